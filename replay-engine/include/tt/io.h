@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * TtIo: the only way in and out for bytes. A core that reads or writes a file
+ * gets one of these; tests give it memory, or memory that fails at the Nth
+ * operation, and fuzzers give it hostile bytes.
+ *
+ * Context: any thread, one thread per object unless the implementation says
+ * otherwise (posix: read_at from several threads is fine). Calls may block.
+ * Ownership: tt_io_close frees. Errors: TtStatus, errno kept in TtDiag.
+ */
+#ifndef TT_IO_H
+#define TT_IO_H
+
+#include "tt/base.h"
+
+typedef struct TtIo TtIo;
+
+typedef struct TtIoOps {
+    TtStatus (*size)(TtIo *io, uint64_t *bytes, TtDiag *diag);
+    /* reads up to @len; *@got < @len only at the end of the file */
+    TtStatus (*read_at)(TtIo *io, uint64_t offset, void *buf, size_t len,
+                        size_t *got, TtDiag *diag);
+    /* writes all or fails; after a failure the tail of the file is undefined */
+    TtStatus (*append)(TtIo *io, const void *buf, size_t len, TtDiag *diag);
+    TtStatus (*sync)(TtIo *io, TtDiag *diag);
+    void (*close)(TtIo *io);
+} TtIoOps;
+
+struct TtIo {
+    const TtIoOps *ops;
+};
+
+/* Opens for reading. ENOENT and the like come back as TT_ERR_IO + sentence. */
+TtStatus tt_io_posix_open(const char *path, TtIo **out, TtDiag *diag);
+/* Creates a new file for appending (O_EXCL, 0600); never overwrites. */
+TtStatus tt_io_posix_create(const char *path, TtIo **out, TtDiag *diag);
+/* Memory: @bytes are copied. Read and append work. */
+TtIo *tt_io_mem_new(const void *bytes, size_t len);
+const uint8_t *tt_io_mem_data(TtIo *io, size_t *len);
+/* Wraps @base (owned): operation number @nth from now on fails with @status
+ * (writes may be cut in the middle); 0 never fails. Counts all operations. */
+TtIo *tt_io_fault_new(TtIo *base, uint64_t nth, TtStatus status);
+uint64_t tt_io_fault_count(TtIo *io);
+
+static inline void tt_io_close(TtIo *io)
+{
+    if (io) {
+        io->ops->close(io);
+    }
+}
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The log of a run: what crossed from the outside world into the replayed
+ * system, in order. Format: docs/reference/log-format.rst.
+ *
+ * Model: events are encoded by the producer straight into the buffers of the
+ * open segment (no allocation, no I/O); a full segment is handed to a writer
+ * thread, which seals it: compresses, checksums, appends. Each segment decodes
+ * on its own (all delta state starts at zero). A reader decodes a whole segment
+ * into an array of TtEvent. (XenTT 3.4: logging pipeline; TTVM 3.2: what to log)
+ *
+ * Context: TtLogEncoder: one producer at a time (glue: BQL held). TtLogWriter:
+ * the writer thread. TtLogReader: one thread per reader.
+ * Stability: on-disk format through the document; this API is internal.
+ */
+#ifndef TT_LOG_H
+#define TT_LOG_H
+
+#include "tt/base.h"
+#include "tt/io.h"
+
+/*
+ * Event kinds. Numbers are the format: never reused, never renumbered.
+ * Kinds 1..15 are synchronous: consumed inside the instruction that asks.
+ * Kinds 16..31 are asynchronous: applied between two instructions, at an exact
+ * position, and each moves the position on by one (unless nested).
+ * Kinds 32..63 are annotations: never needed to replay, never move it.
+ */
+typedef enum TtEventKind {
+    TT_EV_PIO_IN = 1,       /* addr=port size val aux=MemTxResult */
+    TT_EV_PIO_OUT = 2,      /* the same; checked, not fed */
+    TT_EV_MMIO_LD = 3,      /* addr=guest-physical size val aux=MemTxResult */
+    TT_EV_MMIO_ST = 4,
+    TT_EV_TSC = 5,          /* val */
+    TT_EV_MSR_RD = 6,       /* addr=index val aux=status */
+    TT_EV_MSR_WR = 7,       /* addr=index val=what came back aux=status */
+    TT_EV_CR8_RD = 8,       /* val */
+    TT_EV_RAND = 9,         /* size val aux=carry flag */
+    TT_EV_CPUID = 10,       /* addr=leaf | subleaf << 32, data=eax ebx ecx edx */
+    TT_EV_VALUE = 11,       /* addr=site number val: any other host value */
+
+    TT_EV_INTR = 16,        /* addr=interrupt class (TT_INTR_*) val=vector */
+    TT_EV_UNHALT = 17,
+    TT_EV_RAM = 18,         /* addr=block index val=offset data=bytes */
+    TT_EV_MAP = 19,         /* addr=address space index data=sections */
+    TT_EV_CPU_FLAG = 20,    /* addr=TT_FLAG_* val */
+    TT_EV_CPU_STATE = 21,   /* val=halted data=vCPU state blob */
+    TT_EV_BLOCK = 22,       /* addr=block index val=bytes aux=flags data=name */
+    TT_EV_CPU_SWITCH = 23,  /* reserved: addr=vCPU that runs next */
+    TT_EV_RAM_FILL = 24,    /* addr=block index val=offset aux=byte
+                               data=le64 length: a discarded range */
+
+    TT_EV_CHECK = 32,       /* addr=output hash val=cpu digest */
+    TT_EV_DIGEST = 33,      /* addr=cpu digest val=ram digest */
+    TT_EV_MARK = 34,        /* data=name */
+    TT_EV_NOTE = 35,        /* data=UTF-8 text for people */
+    TT_EV_FINISH = 36,      /* val=TT_FINISH_*: a clean end of the run */
+    TT_EV_KIND_MAX = 63,
+} TtEventKind;
+
+#define TT_EV_IS_SYNC(kind)       ((kind) < 16)
+#define TT_EV_IS_ASYNC(kind)      ((kind) >= 16 && (kind) < 32)
+#define TT_EV_IS_ANNOTATION(kind) ((kind) >= 32)
+
+enum { TT_INTR_HARD = 1, TT_INTR_NMI = 2, TT_INTR_SMI = 3, TT_INTR_INIT = 4,
+       TT_INTR_SIPI = 5, TT_INTR_MCE = 6 };
+enum { TT_FLAG_A20 = 1, TT_FLAG_IGNNE = 2, TT_FLAG_APIC_FEATURE = 3 };
+enum { TT_FINISH_QUIT = 1, TT_FINISH_STOPPED = 2 };
+
+typedef struct TtEvent {
+    uint8_t kind;           /* TtEventKind */
+    bool nested;            /* happened inside a device call of the vCPU: it
+                               belongs to the synchronous event that follows
+                               and does not move the position */
+    uint8_t size;           /* access size in bytes: 0, 1, 2, 4, 8 */
+    uint8_t cpu;            /* vCPU index; 0 for now */
+    uint32_t aux;
+    uint64_t pos;           /* position at which it happened; see design */
+    uint64_t addr;
+    uint64_t val;
+    uint32_t len;           /* bytes at @data; 0 for most kinds */
+    const uint8_t *data;    /* encoder: the caller's; reader: the segment's */
+} TtEvent;
+
+/* How far the position moves when this event is applied: 1 or 0. */
+static inline unsigned tt_event_step(const TtEvent *ev)
+{
+    return TT_EV_IS_ASYNC(ev->kind) && !ev->nested;
+}
+
+#define TT_LOG_DATA_MAX        (64u << 10)  /* bytes of one event's data */
+#define TT_SEG_EVENTS_MAX      (512u << 10) /* encoded event bytes, one segment */
+#define TT_SEG_PAYLOAD_MAX     (4u << 20)   /* payload bytes, one segment */
+#define TT_LOG_SEGMENTS_MAX    (1u << 26)
+
+/* One segment on its way from the encoder to the writer. */
+typedef struct TtSegBuf {
+    uint64_t seq;               /* 0, 1, 2 ... */
+    uint64_t first_event;       /* ordinal of its first event */
+    uint64_t first_pos;         /* position at its start */
+    uint64_t host_ns;           /* host time at its start, since run start */
+    uint32_t n_events;
+    uint32_t ev_len, pl_len;    /* bytes used in the two buffers */
+    bool last;                  /* the log was closed cleanly */
+    uint64_t kind_count[TT_EV_KIND_MAX + 1];
+    uint64_t kind_bytes[TT_EV_KIND_MAX + 1];    /* encoded, without payload */
+    uint64_t kind_payload[TT_EV_KIND_MAX + 1];
+    uint8_t *ev;                /* TT_SEG_EVENTS_MAX */
+    uint8_t *pl;                /* TT_SEG_PAYLOAD_MAX */
+} TtSegBuf;
+
+TtSegBuf *tt_segbuf_new(void);          /* NULL when memory is short */
+void tt_segbuf_free(TtSegBuf *sb);
+
+/* ---- encoder: the producer's side ---- */
+typedef struct TtLogEncoder TtLogEncoder;
+
+TtLogEncoder *tt_log_encoder_new(void);
+void tt_log_encoder_free(TtLogEncoder *e);
+
+/*
+ * tt_log_encoder_begin: start segment @sb (reset; the encoder borrows it until
+ * tt_log_encoder_end). @pos: position now; @host_ns: see TtSegBuf.
+ */
+void tt_log_encoder_begin(TtLogEncoder *e, TtSegBuf *sb, uint64_t pos,
+                          uint64_t host_ns);
+/* True when an event with @len bytes of data still fits in the open segment. */
+bool tt_log_encoder_fits(const TtLogEncoder *e, uint32_t len);
+/* Appends; the caller asked tt_log_encoder_fits. Asserts order of positions.
+ * O(len); no allocation. Hot: called a million times per guest second. */
+void tt_log_encoder_put(TtLogEncoder *e, const TtEvent *ev);
+/* Ends the open segment and returns it; its counters are final. */
+TtSegBuf *tt_log_encoder_end(TtLogEncoder *e, bool last);
+
+/* ---- writer: the sealing side ---- */
+typedef struct TtLogWriter TtLogWriter;
+
+/* Writes the file head. @io is owned from here on, also on failure. */
+TtStatus tt_log_writer_new(TtIo *io, const uint8_t uuid[16],
+                           TtLogWriter **out, TtDiag *diag);
+/* Compresses and appends. After a failure the writer is poisoned: it repeats
+ * the first failure. */
+TtStatus tt_log_writer_seal(TtLogWriter *w, const TtSegBuf *sb, TtDiag *diag);
+TtStatus tt_log_writer_sync(TtLogWriter *w, TtDiag *diag);
+uint64_t tt_log_writer_bytes(const TtLogWriter *w);     /* file size so far */
+void tt_log_writer_free(TtLogWriter *w);
+
+/* ---- reader ---- */
+typedef struct TtLogReader TtLogReader;
+
+typedef struct TtSegInfo {
+    uint64_t offset_bytes;      /* of the header in the file */
+    uint64_t seq, first_event, first_pos, host_ns;
+    uint32_t n_events, ev_raw, ev_stored, pl_raw, pl_stored;
+    bool last;
+} TtSegInfo;
+
+/* A decoded segment. Immutable; freed when the last reference goes. */
+typedef struct TtSegment {
+    TtSegInfo info;
+    uint32_t n_events;
+    TtEvent *events;            /* data pointers lead into this segment */
+    /* private to the reader below */
+    uint32_t refs;
+    uint8_t *payload;
+} TtSegment;
+
+/*
+ * tt_log_reader_open: scan the segment headers of @io (owned, also on failure)
+ * Returns TT_OK; TT_END_TORN as a success with a cut tail (@diag says where:
+ * segments before the cut are all there); TT_ERR_*.
+ * Cost: one small read per segment.
+ */
+TtStatus tt_log_reader_open(TtIo *io, TtLogReader **out, TtDiag *diag);
+void tt_log_reader_free(TtLogReader *r);
+const uint8_t *tt_log_reader_uuid(const TtLogReader *r);
+bool tt_log_reader_is_torn(const TtLogReader *r);
+uint64_t tt_log_reader_n_segments(const TtLogReader *r);
+const TtSegInfo *tt_log_reader_info(const TtLogReader *r, uint64_t index);
+/* Index of the last segment with first_pos <= @pos. O(log n). */
+uint64_t tt_log_reader_find(const TtLogReader *r, uint64_t pos);
+/*
+ * tt_log_reader_load: decode segment @index, check all its checksums
+ * The result has one reference for the caller. A few recent segments are kept
+ * by the reader, so asking again is cheap.
+ * Returns TT_OK, TT_ERR_FORMAT, TT_ERR_LIMIT, TT_ERR_IO, TT_ERR_NOMEM.
+ */
+TtStatus tt_log_reader_load(TtLogReader *r, uint64_t index, TtSegment **out,
+                            TtDiag *diag);
+TtSegment *tt_segment_ref(TtSegment *s);
+void tt_segment_unref(TtSegment *s);
+
+/* Static name of a kind ("pio-in"), "kind-N" style names are not made up:
+ * unknown kinds give NULL. */
+const char *tt_event_kind_name(unsigned kind);
+/* One line for people; returns what snprintf would. */
+int tt_event_format(const TtEvent *ev, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The manifest of a run: what a replay must know before the first event, and
+ * what a person wants to know about the recording. A GKeyFile text, written
+ * once when the recording starts (temporary name, then rename), never changed.
+ *
+ * Context: any thread; blocks on the file. Caller owns the struct; free what
+ * it holds with tt_manifest_cleanup.
+ */
+#ifndef TT_MANIFEST_H
+#define TT_MANIFEST_H
+
+#include "tt/base.h"
+
+#define TT_MANIFEST_BYTES_MAX  (1u << 20)
+#define TT_BLOCKS_MAX          1024
+#define TT_BLOCK_NAME_MAX      255
+#define TT_BLOCK_BYTES_MAX     (1ull << 46)
+#define TT_CPU_WORDS_MAX       256
+
+enum {
+    TT_BLOCK_ROM = 1,           /* read-only for the guest */
+    TT_BLOCK_ROMD = 2,          /* rom device: reads direct, writes trapped */
+};
+
+typedef struct TtBlockInfo {
+    char name[TT_BLOCK_NAME_MAX + 1];
+    uint64_t size_bytes;        /* used length; page multiple not required */
+    uint64_t max_bytes;         /* >= size_bytes: what it may be resized to */
+    uint32_t flags;             /* TT_BLOCK_* */
+} TtBlockInfo;
+
+typedef struct TtManifest {
+    uint8_t uuid[16];           /* same as the log's */
+    uint64_t features;          /* must-know bits; unknown ones: TT_ERR_VERSION */
+    char *qemu_version;
+    char *tt_version;
+    char *accel;                /* "tcg", "kvm" */
+    char *command_line;         /* for people */
+    char *host;                 /* for people */
+    char *started;              /* ISO 8601, for people */
+    uint64_t fence_interval;    /* the TLB is flushed at multiples of this
+                                   position; 0: never */
+    uint32_t n_cpus;
+    char *cpu_type;             /* QOM type name of the vCPUs */
+    uint32_t cpu_words[TT_CPU_WORDS_MAX];   /* target's opaque identity */
+    unsigned n_cpu_words;
+    unsigned n_blocks;
+    TtBlockInfo *blocks;        /* g_malloc'ed array */
+} TtManifest;
+
+TtStatus tt_manifest_save(const TtManifest *m, const char *path, TtDiag *diag);
+TtStatus tt_manifest_load(const char *path, TtManifest *m, TtDiag *diag);
+/* Parse from memory, for tests and fuzzing; @len <= TT_MANIFEST_BYTES_MAX. */
+TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,
+                           TtDiag *diag);
+void tt_manifest_cleanup(TtManifest *m);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Timeline: decides how to get from one position to another, and how to search
+ * backwards (TTVM 4.1, URDB 3.2). It knows the checkpoints by position only and
+ * sees no VM: it hands out one step at a time, the caller carries the step out
+ * and reports how it ended. So a toy VM can drive it through every case.
+ *
+ * Reverse search is two passes over one interval, newest interval first:
+ * pass 1 restores the checkpoint before, runs forward with the stops armed and
+ * remembers the last hit before the limit; if there was none, the interval
+ * before it is searched, down to the start. Pass 2 goes to the hit.
+ *
+ * Context: one thread at a time; no I/O, no clock. Cost per call: O(log n).
+ */
+#ifndef TT_TIMELINE_H
+#define TT_TIMELINE_H
+
+#include "tt/base.h"
+
+typedef struct TtTimeline TtTimeline;
+typedef uint32_t TtCheckpointId;        /* never reused; 0 is "none" */
+
+TtTimeline *tt_timeline_new(void);
+void tt_timeline_free(TtTimeline *t);
+
+/* ---- checkpoints ---- */
+/* @id is chosen by the caller (not 0, unique); @pos unique. @pinned ones are
+ * never proposed for thinning. Returns TT_ERR_INVALID otherwise. */
+TtStatus tt_timeline_add(TtTimeline *t, TtCheckpointId id, uint64_t pos,
+                         bool pinned);
+void tt_timeline_remove(TtTimeline *t, TtCheckpointId id);
+size_t tt_timeline_count(const TtTimeline *t);
+/* Nearest checkpoint at or before @pos; 0 if none. */
+TtCheckpointId tt_timeline_find(const TtTimeline *t, uint64_t pos,
+                                uint64_t *at);
+/* Nearest checkpoint strictly after @pos; 0 if none. */
+TtCheckpointId tt_timeline_find_after(const TtTimeline *t, uint64_t pos,
+                                      uint64_t *at);
+/*
+ * tt_timeline_thin: which checkpoint to delete when space is short
+ * Keeps the first one and pinned ones; of the others, takes the one whose loss
+ * hurts least relative to its distance from @now (exponential thinning: dense
+ * near @now, sparse far away). 0 when nothing may go.
+ */
+TtCheckpointId tt_timeline_thin(const TtTimeline *t, uint64_t now);
+
+/* ---- movements ---- */
+typedef enum TtStopReason {
+    TT_STOP_NONE = 0,
+    TT_STOP_TARGET,         /* the wanted position is reached */
+    TT_STOP_HIT,            /* a breakpoint or watchpoint, in pass 2 at it */
+    TT_STOP_START,          /* history begins here */
+    TT_STOP_END,            /* history ends here */
+    TT_STOP_DIVERGED,
+    TT_STOP_INTERRUPTED,    /* the user asked, at a clean position */
+} TtStopReason;
+
+typedef enum TtStepKind {
+    TT_STEP_RESTORE,        /* restore checkpoint @checkpoint */
+    TT_STEP_RUN,            /* run forward to @pos; stops unarmed */
+    TT_STEP_SCAN,           /* run forward to @pos with stops armed: report each
+                               hit with tt_timeline_hit and go on */
+    TT_STEP_DONE,           /* stand still; @reason, and @pos is where */
+} TtStepKind;
+
+typedef struct TtStep {
+    TtStepKind kind;
+    TtCheckpointId checkpoint;
+    uint64_t pos;
+    TtStopReason reason;
+} TtStep;
+
+/*
+ * Start a movement; one at a time. @now: position the VM stands at. Going
+ * forward restores nothing unless a checkpoint lies between @now and @target.
+ */
+void tt_timeline_goto(TtTimeline *t, uint64_t now, uint64_t target);
+/*
+ * Search backwards from @now for the last hit at a position < @now.
+ * @start: where history begins. On no hit the movement ends at @start with
+ * TT_STOP_START. A hit at position p means: the VM would stop at p.
+ */
+void tt_timeline_reverse_continue(TtTimeline *t, uint64_t now, uint64_t start);
+/* The next thing to do. Repeats the same answer until an outcome is reported. */
+TtStep tt_timeline_step(TtTimeline *t);
+/* During TT_STEP_SCAN: a stop fired at @pos (ascending, may repeat). */
+void tt_timeline_hit(TtTimeline *t, uint64_t pos);
+/* The step was carried out; the VM stands at @pos (for RUN and SCAN: the wanted
+ * position, or less when the run ended, diverged or was interrupted: @why). */
+void tt_timeline_done(TtTimeline *t, uint64_t pos, TtStopReason why);
+bool tt_timeline_is_moving(const TtTimeline *t);
+/* Progress of the movement so far, for people: done/total in positions. */
+void tt_timeline_progress(const TtTimeline *t, uint64_t *done,
+                          uint64_t *total);
+
+#endif
