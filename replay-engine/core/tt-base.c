@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Status names and the one way to fill a diagnostic.
+ */
+#include "tt/base.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+TtStatus tt_fail(TtDiag *diag, TtStatus status, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!diag) {
+        return status;
+    }
+    /* Formatted aside: an argument may point into @diag itself. */
+    TtDiag d = { .status = status };
+    va_start(ap, fmt);
+    vsnprintf(d.text, sizeof(d.text), fmt, ap);
+    va_end(ap);
+    for (char *p = d.text; *p; p++) {
+        if (*p == '\n' || *p == '\r') {
+            *p = ' ';
+        }
+    }
+    *diag = d;
+    return status;
+}
+
+const char *tt_status_name(TtStatus status)
+{
+    switch (status) {
+    case TT_OK:
+        return "no error";
+    case TT_END:
+        return "the end";
+    case TT_END_TORN:
+        return "the end, where the writer was cut off";
+    case TT_ERR_IO:
+        return "input or output failed";
+    case TT_ERR_FORMAT:
+        return "damaged or foreign data";
+    case TT_ERR_VERSION:
+        return "made by a newer version";
+    case TT_ERR_LIMIT:
+        return "larger than allowed";
+    case TT_ERR_NOMEM:
+        return "not enough memory";
+    case TT_ERR_NOSPACE:
+        return "no space left";
+    case TT_ERR_MISMATCH:
+        return "the replay differs from the recording";
+    case TT_ERR_INVALID:
+        return "not possible here";
+    }
+    return "unknown status";
+}

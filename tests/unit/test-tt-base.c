@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Unit tests of the shared base: diagnostics and byte access.
+ */
+#include "tt/base.h"
+
+#include <glib.h>
+
+static void test_fail_fills_the_diagnostic(void)
+{
+    TtDiag d;
+
+    memset(&d, 0xff, sizeof(d));
+    g_assert_cmpint(tt_fail(&d, TT_ERR_LIMIT, "%d is %s", 7, "too many"),
+                    ==, TT_ERR_LIMIT);
+    g_assert_cmpint(d.status, ==, TT_ERR_LIMIT);
+    g_assert_cmpstr(d.text, ==, "7 is too many");
+    g_assert_cmpint(d.os_errno, ==, 0);
+    g_assert_cmpuint(d.offset, ==, 0);
+    g_assert_cmpuint(d.position, ==, 0);
+}
+
+static void test_fail_takes_no_diagnostic(void)
+{
+    g_assert_cmpint(tt_fail(NULL, TT_ERR_IO, "x"), ==, TT_ERR_IO);
+}
+
+static void test_fail_keeps_one_line_and_its_bounds(void)
+{
+    TtDiag d;
+    g_autofree char *big = g_strnfill(4 * TT_DIAG_TEXT_MAX, 'a');
+
+    tt_fail(&d, TT_ERR_FORMAT, "a\nb\r\n%s", big);
+    g_assert_cmpuint(strlen(d.text), ==, TT_DIAG_TEXT_MAX - 1);
+    g_assert_null(strpbrk(d.text, "\r\n"));
+}
+
+static void test_fail_may_quote_itself(void)
+{
+    TtDiag d;
+
+    tt_fail(&d, TT_ERR_IO, "inner");
+    tt_fail(&d, TT_ERR_FORMAT, "outer: %s", d.text);
+    g_assert_cmpstr(d.text, ==, "outer: inner");
+}
+
+static void test_every_status_has_a_name(void)
+{
+    for (int s = TT_ERR_INVALID; s <= TT_END_TORN; s++) {
+        const char *name = tt_status_name(s);
+        g_assert_nonnull(name);
+        g_assert_cmpstr(name, !=, "unknown status");
+        for (int t = TT_ERR_INVALID; t < s; t++) {
+            g_assert_cmpstr(name, !=, tt_status_name(t));
+        }
+    }
+    g_assert_cmpstr(tt_status_name(99), ==, "unknown status");
+}
+
+static void test_bytes_are_little_endian(void)
+{
+    uint8_t b[9] = { 0 };
+
+    tt_put_le64(b + 1, 0x1122334455667788ull);
+    g_assert_cmphex(b[1], ==, 0x88);
+    g_assert_cmphex(b[8], ==, 0x11);
+    g_assert_cmphex(tt_get_le64(b + 1), ==, 0x1122334455667788ull);
+    g_assert_cmphex(tt_get_le32(b + 1), ==, 0x55667788u);
+    g_assert_cmphex(tt_get_le16(b + 1), ==, 0x7788u);
+    tt_put_le64(b, UINT64_MAX);
+    g_assert_cmphex(tt_get_le64(b), ==, UINT64_MAX);
+    g_assert_cmphex(tt_get_le32(b), ==, UINT32_MAX);
+    g_assert_cmphex(tt_get_le16(b), ==, UINT16_MAX);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/tt/base/fail-fills-the-diagnostic",
+                    test_fail_fills_the_diagnostic);
+    g_test_add_func("/tt/base/fail-takes-no-diagnostic",
+                    test_fail_takes_no_diagnostic);
+    g_test_add_func("/tt/base/fail-keeps-one-line-and-its-bounds",
+                    test_fail_keeps_one_line_and_its_bounds);
+    g_test_add_func("/tt/base/fail-may-quote-itself",
+                    test_fail_may_quote_itself);
+    g_test_add_func("/tt/base/every-status-has-a-name",
+                    test_every_status_has_a_name);
+    g_test_add_func("/tt/base/bytes-are-little-endian",
+                    test_bytes_are_little_endian);
+    return g_test_run();
+}
