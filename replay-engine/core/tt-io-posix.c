@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * TtIo on a regular file.
+ *
+ * A full disk (or quota, or file size limit) is told apart from other failures
+ * as TT_ERR_NOSPACE: a person can mend it.
+ */
+#include "tt/io.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <glib.h>
+
+/* Linux moves at most 0x7ffff000 bytes in one call; stay well below. */
+#define CHUNK_BYTES_MAX (1u << 30)
+
+typedef struct PosixIo {
+    TtIo io;
+    int fd;
+    char *path;                 /* for sentences */
+} PosixIo;
+
+static PosixIo *posix_io(TtIo *io)
+{
+    return (PosixIo *)((char *)io - offsetof(PosixIo, io));
+}
+
+static TtStatus fail_errno(TtDiag *diag, const char *what, const char *path,
+                           uint64_t offset)
+{
+    int err = errno;
+    bool full = err == ENOSPC || err == EDQUOT || err == EFBIG;
+    TtStatus status = tt_fail(diag, full ? TT_ERR_NOSPACE : TT_ERR_IO,
+                              "cannot %s '%s': %s", what, path,
+                              g_strerror(err));
+    if (diag) {
+        diag->os_errno = err;
+        diag->offset = offset;
+    }
+    return status;
+}
+
+static TtStatus posix_size(TtIo *io, uint64_t *bytes, TtDiag *diag)
+{
+    PosixIo *p = posix_io(io);
+    struct stat st;
+
+    if (fstat(p->fd, &st) < 0) {
+        return fail_errno(diag, "examine", p->path, 0);
+    }
+    *bytes = st.st_size;
+    return TT_OK;
+}
+
+static TtStatus posix_read_at(TtIo *io, uint64_t offset, void *buf, size_t len,
+                              size_t *got, TtDiag *diag)
+{
+    PosixIo *p = posix_io(io);
+    size_t done = 0;
+
+    *got = 0;
+    if (offset > INT64_MAX || len > INT64_MAX - offset) {
+        return tt_fail(diag, TT_ERR_INVALID,
+                       "cannot read '%s' beyond what a file may hold", p->path);
+    }
+    while (done < len) {
+        ssize_t n = pread(p->fd, (char *)buf + done,
+                          MIN(len - done, CHUNK_BYTES_MAX), offset + done);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return fail_errno(diag, "read", p->path, offset + done);
+        }
+        if (n == 0) {
+            break;
+        }
+        done += n;
+    }
+    *got = done;
+    return TT_OK;
+}
+
+static TtStatus posix_append(TtIo *io, const void *buf, size_t len,
+                             TtDiag *diag)
+{
+    PosixIo *p = posix_io(io);
+    size_t done = 0;
+
+    while (done < len) {
+        ssize_t n = write(p->fd, (const char *)buf + done,
+                          MIN(len - done, CHUNK_BYTES_MAX));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            if (n == 0) {
+                errno = ENOSPC;
+            }
+            return fail_errno(diag, "write to", p->path, 0);
+        }
+        done += n;
+    }
+    return TT_OK;
+}
+
+static TtStatus posix_sync(TtIo *io, TtDiag *diag)
+{
+    PosixIo *p = posix_io(io);
+
+    if (fdatasync(p->fd) < 0) {
+        return fail_errno(diag, "flush to disk", p->path, 0);
+    }
+    return TT_OK;
+}
+
+static void posix_close(TtIo *io)
+{
+    PosixIo *p = posix_io(io);
+
+    close(p->fd);
+    g_free(p->path);
+    g_free(p);
+}
+
+static const TtIoOps posix_ops = {
+    .size = posix_size,
+    .read_at = posix_read_at,
+    .append = posix_append,
+    .sync = posix_sync,
+    .close = posix_close,
+};
+
+static TtIo *posix_new(int fd, const char *path)
+{
+    PosixIo *p = g_new0(PosixIo, 1);
+
+    p->io.ops = &posix_ops;
+    p->fd = fd;
+    p->path = g_strdup(path);
+    return &p->io;
+}
+
+TtStatus tt_io_posix_open(const char *path, TtIo **out, TtDiag *diag)
+{
+    struct stat st;
+    /* O_NONBLOCK: a FIFO in the place of the file must not hang us. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+    *out = NULL;
+    if (fd < 0) {
+        return fail_errno(diag, "open", path, 0);
+    }
+    if (fstat(fd, &st) < 0) {
+        TtStatus status = fail_errno(diag, "examine", path, 0);
+        close(fd);
+        return status;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        close(fd);
+        return tt_fail(diag, TT_ERR_IO, "'%s' is %s, not a regular file", path,
+                       S_ISDIR(st.st_mode) ? "a directory" : "a special file");
+    }
+    *out = posix_new(fd, path);
+    return TT_OK;
+}
+
+TtStatus tt_io_posix_create(const char *path, TtIo **out, TtDiag *diag)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+
+    *out = NULL;
+    if (fd < 0) {
+        return fail_errno(diag, "create", path, 0);
+    }
+    *out = posix_new(fd, path);
+    return TT_OK;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Unit tests of the three kinds of TtIo.
+ */
+#include "tt/io.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <glib.h>
+#include <glib/gstdio.h>
+
+static char *scratch_dir(void)
+{
+    char *dir = g_dir_make_tmp("tt-io-XXXXXX", NULL);
+
+    g_assert_nonnull(dir);
+    return dir;
+}
+
+static void check_bytes(TtIo *io, const char *want)
+{
+    char buf[64];
+    uint64_t size = 0;
+    size_t got = 0;
+
+    g_assert_cmpint(io->ops->size(io, &size, NULL), ==, TT_OK);
+    g_assert_cmpuint(size, ==, strlen(want));
+    g_assert_cmpint(io->ops->read_at(io, 0, buf, sizeof(buf), &got, NULL),
+                    ==, TT_OK);
+    g_assert_cmpmem(buf, got, want, strlen(want));
+    for (size_t at = 0; at <= strlen(want) + 1; at++) {
+        size_t left = at < strlen(want) ? strlen(want) - at : 0;
+        g_assert_cmpint(io->ops->read_at(io, at, buf, 3, &got, NULL),
+                        ==, TT_OK);
+        g_assert_cmpuint(got, ==, MIN(left, 3));
+        g_assert_cmpint(memcmp(buf, want + MIN(at, strlen(want)), got), ==, 0);
+    }
+}
+
+static void test_memory_reads_what_was_appended(void)
+{
+    TtIo *io = tt_io_mem_new("abc", 3);
+    size_t len;
+
+    check_bytes(io, "abc");
+    g_assert_cmpint(io->ops->append(io, "defg", 4, NULL), ==, TT_OK);
+    g_assert_cmpint(io->ops->append(io, "", 0, NULL), ==, TT_OK);
+    g_assert_cmpint(io->ops->sync(io, NULL), ==, TT_OK);
+    check_bytes(io, "abcdefg");
+    g_assert_cmpmem(tt_io_mem_data(io, &len), len, "abcdefg", 7);
+    tt_io_close(io);
+    tt_io_close(NULL);
+    io = tt_io_mem_new(NULL, 0);
+    check_bytes(io, "");
+    tt_io_close(io);
+}
+
+static void test_a_file_reads_what_was_appended(void)
+{
+    g_autofree char *dir = scratch_dir();
+    g_autofree char *path = g_build_filename(dir, "f", NULL);
+    struct stat st;
+    TtIo *io, *reader;
+
+    g_assert_cmpint(tt_io_posix_create(path, &io, NULL), ==, TT_OK);
+    g_assert_cmpint(io->ops->append(io, "hello ", 6, NULL), ==, TT_OK);
+    g_assert_cmpint(io->ops->append(io, "world", 5, NULL), ==, TT_OK);
+    g_assert_cmpint(io->ops->sync(io, NULL), ==, TT_OK);
+    g_assert_cmpint(tt_io_posix_open(path, &reader, NULL), ==, TT_OK);
+    check_bytes(reader, "hello world");
+    g_assert_cmpint(io->ops->append(io, "!", 1, NULL), ==, TT_OK);
+    check_bytes(reader, "hello world!");
+    g_assert_cmpint(stat(path, &st), ==, 0);
+    g_assert_cmpint(st.st_mode & 0777 & ~0600, ==, 0);
+    tt_io_close(io);
+    tt_io_close(reader);
+    g_unlink(path);
+    g_rmdir(dir);
+}
+
+static void test_a_file_is_never_overwritten(void)
+{
+    g_autofree char *dir = scratch_dir();
+    g_autofree char *path = g_build_filename(dir, "f", NULL);
+    TtDiag d;
+    TtIo *io;
+
+    g_assert_true(g_file_set_contents(path, "keep", -1, NULL));
+    g_assert_cmpint(tt_io_posix_create(path, &io, &d), ==, TT_ERR_IO);
+    g_assert_null(io);
+    g_assert_cmpint(d.os_errno, ==, EEXIST);
+    g_assert_nonnull(strstr(d.text, path));
+    g_assert_cmpint(tt_io_posix_open(path, &io, NULL), ==, TT_OK);
+    check_bytes(io, "keep");
+    tt_io_close(io);
+    g_unlink(path);
+    g_rmdir(dir);
+}
+
+static void test_what_is_no_file_is_refused(void)
+{
+    g_autofree char *dir = scratch_dir();
+    g_autofree char *fifo = g_build_filename(dir, "fifo", NULL);
+    g_autofree char *none = g_build_filename(dir, "none", NULL);
+    TtDiag d;
+    TtIo *io;
+
+    g_assert_cmpint(tt_io_posix_open(none, &io, &d), ==, TT_ERR_IO);
+    g_assert_cmpint(d.os_errno, ==, ENOENT);
+    g_assert_cmpint(tt_io_posix_open(dir, &io, &d), ==, TT_ERR_IO);
+    g_assert_nonnull(strstr(d.text, "directory"));
+    g_assert_cmpint(mkfifo(fifo, 0600), ==, 0);
+    g_assert_cmpint(tt_io_posix_open(fifo, &io, &d), ==, TT_ERR_IO);
+    g_assert_nonnull(strstr(d.text, "special"));
+    g_unlink(fifo);
+    g_rmdir(dir);
+}
+
+static void test_a_full_disk_is_told_apart(void)
+{
+    g_autofree char *dir = scratch_dir();
+    g_autofree char *path = g_build_filename(dir, "f", NULL);
+    struct rlimit old, low;
+    char block[4096] = { 1 };
+    TtStatus status = TT_OK;
+    TtDiag d;
+    TtIo *io;
+
+    /* A file size limit stands in for a full disk: EFBIG, no SIGXFSZ. */
+    signal(SIGXFSZ, SIG_IGN);
+    g_assert_cmpint(getrlimit(RLIMIT_FSIZE, &old), ==, 0);
+    low = old;
+    low.rlim_cur = 10000;
+    g_assert_cmpint(tt_io_posix_create(path, &io, &d), ==, TT_OK);
+    g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &low), ==, 0);
+    for (int i = 0; i < 4 && !status; i++) {
+        status = io->ops->append(io, block, sizeof(block), &d);
+    }
+    g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &old), ==, 0);
+    g_assert_cmpint(status, ==, TT_ERR_NOSPACE);
+    g_assert_cmpint(d.os_errno, ==, EFBIG);
+    tt_io_close(io);
+    g_unlink(path);
+    g_rmdir(dir);
+}
+
+static void test_the_nth_operation_fails_once(void)
+{
+    for (uint64_t nth = 0; nth <= 4; nth++) {
+        TtIo *mem = tt_io_mem_new("0123", 4);
+        TtIo *io = tt_io_fault_new(mem, nth, TT_ERR_NOSPACE);
+        uint64_t size;
+        size_t got, len;
+        char c;
+        TtDiag d;
+        TtStatus want;
+
+        want = nth == 1 ? TT_ERR_NOSPACE : TT_OK;
+        g_assert_cmpint(io->ops->size(io, &size, &d), ==, want);
+        want = nth == 2 ? TT_ERR_NOSPACE : TT_OK;
+        g_assert_cmpint(io->ops->read_at(io, 0, &c, 1, &got, &d), ==, want);
+        want = nth == 3 ? TT_ERR_NOSPACE : TT_OK;
+        g_assert_cmpint(io->ops->append(io, "abcd", 4, &d), ==, want);
+        tt_io_mem_data(mem, &len);
+        g_assert_cmpuint(len, ==, nth == 3 ? 6 : 8);
+        want = nth == 4 ? TT_ERR_NOSPACE : TT_OK;
+        g_assert_cmpint(io->ops->sync(io, &d), ==, want);
+        g_assert_cmpuint(tt_io_fault_count(io), ==, 4);
+        tt_io_close(io);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/tt/io/memory-reads-what-was-appended",
+                    test_memory_reads_what_was_appended);
+    g_test_add_func("/tt/io/a-file-reads-what-was-appended",
+                    test_a_file_reads_what_was_appended);
+    g_test_add_func("/tt/io/a-file-is-never-overwritten",
+                    test_a_file_is_never_overwritten);
+    g_test_add_func("/tt/io/what-is-no-file-is-refused",
+                    test_what_is_no_file_is_refused);
+    g_test_add_func("/tt/io/a-full-disk-is-told-apart",
+                    test_a_full_disk_is_told_apart);
+    g_test_add_func("/tt/io/the-nth-operation-fails-once",
+                    test_the_nth_operation_fails_once);
+    return g_test_run();
+}
