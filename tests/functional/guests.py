@@ -2,20 +2,88 @@
 """The bare-metal guests and the machine that each of them needs."""
 
 import collections
+import os
+import struct
 
 from ttlib import MACHINE, build_guest
 
-# append: command line of the short form; machine: arguments in place of
-# MACHINE; prepare: makes files in the work directory, returns arguments.
+# append: command line of the short form. machine: arguments in place of
+# MACHINE. prepare: makes files in the work directory, returns arguments.
 Guest = collections.namedtuple('Guest', 'append machine prepare')
+
+SECTOR = 512
 
 
 def guest(append='', machine=MACHINE, prepare=None):
     return Guest(append, machine, prepare)
 
 
+def write(path, data):
+    with open(path, 'wb') as out:
+        out.write(data)
+    return path
+
+
+def ide_disk(path):
+    return ['-drive', f'file={path},format=raw,if=ide,index=0']
+
+
+def fw_cfg(name, path):
+    return ['-fw_cfg', f'name=opt/tt/{name},file={path}']
+
+
+def code_file(immediate):
+    """mov $immediate, %eax; ret - a sector of it, filled with int3."""
+    code = b'\xb8' + struct.pack('<I', immediate) + b'\xc3'
+    return code.ljust(SECTOR, b'\xcc')
+
+
+def prepare_dmacode(work):
+    first, second = code_file(0x11223344), code_file(0x8899aabb)
+    disk = write(os.path.join(work, 'code.img'),
+                 (first + second).ljust(1 << 20, b'\0'))
+    return [*fw_cfg('code-a', write(os.path.join(work, 'code-a'), first)),
+            *fw_cfg('code-b', write(os.path.join(work, 'code-b'), second)),
+            *ide_disk(disk)]
+
+
+def prepare_ins(work):
+    data = bytes((i * 7 + i // 256) & 255 for i in range(8192))
+    disk = write(os.path.join(work, 'ins.img'), data.ljust(1 << 20, b'\0'))
+    return [*fw_cfg('data', write(os.path.join(work, 'ins-data'), data)),
+            *ide_disk(disk)]
+
+
+def prepare_selfdma(work):
+    words = [(i * 2654435761 | 1) & 0xffffffff for i in range(1 << 18)]
+    disk = write(os.path.join(work, 'selfdma.img'),
+                 struct.pack(f'<{len(words)}I', *words))
+    return ide_disk(disk)
+
+
+CPU_MAX = [a if a != 'qemu64' else 'max' for a in MACHINE]
+REBOOT = [a for a in MACHINE if a != '-no-reboot']
+
 GUESTS = {
     'torture': guest('rounds=1 percent=30'),
+    'exceptions': guest(),
+    'abits': guest(),
+    'btflags': guest(),
+    'rdmsr': guest(),
+    'ignne': guest(),
+    'a20': guest(),
+    'dmacode': guest(prepare=prepare_dmacode),
+    'ins': guest(prepare=prepare_ins),
+    'mmiox': guest(machine=[*MACHINE, '-device', 'VGA']),
+    'hlt': guest(),
+    'reset': guest(machine=REBOOT),
+    'smm': guest(),
+    'rdrand': guest(machine=CPU_MAX),
+    'tsc': guest(machine=CPU_MAX),
+    'cpuid': guest(machine=CPU_MAX),
+    'selfdma': guest(prepare=prepare_selfdma),
+    'fp': guest(),
+    'smc': guest(),
 }
 
 

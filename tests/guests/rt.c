@@ -16,9 +16,10 @@ volatile u64 rt_sum = 0xcbf29ce484222325ull;
 volatile u64 rt_irq_sum = 0xcbf29ce484222325ull;
 volatile u32 rt_ticks;
 
-extern u8 rt_stubs[], rt_image_end[];
+extern u8 rt_stubs[];
 static rt_handler *handlers[VECTORS];
 static const char *command_line = "";
+static u32 line_is_open;
 static u32 page_dir[1024] ALIGNED(4096);
 static u32 page_tables[RT_MAPPED >> 22][1024] ALIGNED(4096);
 static u32 page_table_high[1024] ALIGNED(4096);
@@ -47,6 +48,16 @@ void put_char(char c)
     while (!(inb(COM1 + 5) & 0x20)) {
     }
     outb(COM1, (u8)c);
+    line_is_open = c != '\n';
+}
+
+/* The runtime's own lines begin on a line of their own. */
+static void put_line_start(void)
+{
+    if (line_is_open) {
+        put_char('\n');
+    }
+    put_str(guest_name);
 }
 
 void put_str(const char *s)
@@ -111,9 +122,8 @@ void rt_power_off(void)
 void rt_fail(const char *why, u32 v)
 {
     cli();
-    put_str("\nFAIL ");
-    put_str(guest_name);
-    put_str(": ");
+    put_line_start();
+    put_str(": FAIL ");
     put_str(why);
     say("value", v);
     put_char('\n');
@@ -162,7 +172,7 @@ void rt_trap(struct rt_frame *f);
 void rt_trap(struct rt_frame *f)
 {
     if (!handlers[f->vec]) {
-        put_str("\nunexpected trap");
+        put_str(" trap");
         say("vec", f->vec);
         say("err", f->err);
         say("eip", f->eip);
@@ -268,7 +278,7 @@ void rt_start(u32 magic, const u32 *info)
     put_str(": start\n");
     main();
     rt_timer_off();
-    put_str(guest_name);
+    put_line_start();
     put_str(": end");
     say("ticks", rt_ticks);
     say64("irqs", rt_irq_sum);
