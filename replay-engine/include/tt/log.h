@@ -58,9 +58,11 @@ typedef enum TtEventKind {
     TT_EV_KIND_MAX = 63,
 } TtEventKind;
 
+#define TT_EV_ANNOTATION_MIN      32
 #define TT_EV_IS_SYNC(kind)       ((kind) < 16)
-#define TT_EV_IS_ASYNC(kind)      ((kind) >= 16 && (kind) < 32)
-#define TT_EV_IS_ANNOTATION(kind) ((kind) >= 32)
+#define TT_EV_IS_ASYNC(kind) \
+    ((kind) >= 16 && (kind) < TT_EV_ANNOTATION_MIN)
+#define TT_EV_IS_ANNOTATION(kind) ((kind) >= TT_EV_ANNOTATION_MIN)
 
 enum { TT_INTR_HARD = 1, TT_INTR_NMI = 2, TT_INTR_SMI = 3, TT_INTR_INIT = 4,
        TT_INTR_SIPI = 5, TT_INTR_MCE = 6 };
@@ -89,8 +91,10 @@ static inline unsigned tt_event_step(const TtEvent *ev)
 }
 
 #define TT_LOG_DATA_MAX        (64u << 10)  /* bytes of one event's data */
+#define TT_LOG_INLINE_MAX      16u          /* up to here data is not payload */
 #define TT_SEG_EVENTS_MAX      (512u << 10) /* encoded event bytes, one segment */
 #define TT_SEG_PAYLOAD_MAX     (4u << 20)   /* payload bytes, one segment */
+#define TT_LOG_POS_MAX         INT64_MAX    /* a position */
 #define TT_LOG_SEGMENTS_MAX    (1u << 26)
 
 /* One segment on its way from the encoder to the writer. */
@@ -98,6 +102,7 @@ typedef struct TtSegBuf {
     uint64_t seq;               /* 0, 1, 2 ... */
     uint64_t first_event;       /* ordinal of its first event */
     uint64_t first_pos;         /* position at its start */
+    uint64_t end_pos;           /* last event's position + step, or first_pos */
     uint64_t host_ns;           /* host time at its start, since run start */
     uint32_t n_events;
     uint32_t ev_len, pl_len;    /* bytes used in the two buffers */
@@ -150,7 +155,7 @@ typedef struct TtLogReader TtLogReader;
 
 typedef struct TtSegInfo {
     uint64_t offset_bytes;      /* of the header in the file */
-    uint64_t seq, first_event, first_pos, host_ns;
+    uint64_t seq, first_event, first_pos, end_pos, host_ns;
     uint32_t n_events, ev_raw, ev_stored, pl_raw, pl_stored;
     bool last;
 } TtSegInfo;
@@ -162,7 +167,7 @@ typedef struct TtSegment {
     TtEvent *events;            /* data pointers lead into this segment */
     /* private to the reader below */
     uint32_t refs;
-    uint8_t *payload;
+    uint8_t *bytes;             /* payload, then the decoded event bytes */
 } TtSegment;
 
 /*

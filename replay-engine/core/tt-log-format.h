@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The log's bytes, shared by its writer and its reader and by nobody else.
+ * docs/reference/log-format.rst is the authority; R-numbers are its rules.
+ */
+#ifndef TT_LOG_FORMAT_H
+#define TT_LOG_FORMAT_H
+
+#include "tt/log.h"
+
+/* ---- file head ---- */
+#define TT_F_HEAD_MAGIC     "TTVMLOG\n"
+#define TT_F_HEAD_BYTES     64
+#define TT_F_HEAD_BYTES_MAX 4096
+enum {
+    TT_F_HEAD_LENGTH = 8,
+    TT_F_HEAD_MUST_KNOW = 16,
+    TT_F_HEAD_MAY_IGNORE = 24,
+    TT_F_HEAD_CLEAR_ON_WRITE = 32,
+    TT_F_HEAD_UUID = 40,
+    TT_F_HEAD_SUM = 56,
+};
+#define TT_F_HEAD_KNOWN     0ull        /* must-know features known to us */
+
+/* ---- segment header ---- */
+#define TT_F_SEG_MAGIC      "TTVMSEG\n"
+#define TT_F_SEG_BYTES      96
+#define TT_F_SEG_BYTES_MAX  4096
+enum {
+    TT_F_SEG_LENGTH = 8,
+    TT_F_SEG_FLAGS = 12,
+    TT_F_SEG_SEQ = 16,
+    TT_F_SEG_FIRST_EVENT = 24,
+    TT_F_SEG_FIRST_POS = 32,
+    TT_F_SEG_HOST_NS = 40,
+    TT_F_SEG_N_EVENTS = 48,
+    TT_F_SEG_EV_RAW = 52,
+    TT_F_SEG_EV_STORED = 56,
+    TT_F_SEG_PL_RAW = 60,
+    TT_F_SEG_PL_STORED = 64,
+    TT_F_SEG_END_POS = 72,
+    TT_F_SEG_BODY_SUM = 80,
+    TT_F_SEG_SUM = 88,
+};
+enum {
+    TT_F_SEG_LAST = 1 << 0,
+    TT_F_SEG_EV_ZSTD = 1 << 1,
+    TT_F_SEG_PL_ZSTD = 1 << 2,
+};
+#define TT_F_SEG_FLAGS_KNOWN     0x0007u
+#define TT_F_SEG_FLAGS_MUST_KNOW 0xffffu
+#define TT_F_SEG_STORED_MAX \
+    (TT_F_SEG_BYTES_MAX + TT_SEG_EVENTS_MAX + TT_SEG_PAYLOAD_MAX)
+
+/* ---- event ---- */
+#define TT_F_EV_KIND        0x3f
+#define TT_F_EV_NESTED      0x40
+#define TT_F_EV_SHORT       0x80
+enum {
+    TT_F_SHAPE_SIZE = 0x07,
+    TT_F_SHAPE_CPU = 0x08,
+    TT_F_SHAPE_AUX = 0x10,
+    TT_F_SHAPE_ADDR = 0x20,
+    TT_F_SHAPE_VAL = 0x40,
+    TT_F_SHAPE_LEN = 0x80,
+};
+#define TT_F_EV_BYTES_MIN   2
+/* Kind, position, shape, cpu, aux, addr, val, len, inline data. */
+#define TT_F_EV_BYTES_MAX   (1 + 10 + 1 + 1 + 5 + 10 + 10 + 3 + \
+                             TT_LOG_INLINE_MAX)
+
+/* What deltas of one kind refer to; zero at the start of a segment (R4). */
+typedef struct TtLogState {
+    uint64_t addr;
+    uint64_t base;              /* prediction of val */
+    uint32_t aux;
+    uint8_t size_code;
+    uint8_t cpu;
+} TtLogState;
+
+/* Is val of @kind coded as a delta to the base, rather than whole? */
+static inline bool tt_log_val_is_delta(unsigned kind)
+{
+    return kind == TT_EV_TSC || kind == TT_EV_RAM;
+}
+
+/* Kinds that a replay cannot do without are all listed; see R9. */
+static inline bool tt_log_kind_is_readable(unsigned kind)
+{
+    return kind >= TT_EV_ANNOTATION_MIN ||
+           (kind >= TT_EV_PIO_IN && kind <= TT_EV_VALUE) ||
+           (kind >= TT_EV_INTR && kind <= TT_EV_RAM_FILL);
+}
+
+static inline uint64_t tt_zigzag(uint64_t delta)
+{
+    return delta << 1 ^ -(delta >> 63);
+}
+
+static inline uint64_t tt_unzigzag(uint64_t v)
+{
+    return v >> 1 ^ -(v & 1);
+}
+
+/* The caller has made sure that there is room for ten bytes. */
+static inline uint8_t *tt_put_varint(uint8_t *p, uint64_t v)
+{
+    while (v >= 0x80) {
+        *p++ = v | 0x80;
+        v >>= 7;
+    }
+    *p++ = v;
+    return p;
+}
+
+/* Checksum of a head or header of @len bytes whose field at @at counts as 0;
+ * @bytes is changed and restored. */
+uint64_t tt_log_header_sum(uint8_t *bytes, size_t len, size_t at,
+                           uint64_t seed);
+/* Seed of a log's segment checksums. */
+uint64_t tt_log_seed(const uint8_t uuid[16]);
+
+#endif

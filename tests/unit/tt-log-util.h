@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Helpers of the log tests: random events, and logs in memory made of them.
+ */
+#ifndef TT_LOG_UTIL_H
+#define TT_LOG_UTIL_H
+
+#include "tt/log.h"
+
+#include <glib.h>
+
+extern const uint8_t log_util_uuid[16];
+
+/* What was put into a log, to compare with what comes out. Owns the data. */
+typedef struct LogModel {
+    GArray *events;             /* TtEvent */
+    GArray *segment_ends;       /* uint32: events before the end of segment */
+    GPtrArray *data;            /* g_free */
+    GRand *rand;
+    uint64_t pos;               /* position so far */
+} LogModel;
+
+LogModel *log_model_new(uint32_t seed);
+void log_model_free(LogModel *m);
+/* Any event a writer may put, of a random kind, with values of all sizes. */
+TtEvent log_model_random_event(LogModel *m, uint32_t len_max);
+/* Appends a copy. */
+void log_model_add(LogModel *m, const TtEvent *ev);
+/* The segment that is being filled ends here. */
+void log_model_cut(LogModel *m);
+/* The file: all segments, the last one marked as such if @closed. */
+GByteArray *log_model_write(const LogModel *m, bool closed);
+
+void log_util_assert_same(const TtEvent *a, const TtEvent *b);
+
+#endif
