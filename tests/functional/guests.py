@@ -80,10 +80,11 @@ GUESTS = {
     'smm': guest(),
     'rdrand': guest(machine=CPU_MAX),
     'tsc': guest(machine=CPU_MAX),
+    'apic': guest(machine=CPU_MAX),
     'cpuid': guest(machine=CPU_MAX),
     'selfdma': guest(prepare=prepare_selfdma),
     'fp': guest(),
-    'smc': guest(),
+    'smc': guest('rounds=100'),
 }
 
 

@@ -6,7 +6,7 @@
  * A translator may give O, S, A and P another value when it knows statically
  * which instruction set the flags before, that is, depending on where a
  * block begins. Each test sets the flags by another kind of instruction and
- * reads all of them back with PUSHF. Option: rounds=N (300).
+ * reads all of them back with PUSHF. Option: rounds=N (1500).
  */
 #include "rt.h"
 
@@ -54,7 +54,7 @@ static void NOINLINE probe_all(u32 a, u32 b)
 
 void main(void)
 {
-    u32 rounds = option("rounds", 300), seed = 4711;
+    u32 rounds = option("rounds", 1500), seed = 4711;
 
     rt_timer(4000);
     for (u32 r = 0; r < rounds; r++) {

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
  * Guest "cpuid": every leaf that the CPU admits to, hashed and printed, so
- * that a replay with another CPU model shows. Option: rounds=N (20).
+ * that a replay with another CPU model shows. Option: rounds=N (100).
  */
 #include "rt.h"
 
@@ -37,7 +37,7 @@ static void fold_range(u32 base)
 
 void main(void)
 {
-    u32 rounds = option("rounds", 20);
+    u32 rounds = option("rounds", 100);
 
     rt_timer(2000);
     for (u32 r = 0; r < rounds; r++) {

@@ -5,7 +5,7 @@
  *
  * Interrupts must find and leave the floating-point state as it is:
  * exception flags, rounding, stack top, pointers, MXCSR. The whole FXSAVE
- * image is folded again and again. Option: rounds=N (2500).
+ * image is folded again and again. Option: rounds=N (6000).
  */
 #include "rt.h"
 
@@ -78,7 +78,7 @@ static void NOINLINE sse_part(u32 r)
 
 void main(void)
 {
-    u32 rounds = option("rounds", 2500), cr4;
+    u32 rounds = option("rounds", 6000), cr4;
 
     write_cr0((read_cr0() & ~(u32)(CR0_EM | CR0_TS)) | CR0_MP | CR0_NE);
     __asm__ volatile("mov %%cr4, %0" : "=r"(cr4));

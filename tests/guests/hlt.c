@@ -12,14 +12,6 @@
 
 const char guest_name[] = "hlt";
 
-static volatile u32 nmis;
-
-static void on_nmi(struct rt_frame *f)
-{
-    nmis++;
-    rt_fold_frame(f);
-}
-
 /* Windows of one instruction, and windows of none at all. */
 static void NOINLINE shadows(u32 turns)
 {
@@ -52,7 +44,7 @@ static void sleep_once(void)
     cli();
     while (rt_ticks == before) {
         __asm__ volatile("sti\n\t" "hlt\n\t" "cli" ::: "memory");
-        fold(nmis);
+        fold(rt_nmis);
     }
     sti();
 }
@@ -61,10 +53,9 @@ void main(void)
 {
     u32 rounds = option("rounds", 150), wanted = option("nmis", 0);
 
-    rt_on(2, on_nmi, GATE_INTR);
     rt_timer(500);
     put_str("ready\n");
-    for (u32 r = 0; r < rounds || nmis < wanted; r++) {
+    for (u32 r = 0; r < rounds || rt_nmis < wanted; r++) {
         sleep_once();
         shadows(2000);
         if (r % 50 == 49) {
@@ -72,6 +63,5 @@ void main(void)
             put_char('\n');
         }
     }
-    fold(nmis);
-    say("nmis", nmis);
+    fold(rt_nmis);
 }

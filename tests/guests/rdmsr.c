@@ -6,7 +6,7 @@
  * APIC base comes from a device, so its read is an input with a position.
  * The reads stand in the middle of arithmetic, where a block that does not
  * end at the read counts the instructions behind it too early. MSR 0x10
- * (TSC) is read if that does not fault. Option: rounds=N (3000).
+ * (TSC) is read if that does not fault. Option: rounds=N (20000).
  */
 #include "rt.h"
 
@@ -44,7 +44,7 @@ static u32 NOINLINE straight_line(u32 x)
 
 void main(void)
 {
-    u32 rounds = option("rounds", 3000), x = 1;
+    u32 rounds = option("rounds", 20000), x = 1;
 
     rt_on(13, on_general_protection, GATE_INTR);
     rt_timer(4000);

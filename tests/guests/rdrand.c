@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
  * Guest "rdrand": random numbers from the CPU, with the flag that says
- * whether there was one. Needs -cpu max. Option: rounds=N (3000).
+ * whether there was one. Needs -cpu max. Option: rounds=N (10000).
  */
 #include "rt.h"
 
@@ -25,7 +25,7 @@ static u32 cpuid_part(u32 leaf, u32 part)
 
 void main(void)
 {
-    u32 rounds = option("rounds", 3000), value, flags, good = 0, last = 0;
+    u32 rounds = option("rounds", 10000), value, flags, good = 0, last = 0;
 
     if (!(cpuid_part(1, 2) & CPUID1_ECX_RDRAND) ||
         !(cpuid_part(7, 1) & CPUID7_EBX_RDSEED)) {

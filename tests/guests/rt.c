@@ -14,7 +14,7 @@ enum {
 
 volatile u64 rt_sum = 0xcbf29ce484222325ull;
 volatile u64 rt_irq_sum = 0xcbf29ce484222325ull;
-volatile u32 rt_ticks;
+volatile u32 rt_ticks, rt_nmis;
 
 extern u8 rt_stubs[];
 static rt_handler *handlers[VECTORS];
@@ -194,6 +194,12 @@ static void on_timer(struct rt_frame *f)
     rt_fold_frame(f);
 }
 
+static void on_nmi(struct rt_frame *f)
+{
+    rt_nmis++;
+    rt_fold_frame(f);
+}
+
 void rt_unmask(u32 irq)
 {
     if (irq >= 8) {
@@ -273,6 +279,7 @@ void rt_start(u32 magic, const u32 *info)
         rt_gate(i, rt_stubs + i * 16, GATE_INTR);
     }
     __asm__ volatile("lidt %0" :: "m"(idt_pointer));
+    rt_on(2, on_nmi, GATE_INTR);
     pic_init();
     put_str(guest_name);
     put_str(": start\n");
@@ -281,6 +288,7 @@ void rt_start(u32 magic, const u32 *info)
     put_line_start();
     put_str(": end");
     say("ticks", rt_ticks);
+    say("nmis", rt_nmis);
     say64("irqs", rt_irq_sum);
     say64("sum", rt_sum);
     put_char('\n');

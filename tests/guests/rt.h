@@ -154,8 +154,11 @@ static inline void fold64(u64 v)
     fold((u32)(v >> 32));
 }
 
-/* Timer: rt_timer(hz) starts the PIT on IRQ 0 and turns interrupts on. */
-extern volatile u32 rt_ticks;
+/*
+ * Timer: rt_timer(hz) starts the PIT on IRQ 0 and turns interrupts on. NMIs
+ * come from outside at any time; they are counted and folded, too.
+ */
+extern volatile u32 rt_ticks, rt_nmis;
 extern volatile u64 rt_irq_sum;
 void rt_timer(u32 hz);
 void rt_timer_off(void);
