@@ -8,6 +8,7 @@
 
 set -euo pipefail
 export LC_ALL=C.UTF-8
+umask 022
 
 TT_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 TT_BUILD=$TT_TOP/build
