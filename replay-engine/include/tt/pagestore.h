@@ -10,6 +10,10 @@
  * zero pages cost nothing. "Current RAM" is outside: the caller knows from
  * which node it comes (the base) and which pages it dirtied since.
  *
+ * History is one line: two visits to a position find the same RAM. Contents
+ * stay exact even if that is not so (a debugger wrote into the past); only
+ * tt_pagestore_changed relies on it.
+ *
  * Context: one thread at a time. No I/O. Memory: all versions, in memory, with
  * a byte count (the on-disk store comes with the next format).
  */
@@ -24,9 +28,11 @@
 typedef struct TtPageStore TtPageStore;
 typedef uint32_t TtNodeId;                  /* never reused; 0 is "none" */
 
-/* Fetches page @page of the current RAM; the pointer is read at once. */
+/* Fetches page @page of the current RAM; the pointer is read at once (and
+ * must not change meanwhile). Called in ascending order of pages. */
 typedef const void *(*TtPageFetch)(void *opaque, uint64_t page);
-/* Puts one page into the current RAM; NULL @bytes means all zero. */
+/* Puts one page into the current RAM; NULL @bytes means all zero. Called in
+ * ascending order of pages. Must not call the store. */
 typedef void (*TtPagePut)(void *opaque, uint64_t page, const void *bytes);
 
 TtPageStore *tt_pagestore_new(void);
@@ -38,9 +44,12 @@ void tt_pagestore_free(TtPageStore *ps);
  * @dirty: page numbers changed since @base, ascending, no duplicates (for the
  *         first node: all pages that are not zero)
  * The new node need not follow @base directly: other nodes may lie between (the
- * current RAM went forward from @base past them). Returns TT_ERR_INVALID when a
- * node at @pos exists or @pos <= base's; TT_ERR_NOMEM leaves all unchanged.
- * Cost: O(dirty + pages that nodes between changed).
+ * current RAM went forward from @base past them), and others may follow. The
+ * caller may go on with base = the new node and nothing dirty, or as before.
+ * Returns TT_ERR_INVALID when a node at @pos exists, @pos <= base's, @base does
+ * not exist (0 while there are nodes), or a page is not below TT_PAGES_MAX;
+ * TT_ERR_NOMEM leaves all unchanged.
+ * Cost: O(dirty + pages of the nodes between and of the node that follows).
  */
 TtStatus tt_pagestore_add(TtPageStore *ps, uint64_t pos, TtNodeId base,
                           const uint64_t *dirty, size_t n_dirty,
@@ -50,24 +59,40 @@ TtStatus tt_pagestore_add(TtPageStore *ps, uint64_t pos, TtNodeId base,
  * @base, @dirty: as above (where the current RAM comes from)
  * Every differing page is put exactly once; a page whose version at @base and
  * at @target is the same, and that is not dirty, is not touched. @n_put (may be
- * NULL) says how many. Cost: O(dirty + pages of the nodes between).
+ * NULL) says how many. Afterwards base = @target and nothing is dirty.
+ * TT_ERR_NOMEM, TT_ERR_INVALID (no such node): no page was put.
+ * Cost: O(dirty + pages of the nodes between).
  */
 TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
                               const uint64_t *dirty, size_t n_dirty,
                               TtPagePut put, void *opaque, size_t *n_put);
-/* Deletes a node; its versions move on to its successor where that needs
- * them. Every other node stays exact. @id must exist. The current RAM may come
- * from @id: then the caller must first ask tt_pagestore_rebase. */
+/*
+ * tt_pagestore_delete: delete a node; its versions move on to its successor
+ * where that needs them
+ * Every other node stays exact. @id must exist. The current RAM may come from
+ * @id: then the caller must first ask tt_pagestore_rebase. Cannot fail: with no
+ * memory for the merged page list the list stays apart until there is some.
+ * Cost: O(pages of the node and of its successor); touches no page content.
+ */
 void tt_pagestore_delete(TtPageStore *ps, TtNodeId id);
 /*
- * tt_pagestore_rebase: pages in which node @from and node @to differ, ascending
- * (g_malloc'ed array, caller frees): adding them to the dirty set lets the
- * caller say base = @to instead of @from.
+ * tt_pagestore_rebase: pages in which node @from and node @to differ, and any
+ * others written between them, ascending (g_malloc'ed array, caller frees with
+ * g_free): adding them to the dirty set lets the caller say base = @to instead
+ * of @from. Both must exist. NULL only when memory is short. To go on to add
+ * nodes, @to must lie before the current position.
  */
 uint64_t *tt_pagestore_rebase(TtPageStore *ps, TtNodeId from, TtNodeId to,
                               size_t *n);
-/* Does the delta between @id's predecessor and @id contain @page? */
+/*
+ * tt_pagestore_changed: may @page have been written between @id's predecessor
+ * and @id?
+ * False is certain, so that a search may skip the interval: not even a write
+ * that left the old content. (For the first node: is it other than zero?)
+ * O(log pages of the node).
+ */
 bool tt_pagestore_changed(TtPageStore *ps, TtNodeId id, uint64_t page);
+/* Pages in the delta between @id's predecessor and @id. */
 uint64_t tt_pagestore_node_pages(TtPageStore *ps, TtNodeId id);
 uint64_t tt_pagestore_bytes(const TtPageStore *ps); /* memory held */
 

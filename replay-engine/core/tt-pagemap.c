@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Page store, lower half: nodes in order, the map of the whole RAM, and the
+ * list of pages that an operation has to look at.
+ */
+#include "tt-pagestore-int.h"
+
+#include <stdlib.h>
+
+/* ---- nodes ---- */
+
+size_t tt_node_upper(const TtPageStore *ps, uint64_t pos)
+{
+    size_t lo = 0, hi = ps->nodes->len;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (node_at(ps, mid)->pos <= pos) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
+size_t tt_node_rank(const TtPageStore *ps, const TtNode *node)
+{
+    size_t i;
+
+    if (!node) {
+        return 0;
+    }
+    for (i = tt_node_upper(ps, node->pos); node_at(ps, i - 1) != node; i--) {
+        g_assert(i > 1);
+    }
+    return i;
+}
+
+/* ---- map ---- */
+
+static bool map_reserve_root(TtPageStore *ps, size_t n)
+{
+    size_t cap = MAX(ps->cap_leaves * 2, 256u);
+    TtCell **bigger;
+
+    if (n <= ps->cap_leaves) {
+        return true;
+    }
+    cap = MIN(MAX(cap, n), LEAVES_MAX);
+    bigger = tt_pagemem_try(&ps->mem, cap * sizeof(*bigger), true);
+    if (!bigger) {
+        return false;
+    }
+    if (ps->cap_leaves) {
+        memcpy(bigger, ps->leaf, ps->cap_leaves * sizeof(*bigger));
+    }
+    tt_pagemem_free(&ps->mem, ps->leaf, ps->cap_leaves * sizeof(*bigger));
+    ps->leaf = bigger;
+    ps->cap_leaves = cap;
+    return true;
+}
+
+/* Makes sure that all @dirty pages have a cell. */
+static bool map_reserve(TtPageStore *ps, const uint64_t *dirty, size_t n)
+{
+    if (n && !map_reserve_root(ps, dirty[n - 1] / LEAF_PAGES + 1)) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        TtCell **leaf = &ps->leaf[dirty[i] / LEAF_PAGES];
+
+        if (!*leaf) {
+            *leaf = tt_pagemem_try(&ps->mem, LEAF_PAGES * sizeof(TtCell), true);
+            if (!*leaf) {
+                return false;
+            }
+            ps->n_leaves++;
+        }
+    }
+    return true;
+}
+
+/* The first to touch a page says what the base has there. */
+static inline void touch(TtTouchList *tl, TtCell *cell, uint32_t page,
+                         TtVersion base)
+{
+    if (cell->touch < tl->n && tl->t[cell->touch].page == page) {
+        return;
+    }
+    g_assert(tl->n < tl->cap);
+    cell->touch = tl->n;
+    tl->t[tl->n++] = (TtTouch) { page, base };
+}
+
+static void map_forward(TtPageStore *ps, const TtNode *node, TtTouchList *tl)
+{
+    for (size_t i = 0; i < node->n; i++) {
+        const TtDelta *d = &node->d[i];
+        TtCell *cell = cell_of(ps, d->page);
+
+        g_assert(cell->version == d->old);                      /* S3 */
+        if (tl) {
+            touch(tl, cell, d->page, d->old);
+        }
+        cell->version = d->new;
+    }
+}
+
+static void map_backward(TtPageStore *ps, const TtNode *node, TtTouchList *tl)
+{
+    for (size_t i = 0; i < node->n; i++) {
+        const TtDelta *d = &node->d[i];
+        TtCell *cell = cell_of(ps, d->page);
+
+        g_assert(cell->version == d->new);                      /* S3 */
+        if (tl) {
+            touch(tl, cell, d->page, d->new);
+        }
+        cell->version = d->old;
+    }
+}
+
+void tt_pagemap_move(TtPageStore *ps, TtNode *to, TtTouchList *tl)
+{
+    size_t from_rank = tt_node_rank(ps, ps->map_at);
+    size_t to_rank = tt_node_rank(ps, to);
+
+    for (; from_rank < to_rank; from_rank++) {
+        map_forward(ps, node_at(ps, from_rank), tl);
+    }
+    for (; from_rank > to_rank; from_rank--) {
+        map_backward(ps, node_at(ps, from_rank - 1), tl);
+    }
+    ps->map_at = to;
+}
+
+/* ---- what an operation touches ---- */
+
+static int touch_compare(const void *a, const void *b)
+{
+    uint32_t x = ((const TtTouch *)a)->page, y = ((const TtTouch *)b)->page;
+
+    return (x > y) - (x < y);
+}
+
+/* Results go by page number, so that no order of walking shows. */
+static void touch_sort(TtTouchList *tl)
+{
+    for (size_t i = 1; i < tl->n; i++) {
+        if (tl->t[i - 1].page > tl->t[i].page) {
+            qsort(tl->t, tl->n, sizeof(*tl->t), touch_compare);
+            return;
+        }
+    }
+}
+
+void tt_touch_cleanup(TtPageStore *ps, TtTouchList *tl)
+{
+    tt_pagemem_free(&ps->mem, tl->t, tl->cap * sizeof(*tl->t));
+}
+
+bool tt_touch_collect(TtPageStore *ps, TtNode *base, TtNode *to,
+                      const uint64_t *dirty, size_t n_dirty, TtTouchList *tl)
+{
+    size_t a = tt_node_rank(ps, base), b = tt_node_rank(ps, to);
+
+    *tl = (TtTouchList) { .cap = n_dirty };
+    if (!map_reserve(ps, dirty, n_dirty)) {
+        return false;
+    }
+    /* Room for each page at most once. */
+    for (size_t i = MIN(a, b); i < MAX(a, b); i++) {
+        tl->cap += node_at(ps, i)->n;
+    }
+    tl->cap = MIN(tl->cap, ps->n_leaves * LEAF_PAGES);
+    tl->t = tt_pagemem_try(&ps->mem, tl->cap * sizeof(*tl->t), false);
+    if (!tl->t) {
+        return false;
+    }
+    tt_pagemap_move(ps, base, NULL);
+    for (size_t i = 0; i < n_dirty; i++) {
+        g_assert(i == 0 || dirty[i - 1] < dirty[i]);
+        touch(tl, cell_of(ps, dirty[i]), dirty[i], TOUCH_DIRTY);
+    }
+    tt_pagemap_move(ps, to, tl);
+    touch_sort(tl);
+    return true;
+}
+
+void tt_pagemap_free(TtPageStore *ps)
+{
+    for (size_t i = 0; i < ps->cap_leaves; i++) {
+        tt_pagemem_free(&ps->mem, ps->leaf[i], LEAF_PAGES * sizeof(TtCell));
+    }
+    tt_pagemem_free(&ps->mem, ps->leaf, ps->cap_leaves * sizeof(*ps->leaf));
+}

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Page store: nodes ordered by position, each with the pages written since its
+ * predecessor, and a map of the whole RAM that moves between them.
+ *
+ *   (all zero) --delta--> node 1 --delta--> node 2 --delta--> node 3
+ *                                  ^
+ *                                  map: version of every page here
+ *
+ *   delta = { page, old, new } by ascending page: old is the page's version at
+ *   the predecessor (the undo log of TTVM 3.3), new the one at the node (the
+ *   redo log). Both logs are one array and share the versions of the pool.
+ *
+ * The map makes "which version has page p at node b" one look-up, however many
+ * nodes there are. It follows the current RAM: an operation moves it to the
+ * base it names by walking the deltas in between, which is no step at all when
+ * the base is where the last operation left the current RAM.
+ *
+ * Invariants, cited below:
+ * S1  Nodes are sorted by position; positions of nodes that are not ghosts
+ *     are unique; ids are given out once.
+ * S2  Within a delta, pages ascend without duplicates.
+ * S3  The state of node k is the state of node k-1 with delta k applied, and
+ *     every `old` of delta k equals that page's version at k-1.
+ * S4  A delta holds one reference on each `new`. So every version of every
+ *     node's state lives: it is the `new` of the nearest delta at or before.
+ * S5  A page written between two neighbours is in the delta of the later one,
+ *     also when it has its old content again (old == new): reverse search
+ *     relies on it. More pages than were written may be there, never fewer.
+ * S6  map_at says whose state the map is in; NULL is the all-zero state.
+ *
+ * A ghost is a node that was deleted when there was no memory to merge its
+ * delta into its successor's. Nobody can name it any more; it stays as a delta
+ * on the way and is merged as soon as there is memory.
+ */
+#include "tt-pagestore-int.h"
+
+/* ---- nodes ---- */
+
+static TtNode *node_new(TtPageStore *ps, uint64_t pos, size_t cap)
+{
+    TtDelta *d = tt_pagemem_try(&ps->mem, cap * sizeof(*d), false);
+    TtNode *node;
+
+    if (!d) {
+        return NULL;
+    }
+    node = g_new0(TtNode, 1);
+    node->pos = pos;
+    node->cap = cap;
+    node->d = d;
+    return node;
+}
+
+static void node_free(TtPageStore *ps, TtNode *node)
+{
+    tt_pagemem_free(&ps->mem, node->d, node->cap * sizeof(*node->d));
+    g_free(node);
+}
+
+/* Gives back what a delta array has too much of, when that is worth it. */
+static void node_trim(TtPageStore *ps, TtNode *node)
+{
+    TtDelta *d;
+
+    if (node->cap - node->n <= node->cap / 8) {
+        return;
+    }
+    d = tt_pagemem_try(&ps->mem, node->n * sizeof(*d), false);
+    if (!d) {
+        return;
+    }
+    if (node->n) {
+        memcpy(d, node->d, node->n * sizeof(*d));
+    }
+    tt_pagemem_free(&ps->mem, node->d, node->cap * sizeof(*d));
+    node->d = d;
+    node->cap = node->n;
+}
+
+static void node_unref_all(TtPageStore *ps, const TtNode *node)
+{
+    for (size_t i = 0; i < node->n; i++) {
+        tt_pagepool_unref(ps->pool, node->d[i].new);
+    }
+}
+
+/* ---- deleting ---- */
+
+/* True when delta @d says nothing: before the first node all pages are zero,
+ * and nothing was written there. */
+static bool delta_is_idle(const TtDelta *d, size_t index)
+{
+    return index == 0 && d->old == d->new;
+}
+
+/* Merges the delta of node @index into its successor's. False when memory is
+ * short: then nothing changed. O(pages of both). */
+static bool node_merge(TtPageStore *ps, size_t index)
+{
+    TtNode *a = node_at(ps, index), *b = node_at(ps, index + 1);
+    size_t i = 0, j = 0, n = 0, cap = a->n + b->n;
+    TtDelta *d = tt_pagemem_try(&ps->mem, cap * sizeof(*d), false);
+
+    if (!d) {
+        return false;
+    }
+    if (ps->map_at == a) {
+        tt_pagemap_move(ps, index ? node_at(ps, index - 1) : NULL, NULL);
+    }
+    while (i < a->n || j < b->n) {
+        if (j == b->n || (i < a->n && a->d[i].page < b->d[j].page)) {
+            d[n] = a->d[i++];
+        } else if (i == a->n || b->d[j].page < a->d[i].page) {
+            d[n] = b->d[j++];
+        } else {
+            g_assert(a->d[i].new == b->d[j].old);               /* S3 */
+            d[n] = (TtDelta) { a->d[i].page, a->d[i].old, b->d[j].new };
+            tt_pagepool_unref(ps->pool, a->d[i].new);           /* S4 */
+            i++;
+            j++;
+        }
+        n += !delta_is_idle(&d[n], index);
+    }
+    tt_pagemem_free(&ps->mem, b->d, b->cap * sizeof(*d));
+    b->d = d;
+    b->n = n;
+    b->cap = cap;
+    node_trim(ps, b);
+    ps->n_ghosts -= a->is_ghost;
+    g_ptr_array_remove_index(ps->nodes, index);
+    node_free(ps, a);
+    return true;
+}
+
+/* Drops the last node: no other state needs its delta. */
+static void node_drop_last(TtPageStore *ps)
+{
+    size_t index = ps->nodes->len - 1;
+    TtNode *node = node_at(ps, index);
+
+    if (ps->map_at == node) {
+        tt_pagemap_move(ps, index ? node_at(ps, index - 1) : NULL, NULL);
+    }
+    node_unref_all(ps, node);
+    ps->n_ghosts -= node->is_ghost;
+    g_ptr_array_remove_index(ps->nodes, index);
+    node_free(ps, node);
+}
+
+static void ghosts_sweep(TtPageStore *ps)
+{
+    while (ps->nodes->len && node_at(ps, ps->nodes->len - 1)->is_ghost) {
+        node_drop_last(ps);
+    }
+    for (size_t i = ps->nodes->len; ps->n_ghosts && i-- > 0; ) {
+        if (node_at(ps, i)->is_ghost && !node_merge(ps, i)) {
+            return;
+        }
+    }
+}
+
+void tt_pagestore_delete(TtPageStore *ps, TtNodeId id)
+{
+    TtNode *node = node_get(ps, id);
+
+    g_assert(node);
+    g_hash_table_remove(ps->by_id, GUINT_TO_POINTER(id));
+    node->is_ghost = true;
+    ps->n_ghosts++;
+    ghosts_sweep(ps);
+}
+
+/* ---- adding ---- */
+
+/*
+ * Fills @node with what changed between its predecessor, where the map is, and
+ * the current RAM. @next: the successor or NULL. A page with its old content
+ * stays in when it may have been written (S5); history being one line, a page
+ * the successor does not list was not. False: memory; @node holds nothing.
+ */
+static bool add_fill(TtPageStore *ps, TtNode *node, const TtNode *next,
+                     const TtTouchList *tl, TtPageFetch fetch, void *opaque)
+{
+    size_t k = 0;
+    bool is_first = !ps->map_at;
+
+    for (size_t i = 0; i < tl->n; i++) {
+        const TtTouch *t = &tl->t[i];
+        TtDelta *d = &node->d[node->n];
+        bool is_listed;
+
+        *d = (TtDelta) { t->page, cell_of(ps, t->page)->version, t->base };
+        if (t->base != TOUCH_DIRTY) {
+            tt_pagepool_ref(ps->pool, d->new);
+        } else if (!tt_pagepool_intern(ps->pool, fetch(opaque, t->page),
+                                       &d->new)) {
+            node_unref_all(ps, node);
+            return false;
+        }
+        while (next && k < next->n && next->d[k].page < t->page) {
+            k++;
+        }
+        is_listed = next ? k < next->n && next->d[k].page == t->page
+                         : !is_first && t->base == TOUCH_DIRTY;
+        if (d->old != d->new || is_listed) {
+            node->n++;
+        } else {
+            tt_pagepool_unref(ps->pool, d->new);
+        }
+    }
+    return true;
+}
+
+/*
+ * What the delta of @next becomes when @node comes before it, into @d (room
+ * for both); no reference moves yet. Returns the number of entries.
+ */
+static size_t add_split(const TtNode *node, const TtNode *next, TtDelta *d)
+{
+    size_t i = 0, j = 0, n = 0;
+
+    while (i < node->n || j < next->n) {
+        const TtDelta *a = &node->d[i], *b = &next->d[j];
+
+        if (j == next->n || (i < node->n && a->page < b->page)) {
+            d[n++] = (TtDelta) { a->page, a->new, a->old };
+            i++;
+        } else if (i == node->n || b->page < a->page) {
+            d[n++] = *b;
+            j++;
+        } else {
+            g_assert(a->old == b->old);                         /* S3 */
+            d[n++] = (TtDelta) { a->page, a->new, b->new };
+            i++;
+            j++;
+        }
+    }
+    return n;
+}
+
+/* Puts the new delta @d of @n entries (room: @cap) in place of @next's. Pages
+ * that only @node lists go back to their old version: one more reference. */
+static void add_commit_split(TtPageStore *ps, const TtNode *node, TtNode *next,
+                             TtDelta *d, size_t n, size_t cap)
+{
+    for (size_t i = 0, j = 0; i < node->n; i++) {
+        while (j < next->n && next->d[j].page < node->d[i].page) {
+            j++;
+        }
+        if (j == next->n || next->d[j].page != node->d[i].page) {
+            tt_pagepool_ref(ps->pool, node->d[i].old);          /* S4 */
+        }
+    }
+    tt_pagemem_free(&ps->mem, next->d, next->cap * sizeof(*d));
+    next->d = d;
+    next->n = n;
+    next->cap = cap;
+    node_trim(ps, next);
+}
+
+/* The new node goes in at @index, behind the node the map is at. */
+static bool add_at(TtPageStore *ps, size_t index, uint64_t pos,
+                   const TtTouchList *tl, TtPageFetch fetch, void *opaque,
+                   TtNodeId *out)
+{
+    TtNode *next = index < ps->nodes->len ? node_at(ps, index) : NULL;
+    TtNode *node = node_new(ps, pos, tl->n + 1);
+    TtDelta *split = NULL;
+    size_t cap_split = 0;
+
+    if (!node || !add_fill(ps, node, next, tl, fetch, opaque)) {
+        goto fail;
+    }
+    if (next) {
+        cap_split = node->n + next->n;
+        split = tt_pagemem_try(&ps->mem, cap_split * sizeof(*split), false);
+        if (!split) {
+            node_unref_all(ps, node);
+            goto fail;
+        }
+        add_commit_split(ps, node, next, split,
+                         add_split(node, next, split), cap_split);
+    }
+    node_trim(ps, node);
+    node->id = ++ps->last_id;
+    g_assert(node->id != 0);
+    g_ptr_array_insert(ps->nodes, index, node);
+    g_hash_table_insert(ps->by_id, GUINT_TO_POINTER(node->id), node);
+    tt_pagemap_move(ps, node, NULL);
+    *out = node->id;
+    return true;
+
+fail:
+    if (node) {
+        node_free(ps, node);
+    }
+    return false;
+}
+
+/* Is there a node (no ghost) at @pos? @upper: tt_node_upper(@pos). */
+static bool is_taken(const TtPageStore *ps, size_t upper, uint64_t pos)
+{
+    for (size_t i = upper; i > 0 && node_at(ps, i - 1)->pos == pos; i--) {
+        if (!node_at(ps, i - 1)->is_ghost) {
+            return true;
+        }
+    }
+    return false;
+}
+
+TtStatus tt_pagestore_add(TtPageStore *ps, uint64_t pos, TtNodeId base,
+                          const uint64_t *dirty, size_t n_dirty,
+                          TtPageFetch fetch, void *opaque, TtNodeId *out)
+{
+    TtNode *b = node_get(ps, base);
+    TtTouchList tl;
+    size_t index;
+    bool ok;
+
+    if (n_dirty && dirty[n_dirty - 1] >= TT_PAGES_MAX) {
+        return TT_ERR_INVALID;
+    }
+    if (b ? b->pos >= pos : base || g_hash_table_size(ps->by_id)) {
+        return TT_ERR_INVALID;
+    }
+    ghosts_sweep(ps);
+    index = tt_node_upper(ps, pos);
+    if (is_taken(ps, index, pos)) {
+        return TT_ERR_INVALID;
+    }
+    ok = tt_touch_collect(ps, b, index ? node_at(ps, index - 1) : NULL, dirty,
+                       n_dirty, &tl) &&
+         add_at(ps, index, pos, &tl, fetch, opaque, out);
+    tt_touch_cleanup(ps, &tl);
+    return ok ? TT_OK : TT_ERR_NOMEM;
+}
+
+/* ---- moving the current RAM ---- */
+
+TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
+                              const uint64_t *dirty, size_t n_dirty,
+                              TtPagePut put, void *opaque, size_t *n_put)
+{
+    TtNode *b = node_get(ps, base), *to = node_get(ps, target);
+    TtTouchList tl;
+    size_t n = 0;
+
+    if (!b || !to || (n_dirty && dirty[n_dirty - 1] >= TT_PAGES_MAX)) {
+        return TT_ERR_INVALID;
+    }
+    if (!tt_touch_collect(ps, b, to, dirty, n_dirty, &tl)) {
+        return TT_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < tl.n; i++) {
+        TtVersion v = cell_of(ps, tl.t[i].page)->version;
+
+        if (v != tl.t[i].base) {
+            put(opaque, tl.t[i].page, tt_pagepool_bytes(ps->pool, v));
+            n++;
+        }
+    }
+    tt_touch_cleanup(ps, &tl);
+    if (n_put) {
+        *n_put = n;
+    }
+    return TT_OK;
+}
+
+uint64_t *tt_pagestore_rebase(TtPageStore *ps, TtNodeId from, TtNodeId to,
+                              size_t *n)
+{
+    TtNode *a = node_get(ps, from), *b = node_get(ps, to);
+    TtTouchList tl;
+    uint64_t *pages;
+
+    g_assert(a && b);
+    *n = 0;
+    if (!tt_touch_collect(ps, a, b, NULL, 0, &tl)) {
+        return NULL;
+    }
+    pages = tt_pagemem_may(&ps->mem) ? g_try_new(uint64_t, MAX(tl.n, 1))
+                                     : NULL;
+    if (pages) {
+        for (size_t i = 0; i < tl.n; i++) {
+            pages[i] = tl.t[i].page;
+        }
+        *n = tl.n;
+    }
+    tt_touch_cleanup(ps, &tl);
+    return pages;
+}
+
+/* ---- questions ---- */
+
+static TtDelta *delta_find(const TtNode *node, uint64_t page)
+{
+    size_t lo = 0, hi = node->n;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (node->d[mid].page < page) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo < node->n && node->d[lo].page == page ? &node->d[lo] : NULL;
+}
+
+bool tt_pagestore_changed(TtPageStore *ps, TtNodeId id, uint64_t page)
+{
+    TtNode *node = node_get(ps, id);
+    size_t rank;
+
+    g_assert(node);
+    rank = tt_node_rank(ps, node);
+    do {
+        if (delta_find(node_at(ps, rank - 1), page)) {
+            return true;
+        }
+    } while (--rank && node_at(ps, rank - 1)->is_ghost);
+    return false;
+}
+
+uint64_t tt_pagestore_node_pages(TtPageStore *ps, TtNodeId id)
+{
+    TtNode *node = node_get(ps, id);
+
+    g_assert(node);
+    return node->n;
+}
+
+uint64_t tt_pagestore_bytes(const TtPageStore *ps)
+{
+    return ps->mem.held_bytes + ps->nodes->len * sizeof(TtNode);
+}
+
+uint64_t tt_pagestore_versions(const TtPageStore *ps)
+{
+    return tt_pagepool_count(ps->pool);
+}
+
+void tt_pagestore_fail_alloc(TtPageStore *ps, uint64_t nth)
+{
+    ps->mem.fail_in = nth;
+}
+
+/* ---- life ---- */
+
+TtPageStore *tt_pagestore_new(void)
+{
+    TtPageStore *ps = g_new0(TtPageStore, 1);
+
+    ps->pool = tt_pagepool_new(&ps->mem);
+    ps->nodes = g_ptr_array_new();
+    ps->by_id = g_hash_table_new(NULL, NULL);
+    return ps;
+}
+
+void tt_pagestore_free(TtPageStore *ps)
+{
+    if (!ps) {
+        return;
+    }
+    for (size_t i = 0; i < ps->nodes->len; i++) {
+        node_free(ps, node_at(ps, i));
+    }
+    g_ptr_array_free(ps->nodes, true);
+    g_hash_table_destroy(ps->by_id);
+    tt_pagepool_free(ps->pool);
+    tt_pagemap_free(ps);
+    g_assert(ps->mem.held_bytes == 0);
+    g_free(ps);
+}
