@@ -19,6 +19,9 @@ TT_LOG_BYTES_MAX=$((32 << 20))
 # The only release QEMU and meson are taken from, whatever the machine runs.
 TT_SUITE=trixie
 
+# What QEMU's build wants; Debian 12 has an older one.
+TT_MESON_MIN=1.5
+
 # tt_begin: open the log and take the lock of this checkout, waiting for it.
 tt_begin()
 {
@@ -214,4 +217,47 @@ tt_open_suite()
     done
     tt_die "no archive in apt's configuration carries Debian" \
            "$TT_SUITE (${sites[*]:-none found}); see $TT_LOG"
+}
+
+# tt_suite_fetch DIR APT-GET-ARGUMENT...: let that apt work in a new DIR.
+tt_suite_fetch()
+{
+    local dir=$1
+    shift
+    tt_open_suite
+    rm -rf "$dir"
+    mkdir "$dir"
+    (cd "$dir" && tt_try apt-get "${TT_APT[@]}" "$@") && return
+    # Lists of an earlier day may name files that are gone.
+    rm -rf "$TT_BUILD/apt"
+    tt_open_suite
+    (cd "$dir" && tt_try apt-get "${TT_APT[@]}" "$@")
+}
+
+tt_meson_is_new_enough()
+{
+    local v
+    v=$(/usr/bin/python3 -c 'import mesonbuild.coredata as c
+print(c.version)' 2> /dev/null) &&
+        dpkg --compare-versions "$v" ge "$TT_MESON_MIN"
+}
+
+# tt_need_meson: put a new enough meson in front: the system's, or Debian's
+# newer package unpacked under build/.
+tt_need_meson()
+{
+    local dir=$TT_BUILD/meson
+    if [ ! -d "$dir" ] && ! tt_meson_is_new_enough; then
+        tt_step "Fetch Debian's meson (this system's is older than" \
+                "$TT_MESON_MIN, or absent)"
+        tt_suite_fetch "$dir.deb" download meson ||
+            tt_die "cannot fetch meson; see $TT_LOG"
+        rm -rf "$dir.tmp"
+        tt_run "unpacking meson" dpkg-deb -x "$dir.deb"/meson_*.deb "$dir.tmp"
+        rm -rf "$dir.deb"
+        mv -T "$dir.tmp" "$dir"
+    fi
+    [ -d "$dir" ] || return 0
+    export PATH=$dir/usr/bin:$PATH
+    export PYTHONPATH=$dir/usr/lib/python3/dist-packages
 }
