@@ -22,9 +22,11 @@ TT_SUITE=trixie
 # What QEMU's build wants; Debian 12 has an older one.
 TT_MESON_MIN=1.5
 
-# tt_begin: open the log and take the lock of this checkout, waiting for it.
+# tt_begin LOCK: open the log and take the lock of this checkout, waiting
+# for it. Scripts that call each other take locks of different names.
 tt_begin()
 {
+    local lock=$TT_BUILD/.lock-$1
     mkdir -p "$TT_BUILD"
     if [ -f "$TT_LOG" ] &&
        [ "$(stat -c %s "$TT_LOG")" -gt "$TT_LOG_BYTES_MAX" ]; then
@@ -34,7 +36,7 @@ tt_begin()
         "$TT_NAME" $$ >> "$TT_LOG"
     # Descriptor 9 goes to our children too: a compiler that outlives a
     # killed script keeps the lock until it has ended.
-    exec 9>> "$TT_BUILD/.lock"
+    exec 9>> "$lock"
     if ! flock -n 9; then
         tt_say "Another script is working in $TT_BUILD; waiting for its end."
         flock 9

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Sourced by the checks beside it.
+# shellcheck shell=bash
+set -euo pipefail
+cd "$TT_TOP"
+
+# our_files: the files of the repository, one a line; without git (a tarball)
+# everything outside build/.
+our_files()
+{
+    git ls-files --cached --others --exclude-standard 2> /dev/null ||
+        find . -path ./build -prune -o -type f -print | sed 's,^\./,,'
+}
+
+not_checked() { echo "$*"; exit 77; }
