@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Event scheduler: a cursor over a log, and a second place ahead of it, the
+ * scan, that looks for the next event at which the vCPU has to stop.
+ *
+ *      cur                    ahead
+ *   [ e e e e e e e e e ]  [ e e e e e e ]  [ ...
+ *         ^at      ^scan
+ *
+ * I1: cur is the segment at.segment; NULL only when the log has none.
+ * I2: ahead is NULL or the segment at.segment + 1.
+ * I3: no event from at (inclusive) to scan (exclusive) is a stop; seen_pos is
+ *     the position of the last event before scan. When found, scan is at a
+ *     stop, and seen_pos is its position.
+ * I4: scan never moves back but by a seek, so an event is looked at once.
+ */
+#include "tt/sched.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <glib.h>
+
+struct TtSched {
+    TtLogReader *reader;
+    TtCursor at;
+    TtSegment *prev;            /* keeps what was peeked last */
+    TtSegment *cur, *ahead;
+    TtStatus failed;            /* the segment after cur cannot be read */
+    TtDiag why;
+    TtCursor scan;
+    uint64_t seen_pos;
+    bool found;
+    bool scan_failed;           /* do not try again within this segment */
+};
+
+static bool is_stop(const TtEvent *ev)
+{
+    switch (ev->kind) {
+    case TT_EV_CHECK:
+    case TT_EV_DIGEST:
+    case TT_EV_MARK:
+    case TT_EV_FINISH:
+        return true;
+    default:
+        return TT_EV_IS_ASYNC(ev->kind) && !ev->nested;
+    }
+}
+
+static bool is_before(TtCursor a, TtCursor b)
+{
+    return a.segment < b.segment ||
+           (a.segment == b.segment && a.index < b.index);
+}
+
+static uint64_t n_segments(const TtSched *s)
+{
+    return tt_log_reader_n_segments(s->reader);
+}
+
+/* Takes over the reference to @cur; forgets everything else. */
+static void place(TtSched *s, TtCursor c, TtSegment *cur)
+{
+    tt_segment_unref(s->prev);
+    tt_segment_unref(s->ahead);
+    s->prev = s->cur;
+    s->cur = cur;
+    s->ahead = NULL;
+    s->at = s->scan = c;
+    s->failed = TT_OK;
+    s->found = s->scan_failed = false;
+    s->seen_pos = 0;
+}
+
+TtStatus tt_sched_seek(TtSched *s, TtCursor c, TtDiag *diag)
+{
+    TtSegment *cur = NULL;
+
+    if (c.segment > 0 || n_segments(s) > 0) {
+        TtStatus status = tt_log_reader_load(s->reader, c.segment, &cur, diag);
+        if (status != TT_OK) {
+            return status;
+        }
+    }
+    if (c.index > (cur ? cur->n_events : 0)) {
+        tt_segment_unref(cur);
+        return tt_fail(diag, TT_ERR_INVALID, "event %" PRIu32 " of segment %"
+                       PRIu64 " does not exist", c.index, c.segment);
+    }
+    place(s, c, cur);
+    return TT_OK;
+}
+
+TtStatus tt_sched_new(TtLogReader *reader, TtSched **out, TtDiag *diag)
+{
+    TtSched *s = g_new0(TtSched, 1);
+    TtStatus status;
+
+    *out = NULL;
+    s->reader = reader;
+    status = tt_sched_seek(s, (TtCursor) { 0, 0 }, diag);
+    if (status != TT_OK) {
+        tt_sched_free(s);
+        return status;
+    }
+    *out = s;
+    return TT_OK;
+}
+
+void tt_sched_free(TtSched *s)
+{
+    if (s) {
+        tt_segment_unref(s->prev);
+        tt_segment_unref(s->cur);
+        tt_segment_unref(s->ahead);
+        g_free(s);
+    }
+}
+
+TtCursor tt_sched_tell(const TtSched *s)
+{
+    return s->at;
+}
+
+/* The cursor stands behind the last event of cur: go to the next segment. */
+static bool enter_next(TtSched *s)
+{
+    TtSegment *next = s->ahead;
+
+    if (s->failed || s->at.segment + 1 >= n_segments(s)) {
+        return false;
+    }
+    if (!next) {
+        s->failed = tt_log_reader_load(s->reader, s->at.segment + 1, &next,
+                                       &s->why);
+        if (s->failed) {
+            return false;
+        }
+    }
+    tt_segment_unref(s->prev);
+    s->prev = s->cur;
+    s->cur = next;
+    s->ahead = NULL;
+    s->at = (TtCursor) { s->at.segment + 1, 0 };
+    s->scan_failed = false;
+    return true;
+}
+
+const TtEvent *tt_sched_peek(TtSched *s)
+{
+    while (s->cur && s->at.index == s->cur->n_events) {
+        if (!enter_next(s)) {
+            return NULL;
+        }
+    }
+    return s->cur ? &s->cur->events[s->at.index] : NULL;
+}
+
+void tt_sched_pop(TtSched *s)
+{
+    const TtEvent *ev = tt_sched_peek(s);
+
+    assert(ev != NULL);
+    s->at.index++;
+}
+
+TtStatus tt_sched_status(TtSched *s, TtDiag *diag)
+{
+    if (tt_sched_peek(s)) {
+        return TT_OK;
+    }
+    if (s->failed) {
+        if (diag) {
+            *diag = s->why;
+        }
+        return s->failed;
+    }
+    return tt_log_reader_is_torn(s->reader)
+           ? tt_fail(diag, TT_END_TORN, "the recording was cut off here")
+           : tt_fail(diag, TT_END, "the recording ends here");
+}
+
+/* ---- horizon ---- */
+
+/* A reference to the segment the scan is in, or NULL when it can't be read. */
+static TtSegment *scan_segment(TtSched *s)
+{
+    TtSegment *seg = NULL;
+
+    if (s->scan.segment == s->at.segment) {
+        return tt_segment_ref(s->cur);
+    }
+    if (s->scan.segment == s->at.segment + 1) {
+        if (!s->ahead) {
+            tt_log_reader_load(s->reader, s->scan.segment, &s->ahead, NULL);
+        }
+        return s->ahead ? tt_segment_ref(s->ahead) : NULL;
+    }
+    tt_log_reader_load(s->reader, s->scan.segment, &seg, NULL);
+    return seg;
+}
+
+/* Looks at the rest of the scan's segment. */
+static void scan_events(TtSched *s, const TtSegment *seg)
+{
+    uint32_t i = s->scan.index;
+
+    for (; i < seg->n_events; i++) {
+        s->seen_pos = seg->events[i].pos;
+        if (is_stop(&seg->events[i])) {
+            s->found = true;
+            break;
+        }
+    }
+    s->scan.index = i;
+}
+
+/*
+ * May the scan go on to the segment after its own? One segment ahead of the
+ * cursor is enough as long as the vCPU can get on with it; when everything seen
+ * is at the cursor's position it could not, and the scan has to find more.
+ */
+static bool scan_may_go_on(const TtSched *s, uint64_t cursor_pos)
+{
+    return s->scan.segment + 1 < n_segments(s) && !s->scan_failed &&
+           (s->scan.segment == s->at.segment || s->seen_pos <= cursor_pos);
+}
+
+uint64_t tt_sched_horizon(TtSched *s)
+{
+    const TtEvent *ev = tt_sched_peek(s);
+
+    if (!ev) {
+        return s->failed ? s->cur->info.end_pos : UINT64_MAX;
+    }
+    if (is_before(s->scan, s->at)) {
+        s->scan = s->at;
+        s->found = false;
+    }
+    while (!s->found) {
+        TtSegment *seg = scan_segment(s);
+        if (!seg) {
+            s->scan_failed = true;      /* the cursor will meet and report it */
+            break;
+        }
+        scan_events(s, seg);
+        tt_segment_unref(seg);
+        if (s->found || !scan_may_go_on(s, ev->pos)) {
+            break;
+        }
+        s->scan = (TtCursor) { s->scan.segment + 1, 0 };
+    }
+    return s->seen_pos;
+}
+
+/* ---- matching ---- */
+
+static bool is_output(unsigned kind)
+{
+    return kind == TT_EV_PIO_OUT || kind == TT_EV_MMIO_ST;
+}
+
+static bool fits(const TtEvent *rec, const TtEvent *seen)
+{
+    return rec->kind == seen->kind && rec->pos == seen->pos &&
+           rec->cpu == seen->cpu && rec->addr == seen->addr &&
+           rec->size == seen->size &&
+           (!is_output(rec->kind) || rec->val == seen->val);
+}
+
+/* What the replay knows of an input: its value would only confuse. */
+static TtEvent without_value(const TtEvent *ev)
+{
+    TtEvent e = *ev;
+
+    if (!is_output(e.kind)) {
+        e.val = 0;
+        e.aux = 0;
+        e.len = 0;
+    }
+    return e;
+}
+
+TtStatus tt_sched_match(TtSched *s, const TtEvent *seen, TtDiag *diag)
+{
+    const TtEvent *rec = tt_sched_peek(s);
+    char a[100], b[100];
+
+    if (!rec) {
+        return tt_sched_status(s, diag);
+    }
+    if (fits(rec, seen)) {
+        return TT_OK;
+    }
+    TtEvent brief = without_value(seen);
+    tt_event_format(rec, a, sizeof(a));
+    tt_event_format(&brief, b, sizeof(b));
+    tt_fail(diag, TT_ERR_MISMATCH, "recorded: %s; replayed: %s",
+            g_strchug(a), g_strchug(b));
+    if (diag) {
+        diag->position = seen->pos;
+    }
+    return TT_ERR_MISMATCH;
+}
+
+/* ---- for reports ---- */
+
+/* @c moved back by up to @n events; by arithmetic, nothing is loaded. */
+static TtCursor cursor_back(const TtSched *s, TtCursor c, unsigned n)
+{
+    while (n > 0) {
+        uint32_t step = MIN(n, c.index);
+        c.index -= step;
+        n -= step;
+        if (n == 0 || c.segment == 0) {
+            break;
+        }
+        c.segment--;
+        c.index = tt_log_reader_info(s->reader, c.segment)->n_events;
+    }
+    return c;
+}
+
+/* Appends the events from @c on, up to @after beyond the cursor. */
+static void context_lines(TtSched *s, GString *out, TtCursor c, unsigned after)
+{
+    char line[160];
+    unsigned left = after;
+
+    for (; c.segment < n_segments(s); c = (TtCursor) { c.segment + 1, 0 }) {
+        TtSegment *seg;
+        TtDiag why;
+        if (tt_log_reader_load(s->reader, c.segment, &seg, &why) != TT_OK) {
+            g_string_append_printf(out, "  (%s)\n", why.text);
+            return;
+        }
+        for (; c.index < seg->n_events; c.index++) {
+            bool is_past = !is_before(c, s->at);
+            bool is_here = is_past && !is_before(s->at, c);
+            if (is_past && !is_here && left-- == 0) {
+                break;
+            }
+            tt_event_format(&seg->events[c.index], line, sizeof(line));
+            g_string_append_printf(out, "%c %s\n", is_here ? '>' : ' ', line);
+        }
+        bool is_full = c.index < seg->n_events;
+        tt_segment_unref(seg);
+        if (is_full) {
+            return;
+        }
+    }
+}
+
+char *tt_sched_context(TtSched *s, unsigned before, unsigned after)
+{
+    GString *out = g_string_new(NULL);
+
+    tt_sched_peek(s);           /* steps over the seam between segments */
+    if (s->cur) {
+        context_lines(s, out, cursor_back(s, s->at, before), after);
+    }
+    return g_string_free(out, false);
+}
+
+TtStatus tt_sched_end_pos(TtSched *s, uint64_t *pos, TtDiag *diag)
+{
+    uint64_t n = n_segments(s);
+
+    *pos = n ? tt_log_reader_info(s->reader, n - 1)->end_pos : 0;
+    return TT_OK;
+}
