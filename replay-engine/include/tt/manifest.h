@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The manifest of a run: what a replay must know before the first event, and
- * what a person wants to know about the recording. A GKeyFile text, written
- * once when the recording starts (temporary name, then rename), never changed.
+ * what a person wants to know about the recording. A GKeyFile text, described
+ * in docs/reference/manifest.rst; written once when the recording starts
+ * (temporary name, then rename), never changed.
  *
  * Context: any thread; blocks on the file. Caller owns the struct; free what
  * it holds with tt_manifest_cleanup.
@@ -17,6 +18,11 @@
 #define TT_BLOCK_NAME_MAX      255
 #define TT_BLOCK_BYTES_MAX     (1ull << 46)
 #define TT_CPU_WORDS_MAX       256
+#define TT_CPUS_MAX            256
+
+/* Must-know bits that this version knows. A new one is added here when a
+ * replay by an older version would go wrong without knowing it. */
+#define TT_MANIFEST_FEATURES   UINT64_C(0)
 
 enum {
     TT_BLOCK_ROM = 1,           /* read-only for the guest */
@@ -49,7 +55,19 @@ typedef struct TtManifest {
     TtBlockInfo *blocks;        /* g_malloc'ed array */
 } TtManifest;
 
+/*
+ * tt_manifest_save: check @m as a reader would, then write it whole or not at
+ * all: into @path.tmp, which is flushed and renamed.
+ * Text members may be NULL (written as empty), except accel and cpu_type.
+ * Bytes that are not UTF-8 are replaced. Returns TT_OK, or TT_ERR_LIMIT,
+ * _FORMAT (a wrong value in @m; the sentence names it), _IO, _NOSPACE.
+ */
 TtStatus tt_manifest_save(const TtManifest *m, const char *path, TtDiag *diag);
+/*
+ * tt_manifest_load: @m is filled on TT_OK and empty otherwise (cleanup is
+ * harmless in both cases). Text members are never NULL then.
+ * Returns TT_OK, TT_ERR_IO, TT_ERR_FORMAT, TT_ERR_LIMIT, TT_ERR_VERSION.
+ */
 TtStatus tt_manifest_load(const char *path, TtManifest *m, TtDiag *diag);
 /* Parse from memory, for tests and fuzzing; @len <= TT_MANIFEST_BYTES_MAX. */
 TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,

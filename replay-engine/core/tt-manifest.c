@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The manifest of a run, as text: docs/reference/manifest.rst.
+ *
+ * Parsing is strict where a replay depends on the value and silent about
+ * groups and keys it does not know: what a reader must not overlook is
+ * announced by a bit in `features`.
+ */
+#include "tt/manifest.h"
+#include "tt/io.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <glib.h>
+#include <glib/gstdio.h>
+
+static const char heading[] =
+    "# A recorded run of a virtual machine (TTVM). Written once, at the start "
+    "of\n# the recording; a replay takes the machine's shape from here.\n\n";
+
+/* ---- strict values ---- */
+
+typedef struct Parser {
+    GKeyFile *kf;
+    TtDiag *diag;
+    TtStatus status;            /* the first failure; nothing is read after */
+} Parser;
+
+static void __attribute__((format(printf, 3, 4)))
+wrong(Parser *p, TtStatus status, const char *fmt, ...)
+{
+    char text[TT_DIAG_TEXT_MAX];
+    va_list ap;
+
+    if (p->status == TT_OK) {
+        va_start(ap, fmt);
+        g_vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        p->status = tt_fail(p->diag, status, "manifest: %s", text);
+    }
+}
+
+/* Never NULL. A missing key is an error when @required. */
+static char *get_text(Parser *p, const char *group, const char *key,
+                      bool required)
+{
+    g_autoptr(GError) err = NULL;
+    char *v;
+
+    if (p->status != TT_OK) {
+        return g_strdup("");
+    }
+    v = g_key_file_get_string(p->kf, group, key, &err);
+    if (v && !err) {
+        return v;
+    }
+    g_free(v);                  /* a wrong escape gives both */
+    if (g_error_matches(err, G_KEY_FILE_ERROR,
+                        G_KEY_FILE_ERROR_INVALID_VALUE)) {
+        wrong(p, TT_ERR_FORMAT, "'%s' in [%s] has a wrong escape sequence",
+              key, group);
+    } else if (required) {
+        wrong(p, TT_ERR_FORMAT, "'%s' in [%s] is missing", key, group);
+    }
+    return g_strdup("");
+}
+
+static char *get_name(Parser *p, const char *group, const char *key)
+{
+    char *v = get_text(p, group, key, true);
+
+    if (p->status == TT_OK && !*v) {
+        wrong(p, TT_ERR_FORMAT, "'%s' in [%s] is empty", key, group);
+    }
+    return v;
+}
+
+/* Digits, or 0x and hex digits; nothing else, no overflow. */
+static bool parse_number(const char *text, uint64_t *v)
+{
+    bool is_hex = g_str_has_prefix(text, "0x");
+    const char *p = is_hex ? text + 2 : text;
+    unsigned base = is_hex ? 16 : 10;
+
+    *v = 0;
+    if (!*p) {
+        return false;
+    }
+    for (; *p; p++) {
+        int digit = is_hex ? g_ascii_xdigit_value(*p)
+                           : g_ascii_digit_value(*p);
+        if (digit < 0 || *v > (UINT64_MAX - digit) / base) {
+            return false;
+        }
+        *v = *v * base + digit;
+    }
+    return true;
+}
+
+static uint64_t get_number(Parser *p, const char *group, const char *key,
+                           uint64_t min, uint64_t max)
+{
+    g_autofree char *text = get_text(p, group, key, true);
+    uint64_t v = 0;
+
+    if (p->status != TT_OK) {
+        return 0;
+    }
+    if (!parse_number(text, &v)) {
+        wrong(p, TT_ERR_FORMAT, "'%s' in [%s] must be a number, not '%.40s'",
+              key, group, text);
+    } else if (v < min || v > max) {
+        wrong(p, TT_ERR_LIMIT, "'%s' in [%s] must be from %" PRIu64 " to %"
+              PRIu64 ", not %" PRIu64, key, group, min, max, v);
+    }
+    return v;
+}
+
+/* ---- UUID ---- */
+
+static bool uuid_has_dash(unsigned byte)
+{
+    return byte == 4 || byte == 6 || byte == 8 || byte == 10;
+}
+
+static char *uuid_text(const uint8_t uuid[16])
+{
+    GString *s = g_string_new(NULL);
+
+    for (unsigned i = 0; i < 16; i++) {
+        g_string_append_printf(s, "%s%02x", uuid_has_dash(i) ? "-" : "",
+                               uuid[i]);
+    }
+    return g_string_free(s, false);
+}
+
+static bool parse_uuid(const char *text, uint8_t uuid[16])
+{
+    for (unsigned i = 0; i < 16; i++) {
+        if (uuid_has_dash(i) && *text++ != '-') {
+            return false;
+        }
+        int high = g_ascii_xdigit_value(text[0]);
+        int low = high < 0 ? -1 : g_ascii_xdigit_value(text[1]);
+        if (low < 0) {
+            return false;
+        }
+        uuid[i] = high << 4 | low;
+        text += 2;
+    }
+    return *text == 0;
+}
+
+/* ---- load ---- */
+
+static void parse_run(Parser *p, TtManifest *m)
+{
+    /* First of all: nothing else can be judged without knowing this. */
+    m->features = get_number(p, "run", "features", 0, UINT64_MAX);
+    if (m->features & ~TT_MANIFEST_FEATURES) {
+        wrong(p, TT_ERR_VERSION, "the run needs features (0x%" PRIx64 ") that "
+              "this version does not have; use the version that recorded it "
+              "or a newer one", m->features & ~TT_MANIFEST_FEATURES);
+    }
+    g_autofree char *uuid = get_text(p, "run", "uuid", true);
+    if (p->status == TT_OK && !parse_uuid(uuid, m->uuid)) {
+        wrong(p, TT_ERR_FORMAT, "'uuid' in [run] must look like "
+              "01234567-89ab-cdef-0123-456789abcdef, not '%.40s'", uuid);
+    }
+    m->accel = get_name(p, "run", "accel");
+    m->fence_interval = get_number(p, "run", "fence-interval", 0, UINT64_MAX);
+    m->qemu_version = get_text(p, "run", "qemu-version", false);
+    m->tt_version = get_text(p, "run", "tt-version", false);
+    m->command_line = get_text(p, "run", "command-line", false);
+    m->host = get_text(p, "run", "host", false);
+    m->started = get_text(p, "run", "started", false);
+}
+
+static void parse_cpu(Parser *p, TtManifest *m)
+{
+    m->n_cpus = get_number(p, "cpu", "count", 1, TT_CPUS_MAX);
+    m->cpu_type = get_name(p, "cpu", "type");
+
+    g_autofree char *text = get_text(p, "cpu", "words", true);
+    g_auto(GStrv) words = g_strsplit(text, " ", TT_CPU_WORDS_MAX + 1);
+    for (unsigned i = 0; p->status == TT_OK && words[i]; i++) {
+        uint64_t v;
+        if (i == TT_CPU_WORDS_MAX) {
+            wrong(p, TT_ERR_LIMIT, "'words' in [cpu] has more than %u words",
+                  TT_CPU_WORDS_MAX);
+        } else if (!parse_number(words[i], &v) || v > UINT32_MAX) {
+            wrong(p, TT_ERR_FORMAT, "'words' in [cpu] must be 32-bit numbers "
+                  "with one space between, not '%.40s'", words[i]);
+        } else {
+            m->cpu_words[i] = v;
+            m->n_cpu_words = i + 1;
+        }
+    }
+}
+
+static uint32_t parse_flags(Parser *p, const char *group)
+{
+    g_autofree char *text = get_text(p, group, "flags", true);
+
+    if (p->status != TT_OK || !*text) {
+        return 0;
+    }
+    if (strcmp(text, "rom") == 0) {
+        return TT_BLOCK_ROM;
+    }
+    if (strcmp(text, "romd") == 0) {
+        return TT_BLOCK_ROMD;
+    }
+    if (strcmp(text, "rom romd") == 0) {
+        return TT_BLOCK_ROM | TT_BLOCK_ROMD;
+    }
+    wrong(p, TT_ERR_FORMAT, "'flags' in [%s] must be empty, 'rom', 'romd' or "
+          "'rom romd', not '%.40s'", group, text);
+    return 0;
+}
+
+static void parse_block(Parser *p, unsigned i, TtBlockInfo *b,
+                        GHashTable *names)
+{
+    char group[24];
+
+    snprintf(group, sizeof(group), "block-%u", i);
+    g_autofree char *name = get_text(p, group, "name", true);
+    if (p->status == TT_OK && (!*name || strlen(name) > TT_BLOCK_NAME_MAX)) {
+        wrong(p, TT_ERR_LIMIT, "'name' in [%s] must have 1 to %u bytes", group,
+              TT_BLOCK_NAME_MAX);
+        return;
+    }
+    g_strlcpy(b->name, name, sizeof(b->name));
+    if (p->status == TT_OK && !g_hash_table_add(names, b->name)) {
+        wrong(p, TT_ERR_FORMAT, "[%s] has the name of another block", group);
+    }
+    b->max_bytes = get_number(p, group, "max-size", 1, TT_BLOCK_BYTES_MAX);
+    b->size_bytes = get_number(p, group, "size", 0, b->max_bytes);
+    b->flags = parse_flags(p, group);
+}
+
+static void parse_blocks(Parser *p, TtManifest *m)
+{
+    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
+
+    m->n_blocks = get_number(p, "blocks", "count", 0, TT_BLOCKS_MAX);
+    if (p->status != TT_OK) {
+        m->n_blocks = 0;
+        return;
+    }
+    m->blocks = g_new0(TtBlockInfo, MAX(m->n_blocks, 1));
+    for (unsigned i = 0; i < m->n_blocks && p->status == TT_OK; i++) {
+        parse_block(p, i, &m->blocks[i], names);
+    }
+}
+
+/* What GKeyFile itself would misunderstand or say badly. */
+static TtStatus check_text(const char *text, size_t len, TtDiag *diag)
+{
+    if (len > TT_MANIFEST_BYTES_MAX) {
+        return tt_fail(diag, TT_ERR_LIMIT, "manifest: it is larger than %u "
+                       "bytes, so it is none", TT_MANIFEST_BYTES_MAX);
+    }
+    if (len == 0) {
+        return tt_fail(diag, TT_ERR_FORMAT, "manifest: it is empty; was the "
+                       "recording cut off before it began?");
+    }
+    if (!g_utf8_validate(text, len, NULL)) {
+        return tt_fail(diag, TT_ERR_FORMAT, "manifest: it is not UTF-8 text");
+    }
+    return TT_OK;
+}
+
+TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,
+                           TtDiag *diag)
+{
+    g_autoptr(GKeyFile) kf = g_key_file_new();
+    g_autoptr(GError) err = NULL;
+    Parser p = { .kf = kf, .diag = diag };
+
+    memset(m, 0, sizeof(*m));
+    p.status = check_text(text, len, diag);
+    if (p.status == TT_OK &&
+        !g_key_file_load_from_data(kf, text, len, G_KEY_FILE_NONE, &err)) {
+        wrong(&p, TT_ERR_FORMAT, "%s", err->message);
+    }
+    parse_run(&p, m);
+    parse_cpu(&p, m);
+    parse_blocks(&p, m);
+    if (p.status != TT_OK) {
+        tt_manifest_cleanup(m);
+    }
+    return p.status;
+}
+
+TtStatus tt_manifest_load(const char *path, TtManifest *m, TtDiag *diag)
+{
+    g_autofree char *text = NULL;
+    uint64_t size;
+    size_t got;
+    TtIo *io;
+    TtStatus status = tt_io_posix_open(path, &io, diag);
+
+    memset(m, 0, sizeof(*m));
+    if (status != TT_OK) {
+        return status;
+    }
+    status = io->ops->size(io, &size, diag);
+    if (status == TT_OK) {
+        /* One byte more than allowed, so that parse sees it is too large. */
+        size = MIN(size, TT_MANIFEST_BYTES_MAX + 1);
+        text = g_malloc(size + 1);
+        status = io->ops->read_at(io, 0, text, size, &got, diag);
+    }
+    tt_io_close(io);
+    return status == TT_OK ? tt_manifest_parse(text, got, m, diag) : status;
+}
+
+void tt_manifest_cleanup(TtManifest *m)
+{
+    g_free(m->qemu_version);
+    g_free(m->tt_version);
+    g_free(m->accel);
+    g_free(m->command_line);
+    g_free(m->host);
+    g_free(m->started);
+    g_free(m->cpu_type);
+    g_free(m->blocks);
+    memset(m, 0, sizeof(*m));
+}
+
+/* ---- save ---- */
+
+static void set_text(GKeyFile *kf, const char *group, const char *key,
+                     const char *value)
+{
+    /* Command lines may hold any bytes; the file is UTF-8. */
+    g_autofree char *valid = g_utf8_make_valid(value ? value : "", -1);
+
+    g_key_file_set_string(kf, group, key, valid);
+}
+
+static void set_number(GKeyFile *kf, const char *group, const char *key,
+                       uint64_t value)
+{
+    g_autofree char *text = g_strdup_printf("%" PRIu64, value);
+
+    g_key_file_set_value(kf, group, key, text);
+}
+
+static void fill_run(GKeyFile *kf, const TtManifest *m)
+{
+    g_autofree char *uuid = uuid_text(m->uuid);
+    g_autofree char *features = g_strdup_printf("0x%" PRIx64, m->features);
+
+    g_key_file_set_value(kf, "run", "features", features);
+    g_key_file_set_value(kf, "run", "uuid", uuid);
+    set_text(kf, "run", "started", m->started);
+    set_text(kf, "run", "command-line", m->command_line);
+    set_text(kf, "run", "accel", m->accel);
+    set_text(kf, "run", "qemu-version", m->qemu_version);
+    set_text(kf, "run", "tt-version", m->tt_version);
+    set_text(kf, "run", "host", m->host);
+    set_number(kf, "run", "fence-interval", m->fence_interval);
+}
+
+static void fill_cpu(GKeyFile *kf, const TtManifest *m)
+{
+    g_autoptr(GString) words = g_string_new(NULL);
+
+    for (unsigned i = 0; i < m->n_cpu_words; i++) {
+        g_string_append_printf(words, "%s0x%" PRIx32, i ? " " : "",
+                               m->cpu_words[i]);
+    }
+    set_number(kf, "cpu", "count", m->n_cpus);
+    set_text(kf, "cpu", "type", m->cpu_type);
+    g_key_file_set_value(kf, "cpu", "words", words->str);
+}
+
+static void fill_blocks(GKeyFile *kf, const TtManifest *m)
+{
+    static const char *const flags[4] = { "", "rom", "romd", "rom romd" };
+    char group[24];
+
+    set_number(kf, "blocks", "count", m->n_blocks);
+    for (unsigned i = 0; i < m->n_blocks; i++) {
+        const TtBlockInfo *b = &m->blocks[i];
+        snprintf(group, sizeof(group), "block-%u", i);
+        set_text(kf, group, "name", b->name);
+        set_number(kf, group, "size", b->size_bytes);
+        set_number(kf, group, "max-size", b->max_bytes);
+        set_text(kf, group, "flags", flags[b->flags & 3]);
+    }
+}
+
+static char *manifest_text(const TtManifest *m)
+{
+    g_autoptr(GKeyFile) kf = g_key_file_new();
+    g_autofree char *body = NULL;
+
+    fill_run(kf, m);
+    fill_cpu(kf, m);
+    fill_blocks(kf, m);
+    body = g_key_file_to_data(kf, NULL, NULL);
+    return g_strconcat(heading, body, NULL);
+}
+
+/* What a replay depends on has come back as it was put in. */
+static bool is_same(const TtManifest *a, const TtManifest *b)
+{
+    bool same = a->n_blocks == b->n_blocks &&
+                a->n_cpu_words == b->n_cpu_words &&
+                strcmp(a->accel, b->accel) == 0 &&
+                strcmp(a->cpu_type, b->cpu_type) == 0;
+
+    for (unsigned i = 0; same && i < a->n_blocks; i++) {
+        same = a->blocks[i].flags == b->blocks[i].flags &&
+               strcmp(a->blocks[i].name, b->blocks[i].name) == 0;
+    }
+    return same;
+}
+
+/* Reading it back must give the same: catches a caller's wrong values with the
+ * parser's own sentences, before anything is recorded that can't be opened. */
+static TtStatus check_own(const TtManifest *m, const char *text, TtDiag *diag)
+{
+    TtManifest back;
+    TtStatus status;
+
+    if (m->n_blocks > TT_BLOCKS_MAX || m->n_cpu_words > TT_CPU_WORDS_MAX) {
+        return tt_fail(diag, TT_ERR_LIMIT, "manifest: the machine has more RAM "
+                       "blocks (%u) or CPU words (%u) than allowed",
+                       m->n_blocks, m->n_cpu_words);
+    }
+    status = tt_manifest_parse(text, strlen(text), &back, diag);
+    if (status == TT_OK && !is_same(m, &back)) {
+        status = tt_fail(diag, TT_ERR_FORMAT, "manifest: the machine has a "
+                         "name or a flag that text cannot hold");
+    }
+    tt_manifest_cleanup(&back);
+    return status;
+}
+
+static TtStatus write_file(const char *path, const char *text, TtDiag *diag)
+{
+    TtIo *io;
+    TtStatus status;
+
+    g_unlink(path);             /* left by a killed recorder */
+    status = tt_io_posix_create(path, &io, diag);
+    if (status != TT_OK) {
+        return status;
+    }
+    status = io->ops->append(io, text, strlen(text), diag);
+    if (status == TT_OK) {
+        status = io->ops->sync(io, diag);
+    }
+    tt_io_close(io);
+    return status;
+}
+
+TtStatus tt_manifest_save(const TtManifest *m, const char *path, TtDiag *diag)
+{
+    g_autofree char *text = NULL;
+    g_autofree char *temp = g_strconcat(path, ".tmp", NULL);
+    TtStatus status;
+
+    if (m->n_blocks <= TT_BLOCKS_MAX && m->n_cpu_words <= TT_CPU_WORDS_MAX) {
+        text = manifest_text(m);
+    }
+    status = check_own(m, text, diag);
+    if (status == TT_OK) {
+        status = write_file(temp, text, diag);
+    }
+    if (status == TT_OK && g_rename(temp, path) < 0) {
+        int err = errno;
+        status = tt_fail(diag, TT_ERR_IO, "cannot rename '%s' to '%s': %s",
+                         temp, path, g_strerror(err));
+        if (diag) {
+            diag->os_errno = err;
+        }
+    }
+    if (status != TT_OK) {
+        g_unlink(temp);
+    }
+    return status;
+}
