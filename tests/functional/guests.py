@@ -5,7 +5,7 @@ import collections
 import os
 import struct
 
-from ttlib import MACHINE, build_guest
+from ttlib import BUILD, MACHINE, REPO, build_guest, run_tool
 
 # append: command line of the short form. machine: arguments in place of
 # MACHINE. prepare: makes files in the work directory, returns arguments.
@@ -96,3 +96,33 @@ def guest_args(work, name, append=None):
     if entry.prepare:
         args += entry.prepare(work)
     return args
+
+
+# The Linux guest of scripts/guest
+
+def linux_files():
+    """Kernel and initrd; made on first use (needs Debian's packages)."""
+    run_tool(os.path.join(REPO, 'scripts', 'guest'), timeout=300)
+    return (os.path.join(BUILD, 'guest', 'vmlinuz'),
+            os.path.join(BUILD, 'guest', 'initrd.img'))
+
+
+def linux_args(works, extra='', machine='pc', memory='256'):
+    """A Debian kernel that does the named works and powers off."""
+    kernel, initrd = linux_files()
+    return ['-M', machine, '-cpu', 'qemu64', '-m', memory, '-nodefaults',
+            '-display', 'none', '-no-reboot', '-kernel', kernel, '-initrd',
+            initrd, '-append', f'console=ttyS0 panic=-1 t={works} {extra}']
+
+
+def linux_disk(work, name='disk.img', size=64 << 20):
+    """A virtio disk whose first blocks hold a pattern."""
+    path = write(os.path.join(work, name), bytes(range(256)) * 16384)
+    os.truncate(path, size)
+    return ['-drive', f'file={path},format=raw,if=none,id=disk0',
+            '-device', 'virtio-blk-pci,drive=disk0']
+
+
+def linux_net():
+    return ['-netdev', 'user,id=net0', '-device',
+            'virtio-net-pci,netdev=net0,romfile=']

@@ -231,17 +231,20 @@ class Qmp:
 
 
 class Vm:
-    """One QEMU process: use it in a with statement, so that it ends."""
+    """One QEMU process: use it in a with statement, so that it ends.
+
+    qmp is the number of QMP sockets (each serves one client at a time).
+    """
 
     count = 0
 
-    def __init__(self, work, args, name=None, qmp=False, serial=True,
-                 timeout=60, cwd=None):
+    def __init__(self, work, args, name=None, qmp=0, serial=True,
+                 timeout=60, cwd=None, binary=None):
         Vm.count += 1
         self.name = name or f'vm{Vm.count}'
         self.work = work
         self.base = os.path.join(work, self.name)
-        self.args = [qemu_binary(), *args]
+        self.args = [binary or qemu_binary(), *args]
         self.deadline = time.monotonic() + timeout * SLOW
         self.timeout = timeout
         self.monitor = None
@@ -250,9 +253,9 @@ class Vm:
         self.serial_path = f'{self.base}.serial'
         if serial:
             self.args += ['-serial', f'file:{self.serial_path}']
-        if qmp:
-            self.qmp_path = self.socket_path('qmp')
-            self.args += ['-qmp', f'unix:{self.qmp_path},server=on,wait=off']
+        self.qmp_paths = [self.socket_path(f'qmp{i}') for i in range(qmp)]
+        for path in self.qmp_paths:
+            self.args += ['-qmp', f'unix:{path},server=on,wait=off']
 
     def socket_path(self, kind):
         """Socket names are limited to some 100 bytes, so keep them short."""
@@ -280,13 +283,13 @@ class Vm:
     @property
     def qmp(self):
         if not self.monitor:
-            self.monitor = self.connect()
+            self.monitor = self.connect(0)
         return self.monitor
 
-    def connect(self):
-        """One more QMP connection (the socket serves one at a time)."""
+    def connect(self, number):
+        """A connection to QMP socket number; 0 is the one of vm.qmp."""
         try:
-            return Qmp(self.qmp_path)
+            return Qmp(self.qmp_paths[number])
         except TestFailure as error:
             self.check_alive(str(error))
             raise
@@ -299,6 +302,10 @@ class Vm:
     @property
     def stderr(self):
         return read_text(f'{self.base}.stderr')
+
+    @property
+    def stdout(self):
+        return read_bytes(f'{self.base}.stdout')
 
     @property
     def serial(self):
@@ -439,12 +446,14 @@ def replay(work, run, args=(), name='rep', options=',at-end=exit', rc=0,
         return vm
 
 
-def check_exact(work, run, args=(), name='rep', **kw):
+def check_exact(work, run, args=(), name='rep', serial_wanted=None, **kw):
     """A replay is exact: status 0, no divergence, the same console."""
     vm = replay(work, run, args, name, **kw)
     check('diverged' not in vm.stderr,
           f'{name} says diverged but ends with 0: {short(vm.stderr)}')
-    same_console(vm.serial, run.serial, name)
+    if serial_wanted is None:
+        serial_wanted = run.serial
+    same_console(vm.serial, serial_wanted, name)
     return vm
 
 
@@ -462,7 +471,8 @@ def same_console(seen, wanted, name):
 
 def stopped_replay(work, run, name='rep', args=(), **kw):
     """A replay that stands at its start with QMP."""
-    return replayer(work, run, ['-S', *args], name, qmp=True, **kw)
+    kw.setdefault('qmp', 1)
+    return replayer(work, run, ['-S', *args], name, **kw)
 
 
 def goto(vm, timeout=60, **where):

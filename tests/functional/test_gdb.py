@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The stock gdb walks a replay forwards and backwards, exactly."""
+
+import re
+
+from guests import guest_args
+from ttlib import (BUILD, Gdb, check, digest, digest_at, end_of, equal,
+                   goto_exact, limit, record, replayer, run_tool,
+                   stopped_replay)
+
+ARCH = 'i386:x86-64'
+
+
+def symbol(guest, name):
+    text, _ = run_tool('nm', f'{BUILD}/guests/{guest}.elf')
+    found = re.search(rf'^([0-9a-f]+) \w {name}$', text, re.M)
+    check(found, f'guest {guest} has no symbol {name}')
+    return int(found.group(1), 16)
+
+
+def debugged(work, run, name='rep', **kw):
+    """A stopped replay with a gdbstub; returns (vm, gdb) when entered."""
+    vm = replayer(work, run, ['-S', *Gdb.args(work, name)], name, qmp=1, **kw)
+    return vm, Gdb(vm, ARCH)
+
+
+def positions(text):
+    """What each "monitor info tt" in a gdb session said."""
+    return [int(n) for n in
+            re.findall(r'position\D{0,12}(\d+)', text, re.I)]
+
+
+WHERE = 'monitor info tt'
+
+
+@limit(90)
+def test_breakpoint_both_ways(work):
+    """A breakpoint is met at the same positions going forward and back."""
+    run = record(work, guest_args(work, 'exceptions', 'rounds=6'))
+    place = symbol('exceptions', 'exc_loop')
+    vm, gdb = debugged(work, run)
+    with vm:
+        there = gdb(f'break *{place:#x}', *(['continue', WHERE] * 4),
+                    *(['reverse-continue', WHERE] * 3), 'p/x $pc')
+        seen = positions(there)
+        equal(len(seen), 7, f'positions in {there}')
+        check(seen[0] < seen[1] < seen[2] < seen[3],
+              f'forward positions do not grow: {seen}')
+        equal(seen[4:], seen[2::-1], 'positions met going backwards')
+        check(f'= {place:#x}' in there, f'$pc is elsewhere: {there[-300:]}')
+        equal(vm.qmp.cmd('query-tt')['position'], seen[0],
+              'position after the session')
+        first = digest(vm)
+        with stopped_replay(work, run, 'other') as other:
+            for position in seen[:4]:
+                goto_exact(vm, position)
+                equal(digest(vm), digest_at(other, position),
+                      f'digest at {position}')
+            equal(digest_at(other, seen[0]), first,
+                  'digest where gdb had stopped')
+
+
+@limit(90)
+def test_reverse_to_the_start(work):
+    """reverse-continue without a hit ends at the start, continue at the
+    end, and gdb says so."""
+    run = record(work, guest_args(work, 'exceptions', 'rounds=2'))
+    vm, gdb = debugged(work, run)
+    with vm:
+        end = end_of(vm)
+        text = gdb('continue', WHERE, 'reverse-continue', WHERE)
+        equal(positions(text), [end, 0], f'positions in {text}')
+        check(text.count('No more reverse-execution history') == 2,
+              f'gdb was not told that history ends: {text}')
+
+
+def step_check(work, vm, gdb, run, start, steps):
+    """stepi and reverse-stepi from start move by one position each."""
+    goto_exact(vm, start)
+    forward = gdb(*(['stepi', WHERE] * steps))
+    equal(positions(forward), [start + i + 1 for i in range(steps)],
+          'positions of stepi')
+    after = digest(vm)
+    back = gdb(*(['reverse-stepi', WHERE] * steps))
+    equal(positions(back), [start + steps - i - 1 for i in range(steps)],
+          'positions of reverse-stepi')
+    before = digest(vm)
+    with stopped_replay(work, run, f'other{start}') as other:
+        equal(digest_at(other, start + steps), after, 'digest after stepi')
+        equal(digest_at(other, start), before,
+              'digest after reverse-stepi')
+
+
+@limit(120)
+def test_steps_through_faults(work):
+    """stepi and reverse-stepi count faults and interrupts as one step."""
+    run = record(work, guest_args(work, 'exceptions', 'rounds=6'))
+    vm, gdb = debugged(work, run)
+    with vm:
+        text = gdb(f'break *{symbol("exceptions", "exc_loop"):#x}',
+                   'continue', 'continue', WHERE)
+        step_check(work, vm, gdb, run, positions(text)[-1], 40)
+
+
+@limit(120)
+def test_steps_over_rep(work):
+    """A string instruction is one step, also with a fault inside."""
+    run = record(work, guest_args(work, 'torture', 'rounds=1 percent=5'))
+    vm, gdb = debugged(work, run)
+    with vm:
+        place = symbol('torture', 'on_string_fault')
+        text = gdb(f'break *{place:#x}', 'continue', 'continue', WHERE)
+        found = positions(text)[-1]
+        step_check(work, vm, gdb, run, found - 30, 60)
+
+
+@limit(90)
+def test_step_over_halt(work):
+    """Stepping over HLT and the interrupt that ends it, both ways."""
+    run = record(work, guest_args(work, 'hlt', 'rounds=4'))
+    vm, gdb = debugged(work, run)
+    with vm:
+        text = gdb(f'break *{symbol("hlt", "on_timer"):#x}', 'continue',
+                   'continue', 'continue', WHERE)
+        step_check(work, vm, gdb, run, positions(text)[-1] - 60, 60)
+
+
+@limit(90)
+def test_two_sessions(work):
+    """A second gdb finds the VM where the first left it, with none of the
+    first one's breakpoints, and the replay is exact to the end."""
+    run = record(work, guest_args(work, 'exceptions', 'rounds=3'))
+    place = symbol('exceptions', 'exc_loop')
+    vm, gdb = debugged(work, run)
+    with vm:
+        first = gdb(f'break *{place:#x}', 'continue', 'continue', WHERE)
+        second = gdb(WHERE, 'p/x $pc')
+        equal(positions(second), positions(first), 'position of session 2')
+        check(f'= {place:#x}' in second, f'$pc in session 2: {second}')
+        vm.qmp.events.clear()
+        vm.qmp.cmd('cont')
+        event = vm.qmp.event('TT_STOPPED', 30)
+        equal(event['reason'], 'end', 'where the replay stopped')
+        equal(vm.serial, run.serial, 'console after the debugging')
+
+
+@limit(60)
+def test_memory_and_registers(work):
+    """gdb reads the memory and the registers of the place, and its writes
+    do not change history."""
+    run = record(work, guest_args(work, 'exceptions', 'rounds=2'))
+    place = symbol('exceptions', 'exc_counts')
+    code = symbol('exceptions', 'exc_loop')
+    vm, gdb = debugged(work, run)
+    with vm:
+        values = gdb.values(f'break *{code:#x}', 'continue', 'continue',
+                            f'p/x *(unsigned *){place}', 'p/x $sp')
+        line = vm.qmp.hmp(f'xp /1wx {place}')
+        check(f'{values[0]:08x}' in line, f'{values[0]:#x} is not in {line}')
+        registers = vm.qmp.hmp('info registers')
+        check(f'{values[1]:08x}' in registers.lower(),
+              f'$sp {values[1]:#x} is not in {registers}')
+        before = digest(vm)
+        gdb(f'set {{int}}{place} = 0x12345678')
+        gdb('set $rax = 0x12345678')
+        position = before[0]
+        equal(vm.qmp.cmd('query-tt')['position'], position,
+              'position after refused writes')
+        goto_exact(vm, position - 1)
+        goto_exact(vm, position)
+        equal(digest(vm), before, 'digest after refused writes')
+        vm.qmp.cmd('tt-goto', 60, where='end')
+        check(not vm.qmp.cmd('query-tt')['diverged'],
+              'a write by gdb changed history')
+
+
+@limit(90)
+def test_monitor_goto_in_gdb(work):
+    """"monitor tt goto" moves under a running gdb session."""
+    run = record(work, guest_args(work, 'exceptions', 'rounds=3'))
+    place = symbol('exceptions', 'exc_loop')
+    vm, gdb = debugged(work, run)
+    with vm:
+        text = gdb(f'break *{place:#x}', 'continue', 'continue', WHERE,
+                   'monitor tt goto start', 'maint flush register-cache',
+                   WHERE, 'continue', WHERE, 'continue', WHERE)
+        seen = positions(text)
+        equal(len(seen), 4, f'positions in {text}')
+        equal(seen[1], 0, 'position after tt goto start')
+        check(0 < seen[2] < seen[3], f'positions: {seen}')
+        equal(seen[3], seen[0], 'the second hit, met again')
+
+
+@limit(90)
+def test_breakpoints_do_not_disturb(work):
+    """A replay that stops at hundreds of breakpoint hits stays exact."""
+    run = record(work, guest_args(work, 'torture', 'rounds=1 percent=5'))
+    place = symbol('torture', 'on_timer')
+    vm, gdb = debugged(work, run)
+    with vm:
+        text = gdb(f'break *{place:#x}', 'ignore 1 100', 'continue', WHERE,
+                   'delete', f'hbreak *{symbol("torture", "torture_pf"):#x}',
+                   'continue', 'continue', WHERE, 'delete', 'continue')
+        check(len(positions(text)) == 2, f'gdb session: {text}')
+        state = vm.qmp.cmd('query-tt')
+        equal((state['position'], state['diverged']), (end_of(vm), False),
+              'after the last continue')
+        equal(vm.serial, run.serial, 'console')

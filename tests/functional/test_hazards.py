@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Each remedy is needed: without it a guest's replay is wrong.
+
+x-omit leaves one remedy out. The same guest, recorded and replayed in the
+same way with the remedy in place, is exact: so the guest is able to show the
+fault, and the remedy is what mends it. Faults that depend on timing get a
+few recordings to appear.
+"""
+
+import collections
+
+from guests import guest_args
+from ttlib import check, check_exact, fail, limit, record, replay
+
+ONE_INSN = ('-accel', 'tcg,one-insn-per-tb=on')
+
+# Where the remedy is left out (recording, replay), and how often to try.
+Hazard = collections.namedtuple('Hazard', 'guest append record replay args '
+                                          'tries promise')
+
+HAZARDS = {
+    'exception-count': Hazard(
+        'exceptions', '', True, True, (), 3,
+        'positions that do not count exceptions misplace interrupts'),
+    'unwind-count': Hazard(
+        'exceptions', 'rounds=10', True, True, ONE_INSN, 3,
+        'a fault in the middle of a block must take its count back'),
+    'fixed-tlb': Hazard(
+        'abits', '', True, False, (), 3,
+        'accessed bits depend on the geometry of the TLB'),
+    'bt-flags': Hazard(
+        'btflags', '', True, True, ONE_INSN, 1,
+        'undefined flags of bit tests depend on the shape of blocks'),
+    'rdmsr-io': Hazard(
+        'rdmsr', '', True, True, ONE_INSN, 1,
+        'a register read must end its block to have a position'),
+    'unhalt': Hazard(
+        'hlt', '', True, False, (), 1,
+        'waking up from HLT is an input'),
+    'cpu-reset': Hazard(
+        'reset', '', True, False, (), 1,
+        'a reset of the CPU is an input'),
+    'dma-invalidate': Hazard(
+        'dmacode', '', False, True, (), 1,
+        'code that a device wrote must be translated anew'),
+    'a20': Hazard(
+        'a20', '', True, False, (), 1,
+        'the A20 gate is an input'),
+    'ignne': Hazard(
+        'ignne', '', True, False, (), 1,
+        'port F0h changes the CPU and is an input'),
+    'bounce': Hazard(
+        'selfdma', 'rounds=200', True, False, (), 3,
+        'direct DMA is visible to the guest before it is logged'),
+}
+
+
+def omitting(really, name):
+    return f',x-omit={name}' if really else ''
+
+
+def goes_wrong(work, name, hazard, attempt):
+    run = record(work, guest_args(work, hazard.guest, hazard.append),
+                 name=f'rec{attempt}',
+                 options=omitting(hazard.record, name))
+    vm = replay(work, run, hazard.args, name=f'rep{attempt}', rc=None,
+                options=omitting(hazard.replay, name) + ',at-end=exit')
+    status = vm.process.returncode
+    check(status in (0, 3),
+          f'a replay that must diverge ended with {status}: {vm.stderr}')
+    if status == 3:
+        check('tt: diverged at position ' in vm.stderr,
+              f'no message about the divergence but: {vm.stderr}')
+    return status == 3 or vm.serial != run.serial
+
+
+def hazard_test(name, hazard):
+    def test(work):
+        run = record(work, guest_args(work, hazard.guest, hazard.append))
+        check_exact(work, run, hazard.args)
+        for attempt in range(hazard.tries):
+            if goes_wrong(work, name, hazard, attempt):
+                return
+        fail(f'without {name}, guest {hazard.guest} still replayed exactly '
+             f'({hazard.tries} recordings): the remedy is not needed, or '
+             'x-omit does not leave it out')
+    test.__doc__ = f'Remedy {name}: {hazard.promise}.'
+    return limit(120)(test)
+
+
+for _name, _hazard in HAZARDS.items():
+    globals()['test_' + _name.replace('-', '_')] = hazard_test(_name, _hazard)
+
+
+def test_unknown_remedy(work):
+    """A misspelt name in x-omit is refused."""
+    args = guest_args(work, 'cpuid')
+    run = record(work, args, options=',x-omit=no-such-remedy', rc=1)
+    check('no-such-remedy' in run.vm.stderr,
+          f'the message does not name it: {run.vm.stderr}')

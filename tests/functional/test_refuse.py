@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What cannot be recorded is refused in one sentence, with status 1."""
+
+import os
+
+from guests import guest_args
+from ttlib import Vm, check, one_sentence, record, recorder, short
+
+BLANK = 1 << 20
+
+
+def refused(work, name, args, *words):
+    """Starts QEMU, which must end with status 1 and say one of words."""
+    with Vm(work, args, name=name, timeout=10) as vm:
+        vm.wait(1)
+        line = one_sentence(vm, name)
+        check(any(word in line for word in words),
+              f'{name}: the message names none of {words}: {line}')
+
+
+def record_option(work, name):
+    return ['-tt', f'record,dir={work}/{name}.run']
+
+
+def refuse_test(name, promise, *words, add=()):
+    def test(work):
+        args = guest_args(work, 'cpuid', 'rounds=1')
+        refused(work, name, [*args, *add, *record_option(work, name)],
+                *words)
+        check(not os.path.exists(f'{work}/{name}.run/log'),
+              'a refused recording left a log behind')
+    test.__doc__ = promise
+    return test
+
+
+test_smp = refuse_test(
+    'smp', 'More than one vCPU is refused.', 'smp', 'vCPU', 'CPU',
+    add=['-smp', '2'])
+test_kvm = refuse_test(
+    'kvm', 'KVM is refused.', 'kvm', 'KVM', 'tcg', 'TCG',
+    add=['-accel', 'kvm'])
+test_multi_threaded = refuse_test(
+    'mttcg', 'Multi-threaded TCG is refused.', 'thread',
+    add=['-accel', 'tcg,thread=multi'])
+test_iothread = refuse_test(
+    'iothread', 'An iothread is refused.', 'iothread',
+    add=['-object', 'iothread,id=io0'])
+test_icount_rr = refuse_test(
+    'rr', 'Upstream\'s record/replay beside ours is refused.', 'icount',
+    'rr', add=['-icount', 'shift=auto,rr=record,rrfile=rr.bin'])
+test_icount = refuse_test(
+    'icount', 'Instruction counting as a clock is refused.', 'icount',
+    add=['-icount', 'shift=auto'])
+test_incoming = refuse_test(
+    'incoming', 'An incoming migration is refused.', 'incoming',
+    'migration', add=['-incoming', 'defer'])
+test_vhost = refuse_test(
+    'vhost', 'vhost, which writes guest memory unseen, is refused.',
+    'vhost', add=['-object',
+                  'memory-backend-memfd,id=mem,size=64M,share=on',
+                  '-machine', 'memory-backend=mem',
+                  '-chardev', 'socket,id=c0,path=vhost.sock,server=on,'
+                  'wait=off',
+                  '-device', 'vhost-user-fs-pci,chardev=c0,tag=t'])
+test_loadvm = refuse_test(
+    'loadvm', '-loadvm while recording is refused.', 'loadvm', 'snapshot',
+    add=['-loadvm', 'x'])
+
+
+def test_shared_memory(work):
+    """RAM shared with another process is refused, or recorded exactly."""
+    args = guest_args(work, 'cpuid', 'rounds=1')
+    with Vm(work, [*args, '-object', 'memory-backend-file,id=m,size=64M,'
+                   f'share=on,mem-path={work}/ram', '-machine',
+                   'memory-backend=m', *record_option(work, 'shm')],
+            name='shm', timeout=20) as vm:
+        if vm.wait() != 0:
+            one_sentence(vm, 'shared memory')
+
+
+def option_test(promise, option, *words, guest=True):
+    def test(work):
+        args = guest_args(work, 'cpuid', 'rounds=1') if guest else []
+        options = option if isinstance(option, list) else [option]
+        for value in options:
+            args += ['-tt', value.replace('WORK', work)]
+        refused(work, 'option', [*args, '-display', 'none'], *words)
+    test.__doc__ = promise
+    return test
+
+
+test_replay_without_dir = option_test(
+    'A replay must be told its run.', 'replay', 'dir', guest=False)
+test_replay_of_nothing = option_test(
+    'A replay of a directory that is not there says so.',
+    'replay,dir=WORK/none', 'none', guest=False)
+test_replay_of_empty = option_test(
+    'A replay of a directory that holds no run says so.',
+    'replay,dir=WORK', 'manifest', 'run', guest=False)
+test_both_modes = option_test(
+    'Recording and replaying at once is refused.',
+    ['record,dir=WORK/a', 'replay,dir=WORK/b'], 'record', 'replay', 'tt')
+test_unknown_mode = option_test(
+    'An unknown mode is refused and the known ones named.', 'rewind',
+    'record')
+test_unknown_option = option_test(
+    'An unknown option is refused by name.',
+    'record,dir=WORK/a,colour=red', 'colour')
+test_bad_size = option_test(
+    'A size that is none is refused.', 'record,dir=WORK/a,max-size=much',
+    'max-size', 'size')
+test_bad_at_end = option_test(
+    'An unknown at-end is refused.', 'replay,dir=WORK,at-end=fly', 'at-end')
+test_empty_option = option_test(
+    'An empty -tt is refused.', '', 'record')
+
+
+def test_options_of_replay(work):
+    """A replay needs no machine options; a second VM in it is refused."""
+    run = record(work, guest_args(work, 'cpuid', 'rounds=1'))
+    for name, extra, words in (
+            ('smp', ['-smp', '2'], ['smp', 'replay']),
+            ('kvm', ['-accel', 'kvm'], ['kvm', 'KVM', 'tcg', 'accel']),
+            ('icount', ['-icount', 'shift=1'], ['icount']),
+            ('loadvm', ['-loadvm', 'x'], ['loadvm', 'snapshot'])):
+        refused(work, name, ['-tt', f'replay,dir={run.dir}', '-display',
+                             'none', *extra], *words)
+
+
+def test_monitor_commands(work):
+    """Migration and snapshots of a VM that records are refused, and the
+    recording goes on."""
+    disk = os.path.join(work, 'd.img')
+    with open(disk, 'wb') as out:
+        out.truncate(BLANK)
+    args = guest_args(work, 'torture', 'rounds=50')
+    args += ['-drive', f'file={disk},format=raw,if=none,id=d0',
+             '-device', 'virtio-blk-pci,drive=d0']
+    with recorder(work, args, qmp=1) as vm:
+        vm.wait_serial('start')
+        message = vm.qmp.error('migrate', uri=f'file:{work}/migration')
+        check(len(message.split()) > 4, f'bare message: {message}')
+        for line in ('savevm one', 'loadvm one'):
+            text = vm.qmp.hmp(line)
+            check(text.startswith('Error'), f'{line}: {short(text)}')
+        for command, arguments in (
+                ('object-add', {'qom_type': 'iothread', 'id': 'io1'}),):
+            message = vm.qmp.error(command, **arguments)
+            check('iothread' in message, f'{command}: {message}')
+        vm.qmp.cmd('quit')
+        vm.wait(0)
+    with Vm(work, ['-tt', f'replay,dir={vm.run},at-end=exit', '-display',
+                   'none'], name='rep', timeout=60) as rep:
+        rep.wait(0)

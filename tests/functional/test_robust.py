@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Killed recorders, damaged runs and bad places: never a crash or a hang.
+
+A damaged run gives one clear sentence and status 1, a torn one replays to
+its last sealed byte and says so. Where the segments of a log lie is read
+from the bytes, as docs/reference/log-format.rst describes them.
+"""
+
+import os
+import random
+import shutil
+import subprocess
+import time
+
+from guests import guest_args
+from ttlib import (Skip, Vm, check, equal, limit, one_sentence, record,
+                   recorder, run_tool, seed, short, stopped_replay, tool,
+                   wait_until, digest, goto)
+
+SEGMENT_MAGIC = b'TTVMSEG\n'
+HEAD_BYTES = 64
+GUEST = ('hlt', 'rounds=12')
+
+
+def recorded(work):
+    return record(work, guest_args(work, *GUEST))
+
+
+def replay_status(work, path, name):
+    """Replays a run that may be broken: (status, stderr, console)."""
+    with Vm(work, ['-tt', f'replay,dir={path},at-end=exit', '-display',
+                   'none'], name=name, timeout=30) as vm:
+        status = vm.wait()
+        return status, vm.stderr, vm.serial
+
+
+def check_graceful(outcome, what, wanted, console):
+    """One of the wanted statuses, with its message; never a crash."""
+    status, stderr, serial = outcome
+    check(status in wanted,
+          f'{what}: ended with {status} instead of {wanted}: '
+          f'{short(stderr)}')
+    if status == 1:
+        one_sentence(stderr, what)
+    if status == 0:
+        check(console.startswith(serial),
+              f'{what}: a shortened run shows another console')
+
+
+def copy_run(work, run, name='copy'):
+    path = os.path.join(work, name)
+    shutil.rmtree(path, ignore_errors=True)
+    shutil.copytree(run.dir, path)
+    return path
+
+
+def segments(log):
+    """Offsets of the segment headers of a log."""
+    found, at = [], log.find(SEGMENT_MAGIC)
+    while at >= 0:
+        found.append(at)
+        at = log.find(SEGMENT_MAGIC, at + 1)
+    check(found, 'the log has no segment')
+    return found
+
+
+def read_log(path):
+    with open(os.path.join(path, 'log'), 'rb') as f:
+        return f.read()
+
+
+def write_log(path, data):
+    with open(os.path.join(path, 'log'), 'wb') as f:
+        f.write(data)
+
+
+@limit(150)
+def test_killed_recorder(work):
+    """A recorder killed with SIGKILL at random moments leaves a run that
+    replays to its last sealed byte, which the replay says."""
+    rng = seed()
+    args = guest_args(work, 'torture', 'rounds=1000 percent=10')
+    for number in range(5):
+        with recorder(work, args, name=f'rec{number}', qmp=1) as vm:
+            vm.wait_serial('sum=')
+            time.sleep(rng.uniform(1.0, 2.5))
+            vm.kill()
+            serial = vm.serial
+        status, stderr, shown = replay_status(work, vm.run, f'rep{number}')
+        equal(status, 0, f'status of the replay ({short(stderr)})')
+        check(stderr.strip(), 'the replay does not say that the run is torn')
+        check(serial.startswith(shown), 'the replay shows another console')
+        check(len(shown) > 40, f'hardly anything was kept: {shown!r}')
+        with stopped_replay(work, vm.run, f'go{number}') as rep:
+            goto(rep, where='end')
+            end = digest(rep)
+            goto(rep, where='start')
+            rep.qmp.cmd('tt-goto', 60, position=end[0])
+            equal(digest(rep), end, 'digest at the end of the torn run')
+
+
+def test_killed_at_once(work):
+    """A recorder killed in its first moments leaves a run that replays or
+    is refused in one sentence."""
+    rng = seed()
+    args = guest_args(work, *GUEST)
+    for number in range(12):
+        with recorder(work, args, name=f'rec{number}') as vm:
+            time.sleep(rng.uniform(0, 0.25))
+            vm.kill()
+            serial = vm.serial
+        if not os.path.exists(vm.run):
+            continue
+        check_graceful(replay_status(work, vm.run, f'rep{number}'),
+                       f'run killed at once ({number})', (0, 1), serial)
+
+
+@limit(120)
+def test_truncated_log(work):
+    """A log cut at every kind of place replays as far as it is sealed, or
+    is refused when not even its head is there."""
+    run = recorded(work)
+    log = read_log(run.dir)
+    places = segments(log)
+    rng = seed()
+    last = places[-1]
+    cuts = {0: (1,), 1: (1,), 8: (1,), HEAD_BYTES - 1: (1,)}
+    for at in (HEAD_BYTES, places[0] + 4, places[0] + 95, places[0] + 96,
+               last, last + 1, last + 50, last + 96, last + 97,
+               len(log) - 1, len(log) // 2,
+               *(rng.randrange(HEAD_BYTES, len(log)) for _ in range(12))):
+        cuts[at] = (0, 1) if at < places[min(1, len(places) - 1)] else (0,)
+    for number, (at, wanted) in enumerate(sorted(cuts.items())):
+        path = copy_run(work, run)
+        write_log(path, log[:at])
+        outcome = replay_status(work, path, f'cut{number}')
+        check_graceful(outcome, f'log cut at {at} of {len(log)}', wanted,
+                       run.serial)
+        check(outcome[1].strip(), f'cut at {at}: no word about it')
+
+
+@limit(150)
+def test_flipped_bytes(work):
+    """A log or manifest with one byte changed is refused in one sentence;
+    at its very end it may pass as torn. It never crashes or diverges."""
+    run = recorded(work)
+    log = read_log(run.dir)
+    rng = seed()
+    last = segments(log)[-1]
+    places = [0, 3, 8, 12, 16, 24, 40, 56, 63]
+    for base in (segments(log)[0], last):
+        places += [base + i for i in (0, 8, 12, 16, 24, 32, 48, 52, 56, 60,
+                                      64, 72, 80, 88, 96)]
+    places += [rng.randrange(len(log)) for _ in range(25)]
+    for number, at in enumerate(places):
+        path = copy_run(work, run)
+        broken = bytearray(log)
+        broken[at] ^= 1 << rng.randrange(8)
+        write_log(path, broken)
+        wanted = (0, 1) if at >= last or at in range(24, 40) else (1,)
+        check_graceful(replay_status(work, path, f'flip{number}'),
+                       f'byte {at} of {len(log)} flipped', wanted,
+                       run.serial)
+
+
+@limit(90)
+def test_flipped_manifest(work):
+    """A manifest with one byte changed replays or is refused clearly."""
+    run = recorded(work)
+    rng = seed()
+    with open(os.path.join(run.dir, 'manifest'), 'rb') as f:
+        manifest = f.read()
+    for number in range(40):
+        path = copy_run(work, run)
+        broken = bytearray(manifest)
+        broken[rng.randrange(len(broken))] = rng.randrange(256)
+        with open(os.path.join(path, 'manifest'), 'wb') as f:
+            f.write(broken)
+        check_graceful(replay_status(work, path, f'flip{number}'),
+                       f'manifest {number}', (0, 1, 3), run.serial)
+
+
+def break_empty(path, name):
+    with open(os.path.join(path, name), 'wb'):
+        pass
+
+
+def break_missing(path, name):
+    os.unlink(os.path.join(path, name))
+
+
+def break_directory(path, name):
+    os.unlink(os.path.join(path, name))
+    os.mkdir(os.path.join(path, name))
+
+
+def break_rubbish(path, name):
+    with open(os.path.join(path, name), 'wb') as f:
+        f.write(random.Random(1).randbytes(100000))
+
+
+def break_foreign(path, name):
+    """Belongs to another run of the same kind."""
+    shutil.copy(os.path.join(path, '..', 'other.run', name),
+                os.path.join(path, name))
+
+
+def break_endless(path, name):
+    os.unlink(os.path.join(path, name))
+    os.symlink('/dev/zero', os.path.join(path, name))
+
+
+@limit(90)
+def test_broken_files(work):
+    """A file of the run that is empty, missing, a directory, rubbish, of
+    another run, or endless is refused in one sentence that names it."""
+    run = recorded(work)
+    record(work, guest_args(work, *GUEST), name='other')
+    for way in (break_empty, break_missing, break_directory, break_rubbish,
+                break_foreign, break_endless):
+        for name in ('manifest', 'log'):
+            path = copy_run(work, run)
+            way(path, name)
+            outcome = replay_status(work, path,
+                                    f'{way.__name__[6:]}-{name}')
+            check_graceful(outcome, f'{way.__name__} {name}', (1,), b'')
+
+
+def test_foreign_versions(work):
+    """A manifest of a format from the future is refused by its number."""
+    run = recorded(work)
+    path = copy_run(work, run)
+    with open(os.path.join(path, 'manifest'), encoding='utf-8') as f:
+        text = f.read()
+    lines = text.splitlines()
+    wanted = [i for i, line in enumerate(lines)
+              if line.replace(' ', '').startswith(('format=', 'version=',
+                                                   'format-version='))]
+    check(wanted, f'the manifest names no format version: {text[:200]}')
+    lines[wanted[0]] = lines[wanted[0]].split('=')[0] + '=4711'
+    with open(os.path.join(path, 'manifest'), 'w', encoding='utf-8') as f:
+        f.write('\n'.join(lines) + '\n')
+    status, stderr, _ = replay_status(work, path, 'future')
+    equal(status, 1, 'status')
+    check('4711' in one_sentence(stderr, 'version'),
+          f'the message does not name the version: {stderr}')
+
+
+def refuse_record(work, directory, name, *words):
+    args = guest_args(work, *GUEST)
+    with Vm(work, [*args, '-tt', f'record,dir={directory}'], name=name,
+            timeout=20) as vm:
+        vm.wait(1)
+        line = one_sentence(vm, name)
+        check(any(word in line for word in words),
+              f'{name}: the message names none of {words}: {line}')
+
+
+def test_places_to_record(work):
+    """A directory that is a file, cannot be made, or holds a run already is
+    refused, and the run in it stays as it is."""
+    run = recorded(work)
+    before = read_log(run.dir)
+    refuse_record(work, run.dir, 'occupied', 'already', 'holds', 'exists')
+    check(read_log(run.dir) == before, 'the run that was there has changed')
+    plain = os.path.join(work, 'plain')
+    with open(plain, 'w', encoding='utf-8') as f:
+        f.write('text')
+    refuse_record(work, plain, 'file', 'directory')
+    refuse_record(work, f'{plain}/run', 'below-file', 'plain')
+    refuse_record(work, f'{work}/none/at/all', 'no-parent', 'none')
+    refuse_record(work, '/proc/tt-run', 'proc', '/proc/tt-run')
+
+
+def test_unwritable_directory(work):
+    """A directory without write permission is refused."""
+    if os.geteuid() == 0:
+        raise Skip('root may write everywhere')
+    closed = os.path.join(work, 'closed')
+    os.mkdir(closed, 0o500)
+    refuse_record(work, f'{closed}/run', 'closed', 'closed')
+
+
+def test_empty_directory_is_fine(work):
+    """An empty directory is taken for the run; so is a fresh name."""
+    path = os.path.join(work, 'rec.run')
+    os.mkdir(path)
+    args = guest_args(work, *GUEST)
+    with Vm(work, [*args, '-tt', f'record,dir={path}'], name='rec') as vm:
+        vm.wait(0)
+    equal(replay_status(work, path, 'rep')[0], 0, 'status of the replay')
+
+
+def test_default_directory(work):
+    """Without dir= a fresh directory is made and named on stderr."""
+    names = set()
+    for number in range(2):
+        with Vm(work, [*guest_args(work, *GUEST), '-tt', 'record'],
+                name=f'rec{number}') as vm:
+            vm.wait(0)
+            made = {n for n in os.listdir(work) if n.startswith('tt-run-')}
+            fresh = made - names
+            equal(len(fresh), 1, f'new directories ({made})')
+            name = fresh.pop()
+            check(name in vm.stderr, f'{name} is not named in {vm.stderr}')
+            names = made
+        equal(replay_status(work, os.path.join(work, name), f'rep{number}')[0],
+              0, 'status of the replay')
+
+
+def mount_small(work, size):
+    if os.geteuid() != 0:
+        raise Skip('a small file system needs root')
+    place = os.path.join(work, 'small')
+    os.mkdir(place)
+    done = subprocess.run(['mount', '-t', 'tmpfs', '-o', f'size={size}',
+                           'tmpfs', place], capture_output=True, text=True)
+    if done.returncode:
+        raise Skip(f'cannot mount a tmpfs: {done.stderr.strip()}')
+    return place
+
+
+@limit(90)
+def test_full_disk(work):
+    """A disk that fills up ends the recording with one sentence; what was
+    sealed before replays."""
+    place = mount_small(work, '1m')
+    try:
+        args = guest_args(work, 'torture', 'rounds=1000')
+        with Vm(work, [*args, '-tt', f'record,dir={place}/run'], name='rec',
+                timeout=60) as vm:
+            vm.wait(1)
+            one_sentence(vm, 'full disk')
+            serial = vm.serial
+        check_graceful(replay_status(work, f'{place}/run', 'rep'),
+                       'run of a full disk', (0,), serial)
+    finally:
+        subprocess.run(['umount', '-l', place], check=False)
+
+
+@limit(90)
+def test_max_size(work):
+    """max-size bounds the run; what was recorded until then replays."""
+    args = guest_args(work, 'tsc', 'rounds=100000000')
+    with recorder(work, args, options=',max-size=4M', qmp=1) as vm:
+        wait_until(lambda: vm.process.poll() is not None
+                   or vm.qmp.cmd('query-status')['status'] != 'running',
+                   'max-size ends or stops the recording', 40)
+        vm.kill()
+        serial = vm.serial
+    size = sum(os.path.getsize(os.path.join(vm.run, n))
+               for n in os.listdir(vm.run))
+    check(1 << 20 < size < 6 << 20, f'the run has {size} bytes')
+    check_graceful(replay_status(work, vm.run, 'rep'), 'bounded run', (0,),
+                   serial)
+
+
+@limit(90)
+def test_tt_tool_on_damage(work):
+    """The tt tool says what is wrong with a damaged run: status 1, one
+    sentence, and no crash; and 0 for a good run."""
+    run = recorded(work)
+    log = read_log(run.dir)
+    tt = tool('tt')
+    for command in ('info', 'log', 'stats', 'verify'):
+        run_tool(tt, command, run.dir)
+    rng = seed()
+    for number in range(30):
+        path = copy_run(work, run)
+        broken = bytearray(log)
+        at = rng.randrange(segments(log)[-1])
+        broken[at] ^= 1 << rng.randrange(8)
+        write_log(path, broken)
+        done = subprocess.run([tt, 'verify', path], capture_output=True,
+                              text=True, timeout=20)
+        if done.returncode == 0 and 24 <= at < 40:
+            continue
+        equal(done.returncode, 1, f'tt verify with byte {at} flipped')
+        check(done.stderr.strip(), f'tt verify says nothing (byte {at})')
+    equal(subprocess.run([tt], capture_output=True, timeout=20).returncode,
+          2, 'tt without a command')
+
+
+def test_divergence_is_reported(work):
+    """A replay that diverges stops there, says where, and stays usable."""
+    run = record(work, guest_args(work, 'dmacode'))
+    omit = ',x-omit=dma-invalidate'
+    status = Vm(work, ['-tt', f'replay,dir={run.dir},at-end=exit{omit}',
+                       '-display', 'none'], name='exits', timeout=30)
+    with status as vm:
+        vm.wait(3)
+        lines = [line for line in vm.stderr.splitlines()
+                 if 'tt: diverged at position ' in line]
+        equal(len(lines), 1, f'lines about the divergence: {vm.stderr}')
+    with Vm(work, ['-tt', f'replay,dir={run.dir}{omit}', '-display', 'none'],
+            name='stays', qmp=1, timeout=40) as vm:
+        event = vm.qmp.event('TT_DIVERGED', 30)
+        check(event['position'] > 0 and event['expected'] != event['seen'],
+              f'TT_DIVERGED {event}')
+        state = vm.qmp.cmd('query-tt')
+        check(state['diverged'] and state['divergence'],
+              f'query-tt tells no divergence: {state}')
+        equal(vm.qmp.cmd('query-status')['status'], 'paused', 'status')
+        check('EIP' in vm.qmp.hmp('info registers'), 'no registers')
+        goto(vm, where='start')
+        equal(digest(vm)[0], 0, 'position after going back to the start')

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Any position of a run can be reached, from anywhere, exactly."""
+
+import os
+
+from guests import guest_args
+from ttlib import (QmpError, Vm, check, digest, digest_at, end_of, equal, goto,
+                   goto_exact, limit, record, recorder, replayer, seed,
+                   stopped_replay, wait_until)
+
+SMALL_TORTURE = 'rounds=1 percent=10'
+
+
+def straight_digests(work, run, positions, name='straight'):
+    """Digests at ascending positions of a process that only goes forward."""
+    found = {}
+    with stopped_replay(work, run, name) as vm:
+        for position in sorted(set(positions)):
+            found[position] = digest_at(vm, position)
+        goto(vm, where='end')
+        found['end'] = digest(vm)
+    return found
+
+
+def check_random_order(work, run, positions, wanted, name):
+    with stopped_replay(work, run, name, timeout=120) as vm:
+        for position in positions:
+            equal(digest_at(vm, position), wanted[position],
+                  f'{name}: digest at {position}')
+        goto(vm, where='end')
+        equal(digest(vm), wanted['end'], f'{name}: digest at the end')
+
+
+def last_position(work, run):
+    with stopped_replay(work, run, 'end') as vm:
+        return end_of(vm)
+
+
+@limit(180)
+def test_hundred_positions(work):
+    """100 random positions in random order, forwards and backwards: the
+    digests equal those of a run straight through and of a second process."""
+    run = record(work, guest_args(work, 'torture', SMALL_TORTURE))
+    rng = seed()
+    end = last_position(work, run)
+    positions = [rng.randrange(end + 1) for _ in range(100)]
+    wanted = straight_digests(work, run, positions)
+    check_random_order(work, run, positions, wanted, 'random')
+    rng.shuffle(positions)
+    check_random_order(work, run, positions[:50], wanted, 'second')
+
+
+def travel_test(name, append, count):
+    def test(work):
+        run = record(work, guest_args(work, name, append))
+        rng = seed()
+        end = last_position(work, run)
+        positions = [rng.randrange(end + 1) for _ in range(count)]
+        positions += [0, end, 1, end - 1]
+        wanted = straight_digests(work, run, positions)
+        check_random_order(work, run, positions, wanted, 'random')
+    test.__doc__ = (f'{count} random positions of guest {name} are reached '
+                    'exactly in random order.')
+    return limit(90)(test)
+
+
+for _name, _append in (('reset', None), ('mmiox', None), ('dmacode', None),
+                       ('a20', None), ('smm', None), ('fp', 'rounds=1000'),
+                       ('abits', None), ('hlt', 'rounds=40'),
+                       ('apic', 'rounds=1500')):
+    globals()[f'test_of_{_name}'] = travel_test(_name, _append, 16)
+
+
+@limit(90)
+def test_digests_of_the_recorder(work):
+    """The recorder's own digests, taken while it was stopped, are found in
+    the replay at the same positions; so are its marks."""
+    args = guest_args(work, 'torture', 'rounds=2 percent=60')
+    taken = []
+    with recorder(work, args, qmp=1) as vm:
+        vm.wait_serial('start')
+        while len(taken) < 6:
+            vm.qmp.cmd('stop')
+            taken.append(digest(vm))
+            equal(vm.qmp.cmd('query-tt')['position'], taken[-1][0],
+                  'position of the stopped recorder')
+            vm.qmp.cmd('tt-mark', name=f'stop{len(taken)}')
+            vm.qmp.cmd('cont')
+            wait_until(lambda: vm.process.poll() is not None
+                       or vm.qmp.cmd('query-tt')['position']
+                       > taken[-1][0] + 200000, 'progress of the recording')
+            check(vm.process.poll() is None,
+                  'the guest ended before six stops were made')
+        vm.wait(0)
+    with stopped_replay(work, vm.run) as rep:
+        for number, wanted in reversed(list(enumerate(taken, 1))):
+            equal(digest_at(rep, wanted[0]), wanted,
+                  f'digest {number} of the recorder')
+        for number, wanted in enumerate(taken, 1):
+            answer = goto(rep, mark=f'stop{number}')
+            equal(answer['position'], wanted[0], f'mark stop{number}')
+
+
+def test_every_position_of_a_stretch(work):
+    """Neighbouring positions, reached one by one, backwards and by delta,
+    are the same places; delta moves by as much as it says."""
+    run = record(work, guest_args(work, 'exceptions', 'rounds=2'))
+    with stopped_replay(work, run) as vm:
+        middle = end_of(vm) * 2 // 3
+        by_position = [digest_at(vm, middle + i) for i in range(25)]
+        for i in reversed(range(25)):
+            equal(digest_at(vm, middle + i), by_position[i], 'backwards')
+        goto_exact(vm, middle)
+        for i in range(1, 25):
+            answer = goto(vm, delta=1)
+            equal(answer, {'position': middle + i, 'reason': 'target'},
+                  'answer to delta 1')
+            equal(digest(vm), by_position[i], f'after {i} steps of delta 1')
+        answer = goto(vm, delta=-20)
+        equal(answer['position'], middle + 4, 'delta -20')
+        equal(digest(vm), by_position[4], 'after delta -20')
+
+
+def test_start_and_end(work):
+    """Start and end have names, and going beyond them is an error that
+    leaves the VM where it stands."""
+    run = record(work, guest_args(work, 'cpuid', 'rounds=2'))
+    with stopped_replay(work, run) as vm:
+        state = vm.qmp.cmd('query-tt')
+        equal((state['mode'], state['position'], state['start']),
+              ('replay', 0, 0), 'a replay that was started with -S')
+        start = digest(vm)
+        end = state['end']
+        check(end > 100000, f'the run ends at {end}')
+        equal(goto(vm, where='end'), {'position': end, 'reason': 'end'},
+              'tt-goto end')
+        last = digest(vm)
+        for arguments in ({'position': end + 1}, {'position': 1 << 62},
+                          {'position': -1}, {'mark': 'nobody'},
+                          {'where': 'nowhere'}, {},
+                          {'position': 1, 'delta': 1}):
+            message = vm.qmp.error('tt-goto', **arguments)
+            check(len(message.split()) >= 3, f'bare message: {message}')
+            equal(digest(vm), last, f'state after a refused {arguments}')
+        equal(goto(vm, where='start'), {'position': 0, 'reason': 'start'},
+              'tt-goto start')
+        equal(digest(vm), start, 'digest at the start')
+        goto_exact(vm, end)
+        equal(digest(vm), last, 'digest at the end, reached by number')
+
+
+def test_delta_beyond(work):
+    """A delta beyond an end of the run stops there or is refused."""
+    run = record(work, guest_args(work, 'cpuid', 'rounds=2'))
+    with stopped_replay(work, run) as vm:
+        end = end_of(vm)
+        goto_exact(vm, end // 2)
+        for delta, reason, place in ((end, 'end', end),
+                                     (-2 * end, 'start', 0)):
+            goto_exact(vm, end // 2)
+            try:
+                answer = vm.qmp.cmd('tt-goto', delta=delta)
+            except QmpError as error:
+                equal(vm.qmp.cmd('query-tt')['position'], end // 2,
+                      f'position after a refused delta ({error})')
+                continue
+            equal(answer, {'position': place, 'reason': reason},
+                  f'answer to delta {delta}')
+
+
+def test_marks(work):
+    """Marks made in a replay are kept with the run for later replays."""
+    run = record(work, guest_args(work, 'cpuid', 'rounds=2'))
+    with stopped_replay(work, run, 'first') as vm:
+        goto_exact(vm, end_of(vm) // 3)
+        wanted = digest(vm)
+        equal(vm.qmp.cmd('tt-mark', name='here'), {'position': wanted[0]},
+              'tt-mark')
+        goto(vm, where='start')
+    check(os.path.exists(os.path.join(run.dir, 'marks')),
+          'the replay wrote no marks file')
+    with stopped_replay(work, run, 'second') as vm:
+        equal(goto(vm, mark='here')['position'], wanted[0], 'goto mark')
+        equal(digest(vm), wanted, 'digest at the mark')
+        vm.qmp.hmp('tt goto start')
+        vm.qmp.hmp('tt goto @here')
+        equal(digest(vm), wanted, 'digest at the mark, by the monitor')
+
+
+def test_monitor_commands(work):
+    """The monitor's forms move and tell as the QMP commands do."""
+    run = record(work, guest_args(work, 'cpuid', 'rounds=2'))
+    with stopped_replay(work, run) as vm:
+        end = end_of(vm)
+        place = end // 2
+        for line, wanted in ((f'tt goto {place}', place),
+                             ('tt goto +10', place + 10),
+                             ('tt goto -20', place - 10),
+                             ('tt goto start', 0), ('tt goto end', end),
+                             ('tt mark m1', end), ('tt goto start', 0),
+                             ('tt goto @m1', end)):
+            vm.qmp.hmp(line)
+            equal(vm.qmp.cmd('query-tt')['position'], wanted,
+                  f'position after "{line}"')
+        _, cpu, ram = digest(vm)
+        text = vm.qmp.hmp('tt digest')
+        check(cpu in text and ram in text,
+              f'"tt digest" does not show the digest: {text}')
+        text = vm.qmp.hmp('info tt')
+        check(str(end) in text and 'replay' in text,
+              f'"info tt" does not tell mode and position: {text}')
+        text = vm.qmp.hmp(f'tt goto {end + 5}')
+        check(text.strip() and vm.qmp.cmd('query-tt')['position'] == end,
+              f'"tt goto" beyond the end says: {text}')
+        text = vm.qmp.hmp('tt verify', timeout=60)
+        check('diverg' not in text.lower() and text.strip(),
+              f'"tt verify" of a good run says: {text}')
+
+
+def test_cont_and_stop(work):
+    """cont replays forward, stop stops, and the end stops with an event."""
+    run = record(work, guest_args(work, 'torture', SMALL_TORTURE))
+    with stopped_replay(work, run) as vm:
+        end = end_of(vm)
+        vm.qmp.cmd('cont')
+        wait_until(lambda: vm.qmp.cmd('query-tt')['position'] > 1000,
+                   'the replay moves after cont')
+        vm.qmp.cmd('stop')
+        first = vm.qmp.cmd('query-tt')['position']
+        check(0 < first, 'stop went to the start')
+        state = digest(vm)
+        vm.qmp.events.clear()
+        vm.qmp.cmd('cont')
+        event = vm.qmp.event('TT_STOPPED', 30)
+        equal(event, {'position': end, 'reason': 'end'}, 'TT_STOPPED')
+        equal(vm.qmp.cmd('query-status')['status'], 'paused',
+              'status at the end')
+        check(not vm.qmp.cmd('query-tt')['diverged'], 'it says diverged')
+        equal(vm.serial, run.serial, 'console of the whole replay')
+        equal(digest_at(vm, first), state, 'digest where stop had stopped')
+        vm.qmp.cmd('quit')
+        vm.wait(0)
+
+
+def test_goto_event(work):
+    """tt-goto sends TT_STOPPED with the place and the reason."""
+    run = record(work, guest_args(work, 'cpuid', 'rounds=2'))
+    with stopped_replay(work, run) as vm:
+        place = end_of(vm) // 2
+        goto_exact(vm, place)
+        equal(vm.qmp.event('TT_STOPPED'),
+              {'position': place, 'reason': 'target'}, 'TT_STOPPED')
+
+
+def test_other_monitor_meanwhile(work):
+    """While one monitor waits for tt-goto, another gets its answers."""
+    run = record(work, guest_args(work, 'torture', 'rounds=4'))
+    with stopped_replay(work, run, qmp=2) as vm:
+        other = vm.connect(1)
+        end = end_of(vm)
+        number = vm.qmp.send('tt-goto', position=end - 5)
+        travelling = 0
+        for _ in range(20):
+            state = other.cmd('query-tt', 2)
+            travelling += bool(state['travelling'])
+            other.cmd('query-status', 2)
+        check(travelling, 'no query-tt saw the VM travelling')
+        answer = vm.qmp.answer(number, 60)
+        equal(answer, {'position': end - 5, 'reason': 'target'}, 'tt-goto')
+
+
+def test_digest_needs_a_stop(work):
+    """query-tt-digest of a running VM is an error; without -tt as well."""
+    args = guest_args(work, 'torture', 'rounds=20')
+    with recorder(work, args, qmp=1) as vm:
+        vm.wait_serial('start')
+        vm.qmp.error('query-tt-digest')
+        equal(vm.qmp.cmd('query-tt')['mode'], 'record', 'mode')
+        vm.qmp.error('tt-goto', position=10)
+        vm.qmp.cmd('quit')
+        vm.wait(0)
+    with Vm(work, args, name='plain', qmp=1) as vm:
+        equal(vm.qmp.cmd('query-tt')['mode'], 'off', 'mode without -tt')
+        vm.qmp.error('query-tt-digest')
+        vm.qmp.error('tt-goto', position=10)
+        vm.qmp.error('tt-mark', name='m')
+
+
+def test_at_end(work):
+    """at-end decides whether a replay stops or exits at the end."""
+    run = record(work, guest_args(work, 'cpuid', 'rounds=2'))
+    with replayer(work, run, name='stops', qmp=1) as vm:
+        vm.qmp.event('TT_STOPPED', 30)
+        equal(vm.qmp.cmd('query-status')['status'], 'paused', 'status')
+    with replayer(work, run, name='exits', options=',at-end=exit',
+                  qmp=1) as vm:
+        vm.wait(0)
+    with replayer(work, run, name='plain') as vm:
+        vm.wait(0)
