@@ -450,6 +450,11 @@ bool tt_log_reader_is_torn(const TtLogReader *r)
     return r->torn;
 }
 
+uint64_t tt_log_reader_bytes(const TtLogReader *r)
+{
+    return r->file_bytes;
+}
+
 uint64_t tt_log_reader_n_segments(const TtLogReader *r)
 {
     return r->entries->len;
