@@ -65,7 +65,9 @@ typedef enum TtEventKind {
 #define TT_EV_IS_ANNOTATION(kind) ((kind) >= TT_EV_ANNOTATION_MIN)
 
 enum { TT_INTR_HARD = 1, TT_INTR_NMI = 2, TT_INTR_SMI = 3, TT_INTR_INIT = 4,
-       TT_INTR_SIPI = 5, TT_INTR_MCE = 6 };
+       TT_INTR_SIPI = 5, TT_INTR_MCE = 6, TT_INTR_VIRQ = 7,
+       TT_INTR_INTERCEPTED = 0x80 /* or'ed: it became an exit to the
+                                     guest's own hypervisor (SVM) */ };
 enum { TT_FLAG_A20 = 1, TT_FLAG_IGNNE = 2, TT_FLAG_APIC_FEATURE = 3 };
 enum { TT_FINISH_QUIT = 1, TT_FINISH_STOPPED = 2 };
 
@@ -180,6 +182,8 @@ TtStatus tt_log_reader_open(TtIo *io, TtLogReader **out, TtDiag *diag);
 void tt_log_reader_free(TtLogReader *r);
 const uint8_t *tt_log_reader_uuid(const TtLogReader *r);
 bool tt_log_reader_is_torn(const TtLogReader *r);
+/* Size of the file when it was opened, torn tail included. */
+uint64_t tt_log_reader_bytes(const TtLogReader *r);
 uint64_t tt_log_reader_n_segments(const TtLogReader *r);
 const TtSegInfo *tt_log_reader_info(const TtLogReader *r, uint64_t index);
 /* Index of the last segment with first_pos <= @pos. O(log n). */
