@@ -33,7 +33,6 @@ typedef struct Sim {
 
     ToyVm vm;
     uint64_t end;
-    ToyVm *straight;            /* scratch of the straight run */
     uint64_t *digest, *acc;     /* per position */
     uint32_t *written;          /* per position: mask of pages */
 
@@ -235,11 +234,11 @@ static void add_checkpoint(Sim *s)
 
         if (id) {
             remove_checkpoint(s, id);
-            s->stats->n_thinned++;
         }
         if (s->n_cps == CPS_MAX) {
             return;
         }
+        s->stats->n_thinned++;
     }
     st = tt_pagestore_add(s->ps, pos, s->base, list, dirty_list(s, list),
                           fetch, s, &node);
@@ -341,12 +340,310 @@ static void execute(Sim *s, uint64_t to, bool is_scan)
     }
 }
 
-static void carry_out(Sim *s, const TtStep *step)
+static void run_or_scan(Sim *s, const TtStep *step)
 {
-    uint64_t pos;
+    bool is_scan = step->kind == TT_STEP_SCAN;
 
-    if (pick(s, 8) == 0) {
-        disturb(s);
-        *step = tt_timeline_step(s->tl);
+    execute(s, step->pos, is_scan);
+    check_state(s);
+    if (s->injected != TT_STOP_NONE) {
+        tt_timeline_done(s->tl, s->vm.regs.pos, s->injected);
+    } else if (s->vm.regs.pos < step->pos || pick(s, 4) == 0) {
+        /* At the end; the end may also be just where the step led. */
+        bool at_end = s->vm.regs.pos == s->end;
+
+        g_assert_true(at_end || s->vm.regs.pos == step->pos);
+        tt_timeline_done(s->tl, s->vm.regs.pos,
+                         at_end ? TT_STOP_END : TT_STOP_TARGET);
+    } else {
+        tt_timeline_done(s->tl, s->vm.regs.pos, TT_STOP_NONE);
     }
+}
+
+static void check_progress(const Sim *s, uint64_t *before)
+{
+    uint64_t done, total;
+
+    tt_timeline_progress(s->tl, &done, &total);
+    g_assert_cmpuint(done, <=, total);
+    g_assert_cmpuint(done, >=, *before);
+    *before = done;
+}
+
+/* Carries a movement out; returns how the timeline says it ended. */
+static TtStep travel(Sim *s)
+{
+    uint64_t done = 0;
+
+    s->injected = TT_STOP_NONE;
+    for (unsigned n_steps = 0; tt_timeline_is_moving(s->tl); n_steps++) {
+        TtStep step = tt_timeline_step(s->tl);
+
+        /* Two steps an interval, and two to go. */
+        g_assert_cmpuint(n_steps, <=, 2 * CPS_MAX + 4);
+        check_progress(s, &done);
+        if (pick(s, 8) == 0) {
+            disturb(s);
+            step = tt_timeline_step(s->tl);
+        }
+        if (pick(s, 100) == 0) {
+            s->injected = TT_STOP_INTERRUPTED;
+            tt_timeline_done(s->tl, s->vm.regs.pos, s->injected);
+        } else if (step.kind == TT_STEP_RESTORE) {
+            restore(s, &step);
+        } else {
+            run_or_scan(s, &step);
+        }
+    }
+    check_progress(s, &done);
+    return tt_timeline_step(s->tl);
+}
+
+/* ---- oracle ---- */
+
+typedef struct Ending {
+    TtStopReason reason;
+    uint64_t pos;
+} Ending;
+
+/* Position of the first checkpoint; UINT64_MAX if there is none. */
+static uint64_t first_pos(const Sim *s)
+{
+    uint64_t first = UINT64_MAX;
+
+    for (unsigned i = 0; i < s->n_cps; i++) {
+        first = MIN(first, s->cp[i].regs.pos);
+    }
+    return first;
+}
+
+static Ending foresee_goto(const Sim *s, uint64_t now, uint64_t target)
+{
+    uint64_t first = first_pos(s);
+
+    if (target >= now) {
+        return target > s->end ? (Ending) { TT_STOP_END, s->end }
+                               : (Ending) { TT_STOP_TARGET, target };
+    }
+    if (first <= target) {
+        return (Ending) { TT_STOP_TARGET, target };
+    }
+    return (Ending) { TT_STOP_START, MIN(first, now) };
+}
+
+static Ending foresee_reverse(const Sim *s, uint64_t now, uint64_t start)
+{
+    uint64_t first = first_pos(s), low = MAX(start, first);
+
+    if (now <= low) {
+        return (Ending) { TT_STOP_START, now };
+    }
+    for (uint64_t pos = now; pos-- > low; ) {
+        /* No run reaches @first, so no watchpoint fires there. */
+        if (straight_breaks(s, pos) ||
+            (pos > first && straight_watches(s, pos))) {
+            return (Ending) { TT_STOP_HIT, pos };
+        }
+    }
+    return (Ending) { TT_STOP_START, low };
+}
+
+static bool may_hit(void *opaque, uint64_t from, uint64_t to)
+{
+    Sim *s = opaque;
+    uint64_t at = 0;
+    TtCheckpointId id = tt_timeline_find(s->tl, to, &at);
+
+    g_assert_cmpuint(from, <, to);
+    if (s->stops.break_modulus || !id || at != to) {
+        return true;
+    }
+    if (s->stops.watch_page >= 0 &&
+        tt_pagestore_changed(s->ps, cp_by_id(s, id)->node,
+                             s->stops.watch_page)) {
+        return true;
+    }
+    s->stats->n_skipped++;
+    return false;
+}
+
+/* ---- movements ---- */
+
+static void count(SimStats *st, TtStopReason reason)
+{
+    switch (reason) {
+    case TT_STOP_TARGET:
+        st->n_target++;
+        return;
+    case TT_STOP_HIT:
+        st->n_hit++;
+        return;
+    case TT_STOP_START:
+        st->n_start++;
+        return;
+    case TT_STOP_END:
+        st->n_end++;
+        return;
+    case TT_STOP_DIVERGED:
+        st->n_diverged++;
+        return;
+    case TT_STOP_INTERRUPTED:
+        st->n_interrupted++;
+        return;
+    case TT_STOP_NONE:
+        break;
+    }
+    g_assert_not_reached();
+}
+
+static void travel_and_check(Sim *s, Ending want)
+{
+    TtStep step = travel(s);
+
+    g_assert_cmpint(step.kind, ==, TT_STEP_DONE);
+    g_assert_cmpuint(step.pos, ==, s->vm.regs.pos);
+    if (s->injected != TT_STOP_NONE) {
+        want = (Ending) { s->injected, s->vm.regs.pos };
+    }
+    g_assert_cmpint(step.reason, ==, want.reason);
+    g_assert_cmpuint(step.pos, ==, want.pos);
+    check_state(s);
+    count(s->stats, step.reason);
+}
+
+static void move_to(Sim *s)
+{
+    uint64_t now = s->vm.regs.pos, target = pick(s, s->end + 1);
+
+    switch (pick(s, 8)) {
+    case 0:
+        target = now - MIN(now, 1);
+        break;
+    case 1:
+        target = s->end + 1 + pick(s, 50);
+        break;
+    case 2:
+        target = pick(s, 2) ? now : 0;
+        break;
+    case 3:
+        if (s->n_cps) {
+            target = s->cp[pick(s, s->n_cps)].regs.pos;
+        }
+        break;
+    default:
+        break;
+    }
+    s->stats->n_goto++;
+    tt_timeline_goto(s->tl, now, target);
+    travel_and_check(s, foresee_goto(s, now, target));
+}
+
+static void move_back(Sim *s)
+{
+    static const uint32_t moduli[] = { 0, 0, 3, 29, 401, 5003, 1000003 };
+    uint64_t now = s->vm.regs.pos, start = 0;
+
+    s->stops.break_modulus = moduli[pick(s, G_N_ELEMENTS(moduli))];
+    s->stops.watch_page = (int)pick(s, TOYVM_PAGES + 1) - 1;
+    if (pick(s, 4) == 0) {
+        start = pick(s, s->end);
+    }
+    /* Whether a run reaches the start, so that a watchpoint fires right there,
+     * depends on where checkpoints are. */
+    while (start && straight_watches(s, start)) {
+        start--;
+    }
+    tt_timeline_set_filter(s->tl, pick(s, 4) ? may_hit : NULL, s);
+    s->stats->n_reverse++;
+    tt_timeline_reverse_continue(s->tl, now, start);
+    travel_and_check(s, foresee_reverse(s, now, start));
+}
+
+/* History cannot be reached any more before the first checkpoint: when little
+ * is left, take it up from the beginning. */
+static void start_over(Sim *s)
+{
+    while (s->n_cps) {
+        remove_checkpoint(s, s->cp[0].id);
+    }
+    g_assert_cmpuint(tt_pagestore_versions(s->ps), ==, 0);
+    toyvm_reset(&s->vm, s->vm.seed);
+    add_checkpoint(s);
+}
+
+static void one_move(Sim *s)
+{
+    if (first_pos(s) > s->end / 4 && pick(s, 4) == 0) {
+        start_over(s);
+    }
+    if (pick(s, 6) == 0) {
+        disturb(s);
+    }
+    if (pick(s, 40) == 0) {
+        for (uint64_t n = pick(s, CPS_MAX + 1); n > 0; n--) {
+            remove_some(s, true);
+        }
+    }
+    if (pick(s, 2)) {
+        move_to(s);
+    } else {
+        move_back(s);
+    }
+    g_assert_cmpuint(tt_timeline_count(s->tl), ==, s->n_cps);
+}
+
+/* ---- life ---- */
+
+static Sim *sim_new(uint32_t seed, uint64_t end, SimStats *stats)
+{
+    Sim *s = g_new0(Sim, 1);
+
+    s->end = end;
+    s->stats = stats;
+    s->tl = tt_timeline_new();
+    s->ps = tt_pagestore_new();
+    run_straight(s, seed);
+    toyvm_reset(&s->vm, seed);
+    return s;
+}
+
+static void sim_free(Sim *s)
+{
+    tt_pagestore_check(s->ps);
+    tt_pagestore_free(s->ps);
+    tt_timeline_free(s->tl);
+    g_free(s->digest);
+    g_free(s->acc);
+    g_free(s->written);
+    g_free(s);
+}
+
+void sim_travel_seed(uint32_t seed, unsigned n_moves, uint64_t end,
+                     SimStats *stats)
+{
+    Sim *s = sim_new(seed, end, stats);
+
+    s->rng = g_rand_new_with_seed(seed);
+    add_checkpoint(s);
+    for (unsigned i = 0; i < n_moves; i++) {
+        one_move(s);
+        if (i % 16 == 0) {
+            tt_pagestore_check(s->ps);
+        }
+    }
+    g_rand_free(s->rng);
+    sim_free(s);
+}
+
+void sim_travel_bytes(const uint8_t *bytes, size_t len, SimStats *stats)
+{
+    Sim *s = sim_new(len ? bytes[0] % 8 : 0, 160, stats);
+
+    s->in = bytes + MIN(len, 1);
+    s->in_end = bytes + len;
+    add_checkpoint(s);
+    while (!is_exhausted(s)) {
+        one_move(s);
+    }
+    sim_free(s);
 }
