@@ -1,0 +1,366 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The demonstration: one recorded boot, two replays, a few journeys.
+
+Run by scripts/demo, which builds what it needs. Every claim it prints was
+compared a line before; what does not hold ends it with exit status 1.
+"""
+import contextlib
+import json
+import os
+import random
+import re
+import shutil
+import sys
+import tempfile
+import textwrap
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(TOP, 'tests', 'functional'))
+import ttlib  # noqa: E402
+from ttlib import check, digest, equal, goto  # noqa: E402
+
+BUILD = os.path.join(TOP, 'build')
+DEMO = os.path.join(BUILD, 'demo')
+RUN = os.path.join(DEMO, 'run')
+
+WORKS = 'net,procs,vda,rand,sh'
+DOWNLOAD_BYTES = 2 << 20
+PROCESSES = 150
+MEMORY_MB = 256
+# The kernel function the demonstration goes back to, and its story.
+SYMBOL = 'path_mount'
+
+# Far above what two slow cores need: a step that hangs shall not hang us.
+RECORD_SECONDS_MAX = 300
+STEP_SECONDS_MAX = 200
+
+
+class Step:
+    """Prints what is being done, and the seconds that it took."""
+
+    def __init__(self, title):
+        self.title = title
+        self.seconds = 0.0
+
+    def __enter__(self):
+        print(f'* {self.title}', flush=True)
+        self.started = time.monotonic()
+        return self
+
+    def __exit__(self, kind, *unused):
+        self.seconds = time.monotonic() - self.started
+        if kind:
+            print(f'  FAILED: {self.title}', flush=True)
+
+    @staticmethod
+    def note(text):
+        print(f'    {text}', flush=True)
+
+
+def grouped(number):
+    return f'{number:,}'
+
+
+def size(count):
+    for unit in ('bytes', 'kB', 'MB'):
+        if count < 1000:
+            break
+        count /= 1000
+    else:
+        unit = 'GB'
+    return f'{count:.0f} bytes' if unit == 'bytes' else f'{count:.1f} {unit}'
+
+
+def relative(path):
+    return os.path.relpath(path, TOP)
+
+
+# --- Recording ---------------------------------------------------------------
+
+def machine(disk, url):
+    """The recorded machine: an ordinary command line without -tt."""
+    append = (f'console=ttyS0 panic=-1 t={WORKS} n={PROCESSES} u={url} '
+              f'syms={SYMBOL}')
+    guest = os.path.join(BUILD, 'guest')
+    return ['-M', 'pc', '-m', str(MEMORY_MB), '-nodefaults',
+            '-display', 'none', '-no-shutdown',
+            '-drive', f'file={disk},if=virtio,format=raw',
+            '-nic', 'user,model=virtio-net-pci',
+            '-kernel', os.path.join(guest, 'vmlinuz'),
+            '-initrd', os.path.join(guest, 'initrd.img'),
+            '-append', append]
+
+
+def watch_guest(vm):
+    """Shows the guest's own lines as they come, until it has powered off."""
+    shown = 0
+    end = time.monotonic() + RECORD_SECONDS_MAX
+    while True:
+        status = vm.qmp.cmd('query-status')['status']
+        lines = re.findall(r'^TT-(?:GUEST-READY|DONE|FAIL)[^\r\n]*\r?\n',
+                           vm.serial.decode(errors='replace'), re.M)
+        for line in lines[shown:]:
+            Step.note(ttlib.short(line.strip(), 74))
+        shown = len(lines)
+        if status == 'shutdown':
+            return
+        check(status == 'running', f'the guest is {status}')
+        check(time.monotonic() < end, 'the guest does not power off')
+        time.sleep(0.2)
+
+
+class Recorded:
+    """What the recorder said: to be found again in each replay."""
+
+    def __init__(self, vm, seconds):
+        status = vm.qmp.cmd('query-tt')
+        equal(status['mode'], 'record', 'mode of the recorder')
+        self.last = digest(vm)
+        self.cpu_seconds = vm.cpu_seconds()
+        self.seconds = seconds
+        self.serial = vm.serial
+        text = self.serial.decode(errors='replace')
+        check('TT-FAIL' not in text, 'a work of the guest failed')
+        for work in WORKS.split(','):
+            check(f'TT-DONE {work}' in text, f'the guest did not do {work}')
+        found = re.search(rf'^TT-SYM ([0-9a-f]+) \w {SYMBOL}\b', text, re.M)
+        check(found, f'the guest does not know the address of {SYMBOL}')
+        self.symbol = int(found.group(1), 16)
+
+
+def record(work):
+    disk = os.path.join(DEMO, 'disk.img')
+    with open(disk, 'wb') as out:
+        out.truncate(64 << 20)
+    with ttlib.web_server({'/file': os.urandom(DOWNLOAD_BYTES)}) as port:
+        args = machine(disk, f'http://10.0.2.2:{port}/file')
+        args += ['-tt', f'record,dir={RUN}']
+        started = time.monotonic()
+        with ttlib.Vm(work, args, name='record', qmp=1,
+                      timeout=RECORD_SECONDS_MAX) as vm:
+            watch_guest(vm)
+            recorded = Recorded(vm, time.monotonic() - started)
+            vm.qmp.cmd('quit')
+            vm.wait(0)
+    # No replay shall find the disk again.
+    os.unlink(disk)
+    return recorded
+
+
+def look_at_run():
+    """What the tt tool says of the run, after checking the log's sums."""
+    tool = ttlib.tool('tt')
+    ttlib.run_tool(tool, 'verify', RUN, timeout=STEP_SECONDS_MAX)
+    text, _ = ttlib.run_tool(tool, 'stats', '--json', RUN,
+                             timeout=STEP_SECONDS_MAX)
+    return json.loads(text)
+
+
+# --- Replaying ---------------------------------------------------------------
+
+def to_the_end(vm, recorded):
+    """Replays to the end; everything there is as it was recorded."""
+    vm.qmp.cmd('cont')
+    stop = vm.qmp.event('TT_STOPPED', STEP_SECONDS_MAX)
+    equal(stop['reason'], 'end', 'reason the replay stopped for')
+    status = vm.qmp.cmd('query-tt')
+    check(not status['diverged'],
+          f'the replay diverged: {status.get("divergence")}')
+    equal(status['position'], status['end'], 'position at the end')
+    ttlib.same_console(vm.serial, recorded.serial, vm.name)
+    goto_or_stay(vm, recorded.last[0])
+    equal(digest(vm), recorded.last, "digest against the recorder's last")
+    return status
+
+
+def goto_or_stay(vm, position):
+    if vm.qmp.cmd('query-tt')['position'] != position:
+        visit(vm, position)
+
+
+def visit(vm, position):
+    """Goes there; returns the digest and the seconds of the journey."""
+    started = time.monotonic()
+    answer = goto(vm, STEP_SECONDS_MAX, position=position)
+    seconds = time.monotonic() - started
+    equal((answer['position'], answer['reason']), (position, 'target'),
+          f'answer to tt-goto {position}')
+    return digest(vm), seconds
+
+
+class Journeys:
+    """Visits positions in two processes and holds them against each other."""
+
+    def __init__(self):
+        self.digests = {}
+        self.rows = []
+
+    def go(self, vm, position):
+        here = vm.qmp.cmd('query-tt')['position']
+        seen, seconds = visit(vm, position)
+        known = self.digests.setdefault(position, seen)
+        equal(seen, known, f'digest at position {position}')
+        way = 'forward' if position > here else 'back'
+        self.rows.append((way, here, position, seconds, seen))
+        Step.note(f'{vm.name}: {way:7} {grouped(here):>15} -> '
+                  f'{grouped(position):>15}  {seconds:5.1f} s  '
+                  f'cpu {seen[1]} ram {seen[2]}')
+
+
+def replay_vm(work, name, *more):
+    return ttlib.replayer(work, RUN, ['-S', *more], name, qmp=1,
+                          timeout=4 * STEP_SECONDS_MAX)
+
+
+def first_replay(work, recorded, positions, journeys):
+    """Forward through the run, looking around at three places."""
+    with Step('Replay it: no disk, no network, no device; stop at 3 places'):
+        with replay_vm(work, 'replay-1') as vm:
+            for position in positions:
+                journeys.go(vm, position)
+            to_the_end(vm, recorded)
+    Step.note("the console's bytes and the last digest are the recorder's")
+
+
+@contextlib.contextmanager
+def second_replay(work, recorded, figures):
+    """Straight to the end; stays there for the journeys back."""
+    with replay_vm(work, 'replay-2', *ttlib.Gdb.args(work, 'replay-2')) as vm:
+        with Step('Replay it again, straight to the end') as step:
+            to_the_end(vm, recorded)
+            figures['replay'] = (step_seconds(step), vm.cpu_seconds())
+            Step.note(f'{figures["replay"][0]:.1f} s for '
+                      f'{recorded.seconds:.1f} s recorded; same console, '
+                      'same last digest')
+        yield vm
+
+
+def step_seconds(step):
+    return time.monotonic() - step.started
+
+
+def travel(vm, positions, journeys):
+    low, middle, high = positions
+    with Step('Travel: back, back, forward; compare with the first replay'):
+        for position in (high, low, middle):
+            journeys.go(vm, position)
+
+
+def go_back_with_gdb(vm, recorded):
+    """Stock gdb at the end of the run: reverse-continue to the last mount."""
+    end = vm.qmp.cmd('query-tt')['end']
+    goto(vm, STEP_SECONDS_MAX, position=end)
+    with Step(f'Ask stock gdb, at the end: when was {SYMBOL}() last called?'):
+        text = ttlib.Gdb(vm, 'i386:x86-64')(
+            f'break *{recorded.symbol:#x}', 'reverse-continue', 'p/x $pc',
+            'x/s $rdi', 'x/s $rdx', 'info registers rsp',
+            timeout=STEP_SECONDS_MAX)
+        check(f'= {recorded.symbol:#x}' in text,
+              f'gdb did not get to {SYMBOL}: {ttlib.short(text)}')
+        strings = re.findall(r'^0x[0-9a-f]+:\s+"([^"]*)"', text, re.M)
+        equal(strings, ['/dev/vda', 'ext4'],
+              f'arguments of {SYMBOL} in the guest')
+        position = vm.qmp.cmd('query-tt')['position']
+        check(0 < position < end, f'gdb stands at {position}, not in the run')
+        Step.note(f'at position {grouped(position)} of {grouped(end)}: '
+                  f'{SYMBOL}("{strings[0]}", ..., "{strings[1]}")')
+    return position
+
+
+# --- The report --------------------------------------------------------------
+
+def report(recorded, stats, figures, journeys, mount):
+    end = stats['end']
+    with open(os.path.join(BUILD, 'guest', 'version'),
+              encoding='utf-8') as f:
+        kernel = f.read().strip()
+    events, payload = (stats['events_stored_bytes'],
+                       stats['payload_stored_bytes'])
+    wall, cpu = figures['replay']
+    journey_seconds = [row[3] for row in journeys.rows]
+    rows = [
+        ('Recorded', f'Linux {kernel}, {MEMORY_MB} MB, {recorded.seconds:.1f}'
+         f' s: boot, a download of {size(DOWNLOAD_BYTES)}, {PROCESSES} '
+         'processes, a file system made, written and read back, shell work'),
+        ('Positions', f'{grouped(end)}: each is one exact state of CPU and '
+         f'RAM; {grouped(stats["events"])} events tie them to the world'),
+        ('Log', f'{size(stats["bytes"])}: {size(events)} of events (from '
+         f'{size(stats["events_raw_bytes"])}), {size(payload)} of data that '
+         'devices brought in (kernel, disk, network; from '
+         f'{size(stats["payload_raw_bytes"])})'),
+        ('Replayed', f'twice, exact to the last bit; {wall:.1f} s, '
+         f'{wall / recorded.seconds:.2f} of the time and '
+         f'{cpu / recorded.cpu_seconds:.2f} of the CPU time of recording'),
+        ('Travelled', f'{len(journeys.rows)} journeys to '
+         f'{len(journeys.digests)} places, {min(journey_seconds):.1f} to '
+         f'{max(journey_seconds):.1f} s each; at each place both replays '
+         'had the same digest'),
+        ('gdb', f'went back from the end to the last mount, position '
+         f'{grouped(mount)}'),
+        ('The run', f'{relative(RUN)}'),
+    ]
+    print()
+    for name, text in rows:
+        print(textwrap.fill(text, 79, initial_indent=f'{name:<11}',
+                            subsequent_indent=' ' * 11,
+                            break_on_hyphens=False, break_long_words=False))
+    print_next(recorded, mount)
+
+
+def print_next(recorded, mount):
+    run = relative(RUN)
+    qemu = f'build/qemu-system-x86_64 -tt replay,dir={run} -display none'
+    print(f'''
+What to type next, here in {TOP}:
+  Watch the boot once more, with no guest files left:
+    {qemu} -serial stdio
+  Travel by hand; then type: tt goto {mount}   tt goto -1   info registers
+    {qemu} -S -monitor stdio
+  Debug it backwards (breakpoint: {SYMBOL}):
+    {qemu} -S -gdb tcp:127.0.0.1:1234 &
+    gdb -ex 'set arch i386:x86-64' -ex 'target remote 127.0.0.1:1234' \\
+        -ex 'break *{recorded.symbol:#x}' -ex continue -ex reverse-stepi
+  See where the log's bytes go:
+    build/tt stats {run}''')
+
+
+def demonstrate(work):
+    figures = {}
+    journeys = Journeys()
+    with Step('Record a Debian kernel: boot, network, processes, disk, shell'):
+        recorded = record(work)
+    with Step("Check the log's sums and look where its bytes go"):
+        stats = look_at_run()
+    rng = random.Random(stats['end'])
+    positions = [int(stats['end'] * (share + rng.random() / 20))
+                 for share in (0.25, 0.5, 0.75)]
+    first_replay(work, recorded, positions, journeys)
+    with second_replay(work, recorded, figures) as vm:
+        travel(vm, positions, journeys)
+        mount = go_back_with_gdb(vm, recorded)
+    report(recorded, stats, figures, journeys, mount)
+
+
+def main():
+    shutil.rmtree(DEMO, ignore_errors=True)
+    os.makedirs(DEMO)
+    # Sockets must have short names, however deep this checkout lies.
+    short = tempfile.mkdtemp(prefix='tt-demo-')
+    work = os.path.join(short, 'w')
+    os.symlink(DEMO, work)
+    try:
+        demonstrate(work)
+        return 0
+    except ttlib.TestFailure as error:
+        print(f'demo: {error}', file=sys.stderr)
+        print(f'demo: consoles, messages and commands of every step are in '
+              f'{DEMO}', file=sys.stderr)
+        return 1
+    finally:
+        shutil.rmtree(short)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
