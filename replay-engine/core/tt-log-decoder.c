@@ -11,7 +11,8 @@
 #include <inttypes.h>
 
 typedef struct Decoder {
-    const uint8_t *start, *p, *end;     /* event bytes */
+    const uint8_t *start, *p;           /* event bytes, from the front */
+    const uint8_t *end;                 /* low bytes, from the back */
     const uint8_t *pl, *pl_end;         /* payload not yet used */
     uint64_t pos;                       /* position so far */
     const char *wrong;                  /* NULL, or what is wrong */
@@ -81,10 +82,30 @@ static inline bool get_bounded(Decoder *d, uint64_t max, uint32_t *v)
     return true;
 }
 
+static inline bool get_split(Decoder *d, uint64_t base, uint64_t *v)
+{
+    uint64_t high;
+
+    if (!get_varint(d, &high)) {
+        return false;
+    }
+    if (d->p == d->end) {
+        return wrong(d, TT_ERR_FORMAT, "it is cut short");
+    }
+    *v = base + tt_split_join(high, *--d->end);
+    return true;
+}
+
 static bool get_val(Decoder *d, const TtLogState *s, TtEvent *ev)
 {
-    return tt_log_val_is_delta(ev->kind) ? get_signed(d, s->base, &ev->val)
-                                         : get_varint(d, &ev->val);
+    switch (ev->kind) {
+    case TT_EV_TSC:
+        return get_split(d, s->base, &ev->val);
+    case TT_EV_RAM:
+        return get_signed(d, s->base, &ev->val);
+    default:
+        return get_varint(d, &ev->val);
+    }
 }
 
 static bool get_data(Decoder *d, TtEvent *ev)
@@ -151,7 +172,7 @@ static bool get_short(Decoder *d, const TtLogState *s, TtEvent *ev)
     ev->size = size[s->size_code];
     ev->cpu = s->cpu;
     ev->aux = s->aux;
-    return ev->kind != TT_EV_TSC || get_signed(d, s->base, &ev->val);
+    return ev->kind != TT_EV_TSC || get_split(d, s->base, &ev->val);
 }
 
 static bool get_position(Decoder *d, TtEvent *ev)

@@ -9,6 +9,8 @@
  * I1: position so far <= position of the next event <= TT_LOG_POS_MAX.
  * I2: an event that "fits" never overruns a buffer: it takes at most
  *     TT_F_EV_BYTES_MAX event bytes and its data.
+ * I3: events grow from the front of the buffer (ev), the low bytes of TSC
+ *     events from its back (low); ev <= low. They are joined at the end.
  */
 #include "tt-log-format.h"
 
@@ -22,7 +24,7 @@ static_assert(TT_SEG_EVENTS_MAX > TT_F_EV_BYTES_MAX &&
 struct TtLogEncoder {
     TtSegBuf *sb;               /* the open segment or NULL */
     uint8_t *ev;                /* next event byte */
-    uint8_t *ev_limit;          /* an event may start up to here */
+    uint8_t *low;               /* the low byte that was put last */
     uint64_t pos;               /* position so far */
     uint64_t n_segments;
     uint64_t n_events;          /* before the open segment */
@@ -79,14 +81,15 @@ void tt_log_encoder_begin(TtLogEncoder *e, TtSegBuf *sb, uint64_t pos,
     };
     e->sb = sb;
     e->ev = ev;
-    e->ev_limit = ev + TT_SEG_EVENTS_MAX - TT_F_EV_BYTES_MAX;
+    e->low = ev + TT_SEG_EVENTS_MAX;
     e->pos = pos;
     memset(e->state, 0, sizeof(e->state));              /* R4 */
 }
 
 bool tt_log_encoder_fits(const TtLogEncoder *e, uint32_t len)
 {
-    return e->ev <= e->ev_limit && len <= TT_SEG_PAYLOAD_MAX - e->sb->pl_len;
+    return e->low - e->ev >= TT_F_EV_BYTES_MAX &&
+           len <= TT_SEG_PAYLOAD_MAX - e->sb->pl_len;
 }
 
 /* 0xff: no access has this size. */
@@ -100,9 +103,26 @@ static inline unsigned size_code(unsigned size)
     return code[size];
 }
 
+static inline uint8_t *put_split(TtLogEncoder *e, uint8_t *p, uint64_t delta)
+{
+    *--e->low = delta;
+    return tt_put_varint(p, tt_split_high(delta));
+}
+
+static inline uint8_t *put_val(TtLogEncoder *e, uint8_t *p, const TtLogState *s,
+                               const TtEvent *ev)
+{
+    if (ev->kind == TT_EV_TSC) {
+        return put_split(e, p, ev->val - s->base);
+    }
+    return tt_put_varint(p, ev->kind == TT_EV_RAM
+                         ? tt_zigzag(ev->val - s->base) : ev->val);
+}
+
 /* Shape and fields of an event that is not short. */
-static inline uint8_t *put_fields(uint8_t *p, const TtLogState *s,
-                                  const TtEvent *ev, unsigned code)
+static inline uint8_t *put_fields(TtLogEncoder *e, uint8_t *p,
+                                  const TtLogState *s, const TtEvent *ev,
+                                  unsigned code)
 {
     uint8_t *shape = p++;
     unsigned bits = code;
@@ -121,8 +141,7 @@ static inline uint8_t *put_fields(uint8_t *p, const TtLogState *s,
     }
     if (ev->val != s->base) {
         bits |= TT_F_SHAPE_VAL;
-        p = tt_put_varint(p, tt_log_val_is_delta(ev->kind)
-                          ? tt_zigzag(ev->val - s->base) : ev->val);
+        p = put_val(e, p, s, ev);
     }
     if (ev->len) {
         bits |= TT_F_SHAPE_LEN;
@@ -152,12 +171,12 @@ void tt_log_encoder_put(TtLogEncoder *e, const TtEvent *ev)
     TtSegBuf *sb = e->sb;
     TtLogState *s = &e->state[ev->kind & TT_F_EV_KIND];
     unsigned code = size_code(ev->size);
-    uint8_t *start = e->ev, *p = start + 1;
+    uint8_t *start = e->ev, *low = e->low, *p = start + 1;
     bool same = ev->addr == s->addr && ev->aux == s->aux &&
                 code == s->size_code && ev->cpu == s->cpu && !ev->len;
     bool is_tsc = ev->kind == TT_EV_TSC;
 
-    assert(sb && start <= e->ev_limit);                     /* I2 */
+    assert(sb && low - start >= TT_F_EV_BYTES_MAX);         /* I2, I3 */
     assert(ev->kind <= TT_EV_KIND_MAX && tt_log_kind_is_readable(ev->kind));
     assert(ev->pos >= e->pos && ev->pos < TT_LOG_POS_MAX);  /* I1 */
 
@@ -166,10 +185,10 @@ void tt_log_encoder_put(TtLogEncoder *e, const TtEvent *ev)
     if (same && (is_tsc || ev->val == s->base)) {
         *start |= TT_F_EV_SHORT;
         if (is_tsc) {
-            p = tt_put_varint(p, tt_zigzag(ev->val - s->base));
+            p = put_split(e, p, ev->val - s->base);
         }
     } else {
-        p = put_fields(p, s, ev, code);
+        p = put_fields(e, p, s, ev, code);
         if (ev->len) {
             p = put_data(sb, p, ev);
         }
@@ -184,7 +203,7 @@ void tt_log_encoder_put(TtLogEncoder *e, const TtEvent *ev)
     e->ev = p;
     sb->n_events++;
     sb->kind_count[ev->kind]++;
-    sb->kind_bytes[ev->kind] += p - start;
+    sb->kind_bytes[ev->kind] += (p - start) + (low - e->low);
 }
 
 TtSegBuf *tt_log_encoder_end(TtLogEncoder *e, bool last)
@@ -192,7 +211,10 @@ TtSegBuf *tt_log_encoder_end(TtLogEncoder *e, bool last)
     TtSegBuf *sb = e->sb;
 
     assert(sb);
-    sb->ev_len = e->ev - sb->ev;
+    size_t n_low = sb->ev + TT_SEG_EVENTS_MAX - e->low;
+    assert(e->ev <= e->low);                                /* I3 */
+    memmove(e->ev, e->low, n_low);
+    sb->ev_len = e->ev - sb->ev + n_low;
     sb->end_pos = e->pos;
     sb->last = last;
     assert(sb->ev_len <= TT_SEG_EVENTS_MAX);

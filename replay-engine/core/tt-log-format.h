@@ -65,7 +65,8 @@ enum {
     TT_F_SHAPE_LEN = 0x80,
 };
 #define TT_F_EV_BYTES_MIN   2
-/* Kind, position, shape, cpu, aux, addr, val, len, inline data. */
+/* Kind, position, shape, cpu, aux, addr, val (of a TSC event: nine and its low
+ * byte), len, inline data. */
 #define TT_F_EV_BYTES_MAX   (1 + 10 + 1 + 1 + 5 + 10 + 10 + 3 + \
                              TT_LOG_INLINE_MAX)
 
@@ -77,12 +78,6 @@ typedef struct TtLogState {
     uint8_t size_code;
     uint8_t cpu;
 } TtLogState;
-
-/* Is val of @kind coded as a delta to the base, rather than whole? */
-static inline bool tt_log_val_is_delta(unsigned kind)
-{
-    return kind == TT_EV_TSC || kind == TT_EV_RAM;
-}
 
 /* Kinds that a replay cannot do without are all listed; see R9. */
 static inline bool tt_log_kind_is_readable(unsigned kind)
@@ -100,6 +95,17 @@ static inline uint64_t tt_zigzag(uint64_t delta)
 static inline uint64_t tt_unzigzag(uint64_t v)
 {
     return v >> 1 ^ -(v & 1);
+}
+
+/* A split delta: the lowest eight bits apart, the others with their sign. */
+static inline uint64_t tt_split_high(uint64_t delta)
+{
+    return tt_zigzag((uint64_t)((int64_t)delta >> 8));
+}
+
+static inline uint64_t tt_split_join(uint64_t high, uint8_t low)
+{
+    return tt_unzigzag(high) << 8 | low;
 }
 
 /* The caller has made sure that there is room for ten bytes. */
