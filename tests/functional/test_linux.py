@@ -124,7 +124,7 @@ def test_boot_log_size(work):
     """The log of a boot to a shell, without payload, has at most 1 MB; tt
     stats accounts for every byte of it."""
     run = record(work, linux_args('rand'), timeout=60)
-    text, _ = run_tool(tool('tt'), 'stats', '--json', run.dir)
+    text, _ = run_tool(tool('tt'), 'stats', run.dir, '--json')
     stats = json.loads(text)
     size = os.path.getsize(os.path.join(run.dir, 'log'))
     equal(stats['bytes'], size, 'bytes of the log in tt stats')
