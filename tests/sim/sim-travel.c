@@ -523,7 +523,7 @@ static void move_to(Sim *s)
         target = s->end + 1 + pick(s, 50);
         break;
     case 2:
-        target = pick(s, 2) ? now : 0;
+        target = (uint64_t[]) { now, 0, s->end }[pick(s, 3)];
         break;
     case 3:
         if (s->n_cps) {
