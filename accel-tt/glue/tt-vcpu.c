@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The vCPU thread under -tt, and the position.
+ *
+ * Position = instructions executed + exceptions delivered + asynchronous events
+ * applied. Counted blocks (CF_USE_ICOUNT without icount) give the first part:
+ * while guest code runs, executed = icount_budget - (low + extra), and tt.pos is
+ * the position at which the budget was armed. So the count is used to place and
+ * to stop, never as a clock.
+ *
+ * One turn of the thread:
+ *
+ *   give way (token) -> work of others -> prepare -> arm -> cpu_exec -> disarm
+ *                          ^                |                              |
+ *                          |   stand still -+                              |
+ *                          +-----------------------------------------------+
+ *
+ * Recording: prepare writes down what others changed in the vCPU meanwhile.
+ * Replay: prepare applies what the log has for this position and moves a travel
+ * on; it may decide that the VM stands still here.
+ */
+#include "tt/engine.h"
+#include "cpu.h"
+#include "qemu/main-loop.h"
+#include "qemu/rcu.h"
+#include "qemu/guest-random.h"
+#include "exec/cpu-common.h"
+#include "exec/cputlb.h"
+#include "system/cpus.h"
+#include "system/runstate.h"
+#include "gdbstub/enums.h"
+#include "tcg/startup.h"
+#include "accel/tcg/tcg-accel-ops.h"
+
+/* Guest instructions that the vCPU may run although others wait: long enough
+ * to be worth the switch (some 50 us), short enough not to be felt. */
+#define TT_SLICE 20000
+
+bool tt_breakpoints_off;
+
+static CPUState *the_cpu;
+static bool slice;
+
+CPUState *tt_vcpu(void)
+{
+    return the_cpu;
+}
+
+/* ---- position ---- */
+
+static int64_t executed(CPUState *cpu)
+{
+    return cpu->icount_budget -
+        (cpu->neg.icount_decr.u16.low + cpu->icount_extra);
+}
+
+uint64_t tt_position(void)
+{
+    if (tt_token_is_mine() && the_cpu->running) {
+        return tt.pos + executed(the_cpu);
+    }
+    return tt.pos;
+}
+
+uint64_t tt_next_fence(uint64_t pos)
+{
+    uint64_t step = tt.manifest.fence_interval;
+
+    return step ? (pos / step + 1) * step : UINT64_MAX;
+}
+
+void tt_count_update(CPUState *cpu)
+{
+    int64_t n = executed(cpu);
+
+    cpu->icount_budget -= n;
+    tt.pos += n;
+}
+
+/* How far guest code may run from here. */
+static uint64_t limit(CPUState *cpu)
+{
+    uint64_t end = MIN(tt.fence_next, tt.pos + (1ull << 40));
+
+    if (slice) {
+        end = MIN(end, tt.pos + TT_SLICE);
+    }
+    end = MIN(end, tt.step_to);
+    if (tt_replaying()) {
+        end = MIN(end, tt_replay_limit());
+    }
+    return end;
+}
+
+void tt_vcpu_arm(CPUState *cpu)
+{
+    uint64_t end = limit(cpu);
+    int64_t budget = end > tt.pos ? end - tt.pos : 0;
+    int low = MIN(0xffff, budget);
+
+    cpu->icount_budget = budget;
+    cpu->neg.icount_decr.u16.low = low;
+    cpu->icount_extra = budget - low;
+}
+
+static void disarm(CPUState *cpu)
+{
+    tt_count_update(cpu);
+    cpu->icount_budget = 0;
+    cpu->neg.icount_decr.u16.low = 0;
+    cpu->icount_extra = 0;
+}
+
+void tt_count_exception(CPUState *cpu)
+{
+    tt_count_update(cpu);
+    if (!(tt_omit & TT_OMIT_EXCEPTION_COUNT) &&
+        tt_target_exception_counts(cpu)) {
+        tt.pos++;
+    }
+    tt_vcpu_arm(cpu);
+}
+
+bool tt_boundary(CPUState *cpu)
+{
+    if (cpu->neg.icount_decr.u16.low + cpu->icount_extra) {
+        return false;
+    }
+    tt_count_update(cpu);
+    if (tt_replaying()) {
+        return tt_replay_boundary(cpu);
+    }
+    if (tt.pos >= tt.fence_next) {
+        tt_record_fence(cpu);
+        tt_vcpu_arm(cpu);
+    }
+    return false;
+}
+
+void G_NORETURN tt_vcpu_leave(CPUState *cpu)
+{
+    cpu->exception_index = EXCP_INTERRUPT;
+    cpu_loop_exit(cpu);
+}
+
+/* ---- interrupts raised by devices ---- */
+
+void tt_handle_interrupt(CPUState *cpu, int mask)
+{
+    if (tt_replaying()) {
+        /* No device acts in a replay: only what the vCPU does to itself. */
+        mask &= CPU_INTERRUPT_EXITTB | CPU_INTERRUPT_DEBUG;
+        if (!mask) {
+            return;
+        }
+    }
+    tcg_handle_interrupt(cpu, mask);
+}
+
+void tt_vcpu_kick(CPUState *cpu)
+{
+    cpu_exit(cpu);
+}
+
+void tt_vcpu_wake(void)
+{
+    qemu_cpu_kick(the_cpu);
+}
+
+bool tt_vcpu_is_idle(CPUState *cpu)
+{
+    return !tt_replaying();         /* a replay knows no idle time */
+}
+
+/* ---- the thread ---- */
+
+static bool is_idle(CPUState *cpu)
+{
+    if (tt_travel_active() && !cpu->stop) {
+        return false;
+    }
+    return cpu_thread_is_idle(cpu);
+}
+
+static bool may_run(CPUState *cpu)
+{
+    if (cpu->stop || !cpu_work_list_empty(cpu)) {
+        return false;
+    }
+    return tt_travel_active() || !cpu_is_stopped(cpu);
+}
+
+/* The token is about to be given away. */
+static void releasing(void)
+{
+    if (tt_recording() && tt.live) {
+        tt_record_release();
+    }
+}
+
+static bool prepare(CPUState *cpu)
+{
+    if (tt_replaying()) {
+        if (!tt_replay_prepare(cpu)) {
+            return false;
+        }
+        return cpu_work_list_empty(cpu);    /* a new map waits to be used */
+    }
+    if (tt.live) {
+        tt_record_resync(cpu);
+    }
+    return true;
+}
+
+static void stepped_or_hit(CPUState *cpu, int why)
+{
+    if (tt_replaying() && tt_replay_left(cpu, why)) {
+        return;                     /* a travel, or the end: dealt with */
+    }
+    if (why == EXCP_DEBUG || tt.pos >= tt.step_to) {
+        cpu_handle_guest_debug(cpu);
+    }
+}
+
+static void turn(CPUState *cpu)
+{
+    bool step = cpu->singlestep_enabled && !tt_travel_active();
+    int why;
+
+    current_cpu = cpu;
+    tt.step_to = step ? tt.pos + 1 : UINT64_MAX;
+    if (!prepare(cpu)) {
+        return;
+    }
+    tt_vcpu_arm(cpu);
+    tt_breakpoints_off = step || tt_travel_is_blind();
+    tt_token_enter_guest(slice);
+    why = tcg_cpu_exec(cpu);
+    tt_token_leave_guest();
+    tt_breakpoints_off = false;
+    disarm(cpu);
+    stepped_or_hit(cpu, why);
+}
+
+static void wait_for_work(CPUState *cpu)
+{
+    bool released = false;
+
+    while (is_idle(cpu)) {
+        if (!released) {
+            releasing();
+            released = true;
+        }
+        qemu_cond_wait_bql(cpu->halt_cond);
+    }
+    if (!cpu_work_list_empty(cpu)) {
+        releasing();
+    }
+    qemu_wait_io_event_common(cpu);
+}
+
+static void force_rcu(Notifier *notify, void *data)
+{
+    tt_token_kick();
+}
+
+static void *vcpu_thread(void *opaque)
+{
+    CPUState *cpu = opaque;
+    Notifier rcu = { .notify = force_rcu };
+
+    rcu_register_thread();
+    rcu_add_force_rcu_notifier(&rcu);
+    tcg_register_thread();
+    bql_lock();
+    qemu_thread_get_self(cpu->thread);
+    cpu->thread_id = qemu_get_thread_id();
+    cpu->neg.can_do_io = true;
+    cpu_thread_signal_created(cpu);
+    qemu_guest_random_seed_thread_part2(cpu->random_seed);
+
+    while (cpu->stopped && !tt_travel_active()) {
+        qemu_cond_wait_bql(cpu->halt_cond);
+        current_cpu = cpu;
+        qemu_wait_io_event_common(cpu);
+    }
+    tt_token_adopt();
+    if (tt_recording()) {
+        tt_record_start(cpu);
+    }
+    for (;;) {
+        slice = tt_token_yield(releasing);
+        if (may_run(cpu)) {
+            turn(cpu);
+        }
+        if (cpu->exit_request) {
+            qatomic_set_mb(&cpu->exit_request, 0);
+        }
+        wait_for_work(cpu);
+    }
+    return NULL;
+}
+
+void tt_vcpu_start(CPUState *cpu)
+{
+    assert(!the_cpu);
+    the_cpu = cpu;
+    tcg_cpu_init_cflags(cpu, false);
+    cpu->thread = cpu->thread ?: g_new0(QemuThread, 1);
+    qemu_thread_create(cpu->thread, "CPU 0/TT", vcpu_thread, cpu,
+                       QEMU_THREAD_JOINABLE);
+}
