@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The replay machine: one CPU of the recorded type, and nothing else. Memory
+ * blocks and their map come from the log (tt-memory.c); ports and MMIO end in
+ * the log (accel-tt/glue/tt-inputs.c).
+ */
+#include "tt/engine.h"
+#include "cpu.h"
+#include "qemu/main-loop.h"
+#include "qemu/error-report.h"
+#include "hw/boards.h"
+#include "hw/qdev-core.h"
+#include "exec/address-spaces.h"
+#include "system/system.h"
+#include "net/net.h"
+#include "net/vhost_net.h"
+
+static void start_in_vcpu(CPUState *cpu, run_on_cpu_data data)
+{
+    tt_replay_start(cpu);
+}
+
+/* First turn of the main loop: the machine has been reset. */
+static void start_bh(void *opaque)
+{
+    async_run_on_cpu(opaque, start_in_vcpu, RUN_ON_CPU_NULL);
+}
+
+static void machine_init(MachineState *ms)
+{
+    const TtManifest *m = &tt.manifest;
+    ObjectClass *oc = object_class_by_name(m->cpu_type);
+    Error *err = NULL;
+    Object *cpu;
+
+    if (!oc || !object_class_dynamic_cast(oc, TYPE_X86_CPU) ||
+        object_class_is_abstract(oc)) {
+        error_report("-tt replay: the run needs CPU type '%s', which this QEMU "
+                     "does not have", m->cpu_type);
+        exit(1);
+    }
+    cpu = object_new_with_class(oc);
+    object_property_set_uint(cpu, "apic-id", 0, &error_abort);
+    object_property_set_bool(cpu, "apic", false, &error_abort);
+    if (!qdev_realize(DEVICE(cpu), NULL, &err) ||
+        !tt_target_adopt_identity(CPU(cpu), m, &err)) {
+        error_reportf_err(err, "-tt replay: ");
+        exit(1);
+    }
+    aio_bh_schedule_oneshot(qemu_get_aio_context(), start_bh, cpu);
+}
+
+static void machine_class_init(ObjectClass *oc, void *data)
+{
+    MachineClass *mc = MACHINE_CLASS(oc);
+
+    mc->desc = "replay of a recorded run (chosen by -tt replay)";
+    mc->init = machine_init;
+    mc->max_cpus = 1;
+    mc->default_ram_size = 0;
+    mc->default_ram_id = NULL;
+    mc->no_parallel = 1;
+    mc->no_floppy = 1;
+    mc->no_cdrom = 1;
+    mc->default_cpu_type = NULL;
+}
+
+static const TypeInfo machine_type = {
+    .name = MACHINE_TYPE_NAME("tt-replay"),
+    .parent = TYPE_MACHINE,
+    .class_init = machine_class_init,
+};
+
+static void register_types(void)
+{
+    type_register_static(&machine_type);
+}
+
+type_init(register_types)
+
+bool tt_net_has_vhost(void)
+{
+    NetClientState *ncs[64];
+    int i, n = qemu_find_net_clients_except(NULL, ncs, NET_CLIENT_DRIVER_NIC,
+                                            ARRAY_SIZE(ncs));
+
+    for (i = 0; i < MIN(n, (int)ARRAY_SIZE(ncs)); i++) {
+        if (get_vhost_net(ncs[i])) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Guest memory at the boundary: which RAM blocks there are, where the guest
+ * sees them, and every write to them that no vCPU instruction made.
+ *
+ * A block is numbered when the guest can first see it (it appears in the memory
+ * map of an address space): only then do its contents matter, and only then is
+ * it safe to take them, since device code fills a new block without telling
+ * anyone. A block that is never mapped (the fw_cfg blobs that QEMU rewrites) is
+ * neither in the log nor in the digest.
+ *
+ * In a replay the blocks are ours: plain RAM with the recorded names, mapped by
+ * aliases in a container of our own, which replaces the root of the vCPU's
+ * address spaces.
+ */
+#include "tt/engine.h"
+#include "tt/pagestore.h"
+#include "qemu/main-loop.h"
+#include "qemu/cutils.h"
+#include "qemu/rcu.h"
+#include "qemu/error-report.h"
+#include "exec/address-spaces.h"
+#include "exec/cpu-common.h"
+#include "exec/ramblock.h"
+#include "exec/ram_addr.h"
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define SECTION_BYTES 32    /* le32 block, le32 flags, le64 gpa, size, offset */
+#define N_SPACES      2     /* normal, SMM */
+
+static GPtrArray *blocks;           /* of TtBlock */
+static unsigned n_live;             /* blocks the guest has seen by now */
+static uint64_t n_pages;
+
+unsigned tt_memory_n_blocks(void)
+{
+    return n_live;
+}
+
+TtBlock *tt_memory_block(unsigned index)
+{
+    return g_ptr_array_index(blocks, index);
+}
+
+uint64_t tt_memory_n_pages(void)
+{
+    return n_pages;
+}
+
+static TtBlock *add_block(const char *name, uint64_t size, uint32_t flags)
+{
+    TtBlock *b = g_new0(TtBlock, 1);
+
+    g_strlcpy(b->name, name, sizeof(b->name));
+    b->size_bytes = size;
+    b->flags = flags;
+    b->first_page = n_pages;
+    n_pages += DIV_ROUND_UP(size, TT_PAGE_BYTES);
+    if (!blocks) {
+        blocks = g_ptr_array_new();
+    }
+    g_ptr_array_add(blocks, b);
+    return b;
+}
+
+/* ---- recording: blocks and what is written to them ---- */
+
+static int find_block(RAMBlock *rb)
+{
+    static unsigned last;
+
+    if (last < n_live && tt_memory_block(last)->ram_block == rb) {
+        return last;
+    }
+    for (unsigned i = 0; i < n_live; i++) {
+        if (tt_memory_block(i)->ram_block == rb) {
+            last = i;
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void log_bytes(unsigned index, uint64_t offset, uint64_t len)
+{
+    const uint8_t *host = tt_memory_block(index)->host;
+
+    while (len) {
+        uint32_t n = MIN(len, TT_LOG_DATA_MAX);
+        TtEvent ev = {
+            .kind = TT_EV_RAM, .addr = index, .val = offset,
+            .len = n, .data = host + offset,
+        };
+
+        tt_record_event(&ev);
+        offset += n;
+        len -= n;
+    }
+}
+
+static void log_contents(unsigned index)
+{
+    TtBlock *b = tt_memory_block(index);
+    uint64_t at, from = 0, end = 0;
+
+    for (at = 0; at < b->size_bytes; at += TT_PAGE_BYTES) {
+        uint64_t n = MIN(TT_PAGE_BYTES, b->size_bytes - at);
+
+        if (!buffer_is_zero(b->host + at, n)) {
+            if (end != at) {
+                log_bytes(index, from, end - from);
+                from = at;
+            }
+            end = at + n;
+        }
+    }
+    log_bytes(index, from, end - from);
+}
+
+static int register_block(MemoryRegion *mr)
+{
+    RAMBlock *rb = mr->ram_block;
+    int index = find_block(rb);
+    TtBlock *b;
+    TtEvent ev = { .kind = TT_EV_BLOCK };
+
+    if (index >= 0) {
+        return index;
+    }
+    b = add_block(rb->idstr, rb->used_length,
+                  (mr->rom_device ? TT_BLOCK_ROMD : 0) |
+                  (mr->readonly ? TT_BLOCK_ROM : 0));
+    b->ram_block = rb;
+    b->mr = mr;
+    b->host = rb->host;
+    ev.addr = index = n_live;
+    ev.val = b->size_bytes;
+    ev.aux = b->flags;
+    ev.data = (const uint8_t *)b->name;
+    ev.len = strlen(b->name);
+    n_live++;
+    tt_record_event(&ev);
+    log_contents(index);
+    return index;
+}
+
+/*
+ * Written by a device: from another thread, while the vCPU is outside guest
+ * code, or inside one of its device calls. The CPU's own helper writes (SMM
+ * state, page table bits) are not inputs.
+ */
+static bool is_external(void)
+{
+    return !tt_token_is_mine() || !current_cpu || !current_cpu->running ||
+        tt.device_depth || tt.acknowledging;
+}
+
+void tt_ram_written_slow(MemoryRegion *mr, uint64_t offset, uint64_t len)
+{
+    int index;
+
+    if (!tt.live || !len || !is_external()) {
+        return;
+    }
+    index = find_block(mr->ram_block);
+    if (index >= 0) {
+        assert(offset + len <= tt_memory_block(index)->size_bytes);
+        log_bytes(index, offset, len);
+    }
+}
+
+void tt_ram_discarded_slow(void *ram_block, uint64_t start, uint64_t len)
+{
+    int index = tt.live ? find_block(ram_block) : -1;
+    uint8_t le[8];
+    TtEvent ev = {
+        .kind = TT_EV_RAM_FILL, .addr = index, .val = start,
+        .data = le, .len = sizeof(le),
+    };
+
+    if (index >= 0) {
+        tt_put_le64(le, len);
+        tt_record_event(&ev);
+    }
+}
+
+/* ---- recording: the memory map ---- */
+
+typedef struct MapWatch {
+    MemoryListener listener;
+    unsigned space;
+    bool touched;
+    GByteArray *now, *last;
+} MapWatch;
+
+static MapWatch watches[N_SPACES];
+
+static void put_section(GByteArray *a, uint32_t block, uint32_t flags,
+                        uint64_t gpa, uint64_t size, uint64_t offset)
+{
+    uint8_t s[SECTION_BYTES];
+
+    tt_put_le32(s, block);
+    tt_put_le32(s + 4, flags);
+    tt_put_le64(s + 8, gpa);
+    tt_put_le64(s + 16, size);
+    tt_put_le64(s + 24, offset);
+    g_byte_array_append(a, s, sizeof(s));
+}
+
+static void map_begin(MemoryListener *l)
+{
+    MapWatch *w = container_of(l, MapWatch, listener);
+
+    g_byte_array_set_size(w->now, 0);
+    w->touched = false;
+}
+
+static void map_add(MemoryListener *l, MemoryRegionSection *s)
+{
+    MapWatch *w = container_of(l, MapWatch, listener);
+    bool romd = memory_region_is_romd(s->mr);
+
+    w->touched = true;
+    if (!tt.live || (!memory_region_is_ram(s->mr) && !romd)) {
+        return;
+    }
+    put_section(w->now, register_block(s->mr),
+                (s->readonly ? TT_BLOCK_ROM : 0) | (romd ? TT_BLOCK_ROMD : 0),
+                s->offset_within_address_space, int128_get64(s->size),
+                s->offset_within_region);
+}
+
+static void map_del(MemoryListener *l, MemoryRegionSection *s)
+{
+    container_of(l, MapWatch, listener)->touched = true;
+}
+
+static void map_commit(MemoryListener *l)
+{
+    MapWatch *w = container_of(l, MapWatch, listener);
+    GByteArray *t;
+    TtEvent ev = {
+        .kind = TT_EV_MAP, .addr = w->space,
+        .data = w->now->data, .len = w->now->len,
+    };
+
+    if (!tt.live || !w->touched ||
+        (w->now->len == w->last->len &&
+         !memcmp(w->now->data, w->last->data, w->now->len))) {
+        return;
+    }
+    tt_record_event(&ev);
+    t = w->now;
+    w->now = w->last;
+    w->last = t;
+}
+
+void tt_memory_record_start(CPUState *cpu)
+{
+    for (unsigned i = 0; i < MIN(N_SPACES, cpu->num_ases); i++) {
+        watches[i] = (MapWatch) {
+            .space = i,
+            .now = g_byte_array_new(),
+            .last = g_byte_array_new(),
+            .listener = {
+                .name = "tt", .priority = MEMORY_LISTENER_PRIORITY_MIN,
+                .begin = map_begin, .region_add = map_add,
+                .region_nop = map_add, .region_del = map_del,
+                .commit = map_commit,
+            },
+        };
+        memory_listener_register(&watches[i].listener,
+                                 cpu_get_address_space(cpu, i));
+    }
+}
+
+/* ---- digest ---- */
+
+/* Hash over the hashes of the pages, so that later versions can keep them. */
+static uint64_t block_digest(const TtBlock *b)
+{
+    static const uint8_t zeros[TT_PAGE_BYTES];
+    uint64_t zero = XXH3_64bits(zeros, sizeof(zeros));
+    uint64_t i, n_hashes = DIV_ROUND_UP(b->size_bytes, TT_PAGE_BYTES);
+    g_autofree uint64_t *hashes = g_new(uint64_t, n_hashes);
+
+    for (i = 0; i < n_hashes; i++) {
+        uint64_t at = i * TT_PAGE_BYTES;
+        uint64_t n = MIN(TT_PAGE_BYTES, b->size_bytes - at);
+        bool is_zero = n == TT_PAGE_BYTES && buffer_is_zero(b->host + at, n);
+
+        hashes[i] = cpu_to_le64(is_zero ? zero :
+                                XXH3_64bits(b->host + at, n));
+    }
+    return XXH3_64bits(hashes, n_hashes * sizeof(uint64_t));
+}
+
+uint64_t tt_memory_digest(void)
+{
+    uint64_t h = 0;
+
+    for (unsigned i = 0; i < n_live; i++) {
+        uint64_t v[2] = { h, block_digest(tt_memory_block(i)) };
+
+        h = XXH3_64bits(v, sizeof(v));
+    }
+    return h;
+}
+
+/* ---- replay: blocks and map from the log ---- */
+
+static MemoryRegion *roots[N_SPACES];
+static GPtrArray *aliases[N_SPACES];
+static GByteArray *current_map[N_SPACES];
+
+static const MemoryRegionOps inert_ops = {
+    .endianness = DEVICE_LITTLE_ENDIAN,
+};
+
+static bool create_block(TtBlock *b, Error **errp)
+{
+    MemoryRegion *mr = g_new0(MemoryRegion, 1);
+    bool ok;
+
+    if (b->flags & TT_BLOCK_ROMD) {
+        ok = memory_region_init_rom_device_nomigrate(mr, NULL, &inert_ops,
+                                                     NULL, b->name,
+                                                     b->size_bytes, errp);
+    } else {
+        ok = memory_region_init_ram_nomigrate(mr, NULL, b->name,
+                                              b->size_bytes, errp);
+    }
+    if (!ok) {
+        g_free(mr);
+        return false;
+    }
+    b->mr = mr;
+    b->ram_block = mr->ram_block;
+    b->host = memory_region_get_ram_ptr(mr);
+    return true;
+}
+
+static bool apply_block(const TtEvent *ev, Error **errp)
+{
+    g_autofree char *name = g_strndup((const char *)ev->data, ev->len);
+    TtBlock *b;
+
+    if (ev->addr != n_live || ev->addr >= TT_BLOCKS_MAX || !ev->val ||
+        ev->val > TT_BLOCK_BYTES_MAX || !ev->len ||
+        ev->len > TT_BLOCK_NAME_MAX) {
+        error_setg(errp, "RAM block %" PRIu64 " of the log makes no sense",
+                   ev->addr);
+        return false;
+    }
+    if (blocks && ev->addr < blocks->len) {     /* seen before we travelled */
+        b = tt_memory_block(ev->addr);
+        if (b->size_bytes != ev->val || strcmp(b->name, name)) {
+            error_setg(errp, "RAM block '%s' comes twice, not alike", name);
+            return false;
+        }
+    } else {
+        b = add_block(name, ev->val, ev->aux);
+        if (!create_block(b, errp)) {
+            g_ptr_array_set_size(blocks, blocks->len - 1);
+            return false;
+        }
+    }
+    n_live++;
+    return true;
+}
+
+static bool apply_ram(const TtEvent *ev, Error **errp)
+{
+    bool fill = ev->kind == TT_EV_RAM_FILL;
+    uint64_t len = fill ? (ev->len == 8 ? tt_get_le64(ev->data) : 0) : ev->len;
+    TtBlock *b = ev->addr < n_live ? tt_memory_block(ev->addr) : NULL;
+
+    if (!b || ev->val > b->size_bytes || len > b->size_bytes - ev->val) {
+        error_setg(errp, "a write of %" PRIu64 " bytes at %" PRIu64
+                   " of RAM block %" PRIu64 " lies outside it", len, ev->val,
+                   ev->addr);
+        return false;
+    }
+    if (fill) {
+        memset(b->host + ev->val, ev->aux, len);
+    } else {
+        memcpy(b->host + ev->val, ev->data, len);
+    }
+    if (len && !(tt_omit & TT_OMIT_DMA_INVALIDATE)) {
+        tt_ram_changed(b->mr, ev->val, len);
+    }
+    return true;
+}
+
+static bool map_is_valid(const uint8_t *data, size_t len, Error **errp)
+{
+    size_t at;
+
+    for (at = 0; at + SECTION_BYTES <= len; at += SECTION_BYTES) {
+        const uint8_t *s = data + at;
+        uint32_t block = tt_get_le32(s);
+        uint64_t gpa = tt_get_le64(s + 8), size = tt_get_le64(s + 16);
+        uint64_t offset = tt_get_le64(s + 24);
+        TtBlock *b = block < n_live ? tt_memory_block(block) : NULL;
+
+        if (!b || !size || offset > b->size_bytes ||
+            size > ROUND_UP(b->size_bytes, TT_PAGE_BYTES) - offset ||
+            gpa + size < gpa) {
+            break;
+        }
+    }
+    if (at != len) {
+        error_setg(errp, "the memory map of the log is damaged");
+        return false;
+    }
+    return true;
+}
+
+static void free_aliases(GPtrArray *old)
+{
+    for (unsigned i = 0; i < old->len; i++) {
+        MemoryRegion *mr = g_ptr_array_index(old, i);
+
+        object_unparent(OBJECT(mr));        /* drops the only reference */
+        g_free(mr);
+    }
+    g_ptr_array_free(old, true);
+}
+
+static void add_alias(unsigned space, const uint8_t *s)
+{
+    TtBlock *b = tt_memory_block(tt_get_le32(s));
+    uint32_t flags = tt_get_le32(s + 4);
+    MemoryRegion *mr = g_new0(MemoryRegion, 1);
+
+    memory_region_init_alias(mr, NULL, "tt-ram", b->mr, tt_get_le64(s + 24),
+                             tt_get_le64(s + 16));
+    if (flags & TT_BLOCK_ROM) {
+        memory_region_set_readonly(mr, true);
+    }
+    memory_region_add_subregion(roots[space], tt_get_le64(s + 8), mr);
+    g_ptr_array_add(aliases[space], mr);
+}
+
+static void set_map(CPUState *cpu, unsigned space, const uint8_t *data,
+                    size_t len)
+{
+    GPtrArray *old = aliases[space];
+    AddressSpace *as = cpu_get_address_space(cpu, space);
+    size_t at;
+
+    memory_region_transaction_begin();
+    if (!roots[space]) {
+        roots[space] = g_new0(MemoryRegion, 1);
+        memory_region_init(roots[space], NULL, "tt-root", UINT64_MAX);
+        as->root = roots[space];
+        current_map[space] = g_byte_array_new();
+    }
+    for (unsigned i = 0; old && i < old->len; i++) {
+        memory_region_del_subregion(roots[space], g_ptr_array_index(old, i));
+    }
+    aliases[space] = g_ptr_array_new();
+    for (at = 0; at < len; at += SECTION_BYTES) {
+        add_alias(space, data + at);
+    }
+    memory_region_transaction_commit();
+    if (old) {
+        free_aliases(old);
+    }
+    g_byte_array_set_size(current_map[space], 0);
+    g_byte_array_append(current_map[space], data, len);
+}
+
+static bool apply_map(CPUState *cpu, const TtEvent *ev, Error **errp)
+{
+    if (ev->addr >= MIN(N_SPACES, cpu->num_ases)) {
+        error_setg(errp, "the log maps address space %" PRIu64
+                   ", which this CPU lacks", ev->addr);
+        return false;
+    }
+    if (!map_is_valid(ev->data, ev->len, errp)) {
+        return false;
+    }
+    set_map(cpu, ev->addr, ev->data, ev->len);
+    return true;
+}
+
+bool tt_memory_apply(CPUState *cpu, const TtEvent *ev, Error **errp)
+{
+    switch (ev->kind) {
+    case TT_EV_BLOCK:
+        return apply_block(ev, errp);
+    case TT_EV_RAM:
+    case TT_EV_RAM_FILL:
+        return apply_ram(ev, errp);
+    case TT_EV_MAP:
+        return apply_map(cpu, ev, errp);
+    default:
+        error_setg(errp, "event kind %u is not for memory", ev->kind);
+        return false;
+    }
+}
+
+/* ---- replay: checkpoints ---- */
+
+void tt_memory_map_save(TtMapState *ms)
+{
+    ms->n_blocks = n_live;
+    for (unsigned i = 0; i < N_SPACES; i++) {
+        ms->sections[i] = NULL;
+        if (current_map[i]) {
+            ms->sections[i] = g_byte_array_new();
+            g_byte_array_append(ms->sections[i], current_map[i]->data,
+                                current_map[i]->len);
+        }
+    }
+}
+
+void tt_memory_map_restore(CPUState *cpu, const TtMapState *ms)
+{
+    n_live = ms->n_blocks;
+    for (unsigned i = 0; i < N_SPACES; i++) {
+        const GByteArray *want = ms->sections[i], *have = current_map[i];
+
+        if (!have || (want && want->len == have->len &&
+                      !memcmp(want->data, have->data, have->len))) {
+            continue;
+        }
+        set_map(cpu, i, want ? want->data : NULL, want ? want->len : 0);
+    }
+}
+
+void tt_memory_map_free(TtMapState *ms)
+{
+    for (unsigned i = 0; i < N_SPACES; i++) {
+        if (ms->sections[i]) {
+            g_byte_array_unref(ms->sections[i]);
+        }
+    }
+}
+
+static void collect_block(TtBlock *b, GArray *out)
+{
+    DirtyBitmapSnapshot *snap;
+    uint64_t at, len = ROUND_UP(b->size_bytes, TT_PAGE_BYTES);
+
+    snap = cpu_physical_memory_snapshot_and_clear_dirty(b->mr, 0, len,
+                                                        DIRTY_MEMORY_TT);
+    for (at = 0; at < len; at += TT_PAGE_BYTES) {
+        ram_addr_t ra = memory_region_get_ram_addr(b->mr) + at;
+
+        if (cpu_physical_memory_snapshot_get_dirty(snap, ra, TT_PAGE_BYTES)) {
+            uint64_t page = b->first_page + at / TT_PAGE_BYTES;
+
+            g_array_append_val(out, page);
+        }
+    }
+    g_free(snap);
+}
+
+uint64_t *tt_memory_collect_dirty(size_t *n)
+{
+    GArray *out = g_array_new(false, false, sizeof(uint64_t));
+
+    for (unsigned i = 0; blocks && i < blocks->len; i++) {
+        collect_block(tt_memory_block(i), out);
+    }
+    *n = out->len;
+    return (uint64_t *)g_array_free(out, false);
+}
+
+static TtBlock *block_of(uint64_t page)
+{
+    static unsigned last;
+    unsigned n = blocks->len;
+
+    for (unsigned i = 0; i < n; i++, last = (last + 1) % n) {
+        TtBlock *b = tt_memory_block(last);
+
+        if (page - b->first_page < DIV_ROUND_UP(b->size_bytes,
+                                                TT_PAGE_BYTES)) {
+            return b;
+        }
+    }
+    g_assert_not_reached();
+}
+
+void tt_memory_mark_dirty(uint64_t page)
+{
+    TtBlock *b = block_of(page);
+    ram_addr_t ra = memory_region_get_ram_addr(b->mr) +
+        (page - b->first_page) * TT_PAGE_BYTES;
+
+    cpu_physical_memory_set_dirty_range(ra, TT_PAGE_BYTES,
+                                        1 << DIRTY_MEMORY_TT);
+}
+
+const void *tt_memory_page(void *opaque, uint64_t page)
+{
+    TtBlock *b = block_of(page);
+
+    /* QEMU allocates blocks in whole pages, so the last one is whole too. */
+    return b->host + (page - b->first_page) * TT_PAGE_BYTES;
+}
+
+void tt_memory_put_page(void *opaque, uint64_t page, const void *bytes)
+{
+    TtBlock *b = block_of(page);
+    uint64_t at = (page - b->first_page) * TT_PAGE_BYTES;
+
+    if (bytes) {
+        memcpy(b->host + at, bytes, TT_PAGE_BYTES);
+    } else {
+        memset(b->host + at, 0, TT_PAGE_BYTES);
+    }
+    tt_ram_changed(b->mr, at, TT_PAGE_BYTES);
+}
