@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The engine of this process: the -tt option, what is refused, how the VM stops,
+ * and the end.
+ */
+#include "tt/engine.h"
+#include "tt/timeline.h"
+#include "qemu/main-loop.h"
+#include "qemu/error-report.h"
+#include "qemu/option.h"
+#include "qemu/cutils.h"
+#include "qemu/units.h"
+#include "qemu/help_option.h"
+#include "qobject/qdict.h"
+#include "qemu-version.h"
+#include "qapi/qapi-types-ui.h"
+#include "hw/boards.h"
+#include "monitor/monitor.h"
+#include "migration/blocker.h"
+#include "system/runstate.h"
+#include "system/system.h"
+#include "system/tcg.h"
+#include "system/cpus.h"
+#include "qom/object.h"
+
+int tt_mode;
+unsigned tt_omit;
+TtEngine tt = { .fence_next = UINT64_MAX, .step_to = UINT64_MAX };
+
+static struct {
+    bool stop_wanted, exit_wanted, at_end_given;
+} opt;
+
+/* ---- the option ---- */
+
+static const struct {
+    const char *name;
+    unsigned bit;
+} remedies[] = {
+    { "exception-count", TT_OMIT_EXCEPTION_COUNT },
+    { "unwind-count", TT_OMIT_UNWIND_COUNT },
+    { "fixed-tlb", TT_OMIT_FIXED_TLB },
+    { "bt-flags", TT_OMIT_BT_FLAGS },
+    { "rdmsr-io", TT_OMIT_RDMSR_IO },
+    { "unhalt", TT_OMIT_UNHALT },
+    { "cpu-reset", TT_OMIT_CPU_RESET },
+    { "dma-invalidate", TT_OMIT_DMA_INVALIDATE },
+    { "a20", TT_OMIT_A20 },
+    { "ignne", TT_OMIT_IGNNE },
+    { "bounce", TT_OMIT_BOUNCE },
+};
+
+static void parse_omit(const char *list)
+{
+    g_auto(GStrv) names = g_strsplit(list, ":", -1);
+
+    for (char **n = names; *n; n++) {
+        size_t i;
+
+        for (i = 0; i < ARRAY_SIZE(remedies); i++) {
+            if (!strcmp(*n, remedies[i].name)) {
+                tt_omit |= remedies[i].bit;
+                break;
+            }
+        }
+        if (i == ARRAY_SIZE(remedies)) {
+            error_report("-tt: there is no remedy '%s' to leave out", *n);
+            exit(1);
+        }
+    }
+}
+
+static QemuOptsList tt_opts = {
+    .name = "tt",
+    .implied_opt_name = "mode",
+    .head = QTAILQ_HEAD_INITIALIZER(tt_opts.head),
+    .desc = {
+        { .name = "mode", .type = QEMU_OPT_STRING,
+          .help = "record or replay" },
+        { .name = "dir", .type = QEMU_OPT_STRING,
+          .help = "run directory" },
+        { .name = "max-size", .type = QEMU_OPT_SIZE,
+          .help = "record: end the recording when the log is this large" },
+        { .name = "at-end", .type = QEMU_OPT_STRING,
+          .help = "replay: stop or exit at the end of the run" },
+        { .name = "checkpoint-memory", .type = QEMU_OPT_SIZE,
+          .help = "replay: memory for checkpoints (default 1G)" },
+        { .name = "checkpoint-interval", .type = QEMU_OPT_NUMBER,
+          .help = "record: seconds between checkpoints in the store" },
+        { .name = "x-omit", .type = QEMU_OPT_STRING,
+          .help = "test only: leave remedies out" },
+        { }
+    },
+};
+
+static void G_NORETURN G_GNUC_PRINTF(1, 2) refuse(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    error_vreport(fmt, ap);
+    va_end(ap);
+    exit(1);
+}
+
+static void parse_mode(QemuOpts *opts)
+{
+    const char *mode = qemu_opt_get(opts, "mode");
+
+    if (mode && !strcmp(mode, "record")) {
+        tt_mode = TT_RECORD;
+    } else if (mode && !strcmp(mode, "replay")) {
+        tt_mode = TT_REPLAY;
+    } else {
+        refuse("-tt takes 'record' or 'replay' first, not '%s'",
+               mode ?: "nothing");
+    }
+}
+
+static void only_in(int mode, QemuOpts *opts, const char *name)
+{
+    if (qemu_opt_get(opts, name) && tt_mode != mode) {
+        refuse("-tt: '%s' makes sense with '%s' only", name,
+               mode == TT_RECORD ? "record" : "replay");
+    }
+}
+
+void tt_option_parse(const char *optarg)
+{
+    static bool seen;
+    QemuOpts *opts;
+    const char *dir, *omit, *at_end;
+
+    if (is_help_option(optarg)) {
+        qemu_opts_print_help(&tt_opts, true);
+        exit(0);
+    }
+    if (seen) {
+        refuse("-tt may be given once only: a process records or replays one "
+               "run");
+    }
+    seen = true;
+    opts = qemu_opts_parse_noisily(&tt_opts, optarg, true);
+    if (!opts) {
+        exit(1);
+    }
+    parse_mode(opts);
+    only_in(TT_RECORD, opts, "max-size");
+    only_in(TT_RECORD, opts, "checkpoint-interval");
+    only_in(TT_REPLAY, opts, "at-end");
+    only_in(TT_REPLAY, opts, "checkpoint-memory");
+    if (qemu_opt_get(opts, "checkpoint-interval")) {
+        refuse("-tt: checkpoint-interval is not there yet: a recording keeps "
+               "no checkpoints, a replay makes its own");
+    }
+    dir = qemu_opt_get(opts, "dir");
+    tt.dir = dir && *dir ? g_canonicalize_filename(dir, NULL) : NULL;
+    tt.max_size_bytes = qemu_opt_get_size(opts, "max-size", 0);
+    tt.checkpoint_bytes = qemu_opt_get_size(opts, "checkpoint-memory", GiB);
+    at_end = qemu_opt_get(opts, "at-end");
+    if (at_end) {
+        if (strcmp(at_end, "stop") && strcmp(at_end, "exit")) {
+            refuse("-tt: at-end is 'stop' or 'exit', not '%s'", at_end);
+        }
+        opt.at_end_given = true;
+        tt.at_end_exit = !strcmp(at_end, "exit");
+    }
+    omit = qemu_opt_get(opts, "x-omit");
+    if (omit) {
+        parse_omit(omit);
+    }
+    if (tt_mode == TT_REPLAY && !tt.dir) {
+        refuse("-tt replay needs the run directory: -tt replay,dir=DIR");
+    }
+    tt_token_init();
+}
+
+/* ---- before the machine is made ---- */
+
+static const char *unwanted_machine_option(QDict *opts)
+{
+    const QDictEntry *e;
+
+    for (e = qdict_first(opts); e; e = qdict_next(opts, e)) {
+        const char *key = qdict_entry_key(e);
+
+        if (strcmp(key, "accel") && strcmp(key, "graphics")) {
+            return key;
+        }
+    }
+    return NULL;
+}
+
+static void note_command_line(void)
+{
+    g_autofree char *raw = NULL;
+    gsize len = 0, i;
+
+    if (g_file_get_contents("/proc/self/cmdline", &raw, &len, NULL)) {
+        for (i = 0; i + 1 < len; i++) {
+            raw[i] = raw[i] ? raw[i] : ' ';
+        }
+    }
+    tt.manifest.command_line = g_strdup(raw ?: "");
+}
+
+static void describe_recording(void)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
+
+    tt.manifest.qemu_version = g_strdup(QEMU_VERSION);
+    tt.manifest.tt_version = g_strdup("1");
+    tt.manifest.accel = g_strdup("tcg");
+    tt.manifest.host = g_strdup(g_get_host_name());
+    tt.manifest.started = g_date_time_format_iso8601(now);
+    note_command_line();
+}
+
+void tt_configure(QDict *machine_opts, bool has_default_serial,
+                  int *default_monitor, bool *nographic, void *display_type,
+                  bool has_icount, bool has_incoming, bool stopped)
+{
+    Error *err = NULL;
+    DisplayType *display = display_type;
+
+    if (has_icount) {
+        refuse("-tt and -icount exclude each other: -tt counts instructions by "
+               "itself; leave -icount out");
+    }
+    if (has_incoming) {
+        refuse("-tt cannot begin with an incoming migration or a loaded "
+               "snapshot: leave -incoming and -loadvm out");
+    }
+    if (tt_recording()) {
+        describe_recording();
+        if (!tt_record_open(&err)) {
+            error_reportf_err(err, "-tt record: ");
+            exit(1);
+        }
+        error_printf("tt: recording into %s\n", tt.dir);
+        return;
+    }
+    if (unwanted_machine_option(machine_opts)) {
+        refuse("-tt replay takes the machine from the run: leave the option "
+               "for '%s' out", unwanted_machine_option(machine_opts));
+    }
+    if (!tt_replay_open(&err)) {
+        error_reportf_err(err, "-tt replay: ");
+        exit(1);
+    }
+    if (!opt.at_end_given) {
+        tt.at_end_exit = !stopped && *default_monitor && !tt_gdb_wanted();
+    }
+    qdict_put_str(machine_opts, "type", "tt-replay");
+    if (*display == DISPLAY_TYPE_DEFAULT) {
+        *display = DISPLAY_TYPE_NONE;
+    }
+    *nographic = true;
+    if (!has_default_serial || tt.at_end_exit) {
+        *default_monitor = 0;       /* stdio, if used, is the console's */
+    }
+}
+
+/* ---- what cannot be recorded ---- */
+
+static int find_unrecordable(Object *obj, void *opaque)
+{
+    const char *name = object_get_typename(obj);
+    char **why = opaque;
+
+    if (!strcmp(name, "iothread")) {
+        *why = g_strdup("iothreads cannot be recorded yet: leave the iothread "
+                        "object out");
+    } else if (g_str_has_prefix(name, "vhost-") ||
+               g_str_has_prefix(name, "vfio-") || strstr(name, "-vhost") ||
+               g_str_has_prefix(name, "virtio-pmem")) {
+        *why = g_strdup_printf("device '%s' writes guest memory past QEMU and "
+                               "cannot be recorded: use one that QEMU emulates",
+                               name);
+    }
+    return *why != NULL;
+}
+
+static void machine_ready(Notifier *n, void *opaque)
+{
+    g_autofree char *why = NULL;
+
+    object_child_foreach_recursive(object_get_root(), find_unrecordable, &why);
+    if (!why && tt_net_has_vhost()) {
+        why = g_strdup("vhost cannot be recorded: leave vhost=on out");
+    }
+    if (why) {
+        refuse("-tt record: %s", why);
+    }
+}
+
+void tt_check_machine(MachineState *ms)
+{
+    static Notifier ready = { .notify = machine_ready };
+    Error *reason = NULL;
+
+    if (!tcg_enabled()) {
+        refuse("-tt works with -accel tcg only, for now: leave the other "
+               "accelerator out");
+    }
+    if (qemu_tcg_mttcg_enabled()) {
+        refuse("-tt runs all vCPUs in one thread: leave thread=multi out");
+    }
+    if (ms->smp.max_cpus > 1) {
+        refuse("-tt records one vCPU, for now: use -smp 1");
+    }
+    error_setg(&reason, "%s is on: its history cannot be migrated or saved as "
+               "a snapshot", tt_recording() ? "-tt record" : "-tt replay");
+    migrate_add_blocker(&reason, &error_fatal);
+    if (tt_recording()) {
+        qemu_add_machine_init_done_notifier(&ready);
+    }
+}
+
+bool tt_refuses(const char *what, Error **errp)
+{
+    if (tt_on()) {
+        error_setg(errp, "%s would leave the %s history: not under -tt", what,
+                   tt_recording() ? "recorded" : "replayed");
+    }
+    return tt_on();
+}
+
+/* ---- stopping and the end ---- */
+
+const char *tt_stop_name(int reason)
+{
+    static const char *const names[] = {
+        [TT_STOP_NONE] = "none", [TT_STOP_TARGET] = "target",
+        [TT_STOP_HIT] = "breakpoint", [TT_STOP_START] = "start",
+        [TT_STOP_END] = "end", [TT_STOP_DIVERGED] = "diverged",
+        [TT_STOP_INTERRUPTED] = "interrupted",
+    };
+
+    return names[reason];
+}
+
+static void leave_process(int reason)
+{
+    bool ok = reason == TT_STOP_END;
+
+    if (ok) {
+        error_printf("tt: replay exact: %" PRIu64 " positions, %" PRIu64
+                     " events, %" PRIu64 " digests equal\n", tt.pos, tt.events,
+                     tt_replay_digests());
+    }
+    qemu_system_shutdown_request_with_code(SHUTDOWN_CAUSE_HOST_QMP_QUIT,
+                                           ok ? 0 : 3);
+    tt.at_end_exit = false;         /* once is enough */
+}
+
+void tt_stop_vm(int reason)
+{
+    tt.last_stop = reason;
+    tt_event_stopped(tt_position(), reason);
+    if (tt.at_end_exit && (reason == TT_STOP_END ||
+                           reason == TT_STOP_DIVERGED)) {
+        leave_process(reason);
+    }
+    qemu_system_vmstop_request_prepare();
+    qemu_system_vmstop_request(RUN_STATE_PAUSED);
+    cpu_stop_current();
+}
+
+void tt_finish(void)
+{
+    if (tt_recording()) {
+        bool whole = tt.live;
+
+        tt_record_finish(TT_FINISH_QUIT);
+        if (whole) {
+            error_printf("tt: recorded %" PRIu64 " positions, %" PRIu64
+                         " events, %" PRIu64 " bytes in %s\n", tt.pos,
+                         tt.events, tt_record_bytes(), tt.dir);
+        }
+    }
+}

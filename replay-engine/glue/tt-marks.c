@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Marks: names for positions. The recorder keeps them in the log; a replay adds
+ * its own to the text file RUN/marks, one "POSITION NAME" per line. The last one
+ * of a name counts, and those of the file before those of the log.
+ */
+#include "tt/engine.h"
+#include "qemu/cutils.h"
+
+#define MARK_MAX 64
+
+static bool check_name(const char *name, Error **errp)
+{
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz"
+                      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
+
+    if (!n || n > MARK_MAX || name[n]) {
+        error_setg(errp, "'%s' is no name for a mark: use up to %d letters, "
+                   "digits, '-', '_' and '.'", name, MARK_MAX);
+        return false;
+    }
+    return true;
+}
+
+static bool append_to_file(const char *name, uint64_t pos, Error **errp)
+{
+    g_autofree char *path = g_build_filename(tt.dir, "marks", NULL);
+    FILE *f = fopen(path, "a");
+    bool ok = f && fprintf(f, "%" PRIu64 " %s\n", pos, name) > 0;
+
+    if (f && fclose(f)) {
+        ok = false;
+    }
+    if (!ok) {
+        error_setg_errno(errp, errno, "cannot add the mark to '%s'", path);
+    }
+    return ok;
+}
+
+bool tt_mark_add(const char *name, uint64_t *pos, Error **errp)
+{
+    TtEvent ev = {
+        .kind = TT_EV_MARK, .data = (const uint8_t *)name, .len = strlen(name),
+    };
+
+    if (!tt_on() || !tt.live) {
+        error_setg(errp, "there is no recording or replay to mark");
+        return false;
+    }
+    if (!check_name(name, errp)) {
+        return false;
+    }
+    *pos = tt_position();
+    if (tt_recording()) {
+        tt_record_event(&ev);
+        return true;
+    }
+    return append_to_file(name, *pos, errp);
+}
+
+static bool find_in_file(const char *name, uint64_t *pos)
+{
+    g_autofree char *path = g_build_filename(tt.dir, "marks", NULL);
+    g_autofree char *text = NULL;
+    g_auto(GStrv) lines = NULL;
+    bool found = false;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL)) {
+        return false;
+    }
+    lines = g_strsplit(text, "\n", -1);
+    for (char **l = lines; *l; l++) {
+        const char *end;
+        uint64_t p;
+
+        if (qemu_strtou64(*l, &end, 10, &p) == 0 && *end == ' ' &&
+            !strcmp(end + 1, name)) {
+            *pos = p;
+            found = true;
+        }
+    }
+    return found;
+}
+
+static bool find_in_log(const char *name, uint64_t *pos)
+{
+    TtLogReader *r = tt_replay_reader();
+    size_t len = strlen(name);
+    bool found = false;
+
+    for (uint64_t i = 0; i < tt_log_reader_n_segments(r); i++) {
+        TtSegment *s;
+
+        if (tt_log_reader_load(r, i, &s, NULL) != TT_OK) {
+            break;
+        }
+        for (uint32_t e = 0; e < s->n_events; e++) {
+            const TtEvent *ev = &s->events[e];
+
+            if (ev->kind == TT_EV_MARK && ev->len == len &&
+                !memcmp(ev->data, name, len)) {
+                *pos = ev->pos;
+                found = true;
+            }
+        }
+        tt_segment_unref(s);
+    }
+    return found;
+}
+
+bool tt_mark_find(const char *name, uint64_t *pos, Error **errp)
+{
+    if (find_in_file(name, pos) || find_in_log(name, pos)) {
+        return true;
+    }
+    error_setg(errp, "there is no mark '%s' in this run", name);
+    return false;
+}

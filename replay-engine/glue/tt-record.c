@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Recorder: takes the events of the hooks, encodes them into the open segment,
+ * and has a thread of its own seal full segments into RUN/log (XenTT 3.4).
+ *
+ *   hooks (vCPU, or who holds the BQL)            writer thread
+ *        | tt_record_event                             |
+ *        v                                             v
+ *   open segment --full, or old--> [ring: full] --> compress, append
+ *        ^                                             |
+ *        +-------------------- [ring: empty] <---------+
+ *
+ * The producer waits only when all segments are full; it never drops one. When
+ * the disk refuses, or the cap is reached, the recording ends at the last sealed
+ * segment with one sentence, and the VM goes on unrecorded.
+ */
+#include "tt/engine.h"
+#include "tt/ring.h"
+#include "qemu/main-loop.h"
+#include "qemu/error-report.h"
+#include "qemu/timer.h"
+#include "qemu/thread.h"
+#include "qemu/guest-random.h"
+#include "qemu/uuid.h"
+#include "exec/cputlb.h"
+#include "system/runstate.h"
+
+#define TT_SEGMENTS     12
+#define TT_SEAL_MS      200         /* a segment stays open no longer */
+#define TT_SEAL_BYTES   (256u << 10)
+
+static struct {
+    TtLogEncoder *encoder;
+    TtLogWriter *writer;
+    TtSegBuf *open;
+    TtRing *full, *empty;
+    QemuSemaphore has_full, has_empty;
+    QemuThread thread;
+    QEMUTimer *seal_timer;
+    uint64_t start_ns;
+    uint64_t released_print;        /* fingerprint when the token was given */
+    bool released, was_reset, initial, full_up;
+    bool failed;                    /* set by the writer thread */
+    TtDiag diag;
+    uint64_t log_bytes;
+    uint64_t stalls;
+} rec;
+
+/* ---- writer thread ---- */
+
+static void *writer_thread(void *opaque)
+{
+    for (;;) {
+        TtSegBuf *sb;
+        bool last;
+
+        qemu_sem_wait(&rec.has_full);
+        sb = tt_ring_pop(rec.full);
+        if (!sb) {
+            continue;
+        }
+        last = sb->last;
+        if (!qatomic_read(&rec.failed) &&
+            tt_log_writer_seal(rec.writer, sb, &rec.diag) != TT_OK) {
+            qatomic_set_mb(&rec.failed, true);
+        }
+        qatomic_set(&rec.log_bytes, tt_log_writer_bytes(rec.writer));
+        tt_ring_push(rec.empty, sb);
+        qemu_sem_post(&rec.has_empty);
+        if (last) {
+            break;
+        }
+    }
+    return NULL;
+}
+
+/* ---- segments ---- */
+
+static uint64_t run_ns(void)
+{
+    return qemu_clock_get_ns(QEMU_CLOCK_REALTIME) - rec.start_ns;
+}
+
+static void open_segment(void)
+{
+    TtSegBuf *sb;
+
+    while (!(sb = tt_ring_pop(rec.empty))) {
+        rec.stalls++;
+        qemu_sem_wait(&rec.has_empty);
+    }
+    tt_log_encoder_begin(rec.encoder, sb, tt_position(), run_ns());
+    rec.open = sb;
+}
+
+static void hand_over(bool last)
+{
+    TtSegBuf *sb = tt_log_encoder_end(rec.encoder, last);
+
+    rec.open = NULL;
+    tt_ring_push(rec.full, sb);
+    qemu_sem_post(&rec.has_full);
+}
+
+static void give_up(const char *why)
+{
+    tt.live = false;
+    warn_report("tt: the recording ends at position %" PRIu64 ", the VM goes "
+                "on unrecorded: %s", tt_position(), why);
+}
+
+static bool has_trouble(void)
+{
+    if (qatomic_read(&rec.failed)) {
+        give_up(rec.diag.text);
+        return true;
+    }
+    return false;
+}
+
+static void seal_tick(void *opaque)
+{
+    if (tt.live && !has_trouble() && rec.open->n_events) {
+        hand_over(false);
+        open_segment();
+    }
+    timer_mod(rec.seal_timer,
+              qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + TT_SEAL_MS);
+}
+
+/* ---- events ---- */
+
+static void append(TtEvent *ev)
+{
+    if (unlikely(!tt_log_encoder_fits(rec.encoder, ev->len) ||
+                 rec.open->ev_len >= TT_SEAL_BYTES)) {
+        hand_over(false);
+        open_segment();
+    }
+    tt_log_encoder_put(rec.encoder, ev);
+    tt.events++;
+}
+
+/* Moves the position past an event that was put between two instructions. */
+static void step_over(void)
+{
+    CPUState *cpu = tt_vcpu();
+
+    if (tt_token_is_mine() && cpu->running) {
+        tt_count_update(cpu);
+        tt.pos++;
+        tt_vcpu_arm(cpu);
+    } else {
+        tt.pos++;
+    }
+}
+
+void tt_record_event(TtEvent *ev)
+{
+    assert(bql_locked());
+    if (unlikely(!tt.live)) {
+        return;
+    }
+    ev->pos = tt_position();
+    ev->nested = rec.initial ||
+        (TT_EV_IS_ASYNC(ev->kind) && tt.device_depth && tt_token_is_mine());
+    append(ev);
+    if (tt_event_step(ev)) {
+        step_over();
+    }
+    if (unlikely(tt.max_size_bytes && !rec.full_up &&
+                 qatomic_read(&rec.log_bytes) > tt.max_size_bytes)) {
+        rec.full_up = true;         /* ended between two turns: a clean place */
+        tt_token_kick();
+    }
+}
+
+void tt_record_fence(CPUState *cpu)
+{
+    TtEvent ev = {
+        .kind = TT_EV_CHECK,
+        .addr = tt.output_hash,
+        .val = tt_target_digest(cpu),
+    };
+
+    tt.fence_next = tt_next_fence(tt.pos);
+    if (!(tt_omit & TT_OMIT_FIXED_TLB)) {
+        tlb_flush(cpu);
+    }
+    if (!has_trouble()) {
+        tt_record_event(&ev);
+    }
+}
+
+/* ---- what others do to the vCPU ---- */
+
+void tt_record_release(void)
+{
+    if (!rec.released) {
+        rec.released_print = tt_target_fingerprint(tt_vcpu());
+        rec.released = true;
+    }
+}
+
+static void log_state(CPUState *cpu)
+{
+    GByteArray *state = tt_target_save(cpu);
+    TtEvent ev = {
+        .kind = TT_EV_CPU_STATE, .val = cpu->halted,
+        .data = state->data, .len = state->len,
+    };
+
+    tt_record_event(&ev);
+    g_byte_array_unref(state);
+}
+
+void tt_record_resync(CPUState *cpu)
+{
+    bool changed = rec.was_reset;
+
+    if (rec.released) {
+        changed |= tt_target_fingerprint(cpu) != rec.released_print;
+    }
+    rec.released = rec.was_reset = false;
+    if (changed && !(tt_omit & TT_OMIT_CPU_RESET)) {
+        log_state(cpu);
+    }
+    if (rec.full_up) {
+        rec.full_up = false;
+        tt_record_finish(TT_FINISH_STOPPED);
+        give_up("the log has reached max-size");
+    }
+}
+
+void tt_cpu_was_reset(CPUState *cpu)
+{
+    rec.was_reset = true;
+    if (tt_recording() && tt.live && tt_token_is_mine() && cpu->running) {
+        cpu_exit(cpu);          /* INIT or SIPI, taken inside cpu_exec */
+    }
+}
+
+/* ---- start and end ---- */
+
+static bool make_directory(Error **errp)
+{
+    g_autofree char *stamp = NULL;
+    g_autoptr(GDateTime) now = g_date_time_new_now_local();
+    int n;
+
+    if (tt.dir) {
+        g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
+        g_autofree char *log = g_build_filename(tt.dir, "log", NULL);
+
+        if (mkdir(tt.dir, 0700) == 0) {
+            return true;
+        }
+        if (errno != EEXIST || !g_file_test(tt.dir, G_FILE_TEST_IS_DIR)) {
+            error_setg_errno(errp, errno == EEXIST ? ENOTDIR : errno,
+                             "cannot make the run directory '%s': give another"
+                             " with dir=", tt.dir);
+            return false;
+        }
+        if (g_file_test(manifest, G_FILE_TEST_EXISTS) ||
+            g_file_test(log, G_FILE_TEST_EXISTS)) {
+            error_setg(errp, "'%s' holds a run already: give another dir= or "
+                       "delete it", tt.dir);
+            return false;
+        }
+        return true;
+    }
+    stamp = g_date_time_format(now, "tt-run-%Y%m%d-%H%M%S");
+    for (n = 0; n < 1000; n++) {
+        g_autofree char *name = n ? g_strdup_printf("%s-%d", stamp, n) :
+            g_strdup(stamp);
+
+        if (mkdir(name, 0700) == 0) {
+            tt.dir = g_canonicalize_filename(name, NULL);
+            return true;
+        }
+        if (errno != EEXIST) {
+            break;
+        }
+    }
+    error_setg_errno(errp, errno, "cannot make a run directory here: give one "
+                     "with dir=");
+    return false;
+}
+
+static bool make_segments(Error **errp)
+{
+    rec.full = tt_ring_new(TT_SEGMENTS);
+    rec.empty = tt_ring_new(TT_SEGMENTS);
+    qemu_sem_init(&rec.has_full, 0);
+    qemu_sem_init(&rec.has_empty, 0);
+    for (int i = 0; i < TT_SEGMENTS; i++) {
+        TtSegBuf *sb = tt_segbuf_new();
+
+        if (!sb) {
+            error_setg(errp, "not enough memory for the log's buffers");
+            return false;
+        }
+        tt_ring_push(rec.empty, sb);
+    }
+    rec.encoder = tt_log_encoder_new();
+    return true;
+}
+
+bool tt_record_open(Error **errp)
+{
+    g_autofree char *path = NULL;
+    QemuUUID uuid;
+    TtIo *io;
+    TtDiag diag;
+
+    if (!make_directory(errp) || !make_segments(errp)) {
+        return false;
+    }
+    qemu_uuid_generate(&uuid);
+    memcpy(tt.manifest.uuid, uuid.data, 16);
+    path = g_build_filename(tt.dir, "log", NULL);
+    if (tt_io_posix_create(path, &io, &diag) != TT_OK ||
+        tt_log_writer_new(io, tt.manifest.uuid, &rec.writer, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    tt.manifest.fence_interval = TT_FENCE_INTERVAL;
+    return true;
+}
+
+static void save_manifest(CPUState *cpu)
+{
+    g_autofree char *path = g_build_filename(tt.dir, "manifest", NULL);
+    TtManifest *m = &tt.manifest;
+    TtDiag diag;
+
+    tt_target_identity(cpu, m);
+    m->n_blocks = tt_memory_n_blocks();
+    m->blocks = g_new0(TtBlockInfo, m->n_blocks);
+    for (unsigned i = 0; i < m->n_blocks; i++) {
+        TtBlock *b = tt_memory_block(i);
+
+        g_strlcpy(m->blocks[i].name, b->name, sizeof(m->blocks[i].name));
+        m->blocks[i].size_bytes = m->blocks[i].max_bytes = b->size_bytes;
+        m->blocks[i].flags = b->flags;
+    }
+    if (tt_manifest_save(m, path, &diag) != TT_OK) {
+        error_report("tt: %s", diag.text);
+        exit(1);
+    }
+}
+
+void tt_record_start(CPUState *cpu)
+{
+    TtEvent ready = { .kind = TT_EV_CHECK };
+
+    rec.start_ns = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
+    qemu_thread_create(&rec.thread, "tt-writer", writer_thread, NULL,
+                       QEMU_THREAD_JOINABLE);
+    open_segment();
+    current_cpu = cpu;
+    tt.live = true;
+    tt.fence_next = tt_next_fence(0);
+    rec.initial = true;
+    tt_memory_record_start(cpu);
+    log_state(cpu);
+    rec.initial = rec.was_reset = false;
+    ready.val = tt_target_digest(cpu);
+    tt_record_event(&ready);
+    save_manifest(cpu);
+    tlb_flush(cpu);
+    rec.seal_timer = timer_new_ms(QEMU_CLOCK_REALTIME, seal_tick, NULL);
+    timer_mod(rec.seal_timer,
+              qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + TT_SEAL_MS);
+}
+
+void tt_record_finish(unsigned why)
+{
+    CPUState *cpu = tt_vcpu();
+    TtEvent digest = { .kind = TT_EV_DIGEST };
+    TtEvent end = { .kind = TT_EV_FINISH, .val = why };
+    TtDiag diag;
+
+    if (!tt.live || tt.finished) {
+        return;
+    }
+    tt_record_resync(cpu);
+    tt.finished = true;
+    digest.addr = tt_target_digest(cpu);
+    digest.val = tt_memory_digest();
+    tt_record_event(&digest);
+    tt_record_event(&end);
+    tt.live = false;
+    hand_over(true);
+    qemu_thread_join(&rec.thread);
+    if (!rec.failed && tt_log_writer_sync(rec.writer, &diag) != TT_OK) {
+        rec.failed = true;
+        rec.diag = diag;
+    }
+    if (rec.failed) {
+        warn_report("tt: the recording in %s is not whole: %s", tt.dir,
+                    rec.diag.text);
+    }
+}
+
+uint64_t tt_record_bytes(void)
+{
+    return qatomic_read(&rec.log_bytes);
+}

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Replayer: feeds the log to the vCPU. No device, timer or file but RUN takes
+ * part, and idle time is skipped.
+ *
+ * Synchronous events are consumed inside the instruction that asks
+ * (tt_replay_sync); asynchronous ones between two instructions, at their exact
+ * position: most of them outside cpu_exec (tt_replay_prepare), the acceptance of
+ * an interrupt inside it, since its delivery may fault (tt_replay_boundary). The
+ * vCPU's budget ends at the next of them (tt_replay_limit).
+ *
+ * What does not fit is a divergence: the VM stops there, with one sentence, and
+ * stays inspectable; going back to an earlier position clears it.
+ */
+#include "tt/engine.h"
+#include "tt/timeline.h"
+#include "qemu/main-loop.h"
+#include "qemu/error-report.h"
+#include "exec/cputlb.h"
+#include "exec/cpu-common.h"
+#include "system/runstate.h"
+#include "system/system.h"
+#include "system/cpus.h"
+#include "chardev/char-fe.h"
+
+#define STALL_MAX 100000        /* turns without progress: see tt_replay_left */
+
+static struct {
+    TtLogReader *reader;
+    TtSched *sched;
+    uint64_t end_pos;
+    uint64_t digests;
+    uint64_t stall_pos;
+    unsigned stalls;
+} rep;
+
+TtSched *tt_replay_sched(void)
+{
+    return rep.sched;
+}
+
+TtLogReader *tt_replay_reader(void)
+{
+    return rep.reader;
+}
+
+uint64_t tt_replay_end(void)
+{
+    return rep.end_pos;
+}
+
+uint64_t tt_replay_digests(void)
+{
+    return rep.digests;
+}
+
+/* ---- divergence ---- */
+
+void tt_replay_report(const char *fmt, ...)
+{
+    g_autofree char *context = tt_sched_context(rep.sched, 6, 4);
+    va_list ap;
+
+    if (tt.diverged) {
+        return;
+    }
+    tt.diverged = true;
+    g_free(tt.divergence);
+    va_start(ap, fmt);
+    tt.divergence = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    error_printf("tt: diverged at position %" PRIu64 ": %s\n", tt_position(),
+                 tt.divergence);
+    error_printf("tt: the log around it:\n%s", context);
+    tt_event_diverged(tt_position(), tt.divergence);
+    if (tt_travel_active()) {
+        tt_travel_ended(TT_STOP_DIVERGED);
+    } else {
+        tt_stop_vm(TT_STOP_DIVERGED);
+    }
+}
+
+/* ---- applying ---- */
+
+static bool apply(CPUState *cpu, const TtEvent *ev)
+{
+    Error *err = NULL;
+
+    switch (ev->kind) {
+    case TT_EV_BLOCK:
+    case TT_EV_RAM:
+    case TT_EV_RAM_FILL:
+    case TT_EV_MAP:
+        tt_memory_apply(cpu, ev, &err);
+        break;
+    case TT_EV_CPU_FLAG:
+        tt_target_set_flag(cpu, ev->addr, ev->val);
+        break;
+    case TT_EV_CPU_STATE:
+        if (tt_target_load(cpu, ev->data, ev->len, &err)) {
+            cpu->halted = !!ev->val;
+        }
+        break;
+    default:
+        error_setg(&err, "event '%s' cannot be applied here",
+                   tt_event_kind_name(ev->kind) ?: "unknown");
+        break;
+    }
+    if (err) {
+        tt_replay_report("%s", error_get_pretty(err));
+        error_free(err);
+        return false;
+    }
+    tt.events++;
+    return true;
+}
+
+static void check(CPUState *cpu, const TtEvent *ev)
+{
+    uint64_t cpu_digest = tt_target_digest(cpu);
+    bool full = ev->kind == TT_EV_DIGEST;
+    uint64_t want = full ? ev->addr : ev->val;
+    uint64_t ram = full ? tt_memory_digest() : 0;
+
+    rep.digests++;
+    if (cpu_digest != want) {
+        tt_replay_report("the CPU state is not the recorded one (digest "
+                         "%016" PRIx64 ", recorded %016" PRIx64 ")",
+                         cpu_digest, want);
+    } else if (full && ram != ev->val) {
+        tt_replay_report("the memory is not the recorded one (digest "
+                         "%016" PRIx64 ", recorded %016" PRIx64 ")", ram,
+                         ev->val);
+    } else if (!full && ev->addr != tt.output_hash) {
+        tt_replay_report("the guest's outputs are not the recorded ones");
+    }
+}
+
+/* The log is at its end and the vCPU stands there. */
+static void reached_end(void)
+{
+    if (!tt.finished) {
+        tt.finished = true;
+        if (tt.torn) {
+            error_printf("tt: the log ends here, at position %" PRIu64
+                         ": the recorder was cut off\n", tt.pos);
+        }
+    }
+    if (tt_travel_active()) {
+        tt_travel_ended(TT_STOP_END);
+    } else {
+        tt_stop_vm(TT_STOP_END);
+    }
+}
+
+/* Annotations at this position. False: the end of the run. */
+static bool do_annotations(CPUState *cpu)
+{
+    const TtEvent *ev;
+
+    while (!tt.diverged && (ev = tt_sched_peek(rep.sched)) &&
+           TT_EV_IS_ANNOTATION(ev->kind) && ev->pos <= tt.pos) {
+        if (ev->pos < tt.pos) {
+            tt_replay_report("position %" PRIu64 " was passed", ev->pos);
+            break;
+        }
+        if (ev->kind == TT_EV_FINISH) {
+            return false;
+        }
+        if (ev->kind == TT_EV_CHECK || ev->kind == TT_EV_DIGEST) {
+            check(cpu, ev);
+        }
+        if (!tt.diverged) {
+            tt_sched_pop(rep.sched);
+        }
+    }
+    return true;
+}
+
+static void fence(CPUState *cpu)
+{
+    tt.fence_next = tt_next_fence(tt.pos);
+    tlb_flush(cpu);
+    tt_travel_fence(cpu);
+}
+
+/* Nothing is left of the log, or nothing of it can be read. */
+static bool at_end_of_log(void)
+{
+    TtDiag diag;
+    TtStatus s = tt_sched_status(rep.sched, &diag);
+
+    if (s < 0) {
+        tt_replay_report("%s", diag.text);
+        return true;
+    }
+    return tt.pos >= rep.end_pos;
+}
+
+/* The event at the cursor, before guest code runs. True: go on with the next;
+ * false: let the vCPU run. */
+static bool do_due(CPUState *cpu, const TtEvent *ev)
+{
+    if (TT_EV_IS_SYNC(ev->kind) || ev->nested) {
+        if (ev->pos <= tt.pos) {
+            tt_replay_report("the recorded %s did not happen (position %"
+                             PRIu64 ")", tt_event_kind_name(ev->kind),
+                             ev->pos);
+            return true;
+        }
+        return false;
+    }
+    if (ev->pos > tt.pos) {
+        return false;
+    }
+    if (ev->pos < tt.pos) {
+        tt_replay_report("position %" PRIu64 " of a recorded %s was passed",
+                         ev->pos, tt_event_kind_name(ev->kind));
+        return true;
+    }
+    if (ev->kind == TT_EV_INTR || ev->kind == TT_EV_UNHALT) {
+        return false;
+    }
+    if (apply(cpu, ev)) {
+        tt_sched_pop(rep.sched);
+        tt.pos++;
+    }
+    return true;
+}
+
+bool tt_replay_prepare(CPUState *cpu)
+{
+    const TtEvent *ev;
+
+    while (!tt.diverged || tt_travel_active()) {
+        if (!tt.diverged && !do_annotations(cpu)) {
+            reached_end();
+            if (!tt_travel_active() || !tt_travel_advance(cpu)) {
+                return false;
+            }
+            continue;
+        }
+        if (tt_travel_active() && tt.pos >= tt_travel_stop_at()) {
+            if (!tt_travel_advance(cpu)) {
+                return false;
+            }
+            continue;
+        }
+        if (tt.diverged) {
+            return false;
+        }
+        if (tt.pos >= tt.step_to) {
+            cpu_handle_guest_debug(cpu);
+            return false;
+        }
+        if (tt.pos >= tt.fence_next) {
+            fence(cpu);
+            continue;
+        }
+        ev = tt_sched_peek(rep.sched);
+        if (!ev) {
+            if (!at_end_of_log()) {
+                return true;
+            }
+            if (tt.diverged) {
+                continue;
+            }
+            reached_end();
+            if (!tt_travel_active() || !tt_travel_advance(cpu)) {
+                return false;
+            }
+            continue;
+        }
+        if (!do_due(cpu, ev)) {
+            return true;
+        }
+    }
+    tt_stop_vm(TT_STOP_DIVERGED);
+    return false;
+}
+
+uint64_t tt_replay_limit(void)
+{
+    uint64_t end = MIN(tt_sched_horizon(rep.sched), rep.end_pos);
+
+    return MIN(end, tt_travel_stop_at());
+}
+
+static bool is_due(const TtEvent *ev, TtEventKind kind)
+{
+    return ev && ev->kind == kind && !ev->nested && ev->pos == tt.pos &&
+        tt.pos < tt_travel_stop_at() && tt.pos < tt.step_to &&
+        tt.pos < tt.fence_next && !tt.diverged;
+}
+
+bool tt_replay_boundary(CPUState *cpu)
+{
+    const TtEvent *ev = tt_sched_peek(rep.sched);
+    uint64_t type, vector;
+
+    if (!is_due(ev, TT_EV_INTR)) {
+        return false;
+    }
+    type = ev->addr;
+    vector = ev->val;
+    tt_sched_pop(rep.sched);
+    tt.events++;
+    tt.pos++;
+    tt_vcpu_arm(cpu);
+    if (!tt_target_deliver(cpu, type, vector)) {
+        tt_replay_report("an interrupt of class %" PRIu64 " cannot be "
+                         "delivered here", type);
+    }
+    cpu->exception_index = -1;
+    return true;
+}
+
+bool tt_replay_unhalt(CPUState *cpu)
+{
+    if (!is_due(tt_sched_peek(rep.sched), TT_EV_UNHALT)) {
+        return false;
+    }
+    tt_sched_pop(rep.sched);
+    tt.events++;
+    tt.pos++;
+    tt_vcpu_arm(cpu);
+    return true;
+}
+
+bool tt_replay_left(CPUState *cpu, int why)
+{
+    if (tt.diverged) {
+        return true;
+    }
+    if (why == EXCP_DEBUG && tt_travel_active()) {
+        cpu->watchpoint_hit = NULL;
+        tt_travel_hit(tt.pos);
+        return true;
+    }
+    if (why == EXCP_HALTED && tt.pos < rep.end_pos &&
+        tt.pos < tt_travel_stop_at() && tt.pos < tt.fence_next) {
+        tt_replay_report("the guest waits for an interrupt, which the log does "
+                         "not have here");
+        return true;
+    }
+    if (tt.pos != rep.stall_pos) {
+        rep.stall_pos = tt.pos;
+        rep.stalls = 0;
+    } else if (++rep.stalls > STALL_MAX) {
+        tt_replay_report("the guest makes no progress here");
+        return true;
+    }
+    return false;
+}
+
+/* ---- synchronous events ---- */
+
+static void G_NORETURN leave(void)
+{
+    tt_vcpu_leave(current_cpu);
+}
+
+static void apply_nested(void)
+{
+    const TtEvent *ev;
+
+    while ((ev = tt_sched_peek(rep.sched)) && ev->nested) {
+        if (!apply(current_cpu, ev)) {
+            leave();
+        }
+        tt_sched_pop(rep.sched);
+    }
+}
+
+void tt_replay_sync(TtEvent *ev)
+{
+    const TtEvent *want;
+    TtDiag diag;
+
+    apply_nested();
+    ev->pos = tt_position();
+    switch (tt_sched_match(rep.sched, ev, &diag)) {
+    case TT_OK:
+        break;
+    case TT_END:
+    case TT_END_TORN:       /* cut inside an instruction with many inputs */
+        rep.end_pos = MIN(rep.end_pos, tt_position());
+        reached_end();
+        leave();
+    default:
+        tt_replay_report("%s", diag.text);
+        leave();
+    }
+    want = tt_sched_peek(rep.sched);
+    ev->val = want->val;
+    ev->aux = want->aux;
+    ev->len = want->len;
+    ev->data = want->data;
+    if (ev->kind == TT_EV_PIO_OUT || ev->kind == TT_EV_MMIO_ST) {
+        tt_fold_output(ev);
+    }
+    tt_sched_pop(rep.sched);
+    tt.events++;
+}
+
+/* ---- the guest's serial console, from its writes to COM1 ---- */
+
+void tt_replay_console(uint32_t port, uint32_t val, unsigned size)
+{
+    static CharBackend fe;
+    static bool tried, connected;
+    static uint8_t line_control;
+    uint8_t byte = val;
+
+    if (port == 0x3fb) {
+        line_control = val;
+    }
+    if (port != 0x3f8 || (line_control & 0x80) || tt_travel_active()) {
+        return;
+    }
+    if (!tried) {
+        tried = true;
+        connected = serial_hd(0) &&
+            qemu_chr_fe_init(&fe, serial_hd(0), NULL);
+    }
+    if (connected) {
+        qemu_chr_fe_write_all(&fe, &byte, 1);
+    }
+}
+
+/* ---- start ---- */
+
+bool tt_replay_open(Error **errp)
+{
+    g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
+    g_autofree char *log = g_build_filename(tt.dir, "log", NULL);
+    TtStatus s;
+    TtDiag diag;
+    TtIo *io;
+
+    if (tt_manifest_load(manifest, &tt.manifest, &diag) != TT_OK ||
+        tt_io_posix_open(log, &io, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    s = tt_log_reader_open(io, &rep.reader, &diag);
+    if (s < 0) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    tt.torn = s == TT_END_TORN;
+    if (memcmp(tt_log_reader_uuid(rep.reader), tt.manifest.uuid, 16)) {
+        error_setg(errp, "manifest and log in '%s' belong to different runs",
+                   tt.dir);
+        return false;
+    }
+    if (tt_log_reader_n_segments(rep.reader) == 0) {
+        error_setg(errp, "the run '%s' is empty: its recorder ended before "
+                   "anything was sealed", tt.dir);
+        return false;
+    }
+    if (tt_sched_new(rep.reader, &rep.sched, &diag) != TT_OK ||
+        tt_sched_end_pos(rep.sched, &rep.end_pos, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    return true;
+}
+
+/* What the log holds before the first instruction. */
+static void load_initial(CPUState *cpu)
+{
+    const TtEvent *ev;
+
+    while ((ev = tt_sched_peek(rep.sched)) && ev->nested && ev->pos == 0) {
+        if (!apply(cpu, ev)) {
+            return;
+        }
+        tt_sched_pop(rep.sched);
+    }
+}
+
+void tt_replay_start(CPUState *cpu)
+{
+    tt.live = true;
+    tt.pos = 0;
+    tt.fence_next = tt_next_fence(0);
+    load_initial(cpu);
+    process_queued_cpu_work(cpu);
+    tlb_flush(cpu);
+    tt_travel_init(cpu);
+}

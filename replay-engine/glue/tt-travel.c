@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Travel: checkpoints of a replay, and movements between positions. The plan is
+ * tt/timeline.h's, RAM is in tt/pagestore.h; this file carries out the steps in
+ * the vCPU thread, between two turns of it.
+ *
+ * Checkpoints are taken at fences only: there the TLB is empty in the recording
+ * as well, so that a restored VM, whose TLB is empty too, goes on exactly
+ * (hazard 1). They live in memory; the store on disk is another matter.
+ */
+#include "tt/engine.h"
+#include "tt/pagestore.h"
+#include "tt/timeline.h"
+#include "qemu/main-loop.h"
+#include "qemu/error-report.h"
+#include "qemu/timer.h"
+#include "exec/cputlb.h"
+
+/* Replay time between checkpoints: what a short movement may re-execute. */
+#define TT_CHECKPOINT_MS 250
+
+typedef struct Checkpoint {
+    uint64_t pos;
+    TtNodeId node;
+    TtCursor cursor;
+    TtMapState map;
+    GByteArray *cpu_state;
+    int halted;
+    uint64_t output_hash, events;
+} Checkpoint;
+
+static struct {
+    TtTimeline *timeline;
+    TtPageStore *pages;
+    GHashTable *checkpoints;        /* TtCheckpointId -> Checkpoint */
+    TtCheckpointId last_id;
+    TtNodeId base;                  /* RAM = node base + dirty pages */
+    int64_t last_ms;
+    bool active, interrupted, scanning, blind;
+    bool reverse_step;
+    uint64_t origin, back;          /* of a reverse step */
+    uint64_t stop_at;
+    uint64_t hit_pos;               /* step over the stop at this position */
+    TtTravelDone *done;
+    void *opaque;
+} tr = { .stop_at = UINT64_MAX, .hit_pos = UINT64_MAX };
+
+bool tt_travel_active(void)
+{
+    return tr.active;
+}
+
+bool tt_travel_is_blind(void)
+{
+    return tr.active && (tr.blind || tt.pos == tr.hit_pos);
+}
+
+uint64_t tt_travel_stop_at(void)
+{
+    if (tr.active && tt.pos == tr.hit_pos) {
+        return MIN(tr.stop_at, tr.hit_pos + 1);
+    }
+    return tr.stop_at;
+}
+
+unsigned tt_travel_checkpoints(void)
+{
+    return tr.timeline ? tt_timeline_count(tr.timeline) : 0;
+}
+
+/* ---- checkpoints ---- */
+
+static void drop_checkpoint(TtCheckpointId id)
+{
+    Checkpoint *c = g_hash_table_lookup(tr.checkpoints, GUINT_TO_POINTER(id));
+
+    assert(c && c->node != tr.base);
+    tt_timeline_remove(tr.timeline, id);
+    tt_pagestore_delete(tr.pages, c->node);
+    tt_memory_map_free(&c->map);
+    g_byte_array_unref(c->cpu_state);
+    g_hash_table_remove(tr.checkpoints, GUINT_TO_POINTER(id));
+    g_free(c);
+}
+
+static void make_room(void)
+{
+    while (tt_pagestore_bytes(tr.pages) > tt.checkpoint_bytes) {
+        TtCheckpointId id = tt_timeline_thin(tr.timeline, tt.pos);
+        Checkpoint *c = id ? g_hash_table_lookup(tr.checkpoints,
+                                                 GUINT_TO_POINTER(id)) : NULL;
+
+        if (!c || c->node == tr.base) {
+            break;
+        }
+        drop_checkpoint(id);
+    }
+}
+
+static void take_checkpoint(CPUState *cpu, bool pinned)
+{
+    g_autofree uint64_t *dirty = NULL;
+    Checkpoint *c = g_new0(Checkpoint, 1);
+    TtNodeId node;
+    size_t n;
+
+    dirty = tt_memory_collect_dirty(&n);
+    if (tt_pagestore_add(tr.pages, tt.pos, tr.base, dirty, n, tt_memory_page,
+                         NULL, &node) != TT_OK) {
+        for (size_t i = 0; i < n; i++) {    /* they are still dirty */
+            tt_memory_mark_dirty(dirty[i]);
+        }
+        g_free(c);
+        return;
+    }
+    tr.base = node;
+    c->pos = tt.pos;
+    c->node = node;
+    c->cursor = tt_sched_tell(tt_replay_sched());
+    c->cpu_state = tt_target_save(cpu);
+    c->halted = cpu->halted;
+    c->output_hash = tt.output_hash;
+    c->events = tt.events;
+    tt_memory_map_save(&c->map);
+    tr.last_id++;
+    g_hash_table_insert(tr.checkpoints, GUINT_TO_POINTER(tr.last_id), c);
+    tt_timeline_add(tr.timeline, tr.last_id, tt.pos, pinned);
+    make_room();
+}
+
+static void restore_checkpoint(CPUState *cpu, TtCheckpointId id)
+{
+    Checkpoint *c = g_hash_table_lookup(tr.checkpoints, GUINT_TO_POINTER(id));
+    g_autofree uint64_t *dirty = NULL;
+    Error *err = NULL;
+    TtDiag diag;
+    size_t n;
+
+    dirty = tt_memory_collect_dirty(&n);
+    tt_memory_map_restore(cpu, &c->map);
+    tt_pagestore_restore(tr.pages, c->node, tr.base, dirty, n,
+                         tt_memory_put_page, NULL, NULL);
+    g_free(g_steal_pointer(&dirty));
+    dirty = tt_memory_collect_dirty(&n);    /* what the restore itself wrote */
+    tr.base = c->node;
+    tt_target_load(cpu, c->cpu_state->data, c->cpu_state->len, &err);
+    assert(!err);                           /* we wrote these bytes */
+    cpu->halted = c->halted;
+    tt.pos = c->pos;
+    tt.fence_next = tt_next_fence(tt.pos);
+    tt.output_hash = c->output_hash;
+    tt.events = c->events;
+    tt.diverged = false;
+    tt.finished = false;
+    process_queued_cpu_work(cpu);           /* a changed memory map */
+    tlb_flush(cpu);
+    if (tt_sched_seek(tt_replay_sched(), c->cursor, &diag) != TT_OK) {
+        tt_replay_report("%s", diag.text);
+    }
+}
+
+static int64_t now_ms(void)
+{
+    return qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+}
+
+void tt_travel_init(CPUState *cpu)
+{
+    tr.timeline = tt_timeline_new();
+    tr.pages = tt_pagestore_new();
+    tr.checkpoints = g_hash_table_new(NULL, NULL);
+    if (!tt.at_end_exit) {
+        take_checkpoint(cpu, true);
+    }
+    tr.last_ms = now_ms();
+}
+
+void tt_travel_fence(CPUState *cpu)
+{
+    uint64_t at;
+
+    if (tt.at_end_exit || now_ms() - tr.last_ms < TT_CHECKPOINT_MS) {
+        return;
+    }
+    tr.last_ms = now_ms();
+    if (!tt_timeline_find(tr.timeline, tt.pos, &at) || at != tt.pos) {
+        take_checkpoint(cpu, false);
+    }
+}
+
+/* ---- movements ---- */
+
+static void begin(TtTravelDone *done, void *opaque)
+{
+    tr.active = true;
+    tr.interrupted = false;
+    tr.stop_at = 0;                 /* ask for the first step at once */
+    tr.hit_pos = UINT64_MAX;
+    tr.done = done;
+    tr.opaque = opaque;
+    tr.last_ms = now_ms();
+    tt_vcpu_wake();
+}
+
+static bool may_begin(Error **errp)
+{
+    if (!tt_replaying()) {
+        error_setg(errp, "there is no past to go to: this is no replay");
+    } else if (tt.at_end_exit) {
+        error_setg(errp, "this replay keeps no checkpoints: start it with "
+                   "at-end=stop");
+    } else if (!tr.timeline) {
+        error_setg(errp, "the replay has not begun yet");
+    } else if (tr.active) {
+        error_setg(errp, "another movement is under way");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
+                    Error **errp)
+{
+    if (!may_begin(errp)) {
+        return false;
+    }
+    if (tt.diverged && target >= tt.pos) {
+        error_setg(errp, "the replay diverged here: only positions before %"
+                   PRIu64 " can be reached", tt.pos);
+        return false;
+    }
+    tr.reverse_step = false;
+    tt_timeline_goto(tr.timeline, tt.pos, target);
+    begin(done, opaque);
+    return true;
+}
+
+bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
+                       Error **errp)
+{
+    if (!may_begin(errp)) {
+        return false;
+    }
+    tr.reverse_step = step;
+    tr.origin = tt.pos;
+    tr.back = 1;
+    if (!step) {
+        tt_timeline_reverse_continue(tr.timeline, tt.pos, 0);
+    } else {
+        tt_timeline_goto(tr.timeline, tt.pos, tt.pos ? tt.pos - 1 : 0);
+    }
+    begin(done, opaque);
+    return true;
+}
+
+void tt_travel_interrupt(void)
+{
+    if (tr.active) {
+        tr.interrupted = true;
+        tr.stop_at = 0;
+        tt_token_kick();
+    }
+}
+
+static void finish(const TtStep *step)
+{
+    TtStopReason reason = step->reason;
+
+    if (tr.reverse_step && tr.origin == 0) {
+        reason = TT_STOP_START;
+    }
+    tr.active = false;
+    tr.stop_at = UINT64_MAX;
+    tr.hit_pos = UINT64_MAX;
+    tt_event_stopped(tt.pos, reason);
+    tr.done(tr.opaque, tt.pos, reason);
+}
+
+/*
+ * A few positions are no resting place (a trap is delivered together with its
+ * instruction), so one position back may lead to where we came from.
+ */
+static bool step_back_further(const TtStep *step)
+{
+    if (!tr.reverse_step || step->reason != TT_STOP_TARGET ||
+        tt.pos < tr.origin || tr.origin <= tr.back) {
+        return false;
+    }
+    tr.back++;
+    tt_timeline_goto(tr.timeline, tt.pos, tr.origin - tr.back);
+    return true;
+}
+
+static bool take_step(CPUState *cpu, const TtStep *step)
+{
+    switch (step->kind) {
+    case TT_STEP_RESTORE:
+        restore_checkpoint(cpu, step->checkpoint);
+        tt_timeline_done(tr.timeline, tt.pos, TT_STOP_NONE);
+        return true;
+    case TT_STEP_RUN:
+    case TT_STEP_SCAN:
+        if (tt.pos >= step->pos) {
+            tt_timeline_done(tr.timeline, tt.pos, TT_STOP_NONE);
+            return true;
+        }
+        tr.blind = step->kind == TT_STEP_RUN;
+        tr.scanning = !tr.blind;
+        tr.stop_at = step->pos;
+        return false;
+    default:
+        g_assert_not_reached();
+    }
+}
+
+bool tt_travel_advance(CPUState *cpu)
+{
+    if (tt.pos == tr.hit_pos + 1 && tr.stop_at > tt.pos && !tr.interrupted) {
+        return true;                /* just stepped over a hit: go on */
+    }
+    if (tr.interrupted) {
+        tr.interrupted = false;
+        tt_timeline_done(tr.timeline, tt.pos, TT_STOP_INTERRUPTED);
+    }
+    for (;;) {
+        TtStep step = tt_timeline_step(tr.timeline);
+
+        if (step.kind == TT_STEP_DONE) {
+            if (step_back_further(&step)) {
+                continue;
+            }
+            finish(&step);
+            return false;
+        }
+        if (!take_step(cpu, &step)) {
+            return true;
+        }
+    }
+}
+
+void tt_travel_hit(uint64_t pos)
+{
+    if (tr.scanning) {
+        tt_timeline_hit(tr.timeline, pos);
+    }
+    tr.hit_pos = pos;               /* not again at this position */
+}
+
+void tt_travel_ended(int reason)
+{
+    tt_timeline_done(tr.timeline, tt.pos, reason);
+    tr.stop_at = 0;                 /* take the next step */
+}

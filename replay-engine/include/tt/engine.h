@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the parts of the glue know of each other. Needs QEMU's headers; no
+ * patched upstream file includes it (those include tt/hooks.h only).
+ *
+ * Context, unless said otherwise: the BQL is held. While -tt is on the BQL is
+ * the execution token: whoever holds it knows that the vCPU stands between two
+ * instructions (or is inside a device call of its own), so positions are exact.
+ */
+#ifndef TT_ENGINE_H
+#define TT_ENGINE_H
+
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "exec/memory.h"
+#include "hw/core/cpu.h"
+#include "tt/hooks.h"
+#include "tt/log.h"
+#include "tt/manifest.h"
+#include "tt/sched.h"
+
+/* Positions between two flushes of the TLB, in the recording and in every
+ * replay (hazard 1). 2^24 is some 30 ms of guest work; a flush costs some
+ * 30 us of refills (2026-11). */
+#define TT_FENCE_INTERVAL (1ull << 24)
+
+/* ---- the one engine of this process ---- */
+typedef struct TtEngine {
+    char *dir;                  /* the run directory */
+    TtManifest manifest;
+    bool live;                  /* events are recorded or replayed now */
+    bool finished;              /* the end of the run has been dealt with */
+    uint64_t pos;               /* position; exact while the vCPU is outside
+                                   cpu_exec, else see tt_position() */
+    uint64_t fence_next;        /* position of the next TLB flush */
+    uint64_t step_to;           /* gdb's single step ends here, or UINT64_MAX */
+    uint64_t output_hash;       /* over all port and MMIO writes so far */
+    unsigned device_depth;      /* the vCPU is inside a device call */
+    bool acknowledging;         /* the interrupt controller answers the vCPU */
+    bool at_end_exit;           /* replay: leave when the end is reached */
+    uint64_t checkpoint_bytes;  /* replay: memory for checkpoints */
+    uint64_t max_size_bytes;    /* record: cap of the log, 0 for none */
+    uint64_t events;            /* recorded, or replayed so far */
+    bool diverged;
+    bool torn;                  /* replay: the recorder was cut off */
+    char *divergence;           /* one sentence */
+    int last_stop;              /* TtStopReason of the last stop */
+} TtEngine;
+
+extern TtEngine tt;
+
+/* The position now: O(1), exact under the BQL. */
+uint64_t tt_position(void);
+/* Next multiple of the fence interval after @pos. */
+uint64_t tt_next_fence(uint64_t pos);
+
+static inline void tt_fold_output(const TtEvent *ev)
+{
+    uint64_t h = tt.output_hash;
+
+    h = (h ^ (ev->addr << 8 ^ ev->kind << 4 ^ ev->size)) * 0x9e3779b97f4a7c15u;
+    h ^= h >> 32;
+    h = (h ^ ev->val ^ ev->pos << 32) * 0xc2b2ae3d27d4eb4fu;
+    tt.output_hash = h ^ h >> 29;
+}
+
+/* ---- accel-tt: token ---- */
+void tt_token_init(void);       /* once, before other threads matter */
+void tt_token_adopt(void);      /* the calling thread is the vCPU's, BQL held */
+bool tt_token_is_mine(void);
+/*
+ * Between two runs of guest code: whoever asked for the token gets it first.
+ * @before is called once if the token is given away. Returns true when others
+ * already wait again: run a short slice only.
+ */
+bool tt_token_yield(void (*before)(void));
+/* @slice: the budget is short, do not look at who waits */
+void tt_token_enter_guest(bool slice);
+void tt_token_leave_guest(void);
+void tt_token_kick(void);               /* make the vCPU leave guest code */
+void tt_token_stats(uint64_t *handoffs, uint64_t *kicks);
+
+/* ---- accel-tt: vCPU ---- */
+void tt_vcpu_arm(CPUState *cpu);        /* budget up to the next stop */
+CPUState *tt_vcpu(void);                /* the vCPU, or NULL before it exists */
+/* Ends a turn of the vCPU from inside a helper; does not return. */
+void G_NORETURN tt_vcpu_leave(CPUState *cpu);
+void tt_vcpu_wake(void);                /* look at what there is to do */
+
+/* ---- accel-tt: target (x86) ---- */
+void tt_target_identity(CPUState *cpu, TtManifest *m);
+bool tt_target_adopt_identity(CPUState *cpu, const TtManifest *m,
+                              Error **errp);
+bool tt_target_exception_counts(CPUState *cpu);
+GByteArray *tt_target_save(CPUState *cpu);      /* halted flag not included */
+bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
+                    Error **errp);
+uint64_t tt_target_digest(CPUState *cpu);
+/* Hash of everything that code outside the vCPU could change. ~1 us. */
+uint64_t tt_target_fingerprint(CPUState *cpu);
+void tt_target_flags(CPUState *cpu, uint64_t flags[4]); /* by TT_FLAG_* */
+void tt_target_set_flag(CPUState *cpu, unsigned flag, uint64_t val);
+/* Inside cpu_exec; may longjmp as the recorded delivery did. */
+bool tt_target_deliver(CPUState *cpu, uint64_t type, uint64_t vector);
+uint64_t tt_target_intr_class(int cpu_interrupt_mask);
+bool tt_target_intercepts(CPUState *cpu, uint64_t intr_class);
+
+/* ---- hw-tt: memory ---- */
+typedef struct TtBlock {
+    void *ram_block;            /* RAMBlock; compared, not followed */
+    MemoryRegion *mr;
+    uint8_t *host;
+    uint64_t size_bytes;
+    uint32_t flags;             /* TT_BLOCK_* */
+    uint64_t first_page;        /* its number in the page store */
+    char name[TT_BLOCK_NAME_MAX + 1];
+} TtBlock;
+
+unsigned tt_memory_n_blocks(void);
+TtBlock *tt_memory_block(unsigned index);
+uint64_t tt_memory_n_pages(void);
+void tt_memory_record_start(CPUState *cpu);     /* logs map and contents */
+uint64_t tt_memory_digest(void);        /* 0.1 ms per MiB; holds the token */
+/* Replay: carry out one event. False: the log is inconsistent, *errp. */
+bool tt_memory_apply(CPUState *cpu, const TtEvent *ev, Error **errp);
+/* Checkpoints: the map as two event payloads, and how many blocks there are. */
+typedef struct TtMapState {
+    GByteArray *sections[2];
+    unsigned n_blocks;
+} TtMapState;
+void tt_memory_map_save(TtMapState *ms);
+void tt_memory_map_restore(CPUState *cpu, const TtMapState *ms);
+void tt_memory_map_free(TtMapState *ms);
+/* Pages written since the last call (or since start), ascending. */
+uint64_t *tt_memory_collect_dirty(size_t *n);
+void tt_memory_mark_dirty(uint64_t page);
+const void *tt_memory_page(void *opaque, uint64_t page);
+void tt_memory_put_page(void *opaque, uint64_t page, const void *bytes);
+
+/* Is a network backend served by the host kernel? */
+bool tt_net_has_vhost(void);
+
+/* ---- replay-engine: recorder ---- */
+bool tt_record_open(Error **errp);              /* directory; before machine */
+void tt_record_start(CPUState *cpu);            /* vCPU thread, token held */
+void tt_record_event(TtEvent *ev);              /* pos, nested are filled in */
+void tt_record_fence(CPUState *cpu);
+void tt_record_finish(unsigned why);
+void tt_record_resync(CPUState *cpu);           /* before guest code runs */
+void tt_record_release(void);                   /* the token is given away */
+uint64_t tt_record_bytes(void);
+
+/* ---- replay-engine: replayer ---- */
+bool tt_replay_open(Error **errp);
+void tt_replay_start(CPUState *cpu);            /* vCPU thread */
+/* Before each run of guest code: applies what is due, moves the travel on.
+ * False: stand still. */
+bool tt_replay_prepare(CPUState *cpu);
+uint64_t tt_replay_limit(void);         /* run no further than this */
+bool tt_replay_boundary(CPUState *cpu); /* tt_boundary's replay half */
+/* cpu_exec returned @why. True: dealt with, no stop to report to gdb. */
+bool tt_replay_left(CPUState *cpu, int why);
+/* A synchronous event: checked against the log; *ev takes the logged values.*/
+void tt_replay_sync(TtEvent *ev);
+TtSched *tt_replay_sched(void);
+void tt_replay_report(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+uint64_t tt_replay_end(void);
+uint64_t tt_replay_digests(void);       /* verified so far */
+void tt_replay_console(uint32_t port, uint32_t val, unsigned size);
+/* Marks of the log and of RUN/marks. */
+bool tt_mark_find(const char *name, uint64_t *pos, Error **errp);
+bool tt_mark_add(const char *name, uint64_t *pos, Error **errp);
+TtLogReader *tt_replay_reader(void);
+
+/* ---- replay-engine: travel ---- */
+typedef void TtTravelDone(void *opaque, uint64_t pos, int reason);
+
+void tt_travel_init(CPUState *cpu);             /* first checkpoint */
+bool tt_travel_active(void);
+bool tt_travel_is_blind(void);          /* breakpoints do not count now */
+/* Post a movement; the vCPU thread carries it out. @done is called there. */
+bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
+                    Error **errp);
+bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
+                       Error **errp);
+void tt_travel_interrupt(void);
+uint64_t tt_travel_stop_at(void);       /* UINT64_MAX: nowhere */
+bool tt_travel_advance(CPUState *cpu);  /* at a stop; true: run on */
+void tt_travel_hit(uint64_t pos);
+void tt_travel_ended(int reason);       /* end of log, divergence */
+void tt_travel_fence(CPUState *cpu);    /* a good place for a checkpoint */
+unsigned tt_travel_checkpoints(void);
+
+/* ---- stopping ---- */
+/* The VM stands at tt.pos; @reason is a TtStopReason. vCPU thread. */
+void tt_stop_vm(int reason);
+const char *tt_stop_name(int reason);
+/* ---- gdbstub-tt ---- */
+bool tt_gdb_wanted(void);               /* -gdb or -s was given */
+
+/* ---- monitor-cmds ---- */
+void tt_event_stopped(uint64_t pos, int reason);
+void tt_event_diverged(uint64_t pos, const char *text);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The hooks that QEMU's own files call: the whole surface between upstream code
+ * and ours, one section per patched area. Each hook is an inline test of the
+ * mode and a call; with -tt off it costs one predictable branch.
+ *
+ * Every patched site is listed, with its reason, in
+ * docs/reference/upstream-touchpoints.rst.
+ *
+ * Context: "vCPU" = the thread that runs guest code, BQL held (it is the
+ * execution token, see tt-token.c); "BQL" = any thread that holds it.
+ */
+#ifndef TT_HOOKS_H
+#define TT_HOOKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TT_OFF, TT_RECORD, TT_REPLAY };
+
+/* Set once while the command line is read, never changed afterwards. */
+extern int tt_mode;
+
+/*
+ * Remedies that a test leaves out (-tt ...,x-omit=): each known hazard has a
+ * guest that diverges without its remedy.
+ */
+enum {
+    TT_OMIT_EXCEPTION_COUNT = 1 << 0,
+    TT_OMIT_UNWIND_COUNT = 1 << 1,
+    TT_OMIT_FIXED_TLB = 1 << 2,
+    TT_OMIT_BT_FLAGS = 1 << 3,
+    TT_OMIT_RDMSR_IO = 1 << 4,
+    TT_OMIT_UNHALT = 1 << 5,
+    TT_OMIT_CPU_RESET = 1 << 6,
+    TT_OMIT_DMA_INVALIDATE = 1 << 7,
+    TT_OMIT_A20 = 1 << 8,
+    TT_OMIT_IGNNE = 1 << 9,
+    TT_OMIT_BOUNCE = 1 << 10,
+};
+extern unsigned tt_omit;
+
+static inline bool tt_on(void)
+{
+    return __builtin_expect(tt_mode != TT_OFF, 0);
+}
+
+static inline bool tt_recording(void)
+{
+    return __builtin_expect(tt_mode == TT_RECORD, 0);
+}
+
+static inline bool tt_replaying(void)
+{
+    return __builtin_expect(tt_mode == TT_REPLAY, 0);
+}
+
+/* True under -tt unless a test leaves this remedy out. */
+static inline bool tt_remedy(unsigned omit)
+{
+    return tt_on() && !(tt_omit & omit);
+}
+
+struct CPUState;
+struct MemoryRegion;
+struct MachineState;
+struct QDict;
+struct Error;
+
+/* ---- start-up (system/vl.c): main thread ---- */
+void tt_option_parse(const char *optarg);           /* exits on a bad option */
+/* When all options are read, before the machine is chosen. In a replay, chooses
+ * the machine and the console; refuses what cannot be recorded. */
+void tt_configure(struct QDict *machine_opts, bool has_default_serial,
+                  int *default_monitor, bool *nographic, void *display_type,
+                  bool has_icount, bool has_incoming, bool stopped);
+/* When machine and accelerator are known, before any device exists. */
+void tt_check_machine(struct MachineState *ms);
+void tt_finish(void);                               /* runstate.c, BQL */
+/* A monitor command that would leave the recorded or replayed history. True:
+ * refused, *errp set. */
+bool tt_refuses(const char *what, struct Error **errp);
+
+/* ---- execution token (system/cpus.c, cpu-common.c): any thread ---- */
+extern bool tt_token_on;
+bool tt_token_nest_slow(void);
+bool tt_token_unnest_slow(void);
+void tt_token_queue_slow(void);
+void tt_token_served_slow(void);
+bool tt_token_owe_slow(void);
+void tt_token_repaid(void);
+
+/* The vCPU thread holds the token already: count the nesting only. */
+static inline bool tt_token_nest(void)
+{
+    return __builtin_expect(tt_token_on, 0) && tt_token_nest_slow();
+}
+
+static inline bool tt_token_unnest(void)
+{
+    return __builtin_expect(tt_token_on, 0) && tt_token_unnest_slow();
+}
+
+/* Any other thread: ask the vCPU for the token / got it. */
+static inline void tt_token_queue(void)
+{
+    if (__builtin_expect(tt_token_on, 0)) {
+        tt_token_queue_slow();
+    }
+}
+
+static inline void tt_token_served(void)
+{
+    if (__builtin_expect(tt_token_on, 0)) {
+        tt_token_served_slow();
+    }
+}
+
+/* The vCPU thread ends the wait of a thread that sleeps on a condition of the
+ * BQL: that thread is in the queue from now on. True: it must call
+ * tt_token_repaid when it is awake. */
+static inline bool tt_token_owe(void)
+{
+    return __builtin_expect(tt_token_on, 0) && tt_token_owe_slow();
+}
+
+/* True, and all nesting dropped, in the vCPU thread (after a longjmp). */
+bool tt_token_unwind(void);
+
+/* ---- vCPU thread (accel/tcg) ---- */
+#define TT_HOOK_TLB_BITS 12     /* fixed TLB: 4096 entries, no cost measured */
+
+extern bool tt_breakpoints_off; /* gdb's breakpoints do not stop the vCPU now */
+
+void tt_vcpu_start(struct CPUState *cpu);           /* instead of rr_ */
+void tt_vcpu_kick(struct CPUState *cpu);
+void tt_handle_interrupt(struct CPUState *cpu, int mask);
+bool tt_vcpu_is_idle(struct CPUState *cpu);
+void tt_count_update(struct CPUState *cpu);         /* instead of icount_ */
+void tt_count_exception(struct CPUState *cpu);      /* one was delivered */
+/* Between two blocks, before interrupts are looked at: the counter may have run
+ * out. True when the program flow was changed. */
+bool tt_boundary(struct CPUState *cpu);
+/* Replay: is the recorded end of HLT due at this position? */
+bool tt_replay_unhalt(struct CPUState *cpu);
+void tt_record_unhalt(struct CPUState *cpu);
+void tt_cpu_was_reset(struct CPUState *cpu);
+
+/* ---- synchronous inputs: vCPU, inside an instruction ---- */
+void tt_pio_out(struct CPUState *cpu, uint32_t port, uint32_t val,
+                unsigned size);
+uint32_t tt_pio_in(struct CPUState *cpu, uint32_t port, unsigned size);
+uint32_t tt_mmio_ld(struct CPUState *cpu, struct MemoryRegion *mr,
+                    uint64_t mr_offset, uint64_t gpa, uint64_t *val,
+                    unsigned memop, const void *attrs);
+uint32_t tt_mmio_st(struct CPUState *cpu, struct MemoryRegion *mr,
+                    uint64_t mr_offset, uint64_t gpa, uint64_t val,
+                    unsigned memop, const void *attrs);
+uint64_t tt_tsc(void);
+uint64_t tt_rand(uint64_t val, unsigned size, bool *carry);
+void tt_cpuid(uint32_t leaf, uint32_t subleaf, uint32_t regs[4]);
+void tt_msr_rd(uint32_t index, uint64_t *val, int *status);
+void tt_msr_wr(uint32_t index, int *status);
+uint64_t tt_cr8_rd(uint64_t val);
+/* Brackets device code that the vCPU runs inside an instruction. */
+void tt_device_enter(void);
+void tt_device_leave(void);
+
+/* ---- asynchronous inputs ---- */
+/* vCPU, just before the effect; @type is CPU_INTERRUPT_*. */
+void tt_interrupt_intercepted(struct CPUState *cpu, int type);
+void tt_interrupt_accepted(struct CPUState *cpu, int type, int vector);
+void tt_interrupt_ack(bool begin);                  /* around the PIC's answer */
+void tt_ram_written_slow(struct MemoryRegion *mr, uint64_t offset, uint64_t len);
+void tt_ram_discarded_slow(void *ram_block, uint64_t start, uint64_t len);
+
+/* Bytes of a RAM block changed, from whatever side; called after the write. */
+static inline void tt_ram_written(struct MemoryRegion *mr, uint64_t offset,
+                                  uint64_t len)
+{
+    if (tt_recording()) {
+        tt_ram_written_slow(mr, offset, len);
+    }
+}
+
+static inline void tt_ram_discarded(void *ram_block, uint64_t start,
+                                    uint64_t len)
+{
+    if (tt_recording()) {
+        tt_ram_discarded_slow(ram_block, start, len);
+    }
+}
+
+/* physmem.c, for us: bytes were changed, drop translations and mark dirty. */
+void tt_ram_changed(struct MemoryRegion *mr, uint64_t addr, uint64_t length);
+
+/* Direct-mapped DMA goes through a bounce buffer, see design, section 1. */
+static inline bool tt_bounces(bool is_write)
+{
+    return tt_recording() && is_write && !(tt_omit & TT_OMIT_BOUNCE);
+}
+
+/* ---- gdbstub: main thread ---- */
+bool tt_gdb_note(const char *device, struct Error **errp);  /* -gdb is given */
+bool tt_gdb_reverse(bool step);                     /* false: cannot */
+extern const char tt_gdb_refusal[];     /* answer to a write into history */
+/* Appended to a stop reply: where history ends, or nothing. */
+const char *tt_gdb_stop_suffix(void);
+
+#endif
