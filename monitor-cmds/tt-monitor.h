@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What QMP and HMP share: where a movement is to lead. BQL held. */
+#ifndef TT_MONITOR_H
+#define TT_MONITOR_H
+
+#include "qapi/qapi-types-tt.h"
+
+typedef struct TtGoto {
+    bool has_position, has_delta, has_where;
+    uint64_t position;
+    int64_t delta;
+    TtWhere where;
+    const char *mark;           /* NULL: not given */
+} TtGoto;
+
+/* False: *errp says what is wrong. */
+bool tt_monitor_target(const TtGoto *g, uint64_t *target, Error **errp);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * QMP commands and events of -tt: they translate, the engine decides.
+ */
+#include "tt/engine.h"
+#include "tt/timeline.h"
+#include "tt-monitor.h"
+#include "qemu/main-loop.h"
+#include "qemu/coroutine.h"
+#include "qapi/qapi-commands-tt.h"
+#include "qapi/qapi-events-tt.h"
+#include "system/runstate.h"
+#include "system/cpus.h"
+
+static TtReason to_qapi(int reason)
+{
+    static const TtReason map[] = {
+        [TT_STOP_NONE] = TT_REASON_NONE,
+        [TT_STOP_TARGET] = TT_REASON_TARGET,
+        [TT_STOP_HIT] = TT_REASON_BREAKPOINT,
+        [TT_STOP_START] = TT_REASON_START,
+        [TT_STOP_END] = TT_REASON_END,
+        [TT_STOP_DIVERGED] = TT_REASON_DIVERGED,
+        [TT_STOP_INTERRUPTED] = TT_REASON_INTERRUPTED,
+    };
+
+    return map[reason];
+}
+
+void tt_event_stopped(uint64_t pos, int reason)
+{
+    qapi_event_send_tt_stopped(pos, to_qapi(reason));
+}
+
+void tt_event_diverged(uint64_t pos, const char *text)
+{
+    const char *cut = strstr(text, "; ");
+
+    qapi_event_send_tt_diverged(pos, cut ? cut + 2 : "the recorded run", text);
+}
+
+TtInfo *qmp_query_tt(Error **errp)
+{
+    TtInfo *info = g_new0(TtInfo, 1);
+
+    info->mode = tt_recording() ? TT_MODE_RECORD :
+        tt_replaying() ? TT_MODE_REPLAY : TT_MODE_OFF;
+    info->dir = g_strdup(tt.dir);
+    info->position = tt_position();
+    info->end = tt_replaying() ? tt_replay_end() : info->position;
+    info->checkpoints = tt_travel_checkpoints();
+    info->events = tt.events;
+    info->bytes = tt_recording() ? tt_record_bytes() : 0;
+    info->digests = tt_replaying() ? tt_replay_digests() : 0;
+    info->diverged = tt.diverged;
+    info->divergence = tt.diverged ? g_strdup(tt.divergence) : NULL;
+    info->travelling = tt_travel_active();
+    return info;
+}
+
+TtDigest *qmp_query_tt_digest(Error **errp)
+{
+    TtEvent ev = { .kind = TT_EV_DIGEST };
+    TtDigest *d;
+
+    if (!tt_on() || !tt.live) {
+        error_setg(errp, "there is no recording or replay to take a digest of");
+        return NULL;
+    }
+    if (runstate_is_running() || tt_travel_active()) {
+        error_setg(errp, "the VM is running: stop it first");
+        return NULL;
+    }
+    if (tt_recording()) {
+        tt_record_resync(tt_vcpu());
+    }
+    ev.addr = tt_target_digest(tt_vcpu());
+    ev.val = tt_memory_digest();
+    if (tt_recording()) {
+        tt_record_event(&ev);
+        tt_record_release();
+    }
+    d = g_new0(TtDigest, 1);
+    d->position = tt_position();
+    d->cpu = g_strdup_printf("%016" PRIx64, ev.addr);
+    d->ram = g_strdup_printf("%016" PRIx64, ev.val);
+    return d;
+}
+
+/* ---- movements ---- */
+
+static bool add_delta(int64_t delta, uint64_t *target, Error **errp)
+{
+    uint64_t now = tt_position();
+
+    if (delta < 0 && -(uint64_t)delta > now) {
+        error_setg(errp, "position %" PRIu64 " has only %" PRIu64 " before it",
+                   now, now);
+        return false;
+    }
+    *target = now + delta;
+    return true;
+}
+
+bool tt_monitor_target(const TtGoto *g, uint64_t *target, Error **errp)
+{
+    int given = g->has_position + g->has_delta + g->has_where + !!g->mark;
+    uint64_t end;
+
+    if (!tt_replaying()) {
+        error_setg(errp, "there is no past to go to: this is no replay");
+        return false;
+    }
+    if (given != 1) {
+        error_setg(errp, "give exactly one of position, delta, where and mark");
+        return false;
+    }
+    end = tt_replay_end();
+    if (g->has_position) {
+        *target = g->position;
+    } else if (g->has_where) {
+        *target = g->where == TT_WHERE_START ? 0 : end;
+    } else if (g->mark ? !tt_mark_find(g->mark, target, errp) :
+               !add_delta(g->delta, target, errp)) {
+        return false;
+    }
+    if (*target > end) {
+        error_setg(errp, "position %" PRIu64 " is past the end of the run (%"
+                   PRIu64 ")", *target, end);
+        return false;
+    }
+    return true;
+}
+
+typedef struct Waiter {
+    Coroutine *co;
+    uint64_t pos;
+    int reason;
+    bool done;
+} Waiter;
+
+static void wake(void *opaque)
+{
+    Waiter *w = opaque;
+
+    w->done = true;
+    aio_co_wake(w->co);
+}
+
+static void arrived(void *opaque, uint64_t pos, int reason)
+{
+    Waiter *w = opaque;
+
+    w->pos = pos;
+    w->reason = reason;
+    aio_bh_schedule_oneshot(qemu_get_aio_context(), wake, w);
+}
+
+TtPlace *coroutine_fn qmp_tt_goto(bool has_position, uint64_t position,
+                                  bool has_delta, int64_t delta,
+                                  bool has_where, TtWhere where,
+                                  const char *mark, Error **errp)
+{
+    TtGoto g = {
+        .has_position = has_position, .position = position,
+        .has_delta = has_delta, .delta = delta,
+        .has_where = has_where, .where = where, .mark = mark,
+    };
+    Waiter w = { .co = qemu_coroutine_self() };
+    TtPlace *place;
+    uint64_t target;
+
+    if (!tt_monitor_target(&g, &target, errp)) {
+        return NULL;
+    }
+    vm_stop(RUN_STATE_PAUSED);
+    if (!tt_travel_goto(target, arrived, &w, errp)) {
+        return NULL;
+    }
+    while (!w.done) {
+        qemu_coroutine_yield();
+    }
+    place = g_new0(TtPlace, 1);
+    place->position = w.pos;
+    place->reason = to_qapi(w.reason);
+    return place;
+}
+
+void qmp_tt_interrupt(Error **errp)
+{
+    tt_travel_interrupt();
+}
+
+TtPlace *qmp_tt_mark(const char *name, Error **errp)
+{
+    TtPlace *place;
+    uint64_t pos;
+
+    if (!tt_mark_add(name, &pos, errp)) {
+        return NULL;
+    }
+    place = g_new0(TtPlace, 1);
+    place->position = pos;
+    return place;
+}
