@@ -124,9 +124,9 @@ GByteArray *log_model_write(const LogModel *m, bool closed)
         tt_log_encoder_end(e, closed && s + 1 == m->segment_ends->len);
         g_assert_cmpint(tt_log_writer_seal(w, sb, NULL), ==, TT_OK);
     }
-    tt_io_mem_data(io, &len);
+    const uint8_t *written = tt_io_mem_data(io, &len);
     g_assert_cmpuint(tt_log_writer_bytes(w), ==, len);
-    g_byte_array_append(bytes, tt_io_mem_data(io, &len), len);
+    g_byte_array_append(bytes, written, len);
     tt_log_writer_free(w);
     tt_log_encoder_free(e);
     tt_segbuf_free(sb);
@@ -147,4 +147,59 @@ void log_util_assert_same(const TtEvent *a, const TtEvent *b)
     if (a->len) {
         g_assert_cmpmem(a->data, a->len, b->data, b->len);
     }
+}
+
+TtLogReader *log_util_open(const uint8_t *bytes, size_t len, TtStatus want)
+{
+    TtLogReader *r;
+    TtDiag d = { 0 };
+    TtStatus status = tt_log_reader_open(tt_io_mem_new(bytes, len), &r, &d);
+
+    if (status != want) {
+        g_test_message("%s: %s", tt_status_name(status), d.text);
+    }
+    g_assert_cmpint(status, ==, want);
+    return r;
+}
+
+void log_util_check_segments(TtLogReader *r, const LogModel *m,
+                             uint32_t n_segments)
+{
+    uint32_t at = 0;
+
+    g_assert_cmpuint(tt_log_reader_n_segments(r), ==, n_segments);
+    for (uint32_t s = 0; s < n_segments; s++) {
+        uint32_t end = g_array_index(m->segment_ends, uint32_t, s);
+        TtSegment *seg;
+        TtDiag d;
+        TtStatus status = tt_log_reader_load(r, s, &seg, &d);
+        if (status != TT_OK) {
+            g_error("segment %u: %s", s, d.text);
+        }
+        g_assert_cmpuint(seg->info.seq, ==, s);
+        g_assert_cmpuint(seg->info.first_event, ==, at);
+        g_assert_cmpuint(seg->info.host_ns, ==, s * 1000);
+        g_assert_cmpuint(seg->n_events, ==, end - at);
+        for (uint32_t i = 0; i < seg->n_events; i++, at++) {
+            log_util_assert_same(&seg->events[i],
+                                 &g_array_index(m->events, TtEvent, at));
+        }
+        tt_segment_unref(seg);
+    }
+}
+
+LogModel *log_model_small(uint32_t seed, unsigned n_segments,
+                          uint32_t len_max)
+{
+    LogModel *m = log_model_new(seed);
+
+    for (unsigned s = 0; s < n_segments; s++) {
+        unsigned n = g_rand_int_range(m->rand, 0, 12);
+        for (unsigned i = 0; i < n; i++) {
+            TtEvent ev = log_model_random_event(m, len_max);
+            log_model_add(m, &ev);
+        }
+        log_model_cut(m);
+    }
+    return m;
 }

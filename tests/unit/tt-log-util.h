@@ -31,6 +31,15 @@ void log_model_cut(LogModel *m);
 /* The file: all segments, the last one marked as such if @closed. */
 GByteArray *log_model_write(const LogModel *m, bool closed);
 
+/* @n_segments of up to 11 random events each, some empty. */
+LogModel *log_model_small(uint32_t seed, unsigned n_segments,
+                          uint32_t len_max);
+
+/* Opens @bytes, which must lead to the status @want. */
+TtLogReader *log_util_open(const uint8_t *bytes, size_t len, TtStatus want);
+/* Compares the first @n_segments segments of @r with the model. */
+void log_util_check_segments(TtLogReader *r, const LogModel *m,
+                             uint32_t n_segments);
 void log_util_assert_same(const TtEvent *a, const TtEvent *b);
 
 #endif
