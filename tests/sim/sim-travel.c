@@ -27,14 +27,19 @@ typedef struct SimCheckpoint {
     ToyRegs regs;
 } SimCheckpoint;
 
+/* What the straight run saw, by position. */
+typedef struct History {
+    uint64_t end;
+    uint64_t *digest, *acc;
+    uint32_t *written;          /* mask of pages */
+} History;
+
 typedef struct Sim {
     GRand *rng;                 /* one of the two: */
     const uint8_t *in, *in_end;
 
     ToyVm vm;
-    uint64_t end;
-    uint64_t *digest, *acc;     /* per position */
-    uint32_t *written;          /* per position: mask of pages */
+    const History *h;
 
     TtTimeline *tl;
     TtPageStore *ps;
@@ -71,43 +76,55 @@ static bool is_exhausted(const Sim *s)
 
 /* ---- straight run ---- */
 
-static void run_straight(Sim *s, uint32_t seed)
+static History *history_new(uint32_t seed, uint64_t end)
 {
+    History *h = g_new0(History, 1);
     ToyVm *vm = g_new0(ToyVm, 1);
 
-    s->digest = g_new0(uint64_t, s->end + 1);
-    s->acc = g_new0(uint64_t, s->end + 1);
-    s->written = g_new0(uint32_t, s->end + 1);
+    h->end = end;
+    h->digest = g_new0(uint64_t, end + 1);
+    h->acc = g_new0(uint64_t, end + 1);
+    h->written = g_new0(uint32_t, end + 1);
     for (toyvm_reset(vm, seed); ; toyvm_step(vm)) {
         uint64_t pos = vm->regs.pos;
 
-        s->digest[pos] = toyvm_digest(vm);
-        s->acc[pos] = vm->regs.acc;
+        h->digest[pos] = toyvm_digest(vm);
+        h->acc[pos] = vm->regs.acc;
         for (unsigned i = 0; i < TOYVM_PAGES; i++) {
-            s->written[pos] |= (uint32_t)vm->was_written[i] << i;
+            h->written[pos] |= (uint32_t)vm->was_written[i] << i;
         }
-        if (pos == s->end) {
+        if (pos == end) {
             break;
         }
     }
     g_free(vm);
+    return h;
+}
+
+static void history_free(History *h)
+{
+    g_free(h->digest);
+    g_free(h->acc);
+    g_free(h->written);
+    g_free(h);
 }
 
 static bool straight_breaks(const Sim *s, uint64_t pos)
 {
-    return s->stops.break_modulus && s->acc[pos] % s->stops.break_modulus == 0;
+    return s->stops.break_modulus &&
+           s->h->acc[pos] % s->stops.break_modulus == 0;
 }
 
 static bool straight_watches(const Sim *s, uint64_t pos)
 {
     return s->stops.watch_page >= 0 &&
-           (s->written[pos] >> s->stops.watch_page & 1);
+           (s->h->written[pos] >> s->stops.watch_page & 1);
 }
 
 static void check_state(const Sim *s)
 {
-    g_assert_cmpuint(s->vm.regs.pos, <=, s->end);
-    g_assert_cmphex(toyvm_digest(&s->vm), ==, s->digest[s->vm.regs.pos]);
+    g_assert_cmpuint(s->vm.regs.pos, <=, s->h->end);
+    g_assert_cmphex(toyvm_digest(&s->vm), ==, s->h->digest[s->vm.regs.pos]);
 }
 
 /* ---- checkpoints ---- */
@@ -324,7 +341,7 @@ static void execute(Sim *s, uint64_t to, bool is_scan)
     if (is_scan && toyvm_at_break(&s->vm, &s->stops)) {
         report_hit(s);
     }
-    while (s->vm.regs.pos < MIN(to, MIN(s->end, cut))) {
+    while (s->vm.regs.pos < MIN(to, MIN(s->h->end, cut))) {
         toyvm_step(&s->vm);
         s->stats->n_positions++;
         if (is_scan && (toyvm_at_break(&s->vm, &s->stops) ||
@@ -350,7 +367,7 @@ static void run_or_scan(Sim *s, const TtStep *step)
         tt_timeline_done(s->tl, s->vm.regs.pos, s->injected);
     } else if (s->vm.regs.pos < step->pos || pick(s, 4) == 0) {
         /* At the end; the end may also be just where the step led. */
-        bool at_end = s->vm.regs.pos == s->end;
+        bool at_end = s->vm.regs.pos == s->h->end;
 
         g_assert_true(at_end || s->vm.regs.pos == step->pos);
         tt_timeline_done(s->tl, s->vm.regs.pos,
@@ -422,7 +439,7 @@ static Ending foresee_goto(const Sim *s, uint64_t now, uint64_t target)
     uint64_t first = first_pos(s);
 
     if (target >= now) {
-        return target > s->end ? (Ending) { TT_STOP_END, s->end }
+        return target > s->h->end ? (Ending) { TT_STOP_END, s->h->end }
                                : (Ending) { TT_STOP_TARGET, target };
     }
     if (first <= target) {
@@ -513,17 +530,17 @@ static void travel_and_check(Sim *s, Ending want)
 
 static void move_to(Sim *s)
 {
-    uint64_t now = s->vm.regs.pos, target = pick(s, s->end + 1);
+    uint64_t now = s->vm.regs.pos, target = pick(s, s->h->end + 1);
 
     switch (pick(s, 8)) {
     case 0:
         target = now - MIN(now, 1);
         break;
     case 1:
-        target = s->end + 1 + pick(s, 50);
+        target = s->h->end + 1 + pick(s, 50);
         break;
     case 2:
-        target = (uint64_t[]) { now, 0, s->end }[pick(s, 3)];
+        target = (uint64_t[]) { now, 0, s->h->end }[pick(s, 3)];
         break;
     case 3:
         if (s->n_cps) {
@@ -546,7 +563,7 @@ static void move_back(Sim *s)
     s->stops.break_modulus = moduli[pick(s, G_N_ELEMENTS(moduli))];
     s->stops.watch_page = (int)pick(s, TOYVM_PAGES + 1) - 1;
     if (pick(s, 4) == 0) {
-        start = pick(s, s->end);
+        start = pick(s, s->h->end);
     }
     /* Whether a run reaches the start, so that a watchpoint fires right there,
      * depends on where checkpoints are. */
@@ -573,7 +590,7 @@ static void start_over(Sim *s)
 
 static void one_move(Sim *s)
 {
-    if (first_pos(s) > s->end / 4 && pick(s, 4) == 0) {
+    if (first_pos(s) > s->h->end / 4 && pick(s, 4) == 0) {
         start_over(s);
     }
     if (pick(s, 6) == 0) {
@@ -594,15 +611,14 @@ static void one_move(Sim *s)
 
 /* ---- life ---- */
 
-static Sim *sim_new(uint32_t seed, uint64_t end, SimStats *stats)
+static Sim *sim_new(uint32_t seed, const History *h, SimStats *stats)
 {
     Sim *s = g_new0(Sim, 1);
 
-    s->end = end;
+    s->h = h;
     s->stats = stats;
     s->tl = tt_timeline_new();
     s->ps = tt_pagestore_new();
-    run_straight(s, seed);
     toyvm_reset(&s->vm, seed);
     return s;
 }
@@ -612,16 +628,14 @@ static void sim_free(Sim *s)
     tt_pagestore_check(s->ps);
     tt_pagestore_free(s->ps);
     tt_timeline_free(s->tl);
-    g_free(s->digest);
-    g_free(s->acc);
-    g_free(s->written);
     g_free(s);
 }
 
 void sim_travel_seed(uint32_t seed, unsigned n_moves, uint64_t end,
                      SimStats *stats)
 {
-    Sim *s = sim_new(seed, end, stats);
+    History *h = history_new(seed, end);
+    Sim *s = sim_new(seed, h, stats);
 
     s->rng = g_rand_new_with_seed(seed);
     add_checkpoint(s);
@@ -633,12 +647,20 @@ void sim_travel_seed(uint32_t seed, unsigned n_moves, uint64_t end,
     }
     g_rand_free(s->rng);
     sim_free(s);
+    history_free(h);
 }
 
 void sim_travel_bytes(const uint8_t *bytes, size_t len, SimStats *stats)
 {
-    Sim *s = sim_new(len ? bytes[0] % 8 : 0, 160, stats);
+    /* A fuzzer comes again and again: a few programs, run once. */
+    static History *history[8];
+    uint32_t seed = len ? bytes[0] % G_N_ELEMENTS(history) : 0;
+    Sim *s;
 
+    if (!history[seed]) {
+        history[seed] = history_new(seed, 160);
+    }
+    s = sim_new(seed, history[seed], stats);
     s->in = bytes + MIN(len, 1);
     s->in_end = bytes + len;
     add_checkpoint(s);
