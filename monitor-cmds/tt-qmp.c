@@ -134,9 +134,10 @@ bool tt_monitor_target(const TtGoto *g, uint64_t *target, Error **errp)
 
 typedef struct Waiter {
     Coroutine *co;
-    uint64_t pos;
+    uint64_t target, pos;
     int reason;
     bool done;
+    Error *err;
 } Waiter;
 
 static void wake(void *opaque)
@@ -156,6 +157,17 @@ static void arrived(void *opaque, uint64_t pos, int reason)
     aio_bh_schedule_oneshot(qemu_get_aio_context(), wake, w);
 }
 
+/* Stopping the VM is not for coroutines. */
+static void set_out(void *opaque)
+{
+    Waiter *w = opaque;
+
+    vm_stop(RUN_STATE_PAUSED);
+    if (!tt_travel_goto(w->target, arrived, w, &w->err)) {
+        wake(w);
+    }
+}
+
 TtPlace *coroutine_fn qmp_tt_goto(bool has_position, uint64_t position,
                                   bool has_delta, int64_t delta,
                                   bool has_where, TtWhere where,
@@ -168,17 +180,17 @@ TtPlace *coroutine_fn qmp_tt_goto(bool has_position, uint64_t position,
     };
     Waiter w = { .co = qemu_coroutine_self() };
     TtPlace *place;
-    uint64_t target;
 
-    if (!tt_monitor_target(&g, &target, errp)) {
+    if (!tt_monitor_target(&g, &w.target, errp)) {
         return NULL;
     }
-    vm_stop(RUN_STATE_PAUSED);
-    if (!tt_travel_goto(target, arrived, &w, errp)) {
-        return NULL;
-    }
+    aio_bh_schedule_oneshot(qemu_get_aio_context(), set_out, &w);
     while (!w.done) {
         qemu_coroutine_yield();
+    }
+    if (w.err) {
+        error_propagate(errp, w.err);
+        return NULL;
     }
     place = g_new0(TtPlace, 1);
     place->position = w.pos;

@@ -37,6 +37,7 @@
 #define TT_SLICE 20000
 
 bool tt_breakpoints_off;
+bool tt_insn_counted;
 
 static CPUState *the_cpu;
 static bool slice;
@@ -114,10 +115,10 @@ static void disarm(CPUState *cpu)
 void tt_count_exception(CPUState *cpu)
 {
     tt_count_update(cpu);
-    if (!(tt_omit & TT_OMIT_EXCEPTION_COUNT) &&
-        tt_target_exception_counts(cpu)) {
+    if (!(tt_omit & TT_OMIT_EXCEPTION_COUNT) && !tt_insn_counted) {
         tt.pos++;
     }
+    tt_insn_counted = false;
     tt_vcpu_arm(cpu);
 }
 

@@ -88,12 +88,6 @@ bool tt_target_adopt_identity(CPUState *cpu, const TtManifest *m, Error **errp)
     return true;
 }
 
-bool tt_target_exception_counts(CPUState *cpu)
-{
-    /* INT n was counted as an instruction; a fault was not. */
-    return !cpu_env(cpu)->exception_is_int;
-}
-
 /* ---- flags that devices set behind the CPU's back ---- */
 
 void tt_target_flags(CPUState *cpu, uint64_t flags[4])
@@ -200,6 +194,7 @@ bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
     cpu->exception_index = -1;
     cpu->cflags_next_tb = -1;
     cpu->watchpoint_hit = NULL;
+    tt_insn_counted = false;
     tlb_flush(cpu);
     tcg_flush_jmp_cache(cpu);
     return true;

@@ -10,6 +10,7 @@
 #include "qemu/error-report.h"
 #include "hw/boards.h"
 #include "hw/qdev-core.h"
+#include "hw/i386/x86.h"
 #include "exec/address-spaces.h"
 #include "system/system.h"
 #include "net/net.h"
@@ -67,7 +68,7 @@ static void machine_class_init(ObjectClass *oc, void *data)
 
 static const TypeInfo machine_type = {
     .name = MACHINE_TYPE_NAME("tt-replay"),
-    .parent = TYPE_MACHINE,
+    .parent = TYPE_X86_MACHINE,     /* the vmstate of the CPU asks its class */
     .class_init = machine_class_init,
 };
 

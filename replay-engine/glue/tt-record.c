@@ -235,6 +235,7 @@ void tt_record_resync(CPUState *cpu)
 void tt_cpu_was_reset(CPUState *cpu)
 {
     rec.was_reset = true;
+    tt_insn_counted = false;
     if (tt_recording() && tt.live && tt_token_is_mine() && cpu->running) {
         cpu_exit(cpu);          /* INIT or SIPI, taken inside cpu_exec */
     }

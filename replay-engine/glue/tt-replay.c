@@ -233,21 +233,21 @@ bool tt_replay_prepare(CPUState *cpu)
     const TtEvent *ev;
 
     while (!tt.diverged || tt_travel_active()) {
-        if (!tt.diverged && !do_annotations(cpu)) {
-            reached_end();
-            if (!tt_travel_active() || !tt_travel_advance(cpu)) {
-                return false;
-            }
-            continue;
-        }
-        if (tt_travel_active() && tt.pos >= tt_travel_stop_at()) {
+        if (tt_travel_is_pending()) {
             if (!tt_travel_advance(cpu)) {
                 return false;
             }
             continue;
         }
+        if (!do_annotations(cpu)) {
+            reached_end();
+            if (!tt_travel_active()) {
+                return false;
+            }
+            continue;
+        }
         if (tt.diverged) {
-            return false;
+            continue;
         }
         if (tt.pos >= tt.step_to) {
             cpu_handle_guest_debug(cpu);
@@ -266,7 +266,7 @@ bool tt_replay_prepare(CPUState *cpu)
                 continue;
             }
             reached_end();
-            if (!tt_travel_active() || !tt_travel_advance(cpu)) {
+            if (!tt_travel_active()) {
                 return false;
             }
             continue;

@@ -37,6 +37,7 @@ static struct {
     TtNodeId base;                  /* RAM = node base + dirty pages */
     int64_t last_ms;
     bool active, interrupted, scanning, blind;
+    bool pending;                   /* the next step has not been taken */
     bool reverse_step;
     uint64_t origin, back;          /* of a reverse step */
     uint64_t stop_at;
@@ -194,7 +195,8 @@ static void begin(TtTravelDone *done, void *opaque)
 {
     tr.active = true;
     tr.interrupted = false;
-    tr.stop_at = 0;                 /* ask for the first step at once */
+    tr.stop_at = 0;
+    tr.pending = true;
     tr.hit_pos = UINT64_MAX;
     tr.done = done;
     tr.opaque = opaque;
@@ -258,7 +260,7 @@ void tt_travel_interrupt(void)
 {
     if (tr.active) {
         tr.interrupted = true;
-        tr.stop_at = 0;
+        tr.pending = true;
         tt_token_kick();
     }
 }
@@ -301,8 +303,8 @@ static bool take_step(CPUState *cpu, const TtStep *step)
         return true;
     case TT_STEP_RUN:
     case TT_STEP_SCAN:
-        if (tt.pos >= step->pos) {
-            tt_timeline_done(tr.timeline, tt.pos, TT_STOP_NONE);
+        if (tt.pos >= step->pos) {      /* beyond: that was no resting place */
+            tt_timeline_done(tr.timeline, step->pos, TT_STOP_NONE);
             return true;
         }
         tr.blind = step->kind == TT_STEP_RUN;
@@ -314,8 +316,14 @@ static bool take_step(CPUState *cpu, const TtStep *step)
     }
 }
 
+bool tt_travel_is_pending(void)
+{
+    return tr.active && (tr.pending || tt.pos >= tt_travel_stop_at());
+}
+
 bool tt_travel_advance(CPUState *cpu)
 {
+    tr.pending = false;
     if (tt.pos == tr.hit_pos + 1 && tr.stop_at > tt.pos && !tr.interrupted) {
         return true;                /* just stepped over a hit: go on */
     }
@@ -350,5 +358,5 @@ void tt_travel_hit(uint64_t pos)
 void tt_travel_ended(int reason)
 {
     tt_timeline_done(tr.timeline, tt.pos, reason);
-    tr.stop_at = 0;                 /* take the next step */
+    tr.pending = true;
 }

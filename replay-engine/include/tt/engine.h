@@ -20,9 +20,9 @@
 #include "tt/sched.h"
 
 /* Positions between two flushes of the TLB, in the recording and in every
- * replay (hazard 1). 2^24 is some 30 ms of guest work; a flush costs some
+ * replay (hazard 1). 2^22 is some 8 ms of guest work; a flush costs some
  * 30 us of refills (2026-11). */
-#define TT_FENCE_INTERVAL (1ull << 24)
+#define TT_FENCE_INTERVAL (1ull << 22)
 
 /* ---- the one engine of this process ---- */
 typedef struct TtEngine {
@@ -91,7 +91,6 @@ void tt_vcpu_wake(void);                /* look at what there is to do */
 void tt_target_identity(CPUState *cpu, TtManifest *m);
 bool tt_target_adopt_identity(CPUState *cpu, const TtManifest *m,
                               Error **errp);
-bool tt_target_exception_counts(CPUState *cpu);
 GByteArray *tt_target_save(CPUState *cpu);      /* halted flag not included */
 bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
                     Error **errp);
@@ -185,7 +184,8 @@ bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
                        Error **errp);
 void tt_travel_interrupt(void);
 uint64_t tt_travel_stop_at(void);       /* UINT64_MAX: nowhere */
-bool tt_travel_advance(CPUState *cpu);  /* at a stop; true: run on */
+bool tt_travel_is_pending(void);        /* the next step is due here */
+bool tt_travel_advance(CPUState *cpu);  /* take it; true: run on */
 void tt_travel_hit(uint64_t pos);
 void tt_travel_ended(int reason);       /* end of log, divergence */
 void tt_travel_fence(CPUState *cpu);    /* a good place for a checkpoint */

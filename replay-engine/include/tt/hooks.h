@@ -133,6 +133,10 @@ bool tt_token_unwind(void);
 
 extern bool tt_breakpoints_off; /* gdb's breakpoints do not stop the vCPU now */
 
+/* Set by helpers that raise an exception without unwinding the block: the
+ * instruction is in the count already, so delivery moves the position no more. */
+extern bool tt_insn_counted;
+
 void tt_vcpu_start(struct CPUState *cpu);           /* instead of rr_ */
 void tt_vcpu_kick(struct CPUState *cpu);
 void tt_handle_interrupt(struct CPUState *cpu, int mask);

@@ -111,14 +111,17 @@ void tt_timeline_set_filter(TtTimeline *t, TtMayHit may_hit, void *opaque);
  * (or until the checkpoint it names is removed). */
 TtStep tt_timeline_step(TtTimeline *t);
 /* During TT_STEP_SCAN: a stop fired at @pos (ascending, may repeat). Hits where
- * the search began, or before @start, are left out here: report them freely. */
+ * the search began, or before @start, or outside a scan, are left out here:
+ * report them freely. */
 void tt_timeline_hit(TtTimeline *t, uint64_t pos);
 /*
  * tt_timeline_done: the step was carried out; the VM stands at @pos
- * @why: TT_STOP_NONE or TT_STOP_TARGET when @pos is what the step wanted;
- * TT_STOP_END when the run ended at or before it; TT_STOP_DIVERGED or
- * TT_STOP_INTERRUPTED at any position, in any step (also instead of carrying
- * it out): these two end the movement where the VM stands.
+ * @why: TT_STOP_NONE or TT_STOP_TARGET when @pos is what the step wanted, or
+ * the next position after it where a VM can stand; TT_STOP_END when the run
+ * ended before that; TT_STOP_DIVERGED or TT_STOP_INTERRUPTED at any position,
+ * in any step (also instead of carrying it out): these two end the movement
+ * where the VM stands. Without a movement the report changes nothing (it was
+ * interrupted just when it ended).
  */
 void tt_timeline_done(TtTimeline *t, uint64_t pos, TtStopReason why);
 /* From the start of a movement until its TT_STEP_DONE is due. */
