@@ -20,6 +20,7 @@
 #include <glib.h>
 
 #define CPS_MAX     14
+#define SLACK       32          /* positions in a row where no VM can stand */
 
 typedef struct SimCheckpoint {
     TtCheckpointId id;
@@ -30,6 +31,7 @@ typedef struct SimCheckpoint {
 /* What the straight run saw, by position. */
 typedef struct History {
     uint64_t end;
+    bool *stands;               /* the VM can stand here; else nothing is known */
     uint64_t *digest, *acc;
     uint32_t *written;          /* mask of pages */
 } History;
@@ -81,19 +83,22 @@ static History *history_new(uint32_t seed, uint64_t end)
     History *h = g_new0(History, 1);
     ToyVm *vm = g_new0(ToyVm, 1);
 
-    h->end = end;
-    h->digest = g_new0(uint64_t, end + 1);
-    h->acc = g_new0(uint64_t, end + 1);
-    h->written = g_new0(uint32_t, end + 1);
+    h->stands = g_new0(bool, end + SLACK);
+    h->digest = g_new0(uint64_t, end + SLACK);
+    h->acc = g_new0(uint64_t, end + SLACK);
+    h->written = g_new0(uint32_t, end + SLACK);
     for (toyvm_reset(vm, seed); ; toyvm_step(vm)) {
         uint64_t pos = vm->regs.pos;
 
+        g_assert_cmpuint(pos, <, end + SLACK);
+        h->stands[pos] = true;
         h->digest[pos] = toyvm_digest(vm);
         h->acc[pos] = vm->regs.acc;
         for (unsigned i = 0; i < TOYVM_PAGES; i++) {
             h->written[pos] |= (uint32_t)vm->was_written[i] << i;
         }
-        if (pos == end) {
+        if (pos >= end) {
+            h->end = pos;
             break;
         }
     }
@@ -103,6 +108,7 @@ static History *history_new(uint32_t seed, uint64_t end)
 
 static void history_free(History *h)
 {
+    g_free(h->stands);
     g_free(h->digest);
     g_free(h->acc);
     g_free(h->written);
@@ -111,7 +117,7 @@ static void history_free(History *h)
 
 static bool straight_breaks(const Sim *s, uint64_t pos)
 {
-    return s->stops.break_modulus &&
+    return s->h->stands[pos] && s->stops.break_modulus &&
            s->h->acc[pos] % s->stops.break_modulus == 0;
 }
 
@@ -121,9 +127,19 @@ static bool straight_watches(const Sim *s, uint64_t pos)
            (s->h->written[pos] >> s->stops.watch_page & 1);
 }
 
+/* Where the VM stands when it is told to run to @pos. */
+static uint64_t landing(const Sim *s, uint64_t pos)
+{
+    while (!s->h->stands[pos]) {
+        pos++;
+    }
+    return pos;
+}
+
 static void check_state(const Sim *s)
 {
     g_assert_cmpuint(s->vm.regs.pos, <=, s->h->end);
+    g_assert_true(s->h->stands[s->vm.regs.pos]);
     g_assert_cmphex(toyvm_digest(&s->vm), ==, s->h->digest[s->vm.regs.pos]);
 }
 
@@ -352,7 +368,7 @@ static void execute(Sim *s, uint64_t to, bool is_scan)
             disturb(s);
         }
     }
-    if (s->vm.regs.pos == cut) {
+    if (s->vm.regs.pos >= cut) {
         s->injected = pick(s, 2) ? TT_STOP_INTERRUPTED : TT_STOP_DIVERGED;
     }
 }
@@ -369,7 +385,7 @@ static void run_or_scan(Sim *s, const TtStep *step)
         /* At the end; the end may also be just where the step led. */
         bool at_end = s->vm.regs.pos == s->h->end;
 
-        g_assert_true(at_end || s->vm.regs.pos == step->pos);
+        g_assert_true(at_end || s->vm.regs.pos >= step->pos);
         tt_timeline_done(s->tl, s->vm.regs.pos,
                          at_end ? TT_STOP_END : TT_STOP_TARGET);
     } else {
@@ -439,11 +455,12 @@ static Ending foresee_goto(const Sim *s, uint64_t now, uint64_t target)
     uint64_t first = first_pos(s);
 
     if (target >= now) {
-        return target > s->h->end ? (Ending) { TT_STOP_END, s->h->end }
-                               : (Ending) { TT_STOP_TARGET, target };
+        return target > s->h->end
+            ? (Ending) { TT_STOP_END, s->h->end }
+            : (Ending) { TT_STOP_TARGET, landing(s, target) };
     }
     if (first <= target) {
-        return (Ending) { TT_STOP_TARGET, target };
+        return (Ending) { TT_STOP_TARGET, landing(s, target) };
     }
     return (Ending) { TT_STOP_START, MIN(first, now) };
 }
@@ -462,7 +479,7 @@ static Ending foresee_reverse(const Sim *s, uint64_t now, uint64_t start)
             return (Ending) { TT_STOP_HIT, pos };
         }
     }
-    return (Ending) { TT_STOP_START, low };
+    return (Ending) { TT_STOP_START, landing(s, low) };
 }
 
 static bool may_hit(void *opaque, uint64_t from, uint64_t to)

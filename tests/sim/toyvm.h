@@ -25,7 +25,7 @@ typedef struct ToyVm {
     ToyRegs regs;
     uint8_t ram[TOYVM_PAGES][TOYVM_PAGE];
     bool is_dirty[TOYVM_PAGES];     /* since the caller cleared it */
-    bool was_written[TOYVM_PAGES];  /* by the last step */
+    bool was_written[TOYVM_PAGES];  /* by the last toyvm_step */
 } ToyVm;
 
 /* Where it stops; debugging state, so no part of the VM. */
@@ -35,7 +35,8 @@ typedef struct ToyStops {
 } ToyStops;
 
 void toyvm_reset(ToyVm *vm, uint32_t seed);
-/* Executes one position. */
+/* Executes up to the next position where it can stand: one further, or seldom
+ * more, as a real VM delivers some traps together with their instruction. */
 void toyvm_step(ToyVm *vm);
 /* Would it stop where it stands? A breakpoint looks at the state only, so it
  * fires also right after a restore; a watchpoint needs the step before. */

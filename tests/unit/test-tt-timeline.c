@@ -14,8 +14,9 @@
  *   r30   run to 30                  e30    the run ended at 30
  *   s50   scan to 50                 d30    it diverged at 30
  *   =30T  done, at 30, reason:       i30    it was interrupted at 30
- *         Target Hit Start           h20    a stop fired at 20
- *         End Diverged Interrupted   +20 -20  checkpoint added, removed
+ *         Target Hit Start           o31    it stands at 31, a little farther
+ *         End Diverged Interrupted   h20    a stop fired at 20
+ *                                    +20 -20  checkpoint added, removed
  */
 typedef struct Movement {
     const char *name;
@@ -48,6 +49,11 @@ static const Movement movements[] = {
     { "goto/before-the-first-from-it", "10 20", 'g', 10, 5, "=10S" },
     { "goto/back-where-no-checkpoint-was", "40", 'g', 25, 5, "=25S" },
     { "goto/back-without-checkpoints", "", 'g', 25, 5, "=25S" },
+    { "goto/where-a-vm-cannot-stand", "0", 'g', 25, 5, "R0 . r5 o6 =6T" },
+    { "goto/end-behind-where-a-vm-cannot-stand", "0", 'g', 25, 59,
+      "r59 e60 =60T" },
+    { "goto/interrupted-too-late", "0", 'g', 25, 30, "r30 . =30T i30 =30T" },
+    { "goto/ended-twice", "0", 'g', 25, 99, "r99 e60 e60 d60 =60E" },
     { "goto/interrupted-before-restoring", "0", 'g', 25, 5, "R0 i25 =25I" },
     { "goto/interrupted-after-restoring", "0", 'g', 25, 5, "R0 i0 =0I" },
     { "goto/interrupted-on-the-way", "0", 'g', 25, 5, "R0 . r5 i3 =3I" },
@@ -91,6 +97,10 @@ static const Movement movements[] = {
       "R10 . s20 h10 h20 . R10 . =10H" },
     { "reverse/from-right-after-a-checkpoint", "0 10 20", 'r', 21, 0,
       "R20 . s21 h20 h21 . R20 . =20H" },
+    { "reverse/hits-out-of-place-are-left-out", "0 20", 'r', 30, 0,
+      "h3 R20 h25 . s30 h4 h26 h24 . R20 h28 . r26 h25 . =26H h29 =26H" },
+    { "reverse/start-where-a-vm-cannot-stand", "0", 'r', 30, 5,
+      "R0 . s30 . R0 . r5 o6 =6S" },
     { "reverse/without-checkpoints", "", 'r', 30, 0, "=30S" },
     { "reverse/only-later-checkpoints", "40 50", 'r', 30, 0, "=30S" },
     { "reverse/from-the-only-checkpoint", "30", 'r', 30, 0, "=30S" },
@@ -222,6 +232,9 @@ static void do_word(TtTimeline *t, const char *word)
         break;
     case 'i':
         tt_timeline_done(t, pos, TT_STOP_INTERRUPTED);
+        break;
+    case 'o':
+        tt_timeline_done(t, pos, TT_STOP_TARGET);
         break;
     case 'h':
         tt_timeline_hit(t, pos);
