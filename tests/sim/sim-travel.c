@@ -31,7 +31,8 @@ typedef struct SimCheckpoint {
 /* What the straight run saw, by position. */
 typedef struct History {
     uint64_t end;
-    bool *stands;               /* the VM can stand here; else nothing is known */
+    bool *stands;               /* can the VM stand here? If not, the rest
+                                   is unknown */
     uint64_t *digest, *acc;
     uint32_t *written;          /* mask of pages */
 } History;

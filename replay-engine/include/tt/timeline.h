@@ -127,8 +127,8 @@ void tt_timeline_done(TtTimeline *t, uint64_t pos, TtStopReason why);
 /* From the start of a movement until its TT_STEP_DONE is due. */
 bool tt_timeline_is_moving(const TtTimeline *t);
 /* Progress of the movement so far, for people: done/total in positions. Counts
- * steps carried out; the caller adds what the present step has done. @done never
- * shrinks and stays at or below @total, which is an estimate and may change. */
+ * steps carried out; the caller adds what the present step has done. @done
+ * never shrinks, and stays at or below @total: an estimate, which may change. */
 void tt_timeline_progress(const TtTimeline *t, uint64_t *done,
                           uint64_t *total);
 
