@@ -175,8 +175,17 @@ bool tt_vcpu_is_idle(CPUState *cpu)
 
 /* ---- the thread ---- */
 
+/* A replay may be told to run before its first state is loaded. */
+static bool is_early(CPUState *cpu)
+{
+    return tt_replaying() && !tt.live;
+}
+
 static bool is_idle(CPUState *cpu)
 {
+    if (is_early(cpu) && !cpu->stop && cpu_work_list_empty(cpu)) {
+        return true;
+    }
     if (tt_travel_active() && !cpu->stop) {
         return false;
     }
@@ -185,7 +194,7 @@ static bool is_idle(CPUState *cpu)
 
 static bool may_run(CPUState *cpu)
 {
-    if (cpu->stop || !cpu_work_list_empty(cpu)) {
+    if (cpu->stop || !cpu_work_list_empty(cpu) || is_early(cpu)) {
         return false;
     }
     return tt_travel_active() || !cpu_is_stopped(cpu);
