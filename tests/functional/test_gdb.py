@@ -8,8 +8,6 @@ from ttlib import (BUILD, Gdb, check, digest, digest_at, end_of, equal,
                    goto_exact, limit, record, replayer, run_tool,
                    stopped_replay)
 
-ARCH = 'i386:x86-64'
-
 
 def symbol(guest, name):
     text, _ = run_tool('nm', f'{BUILD}/guests/{guest}.elf')
@@ -21,7 +19,7 @@ def symbol(guest, name):
 def debugged(work, run, name='rep', **kw):
     """A stopped replay with a gdbstub; returns (vm, gdb) when entered."""
     vm = replayer(work, run, ['-S', *Gdb.args(work, name)], name, qmp=1, **kw)
-    return vm, Gdb(vm, ARCH)
+    return vm, Gdb(vm)
 
 
 def positions(text):

@@ -165,7 +165,7 @@ def test_reverse_to_a_function(work):
     vm = replayer(work, run, ['-S', *Gdb.args(work, 'rep')], qmp=1,
                   timeout=100)
     with vm:
-        gdb = Gdb(vm, 'i386:x86-64')
+        gdb = Gdb(vm)
         goto(vm, where='end')
         text = gdb(f'hbreak *{places["kernel_power_off"]:#x}',
                    f'hbreak *{places["run_init_process"]:#x}',

@@ -512,8 +512,8 @@ def end_of(vm):
 class Gdb:
     """Batch sessions of the stock gdb with one gdbstub."""
 
-    def __init__(self, vm, arch='i386', elf=None):
-        self.vm, self.arch, self.elf = vm, arch, elf
+    def __init__(self, vm, arch='i386:x86-64'):
+        self.vm, self.arch = vm, arch
         self.path = vm.socket_path('gdb')
         self.calls = 0
         if not shutil.which('gdb'):
@@ -533,8 +533,6 @@ class Gdb:
         argv = ['gdb', '-nx', '-batch', '-q', '-ex', 'set pagination off',
                 '-ex', 'set confirm off', '-ex', 'set tcp auto-retry on',
                 '-ex', f'set architecture {self.arch}']
-        if self.elf:
-            argv += ['-ex', f'file {self.elf}']
         argv += ['-ex', f'target remote {self.path}']
         for command in commands:
             argv += ['-ex', command]
