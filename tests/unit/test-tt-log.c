@@ -235,8 +235,8 @@ static void test_events_print_in_one_line_of_any_size(void)
     static const char *const want[] = {
         "          12 pio-in port=0x3f8 size=1 val=0x9",
         "           1 mark len=5 \"a\\x0a\\x22\\x5cb\"",
-        "           0 ram nested vcpu=3 block=0x0 offset=0x0 status=0x1 len=100 "
-        "0f1e2d3c4b5a69788796a5b4c3d2e1f0...",
+        ("           0 ram nested vcpu=3 block=0x0 offset=0x0 status=0x1 "
+         "len=100 0f1e2d3c4b5a69788796a5b4c3d2e1f0..."),
         "18446744073709551615 (unknown kind 60) addr=0x1 val=0x2",
     };
 
