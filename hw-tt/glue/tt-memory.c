@@ -29,6 +29,8 @@
 #define SECTION_BYTES 32    /* le32 block, le32 flags, le64 gpa, size, offset */
 #define N_SPACES      2     /* normal, SMM */
 
+bool tt_maps_directly;
+
 static GPtrArray *blocks;           /* of TtBlock */
 static unsigned n_live;             /* blocks the guest has seen by now */
 static uint64_t n_pages;
@@ -167,6 +169,16 @@ void tt_ram_written_slow(MemoryRegion *mr, uint64_t offset, uint64_t len)
     if (index >= 0) {
         assert(offset + len <= tt_memory_block(index)->size_bytes);
         log_bytes(index, offset, len);
+    }
+}
+
+void tt_mapped_written_slow(void *host, size_t len)
+{
+    ram_addr_t offset;
+    MemoryRegion *mr = memory_region_from_host(host, &offset);
+
+    if (mr) {
+        tt_ram_changed(mr, offset, len);
     }
 }
 

@@ -199,10 +199,31 @@ static inline void tt_ram_discarded(void *ram_block, uint64_t start,
 /* physmem.c, for us: bytes were changed, drop translations and mark dirty. */
 void tt_ram_changed(struct MemoryRegion *mr, uint64_t addr, uint64_t length);
 
-/* Direct-mapped DMA goes through a bounce buffer, see design, section 1. */
+/*
+ * Direct-mapped DMA goes through a bounce buffer, see design, section 1. A
+ * device that keeps a mapping for long and looks at it again maps directly and
+ * says when it has written there (AHCI).
+ */
+extern bool tt_maps_directly;
+
 static inline bool tt_bounces(bool is_write)
 {
-    return tt_recording() && is_write && !(tt_omit & TT_OMIT_BOUNCE);
+    return tt_recording() && is_write && !tt_maps_directly &&
+        !(tt_omit & TT_OMIT_BOUNCE);
+}
+
+static inline void tt_map_directly(bool on)
+{
+    tt_maps_directly = on;
+}
+
+void tt_mapped_written_slow(void *host, size_t len);
+
+static inline void tt_mapped_written(void *host, size_t len)
+{
+    if (tt_recording()) {
+        tt_mapped_written_slow(host, len);
+    }
 }
 
 /* ---- gdbstub: main thread ---- */
