@@ -446,6 +446,12 @@ uint64_t tt_pagepool_count(const TtPagePool *pool)
     return pool->n_versions;
 }
 
+uint64_t tt_pagepool_idle_bytes(const TtPagePool *pool)
+{
+    return ((uint64_t)pool->n_live * SLAB_PAGES - pool->n_versions) *
+           TT_PAGE_BYTES;
+}
+
 uint32_t tt_pagepool_refs(const TtPagePool *pool, TtVersion v)
 {
     return slot_of(pool, v)->refs;

@@ -52,6 +52,8 @@ void tt_pagepool_unref(TtPagePool *pool, TtVersion v);
 const void *tt_pagepool_bytes(const TtPagePool *pool, TtVersion v);
 /* Different contents held now, the zero page not counted. */
 uint64_t tt_pagepool_count(const TtPagePool *pool);
+/* Bytes of pages that are allocated and wait to be used. */
+uint64_t tt_pagepool_idle_bytes(const TtPagePool *pool);
 
 /* For tests: references to @v; and all invariants of the pool, O(memory). */
 uint32_t tt_pagepool_refs(const TtPagePool *pool, TtVersion v);

@@ -434,7 +434,8 @@ uint64_t tt_pagestore_node_pages(TtPageStore *ps, TtNodeId id)
 
 uint64_t tt_pagestore_bytes(const TtPageStore *ps)
 {
-    return ps->mem.held_bytes + ps->nodes->len * sizeof(TtNode);
+    return ps->mem.held_bytes - tt_pagepool_idle_bytes(ps->pool) +
+           ps->nodes->len * sizeof(TtNode);
 }
 
 uint64_t tt_pagestore_versions(const TtPageStore *ps)

@@ -452,6 +452,46 @@ static void test_gives_memory_back(void)
     g_free(g);
 }
 
+/* Pages of two nodes lie side by side in memory, so that deleting one empties
+ * no slab. A caller that deletes until it is below a cap must see it shrink. */
+static void test_deleting_counts_at_once(void)
+{
+    enum { PAGES = 2048 };
+    TtPageStore *ps = tt_pagestore_new();
+    uint64_t *list = g_new(uint64_t, PAGES), before;
+    Guest *g = g_new0(Guest, 1);
+    TtNodeId id = 0, first = 0;
+
+    g->stride = TT_PAGES_MAX;
+    for (unsigned i = 0; i < PAGES; i++) {
+        set(g, 0, 1);
+        memcpy(g->ram[0], &i, sizeof(i));
+        list[0] = i;
+        g_assert_cmpint(tt_pagestore_add(ps, i + 1, id, list, 1, fetch, g,
+                                         &id), ==, TT_OK);
+        first = first ?: id;
+    }
+    /* Every other page is written once more in the last node. */
+    for (unsigned i = 0; i < PAGES / 2; i++) {
+        list[i] = 2 * i;
+    }
+    set(g, 0, 2);
+    g_assert_cmpint(tt_pagestore_add(ps, PAGES + 1, id, list, PAGES / 2, fetch,
+                                     g, &id), ==, TT_OK);
+    before = tt_pagestore_bytes(ps);
+    g_assert_cmpuint(before, >, PAGES * TT_PAGE_BYTES);
+    for (TtNodeId k = first; k < id; k++) {
+        tt_pagestore_delete(ps, k);
+    }
+    g_assert_cmpuint(tt_pagestore_versions(ps), ==, PAGES / 2 + 1);
+    g_assert_cmpuint(before - tt_pagestore_bytes(ps), >=,
+                     (PAGES / 2 - 1) * TT_PAGE_BYTES);
+    tt_pagestore_check(ps);
+    tt_pagestore_free(ps);
+    g_free(list);
+    g_free(g);
+}
+
 static void test_equals_full_copies(void)
 {
     enum { SEQUENCES = 400, LENGTH = 400 };
@@ -504,6 +544,8 @@ int main(int argc, char **argv)
                     test_delete_needs_no_memory);
     g_test_add_func("/tt/pagestore/gives-memory-back",
                     test_gives_memory_back);
+    g_test_add_func("/tt/pagestore/deleting-counts-at-once",
+                    test_deleting_counts_at_once);
     g_test_add_func("/tt/pagestore/equals-full-copies",
                     test_equals_full_copies);
     return g_test_run();

@@ -94,6 +94,9 @@ uint64_t *tt_pagestore_rebase(TtPageStore *ps, TtNodeId from, TtNodeId to,
 bool tt_pagestore_changed(TtPageStore *ps, TtNodeId id, uint64_t page);
 /* Pages in the delta between @id's predecessor and @id. */
 uint64_t tt_pagestore_node_pages(TtPageStore *ps, TtNodeId id);
-uint64_t tt_pagestore_bytes(const TtPageStore *ps); /* memory held */
+/* Memory in use, for a cap: shrinks at once when a node is deleted that others
+ * do not share. (The process may hold more for a while: pages that were freed
+ * are used again first, and go back to the system in slabs of 2 MiB.) */
+uint64_t tt_pagestore_bytes(const TtPageStore *ps);
 
 #endif
