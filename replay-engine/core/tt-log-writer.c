@@ -18,7 +18,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define EVENT_LEVEL     3
+/* Of a boot (3 MB of events): level 3 takes 10 ms for 676 kB, level 6 23 ms for
+ * 657 kB, level 9 42 ms for 652 kB (2026-11). */
+#define EVENT_LEVEL     6
 #define PAYLOAD_LEVEL   1
 
 /* Samples: 8 of 2 KiB, evenly spread; payload that is not larger than this is
