@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the tt tool promises, on runs made of the golden logs.
+
+    check-tt-tool.py TT DUMP-LOG
+
+Prints TAP.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ACCEPT = os.path.join(HERE, '..', 'golden', 'log-v1', 'accept')
+REJECT = os.path.join(HERE, '..', 'golden', 'log-v1', 'reject')
+TT, DUMP_LOG = sys.argv[1:3]
+MANIFEST = '''[run]
+features=0
+uuid=10111213-1415-1617-1819-1a1b1c1d1e1f
+accel=tcg
+fence-interval=0
+qemu-version=10.0.99
+command-line=qemu-of-the-test
+[cpu]
+count=1
+type=toy-cpu
+words=
+[blocks]
+count=1
+[block-0]
+name=ram
+size=1048576
+max-size=1048576
+flags=
+'''
+
+
+class Wrong(Exception):
+    pass
+
+
+def check(condition, what):
+    if not condition:
+        raise Wrong(what)
+
+
+def tt(*args, status=0, **more):
+    done = subprocess.run([TT, *args], capture_output=True, text=True,
+                          timeout=60, **more)
+    check(done.returncode == status, f'tt {" ".join(args)}: status '
+          f'{done.returncode}, {done.stdout}{done.stderr}')
+    if status == 1:
+        lines = done.stderr.splitlines()
+        check(lines and all(x.startswith('tt: ') for x in lines),
+              f'complaint {done.stderr!r}')
+    return done
+
+
+def make_run(work, log, manifest=MANIFEST):
+    path = os.path.join(work, 'run')
+    os.makedirs(path)
+    if log:
+        shutil.copy(log, os.path.join(path, 'log'))
+    if manifest:
+        with open(os.path.join(path, 'manifest'), 'w', encoding='utf-8') as f:
+            f.write(manifest)
+    return path
+
+
+def golden(name):
+    return os.path.join(ACCEPT, name + '.log')
+
+
+def random_log(work, seed):
+    path = os.path.join(work, 'random.log')
+    subprocess.run([DUMP_LOG, '--random', str(seed), path], check=True,
+                   timeout=60)
+    return path
+
+
+def test_info_tells_what_was_recorded(work):
+    run = make_run(work, golden('three-segments'))
+    out = tt('info', run).stdout
+    for text in ('qemu-of-the-test', 'QEMU 10.0.99', 'toy-cpu', '1.0 MiB',
+                 '0 to 14', '3 in 3 segments', 'cleanly'):
+        check(text in out, f'{text!r} is not in {out}')
+
+
+def test_log_prints_each_event_once(work):
+    run = make_run(work, random_log(work, 4))
+    want = subprocess.run([DUMP_LOG, os.path.join(run, 'log')], check=True,
+                          capture_output=True, text=True, timeout=60).stdout
+    want = [x for x in want.splitlines() if x.startswith('event')]
+    lines = tt('log', run).stdout.splitlines()
+    check(len(want) == len(lines) > 500, f'{len(want)}, {len(lines)} events')
+    for dumped, line in zip(want, lines):
+        pos = dumped.split(' pos=')[1].split()[0]
+        check(line.split()[0] == pos, f'{line} is not {dumped}')
+
+
+def test_log_selects(work):
+    run = make_run(work, random_log(work, 4))
+    lines = tt('log', run).stdout.splitlines()
+    places = [int(x.split()[0]) for x in lines]
+    for low, high in ((100, 400), (0, 1), (555, 555), (900, 10 ** 6)):
+        # Bounds in the middle of the log, and where it has no event.
+        a = places[min(low, len(places) - 1)]
+        b = places[min(high, len(places) - 1)]
+        want = [x for x, p in zip(lines, places) if a <= p < b]
+        got = tt('log', run, '--from', hex(a), '--to', str(b)).stdout
+        check(got.splitlines() == want, f'from {a} to {b}')
+    want = [x for x in lines if x.split()[1] in ('tsc', 'ram')]
+    check(len(want) > 20, 'the random log has too few events')
+    got = tt('log', run, '--kind', 'tsc', '--kind', '18').stdout.splitlines()
+    check(got == want, 'by kind')
+    got = tt('log', run, '--kind', 'tsc', '--kind', 'ram', '--limit',
+             '7').stdout.splitlines()
+    check(got == want[:7], 'limited')
+
+
+def test_stats_accounts_for_every_byte(work):
+    for seed in (4, 5, 6):
+        where = os.path.join(work, str(seed))
+        os.makedirs(where)
+        run = make_run(where, random_log(where, seed))
+        s = json.loads(tt('stats', run, '--json').stdout)
+        check(s == json.loads(tt('stats', '--json', run).stdout), 'order')
+        size = os.path.getsize(os.path.join(run, 'log'))
+        check(s['bytes'] == size, f'{s["bytes"]} of {size} bytes')
+        check(s['events_stored_bytes'] + s['payload_stored_bytes'] +
+              s['header_bytes'] == size, 'the parts are not the whole')
+        kinds = s['kinds'].values()
+        for key, total in (('events', 'events'), ('bytes', 'events_raw_bytes'),
+                           ('payload', 'payload_raw_bytes')):
+            check(sum(k[key] for k in kinds) == s[total], f'sum of {key}')
+        text = tt('stats', run).stdout
+        check(f'{size:,}' in text, 'the table lacks the size')
+        check(all(name in text for name in s['kinds']), 'a kind is missing')
+
+
+def test_verify_says_what_it_proves(work):
+    run = make_run(work, golden('three-segments'))
+    out = tt('verify', run).stdout
+    check('intact' in out and 'log only' in out, out)
+
+
+def test_a_torn_run_is_fine_and_said_to_be_torn(work):
+    for name in ('torn-body-cut', 'torn-not-closed', 'torn-head-only'):
+        where = os.path.join(work, name)
+        os.makedirs(where)
+        run = make_run(where, golden(name))
+        check('cut off' in tt('verify', run).stdout, name)
+        check('cut off' in tt('info', run).stderr, name)
+        check(json.loads(tt('stats', run, '--json').stdout)['torn'], name)
+
+
+def test_every_damage_is_a_problem(work):
+    for name in sorted(os.listdir(REJECT)):
+        where = os.path.join(work, name)
+        os.makedirs(where)
+        run = make_run(where, os.path.join(REJECT, name))
+        for command in ('verify', 'stats', 'log'):
+            tt(command, run, status=1)
+
+
+def test_a_run_in_pieces_is_a_problem(work):
+    log = golden('one-event')
+    for name, run_log, manifest, says in (
+            ('no-log', None, MANIFEST, 'log'),
+            ('no-manifest', log, None, 'manifest'),
+            ('empty-manifest', log, '\n', 'features'),
+            ('other-run', log, MANIFEST.replace('1e1f', '1e20'), 'different'),
+            ('newer', log, MANIFEST.replace('features=0', 'features=8'),
+             'newer')):
+        where = os.path.join(work, name)
+        os.makedirs(where)
+        run = make_run(where, run_log, manifest)
+        check(says in tt('info', run, status=1).stderr, name)
+        check(says in tt('verify', run, status=1).stderr, name)
+    tt('info', os.path.join(work, 'nowhere'), status=1)
+    tt('info', log, status=1)           # a file is no run
+
+
+def test_wrong_usage_is_told_from_a_problem(work):
+    run = make_run(work, golden('one-event'))
+    for args in ((), ('info',), ('frob', run), ('info', run, 'x'),
+                 ('log', run, '--from'), ('log', run, '--from', 'x'),
+                 ('log', run, '--from', '-1'), ('log', run, '--kind', 'x'),
+                 ('log', run, '--kind', '64'), ('log', run, '--frob', '1'),
+                 ('stats', run, '--xml'), ('verify', run, '--all')):
+        done = tt(*args, status=2)
+        check('usage:' in done.stderr and not done.stdout, str(args))
+    check('usage:' in tt('--help').stdout, 'help')
+
+
+def test_a_reader_that_leaves_is_no_error(work):
+    run = make_run(work, random_log(work, 4))
+    done = subprocess.run(f'"{TT}" log "{run}" | head -n 1', shell=True,
+                          capture_output=True, text=True, timeout=60)
+    check(done.stdout.count('\n') == 1 and not done.stderr, done.stderr)
+
+
+def test_output_that_cannot_be_written_is_a_problem(work):
+    if not os.path.exists('/dev/full'):
+        return 'needs /dev/full'
+    run = make_run(work, golden('one-event'))
+    with open('/dev/full', 'w', encoding='utf-8') as full:
+        done = subprocess.run([TT, 'log', run], stdout=full, text=True,
+                              stderr=subprocess.PIPE, timeout=60)
+    check(done.returncode == 1 and 'cannot write' in done.stderr, done.stderr)
+    return None
+
+
+def main():
+    tests = [(n, f) for n, f in globals().items() if n.startswith('test_')]
+    failed = 0
+    print(f'1..{len(tests)}')
+    for number, (name, run) in enumerate(tests, 1):
+        name = name[5:].replace('_', '-')
+        try:
+            with tempfile.TemporaryDirectory() as work:
+                skip = run(work)
+            print(f'ok {number} {name}' + (f' # SKIP {skip}' if skip else ''))
+        except Wrong as e:
+            failed += 1
+            print(f'not ok {number} {name}')
+            print('# ' + str(e).replace('\n', '\n# '))
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == '__main__':
+    main()
