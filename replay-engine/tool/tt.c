@@ -328,54 +328,89 @@ static bool add_kind(Filter *f, const char *name)
     return false;
 }
 
-static int main_log(const char *run, char **args)
-{
-    Filter f = { .to = UINT64_MAX, .limit = UINT64_MAX };
+typedef struct Args {
+    const char *run;
+    bool json;
+    Filter filter;
+} Args;
 
-    for (; *args; args += 2) {
-        const char *name = args[0], *value = args[1];
-        uint64_t *number = strcmp(name, "--from") == 0 ? &f.from
-                         : strcmp(name, "--to") == 0 ? &f.to
-                         : strcmp(name, "--limit") == 0 ? &f.limit : NULL;
-        bool is_kind = strcmp(name, "--kind") == 0;
-        if (!number && !is_kind) {
-            return usage_error("unknown option", name);
-        }
-        if (!value) {
-            return usage_error("a value is missing after", name);
-        }
-        if (is_kind && !add_kind(&f, value)) {
-            return usage_error("there is no kind of event called", value);
-        }
-        if (number && !tool_parse_number(value, number)) {
-            return usage_error("not a number", value);
-        }
+/* One option of `tt log`. 0 or an exit status. */
+static int parse_log_option(Args *a, const char *name, const char *value)
+{
+    Filter *f = &a->filter;
+    uint64_t *number = strcmp(name, "--from") == 0 ? &f->from
+                     : strcmp(name, "--to") == 0 ? &f->to
+                     : strcmp(name, "--limit") == 0 ? &f->limit : NULL;
+    bool is_kind = strcmp(name, "--kind") == 0;
+
+    if (!number && !is_kind) {
+        return usage_error("unknown option", name);
     }
-    return tool_log(run, &f);
+    if (!value) {
+        return usage_error("a value is missing after", name);
+    }
+    if (is_kind && !add_kind(f, value)) {
+        return usage_error("there is no kind of event called", value);
+    }
+    if (number && !tool_parse_number(value, number)) {
+        return usage_error("not a number", value);
+    }
+    return 0;
 }
 
-static int run_command(const char *command, const char *run, char **args)
+/* Options may stand before and after RUN. 0 or an exit status. */
+static int parse_args(Args *a, const char *command, char **args)
 {
-    if (strcmp(command, "log") == 0) {
-        return main_log(run, args);
-    }
-    if (strcmp(command, "stats") == 0) {
-        bool json = args[0] && strcmp(args[0], "--json") == 0;
-        if (args[json ? 1 : 0]) {
-            return usage_error("unknown option", args[json ? 1 : 0]);
+    bool is_log = strcmp(command, "log") == 0;
+    bool is_stats = strcmp(command, "stats") == 0;
+
+    for (; *args; args++) {
+        if (is_stats && strcmp(*args, "--json") == 0) {
+            a->json = true;
+        } else if (is_log && g_str_has_prefix(*args, "--")) {
+            int wrong = parse_log_option(a, args[0], args[1]);
+            if (wrong) {
+                return wrong;
+            }
+            args++;
+        } else if (g_str_has_prefix(*args, "--")) {
+            return usage_error("unknown option", *args);
+        } else if (a->run) {
+            return usage_error("one RUN only, please; not understood", *args);
+        } else {
+            a->run = *args;
         }
-        return tool_stats(run, json);
     }
-    if (args[0]) {
-        return usage_error("one RUN only, please; not understood", args[0]);
+    return a->run ? 0 : usage_error("no run directory given", NULL);
+}
+
+static int run_command(const char *command, char **argv)
+{
+    static const char *const commands[] = { "info", "log", "stats", "verify" };
+    Args a = { .filter = { .to = UINT64_MAX, .limit = UINT64_MAX } };
+    unsigned i = 0;
+    int wrong;
+
+    while (i < G_N_ELEMENTS(commands) && strcmp(command, commands[i])) {
+        i++;
     }
-    if (strcmp(command, "info") == 0) {
-        return tool_info(run);
+    if (i == G_N_ELEMENTS(commands)) {
+        return usage_error("unknown command", command);
     }
-    if (strcmp(command, "verify") == 0) {
-        return tool_verify(run);
+    wrong = parse_args(&a, command, argv);
+    if (wrong) {
+        return wrong;
     }
-    return usage_error("unknown command", command);
+    switch (i) {
+    case 0:
+        return tool_info(a.run);
+    case 1:
+        return tool_log(a.run, &a.filter);
+    case 2:
+        return tool_stats(a.run, a.json);
+    default:
+        return tool_verify(a.run);
+    }
 }
 
 int main(int argc, char **argv)
@@ -389,11 +424,10 @@ int main(int argc, char **argv)
         fputs(usage, stdout);
         return TOOL_FINE;
     }
-    if (argc < 3) {
-        return usage_error(argc < 2 ? "no command given"
-                                    : "no run directory given", NULL);
+    if (argc < 2) {
+        return usage_error("no command given", NULL);
     }
-    result = run_command(argv[1], argv[2], argv + 3);
+    result = run_command(argv[1], argv + 2);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "tt: cannot write the output: %s\n",
                 g_strerror(errno));

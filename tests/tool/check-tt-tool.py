@@ -17,6 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ACCEPT = os.path.join(HERE, '..', 'golden', 'log-v1', 'accept')
 REJECT = os.path.join(HERE, '..', 'golden', 'log-v1', 'reject')
 TT, DUMP_LOG = sys.argv[1:3]
+BIG_LOG = 8             # seed of a random log with some thousand events
 MANIFEST = '''[run]
 features=0
 uuid=10111213-1415-1617-1819-1a1b1c1d1e1f
@@ -90,7 +91,7 @@ def test_info_tells_what_was_recorded(work):
 
 
 def test_log_prints_each_event_once(work):
-    run = make_run(work, random_log(work, 4))
+    run = make_run(work, random_log(work, BIG_LOG))
     want = subprocess.run([DUMP_LOG, os.path.join(run, 'log')], check=True,
                           capture_output=True, text=True, timeout=60).stdout
     want = [x for x in want.splitlines() if x.startswith('event')]
@@ -102,7 +103,7 @@ def test_log_prints_each_event_once(work):
 
 
 def test_log_selects(work):
-    run = make_run(work, random_log(work, 4))
+    run = make_run(work, random_log(work, BIG_LOG))
     lines = tt('log', run).stdout.splitlines()
     places = [int(x.split()[0]) for x in lines]
     for low, high in ((100, 400), (0, 1), (555, 555), (900, 10 ** 6)):
@@ -122,7 +123,7 @@ def test_log_selects(work):
 
 
 def test_stats_accounts_for_every_byte(work):
-    for seed in (4, 5, 6):
+    for seed in (BIG_LOG, 5, 6):
         where = os.path.join(work, str(seed))
         os.makedirs(where)
         run = make_run(where, random_log(where, seed))
@@ -197,7 +198,7 @@ def test_wrong_usage_is_told_from_a_problem(work):
 
 
 def test_a_reader_that_leaves_is_no_error(work):
-    run = make_run(work, random_log(work, 4))
+    run = make_run(work, random_log(work, BIG_LOG))
     done = subprocess.run(f'"{TT}" log "{run}" | head -n 1', shell=True,
                           capture_output=True, text=True, timeout=60)
     check(done.stdout.count('\n') == 1 and not done.stderr, done.stderr)
