@@ -5,7 +5,6 @@
 Run by scripts/demo, which builds what it needs. Every claim it prints was
 compared a line before; what does not hold ends it with exit status 1.
 """
-import contextlib
 import json
 import os
 import random
@@ -153,7 +152,7 @@ def look_at_run():
     """What the tt tool says of the run, after checking the log's sums."""
     tool = ttlib.tool('tt')
     ttlib.run_tool(tool, 'verify', RUN, timeout=STEP_SECONDS_MAX)
-    text, _ = ttlib.run_tool(tool, 'stats', '--json', RUN,
+    text, _ = ttlib.run_tool(tool, 'stats', RUN, '--json',
                              timeout=STEP_SECONDS_MAX)
     return json.loads(text)
 
@@ -162,6 +161,8 @@ def look_at_run():
 
 def to_the_end(vm, recorded):
     """Replays to the end; everything there is as it was recorded."""
+    # Journeys leave such an event each; those are of the past.
+    vm.qmp.events.clear()
     vm.qmp.cmd('cont')
     stop = vm.qmp.event('TT_STOPPED', STEP_SECONDS_MAX)
     equal(stop['reason'], 'end', 'reason the replay stopped for')
@@ -204,8 +205,7 @@ class Journeys:
         equal(seen, known, f'digest at position {position}')
         way = 'forward' if position > here else 'back'
         self.rows.append((way, here, position, seconds, seen))
-        Step.note(f'{vm.name}: {way:7} {grouped(here):>15} -> '
-                  f'{grouped(position):>15}  {seconds:5.1f} s  '
+        Step.note(f'{way:7} to {grouped(position):>13} in {seconds:4.1f} s: '
                   f'cpu {seen[1]} ram {seen[2]}')
 
 
@@ -214,38 +214,33 @@ def replay_vm(work, name, *more):
                           timeout=4 * STEP_SECONDS_MAX)
 
 
-def first_replay(work, recorded, positions, journeys):
-    """Forward through the run, looking around at three places."""
-    with Step('Replay it: no disk, no network, no device; stop at 3 places'):
-        with replay_vm(work, 'replay-1') as vm:
-            for position in positions:
-                journeys.go(vm, position)
-            to_the_end(vm, recorded)
-    Step.note("the console's bytes and the last digest are the recorder's")
-
-
-@contextlib.contextmanager
-def second_replay(work, recorded, figures):
-    """Straight to the end; stays there for the journeys back."""
-    with replay_vm(work, 'replay-2', *ttlib.Gdb.args(work, 'replay-2')) as vm:
-        with Step('Replay it again, straight to the end') as step:
-            to_the_end(vm, recorded)
-            figures['replay'] = (step_seconds(step), vm.cpu_seconds())
-            Step.note(f'{figures["replay"][0]:.1f} s for '
-                      f'{recorded.seconds:.1f} s recorded; same console, '
-                      'same last digest')
-        yield vm
-
-
-def step_seconds(step):
-    return time.monotonic() - step.started
-
-
 def travel(vm, positions, journeys):
-    low, middle, high = positions
-    with Step('Travel: back, back, forward; compare with the first replay'):
-        for position in (high, low, middle):
+    with Step('Travel in it: each place has one digest, whatever the way'):
+        for position in positions:
             journeys.go(vm, position)
+
+
+def first_replay(work, recorded, positions, journeys):
+    low, middle, high = positions
+    with replay_vm(work, 'replay-1') as vm:
+        with Step('Replay it: no disk, no network, no device'):
+            to_the_end(vm, recorded)
+            Step.note("every byte of the console and the last digest are the "
+                      "recorder's")
+        travel(vm, (low, middle, high), journeys)
+
+
+def second_replay(work, recorded, positions, journeys):
+    """Returns the seconds and CPU seconds of the replay, and what gdb found.
+    """
+    low, middle, high = positions
+    with replay_vm(work, 'replay-2', *ttlib.Gdb.args(work, 'replay-2')) as vm:
+        with Step('Replay it once more') as step:
+            to_the_end(vm, recorded)
+            cpu_seconds = vm.cpu_seconds()
+            Step.note('the same console, the same last digest')
+        travel(vm, (high, low, middle, high), journeys)
+        return step.seconds, cpu_seconds, go_back_with_gdb(vm, recorded)
 
 
 def go_back_with_gdb(vm, recorded):
@@ -271,14 +266,14 @@ def go_back_with_gdb(vm, recorded):
 
 # --- The report --------------------------------------------------------------
 
-def report(recorded, stats, figures, journeys, mount):
+def report(recorded, stats, replayed, journeys, mount):
     end = stats['end']
     with open(os.path.join(BUILD, 'guest', 'version'),
               encoding='utf-8') as f:
         kernel = f.read().strip()
     events, payload = (stats['events_stored_bytes'],
                        stats['payload_stored_bytes'])
-    wall, cpu = figures['replay']
+    wall, cpu = replayed
     journey_seconds = [row[3] for row in journeys.rows]
     rows = [
         ('Recorded', f'Linux {kernel}, {MEMORY_MB} MB, {recorded.seconds:.1f}'
@@ -290,9 +285,9 @@ def report(recorded, stats, figures, journeys, mount):
          f'{size(stats["events_raw_bytes"])}), {size(payload)} of data that '
          'devices brought in (kernel, disk, network; from '
          f'{size(stats["payload_raw_bytes"])})'),
-        ('Replayed', f'twice, exact to the last bit; {wall:.1f} s, '
-         f'{wall / recorded.seconds:.2f} of the time and '
-         f'{cpu / recorded.cpu_seconds:.2f} of the CPU time of recording'),
+        ('Replayed', f'twice, exact to the last bit, in {wall:.1f} s; it '
+         f'took {cpu / recorded.cpu_seconds:.2f} of the CPU time of '
+         'recording'),
         ('Travelled', f'{len(journeys.rows)} journeys to '
          f'{len(journeys.digests)} places, {min(journey_seconds):.1f} to '
          f'{max(journey_seconds):.1f} s each; at each place both replays '
@@ -311,15 +306,16 @@ def report(recorded, stats, figures, journeys, mount):
 
 def print_next(recorded, mount):
     run = relative(RUN)
-    qemu = f'build/qemu-system-x86_64 -tt replay,dir={run} -display none'
+    qemu = f'build/qemu-system-x86_64 -tt replay,dir={run}'
     print(f'''
-What to type next, here in {TOP}:
-  Watch the boot once more, with no guest files left:
-    {qemu} -serial stdio
-  Travel by hand; then type: tt goto {mount}   tt goto -1   info registers
-    {qemu} -S -monitor stdio
-  Debug it backwards (breakpoint: {SYMBOL}):
-    {qemu} -S -gdb tcp:127.0.0.1:1234 &
+What to type next, in {TOP}:
+  Watch the boot once more, with the disk gone:
+    {qemu}
+  Travel by hand; try: tt goto {mount}   tt goto -1   info registers
+    {qemu} -S -serial null -monitor stdio
+  Debug it backwards, from the first call of {SYMBOL}() and on:
+    {qemu} -S -serial null \\
+        -gdb tcp:127.0.0.1:1234 &
     gdb -ex 'set arch i386:x86-64' -ex 'target remote 127.0.0.1:1234' \\
         -ex 'break *{recorded.symbol:#x}' -ex continue -ex reverse-stepi
   See where the log's bytes go:
@@ -327,8 +323,6 @@ What to type next, here in {TOP}:
 
 
 def demonstrate(work):
-    figures = {}
-    journeys = Journeys()
     with Step('Record a Debian kernel: boot, network, processes, disk, shell'):
         recorded = record(work)
     with Step("Check the log's sums and look where its bytes go"):
@@ -336,11 +330,11 @@ def demonstrate(work):
     rng = random.Random(stats['end'])
     positions = [int(stats['end'] * (share + rng.random() / 20))
                  for share in (0.25, 0.5, 0.75)]
+    journeys = Journeys()
     first_replay(work, recorded, positions, journeys)
-    with second_replay(work, recorded, figures) as vm:
-        travel(vm, positions, journeys)
-        mount = go_back_with_gdb(vm, recorded)
-    report(recorded, stats, figures, journeys, mount)
+    seconds, cpu_seconds, mount = second_replay(work, recorded, positions,
+                                                journeys)
+    report(recorded, stats, (seconds, cpu_seconds), journeys, mount)
 
 
 def main():
