@@ -17,7 +17,7 @@
 #include "system/cpus.h"
 
 typedef struct Waiter {
-    QemuCond cond;
+    QemuSemaphore arrived;
     uint64_t pos;
     int reason;
     bool done;
@@ -30,17 +30,24 @@ static void arrived(void *opaque, uint64_t pos, int reason)
     w->pos = pos;
     w->reason = reason;
     w->done = true;
-    qemu_cond_signal(&w->cond);
+    qemu_sem_post(&w->arrived);
 }
 
-static bool go(uint64_t target, Waiter *w, Error **errp)
+/* Says how far it is every half second: gdb would think a silent stub dead. */
+static bool go(Monitor *mon, uint64_t target, Waiter *w, Error **errp)
 {
     w->done = false;
     if (!tt_travel_goto(target, arrived, w, errp)) {
         return false;
     }
     while (!w->done) {
-        qemu_cond_timedwait_bql(&w->cond, 1000);
+        bql_unlock();
+        qemu_sem_timedwait(&w->arrived, 500);
+        bql_lock();
+        if (!w->done) {
+            monitor_printf(mon, "... %u %%\n", tt_travel_percent());
+            monitor_flush(mon);
+        }
     }
     return true;
 }
@@ -87,12 +94,12 @@ static void do_goto(Monitor *mon, const char *arg, Error **errp)
         return;
     }
     vm_stop(RUN_STATE_PAUSED);
-    qemu_cond_init(&w.cond);
-    if (go(target, &w, errp)) {
+    qemu_sem_init(&w.arrived, 0);
+    if (go(mon, target, &w, errp)) {
         monitor_printf(mon, "at %" PRIu64 " (%s)\n", w.pos,
                        tt_stop_name(w.reason));
     }
-    qemu_cond_destroy(&w.cond);
+    qemu_sem_destroy(&w.arrived);
 }
 
 static void do_mark(Monitor *mon, const char *arg, Error **errp)
@@ -126,10 +133,10 @@ static void do_verify(Monitor *mon, const char *arg, Error **errp)
         return;
     }
     vm_stop(RUN_STATE_PAUSED);
-    qemu_cond_init(&w.cond);
-    if (go(0, &w, errp)) {
+    qemu_sem_init(&w.arrived, 0);
+    if (go(mon, 0, &w, errp)) {
         before = tt_replay_digests();
-        if (go(tt_replay_end(), &w, errp)) {
+        if (go(mon, tt_replay_end(), &w, errp)) {
             monitor_printf(mon, tt.diverged ?
                            "diverged at position %" PRIu64 " after %" PRIu64
                            " equal digests\n" :
@@ -139,9 +146,9 @@ static void do_verify(Monitor *mon, const char *arg, Error **errp)
         }
     }
     if (!*errp && !tt.diverged) {
-        go(here, &w, errp);
+        go(mon, here, &w, errp);
     }
-    qemu_cond_destroy(&w.cond);
+    qemu_sem_destroy(&w.arrived);
 }
 
 static const struct {

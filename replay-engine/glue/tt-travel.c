@@ -41,6 +41,7 @@ static struct {
     bool reverse_step;
     uint64_t origin, back;          /* of a reverse step */
     uint64_t stop_at;
+    uint64_t run_from;              /* where the present run began */
     uint64_t hit_pos;               /* step over the stop at this position */
     TtTravelDone *done;
     void *opaque;
@@ -84,17 +85,26 @@ static void drop_checkpoint(TtCheckpointId id)
     g_free(c);
 }
 
+/* Gives up the checkpoint that is missed least, but not @keep; false: none. */
+static bool thin(TtNodeId keep)
+{
+    TtCheckpointId id = tt_timeline_thin(tr.timeline, tt.pos);
+    Checkpoint *c = id ? g_hash_table_lookup(tr.checkpoints,
+                                             GUINT_TO_POINTER(id)) : NULL;
+
+    if (!c || c->node == tr.base || c->node == keep) {
+        return false;
+    }
+    drop_checkpoint(id);
+    return true;
+}
+
 static void make_room(void)
 {
     while (tt_pagestore_bytes(tr.pages) > tt.checkpoint_bytes) {
-        TtCheckpointId id = tt_timeline_thin(tr.timeline, tt.pos);
-        Checkpoint *c = id ? g_hash_table_lookup(tr.checkpoints,
-                                                 GUINT_TO_POINTER(id)) : NULL;
-
-        if (!c || c->node == tr.base) {
+        if (!thin(0)) {
             break;
         }
-        drop_checkpoint(id);
     }
 }
 
@@ -129,7 +139,8 @@ static void take_checkpoint(CPUState *cpu, bool pinned)
     make_room();
 }
 
-static void restore_checkpoint(CPUState *cpu, TtCheckpointId id)
+/* False: memory is short, and nothing was changed. */
+static bool restore_checkpoint(CPUState *cpu, TtCheckpointId id)
 {
     Checkpoint *c = g_hash_table_lookup(tr.checkpoints, GUINT_TO_POINTER(id));
     g_autofree uint64_t *dirty = NULL;
@@ -138,9 +149,16 @@ static void restore_checkpoint(CPUState *cpu, TtCheckpointId id)
     size_t n;
 
     dirty = tt_memory_collect_dirty(&n);
+    while (tt_pagestore_restore(tr.pages, c->node, tr.base, dirty, n,
+                                tt_memory_put_page, NULL, NULL) != TT_OK) {
+        if (!thin(c->node)) {
+            for (size_t i = 0; i < n; i++) {
+                tt_memory_mark_dirty(dirty[i]);
+            }
+            return false;
+        }
+    }
     tt_memory_map_restore(cpu, &c->map);
-    tt_pagestore_restore(tr.pages, c->node, tr.base, dirty, n,
-                         tt_memory_put_page, NULL, NULL);
     g_free(g_steal_pointer(&dirty));
     dirty = tt_memory_collect_dirty(&n);    /* what the restore itself wrote */
     tr.base = c->node;
@@ -158,6 +176,7 @@ static void restore_checkpoint(CPUState *cpu, TtCheckpointId id)
     if (tt_sched_seek(tt_replay_sched(), c->cursor, &diag) != TT_OK) {
         tt_replay_report("%s", diag.text);
     }
+    return true;
 }
 
 static int64_t now_ms(void)
@@ -256,6 +275,17 @@ bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
     return true;
 }
 
+unsigned tt_travel_percent(void)
+{
+    uint64_t done = 0, total = 0;
+
+    if (tr.active) {
+        tt_timeline_progress(tr.timeline, &done, &total);
+        done += tt.pos > tr.run_from ? tt.pos - tr.run_from : 0;
+    }
+    return total ? MIN(done, total) * 100.0 / total : 0;
+}
+
 void tt_travel_interrupt(void)
 {
     if (tr.active) {
@@ -298,8 +328,13 @@ static bool take_step(CPUState *cpu, const TtStep *step)
 {
     switch (step->kind) {
     case TT_STEP_RESTORE:
-        restore_checkpoint(cpu, step->checkpoint);
-        tt_timeline_done(tr.timeline, tt.pos, TT_STOP_NONE);
+        if (restore_checkpoint(cpu, step->checkpoint)) {
+            tt_timeline_done(tr.timeline, tt.pos, TT_STOP_NONE);
+        } else {
+            error_report("tt: not enough memory to go back: the VM stays at "
+                         "position %" PRIu64, tt.pos);
+            tt_timeline_done(tr.timeline, tt.pos, TT_STOP_INTERRUPTED);
+        }
         return true;
     case TT_STEP_RUN:
     case TT_STEP_SCAN:
@@ -310,6 +345,7 @@ static bool take_step(CPUState *cpu, const TtStep *step)
         tr.blind = step->kind == TT_STEP_RUN;
         tr.scanning = !tr.blind;
         tr.stop_at = step->pos;
+        tr.run_from = tt.pos;
         return false;
     default:
         g_assert_not_reached();

@@ -183,6 +183,7 @@ bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
 bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
                        Error **errp);
 void tt_travel_interrupt(void);
+unsigned tt_travel_percent(void);       /* of the movement under way */
 uint64_t tt_travel_stop_at(void);       /* UINT64_MAX: nowhere */
 bool tt_travel_is_pending(void);        /* the next step is due here */
 bool tt_travel_advance(CPUState *cpu);  /* take it; true: run on */
