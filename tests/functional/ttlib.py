@@ -377,8 +377,10 @@ def read_text(path):
 def one_sentence(vm_or_text, what):
     """Checks a refusal: one clear line, nothing else, no crash."""
     text = vm_or_text if isinstance(vm_or_text, str) else vm_or_text.stderr
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in text.split('\n') if line.strip()]
     equal(len(lines), 1, f'{what}: lines on stderr ({short(text)})')
+    check(lines[0].isprintable(),
+          f'{what}: control characters in the message: {lines[0]!r}')
     line = re.sub(r'^\S*qemu-system-x86_64: ', '', lines[0])
     check(len(line.split()) >= 4, f'{what}: no clear sentence: {line}')
     return line
