@@ -23,7 +23,7 @@
 struct TtSched {
     TtLogReader *reader;
     TtCursor at;
-    TtSegment *prev;            /* keeps what was peeked last */
+    TtSegment *prev;            /* keeps what was peeked last: never empty */
     TtSegment *cur, *ahead;
     TtStatus failed;            /* the segment after cur cannot be read */
     TtDiag why;
@@ -57,13 +57,23 @@ static uint64_t n_segments(const TtSched *s)
     return tt_log_reader_n_segments(s->reader);
 }
 
+/* Makes @next the current segment; the reference is taken over. */
+static void replace_cur(TtSched *s, TtSegment *next)
+{
+    if (s->cur && s->cur->n_events > 0) {
+        tt_segment_unref(s->prev);
+        s->prev = s->cur;
+    } else {
+        tt_segment_unref(s->cur);
+    }
+    s->cur = next;
+}
+
 /* Takes over the reference to @cur; forgets everything else. */
 static void place(TtSched *s, TtCursor c, TtSegment *cur)
 {
-    tt_segment_unref(s->prev);
+    replace_cur(s, cur);
     tt_segment_unref(s->ahead);
-    s->prev = s->cur;
-    s->cur = cur;
     s->ahead = NULL;
     s->at = s->scan = c;
     s->failed = TT_OK;
@@ -136,9 +146,7 @@ static bool enter_next(TtSched *s)
             return false;
         }
     }
-    tt_segment_unref(s->prev);
-    s->prev = s->cur;
-    s->cur = next;
+    replace_cur(s, next);
     s->ahead = NULL;
     s->at = (TtCursor) { s->at.segment + 1, 0 };
     s->scan_failed = false;

@@ -158,20 +158,74 @@ static void test_seek_to_nowhere_changes_nothing(void)
     close_fixture(&f);
 }
 
+/* Events with more empty segments between them than a reader keeps. */
+static LogModel *gappy_model(void)
+{
+    LogModel *m = log_model_new(0);
+
+    for (unsigned i = 0; i < 10; i++) {
+        TtEvent ev = { .kind = TT_EV_TSC, .pos = i, .val = i };
+        log_model_add(m, &ev);
+        for (unsigned k = 0; k < i; k++) {
+            log_model_cut(m);
+        }
+    }
+    log_model_cut(m);
+    return m;
+}
+
 static void test_a_peeked_event_outlives_one_move(void)
 {
-    Fixture f = open_model(sched_model(31), true);
-    uint32_t n = f.m->events->len;
+    for (unsigned round = 0; round < 2; round++) {
+        Fixture f = open_model(round ? gappy_model() : sched_model(31), true);
+        uint32_t n = f.m->events->len;
 
-    g_assert_cmpuint(n, >, 20);
-    for (uint32_t i = 0; i < n; i++) {
-        const TtEvent *ev = tt_sched_peek(f.s);
-        tt_sched_pop(f.s);
-        tt_sched_horizon(f.s);
-        tt_sched_peek(f.s);
-        log_util_assert_same(ev, model_at(f.m, i));
+        g_assert_cmpuint(n, >, 9);
+        for (uint32_t i = 0; i < n; i++) {
+            const TtEvent *ev = tt_sched_peek(f.s);
+            tt_sched_pop(f.s);
+            tt_sched_horizon(f.s);
+            tt_sched_peek(f.s);
+            log_util_assert_same(ev, model_at(f.m, i));
+        }
+        close_fixture(&f);
     }
-    close_fixture(&f);
+}
+
+/* A long log without stops: looking ahead must not read it all. */
+static void test_horizon_looks_one_segment_ahead(void)
+{
+    LogModel *m = log_model_new(0);
+    uint64_t reads_before;
+
+    for (unsigned i = 0; i < 300; i++) {
+        TtEvent ev = { .kind = TT_EV_TSC, .pos = 10 * i };
+        log_model_add(m, &ev);
+        if (i % 3 == 2) {
+            log_model_cut(m);
+        }
+    }
+    g_autoptr(GByteArray) bytes = log_model_write(m, true);
+    TtIo *io = tt_io_fault_new(tt_io_mem_new(bytes->data, bytes->len), 0,
+                               TT_ERR_IO);
+    TtLogReader *reader;
+    TtSched *s;
+    g_assert_cmpint(tt_log_reader_open(io, &reader, NULL), ==, TT_OK);
+    g_assert_cmpint(tt_sched_new(reader, &s, NULL), ==, TT_OK);
+    reads_before = tt_io_fault_count(io);
+    g_assert_cmpuint(tt_sched_horizon(s), ==, 50);  /* last of segment 1 */
+    g_assert_cmpuint(tt_sched_horizon(s), ==, 50);
+    g_assert_cmpuint(tt_io_fault_count(io), ==, reads_before + 1);
+    for (unsigned i = 0; i < 300; i++) {
+        g_assert_cmpuint(tt_sched_horizon(s), ==,
+                         MIN(10 * (i / 3 * 3 + 5), 2990));
+        tt_sched_pop(s);
+    }
+    /* Each segment was read once. */
+    g_assert_cmpuint(tt_io_fault_count(io), ==, reads_before + 99);
+    tt_sched_free(s);
+    tt_log_reader_free(reader);
+    log_model_free(m);
 }
 
 static LogModel *one_event(TtEvent ev)
@@ -343,6 +397,8 @@ int main(int argc, char **argv)
                     test_seek_to_nowhere_changes_nothing);
     g_test_add_func("/tt/sched/a-peeked-event-outlives-one-move",
                     test_a_peeked_event_outlives_one_move);
+    g_test_add_func("/tt/sched/horizon-looks-one-segment-ahead",
+                    test_horizon_looks_one_segment_ahead);
     g_test_add_func("/tt/sched/match-tells-what-differs",
                     test_match_tells_what_differs);
     g_test_add_func("/tt/sched/match-compares-the-value-of-outputs-only",
