@@ -32,7 +32,7 @@ static bool get_long_varint(Decoder *d, uint64_t *v)
     uint64_t sum = 0;
 
     for (unsigned shift = 0; shift < 64; shift += 7) {
-        if (d->p == d->end) {
+        if (d->p >= d->end) {
             return wrong(d, TT_ERR_FORMAT, "it is cut short");
         }
         uint64_t b = *d->p++;
@@ -89,7 +89,7 @@ static inline bool get_split(Decoder *d, uint64_t base, uint64_t *v)
     if (!get_varint(d, &high)) {
         return false;
     }
-    if (d->p == d->end) {
+    if (d->p >= d->end) {
         return wrong(d, TT_ERR_FORMAT, "it is cut short");
     }
     *v = base + tt_split_join(high, *--d->end);
@@ -135,7 +135,7 @@ static bool get_fields(Decoder *d, const TtLogState *s, TtEvent *ev,
 {
     static const uint8_t size[8] = { 0, 1, 2, 4, 8 };
 
-    if (d->p == d->end) {
+    if (d->p >= d->end) {
         return wrong(d, TT_ERR_FORMAT, "it is cut short");
     }
     unsigned shape = *d->p++;
@@ -145,7 +145,7 @@ static bool get_fields(Decoder *d, const TtLogState *s, TtEvent *ev,
     }
     ev->size = size[*size_code];
     if (shape & TT_F_SHAPE_CPU) {
-        if (d->p == d->end) {
+        if (d->p >= d->end) {
             return wrong(d, TT_ERR_FORMAT, "it is cut short");
         }
         ev->cpu = *d->p++;
@@ -192,7 +192,7 @@ static bool get_position(Decoder *d, TtEvent *ev)
 
 static bool get_event(Decoder *d, TtEvent *ev)
 {
-    if (d->p == d->end) {
+    if (d->p >= d->end) {
         return wrong(d, TT_ERR_FORMAT, "it is missing");
     }
     unsigned head = *d->p++, kind = head & TT_F_EV_KIND;

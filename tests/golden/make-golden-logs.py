@@ -257,6 +257,16 @@ def wrong_segments():
             w.segment(flags=1)
 
 
+def overlapping_segments():
+    """Each one is right for itself."""
+    w = Writer()
+    ev = event(1, 5, size=1)
+    first = w.segment(ev, 1, end=5)
+    w.pos = 4
+    yield 'format-position-overlap', head() + first + w.segment(
+        ev, 1, end=9, flags=1)
+
+
 def wrong_events():
     yield 'version-kind-0', one(event(0))
     for kind in (12, 15, 25, 31):
@@ -275,6 +285,11 @@ def wrong_events():
         b'\x02\x00\x40' + b'\x80' * 10 + b'\x00')
     yield 'format-data-empty', one(b'\x22\x00\x80\x00')
     yield 'format-data-cut', one(b'\x22\x00\x80\x05abcd')
+    yield 'format-data-cut-before-another-event', one(
+        b'\x22\x00\x80\x05abcd', n_events=2)
+    yield 'format-payload-cut-before-another-event', one(
+        event(34, data=b'x' * 40) + event(34, data=b'x' * 40), pl=b'x' * 39,
+        n_events=2)
     yield 'format-payload-cut', one(event(34, data=b'x' * 40), pl=b'x' * 39)
     yield 'format-payload-left', one(event(34, data=b'x' * 40), pl=b'x' * 41)
     yield 'format-events-left', one(event(1) * 2)
@@ -312,6 +327,7 @@ def rejected():
     yield 'format-frame-damaged', head() + Writer().segment(
         b'\x81\x00' * 20, 64, flags=3, ev_raw=128)
     yield from wrong_segments()
+    yield from overlapping_segments()
     yield from wrong_events()
 
 
