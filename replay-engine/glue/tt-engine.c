@@ -48,6 +48,7 @@ static const struct {
     { "a20", TT_OMIT_A20 },
     { "ignne", TT_OMIT_IGNNE },
     { "bounce", TT_OMIT_BOUNCE },
+    { "fetch", TT_OMIT_FETCH },
 };
 
 static void parse_omit(const char *list)

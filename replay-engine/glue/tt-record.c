@@ -190,6 +190,7 @@ void tt_record_fence(CPUState *cpu)
     if (!has_trouble()) {
         tt_record_event(&ev);
     }
+    tt_fetch_again(cpu);            /* as a replay does that begins here */
 }
 
 /* ---- what others do to the vCPU ---- */

@@ -38,6 +38,7 @@ enum {
     TT_OMIT_A20 = 1 << 8,
     TT_OMIT_IGNNE = 1 << 9,
     TT_OMIT_BOUNCE = 1 << 10,
+    TT_OMIT_FETCH = 1 << 11,
 };
 extern unsigned tt_omit;
 
@@ -150,6 +151,40 @@ bool tt_boundary(struct CPUState *cpu);
 bool tt_replay_unhalt(struct CPUState *cpu);
 void tt_record_unhalt(struct CPUState *cpu);
 void tt_cpu_was_reset(struct CPUState *cpu);
+
+/*
+ * Instruction fetch. When code enters a page decides when that page's accessed
+ * bit is set, and which entry of the TLB it takes. TCG looks a code page up when
+ * it happens to search or translate a block, which depends on its caches. Here a
+ * page is looked up exactly when control enters it (or when the TLB was flushed
+ * meanwhile), and the answer is kept until then.
+ */
+typedef struct TtFetched {
+    uint64_t page;              /* virtual; not a page address: forgotten */
+    uint32_t flags;             /* of the block looked up last */
+    int mmu_idx;
+    uint8_t *host;              /* NULL: not RAM */
+    uint64_t phys;              /* ram address of the page */
+} TtFetched;
+
+extern TtFetched tt_fetched;
+
+void tt_fetch_slow(struct CPUState *cpu, uint64_t pc, uint32_t flags);
+void tt_fetch_again(struct CPUState *cpu);      /* where the vCPU stands */
+bool tt_fetch_known(struct CPUState *cpu, uint64_t pc);
+
+static inline void tt_fetch(struct CPUState *cpu, uint64_t pc, uint32_t flags)
+{
+    if (__builtin_expect((pc & ~0xfffull) != tt_fetched.page ||
+                         flags != tt_fetched.flags, 0)) {
+        tt_fetch_slow(cpu, pc, flags);
+    }
+}
+
+static inline void tt_fetch_forget(void)
+{
+    tt_fetched.page = 1;
+}
 
 /* ---- synchronous inputs: vCPU, inside an instruction ---- */
 void tt_pio_out(struct CPUState *cpu, uint32_t port, uint32_t val,

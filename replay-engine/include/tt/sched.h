@@ -47,15 +47,20 @@ TtStatus tt_sched_status(TtSched *s, TtDiag *diag);
  * annotation that the replay must see: TT_EV_CHECK, _DIGEST, _FINISH, _MARK).
  * The vCPU may execute up to, and not beyond, it. When no such event is within
  * the next few segments, the position of the last event looked at (a safe
- * lower bound that moves on as the replay does); UINT64_MAX never, unless the
- * log holds no further event at all. Amortised O(1) per event.
+ * lower bound that moves on as the replay does, and lies beyond the event at
+ * the cursor wherever the log goes beyond it). UINT64_MAX never, unless the log
+ * holds no further event at all; when the next segment cannot be read, the
+ * position at which that one starts to matter. At a torn end it is the last
+ * event's position: what came after it is not known.
+ * Amortised O(1) per event.
  */
 uint64_t tt_sched_horizon(TtSched *s);
 
 /*
  * tt_sched_match: does the synchronous event at the cursor fit what the replay
- * does now? Compares kind, position, addr, size and, for outputs (PIO_OUT,
- * MMIO_ST), val. TT_OK (not popped), TT_END/TT_END_TORN when the log is at its
+ * does now? Nested events and annotations (also of kinds not known to this
+ * version) that stand before it are the caller's to apply and pop. Compares kind, position, vCPU, addr, size and, for outputs
+ * (PIO_OUT, MMIO_ST), val. TT_OK (not popped), TT_END/TT_END_TORN when the log is at its
  * end, or TT_ERR_MISMATCH with one sentence in @diag naming both sides.
  */
 TtStatus tt_sched_match(TtSched *s, const TtEvent *seen, TtDiag *diag);
@@ -64,7 +69,8 @@ TtStatus tt_sched_match(TtSched *s, const TtEvent *seen, TtDiag *diag);
  * into a g_malloc'ed string (caller frees). For divergence reports. */
 char *tt_sched_context(TtSched *s, unsigned before, unsigned after);
 
-/* Position where the log ends: last event's pos plus its step. */
+/* Position where the log ends: last event's pos plus its step. O(1): it stands
+ * in the last segment's header. Always TT_OK. */
 TtStatus tt_sched_end_pos(TtSched *s, uint64_t *pos, TtDiag *diag);
 
 #endif
