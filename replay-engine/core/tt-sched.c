@@ -13,6 +13,9 @@
  *     the position of the last event before scan. When found, scan is at a
  *     stop, and seen_pos is its position.
  * I4: scan never moves back but by a seek, so an event is looked at once.
+ * I5: no event of a segment lies before the first_pos in its header; headers
+ *     were all checked when the log was opened. So a segment need not be
+ *     readable to be a limit.
  */
 #include "tt/sched.h"
 
@@ -26,11 +29,13 @@ struct TtSched {
     TtSegment *prev;            /* keeps what was peeked last: never empty */
     TtSegment *cur, *ahead;
     TtStatus failed;            /* the segment after cur cannot be read */
-    TtDiag why;
+    bool blocked;               /* ... and nothing can be done before it */
+    TtDiag why;                 /* of failed */
     TtCursor scan;
     uint64_t seen_pos;
     bool found;
-    bool scan_failed;           /* do not try again within this segment */
+    TtStatus scan_failed;       /* do not try again within this segment */
+    TtDiag scan_why;
 };
 
 static bool is_stop(const TtEvent *ev)
@@ -77,7 +82,8 @@ static void place(TtSched *s, TtCursor c, TtSegment *cur)
     s->ahead = NULL;
     s->at = s->scan = c;
     s->failed = TT_OK;
-    s->found = s->scan_failed = false;
+    s->scan_failed = TT_OK;
+    s->found = s->blocked = false;
     s->seen_pos = 0;
 }
 
@@ -149,11 +155,12 @@ static bool enter_next(TtSched *s)
     replace_cur(s, next);
     s->ahead = NULL;
     s->at = (TtCursor) { s->at.segment + 1, 0 };
-    s->scan_failed = false;
+    s->scan_failed = TT_OK;
     return true;
 }
 
-const TtEvent *tt_sched_peek(TtSched *s)
+/* The event at the cursor, blocked or not. */
+static const TtEvent *current(TtSched *s)
 {
     while (s->cur && s->at.index == s->cur->n_events) {
         if (!enter_next(s)) {
@@ -163,10 +170,18 @@ const TtEvent *tt_sched_peek(TtSched *s)
     return s->cur ? &s->cur->events[s->at.index] : NULL;
 }
 
+const TtEvent *tt_sched_peek(TtSched *s)
+{
+    const TtEvent *ev = current(s);
+
+    return s->blocked ? NULL : ev;
+}
+
 void tt_sched_pop(TtSched *s)
 {
-    const TtEvent *ev = tt_sched_peek(s);
+    const TtEvent *ev = current(s);
 
+    /* Blocked is fine: whoever peeked before it was may still pop. */
     assert(ev != NULL);
     s->at.index++;
 }
@@ -199,11 +214,13 @@ static TtSegment *scan_segment(TtSched *s)
     }
     if (s->scan.segment == s->at.segment + 1) {
         if (!s->ahead) {
-            tt_log_reader_load(s->reader, s->scan.segment, &s->ahead, NULL);
+            s->scan_failed = tt_log_reader_load(s->reader, s->scan.segment,
+                                                &s->ahead, &s->scan_why);
         }
         return s->ahead ? tt_segment_ref(s->ahead) : NULL;
     }
-    tt_log_reader_load(s->reader, s->scan.segment, &seg, NULL);
+    s->scan_failed = tt_log_reader_load(s->reader, s->scan.segment, &seg,
+                                        &s->scan_why);
     return seg;
 }
 
@@ -222,15 +239,36 @@ static void scan_events(TtSched *s, const TtSegment *seg)
     s->scan.index = i;
 }
 
+/* Nothing that was not looked at lies before this position (I5). */
+static uint64_t scan_limit(const TtSched *s)
+{
+    uint64_t next = s->scan.segment + (s->scan_failed ? 0 : 1);
+
+    if (s->found || next >= n_segments(s)) {
+        return s->seen_pos;
+    }
+    return MAX(s->seen_pos, tt_log_reader_info(s->reader, next)->first_pos);
+}
+
 /*
  * May the scan go on to the segment after its own? One segment ahead of the
- * cursor is enough as long as the vCPU can get on with it; when everything seen
- * is at the cursor's position it could not, and the scan has to find more.
+ * cursor is enough as long as the vCPU can get on with it; when the limit is at
+ * the cursor's position it could not, and the scan has to find more.
  */
 static bool scan_may_go_on(const TtSched *s, uint64_t cursor_pos)
 {
-    return s->scan.segment + 1 < n_segments(s) && !s->scan_failed &&
-           (s->scan.segment == s->at.segment || s->seen_pos <= cursor_pos);
+    return s->scan.segment + 1 < n_segments(s) &&
+           (s->scan.segment == s->at.segment || scan_limit(s) <= cursor_pos);
+}
+
+/* The scan cannot go on, and the vCPU cannot either: the end, as it were. */
+static void block_if_stuck(TtSched *s, uint64_t cursor_pos)
+{
+    if (s->scan_failed && scan_limit(s) <= cursor_pos) {
+        s->failed = s->scan_failed;
+        s->why = s->scan_why;
+        s->blocked = true;
+    }
 }
 
 uint64_t tt_sched_horizon(TtSched *s)
@@ -244,11 +282,10 @@ uint64_t tt_sched_horizon(TtSched *s)
         s->scan = s->at;
         s->found = false;
     }
-    while (!s->found) {
+    while (!s->found && !s->scan_failed) {
         TtSegment *seg = scan_segment(s);
         if (!seg) {
-            s->scan_failed = true;      /* the cursor will meet and report it */
-            break;
+            break;                      /* the cursor will meet and report it */
         }
         scan_events(s, seg);
         tt_segment_unref(seg);
@@ -257,7 +294,8 @@ uint64_t tt_sched_horizon(TtSched *s)
         }
         s->scan = (TtCursor) { s->scan.segment + 1, 0 };
     }
-    return s->seen_pos;
+    block_if_stuck(s, ev->pos);
+    return scan_limit(s);
 }
 
 /* ---- matching ---- */

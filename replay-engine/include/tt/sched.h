@@ -46,12 +46,12 @@ TtStatus tt_sched_status(TtSched *s, TtDiag *diag);
  * not consumed inside an instruction (asynchronous and not nested, or an
  * annotation that the replay must see: TT_EV_CHECK, _DIGEST, _FINISH, _MARK).
  * The vCPU may execute up to, and not beyond, it. When no such event is within
- * the next few segments, the position of the last event looked at (a safe
- * lower bound that moves on as the replay does, and lies beyond the event at
- * the cursor wherever the log goes beyond it). UINT64_MAX never, unless the log
- * holds no further event at all; when the next segment cannot be read, the
- * position at which that one starts to matter. At a torn end it is the last
- * event's position: what came after it is not known.
+ * the next segment or so, a safe lower bound: it moves on as the replay does,
+ * and lies beyond the event at the cursor wherever the log goes beyond it.
+ * UINT64_MAX never, unless the log holds no further event at all. At a torn end
+ * it is the last event's position: what came after it is not known.
+ * A segment that cannot be read limits the horizon to where it starts; when
+ * that leaves nothing to do, tt_sched_peek gives NULL from now on.
  * Amortised O(1) per event.
  */
 uint64_t tt_sched_horizon(TtSched *s);
@@ -59,8 +59,9 @@ uint64_t tt_sched_horizon(TtSched *s);
 /*
  * tt_sched_match: does the synchronous event at the cursor fit what the replay
  * does now? Nested events and annotations (also of kinds not known to this
- * version) that stand before it are the caller's to apply and pop. Compares kind, position, vCPU, addr, size and, for outputs
- * (PIO_OUT, MMIO_ST), val. TT_OK (not popped), TT_END/TT_END_TORN when the log is at its
+ * version) that stand before it are the caller's to apply and pop.
+ * Compares kind, position, vCPU, addr, size and, for outputs (PIO_OUT,
+ * MMIO_ST), val. TT_OK (not popped), TT_END/TT_END_TORN when the log is at its
  * end, or TT_ERR_MISMATCH with one sentence in @diag naming both sides.
  */
 TtStatus tt_sched_match(TtSched *s, const TtEvent *seen, TtDiag *diag);
