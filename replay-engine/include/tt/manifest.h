@@ -38,7 +38,7 @@ typedef struct TtBlockInfo {
 
 typedef struct TtManifest {
     uint8_t uuid[16];           /* same as the log's */
-    uint64_t features;          /* must-know bits; unknown ones: TT_ERR_VERSION */
+    uint64_t features;          /* must-know bits; not known: TT_ERR_VERSION */
     char *qemu_version;
     char *tt_version;
     char *accel;                /* "tcg", "kvm" */
