@@ -125,6 +125,26 @@ bool tool_parse_number(const char *text, uint64_t *n)
 
 /* ---- info ---- */
 
+/* A run may come from anybody: its text must not drive the terminal. */
+static void make_harmless(char *text)
+{
+    for (; *text; text++) {
+        if (g_ascii_iscntrl(*text)) {
+            *text = '?';
+        }
+    }
+}
+
+static void make_manifest_harmless(TtManifest *m)
+{
+    char *const texts[] = { m->started, m->qemu_version, m->tt_version,
+                            m->accel, m->host, m->command_line, m->cpu_type };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
+        make_harmless(texts[i]);
+    }
+}
+
 static void print_machine(const TtManifest *m)
 {
     uint64_t bytes = 0;
@@ -189,6 +209,7 @@ static int tool_info(const char *run)
     }
     if (load_manifest(run, r, &m, &diag) == TT_OK) {
         ToolTotals t = tool_totals(r);
+        make_manifest_harmless(&m);
         printf("Run:        %s\n", run);
         print_recorder(&m, &t);
         print_machine(&m);

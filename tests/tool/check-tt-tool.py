@@ -90,6 +90,13 @@ def test_info_tells_what_was_recorded(work):
         check(text in out, f'{text!r} is not in {out}')
 
 
+def test_info_sends_no_control_characters(work):
+    evil = MANIFEST.replace('qemu-of-the-test', 'a\x1b[31m\\n\x07b')
+    run = make_run(work, golden('three-segments'), evil)
+    out = tt('info', run).stdout
+    check('a?[31m??b' in out and '\x1b' not in out, repr(out))
+
+
 def test_log_prints_each_event_once(work):
     run = make_run(work, random_log(work, BIG_LOG))
     want = subprocess.run([DUMP_LOG, os.path.join(run, 'log')], check=True,
