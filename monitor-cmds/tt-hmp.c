@@ -34,10 +34,17 @@ static void arrived(void *opaque, uint64_t pos, int reason)
 }
 
 /* Says how far it is every half second: gdb would think a silent stub dead. */
-static bool go(Monitor *mon, uint64_t target, Waiter *w, Error **errp)
+static bool go(Monitor *mon, uint64_t target, bool straight, Waiter *w,
+               Error **errp)
 {
     w->done = false;
-    if (!tt_travel_goto(target, arrived, w, errp)) {
+    while (tt_replaying() && !tt.live) {    /* the first state is loaded yet */
+        bql_unlock();
+        g_usleep(1000);
+        bql_lock();
+    }
+    if (straight ? !tt_travel_run(target, arrived, w, errp) :
+        !tt_travel_goto(target, arrived, w, errp)) {
         return false;
     }
     while (!w->done) {
@@ -95,7 +102,7 @@ static void do_goto(Monitor *mon, const char *arg, Error **errp)
     }
     vm_stop(RUN_STATE_PAUSED);
     qemu_sem_init(&w.arrived, 0);
-    if (go(mon, target, &w, errp)) {
+    if (go(mon, target, false, &w, errp)) {
         monitor_printf(mon, "at %" PRIu64 " (%s)\n", w.pos,
                        tt_stop_name(w.reason));
     }
@@ -134,9 +141,9 @@ static void do_verify(Monitor *mon, const char *arg, Error **errp)
     }
     vm_stop(RUN_STATE_PAUSED);
     qemu_sem_init(&w.arrived, 0);
-    if (go(mon, 0, &w, errp)) {
+    if (go(mon, 0, false, &w, errp)) {
         before = tt_replay_digests();
-        if (go(mon, tt_replay_end(), &w, errp)) {
+        if (go(mon, tt_replay_end(), true, &w, errp)) {
             monitor_printf(mon, tt.diverged ?
                            "diverged at position %" PRIu64 " after %" PRIu64
                            " equal digests\n" :
@@ -146,7 +153,7 @@ static void do_verify(Monitor *mon, const char *arg, Error **errp)
         }
     }
     if (!*errp && !tt.diverged) {
-        go(mon, here, &w, errp);
+        go(mon, here, false, &w, errp);
     }
     qemu_sem_destroy(&w.arrived);
 }

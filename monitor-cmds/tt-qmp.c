@@ -162,6 +162,10 @@ static void set_out(void *opaque)
 {
     Waiter *w = opaque;
 
+    if (tt_replaying() && !tt.live) {   /* the first state is loaded yet */
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), set_out, w);
+        return;
+    }
     vm_stop(RUN_STATE_PAUSED);
     if (!tt_travel_goto(w->target, arrived, w, &w->err)) {
         wake(w);

@@ -194,6 +194,9 @@ bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
     cpu->exception_index = -1;
     cpu->cflags_next_tb = -1;
     cpu->watchpoint_hit = NULL;
+    if (tt_replaying()) {
+        cpu->interrupt_request = 0;     /* a debug interrupt of another time */
+    }
     tt_insn_counted = false;
     tlb_flush(cpu);
     tcg_flush_jmp_cache(cpu);

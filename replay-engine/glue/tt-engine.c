@@ -8,6 +8,7 @@
 #include "qemu/main-loop.h"
 #include "qemu/error-report.h"
 #include "qemu/option.h"
+#include "qemu/config-file.h"
 #include "qemu/cutils.h"
 #include "qemu/units.h"
 #include "qemu/help_option.h"
@@ -49,6 +50,7 @@ static const struct {
     { "ignne", TT_OMIT_IGNNE },
     { "bounce", TT_OMIT_BOUNCE },
     { "fetch", TT_OMIT_FETCH },
+    { "break-order", TT_OMIT_BREAK_ORDER },
 };
 
 static void parse_omit(const char *list)
@@ -192,6 +194,23 @@ static const char *unwanted_machine_option(QDict *opts)
     return NULL;
 }
 
+/* A replay has no devices: do not ignore the wish for one silently. */
+static void refuse_devices(void)
+{
+    static const char *const groups[] = {
+        "device", "drive", "netdev", "memory", "smp-opts",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
+        QemuOptsList *list = qemu_find_opts(groups[i]);
+
+        if (list && !QTAILQ_EMPTY(&list->head)) {
+            refuse("-tt replay takes the machine from the run and has no "
+                   "devices: leave the %s options out", groups[i]);
+        }
+    }
+}
+
 static void note_command_line(void)
 {
     g_autofree char *raw = NULL;
@@ -234,13 +253,9 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
     }
     if (tt_recording()) {
         describe_recording();
-        if (!tt_record_open(&err)) {
-            error_reportf_err(err, "-tt record: ");
-            exit(1);
-        }
-        error_printf("tt: recording into %s\n", tt.dir);
         return;
     }
+    refuse_devices();
     if (unwanted_machine_option(machine_opts)) {
         refuse("-tt replay takes the machine from the run: leave the option "
                "for '%s' out", unwanted_machine_option(machine_opts));
@@ -274,7 +289,8 @@ static int find_unrecordable(Object *obj, void *opaque)
                         "object out");
     } else if (g_str_has_prefix(name, "vhost-") ||
                g_str_has_prefix(name, "vfio-") || strstr(name, "-vhost") ||
-               g_str_has_prefix(name, "virtio-pmem")) {
+               g_str_has_prefix(name, "virtio-pmem") ||
+               g_str_has_prefix(name, "ivshmem")) {
         *why = g_strdup_printf("device '%s' writes guest memory past QEMU and "
                                "cannot be recorded: use one that QEMU emulates",
                                name);
@@ -285,6 +301,7 @@ static int find_unrecordable(Object *obj, void *opaque)
 static void machine_ready(Notifier *n, void *opaque)
 {
     g_autofree char *why = NULL;
+    Error *err = NULL;
 
     object_child_foreach_recursive(object_get_root(), find_unrecordable, &why);
     if (!why && tt_net_has_vhost()) {
@@ -293,6 +310,11 @@ static void machine_ready(Notifier *n, void *opaque)
     if (why) {
         refuse("-tt record: %s", why);
     }
+    if (!tt_record_open(&err)) {
+        error_reportf_err(err, "-tt record: ");
+        exit(1);
+    }
+    error_printf("tt: recording into %s\n", tt.dir);
 }
 
 void tt_check_machine(MachineState *ms)
@@ -316,6 +338,15 @@ void tt_check_machine(MachineState *ms)
     if (tt_recording()) {
         qemu_add_machine_init_done_notifier(&ready);
     }
+}
+
+bool tt_refuses_object(const char *type, Error **errp)
+{
+    if (tt_recording() && !strcmp(type, "iothread")) {
+        error_setg(errp, "iothreads cannot be recorded yet");
+        return true;
+    }
+    return false;
 }
 
 bool tt_refuses(const char *what, Error **errp)

@@ -31,6 +31,7 @@ static struct {
     uint64_t end_pos;
     uint64_t digests;
     uint64_t stall_pos;
+    uint64_t fenced_pos;            /* the TLB is empty if we are still there */
     unsigned stalls;
 } rep;
 
@@ -181,7 +182,7 @@ static void fence(CPUState *cpu)
 {
     tt.fence_next = tt_next_fence(tt.pos);
     tlb_flush(cpu);
-    tt_travel_fence(cpu);
+    rep.fenced_pos = tt.pos;
 }
 
 /* Nothing is left of the log, or nothing of it can be read. */
@@ -255,7 +256,9 @@ bool tt_replay_prepare(CPUState *cpu)
         }
         if (tt.pos >= tt.fence_next) {
             fence(cpu);
-            continue;
+        }
+        if (tt.pos == rep.fenced_pos) {
+            tt_travel_fence(cpu);
         }
         ev = tt_sched_peek(rep.sched);
         if (!ev) {
@@ -293,11 +296,30 @@ static bool is_due(const TtEvent *ev, TtEventKind kind)
         tt.pos < tt.fence_next && !tt.diverged;
 }
 
+/*
+ * The recorder did its check and its fence right here, before a pending debug
+ * interrupt of the guest's own could move the position on. So do we; then leave
+ * cpu_exec, if the guest lets us, for a checkpoint.
+ */
+static void fence_inside(CPUState *cpu)
+{
+    do_annotations(cpu);
+    fence(cpu);
+    tt_fetch_again(cpu);
+    cpu->exit_request = true;
+}
+
 bool tt_replay_boundary(CPUState *cpu)
 {
-    const TtEvent *ev = tt_sched_peek(rep.sched);
+    const TtEvent *ev;
     uint64_t type, vector;
 
+    if (tt.pos >= tt.fence_next && tt.pos < tt_travel_stop_at() &&
+        tt.pos < tt.step_to && !tt.diverged) {
+        fence_inside(cpu);
+        return false;
+    }
+    ev = tt_sched_peek(rep.sched);
     if (!is_due(ev, TT_EV_INTR)) {
         return false;
     }

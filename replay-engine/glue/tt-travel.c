@@ -38,7 +38,9 @@ static struct {
     int64_t last_ms;
     bool active, interrupted, scanning, blind;
     bool pending;                   /* the next step has not been taken */
+    bool straight;                  /* no plan: run to `origin`, skip nothing */
     bool reverse_step;
+    int ended;                      /* why the last run could not go on */
     uint64_t origin, back;          /* of a reverse step */
     uint64_t stop_at;
     uint64_t run_from;              /* where the present run began */
@@ -213,9 +215,12 @@ void tt_travel_fence(CPUState *cpu)
 static void begin(TtTravelDone *done, void *opaque)
 {
     tr.active = true;
+    tr.straight = false;
+    tr.blind = true;
     tr.interrupted = false;
     tr.stop_at = 0;
     tr.pending = true;
+    tr.ended = TT_STOP_NONE;
     tr.hit_pos = UINT64_MAX;
     tr.done = done;
     tr.opaque = opaque;
@@ -257,6 +262,20 @@ bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
     return true;
 }
 
+bool tt_travel_run(uint64_t target, TtTravelDone *done, void *opaque,
+                   Error **errp)
+{
+    if (!may_begin(errp)) {
+        return false;
+    }
+    begin(done, opaque);
+    tr.straight = true;
+    tr.reverse_step = false;
+    tr.origin = target;
+    tr.run_from = tt.pos;
+    return true;
+}
+
 bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
                        Error **errp)
 {
@@ -279,7 +298,10 @@ unsigned tt_travel_percent(void)
 {
     uint64_t done = 0, total = 0;
 
-    if (tr.active) {
+    if (tr.active && tr.straight) {
+        total = tr.origin;
+        done = tt.pos - tr.run_from;
+    } else if (tr.active) {
         tt_timeline_progress(tr.timeline, &done, &total);
         done += tt.pos > tr.run_from ? tt.pos - tr.run_from : 0;
     }
@@ -357,9 +379,29 @@ bool tt_travel_is_pending(void)
     return tr.active && (tr.pending || tt.pos >= tt_travel_stop_at());
 }
 
+/* A straight run: on to its end, or there. */
+static bool advance_straight(void)
+{
+    TtStep step = { .kind = TT_STEP_DONE, .reason = TT_STOP_TARGET };
+
+    if (tr.interrupted) {
+        step.reason = TT_STOP_INTERRUPTED;
+    } else if (tr.ended) {
+        step.reason = tr.ended;
+    } else if (tt.pos < tr.origin) {
+        tr.stop_at = tr.origin;
+        return true;
+    }
+    finish(&step);
+    return false;
+}
+
 bool tt_travel_advance(CPUState *cpu)
 {
     tr.pending = false;
+    if (tr.straight) {
+        return advance_straight();
+    }
     if (tt.pos == tr.hit_pos + 1 && tr.stop_at > tt.pos && !tr.interrupted) {
         return true;                /* just stepped over a hit: go on */
     }
@@ -393,6 +435,9 @@ void tt_travel_hit(uint64_t pos)
 
 void tt_travel_ended(int reason)
 {
-    tt_timeline_done(tr.timeline, tt.pos, reason);
+    if (!tr.straight) {
+        tt_timeline_done(tr.timeline, tt.pos, reason);
+    }
+    tr.ended = reason;
     tr.pending = true;
 }

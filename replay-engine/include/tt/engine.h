@@ -180,6 +180,9 @@ bool tt_travel_is_blind(void);          /* breakpoints do not count now */
 /* Post a movement; the vCPU thread carries it out. @done is called there. */
 bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
                     Error **errp);
+/* Run forward to @target and skip nothing, so that every digest is compared. */
+bool tt_travel_run(uint64_t target, TtTravelDone *done, void *opaque,
+                   Error **errp);
 bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
                        Error **errp);
 void tt_travel_interrupt(void);

@@ -39,6 +39,7 @@ enum {
     TT_OMIT_IGNNE = 1 << 9,
     TT_OMIT_BOUNCE = 1 << 10,
     TT_OMIT_FETCH = 1 << 11,
+    TT_OMIT_BREAK_ORDER = 1 << 12,
 };
 extern unsigned tt_omit;
 
@@ -82,6 +83,8 @@ void tt_finish(void);                               /* runstate.c, BQL */
 /* A monitor command that would leave the recorded or replayed history. True:
  * refused, *errp set. */
 bool tt_refuses(const char *what, struct Error **errp);
+/* The same for an object of @type made by the monitor. */
+bool tt_refuses_object(const char *type, struct Error **errp);
 
 /* ---- execution token (system/cpus.c, cpu-common.c): any thread ---- */
 extern bool tt_token_on;
