@@ -34,9 +34,11 @@ void tt_event_stopped(uint64_t pos, int reason)
 
 void tt_event_diverged(uint64_t pos, const char *text)
 {
-    const char *cut = strstr(text, "; ");
+    const char *cut = strstr(text, "; ");   /* "recorded: ...; replayed: ..." */
+    g_autofree char *expected = cut ? g_strndup(text, cut - text) :
+        g_strdup("the recorded run");
 
-    qapi_event_send_tt_diverged(pos, cut ? cut + 2 : "the recorded run", text);
+    qapi_event_send_tt_diverged(pos, expected, cut ? cut + 2 : text);
 }
 
 TtInfo *qmp_query_tt(Error **errp)
