@@ -10,6 +10,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import textwrap
@@ -338,6 +339,8 @@ def demonstrate(work):
 
 
 def main():
+    # Told to end, we end by an exception, which ends the QEMU of the moment.
+    signal.signal(signal.SIGTERM, lambda *unused: sys.exit(1))
     shutil.rmtree(DEMO, ignore_errors=True)
     os.makedirs(DEMO)
     # Sockets must have short names, however deep this checkout lies.
