@@ -67,7 +67,7 @@ REBOOT = [a for a in MACHINE if a != '-no-reboot']
 GUESTS = {
     'torture': guest('rounds=1 percent=30'),
     'exceptions': guest(),
-    'debug': guest('parts=6'),
+    'debug': guest(),
     'abits': guest(),
     'codebits': guest(),
     'btflags': guest(),

@@ -40,6 +40,12 @@ HAZARDS = {
     'cpu-reset': Hazard(
         'reset', '', True, False, (), 1,
         'a reset of the CPU is an input'),
+    'fetch': Hazard(
+        'codebits', '', True, True, (), 3,
+        'code pages must be looked up when control enters them'),
+    'break-order': Hazard(
+        'debug', 'parts=8 rounds=600', True, True, ONE_INSN, 4,
+        'interrupts must come before breakpoints, however reached'),
     'dma-invalidate': Hazard(
         'dmacode', '', False, True, (), 1,
         'code that a device wrote must be translated anew'),

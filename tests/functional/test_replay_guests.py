@@ -45,18 +45,6 @@ def test_torture_long(work):
     check_exact(work, run, TINY_CACHE, name='tiny-cache')
 
 
-def test_debug_registers(work):
-    """The guest's own breakpoints and watchpoints replay exactly under the
-    timer, and with one instruction per block without it (with it, the order
-    of watchpoint and interrupt depends on the block in upstream's code)."""
-    run = record(work, guest_args(work, 'debug', 'parts=7'), name='timer')
-    ended_well(run, 'debug')
-    check_exact(work, run, name='again')
-    run = record(work, guest_args(work, 'debug', 'quiet=1'), name='quiet')
-    ended_well(run, 'debug')
-    check_exact(work, run, ONE_INSN, name='one-insn')
-
-
 def test_recorded_one_insn(work):
     """A recording made with one instruction per block replays normally."""
     run = record(work, [*guest_args(work, 'torture', 'rounds=1 percent=10'),

@@ -2,11 +2,12 @@
 """Any position of a run can be reached, from anywhere, exactly."""
 
 import os
+import re
 
 from guests import guest_args
-from ttlib import (QmpError, Vm, check, digest, digest_at, end_of, equal, goto,
-                   goto_exact, limit, record, recorder, replayer, seed,
-                   stopped_replay, wait_until)
+from ttlib import (QmpError, Vm, check, digest, digest_at, end_of, equal,
+                   fail, goto, goto_exact, limit, record, recorder, replayer,
+                   seed, stopped_replay, wait_until)
 
 SMALL_TORTURE = 'rounds=1 percent=10'
 
@@ -67,8 +68,42 @@ def travel_test(name, append, count):
 for _name, _append in (('reset', None), ('mmiox', None), ('dmacode', None),
                        ('a20', None), ('smm', None), ('fp', 'rounds=1000'),
                        ('abits', None), ('hlt', 'rounds=40'),
-                       ('apic', 'rounds=1500')):
+                       ('apic', 'rounds=1500'), ('debug', 'rounds=20'),
+                       ('codebits', 'rounds=20'), ('ins', 'rounds=10'),
+                       ('selfdma', 'rounds=10')):
     globals()[f'test_of_{_name}'] = travel_test(_name, _append, 16)
+
+
+def place_with_breakpoints(vm):
+    """A position shortly before the end at which the guest's debug
+    registers are in use."""
+    end = end_of(vm)
+    for back in range(2000, 500000, 500):
+        goto_exact(vm, end - back)
+        dr7 = re.search(r'DR7=([0-9a-f]+)', vm.qmp.hmp('info registers'))
+        if int(dr7.group(1), 16) & 0xff == 5:
+            return end - back
+    fail('the guest uses no debug registers')
+    return 0
+
+
+@limit(90)
+def test_stops_at_guest_breakpoints(work):
+    """Stops at every position around the guest's own breakpoints and
+    watchpoints change nothing of what comes behind."""
+    run = record(work, guest_args(work, 'debug', 'rounds=4 parts=1'))
+    with stopped_replay(work, run, 'one') as one, \
+            stopped_replay(work, run, 'other') as other:
+        first = place_with_breakpoints(one)
+        for position in range(first, first + 400):
+            # A trap comes together with its instruction: nothing stands
+            # between the two.
+            place = goto(one, position=position)['position']
+            check(place - position in (0, 1), f'{position}: {place}')
+        equal(digest(one), digest_at(other, place), 'digest after 400 stops')
+        for vm in (one, other):
+            goto(vm, where='end')
+        equal(digest(one), digest(other), 'digest at the end')
 
 
 @limit(90)

@@ -5,14 +5,16 @@
  * execution breakpoints and watchpoints in the debug registers, and ICEBP,
  * with #DB through a trap gate under the fast timer. Watchpoints make an
  * emulator run single instructions in blocks of their own. Options:
- * rounds=N (150), parts=N (7: 1 debug registers, 2 single steps, 4 ICEBP),
- * quiet=1: no timer.
+ * rounds=N (150), parts=N (15: 1 watchpoints, 2 single steps, 4 ICEBP,
+ * 8 execution breakpoints), quiet=1: no timer.
  */
 #include "rt.h"
 
 const char guest_name[] = "debug";
 
-enum { EFLAGS_TF = 0x100, EFLAGS_RF = 0x10000 };
+
+/* Register 0: execution; register 1: writes of 4 bytes; both exact. */
+enum { DR7_BREAK = 0x701, DR7_WATCH = 0xd00704 };
 
 extern u8 debug_here[];
 u32 debug_work(u32 times, volatile u32 *word);
@@ -29,14 +31,16 @@ static void on_debug(struct rt_frame *f)
     fold(dr6);
     fold(f->eip);
     fold(f->eax);
-    f->eflags |= EFLAGS_RF;     /* go past an execution breakpoint */
+    f->eflags |= RT_EFLAGS_RF;     /* go past an execution breakpoint */
 }
 
-static void watch(u32 control)
+static void with_debug_registers(u32 control)
 {
     __asm__ volatile("mov %0, %%dr0" :: "r"(debug_here));
     __asm__ volatile("mov %0, %%dr1" :: "r"(&watched));
     __asm__ volatile("mov %0, %%dr7" :: "r"(control));
+    fold(debug_work(30, &watched));
+    __asm__ volatile("mov %0, %%dr7" :: "r"(0));
 }
 
 static void single_steps(u32 r)
@@ -64,9 +68,7 @@ static void single_steps(u32 r)
 
 void main(void)
 {
-    /* len 4, write for 1; execution for 0; both local and exact */
-    static const u32 controls[] = { 0x701, 0xd00704, 0xd00705, 0x700 };
-    u32 rounds = option("rounds", 150), parts = option("parts", 7);
+    u32 rounds = option("rounds", 150), parts = option("parts", 15);
 
     rt_on(1, on_debug, GATE_TRAP);
     if (!option("quiet", 0)) {
@@ -74,9 +76,10 @@ void main(void)
     }
     for (u32 r = 0; r < rounds; r++) {
         if (parts & 1) {
-            watch(controls[r % 4]);
-            fold(debug_work(30, &watched));
-            watch(0);
+            with_debug_registers(r & 1 ? DR7_WATCH : DR7_WATCH | DR7_BREAK);
+        }
+        if (parts & 8) {
+            with_debug_registers(DR7_BREAK);
         }
         if (parts & 2) {
             single_steps(r);
@@ -87,7 +90,7 @@ void main(void)
     }
     fold(hits);
     say("hits", hits);
-    if (parts == 7 && hits < rounds * 10) {
+    if (parts == 15 && hits < rounds * 10) {
         rt_fail("too few debug exceptions", hits);
     }
 }

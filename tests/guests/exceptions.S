@@ -17,8 +17,11 @@ exc_skip6_err:                  /* #PF at a load with a 32-bit address */
     addl $6, (%esp)
     incl exc_counts + 4
     iret
-exc_count:
-    incl exc_counts + 8
+exc_count:                      /* INT3, two instructions after a fault */
+    testl $0x10000, 8(%esp)     /* RF must be off again by now */
+    jz 2f
+    incl exc_counts + 12
+2:  incl exc_counts + 8
     iret
 
 /* u32 exc_loop(u32 times, u32 mix) */

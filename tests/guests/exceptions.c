@@ -6,7 +6,9 @@
  * A fault that is unwound leaves the instruction count unchanged, so "before
  * the faulting instruction" and "first instruction of its handler" must be
  * told apart by counting exceptions; and a fault in the middle of a block
- * must take back the instructions that did not run. Option: rounds=N (30).
+ * must take back the instructions that did not run. The resume flag, set by
+ * the return from a fault, must end with one instruction and not with the
+ * block. Option: rounds=N (30).
  */
 #include "rt.h"
 

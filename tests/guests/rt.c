@@ -156,7 +156,7 @@ void rt_fold_frame(const struct rt_frame *f)
 {
     irq_mix(f->vec);
     irq_mix(f->eip);
-    irq_mix(f->eflags & RT_EFLAGS_SEEN);
+    irq_mix(f->eflags & (RT_EFLAGS_SEEN | RT_EFLAGS_RF));
     irq_mix(f->eax);
     irq_mix(f->ebx);
     irq_mix(f->ecx);

@@ -29,8 +29,9 @@ typedef void rt_handler(struct rt_frame *f);
 enum { GATE_INTR = 0x8e, GATE_TRAP = 0x8f };
 enum { PAGE = 4096, PTE_P = 1, PTE_W = 2, PTE_A = 0x20, PTE_D = 0x40 };
 
-/* EFLAGS bits folded from an interrupted frame: all that software sees. */
+/* EFLAGS bits that software sees: by PUSHF, and RF in an interrupt's frame. */
 #define RT_EFLAGS_SEEN 0x00000ed5u
+#define RT_EFLAGS_RF 0x00010000u
 
 #define ALIGNED(n) __attribute__((aligned(n)))
 #define NOINLINE __attribute__((noinline))
