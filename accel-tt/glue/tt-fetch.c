@@ -26,22 +26,18 @@ bool tt_fetch_known(CPUState *cpu, uint64_t pc)
 void tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
 {
     uint64_t page = pc & TARGET_PAGE_MASK;
-    void *host = NULL;
-    tb_page_addr_t phys;
+    int mmu_idx = cpu_mmu_index(cpu, true);
 
     if (tt_omit & TT_OMIT_FETCH) {
         return;
     }
-    if (tt_fetch_known(cpu, pc)) {
-        tt_fetched.flags = flags;
-        return;
+    if (page != tt_fetched.page || mmu_idx != tt_fetched.mmu_idx) {
+        tt_fetch_forget();          /* also when the look-up faults */
+        tt_fetched.host = tt_fetch_host(cpu, page, mmu_idx);
+        tt_fetched.page = page;
+        tt_fetched.mmu_idx = mmu_idx;
     }
-    tt_fetch_forget();              /* also when the look-up faults */
-    phys = get_page_addr_code_hostp(cpu_env(cpu), page, &host);
-    tt_fetched = (TtFetched) {
-        .page = page, .flags = flags, .mmu_idx = cpu_mmu_index(cpu, true),
-        .host = phys == -1 ? NULL : host, .phys = phys,
-    };
+    tt_fetched.flags = flags;
 }
 
 void tt_fetch_again(CPUState *cpu)

@@ -153,12 +153,19 @@ uint32_t tt_mmio_st(CPUState *cpu, MemoryRegion *mr, uint64_t mr_offset,
 
 /* ---- values ---- */
 
+/*
+ * The guest's TSC has steps of 32 ticks while it is recorded: an emulated RDTSC
+ * takes longer than that, so the low bits are noise of the host, and half of
+ * what a boot's log would consist of.
+ */
+#define TSC_STEP 32
+
 uint64_t tt_tsc(void)
 {
     TtEvent ev = { .kind = TT_EV_TSC };
 
     if (!tt_replaying()) {
-        ev.val = cpus_get_elapsed_ticks();
+        ev.val = cpus_get_elapsed_ticks() & ~(uint64_t)(TSC_STEP - 1);
     }
     if (tt_token_is_mine()) {       /* else a device or a monitor asks */
         sync_event(&ev);

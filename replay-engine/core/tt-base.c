@@ -20,8 +20,8 @@ TtStatus tt_fail(TtDiag *diag, TtStatus status, const char *fmt, ...)
     vsnprintf(d.text, sizeof(d.text), fmt, ap);
     va_end(ap);
     for (char *p = d.text; *p; p++) {
-        if (*p == '\n' || *p == '\r') {
-            *p = ' ';
+        if ((unsigned char)*p < 0x20 || *p == 0x7f) {
+            *p = ' ';           /* what a file says must not drive a terminal */
         }
     }
     *diag = d;

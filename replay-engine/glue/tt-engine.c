@@ -401,6 +401,9 @@ void tt_stop_vm(int reason)
 
 void tt_finish(void)
 {
+    if (tt_replaying()) {
+        tt_travel_abort();
+    }
     if (tt_recording()) {
         bool whole = tt.live;
 

@@ -22,10 +22,22 @@ static bool check_name(const char *name, Error **errp)
     return true;
 }
 
+/* A regular file of a size that marks can have, or none yet. */
+static bool is_plain(const char *path)
+{
+    struct stat st;
+
+    if (lstat(path, &st)) {
+        return errno == ENOENT;
+    }
+    errno = EINVAL;
+    return S_ISREG(st.st_mode) && st.st_size < (1 << 20);
+}
+
 static bool append_to_file(const char *name, uint64_t pos, Error **errp)
 {
     g_autofree char *path = g_build_filename(tt.dir, "marks", NULL);
-    FILE *f = fopen(path, "a");
+    FILE *f = is_plain(path) ? fopen(path, "a") : NULL;
     bool ok = f && fprintf(f, "%" PRIu64 " %s\n", pos, name) > 0;
 
     if (f && fclose(f)) {
@@ -47,6 +59,10 @@ bool tt_mark_add(const char *name, uint64_t *pos, Error **errp)
         error_setg(errp, "there is no recording or replay to mark");
         return false;
     }
+    if (tt_travel_active()) {
+        error_setg(errp, "a movement is under way: wait until the VM stands");
+        return false;
+    }
     if (!check_name(name, errp)) {
         return false;
     }
@@ -65,7 +81,7 @@ static bool find_in_file(const char *name, uint64_t *pos)
     g_auto(GStrv) lines = NULL;
     bool found = false;
 
-    if (!g_file_get_contents(path, &text, NULL, NULL)) {
+    if (!is_plain(path) || !g_file_get_contents(path, &text, NULL, NULL)) {
         return false;
     }
     lines = g_strsplit(text, "\n", -1);

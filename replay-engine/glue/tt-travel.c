@@ -15,6 +15,8 @@
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
 #include "exec/cputlb.h"
+#include "system/runstate.h"
+#include "system/system.h"
 
 /* Replay time between checkpoints: what a short movement may re-execute. */
 #define TT_CHECKPOINT_MS 250
@@ -181,6 +183,15 @@ static bool restore_checkpoint(CPUState *cpu, TtCheckpointId id)
     return true;
 }
 
+static void finish(const TtStep *step);
+
+static void vm_changed(void *opaque, bool running, RunState state)
+{
+    if (!running) {
+        tt_travel_abort();          /* gdb's user lost patience */
+    }
+}
+
 static int64_t now_ms(void)
 {
     return qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
@@ -188,6 +199,7 @@ static int64_t now_ms(void)
 
 void tt_travel_init(CPUState *cpu)
 {
+    qemu_add_vm_change_state_handler(vm_changed, NULL);
     tr.timeline = tt_timeline_new();
     tr.pages = tt_pagestore_new();
     tr.checkpoints = g_hash_table_new(NULL, NULL);
@@ -294,6 +306,21 @@ bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
     return true;
 }
 
+/* The VM is being stopped from outside: what moves stands still here. */
+void tt_travel_abort(void)
+{
+    TtStep step = { .kind = TT_STEP_DONE, .reason = TT_STOP_INTERRUPTED };
+
+    if (!tr.active) {
+        return;
+    }
+    if (!tr.straight) {
+        tt_timeline_done(tr.timeline, tt.pos, TT_STOP_INTERRUPTED);
+    }
+    tr.reverse_step = false;
+    finish(&step);
+}
+
 unsigned tt_travel_percent(void)
 {
     uint64_t done = 0, total = 0;
@@ -311,8 +338,8 @@ unsigned tt_travel_percent(void)
 void tt_travel_interrupt(void)
 {
     if (tr.active) {
-        tr.interrupted = true;
-        tr.pending = true;
+        qatomic_set(&tr.interrupted, true);
+        qatomic_set(&tr.pending, true);
         tt_token_kick();
     }
 }
@@ -329,6 +356,11 @@ static void finish(const TtStep *step)
     tr.hit_pos = UINT64_MAX;
     tt_event_stopped(tt.pos, reason);
     tr.done(tr.opaque, tt.pos, reason);
+    if (runstate_is_running() && !tt_vcpu()->stopped) {
+        qemu_system_vmstop_request_prepare();   /* somebody said cont */
+        qemu_system_vmstop_request(RUN_STATE_PAUSED);
+        tt_vcpu()->stop = true;
+    }
 }
 
 /*

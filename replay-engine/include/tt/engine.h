@@ -185,7 +185,8 @@ bool tt_travel_run(uint64_t target, TtTravelDone *done, void *opaque,
                    Error **errp);
 bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
                        Error **errp);
-void tt_travel_interrupt(void);
+void tt_travel_interrupt(void);         /* any thread */
+void tt_travel_abort(void);             /* the vCPU does not run */
 unsigned tt_travel_percent(void);       /* of the movement under way */
 uint64_t tt_travel_stop_at(void);       /* UINT64_MAX: nowhere */
 bool tt_travel_is_pending(void);        /* the next step is due here */

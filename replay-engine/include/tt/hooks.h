@@ -167,13 +167,14 @@ typedef struct TtFetched {
     uint32_t flags;             /* of the block looked up last */
     int mmu_idx;
     uint8_t *host;              /* NULL: not RAM */
-    uint64_t phys;              /* ram address of the page */
 } TtFetched;
 
 extern TtFetched tt_fetched;
 
 void tt_fetch_slow(struct CPUState *cpu, uint64_t pc, uint32_t flags);
 void tt_fetch_again(struct CPUState *cpu);      /* where the vCPU stands */
+/* cputlb.c, for us: looks @page up (may longjmp); NULL when it is not RAM. */
+void *tt_fetch_host(struct CPUState *cpu, uint64_t page, int mmu_idx);
 bool tt_fetch_known(struct CPUState *cpu, uint64_t pc);
 
 static inline void tt_fetch(struct CPUState *cpu, uint64_t pc, uint32_t flags)
