@@ -43,9 +43,9 @@ HAZARDS = {
     'fetch': Hazard(
         'codebits', '', True, True, (), 3,
         'code pages must be looked up when control enters them'),
-    'break-order': Hazard(
-        'debug', 'parts=8 rounds=600', True, True, ONE_INSN, 4,
-        'interrupts must come before breakpoints, however reached'),
+    'resume-flag': Hazard(
+        'exceptions', 'rounds=10', True, True, ONE_INSN, 2,
+        'the resume flag must end with an instruction, not with a block'),
     'dma-invalidate': Hazard(
         'dmacode', '', False, True, (), 1,
         'code that a device wrote must be translated anew'),
