@@ -51,6 +51,7 @@ static const struct {
     { "bounce", TT_OMIT_BOUNCE },
     { "fetch", TT_OMIT_FETCH },
     { "break-order", TT_OMIT_BREAK_ORDER },
+    { "resume-flag", TT_OMIT_RESUME_FLAG },
 };
 
 static void parse_omit(const char *list)
