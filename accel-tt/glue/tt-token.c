@@ -36,7 +36,6 @@ static unsigned queued, served;     /* free-running counts */
 static bool in_guest;
 static bool turn;                   /* the vCPU is to be next */
 static QemuEvent all_served, turn_over;
-static uint64_t handoffs, kicks;
 
 void tt_token_init(void)
 {
@@ -90,7 +89,6 @@ void tt_token_kick(void)
     CPUState *cpu = tt_vcpu();
 
     if (cpu) {
-        qatomic_inc(&kicks);
         cpu_exit(cpu);
     }
 }
@@ -149,7 +147,6 @@ bool tt_token_yield(void (*before)(void))
     }
     assert(nest == 0);
     before();
-    handoffs++;
     goal = qatomic_read(&queued);
     bql_unlock();
     while ((int)(qatomic_read(&served) - goal) < 0) {       /* T2 */
@@ -178,10 +175,4 @@ void tt_token_enter_guest(bool slice)
 void tt_token_leave_guest(void)
 {
     qatomic_set(&in_guest, false);
-}
-
-void tt_token_stats(uint64_t *handoffs_out, uint64_t *kicks_out)
-{
-    *handoffs_out = handoffs;
-    *kicks_out = qatomic_read(&kicks);
 }

@@ -43,7 +43,6 @@ static struct {
     bool failed;                    /* set by the writer thread */
     TtDiag diag;
     uint64_t log_bytes;
-    uint64_t stalls;
 } rec;
 
 /* ---- writer thread ---- */
@@ -86,7 +85,6 @@ static void open_segment(void)
     TtSegBuf *sb;
 
     while (!(sb = tt_ring_pop(rec.empty))) {
-        rec.stalls++;
         qemu_sem_wait(&rec.has_empty);
     }
     tt_log_encoder_begin(rec.encoder, sb, tt_position(), run_ns());

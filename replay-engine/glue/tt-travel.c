@@ -38,7 +38,8 @@ static struct {
     TtCheckpointId last_id;
     TtNodeId base;                  /* RAM = node base + dirty pages */
     int64_t last_ms;
-    bool active, interrupted, scanning, blind;
+    bool active, interrupted, blind;
+    bool stepping_over;             /* a hit: one position, stops off */
     bool pending;                   /* the next step has not been taken */
     bool straight;                  /* no plan: run to `origin`, skip nothing */
     bool reverse_step;
@@ -46,10 +47,10 @@ static struct {
     uint64_t origin, back;          /* of a reverse step */
     uint64_t stop_at;
     uint64_t run_from;              /* where the present run began */
-    uint64_t hit_pos;               /* step over the stop at this position */
+    uint64_t hit_pos;               /* of the stop that is stepped over */
     TtTravelDone *done;
     void *opaque;
-} tr = { .stop_at = UINT64_MAX, .hit_pos = UINT64_MAX };
+} tr = { .stop_at = UINT64_MAX };
 
 bool tt_travel_active(void)
 {
@@ -58,15 +59,16 @@ bool tt_travel_active(void)
 
 bool tt_travel_is_blind(void)
 {
-    return tr.active && (tr.blind || tt.pos == tr.hit_pos);
+    return tr.active && (tr.blind || tr.stepping_over);
 }
 
 uint64_t tt_travel_stop_at(void)
 {
-    if (tr.active && tt.pos == tr.hit_pos) {
-        return MIN(tr.stop_at, tr.hit_pos + 1);
-    }
-    return tr.stop_at;
+    /*
+     * The same bound for the whole turn: an interrupt or an exception right
+     * after the hit must not let the turn go on with the stops off.
+     */
+    return tr.stepping_over ? MIN(tr.stop_at, tr.hit_pos + 1) : tr.stop_at;
 }
 
 unsigned tt_travel_checkpoints(void)
@@ -233,7 +235,7 @@ static void begin(TtTravelDone *done, void *opaque)
     tr.stop_at = 0;
     tr.pending = true;
     tr.ended = TT_STOP_NONE;
-    tr.hit_pos = UINT64_MAX;
+    tr.stepping_over = false;
     tr.done = done;
     tr.opaque = opaque;
     tr.last_ms = now_ms();
@@ -353,7 +355,7 @@ static void finish(const TtStep *step)
     }
     tr.active = false;
     tr.stop_at = UINT64_MAX;
-    tr.hit_pos = UINT64_MAX;
+    tr.stepping_over = false;
     tt_event_stopped(tt.pos, reason);
     tr.done(tr.opaque, tt.pos, reason);
     if (runstate_is_running() && !tt_vcpu()->stopped) {
@@ -397,7 +399,6 @@ static bool take_step(CPUState *cpu, const TtStep *step)
             return true;
         }
         tr.blind = step->kind == TT_STEP_RUN;
-        tr.scanning = !tr.blind;
         tr.stop_at = step->pos;
         tr.run_from = tt.pos;
         return false;
@@ -408,6 +409,9 @@ static bool take_step(CPUState *cpu, const TtStep *step)
 
 bool tt_travel_is_pending(void)
 {
+    if (tr.stepping_over && tt.pos > tr.hit_pos) {
+        tr.stepping_over = false;
+    }
     return tr.active && (tr.pending || tt.pos >= tt_travel_stop_at());
 }
 
@@ -434,9 +438,6 @@ bool tt_travel_advance(CPUState *cpu)
     if (tr.straight) {
         return advance_straight();
     }
-    if (tt.pos == tr.hit_pos + 1 && tr.stop_at > tt.pos && !tr.interrupted) {
-        return true;                /* just stepped over a hit: go on */
-    }
     if (tr.interrupted) {
         tr.interrupted = false;
         tt_timeline_done(tr.timeline, tt.pos, TT_STOP_INTERRUPTED);
@@ -459,10 +460,11 @@ bool tt_travel_advance(CPUState *cpu)
 
 void tt_travel_hit(uint64_t pos)
 {
-    if (tr.scanning) {
+    if (!tr.blind) {
         tt_timeline_hit(tr.timeline, pos);
     }
     tr.hit_pos = pos;               /* not again at this position */
+    tr.stepping_over = true;
 }
 
 void tt_travel_ended(int reason)

@@ -78,7 +78,6 @@ bool tt_token_yield(void (*before)(void));
 void tt_token_enter_guest(bool slice);
 void tt_token_leave_guest(void);
 void tt_token_kick(void);               /* make the vCPU leave guest code */
-void tt_token_stats(uint64_t *handoffs, uint64_t *kicks);
 
 /* ---- accel-tt: vCPU ---- */
 void tt_vcpu_arm(CPUState *cpu);        /* budget up to the next stop */
