@@ -59,6 +59,24 @@ def test_breakpoint_both_ways(work):
 
 
 @limit(90)
+def test_reverse_over_faults(work):
+    """Going back over a breakpoint on an instruction that faults each time
+    misses no hit: the fault right after a hit does not blind the search."""
+    run = record(work, guest_args(work, 'torture', 'rounds=1 percent=30'))
+    code, _ = run_tool('objdump', '-d', '--disassemble=torture_faults',
+                       f'{BUILD}/guests/torture.elf')
+    place = re.search(r'([0-9a-f]+):.*\bud2', code)
+    check(place, f'torture_faults has no ud2: {code}')
+    vm, gdb = debugged(work, run)
+    with vm:
+        seen = positions(gdb(f'break *0x{place.group(1)}',
+                             *(['continue', WHERE] * 12),
+                             *(['reverse-continue', WHERE] * 11)))
+        equal(len(seen), 23, 'stops')
+        equal(seen[12:], seen[10::-1], 'positions met going backwards')
+
+
+@limit(90)
 def test_reverse_to_the_start(work):
     """reverse-continue without a hit ends at the start, continue at the
     end, and gdb says so."""
