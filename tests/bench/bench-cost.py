@@ -28,10 +28,13 @@ WORKS = {'boot': 'none', 'sha': 'sha', 'procs': 'procs', 'disk': 'vda',
 LIMIT_SECONDS = 300
 
 
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
 def serve(directory):
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler,
-                                directory=directory)
-    handler.log_message = lambda *a: None
+    handler = functools.partial(Quiet, directory=directory)
     server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server.server_address[1]
