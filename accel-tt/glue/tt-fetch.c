@@ -1,21 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Instruction fetch by rule, see tt/hooks.h: the guest-visible effect of a fetch
- * (the accessed bit, the place in the TLB) happens when control enters a page,
- * whatever blocks TCG remembers.
+ * (the accessed bit) happens when control enters a page for the first time since
+ * that was flushed, whatever blocks TCG remembers.
  *
  * It suffices to look at block look-ups: direct jumps stay within a page, so
  * every way into another page passes tb_lookup or the top of cpu_exec's loop.
  * Flushes of the TLB end their block, so the next look-up follows at once.
+ *
+ * The set of entered pages is apart from the TLB, which forgets pages by size
+ * and chance: what TCG's jump cache still knows needs no question then.
  */
 #include "tt/engine.h"
+#include "tt/pageset.h"
 #include "cpu.h"
 #include "exec/cpu-common.h"
 #include "exec/cputlb.h"
 #include "exec/exec-all.h"
+#include "exec/tb-flush.h"
 #include "exec/translation-block.h"
 
-TtFetched tt_fetched = { .page = 1 };
+/* A guest that jumps about in more pages than this without any flush is as good
+ * as none; the bound keeps the memory of the set small. */
+#define ENTERED_MAX (1u << 16)
+
+TtFetched tt_fetched = { .page = 1, .flags = ~0u };
+
+/* Pages that control has entered since they were flushed -> host address. */
+static TtPageSet *entered;
+
+void tt_fetch_init(void)
+{
+    entered = tt_pageset_new();
+}
+
+/* The jump cache must not know a page that the set does not. */
+static void forget_all(CPUState *cpu)
+{
+    tt_fetch_forget();
+    tcg_flush_jmp_cache(cpu);
+}
 
 bool tt_fetch_known(CPUState *cpu, uint64_t pc)
 {
@@ -23,21 +47,64 @@ bool tt_fetch_known(CPUState *cpu, uint64_t pc)
         cpu_mmu_index(cpu, true) == tt_fetched.mmu_idx;
 }
 
+static uint64_t key_of(uint64_t page, int mmu_idx)
+{
+    return page | mmu_idx;
+}
+
 void tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
 {
     uint64_t page = pc & TARGET_PAGE_MASK;
-    int mmu_idx = cpu_mmu_index(cpu, true);
+    int mmu_idx = tt_fetched.mmu_idx;
+    void *host = NULL;
 
-    if (tt_omit & TT_OMIT_FETCH) {
+    if (unlikely(tt_omit & TT_OMIT_FETCH)) {
         return;
     }
+    if (flags != tt_fetched.flags) {                /* it follows from them */
+        mmu_idx = cpu_mmu_index(cpu, true);
+    }
     if (page != tt_fetched.page || mmu_idx != tt_fetched.mmu_idx) {
-        tt_fetch_forget();          /* also when the look-up faults */
-        tt_fetched.host = tt_fetch_host(cpu, page, mmu_idx);
+        if (!tt_pageset_find(entered, key_of(page, mmu_idx), &host)) {
+            tt_fetched.page = 1;    /* also when the look-up faults */
+            get_page_addr_code_hostp(cpu_env(cpu), page, &host);
+            if (tt_pageset_count(entered) >= ENTERED_MAX) {
+                forget_all(cpu);
+            }
+            tt_pageset_put(entered, key_of(page, mmu_idx), host);
+        }
+        tt_fetched.host = host;
         tt_fetched.page = page;
         tt_fetched.mmu_idx = mmu_idx;
     }
     tt_fetched.flags = flags;
+}
+
+void tt_fetch_forget(void)
+{
+    tt_fetched.page = 1;
+    if (entered) {
+        tt_pageset_clear(entered);
+    }
+}
+
+void tt_fetch_forget_page(CPUState *cpu, uint64_t page)
+{
+    int i;
+
+    tt_fetched.page = 1;
+    if (!entered) {
+        return;
+    }
+    for (i = 0; i < NB_MMU_MODES; i++) {
+        CPUTLBDesc *d = &cpu->neg.tlb.d[i];
+
+        if ((page & d->large_page_mask) == d->large_page_addr) {
+            forget_all(cpu);        /* so does the TLB */
+            return;
+        }
+        tt_pageset_drop(entered, key_of(page, i));
+    }
 }
 
 void tt_fetch_again(CPUState *cpu)

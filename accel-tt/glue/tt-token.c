@@ -20,6 +20,10 @@
  *       when the vCPU ends its sleep (tt_token_owe), since the C library takes
  *       the lock back without asking us.
  *
+ * Either side spins for as long as it takes to leave a block, or to serve a
+ * request, before it sleeps: waking a thread costs more than most requests do.
+ * Nothing but time depends on `lent` and `left`.
+ *
  * tests/functional/test_token.py is the torture of this file.
  */
 #include "tt/engine.h"
@@ -27,12 +31,17 @@
 #include "qemu/thread.h"
 #include "hw/core/cpu.h"
 
+/* Pauses of some 140 cycles each: about 15 us. */
+#define SPINS 300
+
 bool tt_token_on;
 
 static __thread bool mine;          /* this is the vCPU thread */
 static __thread unsigned nest;
 static __thread bool counted;       /* this thread is in `queued` */
-static unsigned queued, served;     /* free-running counts */
+static __thread bool holds;         /* it was served and has not left */
+static unsigned queued, served, left;   /* free-running counts */
+static bool lent;                   /* the vCPU has given the token away */
 static bool in_guest;
 static bool turn;                   /* the vCPU is to be next */
 static QemuEvent all_served, turn_over;
@@ -70,6 +79,10 @@ bool tt_token_unnest_slow(void)
         nest--;
         return true;
     }
+    if (holds) {
+        holds = false;
+        qatomic_inc(&left);
+    }
     return false;
 }
 
@@ -106,6 +119,9 @@ void tt_token_queue_slow(void)
     smp_mb();                                   /* T1 */
     if (qatomic_read(&in_guest)) {
         tt_token_kick();
+        for (unsigned n = 0; n < SPINS && !qatomic_read(&lent); n++) {
+            cpu_relax();
+        }
     }
 }
 
@@ -113,6 +129,7 @@ void tt_token_served_slow(void)
 {
     if (counted) {
         counted = false;
+        holds = true;
         qatomic_inc(&served);
         qemu_event_set(&all_served);
     }
@@ -128,6 +145,7 @@ bool tt_token_owe_slow(void)
 
 void tt_token_repaid(void)
 {
+    qatomic_inc(&left);
     qatomic_inc(&served);
     qemu_event_set(&all_served);
 }
@@ -149,6 +167,11 @@ bool tt_token_yield(void (*before)(void))
     before();
     goal = qatomic_read(&queued);
     bql_unlock();
+    qatomic_set(&lent, true);
+    for (unsigned n = 0; n < SPINS &&
+         (int)(qatomic_read(&left) - goal) < 0; n++) {
+        cpu_relax();
+    }
     while ((int)(qatomic_read(&served) - goal) < 0) {       /* T2 */
         qemu_event_reset(&all_served);
         if ((int)(qatomic_read(&served) - goal) < 0) {
@@ -158,6 +181,7 @@ bool tt_token_yield(void (*before)(void))
     qemu_event_reset(&turn_over);
     qatomic_set_mb(&turn, true);                            /* T3 */
     bql_lock();
+    qatomic_set(&lent, false);
     qatomic_set(&turn, false);
     qemu_event_set(&turn_over);
     return others_wait();

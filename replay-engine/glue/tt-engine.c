@@ -177,6 +177,7 @@ void tt_option_parse(const char *optarg)
         refuse("-tt replay needs the run directory: -tt replay,dir=DIR");
     }
     tt_token_init();
+    tt_fetch_init();
 }
 
 /* ---- before the machine is made ---- */

@@ -20,9 +20,9 @@
 #include "tt/sched.h"
 
 /* Positions between two flushes of the TLB, in the recording and in every
- * replay (hazard 1). 2^22 is some 8 ms of guest work; a flush costs some
- * 30 us of refills (2026-11). */
-#define TT_FENCE_INTERVAL (1ull << 22)
+ * replay (hazard 1). 2^23 is some 10 ms of guest work; a flush costs
+ * some 50 us of refills (2026-11). */
+#define TT_FENCE_INTERVAL (1ull << 23)
 
 /* ---- the one engine of this process ---- */
 typedef struct TtEngine {
@@ -63,6 +63,9 @@ static inline void tt_fold_output(const TtEvent *ev)
     h = (h ^ ev->val ^ ev->pos << 32) * 0xc2b2ae3d27d4eb4fu;
     tt.output_hash = h ^ h >> 29;
 }
+
+/* ---- accel-tt: instruction fetch ---- */
+void tt_fetch_init(void);       /* once, before the vCPU runs */
 
 /* ---- accel-tt: token ---- */
 void tt_token_init(void);       /* once, before other threads matter */

@@ -134,7 +134,7 @@ static inline bool tt_token_owe(void)
 bool tt_token_unwind(void);
 
 /* ---- vCPU thread (accel/tcg) ---- */
-#define TT_HOOK_TLB_BITS 12     /* fixed TLB: 4096 entries, no cost measured */
+#define TT_HOOK_TLB_BITS 11     /* fixed TLB: 2048 entries, no cost measured */
 
 extern bool tt_breakpoints_off; /* gdb's breakpoints do not stop the vCPU now */
 
@@ -158,12 +158,14 @@ void tt_cpu_was_reset(struct CPUState *cpu);
 
 /*
  * Instruction fetch. When code enters a page decides when that page's accessed
- * bit is set, and which entry of the TLB it takes. TCG looks a code page up when
- * it happens to search or translate a block, which depends on its caches. Here a
- * page is looked up exactly when control enters it (or when the TLB was flushed
- * meanwhile), and the answer is kept until then.
+ * bit is set. TCG looks a code page up when it happens to search or translate a
+ * block, which depends on its caches. Here a page is looked up exactly when
+ * control enters it for the first time since its translation was flushed.
+ *
+ * A block found in the jump cache was entered since then (flushes clear both), so
+ * only a miss there has to ask.
  */
-typedef struct TtFetched {
+typedef struct TtFetched {      /* the page that was asked for last */
     uint64_t page;              /* virtual; not a page address: forgotten */
     uint32_t flags;             /* of the block looked up last */
     int mmu_idx;
@@ -174,9 +176,11 @@ extern TtFetched tt_fetched;
 
 void tt_fetch_slow(struct CPUState *cpu, uint64_t pc, uint32_t flags);
 void tt_fetch_again(struct CPUState *cpu);      /* where the vCPU stands */
-/* cputlb.c, for us: looks @page up (may longjmp); NULL when it is not RAM. */
-void *tt_fetch_host(struct CPUState *cpu, uint64_t page, int mmu_idx);
 bool tt_fetch_known(struct CPUState *cpu, uint64_t pc);
+/* A flush of everything (the caller flushes the jump cache, too), or of one page;
+ * before the TLB itself is flushed. */
+void tt_fetch_forget(void);
+void tt_fetch_forget_page(struct CPUState *cpu, uint64_t page);
 
 static inline void tt_fetch(struct CPUState *cpu, uint64_t pc, uint32_t flags)
 {
@@ -184,11 +188,6 @@ static inline void tt_fetch(struct CPUState *cpu, uint64_t pc, uint32_t flags)
                          flags != tt_fetched.flags, 0)) {
         tt_fetch_slow(cpu, pc, flags);
     }
-}
-
-static inline void tt_fetch_forget(void)
-{
-    tt_fetched.page = 1;
 }
 
 /* ---- synchronous inputs: vCPU, inside an instruction ---- */
