@@ -33,8 +33,39 @@ static void arrived(void *opaque, uint64_t pos, int reason)
     qemu_sem_post(&w->arrived);
 }
 
+/* One line, not one that is written over: gdb shows it, too. */
+static void show_progress(Monitor *mon)
+{
+    char bar[41];
+    uint64_t done, total;
+    unsigned filled;
+
+    tt_travel_progress(&done, &total);
+    filled = total ? (double)done / total * (sizeof(bar) - 1) : 0;
+    memset(bar, '.', sizeof(bar) - 1);
+    memset(bar, '#', filled);
+    bar[sizeof(bar) - 1] = 0;
+    monitor_printf(mon, "[%s] %3u %%\n", bar,
+                   (unsigned)(total ? done * 100.0 / total : 0));
+    monitor_flush(mon);
+}
+
+typedef enum Movement { GO, GO_STRAIGHT, PIN } Movement;
+
+static bool begin(Movement kind, uint64_t target, Waiter *w, Error **errp)
+{
+    switch (kind) {
+    case GO:
+        return tt_travel_goto(target, arrived, w, errp);
+    case GO_STRAIGHT:
+        return tt_travel_run(target, arrived, w, errp);
+    default:
+        return tt_travel_pin(arrived, w, errp);
+    }
+}
+
 /* Says how far it is every half second: gdb would think a silent stub dead. */
-static bool go(Monitor *mon, uint64_t target, bool straight, Waiter *w,
+static bool go(Monitor *mon, Movement kind, uint64_t target, Waiter *w,
                Error **errp)
 {
     w->done = false;
@@ -43,8 +74,7 @@ static bool go(Monitor *mon, uint64_t target, bool straight, Waiter *w,
         g_usleep(1000);
         bql_lock();
     }
-    if (straight ? !tt_travel_run(target, arrived, w, errp) :
-        !tt_travel_goto(target, arrived, w, errp)) {
+    if (!begin(kind, target, w, errp)) {
         return false;
     }
     while (!w->done) {
@@ -52,8 +82,7 @@ static bool go(Monitor *mon, uint64_t target, bool straight, Waiter *w,
         qemu_sem_timedwait(&w->arrived, 500);
         bql_lock();
         if (!w->done) {
-            monitor_printf(mon, "... %u %%\n", tt_travel_percent());
-            monitor_flush(mon);
+            show_progress(mon);
         }
     }
     return true;
@@ -102,7 +131,7 @@ static void do_goto(Monitor *mon, const char *arg, Error **errp)
     }
     vm_stop(RUN_STATE_PAUSED);
     qemu_sem_init(&w.arrived, 0);
-    if (go(mon, target, false, &w, errp)) {
+    if (go(mon, GO, target, &w, errp)) {
         monitor_printf(mon, "at %" PRIu64 " (%s)\n", w.pos,
                        tt_stop_name(w.reason));
     }
@@ -141,9 +170,9 @@ static void do_verify(Monitor *mon, const char *arg, Error **errp)
     }
     vm_stop(RUN_STATE_PAUSED);
     qemu_sem_init(&w.arrived, 0);
-    if (go(mon, 0, false, &w, errp)) {
+    if (go(mon, GO, 0, &w, errp)) {
         before = tt_replay_digests();
-        if (go(mon, tt_replay_end(), true, &w, errp)) {
+        if (go(mon, GO_STRAIGHT, tt_replay_end(), &w, errp)) {
             monitor_printf(mon, tt.diverged ?
                            "diverged at position %" PRIu64 " after %" PRIu64
                            " equal digests\n" :
@@ -153,9 +182,62 @@ static void do_verify(Monitor *mon, const char *arg, Error **errp)
         }
     }
     if (!*errp && !tt.diverged) {
-        go(mon, here, false, &w, errp);
+        go(mon, GO, here, &w, errp);
     }
     qemu_sem_destroy(&w.arrived);
+}
+
+/* ---- checkpoints ---- */
+
+static void show_checkpoint(Monitor *mon, const TtCheckpoint *c)
+{
+    monitor_printf(mon, "%6" PRIu32 " %20" PRIu64 " %10" PRIu64 "  %s\n", c->id,
+                   c->position, c->pages, c->pinned ? "kept" : "");
+}
+
+static void list_checkpoints(Monitor *mon, Error **errp)
+{
+    TtCheckpointList *all = qmp_query_tt_checkpoints(errp), *c;
+
+    monitor_printf(mon, "%6s %20s %10s\n", "id", "position", "pages");
+    for (c = all; c; c = c->next) {
+        show_checkpoint(mon, c->value);
+    }
+    qapi_free_TtCheckpointList(all);
+}
+
+static void add_checkpoint(Monitor *mon, Error **errp)
+{
+    TtCheckpoint *c = NULL;
+    Waiter w = { 0 };
+
+    vm_stop(RUN_STATE_PAUSED);
+    qemu_sem_init(&w.arrived, 0);
+    if (go(mon, PIN, 0, &w, errp)) {
+        c = tt_monitor_pinned(errp);
+    }
+    if (c) {
+        show_checkpoint(mon, c);
+    }
+    qapi_free_TtCheckpoint(c);
+    qemu_sem_destroy(&w.arrived);
+}
+
+static void do_checkpoint(Monitor *mon, const char *arg, Error **errp)
+{
+    const char *id = arg;
+    uint64_t n;
+
+    if (!arg || !strcmp(arg, "list")) {
+        list_checkpoints(mon, errp);
+    } else if (!strcmp(arg, "add")) {
+        add_checkpoint(mon, errp);
+    } else if (strstart(arg, "delete ", &id) && g_ascii_isdigit(*id) &&
+               qemu_strtou64(id, NULL, 10, &n) == 0) {
+        tt_travel_delete(n, errp);
+    } else {
+        error_setg(errp, "tt checkpoint takes 'add', 'delete ID' or 'list'");
+    }
 }
 
 static const struct {
@@ -166,6 +248,7 @@ static const struct {
     { "mark", do_mark },
     { "digest", do_digest },
     { "verify", do_verify },
+    { "checkpoint", do_checkpoint },
 };
 
 void hmp_tt(Monitor *mon, const QDict *qdict)
@@ -181,7 +264,8 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
             return;
         }
     }
-    error_setg(&err, "tt %s is not known: goto, mark, digest or verify", verb);
+    error_setg(&err, "tt %s is not known: goto, mark, digest, verify or "
+               "checkpoint", verb);
     hmp_handle_error(mon, err);
 }
 

@@ -13,6 +13,8 @@ typedef struct TtGoto {
     const char *mark;           /* NULL: not given */
 } TtGoto;
 
+/* The checkpoint that the last tt_travel_pin made; the caller frees it. */
+TtCheckpoint *tt_monitor_pinned(Error **errp);
 /* False: *errp says what is wrong. */
 bool tt_monitor_target(const TtGoto *g, uint64_t *target, Error **errp);
 

@@ -41,6 +41,11 @@ void tt_event_diverged(uint64_t pos, const char *text)
     qapi_event_send_tt_diverged(pos, expected, cut ? cut + 2 : text);
 }
 
+void tt_event_progress(uint64_t done, uint64_t total)
+{
+    qapi_event_send_tt_progress(done, total);
+}
+
 TtInfo *qmp_query_tt(Error **errp)
 {
     TtInfo *info = g_new0(TtInfo, 1);
@@ -138,6 +143,7 @@ typedef struct Waiter {
     Coroutine *co;
     uint64_t target, pos;
     int reason;
+    bool pin;                   /* make a checkpoint, go nowhere */
     bool done;
     Error *err;
 } Waiter;
@@ -169,9 +175,20 @@ static void set_out(void *opaque)
         return;
     }
     vm_stop(RUN_STATE_PAUSED);
-    if (!tt_travel_goto(w->target, arrived, w, &w->err)) {
+    if (w->pin ? !tt_travel_pin(arrived, w, &w->err) :
+        !tt_travel_goto(w->target, arrived, w, &w->err)) {
         wake(w);
     }
+}
+
+static bool coroutine_fn carry_out(Waiter *w, Error **errp)
+{
+    aio_bh_schedule_oneshot(qemu_get_aio_context(), set_out, w);
+    while (!w->done) {
+        qemu_coroutine_yield();
+    }
+    error_propagate(errp, w->err);
+    return !w->err;
 }
 
 TtPlace *coroutine_fn qmp_tt_goto(bool has_position, uint64_t position,
@@ -190,12 +207,7 @@ TtPlace *coroutine_fn qmp_tt_goto(bool has_position, uint64_t position,
     if (!tt_monitor_target(&g, &w.target, errp)) {
         return NULL;
     }
-    aio_bh_schedule_oneshot(qemu_get_aio_context(), set_out, &w);
-    while (!w.done) {
-        qemu_coroutine_yield();
-    }
-    if (w.err) {
-        error_propagate(errp, w.err);
+    if (!carry_out(&w, errp)) {
         return NULL;
     }
     place = g_new0(TtPlace, 1);
@@ -220,4 +232,58 @@ TtPlace *qmp_tt_mark(const char *name, Error **errp)
     place = g_new0(TtPlace, 1);
     place->position = pos;
     return place;
+}
+
+/* ---- checkpoints ---- */
+
+static TtCheckpoint *checkpoint_to_qapi(const TtCheckpointInfo *c)
+{
+    TtCheckpoint *q = g_new0(TtCheckpoint, 1);
+
+    q->id = c->id;
+    q->position = c->pos;
+    q->pages = c->pages;
+    q->pinned = c->pinned;
+    return q;
+}
+
+TtCheckpointList *qmp_query_tt_checkpoints(Error **errp)
+{
+    g_autoptr(GArray) all = tt_travel_list();
+    TtCheckpointList *list = NULL, **tail = &list;
+
+    for (unsigned i = 0; i < all->len; i++) {
+        TtCheckpointInfo *c = &g_array_index(all, TtCheckpointInfo, i);
+
+        QAPI_LIST_APPEND(tail, checkpoint_to_qapi(c));
+    }
+    return list;
+}
+
+TtCheckpoint *tt_monitor_pinned(Error **errp)
+{
+    g_autoptr(GArray) all = tt_travel_list();
+
+    for (unsigned i = 0; i < all->len; i++) {
+        TtCheckpointInfo *c = &g_array_index(all, TtCheckpointInfo, i);
+
+        if (c->id == tt_travel_pinned()) {
+            return checkpoint_to_qapi(c);
+        }
+    }
+    error_setg(errp, "no checkpoint could be made for position %" PRIu64,
+               tt_position());
+    return NULL;
+}
+
+TtCheckpoint *coroutine_fn qmp_tt_checkpoint_add(Error **errp)
+{
+    Waiter w = { .co = qemu_coroutine_self(), .pin = true };
+
+    return carry_out(&w, errp) ? tt_monitor_pinned(errp) : NULL;
+}
+
+void qmp_tt_checkpoint_delete(uint32_t id, Error **errp)
+{
+    tt_travel_delete(id, errp);
 }

@@ -18,12 +18,20 @@
 #include "system/runstate.h"
 #include "system/system.h"
 
-/* Replay time between checkpoints: what a short movement may re-execute. */
-#define TT_CHECKPOINT_MS 250
+/* Replay time between checkpoints: what a short movement may re-execute. Where
+ * they are dear (many pages change), they may take a twentieth of the time. */
+#define TT_CHECKPOINT_MS 100
+#define TT_CHECKPOINT_SHARE 20
+
+/* A movement that lasts longer says how far it is, so often. */
+#define TT_PROGRESS_AFTER_MS 1000
+#define TT_PROGRESS_EVERY_MS 250
 
 typedef struct Checkpoint {
     uint64_t pos;
+    TtCheckpointId id;
     TtNodeId node;
+    bool pinned;
     TtCursor cursor;
     TtMapState map;
     GByteArray *cpu_state;
@@ -37,7 +45,11 @@ static struct {
     GHashTable *checkpoints;        /* TtCheckpointId -> Checkpoint */
     TtCheckpointId last_id;
     TtNodeId base;                  /* RAM = node base + dirty pages */
-    int64_t last_ms;
+    int64_t last_ms, last_cost_ms;  /* of the newest checkpoint */
+    int64_t began_ms, told_ms;
+    uint64_t pin_at;                /* take a pinned one from here on; 0: none */
+    TtCheckpointId pinned_id;       /* what came of it */
+    bool pinning;
     bool active, interrupted, blind;
     bool stepping_over;             /* a hit: one position, stops off */
     bool pending;                   /* the next step has not been taken */
@@ -78,31 +90,55 @@ unsigned tt_travel_checkpoints(void)
 
 /* ---- checkpoints ---- */
 
-static void drop_checkpoint(TtCheckpointId id)
+static Checkpoint *find_checkpoint(TtCheckpointId id)
 {
-    Checkpoint *c = g_hash_table_lookup(tr.checkpoints, GUINT_TO_POINTER(id));
+    return g_hash_table_lookup(tr.checkpoints, GUINT_TO_POINTER(id));
+}
 
-    assert(c && c->node != tr.base);
+/* RAM comes from @c: say that it comes from the checkpoint before. */
+static bool rebase(Checkpoint *c)
+{
+    TtCheckpointId id = tt_timeline_find(tr.timeline, c->pos - 1, NULL);
+    g_autofree uint64_t *pages = NULL;
+    size_t n;
+
+    pages = tt_pagestore_rebase(tr.pages, c->node, find_checkpoint(id)->node,
+                                &n);
+    if (!pages) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        tt_memory_mark_dirty(pages[i]);
+    }
+    tr.base = find_checkpoint(id)->node;
+    return true;
+}
+
+/* Not the first one. False: memory is short. */
+static bool drop_checkpoint(TtCheckpointId id)
+{
+    Checkpoint *c = find_checkpoint(id);
+
+    assert(c && c->pos);
+    if (c->node == tr.base && !rebase(c)) {
+        return false;
+    }
     tt_timeline_remove(tr.timeline, id);
     tt_pagestore_delete(tr.pages, c->node);
     tt_memory_map_free(&c->map);
     g_byte_array_unref(c->cpu_state);
     g_hash_table_remove(tr.checkpoints, GUINT_TO_POINTER(id));
     g_free(c);
+    return true;
 }
 
 /* Gives up the checkpoint that is missed least, but not @keep; false: none. */
 static bool thin(TtNodeId keep)
 {
     TtCheckpointId id = tt_timeline_thin(tr.timeline, tt.pos);
-    Checkpoint *c = id ? g_hash_table_lookup(tr.checkpoints,
-                                             GUINT_TO_POINTER(id)) : NULL;
+    Checkpoint *c = id ? find_checkpoint(id) : NULL;
 
-    if (!c || c->node == tr.base || c->node == keep) {
-        return false;
-    }
-    drop_checkpoint(id);
-    return true;
+    return c && c->node != keep && drop_checkpoint(id);
 }
 
 static void make_room(void)
@@ -132,14 +168,15 @@ static void take_checkpoint(CPUState *cpu, bool pinned)
     }
     tr.base = node;
     c->pos = tt.pos;
+    c->id = ++tr.last_id;
     c->node = node;
+    c->pinned = pinned;
     c->cursor = tt_sched_tell(tt_replay_sched());
     c->cpu_state = tt_target_save(cpu);
     c->halted = cpu->halted;
     c->output_hash = tt.output_hash;
     c->events = tt.events;
     tt_memory_map_save(&c->map);
-    tr.last_id++;
     g_hash_table_insert(tr.checkpoints, GUINT_TO_POINTER(tr.last_id), c);
     tt_timeline_add(tr.timeline, tr.last_id, tt.pos, pinned);
     make_room();
@@ -148,7 +185,7 @@ static void take_checkpoint(CPUState *cpu, bool pinned)
 /* False: memory is short, and nothing was changed. */
 static bool restore_checkpoint(CPUState *cpu, TtCheckpointId id)
 {
-    Checkpoint *c = g_hash_table_lookup(tr.checkpoints, GUINT_TO_POINTER(id));
+    Checkpoint *c = find_checkpoint(id);
     g_autofree uint64_t *dirty = NULL;
     Error *err = NULL;
     TtDiag diag;
@@ -211,17 +248,52 @@ void tt_travel_init(CPUState *cpu)
     tr.last_ms = now_ms();
 }
 
+static void tell_progress(int64_t now)
+{
+    uint64_t done, total;
+
+    if (tr.active && now - tr.began_ms >= TT_PROGRESS_AFTER_MS &&
+        now - tr.told_ms >= TT_PROGRESS_EVERY_MS) {
+        tr.told_ms = now;
+        tt_travel_progress(&done, &total);
+        tt_event_progress(done, total);
+    }
+}
+
+static void pin(Checkpoint *c)
+{
+    if (!c->pinned) {
+        c->pinned = true;
+        tt_timeline_remove(tr.timeline, c->id);
+        tt_timeline_add(tr.timeline, c->id, c->pos, true);
+    }
+    tr.pinned_id = c->id;
+    tr.pin_at = 0;
+}
+
 void tt_travel_fence(CPUState *cpu)
 {
+    bool wanted = tr.active && tr.pin_at && tt.pos >= tr.pin_at;
+    int64_t now = now_ms();
+    TtCheckpointId id;
     uint64_t at;
 
-    if (tt.at_end_exit || now_ms() - tr.last_ms < TT_CHECKPOINT_MS) {
+    tell_progress(now);
+    if (tt.at_end_exit ||
+        (!wanted && now - tr.last_ms < MAX(TT_CHECKPOINT_MS,
+                                TT_CHECKPOINT_SHARE * tr.last_cost_ms))) {
         return;
     }
-    tr.last_ms = now_ms();
-    if (!tt_timeline_find(tr.timeline, tt.pos, &at) || at != tt.pos) {
-        take_checkpoint(cpu, false);
+    id = tt_timeline_find(tr.timeline, tt.pos, &at);
+    if (!id || at != tt.pos) {
+        take_checkpoint(cpu, wanted);
+        tr.last_cost_ms = now_ms() - now;
+        id = tt_timeline_find(tr.timeline, tt.pos, &at);
     }
+    if (wanted && id && at == tt.pos) {
+        pin(find_checkpoint(id));
+    }
+    tr.last_ms = now_ms();
 }
 
 /* ---- movements ---- */
@@ -238,11 +310,11 @@ static void begin(TtTravelDone *done, void *opaque)
     tr.stepping_over = false;
     tr.done = done;
     tr.opaque = opaque;
-    tr.last_ms = now_ms();
+    tr.last_ms = tr.began_ms = tr.told_ms = now_ms();
     tt_vcpu_wake();
 }
 
-static bool may_begin(Error **errp)
+static bool has_travel(Error **errp)
 {
     if (!tt_replaying()) {
         error_setg(errp, "there is no past to go to: this is no replay");
@@ -251,12 +323,24 @@ static bool may_begin(Error **errp)
                    "at-end=stop");
     } else if (!tr.timeline) {
         error_setg(errp, "the replay has not begun yet");
-    } else if (tr.active) {
-        error_setg(errp, "another movement is under way");
     } else {
         return true;
     }
     return false;
+}
+
+static bool may_begin(Error **errp)
+{
+    if (!has_travel(errp)) {
+        return false;
+    }
+    if (tr.active) {
+        error_setg(errp, "another movement is under way");
+        return false;
+    }
+    tr.pin_at = 0;
+    tr.pinning = false;
+    return true;
 }
 
 bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
@@ -308,6 +392,101 @@ bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
     return true;
 }
 
+/*
+ * A pinned checkpoint for the present position: checkpoints stand at fences, so
+ * it is the one of the last fence. If there is none, go back and take it while
+ * passing.
+ */
+bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp)
+{
+    uint64_t step = tt.manifest.fence_interval;
+    uint64_t at = 0, fence = tt.pos / step * step;
+    TtCheckpointId id;
+
+    if (!may_begin(errp)) {
+        return false;
+    }
+    id = tt_timeline_find(tr.timeline, tt.pos, &at);
+    if (!id || (at < fence && tt.diverged)) {
+        error_setg(errp, "no checkpoint can be made where a replay diverged");
+        return false;
+    }
+    tr.pinned_id = 0;
+    tr.origin = tt.pos;
+    tr.reverse_step = false;
+    if (at >= fence) {
+        pin(find_checkpoint(id));
+        tt_timeline_goto(tr.timeline, tt.pos, tt.pos);
+    } else {
+        tr.pin_at = fence;
+        tr.pinning = true;
+        tt_timeline_goto(tr.timeline, tt.pos, at);
+    }
+    begin(done, opaque);
+    return true;
+}
+
+TtCheckpointId tt_travel_pinned(void)
+{
+    return tr.pinned_id;
+}
+
+static int by_position(const void *a, const void *b)
+{
+    const TtCheckpointInfo *x = a, *y = b;
+
+    return x->pos < y->pos ? -1 : x->pos > y->pos;
+}
+
+GArray *tt_travel_list(void)
+{
+    GArray *list = g_array_new(false, false, sizeof(TtCheckpointInfo));
+    GHashTableIter it;
+    Checkpoint *c;
+
+    if (!tr.checkpoints) {
+        return list;
+    }
+    g_hash_table_iter_init(&it, tr.checkpoints);
+    while (g_hash_table_iter_next(&it, NULL, (void **)&c)) {
+        TtCheckpointInfo info = {
+            .id = c->id, .pos = c->pos, .pinned = c->pinned,
+            .pages = tt_pagestore_node_pages(tr.pages, c->node),
+        };
+
+        g_array_append_val(list, info);
+    }
+    g_array_sort(list, by_position);
+    return list;
+}
+
+bool tt_travel_delete(uint64_t id, Error **errp)
+{
+    Checkpoint *c;
+
+    if (!has_travel(errp)) {
+        return false;
+    }
+    if (tr.active) {
+        error_setg(errp, "a movement is under way: wait for its end");
+        return false;
+    }
+    c = id && id <= UINT32_MAX ? find_checkpoint(id) : NULL;
+    if (!c) {
+        error_setg(errp, "there is no checkpoint %" PRIu64 ": see 'tt "
+                   "checkpoint list'", id);
+    } else if (!c->pos) {
+        error_setg(errp, "checkpoint %" PRIu64 " is the beginning of the run "
+                   "and stays: nothing could be reached without it", id);
+    } else if (!drop_checkpoint(id)) {
+        error_setg(errp, "not enough memory to delete the checkpoint that the "
+                   "VM comes from: delete another one first");
+    } else {
+        return true;
+    }
+    return false;
+}
+
 /* The VM is being stopped from outside: what moves stands still here. */
 void tt_travel_abort(void)
 {
@@ -323,18 +502,17 @@ void tt_travel_abort(void)
     finish(&step);
 }
 
-unsigned tt_travel_percent(void)
+void tt_travel_progress(uint64_t *done, uint64_t *total)
 {
-    uint64_t done = 0, total = 0;
-
+    *done = *total = 0;
     if (tr.active && tr.straight) {
-        total = tr.origin;
-        done = tt.pos - tr.run_from;
+        *total = tr.origin;
+        *done = tt.pos - tr.run_from;
     } else if (tr.active) {
-        tt_timeline_progress(tr.timeline, &done, &total);
-        done += tt.pos > tr.run_from ? tt.pos - tr.run_from : 0;
+        tt_timeline_progress(tr.timeline, done, total);
+        *done += tt.pos > tr.run_from ? tt.pos - tr.run_from : 0;
     }
-    return total ? MIN(done, total) * 100.0 / total : 0;
+    *done = MIN(*done, *total);
 }
 
 void tt_travel_interrupt(void)
@@ -377,6 +555,17 @@ static bool step_back_further(const TtStep *step)
     }
     tr.back++;
     tt_timeline_goto(tr.timeline, tt.pos, tr.origin - tr.back);
+    return true;
+}
+
+/* A pinned checkpoint is to be taken on the way back to where we came from. */
+static bool return_pinning(const TtStep *step)
+{
+    if (!tr.pinning || step->reason != TT_STOP_TARGET) {
+        return false;
+    }
+    tr.pinning = false;
+    tt_timeline_goto(tr.timeline, tt.pos, tr.origin);
     return true;
 }
 
@@ -446,7 +635,7 @@ bool tt_travel_advance(CPUState *cpu)
         TtStep step = tt_timeline_step(tr.timeline);
 
         if (step.kind == TT_STEP_DONE) {
-            if (step_back_further(&step)) {
+            if (step_back_further(&step) || return_pinning(&step)) {
                 continue;
             }
             finish(&step);

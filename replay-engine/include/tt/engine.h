@@ -189,7 +189,8 @@ bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
                        Error **errp);
 void tt_travel_interrupt(void);         /* any thread */
 void tt_travel_abort(void);             /* the vCPU does not run */
-unsigned tt_travel_percent(void);       /* of the movement under way */
+/* Of the movement under way, in positions; 0 of 0: there is none. */
+void tt_travel_progress(uint64_t *done, uint64_t *total);
 uint64_t tt_travel_stop_at(void);       /* UINT64_MAX: nowhere */
 bool tt_travel_is_pending(void);        /* the next step is due here */
 bool tt_travel_advance(CPUState *cpu);  /* take it; true: run on */
@@ -197,6 +198,21 @@ void tt_travel_hit(uint64_t pos);
 void tt_travel_ended(int reason);       /* end of log, divergence */
 void tt_travel_fence(CPUState *cpu);    /* a good place for a checkpoint */
 unsigned tt_travel_checkpoints(void);
+
+/* ---- checkpoints, for the user ---- */
+typedef struct TtCheckpointInfo {
+    uint32_t id;
+    uint64_t pos, pages;            /* pages: changed since the one before */
+    bool pinned;                    /* made by the user: never thinned */
+} TtCheckpointInfo;
+
+/* Post the making of one for the present position; tt_travel_pinned says its id
+ * when that is done (0: it could not be made). */
+bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp);
+uint32_t tt_travel_pinned(void);
+bool tt_travel_delete(uint64_t id, Error **errp);
+/* Of TtCheckpointInfo, by position; the caller frees it. */
+GArray *tt_travel_list(void);
 
 /* ---- stopping ---- */
 /* The VM stands at tt.pos; @reason is a TtStopReason. vCPU thread. */
@@ -208,5 +224,6 @@ bool tt_gdb_wanted(void);               /* -gdb or -s was given */
 /* ---- monitor-cmds ---- */
 void tt_event_stopped(uint64_t pos, int reason);
 void tt_event_diverged(uint64_t pos, const char *text);
+void tt_event_progress(uint64_t done, uint64_t total);
 
 #endif

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Checkpoints of a replay come and go, and every position stays exact."""
+
+from guests import guest_args, linux_args, linux_disk
+from ttlib import (check, digest, digest_at, end_of, equal, goto, limit,
+                   record, seed, stopped_replay)
+
+
+def listed(vm):
+    return vm.qmp.cmd('query-tt-checkpoints')
+
+
+def add_here(vm, position):
+    """Adds a checkpoint where the VM stands; it must not move, and the
+    checkpoint must be near."""
+    point = vm.qmp.cmd('tt-checkpoint-add', timeout=60)
+    equal(vm.qmp.cmd('query-tt')['position'], position, 'position after add')
+    check(position - (1 << 24) < point['position'] <= position,
+          f"asked at {position}, stands at {point['position']}")
+    check(point['pinned'], 'a checkpoint of the user is pinned')
+    check(point in listed(vm), f'{point} is not in the list')
+    return point
+
+
+def delete_any(vm, rng, kept):
+    """Deletes a checkpoint, the user's own as well; not the first one."""
+    choice = [c for c in listed(vm) if c['position']]
+    if choice:
+        victim = rng.choice(choice)
+        vm.qmp.cmd('tt-checkpoint-delete', id=victim['id'])
+        check(victim['id'] not in [c['id'] for c in listed(vm)],
+              'a deleted checkpoint is listed')
+        kept.discard(victim['id'])
+
+
+@limit(300)
+def test_random_work(work):
+    """Checkpoints are added and deleted between movements, in random order:
+    each digest equals that of a run straight through; what the user added
+    stays until it is deleted."""
+    run = record(work, linux_args('vda,procs', 'n=30') + linux_disk(work),
+                 timeout=100)
+    rng = seed()
+    wanted = {}
+    with stopped_replay(work, run, 'straight', timeout=120) as vm:
+        end = end_of(vm)
+        for position in sorted(rng.randrange(end + 1) for _ in range(40)):
+            wanted[position] = digest_at(vm, position)
+    places = sorted(wanted)
+    kept = set()
+    with stopped_replay(work, run, 'random', timeout=200,
+                        options=',checkpoint-memory=200M') as vm:
+        for _ in range(120):
+            position = rng.choice(places)
+            equal(digest_at(vm, position), wanted[position],
+                  f'digest at {position}')
+            what = rng.randrange(4)
+            if what == 0:
+                kept.add(add_here(vm, position)['id'])
+                equal(digest(vm), wanted[position], 'digest after add')
+            elif what == 1:
+                delete_any(vm, rng, kept)
+                equal(digest(vm), wanted[position], 'digest after delete')
+        left = {c['id'] for c in listed(vm) if c['pinned'] and c['position']}
+        equal(left, kept, 'checkpoints of the user')
+        for point in listed(vm):
+            if point['position']:
+                vm.qmp.cmd('tt-checkpoint-delete', id=point['id'])
+        equal(len(listed(vm)), 1, 'checkpoints at the end')
+        for position in rng.sample(places, 4):
+            equal(digest_at(vm, position), wanted[position],
+                  f'digest at {position} with one checkpoint')
+
+
+@limit(120)
+def test_progress(work):
+    """A movement of more than a second tells how far it is, in QMP and HMP,
+    and never backwards."""
+    run = record(work, linux_args('procs', 'n=60'), timeout=100)
+    with stopped_replay(work, run) as vm:
+        end = end_of(vm)
+        goto(vm, 100, where='end')
+        seen = []
+        event = vm.qmp.event('TT_PROGRESS')
+        while event and len(seen) < 3:
+            seen.append((event['done'], event['total']))
+            if len(seen) < 3:
+                event = vm.qmp.event('TT_PROGRESS')
+    equal(seen, sorted(seen), 'progress')
+    check(all(0 < done <= total == end for done, total in seen), f'{seen}')
+    with stopped_replay(work, run, 'hmp') as vm:
+        text = vm.qmp.hmp('tt goto end', timeout=100)
+        check('#' in text and '%' in text and f'at {end} (' in text, text)
+
+
+@limit(60)
+def test_commands(work):
+    """HMP adds, lists and deletes; what cannot be deleted is refused."""
+    run = record(work, guest_args(work, 'hlt', 'rounds=5'))
+    with stopped_replay(work, run) as vm:
+        check(' kept' in vm.qmp.hmp('tt checkpoint add'), 'add')
+        table = vm.qmp.hmp('tt checkpoint list')
+        equal(table, vm.qmp.hmp('tt checkpoint'), 'list is the default')
+        check('position' in table and len(table.split('\n')) >= 2, table)
+        first = listed(vm)[0]
+        for line, answer in (
+                (f"tt checkpoint delete {first['id']}", 'is the beginning'),
+                ('tt checkpoint delete 0', 'there is no checkpoint 0'),
+                ('tt checkpoint delete 4294967297', 'there is no checkpoint'),
+                ('tt checkpoint delete -1', "'delete ID'"),
+                ('tt checkpoint delete x', "'delete ID'"),
+                ('tt checkpoint burn', "takes 'add'")):
+            text = vm.qmp.hmp(line)
+            check(answer in text, f'{line}: {text}')
