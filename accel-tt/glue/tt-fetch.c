@@ -80,6 +80,12 @@ void tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
     tt_fetched.flags = flags;
 }
 
+void tt_fetch_second(CPUState *cpu, uint64_t pc)
+{
+    get_page_addr_code(cpu_env(cpu), (pc & TARGET_PAGE_MASK) +
+                       TARGET_PAGE_SIZE);
+}
+
 void tt_fetch_forget(void)
 {
     tt_fetched.page = 1;

@@ -64,15 +64,6 @@ bool tt_token_is_mine(void)
     return mine;
 }
 
-bool tt_token_nest_slow(void)
-{
-    if (mine && bql_locked()) {
-        nest++;
-        return true;
-    }
-    return false;
-}
-
 bool tt_token_unnest_slow(void)
 {
     if (mine && nest) {
@@ -106,11 +97,8 @@ void tt_token_kick(void)
     }
 }
 
-void tt_token_queue_slow(void)
+static void enqueue(void)
 {
-    if (mine) {
-        return;
-    }
     while (qatomic_read(&turn)) {
         qemu_event_wait(&turn_over);            /* T3 */
     }
@@ -123,6 +111,17 @@ void tt_token_queue_slow(void)
             cpu_relax();
         }
     }
+}
+
+bool tt_token_take_slow(void)
+{
+    if (!mine) {
+        enqueue();
+    } else if (bql_locked()) {
+        nest++;
+        return true;
+    }
+    return false;
 }
 
 void tt_token_served_slow(void)

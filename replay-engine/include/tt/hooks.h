@@ -89,17 +89,17 @@ bool tt_refuses_object(const char *type, struct Error **errp);
 
 /* ---- execution token (system/cpus.c, cpu-common.c): any thread ---- */
 extern bool tt_token_on;
-bool tt_token_nest_slow(void);
+bool tt_token_take_slow(void);
 bool tt_token_unnest_slow(void);
-void tt_token_queue_slow(void);
 void tt_token_served_slow(void);
 bool tt_token_owe_slow(void);
 void tt_token_repaid(void);
 
 /* The vCPU thread holds the token already: count the nesting only. */
-static inline bool tt_token_nest(void)
+/* Before the BQL is taken. True: this is the vCPU, which has it. */
+static inline bool tt_token_take(void)
 {
-    return __builtin_expect(tt_token_on, 0) && tt_token_nest_slow();
+    return __builtin_expect(tt_token_on, 0) && tt_token_take_slow();
 }
 
 static inline bool tt_token_unnest(void)
@@ -107,14 +107,7 @@ static inline bool tt_token_unnest(void)
     return __builtin_expect(tt_token_on, 0) && tt_token_unnest_slow();
 }
 
-/* Any other thread: ask the vCPU for the token / got it. */
-static inline void tt_token_queue(void)
-{
-    if (__builtin_expect(tt_token_on, 0)) {
-        tt_token_queue_slow();
-    }
-}
-
+/* Any other thread: it got what it asked for. */
 static inline void tt_token_served(void)
 {
     if (__builtin_expect(tt_token_on, 0)) {
@@ -176,6 +169,8 @@ extern TtFetched tt_fetched;
 
 void tt_fetch_slow(struct CPUState *cpu, uint64_t pc, uint32_t flags);
 void tt_fetch_again(struct CPUState *cpu);      /* where the vCPU stands */
+/* The second page of a block at @pc that has one. */
+void tt_fetch_second(struct CPUState *cpu, uint64_t pc);
 bool tt_fetch_known(struct CPUState *cpu, uint64_t pc);
 /* A flush of everything (the caller flushes the jump cache, too), or of one page;
  * before the TLB itself is flushed. */
