@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Checkpoint state: what is encoded is decoded; anything cut or flipped in the
+ * head is refused or stays within the bytes. */
+#include "tt/cpstate.h"
+
+#include <glib.h>
+
+static const uint8_t map[] = "memory map of some sections", cpu[] = "registers";
+
+static TtCpState sample(void)
+{
+    return (TtCpState) {
+        .segment = 77, .index = 5, .halted = true, .n_blocks = 9,
+        .output_hash = 0x123456789abcdef0, .events = 1234567890123,
+        .map = { { map, sizeof(map) }, { NULL, 0 } },
+        .cpu = { cpu, sizeof(cpu) },
+    };
+}
+
+static void assert_bytes(TtBytes seen, TtBytes wanted)
+{
+    g_assert_cmpmem(seen.data, seen.len, wanted.data, wanted.len);
+}
+
+static void test_round_trip(void)
+{
+    TtCpState in = sample(), out;
+    TtDiag diag;
+    uint32_t len;
+    g_autofree uint8_t *bytes = tt_cpstate_encode(&in, &len);
+
+    g_assert_cmpint(tt_cpstate_decode((TtBytes) { bytes, len }, &out, &diag),
+                    ==, TT_OK);
+    g_assert_cmpuint(out.segment, ==, in.segment);
+    g_assert_cmpuint(out.index, ==, in.index);
+    g_assert_true(out.halted);
+    g_assert_cmpuint(out.n_blocks, ==, in.n_blocks);
+    g_assert_cmpuint(out.output_hash, ==, in.output_hash);
+    g_assert_cmpuint(out.events, ==, in.events);
+    assert_bytes(out.map[0], in.map[0]);
+    assert_bytes(out.map[1], in.map[1]);
+    assert_bytes(out.cpu, in.cpu);
+}
+
+/* Every cut is refused; the copy is exactly as long, so that a sanitizer or
+ * valgrind sees a read behind it. */
+static void test_cut(void)
+{
+    TtCpState in = sample(), out;
+    uint32_t len;
+    g_autofree uint8_t *bytes = tt_cpstate_encode(&in, &len);
+
+    for (uint32_t n = 0; n < len; n++) {
+        g_autofree uint8_t *cut = g_memdup2(bytes, n);
+        TtDiag diag;
+
+        g_assert_cmpint(tt_cpstate_decode((TtBytes) { cut, n }, &out, &diag),
+                        ==, TT_ERR_FORMAT);
+        g_assert_true(strstr(diag.text, "damaged"));
+    }
+}
+
+static void test_flipped(void)
+{
+    TtCpState in = sample(), out;
+    uint32_t len;
+    g_autofree uint8_t *bytes = tt_cpstate_encode(&in, &len);
+
+    for (uint32_t bit = 0; bit < len * 8; bit++) {
+        TtDiag diag;
+        TtStatus s;
+
+        bytes[bit / 8] ^= 1 << bit % 8;
+        s = tt_cpstate_decode((TtBytes) { bytes, len }, &out, &diag);
+        if (s == TT_OK) {
+            const uint8_t *end = bytes + len;
+
+            g_assert_true(out.cpu.data + out.cpu.len == end);
+            g_assert_true(out.map[0].data + out.map[0].len <= end);
+        } else {
+            g_assert_true(s == (bit >= 32 && bit < 64 ? TT_ERR_VERSION :
+                                TT_ERR_FORMAT));
+        }
+        bytes[bit / 8] ^= 1 << bit % 8;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cpstate/round-trip", test_round_trip);
+    g_test_add_func("/cpstate/cut", test_cut);
+    g_test_add_func("/cpstate/flipped", test_flipped);
+    return g_test_run();
+}
