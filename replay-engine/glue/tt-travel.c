@@ -71,7 +71,12 @@ bool tt_travel_active(void)
 
 bool tt_travel_is_blind(void)
 {
-    return tr.active && (tr.blind || tr.stepping_over);
+    return tr.active && tr.blind;
+}
+
+bool tt_travel_steps_over(void)
+{
+    return tr.active && tr.stepping_over;
 }
 
 uint64_t tt_travel_stop_at(void)

@@ -178,7 +178,8 @@ typedef void TtTravelDone(void *opaque, uint64_t pos, int reason);
 
 void tt_travel_init(CPUState *cpu);             /* first checkpoint */
 bool tt_travel_active(void);
-bool tt_travel_is_blind(void);          /* breakpoints do not count now */
+bool tt_travel_is_blind(void);          /* no stop of gdb's counts now */
+bool tt_travel_steps_over(void);        /* the breakpoint here does not */
 /* Post a movement; the vCPU thread carries it out. @done is called there. */
 bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
                     Error **errp);
