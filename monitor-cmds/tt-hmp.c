@@ -173,12 +173,15 @@ static void do_verify(Monitor *mon, const char *arg, Error **errp)
     if (go(mon, GO, 0, &w, errp)) {
         before = tt_replay_digests();
         if (go(mon, GO_STRAIGHT, tt_replay_end(), &w, errp)) {
-            monitor_printf(mon, tt.diverged ?
+            monitor_printf(mon, tt.damaged ?
+                           "the log is damaged; exact up to position %" PRIu64
+                           ", %" PRIu64 " digests equal\n" : tt.diverged ?
                            "diverged at position %" PRIu64 " after %" PRIu64
                            " equal digests\n" :
                            "exact to position %" PRIu64 ", %" PRIu64
                            " digests equal\n", w.pos,
-                           tt_replay_digests() - before - tt.diverged);
+                           tt_replay_digests() - before -
+                           (tt.diverged && !tt.damaged));
         }
     }
     if (!*errp && !tt.diverged) {
@@ -283,6 +286,9 @@ void hmp_info_tt(Monitor *mon, const QDict *qdict)
                        i->travelling ? ", travelling" : "");
         if (i->diverged) {
             monitor_printf(mon, "diverged: %s\n", i->divergence);
+        }
+        if (i->damage) {
+            monitor_printf(mon, "damaged: %s\n", i->damage);
         }
     }
     qapi_free_TtInfo(i);

@@ -22,6 +22,7 @@ static TtReason to_qapi(int reason)
         [TT_STOP_END] = TT_REASON_END,
         [TT_STOP_DIVERGED] = TT_REASON_DIVERGED,
         [TT_STOP_INTERRUPTED] = TT_REASON_INTERRUPTED,
+        [TT_STOP_DAMAGED] = TT_REASON_DAMAGED,
     };
 
     return map[reason];
@@ -52,6 +53,7 @@ TtInfo *qmp_query_tt(Error **errp)
 
     info->mode = tt_recording() ? TT_MODE_RECORD :
         tt_replaying() ? TT_MODE_REPLAY : TT_MODE_OFF;
+    info->live = tt.live;
     info->dir = g_strdup(tt.dir);
     info->position = tt_position();
     info->end = tt_replaying() ? tt_replay_end() : info->position;
@@ -59,8 +61,9 @@ TtInfo *qmp_query_tt(Error **errp)
     info->events = tt.events;
     info->bytes = tt_recording() ? tt_record_bytes() : 0;
     info->digests = tt_replaying() ? tt_replay_digests() : 0;
-    info->diverged = tt.diverged;
-    info->divergence = tt.diverged ? g_strdup(tt.divergence) : NULL;
+    info->diverged = tt.diverged && !tt.damaged;
+    info->divergence = info->diverged ? g_strdup(tt.divergence) : NULL;
+    info->damage = tt.damaged ? g_strdup(tt.divergence) : NULL;
     info->travelling = tt_travel_active();
     return info;
 }

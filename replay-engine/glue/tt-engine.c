@@ -368,7 +368,7 @@ const char *tt_stop_name(int reason)
         [TT_STOP_NONE] = "none", [TT_STOP_TARGET] = "target",
         [TT_STOP_HIT] = "breakpoint", [TT_STOP_START] = "start",
         [TT_STOP_END] = "end", [TT_STOP_DIVERGED] = "diverged",
-        [TT_STOP_INTERRUPTED] = "interrupted",
+        [TT_STOP_INTERRUPTED] = "interrupted", [TT_STOP_DAMAGED] = "damaged",
     };
 
     return names[reason];
@@ -384,7 +384,7 @@ static void leave_process(int reason)
                      tt_replay_digests());
     }
     qemu_system_shutdown_request_with_code(SHUTDOWN_CAUSE_HOST_QMP_QUIT,
-                                           ok ? 0 : 3);
+                                           ok ? 0 : tt.damaged ? 1 : 3);
     tt.at_end_exit = false;         /* once is enough */
 }
 
@@ -393,7 +393,8 @@ void tt_stop_vm(int reason)
     tt.last_stop = reason;
     tt_event_stopped(tt_position(), reason);
     if (tt.at_end_exit && (reason == TT_STOP_END ||
-                           reason == TT_STOP_DIVERGED)) {
+                           reason == TT_STOP_DIVERGED ||
+                           reason == TT_STOP_DAMAGED)) {
         leave_process(reason);
     }
     qemu_system_vmstop_request_prepare();

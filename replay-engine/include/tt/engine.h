@@ -41,7 +41,9 @@ typedef struct TtEngine {
     uint64_t checkpoint_bytes;  /* replay: memory for checkpoints */
     uint64_t max_size_bytes;    /* record: cap of the log, 0 for none */
     uint64_t events;            /* recorded, or replayed so far */
-    bool diverged;
+    bool diverged;              /* the replay cannot go on from here: it is not
+                                   exact, or, if damaged is set as well, ... */
+    bool damaged;               /* ... the log cannot be read */
     bool torn;                  /* replay: the recorder was cut off */
     char *divergence;           /* one sentence */
     int last_stop;              /* TtStopReason of the last stop */
@@ -164,7 +166,11 @@ bool tt_replay_left(CPUState *cpu, int why);
 /* A synchronous event: checked against the log; *ev takes the logged values.*/
 void tt_replay_sync(TtEvent *ev);
 TtSched *tt_replay_sched(void);
+/* The replay cannot go on: it diverged; the log cannot be read. */
 void tt_replay_report(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+void tt_replay_damaged(const TtDiag *diag);
+/* Why it cannot go on, as a TtStopReason. */
+int tt_replay_trouble(void);
 uint64_t tt_replay_end(void);
 uint64_t tt_replay_digests(void);       /* verified so far */
 void tt_replay_console(uint32_t port, uint32_t val, unsigned size);
