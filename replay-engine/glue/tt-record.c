@@ -323,6 +323,8 @@ bool tt_record_open(Error **errp)
         error_setg(errp, "%s", diag.text);
         return false;
     }
+    tt.manifest.rules = TT_MANIFEST_RULES;
+    tt.manifest.tlb_entries = 1 << TT_HOOK_TLB_BITS;
     tt.manifest.fence_interval = TT_FENCE_INTERVAL;
     return true;
 }

@@ -491,6 +491,8 @@ bool tt_replay_open(Error **errp)
     TtIo *io;
 
     if (tt_manifest_load(manifest, &tt.manifest, &diag) != TT_OK ||
+        tt_manifest_check_rules(&tt.manifest, 1 << TT_HOOK_TLB_BITS,
+                                &diag) != TT_OK ||
         tt_io_posix_open(log, &io, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
