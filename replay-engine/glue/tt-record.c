@@ -40,12 +40,35 @@ static struct {
     uint64_t start_ns;
     uint64_t released_print;        /* fingerprint when the token was given */
     bool released, was_reset, initial, full_up;
-    bool failed;                    /* set by the writer thread */
+    bool has_begun, made_dir;
+    uint64_t handed_bytes;          /* decoded, of all segments handed over */
+    /* Set by the writer thread: */
+    bool failed;
     TtDiag diag;
     uint64_t log_bytes;
-} rec;
+    uint64_t sealed_bytes;          /* decoded */
+    uint32_t ratio;                 /* stored to decoded, in 1/256, lately */
+} rec = { .ratio = 256 };
 
 /* ---- writer thread ---- */
+
+static uint32_t decoded_bytes(const TtSegBuf *sb)
+{
+    return sb->ev_len + sb->pl_len;
+}
+
+/* Old segments count less for the ratio: the first hold RAM, not events. */
+static void count_sealed(const TtSegBuf *sb)
+{
+    static uint64_t decoded, stored;
+    uint64_t bytes = tt_log_writer_bytes(rec.writer);
+
+    decoded = decoded / 4 * 3 + decoded_bytes(sb);
+    stored = stored / 4 * 3 + bytes - rec.log_bytes;
+    qatomic_set(&rec.sealed_bytes, rec.sealed_bytes + decoded_bytes(sb));
+    qatomic_set(&rec.log_bytes, bytes);
+    qatomic_set(&rec.ratio, (stored << 8) / MAX(decoded, 1));
+}
 
 static void *writer_thread(void *opaque)
 {
@@ -63,7 +86,7 @@ static void *writer_thread(void *opaque)
             tt_log_writer_seal(rec.writer, sb, &rec.diag) != TT_OK) {
             qatomic_set_mb(&rec.failed, true);
         }
-        qatomic_set(&rec.log_bytes, tt_log_writer_bytes(rec.writer));
+        count_sealed(sb);
         tt_ring_push(rec.empty, sb);
         qemu_sem_post(&rec.has_empty);
         if (last) {
@@ -96,6 +119,7 @@ static void hand_over(bool last)
     TtSegBuf *sb = tt_log_encoder_end(rec.encoder, last);
 
     rec.open = NULL;
+    rec.handed_bytes += decoded_bytes(sb);
     tt_ring_push(rec.full, sb);
     qemu_sem_post(&rec.has_full);
 }
@@ -152,6 +176,16 @@ static void step_over(void)
     }
 }
 
+/* The log if it were closed now: what is not sealed yet is guessed. */
+static uint64_t expected_bytes(void)
+{
+    uint64_t unsealed = rec.handed_bytes - qatomic_read(&rec.sealed_bytes) +
+        decoded_bytes(rec.open);
+
+    return qatomic_read(&rec.log_bytes) +
+        (unsealed * qatomic_read(&rec.ratio) >> 8);
+}
+
 void tt_record_event(TtEvent *ev)
 {
     assert(bql_locked());
@@ -166,7 +200,7 @@ void tt_record_event(TtEvent *ev)
         step_over();
     }
     if (unlikely(tt.max_size_bytes && !rec.full_up &&
-                 qatomic_read(&rec.log_bytes) > tt.max_size_bytes)) {
+                 expected_bytes() >= tt.max_size_bytes)) {
         rec.full_up = true;         /* ended between two turns: a clean place */
         tt_token_kick();
     }
