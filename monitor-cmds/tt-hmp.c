@@ -279,9 +279,12 @@ void hmp_info_tt(Monitor *mon, const QDict *qdict)
     if (i->mode == TT_MODE_OFF) {
         monitor_printf(mon, "tt: off\n");
     } else {
-        monitor_printf(mon, "tt: %s %s\nposition %" PRIu64 " of %" PRIu64
+        monitor_printf(mon, "tt: %s %s%s\nposition %" PRIu64 " of %" PRIu64
                        ", %" PRIu64 " events, %" PRIu64 " checkpoints%s\n",
-                       TtMode_str(i->mode), i->dir, i->position, i->end,
+                       TtMode_str(i->mode), i->dir, i->live ? "" :
+                       tt_recording() && tt_record_has_begun() ?
+                       " (it has ended)" : " (it has not begun yet)",
+                       i->position, i->end,
                        i->events, i->checkpoints,
                        i->travelling ? ", travelling" : "");
         if (i->diverged) {

@@ -73,8 +73,7 @@ TtDigest *qmp_query_tt_digest(Error **errp)
     TtEvent ev = { .kind = TT_EV_DIGEST };
     TtDigest *d;
 
-    if (!tt_on() || !tt.live) {
-        error_setg(errp, "there is no recording or replay to take a digest of");
+    if (!tt_is_live(errp)) {
         return NULL;
     }
     if (runstate_is_running() || tt_travel_active()) {

@@ -360,6 +360,20 @@ bool tt_refuses(const char *what, Error **errp)
     return tt_on();
 }
 
+bool tt_is_live(Error **errp)
+{
+    if (!tt_on()) {
+        error_setg(errp, "there is no recording or replay");
+    } else if (tt_replaying() && !tt.live) {
+        error_setg(errp, "the replay has not begun yet");
+    } else if (!tt.live) {
+        error_setg(errp, tt_record_has_begun() ? "the recording has ended" :
+                   "the recording has not begun yet: it does when the VM first "
+                   "runs, so say cont before");
+    }
+    return tt.live;
+}
+
 /* ---- stopping and the end ---- */
 
 const char *tt_stop_name(int reason)
@@ -407,7 +421,10 @@ void tt_finish(void)
     if (tt_replaying()) {
         tt_travel_abort();
     }
-    if (tt_recording()) {
+    if (tt_recording() && !tt_record_has_begun()) {
+        tt_record_abandon();
+        error_printf("tt: nothing was recorded: the VM never ran\n");
+    } else if (tt_recording()) {
         bool whole = tt.live;
 
         tt_record_finish(TT_FINISH_QUIT);

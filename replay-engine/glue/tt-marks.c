@@ -55,8 +55,7 @@ bool tt_mark_add(const char *name, uint64_t *pos, Error **errp)
         .kind = TT_EV_MARK, .data = (const uint8_t *)name, .len = strlen(name),
     };
 
-    if (!tt_on() || !tt.live) {
-        error_setg(errp, "there is no recording or replay to mark");
+    if (!tt_is_live(errp)) {
         return false;
     }
     if (tt_travel_active()) {

@@ -286,6 +286,7 @@ static bool make_directory(Error **errp)
         g_autofree char *log = g_build_filename(tt.dir, "log", NULL);
 
         if (mkdir(tt.dir, 0700) == 0) {
+            rec.made_dir = true;
             return true;
         }
         if (errno != EEXIST || !g_file_test(tt.dir, G_FILE_TEST_IS_DIR)) {
@@ -309,6 +310,7 @@ static bool make_directory(Error **errp)
 
         if (mkdir(name, 0700) == 0) {
             tt.dir = g_canonicalize_filename(name, NULL);
+            rec.made_dir = true;
             return true;
         }
         if (errno != EEXIST) {
@@ -389,6 +391,7 @@ void tt_record_start(CPUState *cpu)
 {
     TtEvent ready = { .kind = TT_EV_CHECK };
 
+    rec.has_begun = true;
     rec.start_ns = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
     qemu_thread_create(&rec.thread, "tt-writer", writer_thread, NULL,
                        QEMU_THREAD_JOINABLE);
@@ -441,4 +444,24 @@ void tt_record_finish(unsigned why)
 uint64_t tt_record_bytes(void)
 {
     return qatomic_read(&rec.log_bytes);
+}
+
+bool tt_record_has_begun(void)
+{
+    return rec.has_begun;
+}
+
+/* Leaves no directory behind that only looks like a run. */
+void tt_record_abandon(void)
+{
+    g_autofree char *path = g_build_filename(tt.dir, "log", NULL);
+
+    if (rec.writer) {
+        tt_log_writer_free(rec.writer);
+        rec.writer = NULL;
+        unlink(path);
+    }
+    if (rec.made_dir) {
+        rmdir(tt.dir);
+    }
 }

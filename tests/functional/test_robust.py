@@ -280,6 +280,57 @@ def test_foreign_versions(work):
           f'the message does not tell that the run is newer: {line}')
 
 
+def test_other_rules(work):
+    """A run recorded by other rules of execution is refused, and the message
+    names the version to replay it with."""
+    run = recorded(work)
+    with open(os.path.join(run.dir, 'manifest'), encoding='utf-8') as f:
+        text = f.read()
+    for number, (pattern, other) in enumerate((
+            ('^rules=.*$', 'rules=0x1'), ('^rules=.*$', 'rules=0x8000000f'),
+            ('^tlb-entries=.*$', 'tlb-entries=64'))):
+        path = copy_run(work, run)
+        changed = re.sub('(?m)' + pattern, other, text)
+        check(changed != text, f'the manifest has no {pattern}')
+        with open(os.path.join(path, 'manifest'), 'w', encoding='utf-8') as f:
+            f.write(changed)
+        status, stderr, _ = replay_status(work, path, f'other{number}')
+        equal(status, 1, f'status with {other}')
+        line = one_sentence(stderr, other)
+        version = re.search('(?m)^tt-version=(.*)$', text).group(1)
+        check(line.endswith(f'that recorded it, {version}'), line)
+        run_tool(tool('tt'), 'info', path)
+
+
+def test_nothing_recorded(work):
+    """A recorder that ends before the VM ran leaves no directory behind; one
+    that was killed leaves one that is refused in one sentence."""
+    args = ['-S', *guest_args(work, *GUEST)]
+    with recorder(work, args, name='quit', qmp=1) as vm:
+        state = vm.qmp.cmd('query-tt')
+        equal((state['mode'], state['live']), ('record', False), 'state')
+        check('begun' in vm.qmp.error('tt-mark', name='m'), 'tt-mark')
+        check('begun' in vm.qmp.hmp('info tt'), 'info tt')
+        vm.qmp.cmd('quit')
+        vm.wait(0)
+        check('nothing was recorded' in vm.stderr, vm.stderr)
+        check(not os.path.exists(vm.run), 'the directory is still there')
+    with recorder(work, args, name='killed', qmp=1) as vm:
+        vm.qmp.cmd('query-tt')
+        vm.kill()
+        status, stderr, _ = replay_status(work, vm.run, 'rep')
+        equal(status, 1, 'status of the replay')
+        line = one_sentence(stderr, 'replay')
+        check('nothing was recorded' in line, line)
+        said = run_tool(tool('tt'), 'info', vm.run, rc=1)[1]
+        check('nothing was recorded' in one_sentence(said, 'tt info'), said)
+    with recorder(work, args, name='runs', qmp=1) as vm:
+        vm.qmp.cmd('cont')
+        wait_until(lambda: vm.qmp.cmd('query-tt')['live'], 'it has begun')
+        vm.qmp.cmd('quit')
+        vm.wait(0)
+
+
 def refuse_record(work, directory, name, *words):
     args = guest_args(work, *GUEST)
     with Vm(work, [*args, '-tt', f'record,dir={directory}'], name=name,

@@ -152,6 +152,8 @@ void tt_record_finish(unsigned why);
 void tt_record_resync(CPUState *cpu);           /* before guest code runs */
 void tt_record_release(void);                   /* the token is given away */
 uint64_t tt_record_bytes(void);
+bool tt_record_has_begun(void);
+void tt_record_abandon(void);                   /* at the end; it has not */
 
 /* ---- replay-engine: replayer ---- */
 bool tt_replay_open(Error **errp);
@@ -220,6 +222,9 @@ uint32_t tt_travel_pinned(void);
 bool tt_travel_delete(uint64_t id, Error **errp);
 /* Of TtCheckpointInfo, by position; the caller frees it. */
 GArray *tt_travel_list(void);
+
+/* Is there a position to mark or to look at now? False: *errp says why not. */
+bool tt_is_live(Error **errp);
 
 /* ---- stopping ---- */
 /* The VM stands at tt.pos; @reason is a TtStopReason. vCPU thread. */
