@@ -238,6 +238,29 @@ static void describe_recording(void)
     note_command_line();
 }
 
+static int check_accel(void *opaque, QemuOpts *opts, Error **errp)
+{
+    const char *name = qemu_opt_get(opts, "accel");
+
+    if (name && strcmp(name, "tcg")) {
+        refuse("-tt works with -accel tcg only, for now: leave -accel %s out",
+               name);
+    }
+    return 0;
+}
+
+/* Before QEMU tries to open it, and says first that it cannot. */
+static void refuse_accel(QDict *machine_opts)
+{
+    const char *name = qdict_get_try_str(machine_opts, "accel");
+
+    qemu_opts_foreach(qemu_find_opts("accel"), check_accel, NULL, NULL);
+    if (name && strcmp(name, "tcg")) {
+        refuse("-tt works with -accel tcg only, for now: leave accel=%s out",
+               name);
+    }
+}
+
 void tt_configure(QDict *machine_opts, bool has_default_serial,
                   int *default_monitor, bool *nographic, void *display_type,
                   bool has_icount, bool has_incoming, bool stopped)
@@ -253,6 +276,7 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         refuse("-tt cannot begin with an incoming migration or a loaded "
                "snapshot: leave -incoming and -loadvm out");
     }
+    refuse_accel(machine_opts);
     if (tt_recording()) {
         describe_recording();
         return;

@@ -39,6 +39,12 @@ test_smp = refuse_test(
 test_kvm = refuse_test(
     'kvm', 'KVM is refused.', 'kvm', 'KVM', 'tcg', 'TCG',
     add=['-accel', 'kvm'])
+test_kvm_machine = refuse_test(
+    'kvm-machine', 'KVM is refused as an option of the machine, too.', 'kvm',
+    add=['-machine', 'accel=kvm:tcg'])
+test_enable_kvm = refuse_test(
+    'enable-kvm', 'KVM is refused by its old name, too.', 'kvm',
+    add=['-enable-kvm'])
 test_multi_threaded = refuse_test(
     'mttcg', 'Multi-threaded TCG is refused.', 'thread',
     add=['-accel', 'tcg,thread=multi'])
