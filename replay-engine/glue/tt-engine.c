@@ -281,6 +281,7 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         describe_recording();
         return;
     }
+    tt_monitor_refuse_input();
     refuse_devices();
     if (unwanted_machine_option(machine_opts)) {
         refuse("-tt replay takes the machine from the run: leave the option "

@@ -237,5 +237,6 @@ bool tt_gdb_wanted(void);               /* -gdb or -s was given */
 void tt_event_stopped(uint64_t pos, int reason);
 void tt_event_diverged(uint64_t pos, const char *text);
 void tt_event_progress(uint64_t done, uint64_t total);
+void tt_monitor_refuse_input(void);     /* a replay takes none; at start */
 
 #endif
