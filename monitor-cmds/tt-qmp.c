@@ -193,7 +193,7 @@ static bool coroutine_fn carry_out(Waiter *w, Error **errp)
     return !w->err;
 }
 
-TtPlace *coroutine_fn qmp_tt_goto(bool has_position, uint64_t position,
+TtPlace *coroutine_fn qmp_tt_goto(bool has_position, int64_t position,
                                   bool has_delta, int64_t delta,
                                   bool has_where, TtWhere where,
                                   const char *mark, Error **errp)
@@ -206,6 +206,11 @@ TtPlace *coroutine_fn qmp_tt_goto(bool has_position, uint64_t position,
     Waiter w = { .co = qemu_coroutine_self() };
     TtPlace *place;
 
+    if (has_position && position < 0) {
+        error_setg(errp, "position %" PRId64 " is before the start: positions "
+                   "count from 0; delta goes backwards", position);
+        return NULL;
+    }
     if (!tt_monitor_target(&g, &w.target, errp)) {
         return NULL;
     }
