@@ -243,6 +243,16 @@ static void do_checkpoint(Monitor *mon, const char *arg, Error **errp)
     }
 }
 
+/* For a movement that QMP or gdb began: HMP's own goto waits for its end. */
+static void do_interrupt(Monitor *mon, const char *arg, Error **errp)
+{
+    if (tt_travel_active()) {
+        tt_travel_interrupt();
+    } else {
+        error_setg(errp, "there is no movement to interrupt");
+    }
+}
+
 static const struct {
     const char *verb;
     void (*run)(Monitor *mon, const char *arg, Error **errp);
@@ -252,6 +262,7 @@ static const struct {
     { "digest", do_digest },
     { "verify", do_verify },
     { "checkpoint", do_checkpoint },
+    { "interrupt", do_interrupt },
 };
 
 void hmp_tt(Monitor *mon, const QDict *qdict)
@@ -267,8 +278,8 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
             return;
         }
     }
-    error_setg(&err, "tt %s is not known: goto, mark, digest, verify or "
-               "checkpoint", verb);
+    error_setg(&err, "tt %s is not known: goto, mark, digest, verify, "
+               "checkpoint or interrupt", verb);
     hmp_handle_error(mon, err);
 }
 
