@@ -221,6 +221,17 @@ def test_marks(work):
         equal(digest(vm), wanted, 'digest at the mark, by the monitor')
 
 
+def test_names_of_marks(work):
+    """A mark may not look like a place that tt goto knows by itself."""
+    run = record(work, guest_args(work, 'cpuid', 'rounds=1'))
+    with stopped_replay(work, run) as vm:
+        vm.qmp.cmd('tt-goto', where='start')
+        for name in ('start', 'end', '12', '0x12', '', 'a b'):
+            message = vm.qmp.error('tt-mark', name=name)
+            check('is no name for a mark' in message, f'{name}: {message}')
+        vm.qmp.cmd('tt-mark', name='end-of-12')
+
+
 def test_monitor_commands(work):
     """The monitor's forms move and tell as the QMP commands do."""
     run = record(work, guest_args(work, 'cpuid', 'rounds=2'))
