@@ -173,12 +173,15 @@ static void do_verify(Monitor *mon, const char *arg, Error **errp)
     if (go(mon, GO, 0, &w, errp)) {
         before = tt_replay_digests();
         if (go(mon, GO_STRAIGHT, tt_replay_end(), &w, errp)) {
-            monitor_printf(mon, tt.diverged ?
+            monitor_printf(mon, tt.damaged ?
+                           "the log is damaged; exact up to position %" PRIu64
+                           ", %" PRIu64 " digests equal\n" : tt.diverged ?
                            "diverged at position %" PRIu64 " after %" PRIu64
                            " equal digests\n" :
                            "exact to position %" PRIu64 ", %" PRIu64
                            " digests equal\n", w.pos,
-                           tt_replay_digests() - before - tt.diverged);
+                           tt_replay_digests() - before -
+                           (tt.diverged && !tt.damaged));
         }
     }
     if (!*errp && !tt.diverged) {
@@ -240,6 +243,16 @@ static void do_checkpoint(Monitor *mon, const char *arg, Error **errp)
     }
 }
 
+/* For a movement that QMP or gdb began: HMP's own goto waits for its end. */
+static void do_interrupt(Monitor *mon, const char *arg, Error **errp)
+{
+    if (tt_travel_active()) {
+        tt_travel_interrupt();
+    } else {
+        error_setg(errp, "there is no movement to interrupt");
+    }
+}
+
 static const struct {
     const char *verb;
     void (*run)(Monitor *mon, const char *arg, Error **errp);
@@ -249,6 +262,7 @@ static const struct {
     { "digest", do_digest },
     { "verify", do_verify },
     { "checkpoint", do_checkpoint },
+    { "interrupt", do_interrupt },
 };
 
 void hmp_tt(Monitor *mon, const QDict *qdict)
@@ -264,8 +278,8 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
             return;
         }
     }
-    error_setg(&err, "tt %s is not known: goto, mark, digest, verify or "
-               "checkpoint", verb);
+    error_setg(&err, "tt %s is not known: goto, mark, digest, verify, "
+               "checkpoint or interrupt", verb);
     hmp_handle_error(mon, err);
 }
 
@@ -276,13 +290,19 @@ void hmp_info_tt(Monitor *mon, const QDict *qdict)
     if (i->mode == TT_MODE_OFF) {
         monitor_printf(mon, "tt: off\n");
     } else {
-        monitor_printf(mon, "tt: %s %s\nposition %" PRIu64 " of %" PRIu64
+        monitor_printf(mon, "tt: %s %s%s\nposition %" PRIu64 " of %" PRIu64
                        ", %" PRIu64 " events, %" PRIu64 " checkpoints%s\n",
-                       TtMode_str(i->mode), i->dir, i->position, i->end,
+                       TtMode_str(i->mode), i->dir, i->live ? "" :
+                       tt_recording() && tt_record_has_begun() ?
+                       " (it has ended)" : " (it has not begun yet)",
+                       i->position, i->end,
                        i->events, i->checkpoints,
                        i->travelling ? ", travelling" : "");
         if (i->diverged) {
             monitor_printf(mon, "diverged: %s\n", i->divergence);
+        }
+        if (i->damage) {
+            monitor_printf(mon, "damaged: %s\n", i->damage);
         }
     }
     qapi_free_TtInfo(i);

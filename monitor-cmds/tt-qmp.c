@@ -22,6 +22,7 @@ static TtReason to_qapi(int reason)
         [TT_STOP_END] = TT_REASON_END,
         [TT_STOP_DIVERGED] = TT_REASON_DIVERGED,
         [TT_STOP_INTERRUPTED] = TT_REASON_INTERRUPTED,
+        [TT_STOP_DAMAGED] = TT_REASON_DAMAGED,
     };
 
     return map[reason];
@@ -52,6 +53,7 @@ TtInfo *qmp_query_tt(Error **errp)
 
     info->mode = tt_recording() ? TT_MODE_RECORD :
         tt_replaying() ? TT_MODE_REPLAY : TT_MODE_OFF;
+    info->live = tt.live;
     info->dir = g_strdup(tt.dir);
     info->position = tt_position();
     info->end = tt_replaying() ? tt_replay_end() : info->position;
@@ -59,8 +61,9 @@ TtInfo *qmp_query_tt(Error **errp)
     info->events = tt.events;
     info->bytes = tt_recording() ? tt_record_bytes() : 0;
     info->digests = tt_replaying() ? tt_replay_digests() : 0;
-    info->diverged = tt.diverged;
-    info->divergence = tt.diverged ? g_strdup(tt.divergence) : NULL;
+    info->diverged = tt.diverged && !tt.damaged;
+    info->divergence = info->diverged ? g_strdup(tt.divergence) : NULL;
+    info->damage = tt.damaged ? g_strdup(tt.divergence) : NULL;
     info->travelling = tt_travel_active();
     return info;
 }
@@ -70,8 +73,7 @@ TtDigest *qmp_query_tt_digest(Error **errp)
     TtEvent ev = { .kind = TT_EV_DIGEST };
     TtDigest *d;
 
-    if (!tt_on() || !tt.live) {
-        error_setg(errp, "there is no recording or replay to take a digest of");
+    if (!tt_is_live(errp)) {
         return NULL;
     }
     if (runstate_is_running() || tt_travel_active()) {
@@ -191,7 +193,7 @@ static bool coroutine_fn carry_out(Waiter *w, Error **errp)
     return !w->err;
 }
 
-TtPlace *coroutine_fn qmp_tt_goto(bool has_position, uint64_t position,
+TtPlace *coroutine_fn qmp_tt_goto(bool has_position, int64_t position,
                                   bool has_delta, int64_t delta,
                                   bool has_where, TtWhere where,
                                   const char *mark, Error **errp)
@@ -204,6 +206,11 @@ TtPlace *coroutine_fn qmp_tt_goto(bool has_position, uint64_t position,
     Waiter w = { .co = qemu_coroutine_self() };
     TtPlace *place;
 
+    if (has_position && position < 0) {
+        error_setg(errp, "position %" PRId64 " is before the start: positions "
+                   "count from 0; delta goes backwards", position);
+        return NULL;
+    }
     if (!tt_monitor_target(&g, &w.target, errp)) {
         return NULL;
     }

@@ -232,9 +232,64 @@ static void stepped_or_hit(CPUState *cpu, int why)
     }
 }
 
+/* ---- gdb's watchpoints ---- */
+
+static QTAILQ_HEAD(, CPUWatchpoint) hidden = QTAILQ_HEAD_INITIALIZER(hidden);
+static bool hid_some;           /* the TLB has entries made without them */
+
+/*
+ * Takes gdb's watchpoints off the vCPU while guest code runs blindly: a huge one
+ * would stop or slow each access. Nobody else sees the list meanwhile, the turn
+ * holds the token. Old entries of the TLB that know of them are only slow.
+ */
+static void hide_watchpoints(CPUState *cpu)
+{
+    CPUWatchpoint *wp, *next;
+
+    QTAILQ_FOREACH_SAFE(wp, &cpu->watchpoints, entry, next) {
+        if (wp->flags & BP_GDB) {
+            QTAILQ_REMOVE(&cpu->watchpoints, wp, entry);
+            QTAILQ_INSERT_HEAD(&hidden, wp, entry);
+            hid_some = true;
+        }
+    }
+}
+
+static void restore_watchpoints(CPUState *cpu)
+{
+    CPUWatchpoint *wp;
+
+    while ((wp = QTAILQ_FIRST(&hidden))) {
+        QTAILQ_REMOVE(&hidden, wp, entry);
+        QTAILQ_INSERT_HEAD(&cpu->watchpoints, wp, entry);
+    }
+}
+
+/* They count from now on: as cpu_watchpoint_insert, which made them known. */
+static void arm_watchpoints(CPUState *cpu)
+{
+    CPUWatchpoint *wp;
+
+    if (!hid_some) {
+        return;
+    }
+    hid_some = false;
+    QTAILQ_FOREACH(wp, &cpu->watchpoints, entry) {
+        if (!(wp->flags & BP_GDB)) {
+            continue;
+        }
+        if (-(wp->vaddr | TARGET_PAGE_MASK) >= wp->len) {
+            tlb_flush_page(cpu, wp->vaddr);
+        } else {
+            tlb_flush(cpu);
+        }
+    }
+}
+
 static void turn(CPUState *cpu)
 {
     bool step = cpu->singlestep_enabled && !tt_travel_active();
+    bool blind;
     int why;
 
     current_cpu = cpu;
@@ -243,11 +298,18 @@ static void turn(CPUState *cpu)
         return;
     }
     tt_vcpu_arm(cpu);
-    tt_breakpoints_off = step || tt_travel_is_blind();
+    blind = tt_travel_is_blind();
+    if (blind) {
+        hide_watchpoints(cpu);
+    } else {
+        arm_watchpoints(cpu);
+    }
+    tt_breakpoints_off = step || blind || tt_travel_steps_over();
     tt_token_enter_guest(slice);
     why = tcg_cpu_exec(cpu);
     tt_token_leave_guest();
     tt_breakpoints_off = false;
+    restore_watchpoints(cpu);
     disarm(cpu);
     stepped_or_hit(cpu, why);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Opening a log: finds its segments and judges its tail (rules R1 to R3 and R6
- * to R8). Headers only; bodies are checked when they are loaded, except the
- * last one's, whose checksum decides whether the log is torn before it.
+ * to R8). Headers only; bodies are checked when they are loaded.
  */
 #include "tt-log-reader.h"
 
@@ -214,18 +213,6 @@ static uint64_t entry_end(const TtLogEntry *e)
            e->info.pl_stored;
 }
 
-static TtStatus check_body(TtLogReader *r, const TtLogEntry *e, TtDiag *diag)
-{
-    size_t len = (size_t)e->info.ev_stored + e->info.pl_stored;
-    g_autofree uint8_t *buf = g_try_malloc(MAX(len, 1));
-
-    if (!buf) {
-        return tt_fail_at(diag, TT_ERR_NOMEM, e->info.offset_bytes,
-                          "not enough memory to read the log");
-    }
-    return tt_log_read_body(r, e, buf, diag);
-}
-
 static TtStatus torn(TtLogReader *r, uint64_t offset, const char *how,
                      TtDiag *diag)
 {
@@ -234,30 +221,30 @@ static TtStatus torn(TtLogReader *r, uint64_t offset, const char *how,
                       "here (%s); everything before it is intact", how);
 }
 
-/* At @offset there is no whole header: torn tail (R7 b, d) or damage (R8)? */
+static bool is_zero(const uint8_t *p, size_t len)
+{
+    return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
+}
+
+/* At @offset there is no whole header: torn tail (R7 b, c) or damage (R8)? */
 static TtStatus judge_tail(TtLogReader *r, uint64_t offset, TtDiag *diag)
 {
     uint64_t left = r->file_bytes - offset;
-    TtStatus status;
 
+    if (left < TT_F_SEG_BYTES) {
+        return torn(r, offset, "inside the header of a segment", diag);
+    }
     if (left <= TT_F_SEG_STORED_MAX) {
         g_autofree uint8_t *tail = g_try_malloc(left);
-        bool more = false;
-        if (!tail) {
-            return tt_fail_at(diag, TT_ERR_NOMEM, offset,
-                              "not enough memory to read the log");
-        }
-        status = tt_log_read_all(r, offset, tail, left, diag);
+        TtStatus status = tail ? tt_log_read_all(r, offset, tail, left, diag)
+            : tt_fail_at(diag, TT_ERR_NOMEM, offset,
+                         "not enough memory to read the log");
+
         if (status != TT_OK) {
             return status;
         }
-        for (uint64_t i = 1; i + TT_F_SEG_BYTES <= left && !more; i++) {
-            more = header_is_whole(r, tail + i, left - i);
-        }
-        if (!more) {
-            return torn(r, offset, left < TT_F_SEG_BYTES
-                        ? "inside the header of a segment"
-                        : "what follows is no segment", diag);
+        if (is_zero(tail, left)) {
+            return torn(r, offset, "what follows was never written", diag);
         }
     }
     return tt_fail_at(diag, TT_ERR_FORMAT, offset, "the header of segment %u "
@@ -279,20 +266,12 @@ static TtStatus take_segment(TtLogReader *r, const TtLogEntry *e, TtDiag *diag)
         torn(r, offset, "inside a segment", diag);
         return TT_END;
     }
-    if (entry_end(e) == r->file_bytes) {
-        status = check_body(r, e, diag);
-        if (status == TT_ERR_FORMAT) {
-            torn(r, offset, "the checksum of the last segment is wrong", diag);
-            return TT_END;
-        }
-    } else if (e->info.last) {
+    if (entry_end(e) < r->file_bytes && e->info.last) {
         return tt_fail_at(diag, TT_ERR_FORMAT, entry_end(e),
                           "there are bytes after the end of the log");
     }
-    if (status == TT_OK) {
-        g_array_append_vals(r->entries, e, 1);
-    }
-    return status;
+    g_array_append_vals(r->entries, e, 1);
+    return TT_OK;
 }
 
 static TtStatus walk(TtLogReader *r, uint64_t offset, TtDiag *diag)

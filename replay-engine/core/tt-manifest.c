@@ -165,12 +165,14 @@ static void parse_run(Parser *p, TtManifest *m)
               "this version does not have; use the version that recorded it "
               "or a newer one", m->features & ~TT_MANIFEST_FEATURES);
     }
+    m->rules = get_number(p, "run", "rules", 0, UINT64_MAX);
     g_autofree char *uuid = get_text(p, "run", "uuid", true);
     if (p->status == TT_OK && !parse_uuid(uuid, m->uuid)) {
         wrong(p, TT_ERR_FORMAT, "'uuid' in [run] must look like "
               "01234567-89ab-cdef-0123-456789abcdef, not '%.40s'", uuid);
     }
     m->accel = get_name(p, "run", "accel");
+    m->tlb_entries = get_number(p, "run", "tlb-entries", 0, UINT64_MAX);
     m->fence_interval = get_number(p, "run", "fence-interval", 0, UINT64_MAX);
     m->qemu_version = get_text(p, "run", "qemu-version", false);
     m->tt_version = get_text(p, "run", "tt-version", false);
@@ -306,6 +308,11 @@ TtStatus tt_manifest_load(const char *path, TtManifest *m, TtDiag *diag)
     TtStatus status = tt_io_posix_open(path, &io, diag);
 
     memset(m, 0, sizeof(*m));
+    if (status == TT_ERR_IO && diag && diag->os_errno == ENOENT) {
+        return tt_fail(diag, status, "there is no file '%s': this is no run, or "
+                       "its recorder ended before the VM ran and nothing was "
+                       "recorded", path);
+    }
     if (status != TT_OK) {
         return status;
     }
@@ -318,6 +325,23 @@ TtStatus tt_manifest_load(const char *path, TtManifest *m, TtDiag *diag)
     }
     tt_io_close(io);
     return status == TT_OK ? tt_manifest_parse(text, got, m, diag) : status;
+}
+
+TtStatus tt_manifest_check_rules(const TtManifest *m, uint64_t tlb_entries,
+                                 TtDiag *diag)
+{
+    const char *text = m->tt_version ? m->tt_version : "";
+    g_autofree char *version = g_strescape(text, NULL);
+
+    if (m->rules == TT_MANIFEST_RULES && m->tlb_entries == tlb_entries) {
+        return TT_OK;
+    }
+    return tt_fail(diag, TT_ERR_VERSION, "manifest: the run was recorded by "
+                   "other rules (0x%" PRIx64 ", TLB %" PRIu64 ") than those of "
+                   "this version (0x%" PRIx64 ", TLB %" PRIu64 "): replay it "
+                   "with the TTVM version that recorded it, %.40s", m->rules,
+                   m->tlb_entries, TT_MANIFEST_RULES, tlb_entries,
+                   *version ? version : "which it does not name");
 }
 
 void tt_manifest_cleanup(TtManifest *m)
@@ -356,8 +380,10 @@ static void fill_run(GKeyFile *kf, const TtManifest *m)
 {
     g_autofree char *uuid = uuid_text(m->uuid);
     g_autofree char *features = g_strdup_printf("0x%" PRIx64, m->features);
+    g_autofree char *rules = g_strdup_printf("0x%" PRIx64, m->rules);
 
     g_key_file_set_value(kf, "run", "features", features);
+    g_key_file_set_value(kf, "run", "rules", rules);
     g_key_file_set_value(kf, "run", "uuid", uuid);
     set_text(kf, "run", "started", m->started);
     set_text(kf, "run", "command-line", m->command_line);
@@ -365,6 +391,7 @@ static void fill_run(GKeyFile *kf, const TtManifest *m)
     set_text(kf, "run", "qemu-version", m->qemu_version);
     set_text(kf, "run", "tt-version", m->tt_version);
     set_text(kf, "run", "host", m->host);
+    set_number(kf, "run", "tlb-entries", m->tlb_entries);
     set_number(kf, "run", "fence-interval", m->fence_interval);
 }
 

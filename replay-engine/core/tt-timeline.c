@@ -384,6 +384,7 @@ static Outcome outcome_of(TtStopReason why)
     case TT_STOP_END:
         return OUTCOME_END;
     case TT_STOP_DIVERGED:
+    case TT_STOP_DAMAGED:
         return OUTCOME_DIVERGED;
     case TT_STOP_INTERRUPTED:
         return OUTCOME_INTERRUPTED;

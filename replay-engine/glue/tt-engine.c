@@ -238,6 +238,29 @@ static void describe_recording(void)
     note_command_line();
 }
 
+static int check_accel(void *opaque, QemuOpts *opts, Error **errp)
+{
+    const char *name = qemu_opt_get(opts, "accel");
+
+    if (name && strcmp(name, "tcg")) {
+        refuse("-tt works with -accel tcg only, for now: leave -accel %s out",
+               name);
+    }
+    return 0;
+}
+
+/* Before QEMU tries to open it, and says first that it cannot. */
+static void refuse_accel(QDict *machine_opts)
+{
+    const char *name = qdict_get_try_str(machine_opts, "accel");
+
+    qemu_opts_foreach(qemu_find_opts("accel"), check_accel, NULL, NULL);
+    if (name && strcmp(name, "tcg")) {
+        refuse("-tt works with -accel tcg only, for now: leave accel=%s out",
+               name);
+    }
+}
+
 void tt_configure(QDict *machine_opts, bool has_default_serial,
                   int *default_monitor, bool *nographic, void *display_type,
                   bool has_icount, bool has_incoming, bool stopped)
@@ -253,10 +276,12 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         refuse("-tt cannot begin with an incoming migration or a loaded "
                "snapshot: leave -incoming and -loadvm out");
     }
+    refuse_accel(machine_opts);
     if (tt_recording()) {
         describe_recording();
         return;
     }
+    tt_monitor_refuse_input();
     refuse_devices();
     if (unwanted_machine_option(machine_opts)) {
         refuse("-tt replay takes the machine from the run: leave the option "
@@ -360,6 +385,20 @@ bool tt_refuses(const char *what, Error **errp)
     return tt_on();
 }
 
+bool tt_is_live(Error **errp)
+{
+    if (!tt_on()) {
+        error_setg(errp, "there is no recording or replay");
+    } else if (tt_replaying() && !tt.live) {
+        error_setg(errp, "the replay has not begun yet");
+    } else if (!tt.live) {
+        error_setg(errp, tt_record_has_begun() ? "the recording has ended" :
+                   "the recording has not begun yet: it does when the VM first "
+                   "runs, so say cont before");
+    }
+    return tt.live;
+}
+
 /* ---- stopping and the end ---- */
 
 const char *tt_stop_name(int reason)
@@ -368,7 +407,7 @@ const char *tt_stop_name(int reason)
         [TT_STOP_NONE] = "none", [TT_STOP_TARGET] = "target",
         [TT_STOP_HIT] = "breakpoint", [TT_STOP_START] = "start",
         [TT_STOP_END] = "end", [TT_STOP_DIVERGED] = "diverged",
-        [TT_STOP_INTERRUPTED] = "interrupted",
+        [TT_STOP_INTERRUPTED] = "interrupted", [TT_STOP_DAMAGED] = "damaged",
     };
 
     return names[reason];
@@ -384,7 +423,7 @@ static void leave_process(int reason)
                      tt_replay_digests());
     }
     qemu_system_shutdown_request_with_code(SHUTDOWN_CAUSE_HOST_QMP_QUIT,
-                                           ok ? 0 : 3);
+                                           ok ? 0 : tt.damaged ? 1 : 3);
     tt.at_end_exit = false;         /* once is enough */
 }
 
@@ -393,7 +432,8 @@ void tt_stop_vm(int reason)
     tt.last_stop = reason;
     tt_event_stopped(tt_position(), reason);
     if (tt.at_end_exit && (reason == TT_STOP_END ||
-                           reason == TT_STOP_DIVERGED)) {
+                           reason == TT_STOP_DIVERGED ||
+                           reason == TT_STOP_DAMAGED)) {
         leave_process(reason);
     }
     qemu_system_vmstop_request_prepare();
@@ -406,7 +446,10 @@ void tt_finish(void)
     if (tt_replaying()) {
         tt_travel_abort();
     }
-    if (tt_recording()) {
+    if (tt_recording() && !tt_record_has_begun()) {
+        tt_record_abandon();
+        error_printf("tt: nothing was recorded: the VM never ran\n");
+    } else if (tt_recording()) {
         bool whole = tt.live;
 
         tt_record_finish(TT_FINISH_QUIT);

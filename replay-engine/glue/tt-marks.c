@@ -13,10 +13,18 @@ static bool check_name(const char *name, Error **errp)
 {
     size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz"
                       "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
+    uint64_t number;
 
     if (!n || n > MARK_MAX || name[n]) {
         error_setg(errp, "'%s' is no name for a mark: use up to %d letters, "
                    "digits, '-', '_' and '.'", name, MARK_MAX);
+        return false;
+    }
+    if (!strcmp(name, "start") || !strcmp(name, "end") ||
+        qemu_strtou64(name, NULL, 0, &number) == 0) {
+        error_setg(errp, "'%s' is no name for a mark: tt goto knows it as "
+                   "another place; take a name that is no number, start or end",
+                   name);
         return false;
     }
     return true;
@@ -55,8 +63,7 @@ bool tt_mark_add(const char *name, uint64_t *pos, Error **errp)
         .kind = TT_EV_MARK, .data = (const uint8_t *)name, .len = strlen(name),
     };
 
-    if (!tt_on() || !tt.live) {
-        error_setg(errp, "there is no recording or replay to mark");
+    if (!tt_is_live(errp)) {
         return false;
     }
     if (tt_travel_active()) {

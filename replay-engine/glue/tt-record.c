@@ -40,12 +40,35 @@ static struct {
     uint64_t start_ns;
     uint64_t released_print;        /* fingerprint when the token was given */
     bool released, was_reset, initial, full_up;
-    bool failed;                    /* set by the writer thread */
+    bool has_begun, made_dir;
+    uint64_t handed_bytes;          /* decoded, of all segments handed over */
+    /* Set by the writer thread: */
+    bool failed;
     TtDiag diag;
     uint64_t log_bytes;
-} rec;
+    uint64_t sealed_bytes;          /* decoded */
+    uint32_t ratio;                 /* stored to decoded, in 1/256, lately */
+} rec = { .ratio = 256 };
 
 /* ---- writer thread ---- */
+
+static uint32_t decoded_bytes(const TtSegBuf *sb)
+{
+    return sb->ev_len + sb->pl_len;
+}
+
+/* Old segments count less for the ratio: the first hold RAM, not events. */
+static void count_sealed(const TtSegBuf *sb)
+{
+    static uint64_t decoded, stored;
+    uint64_t bytes = tt_log_writer_bytes(rec.writer);
+
+    decoded = decoded / 4 * 3 + decoded_bytes(sb);
+    stored = stored / 4 * 3 + bytes - rec.log_bytes;
+    qatomic_set(&rec.sealed_bytes, rec.sealed_bytes + decoded_bytes(sb));
+    qatomic_set(&rec.log_bytes, bytes);
+    qatomic_set(&rec.ratio, (stored << 8) / MAX(decoded, 1));
+}
 
 static void *writer_thread(void *opaque)
 {
@@ -63,7 +86,7 @@ static void *writer_thread(void *opaque)
             tt_log_writer_seal(rec.writer, sb, &rec.diag) != TT_OK) {
             qatomic_set_mb(&rec.failed, true);
         }
-        qatomic_set(&rec.log_bytes, tt_log_writer_bytes(rec.writer));
+        count_sealed(sb);
         tt_ring_push(rec.empty, sb);
         qemu_sem_post(&rec.has_empty);
         if (last) {
@@ -96,6 +119,7 @@ static void hand_over(bool last)
     TtSegBuf *sb = tt_log_encoder_end(rec.encoder, last);
 
     rec.open = NULL;
+    rec.handed_bytes += decoded_bytes(sb);
     tt_ring_push(rec.full, sb);
     qemu_sem_post(&rec.has_full);
 }
@@ -152,6 +176,16 @@ static void step_over(void)
     }
 }
 
+/* The log if it were closed now: what is not sealed yet is guessed. */
+static uint64_t expected_bytes(void)
+{
+    uint64_t unsealed = rec.handed_bytes - qatomic_read(&rec.sealed_bytes) +
+        decoded_bytes(rec.open);
+
+    return qatomic_read(&rec.log_bytes) +
+        (unsealed * qatomic_read(&rec.ratio) >> 8);
+}
+
 void tt_record_event(TtEvent *ev)
 {
     assert(bql_locked());
@@ -166,7 +200,7 @@ void tt_record_event(TtEvent *ev)
         step_over();
     }
     if (unlikely(tt.max_size_bytes && !rec.full_up &&
-                 qatomic_read(&rec.log_bytes) > tt.max_size_bytes)) {
+                 expected_bytes() >= tt.max_size_bytes)) {
         rec.full_up = true;         /* ended between two turns: a clean place */
         tt_token_kick();
     }
@@ -252,6 +286,7 @@ static bool make_directory(Error **errp)
         g_autofree char *log = g_build_filename(tt.dir, "log", NULL);
 
         if (mkdir(tt.dir, 0700) == 0) {
+            rec.made_dir = true;
             return true;
         }
         if (errno != EEXIST || !g_file_test(tt.dir, G_FILE_TEST_IS_DIR)) {
@@ -275,6 +310,7 @@ static bool make_directory(Error **errp)
 
         if (mkdir(name, 0700) == 0) {
             tt.dir = g_canonicalize_filename(name, NULL);
+            rec.made_dir = true;
             return true;
         }
         if (errno != EEXIST) {
@@ -323,6 +359,8 @@ bool tt_record_open(Error **errp)
         error_setg(errp, "%s", diag.text);
         return false;
     }
+    tt.manifest.rules = TT_MANIFEST_RULES;
+    tt.manifest.tlb_entries = 1 << TT_HOOK_TLB_BITS;
     tt.manifest.fence_interval = TT_FENCE_INTERVAL;
     return true;
 }
@@ -353,6 +391,7 @@ void tt_record_start(CPUState *cpu)
 {
     TtEvent ready = { .kind = TT_EV_CHECK };
 
+    rec.has_begun = true;
     rec.start_ns = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
     qemu_thread_create(&rec.thread, "tt-writer", writer_thread, NULL,
                        QEMU_THREAD_JOINABLE);
@@ -405,4 +444,24 @@ void tt_record_finish(unsigned why)
 uint64_t tt_record_bytes(void)
 {
     return qatomic_read(&rec.log_bytes);
+}
+
+bool tt_record_has_begun(void)
+{
+    return rec.has_begun;
+}
+
+/* Leaves no directory behind that only looks like a run. */
+void tt_record_abandon(void)
+{
+    g_autofree char *path = g_build_filename(tt.dir, "log", NULL);
+
+    if (rec.writer) {
+        tt_log_writer_free(rec.writer);
+        rec.writer = NULL;
+        unlink(path);
+    }
+    if (rec.made_dir) {
+        rmdir(tt.dir);
+    }
 }

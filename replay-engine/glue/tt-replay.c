@@ -10,7 +10,8 @@
  * vCPU's budget ends at the next of them (tt_replay_limit).
  *
  * What does not fit is a divergence: the VM stops there, with one sentence, and
- * stays inspectable; going back to an earlier position clears it.
+ * stays inspectable; going back to an earlier position clears it. A log that
+ * cannot be read on stops the VM in the same way, and is called by its name.
  */
 #include "tt/engine.h"
 #include "tt/timeline.h"
@@ -55,30 +56,53 @@ uint64_t tt_replay_digests(void)
     return rep.digests;
 }
 
-/* ---- divergence ---- */
+/* ---- divergence and damage ---- */
+
+int tt_replay_trouble(void)
+{
+    return tt.damaged ? TT_STOP_DAMAGED : TT_STOP_DIVERGED;
+}
+
+static void stop_in_trouble(char *why)
+{
+    g_free(tt.divergence);
+    tt.divergence = why;
+    if (tt_travel_active()) {
+        tt_travel_ended(tt_replay_trouble());
+    } else {
+        tt_stop_vm(tt_replay_trouble());
+    }
+}
+
+void tt_replay_damaged(const TtDiag *diag)
+{
+    if (tt.diverged) {
+        return;
+    }
+    tt.diverged = tt.damaged = true;
+    error_printf("tt: the replay cannot go on from position %" PRIu64 ": %s\n",
+                 tt_position(), diag->text);
+    stop_in_trouble(g_strdup(diag->text));
+}
 
 void tt_replay_report(const char *fmt, ...)
 {
     g_autofree char *context = tt_sched_context(rep.sched, 6, 4);
+    char *why;
     va_list ap;
 
     if (tt.diverged) {
         return;
     }
     tt.diverged = true;
-    g_free(tt.divergence);
     va_start(ap, fmt);
-    tt.divergence = g_strdup_vprintf(fmt, ap);
+    why = g_strdup_vprintf(fmt, ap);
     va_end(ap);
     error_printf("tt: diverged at position %" PRIu64 ": %s\n", tt_position(),
-                 tt.divergence);
+                 why);
     error_printf("tt: the log around it:\n%s", context);
-    tt_event_diverged(tt_position(), tt.divergence);
-    if (tt_travel_active()) {
-        tt_travel_ended(TT_STOP_DIVERGED);
-    } else {
-        tt_stop_vm(TT_STOP_DIVERGED);
-    }
+    tt_event_diverged(tt_position(), why);
+    stop_in_trouble(why);
 }
 
 /* ---- applying ---- */
@@ -192,7 +216,7 @@ static bool at_end_of_log(void)
     TtStatus s = tt_sched_status(rep.sched, &diag);
 
     if (s < 0) {
-        tt_replay_report("%s", diag.text);
+        tt_replay_damaged(&diag);
         return true;
     }
     return tt.pos >= rep.end_pos;
@@ -278,7 +302,7 @@ bool tt_replay_prepare(CPUState *cpu)
             return true;
         }
     }
-    tt_stop_vm(TT_STOP_DIVERGED);
+    tt_stop_vm(tt_replay_trouble());
     return false;
 }
 
@@ -361,6 +385,9 @@ bool tt_replay_left(CPUState *cpu, int why)
     }
     if (why == EXCP_HALTED && tt.pos < rep.end_pos &&
         tt.pos < tt_travel_stop_at() && tt.pos < tt.fence_next) {
+        if (at_end_of_log()) {
+            return true;        /* what ends the wait cannot be read */
+        }
         tt_replay_report("the guest waits for an interrupt, which the log does "
                          "not have here");
         return true;
@@ -409,8 +436,11 @@ void tt_replay_sync(TtEvent *ev)
         rep.end_pos = MIN(rep.end_pos, tt_position());
         reached_end();
         leave();
-    default:
+    case TT_ERR_MISMATCH:
         tt_replay_report("%s", diag.text);
+        leave();
+    default:
+        tt_replay_damaged(&diag);
         leave();
     }
     want = tt_sched_peek(rep.sched);
@@ -461,6 +491,8 @@ bool tt_replay_open(Error **errp)
     TtIo *io;
 
     if (tt_manifest_load(manifest, &tt.manifest, &diag) != TT_OK ||
+        tt_manifest_check_rules(&tt.manifest, 1 << TT_HOOK_TLB_BITS,
+                                &diag) != TT_OK ||
         tt_io_posix_open(log, &io, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;

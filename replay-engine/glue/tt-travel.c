@@ -71,7 +71,12 @@ bool tt_travel_active(void)
 
 bool tt_travel_is_blind(void)
 {
-    return tr.active && (tr.blind || tr.stepping_over);
+    return tr.active && tr.blind;
+}
+
+bool tt_travel_steps_over(void)
+{
+    return tr.active && tr.stepping_over;
 }
 
 uint64_t tt_travel_stop_at(void)
@@ -212,12 +217,12 @@ static bool restore_checkpoint(CPUState *cpu, TtCheckpointId id)
     tt.fence_next = tt_next_fence(tt.pos);
     tt.output_hash = c->output_hash;
     tt.events = c->events;
-    tt.diverged = false;
+    tt.diverged = tt.damaged = false;
     tt.finished = false;
     process_queued_cpu_work(cpu);           /* a changed memory map */
     tlb_flush(cpu);
     if (tt_sched_seek(tt_replay_sched(), c->cursor, &diag) != TT_OK) {
-        tt_replay_report("%s", diag.text);
+        tt_replay_damaged(&diag);
     }
     return true;
 }
@@ -350,8 +355,9 @@ bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
         return false;
     }
     if (tt.diverged && target >= tt.pos) {
-        error_setg(errp, "the replay diverged here: only positions before %"
-                   PRIu64 " can be reached", tt.pos);
+        error_setg(errp, "the %s here: only positions before %" PRIu64
+                   " can be reached", tt.damaged ? "log is damaged" :
+                   "replay diverged", tt.pos);
         return false;
     }
     tr.reverse_step = false;
@@ -530,6 +536,9 @@ static void finish(const TtStep *step)
 
     if (tr.reverse_step && tr.origin == 0) {
         reason = TT_STOP_START;
+    }
+    if (reason == TT_STOP_DIVERGED) {
+        reason = tt_replay_trouble();
     }
     tr.active = false;
     tr.stop_at = UINT64_MAX;

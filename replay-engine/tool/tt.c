@@ -182,44 +182,48 @@ static void print_log(const TtLogReader *r, const ToolTotals *t)
            ? "cut off; it replays up to there" : "cleanly");
 }
 
-/* Loads the manifest; it and the log must belong together. */
-static TtStatus load_manifest(const char *run, const TtLogReader *r,
-                              TtManifest *m, TtDiag *diag)
+/* Opens manifest and log, which must belong together. NULL: said so. */
+static TtLogReader *open_run(const char *run, TtManifest *m)
 {
     g_autofree char *path = g_build_filename(run, "manifest", NULL);
-    TtStatus status = tt_manifest_load(path, m, diag);
+    TtLogReader *r;
+    TtDiag diag;
 
-    if (status == TT_OK && memcmp(m->uuid, tt_log_reader_uuid(r), 16) != 0) {
-        tt_manifest_cleanup(m);
-        return tt_fail(diag, TT_ERR_FORMAT, "the manifest and the log in '%s' "
-                       "belong to different runs", run);
+    if (tt_manifest_load(path, m, &diag) != TT_OK) {
+        tool_problem(&diag);
+        return NULL;
     }
-    return status;
+    r = tool_open_log(run);
+    if (r && memcmp(m->uuid, tt_log_reader_uuid(r), 16) != 0) {
+        tt_fail(&diag, TT_ERR_FORMAT, "the manifest and the log in '%s' "
+                "belong to different runs", run);
+        tool_problem(&diag);
+        tt_log_reader_free(r);
+        r = NULL;
+    }
+    if (!r) {
+        tt_manifest_cleanup(m);
+    }
+    return r;
 }
 
 static int tool_info(const char *run)
 {
-    TtLogReader *r = tool_open_log(run);
-    int result = TOOL_FINE;
     TtManifest m;
-    TtDiag diag;
+    TtLogReader *r = open_run(run, &m);
 
     if (!r) {
         return TOOL_PROBLEM;
     }
-    if (load_manifest(run, r, &m, &diag) == TT_OK) {
-        ToolTotals t = tool_totals(r);
-        make_manifest_harmless(&m);
-        printf("Run:        %s\n", run);
-        print_recorder(&m, &t);
-        print_machine(&m);
-        print_log(r, &t);
-        tt_manifest_cleanup(&m);
-    } else {
-        result = tool_problem(&diag);
-    }
+    ToolTotals t = tool_totals(r);
+    make_manifest_harmless(&m);
+    printf("Run:        %s\n", run);
+    print_recorder(&m, &t);
+    print_machine(&m);
+    print_log(r, &t);
+    tt_manifest_cleanup(&m);
     tt_log_reader_free(r);
-    return result;
+    return TOOL_FINE;
 }
 
 /* ---- log ---- */
@@ -288,17 +292,13 @@ static int tool_log(const char *run, Filter *f)
 
 static int tool_verify(const char *run)
 {
-    TtLogReader *r = tool_open_log(run);
-    uint64_t damaged = 0;
     TtManifest m;
+    TtLogReader *r = open_run(run, &m);
+    uint64_t damaged = 0;
     TtDiag diag;
 
     if (!r) {
         return TOOL_PROBLEM;
-    }
-    if (load_manifest(run, r, &m, &diag) != TT_OK) {
-        tt_log_reader_free(r);
-        return tool_problem(&diag);
     }
     tt_manifest_cleanup(&m);
 
@@ -350,8 +350,8 @@ static bool add_kind(Filter *f, const char *name)
 }
 
 typedef struct Args {
-    const char *run;
-    bool json;
+    const char *command, *run;
+    bool is_json, is_filtered;  /* which options were given */
     Filter filter;
 } Args;
 
@@ -376,51 +376,59 @@ static int parse_log_option(Args *a, const char *name, const char *value)
     if (number && !tool_parse_number(value, number)) {
         return usage_error("not a number", value);
     }
+    a->is_filtered = true;
     return 0;
 }
 
-/* Options may stand before and after RUN. 0 or an exit status. */
-static int parse_args(Args *a, const char *command, char **args)
+/* Options may stand anywhere. 0 or an exit status. */
+static int parse_args(Args *a, char **args)
 {
-    bool is_log = strcmp(command, "log") == 0;
-    bool is_stats = strcmp(command, "stats") == 0;
-
     for (; *args; args++) {
-        if (is_stats && strcmp(*args, "--json") == 0) {
-            a->json = true;
-        } else if (is_log && g_str_has_prefix(*args, "--")) {
+        if (strcmp(*args, "--json") == 0) {
+            a->is_json = true;
+        } else if (g_str_has_prefix(*args, "--")) {
             int wrong = parse_log_option(a, args[0], args[1]);
             if (wrong) {
                 return wrong;
             }
             args++;
-        } else if (g_str_has_prefix(*args, "--")) {
-            return usage_error("unknown option", *args);
-        } else if (a->run) {
-            return usage_error("one RUN only, please; not understood", *args);
-        } else {
+        } else if (!a->command) {
+            a->command = *args;
+        } else if (!a->run) {
             a->run = *args;
+        } else {
+            return usage_error("one RUN only, please; not understood", *args);
         }
     }
-    return a->run ? 0 : usage_error("no run directory given", NULL);
+    return a->command ? 0 : usage_error("no command given", NULL);
 }
 
-static int run_command(const char *command, char **argv)
+static int run_command(char **argv)
 {
     static const char *const commands[] = { "info", "log", "stats", "verify" };
     Args a = { .filter = { .to = UINT64_MAX, .limit = UINT64_MAX } };
+    int wrong = parse_args(&a, argv);
     unsigned i = 0;
-    int wrong;
 
-    while (i < G_N_ELEMENTS(commands) && strcmp(command, commands[i])) {
+    if (wrong) {
+        return wrong;
+    }
+    while (i < G_N_ELEMENTS(commands) && strcmp(a.command, commands[i])) {
         i++;
     }
     if (i == G_N_ELEMENTS(commands)) {
-        return usage_error("unknown command", command);
+        return usage_error("unknown command", a.command);
     }
-    wrong = parse_args(&a, command, argv);
-    if (wrong) {
-        return wrong;
+    if (a.is_json && i != 2) {
+        return usage_error("--json is an option of tt stats, not of",
+                           a.command);
+    }
+    if (a.is_filtered && i != 1) {
+        return usage_error("--from, --to, --kind and --limit are options of tt "
+                           "log, not of", a.command);
+    }
+    if (!a.run) {
+        return usage_error("no run directory given", NULL);
     }
     switch (i) {
     case 0:
@@ -428,7 +436,7 @@ static int run_command(const char *command, char **argv)
     case 1:
         return tool_log(a.run, &a.filter);
     case 2:
-        return tool_stats(a.run, a.json);
+        return tool_stats(a.run, a.is_json);
     default:
         return tool_verify(a.run);
     }
@@ -445,10 +453,7 @@ int main(int argc, char **argv)
         fputs(usage, stdout);
         return TOOL_FINE;
     }
-    if (argc < 2) {
-        return usage_error("no command given", NULL);
-    }
-    result = run_command(argv[1], argv + 2);
+    result = run_command(argv + 1);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "tt: cannot write the output: %s\n",
                 g_strerror(errno));

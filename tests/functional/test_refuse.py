@@ -4,7 +4,8 @@
 import os
 
 from guests import guest_args
-from ttlib import Skip, Vm, check, one_sentence, record, recorder, short
+from ttlib import (Skip, Vm, check, equal, one_sentence, record, recorder,
+                   short, stopped_replay)
 
 BLANK = 1 << 20
 
@@ -39,6 +40,12 @@ test_smp = refuse_test(
 test_kvm = refuse_test(
     'kvm', 'KVM is refused.', 'kvm', 'KVM', 'tcg', 'TCG',
     add=['-accel', 'kvm'])
+test_kvm_machine = refuse_test(
+    'kvm-machine', 'KVM is refused as an option of the machine, too.', 'kvm',
+    add=['-machine', 'accel=kvm:tcg'])
+test_enable_kvm = refuse_test(
+    'enable-kvm', 'KVM is refused by its old name, too.', 'kvm',
+    add=['-enable-kvm'])
 test_multi_threaded = refuse_test(
     'mttcg', 'Multi-threaded TCG is refused.', 'thread',
     add=['-accel', 'tcg,thread=multi'])
@@ -171,3 +178,22 @@ def test_monitor_commands(work):
     with Vm(work, ['-tt', f'replay,dir={vm.run},at-end=exit', '-display',
                    'none'], name='rep', timeout=60) as rep:
         rep.wait(0)
+
+
+def test_input_in_a_replay(work):
+    """A replay refuses what would be an input, and stays exact."""
+    run = record(work, guest_args(work, 'cpuid', 'rounds=1'))
+    with stopped_replay(work, run) as vm:
+        for command, arguments in (
+                ('system_reset', {}), ('system_powerdown', {}),
+                ('inject-nmi', {}), ('device_add', {'driver': 'edu'}),
+                ('send-key', {'keys': [{'type': 'qcode', 'data': 'a'}]})):
+            message = vm.qmp.error(command, **arguments)
+            check('a replay takes no input' in message, message)
+        for line in ('system_reset', 'system_powerdown', 'nmi', 'sendkey a',
+                     'mouse_move 1 1', 'o /b 0x80 1'):
+            text = vm.qmp.hmp(line)
+            check('a replay takes no input' in text, f'{line}: {text}')
+        vm.qmp.cmd('cont')
+        equal(vm.qmp.event('TT_STOPPED', 30)['reason'], 'end', 'stop')
+        check(not vm.qmp.cmd('query-tt')['diverged'], 'it diverged')

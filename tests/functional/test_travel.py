@@ -3,6 +3,7 @@
 
 import os
 import re
+import socket
 
 from guests import guest_args
 from ttlib import (QmpError, Vm, check, digest, digest_at, end_of, equal,
@@ -220,6 +221,17 @@ def test_marks(work):
         equal(digest(vm), wanted, 'digest at the mark, by the monitor')
 
 
+def test_names_of_marks(work):
+    """A mark may not look like a place that tt goto knows by itself."""
+    run = record(work, guest_args(work, 'cpuid', 'rounds=1'))
+    with stopped_replay(work, run) as vm:
+        vm.qmp.cmd('tt-goto', where='start')
+        for name in ('start', 'end', '12', '0x12', '', 'a b'):
+            message = vm.qmp.error('tt-mark', name=name)
+            check('is no name for a mark' in message, f'{name}: {message}')
+        vm.qmp.cmd('tt-mark', name='end-of-12')
+
+
 def test_monitor_commands(work):
     """The monitor's forms move and tell as the QMP commands do."""
     run = record(work, guest_args(work, 'cpuid', 'rounds=2'))
@@ -305,6 +317,28 @@ def test_other_monitor_meanwhile(work):
         check(travelling, 'no query-tt saw the VM travelling')
         equal(vm.qmp.answer(number, 60),
               {'position': end - 5, 'reason': 'target'}, 'tt-goto')
+
+
+def test_monitor_interrupts(work):
+    """tt interrupt in the monitor ends a movement that QMP began."""
+    run = record(work, guest_args(work, 'torture', 'rounds=3'))
+    path = os.path.join(work, 'hmp')
+    with stopped_replay(work, run, args=(
+            '-monitor', f'unix:{path},server=on,wait=off'), qmp=2) as vm:
+        other = vm.connect(1)
+        end = end_of(vm)
+        text = vm.qmp.hmp('tt interrupt')
+        check('no movement' in text, f'without a movement: {text}')
+        with socket.socket(socket.AF_UNIX) as hmp:
+            hmp.connect(path)
+            number = vm.qmp.send('tt-goto', where='end')
+            wait_until(lambda: ask_meanwhile(other)['travelling'],
+                       'it travels')
+            hmp.sendall(b'tt interrupt\n')
+            answer = vm.qmp.answer(number, 60)
+        equal(answer['reason'], 'interrupted', 'tt-goto')
+        check(answer['position'] < end, f'{answer} of {end}')
+        goto_exact(vm, end)
 
 
 def test_digest_needs_a_stop(work):

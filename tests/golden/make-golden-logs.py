@@ -224,11 +224,19 @@ def torn():
     yield 'not-closed', good
     yield 'header-cut', good + next_one[:95]
     yield 'body-cut', good + next_one[:-1]
-    yield 'last-body-damaged', good + next_one[:-1] + b'\x55'
-    yield 'last-header-damaged', good + b'?' + next_one[1:]
     yield 'zeros-behind', good + bytes(4096)
-    yield 'rubbish-behind', good + bytes(range(256)) * 3
-    yield 'segment-of-another-log', good + next_one[:88] + struct.pack(
+
+
+def damaged_tails():
+    """As torn, but a killed or powerless recorder leaves no such thing."""
+    w = Writer()
+    good = head() + w.segment(event(1, 5, size=1), 1, end=5)
+    next_one = w.segment(event(2, 5, size=2, addr=3), 1, end=10, flags=1)
+    yield 'format-last-body-damaged', good + next_one[:-1] + b'\x55'
+    yield 'format-last-header-damaged', good + b'?' + next_one[1:]
+    yield 'format-rubbish-behind', good + bytes(range(256)) * 3
+    yield 'format-zeros-and-one-behind', good + bytes(4095) + b'\1'
+    yield 'format-segment-of-another-log', good + next_one[:88] + struct.pack(
         '<Q', dump.checksum(dump.without(next_one[:96], 88), 1)) + \
         next_one[96:]
 
@@ -328,6 +336,7 @@ def rejected():
         b'\x81\x00' * 20, 64, flags=3, ev_raw=128)
     yield from wrong_segments()
     yield from overlapping_segments()
+    yield from damaged_tails()
     yield from wrong_events()
 
 

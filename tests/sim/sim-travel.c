@@ -525,6 +525,7 @@ static void count(SimStats *st, TtStopReason reason)
     case TT_STOP_INTERRUPTED:
         st->n_interrupted++;
         return;
+    case TT_STOP_DAMAGED:       /* no plan says so */
     case TT_STOP_NONE:
         break;
     }

@@ -20,6 +20,8 @@ TT, DUMP_LOG = sys.argv[1:3]
 BIG_LOG = 8             # seed of a random log with some thousand events
 MANIFEST = '''[run]
 features=0
+rules=0xf
+tlb-entries=4096
 uuid=10111213-1415-1617-1819-1a1b1c1d1e1f
 accel=tcg
 fence-interval=0
@@ -124,7 +126,7 @@ def test_log_selects(work):
     check(len(want) > 20, 'the random log has too few events')
     got = tt('log', run, '--kind', 'tsc', '--kind', '18').stdout.splitlines()
     check(got == want, 'by kind')
-    got = tt('log', run, '--kind', 'tsc', '--kind', 'ram', '--limit',
+    got = tt('--kind', 'tsc', 'log', '--kind', 'ram', run, '--limit',
              '7').stdout.splitlines()
     check(got == want[:7], 'limited')
 
@@ -135,7 +137,8 @@ def test_stats_accounts_for_every_byte(work):
         os.makedirs(where)
         run = make_run(where, random_log(where, seed))
         s = json.loads(tt('stats', run, '--json').stdout)
-        check(s == json.loads(tt('stats', '--json', run).stdout), 'order')
+        for args in (('stats', '--json', run), ('--json', 'stats', run)):
+            check(s == json.loads(tt(*args).stdout), f'order {args}')
         size = os.path.getsize(os.path.join(run, 'log'))
         check(s['bytes'] == size, f'{s["bytes"]} of {size} bytes')
         check(s['events_stored_bytes'] + s['payload_stored_bytes'] +
@@ -192,15 +195,25 @@ def test_a_run_in_pieces_is_a_problem(work):
     tt('info', log, status=1)           # a file is no run
 
 
+def test_a_run_that_never_began_gets_one_sentence(work):
+    run = make_run(work, golden('torn-head-only'), None)
+    for command in ('info', 'verify'):
+        said = tt(command, run, status=1).stderr
+        check('nothing was recorded' in said and said.count('\n') == 1, said)
+
+
 def test_wrong_usage_is_told_from_a_problem(work):
     run = make_run(work, golden('one-event'))
     for args in ((), ('info',), ('frob', run), ('info', run, 'x'),
                  ('log', run, '--from'), ('log', run, '--from', 'x'),
                  ('log', run, '--from', '-1'), ('log', run, '--kind', 'x'),
                  ('log', run, '--kind', '64'), ('log', run, '--frob', '1'),
-                 ('stats', run, '--xml'), ('verify', run, '--all')):
+                 ('stats', run, '--xml'), ('verify', run, '--all'),
+                 ('info', run, '--json'), ('--from', '1', 'stats', run)):
         done = tt(*args, status=2)
         check('usage:' in done.stderr and not done.stdout, str(args))
+    said = tt('info', run, '--json', status=2).stderr
+    check('--json is an option of tt stats, not of: info' in said, said)
     check('usage:' in tt('--help').stdout, 'help')
 
 

@@ -61,8 +61,7 @@ static void test_a_log_cut_anywhere_keeps_what_is_whole(void)
 }
 
 /* What a flipped bit at @at must lead to. */
-static void check_flipped(const uint8_t *bytes, const GArray *ends, size_t at,
-                          const LogModel *m)
+static void check_flipped(const uint8_t *bytes, const GArray *ends, size_t at)
 {
     uint32_t n = ends->len - 1, hit;
     uint64_t len = offset_at(ends, n);
@@ -76,18 +75,12 @@ static void check_flipped(const uint8_t *bytes, const GArray *ends, size_t at,
     }
     for (hit = 0; at >= offset_at(ends, hit + 1); hit++) {
     }
-    if (hit == n - 1) {                     /* nothing follows: torn */
-        g_assert_cmpint(status, ==, TT_END_TORN);
-        log_util_check_segments(r, m, n - 1);
-        tt_log_reader_free(r);
-        return;
-    }
-    if (at < offset_at(ends, hit) + 96) {   /* a sealed header */
+    if (at < offset_at(ends, hit) + 96) {   /* a header, also the last */
         g_assert_cmpint(status, ==, TT_ERR_FORMAT);
         g_assert_cmpuint(d.offset, ==, offset_at(ends, hit));
         return;
     }
-    g_assert_cmpint(status, ==, TT_OK);     /* a sealed body */
+    g_assert_cmpint(status, ==, TT_OK);     /* a body, also the last */
     for (uint32_t i = 0; i < n; i++) {
         TtSegment *seg;
         status = tt_log_reader_load(r, i, &seg, &d);
@@ -113,7 +106,7 @@ static void test_a_flipped_bit_anywhere_is_noticed(void)
         for (size_t at = 0; at < bytes->len; at++) {
             uint8_t bit = 1 << (at + seed) % 8;
             bytes->data[at] ^= bit;
-            check_flipped(bytes->data, ends, at, m);
+            check_flipped(bytes->data, ends, at);
             bytes->data[at] ^= bit;
         }
         log_model_free(m);
@@ -133,6 +126,25 @@ static void test_bytes_after_the_end_are_damage(void)
     TtLogReader *r = log_util_open(open_end->data, open_end->len, TT_END_TORN);
     log_util_check_segments(r, m, 3);
     tt_log_reader_free(r);
+    log_model_free(m);
+}
+
+static void test_a_tail_that_is_no_segment_is_damage(void)
+{
+    LogModel *m = log_model_small(3, 3, 30);
+    g_autoptr(GByteArray) bytes = log_model_write(m, false);
+    size_t len = bytes->len;
+
+    g_byte_array_set_size(bytes, len + 96);
+    memset(bytes->data + len, 0, 96);
+    for (size_t at = len; at < len + 96; at++) {
+        bytes->data[at] = 1;
+        log_util_open(bytes->data, len + 96, TT_ERR_FORMAT);
+        TtLogReader *r = log_util_open(bytes->data, len + 95, TT_END_TORN);
+        log_util_check_segments(r, m, 3);
+        tt_log_reader_free(r);
+        bytes->data[at] = 0;
+    }
     log_model_free(m);
 }
 
@@ -309,6 +321,8 @@ int main(int argc, char **argv)
                     test_a_flipped_bit_anywhere_is_noticed);
     g_test_add_func("/tt/log/bytes-after-the-end-are-damage",
                     test_bytes_after_the_end_are_damage);
+    g_test_add_func("/tt/log/a-tail-that-is-no-segment-is-damage",
+                    test_a_tail_that_is_no_segment_is_damage);
     g_test_add_func("/tt/log/"
                     "a-long-tail-of-zeros-is-damage-a-short-one-is-torn",
                     test_a_long_tail_of_zeros_is_damage_a_short_one_is_torn);

@@ -13,8 +13,10 @@
 static const char good[] =
     "[run]\n"
     "features=0x0\n"
+    "rules=0xf\n"
     "uuid=00010203-0405-0607-0809-0a0b0c0d0e0f\n"
     "accel=tcg\n"
+    "tlb-entries=4096\n"
     "fence-interval=1000000\n"
     "command-line=qemu -m 64\n"
     "[cpu]\n"
@@ -52,6 +54,10 @@ static void test_a_good_one_is_read(void)
         g_assert_cmpuint(m.uuid[i], ==, i);
     }
     g_assert_cmpuint(m.features, ==, 0);
+    g_assert_cmphex(m.rules, ==, 0xf);
+    g_assert_cmpint(tt_manifest_check_rules(&m, 4096, &d), ==, TT_OK);
+    g_assert_cmpint(tt_manifest_check_rules(&m, 64, &d), ==, TT_ERR_VERSION);
+    g_assert_nonnull(strstr(d.text, "TLB 4096) than"));
     g_assert_cmpstr(m.accel, ==, "tcg");
     g_assert_cmpstr(m.command_line, ==, "qemu -m 64");
     g_assert_cmpstr(m.host, ==, "");
@@ -89,6 +95,8 @@ static void test_each_wrong_value_is_named(void)
         { "features=0x0\n", "", TT_ERR_FORMAT, "'features' in [run]" },
         { "0x0\n", "0x4\n", TT_ERR_VERSION, "(0x4)" },
         { "0x0\n", "none\n", TT_ERR_FORMAT, "not 'none'" },
+        { "rules=0xf\n", "", TT_ERR_FORMAT, "'rules' in [run]" },
+        { "rules=0xf", "rules=all", TT_ERR_FORMAT, "not 'all'" },
         { "uuid=0", "uuid=x", TT_ERR_FORMAT, "'uuid'" },
         { "0e0f", "0e0f0", TT_ERR_FORMAT, "'uuid'" },
         { "0e0f", "0e0", TT_ERR_FORMAT, "'uuid'" },
@@ -142,6 +150,30 @@ static void test_each_wrong_value_is_named(void)
             g_assert_true(g_str_has_prefix(d.text, "manifest: "));
             g_assert_null(m.blocks);
         }
+        tt_manifest_cleanup(&m);
+    }
+}
+
+static void test_a_run_of_other_rules_names_its_version(void)
+{
+    static const struct {
+        const char *to, *says;
+    } cases[] = {
+        { "rules=0x7\ntt-version=0.\\t7", "recorded it, 0.\\t7" },
+        { "rules=0x1f\n", "recorded it, which it does not name" },
+        { "rules=0\ntt-version=2", "(0x0, TLB 4096) than those of this version "
+          "(0xf, TLB 4096)" },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = edited("rules=0xf", cases[i].to);
+        TtManifest m;
+        TtDiag d = { 0 };
+
+        g_assert_cmpint(parse(text, &m, &d), ==, TT_OK);
+        g_assert_cmpint(tt_manifest_check_rules(&m, 4096, &d), ==,
+                        TT_ERR_VERSION);
+        g_assert_nonnull(strstr(d.text, cases[i].says));
         tt_manifest_cleanup(&m);
     }
 }
@@ -208,6 +240,7 @@ static TtManifest sample(TtBlockInfo *blocks)
         .command_line = (char *)" -append 'a=b; c\\d'\n\xff [x] #\t",
         .cpu_type = (char *)"max-x86_64-cpu", .cpu_words = { 1, 0, UINT32_MAX },
         .n_cpu_words = 3, .n_blocks = 2, .blocks = blocks,
+        .tlb_entries = 64, .rules = TT_RULE_COUNT | UINT64_C(1) << 63,
     };
 
     memset(blocks, 0, 2 * sizeof(*blocks));
@@ -239,6 +272,8 @@ static void test_what_is_saved_is_loaded(void)
     g_assert_cmpstr(b.command_line, ==,
                     " -append 'a=b; c\\d'\n\xef\xbf\xbd [x] #\t");
     g_assert_cmpuint(b.fence_interval, ==, 7);
+    g_assert_cmphex(b.rules, ==, a.rules);
+    g_assert_cmpuint(b.tlb_entries, ==, 64);
     g_assert_cmpstr(b.cpu_type, ==, a.cpu_type);
     g_assert_cmpmem(a.cpu_words, 12, b.cpu_words, 12);
     g_assert_cmpuint(b.n_blocks, ==, 2);
@@ -291,6 +326,8 @@ static void test_a_failed_save_leaves_nothing(void)
     g_assert_cmpint(g_mkdir_with_parents(inside, 0700), ==, 0);
     g_assert_cmpint(tt_manifest_save(&m, path, &d), ==, TT_ERR_IO);
     g_assert_nonnull(strstr(d.text, "rename"));
+    g_assert_cmpint(tt_manifest_load(deep, &m, &d), ==, TT_ERR_IO);
+    g_assert_nonnull(strstr(d.text, "nothing was recorded"));
     g_assert_cmpint(tt_manifest_load(path, &m, &d), ==, TT_ERR_IO);
     g_assert_nonnull(strstr(d.text, "directory"));
     g_rmdir(inside);
@@ -305,6 +342,8 @@ int main(int argc, char **argv)
                     test_a_good_one_is_read);
     g_test_add_func("/tt/manifest/each-wrong-value-is-named",
                     test_each_wrong_value_is_named);
+    g_test_add_func("/tt/manifest/a-run-of-other-rules-names-its-version",
+                    test_a_run_of_other_rules_names_its_version);
     g_test_add_func("/tt/manifest/too-many-words-are-refused",
                     test_too_many_words_are_refused);
     g_test_add_func("/tt/manifest/sizes-at-the-limit",

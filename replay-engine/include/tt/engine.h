@@ -41,7 +41,9 @@ typedef struct TtEngine {
     uint64_t checkpoint_bytes;  /* replay: memory for checkpoints */
     uint64_t max_size_bytes;    /* record: cap of the log, 0 for none */
     uint64_t events;            /* recorded, or replayed so far */
-    bool diverged;
+    bool diverged;              /* the replay cannot go on from here: it is not
+                                   exact, or, if damaged is set as well, ... */
+    bool damaged;               /* ... the log cannot be read */
     bool torn;                  /* replay: the recorder was cut off */
     char *divergence;           /* one sentence */
     int last_stop;              /* TtStopReason of the last stop */
@@ -150,6 +152,8 @@ void tt_record_finish(unsigned why);
 void tt_record_resync(CPUState *cpu);           /* before guest code runs */
 void tt_record_release(void);                   /* the token is given away */
 uint64_t tt_record_bytes(void);
+bool tt_record_has_begun(void);
+void tt_record_abandon(void);                   /* at the end; it has not */
 
 /* ---- replay-engine: replayer ---- */
 bool tt_replay_open(Error **errp);
@@ -164,7 +168,11 @@ bool tt_replay_left(CPUState *cpu, int why);
 /* A synchronous event: checked against the log; *ev takes the logged values.*/
 void tt_replay_sync(TtEvent *ev);
 TtSched *tt_replay_sched(void);
+/* The replay cannot go on: it diverged; the log cannot be read. */
 void tt_replay_report(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+void tt_replay_damaged(const TtDiag *diag);
+/* Why it cannot go on, as a TtStopReason. */
+int tt_replay_trouble(void);
 uint64_t tt_replay_end(void);
 uint64_t tt_replay_digests(void);       /* verified so far */
 void tt_replay_console(uint32_t port, uint32_t val, unsigned size);
@@ -178,7 +186,8 @@ typedef void TtTravelDone(void *opaque, uint64_t pos, int reason);
 
 void tt_travel_init(CPUState *cpu);             /* first checkpoint */
 bool tt_travel_active(void);
-bool tt_travel_is_blind(void);          /* breakpoints do not count now */
+bool tt_travel_is_blind(void);          /* no stop of gdb's counts now */
+bool tt_travel_steps_over(void);        /* the breakpoint here does not */
 /* Post a movement; the vCPU thread carries it out. @done is called there. */
 bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
                     Error **errp);
@@ -214,6 +223,9 @@ bool tt_travel_delete(uint64_t id, Error **errp);
 /* Of TtCheckpointInfo, by position; the caller frees it. */
 GArray *tt_travel_list(void);
 
+/* Is there a position to mark or to look at now? False: *errp says why not. */
+bool tt_is_live(Error **errp);
+
 /* ---- stopping ---- */
 /* The VM stands at tt.pos; @reason is a TtStopReason. vCPU thread. */
 void tt_stop_vm(int reason);
@@ -225,5 +237,6 @@ bool tt_gdb_wanted(void);               /* -gdb or -s was given */
 void tt_event_stopped(uint64_t pos, int reason);
 void tt_event_diverged(uint64_t pos, const char *text);
 void tt_event_progress(uint64_t done, uint64_t total);
+void tt_monitor_refuse_input(void);     /* a replay takes none; at start */
 
 #endif

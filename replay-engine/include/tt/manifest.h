@@ -24,6 +24,21 @@
  * replay by an older version would go wrong without knowing it. */
 #define TT_MANIFEST_FEATURES   UINT64_C(0)
 
+/*
+ * Rules of execution: choices, of several that would do, by which the vCPU is
+ * the same in the recording and in the replay (explanation/determinism.rst). A
+ * replay by other rules diverges somewhere, so it is refused. Who changes what
+ * one of them means takes a new bit for it, and leaves the old one out.
+ */
+#define TT_RULE_COUNT       (UINT64_C(1) << 0)  /* what moves the position */
+#define TT_RULE_FETCH       (UINT64_C(1) << 1)  /* when code pages are looked
+                                                   up */
+#define TT_RULE_RESUME_FLAG (UINT64_C(1) << 2)  /* ends with its instruction */
+#define TT_RULE_BT_FLAGS    (UINT64_C(1) << 3)  /* undefined flags of bit tests
+                                                   always computed one way */
+#define TT_MANIFEST_RULES   (TT_RULE_COUNT | TT_RULE_FETCH | \
+                             TT_RULE_RESUME_FLAG | TT_RULE_BT_FLAGS)
+
 enum {
     TT_BLOCK_ROM = 1,           /* read-only for the guest */
     TT_BLOCK_ROMD = 2,          /* rom device: reads direct, writes trapped */
@@ -39,12 +54,14 @@ typedef struct TtBlockInfo {
 typedef struct TtManifest {
     uint8_t uuid[16];           /* same as the log's */
     uint64_t features;          /* must-know bits; not known: TT_ERR_VERSION */
+    uint64_t rules;             /* TT_RULE_*, see tt_manifest_check_rules */
     char *qemu_version;
     char *tt_version;
     char *accel;                /* "tcg", "kvm" */
     char *command_line;         /* for people */
     char *host;                 /* for people */
     char *started;              /* ISO 8601, for people */
+    uint64_t tlb_entries;       /* of the TLB of each MMU mode */
     uint64_t fence_interval;    /* the TLB is flushed at multiples of this
                                    position; 0: never */
     uint32_t n_cpus;
@@ -72,6 +89,15 @@ TtStatus tt_manifest_load(const char *path, TtManifest *m, TtDiag *diag);
 /* Parse from memory, for tests and fuzzing; @len <= TT_MANIFEST_BYTES_MAX. */
 TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,
                            TtDiag *diag);
+/*
+ * tt_manifest_check_rules: may this version replay the run? Not part of loading:
+ * a run of other rules can still be looked at.
+ * @tlb_entries: of this version
+ * Returns TT_OK, or TT_ERR_VERSION when @m has not exactly TT_MANIFEST_RULES or
+ * another TLB; the sentence names the version to use.
+ */
+TtStatus tt_manifest_check_rules(const TtManifest *m, uint64_t tlb_entries,
+                                 TtDiag *diag);
 void tt_manifest_cleanup(TtManifest *m);
 
 #endif

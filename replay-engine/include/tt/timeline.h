@@ -62,6 +62,8 @@ typedef enum TtStopReason {
     TT_STOP_END,            /* history ends here */
     TT_STOP_DIVERGED,
     TT_STOP_INTERRUPTED,    /* the user asked, at a clean position */
+    TT_STOP_DAMAGED,        /* the log cannot be read on; a plan knows only that
+                               it cannot go on, and calls it diverged */
 } TtStopReason;
 
 typedef enum TtStepKind {
