@@ -50,7 +50,6 @@ static const struct {
     { "ignne", TT_OMIT_IGNNE },
     { "bounce", TT_OMIT_BOUNCE },
     { "fetch", TT_OMIT_FETCH },
-    { "break-order", TT_OMIT_BREAK_ORDER },
     { "resume-flag", TT_OMIT_RESUME_FLAG },
 };
 

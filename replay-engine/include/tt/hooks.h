@@ -39,8 +39,7 @@ enum {
     TT_OMIT_IGNNE = 1 << 9,
     TT_OMIT_BOUNCE = 1 << 10,
     TT_OMIT_FETCH = 1 << 11,
-    TT_OMIT_BREAK_ORDER = 1 << 12,
-    TT_OMIT_RESUME_FLAG = 1 << 13,
+    TT_OMIT_RESUME_FLAG = 1 << 12,
 };
 extern unsigned tt_omit;
 
