@@ -379,8 +379,8 @@ bool tt_replay_left(CPUState *cpu, int why)
         return true;
     }
     if (why == EXCP_DEBUG && tt_travel_active()) {
+        tt_travel_hit(tt.pos, cpu->watchpoint_hit);
         cpu->watchpoint_hit = NULL;
-        tt_travel_hit(tt.pos);
         return true;
     }
     if (why == EXCP_HALTED && tt.pos < rep.end_pos &&

@@ -39,6 +39,13 @@ typedef struct Checkpoint {
     uint64_t output_hash, events;
 } Checkpoint;
 
+typedef struct Found {          /* the last hit of a search */
+    uint64_t pos;
+    bool is_watch;
+    vaddr addr, len;
+    int flags;
+} Found;
+
 static struct {
     TtTimeline *timeline;
     TtPageStore *pages;
@@ -60,6 +67,7 @@ static struct {
     uint64_t stop_at;
     uint64_t run_from;              /* where the present run began */
     uint64_t hit_pos;               /* of the stop that is stepped over */
+    Found found;
     TtTravelDone *done;
     void *opaque;
 } tr = { .stop_at = UINT64_MAX };
@@ -388,6 +396,7 @@ bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
     }
     tr.reverse_step = step;
     tr.origin = tt.pos;
+    tr.found = (Found) { .pos = UINT64_MAX };
     tr.back = 1;
     if (!step) {
         tt_timeline_reverse_continue(tr.timeline, tt.pos, 0);
@@ -530,9 +539,32 @@ void tt_travel_interrupt(void)
     }
 }
 
+/* The search ends where an access comes next: say which watchpoint it was. */
+static void name_watchpoint(void)
+{
+    CPUState *cpu = tt_vcpu();
+    CPUWatchpoint *wp;
+
+    if (!tr.found.is_watch || tr.found.pos != tt.pos) {
+        return;
+    }
+    QTAILQ_FOREACH(wp, &cpu->watchpoints, entry) {
+        if ((wp->flags & BP_GDB) && wp->vaddr == tr.found.addr &&
+            wp->len == tr.found.len &&
+            (wp->flags & BP_MEM_ACCESS) == tr.found.flags) {
+            cpu->watchpoint_hit = wp;
+            return;
+        }
+    }
+}
+
 static void finish(const TtStep *step)
 {
     TtStopReason reason = step->reason;
+
+    if (reason == TT_STOP_HIT) {
+        name_watchpoint();
+    }
 
     if (tr.reverse_step && tr.origin == 0) {
         reason = TT_STOP_START;
@@ -656,10 +688,23 @@ bool tt_travel_advance(CPUState *cpu)
     }
 }
 
-void tt_travel_hit(uint64_t pos)
+/*
+ * Going forward a watchpoint stops behind the access. Going back it must stop
+ * before it, where the old value still stands: gdb compares the two.
+ */
+void tt_travel_hit(uint64_t pos, CPUWatchpoint *wp)
 {
+    uint64_t at = wp && pos ? pos - 1 : pos;
+
     if (!tr.blind) {
-        tt_timeline_hit(tr.timeline, pos);
+        tt_timeline_hit(tr.timeline, at);
+        if (at < tr.origin) {
+            tr.found = (Found) {
+                .pos = at, .is_watch = wp != NULL,
+                .addr = wp ? wp->vaddr : 0, .len = wp ? wp->len : 0,
+                .flags = wp ? wp->flags & BP_MEM_ACCESS : 0,
+            };
+        }
     }
     tr.hit_pos = pos;               /* not again at this position */
     tr.stepping_over = true;

@@ -260,3 +260,62 @@ def test_watchpoint_after_travel(work):
         seen = [int(n) for n in re.findall(r'^position (\d+)', text, re.M)]
         equal(len(seen), 4, f'positions in {text}')
         equal(seen[2:], seen[:2], 'hits after going back')
+
+
+def changes(text):
+    """(old, new, pc, position) of each stop at a watchpoint."""
+    return [tuple(int(n, 0) for n in found) for found in re.findall(
+        r'Old value = (\d+)\s+New value = (\d+)[^$]*?\$\d+ = (0x[0-9a-f]+)'
+        r'[^$]*?position\D{0,12}(\d+)', text)]
+
+
+@limit(120)
+def test_reverse_watchpoint(work):
+    """A watchpoint met going back names itself, with the old and the new
+    value, and stops at the instruction that writes; the positions are one
+    before those where it stops going forward."""
+    run = record(work, guest_args(work, 'hlt', 'rounds=8'))
+    place = symbol('hlt', 'rt_ticks')
+    look = ['p/x $pc', WHERE]
+    vm, gdb = debugged(work, run)
+    with vm:
+        text = gdb(f'watch *(unsigned int *){place:#x}',
+                   *(['continue', *look] * 5),
+                   *(['reverse-continue', *look] * 4),
+                   *(['continue', *look] * 2))
+        seen = changes(text)
+        equal(len(seen), 11, f'stops in {text}')
+        there, back, again = seen[:5], seen[5:9], seen[9:]
+        equal([n for _, n, _, _ in there], [1, 2, 3, 4, 5], 'values forward')
+        equal([(old, new) for old, new, _, _ in back],
+              [(5, 4), (4, 3), (3, 2), (2, 1)], 'values going back')
+        equal([p for _, _, _, p in back],
+              [p - 1 for _, _, _, p in there[:0:-1]], 'positions going back')
+        equal(again, there[1:3], 'stops going forward again')
+        code = gdb(f'x/i {back[0][2]:#x}')
+        check(re.search(r'(add|inc|mov).*(0x[0-9a-f]*3004|%e|%r)', code),
+              f'no write at the stop: {code}')
+        goto_exact(vm, back[-1][3])
+        here = digest(vm)
+        with stopped_replay(work, run, 'other') as other:
+            equal(digest_at(other, back[-1][3]), here, 'digest before a write')
+
+
+@limit(90)
+def test_reverse_read_watchpoint(work):
+    """rwatch and awatch stop going back as well."""
+    run = record(work, guest_args(work, 'hlt', 'rounds=5'))
+    place = symbol('hlt', 'rt_ticks')
+    vm, gdb = debugged(work, run)
+    with vm:
+        for kind, said in (('rwatch', 'read watchpoint'),
+                           ('awatch', 'access (read/write) watchpoint')):
+            text = gdb('monitor tt goto end',
+                       'maintenance flush register-cache',
+                       f'{kind} *(unsigned int *){place:#x}',
+                       *(['reverse-continue', WHERE] * 3))
+            seen = positions(text)
+            check(text.count(f'Hardware {said}') >= 4,
+                  f'{kind} was not named at each stop: {text}')
+            equal(seen, sorted(set(seen), reverse=True),
+                  f'positions of {kind} going back')

@@ -203,7 +203,8 @@ void tt_travel_progress(uint64_t *done, uint64_t *total);
 uint64_t tt_travel_stop_at(void);       /* UINT64_MAX: nowhere */
 bool tt_travel_is_pending(void);        /* the next step is due here */
 bool tt_travel_advance(CPUState *cpu);  /* take it; true: run on */
-void tt_travel_hit(uint64_t pos);
+/* A stop fired at @pos; @wp: the watchpoint it was, or NULL. */
+void tt_travel_hit(uint64_t pos, CPUWatchpoint *wp);
 void tt_travel_ended(int reason);       /* end of log, divergence */
 void tt_travel_fence(CPUState *cpu);    /* a good place for a checkpoint */
 unsigned tt_travel_checkpoints(void);
