@@ -42,6 +42,7 @@ typedef struct Slot {
     uint32_t frame;             /* 0: not in memory */
     uint16_t len;               /* of the place */
     bool is_recent;             /* read since the hand went by */
+    bool is_marked;
     uint64_t id, offset;        /* the place; id 0: none */
 } Slot;
 
@@ -403,6 +404,21 @@ void tt_pagepool_set_place(TtPagePool *pool, TtVersion v, const TtPlace *place)
     slot->id = place->id;
     slot->offset = place->offset;
     slot->len = place->len;
+    slot->is_marked = false;
+}
+
+bool tt_pagepool_mark(TtPagePool *pool, TtVersion v)
+{
+    Slot *slot = slot_of(pool, v);
+    bool was_marked = slot->is_marked;
+
+    slot->is_marked = true;
+    return !was_marked;
+}
+
+void tt_pagepool_unmark(TtPagePool *pool, TtVersion v)
+{
+    slot_of(pool, v)->is_marked = false;
 }
 
 TtVersion tt_pagepool_next(const TtPagePool *pool, TtVersion v)

@@ -73,6 +73,10 @@ void tt_pagepool_trim(TtPagePool *pool);
 TtPlace tt_pagepool_place(const TtPagePool *pool, TtVersion v);
 void tt_pagepool_set_place(TtPagePool *pool, TtVersion v,
                            const TtPlace *place);
+/* Marks @v as waiting to be written, until it has a place or is unmarked; false
+ * when it was marked already. */
+bool tt_pagepool_mark(TtPagePool *pool, TtVersion v);
+void tt_pagepool_unmark(TtPagePool *pool, TtVersion v);
 /* The versions one after the other, from @v = 0 on; 0 is the end. */
 TtVersion tt_pagepool_next(const TtPagePool *pool, TtVersion v);
 TtPagePoolStats tt_pagepool_stats(const TtPagePool *pool);
