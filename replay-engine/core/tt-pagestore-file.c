@@ -61,6 +61,19 @@ static void pending_clear(TtPageStore *ps)
     g_ptr_array_set_size(pending, 0);
 }
 
+void tt_storefile_each_ref(const TtPageStore *ps,
+                           void (*ref)(void *opaque, TtVersion v),
+                           void *opaque)
+{
+    for (size_t i = 0; ps->file && i < ps->file->pending->len; i++) {
+        const TtPendingOp *op = ps->file->pending->pdata[i];
+
+        for (size_t k = 0; k < op->n; k++) {
+            ref(opaque, op->named[k].version);
+        }
+    }
+}
+
 static bool notes(const TtPageStore *ps)
 {
     return ps->file && ps->file->is_writable && !ps->file->is_behind;

@@ -144,5 +144,9 @@ TtStatus tt_storefile_read_blob(TtPageStore *ps, const TtNode *node, void *to,
                                 TtDiag *diag);
 void tt_storefile_stats(const TtPageStore *ps, TtPageStoreStats *st);
 void tt_storefile_free(TtPageStore *ps);
+/* For tests: every reference that pending operations hold. */
+void tt_storefile_each_ref(const TtPageStore *ps,
+                           void (*ref)(void *opaque, TtVersion v),
+                           void *opaque);
 
 #endif
