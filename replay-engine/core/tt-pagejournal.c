@@ -33,7 +33,8 @@ struct TtPageJournal {
 void tt_pagelist_begin(TtPageListCursor *c, const TtPageRecord *rec)
 {
     *c = (TtPageListCursor) {
-        .at = rec->list, .end = rec->list + rec->list_bytes,
+        .at = rec->list,
+        .end = rec->list_bytes ? rec->list + rec->list_bytes : rec->list,
         .left = rec->n_pages, .page = UINT64_MAX,
     };
 }
