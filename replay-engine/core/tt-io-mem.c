@@ -62,12 +62,54 @@ static void mem_close(TtIo *io)
     g_free(m);
 }
 
+static TtStatus mem_truncate(TtIo *io, uint64_t bytes, TtDiag *diag)
+{
+    GByteArray *b = mem_io(io)->bytes;
+
+    if (bytes > b->len) {
+        return tt_fail(diag, TT_ERR_INVALID, "a file cannot be cut to more");
+    }
+    g_byte_array_set_size(b, bytes);
+    return TT_OK;
+}
+
+static TtStatus mem_punch(TtIo *io, uint64_t offset, uint64_t len,
+                          TtDiag *diag)
+{
+    GByteArray *b = mem_io(io)->bytes;
+
+    if (len && offset < b->len) {
+        memset(b->data + offset, 0, MIN(len, b->len - offset));
+    }
+    return TT_OK;
+}
+
+static TtStatus mem_replace_begin(TtIo *io, TtIo **fresh, TtDiag *diag)
+{
+    *fresh = tt_io_mem_new(NULL, 0);
+    return TT_OK;
+}
+
+static TtStatus mem_replace_commit(TtIo *io, TtIo *fresh, TtDiag *diag)
+{
+    GByteArray *old = mem_io(io)->bytes;
+
+    mem_io(io)->bytes = mem_io(fresh)->bytes;
+    mem_io(fresh)->bytes = old;
+    mem_close(fresh);
+    return TT_OK;
+}
+
 static const TtIoOps mem_ops = {
     .size = mem_size,
     .read_at = mem_read_at,
     .append = mem_append,
     .sync = mem_sync,
     .close = mem_close,
+    .truncate = mem_truncate,
+    .punch = mem_punch,
+    .replace_begin = mem_replace_begin,
+    .replace_commit = mem_replace_commit,
 };
 
 TtIo *tt_io_mem_new(const void *bytes, size_t len)
@@ -169,12 +211,79 @@ static void fault_close(TtIo *io)
     g_free(f);
 }
 
+static TtStatus fault_truncate(TtIo *io, uint64_t bytes, TtDiag *diag)
+{
+    FaultIo *f = fault_io(io);
+
+    if (fault_is_due(f)) {
+        return fault_fail(f, diag);
+    }
+    if (!f->base->ops->truncate) {
+        return tt_fail(diag, TT_ERR_INVALID, "this file cannot be cut");
+    }
+    return f->base->ops->truncate(f->base, bytes, diag);
+}
+
+static TtStatus fault_punch(TtIo *io, uint64_t offset, uint64_t len,
+                            TtDiag *diag)
+{
+    FaultIo *f = fault_io(io);
+
+    if (fault_is_due(f)) {
+        return fault_fail(f, diag);
+    }
+    if (!f->base->ops->punch) {
+        return tt_fail(diag, TT_ERR_INVALID, "this file cannot have holes");
+    }
+    return f->base->ops->punch(f->base, offset, len, diag);
+}
+
+/* Appends to the fresh object count, too: it is wrapped, and counts for @io
+ * when it takes its place. */
+static TtStatus fault_replace_begin(TtIo *io, TtIo **fresh, TtDiag *diag)
+{
+    FaultIo *f = fault_io(io);
+    uint64_t left = f->nth > f->count + 1 ? f->nth - f->count - 1 : 0;
+    TtIo *base;
+    TtStatus st;
+
+    if (fault_is_due(f)) {
+        return fault_fail(f, diag);
+    }
+    if (!f->base->ops->replace_begin) {
+        return tt_fail(diag, TT_ERR_INVALID, "this file cannot be replaced");
+    }
+    st = f->base->ops->replace_begin(f->base, &base, diag);
+    if (st == TT_OK) {
+        *fresh = tt_io_fault_new(base, left, f->status);
+    }
+    return st;
+}
+
+static TtStatus fault_replace_commit(TtIo *io, TtIo *fresh, TtDiag *diag)
+{
+    FaultIo *f = fault_io(io), *g = fault_io(fresh);
+    TtIo *base = g->base;
+
+    f->count += g->count;
+    g_free(g);
+    if (fault_is_due(f)) {
+        tt_io_close(base);
+        return fault_fail(f, diag);
+    }
+    return f->base->ops->replace_commit(f->base, base, diag);
+}
+
 static const TtIoOps fault_ops = {
     .size = fault_size,
     .read_at = fault_read_at,
     .append = fault_append,
     .sync = fault_sync,
     .close = fault_close,
+    .truncate = fault_truncate,
+    .punch = fault_punch,
+    .replace_begin = fault_replace_begin,
+    .replace_commit = fault_replace_commit,
 };
 
 TtIo *tt_io_fault_new(TtIo *base, uint64_t nth, TtStatus status)

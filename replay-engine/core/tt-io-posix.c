@@ -3,13 +3,18 @@
  * TtIo on a regular file.
  *
  * A full disk (or quota, or file size limit) is told apart from other failures
- * as TT_ERR_NOSPACE: a person can mend it.
+ * as TT_ERR_NOSPACE: a person can mend it. A file is replaced by writing
+ * PATH.new beside it, flushing that, and renaming it.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE             /* fallocate */
+#endif
 #include "tt/io.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <glib.h>
@@ -126,12 +131,54 @@ static void posix_close(TtIo *io)
     g_free(p);
 }
 
+static TtStatus posix_truncate(TtIo *io, uint64_t bytes, TtDiag *diag)
+{
+    PosixIo *p = posix_io(io);
+
+    if (bytes > INT64_MAX || ftruncate(p->fd, bytes) < 0) {
+        return fail_errno(diag, "cut", p->path, bytes);
+    }
+    return TT_OK;
+}
+
+static TtStatus posix_punch(TtIo *io, uint64_t offset, uint64_t len,
+                            TtDiag *diag)
+{
+#ifdef FALLOC_FL_PUNCH_HOLE
+    PosixIo *p = posix_io(io);
+
+    if (len == 0) {
+        return TT_OK;
+    }
+    if (offset > INT64_MAX || len > INT64_MAX - offset) {
+        return tt_fail(diag, TT_ERR_INVALID,
+                       "cannot free what '%s' cannot hold", p->path);
+    }
+    if (!fallocate(p->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset,
+                   len)) {
+        return TT_OK;
+    }
+    if (errno != EOPNOTSUPP && errno != ENOSYS) {
+        return fail_errno(diag, "free a part of", p->path, offset);
+    }
+#endif
+    return tt_fail(diag, TT_ERR_INVALID,
+                   "this file system cannot free a part of a file");
+}
+
+static TtStatus posix_replace_begin(TtIo *io, TtIo **fresh, TtDiag *diag);
+static TtStatus posix_replace_commit(TtIo *io, TtIo *fresh, TtDiag *diag);
+
 static const TtIoOps posix_ops = {
     .size = posix_size,
     .read_at = posix_read_at,
     .append = posix_append,
     .sync = posix_sync,
     .close = posix_close,
+    .truncate = posix_truncate,
+    .punch = posix_punch,
+    .replace_begin = posix_replace_begin,
+    .replace_commit = posix_replace_commit,
 };
 
 static TtIo *posix_new(int fd, const char *path)
@@ -144,11 +191,60 @@ static TtIo *posix_new(int fd, const char *path)
     return &p->io;
 }
 
-TtStatus tt_io_posix_open(const char *path, TtIo **out, TtDiag *diag)
+static TtStatus posix_replace_begin(TtIo *io, TtIo **fresh, TtDiag *diag)
+{
+    g_autofree char *path = g_strconcat(posix_io(io)->path, ".new", NULL);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC |
+                  O_NOFOLLOW, 0600);
+
+    *fresh = NULL;
+    if (fd < 0) {
+        return fail_errno(diag, "create", path, 0);
+    }
+    *fresh = posix_new(fd, path);
+    return TT_OK;
+}
+
+/* The rename itself must not be lost, or an old file would name what is gone
+ * since. It has happened by now: a failure here is none of the caller's. */
+static void sync_directory_of(const char *path)
+{
+    g_autofree char *dir = g_path_get_dirname(path);
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        (void)fsync(fd);
+        close(fd);
+    }
+}
+
+static TtStatus posix_replace_commit(TtIo *io, TtIo *fresh, TtDiag *diag)
+{
+    PosixIo *p = posix_io(io), *f = posix_io(fresh);
+    TtStatus st = posix_sync(fresh, diag);
+
+    if (st == TT_OK && rename(f->path, p->path) < 0) {
+        st = fail_errno(diag, "rename", f->path, 0);
+    }
+    if (st == TT_OK) {
+        int fd = p->fd;
+
+        p->fd = f->fd;
+        f->fd = fd;
+        sync_directory_of(p->path);
+    } else {
+        unlink(f->path);
+    }
+    posix_close(fresh);
+    return st;
+}
+
+static TtStatus open_existing(const char *path, int mode, TtIo **out,
+                              TtDiag *diag)
 {
     struct stat st;
     /* O_NONBLOCK: a FIFO in the place of the file must not hang us. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int fd = open(path, mode | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
     *out = NULL;
     if (fd < 0) {
@@ -166,6 +262,16 @@ TtStatus tt_io_posix_open(const char *path, TtIo **out, TtDiag *diag)
     }
     *out = posix_new(fd, path);
     return TT_OK;
+}
+
+TtStatus tt_io_posix_open(const char *path, TtIo **out, TtDiag *diag)
+{
+    return open_existing(path, O_RDONLY, out, diag);
+}
+
+TtStatus tt_io_posix_open_append(const char *path, TtIo **out, TtDiag *diag)
+{
+    return open_existing(path, O_RDWR | O_APPEND, out, diag);
 }
 
 TtStatus tt_io_posix_create(const char *path, TtIo **out, TtDiag *diag)

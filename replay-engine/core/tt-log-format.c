@@ -8,26 +8,12 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 static_assert(TT_F_HEAD_SUM + 8 == TT_F_HEAD_BYTES, "head layout");
 static_assert(TT_F_SEG_SUM + 8 == TT_F_SEG_BYTES, "segment header layout");
 static_assert((TT_F_SEG_FLAGS_KNOWN & ~TT_F_SEG_FLAGS_MUST_KNOW) == 0,
               "every flag known today must be known");
 static_assert(TT_EV_KIND_MAX == TT_F_EV_KIND, "kinds fill their six bits");
-
-uint64_t tt_log_header_sum(uint8_t *bytes, size_t len, size_t at,
-                           uint64_t seed)
-{
-    uint64_t kept = tt_get_le64(bytes + at);
-
-    assert(at + 8 <= len);
-    tt_put_le64(bytes + at, 0);
-    uint64_t sum = XXH3_64bits_withSeed(bytes, len, seed);
-    tt_put_le64(bytes + at, kept);
-    return sum;
-}
 
 uint64_t tt_log_seed(const uint8_t uuid[16])
 {

@@ -7,6 +7,7 @@
 #define TT_LOG_FORMAT_H
 
 #include "tt/log.h"
+#include "tt-bytes.h"
 
 /* ---- file head ---- */
 #define TT_F_HEAD_MAGIC     "TTVMLOG\n"
@@ -87,16 +88,6 @@ static inline bool tt_log_kind_is_readable(unsigned kind)
            (kind >= TT_EV_INTR && kind <= TT_EV_RAM_FILL);
 }
 
-static inline uint64_t tt_zigzag(uint64_t delta)
-{
-    return delta << 1 ^ -(delta >> 63);
-}
-
-static inline uint64_t tt_unzigzag(uint64_t v)
-{
-    return v >> 1 ^ -(v & 1);
-}
-
 /* A split delta: the lowest eight bits apart, the others with their sign. */
 static inline uint64_t tt_split_high(uint64_t delta)
 {
@@ -108,21 +99,6 @@ static inline uint64_t tt_split_join(uint64_t high, uint8_t low)
     return tt_unzigzag(high) << 8 | low;
 }
 
-/* The caller has made sure that there is room for ten bytes. */
-static inline uint8_t *tt_put_varint(uint8_t *p, uint64_t v)
-{
-    while (v >= 0x80) {
-        *p++ = v | 0x80;
-        v >>= 7;
-    }
-    *p++ = v;
-    return p;
-}
-
-/* Checksum of a head or header of @len bytes whose field at @at counts as 0;
- * @bytes is changed and restored. */
-uint64_t tt_log_header_sum(uint8_t *bytes, size_t len, size_t at,
-                           uint64_t seed);
 /* Seed of a log's segment checksums. */
 uint64_t tt_log_seed(const uint8_t uuid[16]);
 

@@ -43,7 +43,7 @@ static TtStatus check_head(TtLogReader *r, uint8_t *head, uint32_t len,
                            TtDiag *diag)
 {
     if (tt_get_le64(head + TT_F_HEAD_SUM) !=
-        tt_log_header_sum(head, len, TT_F_HEAD_SUM, 0)) {
+        tt_header_sum(head, len, TT_F_HEAD_SUM, 0)) {
         return tt_fail_at(diag, TT_ERR_FORMAT, 0,
                           "the head of the log is damaged (its checksum is "
                           "wrong)");
@@ -105,7 +105,7 @@ static bool header_is_whole(const TtLogReader *r, uint8_t *h, size_t len)
     return hlen >= TT_F_SEG_BYTES && hlen <= TT_F_SEG_BYTES_MAX &&
            hlen <= len &&
            tt_get_le64(h + TT_F_SEG_SUM) ==
-           tt_log_header_sum(h, hlen, TT_F_SEG_SUM, r->seed);
+           tt_header_sum(h, hlen, TT_F_SEG_SUM, r->seed);
 }
 
 static void parse_header(const uint8_t *h, uint64_t offset, TtLogEntry *e)

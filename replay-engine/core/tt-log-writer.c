@@ -74,7 +74,7 @@ static TtStatus put_head(TtLogWriter *w, const uint8_t uuid[16], TtDiag *diag)
     tt_put_le64(head + TT_F_HEAD_MUST_KNOW, TT_F_HEAD_KNOWN);
     memcpy(head + TT_F_HEAD_UUID, uuid, 16);
     tt_put_le64(head + TT_F_HEAD_SUM,
-                tt_log_header_sum(head, sizeof(head), TT_F_HEAD_SUM, 0));
+                tt_header_sum(head, sizeof(head), TT_F_HEAD_SUM, 0));
     return put(w, head, sizeof(head), diag);
 }
 
@@ -206,7 +206,7 @@ TtStatus tt_log_writer_seal(TtLogWriter *w, const TtSegBuf *sb, TtDiag *diag)
     tt_put_le64(h + TT_F_SEG_BODY_SUM,
                 body_sum(w->seed, ev, ev_stored, pl, pl_stored));
     tt_put_le64(h + TT_F_SEG_SUM,
-                tt_log_header_sum(h, TT_F_SEG_BYTES, TT_F_SEG_SUM, w->seed));
+                tt_header_sum(h, TT_F_SEG_BYTES, TT_F_SEG_SUM, w->seed));
 
     TtStatus status = put(w, h, TT_F_SEG_BYTES + ev_stored, diag);
     if (status == TT_OK) {

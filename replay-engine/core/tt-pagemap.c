@@ -62,14 +62,13 @@ static bool map_reserve_root(TtPageStore *ps, size_t n)
     return true;
 }
 
-/* Makes sure that all @dirty pages have a cell. */
-static bool map_reserve(TtPageStore *ps, const uint64_t *dirty, size_t n)
+bool tt_pagemap_reserve(TtPageStore *ps, const uint64_t *pages, size_t n)
 {
-    if (n && !map_reserve_root(ps, dirty[n - 1] / LEAF_PAGES + 1)) {
+    if (n && !map_reserve_root(ps, pages[n - 1] / LEAF_PAGES + 1)) {
         return false;
     }
     for (size_t i = 0; i < n; i++) {
-        TtCell **leaf = &ps->leaf[dirty[i] / LEAF_PAGES];
+        TtCell **leaf = &ps->leaf[pages[i] / LEAF_PAGES];
 
         if (!*leaf) {
             *leaf = tt_pagemem_try(&ps->mem, LEAF_PAGES * sizeof(TtCell), true);
@@ -167,7 +166,7 @@ bool tt_touch_collect(TtPageStore *ps, TtNode *base, TtNode *to,
     size_t a = tt_node_rank(ps, base), b = tt_node_rank(ps, to);
 
     *tl = (TtTouchList) { .cap = n_dirty };
-    if (!map_reserve(ps, dirty, n_dirty)) {
+    if (!tt_pagemap_reserve(ps, dirty, n_dirty)) {
         return false;
     }
     /* Room for each page at most once. */

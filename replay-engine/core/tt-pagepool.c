@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Page pool: slabs of pages, found by content through a hash table.
+ * Page pool: versions, found by content through a hash table, and the frames
+ * that hold the bytes of those that are in memory.
  *
- *   version v  ->  slab (v - 1) / 512, slot (v - 1) % 512
- *
- *   slab    { data: 512 pages of 4 KiB }  { slot[512]: hash, refs, next }
+ *   version v -> slot { hash, refs, next, frame, place on disk }
+ *   frame f   -> 4 KiB of bytes; its tag is the version it belongs to, or 0
  *   bucket[hash & mask] -> v -> slot.next -> ... -> 0      (used slots)
- *   slab.free           -> v -> slot.next -> ... -> 0      (free slots)
- *   pool.room           -> slab -> slab.next -> ...        (some slots used)
- *   pool.empty          -> slab -> slab.next -> ...        (no slot used)
  *
- * Invariants, cited below:
+ * Invariants, cited below (I3 is that of tt-pageslab.c):
  * I1  Two used slots never hold equal bytes, and none holds only zeros.
+ *     (Unless a place on disk could not be read, or a file says otherwise:
+ *     then a content may be kept twice, which costs space and nothing else.)
  * I2  A slot is used exactly when refs > 0; then it is in exactly one chain.
- * I3  A slab is in the empty list when no slot is used, in no list when all
- *     are, else in the room list.
  * I4  The order of chains and slabs decides where bytes lie, never which
  *     version numbers compare equal: no result depends on it.
+ * I5  A used slot has a frame, a place, or both. One with a frame and without
+ *     a place is pending: it is never evicted.
+ * I6  n_clean is the number of slots with both: those that can be evicted.
  *
  * Cost (bench-pagestore; 2026-11, 2 vCPUs of a Xeon, 25,000 pages): hash and
  * copy take 27 ms with memcpy and 20 ms with a copy that goes past the cache,
@@ -27,257 +27,50 @@
 #include "tt-pagepool.h"
 
 #include <glib.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define SLAB_PAGES      512u
-#define SLAB_BYTES      (SLAB_PAGES * TT_PAGE_BYTES)
-#define SLABS_MAX       ((1u << 31) / SLAB_PAGES)   /* 8 TiB of versions */
 #define BUCKETS_MIN     1024u
-#define RESERVE_SHARE   8u      /* keep one empty slab for so many in use */
 
 typedef struct Slot {
     XXH128_hash_t hash;
     uint32_t refs;
-    TtVersion next;             /* in the hash chain, or in the free list */
+    TtVersion next;             /* in the hash chain */
+    uint32_t frame;             /* 0: not in memory */
+    uint16_t len;               /* of the place */
+    bool is_recent;             /* read since the hand went by */
+    bool is_marked;
+    uint64_t id, offset;        /* the place; id 0: none */
 } Slot;
-
-typedef struct Slab {
-    uint8_t *data;
-    uint32_t number;
-    uint32_t used;
-    TtVersion free;
-    struct Slab *prev, *next;   /* room or empty list, I3 */
-    Slot slot[SLAB_PAGES];
-} Slab;
 
 struct TtPagePool {
     TtPageMem *mem;
-    Slab **slab;                /* by number; NULL where one was freed */
-    uint32_t n_slabs, cap_slabs;
-    uint32_t n_live, n_empty;   /* slabs that are there; with no slot used */
-    Slab *room, *empty;         /* I3 */
+    TtSlabs slots, frames;      /* versions, bytes */
     TtVersion *bucket;
     uint32_t n_buckets;         /* a power of two, or 0 at first */
-    uint64_t n_versions;
+    TtPageBacking backing;
+    uint64_t max_frames;
+    uint64_t n_clean;           /* I6 */
+    uint32_t hand;              /* frame - 1 that the clock looks at next */
+    bool may_repeat;            /* see I1 */
+    TtPagePoolStats stats;
+    uint8_t scratch[TT_PAGE_BYTES];
 };
-
-/* ---- memory ---- */
-
-bool tt_pagemem_may(TtPageMem *m)
-{
-    if (m->fail_in == 0) {
-        return true;
-    }
-    if (m->fail_in > 1) {
-        m->fail_in--;
-        return true;
-    }
-    return false;
-}
-
-void *tt_pagemem_try(TtPageMem *m, size_t bytes, bool zero)
-{
-    void *p;
-
-    if (!tt_pagemem_may(m)) {
-        return NULL;
-    }
-    p = zero ? g_try_malloc0(MAX(bytes, 1)) : g_try_malloc(MAX(bytes, 1));
-    if (p) {
-        m->held_bytes += bytes;
-    }
-    return p;
-}
-
-void tt_pagemem_free(TtPageMem *m, void *p, size_t bytes)
-{
-    if (p) {
-        g_assert(m->held_bytes >= bytes);
-        m->held_bytes -= bytes;
-        g_free(p);
-    }
-}
-
-static uint8_t *data_new(TtPageMem *m)
-{
-    void *p;
-
-    if (!tt_pagemem_may(m) || posix_memalign(&p, SLAB_BYTES, SLAB_BYTES)) {
-        return NULL;
-    }
-#ifdef MADV_HUGEPAGE
-    (void)madvise(p, SLAB_BYTES, MADV_HUGEPAGE);    /* speed only */
-#endif
-    m->held_bytes += SLAB_BYTES;
-    return p;
-}
-
-static void data_free(TtPageMem *m, uint8_t *data)
-{
-    m->held_bytes -= SLAB_BYTES;
-    free(data);
-}
-
-/* ---- slabs ---- */
 
 static inline Slot *slot_of(const TtPagePool *pool, TtVersion v)
 {
-    g_assert(v != TT_VERSION_ZERO && (v - 1) / SLAB_PAGES < pool->n_slabs);
-    return &pool->slab[(v - 1) / SLAB_PAGES]->slot[(v - 1) % SLAB_PAGES];
+    g_assert(v != TT_VERSION_ZERO &&
+             (v - 1) / TT_SLAB_ITEMS < pool->slots.n_slabs);
+    return tt_slabs_at(&pool->slots, v);
 }
 
-static inline uint8_t *bytes_of(const TtPagePool *pool, TtVersion v)
+static TtPlace place_of(const Slot *slot)
 {
-    return pool->slab[(v - 1) / SLAB_PAGES]->data +
-           (size_t)((v - 1) % SLAB_PAGES) * TT_PAGE_BYTES;
-}
-
-static void list_link(Slab **list, Slab *s)
-{
-    s->prev = NULL;
-    s->next = *list;
-    if (s->next) {
-        s->next->prev = s;
-    }
-    *list = s;
-}
-
-static void list_unlink(Slab **list, Slab *s)
-{
-    if (s->prev) {
-        s->prev->next = s->next;
-    } else {
-        g_assert(*list == s);
-        *list = s->next;
-    }
-    if (s->next) {
-        s->next->prev = s->prev;
-    }
-}
-
-/* A number for a new slab: one that was freed, or the next. False: none. */
-static bool slab_number(TtPagePool *pool, uint32_t *number)
-{
-    uint32_t cap = MAX(pool->cap_slabs * 2, 64u);
-    Slab **bigger;
-
-    if (pool->n_slabs < pool->cap_slabs) {
-        *number = pool->n_slabs;
-        return true;
-    }
-    for (uint32_t i = 0; i < pool->n_slabs; i++) {
-        if (!pool->slab[i]) {
-            *number = i;
-            return true;
-        }
-    }
-    if (pool->n_slabs >= SLABS_MAX) {
-        return false;
-    }
-    bigger = tt_pagemem_try(pool->mem, cap * sizeof(*bigger), true);
-    if (!bigger) {
-        return false;
-    }
-    if (pool->n_slabs) {
-        memcpy(bigger, pool->slab, pool->n_slabs * sizeof(*bigger));
-    }
-    tt_pagemem_free(pool->mem, pool->slab,
-                    pool->cap_slabs * sizeof(*bigger));
-    pool->slab = bigger;
-    pool->cap_slabs = cap;
-    *number = pool->n_slabs;
-    return true;
-}
-
-static bool slab_add(TtPagePool *pool)
-{
-    uint32_t number;
-    Slab *s;
-
-    if (!slab_number(pool, &number)) {
-        return false;
-    }
-    s = tt_pagemem_try(pool->mem, sizeof(*s), true);
-    if (!s) {
-        return false;
-    }
-    s->data = data_new(pool->mem);
-    if (!s->data) {
-        tt_pagemem_free(pool->mem, s, sizeof(*s));
-        return false;
-    }
-    s->number = number;
-    for (unsigned i = SLAB_PAGES; i-- > 0; ) {
-        s->slot[i].next = s->free;
-        s->free = number * SLAB_PAGES + i + 1;
-    }
-    pool->slab[number] = s;
-    pool->n_slabs = MAX(pool->n_slabs, number + 1);
-    list_link(&pool->empty, s);
-    pool->n_live++;
-    pool->n_empty++;
-    return true;
-}
-
-static void slab_free(TtPagePool *pool, Slab *s)
-{
-    pool->slab[s->number] = NULL;
-    pool->n_live--;
-    data_free(pool->mem, s->data);
-    tt_pagemem_free(pool->mem, s, sizeof(*s));
-}
-
-/* A slot with refs == 0 that is in no chain; 0 when memory is short. */
-static TtVersion slot_take(TtPagePool *pool)
-{
-    Slab *s = pool->room;
-    TtVersion v;
-
-    if (!s) {
-        if (!pool->empty && !slab_add(pool)) {
-            return TT_VERSION_ZERO;
-        }
-        s = pool->empty;
-        list_unlink(&pool->empty, s);
-        pool->n_empty--;
-        list_link(&pool->room, s);
-    }
-    v = s->free;
-    s->free = slot_of(pool, v)->next;
-    s->used++;
-    if (!s->free) {
-        list_unlink(&pool->room, s);                            /* I3 */
-    }
-    return v;
-}
-
-static void slot_give(TtPagePool *pool, TtVersion v)
-{
-    Slab *s = pool->slab[(v - 1) / SLAB_PAGES];
-    Slot *slot = slot_of(pool, v);
-
-    g_assert(slot->refs == 0 && s->used > 0);
-    if (!s->free) {
-        list_link(&pool->room, s);                              /* I3 */
-    }
-    slot->next = s->free;
-    s->free = v;
-    if (--s->used > 0) {
-        return;
-    }
-    list_unlink(&pool->room, s);
-    if (pool->n_empty > pool->n_live / RESERVE_SHARE) {
-        slab_free(pool, s);
-    } else {
-        list_link(&pool->empty, s);
-        pool->n_empty++;
-    }
+    return (TtPlace) { slot->id, slot->offset, slot->len,
+                       { slot->hash.low64, slot->hash.high64 } };
 }
 
 /* ---- hash table ---- */
@@ -295,7 +88,7 @@ static bool table_grow(TtPagePool *pool)
     TtVersion *old = pool->bucket;
     uint32_t n_old = pool->n_buckets;
 
-    if (pool->n_versions < n_old || n_old >= 1u << 31) {
+    if (pool->slots.n_used < n_old || n_old >= 1u << 31) {
         return true;
     }
     pool->bucket = tt_pagemem_try(pool->mem, n * sizeof(*old), true);
@@ -316,6 +109,15 @@ static bool table_grow(TtPagePool *pool)
     }
     tt_pagemem_free(pool->mem, old, n_old * sizeof(*old));
     return true;
+}
+
+static void table_insert(TtPagePool *pool, TtVersion v)
+{
+    Slot *slot = slot_of(pool, v);
+    TtVersion *head = chain_of(pool, slot->hash);
+
+    slot->next = *head;
+    *head = v;
 }
 
 /* Copies a page that nobody will read soon: it should not push the guest's
@@ -356,12 +158,133 @@ static bool page_is_zero(const uint8_t *p)
     return true;
 }
 
+/* ---- memory and disk ---- */
+
+static TtStatus slot_load(TtPagePool *pool, const Slot *slot, void *to)
+{
+    TtPlace place = place_of(slot);
+    TtStatus st = pool->backing.load(pool->backing.opaque, &place, to);
+
+    pool->stats.n_loads++;
+    if (st != TT_OK) {
+        pool->stats.n_bad_loads++;
+        pool->may_repeat = true;
+    }
+    return st;
+}
+
+static void frame_drop(TtPagePool *pool, Slot *slot)
+{
+    if (slot->frame) {
+        pool->n_clean -= slot->id != 0;                         /* I6 */
+        tt_slabs_give(&pool->frames, slot->frame);
+        slot->frame = 0;
+    }
+}
+
+/*
+ * The clock: gives up one frame that is on disk and was not read since the
+ * hand went by last. False: there is none.
+ */
+static bool evict_one(TtPagePool *pool)
+{
+    uint32_t end = pool->frames.n_slabs * TT_SLAB_ITEMS;
+
+    while (pool->n_clean) {
+        uint32_t frame = pool->hand < end ? pool->hand + 1 : 1;
+        TtVersion v;
+        Slot *slot;
+
+        pool->hand = frame;
+        if (!tt_slab_of(&pool->frames, frame) ||
+            !tt_slab_of(&pool->frames, frame)->used) {
+            pool->hand = (frame - 1 + TT_SLAB_ITEMS) / TT_SLAB_ITEMS *
+                         TT_SLAB_ITEMS;
+            continue;
+        }
+        /* A free frame's tag is another frame, whose slot does not name it. */
+        v = tt_slabs_tag(&pool->frames, frame);
+        if (!v || (v - 1) / TT_SLAB_ITEMS >= pool->slots.n_slabs ||
+            !tt_slab_of(&pool->slots, v)) {
+            continue;
+        }
+        slot = slot_of(pool, v);
+        if (slot->frame != frame || !slot->id) {
+            continue;
+        }
+        if (slot->is_recent) {
+            slot->is_recent = false;
+            continue;
+        }
+        frame_drop(pool, slot);
+        pool->stats.n_evicted++;
+        return true;
+    }
+    return false;
+}
+
+void tt_pagepool_trim(TtPagePool *pool)
+{
+    while (pool->frames.n_used > pool->max_frames && evict_one(pool)) {
+    }
+}
+
+TtStatus tt_pagepool_read(TtPagePool *pool, TtVersion v, const void **bytes)
+{
+    Slot *slot;
+    uint32_t frame;
+    void *to;
+    TtStatus st;
+
+    *bytes = NULL;
+    if (v == TT_VERSION_ZERO) {
+        return TT_OK;
+    }
+    slot = slot_of(pool, v);
+    slot->is_recent = true;
+    if (slot->frame) {
+        *bytes = tt_slabs_at(&pool->frames, slot->frame);
+        return TT_OK;
+    }
+    while (pool->frames.n_used >= pool->max_frames && evict_one(pool)) {
+    }
+    frame = tt_slabs_take(&pool->frames, v);
+    to = frame ? tt_slabs_at(&pool->frames, frame) : pool->scratch;
+    st = slot_load(pool, slot, to);
+    if (st != TT_OK) {
+        if (frame) {
+            tt_slabs_give(&pool->frames, frame);
+        }
+        return st;
+    }
+    if (frame) {
+        slot->frame = frame;
+        pool->n_clean++;                                        /* I6 */
+    }
+    *bytes = to;
+    return TT_OK;
+}
+
+/* ---- interning ---- */
+
+static bool slot_equals(TtPagePool *pool, const Slot *slot, const void *bytes)
+{
+    if (slot->frame) {
+        return !memcmp(tt_slabs_at(&pool->frames, slot->frame), bytes,
+                       TT_PAGE_BYTES);
+    }
+    return slot_load(pool, slot, pool->scratch) == TT_OK &&
+           !memcmp(pool->scratch, bytes, TT_PAGE_BYTES);
+}
+
 static TtVersion table_find(TtPagePool *pool, XXH128_hash_t hash,
                             const void *bytes)
 {
     for (TtVersion v = *chain_of(pool, hash); v; v = slot_of(pool, v)->next) {
-        if (XXH128_isEqual(slot_of(pool, v)->hash, hash) &&
-            !memcmp(bytes_of(pool, v), bytes, TT_PAGE_BYTES)) {
+        const Slot *slot = slot_of(pool, v);
+
+        if (XXH128_isEqual(slot->hash, hash) &&
+            slot_equals(pool, slot, bytes)) {
             return v;
         }
     }
@@ -371,8 +294,8 @@ static TtVersion table_find(TtPagePool *pool, XXH128_hash_t hash,
 bool tt_pagepool_intern(TtPagePool *pool, const void *bytes, TtVersion *out)
 {
     XXH128_hash_t hash;
-    TtVersion v, *head;
-    Slot *slot;
+    uint32_t frame;
+    TtVersion v;
 
     if (page_is_zero(bytes)) {
         *out = TT_VERSION_ZERO;
@@ -384,22 +307,45 @@ bool tt_pagepool_intern(TtPagePool *pool, const void *bytes, TtVersion *out)
     hash = XXH3_128bits(bytes, TT_PAGE_BYTES);
     v = table_find(pool, hash, bytes);
     if (v) {
-        slot = slot_of(pool, v);
-        g_assert(slot->refs > 0 && slot->refs < UINT32_MAX);    /* I2 */
-        slot->refs++;
+        tt_pagepool_ref(pool, v);
+        pool->stats.n_shared++;
         *out = v;
         return true;
     }
-    v = slot_take(pool);
+    v = tt_slabs_take(&pool->slots, 0);
+    frame = v ? tt_slabs_take(&pool->frames, v) : 0;
+    if (!frame) {
+        if (v) {
+            tt_slabs_give(&pool->slots, v);
+        }
+        return false;
+    }
+    page_copy_away(tt_slabs_at(&pool->frames, frame), bytes);
+    *slot_of(pool, v) = (Slot) { .hash = hash, .refs = 1, .frame = frame };
+    table_insert(pool, v);
+    *out = v;
+    return true;
+}
+
+bool tt_pagepool_adopt(TtPagePool *pool, const TtPlace *place, TtVersion *out)
+{
+    TtVersion v;
+
+    g_assert(place->id && pool->backing.load);                  /* I5 */
+    if (!table_grow(pool)) {
+        return false;
+    }
+    v = tt_slabs_take(&pool->slots, 0);
     if (!v) {
         return false;
     }
-    page_copy_away(bytes_of(pool, v), bytes);
-    head = chain_of(pool, hash);
-    slot = slot_of(pool, v);
-    *slot = (Slot) { .hash = hash, .refs = 1, .next = *head };
-    *head = v;
-    pool->n_versions++;
+    *slot_of(pool, v) = (Slot) {
+        .hash = { .low64 = place->hash[0], .high64 = place->hash[1] },
+        .refs = 1, .len = place->len, .id = place->id,
+        .offset = place->offset,
+    };
+    table_insert(pool, v);
+    pool->may_repeat = true;
     *out = v;
     return true;
 }
@@ -432,24 +378,83 @@ void tt_pagepool_unref(TtPagePool *pool, TtVersion v)
         g_assert(*link);
     }
     *link = slot->next;
-    pool->n_versions--;
-    slot_give(pool, v);
+    frame_drop(pool, slot);
+    if (slot->id && pool->backing.gone) {
+        TtPlace place = place_of(slot);
+
+        pool->backing.gone(pool->backing.opaque, &place);
+    }
+    slot->id = 0;
+    tt_slabs_give(&pool->slots, v);
 }
+
+/* ---- places ---- */
+
+TtPlace tt_pagepool_place(const TtPagePool *pool, TtVersion v)
+{
+    return place_of(slot_of(pool, v));
+}
+
+void tt_pagepool_set_place(TtPagePool *pool, TtVersion v, const TtPlace *place)
+{
+    Slot *slot = slot_of(pool, v);
+
+    g_assert(slot->refs > 0 && place->id);
+    pool->n_clean += slot->frame && !slot->id;                  /* I6 */
+    slot->id = place->id;
+    slot->offset = place->offset;
+    slot->len = place->len;
+    slot->is_marked = false;
+}
+
+bool tt_pagepool_mark(TtPagePool *pool, TtVersion v)
+{
+    Slot *slot = slot_of(pool, v);
+    bool was_marked = slot->is_marked;
+
+    slot->is_marked = true;
+    return !was_marked;
+}
+
+void tt_pagepool_unmark(TtPagePool *pool, TtVersion v)
+{
+    slot_of(pool, v)->is_marked = false;
+}
+
+TtVersion tt_pagepool_next(const TtPagePool *pool, TtVersion v)
+{
+    uint32_t end = pool->slots.n_slabs * TT_SLAB_ITEMS;
+
+    for (v++; v <= end; v++) {
+        const TtSlab *slab = tt_slab_of(&pool->slots, v);
+
+        if (!slab || !slab->used) {
+            v += TT_SLAB_ITEMS - 1 - (v - 1) % TT_SLAB_ITEMS;
+        } else if (slot_of(pool, v)->refs) {
+            return v;
+        }
+    }
+    return TT_VERSION_ZERO;
+}
+
+/* ---- questions ---- */
 
 const void *tt_pagepool_bytes(const TtPagePool *pool, TtVersion v)
 {
-    return v == TT_VERSION_ZERO ? NULL : bytes_of(pool, v);
+    const Slot *slot = v == TT_VERSION_ZERO ? NULL : slot_of(pool, v);
+
+    return slot && slot->frame ? tt_slabs_at(&pool->frames, slot->frame)
+                               : NULL;
 }
 
 uint64_t tt_pagepool_count(const TtPagePool *pool)
 {
-    return pool->n_versions;
+    return pool->slots.n_used;
 }
 
 uint64_t tt_pagepool_idle_bytes(const TtPagePool *pool)
 {
-    return ((uint64_t)pool->n_live * SLAB_PAGES - pool->n_versions) *
-           TT_PAGE_BYTES;
+    return tt_slabs_idle_bytes(&pool->frames);
 }
 
 uint32_t tt_pagepool_refs(const TtPagePool *pool, TtVersion v)
@@ -457,26 +462,42 @@ uint32_t tt_pagepool_refs(const TtPagePool *pool, TtVersion v)
     return slot_of(pool, v)->refs;
 }
 
+TtPagePoolStats tt_pagepool_stats(const TtPagePool *pool)
+{
+    TtPagePoolStats st = pool->stats;
+
+    st.cached_bytes = pool->frames.n_used * TT_PAGE_BYTES;
+    st.pending_bytes = (pool->frames.n_used - pool->n_clean) * TT_PAGE_BYTES;
+    return st;
+}
+
+/* ---- for tests ---- */
+
+static void check_slot(TtPagePool *pool, TtVersion v, const Slot *slot)
+{
+    const uint8_t *p = tt_pagepool_bytes(pool, v);
+
+    g_assert(slot->frame || slot->id);                          /* I5 */
+    if (p) {
+        g_assert(tt_slabs_tag(&pool->frames, slot->frame) == v);
+        g_assert(!page_is_zero(p) || pool->may_repeat);         /* I1 */
+        g_assert(pool->may_repeat ||
+                 table_find(pool, slot->hash, p) == v);         /* I1 */
+    }
+}
+
 void tt_pagepool_check(TtPagePool *pool)
 {
-    uint64_t n_used = 0, n_chained = 0, n_room = 0, n_empty = 0;
+    uint64_t n_used = 0, n_chained = 0, n_framed = 0, n_clean = 0;
 
-    for (uint32_t i = 0; i < pool->n_slabs; i++) {
-        Slab *s = pool->slab[i];
+    for (TtVersion v = tt_pagepool_next(pool, 0); v;
+         v = tt_pagepool_next(pool, v)) {
+        const Slot *slot = slot_of(pool, v);
 
-        for (unsigned k = 0; s && k < SLAB_PAGES; k++) {
-            TtVersion v = i * SLAB_PAGES + k + 1;
-
-            if (s->slot[k].refs) {
-                const uint8_t *p = bytes_of(pool, v);
-
-                g_assert(!page_is_zero(p));                     /* I1 */
-                g_assert(table_find(pool, s->slot[k].hash, p) == v);
-                n_used++;
-            }
-        }
-        n_room += s && s->used && s->free;
-        n_empty += s && !s->used;
+        check_slot(pool, v, slot);
+        n_used++;
+        n_framed += slot->frame != 0;
+        n_clean += slot->frame && slot->id;
     }
     for (uint32_t i = 0; i < pool->n_buckets; i++) {
         for (TtVersion v = pool->bucket[i]; v; v = slot_of(pool, v)->next) {
@@ -484,34 +505,36 @@ void tt_pagepool_check(TtPagePool *pool)
             n_chained++;
         }
     }
-    for (Slab *s = pool->room; s; s = s->next) {
-        g_assert(s->used && s->free && n_room-- > 0);           /* I3 */
-    }
-    g_assert(n_room == 0 && n_empty == pool->n_empty);
-    for (Slab *s = pool->empty; s; s = s->next) {
-        g_assert(!s->used && n_empty-- > 0);                    /* I3 */
-    }
-    g_assert(n_empty == 0);
-    g_assert(n_used == n_chained && n_used == pool->n_versions);
+    g_assert(n_used == n_chained && n_used == pool->slots.n_used);
+    g_assert(n_framed == pool->frames.n_used && n_clean == pool->n_clean);
+    tt_slabs_check(&pool->slots);
+    tt_slabs_check(&pool->frames);
 }
+
+/* ---- life ---- */
 
 TtPagePool *tt_pagepool_new(TtPageMem *mem)
 {
     TtPagePool *pool = g_new0(TtPagePool, 1);
 
     pool->mem = mem;
+    pool->max_frames = UINT64_MAX;
+    tt_slabs_init(&pool->slots, mem, sizeof(Slot));
+    tt_slabs_init(&pool->frames, mem, TT_PAGE_BYTES);
     return pool;
+}
+
+void tt_pagepool_set_backing(TtPagePool *pool, const TtPageBacking *backing,
+                             uint64_t cache_bytes)
+{
+    pool->backing = *backing;
+    pool->max_frames = cache_bytes / TT_PAGE_BYTES;
 }
 
 void tt_pagepool_free(TtPagePool *pool)
 {
-    for (uint32_t i = 0; i < pool->n_slabs; i++) {
-        if (pool->slab[i]) {
-            slab_free(pool, pool->slab[i]);
-        }
-    }
-    tt_pagemem_free(pool->mem, pool->slab,
-                    pool->cap_slabs * sizeof(*pool->slab));
+    tt_slabs_cleanup(&pool->slots);
+    tt_slabs_cleanup(&pool->frames);
     tt_pagemem_free(pool->mem, pool->bucket,
                     pool->n_buckets * sizeof(*pool->bucket));
     g_free(pool);

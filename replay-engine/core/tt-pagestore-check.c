@@ -4,7 +4,17 @@
  */
 #include "tt-pagestore-int.h"
 
-/* S4: every version has as many references as deltas name it as `new`. */
+static void count_ref(void *opaque, TtVersion v)
+{
+    gpointer key = GUINT_TO_POINTER(v);
+    gpointer value = g_hash_table_lookup(opaque, key);
+
+    g_hash_table_insert(opaque, key,
+                        GUINT_TO_POINTER(GPOINTER_TO_UINT(value) + 1));
+}
+
+/* S4, W3: every version has as many references as deltas name it as `new`, and
+ * as operations that are not written yet. */
 static void check_refs(TtPageStore *ps)
 {
     GHashTable *refs = g_hash_table_new(NULL, NULL);
@@ -15,12 +25,10 @@ static void check_refs(TtPageStore *ps)
         const TtNode *node = node_at(ps, i);
 
         for (size_t k = 0; k < node->n; k++) {
-            key = GUINT_TO_POINTER(node->d[k].new);
-            value = g_hash_table_lookup(refs, key);
-            g_hash_table_insert(refs, key,
-                                GUINT_TO_POINTER(GPOINTER_TO_UINT(value) + 1));
+            count_ref(refs, node->d[k].new);
         }
     }
+    tt_storefile_each_ref(ps, count_ref, refs);
     g_hash_table_remove(refs, GUINT_TO_POINTER(TT_VERSION_ZERO));
     g_assert(g_hash_table_size(refs) == tt_pagepool_count(ps->pool));
     g_hash_table_iter_init(&it, refs);

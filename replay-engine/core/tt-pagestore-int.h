@@ -19,12 +19,25 @@ typedef struct TtDelta {
     TtVersion old, new;
 } TtDelta;
 
+/* Bytes of a caller, until they are on disk. */
+typedef struct TtBlob {
+    uint32_t refs;
+    size_t len;
+    uint8_t bytes[];
+} TtBlob;
+
 typedef struct TtNode {
     uint64_t pos;
     TtNodeId id;
     bool is_ghost;
+    uint32_t flags;             /* of the checkpoint */
+    uint64_t host_ns;
     size_t n, cap;              /* deltas used and allocated */
     TtDelta *d;
+    TtBlob *blob;               /* NULL: none, or on disk */
+    uint32_t blob_bytes;
+    uint64_t blob_offset, blob_sum;
+    uint64_t record_bytes;      /* of its add in the journal; 0: not there */
 } TtNode;
 
 typedef struct TtCell {
@@ -46,8 +59,11 @@ typedef struct TtTouchList {
     size_t n, cap;
 } TtTouchList;
 
+typedef struct TtStoreFile TtStoreFile;
+
 struct TtPageStore {
     TtPageMem mem;
+    TtStoreFile *file;          /* NULL: in memory only */
     TtPagePool *pool;
     GPtrArray *nodes;           /* of TtNode, S1 */
     GHashTable *by_id;          /* looked up only, never walked */
@@ -83,6 +99,8 @@ static inline TtCell *cell_of(const TtPageStore *ps, uint32_t page)
     return &ps->leaf[page / LEAF_PAGES][page % LEAF_PAGES];
 }
 
+/* Makes sure that all @pages, ascending, have a cell. */
+bool tt_pagemap_reserve(TtPageStore *ps, const uint64_t *pages, size_t n);
 /* Moves the map to @to (NULL: all zero), touching what lies on the way. */
 void tt_pagemap_move(TtPageStore *ps, TtNode *to, TtTouchList *tl);
 void tt_pagemap_free(TtPageStore *ps);
@@ -95,5 +113,40 @@ void tt_pagemap_free(TtPageStore *ps);
 bool tt_touch_collect(TtPageStore *ps, TtNode *base, TtNode *to,
                       const uint64_t *dirty, size_t n_dirty, TtTouchList *tl);
 void tt_touch_cleanup(TtPageStore *ps, TtTouchList *tl);
+
+/* ---- tt-pagestore.c: also for loading ---- */
+
+TtNode *tt_node_new(TtPageStore *ps, uint64_t pos, size_t cap);
+/* With the references of its delta. */
+void tt_node_drop(TtPageStore *ps, TtNode *node);
+/* Puts @node, filled against the state before @index, in at @index; the map is
+ * at the node before. False: memory is short, nothing changed. */
+bool tt_node_insert(TtPageStore *ps, size_t index, TtNode *node);
+/* Is there a node (no ghost) at @pos? @upper: tt_node_upper(@pos). */
+bool tt_node_is_taken(const TtPageStore *ps, size_t upper, uint64_t pos);
+/* Merges what was deleted; ps->n_ghosts says what is left. */
+void tt_ghosts_sweep(TtPageStore *ps);
+void tt_blob_unref(TtPageStore *ps, TtBlob *blob);
+
+/* ---- tt-pagestore-file.c ---- */
+
+/* What will be written: noted before the operation, since it may fail. */
+typedef struct TtPendingOp TtPendingOp;
+
+/* False: memory is short. *@op is NULL when nothing is to be written. */
+bool tt_storefile_prepare_add(TtPageStore *ps, const TtNode *node,
+                              TtPendingOp **op);
+void tt_storefile_commit(TtPageStore *ps, const TtNode *node, TtPendingOp *op);
+void tt_storefile_cancel(TtPageStore *ps, TtPendingOp *op);
+void tt_storefile_note_delete(TtPageStore *ps, const TtNode *node);
+void tt_storefile_note_flags(TtPageStore *ps, const TtNode *node);
+TtStatus tt_storefile_read_blob(TtPageStore *ps, const TtNode *node, void *to,
+                                TtDiag *diag);
+void tt_storefile_stats(const TtPageStore *ps, TtPageStoreStats *st);
+void tt_storefile_free(TtPageStore *ps);
+/* For tests: every reference that pending operations hold. */
+void tt_storefile_each_ref(const TtPageStore *ps,
+                           void (*ref)(void *opaque, TtVersion v),
+                           void *opaque);
 
 #endif

@@ -37,7 +37,7 @@
 
 /* ---- nodes ---- */
 
-static TtNode *node_new(TtPageStore *ps, uint64_t pos, size_t cap)
+TtNode *tt_node_new(TtPageStore *ps, uint64_t pos, size_t cap)
 {
     TtDelta *d = tt_pagemem_try(&ps->mem, cap * sizeof(*d), false);
     TtNode *node;
@@ -52,8 +52,16 @@ static TtNode *node_new(TtPageStore *ps, uint64_t pos, size_t cap)
     return node;
 }
 
+void tt_blob_unref(TtPageStore *ps, TtBlob *blob)
+{
+    if (blob && --blob->refs == 0) {
+        tt_pagemem_free(&ps->mem, blob, sizeof(*blob) + blob->len);
+    }
+}
+
 static void node_free(TtPageStore *ps, TtNode *node)
 {
+    tt_blob_unref(ps, node->blob);
     tt_pagemem_free(&ps->mem, node->d, node->cap * sizeof(*node->d));
     g_free(node);
 }
@@ -83,6 +91,12 @@ static void node_unref_all(TtPageStore *ps, const TtNode *node)
     for (size_t i = 0; i < node->n; i++) {
         tt_pagepool_unref(ps->pool, node->d[i].new);
     }
+}
+
+void tt_node_drop(TtPageStore *ps, TtNode *node)
+{
+    node_unref_all(ps, node);
+    node_free(ps, node);
 }
 
 /* ---- deleting ---- */
@@ -142,13 +156,12 @@ static void node_drop_last(TtPageStore *ps)
     if (ps->map_at == node) {
         tt_pagemap_move(ps, index ? node_at(ps, index - 1) : NULL, NULL);
     }
-    node_unref_all(ps, node);
     ps->n_ghosts -= node->is_ghost;
     g_ptr_array_remove_index(ps->nodes, index);
-    node_free(ps, node);
+    tt_node_drop(ps, node);
 }
 
-static void ghosts_sweep(TtPageStore *ps)
+void tt_ghosts_sweep(TtPageStore *ps)
 {
     while (ps->nodes->len && node_at(ps, ps->nodes->len - 1)->is_ghost) {
         node_drop_last(ps);
@@ -166,9 +179,12 @@ void tt_pagestore_delete(TtPageStore *ps, TtNodeId id)
 
     g_assert(node);
     g_hash_table_remove(ps->by_id, GUINT_TO_POINTER(id));
+    tt_storefile_note_delete(ps, node);
+    tt_blob_unref(ps, node->blob);
+    node->blob = NULL;
     node->is_ghost = true;
     ps->n_ghosts++;
-    ghosts_sweep(ps);
+    tt_ghosts_sweep(ps);
 }
 
 /* ---- adding ---- */
@@ -259,47 +275,88 @@ static void add_commit_split(TtPageStore *ps, const TtNode *node, TtNode *next,
     node_trim(ps, next);
 }
 
-/* The new node goes in at @index, behind the node the map is at. */
-static bool add_at(TtPageStore *ps, size_t index, uint64_t pos,
-                   const TtTouchList *tl, TtPageFetch fetch, void *opaque,
-                   TtNodeId *out)
+bool tt_node_insert(TtPageStore *ps, size_t index, TtNode *node)
 {
     TtNode *next = index < ps->nodes->len ? node_at(ps, index) : NULL;
-    TtNode *node = node_new(ps, pos, tl->n + 1);
-    TtDelta *split = NULL;
-    size_t cap_split = 0;
+    size_t cap = next ? node->n + next->n : 0;
+    TtDelta *split;
 
-    if (!node || !add_fill(ps, node, next, tl, fetch, opaque)) {
-        goto fail;
-    }
     if (next) {
-        cap_split = node->n + next->n;
-        split = tt_pagemem_try(&ps->mem, cap_split * sizeof(*split), false);
+        split = tt_pagemem_try(&ps->mem, cap * sizeof(*split), false);
         if (!split) {
-            node_unref_all(ps, node);
-            goto fail;
+            return false;
         }
-        add_commit_split(ps, node, next, split,
-                         add_split(node, next, split), cap_split);
+        add_commit_split(ps, node, next, split, add_split(node, next, split),
+                         cap);
     }
     node_trim(ps, node);
-    node->id = ++ps->last_id;
-    g_assert(node->id != 0);
+    g_assert(node->id != 0);                                    /* S1 */
     g_ptr_array_insert(ps->nodes, index, node);
     g_hash_table_insert(ps->by_id, GUINT_TO_POINTER(node->id), node);
     tt_pagemap_move(ps, node, NULL);
-    *out = node->id;
     return true;
-
-fail:
-    if (node) {
-        node_free(ps, node);
-    }
-    return false;
 }
 
-/* Is there a node (no ghost) at @pos? @upper: tt_node_upper(@pos). */
-static bool is_taken(const TtPageStore *ps, size_t upper, uint64_t pos)
+/* False: memory. */
+static bool node_set_meta(TtPageStore *ps, TtNode *node,
+                          const TtCheckpointMeta *meta)
+{
+    if (!meta) {
+        return true;
+    }
+    node->flags = meta->flags;
+    node->host_ns = meta->host_ns;
+    if (!meta->blob_bytes) {
+        return true;
+    }
+    node->blob = tt_pagemem_try(&ps->mem, sizeof(TtBlob) + meta->blob_bytes,
+                                false);
+    if (!node->blob) {
+        return false;
+    }
+    node->blob->refs = 1;
+    node->blob->len = node->blob_bytes = meta->blob_bytes;
+    memcpy(node->blob->bytes, meta->blob, meta->blob_bytes);
+    return true;
+}
+
+typedef struct AddArgs {
+    uint64_t pos;
+    TtPageFetch fetch;
+    void *opaque;
+    const TtCheckpointMeta *meta;
+} AddArgs;
+
+/* The new node goes in at @index, behind the node the map is at. */
+static bool add_at(TtPageStore *ps, size_t index, const TtTouchList *tl,
+                   const AddArgs *args, TtNodeId *out)
+{
+    TtNode *next = index < ps->nodes->len ? node_at(ps, index) : NULL;
+    TtNode *node = tt_node_new(ps, args->pos, tl->n + 1);
+    TtPendingOp *op = NULL;
+
+    if (!node) {
+        return false;
+    }
+    node->id = ps->last_id + 1;
+    if (!node_set_meta(ps, node, args->meta) ||
+        !add_fill(ps, node, next, tl, args->fetch, args->opaque)) {
+        node_free(ps, node);
+        return false;
+    }
+    if (!tt_storefile_prepare_add(ps, node, &op) ||
+        !tt_node_insert(ps, index, node)) {
+        tt_storefile_cancel(ps, op);
+        tt_node_drop(ps, node);
+        return false;
+    }
+    ps->last_id = node->id;
+    tt_storefile_commit(ps, node, op);
+    *out = node->id;
+    return true;
+}
+
+bool tt_node_is_taken(const TtPageStore *ps, size_t upper, uint64_t pos)
 {
     for (size_t i = upper; i > 0 && node_at(ps, i - 1)->pos == pos; i--) {
         if (!node_at(ps, i - 1)->is_ghost) {
@@ -309,10 +366,14 @@ static bool is_taken(const TtPageStore *ps, size_t upper, uint64_t pos)
     return false;
 }
 
-TtStatus tt_pagestore_add(TtPageStore *ps, uint64_t pos, TtNodeId base,
-                          const uint64_t *dirty, size_t n_dirty,
-                          TtPageFetch fetch, void *opaque, TtNodeId *out)
+TtStatus tt_pagestore_add_checkpoint(TtPageStore *ps, uint64_t pos,
+                                     TtNodeId base, const uint64_t *dirty,
+                                     size_t n_dirty, TtPageFetch fetch,
+                                     void *opaque,
+                                     const TtCheckpointMeta *meta,
+                                     TtNodeId *out)
 {
+    const AddArgs args = { pos, fetch, opaque, meta };
     TtNode *b = node_get(ps, base);
     TtTouchList tl;
     size_t index;
@@ -324,16 +385,31 @@ TtStatus tt_pagestore_add(TtPageStore *ps, uint64_t pos, TtNodeId base,
     if (b ? b->pos >= pos : base || g_hash_table_size(ps->by_id)) {
         return TT_ERR_INVALID;
     }
-    ghosts_sweep(ps);
+    if (ps->nodes->len >= TT_PAGESTORE_NODES_MAX || ps->last_id >= INT32_MAX ||
+        (meta && meta->blob_bytes > TT_PAGESTORE_BLOB_MAX)) {
+        return TT_ERR_LIMIT;
+    }
+    tt_ghosts_sweep(ps);
+    if (ps->file && ps->n_ghosts) {
+        return TT_ERR_NOMEM;    /* the journal knows no ghosts */
+    }
     index = tt_node_upper(ps, pos);
-    if (is_taken(ps, index, pos)) {
+    if (tt_node_is_taken(ps, index, pos)) {
         return TT_ERR_INVALID;
     }
     ok = tt_touch_collect(ps, b, index ? node_at(ps, index - 1) : NULL, dirty,
-                       n_dirty, &tl) &&
-         add_at(ps, index, pos, &tl, fetch, opaque, out);
+                          n_dirty, &tl) &&
+         add_at(ps, index, &tl, &args, out);
     tt_touch_cleanup(ps, &tl);
     return ok ? TT_OK : TT_ERR_NOMEM;
+}
+
+TtStatus tt_pagestore_add(TtPageStore *ps, uint64_t pos, TtNodeId base,
+                          const uint64_t *dirty, size_t n_dirty,
+                          TtPageFetch fetch, void *opaque, TtNodeId *out)
+{
+    return tt_pagestore_add_checkpoint(ps, pos, base, dirty, n_dirty, fetch,
+                                       opaque, NULL, out);
 }
 
 /* ---- moving the current RAM ---- */
@@ -343,10 +419,12 @@ TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
                               TtPagePut put, void *opaque, size_t *n_put)
 {
     TtNode *b = node_get(ps, base), *to = node_get(ps, target);
+    TtStatus st = TT_OK;
     TtTouchList tl;
     size_t n = 0;
 
-    if (!b || !to || (n_dirty && dirty[n_dirty - 1] >= TT_PAGES_MAX)) {
+    if ((!b && base) || !to ||
+        (n_dirty && dirty[n_dirty - 1] >= TT_PAGES_MAX)) {
         return TT_ERR_INVALID;
     }
     if (!tt_touch_collect(ps, b, to, dirty, n_dirty, &tl)) {
@@ -354,9 +432,14 @@ TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
     }
     for (size_t i = 0; i < tl.n; i++) {
         TtVersion v = cell_of(ps, tl.t[i].page)->version;
+        const void *bytes;
 
         if (v != tl.t[i].base) {
-            put(opaque, tl.t[i].page, tt_pagepool_bytes(ps->pool, v));
+            st = tt_pagepool_read(ps->pool, v, &bytes);
+            if (st != TT_OK) {
+                break;
+            }
+            put(opaque, tl.t[i].page, bytes);
             n++;
         }
     }
@@ -364,7 +447,7 @@ TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
     if (n_put) {
         *n_put = n;
     }
-    return TT_OK;
+    return st;
 }
 
 uint64_t *tt_pagestore_rebase(TtPageStore *ps, TtNodeId from, TtNodeId to,
@@ -432,6 +515,110 @@ uint64_t tt_pagestore_node_pages(TtPageStore *ps, TtNodeId id)
     return node->n;
 }
 
+/* ---- checkpoints ---- */
+
+size_t tt_pagestore_count(const TtPageStore *ps)
+{
+    return g_hash_table_size(ps->by_id);
+}
+
+static void node_info(const TtPageStore *ps, const TtNode *node,
+                      TtCheckpointInfo *info)
+{
+    *info = (TtCheckpointInfo) {
+        .id = node->id, .flags = node->flags, .pos = node->pos,
+        .host_ns = node->host_ns, .n_pages = node->n,
+        .blob_bytes = node->blob_bytes, .is_flushed = node->record_bytes != 0,
+    };
+    for (size_t i = 0; i < node->n; i++) {
+        if (node->d[i].new != TT_VERSION_ZERO) {
+            info->stored_bytes += tt_pagepool_place(ps->pool,
+                                                    node->d[i].new).len;
+        }
+    }
+}
+
+size_t tt_pagestore_list(const TtPageStore *ps, TtCheckpointInfo *infos,
+                         size_t n)
+{
+    size_t done = 0;
+
+    for (size_t i = 0; i < ps->nodes->len && done < n; i++) {
+        if (!node_at(ps, i)->is_ghost) {
+            node_info(ps, node_at(ps, i), &infos[done++]);
+        }
+    }
+    return done;
+}
+
+bool tt_pagestore_info(const TtPageStore *ps, TtNodeId id,
+                       TtCheckpointInfo *info)
+{
+    const TtNode *node = node_get(ps, id);
+
+    if (node) {
+        node_info(ps, node, info);
+    }
+    return node != NULL;
+}
+
+void tt_pagestore_set_flags(TtPageStore *ps, TtNodeId id, uint32_t flags)
+{
+    TtNode *node = node_get(ps, id);
+
+    g_assert(node);
+    if (node->flags != flags) {
+        node->flags = flags;
+        tt_storefile_note_flags(ps, node);
+    }
+}
+
+TtStatus tt_pagestore_blob(TtPageStore *ps, TtNodeId id, void **bytes,
+                           size_t *len, TtDiag *diag)
+{
+    const TtNode *node = node_get(ps, id);
+    TtStatus st = TT_OK;
+
+    g_assert(node);
+    *bytes = NULL;
+    *len = 0;
+    if (!node->blob_bytes) {
+        return TT_OK;
+    }
+    *bytes = g_try_malloc(node->blob_bytes);
+    if (!*bytes) {
+        return tt_fail(diag, TT_ERR_NOMEM, "no memory for the state of a "
+                       "checkpoint (%u bytes)", node->blob_bytes);
+    }
+    if (node->blob) {
+        memcpy(*bytes, node->blob->bytes, node->blob_bytes);
+    } else {
+        st = tt_storefile_read_blob(ps, node, *bytes, diag);
+    }
+    if (st == TT_OK) {
+        *len = node->blob_bytes;
+    } else {
+        g_free(*bytes);
+        *bytes = NULL;
+    }
+    return st;
+}
+
+TtPageStoreStats tt_pagestore_stats(const TtPageStore *ps)
+{
+    TtPagePoolStats pool = tt_pagepool_stats(ps->pool);
+    TtPageStoreStats st = {
+        .n_versions = tt_pagepool_count(ps->pool),
+        .cached_bytes = pool.cached_bytes, .pending_bytes = pool.pending_bytes,
+        .n_shared = pool.n_shared, .n_loads = pool.n_loads,
+        .n_evicted = pool.n_evicted,
+    };
+
+    st.raw_bytes = st.n_versions * TT_PAGE_BYTES;
+    tt_storefile_stats(ps, &st);
+    return st;
+}
+
 uint64_t tt_pagestore_bytes(const TtPageStore *ps)
 {
     return ps->mem.held_bytes - tt_pagepool_idle_bytes(ps->pool) +
@@ -465,6 +652,7 @@ void tt_pagestore_free(TtPageStore *ps)
     if (!ps) {
         return;
     }
+    tt_storefile_free(ps);
     for (size_t i = 0; i < ps->nodes->len; i++) {
         node_free(ps, node_at(ps, i));
     }

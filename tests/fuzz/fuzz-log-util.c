@@ -13,7 +13,7 @@ static void mend_head(uint8_t *data, size_t size)
 
     if (len >= TT_F_HEAD_BYTES && len <= size) {
         tt_put_le64(data + TT_F_HEAD_SUM,
-                    tt_log_header_sum(data, len, TT_F_HEAD_SUM, 0));
+                    tt_header_sum(data, len, TT_F_HEAD_SUM, 0));
     }
 }
 
@@ -31,7 +31,7 @@ static size_t mend_segment(uint8_t *h, size_t left, uint64_t seed)
         tt_put_le64(h + TT_F_SEG_BODY_SUM,
                     XXH3_64bits_withSeed(h + len, body, seed));
     }
-    tt_put_le64(h + TT_F_SEG_SUM, tt_log_header_sum(h, len, TT_F_SEG_SUM,
+    tt_put_le64(h + TT_F_SEG_SUM, tt_header_sum(h, len, TT_F_SEG_SUM,
                                                     seed));
     return body <= left - len ? len + body : len;
 }

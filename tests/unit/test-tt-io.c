@@ -173,6 +173,89 @@ static void test_the_nth_operation_fails_once(void)
     }
 }
 
+/* What the optional operations do is the same for memory and for files. */
+static void check_optional(TtIo *io)
+{
+    TtIo *fresh = NULL;
+    TtStatus st;
+
+    g_assert_cmpint(io->ops->append(io, "abcdefgh", 8, NULL), ==, TT_OK);
+    g_assert_cmpint(io->ops->truncate(io, 6, NULL), ==, TT_OK);
+    check_bytes(io, "abcdef");
+    g_assert_cmpint(io->ops->append(io, "xy", 2, NULL), ==, TT_OK);
+    check_bytes(io, "abcdefxy");
+    st = io->ops->punch(io, 2, 3, NULL);
+    if (st == TT_OK) {
+        char buf[9] = "";
+        size_t got;
+
+        g_assert_cmpint(io->ops->read_at(io, 0, buf, 9, &got, NULL), ==,
+                        TT_OK);
+        g_assert_cmpmem(buf, got, "ab\0\0\0fxy", 8);
+    } else {
+        g_assert_cmpint(st, ==, TT_ERR_INVALID);    /* this file system */
+    }
+    /* Given up: nothing changed. */
+    g_assert_cmpint(io->ops->replace_begin(io, &fresh, NULL), ==, TT_OK);
+    g_assert_cmpint(fresh->ops->append(fresh, "nothing", 7, NULL), ==, TT_OK);
+    tt_io_close(fresh);
+    g_assert_cmpint(io->ops->append(io, "z", 1, NULL), ==, TT_OK);
+    g_assert_cmpint(io->ops->replace_begin(io, &fresh, NULL), ==, TT_OK);
+    g_assert_cmpint(fresh->ops->append(fresh, "new", 3, NULL), ==, TT_OK);
+    g_assert_cmpint(io->ops->replace_commit(io, fresh, NULL), ==, TT_OK);
+    check_bytes(io, "new");
+    g_assert_cmpint(io->ops->append(io, "er", 2, NULL), ==, TT_OK);
+    check_bytes(io, "newer");
+}
+
+static void test_cuts_frees_and_replaces(void)
+{
+    g_autofree char *dir = scratch_dir();
+    g_autofree char *path = g_build_filename(dir, "file", NULL);
+    g_autofree char *other = g_build_filename(dir, "file.new", NULL);
+    TtIo *io = tt_io_mem_new(NULL, 0);
+
+    check_optional(io);
+    tt_io_close(io);
+    io = tt_io_fault_new(tt_io_mem_new(NULL, 0), 0, TT_ERR_IO);
+    check_optional(io);
+    tt_io_close(io);
+    g_assert_cmpint(tt_io_posix_create(path, &io, NULL), ==, TT_OK);
+    check_optional(io);
+    tt_io_close(io);
+    g_assert_false(g_file_test(other, G_FILE_TEST_EXISTS));
+    g_assert_cmpint(tt_io_posix_open_append(path, &io, NULL), ==, TT_OK);
+    check_bytes(io, "newer");
+    g_assert_cmpint(io->ops->append(io, "!", 1, NULL), ==, TT_OK);
+    check_bytes(io, "newer!");
+    tt_io_close(io);
+    g_unlink(path);
+    g_rmdir(dir);
+}
+
+static void test_a_failed_replacement_changes_nothing(void)
+{
+    for (uint64_t nth = 1; nth <= 3; nth++) {
+        TtIo *io = tt_io_fault_new(tt_io_mem_new("old", 3), nth, TT_ERR_IO);
+        TtIo *fresh = NULL;
+        TtStatus st = io->ops->replace_begin(io, &fresh, NULL);
+
+        if (st == TT_OK) {
+            st = fresh->ops->append(fresh, "new", 3, NULL);
+            if (st == TT_OK) {
+                st = io->ops->replace_commit(io, fresh, NULL);
+            } else {
+                tt_io_close(fresh);
+            }
+        }
+        g_assert_cmpint(st, ==, TT_ERR_IO);
+        if (nth != 2) {
+            check_bytes(io, "old");
+        }
+        tt_io_close(io);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -188,5 +271,9 @@ int main(int argc, char **argv)
                     test_a_full_disk_is_told_apart);
     g_test_add_func("/tt/io/the-nth-operation-fails-once",
                     test_the_nth_operation_fails_once);
+    g_test_add_func("/tt/io/cuts-frees-and-replaces",
+                    test_cuts_frees_and_replaces);
+    g_test_add_func("/tt/io/a-failed-replacement-changes-nothing",
+                    test_a_failed_replacement_changes_nothing);
     return g_test_run();
 }

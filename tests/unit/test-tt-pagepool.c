@@ -96,7 +96,7 @@ static void test_zero_page_is_version_zero(void)
 
 static void test_emptied_slabs_go_but_for_a_reserve(void)
 {
-    enum { SLABS = 10, N = SLABS * SLAB_PAGES };
+    enum { SLABS = 10, N = SLABS * TT_SLAB_ITEMS };
     TtPageMem mem = { 0 };
     TtPagePool *pool = tt_pagepool_new(&mem);
     TtVersion *v = g_new(TtVersion, N), extra;
@@ -106,19 +106,19 @@ static void test_emptied_slabs_go_but_for_a_reserve(void)
         g_assert_true(tt_pagepool_intern(pool, page(i), &v[i]));
     }
     full = mem.held_bytes;
-    g_assert_cmpuint(pool->n_live, ==, SLABS);
+    g_assert_cmpuint(pool->frames.n_live, ==, SLABS);
     for (unsigned i = 0; i < N; i++) {
         tt_pagepool_unref(pool, v[i]);
     }
     tt_pagepool_check(pool);
-    g_assert_cmpuint(pool->n_live, <=, SLABS / RESERVE_SHARE + 1);
+    g_assert_cmpuint(pool->frames.n_live, <=, SLABS / TT_SLAB_RESERVE_SHARE + 1);
     g_assert_cmpuint(mem.held_bytes, <, full / 4);
     /* Numbers of slabs that went are used again. */
     for (unsigned i = 0; i < N; i++) {
         g_assert_true(tt_pagepool_intern(pool, page(i), &v[i]));
     }
-    g_assert_cmpuint(pool->n_slabs, <=, pool->cap_slabs);
-    g_assert_cmpuint(pool->n_live, ==, SLABS);
+    g_assert_cmpuint(pool->frames.n_slabs, <=, pool->frames.cap_slabs);
+    g_assert_cmpuint(pool->frames.n_live, ==, SLABS);
     /* The next slab needs memory, and there is none. */
     mem.fail_in = 1;
     g_assert_false(tt_pagepool_intern(pool, page(N), &extra));

@@ -186,7 +186,7 @@ static void test_refuses_nonsense(void)
                     ==, TT_ERR_INVALID);
     g_assert_cmpint(tt_pagestore_restore(ps, 9, b, NULL, 0, put, g, NULL), ==,
                     TT_ERR_INVALID);
-    g_assert_cmpint(tt_pagestore_restore(ps, a, 0, NULL, 0, put, g, NULL), ==,
+    g_assert_cmpint(tt_pagestore_restore(ps, a, 9, NULL, 0, put, g, NULL), ==,
                     TT_ERR_INVALID);
     g_assert_cmpuint(id, ==, 77);
     tt_pagestore_free(ps);

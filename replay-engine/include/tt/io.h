@@ -24,6 +24,17 @@ typedef struct TtIoOps {
     TtStatus (*append)(TtIo *io, const void *buf, size_t len, TtDiag *diag);
     TtStatus (*sync)(TtIo *io, TtDiag *diag);
     void (*close)(TtIo *io);
+    /* Those below may be NULL: then the object cannot do it. */
+    /* cuts what lies behind @bytes, such as a failed append's tail */
+    TtStatus (*truncate)(TtIo *io, uint64_t bytes, TtDiag *diag);
+    /* gives the space of a range back; it reads as zeros from now on. The
+     * size stays. TT_ERR_INVALID: not here, and nothing changed. */
+    TtStatus (*punch)(TtIo *io, uint64_t offset, uint64_t len, TtDiag *diag);
+    /* Replacing the whole content, all or nothing: begin makes an empty object
+     * to append to; commit lets @io stand for it, and closes @fresh in any
+     * case. After a failure @io is what it was. To give up, close @fresh. */
+    TtStatus (*replace_begin)(TtIo *io, TtIo **fresh, TtDiag *diag);
+    TtStatus (*replace_commit)(TtIo *io, TtIo *fresh, TtDiag *diag);
 } TtIoOps;
 
 struct TtIo {
@@ -34,7 +45,9 @@ struct TtIo {
 TtStatus tt_io_posix_open(const char *path, TtIo **out, TtDiag *diag);
 /* Creates a new file for appending (O_EXCL, 0600); never overwrites. */
 TtStatus tt_io_posix_create(const char *path, TtIo **out, TtDiag *diag);
-/* Memory: @bytes are copied. Read and append work. */
+/* Opens an existing file for reading and appending. */
+TtStatus tt_io_posix_open_append(const char *path, TtIo **out, TtDiag *diag);
+/* Memory: @bytes are copied. All operations work. */
 TtIo *tt_io_mem_new(const void *bytes, size_t len);
 const uint8_t *tt_io_mem_data(TtIo *io, size_t *len);
 /* Wraps @base (owned): operation number @nth from now on fails with @status

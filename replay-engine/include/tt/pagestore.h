@@ -14,16 +14,25 @@
  * stay exact even if that is not so (a debugger wrote into the past); only
  * tt_pagestore_changed relies on it.
  *
- * Context: one thread at a time. No I/O. Memory: all versions, in memory, with
- * a byte count (the on-disk store comes with the next format).
+ * A store may have two files (docs/reference/page-store-format.rst): then nodes
+ * are checkpoints that outlive the process, and page versions that were written
+ * leave memory when there are too many. tt_pagestore_flush writes; until then,
+ * all is in memory. Without files there is no I/O at all.
+ *
+ * Context: one thread at a time; a TtPageBatch may be filled by another thread
+ * than the one that adds it. May block, with files: flush, restore, blob, and
+ * add (which compares pages that have equal hashes).
  */
 #ifndef TT_PAGESTORE_H
 #define TT_PAGESTORE_H
 
 #include "tt/base.h"
+#include "tt/io.h"
 
-#define TT_PAGE_BYTES      4096u
-#define TT_PAGES_MAX       (1ull << 28)     /* 1 TiB of guest RAM */
+#define TT_PAGE_BYTES           4096u
+#define TT_PAGES_MAX            (1ull << 28)    /* 1 TiB of guest RAM */
+#define TT_PAGESTORE_NODES_MAX  (1u << 20)
+#define TT_PAGESTORE_BLOB_MAX   (64u << 20)
 
 typedef struct TtPageStore TtPageStore;
 typedef uint32_t TtNodeId;                  /* never reused; 0 is "none" */
@@ -48,7 +57,7 @@ void tt_pagestore_free(TtPageStore *ps);
  * caller may go on with base = the new node and nothing dirty, or as before.
  * Returns TT_ERR_INVALID when a node at @pos exists, @pos <= base's, @base does
  * not exist (0 while there are nodes), or a page is not below TT_PAGES_MAX;
- * TT_ERR_NOMEM leaves all unchanged.
+ * TT_ERR_NOMEM leaves all unchanged, and so does TT_ERR_LIMIT: too many nodes.
  * Cost: O(dirty + pages of the nodes between and of the node that follows).
  */
 TtStatus tt_pagestore_add(TtPageStore *ps, uint64_t pos, TtNodeId base,
@@ -56,11 +65,14 @@ TtStatus tt_pagestore_add(TtPageStore *ps, uint64_t pos, TtNodeId base,
                           TtPageFetch fetch, void *opaque, TtNodeId *out);
 /*
  * tt_pagestore_restore: make the current RAM equal node @target
- * @base, @dirty: as above (where the current RAM comes from)
+ * @base, @dirty: as above (where the current RAM comes from); here @base may
+ *         be 0: RAM is all zero but for the dirty pages
  * Every differing page is put exactly once; a page whose version at @base and
  * at @target is the same, and that is not dirty, is not touched. @n_put (may be
  * NULL) says how many. Afterwards base = @target and nothing is dirty.
- * TT_ERR_NOMEM, TT_ERR_INVALID (no such node): no page was put.
+ * TT_ERR_NOMEM, TT_ERR_INVALID (no such node): no page was put. With files, an
+ * error of reading (TT_ERR_IO, TT_ERR_FORMAT; tt_pagestore_read_error says more):
+ * the first *@n_put of the pages were put, and are now dirty against @base.
  * Cost: O(dirty + pages of the nodes between).
  */
 TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
@@ -98,5 +110,128 @@ uint64_t tt_pagestore_node_pages(TtPageStore *ps, TtNodeId id);
  * do not share. (The process may hold more for a while: pages that were freed
  * are used again first, and go back to the system in slabs of 2 MiB.) */
 uint64_t tt_pagestore_bytes(const TtPageStore *ps);
+
+/* ---- checkpoints: what a node has besides RAM ---- */
+
+enum {
+    TT_CHECKPOINT_PINNED = 1,   /* never thinned */
+    TT_CHECKPOINT_FULL = 2,     /* the blob has device state, too */
+};
+
+typedef struct TtCheckpointMeta {
+    uint32_t flags;
+    uint64_t host_ns;           /* host time since the run began */
+    const void *blob;           /* the caller's, copied; means nothing here */
+    size_t blob_bytes;          /* at most TT_PAGESTORE_BLOB_MAX */
+} TtCheckpointMeta;
+
+/* tt_pagestore_add with more about the node. @meta may be NULL. A blob that is
+ * too long is TT_ERR_LIMIT. */
+TtStatus tt_pagestore_add_checkpoint(TtPageStore *ps, uint64_t pos,
+                                     TtNodeId base, const uint64_t *dirty,
+                                     size_t n_dirty, TtPageFetch fetch,
+                                     void *opaque,
+                                     const TtCheckpointMeta *meta,
+                                     TtNodeId *out);
+
+typedef struct TtCheckpointInfo {
+    TtNodeId id;
+    uint32_t flags;
+    uint64_t pos, host_ns;
+    uint64_t n_pages;           /* in the delta to its predecessor */
+    uint64_t stored_bytes;      /* on disk, of the versions in that delta; those
+                                   that others share are counted here, too */
+    uint64_t blob_bytes;
+    bool is_flushed;            /* its record is in the file */
+} TtCheckpointInfo;
+
+size_t tt_pagestore_count(const TtPageStore *ps);
+/* Fills the infos of all nodes, by position; @infos has room for @n. Returns
+ * how many it filled. stored_bytes costs O(pages). */
+size_t tt_pagestore_list(const TtPageStore *ps, TtCheckpointInfo *infos,
+                         size_t n);
+/* False: no such node. */
+bool tt_pagestore_info(const TtPageStore *ps, TtNodeId id,
+                       TtCheckpointInfo *info);
+/* @id must exist. */
+void tt_pagestore_set_flags(TtPageStore *ps, TtNodeId id, uint32_t flags);
+/* The blob of @id, which must exist: *@bytes is the caller's, g_free; NULL when
+ * there is none. TT_ERR_IO, TT_ERR_FORMAT, TT_ERR_NOMEM with a sentence. */
+TtStatus tt_pagestore_blob(TtPageStore *ps, TtNodeId id, void **bytes,
+                           size_t *len, TtDiag *diag);
+
+/* ---- staging: copies of dirty pages, taken while the VM stands ---- */
+
+typedef struct TtPageBatch TtPageBatch;
+
+/* Room for @cap pages, touched now, so that filling takes no page faults. NULL:
+ * memory is short. */
+TtPageBatch *tt_pagebatch_new(size_t cap);
+void tt_pagebatch_free(TtPageBatch *b);
+void tt_pagebatch_clear(TtPageBatch *b);
+/* Copies a page; pages ascend. False: full, or not ascending. O(1): a memcpy. */
+bool tt_pagebatch_put(TtPageBatch *b, uint64_t page, const void *bytes);
+size_t tt_pagebatch_count(const TtPageBatch *b);
+size_t tt_pagebatch_room(const TtPageBatch *b);
+/* The numbers, ascending; valid until the batch is cleared or freed. */
+const uint64_t *tt_pagebatch_pages(const TtPageBatch *b);
+/* tt_pagestore_add_checkpoint of the pages in @b, which stays as it is. */
+TtStatus tt_pagestore_add_batch(TtPageStore *ps, uint64_t pos, TtNodeId base,
+                                const TtPageBatch *b,
+                                const TtCheckpointMeta *meta, TtNodeId *out);
+
+/* ---- files ---- */
+
+typedef struct TtPageStoreOptions {
+    TtIo *pages, *checkpoints;  /* the store closes them, in any case */
+    uint8_t uuid[16];           /* of the run */
+    uint64_t cache_bytes;       /* page bytes in memory beyond this are dropped
+                                   as soon as they are on disk */
+    uint64_t max_pages;         /* pages of the guest's RAM; bounds what a
+                                   hostile file can ask for. 0: TT_PAGES_MAX */
+    bool read_only;             /* what is added or deleted stays in memory */
+} TtPageStoreOptions;
+
+/* Both files are empty. Heads are written. */
+TtStatus tt_pagestore_create(const TtPageStoreOptions *opt, TtPageStore **out,
+                             TtDiag *diag);
+/*
+ * tt_pagestore_open: the store as the files say, up to where a writer was
+ * killed; unless read_only, what is behind that is cut off
+ * TT_ERR_FORMAT: damaged, foreign, or of another run; TT_ERR_VERSION;
+ * TT_ERR_LIMIT: more work than any run of ours makes; TT_ERR_NOMEM; TT_ERR_IO.
+ * Reads all tables and the whole journal, no page.
+ */
+TtStatus tt_pagestore_open(const TtPageStoreOptions *opt, TtPageStore **out,
+                           TtDiag *diag);
+/*
+ * tt_pagestore_flush: write what was done since the last flush, give space back
+ * A failure (TT_ERR_NOSPACE, TT_ERR_IO, TT_ERR_NOMEM) leaves the store as good as
+ * before, in memory; the files hold what earlier flushes wrote. The next flush
+ * tries to bring them up to date as a whole; as long as that fails, too, it
+ * returns TT_END and says nothing. TT_OK without files, or with read_only ones.
+ * Cost: compression and writing of new versions; now and then a rewrite of the
+ * journal, and copies of up to as many versions as are dead.
+ */
+TtStatus tt_pagestore_flush(TtPageStore *ps, TtDiag *diag);
+/* The last error of reading a page; NULL: there was none. */
+const TtDiag *tt_pagestore_read_error(const TtPageStore *ps);
+
+typedef struct TtPageStoreStats {
+    uint64_t n_versions;        /* different contents, zero not counted */
+    uint64_t raw_bytes;         /* of those, uncompressed */
+    uint64_t live_bytes;        /* of those, on disk */
+    uint64_t stored_bytes;      /* on disk, with what is dead */
+    uint64_t pages_file_bytes;  /* length of the file; holes count */
+    uint64_t journal_bytes;
+    uint64_t cached_bytes, pending_bytes;   /* in memory; not on disk yet */
+    uint64_t n_shared;          /* pages that were there already */
+    uint64_t n_loads, n_evicted;
+    uint64_t torn_bytes;        /* ignored at the ends, when it was opened */
+    uint64_t n_lost;            /* versions needed that damage took */
+    bool is_behind;             /* a flush failed, and none succeeded since */
+} TtPageStoreStats;
+
+TtPageStoreStats tt_pagestore_stats(const TtPageStore *ps);
 
 #endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Insides of tt-pagefile.c that its scan fills.
+ */
+#ifndef TT_PAGEFILE_INT_H
+#define TT_PAGEFILE_INT_H
+
+#include "tt-pagefile.h"
+
+#include <glib.h>
+#include <zstd.h>
+
+/* One group of the file. n_live and live_bytes count versions in use. */
+typedef struct TtPageGroup {
+    uint64_t offset;
+    uint32_t data_at;           /* from offset: header and table */
+    uint32_t stored;            /* page data; 0 once given back */
+    uint32_t live_bytes;
+    uint16_t header_bytes;
+    uint16_t n_live;
+    bool is_gone;               /* given back, or damaged */
+    bool is_picked;
+} TtPageGroup;
+
+/* A version as the tables have it, while opening. */
+typedef struct TtPageEntry {
+    uint64_t offset;            /* 0: gone */
+    uint64_t hash[2];
+    uint16_t len;
+} TtPageEntry;
+
+/* The group that is being written. */
+typedef struct TtPageDraft {
+    uint64_t id[TT_F_GROUP_PAGES_MAX];
+    uint64_t hash[TT_F_GROUP_PAGES_MAX][2];
+    uint32_t at[TT_F_GROUP_PAGES_MAX];      /* in the page data */
+    uint16_t len[TT_F_GROUP_PAGES_MAX];
+    unsigned n;
+    bool is_copies;
+    uint32_t n_bytes;                       /* of page data */
+    uint64_t data_at;                       /* in the file, after commit */
+    /* header and table end where the page data begins */
+    uint8_t front[TT_F_GROUP_BYTES + TT_F_TABLE_BYTES_MAX];
+    uint8_t data[TT_F_GROUP_PAGES_MAX * TT_PAGE_BYTES];
+} TtPageDraft;
+
+#define TT_PAGE_WINDOW_BYTES    65536u
+
+struct TtPageFile {
+    TtIo *io;
+    uint64_t seed;
+    GArray *groups;             /* of TtPageGroup, by offset */
+    uint64_t n_groups;          /* numbers given out */
+    uint64_t end;               /* of the last whole group */
+    uint64_t n_versions;
+    uint64_t stored_bytes, live_bytes, torn_bytes, n_damaged;
+    uint64_t n_garbage;         /* groups that could be given back */
+    TtPageEntry *entry;         /* by number - 1, while opening */
+    uint64_t cap_entries;
+    bool is_broken, no_holes;
+    ZSTD_CCtx *cctx;
+    ZSTD_DCtx *dctx;
+    TtPageDraft *draft;
+    /* What was read last, and what may be read next from it. */
+    uint64_t window_at, window_bytes, next_read;
+    uint8_t window[TT_PAGE_WINDOW_BYTES];
+};
+
+/* Of an open file, or of a new one. */
+TtPageFile *tt_pagefile_new(TtIo *io, const uint8_t uuid[16]);
+
+#endif
