@@ -195,7 +195,8 @@ static void do_verify(Monitor *mon, const char *arg, Error **errp)
 static void show_checkpoint(Monitor *mon, const TtCheckpoint *c)
 {
     monitor_printf(mon, "%6" PRIu32 " %20" PRIu64 " %10" PRIu64 "  %s\n", c->id,
-                   c->position, c->pages, c->pinned ? "kept" : "");
+                   c->position, c->pages, c->pinned ? "kept" :
+                   c->stored ? "stored" : "");
 }
 
 static void list_checkpoints(Monitor *mon, Error **errp)

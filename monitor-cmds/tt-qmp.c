@@ -57,7 +57,8 @@ TtInfo *qmp_query_tt(Error **errp)
     info->dir = g_strdup(tt.dir);
     info->position = tt_position();
     info->end = tt_replaying() ? tt_replay_end() : info->position;
-    info->checkpoints = tt_travel_checkpoints();
+    info->checkpoints = tt_recording() ? tt_keeper_count() :
+        tt_travel_checkpoints();
     info->events = tt.events;
     info->bytes = tt_recording() ? tt_record_bytes() : 0;
     info->digests = tt_replaying() ? tt_replay_digests() : 0;
@@ -243,7 +244,7 @@ TtPlace *qmp_tt_mark(const char *name, Error **errp)
 
 /* ---- checkpoints ---- */
 
-static TtCheckpoint *checkpoint_to_qapi(const TtCheckpointInfo *c)
+static TtCheckpoint *checkpoint_to_qapi(const TtTravelPoint *c)
 {
     TtCheckpoint *q = g_new0(TtCheckpoint, 1);
 
@@ -251,6 +252,7 @@ static TtCheckpoint *checkpoint_to_qapi(const TtCheckpointInfo *c)
     q->position = c->pos;
     q->pages = c->pages;
     q->pinned = c->pinned;
+    q->stored = c->stored;
     return q;
 }
 
@@ -260,7 +262,7 @@ TtCheckpointList *qmp_query_tt_checkpoints(Error **errp)
     TtCheckpointList *list = NULL, **tail = &list;
 
     for (unsigned i = 0; i < all->len; i++) {
-        TtCheckpointInfo *c = &g_array_index(all, TtCheckpointInfo, i);
+        TtTravelPoint *c = &g_array_index(all, TtTravelPoint, i);
 
         QAPI_LIST_APPEND(tail, checkpoint_to_qapi(c));
     }
@@ -272,7 +274,7 @@ TtCheckpoint *tt_monitor_pinned(Error **errp)
     g_autoptr(GArray) all = tt_travel_list();
 
     for (unsigned i = 0; i < all->len; i++) {
-        TtCheckpointInfo *c = &g_array_index(all, TtCheckpointInfo, i);
+        TtTravelPoint *c = &g_array_index(all, TtTravelPoint, i);
 
         if (c->id == tt_travel_pinned()) {
             return checkpoint_to_qapi(c);

@@ -311,6 +311,9 @@ static void turn(CPUState *cpu)
     tt_breakpoints_off = false;
     restore_watchpoints(cpu);
     disarm(cpu);
+    if (tt_recording()) {
+        tt_keeper_turn(cpu);
+    }
     stepped_or_hit(cpu, why);
 }
 

@@ -354,30 +354,47 @@ static bool create_block(TtBlock *b, Error **errp)
     return true;
 }
 
-static bool apply_block(const TtEvent *ev, Error **errp)
+/* Block @index, the next one or one that is there since before we travelled. */
+static bool ensure_block(uint64_t index, const char *name, uint64_t size,
+                         uint32_t flags, Error **errp)
 {
-    g_autofree char *name = g_strndup((const char *)ev->data, ev->len);
+    unsigned n = blocks ? blocks->len : 0;
     TtBlock *b;
 
-    if (ev->addr != n_live || ev->addr >= TT_BLOCKS_MAX || !ev->val ||
-        ev->val > TT_BLOCK_BYTES_MAX || !ev->len ||
-        ev->len > TT_BLOCK_NAME_MAX) {
-        error_setg(errp, "RAM block %" PRIu64 " of the log makes no sense",
-                   ev->addr);
+    if (index > n || index >= TT_BLOCKS_MAX || !size ||
+        size > TT_BLOCK_BYTES_MAX || !*name ||
+        strlen(name) > TT_BLOCK_NAME_MAX) {
+        error_setg(errp, "RAM block %" PRIu64 " of the run makes no sense",
+                   index);
         return false;
     }
-    if (blocks && ev->addr < blocks->len) {     /* seen before we travelled */
-        b = tt_memory_block(ev->addr);
-        if (b->size_bytes != ev->val || strcmp(b->name, name)) {
+    if (index < n) {
+        b = tt_memory_block(index);
+        if (b->size_bytes != size || strcmp(b->name, name)) {
             error_setg(errp, "RAM block '%s' comes twice, not alike", name);
             return false;
         }
-    } else {
-        b = add_block(name, ev->val, ev->aux);
-        if (!create_block(b, errp)) {
-            g_ptr_array_set_size(blocks, blocks->len - 1);
-            return false;
-        }
+        return true;
+    }
+    b = add_block(name, size, flags);
+    if (!create_block(b, errp)) {
+        g_ptr_array_set_size(blocks, n);
+        return false;
+    }
+    return true;
+}
+
+static bool apply_block(const TtEvent *ev, Error **errp)
+{
+    g_autofree char *name = g_strndup((const char *)ev->data, ev->len);
+
+    if (ev->addr != n_live) {
+        error_setg(errp, "RAM block %" PRIu64 " of the log comes out of turn",
+                   ev->addr);
+        return false;
+    }
+    if (!ensure_block(ev->addr, name, ev->val, ev->aux, errp)) {
+        return false;
     }
     n_live++;
     return true;
@@ -406,7 +423,9 @@ static bool apply_ram(const TtEvent *ev, Error **errp)
     return true;
 }
 
-static bool map_is_valid(const uint8_t *data, size_t len, Error **errp)
+/* @known: how many blocks there are. */
+static bool map_is_valid(const uint8_t *data, size_t len, unsigned known,
+                         Error **errp)
 {
     size_t at;
 
@@ -415,7 +434,7 @@ static bool map_is_valid(const uint8_t *data, size_t len, Error **errp)
         uint32_t block = tt_get_le32(s);
         uint64_t gpa = tt_get_le64(s + 8), size = tt_get_le64(s + 16);
         uint64_t offset = tt_get_le64(s + 24);
-        TtBlock *b = block < n_live ? tt_memory_block(block) : NULL;
+        TtBlock *b = block < known ? tt_memory_block(block) : NULL;
 
         if (!b || !size || offset > b->size_bytes ||
             size > ROUND_UP(b->size_bytes, TT_PAGE_BYTES) - offset ||
@@ -492,7 +511,7 @@ static bool apply_map(CPUState *cpu, const TtEvent *ev, Error **errp)
                    ", which this CPU lacks", ev->addr);
         return false;
     }
-    if (!map_is_valid(ev->data, ev->len, errp)) {
+    if (!map_is_valid(ev->data, ev->len, n_live, errp)) {
         return false;
     }
     set_map(cpu, ev->addr, ev->data, ev->len);
@@ -515,19 +534,82 @@ bool tt_memory_apply(CPUState *cpu, const TtEvent *ev, Error **errp)
     }
 }
 
-/* ---- replay: checkpoints ---- */
+/* ---- checkpoints ---- */
 
 void tt_memory_map_save(TtMapState *ms)
 {
     ms->n_blocks = n_live;
     for (unsigned i = 0; i < N_SPACES; i++) {
+        const GByteArray *map = tt_recording() ? watches[i].last :
+            current_map[i];
+
         ms->sections[i] = NULL;
-        if (current_map[i]) {
+        if (map) {
             ms->sections[i] = g_byte_array_new();
-            g_byte_array_append(ms->sections[i], current_map[i]->data,
-                                current_map[i]->len);
+            g_byte_array_append(ms->sections[i], map->data, map->len);
         }
     }
+}
+
+GByteArray *tt_memory_blocks_save(void)
+{
+    GByteArray *a = g_byte_array_new();
+
+    for (unsigned i = 0; i < n_live; i++) {
+        const TtBlock *b = tt_memory_block(i);
+        uint8_t head[16];
+
+        tt_put_le64(head, b->size_bytes);
+        tt_put_le32(head + 8, b->flags);
+        tt_put_le32(head + 12, strlen(b->name));
+        g_byte_array_append(a, head, sizeof(head));
+        g_byte_array_append(a, (const uint8_t *)b->name, strlen(b->name));
+    }
+    return a;
+}
+
+/* The blocks of a stored checkpoint: those that are not there yet are made. */
+static bool load_blocks(const uint8_t *data, size_t len, unsigned n,
+                        Error **errp)
+{
+    size_t at = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        g_autofree char *name = NULL;
+        uint32_t name_len;
+
+        if (len - at < 16 ||
+            (name_len = tt_get_le32(data + at + 12)) > TT_BLOCK_NAME_MAX ||
+            name_len > len - at - 16) {
+            error_setg(errp, "the list of RAM blocks is damaged");
+            return false;
+        }
+        name = g_strndup((const char *)data + at + 16, name_len);
+        if (!ensure_block(i, name, tt_get_le64(data + at),
+                          tt_get_le32(data + at + 8), errp)) {
+            return false;
+        }
+        at += 16 + name_len;
+    }
+    return true;
+}
+
+bool tt_memory_map_load(TtMapState *ms, const TtCpState *s, Error **errp)
+{
+    memset(ms, 0, sizeof(*ms));
+    if (!load_blocks(s->blocks.data, s->blocks.len, s->n_blocks, errp)) {
+        return false;
+    }
+    for (unsigned i = 0; i < N_SPACES; i++) {
+        if (!map_is_valid(s->map[i].data, s->map[i].len, s->n_blocks, errp)) {
+            tt_memory_map_free(ms);
+            return false;
+        }
+        ms->sections[i] = g_byte_array_new();
+        g_byte_array_append(ms->sections[i], s->map[i].data, s->map[i].len);
+    }
+    ms->n_blocks = s->n_blocks;
+    return true;
 }
 
 void tt_memory_map_restore(CPUState *cpu, const TtMapState *ms)
@@ -581,6 +663,18 @@ uint64_t *tt_memory_collect_dirty(size_t *n)
     }
     *n = out->len;
     return (uint64_t *)g_array_free(out, false);
+}
+
+void tt_memory_all_dirty(void)
+{
+    for (unsigned i = 0; i < n_live; i++) {
+        TtBlock *b = tt_memory_block(i);
+
+        cpu_physical_memory_set_dirty_range(memory_region_get_ram_addr(b->mr),
+                                            ROUND_UP(b->size_bytes,
+                                                     TT_PAGE_BYTES),
+                                            1 << DIRTY_MEMORY_TT);
+    }
 }
 
 static TtBlock *block_of(uint64_t page)

@@ -19,21 +19,31 @@
 #define AT_OUTPUT   32
 #define AT_EVENTS   40
 #define AT_MAP_LEN  48                  /* one for each address space */
-#define HEAD_BYTES  (AT_MAP_LEN + 4 * TT_CPSTATE_SPACES)
+#define AT_BLOCKS_LEN (AT_MAP_LEN + 4 * TT_CPSTATE_SPACES)
+#define HEAD_BYTES  (AT_BLOCKS_LEN + 8)
 
 #define FLAG_HALTED 1u
 
+static uint8_t *put(uint8_t *at, TtBytes b)
+{
+    if (b.len) {
+        memcpy(at, b.data, b.len);
+    }
+    return at + b.len;
+}
+
 uint8_t *tt_cpstate_encode(const TtCpState *s, uint32_t *len)
 {
-    uint32_t n = HEAD_BYTES + s->cpu.len;
+    uint32_t n = HEAD_BYTES + s->cpu.len + s->blocks.len;
     uint8_t *bytes, *at;
 
     assert(s->cpu.len <= TT_CPSTATE_CPU_MAX);
+    assert(s->blocks.len <= TT_CPSTATE_BLOCKS_MAX);
     for (unsigned i = 0; i < TT_CPSTATE_SPACES; i++) {
         assert(s->map[i].len <= TT_CPSTATE_MAP_MAX);
         n += s->map[i].len;
     }
-    bytes = g_malloc(n);
+    bytes = g_malloc0(n);
     tt_put_le32(bytes + AT_MAGIC, MAGIC);
     tt_put_le32(bytes + AT_VERSION, VERSION);
     tt_put_le64(bytes + AT_SEGMENT, s->segment);
@@ -43,17 +53,14 @@ uint8_t *tt_cpstate_encode(const TtCpState *s, uint32_t *len)
     tt_put_le32(bytes + AT_CPU_LEN, s->cpu.len);
     tt_put_le64(bytes + AT_OUTPUT, s->output_hash);
     tt_put_le64(bytes + AT_EVENTS, s->events);
+    tt_put_le32(bytes + AT_BLOCKS_LEN, s->blocks.len);
     at = bytes + HEAD_BYTES;
     for (unsigned i = 0; i < TT_CPSTATE_SPACES; i++) {
         tt_put_le32(bytes + AT_MAP_LEN + 4 * i, s->map[i].len);
-        if (s->map[i].len) {
-            memcpy(at, s->map[i].data, s->map[i].len);
-        }
-        at += s->map[i].len;
+        at = put(at, s->map[i]);
     }
-    if (s->cpu.len) {
-        memcpy(at, s->cpu.data, s->cpu.len);
-    }
+    at = put(at, s->blocks);
+    put(at, s->cpu);
     *len = n;
     return bytes;
 }
@@ -104,7 +111,9 @@ TtStatus tt_cpstate_decode(TtBytes bytes, TtCpState *out, TtDiag *diag)
             return damaged(diag);
         }
     }
-    if (!take(&rest, tt_get_le32(h + AT_CPU_LEN), TT_CPSTATE_CPU_MAX,
+    if (!take(&rest, tt_get_le32(h + AT_BLOCKS_LEN), TT_CPSTATE_BLOCKS_MAX,
+              &out->blocks) ||
+        !take(&rest, tt_get_le32(h + AT_CPU_LEN), TT_CPSTATE_CPU_MAX,
               &out->cpu) || rest.len) {
         return damaged(diag);
     }

@@ -88,8 +88,8 @@ static QemuOptsList tt_opts = {
           .help = "replay: stop or exit at the end of the run" },
         { .name = "checkpoint-memory", .type = QEMU_OPT_SIZE,
           .help = "replay: memory for checkpoints (default 1G)" },
-        { .name = "checkpoint-interval", .type = QEMU_OPT_NUMBER,
-          .help = "record: seconds between checkpoints in the store" },
+        { .name = "checkpoint-interval", .type = QEMU_OPT_STRING,
+          .help = "record: seconds between checkpoints (default 25, 0: none)" },
         { .name = "x-omit", .type = QEMU_OPT_STRING,
           .help = "test only: leave remedies out" },
         { }
@@ -118,6 +118,18 @@ static void parse_mode(QemuOpts *opts)
         refuse("-tt takes 'record' or 'replay' first, not '%s'",
                mode ?: "nothing");
     }
+}
+
+static void parse_interval(const char *seconds)
+{
+    double s = 25;
+
+    if (seconds && (qemu_strtod_finite(seconds, NULL, &s) || s < 0 ||
+                    s > 1e6)) {
+        refuse("-tt: checkpoint-interval takes seconds, 0 for no checkpoints, "
+               "not '%s'", seconds);
+    }
+    tt.checkpoint_interval_ms = s * 1000;
 }
 
 static void only_in(int mode, QemuOpts *opts, const char *name)
@@ -152,10 +164,7 @@ void tt_option_parse(const char *optarg)
     only_in(TT_RECORD, opts, "checkpoint-interval");
     only_in(TT_REPLAY, opts, "at-end");
     only_in(TT_REPLAY, opts, "checkpoint-memory");
-    if (qemu_opt_get(opts, "checkpoint-interval")) {
-        refuse("-tt: checkpoint-interval is not there yet: a recording keeps "
-               "no checkpoints, a replay makes its own");
-    }
+    parse_interval(qemu_opt_get(opts, "checkpoint-interval"));
     dir = qemu_opt_get(opts, "dir");
     tt.dir = dir && *dir ? g_canonicalize_filename(dir, NULL) : NULL;
     tt.max_size_bytes = qemu_opt_get_size(opts, "max-size", 0);

@@ -159,7 +159,7 @@ static void append(TtEvent *ev)
         open_segment();
     }
     tt_log_encoder_put(rec.encoder, ev);
-    tt.events++;
+    tt.events += !TT_EV_IS_ANNOTATION(ev->kind);
 }
 
 /* Moves the position past an event that was put between two instructions. */
@@ -220,8 +220,15 @@ void tt_record_fence(CPUState *cpu)
     }
     if (!has_trouble()) {
         tt_record_event(&ev);
+        tt_keeper_fence(cpu);
     }
     tt_fetch_again(cpu);            /* as a replay does that begins here */
+}
+
+void tt_record_place(uint64_t *segment, uint32_t *index)
+{
+    *segment = rec.open->seq;
+    *index = rec.open->n_events;
 }
 
 /* ---- what others do to the vCPU ---- */
@@ -406,6 +413,7 @@ void tt_record_start(CPUState *cpu)
     ready.val = tt_target_digest(cpu);
     tt_record_event(&ready);
     save_manifest(cpu);
+    tt_keeper_start(cpu);
     tlb_flush(cpu);
     rec.seal_timer = timer_new_ms(QEMU_CLOCK_REALTIME, seal_tick, NULL);
     timer_mod(rec.seal_timer,
@@ -430,6 +438,7 @@ void tt_record_finish(unsigned why)
     tt_record_event(&end);
     tt.live = false;
     hand_over(true);
+    tt_keeper_finish();
     qemu_thread_join(&rec.thread);
     if (!rec.failed && tt_log_writer_sync(rec.writer, &diag) != TT_OK) {
         rec.failed = true;

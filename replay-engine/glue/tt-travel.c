@@ -6,7 +6,8 @@
  *
  * Checkpoints are taken at fences only: there the TLB is empty in the recording
  * as well, so that a restored VM, whose TLB is empty too, goes on exactly
- * (hazard 1). They live in memory; the store on disk is another matter.
+ * (hazard 1). Those of the recorder are in the run directory and stay there as
+ * they are; what a replay adds lives in its memory.
  */
 #include "tt/engine.h"
 #include "tt/pagestore.h"
@@ -29,9 +30,10 @@
 
 typedef struct Checkpoint {
     uint64_t pos;
-    TtCheckpointId id;
-    TtNodeId node;
+    TtNodeId id;                    /* in the page store and in the timeline */
     bool pinned;
+    bool stored;                    /* by the recorder: never thinned */
+    bool loaded;                    /* what follows is there */
     TtCursor cursor;
     TtMapState map;
     GByteArray *cpu_state;
@@ -50,7 +52,7 @@ static struct {
     TtTimeline *timeline;
     TtPageStore *pages;
     GHashTable *checkpoints;        /* TtCheckpointId -> Checkpoint */
-    TtCheckpointId last_id;
+    bool has_files;                 /* the store is the recorder's */
     TtNodeId base;                  /* RAM = node base + dirty pages */
     int64_t last_ms, last_cost_ms;  /* of the newest checkpoint */
     int64_t began_ms, told_ms;
@@ -115,15 +117,14 @@ static bool rebase(Checkpoint *c)
     g_autofree uint64_t *pages = NULL;
     size_t n;
 
-    pages = tt_pagestore_rebase(tr.pages, c->node, find_checkpoint(id)->node,
-                                &n);
+    pages = tt_pagestore_rebase(tr.pages, c->id, id, &n);
     if (!pages) {
         return false;
     }
     for (size_t i = 0; i < n; i++) {
         tt_memory_mark_dirty(pages[i]);
     }
-    tr.base = find_checkpoint(id)->node;
+    tr.base = id;
     return true;
 }
 
@@ -133,13 +134,15 @@ static bool drop_checkpoint(TtCheckpointId id)
     Checkpoint *c = find_checkpoint(id);
 
     assert(c && c->pos);
-    if (c->node == tr.base && !rebase(c)) {
+    if (c->id == tr.base && !rebase(c)) {
         return false;
     }
     tt_timeline_remove(tr.timeline, id);
-    tt_pagestore_delete(tr.pages, c->node);
-    tt_memory_map_free(&c->map);
-    g_byte_array_unref(c->cpu_state);
+    tt_pagestore_delete(tr.pages, c->id);
+    if (c->loaded) {
+        tt_memory_map_free(&c->map);
+        g_byte_array_unref(c->cpu_state);
+    }
     g_hash_table_remove(tr.checkpoints, GUINT_TO_POINTER(id));
     g_free(c);
     return true;
@@ -151,75 +154,241 @@ static bool thin(TtNodeId keep)
     TtCheckpointId id = tt_timeline_thin(tr.timeline, tt.pos);
     Checkpoint *c = id ? find_checkpoint(id) : NULL;
 
-    return c && c->node != keep && drop_checkpoint(id);
+    return c && c->id != keep && drop_checkpoint(id);
+}
+
+/* Memory that this replay's own checkpoints take. */
+static uint64_t bytes_in_use(void)
+{
+    return tr.has_files ? tt_pagestore_stats(tr.pages).pending_bytes :
+        tt_pagestore_bytes(tr.pages);
 }
 
 static void make_room(void)
 {
-    while (tt_pagestore_bytes(tr.pages) > tt.checkpoint_bytes) {
+    while (bytes_in_use() > tt.checkpoint_bytes) {
         if (!thin(0)) {
             break;
         }
     }
 }
 
-static void take_checkpoint(CPUState *cpu, bool pinned)
+/* The state that is not RAM, as it is now. */
+static void note_state(CPUState *cpu, Checkpoint *c)
 {
-    g_autofree uint64_t *dirty = NULL;
-    Checkpoint *c = g_new0(Checkpoint, 1);
-    TtNodeId node;
-    size_t n;
-
-    dirty = tt_memory_collect_dirty(&n);
-    if (tt_pagestore_add(tr.pages, tt.pos, tr.base, dirty, n, tt_memory_page,
-                         NULL, &node) != TT_OK) {
-        for (size_t i = 0; i < n; i++) {    /* they are still dirty */
-            tt_memory_mark_dirty(dirty[i]);
-        }
-        g_free(c);
-        return;
-    }
-    tr.base = node;
-    c->pos = tt.pos;
-    c->id = ++tr.last_id;
-    c->node = node;
-    c->pinned = pinned;
     c->cursor = tt_sched_tell(tt_replay_sched());
     c->cpu_state = tt_target_save(cpu);
     c->halted = cpu->halted;
     c->output_hash = tt.output_hash;
     c->events = tt.events;
     tt_memory_map_save(&c->map);
-    g_hash_table_insert(tr.checkpoints, GUINT_TO_POINTER(tr.last_id), c);
-    tt_timeline_add(tr.timeline, tr.last_id, tt.pos, pinned);
-    make_room();
+    c->loaded = true;
 }
 
-/* False: memory is short, and nothing was changed. */
-static bool restore_checkpoint(CPUState *cpu, TtCheckpointId id)
+static Checkpoint *enter(TtNodeId id, uint64_t pos, bool pinned, bool stored)
 {
-    Checkpoint *c = find_checkpoint(id);
+    Checkpoint *c = g_new0(Checkpoint, 1);
+
+    c->id = id;
+    c->pos = pos;
+    c->pinned = pinned;
+    c->stored = stored;
+    g_hash_table_insert(tr.checkpoints, GUINT_TO_POINTER(id), c);
+    tt_timeline_add(tr.timeline, id, pos, pinned || stored);
+    return c;
+}
+
+static void take_checkpoint(CPUState *cpu, bool pinned)
+{
     g_autofree uint64_t *dirty = NULL;
-    Error *err = NULL;
-    TtDiag diag;
+    TtNodeId id;
     size_t n;
 
     dirty = tt_memory_collect_dirty(&n);
-    while (tt_pagestore_restore(tr.pages, c->node, tr.base, dirty, n,
-                                tt_memory_put_page, NULL, NULL) != TT_OK) {
-        if (!thin(c->node)) {
-            for (size_t i = 0; i < n; i++) {
-                tt_memory_mark_dirty(dirty[i]);
-            }
-            return false;
+    if (tt_pagestore_add(tr.pages, tt.pos, tr.base, dirty, n, tt_memory_page,
+                         NULL, &id) != TT_OK) {
+        for (size_t i = 0; i < n; i++) {    /* they are still dirty */
+            tt_memory_mark_dirty(dirty[i]);
         }
+        return;
+    }
+    tr.base = id;
+    note_state(cpu, enter(id, tt.pos, pinned, false));
+    make_room();
+}
+
+/* ---- checkpoints of the recorder ---- */
+
+/* The state of a stored checkpoint; false: *@why says what is wrong with it. */
+static bool load_state(Checkpoint *c, char **why)
+{
+    g_autofree void *blob = NULL;
+    Error *err = NULL;
+    TtCpState s;
+    TtDiag diag;
+    size_t len;
+
+    if (c->loaded) {
+        return true;
+    }
+    if (tt_pagestore_blob(tr.pages, c->id, &blob, &len, &diag) != TT_OK ||
+        tt_cpstate_decode((TtBytes) { blob, len }, &s, &diag) != TT_OK) {
+        *why = g_strdup(diag.text);
+        return false;
+    }
+    if (!tt_memory_map_load(&c->map, &s, &err)) {
+        *why = g_strdup(error_get_pretty(err));
+        error_free(err);
+        return false;
+    }
+    c->cursor = (TtCursor) { .segment = s.segment, .index = s.index };
+    c->cpu_state = g_byte_array_new();
+    g_byte_array_append(c->cpu_state, s.cpu.data, s.cpu.len);
+    c->halted = s.halted;
+    c->output_hash = s.output_hash;
+    c->events = s.events;
+    c->loaded = true;
+    return true;
+}
+
+/* Was its place in the log sealed, before the recorder was killed? */
+static bool is_within_log(const TtCheckpointInfo *info)
+{
+    g_autofree void *blob = NULL;
+    TtCpState s;
+    TtDiag diag;
+    size_t len;
+
+    return info->pos <= tt_replay_end() &&
+        tt_pagestore_blob(tr.pages, info->id, &blob, &len, &diag) == TT_OK &&
+        tt_cpstate_decode((TtBytes) { blob, len }, &s, &diag) == TT_OK &&
+        s.segment < tt_log_reader_n_segments(tt_replay_reader());
+}
+
+static TtPageStore *open_store(TtDiag *diag)
+{
+    g_autofree char *pages = g_build_filename(tt.dir, "pages", NULL);
+    g_autofree char *points = g_build_filename(tt.dir, "checkpoints", NULL);
+    TtPageStoreOptions opt = {
+        .cache_bytes = tt.checkpoint_bytes / 4, .read_only = true,
+    };
+    TtPageStore *store;
+
+    memcpy(opt.uuid, tt.manifest.uuid, sizeof(opt.uuid));
+    if (tt_io_posix_open(pages, &opt.pages, diag) != TT_OK) {
+        return NULL;
+    }
+    if (tt_io_posix_open(points, &opt.checkpoints, diag) != TT_OK) {
+        tt_io_close(opt.pages);
+        return NULL;
+    }
+    return tt_pagestore_open(&opt, &store, diag) == TT_OK ? store : NULL;
+}
+
+/* Takes the recorder's checkpoints over; the first is the state we are in. */
+static bool adopt_stored(CPUState *cpu)
+{
+    g_autofree char *path = g_build_filename(tt.dir, "checkpoints", NULL);
+    g_autofree TtCheckpointInfo *infos = NULL;
+    TtDiag diag;
+    size_t n, all;
+
+    if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+        return false;
+    }
+    tr.pages = open_store(&diag);
+    if (!tr.pages) {
+        warn_report("tt: the replay makes its own checkpoints: %s", diag.text);
+        return false;
+    }
+    n = tt_pagestore_count(tr.pages);
+    infos = g_new0(TtCheckpointInfo, n + 1);
+    n = tt_pagestore_list(tr.pages, infos, n);
+    while (n > 1 && !is_within_log(&infos[n - 1])) {
+        n--;
+    }
+    if (!n || infos[0].pos) {       /* killed before the first was stored */
+        tt_pagestore_free(tr.pages);
+        return false;
+    }
+    g_free(tt_memory_collect_dirty(&all));
+    tr.has_files = true;
+    tr.base = infos[0].id;
+    note_state(cpu, enter(infos[0].id, 0, true, true));
+    for (size_t i = 1; i < n; i++) {
+        enter(infos[i].id, infos[i].pos,
+              infos[i].flags & TT_CHECKPOINT_PINNED, true);
+    }
+    return true;
+}
+
+/* A checkpoint that cannot be used: the movement takes another one. */
+static void discard(Checkpoint *c, const char *why)
+{
+    warn_report("tt: checkpoint %u cannot be used: %s", c->id, why);
+    if (c->pos) {
+        tt_timeline_remove(tr.timeline, c->id);
+    } else {
+        tt_replay_report("the start cannot be restored: %s", why);
+    }
+}
+
+/*
+ * RAM becomes that of @c. TT_ERR_NOMEM: nothing was changed. Another failure: the
+ * store is damaged, and RAM is neither here nor there, but told apart.
+ */
+static TtStatus restore_ram(Checkpoint *c)
+{
+    g_autofree uint64_t *dirty = NULL;
+    TtStatus s;
+    size_t n;
+
+    dirty = tt_memory_collect_dirty(&n);
+    do {
+        s = tt_pagestore_restore(tr.pages, c->id, tr.base, dirty, n,
+                                 tt_memory_put_page, NULL, NULL);
+    } while (s == TT_ERR_NOMEM && thin(c->id));
+    for (size_t i = 0; s != TT_OK && i < n; i++) {
+        tt_memory_mark_dirty(dirty[i]);
+    }
+    return s;
+}
+
+/* False: memory is short, and nothing was changed. Damage of the store: the
+ * checkpoint is out of the timeline, ask that again. */
+static bool restore_checkpoint(CPUState *cpu, TtCheckpointId id, bool *restored)
+{
+    Checkpoint *c = find_checkpoint(id);
+    g_autofree uint64_t *dirty = NULL;
+    g_autofree char *why = NULL;
+    Error *err = NULL;
+    TtDiag diag;
+    TtStatus s;
+    size_t n;
+
+    *restored = false;
+    if (!load_state(c, &why)) {
+        discard(c, why);
+        return true;
+    }
+    s = restore_ram(c);
+    if (s == TT_ERR_NOMEM) {
+        return false;
+    }
+    if (s != TT_OK) {
+        const TtDiag *said = tt_pagestore_read_error(tr.pages);
+
+        discard(c, said ? said->text : tt_status_name(s));
+        return true;
     }
     tt_memory_map_restore(cpu, &c->map);
-    g_free(g_steal_pointer(&dirty));
     dirty = tt_memory_collect_dirty(&n);    /* what the restore itself wrote */
-    tr.base = c->node;
-    tt_target_load(cpu, c->cpu_state->data, c->cpu_state->len, &err);
-    assert(!err);                           /* we wrote these bytes */
+    tr.base = c->id;
+    if (!tt_target_load(cpu, c->cpu_state->data, c->cpu_state->len, &err)) {
+        discard(c, error_get_pretty(err));
+        error_free(err);
+        return true;
+    }
     cpu->halted = c->halted;
     tt.pos = c->pos;
     tt.fence_next = tt_next_fence(tt.pos);
@@ -232,6 +401,7 @@ static bool restore_checkpoint(CPUState *cpu, TtCheckpointId id)
     if (tt_sched_seek(tt_replay_sched(), c->cursor, &diag) != TT_OK) {
         tt_replay_damaged(&diag);
     }
+    *restored = true;
     return true;
 }
 
@@ -253,10 +423,12 @@ void tt_travel_init(CPUState *cpu)
 {
     qemu_add_vm_change_state_handler(vm_changed, NULL);
     tr.timeline = tt_timeline_new();
-    tr.pages = tt_pagestore_new();
     tr.checkpoints = g_hash_table_new(NULL, NULL);
-    if (!tt.at_end_exit) {
-        take_checkpoint(cpu, true);
+    if (tt.at_end_exit || !adopt_stored(cpu)) {
+        tr.pages = tt_pagestore_new();
+        if (!tt.at_end_exit) {
+            take_checkpoint(cpu, true);
+        }
     }
     tr.last_ms = now_ms();
 }
@@ -448,14 +620,14 @@ TtCheckpointId tt_travel_pinned(void)
 
 static int by_position(const void *a, const void *b)
 {
-    const TtCheckpointInfo *x = a, *y = b;
+    const TtTravelPoint *x = a, *y = b;
 
     return x->pos < y->pos ? -1 : x->pos > y->pos;
 }
 
 GArray *tt_travel_list(void)
 {
-    GArray *list = g_array_new(false, false, sizeof(TtCheckpointInfo));
+    GArray *list = g_array_new(false, false, sizeof(TtTravelPoint));
     GHashTableIter it;
     Checkpoint *c;
 
@@ -464,9 +636,10 @@ GArray *tt_travel_list(void)
     }
     g_hash_table_iter_init(&it, tr.checkpoints);
     while (g_hash_table_iter_next(&it, NULL, (void **)&c)) {
-        TtCheckpointInfo info = {
+        TtTravelPoint info = {
             .id = c->id, .pos = c->pos, .pinned = c->pinned,
-            .pages = tt_pagestore_node_pages(tr.pages, c->node),
+            .stored = c->stored,
+            .pages = tt_pagestore_node_pages(tr.pages, c->id),
         };
 
         g_array_append_val(list, info);
@@ -612,10 +785,14 @@ static bool return_pinning(const TtStep *step)
 
 static bool take_step(CPUState *cpu, const TtStep *step)
 {
+    bool restored;
+
     switch (step->kind) {
     case TT_STEP_RESTORE:
-        if (restore_checkpoint(cpu, step->checkpoint)) {
-            tt_timeline_done(tr.timeline, tt.pos, TT_STOP_NONE);
+        if (restore_checkpoint(cpu, step->checkpoint, &restored)) {
+            if (restored) {
+                tt_timeline_done(tr.timeline, tt.pos, TT_STOP_NONE);
+            }
         } else {
             error_report("tt: not enough memory to go back: the VM stays at "
                          "position %" PRIu64, tt.pos);

@@ -5,7 +5,8 @@
 
 #include <glib.h>
 
-static const uint8_t map[] = "memory map of some sections", cpu[] = "registers";
+static const uint8_t map[] = "memory map of some sections", cpu[] = "registers",
+    blocks[] = "pc.ram";
 
 static TtCpState sample(void)
 {
@@ -13,6 +14,7 @@ static TtCpState sample(void)
         .segment = 77, .index = 5, .halted = true, .n_blocks = 9,
         .output_hash = 0x123456789abcdef0, .events = 1234567890123,
         .map = { { map, sizeof(map) }, { NULL, 0 } },
+        .blocks = { blocks, sizeof(blocks) },
         .cpu = { cpu, sizeof(cpu) },
     };
 }
@@ -39,6 +41,7 @@ static void test_round_trip(void)
     g_assert_cmpuint(out.events, ==, in.events);
     assert_bytes(out.map[0], in.map[0]);
     assert_bytes(out.map[1], in.map[1]);
+    assert_bytes(out.blocks, in.blocks);
     assert_bytes(out.cpu, in.cpu);
 }
 

@@ -14,6 +14,7 @@
 #define TT_CPSTATE_SPACES   2           /* address spaces: normal, SMM */
 #define TT_CPSTATE_CPU_MAX  (1u << 20)  /* bytes of a vCPU's state */
 #define TT_CPSTATE_MAP_MAX  (1u << 20)  /* bytes of a memory map */
+#define TT_CPSTATE_BLOCKS_MAX (1u << 20) /* bytes of the list of RAM blocks */
 
 typedef struct TtBytes {
     const uint8_t *data;
@@ -28,7 +29,7 @@ typedef struct TtCpState {
     uint64_t output_hash;       /* over the guest's outputs so far */
     uint64_t events;            /* replayed so far */
     TtBytes map[TT_CPSTATE_SPACES];
-    TtBytes cpu;
+    TtBytes blocks, cpu;
 } TtCpState;
 
 /* g_malloc'ed bytes; the caller frees them. Lengths within the limits above. */

@@ -15,6 +15,7 @@
 #include "exec/memory.h"
 #include "hw/core/cpu.h"
 #include "tt/hooks.h"
+#include "tt/cpstate.h"
 #include "tt/log.h"
 #include "tt/manifest.h"
 #include "tt/sched.h"
@@ -39,6 +40,7 @@ typedef struct TtEngine {
     bool acknowledging;         /* the interrupt controller answers the vCPU */
     bool at_end_exit;           /* replay: leave when the end is reached */
     uint64_t checkpoint_bytes;  /* replay: memory for checkpoints */
+    uint64_t checkpoint_interval_ms;    /* record: 0 for none */
     uint64_t max_size_bytes;    /* record: cap of the log, 0 for none */
     uint64_t events;            /* recorded, or replayed so far */
     bool diverged;              /* the replay cannot go on from here: it is not
@@ -134,9 +136,15 @@ typedef struct TtMapState {
 void tt_memory_map_save(TtMapState *ms);
 void tt_memory_map_restore(CPUState *cpu, const TtMapState *ms);
 void tt_memory_map_free(TtMapState *ms);
+/* For a stored checkpoint: names and sizes of the blocks, as bytes. */
+GByteArray *tt_memory_blocks_save(void);
+/* Map and blocks of one; blocks that are not there yet are made. The bytes may be
+ * hostile. */
+bool tt_memory_map_load(TtMapState *ms, const TtCpState *s, Error **errp);
 /* Pages written since the last call (or since start), ascending. */
 uint64_t *tt_memory_collect_dirty(size_t *n);
 void tt_memory_mark_dirty(uint64_t page);
+void tt_memory_all_dirty(void);     /* nobody watched until now */
 const void *tt_memory_page(void *opaque, uint64_t page);
 void tt_memory_put_page(void *opaque, uint64_t page, const void *bytes);
 
@@ -210,22 +218,34 @@ void tt_travel_fence(CPUState *cpu);    /* a good place for a checkpoint */
 unsigned tt_travel_checkpoints(void);
 
 /* ---- checkpoints, for the user ---- */
-typedef struct TtCheckpointInfo {
+typedef struct TtTravelPoint {
     uint32_t id;
     uint64_t pos, pages;            /* pages: changed since the one before */
     bool pinned;                    /* made by the user: never thinned */
-} TtCheckpointInfo;
+    bool stored;                    /* the recorder made it */
+} TtTravelPoint;
 
 /* Post the making of one for the present position; tt_travel_pinned says its id
  * when that is done (0: it could not be made). */
 bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp);
 uint32_t tt_travel_pinned(void);
 bool tt_travel_delete(uint64_t id, Error **errp);
-/* Of TtCheckpointInfo, by position; the caller frees it. */
+/* Of TtTravelPoint, by position; the caller frees it. */
 GArray *tt_travel_list(void);
 
 /* Is there a position to mark or to look at now? False: *errp says why not. */
 bool tt_is_live(Error **errp);
+
+/* ---- replay-engine/glue: checkpoints of a recording ---- */
+/* vCPU thread. start: the initial state is logged; fence: one was just made;
+ * turn: cpu_exec was left; finish: the recording ends. */
+void tt_keeper_start(CPUState *cpu);
+void tt_keeper_fence(CPUState *cpu);
+void tt_keeper_turn(CPUState *cpu);
+void tt_keeper_finish(void);
+uint64_t tt_keeper_count(void);
+/* Where the log goes on: the place of the next event. */
+void tt_record_place(uint64_t *segment, uint32_t *index);
 
 /* ---- stopping ---- */
 /* The VM stands at tt.pos; @reason is a TtStopReason. vCPU thread. */
