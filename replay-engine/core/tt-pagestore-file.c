@@ -11,8 +11,9 @@
  *     With it: the journal is some earlier state, and nothing is pending; the
  *     next flush makes it anew from the nodes.
  * W2  A record is written after the versions that it names.
- * W3  A version that the journal needs keeps its reference until the record
- *     that ends the need is written; its place is given back after that.
+ * W3  A version that a pending record names keeps a reference until that is
+ *     written. Places are given back only when nothing is pending: so none
+ *     that the journal still needs.
  */
 #include "tt-pagestore-file.h"
 
