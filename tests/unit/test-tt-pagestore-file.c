@@ -628,7 +628,7 @@ static void run_sequence(uint32_t seed, unsigned n_ops, unsigned n_cuts,
 
 static void test_survives_any_cut(void)
 {
-    enum { SEQUENCES = 40, OPS = 700, CUTS = 30 };
+    enum { SEQUENCES = 20, OPS = 700, CUTS = 30 };
     uint32_t seed = g_test_rand_int();
     Totals t = { 0 };
 
@@ -640,7 +640,7 @@ static void test_survives_any_cut(void)
                    "cuts; %u journals replaced, %u groups given back",
                    t.n_add, t.n_delete, t.n_restore, t.n_flush, t.n_reopen,
                    t.n_cut, t.n_replaced, t.n_punched);
-    g_assert_cmpuint(t.n_replaced, >, 10);
+    g_assert_cmpuint(t.n_replaced, >, 5);
     g_assert_cmpuint(t.n_punched, >, 100);
 }
 
