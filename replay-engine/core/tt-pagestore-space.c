@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#define CLEAN_ROUNDS_MAX    64u     /* bounds the time of one flush */
+#define CLEAN_VERSIONS_MAX  16384u  /* bounds the time of one flush */
 
 typedef struct Move {
     TtPlace from;
@@ -24,8 +24,8 @@ static int move_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Collects the versions in the picked groups. */
-static unsigned collect_moves(TtPageStore *ps, Move *move)
+/* Collects the versions in the picked groups: there are @cap. O(versions). */
+static unsigned collect_moves(TtPageStore *ps, Move *move, unsigned cap)
 {
     unsigned n = 0;
 
@@ -34,7 +34,7 @@ static unsigned collect_moves(TtPageStore *ps, Move *move)
         TtPlace place = tt_pagepool_place(ps->pool, v);
 
         if (place.id && tt_pagefile_is_picked(ps->file->pages, &place)) {
-            g_assert(n < TT_F_GROUP_PAGES_MAX);
+            g_assert(n < cap);
             move[n++] = (Move) { place, v };
         }
     }
@@ -42,18 +42,17 @@ static unsigned collect_moves(TtPageStore *ps, Move *move)
     return n;
 }
 
-/* Copies what lives in the picked groups into a new one. */
-static TtStatus clean_once(TtPageStore *ps, Move *move, TtDiag *diag)
+/* Copies @n versions into a new group. */
+static TtStatus move_group(TtPageStore *ps, const Move *move, unsigned n)
 {
     TtPageFile *pf = ps->file->pages;
-    unsigned n = collect_moves(ps, move);
-    TtStatus st = tt_pagefile_begin(pf, true, diag);
+    TtStatus st = tt_pagefile_begin(pf, true, NULL);
 
     for (unsigned i = 0; i < n && st == TT_OK; i++) {
-        st = tt_pagefile_put_copy(pf, &move[i].from, diag);
+        st = tt_pagefile_put_copy(pf, &move[i].from, NULL);
     }
     if (st == TT_OK) {
-        st = tt_pagefile_commit(pf, diag);
+        st = tt_pagefile_commit(pf, NULL);
     }
     for (unsigned i = 0; i < n && st == TT_OK; i++) {
         TtPlace place = tt_pagefile_placed(pf, i);
@@ -64,20 +63,30 @@ static TtStatus clean_once(TtPageStore *ps, Move *move, TtDiag *diag)
     return st;
 }
 
-/* Nothing is pending: what nobody refers to, no record needs (W3). */
+/* Empties the groups that are picked. */
+static TtStatus clean(TtPageStore *ps)
+{
+    unsigned n = tt_pagefile_pick(ps->file->pages, CLEAN_VERSIONS_MAX);
+    g_autofree Move *move = g_new(Move, MAX(n, 1));
+    TtStatus st = TT_OK;
+
+    n = n ? collect_moves(ps, move, n) : 0;
+    for (unsigned i = 0; i < n && st == TT_OK; i += TT_F_GROUP_PAGES_MAX) {
+        st = move_group(ps, move + i, MIN(n - i, TT_F_GROUP_PAGES_MAX));
+    }
+    return st;
+}
+
 TtStatus tt_storefile_give_back(TtPageStore *ps, TtDiag *diag)
 {
     TtStoreFile *f = ps->file;
-    g_autofree Move *move = NULL;
-    TtStatus st = TT_OK;
+    TtStatus st;
 
-    for (unsigned i = 0; i < CLEAN_ROUNDS_MAX && !f->no_cleaning &&
-         tt_pagefile_wants_cleaning(f->pages) && tt_pagefile_pick(f->pages);
-         i++) {
-        move = move ? move : g_new(Move, TT_F_GROUP_PAGES_MAX);
-        if (clean_once(ps, move, NULL) != TT_OK) {
-            f->no_cleaning = true;      /* costs space, and nothing else */
-        }
+    /* A failure costs space, and nothing else: the next flush tries again,
+     * unless the file is damaged. */
+    if (!f->no_cleaning && tt_pagefile_wants_cleaning(f->pages) &&
+        clean(ps) == TT_ERR_FORMAT) {
+        f->no_cleaning = true;
     }
     if (!tt_pagefile_has_garbage(f->pages)) {
         return TT_OK;
