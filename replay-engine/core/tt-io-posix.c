@@ -26,6 +26,7 @@ typedef struct PosixIo {
     TtIo io;
     int fd;
     char *path;                 /* for sentences */
+    bool is_fresh;              /* goes when it is closed */
 } PosixIo;
 
 static PosixIo *posix_io(TtIo *io)
@@ -126,6 +127,9 @@ static void posix_close(TtIo *io)
 {
     PosixIo *p = posix_io(io);
 
+    if (p->is_fresh) {
+        unlink(p->path);
+    }
     close(p->fd);
     g_free(p->path);
     g_free(p);
@@ -202,6 +206,7 @@ static TtStatus posix_replace_begin(TtIo *io, TtIo **fresh, TtDiag *diag)
         return fail_errno(diag, "create", path, 0);
     }
     *fresh = posix_new(fd, path);
+    posix_io(*fresh)->is_fresh = true;
     return TT_OK;
 }
 
@@ -231,9 +236,8 @@ static TtStatus posix_replace_commit(TtIo *io, TtIo *fresh, TtDiag *diag)
 
         p->fd = f->fd;
         f->fd = fd;
+        f->is_fresh = false;
         sync_directory_of(p->path);
-    } else {
-        unlink(f->path);
     }
     posix_close(fresh);
     return st;

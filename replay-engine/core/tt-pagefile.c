@@ -143,18 +143,21 @@ static TtPageGroup *group_deadest(const TtPageFile *pf, unsigned room)
     return best;
 }
 
-unsigned tt_pagefile_pick(TtPageFile *pf)
+unsigned tt_pagefile_pick(TtPageFile *pf, unsigned room)
 {
+    /* Half of what is allowed stays dead, so as not to be back at once. */
+    uint64_t goal = pf->stored_bytes - pf->live_bytes -
+                    pf->stored_bytes / (2 * CLEAN_SHARE), freed = 0;
     unsigned n = 0;
     TtPageGroup *g;
 
     for (size_t i = 0; i < pf->groups->len; i++) {
         group_at(pf, i)->is_picked = false;
     }
-    while (n < TT_F_GROUP_PAGES_MAX &&
-           (g = group_deadest(pf, TT_F_GROUP_PAGES_MAX - n))) {
+    while (freed < goal && (g = group_deadest(pf, room - n))) {
         g->is_picked = true;
         n += g->n_live;
+        freed += g->stored - g->live_bytes;
     }
     return n;
 }

@@ -122,9 +122,9 @@ bool tt_pagefile_has_garbage(const TtPageFile *pf);
 TtStatus tt_pagefile_give_back(TtPageFile *pf, TtDiag *diag);
 /* Is so much dead that groups should be emptied by copying what lives? */
 bool tt_pagefile_wants_cleaning(const TtPageFile *pf);
-/* Picks the groups that are best emptied next, as many as one group of copies
- * can hold. Returns the number of versions in them, 0 when there are none. */
-unsigned tt_pagefile_pick(TtPageFile *pf);
+/* Picks the groups that are best emptied next: as many as it takes, with at
+ * most @room versions in use. Returns how many those are. */
+unsigned tt_pagefile_pick(TtPageFile *pf, unsigned room);
 /* Was the group of @place picked last? */
 bool tt_pagefile_is_picked(const TtPageFile *pf, const TtPlace *place);
 

@@ -11,17 +11,14 @@
  *     With it: the journal is some earlier state, and nothing is pending; the
  *     next flush makes it anew from the nodes.
  * W2  A record is written after the versions that it names.
- * W3  A version that the journal needs keeps its reference until the record
- *     that ends the need is written; its place is given back after that.
+ * W3  A version that a pending record names keeps a reference until that is
+ *     written. Places are given back only when nothing is pending: so none
+ *     that the journal still needs.
  */
 #include "tt-pagestore-file.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-
 /* A journal below this is not worth a rewrite. */
 #define REWRITE_BYTES_MIN   65536u
-#define CLEAN_ROUNDS_MAX    64u
 
 typedef struct Named {
     uint32_t page;
@@ -368,85 +365,6 @@ static TtStatus write_records(TtPageStore *ps, TtDiag *diag)
     return st;
 }
 
-/* ---- space ---- */
-
-static int version_by_place(const void *a, const void *b)
-{
-    uint64_t x = ((const TtPlace *)a)->id, y = ((const TtPlace *)b)->id;
-
-    return (x > y) - (x < y);
-}
-
-typedef struct Move {
-    TtPlace from;               /* first: compared */
-    TtVersion version;
-} Move;
-
-/* Collects the versions in the picked groups. */
-static unsigned collect_moves(TtPageStore *ps, Move *move)
-{
-    unsigned n = 0;
-
-    for (TtVersion v = tt_pagepool_next(ps->pool, 0); v;
-         v = tt_pagepool_next(ps->pool, v)) {
-        TtPlace place = tt_pagepool_place(ps->pool, v);
-
-        if (place.id && tt_pagefile_is_picked(ps->file->pages, &place)) {
-            g_assert(n < TT_F_GROUP_PAGES_MAX);
-            move[n++] = (Move) { place, v };
-        }
-    }
-    qsort(move, n, sizeof(*move), version_by_place);
-    return n;
-}
-
-/* Copies what lives in the picked groups into a new one. */
-static TtStatus clean_once(TtPageStore *ps, Move *move, TtDiag *diag)
-{
-    TtPageFile *pf = ps->file->pages;
-    unsigned n = collect_moves(ps, move);
-    TtStatus st = tt_pagefile_begin(pf, true, diag);
-
-    for (unsigned i = 0; i < n && st == TT_OK; i++) {
-        st = tt_pagefile_put_copy(pf, &move[i].from, diag);
-    }
-    if (st == TT_OK) {
-        st = tt_pagefile_commit(pf, diag);
-    }
-    for (unsigned i = 0; i < n && st == TT_OK; i++) {
-        TtPlace place = tt_pagefile_placed(pf, i);
-
-        tt_pagefile_disuse(pf, &move[i].from);
-        tt_pagepool_set_place(ps->pool, move[i].version, &place);
-    }
-    return st;
-}
-
-/* Nothing is pending: what nobody refers to, no record needs (W3). */
-static TtStatus give_back(TtPageStore *ps, TtDiag *diag)
-{
-    TtStoreFile *f = ps->file;
-    g_autofree Move *move = NULL;
-    TtStatus st = TT_OK;
-
-    for (unsigned i = 0; i < CLEAN_ROUNDS_MAX && !f->no_cleaning &&
-         tt_pagefile_wants_cleaning(f->pages) && tt_pagefile_pick(f->pages);
-         i++) {
-        move = move ? move : g_new(Move, TT_F_GROUP_PAGES_MAX);
-        if (clean_once(ps, move, NULL) != TT_OK) {
-            f->no_cleaning = true;      /* costs space, and nothing else */
-        }
-    }
-    if (!tt_pagefile_has_garbage(f->pages)) {
-        return TT_OK;
-    }
-    st = f->pages_io->ops->sync(f->pages_io, diag);             /* J6 */
-    if (st == TT_OK) {
-        st = f->journal_io->ops->sync(f->journal_io, diag);
-    }
-    return st == TT_OK ? tt_pagefile_give_back(f->pages, diag) : st;
-}
-
 /* ---- flush ---- */
 
 static TtStatus flush_all(TtPageStore *ps, TtDiag *diag)
@@ -468,7 +386,7 @@ static TtStatus flush_all(TtPageStore *ps, TtDiag *diag)
         f->dead_bytes > tt_pagejournal_bytes(f->journal) / 2) {
         (void)rewrite_journal(ps, NULL);        /* the old one serves, too */
     }
-    st = give_back(ps, diag);
+    st = tt_storefile_give_back(ps, diag);
     tt_pagepool_trim(ps->pool);
     return st;
 }

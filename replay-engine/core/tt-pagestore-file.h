@@ -27,5 +27,7 @@ TtPageStore *tt_storefile_new(const TtPageStoreOptions *opt);
 /* Reads pages and journal into a new store. */
 TtStatus tt_storefile_load(TtPageStore *ps, const TtPageStoreOptions *opt,
                            TtDiag *diag);
+/* Gives back what nobody needs. Nothing is pending (W3). */
+TtStatus tt_storefile_give_back(TtPageStore *ps, TtDiag *diag);
 
 #endif

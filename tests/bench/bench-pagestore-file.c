@@ -99,7 +99,8 @@ static void open_files(const Files *f, TtPageStoreOptions *opt)
     g_assert(!tt_io_posix_open_append(f->journal, &opt->checkpoints, NULL));
 }
 
-static void bench_add(TtPageStore *ps, GRand *rng, TtNodeId *id)
+/* Adds nodes behind id[0], at positions from @pos on. */
+static void bench_add(TtPageStore *ps, GRand *rng, uint64_t pos, TtNodeId *id)
 {
     double stage[N_ROUNDS], add[N_ROUNDS], flush[N_ROUNDS];
     TtPageBatch *b = tt_pagebatch_new(N_DIRTY);
@@ -115,7 +116,7 @@ static void bench_add(TtPageStore *ps, GRand *rng, TtNodeId *id)
         }
         stage[r] = since_us(start, N_DIRTY);
         start = g_get_monotonic_time();
-        g_assert(!tt_pagestore_add_batch(ps, r + 2, id[r], b, NULL,
+        g_assert(!tt_pagestore_add_batch(ps, pos + r, id[r], b, NULL,
                                          &id[r + 1]));
         add[r] = since_us(start, N_DIRTY);
         start = g_get_monotonic_time();
@@ -152,7 +153,7 @@ int main(int argc, char **argv)
 {
     GRand *rng = g_rand_new_with_seed(1);
     TtPageStoreOptions opt = { .cache_bytes = UINT64_MAX };
-    TtNodeId id[N_ROUNDS + 1];
+    TtNodeId id[N_ROUNDS + 1], more[N_ROUNDS + 1];
     TtPageStoreStats st;
     TtPageStore *ps;
     uint64_t *all;
@@ -178,7 +179,7 @@ int main(int argc, char **argv)
     printf("first node, %zu pages: %.2f us/page; %.1f MB of versions, %.1f MB "
            "stored\n", n_pages, since_us(start, n_pages), st.raw_bytes / 1e6,
            st.stored_bytes / 1e6);
-    bench_add(ps, rng, id);
+    bench_add(ps, rng, 2, id);
     bench_restore(ps, id, "restore, from memory");
     tt_pagestore_free(ps);
 
@@ -195,6 +196,12 @@ int main(int argc, char **argv)
     open_files(&f, &opt);
     g_assert(!tt_pagestore_open(&opt, &ps, NULL));
     bench_restore(ps, id, "restore, from disk, 16 MiB of cache");
+    printf("with 16 MiB of cache, so that memory is used again:\n");
+    more[0] = id[N_ROUNDS];
+    bench_add(ps, rng, N_ROUNDS + 2, more);
+    for (unsigned r = 1; r <= N_ROUNDS; r++) {
+        tt_pagestore_delete(ps, more[r]);
+    }
     for (unsigned r = 0; r < N_ROUNDS; r++) {
         tt_pagestore_delete(ps, id[r]);
     }
@@ -202,7 +209,7 @@ int main(int argc, char **argv)
     g_assert(!tt_pagestore_flush(ps, NULL));
     st = tt_pagestore_stats(ps);
     printf("flush after deleting %u of %u nodes: %.1f ms; %.1f MB live, %.1f "
-           "MB stored\n", N_ROUNDS, N_ROUNDS + 1, since_us(start, 1) / 1000,
+           "MB stored\n", 2 * N_ROUNDS, 2 * N_ROUNDS + 1, since_us(start, 1) / 1000,
            st.live_bytes / 1e6, st.stored_bytes / 1e6);
     tt_pagestore_free(ps);
     g_unlink(f.pages);

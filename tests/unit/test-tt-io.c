@@ -213,7 +213,7 @@ static void test_cuts_frees_and_replaces(void)
     g_autofree char *dir = scratch_dir();
     g_autofree char *path = g_build_filename(dir, "file", NULL);
     g_autofree char *other = g_build_filename(dir, "file.new", NULL);
-    TtIo *io = tt_io_mem_new(NULL, 0);
+    TtIo *io = tt_io_mem_new(NULL, 0), *fresh;
 
     check_optional(io);
     tt_io_close(io);
@@ -222,6 +222,9 @@ static void test_cuts_frees_and_replaces(void)
     tt_io_close(io);
     g_assert_cmpint(tt_io_posix_create(path, &io, NULL), ==, TT_OK);
     check_optional(io);
+    g_assert_cmpint(io->ops->replace_begin(io, &fresh, NULL), ==, TT_OK);
+    g_assert_true(g_file_test(other, G_FILE_TEST_EXISTS));
+    tt_io_close(fresh);
     tt_io_close(io);
     g_assert_false(g_file_test(other, G_FILE_TEST_EXISTS));
     g_assert_cmpint(tt_io_posix_open_append(path, &io, NULL), ==, TT_OK);

@@ -47,6 +47,7 @@ typedef struct World {
     GArray *truth;              /* of Truth, by id */
     GArray *moments;            /* of Moment, one for each operation */
     unsigned n_add, n_delete, n_restore, n_flush;
+    TtIo *opened[2];            /* by open_bytes, owned by the store */
 } World;
 
 /* ---- contents ---- */
@@ -437,6 +438,8 @@ static TtStatus open_bytes(World *w, const GByteArray *pages,
     opt.pages = tt_io_mem_new(pages->data, pages->len);
     opt.checkpoints = tt_io_mem_new(journal->data, journal->len);
     opt.read_only = read_only;
+    w->opened[0] = opt.pages;
+    w->opened[1] = opt.checkpoints;
     return tt_pagestore_open(&opt, ps, diag);
 }
 
@@ -462,17 +465,18 @@ static size_t oldest_moment(const GArray *flushed, size_t at)
     return oldest;
 }
 
-/* A writer goes on where another was cut off. */
-static void go_on(World *w, TtPageStore *ps)
+/* A writer goes on where another was cut off, and a third reads it all. */
+static void go_on(World *w, TtPageStore *ps, bool is_writable)
 {
     static uint8_t ram[N_PAGES][TT_PAGE_BYTES];
-    TtCheckpointInfo info[NODES_MAX];
+    TtCheckpointInfo info[NODES_MAX + 1];
     size_t n = tt_pagestore_list(ps, info, NODES_MAX);
     uint64_t page = page_number(3);
-    World other = { .rng = w->rng };
+    GByteArray *file[2];
+    TtPageStore *again;
+    World *other;
     TtNodeId id;
     Copy c = { ram };
-    TtDiag diag;
 
     if (n < 1) {
         return;
@@ -480,23 +484,45 @@ static void go_on(World *w, TtPageStore *ps)
     memset(ram, 0, sizeof(ram));
     g_assert_cmpint(tt_pagestore_restore(ps, info[n - 1].id, 0, NULL, 0, put,
                                          &c, NULL), ==, TT_OK);
-    memcpy(other.ram, ram, sizeof(ram));
-    make_page(77777, other.ram[3]);
+    other = g_new0(World, 1);
+    memcpy(other->ram, ram, sizeof(ram));
+    make_page(77777, other->ram[3]);
     g_assert_cmpint(tt_pagestore_add(ps, info[n - 1].pos + 1, info[n - 1].id,
-                                     &page, 1, fetch, &other, &id), ==, TT_OK);
-    g_assert_cmpint(tt_pagestore_flush(ps, &diag), ==, TT_OK);
+                                     &page, 1, fetch, other, &id), ==, TT_OK);
+    g_assert_cmpint(tt_pagestore_flush(ps, NULL), ==, TT_OK);
+    for (unsigned k = 0; k < 2; k++) {
+        size_t len;
+        const uint8_t *bytes = tt_io_mem_data(w->opened[k], &len);
+
+        file[k] = g_byte_array_append(g_byte_array_new(), bytes, len);
+    }
+    g_assert_cmpint(open_bytes(w, file[0], file[1], true, &again, NULL), ==,
+                    TT_OK);
+    g_assert_cmpuint(tt_pagestore_count(again), ==, n + is_writable);
+    if (is_writable) {
+        g_assert_cmpuint(tt_pagestore_stats(again).torn_bytes, ==, 0);
+        memset(ram, 0, sizeof(ram));
+        g_assert_cmpint(tt_pagestore_restore(again, id, 0, NULL, 0, put, &c,
+                                             NULL), ==, TT_OK);
+        g_assert(!memcmp(ram, other->ram, sizeof(ram)));
+    }
+    tt_pagestore_free(again);
+    g_byte_array_unref(file[0]);
+    g_byte_array_unref(file[1]);
+    g_free(other);
 }
 
 static void check_cut(World *w, const Trace *trace, size_t event, size_t byte,
                       const GArray *flushed)
 {
+    bool read_only = g_rand_boolean(w->rng);
     GByteArray *file[2];
     TtPageStore *ps = NULL;
     TtDiag diag = { 0 };
     TtStatus st;
 
     trace_replay(trace, event, byte, file);
-    st = open_bytes(w, file[0], file[1], g_rand_boolean(w->rng), &ps, &diag);
+    st = open_bytes(w, file[0], file[1], read_only, &ps, &diag);
     if (file[0]->len < 64 || file[1]->len < 64) {
         g_assert_cmpint(st, ==, TT_ERR_FORMAT);
         g_assert_null(ps);
@@ -504,7 +530,7 @@ static void check_cut(World *w, const Trace *trace, size_t event, size_t byte,
         g_assert_cmpint(st, ==, TT_OK);
         g_assert_cmpuint(check_nodes(w, ps, false), ==, 0);
         assert_moment(ps, w, oldest_moment(flushed, event));
-        go_on(w, ps);
+        go_on(w, ps, !read_only);
         tt_pagestore_free(ps);
     }
     g_byte_array_unref(file[0]);
@@ -602,7 +628,7 @@ static void run_sequence(uint32_t seed, unsigned n_ops, unsigned n_cuts,
 
 static void test_survives_any_cut(void)
 {
-    enum { SEQUENCES = 40, OPS = 700, CUTS = 30 };
+    enum { SEQUENCES = 20, OPS = 700, CUTS = 30 };
     uint32_t seed = g_test_rand_int();
     Totals t = { 0 };
 
@@ -614,7 +640,7 @@ static void test_survives_any_cut(void)
                    "cuts; %u journals replaced, %u groups given back",
                    t.n_add, t.n_delete, t.n_restore, t.n_flush, t.n_reopen,
                    t.n_cut, t.n_replaced, t.n_punched);
-    g_assert_cmpuint(t.n_replaced, >, 10);
+    g_assert_cmpuint(t.n_replaced, >, 5);
     g_assert_cmpuint(t.n_punched, >, 100);
 }
 

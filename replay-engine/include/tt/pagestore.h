@@ -188,7 +188,8 @@ typedef struct TtPageStoreOptions {
     uint64_t cache_bytes;       /* page bytes in memory beyond this are dropped
                                    as soon as they are on disk */
     uint64_t max_pages;         /* pages of the guest's RAM; bounds what a
-                                   hostile file can ask for. 0: TT_PAGES_MAX */
+                                   hostile file can ask for. No writer may have
+                                   added more. 0: TT_PAGES_MAX */
     bool read_only;             /* what is added or deleted stays in memory */
 } TtPageStoreOptions;
 
