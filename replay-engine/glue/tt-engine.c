@@ -175,8 +175,8 @@ void tt_option_parse(const char *optarg)
     if (tt_mode == TT_REPLAY && !tt.dir) {
         refuse("-tt replay needs the run directory: -tt replay,dir=DIR");
     }
-    tt_token_init();
-    tt_fetch_init();
+    tt_token_start();
+    tt_fetch_start();
 }
 
 /* ---- before the machine is made ---- */

@@ -67,11 +67,17 @@ static inline void tt_fold_output(const TtEvent *ev)
 }
 
 /* ---- accel-tt: instruction fetch ---- */
-void tt_fetch_init(void);       /* once, before the vCPU runs */
+void tt_fetch_start(void);      /* before the vCPU runs */
+void tt_fetch_stop(void);
+
+/* ---- accel-tt: inputs ---- */
+void tt_inputs_start(void);     /* while the clock stands, or has not begun */
 
 /* ---- accel-tt: token ---- */
-void tt_token_init(void);       /* once, before other threads matter */
+void tt_token_start(void);      /* others queue from now on */
+void tt_token_stop(void);
 void tt_token_adopt(void);      /* the calling thread is the vCPU's, BQL held */
+void tt_token_disown(void);     /* no longer */
 bool tt_token_is_mine(void);
 /*
  * Between two runs of guest code: whoever asked for the token gets it first.

@@ -87,7 +87,7 @@ bool tt_refuses(const char *what, struct Error **errp);
 bool tt_refuses_object(const char *type, struct Error **errp);
 
 /* ---- execution token (system/cpus.c, cpu-common.c): any thread ---- */
-extern bool tt_token_on;
+extern bool tt_token_on;        /* since the first use in this process */
 bool tt_token_take_slow(void);
 bool tt_token_unnest_slow(void);
 void tt_token_served_slow(void);
