@@ -337,6 +337,7 @@ static void machine_ready(Notifier *n, void *opaque)
         refuse("-tt record: %s", why);
     }
     if (!tt_record_open(&err)) {
+        tt_record_close();
         error_reportf_err(err, "-tt record: ");
         exit(1);
     }
@@ -446,7 +447,7 @@ void tt_finish(void)
         tt_travel_abort();
     }
     if (tt_recording() && !tt_record_has_begun()) {
-        tt_record_abandon();
+        tt_record_close();
         error_printf("tt: nothing was recorded: the VM never ran\n");
     } else if (tt_recording()) {
         bool whole = tt.live;

@@ -26,7 +26,8 @@
 
 /* ---- the one engine of this process ---- */
 typedef struct TtEngine {
-    char *dir;                  /* the run directory */
+    const char *dir;            /* the run directory; interned, since query-tt
+                                   reads it without any lock */
     TtManifest manifest;
     bool live;                  /* events are recorded or replayed now */
     bool finished;              /* the end of the run has been dealt with */
@@ -92,7 +93,10 @@ void tt_token_kick(void);               /* make the vCPU leave guest code */
 
 /* ---- accel-tt: vCPU ---- */
 void tt_vcpu_arm(CPUState *cpu);        /* budget up to the next stop */
-CPUState *tt_vcpu(void);                /* the vCPU, or NULL before it exists */
+CPUState *tt_vcpu(void);                /* the vCPU, or NULL before it runs */
+/* tt_mode has changed and the vCPU is stopped: nothing that was made for the
+ * mode before is used again. */
+void tt_vcpu_mode_changed(CPUState *cpu);
 /* Ends a turn of the vCPU from inside a helper; does not return. */
 void G_NORETURN tt_vcpu_leave(CPUState *cpu);
 void tt_vcpu_wake(void);                /* look at what there is to do */
@@ -129,6 +133,7 @@ unsigned tt_memory_n_blocks(void);
 TtBlock *tt_memory_block(unsigned index);
 uint64_t tt_memory_n_pages(void);
 void tt_memory_record_start(CPUState *cpu);     /* logs map and contents */
+void tt_memory_record_stop(void);
 uint64_t tt_memory_digest(void);        /* 0.1 ms per MiB; holds the token */
 /* Replay: carry out one event. False: the log is inconsistent, *errp. */
 bool tt_memory_apply(CPUState *cpu, const TtEvent *ev, Error **errp);
@@ -150,11 +155,17 @@ void tt_memory_put_page(void *opaque, uint64_t page, const void *bytes);
 bool tt_net_has_vhost(void);
 
 /* ---- replay-engine: recorder ---- */
-bool tt_record_open(Error **errp);              /* directory; before machine */
-void tt_record_start(CPUState *cpu);            /* vCPU thread, token held */
+/*
+ * open -> start -> finish -> close. A failure of open or start is followed by
+ * close; what was made on disk is removed again.
+ */
+bool tt_record_open(Error **errp);              /* directory and buffers */
+bool tt_record_start(CPUState *cpu, Error **errp);  /* vCPU out of cpu_exec */
 void tt_record_event(TtEvent *ev);              /* pos, nested are filled in */
 void tt_record_fence(CPUState *cpu);
-void tt_record_finish(unsigned why);
+void tt_record_finish(unsigned why);            /* may take seconds */
+bool tt_record_is_whole(void);                  /* after finish */
+void tt_record_close(void);                     /* ready for another open */
 void tt_record_resync(CPUState *cpu);           /* before guest code runs */
 void tt_record_release(void);                   /* the token is given away */
 uint64_t tt_record_bytes(void);
