@@ -170,7 +170,26 @@ void tt_record_resync(CPUState *cpu);           /* before guest code runs */
 void tt_record_release(void);                   /* the token is given away */
 uint64_t tt_record_bytes(void);
 bool tt_record_has_begun(void);
-void tt_record_abandon(void);                   /* at the end; it has not */
+
+/* ---- replay-engine: attach and detach ---- */
+/* Main thread. The VM is stopped for the while and goes on afterwards if it ran.
+ * @dir: NULL for a fresh one in the current directory. */
+bool tt_attach(const char *dir, Error **errp);
+/* Where the recording that has ended stood. @dir stays valid. */
+typedef struct TtEnded {
+    const char *dir;
+    uint64_t pos, events, bytes;
+    bool whole;                     /* all of it is on disk */
+} TtEnded;
+bool tt_detach(TtEnded *ended, Error **errp);
+
+/* ---- replay-engine: the engine of this process ---- */
+/* Whether the machine as it is now can be recorded. */
+bool tt_can_record(Error **errp);
+bool tt_block_migration(Error **errp);
+void tt_unblock_migration(void);
+void tt_describe_recording(void);               /* fills in tt.manifest */
+void tt_set_dir(const char *dir);               /* NULL or "": none given */
 
 /* ---- replay-engine: replayer ---- */
 bool tt_replay_open(Error **errp);
