@@ -254,6 +254,44 @@ static void do_interrupt(Monitor *mon, const char *arg, Error **errp)
     }
 }
 
+/* ---- recording on demand ---- */
+
+static void record_start(Monitor *mon, const char *dir, Error **errp)
+{
+    TtRecording *r = qmp_tt_record_start(dir, errp);
+
+    if (r) {
+        monitor_printf(mon, "recording into %s\n", r->dir);
+        qapi_free_TtRecording(r);
+    }
+}
+
+static void record_stop(Monitor *mon, Error **errp)
+{
+    TtRun *run = qmp_tt_record_stop(errp);
+
+    if (run) {
+        monitor_printf(mon, "recorded %" PRIu64 " positions, %" PRIu64
+                       " events, %" PRIu64 " bytes in %s%s\n", run->position,
+                       run->events, run->bytes, run->dir,
+                       run->whole ? "" : " (not whole)");
+        qapi_free_TtRun(run);
+    }
+}
+
+static void do_record(Monitor *mon, const char *arg, Error **errp)
+{
+    const char *dir;
+
+    if (arg && !strcmp(arg, "stop")) {
+        record_stop(mon, errp);
+    } else if (arg && strstart(arg, "start", &dir) && (!*dir || *dir == ' ')) {
+        record_start(mon, *dir ? dir + strspn(dir, " ") : NULL, errp);
+    } else {
+        error_setg(errp, "tt record takes start [DIR] or stop");
+    }
+}
+
 static const struct {
     const char *verb;
     void (*run)(Monitor *mon, const char *arg, Error **errp);
@@ -264,6 +302,7 @@ static const struct {
     { "verify", do_verify },
     { "checkpoint", do_checkpoint },
     { "interrupt", do_interrupt },
+    { "record", do_record },
 };
 
 void hmp_tt(Monitor *mon, const QDict *qdict)
@@ -280,7 +319,7 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
         }
     }
     error_setg(&err, "tt %s is not known: goto, mark, digest, verify, "
-               "checkpoint or interrupt", verb);
+               "checkpoint, interrupt or record", verb);
     hmp_handle_error(mon, err);
 }
 

@@ -296,3 +296,34 @@ void qmp_tt_checkpoint_delete(uint32_t id, Error **errp)
 {
     tt_travel_delete(id, errp);
 }
+
+/* ---- recording on demand ---- */
+
+TtRecording *qmp_tt_record_start(const char *dir, Error **errp)
+{
+    TtRecording *r;
+
+    if (!tt_attach(dir, errp)) {
+        return NULL;
+    }
+    r = g_new0(TtRecording, 1);
+    r->dir = g_strdup(tt.dir);
+    return r;
+}
+
+TtRun *qmp_tt_record_stop(Error **errp)
+{
+    TtEnded ended;
+    TtRun *run;
+
+    if (!tt_detach(&ended, errp)) {
+        return NULL;
+    }
+    run = g_new0(TtRun, 1);
+    run->dir = g_strdup(ended.dir);
+    run->position = ended.pos;
+    run->events = ended.events;
+    run->bytes = ended.bytes;
+    run->whole = ended.whole;
+    return run;
+}

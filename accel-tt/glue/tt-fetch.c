@@ -24,14 +24,23 @@
  * as none; the bound keeps the memory of the set small. */
 #define ENTERED_MAX (1u << 16)
 
-TtFetched tt_fetched = { .page = 1, .flags = ~0u };
+#define NOTHING_FETCHED { .page = 1, .flags = ~0u }
+
+TtFetched tt_fetched = NOTHING_FETCHED;
 
 /* Pages that control has entered since they were flushed -> host address. */
 static TtPageSet *entered;
 
-void tt_fetch_init(void)
+void tt_fetch_start(void)
 {
     entered = tt_pageset_new();
+    tt_fetched = (TtFetched) NOTHING_FETCHED;
+}
+
+void tt_fetch_stop(void)
+{
+    tt_pageset_free(entered);
+    entered = NULL;
 }
 
 /* The jump cache must not know a page that the set does not. */

@@ -160,12 +160,21 @@ uint32_t tt_mmio_st(CPUState *cpu, MemoryRegion *mr, uint64_t mr_offset,
  */
 #define TSC_STEP 32
 
+/* The last value read before the recording began was not rounded down. */
+static uint64_t tsc_floor;
+
+void tt_inputs_start(void)
+{
+    tsc_floor = ROUND_UP((uint64_t)cpus_get_elapsed_ticks(), TSC_STEP);
+}
+
 uint64_t tt_tsc(void)
 {
     TtEvent ev = { .kind = TT_EV_TSC };
 
     if (!tt_replaying()) {
         ev.val = cpus_get_elapsed_ticks() & ~(uint64_t)(TSC_STEP - 1);
+        ev.val = MAX(ev.val, tsc_floor);
     }
     if (tt_token_is_mine()) {       /* else a device or a monitor asks */
         sync_event(&ev);

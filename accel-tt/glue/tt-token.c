@@ -20,6 +20,11 @@
  *       when the vCPU ends its sleep (tt_token_owe), since the C library takes
  *       the lock back without asking us.
  *
+ * The token comes and goes with recordings (`active`). Whoever has counted itself
+ * in pays it back whether or not it is there by then, so the counts always agree;
+ * therefore tt_token_on stays set: after a recording a lock costs three calls
+ * that do nothing (some 5 ns).
+ *
  * Either side spins for as long as it takes to leave a block, or to serve a
  * request, before it sleeps: waking a thread costs more than most requests do.
  * Nothing but time depends on `lent` and `left`.
@@ -36,6 +41,7 @@
 
 bool tt_token_on;
 
+static bool active;
 static __thread bool mine;          /* this is the vCPU thread */
 static __thread unsigned nest;
 static __thread bool counted;       /* this thread is in `queued` */
@@ -46,17 +52,31 @@ static bool in_guest;
 static bool turn;                   /* the vCPU is to be next */
 static QemuEvent all_served, turn_over;
 
-void tt_token_init(void)
+void tt_token_start(void)
 {
-    qemu_event_init(&all_served, true);
-    qemu_event_init(&turn_over, true);
-    tt_token_on = true;
+    if (!tt_token_on) {
+        qemu_event_init(&all_served, true);
+        qemu_event_init(&turn_over, true);
+        tt_token_on = true;
+    }
+    qatomic_set(&active, true);
+}
+
+void tt_token_stop(void)
+{
+    qatomic_set(&active, false);
 }
 
 void tt_token_adopt(void)
 {
-    assert(tt_token_on && bql_locked() && !mine);
+    assert(tt_token_on && bql_locked() && !mine && !nest);
     mine = true;
+}
+
+void tt_token_disown(void)
+{
+    assert(bql_locked() && mine && !nest);
+    mine = false;
 }
 
 bool tt_token_is_mine(void)
@@ -99,6 +119,9 @@ void tt_token_kick(void)
 
 static void enqueue(void)
 {
+    if (!qatomic_read(&active)) {
+        return;
+    }
     while (qatomic_read(&turn)) {
         qemu_event_wait(&turn_over);            /* T3 */
     }

@@ -18,6 +18,10 @@
  * Recording: prepare writes down what others changed in the vCPU meanwhile.
  * Replay: prepare applies what the log has for this position and moves a travel
  * on; it may decide that the VM stands still here.
+ *
+ * The thread of a replay is ours. A recording borrows the one that QEMU made: it
+ * takes its turns in tt_vcpu_loop while tt_mode says so, and goes back to its own
+ * loop when the recording has ended.
  */
 #include "tt/engine.h"
 #include "cpu.h"
@@ -26,6 +30,9 @@
 #include "qemu/guest-random.h"
 #include "exec/cpu-common.h"
 #include "exec/cputlb.h"
+#include "exec/tb-flush.h"
+#include "exec/translation-block.h"
+#include "qemu/error-report.h"
 #include "system/cpus.h"
 #include "system/runstate.h"
 #include "gdbstub/enums.h"
@@ -339,6 +346,83 @@ static void force_rcu(Notifier *notify, void *data)
     tt_token_kick();
 }
 
+static void one_round(CPUState *cpu)
+{
+    slice = tt_token_yield(releasing);
+    if (tt_on() && may_run(cpu)) {
+        turn(cpu);
+    }
+    if (cpu->exit_request) {
+        qatomic_set_mb(&cpu->exit_request, 0);
+    }
+    wait_for_work(cpu);
+}
+
+static void start_with_the_vm(CPUState *cpu)
+{
+    Error *err = NULL;
+
+    current_cpu = cpu;
+    if (!tt_record_start(cpu, &err)) {
+        error_reportf_err(err, "-tt record: ");
+        exit(1);
+    }
+}
+
+/*
+ * Whoever wanted the lock before the token was on waits for it uncounted, and
+ * nobody would give way for him: let him in first. (One that is not there yet
+ * gets his chance when the next segment is sealed.)
+ */
+static void let_in_the_uncounted(void)
+{
+    bql_unlock();
+    g_usleep(1000);
+    bql_lock();
+}
+
+void tt_vcpu_loop(CPUState *cpu)
+{
+    Notifier rcu = { .notify = force_rcu };
+
+    let_in_the_uncounted();
+    rcu_add_force_rcu_notifier(&rcu);
+    tt_token_adopt();
+    the_cpu = cpu;
+    if (tt_on() && !tt_record_has_begun()) {
+        start_with_the_vm(cpu);
+    }
+    while (tt_on()) {
+        one_round(cpu);
+    }
+    tt_token_disown();
+    rcu_remove_force_rcu_notifier(&rcu);
+}
+
+void tt_vcpu_mode_changed(CPUState *cpu)
+{
+    assert(bql_locked() && !cpu->running);
+    the_cpu = cpu;
+    if (tt_on()) {
+        cpu->tcg_cflags |= CF_USE_ICOUNT;
+    } else {
+        cpu->tcg_cflags &= ~CF_USE_ICOUNT;
+    }
+    cpu->cflags_next_tb = -1;
+    cpu->icount_budget = 0;
+    cpu->icount_extra = 0;
+    cpu->neg.icount_decr.u16.low = 0;
+    tt_insn_counted = false;    /* set in any mode, cleared in ours */
+    tb_flush(cpu);
+    /* Also the address spaces without entries get a table of the new size. */
+    qemu_spin_lock(&cpu->neg.tlb.c.lock);
+    cpu->neg.tlb.c.dirty = MAKE_64BIT_MASK(0, NB_MMU_MODES);
+    qemu_spin_unlock(&cpu->neg.tlb.c.lock);
+    tlb_flush(cpu);
+}
+
+/* ---- the thread of a replay ---- */
+
 static void *vcpu_thread(void *opaque)
 {
     CPUState *cpu = opaque;
@@ -360,18 +444,8 @@ static void *vcpu_thread(void *opaque)
         qemu_wait_io_event_common(cpu);
     }
     tt_token_adopt();
-    if (tt_recording()) {
-        tt_record_start(cpu);
-    }
     for (;;) {
-        slice = tt_token_yield(releasing);
-        if (may_run(cpu)) {
-            turn(cpu);
-        }
-        if (cpu->exit_request) {
-            qatomic_set_mb(&cpu->exit_request, 0);
-        }
-        wait_for_work(cpu);
+        one_round(cpu);
     }
     return NULL;
 }

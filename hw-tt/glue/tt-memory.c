@@ -288,6 +288,23 @@ void tt_memory_record_start(CPUState *cpu)
     }
 }
 
+void tt_memory_record_stop(void)
+{
+    for (unsigned i = 0; i < N_SPACES && watches[i].now; i++) {
+        memory_listener_unregister(&watches[i].listener);
+        g_byte_array_unref(watches[i].now);
+        g_byte_array_unref(watches[i].last);
+    }
+    memset(watches, 0, sizeof(watches));
+    if (blocks) {
+        g_ptr_array_foreach(blocks, (GFunc)g_free, NULL);
+        g_ptr_array_free(blocks, true);
+        blocks = NULL;
+    }
+    n_live = 0;
+    n_pages = 0;
+}
+
 /* ---- digest ---- */
 
 /* Hash over the hashes of the pages, so that later versions can keep them. */

@@ -22,6 +22,7 @@
 #include "system/system.h"
 #include "system/tcg.h"
 #include "system/cpus.h"
+#include "system/cpu-timers.h"
 #include "qom/object.h"
 
 int tt_mode;
@@ -122,7 +123,7 @@ static void parse_mode(QemuOpts *opts)
 
 static void parse_interval(const char *seconds)
 {
-    double s = 25;
+    double s = TT_CHECKPOINT_INTERVAL_MS / 1000;
 
     if (seconds && (qemu_strtod_finite(seconds, NULL, &s) || s < 0 ||
                     s > 1e6)) {
@@ -138,6 +139,14 @@ static void only_in(int mode, QemuOpts *opts, const char *name)
         refuse("-tt: '%s' makes sense with '%s' only", name,
                mode == TT_RECORD ? "record" : "replay");
     }
+}
+
+void tt_set_dir(const char *dir)
+{
+    g_autofree char *path = dir && *dir ? g_canonicalize_filename(dir, NULL) :
+        NULL;
+
+    tt.dir = path ? g_intern_string(path) : NULL;
 }
 
 void tt_option_parse(const char *optarg)
@@ -166,7 +175,7 @@ void tt_option_parse(const char *optarg)
     only_in(TT_REPLAY, opts, "checkpoint-memory");
     parse_interval(qemu_opt_get(opts, "checkpoint-interval"));
     dir = qemu_opt_get(opts, "dir");
-    tt.dir = dir && *dir ? g_canonicalize_filename(dir, NULL) : NULL;
+    tt_set_dir(dir);
     tt.max_size_bytes = qemu_opt_get_size(opts, "max-size", 0);
     tt.checkpoint_bytes = qemu_opt_get_size(opts, "checkpoint-memory", GiB);
     at_end = qemu_opt_get(opts, "at-end");
@@ -184,8 +193,8 @@ void tt_option_parse(const char *optarg)
     if (tt_mode == TT_REPLAY && !tt.dir) {
         refuse("-tt replay needs the run directory: -tt replay,dir=DIR");
     }
-    tt_token_init();
-    tt_fetch_init();
+    tt_token_start();
+    tt_fetch_start();
 }
 
 /* ---- before the machine is made ---- */
@@ -234,7 +243,7 @@ static void note_command_line(void)
     tt.manifest.command_line = g_strdup(raw ?: "");
 }
 
-static void describe_recording(void)
+void tt_describe_recording(void)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
 
@@ -269,6 +278,9 @@ static void refuse_accel(QDict *machine_opts)
     }
 }
 
+static const char no_icount[] = "-tt and -icount exclude each other: -tt "
+    "counts instructions by itself; leave -icount out";
+
 void tt_configure(QDict *machine_opts, bool has_default_serial,
                   int *default_monitor, bool *nographic, void *display_type,
                   bool has_icount, bool has_incoming, bool stopped)
@@ -277,8 +289,7 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
     DisplayType *display = display_type;
 
     if (has_icount) {
-        refuse("-tt and -icount exclude each other: -tt counts instructions by "
-               "itself; leave -icount out");
+        refuse("%s", no_icount);
     }
     if (has_incoming) {
         refuse("-tt cannot begin with an incoming migration or a loaded "
@@ -286,7 +297,7 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
     }
     refuse_accel(machine_opts);
     if (tt_recording()) {
-        describe_recording();
+        tt_describe_recording();
         return;
     }
     tt_monitor_refuse_input();
@@ -333,43 +344,93 @@ static int find_unrecordable(Object *obj, void *opaque)
     return *why != NULL;
 }
 
-static void machine_ready(Notifier *n, void *opaque)
+static char *unrecordable_device(void)
 {
-    g_autofree char *why = NULL;
-    Error *err = NULL;
+    char *why = NULL;
 
     object_child_foreach_recursive(object_get_root(), find_unrecordable, &why);
     if (!why && tt_net_has_vhost()) {
         why = g_strdup("vhost cannot be recorded: leave vhost=on out");
     }
+    return why;
+}
+
+static const char *unrecordable_machine(MachineState *ms)
+{
+    if (!tcg_enabled()) {
+        return "-tt works with -accel tcg only, for now: leave the other "
+            "accelerator out";
+    }
+    if (ms->smp.max_cpus > 1) {
+        return "-tt records one vCPU, for now: use -smp 1";
+    }
+    return NULL;
+}
+
+bool tt_can_record(Error **errp)
+{
+    const char *machine = unrecordable_machine(current_machine);
+    g_autofree char *device = machine ? NULL : unrecordable_device();
+
+    if (machine || device) {
+        error_setg(errp, "%s", machine ?: device);
+    } else if (icount_enabled()) {
+        error_setg(errp, "%s", no_icount);
+    } else if (runstate_check(RUN_STATE_INMIGRATE)) {
+        error_setg(errp, "an incoming migration cannot be recorded: start when "
+                   "it is there");
+    } else if (runstate_check(RUN_STATE_IO_ERROR)) {
+        error_setg(errp, "a device waits in the middle of a transfer that "
+                   "failed: continue the VM first");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+static void machine_ready(Notifier *n, void *opaque)
+{
+    g_autofree char *why = unrecordable_device();
+    Error *err = NULL;
+
     if (why) {
         refuse("-tt record: %s", why);
     }
     if (!tt_record_open(&err)) {
+        tt_record_close();
         error_reportf_err(err, "-tt record: ");
         exit(1);
     }
     error_printf("tt: recording into %s\n", tt.dir);
 }
 
+static Error *migration_blocker;
+
+bool tt_block_migration(Error **errp)
+{
+    error_setg(&migration_blocker, "%s is on: its history cannot be migrated or "
+               "saved as a snapshot",
+               tt_replaying() ? "-tt replay" : "-tt record");
+    return migrate_add_blocker(&migration_blocker, errp) == 0;
+}
+
+void tt_unblock_migration(void)
+{
+    migrate_del_blocker(&migration_blocker);
+}
+
 void tt_check_machine(MachineState *ms)
 {
     static Notifier ready = { .notify = machine_ready };
-    Error *reason = NULL;
+    const char *why = unrecordable_machine(ms);
 
-    if (!tcg_enabled()) {
-        refuse("-tt works with -accel tcg only, for now: leave the other "
-               "accelerator out");
+    if (why) {
+        refuse("%s", why);
     }
     if (qemu_tcg_mttcg_enabled()) {
         refuse("-tt runs all vCPUs in one thread: leave thread=multi out");
     }
-    if (ms->smp.max_cpus > 1) {
-        refuse("-tt records one vCPU, for now: use -smp 1");
-    }
-    error_setg(&reason, "%s is on: its history cannot be migrated or saved as "
-               "a snapshot", tt_recording() ? "-tt record" : "-tt replay");
-    migrate_add_blocker(&reason, &error_fatal);
+    tt_block_migration(&error_fatal);
     if (tt_recording()) {
         qemu_add_machine_init_done_notifier(&ready);
     }
@@ -455,7 +516,7 @@ void tt_finish(void)
         tt_travel_abort();
     }
     if (tt_recording() && !tt_record_has_begun()) {
-        tt_record_abandon();
+        tt_record_close();
         error_printf("tt: nothing was recorded: the VM never ran\n");
     } else if (tt_recording()) {
         bool whole = tt.live;

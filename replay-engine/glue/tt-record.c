@@ -13,6 +13,9 @@
  * The producer waits only when all segments are full; it never drops one. When
  * the disk refuses, or the cap is reached, the recording ends at the last sealed
  * segment with one sentence, and the VM goes on unrecorded.
+ *
+ * A process may record several runs, one after another: see open, start, finish
+ * and close in tt/engine.h.
  */
 #include "tt/engine.h"
 #include "tt/ring.h"
@@ -29,7 +32,10 @@
 #define TT_SEAL_MS      200         /* a segment stays open no longer */
 #define TT_SEAL_BYTES   (256u << 10)
 
+#define NEW_RECORDER { .ratio = 256 }
+
 static struct {
+    CPUState *cpu;
     TtLogEncoder *encoder;
     TtLogWriter *writer;
     TtSegBuf *open;
@@ -39,16 +45,19 @@ static struct {
     QEMUTimer *seal_timer;
     uint64_t start_ns;
     uint64_t released_print;        /* fingerprint when the token was given */
+    bool made_dir, made_log;        /* they were not there before */
     bool released, was_reset, initial, full_up;
-    bool has_begun, made_dir;
+    bool has_begun;
+    bool whole;                     /* finished, and all of it written */
     uint64_t handed_bytes;          /* decoded, of all segments handed over */
     /* Set by the writer thread: */
     bool failed;
     TtDiag diag;
     uint64_t log_bytes;
     uint64_t sealed_bytes;          /* decoded */
+    uint64_t lately_decoded, lately_stored;
     uint32_t ratio;                 /* stored to decoded, in 1/256, lately */
-} rec = { .ratio = 256 };
+} rec = NEW_RECORDER;
 
 /* ---- writer thread ---- */
 
@@ -60,14 +69,14 @@ static uint32_t decoded_bytes(const TtSegBuf *sb)
 /* Old segments count less for the ratio: the first hold RAM, not events. */
 static void count_sealed(const TtSegBuf *sb)
 {
-    static uint64_t decoded, stored;
     uint64_t bytes = tt_log_writer_bytes(rec.writer);
 
-    decoded = decoded / 4 * 3 + decoded_bytes(sb);
-    stored = stored / 4 * 3 + bytes - rec.log_bytes;
+    rec.lately_decoded = rec.lately_decoded / 4 * 3 + decoded_bytes(sb);
+    rec.lately_stored = rec.lately_stored / 4 * 3 + bytes - rec.log_bytes;
     qatomic_set(&rec.sealed_bytes, rec.sealed_bytes + decoded_bytes(sb));
     qatomic_set(&rec.log_bytes, bytes);
-    qatomic_set(&rec.ratio, (stored << 8) / MAX(decoded, 1));
+    qatomic_set(&rec.ratio, (rec.lately_stored << 8) /
+                MAX(rec.lately_decoded, 1));
 }
 
 static void *writer_thread(void *opaque)
@@ -236,7 +245,7 @@ void tt_record_place(uint64_t *segment, uint32_t *index)
 void tt_record_release(void)
 {
     if (!rec.released) {
-        rec.released_print = tt_target_fingerprint(tt_vcpu());
+        rec.released_print = tt_target_fingerprint(rec.cpu);
         rec.released = true;
     }
 }
@@ -316,7 +325,9 @@ static bool make_directory(Error **errp)
             g_strdup(stamp);
 
         if (mkdir(name, 0700) == 0) {
-            tt.dir = g_canonicalize_filename(name, NULL);
+            g_autofree char *path = g_canonicalize_filename(name, NULL);
+
+            tt.dir = g_intern_string(path);
             rec.made_dir = true;
             return true;
         }
@@ -331,10 +342,10 @@ static bool make_directory(Error **errp)
 
 static bool make_segments(Error **errp)
 {
-    rec.full = tt_ring_new(TT_SEGMENTS);
-    rec.empty = tt_ring_new(TT_SEGMENTS);
     qemu_sem_init(&rec.has_full, 0);
     qemu_sem_init(&rec.has_empty, 0);
+    rec.full = tt_ring_new(TT_SEGMENTS);
+    rec.empty = tt_ring_new(TT_SEGMENTS);
     for (int i = 0; i < TT_SEGMENTS; i++) {
         TtSegBuf *sb = tt_segbuf_new();
 
@@ -361,7 +372,8 @@ bool tt_record_open(Error **errp)
     qemu_uuid_generate(&uuid);
     memcpy(tt.manifest.uuid, uuid.data, 16);
     path = g_build_filename(tt.dir, "log", NULL);
-    if (tt_io_posix_create(path, &io, &diag) != TT_OK ||
+    rec.made_log = tt_io_posix_create(path, &io, &diag) == TT_OK;
+    if (!rec.made_log ||
         tt_log_writer_new(io, tt.manifest.uuid, &rec.writer, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
@@ -372,7 +384,7 @@ bool tt_record_open(Error **errp)
     return true;
 }
 
-static void save_manifest(CPUState *cpu)
+static bool save_manifest(CPUState *cpu, Error **errp)
 {
     g_autofree char *path = g_build_filename(tt.dir, "manifest", NULL);
     TtManifest *m = &tt.manifest;
@@ -389,54 +401,52 @@ static void save_manifest(CPUState *cpu)
         m->blocks[i].flags = b->flags;
     }
     if (tt_manifest_save(m, path, &diag) != TT_OK) {
-        error_report("tt: %s", diag.text);
-        exit(1);
+        error_setg(errp, "%s", diag.text);
+        return false;
     }
+    return true;
 }
 
-void tt_record_start(CPUState *cpu)
+bool tt_record_start(CPUState *cpu, Error **errp)
 {
     TtEvent ready = { .kind = TT_EV_CHECK };
 
+    rec.cpu = cpu;
     rec.has_begun = true;
     rec.start_ns = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
     qemu_thread_create(&rec.thread, "tt-writer", writer_thread, NULL,
                        QEMU_THREAD_JOINABLE);
     open_segment();
-    current_cpu = cpu;
     tt.live = true;
     tt.fence_next = tt_next_fence(0);
+    tt_inputs_start();
     rec.initial = true;
     tt_memory_record_start(cpu);
     log_state(cpu);
     rec.initial = rec.was_reset = false;
     ready.val = tt_target_digest(cpu);
     tt_record_event(&ready);
-    save_manifest(cpu);
+    if (!save_manifest(cpu, errp)) {
+        return false;
+    }
     tt_keeper_start(cpu);
     tlb_flush(cpu);
+    tt_record_release();        /* the vCPU's first turn looks what changed */
     rec.seal_timer = timer_new_ms(QEMU_CLOCK_REALTIME, seal_tick, NULL);
     timer_mod(rec.seal_timer,
               qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + TT_SEAL_MS);
+    return true;
 }
 
-void tt_record_finish(unsigned why)
+/* No segment is open afterwards, and the writer thread has ended. */
+static void stop_writer(void)
 {
-    CPUState *cpu = tt_vcpu();
-    TtEvent digest = { .kind = TT_EV_DIGEST };
-    TtEvent end = { .kind = TT_EV_FINISH, .val = why };
     TtDiag diag;
 
-    if (!tt.live || tt.finished) {
+    tt.live = false;
+    if (!rec.open) {
         return;
     }
-    tt_record_resync(cpu);
-    tt.finished = true;
-    digest.addr = tt_target_digest(cpu);
-    digest.val = tt_memory_digest();
-    tt_record_event(&digest);
-    tt_record_event(&end);
-    tt.live = false;
     hand_over(true);
     tt_keeper_finish();
     qemu_thread_join(&rec.thread);
@@ -444,10 +454,86 @@ void tt_record_finish(unsigned why)
         rec.failed = true;
         rec.diag = diag;
     }
+}
+
+void tt_record_finish(unsigned why)
+{
+    TtEvent digest = { .kind = TT_EV_DIGEST };
+    TtEvent end = { .kind = TT_EV_FINISH, .val = why };
+
+    if (!tt.live || tt.finished) {
+        return;
+    }
+    tt_record_resync(rec.cpu);
+    if (!tt.live) {
+        return;                 /* max-size was reached just here */
+    }
+    tt.finished = true;
+    digest.addr = tt_target_digest(rec.cpu);
+    digest.val = tt_memory_digest();
+    tt_record_event(&digest);
+    tt_record_event(&end);
+    stop_writer();
+    rec.whole = !rec.failed;
     if (rec.failed) {
         warn_report("tt: the recording in %s is not whole: %s", tt.dir,
                     rec.diag.text);
     }
+}
+
+bool tt_record_is_whole(void)
+{
+    return rec.whole;
+}
+
+/* Of a run that never was, nothing is to be found. */
+static void remove_files(void)
+{
+    if (rec.made_log) {
+        g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
+        g_autofree char *log = g_build_filename(tt.dir, "log", NULL);
+
+        unlink(manifest);
+        unlink(log);
+    }
+    if (rec.made_dir) {
+        rmdir(tt.dir);
+    }
+}
+
+static void free_ring(TtRing *ring)
+{
+    TtSegBuf *sb;
+
+    if (ring) {
+        while ((sb = tt_ring_pop(ring))) {
+            tt_segbuf_free(sb);
+        }
+        tt_ring_free(ring);
+    }
+}
+
+void tt_record_close(void)
+{
+    bool was_run = rec.seal_timer;      /* it started, all of it */
+
+    stop_writer();
+    tt_memory_record_stop();
+    if (rec.seal_timer) {
+        timer_free(rec.seal_timer);
+    }
+    tt_log_writer_free(rec.writer);
+    if (!was_run) {
+        remove_files();
+    }
+    tt_log_encoder_free(rec.encoder);
+    if (rec.full) {
+        free_ring(rec.full);
+        free_ring(rec.empty);
+        qemu_sem_destroy(&rec.has_full);
+        qemu_sem_destroy(&rec.has_empty);
+    }
+    rec = (typeof(rec)) NEW_RECORDER;
 }
 
 uint64_t tt_record_bytes(void)
@@ -458,19 +544,4 @@ uint64_t tt_record_bytes(void)
 bool tt_record_has_begun(void)
 {
     return rec.has_begun;
-}
-
-/* Leaves no directory behind that only looks like a run. */
-void tt_record_abandon(void)
-{
-    g_autofree char *path = g_build_filename(tt.dir, "log", NULL);
-
-    if (rec.writer) {
-        tt_log_writer_free(rec.writer);
-        rec.writer = NULL;
-        unlink(path);
-    }
-    if (rec.made_dir) {
-        rmdir(tt.dir);
-    }
 }

@@ -25,9 +25,12 @@
  * some 50 us of refills (2026-11). */
 #define TT_FENCE_INTERVAL (1ull << 23)
 
+#define TT_CHECKPOINT_INTERVAL_MS 25000
+
 /* ---- the one engine of this process ---- */
 typedef struct TtEngine {
-    char *dir;                  /* the run directory */
+    const char *dir;            /* the run directory; interned, since query-tt
+                                   reads it without any lock */
     TtManifest manifest;
     bool live;                  /* events are recorded or replayed now */
     bool finished;              /* the end of the run has been dealt with */
@@ -69,11 +72,17 @@ static inline void tt_fold_output(const TtEvent *ev)
 }
 
 /* ---- accel-tt: instruction fetch ---- */
-void tt_fetch_init(void);       /* once, before the vCPU runs */
+void tt_fetch_start(void);      /* before the vCPU runs */
+void tt_fetch_stop(void);
+
+/* ---- accel-tt: inputs ---- */
+void tt_inputs_start(void);     /* while the clock stands, or has not begun */
 
 /* ---- accel-tt: token ---- */
-void tt_token_init(void);       /* once, before other threads matter */
+void tt_token_start(void);      /* others queue from now on */
+void tt_token_stop(void);
 void tt_token_adopt(void);      /* the calling thread is the vCPU's, BQL held */
+void tt_token_disown(void);     /* no longer */
 bool tt_token_is_mine(void);
 /*
  * Between two runs of guest code: whoever asked for the token gets it first.
@@ -88,7 +97,10 @@ void tt_token_kick(void);               /* make the vCPU leave guest code */
 
 /* ---- accel-tt: vCPU ---- */
 void tt_vcpu_arm(CPUState *cpu);        /* budget up to the next stop */
-CPUState *tt_vcpu(void);                /* the vCPU, or NULL before it exists */
+CPUState *tt_vcpu(void);                /* the vCPU, or NULL before it runs */
+/* tt_mode has changed and the vCPU is stopped: nothing that was made for the
+ * mode before is used again. */
+void tt_vcpu_mode_changed(CPUState *cpu);
 /* Ends a turn of the vCPU from inside a helper; does not return. */
 void G_NORETURN tt_vcpu_leave(CPUState *cpu);
 void tt_vcpu_wake(void);                /* look at what there is to do */
@@ -125,6 +137,7 @@ unsigned tt_memory_n_blocks(void);
 TtBlock *tt_memory_block(unsigned index);
 uint64_t tt_memory_n_pages(void);
 void tt_memory_record_start(CPUState *cpu);     /* logs map and contents */
+void tt_memory_record_stop(void);
 uint64_t tt_memory_digest(void);        /* 0.1 ms per MiB; holds the token */
 /* Replay: carry out one event. False: the log is inconsistent, *errp. */
 bool tt_memory_apply(CPUState *cpu, const TtEvent *ev, Error **errp);
@@ -152,16 +165,41 @@ void tt_memory_put_page(void *opaque, uint64_t page, const void *bytes);
 bool tt_net_has_vhost(void);
 
 /* ---- replay-engine: recorder ---- */
-bool tt_record_open(Error **errp);              /* directory; before machine */
-void tt_record_start(CPUState *cpu);            /* vCPU thread, token held */
+/*
+ * open -> start -> finish -> close. A failure of open or start is followed by
+ * close; what was made on disk is removed again.
+ */
+bool tt_record_open(Error **errp);              /* directory and buffers */
+bool tt_record_start(CPUState *cpu, Error **errp);  /* vCPU out of cpu_exec */
 void tt_record_event(TtEvent *ev);              /* pos, nested are filled in */
 void tt_record_fence(CPUState *cpu);
-void tt_record_finish(unsigned why);
+void tt_record_finish(unsigned why);            /* may take seconds */
+bool tt_record_is_whole(void);                  /* after finish */
+void tt_record_close(void);                     /* ready for another open */
 void tt_record_resync(CPUState *cpu);           /* before guest code runs */
 void tt_record_release(void);                   /* the token is given away */
 uint64_t tt_record_bytes(void);
 bool tt_record_has_begun(void);
-void tt_record_abandon(void);                   /* at the end; it has not */
+
+/* ---- replay-engine: attach and detach ---- */
+/* Main thread. The VM is stopped for the while and goes on afterwards if it ran.
+ * @dir: NULL for a fresh one in the current directory. */
+bool tt_attach(const char *dir, Error **errp);
+/* Where the recording that has ended stood. @dir stays valid. */
+typedef struct TtEnded {
+    const char *dir;
+    uint64_t pos, events, bytes;
+    bool whole;                     /* all of it is on disk */
+} TtEnded;
+bool tt_detach(TtEnded *ended, Error **errp);
+
+/* ---- replay-engine: the engine of this process ---- */
+/* Whether the machine as it is now can be recorded. */
+bool tt_can_record(Error **errp);
+bool tt_block_migration(Error **errp);
+void tt_unblock_migration(void);
+void tt_describe_recording(void);               /* fills in tt.manifest */
+void tt_set_dir(const char *dir);               /* NULL or "": none given */
 
 /* ---- replay-engine: replayer ---- */
 bool tt_replay_open(Error **errp);

@@ -19,7 +19,11 @@
 
 enum { TT_OFF, TT_RECORD, TT_REPLAY };
 
-/* Set once while the command line is read, never changed afterwards. */
+/*
+ * Set while the command line is read. `tt record start` and `stop` change it
+ * between TT_OFF and TT_RECORD, with the BQL held and the VM stopped, that is,
+ * with the vCPU outside cpu_exec and nothing in flight.
+ */
 extern int tt_mode;
 
 /*
@@ -87,7 +91,7 @@ bool tt_refuses(const char *what, struct Error **errp);
 bool tt_refuses_object(const char *type, struct Error **errp);
 
 /* ---- execution token (system/cpus.c, cpu-common.c): any thread ---- */
-extern bool tt_token_on;
+extern bool tt_token_on;        /* since the first use in this process */
 bool tt_token_take_slow(void);
 bool tt_token_unnest_slow(void);
 void tt_token_served_slow(void);
@@ -134,7 +138,9 @@ extern bool tt_breakpoints_off; /* gdb's breakpoints do not stop the vCPU now */
  * instruction is in the count already, so delivery moves the position no more. */
 extern bool tt_insn_counted;
 
-void tt_vcpu_start(struct CPUState *cpu);           /* instead of rr_ */
+void tt_vcpu_start(struct CPUState *cpu);           /* replay: instead of rr_ */
+/* The vCPU thread, BQL held: its turns as long as the VM is recorded. */
+void tt_vcpu_loop(struct CPUState *cpu);
 void tt_vcpu_kick(struct CPUState *cpu);
 void tt_handle_interrupt(struct CPUState *cpu, int mask);
 bool tt_vcpu_is_idle(struct CPUState *cpu);

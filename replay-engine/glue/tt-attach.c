@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Recording of a VM that runs already: `tt record start` and `stop`, as often as
+ * one likes (Koju 3.1: attach and detach).
+ *
+ * The mode changes while the VM is stopped. Then
+ *   I1  the vCPU is outside cpu_exec, so no hook is half way through, and its
+ *       position is exact from the first moment;
+ *   I2  block devices are drained: no host thread is still filling a guest
+ *       buffer that was mapped before DMA was bounced. What is mapped and still
+ *       waits is written with the token held, and its end is logged
+ *       (docs/decisions/0008).
+ *
+ *   OFF --tt_attach--> RECORD --tt_detach--> OFF --tt_attach--> ...
+ *
+ * The new run begins with all that the guest sees: RAM, map, vCPU. The vCPU
+ * thread comes to tt_vcpu_loop, or leaves it, by itself when the VM goes on.
+ */
+#include "tt/engine.h"
+#include "qemu/main-loop.h"
+#include "migration/blocker.h"
+#include "system/cpus.h"
+#include "system/runstate.h"
+
+static void set_mode(int mode)
+{
+    assert(bql_locked());
+    tt_mode = mode;
+    if (mode == TT_RECORD) {
+        tt_token_start();
+        tt_fetch_start();
+    } else {
+        tt_token_stop();
+        tt_fetch_stop();
+    }
+    tt_vcpu_mode_changed(first_cpu);
+}
+
+/* Nothing is left of the run; the next one finds what a new process has. */
+static void forget_run(void)
+{
+    tt_record_close();
+    tt_manifest_cleanup(&tt.manifest);
+    tt = (TtEngine) { .fence_next = UINT64_MAX, .step_to = UINT64_MAX };
+    tt_unblock_migration();
+}
+
+bool tt_attach(const char *dir, Error **errp)
+{
+    bool was_live, ok;
+
+    if (tt_on()) {
+        error_setg(errp, tt_replaying() ? "this is a replay: it is a recording "
+                   "already" : "a recording into '%s' is on: stop it first",
+                   tt.dir);
+        return false;
+    }
+    if (!tt_can_record(errp) || !tt_block_migration(errp)) {
+        return false;
+    }
+    tt_describe_recording();
+    tt_set_dir(dir);
+    tt.checkpoint_interval_ms = TT_CHECKPOINT_INTERVAL_MS;
+    if (!tt_record_open(errp)) {
+        forget_run();
+        return false;
+    }
+    was_live = runstate_is_live(runstate_get());
+    vm_stop(RUN_STATE_PAUSED);                          /* I1, I2 */
+    set_mode(TT_RECORD);
+    ok = tt_record_start(first_cpu, errp);
+    if (!ok) {
+        set_mode(TT_OFF);
+        forget_run();
+    }
+    if (was_live) {
+        vm_start();
+    }
+    return ok;
+}
+
+bool tt_detach(TtEnded *ended, Error **errp)
+{
+    bool was_live = runstate_is_live(runstate_get());
+    bool ok = true;
+
+    if (!tt_recording()) {
+        error_setg(errp, "there is no recording to stop");
+        return false;
+    }
+    vm_stop(RUN_STATE_PAUSED);
+    if (!tt_record_has_begun()) {          /* -tt record -S, not run yet */
+        ok = tt_record_start(first_cpu, errp);
+    }
+    if (ok) {
+        tt_record_finish(TT_FINISH_STOPPED);
+        *ended = (TtEnded) {
+            .dir = tt.dir, .pos = tt.pos, .events = tt.events,
+            .bytes = tt_record_bytes(), .whole = tt_record_is_whole(),
+        };
+    }
+    set_mode(TT_OFF);
+    forget_run();
+    if (was_live) {
+        vm_start();
+    }
+    return ok;
+}
