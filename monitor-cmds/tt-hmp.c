@@ -69,11 +69,7 @@ static bool go(Monitor *mon, Movement kind, uint64_t target, Waiter *w,
                Error **errp)
 {
     w->done = false;
-    while (tt_replaying() && !tt.live) {    /* the first state is loaded yet */
-        bql_unlock();
-        g_usleep(1000);
-        bql_lock();
-    }
+    tt_monitor_wait();
     if (!begin(kind, target, w, errp)) {
         return false;
     }

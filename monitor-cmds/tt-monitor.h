@@ -13,6 +13,8 @@ typedef struct TtGoto {
     const char *mark;           /* NULL: not given */
 } TtGoto;
 
+/* Main thread: until the first state of a replay is loaded. */
+void tt_monitor_wait(void);
 /* The checkpoint that the last tt_travel_pin made; the caller frees it. */
 TtCheckpoint *tt_monitor_pinned(Error **errp);
 /* False: *errp says what is wrong. */

@@ -256,11 +256,22 @@ static TtCheckpoint *checkpoint_to_qapi(const TtTravelPoint *c)
     return q;
 }
 
+void tt_monitor_wait(void)
+{
+    while (tt_replaying() && !tt.live) {
+        bql_unlock();
+        g_usleep(1000);
+        bql_lock();
+    }
+}
+
 TtCheckpointList *qmp_query_tt_checkpoints(Error **errp)
 {
-    g_autoptr(GArray) all = tt_travel_list();
+    g_autoptr(GArray) all = NULL;
     TtCheckpointList *list = NULL, **tail = &list;
 
+    tt_monitor_wait();
+    all = tt_travel_list();
     for (unsigned i = 0; i < all->len; i++) {
         TtTravelPoint *c = &g_array_index(all, TtTravelPoint, i);
 

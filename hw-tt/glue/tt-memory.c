@@ -699,8 +699,8 @@ static TtBlock *block_of(uint64_t page)
     static unsigned last;
     unsigned n = blocks->len;
 
-    for (unsigned i = 0; i < n; i++, last = (last + 1) % n) {
-        TtBlock *b = tt_memory_block(last);
+    for (unsigned i = 0; i < n; i++, last++) {
+        TtBlock *b = tt_memory_block(last %= n);    /* of another recording */
 
         if (page - b->first_page < DIV_ROUND_UP(b->size_bytes,
                                                 TT_PAGE_BYTES)) {

@@ -333,21 +333,35 @@ static void discard(Checkpoint *c, const char *why)
     }
 }
 
+static void put_nowhere(void *opaque, uint64_t page, const void *bytes)
+{
+}
+
 /*
- * RAM becomes that of @c. TT_ERR_NOMEM: nothing was changed. Another failure: the
- * store is damaged, and RAM is neither here nor there, but told apart.
+ * RAM becomes that of @c. A failure changes nothing: what comes from files is
+ * read, and its hashes compared, before the first page is put.
  */
 static TtStatus restore_ram(Checkpoint *c)
 {
     g_autofree uint64_t *dirty = NULL;
-    TtStatus s;
+    TtStatus s = TT_OK;
     size_t n;
 
     dirty = tt_memory_collect_dirty(&n);
-    do {
+    if (tr.has_files) {
         s = tt_pagestore_restore(tr.pages, c->id, tr.base, dirty, n,
-                                 tt_memory_put_page, NULL, NULL);
-    } while (s == TT_ERR_NOMEM && thin(c->id));
+                                 put_nowhere, NULL, NULL);
+    }
+    if (s == TT_OK || s == TT_ERR_NOMEM) {
+        do {
+            s = tt_pagestore_restore(tr.pages, c->id, tr.base, dirty, n,
+                                     tt_memory_put_page, NULL, NULL);
+        } while (s == TT_ERR_NOMEM && thin(c->id));
+        if (s != TT_OK && s != TT_ERR_NOMEM) {
+            tt_replay_report("the RAM of checkpoint %u could be read once, but "
+                             "not again: go to another position", c->id);
+        }
+    }
     for (size_t i = 0; s != TT_OK && i < n; i++) {
         tt_memory_mark_dirty(dirty[i]);
     }

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Checkpoints that the recorder made serve each replay, and only serve."""
+
+import hashlib
+import os
+import random
+import shutil
+import time
+
+from guests import guest_args, linux_args, linux_disk
+from ttlib import (check, check_exact, digest, digest_at, end_of, equal, goto,
+                   limit, one_sentence, read_bytes, record, recorder, seed,
+                   stopped_replay, Vm)
+
+FILES = ('pages', 'checkpoints')
+OFTEN = ',checkpoint-interval=0.3'
+
+
+def stored(vm):
+    return [c for c in vm.qmp.cmd('query-tt-checkpoints') if c['stored']]
+
+
+def sums(run):
+    return {name: hashlib.sha256(read_bytes(os.path.join(run, name)))
+            .hexdigest() for name in os.listdir(run) if name != 'marks'}
+
+
+def copy_of(run, to, without=()):
+    """A copy of a run directory in which some files are left out."""
+    os.mkdir(to)
+    for name in os.listdir(run):
+        if name not in without:
+            shutil.copy(os.path.join(run, name), to)
+    return to
+
+
+def digests_without_store(work, run, positions, name):
+    bare = copy_of(run, os.path.join(work, f'{name}.run'), FILES)
+    found = {}
+    with stopped_replay(work, bare, name, timeout=120) as vm:
+        equal(stored(vm), [], 'stored checkpoints of a run without them')
+        for position in sorted(positions):
+            found[position] = digest_at(vm, position)
+        goto(vm, 100, where='end')
+        found['end'] = digest(vm)
+    return found
+
+
+def linux_run(work, **kw):
+    return record(work, linux_args('vda,procs', 'n=60') + linux_disk(work),
+                  options=OFTEN, timeout=100, **kw)
+
+
+def random_positions(run_end, count):
+    rng = seed()
+    return [rng.randrange(run_end + 1) for _ in range(count)]
+
+
+@limit(240)
+def test_serves_replays(work):
+    """A fresh replay goes to any position from what the recorder stored: the
+    digests are those of a replay without it, and the run is not changed."""
+    run = linux_run(work)
+    before = sums(run.dir)
+    with stopped_replay(work, run, 'cold', timeout=120) as vm:
+        points = stored(vm)
+        check(len(points) >= 4, f'{len(points)} checkpoints were stored')
+        positions = random_positions(end_of(vm), 20)
+        positions += [c['position'] for c in points[1:]]
+        wanted = digests_without_store(work, run.dir, positions, 'bare')
+        goto(vm, where='end')
+        equal(digest(vm), wanted['end'], 'digest at the end, from a checkpoint')
+        for position in positions:
+            equal(digest_at(vm, position), wanted[position],
+                  f'digest at {position}')
+        victim = points[len(points) // 2]
+        vm.qmp.cmd('tt-checkpoint-delete', id=victim['id'])
+        for position in positions[-6:]:
+            equal(digest_at(vm, position), wanted[position],
+                  f'digest at {position} after a delete')
+    equal(sums(run.dir), before, 'the files of the run')
+    with stopped_replay(work, run, 'again') as vm:
+        equal(len(stored(vm)), len(points), 'checkpoints of the next replay')
+    check_exact(work, run, timeout=100)
+
+
+@limit(180)
+def test_killed(work):
+    """A recorder that is killed leaves checkpoints that can be used, up to
+    where the log was sealed."""
+    args = linux_args('procs,sha', 'n=2000')
+    with recorder(work, args, options=OFTEN, timeout=100) as vm:
+        vm.wait_serial('TT-GUEST-READY')
+        time.sleep(2 + random.Random().random())
+        vm.kill()
+    with stopped_replay(work, vm.run, 'cold', timeout=100) as rep:
+        end = end_of(rep)
+        points = stored(rep)
+        check(len(points) >= 3, f'{len(points)} checkpoints were stored')
+        check(all(c['position'] <= end for c in points), 'beyond the log')
+        positions = random_positions(end, 6) + [points[-1]['position']]
+        wanted = digests_without_store(work, vm.run, positions, 'bare')
+        for position in positions:
+            equal(digest_at(rep, position), wanted[position],
+                  f'digest at {position}')
+
+
+def flip(path, rng):
+    data = bytearray(read_bytes(path))
+    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    with open(path, 'wb') as f:
+        f.write(data)
+
+
+def cut(path, rng):
+    os.truncate(path, rng.randrange(os.path.getsize(path)))
+
+
+def replace(path, _):
+    with open(path, 'wb') as f:
+        f.write(b'nothing that anybody wrote' * 100)
+
+
+@limit(240)
+def test_damaged(work):
+    """Damage of the stored checkpoints costs time only: a replay uses what is
+    whole, or makes its own, and is exact."""
+    run = record(work, guest_args(work, 'torture', 'rounds=6'),
+                 options=',checkpoint-interval=0.02')
+    rng = seed()
+    with stopped_replay(work, run, 'whole') as vm:
+        check(len(stored(vm)) >= 3, f'{len(stored(vm))} were stored')
+        positions = random_positions(end_of(vm), 3)
+    wanted = digests_without_store(work, run.dir, positions, 'bare')
+    for turn in range(8):
+        harm = (flip, flip, cut, replace)[turn % 4]
+        name = FILES[turn % 2 if turn % 4 else turn // 4 % 2]
+        copy = copy_of(run.dir, os.path.join(work, f'harmed{turn}.run'))
+        harm(os.path.join(copy, name), rng)
+        with stopped_replay(work, copy, f'harmed{turn}') as vm:
+            for position in positions:
+                equal(digest_at(vm, position), wanted[position],
+                      f'{harm.__name__} of {name}: digest at {position}')
+            goto(vm, where='end')
+            equal(digest(vm), wanted['end'], 'digest at the end')
+    with stopped_replay(work, copy_of(run.dir, os.path.join(work, 'half.run'),
+                                      ['pages']), 'half') as vm:
+        equal(stored(vm), [], 'checkpoints without their pages')
+        goto(vm, where='end')
+        equal(digest(vm), wanted['end'], 'digest at the end')
+
+
+@limit(60)
+def test_interval(work):
+    """checkpoint-interval=0 stores nothing; nonsense is refused."""
+    run = record(work, guest_args(work, 'hlt', 'rounds=3'),
+                 options=',checkpoint-interval=0')
+    equal(sorted(os.listdir(run.dir)), ['log', 'manifest'], 'files')
+    check_exact(work, run)
+    for value in ('-1', 'often', '1e9', '5s', 'nan'):
+        vm = Vm(work, ['-tt', f'record,dir={work}/no,checkpoint-interval='
+                       f'{value}'], name=f'bad{value}')
+        with vm:
+            vm.wait(1)
+        one_sentence(vm, f'checkpoint-interval={value}')
+        check('checkpoint-interval' in vm.stderr, vm.stderr)
