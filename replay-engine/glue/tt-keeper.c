@@ -20,7 +20,8 @@
 #include "qemu/thread.h"
 #include "qemu/timer.h"
 
-/* Pages that can be copied aside; more (rare) are added while the VM stands. */
+/* Pages that can be copied aside; more, and those of the first checkpoint, are
+ * added while the VM stands. */
 #define BATCH_PAGES_MIN (8u << 10)      /* 32 MiB */
 #define BATCH_PAGES_MAX (64u << 10)     /* 256 MiB */
 #define CACHE_BYTES     (64u << 20)     /* stored pages kept for comparison */
@@ -33,7 +34,6 @@ static struct {
     QemuSemaphore has_job, idle;
     bool on, busy, quit;
     bool has_batch;                 /* of the job: else the node is added */
-    size_t last_dirty;
     uint64_t pos;                   /* of the job */
     TtCheckpointMeta meta;
     int64_t last_ms;                /* when the last one was taken */
@@ -67,16 +67,16 @@ static void carry_out_job(void)
     }
 }
 
-/* The next batch has room for what the last one brought, and half more. */
-static void make_batch(void)
+/* Room for @n pages and half more, so that it soon stays as it is. */
+static bool make_batch(size_t n)
 {
-    size_t want = MIN(MAX(kp.last_dirty + kp.last_dirty / 2, BATCH_PAGES_MIN),
-                      BATCH_PAGES_MAX);
+    size_t want = MIN(MAX(n + n / 2, BATCH_PAGES_MIN), BATCH_PAGES_MAX);
 
-    if (!kp.batch || tt_pagebatch_room(kp.batch) < want) {
+    if (!kp.batch || tt_pagebatch_room(kp.batch) < n) {
         tt_pagebatch_free(kp.batch);
-        kp.batch = tt_pagebatch_new(want);      /* NULL: added as they are */
+        kp.batch = tt_pagebatch_new(want);
     }
+    return kp.batch && n <= tt_pagebatch_room(kp.batch);
 }
 
 static void *keeper_thread(void *opaque)
@@ -87,7 +87,6 @@ static void *keeper_thread(void *opaque)
             break;
         }
         carry_out_job();
-        make_batch();
         qatomic_store_release(&kp.busy, false);
         qemu_sem_post(&kp.idle);
     }
@@ -137,8 +136,7 @@ static TtStatus collect(void)
     size_t n;
     g_autofree uint64_t *dirty = tt_memory_collect_dirty(&n);
 
-    kp.last_dirty = n;
-    kp.has_batch = kp.base && kp.batch && n <= tt_pagebatch_room(kp.batch);
+    kp.has_batch = kp.base && make_batch(n);
     if (!kp.has_batch) {
         return tt_pagestore_add_checkpoint(kp.store, kp.pos, kp.base, dirty, n,
                                            tt_memory_page, NULL, &kp.meta,
