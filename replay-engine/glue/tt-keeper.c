@@ -166,6 +166,7 @@ static void take(CPUState *cpu)
     kp.meta.blob_bytes = len;
     s = collect();
     if (s != TT_OK) {
+        g_free((void *)kp.meta.blob);
         stop_keeping(tt_status_name(s));
         return;
     }
