@@ -36,8 +36,10 @@ static void machine_init(MachineState *ms)
 
     if (!oc || !object_class_dynamic_cast(oc, TYPE_X86_CPU) ||
         object_class_is_abstract(oc)) {
+        g_autofree char *name = g_strescape(m->cpu_type, NULL);
+
         error_report("-tt replay: the run needs CPU type '%s', which this QEMU "
-                     "does not have", m->cpu_type);
+                     "does not have", name);
         exit(1);
     }
     cpu = object_new_with_class(oc);
