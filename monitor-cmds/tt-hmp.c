@@ -211,6 +211,10 @@ static void add_checkpoint(Monitor *mon, Error **errp)
     TtCheckpoint *c = NULL;
     Waiter w = { 0 };
 
+    tt_monitor_wait();
+    if (!tt_travel_is_possible(errp)) {
+        return;
+    }
     vm_stop(RUN_STATE_PAUSED);
     qemu_sem_init(&w.arrived, 0);
     if (go(mon, PIN, 0, &w, errp)) {

@@ -177,6 +177,10 @@ static void set_out(void *opaque)
         aio_bh_schedule_oneshot(qemu_get_aio_context(), set_out, w);
         return;
     }
+    if (w->pin && !tt_travel_is_possible(&w->err)) {
+        wake(w);
+        return;
+    }
     vm_stop(RUN_STATE_PAUSED);
     if (w->pin ? !tt_travel_pin(arrived, w, &w->err) :
         !tt_travel_goto(w->target, arrived, w, &w->err)) {

@@ -75,9 +75,11 @@ bool tt_target_adopt_identity(CPUState *cpu, const TtManifest *m, Error **errp)
     unsigned i, n = 0;
 
     if (m->n_cpu_words != identity_words()) {
+        g_autofree char *version = g_strescape(m->qemu_version, NULL);
+
         error_setg(errp, "the run describes its CPU in %u words, this QEMU "
                    "knows %u: replay it with the QEMU version it names (%s)",
-                   m->n_cpu_words, identity_words(), m->qemu_version);
+                   m->n_cpu_words, identity_words(), version);
         return false;
     }
     for (i = 0; i < ARRAY_SIZE(identity); i++) {

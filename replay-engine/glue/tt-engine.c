@@ -130,7 +130,7 @@ static void parse_interval(const char *seconds)
         refuse("-tt: checkpoint-interval takes seconds, 0 for no checkpoints, "
                "not '%s'", seconds);
     }
-    tt.checkpoint_interval_ms = s * 1000;
+    tt.checkpoint_interval_ms = s > 0 ? MAX(s * 1000, 1) : 0;
 }
 
 static void only_in(int mode, QemuOpts *opts, const char *name)

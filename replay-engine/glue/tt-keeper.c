@@ -11,7 +11,8 @@
  *
  * They stand at fences, as all checkpoints do (tt-travel.c). One job is under way
  * at a time: a slow disk makes checkpoints rarer, not the VM slower. When storing
- * fails for good, the recording goes on without more of them.
+ * fails for good, the recording goes on without more of them; when the disk is
+ * full they go, since the log needs the space.
  */
 #include "tt/engine.h"
 #include "tt/pagestore.h"
@@ -32,7 +33,7 @@ static struct {
     TtNodeId base;                  /* RAM = node base + dirty pages */
     QemuThread thread;
     QemuSemaphore has_job, idle;
-    bool on, busy, quit;
+    bool on, has_thread, busy, quit;
     bool has_batch;                 /* of the job: else the node is added */
     uint64_t pos;                   /* of the job */
     TtCheckpointMeta meta;
@@ -44,6 +45,22 @@ static struct {
 } kp;
 
 /* ---- the thread ---- */
+
+/* The disk is full: the log needs the space more. */
+static void give_way(void)
+{
+    g_autofree char *pages = g_build_filename(tt.dir, "pages", NULL);
+    g_autofree char *points = g_build_filename(tt.dir, "checkpoints", NULL);
+
+    unlink(points);
+    unlink(pages);
+    tt_pagestore_free(kp.store);
+    kp.store = NULL;
+    qatomic_set(&kp.count, 0);
+    tt_fail(&kp.diag, TT_ERR_NOSPACE, "the disk is full, and what they took is "
+            "given back to the log");
+    qatomic_set(&kp.failed, true);
+}
 
 static void carry_out_job(void)
 {
@@ -62,7 +79,9 @@ static void carry_out_job(void)
     }
     qatomic_inc(&kp.count);
     s = tt_pagestore_flush(kp.store, &kp.diag);
-    if (s < 0) {                    /* it says so once, and tries again later */
+    if (s == TT_ERR_NOSPACE) {
+        give_way();
+    } else if (s < 0) {             /* it says so once, and tries again later */
         qatomic_set(&kp.told, false);
     }
 }
@@ -186,8 +205,8 @@ static bool is_in_trouble(void)
     }
     if (kp.diag.status && !kp.told) {
         kp.told = true;
-        warn_report("tt: checkpoints cannot be stored now, the recording goes "
-                    "on: %s", kp.diag.text);
+        warn_report("tt: a checkpoint cannot be stored, the recording goes on "
+                    "and tries again with the next: %s", kp.diag.text);
     }
     return false;
 }
@@ -257,7 +276,7 @@ void tt_keeper_start(CPUState *cpu)
     qemu_sem_init(&kp.has_job, 0);
     qemu_sem_init(&kp.idle, 0);
     kp.start_ns = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
-    kp.on = true;
+    kp.on = kp.has_thread = true;
     qemu_thread_create(&kp.thread, "tt-keeper", keeper_thread, NULL,
                        QEMU_THREAD_JOINABLE);
     tt_memory_all_dirty();
@@ -266,7 +285,7 @@ void tt_keeper_start(CPUState *cpu)
 
 void tt_keeper_finish(void)
 {
-    if (!kp.store) {
+    if (!kp.has_thread) {
         return;
     }
     while (is_busy()) {
@@ -285,6 +304,7 @@ void tt_keeper_finish(void)
     qemu_sem_destroy(&kp.idle);
     kp.store = NULL;
     kp.batch = NULL;
+    kp.has_thread = false;
 }
 
 uint64_t tt_keeper_count(void)

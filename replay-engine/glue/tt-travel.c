@@ -110,6 +110,15 @@ static Checkpoint *find_checkpoint(TtCheckpointId id)
     return g_hash_table_lookup(tr.checkpoints, GUINT_TO_POINTER(id));
 }
 
+static void free_checkpoint(Checkpoint *c)
+{
+    if (c->loaded) {
+        tt_memory_map_free(&c->map);
+        g_byte_array_unref(c->cpu_state);
+    }
+    g_free(c);
+}
+
 /* RAM comes from @c: say that it comes from the checkpoint before. */
 static bool rebase(Checkpoint *c)
 {
@@ -139,12 +148,8 @@ static bool drop_checkpoint(TtCheckpointId id)
     }
     tt_timeline_remove(tr.timeline, id);
     tt_pagestore_delete(tr.pages, c->id);
-    if (c->loaded) {
-        tt_memory_map_free(&c->map);
-        g_byte_array_unref(c->cpu_state);
-    }
     g_hash_table_remove(tr.checkpoints, GUINT_TO_POINTER(id));
-    g_free(c);
+    free_checkpoint(c);
     return true;
 }
 
@@ -328,6 +333,8 @@ static void discard(Checkpoint *c, const char *why)
     warn_report("tt: checkpoint %u cannot be used: %s", c->id, why);
     if (c->pos) {
         tt_timeline_remove(tr.timeline, c->id);
+        g_hash_table_remove(tr.checkpoints, GUINT_TO_POINTER(c->id));
+        free_checkpoint(c);
     } else {
         tt_replay_report("the start cannot be restored: %s", why);
     }
@@ -513,7 +520,7 @@ static void begin(TtTravelDone *done, void *opaque)
     tt_vcpu_wake();
 }
 
-static bool has_travel(Error **errp)
+bool tt_travel_is_possible(Error **errp)
 {
     if (!tt_replaying()) {
         error_setg(errp, "there is no past to go to: this is no replay");
@@ -530,7 +537,7 @@ static bool has_travel(Error **errp)
 
 static bool may_begin(Error **errp)
 {
-    if (!has_travel(errp)) {
+    if (!tt_travel_is_possible(errp)) {
         return false;
     }
     if (tr.active) {
@@ -666,7 +673,7 @@ bool tt_travel_delete(uint64_t id, Error **errp)
 {
     Checkpoint *c;
 
-    if (!has_travel(errp)) {
+    if (!tt_travel_is_possible(errp)) {
         return false;
     }
     if (tr.active) {

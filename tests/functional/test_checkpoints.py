@@ -2,7 +2,7 @@
 """Checkpoints of a replay come and go, and every position stays exact."""
 
 from guests import guest_args, linux_args, linux_disk
-from ttlib import (check, digest, digest_at, end_of, equal, goto, limit,
+from ttlib import (Vm, check, digest, digest_at, end_of, equal, goto, limit,
                    record, seed, stopped_replay)
 
 
@@ -112,3 +112,18 @@ def test_commands(work):
                 ('tt checkpoint burn', "takes 'add'")):
             text = vm.qmp.hmp(line)
             check(answer in text, f'{line}: {text}')
+
+
+@limit(60)
+def test_refused_alone(work):
+    """Where there is nothing to travel in, adding a checkpoint is refused and
+    the VM runs on."""
+    for name, options in (('off', []), ('rec', ['-tt', f'record,dir={work}/r'])):
+        with Vm(work, [*guest_args(work, 'torture', 'rounds=9'), *options],
+                name=name, qmp=1) as vm:
+            vm.wait_serial('torture')
+            check('no past' in vm.qmp.error('tt-checkpoint-add'), 'QMP')
+            check('no past' in vm.qmp.hmp('tt checkpoint add'), 'HMP')
+            equal(vm.qmp.cmd('query-status')['status'], 'running', 'status')
+            vm.qmp.send('quit')
+            vm.wait(0)

@@ -5,9 +5,11 @@ import hashlib
 import os
 import random
 import shutil
+import subprocess
 import time
 
 from guests import guest_args, linux_args, linux_disk
+from test_robust import mount_small
 from ttlib import (check, check_exact, digest, digest_at, end_of, equal, goto,
                    limit, one_sentence, read_bytes, record, recorder, seed,
                    stopped_replay, Vm)
@@ -148,6 +150,24 @@ def test_damaged(work):
         equal(stored(vm), [], 'checkpoints without their pages')
         goto(vm, where='end')
         equal(digest(vm), wanted['end'], 'digest at the end')
+
+
+@limit(120)
+def test_full_disk(work):
+    """On a disk with room for the log but not for the checkpoints, these give
+    way, with one sentence, and the run is whole."""
+    place = mount_small(work, '24m')
+    try:
+        with Vm(work, [*linux_args('procs', 'n=60'), '-tt',
+                       f'record,dir={place}/run{OFTEN}'], name='rec',
+                timeout=100) as vm:
+            vm.wait(0)
+        check('the disk is full' in vm.stderr, vm.stderr)
+        check('tt: recorded' in vm.stderr, vm.stderr)
+        equal(sorted(os.listdir(f'{place}/run')), ['log', 'manifest'], 'files')
+        check_exact(work, f'{place}/run', serial_wanted=vm.serial, timeout=100)
+    finally:
+        subprocess.run(['umount', '-l', place], check=False)
 
 
 @limit(60)

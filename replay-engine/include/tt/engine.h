@@ -263,6 +263,8 @@ typedef struct TtTravelPoint {
     bool stored;                    /* the recorder made it */
 } TtTravelPoint;
 
+/* Is there anything to travel in? */
+bool tt_travel_is_possible(Error **errp);
 /* Post the making of one for the present position; tt_travel_pinned says its id
  * when that is done (0: it could not be made). */
 bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp);
