@@ -11,7 +11,7 @@
  * means not in the store's memory: the system may have them in its own.
  * Prints n, median, best and spread of each; asserts no times.
  */
-#include "tt/pagestore.h"
+#include "bench-ram.h"
 
 #include <glib.h>
 #include <glib/gstdio.h>
@@ -22,30 +22,8 @@
 #define N_ROUNDS    9
 #define N_MADE_UP   32768u
 
-static uint8_t *ram;
 static size_t n_pages;
 static uint64_t dirty[N_DIRTY];
-
-static const void *fetch(void *opaque, uint64_t page)
-{
-    return ram + page * TT_PAGE_BYTES;
-}
-
-static void put(void *opaque, uint64_t page, const void *bytes)
-{
-    if (bytes) {
-        memcpy(ram + page * TT_PAGE_BYTES, bytes, TT_PAGE_BYTES);
-    } else {
-        memset(ram + page * TT_PAGE_BYTES, 0, TT_PAGE_BYTES);
-    }
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 static void report(const char *what, double *us, unsigned n)
 {

@@ -9,7 +9,7 @@
  * page by page; "memory reused" deletes a node for each one added.
  * Prints n, median, best and spread of each; asserts no times.
  */
-#include "tt/pagestore.h"
+#include "bench-ram.h"
 
 #include <glib.h>
 #include <stdio.h>
@@ -19,29 +19,8 @@
 #define N_DIRTY     25000u
 #define N_ROUNDS    9
 
-static uint8_t *ram, *other;
+static uint8_t *other;
 static uint64_t dirty[N_DIRTY];
-
-static const void *fetch(void *opaque, uint64_t page)
-{
-    return ram + page * TT_PAGE_BYTES;
-}
-
-static void put(void *opaque, uint64_t page, const void *bytes)
-{
-    if (bytes) {
-        memcpy(ram + page * TT_PAGE_BYTES, bytes, TT_PAGE_BYTES);
-    } else {
-        memset(ram + page * TT_PAGE_BYTES, 0, TT_PAGE_BYTES);
-    }
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 static void report(const char *what, double *ms, unsigned n)
 {
