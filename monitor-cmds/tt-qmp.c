@@ -58,7 +58,7 @@ TtInfo *qmp_query_tt(Error **errp)
     info->position = tt_position();
     info->end = tt_replaying() ? tt_replay_end() : info->position;
     info->checkpoints = tt_recording() ? tt_keeper_count() :
-        tt_travel_checkpoints();
+        tt_points_count();
     info->events = tt.events;
     info->bytes = tt_recording() ? tt_record_bytes() : 0;
     info->digests = tt_replaying() ? tt_replay_digests() : 0;
@@ -248,7 +248,7 @@ TtPlace *qmp_tt_mark(const char *name, Error **errp)
 
 /* ---- checkpoints ---- */
 
-static TtCheckpoint *checkpoint_to_qapi(const TtTravelPoint *c)
+static TtCheckpoint *checkpoint_to_qapi(const TtPoint *c)
 {
     TtCheckpoint *q = g_new0(TtCheckpoint, 1);
 
@@ -275,9 +275,9 @@ TtCheckpointList *qmp_query_tt_checkpoints(Error **errp)
     TtCheckpointList *list = NULL, **tail = &list;
 
     tt_monitor_wait();
-    all = tt_travel_list();
+    all = tt_points_list();
     for (unsigned i = 0; i < all->len; i++) {
-        TtTravelPoint *c = &g_array_index(all, TtTravelPoint, i);
+        TtPoint *c = &g_array_index(all, TtPoint, i);
 
         QAPI_LIST_APPEND(tail, checkpoint_to_qapi(c));
     }
@@ -286,10 +286,10 @@ TtCheckpointList *qmp_query_tt_checkpoints(Error **errp)
 
 TtCheckpoint *tt_monitor_pinned(Error **errp)
 {
-    g_autoptr(GArray) all = tt_travel_list();
+    g_autoptr(GArray) all = tt_points_list();
 
     for (unsigned i = 0; i < all->len; i++) {
-        TtTravelPoint *c = &g_array_index(all, TtTravelPoint, i);
+        TtPoint *c = &g_array_index(all, TtPoint, i);
 
         if (c->id == tt_travel_pinned()) {
             return checkpoint_to_qapi(c);

@@ -9,7 +9,7 @@
  *                                                                         |
  *                                               thread: add, flush <------+
  *
- * They stand at fences, as all checkpoints do (tt-travel.c). One job is under way
+ * They stand at fences, as all checkpoints do (tt-points.c). One job is under way
  * at a time: a slow disk makes checkpoints rarer, not the VM slower. When storing
  * fails for good, the recording goes on without more of them; when the disk is
  * full they go, since the log needs the space.

@@ -253,15 +253,15 @@ bool tt_travel_advance(CPUState *cpu);  /* take it; true: run on */
 void tt_travel_hit(uint64_t pos, CPUWatchpoint *wp);
 void tt_travel_ended(int reason);       /* end of log, divergence */
 void tt_travel_fence(CPUState *cpu);    /* a good place for a checkpoint */
-unsigned tt_travel_checkpoints(void);
+unsigned tt_points_count(void);
 
 /* ---- checkpoints, for the user ---- */
-typedef struct TtTravelPoint {
+typedef struct TtPoint {
     uint32_t id;
     uint64_t pos, pages;            /* pages: changed since the one before */
     bool pinned;                    /* made by the user: never thinned */
     bool stored;                    /* the recorder made it */
-} TtTravelPoint;
+} TtPoint;
 
 /* Is there anything to travel in? */
 bool tt_travel_is_possible(Error **errp);
@@ -270,8 +270,8 @@ bool tt_travel_is_possible(Error **errp);
 bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp);
 uint32_t tt_travel_pinned(void);
 bool tt_travel_delete(uint64_t id, Error **errp);
-/* Of TtTravelPoint, by position; the caller frees it. */
-GArray *tt_travel_list(void);
+/* Of TtPoint, by position; the caller frees it. */
+GArray *tt_points_list(void);
 
 /* Is there a position to mark or to look at now? False: *errp says why not. */
 bool tt_is_live(Error **errp);

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Points: the checkpoints of a replay. RAM is in tt/pagestore.h, which of them
+ * serves a movement is tt/timeline.h's to say; this file takes them, restores
+ * them, and thins them when they need too much memory.
+ *
+ * They are taken at fences only: there the TLB is empty in the recording as
+ * well, so that a restored VM, whose TLB is empty too, goes on exactly (hazard
+ * 1). Those of the recorder are in the run directory and stay there as they
+ * are; what a replay adds lives in its memory.
+ */
+#include "tt/engine.h"
+#include "tt/pagestore.h"
+#include "tt-points.h"
+#include "qemu/error-report.h"
+#include "qemu/timer.h"
+#include "exec/cputlb.h"
+
+/* Replay time between checkpoints: what a short movement may re-execute. Where
+ * they are dear (many pages change), they may take a twentieth of the time. */
+#define TT_CHECKPOINT_MS 100
+#define TT_CHECKPOINT_SHARE 20
+
+typedef struct Checkpoint {
+    uint64_t pos;
+    TtNodeId id;                    /* in the page store and in the timeline */
+    bool pinned;
+    bool stored;                    /* by the recorder: never thinned */
+    bool loaded;                    /* what follows is there */
+    TtCursor cursor;
+    TtMapState map;
+    GByteArray *cpu_state;
+    int halted;
+    uint64_t output_hash, events;
+} Checkpoint;
+
+static struct {
+    TtTimeline *timeline;
+    TtPageStore *pages;
+    GHashTable *checkpoints;        /* TtCheckpointId -> Checkpoint */
+    bool has_files;                 /* the store is the recorder's */
+    TtNodeId base;                  /* RAM = node base + dirty pages */
+    int64_t last_ms, last_cost_ms;  /* of the newest checkpoint */
+} pt;
+
+static Checkpoint *find_checkpoint(TtCheckpointId id)
+{
+    return g_hash_table_lookup(pt.checkpoints, GUINT_TO_POINTER(id));
+}
+
+static void free_checkpoint(Checkpoint *c)
+{
+    if (c->loaded) {
+        tt_memory_map_free(&c->map);
+        g_byte_array_unref(c->cpu_state);
+    }
+    g_free(c);
+}
+
+/* RAM comes from @c: say that it comes from the checkpoint before. */
+static bool rebase(Checkpoint *c)
+{
+    TtCheckpointId id = tt_timeline_find(pt.timeline, c->pos - 1, NULL);
+    g_autofree uint64_t *pages = NULL;
+    size_t n;
+
+    pages = tt_pagestore_rebase(pt.pages, c->id, id, &n);
+    if (!pages) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        tt_memory_mark_dirty(pages[i]);
+    }
+    pt.base = id;
+    return true;
+}
+
+static bool drop(TtCheckpointId id)
+{
+    Checkpoint *c = find_checkpoint(id);
+
+    assert(c && c->pos);
+    if (c->id == pt.base && !rebase(c)) {
+        return false;
+    }
+    tt_timeline_remove(pt.timeline, id);
+    tt_pagestore_delete(pt.pages, c->id);
+    g_hash_table_remove(pt.checkpoints, GUINT_TO_POINTER(id));
+    free_checkpoint(c);
+    return true;
+}
+
+/* Gives up the checkpoint that is missed least, but not @keep; false: none. */
+static bool thin(TtNodeId keep)
+{
+    TtCheckpointId id = tt_timeline_thin(pt.timeline, tt.pos);
+    Checkpoint *c = id ? find_checkpoint(id) : NULL;
+
+    return c && c->id != keep && drop(id);
+}
+
+/* Memory that this replay's own checkpoints take. */
+static uint64_t bytes_in_use(void)
+{
+    return pt.has_files ? tt_pagestore_stats(pt.pages).pending_bytes :
+        tt_pagestore_bytes(pt.pages);
+}
+
+static void make_room(void)
+{
+    while (bytes_in_use() > tt.checkpoint_bytes) {
+        if (!thin(0)) {
+            break;
+        }
+    }
+}
+
+/* The state that is not RAM, as it is now. */
+static void note_state(CPUState *cpu, Checkpoint *c)
+{
+    c->cursor = tt_sched_tell(tt_replay_sched());
+    c->cpu_state = tt_target_save(cpu);
+    c->halted = cpu->halted;
+    c->output_hash = tt.output_hash;
+    c->events = tt.events;
+    tt_memory_map_save(&c->map);
+    c->loaded = true;
+}
+
+static Checkpoint *enter(TtNodeId id, uint64_t pos, bool pinned, bool stored)
+{
+    Checkpoint *c = g_new0(Checkpoint, 1);
+
+    c->id = id;
+    c->pos = pos;
+    c->pinned = pinned;
+    c->stored = stored;
+    g_hash_table_insert(pt.checkpoints, GUINT_TO_POINTER(id), c);
+    tt_timeline_add(pt.timeline, id, pos, pinned || stored);
+    return c;
+}
+
+static void take_checkpoint(CPUState *cpu, bool pinned)
+{
+    g_autofree uint64_t *dirty = NULL;
+    TtNodeId id;
+    size_t n;
+
+    dirty = tt_memory_collect_dirty(&n);
+    if (tt_pagestore_add(pt.pages, tt.pos, pt.base, dirty, n, tt_memory_page,
+                         NULL, &id) != TT_OK) {
+        for (size_t i = 0; i < n; i++) {    /* they are still dirty */
+            tt_memory_mark_dirty(dirty[i]);
+        }
+        return;
+    }
+    pt.base = id;
+    note_state(cpu, enter(id, tt.pos, pinned, false));
+    make_room();
+}
+
+/* ---- those of the recorder ---- */
+
+/* The state of a stored checkpoint; false: *@why says what is wrong with it. */
+static bool load_state(Checkpoint *c, char **why)
+{
+    g_autofree void *blob = NULL;
+    Error *err = NULL;
+    TtCpState s;
+    TtDiag diag;
+    size_t len;
+
+    if (c->loaded) {
+        return true;
+    }
+    if (tt_pagestore_blob(pt.pages, c->id, &blob, &len, &diag) != TT_OK ||
+        tt_cpstate_decode((TtBytes) { blob, len }, &s, &diag) != TT_OK) {
+        *why = g_strdup(diag.text);
+        return false;
+    }
+    if (!tt_memory_map_load(&c->map, &s, &err)) {
+        *why = g_strdup(error_get_pretty(err));
+        error_free(err);
+        return false;
+    }
+    c->cursor = (TtCursor) { .segment = s.segment, .index = s.index };
+    c->cpu_state = g_byte_array_new();
+    g_byte_array_append(c->cpu_state, s.cpu.data, s.cpu.len);
+    c->halted = s.halted;
+    c->output_hash = s.output_hash;
+    c->events = s.events;
+    c->loaded = true;
+    return true;
+}
+
+/* Was its place in the log sealed, before the recorder was killed? */
+static bool is_within_log(const TtCheckpointInfo *info)
+{
+    g_autofree void *blob = NULL;
+    TtCpState s;
+    TtDiag diag;
+    size_t len;
+
+    return info->pos <= tt_replay_end() &&
+        tt_pagestore_blob(pt.pages, info->id, &blob, &len, &diag) == TT_OK &&
+        tt_cpstate_decode((TtBytes) { blob, len }, &s, &diag) == TT_OK &&
+        s.segment < tt_log_reader_n_segments(tt_replay_reader());
+}
+
+static TtPageStore *open_store(TtDiag *diag)
+{
+    g_autofree char *pages = g_build_filename(tt.dir, "pages", NULL);
+    g_autofree char *points = g_build_filename(tt.dir, "checkpoints", NULL);
+    TtPageStoreOptions opt = {
+        .cache_bytes = tt.checkpoint_bytes / 4, .read_only = true,
+    };
+    TtPageStore *store;
+
+    memcpy(opt.uuid, tt.manifest.uuid, sizeof(opt.uuid));
+    if (tt_io_posix_open(pages, &opt.pages, diag) != TT_OK) {
+        return NULL;
+    }
+    if (tt_io_posix_open(points, &opt.checkpoints, diag) != TT_OK) {
+        tt_io_close(opt.pages);
+        return NULL;
+    }
+    return tt_pagestore_open(&opt, &store, diag) == TT_OK ? store : NULL;
+}
+
+/* Takes the recorder's checkpoints over; the first is the state we are in. */
+static bool adopt_stored(CPUState *cpu)
+{
+    g_autofree char *path = g_build_filename(tt.dir, "checkpoints", NULL);
+    g_autofree TtCheckpointInfo *infos = NULL;
+    TtDiag diag;
+    size_t n, all;
+
+    if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+        return false;
+    }
+    pt.pages = open_store(&diag);
+    if (!pt.pages) {
+        warn_report("tt: the replay makes its own checkpoints: %s", diag.text);
+        return false;
+    }
+    n = tt_pagestore_count(pt.pages);
+    infos = g_new0(TtCheckpointInfo, n + 1);
+    n = tt_pagestore_list(pt.pages, infos, n);
+    while (n > 1 && !is_within_log(&infos[n - 1])) {
+        n--;
+    }
+    if (!n || infos[0].pos) {       /* killed before the first was stored */
+        tt_pagestore_free(pt.pages);
+        return false;
+    }
+    g_free(tt_memory_collect_dirty(&all));
+    pt.has_files = true;
+    pt.base = infos[0].id;
+    note_state(cpu, enter(infos[0].id, 0, true, true));
+    for (size_t i = 1; i < n; i++) {
+        enter(infos[i].id, infos[i].pos,
+              infos[i].flags & TT_CHECKPOINT_PINNED, true);
+    }
+    return true;
+}
+
+/* A checkpoint that cannot be used: the movement takes another one. */
+static void discard(Checkpoint *c, const char *why)
+{
+    warn_report("tt: checkpoint %u cannot be used: %s", c->id, why);
+    if (c->pos) {
+        tt_timeline_remove(pt.timeline, c->id);
+        g_hash_table_remove(pt.checkpoints, GUINT_TO_POINTER(c->id));
+        free_checkpoint(c);
+    } else {
+        tt_replay_report("the start cannot be restored: %s", why);
+    }
+}
+
+static void put_nowhere(void *opaque, uint64_t page, const void *bytes)
+{
+}
+
+/*
+ * RAM becomes that of @c. A failure changes nothing: what comes from files is
+ * read, and its hashes compared, before the first page is put.
+ */
+static TtStatus restore_ram(Checkpoint *c)
+{
+    g_autofree uint64_t *dirty = NULL;
+    TtStatus s = TT_OK;
+    size_t n;
+
+    dirty = tt_memory_collect_dirty(&n);
+    if (pt.has_files) {
+        s = tt_pagestore_restore(pt.pages, c->id, pt.base, dirty, n,
+                                 put_nowhere, NULL, NULL);
+    }
+    if (s == TT_OK || s == TT_ERR_NOMEM) {
+        do {
+            s = tt_pagestore_restore(pt.pages, c->id, pt.base, dirty, n,
+                                     tt_memory_put_page, NULL, NULL);
+        } while (s == TT_ERR_NOMEM && thin(c->id));
+        if (s != TT_OK && s != TT_ERR_NOMEM) {
+            tt_replay_report("the RAM of checkpoint %u could be read once, but "
+                             "not again: go to another position", c->id);
+        }
+    }
+    for (size_t i = 0; s != TT_OK && i < n; i++) {
+        tt_memory_mark_dirty(dirty[i]);
+    }
+    return s;
+}
+
+bool tt_points_restore(CPUState *cpu, TtCheckpointId id, bool *restored)
+{
+    Checkpoint *c = find_checkpoint(id);
+    g_autofree uint64_t *dirty = NULL;
+    g_autofree char *why = NULL;
+    Error *err = NULL;
+    TtDiag diag;
+    TtStatus s;
+    size_t n;
+
+    *restored = false;
+    if (!load_state(c, &why)) {
+        discard(c, why);
+        return true;
+    }
+    s = restore_ram(c);
+    if (s == TT_ERR_NOMEM) {
+        return false;
+    }
+    if (s != TT_OK) {
+        const TtDiag *said = tt_pagestore_read_error(pt.pages);
+
+        discard(c, said ? said->text : tt_status_name(s));
+        return true;
+    }
+    tt_memory_map_restore(cpu, &c->map);
+    dirty = tt_memory_collect_dirty(&n);    /* what the restore itself wrote */
+    pt.base = c->id;
+    if (!tt_target_load(cpu, c->cpu_state->data, c->cpu_state->len, &err)) {
+        discard(c, error_get_pretty(err));
+        error_free(err);
+        return true;
+    }
+    cpu->halted = c->halted;
+    tt.pos = c->pos;
+    tt.fence_next = tt_next_fence(tt.pos);
+    tt.output_hash = c->output_hash;
+    tt.events = c->events;
+    tt.diverged = tt.damaged = false;
+    tt.finished = false;
+    process_queued_cpu_work(cpu);           /* a changed memory map */
+    tlb_flush(cpu);
+    if (tt_sched_seek(tt_replay_sched(), c->cursor, &diag) != TT_OK) {
+        tt_replay_damaged(&diag);
+    }
+    *restored = true;
+    return true;
+}
+
+/* ---- for travel ---- */
+
+static int64_t now_ms(void)
+{
+    return qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+}
+
+TtTimeline *tt_points_init(CPUState *cpu)
+{
+    pt.timeline = tt_timeline_new();
+    pt.checkpoints = g_hash_table_new(NULL, NULL);
+    if (tt.at_end_exit || !adopt_stored(cpu)) {
+        pt.pages = tt_pagestore_new();
+        if (!tt.at_end_exit) {
+            take_checkpoint(cpu, true);
+        }
+    }
+    tt_points_rest();
+    return pt.timeline;
+}
+
+void tt_points_rest(void)
+{
+    pt.last_ms = now_ms();
+}
+
+TtCheckpointId tt_points_fence(CPUState *cpu, bool wanted)
+{
+    int64_t now = now_ms();
+    TtCheckpointId id;
+    uint64_t at;
+
+    if (tt.at_end_exit ||
+        (!wanted && now - pt.last_ms < MAX(TT_CHECKPOINT_MS,
+                                TT_CHECKPOINT_SHARE * pt.last_cost_ms))) {
+        return 0;
+    }
+    id = tt_timeline_find(pt.timeline, tt.pos, &at);
+    if (!id || at != tt.pos) {
+        take_checkpoint(cpu, wanted);
+        pt.last_cost_ms = now_ms() - now;
+        id = tt_timeline_find(pt.timeline, tt.pos, &at);
+    }
+    tt_points_rest();
+    return id && at == tt.pos ? id : 0;
+}
+
+void tt_points_pin(TtCheckpointId id)
+{
+    Checkpoint *c = find_checkpoint(id);
+
+    if (!c->pinned) {
+        c->pinned = true;
+        tt_timeline_remove(pt.timeline, c->id);
+        tt_timeline_add(pt.timeline, c->id, c->pos, true);
+    }
+}
+
+/* ---- for the user ---- */
+
+unsigned tt_points_count(void)
+{
+    return pt.timeline ? tt_timeline_count(pt.timeline) : 0;
+}
+
+static int by_position(const void *a, const void *b)
+{
+    const TtPoint *x = a, *y = b;
+
+    return x->pos < y->pos ? -1 : x->pos > y->pos;
+}
+
+GArray *tt_points_list(void)
+{
+    GArray *list = g_array_new(false, false, sizeof(TtPoint));
+    GHashTableIter it;
+    Checkpoint *c;
+
+    if (!pt.checkpoints) {
+        return list;
+    }
+    g_hash_table_iter_init(&it, pt.checkpoints);
+    while (g_hash_table_iter_next(&it, NULL, (void **)&c)) {
+        TtPoint info = {
+            .id = c->id, .pos = c->pos, .pinned = c->pinned,
+            .stored = c->stored,
+            .pages = tt_pagestore_node_pages(pt.pages, c->id),
+        };
+
+        g_array_append_val(list, info);
+    }
+    g_array_sort(list, by_position);
+    return list;
+}
+
+bool tt_points_delete(uint64_t id, Error **errp)
+{
+    Checkpoint *c = id && id <= UINT32_MAX ? find_checkpoint(id) : NULL;
+
+    if (!c) {
+        error_setg(errp, "there is no checkpoint %" PRIu64 ": see 'tt "
+                   "checkpoint list'", id);
+    } else if (!c->pos) {
+        error_setg(errp, "checkpoint %" PRIu64 " is the beginning of the run "
+                   "and stays: nothing could be reached without it", id);
+    } else if (!drop(id)) {
+        error_setg(errp, "not enough memory to delete the checkpoint that the "
+                   "VM comes from: delete another one first");
+    } else {
+        return true;
+    }
+    return false;
+}

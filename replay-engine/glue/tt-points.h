@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What travel knows of a replay's checkpoints. Private to replay-engine/glue.
+ *
+ * Context: the vCPU thread, outside cpu_exec, BQL held; delete: BQL held and no
+ * movement under way. May block: restore reads the run's files.
+ */
+#ifndef TT_POINTS_H
+#define TT_POINTS_H
+
+#include "tt/engine.h"
+#include "tt/timeline.h"
+
+/* The first one, and the recorder's. The timeline stays theirs; travel asks it
+ * for plans and tells it how they went. */
+TtTimeline *tt_points_init(CPUState *cpu);
+/* The VM becomes that of @id. False: memory is short, and nothing was changed.
+ * *@restored is false when the store is damaged: the checkpoint is out of the
+ * timeline, ask that again. */
+bool tt_points_restore(CPUState *cpu, TtCheckpointId id, bool *restored);
+/* A fence: takes one if it is time, or @wanted. The one that stands here, or
+ * 0 (always 0 when it was not time). */
+TtCheckpointId tt_points_fence(CPUState *cpu, bool wanted);
+/* The time until the next one counts from now. */
+void tt_points_rest(void);
+void tt_points_pin(TtCheckpointId id);          /* @id exists */
+bool tt_points_delete(uint64_t id, Error **errp);
+
+#endif
