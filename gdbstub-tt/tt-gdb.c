@@ -30,9 +30,25 @@ static void arrived(void *opaque, uint64_t pos, int reason)
     cpu_handle_guest_debug(tt_vcpu());
 }
 
+static bool step_wanted;
+
+/* The past of a recording begins at its end. */
+static void reverse_from_end(void *opaque, uint64_t pos, int reason)
+{
+    if ((reason != TT_STOP_TARGET && reason != TT_STOP_END) ||
+        !tt_travel_reverse(step_wanted, arrived, NULL, NULL)) {
+        arrived(opaque, pos, reason);
+    }
+}
+
 bool tt_gdb_reverse(bool step)
 {
-    return tt_travel_reverse(step, arrived, NULL, NULL);
+    if (!tt_recording()) {
+        return tt_travel_reverse(step, arrived, NULL, NULL);
+    }
+    step_wanted = step;
+    return tt_past_enter(NULL) &&
+        tt_travel_goto(tt_replay_end(), reverse_from_end, NULL, NULL);
 }
 
 const char *tt_gdb_stop_suffix(void)

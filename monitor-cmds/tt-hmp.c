@@ -52,11 +52,12 @@ static void show_progress(Monitor *mon)
 
 typedef enum Movement { GO, GO_STRAIGHT, PIN } Movement;
 
-static bool begin(Movement kind, uint64_t target, Waiter *w, Error **errp)
+static bool begin(Movement kind, const TtGoto *g, uint64_t target, Waiter *w,
+                  Error **errp)
 {
     switch (kind) {
     case GO:
-        return tt_travel_goto(target, arrived, w, errp);
+        return tt_monitor_go(g, arrived, w, errp);
     case GO_STRAIGHT:
         return tt_travel_run(target, arrived, w, errp);
     default:
@@ -65,12 +66,12 @@ static bool begin(Movement kind, uint64_t target, Waiter *w, Error **errp)
 }
 
 /* Says how far it is every half second: gdb would think a silent stub dead. */
-static bool go(Monitor *mon, Movement kind, uint64_t target, Waiter *w,
-               Error **errp)
+static bool go(Monitor *mon, Movement kind, const TtGoto *g, uint64_t target,
+               Waiter *w, Error **errp)
 {
     w->done = false;
     tt_monitor_wait();
-    if (!begin(kind, target, w, errp)) {
+    if (!begin(kind, g, target, w, errp)) {
         return false;
     }
     while (!w->done) {
@@ -119,15 +120,13 @@ static bool parse_place(const char *arg, TtGoto *g, Error **errp)
 static void do_goto(Monitor *mon, const char *arg, Error **errp)
 {
     TtGoto g = { 0 };
-    uint64_t target;
     Waiter w = { 0 };
 
-    if (!parse_place(arg, &g, errp) || !tt_monitor_target(&g, &target, errp)) {
+    if (!parse_place(arg, &g, errp)) {
         return;
     }
-    vm_stop(RUN_STATE_PAUSED);
     qemu_sem_init(&w.arrived, 0);
-    if (go(mon, GO, target, &w, errp)) {
+    if (go(mon, GO, &g, 0, &w, errp)) {
         monitor_printf(mon, "at %" PRIu64 " (%s)\n", w.pos,
                        tt_stop_name(w.reason));
     }
@@ -157,7 +156,9 @@ static void do_digest(Monitor *mon, const char *arg, Error **errp)
 /* From the start to the end and back to where we were. */
 static void do_verify(Monitor *mon, const char *arg, Error **errp)
 {
-    uint64_t here = tt_position(), before;
+    TtGoto start = { .has_position = true };
+    TtGoto here = { .has_position = true, .position = tt_position() };
+    uint64_t before;
     Waiter w = { 0 };
 
     if (!tt_replaying()) {
@@ -166,9 +167,9 @@ static void do_verify(Monitor *mon, const char *arg, Error **errp)
     }
     vm_stop(RUN_STATE_PAUSED);
     qemu_sem_init(&w.arrived, 0);
-    if (go(mon, GO, 0, &w, errp)) {
+    if (go(mon, GO, &start, 0, &w, errp)) {
         before = tt_replay_digests();
-        if (go(mon, GO_STRAIGHT, tt_replay_end(), &w, errp)) {
+        if (go(mon, GO_STRAIGHT, NULL, tt_replay_end(), &w, errp)) {
             monitor_printf(mon, tt.damaged ?
                            "the log is damaged; exact up to position %" PRIu64
                            ", %" PRIu64 " digests equal\n" : tt.diverged ?
@@ -181,7 +182,7 @@ static void do_verify(Monitor *mon, const char *arg, Error **errp)
         }
     }
     if (!*errp && !tt.diverged) {
-        go(mon, GO, here, &w, errp);
+        go(mon, GO, &here, 0, &w, errp);
     }
     qemu_sem_destroy(&w.arrived);
 }
@@ -217,7 +218,7 @@ static void add_checkpoint(Monitor *mon, Error **errp)
     }
     vm_stop(RUN_STATE_PAUSED);
     qemu_sem_init(&w.arrived, 0);
-    if (go(mon, PIN, 0, &w, errp)) {
+    if (go(mon, PIN, NULL, 0, &w, errp)) {
         c = tt_monitor_pinned(errp);
     }
     if (c) {
@@ -338,6 +339,10 @@ void hmp_info_tt(Monitor *mon, const QDict *qdict)
                        i->position, i->end,
                        i->events, i->checkpoints,
                        i->travelling ? ", travelling" : "");
+        if (i->past) {
+            monitor_printf(mon, "this is the past: 'tt goto end' returns to the "
+                           "present, which is recorded\n");
+        }
         if (i->diverged) {
             monitor_printf(mon, "diverged: %s\n", i->divergence);
         }

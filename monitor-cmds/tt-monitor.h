@@ -19,5 +19,9 @@ void tt_monitor_wait(void);
 TtCheckpoint *tt_monitor_pinned(Error **errp);
 /* False: *errp says what is wrong. */
 bool tt_monitor_target(const TtGoto *g, uint64_t *target, Error **errp);
+/* Main thread, not in a coroutine: stops the VM and posts the movement. @done may
+ * be called at once. */
+bool tt_monitor_go(const TtGoto *g, TtTravelDone *done, void *opaque,
+                   Error **errp);
 
 #endif

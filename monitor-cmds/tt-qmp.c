@@ -51,7 +51,7 @@ TtInfo *qmp_query_tt(Error **errp)
 {
     TtInfo *info = g_new0(TtInfo, 1);
 
-    info->mode = tt_recording() ? TT_MODE_RECORD :
+    info->mode = tt_recording() || tt_past ? TT_MODE_RECORD :
         tt_replaying() ? TT_MODE_REPLAY : TT_MODE_OFF;
     info->live = tt.live;
     info->dir = g_strdup(tt.dir);
@@ -60,7 +60,8 @@ TtInfo *qmp_query_tt(Error **errp)
     info->checkpoints = tt_recording() ? tt_keeper_count() :
         tt_points_count();
     info->events = tt.events;
-    info->bytes = tt_recording() ? tt_record_bytes() : 0;
+    info->bytes = tt_recording() || tt_past ? tt_record_bytes() : 0;
+    info->past = tt_past;
     info->digests = tt_replaying() ? tt_replay_digests() : 0;
     info->diverged = tt.diverged && !tt.damaged;
     info->divergence = info->diverged ? g_strdup(tt.divergence) : NULL;
@@ -112,20 +113,24 @@ static bool add_delta(int64_t delta, uint64_t *target, Error **errp)
     return true;
 }
 
+/* Of a recording, the present is the end. */
+static uint64_t end_of_run(void)
+{
+    return tt_replaying() ? tt_replay_end() : tt_position();
+}
+
 bool tt_monitor_target(const TtGoto *g, uint64_t *target, Error **errp)
 {
     int given = g->has_position + g->has_delta + g->has_where + !!g->mark;
-    uint64_t end;
+    uint64_t end = end_of_run();
 
-    if (!tt_replaying()) {
-        error_setg(errp, "there is no past to go to: this is no replay");
+    if (!tt_is_live(errp)) {
         return false;
     }
     if (given != 1) {
         error_setg(errp, "give exactly one of position, delta, where and mark");
         return false;
     }
-    end = tt_replay_end();
     if (g->has_position) {
         *target = g->position;
     } else if (g->has_where) {
@@ -142,9 +147,44 @@ bool tt_monitor_target(const TtGoto *g, uint64_t *target, Error **errp)
     return true;
 }
 
+/* To the end of a recording's past, or to where it stands: that is the present. */
+static bool leads_to_present(const TtGoto *g, uint64_t target)
+{
+    return (tt_past && g->has_where && g->where == TT_WHERE_END) ||
+        (tt_recording() && target == tt_position());
+}
+
+bool tt_monitor_go(const TtGoto *g, TtTravelDone *done, void *opaque,
+                   Error **errp)
+{
+    uint64_t target;
+
+    vm_stop(RUN_STATE_PAUSED);
+    if (!tt_monitor_target(g, &target, errp)) {
+        return false;
+    }
+    if (tt_travel_active()) {
+        error_setg(errp, "another movement is under way");
+        return false;
+    }
+    if (leads_to_present(g, target)) {
+        if (tt_past) {
+            tt_past_leave();
+        }
+        tt_event_stopped(tt_position(), TT_STOP_END);
+        done(opaque, tt_position(), TT_STOP_END);
+        return true;
+    }
+    if (tt_recording() && !tt_past_enter(errp)) {
+        return false;
+    }
+    return tt_travel_goto(target, done, opaque, errp);
+}
+
 typedef struct Waiter {
     Coroutine *co;
-    uint64_t target, pos;
+    TtGoto g;
+    uint64_t pos;
     int reason;
     bool pin;                   /* make a checkpoint, go nowhere */
     bool done;
@@ -183,7 +223,7 @@ static void set_out(void *opaque)
     }
     vm_stop(RUN_STATE_PAUSED);
     if (w->pin ? !tt_travel_pin(arrived, w, &w->err) :
-        !tt_travel_goto(w->target, arrived, w, &w->err)) {
+        !tt_monitor_go(&w->g, arrived, w, &w->err)) {
         wake(w);
     }
 }
@@ -203,20 +243,19 @@ TtPlace *coroutine_fn qmp_tt_goto(bool has_position, int64_t position,
                                   bool has_where, TtWhere where,
                                   const char *mark, Error **errp)
 {
-    TtGoto g = {
-        .has_position = has_position, .position = position,
-        .has_delta = has_delta, .delta = delta,
-        .has_where = has_where, .where = where, .mark = mark,
+    Waiter w = {
+        .co = qemu_coroutine_self(),
+        .g = {
+            .has_position = has_position, .position = position,
+            .has_delta = has_delta, .delta = delta,
+            .has_where = has_where, .where = where, .mark = mark,
+        },
     };
-    Waiter w = { .co = qemu_coroutine_self() };
     TtPlace *place;
 
     if (has_position && position < 0) {
         error_setg(errp, "position %" PRId64 " is before the start: positions "
                    "count from 0; delta goes backwards", position);
-        return NULL;
-    }
-    if (!tt_monitor_target(&g, &w.target, errp)) {
         return NULL;
     }
     if (!carry_out(&w, errp)) {

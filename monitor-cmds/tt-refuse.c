@@ -2,49 +2,80 @@
 /*
  * Monitor commands that would be an input of the guest. A replay has all inputs
  * in its log and no device to take another, so it refuses them instead of doing
- * nothing in silence. QEMU's tables of commands are changed once, at start.
+ * nothing in silence; so does a recording whose past is shown, and there also
+ * what would look at the present's memory.
  */
 #include "tt/engine.h"
 #include "monitor/monitor-internal.h"
 #include "monitor/monitor.h"
 #include "monitor/hmp.h"
 
-static const char reason[] =
+static const char no_input[] =
     "a replay takes no input, the log says what happened";
+static const char in_past[] =
+    "the past is shown, and that takes no input: 'tt goto end' first";
+
+static const char *const qmp_inputs[] = {
+    "system_reset", "system_powerdown", "system_wakeup", "inject-nmi",
+    "send-key", "input-send-event", "device_add", "device_del", "balloon",
+    "pmemsave", "dump-guest-memory",
+};
+
+static struct {
+    const char *name;
+    void (*cmd)(Monitor *mon, const QDict *qdict);  /* while it is refused */
+    bool coroutine;
+} hmp_inputs[] = {
+    { "system_reset" }, { "system_powerdown" }, { "system_wakeup" }, { "nmi" },
+    { "sendkey" }, { "mouse_move" }, { "mouse_button" }, { "mce" }, { "o" },
+    { "device_add" }, { "device_del" }, { "balloon" }, { "pmemsave" },
+    { "dump-guest-memory" },
+};
 
 static void refuse(Monitor *mon, const QDict *qdict)
 {
     Error *err = NULL;
 
-    error_setg(&err, "%s", reason);
+    error_setg(&err, "%s", tt_past ? in_past : no_input);
     hmp_handle_error(mon, err);
 }
 
-static void refuse_hmp(const char *name)
+static HMPCommand *find_hmp(const char *name)
 {
     for (HMPCommand *c = hmp_cmds; c->name; c++) {
         if (!strcmp(c->name, name)) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+static void turn_hmp(bool on)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(hmp_inputs); i++) {
+        HMPCommand *c = find_hmp(hmp_inputs[i].name);
+
+        if (c && on && c->cmd != refuse) {
+            hmp_inputs[i].cmd = c->cmd;
+            hmp_inputs[i].coroutine = c->coroutine;
             c->cmd = refuse;
             c->coroutine = false;
+        } else if (c && !on && c->cmd == refuse) {
+            c->cmd = hmp_inputs[i].cmd;
+            c->coroutine = hmp_inputs[i].coroutine;
         }
     }
 }
 
-void tt_monitor_refuse_input(void)
+void tt_monitor_refuse_input(bool on)
 {
-    static const char *const qmp[] = {
-        "system_reset", "system_powerdown", "system_wakeup", "inject-nmi",
-        "send-key", "input-send-event", "device_add",
-    };
-    static const char *const hmp[] = {
-        "system_reset", "system_powerdown", "system_wakeup", "nmi", "sendkey",
-        "mouse_move", "mouse_button", "mce", "o", "device_add",
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(qmp); i++) {
-        qmp_disable_command(&qmp_commands, qmp[i], reason);
+    for (size_t i = 0; i < ARRAY_SIZE(qmp_inputs); i++) {
+        if (on) {
+            qmp_disable_command(&qmp_commands, qmp_inputs[i],
+                                tt_past ? in_past : no_input);
+        } else {
+            qmp_enable_command(&qmp_commands, qmp_inputs[i]);
+        }
     }
-    for (size_t i = 0; i < ARRAY_SIZE(hmp); i++) {
-        refuse_hmp(hmp[i]);
-    }
+    turn_hmp(on);
 }

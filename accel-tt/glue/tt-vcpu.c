@@ -48,6 +48,7 @@ bool tt_insn_counted;
 
 static CPUState *the_cpu;
 static bool slice;
+static bool in_loop;            /* the vCPU thread is in tt_vcpu_loop */
 
 CPUState *tt_vcpu(void)
 {
@@ -155,7 +156,7 @@ void G_NORETURN tt_vcpu_leave(CPUState *cpu)
 
 void tt_handle_interrupt(CPUState *cpu, int mask)
 {
-    if (tt_replaying()) {
+    if (tt_replaying() && (!tt_past || tt_token_is_mine())) {
         /* No device acts in a replay: only what the vCPU does to itself. */
         mask &= CPU_INTERRUPT_EXITTB | CPU_INTERRUPT_DEBUG;
         if (!mask) {
@@ -168,6 +169,11 @@ void tt_handle_interrupt(CPUState *cpu, int mask)
 void tt_vcpu_kick(CPUState *cpu)
 {
     cpu_exit(cpu);
+}
+
+bool tt_vcpu_is_ours(void)
+{
+    return in_loop;
 }
 
 void tt_vcpu_wake(void)
@@ -195,6 +201,9 @@ static bool is_idle(CPUState *cpu)
     }
     if (tt_travel_active() && !cpu->stop) {
         return false;
+    }
+    if (tt_past) {                      /* QEMU does not ask tt_vcpu_is_idle */
+        return !cpu->stop && cpu_work_list_empty(cpu) && cpu_is_stopped(cpu);
     }
     return cpu_thread_is_idle(cpu);
 }
@@ -346,11 +355,23 @@ static void force_rcu(Notifier *notify, void *data)
     tt_token_kick();
 }
 
+/* Between two turns in the past, devices find the vCPU of the present. */
+static void turn_in_past(CPUState *cpu)
+{
+    tt_target_swap_links(cpu);
+    turn(cpu);
+    tt_target_swap_links(cpu);
+}
+
 static void one_round(CPUState *cpu)
 {
     slice = tt_token_yield(releasing);
     if (tt_on() && may_run(cpu)) {
-        turn(cpu);
+        if (tt_past) {
+            turn_in_past(cpu);
+        } else {
+            turn(cpu);
+        }
     }
     if (cpu->exit_request) {
         qatomic_set_mb(&cpu->exit_request, 0);
@@ -392,9 +413,11 @@ void tt_vcpu_loop(CPUState *cpu)
     if (tt_on() && !tt_record_has_begun()) {
         start_with_the_vm(cpu);
     }
+    in_loop = true;
     while (tt_on()) {
         one_round(cpu);
     }
+    in_loop = false;
     tt_token_disown();
     rcu_remove_force_rcu_notifier(&rcu);
 }

@@ -122,6 +122,27 @@ void tt_target_set_flag(CPUState *cpu, unsigned flag, uint64_t val)
     }
 }
 
+static struct {
+    uint32_t requests;
+    DeviceState *apic;
+} other_links;
+
+void tt_target_forget_links(void)
+{
+    other_links = (typeof(other_links)) { 0 };
+}
+
+void tt_target_swap_links(CPUState *cpu)
+{
+    typeof(other_links) now = {
+        .requests = cpu->interrupt_request, .apic = X86_CPU(cpu)->apic_state,
+    };
+
+    cpu->interrupt_request = other_links.requests;
+    X86_CPU(cpu)->apic_state = other_links.apic;
+    other_links = now;
+}
+
 /* ---- state as bytes ---- */
 
 GByteArray *tt_target_save(CPUState *cpu)

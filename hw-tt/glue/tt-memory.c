@@ -35,6 +35,13 @@ static GPtrArray *blocks;           /* of TtBlock */
 static unsigned n_live;             /* blocks the guest has seen by now */
 static uint64_t n_pages;
 
+/* The same of the world that is not shown: see tt-past.c. */
+static struct {
+    GPtrArray *blocks;
+    unsigned n_live;
+    uint64_t n_pages;
+} aside;
+
 unsigned tt_memory_n_blocks(void)
 {
     return n_live;
@@ -64,6 +71,17 @@ static TtBlock *add_block(const char *name, uint64_t size, uint32_t flags)
     }
     g_ptr_array_add(blocks, b);
     return b;
+}
+
+static void forget_blocks(void)
+{
+    if (blocks) {
+        g_ptr_array_foreach(blocks, (GFunc)g_free, NULL);
+        g_ptr_array_free(blocks, true);
+        blocks = NULL;
+    }
+    n_live = 0;
+    n_pages = 0;
 }
 
 /* ---- recording: blocks and what is written to them ---- */
@@ -158,17 +176,34 @@ static bool is_external(void)
         tt.device_depth || tt.acknowledging;
 }
 
+/*
+ * While the past is shown, a write into RAM that is not of the past belongs to
+ * the VM that waits: it is logged where that stands. True: undo by
+ * tt_past_swap.
+ */
+static bool turn_to_present(RAMBlock *rb)
+{
+    if (!tt_past || find_block(rb) >= 0) {
+        return false;
+    }
+    tt_past_swap();
+    return true;
+}
+
 void tt_ram_written_slow(MemoryRegion *mr, uint64_t offset, uint64_t len)
 {
+    bool turned = turn_to_present(mr->ram_block);
     int index;
 
-    if (!tt.live || !len || !is_external()) {
-        return;
+    if (tt_recording() && tt.live && len && is_external()) {
+        index = find_block(mr->ram_block);
+        if (index >= 0) {
+            assert(offset + len <= tt_memory_block(index)->size_bytes);
+            log_bytes(index, offset, len);
+        }
     }
-    index = find_block(mr->ram_block);
-    if (index >= 0) {
-        assert(offset + len <= tt_memory_block(index)->size_bytes);
-        log_bytes(index, offset, len);
+    if (turned) {
+        tt_past_swap();
     }
 }
 
@@ -184,7 +219,8 @@ void tt_mapped_written_slow(void *host, size_t len)
 
 void tt_ram_discarded_slow(void *ram_block, uint64_t start, uint64_t len)
 {
-    int index = tt.live ? find_block(ram_block) : -1;
+    bool turned = turn_to_present(ram_block);
+    int index = tt_recording() && tt.live ? find_block(ram_block) : -1;
     uint8_t le[8];
     TtEvent ev = {
         .kind = TT_EV_RAM_FILL, .addr = index, .val = start,
@@ -194,6 +230,9 @@ void tt_ram_discarded_slow(void *ram_block, uint64_t start, uint64_t len)
     if (index >= 0) {
         tt_put_le64(le, len);
         tt_record_event(&ev);
+    }
+    if (turned) {
+        tt_past_swap();
     }
 }
 
@@ -235,7 +274,7 @@ static void map_add(MemoryListener *l, MemoryRegionSection *s)
     bool romd = memory_region_is_romd(s->mr);
 
     w->touched = true;
-    if (!tt.live || (!memory_region_is_ram(s->mr) && !romd)) {
+    if (!tt_recording() || !tt.live || (!memory_region_is_ram(s->mr) && !romd)) {
         return;
     }
     put_section(w->now, register_block(s->mr),
@@ -258,7 +297,7 @@ static void map_commit(MemoryListener *l)
         .data = w->now->data, .len = w->now->len,
     };
 
-    if (!tt.live || !w->touched ||
+    if (!tt_recording() || !tt.live || !w->touched ||
         (w->now->len == w->last->len &&
          !memcmp(w->now->data, w->last->data, w->now->len))) {
         return;
@@ -296,13 +335,7 @@ void tt_memory_record_stop(void)
         g_byte_array_unref(watches[i].last);
     }
     memset(watches, 0, sizeof(watches));
-    if (blocks) {
-        g_ptr_array_foreach(blocks, (GFunc)g_free, NULL);
-        g_ptr_array_free(blocks, true);
-        blocks = NULL;
-    }
-    n_live = 0;
-    n_pages = 0;
+    forget_blocks();
 }
 
 /* ---- digest ---- */
@@ -341,6 +374,7 @@ uint64_t tt_memory_digest(void)
 /* ---- replay: blocks and map from the log ---- */
 
 static MemoryRegion *roots[N_SPACES];
+static MemoryRegion *present_roots[N_SPACES];   /* in a process that records */
 static GPtrArray *aliases[N_SPACES];
 static GByteArray *current_map[N_SPACES];
 
@@ -503,8 +537,11 @@ static void set_map(CPUState *cpu, unsigned space, const uint8_t *data,
     if (!roots[space]) {
         roots[space] = g_new0(MemoryRegion, 1);
         memory_region_init(roots[space], NULL, "tt-root", UINT64_MAX);
-        as->root = roots[space];
         current_map[space] = g_byte_array_new();
+    }
+    if (as->root != roots[space]) {
+        present_roots[space] = as->root;
+        as->root = roots[space];
     }
     for (unsigned i = 0; old && i < old->len; i++) {
         memory_region_del_subregion(roots[space], g_ptr_array_index(old, i));
@@ -519,6 +556,57 @@ static void set_map(CPUState *cpu, unsigned space, const uint8_t *data,
     }
     g_byte_array_set_size(current_map[space], 0);
     g_byte_array_append(current_map[space], data, len);
+}
+
+void tt_memory_swap(void)
+{
+    typeof(aside) t = aside;
+
+    aside.blocks = blocks;
+    aside.n_live = n_live;
+    aside.n_pages = n_pages;
+    blocks = t.blocks;
+    n_live = t.n_live;
+    n_pages = t.n_pages;
+}
+
+typedef struct OldRegion {
+    struct rcu_head rcu;
+    MemoryRegion *mr;
+} OldRegion;
+
+static void free_region(OldRegion *old)
+{
+    object_unparent(OBJECT(old->mr));
+    g_free(old->mr);
+    g_free(old);
+}
+
+/* The memory goes when the views of it have gone, which RCU was given before. */
+static void destroy_block(TtBlock *b)
+{
+    OldRegion *old = g_new0(OldRegion, 1);
+
+    tt_ram_changed(b->mr, 0, b->size_bytes);    /* its translations */
+    old->mr = b->mr;
+    call_rcu(old, free_region, rcu);
+}
+
+void tt_memory_leave_past(CPUState *cpu)
+{
+    memory_region_transaction_begin();
+    for (unsigned i = 0; i < MIN(N_SPACES, cpu->num_ases); i++) {
+        if (present_roots[i]) {
+            set_map(cpu, i, NULL, 0);
+            cpu_get_address_space(cpu, i)->root = present_roots[i];
+            present_roots[i] = NULL;
+        }
+    }
+    memory_region_transaction_commit();
+    for (unsigned i = 0; blocks && i < blocks->len; i++) {
+        destroy_block(tt_memory_block(i));
+    }
+    forget_blocks();
 }
 
 static bool apply_map(CPUState *cpu, const TtEvent *ev, Error **errp)

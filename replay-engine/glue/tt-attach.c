@@ -50,7 +50,7 @@ bool tt_attach(const char *dir, Error **errp)
     bool was_live, ok;
 
     if (tt_on()) {
-        error_setg(errp, tt_replaying() ? "this is a replay: it is a recording "
+        error_setg(errp, tt_replaying() && !tt_past ? "this is a replay: it is a recording "
                    "already" : "a recording into '%s' is on: stop it first",
                    tt.dir);
         return false;
@@ -84,6 +84,11 @@ bool tt_detach(TtEnded *ended, Error **errp)
     bool was_live = runstate_is_live(runstate_get());
     bool ok = true;
 
+    if (tt_past) {
+        vm_stop(RUN_STATE_PAUSED);
+        tt_past_leave();
+        was_live = false;
+    }
     if (!tt_recording()) {
         error_setg(errp, "there is no recording to stop");
         return false;

@@ -300,7 +300,7 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         tt_describe_recording();
         return;
     }
-    tt_monitor_refuse_input();
+    tt_monitor_refuse_input(true);
     refuse_devices();
     if (unwanted_machine_option(machine_opts)) {
         refuse("-tt replay takes the machine from the run: leave the option "
@@ -514,6 +514,9 @@ void tt_finish(void)
 {
     if (tt_replaying()) {
         tt_travel_abort();
+    }
+    if (tt_past) {
+        tt_past_leave();
     }
     if (tt_recording() && !tt_record_has_begun()) {
         tt_record_close();

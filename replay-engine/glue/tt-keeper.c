@@ -283,14 +283,19 @@ void tt_keeper_start(CPUState *cpu)
     take(cpu);
 }
 
+void tt_keeper_settle(void)
+{
+    while (is_busy()) {
+        qemu_sem_timedwait(&kp.idle, 100);
+    }
+}
+
 void tt_keeper_finish(void)
 {
     if (!kp.has_thread) {
         return;
     }
-    while (is_busy()) {
-        qemu_sem_timedwait(&kp.idle, 100);
-    }
+    tt_keeper_settle();
     if (kp.on) {
         is_in_trouble();
     }

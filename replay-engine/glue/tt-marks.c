@@ -2,12 +2,43 @@
 /*
  * Marks: names for positions. The recorder keeps them in the log; a replay adds
  * its own to the text file RUN/marks, one "POSITION NAME" per line. The last one
- * of a name counts, and those of the file before those of the log.
+ * of a name counts, and those of the file before those of the log. A recorder
+ * remembers its own.
  */
 #include "tt/engine.h"
 #include "qemu/cutils.h"
 
 #define MARK_MAX 64
+
+static GHashTable *recorded;        /* name -> position; of this process */
+static const char *recorded_dir;    /* the run they belong to */
+
+static void remember(const char *name, uint64_t pos)
+{
+    uint64_t *p = g_new(uint64_t, 1);
+
+    if (!recorded) {
+        recorded = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                         g_free);
+    }
+    if (recorded_dir != tt.dir) {
+        g_hash_table_remove_all(recorded);
+        recorded_dir = tt.dir;
+    }
+    *p = pos;
+    g_hash_table_replace(recorded, g_strdup(name), p);
+}
+
+static bool find_recorded(const char *name, uint64_t *pos)
+{
+    uint64_t *p = recorded && recorded_dir == tt.dir ?
+        g_hash_table_lookup(recorded, name) : NULL;
+
+    if (p) {
+        *pos = *p;
+    }
+    return p;
+}
 
 static bool check_name(const char *name, Error **errp)
 {
@@ -76,6 +107,7 @@ bool tt_mark_add(const char *name, uint64_t *pos, Error **errp)
     *pos = tt_position();
     if (tt_recording()) {
         tt_record_event(&ev);
+        remember(name, *pos);
         return true;
     }
     return append_to_file(name, *pos, errp);
@@ -133,7 +165,8 @@ static bool find_in_log(const char *name, uint64_t *pos)
 
 bool tt_mark_find(const char *name, uint64_t *pos, Error **errp)
 {
-    if (find_in_file(name, pos) || find_in_log(name, pos)) {
+    if (find_in_file(name, pos) || find_recorded(name, pos) ||
+        (tt_replaying() && find_in_log(name, pos))) {
         return true;
     }
     error_setg(errp, "there is no mark '%s' in this run", name);

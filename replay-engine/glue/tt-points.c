@@ -368,6 +368,22 @@ static int64_t now_ms(void)
     return qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
 }
 
+static void free_entry(gpointer key, gpointer value, gpointer opaque)
+{
+    free_checkpoint(value);
+}
+
+void tt_points_close(void)
+{
+    if (pt.timeline) {
+        g_hash_table_foreach(pt.checkpoints, free_entry, NULL);
+        g_hash_table_unref(pt.checkpoints);
+        tt_timeline_free(pt.timeline);
+        tt_pagestore_free(pt.pages);
+    }
+    pt = (typeof(pt)) { 0 };
+}
+
 TtTimeline *tt_points_init(CPUState *cpu)
 {
     pt.timeline = tt_timeline_new();

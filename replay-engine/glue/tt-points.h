@@ -14,6 +14,8 @@
 /* The first one, and the recorder's. The timeline stays theirs; travel asks it
  * for plans and tells it how they went. */
 TtTimeline *tt_points_init(CPUState *cpu);
+/* Frees all, the timeline too. */
+void tt_points_close(void);
 /* The VM becomes that of @id. False: memory is short, and nothing was changed.
  * *@restored is false when the store is damaged: the checkpoint is out of the
  * timeline, ask that again. */

@@ -148,9 +148,26 @@ static bool has_trouble(void)
     return !tt.live;
 }
 
+bool tt_record_seal(Error **errp)
+{
+    if (rec.open->n_events) {
+        hand_over(false);
+        open_segment();
+    }
+    while (!qatomic_read(&rec.failed) &&
+           qatomic_read(&rec.sealed_bytes) != rec.handed_bytes) {
+        g_usleep(200);
+    }
+    if (qatomic_read(&rec.failed)) {
+        error_setg(errp, "%s", rec.diag.text);
+        return false;
+    }
+    return true;
+}
+
 static void seal_tick(void *opaque)
 {
-    if (tt.live && !has_trouble() && rec.open->n_events) {
+    if (!tt_past && tt.live && !has_trouble() && rec.open->n_events) {
         hand_over(false);
         open_segment();
     }
@@ -260,6 +277,19 @@ static void log_state(CPUState *cpu)
 
     tt_record_event(&ev);
     g_byte_array_unref(state);
+}
+
+void tt_record_took_note(void)
+{
+    rec.released = rec.was_reset = false;
+    tt_record_release();
+}
+
+void tt_record_renew(CPUState *cpu)
+{
+    tlb_flush(cpu);
+    log_state(cpu);
+    tt_record_took_note();
 }
 
 void tt_record_resync(CPUState *cpu)

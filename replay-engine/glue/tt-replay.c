@@ -51,6 +51,19 @@ uint64_t tt_replay_end(void)
     return rep.end_pos;
 }
 
+void tt_replay_set_end(uint64_t pos)
+{
+    rep.end_pos = pos;
+    tt.torn = false;
+}
+
+void tt_replay_close(void)
+{
+    tt_sched_free(rep.sched);
+    tt_log_reader_free(rep.reader);
+    memset(&rep, 0, sizeof(rep));
+}
+
 uint64_t tt_replay_digests(void)
 {
     return rep.digests;
@@ -467,7 +480,8 @@ void tt_replay_console(uint32_t port, uint32_t val, unsigned size)
     if (port == 0x3fb) {
         line_control = val;
     }
-    if (port != 0x3f8 || (line_control & 0x80) || tt_travel_active()) {
+    if (port != 0x3f8 || (line_control & 0x80) || tt_travel_active() ||
+        tt_past) {
         return;
     }
     if (!tried) {

@@ -23,6 +23,8 @@ typedef struct Found {          /* the last hit of a search */
     int flags;
 } Found;
 
+#define NO_TRAVEL { .stop_at = UINT64_MAX }
+
 static struct {
     TtTimeline *timeline;
     int64_t began_ms, told_ms;
@@ -42,7 +44,7 @@ static struct {
     Found found;
     TtTravelDone *done;
     void *opaque;
-} tr = { .stop_at = UINT64_MAX };
+} tr = NO_TRAVEL;
 
 bool tt_travel_active(void)
 {
@@ -84,8 +86,17 @@ static int64_t now_ms(void)
 
 void tt_travel_init(CPUState *cpu)
 {
-    qemu_add_vm_change_state_handler(vm_changed, NULL);
+    if (!tt_past) {                 /* there tt_past_notify tells us */
+        qemu_add_vm_change_state_handler(vm_changed, NULL);
+    }
     tr.timeline = tt_points_init(cpu);
+}
+
+void tt_travel_close(void)
+{
+    assert(!tr.active);
+    tt_points_close();
+    tr = (typeof(tr)) NO_TRAVEL;
 }
 
 static void tell_progress(int64_t now)
@@ -344,7 +355,7 @@ static void finish(const TtStep *step)
     tr.stepping_over = false;
     tt_event_stopped(tt.pos, reason);
     tr.done(tr.opaque, tt.pos, reason);
-    if (runstate_is_running() && !tt_vcpu()->stopped) {
+    if (!tr.active && runstate_is_running() && !tt_vcpu()->stopped) {
         qemu_system_vmstop_request_prepare();   /* somebody said cont */
         qemu_system_vmstop_request(RUN_STATE_PAUSED);
         tt_vcpu()->stop = true;

@@ -104,6 +104,7 @@ void tt_vcpu_mode_changed(CPUState *cpu);
 /* Ends a turn of the vCPU from inside a helper; does not return. */
 void G_NORETURN tt_vcpu_leave(CPUState *cpu);
 void tt_vcpu_wake(void);                /* look at what there is to do */
+bool tt_vcpu_is_ours(void);             /* its thread is in tt_vcpu_loop */
 
 /* ---- accel-tt: target (x86) ---- */
 void tt_target_identity(CPUState *cpu, TtManifest *m);
@@ -115,6 +116,10 @@ bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
 uint64_t tt_target_digest(CPUState *cpu);
 /* Hash of everything that code outside the vCPU could change. ~1 us. */
 uint64_t tt_target_fingerprint(CPUState *cpu);
+/* Turns what devices hang on to the vCPU (interrupt requests, APIC) to that of the
+ * other world, tt-past.c; called twice it does nothing. */
+void tt_target_swap_links(CPUState *cpu);
+void tt_target_forget_links(void);      /* a new past has none */
 void tt_target_flags(CPUState *cpu, uint64_t flags[4]); /* by TT_FLAG_* */
 void tt_target_set_flag(CPUState *cpu, unsigned flag, uint64_t val);
 /* Inside cpu_exec; may longjmp as the recorded delivery did. */
@@ -161,6 +166,11 @@ void tt_memory_all_dirty(void);     /* nobody watched until now */
 const void *tt_memory_page(void *opaque, uint64_t page);
 void tt_memory_put_page(void *opaque, uint64_t page, const void *bytes);
 
+/* Shows the blocks of the other world: tt-past.c. */
+void tt_memory_swap(void);
+/* The vCPU sees the VM's own memory again; that of the past is given back. */
+void tt_memory_leave_past(CPUState *cpu);
+
 /* Is a network backend served by the host kernel? */
 bool tt_net_has_vhost(void);
 
@@ -178,6 +188,14 @@ bool tt_record_is_whole(void);                  /* after finish */
 void tt_record_close(void);                     /* ready for another open */
 void tt_record_resync(CPUState *cpu);           /* before guest code runs */
 void tt_record_release(void);                   /* the token is given away */
+/* The TLB is empty here, in every replay too: logs the vCPU's state. Outside
+ * cpu_exec, vCPU thread. */
+void tt_record_renew(CPUState *cpu);
+/* The vCPU is as the log has it, whatever was done to it; the token is given away.
+ */
+void tt_record_took_note(void);
+/* Waits until all events so far are in the file. */
+bool tt_record_seal(Error **errp);
 uint64_t tt_record_bytes(void);
 bool tt_record_has_begun(void);
 
@@ -192,6 +210,18 @@ typedef struct TtEnded {
     bool whole;                     /* all of it is on disk */
 } TtEnded;
 bool tt_detach(TtEnded *ended, Error **errp);
+
+/* ---- replay-engine: the past, in the process that records ---- */
+/*
+ * Main thread, not in a coroutine, the VM is stopped. enter: the start of the
+ * run is shown, and movements begin there; the present stays as it is. leave: the
+ * present is shown again; `cont` goes on recording. One to two tenths of a
+ * second, and as much host memory again as the guest has RAM.
+ */
+bool tt_past_enter(Error **errp);
+void tt_past_leave(void);
+/* Turns the engine to the world that is not shown, and back: BQL. */
+void tt_past_swap(void);
 
 /* ---- replay-engine: the engine of this process ---- */
 /* Whether the machine as it is now can be recorded. */
@@ -220,6 +250,9 @@ void tt_replay_damaged(const TtDiag *diag);
 /* Why it cannot go on, as a TtStopReason. */
 int tt_replay_trouble(void);
 uint64_t tt_replay_end(void);
+/* The log of a recording that goes on: its end is at @pos. */
+void tt_replay_set_end(uint64_t pos);
+void tt_replay_close(void);
 uint64_t tt_replay_digests(void);       /* verified so far */
 void tt_replay_console(uint32_t port, uint32_t val, unsigned size);
 /* Marks of the log and of RUN/marks. */
@@ -231,6 +264,7 @@ TtLogReader *tt_replay_reader(void);
 typedef void TtTravelDone(void *opaque, uint64_t pos, int reason);
 
 void tt_travel_init(CPUState *cpu);             /* first checkpoint */
+void tt_travel_close(void);                     /* no movement is under way */
 bool tt_travel_active(void);
 bool tt_travel_is_blind(void);          /* no stop of gdb's counts now */
 bool tt_travel_steps_over(void);        /* the breakpoint here does not */
@@ -284,6 +318,8 @@ void tt_keeper_fence(CPUState *cpu);
 void tt_keeper_turn(CPUState *cpu);
 void tt_keeper_finish(void);
 uint64_t tt_keeper_count(void);
+/* Waits until what was taken is in the files. */
+void tt_keeper_settle(void);
 /* Where the log goes on: the place of the next event. */
 void tt_record_place(uint64_t *segment, uint32_t *index);
 
@@ -298,6 +334,6 @@ bool tt_gdb_wanted(void);               /* -gdb or -s was given */
 void tt_event_stopped(uint64_t pos, int reason);
 void tt_event_diverged(uint64_t pos, const char *text);
 void tt_event_progress(uint64_t done, uint64_t total);
-void tt_monitor_refuse_input(void);     /* a replay takes none; at start */
+void tt_monitor_refuse_input(bool on);  /* a replay takes none */
 
 #endif

@@ -47,6 +47,14 @@ enum {
 };
 extern unsigned tt_omit;
 
+/*
+ * The VM that this process records stands still, and its past is shown: tt_mode is
+ * TT_REPLAY, in guest RAM of the replay's own (tt-past.c). The external world
+ * must take no notice: its clocks stand and its handlers are not told that
+ * guest code runs.
+ */
+extern bool tt_past;
+
 static inline bool tt_on(void)
 {
     return __builtin_expect(tt_mode != TT_OFF, 0);
@@ -222,7 +230,7 @@ void tt_ram_discarded_slow(void *ram_block, uint64_t start, uint64_t len);
 static inline void tt_ram_written(struct MemoryRegion *mr, uint64_t offset,
                                   uint64_t len)
 {
-    if (tt_recording()) {
+    if (tt_recording() || tt_past) {
         tt_ram_written_slow(mr, offset, len);
     }
 }
@@ -230,7 +238,7 @@ static inline void tt_ram_written(struct MemoryRegion *mr, uint64_t offset,
 static inline void tt_ram_discarded(void *ram_block, uint64_t start,
                                     uint64_t len)
 {
-    if (tt_recording()) {
+    if (tt_recording() || tt_past) {
         tt_ram_discarded_slow(ram_block, start, len);
     }
 }
@@ -247,7 +255,7 @@ extern bool tt_maps_directly;
 
 static inline bool tt_bounces(bool is_write)
 {
-    return tt_recording() && is_write && !tt_maps_directly &&
+    return (tt_recording() || tt_past) && is_write && !tt_maps_directly &&
         !(tt_omit & TT_OMIT_BOUNCE);
 }
 
@@ -260,10 +268,20 @@ void tt_mapped_written_slow(void *host, size_t len);
 
 static inline void tt_mapped_written(void *host, size_t len)
 {
-    if (tt_recording()) {
+    if (tt_recording() || tt_past) {
         tt_mapped_written_slow(host, len);
     }
 }
+
+/* ---- while the past is shown: BQL ---- */
+/* The VM is to run (system/cpus.c). At the end of the past that means: the present
+ * goes on. */
+void tt_past_vm_starts(void);
+/* Instead of telling all handlers of the VM's state: of the past, only the
+ * debugger hears. */
+void tt_past_notify(bool running, int state);
+/* The debugger's handler, a VMChangeStateHandler. */
+void tt_past_debugger(void *handler);
 
 /* ---- gdbstub: main thread ---- */
 bool tt_gdb_note(const char *device, struct Error **errp);  /* -gdb is given */

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The past, in the process that records. Two worlds share the vCPU: the present,
+ * which is the VM that is recorded, and the past, which is a replay of its run in
+ * guest RAM of its own. One of them is shown: `tt`, tt_mode, the blocks of
+ * tt-memory.c and the vCPU's state are its own, the other's are kept aside.
+ *
+ *            enter: VM stopped, TLB emptied, log sealed
+ *   PRESENT ------------------------------------------> PAST, at the start
+ *   RECORD  <------------------------------------------ REPLAY, anywhere
+ *            leave: `tt goto end`, or cont at the end
+ *
+ *   I1  The RAM of the present is never written here, and no device is told
+ *       anything: coming back needs the vCPU's state only, and that is logged
+ *       when the past is entered, at the position where the present stands.
+ *   I2  Devices that act meanwhile (a packet, a key) find the present: what they
+ *       write is logged there (tt_past_swap), what they ask of the vCPU waits
+ *       (tt_target_swap_links).
+ *   I3  QEMU's clocks and its handlers of the VM's state see a VM that stands,
+ *       whatever runs in the past.
+ *
+ * Context: main thread, BQL held, unless said otherwise.
+ */
+#include "tt/engine.h"
+#include "qemu/main-loop.h"
+#include "qemu/units.h"
+#include "exec/cputlb.h"
+#include "system/cpus.h"
+#include "system/runstate.h"
+
+bool tt_past;
+
+static struct {
+    TtEngine aside;             /* of the world that is not shown */
+    GByteArray *cpu;            /* the vCPU of the present */
+    int halted;
+    uint64_t stands_at;         /* the present; its TLB is empty */
+    bool has_stood;
+    VMChangeStateHandler *debugger;
+} past;
+
+void tt_past_swap(void)
+{
+    TtEngine t = tt;
+
+    tt = past.aside;
+    past.aside = t;
+    tt_memory_swap();
+    tt_mode = tt_mode == TT_RECORD ? TT_REPLAY : TT_RECORD;
+}
+
+/* ---- the way there: vCPU thread ---- */
+
+/* From the second time on, the present may not have moved: nothing to log. */
+static void make_stand(CPUState *cpu)
+{
+    if (!past.has_stood || past.stands_at != tt.pos) {
+        tt_record_renew(cpu);
+    }
+    past.has_stood = true;
+    past.stands_at = tt.pos;
+}
+
+static void set_aside(CPUState *cpu)
+{
+    past.cpu = tt_target_save(cpu);
+    past.halted = cpu->halted;
+    past.aside = (TtEngine) {
+        .dir = tt.dir, .checkpoint_bytes = tt.checkpoint_bytes ?: GiB,
+        .fence_next = UINT64_MAX, .step_to = UINT64_MAX,
+    };
+    tt_target_forget_links();
+    tt_past_swap();
+    tt_past = true;
+}
+
+static void bring_back(CPUState *cpu)
+{
+    tt_replay_close();
+    tt_memory_leave_past(cpu);
+    tt_manifest_cleanup(&tt.manifest);
+    g_free(tt.divergence);
+    tt_past_swap();
+    tt_past = false;
+    tt_target_load(cpu, past.cpu->data, past.cpu->len, &error_abort);
+    cpu->halted = past.halted;
+    g_byte_array_unref(past.cpu);
+    process_queued_cpu_work(cpu);           /* the memory map */
+    tlb_flush(cpu);
+    tt_record_took_note();
+}
+
+static void enter(CPUState *cpu, run_on_cpu_data data)
+{
+    Error **errp = data.host_ptr;
+
+    make_stand(cpu);
+    if (!tt_record_seal(errp)) {
+        return;
+    }
+    tt_keeper_settle();
+    set_aside(cpu);
+    if (!tt_replay_open(errp)) {
+        bring_back(cpu);
+        return;
+    }
+    tt_replay_set_end(past.stands_at);
+    tt_target_swap_links(cpu);
+    tt_replay_start(cpu);
+    tt_target_swap_links(cpu);
+    if (tt.diverged) {
+        error_setg(errp, "the start of the run cannot be shown: %s",
+                   tt.divergence);
+        tt_travel_close();
+        bring_back(cpu);
+    }
+}
+
+static void leave(CPUState *cpu, run_on_cpu_data data)
+{
+    tt_travel_close();
+    bring_back(cpu);
+}
+
+/* ---- in and out ---- */
+
+bool tt_past_enter(Error **errp)
+{
+    Error *err = NULL;
+
+    assert(tt_recording() && !runstate_is_running());
+    if (!tt_is_live(errp)) {
+        return false;
+    }
+    if (!tt_vcpu_is_ours()) {
+        error_setg(errp, "there is no past yet: the VM has not run since the "
+                   "recording began");
+        return false;
+    }
+    run_on_cpu(tt_vcpu(), enter, RUN_ON_CPU_HOST_PTR(&err));
+    if (err) {
+        error_propagate(errp, err);
+        return false;
+    }
+    tt_monitor_refuse_input(true);
+    return true;
+}
+
+void tt_past_leave(void)
+{
+    assert(tt_past && !tt_travel_active());
+    tt_monitor_refuse_input(false);
+    run_on_cpu(tt_vcpu(), leave, RUN_ON_CPU_NULL);
+}
+
+/* ---- QEMU's state of the VM ---- */
+
+void tt_past_vm_starts(void)
+{
+    if (!tt_travel_active() && tt.pos >= tt_replay_end() && !tt.diverged) {
+        tt_past_leave();
+    }
+}
+
+void tt_past_debugger(void *handler)
+{
+    past.debugger = handler;
+}
+
+void tt_past_notify(bool running, int state)
+{
+    if (!running) {
+        tt_travel_abort();
+    }
+    if (past.debugger) {
+        past.debugger(NULL, running, state);
+    }
+}

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The process that records shows its past, and returns to the present."""
+
+import random
+import time
+
+from guests import guest_args, linux_args, linux_disk, linux_net
+from test_linux import READY, check_works
+from ttlib import (Gdb, check, digest, digest_at, equal, fail, goto, limit,
+                   one_sentence, recorder, replay, same_console, seed,
+                   stopped_replay, wait_until, web_server)
+
+ENDLESS = 'rounds=100000 percent=10'
+THREADS = {'one': [], 'single': ['-accel', 'tcg,thread=single']}
+
+
+def where(vm):
+    return vm.qmp.cmd('query-tt')
+
+
+def present(vm):
+    """Returns to it; the digest it has."""
+    answer = vm.qmp.cmd('tt-goto', 60, where='end')
+    equal(answer['reason'], 'end', 'reason of tt-goto end')
+    status = where(vm)
+    check(not status['past'], f'still in the past: {status}')
+    return digest(vm)
+
+
+def visit(vm, rng, count):
+    """Random positions of the past, twice each; their digests."""
+    end = where(vm)['end']
+    positions = [rng.randrange(end) for _ in range(count)]
+    seen = {}
+    for position in positions + positions[::-1]:
+        found = digest_at(vm, position)
+        equal(found, seen.setdefault(position, found), 'digest of a position '
+              'that was seen before')
+        status = where(vm)
+        check(status['past'] and status['mode'] == 'record',
+              f'query-tt in the past: {status}')
+    return seen
+
+
+def goes_on(vm, text=b'sum='):
+    shown = vm.serial.count(text)
+    vm.qmp.cmd('cont')
+    wait_until(lambda: vm.serial.count(text) > shown + 1, 'the guest goes on')
+
+
+def check_run(work, vm, seen, name='straight'):
+    """All digests are those of a replay of the whole run."""
+    with stopped_replay(work, vm.run, name, timeout=120) as rep:
+        for position in sorted(seen):
+            equal(digest_at(rep, position), seen[position],
+                  f'digest at {position}')
+        goto(rep, where='end')
+    end = replay(work, vm.run, name=f'{name}-exit', timeout=120)
+    same_console(end.serial, vm.serial, name)
+
+
+def visits(work, args, rounds, options='', name='rec'):
+    rng = seed()
+    seen = {}
+    with recorder(work, args, name, options, qmp=1, timeout=170) as vm:
+        vm.wait_serial('sum=')
+        for _ in range(rounds):
+            vm.qmp.cmd('stop')
+            before = digest(vm)
+            seen.update(visit(vm, rng, 4))
+            after = present(vm)
+            equal(after[1:], before[1:], 'the present after the past')
+            seen[after[0]] = after
+            goes_on(vm)
+            time.sleep(rng.uniform(0, 0.5))
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check(b'FAIL' not in vm.serial, f'the guest failed: {vm.serial[-200:]}')
+    check_run(work, vm, seen, f'{name}-straight')
+
+
+@limit(200)
+def test_torture(work):
+    """A guest of hazards is recorded; five times its past is visited at random
+    positions and recording goes on; every digest is the final run's."""
+    visits(work, guest_args(work, 'torture', 'rounds=100000 percent=30'), 5)
+
+
+@limit(200)
+def test_single_thread(work):
+    """The same with thread=single, without and with dense checkpoints."""
+    args = guest_args(work, 'torture', 'rounds=100000 percent=30')
+    visits(work, args + THREADS['single'], 2, ',checkpoint-interval=0', 'none')
+    visits(work, args + THREADS['single'], 2, ',checkpoint-interval=0.2', 'dense')
+
+
+@limit(240)
+def test_linux(work):
+    """A Debian kernel at work on disk and network is taken into its past five
+    times and goes on; the run is exact, and the guest noticed nothing."""
+    rng = seed()
+    payload = random.Random(1).randbytes(2 << 20)
+    seen = {}
+    with web_server({'/file': payload}) as port:
+        args = linux_args('vda,net,procs,net,vda',
+                          f'n=30 u=http://10.0.2.2:{port}/file')
+        args += linux_disk(work) + linux_net()
+        with recorder(work, args, qmp=1, timeout=200,
+                      options=',checkpoint-interval=1') as vm:
+            vm.wait_serial(READY)
+            for _ in range(5):
+                vm.qmp.cmd('stop')
+                before = digest(vm)
+                seen.update(visit(vm, rng, 2))
+                after = present(vm)
+                equal(after[1:], before[1:], 'the present after the past')
+                seen[after[0]] = after
+                vm.qmp.cmd('cont')
+                time.sleep(rng.uniform(0.3, 1))
+            vm.wait(0)
+    check_works(vm.serial, 'vda', f'net pings=3 bytes={2 << 20}', 'procs')
+    check_run(work, vm, seen)
+
+
+@limit(60)
+def test_cont(work):
+    """cont in the past runs forward to the present and stands there; the next
+    one goes on recording. A stop on the way stands in the past."""
+    args = guest_args(work, 'torture', ENDLESS)
+    with recorder(work, args, qmp=1) as vm:
+        vm.wait_serial('sum=')
+        goto(vm, delta=-1000000)
+        vm.qmp.cmd('cont')
+        vm.qmp.event('STOP')
+        wait_until(lambda: vm.qmp.cmd('query-status')['status'] == 'paused',
+                   'the replay stands at the end')
+        status = where(vm)
+        check(status['past'] and status['position'] == status['end'],
+              f'after cont: {status}')
+        last = digest(vm)
+        equal(present(vm), last, 'the end of the past is the present')
+        goto(vm, where='start')
+        vm.qmp.cmd('cont')
+        vm.qmp.cmd('stop')
+        status = where(vm)
+        check(status['past'] and 0 < status['position'] < status['end'],
+              f'after stop: {status}')
+        goto(vm, position=status['end'])
+        goes_on(vm)             # the end of the past: the present goes on
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check_run(work, vm, {last[0]: last})
+
+
+@limit(60)
+def test_gdb(work):
+    """gdb on a recording that runs: reverse-stepi and reverse-continue lead
+    into the past, continue comes back, and the recording goes on."""
+    args = guest_args(work, 'torture', ENDLESS)
+    with recorder(work, [*args, *Gdb.args(work, 'rec')], qmp=1) as vm:
+        vm.wait_serial('sum=')
+        gdb = Gdb(vm)
+        text = gdb('reverse-stepi', 'monitor info tt', 'reverse-stepi',
+                   'monitor info tt', 'stepi', 'monitor tt goto 1000',
+                   'continue', 'monitor info tt', 'monitor tt goto end',
+                   'monitor info tt')
+        check(text.count('this is the past') >= 3, f'gdb says: {text}')
+        check('No more reverse-execution history' in text or
+              'end of' in text.lower() or 'history' in text.lower(),
+              f'gdb says: {text}')
+        status = where(vm)
+        check(not status['past'], f'after goto end: {status}')
+        goes_on(vm)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check_run(work, vm, {})
+
+
+@limit(60)
+def test_refusals(work):
+    """What would be an input of the guest, or what looks at the present's
+    memory, is refused in the past, and works again in the present."""
+    args = guest_args(work, 'torture', ENDLESS)
+    with recorder(work, args, qmp=1) as vm:
+        vm.wait_serial('sum=')
+        vm.qmp.error('tt-goto', position=1 << 60)
+        check(not where(vm)['past'], 'a bad goto leads into the past')
+        goto(vm, delta=-5000)
+        for command in ('system_reset', 'inject-nmi'):
+            vm.qmp.error(command)
+            check('goto end' in vm.qmp.hmp(command.replace('inject-', '')),
+                  f'{command} says what to do')
+        check('history' in vm.qmp.hmp('loadvm x'), 'loadvm in the past')
+        vm.qmp.error('tt-record-start')
+        present(vm)
+        vm.qmp.cmd('inject-nmi')
+        goes_on(vm)
+        goto(vm, delta=-100)
+        vm.qmp.send('quit')                 # in the past
+        vm.wait(0)
+    replay(work, vm.run, name='rep')
+
+
+@limit(60)
+def test_stop_recording_in_the_past(work):
+    """tt-record-stop in the past returns to the present, which goes on
+    unrecorded; a second recording has a past of its own."""
+    args = guest_args(work, 'torture', ENDLESS)
+    with recorder(work, args, qmp=1) as vm:
+        vm.wait_serial('sum=')
+        goto(vm, where='start')
+        answer = vm.qmp.cmd('tt-record-stop', 60)
+        check(answer['whole'], f'the recording is not whole: {answer}')
+        vm.qmp.cmd('cont')
+        time.sleep(0.2)
+        vm.qmp.cmd('tt-record-start', 60, dir=f'{vm.run}2')
+        vm.qmp.cmd('cont')
+        goes_on(vm)
+        seen = visit(vm, seed(), 5)
+        present(vm)
+        goes_on(vm)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    replay(work, vm.run, name='first')
+    with stopped_replay(work, f'{vm.run}2', 'second') as rep:
+        for position in sorted(seen):
+            equal(digest_at(rep, position), seen[position],
+                  f'digest at {position}')
+
+
+@limit(60)
+def test_marks(work):
+    """Marks made while recording can be gone to, from the present and from
+    the past."""
+    args = guest_args(work, 'torture', ENDLESS)
+    with recorder(work, args, qmp=1) as vm:
+        vm.wait_serial('sum=')
+        vm.qmp.cmd('stop')
+        first = vm.qmp.cmd('tt-mark', name='here')
+        vm.qmp.cmd('cont')
+        time.sleep(0.3)
+        for _ in range(2):
+            equal(goto(vm, mark='here')['position'], first['position'],
+                  'position of the mark')
+        present(vm)
