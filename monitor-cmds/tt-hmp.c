@@ -65,6 +65,23 @@ static bool begin(Movement kind, const TtGoto *g, uint64_t target, Waiter *w,
     }
 }
 
+/*
+ * One wait for the end of a movement. Other monitors are served meanwhile, so that
+ * one of them can interrupt it; this one is not (GLib does not call a source
+ * that is being served).
+ */
+static void wait_a_little(Waiter *w)
+{
+    bql_unlock();
+    qemu_sem_timedwait(&w->arrived, 20);
+    bql_lock();
+    while (!w->done && g_main_context_iteration(NULL, false)) {
+    }
+    if (!w->done && qemu_shutdown_requested_get()) {
+        tt_travel_interrupt();
+    }
+}
+
 /* Says how far it is every half second: gdb would think a silent stub dead. */
 static bool go(Monitor *mon, Movement kind, const TtGoto *g, uint64_t target,
                Waiter *w, Error **errp)
@@ -74,11 +91,9 @@ static bool go(Monitor *mon, Movement kind, const TtGoto *g, uint64_t target,
     if (!begin(kind, g, target, w, errp)) {
         return false;
     }
-    while (!w->done) {
-        bql_unlock();
-        qemu_sem_timedwait(&w->arrived, 500);
-        bql_lock();
-        if (!w->done) {
+    for (unsigned n = 1; !w->done; n++) {
+        wait_a_little(w);
+        if (!w->done && n % 25 == 0) {
             show_progress(mon);
         }
     }

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The process that records shows its past, and returns to the present."""
 
+import os
 import random
+import socket
 import time
 
 from guests import guest_args, linux_args, linux_disk, linux_net
@@ -243,3 +245,49 @@ def test_marks(work):
             equal(goto(vm, mark='here')['position'], first['position'],
                   'position of the mark')
         present(vm)
+
+
+class Terminal:
+    """The guest's serial console on a socket."""
+
+    def __init__(self, path):
+        wait_until(lambda: os.path.exists(path), 'the console')
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(path)
+        self.socket.settimeout(1)
+        self.text = b''
+
+    def expect(self, wanted, timeout=60):
+        def shown():
+            try:
+                self.text += self.socket.recv(1 << 16)
+            except socket.timeout:
+                pass
+            return wanted in self.text
+        wait_until(shown, f'the guest says {wanted!r}', timeout)
+
+
+@limit(120)
+def test_typing(work):
+    """Keys that are typed while the past is shown, and runs, reach the guest in
+    the present; the run is exact."""
+    path = os.path.join(work, 'tty')
+    args = linux_args('shell', '') + linux_net()
+    args += ['-serial', f'unix:{path},server=on,wait=off']
+    with recorder(work, args, qmp=1, serial=False, timeout=110) as vm:
+        tty = Terminal(path)
+        tty.expect(READY.encode())
+        tty.socket.sendall(b'echo one-$((6*7))\n')
+        tty.expect(b'one-42')
+        for name in (b'two', b'three'):
+            goto(vm, delta=-20000000)
+            vm.qmp.cmd('cont')
+            tty.socket.sendall(b'echo ' + name + b'-$((6*7))\n')
+            time.sleep(0.5)
+            present(vm)
+            vm.qmp.cmd('cont')
+            tty.expect(name + b'-42')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    rep = replay(work, vm.run, name='rep', timeout=100)
+    check(b'three-42' in rep.serial, f'the replay says {rep.serial[-300:]}')

@@ -341,6 +341,44 @@ def test_monitor_interrupts(work):
         goto_exact(vm, end)
 
 
+def read_until(sock, text, timeout=60):
+    seen = b''
+    sock.settimeout(timeout)
+    while text not in seen:
+        part = sock.recv(4096)
+        check(part, f'the monitor closed after {seen[-200:]!r}')
+        seen += part
+    return seen
+
+
+def test_monitor_interrupts_monitor(work):
+    """While tt goto of one HMP monitor is under way, another one is served and
+    interrupts it; and quit of that one ends QEMU at once."""
+    run = record(work, guest_args(work, 'torture', 'rounds=6'))
+    paths = [os.path.join(work, f'hmp{n}') for n in range(2)]
+    args = []
+    for n, path in enumerate(paths):
+        args += ['-chardev', f'socket,id=m{n},path={path},server=on,wait=off',
+                 '-mon', f'chardev=m{n}']
+    with stopped_replay(work, run, args=args) as vm:
+        end = end_of(vm)
+        with socket.socket(socket.AF_UNIX) as first, \
+                socket.socket(socket.AF_UNIX) as second:
+            first.connect(paths[0])
+            second.connect(paths[1])
+            first.sendall(b'tt goto end\n')
+            wait_until(lambda: ask_meanwhile(vm.qmp)['travelling'],
+                       'it travels')
+            second.sendall(b'tt interrupt\n')
+            read_until(first, b'(interrupted)')
+            check(ask_meanwhile(vm.qmp)['position'] < end, 'it went to the end')
+            first.sendall(b'tt goto end\n')
+            wait_until(lambda: ask_meanwhile(vm.qmp)['travelling'],
+                       'it travels again')
+            second.sendall(b'quit\n')
+            vm.wait(0)
+
+
 def test_digest_needs_a_stop(work):
     """query-tt-digest of a running VM is an error; without -tt as well."""
     args = guest_args(work, 'torture', 'rounds=20')
