@@ -35,7 +35,7 @@ static struct {
     GByteArray *cpu;            /* the vCPU of the present */
     int halted;
     uint64_t stands_at;         /* the present; its TLB is empty */
-    bool has_stood;
+    uint8_t stands_in[16];      /* UUID of the run */
     VMChangeStateHandler *debugger;
 } past;
 
@@ -54,11 +54,12 @@ void tt_past_swap(void)
 /* From the second time on, the present may not have moved: nothing to log. */
 static void make_stand(CPUState *cpu)
 {
-    if (!past.has_stood || past.stands_at != tt.pos) {
+    if (past.stands_at != tt.pos ||
+        memcmp(past.stands_in, tt.manifest.uuid, sizeof(past.stands_in))) {
         tt_record_renew(cpu);
     }
-    past.has_stood = true;
     past.stands_at = tt.pos;
+    memcpy(past.stands_in, tt.manifest.uuid, sizeof(past.stands_in));
 }
 
 static void set_aside(CPUState *cpu)
