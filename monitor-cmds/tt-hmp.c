@@ -206,57 +206,91 @@ static void do_verify(Monitor *mon, const char *arg, Error **errp)
 
 static void show_checkpoint(Monitor *mon, const TtCheckpoint *c)
 {
-    monitor_printf(mon, "%6" PRIu32 " %20" PRIu64 " %10" PRIu64 "  %s\n", c->id,
-                   c->position, c->pages, c->pinned ? "kept" :
-                   c->stored ? "stored" : "");
+    monitor_printf(mon, "%6" PRIu32 " %20" PRIu64 " %10" PRIu64, c->id,
+                   c->position, c->pages);
+    if (c->stored) {
+        monitor_printf(mon, " %9.1f s %10" PRIu64, c->time_ms / 1000.0,
+                       c->bytes);
+    } else {
+        monitor_printf(mon, " %11s %10s", "", "");
+    }
+    monitor_printf(mon, "  %s\n", c->pinned ? "kept" : c->stored ? "stored" :
+                   "");
 }
 
 static void list_checkpoints(Monitor *mon, Error **errp)
 {
     TtCheckpointList *all = qmp_query_tt_checkpoints(errp), *c;
 
-    monitor_printf(mon, "%6s %20s %10s\n", "id", "position", "pages");
+    monitor_printf(mon, "%6s %20s %10s %11s %10s\n", "id", "position", "pages",
+                   "time", "bytes");
     for (c = all; c; c = c->next) {
         show_checkpoint(mon, c->value);
     }
     qapi_free_TtCheckpointList(all);
 }
 
-static void add_checkpoint(Monitor *mon, Error **errp)
+/* Of a replay. 0: *errp says why not. */
+static uint32_t pin(Monitor *mon, const char *name, Error **errp)
 {
-    TtCheckpoint *c = NULL;
+    uint32_t id = 0;
+    uint64_t pos;
     Waiter w = { 0 };
 
-    tt_monitor_wait();
     if (!tt_travel_is_possible(errp)) {
-        return;
+        return 0;
     }
     vm_stop(RUN_STATE_PAUSED);
     qemu_sem_init(&w.arrived, 0);
-    if (go(mon, PIN, NULL, 0, &w, errp)) {
-        c = tt_monitor_pinned(errp);
+    if ((!name || tt_mark_add(name, &pos, errp)) &&
+        go(mon, PIN, NULL, 0, &w, errp)) {
+        id = tt_travel_pinned();
     }
-    if (c) {
-        show_checkpoint(mon, c);
-    }
-    qapi_free_TtCheckpoint(c);
     qemu_sem_destroy(&w.arrived);
+    return id;
+}
+
+static void add_checkpoint(Monitor *mon, const char *name, Error **errp)
+{
+    TtCheckpoint *c;
+    uint32_t id = 0;
+
+    tt_monitor_wait();
+    if (!tt_recording()) {
+        id = pin(mon, name, errp);
+    } else {
+        tt_keeper_add(name, 0, &id, errp);
+    }
+    if (!*errp) {
+        c = tt_monitor_checkpoint(id, errp);
+        if (c) {
+            show_checkpoint(mon, c);
+        }
+        qapi_free_TtCheckpoint(c);
+    }
 }
 
 static void do_checkpoint(Monitor *mon, const char *arg, Error **errp)
 {
-    const char *id = arg;
+    const char *rest = arg;
     uint64_t n;
 
     if (!arg || !strcmp(arg, "list")) {
         list_checkpoints(mon, errp);
     } else if (!strcmp(arg, "add")) {
-        add_checkpoint(mon, errp);
-    } else if (strstart(arg, "delete ", &id) && g_ascii_isdigit(*id) &&
-               qemu_strtou64(id, NULL, 10, &n) == 0) {
-        tt_travel_delete(n, errp);
+        add_checkpoint(mon, NULL, errp);
+    } else if (strstart(arg, "add ", &rest)) {
+        add_checkpoint(mon, rest + strspn(rest, " "), errp);
+    } else if (strstart(arg, "delete ", &rest) && g_ascii_isdigit(*rest) &&
+               qemu_strtou64(rest, NULL, 10, &n) == 0) {
+        if (tt_recording()) {
+            tt_keeper_delete(n, errp);
+        } else {
+            tt_travel_delete(n, errp);
+        }
     } else {
-        error_setg(errp, "tt checkpoint takes 'add', 'delete ID' or 'list'");
+        error_setg(errp, "tt checkpoint takes 'add [NAME]', 'delete ID' or "
+                   "'list'");
     }
 }
 
@@ -339,6 +373,14 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
     hmp_handle_error(mon, err);
 }
 
+static void show_store(Monitor *mon, const TtStore *st)
+{
+    monitor_printf(mon, "%" PRIu64 " bytes of checkpoints; pause %.1f ms (%"
+                   PRIu64 " pages), longest %.1f ms (%" PRIu64 " pages)\n",
+                   st->bytes, st->last_pause_ns / 1e6, st->last_pause_pages,
+                   st->longest_pause_ns / 1e6, st->longest_pause_pages);
+}
+
 void hmp_info_tt(Monitor *mon, const QDict *qdict)
 {
     TtInfo *i = qmp_query_tt(NULL);
@@ -357,6 +399,9 @@ void hmp_info_tt(Monitor *mon, const QDict *qdict)
         if (i->past) {
             monitor_printf(mon, "this is the past: 'tt goto end' returns to the "
                            "present, which is recorded\n");
+        }
+        if (i->store && i->store->taken) {
+            show_store(mon, i->store);
         }
         if (i->diverged) {
             monitor_printf(mon, "diverged: %s\n", i->divergence);

@@ -15,8 +15,9 @@ typedef struct TtGoto {
 
 /* Main thread: until the first state of a replay is loaded. */
 void tt_monitor_wait(void);
-/* The checkpoint that the last tt_travel_pin made; the caller frees it. */
-TtCheckpoint *tt_monitor_pinned(Error **errp);
+/* Checkpoint @id, of a recording or a replay; the caller frees it. NULL: there
+ * is none, *errp says that it could not be made. */
+TtCheckpoint *tt_monitor_checkpoint(uint32_t id, Error **errp);
 /* False: *errp says what is wrong. */
 bool tt_monitor_target(const TtGoto *g, uint64_t *target, Error **errp);
 /* Main thread, not in a coroutine: stops the VM and posts the movement. @done may

@@ -47,9 +47,23 @@ void tt_event_progress(uint64_t done, uint64_t total)
     qapi_event_send_tt_progress(done, total);
 }
 
+static TtStore *store_to_qapi(const TtKeeperStats *st)
+{
+    TtStore *q = g_new0(TtStore, 1);
+
+    q->taken = st->taken;
+    q->bytes = st->bytes;
+    q->last_pause_ns = st->pause_ns_last;
+    q->last_pause_pages = st->pause_pages_last;
+    q->longest_pause_ns = st->pause_ns_most;
+    q->longest_pause_pages = st->pause_pages_most;
+    return q;
+}
+
 TtInfo *qmp_query_tt(Error **errp)
 {
     TtInfo *info = g_new0(TtInfo, 1);
+    TtKeeperStats kept = tt_keeper_stats();
 
     info->mode = tt_recording() || tt_past ? TT_MODE_RECORD :
         tt_replaying() ? TT_MODE_REPLAY : TT_MODE_OFF;
@@ -57,8 +71,8 @@ TtInfo *qmp_query_tt(Error **errp)
     info->dir = g_strdup(tt.dir);
     info->position = tt_position();
     info->end = tt_replaying() ? tt_replay_end() : info->position;
-    info->checkpoints = tt_recording() ? tt_keeper_count() :
-        tt_points_count();
+    info->checkpoints = tt_recording() ? kept.count : tt_points_count();
+    info->store = tt_recording() || tt_past ? store_to_qapi(&kept) : NULL;
     info->events = tt.events;
     info->bytes = tt_recording() || tt_past ? tt_record_bytes() : 0;
     info->past = tt_past;
@@ -187,6 +201,8 @@ typedef struct Waiter {
     uint64_t pos;
     int reason;
     bool pin;                   /* make a checkpoint, go nowhere */
+    const char *name;           /* of the position, or NULL */
+    uint32_t id;                /* of the checkpoint */
     bool done;
     Error *err;
 } Waiter;
@@ -208,6 +224,14 @@ static void arrived(void *opaque, uint64_t pos, int reason)
     aio_bh_schedule_oneshot(qemu_get_aio_context(), wake, w);
 }
 
+static bool begin_pinning(Waiter *w)
+{
+    uint64_t pos;
+
+    return (!w->name || tt_mark_add(w->name, &pos, &w->err)) &&
+        tt_travel_pin(arrived, w, &w->err);
+}
+
 /* Stopping the VM is not for coroutines. */
 static void set_out(void *opaque)
 {
@@ -217,12 +241,17 @@ static void set_out(void *opaque)
         aio_bh_schedule_oneshot(qemu_get_aio_context(), set_out, w);
         return;
     }
+    if (w->pin && tt_recording()) {
+        tt_keeper_add(w->name, 0, &w->id, &w->err);
+        wake(w);
+        return;
+    }
     if (w->pin && !tt_travel_is_possible(&w->err)) {
         wake(w);
         return;
     }
     vm_stop(RUN_STATE_PAUSED);
-    if (w->pin ? !tt_travel_pin(arrived, w, &w->err) :
+    if (w->pin ? !begin_pinning(w) :
         !tt_monitor_go(&w->g, arrived, w, &w->err)) {
         wake(w);
     }
@@ -295,7 +324,9 @@ static TtCheckpoint *checkpoint_to_qapi(const TtPoint *c)
     q->position = c->pos;
     q->pages = c->pages;
     q->pinned = c->pinned;
-    q->stored = c->stored;
+    q->stored = q->has_time_ms = q->has_bytes = c->stored;
+    q->time_ms = c->host_ns / SCALE_MS;
+    q->bytes = c->bytes;
     return q;
 }
 
@@ -308,13 +339,18 @@ void tt_monitor_wait(void)
     }
 }
 
+static GArray *list_all(void)
+{
+    return tt_recording() ? tt_keeper_list() : tt_points_list();
+}
+
 TtCheckpointList *qmp_query_tt_checkpoints(Error **errp)
 {
     g_autoptr(GArray) all = NULL;
     TtCheckpointList *list = NULL, **tail = &list;
 
     tt_monitor_wait();
-    all = tt_points_list();
+    all = list_all();
     for (unsigned i = 0; i < all->len; i++) {
         TtPoint *c = &g_array_index(all, TtPoint, i);
 
@@ -323,14 +359,14 @@ TtCheckpointList *qmp_query_tt_checkpoints(Error **errp)
     return list;
 }
 
-TtCheckpoint *tt_monitor_pinned(Error **errp)
+TtCheckpoint *tt_monitor_checkpoint(uint32_t id, Error **errp)
 {
-    g_autoptr(GArray) all = tt_points_list();
+    g_autoptr(GArray) all = list_all();
 
     for (unsigned i = 0; i < all->len; i++) {
         TtPoint *c = &g_array_index(all, TtPoint, i);
 
-        if (c->id == tt_travel_pinned()) {
+        if (c->id == id) {
             return checkpoint_to_qapi(c);
         }
     }
@@ -339,16 +375,27 @@ TtCheckpoint *tt_monitor_pinned(Error **errp)
     return NULL;
 }
 
-TtCheckpoint *coroutine_fn qmp_tt_checkpoint_add(Error **errp)
+TtCheckpoint *coroutine_fn qmp_tt_checkpoint_add(const char *name,
+                                                 Error **errp)
 {
-    Waiter w = { .co = qemu_coroutine_self(), .pin = true };
+    Waiter w = {
+        .co = qemu_coroutine_self(), .pin = true, .name = name,
+    };
 
-    return carry_out(&w, errp) ? tt_monitor_pinned(errp) : NULL;
+    if (!carry_out(&w, errp)) {
+        return NULL;
+    }
+    return tt_monitor_checkpoint(tt_recording() ? w.id : tt_travel_pinned(),
+                                 errp);
 }
 
 void qmp_tt_checkpoint_delete(uint32_t id, Error **errp)
 {
-    tt_travel_delete(id, errp);
+    if (tt_recording()) {
+        tt_keeper_delete(id, errp);
+    } else {
+        tt_travel_delete(id, errp);
+    }
 }
 
 /* ---- recording on demand ---- */

@@ -382,7 +382,7 @@ TtStatus tt_pagestore_add_checkpoint(TtPageStore *ps, uint64_t pos,
     if (n_dirty && dirty[n_dirty - 1] >= TT_PAGES_MAX) {
         return TT_ERR_INVALID;
     }
-    if (b ? b->pos >= pos : base || g_hash_table_size(ps->by_id)) {
+    if (b ? b->pos >= pos : base) {
         return TT_ERR_INVALID;
     }
     if (ps->nodes->len >= TT_PAGESTORE_NODES_MAX || ps->last_id >= INT32_MAX ||
@@ -394,7 +394,7 @@ TtStatus tt_pagestore_add_checkpoint(TtPageStore *ps, uint64_t pos,
         return TT_ERR_NOMEM;    /* the journal knows no ghosts */
     }
     index = tt_node_upper(ps, pos);
-    if (tt_node_is_taken(ps, index, pos)) {
+    if (tt_node_is_taken(ps, index, pos) || (!b && index)) {
         return TT_ERR_INVALID;
     }
     ok = tt_touch_collect(ps, b, index ? node_at(ps, index - 1) : NULL, dirty,

@@ -1,123 +1,43 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Keeper: checkpoints of a recording, in RUN/pages and RUN/checkpoints. Every
- * checkpoint-interval seconds the VM stands for as long as it takes to copy the
- * pages that were written since the last one; a thread of its own compares,
- * compresses and stores them (TTVM 3.3).
+ * Keeper: takes the checkpoints of a recording. Every checkpoint-interval
+ * seconds, and when the user asks, the VM stands for as long as it takes to copy
+ * the pages that were written since the last one; the shelf (tt-shelf.c), a
+ * thread of its own, stores them.
  *
- *   fence, and it is time --> leave cpu_exec --> copy pages and state --> job
- *                                                                         |
- *                                               thread: add, flush <------+
+ *   fence, and it is time --> leave cpu_exec --+
+ *                                              +--> copy pages and state --> shelf
+ *   the user asks --> VM stopped --------------+
  *
- * They stand at fences, as all checkpoints do (tt-points.c). One job is under way
- * at a time: a slow disk makes checkpoints rarer, not the VM slower. When storing
- * fails for good, the recording goes on without more of them; when the disk is
- * full they go, since the log needs the space.
+ * Those on time stand at fences, as those of a replay do (tt-points.c). Where the
+ * user asks the TLB is emptied and the vCPU's state logged right behind the
+ * checkpoint, so that a replay which comes by empties its own, too. One job is
+ * under way at a time: a slow disk makes checkpoints rarer, not the VM slower.
+ * When storing fails for good, the recording goes on without more of them.
  */
-#include "tt/engine.h"
-#include "tt/pagestore.h"
+#include "tt-shelf.h"
 #include "qemu/main-loop.h"
 #include "qemu/error-report.h"
-#include "qemu/thread.h"
 #include "qemu/timer.h"
+#include "system/cpus.h"
+#include "system/runstate.h"
 
 /* Pages that can be copied aside; more, and those of the first checkpoint, are
  * added while the VM stands. */
 #define BATCH_PAGES_MIN (8u << 10)      /* 32 MiB */
 #define BATCH_PAGES_MAX (64u << 10)     /* 256 MiB */
-#define CACHE_BYTES     (64u << 20)     /* stored pages kept for comparison */
 
 static struct {
-    TtPageStore *store;             /* the thread's while a job is under way */
     TtPageBatch *batch;
-    TtNodeId base;                  /* RAM = node base + dirty pages */
-    QemuThread thread;
-    QemuSemaphore has_job, idle;
-    bool on, has_thread, busy, quit;
-    bool has_batch;                 /* of the job: else the node is added */
-    uint64_t pos;                   /* of the job */
-    TtCheckpointMeta meta;
-    int64_t last_ms;                /* when the last one was taken */
+    bool on, told;
+    uint64_t pos;                   /* of the last one */
+    int64_t last_ms;                /* when it was taken */
     uint64_t wanted_pos;            /* leave cpu_exec here; 0: nowhere */
-    uint64_t start_ns, count, pause_ns_most;
-    bool failed, told;              /* by the thread, under the job */
-    TtDiag diag;
+    int64_t start_ns;
+    TtKeeperStats stats;            /* written with the BQL, read without */
 } kp;
 
-/* ---- the thread ---- */
-
-/* The disk is full: the log needs the space more. */
-static void give_way(void)
-{
-    g_autofree char *pages = g_build_filename(tt.dir, "pages", NULL);
-    g_autofree char *points = g_build_filename(tt.dir, "checkpoints", NULL);
-
-    unlink(points);
-    unlink(pages);
-    tt_pagestore_free(kp.store);
-    kp.store = NULL;
-    qatomic_set(&kp.count, 0);
-    tt_fail(&kp.diag, TT_ERR_NOSPACE, "the disk is full, and what they took is "
-            "given back to the log");
-    qatomic_set(&kp.failed, true);
-}
-
-static void carry_out_job(void)
-{
-    TtStatus s = TT_OK;
-
-    if (kp.has_batch) {
-        s = tt_pagestore_add_batch(kp.store, kp.pos, kp.base, kp.batch,
-                                   &kp.meta, &kp.base);
-        tt_pagebatch_clear(kp.batch);
-    }
-    g_free((void *)kp.meta.blob);
-    if (s != TT_OK) {
-        tt_fail(&kp.diag, s, "%s", tt_status_name(s));
-        qatomic_set(&kp.failed, true);
-        return;
-    }
-    qatomic_inc(&kp.count);
-    s = tt_pagestore_flush(kp.store, &kp.diag);
-    if (s == TT_ERR_NOSPACE) {
-        give_way();
-    } else if (s < 0) {             /* it says so once, and tries again later */
-        qatomic_set(&kp.told, false);
-    }
-}
-
-/* Room for @n pages and half more, so that it soon stays as it is. */
-static bool make_batch(size_t n)
-{
-    size_t want = MIN(MAX(n + n / 2, BATCH_PAGES_MIN), BATCH_PAGES_MAX);
-
-    if (!kp.batch || tt_pagebatch_room(kp.batch) < n) {
-        tt_pagebatch_free(kp.batch);
-        kp.batch = tt_pagebatch_new(want);
-    }
-    return kp.batch && n <= tt_pagebatch_room(kp.batch);
-}
-
-static void *keeper_thread(void *opaque)
-{
-    for (;;) {
-        qemu_sem_wait(&kp.has_job);
-        if (qatomic_read(&kp.quit)) {
-            break;
-        }
-        carry_out_job();
-        qatomic_store_release(&kp.busy, false);
-        qemu_sem_post(&kp.idle);
-    }
-    return NULL;
-}
-
-static bool is_busy(void)
-{
-    return qatomic_load_acquire(&kp.busy);
-}
-
-/* ---- taking one: vCPU thread ---- */
+/* ---- taking one ---- */
 
 static const void *save_state(CPUState *cpu, size_t *len)
 {
@@ -149,19 +69,36 @@ static const void *save_state(CPUState *cpu, size_t *len)
     return bytes;
 }
 
-/* Copies what is dirty aside, or adds it at once where that cannot be. */
-static TtStatus collect(void)
+/* Room for @n pages and half more, so that it soon stays as it is. */
+static bool make_batch(size_t n)
 {
-    size_t n;
-    g_autofree uint64_t *dirty = tt_memory_collect_dirty(&n);
+    size_t want = MIN(MAX(n + n / 2, BATCH_PAGES_MIN), BATCH_PAGES_MAX);
 
-    kp.has_batch = kp.base && make_batch(n);
-    if (!kp.has_batch) {
-        return tt_pagestore_add_checkpoint(kp.store, kp.pos, kp.base, dirty, n,
-                                           tt_memory_page, NULL, &kp.meta,
-                                           &kp.base);
+    if (!kp.batch || tt_pagebatch_room(kp.batch) < n) {
+        tt_pagebatch_free(kp.batch);
+        kp.batch = tt_pagebatch_new(want);
     }
-    for (size_t i = 0; i < n; i++) {
+    return kp.batch && n <= tt_pagebatch_room(kp.batch);
+}
+
+/* Copies what is dirty aside, or adds it at once where that cannot be. */
+static TtStatus collect(const TtCheckpointMeta *meta, bool *has_batch,
+                        size_t *n)
+{
+    g_autofree uint64_t *dirty = tt_memory_collect_dirty(n);
+    TtNodeId base = tt_shelf_base();
+    TtStatus s;
+
+    *has_batch = base && make_batch(*n);
+    if (!*has_batch) {
+        s = tt_pagestore_add_checkpoint(tt_shelf_store(), tt.pos, base, dirty,
+                                        *n, tt_memory_page, NULL, meta, &base);
+        if (s == TT_OK) {
+            tt_shelf_set_base(base);
+        }
+        return s;
+    }
+    for (size_t i = 0; i < *n; i++) {
         tt_pagebatch_put(kp.batch, dirty[i], tt_memory_page(NULL, dirty[i]));
     }
     return TT_OK;
@@ -170,50 +107,73 @@ static TtStatus collect(void)
 static void stop_keeping(const char *why)
 {
     kp.on = false;
-    warn_report("tt: the recording goes on without more checkpoints: %s", why);
+    if (!kp.told) {
+        kp.told = true;
+        warn_report("tt: the recording goes on without more checkpoints: %s",
+                    why);
+    }
 }
 
-static void take(CPUState *cpu)
+static void note_pause(int64_t ns, size_t pages)
+{
+    TtKeeperStats *st = &kp.stats;
+
+    qatomic_set(&st->pause_ns_last, ns);
+    qatomic_set(&st->pause_pages_last, pages);
+    if (ns > st->pause_ns_most) {
+        qatomic_set(&st->pause_ns_most, ns);
+        qatomic_set(&st->pause_pages_most, pages);
+    }
+}
+
+/* False: storing failed, and the keeper is off. *@job: see tt-shelf.h. */
+static bool take(CPUState *cpu, uint32_t flags, uint32_t *job)
 {
     int64_t began = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
-    size_t len;
+    TtCheckpointMeta meta = {
+        .flags = flags, .host_ns = began - kp.start_ns,
+    };
+    bool has_batch;
+    size_t n;
     TtStatus s;
 
-    kp.pos = tt.pos;
-    kp.meta = (TtCheckpointMeta) { .host_ns = began - kp.start_ns };
-    kp.meta.blob = save_state(cpu, &len);
-    kp.meta.blob_bytes = len;
-    s = collect();
+    meta.blob = save_state(cpu, &meta.blob_bytes);
+    s = collect(&meta, &has_batch, &n);
     if (s != TT_OK) {
-        g_free((void *)kp.meta.blob);
+        g_free((void *)meta.blob);
         stop_keeping(tt_status_name(s));
-        return;
+        return false;
     }
+    kp.pos = tt.pos;
     kp.last_ms = began / SCALE_MS;
-    kp.pause_ns_most = MAX(kp.pause_ns_most,
-                           qemu_clock_get_ns(QEMU_CLOCK_REALTIME) - began);
-    qatomic_set(&kp.busy, true);
-    qemu_sem_post(&kp.has_job);
+    *job = tt_shelf_add(tt.pos, has_batch ? kp.batch : NULL, &meta);
+    if (has_batch) {
+        note_pause(qemu_clock_get_ns(QEMU_CLOCK_REALTIME) - began, n);
+    }
+    qatomic_set(&kp.stats.taken, kp.stats.taken + 1);
+    return true;
 }
 
 /* Trouble is told from here, since the thread must not wait for the BQL. */
 static bool is_in_trouble(void)
 {
-    if (qatomic_read(&kp.failed)) {
-        stop_keeping(kp.diag.text);
+    const char *why;
+
+    if (tt_shelf_has_failed(&why)) {
+        stop_keeping(why);
         return true;
     }
-    if (kp.diag.status && !kp.told) {
-        kp.told = true;
+    why = tt_shelf_trouble();
+    if (why) {
         warn_report("tt: a checkpoint cannot be stored, the recording goes on "
-                    "and tries again with the next: %s", kp.diag.text);
+                    "and tries again with the next: %s", why);
     }
     return false;
 }
 
 void tt_keeper_fence(CPUState *cpu)
 {
-    if (!kp.on || is_busy() ||
+    if (!kp.on || tt_shelf_is_busy() ||
         qemu_clock_get_ms(QEMU_CLOCK_REALTIME) - kp.last_ms <
         (int64_t)tt.checkpoint_interval_ms) {
         return;
@@ -228,37 +188,155 @@ void tt_keeper_turn(CPUState *cpu)
 {
     if (kp.wanted_pos) {
         if (kp.wanted_pos == tt.pos && kp.on && tt.live) {
-            take(cpu);
+            take(cpu, 0, &(uint32_t) { 0 });
         }
         kp.wanted_pos = 0;          /* an interrupt came first: next fence */
     }
 }
 
-/* ---- start and end ---- */
+/* ---- when the user asks ---- */
 
-static TtIo *create(const char *name, TtDiag *diag)
+/* Nothing was kept so far: this is the first one. */
+static bool begin_late(Error **errp)
 {
-    g_autofree char *path = g_build_filename(tt.dir, name, NULL);
-    TtIo *io;
+    TtDiag diag;
 
-    return tt_io_posix_create(path, &io, diag) == TT_OK ? io : NULL;
-}
-
-static bool open_store(TtDiag *diag)
-{
-    TtPageStoreOptions opt = { .cache_bytes = CACHE_BYTES };
-
-    memcpy(opt.uuid, tt.manifest.uuid, sizeof(opt.uuid));
-    opt.pages = create("pages", diag);
-    opt.checkpoints = opt.pages ? create("checkpoints", diag) : NULL;
-    if (!opt.checkpoints) {
-        if (opt.pages) {
-            tt_io_close(opt.pages);
-        }
+    if (tt_shelf_is_open()) {
+        return true;
+    }
+    if (!tt_shelf_open(&diag)) {
+        error_setg(errp, "%s", diag.text);
         return false;
     }
-    return tt_pagestore_create(&opt, &kp.store, diag) == TT_OK;
+    tt_memory_all_dirty();
+    return true;
 }
+
+static bool may_act(Error **errp)
+{
+    const char *why;
+
+    if (!tt_is_live(errp)) {
+        return false;
+    }
+    tt_shelf_wait();
+    if (tt_shelf_is_open() && tt_shelf_has_failed(&why)) {
+        error_setg(errp, "the recording goes on without checkpoints: %s", why);
+        return false;
+    }
+    return true;
+}
+
+/* The VM is stopped. */
+static bool add_here(CPUState *cpu, const char *name, unsigned flags,
+                     uint32_t *job, Error **errp)
+{
+    uint64_t pos;
+    bool ok;
+
+    if (!may_act(errp) || !begin_late(errp)) {
+        return false;
+    }
+    tt_record_resync(cpu);
+    if (tt.live && tt_shelf_base() && tt.pos <= kp.pos) {
+        tt_record_renew(cpu);           /* there is one: make another place */
+    }
+    if (!tt_is_live(errp) || (name && !tt_mark_add(name, &pos, errp))) {
+        return false;
+    }
+    ok = take(cpu, flags | TT_CHECKPOINT_PINNED, job);
+    tt_record_renew(cpu);
+    if (!ok) {
+        error_setg(errp, "the checkpoint cannot be stored: memory is short");
+    }
+    return ok;
+}
+
+static bool wait_for(uint32_t job, uint32_t *id, Error **errp)
+{
+    TtDiag diag;
+
+    while (!tt_shelf_is_done(job)) {
+        bql_unlock();
+        g_usleep(1000);
+        bql_lock();
+    }
+    if (tt_shelf_result(id, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    return true;
+}
+
+bool tt_keeper_add(const char *name, unsigned flags, uint32_t *id,
+                   Error **errp)
+{
+    bool was_live, ok;
+    uint32_t job;
+
+    if (!tt_is_live(errp)) {
+        return false;
+    }
+    was_live = runstate_is_live(runstate_get());
+    vm_stop(RUN_STATE_PAUSED);
+    ok = add_here(first_cpu, name, flags, &job, errp);
+    if (was_live) {
+        vm_start();
+    }
+    return ok && wait_for(job, id, errp);
+}
+
+/* RAM comes from @id: say that it comes from the one before. */
+static bool rebase(const TtPoint *points, unsigned i)
+{
+    g_autofree uint64_t *pages = NULL;
+    size_t n;
+
+    pages = tt_pagestore_rebase(tt_shelf_store(), points[i].id,
+                                points[i - 1].id, &n);
+    for (size_t k = 0; pages && k < n; k++) {
+        tt_memory_mark_dirty(pages[k]);
+    }
+    if (pages) {
+        tt_shelf_set_base(points[i - 1].id);
+    }
+    return pages;
+}
+
+bool tt_keeper_delete(uint64_t id, Error **errp)
+{
+    g_autoptr(GArray) all = NULL;
+    const TtPoint *points;
+    uint32_t unused;
+    unsigned i;
+
+    if (!may_act(errp)) {
+        return false;
+    }
+    all = tt_shelf_list();
+    points = (const TtPoint *)all->data;
+    for (i = 0; i < all->len && points[i].id != id; i++) {
+    }
+    if (i == all->len) {
+        error_setg(errp, "there is no checkpoint %" PRIu64 ": see 'tt "
+                   "checkpoint list'", id);
+    } else if (i == 0) {
+        error_setg(errp, "checkpoint %" PRIu64 " is the first one and stays: "
+                   "the others say only what changed since", id);
+    } else if (id == tt_shelf_base() && !rebase(points, i)) {
+        error_setg(errp, "not enough memory to delete the newest checkpoint");
+    } else {
+        return wait_for(tt_shelf_delete(id), &unused, errp);
+    }
+    return false;
+}
+
+GArray *tt_keeper_list(void)
+{
+    return tt_shelf_list();
+}
+
+/* ---- start and end ---- */
 
 /* The first one is the initial state, like the log's own: all else builds on it. */
 void tt_keeper_start(CPUState *cpu)
@@ -266,53 +344,49 @@ void tt_keeper_start(CPUState *cpu)
     TtDiag diag;
 
     memset(&kp, 0, sizeof(kp));
+    tt_shelf_forget();
+    kp.start_ns = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
     if (!tt.checkpoint_interval_ms) {
         return;
     }
-    if (!open_store(&diag)) {
+    if (!tt_shelf_open(&diag)) {
         warn_report("tt: the recording makes no checkpoints: %s", diag.text);
         return;
     }
-    qemu_sem_init(&kp.has_job, 0);
-    qemu_sem_init(&kp.idle, 0);
-    kp.start_ns = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
-    kp.on = kp.has_thread = true;
-    qemu_thread_create(&kp.thread, "tt-keeper", keeper_thread, NULL,
-                       QEMU_THREAD_JOINABLE);
+    kp.on = true;
     tt_memory_all_dirty();
-    take(cpu);
+    take(cpu, 0, &(uint32_t) { 0 });
 }
 
 void tt_keeper_settle(void)
 {
-    while (is_busy()) {
-        qemu_sem_timedwait(&kp.idle, 100);
-    }
+    tt_shelf_wait();
 }
 
 void tt_keeper_finish(void)
 {
-    if (!kp.has_thread) {
+    if (!tt_shelf_is_open()) {
         return;
     }
     tt_keeper_settle();
-    if (kp.on) {
-        is_in_trouble();
-    }
+    is_in_trouble();
     kp.on = false;
-    qatomic_set(&kp.quit, true);
-    qemu_sem_post(&kp.has_job);
-    qemu_thread_join(&kp.thread);
-    tt_pagestore_free(kp.store);
+    tt_shelf_close();
     tt_pagebatch_free(kp.batch);
-    qemu_sem_destroy(&kp.has_job);
-    qemu_sem_destroy(&kp.idle);
-    kp.store = NULL;
     kp.batch = NULL;
-    kp.has_thread = false;
 }
 
-uint64_t tt_keeper_count(void)
+TtKeeperStats tt_keeper_stats(void)
 {
-    return qatomic_read(&kp.count);
+    TtKeeperStats *st = &kp.stats;
+
+    return (TtKeeperStats) {
+        .count = tt_shelf_count(),
+        .bytes = tt_shelf_bytes(),
+        .taken = qatomic_read(&st->taken),
+        .pause_ns_last = qatomic_read(&st->pause_ns_last),
+        .pause_pages_last = qatomic_read(&st->pause_pages_last),
+        .pause_ns_most = qatomic_read(&st->pause_ns_most),
+        .pause_pages_most = qatomic_read(&st->pause_pages_most),
+    };
 }

@@ -227,7 +227,7 @@ static TtPageStore *open_store(TtDiag *diag)
     return tt_pagestore_open(&opt, &store, diag) == TT_OK ? store : NULL;
 }
 
-/* Takes the recorder's checkpoints over; the first is the state we are in. */
+/* Takes the recorder's checkpoints over; one at the start is the state we are in. */
 static bool adopt_stored(CPUState *cpu)
 {
     g_autofree char *path = g_build_filename(tt.dir, "checkpoints", NULL);
@@ -246,18 +246,23 @@ static bool adopt_stored(CPUState *cpu)
     n = tt_pagestore_count(pt.pages);
     infos = g_new0(TtCheckpointInfo, n + 1);
     n = tt_pagestore_list(pt.pages, infos, n);
-    while (n > 1 && !is_within_log(&infos[n - 1])) {
+    while ((n > 1 || (n && infos[0].pos)) &&
+           !is_within_log(&infos[n - 1])) {
         n--;
     }
-    if (!n || infos[0].pos) {       /* killed before the first was stored */
+    if (!n) {                       /* killed before the first was stored */
         tt_pagestore_free(pt.pages);
         return false;
     }
-    g_free(tt_memory_collect_dirty(&all));
     pt.has_files = true;
-    pt.base = infos[0].id;
-    note_state(cpu, enter(infos[0].id, 0, true, true));
-    for (size_t i = 1; i < n; i++) {
+    if (infos[0].pos) {             /* of the user's: the start is ours */
+        take_checkpoint(cpu, true);
+    } else {
+        g_free(tt_memory_collect_dirty(&all));
+        pt.base = infos[0].id;
+        note_state(cpu, enter(infos[0].id, 0, true, true));
+    }
+    for (size_t i = !infos[0].pos; i < n; i++) {
         enter(infos[i].id, infos[i].pos,
               infos[i].flags & TT_CHECKPOINT_PINNED, true);
     }
@@ -460,12 +465,16 @@ GArray *tt_points_list(void)
     }
     g_hash_table_iter_init(&it, pt.checkpoints);
     while (g_hash_table_iter_next(&it, NULL, (void **)&c)) {
+        TtCheckpointInfo node = { 0 };
         TtPoint info = {
             .id = c->id, .pos = c->pos, .pinned = c->pinned,
             .stored = c->stored,
-            .pages = tt_pagestore_node_pages(pt.pages, c->id),
         };
 
+        tt_pagestore_info(pt.pages, c->id, &node);
+        info.pages = node.n_pages;
+        info.host_ns = node.host_ns;
+        info.bytes = node.stored_bytes + node.blob_bytes;
         g_array_append_val(list, info);
     }
     g_array_sort(list, by_position);

@@ -111,7 +111,7 @@ def test_commands(work):
                 ('tt checkpoint delete 4294967297', 'there is no checkpoint'),
                 ('tt checkpoint delete -1', "'delete ID'"),
                 ('tt checkpoint delete x', "'delete ID'"),
-                ('tt checkpoint burn', "takes 'add'")):
+                ('tt checkpoint burn', "takes 'add ")):
             text = vm.qmp.hmp(line)
             check(answer in text, f'{line}: {text}')
 
@@ -120,12 +120,11 @@ def test_commands(work):
 def test_refused_alone(work):
     """Where there is nothing to travel in, adding a checkpoint is refused and
     the VM runs on."""
-    for name, options in (('off', []), ('rec', ['-tt', f'record,dir={work}/r'])):
-        with Vm(work, [*guest_args(work, 'torture', 'rounds=9'), *options],
-                name=name, qmp=1) as vm:
-            vm.wait_serial('torture')
-            check('no past' in vm.qmp.error('tt-checkpoint-add'), 'QMP')
-            check('no past' in vm.qmp.hmp('tt checkpoint add'), 'HMP')
-            equal(vm.qmp.cmd('query-status')['status'], 'running', 'status')
-            vm.qmp.send('quit')
-            vm.wait(0)
+    with Vm(work, guest_args(work, 'torture', 'rounds=9'), name='off',
+            qmp=1) as vm:
+        vm.wait_serial('torture')
+        check('no past' in vm.qmp.error('tt-checkpoint-add'), 'QMP')
+        check('no past' in vm.qmp.hmp('tt checkpoint add'), 'HMP')
+        equal(vm.qmp.cmd('query-status')['status'], 'running', 'status')
+        vm.qmp.send('quit')
+        vm.wait(0)

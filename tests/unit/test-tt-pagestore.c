@@ -164,6 +164,39 @@ static void test_new_node_between(void)
     g_free(g);
 }
 
+/* What a replay does whose recorder kept nothing at the start. */
+static void test_new_first_node(void)
+{
+    Guest *g = g_new0(Guest, 1);
+    TtPageStore *ps = tt_pagestore_new();
+    TtNodeId a, b, first;
+
+    g->stride = 1;
+    set(g, 1, 1);
+    set(g, 2, 2);
+    a = must_add(ps, g, 100, 0, "12");
+    set(g, 3, 3);
+    b = must_add(ps, g, 200, a, "3");
+    memset(g->ram, 0, sizeof(g->ram));
+    set(g, 1, 1);
+    set(g, 4, 4);
+    first = must_add(ps, g, 50, 0, "14");
+    restore(ps, g, b, first, "", "001110");
+    assert_ram(g, "012300");
+    restore(ps, g, first, b, "", "001110");
+    assert_ram(g, "010040");
+    restore(ps, g, a, first, "", "001010");
+    assert_ram(g, "012000");
+    g_assert_cmpuint(tt_pagestore_node_pages(ps, first), ==, 2);
+    g_assert_true(tt_pagestore_changed(ps, a, 4));
+    tt_pagestore_delete(ps, first);
+    tt_pagestore_check(ps);
+    restore(ps, g, b, a, "", "000100");
+    assert_ram(g, "012300");
+    tt_pagestore_free(ps);
+    g_free(g);
+}
+
 static void test_refuses_nonsense(void)
 {
     Guest *g = g_new0(Guest, 1);
@@ -529,6 +562,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/tt/pagestore/goes-back-and-forth/up-to-the-limit",
                          &strides[2], test_goes_back_and_forth);
     g_test_add_func("/tt/pagestore/new-node-between", test_new_node_between);
+    g_test_add_func("/tt/pagestore/new-first-node", test_new_first_node);
     g_test_add_func("/tt/pagestore/refuses-nonsense", test_refuses_nonsense);
     g_test_add_func("/tt/pagestore/keeps-equal-pages-once",
                     test_keeps_equal_pages_once);

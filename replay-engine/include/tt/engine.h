@@ -188,8 +188,9 @@ bool tt_record_is_whole(void);                  /* after finish */
 void tt_record_close(void);                     /* ready for another open */
 void tt_record_resync(CPUState *cpu);           /* before guest code runs */
 void tt_record_release(void);                   /* the token is given away */
-/* The TLB is empty here, in every replay too: logs the vCPU's state. Outside
- * cpu_exec, vCPU thread. */
+/* The TLB is empty here, in every replay too: logs the vCPU's state, so that a
+ * replay can begin at this position. The vCPU is outside cpu_exec; the position
+ * moves by one. */
 void tt_record_renew(CPUState *cpu);
 /* The vCPU is as the log has it, whatever was done to it; the token is given away.
  */
@@ -294,7 +295,9 @@ typedef struct TtPoint {
     uint32_t id;
     uint64_t pos, pages;            /* pages: changed since the one before */
     bool pinned;                    /* made by the user: never thinned */
-    bool stored;                    /* the recorder made it */
+    bool stored;                    /* the recorder made it; then also: */
+    uint64_t host_ns;               /* host time since the run began */
+    uint64_t bytes;                 /* on disk */
 } TtPoint;
 
 /* Is there anything to travel in? */
@@ -311,18 +314,44 @@ GArray *tt_points_list(void);
 bool tt_is_live(Error **errp);
 
 /* ---- replay-engine/glue: checkpoints of a recording ---- */
-/* vCPU thread. start: the initial state is logged; fence: one was just made;
- * turn: cpu_exec was left; finish: the recording ends. */
+/* start: the initial state is logged; fence: one was just made; turn: cpu_exec
+ * was left (these three: vCPU out of, in, and out of cpu_exec); finish: the
+ * recording ends. */
 void tt_keeper_start(CPUState *cpu);
 void tt_keeper_fence(CPUState *cpu);
 void tt_keeper_turn(CPUState *cpu);
 void tt_keeper_finish(void);
-uint64_t tt_keeper_count(void);
 /* Waits until what was taken is in the files. */
 void tt_keeper_settle(void);
+/*
+ * tt_keeper_add: a checkpoint of the present position, which stays until it is
+ * deleted
+ * @name: a mark for the position, or NULL
+ * @flags: TT_CHECKPOINT_*; TT_CHECKPOINT_PINNED is added
+ * @id: its number
+ * Main thread, no coroutine. The VM is stopped for as long as it takes to copy
+ * what changed, and goes on if it ran. Then the call waits, with the BQL
+ * released, until the checkpoint is on disk. False: *errp says why there is
+ * none.
+ */
+bool tt_keeper_add(const char *name, unsigned flags, uint32_t *id,
+                   Error **errp);
+/* Main thread. Waits in the same way. */
+bool tt_keeper_delete(uint64_t id, Error **errp);
+GArray *tt_keeper_list(void);           /* of TtPoint, by position */
+
+typedef struct TtKeeperStats {
+    uint64_t count, bytes;              /* checkpoints; of the store on disk */
+    uint64_t taken;                     /* since the recording began */
+    /* The VM stood; the first is not among them: with it RAM is logged. */
+    uint64_t pause_ns_last, pause_pages_last;
+    uint64_t pause_ns_most, pause_pages_most;
+} TtKeeperStats;
+
+TtKeeperStats tt_keeper_stats(void);    /* any thread */
+
 /* Where the log goes on: the place of the next event. */
 void tt_record_place(uint64_t *segment, uint32_t *index);
-
 /* ---- stopping ---- */
 /* The VM stands at tt.pos; @reason is a TtStopReason. vCPU thread. */
 void tt_stop_vm(int reason);

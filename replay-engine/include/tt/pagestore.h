@@ -49,15 +49,18 @@ void tt_pagestore_free(TtPageStore *ps);
 
 /*
  * tt_pagestore_add: make a node of the current RAM at @pos
- * @base: node the current RAM comes from; 0 for the first node of the store
+ * @base: node the current RAM comes from; 0 for a node in front of all others
  * @dirty: page numbers changed since @base, ascending, no duplicates (for the
- *         first node: all pages that are not zero)
+ *         first node: all pages that are not zero). When a node is put in front
+ *         of the first one later, a page that is zero in both counts as not
+ *         written between them
  * The new node need not follow @base directly: other nodes may lie between (the
  * current RAM went forward from @base past them), and others may follow. The
  * caller may go on with base = the new node and nothing dirty, or as before.
  * Returns TT_ERR_INVALID when a node at @pos exists, @pos <= base's, @base does
- * not exist (0 while there are nodes), or a page is not below TT_PAGES_MAX;
- * TT_ERR_NOMEM leaves all unchanged, and so does TT_ERR_LIMIT: too many nodes.
+ * not exist (or is 0, and there is a node before @pos), or a page is not below
+ * TT_PAGES_MAX; TT_ERR_NOMEM leaves all unchanged, and so does TT_ERR_LIMIT: too
+ * many nodes.
  * Cost: O(dirty + pages of the nodes between and of the node that follows).
  */
 TtStatus tt_pagestore_add(TtPageStore *ps, uint64_t pos, TtNodeId base,

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the keeper knows of the store of a recording. Private to
+ * replay-engine/glue.
+ *
+ * Context: BQL held, any thread but the shelf's own. One job is under way at a
+ * time: post one only when it is not busy.
+ */
+#ifndef TT_SHELF_H
+#define TT_SHELF_H
+
+#include "tt/engine.h"
+#include "tt/pagestore.h"
+
+/* As in a new process. It is not open. */
+void tt_shelf_forget(void);
+/* Makes RUN/pages and RUN/checkpoints, and the thread. */
+bool tt_shelf_open(TtDiag *diag);
+/* Waits for the job. What is known about the points stays. */
+void tt_shelf_close(void);
+bool tt_shelf_is_open(void);
+bool tt_shelf_is_busy(void);
+void tt_shelf_wait(void);               /* until it is not; the BQL is kept */
+
+/* ---- while it is not busy ---- */
+TtPageStore *tt_shelf_store(void);
+/* The newest one: RAM is this and the dirty pages; 0: there is none. */
+TtNodeId tt_shelf_base(void);
+void tt_shelf_set_base(TtNodeId id);
+/*
+ * Post a job; its number. Add: @batch against the base becomes the new base;
+ * without @batch the base is the new one, and was added to the store. @meta's
+ * blob is the shelf's now. @batch is its until it is not busy any more.
+ */
+uint32_t tt_shelf_add(uint64_t pos, TtPageBatch *batch,
+                      const TtCheckpointMeta *meta);
+uint32_t tt_shelf_delete(TtNodeId id);
+
+/* ---- at any time ---- */
+bool tt_shelf_is_done(uint32_t job);
+/* Of the user's last one (a pinned add, a delete) that is done: TT_OK, and *@id is
+ * the new one's; or *@diag says what went wrong. */
+TtStatus tt_shelf_result(TtNodeId *id, TtDiag *diag);
+/* True: storing has failed for good, *@why says why. */
+bool tt_shelf_has_failed(const char **why);
+/* Something that comes once: it may work again. NULL: nothing new. */
+const char *tt_shelf_trouble(void);
+GArray *tt_shelf_list(void);            /* of TtPoint, by position */
+uint64_t tt_shelf_count(void);          /* any thread */
+uint64_t tt_shelf_bytes(void);          /* on disk; any thread */
+
+#endif
