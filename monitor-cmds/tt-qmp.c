@@ -97,9 +97,9 @@ TtDigest *qmp_query_tt_digest(Error **errp)
         return NULL;
     }
     if (tt_recording()) {
-        tt_record_resync(tt_vcpu());
+        tt_record_resync();
     }
-    ev.addr = tt_target_digest(tt_vcpu());
+    ev.addr = tt_vcpus_digest();
     ev.val = tt_memory_digest();
     if (tt_recording()) {
         tt_record_event(&ev);

@@ -28,25 +28,39 @@
 
 TtFetched tt_fetched = NOTHING_FETCHED;
 
-/* Pages that control has entered since they were flushed -> host address. */
+/* For each vCPU: pages that control has entered since they were flushed -> host
+ * address; and the set of who runs. */
+static TtPageSet *sets[TT_VCPUS_MAX];
 static TtPageSet *entered;
 
 void tt_fetch_start(void)
 {
-    entered = tt_pageset_new();
+    for (unsigned i = 0; i < TT_VCPUS_MAX; i++) {
+        sets[i] = tt_pageset_new();
+    }
+    entered = sets[0];
     tt_fetched = (TtFetched) NOTHING_FETCHED;
 }
 
 void tt_fetch_stop(void)
 {
-    tt_pageset_free(entered);
+    for (unsigned i = 0; i < TT_VCPUS_MAX; i++) {
+        tt_pageset_free(sets[i]);
+        sets[i] = NULL;
+    }
     entered = NULL;
+}
+
+void tt_fetch_turn_to(CPUState *cpu)
+{
+    entered = sets[cpu->cpu_index];
+    tt_fetched = (TtFetched) NOTHING_FETCHED;
 }
 
 /* The jump cache must not know a page that the set does not. */
 static void forget_all(CPUState *cpu)
 {
-    tt_fetch_forget();
+    tt_fetch_forget(cpu);
     tcg_flush_jmp_cache(cpu);
 }
 
@@ -95,20 +109,30 @@ void tt_fetch_second(CPUState *cpu, uint64_t pc)
                        TARGET_PAGE_SIZE);
 }
 
-void tt_fetch_forget(void)
+/* NULL: there is none, or the vCPU is one too many to be recorded. */
+static TtPageSet *set_of(CPUState *cpu)
 {
+    return (unsigned)cpu->cpu_index < TT_VCPUS_MAX ? sets[cpu->cpu_index] :
+        NULL;
+}
+
+void tt_fetch_forget(CPUState *cpu)
+{
+    TtPageSet *set = set_of(cpu);
+
     tt_fetched.page = 1;
-    if (entered) {
-        tt_pageset_clear(entered);
+    if (set) {
+        tt_pageset_clear(set);
     }
 }
 
 void tt_fetch_forget_page(CPUState *cpu, uint64_t page)
 {
+    TtPageSet *set = set_of(cpu);
     int i;
 
     tt_fetched.page = 1;
-    if (!entered) {
+    if (!set) {
         return;
     }
     for (i = 0; i < NB_MMU_MODES; i++) {
@@ -118,7 +142,7 @@ void tt_fetch_forget_page(CPUState *cpu, uint64_t page)
             forget_all(cpu);        /* so does the TLB */
             return;
         }
-        tt_pageset_drop(entered, key_of(page, i));
+        tt_pageset_drop(set, key_of(page, i));
     }
 }
 

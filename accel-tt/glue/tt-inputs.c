@@ -30,7 +30,7 @@ static void sync_event(TtEvent *ev)
 
 /* ---- device calls ---- */
 
-static uint64_t flags_before[4];
+static uint64_t flags_before[TT_VCPUS_MAX][4];
 
 void tt_device_enter(void)
 {
@@ -38,25 +38,37 @@ void tt_device_enter(void)
         return;
     }
     if (tt.device_depth++ == 0 && tt_recording()) {
-        tt_target_flags(current_cpu, flags_before);
+        for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+            tt_target_flags(tt_vcpus_at(i), flags_before[i]);
+        }
     }
 }
 
-/* A device may have set a flag of the CPU (A20, IGNNE, APIC feature). */
-static void log_changed_flags(void)
+static void log_flags(CPUState *cpu, const uint64_t before[4])
 {
     uint64_t now[4];
 
-    tt_target_flags(current_cpu, now);
+    tt_target_flags(cpu, now);
     for (unsigned i = 1; i < 4; i++) {
-        TtEvent ev = { .kind = TT_EV_CPU_FLAG, .addr = i, .val = now[i] };
+        TtEvent ev = {
+            .kind = TT_EV_CPU_FLAG, .cpu = cpu->cpu_index, .addr = i,
+            .val = now[i],
+        };
 
-        if (now[i] == flags_before[i] ||
+        if (now[i] == before[i] ||
             (i == TT_FLAG_A20 && (tt_omit & TT_OMIT_A20)) ||
             (i == TT_FLAG_IGNNE && (tt_omit & TT_OMIT_IGNNE))) {
             continue;
         }
         tt_record_event(&ev);
+    }
+}
+
+/* A device may have set a flag of a vCPU (A20, IGNNE, APIC feature). */
+static void log_changed_flags(void)
+{
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        log_flags(tt_vcpus_at(i), flags_before[i]);
     }
 }
 

@@ -22,6 +22,10 @@
  * The thread of a replay is ours. A recording borrows the one that QEMU made: it
  * takes its turns in tt_vcpu_loop while tt_mode says so, and goes back to its own
  * loop when the recording has ended.
+ *
+ * Several vCPUs take turns in that one thread. The recording chooses: who runs
+ * goes on until it waits (HLT, PAUSE), has run for TT_SHIFT positions, or was
+ * interrupted; then comes the next that can run. The change is an event.
  */
 #include "tt/engine.h"
 #include "cpu.h"
@@ -43,17 +47,16 @@
  * to be worth the switch (some 50 us), short enough not to be felt. */
 #define TT_SLICE 20000
 
+/* Positions that a vCPU may run while others could: some 1 ms. */
+#define TT_SHIFT 1000000
+
 bool tt_breakpoints_off;
 bool tt_insn_counted;
 
-static CPUState *the_cpu;
 static bool slice;
 static bool in_loop;            /* the vCPU thread is in tt_vcpu_loop */
-
-CPUState *tt_vcpu(void)
-{
-    return the_cpu;
-}
+static uint64_t shift_end;      /* recording several: others are due here */
+static bool has_yielded;        /* it waits for another, by PAUSE perhaps */
 
 /* ---- position ---- */
 
@@ -65,8 +68,10 @@ static int64_t executed(CPUState *cpu)
 
 uint64_t tt_position(void)
 {
-    if (tt_token_is_mine() && the_cpu->running) {
-        return tt.pos + executed(the_cpu);
+    CPUState *cpu = tt_vcpu();
+
+    if (tt_token_is_mine() && cpu->running) {
+        return tt.pos + executed(cpu);
     }
     return tt.pos;
 }
@@ -97,6 +102,8 @@ static uint64_t limit(CPUState *cpu)
     end = MIN(end, tt.step_to);
     if (tt_replaying()) {
         end = MIN(end, tt_replay_limit());
+    } else if (tt_vcpus_count() > 1) {
+        end = MIN(end, shift_end);
     }
     return end;
 }
@@ -120,6 +127,23 @@ static void disarm(CPUState *cpu)
     cpu->icount_extra = 0;
 }
 
+/* All that it executed was counted before. */
+static void forget_count(CPUState *cpu)
+{
+    if (tt_token_is_mine() && cpu->running) {
+        cpu->icount_budget = cpu->neg.icount_decr.u16.low + cpu->icount_extra;
+    }
+}
+
+void tt_cpu_was_reset(CPUState *cpu)
+{
+    tt_insn_counted = false;
+    forget_count(cpu);
+    if (tt_recording() && tt.live) {
+        tt_record_reset(cpu);
+    }
+}
+
 void tt_count_exception(CPUState *cpu)
 {
     tt_count_update(cpu);
@@ -133,6 +157,9 @@ void tt_count_exception(CPUState *cpu)
 bool tt_boundary(CPUState *cpu)
 {
     if (cpu->neg.icount_decr.u16.low + cpu->icount_extra) {
+        if (unlikely(cpu->interrupt_request)) {
+            tt_count_update(cpu);       /* INIT resets the counter */
+        }
         return false;
     }
     tt_count_update(cpu);
@@ -169,6 +196,7 @@ void tt_handle_interrupt(CPUState *cpu, int mask)
 void tt_vcpu_kick(CPUState *cpu)
 {
     cpu_exit(cpu);
+    cpu_exit(tt_vcpu() ?: cpu);         /* it may run in the same thread */
 }
 
 bool tt_vcpu_is_ours(void)
@@ -178,7 +206,7 @@ bool tt_vcpu_is_ours(void)
 
 void tt_vcpu_wake(void)
 {
-    qemu_cpu_kick(the_cpu);
+    qemu_cpu_kick(tt_vcpu());
 }
 
 bool tt_vcpu_is_idle(CPUState *cpu)
@@ -194,7 +222,7 @@ static bool is_early(CPUState *cpu)
     return tt_replaying() && !tt.live;
 }
 
-static bool is_idle(CPUState *cpu)
+static bool is_one_idle(CPUState *cpu)
 {
     if (is_early(cpu) && !cpu->stop && cpu_work_list_empty(cpu)) {
         return true;
@@ -208,12 +236,76 @@ static bool is_idle(CPUState *cpu)
     return cpu_thread_is_idle(cpu);
 }
 
-static bool may_run(CPUState *cpu)
+static bool are_idle(void)
 {
-    if (cpu->stop || !cpu_work_list_empty(cpu) || is_early(cpu)) {
-        return false;
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        if (!is_one_idle(tt_vcpus_at(i))) {
+            return false;
+        }
     }
-    return tt_travel_active() || !cpu_is_stopped(cpu);
+    return true;
+}
+
+static bool has_duties(CPUState *cpu)
+{
+    return cpu->stop || !cpu_work_list_empty(cpu);
+}
+
+/* A replay runs as one: it is the log that says who. */
+static bool may_run(void)
+{
+    bool stopped = true;
+
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        CPUState *cpu = tt_vcpus_at(i);
+
+        if (has_duties(cpu) || is_early(cpu)) {
+            return false;
+        }
+        stopped &= cpu_is_stopped(cpu);
+    }
+    return tt_travel_active() || !stopped;
+}
+
+/* ---- recording: who runs ---- */
+
+static bool can_go(CPUState *cpu)
+{
+    return !has_duties(cpu) && !cpu_is_stopped(cpu) && !cpu_thread_is_idle(cpu);
+}
+
+static void record_switch(CPUState *cpu)
+{
+    TtEvent ev = { .kind = TT_EV_CPU_SWITCH, .addr = cpu->cpu_index };
+
+    tt_record_event(&ev);
+    tt_vcpus_turn_to(cpu);
+}
+
+/* False: nobody can run. */
+static bool choose(void)
+{
+    unsigned n = tt_vcpus_count(), now = tt_vcpu()->cpu_index;
+
+    if (n == 1) {
+        return true;
+    }
+    if (!has_yielded && tt.pos < shift_end && can_go(tt_vcpu())) {
+        return true;
+    }
+    has_yielded = false;
+    for (unsigned i = 1; i <= n; i++) {
+        CPUState *cpu = tt_vcpus_at((now + i) % n);
+
+        if (can_go(cpu)) {
+            if (i < n) {
+                record_switch(cpu);
+            }
+            shift_end = tt.pos + TT_SHIFT;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The token is about to be given away. */
@@ -224,18 +316,18 @@ static void releasing(void)
     }
 }
 
-static bool prepare(CPUState *cpu)
+static bool prepare(void)
 {
     if (tt_replaying()) {
-        if (!tt_replay_prepare(cpu)) {
+        if (!tt_replay_prepare()) {
             return false;
         }
-        return cpu_work_list_empty(cpu);    /* a new map waits to be used */
+        return cpu_work_list_empty(tt_vcpu());  /* a new map waits to be used */
     }
     if (tt.live) {
-        tt_record_resync(cpu);
+        tt_record_resync();
     }
-    return true;
+    return choose();
 }
 
 static void stepped_or_hit(CPUState *cpu, int why)
@@ -251,7 +343,7 @@ static void stepped_or_hit(CPUState *cpu, int why)
 /* ---- gdb's watchpoints ---- */
 
 static QTAILQ_HEAD(, CPUWatchpoint) hidden = QTAILQ_HEAD_INITIALIZER(hidden);
-static bool hid_some;           /* the TLB has entries made without them */
+static bool hid_some[TT_VCPUS_MAX]; /* its TLB has entries made without them */
 
 /*
  * Takes gdb's watchpoints off the vCPU while guest code runs blindly: a huge one
@@ -266,7 +358,7 @@ static void hide_watchpoints(CPUState *cpu)
         if (wp->flags & BP_GDB) {
             QTAILQ_REMOVE(&cpu->watchpoints, wp, entry);
             QTAILQ_INSERT_HEAD(&hidden, wp, entry);
-            hid_some = true;
+            hid_some[cpu->cpu_index] = true;
         }
     }
 }
@@ -286,10 +378,10 @@ static void arm_watchpoints(CPUState *cpu)
 {
     CPUWatchpoint *wp;
 
-    if (!hid_some) {
+    if (!hid_some[cpu->cpu_index]) {
         return;
     }
-    hid_some = false;
+    hid_some[cpu->cpu_index] = false;
     QTAILQ_FOREACH(wp, &cpu->watchpoints, entry) {
         if (!(wp->flags & BP_GDB)) {
             continue;
@@ -302,17 +394,28 @@ static void arm_watchpoints(CPUState *cpu)
     }
 }
 
-static void turn(CPUState *cpu)
+static bool is_stepped(void)
 {
-    bool step = cpu->singlestep_enabled && !tt_travel_active();
-    bool blind;
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        if (tt_vcpus_at(i)->singlestep_enabled) {
+            return !tt_travel_active();
+        }
+    }
+    return false;
+}
+
+static void turn(void)
+{
+    bool step = is_stepped(), blind;
+    CPUState *cpu;
     int why;
 
-    current_cpu = cpu;
+    current_cpu = tt_vcpu();
     tt.step_to = step ? tt.pos + 1 : UINT64_MAX;
-    if (!prepare(cpu)) {
+    if (!prepare()) {
         return;
     }
+    cpu = current_cpu = tt_vcpu();
     tt_vcpu_arm(cpu);
     blind = tt_travel_is_blind();
     if (blind) {
@@ -327,27 +430,33 @@ static void turn(CPUState *cpu)
     tt_breakpoints_off = false;
     restore_watchpoints(cpu);
     disarm(cpu);
+    has_yielded = why == EXCP_INTERRUPT;
     if (tt_recording()) {
         tt_keeper_turn(cpu);
     }
     stepped_or_hit(cpu, why);
 }
 
-static void wait_for_work(CPUState *cpu)
+static void wait_for_work(void)
 {
     bool released = false;
 
-    while (is_idle(cpu)) {
+    while (are_idle()) {
         if (!released) {
             releasing();
             released = true;
         }
-        qemu_cond_wait_bql(cpu->halt_cond);
+        qemu_cond_wait_bql(tt_vcpu()->halt_cond);
     }
-    if (!cpu_work_list_empty(cpu)) {
-        releasing();
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        CPUState *cpu = tt_vcpus_at(i);
+
+        if (!cpu_work_list_empty(cpu)) {
+            releasing();
+        }
+        current_cpu = cpu;
+        qemu_wait_io_event_common(cpu);
     }
-    qemu_wait_io_event_common(cpu);
 }
 
 static void force_rcu(Notifier *notify, void *data)
@@ -355,36 +464,36 @@ static void force_rcu(Notifier *notify, void *data)
     tt_token_kick();
 }
 
-/* Between two turns in the past, devices find the vCPU of the present. */
-static void turn_in_past(CPUState *cpu)
+/* Between two turns in the past, devices find the vCPUs of the present. */
+static void turn_in_past(void)
 {
-    tt_target_swap_links(cpu);
-    turn(cpu);
-    tt_target_swap_links(cpu);
+    tt_target_swap_links();
+    turn();
+    tt_target_swap_links();
 }
 
-static void one_round(CPUState *cpu)
+static void one_round(void)
 {
     slice = tt_token_yield(releasing);
-    if (tt_on() && may_run(cpu)) {
+    if (tt_on() && may_run()) {
         if (tt_past) {
-            turn_in_past(cpu);
+            turn_in_past();
         } else {
-            turn(cpu);
+            turn();
         }
     }
-    if (cpu->exit_request) {
-        qatomic_set_mb(&cpu->exit_request, 0);
+    if (tt_vcpu()->exit_request) {
+        qatomic_set_mb(&tt_vcpu()->exit_request, 0);
     }
-    wait_for_work(cpu);
+    wait_for_work();
 }
 
-static void start_with_the_vm(CPUState *cpu)
+static void start_with_the_vm(void)
 {
     Error *err = NULL;
 
-    current_cpu = cpu;
-    if (!tt_record_start(cpu, &err)) {
+    current_cpu = tt_vcpu();
+    if (!tt_record_start(&err)) {
         error_reportf_err(err, "-tt record: ");
         exit(1);
     }
@@ -409,23 +518,22 @@ void tt_vcpu_loop(CPUState *cpu)
     let_in_the_uncounted();
     rcu_add_force_rcu_notifier(&rcu);
     tt_token_adopt();
-    the_cpu = cpu;
+    tt_vcpus_find();
     if (tt_on() && !tt_record_has_begun()) {
-        start_with_the_vm(cpu);
+        start_with_the_vm();
     }
     in_loop = true;
     while (tt_on()) {
-        one_round(cpu);
+        one_round();
     }
     in_loop = false;
     tt_token_disown();
     rcu_remove_force_rcu_notifier(&rcu);
 }
 
-void tt_vcpu_mode_changed(CPUState *cpu)
+static void change_mode(CPUState *cpu)
 {
-    assert(bql_locked() && !cpu->running);
-    the_cpu = cpu;
+    assert(!cpu->running);
     if (tt_on()) {
         cpu->tcg_cflags |= CF_USE_ICOUNT;
     } else {
@@ -435,13 +543,22 @@ void tt_vcpu_mode_changed(CPUState *cpu)
     cpu->icount_budget = 0;
     cpu->icount_extra = 0;
     cpu->neg.icount_decr.u16.low = 0;
-    tt_insn_counted = false;    /* set in any mode, cleared in ours */
-    tb_flush(cpu);
     /* Also the address spaces without entries get a table of the new size. */
     qemu_spin_lock(&cpu->neg.tlb.c.lock);
     cpu->neg.tlb.c.dirty = MAKE_64BIT_MASK(0, NB_MMU_MODES);
     qemu_spin_unlock(&cpu->neg.tlb.c.lock);
     tlb_flush(cpu);
+}
+
+void tt_vcpu_mode_changed(void)
+{
+    assert(bql_locked());
+    tt_vcpus_find();
+    tt_insn_counted = false;    /* set in any mode, cleared in ours */
+    tb_flush(first_cpu);
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        change_mode(tt_vcpus_at(i));
+    }
 }
 
 /* ---- the thread of a replay ---- */
@@ -463,21 +580,39 @@ static void *vcpu_thread(void *opaque)
 
     while (cpu->stopped && !tt_travel_active()) {
         qemu_cond_wait_bql(cpu->halt_cond);
-        current_cpu = cpu;
-        qemu_wait_io_event_common(cpu);
+        for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+            current_cpu = tt_vcpus_at(i);
+            qemu_wait_io_event_common(current_cpu);
+        }
     }
     tt_token_adopt();
     for (;;) {
-        one_round(cpu);
+        one_round();
     }
     return NULL;
 }
 
+/* The second vCPU and those that follow live in the thread of the first. */
+static void join_first(CPUState *cpu)
+{
+    g_free(cpu->thread);
+    qemu_cond_destroy(cpu->halt_cond);
+    g_free(cpu->halt_cond);
+    cpu->thread = first_cpu->thread;
+    cpu->halt_cond = first_cpu->halt_cond;
+    cpu->thread_id = first_cpu->thread_id;
+    cpu->neg.can_do_io = true;
+    cpu->created = true;
+}
+
 void tt_vcpu_start(CPUState *cpu)
 {
-    assert(!the_cpu);
-    the_cpu = cpu;
+    tt_vcpus_find();
     tcg_cpu_init_cflags(cpu, false);
+    if (cpu != first_cpu) {
+        join_first(cpu);
+        return;
+    }
     cpu->thread = cpu->thread ?: g_new0(QemuThread, 1);
     qemu_thread_create(cpu->thread, "CPU 0/TT", vcpu_thread, cpu,
                        QEMU_THREAD_JOINABLE);

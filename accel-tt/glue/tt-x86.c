@@ -59,7 +59,6 @@ void tt_target_identity(CPUState *cpu, TtManifest *m)
     uint8_t *base = (uint8_t *)X86_CPU(cpu);
     unsigned i, n = 0;
 
-    m->n_cpus = 1;
     m->cpu_type = g_strdup(object_get_typename(OBJECT(cpu)));
     m->n_cpu_words = identity_words();
     for (i = 0; i < ARRAY_SIZE(identity); i++) {
@@ -122,25 +121,34 @@ void tt_target_set_flag(CPUState *cpu, unsigned flag, uint64_t val)
     }
 }
 
-static struct {
+typedef struct Links {
     uint32_t requests;
     DeviceState *apic;
-} other_links;
+} Links;
+
+static Links other_links[TT_VCPUS_MAX];
 
 void tt_target_forget_links(void)
 {
-    other_links = (typeof(other_links)) { 0 };
+    memset(other_links, 0, sizeof(other_links));
 }
 
-void tt_target_swap_links(CPUState *cpu)
+static void swap_links(CPUState *cpu, Links *other)
 {
-    typeof(other_links) now = {
+    Links now = {
         .requests = cpu->interrupt_request, .apic = X86_CPU(cpu)->apic_state,
     };
 
-    cpu->interrupt_request = other_links.requests;
-    X86_CPU(cpu)->apic_state = other_links.apic;
-    other_links = now;
+    cpu->interrupt_request = other->requests;
+    X86_CPU(cpu)->apic_state = other->apic;
+    *other = now;
+}
+
+void tt_target_swap_links(void)
+{
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        swap_links(tt_vcpus_at(i), &other_links[i]);
+    }
 }
 
 /* ---- state as bytes ---- */

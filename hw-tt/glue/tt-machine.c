@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The replay machine: one CPU of the recorded type, and nothing else. Memory
+ * The replay machine: CPUs of the recorded type, and nothing else. Memory
  * blocks and their map come from the log (tt-memory.c); ports and MMIO end in
  * the log (accel-tt/glue/tt-inputs.c).
  */
@@ -27,13 +27,30 @@ static void start_bh(void *opaque)
     async_run_on_cpu(opaque, start_in_vcpu, RUN_ON_CPU_NULL);
 }
 
+static void make_cpu(ObjectClass *oc, unsigned apic_id)
+{
+    Object *cpu = object_new_with_class(oc);
+    Error *err = NULL;
+
+    object_property_set_uint(cpu, "apic-id", apic_id, &error_abort);
+    object_property_set_bool(cpu, "apic", false, &error_abort);
+    if (!qdev_realize(DEVICE(cpu), NULL, &err) ||
+        !tt_target_adopt_identity(CPU(cpu), &tt.manifest, &err)) {
+        error_reportf_err(err, "-tt replay: ");
+        exit(1);
+    }
+}
+
 static void machine_init(MachineState *ms)
 {
     const TtManifest *m = &tt.manifest;
     ObjectClass *oc = object_class_by_name(m->cpu_type);
-    Error *err = NULL;
-    Object *cpu;
 
+    if (m->n_cpus > TT_VCPUS_MAX) {
+        error_report("-tt replay: the run has %u vCPUs, this version knows %d "
+                     "at most", m->n_cpus, TT_VCPUS_MAX);
+        exit(1);
+    }
     if (!oc || !object_class_dynamic_cast(oc, TYPE_X86_CPU) ||
         object_class_is_abstract(oc)) {
         g_autofree char *name = g_strescape(m->cpu_type, NULL);
@@ -42,15 +59,10 @@ static void machine_init(MachineState *ms)
                      "does not have", name);
         exit(1);
     }
-    cpu = object_new_with_class(oc);
-    object_property_set_uint(cpu, "apic-id", 0, &error_abort);
-    object_property_set_bool(cpu, "apic", false, &error_abort);
-    if (!qdev_realize(DEVICE(cpu), NULL, &err) ||
-        !tt_target_adopt_identity(CPU(cpu), m, &err)) {
-        error_reportf_err(err, "-tt replay: ");
-        exit(1);
+    for (unsigned i = 0; i < MIN(m->n_cpus, TT_VCPUS_MAX); i++) {
+        make_cpu(oc, i);
     }
-    aio_bh_schedule_oneshot(qemu_get_aio_context(), start_bh, cpu);
+    aio_bh_schedule_oneshot(qemu_get_aio_context(), start_bh, first_cpu);
 }
 
 static void machine_class_init(ObjectClass *oc, void *data)

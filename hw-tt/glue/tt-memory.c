@@ -374,7 +374,8 @@ uint64_t tt_memory_digest(void)
 /* ---- replay: blocks and map from the log ---- */
 
 static MemoryRegion *roots[N_SPACES];
-static MemoryRegion *present_roots[N_SPACES];   /* in a process that records */
+/* In a process that records: what the vCPUs see in the present. */
+static MemoryRegion *present_roots[TT_VCPUS_MAX][N_SPACES];
 static GPtrArray *aliases[N_SPACES];
 static GByteArray *current_map[N_SPACES];
 
@@ -526,11 +527,22 @@ static void add_alias(unsigned space, const uint8_t *s)
     g_ptr_array_add(aliases[space], mr);
 }
 
-static void set_map(CPUState *cpu, unsigned space, const uint8_t *data,
-                    size_t len)
+/* All vCPUs see the same. */
+static void use_root(unsigned space)
+{
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        AddressSpace *as = cpu_get_address_space(tt_vcpus_at(i), space);
+
+        if (as->root != roots[space]) {
+            present_roots[i][space] = as->root;
+            as->root = roots[space];
+        }
+    }
+}
+
+static void set_map(unsigned space, const uint8_t *data, size_t len)
 {
     GPtrArray *old = aliases[space];
-    AddressSpace *as = cpu_get_address_space(cpu, space);
     size_t at;
 
     memory_region_transaction_begin();
@@ -539,10 +551,7 @@ static void set_map(CPUState *cpu, unsigned space, const uint8_t *data,
         memory_region_init(roots[space], NULL, "tt-root", UINT64_MAX);
         current_map[space] = g_byte_array_new();
     }
-    if (as->root != roots[space]) {
-        present_roots[space] = as->root;
-        as->root = roots[space];
-    }
+    use_root(space);
     for (unsigned i = 0; old && i < old->len; i++) {
         memory_region_del_subregion(roots[space], g_ptr_array_index(old, i));
     }
@@ -592,14 +601,29 @@ static void destroy_block(TtBlock *b)
     call_rcu(old, free_region, rcu);
 }
 
-void tt_memory_leave_past(CPUState *cpu)
+static void leave_root(unsigned space)
+{
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        if (present_roots[i][space]) {
+            cpu_get_address_space(tt_vcpus_at(i), space)->root =
+                present_roots[i][space];
+            present_roots[i][space] = NULL;
+        }
+    }
+}
+
+static unsigned n_spaces(void)
+{
+    return MIN(N_SPACES, first_cpu->num_ases);
+}
+
+void tt_memory_leave_past(void)
 {
     memory_region_transaction_begin();
-    for (unsigned i = 0; i < MIN(N_SPACES, cpu->num_ases); i++) {
-        if (present_roots[i]) {
-            set_map(cpu, i, NULL, 0);
-            cpu_get_address_space(cpu, i)->root = present_roots[i];
-            present_roots[i] = NULL;
+    for (unsigned i = 0; i < n_spaces(); i++) {
+        if (roots[i]) {
+            set_map(i, NULL, 0);
+            leave_root(i);
         }
     }
     memory_region_transaction_commit();
@@ -609,9 +633,9 @@ void tt_memory_leave_past(CPUState *cpu)
     forget_blocks();
 }
 
-static bool apply_map(CPUState *cpu, const TtEvent *ev, Error **errp)
+static bool apply_map(const TtEvent *ev, Error **errp)
 {
-    if (ev->addr >= MIN(N_SPACES, cpu->num_ases)) {
+    if (ev->addr >= n_spaces()) {
         error_setg(errp, "the log maps address space %" PRIu64
                    ", which this CPU lacks", ev->addr);
         return false;
@@ -619,11 +643,11 @@ static bool apply_map(CPUState *cpu, const TtEvent *ev, Error **errp)
     if (!map_is_valid(ev->data, ev->len, n_live, errp)) {
         return false;
     }
-    set_map(cpu, ev->addr, ev->data, ev->len);
+    set_map(ev->addr, ev->data, ev->len);
     return true;
 }
 
-bool tt_memory_apply(CPUState *cpu, const TtEvent *ev, Error **errp)
+bool tt_memory_apply(const TtEvent *ev, Error **errp)
 {
     switch (ev->kind) {
     case TT_EV_BLOCK:
@@ -632,7 +656,7 @@ bool tt_memory_apply(CPUState *cpu, const TtEvent *ev, Error **errp)
     case TT_EV_RAM_FILL:
         return apply_ram(ev, errp);
     case TT_EV_MAP:
-        return apply_map(cpu, ev, errp);
+        return apply_map(ev, errp);
     default:
         error_setg(errp, "event kind %u is not for memory", ev->kind);
         return false;
@@ -717,7 +741,7 @@ bool tt_memory_map_load(TtMapState *ms, const TtCpState *s, Error **errp)
     return true;
 }
 
-void tt_memory_map_restore(CPUState *cpu, const TtMapState *ms)
+void tt_memory_map_restore(const TtMapState *ms)
 {
     n_live = ms->n_blocks;
     for (unsigned i = 0; i < N_SPACES; i++) {
@@ -727,7 +751,7 @@ void tt_memory_map_restore(CPUState *cpu, const TtMapState *ms)
                       !memcmp(want->data, have->data, have->len))) {
             continue;
         }
-        set_map(cpu, i, want ? want->data : NULL, want ? want->len : 0);
+        set_map(i, want ? want->data : NULL, want ? want->len : 0);
     }
 }
 

@@ -33,7 +33,7 @@ static void set_mode(int mode)
         tt_token_stop();
         tt_fetch_stop();
     }
-    tt_vcpu_mode_changed(first_cpu);
+    tt_vcpu_mode_changed();
 }
 
 /* Nothing is left of the run; the next one finds what a new process has. */
@@ -68,7 +68,7 @@ bool tt_attach(const char *dir, Error **errp)
     was_live = runstate_is_live(runstate_get());
     vm_stop(RUN_STATE_PAUSED);                          /* I1, I2 */
     set_mode(TT_RECORD);
-    ok = tt_record_start(first_cpu, errp);
+    ok = tt_record_start(errp);
     if (!ok) {
         set_mode(TT_OFF);
         forget_run();
@@ -95,7 +95,7 @@ bool tt_detach(TtEnded *ended, Error **errp)
     }
     vm_stop(RUN_STATE_PAUSED);
     if (!tt_record_has_begun()) {          /* -tt record -S, not run yet */
-        ok = tt_record_start(first_cpu, errp);
+        ok = tt_record_start(errp);
     }
     if (ok) {
         tt_record_finish(TT_FINISH_STOPPED);

@@ -361,8 +361,12 @@ static const char *unrecordable_machine(MachineState *ms)
         return "-tt works with -accel tcg only, for now: leave the other "
             "accelerator out";
     }
-    if (ms->smp.max_cpus > 1) {
-        return "-tt records one vCPU, for now: use -smp 1";
+    if (ms->smp.max_cpus > TT_VCPUS_MAX) {
+        return "-tt records 8 vCPUs at most: use -smp 8 or less";
+    }
+    if (ms->smp.max_cpus != ms->smp.cpus) {
+        return "-tt cannot record a vCPU that is plugged in later: leave "
+            "maxcpus out";
     }
     return NULL;
 }
@@ -376,6 +380,9 @@ bool tt_can_record(Error **errp)
         error_setg(errp, "%s", machine ?: device);
     } else if (icount_enabled()) {
         error_setg(errp, "%s", no_icount);
+    } else if (current_machine->smp.cpus > 1 && qemu_tcg_mttcg_enabled()) {
+        error_setg(errp, "several vCPUs are recorded in one thread: start QEMU "
+                   "with -accel tcg,thread=single");
     } else if (runstate_check(RUN_STATE_INMIGRATE)) {
         error_setg(errp, "an incoming migration cannot be recorded: start when "
                    "it is there");

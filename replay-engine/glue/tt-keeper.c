@@ -41,7 +41,7 @@ static struct {
 
 static const void *save_state(CPUState *cpu, size_t *len)
 {
-    GByteArray *regs = tt_target_save(cpu), *blocks = tt_memory_blocks_save();
+    GByteArray *regs = tt_vcpus_save(), *blocks = tt_memory_blocks_save();
     TtMapState map;
     TtCpState s = {
         .halted = cpu->halted, .output_hash = tt.output_hash,
@@ -237,15 +237,15 @@ static bool add_here(CPUState *cpu, const char *name, unsigned flags,
     if (!may_act(errp) || !begin_late(errp)) {
         return false;
     }
-    tt_record_resync(cpu);
+    tt_record_resync();
     if (tt.live && tt_shelf_base() && tt.pos <= kp.pos) {
-        tt_record_renew(cpu);           /* there is one: make another place */
+        tt_record_renew();           /* there is one: make another place */
     }
     if (!tt_is_live(errp) || (name && !tt_mark_add(name, &pos, errp))) {
         return false;
     }
     ok = take(cpu, flags | TT_CHECKPOINT_PINNED, job);
-    tt_record_renew(cpu);
+    tt_record_renew();
     if (!ok) {
         error_setg(errp, "the checkpoint cannot be stored: memory is short");
     }

@@ -32,7 +32,7 @@ bool tt_past;
 
 static struct {
     TtEngine aside;             /* of the world that is not shown */
-    GByteArray *cpu;            /* the vCPU of the present */
+    GByteArray *cpus;           /* the vCPUs of the present */
     int halted;
     uint64_t stands_at;         /* the present; its TLB is empty */
     uint8_t stands_in[16];      /* UUID of the run */
@@ -52,20 +52,20 @@ void tt_past_swap(void)
 /* ---- the way there: vCPU thread ---- */
 
 /* From the second time on, the present may not have moved: nothing to log. */
-static void make_stand(CPUState *cpu)
+static void make_stand(void)
 {
     if (past.stands_at != tt.pos ||
         memcmp(past.stands_in, tt.manifest.uuid, sizeof(past.stands_in))) {
-        tt_record_renew(cpu);
+        tt_record_renew();
     }
     past.stands_at = tt.pos;
     memcpy(past.stands_in, tt.manifest.uuid, sizeof(past.stands_in));
 }
 
-static void set_aside(CPUState *cpu)
+static void set_aside(void)
 {
-    past.cpu = tt_target_save(cpu);
-    past.halted = cpu->halted;
+    past.cpus = tt_vcpus_save();
+    past.halted = first_cpu->halted;
     past.aside = (TtEngine) {
         .dir = tt.dir, .checkpoint_bytes = tt.checkpoint_bytes ?: GiB,
         .fence_next = UINT64_MAX, .step_to = UINT64_MAX,
@@ -75,19 +75,18 @@ static void set_aside(CPUState *cpu)
     tt_past = true;
 }
 
-static void bring_back(CPUState *cpu)
+static void bring_back(void)
 {
     tt_replay_close();
-    tt_memory_leave_past(cpu);
+    tt_memory_leave_past();
     tt_manifest_cleanup(&tt.manifest);
     g_free(tt.divergence);
     tt_past_swap();
     tt_past = false;
-    tt_target_load(cpu, past.cpu->data, past.cpu->len, &error_abort);
-    cpu->halted = past.halted;
-    g_byte_array_unref(past.cpu);
-    process_queued_cpu_work(cpu);           /* the memory map */
-    tlb_flush(cpu);
+    tt_vcpus_load(past.cpus->data, past.cpus->len, past.halted, &error_abort);
+    g_byte_array_unref(past.cpus);
+    tt_vcpus_do_work();                     /* the memory map */
+    tt_vcpus_flush();
     tt_record_took_note();
 }
 
@@ -95,32 +94,32 @@ static void enter(CPUState *cpu, run_on_cpu_data data)
 {
     Error **errp = data.host_ptr;
 
-    make_stand(cpu);
+    make_stand();
     if (!tt_record_seal(errp)) {
         return;
     }
     tt_keeper_settle();
-    set_aside(cpu);
+    set_aside();
     if (!tt_replay_open(errp)) {
-        bring_back(cpu);
+        bring_back();
         return;
     }
     tt_replay_set_end(past.stands_at);
-    tt_target_swap_links(cpu);
+    tt_target_swap_links();
     tt_replay_start(cpu);
-    tt_target_swap_links(cpu);
+    tt_target_swap_links();
     if (tt.diverged) {
         error_setg(errp, "the start of the run cannot be shown: %s",
                    tt.divergence);
         tt_travel_close();
-        bring_back(cpu);
+        bring_back();
     }
 }
 
 static void leave(CPUState *cpu, run_on_cpu_data data)
 {
     tt_travel_close();
-    bring_back(cpu);
+    bring_back();
 }
 
 /* ---- in and out ---- */

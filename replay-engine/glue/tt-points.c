@@ -119,7 +119,7 @@ static void make_room(void)
 static void note_state(CPUState *cpu, Checkpoint *c)
 {
     c->cursor = tt_sched_tell(tt_replay_sched());
-    c->cpu_state = tt_target_save(cpu);
+    c->cpu_state = tt_vcpus_save();
     c->halted = cpu->halted;
     c->output_hash = tt.output_hash;
     c->events = tt.events;
@@ -342,23 +342,23 @@ bool tt_points_restore(CPUState *cpu, TtCheckpointId id, bool *restored)
         discard(c, said ? said->text : tt_status_name(s));
         return true;
     }
-    tt_memory_map_restore(cpu, &c->map);
+    tt_memory_map_restore(&c->map);
     dirty = tt_memory_collect_dirty(&n);    /* what the restore itself wrote */
     pt.base = c->id;
-    if (!tt_target_load(cpu, c->cpu_state->data, c->cpu_state->len, &err)) {
+    if (!tt_vcpus_load(c->cpu_state->data, c->cpu_state->len, c->halted,
+                       &err)) {
         discard(c, error_get_pretty(err));
         error_free(err);
         return true;
     }
-    cpu->halted = c->halted;
     tt.pos = c->pos;
     tt.fence_next = tt_next_fence(tt.pos);
     tt.output_hash = c->output_hash;
     tt.events = c->events;
     tt.diverged = tt.damaged = false;
     tt.finished = false;
-    process_queued_cpu_work(cpu);           /* a changed memory map */
-    tlb_flush(cpu);
+    tt_vcpus_do_work();                     /* a changed memory map */
+    tt_vcpus_flush();
     if (tt_sched_seek(tt_replay_sched(), c->cursor, &diag) != TT_OK) {
         tt_replay_damaged(&diag);
     }

@@ -35,7 +35,6 @@
 #define NEW_RECORDER { .ratio = 256 }
 
 static struct {
-    CPUState *cpu;
     TtLogEncoder *encoder;
     TtLogWriter *writer;
     TtSegBuf *open;
@@ -44,9 +43,10 @@ static struct {
     QemuThread thread;
     QEMUTimer *seal_timer;
     uint64_t start_ns;
-    uint64_t released_print;        /* fingerprint when the token was given */
+    uint64_t released_prints[TT_VCPUS_MAX]; /* when the token was given */
     bool made_dir, made_log;        /* they were not there before */
-    bool released, was_reset, initial, full_up;
+    bool released, initial, full_up;
+    bool was_reset[TT_VCPUS_MAX];
     bool has_begun;
     bool whole;                     /* finished, and all of it written */
     uint64_t handed_bytes;          /* decoded, of all segments handed over */
@@ -237,12 +237,12 @@ void tt_record_fence(CPUState *cpu)
     TtEvent ev = {
         .kind = TT_EV_CHECK,
         .addr = tt.output_hash,
-        .val = tt_target_digest(cpu),
+        .val = tt_vcpus_digest(),
     };
 
     tt.fence_next = tt_next_fence(tt.pos);
     if (!(tt_omit & TT_OMIT_FIXED_TLB)) {
-        tlb_flush(cpu);
+        tt_vcpus_flush();
     }
     if (!has_trouble()) {
         tt_record_event(&ev);
@@ -262,7 +262,9 @@ void tt_record_place(uint64_t *segment, uint32_t *index)
 void tt_record_release(void)
 {
     if (!rec.released) {
-        rec.released_print = tt_target_fingerprint(rec.cpu);
+        for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+            rec.released_prints[i] = tt_target_fingerprint(tt_vcpus_at(i));
+        }
         rec.released = true;
     }
 }
@@ -271,7 +273,7 @@ static void log_state(CPUState *cpu)
 {
     GByteArray *state = tt_target_save(cpu);
     TtEvent ev = {
-        .kind = TT_EV_CPU_STATE, .val = cpu->halted,
+        .kind = TT_EV_CPU_STATE, .cpu = cpu->cpu_index, .val = cpu->halted,
         .data = state->data, .len = state->len,
     };
 
@@ -279,30 +281,48 @@ static void log_state(CPUState *cpu)
     g_byte_array_unref(state);
 }
 
+static void log_states(void)
+{
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        log_state(tt_vcpus_at(i));
+    }
+}
+
 void tt_record_took_note(void)
 {
-    rec.released = rec.was_reset = false;
+    rec.released = false;
+    memset(rec.was_reset, 0, sizeof(rec.was_reset));
     tt_record_release();
 }
 
-void tt_record_renew(CPUState *cpu)
+void tt_record_renew(void)
 {
-    tlb_flush(cpu);
-    log_state(cpu);
+    tt_vcpus_flush();
+    log_states();
     tt_record_took_note();
 }
 
-void tt_record_resync(CPUState *cpu)
+/* One vCPU was changed by others, or reset itself: its state is an input. */
+static void resync_one(unsigned i)
 {
-    bool changed = rec.was_reset;
+    CPUState *cpu = tt_vcpus_at(i);
+    bool changed = rec.was_reset[i];
 
     if (rec.released) {
-        changed |= tt_target_fingerprint(cpu) != rec.released_print;
+        changed |= tt_target_fingerprint(cpu) != rec.released_prints[i];
     }
-    rec.released = rec.was_reset = false;
+    rec.was_reset[i] = false;
     if (changed && !(tt_omit & TT_OMIT_CPU_RESET)) {
         log_state(cpu);
     }
+}
+
+void tt_record_resync(void)
+{
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        resync_one(i);
+    }
+    rec.released = false;
     if (rec.full_up) {
         rec.full_up = false;
         tt_record_finish(TT_FINISH_STOPPED);
@@ -310,11 +330,12 @@ void tt_record_resync(CPUState *cpu)
     }
 }
 
-void tt_cpu_was_reset(CPUState *cpu)
+void tt_record_reset(CPUState *cpu)
 {
-    rec.was_reset = true;
-    tt_insn_counted = false;
-    if (tt_recording() && tt.live && tt_token_is_mine() && cpu->running) {
+    if ((unsigned)cpu->cpu_index < TT_VCPUS_MAX) {
+        rec.was_reset[cpu->cpu_index] = true;
+    }
+    if (tt_token_is_mine() && cpu->running) {
         cpu_exit(cpu);          /* INIT or SIPI, taken inside cpu_exec */
     }
 }
@@ -414,13 +435,14 @@ bool tt_record_open(Error **errp)
     return true;
 }
 
-static bool save_manifest(CPUState *cpu, Error **errp)
+static bool save_manifest(Error **errp)
 {
     g_autofree char *path = g_build_filename(tt.dir, "manifest", NULL);
     TtManifest *m = &tt.manifest;
     TtDiag diag;
 
-    tt_target_identity(cpu, m);
+    tt_target_identity(first_cpu, m);
+    m->n_cpus = tt_vcpus_count();
     m->n_blocks = tt_memory_n_blocks();
     m->blocks = g_new0(TtBlockInfo, m->n_blocks);
     for (unsigned i = 0; i < m->n_blocks; i++) {
@@ -437,11 +459,10 @@ static bool save_manifest(CPUState *cpu, Error **errp)
     return true;
 }
 
-bool tt_record_start(CPUState *cpu, Error **errp)
+bool tt_record_start(Error **errp)
 {
     TtEvent ready = { .kind = TT_EV_CHECK };
 
-    rec.cpu = cpu;
     rec.has_begun = true;
     rec.start_ns = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
     qemu_thread_create(&rec.thread, "tt-writer", writer_thread, NULL,
@@ -451,16 +472,17 @@ bool tt_record_start(CPUState *cpu, Error **errp)
     tt.fence_next = tt_next_fence(0);
     tt_inputs_start();
     rec.initial = true;
-    tt_memory_record_start(cpu);
-    log_state(cpu);
-    rec.initial = rec.was_reset = false;
-    ready.val = tt_target_digest(cpu);
+    tt_memory_record_start(first_cpu);
+    log_states();
+    rec.initial = false;
+    memset(rec.was_reset, 0, sizeof(rec.was_reset));
+    ready.val = tt_vcpus_digest();
     tt_record_event(&ready);
-    if (!save_manifest(cpu, errp)) {
+    if (!save_manifest(errp)) {
         return false;
     }
-    tt_keeper_start(cpu);
-    tlb_flush(cpu);
+    tt_keeper_start(first_cpu);
+    tt_vcpus_flush();
     tt_record_release();        /* the vCPU's first turn looks what changed */
     rec.seal_timer = timer_new_ms(QEMU_CLOCK_REALTIME, seal_tick, NULL);
     timer_mod(rec.seal_timer,
@@ -494,12 +516,12 @@ void tt_record_finish(unsigned why)
     if (!tt.live || tt.finished) {
         return;
     }
-    tt_record_resync(rec.cpu);
+    tt_record_resync();
     if (!tt.live) {
         return;                 /* max-size was reached just here */
     }
     tt.finished = true;
-    digest.addr = tt_target_digest(rec.cpu);
+    digest.addr = tt_vcpus_digest();
     digest.val = tt_memory_digest();
     tt_record_event(&digest);
     tt_record_event(&end);

@@ -120,7 +120,17 @@ void tt_replay_report(const char *fmt, ...)
 
 /* ---- applying ---- */
 
-static bool apply(CPUState *cpu, const TtEvent *ev)
+static bool has_vcpu(uint64_t index, Error **errp)
+{
+    if (index >= tt_vcpus_count()) {
+        error_setg(errp, "the log speaks of vCPU %" PRIu64 ", and there are %u",
+                   index, tt_vcpus_count());
+        return false;
+    }
+    return true;
+}
+
+static bool apply(const TtEvent *ev)
 {
     Error *err = NULL;
 
@@ -129,14 +139,23 @@ static bool apply(CPUState *cpu, const TtEvent *ev)
     case TT_EV_RAM:
     case TT_EV_RAM_FILL:
     case TT_EV_MAP:
-        tt_memory_apply(cpu, ev, &err);
+        tt_memory_apply(ev, &err);
         break;
     case TT_EV_CPU_FLAG:
-        tt_target_set_flag(cpu, ev->addr, ev->val);
+        if (has_vcpu(ev->cpu, &err)) {
+            tt_target_set_flag(tt_vcpus_at(ev->cpu), ev->addr, ev->val);
+        }
         break;
     case TT_EV_CPU_STATE:
-        if (tt_target_load(cpu, ev->data, ev->len, &err)) {
-            cpu->halted = !!ev->val;
+        if (has_vcpu(ev->cpu, &err) &&
+            tt_target_load(tt_vcpus_at(ev->cpu), ev->data, ev->len, &err)) {
+            tt_vcpus_at(ev->cpu)->halted = !!ev->val;
+        }
+        break;
+    case TT_EV_CPU_SWITCH:
+        if (has_vcpu(ev->addr, &err)) {
+            tt_vcpus_turn_to(tt_vcpus_at(ev->addr));
+            current_cpu = tt_vcpu();
         }
         break;
     default:
@@ -153,9 +172,9 @@ static bool apply(CPUState *cpu, const TtEvent *ev)
     return true;
 }
 
-static void check(CPUState *cpu, const TtEvent *ev)
+static void check(const TtEvent *ev)
 {
-    uint64_t cpu_digest = tt_target_digest(cpu);
+    uint64_t cpu_digest = tt_vcpus_digest();
     bool full = ev->kind == TT_EV_DIGEST;
     uint64_t want = full ? ev->addr : ev->val;
     uint64_t ram = full ? tt_memory_digest() : 0;
@@ -192,7 +211,7 @@ static void reached_end(void)
 }
 
 /* Annotations at this position. False: the end of the run. */
-static bool do_annotations(CPUState *cpu)
+static bool do_annotations(void)
 {
     const TtEvent *ev;
 
@@ -206,7 +225,7 @@ static bool do_annotations(CPUState *cpu)
             return false;
         }
         if (ev->kind == TT_EV_CHECK || ev->kind == TT_EV_DIGEST) {
-            check(cpu, ev);
+            check(ev);
         }
         if (!tt.diverged) {
             tt_sched_pop(rep.sched);
@@ -215,10 +234,10 @@ static bool do_annotations(CPUState *cpu)
     return true;
 }
 
-static void fence(CPUState *cpu)
+static void fence(void)
 {
     tt.fence_next = tt_next_fence(tt.pos);
-    tlb_flush(cpu);
+    tt_vcpus_flush();
     rep.fenced_pos = tt.pos;
 }
 
@@ -237,7 +256,7 @@ static bool at_end_of_log(void)
 
 /* The event at the cursor, before guest code runs. True: go on with the next;
  * false: let the vCPU run. */
-static bool do_due(CPUState *cpu, const TtEvent *ev)
+static bool do_due(const TtEvent *ev)
 {
     if (TT_EV_IS_SYNC(ev->kind) || ev->nested) {
         if (ev->pos <= tt.pos) {
@@ -259,25 +278,25 @@ static bool do_due(CPUState *cpu, const TtEvent *ev)
     if (ev->kind == TT_EV_INTR || ev->kind == TT_EV_UNHALT) {
         return false;
     }
-    if (apply(cpu, ev)) {
+    if (apply(ev)) {
         tt_sched_pop(rep.sched);
         tt.pos++;
     }
     return true;
 }
 
-bool tt_replay_prepare(CPUState *cpu)
+bool tt_replay_prepare(void)
 {
     const TtEvent *ev;
 
     while (!tt.diverged || tt_travel_active()) {
         if (tt_travel_is_pending()) {
-            if (!tt_travel_advance(cpu)) {
+            if (!tt_travel_advance(tt_vcpu())) {
                 return false;
             }
             continue;
         }
-        if (!do_annotations(cpu)) {
+        if (!do_annotations()) {
             reached_end();
             if (!tt_travel_active()) {
                 return false;
@@ -288,14 +307,14 @@ bool tt_replay_prepare(CPUState *cpu)
             continue;
         }
         if (tt.pos >= tt.step_to) {
-            cpu_handle_guest_debug(cpu);
+            cpu_handle_guest_debug(tt_vcpu());
             return false;
         }
         if (tt.pos >= tt.fence_next) {
-            fence(cpu);
+            fence();
         }
         if (tt.pos == rep.fenced_pos) {
-            tt_travel_fence(cpu);
+            tt_travel_fence(tt_vcpu());
         }
         ev = tt_sched_peek(rep.sched);
         if (!ev) {
@@ -311,7 +330,7 @@ bool tt_replay_prepare(CPUState *cpu)
             }
             continue;
         }
-        if (!do_due(cpu, ev)) {
+        if (!do_due(ev)) {
             return true;
         }
     }
@@ -340,8 +359,8 @@ static bool is_due(const TtEvent *ev, TtEventKind kind)
  */
 static void fence_inside(CPUState *cpu)
 {
-    do_annotations(cpu);
-    fence(cpu);
+    do_annotations();
+    fence();
     tt_fetch_again(cpu);
     cpu->exit_request = true;
 }
@@ -427,7 +446,7 @@ static void apply_nested(void)
     const TtEvent *ev;
 
     while ((ev = tt_sched_peek(rep.sched)) && ev->nested) {
-        if (!apply(current_cpu, ev)) {
+        if (!apply(ev)) {
             leave();
         }
         tt_sched_pop(rep.sched);
@@ -536,12 +555,12 @@ bool tt_replay_open(Error **errp)
 }
 
 /* What the log holds before the first instruction. */
-static void load_initial(CPUState *cpu)
+static void load_initial(void)
 {
     const TtEvent *ev;
 
     while ((ev = tt_sched_peek(rep.sched)) && ev->nested && ev->pos == 0) {
-        if (!apply(cpu, ev)) {
+        if (!apply(ev)) {
             return;
         }
         tt_sched_pop(rep.sched);
@@ -553,8 +572,9 @@ void tt_replay_start(CPUState *cpu)
     tt.live = true;
     tt.pos = 0;
     tt.fence_next = tt_next_fence(0);
-    load_initial(cpu);
-    process_queued_cpu_work(cpu);
-    tlb_flush(cpu);
+    tt_vcpus_turn_to(first_cpu);
+    load_initial();
+    tt_vcpus_do_work();
+    tt_vcpus_flush();
     tt_travel_init(cpu);
 }

@@ -74,6 +74,7 @@ static inline void tt_fold_output(const TtEvent *ev)
 /* ---- accel-tt: instruction fetch ---- */
 void tt_fetch_start(void);      /* before the vCPU runs */
 void tt_fetch_stop(void);
+void tt_fetch_turn_to(CPUState *cpu);   /* who runs from now on */
 
 /* ---- accel-tt: inputs ---- */
 void tt_inputs_start(void);     /* while the clock stands, or has not begun */
@@ -97,14 +98,28 @@ void tt_token_kick(void);               /* make the vCPU leave guest code */
 
 /* ---- accel-tt: vCPU ---- */
 void tt_vcpu_arm(CPUState *cpu);        /* budget up to the next stop */
-CPUState *tt_vcpu(void);                /* the vCPU, or NULL before it runs */
 /* tt_mode has changed and the vCPU is stopped: nothing that was made for the
  * mode before is used again. */
-void tt_vcpu_mode_changed(CPUState *cpu);
+void tt_vcpu_mode_changed(void);
 /* Ends a turn of the vCPU from inside a helper; does not return. */
 void G_NORETURN tt_vcpu_leave(CPUState *cpu);
 void tt_vcpu_wake(void);                /* look at what there is to do */
 bool tt_vcpu_is_ours(void);             /* its thread is in tt_vcpu_loop */
+
+/* ---- accel-tt: the vCPUs together ---- */
+#define TT_VCPUS_MAX 8
+
+void tt_vcpus_find(void);               /* all of them exist */
+unsigned tt_vcpus_count(void);
+CPUState *tt_vcpus_at(unsigned index);
+CPUState *tt_vcpu(void);                /* who runs, or NULL before that */
+void tt_vcpus_turn_to(CPUState *cpu);   /* outside cpu_exec */
+uint64_t tt_vcpus_digest(void);
+void tt_vcpus_flush(void);              /* the TLBs */
+void tt_vcpus_do_work(void);            /* what is queued: vCPU thread */
+/* @halted: of one vCPU; the state of several has those flags in it. */
+GByteArray *tt_vcpus_save(void);
+bool tt_vcpus_load(const uint8_t *data, size_t len, bool halted, Error **errp);
 
 /* ---- accel-tt: target (x86) ---- */
 void tt_target_identity(CPUState *cpu, TtManifest *m);
@@ -118,7 +133,7 @@ uint64_t tt_target_digest(CPUState *cpu);
 uint64_t tt_target_fingerprint(CPUState *cpu);
 /* Turns what devices hang on to the vCPU (interrupt requests, APIC) to that of the
  * other world, tt-past.c; called twice it does nothing. */
-void tt_target_swap_links(CPUState *cpu);
+void tt_target_swap_links(void);
 void tt_target_forget_links(void);      /* a new past has none */
 void tt_target_flags(CPUState *cpu, uint64_t flags[4]); /* by TT_FLAG_* */
 void tt_target_set_flag(CPUState *cpu, unsigned flag, uint64_t val);
@@ -145,14 +160,14 @@ void tt_memory_record_start(CPUState *cpu);     /* logs map and contents */
 void tt_memory_record_stop(void);
 uint64_t tt_memory_digest(void);        /* 0.1 ms per MiB; holds the token */
 /* Replay: carry out one event. False: the log is inconsistent, *errp. */
-bool tt_memory_apply(CPUState *cpu, const TtEvent *ev, Error **errp);
+bool tt_memory_apply(const TtEvent *ev, Error **errp);
 /* Checkpoints: the map as two event payloads, and how many blocks there are. */
 typedef struct TtMapState {
     GByteArray *sections[2];
     unsigned n_blocks;
 } TtMapState;
 void tt_memory_map_save(TtMapState *ms);
-void tt_memory_map_restore(CPUState *cpu, const TtMapState *ms);
+void tt_memory_map_restore(const TtMapState *ms);
 void tt_memory_map_free(TtMapState *ms);
 /* For a stored checkpoint: names and sizes of the blocks, as bytes. */
 GByteArray *tt_memory_blocks_save(void);
@@ -169,7 +184,7 @@ void tt_memory_put_page(void *opaque, uint64_t page, const void *bytes);
 /* Shows the blocks of the other world: tt-past.c. */
 void tt_memory_swap(void);
 /* The vCPU sees the VM's own memory again; that of the past is given back. */
-void tt_memory_leave_past(CPUState *cpu);
+void tt_memory_leave_past(void);
 
 /* Is a network backend served by the host kernel? */
 bool tt_net_has_vhost(void);
@@ -180,18 +195,19 @@ bool tt_net_has_vhost(void);
  * close; what was made on disk is removed again.
  */
 bool tt_record_open(Error **errp);              /* directory and buffers */
-bool tt_record_start(CPUState *cpu, Error **errp);  /* vCPU out of cpu_exec */
+bool tt_record_start(Error **errp);     /* vCPUs out of cpu_exec */
 void tt_record_event(TtEvent *ev);              /* pos, nested are filled in */
 void tt_record_fence(CPUState *cpu);
 void tt_record_finish(unsigned why);            /* may take seconds */
 bool tt_record_is_whole(void);                  /* after finish */
 void tt_record_close(void);                     /* ready for another open */
-void tt_record_resync(CPUState *cpu);           /* before guest code runs */
+void tt_record_resync(void);            /* before guest code runs */
+void tt_record_reset(CPUState *cpu);            /* it was reset */
 void tt_record_release(void);                   /* the token is given away */
 /* The TLB is empty here, in every replay too: logs the vCPU's state, so that a
  * replay can begin at this position. The vCPU is outside cpu_exec; the position
  * moves by one. */
-void tt_record_renew(CPUState *cpu);
+void tt_record_renew(void);
 /* The vCPU is as the log has it, whatever was done to it; the token is given away.
  */
 void tt_record_took_note(void);
@@ -237,7 +253,7 @@ bool tt_replay_open(Error **errp);
 void tt_replay_start(CPUState *cpu);            /* vCPU thread */
 /* Before each run of guest code: applies what is due, moves the travel on.
  * False: stand still. */
-bool tt_replay_prepare(CPUState *cpu);
+bool tt_replay_prepare(void);
 uint64_t tt_replay_limit(void);         /* run no further than this */
 bool tt_replay_boundary(CPUState *cpu); /* tt_boundary's replay half */
 /* cpu_exec returned @why. True: dealt with, no stop to report to gdb. */

@@ -187,7 +187,7 @@ void tt_fetch_second(struct CPUState *cpu, uint64_t pc);
 bool tt_fetch_known(struct CPUState *cpu, uint64_t pc);
 /* A flush of everything (the caller flushes the jump cache, too), or of one page;
  * before the TLB itself is flushed. */
-void tt_fetch_forget(void);
+void tt_fetch_forget(struct CPUState *cpu);
 void tt_fetch_forget_page(struct CPUState *cpu, uint64_t page);
 
 static inline void tt_fetch(struct CPUState *cpu, uint64_t pc, uint32_t flags)
