@@ -27,7 +27,7 @@ bool tt_gdb_note(const char *device, Error **errp)
 static void arrived(void *opaque, uint64_t pos, int reason)
 {
     tt.last_stop = reason;
-    cpu_handle_guest_debug(tt_vcpu());
+    tt_vcpus_stop_for_gdb();
 }
 
 static bool step_wanted;

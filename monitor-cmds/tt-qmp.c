@@ -84,6 +84,18 @@ TtInfo *qmp_query_tt(Error **errp)
     return info;
 }
 
+static strList *digests_of_vcpus(void)
+{
+    strList *list = NULL, **tail = &list;
+
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        uint64_t digest = tt_target_digest(tt_vcpus_at(i));
+
+        QAPI_LIST_APPEND(tail, g_strdup_printf("%016" PRIx64, digest));
+    }
+    return list;
+}
+
 TtDigest *qmp_query_tt_digest(Error **errp)
 {
     TtEvent ev = { .kind = TT_EV_DIGEST };
@@ -108,6 +120,7 @@ TtDigest *qmp_query_tt_digest(Error **errp)
     d = g_new0(TtDigest, 1);
     d->position = tt_position();
     d->cpu = g_strdup_printf("%016" PRIx64, ev.addr);
+    d->vcpus = digests_of_vcpus();
     d->ram = g_strdup_printf("%016" PRIx64, ev.val);
     return d;
 }

@@ -336,7 +336,7 @@ static void stepped_or_hit(CPUState *cpu, int why)
         return;                     /* a travel, or the end: dealt with */
     }
     if (why == EXCP_DEBUG || tt.pos >= tt.step_to) {
-        cpu_handle_guest_debug(cpu);
+        tt_vcpus_stop_for_gdb();
     }
 }
 

@@ -10,6 +10,7 @@
 #include "tt/engine.h"
 #include "qemu/bswap.h"
 #include "exec/cputlb.h"
+#include "system/cpus.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -85,6 +86,14 @@ void tt_vcpus_do_work(void)
         process_queued_cpu_work(vcpus[i]);
     }
     current_cpu = now;
+}
+
+void tt_vcpus_stop_for_gdb(void)
+{
+    cpu_handle_guest_debug(current);
+    for (unsigned i = 0; i < n_vcpus; i++) {
+        vcpus[i]->stopped = true;
+    }
 }
 
 /* ---- all of them as bytes ---- */

@@ -307,7 +307,7 @@ bool tt_replay_prepare(void)
             continue;
         }
         if (tt.pos >= tt.step_to) {
-            cpu_handle_guest_debug(tt_vcpu());
+            tt_vcpus_stop_for_gdb();
             return false;
         }
         if (tt.pos >= tt.fence_next) {

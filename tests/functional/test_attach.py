@@ -474,8 +474,8 @@ def machine_test(promise, name, add, *words):
     return test
 
 
-test_no_smp = machine_test('More than one vCPU is refused.', 'smp',
-                           ['-smp', '2'], '-smp')
+test_no_smp = machine_test('Several vCPUs, each in a thread of its own, are '
+                           'refused.', 'smp', ['-smp', '2'], 'thread=single')
 test_no_icount = machine_test('Instruction counting as a clock is refused.',
                               'icount', ['-icount', 'shift=auto'], 'icount')
 test_no_iothread = machine_test('An iothread is refused.', 'io',

@@ -35,8 +35,8 @@ def refuse_test(name, promise, *words, add=()):
 
 
 test_smp = refuse_test(
-    'smp', 'More than one vCPU is refused.', 'smp', 'vCPU', 'CPU',
-    add=['-smp', '2'])
+    'smp', 'More than eight vCPUs are refused.', 'smp', 'vCPU', 'CPU',
+    add=['-smp', '9'])
 test_kvm = refuse_test(
     'kvm', 'KVM is refused.', 'kvm', 'KVM', 'tcg', 'TCG',
     add=['-accel', 'kvm'])

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Several vCPUs take turns; who ran when is replayed exactly."""
+
+import random
+import re
+import time
+
+from guests import linux_args, linux_disk, linux_net
+from test_linux import READY, check_works
+from test_past import check_run, present, visit
+from ttlib import (Gdb, Vm, check, check_exact, digest, digest_at, end_of,
+                   equal, goto, limit, record, recorder, replay, seed,
+                   stopped_replay, wait_until, web_server)
+
+
+def check_smp(serial, count):
+    check(f'1 node, {count} CPUs'.encode() in serial,
+          f'the guest did not bring up {count} CPUs')
+
+
+def linux_test(count, machine, works, extra=(), options=''):
+    def test(work):
+        args = linux_args(works, 'n=40', machine) + linux_disk(work)
+        args += ['-smp', str(count), *extra]
+        run = record(work, args, options=options, timeout=150)
+        check_works(run.serial, *works.split(','))
+        check_smp(run.serial, count)
+        check_exact(work, run, name='first', timeout=150)
+        rng = seed()
+        wanted = {}
+        with stopped_replay(work, run, 'straight', timeout=200) as rep:
+            end = end_of(rep)
+            positions = [rng.randrange(end + 1) for _ in range(12)]
+            for position in sorted(positions):
+                wanted[position] = digest_at(rep, position)
+        with stopped_replay(work, run, 'random', timeout=200) as rep:
+            for position in positions:
+                equal(digest_at(rep, position), wanted[position],
+                      f'digest at {position}')
+            check(len(rep.qmp.cmd('query-tt-digest')['vcpus']) == count,
+                  'digests of the vCPUs')
+    test.__doc__ = (f'Linux on {count} vCPUs of {machine} replays exactly, also '
+                    'to random positions in random order.')
+    return limit(240)(test)
+
+
+test_two = linux_test(2, 'pc', 'vda,procs')
+test_four_q35 = linux_test(4, 'q35', 'procs,rand', linux_net(),
+                           ',checkpoint-interval=1')
+test_eight = linux_test(8, 'pc', 'procs')
+
+
+@limit(200)
+def test_past(work):
+    """The past of two vCPUs is visited while they are recorded; they go on, and
+    the run is exact."""
+    rng = seed()
+    seen = {}
+    args = linux_args('vda,procs', 'n=60') + linux_disk(work) + ['-smp', '2']
+    with recorder(work, args, qmp=1, timeout=150,
+                  options=',checkpoint-interval=1') as vm:
+        vm.wait_serial(READY)
+        for _ in range(3):
+            vm.qmp.cmd('stop')
+            before = digest(vm)
+            seen.update(visit(vm, rng, 2))
+            after = present(vm)
+            equal(after[1:], before[1:], 'the present after the past')
+            seen[after[0]] = after
+            vm.qmp.cmd('cont')
+            time.sleep(rng.uniform(0.2, 0.6))
+        vm.wait(0)
+    check_works(vm.serial, 'vda', 'procs')
+    check_run(work, vm, seen)
+
+
+@limit(120)
+def test_attach(work):
+    """A VM of two vCPUs with thread=single is recorded for a while, and goes
+    on; with thread=multi that is refused with a hint."""
+    args = linux_args('procs,procs', 'n=40') + ['-smp', '2']
+    with Vm(work, [*args, '-accel', 'tcg,thread=single'], qmp=1,
+            timeout=100) as vm:
+        vm.wait_serial(READY)
+        run = f'{work}/run'
+        vm.qmp.cmd('tt-record-start', 60, dir=run)
+        time.sleep(1)
+        answer = vm.qmp.cmd('tt-record-stop', 60)
+        check(answer['whole'] and answer['position'] > 1000, f'{answer}')
+        vm.wait(0)
+    check_works(vm.serial, 'procs')
+    replay(work, run, name='rep', timeout=60)
+
+
+@limit(120)
+def test_gdb(work):
+    """gdb sees the vCPUs as threads; breakpoints and steps go both ways across
+    them, and one step is one position."""
+    run = record(work, [*linux_args('rand', ''), '-smp', '2'], timeout=60)
+    with stopped_replay(work, run, args=Gdb.args(work, 'rep'),
+                        timeout=110) as rep:
+        goto(rep, position=end_of(rep) // 2)
+        text = Gdb(rep)('info threads', 'stepi', 'monitor info tt', 'stepi',
+                        'reverse-stepi', 'monitor info tt',
+                        'reverse-stepi', 'monitor info tt')
+        equal(len(re.findall(r'Thread 1\.\d', text.split('rip')[0])) >= 2,
+              True, f'gdb shows two threads: {text}')
+        places = re.findall(r'position (\d+) of', text)
+        start = end_of(rep) // 2
+        equal([int(p) - start for p in places], [1, 1, 0], f'gdb: {text}')
+
+
+@limit(120)
+def test_make(work):
+    """Work that is spread over four vCPUs, with a download beside it."""
+    payload = random.Random(1).randbytes(1 << 20)
+    with web_server({'/file': payload}) as port:
+        args = linux_args('procs,net,sh', f'n=30 '
+                          f'u=http://10.0.2.2:{port}/file')
+        run = record(work, [*args, *linux_net(), '-smp', '4'], timeout=100)
+    check_works(run.serial, 'procs', f'net pings=3 bytes={1 << 20}', 'sh')
+    check_exact(work, run, name='rep', timeout=100)
