@@ -321,6 +321,7 @@ void tt_keeper_start(CPUState *cpu);
 void tt_keeper_fence(CPUState *cpu);
 void tt_keeper_turn(CPUState *cpu);
 void tt_keeper_finish(void);
+void tt_keeper_tell(void);              /* what went wrong, if not told yet */
 /* Waits until what was taken is in the files. */
 void tt_keeper_settle(void);
 /*
@@ -349,6 +350,9 @@ typedef struct TtKeeperStats {
 } TtKeeperStats;
 
 TtKeeperStats tt_keeper_stats(void);    /* any thread */
+/* The log's writer found the disk full: the checkpoints go. False: there is
+ * nothing left to give. */
+bool tt_keeper_make_room(void *opaque);
 
 /* Where the log goes on: the place of the next event. */
 void tt_record_place(uint64_t *segment, uint32_t *index);
