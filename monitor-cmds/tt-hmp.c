@@ -306,10 +306,50 @@ static void do_interrupt(Monitor *mon, const char *arg, Error **errp)
 
 /* ---- recording on demand ---- */
 
-static void record_start(Monitor *mon, const char *dir, Error **errp)
-{
-    TtRecording *r = qmp_tt_record_start(dir, errp);
+typedef struct StartWords {
+    const char *dir;
+    bool has_max_size, has_interval;
+    uint64_t max_size;
+    double interval;
+} StartWords;
 
+static bool parse_start_word(const char *word, StartWords *w, Error **errp)
+{
+    const char *value;
+
+    if (strstart(word, "max-size=", &value)) {
+        w->has_max_size = true;
+        if (qemu_strtosz(value, NULL, &w->max_size)) {
+            error_setg(errp, "'%s' is no size: give bytes, or a number with K, "
+                       "M or G", value);
+        }
+    } else if (strstart(word, "checkpoint-interval=", &value)) {
+        w->has_interval = true;
+        if (qemu_strtod_finite(value, NULL, &w->interval)) {
+            error_setg(errp, "%s, not '%s'", tt_interval_help, value);
+        }
+    } else if (w->dir) {
+        error_setg(errp, "tt record start takes one directory, not '%s' and "
+                   "'%s'", w->dir, word);
+    } else {
+        w->dir = word;
+    }
+    return !*errp;
+}
+
+static void record_start(Monitor *mon, const char *arg, Error **errp)
+{
+    g_auto(GStrv) words = g_strsplit(arg, " ", -1);
+    StartWords w = { 0 };
+    TtRecording *r;
+
+    for (char **word = words; *word; word++) {
+        if (**word && !parse_start_word(*word, &w, errp)) {
+            return;
+        }
+    }
+    r = qmp_tt_record_start(w.dir, w.has_max_size, w.max_size, w.has_interval,
+                            w.interval, errp);
     if (r) {
         monitor_printf(mon, "recording into %s\n", r->dir);
         qapi_free_TtRecording(r);
@@ -331,14 +371,16 @@ static void record_stop(Monitor *mon, Error **errp)
 
 static void do_record(Monitor *mon, const char *arg, Error **errp)
 {
-    const char *dir;
+    const char *rest;
 
     if (arg && !strcmp(arg, "stop")) {
         record_stop(mon, errp);
-    } else if (arg && strstart(arg, "start", &dir) && (!*dir || *dir == ' ')) {
-        record_start(mon, *dir ? dir + strspn(dir, " ") : NULL, errp);
+    } else if (arg && strstart(arg, "start", &rest) &&
+               (!*rest || *rest == ' ')) {
+        record_start(mon, rest, errp);
     } else {
-        error_setg(errp, "tt record takes start [DIR] or stop");
+        error_setg(errp, "tt record takes start [DIR] [max-size=SIZE] "
+                   "[checkpoint-interval=SECONDS] or stop");
     }
 }
 

@@ -413,11 +413,22 @@ void qmp_tt_checkpoint_delete(uint32_t id, Error **errp)
 
 /* ---- recording on demand ---- */
 
-TtRecording *qmp_tt_record_start(const char *dir, Error **errp)
+TtRecording *qmp_tt_record_start(const char *dir, bool has_max_size,
+                                 uint64_t max_size, bool has_interval,
+                                 double interval, Error **errp)
 {
+    TtRecordOptions opt = {
+        .dir = dir, .max_size_bytes = has_max_size ? max_size : 0,
+        .checkpoint_interval_ms = TT_CHECKPOINT_INTERVAL_MS,
+    };
     TtRecording *r;
 
-    if (!tt_attach(dir, errp)) {
+    if (has_interval &&
+        !tt_interval_parse(interval, &opt.checkpoint_interval_ms)) {
+        error_setg(errp, "%s, not %g", tt_interval_help, interval);
+        return NULL;
+    }
+    if (!tt_attach(&opt, errp)) {
         return NULL;
     }
     r = g_new0(TtRecording, 1);

@@ -45,7 +45,7 @@ static void forget_run(void)
     tt_unblock_migration();
 }
 
-bool tt_attach(const char *dir, Error **errp)
+bool tt_attach(const TtRecordOptions *opt, Error **errp)
 {
     bool was_live, ok;
 
@@ -59,8 +59,9 @@ bool tt_attach(const char *dir, Error **errp)
         return false;
     }
     tt_describe_recording();
-    tt_set_dir(dir);
-    tt.checkpoint_interval_ms = TT_CHECKPOINT_INTERVAL_MS;
+    tt_set_dir(opt->dir);
+    tt.max_size_bytes = opt->max_size_bytes;
+    tt.checkpoint_interval_ms = opt->checkpoint_interval_ms;
     if (!tt_record_open(errp)) {
         forget_run();
         return false;

@@ -121,16 +121,23 @@ static void parse_mode(QemuOpts *opts)
     }
 }
 
+const char tt_interval_help[] =
+    "checkpoint-interval takes seconds, 0 for no checkpoints";
+
+bool tt_interval_parse(double seconds, uint64_t *ms)
+{
+    *ms = seconds > 0 ? MAX(seconds * 1000, 1) : 0;
+    return seconds >= 0 && seconds <= 1e6;
+}
+
 static void parse_interval(const char *seconds)
 {
     double s = TT_CHECKPOINT_INTERVAL_MS / 1000;
 
-    if (seconds && (qemu_strtod_finite(seconds, NULL, &s) || s < 0 ||
-                    s > 1e6)) {
-        refuse("-tt: checkpoint-interval takes seconds, 0 for no checkpoints, "
-               "not '%s'", seconds);
+    if ((seconds && qemu_strtod_finite(seconds, NULL, &s)) ||
+        !tt_interval_parse(s, &tt.checkpoint_interval_ms)) {
+        refuse("-tt: %s, not '%s'", tt_interval_help, seconds);
     }
-    tt.checkpoint_interval_ms = s > 0 ? MAX(s * 1000, 1) : 0;
 }
 
 static void only_in(int mode, QemuOpts *opts, const char *name)

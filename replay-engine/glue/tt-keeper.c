@@ -91,8 +91,12 @@ static TtStatus collect(const TtCheckpointMeta *meta, bool *has_batch,
 
     *has_batch = base && make_batch(*n);
     if (!*has_batch) {
-        s = tt_pagestore_add_checkpoint(tt_shelf_store(), tt.pos, base, dirty,
-                                        *n, tt_memory_page, NULL, meta, &base);
+        TtPageStore *store = tt_shelf_take();
+
+        s = !store ? TT_ERR_NOSPACE :
+            tt_pagestore_add_checkpoint(store, tt.pos, base, dirty, *n,
+                                        tt_memory_page, NULL, meta, &base);
+        tt_shelf_release();
         if (s == TT_OK) {
             tt_shelf_set_base(base);
         }
@@ -173,14 +177,19 @@ static bool is_in_trouble(void)
 
 void tt_keeper_fence(CPUState *cpu)
 {
-    if (!kp.on || tt_shelf_is_busy() ||
+    if (!kp.on || tt_shelf_is_busy() || is_in_trouble() ||
         qemu_clock_get_ms(QEMU_CLOCK_REALTIME) - kp.last_ms <
         (int64_t)tt.checkpoint_interval_ms) {
         return;
     }
-    if (!is_in_trouble()) {
-        kp.wanted_pos = tt.pos;
-        cpu->exit_request = true;
+    kp.wanted_pos = tt.pos;
+    cpu->exit_request = true;
+}
+
+void tt_keeper_tell(void)
+{
+    if (tt_shelf_is_open() && !tt_shelf_is_busy()) {
+        is_in_trouble();
     }
 }
 
@@ -289,11 +298,14 @@ bool tt_keeper_add(const char *name, unsigned flags, uint32_t *id,
 /* RAM comes from @id: say that it comes from the one before. */
 static bool rebase(const TtPoint *points, unsigned i)
 {
+    TtPageStore *store = tt_shelf_take();
     g_autofree uint64_t *pages = NULL;
     size_t n;
 
-    pages = tt_pagestore_rebase(tt_shelf_store(), points[i].id,
-                                points[i - 1].id, &n);
+    if (store) {
+        pages = tt_pagestore_rebase(store, points[i].id, points[i - 1].id, &n);
+    }
+    tt_shelf_release();
     for (size_t k = 0; pages && k < n; k++) {
         tt_memory_mark_dirty(pages[k]);
     }
@@ -374,6 +386,11 @@ void tt_keeper_finish(void)
     tt_shelf_close();
     tt_pagebatch_free(kp.batch);
     kp.batch = NULL;
+}
+
+bool tt_keeper_make_room(void *opaque)
+{
+    return tt_shelf_make_room();
 }
 
 TtKeeperStats tt_keeper_stats(void)

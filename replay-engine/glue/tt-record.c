@@ -136,6 +136,7 @@ static void hand_over(bool last)
 static void give_up(const char *why)
 {
     tt.live = false;
+    tt_keeper_tell();
     warn_report("tt: the recording ends at position %" PRIu64 ", the VM goes "
                 "on unrecorded: %s", tt_position(), why);
 }
@@ -425,7 +426,8 @@ bool tt_record_open(Error **errp)
     path = g_build_filename(tt.dir, "log", NULL);
     rec.made_log = tt_io_posix_create(path, &io, &diag) == TT_OK;
     if (!rec.made_log ||
-        tt_log_writer_new(io, tt.manifest.uuid, &rec.writer, &diag) != TT_OK) {
+        tt_log_writer_new(tt_io_patient_new(io, tt_keeper_make_room, NULL),
+                          tt.manifest.uuid, &rec.writer, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
     }
@@ -500,8 +502,8 @@ static void stop_writer(void)
         return;
     }
     hand_over(true);
+    qemu_thread_join(&rec.thread);      /* it may ask the keeper for room */
     tt_keeper_finish();
-    qemu_thread_join(&rec.thread);
     if (!rec.failed && tt_log_writer_sync(rec.writer, &diag) != TT_OK) {
         rec.failed = true;
         rec.diag = diag;

@@ -5,11 +5,13 @@
  *
  *   keeper: post a job --> busy --> thread: add or delete, flush --> not busy
  *
- * The store is the thread's while a job is under way and the poster's otherwise;
- * so nobody locks it. What others want to know about it is copied out: `points`
- * under a lock, the counters one by one. The thread takes no lock of QEMU's.
+ * The store is the thread's while a job is under way and the poster's otherwise.
+ * What others want to know about it is copied out: `points` under a lock, the
+ * counters one by one. The thread takes no lock of QEMU's.
  *
- * When the disk is full the files go, since the log needs the space more.
+ * When the disk is full the files go, since the log needs the space more. Either
+ * the thread meets the end itself, or the log's writer does and asks; then the
+ * poster may be at the store, which is what `hands` is for.
  */
 #include "tt-shelf.h"
 #include "qemu/thread.h"
@@ -22,7 +24,9 @@ static struct {
     TtPageStore *store;
     QemuThread thread;
     QemuSemaphore has_job, idle;
+    QemuSemaphore has_room;         /* the log's writer waits for it */
     bool is_open, busy, quit;
+    bool wants_room;
     TtNodeId base;
     /* the job */
     JobKind kind;
@@ -45,6 +49,7 @@ static struct {
 } sh;
 
 static QemuMutex points_lock;
+static QemuMutex hands;             /* on the store, in the thread or a poster */
 static bool has_lock;
 
 /* ---- what others may know ---- */
@@ -167,6 +172,15 @@ static TtStatus carry_out(void)
 {
     TtStatus s = TT_OK;
 
+    if (!sh.store) {                /* the log took it, just now */
+        if (sh.kind == JOB_ADD) {
+            g_free((void *)sh.meta.blob);
+            if (sh.batch) {
+                tt_pagebatch_clear(sh.batch);
+            }
+        }
+        return TT_ERR_NOSPACE;
+    }
     if (sh.kind == JOB_DELETE) {
         tt_pagestore_delete(sh.store, sh.victim);
         unshow(sh.victim);
@@ -200,20 +214,49 @@ static void note_result(TtStatus s)
     }
 }
 
+static void do_job(void)
+{
+    note_result(carry_out());
+    count();
+    qatomic_store_release(&sh.done, sh.done + 1);
+    qatomic_store_release(&sh.busy, false);
+    qemu_sem_post(&sh.idle);
+}
+
+static void do_make_room(void)
+{
+    qemu_mutex_lock(&hands);
+    if (sh.store) {
+        give_way();
+        count();
+    }
+    qemu_mutex_unlock(&hands);
+    qatomic_set(&sh.wants_room, false);
+    qemu_sem_post(&sh.has_room);
+}
+
 static void *shelf_thread(void *opaque)
 {
-    for (;;) {
+    while (!qatomic_read(&sh.quit)) {
         qemu_sem_wait(&sh.has_job);
-        if (qatomic_read(&sh.quit)) {
-            break;
+        if (qatomic_read(&sh.wants_room)) {
+            do_make_room();
+        } else if (qatomic_load_acquire(&sh.busy)) {
+            do_job();
         }
-        note_result(carry_out());
-        count();
-        qatomic_store_release(&sh.done, sh.done + 1);
-        qatomic_store_release(&sh.busy, false);
-        qemu_sem_post(&sh.idle);
     }
     return NULL;
+}
+
+bool tt_shelf_make_room(void)
+{
+    if (!qatomic_load_acquire(&sh.is_open) || qatomic_read(&sh.failed)) {
+        return false;
+    }
+    qatomic_set(&sh.wants_room, true);
+    qemu_sem_post(&sh.has_job);
+    qemu_sem_wait(&sh.has_room);
+    return true;
 }
 
 /* ---- jobs ---- */
@@ -232,7 +275,7 @@ void tt_shelf_wait(void)
 
 static uint32_t post(JobKind kind)
 {
-    assert(!tt_shelf_is_busy() && sh.store);
+    assert(!tt_shelf_is_busy());
     sh.kind = kind;
     qatomic_set(&sh.busy, true);
     qemu_sem_post(&sh.has_job);
@@ -280,10 +323,16 @@ const char *tt_shelf_trouble(void)
     return is_new ? sh.diag.text : NULL;
 }
 
-TtPageStore *tt_shelf_store(void)
+TtPageStore *tt_shelf_take(void)
 {
     assert(!tt_shelf_is_busy());
+    qemu_mutex_lock(&hands);
     return sh.store;
+}
+
+void tt_shelf_release(void)
+{
+    qemu_mutex_unlock(&hands);
 }
 
 TtNodeId tt_shelf_base(void)
@@ -350,6 +399,7 @@ void tt_shelf_forget(void)
     assert(!sh.is_open);
     if (!has_lock) {
         qemu_mutex_init(&points_lock);
+        qemu_mutex_init(&hands);
         has_lock = true;
     }
     if (sh.points) {
@@ -367,9 +417,10 @@ bool tt_shelf_open(TtDiag *diag)
     }
     qemu_sem_init(&sh.has_job, 0);
     qemu_sem_init(&sh.idle, 0);
+    qemu_sem_init(&sh.has_room, 0);
     qemu_thread_create(&sh.thread, "tt-keeper", shelf_thread, NULL,
                        QEMU_THREAD_JOINABLE);
-    sh.is_open = true;
+    qatomic_store_release(&sh.is_open, true);
     return true;
 }
 
@@ -391,5 +442,6 @@ void tt_shelf_close(void)
     sh.store = NULL;
     qemu_sem_destroy(&sh.has_job);
     qemu_sem_destroy(&sh.idle);
+    qemu_sem_destroy(&sh.has_room);
     sh.is_open = false;
 }

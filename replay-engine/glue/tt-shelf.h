@@ -3,8 +3,8 @@
  * What the keeper knows of the store of a recording. Private to
  * replay-engine/glue.
  *
- * Context: BQL held, any thread but the shelf's own. One job is under way at a
- * time: post one only when it is not busy.
+ * Context: BQL held, any thread but the shelf's own, unless said otherwise. One
+ * job is under way at a time: post one only when it is not busy.
  */
 #ifndef TT_SHELF_H
 #define TT_SHELF_H
@@ -23,7 +23,10 @@ bool tt_shelf_is_busy(void);
 void tt_shelf_wait(void);               /* until it is not; the BQL is kept */
 
 /* ---- while it is not busy ---- */
-TtPageStore *tt_shelf_store(void);
+/* To work with it; NULL: it has given way. The log may wait until it is released:
+ * log nothing meanwhile. */
+TtPageStore *tt_shelf_take(void);
+void tt_shelf_release(void);
 /* The newest one: RAM is this and the dirty pages; 0: there is none. */
 TtNodeId tt_shelf_base(void);
 void tt_shelf_set_base(TtNodeId id);
@@ -48,5 +51,8 @@ const char *tt_shelf_trouble(void);
 GArray *tt_shelf_list(void);            /* of TtPoint, by position */
 uint64_t tt_shelf_count(void);          /* any thread */
 uint64_t tt_shelf_bytes(void);          /* on disk; any thread */
+/* Deletes the store, for the log. Any thread without the BQL; waits for the job.
+ * False: there is none to delete. */
+bool tt_shelf_make_room(void);
 
 #endif

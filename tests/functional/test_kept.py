@@ -3,13 +3,13 @@
 or stands, and each is as good as those of the clock."""
 
 import os
-import random
 import shutil
 import time
 
 from guests import guest_args, linux_args, linux_disk
-from ttlib import (check, check_exact, digest_at, end_of, equal, goto, limit,
-                   record, recorder, seed, stopped_replay)
+from test_robust import wait_recording_ends
+from ttlib import (Vm, check, check_exact, digest_at, end_of, equal, goto,
+                   limit, recorder, replay, seed, stopped_replay, wait_until)
 
 NONE = ',checkpoint-interval=0'
 
@@ -161,3 +161,35 @@ def test_commands(work):
         check('no past' in vm.qmp.error('tt-checkpoint-add'), 'after the stop')
         vm.qmp.send('quit')
         vm.wait(0)
+
+
+@limit(60)
+def test_record_start_options(work):
+    """tt record start takes max-size and checkpoint-interval as -tt does."""
+    with Vm(work, guest_args(work, 'torture', 'rounds=4000'), name='on',
+            qmp=1) as vm:
+        vm.wait_serial('\n')
+        for words, answer in (
+                ('checkpoint-interval=often', 'takes seconds'),
+                ('checkpoint-interval=-1', 'takes seconds'),
+                ('max-size=huge', 'no size'), ('one two', 'one directory')):
+            text = vm.qmp.hmp(f'tt record start {words}')
+            check(answer in text, f'{words}: {text}')
+        check('takes seconds' in vm.qmp.error(
+            'tt-record-start', dir=f'{work}/no', **{'checkpoint-interval':
+                                                    1e9}), 'QMP')
+        text = vm.qmp.hmp(f'tt record start {work}/a checkpoint-interval=0')
+        check(f'recording into {work}/a' in text, text)
+        equal(listed(vm), [], 'checkpoints')
+        vm.qmp.cmd('tt-record-stop')
+        vm.qmp.cmd('tt-record-start', dir=f'{work}/b',
+                   **{'checkpoint-interval': 0.1})
+        wait_until(lambda: len(listed(vm)) > 3, 'checkpoints are made')
+        vm.qmp.cmd('tt-record-stop')
+        text = vm.qmp.hmp(f'tt record start max-size=4M {work}/c')
+        check(f'recording into {work}/c' in text, text)
+        wait_recording_ends(vm, 'max-size')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    for run in 'ab':
+        replay(work, f'{work}/{run}')

@@ -9,9 +9,10 @@ import subprocess
 import time
 
 from guests import guest_args, linux_args, linux_disk
-from test_robust import mount_small
+from test_robust import (ENDLESS, check_graceful, mount_small, replay_status,
+                         wait_recording_ends)
 from ttlib import (check, check_exact, digest, digest_at, end_of, equal, goto,
-                   limit, one_sentence, read_bytes, record, recorder, replay, seed,
+                   limit, one_sentence, read_bytes, record, recorder, seed,
                    stopped_replay, Vm)
 
 FILES = ('pages', 'checkpoints')
@@ -155,21 +156,37 @@ def test_damaged(work):
 @limit(120)
 def test_full_disk(work):
     """On a disk with room for the log but not for the checkpoints, these give
-    way, with one sentence, and the run is whole; or, when the log is the
-    first to find it full, the run replays to there."""
+    way, with one sentence, and the run is whole."""
     place = mount_small(work, '24m')
     try:
         with Vm(work, [*linux_args('procs', 'n=60'), '-tt',
                        f'record,dir={place}/run{OFTEN}'], name='rec',
                 timeout=100) as vm:
             vm.wait(0)
-        if 'the recording ends' in vm.stderr:   # the log met the end first
-            replay(work, f'{place}/run', timeout=100)
-            return
         check('the disk is full' in vm.stderr, vm.stderr)
+        check('the recording ends' not in vm.stderr, vm.stderr)
         check('tt: recorded' in vm.stderr, vm.stderr)
         equal(sorted(os.listdir(f'{place}/run')), ['log', 'manifest'], 'files')
         check_exact(work, f'{place}/run', serial_wanted=vm.serial, timeout=100)
+    finally:
+        subprocess.run(['umount', '-l', place], check=False)
+
+
+@limit(90)
+def test_full_disk_log_first(work):
+    """It is the log that finds the disk full: the checkpoints go, and the
+    recording ends only when there is nothing more to give."""
+    place = mount_small(work, '3m')
+    try:
+        with Vm(work, [*guest_args(work, *ENDLESS), '-tt',
+                       f'record,dir={place}/run'], name='rec', qmp=1) as vm:
+            wait_recording_ends(vm, 'space', 'full')
+            vm.qmp.send('quit')
+            vm.wait(0)
+        check('what they took is given back' in vm.stderr, vm.stderr)
+        equal(sorted(os.listdir(f'{place}/run')), ['log', 'manifest'], 'files')
+        check_graceful(replay_status(work, f'{place}/run', 'rep'),
+                       'run of a full disk', (0,), vm.serial)
     finally:
         subprocess.run(['umount', '-l', place], check=False)
 

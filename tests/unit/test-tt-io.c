@@ -259,6 +259,53 @@ static void test_a_failed_replacement_changes_nothing(void)
     }
 }
 
+typedef struct Room {
+    unsigned asked, gives;
+} Room;
+
+static bool make_room(void *opaque)
+{
+    Room *room = opaque;
+
+    return room->asked++ < room->gives;
+}
+
+/* A base that has no space the first time, in the middle of the write. */
+static void test_a_patient_one_asks_for_room(void)
+{
+    for (unsigned gives = 0; gives <= 1; gives++) {
+        Room room = { .gives = gives };
+        TtIo *mem = tt_io_mem_new("0123", 4);
+        TtIo *io = tt_io_patient_new(tt_io_fault_new(mem, 4, TT_ERR_NOSPACE),
+                                     make_room, &room);
+        size_t len;
+
+        g_assert_cmpint(io->ops->append(io, "4567", 4, NULL), ==, TT_OK);
+        g_assert_cmpuint(room.asked, ==, 0);
+        g_assert_cmpint(io->ops->append(io, "89ab", 4, NULL), ==,
+                        gives ? TT_OK : TT_ERR_NOSPACE);
+        g_assert_cmpuint(room.asked, ==, 1);
+        tt_io_mem_data(mem, &len);
+        g_assert_cmpuint(len, ==, gives ? 12 : 10);
+        if (gives) {
+            check_bytes(io, "0123456789ab");
+        }
+        tt_io_close(io);
+    }
+}
+
+/* Other errors are no reason to ask. */
+static void test_a_patient_one_asks_for_nothing_else(void)
+{
+    Room room = { .gives = 9 };
+    TtIo *io = tt_io_patient_new(tt_io_fault_new(tt_io_mem_new(NULL, 0), 2,
+                                                 TT_ERR_IO), make_room, &room);
+
+    g_assert_cmpint(io->ops->append(io, "x", 1, NULL), ==, TT_ERR_IO);
+    g_assert_cmpuint(room.asked, ==, 0);
+    tt_io_close(io);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -278,5 +325,9 @@ int main(int argc, char **argv)
                     test_cuts_frees_and_replaces);
     g_test_add_func("/tt/io/a-failed-replacement-changes-nothing",
                     test_a_failed_replacement_changes_nothing);
+    g_test_add_func("/tt/io/a-patient-one-asks-for-room",
+                    test_a_patient_one_asks_for_room);
+    g_test_add_func("/tt/io/a-patient-one-asks-for-nothing-else",
+                    test_a_patient_one_asks_for_nothing_else);
     return g_test_run();
 }

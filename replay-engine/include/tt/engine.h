@@ -218,9 +218,14 @@ uint64_t tt_record_bytes(void);
 bool tt_record_has_begun(void);
 
 /* ---- replay-engine: attach and detach ---- */
-/* Main thread. The VM is stopped for the while and goes on afterwards if it ran.
- * @dir: NULL for a fresh one in the current directory. */
-bool tt_attach(const char *dir, Error **errp);
+typedef struct TtRecordOptions {
+    const char *dir;                /* NULL: a fresh one where we are */
+    uint64_t max_size_bytes;        /* 0: no cap */
+    uint64_t checkpoint_interval_ms;        /* 0: none */
+} TtRecordOptions;
+
+/* Main thread. The VM is stopped for the while and goes on afterwards if it ran. */
+bool tt_attach(const TtRecordOptions *opt, Error **errp);
 /* Where the recording that has ended stood. @dir stays valid. */
 typedef struct TtEnded {
     const char *dir;
@@ -248,6 +253,9 @@ bool tt_block_migration(Error **errp);
 void tt_unblock_migration(void);
 void tt_describe_recording(void);               /* fills in tt.manifest */
 void tt_set_dir(const char *dir);               /* NULL or "": none given */
+/* False: no such interval, and nothing is said; see tt_interval_help. */
+bool tt_interval_parse(double seconds, uint64_t *ms);
+extern const char tt_interval_help[];
 
 /* ---- replay-engine: replayer ---- */
 bool tt_replay_open(Error **errp);
@@ -338,6 +346,7 @@ void tt_keeper_start(CPUState *cpu);
 void tt_keeper_fence(CPUState *cpu);
 void tt_keeper_turn(CPUState *cpu);
 void tt_keeper_finish(void);
+void tt_keeper_tell(void);              /* what went wrong, if not told yet */
 /* Waits until what was taken is in the files. */
 void tt_keeper_settle(void);
 /*
@@ -366,6 +375,9 @@ typedef struct TtKeeperStats {
 } TtKeeperStats;
 
 TtKeeperStats tt_keeper_stats(void);    /* any thread */
+/* The log's writer found the disk full: the checkpoints go. False: there is
+ * nothing left to give. */
+bool tt_keeper_make_room(void *opaque);
 
 /* Where the log goes on: the place of the next event. */
 void tt_record_place(uint64_t *segment, uint32_t *index);
