@@ -1,17 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * gdb: the reverse packets (bs, bc), the ends of history, and the answer to a
- * write into it. The stop itself is reported by gdbstub, as for any breakpoint.
+ * gdb: the reverse packets (bs, bc), the ends of history, Ctrl-C, and the answer
+ * to a write into history. The stop itself is reported by gdbstub, as for any
+ * breakpoint.
  */
 #include "tt/engine.h"
 #include "tt/timeline.h"
+#include "qemu/error-report.h"
+#include "qemu/timer.h"
 #include "system/cpus.h"
 #include "system/runstate.h"
 
-const char tt_gdb_refusal[] =
+static const char refusal[] =
     "E.this is a replay, and history cannot be changed";
 
+/*
+ * Where gdb looks at each hit itself (a condition that only gdb can evaluate)
+ * the VM stands half of the time, and a Ctrl-C then comes when there is nothing
+ * to stop. gdb, which saw the VM run, does not repeat it. So the next resumption
+ * answers it, unless the user took the time to ask for that one.
+ */
+#define LATE_BREAK_MS 200
+
 static bool wanted;
+static int64_t break_ms = INT64_MIN / 2;
 
 bool tt_gdb_wanted(void)
 {
@@ -24,6 +36,45 @@ bool tt_gdb_note(const char *device, Error **errp)
     return true;
 }
 
+/* gdb shows the sentence when it was a register, but not when it was memory. */
+const char *tt_gdb_refuse_write(bool memory)
+{
+    if (memory) {
+        warn_report_once("tt: gdb asked to write memory: %s", refusal + 2);
+    }
+    return refusal;
+}
+
+/* ---- Ctrl-C ---- */
+
+void tt_gdb_late_break(void)
+{
+    if (!runstate_is_running()) {
+        break_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+    }
+}
+
+/* A Ctrl-C came just before this resumption: it is answered, nothing moves. */
+static bool answered_break(void)
+{
+    int64_t ago = qemu_clock_get_ms(QEMU_CLOCK_REALTIME) - break_ms;
+
+    break_ms = INT64_MIN / 2;
+    if (ago > LATE_BREAK_MS) {
+        return false;
+    }
+    vm_start();
+    vm_stop(RUN_STATE_PAUSED);
+    return true;
+}
+
+bool tt_gdb_resume(void)
+{
+    return answered_break();
+}
+
+/* ---- backwards ---- */
+
 static void arrived(void *opaque, uint64_t pos, int reason)
 {
     tt.last_stop = reason;
@@ -32,7 +83,14 @@ static void arrived(void *opaque, uint64_t pos, int reason)
 
 bool tt_gdb_reverse(bool step)
 {
-    return tt_travel_reverse(step, arrived, NULL, NULL);
+    if (answered_break()) {
+        return true;
+    }
+    if (!tt_travel_reverse(step, arrived, NULL, NULL)) {
+        return false;
+    }
+    vm_start();
+    return true;
 }
 
 const char *tt_gdb_stop_suffix(void)

@@ -338,6 +338,9 @@ static void wait_for_work(CPUState *cpu)
     if (!cpu_work_list_empty(cpu)) {
         releasing();
     }
+    if (cpu->stop && !cpu->stopped && tt_travel_active()) {
+        tt_travel_abort();      /* who stops the VM waits for us until then */
+    }
     qemu_wait_io_event_common(cpu);
 }
 

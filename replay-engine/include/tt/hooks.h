@@ -267,8 +267,12 @@ static inline void tt_mapped_written(void *host, size_t len)
 
 /* ---- gdbstub: main thread ---- */
 bool tt_gdb_note(const char *device, struct Error **errp);  /* -gdb is given */
-bool tt_gdb_reverse(bool step);                     /* false: cannot */
-extern const char tt_gdb_refusal[];     /* answer to a write into history */
+bool tt_gdb_reverse(bool step);         /* false: cannot. True: goes, or went */
+/* gdb resumes the VM. True: done, in another way than by running it. */
+bool tt_gdb_resume(void);
+void tt_gdb_late_break(void);           /* a Ctrl-C while the VM stands */
+/* The answer to a write into history. */
+const char *tt_gdb_refuse_write(bool memory);
 /* Appended to a stop reply: where history ends, or nothing. */
 const char *tt_gdb_stop_suffix(void);
 
