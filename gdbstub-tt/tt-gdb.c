@@ -4,12 +4,13 @@
  * to a write into history. The stop itself is reported by gdbstub, as for any
  * breakpoint.
  */
-#include "tt/engine.h"
+#include "tt-gdb.h"
 #include "tt/timeline.h"
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
 #include "system/cpus.h"
 #include "system/runstate.h"
+#include "system/system.h"
 
 static const char refusal[] =
     "E.this is a replay, and history cannot be changed";
@@ -68,12 +69,59 @@ static bool answered_break(void)
     return true;
 }
 
-bool tt_gdb_resume(void)
+/* ---- movements ---- */
+
+static struct {
+    TtGdbErrand next;
+    uint64_t target;
+    int reason;                 /* of the last one */
+} errand;
+
+void tt_gdb_send_on_errand(TtGdbErrand kind, uint64_t target)
 {
-    return answered_break();
+    errand.next = kind;
+    errand.target = target;
 }
 
-/* ---- backwards ---- */
+int tt_gdb_errand_reason(void)
+{
+    return errand.reason;
+}
+
+/* The stop is reported as that of a single step. */
+static void errand_done(void *opaque, uint64_t pos, int reason)
+{
+    tt_gdb_end_hits();
+    errand.reason = reason;
+    cpu_handle_guest_debug(tt_vcpu());
+}
+
+static bool run_errand(void)
+{
+    TtGdbErrand kind = errand.next;
+    Error *err = NULL;
+    bool begun;
+
+    errand.next = TT_GDB_NO_ERRAND;
+    errand.reason = TT_STOP_NONE;
+    if (kind == TT_GDB_NO_ERRAND) {
+        return false;
+    }
+    begun = kind == TT_GDB_GOTO ?
+        tt_travel_goto(errand.target, errand_done, NULL, &err) :
+        tt_gdb_begin_hits(errand_done, &err);
+    vm_start();
+    if (!begun) {               /* it could when gdb asked: seldom */
+        error_report_err(err);
+        vm_stop(RUN_STATE_PAUSED);
+    }
+    return true;
+}
+
+bool tt_gdb_resume(void)
+{
+    return answered_break() || (tt_replaying() && run_errand());
+}
 
 static void arrived(void *opaque, uint64_t pos, int reason)
 {
@@ -106,4 +154,19 @@ const char *tt_gdb_stop_suffix(void)
     default:
         return "";
     }
+}
+
+/* ---- start ---- */
+
+static void machine_ready(Notifier *n, void *opaque)
+{
+    tt_gdb_init_queries();
+    tt_gdb_init_conditions();
+}
+
+void tt_gdb_start(void)
+{
+    static Notifier ready = { .notify = machine_ready };
+
+    qemu_add_machine_init_done_notifier(&ready);
 }

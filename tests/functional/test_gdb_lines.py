@@ -91,6 +91,70 @@ def test_conditions_both_ways(work):
                        ('New', '45')], 'values of the watchpoint')
 
 
+def values(text):
+    return [int(n) for n in re.findall(r'^\$\d+ = (\d+)', text, re.M)]
+
+
+@limit(90)
+def test_conditions_inside_qemu(work):
+    """A hit whose condition is false is not even told to gdb, in both
+    directions."""
+    run = lines_run(work, 'rounds=5 spins=100000')
+    vm, gdb = debugged(work, run, timeout=80)
+    with vm:
+        text = gdb('break spin if i % 50000 == 49999', 'set debug remote 1',
+                   *(['continue', 'p i'] * 2), 'continue',
+                   *(['reverse-continue', 'p i'] * 2), 'reverse-continue',
+                   'set debug remote 0', 'info breakpoints', timeout=80)
+        equal(values(text), [49999, 99999, 99999, 49999], 'values of i')
+        stops = text.count('received: T')   # steps from a breakpoint included
+        check(6 <= stops <= 12, f'gdb heard of {stops} stops')
+        check('target evals' in text, f'who looks? {text[-300:]}')
+
+
+@limit(90)
+def test_conditions_at_one_place(work):
+    """Several breakpoints of one place each count, as do changed conditions
+    and those that cannot be evaluated."""
+    run = lines_run(work, 'rounds=5 spins=50')
+    vm, gdb = debugged(work, run)
+    with vm:
+        text = gdb('break spin if i == 5', 'break spin if i == 9',
+                   'hbreak spin if i == 7', *(['continue', 'p i'] * 3),
+                   'delete 2', 'monitor tt goto start',
+                   'maint flush register-cache', 'continue', 'p i',
+                   'continue', 'p i', 'break spin', 'continue', 'p i')
+        equal(values(text), [5, 7, 9, 5, 7, 8], 'values of i')
+        text = gdb('monitor tt goto start', 'maint flush register-cache',
+                   'set breakpoint always-inserted on',
+                   'break spin if i == 20', 'continue', 'p i',
+                   'condition 1 i == 30', 'continue', 'p i', 'delete',
+                   'continue')
+        equal(values(text), [20, 30], 'values with a changed condition')
+        check('No more reverse' in text, f'a breakpoint is left: {text}')
+        text = gdb('monitor tt goto start', 'maint flush register-cache',
+                   'break spin if total / (i - 3) == 12345', 'continue',
+                   'p i')
+        check('Division by zero' in text, f'no error: {text}')
+        equal(values(text), [3], 'where the condition fails')
+
+
+@limit(90)
+def test_position_register(work):
+    """$tt_position is a register: right after each stop, in each frame."""
+    run = lines_run(work)
+    vm, gdb = debugged(work, run)
+    with vm:
+        show = ['p $tt_position', WHERE]
+        text = gdb(*show, 'break leaf', 'continue', *show, 'up', *show,
+                   'stepi', *show, 'reverse-continue', *show, 'continue',
+                   'finish', *show, 'info registers tt_position',
+                   'set $tt_position = 5', *show)
+        equal(values(text), positions(text), '$tt_position')
+        equal(values(text)[0], 0, '$tt_position at the start')
+        check('history cannot be changed' in text, f'it was set: {text}')
+
+
 @limit(60)
 def test_writes_are_refused(work):
     """Each way to write says that history stays as it is, and changes
