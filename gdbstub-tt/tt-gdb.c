@@ -1,17 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * gdb: the reverse packets (bs, bc), the ends of history, and the answer to a
- * write into it. The stop itself is reported by gdbstub, as for any breakpoint.
+ * gdb: the reverse packets (bs, bc), the ends of history, Ctrl-C, and the answer
+ * to a write into history. The stop itself is reported by gdbstub, as for any
+ * breakpoint.
  */
-#include "tt/engine.h"
+#include "tt-gdb.h"
 #include "tt/timeline.h"
+#include "qemu/error-report.h"
+#include "qemu/timer.h"
 #include "system/cpus.h"
 #include "system/runstate.h"
+#include "system/system.h"
 
-const char tt_gdb_refusal[] =
+static const char refusal[] =
     "E.this is a replay, and history cannot be changed";
 
+/*
+ * Where gdb looks at each hit itself (a condition that only gdb can evaluate)
+ * the VM stands half of the time, and a Ctrl-C then comes when there is nothing
+ * to stop. gdb, which saw the VM run, does not repeat it. So the next resumption
+ * answers it, unless the user took the time to ask for that one.
+ */
+#define LATE_BREAK_MS 200
+
 static bool wanted;
+static int64_t break_ms = INT64_MIN / 2;
 
 bool tt_gdb_wanted(void)
 {
@@ -22,6 +35,92 @@ bool tt_gdb_note(const char *device, Error **errp)
 {
     wanted = true;
     return true;
+}
+
+/* gdb shows the sentence when it was a register, but not when it was memory. */
+const char *tt_gdb_refuse_write(bool memory)
+{
+    if (memory) {
+        warn_report_once("tt: gdb asked to write memory: %s", refusal + 2);
+    }
+    return refusal;
+}
+
+/* ---- Ctrl-C ---- */
+
+void tt_gdb_late_break(void)
+{
+    if (!runstate_is_running()) {
+        break_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+    }
+}
+
+/* A Ctrl-C came just before this resumption: it is answered, nothing moves. */
+static bool answered_break(void)
+{
+    int64_t ago = qemu_clock_get_ms(QEMU_CLOCK_REALTIME) - break_ms;
+
+    break_ms = INT64_MIN / 2;
+    if (ago > LATE_BREAK_MS) {
+        return false;
+    }
+    vm_start();
+    vm_stop(RUN_STATE_PAUSED);
+    return true;
+}
+
+/* ---- movements ---- */
+
+static struct {
+    TtGdbErrand next;
+    uint64_t target;
+    int reason;                 /* of the last one */
+} errand;
+
+void tt_gdb_send_on_errand(TtGdbErrand kind, uint64_t target)
+{
+    errand.next = kind;
+    errand.target = target;
+}
+
+int tt_gdb_errand_reason(void)
+{
+    return errand.reason;
+}
+
+/* The stop is reported as that of a single step. */
+static void errand_done(void *opaque, uint64_t pos, int reason)
+{
+    tt_gdb_end_hits();
+    errand.reason = reason;
+    tt_vcpus_stop_for_gdb();
+}
+
+static bool run_errand(void)
+{
+    TtGdbErrand kind = errand.next;
+    Error *err = NULL;
+    bool begun;
+
+    errand.next = TT_GDB_NO_ERRAND;
+    errand.reason = TT_STOP_NONE;
+    if (kind == TT_GDB_NO_ERRAND) {
+        return false;
+    }
+    begun = kind == TT_GDB_GOTO ?
+        tt_travel_goto(errand.target, errand_done, NULL, &err) :
+        tt_gdb_begin_hits(errand_done, &err);
+    vm_start();
+    if (!begun) {               /* it could when gdb asked: seldom */
+        error_report_err(err);
+        vm_stop(RUN_STATE_PAUSED);
+    }
+    return true;
+}
+
+bool tt_gdb_resume(void)
+{
+    return answered_break() || (tt_replaying() && run_errand());
 }
 
 static void arrived(void *opaque, uint64_t pos, int reason)
@@ -43,12 +142,19 @@ static void reverse_from_end(void *opaque, uint64_t pos, int reason)
 
 bool tt_gdb_reverse(bool step)
 {
-    if (!tt_recording()) {
-        return tt_travel_reverse(step, arrived, NULL, NULL);
+    bool begun;
+
+    if (answered_break()) {
+        return true;
     }
     step_wanted = step;
-    return tt_past_enter(NULL) &&
-        tt_travel_goto(tt_replay_end(), reverse_from_end, NULL, NULL);
+    begun = tt_recording() ? tt_past_enter(NULL) &&
+        tt_travel_goto(tt_replay_end(), reverse_from_end, NULL, NULL) :
+        tt_travel_reverse(step, arrived, NULL, NULL);
+    if (begun) {
+        vm_start();
+    }
+    return begun;
 }
 
 const char *tt_gdb_stop_suffix(void)
@@ -64,4 +170,19 @@ const char *tt_gdb_stop_suffix(void)
     default:
         return "";
     }
+}
+
+/* ---- start ---- */
+
+static void machine_ready(Notifier *n, void *opaque)
+{
+    tt_gdb_init_queries();
+    tt_gdb_init_conditions();
+}
+
+void tt_gdb_start(void)
+{
+    static Notifier ready = { .notify = machine_ready };
+
+    qemu_add_machine_init_done_notifier(&ready);
 }

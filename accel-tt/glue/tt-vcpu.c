@@ -454,6 +454,9 @@ static void wait_for_work(void)
         if (!cpu_work_list_empty(cpu)) {
             releasing();
         }
+        if (cpu->stop && !cpu->stopped && tt_travel_active()) {
+            tt_travel_abort();  /* who stops the VM waits for us until then */
+        }
         current_cpu = cpu;
         qemu_wait_io_event_common(cpu);
     }

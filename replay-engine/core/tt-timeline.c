@@ -3,6 +3,7 @@
  * Timeline: the plan of a movement as a state machine.
  *
  *           tt_timeline_goto                  tt_timeline_reverse_continue
+ *                 |                          tt_timeline_survey: survey()
  *                 |                                       |
  *                go()                               scan_older()  <---------+
  *      +----------+----------+                +-----------+                 |
@@ -80,6 +81,8 @@ struct TtTimeline {
     uint64_t scan_from, scan_to;
     bool has_hit;
     uint64_t hit;               /* last one of this interval */
+    bool survey;                /* one scan, then go back to `home` */
+    uint64_t home;
 
     /* going */
     uint64_t target;
@@ -342,7 +345,9 @@ static void on_scan_restored(TtTimeline *t)
 
 static void on_scanned(TtTimeline *t)
 {
-    if (t->has_hit) {
+    if (t->survey) {
+        go(t, t->home, TT_STOP_TARGET);
+    } else if (t->has_hit) {
         go(t, t->hit, TT_STOP_HIT);
     } else {
         scan_older(t, t->scan_from);
@@ -402,6 +407,7 @@ static void begin(TtTimeline *t, uint64_t now)
     g_assert(!tt_timeline_is_moving(t));
     t->standing = now;
     t->ran = 0;
+    t->survey = false;
     t->far = MAX(t->far, now);
 }
 
@@ -421,6 +427,31 @@ void tt_timeline_reverse_continue(TtTimeline *t, uint64_t now, uint64_t start)
     } else {
         scan_older(t, now);
     }
+}
+
+/* (Re)starts the one scan of a survey. */
+static void survey(TtTimeline *t)
+{
+    const Checkpoint *cp = cp_find(t, t->start);
+
+    if (!cp || cp->pos >= t->scan_to) {
+        go(t, t->home, TT_STOP_TARGET);
+        return;
+    }
+    t->scan_from = cp->pos;
+    t->has_hit = false;
+    set_step(t, STATE_SCAN_RESTORE, cp->id, cp->pos, TT_STOP_NONE);
+}
+
+void tt_timeline_survey(TtTimeline *t, uint64_t now, uint64_t from,
+                        uint64_t to)
+{
+    begin(t, now);
+    t->survey = true;
+    t->home = now;
+    t->start = from;
+    t->limit = t->scan_to = to;
+    survey(t);
 }
 
 void tt_timeline_set_filter(TtTimeline *t, TtMayHit may_hit, void *opaque)
@@ -496,7 +527,9 @@ void tt_timeline_progress(const TtTimeline *t, uint64_t *done,
 /* Replaces a RESTORE step whose checkpoint has gone (T2). */
 static void plan_again(TtTimeline *t)
 {
-    if (t->state == STATE_SCAN_RESTORE) {
+    if (t->state == STATE_SCAN_RESTORE && t->survey) {
+        survey(t);
+    } else if (t->state == STATE_SCAN_RESTORE) {
         scan_older(t, t->scan_to);
     } else {
         go(t, t->target, t->arrive);

@@ -445,6 +445,7 @@ void tt_check_machine(MachineState *ms)
         refuse("-tt runs all vCPUs in one thread: leave thread=multi out");
     }
     tt_block_migration(&error_fatal);
+    tt_gdb_start();
     if (tt_recording()) {
         qemu_add_machine_init_done_notifier(&ready);
     }

@@ -42,6 +42,8 @@ static struct {
     uint64_t run_from;              /* where the present run began */
     uint64_t hit_pos;               /* of the stop that is stepped over */
     Found found;
+    TtTravelHit *survey;            /* NULL: this movement is none */
+    uint64_t survey_from;
     TtTravelDone *done;
     void *opaque;
 } tr = NO_TRAVEL;
@@ -138,6 +140,7 @@ static void begin(TtTravelDone *done, void *opaque)
     tr.straight = false;
     tr.blind = true;
     tr.interrupted = false;
+    tr.survey = NULL;
     tr.stop_at = 0;
     tr.pending = true;
     tr.ended = TT_STOP_NONE;
@@ -226,6 +229,21 @@ bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
         tt_timeline_goto(tr.timeline, tt.pos, tt.pos ? tt.pos - 1 : 0);
     }
     begin(done, opaque);
+    return true;
+}
+
+bool tt_travel_survey(uint64_t from, uint64_t to, TtTravelHit *hit,
+                      TtTravelDone *done, void *opaque, Error **errp)
+{
+    if (!may_begin(errp)) {
+        return false;
+    }
+    tr.reverse_step = false;
+    tr.origin = tt.pos;
+    tr.survey_from = from;
+    tt_timeline_survey(tr.timeline, tt.pos, from, MIN(to, tt_replay_end()));
+    begin(done, opaque);
+    tr.survey = hit;
     return true;
 }
 
@@ -474,11 +492,24 @@ bool tt_travel_advance(CPUState *cpu)
  * Going forward a watchpoint stops behind the access. Going back it must stop
  * before it, where the old value still stands: gdb compares the two.
  */
+static void note_hit(uint64_t pos)
+{
+    CPUState *cpu = tt_vcpu();
+
+    if (pos >= tr.survey_from &&
+        !tr.survey(tr.opaque, pos, cpu->cc->get_pc(cpu))) {
+        tt_timeline_done(tr.timeline, pos, TT_STOP_END);    /* enough */
+        tr.pending = true;
+    }
+}
+
 void tt_travel_hit(uint64_t pos, CPUWatchpoint *wp)
 {
     uint64_t at = wp && pos ? pos - 1 : pos;
 
-    if (!tr.blind) {
+    if (tr.survey && !tr.blind && !wp) {
+        note_hit(pos);
+    } else if (!tr.blind) {
         tt_timeline_hit(tr.timeline, at);
         if (at < tr.origin) {
             tr.found = (Found) {
@@ -489,7 +520,7 @@ void tt_travel_hit(uint64_t pos, CPUWatchpoint *wp)
         }
     }
     tr.hit_pos = pos;               /* not again at this position */
-    tr.stepping_over = true;
+    tr.stepping_over = !tr.pending;
 }
 
 void tt_travel_ended(int reason)

@@ -87,6 +87,7 @@ GUESTS = {
     'cpuid': guest(machine=CPU_MAX),
     'selfdma': guest(prepare=prepare_selfdma),
     'fp': guest(),
+    'lines64': guest(),
     'smc': guest('rounds=100'),
 }
 

@@ -21,7 +21,7 @@
 typedef struct Movement {
     const char *name;
     const char *checkpoints;    /* positions */
-    char kind;                  /* 'g'oto or 'r'everse search */
+    char kind;                  /* 'g'oto, 'r'everse search, 's'urvey */
     uint64_t now, to;           /* target, or start of history */
     const char *script;
 } Movement;
@@ -153,6 +153,23 @@ static const Movement movements[] = {
       "R5 . s9 e7 R0 . s5 . R0 . =0S" },
     { "reverse/ended-in-pass-two", "0", 'r', 9, 0,
       "R0 . s9 h2 . R0 . r2 e1 =1E" },
+    /* ---- survey: now, from; up to 50 ---- */
+    { "survey/scans-once-and-returns", "0 10 20", 's', 45, 5,
+      "R0 . s50 h7 h30 . R20 . r45 . =45T" },
+    { "survey/begins-at-a-checkpoint", "0 10 20", 's', 15, 25,
+      "R20 . s50 . R10 . r15 . =15T" },
+    { "survey/ends-with-the-log", "0 10 20", 's', 45, 5,
+      "R0 . s50 e48 R20 . r45 . =45T" },
+    { "survey/has-enough", "0 10", 's', 45, 5, "R0 . s50 e7 R10 . r45 . =45T" },
+    { "survey/goes-on-from-where-it-is", "0", 's', 55, 5,
+      "R0 . s50 . r55 . =55T" },
+    { "survey/of-nothing", "0 60", 's', 55, 60, "=55T" },
+    { "survey/interrupted", "0", 's', 55, 5, "R0 . s50 i20 =20I" },
+    { "survey/diverged", "0", 's', 55, 5, "R0 . s50 d20 =20D" },
+    { "survey/loses-its-checkpoint", "0 10", 's', 55, 15,
+      "R10 -10 R0 . s50 . r55 . =55T" },
+    { "survey/adds-a-checkpoint", "0", 's', 45, 5,
+      "R0 . s50 +40 . R40 . r45 . =45T" },
 };
 
 /* The id of the checkpoint at @pos, in these tests. */
@@ -255,7 +272,9 @@ static void run_script(TtTimeline *t, const Movement *m)
     g_auto(GStrv) words = g_strsplit(m->script, " ", -1);
     uint64_t before = 0, done, total;
 
-    if (m->kind == 'g') {
+    if (m->kind == 's') {
+        tt_timeline_survey(t, m->now, m->to, 50);
+    } else if (m->kind == 'g') {
         tt_timeline_goto(t, m->now, m->to);
     } else {
         tt_timeline_reverse_continue(t, m->now, m->to);

@@ -302,6 +302,14 @@ bool tt_travel_run(uint64_t target, TtTravelDone *done, void *opaque,
                    Error **errp);
 bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
                        Error **errp);
+/*
+ * Scan @from..@to for stops, oldest first, and come back. @hit is called for each
+ * of gdb's breakpoints met there, in the vCPU thread; it says false when it has
+ * enough.
+ */
+typedef bool TtTravelHit(void *opaque, uint64_t pos, uint64_t pc);
+bool tt_travel_survey(uint64_t from, uint64_t to, TtTravelHit *hit,
+                      TtTravelDone *done, void *opaque, Error **errp);
 void tt_travel_interrupt(void);         /* any thread */
 void tt_travel_abort(void);             /* the vCPU does not run */
 /* Of the movement under way, in positions; 0 of 0: there is none. */
@@ -387,6 +395,7 @@ void tt_stop_vm(int reason);
 const char *tt_stop_name(int reason);
 /* ---- gdbstub-tt ---- */
 bool tt_gdb_wanted(void);               /* -gdb or -s was given */
+void tt_gdb_start(void);                /* -tt is on; before there is a vCPU */
 
 /* ---- monitor-cmds ---- */
 void tt_event_stopped(uint64_t pos, int reason);

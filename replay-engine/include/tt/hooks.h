@@ -141,6 +141,31 @@ bool tt_token_unwind(void);
 #define TT_HOOK_TLB_BITS 11     /* fixed TLB: 2048 entries, no cost measured */
 
 extern bool tt_breakpoints_off; /* gdb's breakpoints do not stop the vCPU now */
+extern bool tt_gdb_has_conditions;
+bool tt_gdb_condition_holds(struct CPUState *cpu, uint64_t pc);
+
+/* The vCPU has come to a breakpoint of gdb's at @pc: does it stop there? */
+static inline bool tt_breakpoint_stops(struct CPUState *cpu, uint64_t pc)
+{
+    return !tt_breakpoints_off &&
+        (!tt_gdb_has_conditions || tt_gdb_condition_holds(cpu, pc));
+}
+
+/*
+ * How many instructions a block may have that begins @distance bytes before the
+ * next breakpoint of its page (0: there is none), so that none but the first can
+ * begin there: x86 instructions have 15 bytes at most. @count: what it is limited
+ * to anyway. 0: as many as it likes.
+ */
+static inline uint32_t tt_insns_before_break(uint64_t distance, uint32_t count)
+{
+    uint64_t n = (distance + 14) / 15;
+
+    if (!n || n > 500) {
+        n = distance ? 500 : 0;
+    }
+    return !n || (count && count < n) ? count : n;
+}
 
 /* Set by helpers that raise an exception without unwinding the block: the
  * instruction is in the count already, so delivery moves the position no more. */
@@ -285,8 +310,16 @@ void tt_past_debugger(void *handler);
 
 /* ---- gdbstub: main thread ---- */
 bool tt_gdb_note(const char *device, struct Error **errp);  /* -gdb is given */
-bool tt_gdb_reverse(bool step);                     /* false: cannot */
-extern const char tt_gdb_refusal[];     /* answer to a write into history */
+bool tt_gdb_reverse(bool step);         /* false: cannot. True: goes, or went */
+/* gdb resumes the VM. True: done, in another way than by running it. */
+bool tt_gdb_resume(void);
+void tt_gdb_late_break(void);           /* a Ctrl-C while the VM stands */
+/* A breakpoint of gdb's with its conditions (or NULL) is inserted, removed.
+ * True: it is there already. @kind: 0 software, 1 hardware. */
+bool tt_gdb_inserts(unsigned kind, uint64_t addr, const char *conditions);
+void tt_gdb_removes(unsigned kind, uint64_t addr);
+/* The answer to a write into history. */
+const char *tt_gdb_refuse_write(bool memory);
 /* Appended to a stop reply: where history ends, or nothing. */
 const char *tt_gdb_stop_suffix(void);
 

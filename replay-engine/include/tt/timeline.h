@@ -102,6 +102,14 @@ void tt_timeline_goto(TtTimeline *t, uint64_t now, uint64_t target);
  */
 void tt_timeline_reverse_continue(TtTimeline *t, uint64_t now, uint64_t start);
 /*
+ * Scan all of @from..@to, oldest first, and go back to @now, to end there with
+ * TT_STOP_TARGET. The caller keeps the hits itself (tt_timeline_hit is not
+ * needed), and leaves those before @from out: the scan begins at a checkpoint.
+ * When it has enough of them it reports TT_STOP_END where it stands.
+ */
+void tt_timeline_survey(TtTimeline *t, uint64_t now, uint64_t from,
+                        uint64_t to);
+/*
  * tt_timeline_set_filter: lets a search skip intervals
  * @may_hit (NULL: none) answers: can a stop fire at a position in @from..@to,
  * both included? It must say true when it is not sure. Asked once for each

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What gdb can ask beyond its protocol: the register $tt_position, and packets
+ * for scripts/tt-gdb.py (docs/reference/gdb-packets.rst).
+ *
+ * A packet that moves the VM only says what is wanted; the resumption that follows
+ * carries it out (tt-gdb.c). So gdb forgets its caches afterwards, as for every
+ * stop, and its Ctrl-C works meanwhile. "monitor tt goto" has neither.
+ */
+#include "tt-gdb.h"
+#include "tt/timeline.h"
+#include "qemu/cutils.h"
+#include "exec/gdbstub.h"
+#include "gdbstub/commands.h"
+
+#define ADDRESSES_MAX 16
+#define HITS_MAX 1000000
+#define ANSWER_BYTES 2000       /* QEMU's packets have twice as much */
+
+static struct {
+    uint64_t addresses[ADDRESSES_MAX];
+    CPUBreakpoint *bps[ADDRESSES_MAX];
+    unsigned n_addresses;
+    uint64_t limit;
+    bool active;
+    GArray *found;              /* of Hit */
+} hits;
+
+typedef struct Hit {
+    uint64_t pos, pc;
+} Hit;
+
+static void put_error(Error *err)
+{
+    g_autofree char *text = g_strdup_printf("E.%s", error_get_pretty(err));
+
+    gdb_put_packet(text);
+    error_free(err);
+}
+
+/* ---- $tt_position ---- */
+
+static const char position_xml[] =
+    "<?xml version=\"1.0\"?>"
+    "<!DOCTYPE feature SYSTEM \"gdb-target.dtd\">"
+    "<feature name=\"org.ttvm.position\">"
+    "<reg name=\"tt_position\" bitsize=\"64\" type=\"uint64\""
+    " save-restore=\"no\"/>"
+    "</feature>";
+
+static const char *const position_regs[] = { "tt_position" };
+
+static const GDBFeature position_feature = {
+    .xmlname = "tt-position.xml",
+    .xml = position_xml,
+    .name = "org.ttvm.position",
+    .regs = position_regs,
+    .num_regs = ARRAY_SIZE(position_regs),
+};
+
+static int read_position(CPUState *cpu, GByteArray *buf, int reg)
+{
+    uint8_t bytes[8];
+
+    tt_put_le64(bytes, tt_position());
+    g_byte_array_append(buf, bytes, sizeof(bytes));
+    return sizeof(bytes);
+}
+
+/* A recording's position cannot be set; gdb in a replay is refused before. */
+static int write_position(CPUState *cpu, uint8_t *buf, int reg)
+{
+    return 8;
+}
+
+/* ---- qtt.goto:PLACE ---- */
+
+static bool parse_delta(const char *text, uint64_t *target)
+{
+    uint64_t here = tt_position(), n;
+
+    if (qemu_strtou64(text + 1, NULL, 0, &n)) {
+        return false;
+    }
+    *target = *text == '-' ? here - MIN(n, here) :
+        here + MIN(n, UINT64_MAX - here);
+    return true;
+}
+
+static bool parse_place(const char *text, uint64_t *target, Error **errp)
+{
+    if (*text == '@') {
+        return tt_mark_find(text + 1, target, errp);
+    }
+    if (!strcmp(text, "start") || !strcmp(text, "end")) {
+        *target = *text == 's' ? 0 : tt_replay_end();
+        return true;
+    }
+    if (*text == '+' || *text == '-' ? parse_delta(text, target) :
+        g_ascii_isdigit(*text) && !qemu_strtou64(text, NULL, 0, target)) {
+        return true;
+    }
+    error_setg(errp, "'%s' is no position: give a number, +N, -N, start, end "
+               "or @MARK", text);
+    return false;
+}
+
+static void handle_goto(GArray *params, void *user_ctx)
+{
+    const char *place = params->len ? gdb_get_cmd_param(params, 0)->data : "";
+    uint64_t target;
+    Error *err = NULL;
+
+    if (!tt_travel_is_possible(&err) || !parse_place(place, &target, &err)) {
+        put_error(err);
+        return;
+    }
+    tt_gdb_send_on_errand(TT_GDB_GOTO, target);
+    gdb_put_packet("OK");
+}
+
+/* ---- qtt.hits:LIMIT,FROM,TO,ADDRESS[,ADDRESS...] ---- */
+
+bool tt_gdb_counts_hits(uint64_t pc)
+{
+    for (unsigned i = 0; hits.active && i < hits.n_addresses; i++) {
+        if (hits.addresses[i] == pc) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t from, to;
+
+static bool parse_hits(const char *text)
+{
+    uint64_t head[3];
+
+    for (unsigned i = 0; i < 3; i++, text++) {
+        if (qemu_strtou64(text, &text, 16, &head[i]) || *text != ',') {
+            return false;
+        }
+    }
+    hits.limit = MIN(head[0], HITS_MAX);
+    from = head[1];
+    to = head[2];
+    for (hits.n_addresses = 0; hits.n_addresses < ADDRESSES_MAX; text++) {
+        if (qemu_strtou64(text, &text, 16,
+                          &hits.addresses[hits.n_addresses++])) {
+            return false;
+        }
+        if (*text != ',') {
+            return !*text;
+        }
+    }
+    return false;
+}
+
+static void handle_hits(GArray *params, void *user_ctx)
+{
+    Error *err = NULL;
+
+    if (!tt_travel_is_possible(&err)) {
+        put_error(err);
+    } else if (!params->len ||
+               !parse_hits(gdb_get_cmd_param(params, 0)->data)) {
+        gdb_put_packet("E.qtt.hits takes LIMIT,FROM,TO and 1 to 16 addresses, "
+                       "in hex");
+    } else {
+        tt_gdb_send_on_errand(TT_GDB_HITS, 0);
+        gdb_put_packet("OK");
+    }
+}
+
+static bool note_hit(void *opaque, uint64_t pos, uint64_t pc)
+{
+    Hit hit = { pos, pc };
+
+    if (tt_gdb_counts_hits(pc) && hits.found->len < hits.limit) {
+        g_array_append_val(hits.found, hit);
+    }
+    return hits.found->len < hits.limit;
+}
+
+bool tt_gdb_begin_hits(TtTravelDone *done, Error **errp)
+{
+    CPUState *cpu = tt_vcpu();
+
+    g_array_set_size(hits.found, 0);
+    if (!tt_travel_survey(from, to, note_hit, done, NULL, errp)) {
+        return false;
+    }
+    hits.active = true;
+    for (unsigned i = 0; i < hits.n_addresses; i++) {
+        cpu_breakpoint_insert(cpu, hits.addresses[i], BP_GDB, &hits.bps[i]);
+    }
+    return true;
+}
+
+void tt_gdb_end_hits(void)
+{
+    for (unsigned i = 0; hits.active && i < hits.n_addresses; i++) {
+        cpu_breakpoint_remove_by_ref(tt_vcpu(), hits.bps[i]);
+    }
+    hits.active = false;
+}
+
+/* qtt.found:INDEX: POSITION.PC of those from INDEX on, as many as fit; behind
+ * an l there are no more. */
+static void handle_found(GArray *params, void *user_ctx)
+{
+    uint64_t i = params->len ? gdb_get_cmd_param(params, 0)->val_ull : 0;
+    g_autoptr(GString) answer = g_string_new("m");
+
+    for (; i < hits.found->len && answer->len < ANSWER_BYTES; i++) {
+        Hit *h = &g_array_index(hits.found, Hit, i);
+
+        g_string_append_printf(answer, "%s%" PRIx64 ".%" PRIx64,
+                               answer->len > 1 ? "," : "", h->pos, h->pc);
+    }
+    if (i >= hits.found->len) {
+        answer->str[0] = 'l';
+    }
+    gdb_put_packet(answer->str);
+}
+
+/* ---- qtt.when ---- */
+
+/* POSITION,END,HOW: HOW is how the last errand ended. */
+static void handle_when(GArray *params, void *user_ctx)
+{
+    g_autofree char *answer =
+        g_strdup_printf("%" PRIx64 ",%" PRIx64 ",%s", tt_position(),
+                        tt_replaying() ? tt_replay_end() : tt_position(),
+                        tt_stop_name(tt_gdb_errand_reason()));
+
+    gdb_put_packet(answer);
+}
+
+static const GdbCmdParseEntry queries[] = {
+    { .handler = handle_goto, .cmd = "tt.goto:", .cmd_startswith = true,
+      .schema = "s0" },
+    { .handler = handle_hits, .cmd = "tt.hits:", .cmd_startswith = true,
+      .schema = "s0" },
+    { .handler = handle_found, .cmd = "tt.found:", .cmd_startswith = true,
+      .schema = "L0" },
+    { .handler = handle_when, .cmd = "tt.when" },
+};
+
+void tt_gdb_init_queries(void)
+{
+    g_autoptr(GPtrArray) table = g_ptr_array_new();
+    CPUState *cpu;
+
+    for (size_t i = 0; i < ARRAY_SIZE(queries); i++) {
+        g_ptr_array_add(table, (gpointer)&queries[i]);
+    }
+    gdb_extend_query_table(table);
+    CPU_FOREACH(cpu) {
+        gdb_register_coprocessor(cpu, read_position, write_position,
+                                 &position_feature, 0);
+    }
+    hits.found = g_array_new(false, false, sizeof(Hit));
+}

@@ -1,0 +1,181 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * A 64-bit guest made for a debugger: lines, calls, recursion, a variable that
+ * changes rarely, and, with smash=1, a function that overwrites its own return
+ * address. Built without optimisation, so that each line is code of its own.
+ */
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long u64;
+
+const char guest_name[] = "lines64";
+
+volatile u64 counter, total, rare;
+static const char *command_line = "";
+
+static void outb(u32 port, u32 v)
+{
+    __asm__ volatile("outb %b0, %w1" :: "a"(v), "Nd"(port) : "memory");
+}
+
+static void put_str(const char *s)
+{
+    while (*s) {
+        outb(0x3f8, (u8)*s++);
+    }
+}
+
+static void put_hex(u64 v)
+{
+    for (int shift = 60; shift >= 0; shift -= 4) {
+        outb(0x3f8, "0123456789abcdef"[(v >> shift) & 15]);
+    }
+}
+
+static u64 option(const char *name, u64 def)
+{
+    for (const char *p = command_line; *p; p++) {
+        const char *a = p, *b = name;
+        u64 v = 0;
+
+        while (*b && *a == *b) {
+            a++;
+            b++;
+        }
+        if (!*b && *a == '=') {
+            for (a++; *a >= '0' && *a <= '9'; a++) {
+                v = v * 10 + (u64)(*a - '0');
+            }
+            return v;
+        }
+    }
+    return def;
+}
+
+static void __attribute__((noreturn)) power_off(void)
+{
+    put_str("\n");
+    __asm__ volatile("outw %w0, %w1" :: "a"(0x2000), "Nd"(0x604) : "memory");
+    for (;;) {
+        __asm__ volatile("cli; hlt");
+    }
+}
+
+/* ---- traps: any of them ends the guest ---- */
+
+extern void trap_stub(void);
+static struct gate {
+    unsigned short low, selector, type, middle;
+    u32 high, zero;
+} idt[256];
+
+void on_trap(u64 *stack);
+void __attribute__((noinline)) on_trap(u64 *stack)
+{
+    put_str("trap at ");
+    put_hex(stack[stack[1] == 8 ? 0 : 1]);
+    power_off();
+}
+
+static void set_traps(void)
+{
+    struct {
+        unsigned short limit;
+        void *base;
+    } __attribute__((packed)) p = { sizeof(idt) - 1, idt };
+    u64 stub = (u64)trap_stub;
+
+    for (int i = 0; i < 256; i++) {
+        idt[i] = (struct gate) { (unsigned short)stub, 8, 0x8e00,
+                                 (unsigned short)(stub >> 16), 0, 0 };
+    }
+    __asm__ volatile("lidt %0" :: "m"(p));
+}
+
+/* ---- the work ---- */
+
+u64 leaf(u64 n);
+u64 leaf(u64 n)
+{
+    counter++;
+    return n * 3;
+}
+
+u64 middle(u64 n);
+u64 middle(u64 n)
+{
+    u64 a = leaf(n);
+    u64 b = leaf(a + 1);
+
+    total += a + b;
+    return a ^ b;
+}
+
+u64 fib(u64 n);
+u64 fib(u64 n)
+{
+    if (n < 2) {
+        return n;
+    }
+    return fib(n - 1) + fib(n - 2);
+}
+
+/* One bar of a loop that a conditional breakpoint meets very often. */
+u64 spin(u64 i);
+u64 spin(u64 i)
+{
+    u64 x = i;
+
+    for (int k = 0; k < 12; k++) {
+        x = x * 6364136223846793005ul + 1442695040888963407ul;
+    }
+    return x;
+}
+
+void copy(char *to, const char *from);
+void __attribute__((noinline)) copy(char *to, const char *from)
+{
+    while (*from) {
+        *to++ = *from++;
+    }
+}
+
+void greet(const char *whom);
+void __attribute__((noinline)) greet(const char *whom)
+{
+    char name[8];
+
+    copy(name, whom);
+    counter += (u64)name[0];
+}
+
+void start64(const u32 *multiboot);
+void start64(const u32 *multiboot)
+{
+    u64 sum = 0, rounds, spins;
+
+    if (multiboot[0] & 4) {
+        command_line = (const char *)(u64)multiboot[4];
+    }
+    set_traps();
+    rounds = option("rounds", 5);
+    spins = option("spins", 0);
+    for (u64 i = 0; i < rounds; i++) {
+        sum += middle(i);
+        if (i == 2) {
+            rare = sum;
+        }
+    }
+    sum += fib(6);
+    for (u64 i = 0; i < spins; i++) {
+        sum += spin(i);
+    }
+    if (option("smash", 0)) {
+        greet("Ada");
+        greet("somebody whose name is longer than eight letters");
+    }
+    put_str("lines64: sum=");
+    put_hex(sum + total);
+    power_off();
+}
