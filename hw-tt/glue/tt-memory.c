@@ -783,6 +783,36 @@ static void collect_block(TtBlock *b, GArray *out)
     g_free(snap);
 }
 
+static size_t count_block(const DirtyMemoryBlocks *map, const TtBlock *b)
+{
+    ram_addr_t start = memory_region_get_ram_addr(b->mr);
+    uint64_t at = start / TT_PAGE_BYTES, n = 0;
+    uint64_t end = at + DIV_ROUND_UP(b->size_bytes, TT_PAGE_BYTES);
+
+    while (at < end) {
+        uint64_t from = at % DIRTY_MEMORY_BLOCK_SIZE;
+        uint64_t len = MIN(end - at, DIRTY_MEMORY_BLOCK_SIZE - from);
+
+        n += bitmap_count_one_with_offset(
+            map->blocks[at / DIRTY_MEMORY_BLOCK_SIZE], from, len);
+        at += len;
+    }
+    return n;
+}
+
+size_t tt_memory_count_dirty(void)
+{
+    const DirtyMemoryBlocks *map;
+    size_t n = 0;
+
+    RCU_READ_LOCK_GUARD();
+    map = qatomic_rcu_read(&ram_list.dirty_memory[DIRTY_MEMORY_TT]);
+    for (unsigned i = 0; blocks && i < blocks->len; i++) {
+        n += count_block(map, tt_memory_block(i));
+    }
+    return n;
+}
+
 uint64_t *tt_memory_collect_dirty(size_t *n)
 {
     GArray *out = g_array_new(false, false, sizeof(uint64_t));

@@ -17,8 +17,10 @@
 #include "qemu/thread.h"
 
 #define CACHE_BYTES     (64u << 20)     /* stored pages kept for comparison */
+#define BATCH_PAGES_MIN (8u << 10)      /* 32 MiB */
+#define BATCH_SHRINK    8               /* so many jobs that used a quarter */
 
-typedef enum JobKind { JOB_ADD, JOB_DELETE } JobKind;
+typedef enum JobKind { JOB_ADD, JOB_DELETE, JOB_PREPARE } JobKind;
 
 static struct {
     TtPageStore *store;
@@ -32,9 +34,12 @@ static struct {
     JobKind kind;
     uint32_t posted, done;          /* free-running counts */
     uint64_t pos;
-    TtPageBatch *batch;
+    bool has_batch;
     TtCheckpointMeta meta;
     TtNodeId victim;
+    size_t room_wanted;
+    TtPageBatch *batch;
+    unsigned n_small;               /* jobs in turn that used little of it */
     /* what came of it; set by the thread before it is done */
     bool failed;
     bool told;                      /* of diag, by tt_shelf_trouble */
@@ -151,14 +156,38 @@ static void give_way(void)
     qatomic_set(&sh.failed, true);
 }
 
+/* Takes a while: not in a pause. */
+static void make_batch(size_t n)
+{
+    if (!sh.batch || tt_pagebatch_room(sh.batch) < n) {
+        tt_pagebatch_free(sh.batch);
+        sh.batch = tt_pagebatch_new(MAX(n, BATCH_PAGES_MIN));
+        sh.n_small = 0;
+    }
+}
+
+static void empty_batch(void)
+{
+    size_t used = tt_pagebatch_count(sh.batch), cap;
+
+    tt_pagebatch_clear(sh.batch);
+    cap = tt_pagebatch_room(sh.batch);
+    sh.n_small = cap > BATCH_PAGES_MIN && used < cap / 4 ? sh.n_small + 1 : 0;
+    if (sh.n_small == BATCH_SHRINK) {
+        tt_pagebatch_free(sh.batch);
+        sh.batch = NULL;
+        make_batch(cap / 2);
+    }
+}
+
 static TtStatus do_add(void)
 {
     TtStatus s = TT_OK;
 
-    if (sh.batch) {
+    if (sh.has_batch) {
         s = tt_pagestore_add_batch(sh.store, sh.pos, sh.base, sh.batch,
                                    &sh.meta, &sh.base);
-        tt_pagebatch_clear(sh.batch);
+        empty_batch();
     }
     g_free((void *)sh.meta.blob);
     if (s != TT_OK) {
@@ -175,11 +204,15 @@ static TtStatus carry_out(void)
     if (!sh.store) {                /* the log took it, just now */
         if (sh.kind == JOB_ADD) {
             g_free((void *)sh.meta.blob);
-            if (sh.batch) {
+            if (sh.has_batch) {
                 tt_pagebatch_clear(sh.batch);
             }
         }
         return TT_ERR_NOSPACE;
+    }
+    if (sh.kind == JOB_PREPARE) {
+        make_batch(sh.room_wanted);
+        return TT_OK;
     }
     if (sh.kind == JOB_DELETE) {
         tt_pagestore_delete(sh.store, sh.victim);
@@ -207,7 +240,8 @@ static TtStatus carry_out(void)
 /* Others may post the next job before the user's has been asked about. */
 static void note_result(TtStatus s)
 {
-    if (sh.kind == JOB_DELETE || sh.meta.flags & TT_CHECKPOINT_PINNED) {
+    if (sh.kind == JOB_DELETE ||
+        (sh.kind == JOB_ADD && sh.meta.flags & TT_CHECKPOINT_PINNED)) {
         sh.result.status = s;
         sh.result.id = sh.base;
         sh.result.diag = sh.diag;
@@ -282,11 +316,29 @@ static uint32_t post(JobKind kind)
     return ++sh.posted;
 }
 
-uint32_t tt_shelf_add(uint64_t pos, TtPageBatch *batch,
+TtPageBatch *tt_shelf_batch(void)
+{
+    assert(!tt_shelf_is_busy());
+    return sh.batch;
+}
+
+size_t tt_shelf_room(void)
+{
+    assert(!tt_shelf_is_busy());
+    return sh.batch ? tt_pagebatch_room(sh.batch) : 0;
+}
+
+uint32_t tt_shelf_prepare(size_t n)
+{
+    sh.room_wanted = n;
+    return post(JOB_PREPARE);
+}
+
+uint32_t tt_shelf_add(uint64_t pos, bool has_batch,
                       const TtCheckpointMeta *meta)
 {
     sh.pos = pos;
-    sh.batch = batch;
+    sh.has_batch = has_batch;
     sh.meta = *meta;
     return post(JOB_ADD);
 }
@@ -440,6 +492,8 @@ void tt_shelf_close(void)
     qemu_thread_join(&sh.thread);
     tt_pagestore_free(sh.store);
     sh.store = NULL;
+    tt_pagebatch_free(sh.batch);
+    sh.batch = NULL;
     qemu_sem_destroy(&sh.has_job);
     qemu_sem_destroy(&sh.idle);
     qemu_sem_destroy(&sh.has_room);

@@ -30,14 +30,18 @@ void tt_shelf_release(void);
 /* The newest one: RAM is this and the dirty pages; 0: there is none. */
 TtNodeId tt_shelf_base(void);
 void tt_shelf_set_base(TtNodeId id);
+/* For copies of pages; tt_shelf_room says how many more it takes. */
+TtPageBatch *tt_shelf_batch(void);
+size_t tt_shelf_room(void);
 /*
- * Post a job; its number. Add: @batch against the base becomes the new base;
- * without @batch the base is the new one, and was added to the store. @meta's
- * blob is the shelf's now. @batch is its until it is not busy any more.
+ * Post a job; its number. Add: the batch against the base becomes the new base;
+ * without @has_batch the base is the new one, and was added to the store. @meta's
+ * blob is the shelf's now. Prepare: a batch for @n pages, if memory allows.
  */
-uint32_t tt_shelf_add(uint64_t pos, TtPageBatch *batch,
+uint32_t tt_shelf_add(uint64_t pos, bool has_batch,
                       const TtCheckpointMeta *meta);
 uint32_t tt_shelf_delete(TtNodeId id);
+uint32_t tt_shelf_prepare(size_t n);
 
 /* ---- at any time ---- */
 bool tt_shelf_is_done(uint32_t job);

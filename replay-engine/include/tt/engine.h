@@ -177,6 +177,7 @@ GByteArray *tt_memory_blocks_save(void);
 bool tt_memory_map_load(TtMapState *ms, const TtCpState *s, Error **errp);
 /* Pages written since the last call (or since start), ascending. */
 uint64_t *tt_memory_collect_dirty(size_t *n);
+size_t tt_memory_count_dirty(void);     /* collects none; 1 us per 100 MiB */
 void tt_memory_mark_dirty(uint64_t page);
 void tt_memory_all_dirty(void);     /* nobody watched until now */
 const void *tt_memory_page(void *opaque, uint64_t page);
