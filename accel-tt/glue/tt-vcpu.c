@@ -48,7 +48,7 @@
 #define TT_SLICE 20000
 
 /* Positions that a vCPU may run while others could: some 1 ms. */
-#define TT_SHIFT 1000000
+#define TT_SHIFT (1u << 20)
 
 bool tt_breakpoints_off;
 bool tt_insn_counted;
@@ -282,10 +282,18 @@ static void record_switch(CPUState *cpu)
     tt_vcpus_turn_to(cpu);
 }
 
+/* Chaos: shifts of all lengths, short ones as often as long ones. */
+static uint64_t shift(void)
+{
+    return tt.chaos ? 1 + (g_random_int() & (TT_SHIFT - 1)) %
+        (1u << g_random_int_range(1, 20)) : TT_SHIFT;
+}
+
 /* False: nobody can run. */
 static bool choose(void)
 {
     unsigned n = tt_vcpus_count(), now = tt_vcpu()->cpu_index;
+    unsigned first = 1;
 
     if (n == 1) {
         return true;
@@ -294,14 +302,17 @@ static bool choose(void)
         return true;
     }
     has_yielded = false;
-    for (unsigned i = 1; i <= n; i++) {
+    if (tt.chaos) {
+        first = g_random_int_range(0, n);
+    }
+    for (unsigned i = first; i < first + n; i++) {
         CPUState *cpu = tt_vcpus_at((now + i) % n);
 
         if (can_go(cpu)) {
-            if (i < n) {
+            if (cpu != tt_vcpu()) {
                 record_switch(cpu);
             }
-            shift_end = tt.pos + TT_SHIFT;
+            shift_end = tt.pos + shift();
             return true;
         }
     }

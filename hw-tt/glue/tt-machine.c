@@ -78,6 +78,7 @@ static void machine_class_init(ObjectClass *oc, void *data)
     mc->no_floppy = 1;
     mc->no_cdrom = 1;
     mc->default_cpu_type = NULL;
+    mc->cpu_index_to_instance_props = NULL;     /* they have no sockets */
 }
 
 static const TypeInfo machine_type = {

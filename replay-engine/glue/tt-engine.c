@@ -91,6 +91,8 @@ static QemuOptsList tt_opts = {
           .help = "replay: memory for checkpoints (default 1G)" },
         { .name = "checkpoint-interval", .type = QEMU_OPT_STRING,
           .help = "record: seconds between checkpoints (default 25, 0: none)" },
+        { .name = "chaos", .type = QEMU_OPT_BOOL,
+          .help = "record: several vCPUs take turns at random" },
         { .name = "x-omit", .type = QEMU_OPT_STRING,
           .help = "test only: leave remedies out" },
         { }
@@ -178,6 +180,8 @@ void tt_option_parse(const char *optarg)
     parse_mode(opts);
     only_in(TT_RECORD, opts, "max-size");
     only_in(TT_RECORD, opts, "checkpoint-interval");
+    only_in(TT_RECORD, opts, "chaos");
+    tt.chaos = qemu_opt_get_bool(opts, "chaos", false);
     only_in(TT_REPLAY, opts, "at-end");
     only_in(TT_REPLAY, opts, "checkpoint-memory");
     parse_interval(qemu_opt_get(opts, "checkpoint-interval"));

@@ -89,6 +89,7 @@ GUESTS = {
     'fp': guest(),
     'lines64': guest(),
     'smc': guest('rounds=100'),
+    'smp': guest('cpus=4 rounds=200', machine=[*MACHINE, '-smp', '4']),
 }
 
 

@@ -5,7 +5,7 @@ import random
 import re
 import time
 
-from guests import linux_args, linux_disk, linux_net
+from guests import guest_args, linux_args, linux_disk, linux_net
 from test_linux import READY, check_works
 from test_past import check_run, present, visit
 from ttlib import (Gdb, Vm, check, check_exact, digest, digest_at, end_of,
@@ -18,6 +18,22 @@ def check_smp(serial, count):
           f'the guest did not bring up {count} CPUs')
 
 
+def travel(work, run, count, rng):
+    """Random positions in random order have the digests of a straight run."""
+    wanted = {}
+    with stopped_replay(work, run, 'straight', timeout=200) as rep:
+        end = end_of(rep)
+        positions = [rng.randrange(end + 1) for _ in range(count)]
+        for position in sorted(positions):
+            wanted[position] = digest_at(rep, position)
+    with stopped_replay(work, run, 'random', timeout=200) as rep:
+        for position in positions:
+            equal(digest_at(rep, position), wanted[position],
+                  f'digest at {position}')
+        equal(len(rep.qmp.cmd('query-tt-digest')['vcpus']),
+              len(rep.qmp.cmd('query-cpus-fast')), 'digests of vCPUs')
+
+
 def linux_test(count, machine, works, extra=(), options=''):
     def test(work):
         args = linux_args(works, 'n=40', machine) + linux_disk(work)
@@ -26,19 +42,7 @@ def linux_test(count, machine, works, extra=(), options=''):
         check_works(run.serial, *works.split(','))
         check_smp(run.serial, count)
         check_exact(work, run, name='first', timeout=150)
-        rng = seed()
-        wanted = {}
-        with stopped_replay(work, run, 'straight', timeout=200) as rep:
-            end = end_of(rep)
-            positions = [rng.randrange(end + 1) for _ in range(12)]
-            for position in sorted(positions):
-                wanted[position] = digest_at(rep, position)
-        with stopped_replay(work, run, 'random', timeout=200) as rep:
-            for position in positions:
-                equal(digest_at(rep, position), wanted[position],
-                      f'digest at {position}')
-            check(len(rep.qmp.cmd('query-tt-digest')['vcpus']) == count,
-                  'digests of the vCPUs')
+        travel(work, run, 12, seed())
     test.__doc__ = (f'Linux on {count} vCPUs of {machine} replays exactly, also '
                     'to random positions in random order.')
     return limit(240)(test)
@@ -48,6 +52,28 @@ test_two = linux_test(2, 'pc', 'vda,procs')
 test_four_q35 = linux_test(4, 'q35', 'procs,rand', linux_net(),
                            ',checkpoint-interval=1')
 test_eight = linux_test(8, 'pc', 'procs')
+
+
+def chaos_test(count):
+    def test(work):
+        args = guest_args(work, 'smp', f'cpus={count} rounds=300')
+        args[args.index('-smp') + 1] = str(count)
+        run = record(work, args, options=',chaos=on')
+        check(b'FAIL' not in run.serial, f'the guest says {run.serial}')
+        lost = re.search(rb'lost=([0-9a-f]{8})', run.serial)
+        check(lost and int(lost[1], 16), f'no update was lost: {run.serial}')
+        check_exact(work, run, name='rep')
+        check_exact(work, run, ['-accel', 'tcg,one-insn-per-tb=on'],
+                    name='slow')
+        travel(work, run, 40, seed())
+    test.__doc__ = (f'{count} vCPUs that race, with chaos=on: updates get lost, '
+                    'and every replay loses the same.')
+    return limit(100)(test)
+
+
+test_chaos_two = chaos_test(2)
+test_chaos_eight = chaos_test(8)
+test_chaos_linux = linux_test(4, 'pc', 'procs', (), ',chaos=on')
 
 
 @limit(200)

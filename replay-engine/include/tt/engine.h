@@ -44,6 +44,7 @@ typedef struct TtEngine {
     bool at_end_exit;           /* replay: leave when the end is reached */
     uint64_t checkpoint_bytes;  /* replay: memory for checkpoints */
     uint64_t checkpoint_interval_ms;    /* record: 0 for none */
+    bool chaos;                 /* record: who runs when is left to chance */
     uint64_t max_size_bytes;    /* record: cap of the log, 0 for none */
     uint64_t events;            /* recorded, or replayed so far */
     bool diverged;              /* the replay cannot go on from here: it is not
