@@ -26,6 +26,7 @@ typedef struct TtPageGroup {
 typedef struct TtPageEntry {
     uint64_t offset;            /* 0: gone */
     uint64_t hash[2];
+    uint32_t mark;              /* the caller's */
     uint16_t len;
 } TtPageEntry;
 
@@ -48,15 +49,20 @@ typedef struct TtPageDraft {
 
 struct TtPageFile {
     TtIo *io;
+    uint8_t uuid[16];
     uint64_t seed;
+    uint64_t max_bytes;         /* see tt_pagefile_limit; 0: none */
     GArray *groups;             /* of TtPageGroup, by offset */
     uint64_t n_groups;          /* numbers given out */
     uint64_t end;               /* of the last whole group */
-    uint64_t n_versions;
+    uint64_t n_versions;        /* numbers given out */
+    uint64_t n_before;          /* of those, before the file was made anew */
     uint64_t stored_bytes, live_bytes, torn_bytes, n_damaged;
     uint64_t n_garbage;         /* groups that could be given back */
-    TtPageEntry *entry;         /* by number - 1, while opening */
+    /* While opening: by number - n_before - 1; of those before, by number. */
+    TtPageEntry *entry;
     uint64_t cap_entries;
+    GHashTable *before;         /* number -> TtPageEntry */
     bool is_broken, no_holes;
     ZSTD_CCtx *cctx;
     ZSTD_DCtx *dctx;
@@ -66,6 +72,9 @@ struct TtPageFile {
     uint8_t window[TT_PAGE_WINDOW_BYTES];
 };
 
+/* tt_pagefile_put_copy of what lies in another file. */
+TtStatus tt_pagefile_take_copy(TtPageFile *pf, TtPageFile *source,
+                               const TtPlace *from, TtDiag *diag);
 /* Of an open file, or of a new one. */
 TtPageFile *tt_pagefile_new(TtIo *io, const uint8_t uuid[16]);
 

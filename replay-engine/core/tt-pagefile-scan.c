@@ -163,6 +163,7 @@ static bool table_is_good(const TtPageFile *pf, const Scanned *s)
 static TtStatus entries_grow(TtPageFile *pf, uint64_t n, TtDiag *diag)
 {
     uint64_t cap = MAX(MAX(pf->cap_entries * 2, n), 4096);
+    uint64_t have = pf->n_versions - pf->n_before;
     TtPageEntry *bigger;
 
     if (n > pf->cap_entries) {
@@ -174,11 +175,29 @@ static TtStatus entries_grow(TtPageFile *pf, uint64_t n, TtDiag *diag)
         pf->entry = bigger;
         pf->cap_entries = cap;
     }
-    if (n > pf->n_versions) {
-        memset(pf->entry + pf->n_versions, 0,
-               (n - pf->n_versions) * sizeof(*pf->entry));
+    if (n > have) {
+        memset(pf->entry + have, 0, (n - have) * sizeof(*pf->entry));
     }
     return TT_OK;
+}
+
+/* Of a number that was given out; without one so far it is gone. */
+static TtPageEntry *entry_of(TtPageFile *pf, uint64_t id)
+{
+    TtPageEntry *e;
+
+    if (id > pf->n_before) {
+        return &pf->entry[id - pf->n_before - 1];
+    }
+    if (!pf->before) {
+        pf->before = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    }
+    e = g_hash_table_lookup(pf->before, GUINT_TO_POINTER(id));
+    if (!e) {
+        e = g_new0(TtPageEntry, 1);
+        g_hash_table_insert(pf->before, GUINT_TO_POINTER(id), e);
+    }
+    return e;
 }
 
 static void take_entries(TtPageFile *pf, const Scanned *s, uint64_t data_at)
@@ -192,7 +211,7 @@ static void take_entries(TtPageFile *pf, const Scanned *s, uint64_t data_at)
             id = tt_get_le64(e);                                /* P6 */
             e += 8;
         }
-        entry = &pf->entry[id - 1];
+        entry = entry_of(pf, id);
         entry->offset = data_at;
         entry->hash[0] = tt_get_le64(e);
         entry->hash[1] = tt_get_le64(e + 8);
@@ -212,7 +231,7 @@ static TtStatus scan_group(TtPageFile *pf, uint64_t size, Scanned *s,
         return st;
     }
     n_new = s->flags & TT_F_GROUP_COPIES ? 0 : s->count;
-    st = entries_grow(pf, pf->n_versions + n_new, diag);
+    st = entries_grow(pf, pf->n_versions - pf->n_before + n_new, diag);
     if (st != TT_OK) {
         return st;
     }
@@ -257,14 +276,18 @@ static TtStatus cut_tail(TtPageFile *pf, uint64_t size, bool is_writable,
 TtStatus tt_pagefile_open(TtIo *io, const uint8_t uuid[16], bool is_writable,
                           TtPageFile **out, TtDiag *diag)
 {
-    uint32_t length, unused;
+    uint32_t length, n_before;
     uint64_t size;
     TtPageFile *pf;
     Scanned *s;
     TtStatus st = tt_page_head_read(io, "pages", TT_F_PAGES_MAGIC, uuid,
-                                    &length, &unused, diag);
+                                    &length, &n_before, diag);
 
     *out = NULL;
+    if (st == TT_OK && n_before > TT_F_VERSIONS_MAX) {
+        st = tt_fail(diag, TT_ERR_FORMAT, "pages: the head names a version "
+                     "that is too high");
+    }
     if (st == TT_OK) {
         st = io->ops->size(io, &size, diag);
     }
@@ -273,6 +296,7 @@ TtStatus tt_pagefile_open(TtIo *io, const uint8_t uuid[16], bool is_writable,
     }
     pf = tt_pagefile_new(io, uuid);
     pf->end = length;
+    pf->n_versions = pf->n_before = n_before;
     s = g_new(Scanned, 1);
     size = MAX(size, pf->end);
     do {
@@ -290,21 +314,21 @@ TtStatus tt_pagefile_open(TtIo *io, const uint8_t uuid[16], bool is_writable,
     return TT_OK;
 }
 
-bool tt_pagefile_find(const TtPageFile *pf, uint64_t id, TtPlace *place)
+uint32_t *tt_pagefile_find(TtPageFile *pf, uint64_t id, TtPlace *place)
 {
-    const TtPageEntry *e;
+    TtPageEntry *e;
 
     if (id < 1 || id > pf->n_versions) {
-        return false;
+        return NULL;
     }
-    e = &pf->entry[id - 1];
+    e = entry_of(pf, id);
     /* What is gone has no hash: make one that no two share. */
     *place = (TtPlace) { id, e->offset, e->len, { e->hash[0], e->hash[1] } };
     if (!e->offset) {
         place->hash[0] = id * 0x9e3779b97f4a7c15u;
         place->hash[1] = id;
     }
-    return true;
+    return &e->mark;
 }
 
 void tt_pagefile_scan_done(TtPageFile *pf)
@@ -312,4 +336,8 @@ void tt_pagefile_scan_done(TtPageFile *pf)
     g_free(pf->entry);
     pf->entry = NULL;
     pf->cap_entries = 0;
+    if (pf->before) {
+        g_hash_table_destroy(pf->before);
+        pf->before = NULL;
+    }
 }

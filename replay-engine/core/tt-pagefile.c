@@ -119,7 +119,8 @@ bool tt_pagefile_wants_cleaning(const TtPageFile *pf)
 {
     uint64_t dead = pf->stored_bytes - pf->live_bytes;
 
-    return !pf->no_holes && !pf->is_broken && dead > CLEAN_BYTES_MIN &&
+    return !pf->no_holes && !pf->is_broken && !pf->max_bytes &&
+           dead > CLEAN_BYTES_MIN &&
            dead > pf->stored_bytes / CLEAN_SHARE;
 }
 
@@ -307,9 +308,15 @@ void tt_pagefile_put(TtPageFile *pf, const void *page, const uint64_t hash[2])
 TtStatus tt_pagefile_put_copy(TtPageFile *pf, const TtPlace *from,
                               TtDiag *diag)
 {
+    return tt_pagefile_take_copy(pf, pf, from, diag);
+}
+
+TtStatus tt_pagefile_take_copy(TtPageFile *pf, TtPageFile *source,
+                               const TtPlace *from, TtDiag *diag)
+{
     TtPageDraft *d = pf->draft;
     const uint8_t *stored;
-    TtStatus st = read_stored(pf, from, &stored, diag);
+    TtStatus st = read_stored(source, from, &stored, diag);
 
     g_assert(d->is_copies && d->n < TT_F_GROUP_PAGES_MAX);
     g_assert(!d->n || d->id[d->n - 1] < from->id);
@@ -379,6 +386,11 @@ TtStatus tt_pagefile_commit(TtPageFile *pf, TtDiag *diag)
                        "that it can have");
     }
     front = draft_front(pf, &front_bytes);
+    if (pf->max_bytes && pf->end + tt_pagefile_live_bytes(pf) +
+                         2 * (front_bytes + d->n_bytes) > pf->max_bytes) {
+        return tt_fail(diag, TT_ERR_LIMIT, "the cap leaves no room for this "
+                       "checkpoint");
+    }
     pf->window_bytes = 0;
     st = tt_page_append(pf->io, pf->end, front, front_bytes + d->n_bytes,
                         &pf->is_broken, diag);
@@ -430,6 +442,7 @@ TtPageFile *tt_pagefile_new(TtIo *io, const uint8_t uuid[16])
     TtPageFile *pf = g_new0(TtPageFile, 1);
 
     pf->io = io;
+    memcpy(pf->uuid, uuid, sizeof(pf->uuid));
     pf->seed = tt_page_seed(uuid);
     pf->groups = g_array_new(false, false, sizeof(TtPageGroup));
     pf->end = TT_F_PHEAD_BYTES;

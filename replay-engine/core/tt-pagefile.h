@@ -87,9 +87,10 @@ TtStatus tt_pagefile_open(TtIo *io, const uint8_t uuid[16], bool is_writable,
                           TtPageFile **out, TtDiag *diag);
 void tt_pagefile_free(TtPageFile *pf);
 
-/* While opening: where version @id lies. False: no group has it. A version that
- * is gone (P4) has the offset 0. */
-bool tt_pagefile_find(const TtPageFile *pf, uint64_t id, TtPlace *place);
+/* While opening: where version @id lies, and a number beside it for the caller,
+ * 0 at first. NULL: it was never given out. A version that is gone (P4) has the
+ * offset 0. */
+uint32_t *tt_pagefile_find(TtPageFile *pf, uint64_t id, TtPlace *place);
 void tt_pagefile_scan_done(TtPageFile *pf);
 
 /* A version at @place came into use, or is used no more. No I/O. */
@@ -115,6 +116,28 @@ unsigned tt_pagefile_count(const TtPageFile *pf);
 TtStatus tt_pagefile_commit(TtPageFile *pf, TtDiag *diag);
 TtPlace tt_pagefile_placed(const TtPageFile *pf, unsigned index);
 bool tt_pagefile_broken(const TtPageFile *pf);
+
+/*
+ * A cap: a group is not written (TT_ERR_LIMIT) if the file and a copy of all that
+ * lives in it would then take more than @bytes. 0: none. With a cap nothing is
+ * cleaned group by group; the caller makes the file anew.
+ */
+void tt_pagefile_limit(TtPageFile *pf, uint64_t bytes);
+/* What the file would have if it were made anew. */
+uint64_t tt_pagefile_live_bytes(const TtPageFile *pf);
+/*
+ * The file anew: begin, put the places of all versions in use with ascending
+ * ids, end. Where the i-th lies now is in @places[i] after the end. A failure
+ * changes nothing; after one of put, call end no more.
+ */
+TtStatus tt_pagefile_anew_begin(TtPageFile *pf, TtPageFile **fresh,
+                                TtDiag *diag);
+TtStatus tt_pagefile_anew_put(TtPageFile *pf, TtPageFile *fresh,
+                              const TtPlace *from, TtPlace *places, unsigned n,
+                              TtDiag *diag);
+TtStatus tt_pagefile_anew_end(TtPageFile *pf, TtPageFile *fresh,
+                              TtDiag *diag);
+void tt_pagefile_anew_abort(TtPageFile *fresh);
 
 /* Is there a group that nobody needs, and that was not given back? */
 bool tt_pagefile_has_garbage(const TtPageFile *pf);

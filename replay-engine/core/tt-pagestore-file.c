@@ -367,11 +367,44 @@ static TtStatus write_records(TtPageStore *ps, TtDiag *diag)
 
 /* ---- flush ---- */
 
+uint64_t tt_storefile_journal_live(const TtPageStore *ps)
+{
+    uint64_t sum = TT_F_PHEAD_BYTES;
+
+    for (size_t i = 0; i < ps->nodes->len; i++) {
+        const TtNode *node = node_at(ps, i);
+
+        /* Lists grow when others are merged in; an item has 2 to 4 bytes. */
+        sum += MAX(node->record_bytes,
+                   TT_F_REC_BYTES + node->blob_bytes + 6 * node->n);
+    }
+    return sum;
+}
+
+/* What the pages may take, when the journal, and its successor, have theirs. */
+static void limit_pages(TtPageStore *ps)
+{
+    TtStoreFile *f = ps->file;
+    uint64_t journal = tt_pagejournal_bytes(f->journal) +
+                       tt_storefile_journal_live(ps);
+
+    for (size_t i = 0; i < f->pending->len; i++) {
+        const TtPendingOp *op = f->pending->pdata[i];
+
+        journal += 2 * (TT_F_REC_BYTES + op->n * TT_PAGELIST_ITEM_MAX);
+    }
+    if (f->max_bytes) {
+        tt_pagefile_limit(f->pages, f->max_bytes > journal ?
+                          f->max_bytes - journal : 1);
+    }
+}
+
 static TtStatus flush_all(TtPageStore *ps, TtDiag *diag)
 {
     TtStoreFile *f = ps->file;
     TtStatus st;
 
+    limit_pages(ps);
     if (f->pending->len || f->is_behind) {
         st = write_versions(ps, diag);
         if (st == TT_OK) {
@@ -481,6 +514,7 @@ TtPageStore *tt_storefile_new(const TtPageStoreOptions *opt)
     ps->file->pages_io = opt->pages;
     ps->file->journal_io = opt->checkpoints;
     ps->file->is_writable = !opt->read_only;
+    ps->file->max_bytes = opt->max_bytes;
     ps->file->pending = g_ptr_array_new();
     tt_pagepool_set_backing(ps->pool, &backing, opt->cache_bytes);
     return ps;

@@ -16,6 +16,7 @@ struct TtStoreFile {
     bool is_behind;             /* the journal must be made anew */
     bool said;                  /* that it is behind */
     bool no_cleaning;           /* something there cannot be read */
+    uint64_t max_bytes;         /* of both files, 0: no cap */
     GPtrArray *pending;         /* of TtPendingOp, in order */
     uint64_t dead_bytes;        /* of the journal: no use any more */
     uint64_t torn_bytes, n_lost;
@@ -27,6 +28,8 @@ TtPageStore *tt_storefile_new(const TtPageStoreOptions *opt);
 /* Reads pages and journal into a new store. */
 TtStatus tt_storefile_load(TtPageStore *ps, const TtPageStoreOptions *opt,
                            TtDiag *diag);
+/* Records of the nodes as they are, if the journal were made anew. */
+uint64_t tt_storefile_journal_live(const TtPageStore *ps);
 /* Gives back what nobody needs. Nothing is pending (W3). */
 TtStatus tt_storefile_give_back(TtPageStore *ps, TtDiag *diag);
 

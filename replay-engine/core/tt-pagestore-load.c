@@ -19,8 +19,8 @@
 typedef struct Loader {
     TtPageStore *ps;
     uint64_t max_pages, steps;
-    TtVersion *version;         /* by number - 1, with a reference; 0: not yet */
-    uint64_t n_versions;
+    TtVersion *version;         /* those met so far, with a reference each */
+    uint64_t n_versions, cap_versions;
     TtDiag *diag;
 } Loader;
 
@@ -55,25 +55,52 @@ static TtStatus spend(Loader *l, size_t to)
                    "more work than any of ours");
 }
 
+/* One more that was met. */
+static bool versions_grow(Loader *l)
+{
+    TtPageMem *mem = &l->ps->mem;
+    uint64_t cap = MAX(l->cap_versions * 2, 1024);
+    TtVersion *bigger;
+
+    if (l->n_versions < l->cap_versions) {
+        return true;
+    }
+    bigger = tt_pagemem_try(mem, cap * sizeof(*bigger), false);
+    if (!bigger) {
+        return false;
+    }
+    if (l->n_versions) {
+        memcpy(bigger, l->version, l->n_versions * sizeof(*bigger));
+    }
+    tt_pagemem_free(mem, l->version, l->cap_versions * sizeof(*bigger));
+    l->version = bigger;
+    l->cap_versions = cap;
+    return true;
+}
+
 /* The version with number @id, with one more reference. TT_END_TORN: no group
  * has it (J1). */
 static TtStatus version_get(Loader *l, uint64_t id, TtVersion *out)
 {
-    TtVersion *known;
+    TtVersion *known;           /* of this number; 0: not met yet */
     TtPlace place;
+
+    static_assert(sizeof(TtVersion) == sizeof(uint32_t), "it is the mark");
 
     *out = TT_VERSION_ZERO;
     if (!id) {
         return TT_OK;
     }
-    if (!tt_pagefile_find(l->ps->file->pages, id, &place)) {
+    known = tt_pagefile_find(l->ps->file->pages, id, &place);
+    if (!known) {
         return TT_END_TORN;
     }
-    known = &l->version[id - 1];
     if (!*known) {
-        if (!tt_pagepool_adopt(l->ps->pool, &place, known)) {
+        if (!versions_grow(l) ||
+            !tt_pagepool_adopt(l->ps->pool, &place, known)) {
             return no_memory(l);
         }
+        l->version[l->n_versions++] = *known;
         tt_pagefile_use(l->ps->file->pages, &place);
     }
     tt_pagepool_ref(l->ps->pool, *known);
@@ -235,18 +262,16 @@ static void release(Loader *l)
     TtPageStore *ps = l->ps;
 
     for (uint64_t i = 0; i < l->n_versions; i++) {
-        if (l->version[i]) {
-            TtVersion v = l->version[i];
+        TtVersion v = l->version[i];
 
-            if (tt_pagepool_refs(ps->pool, v) > 1 &&
-                !tt_pagepool_place(ps->pool, v).offset) {
-                ps->file->n_lost++;                             /* J4 */
-            }
-            tt_pagepool_unref(ps->pool, v);
+        if (tt_pagepool_refs(ps->pool, v) > 1 &&
+            !tt_pagepool_place(ps->pool, v).offset) {
+            ps->file->n_lost++;                                 /* J4 */
         }
+        tt_pagepool_unref(ps->pool, v);
     }
     tt_pagemem_free(&ps->mem, l->version,
-                    l->n_versions * sizeof(*l->version));
+                    l->cap_versions * sizeof(*l->version));
     tt_pagefile_scan_done(ps->file->pages);
 }
 
@@ -270,12 +295,6 @@ TtStatus tt_storefile_load(TtPageStore *ps, const TtPageStoreOptions *opt,
     }
     if (st != TT_OK) {
         return st;
-    }
-    l.n_versions = tt_pagefile_stats(f->pages).n_versions;
-    l.version = tt_pagemem_try(&ps->mem, l.n_versions * sizeof(*l.version),
-                               true);
-    if (!l.version) {
-        return no_memory(&l);
     }
     f->is_writable = false;             /* deleting here notes nothing */
     st = load_records(&l);

@@ -77,6 +77,106 @@ static TtStatus clean(TtPageStore *ps)
     return st;
 }
 
+/* ---- a cap ---- */
+
+/* All versions that have a place, by number. */
+static Move *collect_all(TtPageStore *ps, size_t *n)
+{
+    Move *move = g_try_new(Move, tt_pagepool_count(ps->pool) + 1);
+
+    *n = 0;
+    for (TtVersion v = tt_pagepool_next(ps->pool, 0); move && v;
+         v = tt_pagepool_next(ps->pool, v)) {
+        TtPlace place = tt_pagepool_place(ps->pool, v);
+
+        if (place.offset) {
+            move[(*n)++] = (Move) { place, v };
+        }
+    }
+    if (move) {
+        qsort(move, *n, sizeof(*move), move_compare);
+    }
+    return move;
+}
+
+static TtStatus copy_all(TtPageFile *pf, TtPageFile *fresh, const Move *move,
+                         size_t n, TtPlace *places, TtDiag *diag)
+{
+    g_autofree TtPlace *from = g_new(TtPlace, TT_F_GROUP_PAGES_MAX);
+    TtStatus st = TT_OK;
+
+    for (size_t i = 0; i < n && st == TT_OK; i += TT_F_GROUP_PAGES_MAX) {
+        unsigned k, some = MIN(n - i, TT_F_GROUP_PAGES_MAX);
+
+        for (k = 0; k < some; k++) {
+            from[k] = move[i + k].from;
+        }
+        st = tt_pagefile_anew_put(pf, fresh, from, places + i, some, diag);
+    }
+    return st;
+}
+
+/* P7. Nothing is pending, and the journal has reached the disk (J6). */
+static TtStatus make_anew(TtPageStore *ps, TtDiag *diag)
+{
+    TtPageFile *pf = ps->file->pages, *fresh;
+    size_t n;
+    g_autofree Move *move = collect_all(ps, &n);
+    g_autofree TtPlace *places = g_try_new(TtPlace, n + 1);
+    TtStatus st;
+
+    if (!move || !places) {
+        return tt_fail(diag, TT_ERR_NOMEM, "no memory to make the pages anew");
+    }
+    st = tt_pagefile_anew_begin(pf, &fresh, diag);
+    if (st != TT_OK) {
+        return st;
+    }
+    st = copy_all(pf, fresh, move, n, places, diag);
+    if (st != TT_OK) {
+        tt_pagefile_anew_abort(fresh);
+        return st;
+    }
+    st = tt_pagefile_anew_end(pf, fresh, diag);
+    for (size_t i = 0; i < n && st == TT_OK; i++) {
+        tt_pagepool_set_place(ps->pool, move[i].version, &places[i]);
+    }
+    return st;
+}
+
+bool tt_pagestore_wants_thinning(const TtPageStore *ps, uint64_t bytes)
+{
+    const TtStoreFile *f = ps->file;
+
+    return f && f->max_bytes &&
+           tt_pagefile_live_bytes(f->pages) + tt_storefile_journal_live(ps) +
+           bytes > f->max_bytes / 5 * 2;
+}
+
+TtStatus tt_pagestore_make_room(TtPageStore *ps, uint64_t bytes,
+                                TtDiag *diag)
+{
+    TtStoreFile *f = ps->file;
+    uint64_t live, length;
+    TtStatus st;
+
+    if (!f || !f->max_bytes || !f->is_writable || f->is_behind ||
+        f->pending->len) {
+        return TT_OK;
+    }
+    live = tt_pagefile_live_bytes(f->pages);
+    length = tt_pagefile_stats(f->pages).file_bytes;
+    if (length <= live + live / 8 ||
+        length + live + tt_pagejournal_bytes(f->journal) +
+        tt_storefile_journal_live(ps) + 2 * bytes <= f->max_bytes) {
+        return TT_OK;
+    }
+    st = f->journal_io->ops->sync(f->journal_io, diag);         /* J6 */
+    return st == TT_OK ? make_anew(ps, diag) : st;
+}
+
+/* ---- without one ---- */
+
 TtStatus tt_storefile_give_back(TtPageStore *ps, TtDiag *diag)
 {
     TtStoreFile *f = ps->file;

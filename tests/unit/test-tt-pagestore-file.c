@@ -565,8 +565,21 @@ static void check_torn_apart(World *w, const Trace *trace)
     g_byte_array_unref(file[1]);
 }
 
+#define CAP_BYTES   (4u << 20)      /* of the worlds that have one */
+
+/* Makes the pages anew if anything is dead. */
+static bool make_anew(World *w)
+{
+    uint64_t before = tt_pagestore_stats(w->ps).pages_file_bytes, after;
+
+    g_assert_cmpint(tt_pagestore_make_room(w->ps, CAP_BYTES, NULL), ==, TT_OK);
+    after = tt_pagestore_stats(w->ps).pages_file_bytes;
+    g_assert_cmpuint(after, <=, before);
+    return after < before;
+}
+
 typedef struct Totals {
-    unsigned n_add, n_delete, n_restore, n_flush, n_cut, n_reopen;
+    unsigned n_add, n_delete, n_restore, n_flush, n_cut, n_reopen, n_anew;
     unsigned n_replaced, n_punched, n_truncated;
 } Totals;
 
@@ -588,6 +601,7 @@ static void run_sequence(uint32_t seed, unsigned n_ops, unsigned n_cuts,
 
     w->opt.pages = trace_io(trace, 0);
     w->opt.checkpoints = trace_io(trace, 1);
+    w->opt.max_bytes = seed % 2 ? CAP_BYTES : 0;
     g_assert_cmpint(tt_pagestore_create(&w->opt, &w->ps, NULL), ==, TT_OK);
     for (unsigned k = 0; k < n_ops; k++) {
         operate(w);
@@ -595,6 +609,9 @@ static void run_sequence(uint32_t seed, unsigned n_ops, unsigned n_cuts,
             Flushed f;
 
             must_flush(w);
+            if (w->opt.max_bytes && g_rand_int_range(w->rng, 0, 4) == 0) {
+                sum->n_anew += make_anew(w);
+            }
             f = (Flushed) { trace->events->len, w->moments->len - 1 };
             g_array_append_val(flushed, f);
             if (g_rand_int_range(w->rng, 0, 12) == 0) {
@@ -637,10 +654,11 @@ static void test_survives_any_cut(void)
         run_sequence(seed + i, OPS, CUTS, &t);
     }
     g_test_message("%u add, %u delete, %u restore, %u flush, %u reopen, %u "
-                   "cuts; %u journals replaced, %u groups given back",
-                   t.n_add, t.n_delete, t.n_restore, t.n_flush, t.n_reopen,
-                   t.n_cut, t.n_replaced, t.n_punched);
-    g_assert_cmpuint(t.n_replaced, >, 5);
+                   "cuts; %u files replaced, %u of them pages, %u groups given "
+                   "back", t.n_add, t.n_delete, t.n_restore, t.n_flush,
+                   t.n_reopen, t.n_cut, t.n_replaced, t.n_anew, t.n_punched);
+    g_assert_cmpuint(t.n_replaced, >, t.n_anew + 5);
+    g_assert_cmpuint(t.n_anew, >, 20);
     g_assert_cmpuint(t.n_punched, >, 100);
 }
 
@@ -701,6 +719,7 @@ static bool run_with_fault(uint32_t seed, unsigned which, uint64_t nth,
     w->opt.pages = io[0];
     w->opt.checkpoints = io[1];
     w->opt.cache_bytes = UINT64_MAX;
+    w->opt.max_bytes = seed % 4 ? CAP_BYTES : 0;
     st = tt_pagestore_create(&w->opt, &w->ps, NULL);
     if (st != TT_OK) {
         g_assert_cmpint(st, ==, how);
@@ -717,9 +736,13 @@ static bool run_with_fault(uint32_t seed, unsigned which, uint64_t nth,
             n_silent += st == TT_END;
             g_assert_cmpint(st == TT_OK || st == TT_END || diag.text[0], !=, 0);
         }
+        if (k % 20 == 0) {
+            n_failed += tt_pagestore_make_room(w->ps, CAP_BYTES, NULL) < 0;
+        }
     }
     n_failed += tt_pagestore_flush(w->ps, NULL) < 0;
-    g_assert_cmpuint(n_failed, <=, 1);
+    /* Twice: in a new file that was given up, and then in the old one. */
+    g_assert_cmpuint(n_failed, <=, 2);
     g_assert_cmpuint(n_silent, ==, 0);          /* it fails once only */
     check_nodes(w, w->ps, true);                /* a blob cannot be read */
     must_flush(w);
@@ -845,6 +868,80 @@ static void test_space_comes_back(void)
     check_nodes(w, w->ps, false);
     world_free(w);
     trace_free(trace);
+}
+
+static void delete_newest(World *w)
+{
+    for (unsigned k = 0; k < w->now.n; k++) {
+        if (w->now.id[k] == w->base && w->now.n > 1) {
+            unsigned to = (k + 1) % w->now.n;
+            size_t n;
+            g_autofree uint64_t *pages =
+                tt_pagestore_rebase(w->ps, w->base, w->now.id[to], &n);
+
+            for (size_t i = 0; i < n; i++) {
+                w->dirty[page_index(pages[i])] = true;
+            }
+            tt_pagestore_delete(w->ps, w->base);
+            w->base = w->now.id[to];
+            w->pos = MAX(w->pos, truth_of(w, w->base)->pos);
+            w->now.n--;
+            w->now.id[k] = w->now.id[w->now.n];
+            w->now.flags[k] = w->now.flags[w->now.n];
+            return;
+        }
+    }
+}
+
+/* As long as the owner does what the header says, and when he does not. */
+static void stay_below(uint32_t seed, uint64_t cap, unsigned *n_limit)
+{
+    World *w = world_new(seed);
+    Trace *trace = trace_new();
+
+    w->opt.pages = trace_io(trace, 0);
+    w->opt.checkpoints = trace_io(trace, 1);
+    w->opt.max_bytes = cap;
+    g_assert_cmpint(tt_pagestore_create(&w->opt, &w->ps, NULL), ==, TT_OK);
+    for (unsigned k = 0; k < 1500; k++) {
+        TtDiag diag = { 0 };
+        TtStatus st;
+
+        if (k % 3 == 0 && seed % 2) {
+            while (tt_pagestore_wants_thinning(w->ps, 60000) && w->now.n > 1) {
+                op_delete(w);
+            }
+        }
+        st = tt_pagestore_flush(w->ps, &diag);
+        while (st != TT_OK) {
+            g_assert_cmpint(st, ==, *diag.text ? TT_ERR_LIMIT : TT_END);
+            diag.text[0] = 0;
+            (*n_limit)++;
+            delete_newest(w);
+            st = tt_pagestore_flush(w->ps, &diag);
+        }
+        g_assert_cmpint(tt_pagestore_make_room(w->ps, 60000, &diag), ==,
+                        TT_OK);
+        g_assert_cmpuint(trace->file[0]->len + trace->file[1]->len, <=, cap);
+        operate(w);
+    }
+    check_nodes(w, w->ps, false);
+    must_flush(w);
+    reopen(w, trace);
+    check_nodes(w, w->ps, false);
+    world_free(w);
+    trace_free(trace);
+}
+
+static void test_stays_below_a_cap(void)
+{
+    unsigned careful = 0, careless = 0;
+
+    stay_below(11, 900 << 10, &careful);
+    stay_below(12, 300 << 10, &careless);
+    g_test_message("%u and %u flushes had no room", careful, careless);
+    g_assert_cmpuint(careful, ==, 0);
+    g_assert_cmpuint(careless, >, 0);
 }
 
 static void test_memory_is_bounded(void)
@@ -1051,6 +1148,8 @@ int main(int argc, char **argv)
                     test_a_full_disk_is_said_once);
     g_test_add_func("/tt/pagestore/file/space-comes-back",
                     test_space_comes_back);
+    g_test_add_func("/tt/pagestore/file/stays-below-a-cap",
+                    test_stays_below_a_cap);
     g_test_add_func("/tt/pagestore/file/memory-is-bounded",
                     test_memory_is_bounded);
     g_test_add_func("/tt/pagestore/file/real-files", test_real_files);

@@ -193,6 +193,7 @@ typedef struct TtPageStoreOptions {
     uint64_t max_pages;         /* pages of the guest's RAM; bounds what a
                                    hostile file can ask for. No writer may have
                                    added more. 0: TT_PAGES_MAX */
+    uint64_t max_bytes;         /* cap of both files together; 0: none */
     bool read_only;             /* what is added or deleted stays in memory */
 } TtPageStoreOptions;
 
@@ -218,6 +219,21 @@ TtStatus tt_pagestore_open(const TtPageStoreOptions *opt, TtPageStore **out,
  * journal, and copies of up to as many versions as are dead.
  */
 TtStatus tt_pagestore_flush(TtPageStore *ps, TtDiag *diag);
+/*
+ * With a cap, the files are below it at any time, also while one is made anew:
+ * so what lives can have less than half of it. A flush for which there is no room
+ * returns TT_ERR_LIMIT; the same holds as after other failures, and it works
+ * again when the checkpoint that did not fit is deleted. So before an add:
+ *
+ * - wants_thinning: with @bytes more (a guess), does so much live that something
+ *   should be deleted first, and flushed?
+ * - make_room: makes the pages anew, without what is dead, if @bytes more could
+ *   not be written otherwise. A failure costs space only. Cost: reads and writes
+ *   all that lives, a sync.
+ */
+bool tt_pagestore_wants_thinning(const TtPageStore *ps, uint64_t bytes);
+TtStatus tt_pagestore_make_room(TtPageStore *ps, uint64_t bytes,
+                                TtDiag *diag);
 /* The last error of reading a page; NULL: there was none. */
 const TtDiag *tt_pagestore_read_error(const TtPageStore *ps);
 
