@@ -225,6 +225,38 @@ static void handle_found(GArray *params, void *user_ctx)
     gdb_put_packet(answer->str);
 }
 
+/* ---- qtt.marks:INDEX ---- */
+
+static void note_mark(void *opaque, const char *name, uint64_t pos)
+{
+    if (*name && strspn(name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS
+                        "-_.") == strlen(name)) {
+        g_ptr_array_add(opaque, g_strdup_printf("%" PRIx64 ".%s", pos, name));
+    }
+}
+
+/* POSITION.NAME of those from INDEX on; l and m as above. */
+static void handle_marks(GArray *params, void *user_ctx)
+{
+    uint64_t i = params->len ? gdb_get_cmd_param(params, 0)->val_ull : 0;
+    g_autoptr(GPtrArray) marks = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GString) answer = g_string_new("m");
+
+    if (!tt_replaying()) {
+        gdb_put_packet("E.only a replay lists its marks");
+        return;
+    }
+    tt_mark_each(note_mark, marks);
+    for (; i < marks->len && answer->len < ANSWER_BYTES; i++) {
+        g_string_append_printf(answer, "%s%s", answer->len > 1 ? "," : "",
+                               (char *)g_ptr_array_index(marks, i));
+    }
+    if (i >= marks->len) {
+        answer->str[0] = 'l';
+    }
+    gdb_put_packet(answer->str);
+}
+
 /* ---- qtt.when ---- */
 
 /* POSITION,END,HOW: HOW is how the last errand ended. */
@@ -244,6 +276,8 @@ static const GdbCmdParseEntry queries[] = {
     { .handler = handle_hits, .cmd = "tt.hits:", .cmd_startswith = true,
       .schema = "s0" },
     { .handler = handle_found, .cmd = "tt.found:", .cmd_startswith = true,
+      .schema = "L0" },
+    { .handler = handle_marks, .cmd = "tt.marks:", .cmd_startswith = true,
       .schema = "L0" },
     { .handler = handle_when, .cmd = "tt.when" },
 };
