@@ -19,7 +19,7 @@
 
 static struct {
     uint64_t addresses[ADDRESSES_MAX];
-    CPUBreakpoint *bps[ADDRESSES_MAX];
+    GPtrArray *bps;             /* of CPUBreakpoint, address by address */
     unsigned n_addresses;
     uint64_t limit;
     bool active;
@@ -183,26 +183,42 @@ static bool note_hit(void *opaque, uint64_t pos, uint64_t pc)
     return hits.found->len < hits.limit;
 }
 
+static void insert_on_all(uint64_t address)
+{
+    CPUState *cpu;
+
+    CPU_FOREACH(cpu) {
+        CPUBreakpoint *bp;
+
+        cpu_breakpoint_insert(cpu, address, BP_GDB, &bp);
+        g_ptr_array_add(hits.bps, bp);
+    }
+}
+
 bool tt_gdb_begin_hits(TtTravelDone *done, Error **errp)
 {
-    CPUState *cpu = tt_vcpu();
-
     g_array_set_size(hits.found, 0);
     if (!tt_travel_survey(from, to, note_hit, done, NULL, errp)) {
         return false;
     }
     hits.active = true;
     for (unsigned i = 0; i < hits.n_addresses; i++) {
-        cpu_breakpoint_insert(cpu, hits.addresses[i], BP_GDB, &hits.bps[i]);
+        insert_on_all(hits.addresses[i]);
     }
     return true;
 }
 
 void tt_gdb_end_hits(void)
 {
-    for (unsigned i = 0; hits.active && i < hits.n_addresses; i++) {
-        cpu_breakpoint_remove_by_ref(tt_vcpu(), hits.bps[i]);
+    guint i = 0;
+    CPUState *cpu;
+
+    while (i < hits.bps->len) {
+        CPU_FOREACH(cpu) {
+            cpu_breakpoint_remove_by_ref(cpu, g_ptr_array_index(hits.bps, i++));
+        }
     }
+    g_ptr_array_set_size(hits.bps, 0);
     hits.active = false;
 }
 
@@ -220,6 +236,38 @@ static void handle_found(GArray *params, void *user_ctx)
                                answer->len > 1 ? "," : "", h->pos, h->pc);
     }
     if (i >= hits.found->len) {
+        answer->str[0] = 'l';
+    }
+    gdb_put_packet(answer->str);
+}
+
+/* ---- qtt.marks:INDEX ---- */
+
+static void note_mark(void *opaque, const char *name, uint64_t pos)
+{
+    if (*name && strspn(name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS
+                        "-_.") == strlen(name)) {
+        g_ptr_array_add(opaque, g_strdup_printf("%" PRIx64 ".%s", pos, name));
+    }
+}
+
+/* POSITION.NAME of those from INDEX on; l and m as above. */
+static void handle_marks(GArray *params, void *user_ctx)
+{
+    uint64_t i = params->len ? gdb_get_cmd_param(params, 0)->val_ull : 0;
+    g_autoptr(GPtrArray) marks = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GString) answer = g_string_new("m");
+
+    if (!tt_replaying()) {
+        gdb_put_packet("E.only a replay lists its marks");
+        return;
+    }
+    tt_mark_each(note_mark, marks);
+    for (; i < marks->len && answer->len < ANSWER_BYTES; i++) {
+        g_string_append_printf(answer, "%s%s", answer->len > 1 ? "," : "",
+                               (char *)g_ptr_array_index(marks, i));
+    }
+    if (i >= marks->len) {
         answer->str[0] = 'l';
     }
     gdb_put_packet(answer->str);
@@ -245,6 +293,8 @@ static const GdbCmdParseEntry queries[] = {
       .schema = "s0" },
     { .handler = handle_found, .cmd = "tt.found:", .cmd_startswith = true,
       .schema = "L0" },
+    { .handler = handle_marks, .cmd = "tt.marks:", .cmd_startswith = true,
+      .schema = "L0" },
     { .handler = handle_when, .cmd = "tt.when" },
 };
 
@@ -261,5 +311,6 @@ void tt_gdb_init_queries(void)
         gdb_register_coprocessor(cpu, read_position, write_position,
                                  &position_feature, 0);
     }
+    hits.bps = g_ptr_array_new();
     hits.found = g_array_new(false, false, sizeof(Hit));
 }

@@ -29,15 +29,18 @@ static void remember(const char *name, uint64_t pos)
     g_hash_table_replace(recorded, g_strdup(name), p);
 }
 
-static bool find_recorded(const char *name, uint64_t *pos)
+static void each_recorded(TtMarkSeen *seen, void *opaque)
 {
-    uint64_t *p = recorded && recorded_dir == tt.dir ?
-        g_hash_table_lookup(recorded, name) : NULL;
+    GHashTableIter it;
+    gpointer name, pos;
 
-    if (p) {
-        *pos = *p;
+    if (!recorded || recorded_dir != tt.dir) {
+        return;
     }
-    return p;
+    g_hash_table_iter_init(&it, recorded);
+    while (g_hash_table_iter_next(&it, &name, &pos)) {
+        seen(opaque, name, *(uint64_t *)pos);
+    }
 }
 
 static bool check_name(const char *name, Error **errp)
@@ -113,35 +116,44 @@ bool tt_mark_add(const char *name, uint64_t *pos, Error **errp)
     return append_to_file(name, *pos, errp);
 }
 
-static bool find_in_file(const char *name, uint64_t *pos)
+/* ---- looking ---- */
+
+static void each_of_file(TtMarkSeen *seen, void *opaque)
 {
     g_autofree char *path = g_build_filename(tt.dir, "marks", NULL);
     g_autofree char *text = NULL;
     g_auto(GStrv) lines = NULL;
-    bool found = false;
 
     if (!is_plain(path) || !g_file_get_contents(path, &text, NULL, NULL)) {
-        return false;
+        return;
     }
     lines = g_strsplit(text, "\n", -1);
     for (char **l = lines; *l; l++) {
         const char *end;
-        uint64_t p;
+        uint64_t pos;
 
-        if (qemu_strtou64(*l, &end, 10, &p) == 0 && *end == ' ' &&
-            !strcmp(end + 1, name)) {
-            *pos = p;
-            found = true;
+        if (qemu_strtou64(*l, &end, 10, &pos) == 0 && *end == ' ') {
+            seen(opaque, end + 1, pos);
         }
     }
-    return found;
 }
 
-static bool find_in_log(const char *name, uint64_t *pos)
+static void each_of_segment(TtSegment *s, TtMarkSeen *seen, void *opaque)
+{
+    for (uint32_t e = 0; e < s->n_events; e++) {
+        const TtEvent *ev = &s->events[e];
+
+        if (ev->kind == TT_EV_MARK) {
+            g_autofree char *name = g_strndup((const char *)ev->data, ev->len);
+
+            seen(opaque, name, ev->pos);
+        }
+    }
+}
+
+static void each_of_log(TtMarkSeen *seen, void *opaque)
 {
     TtLogReader *r = tt_replay_reader();
-    size_t len = strlen(name);
-    bool found = false;
 
     for (uint64_t i = 0; i < tt_log_reader_n_segments(r); i++) {
         TtSegment *s;
@@ -149,26 +161,45 @@ static bool find_in_log(const char *name, uint64_t *pos)
         if (tt_log_reader_load(r, i, &s, NULL) != TT_OK) {
             break;
         }
-        for (uint32_t e = 0; e < s->n_events; e++) {
-            const TtEvent *ev = &s->events[e];
-
-            if (ev->kind == TT_EV_MARK && ev->len == len &&
-                !memcmp(ev->data, name, len)) {
-                *pos = ev->pos;
-                found = true;
-            }
-        }
+        each_of_segment(s, seen, opaque);
         tt_segment_unref(s);
     }
-    return found;
+}
+
+void tt_mark_each(TtMarkSeen *seen, void *opaque)
+{
+    if (tt_replaying()) {
+        each_of_log(seen, opaque);
+    }
+    each_recorded(seen, opaque);
+    each_of_file(seen, opaque);
+}
+
+typedef struct Wanted {
+    const char *name;
+    uint64_t pos;
+    bool found;
+} Wanted;
+
+static void compare(void *opaque, const char *name, uint64_t pos)
+{
+    Wanted *w = opaque;
+
+    if (!strcmp(name, w->name)) {
+        w->pos = pos;
+        w->found = true;
+    }
 }
 
 bool tt_mark_find(const char *name, uint64_t *pos, Error **errp)
 {
-    if (find_in_file(name, pos) || find_recorded(name, pos) ||
-        (tt_replaying() && find_in_log(name, pos))) {
-        return true;
+    Wanted w = { .name = name };
+
+    tt_mark_each(compare, &w);
+    if (!w.found) {
+        error_setg(errp, "there is no mark '%s' in this run", name);
+        return false;
     }
-    error_setg(errp, "there is no mark '%s' in this run", name);
-    return false;
+    *pos = w.pos;
+    return true;
 }

@@ -284,6 +284,10 @@ void tt_replay_close(void);
 uint64_t tt_replay_digests(void);       /* verified so far */
 void tt_replay_console(uint32_t port, uint32_t val, unsigned size);
 /* Marks of the log and of RUN/marks. */
+typedef void TtMarkSeen(void *opaque, const char *name, uint64_t pos);
+/* All; the last of a name counts. Names of a damaged run may be any text. Reads
+ * the whole log. */
+void tt_mark_each(TtMarkSeen *seen, void *opaque);
 bool tt_mark_find(const char *name, uint64_t *pos, Error **errp);
 bool tt_mark_add(const char *name, uint64_t *pos, Error **errp);
 TtLogReader *tt_replay_reader(void);

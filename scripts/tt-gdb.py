@@ -1,0 +1,531 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Commands of gdb for a replay of TTVM: (gdb) source scripts/tt-gdb.py
+
+Needs a gdb with Python; 12 or later does best. docs/reference/gdb.rst has them
+all, "help tt" in gdb a short list.
+"""
+import os
+import re
+import struct
+
+import gdb
+
+
+# ---- asking the stub ----
+
+def send(text):
+    try:
+        return gdb.selected_inferior().connection.send_packet(text).decode()
+    except (AttributeError, TypeError):         # gdb 11 and older; or no target
+        said = gdb.execute(f'maintenance packet {text}', to_string=True)
+        found = re.search(r'received: "(.*)"', said, re.S)
+        return found.group(1) if found else ''
+
+
+def packet(text):
+    """Sends a packet and returns its answer."""
+    try:
+        answer = send(text)
+    except gdb.error:
+        answer = ''
+    if answer.startswith('E.'):
+        raise gdb.GdbError(f'tt: {answer[2:]}')
+    if answer == '':
+        raise gdb.GdbError('tt: this is no recording or replay of TTVM, or '
+                           'gdb is not connected: use "target remote"')
+    return answer
+
+
+def when():
+    """(position, end of the run, how the last movement ended)."""
+    pos, end, how = packet('qtt.when').split(',')
+    return int(pos, 16), int(end, 16), how
+
+
+def whole_list(query):
+    """Fetches a list in as many packets as it takes."""
+    items = []
+    while True:
+        answer = packet(f'{query}:{len(items):x}')
+        items += [x for x in answer[1:].split(',') if x]
+        if answer[0] == 'l':
+            return items
+
+
+# ---- moving ----
+
+class Forward:
+    """gdb's own direction is forward inside; stops say nothing."""
+
+    def __enter__(self):
+        self.before = gdb.parameter('exec-direction') \
+            if self._is_known() else 'forward'
+        if self.before == 'reverse':
+            gdb.execute('set exec-direction forward')
+
+    def __exit__(self, *unused):
+        if self.before == 'reverse':
+            gdb.execute('set exec-direction reverse')
+
+    @staticmethod
+    def _is_known():
+        try:
+            gdb.parameter('exec-direction')
+        except RuntimeError:
+            return False
+        return True
+
+
+WATCHPOINTS = (gdb.BP_HARDWARE_WATCHPOINT, gdb.BP_READ_WATCHPOINT,
+               gdb.BP_ACCESS_WATCHPOINT)
+
+
+def refresh_watchpoints():
+    """Their old values are those of where we came from."""
+    for b in gdb.breakpoints() or ():
+        if b.enabled and b.type in WATCHPOINTS:
+            b.enabled = False
+            b.enabled = True
+
+
+def errand(text):
+    """What the packet asks for is done by the next resumption: so gdb forgets
+    all that it knows of the place it leaves, and its Ctrl-C works."""
+    packet(text)
+    with Forward():
+        gdb.execute('stepi', to_string=True)
+    pos, end, how = when()
+    if how == 'interrupted':
+        raise gdb.GdbError(f'tt: interrupted at position {pos}')
+    if how in ('diverged', 'damaged'):
+        gdb.write(f'tt: the replay is {how} here: see "monitor info tt"\n')
+    refresh_watchpoints()
+    return pos, end
+
+
+def go(place):
+    return errand(f'qtt.goto:{place}')
+
+
+# ---- the commands ----
+
+class Tt(gdb.Command):
+    """Time travel in a replay of TTVM."""
+
+    def __init__(self):
+        super().__init__('tt', gdb.COMMAND_RUNNING, prefix=True)
+
+
+class TtCommand(gdb.Command):
+    """Base: registers itself as "tt NAME"."""
+
+    name, category = '', gdb.COMMAND_RUNNING
+    complete_with = gdb.COMPLETE_NONE
+
+    def __init__(self):
+        super().__init__(f'tt {self.name}', self.category, self.complete_with)
+
+
+def number(text):
+    try:
+        return int(gdb.parse_and_eval(text))
+    except gdb.error as error:
+        raise gdb.GdbError(f"tt: '{text}' is no position: {error}") from None
+
+
+class Goto(TtCommand):
+    """Go to a position: tt goto POS|+N|-N|start|end|@MARK"""
+
+    name = 'goto'
+
+    def invoke(self, arg, from_tty):
+        place = arg.strip()
+        if not place:
+            raise gdb.GdbError('tt goto takes a position, +N, -N, start, end '
+                               'or @MARK')
+        if place[0] not in '@+-' and not re.match(r'\d+$|0x[0-9a-f]+$|start$|end$', place):
+            place = str(number(place))
+        gdb.write(f'position {go(place)[0]}\n')
+
+
+class When(TtCommand):
+    """Say where in the run the VM stands."""
+
+    name = 'when'
+
+    def invoke(self, arg, from_tty):
+        pos, end, _ = when()
+        gdb.write(f'position {pos} of {end}\n')
+
+
+class Mark(TtCommand):
+    """Name this position: tt mark NAME"""
+
+    name = 'mark'
+
+    def invoke(self, arg, from_tty):
+        gdb.execute(f'monitor tt mark {arg}')
+
+
+class Marks(TtCommand):
+    """List the marks of the run, by position."""
+
+    name = 'marks'
+
+    def invoke(self, arg, from_tty):
+        marks = dict(reversed(item.split('.', 1))
+                     for item in whole_list('qtt.marks'))
+        here = when()[0]
+        for name, pos in sorted(marks.items(), key=lambda m: int(m[1], 16)):
+            place = int(pos, 16)
+            gdb.write(f'{"*" if place == here else " "} {place:>20} @{name}\n')
+        if not marks:
+            gdb.write('no marks: "tt mark NAME" makes one\n')
+
+
+class Info(TtCommand):
+    """Say what is recorded or replayed."""
+
+    name = 'info'
+
+    def invoke(self, arg, from_tty):
+        gdb.execute('monitor info tt')
+
+
+# ---- tt last-change ----
+
+def describe(pc):
+    """SYMBOL+OFFSET at FILE:LINE, as far as it is known."""
+    text = gdb.execute(f'info symbol {pc:#x}', to_string=True).strip()
+    name = '' if text.startswith('No symbol') else text.split(' in section')[0]
+    name = name.replace(' + ', '+')
+    try:
+        line = gdb.find_pc_line(pc)
+    except gdb.error:
+        line = None
+    if line and line.symtab and line.line:
+        name += f' at {line.symtab.filename}:{line.line}'
+    return name.strip() or '(no symbol)'
+
+
+def read_bytes(address, size):
+    return bytes(gdb.selected_inferior().read_memory(address, size))
+
+
+def as_text(data):
+    value = int.from_bytes(data, 'little')
+    return f'{value:#x}' if len(data) <= 8 else data.hex(' ')
+
+
+class Quiet:
+    """All breakpoints of the user are out of the way inside."""
+
+    def __enter__(self):
+        self.disabled = [b for b in gdb.breakpoints() or () if b.enabled]
+        for b in self.disabled:
+            b.enabled = False
+
+    def __exit__(self, *unused):
+        for b in self.disabled:
+            if b.is_valid():
+                b.enabled = True
+
+
+def back_to_change(address, size):
+    """reverse-continue to the last change of these bytes; False: there is
+    none."""
+    kinds = {1: 'unsigned char', 2: 'unsigned short', 4: 'unsigned int',
+             8: 'unsigned long long'}
+    what = kinds.get(size, f'unsigned char [{size}]')
+    what = what.replace(' [', ' (*)[') if size not in kinds else f'{what} *'
+    watch = gdb.Breakpoint(f'*({what}){address:#x}', type=gdb.BP_WATCHPOINT,
+                           internal=True)
+    watch.silent = True
+    try:
+        if watch.type not in WATCHPOINTS:
+            raise gdb.GdbError('tt: gdb makes no hardware watchpoint of '
+                               f'{size} bytes')
+        gdb.execute('reverse-continue', to_string=True)
+        return watch.hit_count > 0
+    finally:
+        watch.delete()
+
+
+class LastChange(TtCommand):
+    """Go back to the last change of what an expression denotes.
+
+tt last-change EXPR: EXPR is something in memory, such as a variable, a field
+or *(int *)ADDRESS. The VM then stands before the instruction that changed it.
+What devices write into memory by themselves is not seen."""
+
+    name, complete_with = 'last-change', gdb.COMPLETE_EXPRESSION
+
+    def invoke(self, arg, from_tty):
+        try:
+            value = gdb.parse_and_eval(arg)
+        except gdb.error as error:
+            raise gdb.GdbError(f'tt: {error}') from None
+        if value.address is None:
+            raise gdb.GdbError(f'tt: {arg} is not in memory: only what is can '
+                               'be watched')
+        address, size = int(value.address), value.type.sizeof
+        origin = when()[0]
+        after = read_bytes(address, size)
+        with Quiet():
+            found = back_to_change(address, size)
+        pos = when()[0]
+        if not found and pos != 0:
+            raise gdb.GdbError(f'tt: interrupted at position {pos}; it began '
+                               f'at {origin}')
+        if not found:
+            go(origin)
+            raise gdb.GdbError(f'tt: no instruction has changed {arg} before '
+                               f'position {origin}')
+        refresh_watchpoints()
+        pc = int(gdb.selected_frame().pc())
+        gdb.write(f'{arg} was changed at position {pos}\n'
+                  f'  by {pc:#x} {describe(pc)}\n'
+                  f'  from {as_text(read_bytes(address, size))} '
+                  f'to {as_text(after)}\n')
+        gdb.execute('frame')
+
+
+# ---- tt hits ----
+
+def addresses_of(location):
+    """Where a breakpoint on it would stand."""
+    b = gdb.Breakpoint(location, internal=True)
+    try:
+        if b.pending:
+            raise gdb.GdbError(f'tt: there is no {location}')
+        if hasattr(b, 'locations'):
+            return sorted({place.address for place in b.locations})
+    finally:
+        b.delete()
+    return sorted({sal.pc for sal in gdb.decode_line(location)[1] or ()})
+
+
+class Hits(TtCommand):
+    """List the positions at which the run comes to a location.
+
+tt hits LOCATION [--limit N] [--from POS] [--to POS]
+LOCATION as for "break". At most N, 1000 if not given, from the first on. "tt
+goto" goes to one of them. The VM stands where it stood afterwards."""
+
+    name, complete_with = 'hits', gdb.COMPLETE_LOCATION
+
+    @staticmethod
+    def parse(arg):
+        numbers = {'limit': 1000, 'from': 0, 'to': (1 << 64) - 1}
+
+        def take(found):
+            numbers[found.group(1)] = int(found.group(2), 0)
+            return ''
+        location = re.sub(r'\s*--(limit|from|to)[ =](\w+)', take, arg).strip()
+        if not location or location.startswith('--'):
+            raise gdb.GdbError('tt hits takes a location, as break does, and '
+                               '--limit N, --from POS, --to POS')
+        return location, numbers
+
+    def invoke(self, arg, from_tty):
+        location, numbers = self.parse(arg)
+        places = addresses_of(location)
+        if len(places) > 16:
+            raise gdb.GdbError(f'tt: {location} stands for {len(places)} '
+                               'places; 16 can be looked for at once')
+        wanted = [numbers['limit'], numbers['from'], numbers['to'], *places]
+        errand('qtt.hits:' + ','.join(f'{n:x}' for n in wanted))
+        found = [[int(n, 16) for n in item.split('.')]
+                 for item in whole_list('qtt.found')]
+        for number, (pos, pc) in enumerate(found, 1):
+            where = f'  {pc:#x} {describe(pc)}' if len(places) > 1 else ''
+            gdb.write(f'{number:6} {pos:20}{where}\n')
+        more = ' (there may be more: see --limit)' \
+            if len(found) == numbers['limit'] else ''
+        gdb.write(f'{len(found)} hits of {location}{more}\n')
+
+
+# ---- the Linux kernel ----
+
+KERNEL = range(0xffffffff80000000, 0xffffffffc0000000)
+NOTE = struct.pack('<3I4s', 4, 20, 3, b'GNU\0')
+
+
+def kernel_base():
+    """Where the kernel's image begins, in what is mapped now."""
+    for address in range(KERNEL.start, KERNEL.stop, 2 << 20):
+        try:
+            read_bytes(address, 8)
+        except gdb.MemoryError:
+            continue
+        return address
+    raise gdb.GdbError('tt: no kernel is mapped here: go to a later position, '
+                       'or to one where the kernel runs')
+
+
+def build_ids_in_memory(base):
+    """The kernel's and those of the libraries that it holds, as hex. (gdb 13's
+    own search goes astray where memory ends.)"""
+    rest = b''
+    for at in range(base, KERNEL.stop, 1 << 16):
+        try:
+            rest += read_bytes(at, 1 << 16)
+        except gdb.MemoryError:
+            return
+        for found in re.finditer(re.escape(NOTE) + b'(.{20})', rest, re.S):
+            yield found.group(1).hex()
+        rest = rest[-len(NOTE) - 19:]
+
+
+def elf_sections(f):
+    """(name, address, offset, size) of a 64-bit ELF file's sections."""
+    f.seek(0)
+    head = f.read(64)
+    if head[:5] != b'\x7fELF\x02':
+        return []
+    table, = struct.unpack_from('<Q', head, 40)
+    entry, count, names = struct.unpack_from('<3H', head, 58)
+    f.seek(table)
+    rows = [struct.unpack_from('<IIQQQQ', f.read(entry)) for _ in range(count)]
+    f.seek(rows[names][4])
+    text = f.read(rows[names][5])
+    return [(text[r[0]:text.index(b'\0', r[0])].decode(), r[3], r[4], r[5])
+            for r in rows]
+
+
+def build_id_and_text(path):
+    """Of a file with a kernel's symbols; (None, None) if it is none."""
+    build_id, text = None, None
+    with open(path, 'rb') as f:
+        for name, address, offset, size in elf_sections(f):
+            if name == '.text':
+                text = address
+            if name.startswith('.note') and size < 65536:
+                f.seek(offset)
+                data = f.read(size)
+                at = data.find(NOTE)
+                if at >= 0:
+                    build_id = data[at + len(NOTE):at + len(NOTE) + 20].hex()
+    return build_id, text
+
+
+def symbol_files(build_id):
+    """Files that may be the kernel's, the likeliest first."""
+    folders = gdb.parameter('debug-file-directory').split(':')
+    for folder in folders:
+        yield os.path.join(folder, '.build-id', build_id[:2],
+                           build_id[2:] + '.debug')
+    for folder in folders:
+        for sub in (folder, os.path.join(folder, 'boot')):
+            if os.path.isdir(sub):
+                for name in sorted(os.listdir(sub)):
+                    if name.startswith('vmlinux'):
+                        yield os.path.join(sub, name)
+
+
+class Symbols(TtCommand):
+    """Load the symbols of the Linux kernel in the guest.
+
+Finds the kernel's build id in the guest's memory and the file with its symbols
+in the directories of "show debug-file-directory" (Debian's package
+linux-image-VERSION-dbg puts it there), at the address where KASLR moved it.
+Says how long it takes; a kernel's take some seconds."""
+
+    name, category = 'symbols', gdb.COMMAND_FILES
+
+    def invoke(self, arg, from_tty):
+        base = kernel_base()
+        build_ids = []
+        for build_id in build_ids_in_memory(base):
+            build_ids.append(build_id)
+            for path in symbol_files(build_id):
+                if not os.path.isfile(path):
+                    continue
+                found, text = build_id_and_text(path)
+                if found == build_id and text in KERNEL:
+                    gdb.execute(f'symbol-file -o {base - text:#x} {path}')
+                    gdb.write(f'{path}, moved by {base - text:#x}\n')
+                    return
+        raise gdb.GdbError('tt: no file with the symbols of build id '
+                           f'{" or ".join(build_ids) or "(none)"} in '
+                           f'{gdb.parameter("debug-file-directory")}: install '
+                           'the debug package of the guest\'s kernel, or "set '
+                           'debug-file-directory"')
+
+
+def need(name):
+    try:
+        return gdb.parse_and_eval(name)
+    except gdb.error:
+        raise gdb.GdbError('tt: the symbols of the guest\'s kernel are not '
+                           'loaded: say "tt symbols" first') from None
+
+
+def current_task():
+    """The task that the vCPU runs: a struct task_struct."""
+    task = need('&init_task')
+    for name in ('$gs_base', '$k_gs_base'):
+        base = int(gdb.parse_and_eval(name)) & (1 << 64) - 1
+        if base >= 1 << 63:
+            break
+    else:
+        raise gdb.GdbError('tt: the kernel has not set up this vCPU yet')
+    try:
+        here = int(gdb.parse_and_eval('(unsigned long)&current_task'))
+    except gdb.error:               # from Linux 6.2 on
+        here = int(need('(unsigned long)&pcpu_hot.current_task'))
+    offset = here - int(need('(unsigned long)&__per_cpu_start'))
+    pointer = gdb.Value((base + offset) & (1 << 64) - 1)
+    return pointer.cast(task.type.pointer()).dereference().dereference()
+
+
+def name_of(task):
+    return task['comm'].string(errors='replace')
+
+
+class Current(TtCommand):
+    """Show the task of the guest's kernel that runs at this position."""
+
+    name, category = 'current', gdb.COMMAND_STATUS
+
+    def invoke(self, arg, from_tty):
+        task = current_task()
+        gdb.write(f'pid {int(task["pid"])} {name_of(task)}  (struct '
+                  f'task_struct *){int(task.address):#x}\n')
+
+
+def tasks():
+    """All processes: one struct task_struct per thread group."""
+    task_type = need('&init_task').type.target()
+    offset = next(f.bitpos // 8 for f in task_type.fields()
+                  if f.name == 'tasks')
+    head = gdb.parse_and_eval('&init_task').dereference()
+    task, seen = head, set()
+    while int(task.address) not in seen and len(seen) < 1 << 17:
+        seen.add(int(task.address))
+        yield task
+        following = int(task['tasks']['next']) - offset
+        task = gdb.Value(following).cast(task_type.pointer()).dereference()
+
+
+class Ps(TtCommand):
+    """List the processes of the guest's kernel at this position.
+
+The one that runs has a star."""
+
+    name, category = 'ps', gdb.COMMAND_STATUS
+
+    def invoke(self, arg, from_tty):
+        running = int(current_task()['group_leader'])
+        gdb.write('     pid    ppid  task                name\n')
+        for task in tasks():
+            star = '*' if int(task.address) == running else ' '
+            gdb.write(f'{star}{int(task["pid"]):7} '
+                      f'{int(task["real_parent"]["tgid"]):7}  '
+                      f'{int(task.address):#x}  {name_of(task)}\n')
+
+
+Tt()
+for command in (Goto, When, Mark, Marks, Info, LastChange, Hits, Symbols,
+                Current, Ps):
+    command()

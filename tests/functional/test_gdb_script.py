@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""scripts/tt-gdb.py: the tt commands in gdb."""
+
+import os
+import re
+
+from guests import linux_args
+from test_gdb_lines import debugged, lines_run, positions
+from ttlib import (BUILD, REPO, Gdb, Skip, check, digest, digest_at, end_of,
+                   equal, limit, record, replayer, stopped_replay)
+
+SCRIPT = f'source {REPO}/scripts/tt-gdb.py'
+WHERE = 'monitor info tt'
+
+
+def listed(text):
+    """Positions in what "tt hits" printed."""
+    return [int(n) for n in re.findall(r'^ *\d+ +(\d+)$', text, re.M)]
+
+
+@limit(90)
+def test_goto_and_marks(work):
+    """tt goto leaves nothing of the place before in gdb's caches."""
+    run = lines_run(work)
+    vm, gdb = debugged(work, run)
+    with vm:
+        look = ['p/x $pc', 'p $tt_position', 'p counter', 'p total']
+        text = gdb(SCRIPT, 'break leaf', 'continue', 'continue', 'tt mark one',
+                   *look, 'tt goto end', *look, 'tt goto @one', *look,
+                   'tt goto -10', 'tt when', 'tt goto +10', *look,
+                   'tt marks', 'tt goto start', 'tt when',
+                   'tt goto @nowhere', 'tt goto 12x', 'tt goto')
+        seen = re.findall(r'^\$\d+ = (\w+)', text, re.M)
+        one, end = seen[:4], seen[4:8]
+        equal(end[1:], [str(end_of(vm)), '10', '135'], 'at the end')
+        equal(seen[8:12], one, 'at the mark again')
+        equal(seen[12:16], one, 'and again')
+        check(f'position {int(one[1]) - 10} of' in text, f'tt goto -10: {text}')
+        check(re.search(rf'^\* +{one[1]} @one$', text, re.M),
+              f'tt marks: {text}')
+        check(f'position 0 of {end_of(vm)}' in text, f'tt when: {text}')
+        for sentence in ("no mark 'nowhere'", "'12x' is no position",
+                         'tt goto takes'):
+            check(sentence in text, f'no sentence "{sentence}": {text}')
+        check('Traceback' not in text and 'Python Exception' not in text,
+              f'an error of the script: {text}')
+
+
+@limit(90)
+def test_hits(work):
+    """tt hits finds what continue stops at, and comes back."""
+    run = lines_run(work)
+    vm, gdb = debugged(work, run)
+    with vm:
+        stops = positions(gdb('break leaf', *(['continue', WHERE] * 10)))
+        vm.qmp.cmd('tt-goto', 60, position=stops[4] + 1)
+        before = digest(vm)
+        text = gdb(SCRIPT, 'tt hits leaf', WHERE)
+        equal(listed(text), stops, 'hits')
+        check('10 hits of leaf' in text, text)
+        equal(digest(vm), before, 'state after the search')
+        text = gdb(SCRIPT, 'break leaf if n == 7', 'tt hits leaf --limit 3')
+        equal(listed(text), stops[:3], 'three hits')
+        text = gdb(SCRIPT, f'tt hits leaf --from {stops[2]} --to {stops[7]}')
+        equal(listed(text), stops[2:7], 'hits of a span')
+        text = gdb(SCRIPT, 'tt hits power_off', 'tt hits nowhere', 'tt hits',
+                   'tt hits rt_none')
+        check('1 hits of power_off' in text, text)
+        check('tt: there is no nowhere' in text and 'takes a location' in text,
+              f'refusals: {text}')
+        equal(digest(vm), before, 'state after all searches')
+
+
+@limit(120)
+def test_many_hits(work):
+    """A hundred thousand hits are counted inside QEMU, in seconds."""
+    run = lines_run(work, 'rounds=2 spins=100000')
+    vm, gdb = debugged(work, run, timeout=100)
+    with vm:
+        text = gdb(SCRIPT, 'tt hits spin --limit 200000', timeout=90)
+        check('100000 hits of spin' in text, text[-300:])
+        seen = listed(text)
+        equal(len(seen), 100000, 'hits')
+        equal(seen, sorted(set(seen)), 'ascending positions')
+
+
+@limit(90)
+def test_last_change(work):
+    """tt last-change names position, instruction and line of the last write,
+    the user's breakpoints notwithstanding."""
+    run = lines_run(work)
+    vm, gdb = debugged(work, run)
+    with vm:
+        text = gdb(SCRIPT, 'break middle', 'tt goto end',
+                   'tt last-change rare', 'info breakpoints', 'p $tt_position',
+                   'stepi', 'p rare', 'tt last-change counter',
+                   'tt goto end', 'tt last-change *(char *)&total')
+        check(re.search(r'rare was changed at position (\d+)', text), text)
+        check(re.search(r'by 0x\w+ start64\+\d+ at \S*lines64.c:\d+', text) and
+              'from 0x0 to 0x25' in text, f'not the write: {text}')
+        check(re.search(r'rare = sum;', text), f'not the line: {text}')
+        check(re.search(r'^1 +breakpoint +keep y', text, re.M),
+              f'the breakpoint was not enabled again: {text}')
+        check('$2 = 37' in text, f'the step after it does not write: {text}')
+        check('from 0x5 to 0x6' in text, f'counter: {text}')
+        check('from 0x54 to 0x87' in text, f'a byte of total: {text}')
+        text = gdb(SCRIPT, 'tt goto @x', 'tt goto 5000', 'tt last-change rare',
+                   'tt when', 'tt last-change $rax', 'tt last-change none')
+        check('no instruction has changed rare before position 5000' in text
+              and 'position 5000 of' in text, f'no change: {text}')
+        check('$rax is not in memory' in text and 'No symbol "none"' in text,
+              f'refusals: {text}')
+
+
+@limit(60)
+def test_without_a_replay(work):
+    """In a VM that is none, and without any, the commands say so."""
+    vm = replayer(work, lines_run(work), ['-S', *Gdb.args(work, 'rep')], 'rep')
+    with vm:
+        gdb = Gdb(vm)
+        text = gdb('disconnect', SCRIPT, 'tt when', 'tt goto end', 'tt hits x')
+        check(text.count('tt: ') >= 2 and 'Traceback' not in text, text)
+
+
+# Linux
+
+def debug_directory():
+    """Where the symbols of the test guest's kernel are, or a skip."""
+    with open(f'{BUILD}/guest/version', encoding='ascii') as f:
+        version = f.read().strip()
+    for folder in (os.environ.get('TT_KERNEL_DEBUG', ''), '/usr/lib/debug'):
+        if os.path.exists(f'{folder}/vmlinux-{version}'):
+            return folder
+    raise Skip(f'needs linux-image-{version}-dbg: install it, or unpack it and '
+               'set TT_KERNEL_DEBUG to its usr/lib/debug')
+
+
+def linux_session(work, works='rand', extra=''):
+    run = record(work, linux_args(works, extra), timeout=60)
+    vm = replayer(work, run, ['-S', *Gdb.args(work, 'rep')], qmp=1,
+                  timeout=150)
+    return run, vm, Gdb(vm)
+
+
+@limit(90)
+def test_symbols_missing(work):
+    """Without the kernel's symbols the commands say what to do."""
+    _, vm, gdb = linux_session(work)
+    with vm:
+        text = gdb(SCRIPT, 'tt symbols', 'tt ps', 'tt goto end',
+                   f'set debug-file-directory {work}', 'tt symbols',
+                   'tt current', timeout=80)
+        check('no kernel is mapped here' in text, f'at the start: {text}')
+        check(re.search('no file with the symbols of build id [0-9a-f]{40} ',
+                        text), f'at the end: {text}')
+        equal(text.count('say "tt symbols" first'), 2, f'hints in {text}')
+
+
+@limit(240)
+def test_kernel_symbols(work):
+    """The symbols of a Debian kernel that KASLR has moved; tasks; the last
+    change of a kernel variable."""
+    folder = debug_directory()
+    run, vm, gdb = linux_session(work, 'procs,rand', 'n=10')
+    with vm:
+        text = gdb(SCRIPT, f'set debug-file-directory {folder}',
+                   'tt goto end', 'tt symbols', 'tt current', 'tt ps',
+                   'tt hits do_exit', 'tt last-change jiffies_64', 'bt 2',
+                   'tt goto end', 'tbreak run_init_process',
+                   'reverse-continue', 'tt current', 'p $tt_position',
+                   timeout=200)
+        check('pid 1 ' in text.split('Temporary breakpoint')[-1],
+              f'who runs init? {text[-400:]}')
+        check(re.search(r'^\*.* poweroff$', text, re.M) and
+              re.search(r'^ +1 +0 .* init$', text, re.M), f'tt ps: {text}')
+        exits = re.search(r'^(\d+) hits of do_exit', text, re.M)
+        check(exits and int(exits.group(1)) >= 10, f'exits: {text}')
+        check(re.search(r'jiffies_64 was changed at position \d+\n'
+                        r' +by 0x\w+ \w+\+\d+ at kernel/time/', text),
+              f'last change of jiffies_64: {text}')
+        place = int(re.search(r'^\$1 = (\d+)', text, re.M).group(1))
+        with stopped_replay(work, run, 'other', timeout=100) as other:
+            equal(digest_at(other, place), digest(vm), 'digest after it all')
