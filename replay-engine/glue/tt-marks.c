@@ -40,7 +40,7 @@ static bool find_recorded(const char *name, uint64_t *pos)
     return p;
 }
 
-static bool check_name(const char *name, Error **errp)
+bool tt_mark_check(const char *name, Error **errp)
 {
     size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz"
                       "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
@@ -101,7 +101,7 @@ bool tt_mark_add(const char *name, uint64_t *pos, Error **errp)
         error_setg(errp, "a movement is under way: wait until the VM stands");
         return false;
     }
-    if (!check_name(name, errp)) {
+    if (!tt_mark_check(name, errp)) {
         return false;
     }
     *pos = tt_position();
