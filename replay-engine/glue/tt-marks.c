@@ -113,9 +113,9 @@ bool tt_mark_add(const char *name, uint64_t *pos, Error **errp)
     return append_to_file(name, *pos, errp);
 }
 
-static bool find_in_file(const char *name, uint64_t *pos)
+static bool find_in_file(const char *dir, const char *name, uint64_t *pos)
 {
-    g_autofree char *path = g_build_filename(tt.dir, "marks", NULL);
+    g_autofree char *path = g_build_filename(dir, "marks", NULL);
     g_autofree char *text = NULL;
     g_auto(GStrv) lines = NULL;
     bool found = false;
@@ -137,9 +137,8 @@ static bool find_in_file(const char *name, uint64_t *pos)
     return found;
 }
 
-static bool find_in_log(const char *name, uint64_t *pos)
+static bool find_in_log(TtLogReader *r, const char *name, uint64_t *pos)
 {
-    TtLogReader *r = tt_replay_reader();
     size_t len = strlen(name);
     bool found = false;
 
@@ -163,10 +162,32 @@ static bool find_in_log(const char *name, uint64_t *pos)
     return found;
 }
 
+bool tt_mark_find_in(const char *dir, const char *name, uint64_t *pos,
+                     Error **errp)
+{
+    g_autofree char *path = g_build_filename(dir, "log", NULL);
+    TtLogReader *r = NULL;
+    bool found;
+    TtDiag diag;
+    TtIo *io;
+
+    if (tt_io_posix_open(path, &io, &diag) != TT_OK ||
+        tt_log_reader_open(io, &r, &diag) < 0) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    found = find_in_file(dir, name, pos) || find_in_log(r, name, pos);
+    tt_log_reader_free(r);
+    if (!found) {
+        error_setg(errp, "there is no mark '%s' in the run '%s'", name, dir);
+    }
+    return found;
+}
+
 bool tt_mark_find(const char *name, uint64_t *pos, Error **errp)
 {
-    if (find_in_file(name, pos) || find_recorded(name, pos) ||
-        (tt_replaying() && find_in_log(name, pos))) {
+    if (find_in_file(tt.dir, name, pos) || find_recorded(name, pos) ||
+        (tt_replaying() && find_in_log(tt_replay_reader(), name, pos))) {
         return true;
     }
     error_setg(errp, "there is no mark '%s' in this run", name);
