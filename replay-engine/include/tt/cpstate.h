@@ -15,6 +15,8 @@
 #define TT_CPSTATE_CPU_MAX  (1u << 20)  /* bytes of a vCPU's state */
 #define TT_CPSTATE_MAP_MAX  (1u << 20)  /* bytes of a memory map */
 #define TT_CPSTATE_BLOCKS_MAX (1u << 20) /* bytes of the list of RAM blocks */
+#define TT_CPSTATE_FULL_MAX (58u << 20) /* bytes of a full state; all of it fits
+                                           a blob of the page store */
 
 typedef struct TtBytes {
     const uint8_t *data;
@@ -30,11 +32,23 @@ typedef struct TtCpState {
     uint64_t events;            /* replayed so far */
     TtBytes map[TT_CPSTATE_SPACES];
     TtBytes blocks, cpu;
+    TtBytes full;               /* tt/fullstate.h; empty: not a full one */
 } TtCpState;
 
 /* g_malloc'ed bytes; the caller frees them. Lengths within the limits above. */
 uint8_t *tt_cpstate_encode(const TtCpState *s, uint32_t *len);
 /* TT_ERR_FORMAT, _VERSION with one sentence; @out points into @bytes. */
 TtStatus tt_cpstate_decode(TtBytes bytes, TtCpState *out, TtDiag *diag);
+
+/* One entry of the list of RAM blocks. @name is not terminated. */
+typedef struct TtCpBlock {
+    uint64_t size_bytes;
+    uint32_t flags;
+    TtBytes name;
+} TtCpBlock;
+
+/* Takes the next entry off @rest, s->blocks at first. False: the list is
+ * damaged. */
+bool tt_cpstate_next_block(TtBytes *rest, TtCpBlock *b);
 
 #endif
