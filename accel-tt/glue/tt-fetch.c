@@ -76,9 +76,9 @@ static uint64_t key_of(uint64_t page, int mmu_idx)
 }
 
 /*
- * A fetch that faults leads away from its position at once, but in a replay one
- * may want to stand there: why, as cpu_exec would say it, or -1. Where a fence is
- * due nobody stands, for the recorder had its own behind the fault.
+ * A fetch that faults leads away from its position at once, but in a replay
+ * one may want to stand there: why, as cpu_exec would say it, or -1. Where a
+ * fence is due nobody stands: the recorder had its own behind the fault.
  */
 static int reason_to_stay(CPUState *cpu, uint64_t pc)
 {

@@ -3,9 +3,9 @@
 
 In the literal blocks of a page a line "$ COMMAND" is for the shell and a line
 "(gdb) COMMAND" for gdb; the lines up to the next of them are the answer, in
-which numbers may differ and "..." stands for the rest, or for other lines. All of gdb's
-commands are one session with the one replay that the page starts. A block
-without commands is for the reader alone.
+which numbers may differ and "..." stands for the rest, or for other lines. All
+of gdb's commands are one session with the one replay that the page starts. A
+block without commands is for the reader alone.
 """
 
 import collections
