@@ -7,6 +7,7 @@
 
 #define MAGIC       0x50435454u         /* "TTCP" */
 #define VERSION     1u
+#define VERSION_FULL 2u                 /* has a full state */
 
 /* Offsets in the head. */
 #define AT_MAGIC    0
@@ -20,6 +21,7 @@
 #define AT_EVENTS   40
 #define AT_MAP_LEN  48                  /* one for each address space */
 #define AT_BLOCKS_LEN (AT_MAP_LEN + 4 * TT_CPSTATE_SPACES)
+#define AT_FULL_LEN (AT_BLOCKS_LEN + 4)
 #define HEAD_BYTES  (AT_BLOCKS_LEN + 8)
 
 #define FLAG_HALTED 1u
@@ -34,18 +36,19 @@ static uint8_t *put(uint8_t *at, TtBytes b)
 
 uint8_t *tt_cpstate_encode(const TtCpState *s, uint32_t *len)
 {
-    uint32_t n = HEAD_BYTES + s->cpu.len + s->blocks.len;
+    uint32_t n = HEAD_BYTES + s->cpu.len + s->blocks.len + s->full.len;
     uint8_t *bytes, *at;
 
     assert(s->cpu.len <= TT_CPSTATE_CPU_MAX);
     assert(s->blocks.len <= TT_CPSTATE_BLOCKS_MAX);
+    assert(s->full.len <= TT_CPSTATE_FULL_MAX);
     for (unsigned i = 0; i < TT_CPSTATE_SPACES; i++) {
         assert(s->map[i].len <= TT_CPSTATE_MAP_MAX);
         n += s->map[i].len;
     }
     bytes = g_malloc0(n);
     tt_put_le32(bytes + AT_MAGIC, MAGIC);
-    tt_put_le32(bytes + AT_VERSION, VERSION);
+    tt_put_le32(bytes + AT_VERSION, s->full.len ? VERSION_FULL : VERSION);
     tt_put_le64(bytes + AT_SEGMENT, s->segment);
     tt_put_le32(bytes + AT_INDEX, s->index);
     tt_put_le32(bytes + AT_FLAGS, s->halted ? FLAG_HALTED : 0);
@@ -54,13 +57,15 @@ uint8_t *tt_cpstate_encode(const TtCpState *s, uint32_t *len)
     tt_put_le64(bytes + AT_OUTPUT, s->output_hash);
     tt_put_le64(bytes + AT_EVENTS, s->events);
     tt_put_le32(bytes + AT_BLOCKS_LEN, s->blocks.len);
+    tt_put_le32(bytes + AT_FULL_LEN, s->full.len);
     at = bytes + HEAD_BYTES;
     for (unsigned i = 0; i < TT_CPSTATE_SPACES; i++) {
         tt_put_le32(bytes + AT_MAP_LEN + 4 * i, s->map[i].len);
         at = put(at, s->map[i]);
     }
     at = put(at, s->blocks);
-    put(at, s->cpu);
+    at = put(at, s->cpu);
+    put(at, s->full);
     *len = n;
     return bytes;
 }
@@ -87,13 +92,15 @@ static bool take(TtBytes *rest, uint32_t len, uint32_t most, TtBytes *out)
 TtStatus tt_cpstate_decode(TtBytes bytes, TtCpState *out, TtDiag *diag)
 {
     const uint8_t *h = bytes.data;
+    uint32_t version;
     TtBytes rest;
 
     memset(out, 0, sizeof(*out));
     if (bytes.len < HEAD_BYTES || tt_get_le32(h + AT_MAGIC) != MAGIC) {
         return damaged(diag);
     }
-    if (tt_get_le32(h + AT_VERSION) != VERSION) {
+    version = tt_get_le32(h + AT_VERSION);
+    if (version != VERSION && version != VERSION_FULL) {
         return tt_fail(diag, TT_ERR_VERSION, "the checkpoints were made by a "
                        "newer TTVM: use that one, or delete RUN/pages and "
                        "RUN/checkpoints");
@@ -114,7 +121,9 @@ TtStatus tt_cpstate_decode(TtBytes bytes, TtCpState *out, TtDiag *diag)
     if (!take(&rest, tt_get_le32(h + AT_BLOCKS_LEN), TT_CPSTATE_BLOCKS_MAX,
               &out->blocks) ||
         !take(&rest, tt_get_le32(h + AT_CPU_LEN), TT_CPSTATE_CPU_MAX,
-              &out->cpu) || rest.len) {
+              &out->cpu) ||
+        !take(&rest, version == VERSION_FULL ? tt_get_le32(h + AT_FULL_LEN) : 0,
+              TT_CPSTATE_FULL_MAX, &out->full) || rest.len) {
         return damaged(diag);
     }
     return TT_OK;

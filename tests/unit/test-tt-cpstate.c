@@ -6,9 +6,9 @@
 #include <glib.h>
 
 static const uint8_t map[] = "memory map of some sections", cpu[] = "registers",
-    blocks[] = "pc.ram";
+    blocks[] = "pc.ram", full[] = "devices";
 
-static TtCpState sample(void)
+static TtCpState sample(bool is_full)
 {
     return (TtCpState) {
         .segment = 77, .index = 5, .halted = true, .n_blocks = 9,
@@ -16,6 +16,7 @@ static TtCpState sample(void)
         .map = { { map, sizeof(map) }, { NULL, 0 } },
         .blocks = { blocks, sizeof(blocks) },
         .cpu = { cpu, sizeof(cpu) },
+        .full = { full, is_full ? sizeof(full) : 0 },
     };
 }
 
@@ -24,9 +25,9 @@ static void assert_bytes(TtBytes seen, TtBytes wanted)
     g_assert_cmpmem(seen.data, seen.len, wanted.data, wanted.len);
 }
 
-static void test_round_trip(void)
+static void round_trip(bool is_full)
 {
-    TtCpState in = sample(), out;
+    TtCpState in = sample(is_full), out;
     TtDiag diag;
     uint32_t len;
     g_autofree uint8_t *bytes = tt_cpstate_encode(&in, &len);
@@ -43,13 +44,21 @@ static void test_round_trip(void)
     assert_bytes(out.map[1], in.map[1]);
     assert_bytes(out.blocks, in.blocks);
     assert_bytes(out.cpu, in.cpu);
+    assert_bytes(out.full, in.full);
+    g_assert_cmpuint(bytes[4], ==, is_full ? 2 : 1);
+}
+
+static void test_round_trip(void)
+{
+    round_trip(false);
+    round_trip(true);
 }
 
 /* Every cut is refused; the copy is exactly as long, so that a sanitizer or
  * valgrind sees a read behind it. */
 static void test_cut(void)
 {
-    TtCpState in = sample(), out;
+    TtCpState in = sample(true), out;
     uint32_t len;
     g_autofree uint8_t *bytes = tt_cpstate_encode(&in, &len);
 
@@ -65,7 +74,7 @@ static void test_cut(void)
 
 static void test_flipped(void)
 {
-    TtCpState in = sample(), out;
+    TtCpState in = sample(true), out;
     uint32_t len;
     g_autofree uint8_t *bytes = tt_cpstate_encode(&in, &len);
 
@@ -78,7 +87,7 @@ static void test_flipped(void)
         if (s == TT_OK) {
             const uint8_t *end = bytes + len;
 
-            g_assert_true(out.cpu.data + out.cpu.len == end);
+            g_assert_true(out.full.data + out.full.len == end);
             g_assert_true(out.map[0].data + out.map[0].len <= end);
         } else {
             g_assert_true(s == (bit >= 32 && bit < 64 ? TT_ERR_VERSION :

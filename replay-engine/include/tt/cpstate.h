@@ -15,6 +15,8 @@
 #define TT_CPSTATE_CPU_MAX  (1u << 20)  /* bytes of a vCPU's state */
 #define TT_CPSTATE_MAP_MAX  (1u << 20)  /* bytes of a memory map */
 #define TT_CPSTATE_BLOCKS_MAX (1u << 20) /* bytes of the list of RAM blocks */
+#define TT_CPSTATE_FULL_MAX (58u << 20) /* bytes of a full state; all of it fits
+                                           a blob of the page store */
 
 typedef struct TtBytes {
     const uint8_t *data;
@@ -30,6 +32,7 @@ typedef struct TtCpState {
     uint64_t events;            /* replayed so far */
     TtBytes map[TT_CPSTATE_SPACES];
     TtBytes blocks, cpu;
+    TtBytes full;               /* tt/fullstate.h; empty: not a full one */
 } TtCpState;
 
 /* g_malloc'ed bytes; the caller frees them. Lengths within the limits above. */

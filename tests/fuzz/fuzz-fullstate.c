@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Fuzz target of checkpoint states, full ones too: any bytes; what is accepted
+ * lies within them, and a description that is accepted says the same again.
+ */
+#include "tt/fullstate.h"
+
+#include <stdlib.h>
+#include <glib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define CHECK(x) do { if (!(x)) { abort(); } } while (0)
+
+static void check_description(const char *text, size_t len)
+{
+    g_autofree char *again = NULL, *third = NULL;
+    TtFullDesc d, e;
+    TtDiag diag = { 0 };
+
+    if (tt_fulldesc_parse(text, len, &d, &diag) != TT_OK) {
+        CHECK(diag.text[0] && !d.disks && !d.name);
+        return;
+    }
+    again = tt_fulldesc_text(&d);
+    CHECK(tt_fulldesc_parse(again, strlen(again), &e, NULL) == TT_OK);
+    third = tt_fulldesc_text(&e);
+    CHECK(!strcmp(again, third));
+    tt_fulldesc_cleanup(&d);
+    tt_fulldesc_cleanup(&e);
+}
+
+static void check_parts(TtBytes full)
+{
+    TtBytes rest = full;
+    TtDiag diag = { 0 };
+    TtFullPart part;
+    TtFullDesc d;
+    unsigned n = 0;
+    TtStatus s;
+
+    while ((s = tt_full_next(&rest, &n, &part, &diag)) == TT_OK) {
+        CHECK(part.stored.data >= full.data);
+        CHECK(part.stored.data + part.stored.len <= full.data + full.len);
+        if (part.raw_bytes <= 1 << 20) {
+            g_autofree char *out = g_malloc(part.raw_bytes + 1);
+
+            tt_full_unpack(&part, out, &diag);
+        }
+    }
+    CHECK(s == TT_END || diag.text[0]);
+    if (tt_fulldesc_find(full, &d, &diag) == TT_OK) {
+        tt_fulldesc_cleanup(&d);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    TtBytes all = { data, size };
+    TtCpState s;
+
+    if (tt_cpstate_decode(all, &s, NULL) == TT_OK && s.full.len) {
+        check_parts(s.full);
+    }
+    check_parts(all);
+    check_description((const char *)data, size);
+    return 0;
+}
