@@ -128,3 +128,18 @@ TtStatus tt_cpstate_decode(TtBytes bytes, TtCpState *out, TtDiag *diag)
     }
     return TT_OK;
 }
+
+#define BLOCK_BYTES 16          /* size, flags, length of the name */
+
+bool tt_cpstate_next_block(TtBytes *rest, TtCpBlock *b)
+{
+    TtBytes head;
+
+    if (!take(rest, BLOCK_BYTES, BLOCK_BYTES, &head)) {
+        return false;
+    }
+    b->size_bytes = tt_get_le64(head.data);
+    b->flags = tt_get_le32(head.data + 8);
+    return take(rest, tt_get_le32(head.data + 12), TT_CPSTATE_BLOCKS_MAX,
+                &b->name);
+}

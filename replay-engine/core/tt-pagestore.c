@@ -450,6 +450,35 @@ TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
     return st;
 }
 
+TtStatus tt_pagestore_read(TtPageStore *ps, TtNodeId target, uint64_t first,
+                           uint64_t n, TtPagePut put, void *opaque)
+{
+    TtNode *to = node_get(ps, target);
+    TtStatus st = TT_OK;
+    TtTouchList tl;
+
+    if (!to) {
+        return TT_ERR_INVALID;
+    }
+    if (!tt_touch_collect(ps, NULL, to, NULL, 0, &tl)) {
+        return TT_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < tl.n && st == TT_OK; i++) {
+        uint64_t page = tl.t[i].page;
+        TtVersion v = cell_of(ps, page)->version;
+        const void *bytes;
+
+        if (v && page >= first && page - first < n) {
+            st = tt_pagepool_read(ps->pool, v, &bytes);
+            if (st == TT_OK) {
+                put(opaque, page, bytes);
+            }
+        }
+    }
+    tt_touch_cleanup(ps, &tl);
+    return st;
+}
+
 uint64_t *tt_pagestore_rebase(TtPageStore *ps, TtNodeId from, TtNodeId to,
                               size_t *n)
 {

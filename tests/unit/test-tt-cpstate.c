@@ -97,11 +97,44 @@ static void test_flipped(void)
     }
 }
 
+/* A list of two blocks; each cut of it ends in a refusal, not beyond it. */
+static void test_blocks(void)
+{
+    static const char names[2][8] = { "pc.ram", "vga" };
+    g_autoptr(GByteArray) list = g_byte_array_new();
+    TtCpBlock b;
+
+    for (unsigned i = 0; i < 2; i++) {
+        uint8_t head[16];
+
+        tt_put_le64(head, 4096 << i);
+        tt_put_le32(head + 8, i);
+        tt_put_le32(head + 12, strlen(names[i]));
+        g_byte_array_append(list, head, sizeof(head));
+        g_byte_array_append(list, (const uint8_t *)names[i], strlen(names[i]));
+    }
+    for (unsigned len = 0; len <= list->len; len++) {
+        g_autofree uint8_t *cut = g_memdup2(list->data, len);
+        TtBytes rest = { cut, len };
+        unsigned n = 0;
+
+        while (tt_cpstate_next_block(&rest, &b)) {
+            g_assert_cmpuint(b.size_bytes, ==, 4096 << n);
+            g_assert_cmpuint(b.flags, ==, n);
+            g_assert_cmpmem(b.name.data, b.name.len, names[n],
+                            strlen(names[n]));
+            n++;
+        }
+        g_assert_cmpuint(n, ==, len == list->len ? 2 : len >= 22 ? 1 : 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cpstate/round-trip", test_round_trip);
     g_test_add_func("/cpstate/cut", test_cut);
     g_test_add_func("/cpstate/flipped", test_flipped);
+    g_test_add_func("/cpstate/blocks", test_blocks);
     return g_test_run();
 }

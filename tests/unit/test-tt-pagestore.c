@@ -130,6 +130,36 @@ static void test_goes_back_and_forth(gconstpointer data)
     g_free(g);
 }
 
+/* A part of each node's RAM, whatever the store's map stands on. */
+static void test_reads_a_part(void)
+{
+    TtPageStore *ps = tt_pagestore_new();
+    Guest g = { .stride = 1 }, seen = { .stride = 1 };
+    TtNodeId a, b;
+
+    set(&g, 0, 1);
+    set(&g, 2, 3);
+    set(&g, 5, 6);
+    a = must_add(ps, &g, 0, 0, "025");
+    set(&g, 2, 0);
+    set(&g, 3, 4);
+    b = must_add(ps, &g, 10, a, "23");
+    g_assert_cmpint(tt_pagestore_read(ps, a, 1, 3, put, &seen), ==, TT_OK);
+    assert_ram(&seen, "003000");
+    memset(&seen, 0, sizeof(seen));
+    seen.stride = 1;
+    g_assert_cmpint(tt_pagestore_read(ps, b, 1, 5, put, &seen), ==, TT_OK);
+    assert_ram(&seen, "000406");
+    g_assert_cmpuint(seen.n_put[2], ==, 0);     /* zero: not put */
+    g_assert_cmpint(tt_pagestore_read(ps, b, 0, UINT64_MAX, put, &seen), ==,
+                    TT_OK);
+    assert_ram(&seen, "100406");
+    g_assert_cmpint(tt_pagestore_read(ps, 77, 0, 1, put, &seen), ==,
+                    TT_ERR_INVALID);
+    tt_pagestore_check(ps);
+    tt_pagestore_free(ps);
+}
+
 static void test_new_node_between(void)
 {
     Guest *g = g_new0(Guest, 1);
@@ -563,6 +593,7 @@ int main(int argc, char **argv)
                          &strides[2], test_goes_back_and_forth);
     g_test_add_func("/tt/pagestore/new-node-between", test_new_node_between);
     g_test_add_func("/tt/pagestore/new-first-node", test_new_first_node);
+    g_test_add_func("/tt/pagestore/reads-a-part", test_reads_a_part);
     g_test_add_func("/tt/pagestore/refuses-nonsense", test_refuses_nonsense);
     g_test_add_func("/tt/pagestore/keeps-equal-pages-once",
                     test_keeps_equal_pages_once);

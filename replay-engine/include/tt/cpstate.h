@@ -40,4 +40,15 @@ uint8_t *tt_cpstate_encode(const TtCpState *s, uint32_t *len);
 /* TT_ERR_FORMAT, _VERSION with one sentence; @out points into @bytes. */
 TtStatus tt_cpstate_decode(TtBytes bytes, TtCpState *out, TtDiag *diag);
 
+/* One entry of the list of RAM blocks. @name is not terminated. */
+typedef struct TtCpBlock {
+    uint64_t size_bytes;
+    uint32_t flags;
+    TtBytes name;
+} TtCpBlock;
+
+/* Takes the next entry off @rest, s->blocks at first. False: the list is
+ * damaged. */
+bool tt_cpstate_next_block(TtBytes *rest, TtCpBlock *b);
+
 #endif

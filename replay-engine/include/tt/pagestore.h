@@ -82,6 +82,14 @@ TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
                               const uint64_t *dirty, size_t n_dirty,
                               TtPagePut put, void *opaque, size_t *n_put);
 /*
+ * tt_pagestore_read: look at pages @first to @first + @n - 1 of node @target
+ * Those that are not zero are put, ascending. TT_ERR_INVALID (no such node),
+ * TT_ERR_NOMEM, errors of reading as above. Cost: O(pages of the nodes up to
+ * @target).
+ */
+TtStatus tt_pagestore_read(TtPageStore *ps, TtNodeId target, uint64_t first,
+                           uint64_t n, TtPagePut put, void *opaque);
+/*
  * tt_pagestore_delete: delete a node; its versions move on to its successor
  * where that needs them
  * Every other node stays exact. @id must exist. The current RAM may come from
