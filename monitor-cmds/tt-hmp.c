@@ -214,8 +214,8 @@ static void show_checkpoint(Monitor *mon, const TtCheckpoint *c)
     } else {
         monitor_printf(mon, " %11s %10s", "", "");
     }
-    monitor_printf(mon, "  %s\n", c->pinned ? "kept" : c->stored ? "stored" :
-                   "");
+    monitor_printf(mon, "  %s\n", c->full ? "full" : c->pinned ? "kept" :
+                   c->stored ? "stored" : "");
 }
 
 static void list_checkpoints(Monitor *mon, Error **errp)
@@ -250,16 +250,23 @@ static uint32_t pin(Monitor *mon, const char *name, Error **errp)
     return id;
 }
 
-static void add_checkpoint(Monitor *mon, const char *name, Error **errp)
+/* @arg: "[-f] [NAME]" */
+static void add_checkpoint(Monitor *mon, const char *arg, Error **errp)
 {
+    g_autoptr(GString) notes = g_string_new(NULL);
+    const char *rest = arg;
+    bool is_full = strstart(arg, "-f", &rest) && (!*rest || *rest == ' ');
+    const char *name = is_full ? rest + strspn(rest, " ") : arg;
     TtCheckpoint *c;
     uint32_t id = 0;
 
+    name = *name ? name : NULL;
     tt_monitor_wait();
     if (!tt_recording()) {
-        id = pin(mon, name, errp);
+        id = tt_monitor_may_be_full(is_full ? notes : NULL, errp) ?
+            pin(mon, name, errp) : 0;
     } else {
-        tt_keeper_add(name, 0, &id, errp);
+        tt_keeper_add(name, is_full ? notes : NULL, &id, errp);
     }
     if (!*errp) {
         c = tt_monitor_checkpoint(id, errp);
@@ -267,6 +274,7 @@ static void add_checkpoint(Monitor *mon, const char *name, Error **errp)
             show_checkpoint(mon, c);
         }
         qapi_free_TtCheckpoint(c);
+        monitor_printf(mon, "%s", notes->str);
     }
 }
 
@@ -278,7 +286,7 @@ static void do_checkpoint(Monitor *mon, const char *arg, Error **errp)
     if (!arg || !strcmp(arg, "list")) {
         list_checkpoints(mon, errp);
     } else if (!strcmp(arg, "add")) {
-        add_checkpoint(mon, NULL, errp);
+        add_checkpoint(mon, "", errp);
     } else if (strstart(arg, "add ", &rest)) {
         add_checkpoint(mon, rest + strspn(rest, " "), errp);
     } else if (strstart(arg, "delete ", &rest) && g_ascii_isdigit(*rest) &&
@@ -289,7 +297,7 @@ static void do_checkpoint(Monitor *mon, const char *arg, Error **errp)
             tt_travel_delete(n, errp);
         }
     } else {
-        error_setg(errp, "tt checkpoint takes 'add [NAME]', 'delete ID' or "
+        error_setg(errp, "tt checkpoint takes 'add [-f] [NAME]', 'delete ID' or "
                    "'list'");
     }
 }

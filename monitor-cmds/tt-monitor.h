@@ -18,6 +18,8 @@ void tt_monitor_wait(void);
 /* Checkpoint @id, of a recording or a replay; the caller frees it. NULL: there
  * is none, *errp says that it could not be made. */
 TtCheckpoint *tt_monitor_checkpoint(uint32_t id, Error **errp);
+/* @full: NULL: it is not to be a full one. */
+bool tt_monitor_may_be_full(const GString *full, Error **errp);
 /* False: *errp says what is wrong. */
 bool tt_monitor_target(const TtGoto *g, uint64_t *target, Error **errp);
 /* Main thread, not in a coroutine: stops the VM and posts the movement. @done may

@@ -215,6 +215,7 @@ typedef struct Waiter {
     int reason;
     bool pin;                   /* make a checkpoint, go nowhere */
     const char *name;           /* of the position, or NULL */
+    GString *full;              /* not NULL: a full one; notes for the user */
     uint32_t id;                /* of the checkpoint */
     bool done;
     Error *err;
@@ -255,11 +256,12 @@ static void set_out(void *opaque)
         return;
     }
     if (w->pin && tt_recording()) {
-        tt_keeper_add(w->name, 0, &w->id, &w->err);
+        tt_keeper_add(w->name, w->full, &w->id, &w->err);
         wake(w);
         return;
     }
-    if (w->pin && !tt_travel_is_possible(&w->err)) {
+    if (w->pin && (!tt_monitor_may_be_full(w->full, &w->err) ||
+                   !tt_travel_is_possible(&w->err))) {
         wake(w);
         return;
     }
@@ -340,6 +342,7 @@ static TtCheckpoint *checkpoint_to_qapi(const TtPoint *c)
     q->stored = q->has_time_ms = q->has_bytes = c->stored;
     q->time_ms = c->host_ns / SCALE_MS;
     q->bytes = c->bytes;
+    q->full = c->full;
     return q;
 }
 
@@ -388,18 +391,36 @@ TtCheckpoint *tt_monitor_checkpoint(uint32_t id, Error **errp)
     return NULL;
 }
 
+bool tt_monitor_may_be_full(const GString *full, Error **errp)
+{
+    if (full && !tt_recording()) {
+        error_setg(errp, "a full checkpoint needs the devices: take it while "
+                   "the VM is recorded");
+        return false;
+    }
+    return true;
+}
+
 TtCheckpoint *coroutine_fn qmp_tt_checkpoint_add(const char *name,
+                                                 bool has_full, bool full,
                                                  Error **errp)
 {
+    g_autoptr(GString) notes = g_string_new(NULL);
     Waiter w = {
         .co = qemu_coroutine_self(), .pin = true, .name = name,
+        .full = full ? notes : NULL,
     };
+    TtCheckpoint *c;
 
     if (!carry_out(&w, errp)) {
         return NULL;
     }
-    return tt_monitor_checkpoint(tt_recording() ? w.id : tt_travel_pinned(),
-                                 errp);
+    c = tt_monitor_checkpoint(tt_recording() ? w.id : tt_travel_pinned(),
+                              errp);
+    if (c && notes->len) {
+        c->notes = g_strdup(notes->str);
+    }
+    return c;
 }
 
 void qmp_tt_checkpoint_delete(uint32_t id, Error **errp)

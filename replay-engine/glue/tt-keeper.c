@@ -16,6 +16,7 @@
  * When storing fails for good, the recording goes on without more of them.
  */
 #include "tt-shelf.h"
+#include "tt-full.h"
 #include "qemu/main-loop.h"
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
@@ -39,7 +40,8 @@ static struct {
 
 /* ---- taking one ---- */
 
-static const void *save_state(CPUState *cpu, size_t *len)
+/* @full: what makes it a full one, or nothing. */
+static const void *save_state(CPUState *cpu, TtBytes full, size_t *len)
 {
     GByteArray *regs = tt_vcpus_save(), *blocks = tt_memory_blocks_save();
     TtMapState map;
@@ -48,6 +50,7 @@ static const void *save_state(CPUState *cpu, size_t *len)
         .events = tt.events,
         .blocks = { blocks->data, blocks->len },
         .cpu = { regs->data, regs->len },
+        .full = full,
     };
     uint32_t n;
     uint8_t *bytes;
@@ -139,7 +142,7 @@ static void note_pause(int64_t ns, size_t pages)
 }
 
 /* False: storing failed, and the keeper is off. *@job: see tt-shelf.h. */
-static bool take(CPUState *cpu, uint32_t flags, uint32_t *job)
+static bool take(CPUState *cpu, uint32_t flags, TtBytes full, uint32_t *job)
 {
     int64_t began = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
     TtCheckpointMeta meta = {
@@ -149,7 +152,7 @@ static bool take(CPUState *cpu, uint32_t flags, uint32_t *job)
     size_t n;
     TtStatus s;
 
-    meta.blob = save_state(cpu, &meta.blob_bytes);
+    meta.blob = save_state(cpu, full, &meta.blob_bytes);
     s = collect(&meta, &has_batch, &n);
     if (s != TT_OK) {
         g_free((void *)meta.blob);
@@ -211,7 +214,7 @@ void tt_keeper_turn(CPUState *cpu)
 {
     if (kp.wanted_pos) {
         if (kp.wanted_pos == tt.pos && kp.on && tt.live) {
-            take(cpu, 0, &(uint32_t) { 0 });
+            take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 });
         }
         kp.wanted_pos = 0;          /* an interrupt came first: next fence */
     }
@@ -251,13 +254,14 @@ static bool may_act(Error **errp)
 }
 
 /* The VM is stopped. */
-static bool add_here(CPUState *cpu, const char *name, unsigned flags,
+static bool add_here(CPUState *cpu, const char *name, TtFullWriter *full,
                      uint32_t *job, Error **errp)
 {
+    uint32_t flags = TT_CHECKPOINT_PINNED | (full ? TT_CHECKPOINT_FULL : 0);
     uint64_t pos;
     bool ok;
 
-    if (!may_act(errp) || !begin_late(errp)) {
+    if (!begin_late(errp)) {
         return false;
     }
     tt_record_resync();
@@ -267,7 +271,7 @@ static bool add_here(CPUState *cpu, const char *name, unsigned flags,
     if (!tt_is_live(errp) || (name && !tt_mark_add(name, &pos, errp))) {
         return false;
     }
-    ok = take(cpu, flags | TT_CHECKPOINT_PINNED, job);
+    ok = take(cpu, flags, full ? tt_full_bytes(full) : (TtBytes) { 0 }, job);
     tt_record_renew();
     if (!ok) {
         error_setg(errp, "the checkpoint cannot be stored: memory is short");
@@ -296,8 +300,28 @@ static bool is_stored(uint32_t job, uint32_t *id, Error **errp)
     return true;
 }
 
-bool tt_keeper_add(const char *name, unsigned flags, uint32_t *id,
-                   Error **errp)
+/* Whatever can be refused is, before anything of the disks is changed. */
+static bool add_stopped(const char *name, GString *full, uint32_t *job,
+                        Error **errp)
+{
+    TtFullWriter *w = NULL;
+    bool ok;
+
+    if (!may_act(errp) || (name && !tt_mark_check(name, errp))) {
+        return false;
+    }
+    if (full) {
+        w = tt_full_save(name, full, errp);
+        if (!w) {
+            return false;
+        }
+    }
+    ok = add_here(first_cpu, name, w, job, errp);
+    tt_full_writer_free(w);
+    return ok;
+}
+
+bool tt_keeper_add(const char *name, GString *full, uint32_t *id, Error **errp)
 {
     bool was_live, ok;
     uint32_t job;
@@ -313,7 +337,7 @@ bool tt_keeper_add(const char *name, unsigned flags, uint32_t *id,
     }
     was_live = runstate_is_live(runstate_get());
     vm_stop(RUN_STATE_PAUSED);
-    ok = add_here(first_cpu, name, flags, &job, errp);
+    ok = add_stopped(name, full, &job, errp);
     if (was_live) {
         vm_start();
     }
@@ -392,7 +416,7 @@ void tt_keeper_start(CPUState *cpu)
     }
     kp.on = true;
     tt_memory_all_dirty();
-    take(cpu, 0, &(uint32_t) { 0 });
+    take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 });
 }
 
 void tt_keeper_settle(void)

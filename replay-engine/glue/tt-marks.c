@@ -43,7 +43,7 @@ static void each_recorded(TtMarkSeen *seen, void *opaque)
     }
 }
 
-static bool check_name(const char *name, Error **errp)
+bool tt_mark_check(const char *name, Error **errp)
 {
     size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz"
                       "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
@@ -104,7 +104,7 @@ bool tt_mark_add(const char *name, uint64_t *pos, Error **errp)
         error_setg(errp, "a movement is under way: wait until the VM stands");
         return false;
     }
-    if (!check_name(name, errp)) {
+    if (!tt_mark_check(name, errp)) {
         return false;
     }
     *pos = tt_position();

@@ -473,6 +473,7 @@ GArray *tt_points_list(void)
 
         tt_pagestore_info(pt.pages, c->id, &node);
         info.pages = node.n_pages;
+        info.full = node.flags & TT_CHECKPOINT_FULL;
         info.host_ns = node.host_ns;
         info.bytes = node.stored_bytes + node.blob_bytes;
         g_array_append_val(list, info);

@@ -92,6 +92,7 @@ static void show(TtNodeId id)
     new = (TtPoint) {
         .id = id, .pos = info.pos, .pages = info.n_pages, .stored = true,
         .pinned = info.flags & TT_CHECKPOINT_PINNED,
+        .full = info.flags & TT_CHECKPOINT_FULL,
         .host_ns = info.host_ns,
         .bytes = info.stored_bytes + info.blob_bytes,
     };

@@ -288,6 +288,7 @@ typedef void TtMarkSeen(void *opaque, const char *name, uint64_t pos);
 /* All; the last of a name counts. Names of a damaged run may be any text. Reads
  * the whole log. */
 void tt_mark_each(TtMarkSeen *seen, void *opaque);
+bool tt_mark_check(const char *name, Error **errp);     /* may it be a name? */
 bool tt_mark_find(const char *name, uint64_t *pos, Error **errp);
 bool tt_mark_add(const char *name, uint64_t *pos, Error **errp);
 TtLogReader *tt_replay_reader(void);
@@ -334,6 +335,7 @@ typedef struct TtPoint {
     uint32_t id;
     uint64_t pos, pages;            /* pages: changed since the one before */
     bool pinned;                    /* made by the user: never thinned */
+    bool full;                      /* a branch can start there */
     bool stored;                    /* the recorder made it; then also: */
     uint64_t host_ns;               /* host time since the run began */
     uint64_t bytes;                 /* on disk */
@@ -367,14 +369,15 @@ void tt_keeper_settle(void);
  * tt_keeper_add: a checkpoint of the present position, which stays until it is
  * deleted
  * @name: a mark for the position, or NULL
- * @flags: TT_CHECKPOINT_*; TT_CHECKPOINT_PINNED is added
+ * @full: not NULL: with devices and disks, so that a branch can start there; gets
+ *        a line for each disk whose writes go to another file from now on
  * @id: its number
  * Main thread, no coroutine. The VM is stopped for as long as it takes to copy
  * what changed, and goes on if it ran. Then the call waits, with the BQL
  * released, until the checkpoint is on disk. False: *errp says why there is
  * none.
  */
-bool tt_keeper_add(const char *name, unsigned flags, uint32_t *id,
+bool tt_keeper_add(const char *name, GString *full, uint32_t *id,
                    Error **errp);
 /* Main thread. Waits in the same way. */
 bool tt_keeper_delete(uint64_t id, Error **errp);

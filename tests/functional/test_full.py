@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Full checkpoints of a recording: they disturb nothing, and the disks of a moment
+stay as they were."""
+
+import hashlib
+import os
+import time
+
+from guests import guest_args, linux_args, linux_disk, linux_net
+from ttlib import (check, check_exact, equal, limit, recorder, run_tool, tool)
+
+
+def add_full(vm, name=None):
+    more = {'name': name} if name else {}
+    point = vm.qmp.cmd('tt-checkpoint-add', timeout=60, full=True, **more)
+    check(point['full'] and point['pinned'] and point['stored'], f'{point}')
+    return point
+
+
+def image_hash(path, fmt=None):
+    """Hash of what a guest would read."""
+    raw = path + '.as-raw'
+    source = ['-f', fmt] if fmt else []
+    run_tool(tool('qemu-img'), 'convert', '-U', *source, '-O', 'raw', path, raw)
+    with open(raw, 'rb') as f:
+        value = hashlib.sha256(f.read()).hexdigest()
+    os.unlink(raw)
+    return value
+
+
+@limit(120)
+def test_torture(work):
+    """A guest that is interrupted all the time, with full checkpoints."""
+    with recorder(work, guest_args(work, 'torture', 'rounds=400 percent=30'),
+                  qmp=1, timeout=100) as vm:
+        vm.wait_serial('\n')
+        for _ in range(8):
+            add_full(vm)
+            time.sleep(0.2)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check_exact(work, vm.run, serial_wanted=vm.serial, timeout=100)
+
+
+@limit(200)
+def test_linux(work):
+    """Linux with a raw disk and network: the image no longer changes from the
+    first full checkpoint on."""
+    disk = linux_disk(work)
+    image = os.path.join(work, 'disk.img')
+    with recorder(work, linux_args('vda,net,rand,procs,vdaw', 'n=100') + disk +
+                  linux_net(), qmp=1, timeout=150) as vm:
+        vm.wait_serial('\n')
+        point = add_full(vm, 'early')
+        check('disk0-1.qcow2' in point['notes'] and image in point['notes'],
+              f'notes: {point["notes"]}')
+        before = image_hash(image, 'raw')
+        add_full(vm)
+        vm.wait(0)
+    equal(image_hash(image, 'raw'), before, 'image after the run')
+    check_exact(work, vm.run, serial_wanted=vm.serial, timeout=150)
