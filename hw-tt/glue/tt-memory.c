@@ -119,7 +119,8 @@ static void log_bytes(unsigned index, uint64_t offset, uint64_t len)
     }
 }
 
-static void log_contents(unsigned index)
+/* @differs: the pages that a replay does not have yet; NULL: all but zeros. */
+static void log_contents(unsigned index, const unsigned long *differs)
 {
     TtBlock *b = tt_memory_block(index);
     uint64_t at, from = 0, end = 0;
@@ -127,7 +128,8 @@ static void log_contents(unsigned index)
     for (at = 0; at < b->size_bytes; at += TT_PAGE_BYTES) {
         uint64_t n = MIN(TT_PAGE_BYTES, b->size_bytes - at);
 
-        if (!buffer_is_zero(b->host + at, n)) {
+        if (differs ? test_bit(at / TT_PAGE_BYTES, differs) :
+            !buffer_is_zero(b->host + at, n)) {
             if (end != at) {
                 log_bytes(index, from, end - from);
                 from = at;
@@ -142,6 +144,7 @@ static int register_block(MemoryRegion *mr)
 {
     RAMBlock *rb = mr->ram_block;
     int index = find_block(rb);
+    g_autofree unsigned long *differs = NULL;
     TtBlock *b;
     TtEvent ev = { .kind = TT_EV_BLOCK };
 
@@ -156,12 +159,13 @@ static int register_block(MemoryRegion *mr)
     b->host = rb->host;
     ev.addr = index = n_live;
     ev.val = b->size_bytes;
-    ev.aux = b->flags;
+    differs = tt_branch_compare(b);
+    ev.aux = b->flags | (differs ? TT_BLOCK_PARENT : 0);
     ev.data = (const uint8_t *)b->name;
     ev.len = strlen(b->name);
     n_live++;
     tt_record_event(&ev);
-    log_contents(index);
+    log_contents(index, differs);
     return index;
 }
 
@@ -439,16 +443,26 @@ static bool ensure_block(uint64_t index, const char *name, uint64_t size,
 static bool apply_block(const TtEvent *ev, Error **errp)
 {
     g_autofree char *name = g_strndup((const char *)ev->data, ev->len);
+    TtBlock *b;
 
     if (ev->addr != n_live) {
         error_setg(errp, "RAM block %" PRIu64 " of the log comes out of turn",
                    ev->addr);
         return false;
     }
-    if (!ensure_block(ev->addr, name, ev->val, ev->aux, errp)) {
+    if (!ensure_block(ev->addr, name, ev->val, ev->aux & ~TT_BLOCK_PARENT,
+                      errp)) {
         return false;
     }
     n_live++;
+    if (!(ev->aux & TT_BLOCK_PARENT)) {
+        return true;
+    }
+    b = tt_memory_block(ev->addr);
+    if (!tt_replay_fill(b, errp)) {
+        return false;
+    }
+    tt_ram_changed(b->mr, 0, b->size_bytes);
     return true;
 }
 

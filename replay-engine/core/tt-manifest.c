@@ -9,17 +9,11 @@
 #include "tt/manifest.h"
 #include "tt/io.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <glib.h>
-#include <glib/gstdio.h>
-
-static const char heading[] =
-    "# A recorded run of a virtual machine (TTVM). Written once, at the start "
-    "of\n# the recording; a replay takes the machine's shape from here.\n\n";
 
 /* ---- strict values ---- */
 
@@ -126,17 +120,6 @@ static bool uuid_has_dash(unsigned byte)
     return byte == 4 || byte == 6 || byte == 8 || byte == 10;
 }
 
-static char *uuid_text(const uint8_t uuid[16])
-{
-    GString *s = g_string_new(NULL);
-
-    for (unsigned i = 0; i < 16; i++) {
-        g_string_append_printf(s, "%s%02x", uuid_has_dash(i) ? "-" : "",
-                               uuid[i]);
-    }
-    return g_string_free(s, false);
-}
-
 static bool parse_uuid(const char *text, uint8_t uuid[16])
 {
     for (unsigned i = 0; i < 16; i++) {
@@ -177,8 +160,26 @@ static void parse_run(Parser *p, TtManifest *m)
     m->qemu_version = get_text(p, "run", "qemu-version", false);
     m->tt_version = get_text(p, "run", "tt-version", false);
     m->command_line = get_text(p, "run", "command-line", false);
+    m->directory = get_text(p, "run", "directory", false);
     m->host = get_text(p, "run", "host", false);
     m->started = get_text(p, "run", "started", false);
+}
+
+/* What must be there when the run begins in another one. */
+static void parse_parent(Parser *p, TtManifest *m)
+{
+    g_autofree char *uuid = NULL;
+
+    if (!(m->features & TT_FEATURE_PARENT)) {
+        return;
+    }
+    m->parent_path = get_name(p, "parent", "path");
+    uuid = get_text(p, "parent", "uuid", true);
+    if (p->status == TT_OK && !parse_uuid(uuid, m->parent_uuid)) {
+        wrong(p, TT_ERR_FORMAT, "'uuid' in [parent] is not one: '%.40s'", uuid);
+    }
+    m->parent_checkpoint = get_number(p, "parent", "checkpoint", 1, INT32_MAX);
+    m->parent_pos = get_number(p, "parent", "position", 0, UINT64_MAX);
 }
 
 static void parse_cpu(Parser *p, TtManifest *m)
@@ -291,6 +292,7 @@ TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,
         wrong(&p, TT_ERR_FORMAT, "%s", err->message);
     }
     parse_run(&p, m);
+    parse_parent(&p, m);
     parse_cpu(&p, m);
     parse_blocks(&p, m);
     if (p.status != TT_OK) {
@@ -350,169 +352,11 @@ void tt_manifest_cleanup(TtManifest *m)
     g_free(m->tt_version);
     g_free(m->accel);
     g_free(m->command_line);
+    g_free(m->directory);
+    g_free(m->parent_path);
     g_free(m->host);
     g_free(m->started);
     g_free(m->cpu_type);
     g_free(m->blocks);
     memset(m, 0, sizeof(*m));
-}
-
-/* ---- save ---- */
-
-static void set_text(GKeyFile *kf, const char *group, const char *key,
-                     const char *value)
-{
-    /* Command lines may hold any bytes; the file is UTF-8. */
-    g_autofree char *valid = g_utf8_make_valid(value ? value : "", -1);
-
-    g_key_file_set_string(kf, group, key, valid);
-}
-
-static void set_number(GKeyFile *kf, const char *group, const char *key,
-                       uint64_t value)
-{
-    g_autofree char *text = g_strdup_printf("%" PRIu64, value);
-
-    g_key_file_set_value(kf, group, key, text);
-}
-
-static void fill_run(GKeyFile *kf, const TtManifest *m)
-{
-    g_autofree char *uuid = uuid_text(m->uuid);
-    g_autofree char *features = g_strdup_printf("0x%" PRIx64, m->features);
-    g_autofree char *rules = g_strdup_printf("0x%" PRIx64, m->rules);
-
-    g_key_file_set_value(kf, "run", "features", features);
-    g_key_file_set_value(kf, "run", "rules", rules);
-    g_key_file_set_value(kf, "run", "uuid", uuid);
-    set_text(kf, "run", "started", m->started);
-    set_text(kf, "run", "command-line", m->command_line);
-    set_text(kf, "run", "accel", m->accel);
-    set_text(kf, "run", "qemu-version", m->qemu_version);
-    set_text(kf, "run", "tt-version", m->tt_version);
-    set_text(kf, "run", "host", m->host);
-    set_number(kf, "run", "tlb-entries", m->tlb_entries);
-    set_number(kf, "run", "fence-interval", m->fence_interval);
-}
-
-static void fill_cpu(GKeyFile *kf, const TtManifest *m)
-{
-    g_autoptr(GString) words = g_string_new(NULL);
-
-    for (unsigned i = 0; i < m->n_cpu_words; i++) {
-        g_string_append_printf(words, "%s0x%" PRIx32, i ? " " : "",
-                               m->cpu_words[i]);
-    }
-    set_number(kf, "cpu", "count", m->n_cpus);
-    set_text(kf, "cpu", "type", m->cpu_type);
-    g_key_file_set_value(kf, "cpu", "words", words->str);
-}
-
-static void fill_blocks(GKeyFile *kf, const TtManifest *m)
-{
-    static const char *const flags[4] = { "", "rom", "romd", "rom romd" };
-    char group[24];
-
-    set_number(kf, "blocks", "count", m->n_blocks);
-    for (unsigned i = 0; i < m->n_blocks; i++) {
-        const TtBlockInfo *b = &m->blocks[i];
-        snprintf(group, sizeof(group), "block-%u", i);
-        set_text(kf, group, "name", b->name);
-        set_number(kf, group, "size", b->size_bytes);
-        set_number(kf, group, "max-size", b->max_bytes);
-        set_text(kf, group, "flags", flags[b->flags & 3]);
-    }
-}
-
-static char *manifest_text(const TtManifest *m)
-{
-    g_autoptr(GKeyFile) kf = g_key_file_new();
-    g_autofree char *body = NULL;
-
-    fill_run(kf, m);
-    fill_cpu(kf, m);
-    fill_blocks(kf, m);
-    body = g_key_file_to_data(kf, NULL, NULL);
-    return g_strconcat(heading, body, NULL);
-}
-
-/* What a replay depends on has come back as it was put in. */
-static bool is_same(const TtManifest *a, const TtManifest *b)
-{
-    bool same = a->n_blocks == b->n_blocks &&
-                a->n_cpu_words == b->n_cpu_words &&
-                strcmp(a->accel, b->accel) == 0 &&
-                strcmp(a->cpu_type, b->cpu_type) == 0;
-
-    for (unsigned i = 0; same && i < a->n_blocks; i++) {
-        same = a->blocks[i].flags == b->blocks[i].flags &&
-               strcmp(a->blocks[i].name, b->blocks[i].name) == 0;
-    }
-    return same;
-}
-
-/* Reading it back must give the same: catches a caller's wrong values with the
- * parser's own sentences, before anything is recorded that can't be opened. */
-static TtStatus check_own(const TtManifest *m, const char *text, TtDiag *diag)
-{
-    TtManifest back;
-    TtStatus status;
-
-    if (m->n_blocks > TT_BLOCKS_MAX || m->n_cpu_words > TT_CPU_WORDS_MAX) {
-        return tt_fail(diag, TT_ERR_LIMIT, "manifest: the machine has more RAM "
-                       "blocks (%u) or CPU words (%u) than allowed",
-                       m->n_blocks, m->n_cpu_words);
-    }
-    status = tt_manifest_parse(text, strlen(text), &back, diag);
-    if (status == TT_OK && !is_same(m, &back)) {
-        status = tt_fail(diag, TT_ERR_FORMAT, "manifest: the machine has a "
-                         "name or a flag that text cannot hold");
-    }
-    tt_manifest_cleanup(&back);
-    return status;
-}
-
-static TtStatus write_file(const char *path, const char *text, TtDiag *diag)
-{
-    TtIo *io;
-    TtStatus status;
-
-    g_unlink(path);             /* left by a killed recorder */
-    status = tt_io_posix_create(path, &io, diag);
-    if (status != TT_OK) {
-        return status;
-    }
-    status = io->ops->append(io, text, strlen(text), diag);
-    if (status == TT_OK) {
-        status = io->ops->sync(io, diag);
-    }
-    tt_io_close(io);
-    return status;
-}
-
-TtStatus tt_manifest_save(const TtManifest *m, const char *path, TtDiag *diag)
-{
-    g_autofree char *text = NULL;
-    g_autofree char *temp = g_strconcat(path, ".tmp", NULL);
-    TtStatus status;
-
-    if (m->n_blocks <= TT_BLOCKS_MAX && m->n_cpu_words <= TT_CPU_WORDS_MAX) {
-        text = manifest_text(m);
-    }
-    status = check_own(m, text, diag);
-    if (status == TT_OK) {
-        status = write_file(temp, text, diag);
-    }
-    if (status == TT_OK && g_rename(temp, path) < 0) {
-        int err = errno;
-        status = tt_fail(diag, TT_ERR_IO, "cannot rename '%s' to '%s': %s",
-                         temp, path, g_strerror(err));
-        if (diag) {
-            diag->os_errno = err;
-        }
-    }
-    if (status != TT_OK) {
-        g_unlink(temp);
-    }
-    return status;
 }

@@ -111,6 +111,13 @@ static char *image_name(BlockDriverState *bs)
         g_canonicalize_filename(bs->exact_filename, NULL);
 }
 
+/* What is below the temporary file of snapshot=on. */
+static BlockDriverState * GRAPH_RDLOCK below_temporary(BlockDriverState *bs)
+{
+    return bs->open_flags & BDRV_O_TEMPORARY ?
+        bdrv_skip_filters(bdrv_cow_bs(bs)) : bs;
+}
+
 static void GRAPH_RDLOCK add_files(TtFullDisk *d, GArray *files,
                                    BlockDriverState *bs)
 {
@@ -287,7 +294,7 @@ static bool GRAPH_RDLOCK copy_layer(Disk *k, BlockBackend *to, Error **errp)
 static bool GRAPH_RDLOCK copy_temporary(Disk *k, const char *path,
                                         Error **errp)
 {
-    BlockDriverState *base = bdrv_skip_filters(bdrv_cow_bs(k->bs));
+    BlockDriverState *base = below_temporary(k->bs);
     g_autofree char *backing = image_name(base);
     QDict *options = qdict_new();
     BlockBackend *to;
@@ -323,7 +330,7 @@ static bool GRAPH_RDLOCK keep_temporary(Disk *k, Error **errp)
     k->desc->image = tt_disk_path_for(path, tt.dir);
     k->desc->format = g_strdup("qcow2");
     files = g_array_new(false, false, sizeof(TtFullFile));
-    add_files(k->desc, files, bdrv_cow_bs(k->bs));
+    add_files(k->desc, files, below_temporary(k->bs));
     k->desc->n_files = files->len;
     k->desc->files = (TtFullFile *)g_array_free(files, false);
     return true;
@@ -409,7 +416,7 @@ static void describe_images(GArray *disks, GString *said)
         Disk *k = &g_array_index(disks, Disk, i);
 
         if (k->bs && !k->desc->image) {
-            describe_image(k->desc, k->bs);
+            describe_image(k->desc, below_temporary(k->bs));
         }
         if (k->overlay) {
             g_string_append_printf(said, "disk '%s' is kept as it is in '%s'; "
@@ -481,7 +488,8 @@ char *tt_disk_image_of(const char *device)
             blk_get_attached_dev_id(blk) : NULL;
 
         if (id && !strcmp(id, device)) {
-            return blk_bs(blk) ? image_name(blk_bs(blk)) : g_strdup("");
+            return !blk_bs(blk) ? g_strdup("") :
+                image_name(below_temporary(blk_bs(blk)));
         }
     }
     return NULL;

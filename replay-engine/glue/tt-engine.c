@@ -30,7 +30,7 @@ unsigned tt_omit;
 TtEngine tt = { .fence_next = UINT64_MAX, .step_to = UINT64_MAX };
 
 static struct {
-    bool stop_wanted, exit_wanted, at_end_given;
+    bool at_end_given, is_branch;
 } opt;
 
 /* ---- the option ---- */
@@ -80,19 +80,26 @@ static QemuOptsList tt_opts = {
     .head = QTAILQ_HEAD_INITIALIZER(tt_opts.head),
     .desc = {
         { .name = "mode", .type = QEMU_OPT_STRING,
-          .help = "record or replay" },
+          .help = "record, replay or branch" },
         { .name = "dir", .type = QEMU_OPT_STRING,
-          .help = "run directory" },
+          .help = "run directory; branch: of the run to start in" },
+        { .name = "at", .type = QEMU_OPT_STRING,
+          .help = "branch: full checkpoint to start at: its number, or @NAME" },
+        { .name = "to", .type = QEMU_OPT_STRING,
+          .help = "branch: directory of the new run" },
+        { .name = "force", .type = QEMU_OPT_BOOL,
+          .help = "branch: although disk images have changed" },
         { .name = "max-size", .type = QEMU_OPT_SIZE,
-          .help = "record: end the recording when the log is this large" },
+          .help = "record, branch: end the recording when the log is this large" },
         { .name = "at-end", .type = QEMU_OPT_STRING,
           .help = "replay: stop or exit at the end of the run" },
         { .name = "checkpoint-memory", .type = QEMU_OPT_SIZE,
           .help = "replay: memory for checkpoints (default 1G)" },
         { .name = "checkpoint-interval", .type = QEMU_OPT_STRING,
-          .help = "record: seconds between checkpoints (default 25, 0: none)" },
+          .help = "record, branch: seconds between checkpoints (default 25, 0: "
+                  "none)" },
         { .name = "chaos", .type = QEMU_OPT_BOOL,
-          .help = "record: several vCPUs take turns at random" },
+          .help = "record, branch: several vCPUs take turns at random" },
         { .name = "x-omit", .type = QEMU_OPT_STRING,
           .help = "test only: leave remedies out" },
         { }
@@ -117,8 +124,11 @@ static void parse_mode(QemuOpts *opts)
         tt_mode = TT_RECORD;
     } else if (mode && !strcmp(mode, "replay")) {
         tt_mode = TT_REPLAY;
+    } else if (mode && !strcmp(mode, "branch")) {
+        tt_mode = TT_RECORD;
+        opt.is_branch = true;
     } else {
-        refuse("-tt takes 'record' or 'replay' first, not '%s'",
+        refuse("-tt takes 'record', 'replay' or 'branch' first, not '%s'",
                mode ?: "nothing");
     }
 }
@@ -150,6 +160,32 @@ static void only_in(int mode, QemuOpts *opts, const char *name)
     }
 }
 
+static void only_in_branch(QemuOpts *opts, const char *name)
+{
+    if (qemu_opt_get(opts, name) && !opt.is_branch) {
+        refuse("-tt: '%s' makes sense with 'branch' only", name);
+    }
+}
+
+static void parse_dirs(QemuOpts *opts)
+{
+    const char *dir = qemu_opt_get(opts, "dir");
+    const char *at = qemu_opt_get(opts, "at");
+
+    only_in_branch(opts, "at");
+    only_in_branch(opts, "to");
+    only_in_branch(opts, "force");
+    tt_set_dir(opt.is_branch ? qemu_opt_get(opts, "to") : dir);
+    if (!opt.is_branch) {
+        return;
+    }
+    if (!dir || !*dir || !at || !*at) {
+        refuse("-tt branch needs the run and a full checkpoint of it: "
+               "-tt branch,dir=RUN,at=ID");
+    }
+    tt_branch_option(dir, at, qemu_opt_get_bool(opts, "force", false));
+}
+
 void tt_set_dir(const char *dir)
 {
     g_autofree char *path = dir && *dir ? g_canonicalize_filename(dir, NULL) :
@@ -162,7 +198,7 @@ void tt_option_parse(const char *optarg)
 {
     static bool seen;
     QemuOpts *opts;
-    const char *dir, *omit, *at_end;
+    const char *omit, *at_end;
 
     if (is_help_option(optarg)) {
         qemu_opts_print_help(&tt_opts, true);
@@ -185,8 +221,7 @@ void tt_option_parse(const char *optarg)
     only_in(TT_REPLAY, opts, "at-end");
     only_in(TT_REPLAY, opts, "checkpoint-memory");
     parse_interval(qemu_opt_get(opts, "checkpoint-interval"));
-    dir = qemu_opt_get(opts, "dir");
-    tt_set_dir(dir);
+    parse_dirs(opts);
     tt.max_size_bytes = qemu_opt_get_size(opts, "max-size", 0);
     tt.checkpoint_bytes = qemu_opt_get_size(opts, "checkpoint-memory", GiB);
     at_end = qemu_opt_get(opts, "at-end");
@@ -241,17 +276,33 @@ static void refuse_devices(void)
     }
 }
 
+/* So that a shell takes it apart into the same arguments; what needs no quotes gets
+ * none, for people. */
+static void append_quoted(GString *line, const char *arg)
+{
+    g_autofree char *quoted = g_shell_quote(arg);
+    size_t plain = strspn(arg, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS
+                          "-_.,:=/+@%^");
+
+    g_string_append_printf(line, "%s%s", line->len ? " " : "",
+                           *arg && !arg[plain] ? arg : quoted);
+}
+
 static void note_command_line(void)
 {
-    g_autofree char *raw = NULL;
+    GString *line = g_string_new(NULL);
+    g_autofree char *raw = NULL, *cwd = g_get_current_dir();
     gsize len = 0, i;
 
-    if (g_file_get_contents("/proc/self/cmdline", &raw, &len, NULL)) {
-        for (i = 0; i + 1 < len; i++) {
-            raw[i] = raw[i] ? raw[i] : ' ';
-        }
+    g_file_get_contents("/proc/self/cmdline", &raw, &len, NULL);
+    for (i = 0; i < len; i += strlen(raw + i) + 1) {
+        append_quoted(line, raw + i);
     }
-    tt.manifest.command_line = g_strdup(raw ?: "");
+    if (g_utf8_validate(line->str, line->len, NULL) &&
+        g_utf8_validate(cwd, -1, NULL)) {
+        tt.manifest.directory = g_steal_pointer(&cwd);
+    }
+    tt.manifest.command_line = g_string_free(line, false);
 }
 
 void tt_describe_recording(void)
@@ -309,6 +360,10 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
     refuse_accel(machine_opts);
     if (tt_recording()) {
         tt_describe_recording();
+        if (!tt_branch_open(&err)) {
+            error_reportf_err(err, "-tt branch: ");
+            exit(1);
+        }
         return;
     }
     tt_monitor_refuse_input(true);

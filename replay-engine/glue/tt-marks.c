@@ -118,9 +118,9 @@ bool tt_mark_add(const char *name, uint64_t *pos, Error **errp)
 
 /* ---- looking ---- */
 
-static void each_of_file(TtMarkSeen *seen, void *opaque)
+static void each_of_file(const char *dir, TtMarkSeen *seen, void *opaque)
 {
-    g_autofree char *path = g_build_filename(tt.dir, "marks", NULL);
+    g_autofree char *path = g_build_filename(dir, "marks", NULL);
     g_autofree char *text = NULL;
     g_auto(GStrv) lines = NULL;
 
@@ -151,10 +151,8 @@ static void each_of_segment(TtSegment *s, TtMarkSeen *seen, void *opaque)
     }
 }
 
-static void each_of_log(TtMarkSeen *seen, void *opaque)
+static void each_of_log(TtLogReader *r, TtMarkSeen *seen, void *opaque)
 {
-    TtLogReader *r = tt_replay_reader();
-
     for (uint64_t i = 0; i < tt_log_reader_n_segments(r); i++) {
         TtSegment *s;
 
@@ -169,10 +167,10 @@ static void each_of_log(TtMarkSeen *seen, void *opaque)
 void tt_mark_each(TtMarkSeen *seen, void *opaque)
 {
     if (tt_replaying()) {
-        each_of_log(seen, opaque);
+        each_of_log(tt_replay_reader(), seen, opaque);
     }
     each_recorded(seen, opaque);
-    each_of_file(seen, opaque);
+    each_of_file(tt.dir, seen, opaque);
 }
 
 typedef struct Wanted {
@@ -189,6 +187,30 @@ static void compare(void *opaque, const char *name, uint64_t pos)
         w->pos = pos;
         w->found = true;
     }
+}
+
+bool tt_mark_find_in(const char *dir, const char *name, uint64_t *pos,
+                     Error **errp)
+{
+    g_autofree char *path = g_build_filename(dir, "log", NULL);
+    Wanted w = { .name = name };
+    TtLogReader *r = NULL;
+    TtDiag diag;
+    TtIo *io;
+
+    if (tt_io_posix_open(path, &io, &diag) != TT_OK ||
+        tt_log_reader_open(io, &r, &diag) < 0) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    each_of_log(r, compare, &w);
+    each_of_file(dir, compare, &w);
+    tt_log_reader_free(r);
+    if (!w.found) {
+        error_setg(errp, "there is no mark '%s' in the run '%s'", name, dir);
+    }
+    *pos = w.pos;
+    return w.found;
 }
 
 bool tt_mark_find(const char *name, uint64_t *pos, Error **errp)

@@ -45,6 +45,7 @@ static struct {
     uint64_t start_ns;
     uint64_t released_prints[TT_VCPUS_MAX]; /* when the token was given */
     bool made_dir, made_log;        /* they were not there before */
+    bool has_dir;                   /* it is there now */
     bool released, initial, full_up;
     bool was_reset[TT_VCPUS_MAX];
     bool has_begun;
@@ -343,18 +344,21 @@ void tt_record_reset(CPUState *cpu)
 
 /* ---- start and end ---- */
 
-static bool make_directory(Error **errp)
+bool tt_record_directory(Error **errp)
 {
     g_autofree char *stamp = NULL;
     g_autoptr(GDateTime) now = g_date_time_new_now_local();
     int n;
 
+    if (rec.has_dir) {
+        return true;
+    }
     if (tt.dir) {
         g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
         g_autofree char *log = g_build_filename(tt.dir, "log", NULL);
 
         if (mkdir(tt.dir, 0700) == 0) {
-            rec.made_dir = true;
+            rec.made_dir = rec.has_dir = true;
             return true;
         }
         if (errno != EEXIST || !g_file_test(tt.dir, G_FILE_TEST_IS_DIR)) {
@@ -369,6 +373,7 @@ static bool make_directory(Error **errp)
                        "delete it", tt.dir);
             return false;
         }
+        rec.has_dir = true;
         return true;
     }
     stamp = g_date_time_format(now, "tt-run-%Y%m%d-%H%M%S");
@@ -380,7 +385,7 @@ static bool make_directory(Error **errp)
             g_autofree char *path = g_canonicalize_filename(name, NULL);
 
             tt.dir = g_intern_string(path);
-            rec.made_dir = true;
+            rec.made_dir = rec.has_dir = true;
             return true;
         }
         if (errno != EEXIST) {
@@ -418,7 +423,7 @@ bool tt_record_open(Error **errp)
     TtIo *io;
     TtDiag diag;
 
-    if (!make_directory(errp) || !make_segments(errp)) {
+    if (!tt_record_directory(errp) || !make_segments(errp)) {
         return false;
     }
     qemu_uuid_generate(&uuid);
@@ -483,6 +488,7 @@ bool tt_record_start(Error **errp)
     if (!save_manifest(errp)) {
         return false;
     }
+    tt_branch_begun();
     tt_keeper_start(first_cpu);
     tt_vcpus_flush();
     tt_record_release();        /* the vCPU's first turn looks what changed */

@@ -15,6 +15,7 @@
  */
 #include "tt/engine.h"
 #include "tt/timeline.h"
+#include "tt-parent.h"
 #include "qemu/main-loop.h"
 #include "qemu/error-report.h"
 #include "exec/cputlb.h"
@@ -28,6 +29,7 @@
 
 static struct {
     TtLogReader *reader;
+    TtParent *parent;               /* until the first state is loaded */
     TtSched *sched;
     uint64_t end_pos;
     uint64_t digests;
@@ -59,6 +61,7 @@ void tt_replay_set_end(uint64_t pos)
 
 void tt_replay_close(void)
 {
+    tt_parent_close(rep.parent);
     tt_sched_free(rep.sched);
     tt_log_reader_free(rep.reader);
     memset(&rep, 0, sizeof(rep));
@@ -551,7 +554,25 @@ bool tt_replay_open(Error **errp)
         error_setg(errp, "%s", diag.text);
         return false;
     }
+    if (tt.manifest.features & TT_FEATURE_PARENT) {
+        rep.parent = tt_parent_of(&tt.manifest, tt.dir, errp);
+        return rep.parent;
+    }
     return true;
+}
+
+bool tt_replay_fill(TtBlock *b, Error **errp)
+{
+    TtStatus s = rep.parent ? tt_parent_fill(rep.parent, b->name, b->size_bytes,
+                                             b->host) : TT_ERR_FORMAT;
+    const TtDiag *said;
+
+    if (s < 0) {
+        said = rep.parent ? tt_pagestore_read_error(rep.parent->store) : NULL;
+        error_setg(errp, "the RAM of the parent's checkpoint cannot be read: %s",
+                   said ? said->text : tt_status_name(s));
+    }
+    return s >= 0;
 }
 
 /* What the log holds before the first instruction. */
@@ -561,10 +582,12 @@ static void load_initial(void)
 
     while ((ev = tt_sched_peek(rep.sched)) && ev->nested && ev->pos == 0) {
         if (!apply(ev)) {
-            return;
+            break;
         }
         tt_sched_pop(rep.sched);
     }
+    tt_parent_close(rep.parent);
+    rep.parent = NULL;
 }
 
 void tt_replay_start(CPUState *cpu)

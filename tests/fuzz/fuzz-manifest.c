@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_limits(const TtManifest *m)
 {
-    CHECK(m->features == 0 && *m->accel && *m->cpu_type);
+    CHECK(!(m->features & ~TT_MANIFEST_FEATURES) && *m->accel && *m->cpu_type);
     CHECK(m->n_cpus >= 1 && m->n_cpus <= TT_CPUS_MAX);
     CHECK(m->n_cpu_words <= TT_CPU_WORDS_MAX && m->n_blocks <= TT_BLOCKS_MAX);
     for (unsigned i = 0; i < m->n_blocks; i++) {

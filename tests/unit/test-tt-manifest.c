@@ -44,6 +44,37 @@ static TtStatus parse(const char *text, TtManifest *m, TtDiag *d)
     return status;
 }
 
+/* A branch names its parent, whole or not at all; and it comes back as saved. */
+static void test_a_branch_names_its_parent(void)
+{
+    static const char parent[] = "[parent]\npath=../parent.run\n"
+        "uuid=00010203-0405-0607-0809-0a0b0c0d0e0f\ncheckpoint=7\n"
+        "position=123456789012\n";
+    g_autofree char *branch = g_strconcat(good, parent, NULL);
+    g_autofree char *path = g_strdup_printf("%s/tt-branch-%d", g_get_tmp_dir(),
+                                            (int)getpid());
+    TtManifest m, again;
+    TtDiag d = { 0 };
+
+    memcpy(strstr(branch, "features=0x0"), "features=0x1", 12);
+    g_assert_cmpint(parse(branch, &m, &d), ==, TT_OK);
+    g_free(m.directory);
+    m.directory = g_strdup("/some where");
+    g_assert_cmpint(tt_manifest_save(&m, path, &d), ==, TT_OK);
+    g_assert_cmpint(tt_manifest_load(path, &again, &d), ==, TT_OK);
+    g_assert_cmpstr(again.parent_path, ==, "../parent.run");
+    g_assert_cmpmem(again.parent_uuid, 16, again.uuid, 16);
+    g_assert_cmpuint(again.parent_checkpoint, ==, 7);
+    g_assert_cmpuint(again.parent_pos, ==, 123456789012);
+    g_assert_cmpstr(again.directory, ==, "/some where");
+    tt_manifest_cleanup(&m);
+    tt_manifest_cleanup(&again);
+    g_unlink(path);
+    memcpy(strstr(branch, "checkpoint="), "chuckpoint=", 11);
+    g_assert_cmpint(parse(branch, &m, &d), ==, TT_ERR_FORMAT);
+    g_assert_nonnull(strstr(d.text, "[parent]"));
+}
+
 static void test_a_good_one_is_read(void)
 {
     TtManifest m;
@@ -340,6 +371,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tt/manifest/a-good-one-is-read",
                     test_a_good_one_is_read);
+    g_test_add_func("/tt/manifest/a-branch-names-its-parent",
+                    test_a_branch_names_its_parent);
     g_test_add_func("/tt/manifest/each-wrong-value-is-named",
                     test_each_wrong_value_is_named);
     g_test_add_func("/tt/manifest/a-run-of-other-rules-names-its-version",

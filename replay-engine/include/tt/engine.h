@@ -248,6 +248,21 @@ void tt_past_leave(void);
 /* Turns the engine to the world that is not shown, and back: BQL. */
 void tt_past_swap(void);
 
+/* The run directory: made, or fit to record into. Again: nothing to do. */
+bool tt_record_directory(Error **errp);
+
+/* ---- replay-engine: branches (-tt branch) ---- */
+/* What the option says; @dir: the run to start in. */
+void tt_branch_option(const char *dir, const char *at, bool is_forced);
+/* All options are read; no device or disk is there yet. */
+bool tt_branch_open(Error **errp);
+/* Recording starts: pages of @b that are not as in the parent's checkpoint (g_free);
+ * NULL: it has no such block, or this is no branch. */
+unsigned long *tt_branch_compare(const TtBlock *b);
+void tt_branch_begun(void);             /* ... has started */
+/* Replay: @b's contents become those in the parent's checkpoint. */
+bool tt_replay_fill(TtBlock *b, Error **errp);
+
 /* ---- replay-engine: the engine of this process ---- */
 /* Whether the machine as it is now can be recorded. */
 bool tt_can_record(Error **errp);
@@ -289,6 +304,9 @@ typedef void TtMarkSeen(void *opaque, const char *name, uint64_t pos);
  * the whole log. */
 void tt_mark_each(TtMarkSeen *seen, void *opaque);
 bool tt_mark_check(const char *name, Error **errp);     /* may it be a name? */
+/* The same in a run that is not replayed here. */
+bool tt_mark_find_in(const char *dir, const char *name, uint64_t *pos,
+                     Error **errp);
 bool tt_mark_find(const char *name, uint64_t *pos, Error **errp);
 bool tt_mark_add(const char *name, uint64_t *pos, Error **errp);
 TtLogReader *tt_replay_reader(void);

@@ -91,6 +91,13 @@ void tt_configure(struct QDict *machine_opts, bool has_default_serial,
                   bool has_icount, bool has_incoming, bool stopped);
 /* When machine and accelerator are known, before any device exists. */
 void tt_check_machine(struct MachineState *ms);
+/* The machine is made and was reset; it has not run. */
+void tt_machine_made(void);
+/* A branch has disks of its own: for each -blockdev, then once, before any of them
+ * and of the -drives is opened. */
+struct BlockdevOptions;
+void tt_branch_blockdev(struct BlockdevOptions **options);
+void tt_branch_disks(int *snapshot);
 void tt_finish(void);                               /* runstate.c, BQL */
 /* A monitor command that would leave the recorded or replayed history. True:
  * refused, *errp set. */

@@ -22,7 +22,10 @@
 
 /* Must-know bits that this version knows. A new one is added here when a
  * replay by an older version would go wrong without knowing it. */
-#define TT_MANIFEST_FEATURES   UINT64_C(0)
+#define TT_FEATURE_PARENT      (UINT64_C(1) << 0)   /* begins with the RAM of
+                                                       another run's
+                                                       checkpoint */
+#define TT_MANIFEST_FEATURES   TT_FEATURE_PARENT
 
 /*
  * Rules of execution: choices, of several that would do, by which the vCPU is
@@ -42,6 +45,7 @@
 enum {
     TT_BLOCK_ROM = 1,           /* read-only for the guest */
     TT_BLOCK_ROMD = 2,          /* rom device: reads direct, writes trapped */
+    TT_BLOCK_PARENT = 4,        /* in the log only: begins as in the parent */
 };
 
 typedef struct TtBlockInfo {
@@ -58,7 +62,9 @@ typedef struct TtManifest {
     char *qemu_version;
     char *tt_version;
     char *accel;                /* "tcg", "kvm" */
-    char *command_line;         /* for people */
+    char *command_line;         /* shell-quoted, if directory is there */
+    char *directory;            /* in which it was given; "": not known, and
+                                   command_line is for people only */
     char *host;                 /* for people */
     char *started;              /* ISO 8601, for people */
     uint64_t tlb_entries;       /* of the TLB of each MMU mode */
@@ -70,6 +76,11 @@ typedef struct TtManifest {
     unsigned n_cpu_words;
     unsigned n_blocks;
     TtBlockInfo *blocks;        /* g_malloc'ed array */
+    /* With TT_FEATURE_PARENT: the checkpoint that the run begins with. */
+    char *parent_path;          /* absolute, or relative to the run */
+    uint8_t parent_uuid[16];
+    uint32_t parent_checkpoint;
+    uint64_t parent_pos;
 } TtManifest;
 
 /*
