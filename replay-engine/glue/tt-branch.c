@@ -117,8 +117,11 @@ static bool check_kind(Error **errp)
     const char *what;
 
     tt_full_describe(&d);
+    tt_vcpus_find();
     tt_target_identity(first_cpu, &m);
+    m.n_cpus = tt_vcpus_count();
     what = strcmp(d.machine, br.desc.machine) ? "machine type (-machine)" :
+        m.n_cpus != br.parent->manifest.n_cpus ? "number of vCPUs (-smp)" :
         d.ram_bytes != br.desc.ram_bytes ? "amount of RAM (-m)" :
         strcmp(m.cpu_type, br.parent->manifest.cpu_type) ||
         m.n_cpu_words != br.parent->manifest.n_cpu_words ||
@@ -225,17 +228,21 @@ static bool load_ram(Error **errp)
     return true;
 }
 
-/* The devices bring the vCPU's state, too; ours is the one that is exact. */
-static bool load_cpu(Error **errp)
+/* The devices bring the state of the vCPUs, too; ours is the one that is exact. */
+static bool load_cpus(Error **errp)
 {
-    TtBytes cpu = br.parent->state.cpu;
-    int pending = first_cpu->interrupt_request;
+    const TtCpState *s = &br.parent->state;
+    int pending[TT_VCPUS_MAX];
 
-    if (!tt_target_load(first_cpu, cpu.data, cpu.len, errp)) {
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        pending[i] = tt_vcpus_at(i)->interrupt_request;
+    }
+    if (!tt_vcpus_load(s->cpu.data, s->cpu.len, s->halted, errp)) {
         return false;
     }
-    first_cpu->halted = br.parent->state.halted;
-    first_cpu->interrupt_request = pending;
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        tt_vcpus_at(i)->interrupt_request = pending[i];
+    }
     return true;
 }
 
@@ -250,7 +257,7 @@ static bool load(Error **errp)
     bdrv_drain_all_begin();
     qemu_system_reset(SHUTDOWN_CAUSE_SNAPSHOT_LOAD);
     ok = load_ram(errp) && tt_full_load(br.parent->state.full, errp) &&
-        load_cpu(errp);
+        load_cpus(errp);
     bdrv_drain_all_end();
     return ok;
 }
