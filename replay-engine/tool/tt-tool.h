@@ -31,6 +31,17 @@ char *tool_bytes(uint64_t n);
 /* Digits, or 0x and hex digits. */
 bool tool_parse_number(const char *text, uint64_t *n);
 
+/* A run may come from anybody: its text must not drive the terminal. */
+void tool_make_harmless(char *text);
+
 int tool_stats(const char *run, bool json);
+/* tt branch; @tool: how this program was called, @args: behind the command. */
+int tool_branch(const char *tool, char **args);
+/* Where the run stands among its branches: lines of `tt info`; members of its JSON
+ * object, with a comma in front. */
+void tool_print_tree(const char *run, const TtManifest *m);
+void tool_json_tree(const char *run, const TtManifest *m);
+/* In quotes. */
+void tool_json_string(const char *text);
 
 #endif

@@ -10,10 +10,11 @@
 #include <stdio.h>
 
 static const char usage[] =
-    "usage: tt info RUN\n"
+    "usage: tt info RUN [--json]\n"
     "       tt log RUN [--from POS] [--to POS] [--kind KIND]... [--limit N]\n"
     "       tt stats RUN [--json]\n"
     "       tt verify RUN\n"
+    "       tt branch RUN --at ID|@NAME [--to DIR] [-- QEMU-OPTIONS...]\n"
     "\n"
     "RUN is the directory of a recording. POS is a position; --to is not\n"
     "included. KIND is a name as `tt log` prints it, or a number; `tt stats`\n"
@@ -125,8 +126,7 @@ bool tool_parse_number(const char *text, uint64_t *n)
 
 /* ---- info ---- */
 
-/* A run may come from anybody: its text must not drive the terminal. */
-static void make_harmless(char *text)
+void tool_make_harmless(char *text)
 {
     for (; *text; text++) {
         if (g_ascii_iscntrl(*text)) {
@@ -141,7 +141,7 @@ static void make_manifest_harmless(TtManifest *m)
                             m->accel, m->host, m->command_line, m->cpu_type };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
-        make_harmless(texts[i]);
+        tool_make_harmless(texts[i]);
     }
 }
 
@@ -207,7 +207,24 @@ static TtLogReader *open_run(const char *run, TtManifest *m)
     return r;
 }
 
-static int tool_info(const char *run)
+static void print_info_json(const char *run, const TtLogReader *r,
+                            const TtManifest *m, const ToolTotals *t)
+{
+    printf("{\"run\": ");
+    tool_json_string(run);
+    printf(", \"started\": ");
+    tool_json_string(m->started);
+    printf(", \"command\": ");
+    tool_json_string(m->command_line);
+    printf(", \"start\": %" PRIu64 ", \"end\": %" PRIu64 ", \"events\": %"
+           PRIu64 ", \"bytes\": %" PRIu64 ", \"torn\": %s", t->first_pos,
+           t->end_pos, t->n_events, tt_log_reader_bytes(r),
+           tt_log_reader_is_torn(r) ? "true" : "false");
+    tool_json_tree(run, m);
+    printf("}\n");
+}
+
+static int tool_info(const char *run, bool is_json)
 {
     TtManifest m;
     TtLogReader *r = open_run(run, &m);
@@ -216,11 +233,16 @@ static int tool_info(const char *run)
         return TOOL_PROBLEM;
     }
     ToolTotals t = tool_totals(r);
-    make_manifest_harmless(&m);
-    printf("Run:        %s\n", run);
-    print_recorder(&m, &t);
-    print_machine(&m);
-    print_log(r, &t);
+    if (is_json) {
+        print_info_json(run, r, &m, &t);
+    } else {
+        make_manifest_harmless(&m);
+        printf("Run:        %s\n", run);
+        print_recorder(&m, &t);
+        print_machine(&m);
+        print_log(r, &t);
+        tool_print_tree(run, &m);
+    }
     tt_manifest_cleanup(&m);
     tt_log_reader_free(r);
     return TOOL_FINE;
@@ -419,8 +441,8 @@ static int run_command(char **argv)
     if (i == G_N_ELEMENTS(commands)) {
         return usage_error("unknown command", a.command);
     }
-    if (a.is_json && i != 2) {
-        return usage_error("--json is an option of tt stats, not of",
+    if (a.is_json && i != 0 && i != 2) {
+        return usage_error("--json is an option of tt info and stats, not of",
                            a.command);
     }
     if (a.is_filtered && i != 1) {
@@ -432,7 +454,7 @@ static int run_command(char **argv)
     }
     switch (i) {
     case 0:
-        return tool_info(a.run);
+        return tool_info(a.run, a.is_json);
     case 1:
         return tool_log(a.run, &a.filter);
     case 2:
@@ -452,6 +474,9 @@ int main(int argc, char **argv)
                       strcmp(argv[1], "help") == 0)) {
         fputs(usage, stdout);
         return TOOL_FINE;
+    }
+    if (argc > 1 && strcmp(argv[1], "branch") == 0) {
+        return tool_branch(argv[0], argv + 2);
     }
     result = run_command(argv + 1);
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -8,7 +8,9 @@ Prints TAP.
 """
 import json
 import os
+import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -209,12 +211,110 @@ def test_wrong_usage_is_told_from_a_problem(work):
                  ('log', run, '--from', '-1'), ('log', run, '--kind', 'x'),
                  ('log', run, '--kind', '64'), ('log', run, '--frob', '1'),
                  ('stats', run, '--xml'), ('verify', run, '--all'),
-                 ('info', run, '--json'), ('--from', '1', 'stats', run)):
+                 ('log', run, '--json'), ('--from', '1', 'stats', run),
+                 ('branch', run), ('branch', '--at', '1'),
+                 ('branch', run, '--at'), ('branch', run, '--at', '1', '-x')):
         done = tt(*args, status=2)
         check('usage:' in done.stderr and not done.stdout, str(args))
-    said = tt('info', run, '--json', status=2).stderr
-    check('--json is an option of tt stats, not of: info' in said, said)
+    said = tt('log', run, '--json', status=2).stderr
+    check('--json is an option of tt info and stats, not of: log' in said,
+          said)
     check('usage:' in tt('--help').stdout, 'help')
+
+
+def recorded(command, directory='/some where'):
+    return MANIFEST.replace('command-line=qemu-of-the-test',
+                            f'command-line={command}\ndirectory={directory}')
+
+
+def printed_command(run, *args):
+    """What tt branch --print would run: the directory and the arguments."""
+    out = tt('branch', run, '--at', '@x', '--to', '/new,run', '--print', '--qemu',
+             '/bin/true', *args).stdout
+    words = shlex.split(out)
+    check(words[0] == 'cd' and words[2] == '&&', out)
+    return words[1], words[3:]
+
+
+def test_a_branch_repeats_the_recorded_options(work):
+    """But for those that would get in the way; values that look like options stay
+    values."""
+    run = make_run(work, golden('one-event'), recorded(
+        "qemu -M pc -daemonize -s -S -append '-S  -qmp it''s' --gdb tcp::1 "
+        '-qmp unix:/no/q,server=on -serial file:/a,b -chardev file,id=c,path=x '
+        '-nodefaults -pidfile p -tt record,dir=a,,b,max-size=1G -m 64'))
+    tt_value = f'branch,dir={run},at=@x,to=/new,,run,max-size=1G'
+    where, words = printed_command(run, '--', '-S', '-m', '1 2')
+    check(where == '/some where', where)
+    check(words == [
+        '/bin/true', '-M', 'pc', '-append', '-S  -qmp its', '-chardev',
+        'file,id=tt-file0,path=/a,,b,append=on', '-serial', 'chardev:tt-file0',
+        '-chardev', 'file,id=c,path=x,append=on', '-nodefaults', '-m', '64',
+        '-tt', tt_value, '-S', '-m', '1 2'], f'{words}')
+    _, words = printed_command(run, '--without', 'chardev', '--without',
+                               '-serial')
+    check(words == ['/bin/true', '-M', 'pc', '-append', '-S  -qmp its',
+                    '-nodefaults', '-m', '64', '-tt', tt_value], f'{words}')
+
+
+def test_a_branch_takes_no_socket_that_is_in_use(work):
+    path = os.path.join(work, 's')
+    run = make_run(work, golden('one-event'), recorded(
+        'qemu -serial unix:s,server=on,wait=off', work))
+    args = ('branch', run, '--at', '1', '--print', '--qemu', '/bin/true')
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen()
+        said = tt(*args, status=1).stderr
+        check('--without -serial' in said and said.count('\n') == 1, said)
+    tt(*args)                               # nobody listens any more
+
+
+def test_an_old_run_cannot_be_repeated(work):
+    run = make_run(work, golden('one-event'))
+    said = tt('branch', run, '--at', '1', status=1).stderr
+    check('older TTVM' in said and said.count('\n') == 1, said)
+
+
+def test_the_tree_of_branches_is_shown(work):
+    """Parents upwards, also one that is gone; branches beside the run and beside
+    its parents."""
+    def run_at(path, uuid, parent=None, parent_uuid='00'):
+        text = MANIFEST.replace('1c1d1e1f', '1c1d1e' + uuid)
+        if parent:
+            text = text.replace('features=0', 'features=1') + (
+                f'[parent]\npath={parent}\nuuid=10111213-1415-1617-1819-'
+                f'1a1b1c1d1e{parent_uuid}\ncheckpoint=3\nposition=4567\n')
+        path = os.path.join(work, path)
+        os.makedirs(path)
+        with open(os.path.join(path, 'manifest'), 'w') as out:
+            out.write(text)
+        shutil.copy(golden('one-event'), os.path.join(path, 'log'))
+        return path
+
+    top = run_at('top', '1f')
+    middle = run_at('middle', '2f', '../top', '1f')
+    leaf = run_at('other/leaf', '3f', middle, '2f')
+    lost = run_at('lost', '4f', '../nothing', '5f')
+    # The golden log is of one uuid only: the others are asked for as JSON of top.
+    s = json.loads(tt('info', top, '--json').stdout)
+    check(s['parents'] == [] and s['full'] == [], f'{s}')
+    check(s['branches'] == [{'path': middle, 'checkpoint': 3,
+                             'position': 4567}], f'{s}')
+    check(f'Branches:   {middle}, from checkpoint 3, position 4,567' in
+          tt('info', top).stdout, 'text')
+    for path, uuid in ((leaf, '3f'), (lost, '4f')):
+        manifest = os.path.join(path, 'manifest')
+        with open(manifest) as file:
+            text = file.read()
+        with open(manifest, 'w') as file:
+            file.write(text.replace(f'1c1d1e{uuid}\n', '1c1d1e1f\n', 1))
+    s = json.loads(tt('info', leaf, '--json').stdout)
+    check([(p['path'], p['found']) for p in s['parents']] ==
+          [(middle, True), (top, True)], f'{s}')
+    said = tt('info', lost).stdout
+    check('nothing, checkpoint 3, position 4,567 (not found there)' in said,
+          said)
 
 
 def test_a_reader_that_leaves_is_no_error(work):

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt branch: starts QEMU as it was started for the recording, but from a full
+ * checkpoint of it (-tt branch), and as a recording of its own.
+ *
+ * The recorded options make the machine, so all of them are kept, but those that
+ * have nothing to do with it and would get in the way of the VM that was recorded,
+ * should that still run: monitors, gdb, -daemonize, -pidfile. What prints into a
+ * file goes on at its end.
+ */
+#include "tt-tool.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "usage: tt branch RUN --at ID|@NAME [--to DIR] [--qemu PATH]\n"
+    "                 [--without OPTION]... [--print] [-- QEMU-OPTIONS...]\n"
+    "\n"
+    "Goes on from a full checkpoint of RUN, with the options of the recording,\n"
+    "and records that into DIR. --without leaves a recorded option out, with\n"
+    "its value, each time it is there; what stands behind -- is added. --print\n"
+    "shows the command and does not run it.\n";
+
+typedef struct Branch {
+    const char *run, *at, *to, *qemu, *tool;
+    GPtrArray *without;         /* option names, one dash */
+    char **extra;               /* NULL-terminated */
+    bool is_print;
+    GPtrArray *args;            /* the new command */
+    unsigned n_files;
+} Branch;
+
+static int wrong(const char *what, const char *arg)
+{
+    fprintf(stderr, "tt: %s%s%s\n%s", what, arg ? ": " : "", arg ? arg : "",
+            usage);
+    return TOOL_USAGE;
+}
+
+static int problem(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+
+static int problem(const char *fmt, ...)
+{
+    g_autofree char *text = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    text = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "tt: %s\n", text);
+    return TOOL_PROBLEM;
+}
+
+/* ---- what is given ---- */
+
+static int parse(Branch *b, char **args)
+{
+    for (; *args; args++) {
+        const char **value = !strcmp(*args, "--at") ? &b->at :
+            !strcmp(*args, "--to") ? &b->to :
+            !strcmp(*args, "--qemu") ? &b->qemu : NULL;
+        bool is_without = !strcmp(*args, "--without");
+
+        if (!strcmp(*args, "--")) {
+            b->extra = args + 1;
+            break;
+        } else if (!strcmp(*args, "--print")) {
+            b->is_print = true;
+        } else if (value || is_without) {
+            if (!args[1]) {
+                return wrong("a value is missing after", *args);
+            }
+            args++;
+            if (value) {
+                *value = *args;
+            } else {
+                g_ptr_array_add(b->without, g_strdup_printf("-%s", *args +
+                                                            strspn(*args,
+                                                                   "-")));
+            }
+        } else if (**args == '-') {
+            return wrong("unknown option", *args);
+        } else if (b->run) {
+            return wrong("one RUN only, please; not understood", *args);
+        } else {
+            b->run = *args;
+        }
+    }
+    return !b->run ? wrong("no run directory given", NULL) :
+        !b->at ? wrong("--at is missing: which full checkpoint?", NULL) : 0;
+}
+
+/* ---- the recorded options ---- */
+
+static bool is_one_of(const char *name, const char *const *list)
+{
+    return g_strv_contains(list, name);
+}
+
+/* Those of QEMU 10.0 that take no value. */
+static bool takes_value(const char *name)
+{
+    static const char *const flags[] = {
+        "-help", "-h", "-version", "-mem-prealloc", "-snapshot", "-usb",
+        "-nographic", "-full-screen", "-win2k-hack", "-no-fd-bootchk",
+        "-preconfig", "-S", "-s", "-enable-kvm", "-xen-attach",
+        "-xen-domid-restrict", "-no-reboot", "-no-shutdown", "-daemonize",
+        "-only-migratable", "-nodefaults", "-semihosting", "-old-param",
+        "-no-user-config", "-enable-sync-profile", "-perfmap", "-jitdump", NULL,
+    };
+
+    return *name == '-' && !is_one_of(name, flags);
+}
+
+static bool is_dropped(const Branch *b, const char *name)
+{
+    static const char *const dropped[] = {
+        "-tt", "-S", "-s", "-gdb", "-qmp", "-qmp-pretty", "-monitor", "-pidfile",
+        "-daemonize", NULL,
+    };
+
+    for (unsigned i = 0; i < b->without->len; i++) {
+        if (!strcmp(name, b->without->pdata[i])) {
+            return true;
+        }
+    }
+    return is_one_of(name, dropped);
+}
+
+/* A comma in a value of QEMU's options is doubled. */
+static char *escaped(const char *text)
+{
+    g_auto(GStrv) parts = g_strsplit(text, ",", -1);
+
+    return g_strjoinv(",,", parts);
+}
+
+static void add(Branch *b, const char *arg)
+{
+    g_ptr_array_add(b->args, g_strdup(arg));
+}
+
+/* A console that goes to a file keeps what is there. */
+static void add_file_console(Branch *b, const char *name, const char *path)
+{
+    g_autofree char *chardev = g_strdup_printf("file,id=tt-file%u,path=%s,"
+                                               "append=on", b->n_files, path);
+    g_autofree char *value = g_strdup_printf("chardev:tt-file%u", b->n_files++);
+
+    add(b, "-chardev");
+    add(b, chardev);
+    add(b, name);
+    add(b, value);
+}
+
+static void add_option(Branch *b, const char *name, const char *value)
+{
+    if ((!strcmp(name, "-serial") || !strcmp(name, "-parallel") ||
+         !strcmp(name, "-debugcon")) && g_str_has_prefix(value, "file:")) {
+        g_autofree char *path = escaped(value + 5);
+
+        add_file_console(b, name, path);
+        return;
+    }
+    add(b, name);
+    if (!strcmp(name, "-chardev") && g_str_has_prefix(value, "file,") &&
+        !strstr(value, "append=")) {
+        g_autofree char *more = g_strconcat(value, ",append=on", NULL);
+
+        add(b, more);
+    } else {
+        add(b, value);
+    }
+}
+
+/* Does somebody serve the socket at @path? */
+static bool is_served(const char *path)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    bool served;
+
+    if (fd < 0 || strlen(path) >= sizeof(addr.sun_path)) {
+        return false;
+    }
+    strcpy(addr.sun_path, path);
+    served = connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0;
+    close(fd);
+    return served;
+}
+
+/* QEMU would take the socket of a VM that runs away from it. */
+static int check_socket(const char *name, const char *value, const char *dir)
+{
+    const char *at = strstr(value, "unix:");
+    g_autofree char *path = NULL, *full = NULL;
+
+    if (!strstr(value, "server")) {
+        return 0;
+    }
+    at = at ? at + 5 : strstr(value, "path=") ? strstr(value, "path=") + 5 :
+        NULL;
+    if (!at) {
+        return 0;
+    }
+    path = g_strndup(at, strcspn(at, ","));
+    full = g_canonicalize_filename(path, dir);
+    return is_served(full) ?
+        problem("the recorded option %s '%s' would take over a socket that is in "
+                "use, by the VM that was recorded perhaps: end that, or say "
+                "--without %s and give another one after --", name, value, name)
+        : 0;
+}
+
+/* What the recorded -tt says besides where: limits and intervals. */
+static void keep_limits(GString *tt, const char *recorded)
+{
+    g_auto(GStrv) parts = g_strsplit(recorded, ",", -1);
+
+    for (char **p = parts; *p; p++) {
+        if (g_str_has_prefix(*p, "max-size=") ||
+            g_str_has_prefix(*p, "checkpoint-interval=")) {
+            g_string_append_printf(tt, ",%s", *p);
+        }
+    }
+}
+
+static int translate(Branch *b, char **recorded, const char *dir, GString *tt)
+{
+    for (char **r = recorded + 1; *r; r++) {
+        const char *name = g_str_has_prefix(*r, "--") ? *r + 1 : *r;
+        const char *value = takes_value(name) ? *++r : NULL;
+        int result;
+
+        if (takes_value(name) && !value) {
+            break;
+        }
+        if (!strcmp(name, "-tt")) {
+            keep_limits(tt, value);
+        }
+        if (is_dropped(b, name)) {
+            continue;
+        }
+        if (!value) {
+            add(b, name);
+            continue;
+        }
+        result = check_socket(name, value, dir);
+        if (result) {
+            return result;
+        }
+        add_option(b, name, value);
+    }
+    return 0;
+}
+
+/* ---- the new command ---- */
+
+static char *find_qemu(const Branch *b)
+{
+    g_autofree char *tool = g_find_program_in_path(b->tool);
+    g_autofree char *real = g_file_read_link("/proc/self/exe", NULL);
+    const char *const beside[] = { tool, real };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(beside); i++) {
+        g_autofree char *dir = beside[i] ? g_path_get_dirname(beside[i]) : NULL;
+        g_autofree char *path = dir ?
+            g_build_filename(dir, "qemu-system-x86_64", NULL) : NULL;
+
+        if (path && g_file_test(path, G_FILE_TEST_IS_EXECUTABLE)) {
+            return g_canonicalize_filename(path, NULL);
+        }
+    }
+    return NULL;
+}
+
+static char *fresh_directory(void)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_local();
+    g_autofree char *stamp = g_date_time_format(now, "tt-run-%Y%m%d-%H%M%S");
+
+    for (unsigned n = 0;; n++) {
+        g_autofree char *name = n ? g_strdup_printf("%s-%u", stamp, n)
+                                  : g_strdup(stamp);
+
+        if (!g_file_test(name, G_FILE_TEST_EXISTS)) {
+            return g_canonicalize_filename(name, NULL);
+        }
+    }
+}
+
+static GString *tt_value(const Branch *b)
+{
+    g_autofree char *run = g_canonicalize_filename(b->run, NULL);
+    g_autofree char *to = b->to ? g_canonicalize_filename(b->to, NULL)
+                                : fresh_directory();
+    g_autofree char *run_value = escaped(run), *to_value = escaped(to);
+    g_autofree char *at_value = escaped(b->at);
+    GString *tt = g_string_new(NULL);
+
+    g_string_printf(tt, "branch,dir=%s,at=%s,to=%s", run_value, at_value,
+                    to_value);
+    return tt;
+}
+
+static void print_command(const Branch *b, const char *dir)
+{
+    g_autofree char *quoted = g_shell_quote(dir);
+
+    printf("cd %s &&", quoted);
+    for (unsigned i = 0; i < b->args->len; i++) {
+        g_autofree char *arg = g_shell_quote(b->args->pdata[i]);
+
+        printf(" %s", arg);
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+static int run(Branch *b, const char *dir)
+{
+    print_command(b, dir);
+    if (b->is_print) {
+        return TOOL_FINE;
+    }
+    if (chdir(dir)) {
+        return problem("cannot go to '%s', where the recording was started: %s; "
+                       "make it again, its options may name files there", dir,
+                       g_strerror(errno));
+    }
+    g_ptr_array_add(b->args, NULL);
+    execv(b->args->pdata[0], (char **)b->args->pdata);
+    return problem("cannot run '%s': %s", (char *)b->args->pdata[0],
+                   g_strerror(errno));
+}
+
+static int make_command(Branch *b, const TtManifest *m)
+{
+    g_autoptr(GString) tt = tt_value(b);
+    g_autofree char *qemu = b->qemu ? g_canonicalize_filename(b->qemu, NULL)
+                                    : find_qemu(b);
+    g_auto(GStrv) recorded = NULL;
+    int result;
+
+    if (!*m->directory ||
+        !g_shell_parse_argv(m->command_line, NULL, &recorded, NULL)) {
+        return problem("the run does not say with which arguments it was "
+                       "recorded (an older TTVM did, or one of them is no "
+                       "UTF-8): start QEMU yourself, with its options and -tt "
+                       "%s", tt->str);
+    }
+    if (!qemu) {
+        return problem("there is no qemu-system-x86_64 beside this program: say "
+                       "where it is with --qemu");
+    }
+    add(b, qemu);
+    result = translate(b, recorded, m->directory, tt);
+    if (result) {
+        return result;
+    }
+    add(b, "-tt");
+    add(b, tt->str);
+    for (char **e = b->extra; e && *e; e++) {
+        add(b, *e);
+    }
+    return run(b, m->directory);
+}
+
+int tool_branch(const char *tool, char **args)
+{
+    Branch b = {
+        .tool = tool,
+        .without = g_ptr_array_new_with_free_func(g_free),
+        .args = g_ptr_array_new_with_free_func(g_free),
+    };
+    g_autofree char *path = NULL;
+    TtManifest m;
+    TtDiag diag;
+    int result = parse(&b, args);
+
+    if (result == 0) {
+        path = g_build_filename(b.run, "manifest", NULL);
+        if (tt_manifest_load(path, &m, &diag) != TT_OK) {
+            result = tool_problem(&diag);
+        } else {
+            result = make_command(&b, &m);
+            tt_manifest_cleanup(&m);
+        }
+    }
+    g_ptr_array_free(b.without, true);
+    g_ptr_array_free(b.args, true);
+    return result;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Where a run stands in the tree of branches: its parents upwards, the runs that
+ * began in it (looked for beside it and beside its parents), and the full
+ * checkpoints from which more can start.
+ */
+#include "tt-tool.h"
+#include "tt/cpstate.h"
+#include "tt/fullstate.h"
+#include "tt/io.h"
+#include "tt/pagestore.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define DEPTH_MAX 1000          /* of a chain of parents: a ring ends */
+
+typedef struct Relative {       /* a parent or a branch */
+    char *path;
+    uint32_t checkpoint;
+    uint64_t pos;
+    bool is_there;              /* and is that run */
+} Relative;
+
+static void relative_clear(void *r)
+{
+    g_free(((Relative *)r)->path);
+}
+
+static bool load(const char *dir, TtManifest *m)
+{
+    g_autofree char *path = g_build_filename(dir, "manifest", NULL);
+
+    return g_file_test(path, G_FILE_TEST_IS_REGULAR) &&
+        tt_manifest_load(path, m, NULL) == TT_OK;
+}
+
+/* ---- parents ---- */
+
+/* From the nearest on. */
+static GArray *find_parents(const char *run, const TtManifest *self)
+{
+    GArray *all = g_array_new(false, true, sizeof(Relative));
+    g_autofree char *dir = g_canonicalize_filename(run, NULL);
+    TtManifest owned = { 0 };
+    const TtManifest *m = self;
+    bool is_there = true;
+
+    g_array_set_clear_func(all, relative_clear);
+    while (is_there && m->features & TT_FEATURE_PARENT &&
+           all->len < DEPTH_MAX) {
+        TtManifest next = { 0 };
+        Relative r = {
+            .path = g_canonicalize_filename(m->parent_path, dir),
+            .checkpoint = m->parent_checkpoint, .pos = m->parent_pos,
+        };
+
+        is_there = r.is_there = load(r.path, &next) &&
+            !memcmp(next.uuid, m->parent_uuid, sizeof(next.uuid));
+        g_array_append_val(all, r);
+        g_free(dir);
+        dir = g_strdup(r.path);
+        tt_manifest_cleanup(&owned);
+        owned = next;
+        m = &owned;
+    }
+    tt_manifest_cleanup(&owned);
+    return all;
+}
+
+/* ---- branches ---- */
+
+static int by_place(const void *a, const void *b)
+{
+    const Relative *x = a, *y = b;
+
+    return x->pos != y->pos ? (x->pos < y->pos ? -1 : 1) :
+        strcmp(x->path, y->path);
+}
+
+/* Adds the runs beside @path that began in the run @uuid. */
+static void look_beside(const char *path, const uint8_t uuid[16],
+                        GHashTable *seen, GArray *out)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+    GDir *dir;
+    const char *name;
+
+    if (!g_hash_table_add(seen, g_strdup(folder))) {
+        return;
+    }
+    dir = g_dir_open(folder, 0, NULL);
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *child = g_build_filename(folder, name, NULL);
+        TtManifest m = { 0 };
+
+        if (load(child, &m) && (m.features & TT_FEATURE_PARENT) &&
+            !memcmp(m.parent_uuid, uuid, sizeof(m.parent_uuid))) {
+            Relative r = {
+                .path = g_strdup(child), .checkpoint = m.parent_checkpoint,
+                .pos = m.parent_pos, .is_there = true,
+            };
+
+            g_array_append_val(out, r);
+        }
+        tt_manifest_cleanup(&m);
+    }
+    if (dir) {
+        g_dir_close(dir);
+    }
+}
+
+static GArray *find_branches(const char *run, const TtManifest *self,
+                             GArray *parents)
+{
+    GArray *all = g_array_new(false, true, sizeof(Relative));
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal,
+                                                       g_free, NULL);
+    g_autofree char *path = g_canonicalize_filename(run, NULL);
+
+    g_array_set_clear_func(all, relative_clear);
+    look_beside(path, self->uuid, seen, all);
+    for (unsigned i = 0; i < parents->len; i++) {
+        look_beside(g_array_index(parents, Relative, i).path, self->uuid, seen,
+                    all);
+    }
+    g_array_sort(all, by_place);
+    return all;
+}
+
+/* ---- full checkpoints ---- */
+
+static TtPageStore *open_store(const char *run, const TtManifest *m)
+{
+    g_autofree char *pages = g_build_filename(run, "pages", NULL);
+    g_autofree char *points = g_build_filename(run, "checkpoints", NULL);
+    TtPageStoreOptions opt = { .read_only = true };
+    TtPageStore *store;
+
+    memcpy(opt.uuid, m->uuid, sizeof(opt.uuid));
+    if (!g_file_test(points, G_FILE_TEST_IS_REGULAR) ||
+        tt_io_posix_open(pages, &opt.pages, NULL) != TT_OK) {
+        return NULL;
+    }
+    if (tt_io_posix_open(points, &opt.checkpoints, NULL) != TT_OK) {
+        tt_io_close(opt.pages);
+        return NULL;
+    }
+    return tt_pagestore_open(&opt, &store, NULL) == TT_OK ? store : NULL;
+}
+
+static char *full_name(TtPageStore *store, uint32_t id)
+{
+    g_autofree void *blob = NULL;
+    char *name = NULL;
+    TtFullDesc d;
+    TtCpState s;
+    size_t len;
+
+    if (tt_pagestore_blob(store, id, &blob, &len, NULL) == TT_OK &&
+        tt_cpstate_decode((TtBytes) { blob, len }, &s, NULL) == TT_OK &&
+        tt_fulldesc_find(s.full, &d, NULL) == TT_OK) {
+        name = g_strdup(d.name);
+        tt_fulldesc_cleanup(&d);
+    }
+    return name ? name : g_strdup("");
+}
+
+/* Of Relative: path is the name. */
+static GArray *find_full(const char *run, const TtManifest *m)
+{
+    GArray *all = g_array_new(false, true, sizeof(Relative));
+    TtPageStore *store = open_store(run, m);
+    size_t n = store ? tt_pagestore_count(store) : 0;
+    g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
+
+    g_array_set_clear_func(all, relative_clear);
+    n = store ? tt_pagestore_list(store, infos, n) : 0;
+    for (size_t i = 0; i < n; i++) {
+        if (infos[i].flags & TT_CHECKPOINT_FULL) {
+            Relative r = {
+                .path = full_name(store, infos[i].id),
+                .checkpoint = infos[i].id, .pos = infos[i].pos,
+            };
+
+            g_array_append_val(all, r);
+        }
+    }
+    tt_pagestore_free(store);
+    return all;
+}
+
+/* ---- output ---- */
+
+static void print_list(const char *head, GArray *list, const char *how)
+{
+    for (unsigned i = 0; i < list->len; i++) {
+        Relative *r = &g_array_index(list, Relative, i);
+        g_autofree char *pos = tool_number(r->pos);
+        g_autofree char *harmless = g_strdup(r->path);
+
+        tool_make_harmless(harmless);
+        printf("%-11s %s, %scheckpoint %u, position %s", i ? "" : head,
+               harmless, how, r->checkpoint, pos);
+        printf("%s\n", r->is_there ? "" : " (not found there)");
+    }
+}
+
+static void print_full(GArray *list)
+{
+    for (unsigned i = 0; i < list->len; i++) {
+        Relative *r = &g_array_index(list, Relative, i);
+        g_autofree char *pos = tool_number(r->pos);
+        g_autofree char *harmless = g_strdup(r->path);
+
+        tool_make_harmless(harmless);
+        printf("%-11s checkpoint %u, position %s%s%s\n",
+               i ? "" : "Full:", r->checkpoint, pos, *harmless ? ", @" : "",
+               harmless);
+    }
+}
+
+void tool_print_tree(const char *run, const TtManifest *m)
+{
+    g_autoptr(GArray) parents = find_parents(run, m);
+    g_autoptr(GArray) branches = find_branches(run, m, parents);
+    g_autoptr(GArray) full = find_full(run, m);
+
+    print_list("Branch of:", parents, "");
+    print_list("Branches:", branches, "from ");
+    print_full(full);
+}
+
+void tool_json_string(const char *text)
+{
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
+
+    putchar('"');
+    for (const char *p = valid; *p; p++) {
+        if (*p == '"' || *p == '\\') {
+            printf("\\%c", *p);
+        } else if ((unsigned char)*p < 32) {
+            printf("\\u%04x", *p);
+        } else {
+            putchar(*p);
+        }
+    }
+    putchar('"');
+}
+
+static void json_list(const char *name, GArray *list, const char *key,
+                      bool has_found)
+{
+    printf(", \"%s\": [", name);
+    for (unsigned i = 0; i < list->len; i++) {
+        Relative *r = &g_array_index(list, Relative, i);
+
+        printf("%s{\"%s\": ", i ? ", " : "", key);
+        tool_json_string(r->path);
+        printf(", \"checkpoint\": %u, \"position\": %" PRIu64, r->checkpoint,
+               r->pos);
+        if (has_found) {
+            printf(", \"found\": %s", r->is_there ? "true" : "false");
+        }
+        printf("}");
+    }
+    printf("]");
+}
+
+void tool_json_tree(const char *run, const TtManifest *m)
+{
+    g_autoptr(GArray) parents = find_parents(run, m);
+    g_autoptr(GArray) branches = find_branches(run, m, parents);
+    g_autoptr(GArray) full = find_full(run, m);
+
+    json_list("parents", parents, "path", true);
+    json_list("branches", branches, "path", false);
+    json_list("full", full, "name", false);
+}
