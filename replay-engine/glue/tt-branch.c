@@ -38,6 +38,11 @@ void tt_branch_option(const char *dir, const char *at, bool is_forced)
     br.is_forced = is_forced;
 }
 
+bool tt_is_branch(void)
+{
+    return br.on;
+}
+
 bool tt_branch_is_forced(void)
 {
     return br.is_forced;
@@ -243,6 +248,7 @@ static bool load_cpus(Error **errp)
     for (unsigned i = 0; i < tt_vcpus_count(); i++) {
         tt_vcpus_at(i)->interrupt_request = pending[i];
     }
+    tt_vcpus_turn_to(tt_vcpus_at(0));       /* every run begins with that one */
     return true;
 }
 
@@ -270,11 +276,12 @@ void tt_machine_made(void)
         return;
     }
     if (!load(&err)) {
+        tt_record_close();
         error_reportf_err(err, "-tt branch: ");
         exit(1);
     }
-    error_printf("tt: a branch of %s, from position %" PRIu64 "\n", br.dir,
-                 br.parent->info.pos);
+    error_printf("tt: recording into %s, a branch of %s from position %" PRIu64
+                 "\n", tt.dir, br.dir, br.parent->info.pos);
 }
 
 /* ---- the recording ---- */

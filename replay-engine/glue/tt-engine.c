@@ -474,7 +474,9 @@ static void machine_ready(Notifier *n, void *opaque)
         error_reportf_err(err, "-tt record: ");
         exit(1);
     }
-    error_printf("tt: recording into %s\n", tt.dir);
+    if (!tt_is_branch()) {          /* that has much to check before */
+        error_printf("tt: recording into %s\n", tt.dir);
+    }
 }
 
 static Error *migration_blocker;
