@@ -210,7 +210,7 @@ static bool check_blocks(Error **errp)
 
 /* ---- loading ---- */
 
-static bool load_ram(Error **errp)
+static bool fill_ram(Error **errp)
 {
     RAMBlock *rb;
 
@@ -231,6 +231,25 @@ static bool load_ram(Error **errp)
         }
     }
     return true;
+}
+
+/* The parent's recorder may have moved pages since the store was opened: then it
+ * is opened again, once. */
+static bool load_ram(Error **errp)
+{
+    TtParent *again;
+
+    if (fill_ram(NULL)) {
+        return true;
+    }
+    again = tt_parent_open(br.dir, errp);
+    if (!again || !tt_parent_choose(again, br.parent->info.id, errp)) {
+        tt_parent_close(again);
+        return false;
+    }
+    tt_parent_close(br.parent);
+    br.parent = again;
+    return fill_ram(errp);
 }
 
 /* The devices bring the state of the vCPUs, too; ours is the one that is exact. */

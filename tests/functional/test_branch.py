@@ -6,13 +6,14 @@ import hashlib
 import json
 import os
 import shutil
+import socket
 import time
 
 from guests import guest_args, linux_args, linux_net
 from test_full import add_full
-from ttlib import (Vm, check, check_exact, digest_at, end_of, equal, limit,
-                   one_sentence, read_bytes, recorder, replay, run_tool, seed,
-                   stopped_replay, tool)
+from ttlib import (SLOW, Vm, check, check_exact, digest_at, end_of, equal,
+                   goto, limit, one_sentence, read_bytes, recorder, replay, run_tool,
+                   seed, stopped_replay, tool, wait_until)
 
 
 def tree_hash(path):
@@ -79,6 +80,10 @@ def test_torture(work):
     with brancher(work, args, parent, point['id'], qmp=1, timeout=60) as child:
         child.wait_serial('ticks')
         again = add_full(child, 'again')
+        child.qmp.cmd('stop')               # its own past, while it records
+        goto(child, position=again['position'] // 2)
+        goto(child, where='end')
+        child.qmp.cmd('cont')
         child.wait(0)
     equal(tree_hash(parent.run), before, 'the parent afterwards')
     check_exact(work, child.run, serial_wanted=child.serial, timeout=60)
@@ -334,3 +339,80 @@ def test_smp(work):
         child.wait(0)
     check('rand' in results(child.serial), 'the branch did not do its work')
     check_exact(work, child.run, serial_wanted=child.serial, timeout=120)
+
+
+class Console:
+    """A guest's serial port on a socket: type, and wait for what it prints."""
+
+    def __init__(self, path):
+        self.sock = socket.socket(socket.AF_UNIX)
+        wait_until(lambda: os.path.exists(path), f'the socket {path}')
+        self.sock.connect(path)
+        self.text = b''
+
+    def wait(self, text, timeout=60):
+        end = time.monotonic() + timeout * SLOW
+        while text.encode() not in self.text:
+            self.sock.settimeout(max(end - time.monotonic(), 0.01))
+            try:
+                data = self.sock.recv(4096)
+            except socket.timeout:
+                data = b''
+            check(data, f'no "{text}" on the console; it ends with '
+                        f'{self.text[-200:]!r}')
+            self.text += data
+        before, _, self.text = self.text.partition(text.encode())
+        return before
+
+    def type(self, line):
+        self.sock.sendall(line.encode() + b'\r')
+
+
+def console(vm, kind='con'):
+    path = vm.socket_path(kind)
+    vm.args += ['-chardev', f'socket,id=con,path={path},server=on,wait=off',
+                '-serial', 'chardev:con']
+    return path
+
+
+@limit(200)
+def test_shell(work):
+    """Linux at a shell, with an IDE disk that -snapshot protects: each branch knows
+    what was typed before it began, and nothing of the others."""
+    image = pattern_image(work, 'a', 'qcow2', 1)
+    args = linux_args('shell') + linux_net() + [
+        '-snapshot', '-drive', f'file={image},if=ide']
+    before = read_bytes(image)
+    rng = seed()
+    vm = recorder(work, args, qmp=1, serial=False, timeout=150)
+    path = console(vm)
+    with vm:
+        con = Console(path)
+        con.wait('guest# ')
+        con.type('echo first > /dev/sda; x=seven; sync')
+        con.wait('guest# ')
+        point = add_full(vm, 'shell')
+        con.type('echo second > /dev/sda; x=nine; sync; echo d$((1))ne')
+        con.wait('d1ne')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    equal(read_bytes(image), before, 'the image under -snapshot')
+    kids = []
+    for number in range(2):
+        kid = brancher(work, args, vm, point['id'], f'kid{number}', qmp=1,
+                       serial=False, timeout=100)
+        path = console(kid)
+        with kid:
+            con = Console(path)
+            con.type('head -c 6 /dev/sda; echo x=$x; '
+                     'ping -c 1 10.0.2.2 | grep -c from; echo d$((1))ne')
+            seen = con.wait('d1ne')
+            check(b'first' in seen and b'x=seven' in seen,
+                  f'kid{number}: {seen}')
+            con.type(f'echo other{number} > /dev/sda; sync; exit')
+            kid.wait(0)
+        kids.append(kid)
+    equal(read_bytes(image), before, 'the image after the branches')
+    for kid in kids:
+        replay(work, kid.run, name=f'{kid.name}r', timeout=100)
+    check_random(work, kids[0].run, rng, 3, 'random')
