@@ -75,6 +75,47 @@ static uint64_t key_of(uint64_t page, int mmu_idx)
     return page | mmu_idx;
 }
 
+/*
+ * A fetch that faults leads away from its position at once, but in a replay
+ * one may want to stand there: why, as cpu_exec would say it, or -1. Where a
+ * fence is due nobody stands: the recorder had its own behind the fault.
+ */
+static int reason_to_stay(CPUState *cpu, uint64_t pc)
+{
+    uint64_t pos = tt_position();
+
+    if (!tt_replaying() || pos >= tt.fence_next) {
+        return -1;
+    }
+    if (cpu->interrupt_request & CPU_INTERRUPT_DEBUG) {     /* a watchpoint */
+        return EXCP_DEBUG;
+    }
+    if (pos >= MIN(tt.step_to, tt_travel_stop_at())) {
+        return EXCP_INTERRUPT;
+    }
+    if (!tt_breakpoints_off && cpu_breakpoint_test(cpu, pc, BP_GDB)) {
+        return EXCP_DEBUG;
+    }
+    return -1;
+}
+
+/* The look-up is that of the fetch: what it writes is the same, time and again,
+ * and whoever stays has made it. */
+static void stay_before_fault(CPUState *cpu, uint64_t pc, int mmu_idx)
+{
+    int why = reason_to_stay(cpu, pc);
+    void *host;
+
+    if (why < 0 ||
+        !(probe_access_flags(cpu_env(cpu), pc, 0, MMU_INST_FETCH, mmu_idx,
+                             true, &host, 0) & TLB_INVALID_MASK)) {
+        return;
+    }
+    cpu->interrupt_request &= ~CPU_INTERRUPT_DEBUG;
+    cpu->exception_index = why;
+    cpu_loop_exit(cpu);
+}
+
 void tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
 {
     uint64_t page = pc & TARGET_PAGE_MASK;
@@ -90,6 +131,7 @@ void tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
     if (page != tt_fetched.page || mmu_idx != tt_fetched.mmu_idx) {
         if (!tt_pageset_find(entered, key_of(page, mmu_idx), &host)) {
             tt_fetched.page = 1;    /* also when the look-up faults */
+            stay_before_fault(cpu, pc, mmu_idx);
             get_page_addr_code_hostp(cpu_env(cpu), page, &host);
             if (tt_pageset_count(entered) >= ENTERED_MAX) {
                 forget_all(cpu);

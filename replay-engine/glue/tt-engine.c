@@ -96,8 +96,8 @@ static QemuOptsList tt_opts = {
         { .name = "checkpoint-memory", .type = QEMU_OPT_SIZE,
           .help = "replay: memory for checkpoints (default 1G)" },
         { .name = "checkpoint-interval", .type = QEMU_OPT_STRING,
-          .help = "record, branch: seconds between checkpoints (default 25, 0: "
-                  "none)" },
+          .help = "record, branch: seconds between checkpoints (default 25, "
+                  "0: none)" },
         { .name = "chaos", .type = QEMU_OPT_BOOL,
           .help = "record, branch: several vCPUs take turns at random" },
         { .name = "x-omit", .type = QEMU_OPT_STRING,

@@ -208,9 +208,10 @@ bool tt_mark_find_in(const char *dir, const char *name, uint64_t *pos,
     tt_log_reader_free(r);
     if (!w.found) {
         error_setg(errp, "there is no mark '%s' in the run '%s'", name, dir);
+        return false;
     }
     *pos = w.pos;
-    return w.found;
+    return true;
 }
 
 bool tt_mark_find(const char *name, uint64_t *pos, Error **errp)
