@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Start of a branch: the VM of a full checkpoint goes on for real, and is recorded
- * into a run of its own. The run that it comes from is opened for reading only.
+ * Start of a branch: the VM of a full checkpoint goes on for real, and is
+ * recorded into a run of its own. The run that it comes from is opened for
+ * reading only.
  *
- *   option -> open parent -> disks (tt-branch-disks.c) -> machine made and reset
- *          -> is it the same machine? -> RAM, devices, vCPU -> the VM first runs
+ *   option -> open parent -> disks (tt-branch-disks.c) -> machine made, reset
+ *          -> is it the same machine? -> RAM, devices, vCPU -> VM first runs
  *          -> recording starts; of RAM it logs what differs from the checkpoint
  */
 #include "tt-branch.h"
@@ -233,8 +234,8 @@ static bool fill_ram(Error **errp)
     return true;
 }
 
-/* The parent's recorder may have moved pages since the store was opened: then it
- * is opened again, once. */
+/* The parent's recorder may have moved pages since the store was opened: then
+ * it is opened again, once. */
 static bool load_ram(Error **errp)
 {
     TtParent *again;
@@ -252,7 +253,8 @@ static bool load_ram(Error **errp)
     return fill_ram(errp);
 }
 
-/* The devices bring the state of the vCPUs, too; ours is the one that is exact. */
+/* The devices bring the state of the vCPUs, too; ours is the one that is
+ * exact. */
 static bool load_cpus(Error **errp)
 {
     const TtCpState *s = &br.parent->state;
