@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The description in a full checkpoint, a GKeyFile text: which machine this was,
- * and which image each of its disks had
+ * The description in a full checkpoint, a GKeyFile text: which machine this
+ * was, and which image each of its disks had
  * (docs/reference/checkpoint-state.rst).
  */
 #include "tt/fullstate.h"
@@ -20,9 +20,9 @@ typedef struct Parser {
 static void wrong(Parser *p, const char *group, const char *key)
 {
     if (p->status == TT_OK) {
-        p->status = tt_fail(p->diag, TT_ERR_FORMAT, "the description in the full "
-                            "checkpoint is damaged: '%.40s' in [%s] is missing "
-                            "or wrong", key, group);
+        p->status = tt_fail(p->diag, TT_ERR_FORMAT, "the description in the "
+                            "full checkpoint is damaged: '%.40s' in [%s] is "
+                            "missing or wrong", key, group);
     }
 }
 
@@ -140,8 +140,8 @@ TtStatus tt_fulldesc_find(TtBytes full, TtFullDesc *d, TtDiag *diag)
         return s == TT_OK ? tt_fulldesc_parse(text, part.raw_bytes, d, diag)
                           : s;
     }
-    return s < 0 ? s : tt_fail(diag, TT_ERR_FORMAT, "the full checkpoint has no "
-                               "description: it is damaged");
+    return s < 0 ? s : tt_fail(diag, TT_ERR_FORMAT, "the full checkpoint has "
+                               "no description: it is damaged");
 }
 
 void tt_fulldesc_cleanup(TtFullDesc *d)

@@ -66,9 +66,9 @@ TtStatus tt_full_put(TtFullWriter *w, uint32_t kind, const char *name,
     }
     if (w->bytes->len + (uint64_t)PART_BYTES + name_len + n >
         TT_CPSTATE_FULL_MAX) {
-        return tt_fail(diag, TT_ERR_LIMIT, "the state of the devices takes more "
-                       "than %u MiB, compressed: take devices with much memory "
-                       "of their own out", TT_CPSTATE_FULL_MAX >> 20);
+        return tt_fail(diag, TT_ERR_LIMIT, "the state of the devices takes "
+                       "more than %u MiB, compressed: take devices with much "
+                       "memory of their own out", TT_CPSTATE_FULL_MAX >> 20);
     }
     tt_put_le32(head, kind);
     tt_put_le32(head + 4, name_len);
@@ -92,8 +92,8 @@ static TtStatus check_head(TtBytes *rest, TtDiag *diag)
         return damaged(diag);
     }
     if (tt_get_le32(rest->data + 4) != VERSION) {
-        return tt_fail(diag, TT_ERR_VERSION, "the full checkpoint was made by a "
-                       "newer TTVM: use that one");
+        return tt_fail(diag, TT_ERR_VERSION, "the full checkpoint was made by "
+                       "a newer TTVM: use that one");
     }
     rest->data += HEAD_BYTES;
     rest->len -= HEAD_BYTES;

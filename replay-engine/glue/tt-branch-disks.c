@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Disks of a branch: each disk that the guest can write is a fresh qcow2 file,
- * DIR/disks/NAME-0.qcow2, on top of the image that was frozen at the checkpoint. It
- * takes the place of what the -drive or -blockdev option says before that is
- * opened, so that nothing of the parent is opened for writing.
+ * DIR/disks/NAME-0.qcow2, on top of the image that was frozen at the
+ * checkpoint. It takes the place of what the -drive or -blockdev option says
+ * before that is opened, so that nothing of the parent is opened for writing.
  */
 #include "tt-branch.h"
 #include "tt-disks.h"
@@ -57,8 +57,8 @@ static bool check_file(const TtFullFile *f, const char *dir, Error **errp)
     struct stat st;
 
     if (stat(path, &st)) {
-        error_setg_errno(errp, errno, "the disk image '%s' is needed and cannot "
-                         "be found", path);
+        error_setg_errno(errp, errno, "the disk image '%s' is needed and "
+                         "cannot be found", path);
         return false;
     }
     if (st.st_size == f->size_bytes && f->mtime_ns ==
@@ -96,7 +96,7 @@ static char *overlay_path(const TtFullDisk *d, unsigned i)
     g_autofree char *file = g_strdup_printf("%s-0.qcow2", name);
     char *path = g_build_filename(tt.dir, "disks", file, NULL);
 
-    if (g_file_test(path, G_FILE_TEST_EXISTS)) {    /* names that became alike */
+    if (g_file_test(path, G_FILE_TEST_EXISTS)) {    /* one more of that name */
         g_free(path);
         g_free(file);
         file = g_strdup_printf("%s-0-%u.qcow2", name, i);
@@ -150,8 +150,8 @@ static void make_overlays(const TtFullDesc *desc, const char *dir)
 
 /* ---- -drive ---- */
 
-/* What says where the disk is in the machine, and how it is accessed; the rest is
- * about the image, which is another one now. */
+/* What says where the disk is in the machine, and how it is accessed; the rest
+ * is about the image, which is another one now. */
 static bool is_kept(const char *name)
 {
     static const char *const kept[] = {
@@ -329,8 +329,8 @@ static bool is_referred(const Node *n, bool of_gone)
     return false;
 }
 
-/* What stood below a replaced node, and nowhere else, is not opened at all. Those
- * above come later on the command line, so one pass backwards finds all. */
+/* What stood below a replaced node, and nowhere else, is not opened at all.
+ * Those above come later on the command line, so one pass backwards does. */
 static void drop_unused(void)
 {
     for (unsigned i = bd.nodes ? bd.nodes->len : 0; i-- > 0;) {

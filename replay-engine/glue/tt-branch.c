@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Start of a branch: the VM of a full checkpoint goes on for real, and is recorded
- * into a run of its own. The run that it comes from is opened for reading only.
+ * Start of a branch: the VM of a full checkpoint goes on for real, and is
+ * recorded into a run of its own. The run that it comes from is opened for
+ * reading only.
  *
- *   option -> open parent -> disks (tt-branch-disks.c) -> machine made and reset
- *          -> is it the same machine? -> RAM, devices, vCPU -> the VM first runs
+ *   option -> open parent -> disks (tt-branch-disks.c) -> machine made, reset
+ *          -> is it the same machine? -> RAM, devices, vCPU -> VM first runs
  *          -> recording starts; of RAM it logs what differs from the checkpoint
  */
 #include "tt-branch.h"
@@ -36,6 +37,11 @@ void tt_branch_option(const char *dir, const char *at, bool is_forced)
     br.dir = g_canonicalize_filename(dir, NULL);
     br.at = g_strdup(at);
     br.is_forced = is_forced;
+}
+
+bool tt_is_branch(void)
+{
+    return br.on;
 }
 
 bool tt_branch_is_forced(void)
@@ -205,7 +211,7 @@ static bool check_blocks(Error **errp)
 
 /* ---- loading ---- */
 
-static bool load_ram(Error **errp)
+static bool fill_ram(Error **errp)
 {
     RAMBlock *rb;
 
@@ -228,7 +234,27 @@ static bool load_ram(Error **errp)
     return true;
 }
 
-/* The devices bring the state of the vCPUs, too; ours is the one that is exact. */
+/* The parent's recorder may have moved pages since the store was opened: then
+ * it is opened again, once. */
+static bool load_ram(Error **errp)
+{
+    TtParent *again;
+
+    if (fill_ram(NULL)) {
+        return true;
+    }
+    again = tt_parent_open(br.dir, errp);
+    if (!again || !tt_parent_choose(again, br.parent->info.id, errp)) {
+        tt_parent_close(again);
+        return false;
+    }
+    tt_parent_close(br.parent);
+    br.parent = again;
+    return fill_ram(errp);
+}
+
+/* The devices bring the state of the vCPUs, too; ours is the one that is
+ * exact. */
 static bool load_cpus(Error **errp)
 {
     const TtCpState *s = &br.parent->state;
@@ -243,6 +269,7 @@ static bool load_cpus(Error **errp)
     for (unsigned i = 0; i < tt_vcpus_count(); i++) {
         tt_vcpus_at(i)->interrupt_request = pending[i];
     }
+    tt_vcpus_turn_to(tt_vcpus_at(0));       /* every run begins with that one */
     return true;
 }
 
@@ -270,11 +297,12 @@ void tt_machine_made(void)
         return;
     }
     if (!load(&err)) {
+        tt_record_close();
         error_reportf_err(err, "-tt branch: ");
         exit(1);
     }
-    error_printf("tt: a branch of %s, from position %" PRIu64 "\n", br.dir,
-                 br.parent->info.pos);
+    error_printf("tt: recording into %s, a branch of %s from position %" PRIu64
+                 "\n", tt.dir, br.dir, br.parent->info.pos);
 }
 
 /* ---- the recording ---- */

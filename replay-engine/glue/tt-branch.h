@@ -6,8 +6,8 @@
 #include "tt/engine.h"
 #include "tt/fullstate.h"
 
-/* The disks of the checkpoint that the branch starts at, and its run; NULL: this is
- * no branch. */
+/* The disks of the checkpoint that the branch starts at, and its run; NULL:
+ * this is no branch. */
 const TtFullDesc *tt_branch_disks_wanted(const char **parent_dir);
 bool tt_branch_is_forced(void);         /* images may have changed */
 /* Nothing of them is left: the branch did not begin. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Disks at a full checkpoint. Each one that the guest can write goes on in a fresh
- * qcow2 file, RUN/disks/NAME-N.qcow2, on top of the image it had: that one is
- * frozen, nobody in this process writes to it any more, and it is the disk at the
- * checkpoint.
+ * Disks at a full checkpoint. Each one that the guest can write goes on in a
+ * fresh qcow2 file, RUN/disks/NAME-N.qcow2, on top of the image it had: that
+ * one is frozen, nobody in this process writes to it any more, and it is the
+ * disk at the checkpoint.
  *
  *   before   device -> image            after   device -> NAME-1 -> image
- *   the next checkpoint                         device -> NAME-2 -> NAME-1 -> image
+ *   the next checkpoint                 device -> NAME-2 -> NAME-1 -> image
  *
  * A disk with snapshot=on writes into a file that has no name and goes with the
  * process; it stays there, and what it holds is copied to RUN/disks.

@@ -99,7 +99,7 @@ static QemuOptsList tt_opts = {
           .help = "record, branch: seconds between checkpoints (default 25, "
                   "0: none)" },
         { .name = "chaos", .type = QEMU_OPT_BOOL,
-          .help = "record: several vCPUs take turns at random" },
+          .help = "record, branch: several vCPUs take turns at random" },
         { .name = "x-omit", .type = QEMU_OPT_STRING,
           .help = "test only: leave remedies out" },
         { }
@@ -474,7 +474,9 @@ static void machine_ready(Notifier *n, void *opaque)
         error_reportf_err(err, "-tt record: ");
         exit(1);
     }
-    error_printf("tt: recording into %s\n", tt.dir);
+    if (!tt_is_branch()) {          /* that has much to check before */
+        error_printf("tt: recording into %s\n", tt.dir);
+    }
 }
 
 static Error *migration_blocker;

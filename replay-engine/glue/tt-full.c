@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Full checkpoints: the state of all devices, by QEMU's own migration code, and
- * RAM that no guest has seen and our store thus does not have. With the RAM of the
- * store and the disks (tt-disks.c) a VM can go on from there for real.
+ * RAM that no guest has seen and our store thus does not have. With the RAM of
+ * the store and the disks (tt-disks.c) a VM can go on from there for real.
  */
 #include "tt-full.h"
 #include "tt-disks.h"
@@ -138,16 +138,16 @@ static bool load_block(const TtFullPart *part, Error **errp)
     TtDiag diag;
 
     if (!rb) {
-        error_setg(errp, "the machine has no RAM block '%s', which the recorded "
-                   "one had: give the same options", part->name);
+        error_setg(errp, "the machine has no RAM block '%s', which the "
+                   "recorded one had: give the same options", part->name);
         return false;
     }
     if (rb->used_length != part->raw_bytes &&
         (part->raw_bytes > rb->max_length ||
          qemu_ram_resize(rb, part->raw_bytes, errp) < 0)) {
         if (!*errp) {
-            error_setg(errp, "RAM block '%s' has another size than the recorded "
-                       "one: give the same options", part->name);
+            error_setg(errp, "RAM block '%s' has another size than the "
+                       "recorded one: give the same options", part->name);
         }
         return false;
     }

@@ -8,9 +8,9 @@
 
 /*
  * tt_full_save: what a checkpoint of this moment needs to be branched from
- * Freezes the disks. May raise interrupts and write RAM, as stopping a VM may; what
- * the store is to have of RAM is collected afterwards. NULL: *errp says why
- * there can be none; nothing was changed then.
+ * Freezes the disks. May raise interrupts and write RAM, as stopping a VM may;
+ * what the store is to have of RAM is collected afterwards. NULL: *errp says
+ * why there can be none; nothing was changed then.
  * @name: the user's, or NULL
  * @said: lines for the user
  */

@@ -111,7 +111,7 @@ static TtStatus collect(const TtCheckpointMeta *meta, bool *has_batch,
     TtNodeId base = tt_shelf_base();
     TtStatus s;
 
-    *has_batch = base && *n <= tt_shelf_room();
+    *has_batch = base && tt_shelf_batch() && *n <= tt_shelf_room();
     if (!*has_batch) {
         TtPageStore *store = tt_shelf_take();
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The run that a branch began in: which of its checkpoints is meant, and the RAM of
- * that. Opened for reading only; nothing here changes a file.
+ * The run that a branch began in: which of its checkpoints is meant, and the
+ * RAM of that. Opened for reading only; nothing here changes a file.
  */
 #include "tt-parent.h"
 #include "tt/fullstate.h"
@@ -122,8 +122,8 @@ static bool find_place(TtParent *p, const TtCheckpointInfo *infos, size_t n,
         return tt_mark_find_in(p->dir, at + 1, pos, errp);
     }
     if (qemu_strtou64(at, NULL, 10, &number) || !g_ascii_isdigit(*at)) {
-        error_setg(errp, "at= takes the number of a checkpoint, or @ and a name, "
-                   "not '%s'", at);
+        error_setg(errp, "at= takes the number of a checkpoint, or @ and a "
+                   "name, not '%s'", at);
         return false;
     }
     for (size_t i = 0; i < n; i++) {
@@ -161,9 +161,9 @@ bool tt_parent_find(TtParent *p, const char *at, Error **errp)
     }
     if (before) {
         error_setg(errp, "at position %" PRIu64 " there is no full checkpoint, "
-                   "from which alone a branch can start: the nearest one before "
-                   "is at=%" PRIu32 ", position %" PRIu64, pos, before->id,
-                   before->pos);
+                   "from which alone a branch can start: the nearest one "
+                   "before is at=%" PRIu32 ", position %" PRIu64, pos,
+                   before->id, before->pos);
     } else {
         error_setg(errp, "at position %" PRIu64 " or before there is no full "
                    "checkpoint, from which alone a branch can start: take them "
@@ -184,8 +184,8 @@ TtParent *tt_parent_of(const TtManifest *m, const char *dir, Error **errp)
         return p;
     }
     error_setg(errp, "the run is a branch and begins with RAM of checkpoint %"
-               PRIu32 " of its parent '%s', which cannot be read; bring it back "
-               "to that place: %s", m->parent_checkpoint, path,
+               PRIu32 " of its parent '%s', which cannot be read; bring it "
+               "back to that place: %s", m->parent_checkpoint, path,
                error_get_pretty(err));
     error_free(err);
     tt_parent_close(p);

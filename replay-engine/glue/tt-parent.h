@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The run that a branch began in, within the engine: opened for reading only, also
- * while its recorder still writes. BQL held; may block on files.
+ * The run that a branch began in, within the engine: opened for reading only,
+ * also while its recorder still writes. BQL held; may block on files.
  */
 #ifndef TT_PARENT_H
 #define TT_PARENT_H
@@ -39,8 +39,8 @@ TtStatus tt_parent_read(TtParent *p, const char *block, uint64_t size_bytes,
 /* @host becomes that block. Errors of reading; TT_END: it became zeros. */
 TtStatus tt_parent_fill(TtParent *p, const char *block, uint64_t size_bytes,
                         uint8_t *host);
-/* Bitmap of the pages of @b that are not as in the checkpoint; NULL: there is no
- * such block, or it cannot be read. g_free. */
+/* Bitmap of the pages of @b that are not as in the checkpoint; NULL: there is
+ * no such block, or it cannot be read. g_free. */
 unsigned long *tt_parent_compare(TtParent *p, const TtBlock *b);
 
 #endif

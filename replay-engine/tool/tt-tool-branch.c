@@ -3,10 +3,10 @@
  * tt branch: starts QEMU as it was started for the recording, but from a full
  * checkpoint of it (-tt branch), and as a recording of its own.
  *
- * The recorded options make the machine, so all of them are kept, but those that
- * have nothing to do with it and would get in the way of the VM that was recorded,
- * should that still run: monitors, gdb, -daemonize, -pidfile. What prints into a
- * file goes on at its end.
+ * The recorded options make the machine, so all of them are kept, but those
+ * that have nothing to do with it and would get in the way of the VM that was
+ * recorded, should that still run: monitors, gdb, -daemonize, -pidfile. What
+ * prints into a file goes on at its end.
  */
 #include "tt-tool.h"
 
@@ -20,10 +20,10 @@ static const char usage[] =
     "usage: tt branch RUN --at ID|@NAME [--to DIR] [--qemu PATH]\n"
     "                 [--without OPTION]... [--print] [-- QEMU-OPTIONS...]\n"
     "\n"
-    "Goes on from a full checkpoint of RUN, with the options of the recording,\n"
-    "and records that into DIR. --without leaves a recorded option out, with\n"
-    "its value, each time it is there; what stands behind -- is added. --print\n"
-    "shows the command and does not run it.\n";
+    "Goes on from a full checkpoint of RUN, with the options of the\n"
+    "recording, and records that into DIR. --without leaves a recorded option\n"
+    "out, with its value, each time it is there; what stands behind -- is\n"
+    "added. --print shows the command and does not run it.\n";
 
 typedef struct Branch {
     const char *run, *at, *to, *qemu, *tool;
@@ -119,8 +119,8 @@ static bool takes_value(const char *name)
 static bool is_dropped(const Branch *b, const char *name)
 {
     static const char *const dropped[] = {
-        "-tt", "-S", "-s", "-gdb", "-qmp", "-qmp-pretty", "-monitor", "-pidfile",
-        "-daemonize", NULL,
+        "-tt", "-S", "-s", "-gdb", "-qmp", "-qmp-pretty", "-monitor",
+        "-pidfile", "-daemonize", NULL,
     };
 
     for (unsigned i = 0; i < b->without->len; i++) {
@@ -210,8 +210,8 @@ static int check_socket(const char *name, const char *value, const char *dir)
     path = g_strndup(at, strcspn(at, ","));
     full = g_canonicalize_filename(path, dir);
     return is_served(full) ?
-        problem("the recorded option %s '%s' would take over a socket that is in "
-                "use, by the VM that was recorded perhaps: end that, or say "
+        problem("the recorded option %s '%s' would take over a socket that is "
+                "in use, by the VM that was recorded perhaps: end that, or say "
                 "--without %s and give another one after --", name, value, name)
         : 0;
 }
@@ -328,9 +328,9 @@ static int run(Branch *b, const char *dir)
         return TOOL_FINE;
     }
     if (chdir(dir)) {
-        return problem("cannot go to '%s', where the recording was started: %s; "
-                       "make it again, its options may name files there", dir,
-                       g_strerror(errno));
+        return problem("cannot go to '%s', where the recording was started: "
+                       "%s; make it again, its options may name files there",
+                       dir, g_strerror(errno));
     }
     g_ptr_array_add(b->args, NULL);
     execv(b->args->pdata[0], (char **)b->args->pdata);
@@ -354,8 +354,8 @@ static int make_command(Branch *b, const TtManifest *m)
                        "%s", tt->str);
     }
     if (!qemu) {
-        return problem("there is no qemu-system-x86_64 beside this program: say "
-                       "where it is with --qemu");
+        return problem("there is no qemu-system-x86_64 beside this program: "
+                       "say where it is with --qemu");
     }
     add(b, qemu);
     result = translate(b, recorded, m->directory, tt);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where a run stands in the tree of branches: its parents upwards, the runs that
- * began in it (looked for beside it and beside its parents), and the full
+ * Where a run stands in the tree of branches: its parents upwards, the runs
+ * that began in it (looked for beside it and beside its parents), and the full
  * checkpoints from which more can start.
  */
 #include "tt-tool.h"

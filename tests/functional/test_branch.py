@@ -3,14 +3,17 @@
 branched; the run that it came from never changes."""
 
 import hashlib
+import json
 import os
 import shutil
+import socket
+import time
 
 from guests import guest_args, linux_args, linux_net
 from test_full import add_full
-from ttlib import (MACHINE, Vm, check, check_exact, digest_at, end_of, equal,
-                   fail, goto, limit, one_sentence, read_bytes, record,
-                   recorder, run_tool, seed, stopped_replay, tool)
+from ttlib import (SLOW, Vm, check, check_exact, digest_at, end_of, equal,
+                   goto, limit, one_sentence, read_bytes, recorder, replay, run_tool,
+                   seed, stopped_replay, tool, wait_until)
 
 
 def tree_hash(path):
@@ -77,6 +80,10 @@ def test_torture(work):
     with brancher(work, args, parent, point['id'], qmp=1, timeout=60) as child:
         child.wait_serial('ticks')
         again = add_full(child, 'again')
+        child.qmp.cmd('stop')               # its own past, while it records
+        goto(child, position=again['position'] // 2)
+        goto(child, where='end')
+        child.qmp.cmd('cont')
         child.wait(0)
     equal(tree_hash(parent.run), before, 'the parent afterwards')
     check_exact(work, child.run, serial_wanted=child.serial, timeout=60)
@@ -183,3 +190,229 @@ def test_linux(work):
         check_exact(work, vm.run, name=f'{vm.name}r', serial_wanted=vm.serial,
                     timeout=200)
     check_random(work, d.run, seed(), 4, 'random')
+
+
+# Refusals and accidents
+
+@limit(200)
+def test_refusals(work):
+    """What cannot be done gets one sentence, and leaves nothing behind."""
+    image = pattern_image(work, 'a', 'raw', 1)
+    disk = ['-drive', f'file={image},format=raw,if=ide']
+    args = guest_args(work, 'torture', 'rounds=30 percent=30') + disk
+    with recorder(work, args, qmp=1, timeout=60) as parent:
+        parent.wait_serial('ticks')
+        early = parent.qmp.cmd('tt-checkpoint-add')
+        time.sleep(0.2)
+        parent.qmp.cmd('tt-mark', name='between')
+        time.sleep(0.2)
+        full = add_full(parent, 'good')
+        time.sleep(0.2)
+        parent.qmp.cmd('tt-mark', name='later')
+        parent.qmp.send('quit')
+        parent.wait(0)
+    before = tree_hash(parent.run)
+    none = 'no full checkpoint'
+    for at, text in ((early['id'], none), ('@between', none),
+                     ('@nowhere', "no mark 'nowhere'"), ('77', 'no checkpoint'),
+                     ('x', 'number of a checkpoint'),
+                     ('@later', f'at={full["id"]}')):
+        said = refused(work, args, parent, at)
+        check(text in said, f'at={at}: {said}')
+    more = args[:]
+    more[more.index('-m') + 1] = '65'
+    for other, text in (
+            (more, '(-m)'), ([*args, '-smp', '2'], '(-smp)'),
+            ([*args, '-cpu', 'max'], '(-cpu)'),
+            ([*args, '-M', 'q35'], '(-machine)'),
+            ([*args, '-device', 'VGA'], 'RAM block'),
+            (args[:-len(disk)], 'disk')):
+        said = refused(work, other, parent, full['id'])
+        check(text in said and 'options' in said, f'{text}: {said}')
+    said = refused(work, args, os.path.join(work, 'nothing'), 1)
+    check('this is no run' in said, said)
+    with Vm(work, [*args, '-tt', f'branch,dir={parent.run}']) as vm:
+        vm.wait(1)
+    check('-tt branch needs' in one_sentence(vm, 'no at'), vm.stderr)
+    os.utime(image, (1, 1))
+    said = refused(work, args, parent, full['id'])
+    check(image in said and 'force=on' in said, said)
+    with brancher(work, args, parent, full['id'], 'forced', ',force=on') as vm:
+        vm.wait(0)
+    check('has changed' in vm.stderr, vm.stderr)
+    os.unlink(image)
+    said = refused(work, args, parent, full['id'], 'gone', ',force=on')
+    check(image in said, said)
+    equal(tree_hash(parent.run), before, 'the parent afterwards')
+
+
+@limit(100)
+def test_full_refused(work):
+    """Where there can be no full checkpoint, nothing changes."""
+    image = pattern_image(work, 'a', 'raw', 1)
+    args = guest_args(work, 'torture', 'rounds=30 percent=30')
+    device = ['-device', 'nvme,serial=x,drive=d,sriov_max_vfs=0',
+              '-blockdev', f'driver=file,filename={image},node-name=f',
+              '-blockdev', 'driver=raw,file=f,node-name=r',
+              '-blockdev', 'driver=copy-on-read,file=r,node-name=d']
+    with recorder(work, [*args, *device], qmp=1) as vm:
+        vm.wait_serial('ticks')
+        said = vm.qmp.error('tt-checkpoint-add', full=True)
+        check('filter' in said or 'cannot be saved' in said, said)
+        check(not vm.qmp.cmd('query-block-jobs'), 'jobs')
+        left = os.path.join(vm.run, 'disks')
+        check(not os.path.exists(left) or not os.listdir(left),
+              'files are left')
+        equal(vm.qmp.cmd('query-status')['status'], 'running', 'status')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    with stopped_replay(work, vm.run) as rep:
+        said = rep.qmp.error('tt-checkpoint-add', full=True)
+        check('while the VM is recorded' in said, said)
+
+
+@limit(100)
+def test_killed(work):
+    """A branch that is killed leaves a run that replays to its last sealed byte;
+    without its parent it gets one sentence."""
+    args = guest_args(work, 'torture', 'rounds=60 percent=30')
+    parent, (point,) = record_with_full(work, args, text='ticks')
+    before = tree_hash(parent.run)
+    with brancher(work, args, parent, point['id'], timeout=60) as child:
+        child.wait_serial('ticks')
+        time.sleep(1)
+        child.kill()
+        serial = child.serial
+    equal(tree_hash(parent.run), before, 'the parent afterwards')
+    rep = replay(work, child.run, timeout=60)
+    check(serial.startswith(rep.serial) and b'ticks' in rep.serial,
+          'the replay shows another console')
+    away = parent.run + '.away'
+    os.rename(parent.run, away)
+    with stopped_replay(work, child.run, 'lost', qmp=0) as vm:
+        vm.wait(1)
+    check('its parent' in one_sentence(vm, 'parent gone'), vm.stderr)
+    shutil.copytree(child.run, parent.run)      # another run in its place
+    with stopped_replay(work, child.run, 'wrong', qmp=0) as vm:
+        vm.wait(1)
+    check('another run' in one_sentence(vm, 'wrong parent'), vm.stderr)
+    shutil.rmtree(parent.run)
+    os.rename(away, parent.run)
+    replay(work, child.run, name='back', timeout=60)
+
+
+@limit(100)
+def test_tool(work):
+    """tt branch runs it; tt info shows where it stands."""
+    args = guest_args(work, 'torture', 'rounds=30 percent=30')
+    parent, (point,) = record_with_full(work, args, ('here',), 'ticks')
+    path = os.path.join(work, 'child.run')
+    before = len(parent.serial)
+    run_tool(tool('tt'), 'branch', parent.run, '--at', '@here', '--to', path,
+             timeout=80)
+    check(len(parent.serial) > before, 'the console file did not grow')
+    info = json.loads(run_tool(tool('tt'), 'info', parent.run, '--json')[0])
+    equal(info['full'], [{'name': 'here', 'checkpoint': point['id'],
+                          'position': point['position']}], 'full checkpoints')
+    equal(info['branches'], [{'path': path, 'checkpoint': point['id'],
+                              'position': point['position']}], 'branches')
+    info = json.loads(run_tool(tool('tt'), 'info', path, '--json')[0])
+    equal([p['path'] for p in info['parents']], [parent.run], 'parents')
+    check_exact(work, path, serial_wanted=parent.serial[before:])
+    vm = Vm(work, ['-S', *args, '-tt', f'branch,dir={parent.run},at=@here'],
+            qmp=1)
+    with vm:
+        equal(vm.qmp.cmd('query-status')['status'], 'prelaunch', 'with -S')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check(not [n for n in os.listdir(work) if n.startswith('tt-run')],
+          'a branch that never ran left something')
+
+
+@limit(200)
+def test_smp(work):
+    """Two vCPUs."""
+    args = linux_args('procs,rand', 'n=60') + ['-smp', '2']
+    parent, (point,) = record_with_full(work, args, text='TT-GUEST-READY',
+                                        timeout=90)
+    with brancher(work, args, parent, point['id'], timeout=120) as child:
+        child.wait(0)
+    check('rand' in results(child.serial), 'the branch did not do its work')
+    check_exact(work, child.run, serial_wanted=child.serial, timeout=120)
+
+
+class Console:
+    """A guest's serial port on a socket: type, and wait for what it prints."""
+
+    def __init__(self, path):
+        self.sock = socket.socket(socket.AF_UNIX)
+        wait_until(lambda: os.path.exists(path), f'the socket {path}')
+        self.sock.connect(path)
+        self.text = b''
+
+    def wait(self, text, timeout=60):
+        end = time.monotonic() + timeout * SLOW
+        while text.encode() not in self.text:
+            self.sock.settimeout(max(end - time.monotonic(), 0.01))
+            try:
+                data = self.sock.recv(4096)
+            except socket.timeout:
+                data = b''
+            check(data, f'no "{text}" on the console; it ends with '
+                        f'{self.text[-200:]!r}')
+            self.text += data
+        before, _, self.text = self.text.partition(text.encode())
+        return before
+
+    def type(self, line):
+        self.sock.sendall(line.encode() + b'\r')
+
+
+def console(vm, kind='con'):
+    path = vm.socket_path(kind)
+    vm.args += ['-chardev', f'socket,id=con,path={path},server=on,wait=off',
+                '-serial', 'chardev:con']
+    return path
+
+
+@limit(200)
+def test_shell(work):
+    """Linux at a shell, with an IDE disk that -snapshot protects: each branch knows
+    what was typed before it began, and nothing of the others."""
+    image = pattern_image(work, 'a', 'qcow2', 1)
+    args = linux_args('shell') + linux_net() + [
+        '-snapshot', '-drive', f'file={image},if=ide']
+    before = read_bytes(image)
+    rng = seed()
+    vm = recorder(work, args, qmp=1, serial=False, timeout=150)
+    path = console(vm)
+    with vm:
+        con = Console(path)
+        con.wait('guest# ')
+        con.type('echo first > /dev/sda; x=seven; sync')
+        con.wait('guest# ')
+        point = add_full(vm, 'shell')
+        con.type('echo second > /dev/sda; x=nine; sync; echo d$((1))ne')
+        con.wait('d1ne')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    equal(read_bytes(image), before, 'the image under -snapshot')
+    kids = []
+    for number in range(2):
+        kid = brancher(work, args, vm, point['id'], f'kid{number}', qmp=1,
+                       serial=False, timeout=100)
+        path = console(kid)
+        with kid:
+            con = Console(path)
+            con.type('head -c 6 /dev/sda; echo x=$x; '
+                     'ping -c 1 10.0.2.2 | grep -c from; echo d$((1))ne')
+            seen = con.wait('d1ne')
+            check(b'first' in seen and b'x=seven' in seen,
+                  f'kid{number}: {seen}')
+            con.type(f'echo other{number} > /dev/sda; sync; exit')
+            kid.wait(0)
+        kids.append(kid)
+    equal(read_bytes(image), before, 'the image after the branches')
+    for kid in kids:
+        replay(work, kid.run, name=f'{kid.name}r', timeout=100)
+    check_random(work, kids[0].run, rng, 3, 'random')

@@ -254,6 +254,7 @@ bool tt_record_directory(Error **errp);
 /* ---- replay-engine: branches (-tt branch) ---- */
 /* What the option says; @dir: the run to start in. */
 void tt_branch_option(const char *dir, const char *at, bool is_forced);
+bool tt_is_branch(void);
 /* All options are read; no device or disk is there yet. */
 bool tt_branch_open(Error **errp);
 /* Recording starts: pages of @b that are not as in the parent's checkpoint (g_free);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Full state: what a checkpoint needs besides CPU and RAM to go on for real: the
- * state of the devices, RAM that no guest sees, and a description of the machine
- * and of its disks. It is the last part of a checkpoint state (tt/cpstate.h);
- * docs/reference/checkpoint-state.rst has the bytes.
+ * Full state: what a checkpoint needs besides CPU and RAM to go on for real:
+ * the state of the devices, RAM that no guest sees, and a description of the
+ * machine and of its disks. It is the last part of a checkpoint state
+ * (tt/cpstate.h); docs/reference/checkpoint-state.rst has the bytes.
  *
- * Context: any thread. No I/O. Bytes from a file may be hostile: every length is
- * bounded before it is used.
+ * Context: any thread. No I/O. Bytes from a file may be hostile: every length
+ * is bounded before it is used.
  */
 #ifndef TT_FULLSTATE_H
 #define TT_FULLSTATE_H
@@ -47,8 +47,9 @@ typedef struct TtFullPart {
     TtBytes stored;             /* points into the bytes given */
 } TtFullPart;
 
-/* Takes the next part off @rest, which is the whole at first. TT_OK; TT_END: there
- * is none; TT_ERR_FORMAT, _VERSION with one sentence. *n counts them, from 0. */
+/* Takes the next part off @rest, which is the whole at first. TT_OK; TT_END:
+ * there is none; TT_ERR_FORMAT, _VERSION with one sentence. *n counts them,
+ * from 0. */
 TtStatus tt_full_next(TtBytes *rest, unsigned *n, TtFullPart *part,
                       TtDiag *diag);
 /* @out has room for part->raw_bytes. */
@@ -68,7 +69,7 @@ typedef struct TtFullDisk {
                                    or -1 */
     char *node;                 /* -1: the -blockdev of this name */
     bool is_writable;
-    char *image;                /* path as above or QEMU's json:; "": no medium */
+    char *image;                /* path as above or QEMU's json:; "": none */
     char *format;
     uint64_t size_bytes;
     unsigned n_files;
