@@ -47,16 +47,11 @@
  * to be worth the switch (some 50 us), short enough not to be felt. */
 #define TT_SLICE 20000
 
-/* Positions that a vCPU may run while others could: some 1 ms. */
-#define TT_SHIFT (1u << 20)
-
 bool tt_breakpoints_off;
 bool tt_insn_counted;
 
 static bool slice;
 static bool in_loop;            /* the vCPU thread is in tt_vcpu_loop */
-static uint64_t shift_end;      /* recording several: others are due here */
-static bool has_yielded;        /* it waits for another, by PAUSE perhaps */
 
 /* ---- position ---- */
 
@@ -103,7 +98,7 @@ static uint64_t limit(CPUState *cpu)
     if (tt_replaying()) {
         end = MIN(end, tt_replay_limit());
     } else if (tt_vcpus_count() > 1) {
-        end = MIN(end, shift_end);
+        end = MIN(end, tt_shift_end());
     }
     return end;
 }
@@ -246,7 +241,7 @@ static bool are_idle(void)
     return true;
 }
 
-static bool has_duties(CPUState *cpu)
+bool tt_vcpu_has_duties(CPUState *cpu)
 {
     return cpu->stop || !cpu_work_list_empty(cpu);
 }
@@ -259,64 +254,12 @@ static bool may_run(void)
     for (unsigned i = 0; i < tt_vcpus_count(); i++) {
         CPUState *cpu = tt_vcpus_at(i);
 
-        if (has_duties(cpu) || is_early(cpu)) {
+        if (tt_vcpu_has_duties(cpu) || is_early(cpu)) {
             return false;
         }
         stopped &= cpu_is_stopped(cpu);
     }
     return tt_travel_active() || !stopped;
-}
-
-/* ---- recording: who runs ---- */
-
-static bool can_go(CPUState *cpu)
-{
-    return !has_duties(cpu) && !cpu_is_stopped(cpu) && !cpu_thread_is_idle(cpu);
-}
-
-static void record_switch(CPUState *cpu)
-{
-    TtEvent ev = { .kind = TT_EV_CPU_SWITCH, .addr = cpu->cpu_index };
-
-    tt_record_event(&ev);
-    tt_vcpus_turn_to(cpu);
-}
-
-/* Chaos: shifts of all lengths, short ones as often as long ones. */
-static uint64_t shift(void)
-{
-    return tt.chaos ? 1 + (g_random_int() & (TT_SHIFT - 1)) %
-        (1u << g_random_int_range(1, 20)) : TT_SHIFT;
-}
-
-/* False: nobody can run. */
-static bool choose(void)
-{
-    unsigned n = tt_vcpus_count(), now = tt_vcpu()->cpu_index;
-    unsigned first = 1;
-
-    if (n == 1) {
-        return true;
-    }
-    if (!has_yielded && tt.pos < shift_end && can_go(tt_vcpu())) {
-        return true;
-    }
-    has_yielded = false;
-    if (tt.chaos) {
-        first = g_random_int_range(0, n);
-    }
-    for (unsigned i = first; i < first + n; i++) {
-        CPUState *cpu = tt_vcpus_at((now + i) % n);
-
-        if (can_go(cpu)) {
-            if (cpu != tt_vcpu()) {
-                record_switch(cpu);
-            }
-            shift_end = tt.pos + shift();
-            return true;
-        }
-    }
-    return false;
 }
 
 /* The token is about to be given away. */
@@ -338,7 +281,7 @@ static bool prepare(void)
     if (tt.live) {
         tt_record_resync();
     }
-    return choose();
+    return tt_shift_choose();
 }
 
 static void stepped_or_hit(CPUState *cpu, int why)
@@ -348,60 +291,6 @@ static void stepped_or_hit(CPUState *cpu, int why)
     }
     if (why == EXCP_DEBUG || tt.pos >= tt.step_to) {
         tt_vcpus_stop_for_gdb();
-    }
-}
-
-/* ---- gdb's watchpoints ---- */
-
-static QTAILQ_HEAD(, CPUWatchpoint) hidden = QTAILQ_HEAD_INITIALIZER(hidden);
-static bool hid_some[TT_VCPUS_MAX]; /* its TLB has entries made without them */
-
-/*
- * Takes gdb's watchpoints off the vCPU while guest code runs blindly: a huge one
- * would stop or slow each access. Nobody else sees the list meanwhile, the turn
- * holds the token. Old entries of the TLB that know of them are only slow.
- */
-static void hide_watchpoints(CPUState *cpu)
-{
-    CPUWatchpoint *wp, *next;
-
-    QTAILQ_FOREACH_SAFE(wp, &cpu->watchpoints, entry, next) {
-        if (wp->flags & BP_GDB) {
-            QTAILQ_REMOVE(&cpu->watchpoints, wp, entry);
-            QTAILQ_INSERT_HEAD(&hidden, wp, entry);
-            hid_some[cpu->cpu_index] = true;
-        }
-    }
-}
-
-static void restore_watchpoints(CPUState *cpu)
-{
-    CPUWatchpoint *wp;
-
-    while ((wp = QTAILQ_FIRST(&hidden))) {
-        QTAILQ_REMOVE(&hidden, wp, entry);
-        QTAILQ_INSERT_HEAD(&cpu->watchpoints, wp, entry);
-    }
-}
-
-/* They count from now on: as cpu_watchpoint_insert, which made them known. */
-static void arm_watchpoints(CPUState *cpu)
-{
-    CPUWatchpoint *wp;
-
-    if (!hid_some[cpu->cpu_index]) {
-        return;
-    }
-    hid_some[cpu->cpu_index] = false;
-    QTAILQ_FOREACH(wp, &cpu->watchpoints, entry) {
-        if (!(wp->flags & BP_GDB)) {
-            continue;
-        }
-        if (-(wp->vaddr | TARGET_PAGE_MASK) >= wp->len) {
-            tlb_flush_page(cpu, wp->vaddr);
-        } else {
-            tlb_flush(cpu);
-        }
     }
 }
 
@@ -430,18 +319,18 @@ static void turn(void)
     tt_vcpu_arm(cpu);
     blind = tt_travel_is_blind();
     if (blind) {
-        hide_watchpoints(cpu);
+        tt_watchpoints_hide(cpu);
     } else {
-        arm_watchpoints(cpu);
+        tt_watchpoints_arm(cpu);
     }
     tt_breakpoints_off = step || blind || tt_travel_steps_over();
     tt_token_enter_guest(slice);
     why = tcg_cpu_exec(cpu);
     tt_token_leave_guest();
     tt_breakpoints_off = false;
-    restore_watchpoints(cpu);
+    tt_watchpoints_restore(cpu);
     disarm(cpu);
-    has_yielded = why == EXCP_INTERRUPT;
+    tt_shift_note(why == EXCP_INTERRUPT);
     if (tt_recording()) {
         tt_keeper_turn(cpu);
     }

@@ -143,6 +143,7 @@ def test_cont(work):
         equal(present(vm), last, 'the end of the past is the present')
         goto(vm, where='start')
         vm.qmp.cmd('cont')
+        wait_until(lambda: where(vm)['position'], 'the past runs')
         vm.qmp.cmd('stop')
         status = where(vm)
         check(status['past'] and 0 < status['position'] < status['end'],

@@ -107,6 +107,18 @@ void G_NORETURN tt_vcpu_leave(CPUState *cpu);
 void tt_vcpu_wake(void);                /* look at what there is to do */
 bool tt_vcpu_is_ours(void);             /* its thread is in tt_vcpu_loop */
 
+/* ---- accel-tt: shifts of several vCPUs that are recorded ---- */
+bool tt_vcpu_has_duties(CPUState *cpu); /* to stop, or work is queued */
+bool tt_shift_choose(void);             /* who runs next; false: nobody can */
+uint64_t tt_shift_end(void);            /* the position at which others are due */
+void tt_shift_note(bool yielded);       /* cpu_exec was left: for others? */
+
+/* ---- accel-tt: gdb's watchpoints ---- */
+/* Around a run of guest code that no stop of gdb's may end. */
+void tt_watchpoints_hide(CPUState *cpu);
+void tt_watchpoints_restore(CPUState *cpu);
+void tt_watchpoints_arm(CPUState *cpu);         /* they count from now on */
+
 /* ---- accel-tt: the vCPUs together ---- */
 #define TT_VCPUS_MAX 8
 
