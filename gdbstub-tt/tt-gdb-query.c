@@ -3,9 +3,10 @@
  * What gdb can ask beyond its protocol: the register $tt_position, and packets
  * for scripts/tt-gdb.py (docs/reference/gdb-packets.rst).
  *
- * A packet that moves the VM only says what is wanted; the resumption that follows
- * carries it out (tt-gdb.c). So gdb forgets its caches afterwards, as for every
- * stop, and its Ctrl-C works meanwhile. "monitor tt goto" has neither.
+ * A packet that moves the VM only says what is wanted; the resumption that
+ * follows carries it out (tt-gdb.c). So gdb forgets its caches afterwards, as
+ * for every stop, and its Ctrl-C works meanwhile. "monitor tt goto" has
+ * neither.
  */
 #include "tt-gdb.h"
 #include "tt/timeline.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * gdb: the reverse packets (bs, bc), the ends of history, Ctrl-C, and the answer
- * to a write into history. The stop itself is reported by gdbstub, as for any
- * breakpoint.
+ * gdb: the reverse packets (bs, bc), the ends of history, Ctrl-C, and the
+ * answer to a write into history. The stop itself is reported by gdbstub, as
+ * for any breakpoint.
  */
 #include "tt-gdb.h"
 #include "tt/timeline.h"
@@ -17,9 +17,9 @@ static const char refusal[] =
 
 /*
  * Where gdb looks at each hit itself (a condition that only gdb can evaluate)
- * the VM stands half of the time, and a Ctrl-C then comes when there is nothing
- * to stop. gdb, which saw the VM run, does not repeat it. So the next resumption
- * answers it, unless the user took the time to ask for that one.
+ * the VM stands half of the time, and a Ctrl-C then comes when there is
+ * nothing to stop. gdb, which saw the VM run, does not repeat it. So the next
+ * resumption answers it, unless the user took the time to ask for that one.
  */
 #define LATE_BREAK_MS 200
 

@@ -143,7 +143,8 @@ class Goto(TtCommand):
         if not place:
             raise gdb.GdbError('tt goto takes a position, +N, -N, start, end '
                                'or @MARK')
-        if place[0] not in '@+-' and not re.match(r'\d+$|0x[0-9a-f]+$|start$|end$', place):
+        plain = r'[@+-]|\d+$|0x[0-9a-f]+$|start$|end$'
+        if not re.match(plain, place):
             place = str(number(place))
         gdb.write(f'position {go(place)[0]}\n')
 

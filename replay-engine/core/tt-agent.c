@@ -3,9 +3,9 @@
  * Agent expressions: a stack machine. Values are 64 bits wide; operands in the
  * code are big-endian, memory is the guest's, little-endian.
  *
- * Each opcode is one line of the table: how many bytes follow it, how many values
- * it takes and leaves, and the function that does the work. The loop checks all of
- * that before it calls the function, so functions do not.
+ * Each opcode is one line of the table: how many bytes follow it, how many
+ * values it takes and leaves, and the function that does the work. The loop
+ * checks all of that before it calls the function, so functions do not.
  */
 #include "tt/agent.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Touched pages: a list of stretches, sorted by where they begin, and the one
- * that is being run. Stretches may overlap: one may begin within another, after a
- * movement into its middle.
+ * that is being run. Stretches may overlap: one may begin within another,
+ * after a movement into its middle.
  *
  * Invariants
- * F1  A stretch's filters hold every page that was told of between its begin and
- *     its end; nothing is ever taken out.
+ * F1  A stretch's filters hold every page that was told of between its begin
+ *     and its end; nothing is ever taken out.
  * F2  No two stretches of the list begin at the same position.
  */
 #include "tt/touched.h"

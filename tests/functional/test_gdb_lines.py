@@ -322,11 +322,11 @@ def test_smashed_stack(work):
     vm, gdb = debugged(work, run)
     with vm:
         text = gdb('hbreak *trap_stub', 'continue', 'reverse-stepi',
-                   'p/x *(unsigned long *)$rsp', 'x/i $pc',
+                   'p/x $pc', 'reverse-stepi', 'x/i $pc',
                    'watch -l *(unsigned long *)$rsp', 'reverse-continue',
                    'delete', 'bt', 'up', 'p whom')
         check(re.search(r'^\$1 = 0x(6\w|7\w|20){8}$', text, re.M),
-              f'the return address is no letters: {text}')
+              f'the wild jump goes to no letters: {text}')
         check(re.search(r'<greet\+\d+>:\s+ret', text), f'no return: {text}')
         tail = text.split('Hardware watchpoint')[-1]
         check(re.search(r'#0 .* copy \(to=.*\n#1 .* greet \(whom=', tail) and
