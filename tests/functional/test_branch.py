@@ -11,7 +11,7 @@ import time
 
 from guests import guest_args, linux_args, linux_net
 from test_full import add_full
-from ttlib import (SLOW, Vm, check, check_exact, digest_at, end_of, equal,
+from ttlib import (SLOW, Skip, Vm, check, check_exact, digest_at, end_of, equal,
                    goto, limit, one_sentence, read_bytes, recorder, replay, run_tool,
                    seed, stopped_replay, tool, wait_until)
 
@@ -416,3 +416,36 @@ def test_shell(work):
     for kid in kids:
         replay(work, kid.run, name=f'{kid.name}r', timeout=100)
     check_random(work, kids[0].run, rng, 3, 'random')
+
+
+@limit(300)
+def test_uefi(work):
+    """A q35 machine with UEFI, whose variables are on a flash that the guest
+    writes, with a screen, USB, a CD and two disks."""
+    firmware = '/usr/share/OVMF'
+    if not os.path.exists(f'{firmware}/OVMF_VARS_4M.fd'):
+        raise Skip('OVMF is not installed')
+    flash = os.path.join(work, 'vars.fd')
+    shutil.copy(f'{firmware}/OVMF_VARS_4M.fd', flash)
+    images = [pattern_image(work, 'a', 'qcow2', 1),
+              pattern_image(work, 'b', 'raw', 2),
+              pattern_image(work, 'c', 'raw', 3)]
+    args = linux_args('vda,rand', machine='q35') + [
+        '-drive', f'if=pflash,format=raw,readonly=on,'
+                  f'file={firmware}/OVMF_CODE_4M.fd',
+        '-drive', f'if=pflash,format=raw,file={flash}',
+        '-device', 'VGA', '-device', 'qemu-xhci', '-device', 'usb-kbd',
+        '-device', 'e1000e', '-device', 'virtio-rng-pci',
+        '-drive', f'file={images[0]},if=virtio',
+        '-drive', f'file={images[1]},format=raw,if=ide,index=0',
+        '-drive', f'file={images[2]},format=raw,if=ide,index=1,media=cdrom']
+    with recorder(work, args, qmp=1, timeout=150) as parent:
+        parent.wait_serial('TT-GUEST-READY', 120)
+        point = add_full(parent)
+        parent.wait(0)
+    with brancher(work, args, parent, point['id'], timeout=100) as child:
+        child.wait(0)
+    equal(sorted(results(child.serial)), ['rand', 'vda'], 'works')
+    check_befores(child.serial, results(parent.serial))
+    equal(len(os.listdir(os.path.join(child.run, 'disks'))), 3, 'disks')
+    check_exact(work, child.run, serial_wanted=child.serial, timeout=100)
