@@ -391,7 +391,8 @@ static void limit_pages(TtPageStore *ps)
     for (size_t i = 0; i < f->pending->len; i++) {
         const TtPendingOp *op = f->pending->pdata[i];
 
-        journal += 2 * (TT_F_REC_BYTES + op->n * TT_PAGELIST_ITEM_MAX);
+        journal += 2 * (TT_F_REC_BYTES + op->n * TT_PAGELIST_ITEM_MAX) +
+                   (op->blob ? op->blob->len : 0);
     }
     if (f->max_bytes) {
         tt_pagefile_limit(f->pages, f->max_bytes > journal ?

@@ -168,7 +168,7 @@ TtStatus tt_pagestore_make_room(TtPageStore *ps, uint64_t bytes,
     length = tt_pagefile_stats(f->pages).file_bytes;
     if (length <= live + live / 8 ||
         length + live + tt_pagejournal_bytes(f->journal) +
-        tt_storefile_journal_live(ps) + 2 * bytes <= f->max_bytes) {
+        tt_storefile_journal_live(ps) + 2 * bytes <= f->max_bytes / 8 * 7) {
         return TT_OK;
     }
     st = f->journal_io->ops->sync(f->journal_io, diag);         /* J6 */

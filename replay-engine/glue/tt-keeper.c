@@ -17,6 +17,7 @@
  */
 #include "tt-shelf.h"
 #include "tt-full.h"
+#include "tt-kept.h"
 #include "qemu/main-loop.h"
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
@@ -28,12 +29,23 @@
  * (2026-11), so it is never made in a pause. */
 #define BATCH_PAGES_MAX (256u << 10)    /* 1 GiB */
 
+/*
+ * The part of max-size that checkpoints may take. The log is what a recording
+ * consists of, the checkpoints only save time; but without any of them the
+ * longest recordings would be the slowest to go about in.
+ */
+#define SHARE_OF_SIZE   3
+
+/* So many in turn that found no room: there will be none. */
+#define OVER_MAX        3
+
 static struct {
     bool on, told;
     uint64_t pos;                   /* of the last one */
     int64_t last_ms;                /* when it was taken */
     uint64_t wanted_pos;            /* leave cpu_exec here; 0: nowhere */
     size_t prepared_for;            /* pages, since the last one was taken */
+    uint64_t share;                 /* of max-size */
     int64_t start_ns;
     TtKeeperStats stats;            /* written with the BQL, read without */
 } kp;
@@ -99,7 +111,7 @@ static TtStatus collect(const TtCheckpointMeta *meta, bool *has_batch,
     TtNodeId base = tt_shelf_base();
     TtStatus s;
 
-    *has_batch = base && *n <= tt_shelf_room();
+    *has_batch = base && tt_shelf_batch() && *n <= tt_shelf_room();
     if (!*has_batch) {
         TtPageStore *store = tt_shelf_take();
 
@@ -170,6 +182,67 @@ static bool take(CPUState *cpu, uint32_t flags, TtBytes full, uint32_t *job)
     return true;
 }
 
+/* RAM comes from @from: say that it comes from @to, which is before it. */
+static bool rebase(TtNodeId from, TtNodeId to)
+{
+    TtPageStore *store = tt_shelf_take();
+    g_autofree uint64_t *pages = NULL;
+    size_t n;
+
+    if (store) {
+        pages = tt_pagestore_rebase(store, from, to, &n);
+    }
+    tt_shelf_release();
+    for (size_t k = 0; pages && k < n; k++) {
+        tt_memory_mark_dirty(pages[k]);
+    }
+    if (pages) {
+        tt_shelf_set_base(to);
+    }
+    return pages;
+}
+
+/* It has no room under max-size. */
+static void drop_newest(void)
+{
+    g_autoptr(GArray) all = tt_kept_list();
+    TtNodeId newest = tt_shelf_base();
+    unsigned n_over = tt_shelf_is_over();
+
+    if (all->len &&
+        rebase(newest, g_array_index(all, TtPoint, all->len - 1).id)) {
+        tt_shelf_delete(newest);
+    }
+    if (n_over >= OVER_MAX) {
+        stop_keeping("max-size leaves no room for them");
+    }
+}
+
+static bool open_shelf(TtDiag *diag)
+{
+    uint64_t share = tt.max_size_bytes / SHARE_OF_SIZE;
+
+    if (share && tt_record_bytes() + share > tt.max_size_bytes) {
+        tt_fail(diag, TT_ERR_NOSPACE, "max-size leaves no room for checkpoints: "
+                "the log has most of it");
+        return false;
+    }
+    if (!tt_shelf_open(share, diag)) {
+        return false;
+    }
+    kp.share = share;
+    tt.max_size_bytes -= share;     /* the rest is for the log */
+    return true;
+}
+
+static void give_share_back(void)
+{
+    if (!tt_shelf_count()) {
+        tt.max_size_bytes += kp.share;
+        kp.share = 0;
+    }
+}
+
 /* Trouble is told from here, since the thread must not wait for the BQL. */
 static bool is_in_trouble(void)
 {
@@ -177,12 +250,17 @@ static bool is_in_trouble(void)
 
     if (tt_shelf_has_failed(&why)) {
         stop_keeping(why);
+        give_share_back();
         return true;
     }
     why = tt_shelf_trouble();
     if (why) {
         warn_report("tt: a checkpoint cannot be stored, the recording goes on "
                     "and tries again with the next: %s", why);
+    }
+    if (tt_shelf_is_over()) {
+        drop_newest();
+        return true;
     }
     return false;
 }
@@ -230,7 +308,7 @@ static bool begin_late(Error **errp)
     if (tt_shelf_is_open()) {
         return true;
     }
-    if (!tt_shelf_open(&diag)) {
+    if (!open_shelf(&diag)) {
         error_setg(errp, "%s", diag.text);
         return false;
     }
@@ -246,6 +324,10 @@ static bool may_act(Error **errp)
         return false;
     }
     tt_shelf_wait();
+    if (tt_shelf_is_over()) {
+        drop_newest();
+        tt_shelf_wait();
+    }
     if (tt_shelf_is_open() && tt_shelf_has_failed(&why)) {
         error_setg(errp, "the recording goes on without checkpoints: %s", why);
         return false;
@@ -344,26 +426,6 @@ bool tt_keeper_add(const char *name, GString *full, uint32_t *id, Error **errp)
     return ok && is_stored(job, id, errp);
 }
 
-/* RAM comes from @id: say that it comes from the one before. */
-static bool rebase(const TtPoint *points, unsigned i)
-{
-    TtPageStore *store = tt_shelf_take();
-    g_autofree uint64_t *pages = NULL;
-    size_t n;
-
-    if (store) {
-        pages = tt_pagestore_rebase(store, points[i].id, points[i - 1].id, &n);
-    }
-    tt_shelf_release();
-    for (size_t k = 0; pages && k < n; k++) {
-        tt_memory_mark_dirty(pages[k]);
-    }
-    if (pages) {
-        tt_shelf_set_base(points[i - 1].id);
-    }
-    return pages;
-}
-
 bool tt_keeper_delete(uint64_t id, Error **errp)
 {
     g_autoptr(GArray) all = NULL;
@@ -374,7 +436,7 @@ bool tt_keeper_delete(uint64_t id, Error **errp)
     if (!may_act(errp)) {
         return false;
     }
-    all = tt_shelf_list();
+    all = tt_kept_list();
     points = (const TtPoint *)all->data;
     for (i = 0; i < all->len && points[i].id != id; i++) {
     }
@@ -384,7 +446,7 @@ bool tt_keeper_delete(uint64_t id, Error **errp)
     } else if (i == 0) {
         error_setg(errp, "checkpoint %" PRIu64 " is the first one and stays: "
                    "the others say only what changed since", id);
-    } else if (id == tt_shelf_base() && !rebase(points, i)) {
+    } else if (id == tt_shelf_base() && !rebase(id, points[i - 1].id)) {
         error_setg(errp, "not enough memory to delete the newest checkpoint");
     } else {
         return is_stored(tt_shelf_delete(id), &unused, errp);
@@ -394,7 +456,7 @@ bool tt_keeper_delete(uint64_t id, Error **errp)
 
 GArray *tt_keeper_list(void)
 {
-    return tt_shelf_list();
+    return tt_kept_list();
 }
 
 /* ---- start and end ---- */
@@ -410,7 +472,7 @@ void tt_keeper_start(CPUState *cpu)
     if (!tt.checkpoint_interval_ms) {
         return;
     }
-    if (!tt_shelf_open(&diag)) {
+    if (!open_shelf(&diag)) {
         warn_report("tt: the recording makes no checkpoints: %s", diag.text);
         return;
     }

@@ -6,24 +6,33 @@
  *   keeper: post a job --> busy --> thread: add or delete, flush --> not busy
  *
  * The store is the thread's while a job is under way and the poster's otherwise.
- * What others want to know about it is copied out: `points` under a lock, the
+ * What others want to know about it is copied out: the list in tt-kept.c, the
  * counters one by one. The thread takes no lock of QEMU's.
  *
  * When the disk is full the files go, since the log needs the space more. Either
  * the thread meets the end itself, or the log's writer does and asks; then the
  * poster may be at the store, which is what `hands` is for.
+ *
+ * With a cap checkpoints are thinned before one is added: dense near the present,
+ * sparse far away, and never those of the user or the first. When one has no room
+ * all the same, the shelf is *over*: the poster deletes it again, since only he
+ * can say where RAM comes from then.
  */
 #include "tt-shelf.h"
+#include "tt-kept.h"
+#include "tt/timeline.h"
 #include "qemu/thread.h"
 
 #define CACHE_BYTES     (64u << 20)     /* stored pages kept for comparison */
 #define BATCH_PAGES_MIN (8u << 10)      /* 32 MiB */
+#define LISTED_BYTES    6               /* of a page in the journal, at most */
 #define BATCH_SHRINK    8               /* so many jobs that used a quarter */
 
 typedef enum JobKind { JOB_ADD, JOB_DELETE, JOB_PREPARE } JobKind;
 
 static struct {
     TtPageStore *store;
+    TtTimeline *timeline;           /* the thread's: for thinning */
     QemuThread thread;
     QemuSemaphore has_job, idle;
     QemuSemaphore has_room;         /* the log's writer waits for it */
@@ -35,6 +44,7 @@ static struct {
     uint32_t posted, done;          /* free-running counts */
     uint64_t pos;
     bool has_batch;
+    size_t n_pages;                 /* in the batch */
     TtCheckpointMeta meta;
     TtNodeId victim;
     size_t room_wanted;
@@ -42,6 +52,8 @@ static struct {
     unsigned n_small;               /* jobs in turn that used little of it */
     /* what came of it; set by the thread before it is done */
     bool failed;
+    bool over;                      /* the newest one has no room */
+    unsigned n_over;                /* so many in turn */
     bool told;                      /* of diag, by tt_shelf_trouble */
     TtDiag diag;
     struct {                        /* of the last job of the user's */
@@ -49,80 +61,32 @@ static struct {
         TtNodeId id;
         TtDiag diag;
     } result;
+    uint64_t lately_bytes, lately_pages;    /* written, for how many */
     uint64_t count, bytes;
-    GArray *points;                 /* of TtPoint, by position */
 } sh;
 
-static QemuMutex points_lock;
 static QemuMutex hands;             /* on the store, in the thread or a poster */
-static bool has_lock;
+static bool has_hands;
 
-/* ---- what others may know ---- */
+/* ---- what others may know: see tt-kept.h, too ---- */
 
-static int by_position(const void *a, const void *b)
-{
-    const TtPoint *x = a, *y = b;
-
-    return x->pos < y->pos ? -1 : x->pos > y->pos;
-}
-
-static TtPoint *find_point(TtNodeId id, unsigned *index)
-{
-    for (unsigned i = 0; i < sh.points->len; i++) {
-        TtPoint *p = &g_array_index(sh.points, TtPoint, i);
-
-        if (p->id == id) {
-            *index = i;
-            return p;
-        }
-    }
-    return NULL;
-}
-
-/* Tells of @id as it is now. */
-static void show(TtNodeId id)
+/* The new one is on disk, or will be. */
+static void enter(TtNodeId id)
 {
     TtCheckpointInfo info;
-    TtPoint *p, new;
-    unsigned i;
 
-    if (!tt_pagestore_info(sh.store, id, &info)) {
-        return;
+    if (tt_pagestore_info(sh.store, id, &info)) {
+        tt_timeline_add(sh.timeline, id, info.pos,
+                        info.flags & TT_CHECKPOINT_PINNED);
+        tt_kept_show(sh.store, id);
     }
-    new = (TtPoint) {
-        .id = id, .pos = info.pos, .pages = info.n_pages, .stored = true,
-        .pinned = info.flags & TT_CHECKPOINT_PINNED,
-        .full = info.flags & TT_CHECKPOINT_FULL,
-        .host_ns = info.host_ns,
-        .bytes = info.stored_bytes + info.blob_bytes,
-    };
-    qemu_mutex_lock(&points_lock);
-    p = find_point(id, &i);
-    if (p) {
-        *p = new;
-    } else {
-        g_array_append_val(sh.points, new);
-        g_array_sort(sh.points, by_position);
-    }
-    qemu_mutex_unlock(&points_lock);
 }
 
-/* Takes @id off the list; its pages go to the one behind it. */
-static void unshow(TtNodeId id)
+static void drop(TtNodeId id)
 {
-    TtNodeId next = 0;
-    unsigned i;
-
-    qemu_mutex_lock(&points_lock);
-    if (find_point(id, &i)) {
-        g_array_remove_index(sh.points, i);
-        if (i < sh.points->len) {
-            next = g_array_index(sh.points, TtPoint, i).id;
-        }
-    }
-    qemu_mutex_unlock(&points_lock);
-    if (next) {
-        show(next);
+    tt_pagestore_delete(sh.store, id);
+    if (tt_kept_remove(sh.store, id)) {
+        tt_timeline_remove(sh.timeline, id);
     }
 }
 
@@ -139,8 +103,7 @@ static void count(void)
 
 /* ---- the thread ---- */
 
-/* The disk is full: the log needs the space more. */
-static void give_way(void)
+static void give_way(const char *why)
 {
     g_autofree char *pages = g_build_filename(tt.dir, "pages", NULL);
     g_autofree char *points = g_build_filename(tt.dir, "checkpoints", NULL);
@@ -149,11 +112,8 @@ static void give_way(void)
     unlink(pages);
     tt_pagestore_free(sh.store);
     sh.store = NULL;
-    qemu_mutex_lock(&points_lock);
-    g_array_set_size(sh.points, 0);
-    qemu_mutex_unlock(&points_lock);
-    tt_fail(&sh.diag, TT_ERR_NOSPACE, "the disk is full, and what they took is "
-            "given back to the log");
+    tt_kept_clear();
+    tt_fail(&sh.diag, TT_ERR_NOSPACE, "%s", why);
     qatomic_set(&sh.failed, true);
 }
 
@@ -181,11 +141,49 @@ static void empty_batch(void)
     }
 }
 
+static const char disk_is_full[] =
+    "the disk is full, and what they took is given back to the log";
+
+/* What the batch will take, by what others took lately; many a page that was
+ * written is as it was, or as another. */
+static uint64_t expected_bytes(void)
+{
+    uint64_t each = (sh.lately_bytes << 8) / MAX(sh.lately_pages, 1);
+
+    return (tt_pagebatch_count(sh.batch) * (each + each / 2) >> 8) +
+        tt_pagebatch_count(sh.batch) * LISTED_BYTES + sh.meta.blob_bytes;
+}
+
+static void note_growth(uint64_t before, size_t pages)
+{
+    uint64_t after = tt_pagestore_stats(sh.store).pages_file_bytes;
+
+    sh.lately_bytes = sh.lately_bytes / 4 * 3 + after - MIN(before, after);
+    sh.lately_pages = sh.lately_pages / 4 * 3 + pages;
+}
+
+static void make_space(uint64_t bytes)
+{
+    TtNodeId id;
+    bool thinned = false;
+
+    while (tt_pagestore_wants_thinning(sh.store, bytes) &&
+           (id = tt_timeline_thin(sh.timeline, sh.pos)) && id != sh.base) {
+        drop(id);
+        thinned = true;
+    }
+    if (!thinned || tt_pagestore_flush(sh.store, &sh.diag) == TT_OK) {
+        tt_pagestore_make_room(sh.store, bytes, NULL);
+    }
+}
+
 static TtStatus do_add(void)
 {
     TtStatus s = TT_OK;
 
     if (sh.has_batch) {
+        sh.n_pages = tt_pagebatch_count(sh.batch);
+        make_space(expected_bytes());
         s = tt_pagestore_add_batch(sh.store, sh.pos, sh.base, sh.batch,
                                    &sh.meta, &sh.base);
         empty_batch();
@@ -194,6 +192,36 @@ static TtStatus do_add(void)
     if (s != TT_OK) {
         tt_fail(&sh.diag, s, "%s", tt_status_name(s));
         qatomic_set(&sh.failed, true);
+    }
+    return s;
+}
+
+static TtStatus flush(void)
+{
+    uint64_t before = tt_pagestore_stats(sh.store).pages_file_bytes;
+    TtStatus s = tt_pagestore_flush(sh.store, &sh.diag);
+    bool first = tt_pagestore_count(sh.store) == 1;
+
+    if (s == TT_ERR_NOSPACE) {
+        give_way(disk_is_full);
+        return s;
+    }
+    if (s == TT_ERR_LIMIT && first) {
+        give_way("max-size is too small for any");
+        return s;
+    }
+    qatomic_set(&sh.over, s == TT_ERR_LIMIT);
+    if (s == TT_ERR_LIMIT) {
+        sh.n_over++;
+    } else if (s < 0) {             /* it says so once, and tries again later */
+        qatomic_set(&sh.told, false);
+    }
+    if (sh.kind == JOB_ADD && s != TT_ERR_LIMIT) {
+        sh.n_over = 0;
+        enter(sh.base);
+        if (sh.has_batch) {
+            note_growth(before, sh.n_pages);
+        }
     }
     return s;
 }
@@ -215,25 +243,14 @@ static TtStatus carry_out(void)
         make_batch(sh.room_wanted);
         return TT_OK;
     }
-    if (sh.kind == JOB_DELETE) {
-        tt_pagestore_delete(sh.store, sh.victim);
-        unshow(sh.victim);
-    } else {
+    if (sh.kind == JOB_ADD) {
         s = do_add();
+        return s == TT_OK ? flush() : s;
     }
-    if (s != TT_OK) {
-        return s;
-    }
-    s = tt_pagestore_flush(sh.store, &sh.diag);
-    if (s == TT_ERR_NOSPACE) {
-        give_way();
-    } else {
-        if (s < 0) {                /* it says so once, and tries again later */
-            qatomic_set(&sh.told, false);
-        }
-        if (sh.kind == JOB_ADD) {
-            show(sh.base);
-        }
+    drop(sh.victim);
+    s = flush();
+    if (s == TT_OK && sh.n_over) {  /* what was written in vain goes */
+        tt_pagestore_make_room(sh.store, UINT32_MAX, NULL);
     }
     return s;
 }
@@ -262,7 +279,7 @@ static void do_make_room(void)
 {
     qemu_mutex_lock(&hands);
     if (sh.store) {
-        give_way();
+        give_way(disk_is_full);
         count();
     }
     qemu_mutex_unlock(&hands);
@@ -362,6 +379,11 @@ TtStatus tt_shelf_result(TtNodeId *id, TtDiag *diag)
     return sh.result.status;
 }
 
+unsigned tt_shelf_is_over(void)
+{
+    return qatomic_read(&sh.over) ? sh.n_over : 0;
+}
+
 bool tt_shelf_has_failed(const char **why)
 {
     *why = sh.diag.text;
@@ -399,18 +421,6 @@ void tt_shelf_set_base(TtNodeId id)
     sh.base = id;
 }
 
-GArray *tt_shelf_list(void)
-{
-    GArray *list = g_array_new(false, false, sizeof(TtPoint));
-
-    if (sh.points) {
-        qemu_mutex_lock(&points_lock);
-        g_array_append_vals(list, sh.points->data, sh.points->len);
-        qemu_mutex_unlock(&points_lock);
-    }
-    return list;
-}
-
 uint64_t tt_shelf_count(void)
 {
     return qatomic_read(&sh.count);
@@ -431,9 +441,11 @@ static TtIo *create(const char *name, TtDiag *diag)
     return tt_io_posix_create(path, &io, diag) == TT_OK ? io : NULL;
 }
 
-static bool open_store(TtDiag *diag)
+static bool open_store(uint64_t max_bytes, TtDiag *diag)
 {
-    TtPageStoreOptions opt = { .cache_bytes = CACHE_BYTES };
+    TtPageStoreOptions opt = {
+        .cache_bytes = CACHE_BYTES, .max_bytes = max_bytes,
+    };
 
     memcpy(opt.uuid, tt.manifest.uuid, sizeof(opt.uuid));
     opt.pages = create("pages", diag);
@@ -450,24 +462,23 @@ static bool open_store(TtDiag *diag)
 void tt_shelf_forget(void)
 {
     assert(!sh.is_open);
-    if (!has_lock) {
-        qemu_mutex_init(&points_lock);
+    if (!has_hands) {
         qemu_mutex_init(&hands);
-        has_lock = true;
+        has_hands = true;
     }
-    if (sh.points) {
-        g_array_unref(sh.points);
-    }
+    tt_kept_clear();
     memset(&sh, 0, sizeof(sh));
-    sh.points = g_array_new(false, false, sizeof(TtPoint));
 }
 
-bool tt_shelf_open(TtDiag *diag)
+bool tt_shelf_open(uint64_t max_bytes, TtDiag *diag)
 {
     tt_shelf_forget();
-    if (!open_store(diag)) {
+    if (!open_store(max_bytes, diag)) {
         return false;
     }
+    sh.timeline = tt_timeline_new();
+    sh.lately_bytes = 512 << 10;    /* a first guess */
+    sh.lately_pages = 1 << 10;
     qemu_sem_init(&sh.has_job, 0);
     qemu_sem_init(&sh.idle, 0);
     qemu_sem_init(&sh.has_room, 0);
@@ -493,6 +504,8 @@ void tt_shelf_close(void)
     qemu_thread_join(&sh.thread);
     tt_pagestore_free(sh.store);
     sh.store = NULL;
+    tt_timeline_free(sh.timeline);
+    sh.timeline = NULL;
     tt_pagebatch_free(sh.batch);
     sh.batch = NULL;
     qemu_sem_destroy(&sh.has_job);

@@ -14,8 +14,9 @@
 
 /* As in a new process. It is not open. */
 void tt_shelf_forget(void);
-/* Makes RUN/pages and RUN/checkpoints, and the thread. */
-bool tt_shelf_open(TtDiag *diag);
+/* Makes RUN/pages and RUN/checkpoints, and the thread. @max_bytes: of both files
+ * together, 0 for no cap. */
+bool tt_shelf_open(uint64_t max_bytes, TtDiag *diag);
 /* Waits for the job. What is known about the points stays. */
 void tt_shelf_close(void);
 bool tt_shelf_is_open(void);
@@ -48,11 +49,13 @@ bool tt_shelf_is_done(uint32_t job);
 /* Of the user's last one (a pinned add, a delete) that is done: TT_OK, and *@id is
  * the new one's; or *@diag says what went wrong. */
 TtStatus tt_shelf_result(TtNodeId *id, TtDiag *diag);
+/* The newest one, which is the base and not in the list, has no room: delete it. 0,
+ * or how many had none in turn. While it is not busy. */
+unsigned tt_shelf_is_over(void);
 /* True: storing has failed for good, *@why says why. */
 bool tt_shelf_has_failed(const char **why);
 /* Something that comes once: it may work again. NULL: nothing new. */
 const char *tt_shelf_trouble(void);
-GArray *tt_shelf_list(void);            /* of TtPoint, by position */
 uint64_t tt_shelf_count(void);          /* any thread */
 uint64_t tt_shelf_bytes(void);          /* on disk; any thread */
 /* Deletes the store, for the log. Any thread without the BQL; waits for the job.

@@ -7,7 +7,7 @@ import shutil
 import time
 
 from guests import guest_args, linux_args, linux_disk
-from test_robust import wait_recording_ends
+from test_robust import ENDLESS, wait_recording_ends
 from ttlib import (Vm, check, check_exact, digest_at, end_of, equal, goto,
                    limit, recorder, replay, seed, stopped_replay, wait_until)
 
@@ -166,8 +166,7 @@ def test_commands(work):
 @limit(60)
 def test_record_start_options(work):
     """tt record start takes max-size and checkpoint-interval as -tt does."""
-    with Vm(work, guest_args(work, 'torture', 'rounds=4000'), name='on',
-            qmp=1) as vm:
+    with Vm(work, guest_args(work, *ENDLESS), name='on', qmp=1) as vm:
         vm.wait_serial('\n')
         for words, answer in (
                 ('checkpoint-interval=often', 'takes seconds'),
@@ -186,7 +185,7 @@ def test_record_start_options(work):
                    **{'checkpoint-interval': 0.1})
         wait_until(lambda: len(listed(vm)) > 3, 'checkpoints are made')
         vm.qmp.cmd('tt-record-stop')
-        text = vm.qmp.hmp(f'tt record start max-size=4M {work}/c')
+        text = vm.qmp.hmp(f'tt record start max-size=2M {work}/c')
         check(f'recording into {work}/c' in text, text)
         wait_recording_ends(vm, 'max-size')
         vm.qmp.send('quit')

@@ -450,7 +450,7 @@ def test_max_size(work):
         vm.wait(0)
         serial = vm.serial
     size = os.path.getsize(os.path.join(vm.run, 'log'))
-    check(0.96 < size / (4 << 20) < 1.04, f'the log has {size} bytes')
+    check(0.95 < size / ((4 << 20) * 2 / 3) < 1.05, f'the log has {size} bytes')
     outcome = replay_status(work, vm.run, 'rep')
     check_graceful(outcome, 'bounded run', (0,), serial)
     check('cut off' not in outcome[1], f'it counts as torn: {outcome[1]}')

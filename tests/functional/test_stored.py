@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import subprocess
+import threading
 import time
 
 from guests import guest_args, linux_args, linux_disk
@@ -13,7 +14,7 @@ from test_robust import (ENDLESS, check_graceful, mount_small, replay_status,
                          wait_recording_ends)
 from ttlib import (check, check_exact, digest, digest_at, end_of, equal, goto,
                    limit, one_sentence, read_bytes, record, recorder, seed,
-                   stopped_replay, Vm)
+                   stopped_replay, wait_until, Vm)
 
 FILES = ('pages', 'checkpoints')
 OFTEN = ',checkpoint-interval=0.3'
@@ -205,3 +206,95 @@ def test_interval(work):
             vm.wait(1)
         one_sentence(vm, f'checkpoint-interval={value}')
         check('checkpoint-interval' in vm.stderr, vm.stderr)
+
+
+class Sizes:
+    """What log and store take, sampled all the time: length and blocks."""
+
+    def __init__(self, run, cap):
+        self.run, self.cap = run, cap
+        self.most = {'length': 0, 'blocks': 0}
+        self.samples, self.over, self.stop = 0, None, False
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+
+    def sample(self):
+        length = blocks = 0
+        for entry in os.scandir(self.run):
+            try:
+                st = entry.stat()
+            except FileNotFoundError:       # a file made anew, just now
+                continue
+            length += st.st_size
+            blocks += st.st_blocks * 512
+        self.samples += 1
+        self.most['length'] = max(self.most['length'], length)
+        self.most['blocks'] = max(self.most['blocks'], blocks)
+
+    def watch(self):
+        while not self.stop:
+            self.sample()
+            time.sleep(0.002)
+
+    def check(self):
+        self.stop = True
+        self.thread.join()
+        check(self.samples > 500, f'{self.samples} samples')
+        check(max(self.most.values()) <= self.cap,
+              f'{self.most} under a cap of {self.cap}')
+
+
+def thinned(vm):
+    return vm.qmp.cmd('query-tt')['store']['taken'] - len(stored(vm))
+
+
+def record_under_cap(work, args, cap):
+    """A recording until many were thinned; checks sizes and what is left."""
+    with recorder(work, args, qmp=1, timeout=250, options=',checkpoint-'
+                  f'interval=0.2,max-size={cap}') as vm:
+        vm.wait_serial('\n')
+        sizes = Sizes(vm.run, cap)
+        time.sleep(3)
+        mine = vm.qmp.cmd('tt-checkpoint-add', timeout=60)
+        wait_until(lambda: thinned(vm) > 20, 'many are thinned', 150)
+        info = vm.qmp.cmd('query-tt')
+        vm.qmp.send('quit')
+        vm.wait(0)
+        sizes.check()
+    check(info['live'], f'the recording has ended: {vm.stderr}')
+    with open(os.path.join(vm.run, 'pages'), 'rb') as f:
+        check(any(f.read(16)[12:]), 'the pages were never made anew')
+    return vm, mine
+
+
+def cap(work, args, size):
+    """With a small max-size the store thins itself: log and store stay below
+    it at any moment, what the user added stays, and replays are exact."""
+    vm, mine = record_under_cap(work, args, size)
+    rng = seed()
+    with stopped_replay(work, vm.run, 'cold', timeout=200) as rep:
+        end = end_of(rep)
+        points = stored(rep)
+        check(len(points) >= 4, f'{len(points)} checkpoints are left')
+        check(mine['id'] in [c['id'] for c in points], "the user's is gone")
+        equal(points[0]['position'], 0, 'the first one')
+        positions = rng.sample(points[1:], 3)
+        positions = [c['position'] for c in positions + points[-1:]]
+        positions += random_positions(end, 8)
+        wanted = digests_without_store(work, vm.run, positions, 'bare')
+        rng.shuffle(positions)
+        for position in positions:
+            equal(digest_at(rep, position), wanted[position],
+                  f'digest at {position}')
+
+
+@limit(300)
+def test_cap(work):
+    """A guest that writes many pages, some of them each time."""
+    cap(work, guest_args(work, 'abits', 'rounds=1000000'), 24 << 20)
+
+
+@limit(300)
+def test_cap_linux(work):
+    """Linux at work."""
+    cap(work, linux_args('procs,sha', 'n=3000') + linux_disk(work), 320 << 20)
