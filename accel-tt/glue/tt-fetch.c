@@ -131,6 +131,7 @@ void tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
     if (page != tt_fetched.page || mmu_idx != tt_fetched.mmu_idx) {
         if (!tt_pageset_find(entered, key_of(page, mmu_idx), &host)) {
             tt_fetched.page = 1;    /* also when the look-up faults */
+            tt_page_touched(page, false);   /* a stop may be met before it */
             stay_before_fault(cpu, pc, mmu_idx);
             get_page_addr_code_hostp(cpu_env(cpu), page, &host);
             if (tt_pageset_count(entered) >= ENTERED_MAX) {

@@ -92,12 +92,15 @@ void tt_travel_init(CPUState *cpu)
         qemu_add_vm_change_state_handler(vm_changed, NULL);
     }
     tr.timeline = tt_points_init(cpu);
+    tt_skip_init();
+    tt_timeline_set_filter(tr.timeline, tt_skip_may_hit, NULL);
 }
 
 void tt_travel_close(void)
 {
     assert(!tr.active);
     tt_points_close();
+    tt_skip_close();
     tr = (typeof(tr)) NO_TRAVEL;
 }
 
@@ -126,6 +129,7 @@ void tt_travel_fence(CPUState *cpu)
     TtCheckpointId id;
 
     tell_progress(now_ms());
+    tt_skip_fence();
     id = tt_points_fence(cpu, wanted);
     if (wanted && id) {
         pin(id);
@@ -412,8 +416,10 @@ static bool take_step(CPUState *cpu, const TtStep *step)
 
     switch (step->kind) {
     case TT_STEP_RESTORE:
+        tt_skip_leave();
         if (tt_points_restore(cpu, step->checkpoint, &restored)) {
             if (restored) {
+                tt_skip_restored();
                 tt_timeline_done(tr.timeline, tt.pos, TT_STOP_NONE);
             }
         } else {

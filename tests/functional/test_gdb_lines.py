@@ -259,7 +259,9 @@ def test_interrupt_anything(work):
         end = end_of(vm)
         vm.qmp.cmd('tt-goto', 60, position=end * 2 // 3)
         gdb = Packets(vm.socket_path('gdb'))
-        equal(gdb(f'Z2,{address("rare"):x},8'), 'OK', 'a watchpoint')
+        # Beside what the loop uses of its stack: never hit, never skipped.
+        unused = address('stack_top') - 3000
+        equal(gdb(f'Z2,{unused:x},8'), 'OK', 'a watchpoint')
         gdb.send('bc')
         time.sleep(0.1)
         began = time.monotonic()
@@ -281,6 +283,55 @@ def test_interrupt_anything(work):
         with stopped_replay(work, run, 'other', timeout=100) as other:
             for seen in (searched, ran):
                 equal(digest_at(other, seen[0]), seen, 'digest')
+
+
+@limit(150)
+def test_search_skips(work):
+    """A search leaves out what cannot hold a hit: the last write of a variable,
+    long ago, is found in a fraction of the time, and is the same one."""
+    run = lines_run(work, 'rounds=5 spins=10000000')
+    times, found = [], []
+    for name, options in (('skips', ''), ('scans', ',x-omit=search-skip')):
+        vm, _ = debugged(work, run, name, options=options, timeout=120)
+        with vm:
+            vm.qmp.cmd('tt-goto', 100, where='end')
+            gdb = Packets(vm.socket_path('gdb'))
+            gdb.sock.settimeout(100)
+            for packet in ('Z2,{},8', 'Z4,{},8'):
+                packet = packet.format(f'{address("rare"):x}')
+                equal(gdb(packet), 'OK', packet)
+                began = time.monotonic()
+                reply = gdb('bc')
+                times.append(time.monotonic() - began)
+                found.append((reply, vm.qmp.cmd('query-tt')['position']))
+                equal(gdb('z' + packet[1:]), 'OK', 'removing it')
+                vm.qmp.cmd('tt-goto', 100, where='end')
+    print([f'{t:.2f} s' for t in times])
+    equal(found[:2], found[2:], 'what was found')
+    check('watch:' in found[0][0], f'found {found[0]}')
+    for fast, slow in zip(times[:2], times[2:]):
+        check(fast < slow / 3, f'{fast:.2f} s, without skipping {slow:.2f} s')
+
+
+@limit(60)
+def test_smashed_stack(work):
+    """From a wild jump back to who overwrote the return address, although the
+    stack that a backtrace needs is gone."""
+    run = lines_run(work, 'rounds=1 smash=1')
+    check(b'trap at' in run.serial, f'no crash: {run.serial}')
+    vm, gdb = debugged(work, run)
+    with vm:
+        text = gdb('hbreak *trap_stub', 'continue', 'reverse-stepi',
+                   'p/x *(unsigned long *)$rsp', 'x/i $pc',
+                   'watch -l *(unsigned long *)$rsp', 'reverse-continue',
+                   'delete', 'bt', 'up', 'p whom')
+        check(re.search(r'^\$1 = 0x(6\w|7\w|20){8}$', text, re.M),
+              f'the return address is no letters: {text}')
+        check(re.search(r'<greet\+\d+>:\s+ret', text), f'no return: {text}')
+        tail = text.split('Hardware watchpoint')[-1]
+        check(re.search(r'#0 .* copy \(to=.*\n#1 .* greet \(whom=', tail) and
+              '*to++ = *from++;' in tail and 'somebody whose name' in tail,
+              f'not found who wrote: {tail}')
 
 
 @limit(60)

@@ -345,6 +345,16 @@ bool tt_travel_is_pending(void);        /* the next step is due here */
 bool tt_travel_advance(CPUState *cpu);  /* take it; true: run on */
 /* A stop fired at @pos; @wp: the watchpoint it was, or NULL. */
 void tt_travel_hit(uint64_t pos, CPUWatchpoint *wp);
+/* ---- replay-engine: what a search may leave out ---- */
+void tt_skip_init(void);
+void tt_skip_close(void);
+/* The VM is about to become another one; is the one of a checkpoint. */
+void tt_skip_leave(void);
+void tt_skip_restored(void);
+void tt_skip_fence(void);
+/* A TtMayHit: can a stop of gdb's fire there? */
+bool tt_skip_may_hit(void *opaque, uint64_t from, uint64_t to);
+
 void tt_travel_ended(int reason);       /* end of log, divergence */
 void tt_travel_fence(CPUState *cpu);    /* a good place for a checkpoint */
 unsigned tt_points_count(void);

@@ -44,6 +44,7 @@ enum {
     TT_OMIT_BOUNCE = 1 << 10,
     TT_OMIT_FETCH = 1 << 11,
     TT_OMIT_RESUME_FLAG = 1 << 12,
+    TT_OMIT_SEARCH_SKIP = 1 << 20,  /* no hazard: searches look everywhere */
 };
 extern unsigned tt_omit;
 
@@ -227,6 +228,17 @@ static inline void tt_fetch(struct CPUState *cpu, uint64_t pc, uint32_t flags)
     if (__builtin_expect((pc & ~0xfffull) != tt_fetched.page ||
                          flags != tt_fetched.flags, 0)) {
         tt_fetch_slow(cpu, pc, flags);
+    }
+}
+
+/* A virtual page comes into the TLB; @written: it may be written without another
+ * call. Replays keep it for searches (tt/touched.h). */
+void tt_page_touched_slow(uint64_t addr, bool written);
+
+static inline void tt_page_touched(uint64_t addr, bool written)
+{
+    if (tt_replaying()) {
+        tt_page_touched_slow(addr, written);
     }
 }
 
