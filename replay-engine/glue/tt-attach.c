@@ -96,6 +96,7 @@ bool tt_detach(TtEnded *ended, Error **errp)
     }
     vm_stop(RUN_STATE_PAUSED);
     if (!tt_record_has_begun()) {          /* -tt record -S, not run yet */
+        tt_vcpus_find();
         ok = tt_record_start(errp);
     }
     if (ok) {

@@ -11,7 +11,7 @@ import time
 
 from guests import guest_args, linux_args, linux_net
 from test_full import add_full
-from ttlib import (SLOW, Vm, check, check_exact, digest_at, end_of, equal,
+from ttlib import (SLOW, Skip, Vm, check, check_exact, digest_at, end_of, equal,
                    goto, limit, one_sentence, read_bytes, recorder, replay, run_tool,
                    seed, stopped_replay, tool, wait_until)
 
@@ -251,14 +251,19 @@ def test_full_refused(work):
     """Where there can be no full checkpoint, nothing changes."""
     image = pattern_image(work, 'a', 'raw', 1)
     args = guest_args(work, 'torture', 'rounds=30 percent=30')
-    device = ['-device', 'nvme,serial=x,drive=d,sriov_max_vfs=0',
-              '-blockdev', f'driver=file,filename={image},node-name=f',
-              '-blockdev', 'driver=raw,file=f,node-name=r',
-              '-blockdev', 'driver=copy-on-read,file=r,node-name=d']
-    with recorder(work, [*args, *device], qmp=1) as vm:
+    disk = ['-blockdev', f'driver=file,filename={image},node-name=f',
+            '-blockdev', 'driver=raw,file=f,node-name=r',
+            '-blockdev', 'driver=copy-on-read,file=r,node-name=d']
+    with recorder(work, [*args, *disk, '-device', 'nvme,serial=x,drive=d'],
+                  qmp=1) as vm:
         vm.wait_serial('ticks')
         said = vm.qmp.error('tt-checkpoint-add', full=True)
-        check('filter' in said or 'cannot be saved' in said, said)
+        check('cannot be saved' in said and 'nvme' in said, said)
+    with recorder(work, [*args, *disk, '-device', 'virtio-blk-pci,drive=d'],
+                  'filter', qmp=1) as vm:
+        vm.wait_serial('ticks')
+        said = vm.qmp.error('tt-checkpoint-add', full=True)
+        check('leave the filter out' in said, said)
         check(not vm.qmp.cmd('query-block-jobs'), 'jobs')
         left = os.path.join(vm.run, 'disks')
         check(not os.path.exists(left) or not os.listdir(left),
@@ -416,3 +421,36 @@ def test_shell(work):
     for kid in kids:
         replay(work, kid.run, name=f'{kid.name}r', timeout=100)
     check_random(work, kids[0].run, rng, 3, 'random')
+
+
+@limit(300)
+def test_uefi(work):
+    """A q35 machine with UEFI, whose variables are on a flash that the guest
+    writes, with a screen, USB, a CD and two disks."""
+    firmware = '/usr/share/OVMF'
+    if not os.path.exists(f'{firmware}/OVMF_VARS_4M.fd'):
+        raise Skip('OVMF is not installed')
+    flash = os.path.join(work, 'vars.fd')
+    shutil.copy(f'{firmware}/OVMF_VARS_4M.fd', flash)
+    images = [pattern_image(work, 'a', 'qcow2', 1),
+              pattern_image(work, 'b', 'raw', 2),
+              pattern_image(work, 'c', 'raw', 3)]
+    args = linux_args('vda,rand', machine='q35') + [
+        '-drive', f'if=pflash,format=raw,readonly=on,'
+                  f'file={firmware}/OVMF_CODE_4M.fd',
+        '-drive', f'if=pflash,format=raw,file={flash}',
+        '-device', 'VGA', '-device', 'qemu-xhci', '-device', 'usb-kbd',
+        '-device', 'e1000e', '-device', 'virtio-rng-pci',
+        '-drive', f'file={images[0]},if=virtio',
+        '-drive', f'file={images[1]},format=raw,if=ide,index=0',
+        '-drive', f'file={images[2]},format=raw,if=ide,index=1,media=cdrom']
+    with recorder(work, args, qmp=1, timeout=150) as parent:
+        parent.wait_serial('TT-GUEST-READY', 120)
+        point = add_full(parent)
+        parent.wait(0)
+    with brancher(work, args, parent, point['id'], timeout=100) as child:
+        child.wait(0)
+    equal(sorted(results(child.serial)), ['rand', 'vda'], 'works')
+    check_befores(child.serial, results(parent.serial))
+    equal(len(os.listdir(os.path.join(child.run, 'disks'))), 3, 'disks')
+    check_exact(work, child.run, serial_wanted=child.serial, timeout=100)
