@@ -4,16 +4,16 @@
 from ttlib import check, limit, seed
 from walker import judge, record_guest, walk
 
-COUNT = 100
+COUNT = 80
 
 
-@limit(300)
+@limit(400)
 def test_random_walk(work):
-    """100 random commands of gdb over a Linux run, both ways: after each,
+    """80 random commands of gdb over a Linux run, both ways: after each,
     registers, position and digest are those of a straight replay."""
     number = seed().randrange(1 << 32)
     run, places = record_guest(work)
-    plan, steps = walk(work, run, places, number, COUNT, 200)
-    hits = judge(work, run, number, plan, steps, 200)
+    plan, steps = walk(work, run, places, number, COUNT, 300)
+    hits = judge(work, run, number, plan, steps, 300)
     print(f'{COUNT} commands, {hits} hits of breakpoints and watchpoints')
     check(hits > 0, 'the walk met no breakpoint')

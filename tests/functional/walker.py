@@ -80,9 +80,10 @@ def hmp_registers(vm):
     """What the straight replay says of its registers, by gdb's names."""
     text = vm.qmp.hmp('info registers')
     values = {}
-    for name, value in re.findall(r'\b(R\w\w|R\d+|CR\d|EFER) *=([0-9a-f]+)',
-                                  text):
-        values['eflags' if name == 'RFL' else name.lower()] = int(value, 16)
+    for name, value in re.findall(
+            r'\b([ER]\w\w|R\d+|CR\d|EFER) *=([0-9a-f]+)', text):
+        name = re.sub('^e(..)$', r'r\1', name.lower())     # not in 64-bit mode
+        values['eflags' if name == 'rfl' else name] = int(value, 16)
     for name, selector, base in re.findall(
             r'\b([CSDEFG]S) *=([0-9a-f]+) ([0-9a-f]+)', text):
         values[name.lower()] = int(selector, 16)
