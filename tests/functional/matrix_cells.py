@@ -155,7 +155,7 @@ NETS = [
 
 
 def keys(text='TT-WAIT input'):
-    return ((text, (('keys', 'a b c d e f g h'),)),)
+    return ((text, (('keys', 'a b'),)),)
 
 
 def display(name, what, device, modules='', works='fb', **more):
