@@ -191,6 +191,9 @@ static void clear_state(CPUState *cpu)
     env->umwait = 0;
     env->xss = 0;
     env->mcg_ext_ctl = 0;
+    /* What vmstate omits when it has its value after a reset. */
+    env->msr_ia32_misc_enable = MSR_IA32_MISC_ENABLE_DEFAULT;
+    env->poll_control_msr = 1;
 }
 
 bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,

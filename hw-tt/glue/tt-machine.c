@@ -8,6 +8,7 @@
 #include "cpu.h"
 #include "qemu/main-loop.h"
 #include "qemu/error-report.h"
+#include "qobject/qdict.h"
 #include "hw/boards.h"
 #include "hw/qdev-core.h"
 #include "hw/i386/x86.h"
@@ -86,6 +87,37 @@ static const TypeInfo machine_type = {
     .parent = TYPE_X86_MACHINE,     /* the vmstate of the CPU asks its class */
     .class_init = machine_class_init,
 };
+
+/* What may not be there when a recording begins may not be plugged in either. */
+static bool refuse_device(DeviceListener *l, const QDict *opts, bool from_json,
+                          Error **errp)
+{
+    const char *driver = qdict_get_try_str(opts, "driver");
+
+    if (!tt_recording()) {
+        return false;
+    }
+    if (driver && (tt_type_is_unrecordable(driver) ||
+                   qdict_haskey(opts, "pmrdev"))) {
+        error_setg(errp, "device '%s' writes guest memory past QEMU and cannot "
+                   "be recorded", driver);
+    } else if (tt_net_has_vhost()) {
+        error_setg(errp, "vhost cannot be recorded: remove the netdev that has "
+                   "vhost=on first");
+    }
+    return false;
+}
+
+void tt_watch_devices(void)
+{
+    static DeviceListener listener = { .hide_device = refuse_device };
+    static bool watched;
+
+    if (!watched) {
+        watched = true;
+        device_listener_register(&listener);
+    }
+}
 
 static void register_types(void)
 {

@@ -145,13 +145,15 @@ static int register_block(MemoryRegion *mr)
     RAMBlock *rb = mr->ram_block;
     int index = find_block(rb);
     g_autofree unsigned long *differs = NULL;
+    const char *name;
     TtBlock *b;
     TtEvent ev = { .kind = TT_EV_BLOCK };
 
     if (index >= 0) {
         return index;
     }
-    b = add_block(rb->idstr, rb->used_length,
+    name = *rb->idstr ? rb->idstr : memory_region_name(mr);
+    b = add_block(*name ? name : "memory", rb->used_length,
                   (mr->rom_device ? TT_BLOCK_ROMD : 0) |
                   (mr->readonly ? TT_BLOCK_ROM : 0));
     b->ram_block = rb;
@@ -240,6 +242,94 @@ void tt_ram_discarded_slow(void *ram_block, uint64_t start, uint64_t len)
     }
 }
 
+static const MemoryRegionOps inert_ops = {
+    .endianness = DEVICE_LITTLE_ENDIAN,
+};
+
+static bool create_block(TtBlock *b, Error **errp)
+{
+    MemoryRegion *mr = g_new0(MemoryRegion, 1);
+    bool ok;
+
+    if (b->flags & TT_BLOCK_ROMD) {
+        ok = memory_region_init_rom_device_nomigrate(mr, NULL, &inert_ops,
+                                                     NULL, b->name,
+                                                     b->size_bytes, errp);
+    } else {
+        ok = memory_region_init_ram_nomigrate(mr, NULL, b->name,
+                                              b->size_bytes, errp);
+    }
+    if (!ok) {
+        g_free(mr);
+        return false;
+    }
+    b->mr = mr;
+    b->ram_block = mr->ram_block;
+    b->host = memory_region_get_ram_ptr(mr);
+    return true;
+}
+
+typedef struct OldRegion {
+    struct rcu_head rcu;
+    MemoryRegion *mr;
+} OldRegion;
+
+static void free_region(OldRegion *old)
+{
+    object_unparent(OBJECT(old->mr));
+    g_free(old->mr);
+    g_free(old);
+}
+
+/* The memory goes when the views of it have gone, which RCU was given before. */
+static void destroy_block(TtBlock *b)
+{
+    OldRegion *old = g_new0(OldRegion, 1);
+
+    tt_ram_changed(b->mr, 0, b->size_bytes);    /* its translations */
+    old->mr = b->mr;
+    call_rcu(old, free_region, rcu);
+}
+
+/* @adopted: only those of devices that are gone. */
+static void destroy_blocks(bool adopted)
+{
+    for (unsigned i = 0; blocks && i < blocks->len; i++) {
+        if (!adopted || tt_memory_block(i)->is_adopted) {
+            destroy_block(tt_memory_block(i));
+        }
+    }
+}
+
+/*
+ * The device that has this block goes. What the guest once saw belongs to the
+ * run, so it is kept in memory of our own, which is all dirty at first.
+ */
+static void adopt_block(TtBlock *b)
+{
+    const uint8_t *contents = b->host;
+
+    create_block(b, &error_fatal);
+    memcpy(b->host, contents, b->size_bytes);
+    b->is_adopted = true;
+}
+
+static void block_removed(RAMBlockNotifier *n, void *host, size_t size,
+                          size_t max_size)
+{
+    ram_addr_t offset;
+    RAMBlock *rb = qemu_ram_block_from_host(host, false, &offset);
+    bool turned = turn_to_present(rb);
+    int index = find_block(rb);
+
+    if (index >= 0 && tt_recording()) {
+        adopt_block(tt_memory_block(index));
+    }
+    if (turned) {
+        tt_past_swap();
+    }
+}
+
 /* ---- recording: the memory map ---- */
 
 typedef struct MapWatch {
@@ -314,6 +404,13 @@ static void map_commit(MemoryListener *l)
 
 void tt_memory_record_start(CPUState *cpu)
 {
+    static RAMBlockNotifier notifier = { .ram_block_removed = block_removed };
+    static bool notified;
+
+    if (!notified) {
+        notified = true;
+        ram_block_notifier_add(&notifier);
+    }
     for (unsigned i = 0; i < MIN(N_SPACES, cpu->num_ases); i++) {
         watches[i] = (MapWatch) {
             .space = i,
@@ -339,6 +436,7 @@ void tt_memory_record_stop(void)
         g_byte_array_unref(watches[i].last);
     }
     memset(watches, 0, sizeof(watches));
+    destroy_blocks(true);
     forget_blocks();
 }
 
@@ -383,33 +481,6 @@ static MemoryRegion *present_roots[TT_VCPUS_MAX][N_SPACES];
 static GPtrArray *aliases[N_SPACES];
 static GByteArray *current_map[N_SPACES];
 
-static const MemoryRegionOps inert_ops = {
-    .endianness = DEVICE_LITTLE_ENDIAN,
-};
-
-static bool create_block(TtBlock *b, Error **errp)
-{
-    MemoryRegion *mr = g_new0(MemoryRegion, 1);
-    bool ok;
-
-    if (b->flags & TT_BLOCK_ROMD) {
-        ok = memory_region_init_rom_device_nomigrate(mr, NULL, &inert_ops,
-                                                     NULL, b->name,
-                                                     b->size_bytes, errp);
-    } else {
-        ok = memory_region_init_ram_nomigrate(mr, NULL, b->name,
-                                              b->size_bytes, errp);
-    }
-    if (!ok) {
-        g_free(mr);
-        return false;
-    }
-    b->mr = mr;
-    b->ram_block = mr->ram_block;
-    b->host = memory_region_get_ram_ptr(mr);
-    return true;
-}
-
 /* Block @index, the next one or one that is there since before we travelled. */
 static bool ensure_block(uint64_t index, const char *name, uint64_t size,
                          uint32_t flags, Error **errp)
@@ -442,7 +513,8 @@ static bool ensure_block(uint64_t index, const char *name, uint64_t size,
 
 static bool apply_block(const TtEvent *ev, Error **errp)
 {
-    g_autofree char *name = g_strndup((const char *)ev->data, ev->len);
+    g_autofree char *name = g_strndup(ev->len ? (const char *)ev->data : "",
+                                      ev->len);
     TtBlock *b;
 
     if (ev->addr != n_live) {
@@ -593,28 +665,6 @@ void tt_memory_swap(void)
     n_pages = t.n_pages;
 }
 
-typedef struct OldRegion {
-    struct rcu_head rcu;
-    MemoryRegion *mr;
-} OldRegion;
-
-static void free_region(OldRegion *old)
-{
-    object_unparent(OBJECT(old->mr));
-    g_free(old->mr);
-    g_free(old);
-}
-
-/* The memory goes when the views of it have gone, which RCU was given before. */
-static void destroy_block(TtBlock *b)
-{
-    OldRegion *old = g_new0(OldRegion, 1);
-
-    tt_ram_changed(b->mr, 0, b->size_bytes);    /* its translations */
-    old->mr = b->mr;
-    call_rcu(old, free_region, rcu);
-}
-
 static void leave_root(unsigned space)
 {
     for (unsigned i = 0; i < tt_vcpus_count(); i++) {
@@ -641,9 +691,7 @@ void tt_memory_leave_past(void)
         }
     }
     memory_region_transaction_commit();
-    for (unsigned i = 0; blocks && i < blocks->len; i++) {
-        destroy_block(tt_memory_block(i));
-    }
+    destroy_blocks(false);
     forget_blocks();
 }
 

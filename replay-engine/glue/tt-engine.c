@@ -392,6 +392,15 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
 
 /* ---- what cannot be recorded ---- */
 
+bool tt_type_is_unrecordable(const char *name)
+{
+    return g_str_has_prefix(name, "vhost-") ||
+        g_str_has_prefix(name, "vfio-") || strstr(name, "-vhost") ||
+        g_str_has_prefix(name, "virtio-pmem") ||
+        g_str_has_prefix(name, "ivshmem") ||
+        g_str_equal(name, "vmware-svga") || g_str_equal(name, "acpi-erst");
+}
+
 static int find_unrecordable(Object *obj, void *opaque)
 {
     const char *name = object_get_typename(obj);
@@ -400,13 +409,14 @@ static int find_unrecordable(Object *obj, void *opaque)
     if (!strcmp(name, "iothread")) {
         *why = g_strdup("iothreads cannot be recorded yet: leave the iothread "
                         "object out");
-    } else if (g_str_has_prefix(name, "vhost-") ||
-               g_str_has_prefix(name, "vfio-") || strstr(name, "-vhost") ||
-               g_str_has_prefix(name, "virtio-pmem") ||
-               g_str_has_prefix(name, "ivshmem")) {
+    } else if (tt_type_is_unrecordable(name)) {
         *why = g_strdup_printf("device '%s' writes guest memory past QEMU and "
                                "cannot be recorded: use one that QEMU emulates",
                                name);
+    } else if (!strcmp(name, "nvme") &&
+               object_property_get_link(obj, "pmrdev", NULL)) {
+        *why = g_strdup("a persistent memory region of NVMe is written past "
+                        "QEMU and cannot be recorded: leave pmrdev out");
     }
     return *why != NULL;
 }

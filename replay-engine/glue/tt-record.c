@@ -439,6 +439,7 @@ bool tt_record_open(Error **errp)
     tt.manifest.rules = TT_MANIFEST_RULES;
     tt.manifest.tlb_entries = 1 << TT_HOOK_TLB_BITS;
     tt.manifest.fence_interval = TT_FENCE_INTERVAL;
+    tt_watch_devices();
     return true;
 }
 

@@ -61,6 +61,14 @@ def prepare_selfdma(work):
     return ide_disk(disk)
 
 
+def prepare_pflash(work):
+    with open('/usr/share/seabios/bios-256k.bin', 'rb') as bios:
+        firmware = write(os.path.join(work, 'bios'), bios.read())
+    flash = write(os.path.join(work, 'flash'), b'\xff' * (64 << 10))
+    return ['-drive', f'if=pflash,format=raw,file={firmware}',
+            '-drive', f'if=pflash,format=raw,file={flash}']
+
+
 CPU_MAX = [a if a != 'qemu64' else 'max' for a in MACHINE]
 REBOOT = [a for a in MACHINE if a != '-no-reboot']
 
@@ -77,6 +85,7 @@ GUESTS = {
     'a20': guest(),
     'dmacode': guest(prepare=prepare_dmacode),
     'ins': guest(prepare=prepare_ins),
+    'pflash': guest(prepare=prepare_pflash),
     'mmiox': guest(machine=[*MACHINE, '-device', 'VGA']),
     'hlt': guest(),
     'reset': guest(machine=REBOOT),

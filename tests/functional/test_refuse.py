@@ -70,6 +70,18 @@ test_pmem = refuse_test(
     'pmem', add=['-object', 'memory-backend-ram,id=mem,size=4M',
                  '-m', '64M,maxmem=1G,slots=2', '-device',
                  'virtio-pmem-pci,memdev=mem'])
+test_vmware_vga = refuse_test(
+    'vmware-vga', 'A display that writes its memory by pointer is refused.',
+    'vmware-svga', add=['-device', 'vmware-svga'])
+test_erst = refuse_test(
+    'erst', 'ACPI ERST, which writes its memory by pointer, is refused.',
+    'acpi-erst', add=[
+        '-object', 'memory-backend-ram,id=m,size=64K', '-device',
+        'acpi-erst,memdev=m'])
+test_pmr = refuse_test(
+    'pmr', 'A persistent memory region of NVMe is refused.', 'pmrdev', add=[
+        '-object', 'memory-backend-ram,id=m,size=64K,share=on', '-device',
+        'nvme,serial=1,pmrdev=m'])
 test_loadvm = refuse_test(
     'loadvm', '-loadvm while recording is refused.', 'loadvm', 'snapshot',
     add=['-loadvm', 'x'])
@@ -173,6 +185,10 @@ def test_monitor_commands(work):
                 ('object-add', {'qom_type': 'iothread', 'id': 'io1'}),):
             message = vm.qmp.error(command, **arguments)
             check('iothread' in message, f'{command}: {message}')
+        for device in ({'driver': 'vmware-svga'},
+                       {'driver': 'nvme', 'serial': '1', 'pmrdev': 'm'}):
+            message = vm.qmp.error('device_add', **device)
+            check('cannot be recorded' in message, f'{device}: {message}')
         vm.qmp.cmd('quit')
         vm.wait(0)
     with Vm(work, ['-tt', f'replay,dir={vm.run},at-end=exit', '-display',

@@ -12,7 +12,7 @@
 
 const char guest_name[] = "rdmsr";
 
-enum { MSR_TSC = 0x10, MSR_APIC_BASE = 0x1b };
+enum { MSR_TSC = 0x10, MSR_APIC_BASE = 0x1b, MSR_MISC_ENABLE = 0x1a0 };
 
 static volatile u32 faults;
 
@@ -56,6 +56,7 @@ void main(void)
             fold64(rdmsr(MSR_TSC));
         }
     }
+    fold64(rdmsr(MSR_MISC_ENABLE));
     fold64(rdmsr(MSR_APIC_BASE));
     say("faults", faults);
 }

@@ -164,6 +164,7 @@ typedef struct TtBlock {
     uint64_t size_bytes;
     uint32_t flags;             /* TT_BLOCK_* */
     uint64_t first_page;        /* its number in the page store */
+    bool is_adopted;            /* its device is gone, the RAM is ours */
     char name[TT_BLOCK_NAME_MAX + 1];
 } TtBlock;
 
@@ -202,7 +203,9 @@ void tt_memory_swap(void);
 void tt_memory_leave_past(void);
 
 /* Is a network backend served by the host kernel? */
+bool tt_type_is_unrecordable(const char *name);     /* a device's type */
 bool tt_net_has_vhost(void);
+void tt_watch_devices(void);        /* those that are plugged in later */
 
 /* ---- replay-engine: recorder ---- */
 /*

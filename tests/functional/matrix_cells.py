@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The cells of the matrix, as data: what QEMU is given, what the guest does.
+
+The texts {work} and {guests} stand for the directory of the cell and for
+build/guest-devices.
+"""
+# name     of the cell.                    what     one line for --list.
+# args     of QEMU, beside machine, cpu, memory and kernel.
+# works    what the guest does: see tests/guest-linux/devices.
+# modules  which modules it loads.         append   to its command line.
+# boot     the Linux guest, entered by PVH or as a bzimage; '' none (see args).
+# files    (name, bytes) made before.      copies   (name, of what) likewise.
+# peers    (frames or echo, socket) that listen for it.
+# steps    (console text, ((command, arguments), ...)): what the host does.
+# shows    texts the console must hold.    reboots  leave -no-reboot out.
+# refused  a word of the refusal.          lacks    why it cannot run here.
+
+
+class Cell:
+    defaults = {
+        'args': (), 'works': '', 'modules': '', 'append': '', 'machine': 'pc',
+        'cpu': 'qemu64', 'memory': '256', 'boot': 'pvh', 'files': (),
+        'copies': (), 'peers': (), 'steps': (), 'shows': (), 'reboots': False,
+        'refused': '', 'limit': 240, 'lacks': lambda: '',
+    }
+
+    def __init__(self, name, what, **fields):
+        self.name, self.what = name, what
+        unknown = set(fields) - set(self.defaults)
+        if unknown:
+            raise TypeError(f'{name}: {unknown}')
+        for key, value in {**self.defaults, **fields}.items():
+            setattr(self, key, value)
+
+
+MIB = 1 << 20
+DISK = (('d.img', 64 * MIB),)
+SMALL = (('d.img', 8 * MIB),)
+
+
+def drive(options='', name='d.img'):
+    return ('-drive', f'file={{work}}/{name},format=raw,if=none,id=d0'
+            + options)
+
+
+def disk(name, what, device, dev, modules, works='disk:', files=DISK,
+         options='', **more):
+    args = (*drive(options), *more.pop('before', ()), '-device', device)
+    return Cell(name, what, args=args, works=f'{works}{dev}',
+                modules=modules, files=files, **more)
+
+
+def nic(name, model, modules, backend='user,id=n0', **more):
+    return Cell(name, f'{model} with -netdev {backend.split(",")[0]}',
+                args=('-netdev', backend, '-device', f'{model},netdev=n0'),
+                works='ping:eth0', modules=modules, **more)
+
+
+STREAM = 'stream,id=n0,server=off,addr.type=unix,addr.path={work}/net.sock'
+FRAMES = (('frames', 'net.sock'),)
+
+MACHINES = [
+    Cell('pc', 'pc, SeaBIOS, -kernel', works='procs,rand', boot='bzimage'),
+    Cell('q35', 'q35, SeaBIOS, -kernel', works='procs,rand', machine='q35',
+         boot='bzimage'),
+    Cell('microvm', 'microvm, qboot, virtio-mmio disk', machine='microvm',
+         args=(*drive(), '-device', 'virtio-blk-device,drive=d0'),
+         files=DISK, works='disk:vda,rand', modules='virtio_mmio,virtio_blk',
+         append='virtio_mmio.device=512@0xfeb00e00:12'),
+    Cell('pvh', 'pc, PVH: an ELF kernel', works='procs,rand'),
+    Cell('ovmf', 'OVMF, -kernel', machine='q35', works='procs,rand',
+         boot='bzimage', args=('-drive', 'if=pflash,format=raw,readonly=on,'
+               'file=/usr/share/OVMF/OVMF_CODE.fd',
+               '-drive', 'if=pflash,format=raw,file={work}/vars.fd'),
+         copies=(('vars.fd', '/usr/share/OVMF/OVMF_VARS.fd'),)),
+    Cell('ovmf-smm', 'OVMF with secure boot, which lives in SMM',
+         machine='q35,smm=on', works='procs', boot='bzimage',
+         args=('-global', 'driver=cfi.pflash01,property=secure,value=on',
+               '-drive', 'if=pflash,format=raw,readonly=on,'
+               'file=/usr/share/OVMF/OVMF_CODE_4M.secboot.fd',
+               '-drive', 'if=pflash,format=raw,file={work}/vars.fd'),
+         copies=(('vars.fd', '/usr/share/OVMF/OVMF_VARS_4M.fd'),)),
+    Cell('no-hpet', 'no HPET', machine='pc,hpet=off', works='clock'),
+    Cell('hpet', 'HPET as the clock', works='clock', cpu='qemu64,-tsc',
+         append='clocksource=hpet', shows=('clock hpet',)),
+    Cell('rtc', 'RTC: read, set, alarm', works='rtc'),
+    Cell('acpi-pm', 'the timer of ACPI as the clock', works='clock',
+         append='clocksource=acpi_pm', shows=('clock acpi_pm',)),
+    Cell('iommu', 'Intel vIOMMU on q35', machine='q35',
+         args=('-device', 'intel-iommu', *drive(), '-device',
+               'nvme,drive=d0,serial=1', '-netdev', 'user,id=n0', '-device',
+               'e1000e,netdev=n0'), files=DISK,
+         works='iommu,disk:nvme0n1,ping:eth0', modules='nvme,e1000e',
+         append='intel_iommu=on'),
+]
+
+DISKS = [
+    disk('ide', 'IDE disk', 'ide-hd,drive=d0', 'sda', 'ata_piix,sd_mod'),
+    disk('ahci', 'AHCI disk of q35', 'ide-hd,drive=d0', 'sda', 'ahci,sd_mod',
+         machine='q35'),
+    disk('virtio-blk', 'virtio-blk', 'virtio-blk-pci,drive=d0', 'vda',
+         'virtio_blk'),
+    disk('virtio-scsi', 'virtio-scsi disk', 'scsi-hd,drive=d0', 'sda',
+         'virtio_scsi,sd_mod', before=('-device', 'virtio-scsi-pci')),
+    disk('nvme', 'NVMe', 'nvme,drive=d0,serial=1', 'nvme0n1', 'nvme'),
+    disk('lsi', 'LSI 53C895A', 'scsi-hd,drive=d0', 'sda',
+         'sym53c8xx,sd_mod', before=('-device', 'lsi53c895a')),
+    disk('megasas', 'MegaRAID SAS', 'scsi-hd,drive=d0', 'sda',
+         'megaraid_sas,sd_mod', before=('-device', 'megasas')),
+    disk('mptsas', 'LSI SAS1068', 'scsi-hd,drive=d0', 'sda',
+         'mptspi,mptsas,sd_mod', before=('-device', 'mptsas1068')),
+    disk('pvscsi', 'VMware PVSCSI', 'scsi-hd,drive=d0', 'sda',
+         'vmw_pvscsi,sd_mod', before=('-device', 'pvscsi')),
+    disk('sdhci', 'SD card', 'sd-card,drive=d0', 'mmcblk0',
+         'sdhci-pci,mmc_block', 'raw:', before=('-device', 'sdhci-pci')),
+    disk('usb-xhci', 'USB disk on xHCI', 'usb-storage,drive=d0', 'sda',
+         'xhci-pci,usb-storage,sd_mod', before=('-device', 'qemu-xhci')),
+    disk('usb-ehci', 'USB disk on EHCI', 'usb-storage,drive=d0', 'sda',
+         'ehci-pci,usb-storage,sd_mod', before=('-device', 'usb-ehci')),
+    disk('usb-uhci', 'USB disk on UHCI', 'usb-storage,drive=d0', 'sda',
+         'uhci-hcd,usb-storage,sd_mod', 'raw:',
+         before=('-device', 'piix3-usb-uhci')),
+    disk('usb-uas', 'USB attached SCSI on xHCI', 'scsi-hd,drive=d0', 'sda',
+         'xhci-pci,uas,sd_mod',
+         before=('-device', 'qemu-xhci', '-device', 'usb-uas')),
+    disk('floppy', 'floppy disk', 'floppy,drive=d0', 'fd0', 'floppy', 'raw:',
+         files=(('d.img', 1474560),)),
+    disk('cdrom', 'IDE CD-ROM', 'ide-cd,drive=d0', 'sr0', 'ata_piix,sr_mod',
+         'cd:', files=SMALL, options=',readonly=on'),
+    disk('scsi-cd', 'virtio-scsi CD-ROM', 'scsi-cd,drive=d0', 'sr0',
+         'virtio_scsi,sr_mod', 'cd:', files=SMALL, options=',readonly=on',
+         before=('-device', 'virtio-scsi-pci')),
+    disk('aio-threads', 'aio=threads, cache=none', 'virtio-blk-pci,drive=d0',
+         'vda', 'virtio_blk', options=',aio=threads,cache=none'),
+    disk('aio-native', 'aio=native, cache=none', 'virtio-blk-pci,drive=d0',
+         'vda', 'virtio_blk', options=',aio=native,cache=none'),
+    disk('aio-uring', 'aio=io_uring, cache=none', 'virtio-blk-pci,drive=d0',
+         'vda', 'virtio_blk', options=',aio=io_uring,cache=none'),
+]
+
+NETS = [
+    nic('e1000', 'e1000', 'e1000'),
+    nic('e1000e', 'e1000e', 'e1000e', machine='q35'),
+    nic('rtl8139', 'rtl8139', '8139cp'),
+    nic('virtio-net', 'virtio-net-pci', 'virtio_net'),
+    nic('igb', 'igb', 'igb', machine='q35'),
+    nic('vmxnet3', 'vmxnet3', 'vmxnet3'),
+    nic('pcnet', 'pcnet', 'pcnet32'),
+    nic('ne2k', 'ne2k_pci', 'ne2k-pci'),
+    nic('tulip', 'tulip', 'tulip'),
+    nic('e1000-stream', 'e1000', 'e1000', STREAM, peers=FRAMES),
+    nic('virtio-stream', 'virtio-net-pci', 'virtio_net', STREAM,
+        peers=FRAMES),
+]
+
+
+def keys(text='TT-WAIT input'):
+    return ((text, (('keys', 'a b'),)),)
+
+
+def display(name, what, device, modules='', works='fb', **more):
+    return Cell(name, what, args=('-device', device), works=works,
+                modules=modules, **more)
+
+
+DEVICES = [
+    Cell('usb-kbd', 'USB keyboard on xHCI, keys typed', args=(
+        '-device', 'qemu-xhci', '-device', 'usb-kbd', '-device',
+        'usb-tablet'), works='usb:1-2,input:Keyboard',
+        modules='xhci-pci,usbhid,hid-generic,evdev', steps=keys()),
+    Cell('usb-kbd-uhci', 'USB keyboard on UHCI, keys typed', args=(
+        '-device', 'piix3-usb-uhci', '-device', 'usb-kbd'),
+        works='usb:1-1,input:Keyboard',
+        modules='uhci-hcd,usbhid,hid-generic,evdev', steps=keys()),
+    Cell('ps2', 'the keyboard of the machine, keys typed',
+         works='input:AT', modules='evdev', steps=keys()),
+    Cell('virtio-input', 'virtio keyboard, keys typed', args=(
+        '-device', 'virtio-keyboard-pci'), works='input:QEMU',
+        modules='virtio_input,evdev', steps=keys()),
+    display('vga-text', 'standard VGA in text mode', 'VGA', works='text'),
+    display('vga-vesa', 'standard VGA, mode of its firmware', 'VGA',
+            append='vga=0x317', boot='bzimage'),
+    display('vga', 'standard VGA, Bochs mode', 'VGA', 'bochs'),
+    display('bochs', 'bochs-display', 'bochs-display', 'bochs'),
+    display('cirrus', 'Cirrus', 'cirrus-vga', 'cirrus'),
+    display('virtio-vga', 'virtio-vga', 'virtio-vga', 'virtio-gpu'),
+    display('vmware-vga', 'vmware-svga', 'vmware-svga',
+            refused='cannot be recorded'),
+    Cell('ac97', 'AC97 sound', args=('-audiodev', 'none,id=a0', '-device',
+         'AC97,audiodev=a0'), works='sound', modules='snd-intel8x0'),
+    Cell('hda', 'Intel HDA sound', args=('-audiodev', 'none,id=a0',
+         '-device', 'intel-hda', '-device', 'hda-duplex,audiodev=a0'),
+         works='sound', modules='snd-hda-codec-generic,snd-hda-intel'),
+    Cell('es1370', 'ES1370 sound', args=('-audiodev', 'none,id=a0',
+         '-device', 'ES1370,audiodev=a0'), works='sound',
+         modules='snd-ens1370'),
+    Cell('virtio-rng', 'virtio-rng', args=('-device', 'virtio-rng-pci'),
+         works='hwrng', modules='virtio-rng', shows=('hwrng virtio',)),
+    Cell('virtio-serial', 'virtio-serial, echo of the host', args=(
+        '-chardev', 'socket,id=c0,path={work}/port.sock', '-device',
+        'virtio-serial-pci', '-device', 'virtserialport,chardev=c0'),
+        peers=(('echo', 'port.sock'),), works='port',
+        modules='virtio_console', shows=('TT-BACK TT-FROM-5',)),
+    Cell('balloon', 'virtio-balloon, inflated and deflated', args=(
+        '-device', 'virtio-balloon-pci'), works='balloon',
+        modules='virtio_balloon', steps=(
+            ('TT-WAIT balloon', (('balloon', {'value': 128 * MIB}),)),
+            ('TT-WAIT deflate', (('balloon', {'value': 256 * MIB}),)))),
+    Cell('balloon-report', 'virtio-balloon, free page reporting', args=(
+        '-device', 'virtio-balloon-pci,free-page-reporting=on'),
+        works='fill:60,idle,procs', modules='virtio_balloon'),
+    Cell('pvpanic', 'pvpanic', args=('-device', 'pvpanic'), works='crash',
+         modules='pvpanic', shows=('sysrq: Trigger a crash',)),
+    Cell('watchdog', 'i6300esb, fed', args=('-device', 'i6300esb'),
+         works='watchdog', modules='i6300esb'),
+    Cell('watchdog-reset', 'i6300esb, starved: it resets', args=(
+        '-device', 'i6300esb', '-action', 'watchdog=reset'), works='bite',
+        modules='i6300esb', reboots=True, steps=(
+            ('TT-DONE bite', (('event', 'RESET'),
+                              ('set-action', {'reboot': 'shutdown'}))),)),
+]
+
+CPUS = [
+    Cell('cpu-max', 'every feature of TCG; AVX2 in the kernel', cpu='max',
+         works='load:raid6_pq,load:xor,procs', shows=('raid6: avx2x4',)),
+    Cell('cpu-haswell', 'Haswell-noTSX', cpu='Haswell-noTSX',
+         works='load:raid6_pq,procs', shows=('raid6: avx2x4',)),
+    Cell('cpu-epyc', 'EPYC', cpu='EPYC', works='load:raid6_pq,procs',
+         shows=('raid6: avx2x4',)),
+    Cell('cpu-nehalem', 'Nehalem', cpu='Nehalem', works='load:raid6_pq,procs',
+         shows=('raid6: sse2x4',)),
+]
+
+HOTDISK = (
+    ('TT-WAIT vda', (
+        ('blockdev-add', {'node_name': 'd0', 'driver': 'raw', 'file': {
+            'driver': 'file', 'filename': '{work}/d.img'}}),
+        ('device_add', {'driver': 'virtio-blk-pci', 'id': 'hot',
+                        'drive': 'd0'}))),
+    ('TT-WAIT gone-vda', (('device_del', {'id': 'hot'}),
+                          ('event', 'DEVICE_DELETED'))),
+)
+HOTNIC = (
+    ('TT-WAIT eth0', (
+        ('netdev_add', {'type': 'user', 'id': 'n0'}),
+        ('device_add', {'driver': 'e1000', 'id': 'hot', 'netdev': 'n0'}))),
+    ('TT-WAIT gone-eth0', (('device_del', {'id': 'hot'}),
+                           ('event', 'DEVICE_DELETED'))),
+)
+
+EVENTS = [
+    Cell('suspend', 'ACPI S3 and wake-up', works='suspend,procs', boot='bzimage',
+         append='no_console_suspend', steps=(
+             ('TT-WAIT suspend', (('event', 'SUSPEND'), ('sleep', 1),
+                                  ('system_wakeup', {}))),)),
+    Cell('suspend-q35', 'ACPI S3 and wake-up of q35', machine='q35',
+         works='suspend,procs', append='no_console_suspend', steps=(
+             ('TT-WAIT suspend', (('event', 'SUSPEND'), ('sleep', 1),
+                                  ('system_wakeup', {}))),)),
+    Cell('reboot', 'a reboot', works='reboot', reboots=True, steps=(
+        ('TT-DONE reboot', (('event', 'RESET'),
+                            ('set-action', {'reboot': 'shutdown'}))),)),
+    Cell('triple-fault', 'a reboot by triple fault', works='reboot',
+         append='reboot=triple', reboots=True, steps=(
+             ('TT-DONE reboot', (('event', 'RESET'),
+                                 ('set-action', {'reboot': 'shutdown'}))),)),
+    Cell('reset', 'system_reset by QMP', works='procs', reboots=True, steps=(
+        ('TT-GUEST-READY', (('sleep', 1), ('system_reset', {}))),)),
+    Cell('powerdown', 'system_powerdown and stop, cont by QMP',
+         works='idle', steps=(
+             ('TT-GUEST-READY', (('stop', {}), ('sleep', 1), ('cont', {}),
+                                 ('system_powerdown', {}))),)),
+    Cell('plug-disk', 'a disk plugged in and pulled out', files=DISK,
+         works='await:vda,disk:vda,gone:vda,procs', modules='virtio_blk',
+         steps=HOTDISK),
+    Cell('plug-nic', 'a nic plugged in and pulled out',
+         works='await:eth0,ping:eth0,gone:eth0,procs', modules='e1000',
+         steps=HOTNIC),
+    Cell('pull-nic', 'a nic whose ROM the firmware mapped, pulled out',
+         args=('-netdev', 'user,id=n0', '-device', 'e1000,netdev=n0,id=hot'),
+         works='ping:eth0,gone:eth0,procs,await:eth0,ping:eth0',
+         modules='e1000', steps=(
+             ('TT-WAIT gone-eth0', (('device_del', {'id': 'hot'}),
+                                    ('event', 'DEVICE_DELETED'))),
+             ('TT-WAIT eth0', (('device_add', {
+                 'driver': 'e1000', 'id': 'hot', 'netdev': 'n0'}),)))),
+    Cell('plug-memory', 'memory plugged in', memory='256,slots=2,maxmem=1G',
+         works='procs,idle,numa', steps=(
+             ('TT-GUEST-READY', (
+                 ('object-add', {'qom_type': 'memory-backend-ram',
+                                 'id': 'm0', 'size': 128 * MIB}),
+                 ('device_add', {'driver': 'pc-dimm', 'id': 'dimm',
+                                 'memdev': 'm0'}))),)),
+    Cell('plug-usb', 'a USB disk plugged in', files=DISK,
+         args=(*drive(), '-device', 'qemu-xhci,id=x'),
+         works='await:sda,disk:sda', modules='xhci-pci,usb-storage,sd_mod',
+         steps=(('TT-WAIT sda', (('device_add', {
+             'driver': 'usb-storage', 'id': 'stick', 'drive': 'd0'}),)),)),
+]
+
+
+def backend(name, what, kind, **more):
+    return Cell(name, what, args=(
+        '-object', f'{kind},id=ram0,size=256M', '-machine',
+        'memory-backend=ram0'), works='procs,rand', **more)
+
+
+def no_huge_pages():
+    try:
+        with open('/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages',
+                  encoding='ascii') as count:
+            return '' if int(count.read()) >= 128 else 'no 128 huge pages'
+    except OSError:
+        return 'the host kernel has no huge pages'
+
+
+MEMORY = [
+    backend('memfd', 'RAM in a memfd', 'memory-backend-memfd'),
+    backend('memory-file', 'RAM in a file of its own',
+            'memory-backend-file,share=off,mem-path={work}/ram'),
+    backend('hugepages', 'RAM in huge pages',
+            'memory-backend-memfd,hugetlb=on', lacks=no_huge_pages),
+    Cell('numa', 'two NUMA nodes', args=(
+        '-smp', '2', '-object', 'memory-backend-ram,id=a,size=128M',
+        '-object', 'memory-backend-ram,id=b,size=128M', '-numa',
+        'node,memdev=a,cpus=0', '-numa', 'node,memdev=b,cpus=1'),
+        works='numa,procs', shows=('numa 0-1',)),
+    Cell('8g', '8 GiB of RAM', memory='8G', works='fill:600',
+         limit=500),
+    disk('smp-nvme', 'two vCPUs, NVMe', 'nvme,drive=d0,serial=1', 'nvme0n1',
+         'nvme', before=('-smp', '2')),
+    disk('smp-usb', 'two vCPUs, USB disk on xHCI', 'usb-storage,drive=d0',
+         'sda', 'xhci-pci,usb-storage,sd_mod',
+         before=('-smp', '2', '-device', 'qemu-xhci')),
+    Cell('smp-e1000e', 'two vCPUs, e1000e on q35', machine='q35', args=(
+        '-smp', '2', '-netdev', 'user,id=n0', '-device', 'e1000e,netdev=n0'),
+        works='ping:eth0,procs', modules='e1000e'),
+]
+
+
+def quit_after(seconds, text=''):
+    return ((text, (('sleep', seconds), ('quit', {}))),)
+
+
+GUESTS = [
+    Cell('memtest86', 'memtest86+', boot='', memory='64', args=(
+        '-kernel', '{guests}/memtest.bin', '-append',
+        'console=ttyS0,115200'), steps=quit_after(12),
+        shows=('Memtest86+',)),
+    Cell('ipxe', 'iPXE, its console by the firmware', boot='',
+         machine='pc,graphics=off', args=(
+             '-kernel', '{guests}/ipxe.lkrn', '-netdev', 'user,id=n0',
+             '-device', 'e1000,netdev=n0,romfile='),
+         steps=quit_after(12, 'iPXE'), shows=('iPXE',)),
+    Cell('grub', 'GRUB at its prompt, keys typed', boot='', args=(
+        '-drive', 'file={work}/grub.img,format=raw,if=ide'),
+        copies=(('grub.img', '{guests}/grub.img'),),
+        steps=quit_after(5, 'grub>'), shows=('GNU GRUB',)),
+    Cell('uefi-shell', 'the UEFI shell of OVMF', boot='', machine='q35',
+         args=('-drive', 'if=pflash,format=raw,readonly=on,'
+               'file=/usr/share/OVMF/OVMF_CODE.fd', '-drive',
+               'if=pflash,format=raw,file={work}/vars.fd', '-device', 'VGA'),
+         copies=(('vars.fd', '/usr/share/OVMF/OVMF_VARS.fd'),),
+         steps=(('Shell>', (('keys', 'v e r ret'), ('sleep', 2),
+                            ('keys', 'm e m m a p ret'), ('sleep', 3),
+                            ('quit', {}))),),
+         shows=('Shell>',)),
+]
+
+CELLS = (MACHINES + DISKS + NETS + DEVICES + CPUS + EVENTS + MEMORY + GUESTS)

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The cells of the matrix that are quick, and that have found something; all of
+them: tests/functional/matrix."""
+
+from matrix_cells import CELLS
+from matrix_run import need_guests, run_cell
+from ttlib import limit, seed
+
+
+def cell_test(name):
+    def test(work):
+        need_guests(make=True)
+        cell, = (c for c in CELLS if c.name == name)
+        print(run_cell(cell, work, seed(), positions=3))
+    test.__doc__ = (f'Cell {name} of the matrix is recorded, replays exactly, '
+                    'and is travelled exactly.')
+    return limit(240)(test)
+
+
+test_pull_nic = cell_test('pull-nic')
+test_plug_memory = cell_test('plug-memory')
+test_grub = cell_test('grub')
