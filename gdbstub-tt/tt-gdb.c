@@ -13,7 +13,8 @@
 #include "system/system.h"
 
 static const char refusal[] =
-    "E.this is a replay, and history cannot be changed";
+    "E.this is a replay, and history cannot be changed: to go on in another "
+    "way, branch from a full checkpoint (tt branch RUN --at ID)";
 
 /*
  * Where gdb looks at each hit itself (a condition that only gdb can evaluate)

@@ -12,6 +12,7 @@
 #include "tt-full.h"
 #include "tt-parent.h"
 #include "block/block.h"
+#include "qemu/cutils.h"
 #include "qemu/error-report.h"
 #include "qemu/rcu.h"
 #include "exec/cpu-common.h"
@@ -90,6 +91,14 @@ static void discard(void)
     }
 }
 
+static bool lies_within(const char *path, const char *dir)
+{
+    g_autofree char *whole = g_canonicalize_filename(dir, NULL);
+    const char *rest;
+
+    return path && strstart(path, whole, &rest) && (!*rest || *rest == '/');
+}
+
 bool tt_branch_open(Error **errp)
 {
     TtDiag diag;
@@ -103,6 +112,11 @@ bool tt_branch_open(Error **errp)
     }
     if (tt_fulldesc_find(br.parent->state.full, &br.desc, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    if (lies_within(tt.dir, br.dir)) {
+        error_setg(errp, "the branch would lie in its parent's directory, which "
+                   "never changes: give another with to=");
         return false;
     }
     br.had_dir = tt.dir && g_file_test(tt.dir, G_FILE_TEST_EXISTS);

@@ -220,7 +220,7 @@ static void drop_newest(void)
 
 static bool open_shelf(TtDiag *diag)
 {
-    uint64_t share = tt.max_size_bytes / SHARE_OF_SIZE;
+    uint64_t share = DIV_ROUND_UP(tt.max_size_bytes, SHARE_OF_SIZE);
 
     if (share && tt_record_bytes() + share > tt.max_size_bytes) {
         tt_fail(diag, TT_ERR_NOSPACE, "max-size leaves no room for checkpoints: "

@@ -175,17 +175,26 @@ bool tt_parent_find(TtParent *p, const char *at, Error **errp)
 TtParent *tt_parent_of(const TtManifest *m, const char *dir, Error **errp)
 {
     g_autofree char *path = g_canonicalize_filename(m->parent_path, dir);
+    g_autofree char *shown = g_strescape(path, NULL);
     Error *err = NULL;
-    TtParent *p = tt_parent_open(path, &err);
+    TtParent *p = NULL;
 
+    if (strcmp(shown, path)) {              /* it goes to a terminal */
+        error_setg(&err, "its name has characters that no run's name has");
+    } else {
+        p = tt_parent_open(path, &err);
+    }
     if (p && memcmp(p->manifest.uuid, m->parent_uuid, 16)) {
         error_setg(&err, "another run lies there");
     } else if (p && tt_parent_choose(p, m->parent_checkpoint, &err)) {
-        return p;
+        if (p->info.pos == m->parent_pos && is_full(&p->info)) {
+            return p;
+        }
+        error_setg(&err, "it is not at the position that the manifest says");
     }
     error_setg(errp, "the run is a branch and begins with RAM of checkpoint %"
                PRIu32 " of its parent '%s', which cannot be read; bring it "
-               "back to that place: %s", m->parent_checkpoint, path,
+               "back to that place: %s", m->parent_checkpoint, shown,
                error_get_pretty(err));
     error_free(err);
     tt_parent_close(p);

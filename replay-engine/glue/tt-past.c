@@ -37,6 +37,7 @@ static struct {
     uint64_t stands_at;         /* the present; its TLB is empty */
     uint8_t stands_in[16];      /* UUID of the run */
     VMChangeStateHandler *debugger;
+    RunState was;               /* of the VM, when it was left */
 } past;
 
 void tt_past_swap(void)
@@ -142,14 +143,29 @@ bool tt_past_enter(Error **errp)
         error_propagate(errp, err);
         return false;
     }
+    past.was = runstate_get();
+    if (runstate_needs_reset()) {       /* a VM that is off has a past, too */
+        runstate_set(RUN_STATE_PAUSED);
+    }
     tt_monitor_refuse_input(true);
     return true;
+}
+
+static bool is_off(void)
+{
+    return past.was == RUN_STATE_SHUTDOWN ||
+        past.was == RUN_STATE_INTERNAL_ERROR;
 }
 
 void tt_past_leave(void)
 {
     assert(tt_past && !tt_travel_active());
     tt_monitor_refuse_input(false);
+    if (is_off() && (runstate_check(RUN_STATE_PAUSED) ||
+                     runstate_check(RUN_STATE_DEBUG))) {
+        runstate_set(RUN_STATE_RUNNING);        /* the way there that QEMU has */
+        runstate_set(past.was);
+    }
     run_on_cpu(tt_vcpu(), leave, RUN_ON_CPU_NULL);
 }
 
@@ -157,7 +173,8 @@ void tt_past_leave(void)
 
 void tt_past_vm_starts(void)
 {
-    if (!tt_travel_active() && tt.pos >= tt_replay_end() && !tt.diverged) {
+    if (!is_off() && !tt_travel_active() && tt.pos >= tt_replay_end() &&
+        !tt.diverged) {
         tt_past_leave();
     }
 }

@@ -489,6 +489,9 @@ bool tt_points_delete(uint64_t id, Error **errp)
     if (!c) {
         error_setg(errp, "there is no checkpoint %" PRIu64 ": see 'tt "
                    "checkpoint list'", id);
+    } else if (tt_past && c->stored) {
+        error_setg(errp, "checkpoint %" PRIu64 " is the recording's: go to the "
+                   "present first ('tt goto end'), and delete it there", id);
     } else if (!c->pos) {
         error_setg(errp, "checkpoint %" PRIu64 " is the beginning of the run "
                    "and stays: nothing could be reached without it", id);

@@ -195,6 +195,9 @@ def test_refusals(work):
                   f'{command} says what to do')
         check('history' in vm.qmp.hmp('loadvm x'), 'loadvm in the past')
         vm.qmp.error('tt-record-start')
+        stored = [p for p in vm.qmp.cmd('query-tt-checkpoints')
+                  if p['stored']]
+        vm.qmp.error('tt-checkpoint-delete', id=stored[0]['id'])
         present(vm)
         vm.qmp.cmd('inject-nmi')
         goes_on(vm)
@@ -292,3 +295,30 @@ def test_typing(work):
         vm.wait(0)
     rep = replay(work, vm.run, name='rep', timeout=100)
     check(b'three-42' in rep.serial, f'the replay says {rep.serial[-300:]}')
+
+
+@limit(60)
+def test_powered_off(work):
+    """A VM that is off has a past: gdb goes back from there, cont runs to its
+    end and stands; in the present it is off as before."""
+    args = [a for a in guest_args(work, 'torture', 'rounds=1 percent=10')
+            if a != '-no-reboot']
+    with recorder(work, [*args, '-no-shutdown', *Gdb.args(work, 'rec')],
+                  qmp=1) as vm:
+        wait_until(lambda: vm.qmp.cmd('query-status')['status'] == 'shutdown',
+                   'the guest is off', 50)
+        text = Gdb(vm)('reverse-stepi', 'monitor info tt', 'reverse-stepi')
+        check('this is the past' in text, f'gdb says: {text}')
+        vm.qmp.cmd('cont')
+        wait_until(lambda: where(vm)['position'] == where(vm)['end'],
+                   'the past is at its end')
+        vm.qmp.cmd('cont')
+        wait_until(lambda: vm.qmp.cmd('query-status')['status'] == 'paused',
+                   'it stands there')
+        check(where(vm)['past'], 'cont led out of the past')
+        present(vm)
+        equal(vm.qmp.cmd('query-status')['status'], 'shutdown', 'status')
+        vm.qmp.error('cont')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    replay(work, vm.run, name='rep')
