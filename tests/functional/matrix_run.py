@@ -215,6 +215,8 @@ def run_cell(cell, work, rng, positions=5, replays=1):
     for number in range(replays):
         check_exact(work, vm.run, name=f'rep{number}', timeout=cell.limit,
                     serial_wanted=vm.serial)
-    end = visit(cell, work, vm.run, rng, positions)
-    return (f'exact: {replays + 1} replays, {end} positions, recorded in '
-            f'{took:.0f} s')
+    line = f'exact: recorded in {took:.0f} s, {replays} replays to the end'
+    if positions:
+        end = visit(cell, work, vm.run, rng, positions)
+        line += f', {positions} of {end} positions visited twice'
+    return line
