@@ -175,7 +175,7 @@ void start64(const u32 *multiboot)
         greet("Ada");
         greet("somebody whose name is longer than eight letters");
     }
-    put_str("lines64: sum=");
+    put_str("lines64: end sum=");
     put_hex(sum + total);
     power_off();
 }
