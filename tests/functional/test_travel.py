@@ -386,7 +386,6 @@ def test_digest_needs_a_stop(work):
         vm.wait_serial('start')
         vm.qmp.error('query-tt-digest')
         equal(vm.qmp.cmd('query-tt')['mode'], 'record', 'mode')
-        vm.qmp.error('tt-goto', position=10)
         vm.qmp.cmd('quit')
         vm.wait(0)
     with Vm(work, args, name='plain', qmp=1) as vm:
