@@ -77,7 +77,7 @@ static void wait_a_little(Waiter *w)
     bql_lock();
     while (!w->done && g_main_context_iteration(NULL, false)) {
     }
-    if (!w->done && qemu_shutdown_requested_get()) {
+    if (!w->done && (qemu_shutdown_requested_get() || tt_gdb_gave_up())) {
         tt_travel_interrupt();
     }
 }
