@@ -17,7 +17,7 @@
 #include "gdbstub/commands.h"
 #include "gdbstub/internals.h"
 
-#define SILENT_MS 1000          /* no acknowledgement for so long: gdb is gone */
+#define SILENT_MS 700           /* no acknowledgement for so long: gdb is gone */
 
 static struct {
     bool busy, again;

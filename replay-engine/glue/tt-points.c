@@ -408,7 +408,7 @@ void tt_points_rest(void)
     pt.last_ms = now_ms();
 }
 
-TtCheckpointId tt_points_fence(CPUState *cpu, bool wanted)
+TtCheckpointId tt_points_fence(CPUState *cpu, bool wanted, bool pinned)
 {
     int64_t now = now_ms();
     TtCheckpointId id;
@@ -421,7 +421,7 @@ TtCheckpointId tt_points_fence(CPUState *cpu, bool wanted)
     }
     id = tt_timeline_find(pt.timeline, tt.pos, &at);
     if (!id || at != tt.pos) {
-        take_checkpoint(cpu, wanted);
+        take_checkpoint(cpu, pinned);
         pt.last_cost_ms = now_ms() - now;
         id = tt_timeline_find(pt.timeline, tt.pos, &at);
     }

@@ -125,6 +125,14 @@ static void pin(TtCheckpointId id)
     tr.pin_at = 0;
 }
 
+/* The last fence before the end of a step backwards: the next one will begin
+ * here. */
+static bool is_last_fence(void)
+{
+    return tr.active && tr.reverse_step && !tr.probing &&
+        tt.pos < tr.stop_at && tt_next_fence(tt.pos) > tr.stop_at;
+}
+
 void tt_travel_fence(CPUState *cpu)
 {
     bool wanted = tr.active && tr.pin_at && tt.pos >= tr.pin_at;
@@ -132,7 +140,7 @@ void tt_travel_fence(CPUState *cpu)
 
     tell_progress(now_ms());
     tt_skip_fence();
-    id = tt_points_fence(cpu, wanted);
+    id = tt_points_fence(cpu, wanted || is_last_fence(), wanted);
     if (wanted && id) {
         pin(id);
     }
