@@ -86,7 +86,7 @@ static int write_process(CPUState *cpu, uint8_t *buf, int reg)
     return 8;
 }
 
-/* ---- qtt.linux:CURRENT,PID,NAME ---- */
+/* ---- qtt.linux:[CURRENT,PID,NAME] ---- */
 
 static unsigned parse_list(const char *text, uint64_t *values, unsigned most)
 {
@@ -106,17 +106,31 @@ static const char *only_text(GArray *params)
     return params->len ? gdb_get_cmd_param(params, 0)->data : "";
 }
 
+static void tell_linux(void)
+{
+    const TtLinuxLayout *l = tt_process_layout();
+    g_autofree char *text = l ?
+        g_strdup_printf("%" PRIx64 ",%" PRIx64 ",%" PRIx64, l->current, l->pid,
+                        l->name) : g_strdup("none");
+
+    gdb_put_packet(text);
+}
+
 static void handle_linux(GArray *params, void *user_ctx)
 {
     uint64_t v[3];
 
-    if (parse_list(only_text(params), v, 3) != 3) {
-        gdb_put_packet("E.qtt.linux takes three offsets, in hex: of the current "
-                       "task from the base of GS, and in a task of the "
-                       "process's number and of its name");
+    if (!*only_text(params)) {
+        tell_linux();
         return;
     }
-    tt_process_layout(&(TtLinuxLayout) {
+    if (parse_list(only_text(params), v, 3) != 3) {
+        gdb_put_packet("E.qtt.linux takes nothing, or three offsets in hex: of "
+                       "the current task from the base of GS, and in a task of "
+                       "the process's number and of its name");
+        return;
+    }
+    tt_process_set_layout(&(TtLinuxLayout) {
         .current = v[0], .pid = v[1], .name = v[2] });
     gdb_put_packet("OK");
 }

@@ -16,17 +16,18 @@
 #define ISOLATED  0x1000u               /* in the root of user mode */
 #define IS_KERNEL(addr) ((addr) >> 63)
 
-static struct {
-    bool is_known;
-    TtLinuxLayout l;
-} layout;
+static TtLinuxLayout layout;
+static bool is_known;
 
-void tt_process_layout(const TtLinuxLayout *l)
+void tt_process_set_layout(const TtLinuxLayout *l)
 {
-    layout.is_known = l != NULL;
-    if (l) {
-        layout.l = *l;
-    }
+    layout = *l;
+    is_known = true;
+}
+
+const TtLinuxLayout *tt_process_layout(void)
+{
+    return is_known ? &layout : NULL;
 }
 
 static bool read_through(CPUState *cpu, uint64_t cr3, uint64_t addr, void *to,
@@ -75,13 +76,16 @@ void tt_process_now(CPUState *cpu, TtProcess *p)
         return;
     }
     p->root = cr3 & ROOT_MASK;
-    if (layout.is_known && gs &&
-        read_through(cpu, cr3, gs + layout.l.current, &task, sizeof(task)) &&
+    if (is_known && gs &&
+        read_through(cpu, cr3, gs + layout.current, &task, sizeof(task)) &&
         IS_KERNEL(task) &&
-        read_through(cpu, cr3, task + layout.l.pid, &pid, sizeof(pid)) &&
-        read_through(cpu, cr3, task + layout.l.name, p->name,
+        read_through(cpu, cr3, task + layout.pid, &pid, sizeof(pid)) &&
+        read_through(cpu, cr3, task + layout.name, p->name,
                      sizeof(p->name))) {
+        size_t len = strnlen((char *)p->name, sizeof(p->name));
+
         p->pid = pid;
+        memset(p->name + len, 0, sizeof(p->name) - len);
     } else {
         memset(p->name, 0, sizeof(p->name));
     }

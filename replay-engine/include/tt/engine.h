@@ -147,7 +147,8 @@ typedef struct TtProcess {
     uint8_t name[16];           /* ended by 0 */
 } TtProcess;
 
-void tt_process_layout(const TtLinuxLayout *l); /* NULL: not known any more */
+void tt_process_set_layout(const TtLinuxLayout *l);
+const TtLinuxLayout *tt_process_layout(void);   /* NULL: not known */
 /* Some 2 us; changes nothing. Also while the vCPU accesses memory. */
 void tt_process_now(CPUState *cpu, TtProcess *p);
 
