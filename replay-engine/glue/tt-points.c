@@ -95,7 +95,8 @@ static bool drop(TtCheckpointId id)
 /* Gives up the checkpoint that is missed least, but not @keep; false: none. */
 static bool thin(TtNodeId keep)
 {
-    TtCheckpointId id = tt_timeline_thin(pt.timeline, tt.pos);
+    TtCheckpointId id = tt_timeline_thin(pt.timeline, tt.pos,
+                                         tt_replay_end() / 2);
     Checkpoint *c = id ? find_checkpoint(id) : NULL;
 
     return c && c->id != keep && drop(id);

@@ -170,7 +170,7 @@ static void make_space(uint64_t bytes)
     bool thinned = false;
 
     while (tt_pagestore_wants_thinning(sh.store, bytes) &&
-           (id = tt_timeline_thin(sh.timeline, sh.pos)) && id != sh.base) {
+           (id = tt_timeline_thin(sh.timeline, sh.pos, 0)) && id != sh.base) {
         drop(id);
         thinned = true;
     }
