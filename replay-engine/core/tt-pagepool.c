@@ -350,6 +350,17 @@ bool tt_pagepool_adopt(TtPagePool *pool, const TtPlace *place, TtVersion *out)
     return true;
 }
 
+TtVersion tt_pagepool_find(TtPagePool *pool, const uint64_t hash[2])
+{
+    XXH128_hash_t wanted = { .low64 = hash[0], .high64 = hash[1] };
+    TtVersion v = pool->n_buckets ? *chain_of(pool, wanted) : TT_VERSION_ZERO;
+
+    while (v && !XXH128_isEqual(slot_of(pool, v)->hash, wanted)) {
+        v = slot_of(pool, v)->next;
+    }
+    return v;
+}
+
 void tt_pagepool_ref(TtPagePool *pool, TtVersion v)
 {
     if (v != TT_VERSION_ZERO) {

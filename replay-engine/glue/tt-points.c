@@ -12,6 +12,7 @@
 #include "tt/engine.h"
 #include "tt/pagestore.h"
 #include "tt-points.h"
+#include "tt-lender.h"
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
 #include "exec/cputlb.h"
@@ -39,6 +40,7 @@ static struct {
     TtPageStore *pages;
     GHashTable *checkpoints;        /* TtCheckpointId -> Checkpoint */
     bool has_files;                 /* the store is the recorder's */
+    TtLender *lender;               /* of its pages; NULL: no branch */
     TtNodeId base;                  /* RAM = node base + dirty pages */
     int64_t last_ms, last_cost_ms;  /* of the newest checkpoint */
 } pt;
@@ -93,7 +95,8 @@ static bool drop(TtCheckpointId id)
 /* Gives up the checkpoint that is missed least, but not @keep; false: none. */
 static bool thin(TtNodeId keep)
 {
-    TtCheckpointId id = tt_timeline_thin(pt.timeline, tt.pos);
+    TtCheckpointId id = tt_timeline_thin(pt.timeline, tt.pos,
+                                         tt_replay_end() / 2);
     Checkpoint *c = id ? find_checkpoint(id) : NULL;
 
     return c && c->id != keep && drop(id);
@@ -217,6 +220,9 @@ static TtPageStore *open_store(TtDiag *diag)
     TtPageStore *store;
 
     memcpy(opt.uuid, tt.manifest.uuid, sizeof(opt.uuid));
+    pt.lender = tt_lender_new(&tt.manifest, tt.dir, 0, false);
+    opt.lend = pt.lender ? tt_lender_lend : NULL;
+    opt.lend_opaque = pt.lender;
     if (tt_io_posix_open(pages, &opt.pages, diag) != TT_OK) {
         return NULL;
     }
@@ -240,6 +246,7 @@ static bool adopt_stored(CPUState *cpu)
     }
     pt.pages = open_store(&diag);
     if (!pt.pages) {
+        g_clear_pointer(&pt.lender, tt_lender_free);
         warn_report("tt: the replay makes its own checkpoints: %s", diag.text);
         return false;
     }
@@ -252,6 +259,7 @@ static bool adopt_stored(CPUState *cpu)
     }
     if (!n) {                       /* killed before the first was stored */
         tt_pagestore_free(pt.pages);
+        g_clear_pointer(&pt.lender, tt_lender_free);
         return false;
     }
     pt.has_files = true;
@@ -385,6 +393,7 @@ void tt_points_close(void)
         g_hash_table_unref(pt.checkpoints);
         tt_timeline_free(pt.timeline);
         tt_pagestore_free(pt.pages);
+        tt_lender_free(pt.lender);
     }
     pt = (typeof(pt)) { 0 };
 }

@@ -193,8 +193,19 @@ TtStatus tt_pagestore_add_batch(TtPageStore *ps, uint64_t pos, TtNodeId base,
 
 /* ---- files ---- */
 
+/*
+ * TtPageLend: puts the page with this hash (XXH3-128: low, high), which another
+ * store holds, into @to. TT_END: it has none. Called while pages are written or
+ * read, by the thread that does that.
+ */
+typedef TtStatus (*TtPageLend)(void *opaque, const uint64_t hash[2], void *to,
+                               TtDiag *diag);
+
 typedef struct TtPageStoreOptions {
     TtIo *pages, *checkpoints;  /* the store closes them, in any case */
+    TtPageLend lend;            /* pages that this store need not keep; NULL:
+                                   it keeps all of its own */
+    void *lend_opaque;
     uint8_t uuid[16];           /* of the run */
     uint64_t cache_bytes;       /* page bytes in memory beyond this are dropped
                                    as soon as they are on disk */
@@ -242,6 +253,12 @@ TtStatus tt_pagestore_flush(TtPageStore *ps, TtDiag *diag);
 bool tt_pagestore_wants_thinning(const TtPageStore *ps, uint64_t bytes);
 TtStatus tt_pagestore_make_room(TtPageStore *ps, uint64_t bytes,
                                 TtDiag *diag);
+/*
+ * tt_pagestore_find: a page by its hash, for a TtPageLend over this store
+ * TT_END: no node has it. Errors of reading as above. O(1).
+ */
+TtStatus tt_pagestore_find(TtPageStore *ps, const uint64_t hash[2], void *to,
+                           TtDiag *diag);
 /* The last error of reading a page; NULL: there was none. */
 const TtDiag *tt_pagestore_read_error(const TtPageStore *ps);
 
@@ -254,6 +271,7 @@ typedef struct TtPageStoreStats {
     uint64_t journal_bytes;
     uint64_t cached_bytes, pending_bytes;   /* in memory; not on disk yet */
     uint64_t n_shared;          /* pages that were there already */
+    uint64_t n_lent;            /* versions whose bytes another store has */
     uint64_t n_loads, n_evicted;
     uint64_t torn_bytes;        /* ignored at the ends, when it was opened */
     uint64_t n_lost;            /* versions needed that damage took */
