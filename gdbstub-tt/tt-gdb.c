@@ -15,6 +15,10 @@
 static const char refusal[] =
     "E.this is a replay, and history cannot be changed: to go on in another "
     "way, branch from a full checkpoint (tt branch RUN --at ID)";
+static const char refusal_in_past[] =
+    "E.this is the past of a recording, and history cannot be changed: write "
+    "in the present, to which 'monitor tt goto end' returns, or branch from a "
+    "full checkpoint (tt branch RUN --at ID)";
 
 /*
  * Where gdb looks at each hit itself (a condition that only gdb can evaluate)
@@ -41,10 +45,12 @@ bool tt_gdb_note(const char *device, Error **errp)
 /* gdb shows the sentence when it was a register, but not when it was memory. */
 const char *tt_gdb_refuse_write(bool memory)
 {
+    const char *text = tt_past ? refusal_in_past : refusal;
+
     if (memory) {
-        warn_report_once("tt: gdb asked to write memory: %s", refusal + 2);
+        warn_report_once("tt: gdb asked to write memory: %s", text + 2);
     }
-    return refusal;
+    return text;
 }
 
 /* ---- Ctrl-C ---- */
