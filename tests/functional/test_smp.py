@@ -9,8 +9,8 @@ from guests import guest_args, linux_args, linux_disk, linux_net
 from test_linux import READY, check_works
 from test_past import check_run, present, visit
 from ttlib import (Gdb, Vm, check, check_exact, digest, digest_at, end_of,
-                   equal, goto, limit, record, recorder, replay, seed,
-                   stopped_replay, wait_until, web_server)
+                   equal, goto, limit, record, recorder, replay, run_tool,
+                   seed, stopped_replay, tool, wait_until, web_server)
 
 
 def check_smp(serial, count):
@@ -120,8 +120,8 @@ def test_attach(work):
 
 @limit(120)
 def test_gdb(work):
-    """gdb sees the vCPUs as threads; breakpoints and steps go both ways across
-    them, and one step is one position."""
+    """gdb sees the vCPUs as threads, begins with the one whose turn it is, and
+    one step of that is one position."""
     run = record(work, [*linux_args('rand', ''), '-smp', '2'], timeout=60)
     with stopped_replay(work, run, args=Gdb.args(work, 'rep'),
                         timeout=110) as rep:
@@ -134,6 +134,63 @@ def test_gdb(work):
         places = re.findall(r'position (\d+) of', text)
         start = end_of(rep) // 2
         equal([int(p) - start for p in places], [1, 1, 0], f'gdb: {text}')
+
+
+def turns(run):
+    """(position, vCPU) of each change of turns."""
+    text, _ = run_tool(tool('tt'), 'log', run.dir, timeout=60)
+    return [(int(pos), int(cpu, 16)) for pos, cpu in re.findall(
+        r'^ *(\d+) cpu-switch cpu=(0x\d+)', text, re.M)]
+
+
+@limit(90)
+def test_steps_of_one(work):
+    """stepi and reverse-stepi stay with their vCPU, over the turns of the three
+    others, which run meanwhile; what these meet stops in either direction."""
+    run = record(work, guest_args(work, 'smp'), timeout=60)
+    all_turns = turns(run)
+    at, (place, _) = next((i, turn) for i, turn in enumerate(all_turns)
+                          if i > 100 and turn[1] == 1 and
+                          all_turns[i - 1][1] == 0)
+    back = next(turn for turn in all_turns[at:] if turn[1] == 0)[0]
+    look = ['thread', 'p $tt_position', 'p/x $pc']
+    with stopped_replay(work, run, args=Gdb.args(work, 'rep'),
+                        timeout=80) as rep:
+        goto(rep, position=place - 3)
+        text = Gdb(rep)(*look, *(['stepi', *look] * 6),
+                        *(['reverse-stepi', *look] * 7))
+        check('SIGTRAP' not in text, f'a step ended elsewhere: {text}')
+        equal(set(re.findall(r'Current thread is (\d)', text)), {'1'},
+              'threads')
+        seen = [int(n) for n in re.findall(r'^\$\d+ = (\d+)$', text, re.M)]
+        there = [*range(place - 3, place + 1), back + 2, back + 3, back + 4]
+        equal(seen[:7], there, 'positions of stepi')
+        equal(seen[7:], [back + 3, back + 2, back + 1,
+                         *range(place - 1, place - 5, -1)],
+              'positions of reverse-stepi')
+        pcs = re.findall(r'^\$\d+ = (0x[0-9a-f]+)$', text, re.M)
+        other = pcs_of_others(rep, place, back)
+        goto(rep, position=place)
+        text = Gdb(rep)(f'hbreak *{other:#x}', 'stepi', *look, 'delete',
+                        'thread 1', 'stepi', *look, f'hbreak *{other:#x}',
+                        'reverse-stepi', 'reverse-stepi', *look)
+        threads = re.findall(r'Current thread is (\d)', text)
+        check(threads[:2] == ['2', '1'] and threads[2] != '1' and
+              text.count(f'= {other:#x}') == 2,
+              f'a breakpoint that another vCPU meets: {text}')
+        equal(len(pcs), 14, 'stops')
+        here = digest(rep)
+        with stopped_replay(work, run, 'other', timeout=60) as straight:
+            equal(digest_at(straight, here[0]), here, 'digest after the steps')
+
+
+def pcs_of_others(rep, place, back):
+    """Where vCPU 1 is in the middle of the turn that begins at @place."""
+    goto(rep, position=min(place + 300, back - 1))
+    return int(re.search(r'EIP=([0-9a-f]+)|RIP=([0-9a-f]+)',
+                         rep.qmp.cmd('human-monitor-command', command_line=
+                                     'info registers -a').split('CPU#1')[1])
+               .group(1), 16)
 
 
 @limit(120)
