@@ -41,6 +41,7 @@ static struct {
     uint64_t home;                  /* and comes back here */
     CPUState *stepper;              /* the vCPU that steps back */
     bool by_turn;                   /* it was another one's turn before */
+    uint64_t turn_began;            /* or later: where the scan began */
     int ended;                      /* why the last run could not go on */
     uint64_t origin, back;          /* of a reverse step */
     uint64_t stop_at;
@@ -438,19 +439,26 @@ static bool search_turn(const TtStep *step)
     return true;
 }
 
-/* The last position of its turn that an instruction follows. */
-void tt_travel_switches(CPUState *from)
+/* Here a turn ends, or what is scanned of it. Was there anything of it? Then the
+ * last position before this one is where a step back leads. */
+static void note_turn(CPUState *whose)
 {
     uint64_t at = tt.pos - 1;
 
-    if (!tr.active || !tr.by_turn || tr.blind || from != tr.stepper ||
-        !tt.pos) {
+    if (!tr.active || !tr.by_turn || tr.blind || whose != tr.stepper ||
+        tt.pos <= tr.turn_began) {
         return;
     }
     tt_timeline_hit(tr.timeline, at);
     if (tr.found.pos != at || !tr.found.is_watch) {
         tr.found = (Found) { .pos = at, .is_turn = true };
     }
+}
+
+void tt_travel_switches(CPUState *from)
+{
+    note_turn(from);
+    tr.turn_began = tt.pos + 1;
 }
 
 /* A pinned checkpoint is to be taken on the way back to where we came from. */
@@ -515,6 +523,7 @@ static bool take_step(CPUState *cpu, const TtStep *step)
         tt_skip_leave();
         if (tt_points_restore(cpu, step->checkpoint, &restored)) {
             if (restored) {
+                tr.turn_began = tt.pos;
                 tt_skip_restored();
                 tt_timeline_done(tr.timeline, tt.pos, TT_STOP_NONE);
             }
@@ -527,6 +536,9 @@ static bool take_step(CPUState *cpu, const TtStep *step)
     case TT_STEP_RUN:
     case TT_STEP_SCAN:
         if (tt.pos >= step->pos) {      /* beyond: that was no resting place */
+            if (step->kind == TT_STEP_SCAN) {
+                note_turn(tt_vcpu());
+            }
             tt_timeline_done(tr.timeline, step->pos, TT_STOP_NONE);
             return true;
         }

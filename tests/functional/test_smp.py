@@ -6,6 +6,7 @@ import re
 import time
 
 from guests import guest_args, linux_args, linux_disk, linux_net
+from test_gdb_lines import Packets
 from test_linux import READY, check_works
 from test_past import check_run, present, visit
 from ttlib import (Gdb, Vm, check, check_exact, digest, digest_at, end_of,
@@ -136,61 +137,95 @@ def test_gdb(work):
         equal([int(p) - start for p in places], [1, 1, 0], f'gdb: {text}')
 
 
-def turns(run):
-    """(position, vCPU) of each change of turns."""
-    text, _ = run_tool(tool('tt'), 'log', run.dir, timeout=60)
-    return [(int(pos), int(cpu, 16)) for pos, cpu in re.findall(
-        r'^ *(\d+) cpu-switch cpu=(0x\d+)', text, re.M)]
+class Turns:
+    """Where a step of one vCPU leads, by the log: (first position, last) of each
+    of its turns."""
+
+    def __init__(self, run):
+        text, _ = run_tool(tool('tt'), 'log', run.dir, timeout=60)
+        self.of, begin, whose = {}, 0, 0
+        for pos, cpu in re.findall(r'^ *(\d+) cpu-switch cpu=(0x\d+)', text,
+                                   re.M):
+            self.of.setdefault(whose, []).append((begin, int(pos)))
+            begin, whose = int(pos) + 1, int(cpu, 16)
+        self.of.setdefault(whose, []).append((begin, 1 << 62))
+
+    def forward(self, cpu, pos):
+        """An empty turn has nothing to step."""
+        return min(max(pos, first) + 1 for first, last in self.of[cpu]
+                   if first < last and pos < last)
+
+    def backward(self, cpu, pos):
+        return max(min(pos, last) - 1 for first, last in self.of[cpu]
+                   if first < last and first < pos)
+
+
+def walk_turn(gdb, rep, turns, cpu, last):
+    """Steps of a vCPU over the end of its turn, there and back."""
+    goto(rep, position=last - 2)
+    here, seen, wanted = last - 2, [], []
+    for packet, lead in [(f'vCont;s:p1.{cpu + 1};c:p1.-1',
+                          turns.forward)] * 5 + [('bs', turns.backward)] * 6:
+        reply = gdb(packet)
+        check(reply.startswith(f'T05thread:p01.0{cpu + 1};'),
+              f'{packet} from {here}: {reply}')
+        here = lead(cpu, here)
+        wanted.append(here)
+        seen.append(rep.qmp.cmd('query-tt')['position'])
+    equal(seen, wanted, f'steps of vCPU {cpu} from {last - 2}')
+
+
+@limit(120)
+def test_steps_of_one(work):
+    """stepi and reverse-stepi stay with their vCPU, over the turns of the three
+    others, which run meanwhile; digests are those of a straight replay."""
+    rng, digests = seed(), {}
+    run = record(work, guest_args(work, 'smp'), timeout=60)
+    turns = Turns(run)
+    with stopped_replay(work, run, args=Gdb.args(work, 'rep'),
+                        timeout=100) as rep:
+        rep.qmp.cmd('query-tt')
+        gdb = Packets(rep.socket_path('gdb'))
+        for _ in range(6):
+            cpu = rng.randrange(4)
+            full = [last for first, last in turns.of[cpu][50:-50]
+                    if last - first > 5]
+            walk_turn(gdb, rep, turns, cpu, rng.choice(full))
+            position, *digests[position] = digest(rep)
+    with stopped_replay(work, run, 'other', timeout=60) as straight:
+        for place in sorted(digests):
+            equal([*digest_at(straight, place)[1:]], digests[place],
+                  f'digest at {place}')
 
 
 @limit(90)
-def test_steps_of_one(work):
-    """stepi and reverse-stepi stay with their vCPU, over the turns of the three
-    others, which run meanwhile; what these meet stops in either direction."""
+def test_stops_of_others(work):
+    """gdb's steps of a thread end in that thread, unless another vCPU meets a
+    breakpoint meanwhile, in either direction."""
     run = record(work, guest_args(work, 'smp'), timeout=60)
-    all_turns = turns(run)
-    at, (place, _) = next((i, turn) for i, turn in enumerate(all_turns)
-                          if i > 100 and turn[1] == 1 and
-                          all_turns[i - 1][1] == 0)
-    back = next(turn for turn in all_turns[at:] if turn[1] == 0)[0]
-    look = ['thread', 'p $tt_position', 'p/x $pc']
+    turns = Turns(run)
+    first, last = next(turn for turn in turns.of[0][100:]
+                       if turn[1] - turn[0] > 500)
     with stopped_replay(work, run, args=Gdb.args(work, 'rep'),
                         timeout=80) as rep:
-        goto(rep, position=place - 3)
-        text = Gdb(rep)(*look, *(['stepi', *look] * 6),
-                        *(['reverse-stepi', *look] * 7))
+        goto(rep, position=next(begin for begin, end in turns.of[1]
+                                if begin > last and end - begin > 500) + 300)
+        found = re.search(r'[ER]IP=([0-9a-f]+)', rep.qmp.hmp(
+            'info registers -a').split('CPU#1')[1])
+        shared = int(found.group(1), 16)
+        goto(rep, position=last)
+        look = ['thread', 'p/x $pc']
+        text = Gdb(rep)('stepi', *look, 'reverse-stepi', 'reverse-stepi',
+                        *look, 'stepi', f'hbreak *{shared:#x}', 'stepi', *look,
+                        'delete', 'thread 1', 'stepi', *look,
+                        f'hbreak *{shared:#x}', 'reverse-stepi',
+                        'reverse-stepi', *look)
         check('SIGTRAP' not in text, f'a step ended elsewhere: {text}')
-        equal(set(re.findall(r'Current thread is (\d)', text)), {'1'},
-              'threads')
-        seen = [int(n) for n in re.findall(r'^\$\d+ = (\d+)$', text, re.M)]
-        there = [*range(place - 3, place + 1), back + 2, back + 3, back + 4]
-        equal(seen[:7], there, 'positions of stepi')
-        equal(seen[7:], [back + 3, back + 2, back + 1,
-                         *range(place - 1, place - 5, -1)],
-              'positions of reverse-stepi')
-        pcs = re.findall(r'^\$\d+ = (0x[0-9a-f]+)$', text, re.M)
-        other = pcs_of_others(rep, place, back)
-        goto(rep, position=place)
-        text = Gdb(rep)(f'hbreak *{other:#x}', 'stepi', *look, 'delete',
-                        'thread 1', 'stepi', *look, f'hbreak *{other:#x}',
-                        'reverse-stepi', 'reverse-stepi', *look)
         threads = re.findall(r'Current thread is (\d)', text)
-        check(threads[:2] == ['2', '1'] and threads[2] != '1' and
-              text.count(f'= {other:#x}') == 2,
-              f'a breakpoint that another vCPU meets: {text}')
-        equal(len(pcs), 14, 'stops')
-        here = digest(rep)
-        with stopped_replay(work, run, 'other', timeout=60) as straight:
-            equal(digest_at(straight, here[0]), here, 'digest after the steps')
-
-
-def pcs_of_others(rep, place, back):
-    """Where vCPU 1 is in the middle of the turn that begins at @place."""
-    goto(rep, position=min(place + 300, back - 1))
-    return int(re.search(r'EIP=([0-9a-f]+)|RIP=([0-9a-f]+)',
-                         rep.qmp.cmd('human-monitor-command', command_line=
-                                     'info registers -a').split('CPU#1')[1])
-               .group(1), 16)
+        check(threads[:2] == ['1', '1'] and threads[2] != '1' and
+              threads[3] == '1' and threads[4] != '1',
+              f'threads {threads}: {text}')
+        equal(text.count(f'= {shared:#x}'), 2, f'breakpoints met in {text}')
 
 
 @limit(120)
