@@ -5,8 +5,8 @@
   tests/bench/bench-goto.py [-n COUNT] [--seed N] [--cold] [--memory SIZE] RUN
 
 Passes once through the run, then goes to COUNT random positions; then from each
-checkpoint to its neighbour. --cold: without the pass, with what the recorder
-stored. Prints median, the slowest of ten, and worst, in milliseconds: by the
+checkpoint to its neighbour, and to others further away. --cold: without the pass,
+with what the recorder stored. Prints median, the slowest of ten, and worst, in milliseconds: by the
 clock, and of CPU time, which other work on the machine lengthens less.
 """
 import argparse
@@ -59,6 +59,20 @@ def neighbours(vm, count, rng):
     return times
 
 
+def spread(vm, count, rng):
+    """From checkpoints to those so many further."""
+    places = [c['position'] for c in vm.qmp.cmd('query-tt-checkpoints')]
+    k = 1
+    while k < len(places) / 2:
+        pairs = []
+        for _ in range(min(count, 30)):
+            i = rng.randrange(len(places) - k)
+            goto(vm, LIMIT, position=places[i])
+            pairs.append(timed(vm, places[i + k]))
+        show(f'{k} checkpoints further', pairs)
+        k *= 4
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument('run')
@@ -84,6 +98,7 @@ def main():
                  [timed(vm, rng.randrange(end + 1))
                   for _ in range(args.count)])
             show('checkpoint to checkpoint', neighbours(vm, args.count, rng))
+            spread(vm, args.count, rng)
 
 
 if __name__ == '__main__':
