@@ -462,6 +462,14 @@ def need(name):
                            'loaded: say "tt symbols" first') from None
 
 
+def current_task_address():
+    """Of the first CPU's pointer, before it was copied for each."""
+    try:
+        return int(gdb.parse_and_eval('(unsigned long)&current_task'))
+    except gdb.error:               # from Linux 6.2 on
+        return int(need('(unsigned long)&pcpu_hot.current_task'))
+
+
 def current_task():
     """The task that the vCPU runs: a struct task_struct."""
     task = need('&init_task')
@@ -471,11 +479,8 @@ def current_task():
             break
     else:
         raise gdb.GdbError('tt: the kernel has not set up this vCPU yet')
-    try:
-        here = int(gdb.parse_and_eval('(unsigned long)&current_task'))
-    except gdb.error:               # from Linux 6.2 on
-        here = int(need('(unsigned long)&pcpu_hot.current_task'))
-    offset = here - int(need('(unsigned long)&__per_cpu_start'))
+    offset = current_task_address() - \
+        int(need('(unsigned long)&__per_cpu_start'))
     pointer = gdb.Value((base + offset) & (1 << 64) - 1)
     return pointer.cast(task.type.pointer()).dereference().dereference()
 
@@ -530,3 +535,6 @@ Tt()
 for command in (Goto, When, Mark, Marks, Info, LastChange, Hits, Symbols,
                 Current, Ps):
     command()
+
+gdb.execute('source ' + os.path.join(os.path.dirname(
+    os.path.abspath(__file__)), 'tt-gdb-process.py'))
