@@ -59,7 +59,7 @@ def walk(work, run, places, seed, count, timeout):
             json.dump(plan, out)
         try:
             done = subprocess.run(
-                ['gdb', '-nx', '-q', '-batch', '-x',
+                [os.environ.get('TT_GDB', 'gdb'), '-nx', '-q', '-batch', '-x',
                  os.path.join(HERE, 'walk_gdb.py')], text=True,
                 env=dict(os.environ, TT_WALK=path), stdout=subprocess.PIPE,
                 stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT,
