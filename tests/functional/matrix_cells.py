@@ -63,12 +63,12 @@ MACHINES = [
     Cell('pc', 'pc, SeaBIOS, -kernel', works='procs,rand', boot='bzimage'),
     Cell('q35', 'q35, SeaBIOS, -kernel', works='procs,rand', machine='q35',
          boot='bzimage'),
-    # With ACPI its kernel has no clock to measure the TSC by, without -tt too.
+    # Its kernel has no clock to measure the TSC by, without -tt too.
     Cell('microvm', 'microvm, PVH, virtio-mmio disk',
-         machine='microvm,acpi=off', files=DISK,
+         machine='microvm,acpi=on', files=DISK,
          args=(*drive(), '-device', 'virtio-blk-device,drive=d0'),
          works='disk:vda,rand,reboot', modules='virtio_mmio,virtio_blk',
-         append='reboot=triple'),
+         append='reboot=triple tsc_early_khz=2000000'),
     Cell('pvh', 'pc, PVH: an ELF kernel', works='procs,rand'),
     Cell('ovmf', 'OVMF, -kernel', machine='q35', works='procs,rand',
          boot='bzimage', args=('-drive', 'if=pflash,format=raw,readonly=on,'
@@ -109,8 +109,10 @@ DISKS = [
          'sym53c8xx,sd_mod', before=('-device', 'lsi53c895a')),
     disk('megasas', 'MegaRAID SAS', 'scsi-hd,drive=d0', 'sda',
          'megaraid_sas,sd_mod', before=('-device', 'megasas')),
-    disk('mptsas', 'LSI SAS1068', 'scsi-hd,drive=d0', 'sda',
-         'mptspi,mptsas,sd_mod', before=('-device', 'mptsas1068')),
+    # It shows no disk that has no name of its own.
+    disk('mptsas', 'LSI SAS1068', 'scsi-hd,drive=d0,wwn=0x5000c50015ea71ad',
+         'sda', 'mptspi,mptsas,sd_mod', before=(
+             '-device', 'mptsas1068,sas_address=0x5000c50015ea71ac')),
     disk('pvscsi', 'VMware PVSCSI', 'scsi-hd,drive=d0', 'sda',
          'vmw_pvscsi,sd_mod', before=('-device', 'pvscsi')),
     disk('sdhci', 'SD card', 'sd-card,drive=d0', 'mmcblk0',
@@ -136,6 +138,19 @@ DISKS = [
          'vda', 'virtio_blk', options=',aio=threads,cache=none'),
     disk('aio-native', 'aio=native, cache=none', 'virtio-blk-pci,drive=d0',
          'vda', 'virtio_blk', options=',aio=native,cache=none'),
+    disk('iothread-blk', 'virtio-blk with an iothread',
+         'virtio-blk-pci,drive=d0,iothread=io0', 'vda', 'virtio_blk',
+         before=('-object', 'iothread,id=io0')),
+    disk('iothread-queues', 'virtio-blk: queues of two vCPUs, two iothreads',
+         '{"driver": "virtio-blk-pci", "drive": "d0", "num-queues": 4, '
+         '"iothread-vq-mapping": [{"iothread": "io0"}, '
+         '{"iothread": "io1"}]}', 'vda', 'virtio_blk',
+         before=('-smp', '2', '-object', 'iothread,id=io0', '-object',
+                 'iothread,id=io1')),
+    disk('iothread-scsi', 'virtio-scsi with an iothread',
+         'scsi-hd,drive=d0', 'sda', 'virtio_scsi,sd_mod',
+         before=('-object', 'iothread,id=io0', '-device',
+                 'virtio-scsi-pci,iothread=io0')),
     disk('aio-uring', 'aio=io_uring, cache=none', 'virtio-blk-pci,drive=d0',
          'vda', 'virtio_blk', options=',aio=io_uring,cache=none'),
 ]
@@ -344,6 +359,16 @@ def quit_after(seconds, text=''):
     return ((text, (('sleep', seconds), ('quit', {}))),)
 
 
+def grub_on(name, *args):
+    return Cell(f'grub-{name}', f'GRUB on {name}, by the firmware\'s driver',
+                boot='', args=(*drive(name='grub.img'), *args),
+                copies=(('grub.img', '{guests}/grub.img'),), limit=60,
+                steps=quit_after(2, 'grub>'), shows=('GNU GRUB',))
+
+
+SCSI_DISK = ('-device', 'scsi-hd,drive=d0,bootindex=0')
+
+
 GUESTS = [
     Cell('memtest86', 'memtest86+', boot='', memory='64', args=(
         '-kernel', '{guests}/memtest.bin', '-append',
@@ -358,6 +383,10 @@ GUESTS = [
         '-drive', 'file={work}/grub.img,format=raw,if=ide'),
         copies=(('grub.img', '{guests}/grub.img'),),
         steps=quit_after(5, 'grub>'), shows=('GNU GRUB',)),
+    grub_on('virtio-scsi', '-device', 'virtio-scsi-pci', *SCSI_DISK),
+    grub_on('megasas', '-device', 'megasas', *SCSI_DISK),
+    grub_on('iothread', '-object', 'iothread,id=io0', '-device',
+            'virtio-blk-pci,drive=d0,iothread=io0'),
     Cell('uefi-shell', 'the UEFI shell of OVMF', boot='', machine='q35',
          args=('-drive', 'if=pflash,format=raw,readonly=on,'
                'file=/usr/share/OVMF/OVMF_CODE.fd', '-drive',
