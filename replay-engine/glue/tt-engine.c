@@ -52,6 +52,7 @@ static const struct {
     { "bounce", TT_OMIT_BOUNCE },
     { "fetch", TT_OMIT_FETCH },
     { "resume-flag", TT_OMIT_RESUME_FLAG },
+    { "into", TT_OMIT_INTO },
     { "search-skip", TT_OMIT_SEARCH_SKIP },
 };
 

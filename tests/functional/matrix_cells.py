@@ -271,7 +271,7 @@ EVENTS = [
              ('TT-WAIT suspend', (('event', 'SUSPEND'), ('sleep', 1),
                                   ('system_wakeup', {}))),)),
     Cell('suspend-q35', 'ACPI S3 and wake-up of q35', machine='q35',
-         works='suspend,procs', append='no_console_suspend', steps=(
+         boot='bzimage', works='suspend,procs', append='no_console_suspend', steps=(
              ('TT-WAIT suspend', (('event', 'SUSPEND'), ('sleep', 1),
                                   ('system_wakeup', {}))),)),
     Cell('reboot', 'a reboot', works='reboot', reboots=True, steps=(
@@ -281,7 +281,7 @@ EVENTS = [
          append='reboot=triple', reboots=True, steps=(
              ('TT-DONE reboot', (('event', 'RESET'),
                                  ('set-action', {'reboot': 'shutdown'}))),)),
-    Cell('reset', 'system_reset by QMP', works='procs', reboots=True, steps=(
+    Cell('reset', 'system_reset by QMP', works='idle', reboots=True, steps=(
         ('TT-GUEST-READY', (('sleep', 1), ('system_reset', {}))),)),
     Cell('powerdown', 'system_powerdown and stop, cont by QMP',
          works='idle', steps=(

@@ -44,6 +44,7 @@ enum {
     TT_OMIT_BOUNCE = 1 << 10,
     TT_OMIT_FETCH = 1 << 11,
     TT_OMIT_RESUME_FLAG = 1 << 12,
+    TT_OMIT_INTO = 1 << 13,
     TT_OMIT_SEARCH_SKIP = 1 << 20,  /* no hazard: searches look everywhere */
 };
 extern unsigned tt_omit;
