@@ -14,6 +14,7 @@ build/guest-devices.
 # steps    (console text, ((command, arguments), ...)): what the host does.
 # shows    texts the console must hold.    reboots  leave -no-reboot out.
 # refused  a word of the refusal.          lacks    why it cannot run here.
+# absent   what QEMU says, since this build does not have it.
 
 
 class Cell:
@@ -21,7 +22,7 @@ class Cell:
         'args': (), 'works': '', 'modules': '', 'append': '', 'machine': 'pc',
         'cpu': 'qemu64', 'memory': '256', 'boot': 'pvh', 'files': (),
         'copies': (), 'peers': (), 'steps': (), 'shows': (), 'reboots': False,
-        'refused': '', 'limit': 240, 'lacks': lambda: '',
+        'refused': '', 'absent': '', 'limit': 240, 'lacks': lambda: '',
     }
 
     def __init__(self, name, what, **fields):
@@ -151,8 +152,9 @@ DISKS = [
          'scsi-hd,drive=d0', 'sda', 'virtio_scsi,sd_mod',
          before=('-object', 'iothread,id=io0', '-device',
                  'virtio-scsi-pci,iothread=io0')),
-    disk('aio-uring', 'aio=io_uring, cache=none', 'virtio-blk-pci,drive=d0',
-         'vda', 'virtio_blk', options=',aio=io_uring,cache=none'),
+    disk('aio-uring', 'aio=io_uring: not built', 'virtio-blk-pci,drive=d0',
+         'vda', 'virtio_blk', options=',aio=io_uring,cache=none',
+         absent='invalid aio option'),
 ]
 
 NETS = [
@@ -228,6 +230,23 @@ DEVICES = [
         works='fill:60,idle,procs', modules='virtio_balloon'),
     Cell('pvpanic', 'pvpanic', args=('-device', 'pvpanic'), works='crash',
          modules='pvpanic', shows=('sysrq: Trigger a crash',)),
+    Cell('tpm', 'TPM: not built', args=('-tpmdev', 'emulator,id=t0'),
+         absent='invalid option'),
+    Cell('virtio-pmem', 'virtio-pmem', args=(
+        '-M', 'pc,nvdimm=on', '-m', '256,slots=1,maxmem=1G', '-object',
+        'memory-backend-ram,id=m0,size=64M', '-device',
+        'virtio-pmem-pci,memdev=m0'), refused='cannot be recorded'),
+    Cell('ivshmem', 'ivshmem', args=(
+        '-object', 'memory-backend-ram,id=m0,size=1M,share=on', '-device',
+        'ivshmem-plain,memdev=m0'), refused='ivshmem'),
+    Cell('virtio-mem', 'virtio-mem, memory plugged in', memory=
+         '256,maxmem=1G', args=(
+             '-object', 'memory-backend-ram,id=m0,size=256M', '-device',
+             'virtio-mem-pci,id=vm0,memdev=m0,requested-size=0'),
+         works='load:virtio_mem,idle,numa', steps=(
+             ('TT-DONE load:virtio_mem', (
+                 ('qom-set', {'path': 'vm0', 'property': 'requested-size',
+                              'value': 128 * MIB}),)),)),
     Cell('watchdog', 'i6300esb, fed', args=('-device', 'i6300esb'),
          works='watchdog', modules='i6300esb'),
     Cell('watchdog-reset', 'i6300esb, starved: it resets', args=(
@@ -344,6 +363,12 @@ MEMORY = [
         works='numa,procs', shows=('numa 0-1',)),
     Cell('8g', '8 GiB of RAM', memory='8G', works='fill:600',
          limit=500),
+    Cell('smp-compile', 'four vCPUs: make -j4 with tcc, the program run',
+         boot='', memory='512', args=(
+             '-smp', '4', '-kernel', '{guests}/vmlinuz', '-initrd',
+             '{guests}/compiler.img', '-append',
+             'console=ttyS0 panic=-1 t=own'), limit=400,
+         shows=('TT-DONE own cpus=4', 'sum=')),
     disk('smp-nvme', 'two vCPUs, NVMe', 'nvme,drive=d0,serial=1', 'nvme0n1',
          'nvme', before=('-smp', '2')),
     disk('smp-usb', 'two vCPUs, USB disk on xHCI', 'usb-storage,drive=d0',
@@ -398,4 +423,10 @@ GUESTS = [
          shows=('Shell>',)),
 ]
 
-CELLS = (MACHINES + DISKS + NETS + DEVICES + CPUS + EVENTS + MEMORY + GUESTS)
+GROUPS = (
+    ('Machines, firmware, clocks', MACHINES), ('Disks', DISKS),
+    ('Networks', NETS), ('Other devices', DEVICES), ('CPU models', CPUS),
+    ('What happens to a machine', EVENTS),
+    ('Memory and several vCPUs', MEMORY), ('Other guests', GUESTS),
+)
+CELLS = [cell for _, cells in GROUPS for cell in cells]
