@@ -100,7 +100,8 @@ static TtStatus scan_header(TtPageFile *pf, uint64_t size, Scanned *s,
     s->first = tt_get_le64(h + TT_F_GROUP_FIRST);
     s->count = tt_get_le32(h + TT_F_GROUP_COUNT);
     s->stored = tt_get_le32(h + TT_F_GROUP_STORED);
-    if (s->flags & TT_F_GROUP_MUST_KNOW & ~TT_F_GROUP_COPIES) {
+    if (s->flags & TT_F_GROUP_MUST_KNOW &
+        ~(TT_F_GROUP_COPIES | TT_F_GROUP_LENT)) {
         return tt_fail(diag, TT_ERR_VERSION, "pages: the group at byte %"
                        PRIu64 " was made by a newer version", pf->end);
     }
@@ -151,7 +152,7 @@ static bool table_is_good(const TtPageFile *pf, const Scanned *s)
             e += 8;
         }
         len = tt_get_le16(e + 16);
-        if (len < 1 || len > TT_PAGE_BYTES) {
+        if ((!len && !(s->flags & TT_F_GROUP_LENT)) || len > TT_PAGE_BYTES) {
             return false;
         }
         sum += len;
@@ -202,6 +203,8 @@ static TtPageEntry *entry_of(TtPageFile *pf, uint64_t id)
 
 static void take_entries(TtPageFile *pf, const Scanned *s, uint64_t data_at)
 {
+    uint64_t table_end = data_at - 1;           /* where what is lent lies */
+
     for (uint32_t i = 0; i < s->count; i++) {
         const uint8_t *e = s->table + i * s->entry_bytes;
         uint64_t id = s->first + i;
@@ -212,10 +215,10 @@ static void take_entries(TtPageFile *pf, const Scanned *s, uint64_t data_at)
             e += 8;
         }
         entry = entry_of(pf, id);
-        entry->offset = data_at;
         entry->hash[0] = tt_get_le64(e);
         entry->hash[1] = tt_get_le64(e + 8);
         entry->len = tt_get_le16(e + 16);
+        entry->offset = entry->len ? data_at : table_end;
         data_at += entry->len;
     }
 }

@@ -9,6 +9,8 @@
  * F1  Groups are sorted by offset and do not overlap; each place lies in one.
  * F2  n_live and live_bytes of a group are those of places in use; n_garbage
  *     counts groups with none that are not gone.
+ *     A version that is lent (P8) has no bytes: its place is the last byte of
+ *     the table.
  * F3  `end` is where the next group goes, and the length of the file unless
  *     a failure left a tail that could not be cut (is_broken).
  */
@@ -61,6 +63,7 @@ void tt_pagefile_use(TtPageFile *pf, const TtPlace *place)
     g->n_live++;
     g->live_bytes += place->len;
     pf->live_bytes += place->len;
+    pf->n_lent += place->len == 0;
 }
 
 void tt_pagefile_disuse(TtPageFile *pf, const TtPlace *place)
@@ -75,6 +78,7 @@ void tt_pagefile_disuse(TtPageFile *pf, const TtPlace *place)
     g->n_live--;
     g->live_bytes -= place->len;
     pf->live_bytes -= place->len;
+    pf->n_lent -= place->len == 0;
     pf->n_garbage += g->n_live == 0;
 }
 
@@ -216,18 +220,24 @@ static TtStatus read_stored(TtPageFile *pf, const TtPlace *place,
     return TT_OK;
 }
 
-TtStatus tt_pagefile_load(TtPageFile *pf, const TtPlace *place, void *to,
+static TtStatus load_lent(TtPageFile *pf, const TtPlace *place, void *to,
                           TtDiag *diag)
 {
-    const uint8_t *stored;
-    XXH128_hash_t hash;
-    TtStatus st;
+    TtStatus st = pf->lend ? pf->lend(pf->lend_opaque, place->hash, to, diag)
+                           : TT_END;
 
-    if (!place->offset) {
-        return tt_fail(diag, TT_ERR_FORMAT, "pages: version %" PRIu64 " is "
-                       "gone: its part of the file is damaged", place->id);
-    }
-    st = read_stored(pf, place, &stored, diag);
+    return st <= 0 ? st :
+        fail_at(diag, TT_ERR_FORMAT, place->offset, pf->lend ?
+                "is lent, and the run that it comes from has it no more" :
+                "is lent by another run, which is not at hand", place->id);
+}
+
+static TtStatus load_stored(TtPageFile *pf, const TtPlace *place, void *to,
+                            TtDiag *diag)
+{
+    const uint8_t *stored;
+    TtStatus st = read_stored(pf, place, &stored, diag);
+
     if (st != TT_OK) {
         return st;
     }
@@ -237,6 +247,24 @@ TtStatus tt_pagefile_load(TtPageFile *pf, const TtPlace *place, void *to,
                                    place->len) != TT_PAGE_BYTES) {
         return fail_at(diag, TT_ERR_FORMAT, place->offset,
                        "is damaged: it cannot be decompressed", place->id);
+    }
+    return TT_OK;
+}
+
+TtStatus tt_pagefile_load(TtPageFile *pf, const TtPlace *place, void *to,
+                          TtDiag *diag)
+{
+    XXH128_hash_t hash;
+    TtStatus st;
+
+    if (!place->offset) {
+        return tt_fail(diag, TT_ERR_FORMAT, "pages: version %" PRIu64 " is "
+                       "gone: its part of the file is damaged", place->id);
+    }
+    st = place->len ? load_stored(pf, place, to, diag)
+                    : load_lent(pf, place, to, diag);
+    if (st != TT_OK) {
+        return st;
     }
     hash = XXH3_128bits(to, TT_PAGE_BYTES);
     if (hash.low64 != place->hash[0] || hash.high64 != place->hash[1]) {
@@ -272,6 +300,7 @@ TtStatus tt_pagefile_begin(TtPageFile *pf, bool is_copies, TtDiag *diag)
     pf->draft->n = 0;
     pf->draft->n_bytes = 0;
     pf->draft->is_copies = is_copies;
+    pf->draft->has_lent = false;
     return TT_OK;
 }
 
@@ -286,6 +315,16 @@ static void draft_add(TtPageDraft *d, uint64_t id, const uint64_t hash[2],
     d->at[i] = d->n_bytes;
     d->len[i] = len;
     d->n_bytes += len;
+    d->has_lent |= len == 0;
+}
+
+/* Has the lender this very page? @room: for a page. */
+static bool can_be_lent(TtPageFile *pf, const void *page,
+                        const uint64_t hash[2], void *room)
+{
+    return pf->lend &&
+        pf->lend(pf->lend_opaque, hash, room, NULL) == TT_OK &&
+        !memcmp(room, page, TT_PAGE_BYTES);
 }
 
 void tt_pagefile_put(TtPageFile *pf, const void *page, const uint64_t hash[2])
@@ -295,6 +334,10 @@ void tt_pagefile_put(TtPageFile *pf, const void *page, const uint64_t hash[2])
     size_t len;
 
     g_assert(!d->is_copies && d->n < TT_F_GROUP_PAGES_MAX);
+    if (can_be_lent(pf, page, hash, to)) {
+        draft_add(d, pf->n_versions + 1 + d->n, hash, 0);
+        return;
+    }
     /* One byte less than a page: what does not get smaller fails. */
     len = ZSTD_compressCCtx(pf->cctx, to, TT_PAGE_BYTES - 1, page,
                             TT_PAGE_BYTES, ZSTD_LEVEL);
@@ -315,13 +358,15 @@ TtStatus tt_pagefile_take_copy(TtPageFile *pf, TtPageFile *source,
                                const TtPlace *from, TtDiag *diag)
 {
     TtPageDraft *d = pf->draft;
-    const uint8_t *stored;
-    TtStatus st = read_stored(source, from, &stored, diag);
+    const uint8_t *stored = NULL;
+    TtStatus st = from->len ? read_stored(source, from, &stored, diag) : TT_OK;
 
     g_assert(d->is_copies && d->n < TT_F_GROUP_PAGES_MAX);
     g_assert(!d->n || d->id[d->n - 1] < from->id);
     if (st == TT_OK) {
-        memcpy(d->data + d->n_bytes, stored, from->len);
+        if (from->len) {
+            memcpy(d->data + d->n_bytes, stored, from->len);
+        }
         draft_add(d, from->id, from->hash, from->len);
     }
     return st;
@@ -353,7 +398,9 @@ static uint8_t *draft_front(TtPageFile *pf, size_t *len)
     memset(h, 0, TT_F_GROUP_BYTES);
     memcpy(h, TT_F_GROUP_MAGIC, 8);
     tt_put_le32(h + TT_F_GROUP_LENGTH, TT_F_GROUP_BYTES);
-    tt_put_le32(h + TT_F_GROUP_FLAGS, d->is_copies ? TT_F_GROUP_COPIES : 0);
+    tt_put_le32(h + TT_F_GROUP_FLAGS,
+                (d->is_copies ? TT_F_GROUP_COPIES : 0) |
+                (d->has_lent ? TT_F_GROUP_LENT : 0));
     tt_put_le64(h + TT_F_GROUP_SEQ, pf->n_groups);
     tt_put_le64(h + TT_F_GROUP_FIRST, pf->n_versions + 1);
     tt_put_le32(h + TT_F_GROUP_COUNT, d->n);
@@ -407,6 +454,9 @@ TtStatus tt_pagefile_commit(TtPageFile *pf, TtDiag *diag)
     pf->n_versions += d->is_copies ? 0 : d->n;
     pf->stored_bytes += d->n_bytes;
     pf->live_bytes += d->n_bytes;
+    for (unsigned i = 0; i < d->n; i++) {
+        pf->n_lent += d->len[i] == 0;
+    }
     return TT_OK;
 }
 
@@ -414,7 +464,10 @@ TtPlace tt_pagefile_placed(const TtPageFile *pf, unsigned index)
 {
     const TtPageDraft *d = pf->draft;
 
-    return (TtPlace) { d->id[index], d->data_at + d->at[index], d->len[index],
+    return (TtPlace) { d->id[index],
+                       d->len[index] ? d->data_at + d->at[index]
+                                     : d->data_at - 1,          /* F2 */
+                       d->len[index],
                        { d->hash[index][0], d->hash[index][1] } };
 }
 
@@ -433,6 +486,7 @@ TtPageFileStats tt_pagefile_stats(const TtPageFile *pf)
         .live_bytes = pf->live_bytes,
         .torn_bytes = pf->torn_bytes,
         .n_versions = pf->n_versions,
+        .n_lent = pf->n_lent,
         .n_damaged_groups = pf->n_damaged,
     };
 }
@@ -450,6 +504,12 @@ TtPageFile *tt_pagefile_new(TtIo *io, const uint8_t uuid[16])
     pf->dctx = ZSTD_createDCtx();
     g_assert(pf->cctx && pf->dctx);
     return pf;
+}
+
+void tt_pagefile_set_lender(TtPageFile *pf, TtPageLend lend, void *opaque)
+{
+    pf->lend = lend;
+    pf->lend_opaque = opaque;
 }
 
 TtStatus tt_pagefile_create(TtIo *io, const uint8_t uuid[16],

@@ -43,6 +43,7 @@ enum {
     TT_F_GROUP_SUM = 56,
 };
 #define TT_F_GROUP_COPIES       1u
+#define TT_F_GROUP_LENT         2u      /* versions without bytes may be in it */
 #define TT_F_GROUP_MUST_KNOW    0xffffu
 #define TT_F_ENTRY_BYTES        18u     /* and 8 more in front, of a copy */
 #define TT_F_TABLE_BYTES_MAX    (TT_F_GROUP_PAGES_MAX * (TT_F_ENTRY_BYTES + 8))
@@ -76,6 +77,7 @@ typedef struct TtPageFileStats {
     uint64_t live_bytes;        /* of those, of versions in use */
     uint64_t torn_bytes;        /* ignored at the end, when it was opened */
     uint64_t n_versions;        /* numbers given out */
+    uint64_t n_lent;            /* in use, and bytes elsewhere (P8) */
     uint64_t n_damaged_groups;
 } TtPageFileStats;
 
@@ -86,6 +88,8 @@ TtStatus tt_pagefile_create(TtIo *io, const uint8_t uuid[16],
 TtStatus tt_pagefile_open(TtIo *io, const uint8_t uuid[16], bool is_writable,
                           TtPageFile **out, TtDiag *diag);
 void tt_pagefile_free(TtPageFile *pf);
+/* What @lend has is written without its bytes, and read from there (P8). */
+void tt_pagefile_set_lender(TtPageFile *pf, TtPageLend lend, void *opaque);
 
 /* While opening: where version @id lies, and a number beside it for the caller,
  * 0 at first. NULL: it was never given out. A version that is gone (P4) has the

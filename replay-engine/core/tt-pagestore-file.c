@@ -472,6 +472,25 @@ static void backing_gone(void *opaque, const TtPlace *place)
     }
 }
 
+TtStatus tt_pagestore_find(TtPageStore *ps, const uint64_t hash[2], void *to,
+                           TtDiag *diag)
+{
+    TtVersion v = tt_pagepool_find(ps->pool, hash);
+    const void *bytes;
+    TtStatus st;
+
+    if (!v) {
+        return TT_END;
+    }
+    st = tt_pagepool_read(ps->pool, v, &bytes);
+    if (st == TT_OK) {
+        memcpy(to, bytes, TT_PAGE_BYTES);
+    } else if (tt_pagestore_read_error(ps)) {
+        tt_fail(diag, st, "%s", ps->file->read_error.text);
+    }
+    return st;
+}
+
 const TtDiag *tt_pagestore_read_error(const TtPageStore *ps)
 {
     return ps->file && ps->file->read_error.status != TT_OK
@@ -501,6 +520,7 @@ void tt_storefile_stats(const TtPageStore *ps, TtPageStoreStats *st)
     st->journal_bytes = tt_pagejournal_bytes(f->journal);
     st->torn_bytes = pages.torn_bytes + f->torn_bytes;
     st->n_lost = f->n_lost;
+    st->n_lent = pages.n_lent;
     st->is_behind = f->is_behind;
 }
 
@@ -546,6 +566,7 @@ TtStatus tt_pagestore_create(const TtPageStoreOptions *opt, TtPageStore **out,
                                      diag);
 
     if (st == TT_OK) {
+        tt_pagefile_set_lender(ps->file->pages, opt->lend, opt->lend_opaque);
         st = tt_pagejournal_create(opt->checkpoints, opt->uuid,
                                    &ps->file->journal, diag);
     }

@@ -286,6 +286,7 @@ TtStatus tt_storefile_load(TtPageStore *ps, const TtPageStoreOptions *opt,
                                    &f->pages, diag);
 
     if (st == TT_OK) {
+        tt_pagefile_set_lender(f->pages, opt->lend, opt->lend_opaque);
         st = tt_pagejournal_open(f->journal_io, opt->uuid, &f->journal,
                                  &ps->last_id, diag);
     }

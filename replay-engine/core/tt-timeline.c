@@ -177,11 +177,12 @@ TtCheckpointId tt_timeline_find_after(const TtTimeline *t, uint64_t pos,
 /*
  * Loss of checkpoint @index: @gap is the interval that its neighbours would
  * leave, that is, how far a movement there might have to run; @distance is how
- * far from @now that is. The quotient decides: intervals then grow in
- * proportion to their distance, so their number grows with its logarithm.
+ * far from @now that is, and @slack more. The quotient decides: intervals then
+ * grow in proportion to their distance, so their number grows with its
+ * logarithm; with a slack as long as history they are nearly the same.
  */
 static void cp_loss(const TtTimeline *t, size_t index, uint64_t now,
-                    uint64_t *gap, uint64_t *distance)
+                    uint64_t slack, uint64_t *gap, uint64_t *distance)
 {
     uint64_t pos = cp_at(t, index)->pos;
     uint64_t next = index + 1 < t->cps->len ? cp_at(t, index + 1)->pos
@@ -189,9 +190,11 @@ static void cp_loss(const TtTimeline *t, size_t index, uint64_t now,
 
     *gap = next - cp_at(t, index - 1)->pos;
     *distance = MAX(pos > now ? pos - now : now - pos, 1);
+    *distance += MIN(slack, UINT64_MAX - *distance);
 }
 
-TtCheckpointId tt_timeline_thin(const TtTimeline *t, uint64_t now)
+TtCheckpointId tt_timeline_thin(const TtTimeline *t, uint64_t now,
+                                uint64_t slack)
 {
     uint64_t best_gap = 0, best_distance = 0;
     TtCheckpointId best = 0;
@@ -203,7 +206,7 @@ TtCheckpointId tt_timeline_thin(const TtTimeline *t, uint64_t now)
         if (cp_at(t, i)->is_pinned) {
             continue;
         }
-        cp_loss(t, i, now, &gap, &distance);
+        cp_loss(t, i, now, slack, &gap, &distance);
         mine = (unsigned __int128)gap * best_distance;
         bests = (unsigned __int128)best_gap * distance;
         /* Of equal losses, the farther one; then the earlier one. */

@@ -13,13 +13,16 @@
 
 /* ---- opening ---- */
 
-static TtStatus open_store(TtParent *p, TtDiag *diag)
+static TtStatus open_store(TtParent *p, unsigned depth, TtDiag *diag)
 {
     g_autofree char *pages = g_build_filename(p->dir, "pages", NULL);
     g_autofree char *points = g_build_filename(p->dir, "checkpoints", NULL);
     TtPageStoreOptions opt = { .cache_bytes = CACHE_BYTES, .read_only = true };
     TtStatus s;
 
+    p->lender = tt_lender_new(&p->manifest, p->dir, depth, false);
+    opt.lend = p->lender ? tt_lender_lend : NULL;
+    opt.lend_opaque = p->lender;
     memcpy(opt.uuid, p->manifest.uuid, sizeof(opt.uuid));
     s = tt_io_posix_open(pages, &opt.pages, diag);
     if (s != TT_OK) {
@@ -33,7 +36,7 @@ static TtStatus open_store(TtParent *p, TtDiag *diag)
     return tt_pagestore_open(&opt, &p->store, diag);
 }
 
-TtParent *tt_parent_open(const char *dir, Error **errp)
+static TtParent *parent_open(const char *dir, unsigned depth, Error **errp)
 {
     TtParent *p = g_new0(TtParent, 1);
     g_autofree char *manifest = g_build_filename(dir, "manifest", NULL);
@@ -42,7 +45,7 @@ TtParent *tt_parent_open(const char *dir, Error **errp)
     p->dir = g_canonicalize_filename(dir, NULL);
     if (tt_manifest_load(manifest, &p->manifest, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
-    } else if (open_store(p, &diag) != TT_OK) {
+    } else if (open_store(p, depth, &diag) != TT_OK) {
         error_setg(errp, "the run '%s' has no checkpoints that can be read: %s",
                    dir, diag.text);
     } else {
@@ -52,10 +55,16 @@ TtParent *tt_parent_open(const char *dir, Error **errp)
     return NULL;
 }
 
+TtParent *tt_parent_open(const char *dir, Error **errp)
+{
+    return parent_open(dir, 0, errp);
+}
+
 void tt_parent_close(TtParent *p)
 {
     if (p) {
         tt_pagestore_free(p->store);
+        tt_lender_free(p->lender);
         tt_manifest_cleanup(&p->manifest);
         g_free(p->blob);
         g_free(p->dir);
@@ -172,7 +181,8 @@ bool tt_parent_find(TtParent *p, const char *at, Error **errp)
     return false;
 }
 
-TtParent *tt_parent_of(const TtManifest *m, const char *dir, Error **errp)
+TtParent *tt_parent_of(const TtManifest *m, const char *dir, unsigned depth,
+                       Error **errp)
 {
     g_autofree char *path = g_canonicalize_filename(m->parent_path, dir);
     g_autofree char *shown = g_strescape(path, NULL);
@@ -182,7 +192,7 @@ TtParent *tt_parent_of(const TtManifest *m, const char *dir, Error **errp)
     if (strcmp(shown, path)) {              /* it goes to a terminal */
         error_setg(&err, "its name has characters that no run's name has");
     } else {
-        p = tt_parent_open(path, &err);
+        p = parent_open(path, depth, &err);
     }
     if (p && memcmp(p->manifest.uuid, m->parent_uuid, 16)) {
         error_setg(&err, "another run lies there");

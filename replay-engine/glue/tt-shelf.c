@@ -20,6 +20,7 @@
  */
 #include "tt-shelf.h"
 #include "tt-kept.h"
+#include "tt-lender.h"
 #include "tt/timeline.h"
 #include "qemu/thread.h"
 
@@ -32,6 +33,7 @@ typedef enum JobKind { JOB_ADD, JOB_DELETE, JOB_PREPARE } JobKind;
 
 static struct {
     TtPageStore *store;
+    TtLender *lender;               /* of a branch; the store's */
     TtTimeline *timeline;           /* the thread's: for thinning */
     QemuThread thread;
     QemuSemaphore has_job, idle;
@@ -168,7 +170,7 @@ static void make_space(uint64_t bytes)
     bool thinned = false;
 
     while (tt_pagestore_wants_thinning(sh.store, bytes) &&
-           (id = tt_timeline_thin(sh.timeline, sh.pos)) && id != sh.base) {
+           (id = tt_timeline_thin(sh.timeline, sh.pos, 0)) && id != sh.base) {
         drop(id);
         thinned = true;
     }
@@ -447,6 +449,9 @@ static bool open_store(uint64_t max_bytes, TtDiag *diag)
         .cache_bytes = CACHE_BYTES, .max_bytes = max_bytes,
     };
 
+    sh.lender = tt_lender_new(&tt.manifest, tt.dir, 0, true);
+    opt.lend = sh.lender ? tt_lender_lend : NULL;
+    opt.lend_opaque = sh.lender;
     memcpy(opt.uuid, tt.manifest.uuid, sizeof(opt.uuid));
     opt.pages = create("pages", diag);
     opt.checkpoints = opt.pages ? create("checkpoints", diag) : NULL;
@@ -454,9 +459,11 @@ static bool open_store(uint64_t max_bytes, TtDiag *diag)
         if (opt.pages) {
             tt_io_close(opt.pages);
         }
-        return false;
+    } else if (tt_pagestore_create(&opt, &sh.store, diag) == TT_OK) {
+        return true;
     }
-    return tt_pagestore_create(&opt, &sh.store, diag) == TT_OK;
+    g_clear_pointer(&sh.lender, tt_lender_free);
+    return false;
 }
 
 void tt_shelf_forget(void)
@@ -504,6 +511,7 @@ void tt_shelf_close(void)
     qemu_thread_join(&sh.thread);
     tt_pagestore_free(sh.store);
     sh.store = NULL;
+    g_clear_pointer(&sh.lender, tt_lender_free);
     tt_timeline_free(sh.timeline);
     sh.timeline = NULL;
     tt_pagebatch_free(sh.batch);

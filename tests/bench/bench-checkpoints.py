@@ -74,8 +74,9 @@ def pages_of(path):
             continue
         for i in range(count):
             size, = struct.unpack_from('<H', table, (i + 1) * entry - 2)
-            yield data[body:body + size] if size == PAGE else \
-                unpacked(data[body:body + size])
+            if size:                # else it is lent
+                yield data[body:body + size] if size == PAGE else \
+                    unpacked(data[body:body + size])
             body += size
 
 

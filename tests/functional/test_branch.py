@@ -190,6 +190,11 @@ def test_linux(work):
         check_exact(work, vm.run, name=f'{vm.name}r', serial_wanted=vm.serial,
                     timeout=200)
     check_random(work, d.run, seed(), 4, 'random')
+    for vm in (b, c):           # their first checkpoint is the parent's
+        sizes = [os.path.getsize(os.path.join(run, 'pages'))
+                 for run in (vm.run, parent.run)]
+        check(sizes[0] < sizes[1] / 4, f'the store of {vm.name} has {sizes[0]} '
+              f'bytes, that of its parent {sizes[1]}')
 
 
 # Refusals and accidents

@@ -264,7 +264,7 @@ static void add_checkpoint(Sim *s)
         return;
     }
     if (s->n_cps == CPS_MAX) {
-        TtCheckpointId id = tt_timeline_thin(s->tl, pos);
+        TtCheckpointId id = tt_timeline_thin(s->tl, pos, 0);
 
         if (id) {
             remove_checkpoint(s, id);

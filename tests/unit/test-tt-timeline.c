@@ -421,15 +421,15 @@ static void test_thin_keeps_first_and_pinned(void)
 {
     TtTimeline *t = tt_timeline_new();
 
-    g_assert_cmpuint(tt_timeline_thin(t, 0), ==, 0);
+    g_assert_cmpuint(tt_timeline_thin(t, 0, 0), ==, 0);
     tt_timeline_add(t, 1, 10, false);
-    g_assert_cmpuint(tt_timeline_thin(t, 500), ==, 0);
+    g_assert_cmpuint(tt_timeline_thin(t, 500, 0), ==, 0);
     tt_timeline_add(t, 2, 20, true);
     tt_timeline_add(t, 3, 30, false);
     tt_timeline_add(t, 4, 40, true);
-    g_assert_cmpuint(tt_timeline_thin(t, 500), ==, 3);
+    g_assert_cmpuint(tt_timeline_thin(t, 500, 0), ==, 3);
     tt_timeline_remove(t, 3);
-    g_assert_cmpuint(tt_timeline_thin(t, 500), ==, 0);
+    g_assert_cmpuint(tt_timeline_thin(t, 500, 0), ==, 0);
     tt_timeline_free(t);
 }
 
@@ -439,11 +439,11 @@ static void test_thin_takes_the_least_loss(void)
 
     /* 41 leaves an interval of 20, and 40 would leave 21. */
     add_all(t, "0 20 40 41 60 80 100");
-    g_assert_cmpuint(tt_timeline_thin(t, 100), ==, id_of(41));
+    g_assert_cmpuint(tt_timeline_thin(t, 100, 0), ==, id_of(41));
     tt_timeline_remove(t, id_of(41));
     /* All leave 40 (the last 20, right at the present): the farthest goes. */
-    g_assert_cmpuint(tt_timeline_thin(t, 100), ==, id_of(20));
-    g_assert_cmpuint(tt_timeline_thin(t, 0), ==, id_of(100));
+    g_assert_cmpuint(tt_timeline_thin(t, 100, 0), ==, id_of(20));
+    g_assert_cmpuint(tt_timeline_thin(t, 0, 0), ==, id_of(100));
     tt_timeline_free(t);
 }
 
@@ -456,7 +456,7 @@ static void test_thin_of_equal_losses_takes_the_farther(void)
     for (uint64_t pos = 40; pos <= 80; pos += 10) {
         tt_timeline_add(t, id_of(pos), pos, true);
     }
-    g_assert_cmpuint(tt_timeline_thin(t, 100), ==, id_of(50));
+    g_assert_cmpuint(tt_timeline_thin(t, 100, 0), ==, id_of(50));
     tt_timeline_free(t);
 
     /* 25 and 50 likewise, seen from the other side. */
@@ -465,7 +465,7 @@ static void test_thin_of_equal_losses_takes_the_farther(void)
     for (uint64_t pos = 20; pos <= 60; pos += 10) {
         tt_timeline_add(t, id_of(pos), pos, true);
     }
-    g_assert_cmpuint(tt_timeline_thin(t, 0), ==, id_of(50));
+    g_assert_cmpuint(tt_timeline_thin(t, 0, 0), ==, id_of(50));
     tt_timeline_free(t);
 }
 
@@ -475,10 +475,10 @@ static void test_thin_remembers_how_far_history_goes(void)
     TtTimeline *t = tt_timeline_new();
 
     add_all(t, "0 30 40 50 60");
-    g_assert_cmpuint(tt_timeline_thin(t, 0), ==, id_of(60));
+    g_assert_cmpuint(tt_timeline_thin(t, 0, 0), ==, id_of(60));
     add_all(t, "200");
     tt_timeline_remove(t, id_of(200));
-    g_assert_cmpuint(tt_timeline_thin(t, 0), ==, id_of(50));
+    g_assert_cmpuint(tt_timeline_thin(t, 0, 0), ==, id_of(50));
     tt_timeline_free(t);
 }
 
@@ -496,7 +496,7 @@ static void test_thin_is_exponential(void)
     for (now = 0; now < N; now++) {
         tt_timeline_add(t, now + 1, now, false);
         if (tt_timeline_count(t) > CAP) {
-            TtCheckpointId id = tt_timeline_thin(t, now);
+            TtCheckpointId id = tt_timeline_thin(t, now, 0);
 
             g_assert_cmpuint(id, !=, 0);
             tt_timeline_remove(t, id);
@@ -512,6 +512,38 @@ static void test_thin_is_exponential(void)
     tt_timeline_free(t);
 }
 
+/*
+ * With slack a pass over history, whose end is known, leaves intervals of much
+ * the same length: with that of half the history at most some three times the
+ * mean, also when the present then moves about.
+ */
+static void test_thin_is_even_with_slack(void)
+{
+    enum { CAP = 100, N = 20000 };
+    TtTimeline *t = tt_timeline_new();
+    uint64_t at, next, now;
+
+    for (now = 0; now < N; now++) {
+        tt_timeline_add(t, now + 1, now, false);
+        if (tt_timeline_count(t) > CAP) {
+            tt_timeline_remove(t, tt_timeline_thin(t, now, N / 2));
+        }
+    }
+    for (unsigned i = 0; i < 1000; i++) {
+        now = i * 7919 % N;
+        if (!tt_timeline_find(t, now, &at) || at != now) {
+            tt_timeline_add(t, N + i + 1, now, false);
+            tt_timeline_remove(t, tt_timeline_thin(t, now, N / 2));
+        }
+    }
+    g_assert_cmpuint(tt_timeline_count(t), ==, CAP);
+    for (at = 0; tt_timeline_find_after(t, at, &next); at = next) {
+        g_assert_cmpuint(next - at, <=, 4 * N / CAP);
+    }
+    g_assert_cmpuint(N - at, <=, 4 * N / CAP);
+    tt_timeline_free(t);
+}
+
 /* The same when the present moves into the middle of history. */
 static void test_thin_is_dense_near_the_present(void)
 {
@@ -523,7 +555,7 @@ static void test_thin_is_dense_near_the_present(void)
         tt_timeline_add(t, pos + 1, pos, false);
     }
     while (tt_timeline_count(t) > 40) {
-        tt_timeline_remove(t, tt_timeline_thin(t, now));
+        tt_timeline_remove(t, tt_timeline_thin(t, now, 0));
     }
     for (at = 0; tt_timeline_find_after(t, at, &next); at = next) {
         uint64_t near = MIN(at > now ? at - now : now - at,
@@ -566,6 +598,8 @@ int main(int argc, char **argv)
                     test_thin_of_equal_losses_takes_the_farther);
     g_test_add_func("/tt/timeline/thin/remembers-how-far-history-goes",
                     test_thin_remembers_how_far_history_goes);
+    g_test_add_func("/tt/timeline/thin/is-even-with-slack",
+                    test_thin_is_even_with_slack);
     g_test_add_func("/tt/timeline/thin/is-exponential",
                     test_thin_is_exponential);
     g_test_add_func("/tt/timeline/thin/is-dense-near-the-present",

@@ -117,6 +117,14 @@ uint64_t *tt_pagestore_rebase(TtPageStore *ps, TtNodeId from, TtNodeId to,
 bool tt_pagestore_changed(TtPageStore *ps, TtNodeId id, uint64_t page);
 /* Pages in the delta between @id's predecessor and @id. */
 uint64_t tt_pagestore_node_pages(TtPageStore *ps, TtNodeId id);
+/*
+ * tt_pagestore_pack: compress pages in memory until those that are there
+ * uncompressed alone take @plain bytes at most; then all that are there
+ * uncompressed, besides, @all
+ * For stores whose additions stay in memory (no files, or read_only): a writer's
+ * must not be packed. Some microseconds a page.
+ */
+void tt_pagestore_pack(TtPageStore *ps, uint64_t plain, uint64_t all);
 /* Memory in use, for a cap: shrinks at once when a node is deleted that others
  * do not share. (The process may hold more for a while: pages that were freed
  * are used again first, and go back to the system in slabs of 2 MiB.) */
@@ -193,8 +201,19 @@ TtStatus tt_pagestore_add_batch(TtPageStore *ps, uint64_t pos, TtNodeId base,
 
 /* ---- files ---- */
 
+/*
+ * TtPageLend: puts the page with this hash (XXH3-128: low, high), which another
+ * store holds, into @to. TT_END: it has none. Called while pages are written or
+ * read, by the thread that does that.
+ */
+typedef TtStatus (*TtPageLend)(void *opaque, const uint64_t hash[2], void *to,
+                               TtDiag *diag);
+
 typedef struct TtPageStoreOptions {
     TtIo *pages, *checkpoints;  /* the store closes them, in any case */
+    TtPageLend lend;            /* pages that this store need not keep; NULL:
+                                   it keeps all of its own */
+    void *lend_opaque;
     uint8_t uuid[16];           /* of the run */
     uint64_t cache_bytes;       /* page bytes in memory beyond this are dropped
                                    as soon as they are on disk */
@@ -242,6 +261,12 @@ TtStatus tt_pagestore_flush(TtPageStore *ps, TtDiag *diag);
 bool tt_pagestore_wants_thinning(const TtPageStore *ps, uint64_t bytes);
 TtStatus tt_pagestore_make_room(TtPageStore *ps, uint64_t bytes,
                                 TtDiag *diag);
+/*
+ * tt_pagestore_find: a page by its hash, for a TtPageLend over this store
+ * TT_END: no node has it. Errors of reading as above. O(1).
+ */
+TtStatus tt_pagestore_find(TtPageStore *ps, const uint64_t hash[2], void *to,
+                           TtDiag *diag);
 /* The last error of reading a page; NULL: there was none. */
 const TtDiag *tt_pagestore_read_error(const TtPageStore *ps);
 
@@ -253,7 +278,9 @@ typedef struct TtPageStoreStats {
     uint64_t pages_file_bytes;  /* length of the file; holes count */
     uint64_t journal_bytes;
     uint64_t cached_bytes, pending_bytes;   /* in memory; not on disk yet */
+    uint64_t packed_bytes;                  /* in memory, compressed */
     uint64_t n_shared;          /* pages that were there already */
+    uint64_t n_lent;            /* versions whose bytes another store has */
     uint64_t n_loads, n_evicted;
     uint64_t torn_bytes;        /* ignored at the ends, when it was opened */
     uint64_t n_lost;            /* versions needed that damage took */

@@ -48,10 +48,12 @@ TtCheckpointId tt_timeline_find_after(const TtTimeline *t, uint64_t pos,
 /*
  * tt_timeline_thin: which checkpoint to delete when space is short
  * Keeps the first one and pinned ones; of the others, takes the one whose loss
- * hurts least relative to its distance from @now (exponential thinning: dense
- * near @now, sparse far away). 0 when nothing may go. O(n).
+ * hurts least relative to its distance from @now plus @slack: with 0 dense near
+ * @now and sparse far away (exponential thinning); with the length of history
+ * nearly the same everywhere. 0 when nothing may go. O(n).
  */
-TtCheckpointId tt_timeline_thin(const TtTimeline *t, uint64_t now);
+TtCheckpointId tt_timeline_thin(const TtTimeline *t, uint64_t now,
+                                uint64_t slack);
 
 /* ---- movements ---- */
 typedef enum TtStopReason {

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Unit tests of pages that one store lends another (P8).
+ */
+#include "tt/pagestore.h"
+#include "tt-pagefile.h"
+
+#include <glib.h>
+#include <string.h>
+
+#define N_PAGES 1500            /* three groups */
+
+static const uint8_t uuid[16] = "lent-page tests";
+
+typedef struct Store {
+    TtPageStore *ps;
+    TtPageStoreOptions opt;
+} Store;
+
+/* The content of a page says which: no two are equal, none is zero. */
+static void make_page(uint8_t *to, uint32_t value)
+{
+    for (unsigned i = 0; i < TT_PAGE_BYTES; i += 4) {
+        uint32_t x = (value + 1) * 2654435761u ^ (i * 40503u);
+
+        memcpy(to + i, &x, 4);
+    }
+}
+
+/* What is fetched and what is expected: values of the pages. */
+typedef struct Ram {
+    uint32_t value[N_PAGES];
+    uint64_t n_put;
+} Ram;
+
+static const void *fetch(void *opaque, uint64_t page)
+{
+    static uint8_t bytes[TT_PAGE_BYTES];
+    Ram *ram = opaque;
+
+    make_page(bytes, ram->value[page]);
+    return bytes;
+}
+
+static void expect(void *opaque, uint64_t page, const void *bytes)
+{
+    uint8_t wanted[TT_PAGE_BYTES];
+    Ram *ram = opaque;
+
+    make_page(wanted, ram->value[page]);
+    g_assert(!memcmp(wanted, bytes, TT_PAGE_BYTES));
+    ram->n_put++;
+}
+
+/* Adds all pages of @ram as the node at @pos. */
+static TtNodeId add(TtPageStore *ps, uint64_t pos, TtNodeId base, Ram *ram)
+{
+    g_autofree uint64_t *pages = g_new(uint64_t, N_PAGES);
+    TtNodeId id;
+
+    for (unsigned i = 0; i < N_PAGES; i++) {
+        pages[i] = i;
+    }
+    g_assert_cmpint(tt_pagestore_add(ps, pos, base, pages, N_PAGES, fetch, ram,
+                                     &id), ==, TT_OK);
+    g_assert_cmpint(tt_pagestore_flush(ps, NULL), ==, TT_OK);
+    return id;
+}
+
+static TtStatus check(TtPageStore *ps, TtNodeId id, Ram *ram)
+{
+    TtStatus st;
+
+    ram->n_put = 0;
+    st = tt_pagestore_read(ps, id, 0, N_PAGES, expect, ram);
+    if (st == TT_OK) {
+        g_assert_cmpuint(ram->n_put, ==, N_PAGES);
+    }
+    return st;
+}
+
+static void store_make(Store *s, TtPageLend lend, void *opaque)
+{
+    *s = (Store) { 0 };
+    s->opt.pages = tt_io_mem_new(NULL, 0);
+    s->opt.checkpoints = tt_io_mem_new(NULL, 0);
+    s->opt.lend = lend;
+    s->opt.lend_opaque = opaque;
+    memcpy(s->opt.uuid, uuid, sizeof(uuid));
+    g_assert_cmpint(tt_pagestore_create(&s->opt, &s->ps, NULL), ==, TT_OK);
+}
+
+static TtIo *copy_of(TtIo *io)
+{
+    size_t len;
+    const uint8_t *bytes = tt_io_mem_data(io, &len);
+
+    return tt_io_mem_new(bytes, len);
+}
+
+/* What a reader finds in the files of @from. */
+static TtPageStore *reopen(Store *from, TtPageLend lend, void *opaque,
+                           bool read_only)
+{
+    TtPageStoreOptions opt = from->opt;
+    TtPageStore *ps;
+
+    opt.pages = copy_of(from->opt.pages);
+    opt.checkpoints = copy_of(from->opt.checkpoints);
+    opt.lend = lend;
+    opt.lend_opaque = opaque;
+    opt.read_only = read_only;
+    g_assert_cmpint(tt_pagestore_open(&opt, &ps, NULL), ==, TT_OK);
+    tt_pagestore_check(ps);
+    return ps;
+}
+
+static TtStatus lend_from(void *opaque, const uint64_t hash[2], void *to,
+                          TtDiag *diag)
+{
+    return tt_pagestore_find(opaque, hash, to, diag);
+}
+
+static void ram_init(Ram *ram, unsigned from)
+{
+    for (unsigned i = 0; i < N_PAGES; i++) {
+        ram->value[i] = from + i;
+    }
+}
+
+/* A lender with values 0 .. N_PAGES - 1. */
+static TtPageStore *lender_new(Store *s)
+{
+    static Ram ram;
+
+    ram_init(&ram, 0);
+    store_make(s, NULL, NULL);
+    add(s->ps, 0, 0, &ram);
+    return reopen(s, NULL, NULL, true);
+}
+
+static void test_whole(void)
+{
+    Store lender, s;
+    TtPageStore *from = lender_new(&lender), *again;
+    Ram ram;
+    TtNodeId id;
+
+    ram_init(&ram, 0);
+    store_make(&s, lend_from, from);
+    id = add(s.ps, 0, 0, &ram);
+    tt_pagestore_check(s.ps);
+    g_assert_cmpuint(tt_pagestore_stats(s.ps).n_lent, ==, N_PAGES);
+    g_assert_cmpuint(tt_pagestore_stats(s.ps).live_bytes, ==, 0);
+    g_assert_cmpuint(tt_pagestore_stats(s.ps).pages_file_bytes, <,
+                     N_PAGES * 20);
+    g_assert_cmpint(check(s.ps, id, &ram), ==, TT_OK);
+
+    again = reopen(&s, lend_from, from, true);
+    g_assert_cmpuint(tt_pagestore_stats(again).n_lent, ==, N_PAGES);
+    g_assert_cmpint(check(again, id, &ram), ==, TT_OK);
+    tt_pagestore_free(again);
+
+    /* Without the lender nothing can be read, and the reason is told. */
+    again = reopen(&s, NULL, NULL, true);
+    g_assert_cmpint(check(again, id, &ram), ==, TT_ERR_FORMAT);
+    g_assert(strstr(tt_pagestore_read_error(again)->text, "not at hand"));
+    tt_pagestore_free(again);
+    tt_pagestore_free(s.ps);
+    tt_pagestore_free(from);
+    tt_pagestore_free(lender.ps);
+}
+
+/* Own pages and lent ones in one group; a second node; and one lent page less. */
+static void test_mixed(void)
+{
+    Store lender, s;
+    TtPageStore *from = lender_new(&lender), *again;
+    Ram a, b;
+    TtNodeId ia, ib;
+
+    ram_init(&a, N_PAGES / 2);              /* the second half is its own */
+    ram_init(&b, N_PAGES);                  /* all are */
+    store_make(&s, lend_from, from);
+    ia = add(s.ps, 0, 0, &a);
+    g_assert_cmpuint(tt_pagestore_stats(s.ps).n_lent, ==, N_PAGES / 2);
+    ib = add(s.ps, 10, ia, &b);
+    g_assert_cmpuint(tt_pagestore_stats(s.ps).n_lent, ==, N_PAGES / 2);
+    g_assert_cmpint(check(s.ps, ia, &a), ==, TT_OK);
+    again = reopen(&s, lend_from, from, true);
+    g_assert_cmpint(check(again, ia, &a), ==, TT_OK);
+    g_assert_cmpint(check(again, ib, &b), ==, TT_OK);
+    tt_pagestore_free(again);
+
+    /* What is its own is there without the lender. */
+    again = reopen(&s, NULL, NULL, true);
+    g_assert_cmpint(check(again, ia, &a), ==, TT_ERR_FORMAT);
+    g_assert_cmpint(check(again, ib, &b), ==, TT_OK);
+    tt_pagestore_free(again);
+    tt_pagestore_free(s.ps);
+    tt_pagestore_free(from);
+    tt_pagestore_free(lender.ps);
+}
+
+/* Deleting gives lent versions back; making the file anew copies them. */
+static void test_delete_and_anew(void)
+{
+    Store lender, s;
+    TtPageStore *from = lender_new(&lender), *again;
+    Ram a, b, c;
+    TtNodeId ia, ib, ic;
+
+    ram_init(&a, 0);
+    ram_init(&b, N_PAGES * 2 / 3);
+    ram_init(&c, N_PAGES / 3);
+    store_make(&s, lend_from, from);
+    ia = add(s.ps, 0, 0, &a);
+    ib = add(s.ps, 5, ia, &b);
+    ic = add(s.ps, 9, ib, &c);
+    again = reopen(&s, lend_from, from, false);
+    tt_pagestore_delete(again, ia);
+    tt_pagestore_delete(again, ib);
+    g_assert_cmpint(tt_pagestore_flush(again, NULL), ==, TT_OK);
+    g_assert_cmpint(tt_pagestore_make_room(again, UINT32_MAX, NULL), ==, TT_OK);
+    tt_pagestore_check(again);
+    g_assert_cmpint(check(again, ic, &c), ==, TT_OK);
+    g_assert_cmpuint(tt_pagestore_stats(again).n_lent, ==, N_PAGES * 2 / 3);
+    tt_pagestore_delete(again, ic);
+    g_assert_cmpint(tt_pagestore_flush(again, NULL), ==, TT_OK);
+    g_assert_cmpuint(tt_pagestore_stats(again).n_lent, ==, 0);
+    tt_pagestore_free(again);
+    tt_pagestore_free(s.ps);
+    tt_pagestore_free(from);
+    tt_pagestore_free(lender.ps);
+}
+
+static TtStatus lend_lies(void *opaque, const uint64_t hash[2], void *to,
+                          TtDiag *diag)
+{
+    memset(to, 0x5a, TT_PAGE_BYTES);
+    return TT_OK;
+}
+
+static TtStatus lend_fails(void *opaque, const uint64_t hash[2], void *to,
+                           TtDiag *diag)
+{
+    return tt_fail(diag, TT_ERR_IO, "the cable fell out");
+}
+
+/* A lender that lies is found out, when written and when read. */
+static void test_bad_lender(void)
+{
+    Store lender, s;
+    TtPageStore *from = lender_new(&lender), *again;
+    Ram ram;
+    TtNodeId id;
+
+    ram_init(&ram, 0);
+    store_make(&s, lend_lies, NULL);
+    id = add(s.ps, 0, 0, &ram);
+    g_assert_cmpuint(tt_pagestore_stats(s.ps).n_lent, ==, 0);
+    g_assert_cmpint(check(s.ps, id, &ram), ==, TT_OK);
+    tt_pagestore_free(s.ps);
+
+    store_make(&s, lend_fails, NULL);
+    id = add(s.ps, 0, 0, &ram);
+    g_assert_cmpuint(tt_pagestore_stats(s.ps).n_lent, ==, 0);
+    tt_pagestore_free(s.ps);
+
+    store_make(&s, lend_from, from);
+    id = add(s.ps, 0, 0, &ram);
+    again = reopen(&s, lend_lies, NULL, true);
+    g_assert_cmpint(check(again, id, &ram), ==, TT_ERR_FORMAT);
+    g_assert(strstr(tt_pagestore_read_error(again)->text, "hash is wrong"));
+    tt_pagestore_free(again);
+    again = reopen(&s, lend_fails, NULL, true);
+    g_assert_cmpint(check(again, id, &ram), ==, TT_ERR_IO);
+    g_assert(strstr(tt_pagestore_read_error(again)->text, "the cable"));
+    tt_pagestore_free(again);
+    tt_pagestore_free(s.ps);
+    tt_pagestore_free(from);
+    tt_pagestore_free(lender.ps);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/tt/pagestore/lent/whole", test_whole);
+    g_test_add_func("/tt/pagestore/lent/mixed", test_mixed);
+    g_test_add_func("/tt/pagestore/lent/delete-and-anew",
+                    test_delete_and_anew);
+    g_test_add_func("/tt/pagestore/lent/bad-lender", test_bad_lender);
+    return g_test_run();
+}
