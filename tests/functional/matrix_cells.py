@@ -191,6 +191,10 @@ DEVICES = [
         '-device', 'piix3-usb-uhci', '-device', 'usb-kbd'),
         works='usb:1-1,input:Keyboard',
         modules='uhci-hcd,usbhid,hid-generic,evdev', steps=keys()),
+    Cell('usb-kbd-ehci', 'USB keyboard on EHCI, keys typed', args=(
+        '-device', 'usb-ehci', '-device', 'usb-kbd'),
+        works='usb:1-1,input:Keyboard',
+        modules='ehci-pci,usbhid,hid-generic,evdev', steps=keys()),
     Cell('ps2', 'the keyboard of the machine, keys typed',
          works='input:AT', modules='evdev', steps=keys()),
     Cell('virtio-input', 'virtio keyboard, keys typed', args=(
@@ -249,6 +253,11 @@ DEVICES = [
                               'value': 128 * MIB}),)),)),
     Cell('watchdog', 'i6300esb, fed', args=('-device', 'i6300esb'),
          works='watchdog', modules='i6300esb'),
+    Cell('watchdog-ib700', 'ib700, fed', args=('-device', 'ib700'),
+         works='watchdog', modules='ib700wdt'),
+    Cell('watchdog-tco', 'the watchdog of q35, fed', machine='q35', args=(
+        '-global', 'ICH9-LPC.noreboot=off'), works='watchdog',
+        modules='lpc_ich,iTCO_wdt'),
     Cell('watchdog-reset', 'i6300esb, starved: it resets', args=(
         '-device', 'i6300esb', '-action', 'watchdog=reset'), works='bite',
         modules='i6300esb', reboots=True, steps=(
@@ -412,6 +421,9 @@ GUESTS = [
     grub_on('megasas', '-device', 'megasas', *SCSI_DISK),
     grub_on('iothread', '-object', 'iothread,id=io0', '-device',
             'virtio-blk-pci,drive=d0,iothread=io0'),
+    Cell('u-boot', 'U-Boot at its prompt', boot='', args=(
+        '-bios', '{guests}/u-boot.rom'), steps=quit_after(2, '=> '),
+        shows=('U-Boot',)),
     Cell('uefi-shell', 'the UEFI shell of OVMF', boot='', machine='q35',
          args=('-drive', 'if=pflash,format=raw,readonly=on,'
                'file=/usr/share/OVMF/OVMF_CODE.fd', '-drive',

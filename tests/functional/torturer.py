@@ -11,7 +11,7 @@ import time
 
 from guests import GUESTS, guest_args, linux_args, linux_disk, write
 from ttlib import (MACHINE, TestFailure, build_guest, check, check_exact, digest,
-                   digest_at, end_of, equal, goto, recorder, stopped_replay)
+                   digest_at, end_of, equal, goto, recorder, stopped_replay, wait_until)
 
 # What a replay is given beside the run.
 SHAPES = ([], [], ['-accel', 'tcg,one-insn-per-tb=on'],
@@ -81,7 +81,8 @@ def linux(work, rng, number):
     works = rng.sample(['vda', 'procs', 'rand', 'idle', 'rand'],
                        rng.randrange(1, 4))
     kind, cpus = rng.choice(['pc', 'q35']), rng.choice([1, 1, 2, 4])
-    args = linux_args(','.join(works), f'n={rng.randrange(5, 60)} s=1', kind)
+    args = linux_args(','.join(works), f'n={rng.randrange(5, 60)} s=1 '
+                      'no_timer_check', kind)
     args[args.index('-cpu') + 1] = cpu = rng.choice(CPUS)
     args += ['-smp', str(cpus), *linux_disk(work)]
     if rng.random() < 0.5:
@@ -125,6 +126,7 @@ def disturb(vm, rng, plan):
     """What the host does; the VM may end at any time. Digests that were seen."""
     seen = []
     try:
+        wait_until(lambda: vm.qmp.cmd('query-tt')['live'], 'the recording')
         if NMI in plan.actions:
             vm.wait_serial('start')     # the firmware has no handler
         for what in plan.actions:
@@ -143,7 +145,8 @@ def record_plan(work, rng, plan):
     options = ',checkpoint-interval=' + rng.choice(['0', '0.1', '25'])
     if '-smp' in plan.args and rng.random() < 0.3:
         options += ',chaos=on'
-    args = plan.args + rng.choice([[], [], [], SHAPES[2], SHAPES[3]])
+    shapes = [[], [], []] if plan.limit > 100 else [[], SHAPES[2], SHAPES[3]]
+    args = plan.args + rng.choice(shapes)
     with recorder(work, args, options=options, qmp=1, timeout=plan.limit) as vm:
         seen = disturb(vm, rng, plan)
         vm.wait(0)
