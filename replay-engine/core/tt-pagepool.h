@@ -6,8 +6,9 @@
  * contents have the same number, unequal ones different numbers, so comparing
  * two pages is comparing two numbers. Version 0 is the page of zeros, costs
  * nothing and needs no reference. Every other version lives while somebody
- * holds a reference. Its bytes are in memory, at a *place* on disk, or both;
- * those that are both may be dropped from memory when it gets tight.
+ * holds a reference. Its bytes are in a frame in memory, at a *place* on disk (or
+ * packed in memory, see tt_pagepool_pack), or both; what is both may lose its
+ * frame when memory gets tight.
  *
  * Context: one thread at a time. I/O only in the functions of TtPageBacking,
  * if there are any. Private to the page store.
@@ -40,7 +41,8 @@ typedef struct TtPageBacking {
 } TtPageBacking;
 
 typedef struct TtPagePoolStats {
-    uint64_t cached_bytes, pending_bytes;   /* in memory; only there */
+    uint64_t cached_bytes, pending_bytes;   /* in frames; only there */
+    uint64_t packed_bytes;      /* compressed, in memory */
     uint64_t n_shared;          /* interned and found, zero pages not counted */
     uint64_t n_loads, n_bad_loads, n_evicted;
 } TtPagePoolStats;
@@ -71,6 +73,10 @@ const void *tt_pagepool_bytes(const TtPagePool *pool, TtVersion v);
 TtStatus tt_pagepool_read(TtPagePool *pool, TtVersion v, const void **bytes);
 /* Drops from memory what is above the limit and on disk. */
 void tt_pagepool_trim(TtPagePool *pool);
+/* Compresses pages that are in a frame alone, until those have @pending bytes;
+ * then drops frames until all have @all; each as far as it goes. Some
+ * microseconds a page. */
+void tt_pagepool_pack(TtPagePool *pool, uint64_t pending, uint64_t all);
 /* id 0: none yet. */
 TtPlace tt_pagepool_place(const TtPagePool *pool, TtVersion v);
 void tt_pagepool_set_place(TtPagePool *pool, TtVersion v,

@@ -101,6 +101,7 @@ TtPageStoreStats tt_pagestore_stats(const TtPageStore *ps)
         .n_evicted = pool.n_evicted,
     };
 
+    st.packed_bytes = pool.packed_bytes;
     st.raw_bytes = st.n_versions * TT_PAGE_BYTES;
     tt_storefile_stats(ps, &st);
     return st;

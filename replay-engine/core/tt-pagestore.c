@@ -544,6 +544,11 @@ uint64_t tt_pagestore_node_pages(TtPageStore *ps, TtNodeId id)
     return node->n;
 }
 
+void tt_pagestore_pack(TtPageStore *ps, uint64_t plain, uint64_t all)
+{
+    tt_pagepool_pack(ps->pool, plain, all);
+}
+
 uint64_t tt_pagestore_bytes(const TtPageStore *ps)
 {
     return ps->mem.held_bytes - tt_pagepool_idle_bytes(ps->pool) +

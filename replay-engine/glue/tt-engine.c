@@ -52,6 +52,7 @@ static const struct {
     { "bounce", TT_OMIT_BOUNCE },
     { "fetch", TT_OMIT_FETCH },
     { "resume-flag", TT_OMIT_RESUME_FLAG },
+    { "into", TT_OMIT_INTO },
     { "search-skip", TT_OMIT_SEARCH_SKIP },
 };
 
@@ -240,6 +241,7 @@ void tt_option_parse(const char *optarg)
     if (tt_mode == TT_REPLAY && !tt.dir) {
         refuse("-tt replay needs the run directory: -tt replay,dir=DIR");
     }
+    tt_iothreads_fold = tt_recording();
     tt_token_start();
     tt_fetch_start();
 }
@@ -406,9 +408,10 @@ static int find_unrecordable(Object *obj, void *opaque)
     const char *name = object_get_typename(obj);
     char **why = opaque;
 
-    if (!strcmp(name, "iothread")) {
-        *why = g_strdup("iothreads cannot be recorded yet: leave the iothread "
-                        "object out");
+    if (!strcmp(name, "iothread") && !tt_iothreads_fold) {
+        *why = g_strdup("an iothread that is at work already cannot be "
+                        "recorded: start QEMU with -tt record, where the main "
+                        "loop does its work, or without the iothread object");
     } else if (tt_type_is_unrecordable(name)) {
         *why = g_strdup_printf("device '%s' writes guest memory past QEMU and "
                                "cannot be recorded: use one that QEMU emulates",
@@ -521,15 +524,6 @@ void tt_check_machine(MachineState *ms)
     if (tt_recording()) {
         qemu_add_machine_init_done_notifier(&ready);
     }
-}
-
-bool tt_refuses_object(const char *type, Error **errp)
-{
-    if (tt_recording() && !strcmp(type, "iothread")) {
-        error_setg(errp, "iothreads cannot be recorded yet");
-        return true;
-    }
-    return false;
 }
 
 bool tt_refuses(const char *what, Error **errp)

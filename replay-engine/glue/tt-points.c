@@ -17,10 +17,20 @@
 #include "qemu/timer.h"
 #include "exec/cputlb.h"
 
-/* Replay time between checkpoints: what a short movement may re-execute. Where
- * they are dear (many pages change), they may take a twentieth of the time. */
-#define TT_CHECKPOINT_MS 100
-#define TT_CHECKPOINT_SHARE 20
+/*
+ * CPU time between checkpoints: what a short movement may re-execute. They may
+ * take a tenth of the time in all; one that is dear (many pages changed) is paid
+ * off by and by, with more time between them only when too many were. No
+ * movement need re-execute more than the longest time.
+ */
+#define TT_CHECKPOINT_NS        (100 * SCALE_MS)
+#define TT_CHECKPOINT_NS_MAX    (1000 * SCALE_MS)
+#define TT_CHECKPOINT_SHARE     10
+#define TT_CHECKPOINT_DEBT_NS   (200 * SCALE_MS)
+/* Parts of the memory for checkpoints: new pages that are not compressed yet, and
+ * all uncompressed ones. A restore reads what differs twice. */
+#define TT_CHECKPOINT_PLAIN 16
+#define TT_CHECKPOINT_CACHE 4
 
 typedef struct Checkpoint {
     uint64_t pos;
@@ -42,7 +52,9 @@ static struct {
     bool has_files;                 /* the store is the recorder's */
     TtLender *lender;               /* of its pages; NULL: no branch */
     TtNodeId base;                  /* RAM = node base + dirty pages */
-    int64_t last_ms, last_cost_ms;  /* of the newest checkpoint */
+    int64_t last_ns;                /* CPU time, of the newest checkpoint */
+    int64_t debt_ns;                /* taken by checkpoints, beyond their share */
+    bool rests;                     /* the time counts from the next fence on */
 } pt;
 
 static Checkpoint *find_checkpoint(TtCheckpointId id)
@@ -105,12 +117,21 @@ static bool thin(TtNodeId keep)
 /* Memory that this replay's own checkpoints take. */
 static uint64_t bytes_in_use(void)
 {
-    return pt.has_files ? tt_pagestore_stats(pt.pages).pending_bytes :
-        tt_pagestore_bytes(pt.pages);
+    TtPageStoreStats st;
+
+    if (!pt.has_files) {
+        return tt_pagestore_bytes(pt.pages);
+    }
+    st = tt_pagestore_stats(pt.pages);
+    return st.pending_bytes + st.packed_bytes +
+        tt.checkpoint_bytes / TT_CHECKPOINT_CACHE;
 }
 
+/* Most pages are kept compressed, which takes a third of the memory. */
 static void make_room(void)
 {
+    tt_pagestore_pack(pt.pages, tt.checkpoint_bytes / TT_CHECKPOINT_PLAIN,
+                      tt.checkpoint_bytes / TT_CHECKPOINT_CACHE);
     while (bytes_in_use() > tt.checkpoint_bytes) {
         if (!thin(0)) {
             break;
@@ -215,7 +236,8 @@ static TtPageStore *open_store(TtDiag *diag)
     g_autofree char *pages = g_build_filename(tt.dir, "pages", NULL);
     g_autofree char *points = g_build_filename(tt.dir, "checkpoints", NULL);
     TtPageStoreOptions opt = {
-        .cache_bytes = tt.checkpoint_bytes / 4, .read_only = true,
+        .cache_bytes = tt.checkpoint_bytes / TT_CHECKPOINT_CACHE,
+        .read_only = true,
     };
     TtPageStore *store;
 
@@ -376,9 +398,13 @@ bool tt_points_restore(CPUState *cpu, TtCheckpointId id, bool *restored)
 
 /* ---- for travel ---- */
 
-static int64_t now_ms(void)
+/* Of this thread: other work on the host shall not make checkpoints rare. */
+static int64_t cpu_ns(void)
 {
-    return qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * NANOSECONDS_PER_SECOND + t.tv_nsec;
 }
 
 static void free_entry(gpointer key, gpointer value, gpointer opaque)
@@ -414,27 +440,39 @@ TtTimeline *tt_points_init(CPUState *cpu)
 
 void tt_points_rest(void)
 {
-    pt.last_ms = now_ms();
+    pt.rests = true;
+}
+
+/* Is it time, @ran_ns after the last one? */
+static bool is_due(int64_t ran_ns)
+{
+    return ran_ns >= TT_CHECKPOINT_NS &&
+        (ran_ns >= TT_CHECKPOINT_NS_MAX ||
+         pt.debt_ns - ran_ns / TT_CHECKPOINT_SHARE < TT_CHECKPOINT_DEBT_NS);
 }
 
 TtCheckpointId tt_points_fence(CPUState *cpu, bool wanted, bool pinned)
 {
-    int64_t now = now_ms();
+    int64_t now = cpu_ns(), ran;
     TtCheckpointId id;
     uint64_t at;
 
-    if (tt.at_end_exit ||
-        (!wanted && now - pt.last_ms < MAX(TT_CHECKPOINT_MS,
-                                TT_CHECKPOINT_SHARE * pt.last_cost_ms))) {
+    if (pt.rests) {
+        pt.rests = false;
+        pt.last_ns = now;
+    }
+    ran = now - pt.last_ns;
+    if (tt.at_end_exit || (!wanted && !is_due(ran))) {
         return 0;
     }
     id = tt_timeline_find(pt.timeline, tt.pos, &at);
     if (!id || at != tt.pos) {
         take_checkpoint(cpu, pinned);
-        pt.last_cost_ms = now_ms() - now;
         id = tt_timeline_find(pt.timeline, tt.pos, &at);
     }
-    tt_points_rest();
+    pt.last_ns = cpu_ns();
+    pt.debt_ns = MAX(pt.debt_ns - ran / TT_CHECKPOINT_SHARE, 0) +
+        pt.last_ns - now;
     return id && at == tt.pos ? id : 0;
 }
 

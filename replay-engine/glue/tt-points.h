@@ -24,7 +24,7 @@ bool tt_points_restore(CPUState *cpu, TtCheckpointId id, bool *restored);
  * 0 (always 0 when it was not time). @pinned: if it is taken, it is never
  * thinned. */
 TtCheckpointId tt_points_fence(CPUState *cpu, bool wanted, bool pinned);
-/* The time until the next one counts from now. */
+/* The time until the next one counts from the next fence on. */
 void tt_points_rest(void);
 void tt_points_pin(TtCheckpointId id);          /* @id exists */
 bool tt_points_delete(uint64_t id, Error **errp);

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""CPU time of recording and replaying against the same binary without -tt.
+"""CPU time of recording and replaying against the same binary without -tt, and
+against upstream's recorder.
 
 Runs each work of the Linux guest (scripts/guest) in turn: off, record, replay,
 off, record, replay ...; prints the median CPU seconds (user + system, of the
@@ -8,9 +9,13 @@ whole process), the median of the ratios within each round, so that a machine
 whose speed drifts does not favour one side, and the ratio of the least seconds of
 all rounds: what other tenants of the host do can only add.
 
-  tests/bench/bench-cost.py [-n ROUNDS] [--plain OTHER-QEMU] [WORK...]
+  tests/bench/bench-cost.py [-n ROUNDS] [--upstream] [--log]
+                            [--plain OTHER-QEMU] [WORK...]
 
---plain compares `off` with an unpatched build of the same source as well.
+--upstream adds -icount shift=auto,rr=record and rr=replay of the same binary, each
+with a limit of time, since they may hang. --log prints what one recording of each
+work logged, by kind. --plain compares `off` with an unpatched build of the same
+source as well.
 """
 import argparse
 import functools
@@ -24,9 +29,10 @@ import tempfile
 import threading
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-WORKS = {'boot': 'none', 'sha': 'sha', 'procs': 'procs', 'disk': 'vda',
-         'net': 'net'}
+WORKS = {'boot': 'none', 'sha': 'sha', 'procs': 'procs', 'sys': 'sys',
+         'disk': 'vda', 'net': 'net', 'irq': 'irq', 'idle': 'idle'}
 LIMIT_SECONDS = 300
+UPSTREAM_SECONDS = 60
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -41,17 +47,20 @@ def serve(directory):
     return server.server_address[1]
 
 
-def cpu_seconds(argv, want):
-    """Runs argv; returns user + system seconds. Fails on another status."""
+def cpu_seconds(argv, want, limit=LIMIT_SECONDS):
+    """Runs argv; returns user + system seconds. Fails on another status; without
+    `want` a failure is None."""
     proc = subprocess.Popen(argv, stdout=subprocess.DEVNULL,
                             stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
-    timer = threading.Timer(LIMIT_SECONDS, proc.kill)
+    timer = threading.Timer(limit, proc.kill)
     timer.start()
     err = proc.stderr.read()
     _, status, usage = os.wait4(proc.pid, 0)
     timer.cancel()
     proc.returncode = os.waitstatus_to_exitcode(status)
-    if proc.returncode != 0 or want not in err:
+    if want is None and proc.returncode != 0:
+        return None
+    if proc.returncode != 0 or (want or b'') not in err:
         sys.exit(f"{' '.join(argv)}\nended with {proc.returncode}: "
                  f"{err.decode(errors='replace')[-400:]}")
     return usage.ru_utime + usage.ru_stime
@@ -63,11 +72,12 @@ class Bench:
         self.tmp = tmp
         self.disk = os.path.join(tmp, 'disk.img')
         self.run = os.path.join(tmp, 'run')
+        self.serial = os.path.join(tmp, 'serial')
         with open(os.path.join(tmp, 'blob'), 'wb') as f:
             f.write(os.urandom(20_000_000))
         self.url = f'http://10.0.2.2:{serve(tmp)}/blob'
 
-    def guest(self, qemu, work, extra):
+    def guest(self, qemu, work, extra, disk=('if=virtio',)):
         with open(self.disk, 'wb') as f:
             f.truncate(256 << 20)
         return [qemu, '-M', 'pc', '-accel', 'tcg,thread=single', '-m', '256',
@@ -75,21 +85,45 @@ class Bench:
                 f'{TOP}/build/guest/vmlinuz', '-initrd',
                 f'{TOP}/build/guest/initrd.img', '-append',
                 f'console=ttyS0 panic=-1 t={WORKS[work]} u={self.url}',
-                '-serial', 'null', '-drive',
-                f'file={self.disk},if=virtio,format=raw', '-netdev',
+                '-serial', f'file:{self.serial}', '-drive',
+                f'file={self.disk},format=raw,{disk[0]}', *disk[1:], '-netdev',
                 'user,id=n', '-device', 'virtio-net-pci,netdev=n,romfile=',
                 *extra]
+
+    def checked(self, work, seconds):
+        """seconds, if the guest did its work."""
+        with open(self.serial, 'rb') as f:
+            text = f.read().decode(errors='replace')
+        if seconds is not None and f'TT-DONE {WORKS[work]}' not in text and \
+                WORKS[work] != 'none':
+            sys.exit(f'the guest did not do its work {work}: {text[-400:]}')
+        return seconds
+
+    def upstream(self, work, mode):
+        """As its manual wants it: every input behind a filter."""
+        disk = ('if=none,id=plain', '-drive',
+                'driver=blkreplay,if=none,image=plain,id=disk', '-device',
+                'virtio-blk-pci,drive=disk')
+        return cpu_seconds(
+            self.guest(self.args.qemu, work, [
+                '-object', 'filter-replay,id=replay,netdev=n', '-icount',
+                f'shift=auto,rr={mode},rrfile={self.tmp}/rr'], disk),
+            None, UPSTREAM_SECONDS)
 
     def round(self, work):
         qemu = self.args.qemu
         shutil.rmtree(self.run, ignore_errors=True)
-        out = {'off': cpu_seconds(self.guest(qemu, work, []), b'')}
-        out['record'] = cpu_seconds(
+        out = {'off': self.checked(
+            work, cpu_seconds(self.guest(qemu, work, []), b''))}
+        out['record'] = self.checked(work, cpu_seconds(
             self.guest(qemu, work, ['-tt', f'record,dir={self.run}']),
-            b'recorded')
+            b'recorded'))
         out['replay'] = cpu_seconds(
             [qemu, '-tt', f'replay,dir={self.run},at-end=exit', '-serial',
              'null'], b'replay exact')
+        if self.args.upstream:
+            out['rr-record'] = self.upstream(work, 'record')
+            out['rr-replay'] = self.upstream(work, 'replay')
         if self.args.plain:
             out['plain'] = cpu_seconds(
                 self.guest(self.args.plain, work, self.args.plain_args.split()),
@@ -103,6 +137,9 @@ class Bench:
             return statistics.median(r[kind] for r in rounds)
 
         def ratio(kind, base):
+            if any(r[kind] is None for r in rounds):
+                n = sum(r[kind] is None for r in rounds)
+                return f'fails or hangs {n} of {len(rounds)} '
             ratios = sorted(r[kind] / r[base] for r in rounds)
             least = min(r[kind] for r in rounds) / min(r[base] for r in rounds)
             return (f'{statistics.median(ratios):5.2f} '
@@ -111,15 +148,24 @@ class Bench:
         line = (f"{work:6} {seconds('off'):8.2f} {seconds('record'):8.2f} "
                 f"{seconds('replay'):8.2f}   {ratio('record', 'off')}  "
                 f"{ratio('replay', 'off')}")
+        if self.args.upstream:
+            line += (f"  {ratio('rr-record', 'off')}"
+                     f"  {ratio('rr-replay', 'off')}")
         if self.args.plain:
             line += f"  {ratio('off', 'plain')}"
         print(line, flush=True)
+        if self.args.log:
+            tt = os.path.join(os.path.dirname(self.args.qemu), 'tt')
+            print(subprocess.run([tt, 'stats', self.run], text=True,
+                                 capture_output=True).stdout, flush=True)
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument('-n', '--rounds', type=int, default=5)
     p.add_argument('--qemu', default=f'{TOP}/build/qemu-system-x86_64')
+    p.add_argument('--upstream', action='store_true')
+    p.add_argument('--log', action='store_true')
     p.add_argument('--plain', help='an unpatched build to compare `off` with')
     p.add_argument('--plain-args', default='', help='more arguments for it')
     p.add_argument('works', nargs='*', metavar='WORK',
@@ -128,7 +174,10 @@ def main():
     print(f"{args.rounds} rounds; CPU seconds are medians; ratios: median "
           "(least-most) of rounds, then the ratio of the least seconds")
     print("work        off   record   replay   record/off              "
-          "replay/off" + ("              off/plain" if args.plain else ""))
+          "replay/off" +
+          ("              rr=record/off           rr=replay/off"
+           if args.upstream else "") +
+          ("           off/plain" if args.plain else ""))
     with tempfile.TemporaryDirectory(prefix='tt-bench-') as tmp:
         bench = Bench(args, tmp)
         for work in args.works or WORKS:

@@ -5,10 +5,12 @@
   tests/bench/bench-goto.py [-n COUNT] [--seed N] [--cold] [--memory SIZE] RUN
 
 Passes once through the run, then goes to COUNT random positions; then from each
-checkpoint to its neighbour. --cold: without the pass, with what the recorder
-stored. Prints median, the slowest of ten, and worst, in milliseconds.
+checkpoint to its neighbour, and to others further away. --cold: without the pass,
+with what the recorder stored. Prints median, the slowest of ten, and worst, in milliseconds: by the
+clock, and of CPU time, which other work on the machine lengthens less.
 """
 import argparse
+import glob
 import os
 import random
 import statistics
@@ -24,17 +26,27 @@ from ttlib import end_of, goto, stopped_replay  # noqa: E402
 LIMIT = 3600
 
 
+def cpu_ms(vm):
+    """CPU time of all threads."""
+    total = 0
+    for path in glob.glob(f'/proc/{vm.process.pid}/task/*/schedstat'):
+        with open(path, encoding='ascii') as f:
+            total += int(f.read().split()[0])
+    return total / 1e6
+
+
 def timed(vm, position):
-    began = time.monotonic()
+    cpu, began = cpu_ms(vm), time.monotonic()
     goto(vm, LIMIT, position=position)
-    return 1000 * (time.monotonic() - began)
+    return 1000 * (time.monotonic() - began), cpu_ms(vm) - cpu
 
 
-def show(what, times):
-    times.sort()
-    print(f'{what:28} median {statistics.median(times):7.1f}  nine of ten '
-          f'{times[len(times) * 9 // 10]:7.1f}  worst {times[-1]:7.1f} ms',
-          flush=True)
+def show(what, pairs):
+    for name, times in zip((what, '  CPU'), zip(*pairs)):
+        times = sorted(times)
+        print(f'{name:28} median {statistics.median(times):7.1f}  nine of ten '
+              f'{times[len(times) * 9 // 10]:7.1f}  worst {times[-1]:7.1f} ms',
+              flush=True)
 
 
 def neighbours(vm, count, rng):
@@ -45,6 +57,20 @@ def neighbours(vm, count, rng):
         goto(vm, LIMIT, position=places[i])
         times.append(timed(vm, places[i + 1]))
     return times
+
+
+def spread(vm, count, rng):
+    """From checkpoints to those so many further."""
+    places = [c['position'] for c in vm.qmp.cmd('query-tt-checkpoints')]
+    k = 1
+    while k < len(places) / 2:
+        pairs = []
+        for _ in range(min(count, 30)):
+            i = rng.randrange(len(places) - k)
+            goto(vm, LIMIT, position=places[i])
+            pairs.append(timed(vm, places[i + k]))
+        show(f'{k} checkpoints further', pairs)
+        k *= 4
 
 
 def main():
@@ -61,16 +87,18 @@ def main():
                             options=f',checkpoint-memory={args.memory}') as vm:
             end = end_of(vm)
             if not args.cold:
-                began = time.monotonic()    # goto end would take a short cut
-                vm.qmp.hmp('tt verify', LIMIT)
-                print(f'one pass: {time.monotonic() - began:.1f} s for {end} '
-                      'positions', flush=True)
+                cpu, began = cpu_ms(vm), time.monotonic()
+                vm.qmp.hmp('tt verify', LIMIT)  # goto end takes a short cut
+                print(f'one pass: {time.monotonic() - began:.1f} s, CPU '
+                      f'{(cpu_ms(vm) - cpu) / 1000:.1f} s, for {end} positions',
+                      flush=True)
             count = len(vm.qmp.cmd('query-tt-checkpoints'))
             print(f'{count} checkpoints, seed {args.seed}', flush=True)
             show(f'{args.count} random positions',
                  [timed(vm, rng.randrange(end + 1))
                   for _ in range(args.count)])
             show('checkpoint to checkpoint', neighbours(vm, args.count, rng))
+            spread(vm, args.count, rng)
 
 
 if __name__ == '__main__':

@@ -389,7 +389,13 @@ static void operate(Model *m, uint8_t op)
         op_delete(m);
         break;
     case 6:
-        op_rebase(m);
+        if (op & 0x20) {
+            tt_pagestore_pack(m->ps, (op >> 6) * 4 * TT_PAGE_BYTES,
+                              (op & 0x18) * TT_PAGE_BYTES);
+            m->stats->n_pack++;
+        } else {
+            op_rebase(m);
+        }
         break;
     case 7:
         /* Memory gets short for the next operation. */

@@ -13,7 +13,8 @@
 #include <stdint.h>
 
 typedef struct PagestoreModelStats {
-    unsigned n_add, n_restore, n_delete, n_rebase, n_refused, n_nomem;
+    unsigned n_add, n_restore, n_delete, n_rebase, n_refused, n_nomem,
+             n_pack;
 } PagestoreModelStats;
 
 /* Runs the operations that @bytes spell; adds up what happened in @stats (may

@@ -129,6 +129,62 @@ static void test_emptied_slabs_go_but_for_a_reserve(void)
     g_free(v);
 }
 
+/* Packed pages are found by content, read, dropped and packed again. */
+static void test_pack(void)
+{
+    enum { N = 3000 };
+    TtPageMem mem = { 0 };
+    TtPagePool *pool = tt_pagepool_new(&mem);
+    TtVersion v[N], again, dense;
+    uint8_t noise[TT_PAGE_BYTES];
+    const void *bytes;
+
+    for (unsigned i = 0; i < N; i++) {
+        g_assert_true(tt_pagepool_intern(pool, page(i), &v[i]));
+    }
+    for (unsigned i = 0, x = 1; i < sizeof(noise); i++) {
+        x = x * 1103515245 + 12345;
+        noise[i] = x >> 16;
+    }
+    g_assert_true(tt_pagepool_intern(pool, noise, &dense));
+    tt_pagepool_pack(pool, N / 2 * TT_PAGE_BYTES, UINT64_MAX);
+    tt_pagepool_check(pool);
+    g_assert_cmpuint(tt_pagepool_stats(pool).pending_bytes, ==,
+                     N / 2 * TT_PAGE_BYTES);
+    g_assert_cmpuint(tt_pagepool_stats(pool).cached_bytes, ==,
+                     (N + 1) * TT_PAGE_BYTES);
+    tt_pagepool_pack(pool, 0, 0);
+    tt_pagepool_check(pool);
+    g_assert_cmpuint(tt_pagepool_stats(pool).cached_bytes, ==, TT_PAGE_BYTES);
+    g_assert_cmpuint(tt_pagepool_stats(pool).packed_bytes, <, N * 64);
+    g_assert_nonnull(tt_pagepool_bytes(pool, dense));
+    g_assert_cmpuint(mem.held_bytes, <, N * TT_PAGE_BYTES / 2);
+    for (unsigned i = 0; i < N; i += 3) {
+        g_assert_true(tt_pagepool_intern(pool, page(i), &again));
+        g_assert_cmpuint(again, ==, v[i]);
+        tt_pagepool_unref(pool, again);
+        g_assert_cmpint(tt_pagepool_read(pool, v[i], &bytes), ==, TT_OK);
+        g_assert(!memcmp(bytes, page(i), TT_PAGE_BYTES));
+    }
+    tt_pagepool_check(pool);
+    g_assert_cmpuint(tt_pagepool_stats(pool).pending_bytes, ==, TT_PAGE_BYTES);
+    tt_pagepool_pack(pool, 0, 0);
+    for (unsigned i = 0; i < N; i += 2) {
+        tt_pagepool_unref(pool, v[i]);
+    }
+    tt_pagepool_check(pool);
+    mem.fail_in = 1;                /* no memory: nothing is lost */
+    tt_pagepool_pack(pool, 0, 0);
+    mem.fail_in = 0;
+    for (unsigned i = 1; i < N; i += 2) {
+        g_assert_cmpint(tt_pagepool_read(pool, v[i], &bytes), ==, TT_OK);
+        g_assert(!memcmp(bytes, page(i), TT_PAGE_BYTES));
+    }
+    tt_pagepool_check(pool);
+    tt_pagepool_free(pool);         /* with packs in it */
+    g_assert_cmpuint(mem.held_bytes, ==, 0);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -138,5 +194,6 @@ int main(int argc, char **argv)
                     test_zero_page_is_version_zero);
     g_test_add_func("/tt/pagepool/emptied-slabs-go-but-for-a-reserve",
                     test_emptied_slabs_go_but_for_a_reserve);
+    g_test_add_func("/tt/pagepool/pack", test_pack);
     return g_test_run();
 }

@@ -577,6 +577,7 @@ static void test_equals_full_copies(void)
                    st.n_rebase, st.n_refused, st.n_nomem);
     g_assert_true(st.n_add > SEQUENCES && st.n_restore > SEQUENCES &&
                   st.n_delete > SEQUENCES && st.n_rebase > SEQUENCES &&
+                  st.n_pack > SEQUENCES &&
                   st.n_nomem > SEQUENCES / 4);
 }
 

@@ -117,6 +117,14 @@ uint64_t *tt_pagestore_rebase(TtPageStore *ps, TtNodeId from, TtNodeId to,
 bool tt_pagestore_changed(TtPageStore *ps, TtNodeId id, uint64_t page);
 /* Pages in the delta between @id's predecessor and @id. */
 uint64_t tt_pagestore_node_pages(TtPageStore *ps, TtNodeId id);
+/*
+ * tt_pagestore_pack: compress pages in memory until those that are there
+ * uncompressed alone take @plain bytes at most; then all that are there
+ * uncompressed, besides, @all
+ * For stores whose additions stay in memory (no files, or read_only): a writer's
+ * must not be packed. Some microseconds a page.
+ */
+void tt_pagestore_pack(TtPageStore *ps, uint64_t plain, uint64_t all);
 /* Memory in use, for a cap: shrinks at once when a node is deleted that others
  * do not share. (The process may hold more for a while: pages that were freed
  * are used again first, and go back to the system in slabs of 2 MiB.) */
@@ -270,6 +278,7 @@ typedef struct TtPageStoreStats {
     uint64_t pages_file_bytes;  /* length of the file; holes count */
     uint64_t journal_bytes;
     uint64_t cached_bytes, pending_bytes;   /* in memory; not on disk yet */
+    uint64_t packed_bytes;                  /* in memory, compressed */
     uint64_t n_shared;          /* pages that were there already */
     uint64_t n_lent;            /* versions whose bytes another store has */
     uint64_t n_loads, n_evicted;
