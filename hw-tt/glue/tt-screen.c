@@ -16,7 +16,6 @@
  * Context: BQL, so the vCPU stands between two instructions.
  */
 #include "tt/engine.h"
-#include "tt/log.h"
 #include "hw/display/vga_int.h"
 #include "qemu/units.h"
 #include "ui/console.h"
