@@ -224,6 +224,7 @@ void tt_memory_leave_past(void);
 bool tt_type_is_unrecordable(const char *name);     /* a device's type */
 bool tt_net_has_vhost(void);
 void tt_watch_devices(void);        /* those that are plugged in later */
+void tt_screen_start(void);         /* the console of a replay */
 
 /* ---- replay-engine: recorder ---- */
 /*
