@@ -342,7 +342,7 @@ void tt_travel_progress(uint64_t *done, uint64_t *total)
 {
     *done = *total = 0;
     if (tr.active && tr.straight) {
-        *total = tr.origin;
+        *total = MIN(tr.origin, tt_replay_end());
         *done = tt.pos - tr.run_from;
     } else if (tr.active) {
         tt_timeline_progress(tr.timeline, done, total);
