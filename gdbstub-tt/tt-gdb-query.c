@@ -177,8 +177,11 @@ static void handle_hits(GArray *params, void *user_ctx)
 static bool note_hit(void *opaque, uint64_t pos, uint64_t pc)
 {
     Hit hit = { pos, pc };
+    const Hit *last = hits.found->len ?
+        &g_array_index(hits.found, Hit, hits.found->len - 1) : NULL;
 
-    if (tt_gdb_counts_hits(pc) && hits.found->len < hits.limit) {
+    if (tt_gdb_counts_hits(pc) && hits.found->len < hits.limit &&
+        (!last || pos > last->pos)) {
         g_array_append_val(hits.found, hit);
     }
     return hits.found->len < hits.limit;
@@ -196,19 +199,6 @@ static void insert_on_all(uint64_t address)
     }
 }
 
-bool tt_gdb_begin_hits(TtTravelDone *done, Error **errp)
-{
-    g_array_set_size(hits.found, 0);
-    if (!tt_travel_survey(from, to, note_hit, done, NULL, errp)) {
-        return false;
-    }
-    hits.active = true;
-    for (unsigned i = 0; i < hits.n_addresses; i++) {
-        insert_on_all(hits.addresses[i]);
-    }
-    return true;
-}
-
 void tt_gdb_end_hits(void)
 {
     guint i = 0;
@@ -221,6 +211,21 @@ void tt_gdb_end_hits(void)
     }
     g_ptr_array_set_size(hits.bps, 0);
     hits.active = false;
+}
+
+/* The breakpoints first: what may be left out depends on them. */
+bool tt_gdb_begin_hits(TtTravelDone *done, Error **errp)
+{
+    g_array_set_size(hits.found, 0);
+    hits.active = true;
+    for (unsigned i = 0; i < hits.n_addresses; i++) {
+        insert_on_all(hits.addresses[i]);
+    }
+    if (!tt_travel_survey(from, to, note_hit, done, NULL, errp)) {
+        tt_gdb_end_hits();
+        return false;
+    }
+    return true;
 }
 
 /* qtt.found:INDEX: POSITION.PC of those from INDEX on, as many as fit; behind

@@ -15,6 +15,10 @@
 static const char refusal[] =
     "E.this is a replay, and history cannot be changed: to go on in another "
     "way, branch from a full checkpoint (tt branch RUN --at ID)";
+static const char refusal_in_past[] =
+    "E.this is the past of a recording, and history cannot be changed: write "
+    "in the present, to which 'monitor tt goto end' returns, or branch from a "
+    "full checkpoint (tt branch RUN --at ID)";
 
 /*
  * Where gdb looks at each hit itself (a condition that only gdb can evaluate)
@@ -41,19 +45,32 @@ bool tt_gdb_note(const char *device, Error **errp)
 /* gdb shows the sentence when it was a register, but not when it was memory. */
 const char *tt_gdb_refuse_write(bool memory)
 {
+    const char *text = tt_past ? refusal_in_past : refusal;
+
     if (memory) {
-        warn_report_once("tt: gdb asked to write memory: %s", refusal + 2);
+        warn_report_once("tt: gdb asked to write memory: %s", text + 2);
     }
-    return refusal;
+    return text;
 }
 
 /* ---- Ctrl-C ---- */
 
-void tt_gdb_late_break(void)
+static void late_break(void)
 {
     if (!runstate_is_running()) {
         break_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
     }
+}
+
+bool tt_gdb_takes(uint8_t byte, bool is_idle)
+{
+    if (tt_gdb_rcmd_takes(byte)) {
+        return true;
+    }
+    if (is_idle && byte == 0x03) {
+        late_break();
+    }
+    return false;
 }
 
 /* A Ctrl-C came just before this resumption: it is answered, nothing moves. */
@@ -119,9 +136,31 @@ static bool run_errand(void)
     return true;
 }
 
-bool tt_gdb_resume(void)
+/* Somebody else moved the VM: gdb looks at a watchpoint first. Nothing runs. */
+static bool answered_watch(bool step)
 {
-    return answered_break() || (tt_replaying() && run_errand());
+    return tt_replaying() && tt_gdb_watch_answers(step);
+}
+
+static bool has_step(const char *actions)
+{
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        if (actions[i] == 's') {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool tt_gdb_resume(const char *actions)
+{
+    if (answered_break()) {
+        return true;
+    }
+    if (tt_replaying() && run_errand()) {
+        return true;
+    }
+    return answered_watch(has_step(actions));
 }
 
 static void arrived(void *opaque, uint64_t pos, int reason)
@@ -145,8 +184,11 @@ bool tt_gdb_reverse(bool step)
 {
     bool begun;
 
-    if (answered_break()) {
+    if (answered_break() || answered_watch(step)) {
         return true;
+    }
+    if (step) {
+        tt_gdb_watch_before();
     }
     step_wanted = step;
     begun = tt_recording() ? tt_past_enter(NULL) &&
@@ -158,19 +200,29 @@ bool tt_gdb_reverse(bool step)
     return begun;
 }
 
-const char *tt_gdb_stop_suffix(void)
+const char *tt_gdb_stop_suffix(const char *reply)
 {
+    bool may_name = tt_replaying() && g_str_has_prefix(reply, "T05") &&
+        !strstr(reply, "watch:");
     int reason = tt.last_stop;
 
     tt.last_stop = TT_STOP_NONE;
     switch (reason) {
     case TT_STOP_START:
+        tt_gdb_watch_at_stop(false);
         return "replaylog:begin;";
     case TT_STOP_END:
+        tt_gdb_watch_at_stop(false);
         return "replaylog:end;";
     default:
-        return "";
+        return tt_gdb_watch_at_stop(may_name);
     }
+}
+
+void tt_gdb_attached(void)
+{
+    tt_gdb_watch_attached();
+    tt_gdb_process_attached();
 }
 
 /* ---- start ---- */
@@ -179,6 +231,8 @@ static void machine_ready(Notifier *n, void *opaque)
 {
     tt_gdb_init_queries();
     tt_gdb_init_conditions();
+    tt_gdb_init_watch();
+    tt_gdb_init_process();
 }
 
 void tt_gdb_start(void)

@@ -27,6 +27,23 @@ void tt_gdb_end_hits(void);
 /* Does that search look for hits at @pc? */
 bool tt_gdb_counts_hits(uint64_t pc);
 
+/* ---- tt-gdb-watch.c: what gdb believes of the memory it watches ---- */
+void tt_gdb_init_watch(void);
+void tt_gdb_watch_attached(void);       /* a new gdb believes nothing */
+/* gdb resumes. True: it was answered at once, with a stop at a watchpoint. */
+bool tt_gdb_watch_answers(bool step);
+void tt_gdb_watch_before(void);         /* a step backwards begins */
+/* A stop reply goes out. @may_name: as its end, names a watchpoint if gdb has to
+ * look at one. Valid until the next call. */
+const char *tt_gdb_watch_at_stop(bool may_name);
+
+/* ---- tt-gdb-process.c: one process of the guest ---- */
+void tt_gdb_init_process(void);
+void tt_gdb_process_attached(void);        /* those of the gdb before are gone */
+
+/* ---- tt-gdb-rcmd.c: monitor commands, during which gdb may be heard ---- */
+bool tt_gdb_rcmd_takes(uint8_t byte);
+
 /* ---- tt-gdb-cond.c: conditions of breakpoints ---- */
 void tt_gdb_init_conditions(void);
 

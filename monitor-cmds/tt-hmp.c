@@ -7,6 +7,7 @@
 #include "tt/timeline.h"
 #include "tt-monitor.h"
 #include "qemu/main-loop.h"
+#include "qemu/coroutine.h"
 #include "qemu/cutils.h"
 #include "qobject/qdict.h"
 #include "qapi/qapi-commands-tt.h"
@@ -72,12 +73,16 @@ static bool begin(Movement kind, const TtGoto *g, uint64_t target, Waiter *w,
  */
 static void wait_a_little(Waiter *w)
 {
+    Monitor *self;
+
     bql_unlock();
     qemu_sem_timedwait(&w->arrived, 20);
     bql_lock();
+    self = monitor_set_cur(qemu_coroutine_self(), NULL);    /* who is served? */
     while (!w->done && g_main_context_iteration(NULL, false)) {
     }
-    if (!w->done && qemu_shutdown_requested_get()) {
+    monitor_set_cur(qemu_coroutine_self(), self);
+    if (!w->done && (qemu_shutdown_requested_get() || tt_gdb_gave_up())) {
         tt_travel_interrupt();
     }
 }
@@ -168,12 +173,42 @@ static void do_digest(Monitor *mon, const char *arg, Error **errp)
     }
 }
 
-/* From the start to the end and back to where we were. */
-static void do_verify(Monitor *mon, const char *arg, Error **errp)
+static void tell_verified(Monitor *mon, uint64_t pos, uint64_t digests)
+{
+    monitor_printf(mon, tt.damaged ?
+                   "the log is damaged; exact up to position %" PRIu64
+                   ", %" PRIu64 " digests equal\n" : tt.diverged ?
+                   "diverged at position %" PRIu64 " after %" PRIu64
+                   " equal digests\n" :
+                   "exact to position %" PRIu64 ", %" PRIu64
+                   " digests equal\n", pos, digests);
+}
+
+/* From the start to the end and back to where we were; an interrupted one stays
+ * where it is. */
+static void verify(Monitor *mon, Waiter *w, Error **errp)
 {
     TtGoto start = { .has_position = true };
     TtGoto here = { .has_position = true, .position = tt_position() };
     uint64_t before;
+
+    if (!go(mon, GO, &start, 0, w, errp) ||
+        w->reason == TT_STOP_INTERRUPTED) {
+        return;
+    }
+    before = tt_replay_digests();
+    if (!go(mon, GO_STRAIGHT, NULL, tt_replay_end(), w, errp)) {
+        return;
+    }
+    tell_verified(mon, w->pos, tt_replay_digests() - before -
+                  (tt.diverged && !tt.damaged));
+    if (!tt.diverged && w->reason != TT_STOP_INTERRUPTED) {
+        go(mon, GO, &here, 0, w, errp);
+    }
+}
+
+static void do_verify(Monitor *mon, const char *arg, Error **errp)
+{
     Waiter w = { 0 };
 
     if (!tt_replaying()) {
@@ -182,22 +217,9 @@ static void do_verify(Monitor *mon, const char *arg, Error **errp)
     }
     vm_stop(RUN_STATE_PAUSED);
     qemu_sem_init(&w.arrived, 0);
-    if (go(mon, GO, &start, 0, &w, errp)) {
-        before = tt_replay_digests();
-        if (go(mon, GO_STRAIGHT, NULL, tt_replay_end(), &w, errp)) {
-            monitor_printf(mon, tt.damaged ?
-                           "the log is damaged; exact up to position %" PRIu64
-                           ", %" PRIu64 " digests equal\n" : tt.diverged ?
-                           "diverged at position %" PRIu64 " after %" PRIu64
-                           " equal digests\n" :
-                           "exact to position %" PRIu64 ", %" PRIu64
-                           " digests equal\n", w.pos,
-                           tt_replay_digests() - before -
-                           (tt.diverged && !tt.damaged));
-        }
-    }
-    if (!*errp && !tt.diverged) {
-        go(mon, GO, &here, 0, &w, errp);
+    verify(mon, &w, errp);
+    if (w.reason == TT_STOP_INTERRUPTED) {
+        monitor_printf(mon, "interrupted at position %" PRIu64 "\n", w.pos);
     }
     qemu_sem_destroy(&w.arrived);
 }

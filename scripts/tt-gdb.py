@@ -7,6 +7,7 @@ all, "help tt" in gdb a short list.
 import os
 import re
 import struct
+import sys
 
 import gdb
 
@@ -462,6 +463,14 @@ def need(name):
                            'loaded: say "tt symbols" first') from None
 
 
+def current_task_address():
+    """Of the first CPU's pointer, before it was copied for each."""
+    try:
+        return int(gdb.parse_and_eval('(unsigned long)&current_task'))
+    except gdb.error:               # from Linux 6.2 on
+        return int(need('(unsigned long)&pcpu_hot.current_task'))
+
+
 def current_task():
     """The task that the vCPU runs: a struct task_struct."""
     task = need('&init_task')
@@ -471,11 +480,8 @@ def current_task():
             break
     else:
         raise gdb.GdbError('tt: the kernel has not set up this vCPU yet')
-    try:
-        here = int(gdb.parse_and_eval('(unsigned long)&current_task'))
-    except gdb.error:               # from Linux 6.2 on
-        here = int(need('(unsigned long)&pcpu_hot.current_task'))
-    offset = here - int(need('(unsigned long)&__per_cpu_start'))
+    offset = current_task_address() - \
+        int(need('(unsigned long)&__per_cpu_start'))
     pointer = gdb.Value((base + offset) & (1 << 64) - 1)
     return pointer.cast(task.type.pointer()).dereference().dereference()
 
@@ -530,3 +536,12 @@ Tt()
 for command in (Goto, When, Mark, Marks, Info, LastChange, Hits, Symbols,
                 Current, Ps):
     command()
+
+def source(name):
+    folder = os.path.dirname(os.path.abspath(__file__))
+    gdb.execute(f'source {os.path.join(folder, name)}')
+
+
+source('tt-gdb-process.py')
+if 'gdb.dap.server' in sys.modules:             # gdb -i=dap
+    source('tt-gdb-dap.py')

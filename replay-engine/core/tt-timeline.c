@@ -317,6 +317,43 @@ static void go(TtTimeline *t, uint64_t target, TtStopReason arrive)
     set_step(t, STATE_GO_RESTORE, cp->id, cp->pos, TT_STOP_NONE);
 }
 
+static bool may_hit(const TtTimeline *t, uint64_t from, uint64_t to)
+{
+    return !t->may_hit || t->may_hit(t->may_hit_opaque, from, to);
+}
+
+/* Where the interval ends that begins at the checkpoint at or before @pos. */
+static uint64_t interval_end(const TtTimeline *t, uint64_t pos)
+{
+    size_t upper = cp_upper(t, pos);
+
+    return upper < t->cps->len ? MIN(cp_at(t, upper)->pos, t->limit) : t->limit;
+}
+
+/* Takes up the oldest intervals in a row, from @from on, that may all hold a hit;
+ * goes home when none is left. */
+static void survey(TtTimeline *t, uint64_t from)
+{
+    const Checkpoint *cp;
+
+    for (;; from = interval_end(t, from)) {
+        cp = cp_find(t, from);
+        if (!cp || from >= t->limit) {
+            go(t, t->home, TT_STOP_TARGET);
+            return;
+        }
+        if (may_hit(t, cp->pos, interval_end(t, from))) {
+            break;
+        }
+    }
+    t->scan_from = cp->pos;
+    do {
+        t->scan_to = from = interval_end(t, from);
+    } while (from < t->limit && may_hit(t, from, interval_end(t, from)));
+    t->has_hit = false;
+    set_step(t, STATE_SCAN_RESTORE, cp->id, cp->pos, TT_STOP_NONE);
+}
+
 /* Takes up the newest interval that ends at or before @to and may hold a hit;
  * goes to the start when none is left. */
 static void scan_older(TtTimeline *t, uint64_t to)
@@ -328,7 +365,7 @@ static void scan_older(TtTimeline *t, uint64_t to)
         if (!cp) {
             break;
         }
-        if (!t->may_hit || t->may_hit(t->may_hit_opaque, cp->pos, to)) {
+        if (may_hit(t, cp->pos, to)) {
             t->scan_from = cp->pos;
             t->scan_to = to;                                    /* T3 */
             t->has_hit = false;
@@ -349,11 +386,21 @@ static void on_scan_restored(TtTimeline *t)
 static void on_scanned(TtTimeline *t)
 {
     if (t->survey) {
-        go(t, t->home, TT_STOP_TARGET);
+        survey(t, t->scan_to);
     } else if (t->has_hit) {
         go(t, t->hit, TT_STOP_HIT);
     } else {
         scan_older(t, t->scan_from);
+    }
+}
+
+/* A survey has enough, or the log ends before that. */
+static void on_scan_ended(TtTimeline *t)
+{
+    if (t->survey) {
+        go(t, t->home, TT_STOP_TARGET);
+    } else {
+        on_scanned(t);
     }
 }
 
@@ -378,7 +425,7 @@ static const Handler on_outcome[N_STATES][N_OUTCOMES] = {
     [STATE_SCAN_RESTORE] = {
         on_scan_restored, on_scan_restored, on_diverged, on_interrupted,
     },
-    [STATE_SCAN] = { on_scanned, on_scanned, on_diverged, on_interrupted },
+    [STATE_SCAN] = { on_scanned, on_scan_ended, on_diverged, on_interrupted },
     [STATE_GO_RESTORE] = { run, run, on_diverged, on_interrupted },
     [STATE_GO_RUN] = { run, on_end, on_diverged, on_interrupted },
 };
@@ -432,20 +479,6 @@ void tt_timeline_reverse_continue(TtTimeline *t, uint64_t now, uint64_t start)
     }
 }
 
-/* (Re)starts the one scan of a survey. */
-static void survey(TtTimeline *t)
-{
-    const Checkpoint *cp = cp_find(t, t->start);
-
-    if (!cp || cp->pos >= t->scan_to) {
-        go(t, t->home, TT_STOP_TARGET);
-        return;
-    }
-    t->scan_from = cp->pos;
-    t->has_hit = false;
-    set_step(t, STATE_SCAN_RESTORE, cp->id, cp->pos, TT_STOP_NONE);
-}
-
 void tt_timeline_survey(TtTimeline *t, uint64_t now, uint64_t from,
                         uint64_t to)
 {
@@ -453,8 +486,8 @@ void tt_timeline_survey(TtTimeline *t, uint64_t now, uint64_t from,
     t->survey = true;
     t->home = now;
     t->start = from;
-    t->limit = t->scan_to = to;
-    survey(t);
+    t->limit = to;
+    survey(t, from);
 }
 
 void tt_timeline_set_filter(TtTimeline *t, TtMayHit may_hit, void *opaque)
@@ -510,7 +543,8 @@ void tt_timeline_progress(const TtTimeline *t, uint64_t *done,
     switch (t->state) {
     case STATE_SCAN_RESTORE:
     case STATE_SCAN:
-        left = t->scan_to - MIN(t->scan_from, t->start);
+        left = (t->survey ? t->limit - t->scan_from :
+                t->scan_to - MIN(t->scan_from, t->start));
         break;
     case STATE_GO_RESTORE:
         left = t->target - t->step.pos;
@@ -531,7 +565,7 @@ void tt_timeline_progress(const TtTimeline *t, uint64_t *done,
 static void plan_again(TtTimeline *t)
 {
     if (t->state == STATE_SCAN_RESTORE && t->survey) {
-        survey(t);
+        survey(t, t->scan_from);
     } else if (t->state == STATE_SCAN_RESTORE) {
         scan_older(t, t->scan_to);
     } else {

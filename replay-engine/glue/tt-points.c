@@ -451,7 +451,7 @@ static bool is_due(int64_t ran_ns)
          pt.debt_ns - ran_ns / TT_CHECKPOINT_SHARE < TT_CHECKPOINT_DEBT_NS);
 }
 
-TtCheckpointId tt_points_fence(CPUState *cpu, bool wanted)
+TtCheckpointId tt_points_fence(CPUState *cpu, bool wanted, bool pinned)
 {
     int64_t now = cpu_ns(), ran;
     TtCheckpointId id;
@@ -467,7 +467,7 @@ TtCheckpointId tt_points_fence(CPUState *cpu, bool wanted)
     }
     id = tt_timeline_find(pt.timeline, tt.pos, &at);
     if (!id || at != tt.pos) {
-        take_checkpoint(cpu, wanted);
+        take_checkpoint(cpu, pinned);
         id = tt_timeline_find(pt.timeline, tt.pos, &at);
     }
     pt.last_ns = cpu_ns();

@@ -21,8 +21,9 @@ void tt_points_close(void);
  * timeline, ask that again. */
 bool tt_points_restore(CPUState *cpu, TtCheckpointId id, bool *restored);
 /* A fence: takes one if it is time, or @wanted. The one that stands here, or
- * 0 (always 0 when it was not time). */
-TtCheckpointId tt_points_fence(CPUState *cpu, bool wanted);
+ * 0 (always 0 when it was not time). @pinned: if it is taken, it is never
+ * thinned. */
+TtCheckpointId tt_points_fence(CPUState *cpu, bool wanted, bool pinned);
 /* The time until the next one counts from the next fence on. */
 void tt_points_rest(void);
 void tt_points_pin(TtCheckpointId id);          /* @id exists */

@@ -36,6 +36,8 @@ static struct {
     bool pending;                   /* the next step has not been taken */
     bool straight;                  /* no plan: run to `origin`, skip nothing */
     bool reverse_step;
+    bool probing, probed;           /* a reverse step looks at what it undid */
+    uint64_t home;                  /* and comes back here */
     int ended;                      /* why the last run could not go on */
     uint64_t origin, back;          /* of a reverse step */
     uint64_t stop_at;
@@ -123,6 +125,14 @@ static void pin(TtCheckpointId id)
     tr.pin_at = 0;
 }
 
+/* The last fence before the end of a step backwards: the next one will begin
+ * here. */
+static bool is_last_fence(void)
+{
+    return tr.active && tr.reverse_step && !tr.probing &&
+        tt.pos < tr.stop_at && tt_next_fence(tt.pos) > tr.stop_at;
+}
+
 void tt_travel_fence(CPUState *cpu)
 {
     bool wanted = tr.active && tr.pin_at && tt.pos >= tr.pin_at;
@@ -130,7 +140,7 @@ void tt_travel_fence(CPUState *cpu)
 
     tell_progress(now_ms());
     tt_skip_fence();
-    id = tt_points_fence(cpu, wanted);
+    id = tt_points_fence(cpu, wanted || is_last_fence(), wanted);
     if (wanted && id) {
         pin(id);
     }
@@ -182,6 +192,7 @@ static bool may_begin(Error **errp)
     }
     tr.pin_at = 0;
     tr.pinning = false;
+    tr.probing = tr.probed = false;
     return true;
 }
 
@@ -362,7 +373,7 @@ static void finish(const TtStep *step)
 {
     TtStopReason reason = step->reason;
 
-    if (reason == TT_STOP_HIT) {
+    if (reason == TT_STOP_HIT || (tr.probed && reason == TT_STOP_TARGET)) {
         name_watchpoint();
     }
 
@@ -408,6 +419,48 @@ static bool return_pinning(const TtStep *step)
     tr.pinning = false;
     tt_timeline_goto(tr.timeline, tt.pos, tr.origin);
     return true;
+}
+
+/* One that counts reads, too, or that is too large to compare (tt-gdb-watch.c). */
+static bool has_access_watchpoint(CPUState *cpu)
+{
+    CPUWatchpoint *wp;
+
+    QTAILQ_FOREACH(wp, &cpu->watchpoints, entry) {
+        if ((wp->flags & BP_GDB) &&
+            ((wp->flags & BP_MEM_READ) || wp->len > TT_WATCH_COMPARED)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * A step backwards undid an instruction. Whether that accessed what is watched
+ * shows when it is executed once more.
+ */
+static bool begin_probe(CPUState *cpu, const TtStep *step)
+{
+    if (!tr.reverse_step || tr.probed || step->reason != TT_STOP_TARGET ||
+        tt.pos >= tr.origin || !has_access_watchpoint(cpu) ||
+        !tt_skip_may_hit(NULL, tt.pos, tr.origin)) {
+        return false;
+    }
+    tr.probing = true;
+    tr.blind = false;
+    tr.home = tt.pos;
+    tr.stop_at = tr.origin;
+    return true;
+}
+
+static void end_probe(void)
+{
+    tr.probing = false;
+    tr.probed = true;
+    if (tr.found.is_watch) {
+        tr.found.pos = tr.home;
+    }
+    tt_timeline_goto(tr.timeline, tt.pos, tr.home);
 }
 
 static bool take_step(CPUState *cpu, const TtStep *step)
@@ -474,6 +527,9 @@ bool tt_travel_advance(CPUState *cpu)
     if (tr.straight) {
         return advance_straight();
     }
+    if (tr.probing) {
+        end_probe();
+    }
     if (tr.interrupted) {
         tr.interrupted = false;
         tt_timeline_done(tr.timeline, tt.pos, TT_STOP_INTERRUPTED);
@@ -484,6 +540,9 @@ bool tt_travel_advance(CPUState *cpu)
         if (step.kind == TT_STEP_DONE) {
             if (step_back_further(&step) || return_pinning(&step)) {
                 continue;
+            }
+            if (begin_probe(cpu, &step)) {
+                return true;
             }
             finish(&step);
             return false;
@@ -515,7 +574,7 @@ void tt_travel_hit(uint64_t pos, CPUWatchpoint *wp)
 
     if (tr.survey && !tr.blind && !wp) {
         note_hit(pos);
-    } else if (!tr.blind) {
+    } else if (!tr.blind && (wp || !tr.probing)) {
         tt_timeline_hit(tr.timeline, at);
         if (at < tr.origin) {
             tr.found = (Found) {

@@ -2,6 +2,7 @@
 """The bare-metal guests and the machine that each of them needs."""
 
 import collections
+import gzip
 import os
 import struct
 
@@ -129,6 +130,35 @@ def linux_args(works, extra='', machine='pc', memory='256'):
     return ['-M', machine, '-cpu', 'qemu64', '-m', memory, '-nodefaults',
             '-display', 'none', '-no-reboot', '-kernel', kernel, '-initrd',
             initrd, '-append', f'console=ttyS0 panic=-1 t={works} {extra}']
+
+
+def archive(files):
+    """A cpio archive (newc) of executable files: {path: bytes}."""
+    out = bytearray()
+
+    def add(name, mode, data=b''):
+        fields = (0, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0)
+        out.extend(b'070701' + b''.join(b'%08x' % n for n in fields) +
+                   name.encode() + b'\0')
+        out.extend(b'\0' * (-len(out) % 4) + data)
+        out.extend(b'\0' * (-len(out) % 4))
+
+    for folder in sorted({os.path.dirname(name) for name in files} - {''}):
+        add(folder, 0o040755)
+    for name, data in files.items():
+        add(name, 0o100755, data)
+    add('TRAILER!!!', 0)
+    return bytes(out)
+
+
+def own_args(work, files, extra='', memory='256'):
+    """The Linux guest with more files, of which it runs /own/run."""
+    args = linux_args('own', extra, memory=memory)
+    at = args.index('-initrd') + 1
+    with open(args[at], 'rb') as initrd:
+        args[at] = write(os.path.join(work, 'initrd.img'), initrd.read() +
+                         gzip.compress(archive(files)))
+    return args
 
 
 def linux_disk(work, name='disk.img', size=64 << 20):

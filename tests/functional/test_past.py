@@ -164,10 +164,12 @@ def test_gdb(work):
         vm.wait_serial('sum=')
         gdb = Gdb(vm)
         text = gdb('reverse-stepi', 'monitor info tt', 'reverse-stepi',
-                   'monitor info tt', 'stepi', 'monitor tt goto 1000',
-                   'continue', 'monitor info tt', 'monitor tt goto end',
+                   'monitor info tt', 'stepi', 'set $rax = 1',
+                   'monitor tt goto 1000', 'continue', 'monitor info tt', 'monitor tt goto end',
                    'monitor info tt')
         check(text.count('this is the past') >= 3, f'gdb says: {text}')
+        check('this is the past of a recording, and history cannot' in text,
+              f'a write into the past: {text}')
         check('No more reverse-execution history' in text or
               'end of' in text.lower() or 'history' in text.lower(),
               f'gdb says: {text}')

@@ -10,6 +10,7 @@ import json
 import os
 import random
 import re
+import time
 
 import gdb
 
@@ -73,15 +74,6 @@ class Walk:
         chosen.enabled = not chosen.enabled
         self.enabled = [b.number for b in gdb.breakpoints() if b.enabled]
 
-    def refresh(self):
-        """gdb passes a hit of "watch" where it reads the value that it saw
-        last. It saw it where it stopped last, but a monitor's goto or a
-        step back has moved the VM since: make it look again."""
-        for point in gdb.breakpoints():
-            if point.enabled:
-                point.enabled = False
-                point.enabled = True
-
     def choose(self):
         low, high = self.plan['low'], self.plan['high']
         names = [name for name, _ in COMMANDS]
@@ -99,9 +91,8 @@ class Walk:
 
     def step(self, out):
         command = self.choose()
-        if 'continue' in command:
-            self.refresh()
         stops.clear()
+        began = time.monotonic()
         said = run(command)
         if command.startswith('monitor'):
             run('maintenance flush register-cache')
@@ -112,7 +103,8 @@ class Walk:
                    'registers': registers, 'stops': list(stops),
                    'thread': gdb.selected_thread().num,
                    'enabled': self.enabled,
-                   'ended': 'history' in said}, out)
+                   'ended': 'history' in said,
+                   'seconds': round(time.monotonic() - began, 4)}, out)
         out.write('\n')
 
     def go(self):

@@ -63,7 +63,7 @@ def walk(work, run, places, seed, count, timeout):
             json.dump(plan, out)
         try:
             done = subprocess.run(
-                ['gdb', '-nx', '-q', '-batch', '-x',
+                [os.environ.get('TT_GDB', 'gdb'), '-nx', '-q', '-batch', '-x',
                  os.path.join(HERE, 'walk_gdb.py')], text=True,
                 env=dict(os.environ, TT_WALK=path), stdout=subprocess.PIPE,
                 stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT,
@@ -188,18 +188,43 @@ class Judge:
                 continue
             self.blame(number, f'should end at {place}')
 
+    def watches(self):
+        first = len(self.plan['breaks']) + 1
+        return range(first, first + len(self.plan['watches']))
+
+    def mark_news(self):
+        """After a goto of the monitor, gdb's next stop may say what that
+        changed: once for each watchpoint, and without a move if it was to
+        continue."""
+        unheard = set()
+        for number, step in enumerate(self.steps):
+            named = set(step['stops'][-1][1] if step['stops'] else ())
+            step['news'] = False
+            if step['command'].startswith('monitor'):
+                unheard = set(self.watches())
+                continue
+            if 'continue' not in step['command']:
+                continue
+            if named & set(self.watches()) and \
+                    step['position'] == step['before']:
+                step['news'] = True
+                if not named <= unheard:
+                    self.blame(number, 'stopped where it stood, for a change '
+                                       'that gdb knew')
+                unheard -= named
+            else:
+                unheard.clear()
+
     def hits(self):
         """(number of the breakpoint, position of the access or of the
         instruction) of each stop that names one."""
-        watches = range(len(self.plan['breaks']) + 1,
-                        len(self.plan['breaks'] +
-                            self.plan['watches']) + 1)
         for step in self.steps:
             forward = step['command'] == 'continue'
-            if forward or step['command'] == 'reverse-continue':
+            if not step['news'] and \
+                    (forward or step['command'] == 'reverse-continue'):
                 for kind in step['stops'][-1][1] if step['stops'] else ():
                     yield kind, step['position'] - (forward and
-                                                    kind in watches)
+                                                    kind in self.watches())
 
     def check_hits(self):
         """No command ran past a hit that another one has found."""
@@ -231,6 +256,7 @@ def judge(work, run, seed, plan, steps, timeout):
     with stopped_replay(work, run, 'straight', timeout=timeout) as vm:
         judge_ = Judge(seed, plan, steps, end_of(vm))
         judge_.visit(vm, timeout)
+    judge_.mark_news()
     judge_.check_ends()
     judge_.check_hits()
     hits = len(list(judge_.hits()))

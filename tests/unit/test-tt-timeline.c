@@ -322,7 +322,7 @@ static void test_one_after_the_other(void)
 
 typedef struct Asked {
     unsigned n;
-    uint64_t from[8], to[8];
+    uint64_t from[16], to[16];
     uint64_t skip_from;         /* no hit in the interval from here */
 } Asked;
 
@@ -365,6 +365,27 @@ static void test_filter_may_skip_all(void)
     run_script(t, &m);
     g_assert_cmpuint(a.n, ==, 3);
     tt_timeline_free(t);
+}
+
+static void test_filter_shortens_a_survey(void)
+{
+    static const char *const scripts[] = {
+        "R0 . s10 h7 . R30 . s50 . R40 . r45 . =45T",
+        "R0 . s10 e7 R40 . r45 . =45T",
+        "R0 . s10 . R30 -30 R40 . s50 . R40 . r45 . =45T",
+        "R0 . s10 . R30 . s50 i35 =35I",
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(scripts); i++) {
+        Movement m = { "", "", 's', 45, 5, scripts[i] };
+        TtTimeline *t = tt_timeline_new();
+        Asked a = { .skip_from = 10 };
+
+        add_all(t, "0 10 20 30 40");
+        tt_timeline_set_filter(t, may_hit, &a);
+        run_script(t, &m);
+        tt_timeline_free(t);
+    }
 }
 
 /* ---- checkpoints ---- */
@@ -587,6 +608,8 @@ int main(int argc, char **argv)
                     test_filter_skips_intervals);
     g_test_add_func("/tt/timeline/filter/may-skip-all",
                     test_filter_may_skip_all);
+    g_test_add_func("/tt/timeline/filter/shortens-a-survey",
+                    test_filter_shortens_a_survey);
     g_test_add_func("/tt/timeline/refuses-what-is-taken",
                     test_refuses_what_is_taken);
     g_test_add_func("/tt/timeline/finds-neighbours", test_finds_neighbours);

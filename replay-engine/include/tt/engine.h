@@ -135,6 +135,23 @@ void tt_vcpus_do_work(void);            /* what is queued: vCPU thread */
 GByteArray *tt_vcpus_save(void);
 bool tt_vcpus_load(const uint8_t *data, size_t len, bool halted, Error **errp);
 
+/* ---- accel-tt: whose turn it is inside the guest ---- */
+typedef struct TtLinuxLayout {
+    uint64_t current;           /* of the pointer to the task, from GS's base */
+    uint64_t pid, name;         /* in that task: of the process, 16 letters */
+} TtLinuxLayout;
+
+typedef struct TtProcess {
+    uint64_t root;              /* of the page tables; 0: there are none */
+    int64_t pid;                /* -1: not known */
+    uint8_t name[16];           /* ended by 0 */
+} TtProcess;
+
+void tt_process_set_layout(const TtLinuxLayout *l);
+const TtLinuxLayout *tt_process_layout(void);   /* NULL: not known */
+/* Some 2 us; changes nothing. Also while the vCPU accesses memory. */
+void tt_process_now(CPUState *cpu, TtProcess *p);
+
 /* ---- accel-tt: target (x86) ---- */
 void tt_target_identity(CPUState *cpu, TtManifest *m);
 bool tt_target_adopt_identity(CPUState *cpu, const TtManifest *m,
@@ -336,6 +353,8 @@ void tt_travel_close(void);                     /* no movement is under way */
 bool tt_travel_active(void);
 bool tt_travel_is_blind(void);          /* no stop of gdb's counts now */
 bool tt_travel_steps_over(void);        /* the breakpoint here does not */
+/* A step backwards compares the bytes of watchpoints up to this size, for gdb. */
+#define TT_WATCH_COMPARED 4096
 /* Post a movement; the vCPU thread carries it out. @done is called there. */
 bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
                     Error **errp);
@@ -448,6 +467,8 @@ void tt_record_place(uint64_t *segment, uint32_t *index);
 void tt_stop_vm(int reason);
 const char *tt_stop_name(int reason);
 /* ---- gdbstub-tt ---- */
+/* Has a gdb that waits for the monitor's command left it? BQL */
+bool tt_gdb_gave_up(void);
 bool tt_gdb_wanted(void);               /* -gdb or -s was given */
 void tt_gdb_start(void);                /* -tt is on; before there is a vCPU */
 

@@ -158,6 +158,20 @@ extern bool tt_breakpoints_off; /* gdb's breakpoints do not stop the vCPU now */
 extern bool tt_gdb_has_conditions;
 bool tt_gdb_condition_holds(struct CPUState *cpu, uint64_t pc);
 
+extern bool tt_gdb_has_filters;
+struct CPUWatchpoint;
+bool tt_gdb_filter_passes(struct CPUState *cpu, const struct CPUWatchpoint *wp,
+                          int access);
+
+/* The vCPU is about to make an @access (BP_MEM_*) that a watchpoint covers: does
+ * it count? */
+static inline bool tt_watchpoint_stops(struct CPUState *cpu,
+                                       const struct CPUWatchpoint *wp,
+                                       int access)
+{
+    return !tt_gdb_has_filters || tt_gdb_filter_passes(cpu, wp, access);
+}
+
 /* The vCPU has come to a breakpoint of gdb's at @pc: does it stop there? */
 static inline bool tt_breakpoint_stops(struct CPUState *cpu, uint64_t pc)
 {
@@ -346,16 +360,27 @@ void tt_past_debugger(void *handler);
 /* ---- gdbstub: main thread ---- */
 bool tt_gdb_note(const char *device, struct Error **errp);  /* -gdb is given */
 bool tt_gdb_reverse(bool step);         /* false: cannot. True: goes, or went */
-/* gdb resumes the VM. True: done, in another way than by running it. */
-bool tt_gdb_resume(void);
-void tt_gdb_late_break(void);           /* a Ctrl-C while the VM stands */
+/* gdb resumes the VM, each vCPU as @actions says: 's' is a step. True: done, in
+ * another way than by running it. */
+bool tt_gdb_resume(const char *actions);
+/* A gdb has connected. */
+void tt_gdb_attached(void);
+/* A byte came from gdb; @is_idle: it begins something. True: nobody else need see
+ * it now. */
+bool tt_gdb_takes(uint8_t byte, bool is_idle);
+/* A monitor command of gdb's. True: @handler is called again with the same
+ * parameters when gdb's bytes can be read meanwhile. */
+typedef struct _GArray TtGdbParams;
+bool tt_gdb_defers(void (*handler)(TtGdbParams *params, void *opaque),
+                   TtGdbParams *params);
 /* A breakpoint of gdb's with its conditions (or NULL) is inserted, removed.
  * True: it is there already. @kind: 0 software, 1 hardware. */
 bool tt_gdb_inserts(unsigned kind, uint64_t addr, const char *conditions);
 void tt_gdb_removes(unsigned kind, uint64_t addr);
 /* The answer to a write into history. */
 const char *tt_gdb_refuse_write(bool memory);
-/* Appended to a stop reply: where history ends, or nothing. */
-const char *tt_gdb_stop_suffix(void);
+/* What is missing in a stop reply: where history ends, a watchpoint whose value
+ * gdb must read anew, or nothing. Valid until the next call. */
+const char *tt_gdb_stop_suffix(const char *reply);
 
 #endif

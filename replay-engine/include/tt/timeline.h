@@ -104,18 +104,20 @@ void tt_timeline_goto(TtTimeline *t, uint64_t now, uint64_t target);
  */
 void tt_timeline_reverse_continue(TtTimeline *t, uint64_t now, uint64_t start);
 /*
- * Scan all of @from..@to, oldest first, and go back to @now, to end there with
- * TT_STOP_TARGET. The caller keeps the hits itself (tt_timeline_hit is not
- * needed), and leaves those before @from out: the scan begins at a checkpoint.
- * When it has enough of them it reports TT_STOP_END where it stands.
+ * Scan all of @from..@to that may hold a hit, oldest first, and go back to @now,
+ * to end there with TT_STOP_TARGET. The caller keeps the hits itself
+ * (tt_timeline_hit is not needed), and leaves out those before @from and those
+ * that it has: each scan begins at a checkpoint, which may have to be an earlier
+ * one than planned. When it has enough of them it reports TT_STOP_END where it
+ * stands.
  */
 void tt_timeline_survey(TtTimeline *t, uint64_t now, uint64_t from,
                         uint64_t to);
 /*
  * tt_timeline_set_filter: lets a search skip intervals
  * @may_hit (NULL: none) answers: can a stop fire at a position in @from..@to,
- * both included? It must say true when it is not sure. Asked once for each
- * interval, before its checkpoint is restored; must not call the timeline.
+ * both included? It must say true when it is not sure. Asked before the
+ * interval's checkpoint is restored; must not call the timeline.
  */
 typedef bool (*TtMayHit)(void *opaque, uint64_t from, uint64_t to);
 void tt_timeline_set_filter(TtTimeline *t, TtMayHit may_hit, void *opaque);

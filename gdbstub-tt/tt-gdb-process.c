@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One process of the guest: registers that say whose turn it is, for conditions
+ * of breakpoints, and watchpoints that count in one process only.
+ *
+ * gdb evaluates a watchpoint's condition itself, with a stop for each access, and
+ * compares values which may be those of another process. So scripts/tt-gdb.py
+ * says here in which process the accesses to an address count; all others are
+ * not even told to gdb.
+ */
+#include "tt-gdb.h"
+#include "qemu/cutils.h"
+#include "exec/gdbstub.h"
+#include "gdbstub/commands.h"
+
+#define FILTERS_MAX 64
+
+bool tt_gdb_has_filters;
+
+typedef struct Filter {
+    vaddr addr, len;
+    bool only_writes;
+    char kind;                  /* r, p or n: what is compared */
+    uint64_t value[2];
+} Filter;
+
+static GArray *filters;
+
+/* ---- $tt_root, $tt_pid, $tt_name, $tt_name2 ---- */
+
+enum { REG_ROOT, REG_PID, REG_NAME, REG_NAME2 };
+
+static const char process_xml[] =
+    "<?xml version=\"1.0\"?>"
+    "<!DOCTYPE feature SYSTEM \"gdb-target.dtd\">"
+    "<feature name=\"org.ttvm.process\">"
+    "<reg name=\"tt_root\" bitsize=\"64\" type=\"uint64\""
+    " save-restore=\"no\"/>"
+    "<reg name=\"tt_pid\" bitsize=\"64\" type=\"int64\""
+    " save-restore=\"no\"/>"
+    "<reg name=\"tt_name\" bitsize=\"64\" type=\"uint64\""
+    " save-restore=\"no\"/>"
+    "<reg name=\"tt_name2\" bitsize=\"64\" type=\"uint64\""
+    " save-restore=\"no\"/>"
+    "</feature>";
+
+static const char *const process_regs[] = {
+    [REG_ROOT] = "tt_root", [REG_PID] = "tt_pid",
+    [REG_NAME] = "tt_name", [REG_NAME2] = "tt_name2",
+};
+
+static const GDBFeature process_feature = {
+    .xmlname = "tt-process.xml",
+    .xml = process_xml,
+    .name = "org.ttvm.process",
+    .regs = process_regs,
+    .num_regs = ARRAY_SIZE(process_regs),
+};
+
+static uint64_t value_of(const TtProcess *p, int reg)
+{
+    switch (reg) {
+    case REG_ROOT:
+        return p->root;
+    case REG_PID:
+        return p->pid;
+    default:
+        return tt_get_le64(p->name + (reg == REG_NAME2 ? 8 : 0));
+    }
+}
+
+static int read_process(CPUState *cpu, GByteArray *buf, int reg)
+{
+    uint8_t bytes[8];
+    TtProcess p;
+
+    tt_process_now(cpu, &p);
+    tt_put_le64(bytes, value_of(&p, reg));
+    g_byte_array_append(buf, bytes, sizeof(bytes));
+    return sizeof(bytes);
+}
+
+/* In a recording gdb may try; nothing is written. */
+static int write_process(CPUState *cpu, uint8_t *buf, int reg)
+{
+    return 8;
+}
+
+/* ---- qtt.linux:[CURRENT,PID,NAME] ---- */
+
+static unsigned parse_list(const char *text, uint64_t *values, unsigned most)
+{
+    for (unsigned n = 0; n < most; text++) {
+        if (qemu_strtou64(text, &text, 16, &values[n++])) {
+            return 0;
+        }
+        if (*text != ',') {
+            return *text ? 0 : n;
+        }
+    }
+    return 0;
+}
+
+static const char *only_text(GArray *params)
+{
+    return params->len ? gdb_get_cmd_param(params, 0)->data : "";
+}
+
+static void tell_linux(void)
+{
+    const TtLinuxLayout *l = tt_process_layout();
+    g_autofree char *text = l ?
+        g_strdup_printf("%" PRIx64 ",%" PRIx64 ",%" PRIx64, l->current, l->pid,
+                        l->name) : g_strdup("none");
+
+    gdb_put_packet(text);
+}
+
+static void handle_linux(GArray *params, void *user_ctx)
+{
+    uint64_t v[3];
+
+    if (!*only_text(params)) {
+        tell_linux();
+        return;
+    }
+    if (parse_list(only_text(params), v, 3) != 3) {
+        gdb_put_packet("E.qtt.linux takes nothing, or three offsets in hex: of "
+                       "the current task from the base of GS, and in a task of "
+                       "the process's number and of its name");
+        return;
+    }
+    tt_process_set_layout(&(TtLinuxLayout) {
+        .current = v[0], .pid = v[1], .name = v[2] });
+    gdb_put_packet("OK");
+}
+
+/* ---- qtt.only:ADDRESS,LENGTH,WRITES,KIND,VALUE,VALUE2 ---- */
+
+static Filter *find(vaddr addr, vaddr len)
+{
+    for (guint i = 0; i < filters->len; i++) {
+        Filter *f = &g_array_index(filters, Filter, i);
+
+        if (f->addr == addr && f->len == len) {
+            return f;
+        }
+    }
+    return NULL;
+}
+
+static bool passes(CPUState *cpu, const Filter *f)
+{
+    TtProcess p;
+
+    tt_process_now(cpu, &p);
+    switch (f->kind) {
+    case 'r':
+        return p.root == f->value[0];
+    case 'p':
+        return p.pid == (int64_t)f->value[0];
+    default:
+        return value_of(&p, REG_NAME) == f->value[0] &&
+            value_of(&p, REG_NAME2) == f->value[1];
+    }
+}
+
+bool tt_gdb_filter_passes(CPUState *cpu, const CPUWatchpoint *wp, int access)
+{
+    const Filter *f = wp->flags & BP_GDB ? find(wp->vaddr, wp->len) : NULL;
+
+    return !f || ((!f->only_writes || (access & BP_MEM_WRITE)) &&
+                  passes(cpu, f));
+}
+
+static void set_filter(const uint64_t v[6])
+{
+    Filter *f = find(v[0], v[1]);
+    Filter new = {
+        .addr = v[0], .len = v[1], .only_writes = v[2], .kind = v[3],
+        .value = { v[4], v[5] },
+    };
+
+    if (f) {
+        *f = new;
+    } else {
+        g_array_append_val(filters, new);
+    }
+    tt_gdb_has_filters = true;
+}
+
+static void forget_filters(void)
+{
+    g_array_set_size(filters, 0);
+    tt_gdb_has_filters = false;
+}
+
+static void handle_only(GArray *params, void *user_ctx)
+{
+    const char *text = only_text(params);
+    uint64_t v[6];
+
+    if (!*text) {
+        forget_filters();
+        gdb_put_packet("OK");
+    } else if (parse_list(text, v, 6) != 6 ||
+               !v[3] || v[3] > 0x7f || !strchr("rpn", v[3])) {
+        gdb_put_packet("E.qtt.only takes nothing, or ADDRESS,LENGTH,WRITES,KIND,"
+                       "VALUE,VALUE2 in hex, KIND being the letter r, p or n");
+    } else if (!find(v[0], v[1]) && filters->len >= FILTERS_MAX) {
+        gdb_put_packet("E.64 watchpoints of single processes are all there can "
+                       "be: delete some");
+    } else {
+        set_filter(v);
+        gdb_put_packet("OK");
+    }
+}
+
+static const GdbCmdParseEntry queries[] = {
+    { .handler = handle_linux, .cmd = "tt.linux:", .cmd_startswith = true,
+      .schema = "s0" },
+    { .handler = handle_only, .cmd = "tt.only:", .cmd_startswith = true,
+      .schema = "s0" },
+};
+
+void tt_gdb_process_attached(void)
+{
+    forget_filters();
+}
+
+void tt_gdb_init_process(void)
+{
+    g_autoptr(GPtrArray) table = g_ptr_array_new();
+    CPUState *cpu;
+
+    filters = g_array_new(false, false, sizeof(Filter));
+    for (size_t i = 0; i < ARRAY_SIZE(queries); i++) {
+        g_ptr_array_add(table, (gpointer)&queries[i]);
+    }
+    gdb_extend_query_table(table);
+    CPU_FOREACH(cpu) {
+        gdb_register_coprocessor(cpu, read_process, write_process,
+                                 &process_feature, 0);
+    }
+}
