@@ -4,11 +4,12 @@ gives at the same position."""
 
 import os
 import random
+import re
 import time
 
 from guests import guest_args
 from ttlib import (check, digest, equal, goto_exact, limit, read_bytes,
-                   recorder, stopped_replay)
+                   record, recorder, run_tool, stopped_replay, tool)
 
 
 def picture(vm, name):
@@ -60,3 +61,19 @@ def test_screendump(work):
             most = 16 * 9 * 3 if b'720 400' in head(wanted) else 0
             check(differing(seen, wanted) <= most,
                   f'{differing(seen, wanted)} bytes differ at {place}')
+
+
+@limit(60)
+def test_at_the_instruction(work):
+    """The instruction that switches a mode on shows: the picture changes where it
+    is over, not before, not after."""
+    run = record(work, guest_args(work, 'screen', 'rounds=3'))
+    text, _ = run_tool(tool('tt'), 'log', run.dir)
+    place = int(re.search(r'(\d+) mmio-st addr=\w+508 size=2 val=0x41',
+                          text).group(1))
+    with stopped_replay(work, run) as rep:
+        for where, wanted in ((place, b'P6 640 480'), (place - 1, b'P6 320 200'),
+                              (place, b'P6 640 480')):
+            goto_exact(rep, where)
+            equal(head(picture(rep, 'switch.ppm')), wanted,
+                  f'size of the picture at {where}')
