@@ -163,6 +163,7 @@ static bool apply(const TtEvent *ev)
         break;
     case TT_EV_CPU_SWITCH:
         if (has_vcpu(ev->addr, &err)) {
+            tt_travel_switches(tt_vcpu());
             tt_vcpus_turn_to(tt_vcpus_at(ev->addr));
             current_cpu = tt_vcpu();
         }
@@ -305,8 +306,13 @@ static bool do_due(const TtEvent *ev)
         return false;
     }
     if (apply(ev)) {
+        bool is_switch = ev->kind == TT_EV_CPU_SWITCH;
+
         tt_sched_pop(rep.sched);
         tt.pos++;
+        if (is_switch) {
+            tt_vcpu_plan_step();
+        }
     }
     return true;
 }

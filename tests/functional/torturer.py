@@ -24,6 +24,11 @@ class Plan:
     def __init__(self, what, args, end, actions=(), limit=90):
         self.what, self.args, self.end = what, args, end
         self.actions, self.limit = actions, limit
+        self.is_linux = limit > 100
+
+    def shape(self, rng):
+        """Linux takes minutes in the slow ones."""
+        return [] if self.is_linux else rng.choice(SHAPES)
 
 
 def machine(rng, cpu, **more):
@@ -130,7 +135,7 @@ def disturb(vm, rng, plan):
         if NMI in plan.actions:
             vm.wait_serial('start')     # the firmware has no handler
         for what in plan.actions:
-            time.sleep(rng.random() * (1 if plan.limit > 100 else 0.15))
+            time.sleep(rng.random() * (1 if plan.is_linux else 0.15))
             seen.append(act(vm, what))
     except (TestFailure, OSError) as why:
         for _ in range(100):
@@ -145,8 +150,7 @@ def record_plan(work, rng, plan):
     options = ',checkpoint-interval=' + rng.choice(['0', '0.1', '25'])
     if '-smp' in plan.args and rng.random() < 0.3:
         options += ',chaos=on'
-    shapes = [[], [], []] if plan.limit > 100 else [[], SHAPES[2], SHAPES[3]]
-    args = plan.args + rng.choice(shapes)
+    args = plan.args + plan.shape(rng)
     with recorder(work, args, options=options, qmp=1, timeout=plan.limit) as vm:
         seen = disturb(vm, rng, plan)
         vm.wait(0)
@@ -160,7 +164,7 @@ def record_plan(work, rng, plan):
 
 def visit(work, rng, run, seen, count, plan):
     """Returns the digest at the end."""
-    shape = rng.choice(SHAPES)
+    shape = plan.shape(rng)
     wanted = {}
     with stopped_replay(work, run, 'visits', shape, timeout=plan.limit,
                         options=',checkpoint-memory=64M') as rep:
@@ -188,7 +192,7 @@ def torture(work, rng, number, kinds, positions=3):
     began = time.monotonic()
     try:
         vm, seen = record_plan(work, rng, plan)
-        check_exact(work, vm.run, rng.choice(SHAPES), timeout=plan.limit,
+        check_exact(work, vm.run, plan.shape(rng), timeout=plan.limit,
                     serial_wanted=vm.serial)
         end = visit(work, rng, vm.run, seen, positions, plan)
     except TestFailure as why:

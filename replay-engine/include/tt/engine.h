@@ -108,6 +108,7 @@ void tt_vcpu_mode_changed(void);
 /* Ends a turn of the vCPU from inside a helper; does not return. */
 void G_NORETURN tt_vcpu_leave(CPUState *cpu);
 void tt_vcpu_wake(void);                /* look at what there is to do */
+void tt_vcpu_plan_step(void);           /* another vCPU's turn has come */
 bool tt_vcpu_is_ours(void);             /* its thread is in tt_vcpu_loop */
 
 /* ---- accel-tt: shifts of several vCPUs that are recorded ---- */
@@ -226,6 +227,7 @@ void tt_memory_leave_past(void);
 bool tt_type_is_unrecordable(const char *name);     /* a device's type */
 bool tt_net_has_vhost(void);
 void tt_watch_devices(void);        /* those that are plugged in later */
+void tt_screen_start(void);         /* the console of a replay */
 
 /* ---- replay-engine: recorder ---- */
 /*
@@ -377,6 +379,7 @@ bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
 typedef bool TtTravelHit(void *opaque, uint64_t pos, uint64_t pc);
 bool tt_travel_survey(uint64_t from, uint64_t to, TtTravelHit *hit,
                       TtTravelDone *done, void *opaque, Error **errp);
+void tt_travel_switches(CPUState *from);        /* its turn ends here */
 void tt_travel_interrupt(void);         /* any thread */
 void tt_travel_abort(void);             /* the vCPU does not run */
 /* Of the movement under way, in positions; 0 of 0: there is none. */
