@@ -255,7 +255,6 @@ static TtPageStore *open_store(TtDiag *diag)
     return tt_pagestore_open(&opt, &store, diag) == TT_OK ? store : NULL;
 }
 
-<<<<<<< HEAD
 /* Behind it there are checkpoints that cannot be used any more. */
 static void say_damage(void)
 {
@@ -266,7 +265,8 @@ static void say_damage(void)
         warn_report("tt: some checkpoints of the run are lost, and the replay "
                     "makes its own: %s", d->text);
     }
-=======
+}
+
 static void put_nowhere(void *opaque, uint64_t page, const void *bytes)
 {
 }
@@ -296,7 +296,6 @@ static void forsake_store(void)
     tt_pagestore_free(pt.pages);
     pt.pages = NULL;
     g_clear_pointer(&pt.lender, tt_lender_free);
->>>>>>> a8c5a0563d7365b74fb595a79ed5b31634bf69e4
 }
 
 /* Takes the recorder's checkpoints over; one at the start is the state we are in. */

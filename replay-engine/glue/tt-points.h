@@ -17,20 +17,6 @@
 TtTimeline *tt_points_init(CPUState *cpu);
 /* Frees all, the timeline too. */
 void tt_points_close(void);
-<<<<<<< HEAD
-/* The VM becomes that of @id. False: memory is short, and nothing was changed.
- * *@restored is false when the store is damaged: the checkpoint is out of the
- * timeline, ask that again. */
-bool tt_points_restore(CPUState *cpu, TtCheckpointId id, bool *restored);
-/*
- * What would be put to make RAM, now at the position of @id, that of @id: page by
- * page what the checkpoint has (NULL: zeros), whether it differs or not. Nothing is
- * changed. False: the store is damaged or memory is short, and it was said.
- * compare_all: every page, for the checkpoint that RAM is believed to come from.
- */
-bool tt_points_compare(TtCheckpointId id, TtPagePut put, void *opaque);
-bool tt_points_compare_all(TtCheckpointId id, TtPagePut put, void *opaque);
-=======
 typedef enum TtRestored {
     TT_RESTORED,
     TT_RESTORE_ANOTHER,         /* it is damaged, and out of the timeline: ask that
@@ -41,7 +27,14 @@ typedef enum TtRestored {
 
 /* The VM becomes that of @id. */
 TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id);
->>>>>>> a8c5a0563d7365b74fb595a79ed5b31634bf69e4
+/*
+ * What would be put to make RAM, now at the position of @id, that of @id: page by
+ * page what the checkpoint has (NULL: zeros), whether it differs or not. Nothing is
+ * changed. False: the store is damaged or memory is short, and it was said.
+ * compare_all: every page, for the checkpoint that RAM is believed to come from.
+ */
+bool tt_points_compare(TtCheckpointId id, TtPagePut put, void *opaque);
+bool tt_points_compare_all(TtCheckpointId id, TtPagePut put, void *opaque);
 /* A fence: takes one if it is time, or @wanted. The one that stands here, or
  * 0 (always 0 when it was not time). @pinned: if it is taken, it is never
  * thinned. */

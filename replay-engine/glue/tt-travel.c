@@ -521,6 +521,7 @@ static void restore(CPUState *cpu, TtCheckpointId id)
     tt_skip_leave();
     switch (tt_points_restore(cpu, id)) {
     case TT_RESTORED:
+        tr.turn_began = tt.pos;
         tt_skip_restored();
         tt_timeline_done(tr.timeline, tt.pos, TT_STOP_NONE);
         break;
@@ -542,22 +543,7 @@ static bool take_step(CPUState *cpu, const TtStep *step)
 {
     switch (step->kind) {
     case TT_STEP_RESTORE:
-<<<<<<< HEAD
-        tt_skip_leave();
-        if (tt_points_restore(cpu, step->checkpoint, &restored)) {
-            if (restored) {
-                tr.turn_began = tt.pos;
-                tt_skip_restored();
-                tt_timeline_done(tr.timeline, tt.pos, TT_STOP_NONE);
-            }
-        } else {
-            error_report("tt: not enough memory to go back: the VM stays at "
-                         "position %" PRIu64, tt.pos);
-            tt_timeline_done(tr.timeline, tt.pos, TT_STOP_INTERRUPTED);
-        }
-=======
         restore(cpu, step->checkpoint);
->>>>>>> a8c5a0563d7365b74fb595a79ed5b31634bf69e4
         return true;
     case TT_STEP_RUN:
     case TT_STEP_SCAN:
