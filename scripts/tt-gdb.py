@@ -7,6 +7,7 @@ all, "help tt" in gdb a short list.
 import os
 import re
 import struct
+import sys
 
 import gdb
 
@@ -536,5 +537,11 @@ for command in (Goto, When, Mark, Marks, Info, LastChange, Hits, Symbols,
                 Current, Ps):
     command()
 
-gdb.execute('source ' + os.path.join(os.path.dirname(
-    os.path.abspath(__file__)), 'tt-gdb-process.py'))
+def source(name):
+    folder = os.path.dirname(os.path.abspath(__file__))
+    gdb.execute(f'source {os.path.join(folder, name)}')
+
+
+source('tt-gdb-process.py')
+if 'gdb.dap.server' in sys.modules:             # gdb -i=dap
+    source('tt-gdb-dap.py')

@@ -66,6 +66,7 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
         forget_run();
         return false;
     }
+    tt_iothreads_fold = true;           /* those that come later */
     was_live = runstate_is_live(runstate_get());
     vm_stop(RUN_STATE_PAUSED);                          /* I1, I2 */
     set_mode(TT_RECORD);

@@ -27,7 +27,9 @@
 
 int tt_mode;
 unsigned tt_omit;
-TtEngine tt = { .fence_next = UINT64_MAX, .step_to = UINT64_MAX };
+TtEngine tt = {
+    .fence_next = UINT64_MAX, .step_to = UINT64_MAX, .stop_on_error = true,
+};
 
 static struct {
     bool at_end_given, is_branch;
@@ -52,6 +54,7 @@ static const struct {
     { "bounce", TT_OMIT_BOUNCE },
     { "fetch", TT_OMIT_FETCH },
     { "resume-flag", TT_OMIT_RESUME_FLAG },
+    { "into", TT_OMIT_INTO },
     { "search-skip", TT_OMIT_SEARCH_SKIP },
 };
 
@@ -99,10 +102,18 @@ static QemuOptsList tt_opts = {
         { .name = "checkpoint-interval", .type = QEMU_OPT_STRING,
           .help = "record, branch: seconds between checkpoints (default 25, "
                   "0: none)" },
+        { .name = "on-error", .type = QEMU_OPT_STRING,
+          .help = "record, branch: stop the VM when the log cannot be written, "
+                  "or continue unrecorded" },
         { .name = "chaos", .type = QEMU_OPT_BOOL,
           .help = "record, branch: several vCPUs take turns at random" },
+        { .name = "verify", .type = QEMU_OPT_STRING,
+          .help = "replay: compare with all checkpoints, and exit: all, or "
+                  "FROM-TO" },
         { .name = "x-omit", .type = QEMU_OPT_STRING,
           .help = "test only: leave remedies out" },
+        { .name = "x-unlogged", .type = QEMU_OPT_NUMBER,
+          .help = "test only: this device's write to RAM is not logged" },
         { }
     },
 };
@@ -151,6 +162,14 @@ static void parse_interval(const char *seconds)
         !tt_interval_parse(s, &tt.checkpoint_interval_ms)) {
         refuse("-tt: %s, not '%s'", tt_interval_help, seconds);
     }
+}
+
+static void parse_on_error(const char *what)
+{
+    if (what && strcmp(what, "stop") && strcmp(what, "continue")) {
+        refuse("-tt: on-error is 'stop' or 'continue', not '%s'", what);
+    }
+    tt.stop_on_error = !what || !strcmp(what, "stop");
 }
 
 static void only_in(int mode, QemuOpts *opts, const char *name)
@@ -218,9 +237,17 @@ void tt_option_parse(const char *optarg)
     only_in(TT_RECORD, opts, "max-size");
     only_in(TT_RECORD, opts, "checkpoint-interval");
     only_in(TT_RECORD, opts, "chaos");
+    only_in(TT_RECORD, opts, "on-error");
+    parse_on_error(qemu_opt_get(opts, "on-error"));
     tt.chaos = qemu_opt_get_bool(opts, "chaos", false);
     only_in(TT_REPLAY, opts, "at-end");
     only_in(TT_REPLAY, opts, "checkpoint-memory");
+    only_in(TT_REPLAY, opts, "verify");
+    if (qemu_opt_get(opts, "verify") &&
+        !tt_verify_option(qemu_opt_get(opts, "verify"))) {
+        refuse("-tt: verify takes 'all', or two positions, FROM-TO, not '%s'",
+               qemu_opt_get(opts, "verify"));
+    }
     parse_interval(qemu_opt_get(opts, "checkpoint-interval"));
     parse_dirs(opts);
     tt.max_size_bytes = qemu_opt_get_size(opts, "max-size", 0);
@@ -233,6 +260,8 @@ void tt_option_parse(const char *optarg)
         opt.at_end_given = true;
         tt.at_end_exit = !strcmp(at_end, "exit");
     }
+    only_in(TT_RECORD, opts, "x-unlogged");
+    tt.unlogged = qemu_opt_get_number(opts, "x-unlogged", 0);
     omit = qemu_opt_get(opts, "x-omit");
     if (omit) {
         parse_omit(omit);
@@ -240,6 +269,7 @@ void tt_option_parse(const char *optarg)
     if (tt_mode == TT_REPLAY && !tt.dir) {
         refuse("-tt replay needs the run directory: -tt replay,dir=DIR");
     }
+    tt_iothreads_fold = tt_recording();
     tt_token_start();
     tt_fetch_start();
 }
@@ -377,7 +407,9 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         error_reportf_err(err, "-tt replay: ");
         exit(1);
     }
-    if (!opt.at_end_given) {
+    if (tt_verify_is_on()) {
+        tt.at_end_exit = false;     /* it has an end of its own */
+    } else if (!opt.at_end_given) {
         tt.at_end_exit = !stopped && *default_monitor && !tt_gdb_wanted();
     }
     qdict_put_str(machine_opts, "type", "tt-replay");
@@ -385,7 +417,7 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         *display = DISPLAY_TYPE_NONE;
     }
     *nographic = true;
-    if (!has_default_serial || tt.at_end_exit) {
+    if (!has_default_serial || tt.at_end_exit || tt_verify_is_on()) {
         *default_monitor = 0;       /* stdio, if used, is the console's */
     }
 }
@@ -406,9 +438,10 @@ static int find_unrecordable(Object *obj, void *opaque)
     const char *name = object_get_typename(obj);
     char **why = opaque;
 
-    if (!strcmp(name, "iothread")) {
-        *why = g_strdup("iothreads cannot be recorded yet: leave the iothread "
-                        "object out");
+    if (!strcmp(name, "iothread") && !tt_iothreads_fold) {
+        *why = g_strdup("an iothread that is at work already cannot be "
+                        "recorded: start QEMU with -tt record, where the main "
+                        "loop does its work, or without the iothread object");
     } else if (tt_type_is_unrecordable(name)) {
         *why = g_strdup_printf("device '%s' writes guest memory past QEMU and "
                                "cannot be recorded: use one that QEMU emulates",
@@ -521,15 +554,6 @@ void tt_check_machine(MachineState *ms)
     if (tt_recording()) {
         qemu_add_machine_init_done_notifier(&ready);
     }
-}
-
-bool tt_refuses_object(const char *type, Error **errp)
-{
-    if (tt_recording() && !strcmp(type, "iothread")) {
-        error_setg(errp, "iothreads cannot be recorded yet");
-        return true;
-    }
-    return false;
 }
 
 bool tt_refuses(const char *what, Error **errp)

@@ -99,6 +99,8 @@ GUESTS = {
     'fp': guest(),
     'lines64': guest(),
     'smc': guest('rounds=100'),
+    'random': guest('seed=10 blocks=30 modes=0'),
+    'screen': guest(machine=[*MACHINE, '-device', 'VGA']),
     'smp': guest('cpus=4 rounds=200', machine=[*MACHINE, '-smp', '4']),
 }
 

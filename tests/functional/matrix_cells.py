@@ -14,6 +14,7 @@ build/guest-devices.
 # steps    (console text, ((command, arguments), ...)): what the host does.
 # shows    texts the console must hold.    reboots  leave -no-reboot out.
 # refused  a word of the refusal.          lacks    why it cannot run here.
+# absent   what QEMU says, since this build does not have it.
 
 
 class Cell:
@@ -21,7 +22,7 @@ class Cell:
         'args': (), 'works': '', 'modules': '', 'append': '', 'machine': 'pc',
         'cpu': 'qemu64', 'memory': '256', 'boot': 'pvh', 'files': (),
         'copies': (), 'peers': (), 'steps': (), 'shows': (), 'reboots': False,
-        'refused': '', 'limit': 240, 'lacks': lambda: '',
+        'refused': '', 'absent': '', 'limit': 240, 'lacks': lambda: '',
     }
 
     def __init__(self, name, what, **fields):
@@ -63,12 +64,12 @@ MACHINES = [
     Cell('pc', 'pc, SeaBIOS, -kernel', works='procs,rand', boot='bzimage'),
     Cell('q35', 'q35, SeaBIOS, -kernel', works='procs,rand', machine='q35',
          boot='bzimage'),
-    # With ACPI its kernel has no clock to measure the TSC by, without -tt too.
+    # Its kernel has no clock to measure the TSC by, without -tt too.
     Cell('microvm', 'microvm, PVH, virtio-mmio disk',
-         machine='microvm,acpi=off', files=DISK,
+         machine='microvm,acpi=on', files=DISK,
          args=(*drive(), '-device', 'virtio-blk-device,drive=d0'),
          works='disk:vda,rand,reboot', modules='virtio_mmio,virtio_blk',
-         append='reboot=triple'),
+         append='reboot=triple tsc_early_khz=2000000'),
     Cell('pvh', 'pc, PVH: an ELF kernel', works='procs,rand'),
     Cell('ovmf', 'OVMF, -kernel', machine='q35', works='procs,rand',
          boot='bzimage', args=('-drive', 'if=pflash,format=raw,readonly=on,'
@@ -109,8 +110,10 @@ DISKS = [
          'sym53c8xx,sd_mod', before=('-device', 'lsi53c895a')),
     disk('megasas', 'MegaRAID SAS', 'scsi-hd,drive=d0', 'sda',
          'megaraid_sas,sd_mod', before=('-device', 'megasas')),
-    disk('mptsas', 'LSI SAS1068', 'scsi-hd,drive=d0', 'sda',
-         'mptspi,mptsas,sd_mod', before=('-device', 'mptsas1068')),
+    # It shows no disk that has no name of its own.
+    disk('mptsas', 'LSI SAS1068', 'scsi-hd,drive=d0,wwn=0x5000c50015ea71ad',
+         'sda', 'mptspi,mptsas,sd_mod', before=(
+             '-device', 'mptsas1068,sas_address=0x5000c50015ea71ac')),
     disk('pvscsi', 'VMware PVSCSI', 'scsi-hd,drive=d0', 'sda',
          'vmw_pvscsi,sd_mod', before=('-device', 'pvscsi')),
     disk('sdhci', 'SD card', 'sd-card,drive=d0', 'mmcblk0',
@@ -136,8 +139,22 @@ DISKS = [
          'vda', 'virtio_blk', options=',aio=threads,cache=none'),
     disk('aio-native', 'aio=native, cache=none', 'virtio-blk-pci,drive=d0',
          'vda', 'virtio_blk', options=',aio=native,cache=none'),
-    disk('aio-uring', 'aio=io_uring, cache=none', 'virtio-blk-pci,drive=d0',
-         'vda', 'virtio_blk', options=',aio=io_uring,cache=none'),
+    disk('iothread-blk', 'virtio-blk with an iothread',
+         'virtio-blk-pci,drive=d0,iothread=io0', 'vda', 'virtio_blk',
+         before=('-object', 'iothread,id=io0')),
+    disk('iothread-queues', 'virtio-blk: queues of two vCPUs, two iothreads',
+         '{"driver": "virtio-blk-pci", "drive": "d0", "num-queues": 4, '
+         '"iothread-vq-mapping": [{"iothread": "io0"}, '
+         '{"iothread": "io1"}]}', 'vda', 'virtio_blk',
+         before=('-smp', '2', '-object', 'iothread,id=io0', '-object',
+                 'iothread,id=io1')),
+    disk('iothread-scsi', 'virtio-scsi with an iothread',
+         'scsi-hd,drive=d0', 'sda', 'virtio_scsi,sd_mod',
+         before=('-object', 'iothread,id=io0', '-device',
+                 'virtio-scsi-pci,iothread=io0')),
+    disk('aio-uring', 'aio=io_uring: not built', 'virtio-blk-pci,drive=d0',
+         'vda', 'virtio_blk', options=',aio=io_uring,cache=none',
+         absent='invalid aio option'),
 ]
 
 NETS = [
@@ -174,6 +191,10 @@ DEVICES = [
         '-device', 'piix3-usb-uhci', '-device', 'usb-kbd'),
         works='usb:1-1,input:Keyboard',
         modules='uhci-hcd,usbhid,hid-generic,evdev', steps=keys()),
+    Cell('usb-kbd-ehci', 'USB keyboard on EHCI, keys typed', args=(
+        '-device', 'usb-ehci', '-device', 'usb-kbd'),
+        works='usb:1-1,input:Keyboard',
+        modules='ehci-pci,usbhid,hid-generic,evdev', steps=keys()),
     Cell('ps2', 'the keyboard of the machine, keys typed',
          works='input:AT', modules='evdev', steps=keys()),
     Cell('virtio-input', 'virtio keyboard, keys typed', args=(
@@ -213,8 +234,30 @@ DEVICES = [
         works='fill:60,idle,procs', modules='virtio_balloon'),
     Cell('pvpanic', 'pvpanic', args=('-device', 'pvpanic'), works='crash',
          modules='pvpanic', shows=('sysrq: Trigger a crash',)),
+    Cell('tpm', 'TPM: not built', args=('-tpmdev', 'emulator,id=t0'),
+         absent='invalid option'),
+    Cell('virtio-pmem', 'virtio-pmem', args=(
+        '-M', 'pc,nvdimm=on', '-m', '256,slots=1,maxmem=1G', '-object',
+        'memory-backend-ram,id=m0,size=64M', '-device',
+        'virtio-pmem-pci,memdev=m0'), refused='cannot be recorded'),
+    Cell('ivshmem', 'ivshmem', args=(
+        '-object', 'memory-backend-ram,id=m0,size=1M,share=on', '-device',
+        'ivshmem-plain,memdev=m0'), refused='ivshmem'),
+    Cell('virtio-mem', 'virtio-mem, memory plugged in', memory=
+         '256,maxmem=1G', args=(
+             '-object', 'memory-backend-ram,id=m0,size=256M', '-device',
+             'virtio-mem-pci,id=vm0,memdev=m0,requested-size=0'),
+         works='load:virtio_mem,idle,numa', steps=(
+             ('TT-DONE load:virtio_mem', (
+                 ('qom-set', {'path': 'vm0', 'property': 'requested-size',
+                              'value': 128 * MIB}),)),)),
     Cell('watchdog', 'i6300esb, fed', args=('-device', 'i6300esb'),
          works='watchdog', modules='i6300esb'),
+    Cell('watchdog-ib700', 'ib700, fed', args=('-device', 'ib700'),
+         works='watchdog', modules='ib700wdt'),
+    Cell('watchdog-tco', 'the watchdog of q35, fed', machine='q35', args=(
+        '-global', 'ICH9-LPC.noreboot=off'), works='watchdog',
+        modules='lpc_ich,iTCO_wdt'),
     Cell('watchdog-reset', 'i6300esb, starved: it resets', args=(
         '-device', 'i6300esb', '-action', 'watchdog=reset'), works='bite',
         modules='i6300esb', reboots=True, steps=(
@@ -256,7 +299,7 @@ EVENTS = [
              ('TT-WAIT suspend', (('event', 'SUSPEND'), ('sleep', 1),
                                   ('system_wakeup', {}))),)),
     Cell('suspend-q35', 'ACPI S3 and wake-up of q35', machine='q35',
-         works='suspend,procs', append='no_console_suspend', steps=(
+         boot='bzimage', works='suspend,procs', append='no_console_suspend', steps=(
              ('TT-WAIT suspend', (('event', 'SUSPEND'), ('sleep', 1),
                                   ('system_wakeup', {}))),)),
     Cell('reboot', 'a reboot', works='reboot', reboots=True, steps=(
@@ -266,7 +309,7 @@ EVENTS = [
          append='reboot=triple', reboots=True, steps=(
              ('TT-DONE reboot', (('event', 'RESET'),
                                  ('set-action', {'reboot': 'shutdown'}))),)),
-    Cell('reset', 'system_reset by QMP', works='procs', reboots=True, steps=(
+    Cell('reset', 'system_reset by QMP', works='idle', reboots=True, steps=(
         ('TT-GUEST-READY', (('sleep', 1), ('system_reset', {}))),)),
     Cell('powerdown', 'system_powerdown and stop, cont by QMP',
          works='idle', steps=(
@@ -329,6 +372,12 @@ MEMORY = [
         works='numa,procs', shows=('numa 0-1',)),
     Cell('8g', '8 GiB of RAM', memory='8G', works='fill:600',
          limit=500),
+    Cell('smp-compile', 'four vCPUs: make -j4 with tcc, the program run',
+         boot='', memory='512', args=(
+             '-smp', '4', '-kernel', '{guests}/vmlinuz', '-initrd',
+             '{guests}/compiler.img', '-append',
+             'console=ttyS0 panic=-1 t=own'), limit=400,
+         shows=('TT-DONE own cpus=4', 'sum=')),
     disk('smp-nvme', 'two vCPUs, NVMe', 'nvme,drive=d0,serial=1', 'nvme0n1',
          'nvme', before=('-smp', '2')),
     disk('smp-usb', 'two vCPUs, USB disk on xHCI', 'usb-storage,drive=d0',
@@ -342,6 +391,16 @@ MEMORY = [
 
 def quit_after(seconds, text=''):
     return ((text, (('sleep', seconds), ('quit', {}))),)
+
+
+def grub_on(name, *args):
+    return Cell(f'grub-{name}', f'GRUB on {name}, by the firmware\'s driver',
+                boot='', args=(*drive(name='grub.img'), *args),
+                copies=(('grub.img', '{guests}/grub.img'),), limit=60,
+                steps=quit_after(2, 'grub>'), shows=('GNU GRUB',))
+
+
+SCSI_DISK = ('-device', 'scsi-hd,drive=d0,bootindex=0')
 
 
 GUESTS = [
@@ -358,6 +417,13 @@ GUESTS = [
         '-drive', 'file={work}/grub.img,format=raw,if=ide'),
         copies=(('grub.img', '{guests}/grub.img'),),
         steps=quit_after(5, 'grub>'), shows=('GNU GRUB',)),
+    grub_on('virtio-scsi', '-device', 'virtio-scsi-pci', *SCSI_DISK),
+    grub_on('megasas', '-device', 'megasas', *SCSI_DISK),
+    grub_on('iothread', '-object', 'iothread,id=io0', '-device',
+            'virtio-blk-pci,drive=d0,iothread=io0'),
+    Cell('u-boot', 'U-Boot at its prompt', boot='', args=(
+        '-bios', '{guests}/u-boot.rom'), steps=quit_after(2, '=> '),
+        shows=('U-Boot',)),
     Cell('uefi-shell', 'the UEFI shell of OVMF', boot='', machine='q35',
          args=('-drive', 'if=pflash,format=raw,readonly=on,'
                'file=/usr/share/OVMF/OVMF_CODE.fd', '-drive',
@@ -369,4 +435,10 @@ GUESTS = [
          shows=('Shell>',)),
 ]
 
-CELLS = (MACHINES + DISKS + NETS + DEVICES + CPUS + EVENTS + MEMORY + GUESTS)
+GROUPS = (
+    ('Machines, firmware, clocks', MACHINES), ('Disks', DISKS),
+    ('Networks', NETS), ('Other devices', DEVICES), ('CPU models', CPUS),
+    ('What happens to a machine', EVENTS),
+    ('Memory and several vCPUs', MEMORY), ('Other guests', GUESTS),
+)
+CELLS = [cell for _, cells in GROUPS for cell in cells]

@@ -202,11 +202,20 @@ def refused(cell, work):
     return 'refused: ' + line
 
 
+def absent(cell, work):
+    with Vm(work, cell_args(cell, work), name='rec', timeout=20) as vm:
+        vm.wait(1)
+    check(cell.absent in vm.stderr, f'the message says: {vm.stderr}')
+    return f'not built: QEMU says "{cell.absent}"'
+
+
 def run_cell(cell, work, rng, positions=5, replays=1):
     """One line that says what was seen; raises TestFailure or Skip."""
     lack = cell.lacks()
     if lack:
         raise Skip(lack)
+    if cell.absent:
+        return absent(cell, work)
     if cell.refused:
         return refused(cell, work)
     began = time.monotonic()

@@ -478,8 +478,9 @@ test_no_smp = machine_test('Several vCPUs, each in a thread of its own, are '
                            'refused.', 'smp', ['-smp', '2'], 'thread=single')
 test_no_icount = machine_test('Instruction counting as a clock is refused.',
                               'icount', ['-icount', 'shift=auto'], 'icount')
-test_no_iothread = machine_test('An iothread is refused.', 'io',
-                                ['-object', 'iothread,id=io0'], 'iothread')
+test_no_iothread = machine_test('An iothread that is at work is refused.',
+                                'io', ['-object', 'iothread,id=io0'],
+                                'iothread', '-tt record')
 
 
 @limit(60)

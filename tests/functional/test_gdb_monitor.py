@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """gdb can leave a monitor command that moves the VM."""
 
+import os
 import signal
 import subprocess
 
@@ -54,7 +55,7 @@ def sigint(vm, path):
     """Ctrl-C in the stock gdb, whose next commands are right."""
     out = f'{vm.base}.sigint'
     with open(out, 'wb') as log, subprocess.Popen(
-            ['gdb', '-nx', '-q', '-ex', 'set confirm off', '-ex',
+            [os.environ.get('TT_GDB', 'gdb'), '-nx', '-q', '-ex', 'set confirm off', '-ex',
              'set arch i386:x86-64', '-ex', f'target remote {path}'],
             stdin=subprocess.PIPE, stdout=log,
             stderr=subprocess.STDOUT, text=True) as gdb:

@@ -46,6 +46,9 @@ HAZARDS = {
     'resume-flag': Hazard(
         'exceptions', 'rounds=10', True, True, ONE_INSN, 2,
         'the resume flag must end with an instruction, not with a block'),
+    'into': Hazard(
+        'random', 'seed=10 blocks=30 modes=0', True, True, ONE_INSN, 3,
+        'INTO must end its block: it raises without taking a count back'),
     'dma-invalidate': Hazard(
         'dmacode', '', False, True, (), 1,
         'code that a device wrote must be translated anew'),

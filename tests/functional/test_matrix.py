@@ -19,4 +19,6 @@ def cell_test(name):
 
 test_pull_nic = cell_test('pull-nic')
 test_plug_memory = cell_test('plug-memory')
-test_grub = cell_test('grub')
+test_virtio_scsi = cell_test('grub-virtio-scsi')
+test_megasas = cell_test('grub-megasas')
+test_iothread = cell_test('grub-iothread')

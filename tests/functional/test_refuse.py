@@ -49,9 +49,6 @@ test_enable_kvm = refuse_test(
 test_multi_threaded = refuse_test(
     'mttcg', 'Multi-threaded TCG is refused.', 'thread',
     add=['-accel', 'tcg,thread=multi'])
-test_iothread = refuse_test(
-    'iothread', 'An iothread is refused.', 'iothread',
-    add=['-object', 'iothread,id=io0'])
 test_icount_rr = refuse_test(
     'rr', 'Upstream\'s record/replay beside ours is refused.', 'icount',
     'rr', add=['-icount', 'shift=auto,rr=record,rrfile=rr.bin'])
@@ -181,10 +178,6 @@ def test_monitor_commands(work):
         for line in ('savevm one', 'loadvm one'):
             text = vm.qmp.hmp(line)
             check(text.startswith('Error'), f'{line}: {short(text)}')
-        for command, arguments in (
-                ('object-add', {'qom_type': 'iothread', 'id': 'io1'}),):
-            message = vm.qmp.error(command, **arguments)
-            check('iothread' in message, f'{command}: {message}')
         for device in ({'driver': 'vmware-svga'},
                        {'driver': 'nvme', 'serial': '1', 'pmrdev': 'm'}):
             message = vm.qmp.error('device_add', **device)

@@ -518,8 +518,9 @@ class Gdb:
         self.vm, self.arch = vm, arch
         self.path = vm.socket_path('gdb')
         self.calls = 0
-        if not shutil.which('gdb'):
-            raise Skip('gdb is not installed')
+        self.program = os.environ.get('TT_GDB', 'gdb')
+        if not shutil.which(self.program):
+            raise Skip(f'{self.program} is not installed')
 
     @staticmethod
     def args(work, name):
@@ -532,7 +533,7 @@ class Gdb:
         """Runs commands in one session; returns gdb's output as text."""
         self.calls += 1
         wait_until(lambda: os.path.exists(self.path), 'the gdb socket')
-        argv = ['gdb', '-nx', '-batch', '-q', '-ex', 'set pagination off',
+        argv = [self.program, '-nx', '-batch', '-q', '-ex', 'set pagination off',
                 '-ex', 'set confirm off', '-ex', 'set tcp auto-retry on',
                 '-ex', f'set architecture {self.arch}']
         argv += ['-ex', f'target remote {self.path}']

@@ -36,7 +36,8 @@ def on_stop(event):
 
 
 def look():
-    """Position and digest by the monitor, registers by gdb's cache."""
+    """Position and digest by the monitor, registers of the selected thread by
+    gdb's cache."""
     text = run('monitor tt digest')
     found = re.search(r'position (\d+) cpu (\w+) ram (\w+)', text)
     if not found:
@@ -100,6 +101,7 @@ class Walk:
         json.dump({'command': command, 'before': before,
                    'position': self.position, 'digest': digest,
                    'registers': registers, 'stops': list(stops),
+                   'thread': gdb.selected_thread().num,
                    'enabled': self.enabled,
                    'ended': 'history' in said,
                    'seconds': round(time.monotonic() - began, 4)}, out)

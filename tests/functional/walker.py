@@ -15,6 +15,7 @@ import re
 import subprocess
 
 from guests import linux_args
+from matrix_run import need_guests, other
 from ttlib import (HERE, SLOW, Gdb, check, digest, end_of, fail, goto,
                    read_text, record, replayer, short, stopped_replay)
 
@@ -29,11 +30,14 @@ def record_guest(work, processes=12):
     run = record(work, linux_args('rand,procs', f'n={processes} '
                                   f'syms={",".join(names)}', memory='128'),
                  timeout=100)
+    return run, symbols(run, 'procs')
+
+
+def symbols(run, last_work):
     text = run.serial.decode(errors='replace')
-    places = {name: int(address, 16) for address, name in
-              re.findall(r'TT-SYM ([0-9a-f]+) \w (\w+)', text)}
-    check('TT-DONE procs' in text, f'the guest failed: {text[-300:]}')
-    return run, places
+    check(f'TT-DONE {last_work}' in text, f'the guest failed: {text[-300:]}')
+    return {name: int(address, 16) for address, name in
+            re.findall(r'TT-SYM ([0-9a-f]+) \w (\w+)', text)}
 
 
 def make_plan(work, seed, count, end, places, socket):
@@ -59,7 +63,7 @@ def walk(work, run, places, seed, count, timeout):
             json.dump(plan, out)
         try:
             done = subprocess.run(
-                ['gdb', '-nx', '-q', '-batch', '-x',
+                [os.environ.get('TT_GDB', 'gdb'), '-nx', '-q', '-batch', '-x',
                  os.path.join(HERE, 'walk_gdb.py')], text=True,
                 env=dict(os.environ, TT_WALK=path), stdout=subprocess.PIPE,
                 stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT,
@@ -76,9 +80,26 @@ def walk(work, run, places, seed, count, timeout):
     return plan, steps
 
 
-def hmp_registers(vm):
-    """What the straight replay says of its registers, by gdb's names."""
-    text = vm.qmp.hmp('info registers')
+def record_compiler(work):
+    """The same of four vCPUs that run make -j4 (scripts/guest --devices)."""
+    need_guests(make=True)
+    names = [*BREAKS, *(name for _, _, name in WATCHES)]
+    run = record(work, [
+        '-M', 'pc', '-cpu', 'qemu64', '-m', '512', '-smp', '4', '-nodefaults',
+        '-display', 'none', '-no-reboot', '-kernel', other('vmlinuz'),
+        '-initrd', other('compiler.img'), '-append',
+        f'console=ttyS0 panic=-1 t=own syms={",".join(names)}'], timeout=300)
+    return run, symbols(run, 'own')
+
+
+def all_registers(vm):
+    """What the straight replay says, by gdb's numbers of threads."""
+    parts = vm.qmp.hmp('info registers -a').split('CPU#')[1:]
+    return {int(p.split()[0]) + 1: registers(p) for p in parts}
+
+
+def registers(text):
+    """Registers as the monitor shows them, by gdb's names."""
     values = {}
     for name, value in re.findall(
             r'\b([ER]\w\w|R\d+|CR\d|EFER) *=([0-9a-f]+)', text):
@@ -138,7 +159,7 @@ class Judge:
             at = goto(vm, timeout, position=place)['position']
             self.asked[place] = at
             if at == place:
-                seen[place] = (list(digest(vm)[1:]), hmp_registers(vm))
+                seen[place] = (list(digest(vm)[1:]), all_registers(vm))
         for number, step in enumerate(self.steps):
             self.compare(number, step, seen.get(step['position']))
 
@@ -150,7 +171,7 @@ class Judge:
         if step['digest'] != straight[0]:
             self.blame(number, f'digest {step["digest"]} instead of '
                                f'{straight[0]}')
-        for name, value in straight[1].items():
+        for name, value in straight[1][step['thread']].items():
             seen = step['registers'].get(name)
             if seen is not None and seen != value:
                 self.blame(number, f'{name} {seen:#x} instead of {value:#x}')
@@ -184,13 +205,13 @@ class Judge:
                 continue
             if 'continue' not in step['command']:
                 continue
-            if named & set(self.watches()) and \
-                    step['position'] == step['before']:
-                step['news'] = True
-                if not named <= unheard:
+            watched = named & set(self.watches())
+            if watched and step['position'] == step['before']:
+                step['news'] = True     # and a breakpoint may stand there
+                if not watched <= unheard:
                     self.blame(number, 'stopped where it stood, for a change '
                                        'that gdb knew')
-                unheard -= named
+                unheard -= watched
             else:
                 unheard.clear()
 

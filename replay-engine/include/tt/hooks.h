@@ -44,6 +44,7 @@ enum {
     TT_OMIT_BOUNCE = 1 << 10,
     TT_OMIT_FETCH = 1 << 11,
     TT_OMIT_RESUME_FLAG = 1 << 12,
+    TT_OMIT_INTO = 1 << 13,
     TT_OMIT_SEARCH_SKIP = 1 << 20,  /* no hazard: searches look everywhere */
 };
 extern unsigned tt_omit;
@@ -103,8 +104,6 @@ void tt_finish(void);                               /* runstate.c, BQL */
 /* A monitor command that would leave the recorded or replayed history. True:
  * refused, *errp set. */
 bool tt_refuses(const char *what, struct Error **errp);
-/* The same for an object of @type made by the monitor. */
-bool tt_refuses_object(const char *type, struct Error **errp);
 
 /* ---- execution token (system/cpus.c, cpu-common.c): any thread ---- */
 extern bool tt_token_on;        /* since the first use in this process */
@@ -144,6 +143,13 @@ static inline bool tt_token_owe(void)
 
 /* True, and all nesting dropped, in the vCPU thread (after a longjmp). */
 bool tt_token_unwind(void);
+
+/*
+ * Set when this process is to record, and never cleared: what an iothread of the
+ * user's would do the main loop does, which takes the token. Defined in iothread.c,
+ * which tools link without us.
+ */
+extern bool tt_iothreads_fold;
 
 /* ---- vCPU thread (accel/tcg) ---- */
 #define TT_HOOK_TLB_BITS 11     /* fixed TLB: 2048 entries, no cost measured */
@@ -321,6 +327,16 @@ static inline void tt_map_directly(bool on)
 {
     tt_maps_directly = on;
 }
+
+struct AddressSpace;
+/*
+ * The end of a bounced DMA, BQL: which of the @len bytes at @buffer, that held
+ * @before when the device mapped them, go to @addr. What the device has not changed
+ * becomes what is there now. Returns where those begin that are to be written, and
+ * in @len how many they are.
+ */
+uint64_t tt_bounce_merge(struct AddressSpace *as, uint64_t addr,
+                         uint8_t *buffer, const uint8_t *before, uint64_t *len);
 
 void tt_mapped_written_slow(void *host, size_t len);
 
