@@ -139,6 +139,7 @@ static void hand_over(bool last)
 static void give_up(const char *why)
 {
     tt.live = false;
+    tt.gave_up_at = tt_position();
     tt_keeper_tell();
     warn_report("tt: the recording ends at position %" PRIu64 ", the VM goes "
                 "on unrecorded: %s", tt_position(), why);
@@ -361,6 +362,20 @@ void tt_record_reset(CPUState *cpu)
 
 /* ---- start and end ---- */
 
+/* Holds it something that is not a run's? */
+static bool is_foreign(const char *dir)
+{
+    GDir *d = g_dir_open(dir, 0, NULL);
+    const char *name = NULL;
+
+    while (d && (name = g_dir_read_name(d)) && g_str_equal(name, "lost+found")) {
+    }
+    if (d) {
+        g_dir_close(d);
+    }
+    return name;
+}
+
 bool tt_record_directory(Error **errp)
 {
     g_autofree char *stamp = NULL;
@@ -388,6 +403,11 @@ bool tt_record_directory(Error **errp)
             g_file_test(log, G_FILE_TEST_EXISTS)) {
             error_setg(errp, "'%s' holds a run already: give another dir= or "
                        "delete it", tt.dir);
+            return false;
+        }
+        if (is_foreign(tt.dir)) {
+            error_setg(errp, "'%s' holds other files: give a directory with "
+                       "dir= that is empty, or that does not exist", tt.dir);
             return false;
         }
         rec.has_dir = true;
@@ -501,6 +521,7 @@ bool tt_record_start(Error **errp)
                        QEMU_THREAD_JOINABLE);
     open_segment();
     tt.live = true;
+    tt.gave_up_at = 0;
     tt.fence_next = tt_next_fence(0);
     tt_inputs_start();
     rec.initial = true;

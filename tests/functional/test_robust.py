@@ -342,8 +342,8 @@ def refuse_record(work, directory, name, *words):
 
 
 def test_places_to_record(work):
-    """A directory that is a file, cannot be made, or holds a run already is
-    refused, and the run in it stays as it is."""
+    """A directory that is a file, cannot be made, holds other files or a run
+    already is refused, and the run in it stays as it is."""
     run = recorded(work)
     before = read_log(run.dir)
     refuse_record(work, run.dir, 'occupied', 'already', 'holds', 'exists')
@@ -353,6 +353,7 @@ def test_places_to_record(work):
         f.write('text')
     refuse_record(work, plain, 'file', 'directory')
     refuse_record(work, f'{plain}/run', 'below-file', 'plain')
+    refuse_record(work, work, 'other-files', 'empty')
     refuse_record(work, f'{work}/none/at/all', 'no-parent', 'none')
     refuse_record(work, '/proc/tt-run', 'proc', '/proc/tt-run')
 

@@ -33,6 +33,7 @@ typedef struct TtEngine {
                                    reads it without any lock */
     TtManifest manifest;
     bool live;                  /* events are recorded or replayed now */
+    uint64_t gave_up_at;        /* the VM goes on unrecorded from here; 0: no */
     bool finished;              /* the end of the run has been dealt with */
     uint64_t pos;               /* position; exact while the vCPU is outside
                                    cpu_exec, else see tt_position() */
