@@ -84,8 +84,8 @@ bool tt_gdb_condition_holds(CPUState *cpu, uint64_t pc)
 {
     int soft, hard;
 
-    if (tt_gdb_counts_hits(pc)) {
-        return true;
+    if (tt_gdb_counts_hits(pc)) {       /* nobody else asks meanwhile */
+        return tt_gdb_hit_counts(cpu);
     }
     soft = look(cpu, pc, 0);
     hard = look(cpu, pc, 1);

@@ -20,8 +20,7 @@ bool tt_gdb_has_filters;
 typedef struct Filter {
     vaddr addr, len;
     bool only_writes;
-    char kind;                  /* r, p or n: what is compared */
-    uint64_t value[2];
+    TtGdbWho who;
 } Filter;
 
 static GArray *filters;
@@ -88,7 +87,7 @@ static int write_process(CPUState *cpu, uint8_t *buf, int reg)
 
 /* ---- qtt.linux:[CURRENT,PID,NAME] ---- */
 
-static unsigned parse_list(const char *text, uint64_t *values, unsigned most)
+unsigned tt_gdb_parse_list(const char *text, uint64_t *values, unsigned most)
 {
     for (unsigned n = 0; n < most; text++) {
         if (qemu_strtou64(text, &text, 16, &values[n++])) {
@@ -124,7 +123,7 @@ static void handle_linux(GArray *params, void *user_ctx)
         tell_linux();
         return;
     }
-    if (parse_list(only_text(params), v, 3) != 3) {
+    if (tt_gdb_parse_list(only_text(params), v, 3) != 3) {
         gdb_put_packet("E.qtt.linux takes nothing, or three offsets in hex: of "
                        "the current task from the base of GS, and in a task of "
                        "the process's number and of its name");
@@ -149,19 +148,28 @@ static Filter *find(vaddr addr, vaddr len)
     return NULL;
 }
 
-static bool passes(CPUState *cpu, const Filter *f)
+bool tt_gdb_parse_who(const uint64_t v[3], TtGdbWho *who)
+{
+    *who = (TtGdbWho) { .kind = v[0], .value = { v[1], v[2] } };
+    return v[0] == 'r' || v[0] == 'p' || v[0] == 'n';
+}
+
+bool tt_gdb_is_turn_of(CPUState *cpu, const TtGdbWho *who)
 {
     TtProcess p;
 
+    if (!who->kind) {
+        return true;
+    }
     tt_process_now(cpu, &p);
-    switch (f->kind) {
+    switch (who->kind) {
     case 'r':
-        return p.root == f->value[0];
+        return p.root == who->value[0];
     case 'p':
-        return p.pid == (int64_t)f->value[0];
+        return p.pid == (int64_t)who->value[0];
     default:
-        return value_of(&p, REG_NAME) == f->value[0] &&
-            value_of(&p, REG_NAME2) == f->value[1];
+        return value_of(&p, REG_NAME) == who->value[0] &&
+            value_of(&p, REG_NAME2) == who->value[1];
     }
 }
 
@@ -170,15 +178,14 @@ bool tt_gdb_filter_passes(CPUState *cpu, const CPUWatchpoint *wp, int access)
     const Filter *f = wp->flags & BP_GDB ? find(wp->vaddr, wp->len) : NULL;
 
     return !f || ((!f->only_writes || (access & BP_MEM_WRITE)) &&
-                  passes(cpu, f));
+                  tt_gdb_is_turn_of(cpu, &f->who));
 }
 
-static void set_filter(const uint64_t v[6])
+static void set_filter(const uint64_t v[6], const TtGdbWho *who)
 {
     Filter *f = find(v[0], v[1]);
     Filter new = {
-        .addr = v[0], .len = v[1], .only_writes = v[2], .kind = v[3],
-        .value = { v[4], v[5] },
+        .addr = v[0], .len = v[1], .only_writes = v[2], .who = *who,
     };
 
     if (f) {
@@ -199,19 +206,20 @@ static void handle_only(GArray *params, void *user_ctx)
 {
     const char *text = only_text(params);
     uint64_t v[6];
+    TtGdbWho who;
 
     if (!*text) {
         forget_filters();
         gdb_put_packet("OK");
-    } else if (parse_list(text, v, 6) != 6 ||
-               !v[3] || v[3] > 0x7f || !strchr("rpn", v[3])) {
+    } else if (tt_gdb_parse_list(text, v, 6) != 6 ||
+               !tt_gdb_parse_who(v + 3, &who)) {
         gdb_put_packet("E.qtt.only takes nothing, or ADDRESS,LENGTH,WRITES,KIND,"
                        "VALUE,VALUE2 in hex, KIND being the letter r, p or n");
     } else if (!find(v[0], v[1]) && filters->len >= FILTERS_MAX) {
         gdb_put_packet("E.64 watchpoints of single processes are all there can "
                        "be: delete some");
     } else {
-        set_filter(v);
+        set_filter(v, &who);
         gdb_put_packet("OK");
     }
 }

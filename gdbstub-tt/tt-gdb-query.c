@@ -24,6 +24,7 @@ static struct {
     unsigned n_addresses;
     uint64_t limit;
     bool active;
+    TtGdbWho who;               /* whose */
     GArray *found;              /* of Hit */
 } hits;
 
@@ -132,6 +133,11 @@ bool tt_gdb_counts_hits(uint64_t pc)
     return false;
 }
 
+bool tt_gdb_hit_counts(CPUState *cpu)
+{
+    return tt_gdb_is_turn_of(cpu, &hits.who);
+}
+
 static uint64_t from, to;
 
 static bool parse_hits(const char *text)
@@ -174,6 +180,23 @@ static void handle_hits(GArray *params, void *user_ctx)
     }
 }
 
+/* qtt.hits-in:KIND,VALUE,VALUE2: the next search is for those of one process. */
+static void handle_hits_in(GArray *params, void *user_ctx)
+{
+    uint64_t v[3];
+
+    if (!params->len ||
+        tt_gdb_parse_list(gdb_get_cmd_param(params, 0)->data, v, 3) != 3 ||
+        !tt_gdb_parse_who(v, &hits.who)) {
+        hits.who.kind = 0;
+        gdb_put_packet("E.qtt.hits-in takes KIND,VALUE,VALUE2 in hex, KIND "
+                       "being the letter r, p or n");
+    } else {
+        tt_gdb_has_conditions = true;       /* hits are looked at */
+        gdb_put_packet("OK");
+    }
+}
+
 static bool note_hit(void *opaque, uint64_t pos, uint64_t pc)
 {
     Hit hit = { pos, pc };
@@ -211,6 +234,7 @@ void tt_gdb_end_hits(void)
     }
     g_ptr_array_set_size(hits.bps, 0);
     hits.active = false;
+    hits.who.kind = 0;
 }
 
 /* The breakpoints first: what may be left out depends on them. */
@@ -296,6 +320,8 @@ static const GdbCmdParseEntry queries[] = {
     { .handler = handle_goto, .cmd = "tt.goto:", .cmd_startswith = true,
       .schema = "s0" },
     { .handler = handle_hits, .cmd = "tt.hits:", .cmd_startswith = true,
+      .schema = "s0" },
+    { .handler = handle_hits_in, .cmd = "tt.hits-in:", .cmd_startswith = true,
       .schema = "s0" },
     { .handler = handle_found, .cmd = "tt.found:", .cmd_startswith = true,
       .schema = "L0" },

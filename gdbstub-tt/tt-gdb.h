@@ -24,8 +24,9 @@ void tt_gdb_init_queries(void);
 /* The search for hits that an errand is: begin, and forget. */
 bool tt_gdb_begin_hits(TtTravelDone *done, Error **errp);
 void tt_gdb_end_hits(void);
-/* Does that search look for hits at @pc? */
+/* Does that search look for hits at @pc? Does one of @cpu there count? */
 bool tt_gdb_counts_hits(uint64_t pc);
+bool tt_gdb_hit_counts(CPUState *cpu);
 
 /* ---- tt-gdb-watch.c: what gdb believes of the memory it watches ---- */
 void tt_gdb_init_watch(void);
@@ -38,7 +39,17 @@ void tt_gdb_watch_before(void);         /* a step backwards begins */
 const char *tt_gdb_watch_at_stop(bool may_name);
 
 /* ---- tt-gdb-process.c: one process of the guest ---- */
+typedef struct TtGdbWho {       /* a process */
+    char kind;                  /* r, p or n: what is compared; 0: anybody */
+    uint64_t value[2];
+} TtGdbWho;
+
 void tt_gdb_init_process(void);
+bool tt_gdb_is_turn_of(CPUState *cpu, const TtGdbWho *who);
+/* False: no such kind. */
+bool tt_gdb_parse_who(const uint64_t v[3], TtGdbWho *who);
+/* Numbers in hex with commas between them; how many, 0 if they are none. */
+unsigned tt_gdb_parse_list(const char *text, uint64_t *values, unsigned most);
 void tt_gdb_process_attached(void);        /* those of the gdb before are gone */
 
 /* ---- tt-gdb-rcmd.c: monitor commands, during which gdb may be heard ---- */

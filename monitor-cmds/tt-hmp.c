@@ -196,6 +196,11 @@ static void verify(Monitor *mon, Waiter *w, Error **errp)
         w->reason == TT_STOP_INTERRUPTED) {
         return;
     }
+    if (w->reason == TT_STOP_DAMAGED) {
+        error_setg(errp, "the start of the run cannot be restored: its "
+                   "checkpoints are damaged");
+        return;
+    }
     before = tt_replay_digests();
     if (!go(mon, GO_STRAIGHT, NULL, INT64_MAX, w, errp)) {   /* all of it */
         return;

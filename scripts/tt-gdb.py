@@ -310,8 +310,8 @@ def addresses_of(location):
 class Hits(TtCommand):
     """List the positions at which the run comes to a location.
 
-tt hits LOCATION [--limit N] [--from POS] [--to POS]
-LOCATION as for "break". At most N, 1000 if not given, from the first on. "tt
+tt hits LOCATION [--limit N] [--from POS] [--to POS] [--in WHO]
+LOCATION as for "break", WHO as for "tt break-in". At most N, 1000 if not given, from the first on. "tt
 goto" goes to one of them. The VM stands where it stood afterwards."""
 
     name, complete_with = 'hits', gdb.COMPLETE_LOCATION
@@ -323,19 +323,24 @@ goto" goes to one of them. The VM stands where it stood afterwards."""
         def take(found):
             numbers[found.group(1)] = int(found.group(2), 0)
             return ''
-        location = re.sub(r'\s*--(limit|from|to)[ =](\w+)', take, arg).strip()
+        rest, _, who = re.sub(r'\s*--(limit|from|to)[ =](\w+)', take,
+                              arg).partition('--in ')
+        location = rest.strip()
         if not location or location.startswith('--'):
             raise gdb.GdbError('tt hits takes a location, as break does, and '
-                               '--limit N, --from POS, --to POS')
-        return location, numbers
+                               '--limit N, --from POS, --to POS, --in WHO')
+        return location, numbers, who.strip()
 
     def invoke(self, arg, from_tty):
-        location, numbers = self.parse(arg)
+        location, numbers, who = self.parse(arg)
+        who = Who(who) if who else None
         places = addresses_of(location)
         if len(places) > 16:
             raise gdb.GdbError(f'tt: {location} stands for {len(places)} '
                                'places; 16 can be looked for at once')
         wanted = [numbers['limit'], numbers['from'], numbers['to'], *places]
+        if who:
+            packet(f'qtt.hits-in:{who.packet_part()}')
         errand('qtt.hits:' + ','.join(f'{n:x}' for n in wanted))
         found = [[int(n, 16) for n in item.split('.')]
                  for item in whole_list('qtt.found')]

@@ -93,7 +93,7 @@ static int reason_to_stay(CPUState *cpu, uint64_t pc)
     if (pos >= MIN(tt.step_to, tt_travel_stop_at())) {
         return EXCP_INTERRUPT;
     }
-    if (!tt_breakpoints_off && cpu_breakpoint_test(cpu, pc, BP_GDB)) {
+    if (cpu_breakpoint_test(cpu, pc, BP_GDB) && tt_breakpoint_stops(cpu, pc)) {
         return EXCP_DEBUG;
     }
     return -1;

@@ -317,7 +317,7 @@ static void go(TtTimeline *t, uint64_t target, TtStopReason arrive)
     set_step(t, STATE_GO_RESTORE, cp->id, cp->pos, TT_STOP_NONE);
 }
 
-static bool may_hit(const TtTimeline *t, uint64_t from, uint64_t to)
+static bool may_hold(const TtTimeline *t, uint64_t from, uint64_t to)
 {
     return !t->may_hit || t->may_hit(t->may_hit_opaque, from, to);
 }
@@ -342,14 +342,14 @@ static void survey(TtTimeline *t, uint64_t from)
             go(t, t->home, TT_STOP_TARGET);
             return;
         }
-        if (may_hit(t, cp->pos, interval_end(t, from))) {
+        if (may_hold(t, cp->pos, interval_end(t, from))) {
             break;
         }
     }
     t->scan_from = cp->pos;
     do {
         t->scan_to = from = interval_end(t, from);
-    } while (from < t->limit && may_hit(t, from, interval_end(t, from)));
+    } while (from < t->limit && may_hold(t, from, interval_end(t, from)));
     t->has_hit = false;
     set_step(t, STATE_SCAN_RESTORE, cp->id, cp->pos, TT_STOP_NONE);
 }
@@ -365,7 +365,7 @@ static void scan_older(TtTimeline *t, uint64_t to)
         if (!cp) {
             break;
         }
-        if (may_hit(t, cp->pos, to)) {
+        if (may_hold(t, cp->pos, to)) {
             t->scan_from = cp->pos;
             t->scan_to = to;                                    /* T3 */
             t->has_hit = false;

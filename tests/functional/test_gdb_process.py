@@ -95,6 +95,18 @@ def check_watch(session, who):
     return seen[1]
 
 
+def check_hits(session, places, pid):
+    """An interrupt at the very place makes a second hit of one call."""
+    text = session('tt hits work --in gamma', 'tt hits work --in 999999',
+                   f'tt hits work --in {pid["alpha"]} --limit 2')
+    found = re.findall(r'^ *\d+ +(\d+)$', text, re.M)
+    check(COUNT <= len(found) - 2 < COUNT * 3 / 2, f'hits of gamma: {text}')
+    equal([n for n in places['gamma'] if str(n) not in found], [],
+          'stops of gamma that are no hits')
+    for sentence in ('0 hits of work', '2 hits of work ('):
+        check(sentence in text, f'no "{sentence}": {text}')
+
+
 @limit(240)
 def test_one_of_three(work):
     """By name before the process exists, by number, and by its page tables;
@@ -117,6 +129,8 @@ def test_one_of_three(work):
         equal(values(text)[:2], [21, pid['alpha']], 'this, with a condition')
         check('No breakpoints' in text, f'not temporary: {text}')
         here = digest(vm)
+        check_hits(session, places, pid)
+        equal(digest(vm), here, 'digest after the searches')
         text = session('tt break-in', 'tt break-in alpha', 'tt watch-in 1 5',
                        'tt watch-in 1 none', 'tt break-in who=1 work',
                        'tt break-in 1 work if')

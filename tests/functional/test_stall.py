@@ -109,7 +109,9 @@ def test_keeps_what_the_user_added(work):
             waits(vm)
             stored = vm.qmp.cmd('query-tt-checkpoints')
             check(mine['id'] in [c['id'] for c in stored], f'{stored}')
-            check(len(stored) <= 3, f'{len(stored)} are left')
+            taken = vm.qmp.cmd('query-tt')['store']['taken']
+            check(len(stored) <= 5 < taken, f'{len(stored)} of {taken} are '
+                  'left')             # one may have been under way
             check('those that you added stay' in vm.stderr, vm.stderr)
             vm.qmp.send('quit')
             vm.wait(0)
