@@ -29,8 +29,8 @@ typedef struct Watched {
 
 static struct {
     uint64_t told;              /* where the VM stood at the last stop reply */
-    bool moved;                 /* it stood elsewhere when gdb resumed it */
-    GArray *named;              /* of Watched: those named since then */
+    GArray *unsure;             /* of Watched: inserted when it stood elsewhere,
+                                   and not named since */
     GArray *origin;             /* of Watched: before a step backwards */
 } belief = { .told = UINT64_MAX };
 
@@ -66,24 +66,43 @@ static Watched *find(GArray *list, const CPUWatchpoint *wp)
 
 /* ---- the VM was moved by others ---- */
 
+static void forget(GArray *list, const CPUWatchpoint *wp)
+{
+    Watched *w = find(list, wp);
+
+    g_array_remove_index(list, w - (Watched *)(void *)list->data);
+}
+
 /* A watchpoint that gdb may have a wrong idea of, and from now on has not. */
 static CPUWatchpoint *next_to_name(void)
 {
     CPUWatchpoint *wp;
 
-    if (!belief.moved) {
+    if (!belief.unsure->len) {
         return NULL;
     }
     QTAILQ_FOREACH(wp, &tt_vcpu()->watchpoints, entry) {
-        if (is_write_watch(wp) && !find(belief.named, wp) &&
-            tt_gdb_filter_passes(tt_vcpu(), wp, BP_MEM_WRITE)) {
-            Watched w = { wp->vaddr, wp->len };
-
-            g_array_append_val(belief.named, w);
+        if (is_write_watch(wp) && find(belief.unsure, wp)) {
+            forget(belief.unsure, wp);
             return wp;
         }
     }
     return NULL;
+}
+
+/* What gdb inserts later it has read later. */
+static void be_unsure(void)
+{
+    CPUWatchpoint *wp;
+
+    g_array_set_size(belief.unsure, 0);
+    QTAILQ_FOREACH(wp, &tt_vcpu()->watchpoints, entry) {
+        if (is_write_watch(wp) && !find(belief.unsure, wp)) {
+            Watched w = { wp->vaddr, wp->len };
+
+            g_array_append_val(belief.unsure, w);
+        }
+    }
 }
 
 static void answer(const CPUWatchpoint *wp)
@@ -103,8 +122,7 @@ bool tt_gdb_watch_answers(bool step)
 
     if (belief.told != tt_position()) {
         belief.told = tt_position();
-        belief.moved = true;
-        g_array_set_size(belief.named, 0);
+        be_unsure();
     }
     wp = step ? NULL : next_to_name();
     if (wp) {
@@ -183,13 +201,12 @@ const char *tt_gdb_watch_at_stop(bool may_name)
 void tt_gdb_watch_attached(void)
 {
     belief.told = tt_position();
-    belief.moved = false;
-    g_array_set_size(belief.named, 0);
+    g_array_set_size(belief.unsure, 0);
     g_array_set_size(belief.origin, 0);
 }
 
 void tt_gdb_init_watch(void)
 {
-    belief.named = new_list();
+    belief.unsure = new_list();
     belief.origin = new_list();
 }

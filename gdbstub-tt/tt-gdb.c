@@ -8,6 +8,7 @@
 #include "tt/timeline.h"
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
+#include "exec/gdbstub.h"
 #include "system/cpus.h"
 #include "system/runstate.h"
 #include "system/system.h"
@@ -152,8 +153,17 @@ static bool has_step(const char *actions)
     return false;
 }
 
+/* gdbstub forgets the step of a vCPU when another one met the stop. */
+static void forget_steps(void)
+{
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        cpu_single_step(tt_vcpus_at(i), 0);
+    }
+}
+
 bool tt_gdb_resume(const char *actions)
 {
+    forget_steps();
     if (answered_break()) {
         return true;
     }
@@ -221,6 +231,9 @@ const char *tt_gdb_stop_suffix(const char *reply)
 
 void tt_gdb_attached(void)
 {
+    if (tt_vcpu()) {
+        gdb_set_stop_cpu(tt_vcpu());        /* gdb begins with its thread */
+    }
     tt_gdb_watch_attached();
     tt_gdb_process_attached();
 }

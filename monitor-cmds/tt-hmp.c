@@ -197,7 +197,7 @@ static void verify(Monitor *mon, Waiter *w, Error **errp)
         return;
     }
     before = tt_replay_digests();
-    if (!go(mon, GO_STRAIGHT, NULL, tt_replay_end(), w, errp)) {
+    if (!go(mon, GO_STRAIGHT, NULL, INT64_MAX, w, errp)) {   /* all of it */
         return;
     }
     tell_verified(mon, w->pos, tt_replay_digests() - before -
@@ -272,6 +272,21 @@ static uint32_t pin(Monitor *mon, const char *name, Error **errp)
     return id;
 }
 
+static void delete_checkpoint(const char *arg, Error **errp)
+{
+    uint64_t n;
+
+    if (!g_ascii_isdigit(*arg) || qemu_strtou64(arg, NULL, 10, &n)) {
+        error_setg(errp, "tt checkpoint delete takes the number of a checkpoint "
+                   "(see 'tt checkpoint list')%s%s%s", *arg ? ", not '" : "",
+                   arg, *arg ? "'" : "");
+    } else if (tt_recording()) {
+        tt_keeper_delete(n, errp);
+    } else {
+        tt_travel_delete(n, errp);
+    }
+}
+
 /* @arg: "[-f] [NAME]" */
 static void add_checkpoint(Monitor *mon, const char *arg, Error **errp)
 {
@@ -303,7 +318,6 @@ static void add_checkpoint(Monitor *mon, const char *arg, Error **errp)
 static void do_checkpoint(Monitor *mon, const char *arg, Error **errp)
 {
     const char *rest = arg;
-    uint64_t n;
 
     if (!arg || !strcmp(arg, "list")) {
         list_checkpoints(mon, errp);
@@ -311,13 +325,8 @@ static void do_checkpoint(Monitor *mon, const char *arg, Error **errp)
         add_checkpoint(mon, "", errp);
     } else if (strstart(arg, "add ", &rest)) {
         add_checkpoint(mon, rest + strspn(rest, " "), errp);
-    } else if (strstart(arg, "delete ", &rest) && g_ascii_isdigit(*rest) &&
-               qemu_strtou64(rest, NULL, 10, &n) == 0) {
-        if (tt_recording()) {
-            tt_keeper_delete(n, errp);
-        } else {
-            tt_travel_delete(n, errp);
-        }
+    } else if (strstart(arg, "delete", &rest) && (!*rest || *rest == ' ')) {
+        delete_checkpoint(rest + strspn(rest, " "), errp);
     } else {
         error_setg(errp, "tt checkpoint takes 'add [-f] [NAME]', 'delete ID' or "
                    "'list'");
@@ -477,6 +486,9 @@ void hmp_info_tt(Monitor *mon, const QDict *qdict)
         }
         if (i->diverged) {
             monitor_printf(mon, "diverged: %s\n", i->divergence);
+        }
+        if (i->trouble) {
+            monitor_printf(mon, "the recording waits: %s\n", i->trouble);
         }
         if (i->damage) {
             monitor_printf(mon, "damaged: %s\n", i->damage);

@@ -79,6 +79,7 @@ TtInfo *qmp_query_tt(Error **errp)
     info->digests = tt_replaying() ? tt_replay_digests() : 0;
     info->diverged = tt.diverged && !tt.damaged;
     info->divergence = info->diverged ? g_strdup(tt.divergence) : NULL;
+    info->trouble = tt_recording() ? g_strdup(tt_stall_why()) : NULL;
     info->damage = tt.damaged ? g_strdup(tt.divergence) : NULL;
     info->travelling = tt_travel_active();
     return info;

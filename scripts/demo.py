@@ -152,7 +152,7 @@ def record(work):
 def look_at_run():
     """What the tt tool says of the run, after checking the log's sums."""
     tool = ttlib.tool('tt')
-    ttlib.run_tool(tool, 'verify', RUN, timeout=STEP_SECONDS_MAX)
+    ttlib.run_tool(tool, 'check', RUN, timeout=STEP_SECONDS_MAX)
     text, _ = ttlib.run_tool(tool, 'stats', RUN, '--json',
                              timeout=STEP_SECONDS_MAX)
     return json.loads(text)

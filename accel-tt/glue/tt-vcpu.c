@@ -294,28 +294,33 @@ static void stepped_or_hit(CPUState *cpu, int why)
     }
 }
 
-static bool is_stepped(void)
+/*
+ * A step of gdb's is one position of the vCPU that it steps. While it is another
+ * one's turn, that one runs on.
+ */
+void tt_vcpu_plan_step(void)
 {
-    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
-        if (tt_vcpus_at(i)->singlestep_enabled) {
-            return !tt_travel_active();
-        }
-    }
-    return false;
+    bool step = tt_vcpu()->singlestep_enabled && !tt_travel_active();
+
+    tt.step_to = step ? tt.pos + 1 : UINT64_MAX;
 }
 
 static void turn(void)
 {
-    bool step = is_stepped(), blind;
-    CPUState *cpu;
+    CPUState *cpu = tt_vcpu();
+    bool step, blind;
     int why;
 
-    current_cpu = tt_vcpu();
-    tt.step_to = step ? tt.pos + 1 : UINT64_MAX;
+    current_cpu = cpu;
+    tt_vcpu_plan_step();
     if (!prepare()) {
         return;
     }
-    cpu = current_cpu = tt_vcpu();
+    if (cpu != tt_vcpu()) {
+        cpu = current_cpu = tt_vcpu();
+        tt_vcpu_plan_step();
+    }
+    step = tt.step_to != UINT64_MAX;
     tt_vcpu_arm(cpu);
     blind = tt_travel_is_blind();
     if (blind) {

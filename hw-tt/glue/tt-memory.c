@@ -481,6 +481,19 @@ static MemoryRegion *present_roots[TT_VCPUS_MAX][N_SPACES];
 static GPtrArray *aliases[N_SPACES];
 static GByteArray *current_map[N_SPACES];
 
+/* It may come from anybody, and go to a terminal. */
+static bool is_name(const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *p = name; *p; p++) {
+        if (!g_ascii_isprint(*p)) {
+            return false;
+        }
+    }
+    return n && n <= TT_BLOCK_NAME_MAX;
+}
+
 /* Block @index, the next one or one that is there since before we travelled. */
 static bool ensure_block(uint64_t index, const char *name, uint64_t size,
                          uint32_t flags, Error **errp)
@@ -489,8 +502,7 @@ static bool ensure_block(uint64_t index, const char *name, uint64_t size,
     TtBlock *b;
 
     if (index > n || index >= TT_BLOCKS_MAX || !size ||
-        size > TT_BLOCK_BYTES_MAX || !*name ||
-        strlen(name) > TT_BLOCK_NAME_MAX) {
+        size > TT_BLOCK_BYTES_MAX || !is_name(name)) {
         error_setg(errp, "RAM block %" PRIu64 " of the run makes no sense",
                    index);
         return false;
@@ -498,7 +510,8 @@ static bool ensure_block(uint64_t index, const char *name, uint64_t size,
     if (index < n) {
         b = tt_memory_block(index);
         if (b->size_bytes != size || strcmp(b->name, name)) {
-            error_setg(errp, "RAM block '%s' comes twice, not alike", name);
+            error_setg(errp, "RAM block %" PRIu64 " comes twice, not alike",
+                       index);
             return false;
         }
         return true;

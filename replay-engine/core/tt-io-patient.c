@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * TtIo that asks for room before it says that a disk is full.
+ * TtIo that asks what to do before it says that a file cannot be written.
  */
 #include "tt/io.h"
 
@@ -39,17 +39,22 @@ static TtStatus patient_append(TtIo *io, const void *buf, size_t len,
 {
     PatientIo *p = patient_io(io);
     TtIo *base = p->base;
+    TtDiag why = { 0 };
     uint64_t end;
     TtStatus s = base->ops->size(base, &end, diag);
 
     if (s != TT_OK) {
         return s;
     }
-    while ((s = base->ops->append(base, buf, len, diag)) == TT_ERR_NOSPACE) {
-        if (!base->ops->truncate || !p->make_room(p->opaque) ||
+    while ((s = base->ops->append(base, buf, len, &why)) < 0) {
+        why.status = s;
+        if (!base->ops->truncate || !p->make_room(p->opaque, &why) ||
             base->ops->truncate(base, end, NULL) != TT_OK) {
             break;
         }
+    }
+    if (s < 0 && diag) {
+        *diag = why;
     }
     return s;
 }

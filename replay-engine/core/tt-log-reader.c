@@ -11,27 +11,51 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-TtStatus tt_log_reader_open(TtIo *io, TtLogReader **out, TtDiag *diag)
+static TtStatus open_log(TtIo *io, bool may_be_part, TtLogReader **out,
+                         TtDiag *diag)
 {
     TtLogReader *r = g_new0(TtLogReader, 1);
+    TtDiag why = { 0 };
     TtStatus status;
 
     *out = NULL;
     r->io = io;
     r->entries = g_array_new(false, false, sizeof(TtLogEntry));
     r->dctx = ZSTD_createDCtx();
-    status = r->dctx ? io->ops->size(io, &r->file_bytes, diag)
-                     : tt_fail(diag, TT_ERR_NOMEM,
+    status = r->dctx ? io->ops->size(io, &r->file_bytes, &why)
+                     : tt_fail(&why, TT_ERR_NOMEM,
                                "not enough memory to read the log");
     if (status == TT_OK) {
-        status = tt_log_scan(r, diag);
+        status = tt_log_scan(r, &why);
     }
-    if (status < 0) {
+    if (status != TT_OK && diag) {
+        *diag = why;
+    }
+    if (may_be_part && r->entries->len &&
+        (status == TT_ERR_FORMAT || status == TT_ERR_LIMIT)) {
+        r->damage = why;
+        r->damage.status = status;
+    } else if (status < 0) {
         tt_log_reader_free(r);
         return status;
     }
     *out = r;
     return status;
+}
+
+TtStatus tt_log_reader_open(TtIo *io, TtLogReader **out, TtDiag *diag)
+{
+    return open_log(io, false, out, diag);
+}
+
+TtStatus tt_log_reader_open_part(TtIo *io, TtLogReader **out, TtDiag *diag)
+{
+    return open_log(io, true, out, diag);
+}
+
+const TtDiag *tt_log_reader_damage(const TtLogReader *r)
+{
+    return r->damage.status != TT_OK ? &r->damage : NULL;
 }
 
 void tt_log_reader_free(TtLogReader *r)

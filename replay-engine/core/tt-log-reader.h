@@ -36,6 +36,7 @@ struct TtLogReader {
     uint64_t seed;
     uint8_t uuid[16];
     bool torn;
+    TtDiag damage;              /* status TT_OK: none; see open_part */
     GArray *entries;            /* TtLogEntry */
     void *dctx;                 /* ZSTD_DCtx */
     uint64_t clock;

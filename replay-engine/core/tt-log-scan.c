@@ -266,11 +266,11 @@ static TtStatus take_segment(TtLogReader *r, const TtLogEntry *e, TtDiag *diag)
         torn(r, offset, "inside a segment", diag);
         return TT_END;
     }
+    g_array_append_vals(r->entries, e, 1);
     if (entry_end(e) < r->file_bytes && e->info.last) {
         return tt_fail_at(diag, TT_ERR_FORMAT, entry_end(e),
                           "there are bytes after the end of the log");
     }
-    g_array_append_vals(r->entries, e, 1);
     return TT_OK;
 }
 

@@ -335,6 +335,11 @@ TtStatus tt_manifest_check_rules(const TtManifest *m, uint64_t tlb_entries,
     const char *text = m->tt_version ? m->tt_version : "";
     g_autofree char *version = g_strescape(text, NULL);
 
+    if (m->features & TT_FEATURE_SCRUBBED) {
+        return tt_fail(diag, TT_ERR_INVALID, "the run was scrubbed when it was "
+                       "packed: what the guest read is not in it, so it cannot "
+                       "be replayed; ask for the whole one");
+    }
     if (m->rules == TT_MANIFEST_RULES && m->tlb_entries == tlb_entries) {
         return TT_OK;
     }

@@ -60,6 +60,7 @@ struct TtPageFile {
     uint64_t n_versions;        /* numbers given out */
     uint64_t n_before;          /* of those, before the file was made anew */
     uint64_t stored_bytes, live_bytes, torn_bytes, n_damaged;
+    TtDiag damage, table_damage;    /* status TT_OK: none */
     uint64_t n_lent;            /* versions in use that lie elsewhere (P8) */
     uint64_t n_garbage;         /* groups that could be given back */
     /* While opening: by number - n_before - 1; of those before, by number. */

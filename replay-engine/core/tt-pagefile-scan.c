@@ -4,6 +4,7 @@
  */
 #include "tt-pagefile-int.h"
 #include "tt-bytes.h"
+#include "tt-pagetail.h"
 
 #include <inttypes.h>
 
@@ -247,7 +248,12 @@ static TtStatus scan_group(TtPageFile *pf, uint64_t size, Scanned *s,
         take_entries(pf, s, pf->end + g.data_at);
     } else {
         g.is_gone = true;                                       /* P4 */
-        pf->n_damaged += !is_zero(s->table, s->count * s->entry_bytes);
+        if (!is_zero(s->table, s->count * s->entry_bytes) &&
+            !pf->n_damaged++) {
+            tt_fail(&pf->table_damage, TT_ERR_FORMAT, "pages: the table of the "
+                    "group at byte %" PRIu64 " is damaged", g.offset);
+            pf->table_damage.offset = g.offset;
+        }
     }
     g_array_append_val(pf->groups, g);
     pf->n_versions += n_new;
@@ -256,10 +262,53 @@ static TtStatus scan_group(TtPageFile *pf, uint64_t size, Scanned *s,
     return TT_OK;
 }
 
+static uint64_t group_bytes(const uint8_t *h)
+{
+    uint64_t entry = TT_F_ENTRY_BYTES +
+        (tt_get_le32(h + TT_F_GROUP_FLAGS) & TT_F_GROUP_COPIES ? 8 : 0);
+
+    return tt_get_le32(h + TT_F_GROUP_LENGTH) +
+        tt_get_le32(h + TT_F_GROUP_COUNT) * entry +
+        tt_get_le32(h + TT_F_GROUP_STORED);
+}
+
+/* Was the writer cut off, or is this damage? */
+static TtStatus judge_tail(TtPageFile *pf, uint64_t size, TtDiag *diag)
+{
+    const TtPageTail how = {
+        .name = "pages", .magic = TT_F_GROUP_MAGIC,
+        .header_bytes = TT_F_GROUP_BYTES,
+        .header_bytes_max = TT_F_GROUP_BYTES_MAX,
+        .length_at = TT_F_GROUP_LENGTH, .sum_at = TT_F_GROUP_SUM,
+        .seed = pf->seed, .part_bytes = group_bytes,
+    };
+    TtStatus st = tt_page_tail(pf->io, pf->end, size, &how, &pf->damage);
+
+    if (st == TT_ERR_FORMAT) {
+        return TT_OK;
+    }
+    if (st != TT_OK && diag) {
+        *diag = pf->damage;
+    }
+    pf->damage.status = TT_OK;
+    return st;
+}
+
+const TtDiag *tt_pagefile_damage(const TtPageFile *pf)
+{
+    return pf->damage.status != TT_OK ? &pf->damage :
+        pf->table_damage.status != TT_OK ? &pf->table_damage : NULL;
+}
+
 /* What is behind the last whole group (P3). */
 static TtStatus cut_tail(TtPageFile *pf, uint64_t size, bool is_writable,
                          TtDiag *diag)
 {
+    TtStatus st = judge_tail(pf, size, diag);
+
+    if (st != TT_OK) {
+        return st;
+    }
     pf->torn_bytes = size - pf->end;
     if (!pf->torn_bytes || !is_writable) {
         return TT_OK;

@@ -91,6 +91,10 @@ void tt_pagefile_free(TtPageFile *pf);
 /* What @lend has is written without its bytes, and read from there (P8). */
 void tt_pagefile_set_lender(TtPageFile *pf, TtPageLend lend, void *opaque);
 
+/* What is wrong with the end of the file, found when it was opened; NULL: it is
+ * where its writer ended, or was cut off. */
+const TtDiag *tt_pagefile_damage(const TtPageFile *pf);
+
 /* While opening: where version @id lies, and a number beside it for the caller,
  * 0 at first. NULL: it was never given out. A version that is gone (P4) has the
  * offset 0. */

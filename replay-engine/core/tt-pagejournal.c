@@ -7,6 +7,7 @@
  */
 #include "tt-pagejournal.h"
 #include "tt-bytes.h"
+#include "tt-pagetail.h"
 
 #include <glib.h>
 #include <inttypes.h>
@@ -250,6 +251,25 @@ void tt_pagejournal_unread(TtPageJournal *j, const TtPageRecord *rec)
 uint64_t tt_pagejournal_torn_bytes(const TtPageJournal *j)
 {
     return j->size > j->end ? j->size - j->end : 0;
+}
+
+static uint64_t record_bytes(const uint8_t *h)
+{
+    return (uint64_t)tt_get_le32(h + TT_F_REC_LENGTH) +
+        tt_get_le32(h + TT_F_REC_LIST_BYTES) +
+        tt_get_le32(h + TT_F_REC_BLOB_BYTES);
+}
+
+TtStatus tt_pagejournal_tail(const TtPageJournal *j, TtDiag *diag)
+{
+    const TtPageTail how = {
+        .name = "checkpoints", .magic = TT_F_REC_MAGIC,
+        .header_bytes = TT_F_REC_BYTES, .header_bytes_max = TT_F_REC_BYTES_MAX,
+        .length_at = TT_F_REC_LENGTH, .sum_at = TT_F_REC_SUM,
+        .seed = j->seed, .part_bytes = record_bytes,
+    };
+
+    return tt_page_tail(j->io, j->end, j->size, &how, diag);
 }
 
 TtStatus tt_pagejournal_cut(TtPageJournal *j, TtDiag *diag)

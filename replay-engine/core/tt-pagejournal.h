@@ -69,6 +69,9 @@ void tt_pagejournal_unread(TtPageJournal *j, const TtPageRecord *rec);
 /* Cuts the tail off, so that there can be written. */
 TtStatus tt_pagejournal_cut(TtPageJournal *j, TtDiag *diag);
 uint64_t tt_pagejournal_torn_bytes(const TtPageJournal *j);
+/* Is the tail what a killed writer leaves (TT_OK), or damage (TT_ERR_FORMAT, one
+ * sentence)? TT_ERR_IO. */
+TtStatus tt_pagejournal_tail(const TtPageJournal *j, TtDiag *diag);
 
 /* Walks the list of @rec: *@n counts up from 0; *@version 0 is the zero page.
  * TT_END behind the last page. */

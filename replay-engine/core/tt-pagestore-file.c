@@ -351,6 +351,50 @@ static TtStatus rewrite_journal(TtPageStore *ps, TtDiag *diag)
     return st;
 }
 
+/* One record for @node in another journal. */
+static TtStatus export_node(TtPageStore *ps, const TtNode *node,
+                            TtPageJournal *to, TtPageStrip strip, TtDiag *diag)
+{
+    const ListSource src = { .delta = node->d, .n = node->n };
+    TtPageJournal *own = ps->file->journal;
+    g_autofree void *blob = NULL;
+    TtPageRecord rec = {
+        .kind = TT_F_REC_ADD, .id = node->id, .flags = node->flags,
+        .pos = node->pos, .host_ns = node->host_ns,
+    };
+    size_t len;
+    TtStatus st = tt_pagestore_blob(ps, node->id, &blob, &len, diag);
+
+    if (st != TT_OK) {
+        return st;
+    }
+    if (strip) {
+        strip(&blob, &len, &rec.flags);
+    }
+    rec.blob = blob;
+    rec.blob_bytes = len;
+    ps->file->journal = to;             /* where write_add writes */
+    st = write_add(ps, &rec, &src, diag);
+    ps->file->journal = own;
+    return st;
+}
+
+TtStatus tt_storefile_export(TtPageStore *ps, TtIo *to,
+                             const uint8_t uuid[16], TtPageStrip strip,
+                             TtDiag *diag)
+{
+    TtPageJournal *copy;
+    TtStatus st;
+
+    g_assert(ps->file && !ps->file->pending->len && !ps->n_ghosts);
+    st = tt_pagejournal_create(to, uuid, &copy, diag);
+    for (size_t i = 0; st == TT_OK && i < ps->nodes->len; i++) {
+        st = export_node(ps, node_at(ps, i), copy, strip, diag);
+    }
+    tt_pagejournal_free(copy);
+    return st;
+}
+
 static TtStatus write_records(TtPageStore *ps, TtDiag *diag)
 {
     TtStoreFile *f = ps->file;

@@ -21,6 +21,7 @@ struct TtStoreFile {
     uint64_t dead_bytes;        /* of the journal: no use any more */
     uint64_t torn_bytes, n_lost;
     TtDiag read_error;          /* status TT_OK: none */
+    TtDiag damage[2];           /* of pages, of checkpoints; TT_OK: none */
 };
 
 /* A store on the files of @opt; they are the store's from now on. */
@@ -32,5 +33,10 @@ TtStatus tt_storefile_load(TtPageStore *ps, const TtPageStoreOptions *opt,
 uint64_t tt_storefile_journal_live(const TtPageStore *ps);
 /* Gives back what nobody needs. Nothing is pending (W3). */
 TtStatus tt_storefile_give_back(TtPageStore *ps, TtDiag *diag);
+
+/* A journal of the nodes as they are, into @to: see tt_pagestore_export. */
+TtStatus tt_storefile_export(TtPageStore *ps, TtIo *to,
+                             const uint8_t uuid[16], TtPageStrip strip,
+                             TtDiag *diag);
 
 #endif

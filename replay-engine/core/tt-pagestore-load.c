@@ -275,6 +275,25 @@ static void release(Loader *l)
     tt_pagefile_scan_done(ps->file->pages);
 }
 
+/* What is not there although no writer was cut off there. */
+static TtStatus note_damage(TtStoreFile *f, TtDiag *diag)
+{
+    const TtDiag *pages = tt_pagefile_damage(f->pages);
+    TtStatus st = tt_pagejournal_tail(f->journal, &f->damage[1]);
+
+    if (pages) {
+        f->damage[0] = *pages;
+    }
+    if (st == TT_ERR_FORMAT) {
+        return TT_OK;
+    }
+    if (st != TT_OK && diag) {
+        *diag = f->damage[1];
+    }
+    f->damage[1].status = TT_OK;
+    return st;
+}
+
 TtStatus tt_storefile_load(TtPageStore *ps, const TtPageStoreOptions *opt,
                            TtDiag *diag)
 {
@@ -302,6 +321,11 @@ TtStatus tt_storefile_load(TtPageStore *ps, const TtPageStoreOptions *opt,
     f->is_writable = is_writable;
     release(&l);
     f->torn_bytes = tt_pagejournal_torn_bytes(f->journal);
+    if (st > 0) {
+        TtStatus end = note_damage(f, diag);
+
+        st = end < 0 ? end : st;
+    }
     if (st > 0) {
         st = is_writable ? tt_pagejournal_cut(f->journal, diag) : TT_OK;
     }

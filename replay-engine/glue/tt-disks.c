@@ -88,7 +88,13 @@ bool tt_disk_make_overlay(const char *path, const char *backing,
     g_autofree char *dir = g_path_get_dirname(path);
     g_autofree char *name = tt_disk_path_for(backing, dir);
     Error *err = NULL;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
+    if (fd < 0) {                   /* made here: as private as the run */
+        error_setg_errno(errp, errno, "cannot create '%s'", path);
+        return false;
+    }
+    close(fd);
     bdrv_img_create(path, "qcow2", name, format, NULL, size_bytes,
                     BDRV_O_NO_BACKING, true, &err);
     if (err) {

@@ -27,7 +27,9 @@
 
 int tt_mode;
 unsigned tt_omit;
-TtEngine tt = { .fence_next = UINT64_MAX, .step_to = UINT64_MAX };
+TtEngine tt = {
+    .fence_next = UINT64_MAX, .step_to = UINT64_MAX, .stop_on_error = true,
+};
 
 static struct {
     bool at_end_given, is_branch;
@@ -100,10 +102,18 @@ static QemuOptsList tt_opts = {
         { .name = "checkpoint-interval", .type = QEMU_OPT_STRING,
           .help = "record, branch: seconds between checkpoints (default 25, "
                   "0: none)" },
+        { .name = "on-error", .type = QEMU_OPT_STRING,
+          .help = "record, branch: stop the VM when the log cannot be written, "
+                  "or continue unrecorded" },
         { .name = "chaos", .type = QEMU_OPT_BOOL,
           .help = "record, branch: several vCPUs take turns at random" },
+        { .name = "verify", .type = QEMU_OPT_STRING,
+          .help = "replay: compare with all checkpoints, and exit: all, or "
+                  "FROM-TO" },
         { .name = "x-omit", .type = QEMU_OPT_STRING,
           .help = "test only: leave remedies out" },
+        { .name = "x-unlogged", .type = QEMU_OPT_NUMBER,
+          .help = "test only: this device's write to RAM is not logged" },
         { }
     },
 };
@@ -152,6 +162,14 @@ static void parse_interval(const char *seconds)
         !tt_interval_parse(s, &tt.checkpoint_interval_ms)) {
         refuse("-tt: %s, not '%s'", tt_interval_help, seconds);
     }
+}
+
+static void parse_on_error(const char *what)
+{
+    if (what && strcmp(what, "stop") && strcmp(what, "continue")) {
+        refuse("-tt: on-error is 'stop' or 'continue', not '%s'", what);
+    }
+    tt.stop_on_error = !what || !strcmp(what, "stop");
 }
 
 static void only_in(int mode, QemuOpts *opts, const char *name)
@@ -219,9 +237,17 @@ void tt_option_parse(const char *optarg)
     only_in(TT_RECORD, opts, "max-size");
     only_in(TT_RECORD, opts, "checkpoint-interval");
     only_in(TT_RECORD, opts, "chaos");
+    only_in(TT_RECORD, opts, "on-error");
+    parse_on_error(qemu_opt_get(opts, "on-error"));
     tt.chaos = qemu_opt_get_bool(opts, "chaos", false);
     only_in(TT_REPLAY, opts, "at-end");
     only_in(TT_REPLAY, opts, "checkpoint-memory");
+    only_in(TT_REPLAY, opts, "verify");
+    if (qemu_opt_get(opts, "verify") &&
+        !tt_verify_option(qemu_opt_get(opts, "verify"))) {
+        refuse("-tt: verify takes 'all', or two positions, FROM-TO, not '%s'",
+               qemu_opt_get(opts, "verify"));
+    }
     parse_interval(qemu_opt_get(opts, "checkpoint-interval"));
     parse_dirs(opts);
     tt.max_size_bytes = qemu_opt_get_size(opts, "max-size", 0);
@@ -234,6 +260,8 @@ void tt_option_parse(const char *optarg)
         opt.at_end_given = true;
         tt.at_end_exit = !strcmp(at_end, "exit");
     }
+    only_in(TT_RECORD, opts, "x-unlogged");
+    tt.unlogged = qemu_opt_get_number(opts, "x-unlogged", 0);
     omit = qemu_opt_get(opts, "x-omit");
     if (omit) {
         parse_omit(omit);
@@ -379,7 +407,9 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         error_reportf_err(err, "-tt replay: ");
         exit(1);
     }
-    if (!opt.at_end_given) {
+    if (tt_verify_is_on()) {
+        tt.at_end_exit = false;     /* it has an end of its own */
+    } else if (!opt.at_end_given) {
         tt.at_end_exit = !stopped && *default_monitor && !tt_gdb_wanted();
     }
     qdict_put_str(machine_opts, "type", "tt-replay");
@@ -387,7 +417,7 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         *display = DISPLAY_TYPE_NONE;
     }
     *nographic = true;
-    if (!has_default_serial || tt.at_end_exit) {
+    if (!has_default_serial || tt.at_end_exit || tt_verify_is_on()) {
         *default_monitor = 0;       /* stdio, if used, is the console's */
     }
 }

@@ -49,9 +49,9 @@ bool tt_mark_check(const char *name, Error **errp)
                       "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
     uint64_t number;
 
-    if (!n || n > MARK_MAX || name[n]) {
+    if (!n || n > MARK_MAX || name[n] || *name == '-') {
         error_setg(errp, "'%s' is no name for a mark: use up to %d letters, "
-                   "digits, '-', '_' and '.'", name, MARK_MAX);
+                   "digits, '-', '_' and '.', no '-' in front", name, MARK_MAX);
         return false;
     }
     if (!strcmp(name, "start") || !strcmp(name, "end") ||
@@ -79,7 +79,9 @@ static bool is_plain(const char *path)
 static bool append_to_file(const char *name, uint64_t pos, Error **errp)
 {
     g_autofree char *path = g_build_filename(tt.dir, "marks", NULL);
-    FILE *f = is_plain(path) ? fopen(path, "a") : NULL;
+    int fd = is_plain(path) ? open(path, O_WRONLY | O_CREAT | O_APPEND |
+                                   O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+    FILE *f = fd >= 0 ? fdopen(fd, "a") : NULL;
     bool ok = f && fprintf(f, "%" PRIu64 " %s\n", pos, name) > 0;
 
     if (f && fclose(f)) {
@@ -143,7 +145,7 @@ static void each_of_segment(TtSegment *s, TtMarkSeen *seen, void *opaque)
     for (uint32_t e = 0; e < s->n_events; e++) {
         const TtEvent *ev = &s->events[e];
 
-        if (ev->kind == TT_EV_MARK) {
+        if (ev->kind == TT_EV_MARK && ev->len) {
             g_autofree char *name = g_strndup((const char *)ev->data, ev->len);
 
             seen(opaque, name, ev->pos);
@@ -199,7 +201,7 @@ bool tt_mark_find_in(const char *dir, const char *name, uint64_t *pos,
     TtIo *io;
 
     if (tt_io_posix_open(path, &io, &diag) != TT_OK ||
-        tt_log_reader_open(io, &r, &diag) < 0) {
+        (tt_log_reader_open_part(io, &r, &diag) < 0 && !r)) {
         error_setg(errp, "%s", diag.text);
         return false;
     }
@@ -219,6 +221,10 @@ bool tt_mark_find(const char *name, uint64_t *pos, Error **errp)
     Wanted w = { .name = name };
 
     tt_mark_each(compare, &w);
+    if (!*name) {
+        error_setg(errp, "the name of a mark is missing behind '@'");
+        return false;
+    }
     if (!w.found) {
         error_setg(errp, "there is no mark '%s' in this run", name);
         return false;

@@ -121,6 +121,11 @@ static bool find_place(TtParent *p, const TtCheckpointInfo *infos, size_t n,
     uint64_t number;
 
     *id = 0;
+    if (!strcmp(at, "@")) {
+        error_setg(errp, "at=@ needs the name of a full checkpoint or of a mark "
+                   "behind the @");
+        return false;
+    }
     if (*at == '@') {
         for (size_t i = n; i-- > 0;) {          /* the last of a name counts */
             if (is_full(&infos[i]) && has_name(p, infos[i].id, at + 1)) {
@@ -197,7 +202,7 @@ TtParent *tt_parent_of(const TtManifest *m, const char *dir, unsigned depth,
     if (p && memcmp(p->manifest.uuid, m->parent_uuid, 16)) {
         error_setg(&err, "another run lies there");
     } else if (p && tt_parent_choose(p, m->parent_checkpoint, &err)) {
-        if (p->info.pos == m->parent_pos && is_full(&p->info)) {
+        if (p->info.pos == m->parent_pos) {
             return p;
         }
         error_setg(&err, "it is not at the position that the manifest says");

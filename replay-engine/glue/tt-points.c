@@ -255,6 +255,18 @@ static TtPageStore *open_store(TtDiag *diag)
     return tt_pagestore_open(&opt, &store, diag) == TT_OK ? store : NULL;
 }
 
+/* Behind it there are checkpoints that cannot be used any more. */
+static void say_damage(void)
+{
+    const TtDiag *d = tt_pagestore_damage(pt.pages, 0);
+
+    d = d ?: tt_pagestore_damage(pt.pages, 1);
+    if (d) {
+        warn_report("tt: some checkpoints of the run are lost, and the replay "
+                    "makes its own: %s", d->text);
+    }
+}
+
 /* Takes the recorder's checkpoints over; one at the start is the state we are in. */
 static bool adopt_stored(CPUState *cpu)
 {
@@ -272,6 +284,7 @@ static bool adopt_stored(CPUState *cpu)
         warn_report("tt: the replay makes its own checkpoints: %s", diag.text);
         return false;
     }
+    say_damage();
     n = tt_pagestore_count(pt.pages);
     infos = g_new0(TtCheckpointInfo, n + 1);
     n = tt_pagestore_list(pt.pages, infos, n);
@@ -394,6 +407,63 @@ bool tt_points_restore(CPUState *cpu, TtCheckpointId id, bool *restored)
     }
     *restored = true;
     return true;
+}
+
+/* ---- for verification ---- */
+
+static bool was_read(TtCheckpointId id, TtStatus s)
+{
+    const TtDiag *said = tt_pagestore_read_error(pt.pages);
+
+    if (s != TT_OK) {
+        warn_report("tt: checkpoint %u cannot be compared: %s", id,
+                    said ? said->text : tt_status_name(s));
+    }
+    return s == TT_OK;
+}
+
+bool tt_points_compare(TtCheckpointId id, TtPagePut put, void *opaque)
+{
+    g_autofree uint64_t *dirty = NULL;
+    TtStatus s;
+    size_t n;
+
+    dirty = tt_memory_collect_dirty(&n);
+    s = tt_pagestore_restore(pt.pages, id, pt.base, dirty, n, put, opaque,
+                             NULL);
+    for (size_t i = 0; i < n; i++) {        /* they are still dirty */
+        tt_memory_mark_dirty(dirty[i]);
+    }
+    return was_read(id, s);
+}
+
+typedef struct Zeros {              /* pages that are not put are zero */
+    TtPagePut put;
+    void *opaque;
+    uint64_t next;
+} Zeros;
+
+static void put_between(void *opaque, uint64_t page, const void *bytes)
+{
+    Zeros *z = opaque;
+
+    for (; z->next < page; z->next++) {
+        z->put(z->opaque, z->next, NULL);
+    }
+    z->put(z->opaque, page, bytes);
+    z->next = page + 1;
+}
+
+bool tt_points_compare_all(TtCheckpointId id, TtPagePut put, void *opaque)
+{
+    Zeros z = { .put = put, .opaque = opaque };
+    TtStatus s = tt_pagestore_read(pt.pages, id, 0, tt_memory_n_pages(),
+                                   put_between, &z);
+
+    for (; s == TT_OK && z.next < tt_memory_n_pages(); z.next++) {
+        put(opaque, z.next, NULL);
+    }
+    return was_read(id, s);
 }
 
 /* ---- for travel ---- */

@@ -9,6 +9,7 @@
 #define TT_POINTS_H
 
 #include "tt/engine.h"
+#include "tt/pagestore.h"
 #include "tt/timeline.h"
 
 /* The first one, and the recorder's. The timeline stays theirs; travel asks it
@@ -20,6 +21,14 @@ void tt_points_close(void);
  * *@restored is false when the store is damaged: the checkpoint is out of the
  * timeline, ask that again. */
 bool tt_points_restore(CPUState *cpu, TtCheckpointId id, bool *restored);
+/*
+ * What would be put to make RAM, now at the position of @id, that of @id: page by
+ * page what the checkpoint has (NULL: zeros), whether it differs or not. Nothing is
+ * changed. False: the store is damaged or memory is short, and it was said.
+ * compare_all: every page, for the checkpoint that RAM is believed to come from.
+ */
+bool tt_points_compare(TtCheckpointId id, TtPagePut put, void *opaque);
+bool tt_points_compare_all(TtCheckpointId id, TtPagePut put, void *opaque);
 /* A fence: takes one if it is time, or @wanted. The one that stands here, or
  * 0 (always 0 when it was not time). @pinned: if it is taken, it is never
  * thinned. */

@@ -11,13 +11,15 @@
  *        +-------------------- [ring: empty] <---------+
  *
  * The producer waits only when all segments are full; it never drops one. When
- * the disk refuses, or the cap is reached, the recording ends at the last sealed
- * segment with one sentence, and the VM goes on unrecorded.
+ * the disk refuses the VM is stopped until there is room (tt-stall.c), or, with
+ * on-error=continue, the recording ends at the last sealed segment with one
+ * sentence, and the VM goes on unrecorded. So it does when the cap is reached.
  *
  * A process may record several runs, one after another: see open, start, finish
  * and close in tt/engine.h.
  */
 #include "tt/engine.h"
+#include "tt-stall.h"
 #include "tt/ring.h"
 #include "qemu/main-loop.h"
 #include "qemu/error-report.h"
@@ -117,8 +119,8 @@ static void open_segment(void)
 {
     TtSegBuf *sb;
 
-    while (!(sb = tt_ring_pop(rec.empty))) {
-        qemu_sem_wait(&rec.has_empty);
+    while (!(sb = tt_ring_pop(rec.empty)) && !(sb = tt_stall_segment())) {
+        qemu_sem_timedwait(&rec.has_empty, 50);
     }
     tt_log_encoder_begin(rec.encoder, sb, tt_position(), run_ns());
     rec.open = sb;
@@ -156,9 +158,14 @@ bool tt_record_seal(Error **errp)
         hand_over(false);
         open_segment();
     }
-    while (!qatomic_read(&rec.failed) &&
+    while (!qatomic_read(&rec.failed) && !tt_stall_why() &&
            qatomic_read(&rec.sealed_bytes) != rec.handed_bytes) {
         g_usleep(200);
+    }
+    if (tt_stall_why()) {
+        error_setg(errp, "the recording cannot be written now: %s",
+                   tt_stall_why());
+        return false;
     }
     if (qatomic_read(&rec.failed)) {
         error_setg(errp, "%s", rec.diag.text);
@@ -169,7 +176,11 @@ bool tt_record_seal(Error **errp)
 
 static void seal_tick(void *opaque)
 {
-    if (!tt_past && tt.live && !has_trouble() && rec.open->n_events) {
+    if (tt_stall_why()) {
+        tt_keeper_tell();
+        tt_stall_tell();
+    }
+    if (!tt_stall_why() && !tt_past && tt.live && !has_trouble() && rec.open->n_events) {
         hand_over(false);
         open_segment();
     }
@@ -214,10 +225,16 @@ static uint64_t expected_bytes(void)
         (unsealed * qatomic_read(&rec.ratio) >> 8);
 }
 
+/* A hole for tests: what verification must find. */
+static bool is_unlogged(const TtEvent *ev)
+{
+    return ev->kind == TT_EV_RAM && !rec.initial && --tt.unlogged == 0;
+}
+
 void tt_record_event(TtEvent *ev)
 {
     assert(bql_locked());
-    if (unlikely(!tt.live)) {
+    if (unlikely(!tt.live) || unlikely(tt.unlogged && is_unlogged(ev))) {
         return;
     }
     ev->pos = tt_position();
@@ -401,8 +418,8 @@ static bool make_segments(Error **errp)
 {
     qemu_sem_init(&rec.has_full, 0);
     qemu_sem_init(&rec.has_empty, 0);
-    rec.full = tt_ring_new(TT_SEGMENTS);
-    rec.empty = tt_ring_new(TT_SEGMENTS);
+    rec.full = tt_ring_new(TT_SEGMENTS + TT_STALL_SEGMENTS);
+    rec.empty = tt_ring_new(TT_SEGMENTS + TT_STALL_SEGMENTS);
     for (int i = 0; i < TT_SEGMENTS; i++) {
         TtSegBuf *sb = tt_segbuf_new();
 
@@ -414,6 +431,13 @@ static bool make_segments(Error **errp)
     }
     rec.encoder = tt_log_encoder_new();
     return true;
+}
+
+/* Writer thread: an append failed; shall it be tried again? */
+static bool make_room(void *opaque, const TtDiag *why)
+{
+    return (why->status == TT_ERR_NOSPACE && tt_keeper_make_room(NULL)) ||
+        tt_stall_wait(why);
 }
 
 bool tt_record_open(Error **errp)
@@ -431,7 +455,7 @@ bool tt_record_open(Error **errp)
     path = g_build_filename(tt.dir, "log", NULL);
     rec.made_log = tt_io_posix_create(path, &io, &diag) == TT_OK;
     if (!rec.made_log ||
-        tt_log_writer_new(tt_io_patient_new(io, tt_keeper_make_room, NULL),
+        tt_log_writer_new(tt_io_patient_new(io, make_room, NULL),
                           tt.manifest.uuid, &rec.writer, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
@@ -493,6 +517,7 @@ bool tt_record_start(Error **errp)
     tt_keeper_start(first_cpu);
     tt_vcpus_flush();
     tt_record_release();        /* the vCPU's first turn looks what changed */
+    tt_stall_arm();
     rec.seal_timer = timer_new_ms(QEMU_CLOCK_REALTIME, seal_tick, NULL);
     timer_mod(rec.seal_timer,
               qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + TT_SEAL_MS);
@@ -508,6 +533,7 @@ static void stop_writer(void)
     if (!rec.open) {
         return;
     }
+    tt_stall_give_up();
     hand_over(true);
     qemu_thread_join(&rec.thread);      /* it may ask the keeper for room */
     tt_keeper_finish();
@@ -579,6 +605,7 @@ void tt_record_close(void)
     bool was_run = rec.seal_timer;      /* it started, all of it */
 
     stop_writer();
+    tt_stall_disarm();
     tt_memory_record_stop();
     if (rec.seal_timer) {
         timer_free(rec.seal_timer);

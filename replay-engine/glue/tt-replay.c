@@ -33,6 +33,7 @@ static struct {
     TtSched *sched;
     uint64_t end_pos;
     uint64_t digests;
+    uint64_t last_equal;            /* position */
     uint64_t stall_pos;
     uint64_t fenced_pos;            /* the TLB is empty if we are still there */
     unsigned stalls;
@@ -70,6 +71,11 @@ void tt_replay_close(void)
 uint64_t tt_replay_digests(void)
 {
     return rep.digests;
+}
+
+uint64_t tt_replay_last_equal(void)
+{
+    return rep.last_equal <= tt.pos ? rep.last_equal : 0;
 }
 
 /* ---- divergence and damage ---- */
@@ -157,6 +163,7 @@ static bool apply(const TtEvent *ev)
         break;
     case TT_EV_CPU_SWITCH:
         if (has_vcpu(ev->addr, &err)) {
+            tt_travel_switches(tt_vcpu());
             tt_vcpus_turn_to(tt_vcpus_at(ev->addr));
             current_cpu = tt_vcpu();
         }
@@ -193,6 +200,8 @@ static void check(const TtEvent *ev)
                          ev->val);
     } else if (!full && ev->addr != tt.output_hash) {
         tt_replay_report("the guest's outputs are not the recorded ones");
+    } else {
+        rep.last_equal = tt.pos;
     }
 }
 
@@ -244,6 +253,17 @@ static void fence(void)
     rep.fenced_pos = tt.pos;
 }
 
+/* What is left of the log is at its end: is that where the recording ended? */
+static bool ends_in_damage(void)
+{
+    const TtDiag *damage = tt_log_reader_damage(rep.reader);
+
+    if (damage) {
+        tt_replay_damaged(damage);
+    }
+    return damage;
+}
+
 /* Nothing is left of the log, or nothing of it can be read. */
 static bool at_end_of_log(void)
 {
@@ -254,7 +274,11 @@ static bool at_end_of_log(void)
         tt_replay_damaged(&diag);
         return true;
     }
-    return tt.pos >= rep.end_pos;
+    if (tt.pos < rep.end_pos) {
+        return false;
+    }
+    ends_in_damage();
+    return true;
 }
 
 /* The event at the cursor, before guest code runs. True: go on with the next;
@@ -282,8 +306,13 @@ static bool do_due(const TtEvent *ev)
         return false;
     }
     if (apply(ev)) {
+        bool is_switch = ev->kind == TT_EV_CPU_SWITCH;
+
         tt_sched_pop(rep.sched);
         tt.pos++;
+        if (is_switch) {
+            tt_vcpu_plan_step();
+        }
     }
     return true;
 }
@@ -469,7 +498,9 @@ void tt_replay_sync(TtEvent *ev)
     case TT_END:
     case TT_END_TORN:       /* cut inside an instruction with many inputs */
         rep.end_pos = MIN(rep.end_pos, tt_position());
-        reached_end();
+        if (!ends_in_damage()) {
+            reached_end();
+        }
         leave();
     case TT_ERR_MISMATCH:
         tt_replay_report("%s", diag.text);
@@ -533,8 +564,8 @@ bool tt_replay_open(Error **errp)
         error_setg(errp, "%s", diag.text);
         return false;
     }
-    s = tt_log_reader_open(io, &rep.reader, &diag);
-    if (s < 0) {
+    s = tt_log_reader_open_part(io, &rep.reader, &diag);
+    if (s < 0 && !rep.reader) {
         error_setg(errp, "%s", diag.text);
         return false;
     }
@@ -599,5 +630,12 @@ void tt_replay_start(CPUState *cpu)
     load_initial();
     tt_vcpus_do_work();
     tt_vcpus_flush();
+    if (tt_log_reader_damage(rep.reader) && !tt.at_end_exit) {
+        warn_report("tt: the run can be replayed up to where its log is "
+                    "damaged: %s", tt_log_reader_damage(rep.reader)->text);
+    }
     tt_travel_init(cpu);
+    if (tt_verify_is_on()) {
+        tt_verify_begin();
+    }
 }

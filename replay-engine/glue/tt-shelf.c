@@ -9,9 +9,10 @@
  * What others want to know about it is copied out: the list in tt-kept.c, the
  * counters one by one. The thread takes no lock of QEMU's.
  *
- * When the disk is full the files go, since the log needs the space more. Either
- * the thread meets the end itself, or the log's writer does and asks; then the
- * poster may be at the store, which is what `hands` is for.
+ * When the disk is full no more are made, and the files go, since the log needs
+ * the space more; but if the user added checkpoints, those stay, and only the
+ * others go. Either the thread meets the end itself, or the log's writer does and
+ * asks; then the poster may be at the store, which is what `hands` is for.
  *
  * With a cap checkpoints are thinned before one is added: dense near the present,
  * sparse far away, and never those of the user or the first. When one has no room
@@ -39,7 +40,7 @@ static struct {
     QemuSemaphore has_job, idle;
     QemuSemaphore has_room;         /* the log's writer waits for it */
     bool is_open, busy, quit;
-    bool wants_room;
+    bool wants_room, gave_room;
     TtNodeId base;
     /* the job */
     JobKind kind;
@@ -117,6 +118,48 @@ static void give_way(const char *why)
     tt_kept_clear();
     tt_fail(&sh.diag, TT_ERR_NOSPACE, "%s", why);
     qatomic_set(&sh.failed, true);
+}
+
+static bool has_pinned(void)
+{
+    g_autoptr(GArray) all = tt_kept_list();
+    bool any = false;
+
+    for (unsigned i = 0; i < all->len; i++) {
+        any |= g_array_index(all, TtPoint, i).pinned;
+    }
+    return any;
+}
+
+/* All but the first, the user's, and the one that RAM comes from. */
+static bool drop_automatic(void)
+{
+    size_t n = tt_pagestore_count(sh.store);
+    g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
+    bool any = false;
+
+    n = tt_pagestore_list(sh.store, infos, n);
+    for (size_t i = 1; i < n; i++) {
+        if (!(infos[i].flags & TT_CHECKPOINT_PINNED) &&
+            infos[i].id != sh.base) {
+            drop(infos[i].id);
+            any = true;
+        }
+    }
+    return any;
+}
+
+/* The disk is full, and the user wants some of them. Was space given back? */
+static bool keep_pinned(void)
+{
+    TtDiag unused;
+    bool any = drop_automatic() &&
+        tt_pagestore_flush(sh.store, &unused) == TT_OK;
+
+    tt_fail(&sh.diag, TT_ERR_NOSPACE, "the disk is full; those that you added "
+            "stay");
+    qatomic_set(&sh.failed, true);
+    return any;
 }
 
 /* Takes a while: not in a pause. */
@@ -205,7 +248,11 @@ static TtStatus flush(void)
     bool first = tt_pagestore_count(sh.store) == 1;
 
     if (s == TT_ERR_NOSPACE) {
-        give_way(disk_is_full);
+        if (has_pinned()) {
+            keep_pinned();
+        } else {
+            give_way(disk_is_full);
+        }
         return s;
     }
     if (s == TT_ERR_LIMIT && first) {
@@ -280,7 +327,11 @@ static void do_job(void)
 static void do_make_room(void)
 {
     qemu_mutex_lock(&hands);
-    if (sh.store) {
+    sh.gave_room = sh.store;
+    if (sh.store && has_pinned()) {
+        sh.gave_room = keep_pinned();
+        count();
+    } else if (sh.store) {
         give_way(disk_is_full);
         count();
     }
@@ -310,7 +361,7 @@ bool tt_shelf_make_room(void)
     qatomic_set(&sh.wants_room, true);
     qemu_sem_post(&sh.has_job);
     qemu_sem_wait(&sh.has_room);
-    return true;
+    return sh.gave_room;
 }
 
 /* ---- jobs ---- */

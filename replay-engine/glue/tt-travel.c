@@ -19,6 +19,7 @@
 typedef struct Found {          /* the last hit of a search */
     uint64_t pos;
     bool is_watch;
+    bool is_turn;               /* none, but the end of a turn */
     vaddr addr, len;
     int flags;
 } Found;
@@ -38,6 +39,9 @@ static struct {
     bool reverse_step;
     bool probing, probed;           /* a reverse step looks at what it undid */
     uint64_t home;                  /* and comes back here */
+    CPUState *stepper;              /* the vCPU that steps back */
+    bool by_turn;                   /* it was another one's turn before */
+    uint64_t turn_began;            /* or later: where the scan began */
     int ended;                      /* why the last run could not go on */
     uint64_t origin, back;          /* of a reverse step */
     uint64_t stop_at;
@@ -88,6 +92,11 @@ static int64_t now_ms(void)
     return qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
 }
 
+static bool may_hit(void *opaque, uint64_t from, uint64_t to)
+{
+    return tr.by_turn || tt_skip_may_hit(opaque, from, to);
+}
+
 void tt_travel_init(CPUState *cpu)
 {
     if (!tt_past) {                 /* there tt_past_notify tells us */
@@ -95,7 +104,7 @@ void tt_travel_init(CPUState *cpu)
     }
     tr.timeline = tt_points_init(cpu);
     tt_skip_init();
-    tt_timeline_set_filter(tr.timeline, tt_skip_may_hit, NULL);
+    tt_timeline_set_filter(tr.timeline, may_hit, NULL);
 }
 
 void tt_travel_close(void)
@@ -192,7 +201,7 @@ static bool may_begin(Error **errp)
     }
     tr.pin_at = 0;
     tr.pinning = false;
-    tr.probing = tr.probed = false;
+    tr.probing = tr.probed = tr.by_turn = false;
     return true;
 }
 
@@ -238,6 +247,7 @@ bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
     tr.origin = tt.pos;
     tr.found = (Found) { .pos = UINT64_MAX };
     tr.back = 1;
+    tr.stepper = tt_vcpu();
     if (!step) {
         tt_timeline_reverse_continue(tr.timeline, tt.pos, 0);
     } else {
@@ -332,7 +342,7 @@ void tt_travel_progress(uint64_t *done, uint64_t *total)
 {
     *done = *total = 0;
     if (tr.active && tr.straight) {
-        *total = tr.origin;
+        *total = MIN(tr.origin, tt_replay_end());
         *done = tt.pos - tr.run_from;
     } else if (tr.active) {
         tt_timeline_progress(tr.timeline, done, total);
@@ -377,6 +387,9 @@ static void finish(const TtStep *step)
         name_watchpoint();
     }
 
+    if (reason == TT_STOP_HIT && tr.by_turn && tr.found.is_turn) {
+        reason = TT_STOP_TARGET;
+    }
     if (tr.reverse_step && tr.origin == 0) {
         reason = TT_STOP_START;
     }
@@ -408,6 +421,44 @@ static bool step_back_further(const TtStep *step)
     tr.back++;
     tt_timeline_goto(tr.timeline, tt.pos, tr.origin - tr.back);
     return true;
+}
+
+/*
+ * Before that position it was the turn of other vCPUs: back to where the one that
+ * steps had its last turn, or to a stop that another one met since.
+ */
+static bool search_turn(const TtStep *step)
+{
+    if (!tr.reverse_step || tr.by_turn || step->reason != TT_STOP_TARGET ||
+        tt_vcpu() == tr.stepper) {
+        return false;
+    }
+    tr.by_turn = true;
+    tr.found = (Found) { .pos = UINT64_MAX };
+    tt_timeline_reverse_continue(tr.timeline, tt.pos, 0);
+    return true;
+}
+
+/* Here a turn ends, or what is scanned of it. Was there anything of it? Then the
+ * last position before this one is where a step back leads. */
+static void note_turn(CPUState *whose)
+{
+    uint64_t at = tt.pos - 1;
+
+    if (!tr.active || !tr.by_turn || tr.blind || whose != tr.stepper ||
+        tt.pos <= tr.turn_began) {
+        return;
+    }
+    tt_timeline_hit(tr.timeline, at);
+    if (tr.found.pos != at || !tr.found.is_watch) {
+        tr.found = (Found) { .pos = at, .is_turn = true };
+    }
+}
+
+void tt_travel_switches(CPUState *from)
+{
+    note_turn(from);
+    tr.turn_began = tt.pos + 1;
 }
 
 /* A pinned checkpoint is to be taken on the way back to where we came from. */
@@ -472,6 +523,7 @@ static bool take_step(CPUState *cpu, const TtStep *step)
         tt_skip_leave();
         if (tt_points_restore(cpu, step->checkpoint, &restored)) {
             if (restored) {
+                tr.turn_began = tt.pos;
                 tt_skip_restored();
                 tt_timeline_done(tr.timeline, tt.pos, TT_STOP_NONE);
             }
@@ -484,6 +536,9 @@ static bool take_step(CPUState *cpu, const TtStep *step)
     case TT_STEP_RUN:
     case TT_STEP_SCAN:
         if (tt.pos >= step->pos) {      /* beyond: that was no resting place */
+            if (step->kind == TT_STEP_SCAN) {
+                note_turn(tt_vcpu());
+            }
             tt_timeline_done(tr.timeline, step->pos, TT_STOP_NONE);
             return true;
         }
@@ -538,7 +593,8 @@ bool tt_travel_advance(CPUState *cpu)
         TtStep step = tt_timeline_step(tr.timeline);
 
         if (step.kind == TT_STEP_DONE) {
-            if (step_back_further(&step) || return_pinning(&step)) {
+            if (step_back_further(&step) || search_turn(&step) ||
+                return_pinning(&step)) {
                 continue;
             }
             if (begin_probe(cpu, &step)) {

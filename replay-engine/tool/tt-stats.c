@@ -208,26 +208,28 @@ static void print_json(Stats *s)
     printf("\n  }\n}\n");
 }
 
-int tool_stats(const char *run, bool json)
+int tool_stats(const ToolArgs *a)
 {
-    TtLogReader *r = tool_open_log(run);
+    TtLogReader *r = tool_open_log(a->operand[0]);
     Stats s = { 0 };
     TtDiag diag;
     TtStatus status;
+    int result;
 
     if (!r) {
         return TOOL_PROBLEM;
     }
     s.file_bytes = tt_log_reader_bytes(r);
     status = count_log(&s, r, &diag);
+    result = tool_log_status(r);
     tt_log_reader_free(r);
     if (status != TT_OK) {
         return tool_problem(&diag);
     }
-    if (json) {
+    if (tool_has(a, "--json")) {
         print_json(&s);
     } else {
         print_text(&s);
     }
-    return TOOL_FINE;
+    return result;
 }

@@ -16,82 +16,47 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "usage: tt branch RUN --at ID|@NAME [--to DIR] [--qemu PATH]\n"
-    "                 [--without OPTION]... [--print] [-- QEMU-OPTIONS...]\n"
-    "\n"
-    "Goes on from a full checkpoint of RUN, with the options of the\n"
-    "recording, and records that into DIR. --without leaves a recorded option\n"
-    "out, with its value, each time it is there; what stands behind -- is\n"
-    "added. --print shows the command and does not run it.\n";
+typedef struct Without {
+    char *name;                 /* of an option, one dash */
+    bool is_used;
+} Without;
 
 typedef struct Branch {
     const char *run, *at, *to, *qemu, *tool;
-    GPtrArray *without;         /* option names, one dash */
+    GArray *without;            /* of Without */
     char **extra;               /* NULL-terminated */
     bool is_print;
     GPtrArray *args;            /* the new command */
     unsigned n_files;
 } Branch;
 
-static int wrong(const char *what, const char *arg)
-{
-    fprintf(stderr, "tt: %s%s%s\n%s", what, arg ? ": " : "", arg ? arg : "",
-            usage);
-    return TOOL_USAGE;
-}
-
-static int problem(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
-
-static int problem(const char *fmt, ...)
-{
-    g_autofree char *text = NULL;
-    va_list ap;
-
-    va_start(ap, fmt);
-    text = g_strdup_vprintf(fmt, ap);
-    va_end(ap);
-    fprintf(stderr, "tt: %s\n", text);
-    return TOOL_PROBLEM;
-}
-
 /* ---- what is given ---- */
 
-static int parse(Branch *b, char **args)
+static int parse(Branch *b, const ToolArgs *a)
 {
-    for (; *args; args++) {
-        const char **value = !strcmp(*args, "--at") ? &b->at :
-            !strcmp(*args, "--to") ? &b->to :
-            !strcmp(*args, "--qemu") ? &b->qemu : NULL;
-        bool is_without = !strcmp(*args, "--without");
+    const char *name;
+    unsigned n = 0;
 
-        if (!strcmp(*args, "--")) {
-            b->extra = args + 1;
-            break;
-        } else if (!strcmp(*args, "--print")) {
-            b->is_print = true;
-        } else if (value || is_without) {
-            if (!args[1]) {
-                return wrong("a value is missing after", *args);
-            }
-            args++;
-            if (value) {
-                *value = *args;
-            } else {
-                g_ptr_array_add(b->without, g_strdup_printf("-%s", *args +
-                                                            strspn(*args,
-                                                                   "-")));
-            }
-        } else if (**args == '-') {
-            return wrong("unknown option", *args);
-        } else if (b->run) {
-            return wrong("one RUN only, please; not understood", *args);
-        } else {
-            b->run = *args;
-        }
+    b->run = a->operand[0];
+    b->at = tool_value(a, "--at");
+    b->to = tool_value(a, "--to");
+    b->qemu = tool_value(a, "--qemu");
+    b->is_print = tool_has(a, "--print");
+    b->extra = a->rest;
+    while ((name = tool_next_value(a, "--without", &n))) {
+        Without w = { g_strconcat("-", name + strspn(name, "-"), NULL) };
+
+        g_array_append_val(b->without, w);
     }
-    return !b->run ? wrong("no run directory given", NULL) :
-        !b->at ? wrong("--at is missing: which full checkpoint?", NULL) : 0;
+    if (!b->at || !*b->at) {
+        return tool_usage(a->command, "--at is missing: which full "
+                          "checkpoint?");
+    }
+    if (!strcmp(b->at, "@")) {
+        return tool_usage(a->command, "--at @ needs the name of a checkpoint "
+                          "or of a mark behind the @");
+    }
+    return TOOL_FINE;
 }
 
 /* ---- the recorded options ---- */
@@ -122,13 +87,16 @@ static bool is_dropped(const Branch *b, const char *name)
         "-tt", "-S", "-s", "-gdb", "-qmp", "-qmp-pretty", "-monitor",
         "-pidfile", "-daemonize", NULL,
     };
+    bool is_unwanted = false;
 
     for (unsigned i = 0; i < b->without->len; i++) {
-        if (!strcmp(name, b->without->pdata[i])) {
-            return true;
+        Without *w = &g_array_index(b->without, Without, i);
+
+        if (!strcmp(name, w->name)) {
+            w->is_used = is_unwanted = true;
         }
     }
-    return is_one_of(name, dropped);
+    return is_unwanted || is_one_of(name, dropped);
 }
 
 /* A comma in a value of QEMU's options is doubled. */
@@ -210,7 +178,7 @@ static int check_socket(const char *name, const char *value, const char *dir)
     path = g_strndup(at, strcspn(at, ","));
     full = g_canonicalize_filename(path, dir);
     return is_served(full) ?
-        problem("the recorded option %s '%s' would take over a socket that is "
+        tool_complain("the recorded option %s '%s' would take over a socket that is "
                 "in use, by the VM that was recorded perhaps: end that, or say "
                 "--without %s and give another one after --", name, value, name)
         : 0;
@@ -223,6 +191,7 @@ static void keep_limits(GString *tt, const char *recorded)
 
     for (char **p = parts; *p; p++) {
         if (g_str_has_prefix(*p, "max-size=") ||
+            g_str_has_prefix(*p, "on-error=") ||
             g_str_has_prefix(*p, "checkpoint-interval=")) {
             g_string_append_printf(tt, ",%s", *p);
         }
@@ -259,24 +228,6 @@ static int translate(Branch *b, char **recorded, const char *dir, GString *tt)
 }
 
 /* ---- the new command ---- */
-
-static char *find_qemu(const Branch *b)
-{
-    g_autofree char *tool = g_find_program_in_path(b->tool);
-    g_autofree char *real = g_file_read_link("/proc/self/exe", NULL);
-    const char *const beside[] = { tool, real };
-
-    for (unsigned i = 0; i < G_N_ELEMENTS(beside); i++) {
-        g_autofree char *dir = beside[i] ? g_path_get_dirname(beside[i]) : NULL;
-        g_autofree char *path = dir ?
-            g_build_filename(dir, "qemu-system-x86_64", NULL) : NULL;
-
-        if (path && g_file_test(path, G_FILE_TEST_IS_EXECUTABLE)) {
-            return g_canonicalize_filename(path, NULL);
-        }
-    }
-    return NULL;
-}
 
 static char *fresh_directory(void)
 {
@@ -328,13 +279,13 @@ static int run(Branch *b, const char *dir)
         return TOOL_FINE;
     }
     if (chdir(dir)) {
-        return problem("cannot go to '%s', where the recording was started: "
+        return tool_complain("cannot go to '%s', where the recording was started: "
                        "%s; make it again, its options may name files there",
                        dir, g_strerror(errno));
     }
     g_ptr_array_add(b->args, NULL);
     execv(b->args->pdata[0], (char **)b->args->pdata);
-    return problem("cannot run '%s': %s", (char *)b->args->pdata[0],
+    return tool_complain("cannot run '%s': %s", (char *)b->args->pdata[0],
                    g_strerror(errno));
 }
 
@@ -342,25 +293,34 @@ static int make_command(Branch *b, const TtManifest *m)
 {
     g_autoptr(GString) tt = tt_value(b);
     g_autofree char *qemu = b->qemu ? g_canonicalize_filename(b->qemu, NULL)
-                                    : find_qemu(b);
+                                    : tool_find_qemu(b->tool);
     g_auto(GStrv) recorded = NULL;
     int result;
 
     if (!*m->directory ||
         !g_shell_parse_argv(m->command_line, NULL, &recorded, NULL)) {
-        return problem("the run does not say with which arguments it was "
+        return tool_complain("the run does not say with which arguments it was "
                        "recorded (an older TTVM did, or one of them is no "
                        "UTF-8): start QEMU yourself, with its options and -tt "
                        "%s", tt->str);
     }
     if (!qemu) {
-        return problem("there is no qemu-system-x86_64 beside this program: "
+        return tool_complain("there is no qemu-system-x86_64 beside this program: "
                        "say where it is with --qemu");
     }
     add(b, qemu);
     result = translate(b, recorded, m->directory, tt);
     if (result) {
         return result;
+    }
+    for (unsigned i = 0; i < b->without->len; i++) {
+        const Without *w = &g_array_index(b->without, Without, i);
+
+        if (!w->is_used) {
+            tool_complain("--without %s: the recording has no such option",
+                          w->name);
+            return TOOL_USAGE;
+        }
     }
     add(b, "-tt");
     add(b, tt->str);
@@ -370,19 +330,25 @@ static int make_command(Branch *b, const TtManifest *m)
     return run(b, m->directory);
 }
 
-int tool_branch(const char *tool, char **args)
+static void without_clear(void *w)
+{
+    g_free(((Without *)w)->name);
+}
+
+int tool_branch(const ToolArgs *a)
 {
     Branch b = {
-        .tool = tool,
-        .without = g_ptr_array_new_with_free_func(g_free),
+        .tool = a->program,
+        .without = g_array_new(false, false, sizeof(Without)),
         .args = g_ptr_array_new_with_free_func(g_free),
     };
     g_autofree char *path = NULL;
     TtManifest m;
     TtDiag diag;
-    int result = parse(&b, args);
+    int result = parse(&b, a);
 
-    if (result == 0) {
+    g_array_set_clear_func(b.without, without_clear);
+    if (result == TOOL_FINE) {
         path = g_build_filename(b.run, "manifest", NULL);
         if (tt_manifest_load(path, &m, &diag) != TT_OK) {
             result = tool_problem(&diag);
@@ -391,7 +357,7 @@ int tool_branch(const char *tool, char **args)
             tt_manifest_cleanup(&m);
         }
     }
-    g_ptr_array_free(b.without, true);
+    g_array_free(b.without, true);
     g_ptr_array_free(b.args, true);
     return result;
 }

@@ -7,8 +7,6 @@
 #include "tt-tool.h"
 #include "tt/cpstate.h"
 #include "tt/fullstate.h"
-#include "tt/io.h"
-#include "tt/pagestore.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -130,25 +128,6 @@ static GArray *find_branches(const char *run, const TtManifest *self,
 
 /* ---- full checkpoints ---- */
 
-static TtPageStore *open_store(const char *run, const TtManifest *m)
-{
-    g_autofree char *pages = g_build_filename(run, "pages", NULL);
-    g_autofree char *points = g_build_filename(run, "checkpoints", NULL);
-    TtPageStoreOptions opt = { .read_only = true };
-    TtPageStore *store;
-
-    memcpy(opt.uuid, m->uuid, sizeof(opt.uuid));
-    if (!g_file_test(points, G_FILE_TEST_IS_REGULAR) ||
-        tt_io_posix_open(pages, &opt.pages, NULL) != TT_OK) {
-        return NULL;
-    }
-    if (tt_io_posix_open(points, &opt.checkpoints, NULL) != TT_OK) {
-        tt_io_close(opt.pages);
-        return NULL;
-    }
-    return tt_pagestore_open(&opt, &store, NULL) == TT_OK ? store : NULL;
-}
-
 static char *full_name(TtPageStore *store, uint32_t id)
 {
     g_autofree void *blob = NULL;
@@ -170,7 +149,9 @@ static char *full_name(TtPageStore *store, uint32_t id)
 static GArray *find_full(const char *run, const TtManifest *m)
 {
     GArray *all = g_array_new(false, true, sizeof(Relative));
-    TtPageStore *store = open_store(run, m);
+    ToolStore *ts = NULL;
+    TtPageStore *store = tool_store_open(run, m, &ts, NULL) == TT_OK ?
+        tool_store_pages(ts) : NULL;
     size_t n = store ? tt_pagestore_count(store) : 0;
     g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
 
@@ -186,7 +167,7 @@ static GArray *find_full(const char *run, const TtManifest *m)
             g_array_append_val(all, r);
         }
     }
-    tt_pagestore_free(store);
+    tool_store_close(ts);
     return all;
 }
 
@@ -229,23 +210,6 @@ void tool_print_tree(const char *run, const TtManifest *m)
     print_list("Branch of:", parents, "");
     print_list("Branches:", branches, "from ");
     print_full(full);
-}
-
-void tool_json_string(const char *text)
-{
-    g_autofree char *valid = g_utf8_make_valid(text, -1);
-
-    putchar('"');
-    for (const char *p = valid; *p; p++) {
-        if (*p == '"' || *p == '\\') {
-            printf("\\%c", *p);
-        } else if ((unsigned char)*p < 32) {
-            printf("\\u%04x", *p);
-        } else {
-            putchar(*p);
-        }
-    }
-    putchar('"');
 }
 
 static void json_list(const char *name, GArray *list, const char *key,

@@ -1,47 +1,144 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Shared by the commands of the `tt` tool.
+ *
+ * A command is a row of the table in tt.c: its options, its help and the function
+ * that carries it out. tt-tool-args.c takes the command line apart by that row.
  */
 #ifndef TT_TOOL_H
 #define TT_TOOL_H
 
+#include "tt/io.h"
 #include "tt/log.h"
 #include "tt/manifest.h"
+#include "tt/pagestore.h"
 
 #include <glib.h>
 
-/* Exit statuses. */
-enum { TOOL_FINE = 0, TOOL_PROBLEM = 1, TOOL_USAGE = 2 };
+/* Exit statuses; docs/man/tt.1 lists them. */
+enum {
+    TOOL_FINE = 0,
+    TOOL_PROBLEM = 1,           /* with the run, or the system */
+    TOOL_USAGE = 2,
+    TOOL_DIVERGED = 3,          /* a replay was not exact */
+};
 
-/* Says on stderr what is wrong, as one line. Returns TOOL_PROBLEM. */
+/* ---- the command line ---- */
+
+typedef struct ToolOption {
+    const char *name;           /* "--json" */
+    const char *value;          /* what follows it, for people; NULL: nothing */
+    bool is_many;               /* may be given more than once */
+    const char *help;
+} ToolOption;
+
+#define TOOL_OPTIONS_MAX 9
+#define TOOL_OPERANDS_MAX 2
+
+typedef struct ToolArgs ToolArgs;
+
+typedef struct ToolCommand {
+    const char *name;
+    const char *operands[TOOL_OPERANDS_MAX + 1];    /* "RUN"; NULL ends */
+    bool takes_rest;            /* what is behind -- is for another program */
+    const char *what;           /* a sentence */
+    ToolOption options[TOOL_OPTIONS_MAX + 1];
+    int (*run)(const ToolArgs *args);
+} ToolCommand;
+
+struct ToolArgs {
+    const ToolCommand *command;
+    const char *program;        /* as this one was called */
+    const char *operand[TOOL_OPERANDS_MAX];         /* all are there */
+    GPtrArray *given;           /* name, value, name, value ... */
+    char **rest;                /* behind --; NULL: nothing */
+};
+
+extern const ToolCommand tool_commands[];           /* ends with name NULL */
+
+/* Takes @argv (behind the program's name) apart. Returns TOOL_FINE, or what the
+ * process ends with; then *@is_over. */
+int tool_args_parse(ToolArgs *a, const char *program, char **argv,
+                    bool *is_over);
+void tool_args_cleanup(ToolArgs *a);
+bool tool_has(const ToolArgs *a, const char *option);
+/* The last value given, or NULL. */
+const char *tool_value(const ToolArgs *a, const char *option);
+/* The values one after the other, from *@n = 0 on; NULL behind the last. */
+const char *tool_next_value(const ToolArgs *a, const char *option,
+                            unsigned *n);
+/* A number; @fallback when it is not given. False: said what is wrong. */
+bool tool_number_option(const ToolArgs *a, const char *option,
+                        uint64_t fallback, uint64_t *n);
+/* Says what is wrong with the command line. Returns TOOL_USAGE. */
+int tool_usage(const ToolCommand *c, const char *fmt, ...)
+    G_GNUC_PRINTF(2, 3);
+
+/* ---- saying things ---- */
+
+/* On stderr, as one line. Both return TOOL_PROBLEM. */
 int tool_problem(const TtDiag *diag);
-
-/* Opens RUN/log. NULL after having said why. */
-TtLogReader *tool_open_log(const char *run);
-/* Positions, events and bytes of a whole log. */
-typedef struct ToolTotals {
-    uint64_t first_pos, end_pos, n_events, n_segments, host_ns;
-    uint64_t ev_raw, ev_stored, pl_raw, pl_stored;
-} ToolTotals;
-ToolTotals tool_totals(const TtLogReader *r);
+int tool_complain(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+void tool_note(const char *text);
 /* "1,234,567"; the caller frees. */
 char *tool_number(uint64_t n);
 /* "1.2 MB"; the caller frees. */
 char *tool_bytes(uint64_t n);
 /* Digits, or 0x and hex digits. */
 bool tool_parse_number(const char *text, uint64_t *n);
-
 /* A run may come from anybody: its text must not drive the terminal. */
 void tool_make_harmless(char *text);
+/* In quotes. */
+void tool_json_string(const char *text);
 
-int tool_stats(const char *run, bool json);
-/* tt branch; @tool: how this program was called, @args: behind the command. */
-int tool_branch(const char *tool, char **args);
+/* ---- runs ---- */
+
+/* Opens RUN/log, or what lies before its damage; that is said, and tool_log_status
+ * is TOOL_PROBLEM then. NULL after having said why. */
+TtLogReader *tool_open_log(const char *run);
+int tool_log_status(const TtLogReader *r);
+/* Opens manifest and log, which must belong together. NULL: said so. */
+TtLogReader *tool_open_run(const char *run, TtManifest *m);
+/*
+ * The checkpoints of a run, and of a branch the pages that they share with those of
+ * its parents. TT_END: it has none, which is fine. @m must outlive the store.
+ */
+typedef struct ToolStore ToolStore;
+TtStatus tool_store_open(const char *run, const TtManifest *m, ToolStore **out,
+                         TtDiag *diag);
+TtPageStore *tool_store_pages(ToolStore *s);
+void tool_store_close(ToolStore *s);            /* NULL is fine */
+/* Positions, events and bytes of a whole log. */
+typedef struct ToolTotals {
+    uint64_t first_pos, end_pos, n_events, n_segments, host_ns;
+    uint64_t ev_raw, ev_stored, pl_raw, pl_stored;
+} ToolTotals;
+ToolTotals tool_totals(const TtLogReader *r);
+/* The qemu-system-x86_64 beside this program, or NULL; the caller frees. */
+char *tool_find_qemu(const char *program);
+
+/* Names for addresses: lines of "ADDRESS TYPE NAME". Returns an exit status,
+ * having said what is wrong; *@out is to be freed in any case. */
+typedef struct ToolSymbols ToolSymbols;
+int tool_symbols_load(const char *path, ToolSymbols **out);
+void tool_symbols_free(ToolSymbols *s);         /* NULL is fine */
+/* @text with a name behind the address of its first "pc 0x..."; the caller frees
+ * it. @s may be NULL. */
+char *tool_symbols_add(const ToolSymbols *s, const char *text);
+
 /* Where the run stands among its branches: lines of `tt info`; members of its JSON
  * object, with a comma in front. */
 void tool_print_tree(const char *run, const TtManifest *m);
 void tool_json_tree(const char *run, const TtManifest *m);
-/* In quotes. */
-void tool_json_string(const char *text);
+
+/* ---- commands ---- */
+int tool_info(const ToolArgs *a);
+int tool_log(const ToolArgs *a);
+int tool_stats(const ToolArgs *a);
+int tool_check(const ToolArgs *a);
+int tool_verify(const ToolArgs *a);
+int tool_pack(const ToolArgs *a);
+int tool_unpack(const ToolArgs *a);
+int tool_branch(const ToolArgs *a);
 
 #endif

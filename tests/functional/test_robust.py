@@ -393,10 +393,10 @@ def test_default_directory(work):
               0, 'status of the replay')
 
 
-def mount_small(work, size):
+def mount_small(work, size, name='small'):
     if os.geteuid() != 0:
         raise Skip('a small file system needs root')
-    place = os.path.join(work, 'small')
+    place = os.path.join(work, name)
     os.mkdir(place)
     done = subprocess.run(['mount', '-t', 'tmpfs', '-o', f'size={size}',
                            'tmpfs', place], capture_output=True, text=True)
@@ -422,12 +422,13 @@ def wait_recording_ends(vm, *words):
 
 @limit(90)
 def test_full_disk(work):
-    """A disk that fills up ends the recording with one sentence; the VM
-    goes on, and what was sealed before replays."""
+    """With on-error=continue a disk that fills up ends the recording with one
+    sentence; the VM goes on, and what was sealed before replays."""
     place = mount_small(work, '2m')
     try:
         args = guest_args(work, *ENDLESS)
-        with Vm(work, [*args, '-tt', f'record,dir={place}/run'], name='rec',
+        with Vm(work, [*args, '-tt', f'record,dir={place}/run,'
+                       'on-error=continue'], name='rec',
                 qmp=1) as vm:
             wait_recording_ends(vm, 'space', 'full')
             vm.qmp.send('quit')
@@ -463,7 +464,7 @@ def test_tt_tool_on_damage(work):
     run = recorded(work)
     log = read_log(run.dir)
     tt = tool('tt')
-    for command in ('info', 'log', 'stats', 'verify'):
+    for command in ('info', 'log', 'stats', 'check'):
         run_tool(tt, command, run.dir)
     rng = seed()
     for number in range(30):
@@ -472,12 +473,12 @@ def test_tt_tool_on_damage(work):
         at = rng.randrange(segments(log)[-1])
         broken[at] ^= 1 << rng.randrange(8)
         write_log(path, broken)
-        done = subprocess.run([tt, 'verify', path], capture_output=True,
+        done = subprocess.run([tt, 'check', path], capture_output=True,
                               text=True, timeout=20)
         if done.returncode == 0 and 24 <= at < 40:
             continue
-        equal(done.returncode, 1, f'tt verify with byte {at} flipped')
-        check(done.stderr.strip(), f'tt verify says nothing (byte {at})')
+        equal(done.returncode, 1, f'tt check with byte {at} flipped')
+        check(done.stderr.strip(), f'tt check says nothing (byte {at})')
     equal(subprocess.run([tt], capture_output=True, timeout=20).returncode,
           2, 'tt without a command')
 

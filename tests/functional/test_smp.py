@@ -6,11 +6,12 @@ import re
 import time
 
 from guests import guest_args, linux_args, linux_disk, linux_net
+from test_gdb_lines import Packets
 from test_linux import READY, check_works
 from test_past import check_run, present, visit
 from ttlib import (Gdb, Vm, check, check_exact, digest, digest_at, end_of,
-                   equal, goto, limit, record, recorder, replay, seed,
-                   stopped_replay, wait_until, web_server)
+                   equal, goto, limit, record, recorder, replay, run_tool,
+                   seed, stopped_replay, tool, wait_until, web_server)
 
 
 def check_smp(serial, count):
@@ -120,8 +121,8 @@ def test_attach(work):
 
 @limit(120)
 def test_gdb(work):
-    """gdb sees the vCPUs as threads; breakpoints and steps go both ways across
-    them, and one step is one position."""
+    """gdb sees the vCPUs as threads, begins with the one whose turn it is, and
+    one step of that is one position."""
     run = record(work, [*linux_args('rand', ''), '-smp', '2'], timeout=60)
     with stopped_replay(work, run, args=Gdb.args(work, 'rep'),
                         timeout=110) as rep:
@@ -134,6 +135,97 @@ def test_gdb(work):
         places = re.findall(r'position (\d+) of', text)
         start = end_of(rep) // 2
         equal([int(p) - start for p in places], [1, 1, 0], f'gdb: {text}')
+
+
+class Turns:
+    """Where a step of one vCPU leads, by the log: (first position, last) of each
+    of its turns."""
+
+    def __init__(self, run):
+        text, _ = run_tool(tool('tt'), 'log', run.dir, timeout=60)
+        self.of, begin, whose = {}, 0, 0
+        for pos, cpu in re.findall(r'^ *(\d+) cpu-switch cpu=(0x\d+)', text,
+                                   re.M):
+            self.of.setdefault(whose, []).append((begin, int(pos)))
+            begin, whose = int(pos) + 1, int(cpu, 16)
+        self.of.setdefault(whose, []).append((begin, 1 << 62))
+
+    def forward(self, cpu, pos):
+        """An empty turn has nothing to step."""
+        return min(max(pos, first) + 1 for first, last in self.of[cpu]
+                   if first < last and pos < last)
+
+    def backward(self, cpu, pos):
+        return max(min(pos, last) - 1 for first, last in self.of[cpu]
+                   if first < last and first < pos)
+
+
+def walk_turn(gdb, rep, turns, cpu, last):
+    """Steps of a vCPU over the end of its turn, there and back."""
+    goto(rep, position=last - 2)
+    here, seen, wanted = last - 2, [], []
+    for packet, lead in [(f'vCont;s:p1.{cpu + 1};c:p1.-1',
+                          turns.forward)] * 5 + [('bs', turns.backward)] * 6:
+        reply = gdb(packet)
+        check(reply.startswith(f'T05thread:p01.0{cpu + 1};'),
+              f'{packet} from {here}: {reply}')
+        here = lead(cpu, here)
+        wanted.append(here)
+        seen.append(rep.qmp.cmd('query-tt')['position'])
+    equal(seen, wanted, f'steps of vCPU {cpu} from {last - 2}')
+
+
+@limit(120)
+def test_steps_of_one(work):
+    """stepi and reverse-stepi stay with their vCPU, over the turns of the three
+    others, which run meanwhile; digests are those of a straight replay."""
+    rng, digests = seed(), {}
+    run = record(work, guest_args(work, 'smp'), timeout=60)
+    turns = Turns(run)
+    with stopped_replay(work, run, args=Gdb.args(work, 'rep'),
+                        timeout=100) as rep:
+        rep.qmp.cmd('query-tt')
+        gdb = Packets(rep.socket_path('gdb'))
+        for _ in range(6):
+            cpu = rng.randrange(4)
+            full = [last for first, last in turns.of[cpu][50:-50]
+                    if last - first > 5]
+            walk_turn(gdb, rep, turns, cpu, rng.choice(full))
+            position, *digests[position] = digest(rep)
+    with stopped_replay(work, run, 'other', timeout=60) as straight:
+        for place in sorted(digests):
+            equal([*digest_at(straight, place)[1:]], digests[place],
+                  f'digest at {place}')
+
+
+@limit(90)
+def test_stops_of_others(work):
+    """gdb's steps of a thread end in that thread, unless another vCPU meets a
+    breakpoint meanwhile, in either direction."""
+    run = record(work, guest_args(work, 'smp'), timeout=60)
+    turns = Turns(run)
+    first, last = next(turn for turn in turns.of[0][100:]
+                       if turn[1] - turn[0] > 500)
+    with stopped_replay(work, run, args=Gdb.args(work, 'rep'),
+                        timeout=80) as rep:
+        goto(rep, position=next(begin for begin, end in turns.of[1]
+                                if begin > last and end - begin > 500) + 300)
+        found = re.search(r'[ER]IP=([0-9a-f]+)', rep.qmp.hmp(
+            'info registers -a').split('CPU#1')[1])
+        shared = int(found.group(1), 16)
+        goto(rep, position=last)
+        look = ['thread', 'p/x $pc']
+        text = Gdb(rep)('stepi', *look, 'reverse-stepi', 'reverse-stepi',
+                        *look, 'stepi', f'hbreak *{shared:#x}', 'stepi', *look,
+                        'delete', 'thread 1', 'stepi', *look,
+                        f'hbreak *{shared:#x}', 'reverse-stepi',
+                        'reverse-stepi', *look)
+        check('SIGTRAP' not in text, f'a step ended elsewhere: {text}')
+        threads = re.findall(r'Current thread is (\d)', text)
+        check(threads[:2] == ['1', '1'] and threads[2] != '1' and
+              threads[3] == '1' and threads[4] != '1',
+              f'threads {threads}: {text}')
+        equal(text.count(f'= {shared:#x}'), 2, f'breakpoints met in {text}')
 
 
 @limit(120)

@@ -180,7 +180,8 @@ def test_full_disk_log_first(work):
     place = mount_small(work, '3m')
     try:
         with Vm(work, [*guest_args(work, *ENDLESS), '-tt',
-                       f'record,dir={place}/run'], name='rec', qmp=1) as vm:
+                       f'record,dir={place}/run,on-error=continue'],
+                name='rec', qmp=1) as vm:
             wait_recording_ends(vm, 'space', 'full')
             vm.qmp.send('quit')
             vm.wait(0)

@@ -205,13 +205,13 @@ class Judge:
                 continue
             if 'continue' not in step['command']:
                 continue
-            if named & set(self.watches()) and \
-                    step['position'] == step['before']:
-                step['news'] = True
-                if not named <= unheard:
+            watched = named & set(self.watches())
+            if watched and step['position'] == step['before']:
+                step['news'] = True     # and a breakpoint may stand there
+                if not watched <= unheard:
                     self.blame(number, 'stopped where it stood, for a change '
                                        'that gdb knew')
-                unheard -= named
+                unheard -= watched
             else:
                 unheard.clear()
 

@@ -81,12 +81,17 @@ static void read_log(const uint8_t *data, size_t size)
 {
     TtDiag d = { 0 };
     TtLogReader *r;
-    TtStatus status = tt_log_reader_open(tt_io_mem_new(data, size), &r, &d);
+    TtStatus status = tt_log_reader_open_part(tt_io_mem_new(data, size), &r,
+                                              &d);
 
     if (status < 0) {
         CHECK(d.status == status && d.text[0]);
+    }
+    CHECK(r || status < 0);
+    if (!r) {
         return;
     }
+    CHECK((status < 0) == !!tt_log_reader_damage(r));
     CHECK((status == TT_END_TORN) == tt_log_reader_is_torn(r));
     for (uint64_t i = 0; i < tt_log_reader_n_segments(r); i++) {
         TtSegment *seg;

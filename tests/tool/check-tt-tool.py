@@ -18,7 +18,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ACCEPT = os.path.join(HERE, '..', 'golden', 'log-v1', 'accept')
 REJECT = os.path.join(HERE, '..', 'golden', 'log-v1', 'reject')
-TT, DUMP_LOG = sys.argv[1:3]
+TT, DUMP_LOG = (os.path.abspath(x) for x in sys.argv[1:3])
 BIG_LOG = 8             # seed of a random log with some thousand events
 MANIFEST = '''[run]
 features=0
@@ -75,6 +75,16 @@ def make_run(work, log, manifest=MANIFEST):
     return path
 
 
+def random_run(work, manifest=MANIFEST):
+    """A run of a random log, with the manifest's identity put right."""
+    log = random_log(work, BIG_LOG)
+    uuid = read(log)[40:56].hex()
+    parts = [uuid[a:b] for a, b in ((0, 8), (8, 12), (12, 16), (16, 20),
+                                    (20, 32))]
+    return make_run(work, log, manifest.replace(
+        '10111213-1415-1617-1819-1a1b1c1d1e1f', '-'.join(parts)))
+
+
 def golden(name):
     return os.path.join(ACCEPT, name + '.log')
 
@@ -128,7 +138,7 @@ def test_log_selects(work):
     check(len(want) > 20, 'the random log has too few events')
     got = tt('log', run, '--kind', 'tsc', '--kind', '18').stdout.splitlines()
     check(got == want, 'by kind')
-    got = tt('--kind', 'tsc', 'log', '--kind', 'ram', run, '--limit',
+    got = tt('log', '--kind', 'tsc', '--kind=ram', run, '--limit',
              '7').stdout.splitlines()
     check(got == want[:7], 'limited')
 
@@ -139,7 +149,7 @@ def test_stats_accounts_for_every_byte(work):
         os.makedirs(where)
         run = make_run(where, random_log(where, seed))
         s = json.loads(tt('stats', run, '--json').stdout)
-        for args in (('stats', '--json', run), ('--json', 'stats', run)):
+        for args in (('stats', '--json', run), ('stats', '--json', '--', run)):
             check(s == json.loads(tt(*args).stdout), f'order {args}')
         size = os.path.getsize(os.path.join(run, 'log'))
         check(s['bytes'] == size, f'{s["bytes"]} of {size} bytes')
@@ -154,10 +164,12 @@ def test_stats_accounts_for_every_byte(work):
         check(all(name in text for name in s['kinds']), 'a kind is missing')
 
 
-def test_verify_says_what_it_proves(work):
+def test_check_says_what_it_proves(work):
     run = make_run(work, golden('three-segments'))
-    out = tt('verify', run).stdout
-    check('intact' in out and 'log only' in out, out)
+    out = tt('check', run).stdout
+    check('intact' in out and 'Nothing was executed' in out, out)
+    s = json.loads(tt('check', run, '--json').stdout)
+    check(s['intact'] and s['segments'] == 3 and not s['problems'], f'{s}')
 
 
 def test_a_torn_run_is_fine_and_said_to_be_torn(work):
@@ -165,7 +177,7 @@ def test_a_torn_run_is_fine_and_said_to_be_torn(work):
         where = os.path.join(work, name)
         os.makedirs(where)
         run = make_run(where, golden(name))
-        check('cut off' in tt('verify', run).stdout, name)
+        check('cut off' in tt('check', run).stdout, name)
         check('cut off' in tt('info', run).stderr, name)
         check(json.loads(tt('stats', run, '--json').stdout)['torn'], name)
 
@@ -175,7 +187,7 @@ def test_every_damage_is_a_problem(work):
         where = os.path.join(work, name)
         os.makedirs(where)
         run = make_run(where, os.path.join(REJECT, name))
-        for command in ('verify', 'stats', 'log'):
+        for command in ('check', 'stats', 'log'):
             tt(command, run, status=1)
 
 
@@ -192,16 +204,32 @@ def test_a_run_in_pieces_is_a_problem(work):
         os.makedirs(where)
         run = make_run(where, run_log, manifest)
         check(says in tt('info', run, status=1).stderr, name)
-        check(says in tt('verify', run, status=1).stderr, name)
+        check(says in tt('check', run, status=1).stderr, name)
     tt('info', os.path.join(work, 'nowhere'), status=1)
     tt('info', log, status=1)           # a file is no run
 
 
 def test_a_run_that_never_began_gets_one_sentence(work):
     run = make_run(work, golden('torn-head-only'), None)
-    for command in ('info', 'verify'):
+    for command in ('info', 'check'):
         said = tt(command, run, status=1).stderr
         check('nothing was recorded' in said and said.count('\n') == 1, said)
+
+
+def test_log_speaks_json(work):
+    run = make_run(work, random_log(work, BIG_LOG))
+    lines = tt('log', run).stdout.splitlines()
+    events = [json.loads(x) for x in
+              tt('log', run, '--json', '--data').stdout.splitlines()]
+    check(len(lines) == len(events), f'{len(lines)}, {len(events)}')
+    for line, e in zip(lines, events):
+        check(line.split()[0] == str(e['position']), f'{line}: {e}')
+        check(len(e.get('data', '')) == 2 * e['length'], f'{e}')
+    ram = [e for e in events if e['kind'] == 'ram']
+    check(len(ram) > 3 and all(int(e['val'], 16) >= 0 for e in ram), 'no RAM events')
+    bare = json.loads(tt('log', run, '--json', '--kind', 'ram', '--limit',
+                         '1').stdout)
+    check('data' not in bare and bare['kind'] == 'ram', f'{bare}')
 
 
 def test_wrong_usage_is_told_from_a_problem(work):
@@ -211,15 +239,135 @@ def test_wrong_usage_is_told_from_a_problem(work):
                  ('log', run, '--from', '-1'), ('log', run, '--kind', 'x'),
                  ('log', run, '--kind', '64'), ('log', run, '--frob', '1'),
                  ('stats', run, '--xml'), ('verify', run, '--all'),
-                 ('log', run, '--json'), ('--from', '1', 'stats', run),
-                 ('branch', run), ('branch', '--at', '1'),
-                 ('branch', run, '--at'), ('branch', run, '--at', '1', '-x')):
+                 ('log', run, '--data'), ('log', run, '--limit', '1',
+                                          '--limit', '2'),
+                 ('stats', '--from', '1', run), ('info', ''),
+                 ('info', run, '--json=1'), ('--json', 'info', run),
+                 ('verify', run, '-j', '0'), ('verify', run, '-j', 'x'),
+                 ('pack', run), ('pack', run, 'f', '--scrub', '--with-host'),
+                 ('unpack', run), ('branch', run), ('branch', '--at', '1'),
+                 ('branch', run, '--at'), ('branch', run, '--at', '1', '-x'),
+                 ('branch', run, '--at', '@')):
         done = tt(*args, status=2)
         check('usage:' in done.stderr and not done.stdout, str(args))
-    said = tt('log', run, '--json', status=2).stderr
-    check('--json is an option of tt info and stats, not of: log' in said,
-          said)
-    check('usage:' in tt('--help').stdout, 'help')
+        check(done.stderr.startswith('tt: '), done.stderr)
+    said = tt('stats', run, '--from', '1', status=2).stderr
+    check('tt stats has no option --from' in said, said)
+
+
+COMMANDS = ('info', 'log', 'stats', 'check', 'verify', 'pack', 'unpack',
+            'branch')
+
+
+def test_each_command_explains_itself(work):
+    """Help, man page and completion name every command and every option."""
+    top = os.path.join(HERE, '..', '..')
+    with open(os.path.join(top, 'docs', 'man', 'tt.1')) as file:
+        man = file.read().replace('\\-', '-')
+    completion = os.path.join(top, 'scripts', 'tt-completion.bash')
+    out = tt('--help').stdout
+    check(out == tt('help').stdout and 'Exit status' in out, out)
+    for command in COMMANDS:
+        check(f' tt {command} ' in out, f'{command} is not in the help')
+        said = tt(command, '--help').stdout
+        check(said == tt('help', command).stdout, f'help {command}')
+        check(f'.B tt {command}\n' in man, f'{command} is not in the man page')
+        options = [x.split()[0] for x in said.splitlines()
+                   if x.startswith('  -')]
+        offered = subprocess.run(
+            ['bash', '-c', f'. "$0"; COMP_WORDS=(tt {command} -); COMP_CWORD=2; '
+             '_tt; echo "${COMPREPLY[@]}"', completion], check=True, text=True,
+            capture_output=True, timeout=60).stdout.split()
+        check(sorted(options) == sorted(offered), f'{command}: {options} in the '
+              f'help, {offered} in the completion')
+        for option in options:
+            check(option == '--help' or f'{option}' in man,
+                  f'{option} of {command} is not in the man page')
+
+
+def test_a_run_may_have_any_name(work):
+    for name in ('--json', '-x', 'a b', 'a,b=c', '\x1b[31m', '--', "it's"):
+        make_run(os.path.join(work, 'x'), golden('three-segments'))
+        os.rename(os.path.join(work, 'x', 'run'), os.path.join(work, name))
+        for args in (('info', '--', name), ('check', '--json', '--', name),
+                     ('log', os.path.join('.', name))):
+            out = tt(*args, cwd=work).stdout
+            check('\x1b' not in out, f'{args}: {out!r}')
+        said = tt('info', '--', name + 'not', status=1, cwd=work).stderr
+        check('\x1b' not in said, repr(said))
+
+
+def read(*path):
+    with open(os.path.join(*path), 'rb') as file:
+        return file.read()
+
+
+def test_a_pack_is_the_run_without_the_host(work):
+    run = random_run(work, recorded('secret --options').replace('accel=tcg', 'accel=tcg\nhost=my-machine'))
+    with open(os.path.join(run, 'marks'), 'w', encoding='utf-8') as file:
+        file.write('12 here\n')
+    pack, back = os.path.join(work, 'p.ttrun'), os.path.join(work, 'back')
+    tt('pack', run, pack)
+    check(os.stat(pack).st_mode & 0o77 == 0, 'others may read the pack')
+    for word in (b'secret', b'my-machine', b'/some where'):
+        check(word not in read(pack), f'{word} is in the pack')
+    tt('unpack', pack, back)
+    check(os.stat(back).st_mode & 0o77 == 0, 'others may read the run')
+    check(sorted(os.listdir(back)) == ['log', 'manifest', 'marks'],
+          f'{os.listdir(back)}')
+    for name in ('log', 'marks'):
+        check(read(run, name) == read(back, name), name)
+    s, b = (json.loads(tt('info', x, '--json').stdout) for x in (run, back))
+    check(s['command'] == 'secret --options' and s['host'] == 'my-machine', f'{s}')
+    check([b[k] for k in ('command', 'directory', 'host')] == [''] * 3, f'{b}')
+    check(all(s[k] == b[k] for k in s if k not in
+              ('run', 'command', 'directory', 'host')), f'{b} is not {s}')
+    tt('check', back)
+    tt('pack', run, pack, status=1)             # never over another file
+    tt('unpack', pack, back, status=1)
+    whole = os.path.join(work, 'whole.ttrun')
+    tt('pack', run, whole, '--with-host')
+    check(b'secret --options' in read(whole), 'the command is left out')
+
+
+def test_a_scrubbed_pack_has_the_shape_only(work):
+    run = random_run(work)
+    pack, back = os.path.join(work, 'p.ttrun'), os.path.join(work, 'back')
+    check('cannot be replayed' in tt('pack', run, pack, '--scrub').stdout, '?')
+    tt('unpack', pack, back)
+    tt('check', back)
+    check(json.loads(tt('info', back, '--json').stdout)['scrubbed'], 'not said')
+    said = tt('verify', back, '--qemu', '/bin/true', status=1).stderr
+    check('scrubbed' in said and said.count('\n') == 1, said)
+    before, after = (
+        [json.loads(x) for x in
+         tt('log', x, '--json', '--data').stdout.splitlines()]
+        for x in (run, back))
+    check(len(before) == len(after), 'events')
+    for b, a in zip(before, after):
+        for key in ('position', 'kind', 'nested', 'cpu', 'size', 'length'):
+            check(a[key] == b[key], f'{key}: {a} of {b}')
+        check(a['kind'] in ('block', 'ram-fill') or
+              not a.get('data', '').strip('0'), f'data of {a}')
+        check(a['kind'] in ('ram', 'intr', 'block', 'ram-fill', 'cpu-flag',
+                            'cpu-state', 'finish') or a['val'] == '0x0', f'{a}')
+
+
+def test_a_broken_pack_leaves_nothing(work):
+    run = random_run(work)
+    pack, back = os.path.join(work, 'p.ttrun'), os.path.join(work, 'back')
+    tt('pack', run, pack)
+    good = read(pack)
+    for at in list(range(0, 400, 7)) + [len(good) // 2, len(good) - 3]:
+        broken = bytearray(good)
+        broken[at] ^= 16
+        for bytes_ in (broken, good[:at], good[:-1] if at == 0 else good + b'x'):
+            with open(pack, 'wb') as file:
+                file.write(bytes_)
+            tt('unpack', pack, back, status=1)
+            check(not os.path.exists(back), f'byte {at} leaves something')
+    check(sorted(os.listdir(work)) == ['p.ttrun', 'random.log', 'run'],
+          f'{os.listdir(work)}')
 
 
 def recorded(command, directory='/some where'):
@@ -255,6 +403,15 @@ def test_a_branch_repeats_the_recorded_options(work):
                                '-serial')
     check(words == ['/bin/true', '-M', 'pc', '-append', '-S  -qmp its',
                     '-nodefaults', '-m', '64', '-tt', tt_value], f'{words}')
+
+
+def test_an_option_that_was_not_recorded_cannot_be_left_out(work):
+    run = make_run(work, golden('one-event'), recorded('qemu -m 64 -nodefaults'))
+    args = ('branch', run, '--at', '1', '--print', '--qemu', '/bin/true')
+    for name in ('foo', '-smp', '64'):
+        said = tt(*args, '--without', 'm', '--without', name, status=2).stderr
+        check('no such option' in said, said)
+    tt(*args, '--without', 'm', '--without', '--m')
 
 
 def test_a_branch_takes_no_socket_that_is_in_use(work):
@@ -315,6 +472,54 @@ def test_the_tree_of_branches_is_shown(work):
     said = tt('info', lost).stdout
     check('nothing, checkpoint 3, position 4,567 (not found there)' in said,
           said)
+
+
+FAKE_QEMU = """#!/bin/sh
+echo "tt-verify interval 0 50 equal"
+case "$2" in
+*bad*) echo "tt: diverged at position 77: something"
+    echo "tt-verify diverged 77 pc 0xffff1234 after 60 something is wrong"
+    echo "tt-verify interval 50 100 diverged"
+    echo "tt-verify end 3"; exit 3 ;;
+*gone*) echo "it crashed"; kill -9 $$ ;;
+*) echo "tt-verify end 0" ;;
+esac
+"""
+
+
+def test_verify_tells_what_qemu_says(work):
+    qemu = os.path.join(work, 'qemu')
+    with open(qemu, 'w', encoding='utf-8') as file:
+        file.write(FAKE_QEMU)
+    os.chmod(qemu, 0o755)
+    symbols = os.path.join(work, 'System.map')
+    with open(symbols, 'w', encoding='utf-8') as file:
+        file.write('0000 A zero\nffff1200 T before\nffff1300 T behind\nrubbish\n')
+    for name, status in (('good', 0), ('bad', 3), ('gone', 1)):
+        os.makedirs(os.path.join(work, name))
+        run = make_run(os.path.join(work, name), golden('three-segments'))
+        args = (run, '--qemu', qemu, '--symbols', symbols)
+        s = json.loads(subprocess.run([TT, 'verify', *args, '--json'],
+                                      capture_output=True, timeout=60).stdout)
+        check((s['exact'], s['complete']) == (name != 'bad', name != 'gone'),
+              f'{s}')
+        done = subprocess.run([TT, 'verify', *args], capture_output=True,
+                              text=True, timeout=60)
+        check(done.returncode == status, f'{done}')
+        if name == 'good':
+            check('replays exactly' in done.stdout, done.stdout)
+            check(not tt('verify', *args, '--quiet').stdout, 'quiet')
+        elif name == 'bad':
+            check(s['first_wrong'] == [50, 100], f'{s}')
+            for text in ('position 60 and no longer at 77', 'before+0x34',
+                         'wrong between 50 and 100', 'is 50 to 100',
+                         '| tt: diverged'):
+                check(text in done.stdout, f'{text!r} is not in {done.stdout}')
+        else:
+            check('without a result' in done.stdout and 'it crashed' in
+                  done.stdout, done.stdout)
+    tt('verify', run, '--qemu', qemu, '--symbols', qemu, status=1)
+    tt('verify', run, '--qemu', os.path.join(work, 'nowhere'), status=1)
 
 
 def test_a_reader_that_leaves_is_no_error(work):

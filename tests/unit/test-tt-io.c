@@ -263,9 +263,11 @@ typedef struct Room {
     unsigned asked, gives;
 } Room;
 
-static bool make_room(void *opaque)
+static bool make_room(void *opaque, const TtDiag *why)
 {
     Room *room = opaque;
+
+    g_assert_true(why->status < 0 && why->text[0]);
 
     return room->asked++ < room->gives;
 }
@@ -294,15 +296,17 @@ static void test_a_patient_one_asks_for_room(void)
     }
 }
 
-/* Other errors are no reason to ask. */
-static void test_a_patient_one_asks_for_nothing_else(void)
+/* Whatever it was: who is asked decides by the reason. */
+static void test_a_patient_one_tells_why(void)
 {
-    Room room = { .gives = 9 };
+    Room room = { .gives = 0 };
     TtIo *io = tt_io_patient_new(tt_io_fault_new(tt_io_mem_new(NULL, 0), 2,
                                                  TT_ERR_IO), make_room, &room);
+    TtDiag diag = { 0 };
 
-    g_assert_cmpint(io->ops->append(io, "x", 1, NULL), ==, TT_ERR_IO);
-    g_assert_cmpuint(room.asked, ==, 0);
+    g_assert_cmpint(io->ops->append(io, "x", 1, &diag), ==, TT_ERR_IO);
+    g_assert_cmpuint(room.asked, ==, 1);
+    g_assert_nonnull(strstr(diag.text, "a test asked"));
     tt_io_close(io);
 }
 
@@ -327,7 +331,7 @@ int main(int argc, char **argv)
                     test_a_failed_replacement_changes_nothing);
     g_test_add_func("/tt/io/a-patient-one-asks-for-room",
                     test_a_patient_one_asks_for_room);
-    g_test_add_func("/tt/io/a-patient-one-asks-for-nothing-else",
-                    test_a_patient_one_asks_for_nothing_else);
+    g_test_add_func("/tt/io/a-patient-one-tells-why",
+                    test_a_patient_one_tells_why);
     return g_test_run();
 }

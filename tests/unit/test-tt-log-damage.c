@@ -312,6 +312,100 @@ static void test_a_failed_read_is_reported_and_can_be_repeated(void)
     log_model_free(m);
 }
 
+/*
+ * Blocks of a file that were not written when the power went are zeros, whichever
+ * they are, and the file may end early: all segments before the first that lost
+ * something are read as they were.
+ */
+static void lose_power(const LogModel *m, const GByteArray *bytes,
+                       const GArray *ends, GRand *rand)
+{
+    g_autofree uint8_t *left = g_memdup2(bytes->data, bytes->len);
+    unsigned block = 1u << g_rand_int_range(rand, 4, 10);
+    size_t from = g_rand_int_range(rand, 64, bytes->len), len = bytes->len;
+    size_t first_lost = len;
+    TtDiag diag = { 0 };
+    TtLogReader *r;
+    TtStatus st;
+
+    for (size_t at = (from + block - 1) / block * block; at < len;
+         at += block) {
+        if (g_rand_int_range(rand, 0, 3) == 0) {
+            memset(left + at, 0, MIN(block, len - at));
+        }
+    }
+    if (g_rand_boolean(rand)) {
+        len = g_rand_int_range(rand, from, len + 1);
+    }
+    for (first_lost = 0; first_lost < len &&
+         left[first_lost] == bytes->data[first_lost]; first_lost++) {
+    }
+    st = tt_log_reader_open_part(tt_io_mem_new(left, len), &r, &diag);
+    g_assert_true(st >= 0 || diag.text[0]);
+    if (!r) {
+        g_assert_cmpuint(whole_segments(ends, first_lost), ==, 0);
+        return;
+    }
+    g_assert_true((st < 0) == !!tt_log_reader_damage(r));
+    log_util_check_segments_at_least(r, m, whole_segments(ends, first_lost));
+    for (uint64_t k = 0; k < tt_log_reader_n_segments(r); k++) {
+        TtSegment *seg;
+
+        if (tt_log_reader_load(r, k, &seg, &diag) == TT_OK) {
+            tt_segment_unref(seg);
+        }
+    }
+    tt_log_reader_free(r);
+}
+
+static void test_a_power_cut_costs_the_tail_only(void)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(20261122);
+
+    for (uint32_t seed = 1; seed < 6; seed++) {
+        LogModel *m = log_model_small(seed, 12, 200);
+        g_autoptr(GByteArray) bytes = log_model_write(m, seed % 2);
+        TtLogReader *r = log_util_open(bytes->data, bytes->len,
+                                       seed % 2 ? TT_OK : TT_END_TORN);
+        g_autoptr(GArray) ends = segment_offsets(r, bytes->len);
+
+        tt_log_reader_free(r);
+        for (unsigned i = 0; i < 2000; i++) {
+            lose_power(m, bytes, ends, rand);
+        }
+        log_model_free(m);
+    }
+}
+
+static void test_what_lies_before_damage_can_be_read(void)
+{
+    LogModel *m = log_model_small(3, 6, 30);
+    g_autoptr(GByteArray) bytes = log_model_write(m, true);
+    TtLogReader *r = log_util_open(bytes->data, bytes->len, TT_OK);
+    g_autoptr(GArray) ends = segment_offsets(r, bytes->len);
+    TtDiag diag;
+
+    tt_log_reader_free(r);
+    for (uint32_t i = 0; i < 6; i++) {          /* a header is damaged */
+        size_t at = offset_at(ends, i) + 20;
+
+        bytes->data[at] ^= 1;
+        g_assert_cmpint(tt_log_reader_open_part(
+            tt_io_mem_new(bytes->data, bytes->len), &r, &diag), ==,
+            TT_ERR_FORMAT);
+        g_assert_true((r != NULL) == (i > 0));
+        if (r) {
+            g_assert_cmpuint(tt_log_reader_n_segments(r), ==, i);
+            g_assert_cmpstr(tt_log_reader_damage(r)->text, ==, diag.text);
+            g_assert_false(tt_log_reader_is_torn(r));
+            log_util_check_segments(r, m, i);
+            tt_log_reader_free(r);
+        }
+        bytes->data[at] ^= 1;
+    }
+    log_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -330,5 +424,9 @@ int main(int argc, char **argv)
                     test_a_failed_write_leaves_a_readable_prefix);
     g_test_add_func("/tt/log/a-failed-read-is-reported-and-can-be-repeated",
                     test_a_failed_read_is_reported_and_can_be_repeated);
+    g_test_add_func("/tt/log/damage/a-power-cut-costs-the-tail-only",
+                    test_a_power_cut_costs_the_tail_only);
+    g_test_add_func("/tt/log/damage/what-lies-before-damage-can-be-read",
+                    test_what_lies_before_damage_can_be_read);
     return g_test_run();
 }

@@ -40,6 +40,9 @@ TtLogReader *log_util_open(const uint8_t *bytes, size_t len, TtStatus want);
 /* Compares the first @n_segments segments of @r with the model. */
 void log_util_check_segments(TtLogReader *r, const LogModel *m,
                              uint32_t n_segments);
+/* ... which may have more. */
+void log_util_check_segments_at_least(TtLogReader *r, const LogModel *m,
+                                      uint32_t n_segments);
 void log_util_assert_same(const TtEvent *a, const TtEvent *b);
 
 #endif

@@ -44,8 +44,11 @@ typedef struct TtEngine {
     bool at_end_exit;           /* replay: leave when the end is reached */
     uint64_t checkpoint_bytes;  /* replay: memory for checkpoints */
     uint64_t checkpoint_interval_ms;    /* record: 0 for none */
+    bool stop_on_error;         /* record: the VM waits for a disk that fails */
     bool chaos;                 /* record: who runs when is left to chance */
     uint64_t max_size_bytes;    /* record: cap of the log, 0 for none */
+    uint64_t unlogged;          /* record, for tests: so many writes of devices
+                                   to RAM until one is not logged; 0: all are */
     uint64_t events;            /* recorded, or replayed so far */
     bool diverged;              /* the replay cannot go on from here: it is not
                                    exact, or, if damaged is set as well, ... */
@@ -105,6 +108,7 @@ void tt_vcpu_mode_changed(void);
 /* Ends a turn of the vCPU from inside a helper; does not return. */
 void G_NORETURN tt_vcpu_leave(CPUState *cpu);
 void tt_vcpu_wake(void);                /* look at what there is to do */
+void tt_vcpu_plan_step(void);           /* another vCPU's turn has come */
 bool tt_vcpu_is_ours(void);             /* its thread is in tt_vcpu_loop */
 
 /* ---- accel-tt: shifts of several vCPUs that are recorded ---- */
@@ -249,6 +253,8 @@ void tt_record_renew(void);
 void tt_record_took_note(void);
 /* Waits until all events so far are in the file. */
 bool tt_record_seal(Error **errp);
+/* Why the recording waits and the VM with it, a sentence; NULL: it does not. */
+const char *tt_stall_why(void);
 uint64_t tt_record_bytes(void);
 bool tt_record_has_begun(void);
 
@@ -331,6 +337,8 @@ uint64_t tt_replay_end(void);
 void tt_replay_set_end(uint64_t pos);
 void tt_replay_close(void);
 uint64_t tt_replay_digests(void);       /* verified so far */
+uint64_t tt_replay_last_equal(void);    /* position of the last digest that was
+                                           as recorded, before this one; 0 */
 void tt_replay_console(uint32_t port, uint32_t val, unsigned size);
 /* Marks of the log and of RUN/marks. */
 typedef void TtMarkSeen(void *opaque, const char *name, uint64_t pos);
@@ -371,6 +379,7 @@ bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
 typedef bool TtTravelHit(void *opaque, uint64_t pos, uint64_t pc);
 bool tt_travel_survey(uint64_t from, uint64_t to, TtTravelHit *hit,
                       TtTravelDone *done, void *opaque, Error **errp);
+void tt_travel_switches(CPUState *from);        /* its turn ends here */
 void tt_travel_interrupt(void);         /* any thread */
 void tt_travel_abort(void);             /* the vCPU does not run */
 /* Of the movement under way, in positions; 0 of 0: there is none. */
@@ -393,6 +402,13 @@ bool tt_skip_may_hit(void *opaque, uint64_t from, uint64_t to);
 void tt_travel_ended(int reason);       /* end of log, divergence */
 void tt_travel_fence(CPUState *cpu);    /* a good place for a checkpoint */
 unsigned tt_points_count(void);
+
+/* ---- replay-engine: verification, interval by interval ---- */
+/* What stands behind verify=: all, FROM-, FROM-TO. False: something else. */
+bool tt_verify_option(const char *text);
+bool tt_verify_is_on(void);
+/* vCPU thread, at the start of the replay. The process ends when it is done. */
+void tt_verify_begin(void);
 
 /* ---- checkpoints, for the user ---- */
 typedef struct TtPoint {

@@ -55,11 +55,11 @@ const uint8_t *tt_io_mem_data(TtIo *io, size_t *len);
 TtIo *tt_io_fault_new(TtIo *base, uint64_t nth, TtStatus status);
 uint64_t tt_io_fault_count(TtIo *io);
 /*
- * Wraps @base (owned): an append for which there is no space asks @make_room, in
- * the same thread, and is tried again as often as that says that there is more.
+ * Wraps @base (owned): an append that fails, for want of space or otherwise, asks
+ * @make_room, in the same thread, and is tried again as often as that says so.
  * To append, read, sync and close only.
  */
-typedef bool (*TtIoMakeRoom)(void *opaque);
+typedef bool (*TtIoMakeRoom)(void *opaque, const TtDiag *why);
 TtIo *tt_io_patient_new(TtIo *base, TtIoMakeRoom make_room, void *opaque);
 
 static inline void tt_io_close(TtIo *io)

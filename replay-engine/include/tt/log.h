@@ -196,6 +196,15 @@ typedef struct TtSegment {
  * Cost: one small read per segment, and the last segment's checksum.
  */
 TtStatus tt_log_reader_open(TtIo *io, TtLogReader **out, TtDiag *diag);
+/*
+ * tt_log_reader_open_part: the same, but when the headers are damaged behind at
+ * least one segment, *@out is a reader of what lies before
+ * Then it returns TT_ERR_FORMAT or TT_ERR_LIMIT all the same, and
+ * tt_log_reader_damage says what @diag does: never take the end for the end.
+ */
+TtStatus tt_log_reader_open_part(TtIo *io, TtLogReader **out, TtDiag *diag);
+/* NULL: the log goes on to its end, or to where it was cut off. */
+const TtDiag *tt_log_reader_damage(const TtLogReader *r);
 void tt_log_reader_free(TtLogReader *r);
 const uint8_t *tt_log_reader_uuid(const TtLogReader *r);
 bool tt_log_reader_is_torn(const TtLogReader *r);

@@ -25,7 +25,9 @@
 #define TT_FEATURE_PARENT      (UINT64_C(1) << 0)   /* begins with the RAM of
                                                        another run's
                                                        checkpoint */
-#define TT_MANIFEST_FEATURES   TT_FEATURE_PARENT
+#define TT_FEATURE_SCRUBBED    (UINT64_C(1) << 1)   /* what went in and out was
+                                                       taken out of the log */
+#define TT_MANIFEST_FEATURES   (TT_FEATURE_PARENT | TT_FEATURE_SCRUBBED)
 
 /*
  * Rules of execution: choices, of several that would do, by which the vCPU is
@@ -105,7 +107,8 @@ TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,
  * a run of other rules can still be looked at.
  * @tlb_entries: of this version
  * Returns TT_OK, or TT_ERR_VERSION when @m has not exactly TT_MANIFEST_RULES or
- * another TLB; the sentence names the version to use.
+ * another TLB; the sentence names the version to use. TT_ERR_INVALID: the run is
+ * scrubbed, and nothing can replay it.
  */
 TtStatus tt_manifest_check_rules(const TtManifest *m, uint64_t tlb_entries,
                                  TtDiag *diag);

@@ -270,6 +270,34 @@ TtStatus tt_pagestore_find(TtPageStore *ps, const uint64_t hash[2], void *to,
 /* The last error of reading a page; NULL: there was none. */
 const TtDiag *tt_pagestore_read_error(const TtPageStore *ps);
 
+/* What is lost at the end of a file (@which: 0 pages, 1 checkpoints) although no
+ * writer was cut off there, or of a table of pages; NULL: nothing. Found when the
+ * store was opened; checkpoints behind it are not there. */
+const TtDiag *tt_pagestore_damage(const TtPageStore *ps, unsigned which);
+/*
+ * tt_pagestore_verify: read everything that the checkpoints need
+ * @problem is called for each checkpoint, by position, of which @n_pages cannot
+ * be read, @first_page the lowest; @why is about one of them.
+ * Returns how many page versions cannot be read. Cost: reads and hashes all that
+ * lives, some 300 MB of it a second.
+ */
+typedef void (*TtPageProblem)(void *opaque, TtNodeId id, uint64_t pos,
+                              uint64_t n_pages, uint64_t first_page,
+                              const TtDiag *why);
+uint64_t tt_pagestore_verify(TtPageStore *ps, TtPageProblem problem,
+                             void *opaque);
+/*
+ * tt_pagestore_export: a journal of the checkpoints as they are, into @to, which
+ * is empty and stays the caller's; with a copy of the pages it is a store
+ * @strip: NULL, or changes what goes along with a checkpoint: its blob
+ * (g_malloc'ed) and its flags. The store was opened read-only, and nothing was
+ * changed in it. TT_ERR_* of reading and writing.
+ */
+typedef void (*TtPageStrip)(void **blob, size_t *len, uint32_t *flags);
+TtStatus tt_pagestore_export(TtPageStore *ps, TtIo *to,
+                             const uint8_t uuid[16], TtPageStrip strip,
+                             TtDiag *diag);
+
 typedef struct TtPageStoreStats {
     uint64_t n_versions;        /* different contents, zero not counted */
     uint64_t raw_bytes;         /* of those, uncompressed */

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The command line of the `tt` tool, taken apart by the table of commands.
+ *
+ * Options may stand anywhere, also as --name=value. Behind `--` stand names only
+ * (a run may be called --json), or what is for the program that the command
+ * starts.
+ */
+#include "tt-tool.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* ---- help ---- */
+
+static void print_usage(FILE *to, const ToolCommand *c, const char *head)
+{
+    fprintf(to, "%s tt %s", head, c->name);
+    for (unsigned i = 0; c->operands[i]; i++) {
+        fprintf(to, " %s", c->operands[i]);
+    }
+    for (const ToolOption *o = c->options; o->name; o++) {
+        fprintf(to, " [%s%s%s]%s", o->name, o->value ? " " : "",
+                o->value ? o->value : "", o->is_many ? "..." : "");
+    }
+    fprintf(to, "%s\n", c->takes_rest ? " [-- QEMU-OPTIONS...]" : "");
+}
+
+static void print_help(const ToolCommand *c)
+{
+    print_usage(stdout, c, "usage:");
+    printf("\n%s\n\n", c->what);
+    for (const ToolOption *o = c->options; o->name; o++) {
+        g_autofree char *left = g_strconcat(o->name, o->value ? " " : "",
+                                            o->value, NULL);
+
+        printf("  %-18s %s\n", left, o->help);
+    }
+    printf("  %-18s %s\n", "--help", "say this");
+}
+
+static const char general[] =
+    "\nRUN is the directory of a recording. tt COMMAND --help says more.\n"
+    "Exit status: 0 fine; 1 something is wrong with the run; 2 wrong usage;\n"
+    "3 a replay was not exact.\n";
+
+static void print_all(FILE *to)
+{
+    for (const ToolCommand *c = tool_commands; c->name; c++) {
+        print_usage(to, c, c == tool_commands ? "usage:" : "      ");
+    }
+    fputs(general, to);
+}
+
+int tool_usage(const ToolCommand *c, const char *fmt, ...)
+{
+    g_autofree char *text = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    text = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    tool_make_harmless(text);
+    fprintf(stderr, "tt: %s\n", text);
+    if (c) {
+        print_usage(stderr, c, "usage:");
+    } else {
+        print_all(stderr);
+    }
+    return TOOL_USAGE;
+}
+
+/* ---- taking apart ---- */
+
+static const ToolCommand *find_command(const char *name)
+{
+    for (const ToolCommand *c = tool_commands; c->name; c++) {
+        if (!strcmp(c->name, name)) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+/* The option that @arg names, alone or with "=value". */
+static const ToolOption *find_option(const ToolCommand *c, const char *arg,
+                                     const char **value)
+{
+    for (const ToolOption *o = c->options; o->name; o++) {
+        size_t n = strlen(o->name);
+
+        if (!strncmp(o->name, arg, n) && (!arg[n] || arg[n] == '=')) {
+            *value = arg[n] ? arg + n + 1 : NULL;
+            return o;
+        }
+        if (n == 2 && !strncmp(o->name, arg, n) && o->value) {  /* -j4 */
+            *value = arg + n;
+            return o;
+        }
+    }
+    return NULL;
+}
+
+/* One option, and its value, which may be the next argument. */
+static int take_option(ToolArgs *a, char ***args)
+{
+    const char *value = NULL;
+    const ToolOption *o = find_option(a->command, **args, &value);
+
+    if (!o) {
+        return tool_usage(a->command, "tt %s has no option %s",
+                          a->command->name, **args);
+    }
+    if (!o->value && value) {
+        return tool_usage(a->command, "%s takes no value", o->name);
+    }
+    if (o->value && !value) {
+        value = *++*args;
+        if (!value) {
+            return tool_usage(a->command, "%s is missing after %s", o->value,
+                              o->name);
+        }
+    }
+    if (!o->is_many && tool_has(a, o->name)) {
+        return tool_usage(a->command, "%s is given twice", o->name);
+    }
+    g_ptr_array_add(a->given, (void *)o->name);
+    g_ptr_array_add(a->given, (void *)value);
+    return TOOL_FINE;
+}
+
+static int take_operand(ToolArgs *a, const char *arg)
+{
+    unsigned i = 0;
+
+    while (a->command->operands[i] && a->operand[i]) {
+        i++;
+    }
+    if (!a->command->operands[i]) {
+        return tool_usage(a->command, "one %s only, please; not understood: "
+                          "%s", a->command->operands[i - 1], arg);
+    }
+    if (!*arg) {
+        return tool_usage(a->command, "%s is empty", a->command->operands[i]);
+    }
+    a->operand[i] = arg;
+    return TOOL_FINE;
+}
+
+static int take_all(ToolArgs *a, char **args)
+{
+    bool is_plain = false;      /* behind -- */
+    int wrong = TOOL_FINE;
+
+    for (; *args && !wrong; args++) {
+        if (is_plain || **args != '-' || !(*args)[1]) {
+            wrong = take_operand(a, *args);
+        } else if (!strcmp(*args, "--") && a->command->takes_rest) {
+            a->rest = args + 1;
+            break;
+        } else if (!strcmp(*args, "--")) {
+            is_plain = true;
+        } else {
+            wrong = take_option(a, &args);
+        }
+    }
+    for (unsigned i = 0; !wrong && a->command->operands[i]; i++) {
+        if (!a->operand[i]) {
+            wrong = tool_usage(a->command, "%s is missing",
+                               a->command->operands[i]);
+        }
+    }
+    return wrong;
+}
+
+/* Somewhere before --, and not as a value: values of ours begin with no dash. */
+static bool wants_help(char **args)
+{
+    for (; *args && strcmp(*args, "--"); args++) {
+        if (!strcmp(*args, "--help") || !strcmp(*args, "-h")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int tool_args_parse(ToolArgs *a, const char *program, char **argv,
+                    bool *is_over)
+{
+    const char *name = argv[0];
+    int wrong;
+
+    *is_over = true;
+    *a = (ToolArgs) { .program = program, .given = g_ptr_array_new() };
+    if (!name) {
+        return tool_usage(NULL, "no command given");
+    }
+    if (!strcmp(name, "help") || !strcmp(name, "--help") ||
+        !strcmp(name, "-h")) {
+        a->command = argv[1] ? find_command(argv[1]) : NULL;
+        if (argv[1] && !a->command) {
+            return tool_usage(NULL, "unknown command: %s", argv[1]);
+        }
+        if (a->command) {
+            print_help(a->command);
+        } else {
+            print_all(stdout);
+        }
+        return TOOL_FINE;
+    }
+    a->command = find_command(name);
+    if (!a->command) {
+        return tool_usage(NULL, "unknown command: %s", name);
+    }
+    if (wants_help(argv + 1)) {
+        print_help(a->command);
+        return TOOL_FINE;
+    }
+    wrong = take_all(a, argv + 1);
+    *is_over = wrong != TOOL_FINE;
+    return wrong;
+}
+
+void tool_args_cleanup(ToolArgs *a)
+{
+    g_ptr_array_free(a->given, true);
+}
+
+/* ---- asking ---- */
+
+const char *tool_next_value(const ToolArgs *a, const char *option, unsigned *n)
+{
+    while (*n < a->given->len) {
+        const char *name = a->given->pdata[*n];
+        const char *value = a->given->pdata[*n + 1];
+
+        *n += 2;
+        if (!strcmp(name, option)) {
+            return value;
+        }
+    }
+    return NULL;
+}
+
+const char *tool_value(const ToolArgs *a, const char *option)
+{
+    unsigned n = 0;
+
+    return tool_next_value(a, option, &n);
+}
+
+bool tool_has(const ToolArgs *a, const char *option)
+{
+    for (unsigned i = 0; i < a->given->len; i += 2) {
+        if (!strcmp(a->given->pdata[i], option)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool tool_number_option(const ToolArgs *a, const char *option,
+                        uint64_t fallback, uint64_t *n)
+{
+    const char *text = tool_value(a, option);
+
+    *n = fallback;
+    if (text && !tool_parse_number(text, n)) {
+        tool_usage(a->command, "%s takes a number, not '%s'", option, text);
+        return false;
+    }
+    return true;
+}

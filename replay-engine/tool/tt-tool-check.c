@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt check: is all of a run there, and as it was written?
+ */
+#include "tt-tool.h"
+#include "tt/cpstate.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+typedef struct Check {
+    const char *run;
+    GPtrArray *problems;        /* sentences */
+    GPtrArray *notes;
+    ToolTotals totals;
+    bool is_torn, has_store;
+    size_t n_checkpoints, n_unusable;
+    uint64_t n_parents;
+} Check;
+
+static void add(GPtrArray *to, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+
+static void add(GPtrArray *to, const char *fmt, ...)
+{
+    va_list ap;
+    char *text;
+
+    va_start(ap, fmt);
+    text = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    tool_make_harmless(text);
+    g_ptr_array_add(to, text);
+}
+
+/* ---- the log ---- */
+
+static void check_log(Check *c, TtLogReader *r)
+{
+    uint64_t damaged = 0;
+    TtDiag diag;
+
+    if (tt_log_reader_damage(r)) {
+        add(c->problems, "log: %s: it can be replayed up to there",
+            tt_log_reader_damage(r)->text);
+    }
+    c->totals = tool_totals(r);
+    c->is_torn = tt_log_reader_is_torn(r);
+    for (uint64_t i = 0; i < c->totals.n_segments; i++) {
+        TtSegment *seg;
+
+        if (tt_log_reader_load(r, i, &seg, &diag) == TT_OK) {
+            tt_segment_unref(seg);
+        } else if (!damaged++) {
+            add(c->problems, "log: %s", diag.text);
+            add(c->problems, "log: segment %" PRIu64 " (from position %" PRIu64
+                " on) is the first that is damaged; what lies before it can "
+                "be replayed", i, tt_log_reader_info(r, i)->first_pos);
+        }
+    }
+    if (damaged > 1) {
+        add(c->problems, "log: %" PRIu64 " of %" PRIu64 " segments are "
+            "damaged", damaged, c->totals.n_segments);
+    }
+}
+
+/* ---- the checkpoints ---- */
+
+static void unreadable_pages(void *opaque, TtNodeId id, uint64_t pos,
+                             uint64_t n_pages, uint64_t first_page,
+                             const TtDiag *why)
+{
+    Check *c = opaque;
+
+    if (!c->n_unusable++) {
+        add(c->problems, "%s", why->text);
+    }
+    add(c->problems, "checkpoint %u, position %" PRIu64 ": %" PRIu64 " of its "
+        "pages cannot be read, page %" PRIu64 " first", id, pos, n_pages,
+        first_page);
+}
+
+/* Its place in the log: there is an event, or it is behind the last. */
+static void check_place(Check *c, const TtCheckpointInfo *info,
+                        const TtCpState *s, TtLogReader *r)
+{
+    TtSegment *seg;
+    uint64_t at;
+
+    if (s->segment >= c->totals.n_segments) {
+        if (c->is_torn && info->pos >= c->totals.end_pos) {
+            add(c->notes, "checkpoint %u, position %" PRIu64 ", is behind the "
+                "end of the log, where the recording was cut off", info->id,
+                info->pos);
+        } else {
+            add(c->problems, "checkpoint %u, position %" PRIu64 ": it stands in "
+                "segment %" PRIu64 ", which the log does not have", info->id,
+                info->pos, s->segment);
+        }
+        return;
+    }
+    if (tt_log_reader_load(r, s->segment, &seg, NULL) != TT_OK) {
+        return;                         /* said before */
+    }
+    at = s->index < seg->n_events ? seg->events[s->index].pos :
+        seg->info.end_pos;
+    if (s->index > seg->n_events || at < info->pos ||
+        seg->info.first_pos > info->pos) {
+        add(c->problems, "checkpoint %u, position %" PRIu64 ": its place in the "
+            "log has another position", info->id, info->pos);
+    }
+    tt_segment_unref(seg);
+}
+
+static void check_state(Check *c, TtPageStore *ps,
+                        const TtCheckpointInfo *info, TtLogReader *r)
+{
+    g_autofree void *blob = NULL;
+    TtCpState s;
+    TtDiag diag;
+    size_t len;
+
+    if (tt_pagestore_blob(ps, info->id, &blob, &len, &diag) != TT_OK ||
+        tt_cpstate_decode((TtBytes) { blob, len }, &s, &diag) != TT_OK) {
+        add(c->problems, "checkpoint %u, position %" PRIu64 ": %s", info->id,
+            info->pos, diag.text);
+        return;
+    }
+    check_place(c, info, &s, r);
+}
+
+static void check_store(Check *c, const TtManifest *m, TtLogReader *r)
+{
+    g_autofree TtCheckpointInfo *infos = NULL;
+    ToolStore *store;
+    TtPageStore *ps;
+    TtDiag diag;
+    size_t n;
+    TtStatus st = tool_store_open(c->run, m, &store, &diag);
+
+    if (st == TT_END) {
+        return;
+    }
+    c->has_store = true;
+    if (st != TT_OK) {
+        add(c->problems, "%s: no checkpoint can be used", diag.text);
+        return;
+    }
+    ps = tool_store_pages(store);
+    for (unsigned i = 0; i < 2; i++) {
+        const TtDiag *d = tt_pagestore_damage(ps, i);
+
+        if (d) {
+            add(c->problems, "%s", d->text);
+        }
+    }
+    c->n_checkpoints = n = tt_pagestore_count(ps);
+    infos = g_new0(TtCheckpointInfo, n + 1);
+    n = tt_pagestore_list(ps, infos, n);
+    for (size_t i = 0; i < n && r; i++) {
+        check_state(c, ps, &infos[i], r);
+    }
+    tt_pagestore_verify(ps, unreadable_pages, c);
+    tool_store_close(store);
+}
+
+/* ---- the rest ---- */
+
+static void check_marks(Check *c)
+{
+    g_autofree char *path = g_build_filename(c->run, "marks", NULL);
+    g_autofree char *text = NULL;
+    g_auto(GStrv) lines = NULL;
+    gsize len;
+
+    if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+        return;
+    }
+    if (!g_file_test(path, G_FILE_TEST_IS_REGULAR) ||
+        !g_file_get_contents(path, &text, &len, NULL) || strlen(text) != len) {
+        add(c->problems, "marks: not a text that can be read");
+        return;
+    }
+    lines = g_strsplit(text, "\n", -1);
+    for (unsigned i = 0; lines[i]; i++) {
+        char *end;
+        uint64_t pos = g_ascii_strtoull(lines[i], &end, 10);
+
+        if (*lines[i] && (!g_ascii_isdigit(*lines[i]) || *end != ' ' ||
+                          !end[1] || pos > INT64_MAX)) {
+            add(c->problems, "marks: line %u is no position and a name", i + 1);
+        }
+    }
+}
+
+/* What a replay needs of a parent: its manifest and the checkpoint. */
+static void check_parents(Check *c, const TtManifest *m)
+{
+    g_autofree char *dir = g_canonicalize_filename(m->parent_path, c->run);
+    g_autofree char *path = g_build_filename(dir, "manifest", NULL);
+    Check parent = { .run = dir, .problems = c->problems, .notes = c->notes };
+    TtCheckpointInfo info;
+    ToolStore *store;
+    TtManifest pm;
+    TtDiag diag;
+
+    if (tt_manifest_load(path, &pm, &diag) != TT_OK) {
+        add(c->problems, "parent: %s; a replay of this branch needs it",
+            diag.text);
+        return;
+    }
+    c->n_parents++;
+    if (memcmp(pm.uuid, m->parent_uuid, 16)) {
+        add(c->problems, "parent: '%s' is another run than the one in which "
+            "this branch began", dir);
+    } else if (tool_store_open(dir, &pm, &store, &diag) != TT_OK) {
+        add(c->problems, "parent '%s': its checkpoints cannot be read", dir);
+    } else {
+        if (!tt_pagestore_info(tool_store_pages(store),
+                               m->parent_checkpoint, &info)) {
+            add(c->problems, "parent '%s' has no checkpoint %u any more, with "
+                "which this branch begins", dir, m->parent_checkpoint);
+        }
+        tool_store_close(store);
+        check_store(&parent, &pm, NULL);
+    }
+    tt_manifest_cleanup(&pm);
+}
+
+/* ---- output ---- */
+
+static void json_list(const char *name, GPtrArray *list)
+{
+    printf(", \"%s\": [", name);
+    for (unsigned i = 0; i < list->len; i++) {
+        printf("%s", i ? ", " : "");
+        tool_json_string(list->pdata[i]);
+    }
+    printf("]");
+}
+
+static void print_json(const Check *c)
+{
+    printf("{\"run\": ");
+    tool_json_string(c->run);
+    printf(", \"intact\": %s, \"segments\": %" PRIu64 ", \"events\": %" PRIu64
+           ", \"end\": %" PRIu64 ", \"torn\": %s, \"checkpoints\": %zu",
+           c->problems->len ? "false" : "true", c->totals.n_segments,
+           c->totals.n_events, c->totals.end_pos, c->is_torn ? "true" :
+           "false", c->n_checkpoints);
+    json_list("problems", c->problems);
+    json_list("notes", c->notes);
+    printf("}\n");
+}
+
+static void print_text(const Check *c)
+{
+    g_autofree char *segments = tool_number(c->totals.n_segments);
+    g_autofree char *events = tool_number(c->totals.n_events);
+    g_autofree char *end = tool_number(c->totals.end_pos);
+    g_autofree char *points = tool_number(c->n_checkpoints);
+
+    for (unsigned i = 0; i < c->notes->len; i++) {
+        tool_note(c->notes->pdata[i]);
+    }
+    for (unsigned i = 0; i < c->problems->len; i++) {
+        tool_complain("%s", (char *)c->problems->pdata[i]);
+    }
+    if (!c->problems->len) {
+        printf("The run is intact: %s segments, %s events, up to position %s%s;"
+               " %s checkpoints.\nNothing was executed: tt verify does that.\n",
+               segments, events, end, c->is_torn ?
+               ", where the recording was cut off" : "", points);
+    }
+}
+
+int tool_check(const ToolArgs *a)
+{
+    Check c = {
+        .run = a->operand[0],
+        .problems = g_ptr_array_new_with_free_func(g_free),
+        .notes = g_ptr_array_new_with_free_func(g_free),
+    };
+    TtManifest m;
+    TtLogReader *r = tool_open_run(c.run, &m);
+    int result = TOOL_PROBLEM;
+
+    if (r) {
+        check_log(&c, r);
+        check_store(&c, &m, r);
+        check_marks(&c);
+        if (m.features & TT_FEATURE_PARENT) {
+            check_parents(&c, &m);
+        }
+        if (tool_has(a, "--json")) {
+            print_json(&c);
+        } else {
+            print_text(&c);
+        }
+        result = c.problems->len ? TOOL_PROBLEM : TOOL_FINE;
+        tt_manifest_cleanup(&m);
+        tt_log_reader_free(r);
+    }
+    g_ptr_array_free(c.problems, true);
+    g_ptr_array_free(c.notes, true);
+    return result;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt info: what was recorded.
+ */
+#include "tt-tool.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* What is to be said about the checkpoints. */
+typedef struct Store {
+    bool is_there;
+    size_t n, n_full;
+    uint64_t bytes;
+    TtDiag damage;              /* status TT_OK: none */
+} Store;
+
+static void look_at_store(const char *run, const TtManifest *m, Store *s)
+{
+    g_autofree TtCheckpointInfo *infos = NULL;
+    TtPageStoreStats stats;
+    ToolStore *store;
+    TtPageStore *ps;
+    TtStatus st = tool_store_open(run, m, &store, &s->damage);
+
+    s->is_there = st != TT_END;
+    if (st != TT_OK) {
+        s->damage.status = st == TT_END ? TT_OK : st;
+        return;
+    }
+    s->damage.status = TT_OK;
+    ps = tool_store_pages(store);
+    s->n = tt_pagestore_count(ps);
+    infos = g_new0(TtCheckpointInfo, s->n + 1);
+    s->n = tt_pagestore_list(ps, infos, s->n);
+    for (size_t i = 0; i < s->n; i++) {
+        s->n_full += !!(infos[i].flags & TT_CHECKPOINT_FULL);
+    }
+    stats = tt_pagestore_stats(ps);
+    s->bytes = stats.stored_bytes + stats.journal_bytes;
+    for (unsigned i = 0; i < 2 && s->damage.status == TT_OK; i++) {
+        const TtDiag *d = tt_pagestore_damage(ps, i);
+
+        if (d) {
+            s->damage = *d;
+        }
+    }
+    if (stats.n_lost && s->damage.status == TT_OK) {
+        tt_fail(&s->damage, TT_ERR_FORMAT, "pages: %" PRIu64 " page versions "
+                "that the checkpoints need are lost", stats.n_lost);
+    }
+    tool_store_close(store);
+}
+
+/* ---- for people ---- */
+
+static void make_manifest_harmless(TtManifest *m)
+{
+    char *const texts[] = { m->started, m->qemu_version, m->tt_version,
+                            m->accel, m->host, m->command_line, m->cpu_type };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
+        tool_make_harmless(texts[i]);
+    }
+}
+
+static void print_recorder(const TtManifest *m, const ToolTotals *t)
+{
+    printf("Recorded:   %s, about %.1f s\n", *m->started ? m->started
+           : "(no date)", t->host_ns / 1e9);
+    printf("By:         QEMU %s with TTVM %s, %s%s%s\n", m->qemu_version,
+           m->tt_version, m->accel, *m->host ? ", on " : "", m->host);
+    printf("Command:    %s\n", *m->command_line ? m->command_line
+           : "(not known)");
+    if (m->features & TT_FEATURE_SCRUBBED) {
+        printf("Scrubbed:   what the guest read and wrote is not in it; it "
+               "cannot be replayed\n");
+    }
+}
+
+static uint64_t machine_bytes(const TtManifest *m)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; i < m->n_blocks; i++) {
+        bytes += m->blocks[i].size_bytes;
+    }
+    return bytes;
+}
+
+static void print_machine(const TtManifest *m)
+{
+    printf("Machine:    %u vCPU%s (%s), %.1f MiB in %u blocks\n", m->n_cpus,
+           m->n_cpus == 1 ? "" : "s", m->cpu_type,
+           machine_bytes(m) / 1048576.0, m->n_blocks);
+}
+
+static void print_log(const TtLogReader *r, const ToolTotals *t)
+{
+    g_autofree char *first = tool_number(t->first_pos);
+    g_autofree char *end = tool_number(t->end_pos);
+    g_autofree char *events = tool_number(t->n_events);
+    g_autofree char *segments = tool_number(t->n_segments);
+    g_autofree char *all = tool_bytes(tt_log_reader_bytes(r));
+    g_autofree char *payload = tool_bytes(t->pl_stored);
+
+    printf("Positions:  %s to %s\n", first, end);
+    printf("Events:     %s in %s segments\n", events, segments);
+    printf("Log:        %s, of which %s are payload\n", all, payload);
+    printf("Ended:      %s\n", tt_log_reader_damage(r)
+           ? "damaged; it replays up to there" : tt_log_reader_is_torn(r)
+           ? "cut off; it replays up to there" : "cleanly");
+}
+
+static void print_store(const Store *s)
+{
+    g_autofree char *n = tool_number(s->n);
+    g_autofree char *bytes = tool_bytes(s->bytes);
+
+    if (s->is_there && (s->n || s->damage.status == TT_OK)) {
+        printf("Stored:     %s checkpoints, %s%s\n", n, bytes,
+               s->damage.status == TT_OK ? "" : "; others are lost");
+    } else if (s->is_there) {
+        printf("Stored:     checkpoints that are damaged\n");
+    }
+}
+
+/* ---- for programs ---- */
+
+static void json_field(const char *name, const char *text)
+{
+    printf(", \"%s\": ", name);
+    tool_json_string(text);
+}
+
+static void print_json(const char *run, const TtLogReader *r,
+                       const TtManifest *m, const ToolTotals *t,
+                       const Store *s)
+{
+    printf("{\"run\": ");
+    tool_json_string(run);
+    json_field("started", m->started);
+    json_field("command", m->command_line);
+    json_field("directory", m->directory);
+    json_field("host", m->host);
+    json_field("qemu", m->qemu_version);
+    json_field("ttvm", m->tt_version);
+    json_field("accel", m->accel);
+    json_field("cpu", m->cpu_type);
+    printf(", \"cpus\": %u, \"ram\": %" PRIu64, m->n_cpus, machine_bytes(m));
+    printf(", \"start\": %" PRIu64 ", \"end\": %" PRIu64 ", \"events\": %"
+           PRIu64 ", \"segments\": %" PRIu64 ", \"host_ns\": %" PRIu64
+           ", \"bytes\": %" PRIu64 ", \"torn\": %s, \"scrubbed\": %s",
+           t->first_pos, t->end_pos, t->n_events, t->n_segments, t->host_ns,
+           tt_log_reader_bytes(r),
+           tt_log_reader_is_torn(r) ? "true" : "false",
+           m->features & TT_FEATURE_SCRUBBED ? "true" : "false");
+    printf(", \"checkpoints\": %zu, \"checkpoint_bytes\": %" PRIu64
+           ", \"damage\": ", s->n, s->bytes);
+    if (s->damage.status == TT_OK) {
+        printf("null");
+    } else {
+        tool_json_string(s->damage.text);
+    }
+    tool_json_tree(run, m);
+    printf("}\n");
+}
+
+int tool_info(const ToolArgs *a)
+{
+    const char *run = a->operand[0];
+    Store s = { 0 };
+    TtManifest m;
+    TtLogReader *r = tool_open_run(run, &m);
+    ToolTotals t;
+    int result;
+
+    if (!r) {
+        return TOOL_PROBLEM;
+    }
+    t = tool_totals(r);
+    look_at_store(run, &m, &s);
+    if (tool_has(a, "--json")) {
+        print_json(run, r, &m, &t, &s);
+    } else {
+        g_autofree char *name = g_strdup(run);
+
+        tool_make_harmless(name);
+        make_manifest_harmless(&m);
+        printf("Run:        %s\n", name);
+        print_recorder(&m, &t);
+        print_machine(&m);
+        print_log(r, &t);
+        print_store(&s);
+        tool_print_tree(run, &m);
+    }
+    result = tool_log_status(r);
+    tt_manifest_cleanup(&m);
+    tt_log_reader_free(r);
+    return s.damage.status == TT_OK ? result :
+        tool_complain("%s (the log is not concerned: tt check says more)",
+                      s.damage.text);
+}

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt pack, tt unpack: a run as one file, with all that a replay needs.
+ *
+ * What the run says of the host stays at home unless it is asked for: host name,
+ * directories and the command line of the manifest; of checkpoints that could be
+ * branched from, the state of devices and the names of disk images. A branch
+ * takes the checkpoints of its parent along, as parent/.
+ *
+ * --scrub keeps of the log only its shape: which event, where, at which address,
+ * how large. Values and data are zeros. It cannot be replayed and says so.
+ */
+#include "tt-tool.h"
+#include "tt/cpstate.h"
+#include "tt/pack.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <glib/gstdio.h>
+#include <unistd.h>
+
+typedef struct Pack {
+    const char *run, *file;
+    bool with_host, no_checkpoints, is_scrub;
+    TtPackWriter *w;
+    uint64_t bytes;             /* of the members */
+    bool said;                  /* what is wrong */
+    TtDiag diag;
+} Pack;
+
+/* ---- members ---- */
+
+static TtStatus add(Pack *p, const char *prefix, const char *name, TtIo *io)
+{
+    g_autofree char *member = g_strconcat(prefix, name, NULL);
+    uint64_t bytes;
+    TtStatus st = io->ops->size(io, &bytes, &p->diag);
+
+    if (st == TT_OK) {
+        st = tt_pack_add(p->w, member, io, bytes, &p->diag);
+        p->bytes += bytes;
+    }
+    return st;
+}
+
+static TtStatus add_file(Pack *p, const char *prefix, const char *dir,
+                         const char *name)
+{
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+    TtIo *io;
+    TtStatus st = tt_io_posix_open(path, &io, &p->diag);
+
+    if (st == TT_OK) {
+        st = add(p, prefix, name, io);
+        tt_io_close(io);
+    }
+    return st;
+}
+
+static void set_text(char **member, const char *text)
+{
+    g_free(*member);
+    *member = g_strdup(text);
+}
+
+/* Written to a file of its own first: that is what the core can do. */
+static TtStatus add_manifest(Pack *p, const char *prefix, TtManifest *m)
+{
+    g_autofree char *path = g_strconcat(p->file, ".manifest", NULL);
+    TtStatus st;
+    TtIo *io;
+
+    if (!p->with_host) {
+        set_text(&m->host, "");
+        set_text(&m->directory, "");
+        set_text(&m->command_line, "");
+    }
+    if (m->features & TT_FEATURE_PARENT) {
+        set_text(&m->parent_path, "parent");
+    }
+    if (p->is_scrub) {
+        m->features |= TT_FEATURE_SCRUBBED;
+    }
+    st = tt_manifest_save(m, path, &p->diag);
+    if (st == TT_OK) {
+        st = tt_io_posix_open(path, &io, &p->diag);
+    }
+    if (st == TT_OK) {
+        st = add(p, prefix, "manifest", io);
+        tt_io_close(io);
+    }
+    unlink(path);
+    return st;
+}
+
+/* ---- checkpoints ---- */
+
+/* Nothing to branch from any more: no device state, no names of images. */
+static void strip(void **blob, size_t *len, uint32_t *flags)
+{
+    TtCpState s;
+    uint32_t n;
+
+    if (!(*flags & TT_CHECKPOINT_FULL)) {
+        return;
+    }
+    *flags &= ~TT_CHECKPOINT_FULL;
+    if (tt_cpstate_decode((TtBytes) { *blob, *len }, &s, NULL) == TT_OK) {
+        uint8_t *bare;
+
+        s.full = (TtBytes) { 0 };
+        bare = tt_cpstate_encode(&s, &n);
+        g_free(*blob);
+        *blob = bare;
+        *len = n;
+    } else {                            /* nothing of it can be told apart */
+        *len = 0;
+    }
+}
+
+/* The journal anew, without what is dead; then the pages that it names. */
+static TtStatus add_store(Pack *p, const char *prefix, const char *dir,
+                          const TtManifest *m)
+{
+    ToolStore *store;
+    TtPageStore *ps = NULL;
+    const TtDiag *damage = NULL;
+    TtIo *journal;
+    TtStatus st = tool_store_open(dir, m, &store, &p->diag);
+
+    if (st == TT_END) {
+        return TT_OK;
+    }
+    if (st == TT_OK) {
+        ps = tool_store_pages(store);
+    }
+    for (unsigned i = 0; ps && i < 2; i++) {
+        damage = damage ? damage : tt_pagestore_damage(ps, i);
+    }
+    if (damage) {
+        p->diag = *damage;
+        st = TT_ERR_FORMAT;
+    }
+    if (st == TT_OK) {
+        journal = tt_io_mem_new(NULL, 0);
+        st = tt_pagestore_export(ps, journal, m->uuid,
+                                 p->with_host ? NULL : strip, &p->diag);
+        if (st == TT_OK) {
+            st = add(p, prefix, "checkpoints", journal);
+        }
+        tt_io_close(journal);
+        if (st == TT_OK) {
+            st = add_file(p, prefix, dir, "pages");
+        }
+    }
+    tool_store_close(store);
+    return st;
+}
+
+static char *prefix_of(unsigned depth)
+{
+    GString *s = g_string_new(NULL);
+
+    while (depth--) {
+        g_string_append(s, "parent/");
+    }
+    return g_string_free(s, false);
+}
+
+/* What a replay of the branch @m in @run needs of the run that it began in, and
+ * that of the one before. */
+static TtStatus add_parent(Pack *p, const char *run, const TtManifest *m,
+                           unsigned depth)
+{
+    g_autofree char *prefix = prefix_of(depth);
+    g_autofree char *dir = g_canonicalize_filename(m->parent_path, run);
+    g_autofree char *path = g_build_filename(dir, "manifest", NULL);
+    g_autofree char *points = g_build_filename(dir, "checkpoints", NULL);
+    TtManifest pm;
+    TtStatus st = tt_manifest_load(path, &pm, &p->diag);
+
+    if (st != TT_OK) {
+        tool_complain("the run is a branch and needs its parent, which is not "
+                      "there: %s", p->diag.text);
+        p->said = true;
+        return st;
+    }
+    if (memcmp(pm.uuid, m->parent_uuid, 16) ||
+        !g_file_test(points, G_FILE_TEST_EXISTS)) {
+        tool_complain("the run is a branch, and '%s' is not its parent with "
+                      "the checkpoints any more", dir);
+        p->said = true;
+        st = TT_ERR_INVALID;
+    }
+    if (st == TT_OK) {
+        st = add_store(p, prefix, dir, &pm);
+    }
+    if (st == TT_OK && pm.features & TT_FEATURE_PARENT) {
+        st = depth < TT_PACK_DEPTH_MAX ? add_parent(p, dir, &pm, depth + 1) :
+            tt_fail(&p->diag, TT_ERR_LIMIT, "it has more than %u parents",
+                    TT_PACK_DEPTH_MAX);
+    }
+    if (st == TT_OK) {
+        st = add_manifest(p, prefix, &pm);      /* changes it */
+    }
+    tt_manifest_cleanup(&pm);
+    return st;
+}
+
+/* ---- scrubbing the log ---- */
+
+static bool keeps_val(unsigned kind)
+{
+    switch (kind) {
+    case TT_EV_INTR:
+    case TT_EV_RAM:             /* where, not what */
+    case TT_EV_CPU_FLAG:
+    case TT_EV_CPU_STATE:       /* halted */
+    case TT_EV_BLOCK:
+    case TT_EV_RAM_FILL:
+    case TT_EV_FINISH:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void scrub_event(TtEvent *ev, const uint8_t *zeros)
+{
+    if (!keeps_val(ev->kind)) {
+        ev->val = 0;
+    }
+    if (ev->kind == TT_EV_CHECK || ev->kind == TT_EV_DIGEST) {
+        ev->addr = 0;                   /* a hash confirms a guess */
+    }
+    if (ev->kind == TT_EV_RAM_FILL) {
+        ev->aux = 0;
+    } else if (ev->kind != TT_EV_BLOCK) {
+        ev->data = zeros;
+    }
+}
+
+typedef struct Scrubber {
+    TtLogEncoder *encoder;
+    TtLogWriter *writer;
+    TtSegBuf *sb;
+    uint8_t *zeros;
+} Scrubber;
+
+static TtStatus scrub_segment(Scrubber *s, const TtSegment *seg, TtDiag *diag)
+{
+    TtStatus st = TT_OK;
+
+    tt_log_encoder_begin(s->encoder, s->sb, seg->info.first_pos,
+                         seg->info.host_ns);
+    for (uint32_t i = 0; st == TT_OK && i < seg->n_events; i++) {
+        TtEvent ev = seg->events[i];
+
+        scrub_event(&ev, s->zeros);
+        if (!tt_log_encoder_fits(s->encoder, ev.len)) {
+            st = tt_log_writer_seal(s->writer,
+                                    tt_log_encoder_end(s->encoder, false),
+                                    diag);
+            tt_log_encoder_begin(s->encoder, s->sb, ev.pos,
+                                 seg->info.host_ns);
+        }
+        tt_log_encoder_put(s->encoder, &ev);
+    }
+    tt_log_encoder_end(s->encoder, seg->info.last);
+    return st == TT_OK ? tt_log_writer_seal(s->writer, s->sb, diag) : st;
+}
+
+static TtStatus scrub_all(Scrubber *s, TtLogReader *r, TtDiag *diag)
+{
+    TtStatus st = TT_OK;
+
+    for (uint64_t i = 0; st == TT_OK && i < tt_log_reader_n_segments(r); i++) {
+        TtSegment *seg;
+
+        st = tt_log_reader_load(r, i, &seg, diag);
+        if (st == TT_OK) {
+            st = scrub_segment(s, seg, diag);
+            tt_segment_unref(seg);
+        }
+    }
+    return st;
+}
+
+/* Into a file beside the pack, then into it. */
+static TtStatus add_scrubbed_log(Pack *p, TtLogReader *r)
+{
+    g_autofree char *path = g_strconcat(p->file, ".log", NULL);
+    Scrubber s = { .sb = tt_segbuf_new(), .encoder = tt_log_encoder_new(),
+                   .zeros = g_malloc0(TT_LOG_DATA_MAX) };
+    TtStatus st;
+    TtIo *io;
+
+    unlink(path);
+    st = !s.sb ? tt_fail(&p->diag, TT_ERR_NOMEM, "not enough memory") :
+        tt_io_posix_create(path, &io, &p->diag);
+    if (st == TT_OK) {
+        st = tt_log_writer_new(io, tt_log_reader_uuid(r), &s.writer, &p->diag);
+    }
+    if (st == TT_OK) {
+        st = scrub_all(&s, r, &p->diag);
+        tt_log_writer_free(s.writer);
+    }
+    if (st == TT_OK) {
+        st = tt_io_posix_open(path, &io, &p->diag);
+    }
+    if (st == TT_OK) {
+        st = add(p, "", "log", io);
+        tt_io_close(io);
+    }
+    unlink(path);
+    tt_log_encoder_free(s.encoder);
+    tt_segbuf_free(s.sb);
+    g_free(s.zeros);
+    return st;
+}
+
+/* ---- pack ---- */
+
+static TtStatus add_all(Pack *p, TtManifest *m, TtLogReader *r)
+{
+    g_autofree char *marks = g_build_filename(p->run, "marks", NULL);
+    bool is_branch = m->features & TT_FEATURE_PARENT;
+    TtStatus st = TT_OK;
+
+    if (is_branch && !p->is_scrub) {
+        st = add_parent(p, p->run, m, 1);
+    }
+    if (st == TT_OK && !p->is_scrub && !p->no_checkpoints) {
+        st = add_store(p, "", p->run, m);
+    }
+    if (st == TT_OK) {
+        st = add_manifest(p, "", m);            /* changes it */
+    }
+    if (st == TT_OK && p->is_scrub) {
+        return add_scrubbed_log(p, r);
+    }
+    if (st == TT_OK && g_file_test(marks, G_FILE_TEST_IS_REGULAR)) {
+        st = add_file(p, "", p->run, "marks");
+    }
+    return st == TT_OK ? add_file(p, "", p->run, "log") : st;
+}
+
+static int pack(Pack *p, TtManifest *m, TtLogReader *r)
+{
+    TtStatus st;
+    TtIo *io;
+
+    st = tt_io_posix_create(p->file, &io, &p->diag);
+    if (st != TT_OK) {
+        return tool_problem(&p->diag);
+    }
+    st = tt_pack_create(io, m->uuid, &p->w, &p->diag);
+    if (st == TT_OK) {
+        st = add_all(p, m, r);
+    }
+    if (st == TT_OK) {
+        st = tt_pack_end(p->w, &p->diag);
+    }
+    tt_pack_writer_free(p->w);
+    if (st == TT_OK) {
+        return TOOL_FINE;
+    }
+    unlink(p->file);
+    return p->said ? TOOL_PROBLEM :
+        tool_complain("'%s' cannot be packed: %s%s", p->run, p->diag.text,
+                      st == TT_ERR_FORMAT && !p->no_checkpoints &&
+                      !p->is_scrub ? " (tt check says more; without its "
+                      "checkpoints: --no-checkpoints)" : "");
+}
+
+int tool_pack(const ToolArgs *a)
+{
+    Pack p = {
+        .run = a->operand[0], .file = a->operand[1],
+        .with_host = tool_has(a, "--with-host"),
+        .no_checkpoints = tool_has(a, "--no-checkpoints"),
+        .is_scrub = tool_has(a, "--scrub"),
+    };
+    TtManifest m;
+    TtLogReader *r;
+    int result;
+
+    if (p.is_scrub && p.with_host) {
+        return tool_usage(a->command, "--scrub and --with-host exclude each "
+                          "other");
+    }
+    r = tool_open_run(p.run, &m);
+    if (!r) {
+        return TOOL_PROBLEM;
+    }
+    result = tool_log_status(r);
+    if (result == TOOL_FINE) {
+        result = pack(&p, &m, r);
+    }
+    if (result == TOOL_FINE && tool_has(a, "--json")) {
+        printf("{\"file\": ");
+        tool_json_string(p.file);
+        printf(", \"bytes\": %" PRIu64 "}\n", p.bytes);
+    } else if (result == TOOL_FINE) {
+        g_autofree char *bytes = tool_bytes(p.bytes);
+        g_autofree char *name = g_strdup(p.file);
+
+        tool_make_harmless(name);
+        printf("%s: %s%s\n", name, bytes, p.is_scrub ? ", scrubbed: it cannot "
+               "be replayed" : "");
+    }
+    tt_manifest_cleanup(&m);
+    tt_log_reader_free(r);
+    return result;
+}
+
+/* ---- unpack ---- */
+
+static TtStatus unpack_member(TtPackReader *r, const TtPackMember *m,
+                              const char *dir, TtDiag *diag)
+{
+    g_autofree char *path = g_build_filename(dir, m->name, NULL);
+    g_autofree char *folder = g_path_get_dirname(path);
+    TtStatus st;
+    TtIo *io;
+
+    if (g_mkdir_with_parents(folder, 0700)) {
+        return tt_fail(diag, TT_ERR_IO, "cannot make '%s': %s", folder,
+                       g_strerror(errno));
+    }
+    st = tt_io_posix_create(path, &io, diag);
+    if (st == TT_OK) {
+        st = tt_pack_copy(r, m, io, diag);
+        if (st == TT_OK) {
+            st = io->ops->sync(io, diag);
+        }
+        tt_io_close(io);
+    }
+    return st;
+}
+
+/* Of what was made, deepest first; the names are those of the pack. */
+static void remove_again(const char *dir, GPtrArray *names)
+{
+    g_autofree char *deep = g_strdup(dir);
+
+    for (unsigned i = 0; i < names->len; i++) {
+        g_autofree char *path = g_build_filename(dir, names->pdata[i], NULL);
+        g_autofree char *folder = g_path_get_dirname(path);
+
+        unlink(path);
+        if (strlen(folder) > strlen(deep)) {
+            g_free(deep);
+            deep = g_strdup(folder);
+        }
+    }
+    while (strlen(deep) >= strlen(dir)) {
+        char *up = g_path_get_dirname(deep);
+
+        rmdir(deep);
+        g_free(deep);
+        deep = up;
+    }
+}
+
+static TtStatus unpack_all(TtPackReader *r, const char *dir, TtDiag *diag)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    TtPackMember m;
+    TtStatus st;
+
+    while ((st = tt_pack_next(r, &m, diag)) == TT_OK) {
+        g_ptr_array_add(names, g_strdup(m.name));
+        st = unpack_member(r, &m, dir, diag);
+        if (st != TT_OK) {
+            break;
+        }
+    }
+    if (st != TT_END) {
+        remove_again(dir, names);
+        return st;
+    }
+    return TT_OK;
+}
+
+int tool_unpack(const ToolArgs *a)
+{
+    const char *file = a->operand[0];
+    g_autofree char *dir = g_canonicalize_filename(a->operand[1], NULL);
+    TtPackReader *r = NULL;
+    TtDiag diag;
+    TtIo *io;
+    TtStatus st = tt_io_posix_open(file, &io, &diag);
+
+    if (st == TT_OK) {
+        st = tt_pack_open(io, &r, &diag);
+    }
+    if (st == TT_OK && g_mkdir(dir, 0700)) {
+        st = tt_fail(&diag, TT_ERR_IO, "cannot make '%s': %s", dir,
+                     g_strerror(errno));
+    } else if (st == TT_OK) {
+        st = unpack_all(r, dir, &diag);
+        if (st != TT_OK) {
+            rmdir(dir);
+        }
+    }
+    tt_pack_reader_free(r);
+    if (st != TT_OK) {
+        return tool_complain("'%s': %s", file, diag.text);
+    }
+    if (tool_has(a, "--json")) {
+        printf("{\"run\": ");
+        tool_json_string(dir);
+        printf("}\n");
+    } else {
+        tool_make_harmless(dir);
+        printf("%s\n", dir);
+    }
+    return TOOL_FINE;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Names for addresses, from a list of "ADDRESS TYPE NAME" lines, as nm and
+ * /proc/kallsyms print.
+ */
+#include "tt-tool.h"
+
+#include <inttypes.h>
+
+#define FAR (1u << 20)          /* an address that far behind a name is no part
+                                   of it */
+
+typedef struct Symbol {
+    uint64_t addr;
+    char *name;
+} Symbol;
+
+struct ToolSymbols {
+    GArray *all;                /* of Symbol, by address */
+};
+
+static int by_address(const void *a, const void *b)
+{
+    const Symbol *x = a, *y = b;
+
+    return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static void symbol_clear(void *s)
+{
+    g_free(((Symbol *)s)->name);
+}
+
+static void take_line(GArray *all, const char *line)
+{
+    g_auto(GStrv) words = g_strsplit_set(line, " \t", 4);
+    Symbol s;
+    char *end;
+
+    if (g_strv_length(words) < 3) {
+        return;
+    }
+    s.addr = g_ascii_strtoull(words[0], &end, 16);
+    if (end != words[0] && !*end && s.addr) {
+        s.name = g_strdup(words[2]);
+        tool_make_harmless(s.name);
+        g_array_append_val(all, s);
+    }
+}
+
+int tool_symbols_load(const char *path, ToolSymbols **out)
+{
+    g_autofree char *text = NULL;
+    g_auto(GStrv) lines = NULL;
+    g_autoptr(GError) err = NULL;
+
+    *out = NULL;
+    if (!g_file_get_contents(path, &text, NULL, &err)) {
+        return tool_complain("%s", err->message);
+    }
+    *out = g_new0(ToolSymbols, 1);
+    (*out)->all = g_array_new(false, false, sizeof(Symbol));
+    g_array_set_clear_func((*out)->all, symbol_clear);
+    lines = g_strsplit(text, "\n", -1);
+    for (char **l = lines; *l; l++) {
+        take_line((*out)->all, *l);
+    }
+    g_array_sort((*out)->all, by_address);
+    return (*out)->all->len ? TOOL_FINE :
+        tool_complain("'%s' has no symbols: give what nm or /proc/kallsyms "
+                      "print", path);
+}
+
+void tool_symbols_free(ToolSymbols *s)
+{
+    if (s) {
+        g_array_free(s->all, true);
+        g_free(s);
+    }
+}
+
+/* "NAME+0x12", or NULL. */
+static char *symbol_at(const ToolSymbols *s, uint64_t addr)
+{
+    unsigned low = 0, high = s ? s->all->len : 0;
+    const Symbol *found;
+
+    while (low < high) {
+        unsigned mid = low + (high - low) / 2;
+
+        if (g_array_index(s->all, Symbol, mid).addr <= addr) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    if (!low) {
+        return NULL;
+    }
+    found = &g_array_index(s->all, Symbol, low - 1);
+    return addr - found->addr < FAR ?
+        g_strdup_printf("%s+0x%" PRIx64, found->name, addr - found->addr) :
+        NULL;
+}
+
+char *tool_symbols_add(const ToolSymbols *s, const char *text)
+{
+    const char *at = strstr(text, "pc 0x");
+    uint64_t addr = at ? g_ascii_strtoull(at + 3, NULL, 16) : 0;
+    g_autofree char *name = at ? symbol_at(s, addr) : NULL;
+    size_t head;
+
+    if (!name) {
+        return g_strdup(text);
+    }
+    head = at + 5 + strspn(at + 5, "0123456789abcdef") - text;
+    return g_strdup_printf("%.*s (%s)%s", (int)head, text, name, text + head);
+}

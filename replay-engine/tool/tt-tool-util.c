@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the commands of the `tt` tool share: numbers and text for people and for
+ * programs, and opening the parts of a run.
+ */
+#include "tt-tool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- saying things ---- */
+
+void tool_make_harmless(char *text)
+{
+    for (; *text; text++) {
+        if (g_ascii_iscntrl(*text)) {
+            *text = '?';
+        }
+    }
+}
+
+int tool_complain(const char *fmt, ...)
+{
+    g_autofree char *text = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    text = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    tool_make_harmless(text);
+    fprintf(stderr, "tt: %s\n", text);
+    return TOOL_PROBLEM;
+}
+
+int tool_problem(const TtDiag *diag)
+{
+    return tool_complain("%s", diag->text);
+}
+
+void tool_note(const char *text)
+{
+    tool_complain("note: %s", text);
+}
+
+char *tool_number(uint64_t n)
+{
+    g_autofree char *digits = g_strdup_printf("%" PRIu64, n);
+    size_t len = strlen(digits);
+    GString *s = g_string_new(NULL);
+
+    for (size_t i = 0; i < len; i++) {
+        if (i && (len - i) % 3 == 0) {
+            g_string_append_c(s, ',');
+        }
+        g_string_append_c(s, digits[i]);
+    }
+    return g_string_free(s, false);
+}
+
+char *tool_bytes(uint64_t n)
+{
+    static const char *const unit[] = { "kB", "MB", "GB", "TB" };
+    double v = n / 1e3;
+    unsigned u = 0;
+
+    if (n < 1000) {
+        return g_strdup_printf("%" PRIu64 " bytes", n);
+    }
+    while (v >= 999.95 && u + 1 < G_N_ELEMENTS(unit)) {
+        v /= 1e3;
+        u++;
+    }
+    return g_strdup_printf("%.1f %s", v, unit[u]);
+}
+
+bool tool_parse_number(const char *text, uint64_t *n)
+{
+    bool is_hex = g_str_has_prefix(text, "0x");
+    uint64_t value;
+    char *end;
+
+    if (!(is_hex ? g_ascii_isxdigit(text[2]) : g_ascii_isdigit(text[0]))) {
+        return false;
+    }
+    errno = 0;
+    value = g_ascii_strtoull(text, &end, is_hex ? 16 : 10);
+    if (errno || *end) {
+        return false;
+    }
+    *n = value;
+    return true;
+}
+
+void tool_json_string(const char *text)
+{
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
+
+    putchar('"');
+    for (const char *p = valid; *p; p++) {
+        if (*p == '"' || *p == '\\') {
+            printf("\\%c", *p);
+        } else if ((unsigned char)*p < 32 || *p == 127) {
+            printf("\\u%04x", *p);
+        } else {
+            putchar(*p);
+        }
+    }
+    putchar('"');
+}
+
+/* ---- runs ---- */
+
+TtLogReader *tool_open_log(const char *run)
+{
+    g_autofree char *path = g_build_filename(run, "log", NULL);
+    TtLogReader *r = NULL;
+    TtDiag diag;
+    TtIo *io;
+    TtStatus status = tt_io_posix_open(path, &io, &diag);
+
+    if (status == TT_OK) {
+        status = tt_log_reader_open_part(io, &r, &diag);
+    }
+    if (status < 0) {
+        tool_problem(&diag);
+    }
+    if (status == TT_END_TORN) {
+        tool_note(diag.text);
+    }
+    return r;
+}
+
+int tool_log_status(const TtLogReader *r)
+{
+    return tt_log_reader_damage(r) ? TOOL_PROBLEM : TOOL_FINE;
+}
+
+TtLogReader *tool_open_run(const char *run, TtManifest *m)
+{
+    g_autofree char *path = g_build_filename(run, "manifest", NULL);
+    TtLogReader *r;
+    TtDiag diag;
+
+    if (!g_file_test(run, G_FILE_TEST_IS_DIR)) {
+        tool_complain(g_file_test(run, G_FILE_TEST_EXISTS) ?
+                      "'%s' is no run: that is a directory (tt unpack makes one "
+                      "of a .ttrun file)" : "there is no run '%s'", run);
+        return NULL;
+    }
+    if (tt_manifest_load(path, m, &diag) != TT_OK) {
+        tool_problem(&diag);
+        return NULL;
+    }
+    r = tool_open_log(run);
+    if (r && memcmp(m->uuid, tt_log_reader_uuid(r), 16) != 0) {
+        tool_complain("the manifest and the log in '%s' belong to different "
+                      "runs", run);
+        tt_log_reader_free(r);
+        r = NULL;
+    }
+    if (!r) {
+        tt_manifest_cleanup(m);
+    }
+    return r;
+}
+
+ToolTotals tool_totals(const TtLogReader *r)
+{
+    ToolTotals t = { .n_segments = tt_log_reader_n_segments(r) };
+
+    for (uint64_t i = 0; i < t.n_segments; i++) {
+        const TtSegInfo *info = tt_log_reader_info(r, i);
+        if (i == 0) {
+            t.first_pos = info->first_pos;
+        }
+        t.end_pos = info->end_pos;
+        t.n_events += info->n_events;
+        t.host_ns = info->host_ns;
+        t.ev_raw += info->ev_raw;
+        t.ev_stored += info->ev_stored;
+        t.pl_raw += info->pl_raw;
+        t.pl_stored += info->pl_stored;
+    }
+    return t;
+}
+
+char *tool_find_qemu(const char *program)
+{
+    g_autofree char *tool = g_find_program_in_path(program);
+    g_autofree char *real = g_file_read_link("/proc/self/exe", NULL);
+    const char *const beside[] = { tool, real };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(beside); i++) {
+        g_autofree char *dir = beside[i] ? g_path_get_dirname(beside[i]) : NULL;
+        g_autofree char *path = dir ?
+            g_build_filename(dir, "qemu-system-x86_64", NULL) : NULL;
+
+        if (path && g_file_test(path, G_FILE_TEST_IS_EXECUTABLE)) {
+            return g_canonicalize_filename(path, NULL);
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# Completion of the `tt` tool's command lines for bash: source it, or install it
+# as .../bash-completion/completions/tt.
+
+# The kinds of events; `tt log --kind` also takes numbers.
+_tt_kinds="pio-in pio-out mmio-ld mmio-st tsc msr-rd msr-wr cr8-rd rand cpuid
+value intr unhalt ram map cpu-flag cpu-state block cpu-switch ram-fill check
+digest mark note finish"
+
+_tt_options()
+{
+    case $1 in
+    info|stats|check) echo --json --help ;;
+    log) echo --from --to --kind --limit --json --data --help ;;
+    verify) echo -j --qemu --symbols --quiet --json --help ;;
+    pack) echo --with-host --no-checkpoints --scrub --json --help ;;
+    unpack) echo --json --help ;;
+    branch) echo --at --to --qemu --without --print --help ;;
+    esac
+}
+
+_tt()
+{
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
+    local command=${COMP_WORDS[1]}
+    COMPREPLY=()
+    if [ "$COMP_CWORD" = 1 ]; then
+        mapfile -t COMPREPLY < <(compgen -W "info log stats check verify pack
+            unpack branch help" -- "$word")
+        return
+    fi
+    case $before in
+    --kind)
+        mapfile -t COMPREPLY < <(compgen -W "$_tt_kinds" -- "$word")
+        return ;;
+    --from|--limit|-j|--at|--without) return ;;
+    --to) [ "$command" = branch ] || return ;;
+    esac
+    if [[ $word = -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_tt_options "$command")" \
+            -- "$word")
+    elif [[ $command = unpack || $command = pack || $before = --symbols ||
+            $before = --qemu ]]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+    else
+        mapfile -t COMPREPLY < <(compgen -d -- "$word")
+    fi
+}
+
+complete -o filenames -F _tt tt

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A recording can be trusted: what was changed in it, or left out, is found and
+named by tt check and tt verify."""
+
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+
+from guests import guest_args
+from test_branch import brancher, record_with_full
+from test_full import add_full
+from test_stored import copy_of
+from ttlib import (Gdb, SLOW, check, check_exact, equal, limit, one_sentence,
+                   qemu_binary, read_bytes, record, recorder, replayer, seed, tool)
+
+OFTEN = ',checkpoint-interval=0.02'
+ROUNDS = 'rounds=1500'
+
+
+def tt(*args, rc=0, timeout=200):
+    done = subprocess.run([tool('tt'), *args], capture_output=True, text=True,
+                          timeout=timeout * SLOW)
+    if rc is not None:
+        equal(done.returncode, rc, f'tt {" ".join(args)}: {done.stdout}'
+              f'{done.stderr}')
+    return done
+
+
+def verify(run, *args, rc=0):
+    return tt('verify', run, '--qemu', qemu_binary(), *args, rc=rc)
+
+
+def found(run, rc=3):
+    answer = json.loads(verify(run, '--json', rc=rc).stdout)
+    equal(answer['exact'], rc != 3, f'{answer}')
+    return answer
+
+
+def checkpoints(run):
+    """(position, host time) are in the journal's records: see the format."""
+    data = read_bytes(os.path.join(run, 'checkpoints'))
+    at, places = struct.unpack_from('<I', data, 8)[0], []
+    while at < len(data):
+        length, kind = struct.unpack_from('<II', data, at + 8)
+        if kind == 1:
+            places.append(struct.unpack_from('<Q', data, at + 32)[0])
+        at += length + sum(struct.unpack_from('<II', data, at + 52))
+    return sorted(places)
+
+
+@limit(120)
+def test_a_good_run(work):
+    """A run verifies, however many processes do it, also one without
+    checkpoints and one that was cut off; its pack, too."""
+    run = record(work, guest_args(work, 'dmacode', 'rounds=4000'),
+                 options=OFTEN)
+    n = len(checkpoints(run.dir))
+    check(n >= 3, f'{n} checkpoints')
+    for jobs in (1, 2, 5):
+        answer = json.loads(verify(run.dir, f'-j{jobs}', '--json').stdout)
+        check(answer['exact'] and answer['complete'], f'{answer}')
+        equal(answer['intervals'], n, f'intervals with -j{jobs}')
+    bare = copy_of(run.dir, os.path.join(work, 'bare.run'),
+                   ('pages', 'checkpoints'))
+    equal(found(bare, rc=0)['intervals'], 1, 'intervals without checkpoints')
+    cut = copy_of(run.dir, os.path.join(work, 'cut.run'))
+    log = os.path.join(cut, 'log')
+    segments = [m.start() for m in re.finditer(b'TTVMSEG\n', read_bytes(log))]
+    os.truncate(log, segments[len(segments) * 3 // 4] + 100)
+    check(found(cut, rc=0)['complete'], 'a run that was cut off')
+    pack, back = os.path.join(work, 'p.ttrun'), os.path.join(work, 'back.run')
+    tt('pack', run.dir, pack)
+    tt('unpack', pack, back)
+    tt('check', back)
+    equal(found(back, rc=0)['intervals'], n, 'intervals of the pack')
+    check_exact(work, back, serial_wanted=run.serial)
+
+
+@limit(120)
+def test_unlogged_dma(work):
+    """A device's write to RAM that is not in the log is found, wherever it is;
+    what nobody reads, as the page that differs at the next checkpoint."""
+    n_found = pages = 0
+    for number in (100, 150, 1001, 4000, 6002):
+        run = record(work, guest_args(work, 'dmacode', ROUNDS),
+                     name=f'hole{number}', options=OFTEN +
+                     f',x-unlogged={number}')
+        tt('check', run.dir)
+        answer = json.loads(verify(run.dir, '--json', rc=None).stdout)
+        if answer['exact']:         # it wrote what was there already: see the
+            continue                # digest of all RAM at the end
+        n_found += 1
+        first, last = answer['first_wrong']
+        places = checkpoints(run.dir)
+        check(first in places and last >= first, f'{answer}')
+        text = ' '.join(answer['found'])
+        check('no longer at' in text or 'page ' in text, text)
+        if 'an input is missing' in text:
+            pages += 1
+            check(re.search(r'block \S+ offset 0x[0-9a-f]+ recorded', text), text)
+        shutil.rmtree(run.dir)
+    check(n_found >= 3, f'only {n_found} of 5 holes made a difference')
+    print(f'{n_found} of 5 holes made a difference, {pages} of them in a page')
+
+
+def flip(path, at):
+    data = bytearray(read_bytes(path))
+    data[at] ^= 1 << at % 8
+    with open(path, 'wb') as out:
+        out.write(data)
+
+
+def places_in(run, rng):
+    """(file, byte) for each kind of place in a run, as its formats say."""
+    log = read_bytes(os.path.join(run, 'log'))
+    pages = read_bytes(os.path.join(run, 'pages'))
+    points = read_bytes(os.path.join(run, 'checkpoints'))
+    segments = [m.start() for m in re.finditer(b'TTVMSEG\n', log)]
+    groups = [m.start() for m in re.finditer(b'TTVMGRP\n', pages)]
+    records = [m.start() for m in re.finditer(b'TTVMREC\n', points)]
+    middle = [seg for seg in segments[1:-1]] or segments
+    for _ in range(4):
+        yield 'log', rng.choice(middle) + rng.randrange(96, 200)
+    yield 'log', rng.choice(segments) + rng.randrange(8, 88)
+    yield 'log', rng.randrange(64)
+    for _ in range(4):
+        group = rng.choice(groups)
+        count, stored = struct.unpack_from('<II', pages, group + 32)
+        data = group + 64 + 18 * count
+        # In the second half of a page: in its frame, or in what it holds.
+        yield 'pages', data + rng.randrange(stored // 2, stored)
+    yield 'pages', rng.choice(groups) + rng.randrange(64, 64 + 18)
+    yield 'pages', rng.choice(groups[:-1] or groups) + rng.randrange(56)
+    yield 'pages', rng.randrange(64)
+    for _ in range(3):
+        yield 'checkpoints', rng.choice(records) + 88 + rng.randrange(40)
+    yield 'checkpoints', rng.choice(records[1:] or records) + rng.randrange(8, 88)
+    yield 'checkpoints', rng.randrange(64)
+
+
+@limit(240)
+def test_planted_corruptions(work):
+    """Each flipped bit of log, pages and checkpoints is found by tt check, and
+    named at its file; tt info and tt verify notice, too; nothing crashes."""
+    run = record(work, guest_args(work, 'dmacode', 'rounds=3000'),
+                 options=OFTEN)
+    tt('check', run.dir)
+    rng = seed()
+    harmless = 0
+    for number, (name, at) in enumerate(places_in(run.dir, rng)):
+        copy = copy_of(run.dir, os.path.join(work, f'harmed{number}.run'))
+        flip(os.path.join(copy, name), at)
+        done = subprocess.run([tool('tt'), 'check', '--json', copy],
+                              capture_output=True, text=True, timeout=60)
+        if done.returncode == 0 and name == 'pages':
+            harmless += 1           # a bit of a frame that means nothing
+            verify(copy, '-j2')
+            shutil.rmtree(copy)
+            continue
+        equal(done.returncode, 1, f'tt check with byte {at} of {name} flipped')
+        said = done.stdout + done.stderr
+        check(name in said or (name == 'checkpoints' and 'manifest' in said),
+              f'byte {at} of {name}: {said}')
+        if name != 'log' and number % 4 == 0:
+            answer = verify(copy, '--json', rc=None)
+            check(answer.returncode in (0, 1), f'{answer}')
+        shutil.rmtree(copy)
+    check(harmless < 3, f'{harmless} flips were harmless')
+    print(f'{number + 1} corruptions, {harmless} harmless')
+
+
+def test_refusals(work):
+    """Wrong parts are refused in one sentence."""
+    run = record(work, guest_args(work, 'hlt', 'rounds=3'))
+    for part in ('', 'x', '5', '5-4', '5-5', '-5', '1-2-3'):
+        with replayer(work, run, options=f',verify={part}', name='no') as vm:
+            vm.wait(1)
+        check('verify takes' in one_sentence(vm, f'verify={part}'), vm.stderr)
+    said = verify(os.path.join(work, 'nowhere'), rc=1).stderr
+    check(said.count('\n') == 1 and 'nowhere' in said, said)
+
+
+POKED = 0x3000000           # RAM that the guest does not use
+
+
+def poked(work, name, options=''):
+    """A run in which a debugger changed a byte of unused RAM."""
+    args = [*guest_args(work, 'hlt', 'rounds=1000000'),
+            *Gdb.args(work, name)]
+    with recorder(work, args, name, OFTEN + options, qmp=1, timeout=60) as vm:
+        vm.wait_serial('\n')
+        Gdb(vm)(f'set {{int}}{POKED:#x} = 0x12345678')
+        vm.qmp.cmd('cont')
+        vm.qmp.cmd('tt-checkpoint-add', timeout=60)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    return vm.run
+
+
+@limit(120)
+def test_a_page_that_nobody_reads(work):
+    """A change of RAM that is not logged, and that no instruction meets, is
+    found at the next checkpoint: page, bytes, and that no input explains it."""
+    events = [json.loads(line) for line in
+              tt('log', poked(work, 'logged'), '--kind', 'ram',
+                 '--json').stdout.splitlines()]
+    events = [e for e in events if e['position']]
+    number = next(i for i, e in enumerate(events, 1)
+                  if int(e['val'], 16) == POKED and e['length'] == 4)
+    run = poked(work, 'hole', f',x-unlogged={number}')
+    tt('check', run)
+    text = '\n'.join(found(run)['found'])
+    check(f'offset {POKED:#x} recorded 78563412' in text and
+          'replayed 00000000' in text, text)
+    check(f'page {POKED >> 12}: no instruction of this interval' in text and
+          'an input is missing' in text, text)
+
+
+@limit(120)
+def test_a_branch_of_a_branch(work):
+    """A branch is checked and verified with its parents; its pack replays where
+    these are not, and without them it is no longer packed."""
+    args = guest_args(work, 'torture', 'rounds=30 percent=30')
+    first, (point,) = record_with_full(work, args, text='ticks')
+    with brancher(work, args, first, point['id'], 'second', qmp=1,
+                  timeout=60) as second:
+        second.wait_serial('ticks')
+        point = add_full(second)
+        second.qmp.send('quit')
+        second.wait(0)
+    with brancher(work, args, second, point['id'], 'third', OFTEN, qmp=1,
+                  timeout=60) as third:
+        third.wait_serial('ticks')
+        third.qmp.cmd('tt-checkpoint-add', timeout=60)
+        third.qmp.send('quit')
+        third.wait(0)
+    tt('check', third.run)
+    check(found(third.run, rc=0)['complete'], 'verified')
+    pack, back = os.path.join(work, 'p.ttrun'), os.path.join(work, 'back.run')
+    tt('pack', third.run, pack)
+    check(work.encode() not in read_bytes(pack), 'a path of the host')
+    os.rename(second.run, second.run + '.gone')
+    check('parent' in json.loads(
+        tt('check', '--json', third.run, rc=1).stdout)['problems'][-1], 'check')
+    said = tt('pack', third.run, pack + '2', rc=1).stderr
+    check('is a branch and needs its parent' in said, said)
+    os.rename(first.run, first.run + '.gone')
+    tt('unpack', pack, back)
+    tt('check', back)
+    check(found(back, rc=0)['complete'], 'verified')
+    check_exact(work, back, serial_wanted=third.serial)

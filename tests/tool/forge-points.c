@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Makes hostile checkpoints of good ones: what is beside the pages (state of the
+ * vCPUs, memory map, RAM blocks, place in the log) is changed, and all checksums
+ * are right.
+ *
+ *   tt-forge-points RUN NEW-CHECKPOINTS SEED
+ */
+#include "tt/manifest.h"
+#include "tt/pagestore.h"
+
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static GRand *rng;
+
+/* A few bytes, in the head more often than elsewhere; or cut, or longer. */
+static void change(void **blob, size_t *len, uint32_t *flags)
+{
+    uint8_t *p = *blob = g_realloc(*blob, *len + 64);
+
+    if (!*len || g_rand_int_range(rng, 0, 4) == 0) {
+        return;
+    }
+    switch (g_rand_int_range(rng, 0, 8)) {
+    case 0:
+        *len = g_rand_int_range(rng, 0, *len);
+        return;
+    case 1:
+        memset(p + *len, 0xa5, 64);
+        *len += 64;
+        return;
+    case 2:
+        *flags ^= 1u << g_rand_int_range(rng, 0, 2);
+        return;
+    default:
+        for (unsigned n = g_rand_int_range(rng, 1, 6); n; n--) {
+            size_t at = g_rand_int_range(rng, 0, 3) ?
+                g_rand_int_range(rng, 0, *len) :
+                g_rand_int_range(rng, 0, MIN(*len, 200));
+
+            p[at] = g_rand_int_range(rng, 0, 3) ? g_rand_int(rng) : 0xff;
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    TtPageStoreOptions opt = { .read_only = true };
+    g_autofree char *manifest = NULL, *pages = NULL, *points = NULL;
+    TtPageStore *ps;
+    TtManifest m;
+    TtDiag diag;
+    TtIo *to;
+
+    if (argc != 4) {
+        fprintf(stderr, "usage: tt-forge-points RUN NEW-CHECKPOINTS SEED\n");
+        return 2;
+    }
+    rng = g_rand_new_with_seed(strtoul(argv[3], NULL, 0));
+    manifest = g_build_filename(argv[1], "manifest", NULL);
+    pages = g_build_filename(argv[1], "pages", NULL);
+    points = g_build_filename(argv[1], "checkpoints", NULL);
+    if (tt_manifest_load(manifest, &m, &diag) != TT_OK ||
+        tt_io_posix_open(pages, &opt.pages, &diag) != TT_OK ||
+        tt_io_posix_open(points, &opt.checkpoints, &diag) != TT_OK ||
+        (memcpy(opt.uuid, m.uuid, 16),
+         tt_pagestore_open(&opt, &ps, &diag) != TT_OK) ||
+        tt_io_posix_create(argv[2], &to, &diag) != TT_OK ||
+        tt_pagestore_export(ps, to, m.uuid, change, &diag) != TT_OK) {
+        fprintf(stderr, "tt-forge-points: %s\n", diag.text);
+        return 1;
+    }
+    tt_io_close(to);
+    tt_pagestore_free(ps);
+    tt_manifest_cleanup(&m);
+    g_rand_free(rng);
+    return 0;
+}
