@@ -196,6 +196,11 @@ static void verify(Monitor *mon, Waiter *w, Error **errp)
         w->reason == TT_STOP_INTERRUPTED) {
         return;
     }
+    if (w->reason == TT_STOP_DAMAGED) {
+        error_setg(errp, "the start of the run cannot be restored: its "
+                   "checkpoints are damaged");
+        return;
+    }
     before = tt_replay_digests();
     if (!go(mon, GO_STRAIGHT, NULL, INT64_MAX, w, errp)) {   /* all of it */
         return;
@@ -347,9 +352,10 @@ static void do_interrupt(Monitor *mon, const char *arg, Error **errp)
 
 typedef struct StartWords {
     const char *dir;
-    bool has_max_size, has_interval;
+    bool has_max_size, has_interval, has_on_error;
     uint64_t max_size;
     double interval;
+    TtOnError on_error;
 } StartWords;
 
 static bool parse_start_word(const char *word, StartWords *w, Error **errp)
@@ -366,6 +372,14 @@ static bool parse_start_word(const char *word, StartWords *w, Error **errp)
         w->has_interval = true;
         if (qemu_strtod_finite(value, NULL, &w->interval)) {
             error_setg(errp, "%s, not '%s'", tt_interval_help, value);
+        }
+    } else if (strstart(word, "on-error=", &value)) {
+        w->has_on_error = true;
+        w->on_error = strcmp(value, "stop") ? TT_ON_ERROR_CONTINUE :
+            TT_ON_ERROR_STOP;
+        if (strcmp(value, "stop") && strcmp(value, "continue")) {
+            error_setg(errp, "on-error is 'stop' or 'continue', not '%s'",
+                       value);
         }
     } else if (w->dir) {
         error_setg(errp, "tt record start takes one directory, not '%s' and "
@@ -388,7 +402,7 @@ static void record_start(Monitor *mon, const char *arg, Error **errp)
         }
     }
     r = qmp_tt_record_start(w.dir, w.has_max_size, w.max_size, w.has_interval,
-                            w.interval, errp);
+                            w.interval, w.has_on_error, w.on_error, errp);
     if (r) {
         monitor_printf(mon, "recording into %s\n", r->dir);
         qapi_free_TtRecording(r);
@@ -419,7 +433,8 @@ static void do_record(Monitor *mon, const char *arg, Error **errp)
         record_start(mon, rest, errp);
     } else {
         error_setg(errp, "tt record takes start [DIR] [max-size=SIZE] "
-                   "[checkpoint-interval=SECONDS] or stop");
+                   "[checkpoint-interval=SECONDS] [on-error=stop|continue] or "
+                   "stop");
     }
 }
 

@@ -437,11 +437,13 @@ void qmp_tt_checkpoint_delete(uint32_t id, Error **errp)
 
 TtRecording *qmp_tt_record_start(const char *dir, bool has_max_size,
                                  uint64_t max_size, bool has_interval,
-                                 double interval, Error **errp)
+                                 double interval, bool has_on_error,
+                                 TtOnError on_error, Error **errp)
 {
     TtRecordOptions opt = {
         .dir = dir, .max_size_bytes = has_max_size ? max_size : 0,
         .checkpoint_interval_ms = TT_CHECKPOINT_INTERVAL_MS,
+        .stop_on_error = !has_on_error || on_error == TT_ON_ERROR_STOP,
     };
     TtRecording *r;
 

@@ -13,6 +13,9 @@
  * Registers are at fixed ports, and for PCI cards also behind the third base
  * address of the device 1234:1111, which is found by its configuration space.
  *
+ * The position of a port or memory access is that behind its instruction, so what
+ * has the position where the replay stands has happened.
+ *
  * Context: BQL, so the vCPU stands between two instructions.
  */
 #include "tt/engine.h"
@@ -35,7 +38,7 @@ static struct {
     unsigned block;                 /* its memory */
     uint64_t segment;               /* of the log: what is fed next */
     uint32_t event;
-    uint64_t pos;                   /* all before was fed */
+    uint64_t pos;                   /* all events up to there were fed */
     uint32_t config, slot;          /* last configuration address; the card's */
     uint64_t bar;                   /* 0: not known */
 } screen;
@@ -136,7 +139,7 @@ static bool feed_segment(const TtSegment *s, uint64_t pos)
     for (; screen.event < s->n_events; screen.event++) {
         const TtEvent *ev = &s->events[screen.event];
 
-        if (ev->pos >= pos) {
+        if (ev->pos > pos) {
             return false;
         }
         feed(ev);

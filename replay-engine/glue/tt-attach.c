@@ -62,6 +62,7 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
     tt_set_dir(opt->dir);
     tt.max_size_bytes = opt->max_size_bytes;
     tt.checkpoint_interval_ms = opt->checkpoint_interval_ms;
+    tt.stop_on_error = opt->stop_on_error;
     if (!tt_record_open(errp)) {
         forget_run();
         return false;

@@ -267,6 +267,37 @@ static void say_damage(void)
     }
 }
 
+static void put_nowhere(void *opaque, uint64_t page, const void *bytes)
+{
+}
+
+/* Without the start nothing could be reached that lies behind: is all of its RAM
+ * there? In the process that records, it has just been written. */
+static bool is_start_whole(TtNodeId id, TtDiag *diag)
+{
+    const TtDiag *said;
+    TtStatus s;
+
+    if (tt_past) {
+        return true;
+    }
+    s = tt_pagestore_read(pt.pages, id, 0, tt_memory_n_pages(), put_nowhere,
+                          NULL);
+    if (s >= 0) {
+        return true;
+    }
+    said = tt_pagestore_read_error(pt.pages);
+    tt_fail(diag, s, "%s", said ? said->text : tt_status_name(s));
+    return false;
+}
+
+static void forsake_store(void)
+{
+    tt_pagestore_free(pt.pages);
+    pt.pages = NULL;
+    g_clear_pointer(&pt.lender, tt_lender_free);
+}
+
 /* Takes the recorder's checkpoints over; one at the start is the state we are in. */
 static bool adopt_stored(CPUState *cpu)
 {
@@ -293,8 +324,12 @@ static bool adopt_stored(CPUState *cpu)
         n--;
     }
     if (!n) {                       /* killed before the first was stored */
-        tt_pagestore_free(pt.pages);
-        g_clear_pointer(&pt.lender, tt_lender_free);
+        forsake_store();
+        return false;
+    }
+    if (!infos[0].pos && !is_start_whole(infos[0].id, &diag)) {
+        warn_report("tt: the replay makes its own checkpoints: %s", diag.text);
+        forsake_store();
         return false;
     }
     pt.has_files = true;
@@ -312,21 +347,22 @@ static bool adopt_stored(CPUState *cpu)
     return true;
 }
 
-/* A checkpoint that cannot be used: the movement takes another one. */
-static void discard(Checkpoint *c, const char *why)
+/* A checkpoint that cannot be used: the movement takes another one. Of the start
+ * there is none. */
+static TtRestored discard(Checkpoint *c, const char *why)
 {
-    warn_report("tt: checkpoint %u cannot be used: %s", c->id, why);
-    if (c->pos) {
-        tt_timeline_remove(pt.timeline, c->id);
-        g_hash_table_remove(pt.checkpoints, GUINT_TO_POINTER(c->id));
-        free_checkpoint(c);
-    } else {
-        tt_replay_report("the start cannot be restored: %s", why);
+    if (!c->pos) {
+        error_report("tt: the start cannot be restored, the VM stays at position "
+                     "%" PRIu64 ": %s: take 'pages' and 'checkpoints' out of "
+                     "'%s', and replay it anew without them", tt.pos, why,
+                     tt.dir);
+        return TT_RESTORE_NONE;
     }
-}
-
-static void put_nowhere(void *opaque, uint64_t page, const void *bytes)
-{
+    warn_report("tt: checkpoint %u cannot be used: %s", c->id, why);
+    tt_timeline_remove(pt.timeline, c->id);
+    g_hash_table_remove(pt.checkpoints, GUINT_TO_POINTER(c->id));
+    free_checkpoint(c);
+    return TT_RESTORE_ANOTHER;
 }
 
 /*
@@ -360,7 +396,7 @@ static TtStatus restore_ram(Checkpoint *c)
     return s;
 }
 
-bool tt_points_restore(CPUState *cpu, TtCheckpointId id, bool *restored)
+TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id)
 {
     Checkpoint *c = find_checkpoint(id);
     g_autofree uint64_t *dirty = NULL;
@@ -370,29 +406,27 @@ bool tt_points_restore(CPUState *cpu, TtCheckpointId id, bool *restored)
     TtStatus s;
     size_t n;
 
-    *restored = false;
     if (!load_state(c, &why)) {
-        discard(c, why);
-        return true;
+        return discard(c, why);
     }
     s = restore_ram(c);
     if (s == TT_ERR_NOMEM) {
-        return false;
+        return TT_RESTORE_NOMEM;
     }
     if (s != TT_OK) {
         const TtDiag *said = tt_pagestore_read_error(pt.pages);
 
-        discard(c, said ? said->text : tt_status_name(s));
-        return true;
+        return discard(c, said ? said->text : tt_status_name(s));
     }
     tt_memory_map_restore(&c->map);
     dirty = tt_memory_collect_dirty(&n);    /* what the restore itself wrote */
     pt.base = c->id;
     if (!tt_vcpus_load(c->cpu_state->data, c->cpu_state->len, c->halted,
                        &err)) {
-        discard(c, error_get_pretty(err));
+        TtRestored r = discard(c, error_get_pretty(err));
+
         error_free(err);
-        return true;
+        return r;
     }
     tt.pos = c->pos;
     tt.fence_next = tt_next_fence(tt.pos);
@@ -405,8 +439,7 @@ bool tt_points_restore(CPUState *cpu, TtCheckpointId id, bool *restored)
     if (tt_sched_seek(tt_replay_sched(), c->cursor, &diag) != TT_OK) {
         tt_replay_damaged(&diag);
     }
-    *restored = true;
-    return true;
+    return TT_RESTORED;
 }
 
 /* ---- for verification ---- */

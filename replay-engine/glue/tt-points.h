@@ -17,10 +17,16 @@
 TtTimeline *tt_points_init(CPUState *cpu);
 /* Frees all, the timeline too. */
 void tt_points_close(void);
-/* The VM becomes that of @id. False: memory is short, and nothing was changed.
- * *@restored is false when the store is damaged: the checkpoint is out of the
- * timeline, ask that again. */
-bool tt_points_restore(CPUState *cpu, TtCheckpointId id, bool *restored);
+typedef enum TtRestored {
+    TT_RESTORED,
+    TT_RESTORE_ANOTHER,         /* it is damaged, and out of the timeline: ask that
+                                 * again */
+    TT_RESTORE_NONE,            /* so is the start: there is no other; said so */
+    TT_RESTORE_NOMEM,           /* nothing was changed */
+} TtRestored;
+
+/* The VM becomes that of @id. */
+TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id);
 /*
  * What would be put to make RAM, now at the position of @id, that of @id: page by
  * page what the checkpoint has (NULL: zeros), whether it differs or not. Nothing is

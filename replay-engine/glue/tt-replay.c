@@ -597,11 +597,15 @@ bool tt_replay_fill(TtBlock *b, Error **errp)
     TtStatus s = rep.parent ? tt_parent_fill(rep.parent, b->name, b->size_bytes,
                                              b->host) : TT_ERR_FORMAT;
     const TtDiag *said;
+    TtDiag diag;
 
     if (s < 0) {
         said = rep.parent ? tt_pagestore_read_error(rep.parent->store) : NULL;
-        error_setg(errp, "the RAM of the parent's checkpoint cannot be read: %s",
-                   said ? said->text : tt_status_name(s));
+        tt_fail(&diag, s, "RAM of checkpoint %" PRIu32 " of the branch's parent "
+                "'%s' cannot be read: %s", tt.manifest.parent_checkpoint,
+                tt.manifest.parent_path, said ? said->text : tt_status_name(s));
+        tt_replay_damaged(&diag);       /* the parent's store, not the replay */
+        error_setg(errp, "%s", diag.text);
     }
     return s >= 0;
 }

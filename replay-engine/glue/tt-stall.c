@@ -73,6 +73,7 @@ bool tt_stall_wait(const TtDiag *why)
     qemu_system_vmstop_request_prepare();
     qemu_system_vmstop_request(RUN_STATE_IO_ERROR);
     qemu_sem_wait(&st.go_on);
+    qatomic_set(&st.on, false);     /* it gave up just before that was set */
     return !qatomic_read(&st.gives_up);
 }
 

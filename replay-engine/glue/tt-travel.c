@@ -43,6 +43,7 @@ static struct {
     bool by_turn;                   /* it was another one's turn before */
     uint64_t turn_began;            /* or later: where the scan began */
     int ended;                      /* why the last run could not go on */
+    bool no_way;                    /* the store is damaged: nothing leads there */
     uint64_t origin, back;          /* of a reverse step */
     uint64_t stop_at;
     uint64_t run_from;              /* where the present run began */
@@ -167,6 +168,7 @@ static void begin(TtTravelDone *done, void *opaque)
     tr.stop_at = 0;
     tr.pending = true;
     tr.ended = TT_STOP_NONE;
+    tr.no_way = false;
     tr.stepping_over = false;
     tr.done = done;
     tr.opaque = opaque;
@@ -212,9 +214,9 @@ bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
         return false;
     }
     if (tt.diverged && target >= tt.pos) {
-        error_setg(errp, "the %s here: only positions before %" PRIu64
-                   " can be reached", tt.damaged ? "log is damaged" :
-                   "replay diverged", tt.pos);
+        error_setg(errp, "the replay %s here: %s%s", tt.damaged ?
+                   "cannot go on from" : "diverged", tt.divergence, tt.pos ?
+                   "; only positions before this one can be reached" : "");
         return false;
     }
     tr.reverse_step = false;
@@ -394,7 +396,7 @@ static void finish(const TtStep *step)
         reason = TT_STOP_START;
     }
     if (reason == TT_STOP_DIVERGED) {
-        reason = tt_replay_trouble();
+        reason = tr.no_way ? TT_STOP_DAMAGED : tt_replay_trouble();
     }
     tr.active = false;
     tr.stop_at = UINT64_MAX;
@@ -514,24 +516,34 @@ static void end_probe(void)
     tt_timeline_goto(tr.timeline, tt.pos, tr.home);
 }
 
+static void restore(CPUState *cpu, TtCheckpointId id)
+{
+    tt_skip_leave();
+    switch (tt_points_restore(cpu, id)) {
+    case TT_RESTORED:
+        tr.turn_began = tt.pos;
+        tt_skip_restored();
+        tt_timeline_done(tr.timeline, tt.pos, TT_STOP_NONE);
+        break;
+    case TT_RESTORE_ANOTHER:
+        break;                          /* the plan knows */
+    case TT_RESTORE_NONE:
+        tr.no_way = true;
+        tt_timeline_done(tr.timeline, tt.pos, TT_STOP_DIVERGED);
+        break;
+    case TT_RESTORE_NOMEM:
+        error_report("tt: not enough memory to go back: the VM stays at "
+                     "position %" PRIu64, tt.pos);
+        tt_timeline_done(tr.timeline, tt.pos, TT_STOP_INTERRUPTED);
+        break;
+    }
+}
+
 static bool take_step(CPUState *cpu, const TtStep *step)
 {
-    bool restored;
-
     switch (step->kind) {
     case TT_STEP_RESTORE:
-        tt_skip_leave();
-        if (tt_points_restore(cpu, step->checkpoint, &restored)) {
-            if (restored) {
-                tr.turn_began = tt.pos;
-                tt_skip_restored();
-                tt_timeline_done(tr.timeline, tt.pos, TT_STOP_NONE);
-            }
-        } else {
-            error_report("tt: not enough memory to go back: the VM stays at "
-                         "position %" PRIu64, tt.pos);
-            tt_timeline_done(tr.timeline, tt.pos, TT_STOP_INTERRUPTED);
-        }
+        restore(cpu, step->checkpoint);
         return true;
     case TT_STEP_RUN:
     case TT_STEP_SCAN:

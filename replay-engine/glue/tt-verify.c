@@ -244,7 +244,6 @@ static bool compare_states(const Seen *replayed, const Seen *recorded)
 static bool compare(const TtPoint *p, bool *same)
 {
     Seen replayed, recorded;
-    bool restored;
 
     vf.n_pages = 0;
     *same = true;
@@ -253,7 +252,7 @@ static bool compare(const TtPoint *p, bool *same)
     }
     look(&replayed);
     tt_skip_leave();
-    if (!tt_points_restore(tt_vcpu(), p->id, &restored) || !restored) {
+    if (tt_points_restore(tt_vcpu(), p->id) != TT_RESTORED) {
         seen_cleanup(&replayed);
         return false;
     }
@@ -437,7 +436,8 @@ static void in_trouble(int reason)
     wrong();
     if (p) {
         tt_skip_leave();
-        if (tt_points_restore(cpu, p->id, &restored) && restored) {
+        restored = tt_points_restore(cpu, p->id) == TT_RESTORED;
+        if (restored) {
             tt_skip_restored();
         } else {
             say("unusable %u position %" PRIu64, p->id, p->pos);

@@ -11,6 +11,7 @@ import time
 
 from guests import guest_args, linux_args, linux_net
 from test_full import add_full
+from test_stored import spoil_first_group
 from ttlib import (SLOW, Skip, Vm, check, check_exact, digest_at, end_of, equal,
                    goto, limit, one_sentence, read_bytes, recorder, replay, run_tool,
                    seed, stopped_replay, tool, wait_until)
@@ -309,6 +310,24 @@ def test_killed(work):
     shutil.rmtree(parent.run)
     os.rename(away, parent.run)
     replay(work, child.run, name='back', timeout=60)
+
+
+@limit(60)
+def test_damaged_parent(work):
+    """RAM that the parent no longer has whole is damage, not a divergence."""
+    args = guest_args(work, 'torture', 'rounds=10 percent=30')
+    parent, (point,) = record_with_full(work, args, text='ticks')
+    with brancher(work, args, parent, point['id'], timeout=60) as child:
+        child.wait(0)
+    spoil_first_group(os.path.join(parent.run, 'pages'))
+    rep = replay(work, child.run, rc=1)
+    check('cannot go on' in rep.stderr and 'parent' in rep.stderr and
+          'diverged' not in rep.stderr, rep.stderr)
+    with stopped_replay(work, child.run, 'looked') as vm:
+        equal(vm.qmp.cmd('query-tt')['diverged'], False, 'diverged')
+        for where in ('end', 'start'):
+            said = vm.qmp.error('tt-goto', where=where)
+            check('cannot go on' in said and 'parent' in said, said)
 
 
 @limit(100)

@@ -86,8 +86,7 @@ def linux(work, rng, number):
     works = rng.sample(['vda', 'procs', 'rand', 'idle', 'rand'],
                        rng.randrange(1, 4))
     kind, cpus = rng.choice(['pc', 'q35']), rng.choice([1, 1, 2, 4])
-    args = linux_args(','.join(works), f'n={rng.randrange(5, 60)} s=1 '
-                      'no_timer_check', kind)
+    args = linux_args(','.join(works), f'n={rng.randrange(5, 60)} s=1', kind)
     args[args.index('-cpu') + 1] = cpu = rng.choice(CPUS)
     args += ['-smp', str(cpus), *linux_disk(work)]
     if rng.random() < 0.5:

@@ -6,7 +6,7 @@
  * Text with colours, a moved cursor and a scrolled start address; then pixels in
  * 320x200 with 256 colours of its own palette, set by VGA ports; then true colours
  * in a mode set by the registers behind the card's base address. Needs the device
- * VGA. Option: rounds=N (40).
+ * VGA. Options: rounds=N (40) in each mode, turns=N (1) through the last two.
  */
 #include "dev.h"
 
@@ -91,23 +91,24 @@ static void draw(u32 memory, u32 bytes)
 
 void main(void)
 {
-    u32 rounds = option("rounds", 40), card = find_card();
+    u32 rounds = option("rounds", 40), turns = option("turns", 1);
+    u32 card = find_card();
     u32 memory = pci_read(card, 0x10) & ~15u;
     volatile u16 *registers;
 
     registers = (u16 *)((pci_read(card, 0x18) & ~15u) + 0x500);
     rt_timer(500);
-    for (u32 part = 0; part < 3; part++) {
-        if (part == 1) {
+    for (u32 part = 0; part <= 2 * turns; part++) {
+        if (part % 2) {
             use_ports();
-        } else if (part == 2) {
+        } else if (part) {
             use_registers(registers);
         }
         for (u32 r = 0; r < rounds; r++) {
             if (part == 0) {
                 write_text(r);
             } else {
-                draw(memory, part == 1 ? 64000 : WIDTH * HEIGHT * 4);
+                draw(memory, part % 2 ? 64000 : WIDTH * HEIGHT * 4);
             }
             hlt();
             hlt();

@@ -70,6 +70,9 @@ static void NOINLINE more_shifts(u32 a, u32 b, u32 c)
     SETTERS("sar $9, %%eax");
     SETTERS("shl $0, %%eax");
     SETTERS("rcrw $17, %%ax");
+    LOOKS("shl $4, %%eax", "rcr $23, %%eax");   /* more than the carry is lost */
+    LOOKS("shl $9, %%ebx", "rcl $5, %%eax");
+    LOOKS("shlw $7, %%ax", "rcr $3, %%eax");
 }
 
 static void NOINLINE arithmetic(u32 a, u32 b, u32 c)

@@ -263,6 +263,7 @@ typedef struct TtRecordOptions {
     const char *dir;                /* NULL: a fresh one where we are */
     uint64_t max_size_bytes;        /* 0: no cap */
     uint64_t checkpoint_interval_ms;        /* 0: none */
+    bool stop_on_error;             /* the VM waits for a disk that fails */
 } TtRecordOptions;
 
 /* Main thread. The VM is stopped for the while and goes on afterwards if it ran. */
