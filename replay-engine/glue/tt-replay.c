@@ -387,7 +387,8 @@ static bool is_due(const TtEvent *ev, TtEventKind kind)
 /*
  * The recorder did its check and its fence right here, before a pending debug
  * interrupt of the guest's own could move the position on. So do we; then leave
- * cpu_exec, if the guest lets us, for a checkpoint.
+ * cpu_exec, if the guest lets us, for a checkpoint. Whoever is to stand at a fence
+ * stands behind it, as checkpoints do: the fetch may set an accessed bit.
  */
 static void fence_inside(CPUState *cpu)
 {
@@ -402,8 +403,8 @@ bool tt_replay_boundary(CPUState *cpu)
     const TtEvent *ev;
     uint64_t type, vector;
 
-    if (tt.pos >= tt.fence_next && tt.pos < tt_travel_stop_at() &&
-        tt.pos < tt.step_to && !tt.diverged) {
+    if (tt.pos >= tt.fence_next && tt.pos <= tt_travel_stop_at() &&
+        tt.pos <= tt.step_to && !tt.diverged) {
         fence_inside(cpu);
         return false;
     }

@@ -18,6 +18,7 @@ from ttlib import (check, check_exact, digest, digest_at, end_of, equal, goto,
 
 FILES = ('pages', 'checkpoints')
 OFTEN = ',checkpoint-interval=0.3'
+FENCE = 1 << 23
 
 
 def stored(vm):
@@ -58,6 +59,28 @@ def linux_run(work, **kw):
 def random_positions(run_end, count):
     rng = seed()
     return [rng.randrange(run_end + 1) for _ in range(count)]
+
+
+@limit(120)
+def test_fences(work):
+    """What stands at a fence is one state: that of a checkpoint, of the recorder's
+    or the replay's, and of a replay that comes by. The fetch of what follows
+    belongs to it."""
+    run = record(work, guest_args(work, 'codebits', 'rounds=6000'),
+                 options=',checkpoint-interval=0.05', timeout=60)
+    with stopped_replay(work, run.dir, timeout=100) as vm:
+        end = end_of(vm)
+        places = list(range(FENCE, end, FENCE))[:60]
+        check(len(places) > 30, f'{len(places)} fences')
+        restored = {}
+        goto(vm, 60, where='end')
+        for place in reversed([c['position'] for c in stored(vm)
+                               if c['position'] in places]):
+            restored[place] = digest_at(vm, place)
+        check(len(restored) > 4, f'{len(restored)} checkpoints at fences')
+    straight = digests_without_store(work, run.dir, places, 'bare')
+    for place, seen in restored.items():
+        equal(seen, straight[place], f'digest at the fence {place}')
 
 
 @limit(240)
@@ -291,6 +314,12 @@ def thinned(vm):
     return vm.qmp.cmd('query-tt')['store']['taken'] - len(stored(vm))
 
 
+def made_anew(vm):
+    """Was the file of the pages? Then its head names a version."""
+    with open(os.path.join(vm.run, 'pages'), 'rb') as f:
+        return any(f.read(16)[12:])
+
+
 def record_under_cap(work, args, cap):
     """A recording until many were thinned; checks sizes and what is left."""
     with recorder(work, args, qmp=1, timeout=250, options=',checkpoint-'
@@ -299,14 +328,13 @@ def record_under_cap(work, args, cap):
         sizes = Sizes(vm.run, cap)
         time.sleep(3)
         mine = vm.qmp.cmd('tt-checkpoint-add', timeout=60)
-        wait_until(lambda: thinned(vm) > 20, 'many are thinned', 150)
+        wait_until(lambda: thinned(vm) > 20 and made_anew(vm),
+                   'many are thinned, and the pages made anew', 150)
         info = vm.qmp.cmd('query-tt')
         vm.qmp.send('quit')
         vm.wait(0)
         sizes.check()
     check(info['live'], f'the recording has ended: {vm.stderr}')
-    with open(os.path.join(vm.run, 'pages'), 'rb') as f:
-        check(any(f.read(16)[12:]), 'the pages were never made anew')
     return vm, mine
 
 
