@@ -5,11 +5,14 @@ gives at the same position."""
 import os
 import random
 import re
+import socket
+import struct
 import time
 
 from guests import guest_args
 from ttlib import (check, digest, equal, goto_exact, limit, read_bytes,
-                   record, recorder, run_tool, stopped_replay, tool)
+                   record, recorder, run_tool, stopped_replay, tool,
+                   wait_until)
 
 GRAPHICS = {b'P6 320 200', b'P6 640 480'}
 
@@ -81,3 +84,69 @@ def test_at_the_instruction(work):
             goto_exact(rep, where)
             equal(head(picture(rep, 'switch.ppm')), wanted,
                   f'size of the picture at {where}')
+
+
+class Rfb:
+    """As much of a VNC client as it takes to see the picture once."""
+
+    def __init__(self, path):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(20)
+        wait_until(lambda: self.sock.connect_ex(path) == 0, 'the VNC socket')
+        self.read(12)
+        self.sock.sendall(b'RFB 003.008\n')
+        self.read(self.read(1)[0])
+        self.sock.sendall(b'\x01')                      # no authentication
+        equal(self.read(4), bytes(4), 'result of the handshake')
+        self.sock.sendall(b'\x01')                      # shared
+        self.size = struct.unpack('>HH', self.read(4))
+        self.read(16)
+        self.read(struct.unpack('>I', self.read(4))[0])
+
+    def read(self, n):
+        data = b''
+        while len(data) < n:
+            more = self.sock.recv(n - len(data))
+            check(more, 'the VNC server closed the connection')
+            data += more
+        return data
+
+    def pixels(self):
+        """The picture as a screendump has it: red, green, blue."""
+        width, height = self.size
+        self.sock.sendall(struct.pack('>BxxxBBBBHHHBBBxxx', 0, 32, 24, 0, 1, 255,
+                                      255, 255, 16, 8, 0))
+        self.sock.sendall(struct.pack('>BxHi', 2, 1, 0))    # raw only
+        self.sock.sendall(struct.pack('>BBHHHH', 3, 0, 0, 0, width, height))
+        out = bytearray(width * height * 3)
+        seen = 0
+        while seen < width * height:
+            equal(self.read(1), b'\0', 'message of the VNC server')
+            for _ in range(struct.unpack('>xH', self.read(3))[0]):
+                x, y, w, h, kind = struct.unpack('>HHHHi', self.read(12))
+                equal(kind, 0, 'encoding')
+                data = self.read(w * h * 4)
+                for row in range(h):
+                    for i in range(3):
+                        at = ((y + row) * width + x) * 3 + i
+                        out[at:at + 3 * w:3] = data[row * w * 4 + 2 - i:
+                                                    (row + 1) * w * 4:4]
+                seen += w * h
+        return bytes(out)
+
+
+@limit(60)
+def test_vnc(work):
+    """VNC of a replay shows what screendump does."""
+    run = record(work, guest_args(work, 'screen', 'rounds=3'))
+    path = os.path.join(work, 'vnc')
+    with stopped_replay(work, run, args=('-vnc', f'unix:{path}')) as rep:
+        text, _ = run_tool(tool('tt'), 'log', run.dir)
+        place = int(re.search(r'(\d+) mmio-st addr=\w+508 size=2 val=0x41',
+                              text).group(1))
+        goto_exact(rep, place + 400000)     # it has begun to draw
+        wanted = picture(rep, 'wanted.ppm').split(b'\n', 3)[3][-640 * 480 * 3:]
+        client = Rfb(path)
+        equal(client.size, (640, 480), 'size by VNC')
+        check(client.pixels() == wanted, 'VNC and screendump differ')
+        check(len(set(wanted)) > 1, 'the picture is empty')
