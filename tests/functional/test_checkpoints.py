@@ -109,8 +109,8 @@ def test_commands(work):
                 (f"tt checkpoint delete {first['id']}", 'is the beginning'),
                 ('tt checkpoint delete 0', 'there is no checkpoint 0'),
                 ('tt checkpoint delete 4294967297', 'there is no checkpoint'),
-                ('tt checkpoint delete -1', "'delete ID'"),
-                ('tt checkpoint delete x', "'delete ID'"),
+                ('tt checkpoint delete -1', 'the number of a'),
+                ('tt checkpoint delete x', 'the number of a'),
                 ('tt checkpoint burn', "takes 'add ")):
             text = vm.qmp.hmp(line)
             check(answer in text, f'{line}: {text}')

@@ -105,13 +105,13 @@ def test_past(work):
 def test_attach(work):
     """A VM of two vCPUs with thread=single is recorded for a while, and goes
     on; with thread=multi that is refused with a hint."""
-    args = linux_args('procs,procs', 'n=40') + ['-smp', '2']
+    args = linux_args('procs,procs', 'n=300') + ['-smp', '2']
     with Vm(work, [*args, '-accel', 'tcg,thread=single'], qmp=1,
             timeout=100) as vm:
         vm.wait_serial(READY)
         run = f'{work}/run'
         vm.qmp.cmd('tt-record-start', 60, dir=run)
-        time.sleep(1)
+        time.sleep(0.5)
         answer = vm.qmp.cmd('tt-record-stop', 60)
         check(answer['whole'] and answer['position'] > 1000, f'{answer}')
         vm.wait(0)
