@@ -129,9 +129,16 @@ class TtCommand(gdb.Command):
 
 def number(text):
     try:
-        return int(gdb.parse_and_eval(text))
-    except gdb.error as error:
+        value = gdb.parse_and_eval(text)
+        if value.type.strip_typedefs().code == gdb.TYPE_CODE_FLT:
+            raise ValueError('it is no whole number')
+        value = int(value)
+    except (gdb.error, ValueError, OverflowError) as error:
         raise gdb.GdbError(f"tt: '{text}' is no position: {error}") from None
+    if not 0 <= value < 1 << 63:
+        raise gdb.GdbError(f"tt: '{text}' is no position: it lies before the "
+                           'start of the run')
+    return value
 
 
 class Goto(TtCommand):
@@ -144,8 +151,11 @@ class Goto(TtCommand):
         if not place:
             raise gdb.GdbError('tt goto takes a position, +N, -N, start, end '
                                'or @MARK')
-        plain = r'[@+-]|\d+$|0x[0-9a-f]+$|start$|end$'
-        if not re.match(plain, place):
+        if place[0] == '@':
+            if not re.fullmatch(r'@[\w.-]+', place, re.ASCII):
+                raise gdb.GdbError(f"tt: '{place[1:]}' is no name of a mark: it "
+                                   'has letters, digits, "-", "_" and "."')
+        elif not re.fullmatch(r'[+-]?\d+|[+-]?0x[0-9a-f]+|start|end', place):
             place = str(number(place))
         gdb.write(f'position {go(place)[0]}\n')
 
@@ -247,7 +257,8 @@ def back_to_change(address, size):
         if watch.type not in WATCHPOINTS:
             raise gdb.GdbError('tt: gdb makes no hardware watchpoint of '
                                f'{size} bytes')
-        gdb.execute('reverse-continue', to_string=True)
+        with Forward():
+            gdb.execute('reverse-continue', to_string=True)
         return watch.hit_count > 0
     finally:
         watch.delete()

@@ -29,7 +29,9 @@ def test_goto_and_marks(work):
                    *look, 'tt goto end', *look, 'tt goto @one', *look,
                    'tt goto -10', 'tt when', 'tt goto +10', *look,
                    'tt marks', 'tt goto start', 'tt when',
-                   'tt goto @nowhere', 'tt goto 12x', 'tt goto')
+                   'tt goto @nowhere', 'tt goto 12x', 'tt goto',
+                   'tt goto $tt_position - 5', 'tt goto --5', 'tt goto 3.7',
+                   'tt goto @x#y}', 'tt when')
         seen = re.findall(r'^\$\d+ = (\w+)', text, re.M)
         one, end = seen[:4], seen[4:8]
         equal(end[1:], [str(end_of(vm)), '10', '135'], 'at the end')
@@ -40,7 +42,8 @@ def test_goto_and_marks(work):
               f'tt marks: {text}')
         check(f'position 0 of {end_of(vm)}' in text, f'tt when: {text}')
         for sentence in ("no mark 'nowhere'", "'12x' is no position",
-                         'tt goto takes'):
+                         'tt goto takes', 'before the start of the run',
+                         'no whole number', "'x#y}' is no name of a mark"):
             check(sentence in text, f'no sentence "{sentence}": {text}')
         check('Traceback' not in text and 'Python Exception' not in text,
               f'an error of the script: {text}')
