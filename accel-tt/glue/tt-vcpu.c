@@ -95,6 +95,9 @@ static uint64_t limit(CPUState *cpu)
         end = MIN(end, tt.pos + TT_SLICE);
     }
     end = MIN(end, tt.step_to);
+    if (unlikely(tt_trace_is_on)) {
+        end = MIN(end, tt_trace_limit());
+    }
     if (tt_replaying()) {
         end = MIN(end, tt_replay_limit());
     } else if (tt_vcpus_count() > 1) {
@@ -321,6 +324,9 @@ static void turn(void)
         tt_vcpu_plan_step();
     }
     step = tt.step_to != UINT64_MAX;
+    if (unlikely(tt_trace_is_on)) {
+        tt_trace_turn();
+    }
     tt_vcpu_arm(cpu);
     blind = tt_travel_is_blind();
     if (blind) {

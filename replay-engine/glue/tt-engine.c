@@ -110,6 +110,10 @@ static QemuOptsList tt_opts = {
         { .name = "verify", .type = QEMU_OPT_STRING,
           .help = "replay: compare with all checkpoints, and exit: all, or "
                   "FROM-TO" },
+        { .name = "trace", .type = QEMU_OPT_STRING,
+          .help = "file for a branch trace; a replay then ends by itself" },
+        { .name = "trace-part", .type = QEMU_OPT_STRING,
+          .help = "what is traced: all (default), or FROM-TO" },
         { .name = "x-omit", .type = QEMU_OPT_STRING,
           .help = "test only: leave remedies out" },
         { .name = "x-unlogged", .type = QEMU_OPT_NUMBER,
@@ -187,6 +191,23 @@ static void only_in_branch(QemuOpts *opts, const char *name)
     }
 }
 
+static void parse_trace(QemuOpts *opts)
+{
+    const char *path = qemu_opt_get(opts, "trace");
+    const char *part = qemu_opt_get(opts, "trace-part");
+
+    if (part && !path) {
+        refuse("-tt: trace-part says which part is traced: add trace=FILE");
+    }
+    if (path && tt_verify_is_on()) {
+        refuse("-tt: a replay verifies or traces: leave verify or trace out");
+    }
+    if (path && !tt_trace_option(path, part)) {
+        refuse("-tt: trace-part takes 'all', or two positions, FROM-TO, not "
+               "'%s'", part);
+    }
+}
+
 static void parse_dirs(QemuOpts *opts)
 {
     const char *dir = qemu_opt_get(opts, "dir");
@@ -248,6 +269,7 @@ void tt_option_parse(const char *optarg)
         refuse("-tt: verify takes 'all', or two positions, FROM-TO, not '%s'",
                qemu_opt_get(opts, "verify"));
     }
+    parse_trace(opts);
     parse_interval(qemu_opt_get(opts, "checkpoint-interval"));
     parse_dirs(opts);
     tt.max_size_bytes = qemu_opt_get_size(opts, "max-size", 0);
@@ -407,7 +429,7 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         error_reportf_err(err, "-tt replay: ");
         exit(1);
     }
-    if (tt_verify_is_on()) {
+    if (tt_verify_is_on() || tt_retrace_is_on()) {
         tt.at_end_exit = false;     /* it has an end of its own */
     } else if (!opt.at_end_given) {
         tt.at_end_exit = !stopped && *default_monitor && !tt_gdb_wanted();
@@ -417,7 +439,8 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         *display = DISPLAY_TYPE_NONE;
     }
     *nographic = true;
-    if (!has_default_serial || tt.at_end_exit || tt_verify_is_on()) {
+    if (!has_default_serial || tt.at_end_exit || tt_verify_is_on() ||
+        tt_retrace_is_on()) {
         *default_monitor = 0;       /* stdio, if used, is the console's */
     }
 }

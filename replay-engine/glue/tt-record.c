@@ -531,7 +531,7 @@ bool tt_record_start(Error **errp)
     memset(rec.was_reset, 0, sizeof(rec.was_reset));
     ready.val = tt_vcpus_digest();
     tt_record_event(&ready);
-    if (!save_manifest(errp)) {
+    if (!save_manifest(errp) || !tt_trace_record_start(errp)) {
         return false;
     }
     tt_branch_begun();
@@ -569,6 +569,7 @@ void tt_record_finish(unsigned why)
     TtEvent digest = { .kind = TT_EV_DIGEST };
     TtEvent end = { .kind = TT_EV_FINISH, .val = why };
 
+    tt_trace_end_and_tell();
     if (!tt.live || tt.finished) {
         return;
     }

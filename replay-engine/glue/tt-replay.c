@@ -642,5 +642,7 @@ void tt_replay_start(CPUState *cpu)
     tt_travel_init(cpu);
     if (tt_verify_is_on()) {
         tt_verify_begin();
+    } else if (tt_retrace_is_on()) {
+        tt_retrace_begin();
     }
 }

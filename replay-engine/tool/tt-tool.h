@@ -140,5 +140,8 @@ int tool_verify(const ToolArgs *a);
 int tool_pack(const ToolArgs *a);
 int tool_unpack(const ToolArgs *a);
 int tool_branch(const ToolArgs *a);
+int tool_trace(const ToolArgs *a);
+int tool_branches(const ToolArgs *a);
+int tool_compare_traces(const ToolArgs *a);
 
 #endif

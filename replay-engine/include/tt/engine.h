@@ -124,6 +124,26 @@ void tt_watchpoints_hide(CPUState *cpu);
 void tt_watchpoints_restore(CPUState *cpu);
 void tt_watchpoints_arm(CPUState *cpu);         /* they count from now on */
 
+/* ---- accel-tt: branch traces (tt/trace.h) ---- */
+typedef struct TtTraced {
+    const char *path;           /* interned */
+    uint64_t from, to;          /* positions */
+    uint64_t branches, bytes;
+} TtTraced;
+
+/* From position @from on, or now, up to @to, into a file that is made. One at a
+ * time. */
+bool tt_trace_begin(const char *path, uint64_t from, uint64_t to,
+                    Error **errp);
+/* ... up to here. False: it is not whole, *errp says why. */
+bool tt_trace_end(TtTraced *t, Error **errp);
+/* The same, if there is one, and says on stderr what came of it. Also where the
+ * history jumps: a trace is of one piece. */
+void tt_trace_end_and_tell(void);
+/* Before guest code runs, if tt_trace_is_on: begins or ends what is due. */
+void tt_trace_turn(void);
+uint64_t tt_trace_limit(void);          /* run no further than this */
+
 /* ---- accel-tt: the vCPUs together ---- */
 #define TT_VCPUS_MAX 8
 
@@ -404,6 +424,15 @@ bool tt_skip_may_hit(void *opaque, uint64_t from, uint64_t to);
 void tt_travel_ended(int reason);       /* end of log, divergence */
 void tt_travel_fence(CPUState *cpu);    /* a good place for a checkpoint */
 unsigned tt_points_count(void);
+
+/* ---- replay-engine: a trace of a part of the run ---- */
+/* "all", FROM- or FROM-TO, which is above FROM. False: something else. */
+bool tt_part_parse(const char *text, uint64_t *from, uint64_t *to);
+/* @part: NULL for all. False: no such part. */
+bool tt_trace_option(const char *path, const char *part);
+bool tt_trace_record_start(Error **errp);       /* if asked for */
+bool tt_retrace_is_on(void);            /* a replay, which then ends by itself */
+void tt_retrace_begin(void);            /* vCPU thread, at its start */
 
 /* ---- replay-engine: verification, interval by interval ---- */
 /* What stands behind verify=: all, FROM-, FROM-TO. False: something else. */

@@ -195,6 +195,14 @@ static inline uint32_t tt_insns_before_break(uint64_t distance, uint32_t count)
     return !n || (count && count < n) ? count : n;
 }
 
+/*
+ * Branch traces (tt/trace.h). Blocks with this flag say where they begin; with it
+ * off nothing is asked and nothing is translated.
+ */
+#define TT_HOOK_CF_TRACE 0x00080000     /* a bit that CF_* leave free */
+extern bool tt_trace_is_on;
+void tt_trace_unwound(struct CPUState *cpu);    /* a block was left in its midst */
+
 /* Set by helpers that raise an exception without unwinding the block: the
  * instruction is in the count already, so delivery moves the position no more. */
 extern bool tt_insn_counted;
