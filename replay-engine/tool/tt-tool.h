@@ -117,7 +117,7 @@ ToolTotals tool_totals(const TtLogReader *r);
 /* The qemu-system-x86_64 beside this program, or NULL; the caller frees. */
 char *tool_find_qemu(const char *program);
 
-/* Names for addresses: lines of "ADDRESS TYPE NAME". Returns an exit status,
+/* Names for addresses: lines of "ADDRESS TYPE NAME", or an ELF file. Returns an exit status,
  * having said what is wrong; *@out is to be freed in any case. */
 typedef struct ToolSymbols ToolSymbols;
 int tool_symbols_load(const char *path, ToolSymbols **out);
