@@ -327,6 +327,7 @@ static void turn(void)
     if (unlikely(tt_trace_is_on)) {
         tt_trace_turn();
     }
+    tt_guard_settle();
     tt_vcpu_arm(cpu);
     blind = tt_travel_is_blind();
     if (blind) {

@@ -107,6 +107,9 @@ static QemuOptsList tt_opts = {
                   "or continue unrecorded" },
         { .name = "chaos", .type = QEMU_OPT_BOOL,
           .help = "record, branch: several vCPUs take turns at random" },
+        { .name = "guard", .type = QEMU_OPT_BOOL,
+          .help = "record, branch: find writes to RAM that are not logged, and "
+                  "name the writer (slow)" },
         { .name = "verify", .type = QEMU_OPT_STRING,
           .help = "replay: compare with all checkpoints, and exit: all, or "
                   "FROM-TO" },
@@ -259,6 +262,8 @@ void tt_option_parse(const char *optarg)
     only_in(TT_RECORD, opts, "checkpoint-interval");
     only_in(TT_RECORD, opts, "chaos");
     only_in(TT_RECORD, opts, "on-error");
+    only_in(TT_RECORD, opts, "guard");
+    tt_guard_option(qemu_opt_get_bool(opts, "guard", false));
     parse_on_error(qemu_opt_get(opts, "on-error"));
     tt.chaos = qemu_opt_get_bool(opts, "chaos", false);
     only_in(TT_REPLAY, opts, "at-end");

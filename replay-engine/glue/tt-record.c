@@ -232,6 +232,15 @@ static bool is_unlogged(const TtEvent *ev)
     return ev->kind == TT_EV_RAM && !rec.initial && --tt.unlogged == 0;
 }
 
+static void tell_guard(const TtEvent *ev)
+{
+    if (ev->kind == TT_EV_RAM || ev->kind == TT_EV_RAM_FILL) {
+        tt_guard_logged(tt_memory_block(ev->addr)->ram_block, ev->val,
+                        ev->kind == TT_EV_RAM ? ev->len :
+                        tt_get_le64(ev->data));
+    }
+}
+
 void tt_record_event(TtEvent *ev)
 {
     assert(bql_locked());
@@ -242,6 +251,9 @@ void tt_record_event(TtEvent *ev)
     ev->nested = rec.initial ||
         (TT_EV_IS_ASYNC(ev->kind) && tt.device_depth && tt_token_is_mine());
     append(ev);
+    if (unlikely(tt_guard_is_on)) {
+        tell_guard(ev);
+    }
     if (tt_event_step(ev)) {
         step_over();
     }
@@ -525,6 +537,9 @@ bool tt_record_start(Error **errp)
     tt.fence_next = tt_next_fence(0);
     tt_inputs_start();
     rec.initial = true;
+    if (!tt_guard_start(errp)) {
+        return false;
+    }
     tt_memory_record_start(first_cpu);
     log_states();
     rec.initial = false;
@@ -570,6 +585,7 @@ void tt_record_finish(unsigned why)
     TtEvent end = { .kind = TT_EV_FINISH, .val = why };
 
     tt_trace_end_and_tell();
+    tt_guard_stop();
     if (!tt.live || tt.finished) {
         return;
     }

@@ -336,6 +336,26 @@ static inline void tt_map_directly(bool on)
     tt_maps_directly = on;
 }
 
+/*
+ * Page guarding (-tt record,guard=on): devices have guest RAM read-only, the vCPU
+ * has a mapping of its own, so far away. @ram_block: a RAMBlock.
+ */
+extern bool tt_guard_is_on;
+ptrdiff_t tt_guard_shift_slow(const void *ram_block);
+void *tt_guard_host_slow(void *p);
+
+static inline ptrdiff_t tt_guard_shift(const void *ram_block)
+{
+    return __builtin_expect(tt_guard_is_on, 0) ?
+        tt_guard_shift_slow(ram_block) : 0;
+}
+
+/* What the TLB leads to, in the mapping that QEMU knows. */
+static inline void *tt_guard_host(void *p)
+{
+    return __builtin_expect(tt_guard_is_on, 0) ? tt_guard_host_slow(p) : p;
+}
+
 struct AddressSpace;
 /*
  * The end of a bounced DMA, BQL: which of the @len bytes at @buffer, that held
