@@ -79,6 +79,7 @@ GUESTS = {
     'debug': guest(),
     'abits': guest(),
     'codebits': guest(),
+    'crossing': guest(),
     'btflags': guest(),
     'undef': guest(),
     'rdmsr': guest(),
