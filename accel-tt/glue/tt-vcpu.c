@@ -100,8 +100,11 @@ static uint64_t limit(CPUState *cpu)
     }
     if (tt_replaying()) {
         end = MIN(end, tt_replay_limit());
-    } else if (tt_vcpus_count() > 1) {
-        end = MIN(end, tt_shift_end());
+    } else {
+        end = MIN(end, tt.check_next);
+        if (tt_vcpus_count() > 1) {
+            end = MIN(end, tt_shift_end());
+        }
     }
     return end;
 }
@@ -166,6 +169,9 @@ bool tt_boundary(CPUState *cpu)
     }
     if (tt.pos >= tt.fence_next) {
         tt_record_fence(cpu);
+        tt_vcpu_arm(cpu);
+    } else if (tt.pos >= tt.check_next) {
+        tt_record_check();
         tt_vcpu_arm(cpu);
     }
     return false;

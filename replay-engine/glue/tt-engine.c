@@ -108,6 +108,9 @@ static QemuOptsList tt_opts = {
                   "or continue unrecorded" },
         { .name = "chaos", .type = QEMU_OPT_BOOL,
           .help = "record, branch: several vCPUs take turns at random" },
+        { .name = "check-interval", .type = QEMU_OPT_NUMBER,
+          .help = "record, branch: positions between digests of the vCPUs "
+                  "(default 1048576)" },
         { .name = "guard", .type = QEMU_OPT_BOOL,
           .help = "record, branch: find writes to RAM that are not logged, and "
                   "name the writer (slow)" },
@@ -195,6 +198,16 @@ static void only_in_branch(QemuOpts *opts, const char *name)
     }
 }
 
+static void parse_check_interval(QemuOpts *opts)
+{
+    tt.check_interval = qemu_opt_get_number(opts, "check-interval",
+                                            TT_CHECK_INTERVAL);
+    if (tt.check_interval < TT_CHECK_INTERVAL_MIN) {
+        refuse("-tt: check-interval takes positions, %d or more",
+               TT_CHECK_INTERVAL_MIN);
+    }
+}
+
 static void parse_trace(QemuOpts *opts)
 {
     const char *path = qemu_opt_get(opts, "trace");
@@ -264,6 +277,8 @@ void tt_option_parse(const char *optarg)
     only_in(TT_RECORD, opts, "chaos");
     only_in(TT_RECORD, opts, "on-error");
     only_in(TT_RECORD, opts, "guard");
+    only_in(TT_RECORD, opts, "check-interval");
+    parse_check_interval(opts);
     tt_guard_option(qemu_opt_get_bool(opts, "guard", false));
     parse_on_error(qemu_opt_get(opts, "on-error"));
     tt.chaos = qemu_opt_get_bool(opts, "chaos", false);

@@ -279,6 +279,18 @@ void tt_record_event(TtEvent *ev)
     }
 }
 
+void tt_record_check(void)
+{
+    TtEvent ev = { .kind = TT_EV_CHECK, .addr = tt.output_hash };
+
+    tt.check_next = UINT64_MAX;
+    if (!has_trouble()) {
+        ev.val = tt_vcpus_digest();
+        tt_record_event(&ev);
+        tt.check_next = (tt.pos / tt.check_interval + 1) * tt.check_interval;
+    }
+}
+
 void tt_record_fence(CPUState *cpu)
 {
     TtEvent ev = {
@@ -288,6 +300,7 @@ void tt_record_fence(CPUState *cpu)
     };
 
     tt.fence_next = tt_next_fence(tt.pos);
+    tt.check_next = (tt.pos / tt.check_interval + 1) * tt.check_interval;
     if (!(tt_omit & TT_OMIT_FIXED_TLB)) {
         tt_vcpus_flush();
     }
@@ -550,6 +563,8 @@ bool tt_record_start(Error **errp)
     tt.live = true;
     tt.gave_up_at = 0;
     tt.fence_next = tt_next_fence(0);
+    tt.check_interval = tt.check_interval ?: TT_CHECK_INTERVAL;
+    tt.check_next = tt.check_interval;
     tt_inputs_start();
     rec.initial = true;
     if (!tt_guard_start(errp)) {

@@ -398,6 +398,17 @@ static void fence_inside(CPUState *cpu)
     cpu->exit_request = true;
 }
 
+/* So did the recorder between two fences, and so do we. */
+static void check_inside(void)
+{
+    const TtEvent *ev = tt_sched_peek(rep.sched);
+
+    if (ev && ev->kind == TT_EV_CHECK && ev->pos == tt.pos &&
+        tt.pos <= tt_travel_stop_at() && tt.pos <= tt.step_to && !tt.diverged) {
+        do_annotations();
+    }
+}
+
 bool tt_replay_boundary(CPUState *cpu)
 {
     const TtEvent *ev;
@@ -408,6 +419,7 @@ bool tt_replay_boundary(CPUState *cpu)
         fence_inside(cpu);
         return false;
     }
+    check_inside();
     ev = tt_sched_peek(rep.sched);
     if (!is_due(ev, TT_EV_INTR)) {
         return false;

@@ -25,6 +25,11 @@
  * some 50 us of refills (2026-11). */
 #define TT_FENCE_INTERVAL (1ull << 23)
 
+/* Positions between two digests of the vCPUs. 2^20 is 1.3 ms of guest work; a
+ * digest costs some 5 us and 20 bytes of the log (2026-11). */
+#define TT_CHECK_INTERVAL (1ull << 20)
+#define TT_CHECK_INTERVAL_MIN 1000
+
 #define TT_CHECKPOINT_INTERVAL_MS 25000
 
 /* ---- the one engine of this process ---- */
@@ -38,6 +43,8 @@ typedef struct TtEngine {
     uint64_t pos;               /* position; exact while the vCPU is outside
                                    cpu_exec, else see tt_position() */
     uint64_t fence_next;        /* position of the next TLB flush */
+    uint64_t check_next;        /* record: of the next digest between fences */
+    uint64_t check_interval;    /* record: positions between two digests */
     uint64_t step_to;           /* gdb's single step ends here, or UINT64_MAX */
     uint64_t output_hash;       /* over all port and MMIO writes so far */
     unsigned device_depth;      /* the vCPU is inside a device call */
@@ -272,6 +279,7 @@ bool tt_record_open(Error **errp);              /* directory and buffers */
 bool tt_record_start(Error **errp);     /* vCPUs out of cpu_exec */
 void tt_record_event(TtEvent *ev);              /* pos, nested are filled in */
 void tt_record_fence(CPUState *cpu);
+void tt_record_check(void);             /* a digest; vCPU in cpu_exec */
 void tt_record_finish(unsigned why);            /* may take seconds */
 bool tt_record_is_whole(void);                  /* after finish */
 void tt_record_close(void);                     /* ready for another open */
