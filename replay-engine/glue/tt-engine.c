@@ -108,6 +108,9 @@ static QemuOptsList tt_opts = {
                   "or continue unrecorded" },
         { .name = "chaos", .type = QEMU_OPT_BOOL,
           .help = "record, branch: several vCPUs take turns at random" },
+        { .name = "sync", .type = QEMU_OPT_STRING,
+          .help = "record, branch: seconds between flushes of the log to disk "
+                  "(default 0: when it ends)" },
         { .name = "check-interval", .type = QEMU_OPT_NUMBER,
           .help = "record, branch: positions between digests of the vCPUs "
                   "(default 1048576)" },
@@ -198,6 +201,18 @@ static void only_in_branch(QemuOpts *opts, const char *name)
     }
 }
 
+static void parse_sync(const char *seconds)
+{
+    double s = 0;
+
+    if (seconds && (qemu_strtod_finite(seconds, NULL, &s) || s < 0 ||
+                    s > 86400)) {
+        refuse("-tt: sync takes seconds up to 86400, 0 for none, not '%s'",
+               seconds);
+    }
+    tt.sync_ms = s > 0 ? MAX(s * 1000, 1) : 0;
+}
+
 static void parse_check_interval(QemuOpts *opts)
 {
     tt.check_interval = qemu_opt_get_number(opts, "check-interval",
@@ -278,6 +293,8 @@ void tt_option_parse(const char *optarg)
     only_in(TT_RECORD, opts, "on-error");
     only_in(TT_RECORD, opts, "guard");
     only_in(TT_RECORD, opts, "check-interval");
+    only_in(TT_RECORD, opts, "sync");
+    parse_sync(qemu_opt_get(opts, "sync"));
     parse_check_interval(opts);
     tt_guard_option(qemu_opt_get_bool(opts, "guard", false));
     parse_on_error(qemu_opt_get(opts, "on-error"));

@@ -60,6 +60,8 @@ static struct {
     uint64_t sealed_bytes;          /* decoded */
     uint64_t lately_decoded, lately_stored;
     uint32_t ratio;                 /* stored to decoded, in 1/256, lately */
+    bool is_unsynced;               /* the file has what the disk may not have */
+    int64_t synced_ms;              /* host time of the last flush */
 } rec = NEW_RECORDER;
 
 /* ---- writer thread ---- */
@@ -83,13 +85,39 @@ static void count_sealed(const TtSegBuf *sb)
                           rec.sealed_bytes + decoded_bytes(sb));
 }
 
+/* So that a power cut costs no more than the last seconds. */
+static void sync_if_due(void)
+{
+    int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+
+    if (!tt.sync_ms || !rec.is_unsynced || qatomic_read(&rec.failed) ||
+        now - rec.synced_ms < tt.sync_ms) {
+        return;
+    }
+    if (tt_log_writer_sync(rec.writer, &rec.diag) != TT_OK) {
+        qatomic_set_mb(&rec.failed, true);
+    }
+    rec.is_unsynced = false;
+    rec.synced_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+}
+
+static void wait_for_segment(void)
+{
+    if (rec.is_unsynced && tt.sync_ms) {
+        qemu_sem_timedwait(&rec.has_full, tt.sync_ms);
+    } else {
+        qemu_sem_wait(&rec.has_full);
+    }
+}
+
 static void *writer_thread(void *opaque)
 {
     for (;;) {
         TtSegBuf *sb;
         bool last;
 
-        qemu_sem_wait(&rec.has_full);
+        wait_for_segment();
+        sync_if_due();
         sb = tt_ring_pop(rec.full);
         if (!sb) {
             continue;
@@ -99,6 +127,7 @@ static void *writer_thread(void *opaque)
             tt_log_writer_seal(rec.writer, sb, &rec.diag) != TT_OK) {
             qatomic_set_mb(&rec.failed, true);
         }
+        rec.is_unsynced = true;
         count_sealed(sb);
         tt_ring_push(rec.empty, sb);
         qemu_sem_post(&rec.has_empty);

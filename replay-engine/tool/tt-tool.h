@@ -100,6 +100,8 @@ TtLogReader *tool_open_log(const char *run);
 int tool_log_status(const TtLogReader *r);
 /* Opens manifest and log, which must belong together. NULL: said so. */
 TtLogReader *tool_open_run(const char *run, TtManifest *m);
+/* The directory of the parent that the branch @run names; the caller frees. */
+char *tool_parent_of(const char *run, const TtManifest *m);
 /* Positions, events and bytes of a whole log. */
 typedef struct ToolTotals {
     uint64_t first_pos, end_pos, n_events, n_segments, host_ns;

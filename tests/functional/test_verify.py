@@ -264,6 +264,11 @@ def test_a_branch_of_a_branch(work):
         third.qmp.send('quit')
         third.wait(0)
     tt('check', third.run)
+    for name in ('check', 'info'):      # as one types it
+        said = subprocess.run([tool('tt'), name, os.path.basename(third.run)],
+                              cwd=os.path.dirname(third.run), timeout=30,
+                              capture_output=True, text=True)
+        equal((said.returncode, said.stderr), (0, ''), f'tt {name}, relative')
     check(found(third.run, rc=0)['complete'], 'verified')
     pack, back = os.path.join(work, 'p.ttrun'), os.path.join(work, 'back.run')
     tt('pack', third.run, pack)

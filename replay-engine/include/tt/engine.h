@@ -52,6 +52,8 @@ typedef struct TtEngine {
     bool at_end_exit;           /* replay: leave when the end is reached */
     uint64_t checkpoint_bytes;  /* replay: memory for checkpoints */
     uint64_t checkpoint_interval_ms;    /* record: 0 for none */
+    uint64_t sync_ms;           /* record: the log is flushed to disk so often; 0:
+                                   at its end */
     bool stop_on_error;         /* record: the VM waits for a disk that fails */
     bool chaos;                 /* record: who runs when is left to chance */
     uint64_t max_size_bytes;    /* record: cap of the log, 0 for none */
