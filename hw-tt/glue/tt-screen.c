@@ -152,7 +152,7 @@ static void feed_until(uint64_t pos)
     TtLogReader *r = tt_replay_reader();
     bool all = true;
 
-    while (all && screen.segment < tt_log_reader_n_segments(r)) {
+    while (all && screen.segment < tt_log_reader_end(r)) {
         TtSegment *s;
 
         if (tt_log_reader_load(r, screen.segment, &s, NULL) != TT_OK) {
@@ -170,7 +170,8 @@ static void feed_until(uint64_t pos)
 
 static void start_anew(void)
 {
-    screen.segment = screen.event = screen.pos = 0;
+    screen.segment = tt_log_reader_first(tt_replay_reader());
+    screen.event = screen.pos = 0;
     screen.config = screen.slot = screen.bar = 0;
     vga_common_reset(screen.vga);
 }

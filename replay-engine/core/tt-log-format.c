@@ -11,6 +11,8 @@
 
 static_assert(TT_F_HEAD_SUM + 8 == TT_F_HEAD_BYTES, "head layout");
 static_assert(TT_F_SEG_SUM + 8 == TT_F_SEG_BYTES, "segment header layout");
+static_assert(TT_F_HEAD_PART_BYTES <= TT_F_SEG_BYTES,
+              "what is shorter than a segment header is a cut tail (R7 b)");
 static_assert((TT_F_SEG_FLAGS_KNOWN & ~TT_F_SEG_FLAGS_MUST_KNOW) == 0,
               "every flag known today must be known");
 static_assert(TT_EV_KIND_MAX == TT_F_EV_KIND, "kinds fill their six bits");

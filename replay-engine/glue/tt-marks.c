@@ -6,6 +6,7 @@
  * remembers its own.
  */
 #include "tt/engine.h"
+#include "tt/logparts.h"
 #include "qemu/cutils.h"
 
 #define MARK_MAX 64
@@ -155,7 +156,7 @@ static void each_of_segment(TtSegment *s, TtMarkSeen *seen, void *opaque)
 
 static void each_of_log(TtLogReader *r, TtMarkSeen *seen, void *opaque)
 {
-    for (uint64_t i = 0; i < tt_log_reader_n_segments(r); i++) {
+    for (uint64_t i = tt_log_reader_first(r); i < tt_log_reader_end(r); i++) {
         TtSegment *s;
 
         if (tt_log_reader_load(r, i, &s, NULL) != TT_OK) {
@@ -194,13 +195,12 @@ static void compare(void *opaque, const char *name, uint64_t pos)
 bool tt_mark_find_in(const char *dir, const char *name, uint64_t *pos,
                      Error **errp)
 {
-    g_autofree char *path = g_build_filename(dir, "log", NULL);
     Wanted w = { .name = name };
     TtLogReader *r = NULL;
     TtDiag diag;
     TtIo *io;
 
-    if (tt_io_posix_open(path, &io, &diag) != TT_OK ||
+    if (tt_logparts_open(dir, &io, &diag) != TT_OK ||
         (tt_log_reader_open_part(io, &r, &diag) < 0 && !r)) {
         error_setg(errp, "%s", diag.text);
         return false;

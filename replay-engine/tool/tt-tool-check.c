@@ -13,8 +13,10 @@ typedef struct Check {
     GPtrArray *problems;        /* sentences */
     GPtrArray *notes;
     ToolTotals totals;
+    uint64_t first_segment;     /* the log begins with it */
     bool is_torn, has_store;
     size_t n_checkpoints, n_unusable;
+    size_t n_in_log;            /* checkpoints that a replay can begin with */
     uint64_t n_parents;
 } Check;
 
@@ -45,7 +47,8 @@ static void check_log(Check *c, TtLogReader *r)
     }
     c->totals = tool_totals(r);
     c->is_torn = tt_log_reader_is_torn(r);
-    for (uint64_t i = 0; i < c->totals.n_segments; i++) {
+    c->first_segment = tt_log_reader_first(r);
+    for (uint64_t i = c->first_segment; i < tt_log_reader_end(r); i++) {
         TtSegment *seg;
 
         if (tt_log_reader_load(r, i, &seg, &diag) == TT_OK) {
@@ -86,7 +89,12 @@ static void check_place(Check *c, const TtCheckpointInfo *info,
     TtSegment *seg;
     uint64_t at;
 
-    if (s->segment >= c->totals.n_segments) {
+    if (s->segment < c->first_segment) {
+        add(c->notes, "checkpoint %u, position %" PRIu64 ", is before the "
+            "window that the log holds, and is not used", info->id, info->pos);
+        return;
+    }
+    if (s->segment - c->first_segment >= c->totals.n_segments) {
         if (c->is_torn && info->pos >= c->totals.end_pos) {
             add(c->notes, "checkpoint %u, position %" PRIu64 ", is behind the "
                 "end of the log, where the recording was cut off", info->id,
@@ -107,6 +115,8 @@ static void check_place(Check *c, const TtCheckpointInfo *info,
         seg->info.first_pos > info->pos) {
         add(c->problems, "checkpoint %u, position %" PRIu64 ": its place in the "
             "log has another position", info->id, info->pos);
+    } else {
+        c->n_in_log++;
     }
     tt_segment_unref(seg);
 }
@@ -287,6 +297,10 @@ int tool_check(const ToolArgs *a)
     if (r) {
         check_log(&c, r);
         check_store(&c, &m, r);
+        if (c.first_segment && !c.n_in_log) {
+            add(c.problems, "the log holds a window of the recording, and there "
+                "is no checkpoint that a replay of it could begin with");
+        }
         check_marks(&c);
         if (m.features & TT_FEATURE_PARENT) {
             check_parents(&c, &m);

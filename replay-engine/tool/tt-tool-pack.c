@@ -275,7 +275,8 @@ static TtStatus scrub_all(Scrubber *s, TtLogReader *r, TtDiag *diag)
 {
     TtStatus st = TT_OK;
 
-    for (uint64_t i = 0; st == TT_OK && i < tt_log_reader_n_segments(r); i++) {
+    for (uint64_t i = tt_log_reader_first(r);
+         st == TT_OK && i < tt_log_reader_end(r); i++) {
         TtSegment *seg;
 
         st = tt_log_reader_load(r, i, &seg, diag);

@@ -4,6 +4,7 @@
  * programs, and opening the parts of a run.
  */
 #include "tt-tool.h"
+#include "tt/logparts.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -113,11 +114,10 @@ void tool_json_string(const char *text)
 
 TtLogReader *tool_open_log(const char *run)
 {
-    g_autofree char *path = g_build_filename(run, "log", NULL);
     TtLogReader *r = NULL;
     TtDiag diag;
     TtIo *io;
-    TtStatus status = tt_io_posix_open(path, &io, &diag);
+    TtStatus status = tt_logparts_open(run, &io, &diag);
 
     if (status == TT_OK) {
         status = tt_log_reader_open_part(io, &r, &diag);
@@ -169,14 +169,15 @@ ToolTotals tool_totals(const TtLogReader *r)
 {
     ToolTotals t = { .n_segments = tt_log_reader_n_segments(r) };
 
-    for (uint64_t i = 0; i < t.n_segments; i++) {
+    for (uint64_t i = tt_log_reader_first(r); i < tt_log_reader_end(r); i++) {
         const TtSegInfo *info = tt_log_reader_info(r, i);
-        if (i == 0) {
+        if (i == tt_log_reader_first(r)) {
             t.first_pos = info->first_pos;
+            t.began_ns = info->host_ns;
         }
         t.end_pos = info->end_pos;
         t.n_events += info->n_events;
-        t.host_ns = info->host_ns;
+        t.host_ns = info->host_ns - MIN(t.began_ns, info->host_ns);
         t.ev_raw += info->ev_raw;
         t.ev_stored += info->ev_stored;
         t.pl_raw += info->pl_raw;

@@ -110,7 +110,8 @@ TtPageStore *tool_store_pages(ToolStore *s);
 void tool_store_close(ToolStore *s);            /* NULL is fine */
 /* Positions, events and bytes of a whole log. */
 typedef struct ToolTotals {
-    uint64_t first_pos, end_pos, n_events, n_segments, host_ns;
+    uint64_t first_pos, end_pos, n_events, n_segments;
+    uint64_t began_ns, host_ns; /* host time at its begin, and how long it is */
     uint64_t ev_raw, ev_stored, pl_raw, pl_stored;
 } ToolTotals;
 ToolTotals tool_totals(const TtLogReader *r);
