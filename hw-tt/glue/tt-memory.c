@@ -822,8 +822,9 @@ void tt_memory_map_restore(const TtMapState *ms)
     for (unsigned i = 0; i < N_SPACES; i++) {
         const GByteArray *want = ms->sections[i], *have = current_map[i];
 
-        if (!have || (want && want->len == have->len &&
-                      !memcmp(want->data, have->data, have->len))) {
+        if (i >= n_spaces() || (!have && !(want && want->len)) ||
+            (have && want && want->len == have->len &&
+             !memcmp(want->data, have->data, have->len))) {
             continue;
         }
         set_map(i, want ? want->data : NULL, want ? want->len : 0);

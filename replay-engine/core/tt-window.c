@@ -18,8 +18,8 @@
  * number stays small however long it gets (32 for each e-fold of its size).
  */
 #define PART_SHARE      32
-#define PART_BYTES_MIN  (256u << 10)
-#define PART_BYTES_LEAST (64u << 10)    /* under a tight limit */
+#define PART_BYTES_MIN  (64u << 10)
+#define PART_BYTES_LEAST (16u << 10)    /* under a tight limit */
 
 /* Of the limit of the log: when it is longer, the window gives way ... */
 #define FULL_SHARE(limit) ((limit) / 4 * 3)
@@ -179,6 +179,11 @@ bool tt_window_first(const TtWindow *w, TtWindowPoint *p)
         *p = *point_at(w, 0);
     }
     return w->points->len;
+}
+
+uint32_t tt_window_second(const TtWindow *w)
+{
+    return w->points->len > 1 ? point_at(w, 1)->id : 0;
 }
 
 /* Bytes of the parts that a window needs which begins at segment @seq. */

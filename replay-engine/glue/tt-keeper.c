@@ -16,6 +16,7 @@
  * When storing fails for good, the recording goes on without more of them.
  */
 #include "tt-shelf.h"
+#include "tt-flight.h"
 #include "tt-full.h"
 #include "tt-kept.h"
 #include "qemu/main-loop.h"
@@ -35,6 +36,9 @@
  * longest recordings would be the slowest to go about in.
  */
 #define SHARE_OF_SIZE   3
+#define SHARE_OF_WINDOW 2       /* no window without them */
+/* So many in a window, or more. */
+#define POINTS_OF_WINDOW 8
 
 /* So many in turn that found no room: there will be none. */
 #define OVER_MAX        3
@@ -68,6 +72,7 @@ static const void *save_state(CPUState *cpu, TtBytes full, size_t *len)
     uint8_t *bytes;
 
     tt_record_place(&s.segment, &s.index);
+    tt_flight_taking(s.segment);
     tt_memory_map_save(&map);
     s.n_blocks = map.n_blocks;
     for (unsigned i = 0; i < TT_CPSTATE_SPACES; i++) {
@@ -136,8 +141,9 @@ static void stop_keeping(const char *why)
     kp.on = false;
     if (!kp.told) {
         kp.told = true;
-        warn_report("tt: the recording goes on without more checkpoints: %s",
-                    why);
+        warn_report("tt: the recording goes on without more checkpoints%s: %s",
+                    tt_flight_is_on() ? ", and its window does not move any "
+                    "more" : "", why);
     }
 }
 
@@ -220,7 +226,8 @@ static void drop_newest(void)
 
 static bool open_shelf(TtDiag *diag)
 {
-    uint64_t share = DIV_ROUND_UP(tt.max_size_bytes, SHARE_OF_SIZE);
+    uint64_t share = DIV_ROUND_UP(tt.max_size_bytes, tt_flight_is_on() ?
+                                  SHARE_OF_WINDOW : SHARE_OF_SIZE);
 
     if (share && tt_record_bytes() + share > tt.max_size_bytes) {
         tt_fail(diag, TT_ERR_NOSPACE, "max-size leaves no room for checkpoints: "
@@ -232,6 +239,7 @@ static bool open_shelf(TtDiag *diag)
     }
     kp.share = share;
     tt.max_size_bytes -= share;     /* the rest is for the log */
+    tt_flight_limit_log(tt.max_size_bytes);
     return true;
 }
 
@@ -239,6 +247,7 @@ static void give_share_back(void)
 {
     if (!tt_shelf_count()) {
         tt.max_size_bytes += kp.share;
+        tt_flight_limit_log(tt.max_size_bytes);
         kp.share = 0;
     }
 }
@@ -265,13 +274,27 @@ static bool is_in_trouble(void)
     return false;
 }
 
+static bool is_due(void)
+{
+    int64_t interval = tt.checkpoint_interval_ms;
+
+    if (tt.window_ns) {
+        interval = MIN(interval, tt.window_ns / SCALE_MS / POINTS_OF_WINDOW);
+    }
+    return qemu_clock_get_ms(QEMU_CLOCK_REALTIME) - kp.last_ms >= interval ||
+        tt_flight_wants_point();
+}
+
+bool tt_keeper_is_on(void)
+{
+    return kp.on;
+}
+
 void tt_keeper_fence(CPUState *cpu)
 {
     uint32_t job;
 
-    if (!kp.on || tt_shelf_is_busy() || is_in_trouble() ||
-        qemu_clock_get_ms(QEMU_CLOCK_REALTIME) - kp.last_ms <
-        (int64_t)tt.checkpoint_interval_ms) {
+    if (!kp.on || tt_shelf_is_busy() || is_in_trouble() || !is_due()) {
         return;
     }
     if (!has_room(&job) && job) {

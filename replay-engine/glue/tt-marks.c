@@ -14,6 +14,11 @@
 static GHashTable *recorded;        /* name -> position; of this process */
 static const char *recorded_dir;    /* the run they belong to */
 
+static gboolean is_before_window(gpointer name, gpointer pos, gpointer opaque)
+{
+    return *(uint64_t *)pos < tt_flight_start();
+}
+
 static void remember(const char *name, uint64_t pos)
 {
     uint64_t *p = g_new(uint64_t, 1);
@@ -26,6 +31,7 @@ static void remember(const char *name, uint64_t pos)
         g_hash_table_remove_all(recorded);
         recorded_dir = tt.dir;
     }
+    g_hash_table_foreach_remove(recorded, is_before_window, NULL);
     *p = pos;
     g_hash_table_replace(recorded, g_strdup(name), p);
 }
@@ -40,6 +46,10 @@ static void each_recorded(TtMarkSeen *seen, void *opaque)
     }
     g_hash_table_iter_init(&it, recorded);
     while (g_hash_table_iter_next(&it, &name, &pos)) {
+        if (*(uint64_t *)pos < tt_flight_start()) {
+            g_hash_table_iter_remove(&it);      /* no longer in the window */
+            continue;
+        }
         seen(opaque, name, *(uint64_t *)pos);
     }
 }

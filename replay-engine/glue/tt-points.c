@@ -50,6 +50,7 @@ static struct {
     TtPageStore *pages;
     GHashTable *checkpoints;        /* TtCheckpointId -> Checkpoint */
     bool has_files;                 /* the store is the recorder's */
+    TtNodeId start;                 /* with it history begins: it stays */
     TtLender *lender;               /* of its pages; NULL: no branch */
     TtNodeId base;                  /* RAM = node base + dirty pages */
     int64_t last_ns;                /* CPU time, of the newest checkpoint */
@@ -93,7 +94,7 @@ static bool drop(TtCheckpointId id)
 {
     Checkpoint *c = find_checkpoint(id);
 
-    assert(c && c->pos);
+    assert(c && c->id != pt.start);
     if (c->id == pt.base && !rebase(c)) {
         return false;
     }
@@ -217,7 +218,8 @@ static bool load_state(Checkpoint *c, char **why)
     return true;
 }
 
-/* Was its place in the log sealed, before the recorder was killed? */
+/* Is its place in the log there: sealed before the recorder was killed, and not
+ * gone since? */
 static bool is_within_log(const TtCheckpointInfo *info)
 {
     g_autofree void *blob = NULL;
@@ -228,7 +230,8 @@ static bool is_within_log(const TtCheckpointInfo *info)
     return info->pos <= tt_replay_end() &&
         tt_pagestore_blob(pt.pages, info->id, &blob, &len, &diag) == TT_OK &&
         tt_cpstate_decode((TtBytes) { blob, len }, &s, &diag) == TT_OK &&
-        s.segment < tt_log_reader_n_segments(tt_replay_reader());
+        s.segment >= tt_log_reader_first(tt_replay_reader()) &&
+        s.segment < tt_log_reader_end(tt_replay_reader());
 }
 
 static TtPageStore *open_store(TtDiag *diag)
@@ -335,9 +338,10 @@ static bool adopt_stored(CPUState *cpu)
     pt.has_files = true;
     if (infos[0].pos) {             /* of the user's: the start is ours */
         take_checkpoint(cpu, true);
+        pt.start = pt.base;
     } else {
         g_free(tt_memory_collect_dirty(&all));
-        pt.base = infos[0].id;
+        pt.base = pt.start = infos[0].id;
         note_state(cpu, enter(infos[0].id, 0, true, true));
     }
     for (size_t i = !infos[0].pos; i < n; i++) {
@@ -351,7 +355,7 @@ static bool adopt_stored(CPUState *cpu)
  * there is none. */
 static TtRestored discard(Checkpoint *c, const char *why)
 {
-    if (!c->pos) {
+    if (c->id == pt.start) {
         error_report("tt: the start cannot be restored, the VM stays at position "
                      "%" PRIu64 ": %s: take 'pages' and 'checkpoints' out of "
                      "'%s', and replay it anew without them", tt.pos, why,
@@ -440,6 +444,86 @@ TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id)
         tt_replay_damaged(&diag);
     }
     return TT_RESTORED;
+}
+
+/* ---- the log holds a window: there is nothing before its checkpoints ---- */
+
+static void enter_window(void)
+{
+    size_t n = tt_pagestore_count(pt.pages);
+    g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
+
+    n = tt_pagestore_list(pt.pages, infos, n);
+    for (size_t i = 0; i < n; i++) {
+        if (is_within_log(&infos[i])) {
+            enter(infos[i].id, infos[i].pos,
+                  infos[i].flags & TT_CHECKPOINT_PINNED, true);
+        }
+    }
+}
+
+static TtCheckpointId first_point(void)
+{
+    uint64_t at;
+    TtCheckpointId id = tt_timeline_find(pt.timeline, 0, &at);
+
+    return id ?: tt_timeline_find_after(pt.timeline, 0, &at);
+}
+
+/* The blocks that @id needs are fresh, and zeros as where a restore begins. */
+static void make_blocks(TtCheckpointId id)
+{
+    g_autofree char *why = NULL;
+    size_t n;
+
+    if (load_state(find_checkpoint(id), &why) && !pt.base) {
+        g_free(tt_memory_collect_dirty(&n));
+    }
+}
+
+/* The VM becomes that of the first checkpoint that can be used. */
+static bool begin_in_window(CPUState *cpu, TtDiag *diag)
+{
+    TtCheckpointId id;
+
+    pt.pages = open_store(diag);
+    if (!pt.pages) {
+        g_clear_pointer(&pt.lender, tt_lender_free);
+        return false;
+    }
+    say_damage();
+    pt.has_files = true;
+    enter_window();
+    while ((id = first_point())) {
+        make_blocks(id);
+        switch (tt_points_restore(cpu, id)) {
+        case TT_RESTORED:
+            pt.start = id;
+            return true;
+        case TT_RESTORE_NOMEM:
+            tt_fail(diag, TT_ERR_NOMEM, "there is not enough memory for the RAM "
+                    "of the checkpoint it begins with");
+            return false;
+        default:
+            break;                              /* the next one */
+        }
+    }
+    tt_fail(diag, TT_ERR_FORMAT, "none of its checkpoints can be used");
+    return false;
+}
+
+static void begin_with_window(CPUState *cpu)
+{
+    TtDiag why, diag;
+
+    if (!begin_in_window(cpu, &why)) {
+        tt_fail(&diag, TT_ERR_FORMAT, "the run holds a window of a recording, and "
+                "a replay of that begins with a checkpoint: %s", why.text);
+        if (!pt.pages) {
+            pt.pages = tt_pagestore_new();
+        }
+        tt_replay_damaged(&diag);
+    }
 }
 
 /* ---- for verification ---- */
@@ -531,10 +615,13 @@ TtTimeline *tt_points_init(CPUState *cpu)
 {
     pt.timeline = tt_timeline_new();
     pt.checkpoints = g_hash_table_new(NULL, NULL);
-    if (tt.at_end_exit || !adopt_stored(cpu)) {
+    if (tt_log_reader_is_window(tt_replay_reader())) {
+        begin_with_window(cpu);
+    } else if (tt.at_end_exit || !adopt_stored(cpu)) {
         pt.pages = tt_pagestore_new();
         if (!tt.at_end_exit) {
             take_checkpoint(cpu, true);
+            pt.start = pt.base;
         }
     }
     tt_points_rest();
@@ -642,7 +729,7 @@ bool tt_points_delete(uint64_t id, Error **errp)
     } else if (tt_past && c->stored) {
         error_setg(errp, "checkpoint %" PRIu64 " is the recording's: go to the "
                    "present first ('tt goto end'), and delete it there", id);
-    } else if (!c->pos) {
+    } else if (c->id == pt.start) {
         error_setg(errp, "checkpoint %" PRIu64 " is the beginning of the run "
                    "and stays: nothing could be reached without it", id);
     } else if (!drop(id)) {

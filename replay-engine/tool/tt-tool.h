@@ -108,6 +108,13 @@ TtStatus tool_store_open(const char *run, const TtManifest *m, ToolStore **out,
                          TtDiag *diag);
 TtPageStore *tool_store_pages(ToolStore *s);
 void tool_store_close(ToolStore *s);            /* NULL is fine */
+/* Can a replay begin with this checkpoint: is its place in what there is of the
+ * log? */
+bool tool_is_in_log(TtPageStore *ps, const TtCheckpointInfo *info,
+                    const TtLogReader *r);
+/* Where a replay begins: 0, or at the first checkpoint of a window (then what the
+ * log has before it serves nothing). False: at none. */
+bool tool_start(TtPageStore *ps, const TtLogReader *r, uint64_t *pos);
 /* Positions, events and bytes of a whole log. */
 typedef struct ToolTotals {
     uint64_t first_pos, end_pos, n_events, n_segments;

@@ -105,6 +105,19 @@ void tt_finish(void);                               /* runstate.c, BQL */
  * refused, *errp set. */
 bool tt_refuses(const char *what, struct Error **errp);
 
+/* ---- trouble in the guest (runstate.c, watchdog.c, excp_helper.c): any thread,
+ * inside an instruction, too ---- */
+enum { TT_TROUBLE_PANIC, TT_TROUBLE_WATCHDOG, TT_TROUBLE_TRIPLE_FAULT,
+       TT_TROUBLE_CONSOLE };
+void tt_guest_trouble_slow(int kind);
+
+static inline void tt_guest_trouble(int kind)
+{
+    if (tt_recording()) {
+        tt_guest_trouble_slow(kind);
+    }
+}
+
 /* ---- execution token (system/cpus.c, cpu-common.c): any thread ---- */
 extern bool tt_token_on;        /* since the first use in this process */
 bool tt_token_take_slow(void);

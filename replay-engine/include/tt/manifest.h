@@ -27,7 +27,11 @@
                                                        checkpoint */
 #define TT_FEATURE_SCRUBBED    (UINT64_C(1) << 1)   /* what went in and out was
                                                        taken out of the log */
-#define TT_MANIFEST_FEATURES   (TT_FEATURE_PARENT | TT_FEATURE_SCRUBBED)
+#define TT_FEATURE_WINDOW      (UINT64_C(1) << 2)   /* of the log there may be the
+                                                       last part only: it is in
+                                                       parts (tt/logparts.h) */
+#define TT_MANIFEST_FEATURES   (TT_FEATURE_PARENT | TT_FEATURE_SCRUBBED | \
+                                TT_FEATURE_WINDOW)
 
 /*
  * Rules of execution: choices, of several that would do, by which the vCPU is

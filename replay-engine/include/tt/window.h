@@ -62,6 +62,8 @@ void tt_window_remove(TtWindow *w, uint32_t id);
 size_t tt_window_n_points(const TtWindow *w);
 /* Where the window begins; false: there is no point. */
 bool tt_window_first(const TtWindow *w, TtWindowPoint *p);
+/* The one after it, with which the window would begin then; 0: there is none. */
+uint32_t tt_window_second(const TtWindow *w);
 /* The oldest point, if it is surplus at @now_ns: delete it, say so with remove, and
  * ask again. 0: none is. */
 uint32_t tt_window_surplus(const TtWindow *w, uint64_t now_ns);
