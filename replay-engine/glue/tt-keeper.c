@@ -48,6 +48,7 @@ static struct {
     uint64_t pos;                   /* of the last one */
     int64_t last_ms;                /* when it was taken */
     uint64_t wanted_pos;            /* leave cpu_exec here; 0: nowhere */
+    bool urgent;                    /* take one wherever it is left */
     size_t prepared_for;            /* pages, since the last one was taken */
     uint64_t share;                 /* of max-size */
     int64_t start_ns;
@@ -224,6 +225,15 @@ static void drop_newest(void)
     }
 }
 
+/* What is left of max-size is for the log. */
+static void limit_window(void)
+{
+    if (tt_flight_is_on()) {
+        tt_flight_limit_log(tt.max_size_bytes);
+        tt_record_limit_segments(tt.max_size_bytes);
+    }
+}
+
 static bool open_shelf(TtDiag *diag)
 {
     uint64_t share = DIV_ROUND_UP(tt.max_size_bytes, tt_flight_is_on() ?
@@ -239,7 +249,7 @@ static bool open_shelf(TtDiag *diag)
     }
     kp.share = share;
     tt.max_size_bytes -= share;     /* the rest is for the log */
-    tt_flight_limit_log(tt.max_size_bytes);
+    limit_window();
     return true;
 }
 
@@ -247,7 +257,7 @@ static void give_share_back(void)
 {
     if (!tt_shelf_count()) {
         tt.max_size_bytes += kp.share;
-        tt_flight_limit_log(tt.max_size_bytes);
+        limit_window();
         kp.share = 0;
     }
 }
@@ -311,8 +321,38 @@ void tt_keeper_tell(void)
     }
 }
 
+/*
+ * A guest whose devices bring in much between two fences would fill the window's
+ * limit before there is a checkpoint with which it can move.
+ */
+void tt_keeper_urge(void)
+{
+    uint32_t job;
+
+    if (!kp.on || kp.urgent || !tt_flight_wants_point() ||
+        tt_shelf_is_busy() || is_in_trouble() || (!has_room(&job) && job)) {
+        return;
+    }
+    kp.urgent = true;
+    tt_token_kick();
+}
+
+/* As where the user asks, but the VM runs: we are its thread. */
+static void take_urgently(CPUState *cpu)
+{
+    kp.urgent = false;
+    if (kp.on && tt.live && tt.pos > kp.pos && !tt_shelf_is_busy() &&
+        take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 })) {
+        tt_record_renew();
+    }
+}
+
 void tt_keeper_turn(CPUState *cpu)
 {
+    if (kp.urgent) {
+        take_urgently(cpu);
+        return;
+    }
     if (kp.wanted_pos) {
         if (kp.wanted_pos == tt.pos && kp.on && tt.live) {
             take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 });

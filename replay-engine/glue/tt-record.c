@@ -30,6 +30,7 @@
 #include "qemu/timer.h"
 #include "qemu/thread.h"
 #include "qemu/guest-random.h"
+#include "qemu/units.h"
 #include "qemu/uuid.h"
 #include "exec/cputlb.h"
 #include "system/runstate.h"
@@ -38,7 +39,10 @@
 #define TT_SEAL_MS      200         /* a segment stays open no longer */
 #define TT_SEAL_BYTES   (256u << 10)
 
-#define NEW_RECORDER { .ratio = 256 }
+/* A segment is the least that a tight window can be cut at. */
+#define SEGMENTS_OF_WINDOW 16
+
+#define NEW_RECORDER { .ratio = 256, .payload_max = TT_SEG_PAYLOAD_MAX }
 
 static struct {
     TtLogEncoder *encoder;
@@ -57,6 +61,7 @@ static struct {
     bool has_begun;
     bool whole;                     /* finished, and all of it written */
     uint64_t handed_bytes;          /* decoded, of all segments handed over */
+    uint32_t payload_max;           /* bytes of payload that end a segment */
     uint64_t cut_before;            /* a part begins with this segment; 0: none */
     /* Set by the writer thread: */
     bool failed;
@@ -192,6 +197,9 @@ static void hand_over(bool last)
     rec.handed_bytes += decoded_bytes(sb);
     tt_ring_push(rec.full, sb);
     qemu_sem_post(&rec.has_full);
+    if (tt_flight_is_on() && !last) {
+        tt_keeper_urge();
+    }
 }
 
 static void give_up(const char *why)
@@ -233,6 +241,14 @@ bool tt_record_seal(Error **errp)
     return true;
 }
 
+void tt_record_limit_segments(uint64_t log_bytes)
+{
+    if (log_bytes) {
+        rec.payload_max = CLAMP(log_bytes / SEGMENTS_OF_WINDOW, 64 * KiB,
+                                TT_SEG_PAYLOAD_MAX);
+    }
+}
+
 bool tt_record_cut(uint64_t *seq, Error **errp)
 {
     *seq = rec.open->seq + 1;
@@ -265,7 +281,8 @@ static void seal_tick(void *opaque)
 static void append(TtEvent *ev)
 {
     if (unlikely(!tt_log_encoder_fits(rec.encoder, ev->len) ||
-                 rec.open->ev_len >= TT_SEAL_BYTES)) {
+                 rec.open->ev_len >= TT_SEAL_BYTES ||
+                 rec.open->pl_len >= rec.payload_max)) {
         hand_over(false);
         open_segment();
     }

@@ -90,6 +90,8 @@ GUESTS = {
     'mmiox': guest(machine=[*MACHINE, '-device', 'VGA']),
     'hlt': guest(),
     'reset': guest(machine=REBOOT),
+    'panic': guest('how=5 rounds=3', machine=[*REBOOT, '-device', 'pvpanic',
+                                              '-device', 'ib700']),
     'smm': guest(),
     'rdrand': guest(machine=CPU_MAX),
     'tsc': guest(machine=CPU_MAX),

@@ -262,6 +262,8 @@ const char *tt_stall_why(void);
 /* Ends the part of the log here: *@seq is the first segment behind it. There is an
  * event since the last time. */
 bool tt_record_cut(uint64_t *seq, Error **errp);
+/* The log of a window is to be no longer than this; 0: as it comes. */
+void tt_record_limit_segments(uint64_t log_bytes);
 uint64_t tt_record_ns(void);            /* host time since the run began */
 uint64_t tt_record_bytes(void);         /* the log on disk */
 bool tt_record_has_begun(void);
@@ -480,6 +482,8 @@ void tt_keeper_start(CPUState *cpu);
 void tt_keeper_fence(CPUState *cpu);
 void tt_keeper_turn(CPUState *cpu);
 void tt_keeper_finish(void);
+/* The log of a window has grown: is it time for a checkpoint, fence or not? */
+void tt_keeper_urge(void);
 void tt_keeper_tell(void);              /* what went wrong, if not told yet */
 /* Waits until what was taken is in the files. */
 void tt_keeper_settle(void);
