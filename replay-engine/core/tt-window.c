@@ -5,7 +5,8 @@
  * I1: parts have ascending numbers without a gap, and ascending first segments.
  * I2: points ascend by position and by segment.
  * I3: while there is a point, the part that holds the oldest one's segment, and all
- *     behind it, are there: only spent parts are dropped.
+ *     behind it, are there: only spent parts are dropped. That segment was sealed
+ *     before any older point was called surplus.
  */
 #include "tt/window.h"
 
@@ -36,6 +37,7 @@ struct TtWindow {
     GArray *parts;              /* Part */
     GArray *points;             /* TtWindowPoint */
     uint64_t bytes;             /* of all parts */
+    uint64_t end_seq;           /* segments before it are whole in them */
     uint64_t since_point;       /* written since the newest point came */
 };
 
@@ -83,9 +85,10 @@ void tt_window_begin_part(TtWindow *w, uint32_t number, uint64_t seq)
     g_array_append_val(w->parts, p);
 }
 
-void tt_window_grow(TtWindow *w, uint64_t bytes)
+void tt_window_grow(TtWindow *w, uint64_t bytes, uint64_t end_seq)
 {
-    assert(w->parts->len);
+    assert(w->parts->len && end_seq >= w->end_seq);
+    w->end_seq = end_seq;
     part_at(w, w->parts->len - 1)->bytes += bytes;
     w->bytes += bytes;
     w->since_point += bytes;
@@ -121,12 +124,18 @@ uint32_t tt_window_oldest_part(const TtWindow *w)
     return w->parts->len ? part_at(w, 0)->number : 0;
 }
 
+/* A recorder that is killed leaves no more of the log than that. */
+static bool is_in_log(const TtWindow *w, const TtWindowPoint *p)
+{
+    return p->seq < w->end_seq;
+}
+
 uint32_t tt_window_spent_part(const TtWindow *w)
 {
     TtWindowPoint first;
 
     if (w->parts->len < 2 || !tt_window_first(w, &first) ||
-        part_at(w, 1)->seq > first.seq) {
+        !is_in_log(w, &first) || part_at(w, 1)->seq > first.seq) {
         return 0;
     }
     return part_at(w, 0)->number;
@@ -183,7 +192,8 @@ bool tt_window_first(const TtWindow *w, TtWindowPoint *p)
 
 uint32_t tt_window_second(const TtWindow *w)
 {
-    return w->points->len > 1 ? point_at(w, 1)->id : 0;
+    return w->points->len > 1 && is_in_log(w, point_at(w, 1)) ?
+        point_at(w, 1)->id : 0;
 }
 
 /* Bytes of the parts that a window needs which begins at segment @seq. */
@@ -203,7 +213,7 @@ uint32_t tt_window_surplus(const TtWindow *w, uint64_t now_ns)
     uint64_t limit = w->limits.log_bytes;
     const TtWindowPoint *first, *next;
 
-    if (w->points->len < 2) {
+    if (!tt_window_second(w)) {
         return 0;
     }
     first = point_at(w, 0);

@@ -108,11 +108,11 @@ void tt_flight_part_begun(const TtLogPlace *at)
     g_mutex_unlock(&lock);
 }
 
-void tt_flight_grew(uint64_t bytes)
+void tt_flight_grew(uint64_t bytes, TtLogPlace end)
 {
     if (fl.on) {
         g_mutex_lock(&lock);
-        tt_window_grow(fl.window, bytes);
+        tt_window_grow(fl.window, bytes, end.segment);
         note();
         g_mutex_unlock(&lock);
     }

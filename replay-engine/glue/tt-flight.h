@@ -26,7 +26,8 @@ bool tt_flight_is_full(void);           /* the log is at its limit */
 TtStatus tt_flight_create_part(TtIo **io, TtDiag *diag);
 /* Its head is written, and it begins there. */
 void tt_flight_part_begun(const TtLogPlace *at);
-void tt_flight_grew(uint64_t bytes);
+/* By so much, in all up to @end. */
+void tt_flight_grew(uint64_t bytes, TtLogPlace end);
 bool tt_flight_wants_part(void);
 /* Where the newest part begins, and its number. */
 uint32_t tt_flight_newest_part(TtLogPlace *at);

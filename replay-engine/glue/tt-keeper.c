@@ -221,7 +221,10 @@ static void drop_newest(void)
         tt_shelf_delete(newest);
     }
     if (n_over >= OVER_MAX) {
-        stop_keeping("max-size leaves no room for them");
+        const char *why;
+
+        tt_shelf_has_failed(&why);
+        stop_keeping(why);
     }
 }
 

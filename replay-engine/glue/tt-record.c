@@ -137,7 +137,7 @@ static void begin_part(const TtSegBuf *sb)
         return;
     }
     tt_flight_part_begun(&at);
-    tt_flight_grew(tt_log_writer_bytes(rec.writer) - before);
+    tt_flight_grew(tt_log_writer_bytes(rec.writer) - before, at);
 }
 
 static void *writer_thread(void *opaque)
@@ -159,7 +159,10 @@ static void *writer_thread(void *opaque)
             tt_log_writer_seal(rec.writer, sb, &rec.diag) != TT_OK) {
             qatomic_set_mb(&rec.failed, true);
         }
-        tt_flight_grew(tt_log_writer_bytes(rec.writer) - before);
+        if (!qatomic_read(&rec.failed)) {
+            tt_flight_grew(tt_log_writer_bytes(rec.writer) - before,
+                           tt_log_writer_place(rec.writer));
+        }
         begin_part(sb);
         count_sealed(sb);
         tt_ring_push(rec.empty, sb);
@@ -564,7 +567,7 @@ static bool open_log(const TtLogPlace *start, TtDiag *diag)
         s = tt_log_writer_new_part(patient(io), tt.manifest.uuid, start,
                                    &rec.writer, diag);
         tt_flight_part_begun(start);
-        tt_flight_grew(s == TT_OK ? tt_log_writer_bytes(rec.writer) : 0);
+        tt_flight_grew(s == TT_OK ? tt_log_writer_bytes(rec.writer) : 0, *start);
     } else if (s == TT_OK) {
         s = tt_log_writer_new(patient(io), tt.manifest.uuid, &rec.writer, diag);
     }

@@ -253,10 +253,11 @@ static void print_json(const Check *c)
     printf("{\"run\": ");
     tool_json_string(c->run);
     printf(", \"intact\": %s, \"segments\": %" PRIu64 ", \"events\": %" PRIu64
-           ", \"end\": %" PRIu64 ", \"torn\": %s, \"checkpoints\": %zu",
+           ", \"end\": %" PRIu64 ", \"torn\": %s, \"window\": %s, "
+           "\"checkpoints\": %zu",
            c->problems->len ? "false" : "true", c->totals.n_segments,
            c->totals.n_events, c->totals.end_pos, c->is_torn ? "true" :
-           "false", c->n_checkpoints);
+           "false", c->first_segment ? "true" : "false", c->n_checkpoints);
     json_list("problems", c->problems);
     json_list("notes", c->notes);
     printf("}\n");

@@ -4,11 +4,13 @@ moment, stays within its limits, and is kept when something happens."""
 
 import os
 import shutil
+import subprocess
 import time
 
 from flight import (check_window, disk_bytes, marks_of, query,
                     stop_for_digest, wait_moved)
 from guests import guest_args, linux_args, linux_disk, own_args
+from test_robust import mount_small
 from ttlib import (Gdb, Vm, check, digest_at, equal, goto, limit, one_sentence,
                    recorder, replay, run_tool, seed, stopped_replay, tool,
                    wait_until)
@@ -244,6 +246,56 @@ def test_killed(work):
         with stopped_replay(work, vm.run, f'rep{turn}') as rep:
             check(query(rep)['start'] >= start > 0, f'{query(rep)} {start}')
         replay(work, vm.run, name=f'again{turn}')
+
+
+@limit(100)
+def test_disk_full(work):
+    """When the disk is full the window gets shorter, again and again, and the VM
+    runs on; what is on a disk that stays full replays."""
+    place = mount_small(work, '8m')
+    try:
+        with Vm(work, [*guest_args(work, 'tsc', 'rounds=1000000000'), '-tt',
+                       f'record,dir={place}/run,last=1h,'
+                       'checkpoint-interval=0.3'], name='rec', qmp=1,
+                timeout=80) as vm:
+            vm.wait_serial('\n')
+            wait_moved(vm, 3, 60)
+            equal(vm.qmp.cmd('query-status')['status'], 'running', vm.stderr)
+            vm.kill()
+        run_tool(tool('tt'), 'check', f'{place}/run')
+        replay(work, f'{place}/run')
+    finally:
+        subprocess.run(['umount', '-l', place], check=False)
+
+
+@limit(120)
+def test_branch(work):
+    """A full checkpoint of a window can be branched from in the saved window,
+    when the recording has forgotten it."""
+    args = guest_args(work, *TORTURE)
+    with recorder(work, args, options=TINY, qmp=1, timeout=90) as vm:
+        wait_moved(vm, 1)
+        point = vm.qmp.cmd('tt-checkpoint-add', name='full', full=True,
+                           timeout=60)
+        saved = vm.qmp.cmd('tt-save', name='kept', timeout=60)['dir']
+        wait_until(lambda: query(vm)['start'] > point['position'],
+                   'it is forgotten')
+        check(point['id'] not in [c['id'] for c in
+                                  vm.qmp.cmd('query-tt-checkpoints')], 'list')
+        run = finish(vm)
+    child = os.path.join(work, 'child')
+    refused = Vm(work, [*args, '-tt', f'branch,dir={run},at=@full,to={child}'])
+    with refused as vm:
+        vm.wait(1)
+    one_sentence(vm, 'a branch of what is forgotten')
+    with Vm(work, [*args, '-tt', f'branch,dir={saved},at=@full,to={child},'
+                   'last=1s,checkpoint-interval=0.12,max-size=3M'],
+            name='branch', qmp=1) as vm:
+        wait_moved(vm, 2)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    replay(work, child, name='child-replay')
+    run_tool(tool('tt'), 'check', child)
 
 
 @limit(60)

@@ -51,7 +51,7 @@ static void seal(Sim *s, uint64_t bytes)
 {
     s->seq++;
     s->pos += 1000;
-    tt_window_grow(s->w, bytes);
+    tt_window_grow(s->w, bytes, s->seq);
     part(s, s->parts->len - 1)->bytes += bytes;
     s->bytes += bytes;
     if (tt_window_wants_part(s->w)) {
@@ -66,6 +66,8 @@ static void trim(Sim *s)
 
     while ((id = tt_window_surplus(s->w, s->now))) {
         g_assert_cmpuint(s->points->len, >, 1);
+        g_assert_cmpuint(point(s, 1)->seq, <, s->seq);  /* sealed */
+        g_assert_cmpuint(point(s, 1)->id, ==, tt_window_second(s->w));
         g_assert_cmpuint(id, ==, point(s, 0)->id);
         tt_window_remove(s->w, id);
         g_array_remove_index(s->points, 0);
@@ -177,13 +179,20 @@ static void test_numbers_may_be_large(void)
     g_assert_false(tt_window_wants_part(w));
     g_assert_false(tt_window_first(w, &p));
     tt_window_begin_part(w, UINT32_MAX - 1, (1ull << 60) - 5);
-    tt_window_grow(w, MIB);
+    tt_window_grow(w, MIB, 1ull << 60);
     tt_window_begin_part(w, UINT32_MAX, 1ull << 60);
     g_assert_cmpuint(tt_window_spent_part(w), ==, 0);   /* no point yet */
     tt_window_add(w, &p);
+    g_assert_cmpuint(tt_window_spent_part(w), ==, 0);   /* nor is it sealed */
+    tt_window_grow(w, 0, (1ull << 60) + 1);
     g_assert_cmpuint(tt_window_spent_part(w), ==, UINT32_MAX - 1);
-    p = (TtWindowPoint) { 2, INT64_MAX - 1, UINT64_MAX - SECOND, 1ull << 60 };
+    p = (TtWindowPoint) { 2, INT64_MAX - 1, UINT64_MAX - SECOND,
+                          (1ull << 60) + 1 };
     tt_window_add(w, &p);
+    g_assert_cmpuint(tt_window_surplus(w, UINT64_MAX), ==, 0);  /* not sealed */
+    g_assert_cmpuint(tt_window_second(w), ==, 0);
+    tt_window_grow(w, MIB, (1ull << 60) + 2);
+    g_assert_cmpuint(tt_window_second(w), ==, 2);
     g_assert_cmpuint(tt_window_surplus(w, UINT64_MAX - 1), ==, 0);
     g_assert_cmpuint(tt_window_surplus(w, UINT64_MAX), ==, 1);
     g_assert_cmpuint(tt_window_surplus(w, 0), ==, 0);   /* a clock set back */

@@ -7,8 +7,9 @@
  * Points are stored checkpoints; each has a place in the log from which a replay
  * goes on that begins with it. The window begins at the oldest point: parts that
  * end before its place are spent. A point is surplus when the one after it is old
- * enough to begin the window instead, or when the log is too long from it on. The
- * newest point is never surplus.
+ * enough to begin the window instead, or when the log is too long from it on; but
+ * only when the segment in which that one goes on is in the log. The newest point is
+ * never surplus.
  *
  * Time is what the caller says it is, and never goes back. Nothing here is
  * deleted: the caller asks what may go, deletes it, and reports that.
@@ -34,8 +35,8 @@ void tt_window_set_limits(TtWindow *w, const TtWindowLimits *limits);
 /* ---- the log ---- */
 /* Part @number (not 0, one more than the last) begins with segment @seq. */
 void tt_window_begin_part(TtWindow *w, uint32_t number, uint64_t seq);
-/* The newest part is so much longer. */
-void tt_window_grow(TtWindow *w, uint64_t bytes);
+/* The newest part is so much longer; segments before @end_seq are in the log. */
+void tt_window_grow(TtWindow *w, uint64_t bytes, uint64_t end_seq);
 /* Is the newest part long enough, compared with the window, to begin another? */
 bool tt_window_wants_part(const TtWindow *w);
 /* Of all parts that are there. */
@@ -62,7 +63,7 @@ void tt_window_remove(TtWindow *w, uint32_t id);
 size_t tt_window_n_points(const TtWindow *w);
 /* Where the window begins; false: there is no point. */
 bool tt_window_first(const TtWindow *w, TtWindowPoint *p);
-/* The one after it, with which the window would begin then; 0: there is none. */
+/* The one after it, with which the window could begin; 0: there is none. */
 uint32_t tt_window_second(const TtWindow *w);
 /* The oldest point, if it is surplus at @now_ns: delete it, say so with remove, and
  * ask again. 0: none is. */
