@@ -182,9 +182,8 @@ TtStatus tt_pagestore_make_room(TtPageStore *ps, uint64_t bytes,
  * memory. So what is dead, holes included, is at most so many times what lives.
  */
 #define HOLES_SHARE     8
-#define HOLES_BYTES_MIN (256u << 20)
 
-void tt_pagestore_renew(TtPageStore *ps)
+void tt_pagestore_renew(TtPageStore *ps, uint64_t least)
 {
     TtStoreFile *f = ps->file;
     uint64_t live;
@@ -194,7 +193,7 @@ void tt_pagestore_renew(TtPageStore *ps)
     }
     live = tt_pagefile_live_bytes(f->pages);
     if (tt_pagefile_stats(f->pages).file_bytes >
-        live * HOLES_SHARE + HOLES_BYTES_MIN &&
+        live * HOLES_SHARE + least &&
         f->journal_io->ops->sync(f->journal_io, NULL) == TT_OK) {   /* J6 */
         (void)make_anew(ps, NULL);
     }

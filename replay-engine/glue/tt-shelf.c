@@ -30,6 +30,8 @@
 #define CACHE_BYTES     (64u << 20)     /* stored pages kept for comparison */
 #define BATCH_PAGES_MIN (8u << 10)      /* 32 MiB */
 #define LISTED_BYTES    6               /* of a page in the journal, at most */
+#define HOLES_BYTES     (256u << 20)    /* of the file, that do not matter */
+#define POINTS_FEW      8               /* in a window */
 #define BATCH_SHRINK    8               /* so many jobs that used a quarter */
 
 typedef enum JobKind { JOB_ADD, JOB_DELETE, JOB_PREPARE } JobKind;
@@ -133,7 +135,7 @@ static TtStatus move_window(void)
         }
     }
     if (s == TT_OK) {
-        tt_pagestore_renew(sh.store);
+        tt_pagestore_renew(sh.store, HOLES_BYTES);
     }
     return s;
 }
@@ -265,10 +267,23 @@ static void note_growth(uint64_t before, size_t pages)
     sh.lately_pages = sh.lately_pages / 4 * 3 + pages;
 }
 
-/* A window wants them evenly spread: it begins with the oldest, and that goes. */
-static uint64_t slack(void)
+/*
+ * Which one is missed least; 0: none. A window wants them evenly spread, since it
+ * begins with the oldest and that goes; when they are few, it rather gets shorter.
+ */
+static TtNodeId victim(void)
 {
-    return tt_flight_is_on() ? sh.pos - MIN(tt_flight_start(), sh.pos) : 0;
+    TtNodeId id, next;
+
+    if (!tt_flight_is_on()) {
+        id = tt_timeline_thin(sh.timeline, sh.pos, 0);
+    } else if (tt_pagestore_count(sh.store) > POINTS_FEW) {
+        id = tt_timeline_thin(sh.timeline, sh.pos,
+                              sh.pos - MIN(tt_flight_start(), sh.pos));
+    } else {
+        id = tt_flight_oldest(&next);
+    }
+    return id != sh.base ? id : 0;
 }
 
 static void make_space(uint64_t bytes)
@@ -276,9 +291,7 @@ static void make_space(uint64_t bytes)
     TtNodeId id;
     bool thinned = false;
 
-    while (tt_pagestore_wants_thinning(sh.store, bytes) &&
-           (id = tt_timeline_thin(sh.timeline, sh.pos, slack())) &&
-           id != sh.base) {
+    while (tt_pagestore_wants_thinning(sh.store, bytes) && (id = victim())) {
         drop(id);
         thinned = true;
     }

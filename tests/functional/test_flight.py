@@ -2,6 +2,7 @@
 """Flight recorder: a window that moves can be replayed and travelled at any
 moment, stays within its limits, and is kept when something happens."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from flight import (check_window, disk_bytes, marks_of, query,
                     stop_for_digest, wait_moved)
 from guests import guest_args, linux_args, linux_disk, own_args
 from test_robust import mount_small
-from ttlib import (Gdb, Vm, check, digest_at, equal, goto, limit, one_sentence,
+from ttlib import (REPO, Gdb, Vm, check, digest_at, equal, goto, limit, one_sentence,
                    recorder, replay, run_tool, seed, stopped_replay, tool,
                    wait_until)
 
@@ -296,6 +297,42 @@ def test_branch(work):
         vm.wait(0)
     replay(work, child, name='child-replay')
     run_tool(tool('tt'), 'check', child)
+
+
+@limit(60)
+def test_tool(work):
+    """tt looks into a window, packs it into one file, and what is unpacked is the
+    same; its checkpoints cannot be left out."""
+    with recorder(work, guest_args(work, *TORTURE), options=TINY,
+                  qmp=1) as vm:
+        wait_moved(vm, 2)
+        run = finish(vm)
+    with stopped_replay(work, run) as rep:
+        start = query(rep)['start']
+    info = json.loads(run_tool(tool('tt'), 'info', '--json', run)[0])
+    equal((info['window'], info['start']), (True, start), 'tt info')
+    check('a window of the recording' in run_tool(tool('tt'), 'info', run)[0],
+          'tt info for people')
+    stats = json.loads(run_tool(tool('tt'), 'stats', '--json', run)[0])
+    equal(stats['events'], info['events'], 'tt stats')
+    lines = run_tool(tool('tt'), 'log', '--from', str(start), '--limit', '1',
+                     run)[0].split()
+    check(int(lines[0]) >= start, f'tt log: {lines}')
+    text = run_tool(os.path.join(REPO, 'scripts', 'tt-log-dump.py'), run)[0]
+    equal(text.count('\nevent '), info['events'], 'events in the second reader')
+    pack, again = os.path.join(work, 'w.ttrun'), os.path.join(work, 'again')
+    out = run_tool(tool('tt'), 'pack', '--no-checkpoints', run, pack, rc=1)[1]
+    check('begins at a checkpoint' in out, out)
+    run_tool(tool('tt'), 'pack', run, pack)
+    run_tool(tool('tt'), 'unpack', pack, again)
+    check('log' in os.listdir(again), f'{os.listdir(again)}')
+    run_tool(tool('tt'), 'verify', again, timeout=60)
+    os.unlink(pack)
+    run_tool(tool('tt'), 'pack', '--scrub', run, pack)
+    shutil.rmtree(again)
+    run_tool(tool('tt'), 'unpack', pack, again)
+    equal(json.loads(run_tool(tool('tt'), 'stats', '--json', again)[0])
+          ['events'], info['events'], 'events of what was scrubbed')
 
 
 @limit(60)

@@ -124,7 +124,7 @@ static void test_each_wrong_value_is_named(void)
         const char *says;
     } cases[] = {
         { "features=0x0\n", "", TT_ERR_FORMAT, "'features' in [run]" },
-        { "0x0\n", "0x4\n", TT_ERR_VERSION, "(0x4)" },
+        { "0x0\n", "0x8\n", TT_ERR_VERSION, "(0x8)" },
         { "0x0\n", "none\n", TT_ERR_FORMAT, "not 'none'" },
         { "rules=0xf\n", "", TT_ERR_FORMAT, "'rules' in [run]" },
         { "rules=0xf", "rules=all", TT_ERR_FORMAT, "not 'all'" },
