@@ -188,7 +188,7 @@ static void tell_verified(Monitor *mon, uint64_t pos, uint64_t digests)
  * where it is. */
 static void verify(Monitor *mon, Waiter *w, Error **errp)
 {
-    TtGoto start = { .has_position = true };
+    TtGoto start = { .has_where = true, .where = TT_WHERE_START };
     TtGoto here = { .has_position = true, .position = tt_position() };
     uint64_t before;
 
