@@ -56,6 +56,7 @@ static const struct {
     { "resume-flag", TT_OMIT_RESUME_FLAG },
     { "into", TT_OMIT_INTO },
     { "second-fetch", TT_OMIT_SECOND_FETCH },
+    { "victims", TT_OMIT_VICTIMS },
     { "search-skip", TT_OMIT_SEARCH_SKIP },
 };
 

@@ -80,6 +80,7 @@ GUESTS = {
     'abits': guest(),
     'codebits': guest(),
     'crossing': guest(),
+    'victims': guest(),
     'btflags': guest(),
     'undef': guest(),
     'rdmsr': guest(),

@@ -46,6 +46,7 @@ enum {
     TT_OMIT_RESUME_FLAG = 1 << 12,
     TT_OMIT_INTO = 1 << 13,
     TT_OMIT_SECOND_FETCH = 1 << 14,
+    TT_OMIT_VICTIMS = 1 << 15,
     TT_OMIT_SEARCH_SKIP = 1 << 20,  /* no hazard: searches look everywhere */
 };
 extern unsigned tt_omit;
@@ -155,6 +156,7 @@ extern bool tt_iothreads_fold;
 
 /* ---- vCPU thread (accel/tcg) ---- */
 #define TT_HOOK_TLB_BITS 11     /* fixed TLB: 2048 entries, no cost measured */
+#define TT_HOOK_TLB_INVALID 0x800ull     /* TLB_INVALID_MASK of x86 */
 
 extern bool tt_breakpoints_off; /* gdb's breakpoints do not stop the vCPU now */
 extern bool tt_gdb_has_conditions;
@@ -268,6 +270,17 @@ static inline void tt_fetch(struct CPUState *cpu, uint64_t pc, uint32_t flags)
                          flags != tt_fetched.flags, 0)) {
         tt_fetch_slow(cpu, pc, flags);
     }
+}
+
+/*
+ * An entry that was pushed out of the TLB is found again whatever its flags say:
+ * "not dirty" stands there as long as there are blocks of the page.
+ * @cmp: its address, with flags (QEMU's TLB_INVALID_MASK among them).
+ */
+static inline bool tt_victim_hit(uint64_t cmp, uint64_t page)
+{
+    return tt_remedy(TT_OMIT_VICTIMS) &&
+        (cmp & (TT_HOOK_TLB_INVALID | ~0xfffull)) == page;
 }
 
 /* A virtual page comes into the TLB; @written: it may be written without another
