@@ -4,6 +4,7 @@
  * programs, and opening the parts of a run.
  */
 #include "tt-tool.h"
+#include "tt/cpstate.h"
 #include "tt/logparts.h"
 
 #include <errno.h>
@@ -184,6 +185,40 @@ ToolTotals tool_totals(const TtLogReader *r)
         t.pl_stored += info->pl_stored;
     }
     return t;
+}
+
+bool tool_is_in_log(TtPageStore *ps, const TtCheckpointInfo *info,
+                    const TtLogReader *r)
+{
+    g_autofree void *blob = NULL;
+    uint64_t end = tt_log_reader_end(r);
+    TtCpState s;
+    size_t len;
+
+    return end > tt_log_reader_first(r) &&
+        info->pos <= tt_log_reader_info(r, end - 1)->end_pos &&
+        tt_pagestore_blob(ps, info->id, &blob, &len, NULL) == TT_OK &&
+        tt_cpstate_decode((TtBytes) { blob, len }, &s, NULL) == TT_OK &&
+        s.segment >= tt_log_reader_first(r) && s.segment < end;
+}
+
+bool tool_start(TtPageStore *ps, const TtLogReader *r, uint64_t *pos)
+{
+    size_t n = ps ? tt_pagestore_count(ps) : 0;
+    g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
+
+    *pos = 0;
+    if (!tt_log_reader_is_window(r)) {
+        return true;
+    }
+    n = ps ? tt_pagestore_list(ps, infos, n) : 0;
+    for (size_t i = 0; i < n; i++) {
+        if (tool_is_in_log(ps, &infos[i], r)) {
+            *pos = infos[i].pos;
+            return true;
+        }
+    }
+    return false;
 }
 
 char *tool_find_qemu(const char *program)
