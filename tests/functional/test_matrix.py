@@ -9,8 +9,8 @@ from ttlib import limit, seed
 
 def cell_test(name):
     def test(work):
-        need_guests(make=True)
         cell, = (c for c in CELLS if c.name == name)
+        need_guests([cell])
         print(run_cell(cell, work, seed(), positions=3))
     test.__doc__ = (f'Cell {name} of the matrix is recorded, replays exactly, '
                     'and is travelled exactly.')
