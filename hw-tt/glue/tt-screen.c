@@ -301,6 +301,9 @@ static void draw_vga(void)
     VGACommonState *vga = screen.vga;
 
     if (screen.drew != DREW_VGA) {
+        if (screen.drew == DREW_OTHER) {
+            dpy_gfx_replace_surface(screen.con, NULL);  /* as its reset does */
+        }
         screen.drew = DREW_VGA;
         vga->last_width = vga->last_height = 0;
         vga->last_scr_width = vga->last_scr_height = 0;

@@ -447,8 +447,8 @@ SSH = (
     ('login:', (
         ('ssh', 'uname -a; systemctl is-system-running --wait; ps ax | wc -l'),
         ('copy', 2 * MIB),
-        ('ssh', 'cat > /root/hello.deb', '{debian}/hello.deb'),
-        ('ssh', 'apt-get install -y /root/hello.deb && ttvm-hello && '
+        ('ssh', 'cat > /var/tmp/hello.deb', '{debian}/hello.deb'),
+        ('ssh', 'apt-get install -y /var/tmp/hello.deb && ttvm-hello && '
          'dpkg --verify ttvm-hello && apt-get purge -y ttvm-hello'),
         ('ssh', 'dd if=/dev/urandom of=/var/tmp/f bs=64k count=64 && sync && '
          'echo 3 > /proc/sys/vm/drop_caches && md5sum /var/tmp/f'),
@@ -479,7 +479,7 @@ GUESTS = [
     mini('interrupt', ', two vCPUs', '-smp', '2'),
     Cell('memtest86', 'memtest86+', boot='', memory='64', args=(
         '-kernel', '{guests}/memtest.bin', '-append',
-        'console=ttyS0,115200'), steps=quit_after(12),
+        'console=ttyS0,115200'), steps=quit_after(12, 'Memtest86+'),
         shows=('Memtest86+',)),
     Cell('ipxe', 'iPXE, its console by the firmware', boot='',
          machine='pc,graphics=off', args=(

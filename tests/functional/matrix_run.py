@@ -281,13 +281,14 @@ def visit(cell, work, run, rng, count):
     with stopped_replay(work, run, 'visits', timeout=cell.limit) as rep:
         end = end_of(rep)
         positions = [rng.randrange(end + 1) for _ in range(count)]
-        wanted = {p: digest_at(rep, p) for p in sorted(positions)}
+        wanted = {p: digest_at(rep, p, cell.limit)
+                  for p in sorted(positions)}
         goto(rep, cell.limit, where='end')
         last = digest(rep)
         check(not rep.qmp.cmd('query-tt')['diverged'], 'it diverged')
         rng.shuffle(positions)
         for position in positions:
-            equal(digest_at(rep, position), wanted[position],
+            equal(digest_at(rep, position, cell.limit), wanted[position],
                   f'digest at {position}')
         goto(rep, cell.limit, where='end')
         equal(digest(rep), last, 'digest at the end')
