@@ -149,18 +149,12 @@ static uint32_t picture_of(const struct virtio_gpu_ctrl_command *cmd)
     return le32_to_cpu(c.id);
 }
 
-void tt_gpu_command_slow(void *gpu, void *command)
+static void note_command(VirtIOGPU *g,
+                         const struct virtio_gpu_ctrl_command *cmd)
 {
-    VirtIOGPU *g = gpu;
-    const struct virtio_gpu_ctrl_command *cmd = command;
-    const Resource *res;
-    uint32_t id;
+    uint32_t id = picture_of(cmd);
+    const Resource *res = find_resource(g, id);
 
-    if (!tt.live || cmd->error || !is_first(g)) {
-        return;
-    }
-    id = picture_of(cmd);
-    res = find_resource(g, id);
     switch (cmd->cmd_hdr.type) {
     case VIRTIO_GPU_CMD_RESOURCE_CREATE_2D:
         if (res) {
@@ -184,6 +178,26 @@ void tt_gpu_command_slow(void *gpu, void *command)
     case VIRTIO_GPU_CMD_SET_SCANOUT:
         note_scanout(g);
         break;
+    }
+}
+
+/* While the past is shown a command is of the VM that waits, as its RAM is. */
+void tt_gpu_command_slow(void *gpu, void *command)
+{
+    const struct virtio_gpu_ctrl_command *cmd = command;
+    bool turned = tt_past;
+
+    if (cmd->error || !is_first(gpu)) {
+        return;
+    }
+    if (turned) {
+        tt_past_swap();
+    }
+    if (tt.live) {
+        note_command(gpu, cmd);
+    }
+    if (turned) {
+        tt_past_swap();
     }
 }
 

@@ -354,14 +354,14 @@ void tt_gpu_reset_slow(void *gpu);
 
 static inline void tt_gpu_command(void *gpu, void *command)
 {
-    if (tt_recording()) {
+    if (tt_recording() || tt_past) {
         tt_gpu_command_slow(gpu, command);
     }
 }
 
 static inline void tt_gpu_reset(void *gpu)
 {
-    if (tt_recording()) {
+    if (tt_recording() || tt_past) {
         tt_gpu_reset_slow(gpu);
     }
 }
