@@ -7,6 +7,7 @@
  * It suffices to look at block look-ups: direct jumps stay within a page, so
  * every way into another page passes tb_lookup or the top of cpu_exec's loop.
  * Flushes of the TLB end their block, so the next look-up follows at once.
+ * (An instruction on two pages: tt-fetch-second.c.)
  *
  * The set of entered pages is apart from the TLB, which forgets pages by size
  * and chance: what TCG's jump cache still knows needs no question then.
@@ -144,12 +145,6 @@ void tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
         tt_fetched.mmu_idx = mmu_idx;
     }
     tt_fetched.flags = flags;
-}
-
-void tt_fetch_second(CPUState *cpu, uint64_t pc)
-{
-    get_page_addr_code(cpu_env(cpu), (pc & TARGET_PAGE_MASK) +
-                       TARGET_PAGE_SIZE);
 }
 
 /* NULL: there is none, or the vCPU is one too many to be recorded. */

@@ -379,7 +379,7 @@ static TtStatus export_node(TtPageStore *ps, const TtNode *node,
     return st;
 }
 
-TtStatus tt_storefile_export(TtPageStore *ps, TtIo *to,
+TtStatus tt_pagestore_export(TtPageStore *ps, TtIo *to,
                              const uint8_t uuid[16], TtPageStrip strip,
                              TtDiag *diag)
 {
@@ -580,6 +580,8 @@ TtPageStore *tt_storefile_new(const TtPageStoreOptions *opt)
     ps->file->journal_io = opt->checkpoints;
     ps->file->is_writable = !opt->read_only;
     ps->file->max_bytes = opt->max_bytes;
+    ps->file->lend_free = opt->lend_free;
+    ps->file->lend_opaque = opt->lend_opaque;
     ps->file->pending = g_ptr_array_new();
     tt_pagepool_set_backing(ps->pool, &backing, opt->cache_bytes);
     return ps;
@@ -598,6 +600,9 @@ void tt_storefile_free(TtPageStore *ps)
     tt_pagejournal_free(f->journal);
     tt_io_close(f->pages_io);
     tt_io_close(f->journal_io);
+    if (f->lend_free) {
+        f->lend_free(f->lend_opaque);
+    }
     g_free(f);
     ps->file = NULL;
 }

@@ -17,6 +17,8 @@ struct TtStoreFile {
     bool said;                  /* that it is behind */
     bool no_cleaning;           /* something there cannot be read */
     uint64_t max_bytes;         /* of both files, 0: no cap */
+    void (*lend_free)(void *lend_opaque);
+    void *lend_opaque;
     GPtrArray *pending;         /* of TtPendingOp, in order */
     uint64_t dead_bytes;        /* of the journal: no use any more */
     uint64_t torn_bytes, n_lost;
@@ -33,10 +35,5 @@ TtStatus tt_storefile_load(TtPageStore *ps, const TtPageStoreOptions *opt,
 uint64_t tt_storefile_journal_live(const TtPageStore *ps);
 /* Gives back what nobody needs. Nothing is pending (W3). */
 TtStatus tt_storefile_give_back(TtPageStore *ps, TtDiag *diag);
-
-/* A journal of the nodes as they are, into @to: see tt_pagestore_export. */
-TtStatus tt_storefile_export(TtPageStore *ps, TtIo *to,
-                             const uint8_t uuid[16], TtPageStrip strip,
-                             TtDiag *diag);
 
 #endif

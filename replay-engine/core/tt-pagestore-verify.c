@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Page store: is all there that the checkpoints need? And the journal of a copy
- * of the store, without what should stay at home.
+ * Page store: is all there that the checkpoints need?
  */
 #include "tt-pagestore-file.h"
 
@@ -90,11 +89,4 @@ const TtDiag *tt_pagestore_damage(const TtPageStore *ps, unsigned which)
 
     g_assert(which < G_N_ELEMENTS(ps->file->damage));
     return d && d->status != TT_OK ? d : NULL;
-}
-
-TtStatus tt_pagestore_export(TtPageStore *ps, TtIo *to,
-                             const uint8_t uuid[16], TtPageStrip strip,
-                             TtDiag *diag)
-{
-    return tt_storefile_export(ps, to, uuid, strip, diag);
 }

@@ -55,6 +55,8 @@ static const struct {
     { "fetch", TT_OMIT_FETCH },
     { "resume-flag", TT_OMIT_RESUME_FLAG },
     { "into", TT_OMIT_INTO },
+    { "second-fetch", TT_OMIT_SECOND_FETCH },
+    { "victims", TT_OMIT_VICTIMS },
     { "search-skip", TT_OMIT_SEARCH_SKIP },
 };
 

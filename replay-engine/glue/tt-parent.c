@@ -5,6 +5,7 @@
  */
 #include "tt-parent.h"
 #include "tt/fullstate.h"
+#include "tt/runstore.h"
 #include "qemu/bitmap.h"
 #include "qemu/cutils.h"
 #include "qemu/uuid.h"
@@ -13,30 +14,7 @@
 
 /* ---- opening ---- */
 
-static TtStatus open_store(TtParent *p, unsigned depth, TtDiag *diag)
-{
-    g_autofree char *pages = g_build_filename(p->dir, "pages", NULL);
-    g_autofree char *points = g_build_filename(p->dir, "checkpoints", NULL);
-    TtPageStoreOptions opt = { .cache_bytes = CACHE_BYTES, .read_only = true };
-    TtStatus s;
-
-    p->lender = tt_lender_new(&p->manifest, p->dir, depth, false);
-    opt.lend = p->lender ? tt_lender_lend : NULL;
-    opt.lend_opaque = p->lender;
-    memcpy(opt.uuid, p->manifest.uuid, sizeof(opt.uuid));
-    s = tt_io_posix_open(pages, &opt.pages, diag);
-    if (s != TT_OK) {
-        return s;
-    }
-    s = tt_io_posix_open(points, &opt.checkpoints, diag);
-    if (s != TT_OK) {
-        tt_io_close(opt.pages);
-        return s;
-    }
-    return tt_pagestore_open(&opt, &p->store, diag);
-}
-
-static TtParent *parent_open(const char *dir, unsigned depth, Error **errp)
+TtParent *tt_parent_open(const char *dir, Error **errp)
 {
     TtParent *p = g_new0(TtParent, 1);
     g_autofree char *manifest = g_build_filename(dir, "manifest", NULL);
@@ -45,7 +23,8 @@ static TtParent *parent_open(const char *dir, unsigned depth, Error **errp)
     p->dir = g_canonicalize_filename(dir, NULL);
     if (tt_manifest_load(manifest, &p->manifest, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
-    } else if (open_store(p, depth, &diag) != TT_OK) {
+    } else if (tt_runstore_open(p->dir, &p->manifest, CACHE_BYTES, &p->store,
+                                &diag) != TT_OK) {
         error_setg(errp, "the run '%s' has no checkpoints that can be read: %s",
                    dir, diag.text);
     } else {
@@ -55,16 +34,10 @@ static TtParent *parent_open(const char *dir, unsigned depth, Error **errp)
     return NULL;
 }
 
-TtParent *tt_parent_open(const char *dir, Error **errp)
-{
-    return parent_open(dir, 0, errp);
-}
-
 void tt_parent_close(TtParent *p)
 {
     if (p) {
         tt_pagestore_free(p->store);
-        tt_lender_free(p->lender);
         tt_manifest_cleanup(&p->manifest);
         g_free(p->blob);
         g_free(p->dir);
@@ -186,31 +159,21 @@ bool tt_parent_find(TtParent *p, const char *at, Error **errp)
     return false;
 }
 
-TtParent *tt_parent_of(const TtManifest *m, const char *dir, unsigned depth,
-                       Error **errp)
+TtParent *tt_parent_of(const TtManifest *m, const char *dir, Error **errp)
 {
-    g_autofree char *path = g_canonicalize_filename(m->parent_path, dir);
-    g_autofree char *shown = g_strescape(path, NULL);
+    TtDiag diag;
+    g_autofree char *path = tt_runstore_parent_dir(m, dir, &diag);
     Error *err = NULL;
-    TtParent *p = NULL;
+    TtParent *p = path ? tt_parent_open(path, &err) : NULL;
 
-    if (strcmp(shown, path)) {              /* it goes to a terminal */
-        error_setg(&err, "its name has characters that no run's name has");
-    } else {
-        p = parent_open(path, depth, &err);
-    }
-    if (p && memcmp(p->manifest.uuid, m->parent_uuid, 16)) {
-        error_setg(&err, "another run lies there");
-    } else if (p && tt_parent_choose(p, m->parent_checkpoint, &err)) {
-        if (p->info.pos == m->parent_pos) {
-            return p;
-        }
-        error_setg(&err, "it is not at the position that the manifest says");
+    if (p && tt_runstore_check_parent(m, &p->manifest, p->store, &diag) ==
+        TT_OK && tt_parent_choose(p, m->parent_checkpoint, &err)) {
+        return p;
     }
     error_setg(errp, "the run is a branch and begins with RAM of checkpoint %"
                PRIu32 " of its parent '%s', which cannot be read; bring it "
-               "back to that place: %s", m->parent_checkpoint, shown,
-               error_get_pretty(err));
+               "back to that place: %s", m->parent_checkpoint,
+               path ? path : "?", err ? error_get_pretty(err) : diag.text);
     error_free(err);
     tt_parent_close(p);
     return NULL;

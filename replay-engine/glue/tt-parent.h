@@ -8,13 +8,11 @@
 
 #include "tt/engine.h"
 #include "tt/pagestore.h"
-#include "tt-lender.h"
 
 typedef struct TtParent {
     char *dir;                  /* absolute */
     TtManifest manifest;
     TtPageStore *store;
-    TtLender *lender;           /* NULL: it is no branch itself */
     TtCheckpointInfo info;      /* of the chosen checkpoint */
     void *blob;
     TtCpState state;            /* points into blob */
@@ -27,9 +25,8 @@ void tt_parent_close(TtParent *p);
 bool tt_parent_choose(TtParent *p, uint32_t id, Error **errp);
 /* The full checkpoint that the user means: ID, @NAME or @MARK. */
 bool tt_parent_find(TtParent *p, const char *at, Error **errp);
-/* The one that run @m in @dir began with. @depth: how many branches led here. */
-TtParent *tt_parent_of(const TtManifest *m, const char *dir, unsigned depth,
-                       Error **errp);
+/* The one that run @m in @dir began with. */
+TtParent *tt_parent_of(const TtManifest *m, const char *dir, Error **errp);
 
 /*
  * tt_parent_read: a RAM block as it is in the checkpoint

@@ -12,7 +12,7 @@
 #include "tt/engine.h"
 #include "tt/pagestore.h"
 #include "tt-points.h"
-#include "tt-lender.h"
+#include "tt/runstore.h"
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
 #include "exec/cputlb.h"
@@ -51,7 +51,6 @@ static struct {
     TtPageStore *pages;
     GHashTable *checkpoints;        /* TtCheckpointId -> Checkpoint */
     bool has_files;                 /* the store is the recorder's */
-    TtLender *lender;               /* of its pages; NULL: no branch */
     TtNodeId base;                  /* RAM = node base + dirty pages */
     int64_t last_ns;                /* CPU time, of the newest checkpoint */
     int64_t debt_ns;                /* taken by checkpoints, beyond their share */
@@ -234,30 +233,6 @@ static bool is_within_log(const TtCheckpointInfo *info)
         s.segment < tt_log_reader_n_segments(tt_replay_reader());
 }
 
-static TtPageStore *open_store(TtDiag *diag)
-{
-    g_autofree char *pages = g_build_filename(tt.dir, "pages", NULL);
-    g_autofree char *points = g_build_filename(tt.dir, "checkpoints", NULL);
-    TtPageStoreOptions opt = {
-        .cache_bytes = tt.checkpoint_bytes / TT_CHECKPOINT_CACHE,
-        .read_only = true,
-    };
-    TtPageStore *store;
-
-    memcpy(opt.uuid, tt.manifest.uuid, sizeof(opt.uuid));
-    pt.lender = tt_lender_new(&tt.manifest, tt.dir, 0, false);
-    opt.lend = pt.lender ? tt_lender_lend : NULL;
-    opt.lend_opaque = pt.lender;
-    if (tt_io_posix_open(pages, &opt.pages, diag) != TT_OK) {
-        return NULL;
-    }
-    if (tt_io_posix_open(points, &opt.checkpoints, diag) != TT_OK) {
-        tt_io_close(opt.pages);
-        return NULL;
-    }
-    return tt_pagestore_open(&opt, &store, diag) == TT_OK ? store : NULL;
-}
-
 /* Behind it there are checkpoints that cannot be used any more. */
 static void say_damage(void)
 {
@@ -298,24 +273,22 @@ static void forsake_store(void)
 {
     tt_pagestore_free(pt.pages);
     pt.pages = NULL;
-    g_clear_pointer(&pt.lender, tt_lender_free);
 }
 
 /* Takes the recorder's checkpoints over; one at the start is the state we are in. */
 static bool adopt_stored(CPUState *cpu)
 {
-    g_autofree char *path = g_build_filename(tt.dir, "checkpoints", NULL);
     g_autofree TtCheckpointInfo *infos = NULL;
     TtDiag diag;
     size_t n, all;
+    TtStatus s = tt_runstore_open(tt.dir, &tt.manifest, tt.checkpoint_bytes /
+                                  TT_CHECKPOINT_CACHE, &pt.pages, &diag);
 
-    if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
-        return false;
-    }
-    pt.pages = open_store(&diag);
-    if (!pt.pages) {
-        g_clear_pointer(&pt.lender, tt_lender_free);
-        warn_report("tt: the replay makes its own checkpoints: %s", diag.text);
+    if (s != TT_OK) {
+        if (s != TT_END) {
+            warn_report("tt: the replay makes its own checkpoints: %s",
+                        diag.text);
+        }
         return false;
     }
     say_damage();
@@ -526,7 +499,6 @@ void tt_points_close(void)
         g_hash_table_unref(pt.checkpoints);
         tt_timeline_free(pt.timeline);
         tt_pagestore_free(pt.pages);
-        tt_lender_free(pt.lender);
     }
     pt = (typeof(pt)) { 0 };
 }

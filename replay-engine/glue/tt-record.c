@@ -76,10 +76,11 @@ static void count_sealed(const TtSegBuf *sb)
 
     rec.lately_decoded = rec.lately_decoded / 4 * 3 + decoded_bytes(sb);
     rec.lately_stored = rec.lately_stored / 4 * 3 + bytes - rec.log_bytes;
-    qatomic_set(&rec.sealed_bytes, rec.sealed_bytes + decoded_bytes(sb));
     qatomic_set(&rec.log_bytes, bytes);
     qatomic_set(&rec.ratio, (rec.lately_stored << 8) /
                 MAX(rec.lately_decoded, 1));
+    qatomic_store_release(&rec.sealed_bytes,
+                          rec.sealed_bytes + decoded_bytes(sb));
 }
 
 static void *writer_thread(void *opaque)
@@ -153,16 +154,22 @@ static bool has_trouble(void)
     return !tt.live;
 }
 
+/* Until what was handed over is in the file, or cannot be written. */
+static void wait_sealed(void)
+{
+    while (!qatomic_read(&rec.failed) && !tt_stall_why() &&
+           qatomic_load_acquire(&rec.sealed_bytes) != rec.handed_bytes) {
+        g_usleep(200);
+    }
+}
+
 bool tt_record_seal(Error **errp)
 {
     if (rec.open->n_events) {
         hand_over(false);
         open_segment();
     }
-    while (!qatomic_read(&rec.failed) && !tt_stall_why() &&
-           qatomic_read(&rec.sealed_bytes) != rec.handed_bytes) {
-        g_usleep(200);
-    }
+    wait_sealed();
     if (tt_stall_why()) {
         error_setg(errp, "the recording cannot be written now: %s",
                    tt_stall_why());
@@ -180,8 +187,7 @@ static void seal_tick(void *opaque)
     if (tt_stall_why()) {
         tt_keeper_tell();
         tt_stall_tell();
-    }
-    if (!tt_stall_why() && !tt_past && tt.live && !has_trouble() && rec.open->n_events) {
+    } else if (!tt_past && tt.live && !has_trouble() && rec.open->n_events) {
         hand_over(false);
         open_segment();
     }
@@ -219,11 +225,21 @@ static void step_over(void)
 /* The log if it were closed now: what is not sealed yet is guessed. */
 static uint64_t expected_bytes(void)
 {
-    uint64_t unsealed = rec.handed_bytes - qatomic_read(&rec.sealed_bytes) +
-        decoded_bytes(rec.open);
+    uint64_t unsealed = rec.handed_bytes -
+        qatomic_load_acquire(&rec.sealed_bytes) + decoded_bytes(rec.open);
 
     return qatomic_read(&rec.log_bytes) +
         (unsealed * qatomic_read(&rec.ratio) >> 8);
+}
+
+/* A writer that is behind makes it a bad guess: what is known is waited for. */
+static bool reached_max_size(void)
+{
+    if (!tt.max_size_bytes || expected_bytes() < tt.max_size_bytes) {
+        return false;
+    }
+    wait_sealed();
+    return expected_bytes() >= tt.max_size_bytes;
 }
 
 /* A hole for tests: what verification must find. */
@@ -245,8 +261,7 @@ void tt_record_event(TtEvent *ev)
     if (tt_event_step(ev)) {
         step_over();
     }
-    if (unlikely(tt.max_size_bytes && !rec.full_up &&
-                 expected_bytes() >= tt.max_size_bytes)) {
+    if (unlikely(!rec.full_up && reached_max_size())) {
         rec.full_up = true;         /* ended between two turns: a clean place */
         tt_token_kick();
     }

@@ -590,7 +590,7 @@ bool tt_replay_open(Error **errp)
         return false;
     }
     if (tt.manifest.features & TT_FEATURE_PARENT) {
-        rep.parent = tt_parent_of(&tt.manifest, tt.dir, 0, errp);
+        rep.parent = tt_parent_of(&tt.manifest, tt.dir, errp);
         return rep.parent;
     }
     return true;

@@ -21,7 +21,7 @@
  */
 #include "tt-shelf.h"
 #include "tt-kept.h"
-#include "tt-lender.h"
+#include "tt/runstore.h"
 #include "tt/timeline.h"
 #include "qemu/thread.h"
 
@@ -34,7 +34,6 @@ typedef enum JobKind { JOB_ADD, JOB_DELETE, JOB_PREPARE } JobKind;
 
 static struct {
     TtPageStore *store;
-    TtLender *lender;               /* of a branch; the store's */
     TtTimeline *timeline;           /* the thread's: for thinning */
     QemuThread thread;
     QemuSemaphore has_job, idle;
@@ -500,9 +499,6 @@ static bool open_store(uint64_t max_bytes, TtDiag *diag)
         .cache_bytes = CACHE_BYTES, .max_bytes = max_bytes,
     };
 
-    sh.lender = tt_lender_new(&tt.manifest, tt.dir, 0, true);
-    opt.lend = sh.lender ? tt_lender_lend : NULL;
-    opt.lend_opaque = sh.lender;
     memcpy(opt.uuid, tt.manifest.uuid, sizeof(opt.uuid));
     opt.pages = create("pages", diag);
     opt.checkpoints = opt.pages ? create("checkpoints", diag) : NULL;
@@ -510,11 +506,10 @@ static bool open_store(uint64_t max_bytes, TtDiag *diag)
         if (opt.pages) {
             tt_io_close(opt.pages);
         }
-    } else if (tt_pagestore_create(&opt, &sh.store, diag) == TT_OK) {
-        return true;
+        return false;
     }
-    g_clear_pointer(&sh.lender, tt_lender_free);
-    return false;
+    tt_runstore_set_lender(&opt, &tt.manifest, tt.dir);
+    return tt_pagestore_create(&opt, &sh.store, diag) == TT_OK;
 }
 
 void tt_shelf_forget(void)
@@ -562,7 +557,6 @@ void tt_shelf_close(void)
     qemu_thread_join(&sh.thread);
     tt_pagestore_free(sh.store);
     sh.store = NULL;
-    g_clear_pointer(&sh.lender, tt_lender_free);
     tt_timeline_free(sh.timeline);
     sh.timeline = NULL;
     tt_pagebatch_free(sh.batch);

@@ -131,11 +131,10 @@ static void check_state(Check *c, TtPageStore *ps,
 static void check_store(Check *c, const TtManifest *m, TtLogReader *r)
 {
     g_autofree TtCheckpointInfo *infos = NULL;
-    ToolStore *store;
     TtPageStore *ps;
     TtDiag diag;
     size_t n;
-    TtStatus st = tool_store_open(c->run, m, &store, &diag);
+    TtStatus st = tt_runstore_open(c->run, m, 0, &ps, &diag);
 
     if (st == TT_END) {
         return;
@@ -145,7 +144,6 @@ static void check_store(Check *c, const TtManifest *m, TtLogReader *r)
         add(c->problems, "%s: no checkpoint can be used", diag.text);
         return;
     }
-    ps = tool_store_pages(store);
     for (unsigned i = 0; i < 2; i++) {
         const TtDiag *d = tt_pagestore_damage(ps, i);
 
@@ -160,7 +158,7 @@ static void check_store(Check *c, const TtManifest *m, TtLogReader *r)
         check_state(c, ps, &infos[i], r);
     }
     tt_pagestore_verify(ps, unreadable_pages, c);
-    tool_store_close(store);
+    tt_pagestore_free(ps);
 }
 
 /* ---- the rest ---- */
@@ -198,8 +196,7 @@ static void check_parents(Check *c, const TtManifest *m)
     g_autofree char *dir = g_canonicalize_filename(m->parent_path, c->run);
     g_autofree char *path = g_build_filename(dir, "manifest", NULL);
     Check parent = { .run = dir, .problems = c->problems, .notes = c->notes };
-    TtCheckpointInfo info;
-    ToolStore *store;
+    TtPageStore *store;
     TtManifest pm;
     TtDiag diag;
 
@@ -209,18 +206,15 @@ static void check_parents(Check *c, const TtManifest *m)
         return;
     }
     c->n_parents++;
-    if (memcmp(pm.uuid, m->parent_uuid, 16)) {
-        add(c->problems, "parent: '%s' is another run than the one in which "
-            "this branch began", dir);
-    } else if (tool_store_open(dir, &pm, &store, &diag) != TT_OK) {
-        add(c->problems, "parent '%s': its checkpoints cannot be read", dir);
+    if (tt_runstore_open(dir, &pm, 0, &store, &diag) != TT_OK) {
+        add(c->problems, "parent '%s': its checkpoints cannot be read: %s", dir,
+            diag.text);
     } else {
-        if (!tt_pagestore_info(tool_store_pages(store),
-                               m->parent_checkpoint, &info)) {
-            add(c->problems, "parent '%s' has no checkpoint %u any more, with "
-                "which this branch begins", dir, m->parent_checkpoint);
+        if (tt_runstore_check_parent(m, &pm, store, &diag) != TT_OK) {
+            add(c->problems, "parent '%s', in which this branch began: %s", dir,
+                diag.text);
         }
-        tool_store_close(store);
+        tt_pagestore_free(store);
         check_store(&parent, &pm, NULL);
     }
     tt_manifest_cleanup(&pm);

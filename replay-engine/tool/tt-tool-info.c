@@ -19,9 +19,8 @@ static void look_at_store(const char *run, const TtManifest *m, Store *s)
 {
     g_autofree TtCheckpointInfo *infos = NULL;
     TtPageStoreStats stats;
-    ToolStore *store;
     TtPageStore *ps;
-    TtStatus st = tool_store_open(run, m, &store, &s->damage);
+    TtStatus st = tt_runstore_open(run, m, 0, &ps, &s->damage);
 
     s->is_there = st != TT_END;
     if (st != TT_OK) {
@@ -29,7 +28,6 @@ static void look_at_store(const char *run, const TtManifest *m, Store *s)
         return;
     }
     s->damage.status = TT_OK;
-    ps = tool_store_pages(store);
     s->n = tt_pagestore_count(ps);
     infos = g_new0(TtCheckpointInfo, s->n + 1);
     s->n = tt_pagestore_list(ps, infos, s->n);
@@ -49,7 +47,7 @@ static void look_at_store(const char *run, const TtManifest *m, Store *s)
         tt_fail(&s->damage, TT_ERR_FORMAT, "pages: %" PRIu64 " page versions "
                 "that the checkpoints need are lost", stats.n_lost);
     }
-    tool_store_close(store);
+    tt_pagestore_free(ps);
 }
 
 /* ---- for people ---- */

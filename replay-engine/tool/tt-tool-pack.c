@@ -123,17 +123,13 @@ static void strip(void **blob, size_t *len, uint32_t *flags)
 static TtStatus add_store(Pack *p, const char *prefix, const char *dir,
                           const TtManifest *m)
 {
-    ToolStore *store;
-    TtPageStore *ps = NULL;
+    TtPageStore *ps;
     const TtDiag *damage = NULL;
     TtIo *journal;
-    TtStatus st = tool_store_open(dir, m, &store, &p->diag);
+    TtStatus st = tt_runstore_open(dir, m, 0, &ps, &p->diag);
 
     if (st == TT_END) {
         return TT_OK;
-    }
-    if (st == TT_OK) {
-        ps = tool_store_pages(store);
     }
     for (unsigned i = 0; ps && i < 2; i++) {
         damage = damage ? damage : tt_pagestore_damage(ps, i);
@@ -154,7 +150,7 @@ static TtStatus add_store(Pack *p, const char *prefix, const char *dir,
             st = add_file(p, prefix, dir, "pages");
         }
     }
-    tool_store_close(store);
+    tt_pagestore_free(ps);
     return st;
 }
 

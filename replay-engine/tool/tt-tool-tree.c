@@ -149,14 +149,13 @@ static char *full_name(TtPageStore *store, uint32_t id)
 static GArray *find_full(const char *run, const TtManifest *m)
 {
     GArray *all = g_array_new(false, true, sizeof(Relative));
-    ToolStore *ts = NULL;
-    TtPageStore *store = tool_store_open(run, m, &ts, NULL) == TT_OK ?
-        tool_store_pages(ts) : NULL;
-    size_t n = store ? tt_pagestore_count(store) : 0;
+    TtPageStore *store = NULL;
+    TtStatus st = tt_runstore_open(run, m, 0, &store, NULL);
+    size_t n = st == TT_OK ? tt_pagestore_count(store) : 0;
     g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
 
     g_array_set_clear_func(all, relative_clear);
-    n = store ? tt_pagestore_list(store, infos, n) : 0;
+    n = n ? tt_pagestore_list(store, infos, n) : 0;
     for (size_t i = 0; i < n; i++) {
         if (infos[i].flags & TT_CHECKPOINT_FULL) {
             Relative r = {
@@ -167,7 +166,7 @@ static GArray *find_full(const char *run, const TtManifest *m)
             g_array_append_val(all, r);
         }
     }
-    tool_store_close(ts);
+    tt_pagestore_free(store);
     return all;
 }
 

@@ -97,13 +97,11 @@ static void make_parts(Verify *v, const TtManifest *m, const ToolTotals *t)
     uint64_t step = t->end_pos / n_parts + 1, from = 0;
     g_autofree TtCheckpointInfo *infos = NULL;
     TtPageStore *ps = NULL;
-    ToolStore *store = NULL;
     TtDiag diag;
     size_t n = 0;
 
     if (n_parts > 1 &&
-        tool_store_open(v->run, m, &store, &diag) == TT_OK) {
-        ps = tool_store_pages(store);
+        tt_runstore_open(v->run, m, 0, &ps, &diag) == TT_OK) {
         n = tt_pagestore_count(ps);
         infos = g_new0(TtCheckpointInfo, n + 1);
         n = tt_pagestore_list(ps, infos, n);
@@ -116,7 +114,7 @@ static void make_parts(Verify *v, const TtManifest *m, const ToolTotals *t)
         }
     }
     add_part(v, from, UINT64_MAX);
-    tool_store_close(store);
+    tt_pagestore_free(ps);
 }
 
 /* ---- processes ---- */

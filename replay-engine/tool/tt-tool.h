@@ -12,6 +12,7 @@
 #include "tt/log.h"
 #include "tt/manifest.h"
 #include "tt/pagestore.h"
+#include "tt/runstore.h"
 
 #include <glib.h>
 
@@ -99,15 +100,6 @@ TtLogReader *tool_open_log(const char *run);
 int tool_log_status(const TtLogReader *r);
 /* Opens manifest and log, which must belong together. NULL: said so. */
 TtLogReader *tool_open_run(const char *run, TtManifest *m);
-/*
- * The checkpoints of a run, and of a branch the pages that they share with those of
- * its parents. TT_END: it has none, which is fine. @m must outlive the store.
- */
-typedef struct ToolStore ToolStore;
-TtStatus tool_store_open(const char *run, const TtManifest *m, ToolStore **out,
-                         TtDiag *diag);
-TtPageStore *tool_store_pages(ToolStore *s);
-void tool_store_close(ToolStore *s);            /* NULL is fine */
 /* Positions, events and bytes of a whole log. */
 typedef struct ToolTotals {
     uint64_t first_pos, end_pos, n_events, n_segments, host_ns;

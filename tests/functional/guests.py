@@ -79,6 +79,8 @@ GUESTS = {
     'debug': guest(),
     'abits': guest(),
     'codebits': guest(),
+    'crossing': guest(),
+    'victims': guest(),
     'btflags': guest(),
     'undef': guest(),
     'rdmsr': guest(),

@@ -189,22 +189,22 @@ def test_one_insn(work):
 @limit(240)
 def test_linux(work):
     """Linux at work with disk and network is recorded twice in one process;
-    it finishes its work, and both runs replay exactly."""
+    it does its work, and both runs replay exactly."""
     payload = random.Random(1).randbytes(4 << 20)
     runs = []
     with web_server({'/file': payload}) as port:
-        args = linux_args('sh,vda,net,procs,rand',
+        args = linux_args('sh,vda,net,procs,rand,hold',
                           f'n=200 u=http://10.0.2.2:{port}/file')
         args += linux_disk(work) + linux_net()
         with Vm(work, [*args, '-device', 'virtio-rng-pci'], qmp=1,
                 timeout=150) as vm:
             vm.wait_serial(READY)
-            for name in ('one', 'two'):
-                time.sleep(0.3)
+            for name, until in (('one', 'TT-DONE vda'), ('two', 'TT-HOLDS')):
                 run = start(vm, name)
-                time.sleep(3)
+                vm.wait_serial(until)
                 stop(vm)
                 runs.append((run, vm.console))
+            vm.qmp.send('quit')
             vm.wait(0)
             check_works(vm.serial, 'sh', 'vda', 'net', 'procs', 'rand')
     for number, (run, console) in enumerate(runs):

@@ -205,7 +205,7 @@ def test_refusals(work):
     """What cannot be done gets one sentence, and leaves nothing behind."""
     image = pattern_image(work, 'a', 'raw', 1)
     disk = ['-drive', f'file={image},format=raw,if=ide']
-    args = guest_args(work, 'torture', 'rounds=30 percent=30') + disk
+    args = guest_args(work, 'torture', 'rounds=100000 percent=30') + disk
     with recorder(work, args, qmp=1, timeout=60) as parent:
         parent.wait_serial('ticks')
         early = parent.qmp.cmd('tt-checkpoint-add')
@@ -243,7 +243,10 @@ def test_refusals(work):
     os.utime(image, (1, 1))
     said = refused(work, args, parent, full['id'])
     check(image in said and 'force=on' in said, said)
-    with brancher(work, args, parent, full['id'], 'forced', ',force=on') as vm:
+    with brancher(work, args, parent, full['id'], 'forced', ',force=on',
+                  qmp=1) as vm:
+        vm.wait_serial('ticks')
+        vm.qmp.send('quit')
         vm.wait(0)
     check('has changed' in vm.stderr, vm.stderr)
     os.unlink(image)
@@ -286,7 +289,7 @@ def test_full_refused(work):
 def test_killed(work):
     """A branch that is killed leaves a run that replays to its last sealed byte;
     without its parent it gets one sentence."""
-    args = guest_args(work, 'torture', 'rounds=60 percent=30')
+    args = guest_args(work, 'torture', 'rounds=100000 percent=30')
     parent, (point,) = record_with_full(work, args, text='ticks')
     before = tree_hash(parent.run)
     with brancher(work, args, parent, point['id'], timeout=60) as child:

@@ -89,27 +89,27 @@ def added(work, args, count, pause, options=NONE):
 @limit(120)
 def test_abits(work):
     """A guest that watches accessed bits without flushing."""
-    added(work, guest_args(work, 'abits', 'rounds=4000'), 8, 0.3)
+    added(work, guest_args(work, 'abits', 'rounds=100000000'), 8, 0.3)
 
 
 @limit(120)
 def test_codebits(work):
     """The same for pages of code."""
-    added(work, guest_args(work, 'codebits', 'rounds=100000'), 8, 0.3)
+    added(work, guest_args(work, 'codebits', 'rounds=100000000'), 8, 0.3)
 
 
 @limit(120)
 def test_torture(work):
     """A guest that is interrupted, faults and traps all the time, with
     checkpoints of the clock in between."""
-    added(work, guest_args(work, 'torture', 'rounds=400 percent=30'), 12, 0.2,
+    added(work, guest_args(work, 'torture', 'rounds=100000 percent=30'), 12, 0.2,
           options=',checkpoint-interval=0.5')
 
 
 @limit(200)
 def test_linux(work):
     """Linux with a disk."""
-    added(work, linux_args('vda,procs,sha', 'n=400') + linux_disk(work), 8,
+    added(work, linux_args('vda,procs,sha,hold', 'n=100') + linux_disk(work), 8,
           1.0)
 
 
@@ -118,7 +118,7 @@ def test_deleted(work):
     """Some are deleted while the VM is recorded, the newest also: the others,
     and what is added then, are exact."""
     rng = seed()
-    with recorder(work, guest_args(work, 'torture', 'rounds=4000'),
+    with recorder(work, guest_args(work, 'torture', 'rounds=100000'),
                   options=',checkpoint-interval=0.3', qmp=1) as vm:
         vm.wait_serial('\n')
         for turn in range(6):
@@ -139,7 +139,7 @@ def test_deleted(work):
 @limit(60)
 def test_commands(work):
     """What HMP says; what cannot be is refused with a sentence."""
-    with recorder(work, [*guest_args(work, 'torture', 'rounds=4000'), '-S'],
+    with recorder(work, [*guest_args(work, 'torture', 'rounds=100000'), '-S'],
                   qmp=1) as vm:
         check('not begun' in vm.qmp.error('tt-checkpoint-add'), 'before cont')
         vm.qmp.cmd('cont')

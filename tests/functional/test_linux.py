@@ -169,7 +169,7 @@ def test_killed(work):
     """A recorder of Linux killed with SIGKILL leaves a run that replays to
     the last sealed byte, up to shortly before the end."""
     rng = seed()
-    args = linux_args('sh,rand') + linux_disk(work)
+    args = linux_args('sh,rand,hold') + linux_disk(work)
     with recorder(work, args, timeout=60) as vm:
         vm.wait_serial(READY)
         time.sleep(rng.uniform(1.5, 3))

@@ -104,7 +104,7 @@ def test_linux(work):
     payload = random.Random(1).randbytes(2 << 20)
     seen = {}
     with web_server({'/file': payload}) as port:
-        args = linux_args('vda,net,procs,net,vda',
+        args = linux_args('vda,net,procs,net,vda,hold',
                           f'n=30 u=http://10.0.2.2:{port}/file')
         args += linux_disk(work) + linux_net()
         with recorder(work, args, qmp=1, timeout=200,
@@ -119,6 +119,8 @@ def test_linux(work):
                 seen[after[0]] = after
                 vm.qmp.cmd('cont')
                 time.sleep(rng.uniform(0.3, 1))
+            vm.wait_serial('TT-HOLDS')
+            vm.qmp.send('quit')
             vm.wait(0)
     check_works(vm.serial, 'vda', f'net pings=3 bytes={2 << 20}', 'procs')
     check_run(work, vm, seen)

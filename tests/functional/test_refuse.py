@@ -168,7 +168,7 @@ def test_monitor_commands(work):
     disk = os.path.join(work, 'd.img')
     with open(disk, 'wb') as out:
         out.truncate(BLANK)
-    args = guest_args(work, 'torture', 'rounds=50')
+    args = guest_args(work, 'torture', 'rounds=100000')
     args += ['-drive', f'file={disk},format=raw,if=none,id=d0',
              '-device', 'virtio-blk-pci,drive=d0']
     with recorder(work, args, qmp=1) as vm:

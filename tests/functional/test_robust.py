@@ -82,7 +82,7 @@ def test_killed_recorder(work):
     """A recorder killed with SIGKILL at random moments leaves a run that
     replays to its last sealed byte, which the replay says."""
     rng = seed()
-    args = guest_args(work, 'torture', 'rounds=1000 percent=10')
+    args = guest_args(work, 'torture', 'rounds=100000 percent=10')
     for number in range(5):
         with recorder(work, args, name=f'rec{number}', qmp=1) as vm:
             vm.wait_serial('sum=')

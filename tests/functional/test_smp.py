@@ -83,7 +83,8 @@ def test_past(work):
     the run is exact."""
     rng = seed()
     seen = {}
-    args = linux_args('vda,procs', 'n=60') + linux_disk(work) + ['-smp', '2']
+    args = linux_args('vda,procs,hold', 'n=60') + linux_disk(work)
+    args += ['-smp', '2']
     with recorder(work, args, qmp=1, timeout=150,
                   options=',checkpoint-interval=1') as vm:
         vm.wait_serial(READY)
@@ -96,6 +97,8 @@ def test_past(work):
             seen[after[0]] = after
             vm.qmp.cmd('cont')
             time.sleep(rng.uniform(0.2, 0.6))
+        vm.wait_serial('TT-HOLDS')
+        vm.qmp.send('quit')
         vm.wait(0)
     check_works(vm.serial, 'vda', 'procs')
     check_run(work, vm, seen)
@@ -105,7 +108,7 @@ def test_past(work):
 def test_attach(work):
     """A VM of two vCPUs with thread=single is recorded for a while, and goes
     on; with thread=multi that is refused with a hint."""
-    args = linux_args('procs,procs', 'n=300') + ['-smp', '2']
+    args = linux_args('procs,hold', 'n=100') + ['-smp', '2']
     with Vm(work, [*args, '-accel', 'tcg,thread=single'], qmp=1,
             timeout=100) as vm:
         vm.wait_serial(READY)
@@ -114,6 +117,8 @@ def test_attach(work):
         time.sleep(0.5)
         answer = vm.qmp.cmd('tt-record-stop', 60)
         check(answer['whole'] and answer['position'] > 1000, f'{answer}')
+        vm.wait_serial('TT-HOLDS')
+        vm.qmp.send('quit')
         vm.wait(0)
     check_works(vm.serial, 'procs')
     replay(work, run, name='rep', timeout=60)

@@ -115,7 +115,7 @@ def test_serves_replays(work):
 def test_killed(work):
     """A recorder that is killed leaves checkpoints that can be used, up to
     where the log was sealed."""
-    args = linux_args('procs,sha', 'n=2000')
+    args = linux_args('sha,hold')
     with recorder(work, args, options=OFTEN, timeout=100) as vm:
         vm.wait_serial('TT-GUEST-READY')
         time.sleep(2 + random.Random().random())
@@ -368,4 +368,4 @@ def test_cap(work):
 @limit(300)
 def test_cap_linux(work):
     """Linux at work."""
-    cap(work, linux_args('procs', 'n=20000') + linux_disk(work), 320 << 20)
+    cap(work, linux_args('hold') + linux_disk(work), 320 << 20)

@@ -45,6 +45,8 @@ enum {
     TT_OMIT_FETCH = 1 << 11,
     TT_OMIT_RESUME_FLAG = 1 << 12,
     TT_OMIT_INTO = 1 << 13,
+    TT_OMIT_SECOND_FETCH = 1 << 14,
+    TT_OMIT_VICTIMS = 1 << 15,
     TT_OMIT_SEARCH_SKIP = 1 << 20,  /* no hazard: searches look everywhere */
 };
 extern unsigned tt_omit;
@@ -80,6 +82,7 @@ static inline bool tt_remedy(unsigned omit)
 
 struct CPUState;
 struct MemoryRegion;
+struct TranslationBlock;
 struct MachineState;
 struct QDict;
 struct Error;
@@ -153,6 +156,7 @@ extern bool tt_iothreads_fold;
 
 /* ---- vCPU thread (accel/tcg) ---- */
 #define TT_HOOK_TLB_BITS 11     /* fixed TLB: 2048 entries, no cost measured */
+#define TT_HOOK_TLB_INVALID 0x800ull     /* TLB_INVALID_MASK of x86 */
 
 extern bool tt_breakpoints_off; /* gdb's breakpoints do not stop the vCPU now */
 extern bool tt_gdb_has_conditions;
@@ -235,9 +239,26 @@ extern TtFetched tt_fetched;
 
 void tt_fetch_slow(struct CPUState *cpu, uint64_t pc, uint32_t flags);
 void tt_fetch_again(struct CPUState *cpu);      /* where the vCPU stands */
-/* The second page of a block at @pc that has one. */
-void tt_fetch_second(struct CPUState *cpu, uint64_t pc);
 bool tt_fetch_known(struct CPUState *cpu, uint64_t pc);
+/*
+ * An instruction on two pages begins its block. The second page is looked up when
+ * it runs, behind the block's own check that it may: while blocks are searched and
+ * translated, an interrupt may still come first.
+ * peek: where code on @page lies now, seen from outside; *@host NULL: not in RAM.
+ * False: that cannot be known without a fetch (there is a fault, most likely).
+ * begins: translator, behind the start of each instruction of @tb, which is at @pc.
+ */
+bool tt_fetch_peek(struct CPUState *cpu, uint64_t page, void **host);
+void tt_fetch_gen_second(struct TranslationBlock *tb);
+
+static inline void tt_fetch_begins(int n_insns, struct TranslationBlock *tb,
+                                   uint64_t pc)
+{
+    if (n_insns == 1 && (pc & 0xfff) > 0x1000 - 15 && tt_on()) {
+        tt_fetch_gen_second(tb);
+    }
+}
+
 /* A flush of everything (the caller flushes the jump cache, too), or of one page;
  * before the TLB itself is flushed. */
 void tt_fetch_forget(struct CPUState *cpu);
@@ -249,6 +270,17 @@ static inline void tt_fetch(struct CPUState *cpu, uint64_t pc, uint32_t flags)
                          flags != tt_fetched.flags, 0)) {
         tt_fetch_slow(cpu, pc, flags);
     }
+}
+
+/*
+ * An entry that was pushed out of the TLB is found again whatever its flags say:
+ * "not dirty" stands there as long as there are blocks of the page.
+ * @cmp: its address, with flags (QEMU's TLB_INVALID_MASK among them).
+ */
+static inline bool tt_victim_hit(uint64_t cmp, uint64_t page)
+{
+    return tt_remedy(TT_OMIT_VICTIMS) &&
+        (cmp & (TT_HOOK_TLB_INVALID | ~0xfffull)) == page;
 }
 
 /* A virtual page comes into the TLB; @written: it may be written without another

@@ -214,6 +214,8 @@ typedef struct TtPageStoreOptions {
     TtPageLend lend;            /* pages that this store need not keep; NULL:
                                    it keeps all of its own */
     void *lend_opaque;
+    void (*lend_free)(void *lend_opaque);   /* with the store, or when that
+                                   cannot be opened; NULL: nothing to free */
     uint8_t uuid[16];           /* of the run */
     uint64_t cache_bytes;       /* page bytes in memory beyond this are dropped
                                    as soon as they are on disk */
