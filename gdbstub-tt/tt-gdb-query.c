@@ -95,7 +95,7 @@ static bool parse_place(const char *text, uint64_t *target, Error **errp)
         return tt_mark_find(text + 1, target, errp);
     }
     if (!strcmp(text, "start") || !strcmp(text, "end")) {
-        *target = *text == 's' ? 0 : tt_replay_end();
+        *target = *text == 's' ? tt_replay_first() : tt_replay_end();
         return true;
     }
     if (*text == '+' || *text == '-' ? parse_delta(text, target) :

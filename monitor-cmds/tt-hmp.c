@@ -188,7 +188,7 @@ static void tell_verified(Monitor *mon, uint64_t pos, uint64_t digests)
  * where it is. */
 static void verify(Monitor *mon, Waiter *w, Error **errp)
 {
-    TtGoto start = { .has_position = true };
+    TtGoto start = { .has_where = true, .where = TT_WHERE_START };
     TtGoto here = { .has_position = true, .position = tt_position() };
     uint64_t before;
 
@@ -348,11 +348,55 @@ static void do_interrupt(Monitor *mon, const char *arg, Error **errp)
     }
 }
 
+/* ---- the window of a flight recorder ---- */
+
+typedef struct SaveWaiter {
+    bool done;
+    char *dir, *why;
+} SaveWaiter;
+
+static void saved(void *opaque, const char *dir, const char *why)
+{
+    SaveWaiter *w = opaque;
+
+    w->dir = g_strdup(dir);
+    w->why = g_strdup(why);
+    w->done = true;
+}
+
+static void do_save(Monitor *mon, const char *arg, Error **errp)
+{
+    SaveWaiter w = { 0 };
+
+    if (!tt_save_begin(arg && *arg ? arg : NULL, false, saved, &w, errp)) {
+        return;
+    }
+    while (!w.done) {
+        Monitor *self;
+
+        bql_unlock();
+        g_usleep(1000);
+        bql_lock();
+        self = monitor_set_cur(qemu_coroutine_self(), NULL);
+        while (!w.done && g_main_context_iteration(NULL, false)) {
+        }
+        monitor_set_cur(qemu_coroutine_self(), self);
+    }
+    if (w.why) {
+        error_setg(errp, "%s", w.why);
+    } else {
+        monitor_printf(mon, "saved in %s\n", w.dir);
+    }
+    g_free(w.dir);
+    g_free(w.why);
+}
+
 /* ---- recording on demand ---- */
 
 typedef struct StartWords {
     const char *dir;
-    bool has_max_size, has_interval, has_on_error;
+    const char *last, *pattern;
+    bool has_max_size, has_interval, has_on_error, has_save, save;
     uint64_t max_size;
     double interval;
     TtOnError on_error;
@@ -381,6 +425,12 @@ static bool parse_start_word(const char *word, StartWords *w, Error **errp)
             error_setg(errp, "on-error is 'stop' or 'continue', not '%s'",
                        value);
         }
+    } else if (strstart(word, "last=", &w->last) ||
+               strstart(word, "panic-pattern=", &w->pattern)) {
+        /* looked at later */
+    } else if (strstart(word, "save-on-panic=", &value)) {
+        w->has_save = true;
+        qapi_bool_parse("save-on-panic", value, &w->save, errp);
     } else if (w->dir) {
         error_setg(errp, "tt record start takes one directory, not '%s' and "
                    "'%s'", w->dir, word);
@@ -402,7 +452,8 @@ static void record_start(Monitor *mon, const char *arg, Error **errp)
         }
     }
     r = qmp_tt_record_start(w.dir, w.has_max_size, w.max_size, w.has_interval,
-                            w.interval, w.has_on_error, w.on_error, errp);
+                            w.interval, w.has_on_error, w.on_error, w.last,
+                            w.has_save, w.save, w.pattern, errp);
     if (r) {
         monitor_printf(mon, "recording into %s\n", r->dir);
         qapi_free_TtRecording(r);
@@ -476,6 +527,7 @@ static const struct {
     { "verify", do_verify },
     { "checkpoint", do_checkpoint },
     { "interrupt", do_interrupt },
+    { "save", do_save },
     { "record", do_record },
     { "trace", do_trace },
 };
@@ -494,7 +546,7 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
         }
     }
     error_setg(&err, "tt %s is not known: goto, mark, digest, verify, "
-               "checkpoint, interrupt, record or trace", verb);
+               "checkpoint, interrupt, save, record or trace", verb);
     hmp_handle_error(mon, err);
 }
 
@@ -521,6 +573,10 @@ void hmp_info_tt(Monitor *mon, const QDict *qdict)
                        i->position, i->end,
                        i->events, i->checkpoints,
                        i->travelling ? ", travelling" : "");
+        if (i->start) {
+            monitor_printf(mon, "the window begins at position %" PRIu64 "\n",
+                           i->start);
+        }
         if (i->past) {
             monitor_printf(mon, "this is the past: 'tt goto end' returns to the "
                            "present, which is recorded\n");

@@ -42,6 +42,16 @@ void tt_event_diverged(uint64_t pos, const char *text)
     qapi_event_send_tt_diverged(pos, expected, cut ? cut + 2 : text);
 }
 
+void tt_event_saved(const char *dir)
+{
+    qapi_event_send_tt_saved(dir);
+}
+
+void tt_event_trouble(uint64_t pos, const char *mark, const char *what)
+{
+    qapi_event_send_tt_guest_panic(pos, mark, what);
+}
+
 void tt_event_progress(uint64_t done, uint64_t total)
 {
     qapi_event_send_tt_progress(done, total);
@@ -60,6 +70,12 @@ static TtStore *store_to_qapi(const TtKeeperStats *st)
     return q;
 }
 
+/* Of a recording's past, the window may have no more than that. */
+static uint64_t start_of_run(void)
+{
+    return tt_replaying() ? tt_replay_first() : tt_flight_start();
+}
+
 TtInfo *qmp_query_tt(Error **errp)
 {
     TtInfo *info = g_new0(TtInfo, 1);
@@ -70,6 +86,7 @@ TtInfo *qmp_query_tt(Error **errp)
     info->live = tt.live;
     info->dir = g_strdup(tt.dir);
     info->position = tt.gave_up_at ?: tt_position();
+    info->start = start_of_run();
     info->end = tt_replaying() ? tt_replay_end() : info->position;
     info->checkpoints = tt_recording() ? kept.count : tt_points_count();
     info->store = tt_recording() || tt_past ? store_to_qapi(&kept) : NULL;
@@ -162,9 +179,15 @@ bool tt_monitor_target(const TtGoto *g, uint64_t *target, Error **errp)
     if (g->has_position) {
         *target = g->position;
     } else if (g->has_where) {
-        *target = g->where == TT_WHERE_START ? 0 : end;
+        *target = g->where == TT_WHERE_START ? start_of_run() : end;
     } else if (g->mark ? !tt_mark_find(g->mark, target, errp) :
                !add_delta(g->delta, target, errp)) {
+        return false;
+    }
+    if (*target < start_of_run()) {
+        error_setg(errp, "position %" PRIu64 " is before the window that is kept "
+                   "of the recording, which begins at %" PRIu64, *target,
+                   start_of_run());
         return false;
     }
     if (*target > end) {
@@ -433,20 +456,66 @@ void qmp_tt_checkpoint_delete(uint32_t id, Error **errp)
     }
 }
 
+/* ---- the window of a flight recorder ---- */
+
+typedef struct SaveWaiter {
+    Coroutine *co;
+    bool done;
+    char *dir, *why;
+} SaveWaiter;
+
+static void saved(void *opaque, const char *dir, const char *why)
+{
+    SaveWaiter *w = opaque;
+
+    w->dir = g_strdup(dir);
+    w->why = g_strdup(why);
+    w->done = true;
+    aio_co_wake(w->co);
+}
+
+TtRecording *coroutine_fn qmp_tt_save(const char *name, Error **errp)
+{
+    SaveWaiter w = { .co = qemu_coroutine_self() };
+    TtRecording *r = NULL;
+
+    if (!tt_save_begin(name, false, saved, &w, errp)) {
+        return NULL;
+    }
+    while (!w.done) {
+        qemu_coroutine_yield();
+    }
+    if (w.why) {
+        error_setg(errp, "%s", w.why);
+    } else {
+        r = g_new0(TtRecording, 1);
+        r->dir = g_strdup(w.dir);
+    }
+    g_free(w.dir);
+    g_free(w.why);
+    return r;
+}
+
 /* ---- recording on demand ---- */
 
 TtRecording *qmp_tt_record_start(const char *dir, bool has_max_size,
                                  uint64_t max_size, bool has_interval,
                                  double interval, bool has_on_error,
-                                 TtOnError on_error, Error **errp)
+                                 TtOnError on_error, const char *last,
+                                 bool has_save, bool save, const char *pattern,
+                                 Error **errp)
 {
     TtRecordOptions opt = {
         .dir = dir, .max_size_bytes = has_max_size ? max_size : 0,
         .checkpoint_interval_ms = TT_CHECKPOINT_INTERVAL_MS,
         .stop_on_error = !has_on_error || on_error == TT_ON_ERROR_STOP,
+        .save_on_panic = !has_save || save, .panic_pattern = pattern,
     };
     TtRecording *r;
 
+    if (last && !tt_window_parse(last, &opt.window_ns, errp)) {
+        return NULL;
+    }
     if (has_interval &&
         !tt_interval_parse(interval, &opt.checkpoint_interval_ms)) {
         error_setg(errp, "%s, not %g", tt_interval_help, interval);

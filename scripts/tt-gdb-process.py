@@ -209,7 +209,8 @@ class Who:
             raw = value.encode()[:NAME_BYTES - 1].ljust(NAME_BYTES, b'\0')
             self.values = struct.unpack('<2Q', raw)
         else:
-            self.values = (int(gdb.parse_and_eval(value)), 0)
+            self.values = (number(value, 'number of a process' if kind == 'pid'
+                                  else 'root of page tables'), 0)
         if kind != 'root':
             find_layout()
 
@@ -333,19 +334,6 @@ def on_breakpoint_deleted(b):
 
 gdb.events.breakpoint_created.connect(on_breakpoints_changed)
 gdb.events.breakpoint_deleted.connect(on_breakpoint_deleted)
-
-
-def denoted(text):
-    """(expression without names, address, size) of what is in memory."""
-    try:
-        value = gdb.parse_and_eval(text)
-    except gdb.error as error:
-        raise gdb.GdbError(f'tt: {error}') from None
-    if value.address is None:
-        raise gdb.GdbError(f'tt: {text} is not in memory: only what is can be '
-                           'watched')
-    address, size = int(value.address), value.type.sizeof
-    return f'*({value.type.unqualified()} *) {address:#x}', address, size
 
 
 class WatchIn(TtCommand):

@@ -11,6 +11,9 @@ import sys
 
 import gdb
 
+# Not __file__: that is another script's when one of those sources this.
+FOLDER = os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))
+
 
 # ---- asking the stub ----
 
@@ -127,17 +130,18 @@ class TtCommand(gdb.Command):
         super().__init__(f'tt {self.name}', self.category, self.complete_with)
 
 
-def number(text):
+def number(text, what='position'):
     try:
         value = gdb.parse_and_eval(text)
         if value.type.strip_typedefs().code == gdb.TYPE_CODE_FLT:
             raise ValueError('it is no whole number')
         value = int(value)
     except (gdb.error, ValueError, OverflowError) as error:
-        raise gdb.GdbError(f"tt: '{text}' is no position: {error}") from None
+        raise gdb.GdbError(f"tt: '{text}' is no {what}: {error}") from None
     if not 0 <= value < 1 << 63:
-        raise gdb.GdbError(f"tt: '{text}' is no position: it lies before the "
-                           'start of the run')
+        why = 'it lies before the start of the run' \
+            if what == 'position' else 'it is out of range'
+        raise gdb.GdbError(f"tt: '{text}' is no {what}: {why}")
     return value
 
 
@@ -224,6 +228,22 @@ def read_bytes(address, size):
     return bytes(gdb.selected_inferior().read_memory(address, size))
 
 
+def denoted(text):
+    """(expression without names, address, size) of what is in memory."""
+    try:
+        value = gdb.parse_and_eval(text)
+    except gdb.error as error:
+        raise gdb.GdbError(f'tt: {error}') from None
+    if value.address is None:
+        raise gdb.GdbError(f'tt: {text} is not in memory: only what is can be '
+                           'watched')
+    address, size = int(value.address), value.type.sizeof
+    if not size:
+        raise gdb.GdbError(f'tt: {text} has no size: give it a type, as in '
+                           f'*(int *){address:#x}')
+    return f'*({value.type.unqualified()} *) {address:#x}', address, size
+
+
 def as_text(data):
     value = int.from_bytes(data, 'little')
     return f'{value:#x}' if len(data) <= 8 else data.hex(' ')
@@ -274,16 +294,13 @@ What devices write into memory by themselves is not seen."""
     name, complete_with = 'last-change', gdb.COMPLETE_EXPRESSION
 
     def invoke(self, arg, from_tty):
-        try:
-            value = gdb.parse_and_eval(arg)
-        except gdb.error as error:
-            raise gdb.GdbError(f'tt: {error}') from None
-        if value.address is None:
-            raise gdb.GdbError(f'tt: {arg} is not in memory: only what is can '
-                               'be watched')
-        address, size = int(value.address), value.type.sizeof
+        _, address, size = denoted(arg)
         origin = when()[0]
-        after = read_bytes(address, size)
+        try:
+            after = read_bytes(address, size)
+        except gdb.MemoryError:
+            raise gdb.GdbError(f'tt: nothing is mapped at {address:#x} here: go '
+                               'to a position where it is') from None
         with Quiet():
             found = back_to_change(address, size)
         pos = when()[0]
@@ -322,8 +339,9 @@ class Hits(TtCommand):
     """List the positions at which the run comes to a location.
 
 tt hits LOCATION [--limit N] [--from POS] [--to POS] [--in WHO]
-LOCATION as for "break", WHO as for "tt break-in". At most N, 1000 if not given, from the first on. "tt
-goto" goes to one of them. The VM stands where it stood afterwards."""
+LOCATION as for "break", WHO as for "tt break-in", POS as for "tt goto" without
++, - and @. At most N, 1000 if not given, from the first on. "tt goto" goes to one
+of them. The VM stands where it stood afterwards."""
 
     name, complete_with = 'hits', gdb.COMPLETE_LOCATION
 
@@ -332,9 +350,13 @@ goto" goes to one of them. The VM stands where it stood afterwards."""
         numbers = {'limit': 1000, 'from': 0, 'to': (1 << 64) - 1}
 
         def take(found):
-            numbers[found.group(1)] = int(found.group(2), 0)
+            name, text = found.groups()
+            known = {} if name == 'limit' else \
+                {'start': 0, 'end': (1 << 64) - 1}
+            numbers[name] = known[text] if text in known else \
+                number(text, 'number' if name == 'limit' else 'position')
             return ''
-        rest, _, who = re.sub(r'\s*--(limit|from|to)[ =](\w+)', take,
+        rest, _, who = re.sub(r'\s*--(limit|from|to)[ =](\S+)', take,
                               arg).partition('--in ')
         location = rest.strip()
         if not location or location.startswith('--'):
@@ -553,9 +575,9 @@ for command in (Goto, When, Mark, Marks, Info, LastChange, Hits, Symbols,
                 Current, Ps):
     command()
 
+
 def source(name):
-    folder = os.path.dirname(os.path.abspath(__file__))
-    gdb.execute(f'source {os.path.join(folder, name)}')
+    gdb.execute(f'source {os.path.join(FOLDER, name)}')
 
 
 source('tt-gdb-process.py')

@@ -12,6 +12,7 @@ that starts with "format:", "version:" or "limit:" when the log is refused.
 import ctypes
 import ctypes.util
 import os
+import re
 import struct
 import sys
 
@@ -23,6 +24,7 @@ DATA_MAX = 65536
 INLINE_MAX = 16
 SEGMENT_MAX = 4096 + EVENTS_MAX + PAYLOAD_MAX
 POS_MAX = 2 ** 63 - 1
+NUMBER_MAX = 2 ** 63 - 1
 M64 = 2 ** 64 - 1
 KIND_TSC, KIND_RAM = 5, 18
 NEEDED = set(range(1, 12)) | set(range(16, 25))
@@ -185,11 +187,16 @@ class Log:
 
     def __init__(self, data):
         self.data = data
+        self.first = (0, 0, 0)      # segment, event, position
+        self.is_part = False
         self.at = self.read_head()
         self.segments = []
         self.torn = None
         while self.at < len(data) and self.torn is None:
-            self.read_segment()
+            if self.is_part and data[self.at:self.at + 8] == HEAD_MAGIC:
+                self.read_part()
+            else:
+                self.read_segment()
         if self.torn is None and not (self.segments and
                                       self.segments[-1]['last']):
             self.torn = 'not closed'
@@ -203,15 +210,54 @@ class Log:
         length, = struct.unpack_from('<I', data, 8)
         if not 64 <= length <= 4096 or length > len(data):
             raise Refused('format', 'the length of the head is wrong')
-        must_know, = struct.unpack_from('<Q', data, 16)
-        stored, = struct.unpack_from('<Q', data, 56)
-        if stored != checksum(without(data[:length], 56)):
-            raise Refused('format', 'the checksum of the head is wrong')
-        if must_know:
-            raise Refused('version', f'features {must_know:#x} not known')
+        self.check_head(data[:length])
         self.uuid = data[40:56]
         self.seed, = struct.unpack_from('<Q', self.uuid)
+        if data[16] & 1:
+            self.is_part = True
+            self.first = self.begin_of(data[:length])
         return length
+
+    def check_head(self, head):
+        must_know, = struct.unpack_from('<Q', head, 16)
+        stored, = struct.unpack_from('<Q', head, 56)
+        if stored != checksum(without(head, 56)):
+            raise Refused('format', 'the checksum of the head is wrong')
+        if must_know & ~1:
+            raise Refused('version', f'features {must_know:#x} not known')
+
+    def begin_of(self, head):
+        if len(head) < 96:
+            raise Refused('format', 'the head of a part is too short')
+        first = struct.unpack_from('<3Q', head, 64)
+        if max(first) > NUMBER_MAX:
+            raise Refused('limit', 'a part begins above a limit')
+        return first
+
+    def expected(self):
+        """What the next segment begins with."""
+        if not self.segments:
+            return self.first
+        before = self.segments[-1]
+        return (before['seq'] + 1, before['first_event'] + before['n_events'],
+                before['end_pos'])
+
+    def read_part(self):
+        left = len(self.data) - self.at
+        length = 0
+        if left >= 96:
+            length, = struct.unpack_from('<I', self.data, self.at + 8)
+        if not 96 <= length <= min(4096, left):
+            self.judge_tail()
+            return
+        head = self.data[self.at:self.at + length]
+        self.check_head(head)
+        if not head[16] & 1:
+            raise Refused('format', 'another log begins inside this one')
+        if (head[40:56] != self.uuid or
+                self.begin_of(head) != self.expected()):
+            raise Refused('format', 'a part is missing or of another run')
+        self.at += length
 
     def whole_header(self, at):
         """Length of the header at @at, 0 when there is no right one."""
@@ -237,17 +283,13 @@ class Log:
     def check(self, seg):
         if seg['flags'] & 0xfff8:
             raise Refused('version', f'flags {seg["flags"]:#x} not known')
-        if (seg['seq'] >= 2 ** 26 or seg['ev_raw'] > EVENTS_MAX or
+        if (len(self.segments) >= 2 ** 26 or seg['ev_raw'] > EVENTS_MAX or
                 seg['pl_raw'] > PAYLOAD_MAX or
                 2 * seg['n_events'] > seg['ev_raw'] or
                 seg['end_pos'] > POS_MAX):
             raise Refused('limit', 'a segment is above a limit')
-        event = pos = 0
-        if self.segments:
-            before = self.segments[-1]
-            event = before['first_event'] + before['n_events']
-            pos = before['end_pos']
-        if (seg['seq'], seg['first_event']) != (len(self.segments), event):
+        seq, event, pos = self.expected()
+        if (seg['seq'], seg['first_event']) != (seq, event):
             raise Refused('format', 'a segment is missing or out of order')
         if not pos <= seg['first_pos'] <= seg['end_pos']:
             raise Refused('format', 'positions run backwards')
@@ -304,15 +346,30 @@ def dump(log, out):
     out.write('end {}\n'.format('torn' if log.torn else 'clean'))
 
 
+def files_of(path):
+    """The log of a run may be parts: those up to the newest, without a gap."""
+    if not os.path.isdir(path):
+        return [path]
+    parts = sorted(int(name[4:]) for name in os.listdir(path)
+                   if re.fullmatch(r'log\.(\d{6}|[1-9]\d{6,9})', name))
+    while len(parts) > 1 and parts[-1] - parts[0] >= len(parts):
+        del parts[0]
+    whole = os.path.join(path, 'log')
+    if os.path.exists(whole) or not parts:
+        return [whole]
+    return [os.path.join(path, f'log.{n:06}') for n in parts]
+
+
 def main():
     if len(sys.argv) != 2 or sys.argv[1].startswith('-'):
         sys.exit(__doc__)
     path = sys.argv[1]
-    if os.path.isdir(path):
-        path = os.path.join(path, 'log')
     try:
-        with open(path, 'rb') as f:
-            data = f.read()
+        data = b''
+        for file in files_of(path):
+            path = file
+            with open(path, 'rb') as f:
+                data += f.read()
         dump(Log(data), sys.stdout)
     except OSError as e:
         sys.exit(f'tt-log-dump: cannot read {path}: {e.strerror}')

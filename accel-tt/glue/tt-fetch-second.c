@@ -37,6 +37,7 @@ static bool peek_tlb(CPUState *cpu, vaddr page, int mmu_idx, void **host)
     const CPUTLBDesc *d = &cpu->neg.tlb.d[mmu_idx];
     size_t i = (page >> TARGET_PAGE_BITS) & (fast->mask >> CPU_TLB_ENTRY_BITS);
 
+    QEMU_BUILD_BUG_ON(TT_HOOK_TLB_INVALID != TLB_INVALID_MASK);
     if (is_entry_of(&fast->table[i], page, host)) {
         return true;
     }

@@ -58,6 +58,17 @@ TtLogEncoder *tt_log_encoder_new(void)
     return g_new0(TtLogEncoder, 1);
 }
 
+TtLogEncoder *tt_log_encoder_new_at(const TtLogPlace *at)
+{
+    TtLogEncoder *e = tt_log_encoder_new();
+
+    assert(at->pos <= TT_LOG_POS_MAX);
+    e->n_segments = at->segment;
+    e->n_events = at->event;
+    e->pos = at->pos;
+    return e;
+}
+
 void tt_log_encoder_free(TtLogEncoder *e)
 {
     g_free(e);

@@ -11,6 +11,8 @@
 
 static_assert(TT_F_HEAD_SUM + 8 == TT_F_HEAD_BYTES, "head layout");
 static_assert(TT_F_SEG_SUM + 8 == TT_F_SEG_BYTES, "segment header layout");
+static_assert(TT_F_HEAD_PART_BYTES <= TT_F_SEG_BYTES,
+              "what is shorter than a segment header is a cut tail (R7 b)");
 static_assert((TT_F_SEG_FLAGS_KNOWN & ~TT_F_SEG_FLAGS_MUST_KNOW) == 0,
               "every flag known today must be known");
 static_assert(TT_EV_KIND_MAX == TT_F_EV_KIND, "kinds fill their six bits");
@@ -55,6 +57,7 @@ static const KindText kind_text[TT_EV_KIND_MAX + 1] = {
     [TT_EV_MARK] = { "mark", NULL, NULL, NULL, .text = true },
     [TT_EV_NOTE] = { "note", NULL, NULL, NULL, .text = true },
     [TT_EV_FINISH] = { "finish", NULL, "how", NULL },
+    [TT_EV_SCREEN] = { "screen", "what", "picture", "at" },
 };
 
 const char *tt_event_kind_name(unsigned kind)

@@ -20,8 +20,14 @@ enum {
     TT_F_HEAD_CLEAR_ON_WRITE = 32,
     TT_F_HEAD_UUID = 40,
     TT_F_HEAD_SUM = 56,
+    /* of a part: */
+    TT_F_HEAD_FIRST_SEG = 64,
+    TT_F_HEAD_FIRST_EVENT = 72,
+    TT_F_HEAD_FIRST_POS = 80,
+    TT_F_HEAD_PART_BYTES = 96,
 };
-#define TT_F_HEAD_KNOWN     0ull        /* must-know features known to us */
+#define TT_F_HEAD_PART      1ull        /* must-know: R11 */
+#define TT_F_HEAD_KNOWN     TT_F_HEAD_PART
 
 /* ---- segment header ---- */
 #define TT_F_SEG_MAGIC      "TTVMSEG\n"

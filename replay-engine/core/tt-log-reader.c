@@ -91,14 +91,30 @@ uint64_t tt_log_reader_n_segments(const TtLogReader *r)
     return r->entries->len;
 }
 
-const TtSegInfo *tt_log_reader_info(const TtLogReader *r, uint64_t index)
+uint64_t tt_log_reader_first(const TtLogReader *r)
 {
-    return &tt_log_entry(r, index)->info;
+    return r->first.segment;
+}
+
+uint64_t tt_log_reader_end(const TtLogReader *r)
+{
+    return r->first.segment + r->entries->len;
+}
+
+bool tt_log_reader_is_window(const TtLogReader *r)
+{
+    return r->first.segment > 0;
+}
+
+const TtSegInfo *tt_log_reader_info(const TtLogReader *r, uint64_t seq)
+{
+    return &tt_log_entry(r, seq)->info;
 }
 
 uint64_t tt_log_reader_find(const TtLogReader *r, uint64_t pos)
 {
-    uint64_t low = 0, high = r->entries->len;
+    uint64_t first = r->first.segment, low = first;
+    uint64_t high = first + r->entries->len;
 
     /* Segments below low start at or before pos, those from high on after. */
     while (low < high) {
@@ -109,7 +125,7 @@ uint64_t tt_log_reader_find(const TtLogReader *r, uint64_t pos)
             high = mid;
         }
     }
-    return low ? low - 1 : 0;
+    return low > first ? low - 1 : first;
 }
 
 /* ---- loading ---- */
@@ -206,14 +222,14 @@ static TtStatus load_entry(TtLogReader *r, const TtLogEntry *e, TtSegment **out,
     return TT_OK;
 }
 
-/* The slot that holds @index, else the one that was not used for longest. */
-static TtLogSlot *cache_slot(TtLogReader *r, uint64_t index)
+/* The slot that holds @seq, else the one that was not used for longest. */
+static TtLogSlot *cache_slot(TtLogReader *r, uint64_t seq)
 {
     TtLogSlot *best = &r->cache[0];
 
     for (unsigned i = 0; i < TT_LOG_CACHE_SEGMENTS; i++) {
         TtLogSlot *slot = &r->cache[i];
-        if (slot->segment && slot->index == index) {
+        if (slot->segment && slot->seq == seq) {
             return slot;
         }
         if (slot->used < best->used) {
@@ -223,25 +239,26 @@ static TtLogSlot *cache_slot(TtLogReader *r, uint64_t index)
     return best;
 }
 
-TtStatus tt_log_reader_load(TtLogReader *r, uint64_t index, TtSegment **out,
+TtStatus tt_log_reader_load(TtLogReader *r, uint64_t seq, TtSegment **out,
                             TtDiag *diag)
 {
-    TtLogSlot *slot = cache_slot(r, index);
+    TtLogSlot *slot = cache_slot(r, seq);
 
     *out = NULL;
-    if (index >= r->entries->len) {
-        return tt_fail(diag, TT_ERR_INVALID, "segment %" PRIu64 " is beyond "
-                       "the end of the log", index);
+    if (seq < r->first.segment ||
+        seq - r->first.segment >= r->entries->len) {
+        return tt_fail(diag, TT_ERR_INVALID, "segment %" PRIu64 " is not in "
+                       "the log", seq);
     }
-    if (!slot->segment || slot->index != index) {
+    if (!slot->segment || slot->seq != seq) {
         TtSegment *s;
-        TtStatus status = load_entry(r, tt_log_entry(r, index), &s, diag);
+        TtStatus status = load_entry(r, tt_log_entry(r, seq), &s, diag);
         if (status != TT_OK) {
             return status;
         }
         tt_segment_unref(slot->segment);
         slot->segment = s;
-        slot->index = index;
+        slot->seq = seq;
     }
     slot->used = ++r->clock;
     *out = tt_segment_ref(slot->segment);

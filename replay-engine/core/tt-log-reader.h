@@ -3,8 +3,8 @@
  * Inside of the log reader: shared by tt-log-scan.c, which finds the segments
  * and judges the tail when a log is opened, and tt-log-reader.c, the rest.
  *
- * I1: entry i describes segment i; all of R3 and all limits hold for it, and
- *     its stored bytes lie inside the file as it was when opened.
+ * I1: entry i describes segment first.segment + i; all of R3 and all limits hold
+ *     for it, and its stored bytes lie inside the file as it was when opened.
  * I2: every TtSegment in the cache holds one reference.
  */
 #ifndef TT_LOG_READER_H
@@ -18,7 +18,7 @@
 #define TT_LOG_CACHE_SEGMENTS 4
 
 typedef struct TtLogSlot {
-    uint64_t index;
+    uint64_t seq;
     uint64_t used;              /* clock of the last use */
     TtSegment *segment;         /* NULL: free */
 } TtLogSlot;
@@ -35,6 +35,8 @@ struct TtLogReader {
     uint64_t file_bytes;
     uint64_t seed;
     uint8_t uuid[16];
+    TtLogPlace first;           /* where the log begins */
+    bool is_part;               /* other parts may follow in the file (R11) */
     bool torn;
     TtDiag damage;              /* status TT_OK: none; see open_part */
     GArray *entries;            /* TtLogEntry */
@@ -43,10 +45,12 @@ struct TtLogReader {
     TtLogSlot cache[TT_LOG_CACHE_SEGMENTS];
 };
 
-static inline TtLogEntry *tt_log_entry(const TtLogReader *r, uint64_t index)
+/* Of segment number @seq, which is there. */
+static inline TtLogEntry *tt_log_entry(const TtLogReader *r, uint64_t seq)
 {
-    assert(index < r->entries->len);
-    return &g_array_index(r->entries, TtLogEntry, index);
+    assert(seq >= r->first.segment &&
+           seq - r->first.segment < r->entries->len);
+    return &g_array_index(r->entries, TtLogEntry, seq - r->first.segment);
 }
 
 /*

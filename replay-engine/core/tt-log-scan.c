@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Opening a log: finds its segments and judges its tail (rules R1 to R3 and R6
- * to R8). Headers only; bodies are checked when they are loaded.
+ * Opening a log: finds its segments and judges its tail (rules R1 to R3, R6 to R8
+ * and R11). Headers only; bodies are checked when they are loaded.
  */
 #include "tt-log-reader.h"
 
@@ -39,26 +39,66 @@ TtStatus tt_log_read_all(TtLogReader *r, uint64_t offset, void *buf, size_t len,
 
 /* ---- file head ---- */
 
-static TtStatus check_head(TtLogReader *r, uint8_t *head, uint32_t len,
+/* @at: where it stands. */
+static TtStatus check_head(uint8_t *head, uint32_t len, uint64_t at,
                            TtDiag *diag)
 {
     if (tt_get_le64(head + TT_F_HEAD_SUM) !=
         tt_header_sum(head, len, TT_F_HEAD_SUM, 0)) {
-        return tt_fail_at(diag, TT_ERR_FORMAT, 0,
+        return tt_fail_at(diag, TT_ERR_FORMAT, at,
                           "the head of the log is damaged (its checksum is "
                           "wrong)");
     }
     uint64_t unknown = tt_get_le64(head + TT_F_HEAD_MUST_KNOW) &
                        ~TT_F_HEAD_KNOWN;
     if (unknown) {
-        return tt_fail_at(diag, TT_ERR_VERSION, TT_F_HEAD_MUST_KNOW,
+        return tt_fail_at(diag, TT_ERR_VERSION, at + TT_F_HEAD_MUST_KNOW,
                           "the log needs features (0x%" PRIx64 ") that this "
                           "version does not have; use the version that "
                           "recorded it or a newer one", unknown);
     }
+    return TT_OK;
+}
+
+/* Where the part with this head begins: *@at. */
+static TtStatus parse_part(const uint8_t *head, uint32_t len, TtLogPlace *at,
+                           TtDiag *diag)
+{
+    if (len < TT_F_HEAD_PART_BYTES) {
+        return tt_fail_at(diag, TT_ERR_FORMAT, TT_F_HEAD_LENGTH,
+                          "the head of a part of the log is too short, %"
+                          PRIu32, len);
+    }
+    *at = (TtLogPlace) {
+        .segment = tt_get_le64(head + TT_F_HEAD_FIRST_SEG),
+        .event = tt_get_le64(head + TT_F_HEAD_FIRST_EVENT),
+        .pos = tt_get_le64(head + TT_F_HEAD_FIRST_POS),
+    };
+    if (at->segment > TT_LOG_NUMBER_MAX || at->event > TT_LOG_NUMBER_MAX ||
+        at->pos > TT_LOG_POS_MAX) {
+        return tt_fail_at(diag, TT_ERR_LIMIT, TT_F_HEAD_FIRST_SEG,
+                          "a part of the log begins above the limits");
+    }
+    return TT_OK;
+}
+
+static bool is_part(const uint8_t *head)
+{
+    return tt_get_le64(head + TT_F_HEAD_MUST_KNOW) & TT_F_HEAD_PART;
+}
+
+static TtStatus take_head(TtLogReader *r, uint8_t *head, uint32_t len,
+                          TtDiag *diag)
+{
+    TtStatus status = check_head(head, len, 0, diag);
+
+    if (status != TT_OK) {
+        return status;
+    }
     memcpy(r->uuid, head + TT_F_HEAD_UUID, 16);
     r->seed = tt_log_seed(r->uuid);
-    return TT_OK;
+    r->is_part = is_part(head);
+    return r->is_part ? parse_part(head, len, &r->first, diag) : TT_OK;
 }
 
 /* R1, R2. *@len: where the first segment starts. */
@@ -90,7 +130,7 @@ static TtStatus read_head(TtLogReader *r, uint32_t *len, TtDiag *diag)
         return tt_fail_at(diag, TT_ERR_FORMAT, got, "the file ends inside the "
                           "head of the log, so it holds nothing to replay");
     }
-    return check_head(r, head, *len, diag);
+    return take_head(r, head, *len, diag);
 }
 
 /* ---- segment headers ---- */
@@ -129,30 +169,41 @@ static void parse_header(const uint8_t *h, uint64_t offset, TtLogEntry *e)
     };
 }
 
+/* What comes next, by what came so far. */
+static TtLogPlace next_place(const TtLogReader *r)
+{
+    const TtSegInfo *before;
+
+    if (!r->entries->len) {
+        return r->first;
+    }
+    before = &tt_log_entry(r, tt_log_reader_end(r) - 1)->info;
+    return (TtLogPlace) {
+        .segment = before->seq + 1,
+        .event = before->first_event + before->n_events,
+        .pos = before->end_pos,
+    };
+}
+
 /* R3 and limits. NULL when fine, else what is wrong. */
 static const char *check_order(const TtLogReader *r, const TtSegInfo *i)
 {
-    uint64_t seq = r->entries->len, first_event = 0, pos = 0;
+    TtLogPlace next = next_place(r);
 
-    if (seq > 0) {
-        const TtSegInfo *before = &tt_log_entry(r, seq - 1)->info;
-        first_event = before->first_event + before->n_events;
-        pos = before->end_pos;
-    }
-    if (i->seq != seq || i->first_event != first_event) {
+    if (i->seq != next.segment || i->first_event != next.event) {
         return "a segment is missing or out of order";
     }
-    if (i->first_pos < pos || i->end_pos < i->first_pos) {
+    if (i->first_pos < next.pos || i->end_pos < i->first_pos) {
         return "positions run backwards";
     }
     return NULL;
 }
 
-static const char *check_limits(const TtLogEntry *e)
+static const char *check_limits(const TtLogReader *r, const TtLogEntry *e)
 {
     const TtSegInfo *i = &e->info;
 
-    if (i->seq >= TT_LOG_SEGMENTS_MAX) {
+    if (r->entries->len >= TT_LOG_SEGMENTS_MAX) {
         return "there are too many segments";
     }
     if (i->ev_raw > TT_SEG_EVENTS_MAX || i->pl_raw > TT_SEG_PAYLOAD_MAX) {
@@ -194,7 +245,7 @@ static TtStatus check_entry(const TtLogReader *r, const TtLogEntry *e,
                           "a segment needs features (0x%x) that this version "
                           "does not have; use a newer one", unknown);
     }
-    what = check_limits(e);
+    what = check_limits(r, e);
     if (what) {
         return tt_fail_at(diag, TT_ERR_LIMIT, offset, "%s", what);
     }
@@ -247,9 +298,9 @@ static TtStatus judge_tail(TtLogReader *r, uint64_t offset, TtDiag *diag)
             return torn(r, offset, "what follows was never written", diag);
         }
     }
-    return tt_fail_at(diag, TT_ERR_FORMAT, offset, "the header of segment %u "
-                      "is damaged; %u whole segments are before it",
-                      r->entries->len, r->entries->len);
+    return tt_fail_at(diag, TT_ERR_FORMAT, offset, "the header of segment %"
+                      PRIu64 " is damaged; %u whole segments are before it",
+                      tt_log_reader_end(r), r->entries->len);
 }
 
 /* The segment @e has a right header. Takes it in, or says why not.
@@ -274,6 +325,46 @@ static TtStatus take_segment(TtLogReader *r, const TtLogEntry *e, TtDiag *diag)
     return TT_OK;
 }
 
+/*
+ * R11: at @offset, where a segment header may stand, stands the magic of a head.
+ * Takes it in; *@len is its length.
+ */
+static TtStatus take_part(TtLogReader *r, uint64_t offset, uint32_t *len,
+                          TtDiag *diag)
+{
+    g_autofree uint8_t *head = g_malloc(TT_F_HEAD_BYTES_MAX);
+    TtLogPlace at, next = next_place(r);
+    TtStatus status;
+    size_t got;
+
+    status = r->io->ops->read_at(r->io, offset, head, TT_F_HEAD_BYTES_MAX,
+                                 &got, diag);
+    if (status != TT_OK) {
+        return status;
+    }
+    got = MIN(got, r->file_bytes - offset);
+    *len = got < TT_F_HEAD_PART_BYTES ? 0 :
+        tt_get_le32(head + TT_F_HEAD_LENGTH);
+    if (*len < TT_F_HEAD_PART_BYTES || *len > got) {
+        return judge_tail(r, offset, diag);
+    }
+    status = check_head(head, *len, offset, diag);
+    if (status == TT_OK && !is_part(head)) {
+        status = tt_fail_at(diag, TT_ERR_FORMAT, offset,
+                            "another log begins inside this one");
+    }
+    if (status == TT_OK) {
+        status = parse_part(head, *len, &at, diag);
+    }
+    if (status == TT_OK && (memcmp(head + TT_F_HEAD_UUID, r->uuid, 16) ||
+                            at.segment != next.segment ||
+                            at.event != next.event || at.pos != next.pos)) {
+        status = tt_fail_at(diag, TT_ERR_FORMAT, offset, "a part of the log is "
+                            "missing, or of another run");
+    }
+    return status;
+}
+
 static TtStatus walk(TtLogReader *r, uint64_t offset, TtDiag *diag)
 {
     uint8_t h[TT_F_SEG_BYTES_MAX];
@@ -288,6 +379,17 @@ static TtStatus walk(TtLogReader *r, uint64_t offset, TtDiag *diag)
             return status;
         }
         got = MIN(got, r->file_bytes - offset);
+        if (r->is_part && got >= 8 && !memcmp(h, TT_F_HEAD_MAGIC, 8)) {
+            uint32_t len;
+
+            status = take_part(r, offset, &len, diag);
+            if (status != TT_OK) {
+                return status;
+            }
+            offset += len;
+            is_closed = false;
+            continue;
+        }
         /* A header of a newer writer may be longer: read again, once. */
         if (want < sizeof(h) && got == want &&
             tt_get_le32(h + TT_F_SEG_LENGTH) > want) {

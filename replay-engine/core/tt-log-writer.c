@@ -36,6 +36,8 @@ struct TtLogWriter {
     size_t pl_room;
     uint64_t seed;
     uint64_t bytes;
+    uint8_t uuid[16];
+    uint64_t part_seq;          /* number of the part's first segment */
     uint64_t seq, n_events, pos;    /* what the next segment must start with */
     bool closed;                /* the last segment is written */
     TtStatus poison;
@@ -65,21 +67,29 @@ static TtStatus put(TtLogWriter *w, const void *bytes, size_t len,
     return TT_OK;
 }
 
-static TtStatus put_head(TtLogWriter *w, const uint8_t uuid[16], TtDiag *diag)
+static TtStatus put_head(TtLogWriter *w, bool is_part, TtDiag *diag)
 {
-    uint8_t head[TT_F_HEAD_BYTES] = { 0 };
+    uint8_t head[TT_F_HEAD_PART_BYTES] = { 0 };
+    uint32_t len = is_part ? TT_F_HEAD_PART_BYTES : TT_F_HEAD_BYTES;
 
     memcpy(head, TT_F_HEAD_MAGIC, 8);
-    tt_put_le32(head + TT_F_HEAD_LENGTH, sizeof(head));
-    tt_put_le64(head + TT_F_HEAD_MUST_KNOW, TT_F_HEAD_KNOWN);
-    memcpy(head + TT_F_HEAD_UUID, uuid, 16);
+    tt_put_le32(head + TT_F_HEAD_LENGTH, len);
+    memcpy(head + TT_F_HEAD_UUID, w->uuid, 16);
+    if (is_part) {                                          /* R11 */
+        tt_put_le64(head + TT_F_HEAD_MUST_KNOW, TT_F_HEAD_PART);
+        tt_put_le64(head + TT_F_HEAD_FIRST_SEG, w->seq);
+        tt_put_le64(head + TT_F_HEAD_FIRST_EVENT, w->n_events);
+        tt_put_le64(head + TT_F_HEAD_FIRST_POS, w->pos);
+    }
     tt_put_le64(head + TT_F_HEAD_SUM,
-                tt_header_sum(head, sizeof(head), TT_F_HEAD_SUM, 0));
-    return put(w, head, sizeof(head), diag);
+                tt_header_sum(head, len, TT_F_HEAD_SUM, 0));
+    return put(w, head, len, diag);
 }
 
-TtStatus tt_log_writer_new(TtIo *io, const uint8_t uuid[16],
-                           TtLogWriter **out, TtDiag *diag)
+/* @at: of a part; NULL: the log is one file. */
+static TtStatus writer_new(TtIo *io, const uint8_t uuid[16],
+                           const TtLogPlace *at, TtLogWriter **out,
+                           TtDiag *diag)
 {
     TtLogWriter *w = g_new0(TtLogWriter, 1);
     TtStatus status;
@@ -87,6 +97,12 @@ TtStatus tt_log_writer_new(TtIo *io, const uint8_t uuid[16],
     *out = NULL;
     w->io = io;
     w->seed = tt_log_seed(uuid);
+    memcpy(w->uuid, uuid, 16);
+    if (at) {
+        w->seq = w->part_seq = at->segment;
+        w->n_events = at->event;
+        w->pos = at->pos;
+    }
     w->cctx = ZSTD_createCCtx();
     w->head = g_try_malloc(TT_F_SEG_BYTES + TT_SEG_EVENTS_MAX);
     w->pl_room = TT_SEG_PAYLOAD_MAX;
@@ -95,7 +111,7 @@ TtStatus tt_log_writer_new(TtIo *io, const uint8_t uuid[16],
         status = tt_fail(diag, TT_ERR_NOMEM,
                          "not enough memory to write the log");
     } else {
-        status = put_head(w, uuid, diag);
+        status = put_head(w, at, diag);
     }
     if (status != TT_OK) {
         tt_log_writer_free(w);
@@ -103,6 +119,37 @@ TtStatus tt_log_writer_new(TtIo *io, const uint8_t uuid[16],
     }
     *out = w;
     return TT_OK;
+}
+
+TtStatus tt_log_writer_new(TtIo *io, const uint8_t uuid[16],
+                           TtLogWriter **out, TtDiag *diag)
+{
+    return writer_new(io, uuid, NULL, out, diag);
+}
+
+TtStatus tt_log_writer_new_part(TtIo *io, const uint8_t uuid[16],
+                                const TtLogPlace *at, TtLogWriter **out,
+                                TtDiag *diag)
+{
+    return writer_new(io, uuid, at, out, diag);
+}
+
+TtLogPlace tt_log_writer_place(const TtLogWriter *w)
+{
+    return (TtLogPlace) {
+        .segment = w->seq, .event = w->n_events, .pos = w->pos,
+    };
+}
+
+TtStatus tt_log_writer_next_part(TtLogWriter *w, TtIo *io, TtDiag *diag)
+{
+    TtStatus status = tt_log_writer_sync(w, diag);
+
+    assert(!w->closed);
+    tt_io_close(w->io);
+    w->io = io;
+    w->part_seq = w->seq;
+    return status == TT_OK ? put_head(w, true, diag) : status;
 }
 
 /* Returns the stored length and sets *@packed; falls back to "as is". */
@@ -168,7 +215,8 @@ static void fill_header(const TtLogWriter *w, uint8_t *h, const TtSegBuf *sb)
 static void assert_segment(const TtLogWriter *w, const TtSegBuf *sb)
 {
     assert(!w->closed);
-    assert(sb->seq == w->seq && sb->seq < TT_LOG_SEGMENTS_MAX);     /* R3 */
+    assert(sb->seq == w->seq &&                                     /* R3 */
+           sb->seq - w->part_seq < TT_LOG_SEGMENTS_MAX);
     assert(sb->first_event == w->n_events);
     assert(sb->first_pos >= w->pos && sb->end_pos >= sb->first_pos);
     assert(sb->ev_len <= TT_SEG_EVENTS_MAX);
@@ -246,4 +294,35 @@ void tt_log_writer_free(TtLogWriter *w)
         g_free(w->pl);
         g_free(w);
     }
+}
+
+TtStatus tt_log_write_end(TtIo *io, const uint8_t uuid[16],
+                          const TtLogPlace *at, uint64_t host_ns, unsigned how,
+                          TtDiag *diag)
+{
+    TtEvent ev = { .kind = TT_EV_FINISH, .pos = at->pos, .val = how };
+    TtLogEncoder *e = tt_log_encoder_new_at(at);
+    TtSegBuf *sb = tt_segbuf_new();
+    TtLogWriter *w = NULL;
+    TtStatus status;
+
+    if (!sb) {
+        tt_io_close(io);
+        status = tt_fail(diag, TT_ERR_NOMEM, "not enough memory to write the "
+                         "log");
+    } else {
+        status = tt_log_writer_new_part(io, uuid, at, &w, diag);
+    }
+    if (status == TT_OK) {
+        tt_log_encoder_begin(e, sb, at->pos, host_ns);
+        tt_log_encoder_put(e, &ev);
+        status = tt_log_writer_seal(w, tt_log_encoder_end(e, true), diag);
+    }
+    if (status == TT_OK) {
+        status = tt_log_writer_sync(w, diag);
+    }
+    tt_log_writer_free(w);
+    tt_log_encoder_free(e);
+    tt_segbuf_free(sb);
+    return status;
 }

@@ -177,6 +177,40 @@ TtStatus tt_pagestore_make_room(TtPageStore *ps, uint64_t bytes,
 
 /* ---- without one ---- */
 
+/*
+ * A group that was given back leaves a header, 4 KiB of some 1 MiB, and a table in
+ * memory. So what is dead, holes included, is at most so many times what lives.
+ */
+#define HOLES_SHARE     8
+
+void tt_pagestore_renew(TtPageStore *ps, uint64_t least)
+{
+    TtStoreFile *f = ps->file;
+    uint64_t live;
+
+    if (!f || !f->is_writable || f->is_behind || f->pending->len) {
+        return;
+    }
+    live = tt_pagefile_live_bytes(f->pages);
+    if (tt_pagefile_stats(f->pages).file_bytes >
+        live * HOLES_SHARE + least &&
+        f->journal_io->ops->sync(f->journal_io, NULL) == TT_OK) {   /* J6 */
+        (void)make_anew(ps, NULL);
+    }
+}
+
+TtStatus tt_pagestore_sync(TtPageStore *ps, TtDiag *diag)
+{
+    TtStoreFile *f = ps->file;
+    TtStatus st;
+
+    if (!f || !f->is_writable) {
+        return TT_OK;
+    }
+    st = f->pages_io->ops->sync(f->pages_io, diag);
+    return st == TT_OK ? f->journal_io->ops->sync(f->journal_io, diag) : st;
+}
+
 TtStatus tt_storefile_give_back(TtPageStore *ps, TtDiag *diag)
 {
     TtStoreFile *f = ps->file;

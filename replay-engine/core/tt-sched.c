@@ -45,6 +45,7 @@ static bool is_stop(const TtEvent *ev)
     case TT_EV_DIGEST:
     case TT_EV_MARK:
     case TT_EV_FINISH:
+    case TT_EV_SCREEN:
         return true;
     default:
         return TT_EV_IS_ASYNC(ev->kind) && !ev->nested;
@@ -57,9 +58,14 @@ static bool is_before(TtCursor a, TtCursor b)
            (a.segment == b.segment && a.index < b.index);
 }
 
-static uint64_t n_segments(const TtSched *s)
+static uint64_t end_segment(const TtSched *s)
 {
-    return tt_log_reader_n_segments(s->reader);
+    return tt_log_reader_end(s->reader);
+}
+
+static uint64_t first_segment(const TtSched *s)
+{
+    return tt_log_reader_first(s->reader);
 }
 
 /* Makes @next the current segment; the reference is taken over. */
@@ -91,7 +97,7 @@ TtStatus tt_sched_seek(TtSched *s, TtCursor c, TtDiag *diag)
 {
     TtSegment *cur = NULL;
 
-    if (c.segment > 0 || n_segments(s) > 0) {
+    if (c.segment > first_segment(s) || end_segment(s) > first_segment(s)) {
         TtStatus status = tt_log_reader_load(s->reader, c.segment, &cur, diag);
         if (status != TT_OK) {
             return status;
@@ -113,7 +119,7 @@ TtStatus tt_sched_new(TtLogReader *reader, TtSched **out, TtDiag *diag)
 
     *out = NULL;
     s->reader = reader;
-    status = tt_sched_seek(s, (TtCursor) { 0, 0 }, diag);
+    status = tt_sched_seek(s, (TtCursor) { first_segment(s), 0 }, diag);
     if (status != TT_OK) {
         tt_sched_free(s);
         return status;
@@ -142,7 +148,7 @@ static bool enter_next(TtSched *s)
 {
     TtSegment *next = s->ahead;
 
-    if (s->failed || s->at.segment + 1 >= n_segments(s)) {
+    if (s->failed || s->at.segment + 1 >= end_segment(s)) {
         return false;
     }
     if (!next) {
@@ -244,7 +250,7 @@ static uint64_t scan_limit(const TtSched *s)
 {
     uint64_t next = s->scan.segment + (s->scan_failed ? 0 : 1);
 
-    if (s->found || next >= n_segments(s)) {
+    if (s->found || next >= end_segment(s)) {
         return s->seen_pos;
     }
     return MAX(s->seen_pos, tt_log_reader_info(s->reader, next)->first_pos);
@@ -257,7 +263,7 @@ static uint64_t scan_limit(const TtSched *s)
  */
 static bool scan_may_go_on(const TtSched *s, uint64_t cursor_pos)
 {
-    return s->scan.segment + 1 < n_segments(s) &&
+    return s->scan.segment + 1 < end_segment(s) &&
            (s->scan.segment == s->at.segment || scan_limit(s) <= cursor_pos);
 }
 
@@ -357,7 +363,7 @@ static TtCursor cursor_back(const TtSched *s, TtCursor c, unsigned n)
         uint32_t step = MIN(n, c.index);
         c.index -= step;
         n -= step;
-        if (n == 0 || c.segment == 0) {
+        if (n == 0 || c.segment <= first_segment(s)) {
             break;
         }
         c.segment--;
@@ -372,7 +378,7 @@ static void context_lines(TtSched *s, GString *out, TtCursor c, unsigned after)
     char line[160];
     unsigned left = after;
 
-    for (; c.segment < n_segments(s); c = (TtCursor) { c.segment + 1, 0 }) {
+    for (; c.segment < end_segment(s); c = (TtCursor) { c.segment + 1, 0 }) {
         TtSegment *seg;
         TtDiag why;
         if (tt_log_reader_load(s->reader, c.segment, &seg, &why) != TT_OK) {
@@ -409,8 +415,9 @@ char *tt_sched_context(TtSched *s, unsigned before, unsigned after)
 
 TtStatus tt_sched_end_pos(TtSched *s, uint64_t *pos, TtDiag *diag)
 {
-    uint64_t n = n_segments(s);
+    uint64_t end = end_segment(s);
 
-    *pos = n ? tt_log_reader_info(s->reader, n - 1)->end_pos : 0;
+    *pos = end > first_segment(s) ?
+        tt_log_reader_info(s->reader, end - 1)->end_pos : 0;
     return TT_OK;
 }

@@ -58,7 +58,10 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
                    tt.dir);
         return false;
     }
-    if (!tt_can_record(errp) || !tt_block_migration(errp)) {
+    if (!tt_window_fits(opt->window_ns, opt->checkpoint_interval_ms, errp) ||
+        !tt_trouble_set_pattern(opt->panic_pattern ?: tt_panic_pattern_default,
+                                errp) ||
+        !tt_can_record(errp) || !tt_block_migration(errp)) {
         return false;
     }
     tt_describe_recording();
@@ -66,6 +69,8 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
     tt.max_size_bytes = opt->max_size_bytes;
     tt.checkpoint_interval_ms = opt->checkpoint_interval_ms;
     tt.stop_on_error = opt->stop_on_error;
+    tt.window_ns = opt->window_ns;
+    tt.save_on_panic = opt->save_on_panic;
     if (!tt_record_open(errp)) {
         forget_run();
         return false;
@@ -105,6 +110,7 @@ bool tt_detach(TtEnded *ended, Error **errp)
         ok = tt_record_start(errp);
     }
     if (ok) {
+        tt_trouble_settle();
         tt_record_finish(TT_FINISH_STOPPED);
         *ended = (TtEnded) {
             .dir = tt.dir, .pos = tt.pos, .events = tt.events,

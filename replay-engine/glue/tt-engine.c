@@ -56,6 +56,7 @@ static const struct {
     { "resume-flag", TT_OMIT_RESUME_FLAG },
     { "into", TT_OMIT_INTO },
     { "second-fetch", TT_OMIT_SECOND_FETCH },
+    { "victims", TT_OMIT_VICTIMS },
     { "search-skip", TT_OMIT_SEARCH_SKIP },
 };
 
@@ -95,7 +96,16 @@ static QemuOptsList tt_opts = {
         { .name = "force", .type = QEMU_OPT_BOOL,
           .help = "branch: although disk images have changed" },
         { .name = "max-size", .type = QEMU_OPT_SIZE,
-          .help = "record, branch: end the recording when the log is this large" },
+          .help = "record, branch: end the recording when it is this large; "
+                  "with last: keep less" },
+        { .name = "last", .type = QEMU_OPT_STRING,
+          .help = "record, branch: keep only so much, as 30s, 10min, 2h, 1d" },
+        { .name = "save-on-panic", .type = QEMU_OPT_BOOL,
+          .help = "record, branch: with last: save the window when the guest "
+                  "panics (default on)" },
+        { .name = "panic-pattern", .type = QEMU_OPT_STRING,
+          .help = "record, branch: a line on the first serial port that matches "
+                  "this is a panic (default: as Linux writes; empty: none)" },
         { .name = "at-end", .type = QEMU_OPT_STRING,
           .help = "replay: stop or exit at the end of the run" },
         { .name = "checkpoint-memory", .type = QEMU_OPT_SIZE,
@@ -176,6 +186,60 @@ static void parse_interval(const char *seconds)
         !tt_interval_parse(s, &tt.checkpoint_interval_ms)) {
         refuse("-tt: %s, not '%s'", tt_interval_help, seconds);
     }
+}
+
+bool tt_window_parse(const char *text, uint64_t *ns, Error **errp)
+{
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {
+        { "", 1 }, { "s", 1 }, { "min", 60 }, { "h", 3600 }, { "d", 86400 },
+    };
+    const char *unit;
+    double n;
+
+    if (!qemu_strtod_finite(text, &unit, &n)) {
+        for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+            double s = n * units[i].seconds;
+
+            if (!strcmp(unit, units[i].name) && s >= 0.1 && s <= 1e8) {
+                *ns = s * 1e9;
+                return true;
+            }
+        }
+    }
+    error_setg(errp, "last takes a time of 0.1s or more, such as 30s, 10min, 2h "
+               "or 1d, not '%s'", text);
+    return false;
+}
+
+bool tt_window_fits(uint64_t ns, uint64_t interval_ms, Error **errp)
+{
+    if (ns && !interval_ms) {
+        error_setg(errp, "a window (last) begins at a checkpoint: leave "
+                   "checkpoint-interval=0 out");
+        return false;
+    }
+    return true;
+}
+
+static void parse_window(QemuOpts *opts)
+{
+    const char *last = qemu_opt_get(opts, "last");
+    const char *pattern = qemu_opt_get(opts, "panic-pattern");
+    Error *err = NULL;
+
+    if ((last && !tt_window_parse(last, &tt.window_ns, &err)) ||
+        !tt_window_fits(tt.window_ns, tt.checkpoint_interval_ms, &err) ||
+        !tt_trouble_set_pattern(pattern ?: tt_panic_pattern_default, &err)) {
+        refuse("-tt: %s", error_get_pretty(err));
+    }
+    if (!last && qemu_opt_get(opts, "save-on-panic")) {
+        refuse("-tt: save-on-panic makes sense with last= only: without, all is "
+               "kept");
+    }
+    tt.save_on_panic = qemu_opt_get_bool(opts, "save-on-panic", true);
 }
 
 static void parse_on_error(const char *what)
@@ -289,6 +353,9 @@ void tt_option_parse(const char *optarg)
     parse_mode(opts);
     only_in(TT_RECORD, opts, "max-size");
     only_in(TT_RECORD, opts, "checkpoint-interval");
+    only_in(TT_RECORD, opts, "last");
+    only_in(TT_RECORD, opts, "save-on-panic");
+    only_in(TT_RECORD, opts, "panic-pattern");
     only_in(TT_RECORD, opts, "chaos");
     only_in(TT_RECORD, opts, "on-error");
     only_in(TT_RECORD, opts, "guard");
@@ -309,6 +376,7 @@ void tt_option_parse(const char *optarg)
     }
     parse_trace(opts);
     parse_interval(qemu_opt_get(opts, "checkpoint-interval"));
+    parse_window(opts);
     parse_dirs(opts);
     tt.max_size_bytes = qemu_opt_get_size(opts, "max-size", 0);
     tt.checkpoint_bytes = qemu_opt_get_size(opts, "checkpoint-memory", GiB);
@@ -696,6 +764,7 @@ void tt_finish(void)
     } else if (tt_recording()) {
         bool whole = tt.live;
 
+        tt_trouble_settle();
         tt_record_finish(TT_FINISH_QUIT);
         if (whole) {
             error_printf("tt: recorded %" PRIu64 " positions, %" PRIu64

@@ -16,6 +16,7 @@
  * When storing fails for good, the recording goes on without more of them.
  */
 #include "tt-shelf.h"
+#include "tt-flight.h"
 #include "tt-full.h"
 #include "tt-kept.h"
 #include "qemu/main-loop.h"
@@ -35,6 +36,9 @@
  * longest recordings would be the slowest to go about in.
  */
 #define SHARE_OF_SIZE   3
+#define SHARE_OF_WINDOW 2       /* no window without them */
+/* So many in a window, or more. */
+#define POINTS_OF_WINDOW 8
 
 /* So many in turn that found no room: there will be none. */
 #define OVER_MAX        3
@@ -44,6 +48,7 @@ static struct {
     uint64_t pos;                   /* of the last one */
     int64_t last_ms;                /* when it was taken */
     uint64_t wanted_pos;            /* leave cpu_exec here; 0: nowhere */
+    bool urgent;                    /* take one wherever it is left */
     size_t prepared_for;            /* pages, since the last one was taken */
     uint64_t share;                 /* of max-size */
     int64_t start_ns;
@@ -68,6 +73,7 @@ static const void *save_state(CPUState *cpu, TtBytes full, size_t *len)
     uint8_t *bytes;
 
     tt_record_place(&s.segment, &s.index);
+    tt_flight_taking(s.segment);
     tt_memory_map_save(&map);
     s.n_blocks = map.n_blocks;
     for (unsigned i = 0; i < TT_CPSTATE_SPACES; i++) {
@@ -136,8 +142,9 @@ static void stop_keeping(const char *why)
     kp.on = false;
     if (!kp.told) {
         kp.told = true;
-        warn_report("tt: the recording goes on without more checkpoints: %s",
-                    why);
+        warn_report("tt: the recording goes on without more checkpoints%s: %s",
+                    tt_flight_is_on() ? ", and its window does not move any "
+                    "more" : "", why);
     }
 }
 
@@ -175,6 +182,7 @@ static bool take(CPUState *cpu, uint32_t flags, TtBytes full, uint32_t *job)
     kp.prepared_for = 0;
     kp.last_ms = began / SCALE_MS;
     *job = tt_shelf_add(tt.pos, has_batch, &meta);
+    tt_gpu_note_all();              /* whoever begins there reads it first */
     if (kp.stats.taken) {
         note_pause(qemu_clock_get_ns(QEMU_CLOCK_REALTIME) - began, n);
     }
@@ -214,13 +222,26 @@ static void drop_newest(void)
         tt_shelf_delete(newest);
     }
     if (n_over >= OVER_MAX) {
-        stop_keeping("max-size leaves no room for them");
+        const char *why;
+
+        tt_shelf_has_failed(&why);
+        stop_keeping(why);
+    }
+}
+
+/* What is left of max-size is for the log. */
+static void limit_window(void)
+{
+    if (tt_flight_is_on()) {
+        tt_flight_limit_log(tt.max_size_bytes);
+        tt_record_limit_segments(tt.max_size_bytes);
     }
 }
 
 static bool open_shelf(TtDiag *diag)
 {
-    uint64_t share = DIV_ROUND_UP(tt.max_size_bytes, SHARE_OF_SIZE);
+    uint64_t share = DIV_ROUND_UP(tt.max_size_bytes, tt_flight_is_on() ?
+                                  SHARE_OF_WINDOW : SHARE_OF_SIZE);
 
     if (share && tt_record_bytes() + share > tt.max_size_bytes) {
         tt_fail(diag, TT_ERR_NOSPACE, "max-size leaves no room for checkpoints: "
@@ -232,6 +253,7 @@ static bool open_shelf(TtDiag *diag)
     }
     kp.share = share;
     tt.max_size_bytes -= share;     /* the rest is for the log */
+    limit_window();
     return true;
 }
 
@@ -239,6 +261,7 @@ static void give_share_back(void)
 {
     if (!tt_shelf_count()) {
         tt.max_size_bytes += kp.share;
+        limit_window();
         kp.share = 0;
     }
 }
@@ -265,13 +288,27 @@ static bool is_in_trouble(void)
     return false;
 }
 
+static bool is_due(void)
+{
+    int64_t interval = tt.checkpoint_interval_ms;
+
+    if (tt.window_ns) {
+        interval = MIN(interval, tt.window_ns / SCALE_MS / POINTS_OF_WINDOW);
+    }
+    return qemu_clock_get_ms(QEMU_CLOCK_REALTIME) - kp.last_ms >= interval ||
+        tt_flight_wants_point();
+}
+
+bool tt_keeper_is_on(void)
+{
+    return kp.on;
+}
+
 void tt_keeper_fence(CPUState *cpu)
 {
     uint32_t job;
 
-    if (!kp.on || tt_shelf_is_busy() || is_in_trouble() ||
-        qemu_clock_get_ms(QEMU_CLOCK_REALTIME) - kp.last_ms <
-        (int64_t)tt.checkpoint_interval_ms) {
+    if (!kp.on || tt_shelf_is_busy() || is_in_trouble() || !is_due()) {
         return;
     }
     if (!has_room(&job) && job) {
@@ -288,8 +325,38 @@ void tt_keeper_tell(void)
     }
 }
 
+/*
+ * A guest whose devices bring in much between two fences would fill the window's
+ * limit before there is a checkpoint with which it can move.
+ */
+void tt_keeper_urge(void)
+{
+    uint32_t job;
+
+    if (!kp.on || kp.urgent || !tt_flight_wants_point() ||
+        tt_shelf_is_busy() || is_in_trouble() || (!has_room(&job) && job)) {
+        return;
+    }
+    kp.urgent = true;
+    tt_token_kick();
+}
+
+/* As where the user asks, but the VM runs: we are its thread. */
+static void take_urgently(CPUState *cpu)
+{
+    kp.urgent = false;
+    if (kp.on && tt.live && tt.pos > kp.pos && !tt_shelf_is_busy() &&
+        take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 })) {
+        tt_record_renew();
+    }
+}
+
 void tt_keeper_turn(CPUState *cpu)
 {
+    if (kp.urgent) {
+        take_urgently(cpu);
+        return;
+    }
     if (kp.wanted_pos) {
         if (kp.wanted_pos == tt.pos && kp.on && tt.live) {
             take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 });

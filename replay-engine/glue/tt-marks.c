@@ -7,12 +7,18 @@
  */
 #include "tt/engine.h"
 #include "tt/marks.h"
+#include "tt/logparts.h"
 #include "qemu/cutils.h"
 
 #define MARK_MAX 64
 
 static GHashTable *recorded;        /* name -> position; of this process */
 static const char *recorded_dir;    /* the run they belong to */
+
+static gboolean is_before_window(gpointer name, gpointer pos, gpointer opaque)
+{
+    return *(uint64_t *)pos < tt_flight_start();
+}
 
 static void remember(const char *name, uint64_t pos)
 {
@@ -26,6 +32,7 @@ static void remember(const char *name, uint64_t pos)
         g_hash_table_remove_all(recorded);
         recorded_dir = tt.dir;
     }
+    g_hash_table_foreach_remove(recorded, is_before_window, NULL);
     *p = pos;
     g_hash_table_replace(recorded, g_strdup(name), p);
 }
@@ -40,6 +47,10 @@ static void each_recorded(TtMarkSeen *seen, void *opaque)
     }
     g_hash_table_iter_init(&it, recorded);
     while (g_hash_table_iter_next(&it, &name, &pos)) {
+        if (*(uint64_t *)pos < tt_flight_start()) {
+            g_hash_table_iter_remove(&it);      /* no longer in the window */
+            continue;
+        }
         seen(opaque, name, *(uint64_t *)pos);
     }
 }
@@ -154,7 +165,7 @@ static void each_of_segment(TtSegment *s, TtMarkSeen *seen, void *opaque)
 
 static void each_of_log(TtLogReader *r, TtMarkSeen *seen, void *opaque)
 {
-    for (uint64_t i = 0; i < tt_log_reader_n_segments(r); i++) {
+    for (uint64_t i = tt_log_reader_first(r); i < tt_log_reader_end(r); i++) {
         TtSegment *s;
 
         if (tt_log_reader_load(r, i, &s, NULL) != TT_OK) {
@@ -193,13 +204,12 @@ static void compare(void *opaque, const char *name, uint64_t pos)
 bool tt_mark_find_in(const char *dir, const char *name, uint64_t *pos,
                      Error **errp)
 {
-    g_autofree char *path = g_build_filename(dir, "log", NULL);
     Wanted w = { .name = name };
     TtLogReader *r = NULL;
     TtDiag diag;
     TtIo *io;
 
-    if (tt_io_posix_open(path, &io, &diag) != TT_OK ||
+    if (tt_logparts_open(dir, &io, &diag) != TT_OK ||
         (tt_log_reader_open_part(io, &r, &diag) < 0 && !r)) {
         error_setg(errp, "%s", diag.text);
         return false;

@@ -41,6 +41,7 @@ typedef struct Checkpoint {
     TtCursor cursor;
     TtMapState map;
     GByteArray *cpu_state;
+    GByteArray *screen;             /* NULL: the log has it, if there is one */
     int halted;
     uint64_t output_hash, events;
 } Checkpoint;
@@ -50,6 +51,7 @@ static struct {
     TtPageStore *pages;
     GHashTable *checkpoints;        /* TtCheckpointId -> Checkpoint */
     bool has_files;                 /* the store is the recorder's */
+    TtNodeId start;                 /* with it history begins: it stays */
     TtNodeId base;                  /* RAM = node base + dirty pages */
     int64_t last_ns;                /* CPU time, of the newest checkpoint */
     int64_t debt_ns;                /* taken by checkpoints, beyond their share */
@@ -67,6 +69,7 @@ static void free_checkpoint(Checkpoint *c)
         tt_memory_map_free(&c->map);
         g_byte_array_unref(c->cpu_state);
     }
+    g_clear_pointer(&c->screen, g_byte_array_unref);
     g_free(c);
 }
 
@@ -92,7 +95,7 @@ static bool drop(TtCheckpointId id)
 {
     Checkpoint *c = find_checkpoint(id);
 
-    assert(c && c->pos);
+    assert(c && c->id != pt.start);
     if (c->id == pt.base && !rebase(c)) {
         return false;
     }
@@ -143,6 +146,7 @@ static void note_state(CPUState *cpu, Checkpoint *c)
 {
     c->cursor = tt_sched_tell(tt_replay_sched());
     c->cpu_state = tt_vcpus_save();
+    c->screen = tt_gpu_save();
     c->halted = cpu->halted;
     c->output_hash = tt.output_hash;
     c->events = tt.events;
@@ -216,7 +220,8 @@ static bool load_state(Checkpoint *c, char **why)
     return true;
 }
 
-/* Was its place in the log sealed, before the recorder was killed? */
+/* Is its place in the log there: sealed before the recorder was killed, and not
+ * gone since? */
 static bool is_within_log(const TtCheckpointInfo *info)
 {
     g_autofree void *blob = NULL;
@@ -227,7 +232,8 @@ static bool is_within_log(const TtCheckpointInfo *info)
     return info->pos <= tt_replay_end() &&
         tt_pagestore_blob(pt.pages, info->id, &blob, &len, &diag) == TT_OK &&
         tt_cpstate_decode((TtBytes) { blob, len }, &s, &diag) == TT_OK &&
-        s.segment < tt_log_reader_n_segments(tt_replay_reader());
+        s.segment >= tt_log_reader_first(tt_replay_reader()) &&
+        s.segment < tt_log_reader_end(tt_replay_reader());
 }
 
 /* Behind it there are checkpoints that cannot be used any more. */
@@ -308,9 +314,10 @@ static bool adopt_stored(CPUState *cpu)
     pt.has_files = true;
     if (infos[0].pos) {             /* of the user's: the start is ours */
         take_checkpoint(cpu, true);
+        pt.start = pt.base;
     } else {
         g_free(tt_memory_collect_dirty(&all));
-        pt.base = infos[0].id;
+        pt.base = pt.start = infos[0].id;
         note_state(cpu, enter(infos[0].id, 0, true, true));
     }
     for (size_t i = !infos[0].pos; i < n; i++) {
@@ -324,7 +331,7 @@ static bool adopt_stored(CPUState *cpu)
  * there is none. */
 static TtRestored discard(Checkpoint *c, const char *why)
 {
-    if (!c->pos) {
+    if (c->id == pt.start) {
         error_report("tt: the start cannot be restored, the VM stays at position "
                      "%" PRIu64 ": %s: take 'pages' and 'checkpoints' out of "
                      "'%s', and replay it anew without them", tt.pos, why,
@@ -395,6 +402,7 @@ TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id)
         return discard(c, said ? said->text : tt_status_name(s));
     }
     tt_memory_map_restore(&c->map);
+    tt_gpu_restore(c->screen);
     dirty = tt_memory_collect_dirty(&n);    /* what the restore itself wrote */
     pt.base = c->id;
     if (!tt_vcpus_load(c->cpu_state->data, c->cpu_state->len, c->halted,
@@ -416,6 +424,89 @@ TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id)
         tt_replay_damaged(&diag);
     }
     return TT_RESTORED;
+}
+
+/* ---- the log holds a window: there is nothing before its checkpoints ---- */
+
+static void enter_window(void)
+{
+    size_t n = tt_pagestore_count(pt.pages);
+    g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
+
+    n = tt_pagestore_list(pt.pages, infos, n);
+    for (size_t i = 0; i < n; i++) {
+        if (is_within_log(&infos[i])) {
+            enter(infos[i].id, infos[i].pos,
+                  infos[i].flags & TT_CHECKPOINT_PINNED, true);
+        }
+    }
+}
+
+static TtCheckpointId first_point(void)
+{
+    uint64_t at;
+    TtCheckpointId id = tt_timeline_find(pt.timeline, 0, &at);
+
+    return id ?: tt_timeline_find_after(pt.timeline, 0, &at);
+}
+
+/* The blocks that @id needs are fresh, and zeros as where a restore begins. */
+static void make_blocks(TtCheckpointId id)
+{
+    g_autofree char *why = NULL;
+    size_t n;
+
+    if (load_state(find_checkpoint(id), &why) && !pt.base) {
+        g_free(tt_memory_collect_dirty(&n));
+    }
+}
+
+/* The VM becomes that of the first checkpoint that can be used. */
+static bool begin_in_window(CPUState *cpu, TtDiag *diag)
+{
+    TtCheckpointId id;
+    TtStatus s = tt_runstore_open(tt.dir, &tt.manifest, tt.checkpoint_bytes /
+                                  TT_CHECKPOINT_CACHE, &pt.pages, diag);
+
+    if (s != TT_OK) {
+        if (s == TT_END) {
+            tt_fail(diag, TT_ERR_FORMAT, "it has none");
+        }
+        return false;
+    }
+    say_damage();
+    pt.has_files = true;
+    enter_window();
+    while ((id = first_point())) {
+        make_blocks(id);
+        switch (tt_points_restore(cpu, id)) {
+        case TT_RESTORED:
+            pt.start = id;
+            return true;
+        case TT_RESTORE_NOMEM:
+            tt_fail(diag, TT_ERR_NOMEM, "there is not enough memory for the RAM "
+                    "of the checkpoint it begins with");
+            return false;
+        default:
+            break;                              /* the next one */
+        }
+    }
+    tt_fail(diag, TT_ERR_FORMAT, "none of its checkpoints can be used");
+    return false;
+}
+
+static void begin_with_window(CPUState *cpu)
+{
+    TtDiag why, diag;
+
+    if (!begin_in_window(cpu, &why)) {
+        tt_fail(&diag, TT_ERR_FORMAT, "the run holds a window of a recording, and "
+                "a replay of that begins with a checkpoint: %s", why.text);
+        if (!pt.pages) {
+            pt.pages = tt_pagestore_new();
+        }
+        tt_replay_damaged(&diag);
+    }
 }
 
 /* ---- for verification ---- */
@@ -506,10 +597,13 @@ TtTimeline *tt_points_init(CPUState *cpu)
 {
     pt.timeline = tt_timeline_new();
     pt.checkpoints = g_hash_table_new(NULL, NULL);
-    if (tt.at_end_exit || !adopt_stored(cpu)) {
+    if (tt_log_reader_is_window(tt_replay_reader())) {
+        begin_with_window(cpu);
+    } else if (tt.at_end_exit || !adopt_stored(cpu)) {
         pt.pages = tt_pagestore_new();
         if (!tt.at_end_exit) {
             take_checkpoint(cpu, true);
+            pt.start = pt.base;
         }
     }
     tt_points_rest();
@@ -617,7 +711,7 @@ bool tt_points_delete(uint64_t id, Error **errp)
     } else if (tt_past && c->stored) {
         error_setg(errp, "checkpoint %" PRIu64 " is the recording's: go to the "
                    "present first ('tt goto end'), and delete it there", id);
-    } else if (!c->pos) {
+    } else if (c->id == pt.start) {
         error_setg(errp, "checkpoint %" PRIu64 " is the beginning of the run "
                    "and stays: nothing could be reached without it", id);
     } else if (!drop(id)) {

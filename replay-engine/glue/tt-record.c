@@ -19,13 +19,18 @@
  * and close in tt/engine.h.
  */
 #include "tt/engine.h"
+#include "tt-flight.h"
+#include "tt-save.h"
+#include "tt-shelf.h"
 #include "tt-stall.h"
+#include "tt/logparts.h"
 #include "tt/ring.h"
 #include "qemu/main-loop.h"
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
 #include "qemu/thread.h"
 #include "qemu/guest-random.h"
+#include "qemu/units.h"
 #include "qemu/uuid.h"
 #include "exec/cputlb.h"
 #include "system/runstate.h"
@@ -34,7 +39,10 @@
 #define TT_SEAL_MS      200         /* a segment stays open no longer */
 #define TT_SEAL_BYTES   (256u << 10)
 
-#define NEW_RECORDER { .ratio = 256 }
+/* A segment is the least that a tight window can be cut at. */
+#define SEGMENTS_OF_WINDOW 16
+
+#define NEW_RECORDER { .ratio = 256, .payload_max = TT_SEG_PAYLOAD_MAX }
 
 static struct {
     TtLogEncoder *encoder;
@@ -53,6 +61,8 @@ static struct {
     bool has_begun;
     bool whole;                     /* finished, and all of it written */
     uint64_t handed_bytes;          /* decoded, of all segments handed over */
+    uint32_t payload_max;           /* bytes of payload that end a segment */
+    uint64_t cut_before;            /* a part begins with this segment; 0: none */
     /* Set by the writer thread: */
     bool failed;
     TtDiag diag;
@@ -65,6 +75,18 @@ static struct {
 } rec = NEW_RECORDER;
 
 /* ---- writer thread ---- */
+
+/* An append failed; shall it be tried again? */
+static bool make_room(void *opaque, const TtDiag *why)
+{
+    return (why->status == TT_ERR_NOSPACE && tt_keeper_make_room(NULL)) ||
+        tt_stall_wait(why);
+}
+
+static TtIo *patient(TtIo *io)
+{
+    return tt_io_patient_new(io, make_room, NULL);
+}
 
 static uint32_t decoded_bytes(const TtSegBuf *sb)
 {
@@ -110,9 +132,46 @@ static void wait_for_segment(void)
     }
 }
 
+/*
+ * A flight recorder whose log is at its limit waits for the checkpoint that is being
+ * stored, since parts go then. It does not wait for one to be taken: the VM may be
+ * waiting for us.
+ */
+static void wait_for_window(void)
+{
+    while (tt_flight_is_full() && tt_shelf_is_busy()) {
+        g_usleep(1000);
+    }
+}
+
+/* The log goes on in the next part, if it is time. What cannot be made stays as it
+ * is. */
+static void begin_part(const TtSegBuf *sb)
+{
+    uint64_t before = tt_log_writer_bytes(rec.writer);
+    TtLogPlace at;
+    TtDiag unused;
+    TtIo *io;
+
+    if (!tt_flight_is_on() || sb->last || qatomic_read(&rec.failed) ||
+        (qatomic_read(&rec.cut_before) != sb->seq + 1 &&
+         !tt_flight_wants_part()) ||
+        tt_flight_create_part(&io, &unused) != TT_OK) {
+        return;
+    }
+    at = tt_log_writer_place(rec.writer);
+    if (tt_log_writer_next_part(rec.writer, patient(io), &rec.diag) != TT_OK) {
+        qatomic_set_mb(&rec.failed, true);
+        return;
+    }
+    tt_flight_part_begun(&at);
+    tt_flight_grew(tt_log_writer_bytes(rec.writer) - before, at);
+}
+
 static void *writer_thread(void *opaque)
 {
     for (;;) {
+        uint64_t before;
         TtSegBuf *sb;
         bool last;
 
@@ -123,11 +182,18 @@ static void *writer_thread(void *opaque)
             continue;
         }
         last = sb->last;
+        wait_for_window();
+        before = tt_log_writer_bytes(rec.writer);
         if (!qatomic_read(&rec.failed) &&
             tt_log_writer_seal(rec.writer, sb, &rec.diag) != TT_OK) {
             qatomic_set_mb(&rec.failed, true);
         }
         rec.is_unsynced = true;
+        if (!qatomic_read(&rec.failed)) {
+            tt_flight_grew(tt_log_writer_bytes(rec.writer) - before,
+                           tt_log_writer_place(rec.writer));
+        }
+        begin_part(sb);
         count_sealed(sb);
         tt_ring_push(rec.empty, sb);
         qemu_sem_post(&rec.has_empty);
@@ -164,6 +230,9 @@ static void hand_over(bool last)
     rec.handed_bytes += decoded_bytes(sb);
     tt_ring_push(rec.full, sb);
     qemu_sem_post(&rec.has_full);
+    if (tt_flight_is_on() && !last) {
+        tt_keeper_urge();
+    }
 }
 
 static void give_up(const char *why)
@@ -211,6 +280,27 @@ bool tt_record_seal(Error **errp)
     return true;
 }
 
+void tt_record_limit_segments(uint64_t log_bytes)
+{
+    if (log_bytes) {
+        rec.payload_max = CLAMP(log_bytes / SEGMENTS_OF_WINDOW, 64 * KiB,
+                                TT_SEG_PAYLOAD_MAX);
+    }
+}
+
+bool tt_record_cut(uint64_t *seq, Error **errp)
+{
+    *seq = rec.open->seq + 1;
+    assert(rec.open->n_events);
+    qatomic_set(&rec.cut_before, *seq);
+    return tt_record_seal(errp);
+}
+
+uint64_t tt_record_ns(void)
+{
+    return run_ns();
+}
+
 static void seal_tick(void *opaque)
 {
     if (tt_stall_why()) {
@@ -229,7 +319,8 @@ static void seal_tick(void *opaque)
 static void append(TtEvent *ev)
 {
     if (unlikely(!tt_log_encoder_fits(rec.encoder, ev->len) ||
-                 rec.open->ev_len >= TT_SEAL_BYTES)) {
+                 rec.open->ev_len >= TT_SEAL_BYTES ||
+                 rec.open->pl_len >= rec.payload_max)) {
         hand_over(false);
         open_segment();
     }
@@ -257,14 +348,20 @@ static uint64_t expected_bytes(void)
     uint64_t unsealed = rec.handed_bytes -
         qatomic_load_acquire(&rec.sealed_bytes) + decoded_bytes(rec.open);
 
-    return qatomic_read(&rec.log_bytes) +
-        (unsealed * qatomic_read(&rec.ratio) >> 8);
+    return tt_record_bytes() + (unsealed * qatomic_read(&rec.ratio) >> 8);
+}
+
+/* While a window moves there is no end. */
+static bool is_endless(void)
+{
+    return tt_flight_is_on() && tt_keeper_is_on();
 }
 
 /* A writer that is behind makes it a bad guess: what is known is waited for. */
 static bool reached_max_size(void)
 {
-    if (!tt.max_size_bytes || expected_bytes() < tt.max_size_bytes) {
+    if (!tt.max_size_bytes || expected_bytes() < tt.max_size_bytes ||
+        is_endless()) {
         return false;
     }
     wait_sealed();
@@ -415,7 +512,9 @@ void tt_record_resync(void)
     if (rec.full_up) {
         rec.full_up = false;
         tt_record_finish(TT_FINISH_STOPPED);
-        give_up("the log has reached max-size");
+        give_up(tt_flight_is_on() ? "the log has reached max-size, and without "
+                "checkpoints the window cannot move" :
+                "the log has reached max-size");
     }
 }
 
@@ -456,7 +555,7 @@ bool tt_record_directory(Error **errp)
     }
     if (tt.dir) {
         g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
-        g_autofree char *log = g_build_filename(tt.dir, "log", NULL);
+        g_autofree char *log = tt_logparts_path(tt.dir, 0);
 
         if (mkdir(tt.dir, 0700) == 0) {
             rec.made_dir = rec.has_dir = true;
@@ -522,18 +621,33 @@ static bool make_segments(Error **errp)
     return true;
 }
 
-/* Writer thread: an append failed; shall it be tried again? */
-static bool make_room(void *opaque, const TtDiag *why)
+/* One file, or the first part. */
+static bool open_log(const TtLogPlace *start, TtDiag *diag)
 {
-    return (why->status == TT_ERR_NOSPACE && tt_keeper_make_room(NULL)) ||
-        tt_stall_wait(why);
+    g_autofree char *path = tt_logparts_path(tt.dir, 0);
+    TtStatus s;
+    TtIo *io;
+
+    tt_flight_begin();
+    s = tt_flight_is_on() ? tt_flight_create_part(&io, diag) :
+        tt_io_posix_create(path, &io, diag);
+    rec.made_log = s == TT_OK;
+    if (s == TT_OK && tt_flight_is_on()) {
+        tt.manifest.features |= TT_FEATURE_WINDOW;
+        s = tt_log_writer_new_part(patient(io), tt.manifest.uuid, start,
+                                   &rec.writer, diag);
+        tt_flight_part_begun(start);
+        tt_flight_grew(s == TT_OK ? tt_log_writer_bytes(rec.writer) : 0, *start);
+    } else if (s == TT_OK) {
+        s = tt_log_writer_new(patient(io), tt.manifest.uuid, &rec.writer, diag);
+    }
+    return s == TT_OK;
 }
 
 bool tt_record_open(Error **errp)
 {
-    g_autofree char *path = NULL;
+    TtLogPlace start = { 0 };
     QemuUUID uuid;
-    TtIo *io;
     TtDiag diag;
 
     if (!tt_record_directory(errp) || !make_segments(errp)) {
@@ -541,11 +655,7 @@ bool tt_record_open(Error **errp)
     }
     qemu_uuid_generate(&uuid);
     memcpy(tt.manifest.uuid, uuid.data, 16);
-    path = g_build_filename(tt.dir, "log", NULL);
-    rec.made_log = tt_io_posix_create(path, &io, &diag) == TT_OK;
-    if (!rec.made_log ||
-        tt_log_writer_new(tt_io_patient_new(io, make_room, NULL),
-                          tt.manifest.uuid, &rec.writer, &diag) != TT_OK) {
+    if (!open_log(&start, &diag)) {
         error_setg(errp, "%s", diag.text);
         return false;
     }
@@ -610,6 +720,7 @@ bool tt_record_start(Error **errp)
     }
     tt_branch_begun();
     tt_keeper_start(first_cpu);
+    tt_gpu_note_all();
     tt_vcpus_flush();
     tt_record_release();        /* the vCPU's first turn looks what changed */
     tt_stall_arm();
@@ -632,6 +743,7 @@ static void stop_writer(void)
     hand_over(true);
     qemu_thread_join(&rec.thread);      /* it may ask the keeper for room */
     tt_keeper_finish();
+    tt_save_settle();
     if (!rec.failed && tt_log_writer_sync(rec.writer, &diag) != TT_OK) {
         rec.failed = true;
         rec.diag = diag;
@@ -675,10 +787,20 @@ static void remove_files(void)
 {
     if (rec.made_log) {
         g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
-        g_autofree char *log = g_build_filename(tt.dir, "log", NULL);
+        unsigned n;
+        g_autofree uint32_t *part = tt_logparts_list(tt.dir, &n);
 
         unlink(manifest);
-        unlink(log);
+        if (!tt_flight_is_on()) {
+            g_autofree char *log = tt_logparts_path(tt.dir, 0);
+
+            unlink(log);
+        }
+        for (unsigned i = 0; i < n; i++) {
+            g_autofree char *log = tt_logparts_path(tt.dir, part[i]);
+
+            unlink(log);
+        }
     }
     if (rec.made_dir) {
         rmdir(tt.dir);
@@ -719,11 +841,14 @@ void tt_record_close(void)
         qemu_sem_destroy(&rec.has_empty);
     }
     rec = (typeof(rec)) NEW_RECORDER;
+    tt_flight_end();
+    tt_trouble_forget();
 }
 
 uint64_t tt_record_bytes(void)
 {
-    return qatomic_read(&rec.log_bytes);
+    return tt_flight_is_on() ? tt_flight_log_bytes() :
+        qatomic_read(&rec.log_bytes);
 }
 
 bool tt_record_has_begun(void)

@@ -14,6 +14,7 @@
  * cannot be read on stops the VM in the same way, and is called by its name.
  */
 #include "tt/engine.h"
+#include "tt/logparts.h"
 #include "tt/timeline.h"
 #include "tt-parent.h"
 #include "qemu/main-loop.h"
@@ -31,7 +32,7 @@ static struct {
     TtLogReader *reader;
     TtParent *parent;               /* until the first state is loaded */
     TtSched *sched;
-    uint64_t end_pos;
+    uint64_t first_pos, end_pos;    /* where the replay began, where it ends */
     uint64_t digests;
     uint64_t last_equal;            /* position */
     uint64_t stall_pos;
@@ -52,6 +53,11 @@ TtLogReader *tt_replay_reader(void)
 uint64_t tt_replay_end(void)
 {
     return rep.end_pos;
+}
+
+uint64_t tt_replay_first(void)
+{
+    return rep.first_pos;
 }
 
 void tt_replay_set_end(uint64_t pos)
@@ -238,6 +244,9 @@ static bool do_annotations(void)
         }
         if (ev->kind == TT_EV_CHECK || ev->kind == TT_EV_DIGEST) {
             check(ev);
+        }
+        if (ev->kind == TT_EV_SCREEN) {
+            tt_gpu_passed(ev);
         }
         if (!tt.diverged) {
             tt_sched_pop(rep.sched);
@@ -565,7 +574,6 @@ void tt_replay_console(uint32_t port, uint32_t val, unsigned size)
 bool tt_replay_open(Error **errp)
 {
     g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
-    g_autofree char *log = g_build_filename(tt.dir, "log", NULL);
     TtStatus s;
     TtDiag diag;
     TtIo *io;
@@ -573,7 +581,7 @@ bool tt_replay_open(Error **errp)
     if (tt_manifest_load(manifest, &tt.manifest, &diag) != TT_OK ||
         tt_manifest_check_rules(&tt.manifest, 1 << TT_HOOK_TLB_BITS,
                                 &diag) != TT_OK ||
-        tt_io_posix_open(log, &io, &diag) != TT_OK) {
+        tt_logparts_open(tt.dir, &io, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
     }
@@ -634,8 +642,6 @@ static void load_initial(void)
         }
         tt_sched_pop(rep.sched);
     }
-    tt_parent_close(rep.parent);
-    rep.parent = NULL;
 }
 
 void tt_replay_start(CPUState *cpu)
@@ -644,7 +650,11 @@ void tt_replay_start(CPUState *cpu)
     tt.pos = 0;
     tt.fence_next = tt_next_fence(0);
     tt_vcpus_turn_to(first_cpu);
-    load_initial();
+    if (!tt_log_reader_is_window(rep.reader)) {     /* else tt-points.c does */
+        load_initial();
+    }
+    tt_parent_close(rep.parent);
+    rep.parent = NULL;
     tt_vcpus_do_work();
     tt_vcpus_flush();
     if (tt_log_reader_damage(rep.reader) && !tt.at_end_exit) {
@@ -652,6 +662,7 @@ void tt_replay_start(CPUState *cpu)
                     "damaged: %s", tt_log_reader_damage(rep.reader)->text);
     }
     tt_travel_init(cpu);
+    rep.first_pos = tt.pos;
     if (tt_verify_is_on()) {
         tt_verify_begin();
     } else if (tt_retrace_is_on()) {

@@ -20,7 +20,9 @@
  * can say where RAM comes from then.
  */
 #include "tt-shelf.h"
+#include "tt-flight.h"
 #include "tt-kept.h"
+#include "tt-save.h"
 #include "tt/runstore.h"
 #include "tt/timeline.h"
 #include "qemu/thread.h"
@@ -28,6 +30,8 @@
 #define CACHE_BYTES     (64u << 20)     /* stored pages kept for comparison */
 #define BATCH_PAGES_MIN (8u << 10)      /* 32 MiB */
 #define LISTED_BYTES    6               /* of a page in the journal, at most */
+#define HOLES_BYTES     (256u << 20)    /* of the file, that do not matter */
+#define POINTS_FEW      8               /* in a window */
 #define BATCH_SHRINK    8               /* so many jobs that used a quarter */
 
 typedef enum JobKind { JOB_ADD, JOB_DELETE, JOB_PREPARE } JobKind;
@@ -40,6 +44,7 @@ static struct {
     QemuSemaphore has_room;         /* the log's writer waits for it */
     bool is_open, busy, quit;
     bool wants_room, gave_room;
+    bool wants_save;                /* tt-save.c has something to do */
     TtNodeId base;
     /* the job */
     JobKind kind;
@@ -81,12 +86,14 @@ static void enter(TtNodeId id)
         tt_timeline_add(sh.timeline, id, info.pos,
                         info.flags & TT_CHECKPOINT_PINNED);
         tt_kept_show(sh.store, id);
+        tt_flight_enter(id);
     }
 }
 
 static void drop(TtNodeId id)
 {
     tt_pagestore_delete(sh.store, id);
+    tt_flight_forget(id);
     if (tt_kept_remove(sh.store, id)) {
         tt_timeline_remove(sh.timeline, id);
     }
@@ -105,6 +112,53 @@ static void count(void)
 
 /* ---- the thread ---- */
 
+/* A flight recorder moves its window. The log before it goes when the disk has what
+ * a replay of the rest needs. */
+static TtStatus move_window(void)
+{
+    TtStatus s = TT_OK;
+    bool any = false;
+    TtNodeId id;
+
+    while ((id = tt_flight_surplus())) {
+        drop(id);
+        any = true;
+    }
+    if (any) {
+        s = tt_pagestore_flush(sh.store, &sh.diag);
+    }
+    if (s == TT_OK && tt_flight_has_spent()) {
+        s = tt_pagestore_sync(sh.store, &sh.diag);
+        if (s == TT_OK) {
+            tt_flight_drop_parts();
+        }
+    }
+    if (s == TT_OK) {
+        tt_pagestore_renew(sh.store, HOLES_BYTES);
+    }
+    return s;
+}
+
+/* The disk is full: of a window, what the newest checkpoint needs stays that is on
+ * disk, whatever a flush could not write. */
+static bool shrink_window(void)
+{
+    TtCheckpointInfo info;
+    TtDiag unused;
+    TtNodeId id, next;
+    bool any = false;
+
+    while ((id = tt_flight_oldest(&next)) &&
+           tt_pagestore_info(sh.store, next, &info) && info.is_flushed) {
+        drop(id);
+        any = true;
+    }
+    if (tt_pagestore_sync(sh.store, &unused) == TT_OK) {
+        any |= tt_flight_drop_parts();
+    }
+    return any && tt_pagestore_flush(sh.store, &unused) == TT_OK;
+}
+
 static void give_way(const char *why)
 {
     g_autofree char *pages = g_build_filename(tt.dir, "pages", NULL);
@@ -117,6 +171,12 @@ static void give_way(const char *why)
     tt_kept_clear();
     tt_fail(&sh.diag, TT_ERR_NOSPACE, "%s", why);
     qatomic_set(&sh.failed, true);
+}
+
+/* The log of a window is nothing without them. */
+static bool may_give_way(void)
+{
+    return tt_flight_oldest_part() <= 1;
 }
 
 static bool has_pinned(void)
@@ -206,13 +266,31 @@ static void note_growth(uint64_t before, size_t pages)
     sh.lately_pages = sh.lately_pages / 4 * 3 + pages;
 }
 
+/*
+ * Which one is missed least; 0: none. A window wants them evenly spread, since it
+ * begins with the oldest and that goes; when they are few, it rather gets shorter.
+ */
+static TtNodeId victim(void)
+{
+    TtNodeId id, next;
+
+    if (!tt_flight_is_on()) {
+        id = tt_timeline_thin(sh.timeline, sh.pos, 0);
+    } else if (tt_pagestore_count(sh.store) > POINTS_FEW) {
+        id = tt_timeline_thin(sh.timeline, sh.pos,
+                              sh.pos - MIN(tt_flight_start(), sh.pos));
+    } else {
+        id = tt_flight_oldest(&next);
+    }
+    return id != sh.base ? id : 0;
+}
+
 static void make_space(uint64_t bytes)
 {
     TtNodeId id;
     bool thinned = false;
 
-    while (tt_pagestore_wants_thinning(sh.store, bytes) &&
-           (id = tt_timeline_thin(sh.timeline, sh.pos, 0)) && id != sh.base) {
+    while (tt_pagestore_wants_thinning(sh.store, bytes) && (id = victim())) {
         drop(id);
         thinned = true;
     }
@@ -246,7 +324,10 @@ static TtStatus flush(void)
     TtStatus s = tt_pagestore_flush(sh.store, &sh.diag);
     bool first = tt_pagestore_count(sh.store) == 1;
 
-    if (s == TT_ERR_NOSPACE) {
+    if (s == TT_ERR_NOSPACE && tt_flight_is_on() && shrink_window()) {
+        s = TT_OK;                  /* with what was to be written */
+    }
+    if (s == TT_ERR_NOSPACE && may_give_way()) {
         if (has_pinned()) {
             keep_pinned();
         } else {
@@ -254,7 +335,7 @@ static TtStatus flush(void)
         }
         return s;
     }
-    if (s == TT_ERR_LIMIT && first) {
+    if (s == TT_ERR_LIMIT && first && may_give_way()) {
         give_way("max-size is too small for any");
         return s;
     }
@@ -269,6 +350,9 @@ static TtStatus flush(void)
         enter(sh.base);
         if (sh.has_batch) {
             note_growth(before, sh.n_pages);
+        }
+        if (s == TT_OK) {
+            s = move_window();
         }
     }
     return s;
@@ -327,7 +411,10 @@ static void do_make_room(void)
 {
     qemu_mutex_lock(&hands);
     sh.gave_room = sh.store;
-    if (sh.store && has_pinned()) {
+    if (sh.store && tt_flight_is_on()) {
+        sh.gave_room = shrink_window();
+        count();
+    } else if (sh.store && has_pinned()) {
         sh.gave_room = keep_pinned();
         count();
     } else if (sh.store) {
@@ -339,12 +426,33 @@ static void do_make_room(void)
     qemu_sem_post(&sh.has_room);
 }
 
+static void do_save(void)
+{
+    qemu_mutex_lock(&hands);
+    tt_save_carry_out();
+    qemu_mutex_unlock(&hands);
+    qatomic_set(&sh.wants_save, false);
+}
+
+void tt_shelf_save(void)
+{
+    if (!qatomic_load_acquire(&sh.is_open)) {
+        tt_save_carry_out();            /* no thread, no checkpoints */
+        return;
+    }
+    qatomic_set(&sh.wants_save, true);
+    qemu_sem_post(&sh.has_job);
+}
+
+/* What is wanted first comes before a job that was posted later. */
 static void *shelf_thread(void *opaque)
 {
-    while (!qatomic_read(&sh.quit)) {
+    while (!qatomic_read(&sh.quit) || qatomic_read(&sh.wants_save)) {
         qemu_sem_wait(&sh.has_job);
         if (qatomic_read(&sh.wants_room)) {
             do_make_room();
+        } else if (qatomic_read(&sh.wants_save)) {
+            do_save();
         } else if (qatomic_load_acquire(&sh.busy)) {
             do_job();
         }

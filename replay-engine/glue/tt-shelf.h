@@ -58,6 +58,8 @@ bool tt_shelf_has_failed(const char **why);
 const char *tt_shelf_trouble(void);
 uint64_t tt_shelf_count(void);          /* any thread */
 uint64_t tt_shelf_bytes(void);          /* on disk; any thread */
+/* BQL. The thread calls tt_save_carry_out before any job that is posted later. */
+void tt_shelf_save(void);
 /* Deletes the store, for the log. Any thread without the BQL; waits for the job.
  * False: there is none to delete. */
 bool tt_shelf_make_room(void);

@@ -89,6 +89,7 @@ void tt_retrace_begin(void)
 {
     Error *err = NULL;
 
+    want.from = MAX(want.from, tt_replay_first());
     if (want.from >= tt_replay_end()) {
         error_setg(&err, "the run ends at position %" PRIu64 ", before the part "
                    "that is to be traced", tt_replay_end());

@@ -218,7 +218,8 @@ bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
     }
     if (tt.diverged && target >= tt.pos) {
         error_setg(errp, "the replay %s here: %s%s", tt.damaged ?
-                   "cannot go on from" : "diverged", tt.divergence, tt.pos ?
+                   "cannot go on from" : "diverged", tt.divergence,
+                   tt.pos > tt_replay_first() ?
                    "; only positions before this one can be reached" : "");
         return false;
     }
@@ -254,7 +255,7 @@ bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
     tr.back = 1;
     tr.stepper = tt_vcpu();
     if (!step) {
-        tt_timeline_reverse_continue(tr.timeline, tt.pos, 0);
+        tt_timeline_reverse_continue(tr.timeline, tt.pos, tt_replay_first());
     } else {
         tt_timeline_goto(tr.timeline, tt.pos, tt.pos ? tt.pos - 1 : 0);
     }
@@ -395,7 +396,7 @@ static void finish(const TtStep *step)
     if (reason == TT_STOP_HIT && tr.by_turn && tr.found.is_turn) {
         reason = TT_STOP_TARGET;
     }
-    if (tr.reverse_step && tr.origin == 0) {
+    if (tr.reverse_step && tr.origin <= tt_replay_first()) {
         reason = TT_STOP_START;
     }
     if (reason == TT_STOP_DIVERGED) {
@@ -440,7 +441,7 @@ static bool search_turn(const TtStep *step)
     }
     tr.by_turn = true;
     tr.found = (Found) { .pos = UINT64_MAX };
-    tt_timeline_reverse_continue(tr.timeline, tt.pos, 0);
+    tt_timeline_reverse_continue(tr.timeline, tt.pos, tt_replay_first());
     return true;
 }
 

@@ -506,6 +506,7 @@ void tt_verify_begin(void)
     Error *err = NULL;
     bool ok;
 
+    vf.from = MAX(vf.from, tt_replay_first());
     choose_points();
     ok = tt_travel_goto(vf.from, at_start, NULL, &err);
     post(ok, err);

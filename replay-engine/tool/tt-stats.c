@@ -56,7 +56,8 @@ static TtStatus count_log(Stats *s, TtLogReader *r, TtDiag *diag)
     }
     s->t = tool_totals(r);
     s->torn = tt_log_reader_is_torn(r);
-    for (uint64_t i = 0; i < s->t.n_segments && status == TT_OK; i++) {
+    for (uint64_t i = tt_log_reader_first(r);
+         i < tt_log_reader_end(r) && status == TT_OK; i++) {
         TtSegment *seg;
         status = tt_log_reader_load(r, i, &seg, diag);
         if (status == TT_OK) {

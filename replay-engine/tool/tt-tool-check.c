@@ -14,8 +14,10 @@ typedef struct Check {
     GPtrArray *problems;        /* sentences */
     GPtrArray *notes;
     ToolTotals totals;
+    uint64_t first_segment;     /* the log begins with it */
     bool is_torn, has_store;
     size_t n_checkpoints, n_unusable;
+    size_t n_in_log;            /* checkpoints that a replay can begin with */
     uint64_t n_parents;
 } Check;
 
@@ -46,7 +48,8 @@ static void check_log(Check *c, TtLogReader *r)
     }
     c->totals = tool_totals(r);
     c->is_torn = tt_log_reader_is_torn(r);
-    for (uint64_t i = 0; i < c->totals.n_segments; i++) {
+    c->first_segment = tt_log_reader_first(r);
+    for (uint64_t i = c->first_segment; i < tt_log_reader_end(r); i++) {
         TtSegment *seg;
 
         if (tt_log_reader_load(r, i, &seg, &diag) == TT_OK) {
@@ -87,7 +90,12 @@ static void check_place(Check *c, const TtCheckpointInfo *info,
     TtSegment *seg;
     uint64_t at;
 
-    if (s->segment >= c->totals.n_segments) {
+    if (s->segment < c->first_segment) {
+        add(c->notes, "checkpoint %u, position %" PRIu64 ", is before the "
+            "window that the log holds, and is not used", info->id, info->pos);
+        return;
+    }
+    if (s->segment - c->first_segment >= c->totals.n_segments) {
         if (c->is_torn && info->pos >= c->totals.end_pos) {
             add(c->notes, "checkpoint %u, position %" PRIu64 ", is behind the "
                 "end of the log, where the recording was cut off", info->id,
@@ -108,6 +116,8 @@ static void check_place(Check *c, const TtCheckpointInfo *info,
         seg->info.first_pos > info->pos) {
         add(c->problems, "checkpoint %u, position %" PRIu64 ": its place in the "
             "log has another position", info->id, info->pos);
+    } else {
+        c->n_in_log++;
     }
     tt_segment_unref(seg);
 }
@@ -233,10 +243,11 @@ static void print_json(const Check *c)
     printf("{\"run\": ");
     tool_json_string(c->run);
     printf(", \"intact\": %s, \"segments\": %" PRIu64 ", \"events\": %" PRIu64
-           ", \"end\": %" PRIu64 ", \"torn\": %s, \"checkpoints\": %zu",
+           ", \"end\": %" PRIu64 ", \"torn\": %s, \"window\": %s, "
+           "\"checkpoints\": %zu",
            c->problems->len ? "false" : "true", c->totals.n_segments,
            c->totals.n_events, c->totals.end_pos, c->is_torn ? "true" :
-           "false", c->n_checkpoints);
+           "false", c->first_segment ? "true" : "false", c->n_checkpoints);
     json_list("problems", c->problems);
     json_list("notes", c->notes);
     printf("}\n");
@@ -277,6 +288,10 @@ int tool_check(const ToolArgs *a)
     if (r) {
         check_log(&c, r);
         check_store(&c, &m, r);
+        if (c.first_segment && !c.n_in_log) {
+            add(c.problems, "the log holds a window of the recording, and there "
+                "is no checkpoint that a replay of it could begin with");
+        }
         check_marks(&c);
         if (m.features & TT_FEATURE_PARENT) {
             check_parents(&c, &m);

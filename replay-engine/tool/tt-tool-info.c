@@ -12,10 +12,13 @@ typedef struct Store {
     bool is_there;
     size_t n, n_full;
     uint64_t bytes;
+    bool has_start;             /* a replay can begin, and here: */
+    uint64_t start;
     TtDiag damage;              /* status TT_OK: none */
 } Store;
 
-static void look_at_store(const char *run, const TtManifest *m, Store *s)
+static void look_at_store(const char *run, const TtManifest *m,
+                          const TtLogReader *r, Store *s)
 {
     g_autofree TtCheckpointInfo *infos = NULL;
     TtPageStoreStats stats;
@@ -23,11 +26,13 @@ static void look_at_store(const char *run, const TtManifest *m, Store *s)
     TtStatus st = tt_runstore_open(run, m, 0, &ps, &s->damage);
 
     s->is_there = st != TT_END;
+    s->has_start = tool_start(NULL, r, &s->start);
     if (st != TT_OK) {
         s->damage.status = st == TT_END ? TT_OK : st;
         return;
     }
     s->damage.status = TT_OK;
+    s->has_start = tool_start(ps, r, &s->start);
     s->n = tt_pagestore_count(ps);
     infos = g_new0(TtCheckpointInfo, s->n + 1);
     s->n = tt_pagestore_list(ps, infos, s->n);
@@ -93,16 +98,24 @@ static void print_machine(const TtManifest *m)
            machine_bytes(m) / 1048576.0, m->n_blocks);
 }
 
-static void print_log(const TtLogReader *r, const ToolTotals *t)
+static void print_log(const TtLogReader *r, const ToolTotals *t,
+                      const Store *s)
 {
-    g_autofree char *first = tool_number(t->first_pos);
+    g_autofree char *first = tool_number(s->start);
     g_autofree char *end = tool_number(t->end_pos);
     g_autofree char *events = tool_number(t->n_events);
     g_autofree char *segments = tool_number(t->n_segments);
     g_autofree char *all = tool_bytes(tt_log_reader_bytes(r));
     g_autofree char *payload = tool_bytes(t->pl_stored);
 
-    printf("Positions:  %s to %s\n", first, end);
+    if (!s->has_start) {
+        printf("Positions:  a window up to %s, and no checkpoint with which a "
+               "replay could begin\n", end);
+    } else {
+        printf("Positions:  %s to %s%s\n", first, end,
+               tt_log_reader_is_window(r) ? " (a window of the recording)" :
+               "");
+    }
     printf("Events:     %s in %s segments\n", events, segments);
     printf("Log:        %s, of which %s are payload\n", all, payload);
     printf("Ended:      %s\n", tt_log_reader_damage(r)
@@ -149,10 +162,11 @@ static void print_json(const char *run, const TtLogReader *r,
     printf(", \"start\": %" PRIu64 ", \"end\": %" PRIu64 ", \"events\": %"
            PRIu64 ", \"segments\": %" PRIu64 ", \"host_ns\": %" PRIu64
            ", \"bytes\": %" PRIu64 ", \"torn\": %s, \"scrubbed\": %s",
-           t->first_pos, t->end_pos, t->n_events, t->n_segments, t->host_ns,
+           s->start, t->end_pos, t->n_events, t->n_segments, t->host_ns,
            tt_log_reader_bytes(r),
            tt_log_reader_is_torn(r) ? "true" : "false",
            m->features & TT_FEATURE_SCRUBBED ? "true" : "false");
+    printf(", \"window\": %s", tt_log_reader_is_window(r) ? "true" : "false");
     printf(", \"checkpoints\": %zu, \"checkpoint_bytes\": %" PRIu64
            ", \"damage\": ", s->n, s->bytes);
     if (s->damage.status == TT_OK) {
@@ -177,7 +191,7 @@ int tool_info(const ToolArgs *a)
         return TOOL_PROBLEM;
     }
     t = tool_totals(r);
-    look_at_store(run, &m, &s);
+    look_at_store(run, &m, r, &s);
     if (tool_has(a, "--json")) {
         print_json(run, r, &m, &t, &s);
     } else {
@@ -188,7 +202,7 @@ int tool_info(const ToolArgs *a)
         printf("Run:        %s\n", name);
         print_recorder(&m, &t);
         print_machine(&m);
-        print_log(r, &t);
+        print_log(r, &t, &s);
         print_store(&s);
         tool_print_tree(run, &m);
     }

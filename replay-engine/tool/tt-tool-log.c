@@ -153,10 +153,10 @@ int tool_log(const ToolArgs *a)
     if (!r) {
         return TOOL_PROBLEM;
     }
-    n = tt_log_reader_n_segments(r);
+    n = tt_log_reader_end(r);
     i = tt_log_reader_find(r, f.from);
     /* Events of one position may lie in several segments. */
-    while (i > 0 && tt_log_reader_info(r, i - 1)->end_pos >= f.from) {
+    while (i > tt_log_reader_first(r) && tt_log_reader_info(r, i - 1)->end_pos >= f.from) {
         i--;
     }
     for (; i < n && more && status == TT_OK; i++) {

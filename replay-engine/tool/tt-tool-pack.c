@@ -12,6 +12,7 @@
  */
 #include "tt-tool.h"
 #include "tt/cpstate.h"
+#include "tt/logparts.h"
 #include "tt/pack.h"
 
 #include <errno.h>
@@ -53,6 +54,19 @@ static TtStatus add_file(Pack *p, const char *prefix, const char *dir,
 
     if (st == TT_OK) {
         st = add(p, prefix, name, io);
+        tt_io_close(io);
+    }
+    return st;
+}
+
+/* Parts become one file. */
+static TtStatus add_log(Pack *p)
+{
+    TtIo *io;
+    TtStatus st = tt_logparts_open(p->run, &io, &p->diag);
+
+    if (st == TT_OK) {
+        st = add(p, "", "log", io);
         tt_io_close(io);
     }
     return st;
@@ -271,7 +285,8 @@ static TtStatus scrub_all(Scrubber *s, TtLogReader *r, TtDiag *diag)
 {
     TtStatus st = TT_OK;
 
-    for (uint64_t i = 0; st == TT_OK && i < tt_log_reader_n_segments(r); i++) {
+    for (uint64_t i = tt_log_reader_first(r);
+         st == TT_OK && i < tt_log_reader_end(r); i++) {
         TtSegment *seg;
 
         st = tt_log_reader_load(r, i, &seg, diag);
@@ -283,11 +298,26 @@ static TtStatus scrub_all(Scrubber *s, TtLogReader *r, TtDiag *diag)
     return st;
 }
 
+/* Where the log begins. */
+static TtLogPlace place_of(const TtLogReader *r)
+{
+    TtLogPlace at = { .segment = tt_log_reader_first(r) };
+
+    if (tt_log_reader_n_segments(r)) {
+        const TtSegInfo *i = tt_log_reader_info(r, at.segment);
+
+        at.event = i->first_event;
+        at.pos = tt_log_reader_is_window(r) ? i->first_pos : 0;
+    }
+    return at;
+}
+
 /* Into a file beside the pack, then into it. */
 static TtStatus add_scrubbed_log(Pack *p, TtLogReader *r)
 {
     g_autofree char *path = g_strconcat(p->file, ".log", NULL);
-    Scrubber s = { .sb = tt_segbuf_new(), .encoder = tt_log_encoder_new(),
+    TtLogPlace at = place_of(r);
+    Scrubber s = { .sb = tt_segbuf_new(), .encoder = tt_log_encoder_new_at(&at),
                    .zeros = g_malloc0(TT_LOG_DATA_MAX) };
     TtStatus st;
     TtIo *io;
@@ -296,7 +326,10 @@ static TtStatus add_scrubbed_log(Pack *p, TtLogReader *r)
     st = !s.sb ? tt_fail(&p->diag, TT_ERR_NOMEM, "not enough memory") :
         tt_io_posix_create(path, &io, &p->diag);
     if (st == TT_OK) {
-        st = tt_log_writer_new(io, tt_log_reader_uuid(r), &s.writer, &p->diag);
+        st = tt_log_reader_is_window(r) ?
+            tt_log_writer_new_part(io, tt_log_reader_uuid(r), &at, &s.writer,
+                                   &p->diag) :
+            tt_log_writer_new(io, tt_log_reader_uuid(r), &s.writer, &p->diag);
     }
     if (st == TT_OK) {
         st = scrub_all(&s, r, &p->diag);
@@ -339,7 +372,7 @@ static TtStatus add_all(Pack *p, TtManifest *m, TtLogReader *r)
     if (st == TT_OK && g_file_test(marks, G_FILE_TEST_IS_REGULAR)) {
         st = add_file(p, "", p->run, "marks");
     }
-    return st == TT_OK ? add_file(p, "", p->run, "log") : st;
+    return st == TT_OK ? add_log(p) : st;
 }
 
 static int pack(Pack *p, TtManifest *m, TtLogReader *r)
@@ -391,6 +424,11 @@ int tool_pack(const ToolArgs *a)
         return TOOL_PROBLEM;
     }
     result = tool_log_status(r);
+    if (p.no_checkpoints && !p.is_scrub && tt_log_reader_is_window(r)) {
+        result = tool_complain("'%s' holds a window of a recording, and a replay "
+                               "of that begins at a checkpoint: leave "
+                               "--no-checkpoints out", p.run);
+    }
     if (result == TOOL_FINE) {
         result = pack(&p, &m, r);
     }

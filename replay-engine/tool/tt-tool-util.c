@@ -4,6 +4,8 @@
  * programs, and opening the parts of a run.
  */
 #include "tt-tool.h"
+#include "tt/cpstate.h"
+#include "tt/logparts.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -113,11 +115,10 @@ void tool_json_string(const char *text)
 
 TtLogReader *tool_open_log(const char *run)
 {
-    g_autofree char *path = g_build_filename(run, "log", NULL);
     TtLogReader *r = NULL;
     TtDiag diag;
     TtIo *io;
-    TtStatus status = tt_io_posix_open(path, &io, &diag);
+    TtStatus status = tt_logparts_open(run, &io, &diag);
 
     if (status == TT_OK) {
         status = tt_log_reader_open_part(io, &r, &diag);
@@ -169,20 +170,55 @@ ToolTotals tool_totals(const TtLogReader *r)
 {
     ToolTotals t = { .n_segments = tt_log_reader_n_segments(r) };
 
-    for (uint64_t i = 0; i < t.n_segments; i++) {
+    for (uint64_t i = tt_log_reader_first(r); i < tt_log_reader_end(r); i++) {
         const TtSegInfo *info = tt_log_reader_info(r, i);
-        if (i == 0) {
+        if (i == tt_log_reader_first(r)) {
             t.first_pos = info->first_pos;
+            t.began_ns = info->host_ns;
         }
         t.end_pos = info->end_pos;
         t.n_events += info->n_events;
-        t.host_ns = info->host_ns;
+        t.host_ns = info->host_ns - MIN(t.began_ns, info->host_ns);
         t.ev_raw += info->ev_raw;
         t.ev_stored += info->ev_stored;
         t.pl_raw += info->pl_raw;
         t.pl_stored += info->pl_stored;
     }
     return t;
+}
+
+bool tool_is_in_log(TtPageStore *ps, const TtCheckpointInfo *info,
+                    const TtLogReader *r)
+{
+    g_autofree void *blob = NULL;
+    uint64_t end = tt_log_reader_end(r);
+    TtCpState s;
+    size_t len;
+
+    return end > tt_log_reader_first(r) &&
+        info->pos <= tt_log_reader_info(r, end - 1)->end_pos &&
+        tt_pagestore_blob(ps, info->id, &blob, &len, NULL) == TT_OK &&
+        tt_cpstate_decode((TtBytes) { blob, len }, &s, NULL) == TT_OK &&
+        s.segment >= tt_log_reader_first(r) && s.segment < end;
+}
+
+bool tool_start(TtPageStore *ps, const TtLogReader *r, uint64_t *pos)
+{
+    size_t n = ps ? tt_pagestore_count(ps) : 0;
+    g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
+
+    *pos = 0;
+    if (!tt_log_reader_is_window(r)) {
+        return true;
+    }
+    n = ps ? tt_pagestore_list(ps, infos, n) : 0;
+    for (size_t i = 0; i < n; i++) {
+        if (tool_is_in_log(ps, &infos[i], r)) {
+            *pos = infos[i].pos;
+            return true;
+        }
+    }
+    return false;
 }
 
 char *tool_find_qemu(const char *program)

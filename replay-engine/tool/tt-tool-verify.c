@@ -8,7 +8,6 @@
  * What else it prints is shown when something is wrong.
  */
 #include "tt-tool.h"
-#include "tt/cpstate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,25 +75,12 @@ static void part_clear(void *opaque)
     g_string_free(p->other, true);
 }
 
-/* Is the checkpoint's place in what there is of the log? */
-static bool is_usable(TtPageStore *ps, const TtCheckpointInfo *info,
-                      const ToolTotals *t)
-{
-    g_autofree void *blob = NULL;
-    TtCpState s;
-    size_t len;
-
-    return info->pos && info->pos < t->end_pos &&
-        tt_pagestore_blob(ps, info->id, &blob, &len, NULL) == TT_OK &&
-        tt_cpstate_decode((TtBytes) { blob, len }, &s, NULL) == TT_OK &&
-        s.segment < t->n_segments;
-}
-
 /* Cuts the run at checkpoints, into parts of like length. */
-static void make_parts(Verify *v, const TtManifest *m, const ToolTotals *t)
+static void make_parts(Verify *v, const TtManifest *m, const ToolTotals *t,
+                       const TtLogReader *r)
 {
     uint64_t n_parts = v->jobs > 1 ? v->jobs * PARTS_EACH : 1;
-    uint64_t step = t->end_pos / n_parts + 1, from = 0;
+    uint64_t step, from = 0;
     g_autofree TtCheckpointInfo *infos = NULL;
     TtPageStore *ps = NULL;
     TtDiag diag;
@@ -105,10 +91,12 @@ static void make_parts(Verify *v, const TtManifest *m, const ToolTotals *t)
         n = tt_pagestore_count(ps);
         infos = g_new0(TtCheckpointInfo, n + 1);
         n = tt_pagestore_list(ps, infos, n);
+        tool_start(ps, r, &from);
     }
+    step = (t->end_pos - MIN(from, t->end_pos)) / n_parts + 1;
     for (size_t i = 0; i < n; i++) {
         if (infos[i].pos - from >= step && infos[i].pos > from &&
-            is_usable(ps, &infos[i], t)) {
+            infos[i].pos < t->end_pos && tool_is_in_log(ps, &infos[i], r)) {
             add_part(v, from, infos[i].pos);
             from = infos[i].pos;
         }
@@ -441,7 +429,7 @@ static int verify(Verify *v, const TtManifest *m, TtLogReader *r)
                              "anything was sealed", v->run);
     }
     v->end_pos = t.end_pos;
-    make_parts(v, m, &t);
+    make_parts(v, m, &t, r);
     if (!run_all(v)) {
         return TOOL_PROBLEM;
     }

@@ -102,9 +102,17 @@ int tool_log_status(const TtLogReader *r);
 TtLogReader *tool_open_run(const char *run, TtManifest *m);
 /* The directory of the parent that the branch @run names; the caller frees. */
 char *tool_parent_of(const char *run, const TtManifest *m);
+/* Can a replay begin with this checkpoint: is its place in what there is of the
+ * log? */
+bool tool_is_in_log(TtPageStore *ps, const TtCheckpointInfo *info,
+                    const TtLogReader *r);
+/* Where a replay begins: 0, or at the first checkpoint of a window (then what the
+ * log has before it serves nothing). False: at none. */
+bool tool_start(TtPageStore *ps, const TtLogReader *r, uint64_t *pos);
 /* Positions, events and bytes of a whole log. */
 typedef struct ToolTotals {
-    uint64_t first_pos, end_pos, n_events, n_segments, host_ns;
+    uint64_t first_pos, end_pos, n_events, n_segments;
+    uint64_t began_ns, host_ns; /* host time at its begin, and how long it is */
     uint64_t ev_raw, ev_stored, pl_raw, pl_stored;
 } ToolTotals;
 ToolTotals tool_totals(const TtLogReader *r);

@@ -80,6 +80,7 @@ GUESTS = {
     'abits': guest(),
     'codebits': guest(),
     'crossing': guest(),
+    'victims': guest(),
     'btflags': guest(),
     'undef': guest(),
     'rdmsr': guest(),
@@ -91,6 +92,8 @@ GUESTS = {
     'mmiox': guest(machine=[*MACHINE, '-device', 'VGA']),
     'hlt': guest(),
     'reset': guest(machine=REBOOT),
+    'panic': guest('how=5 rounds=3', machine=[*REBOOT, '-device', 'pvpanic',
+                                              '-device', 'ib700']),
     'smm': guest(),
     'rdrand': guest(machine=CPU_MAX),
     'tsc': guest(machine=CPU_MAX),
@@ -102,6 +105,7 @@ GUESTS = {
     'smc': guest('rounds=100'),
     'random': guest('seed=10 blocks=30 modes=0'),
     'screen': guest(machine=[*MACHINE, '-device', 'VGA']),
+    'gpu': guest(machine=[*MACHINE, '-device', 'virtio-vga,romfile=']),
     'smp': guest('cpus=4 rounds=200', machine=[*MACHINE, '-smp', '4']),
 }
 

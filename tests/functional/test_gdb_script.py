@@ -71,6 +71,13 @@ def test_hits(work):
         check('1 hits of power_off' in text, text)
         check('tt: there is no nowhere' in text and 'takes a location' in text,
               f'refusals: {text}')
+        text = gdb(SCRIPT, 'tt hits leaf --limit abc', 'tt hits leaf --limit -1',
+                   'tt hits leaf --from x', f'tt hits leaf --to {stops[2]}+1',
+                   'tt hits leaf --from start --to end', 'tt break-in pid=a leaf',
+                   'tt break-in pid=-1 leaf', 'tt break-in root=zz leaf')
+        equal(listed(text), stops[:3] + stops, 'expressions, start and end')
+        equal(text.count(' is no '), 6, f'refusals in {text}')
+        check('Python' not in text, f'an error of the script: {text}')
         equal(digest(vm), before, 'state after all searches')
 
 
@@ -108,11 +115,28 @@ def test_last_change(work):
         check('from 0x5 to 0x6' in text, f'counter: {text}')
         check('from 0x54 to 0x87' in text, f'a byte of total: {text}')
         text = gdb(SCRIPT, 'tt goto @x', 'tt goto 5000', 'tt last-change rare',
-                   'tt when', 'tt last-change $rax', 'tt last-change none')
+                   'tt when', 'tt last-change $rax', 'tt last-change none',
+                   'tt last-change *(int *)0x7fff00000000',
+                   'tt last-change *(char (*)[0])0x200000')
+        check('nothing is mapped at 0x7fff00000000' in text and
+              'has no size' in text and 'Python' not in text, text)
         check('no instruction has changed rare before position 5000' in text
               and 'position 5000 of' in text, f'no change: {text}')
         check('$rax is not in memory' in text and 'No symbol "none"' in text,
               f'refusals: {text}')
+
+
+@limit(60)
+def test_sourced_by_another_script(work):
+    """A script in Python that sources ours gets all of its commands."""
+    vm = replayer(work, lines_run(work), ['-S', *Gdb.args(work, 'rep')], 'rep')
+    path = os.path.join(work, 'mine.py')
+    with open(path, 'w', encoding='ascii') as f:
+        f.write(f'import gdb\ngdb.execute("{SCRIPT}")\n')
+    with vm:
+        text = Gdb(vm)(f'source {path}', 'tt when', 'help tt break-in')
+        check('position 0 of' in text and 'one process of the guest' in text,
+              text)
 
 
 @limit(60)

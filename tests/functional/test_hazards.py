@@ -46,6 +46,9 @@ HAZARDS = {
     'second-fetch': Hazard(
         'crossing', '', True, True, (), 3,
         'the second page of an instruction is looked up when it runs'),
+    'victims': Hazard(
+        'victims', 'rounds=8', True, True, ('-accel', 'tcg,tb-size=1'), 1,
+        'the TLB finds what it pushed out whatever TCG has translated'),
     'resume-flag': Hazard(
         'exceptions', 'rounds=10', True, True, ONE_INSN, 2,
         'the resume flag must end with an instruction, not with a block'),

@@ -48,6 +48,9 @@ uint8_t *fuzz_log_mend(const uint8_t *data, size_t size)
     mend_head(copy, size);
     seed = tt_log_seed(copy + TT_F_HEAD_UUID);
     while (at + TT_F_SEG_BYTES <= size) {
+        if (memcmp(copy + at, TT_F_HEAD_MAGIC, 8) == 0) {   /* of a part */
+            mend_head(copy + at, size - at);
+        }
         at += memcmp(copy + at, TT_F_SEG_MAGIC, 8) == 0
               ? mend_segment(copy + at, size - at, seed) : 1;
     }

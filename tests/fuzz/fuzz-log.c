@@ -93,7 +93,7 @@ static void read_log(const uint8_t *data, size_t size)
     }
     CHECK((status < 0) == !!tt_log_reader_damage(r));
     CHECK((status == TT_END_TORN) == tt_log_reader_is_torn(r));
-    for (uint64_t i = 0; i < tt_log_reader_n_segments(r); i++) {
+    for (uint64_t i = tt_log_reader_first(r); i < tt_log_reader_end(r); i++) {
         TtSegment *seg;
         status = tt_log_reader_load(r, i, &seg, &d);
         if (status == TT_OK) {

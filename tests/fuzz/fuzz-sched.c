@@ -22,11 +22,10 @@ typedef struct Model {
 
 static void model_fill(Model *m, TtLogReader *r)
 {
-    uint64_t n = tt_log_reader_n_segments(r);
-
     m->events = g_array_new(false, false, sizeof(TtEvent));
     m->cursors = g_array_new(false, false, sizeof(TtCursor));
-    for (uint64_t s = 0; s < n && !m->damaged; s++) {
+    for (uint64_t s = tt_log_reader_first(r);
+         s < tt_log_reader_end(r) && !m->damaged; s++) {
         TtSegment *seg;
         if (tt_log_reader_load(r, s, &seg, NULL) != TT_OK) {
             m->damaged = true;
@@ -43,7 +42,7 @@ static void model_fill(Model *m, TtLogReader *r)
 
 static bool is_stop(const TtEvent *ev)
 {
-    return (ev->kind >= 32 && ev->kind <= 36 && ev->kind != TT_EV_NOTE) ||
+    return (ev->kind >= 32 && ev->kind <= 37 && ev->kind != TT_EV_NOTE) ||
            (ev->kind >= 16 && ev->kind < 32 && !ev->nested);
 }
 

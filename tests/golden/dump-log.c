@@ -84,7 +84,8 @@ static int dump(const char *path)
         printf("%02x", tt_log_reader_uuid(r)[i]);
     }
     printf("\n");
-    for (uint64_t i = 0; i < tt_log_reader_n_segments(r) && !result; i++) {
+    for (uint64_t i = tt_log_reader_first(r);
+         i < tt_log_reader_end(r) && !result; i++) {
         result = dump_segment(r, i);
     }
     if (!result) {

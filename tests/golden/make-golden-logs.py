@@ -43,6 +43,14 @@ def head(must_know=0, may_ignore=0, length=64, magic=b'TTVMLOG\n', flip=0):
     return h[:56] + struct.pack('<Q', total) + h[64:]
 
 
+def part(seq=0, event=0, pos=0, must_know=1, length=96, uuid=UUID, flip=0):
+    h = b'TTVMLOG\n' + struct.pack('<II3Q', length, 0, must_know, 0, 0)
+    h += uuid + bytes(8) + struct.pack('<4Q', seq, event, pos, 0)
+    h += b'\xee' * (length - 96)
+    total = dump.checksum(h[:length]) ^ flip
+    return (h[:56] + struct.pack('<Q', total) + h[64:])[:length]
+
+
 class Events:
     """Event bytes, and the low bytes of TSC events among them."""
 
@@ -62,8 +70,11 @@ class Events:
 class Writer:
     """Segments that follow each other rightly, unless told otherwise."""
 
-    def __init__(self):
-        self.seq = self.first_event = self.pos = 0
+    def __init__(self, seq=0, first_event=0, pos=0):
+        self.seq, self.first_event, self.pos = seq, first_event, pos
+
+    def part(self, **more):
+        return part(self.seq, self.first_event, self.pos, **more)
 
     def segment(self, ev=b'', n=0, end=None, pl=b'', flags=0, pack='',
                 length=96, **wrong):
@@ -200,6 +211,14 @@ def accepted():
     yield 'data-of-16-and-17-bytes', one(
         event(34, data=b'm' * 16) + event(35, data=b'n' * 17), pl=b'n' * 17,
         n_events=2)
+    yield 'screen-notes', one(
+        event(37, addr=1) +
+        event(37, addr=1, val=1, data=struct.pack('<3I', 2, 1, 2)) +
+        event(37, addr=1, val=1, data=struct.pack('<2IQ', 0, 8, 4096)) +
+        event(37, addr=3, val=1, data=struct.pack('<4IQ', 0, 0, 2, 1, 0)) +
+        event(37, addr=1, val=1, aux=4, data=b'rgbx') +
+        event(37, addr=1, val=1, data=struct.pack('<4IQ', 0, 0, 2, 1, 0)),
+        pl=2 * struct.pack('<4IQ', 0, 0, 2, 1, 0), n_events=6)
     yield 'unknown-annotation', one(
         event(63, 7, size=8, addr=1, val=2, data=b'from the future') +
         event(1, 0, size=1), n_events=2, end=7)
@@ -214,6 +233,60 @@ def accepted():
         short(5, 0, -1) + short(5, 0, 2 ** 63) + event(5, 0, size=8),
         n_events=6)
     yield 'highest-position', one(event(1, 2 ** 63 - 2), end=2 ** 63 - 2)
+
+
+FAR = (2 ** 53, 2 ** 63 - 5, 2 ** 62)
+
+
+def accepted_parts():
+    """A window of a log, and parts one behind another."""
+    ev = event(1, 5, size=1)
+    w = Writer(7, 100, 1000)
+    yield 'part-from-7-on', w.part() + w.segment(ev, 1, end=1005, flags=1)
+    w = Writer()
+    yield 'part-from-0-on', w.part() + w.segment(ev, 1, end=5, flags=1)
+    w = Writer(*FAR)
+    yield 'parts-far-away', (
+        w.part() + w.segment(ev, 1, end=FAR[2] + 5) +
+        w.part(length=4096) + w.segment() + w.segment() + w.part() +
+        w.segment(flags=1))
+    w = Writer(3, 3, 3)
+    yield 'parts-without-segments', (
+        w.part() + w.part() + w.segment(ev, 1, end=8) + w.part() + w.part() +
+        w.segment(flags=1))
+
+
+def torn_parts():
+    ev = event(1, 5, size=1)
+    w = Writer(7, 100, 1000)
+    good = w.part() + w.segment(ev, 1, end=1005)
+    yield 'part-head-only', part(7, 100, 1000)
+    yield 'part-behind-is-empty', good + w.part()
+    yield 'part-behind-is-cut', good + w.part()[:95]
+
+
+def rejected_parts():
+    ev = event(1, 5, size=1)
+    w = Writer(7, 100, 1000)
+    good = w.part() + w.segment(ev, 1, end=1005)
+    rest = w.segment(flags=1)
+    for name, wrong in (('seq', (9, 101, 1005)), ('event', (8, 100, 1005)),
+                        ('position', (8, 101, 1004)),
+                        ('twice', (7, 100, 1000))):
+        yield f'format-part-{name}', good + part(*wrong) + rest
+    yield 'format-part-of-another-log', \
+        good + part(8, 101, 1005, uuid=bytes(16)) + rest
+    yield 'format-part-checksum', good + part(8, 101, 1005, flip=1) + rest
+    yield 'format-part-too-short', part(length=95) + Writer().segment(flags=1)
+    yield 'format-part-inside-a-log', \
+        head() + Writer().segment() + part(1, 0, 0) + Writer(1).segment()
+    yield 'format-log-inside-a-part', good + head() + rest
+    yield 'format-part-after-the-end', good + rest + part(9, 101, 1005)
+    yield 'version-part-must-know', \
+        good + part(8, 101, 1005, must_know=3) + rest
+    yield 'limit-part-seq', part(seq=2 ** 63)
+    yield 'limit-part-event', part(event=2 ** 63)
+    yield 'limit-part-position', part(pos=2 ** 63)
 
 
 def torn():
@@ -338,6 +411,7 @@ def rejected():
     yield from overlapping_segments()
     yield from damaged_tails()
     yield from wrong_events()
+    yield from rejected_parts()
 
 
 def write(path, data):
@@ -359,8 +433,9 @@ def main():
     reject = os.path.join(sys.argv[1], 'reject')
     os.makedirs(accept, exist_ok=True)
     os.makedirs(reject, exist_ok=True)
-    for name, data in list(accepted()) + [('torn-' + n, d)
-                                          for n, d in torn()]:
+    for name, data in (list(accepted()) + list(accepted_parts()) +
+                       [('torn-' + n, d)
+                        for n, d in list(torn()) + list(torn_parts())]):
         write(os.path.join(accept, name + '.log'), data)
         write(os.path.join(accept, name + '.txt'), text_of(data))
     for name, data in rejected():

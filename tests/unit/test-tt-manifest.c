@@ -13,7 +13,7 @@
 static const char good[] =
     "[run]\n"
     "features=0x0\n"
-    "rules=0xf\n"
+    "rules=0x3d\n"
     "uuid=00010203-0405-0607-0809-0a0b0c0d0e0f\n"
     "accel=tcg\n"
     "tlb-entries=4096\n"
@@ -85,7 +85,7 @@ static void test_a_good_one_is_read(void)
         g_assert_cmpuint(m.uuid[i], ==, i);
     }
     g_assert_cmpuint(m.features, ==, 0);
-    g_assert_cmphex(m.rules, ==, 0xf);
+    g_assert_cmphex(m.rules, ==, 0x3d);
     g_assert_cmpint(tt_manifest_check_rules(&m, 4096, &d), ==, TT_OK);
     g_assert_cmpint(tt_manifest_check_rules(&m, 64, &d), ==, TT_ERR_VERSION);
     g_assert_nonnull(strstr(d.text, "TLB 4096) than"));
@@ -124,10 +124,10 @@ static void test_each_wrong_value_is_named(void)
         const char *says;
     } cases[] = {
         { "features=0x0\n", "", TT_ERR_FORMAT, "'features' in [run]" },
-        { "0x0\n", "0x4\n", TT_ERR_VERSION, "(0x4)" },
+        { "0x0\n", "0x8\n", TT_ERR_VERSION, "(0x8)" },
         { "0x0\n", "none\n", TT_ERR_FORMAT, "not 'none'" },
-        { "rules=0xf\n", "", TT_ERR_FORMAT, "'rules' in [run]" },
-        { "rules=0xf", "rules=all", TT_ERR_FORMAT, "not 'all'" },
+        { "rules=0x3d\n", "", TT_ERR_FORMAT, "'rules' in [run]" },
+        { "rules=0x3d", "rules=all", TT_ERR_FORMAT, "not 'all'" },
         { "uuid=0", "uuid=x", TT_ERR_FORMAT, "'uuid'" },
         { "0e0f", "0e0f0", TT_ERR_FORMAT, "'uuid'" },
         { "0e0f", "0e0", TT_ERR_FORMAT, "'uuid'" },
@@ -193,11 +193,11 @@ static void test_a_run_of_other_rules_names_its_version(void)
         { "rules=0x7\ntt-version=0.\\t7", "recorded it, 0.\\t7" },
         { "rules=0x1f\n", "recorded it, which it does not name" },
         { "rules=0\ntt-version=2", "(0x0, TLB 4096) than those of this version "
-          "(0xf, TLB 4096)" },
+          "(0x3d, TLB 4096)" },
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *text = edited("rules=0xf", cases[i].to);
+        g_autofree char *text = edited("rules=0x3d", cases[i].to);
         TtManifest m;
         TtDiag d = { 0 };
 

@@ -848,7 +848,7 @@ static void test_space_comes_back(void)
     w->opt.pages = trace_io(trace, 0);
     w->opt.checkpoints = trace_io(trace, 1);
     g_assert_cmpint(tt_pagestore_create(&w->opt, &w->ps, NULL), ==, TT_OK);
-    for (unsigned k = 0; k < 3000; k++) {
+    for (unsigned k = 0; k < 8000; k++) {
         operate(w);
         if (k % 3 == 0) {
             must_flush(w);
@@ -868,6 +868,45 @@ static void test_space_comes_back(void)
     check_nodes(w, w->ps, false);
     world_free(w);
     trace_free(trace);
+}
+
+/* A store that lives for ever has a file that does not grow for ever. */
+static void test_holes_do_not_pile_up(void)
+{
+    const uint64_t least = 64 << 10;
+    uint64_t most = 0, without = 0;
+
+    for (unsigned renews = 0; renews < 2; renews++) {
+        World *w = world_new(5);
+        uint64_t longest = 0;
+
+        w->opt.pages = tt_io_mem_new(NULL, 0);
+        w->opt.checkpoints = tt_io_mem_new(NULL, 0);
+        g_assert_cmpint(tt_pagestore_create(&w->opt, &w->ps, NULL), ==, TT_OK);
+        for (unsigned k = 0; k < 8000; k++) {
+            TtPageStoreStats st;
+
+            operate(w);
+            must_flush(w);
+            g_assert_cmpint(tt_pagestore_sync(w->ps, NULL), ==, TT_OK);
+            if (renews) {
+                tt_pagestore_renew(w->ps, least);
+            }
+            st = tt_pagestore_stats(w->ps);
+            longest = MAX(longest, st.pages_file_bytes);
+            if (renews) {
+                g_assert_cmpuint(st.pages_file_bytes, <=,
+                                 9 * st.live_bytes + least);
+            }
+            if (k % 500 == 0) {
+                check_nodes(w, w->ps, false);
+            }
+        }
+        check_nodes(w, w->ps, false);
+        *(renews ? &most : &without) = longest;
+        world_free(w);
+    }
+    g_assert_cmpuint(most, <, without / 2);
 }
 
 static void delete_newest(World *w)
@@ -1148,6 +1187,8 @@ int main(int argc, char **argv)
                     test_a_full_disk_is_said_once);
     g_test_add_func("/tt/pagestore/file/space-comes-back",
                     test_space_comes_back);
+    g_test_add_func("/tt/pagestore-file/holes-do-not-pile-up",
+                    test_holes_do_not_pile_up);
     g_test_add_func("/tt/pagestore/file/stays-below-a-cap",
                     test_stays_below_a_cap);
     g_test_add_func("/tt/pagestore/file/memory-is-bounded",

@@ -133,6 +133,73 @@ GByteArray *log_model_write(const LogModel *m, bool closed)
     return bytes;
 }
 
+static void take_part(GPtrArray *parts, TtIo *io)
+{
+    GByteArray *bytes = g_byte_array_new();
+    size_t len;
+    const uint8_t *written = tt_io_mem_data(io, &len);
+
+    g_byte_array_append(bytes, written, len);
+    g_ptr_array_add(parts, bytes);
+}
+
+GPtrArray *log_model_write_parts(const LogModel *m, unsigned every,
+                                 const TtLogPlace *first, bool closed)
+{
+    GPtrArray *parts =
+        g_ptr_array_new_with_free_func((GDestroyNotify)g_byte_array_unref);
+    TtIo *io = tt_io_mem_new(NULL, 0);
+    TtLogEncoder *e = tt_log_encoder_new_at(first);
+    TtSegBuf *sb = tt_segbuf_new();
+    uint64_t pos = first->pos;
+    uint32_t at = 0;
+    TtLogWriter *w;
+
+    g_assert_cmpint(tt_log_writer_new_part(io, log_util_uuid, first, &w, NULL),
+                    ==, TT_OK);
+    for (uint32_t s = 0; s < m->segment_ends->len; s++) {
+        uint32_t end = g_array_index(m->segment_ends, uint32_t, s);
+
+        if (s && s % every == 0) {
+            TtLogPlace place = tt_log_writer_place(w);
+
+            g_assert_cmpuint(place.segment, ==, first->segment + s);
+            g_assert_cmpuint(place.event, ==, first->event + at);
+            g_assert_cmpuint(place.pos, ==, pos);
+            take_part(parts, io);
+            io = tt_io_mem_new(NULL, 0);
+            g_assert_cmpint(tt_log_writer_next_part(w, io, NULL), ==, TT_OK);
+        }
+        tt_log_encoder_begin(e, sb, pos, s * 1000);
+        for (; at < end; at++) {
+            TtEvent ev = g_array_index(m->events, TtEvent, at);
+
+            ev.pos += first->pos;
+            tt_log_encoder_put(e, &ev);
+            pos = ev.pos + tt_event_step(&ev);
+        }
+        tt_log_encoder_end(e, closed && s + 1 == m->segment_ends->len);
+        g_assert_cmpint(tt_log_writer_seal(w, sb, NULL), ==, TT_OK);
+    }
+    take_part(parts, io);
+    tt_log_writer_free(w);
+    tt_log_encoder_free(e);
+    tt_segbuf_free(sb);
+    return parts;
+}
+
+GByteArray *log_util_join(const GPtrArray *parts, unsigned from)
+{
+    GByteArray *all = g_byte_array_new();
+
+    for (; from < parts->len; from++) {
+        const GByteArray *part = parts->pdata[from];
+
+        g_byte_array_append(all, part->data, part->len);
+    }
+    return all;
+}
+
 void log_util_assert_same(const TtEvent *a, const TtEvent *b)
 {
     g_assert_cmpuint(a->kind, ==, b->kind);

@@ -31,6 +31,13 @@ void log_model_cut(LogModel *m);
 /* The file: all segments, the last one marked as such if @closed. */
 GByteArray *log_model_write(const LogModel *m, bool closed);
 
+/* The same in parts, of which one begins at each segment that is a multiple of
+ * @every: their files. The last segment is at number @first + n - 1. */
+GPtrArray *log_model_write_parts(const LogModel *m, unsigned every,
+                                 const TtLogPlace *first, bool closed);
+/* All of @parts from the one at @from on, one behind another. */
+GByteArray *log_util_join(const GPtrArray *parts, unsigned from);
+
 /* @n_segments of up to 11 random events each, some empty. */
 LogModel *log_model_small(uint32_t seed, unsigned n_segments,
                           uint32_t len_max);

@@ -57,6 +57,9 @@ typedef struct TtEngine {
     bool stop_on_error;         /* record: the VM waits for a disk that fails */
     bool chaos;                 /* record: who runs when is left to chance */
     uint64_t max_size_bytes;    /* record: cap of the log, 0 for none */
+    uint64_t window_ns;         /* record: keep so much, in time of the VM's
+                                   clock; 0: all */
+    bool save_on_panic;         /* record: with a window */
     uint64_t unlogged;          /* record, for tests: so many writes of devices
                                    to RAM until one is not logged; 0: all are */
     uint64_t events;            /* recorded, or replayed so far */
@@ -222,6 +225,8 @@ typedef struct TtBlock {
 unsigned tt_memory_n_blocks(void);
 TtBlock *tt_memory_block(unsigned index);
 uint64_t tt_memory_n_pages(void);
+/* The block that @host lies in, and where; UINT32_MAX: in none of the run's. */
+uint32_t tt_memory_locate(void *host, uint64_t *offset);
 void tt_memory_record_start(CPUState *cpu);     /* logs map and contents */
 void tt_memory_record_stop(void);
 uint64_t tt_memory_digest(void);        /* 0.1 ms per MiB; holds the token */
@@ -272,6 +277,18 @@ bool tt_net_has_vhost(void);
 void tt_watch_devices(void);        /* those that are plugged in later */
 void tt_screen_start(void);         /* the console of a replay */
 
+/* ---- hw-tt: what a virtio-gpu shows. BQL, vCPU outside guest code ---- */
+/* Recording: all of it into the log, for a replay that begins here. Compares the
+ * pictures with RAM: 1 ms for a screen of 4 MB. */
+void tt_gpu_note_all(void);
+/* Replay: a TT_EV_SCREEN was passed. What it makes no sense of it passes over. */
+void tt_gpu_passed(const TtEvent *ev);
+GByteArray *tt_gpu_save(void);          /* of a checkpoint; NULL: nothing */
+void tt_gpu_restore(const GByteArray *saved);   /* RAM is that of then */
+struct QemuConsole;
+bool tt_gpu_draw(struct QemuConsole *con);      /* false: it shows nothing */
+bool tt_gpu_is_there(void);             /* a note was passed */
+
 /* ---- replay-engine: recorder ---- */
 /*
  * open -> start -> finish -> close. A failure of open or start is followed by
@@ -299,8 +316,36 @@ void tt_record_took_note(void);
 bool tt_record_seal(Error **errp);
 /* Why the recording waits and the VM with it, a sentence; NULL: it does not. */
 const char *tt_stall_why(void);
-uint64_t tt_record_bytes(void);
+/* Ends the part of the log here: *@seq is the first segment behind it. There is an
+ * event since the last time. */
+bool tt_record_cut(uint64_t *seq, Error **errp);
+/* The log of a window is to be no longer than this; 0: as it comes. */
+void tt_record_limit_segments(uint64_t log_bytes);
+uint64_t tt_record_ns(void);            /* host time since the run began */
+uint64_t tt_record_bytes(void);         /* the log on disk */
 bool tt_record_has_begun(void);
+
+/* ---- replay-engine: a window that moves (last=) ---- */
+uint64_t tt_flight_start(void);         /* where it begins; any thread. 0 without */
+/*
+ * tt_save_begin: keep the window as a run of its own
+ * @name: that is its directory, behind the recording's and a '-', and a mark here
+ *        unless it @is_marked; with a slash, a directory. NULL: save-1, ...
+ * @done: called in the main loop, with the directory, and with a sentence when it
+ *        failed; NULL: nobody waits
+ * Main thread. Milliseconds; copying goes on in a thread of ours, and the VM runs.
+ */
+typedef void TtSaveDone(void *opaque, const char *dir, const char *why);
+bool tt_save_begin(const char *name, bool is_marked, TtSaveDone *done,
+                   void *opaque, Error **errp);
+
+/* ---- replay-engine: when something goes wrong in the guest ---- */
+extern const char tt_panic_pattern_default[];
+/* A regular expression for lines of the console; "": none are looked at. */
+bool tt_trouble_set_pattern(const char *text, Error **errp);
+void tt_trouble_console(uint32_t port, uint8_t byte);   /* vCPU wrote it */
+void tt_trouble_settle(void);           /* what was met and is not marked yet */
+void tt_trouble_forget(void);           /* the recording has ended */
 
 /* ---- replay-engine: attach and detach ---- */
 typedef struct TtRecordOptions {
@@ -308,6 +353,9 @@ typedef struct TtRecordOptions {
     uint64_t max_size_bytes;        /* 0: no cap */
     uint64_t checkpoint_interval_ms;        /* 0: none */
     bool stop_on_error;             /* the VM waits for a disk that fails */
+    uint64_t window_ns;             /* 0: keep all */
+    bool save_on_panic;
+    const char *panic_pattern;      /* NULL: the default */
 } TtRecordOptions;
 
 /* Main thread. The VM is stopped for the while and goes on afterwards if it ran. */
@@ -358,6 +406,9 @@ void tt_set_dir(const char *dir);               /* NULL or "": none given */
 /* False: no such interval, and nothing is said; see tt_interval_help. */
 bool tt_interval_parse(double seconds, uint64_t *ms);
 extern const char tt_interval_help[];
+/* Time with a unit, as of last=; false: it is none, *errp. */
+bool tt_window_parse(const char *text, uint64_t *ns, Error **errp);
+bool tt_window_fits(uint64_t ns, uint64_t interval_ms, Error **errp);
 
 /* ---- replay-engine: replayer ---- */
 bool tt_replay_open(Error **errp);
@@ -377,6 +428,7 @@ void tt_replay_report(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 void tt_replay_damaged(const TtDiag *diag);
 /* Why it cannot go on, as a TtStopReason. */
 int tt_replay_trouble(void);
+uint64_t tt_replay_first(void);         /* 0, or where a window begins */
 uint64_t tt_replay_end(void);
 /* The log of a recording that goes on: its end is at @pos. */
 void tt_replay_set_end(uint64_t pos);
@@ -496,6 +548,8 @@ void tt_keeper_start(CPUState *cpu);
 void tt_keeper_fence(CPUState *cpu);
 void tt_keeper_turn(CPUState *cpu);
 void tt_keeper_finish(void);
+/* The log of a window has grown: is it time for a checkpoint, fence or not? */
+void tt_keeper_urge(void);
 void tt_keeper_tell(void);              /* what went wrong, if not told yet */
 /* Waits until what was taken is in the files. */
 void tt_keeper_settle(void);
@@ -526,6 +580,7 @@ typedef struct TtKeeperStats {
 } TtKeeperStats;
 
 TtKeeperStats tt_keeper_stats(void);    /* any thread */
+bool tt_keeper_is_on(void);             /* checkpoints are made by themselves */
 /* The log's writer found the disk full: the checkpoints go. False: there is
  * nothing left to give. */
 bool tt_keeper_make_room(void *opaque);
@@ -546,6 +601,8 @@ void tt_gdb_start(void);                /* -tt is on; before there is a vCPU */
 void tt_event_stopped(uint64_t pos, int reason);
 void tt_event_diverged(uint64_t pos, const char *text);
 void tt_event_progress(uint64_t done, uint64_t total);
+void tt_event_saved(const char *dir);
+void tt_event_trouble(uint64_t pos, const char *mark, const char *what);
 void tt_monitor_refuse_input(bool on);  /* a replay takes none */
 
 #endif

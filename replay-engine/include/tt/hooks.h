@@ -46,6 +46,7 @@ enum {
     TT_OMIT_RESUME_FLAG = 1 << 12,
     TT_OMIT_INTO = 1 << 13,
     TT_OMIT_SECOND_FETCH = 1 << 14,
+    TT_OMIT_VICTIMS = 1 << 15,
     TT_OMIT_SEARCH_SKIP = 1 << 20,  /* no hazard: searches look everywhere */
 };
 extern unsigned tt_omit;
@@ -107,6 +108,19 @@ void tt_finish(void);                               /* runstate.c, BQL */
  * refused, *errp set. */
 bool tt_refuses(const char *what, struct Error **errp);
 
+/* ---- trouble in the guest (runstate.c, watchdog.c, excp_helper.c): any thread,
+ * inside an instruction, too ---- */
+enum { TT_TROUBLE_PANIC, TT_TROUBLE_WATCHDOG, TT_TROUBLE_TRIPLE_FAULT,
+       TT_TROUBLE_CONSOLE };
+void tt_guest_trouble_slow(int kind);
+
+static inline void tt_guest_trouble(int kind)
+{
+    if (tt_recording()) {
+        tt_guest_trouble_slow(kind);
+    }
+}
+
 /* ---- execution token (system/cpus.c, cpu-common.c): any thread ---- */
 extern bool tt_token_on;        /* since the first use in this process */
 bool tt_token_take_slow(void);
@@ -155,6 +169,7 @@ extern bool tt_iothreads_fold;
 
 /* ---- vCPU thread (accel/tcg) ---- */
 #define TT_HOOK_TLB_BITS 11     /* fixed TLB: 2048 entries, no cost measured */
+#define TT_HOOK_TLB_INVALID 0x800ull     /* TLB_INVALID_MASK of x86 */
 
 extern bool tt_breakpoints_off; /* gdb's breakpoints do not stop the vCPU now */
 extern bool tt_gdb_has_conditions;
@@ -278,6 +293,17 @@ static inline void tt_fetch(struct CPUState *cpu, uint64_t pc, uint32_t flags)
     }
 }
 
+/*
+ * An entry that was pushed out of the TLB is found again whatever its flags say:
+ * "not dirty" stands there as long as there are blocks of the page.
+ * @cmp: its address, with flags (QEMU's TLB_INVALID_MASK among them).
+ */
+static inline bool tt_victim_hit(uint64_t cmp, uint64_t page)
+{
+    return tt_remedy(TT_OMIT_VICTIMS) &&
+        (cmp & (TT_HOOK_TLB_INVALID | ~0xfffull)) == page;
+}
+
 /* A virtual page comes into the TLB; @written: it may be written without another
  * call. Replays keep it for searches (tt/touched.h). */
 void tt_page_touched_slow(uint64_t addr, bool written);
@@ -391,6 +417,25 @@ static inline void tt_mapped_written(void *host, size_t len)
 {
     if (tt_recording() || tt_past) {
         tt_mapped_written_slow(host, len);
+    }
+}
+
+/* ---- virtio-gpu, for the screen of a replay: BQL ---- */
+/* A command (a virtio_gpu_ctrl_command) was carried out; the card is reset. */
+void tt_gpu_command_slow(void *gpu, void *command);
+void tt_gpu_reset_slow(void *gpu);
+
+static inline void tt_gpu_command(void *gpu, void *command)
+{
+    if (tt_recording() || tt_past) {
+        tt_gpu_command_slow(gpu, command);
+    }
+}
+
+static inline void tt_gpu_reset(void *gpu)
+{
+    if (tt_recording() || tt_past) {
+        tt_gpu_reset_slow(gpu);
     }
 }
 

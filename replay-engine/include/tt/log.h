@@ -57,6 +57,7 @@ typedef enum TtEventKind {
     TT_EV_MARK = 34,        /* data=name */
     TT_EV_NOTE = 35,        /* data=UTF-8 text for people */
     TT_EV_FINISH = 36,      /* val=TT_FINISH_*: a clean end of the run */
+    TT_EV_SCREEN = 37,      /* addr=TT_SCREEN_* val=picture aux data: below */
     TT_EV_KIND_MAX = 63,
 } TtEventKind;
 
@@ -72,6 +73,10 @@ enum { TT_INTR_HARD = 1, TT_INTR_NMI = 2, TT_INTR_SMI = 3, TT_INTR_INIT = 4,
                                      guest's own hypervisor (SVM) */ };
 enum { TT_FLAG_A20 = 1, TT_FLAG_IGNNE = 2, TT_FLAG_APIC_FEATURE = 3 };
 enum { TT_FINISH_QUIT = 1, TT_FINISH_STOPPED = 2 };
+/* What a virtio-gpu did to its pictures; data as in docs/reference/log-format. */
+enum { TT_SCREEN_RESET = 1, TT_SCREEN_CREATE = 2, TT_SCREEN_BACKING = 3,
+       TT_SCREEN_DETACH = 4, TT_SCREEN_DESTROY = 5, TT_SCREEN_TAKE = 6,
+       TT_SCREEN_BYTES = 7, TT_SCREEN_SHOW = 8 };
 
 typedef struct TtEvent {
     uint8_t kind;           /* TtEventKind */
@@ -99,7 +104,19 @@ static inline unsigned tt_event_step(const TtEvent *ev)
 #define TT_SEG_EVENTS_MAX      (512u << 10) /* event bytes of one segment */
 #define TT_SEG_PAYLOAD_MAX     (4u << 20)   /* payload bytes of one segment */
 #define TT_LOG_POS_MAX         INT64_MAX    /* a position */
-#define TT_LOG_SEGMENTS_MAX    (1u << 26)
+#define TT_LOG_SEGMENTS_MAX    (1u << 26)   /* in one log, and in one part */
+#define TT_LOG_NUMBER_MAX      INT64_MAX    /* of a segment, of an event */
+
+/*
+ * Where a log begins, or goes on. A log is one file from segment 0 on, or parts:
+ * files one behind another, the first of which may begin anywhere (a window that
+ * moves, tt/window.h).
+ */
+typedef struct TtLogPlace {
+    uint64_t segment;           /* number of the next one */
+    uint64_t event;             /* ordinal of its first event */
+    uint64_t pos;               /* it does not begin before this */
+} TtLogPlace;
 
 /* One segment on its way from the encoder to the writer. */
 typedef struct TtSegBuf {
@@ -125,6 +142,7 @@ void tt_segbuf_free(TtSegBuf *sb);
 typedef struct TtLogEncoder TtLogEncoder;
 
 TtLogEncoder *tt_log_encoder_new(void);
+TtLogEncoder *tt_log_encoder_new_at(const TtLogPlace *at);
 void tt_log_encoder_free(TtLogEncoder *e);
 
 /*
@@ -156,6 +174,22 @@ typedef struct TtLogWriter TtLogWriter;
  * failure. Returns TT_OK or what @io failed with, or TT_ERR_NOMEM. */
 TtStatus tt_log_writer_new(TtIo *io, const uint8_t uuid[16],
                            TtLogWriter **out, TtDiag *diag);
+/* The same for a part that begins at @at. */
+TtStatus tt_log_writer_new_part(TtIo *io, const uint8_t uuid[16],
+                                const TtLogPlace *at, TtLogWriter **out,
+                                TtDiag *diag);
+/* Flushes the part to disk and goes on in @io, an empty file, which it owns from
+ * here on. A failure poisons the writer. */
+TtStatus tt_log_writer_next_part(TtLogWriter *w, TtIo *io, TtDiag *diag);
+/* Where the next segment will stand. */
+TtLogPlace tt_log_writer_place(const TtLogWriter *w);
+/*
+ * A part that begins at @at and ends the log there: it has a finish event with
+ * TT_FINISH_* @how, and nothing else. @io as for tt_log_writer_new.
+ */
+TtStatus tt_log_write_end(TtIo *io, const uint8_t uuid[16],
+                          const TtLogPlace *at, uint64_t host_ns, unsigned how,
+                          TtDiag *diag);
 /*
  * Compresses and appends. Asserts that segments come in order and that none
  * follows the last one. After a failure the writer is poisoned: it repeats the
@@ -165,7 +199,7 @@ TtStatus tt_log_writer_new(TtIo *io, const uint8_t uuid[16],
  */
 TtStatus tt_log_writer_seal(TtLogWriter *w, const TtSegBuf *sb, TtDiag *diag);
 TtStatus tt_log_writer_sync(TtLogWriter *w, TtDiag *diag);
-uint64_t tt_log_writer_bytes(const TtLogWriter *w);     /* file size so far */
+uint64_t tt_log_writer_bytes(const TtLogWriter *w);     /* of all parts so far */
 void tt_log_writer_free(TtLogWriter *w);
 
 /* ---- reader ---- */
@@ -211,22 +245,27 @@ bool tt_log_reader_is_torn(const TtLogReader *r);
 /* Size of the file when it was opened, torn tail included. */
 uint64_t tt_log_reader_bytes(const TtLogReader *r);
 uint64_t tt_log_reader_n_segments(const TtLogReader *r);
-const TtSegInfo *tt_log_reader_info(const TtLogReader *r, uint64_t index);
-/* Index of the last segment with first_pos <= @pos, 0 when there is none.
+/* Segments are named by their numbers: @first up to, not including, @end. */
+uint64_t tt_log_reader_first(const TtLogReader *r);
+uint64_t tt_log_reader_end(const TtLogReader *r);
+/* The beginning of the run is not in the log: a replay begins at a checkpoint. */
+bool tt_log_reader_is_window(const TtLogReader *r);
+const TtSegInfo *tt_log_reader_info(const TtLogReader *r, uint64_t seq);
+/* The last segment with first_pos <= @pos, the first when there is none.
  * Events at @pos itself may lie in segments before it, too. O(log n). */
 uint64_t tt_log_reader_find(const TtLogReader *r, uint64_t pos);
 /*
- * tt_log_reader_load: decode segment @index, check all its checksums
+ * tt_log_reader_load: decode segment number @seq, check all its checksums
  * The result has one reference for the caller. A few recent segments are kept
  * by the reader, so asking again is cheap.
  * Annotations of kinds that this version does not know are among the events;
  * step over them.
  * Returns TT_OK; TT_ERR_FORMAT for damage, _VERSION for an event that a newer
- * version is needed for, _LIMIT, _IO, _NOMEM, _INVALID for an @index out of
+ * version is needed for, _LIMIT, _IO, _NOMEM, _INVALID for a @seq out of
  * range. The reader stays usable. Cost: some 25 ns an event, 16 MiB of memory
  * at most.
  */
-TtStatus tt_log_reader_load(TtLogReader *r, uint64_t index, TtSegment **out,
+TtStatus tt_log_reader_load(TtLogReader *r, uint64_t seq, TtSegment **out,
                             TtDiag *diag);
 TtSegment *tt_segment_ref(TtSegment *s);
 void tt_segment_unref(TtSegment *s);

@@ -28,7 +28,11 @@
                                                        checkpoint */
 #define TT_FEATURE_SCRUBBED    (UINT64_C(1) << 1)   /* what went in and out was
                                                        taken out of the log */
-#define TT_MANIFEST_FEATURES   (TT_FEATURE_PARENT | TT_FEATURE_SCRUBBED)
+#define TT_FEATURE_WINDOW      (UINT64_C(1) << 2)   /* of the log there may be the
+                                                       last part only: it is in
+                                                       parts (tt/logparts.h) */
+#define TT_MANIFEST_FEATURES   (TT_FEATURE_PARENT | TT_FEATURE_SCRUBBED | \
+                                TT_FEATURE_WINDOW)
 
 /*
  * Rules of execution: choices, of several that would do, by which the vCPU is
@@ -37,13 +41,16 @@
  * one of them means takes a new bit for it, and leaves the old one out.
  */
 #define TT_RULE_COUNT       (UINT64_C(1) << 0)  /* what moves the position */
-#define TT_RULE_FETCH       (UINT64_C(1) << 1)  /* when code pages are looked
-                                                   up */
 #define TT_RULE_RESUME_FLAG (UINT64_C(1) << 2)  /* ends with its instruction */
 #define TT_RULE_BT_FLAGS    (UINT64_C(1) << 3)  /* undefined flags of bit tests
                                                    always computed one way */
-#define TT_MANIFEST_RULES   (TT_RULE_COUNT | TT_RULE_FETCH | \
-                             TT_RULE_RESUME_FLAG | TT_RULE_BT_FLAGS)
+#define TT_RULE_FETCH       (UINT64_C(1) << 4)  /* when code pages are looked
+                                                   up; bit 1 until 2026-11 */
+#define TT_RULE_VICTIMS     (UINT64_C(1) << 5)  /* what the TLB pushed out is
+                                                   found whatever its flags */
+#define TT_MANIFEST_RULES   (TT_RULE_COUNT | TT_RULE_RESUME_FLAG | \
+                             TT_RULE_BT_FLAGS | TT_RULE_FETCH | \
+                             TT_RULE_VICTIMS)
 
 enum {
     TT_BLOCK_ROM = 1,           /* read-only for the guest */

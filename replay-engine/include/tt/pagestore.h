@@ -263,6 +263,12 @@ TtStatus tt_pagestore_flush(TtPageStore *ps, TtDiag *diag);
 bool tt_pagestore_wants_thinning(const TtPageStore *ps, uint64_t bytes);
 TtStatus tt_pagestore_make_room(TtPageStore *ps, uint64_t bytes,
                                 TtDiag *diag);
+/* What was flushed survives a power cut. TT_OK without files. */
+TtStatus tt_pagestore_sync(TtPageStore *ps, TtDiag *diag);
+/* For a store that lives long, without a cap: makes the pages anew when the file is
+ * holes for the most part, and @least bytes longer than what is to be expected. A
+ * failure costs space only. Cost: see make_room. */
+void tt_pagestore_renew(TtPageStore *ps, uint64_t least);
 /*
  * tt_pagestore_find: a page by its hash, for a TtPageLend over this store
  * TT_END: no node has it. Errors of reading as above. O(1).

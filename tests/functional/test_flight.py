@@ -1,0 +1,459 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Flight recorder: a window that moves can be replayed and travelled at any
+moment, stays within its limits, and is kept when something happens."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+
+from flight import (check_window, disk_bytes, marks_of, query,
+                    stop_for_digest, wait_moved)
+from guests import guest_args, linux_args, linux_disk, own_args
+from test_robust import mount_small
+from ttlib import (REPO, Gdb, Vm, check, digest_at, equal, goto, limit, one_sentence,
+                   recorder, replay, run_tool, seed, stopped_replay, tool,
+                   wait_until)
+
+TORTURE = ('torture', 'rounds=1000000 percent=30')
+TINY = ',last=1s,checkpoint-interval=0.12,max-size=3M'
+
+
+def finish(vm):
+    vm.qmp.send('quit')
+    vm.wait(0)
+    return vm.run
+
+
+@limit(200)
+def test_torture(work):
+    """A window of a guest that is interrupted and faults all the time has the
+    digests that the recorder saw, in any order and shape."""
+    rng = seed()
+    with recorder(work, guest_args(work, *TORTURE), options=TINY, qmp=1,
+                  timeout=100) as vm:
+        wait_moved(vm, 2)
+        recorded = [stop_for_digest(vm) for _ in range(6)
+                    if not time.sleep(rng.random() * 0.3)]
+        info = query(vm)
+        check(0 < info['start'] < info['position'], f'{info}')
+        run = finish(vm)
+    start = check_window(work, run, rng, recorded)
+    check(start >= info['start'], f'the window went back: {start} {info}')
+    first = sorted(os.listdir(run))[1]
+    check(first.startswith('log.') and first != 'log.000001',
+          f'the beginning is still there: {os.listdir(run)}')
+
+
+@limit(150)
+def test_abits(work):
+    """The same of a guest that watches accessed bits without flushing, which
+    begins in the middle with an empty TLB."""
+    rng = seed()
+    with recorder(work, guest_args(work, 'abits', 'rounds=1000000'),
+                  options=',last=1s,checkpoint-interval=0.1', qmp=1,
+                  timeout=100) as vm:
+        wait_moved(vm, 2)
+        recorded = [stop_for_digest(vm)]
+        run = finish(vm)
+    check_window(work, run, rng, recorded)
+
+
+@limit(200)
+def test_linux(work):
+    """A window of Linux with a disk, whose boot is no longer in it."""
+    rng = seed()
+    args = linux_args('vda,procs,sha', 'n=4000') + linux_disk(work)
+    with recorder(work, args, options=',last=1s,checkpoint-interval=0.3', qmp=1,
+                  timeout=150) as vm:
+        vm.wait_serial('TT-GUEST-READY', timeout=90)
+        wait_moved(vm, 2)
+        recorded = [stop_for_digest(vm)]
+        check(query(vm)['start'] > 10 ** 8, f'{query(vm)}')
+        run = finish(vm)
+    os.unlink(os.path.join(work, 'disk.img'))
+    check_window(work, run, rng, recorded, count=2, is_long=True)
+
+
+@limit(100)
+def test_size(work):
+    """max-size bounds what is kept, at any moment, and ends nothing."""
+    most = 6 << 20
+    args = guest_args(work, 'selfdma', 'rounds=1000000')
+    with recorder(work, args, options=',last=1h,max-size=6M', qmp=1,
+                  timeout=80) as vm:
+        vm.wait_serial('\n')
+        for _ in range(40):
+            time.sleep(0.1)
+            size = disk_bytes(vm.run)
+            check(size <= most, f'{size} bytes: {os.listdir(vm.run)}')
+        wait_moved(vm, 2)
+        info = query(vm)
+        check(info['live'] and info['bytes'] <= most / 2, f'{info}')
+        run = finish(vm)
+    replay(work, run)
+
+
+@limit(100)
+def test_past(work):
+    """In the process that records, history begins with the window; it goes on
+    behind the visit."""
+    rng = seed()
+    with recorder(work, guest_args(work, *TORTURE), options=TINY, qmp=1,
+                  timeout=90) as vm:
+        wait_moved(vm, 2)
+        for _ in range(2):
+            vm.qmp.cmd('stop')
+            seen = vm.qmp.cmd('query-tt-digest')
+            start = query(vm)['start']
+            goto(vm, where='start')
+            info = query(vm)
+            equal((info['position'], info['start'], info['past']),
+                  (start, start, True), 'the start of the past')
+            check('before the window' in vm.qmp.error(
+                'tt-goto', position=start - 1), 'before it')
+            for _ in range(3):
+                place = rng.randrange(start, info['end'])
+                equal(digest_at(vm, place), digest_at(vm, place), 'twice')
+            equal(digest_at(vm, seen['position'])[1:],
+                  (seen['cpu'], seen['ram']), 'digest of the present')
+            check('go to the present' in vm.qmp.error('tt-save'), 'save')
+            goto(vm, where='end')
+            vm.qmp.cmd('cont')
+            wait_moved(vm, 1)
+        run = finish(vm)
+    check_window(work, run, rng, count=3)
+
+
+@limit(100)
+def test_gdb(work):
+    """gdb's history ends where the window begins; checkpoints that are added
+    and deleted are as elsewhere, and the first one stays."""
+    with recorder(work, guest_args(work, *TORTURE), options=TINY, qmp=1,
+                  timeout=90) as vm:
+        wait_moved(vm, 2)
+        added = vm.qmp.cmd('tt-checkpoint-add', name='here', timeout=60)
+        check(added['position'] > query(vm)['start'], f'{added}')
+        run = finish(vm)
+    with stopped_replay(work, run, args=Gdb.args(work, 'rep')) as rep:
+        start = query(rep)['start']
+        goto(rep, mark='here')
+        equal(query(rep)['position'], added['position'], 'mark in the window')
+        points = rep.qmp.cmd('query-tt-checkpoints')
+        equal(points[0]['position'], start, 'first checkpoint')
+        text = rep.qmp.error('tt-checkpoint-delete', id=points[0]['id'])
+        check('is the beginning of the run' in text, text)
+        gdb = Gdb(rep)
+        text = gdb('stepi', 'reverse-stepi', 'reverse-continue',
+                   'p $tt_position')
+        check('No more reverse-execution history' in text and
+              f'= {start}' in text, text)
+        text = gdb('reverse-stepi', 'p $tt_position')
+        check(f'= {start}' in text, text)
+
+
+@limit(100)
+def test_save(work):
+    """tt save keeps what is there; the recording goes on, and moves away."""
+    rng = seed()
+    with recorder(work, guest_args(work, *TORTURE), options=TINY, qmp=1,
+                  timeout=90) as vm:
+        vm.wait_serial('\n')
+        text = vm.qmp.hmp('tt save')
+        check('saved in' in text, f'before the window moves: {text}')
+        wait_moved(vm, 2)
+        seen = stop_for_digest(vm)
+        saved = vm.qmp.cmd('tt-save', name='first', timeout=60)['dir']
+        equal(saved, f'{vm.run}-first', 'where it is')
+        equal(vm.qmp.event('TT_SAVED')['dir'], f'{vm.run}-save-1', 'events')
+        equal(vm.qmp.event('TT_SAVED')['dir'], saved, 'events')
+        check('File exists' in vm.qmp.error('tt-save', name='first'), 'twice')
+        check('is no name' in vm.qmp.error('tt-save', name='-x'), 'a bad name')
+        where = os.path.join(work, 'elsewhere')
+        equal(vm.qmp.cmd('tt-save', name=where, timeout=60)['dir'], where,
+              'a directory')
+        check('No such file' in vm.qmp.error(
+            'tt-save', name=f'{work}/not/there'), 'no place')
+        start = query(vm)['position']
+        wait_until(lambda: query(vm)['start'] > start, 'it moves away', 60)
+        run = finish(vm)
+    equal(marks_of(saved)[-1], 'first', 'the mark')
+    check_window(work, saved, rng, [seen], count=4, name='saved')
+    for other in (run, where, f'{run}-save-1'):
+        replay(work, other, name=os.path.basename(other))
+
+
+@limit(60)
+def test_save_is_refused(work):
+    """Where there is no window to save a sentence says so."""
+    with recorder(work, [*guest_args(work, *TORTURE), '-S'], qmp=1) as vm:
+        check('not begun' in vm.qmp.error('tt-save'), 'before')
+        vm.qmp.cmd('cont')
+        vm.wait_serial('\n')
+        check('keeps everything' in vm.qmp.hmp('tt save'), 'no window')
+        vm.qmp.cmd('tt-record-stop')
+        check('no recording' in vm.qmp.error('tt-save'), 'behind')
+        text = vm.qmp.hmp(f'tt record start {work}/on last=forever')
+        check('last takes a time' in text, text)
+        text = vm.qmp.hmp(f'tt record start {work}/on last=1s '
+                          'checkpoint-interval=0')
+        check('begins at a checkpoint' in text, text)
+        text = vm.qmp.hmp(f'tt record start {work}/on last=1s max-size=3M '
+                          'checkpoint-interval=0.1 panic-pattern=x(')
+        check('no regular expression' in text, text)
+        text = vm.qmp.hmp(f'tt record start {work}/on last=1s max-size=3M '
+                          'checkpoint-interval=0.1')
+        check('recording into' in text, text)
+        wait_moved(vm, 2)
+        vm.qmp.cmd('tt-record-stop')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    run = os.path.join(work, 'on')
+    with stopped_replay(work, run) as rep:
+        check('keeps the window of a recording' in rep.qmp.error('tt-save'),
+              'in a replay')
+    replay(work, run, name='again')
+
+
+@limit(60)
+def test_options(work):
+    """What cannot be is refused with one sentence."""
+    for options, words in (
+            ('record,last=soon', 'takes a time'), ('record,last=', 'a time'),
+            ('record,last=-1s', 'takes a time'), ('record,last=1y', 'a time'),
+            ('record,last=1s,checkpoint-interval=0', 'begins at a checkpoint'),
+            ('record,panic-pattern=(', 'no regular expression'),
+            ('record,save-on-panic=on', 'with last= only'),
+            ('replay,dir=x,last=1s', "with 'record' only")):
+        with Vm(work, ['-display', 'none', '-tt', options],
+                serial=False) as vm:
+            vm.wait(1)
+        check(words in one_sentence(vm, options), f'{options}: {vm.stderr}')
+
+
+@limit(100)
+def test_killed(work):
+    """A recorder that is killed at any moment leaves a window."""
+    rng = seed()
+    for turn in range(2):
+        with recorder(work, guest_args(work, *TORTURE), options=TINY, qmp=1,
+                      name=f'rec{turn}', timeout=60) as vm:
+            wait_moved(vm, 1)
+            time.sleep(rng.random())
+            start = query(vm)['start']
+            vm.kill()
+        run_tool(tool('tt'), 'check', vm.run)
+        with stopped_replay(work, vm.run, f'rep{turn}') as rep:
+            check(query(rep)['start'] >= start > 0, f'{query(rep)} {start}')
+        replay(work, vm.run, name=f'again{turn}')
+
+
+@limit(100)
+def test_disk_full(work):
+    """When the disk is full the window gets shorter, again and again, and the VM
+    runs on; what is on a disk that stays full replays."""
+    place = mount_small(work, '8m')
+    try:
+        with Vm(work, [*guest_args(work, 'tsc', 'rounds=1000000000'), '-tt',
+                       f'record,dir={place}/run,last=1h,'
+                       'checkpoint-interval=0.3'], name='rec', qmp=1,
+                timeout=80) as vm:
+            vm.wait_serial('\n')
+            wait_moved(vm, 3, 60)
+            equal(vm.qmp.cmd('query-status')['status'], 'running', vm.stderr)
+            vm.kill()
+        run_tool(tool('tt'), 'check', f'{place}/run')
+        replay(work, f'{place}/run')
+    finally:
+        subprocess.run(['umount', '-l', place], check=False)
+
+
+@limit(120)
+def test_branch(work):
+    """A full checkpoint of a window can be branched from in the saved window,
+    when the recording has forgotten it."""
+    args = guest_args(work, *TORTURE)
+    with recorder(work, args, options=TINY, qmp=1, timeout=90) as vm:
+        wait_moved(vm, 1)
+        point = vm.qmp.cmd('tt-checkpoint-add', name='full', full=True,
+                           timeout=60)
+        saved = vm.qmp.cmd('tt-save', name='kept', timeout=60)['dir']
+        wait_until(lambda: query(vm)['start'] > point['position'],
+                   'it is forgotten')
+        check(point['id'] not in [c['id'] for c in
+                                  vm.qmp.cmd('query-tt-checkpoints')], 'list')
+        run = finish(vm)
+    child = os.path.join(work, 'child')
+    refused = Vm(work, [*args, '-tt', f'branch,dir={run},at=@full,to={child}'])
+    with refused as vm:
+        vm.wait(1)
+    one_sentence(vm, 'a branch of what is forgotten')
+    with Vm(work, [*args, '-tt', f'branch,dir={saved},at=@full,to={child},'
+                   'last=1s,checkpoint-interval=0.12,max-size=3M'],
+            name='branch', qmp=1) as vm:
+        wait_moved(vm, 2)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    replay(work, child, name='child-replay')
+    run_tool(tool('tt'), 'check', child)
+
+
+@limit(60)
+def test_tool(work):
+    """tt looks into a window, packs it into one file, and what is unpacked is the
+    same; its checkpoints cannot be left out."""
+    with recorder(work, guest_args(work, *TORTURE), options=TINY,
+                  qmp=1) as vm:
+        wait_moved(vm, 2)
+        run = finish(vm)
+    with stopped_replay(work, run) as rep:
+        start = query(rep)['start']
+    info = json.loads(run_tool(tool('tt'), 'info', '--json', run)[0])
+    equal((info['window'], info['start']), (True, start), 'tt info')
+    check('a window of the recording' in run_tool(tool('tt'), 'info', run)[0],
+          'tt info for people')
+    stats = json.loads(run_tool(tool('tt'), 'stats', '--json', run)[0])
+    equal(stats['events'], info['events'], 'tt stats')
+    lines = run_tool(tool('tt'), 'log', '--from', str(start), '--limit', '1',
+                     run)[0].split()
+    check(int(lines[0]) >= start, f'tt log: {lines}')
+    text = run_tool(os.path.join(REPO, 'scripts', 'tt-log-dump.py'), run)[0]
+    equal(text.count('\nevent '), info['events'], 'events in the second reader')
+    pack, again = os.path.join(work, 'w.ttrun'), os.path.join(work, 'again')
+    out = run_tool(tool('tt'), 'pack', '--no-checkpoints', run, pack, rc=1)[1]
+    check('begins at a checkpoint' in out, out)
+    run_tool(tool('tt'), 'pack', run, pack)
+    run_tool(tool('tt'), 'unpack', pack, again)
+    check('log' in os.listdir(again), f'{os.listdir(again)}')
+    run_tool(tool('tt'), 'verify', again, timeout=60)
+    os.unlink(pack)
+    run_tool(tool('tt'), 'pack', '--scrub', run, pack)
+    shutil.rmtree(again)
+    run_tool(tool('tt'), 'unpack', pack, again)
+    equal(json.loads(run_tool(tool('tt'), 'stats', '--json', again)[0])
+          ['events'], info['events'], 'events of what was scrubbed')
+
+
+@limit(60)
+def test_pieces_are_missing(work):
+    """Without checkpoints a window has no beginning: one sentence. The first
+    that is damaged makes it begin later. A part too many does not matter."""
+    with recorder(work, guest_args(work, *TORTURE), options=TINY,
+                  qmp=1) as vm:
+        wait_moved(vm, 2)
+        run = finish(vm)
+    bare = os.path.join(work, 'bare')
+    shutil.copytree(run, bare)
+    for name in ('pages', 'checkpoints'):
+        os.unlink(os.path.join(bare, name))
+    rep = replay(work, bare, rc=1)
+    check('begins with a checkpoint' in rep.stderr, rep.stderr)
+    out = run_tool(tool('tt'), 'check', bare, rc=1)[1]
+    check('no checkpoint that a replay' in out, out)
+    out = run_tool(tool('tt'), 'info', bare)[0]
+    check('no checkpoint with which' in out, out)
+    parts = sorted(n for n in os.listdir(run) if n.startswith('log.'))
+    if len(parts) > 1:                  # as if the oldest had gone too early
+        late = os.path.join(work, 'late')
+        shutil.copytree(run, late)
+        os.unlink(os.path.join(late, parts[0]))
+        text = ''.join(run_tool(tool('tt'), 'check', late, rc=None))
+        check('is before the window' in text or 'is intact' in text or
+              'no checkpoint that a replay' in text, text)
+    if parts[0] > 'log.000002':
+        with open(os.path.join(run, 'log.000001'), 'wb') as old:
+            old.write(b'before a gap')
+    replay(work, run, name='gap')
+
+
+def panics(work, how, options='', args=(), serial='behind it'):
+    """Records guest "panic"; returns the Vm, the mark, and where it was saved
+    (None: it was not)."""
+    guest = [*guest_args(work, 'panic', f'how={how}'), *args]
+    with recorder(work, guest, options=',last=30s,checkpoint-interval=0.2' +
+                  options, qmp=1) as vm:
+        event = vm.qmp.event('TT_GUEST_PANIC', timeout=40)
+        equal(event['mark'], 'panic-1', 'mark')
+        saved = vm.qmp.event('TT_SAVED', timeout=30)['dir']
+        vm.wait_serial(serial)
+        info = query(vm)
+        check(info['live'] and info['position'] > event['position'], f'{info}')
+        run = finish(vm)
+    equal(saved, f'{run}-panic-1', 'where it is saved')
+    equal(marks_of(run), ['panic-1'], 'marks')
+    with stopped_replay(work, saved) as rep:
+        goto(rep, mark='panic-1')
+        equal(query(rep)['position'], event['position'], '@panic-1')
+    replay(work, saved, name='saved')
+    replay(work, run, name='whole')
+    return event
+
+
+@limit(60)
+def test_pvpanic(work):
+    """A guest that tells pvpanic gets a mark, and its window is saved."""
+    event = panics(work, 1, args=('-action', 'panic=none'))
+    equal(event['what'], 'panicked', 'what')
+
+
+@limit(60)
+def test_triple_fault(work):
+    """So does one whose CPU gives up; it reboots, and goes on."""
+    event = panics(work, 2, serial='working')
+    equal(event['what'], 'met a triple fault', 'what')
+
+
+@limit(60)
+def test_console(work):
+    """So does one that says on its console what Linux says."""
+    event = panics(work, 3)
+    equal(event['what'], 'reports trouble on its console', 'what')
+
+
+@limit(60)
+def test_watchdog(work):
+    """So does one that does not answer its watchdog."""
+    event = panics(work, 4, args=('-action', 'watchdog=none'))
+    equal(event['what'], 'did not answer its watchdog', 'what')
+
+
+@limit(60)
+def test_no_panic(work):
+    """Other lines are none; nor is the pattern when it is empty, and without
+    save-on-panic there is only the mark. One's own pattern counts."""
+    for how, options, marks in (
+            (5, '', []), (3, ',panic-pattern=', []),
+            (3, ',last=10s,save-on-panic=off', ['panic-1']),
+            (5, ',panic-pattern=is no Oops', ['panic-1'])):
+        guest = guest_args(work, 'panic', f'how={how} rounds=2')
+        with recorder(work, guest, options=options, qmp=1) as vm:
+            vm.wait(0)
+        equal(marks_of(vm.run), marks, f'marks of {how}{options}')
+        equal([n for n in os.listdir(work) if 'run-' in n], [], 'saved')
+        replay(work, vm.run)
+
+
+@limit(120)
+def test_sysrq(work):
+    """Linux that crashes by sysrq-c, on a plain machine."""
+    script = (b'#!/bin/sh\necho 1 > /proc/sys/kernel/sysrq\n'
+              b'echo c > /proc/sysrq-trigger\n')
+    with recorder(work, own_args(work, {'own/run': script}),
+                  options=',last=1h', qmp=1, timeout=100) as vm:
+        event = vm.qmp.event('TT_GUEST_PANIC', timeout=90)
+        vm.wait(0)
+    check(b'Kernel panic - not syncing' in vm.serial, 'no panic')
+    with stopped_replay(work, vm.run) as rep:
+        goto(rep, mark=event['mark'])
+        equal(query(rep)['position'], event['position'], 'position')
+
+
+@limit(60)
+def test_shutdown_at_once(work):
+    """A machine that ends with the panic leaves the mark in its run."""
+    guest = [*guest_args(work, 'panic', 'how=2'), '-no-reboot']
+    with recorder(work, guest, options=',last=10s') as vm:
+        vm.wait(0)
+    equal(marks_of(vm.run), ['panic-1'], 'marks')
+    replay(work, vm.run)
