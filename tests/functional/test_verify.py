@@ -123,7 +123,7 @@ def places_in(run, rng):
     groups = [m.start() for m in re.finditer(b'TTVMGRP\n', pages)]
     records = [m.start() for m in re.finditer(b'TTVMREC\n', points)]
     middle = [seg for seg in segments[1:-1]] or segments
-    for _ in range(4):
+    for _ in range(6):
         yield 'log', rng.choice(middle) + rng.randrange(96, 200)
     yield 'log', rng.choice(segments) + rng.randrange(8, 88)
     yield 'log', rng.randrange(64)
@@ -169,7 +169,8 @@ def test_planted_corruptions(work):
             answer = verify(copy, '--json', rc=None)
             check(answer.returncode in (0, 1), f'{answer}')
         shutil.rmtree(copy)
-    check(harmless < 3, f'{harmless} flips were harmless')
+    check(number + 1 >= 20 and harmless < 3, f'{harmless} of {number + 1} flips '
+          'were harmless')
     print(f'{number + 1} corruptions, {harmless} harmless')
 
 
