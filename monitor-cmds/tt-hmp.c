@@ -489,6 +489,34 @@ static void do_record(Monitor *mon, const char *arg, Error **errp)
     }
 }
 
+/* ---- branch traces ---- */
+
+static void trace_stop(Monitor *mon, Error **errp)
+{
+    TtTrace *t = qmp_tt_trace_stop(errp);
+
+    if (t) {
+        monitor_printf(mon, "traced positions %" PRIu64 " to %" PRIu64 ", %"
+                       PRIu64 " branches, %" PRIu64 " bytes in %s\n", t->from,
+                       t->to, t->branches, t->bytes, t->file);
+        qapi_free_TtTrace(t);
+    }
+}
+
+static void do_trace(Monitor *mon, const char *arg, Error **errp)
+{
+    const char *file;
+
+    if (arg && !strcmp(arg, "stop")) {
+        trace_stop(mon, errp);
+    } else if (arg && strstart(arg, "start ", &file) &&
+               file[strspn(file, " ")]) {
+        qmp_tt_trace_start(file + strspn(file, " "), errp);
+    } else {
+        error_setg(errp, "tt trace takes start FILE or stop");
+    }
+}
+
 static const struct {
     const char *verb;
     void (*run)(Monitor *mon, const char *arg, Error **errp);
@@ -501,6 +529,7 @@ static const struct {
     { "interrupt", do_interrupt },
     { "save", do_save },
     { "record", do_record },
+    { "trace", do_trace },
 };
 
 void hmp_tt(Monitor *mon, const QDict *qdict)
@@ -517,7 +546,7 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
         }
     }
     error_setg(&err, "tt %s is not known: goto, mark, digest, verify, "
-               "checkpoint, interrupt, save or record", verb);
+               "checkpoint, interrupt, save, record or trace", verb);
     hmp_handle_error(mon, err);
 }
 

@@ -545,3 +545,36 @@ TtRun *qmp_tt_record_stop(Error **errp)
     run->whole = ended.whole;
     return run;
 }
+
+/* ---- branch traces ---- */
+
+void qmp_tt_trace_start(const char *file, Error **errp)
+{
+    tt_monitor_wait();
+    if (!tt_is_live(errp)) {
+        return;
+    }
+    if (tt_past) {
+        error_setg(errp, "this is the past of a recording: trace a replay of "
+                   "it, or the present");
+        return;
+    }
+    tt_trace_begin(file, 0, UINT64_MAX, errp);
+}
+
+TtTrace *qmp_tt_trace_stop(Error **errp)
+{
+    TtTraced t;
+    TtTrace *q;
+
+    if (!tt_trace_end(&t, errp)) {
+        return NULL;
+    }
+    q = g_new0(TtTrace, 1);
+    q->file = g_strdup(t.path);
+    q->from = t.from;
+    q->to = t.to;
+    q->branches = t.branches;
+    q->bytes = t.bytes;
+    return q;
+}

@@ -16,6 +16,9 @@ _tt_options()
     verify) echo -j --qemu --symbols --quiet --json --help ;;
     pack) echo --with-host --no-checkpoints --scrub --json --help ;;
     unpack) echo --json --help ;;
+    trace) echo --from --to --qemu --help ;;
+    branches) echo --from --to --limit --symbols --help ;;
+    compare-traces) echo --symbols --json --help ;;
     branch) echo --at --to --qemu --without --print --help ;;
     esac
 }
@@ -27,7 +30,7 @@ _tt()
     COMPREPLY=()
     if [ "$COMP_CWORD" = 1 ]; then
         mapfile -t COMPREPLY < <(compgen -W "info log stats check verify pack
-            unpack branch help" -- "$word")
+            unpack branch trace branches compare-traces help" -- "$word")
         return
     fi
     case $before in
@@ -40,7 +43,8 @@ _tt()
     if [[ $word = -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_tt_options "$command")" \
             -- "$word")
-    elif [[ $command = unpack || $command = pack || $before = --symbols ||
+    elif [[ $command = *pack || $command = *trace* || $command = branches ||
+            $before = --symbols ||
             $before = --qemu ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
     else

@@ -97,7 +97,8 @@ static void second_fetch(CPUArchState *env, TranslationBlock *tb)
     cpu_get_tb_cpu_state(env, &pc, &cs_base, &flags);
     probe_access_full(env, TARGET_PAGE_ALIGN(pc), 1, MMU_INST_FETCH,
                       cpu_mmu_index(cpu, true), false, &host, &full, GETPC());
-    if (!host || qemu_ram_addr_from_host(host) != tb_page_addr1(tb)) {
+    if (!host ||
+        qemu_ram_addr_from_host(tt_guard_host(host)) != tb_page_addr1(tb)) {
         tcg_flush_jmp_cache(cpu);
         cpu_restore_state(cpu, GETPC());
         cpu_loop_exit_noexc(cpu);

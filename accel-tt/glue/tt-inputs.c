@@ -38,6 +38,7 @@ void tt_device_enter(void)
         return;
     }
     if (tt.device_depth++ == 0 && tt_recording()) {
+        tt_guard_settle();
         for (unsigned i = 0; i < tt_vcpus_count(); i++) {
             tt_target_flags(tt_vcpus_at(i), flags_before[i]);
         }
@@ -79,6 +80,7 @@ void tt_device_leave(void)
     }
     if (tt.device_depth == 1 && tt_recording()) {
         log_changed_flags();
+        tt_guard_settle();
     }
     tt.device_depth--;
 }
@@ -264,6 +266,7 @@ uint64_t tt_cr8_rd(uint64_t val)
 
 void tt_interrupt_ack(bool begin)
 {
+    tt_guard_settle();
     tt.acknowledging = begin;
 }
 

@@ -95,10 +95,16 @@ static uint64_t limit(CPUState *cpu)
         end = MIN(end, tt.pos + TT_SLICE);
     }
     end = MIN(end, tt.step_to);
+    if (unlikely(tt_trace_is_on)) {
+        end = MIN(end, tt_trace_limit());
+    }
     if (tt_replaying()) {
         end = MIN(end, tt_replay_limit());
-    } else if (tt_vcpus_count() > 1) {
-        end = MIN(end, tt_shift_end());
+    } else {
+        end = MIN(end, tt.check_next);
+        if (tt_vcpus_count() > 1) {
+            end = MIN(end, tt_shift_end());
+        }
     }
     return end;
 }
@@ -163,6 +169,9 @@ bool tt_boundary(CPUState *cpu)
     }
     if (tt.pos >= tt.fence_next) {
         tt_record_fence(cpu);
+        tt_vcpu_arm(cpu);
+    } else if (tt.pos >= tt.check_next) {
+        tt_record_check();
         tt_vcpu_arm(cpu);
     }
     return false;
@@ -321,6 +330,10 @@ static void turn(void)
         tt_vcpu_plan_step();
     }
     step = tt.step_to != UINT64_MAX;
+    if (unlikely(tt_trace_is_on)) {
+        tt_trace_turn();
+    }
+    tt_guard_settle();
     tt_vcpu_arm(cpu);
     blind = tt_travel_is_blind();
     if (blind) {

@@ -169,6 +169,7 @@ static int register_block(MemoryRegion *mr)
     b->ram_block = rb;
     b->mr = mr;
     b->host = rb->host;
+    tt_guard_add(rb);
     ev.addr = index = n_live;
     ev.val = b->size_bytes;
     differs = tt_branch_compare(b);
@@ -244,6 +245,7 @@ void tt_ram_discarded_slow(void *ram_block, uint64_t start, uint64_t len)
     };
 
     if (index >= 0) {
+        tt_guard_discarded(ram_block, start, len);
         tt_put_le64(le, len);
         tt_record_event(&ev);
     }
@@ -332,6 +334,9 @@ static void block_removed(RAMBlockNotifier *n, void *host, size_t size,
     bool turned = turn_to_present(rb);
     int index = find_block(rb);
 
+    if (tt_guard_is_on) {
+        tt_guard_drop(rb);
+    }
     if (index >= 0 && tt_recording()) {
         adopt_block(tt_memory_block(index));
     }

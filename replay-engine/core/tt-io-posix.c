@@ -212,7 +212,7 @@ static TtStatus posix_replace_begin(TtIo *io, TtIo **fresh, TtDiag *diag)
 
 /* The rename itself must not be lost, or an old file would name what is gone
  * since. It has happened by now: a failure here is none of the caller's. */
-static void sync_directory_of(const char *path)
+void tt_io_posix_sync_directory_of(const char *path)
 {
     g_autofree char *dir = g_path_get_dirname(path);
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -237,7 +237,7 @@ static TtStatus posix_replace_commit(TtIo *io, TtIo *fresh, TtDiag *diag)
         p->fd = f->fd;
         f->fd = fd;
         f->is_fresh = false;
-        sync_directory_of(p->path);
+        tt_io_posix_sync_directory_of(p->path);
     }
     posix_close(fresh);
     return st;
@@ -275,7 +275,7 @@ TtStatus tt_io_posix_open(const char *path, TtIo **out, TtDiag *diag)
 
 TtStatus tt_io_posix_open_append(const char *path, TtIo **out, TtDiag *diag)
 {
-    return open_existing(path, O_RDWR | O_APPEND, out, diag);
+    return open_existing(path, O_RDWR | O_APPEND | O_NOFOLLOW, out, diag);
 }
 
 TtStatus tt_io_posix_create(const char *path, TtIo **out, TtDiag *diag)

@@ -156,28 +156,9 @@ static TtStatus check_own(const TtManifest *m, const char *text, TtDiag *diag)
     return status;
 }
 
-static TtStatus write_file(const char *path, const char *text, TtDiag *diag)
-{
-    TtIo *io;
-    TtStatus status;
-
-    g_unlink(path);             /* left by a killed recorder */
-    status = tt_io_posix_create(path, &io, diag);
-    if (status != TT_OK) {
-        return status;
-    }
-    status = io->ops->append(io, text, strlen(text), diag);
-    if (status == TT_OK) {
-        status = io->ops->sync(io, diag);
-    }
-    tt_io_close(io);
-    return status;
-}
-
-TtStatus tt_manifest_save(const TtManifest *m, const char *path, TtDiag *diag)
+TtStatus tt_manifest_write(const TtManifest *m, TtIo *io, TtDiag *diag)
 {
     g_autofree char *text = NULL;
-    g_autofree char *temp = g_strconcat(path, ".tmp", NULL);
     TtStatus status;
 
     if (m->n_blocks <= TT_BLOCKS_MAX && m->n_cpu_words <= TT_CPU_WORDS_MAX) {
@@ -185,8 +166,30 @@ TtStatus tt_manifest_save(const TtManifest *m, const char *path, TtDiag *diag)
     }
     status = check_own(m, text, diag);
     if (status == TT_OK) {
-        status = write_file(temp, text, diag);
+        status = io->ops->append(io, text, strlen(text), diag);
     }
+    return status == TT_OK ? io->ops->sync(io, diag) : status;
+}
+
+static TtStatus write_file(const TtManifest *m, const char *path, TtDiag *diag)
+{
+    TtIo *io;
+    TtStatus status;
+
+    g_unlink(path);             /* left by a killed recorder */
+    status = tt_io_posix_create(path, &io, diag);
+    if (status == TT_OK) {
+        status = tt_manifest_write(m, io, diag);
+        tt_io_close(io);
+    }
+    return status;
+}
+
+TtStatus tt_manifest_save(const TtManifest *m, const char *path, TtDiag *diag)
+{
+    g_autofree char *temp = g_strconcat(path, ".tmp", NULL);
+    TtStatus status = write_file(m, temp, diag);
+
     if (status == TT_OK && g_rename(temp, path) < 0) {
         int err = errno;
         status = tt_fail(diag, TT_ERR_IO, "cannot rename '%s' to '%s': %s",
@@ -197,6 +200,8 @@ TtStatus tt_manifest_save(const TtManifest *m, const char *path, TtDiag *diag)
     }
     if (status != TT_OK) {
         g_unlink(temp);
+    } else {
+        tt_io_posix_sync_directory_of(path);
     }
     return status;
 }

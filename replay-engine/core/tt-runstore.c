@@ -24,7 +24,8 @@ static TtStatus open_run(const char *dir, const TtManifest *m, unsigned depth,
 
 char *tt_runstore_parent_dir(const TtManifest *m, const char *dir, TtDiag *diag)
 {
-    char *path = g_canonicalize_filename(m->parent_path, dir);
+    g_autofree char *whole = g_canonicalize_filename(dir, NULL);
+    char *path = g_canonicalize_filename(m->parent_path, whole);
     g_autofree char *shown = g_strescape(path, NULL);
 
     if (!strcmp(shown, path)) {

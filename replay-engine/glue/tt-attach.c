@@ -41,7 +41,10 @@ static void forget_run(void)
 {
     tt_record_close();
     tt_manifest_cleanup(&tt.manifest);
-    tt = (TtEngine) { .fence_next = UINT64_MAX, .step_to = UINT64_MAX };
+    tt = (TtEngine) {
+        .fence_next = UINT64_MAX, .step_to = UINT64_MAX,
+        .check_next = UINT64_MAX,
+    };
     tt_unblock_migration();
 }
 

@@ -118,9 +118,22 @@ static QemuOptsList tt_opts = {
                   "or continue unrecorded" },
         { .name = "chaos", .type = QEMU_OPT_BOOL,
           .help = "record, branch: several vCPUs take turns at random" },
+        { .name = "sync", .type = QEMU_OPT_STRING,
+          .help = "record, branch: seconds between flushes of the log to disk "
+                  "(default 0: when it ends)" },
+        { .name = "check-interval", .type = QEMU_OPT_NUMBER,
+          .help = "record, branch: positions between digests of the vCPUs "
+                  "(default 1048576)" },
+        { .name = "guard", .type = QEMU_OPT_BOOL,
+          .help = "record, branch: find writes to RAM that are not logged, and "
+                  "name the writer (slow)" },
         { .name = "verify", .type = QEMU_OPT_STRING,
           .help = "replay: compare with all checkpoints, and exit: all, or "
                   "FROM-TO" },
+        { .name = "trace", .type = QEMU_OPT_STRING,
+          .help = "file for a branch trace; a replay then ends by itself" },
+        { .name = "trace-part", .type = QEMU_OPT_STRING,
+          .help = "what is traced: all (default), or FROM-TO" },
         { .name = "x-omit", .type = QEMU_OPT_STRING,
           .help = "test only: leave remedies out" },
         { .name = "x-unlogged", .type = QEMU_OPT_NUMBER,
@@ -252,6 +265,45 @@ static void only_in_branch(QemuOpts *opts, const char *name)
     }
 }
 
+static void parse_sync(const char *seconds)
+{
+    double s = 0;
+
+    if (seconds && (qemu_strtod_finite(seconds, NULL, &s) || s < 0 ||
+                    s > 86400)) {
+        refuse("-tt: sync takes seconds up to 86400, 0 for none, not '%s'",
+               seconds);
+    }
+    tt.sync_ms = s > 0 ? MAX(s * 1000, 1) : 0;
+}
+
+static void parse_check_interval(QemuOpts *opts)
+{
+    tt.check_interval = qemu_opt_get_number(opts, "check-interval",
+                                            TT_CHECK_INTERVAL);
+    if (tt.check_interval < TT_CHECK_INTERVAL_MIN) {
+        refuse("-tt: check-interval takes positions, %d or more",
+               TT_CHECK_INTERVAL_MIN);
+    }
+}
+
+static void parse_trace(QemuOpts *opts)
+{
+    const char *path = qemu_opt_get(opts, "trace");
+    const char *part = qemu_opt_get(opts, "trace-part");
+
+    if (part && !path) {
+        refuse("-tt: trace-part says which part is traced: add trace=FILE");
+    }
+    if (path && tt_verify_is_on()) {
+        refuse("-tt: a replay verifies or traces: leave verify or trace out");
+    }
+    if (path && !tt_trace_option(path, part)) {
+        refuse("-tt: trace-part takes 'all', or two positions, FROM-TO, not "
+               "'%s'", part);
+    }
+}
+
 static void parse_dirs(QemuOpts *opts)
 {
     const char *dir = qemu_opt_get(opts, "dir");
@@ -306,6 +358,12 @@ void tt_option_parse(const char *optarg)
     only_in(TT_RECORD, opts, "panic-pattern");
     only_in(TT_RECORD, opts, "chaos");
     only_in(TT_RECORD, opts, "on-error");
+    only_in(TT_RECORD, opts, "guard");
+    only_in(TT_RECORD, opts, "check-interval");
+    only_in(TT_RECORD, opts, "sync");
+    parse_sync(qemu_opt_get(opts, "sync"));
+    parse_check_interval(opts);
+    tt_guard_option(qemu_opt_get_bool(opts, "guard", false));
     parse_on_error(qemu_opt_get(opts, "on-error"));
     tt.chaos = qemu_opt_get_bool(opts, "chaos", false);
     only_in(TT_REPLAY, opts, "at-end");
@@ -316,6 +374,7 @@ void tt_option_parse(const char *optarg)
         refuse("-tt: verify takes 'all', or two positions, FROM-TO, not '%s'",
                qemu_opt_get(opts, "verify"));
     }
+    parse_trace(opts);
     parse_interval(qemu_opt_get(opts, "checkpoint-interval"));
     parse_window(opts);
     parse_dirs(opts);
@@ -476,7 +535,7 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         error_reportf_err(err, "-tt replay: ");
         exit(1);
     }
-    if (tt_verify_is_on()) {
+    if (tt_verify_is_on() || tt_retrace_is_on()) {
         tt.at_end_exit = false;     /* it has an end of its own */
     } else if (!opt.at_end_given) {
         tt.at_end_exit = !stopped && *default_monitor && !tt_gdb_wanted();
@@ -486,7 +545,8 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         *display = DISPLAY_TYPE_NONE;
     }
     *nographic = true;
-    if (!has_default_serial || tt.at_end_exit || tt_verify_is_on()) {
+    if (!has_default_serial || tt.at_end_exit || tt_verify_is_on() ||
+        tt_retrace_is_on()) {
         *default_monitor = 0;       /* stdio, if used, is the console's */
     }
 }

@@ -6,6 +6,7 @@
  * remembers its own.
  */
 #include "tt/engine.h"
+#include "tt/marks.h"
 #include "tt/logparts.h"
 #include "qemu/cutils.h"
 
@@ -75,7 +76,7 @@ bool tt_mark_check(const char *name, Error **errp)
     return true;
 }
 
-/* A regular file of a size that marks can have, or none yet. */
+/* A regular file, or none yet: in someone else's run it may lead anywhere. */
 static bool is_plain(const char *path)
 {
     struct stat st;
@@ -84,24 +85,31 @@ static bool is_plain(const char *path)
         return errno == ENOENT;
     }
     errno = EINVAL;
-    return S_ISREG(st.st_mode) && st.st_size < (1 << 20);
+    return S_ISREG(st.st_mode);
 }
 
 static bool append_to_file(const char *name, uint64_t pos, Error **errp)
 {
     g_autofree char *path = g_build_filename(tt.dir, "marks", NULL);
-    int fd = is_plain(path) ? open(path, O_WRONLY | O_CREAT | O_APPEND |
-                                   O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
-    FILE *f = fd >= 0 ? fdopen(fd, "a") : NULL;
-    bool ok = f && fprintf(f, "%" PRIu64 " %s\n", pos, name) > 0;
+    TtIo *io = NULL;
+    TtDiag diag;
+    TtStatus s;
 
-    if (f && fclose(f)) {
-        ok = false;
-    }
-    if (!ok) {
+    if (!is_plain(path)) {
         error_setg_errno(errp, errno, "cannot add the mark to '%s'", path);
+        return false;
     }
-    return ok;
+    s = g_file_test(path, G_FILE_TEST_EXISTS) ?
+        tt_io_posix_open_append(path, &io, &diag) :
+        tt_io_posix_create(path, &io, &diag);
+    if (s == TT_OK) {
+        s = tt_marks_append(io, name, pos, &diag);
+    }
+    tt_io_close(io);
+    if (s != TT_OK) {
+        error_setg(errp, "cannot add the mark: %s", diag.text);
+    }
+    return s == TT_OK;
 }
 
 bool tt_mark_add(const char *name, uint64_t *pos, Error **errp)
@@ -134,20 +142,11 @@ bool tt_mark_add(const char *name, uint64_t *pos, Error **errp)
 static void each_of_file(const char *dir, TtMarkSeen *seen, void *opaque)
 {
     g_autofree char *path = g_build_filename(dir, "marks", NULL);
-    g_autofree char *text = NULL;
-    g_auto(GStrv) lines = NULL;
+    TtIo *io;
 
-    if (!is_plain(path) || !g_file_get_contents(path, &text, NULL, NULL)) {
-        return;
-    }
-    lines = g_strsplit(text, "\n", -1);
-    for (char **l = lines; *l; l++) {
-        const char *end;
-        uint64_t pos;
-
-        if (qemu_strtou64(*l, &end, 10, &pos) == 0 && *end == ' ') {
-            seen(opaque, end + 1, pos);
-        }
+    if (is_plain(path) && tt_io_posix_open(path, &io, NULL) == TT_OK) {
+        (void)tt_marks_load(io, seen, opaque, NULL, NULL);
+        tt_io_close(io);
     }
 }
 

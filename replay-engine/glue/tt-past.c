@@ -70,6 +70,7 @@ static void set_aside(void)
     past.aside = (TtEngine) {
         .dir = tt.dir, .checkpoint_bytes = tt.checkpoint_bytes ?: GiB,
         .fence_next = UINT64_MAX, .step_to = UINT64_MAX,
+        .check_next = UINT64_MAX,
     };
     tt_target_forget_links();
     tt_past_swap();

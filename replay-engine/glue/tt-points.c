@@ -389,6 +389,9 @@ TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id)
     if (!load_state(c, &why)) {
         return discard(c, why);
     }
+    if (!tt_past) {
+        tt_trace_end_and_tell();        /* history jumps */
+    }
     s = restore_ram(c);
     if (s == TT_ERR_NOMEM) {
         return TT_RESTORE_NOMEM;

@@ -70,6 +70,8 @@ static struct {
     uint64_t sealed_bytes;          /* decoded */
     uint64_t lately_decoded, lately_stored;
     uint32_t ratio;                 /* stored to decoded, in 1/256, lately */
+    bool is_unsynced;               /* the file has what the disk may not have */
+    int64_t synced_ms;              /* host time of the last flush */
 } rec = NEW_RECORDER;
 
 /* ---- writer thread ---- */
@@ -103,6 +105,31 @@ static void count_sealed(const TtSegBuf *sb)
                 MAX(rec.lately_decoded, 1));
     qatomic_store_release(&rec.sealed_bytes,
                           rec.sealed_bytes + decoded_bytes(sb));
+}
+
+/* So that a power cut costs no more than the last seconds. */
+static void sync_if_due(void)
+{
+    int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+
+    if (!tt.sync_ms || !rec.is_unsynced || qatomic_read(&rec.failed) ||
+        now - rec.synced_ms < tt.sync_ms) {
+        return;
+    }
+    if (tt_log_writer_sync(rec.writer, &rec.diag) != TT_OK) {
+        qatomic_set_mb(&rec.failed, true);
+    }
+    rec.is_unsynced = false;
+    rec.synced_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+}
+
+static void wait_for_segment(void)
+{
+    if (rec.is_unsynced && tt.sync_ms) {
+        qemu_sem_timedwait(&rec.has_full, tt.sync_ms);
+    } else {
+        qemu_sem_wait(&rec.has_full);
+    }
 }
 
 /*
@@ -148,7 +175,8 @@ static void *writer_thread(void *opaque)
         TtSegBuf *sb;
         bool last;
 
-        qemu_sem_wait(&rec.has_full);
+        wait_for_segment();
+        sync_if_due();
         sb = tt_ring_pop(rec.full);
         if (!sb) {
             continue;
@@ -160,6 +188,7 @@ static void *writer_thread(void *opaque)
             tt_log_writer_seal(rec.writer, sb, &rec.diag) != TT_OK) {
             qatomic_set_mb(&rec.failed, true);
         }
+        rec.is_unsynced = true;
         if (!qatomic_read(&rec.failed)) {
             tt_flight_grew(tt_log_writer_bytes(rec.writer) - before,
                            tt_log_writer_place(rec.writer));
@@ -345,6 +374,15 @@ static bool is_unlogged(const TtEvent *ev)
     return ev->kind == TT_EV_RAM && !rec.initial && --tt.unlogged == 0;
 }
 
+static void tell_guard(const TtEvent *ev)
+{
+    if (ev->kind == TT_EV_RAM || ev->kind == TT_EV_RAM_FILL) {
+        tt_guard_logged(tt_memory_block(ev->addr)->ram_block, ev->val,
+                        ev->kind == TT_EV_RAM ? ev->len :
+                        tt_get_le64(ev->data));
+    }
+}
+
 void tt_record_event(TtEvent *ev)
 {
     assert(bql_locked());
@@ -355,12 +393,27 @@ void tt_record_event(TtEvent *ev)
     ev->nested = rec.initial ||
         (TT_EV_IS_ASYNC(ev->kind) && tt.device_depth && tt_token_is_mine());
     append(ev);
+    if (unlikely(tt_guard_is_on)) {
+        tell_guard(ev);
+    }
     if (tt_event_step(ev)) {
         step_over();
     }
     if (unlikely(!rec.full_up && reached_max_size())) {
         rec.full_up = true;         /* ended between two turns: a clean place */
         tt_token_kick();
+    }
+}
+
+void tt_record_check(void)
+{
+    TtEvent ev = { .kind = TT_EV_CHECK, .addr = tt.output_hash };
+
+    tt.check_next = UINT64_MAX;
+    if (!has_trouble()) {
+        ev.val = tt_vcpus_digest();
+        tt_record_event(&ev);
+        tt.check_next = (tt.pos / tt.check_interval + 1) * tt.check_interval;
     }
 }
 
@@ -373,6 +426,7 @@ void tt_record_fence(CPUState *cpu)
     };
 
     tt.fence_next = tt_next_fence(tt.pos);
+    tt.check_next = (tt.pos / tt.check_interval + 1) * tt.check_interval;
     if (!(tt_omit & TT_OMIT_FIXED_TLB)) {
         tt_vcpus_flush();
     }
@@ -648,15 +702,20 @@ bool tt_record_start(Error **errp)
     tt.live = true;
     tt.gave_up_at = 0;
     tt.fence_next = tt_next_fence(0);
+    tt.check_interval = tt.check_interval ?: TT_CHECK_INTERVAL;
+    tt.check_next = tt.check_interval;
     tt_inputs_start();
     rec.initial = true;
+    if (!tt_guard_start(errp)) {
+        return false;
+    }
     tt_memory_record_start(first_cpu);
     log_states();
     rec.initial = false;
     memset(rec.was_reset, 0, sizeof(rec.was_reset));
     ready.val = tt_vcpus_digest();
     tt_record_event(&ready);
-    if (!save_manifest(errp)) {
+    if (!save_manifest(errp) || !tt_trace_record_start(errp)) {
         return false;
     }
     tt_branch_begun();
@@ -696,6 +755,8 @@ void tt_record_finish(unsigned why)
     TtEvent digest = { .kind = TT_EV_DIGEST };
     TtEvent end = { .kind = TT_EV_FINISH, .val = why };
 
+    tt_trace_end_and_tell();
+    tt_guard_stop();
     if (!tt.live || tt.finished) {
         return;
     }

@@ -407,6 +407,17 @@ static void fence_inside(CPUState *cpu)
     cpu->exit_request = true;
 }
 
+/* So did the recorder between two fences, and so do we. */
+static void check_inside(void)
+{
+    const TtEvent *ev = tt_sched_peek(rep.sched);
+
+    if (ev && ev->kind == TT_EV_CHECK && ev->pos == tt.pos &&
+        tt.pos <= tt_travel_stop_at() && tt.pos <= tt.step_to && !tt.diverged) {
+        do_annotations();
+    }
+}
+
 bool tt_replay_boundary(CPUState *cpu)
 {
     const TtEvent *ev;
@@ -417,6 +428,7 @@ bool tt_replay_boundary(CPUState *cpu)
         fence_inside(cpu);
         return false;
     }
+    check_inside();
     ev = tt_sched_peek(rep.sched);
     if (!is_due(ev, TT_EV_INTR)) {
         return false;
@@ -653,5 +665,7 @@ void tt_replay_start(CPUState *cpu)
     rep.first_pos = tt.pos;
     if (tt_verify_is_on()) {
         tt_verify_begin();
+    } else if (tt_retrace_is_on()) {
+        tt_retrace_begin();
     }
 }

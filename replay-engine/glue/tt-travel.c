@@ -210,6 +210,9 @@ static bool may_begin(Error **errp)
 bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
                     Error **errp)
 {
+    if (tt_trace_is_on && target > tt.pos) {
+        return tt_travel_run(target, done, opaque, errp);   /* all of it */
+    }
     if (!may_begin(errp)) {
         return false;
     }

@@ -20,7 +20,6 @@
 #include "tt/pagestore.h"
 #include "tt/timeline.h"
 #include "tt-points.h"
-#include "qemu/cutils.h"
 #include "system/runstate.h"
 #include "system/system.h"
 
@@ -51,20 +50,8 @@ static struct {
 
 bool tt_verify_option(const char *text)
 {
-    const char *rest;
-
     vf.on = true;
-    vf.to = UINT64_MAX;
-    if (!strcmp(text, "all")) {
-        return true;
-    }
-    if (!g_ascii_isdigit(*text) ||
-        qemu_strtou64(text, &rest, 10, &vf.from) || *rest++ != '-') {
-        return false;
-    }
-    return !*rest || (g_ascii_isdigit(*rest) &&
-                      qemu_strtou64(rest, NULL, 10, &vf.to) == 0 &&
-                      vf.to > vf.from);
+    return tt_part_parse(text, &vf.from, &vf.to);
 }
 
 bool tt_verify_is_on(void)

@@ -3,6 +3,7 @@
  * tt check: is all of a run there, and as it was written?
  */
 #include "tt-tool.h"
+#include "tt/marks.h"
 #include "tt/cpstate.h"
 
 #include <inttypes.h>
@@ -176,34 +177,29 @@ static void check_store(Check *c, const TtManifest *m, TtLogReader *r)
 static void check_marks(Check *c)
 {
     g_autofree char *path = g_build_filename(c->run, "marks", NULL);
-    g_autofree char *text = NULL;
-    g_auto(GStrv) lines = NULL;
-    gsize len;
+    unsigned bad = 0;
+    TtDiag diag;
+    TtIo *io;
 
     if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
         return;
     }
-    if (!g_file_test(path, G_FILE_TEST_IS_REGULAR) ||
-        !g_file_get_contents(path, &text, &len, NULL) || strlen(text) != len) {
-        add(c->problems, "marks: not a text that can be read");
+    if (tt_io_posix_open(path, &io, &diag) != TT_OK) {
+        add(c->problems, "marks: %s", diag.text);
         return;
     }
-    lines = g_strsplit(text, "\n", -1);
-    for (unsigned i = 0; lines[i]; i++) {
-        char *end;
-        uint64_t pos = g_ascii_strtoull(lines[i], &end, 10);
-
-        if (*lines[i] && (!g_ascii_isdigit(*lines[i]) || *end != ' ' ||
-                          !end[1] || pos > INT64_MAX)) {
-            add(c->problems, "marks: line %u is no position and a name", i + 1);
-        }
+    if (tt_marks_load(io, NULL, NULL, &bad, &diag) != TT_OK) {
+        add(c->problems, "marks: %s", diag.text);
+    } else if (bad) {
+        add(c->problems, "marks: line %u is no position and a name", bad);
     }
+    tt_io_close(io);
 }
 
 /* What a replay needs of a parent: its manifest and the checkpoint. */
 static void check_parents(Check *c, const TtManifest *m)
 {
-    g_autofree char *dir = g_canonicalize_filename(m->parent_path, c->run);
+    g_autofree char *dir = tool_parent_of(c->run, m);
     g_autofree char *path = g_build_filename(dir, "manifest", NULL);
     Check parent = { .run = dir, .problems = c->problems, .notes = c->notes };
     TtPageStore *store;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Names for addresses, from a list of "ADDRESS TYPE NAME" lines, as nm and
- * /proc/kallsyms print.
+ * /proc/kallsyms print, or from the symbol table of an ELF file (vmlinux).
  */
 #include "tt-tool.h"
+#include "tt/elfsyms.h"
 
 #include <inttypes.h>
 
@@ -17,6 +18,8 @@ typedef struct Symbol {
 
 struct ToolSymbols {
     GArray *all;                /* of Symbol, by address */
+    GMappedFile *file;          /* and that of the ELF file, or NULL */
+    TtElfSyms *elf;
 };
 
 static int by_address(const void *a, const void *b)
@@ -48,35 +51,77 @@ static void take_line(GArray *all, const char *line)
     }
 }
 
+static int take_lines(ToolSymbols *s, const char *text)
+{
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+
+    for (char **l = lines; *l; l++) {
+        take_line(s->all, *l);
+    }
+    g_array_sort(s->all, by_address);
+    return s->all->len;
+}
+
+static int take_elf(ToolSymbols *s, const char *path)
+{
+    TtDiag diag;
+
+    if (tt_elfsyms_load((const uint8_t *)g_mapped_file_get_contents(s->file),
+                        g_mapped_file_get_length(s->file), &s->elf,
+                        &diag) != TT_OK) {
+        tool_complain("'%s': %s", path, diag.text);
+        return -1;
+    }
+    return tt_elfsyms_count(s->elf) > 0;
+}
+
 int tool_symbols_load(const char *path, ToolSymbols **out)
 {
-    g_autofree char *text = NULL;
-    g_auto(GStrv) lines = NULL;
     g_autoptr(GError) err = NULL;
+    g_autofree char *text = NULL;
+    ToolSymbols *s = *out = g_new0(ToolSymbols, 1);
+    int n;
 
-    *out = NULL;
-    if (!g_file_get_contents(path, &text, NULL, &err)) {
+    s->all = g_array_new(false, false, sizeof(Symbol));
+    g_array_set_clear_func(s->all, symbol_clear);
+    s->file = g_mapped_file_new(path, false, &err);
+    if (s->file && tt_elfsyms_is_elf(
+            (const uint8_t *)g_mapped_file_get_contents(s->file),
+            g_mapped_file_get_length(s->file))) {
+        n = take_elf(s, path);
+    } else if (!g_file_get_contents(path, &text, NULL,      /* may be in /proc */
+                                    err ? NULL : &err)) {
         return tool_complain("%s", err->message);
+    } else {
+        n = take_lines(s, text);
     }
-    *out = g_new0(ToolSymbols, 1);
-    (*out)->all = g_array_new(false, false, sizeof(Symbol));
-    g_array_set_clear_func((*out)->all, symbol_clear);
-    lines = g_strsplit(text, "\n", -1);
-    for (char **l = lines; *l; l++) {
-        take_line((*out)->all, *l);
-    }
-    g_array_sort((*out)->all, by_address);
-    return (*out)->all->len ? TOOL_FINE :
-        tool_complain("'%s' has no symbols: give what nm or /proc/kallsyms "
-                      "print", path);
+    return n > 0 ? TOOL_FINE : n < 0 ? TOOL_PROBLEM :
+        tool_complain("'%s' has no symbols: give a vmlinux, or what nm or "
+                      "/proc/kallsyms print", path);
 }
 
 void tool_symbols_free(ToolSymbols *s)
 {
     if (s) {
         g_array_free(s->all, true);
+        tt_elfsyms_free(s->elf);
+        if (s->file) {
+            g_mapped_file_unref(s->file);
+        }
         g_free(s);
     }
+}
+
+static char *elf_symbol_at(const ToolSymbols *s, uint64_t addr)
+{
+    uint64_t offset;
+    const char *name = tt_elfsyms_find(s->elf, addr, &offset);
+    char *text = name ? g_strdup_printf("%s+0x%" PRIx64, name, offset) : NULL;
+
+    if (text) {
+        tool_make_harmless(text);
+    }
+    return text;
 }
 
 /* "NAME+0x12", or NULL. */
@@ -85,6 +130,9 @@ static char *symbol_at(const ToolSymbols *s, uint64_t addr)
     unsigned low = 0, high = s ? s->all->len : 0;
     const Symbol *found;
 
+    if (s && s->elf) {
+        return elf_symbol_at(s, addr);
+    }
     while (low < high) {
         unsigned mid = low + (high - low) / 2;
 

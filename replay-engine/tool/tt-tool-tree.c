@@ -49,7 +49,7 @@ static GArray *find_parents(const char *run, const TtManifest *self)
            all->len < DEPTH_MAX) {
         TtManifest next = { 0 };
         Relative r = {
-            .path = g_canonicalize_filename(m->parent_path, dir),
+            .path = tool_parent_of(dir, m),
             .checkpoint = m->parent_checkpoint, .pos = m->parent_pos,
         };
 

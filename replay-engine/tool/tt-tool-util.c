@@ -238,3 +238,10 @@ char *tool_find_qemu(const char *program)
     }
     return NULL;
 }
+
+char *tool_parent_of(const char *run, const TtManifest *m)
+{
+    g_autofree char *whole = g_canonicalize_filename(run, NULL);
+
+    return g_canonicalize_filename(m->parent_path, whole);
+}

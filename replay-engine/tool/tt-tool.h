@@ -100,6 +100,8 @@ TtLogReader *tool_open_log(const char *run);
 int tool_log_status(const TtLogReader *r);
 /* Opens manifest and log, which must belong together. NULL: said so. */
 TtLogReader *tool_open_run(const char *run, TtManifest *m);
+/* The directory of the parent that the branch @run names; the caller frees. */
+char *tool_parent_of(const char *run, const TtManifest *m);
 /* Can a replay begin with this checkpoint: is its place in what there is of the
  * log? */
 bool tool_is_in_log(TtPageStore *ps, const TtCheckpointInfo *info,
@@ -117,7 +119,7 @@ ToolTotals tool_totals(const TtLogReader *r);
 /* The qemu-system-x86_64 beside this program, or NULL; the caller frees. */
 char *tool_find_qemu(const char *program);
 
-/* Names for addresses: lines of "ADDRESS TYPE NAME". Returns an exit status,
+/* Names for addresses: lines of "ADDRESS TYPE NAME", or an ELF file. Returns an exit status,
  * having said what is wrong; *@out is to be freed in any case. */
 typedef struct ToolSymbols ToolSymbols;
 int tool_symbols_load(const char *path, ToolSymbols **out);
@@ -140,5 +142,8 @@ int tool_verify(const ToolArgs *a);
 int tool_pack(const ToolArgs *a);
 int tool_unpack(const ToolArgs *a);
 int tool_branch(const ToolArgs *a);
+int tool_trace(const ToolArgs *a);
+int tool_branches(const ToolArgs *a);
+int tool_compare_traces(const ToolArgs *a);
 
 #endif

@@ -47,8 +47,8 @@ const ToolCommand tool_commands[] = {
               "1)" },
             { "--qemu", "PATH", false, "default: qemu-system-x86_64 beside "
               "this program" },
-            { "--symbols", "FILE", false, "names for addresses: what nm or "
-              "/proc/kallsyms print" },
+            { "--symbols", "FILE", false, "names for addresses: a vmlinux, "
+              "or what nm or /proc/kallsyms print" },
             { "--quiet", NULL, false, "say only what is wrong" },
             JSON,
         }, tool_verify,
@@ -82,6 +82,35 @@ const ToolCommand tool_commands[] = {
               "value, each time it is there" },
             { "--print", NULL, false, "shows the command and does not run it" },
         }, tool_branch,
+    }, {
+        "trace", { "RUN", "FILE" }, false,
+        "Replays a part of a run in QEMU and writes down where control went: each\n"
+        "branch that was taken, interrupt and exception.",
+        {
+            { "--from", "POS", false, "from this position on" },
+            { "--to", "POS", false, "up to this position, not included" },
+            { "--qemu", "PATH", false, "default: qemu-system-x86_64 beside "
+              "this program" },
+        }, tool_trace,
+    }, {
+        "branches", { "FILE" }, false,
+        "Shows a branch trace: where execution went on, one a line.",
+        {
+            { "--from", "POS", false, "from this position on" },
+            { "--to", "POS", false, "up to this position, not included" },
+            { "--limit", "N", false, "no more than N" },
+            { "--symbols", "FILE", false, "names for addresses: a vmlinux, "
+              "or what nm or /proc/kallsyms print" },
+        }, tool_branches,
+    }, {
+        "compare-traces", { "A", "B" }, false,
+        "The first difference between two branch traces of one run, in the part that\n"
+        "both have: of two replays, or of the recording and a replay.",
+        {
+            { "--symbols", "FILE", false, "names for addresses: a vmlinux, "
+              "or what nm or /proc/kallsyms print" },
+            JSON,
+        }, tool_compare_traces,
     },
     { NULL },
 };

@@ -150,6 +150,16 @@ def test_bad_size(work):
         check('max-size' in vm.stderr, f'it says: {vm.stderr}')
 
 
+def test_bad_numbers(work):
+    """Values that make no sense for how often something happens."""
+    args = guest_args(work, 'cpuid', 'rounds=1')
+    for option in ('sync=-1', 'sync=x', 'sync=1e9', 'check-interval=999',
+                   'check-interval=0'):
+        refused(work, 'no', [*args, '-tt', f'record,dir={work}/r,{option}'],
+                option.split('=')[0])
+        check(not os.path.exists(f'{work}/r'), f'{option} left a run')
+
+
 def test_options_of_replay(work):
     """A replay needs no machine options; a second VM in it is refused."""
     run = record(work, guest_args(work, 'cpuid', 'rounds=1'))

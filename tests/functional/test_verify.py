@@ -14,7 +14,8 @@ from test_branch import brancher, record_with_full
 from test_full import add_full
 from test_stored import copy_of
 from ttlib import (Gdb, SLOW, check, check_exact, equal, limit, one_sentence,
-                   qemu_binary, read_bytes, record, recorder, replayer, seed, tool)
+                   qemu_binary, read_bytes, record, recorder, replayer, seed, tool,
+                   wait_until)
 
 OFTEN = ',checkpoint-interval=0.02'
 ROUNDS = 'rounds=1500'
@@ -219,6 +220,31 @@ def test_a_page_that_nobody_reads(work):
           'an input is missing' in text, text)
 
 
+@limit(60)
+def test_a_register(work):
+    """A register that is not as it was recorded, and whose change is in no event, is
+    found between two digests that lie as close as the recorder was told."""
+    args = [*guest_args(work, 'hlt', 'rounds=1000000'), *Gdb.args(work, 'reg')]
+    with recorder(work, args, 'reg', OFTEN + ',check-interval=20000,x-omit=cpu-reset',
+                  qmp=1, timeout=40) as vm:
+        vm.wait_serial('\n')
+        Gdb(vm)('set $xmm5.v4_int32[1] = 0x1234')
+        vm.qmp.cmd('stop')
+        at = vm.qmp.cmd('query-tt')['position']
+        vm.qmp.cmd('cont')
+        wait_until(lambda: vm.qmp.cmd('query-tt')['position'] > at + 50000,
+                   'the guest runs on')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    text = '\n'.join(found(vm.run)['found'])
+    places = re.search(r'as recorded at position (\d+) and no longer at (\d+)',
+                       text)
+    check(places, text)
+    after, no_longer = (int(n) for n in places.groups())
+    check(no_longer - after <= 20001 + 1000 and after <= at <= no_longer + 21000,
+          f'{after} {at} {no_longer}: {text}')
+
+
 @limit(120)
 def test_a_branch_of_a_branch(work):
     """A branch is checked and verified with its parents; its pack replays where
@@ -238,6 +264,11 @@ def test_a_branch_of_a_branch(work):
         third.qmp.send('quit')
         third.wait(0)
     tt('check', third.run)
+    for name in ('check', 'info'):      # as one types it
+        said = subprocess.run([tool('tt'), name, os.path.basename(third.run)],
+                              cwd=os.path.dirname(third.run), timeout=30,
+                              capture_output=True, text=True)
+        equal((said.returncode, said.stderr), (0, ''), f'tt {name}, relative')
     check(found(third.run, rc=0)['complete'], 'verified')
     pack, back = os.path.join(work, 'p.ttrun'), os.path.join(work, 'back.run')
     tt('pack', third.run, pack)

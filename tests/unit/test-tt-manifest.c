@@ -342,6 +342,39 @@ static void test_what_could_not_be_loaded_is_not_saved(void)
     g_assert_cmpint(g_rmdir(dir), ==, 0);       /* nothing was left behind */
 }
 
+/* Each operation fails once: it is told, and what is there is no manifest unless it
+ * is all of it. */
+static void test_a_write_that_fails_is_told(void)
+{
+    TtBlockInfo blocks[2];
+    TtManifest m = sample(blocks), back;
+    TtStatus status;
+    uint64_t nth = 0;
+    size_t whole = 0;
+
+    do {
+        TtIo *mem = tt_io_mem_new(NULL, 0);
+        TtIo *io = tt_io_fault_new(mem, ++nth, TT_ERR_NOSPACE);
+        const uint8_t *bytes;
+        TtDiag d = { 0 };
+        size_t len;
+
+        status = tt_manifest_write(&m, io, &d);
+        bytes = tt_io_mem_data(mem, &len);
+        g_assert_true(status == TT_OK || (status == TT_ERR_NOSPACE &&
+                                          d.text[0]));
+        if (status == TT_OK) {
+            whole = len;
+            g_assert_cmpint(tt_manifest_parse((const char *)bytes, len, &back,
+                                              NULL), ==, TT_OK);
+            tt_manifest_cleanup(&back);
+        }
+        tt_io_close(io);
+    } while (status != TT_OK);
+    g_assert_cmpuint(nth, ==, 3);               /* append, sync */
+    g_assert_cmpuint(whole, >, 300);
+}
+
 static void test_a_failed_save_leaves_nothing(void)
 {
     g_autofree char *dir = g_dir_make_tmp("tt-manifest-XXXXXX", NULL);
@@ -387,6 +420,8 @@ int main(int argc, char **argv)
                     test_what_is_saved_is_loaded);
     g_test_add_func("/tt/manifest/what-could-not-be-loaded-is-not-saved",
                     test_what_could_not_be_loaded_is_not_saved);
+    g_test_add_func("/tt/manifest/a-write-that-fails-is-told",
+                    test_a_write_that_fails_is_told);
     g_test_add_func("/tt/manifest/a-failed-save-leaves-nothing",
                     test_a_failed_save_leaves_nothing);
     return g_test_run();

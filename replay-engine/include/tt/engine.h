@@ -25,6 +25,11 @@
  * some 50 us of refills (2026-11). */
 #define TT_FENCE_INTERVAL (1ull << 23)
 
+/* Positions between two digests of the vCPUs. 2^20 is 1.3 ms of guest work; a
+ * digest costs some 5 us and 20 bytes of the log (2026-11). */
+#define TT_CHECK_INTERVAL (1ull << 20)
+#define TT_CHECK_INTERVAL_MIN 1000
+
 #define TT_CHECKPOINT_INTERVAL_MS 25000
 
 /* ---- the one engine of this process ---- */
@@ -38,6 +43,8 @@ typedef struct TtEngine {
     uint64_t pos;               /* position; exact while the vCPU is outside
                                    cpu_exec, else see tt_position() */
     uint64_t fence_next;        /* position of the next TLB flush */
+    uint64_t check_next;        /* record: of the next digest between fences */
+    uint64_t check_interval;    /* record: positions between two digests */
     uint64_t step_to;           /* gdb's single step ends here, or UINT64_MAX */
     uint64_t output_hash;       /* over all port and MMIO writes so far */
     unsigned device_depth;      /* the vCPU is inside a device call */
@@ -45,6 +52,8 @@ typedef struct TtEngine {
     bool at_end_exit;           /* replay: leave when the end is reached */
     uint64_t checkpoint_bytes;  /* replay: memory for checkpoints */
     uint64_t checkpoint_interval_ms;    /* record: 0 for none */
+    uint64_t sync_ms;           /* record: the log is flushed to disk so often; 0:
+                                   at its end */
     bool stop_on_error;         /* record: the VM waits for a disk that fails */
     bool chaos;                 /* record: who runs when is left to chance */
     uint64_t max_size_bytes;    /* record: cap of the log, 0 for none */
@@ -126,6 +135,26 @@ void tt_shift_note(bool yielded);       /* cpu_exec was left: for others? */
 void tt_watchpoints_hide(CPUState *cpu);
 void tt_watchpoints_restore(CPUState *cpu);
 void tt_watchpoints_arm(CPUState *cpu);         /* they count from now on */
+
+/* ---- accel-tt: branch traces (tt/trace.h) ---- */
+typedef struct TtTraced {
+    const char *path;           /* interned */
+    uint64_t from, to;          /* positions */
+    uint64_t branches, bytes;
+} TtTraced;
+
+/* From position @from on, or now, up to @to, into a file that is made. One at a
+ * time. */
+bool tt_trace_begin(const char *path, uint64_t from, uint64_t to,
+                    Error **errp);
+/* ... up to here. False: it is not whole, *errp says why. */
+bool tt_trace_end(TtTraced *t, Error **errp);
+/* The same, if there is one, and says on stderr what came of it. Also where the
+ * history jumps: a trace is of one piece. */
+void tt_trace_end_and_tell(void);
+/* Before guest code runs, if tt_trace_is_on: begins or ends what is due. */
+void tt_trace_turn(void);
+uint64_t tt_trace_limit(void);          /* run no further than this */
 
 /* ---- accel-tt: the vCPUs together ---- */
 #define TT_VCPUS_MAX 8
@@ -229,6 +258,19 @@ void tt_memory_swap(void);
 /* The vCPU sees the VM's own memory again; that of the past is given back. */
 void tt_memory_leave_past(void);
 
+/* ---- hw-tt: page guarding (tt-guard.c) ---- */
+void tt_guard_option(bool on);
+bool tt_guard_start(Error **errp);      /* before blocks are added; if wanted */
+void tt_guard_stop(void);               /* says what was found */
+void tt_guard_add(void *ram_block);     /* TLBs are flushed before guest code runs */
+void tt_guard_drop(void *ram_block);    /* it goes away */
+/* This range, as it is now, is in the log. */
+void tt_guard_logged(const void *ram_block, uint64_t offset, uint64_t len);
+/* Before guest code goes on, or a device call begins: what was written from outside
+ * and not logged is told. */
+void tt_guard_settle(void);
+void tt_guard_discarded(const void *ram_block, uint64_t start, uint64_t len);
+
 /* Is a network backend served by the host kernel? */
 bool tt_type_is_unrecordable(const char *name);     /* a device's type */
 bool tt_net_has_vhost(void);
@@ -256,6 +298,7 @@ bool tt_record_open(Error **errp);              /* directory and buffers */
 bool tt_record_start(Error **errp);     /* vCPUs out of cpu_exec */
 void tt_record_event(TtEvent *ev);              /* pos, nested are filled in */
 void tt_record_fence(CPUState *cpu);
+void tt_record_check(void);             /* a digest; vCPU in cpu_exec */
 void tt_record_finish(unsigned why);            /* may take seconds */
 bool tt_record_is_whole(void);                  /* after finish */
 void tt_record_close(void);                     /* ready for another open */
@@ -456,6 +499,15 @@ bool tt_skip_may_hit(void *opaque, uint64_t from, uint64_t to);
 void tt_travel_ended(int reason);       /* end of log, divergence */
 void tt_travel_fence(CPUState *cpu);    /* a good place for a checkpoint */
 unsigned tt_points_count(void);
+
+/* ---- replay-engine: a trace of a part of the run ---- */
+/* "all", FROM- or FROM-TO, which is above FROM. False: something else. */
+bool tt_part_parse(const char *text, uint64_t *from, uint64_t *to);
+/* @part: NULL for all. False: no such part. */
+bool tt_trace_option(const char *path, const char *part);
+bool tt_trace_record_start(Error **errp);       /* if asked for */
+bool tt_retrace_is_on(void);            /* a replay, which then ends by itself */
+void tt_retrace_begin(void);            /* vCPU thread, at its start */
 
 /* ---- replay-engine: verification, interval by interval ---- */
 /* What stands behind verify=: all, FROM-, FROM-TO. False: something else. */

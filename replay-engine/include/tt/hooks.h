@@ -212,6 +212,14 @@ static inline uint32_t tt_insns_before_break(uint64_t distance, uint32_t count)
     return !n || (count && count < n) ? count : n;
 }
 
+/*
+ * Branch traces (tt/trace.h). Blocks with this flag say where they begin; with it
+ * off nothing is asked and nothing is translated.
+ */
+#define TT_HOOK_CF_TRACE 0x00080000     /* a bit that CF_* leave free */
+extern bool tt_trace_is_on;
+void tt_trace_unwound(struct CPUState *cpu);    /* a block was left in its midst */
+
 /* Set by helpers that raise an exception without unwinding the block: the
  * instruction is in the count already, so delivery moves the position no more. */
 extern bool tt_insn_counted;
@@ -371,6 +379,26 @@ static inline bool tt_bounces(bool is_write)
 static inline void tt_map_directly(bool on)
 {
     tt_maps_directly = on;
+}
+
+/*
+ * Page guarding (-tt record,guard=on): devices have guest RAM read-only, the vCPU
+ * has a mapping of its own, so far away. @ram_block: a RAMBlock.
+ */
+extern bool tt_guard_is_on;
+ptrdiff_t tt_guard_shift_slow(const void *ram_block);
+void *tt_guard_host_slow(void *p);
+
+static inline ptrdiff_t tt_guard_shift(const void *ram_block)
+{
+    return __builtin_expect(tt_guard_is_on, 0) ?
+        tt_guard_shift_slow(ram_block) : 0;
+}
+
+/* What the TLB leads to, in the mapping that QEMU knows. */
+static inline void *tt_guard_host(void *p)
+{
+    return __builtin_expect(tt_guard_is_on, 0) ? tt_guard_host_slow(p) : p;
 }
 
 struct AddressSpace;

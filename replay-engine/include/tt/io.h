@@ -45,8 +45,11 @@ struct TtIo {
 TtStatus tt_io_posix_open(const char *path, TtIo **out, TtDiag *diag);
 /* Creates a new file for appending (O_EXCL, 0600); never overwrites. */
 TtStatus tt_io_posix_create(const char *path, TtIo **out, TtDiag *diag);
-/* Opens an existing file for reading and appending. */
+/* Opens an existing file for reading and appending; not through a symbolic link. */
 TtStatus tt_io_posix_open_append(const char *path, TtIo **out, TtDiag *diag);
+/* So that a power cut does not undo the making or renaming of @path. Failures are
+ * ignored: some file systems cannot. */
+void tt_io_posix_sync_directory_of(const char *path);
 /* Memory: @bytes are copied. All operations work. */
 TtIo *tt_io_mem_new(const void *bytes, size_t len);
 const uint8_t *tt_io_mem_data(TtIo *io, size_t *len);

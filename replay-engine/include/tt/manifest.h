@@ -12,6 +12,7 @@
 #define TT_MANIFEST_H
 
 #include "tt/base.h"
+#include "tt/io.h"
 
 #define TT_MANIFEST_BYTES_MAX  (1u << 20)
 #define TT_BLOCKS_MAX          1024
@@ -100,6 +101,9 @@ typedef struct TtManifest {
  * _FORMAT (a wrong value in @m; the sentence names it), _IO, _NOSPACE.
  */
 TtStatus tt_manifest_save(const TtManifest *m, const char *path, TtDiag *diag);
+/* The same into @io, which is empty; flushed. After a failure there may be a part
+ * of it. */
+TtStatus tt_manifest_write(const TtManifest *m, TtIo *io, TtDiag *diag);
 /*
  * tt_manifest_load: @m is filled on TT_OK and empty otherwise (cleanup is
  * harmless in both cases). Text members are never NULL then.

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt trace: has QEMU replay a part of a run and write down where control went.
+ * tt branches: shows such a trace. tt compare-traces: the first difference of two.
+ */
+#include "tt-tool.h"
+#include "tt/trace.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- making one ---- */
+
+/* A comma in a value of QEMU's options is doubled. */
+static char *option_value(const char *path)
+{
+    g_autofree char *whole = g_canonicalize_filename(path, NULL);
+    g_auto(GStrv) pieces = g_strsplit(whole, ",", -1);
+
+    return g_strjoinv(",,", pieces);
+}
+
+static char *choose_qemu(const ToolArgs *a)
+{
+    char *qemu = tool_value(a, "--qemu") ?
+        g_canonicalize_filename(tool_value(a, "--qemu"), NULL) :
+        tool_find_qemu(a->program);
+
+    if (!qemu) {
+        tool_complain("there is no qemu-system-x86_64 beside this program: say "
+                      "where it is with --qemu");
+    }
+    return qemu;
+}
+
+int tool_trace(const ToolArgs *a)
+{
+    g_autofree char *run = option_value(a->operand[0]);
+    g_autofree char *file = option_value(a->operand[1]);
+    g_autofree char *qemu = choose_qemu(a), *value = NULL, *part = NULL;
+    uint64_t from, to;
+
+    if (!qemu) {
+        return TOOL_PROBLEM;
+    }
+    if (!tool_number_option(a, "--from", 0, &from) ||
+        !tool_number_option(a, "--to", UINT64_MAX, &to)) {
+        return TOOL_USAGE;
+    }
+    if (from >= to) {
+        return tool_usage(a->command, "--to must be above --from");
+    }
+    part = to == UINT64_MAX ? g_strdup_printf("%" PRIu64 "-", from) :
+        g_strdup_printf("%" PRIu64 "-%" PRIu64, from, to);
+    value = g_strdup_printf("replay,dir=%s,trace=%s,trace-part=%s", run, file,
+                            part);
+    execl(qemu, qemu, "-tt", value, "-nodefaults", "-display", "none",
+          "-serial", "none", "-monitor", "none", NULL);
+    return tool_complain("cannot run '%s': %s", qemu, g_strerror(errno));
+}
+
+/* ---- showing ---- */
+
+static TtTraceReader *open_trace(const char *path)
+{
+    TtTraceReader *r = NULL;
+    TtDiag diag;
+    TtIo *io;
+
+    if (tt_io_posix_open(path, &io, &diag) != TT_OK) {
+        tool_problem(&diag);
+    } else if (tt_trace_open(io, &r, &diag) != TT_OK) {
+        tool_complain("'%s': %s", path, diag.text);
+    } else if (tt_trace_info(r)->is_torn) {
+        fprintf(stderr, "tt: '%s' was cut off: it ends at position %" PRIu64
+                "\n", path, tt_trace_info(r)->to);
+    }
+    return r;
+}
+
+static void print_branch(const char *before, const TtBranch *b,
+                         const ToolSymbols *symbols)
+{
+    g_autofree char *plain = g_strdup_printf("%12" PRIu64 " cpu %u pc 0x%"
+                                             PRIx64, b->pos, b->cpu, b->pc);
+    g_autofree char *line = tool_symbols_add(symbols, plain);
+
+    printf("%s%s\n", before, line);
+}
+
+static int print_branches(const ToolArgs *a, TtTraceReader *r,
+                          const ToolSymbols *symbols)
+{
+    uint64_t from, to, limit, n = 0;
+    TtDiag diag;
+    TtBranch b;
+    TtStatus s;
+
+    if (!tool_number_option(a, "--from", 0, &from) ||
+        !tool_number_option(a, "--to", UINT64_MAX, &to) ||
+        !tool_number_option(a, "--limit", UINT64_MAX, &limit)) {
+        return TOOL_USAGE;
+    }
+    while ((s = tt_trace_next(r, &b, &diag)) == TT_OK && b.pos < to) {
+        if (b.pos >= from && n++ < limit) {
+            print_branch("", &b, symbols);
+        }
+    }
+    return s < 0 ? tool_problem(&diag) : TOOL_FINE;
+}
+
+int tool_branches(const ToolArgs *a)
+{
+    const char *names = tool_value(a, "--symbols");
+    ToolSymbols *symbols = NULL;
+    int result = names ? tool_symbols_load(names, &symbols) : TOOL_FINE;
+    TtTraceReader *r = result == TOOL_FINE ? open_trace(a->operand[0]) : NULL;
+
+    if (result == TOOL_FINE) {
+        result = r ? print_branches(a, r, symbols) : TOOL_PROBLEM;
+    }
+    tt_trace_reader_free(r);
+    tool_symbols_free(symbols);
+    return result;
+}
+
+/* ---- comparing ---- */
+
+static void json_branches(const char *name, const TtBranch *b, unsigned n)
+{
+    printf(", \"%s\": [", name);
+    for (unsigned i = 0; i < n; i++) {
+        printf("%s{\"position\": %" PRIu64 ", \"pc\": \"0x%" PRIx64
+               "\", \"cpu\": %u}", i ? ", " : "", b[i].pos, b[i].pc, b[i].cpu);
+    }
+    printf("]");
+}
+
+static void print_json(const TtTraceDiff *d, bool is_same)
+{
+    printf("{\"same\": %s, \"from\": %" PRIu64 ", \"to\": %" PRIu64
+           ", \"branches_alike\": %" PRIu64, is_same ? "true" : "false",
+           d->from, d->to, d->n_same);
+    if (!is_same) {
+        json_branches("before", d->before, d->n_before);
+        json_branches("first", d->a, d->n_a);
+        json_branches("second", d->b, d->n_b);
+    }
+    printf("}\n");
+}
+
+static void print_side(const char *mark, const char *name, const TtBranch *b,
+                       unsigned n, const ToolSymbols *symbols)
+{
+    if (!n) {
+        printf("%s nothing more before the end of '%s'\n", mark, name);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        print_branch(mark, &b[i], symbols);
+    }
+}
+
+static void print_text(const ToolArgs *a, const TtTraceDiff *d, bool is_same,
+                       const ToolSymbols *symbols)
+{
+    g_autofree char *from = tool_number(d->from), *to = tool_number(d->to);
+    g_autofree char *n = tool_number(d->n_same);
+
+    if (is_same) {
+        printf("Control went the same way from position %s to %s: %s branches."
+               "\n", from, to, n);
+        return;
+    }
+    printf("The traces differ behind %s branches from position %s:\n", n,
+           from);
+    for (unsigned i = 0; i < d->n_before; i++) {
+        print_branch("  ", &d->before[i], symbols);
+    }
+    print_side("- ", a->operand[0], d->a, d->n_a, symbols);
+    print_side("+ ", a->operand[1], d->b, d->n_b, symbols);
+}
+
+static int compare(const ToolArgs *a, TtTraceReader *ra, TtTraceReader *rb,
+                   const ToolSymbols *symbols)
+{
+    TtTraceDiff d;
+    TtDiag diag;
+    TtStatus s = tt_trace_compare(ra, rb, &d, &diag);
+
+    if (s != TT_OK && s != TT_ERR_MISMATCH) {
+        return tool_problem(&diag);
+    }
+    if (tool_has(a, "--json")) {
+        print_json(&d, s == TT_OK);
+    } else {
+        print_text(a, &d, s == TT_OK, symbols);
+    }
+    return s == TT_OK ? TOOL_FINE : TOOL_DIVERGED;
+}
+
+int tool_compare_traces(const ToolArgs *a)
+{
+    const char *names = tool_value(a, "--symbols");
+    ToolSymbols *symbols = NULL;
+    TtTraceReader *ra = NULL, *rb = NULL;
+    int result = names ? tool_symbols_load(names, &symbols) : TOOL_FINE;
+
+    if (result == TOOL_FINE) {
+        ra = open_trace(a->operand[0]);
+        rb = ra ? open_trace(a->operand[1]) : NULL;
+        result = rb ? compare(a, ra, rb, symbols) : TOOL_PROBLEM;
+    }
+    tt_trace_reader_free(ra);
+    tt_trace_reader_free(rb);
+    tool_symbols_free(symbols);
+    return result;
+}

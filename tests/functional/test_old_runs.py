@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs that earlier versions recorded (tests/golden/runs, packed) are read, and
+replay exactly if they were recorded by the rules of execution of today; if not, that
+is said. They are never made again: a new format, or new rules, add one."""
+
+import glob
+import json
+import os
+
+from ttlib import (REPO, check, equal, goto_exact, limit, one_sentence,
+                   qemu_binary, replay, replayer, run_tool, stopped_replay,
+                   tool)
+
+PLACE = os.path.join(REPO, 'tests', 'golden', 'runs')
+
+# Name: last position, a mark, least intervals, whether it is a branch
+RUNS = {
+    'rules-3d-marks': (58898625, ('middle', 23992063), 5, False),
+    'rules-3d-branch': (35004875, ('panic-1', 35004875), 1, True),
+}
+# By rules that this version does not have any more: their number.
+REFUSED = {'rules-0f': '0xf'}
+
+
+def unpacked(work, name):
+    run = os.path.join(work, 'old.run')
+    run_tool(tool('tt'), 'unpack', os.path.join(PLACE, f'{name}.ttrun'), run)
+    run_tool(tool('tt'), 'check', run)
+    return run
+
+
+def test_none_is_forgotten(work):
+    """Each packed run is tested."""
+    there = {os.path.basename(f)[:-len('.ttrun')] for f in
+             glob.glob(os.path.join(PLACE, '*.ttrun'))}
+    equal(there, {*RUNS, *REFUSED}, f'packed runs (beside {work})')
+
+
+def test_other_rules(work):
+    """A run by other rules can be looked at, and is not replayed wrongly."""
+    for name, rules in REFUSED.items():
+        run = unpacked(work, name)
+        out, _ = run_tool(tool('tt'), 'info', run, '--json')
+        check(json.loads(out), 'tt info')
+        out, _ = run_tool(tool('tt'), 'log', run, '--kind', 'mark')
+        check('middle' in out, out)
+        with replayer(work, run, name='no') as vm:
+            vm.wait(1)
+        line = one_sentence(vm, name)
+        check(f'other rules ({rules},' in line and 'that recorded it' in line,
+              line)
+
+
+def old_run_test(name, end, mark, least, is_branch):
+    def test(work):
+        run = unpacked(work, name)
+        out, _ = run_tool(tool('tt'), 'verify', run, '--qemu', qemu_binary(),
+                          '--json', timeout=60)
+        answer = json.loads(out)
+        equal((answer['exact'], answer['complete'], answer['end']),
+              (True, True, end), 'tt verify')
+        check(answer['intervals'] >= least, f'intervals: {answer}')
+        vm = replay(work, run)
+        check('replay exact' in vm.stderr, vm.stderr)
+        check(len(vm.serial) > 300, f'its console: {vm.serial!r}')
+        equal(os.path.isdir(os.path.join(run, 'parent')), is_branch, 'parent')
+        with stopped_replay(work, run, 'walk') as vm:
+            equal(vm.qmp.cmd('tt-goto', mark=mark[0])['position'], mark[1],
+                  f'@{mark[0]}')
+            goto_exact(vm, end // 2)
+            goto_exact(vm, 1000)
+    test.__doc__ = f'{name} replays as it was recorded.'
+    return limit(60)(test)
+
+
+for _name, _what in RUNS.items():
+    globals()['test_' + _name.replace('-', '_')] = old_run_test(_name, *_what)

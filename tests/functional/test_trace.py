@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Branch traces: recording and replays of a run go the same way, whatever blocks
+the translator makes; where a replay goes another way, the first wrong branch is
+named."""
+
+import json
+import os
+import re
+import subprocess
+
+from guests import guest_args
+from ttlib import (SLOW, check, check_exact, end_of, equal, goto_exact, limit,
+                   one_sentence, qemu_binary, record, recorder, replayer,
+                   stopped_replay, tool, wait_until)
+
+ONE_INSN = ['-accel', 'tcg,one-insn-per-tb=on']
+
+
+def tt(*args, rc=0, timeout=100):
+    done = subprocess.run([tool('tt'), *args], capture_output=True, text=True,
+                          timeout=timeout * SLOW)
+    if rc is not None:
+        equal(done.returncode, rc, f'tt {" ".join(args)}: {done.stdout}'
+              f'{done.stderr}')
+    return done
+
+
+def compare(first, second, rc=0):
+    return json.loads(tt('compare-traces', '--json', first, second,
+                         rc=rc).stdout)
+
+
+def retrace(work, run, name, args=(), part='all', rc=0):
+    """A trace that a replay of the run makes."""
+    path = os.path.join(work, f'{name}.trace')
+    with replayer(work, run, args, name,
+                  f',trace={path},trace-part={part}') as vm:
+        vm.wait(rc)
+    return path
+
+
+def recorded(work, name, append=None, options=''):
+    path = os.path.join(work, 'rec.trace')
+    return record(work, guest_args(work, name, append),
+                  options=f',trace={path}{options}'), path
+
+
+def same_way(work, name, append=None):
+    run, trace = recorded(work, name, append)
+    check_exact(work, run)              # tracing changes nothing
+    for again, args in ('normal', []), ('one-insn', ONE_INSN):
+        answer = compare(trace, retrace(work, run, again, args))
+        check(answer['same'] and answer['branches_alike'] > 100,
+              f'{name}, {again}: {answer}')
+    return run, trace
+
+
+def test_exceptions(work):
+    """Faults inside of blocks, and what is behind them."""
+    same_way(work, 'exceptions')
+
+
+def test_own_code_changed(work):
+    """Blocks that are left in their middle, because they change themselves."""
+    same_way(work, 'smc')
+
+
+def test_several_vcpus(work):
+    """Each entry names its vCPU, and they take turns as recorded."""
+    _, trace = same_way(work, 'smp', 'cpus=4 rounds=40')
+    cpus = set(re.findall(r' cpu (\d) ', tt('branches', trace).stdout))
+    equal(cpus, {'0', '1', '2', '3'}, 'vCPUs of the trace')
+
+
+def test_torture(work):
+    """Interrupts and DMA at any place; parts of the run are as the whole of it."""
+    run, trace = same_way(work, 'torture', 'rounds=1 percent=10')
+    end = int(re.search(r'recorded (\d+) positions', run.vm.stderr).group(1))
+    part = retrace(work, run, 'part', part=f'{end // 3}-{end // 2}')
+    answer = compare(part, trace)
+    equal((answer['same'], answer['from'], answer['to']),
+          (True, end // 3, end // 2), 'part of the run')
+    shown = tt('branches', part, '--limit', '5').stdout.splitlines()
+    equal(len(shown), 5, 'lines of tt branches')
+    check(all(re.fullmatch(r' *\d+ cpu 0 pc 0x[0-9a-f]+', line)
+              for line in shown), shown)
+    made = os.path.join(work, 'tool.trace')
+    tt('trace', run.dir, made, '--qemu', qemu_binary(), '--from',
+       str(end // 3), '--to', str(end // 2))
+    answer = compare(part, made)
+    equal((answer['same'], answer['from'], answer['to']),
+          (True, end // 3, end // 2), 'the trace that the tool had made')
+
+
+@limit(60)
+def test_a_missing_input(work):
+    """A device's write that is not in the log: the first wrong branch is where the
+    guest acts on it, before the replay itself notices."""
+    for number in (100, 150, 1001, 4000):
+        run, trace = recorded(work, 'dmacode', 'rounds=1500',
+                              f',x-unlogged={number}')
+        again = retrace(work, run, 'again', rc=None)
+        os.rename(trace, trace + '.rec')
+        answer = compare(trace + '.rec', again, rc=None)
+        if not answer['same']:
+            break
+        os.unlink(again)
+    check(not answer['same'], 'no hole made a difference')
+    first, second = answer['first'][0], answer['second'][0]
+    check(answer['before'], f'{answer}')
+    check(first != second and
+          answer['before'][-1]['position'] < min(first['position'],
+                                                 second['position']), f'{answer}')
+    symbols = os.path.join(work, 'symbols')
+    with open(symbols, 'w', encoding='ascii') as out:
+        out.write(f'{int(first["pc"], 16):016x} T where_it_went\n')
+    text = tt('compare-traces', trace + '.rec', again, '--symbols', symbols,
+              rc=3).stdout
+    check('where_it_went+0x0' in text and 'The traces differ behind' in text,
+          text)
+
+
+def test_by_command(work):
+    """A trace between two commands, in a recording and in its replay; a movement
+    back ends it."""
+    made, again = (os.path.join(work, n) for n in ('a.trace', 'b.trace'))
+    with recorder(work, guest_args(work, 'hlt', 'rounds=100000'), qmp=1,
+                  timeout=60) as vm:
+        vm.wait_serial('\n')
+        vm.qmp.cmd('stop')
+        at = vm.qmp.cmd('query-tt')['position']
+        vm.qmp.cmd('tt-trace-start', file=made)
+        vm.qmp.cmd('cont')
+        wait_until(lambda: vm.qmp.cmd('query-tt')['position'] > at + 1000,
+                   'the guest runs on')
+        vm.qmp.cmd('stop')
+        answer = vm.qmp.cmd('tt-trace-stop')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check(answer['branches'] > 0 and answer['from'] < answer['to'], answer)
+    with stopped_replay(work, vm.run) as rep:
+        goto_exact(rep, answer['from'])
+        rep.qmp.cmd('tt-trace-start', file=again)
+        check('already' in rep.qmp.error('tt-trace-start', file=again + '2'),
+              'a second trace')
+        goto_exact(rep, answer['to'])
+        goto_exact(rep, answer['from'])         # which ends it
+        check('no trace' in rep.qmp.error('tt-trace-stop'),
+              'the trace has ended')
+        check(end_of(rep) >= answer['to'], 'end')
+    seen = compare(made, again)
+    equal((seen['same'], seen['branches_alike']), (True, answer['branches']),
+          'traces between two commands')
+
+
+def test_refusals(work):
+    """What cannot be traced is refused in one sentence."""
+    run = record(work, guest_args(work, 'hlt', 'rounds=3'))
+    path = os.path.join(work, 'x.trace')
+    for options, words in (
+            (f',trace={path},trace-part=7-5', 'trace-part takes'),
+            (',trace-part=5-7', 'add trace=FILE'),
+            (f',trace={path},verify=all', 'leave verify or trace out'),
+            (f',trace={path},trace-part=99999999999-', 'the run ends at'),
+            (f',trace={work}', 'exist')):
+        with replayer(work, run, name='no', options=options) as vm:
+            vm.wait(1)
+        check(words in one_sentence(vm, options), vm.stderr)
+    with open(path, 'w', encoding='ascii') as out:
+        out.write('no trace')
+    check('no branch trace' in tt('branches', path, rc=1).stderr, 'tt branches')
+    check('no branch trace' in tt('compare-traces', path, path, rc=1).stderr,
+          'tt compare-traces')

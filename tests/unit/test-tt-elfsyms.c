@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Function names of an ELF file: those of this very test, and of damaged copies.
+ */
+#include "tt/elfsyms.h"
+
+#include <glib.h>
+
+static uint8_t *self;
+static gsize self_len;
+
+static void test_self(void)
+{
+    TtElfSyms *s;
+    unsigned found = 0;
+
+    g_assert_cmpint(tt_elfsyms_load(self, self_len, &s, NULL), ==, TT_OK);
+    g_assert_cmpuint(tt_elfsyms_count(s), >, 10);
+    /* Its own functions, wherever they were linked to. */
+    for (uint64_t addr = 0; addr < self_len + (1 << 16); addr += 4) {
+        uint64_t offset;
+        const char *name = tt_elfsyms_find(s, addr, &offset);
+
+        found |= name && !strcmp(name, "tt_elfsyms_load") ? 1 : 0;
+        found |= name && !strcmp(name, "test_self") ? 2 : 0;
+        g_assert_true(!name || offset <= addr);
+    }
+    g_assert_cmpuint(found, ==, 3);
+    g_assert_null(tt_elfsyms_find(s, UINT64_MAX, &(uint64_t) { 0 }));
+    tt_elfsyms_free(s);
+}
+
+static void test_others(void)
+{
+    static const uint8_t text[] = "ffffffff81000000 T _text\n padded, so that it "
+        "is longer than a header";
+    TtElfSyms *s;
+    TtDiag diag = { 0 };
+
+    g_assert_false(tt_elfsyms_is_elf(text, sizeof(text)));
+    g_assert_cmpint(tt_elfsyms_load(text, sizeof(text), &s, &diag), ==,
+                    TT_ERR_FORMAT);
+    g_assert_true(!s && diag.text[0]);
+    g_assert_cmpint(tt_elfsyms_load(self, 63, &s, NULL), ==, TT_ERR_FORMAT);
+}
+
+/* Whatever is changed: no crash, no byte outside (under a sanitizer). */
+static void test_damage(void)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(1);
+    g_autofree uint8_t *copy = g_malloc(self_len);
+    uint64_t table = tt_get_le64(self + 40);
+
+    for (unsigned round = 0; round < 300; round++) {
+        gsize len = round % 3 ? self_len :
+            (gsize)g_rand_int_range(rand, 64, self_len);
+        TtElfSyms *s;
+
+        memcpy(copy, self, len);
+        for (unsigned i = 0; i < 3; i++) {
+            copy[g_rand_int_range(rand, 4, 64)] ^= 1 << round % 8;
+            if (table + 64 < len) {
+                copy[table + g_rand_int_range(rand, 0, len - table)] ^=
+                    1 << (round + i) % 8;
+            }
+        }
+        if (tt_elfsyms_load(copy, len, &s, NULL) == TT_OK) {
+            uint64_t offset;
+
+            for (uint64_t addr = 0; addr < self_len; addr += 997) {
+                const char *name = tt_elfsyms_find(s, addr, &offset);
+
+                g_assert_true(!name || strlen(name) < 512);
+            }
+            tt_elfsyms_free(s);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_assert_true(g_file_get_contents("/proc/self/exe", (char **)&self,
+                                      &self_len, NULL));
+    g_test_add_func("/tt/elfsyms/names-functions", test_self);
+    g_test_add_func("/tt/elfsyms/refuses-other-files", test_others);
+    g_test_add_func("/tt/elfsyms/survives-damage", test_damage);
+    return g_test_run();
+}
