@@ -19,6 +19,11 @@ TT_LOG_BYTES_MAX=$((32 << 20))
 # The only release QEMU and meson are taken from, whatever the machine runs.
 TT_SUITE=trixie
 
+# Where and for what the private apt below looks, and where it keeps its lists.
+TT_APT_SUITE=$TT_SUITE
+TT_APT_ARCH=''
+TT_APT_DIR=$TT_BUILD/apt
+
 # What QEMU's build wants; Debian 12 has an older one.
 TT_MESON_MIN=1.5
 
@@ -168,6 +173,11 @@ tt_private_apt()
             -o "Dir::State::Lists=$1/lists" -o "Dir::Cache=$1/cache"
             -o "Acquire::Languages=none" -o "Acquire::Retries=3"
             -o "Acquire::http::Timeout=60")
+    if [ -n "$TT_APT_ARCH" ]; then
+        TT_APT+=(-o "APT::Architecture=$TT_APT_ARCH"
+                 -o "APT::Architectures::=$TT_APT_ARCH"
+                 -o "Dir::State::status=/dev/null")
+    fi
     # Root would fetch as user _apt, who may not enter our directories.
     if [ "$(id -u)" = 0 ]; then
         TT_APT+=(-o "APT::Sandbox::User=root")
@@ -182,7 +192,7 @@ tt_try_site()
     cat > "$dir/parts/ttvm.sources" <<END
 Types: deb deb-src
 URIs: $site
-Suites: $TT_SUITE
+Suites: $TT_APT_SUITE
 Components: main
 Signed-By: $(tt_keyring)
 END
@@ -193,11 +203,11 @@ END
         grep '^Package: qemu$' > /dev/null
 }
 
-# tt_open_suite: give TT_APT an apt that reads TT_SUITE from the machine's
+# tt_open_suite: give TT_APT an apt that reads TT_APT_SUITE from the machine's
 # mirror. Lists already fetched are used again.
 tt_open_suite()
 {
-    local dir=$TT_BUILD/apt site sites
+    local dir=$TT_APT_DIR site sites
     if [ -e "$dir/parts/ttvm.sources" ]; then
         tt_private_apt "$dir"
         return
@@ -209,7 +219,7 @@ tt_open_suite()
         mapfile -t sites < <(tt_debian_sites)
     fi
     for site in "${sites[@]}"; do
-        tt_step "Read the package lists of $TT_SUITE"
+        tt_step "Read the package lists of $TT_APT_SUITE"
         if tt_try_site "$site" "$dir.tmp"; then
             rm -rf "$dir"
             mv -T "$dir.tmp" "$dir"
@@ -218,7 +228,7 @@ tt_open_suite()
         fi
     done
     tt_die "no archive in apt's configuration carries Debian" \
-           "$TT_SUITE (${sites[*]:-none found}); see $TT_LOG"
+           "$TT_APT_SUITE (${sites[*]:-none found}); see $TT_LOG"
 }
 
 # tt_suite_fetch DIR APT-GET-ARGUMENT...: let that apt work in a new DIR.
@@ -231,7 +241,7 @@ tt_suite_fetch()
     mkdir "$dir"
     (cd "$dir" && tt_try apt-get "${TT_APT[@]}" "$@") && return
     # Lists of an earlier day may name files that are gone.
-    rm -rf "$TT_BUILD/apt"
+    rm -rf "$TT_APT_DIR"
     tt_open_suite
     (cd "$dir" && tt_try apt-get "${TT_APT[@]}" "$@")
 }

@@ -102,6 +102,16 @@ static int find_block(RAMBlock *rb)
     return -1;
 }
 
+uint32_t tt_memory_locate(void *host, uint64_t *offset)
+{
+    ram_addr_t at = 0;
+    RAMBlock *rb = qemu_ram_block_from_host(host, false, &at);
+    int index = rb ? find_block(rb) : -1;
+
+    *offset = at;
+    return index < 0 ? UINT32_MAX : index;
+}
+
 static void log_bytes(unsigned index, uint64_t offset, uint64_t len)
 {
     const uint8_t *host = tt_memory_block(index)->host;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The screen of a replay: a console that shows what a standard VGA card would,
- * at whatever position the replay stands.
+ * The screen of a replay: a console that shows what a standard VGA card, a
+ * bochs-display or a virtio-gpu (tt-gpu-screen.c) would, at whatever position the
+ * replay stands.
  *
  * No device runs in a replay. The card's memory is one of the recorded RAM blocks
  * and is exact at each position; its registers are what the guest wrote to them
@@ -11,7 +12,8 @@
  * no memory that the guest sees and no influence on the replay.
  *
  * Registers are at fixed ports, and for PCI cards also behind the third base
- * address of the device 1234:1111, which is found by its configuration space.
+ * address, which is found by the card's configuration space: by its ports, or by
+ * the memory that q35's host bridge was told to show it in.
  *
  * The position of a port or memory access is that behind its instruction, so what
  * has the position where the replay stands has happened.
@@ -20,6 +22,7 @@
  */
 #include "tt/engine.h"
 #include "hw/display/vga_int.h"
+#include "hw/display/bochs-vbe.h"
 #include "qemu/units.h"
 #include "ui/console.h"
 
@@ -27,20 +30,39 @@
 #define VBE_DATA    0x1d0
 #define CONFIG_ADDR 0xcf8
 #define CONFIG_DATA 0xcfc
-#define CARD_ID     0x11111234
+#define CONFIG_ON   0x80000000u
+#define STD_VGA     0x11111234      /* bochs-display, too */
+#define VIRTIO_VGA  0x10501af4
 #define CARD_BAR    0x18            /* of its registers */
+#define CARD_BAR_HI 0x1c
+#define Q35         0x29c08086
+#define Q35_ECAM    0x60            /* base of the memory of configuration */
+#define Q35_ECAM_HI 0x64
 #define MMIO_VGA    0x400           /* ports from 3c0h on */
 #define MMIO_VBE    0x500           /* VBE registers, two bytes each */
+#define MMIO_ORDER  0x604           /* of bytes */
+#define BIG_ENDIAN_FB 0xbebebebe
+
+enum { DREW_VGA = 1, DREW_OTHER, DREW_RESET, DREW_NO_MODE };
 
 static struct {
     QemuConsole *con;
-    VGACommonState *vga;            /* NULL: no card was seen yet */
+    VGACommonState *vga;            /* NULL: no such card was seen yet */
+    bool has_block;
+    bool is_bochs;                  /* the block is of a bochs-display */
     unsigned block;                 /* its memory */
     uint64_t segment;               /* of the log: what is fed next */
     uint32_t event;
     uint64_t pos;                   /* all events up to there were fed */
-    uint32_t config, slot;          /* last configuration address; the card's */
+    uint32_t config;                /* last configuration address */
+    uint32_t card, slot;            /* the card: what it is (0: not known), where */
+    uint32_t vendor_slot;           /* where its vendor was read last */
+    bool is_q35;
+    uint64_t ecam;                  /* 0: not known */
     uint64_t bar;                   /* 0: not known */
+    uint16_t vbe[VBE_DISPI_INDEX_NB];
+    bool is_big_endian;
+    int drew;                       /* DREW_*: who did last */
 } screen;
 
 /* ---- registers ---- */
@@ -66,19 +88,53 @@ static void feed_vga(uint64_t port, uint64_t val, unsigned size, bool write)
     }
 }
 
-static void feed_config(const TtEvent *ev)
+/* @slot: bus, device and function as in bits 8 to 23 of the address port. */
+static void feed_identity(uint32_t slot, uint32_t reg, const TtEvent *ev)
 {
-    uint32_t reg = screen.config + (ev->addr - CONFIG_DATA);
+    uint32_t id = ev->val;
 
-    if (ev->kind == TT_EV_PIO_IN) {
-        if (!(screen.config & 0xff) && ev->addr == CONFIG_DATA &&
-            (ev->val == CARD_ID ||
-             (ev->size == 2 && ev->val == (CARD_ID & 0xffff)))) {
-            screen.slot = screen.config;
-        }
-    } else if (screen.slot && reg == (screen.slot | CARD_BAR) &&
-               ev->size == 4 && (uint32_t)ev->val != UINT32_MAX) {
-        screen.bar = ev->val & ~0xfull;
+    if (ev->kind == TT_EV_MMIO_LD) {        /* its first byte is the highest */
+        id = ev->size == 4 ? bswap32(id) : bswap16(id);
+    }
+    if (ev->size == 2 && reg == 0) {
+        screen.vendor_slot = slot;
+        id = (uint16_t)id == (uint16_t)STD_VGA ? STD_VGA : 0;
+    } else if (ev->size == 2 && reg == 2 && slot == screen.vendor_slot) {
+        id = id << 16 == (VIRTIO_VGA & 0xffff0000) ? VIRTIO_VGA :
+            id << 16 == (Q35 & 0xffff0000) ? Q35 : 0;
+    } else if (ev->size != 4 || reg) {
+        return;
+    }
+    if (slot == 0 && id == Q35) {
+        screen.is_q35 = true;
+    } else if (!screen.card && (id == STD_VGA || id == VIRTIO_VGA)) {
+        screen.card = id;
+        screen.slot = slot;
+    }
+}
+
+static void set_half(uint64_t *addr, bool high, uint32_t val)
+{
+    *addr = high ? deposit64(*addr, 32, 32, val) : deposit64(*addr, 0, 32, val);
+}
+
+static void feed_config(uint32_t slot, uint32_t reg, const TtEvent *ev)
+{
+    uint32_t val = ev->val;
+
+    if (ev->kind == TT_EV_PIO_IN || ev->kind == TT_EV_MMIO_LD) {
+        feed_identity(slot, reg, ev);
+    } else if (ev->size != 4 || val == UINT32_MAX) {
+        return;
+    } else if (screen.card && slot == screen.slot && reg == CARD_BAR) {
+        set_half(&screen.bar, false, val & ~0xfu);
+    } else if (screen.card == VIRTIO_VGA && slot == screen.slot &&
+               reg == CARD_BAR_HI) {
+        set_half(&screen.bar, true, val);
+    } else if (screen.is_q35 && !slot && reg == Q35_ECAM) {
+        set_half(&screen.ecam, false, val & 1 ? val & 0xfc000000 : 0);
+    } else if (screen.is_q35 && !slot && reg == Q35_ECAM_HI) {
+        set_half(&screen.ecam, true, val);
     }
 }
 
@@ -89,7 +145,12 @@ static void feed_port(const TtEvent *ev)
     if (ev->addr == CONFIG_ADDR && write) {
         screen.config = ev->val;
     } else if (ev->addr >= CONFIG_DATA && ev->addr < CONFIG_DATA + 4) {
-        feed_config(ev);
+        if (screen.config & CONFIG_ON) {
+            feed_config(screen.config & 0xffff00, (screen.config & 0xfc) +
+                        (ev->addr & 3), ev);
+        }
+    } else if (!screen.vga) {
+        return;
     } else if (write && ev->addr == VBE_INDEX && ev->size == 2) {
         vbe_ioport_write_index(screen.vga, 0, ev->val);
     } else if (write && ev->size == 2 &&
@@ -100,20 +161,35 @@ static void feed_port(const TtEvent *ev)
     }
 }
 
+/* Registers behind the card's base address. */
+static void feed_card(uint64_t at, const TtEvent *ev, bool write)
+{
+    unsigned index = (at - MMIO_VBE) / 2;
+
+    if (at < MMIO_VBE) {
+        if (screen.vga && at < MMIO_VGA + 0x20) {
+            feed_vga(at - MMIO_VGA + 0x3c0, ev->val, ev->size, write);
+        }
+    } else if (write && index < VBE_DISPI_INDEX_NB) {
+        screen.vbe[index] = ev->val;
+        if (screen.vga) {
+            vbe_ioport_write_index(screen.vga, 0, index);
+            vbe_ioport_write_data(screen.vga, 0, ev->val);
+        }
+    } else if (write && at == MMIO_ORDER && ev->size == 4) {
+        screen.is_big_endian = ev->val == BIG_ENDIAN_FB;
+    }
+}
+
 static void feed_mmio(const TtEvent *ev)
 {
+    uint64_t in_ecam = ev->addr - screen.ecam;
     uint64_t at = ev->addr - screen.bar;
-    bool write = ev->kind == TT_EV_MMIO_ST;
 
-    if (!screen.bar || at < MMIO_VGA) {
-        return;
-    }
-    if (at < MMIO_VGA + 0x20) {
-        feed_vga(at - MMIO_VGA + 0x3c0, ev->val, ev->size, write);
-    } else if (write && at >= MMIO_VBE &&
-               at < MMIO_VBE + 2 * VBE_DISPI_INDEX_NB) {
-        vbe_ioport_write_index(screen.vga, 0, (at - MMIO_VBE) / 2);
-        vbe_ioport_write_data(screen.vga, 0, ev->val);
+    if ((uint32_t)screen.ecam && in_ecam < 256 * MiB) {
+        feed_config(in_ecam >> 12 << 8, in_ecam & 0xfff, ev);
+    } else if ((uint32_t)screen.bar && at >= MMIO_VGA && at < 4 * KiB) {
+        feed_card(at, ev, ev->kind == TT_EV_MMIO_ST);
     }
 }
 
@@ -172,40 +248,40 @@ static void start_anew(void)
 {
     screen.segment = tt_log_reader_first(tt_replay_reader());
     screen.event = screen.pos = 0;
-    screen.config = screen.slot = screen.bar = 0;
-    vga_common_reset(screen.vga);
+    screen.config = screen.card = screen.slot = screen.vendor_slot = 0;
+    screen.ecam = screen.bar = 0;
+    screen.is_q35 = screen.is_big_endian = false;
+    memset(screen.vbe, 0, sizeof(screen.vbe));
+    if (screen.vga) {
+        vga_common_reset(screen.vga);
+    }
 }
 
 /* ---- the card ---- */
 
+/* Blocks keep their numbers. */
 static bool find_memory(void)
 {
     unsigned n = tt_memory_n_blocks();
 
-    if (screen.block < n && screen.vga) {
-        return true;            /* blocks keep their numbers */
+    for (unsigned i = 0; i < n && !screen.has_block; i++) {
+        const char *name = tt_memory_block(i)->name;
+
+        screen.is_bochs = g_str_has_suffix(name, "bochs-display-vram");
+        screen.has_block = screen.is_bochs || g_str_has_suffix(name, "vga.vram");
+        screen.block = i;
     }
-    for (screen.block = 0; screen.block < n; screen.block++) {
-        if (g_str_has_suffix(tt_memory_block(screen.block)->name,
-                             "vga.vram")) {
-            return true;
-        }
-    }
-    return false;
+    return screen.has_block && screen.block < n;
 }
 
-static bool make_card(void)
+static bool make_vga(void)
 {
-    uint64_t size;
+    uint64_t size = tt_memory_block(screen.block)->size_bytes;
     VGACommonState *vga;
 
-    if (!find_memory()) {
-        return false;
-    }
     if (screen.vga) {
         return true;
     }
-    size = tt_memory_block(screen.block)->size_bytes;
     vga = g_new0(VGACommonState, 1);
     vga->vram_size_mb = size / MiB;
     if (size != ROUND_UP(size, MiB) || !vga_common_init(vga, NULL, NULL) ||
@@ -219,23 +295,99 @@ static bool make_card(void)
     return true;
 }
 
+/* VGA's code takes the console's picture for its own when it has the size. */
+static void draw_vga(void)
+{
+    const TtBlock *b = tt_memory_block(screen.block);
+    VGACommonState *vga = screen.vga;
+
+    if (screen.drew != DREW_VGA) {
+        if (screen.drew == DREW_OTHER) {
+            dpy_gfx_replace_surface(screen.con, NULL);  /* as its reset does */
+        }
+        screen.drew = DREW_VGA;
+        vga->last_width = vga->last_height = 0;
+        vga->last_scr_width = vga->last_scr_height = 0;
+        vga->last_line_offset = 0;
+    }
+    memcpy(vga->vram_ptr, b->host, b->size_bytes);
+    vga->cursor_visible_phase = true;       /* else by the host's clock */
+    vga->cursor_blink_time = INT64_MAX;
+    vga->hw_ops->invalidate(vga);
+    vga->hw_ops->gfx_update(vga);
+}
+
+/* What bochs-display.c shows, in its registers' words; false: no mode is on. */
+static bool draw_bochs(void)
+{
+    const TtBlock *b = tt_memory_block(screen.block);
+    const uint16_t *vbe = screen.vbe;
+    uint64_t width = vbe[VBE_DISPI_INDEX_XRES];
+    uint64_t height = vbe[VBE_DISPI_INDEX_YRES];
+    unsigned bytes = vbe[VBE_DISPI_INDEX_BPP] == 16 ? 2 : 4;
+    uint64_t stride = MAX(vbe[VBE_DISPI_INDEX_VIRT_WIDTH], width) * bytes;
+    uint64_t offset = vbe[VBE_DISPI_INDEX_X_OFFSET] * bytes +
+        vbe[VBE_DISPI_INDEX_Y_OFFSET] * stride;
+    pixman_format_code_t format = bytes == 2 ? PIXMAN_r5g6b5 :
+        screen.is_big_endian ? PIXMAN_BE_x8r8g8b8 : PIXMAN_LE_x8r8g8b8;
+    pixman_image_t *copy;
+
+    if (!(vbe[VBE_DISPI_INDEX_ENABLE] & VBE_DISPI_ENABLED) || width < 64 ||
+        height < 64 || offset + stride * height > b->size_bytes ||
+        (bytes == 4 && vbe[VBE_DISPI_INDEX_BPP] != 32)) {
+        return false;
+    }
+    copy = pixman_image_create_bits(format, width, height, NULL, 0);
+    for (uint64_t y = 0; y < height; y++) {
+        memcpy((uint8_t *)pixman_image_get_data(copy) +
+               y * pixman_image_get_stride(copy),
+               b->host + offset + y * stride, width * bytes);
+    }
+    dpy_gfx_replace_surface(screen.con,
+                            qemu_create_displaysurface_pixman(copy));
+    pixman_image_unref(copy);
+    dpy_gfx_update_full(screen.con);
+    return true;
+}
+
+/* As a console begins; that of a virtio-gpu was reset by then. */
+static void draw_text(int kind)
+{
+    const char *text = kind == DREW_RESET ? "Display output is not active." :
+        "Guest has not initialized the display (yet).";
+
+    if (screen.drew != kind) {
+        screen.drew = kind;
+        dpy_gfx_replace_surface(screen.con, qemu_create_placeholder_surface(
+            640, 480, text));
+    }
+}
+
 static void update(void *opaque)
 {
-    const TtBlock *b;
+    bool has_card;
 
-    if (!tt.live || !make_card()) {
+    if (!tt.live) {
         return;
     }
-    b = tt_memory_block(screen.block);
+    if (tt_gpu_draw(screen.con)) {
+        screen.drew = DREW_OTHER;
+        return;
+    }
+    has_card = find_memory() && (screen.is_bochs || make_vga());
     if (tt.pos < screen.pos) {
         start_anew();
     }
-    feed_until(tt.pos);
-    memcpy(screen.vga->vram_ptr, b->host, b->size_bytes);
-    screen.vga->cursor_visible_phase = true;    /* else by the host's clock */
-    screen.vga->cursor_blink_time = INT64_MAX;
-    screen.vga->hw_ops->invalidate(screen.vga);
-    screen.vga->hw_ops->gfx_update(screen.vga);
+    if (has_card) {
+        feed_until(tt.pos);
+    }
+    if (has_card && !screen.is_bochs) {
+        draw_vga();
+    } else if (has_card && draw_bochs()) {
+        screen.drew = DREW_OTHER;
+    } else {
+        draw_text(has_card || !tt_gpu_is_there() ? DREW_NO_MODE : DREW_RESET);
+    }
 }
 
 static const GraphicHwOps ops = { .gfx_update = update };

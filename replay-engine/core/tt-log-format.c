@@ -57,6 +57,7 @@ static const KindText kind_text[TT_EV_KIND_MAX + 1] = {
     [TT_EV_MARK] = { "mark", NULL, NULL, NULL, .text = true },
     [TT_EV_NOTE] = { "note", NULL, NULL, NULL, .text = true },
     [TT_EV_FINISH] = { "finish", NULL, "how", NULL },
+    [TT_EV_SCREEN] = { "screen", "what", "picture", "at" },
 };
 
 const char *tt_event_kind_name(unsigned kind)

@@ -45,6 +45,7 @@ static bool is_stop(const TtEvent *ev)
     case TT_EV_DIGEST:
     case TT_EV_MARK:
     case TT_EV_FINISH:
+    case TT_EV_SCREEN:
         return true;
     default:
         return TT_EV_IS_ASYNC(ev->kind) && !ev->nested;

@@ -182,6 +182,7 @@ static bool take(CPUState *cpu, uint32_t flags, TtBytes full, uint32_t *job)
     kp.prepared_for = 0;
     kp.last_ms = began / SCALE_MS;
     *job = tt_shelf_add(tt.pos, has_batch, &meta);
+    tt_gpu_note_all();              /* whoever begins there reads it first */
     if (kp.stats.taken) {
         note_pause(qemu_clock_get_ns(QEMU_CLOCK_REALTIME) - began, n);
     }

@@ -41,6 +41,7 @@ typedef struct Checkpoint {
     TtCursor cursor;
     TtMapState map;
     GByteArray *cpu_state;
+    GByteArray *screen;             /* NULL: the log has it, if there is one */
     int halted;
     uint64_t output_hash, events;
 } Checkpoint;
@@ -68,6 +69,7 @@ static void free_checkpoint(Checkpoint *c)
         tt_memory_map_free(&c->map);
         g_byte_array_unref(c->cpu_state);
     }
+    g_clear_pointer(&c->screen, g_byte_array_unref);
     g_free(c);
 }
 
@@ -144,6 +146,7 @@ static void note_state(CPUState *cpu, Checkpoint *c)
 {
     c->cursor = tt_sched_tell(tt_replay_sched());
     c->cpu_state = tt_vcpus_save();
+    c->screen = tt_gpu_save();
     c->halted = cpu->halted;
     c->output_hash = tt.output_hash;
     c->events = tt.events;
@@ -396,6 +399,7 @@ TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id)
         return discard(c, said ? said->text : tt_status_name(s));
     }
     tt_memory_map_restore(&c->map);
+    tt_gpu_restore(c->screen);
     dirty = tt_memory_collect_dirty(&n);    /* what the restore itself wrote */
     pt.base = c->id;
     if (!tt_vcpus_load(c->cpu_state->data, c->cpu_state->len, c->halted,

@@ -661,6 +661,7 @@ bool tt_record_start(Error **errp)
     }
     tt_branch_begun();
     tt_keeper_start(first_cpu);
+    tt_gpu_note_all();
     tt_vcpus_flush();
     tt_record_release();        /* the vCPU's first turn looks what changed */
     tt_stall_arm();

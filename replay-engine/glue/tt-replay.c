@@ -245,6 +245,9 @@ static bool do_annotations(void)
         if (ev->kind == TT_EV_CHECK || ev->kind == TT_EV_DIGEST) {
             check(ev);
         }
+        if (ev->kind == TT_EV_SCREEN) {
+            tt_gpu_passed(ev);
+        }
         if (!tt.diverged) {
             tt_sched_pop(rep.sched);
         }

@@ -105,6 +105,7 @@ GUESTS = {
     'smc': guest('rounds=100'),
     'random': guest('seed=10 blocks=30 modes=0'),
     'screen': guest(machine=[*MACHINE, '-device', 'VGA']),
+    'gpu': guest(machine=[*MACHINE, '-device', 'virtio-vga,romfile=']),
     'smp': guest('cpus=4 rounds=200', machine=[*MACHINE, '-smp', '4']),
 }
 

@@ -2,17 +2,25 @@
 """The cells of the matrix, as data: what QEMU is given, what the guest does.
 
 The texts {work} and {guests} stand for the directory of the cell and for
-build/guest-devices.
+build/guest-devices, {debian} and {mini} for build/guest-debian and the file of the
+mini kernel, {port} for a port of the host's.
 """
+import os
+
 # name     of the cell.                    what     one line for --list.
 # args     of QEMU, beside machine, cpu, memory and kernel.
 # works    what the guest does: see tests/guest-linux/devices.
 # modules  which modules it loads.         append   to its command line.
 # boot     the Linux guest, entered by PVH or as a bzimage; '' none (see args).
+# guest    whose kernel and initrd: devices, or of i386, newer (scripts/guest).
+# mini     the mini kernel of QEMU's that it boots: its output is compared.
 # files    (name, bytes) made before.      copies   (name, of what) likewise.
 # peers    (frames or echo, socket) that listen for it.
 # steps    (console text, ((command, arguments), ...)): what the host does.
 # shows    texts the console must hold.    reboots  leave -no-reboot out.
+# options  of -tt record.
+# pictures the screen is looked at now and then: a replay must show the same;
+#          'graphics': of the graphics mode only.
 # refused  a word of the refusal.          lacks    why it cannot run here.
 # absent   what QEMU says, since this build does not have it.
 
@@ -20,8 +28,10 @@ build/guest-devices.
 class Cell:
     defaults = {
         'args': (), 'works': '', 'modules': '', 'append': '', 'machine': 'pc',
-        'cpu': 'qemu64', 'memory': '256', 'boot': 'pvh', 'files': (),
+        'cpu': 'qemu64', 'memory': '256', 'boot': 'pvh', 'guest': 'devices',
+        'mini': '', 'files': (),
         'copies': (), 'peers': (), 'steps': (), 'shows': (), 'reboots': False,
+        'pictures': False, 'options': '',
         'refused': '', 'absent': '', 'limit': 240, 'lacks': lambda: '',
     }
 
@@ -152,9 +162,8 @@ DISKS = [
          'scsi-hd,drive=d0', 'sda', 'virtio_scsi,sd_mod',
          before=('-object', 'iothread,id=io0', '-device',
                  'virtio-scsi-pci,iothread=io0')),
-    disk('aio-uring', 'aio=io_uring: not built', 'virtio-blk-pci,drive=d0',
-         'vda', 'virtio_blk', options=',aio=io_uring,cache=none',
-         absent='invalid aio option'),
+    disk('aio-uring', 'aio=io_uring, cache=none', 'virtio-blk-pci,drive=d0',
+         'vda', 'virtio_blk', options=',aio=io_uring,cache=none'),
 ]
 
 NETS = [
@@ -168,6 +177,14 @@ NETS = [
     nic('ne2k', 'ne2k_pci', 'ne2k-pci'),
     nic('tulip', 'tulip', 'tulip'),
     nic('e1000-stream', 'e1000', 'e1000', STREAM, peers=FRAMES),
+    Cell('vhost', 'virtio-net with vhost of the host\'s kernel', args=(
+        '-netdev', 'tap,id=n0,script=no,downscript=no,vhost=on', '-device',
+        'virtio-net-pci,netdev=n0'), refused='vhost cannot be recorded',
+        lacks=lambda: no_node('/dev/net/tun', '/dev/vhost-net')),
+    Cell('vhost-user', 'vhost-user', args=(
+        '-chardev', 'socket,id=c0,server=on,wait=off,path={work}/vhost.sock',
+        '-netdev', 'vhost-user,id=n0,chardev=c0'),
+        absent='not compiled into this binary'),
     nic('virtio-stream', 'virtio-net-pci', 'virtio_net', STREAM,
         peers=FRAMES),
 ]
@@ -179,7 +196,7 @@ def keys(text='TT-WAIT input'):
 
 def display(name, what, device, modules='', works='fb', **more):
     return Cell(name, what, args=('-device', device), works=works,
-                modules=modules, **more)
+                modules=modules, **{'pictures': True, **more})
 
 
 DEVICES = [
@@ -205,8 +222,14 @@ DEVICES = [
             append='vga=0x317', boot='bzimage'),
     display('vga', 'standard VGA, Bochs mode', 'VGA', 'bochs'),
     display('bochs', 'bochs-display', 'bochs-display', 'bochs'),
-    display('cirrus', 'Cirrus', 'cirrus-vga', 'cirrus'),
-    display('virtio-vga', 'virtio-vga', 'virtio-vga', 'virtio-gpu'),
+    display('bochs-q35', 'bochs-display on q35', 'bochs-display', 'bochs',
+            machine='q35'),
+    display('cirrus', 'Cirrus', 'cirrus-vga', 'cirrus', pictures=False),
+    # Its text has a message of QEMU's in it while the driver resets the card.
+    display('virtio-vga', 'virtio-vga', 'virtio-vga', 'virtio-gpu',
+            pictures='graphics'),
+    display('virtio-gpu', 'virtio-gpu-pci on q35', 'virtio-gpu-pci',
+            'virtio-gpu', machine='q35', options=',checkpoint-interval=0.5'),
     display('vmware-vga', 'vmware-svga', 'vmware-svga',
             refused='cannot be recorded'),
     Cell('ac97', 'AC97 sound', args=('-audiodev', 'none,id=a0', '-device',
@@ -350,6 +373,11 @@ def backend(name, what, kind, **more):
         'memory-backend=ram0'), works='procs,rand', **more)
 
 
+def no_node(*nodes):
+    lack = [n for n in nodes if not os.path.exists(n)]
+    return f'this host has no {lack[0]}' if lack else ''
+
+
 def no_huge_pages():
     try:
         with open('/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages',
@@ -400,13 +428,58 @@ def grub_on(name, *args):
                 steps=quit_after(2, 'grub>'), shows=('GNU GRUB',))
 
 
+def mini(name, what, *args):
+    return Cell(f'mini-{name}', f'QEMU\'s mini kernel {name}{what}', boot='',
+                mini=name, limit=60, args=(
+                    '-chardev', 'file,id=out,path={work}/output', '-device',
+                    'isa-debugcon,chardev=out', '-device',
+                    'isa-debug-exit,iobase=0xf4,iosize=0x4', '-kernel',
+                    '{mini}', *args))
+
+
+def plain_linux(name, what, guest, **more):
+    return Cell(name, what, guest=guest, boot='bzimage', files=DISK,
+                args=(*drive(), '-device', 'virtio-blk-pci,drive=d0',
+                      *more.pop('args', ())), works='vda,procs,rand', **more)
+
+
+SSH = (
+    ('login:', (
+        ('ssh', 'uname -a; systemctl is-system-running --wait; ps ax | wc -l'),
+        ('copy', 2 * MIB),
+        ('ssh', 'cat > /var/tmp/hello.deb', '{debian}/hello.deb'),
+        ('ssh', 'apt-get install -y /var/tmp/hello.deb && ttvm-hello && '
+         'dpkg --verify ttvm-hello && apt-get purge -y ttvm-hello'),
+        ('ssh', 'dd if=/dev/urandom of=/var/tmp/f bs=64k count=64 && sync && '
+         'echo 3 > /proc/sys/vm/drop_caches && md5sum /var/tmp/f'),
+        ('ssh', 'systemd-run --on-active=1 systemctl poweroff'))),
+)
+
 SCSI_DISK = ('-device', 'scsi-hd,drive=d0,bootindex=0')
 
 
 GUESTS = [
+    plain_linux('linux-i386', 'Linux 6.1 of 32 bits, PAE', 'i386',
+                cpu='qemu32'),
+    plain_linux('linux-i386-smp', 'the same on two vCPUs of q35', 'i386',
+                machine='q35', args=('-smp', '2')),
+    plain_linux('linux-newer', 'Linux 6.12', 'newer'),
+    plain_linux('linux-newer-smp', 'Linux 6.12 on two vCPUs, -cpu max', 'newer',
+                machine='q35', cpu='max', args=('-smp', '2')),
+    Cell('debian-ssh', 'Debian on a disk: systemd, ssh, scp, apt', boot='',
+         memory='512', limit=900, args=(
+             '-kernel', '{debian}/vmlinuz', '-initrd', '{debian}/initrd.img',
+             '-append', 'root=/dev/vda rw console=ttyS0 panic=-1', '-drive',
+             'file={debian}/disk.img,format=raw,if=virtio,snapshot=on',
+             '-netdev', 'user,id=n0,hostfwd=tcp:127.0.0.1:{port}-:22',
+             '-device', 'virtio-net-pci,netdev=n0'), guest='debian',
+         steps=SSH, shows=('reboot: Power down',)),
+    mini('hello', ''),
+    mini('memory', ''),
+    mini('interrupt', ', two vCPUs', '-smp', '2'),
     Cell('memtest86', 'memtest86+', boot='', memory='64', args=(
         '-kernel', '{guests}/memtest.bin', '-append',
-        'console=ttyS0,115200'), steps=quit_after(12),
+        'console=ttyS0,115200'), steps=quit_after(12, 'Memtest86+'),
         shows=('Memtest86+',)),
     Cell('ipxe', 'iPXE, its console by the firmware', boot='',
          machine='pc,graphics=off', args=(
@@ -429,9 +502,11 @@ GUESTS = [
                'file=/usr/share/OVMF/OVMF_CODE.fd', '-drive',
                'if=pflash,format=raw,file={work}/vars.fd', '-device', 'VGA'),
          copies=(('vars.fd', '/usr/share/OVMF/OVMF_VARS.fd'),),
-         steps=(('Shell>', (('keys', 'v e r ret'), ('sleep', 2),
-                            ('keys', 'm e m m a p ret'), ('sleep', 3),
-                            ('quit', {}))),),
+         pictures=True,
+         steps=(('', (('look', 8),)),
+                ('Shell>', (('keys', 'v e r ret'), ('look', 6),
+                            ('keys', 'm e m m a p ret'), ('look', 8),
+                            ('quit', {})))),
          shows=('Shell>',)),
 ]
 

@@ -9,8 +9,8 @@ from ttlib import limit, seed
 
 def cell_test(name):
     def test(work):
-        need_guests(make=True)
         cell, = (c for c in CELLS if c.name == name)
+        need_guests([cell])
         print(run_cell(cell, work, seed(), positions=3))
     test.__doc__ = (f'Cell {name} of the matrix is recorded, replays exactly, '
                     'and is travelled exactly.')
@@ -22,3 +22,5 @@ test_plug_memory = cell_test('plug-memory')
 test_virtio_scsi = cell_test('grub-virtio-scsi')
 test_megasas = cell_test('grub-megasas')
 test_iothread = cell_test('grub-iothread')
+test_mini_memory = cell_test('mini-memory')
+test_mini_interrupt = cell_test('mini-interrupt')

@@ -10,8 +10,8 @@ import struct
 import time
 
 from guests import guest_args
-from ttlib import (check, digest, equal, goto_exact, limit, read_bytes,
-                   record, recorder, run_tool, stopped_replay, tool,
+from ttlib import (TestFailure, Vm, check, digest, equal, goto_exact, limit,
+                   read_bytes, record, recorder, run_tool, stopped_replay, tool,
                    wait_until)
 
 GRAPHICS = {b'P6 320 200', b'P6 640 480'}
@@ -68,6 +68,59 @@ def test_screendump(work):
             most = 16 * 9 * 3 if b'720 400' in head(wanted) else 0
             check(differing(seen, wanted) <= most,
                   f'{differing(seen, wanted)} bytes differ at {place}')
+
+
+def record_gpu(work, append, begin=None, **how):
+    """Pictures of guest gpu, which draws on a virtio-gpu, in its graphics mode."""
+    pictures = {}
+    args = guest_args(work, 'gpu', append)
+    starter = recorder(work, args, qmp=1, **how) if not begin else \
+        Vm(work, args, name='rec', qmp=1)
+    with starter as vm:
+        vm.wait_serial('start')
+        if begin:
+            vm.run = begin(vm)
+        while vm.process.poll() is None and len(pictures) < 30:
+            time.sleep(0.05)
+            try:
+                vm.qmp.cmd('stop')
+                place, seen = digest(vm)[0], picture(vm, 'recorded.ppm')
+                if digest(vm)[0] == place and head(seen) == b'P6 300 180':
+                    pictures[place] = seen
+                vm.qmp.cmd('cont')
+            except (OSError, TestFailure):
+                break                           # it has powered off
+        vm.wait(0)
+    check(len(set(pictures.values())) > 2, 'too few pictures')
+    return vm.run, pictures
+
+
+def same_pictures(work, run, pictures):
+    order = sorted(pictures)
+    with stopped_replay(work, run) as rep:
+        for place in [*order, *random.Random(2).sample(order, len(order))]:
+            goto_exact(rep, place)
+            check(picture(rep, 'replayed.ppm') == pictures[place],
+                  f'the picture at {place} is another')
+
+
+@limit(90)
+def test_virtio_gpu(work):
+    """What a virtio-gpu shows, which is seldom what is in RAM, a replay shows at the
+    same position, also when it begins at a checkpoint of the recorder's."""
+    same_pictures(work, *record_gpu(work, 'rounds=300',
+                                    options=',checkpoint-interval=0.1'))
+
+
+@limit(90)
+def test_virtio_gpu_later(work):
+    """The same when the recording began later."""
+    def begin(vm):
+        run = os.path.join(work, 'late.run')
+        time.sleep(0.3)
+        vm.qmp.cmd('tt-record-start', dir=run)
+        return run
+    same_pictures(work, *record_gpu(work, 'rounds=300', begin))
 
 
 @limit(60)

@@ -500,8 +500,8 @@ def digest(vm):
     return value['position'], value['cpu'], value['ram']
 
 
-def digest_at(vm, position):
-    goto_exact(vm, position)
+def digest_at(vm, position, timeout=60):
+    goto_exact(vm, position, timeout)
     return digest(vm)
 
 

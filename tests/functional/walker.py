@@ -82,7 +82,7 @@ def walk(work, run, places, seed, count, timeout):
 
 def record_compiler(work):
     """The same of four vCPUs that run make -j4 (scripts/guest --devices)."""
-    need_guests(make=True)
+    need_guests()
     names = [*BREAKS, *(name for _, _, name in WATCHES)]
     run = record(work, [
         '-M', 'pc', '-cpu', 'qemu64', '-m', '512', '-smp', '4', '-nodefaults',

@@ -42,7 +42,7 @@ static void model_fill(Model *m, TtLogReader *r)
 
 static bool is_stop(const TtEvent *ev)
 {
-    return (ev->kind >= 32 && ev->kind <= 36 && ev->kind != TT_EV_NOTE) ||
+    return (ev->kind >= 32 && ev->kind <= 37 && ev->kind != TT_EV_NOTE) ||
            (ev->kind >= 16 && ev->kind < 32 && !ev->nested);
 }
 

@@ -211,6 +211,14 @@ def accepted():
     yield 'data-of-16-and-17-bytes', one(
         event(34, data=b'm' * 16) + event(35, data=b'n' * 17), pl=b'n' * 17,
         n_events=2)
+    yield 'screen-notes', one(
+        event(37, addr=1) +
+        event(37, addr=1, val=1, data=struct.pack('<3I', 2, 1, 2)) +
+        event(37, addr=1, val=1, data=struct.pack('<2IQ', 0, 8, 4096)) +
+        event(37, addr=3, val=1, data=struct.pack('<4IQ', 0, 0, 2, 1, 0)) +
+        event(37, addr=1, val=1, aux=4, data=b'rgbx') +
+        event(37, addr=1, val=1, data=struct.pack('<4IQ', 0, 0, 2, 1, 0)),
+        pl=2 * struct.pack('<4IQ', 0, 0, 2, 1, 0), n_events=6)
     yield 'unknown-annotation', one(
         event(63, 7, size=8, addr=1, val=2, data=b'from the future') +
         event(1, 0, size=1), n_events=2, end=7)

@@ -64,6 +64,7 @@ static bool model_is_stop(const TtEvent *ev)
 {
     return ev->kind == TT_EV_CHECK || ev->kind == TT_EV_DIGEST ||
            ev->kind == TT_EV_MARK || ev->kind == TT_EV_FINISH ||
+           ev->kind == TT_EV_SCREEN ||
            (ev->kind >= 16 && ev->kind < 32 && !ev->nested);
 }
 

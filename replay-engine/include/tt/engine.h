@@ -196,6 +196,8 @@ typedef struct TtBlock {
 unsigned tt_memory_n_blocks(void);
 TtBlock *tt_memory_block(unsigned index);
 uint64_t tt_memory_n_pages(void);
+/* The block that @host lies in, and where; UINT32_MAX: in none of the run's. */
+uint32_t tt_memory_locate(void *host, uint64_t *offset);
 void tt_memory_record_start(CPUState *cpu);     /* logs map and contents */
 void tt_memory_record_stop(void);
 uint64_t tt_memory_digest(void);        /* 0.1 ms per MiB; holds the token */
@@ -232,6 +234,18 @@ bool tt_type_is_unrecordable(const char *name);     /* a device's type */
 bool tt_net_has_vhost(void);
 void tt_watch_devices(void);        /* those that are plugged in later */
 void tt_screen_start(void);         /* the console of a replay */
+
+/* ---- hw-tt: what a virtio-gpu shows. BQL, vCPU outside guest code ---- */
+/* Recording: all of it into the log, for a replay that begins here. Compares the
+ * pictures with RAM: 1 ms for a screen of 4 MB. */
+void tt_gpu_note_all(void);
+/* Replay: a TT_EV_SCREEN was passed. What it makes no sense of it passes over. */
+void tt_gpu_passed(const TtEvent *ev);
+GByteArray *tt_gpu_save(void);          /* of a checkpoint; NULL: nothing */
+void tt_gpu_restore(const GByteArray *saved);   /* RAM is that of then */
+struct QemuConsole;
+bool tt_gpu_draw(struct QemuConsole *con);      /* false: it shows nothing */
+bool tt_gpu_is_there(void);             /* a note was passed */
 
 /* ---- replay-engine: recorder ---- */
 /*

@@ -392,6 +392,25 @@ static inline void tt_mapped_written(void *host, size_t len)
     }
 }
 
+/* ---- virtio-gpu, for the screen of a replay: BQL ---- */
+/* A command (a virtio_gpu_ctrl_command) was carried out; the card is reset. */
+void tt_gpu_command_slow(void *gpu, void *command);
+void tt_gpu_reset_slow(void *gpu);
+
+static inline void tt_gpu_command(void *gpu, void *command)
+{
+    if (tt_recording() || tt_past) {
+        tt_gpu_command_slow(gpu, command);
+    }
+}
+
+static inline void tt_gpu_reset(void *gpu)
+{
+    if (tt_recording() || tt_past) {
+        tt_gpu_reset_slow(gpu);
+    }
+}
+
 /* ---- while the past is shown: BQL ---- */
 /* The VM is to run (system/cpus.c). At the end of the past that means: the present
  * goes on. */

@@ -57,6 +57,7 @@ typedef enum TtEventKind {
     TT_EV_MARK = 34,        /* data=name */
     TT_EV_NOTE = 35,        /* data=UTF-8 text for people */
     TT_EV_FINISH = 36,      /* val=TT_FINISH_*: a clean end of the run */
+    TT_EV_SCREEN = 37,      /* addr=TT_SCREEN_* val=picture aux data: below */
     TT_EV_KIND_MAX = 63,
 } TtEventKind;
 
@@ -72,6 +73,10 @@ enum { TT_INTR_HARD = 1, TT_INTR_NMI = 2, TT_INTR_SMI = 3, TT_INTR_INIT = 4,
                                      guest's own hypervisor (SVM) */ };
 enum { TT_FLAG_A20 = 1, TT_FLAG_IGNNE = 2, TT_FLAG_APIC_FEATURE = 3 };
 enum { TT_FINISH_QUIT = 1, TT_FINISH_STOPPED = 2 };
+/* What a virtio-gpu did to its pictures; data as in docs/reference/log-format. */
+enum { TT_SCREEN_RESET = 1, TT_SCREEN_CREATE = 2, TT_SCREEN_BACKING = 3,
+       TT_SCREEN_DETACH = 4, TT_SCREEN_DESTROY = 5, TT_SCREEN_TAKE = 6,
+       TT_SCREEN_BYTES = 7, TT_SCREEN_SHOW = 8 };
 
 typedef struct TtEvent {
     uint8_t kind;           /* TtEventKind */
