@@ -185,6 +185,29 @@ def test_save(work):
 
 
 @limit(60)
+def test_save_to_another_disk(work):
+    """There the window is copied; when it does not fit, nothing is left, and the
+    recording goes on."""
+    large, small = mount_small(work, '16m', 'large'), None
+    try:
+        small = mount_small(work, '128k', 'small')
+        with recorder(work, guest_args(work, *TORTURE), options=TINY, qmp=1,
+                      timeout=50) as vm:
+            wait_moved(vm, 1)
+            text = vm.qmp.error('tt-save', name=f'{small}/w', timeout=60)
+            check('No space left' in text, text)
+            check(not os.path.exists(f'{small}/w'), 'something is left')
+            vm.qmp.cmd('tt-save', name=f'{large}/w', timeout=60)
+            wait_moved(vm, 1)
+            finish(vm)
+        replay(work, f'{large}/w')
+    finally:
+        for place in (large, small):
+            if place:
+                subprocess.run(['umount', '-l', place], check=False)
+
+
+@limit(60)
 def test_save_is_refused(work):
     """Where there is no window to save a sentence says so."""
     with recorder(work, [*guest_args(work, *TORTURE), '-S'], qmp=1) as vm:
