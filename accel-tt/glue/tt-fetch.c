@@ -117,7 +117,8 @@ static void stay_before_fault(CPUState *cpu, uint64_t pc, int mmu_idx)
     cpu_loop_exit(cpu);
 }
 
-/* As get_page_addr_code_hostp without us; it asks us first. */
+/* The real one, which sets the accessed bit: QEMU's own searches only look from
+ * outside (tt_fetch_peek). NULL: not RAM. */
 static void *look_up(CPUState *cpu, uint64_t page, int mmu_idx)
 {
     CPUTLBEntryFull *full;
