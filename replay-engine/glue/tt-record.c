@@ -256,7 +256,7 @@ void tt_record_event(TtEvent *ev)
     }
     ev->pos = tt_position();
     ev->nested = rec.initial ||
-        (TT_EV_IS_ASYNC(ev->kind) && tt.device_depth && tt_token_is_mine());
+        (TT_EV_IS_ASYNC(ev->kind) && tt.device_depth);
     append(ev);
     if (tt_event_step(ev)) {
         step_over();
