@@ -13,6 +13,7 @@
 #include "exec/exec-all.h"
 #include "exec/helper-head.h.inc"
 #include "exec/memory.h"
+#include "exec/tb-flush.h"
 #include "exec/translation-block.h"
 #include "tcg/helper-info.h"
 #include "tcg/tcg.h"

@@ -117,6 +117,18 @@ static void stay_before_fault(CPUState *cpu, uint64_t pc, int mmu_idx)
     cpu_loop_exit(cpu);
 }
 
+/* The real one, which sets the accessed bit: QEMU's own searches only look from
+ * outside (tt_fetch_peek). NULL: not RAM. */
+static void *look_up(CPUState *cpu, uint64_t page, int mmu_idx)
+{
+    CPUTLBEntryFull *full;
+    void *host;
+
+    probe_access_full(cpu_env(cpu), page, 1, MMU_INST_FETCH, mmu_idx, false,
+                      &host, &full, 0);
+    return full->lg_page_size < TARGET_PAGE_BITS ? NULL : host;
+}
+
 void tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
 {
     uint64_t page = pc & TARGET_PAGE_MASK;
@@ -134,7 +146,7 @@ void tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
             tt_fetched.page = 1;    /* also when the look-up faults */
             tt_page_touched(page, false);   /* a stop may be met before it */
             stay_before_fault(cpu, pc, mmu_idx);
-            get_page_addr_code_hostp(cpu_env(cpu), page, &host);
+            host = look_up(cpu, page, mmu_idx);
             if (tt_pageset_count(entered) >= ENTERED_MAX) {
                 forget_all(cpu);
             }

@@ -65,7 +65,8 @@ uint64_t tt_position(void)
 {
     CPUState *cpu = tt_vcpu();
 
-    if (tt_token_is_mine() && cpu->running) {
+    /* Inside a device call the vCPU may sleep and let another thread go on. */
+    if ((tt_token_is_mine() || tt.device_depth) && cpu->running) {
         return tt.pos + executed(cpu);
     }
     return tt.pos;

@@ -30,7 +30,7 @@ static struct {
     uint64_t bytes;
     bool is_there, enabled;
     uint32_t shown;                     /* number; 0: none */
-    uint32_t x, y, width, height;
+    uint32_t x, y, width, height;       /* of what is or was shown */
     TtCursor done;                      /* of the log, ahead of the replay */
     bool is_ahead;
 } gpu;
@@ -322,6 +322,7 @@ void tt_gpu_restore(const GByteArray *saved)
     guint at = 0;
 
     gpu.is_ahead = false;
+    gpu.width = gpu.height = 0;
     forget();
     while (saved && at < saved->len) {
         const uint8_t *head = saved->data + at;
@@ -338,6 +339,14 @@ void tt_gpu_restore(const GByteArray *saved)
 bool tt_gpu_is_there(void)
 {
     return gpu.is_there;
+}
+
+void tt_gpu_last_size(int *width, int *height)
+{
+    if (gpu.width) {
+        *width = gpu.width;
+        *height = gpu.height;
+    }
 }
 
 bool tt_gpu_draw(QemuConsole *con)

@@ -193,7 +193,7 @@ void tt_gpu_command_slow(void *gpu, void *command)
     if (turned) {
         tt_past_swap();
     }
-    if (tt.live) {
+    if (tt.live && !tt.device_depth) {  /* else it is just being reset */
         note_command(gpu, cmd);
     }
     if (turned) {
@@ -203,7 +203,7 @@ void tt_gpu_command_slow(void *gpu, void *command)
 
 static void note_reset(void *opaque)
 {
-    if (reset_owed && tt_recording() && tt.live) {
+    if (reset_owed && tt_recording() && tt.live && !tt.device_depth) {
         reset_owed = false;
         note(TT_SCREEN_RESET, 0, 0, NULL, 0);
     }

@@ -43,7 +43,7 @@
 #define MMIO_ORDER  0x604           /* of bytes */
 #define BIG_ENDIAN_FB 0xbebebebe
 
-enum { DREW_VGA = 1, DREW_OTHER, DREW_RESET, DREW_NO_MODE };
+enum { DREW_VGA = 1, DREW_OTHER, DREW_TEXT };
 
 static struct {
     QemuConsole *con;
@@ -295,17 +295,30 @@ static bool make_vga(void)
     return true;
 }
 
-/* VGA's code takes the console's picture for its own when it has the size. */
+/* As a console begins; that of a virtio-gpu was reset by then. */
+static void draw_text(void)
+{
+    bool is_gpu = tt_gpu_is_there();
+    int width = 640, height = 480;
+
+    if (is_gpu) {
+        tt_gpu_last_size(&width, &height);
+    }
+    dpy_gfx_replace_surface(screen.con, qemu_create_placeholder_surface(
+        width, height, is_gpu ? "Display output is not active." :
+        "Guest has not initialized the display (yet)."));
+}
+
+/* VGA's code takes the console's picture for its own when it has the size, and
+ * leaves it alone before a mode is set. */
 static void draw_vga(void)
 {
     const TtBlock *b = tt_memory_block(screen.block);
     VGACommonState *vga = screen.vga;
 
     if (screen.drew != DREW_VGA) {
-        if (screen.drew == DREW_OTHER) {
-            dpy_gfx_replace_surface(screen.con, NULL);  /* as its reset does */
-        }
         screen.drew = DREW_VGA;
+        draw_text();
         vga->last_width = vga->last_height = 0;
         vga->last_scr_width = vga->last_scr_height = 0;
         vga->last_line_offset = 0;
@@ -350,19 +363,6 @@ static bool draw_bochs(void)
     return true;
 }
 
-/* As a console begins; that of a virtio-gpu was reset by then. */
-static void draw_text(int kind)
-{
-    const char *text = kind == DREW_RESET ? "Display output is not active." :
-        "Guest has not initialized the display (yet).";
-
-    if (screen.drew != kind) {
-        screen.drew = kind;
-        dpy_gfx_replace_surface(screen.con, qemu_create_placeholder_surface(
-            640, 480, text));
-    }
-}
-
 static void update(void *opaque)
 {
     bool has_card;
@@ -377,6 +377,7 @@ static void update(void *opaque)
     has_card = find_memory() && (screen.is_bochs || make_vga());
     if (tt.pos < screen.pos) {
         start_anew();
+        screen.drew = 0;
     }
     if (has_card) {
         feed_until(tt.pos);
@@ -385,8 +386,9 @@ static void update(void *opaque)
         draw_vga();
     } else if (has_card && draw_bochs()) {
         screen.drew = DREW_OTHER;
-    } else {
-        draw_text(has_card || !tt_gpu_is_there() ? DREW_NO_MODE : DREW_RESET);
+    } else if (screen.drew != DREW_TEXT) {
+        screen.drew = DREW_TEXT;
+        draw_text();
     }
 }
 

@@ -391,7 +391,7 @@ void tt_record_event(TtEvent *ev)
     }
     ev->pos = tt_position();
     ev->nested = rec.initial ||
-        (TT_EV_IS_ASYNC(ev->kind) && tt.device_depth && tt_token_is_mine());
+        (TT_EV_IS_ASYNC(ev->kind) && tt.device_depth);
     append(ev);
     if (unlikely(tt_guard_is_on)) {
         tell_guard(ev);

@@ -70,10 +70,12 @@ static bool copy_range(int in, int out, off_t at, off_t end)
     while (at < end) {
         ssize_t n = pread(in, buf, MIN(end - at, COPY_BYTES), at);
 
-        if (n <= 0 || pwrite(out, buf, n, at) != n) {
+        n = n > 0 ? pwrite(out, buf, n, at) : n;
+        if (n <= 0) {
+            errno = n ? errno : ENOSPC;
             return false;
         }
-        at += n;
+        at += n;                    /* what did not fit fails the next time */
     }
     return true;
 }

@@ -153,7 +153,7 @@ def test_gdb(work):
         check(f'= {start}' in text, text)
 
 
-@limit(100)
+@limit(200)
 def test_save(work):
     """tt save keeps what is there; the recording goes on, and moves away."""
     rng = seed()
@@ -179,9 +179,32 @@ def test_save(work):
         wait_until(lambda: query(vm)['start'] > start, 'it moves away', 60)
         run = finish(vm)
     equal(marks_of(saved)[-1], 'first', 'the mark')
-    check_window(work, saved, rng, [seen], count=4, name='saved')
+    check_window(work, saved, rng, [seen], count=2, name='saved', is_long=True)
     for other in (run, where, f'{run}-save-1'):
         replay(work, other, name=os.path.basename(other))
+
+
+@limit(60)
+def test_save_to_another_disk(work):
+    """There the window is copied; when it does not fit, nothing is left, and the
+    recording goes on."""
+    large, small = mount_small(work, '16m', 'large'), None
+    try:
+        small = mount_small(work, '128k', 'small')
+        with recorder(work, guest_args(work, *TORTURE), options=TINY, qmp=1,
+                      timeout=50) as vm:
+            wait_moved(vm, 1)
+            text = vm.qmp.error('tt-save', name=f'{small}/w', timeout=60)
+            check('No space left' in text, text)
+            check(not os.path.exists(f'{small}/w'), 'something is left')
+            vm.qmp.cmd('tt-save', name=f'{large}/w', timeout=60)
+            wait_moved(vm, 1)
+            finish(vm)
+        replay(work, f'{large}/w')
+    finally:
+        for place in (large, small):
+            if place:
+                subprocess.run(['umount', '-l', place], check=False)
 
 
 @limit(60)

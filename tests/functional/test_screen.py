@@ -71,7 +71,7 @@ def test_screendump(work):
 
 
 def record_gpu(work, append, begin=None, **how):
-    """Pictures of guest gpu, which draws on a virtio-gpu, in its graphics mode."""
+    """Pictures of guest gpu, which draws on a virtio-gpu."""
     pictures = {}
     args = guest_args(work, 'gpu', append)
     starter = recorder(work, args, qmp=1, **how) if not begin else \
@@ -85,7 +85,7 @@ def record_gpu(work, append, begin=None, **how):
             try:
                 vm.qmp.cmd('stop')
                 place, seen = digest(vm)[0], picture(vm, 'recorded.ppm')
-                if digest(vm)[0] == place and head(seen) == b'P6 300 180':
+                if digest(vm)[0] == place:
                     pictures[place] = seen
                 vm.qmp.cmd('cont')
             except (OSError, TestFailure):

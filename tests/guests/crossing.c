@@ -67,6 +67,17 @@ static void one_round(u32 *seed)
     }
 }
 
+/* What runs for the first time sets the A bits of both pages. */
+static void check_first_run(u32 i)
+{
+    u32 at = (u32)code_of(i);
+
+    fold(run_code(i));
+    if (!(*rt_pte(at) & *rt_pte(at + PAGE) & PTE_A)) {
+        rt_fail("no A bit", at);
+    }
+}
+
 void main(void)
 {
     u32 rounds = option("rounds", 20), seed = 5;
@@ -75,6 +86,9 @@ void main(void)
         write_code(i);
     }
     rt_paging();
+    for (u32 i = 0; i < 64; i += 2) {
+        check_first_run(i);
+    }
     rt_timer(option("hz", 8000));
     rt_on(IRQ0, on_tick, GATE_INTR);
     for (u32 r = 0; r < rounds; r++) {

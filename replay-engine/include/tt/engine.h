@@ -288,6 +288,7 @@ void tt_gpu_restore(const GByteArray *saved);   /* RAM is that of then */
 struct QemuConsole;
 bool tt_gpu_draw(struct QemuConsole *con);      /* false: it shows nothing */
 bool tt_gpu_is_there(void);             /* a note was passed */
+void tt_gpu_last_size(int *width, int *height); /* unchanged: of nothing */
 
 /* ---- replay-engine: recorder ---- */
 /*
