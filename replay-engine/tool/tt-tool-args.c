@@ -54,14 +54,11 @@ static void print_all(FILE *to)
 
 int tool_usage(const ToolCommand *c, const char *fmt, ...)
 {
-    g_autofree char *text = NULL;
     va_list ap;
 
     va_start(ap, fmt);
-    text = g_strdup_vprintf(fmt, ap);
+    tool_say(fmt, ap);
     va_end(ap);
-    tool_make_harmless(text);
-    fprintf(stderr, "tt: %s\n", text);
     if (c) {
         print_usage(stderr, c, "usage:");
     } else {

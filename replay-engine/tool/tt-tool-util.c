@@ -22,16 +22,21 @@ void tool_make_harmless(char *text)
     }
 }
 
+void tool_say(const char *fmt, va_list ap)
+{
+    g_autofree char *text = g_strdup_vprintf(fmt, ap);
+
+    tool_make_harmless(text);
+    fprintf(stderr, "tt: %s\n", text);
+}
+
 int tool_complain(const char *fmt, ...)
 {
-    g_autofree char *text = NULL;
     va_list ap;
 
     va_start(ap, fmt);
-    text = g_strdup_vprintf(fmt, ap);
+    tool_say(fmt, ap);
     va_end(ap);
-    tool_make_harmless(text);
-    fprintf(stderr, "tt: %s\n", text);
     return TOOL_PROBLEM;
 }
 

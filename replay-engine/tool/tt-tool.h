@@ -15,6 +15,7 @@
 #include "tt/runstore.h"
 
 #include <glib.h>
+#include <stdarg.h>
 
 /* Exit statuses; docs/man/tt.1 lists them. */
 enum {
@@ -77,7 +78,8 @@ int tool_usage(const ToolCommand *c, const char *fmt, ...)
 
 /* ---- saying things ---- */
 
-/* On stderr, as one line. Both return TOOL_PROBLEM. */
+/* On stderr, as one line, made harmless. The next two return TOOL_PROBLEM. */
+void tool_say(const char *fmt, va_list ap) G_GNUC_PRINTF(1, 0);
 int tool_problem(const TtDiag *diag);
 int tool_complain(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 void tool_note(const char *text);

@@ -56,28 +56,32 @@ def checkpoints(run):
 def test_a_good_run(work):
     """A run verifies, however many processes do it, also one without
     checkpoints and one that was cut off; its pack, too."""
-    run = record(work, guest_args(work, 'dmacode', 'rounds=4000'),
-                 options=OFTEN)
-    n = len(checkpoints(run.dir))
+    with recorder(work, guest_args(work, 'dmacode', 'rounds=100000000'),
+                  options=OFTEN, qmp=1) as vm:
+        wait_until(lambda: len(vm.qmp.cmd('query-tt-checkpoints')) >= 4,
+                   'four checkpoints')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    n = len(checkpoints(vm.run))
     check(n >= 3, f'{n} checkpoints')
     for jobs in (1, 2, 5):
-        answer = json.loads(verify(run.dir, f'-j{jobs}', '--json').stdout)
+        answer = json.loads(verify(vm.run, f'-j{jobs}', '--json').stdout)
         check(answer['exact'] and answer['complete'], f'{answer}')
         equal(answer['intervals'], n, f'intervals with -j{jobs}')
-    bare = copy_of(run.dir, os.path.join(work, 'bare.run'),
+    bare = copy_of(vm.run, os.path.join(work, 'bare.run'),
                    ('pages', 'checkpoints'))
     equal(found(bare, rc=0)['intervals'], 1, 'intervals without checkpoints')
-    cut = copy_of(run.dir, os.path.join(work, 'cut.run'))
+    cut = copy_of(vm.run, os.path.join(work, 'cut.run'))
     log = os.path.join(cut, 'log')
     segments = [m.start() for m in re.finditer(b'TTVMSEG\n', read_bytes(log))]
     os.truncate(log, segments[len(segments) * 3 // 4] + 100)
     check(found(cut, rc=0)['complete'], 'a run that was cut off')
     pack, back = os.path.join(work, 'p.ttrun'), os.path.join(work, 'back.run')
-    tt('pack', run.dir, pack)
+    tt('pack', vm.run, pack)
     tt('unpack', pack, back)
     tt('check', back)
     equal(found(back, rc=0)['intervals'], n, 'intervals of the pack')
-    check_exact(work, back, serial_wanted=run.serial)
+    check_exact(work, back, serial_wanted=vm.serial)
 
 
 @limit(120)
