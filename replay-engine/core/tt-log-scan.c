@@ -3,6 +3,9 @@
  * Opening a log: finds its segments and judges its tail (rules R1 to R3, R6 to R8
  * and R11). Headers only; bodies are checked when they are loaded.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE             /* memmem */
+#endif
 #include "tt-log-reader.h"
 
 #include <inttypes.h>
@@ -264,6 +267,32 @@ static uint64_t entry_end(const TtLogEntry *e)
            e->info.pl_stored;
 }
 
+/* Is there the head of another part of this log behind @offset? */
+static bool part_follows(TtLogReader *r, uint64_t offset)
+{
+    enum { STEP = 1 << 20 };
+    g_autofree uint8_t *buf = g_malloc(STEP + TT_F_HEAD_PART_BYTES);
+    size_t got;
+
+    for (offset++; r->is_part && offset < r->file_bytes; offset += STEP) {
+        const uint8_t *p = buf;
+
+        if (r->io->ops->read_at(r->io, offset, buf, STEP + TT_F_HEAD_PART_BYTES,
+                                &got, NULL) != TT_OK) {
+            return false;
+        }
+        while (got >= TT_F_HEAD_PART_BYTES &&
+               (p = memmem(p, buf + got - p, TT_F_HEAD_MAGIC, 8)) &&
+               buf + got - p >= TT_F_HEAD_PART_BYTES) {
+            if (!memcmp(p + TT_F_HEAD_UUID, r->uuid, 16)) {
+                return true;
+            }
+            p++;
+        }
+    }
+    return false;
+}
+
 static TtStatus torn(TtLogReader *r, uint64_t offset, const char *how,
                      TtDiag *diag)
 {
@@ -312,6 +341,11 @@ static TtStatus take_segment(TtLogReader *r, const TtLogEntry *e, TtDiag *diag)
 
     if (status != TT_OK) {
         return status;
+    }
+    if (entry_end(e) > r->file_bytes && part_follows(r, offset)) {
+        return tt_fail_at(diag, TT_ERR_FORMAT, offset, "a part of the log is cut "
+                          "off inside segment %" PRIu64 ", and others follow",
+                          e->info.seq);
     }
     if (entry_end(e) > r->file_bytes) {
         torn(r, offset, "inside a segment", diag);

@@ -220,6 +220,10 @@ static TtStatus measure(PartsIo *p, TtDiag *diag)
         if (st == TT_OK && bytes > INT64_MAX - p->start[i]) {
             st = tt_fail(diag, TT_ERR_LIMIT, "the log is too long");
         }
+        if (st == TT_OK && !bytes && i + 1 < p->n) {
+            st = tt_fail(diag, TT_ERR_FORMAT, "a part of the log is empty, and "
+                         "others follow: what was recorded before them is lost");
+        }
         p->start[i + 1] = p->start[i] + bytes;
     }
     return st;
@@ -234,12 +238,14 @@ TtStatus tt_logparts_open(const char *dir, TtIo **out, TtDiag *diag)
     TtStatus st;
 
     *out = NULL;
-    if (g_file_test(whole, G_FILE_TEST_EXISTS)) {
-        return tt_io_posix_open(whole, out, diag);
-    }
     number = tt_logparts_list(dir, &n);
     if (!number) {
         return tt_io_posix_open(whole, out, diag);      /* says what is wrong */
+    }
+    if (g_file_test(whole, G_FILE_TEST_EXISTS)) {
+        return tt_fail(diag, TT_ERR_FORMAT, "'%s' has a 'log' and parts of one "
+                       "(log.%0*u): take out what is not of this run", dir,
+                       DIGITS, number[0]);
     }
     if (n > TT_LOGPARTS_MAX) {
         return tt_fail(diag, TT_ERR_LIMIT, "the log in '%s' has too many parts, "

@@ -40,16 +40,8 @@ struct TtSched {
 
 static bool is_stop(const TtEvent *ev)
 {
-    switch (ev->kind) {
-    case TT_EV_CHECK:
-    case TT_EV_DIGEST:
-    case TT_EV_MARK:
-    case TT_EV_FINISH:
-    case TT_EV_SCREEN:
-        return true;
-    default:
-        return TT_EV_IS_ASYNC(ev->kind) && !ev->nested;
-    }
+    return TT_EV_IS_ANNOTATION(ev->kind) ||
+        (TT_EV_IS_ASYNC(ev->kind) && !ev->nested);
 }
 
 static bool is_before(TtCursor a, TtCursor b)

@@ -281,10 +281,19 @@ static void parse_check_interval(QemuOpts *opts)
 {
     tt.check_interval = qemu_opt_get_number(opts, "check-interval",
                                             TT_CHECK_INTERVAL);
-    if (tt.check_interval < TT_CHECK_INTERVAL_MIN) {
+    if (tt.check_interval < TT_CHECK_INTERVAL_MIN ||
+        tt.check_interval > TT_LOG_POS_MAX) {
         refuse("-tt: check-interval takes positions, %d or more",
                TT_CHECK_INTERVAL_MIN);
     }
+}
+
+static bool is_new_file(const char *path)
+{
+    g_autofree char *dir = g_path_get_dirname(path);
+
+    return *path && !g_file_test(path, G_FILE_TEST_EXISTS) &&
+        g_file_test(dir, G_FILE_TEST_IS_DIR) && !access(dir, W_OK);
 }
 
 static void parse_trace(QemuOpts *opts)
@@ -297,6 +306,10 @@ static void parse_trace(QemuOpts *opts)
     }
     if (path && tt_verify_is_on()) {
         refuse("-tt: a replay verifies or traces: leave verify or trace out");
+    }
+    if (path && !is_new_file(path)) {
+        refuse("-tt: trace takes the name of a file that does not exist yet, in a "
+               "directory that can be written, not '%s'", path);
     }
     if (path && !tt_trace_option(path, part)) {
         refuse("-tt: trace-part takes 'all', or two positions, FROM-TO, not "

@@ -311,7 +311,7 @@ static bool may_save(const char *name, Error **errp)
 /* The log up to here is in parts that do not change any more. */
 static bool cut(const char *to, Error **errp)
 {
-    g_autofree char *text = g_strdup_printf("window saved in %s", to);
+    g_autofree char *text = g_strdup_printf("a window ends here, for %s", to);
     TtEvent ev = {
         .kind = TT_EV_NOTE, .data = (const uint8_t *)text,
         .len = MIN(strlen(text), TT_LOG_DATA_MAX),

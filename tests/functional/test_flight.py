@@ -184,6 +184,20 @@ def test_save(work):
         replay(work, other, name=os.path.basename(other))
 
 
+@limit(150)
+def test_save_in_the_middle(work):
+    """What a save notes in the log does not disturb those who come by."""
+    args = linux_args('procs,hold', 'n=20')
+    with recorder(work, args, options=',last=60s', qmp=1, timeout=100) as vm:
+        for number, text in enumerate(('Linux version', 'Run /init',
+                                       'TT-GUEST-READY', 'TT-HOLDS')):
+            vm.wait_serial(text)
+            vm.qmp.cmd('tt-save', name=f'{work}/saved{number}', timeout=60)
+        run = finish(vm)
+    replay(work, run, name='rep', timeout=60)
+    replay(work, f'{work}/saved2', name='saved', timeout=60)
+
+
 @limit(60)
 def test_save_to_another_disk(work):
     """There the window is copied; when it does not fit, nothing is left, and the

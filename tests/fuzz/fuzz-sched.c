@@ -42,8 +42,8 @@ static void model_fill(Model *m, TtLogReader *r)
 
 static bool is_stop(const TtEvent *ev)
 {
-    return (ev->kind >= 32 && ev->kind <= 37 && ev->kind != TT_EV_NOTE) ||
-           (ev->kind >= 16 && ev->kind < 32 && !ev->nested);
+    return TT_EV_IS_ANNOTATION(ev->kind) ||
+           (TT_EV_IS_ASYNC(ev->kind) && !ev->nested);
 }
 
 static void check_horizon(const Model *m, uint32_t at, TtSched *s)

@@ -259,6 +259,51 @@ static void test_an_end_can_be_put_behind_any_part(void)
     log_model_free(m);
 }
 
+static bool loads(TtLogReader *r)
+{
+    for (uint64_t seq = tt_log_reader_first(r); seq < tt_log_reader_end(r);
+         seq++) {
+        TtSegment *seg;
+
+        if (tt_log_reader_load(r, seq, &seg, NULL) != TT_OK) {
+            return false;
+        }
+        tt_segment_unref(seg);
+    }
+    return true;
+}
+
+/* A segment that lacks as much as the head of the next part is long is noticed when
+ * it is loaded. */
+static void test_a_part_that_is_cut_before_others_is_damage(void)
+{
+    LogModel *m = log_model_small(3, N_SEGMENTS, 30);
+    g_autoptr(GPtrArray) parts = log_model_write_parts(m, EVERY, &far, true);
+
+    for (unsigned p = 0; p + 1 < parts->len; p++) {
+        GByteArray *part = g_ptr_array_index(parts, p);
+        guint len = part->len;
+
+        for (guint cut = 96; cut < len; cut++) {
+            g_autoptr(GByteArray) bytes = NULL;
+            TtStatus status;
+            TtLogReader *r;
+
+            part->len = cut;
+            bytes = log_util_join(parts, 0);
+            status = tt_log_reader_open(tt_io_mem_new(bytes->data, bytes->len),
+                                        &r, NULL);
+            g_assert_true(status == TT_ERR_FORMAT ||
+                          (status == TT_OK && cut + 96 == len && !loads(r)));
+            if (r) {
+                tt_log_reader_free(r);
+            }
+        }
+        part->len = len;
+    }
+    log_model_free(m);
+}
+
 static void test_a_failing_disk_poisons_the_next_part(void)
 {
     for (uint64_t nth = 1; nth < 3; nth++) {
@@ -283,6 +328,8 @@ static void test_a_failing_disk_poisons_the_next_part(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/tt/log-parts/a-part-that-is-cut-before-others-is-damage",
+                    test_a_part_that_is_cut_before_others_is_damage);
     g_test_add_func("/tt/log-parts/it-begins-with-any-part",
                     test_it_begins_with_any_part);
     g_test_add_func("/tt/log-parts/cut-anywhere-it-keeps-what-is-whole",

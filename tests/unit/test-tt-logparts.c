@@ -75,7 +75,7 @@ static void test_parts_look_like_one_file(void)
     g_assert_cmpint(tt_logparts_open(dir, &io, &d), ==, TT_ERR_IO);
     g_assert_nonnull(strstr(d.text, "/log'"));
     put(7, "seven");
-    put(8, "");
+    put(8, "eight");
     put(9, "nine");
     put(999999, "later");
     put(1000000, "still later");
@@ -85,19 +85,28 @@ static void test_parts_look_like_one_file(void)
     check_list("1000000 ");
     drop(1000000);
     check_list("7 8 9 ");
-    check_whole("sevennine");
+    check_whole("seveneightnine");
+    put(8, "");                         /* others follow */
+    g_assert_cmpint(tt_logparts_open(dir, &io, &d), ==, TT_ERR_FORMAT);
+    g_assert_nonnull(strstr(d.text, "empty"));
+    drop(8);
+    put(8, "8");
+    put(10, "");                        /* as new as can be */
+    check_whole("seven8nine");
+    drop(10);
     /* open, it stays what it was */
     g_assert_cmpint(tt_logparts_open(dir, &io, &d), ==, TT_OK);
     drop(7);
     put(10, "ten");
     g_assert_cmpint(io->ops->read_at(io, 3, buf, 4, &got, &d), ==, TT_OK);
-    g_assert_cmpmem(buf, got, "enni", 4);
+    g_assert_cmpmem(buf, got, "en8n", 4);
     g_assert_cmpint(io->ops->size(io, &bytes, &d), ==, TT_OK);
-    g_assert_cmpuint(bytes, ==, 9);
+    g_assert_cmpuint(bytes, ==, 10);
     tt_io_close(io);
-    check_whole("nineten");
-    put(0, "one file");                 /* it comes first */
-    check_whole("one file");
+    check_whole("8nineten");
+    put(0, "one file");                 /* and parts: which is it? */
+    g_assert_cmpint(tt_logparts_open(dir, &io, &d), ==, TT_ERR_FORMAT);
+    g_assert_nonnull(strstr(d.text, "log.000008"));
     drop(0);
     for (uint32_t i = 8; i < 11; i++) {
         drop(i);

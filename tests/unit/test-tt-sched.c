@@ -62,10 +62,7 @@ static LogModel *sched_model(uint32_t seed)
 
 static bool model_is_stop(const TtEvent *ev)
 {
-    return ev->kind == TT_EV_CHECK || ev->kind == TT_EV_DIGEST ||
-           ev->kind == TT_EV_MARK || ev->kind == TT_EV_FINISH ||
-           ev->kind == TT_EV_SCREEN ||
-           (ev->kind >= 16 && ev->kind < 32 && !ev->nested);
+    return ev->kind >= 32 || (ev->kind >= 16 && !ev->nested);
 }
 
 /* What the horizon must keep to with the cursor before event @i. */
