@@ -9,8 +9,9 @@ from test_gdb_lines import Packets, debugged, lines_run
 from ttlib import (SLOW, check, digest, digest_at, end_of, equal, limit,
                    read_text, stopped_replay, wait_until)
 
-# Some seconds of replay: the movement must not end by itself.
-APPEND = 'rounds=5 spins=40000000'
+# Several seconds of replay on the fastest host: no movement may end by itself
+# before a silent gdb is given up.
+APPEND = 'rounds=5 spins=120000000'
 
 
 def position(vm):
@@ -63,11 +64,13 @@ def sigint(vm, path):
         gdb.stdin.flush()
         wait_until(lambda: not stands(vm), 'the movement')
         gdb.send_signal(signal.SIGINT)
+        wait_until(lambda: 'Quit' in read_text(out), "gdb's prompt")
+        gdb.stdin.write('maintenance flush register-cache\n'
+                        'p $tt_position\n')
+        gdb.stdin.flush()
         wait_until(lambda: stands(vm), 'the end of the movement')
         here = position(vm)
-        gdb.stdin.write('maintenance flush register-cache\n'
-                        'p $tt_position\nstepi\np $tt_position\n'
-                        'disconnect\nquit\n')
+        gdb.stdin.write('stepi\np $tt_position\ndisconnect\nquit\n')
         gdb.stdin.close()
         gdb.wait(30 * SLOW)
     text = read_text(out)
