@@ -603,7 +603,8 @@ static char *unrecordable_device(void)
 
     object_child_foreach_recursive(object_get_root(), find_unrecordable, &why);
     if (!why && tt_net_has_vhost()) {
-        why = g_strdup("vhost cannot be recorded: leave vhost=on out");
+        why = g_strdup("vhost cannot be recorded: leave vhost=on and vhost-user "
+                       "netdevs out");
     }
     return why;
 }
