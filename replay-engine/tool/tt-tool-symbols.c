@@ -124,8 +124,7 @@ static char *elf_symbol_at(const ToolSymbols *s, uint64_t addr)
     return text;
 }
 
-/* "NAME+0x12", or NULL. */
-static char *symbol_at(const ToolSymbols *s, uint64_t addr)
+char *tool_symbols_find(const ToolSymbols *s, uint64_t addr)
 {
     unsigned low = 0, high = s ? s->all->len : 0;
     const Symbol *found;
@@ -155,7 +154,7 @@ char *tool_symbols_add(const ToolSymbols *s, const char *text)
 {
     const char *at = strstr(text, "pc 0x");
     uint64_t addr = at ? g_ascii_strtoull(at + 3, NULL, 16) : 0;
-    g_autofree char *name = at ? symbol_at(s, addr) : NULL;
+    g_autofree char *name = at ? tool_symbols_find(s, addr) : NULL;
     size_t head;
 
     if (!name) {

@@ -250,3 +250,11 @@ char *tool_parent_of(const char *run, const TtManifest *m)
 
     return g_canonicalize_filename(m->parent_path, whole);
 }
+
+char *tool_option_value(const char *path)
+{
+    g_autofree char *whole = g_canonicalize_filename(path, NULL);
+    g_auto(GStrv) pieces = g_strsplit(whole, ",", -1);
+
+    return g_strjoinv(",,", pieces);
+}

@@ -516,6 +516,8 @@ bool tt_verify_option(const char *text);
 bool tt_verify_is_on(void);
 /* vCPU thread, at the start of the replay. The process ends when it is done. */
 void tt_verify_begin(void);
+/* A digest differs, @why: noted, and the replay goes on. False: it is to end. */
+bool tt_verify_goes_on(const char *why);
 
 /* ---- checkpoints, for the user ---- */
 typedef struct TtPoint {
