@@ -528,8 +528,28 @@ GArray *tt_keeper_list(void)
 
 /* ---- start and end ---- */
 
+/* A window begins at a checkpoint: if there is no room for the first one there never
+ * is a window. Better said now than when the log is full. */
+static bool has_first(Error **errp)
+{
+    const char *why;
+
+    if (!tt_flight_is_on() || !kp.share) {
+        return true;
+    }
+    tt_shelf_wait();
+    if (!tt_shelf_has_failed(&why)) {
+        return true;
+    }
+    error_setg(errp, "max-size is too small for a window (last): its first "
+               "checkpoint, with all that is in RAM now, does not fit into the %"
+               PRIu64 " bytes, half of it, that are for checkpoints: give more",
+               kp.share);
+    return false;
+}
+
 /* The first one is the initial state, like the log's own: all else builds on it. */
-void tt_keeper_start(CPUState *cpu)
+bool tt_keeper_start(CPUState *cpu, Error **errp)
 {
     TtDiag diag;
 
@@ -537,15 +557,21 @@ void tt_keeper_start(CPUState *cpu)
     tt_shelf_forget();
     kp.start_ns = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
     if (!tt.checkpoint_interval_ms) {
-        return;
+        return true;
     }
     if (!open_shelf(&diag)) {
+        if (tt_flight_is_on()) {
+            error_setg(errp, "a window (last) begins at a checkpoint, and there can "
+                       "be none: %s", diag.text);
+            return false;
+        }
         warn_report("tt: the recording makes no checkpoints: %s", diag.text);
-        return;
+        return true;
     }
     kp.on = true;
     tt_memory_all_dirty();
-    take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 });
+    return !take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 }) ||
+        has_first(errp);
 }
 
 void tt_keeper_settle(void)

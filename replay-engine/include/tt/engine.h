@@ -357,6 +357,7 @@ typedef struct TtRecordOptions {
     uint64_t window_ns;             /* 0: keep all */
     bool save_on_panic;
     const char *panic_pattern;      /* NULL: the default */
+    bool guard;                     /* find writes to RAM that are not logged */
 } TtRecordOptions;
 
 /* Main thread. The VM is stopped for the while and goes on afterwards if it ran. */
@@ -547,7 +548,7 @@ bool tt_is_live(Error **errp);
 /* start: the initial state is logged; fence: one was just made; turn: cpu_exec
  * was left (these three: vCPU out of, in, and out of cpu_exec); finish: the
  * recording ends. */
-void tt_keeper_start(CPUState *cpu);
+bool tt_keeper_start(CPUState *cpu, Error **errp);
 void tt_keeper_fence(CPUState *cpu);
 void tt_keeper_turn(CPUState *cpu);
 void tt_keeper_finish(void);
