@@ -19,6 +19,7 @@
 #include "tt-flight.h"
 #include "tt-full.h"
 #include "tt-kept.h"
+#include "tt/runstore.h"
 #include "qemu/main-loop.h"
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
@@ -493,6 +494,20 @@ bool tt_keeper_add(const char *name, GString *full, uint32_t *id, Error **errp)
     return ok && is_stored(job, id, errp);
 }
 
+/* A branch began there: its replay takes RAM from it. */
+static bool is_needed(const TtPoint *p, Error **errp)
+{
+    g_autofree char *branch = p->full ?
+        tt_runstore_branch_of(tt.dir, tt.manifest.uuid, p->id) : NULL;
+
+    if (branch) {
+        error_setg(errp, "checkpoint %" PRIu32 " is where the branch '%s' began, "
+                   "and a replay of that needs it: delete the branch first", p->id,
+                   branch);
+    }
+    return branch;
+}
+
 bool tt_keeper_delete(uint64_t id, Error **errp)
 {
     g_autoptr(GArray) all = NULL;
@@ -513,6 +528,8 @@ bool tt_keeper_delete(uint64_t id, Error **errp)
     } else if (i == 0) {
         error_setg(errp, "checkpoint %" PRIu64 " is the first one and stays: "
                    "the others say only what changed since", id);
+    } else if (is_needed(&points[i], errp)) {
+        /* said */
     } else if (id == tt_shelf_base() && !rebase(id, points[i - 1].id)) {
         error_setg(errp, "not enough memory to delete the newest checkpoint");
     } else {
