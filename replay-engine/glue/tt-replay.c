@@ -580,6 +580,17 @@ void tt_replay_console(uint32_t port, uint32_t val, unsigned size)
 
 /* ---- start ---- */
 
+static void warn_of_gap(void)
+{
+    uint32_t oldest, before, behind;
+
+    if (tt_logparts_gap(tt.dir, &oldest, &before, &behind)) {
+        g_autofree char *path = tt_logparts_path(tt.dir, behind - 1);
+
+        warn_report("tt: '%s' is missing: the replay begins behind it", path);
+    }
+}
+
 bool tt_replay_open(Error **errp)
 {
     g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
@@ -594,6 +605,7 @@ bool tt_replay_open(Error **errp)
         error_setg(errp, "%s", diag.text);
         return false;
     }
+    warn_of_gap();
     s = tt_log_reader_open_part(io, &rep.reader, &diag);
     if (s < 0 && !rep.reader) {
         error_setg(errp, "%s", diag.text);

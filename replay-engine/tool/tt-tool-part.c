@@ -111,11 +111,14 @@ static bool start(const ToolReplays *r, ToolPart *p)
 /* The end of an interval, behind all that is said of it. */
 static void take_interval(ToolPart *p, const ToolFinding *f)
 {
-    uint64_t from = 0, to = 0;
+    const char *how = tool_finding_get(f, "how");
+    uint64_t from, to;
 
-    tool_finding_number(f, "from", &from);
-    tool_finding_number(f, "to", &to);
-    if (!g_strcmp0(tool_finding_get(f, "how"), "equal")) {
+    if (!how || !tool_finding_number(f, "from", &from) ||
+        !tool_finding_number(f, "to", &to)) {
+        return;                         /* another version's */
+    }
+    if (!strcmp(how, "equal")) {
         p->n_intervals++;
     } else if (p->first_wrong == UINT64_MAX) {
         p->first_wrong = from;

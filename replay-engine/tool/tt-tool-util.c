@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 /* ---- saying things ---- */
 
@@ -118,6 +119,24 @@ void tool_json_string(const char *text)
 
 /* ---- runs ---- */
 
+char *tool_gap(const char *run)
+{
+    uint32_t oldest, before, behind;
+    g_autofree char *a = NULL, *b = NULL, *c = NULL;
+
+    if (!tt_logparts_gap(run, &oldest, &before, &behind)) {
+        return NULL;
+    }
+    a = tt_logparts_path(run, before + 1);
+    b = tt_logparts_path(run, behind - 1);
+    c = tt_logparts_path(run, oldest);
+    return before + 2 == behind ?
+        g_strdup_printf("'%s' is missing: what is before it, from '%s' on, cannot "
+                        "be used", a, c) :
+        g_strdup_printf("'%s' to '%s' are missing: what is before them, from "
+                        "'%s' on, cannot be used", a, b, c);
+}
+
 TtLogReader *tool_open_log(const char *run)
 {
     TtLogReader *r = NULL;
@@ -149,9 +168,17 @@ TtLogReader *tool_open_run(const char *run, TtManifest *m)
     TtDiag diag;
 
     if (!g_file_test(run, G_FILE_TEST_IS_DIR)) {
-        tool_complain(g_file_test(run, G_FILE_TEST_EXISTS) ?
-                      "'%s' is no run: that is a directory (tt unpack makes one "
-                      "of a .ttrun file)" : "there is no run '%s'", run);
+        struct stat st;
+
+        if (stat(run, &st) == 0) {
+            tool_complain("'%s' is no run: that is a directory (tt unpack makes "
+                          "one of a .ttrun file)", run);
+        } else if (errno == ENOENT) {
+            tool_complain("there is no run '%s'", run);
+        } else {
+            tool_complain("cannot look at the run '%s': %s", run,
+                          g_strerror(errno));
+        }
         return NULL;
     }
     if (tt_manifest_load(path, m, &diag) != TT_OK) {

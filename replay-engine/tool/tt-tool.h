@@ -100,6 +100,9 @@ void tool_json_string(const char *text);
  * is TOOL_PROBLEM then. NULL after having said why. */
 TtLogReader *tool_open_log(const char *run);
 int tool_log_status(const TtLogReader *r);
+/* A sentence about parts of the log that are missing in the middle, g_free; NULL:
+ * none are. */
+char *tool_gap(const char *run);
 /* Opens manifest and log, which must belong together. NULL: said so. */
 TtLogReader *tool_open_run(const char *run, TtManifest *m);
 /* The directory of the parent that the branch @run names; the caller frees. */

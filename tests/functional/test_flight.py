@@ -471,17 +471,53 @@ def test_pieces_are_missing(work):
     out = run_tool(tool('tt'), 'info', bare)[0]
     check('no checkpoint with which' in out, out)
     parts = sorted(n for n in os.listdir(run) if n.startswith('log.'))
-    if len(parts) > 1:                  # as if the oldest had gone too early
-        late = os.path.join(work, 'late')
-        shutil.copytree(run, late)
-        os.unlink(os.path.join(late, parts[0]))
-        text = ''.join(run_tool(tool('tt'), 'check', late, rc=None))
-        check('is before the window' in text or 'is intact' in text or
-              'no checkpoint that a replay' in text, text)
     if parts[0] > 'log.000002':
         with open(os.path.join(run, 'log.000001'), 'wb') as old:
             old.write(b'before a gap')
     replay(work, run, name='gap')
+
+
+@limit(60)
+def test_parts_are_missing(work):
+    """Parts of the log that somebody deleted are named, in the middle and at the
+    beginning; what is behind them replays."""
+    with recorder(work, guest_args(work, *TORTURE), qmp=1, timeout=50,
+                  options=',last=3s,checkpoint-interval=0.12') as vm:
+        wait_moved(vm, 1)
+        for _ in range(4):              # each begins a part
+            time.sleep(0.4)
+            vm.qmp.cmd('tt-save', timeout=60)
+        time.sleep(0.3)
+        run = finish(vm)
+    parts = sorted(n for n in os.listdir(run) if n.startswith('log.'))
+    check(len(parts) > 3, f'{parts}')
+    late = os.path.join(work, 'late')       # the beginning was deleted
+    shutil.copytree(run, late)
+    points = vm_points(work, run)
+    while len(vm_points(work, late)) == len(points):
+        gone = sorted(n for n in os.listdir(late) if n.startswith('log.'))[0]
+        os.unlink(os.path.join(late, gone))
+    out = run_tool(tool('tt'), 'check', late, rc=1)[1]
+    check(f"{gone}' is missing: checkpoint" in out and
+          'deleted the beginning' in out, out)
+    replay(work, late, name='late')         # what is left of it replays
+    holed = os.path.join(work, 'holed')     # and here the middle
+    shutil.copytree(run, holed)
+    os.unlink(os.path.join(holed, parts[-2]))
+    out = run_tool(tool('tt'), 'check', holed, rc=1)[1]
+    check(f"{parts[-2]}' is missing: what is before it, from" in out and
+          f'{parts[0]}\' on' in out, out)
+    out = run_tool(tool('tt'), 'info', holed, rc=None)[1]
+    check(f"{parts[-2]}' is missing" in out, out)
+    rep = replay(work, holed, name='holed', rc=None)
+    check(f"{parts[-2]}' is missing: the replay begins behind it" in rep.stderr,
+          rep.stderr)
+
+
+def vm_points(work, run):
+    """Positions of the checkpoints that a replay of the run has."""
+    with stopped_replay(work, run, 'look') as rep:
+        return [c['position'] for c in rep.qmp.cmd('query-tt-checkpoints')]
 
 
 def panics(work, how, options='', args=(), serial='behind it'):
