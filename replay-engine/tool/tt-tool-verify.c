@@ -17,7 +17,7 @@
 typedef struct Verify {
     const char *run;
     ToolReplays replays;
-    bool is_quiet, is_json;
+    bool is_quiet, is_json, is_once;
     ToolSymbols *symbols;       /* NULL: none */
     uint64_t end_pos;
 } Verify;
@@ -237,7 +237,8 @@ static void print_second(const Verify *v, const ToolSecond *s)
 {
     if (s->how == AGAIN_ALIKE) {
         printf("A second replay of it, one instruction in each block, finds the "
-               "same: what is wrong is in the recording.\n");
+               "same: replays agree with each other, and not with the recording; "
+               "most often an input is missing from it.\n");
     } else if (s->how == AGAIN_FAILED) {
         printf("A second replay of it ended without a result.\n");
     } else if (s->how != AGAIN_NOT_TRIED) {
@@ -303,7 +304,7 @@ static int verify(Verify *v, const TtManifest *m, TtLogReader *r)
         return TOOL_PROBLEM;
     }
     s = sum_up(v);
-    if (s.first) {
+    if (s.first && !v->is_once) {
         tool_verify_again(&v->replays, s.first, v->symbols, &s.second);
     }
     if (v->is_json) {
@@ -353,6 +354,7 @@ int tool_verify(const ToolArgs *a)
                 (GDestroyNotify)tool_part_free),
         },
         .is_quiet = tool_has(a, "--quiet"), .is_json = tool_has(a, "--json"),
+        .is_once = tool_has(a, "--once"),
     };
     int result = prepare(&v, a);
     TtManifest m;

@@ -80,7 +80,7 @@ def test_unlogged_dma(work):
     """A device's write to RAM that is not in the log is found, wherever it is;
     what nobody reads, as the page that differs at the next checkpoint."""
     n_found = pages = 0
-    for number in (100, 150, 1001, 4000, 6002):
+    for number in (100, 150, 1001, 6002):
         run = record(work, guest_args(work, 'dmacode', ROUNDS),
                      name=f'hole{number}', options=OFTEN +
                      f',x-unlogged={number}')
@@ -92,14 +92,15 @@ def test_unlogged_dma(work):
         first, last = answer['first_wrong']
         places = checkpoints(run.dir)
         check(first in places and last >= first, f'{answer}')
+        equal(answer['second']['replay'], 'alike', f'{answer}')
         text = ' '.join(answer['found'])
         check('no longer at' in text or 'page ' in text, text)
         if 'an input is missing' in text:
             pages += 1
             check(re.search(r'block \S+ offset 0x[0-9a-f]+ recorded', text), text)
         shutil.rmtree(run.dir)
-    check(n_found >= 3, f'only {n_found} of 5 holes made a difference')
-    print(f'{n_found} of 5 holes made a difference, {pages} of them in a page')
+    check(n_found >= 2, f'only {n_found} of 4 holes made a difference')
+    print(f'{n_found} of 4 holes made a difference, {pages} of them in a page')
 
 
 def flip(path, at):
@@ -224,7 +225,7 @@ def test_a_page_that_nobody_reads(work):
     equal(details['nowrite']['page'], POKED >> 12, 'who wrote it')
     equal(answer['second']['replay'], 'alike', 'a second replay')
     said = verify(run, rc=3).stdout
-    check('finds the same: what is wrong is in the recording' in said, said)
+    check('finds the same: replays agree with each other' in said, said)
 
 
 def changed_register(work, then):

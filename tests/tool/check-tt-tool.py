@@ -517,13 +517,15 @@ def test_verify_tells_what_qemu_says(work):
                          'wrong between 50 and 100', 'is 50 to 100', ': a=b is wrong',
                          'vCPU 1, register CS: recorded 0008 00, replayed none',
                          'a-new-word', '| tt: diverged',
-                         'what is wrong is in the recording'):
+                         'replays agree with each other'):
                 check(text in done.stdout, f'{text!r} is not in {done.stdout}')
             check(s['details'][0] == {
                 'what': 'diverged', 'position': 77, 'pc': '0xffff1234', 'after': 60,
                 'text': 'a=b is wrong', 'symbol': 'before+0x34'}, f'{s}')
             check(s['details'][2] == {'what': 'a-new-word', 'with': 'what'}, f'{s}')
             check(s['second'] == {'replay': 'alike'}, f'{s}')
+            done = tt('verify', *args, '--once', status=3).stdout
+            check('second replay' not in done and 'is 50 to 100' in done, done)
         else:
             check('without a result' in done.stdout and 'it crashed' in
                   done.stdout, done.stdout)
