@@ -105,6 +105,9 @@ int tool_log_status(const TtLogReader *r);
 char *tool_gap(const char *run);
 /* Opens manifest and log, which must belong together. NULL: said so. */
 TtLogReader *tool_open_run(const char *run, TtManifest *m);
+/* May @path be made, or is it inside of a run, which then would not be its recorder's
+ * any more? False: said so. */
+bool tool_is_fit(const char *path);
 /* The directory of the parent that the branch @run names; the caller frees. */
 char *tool_parent_of(const char *run, const TtManifest *m);
 /* Can a replay begin with this checkpoint: is its place in what there is of the

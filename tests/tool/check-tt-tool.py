@@ -551,6 +551,24 @@ def test_output_that_cannot_be_written_is_a_problem(work):
     return None
 
 
+def test_nothing_is_put_into_a_run(work):
+    run = random_run(work)
+    os.makedirs(os.path.join(run, 'disks'))
+    pack = os.path.join(work, 'p.ttrun')
+    tt('pack', run, pack)
+    before = sorted(os.listdir(run))
+    for args in (('pack', run, os.path.join(run, 'in.ttrun')),
+                 ('pack', run, os.path.join(run, 'disks', 'in.ttrun')),
+                 ('unpack', pack, os.path.join(run, 'in')),
+                 ('unpack', pack, os.path.join(run, 'disks', '..', 'in'))):
+        said = tt(*args, status=1).stderr
+        check('inside of the run' in said and said.count('\n') == 1, said)
+    said = tt('pack', '.', 'in.ttrun', status=1, cwd=run).stderr
+    check('inside of the run' in said, said)
+    check(sorted(os.listdir(run)) == before, f'{os.listdir(run)}')
+    tt('unpack', 'p.ttrun', 'again', cwd=work)
+
+
 def test_symbols_are_a_file_with_an_end(work):
     run = make_run(work, golden('three-segments'))
     fifo = os.path.join(work, 'fifo')
