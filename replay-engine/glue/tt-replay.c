@@ -188,6 +188,18 @@ static bool apply(const TtEvent *ev)
     return true;
 }
 
+/* A digest of the log says so. */
+static void differs(const char *what, uint64_t seen, uint64_t want)
+{
+    g_autofree char *why = g_strdup_printf("%s the recorded one (digest "
+                                           "%016" PRIx64 ", recorded %016"
+                                           PRIx64 ")", what, seen, want);
+
+    if (!tt_verify_goes_on(why)) {
+        tt_replay_report("%s", why);
+    }
+}
+
 static void check(const TtEvent *ev)
 {
     uint64_t cpu_digest = tt_vcpus_digest();
@@ -197,15 +209,12 @@ static void check(const TtEvent *ev)
 
     rep.digests++;
     if (cpu_digest != want) {
-        tt_replay_report("the CPU state is not the recorded one (digest "
-                         "%016" PRIx64 ", recorded %016" PRIx64 ")",
-                         cpu_digest, want);
+        differs("the CPU state is not", cpu_digest, want);
     } else if (full && ram != ev->val) {
-        tt_replay_report("the memory is not the recorded one (digest "
-                         "%016" PRIx64 ", recorded %016" PRIx64 ")", ram,
-                         ev->val);
+        differs("the memory is not", ram, ev->val);
     } else if (!full && ev->addr != tt.output_hash) {
-        tt_replay_report("the guest's outputs are not the recorded ones");
+        differs("what the guest wrote to its devices is not", tt.output_hash,
+                ev->addr);
     } else {
         rep.last_equal = tt.pos;
     }
@@ -571,6 +580,17 @@ void tt_replay_console(uint32_t port, uint32_t val, unsigned size)
 
 /* ---- start ---- */
 
+static void warn_of_gap(void)
+{
+    uint32_t oldest, before, behind;
+
+    if (tt_logparts_gap(tt.dir, &oldest, &before, &behind)) {
+        g_autofree char *path = tt_logparts_path(tt.dir, behind - 1);
+
+        warn_report("tt: '%s' is missing: the replay begins behind it", path);
+    }
+}
+
 bool tt_replay_open(Error **errp)
 {
     g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
@@ -585,6 +605,7 @@ bool tt_replay_open(Error **errp)
         error_setg(errp, "%s", diag.text);
         return false;
     }
+    warn_of_gap();
     s = tt_log_reader_open_part(io, &rep.reader, &diag);
     if (s < 0 && !rep.reader) {
         error_setg(errp, "%s", diag.text);
