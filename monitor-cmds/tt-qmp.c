@@ -119,6 +119,7 @@ TtDigest *qmp_query_tt_digest(Error **errp)
     TtEvent ev = { .kind = TT_EV_DIGEST };
     TtDigest *d;
 
+    tt_monitor_wait();
     if (!tt_is_live(errp)) {
         return NULL;
     }
