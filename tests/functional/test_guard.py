@@ -107,11 +107,11 @@ def test_on_demand(work):
         text = vm.qmp.hmp(f'tt record start {work}/a guard=on')
         check('recording into' in text, text)
         at = vm.qmp.cmd('query-tt')['events']
-        wait_until(lambda: vm.qmp.cmd('query-tt')['events'] > at + 3000,
+        wait_until(lambda: vm.qmp.cmd('query-tt')['events'] > at + 20000,
                    'it works', timeout=40)
         vm.qmp.cmd('tt-record-stop')
         pages, wrong = told(vm)
-        check(pages > 10 and not wrong, vm.stderr)
+        check(pages and not wrong, vm.stderr)
         text = vm.qmp.error('tt-record-start', dir=f'{work}/b', guard=True)
         check('once in a process' in text, text)
         check(not os.path.exists(f'{work}/b'), 'a refused recording')
