@@ -237,13 +237,16 @@ static void reached_end(void)
     }
 }
 
-/* Annotations at this position. False: the end of the run. */
-static bool do_annotations(void)
+/* Annotations at this position; @to_check: up to the first CHECK. False: the end of
+ * the run. */
+static bool do_annotations(bool to_check)
 {
     const TtEvent *ev;
+    bool was_check = false;
 
     while (!tt.diverged && (ev = tt_sched_peek(rep.sched)) &&
-           TT_EV_IS_ANNOTATION(ev->kind) && ev->pos <= tt.pos) {
+           TT_EV_IS_ANNOTATION(ev->kind) && ev->pos <= tt.pos &&
+           !(to_check && was_check)) {
         if (ev->pos < tt.pos) {
             tt_replay_report("position %" PRIu64 " was passed", ev->pos);
             break;
@@ -257,6 +260,7 @@ static bool do_annotations(void)
         if (ev->kind == TT_EV_SCREEN) {
             tt_gpu_passed(ev);
         }
+        was_check = ev->kind == TT_EV_CHECK;
         if (!tt.diverged) {
             tt_sched_pop(rep.sched);
         }
@@ -346,7 +350,7 @@ bool tt_replay_prepare(void)
             }
             continue;
         }
-        if (!do_annotations()) {
+        if (!do_annotations(false)) {
             reached_end();
             if (!tt_travel_active()) {
                 return false;
@@ -406,11 +410,13 @@ static bool is_due(const TtEvent *ev, TtEventKind kind)
  * The recorder did its check and its fence right here, before a pending debug
  * interrupt of the guest's own could move the position on. So do we; then leave
  * cpu_exec, if the guest lets us, for a checkpoint. Whoever is to stand at a fence
- * stands behind it, as checkpoints do: the fetch may set an accessed bit.
+ * stands behind it, as checkpoints do: the fetch may set an accessed bit. So did
+ * whoever asked the recorder for a digest here, or ended it: those follow the check
+ * in the log, and their turn comes behind the fetch.
  */
 static void fence_inside(CPUState *cpu)
 {
-    do_annotations();
+    do_annotations(true);
     fence();
     tt_fetch_again(cpu);
     cpu->exit_request = true;
@@ -423,7 +429,7 @@ static void check_inside(void)
 
     if (ev && ev->kind == TT_EV_CHECK && ev->pos == tt.pos &&
         tt.pos <= tt_travel_stop_at() && tt.pos <= tt.step_to && !tt.diverged) {
-        do_annotations();
+        do_annotations(false);
     }
 }
 
