@@ -8,11 +8,14 @@ few recordings to appear.
 """
 
 import collections
+import time
 
 from guests import guest_args
 from ttlib import (Gdb, check, check_exact, digest, end_of, equal, fail, goto,
-                   limit, record, replay, stopped_replay)
+                   limit, record, recorder, replay, seed,
+                   stopped_replay)
 
+FENCE = 1 << 23
 ARENA = 16 << 20                # RT_ARENA of the guests
 ONE_INSN = ('-accel', 'tcg,one-insn-per-tb=on')
 
@@ -135,6 +138,31 @@ def test_watch_tlb(work):
     equal(watched_replay(work, run, 'watched'), wanted, 'digest at the end')
     check(watched_replay(work, run, 'omitted', ',x-omit=watch-tlb') != wanted,
           'without watch-tlb gdb still leaves no trace in accessed bits')
+
+
+@limit(120)
+def test_fence_digest(work):
+    """A digest that was asked for, and an end, exactly at a fence are seen behind the
+    fetch that follows it. The guest's many written pages, stored at each fence, are
+    why a stop comes there."""
+    args = guest_args(work, 'codebits', 'rounds=1000000000 dirty=7000')
+    with recorder(work, args, options=',checkpoint-interval=0.001', qmp=1,
+                  timeout=100) as vm:
+        vm.wait_serial('sum')
+        hits, rng = 0, seed()
+        for _ in range(400):
+            vm.qmp.cmd('stop')
+            if vm.qmp.cmd('query-tt')['position'] % FENCE == 0:
+                digest(vm)
+                hits += 1
+            if hits == 6:
+                break
+            vm.qmp.cmd('cont')
+            time.sleep(rng.random() / 20)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    equal(hits, 6, 'stops at a fence, of 400')
+    check_exact(work, vm.run, serial_wanted=vm.serial, timeout=100)
 
 
 def test_unknown_remedy(work):

@@ -8,7 +8,8 @@
  * the TLB has pushed the code page's entry out, whether running code sets
  * its A bit again may depend on which blocks the emulator remembers. Many
  * code pages are run in changing order; their A bits are cleared without
- * flushing, pushed out or not, and read back. Option: rounds=N (60).
+ * flushing, pushed out or not, and read back. Options: rounds=N (60),
+ * dirty=N pages that are written now and then (0).
  */
 #include "rt.h"
 
@@ -74,6 +75,7 @@ static void one_round(u32 *seed, u32 r)
 void main(void)
 {
     u32 rounds = option("rounds", 60), seed = 7;
+    u32 dirty = option("dirty", 0);
 
     for (u32 i = 0; i < CODE_PAGES; i++) {
         write_code(i);
@@ -81,6 +83,11 @@ void main(void)
     rt_paging();
     rt_timer(4000);
     for (u32 r = 0; r < rounds; r++) {
+        if (r % 16 == 0) {
+            for (u32 i = 0; i < dirty; i++) {
+                RT_ARENA[(4096 + i) * PAGE] = (u8)r;
+            }
+        }
         for (u32 k = 0; k < 20; k++) {
             one_round(&seed, r);
         }
