@@ -49,7 +49,7 @@ def echoes(count):
 def events(kind, x, y):
     """Input events, slow enough to stay apart: movements, 'rel' or 'abs'."""
     return tuple(
-        command for i in range(6) for command in (
+        command for i in range(4) for command in (
             ('input-send-event', {'events': [
                 {'type': kind, 'data': {'axis': 'x', 'value': x + i}},
                 {'type': kind, 'data': {'axis': 'y', 'value': y + i}}]}),
@@ -122,7 +122,7 @@ MORE_USB = [
              'ich9-usb-uhci3,masterbus=e.0,firstport=4,addr=1d.2',
              'usb-hub,bus=e.0,port=1', 'usb-mouse,bus=e.0,port=1.1',
              'usb-tablet,bus=e.0,port=5'),
-         works='usbs:3,input:Mouse,input:Tablet',
+         works='usbs:3,input:Mouse,input:Tablet,idle', append='s=2',
          modules='ehci-pci,uhci-hcd,usbhid,hid-generic,evdev',
          steps=MICE),
     Cell('usb-ich9-2', 'ICH9 EHCI 2 with UHCI 4 to 6: serial, Braille, card, pen',
@@ -228,7 +228,8 @@ def virtio(kind):
 def on_microvm(name, what, modules, works, *devices, **more):
     return Cell(name, what, machine='microvm,acpi=on,ioapic2=on',
                 works=works + ',reboot', modules='virtio_mmio,' + modules,
-                append='reboot=triple tsc_early_khz=2000000', args=(
+                append='reboot=triple tsc_early_khz=2000000 s=2', args=(
+                    '-global', 'virtio-mmio.force-legacy=false',
                     *more.pop('before', ()), *dev(*devices)), **more)
 
 
@@ -279,7 +280,7 @@ MORE_DEVICES = [
                    ('TT-WAIT deflate', (('balloon', {'value': 256 * MIB}),)))),
     on_microvm('virtio-mmio-2', 'virtio by MMIO: input, display, sound, mem',
                'virtio_input,evdev,virtio-gpu',
-               'fb,input:Keyboard,input:Mouse,input:Tablet',
+               'fb,input:Keyboard,input:Mouse,input:Tablet,idle',
                'virtio-gpu-device', 'virtio-keyboard-device',
                'virtio-mouse-device', 'virtio-tablet-device',
                'virtio-multitouch-device', 'virtio-sound-device,audiodev=a0',
@@ -291,7 +292,8 @@ MORE_DEVICES = [
          args=(*AUDIO, '-object', 'cryptodev-backend-builtin,id=k0', *dev(
              'virtio-mouse-pci', 'virtio-tablet-pci', 'virtio-multitouch-pci',
              'virtio-sound-pci,audiodev=a0', 'virtio-crypto-pci,cryptodev=k0')),
-         works='poke:aes/virtio_crypto_aes_cbc,input:Mouse,input:Tablet',
+         works='poke:aes/virtio_crypto_aes_cbc,input:Mouse,input:Tablet,idle',
+         append='s=2',
          modules='virtio_input,evdev,virtio_crypto,algif_skcipher',
          steps=MICE),
     Cell('virtio-host', 'input devices of the host', args=dev(
@@ -314,7 +316,7 @@ MORE_DEVICES = [
     Cell('ipmi-smbus', 'IPMI by SMBus; a controller elsewhere that is silent',
          machine='q35', args=('-chardev', 'null,id=c0', *dev(
              'ipmi-bmc-sim,id=b0', 'ipmi-bmc-extern,id=b1,chardev=c0',
-             'smbus-ipmi,bmc=b0', 'isa-ipmi-kcs,bmc=b1',
+             'smbus-ipmi,bmc=b0,address=0x20', 'isa-ipmi-kcs,bmc=b1',
              'i2c-echo,address=0x40', 'i2c-ddc,address=0x50')),
          works='i2c:SMBus,poke:ipmi/0',
          modules='i2c-i801,i2c-dev,ipmi_devintf,ipmi_ssif,ipmi_si'),
@@ -329,30 +331,36 @@ MORE_DEVICES = [
         *AUDIO, *dev('ich9-intel-hda', 'hda-output,audiodev=a0',
                      'hda-micro,audiodev=a0')),
          works='play:1', modules='snd-hda-codec-generic,snd-hda-intel'),
-    isa('isa-sound', 'AdLib, Sound Blaster 16, GUS, CS4231A',
-        'snd-adlib,snd-sb16,snd-gusclassic,snd-cs4231', 'play:3',
+    isa('isa-sound', 'AdLib, Sound Blaster 16, CS4231A; GUS probed',
+        'snd-adlib,snd-sb16,snd-gusclassic,snd-cs4231', 'play:2',
         'adlib,audiodev=a0', 'sb16,audiodev=a0,iobase=0x240',
-        'gus,audiodev=a0,iobase=0x260', 'cs4231a,audiodev=a0,dma=0,irq=10', before=AUDIO,
+        'gus,audiodev=a0,iobase=0x260',
+        'cs4231a,audiodev=a0,dma=0,irq=10', before=AUDIO,
         append='snd_adlib.port=0x388 snd_sb16.port=0x240 snd_sb16.irq=5 '
         'snd_sb16.dma8=1 snd_sb16.dma16=5 snd_gusclassic.port=0x260 '
         'snd_gusclassic.irq=7 snd_gusclassic.dma1=3 snd_cs4231.port=0x534 '
-        'snd_cs4231.irq=10 snd_cs4231.dma1=0'),
+        'snd_cs4231.irq=10 snd_cs4231.dma1=0 snd_cs4231.dma2=0 '
+        'snd_sb16.isapnp=0 snd_gusclassic.dma2=7'),
     isa('isa-cards', 'NE2000, IDE, CompactFlash, floppy, printer of ISA',
         'ne,pata_legacy,sd_mod,floppy,parport_pc,lp',
-        'nics:1,disks:1,print:lp0', 'ne2k_isa,netdev=n0',
+        'nics:1,disks:1,print:lp0', 'ne2k_isa,netdev=n0,irq=5',
         'isa-ide,id=i', 'ide-cf,drive=d0,bus=i.0',
         'isa-parallel,chardev=c0', 'isa-fdc', machine='q35',
         before=(*drives(1)[0], '-netdev', 'user,id=n0', '-chardev',
                 'file,id=c0,path={work}/printed'), files=drives(1)[1],
-        append='ne.io=0x300 ne.irq=9 pata_legacy.probe_all=1'),
+        append='ne.io=0x300 ne.irq=5 pata_legacy.probe_all=1'),
     display('ati-vga', 'ATI Rage 128', 'ati-vga', 'aty128fb',
             pictures=False),
     display('secondary-vga', 'a second VGA', 'secondary-vga', 'bochs'),
     display('isa-vga', 'VGA of ISA in text mode', 'isa-vga', works='text'),
     display('isa-cirrus', 'Cirrus of ISA in text mode', 'isa-cirrus-vga',
             works='text', pictures=False),
-    display('ramfb', 'ramfb', 'ramfb', works='fwcfg,fb', boot='bzimage',
-            append='vga=0x317', modules='qemu_fw_cfg', pictures=False),
+    Cell('ramfb', 'ramfb, its picture made by OVMF', machine='q35', args=(
+        '-drive', 'if=pflash,format=raw,readonly=on,'
+        'file=/usr/share/OVMF/OVMF_CODE.fd', '-drive',
+        'if=pflash,format=raw,file={work}/vars.fd', *dev('ramfb')),
+         copies=(('vars.fd', '/usr/share/OVMF/OVMF_VARS.fd'),),
+         works='fwcfg,fb', modules='qemu_fw_cfg', boot='bzimage'),
     Cell('test-devices', 'edu, rocker and QEMU\'s test devices, by registers',
          append=RESERVED, args=dev(
              'edu', 'rocker,name=sw', 'pci-testdev,membar=1M', 'pc-testdev',
@@ -381,12 +389,16 @@ MORE_DEVICES = [
              'vmbus-bridge', 'hv-syndbg,host_ip=127.0.0.1'),
          works=','.join((
              'i2c:SMBus', 'fwcfg', ports('w1.170.0', 'r1.171'),
+             # The SMC: read key REV.
+             ports('w1.304.10', *(f'w1.300.{b:x}' for b in b'REV \6'),
+                   *6 * ('r1.300',)),
              'poke:mem/r4.8000000', 'input:AT', 'crash')),
          append=RESERVED, steps=keys(),
-         modules='i2c-piix4,i2c-dev,psmouse,evdev,applesmc,pvpanic-pci,'
-         'qemu_fw_cfg,sdhci-pci,mmc_block', shows=(' cafe',)),
+         modules='i2c-piix4,i2c-dev,psmouse,evdev,pvpanic-pci,'
+         'qemu_fw_cfg,sdhci-pci,mmc_block', shows=(' cafe', ' 1 13 f 0 0 3')),
     Cell('vmmouse', 'the mouse of VMware that the machine has', has='vmmouse',
-         machine='pc,vmport=on', works='input:VMMouse', modules='psmouse,evdev',
+         machine='pc,vmport=on', cpu='qemu64,-hypervisor',
+         args=('-smbios', 'type=1,serial=VMware-1'), works='input:VMMouse,idle', append='s=2', modules='psmouse,evdev',
          steps=(('TT-WAIT input:VMMouse', MICE[1][1]),)),
     barred('xen-platform', 'xen-platform device requires a Xen guest'),
     *(barred(d, f"No 'xen-bus' bus found for device '{d}'") for d in (
