@@ -38,6 +38,7 @@
 
 /* Pauses of some 140 cycles each: about 15 us. */
 #define SPINS 300
+#define KICK_EVERY 16
 
 bool tt_token_on;
 
@@ -129,8 +130,10 @@ static void enqueue(void)
     qatomic_inc(&queued);
     smp_mb();                                   /* T1 */
     if (qatomic_read(&in_guest)) {
-        tt_token_kick();
         for (unsigned n = 0; n < SPINS && !qatomic_read(&lent); n++) {
+            if (n % KICK_EVERY == 0) {
+                tt_token_kick();    /* one may be lost: TT_HOOK_KICK_LATE */
+            }
             cpu_relax();
         }
     }

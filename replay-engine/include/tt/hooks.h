@@ -220,6 +220,23 @@ static inline uint32_t tt_insns_before_break(uint64_t distance, uint32_t count)
 extern bool tt_trace_is_on;
 void tt_trace_unwound(struct CPUState *cpu);    /* a block was left in its midst */
 
+/*
+ * A counted block loads the counter, takes its instructions off and stores it: all
+ * 32 bits at once, since the host cannot forward a 16-bit store to the next
+ * block's 32-bit load. The upper half is where other threads kick the vCPU; a kick
+ * between the load and the store is lost. It has set exit_request before, which
+ * the vCPU sees when the counter runs out, TT_HOOK_KICK_LATE instructions later at
+ * most.
+ */
+#define TT_HOOK_KICK_LATE 0xffff
+/*
+ * May the memory access of the block's code at @host_pc do I/O? Only a block's last
+ * instruction may: the map of memory can change with it. Without -tt each block
+ * says so in CPUState.neg.can_do_io; here it is found out when I/O is done. False
+ * outside blocks, too.
+ */
+bool tt_mid_block(uintptr_t host_pc);
+
 /* Set by helpers that raise an exception without unwinding the block: the
  * instruction is in the count already, so delivery moves the position no more. */
 extern bool tt_insn_counted;
