@@ -355,12 +355,8 @@ MORE_DEVICES = [
     display('isa-vga', 'VGA of ISA in text mode', 'isa-vga', works='text'),
     display('isa-cirrus', 'Cirrus of ISA in text mode', 'isa-cirrus-vga',
             works='text', pictures=False),
-    Cell('ramfb', 'ramfb, its picture made by OVMF', machine='q35', args=(
-        '-drive', 'if=pflash,format=raw,readonly=on,'
-        'file=/usr/share/OVMF/OVMF_CODE.fd', '-drive',
-        'if=pflash,format=raw,file={work}/vars.fd', *dev('ramfb')),
-         copies=(('vars.fd', '/usr/share/OVMF/OVMF_VARS.fd'),),
-         works='fwcfg,fb', modules='qemu_fw_cfg', boot='bzimage'),
+    display('ramfb', 'ramfb in text mode', 'ramfb', works='text,fwcfg',
+            modules='qemu_fw_cfg', pictures=False),
     Cell('test-devices', 'edu, rocker and QEMU\'s test devices, by registers',
          append=RESERVED, args=dev(
              'edu', 'rocker,name=sw', 'pci-testdev,membar=1M', 'pc-testdev',
