@@ -18,18 +18,21 @@ static const char in_past[] =
 static const char *const qmp_inputs[] = {
     "system_reset", "system_powerdown", "system_wakeup", "inject-nmi",
     "send-key", "input-send-event", "device_add", "device_del", "balloon",
-    "pmemsave", "dump-guest-memory",
 };
+
+/* They would dump the present. */
+static const char *const qmp_dumps[] = { "pmemsave", "dump-guest-memory" };
 
 static struct {
     const char *name;
     void (*cmd)(Monitor *mon, const QDict *qdict);  /* while it is refused */
     bool coroutine;
+    bool dumps;
 } hmp_inputs[] = {
     { "system_reset" }, { "system_powerdown" }, { "system_wakeup" }, { "nmi" },
     { "sendkey" }, { "mouse_move" }, { "mouse_button" }, { "mce" }, { "o" },
-    { "device_add" }, { "device_del" }, { "balloon" }, { "pmemsave" },
-    { "dump-guest-memory" },
+    { "device_add" }, { "device_del" }, { "balloon" },
+    { "pmemsave", .dumps = true }, { "dump-guest-memory", .dumps = true },
 };
 
 static void refuse(Monitor *mon, const QDict *qdict)
@@ -55,6 +58,9 @@ static void turn_hmp(bool on)
     for (size_t i = 0; i < ARRAY_SIZE(hmp_inputs); i++) {
         HMPCommand *c = find_hmp(hmp_inputs[i].name);
 
+        if (hmp_inputs[i].dumps && on && !tt_past) {
+            continue;
+        }
         if (c && on && c->cmd != refuse) {
             hmp_inputs[i].cmd = c->cmd;
             hmp_inputs[i].coroutine = c->coroutine;
@@ -67,15 +73,23 @@ static void turn_hmp(bool on)
     }
 }
 
-void tt_monitor_refuse_input(bool on)
+static void turn_qmp(const char *const *names, size_t n, bool on)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(qmp_inputs); i++) {
+    for (size_t i = 0; i < n; i++) {
         if (on) {
-            qmp_disable_command(&qmp_commands, qmp_inputs[i],
+            qmp_disable_command(&qmp_commands, names[i],
                                 tt_past ? in_past : no_input);
         } else {
-            qmp_enable_command(&qmp_commands, qmp_inputs[i]);
+            qmp_enable_command(&qmp_commands, names[i]);
         }
+    }
+}
+
+void tt_monitor_refuse_input(bool on)
+{
+    turn_qmp(qmp_inputs, ARRAY_SIZE(qmp_inputs), on);
+    if (tt_past || !on) {
+        turn_qmp(qmp_dumps, ARRAY_SIZE(qmp_dumps), on);
     }
     turn_hmp(on);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * gdb's watchpoints, out of the way while a movement passes them blindly.
+ * gdb's watchpoints: out of the way while a movement passes them blindly, and known
+ * to the TLB without a flush.
  *
- * Context: vCPU thread, outside cpu_exec.
+ * Context: vCPU thread, outside cpu_exec; tt_watch_marks also BQL with the VM
+ * stopped.
  */
 #include "tt/engine.h"
 #include "exec/cputlb.h"
@@ -39,6 +41,61 @@ void tt_watchpoints_restore(CPUState *cpu)
     }
 }
 
+/* @te leads to a page that the watchpoint touches: accesses take the slow way, which
+ * looks at the list of watchpoints. */
+static void mark(CPUTLBEntry *te, CPUTLBEntryFull *full, const CPUWatchpoint *wp)
+{
+    static const MMUAccessType accesses[] = { MMU_DATA_LOAD, MMU_DATA_STORE };
+
+    for (size_t i = 0; i < ARRAY_SIZE(accesses); i++) {
+        uintptr_t *addr = &te->addr_idx[accesses[i]];
+        vaddr page = *addr & TARGET_PAGE_MASK;
+
+        if (*addr == (uintptr_t)-1 || page > wp->vaddr + wp->len - 1 ||
+            (page | ~TARGET_PAGE_MASK) < wp->vaddr) {
+            continue;
+        }
+        full->slow_flags[accesses[i]] |= TLB_WATCHPOINT;
+        qatomic_set(addr, *addr | TLB_FORCE_SLOW);
+    }
+}
+
+static void mark_mode(CPUTLBDescFast *fast, CPUTLBDesc *desc,
+                      const CPUWatchpoint *wp)
+{
+    size_t n = (fast->mask >> CPU_TLB_ENTRY_BITS) + 1;
+
+    if (-(wp->vaddr | TARGET_PAGE_MASK) >= wp->len) {
+        size_t i = (wp->vaddr >> TARGET_PAGE_BITS) & (n - 1);
+
+        mark(&fast->table[i], &desc->fulltlb[i], wp);
+    } else {
+        for (size_t i = 0; i < n; i++) {
+            mark(&fast->table[i], &desc->fulltlb[i], wp);
+        }
+    }
+    for (size_t i = 0; i < CPU_VTLB_SIZE; i++) {
+        mark(&desc->vtable[i], &desc->vfulltlb[i], wp);
+    }
+}
+
+bool tt_watch_marks_slow(CPUState *cpu, const CPUWatchpoint *wp)
+{
+    CPUTLB *tlb = &cpu->neg.tlb;
+
+    if (!(wp->flags & BP_GDB) || !tt_remedy(TT_OMIT_WATCH_TLB)) {
+        return false;
+    }
+    qemu_spin_lock(&tlb->c.lock);
+    for (int mode = 0; mode < NB_MMU_MODES; mode++) {
+        if (tlb->c.dirty & (1 << mode)) {
+            mark_mode(&tlb->f[mode], &tlb->d[mode], wp);
+        }
+    }
+    qemu_spin_unlock(&tlb->c.lock);
+    return true;
+}
+
 /* They count from now on: as cpu_watchpoint_insert, which made them known. */
 void tt_watchpoints_arm(CPUState *cpu)
 {
@@ -49,7 +106,7 @@ void tt_watchpoints_arm(CPUState *cpu)
     }
     hid_some[cpu->cpu_index] = false;
     QTAILQ_FOREACH(wp, &cpu->watchpoints, entry) {
-        if (!(wp->flags & BP_GDB)) {
+        if (!(wp->flags & BP_GDB) || tt_watch_marks_slow(cpu, wp)) {
             continue;
         }
         if (-(wp->vaddr | TARGET_PAGE_MASK) >= wp->len) {

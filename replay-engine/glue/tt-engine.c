@@ -58,6 +58,7 @@ static const struct {
     { "into", TT_OMIT_INTO },
     { "second-fetch", TT_OMIT_SECOND_FETCH },
     { "victims", TT_OMIT_VICTIMS },
+    { "watch-tlb", TT_OMIT_WATCH_TLB },
     { "search-skip", TT_OMIT_SEARCH_SKIP },
 };
 

@@ -10,8 +10,10 @@ few recordings to appear.
 import collections
 
 from guests import guest_args
-from ttlib import check, check_exact, fail, limit, record, replay
+from ttlib import (Gdb, check, check_exact, digest, end_of, equal, fail, goto,
+                   limit, record, replay, stopped_replay)
 
+ARENA = 16 << 20                # RT_ARENA of the guests
 ONE_INSN = ('-accel', 'tcg,one-insn-per-tb=on')
 
 # Where the remedy is left out (recording, replay), and how often to try.
@@ -108,6 +110,34 @@ def hazard_test(name, hazard):
 
 for _name, _hazard in HAZARDS.items():
     globals()['test_' + _name.replace('-', '_')] = hazard_test(_name, _hazard)
+
+
+def watched_replay(work, run, name, options=''):
+    """gdb watches pages whose accessed bits the guest looks at; is the end right?"""
+    with stopped_replay(work, run, name, Gdb.args(work, name), options=options,
+                        timeout=100) as vm:
+        gdb = Gdb(vm)
+        end = end_of(vm)
+        for part in range(3, 10):
+            pages = [f'watch *(char *) {ARENA + page * 4096:#x}'
+                     for page in range(part, 60 + part, 20)]
+            gdb(f'monitor tt goto {end * part // 10}', *pages, 'continue',
+                'continue', 'delete')
+        gdb('monitor tt goto end')
+        return not vm.qmp.cmd('query-tt')['diverged'] and digest(vm)
+
+
+@limit(120)
+def test_watch_tlb(work):
+    """Remedy watch-tlb: a watchpoint that comes or goes must not flush the TLB, which
+    shows in accessed bits."""
+    run = record(work, guest_args(work, 'abits', 'rounds=12'))
+    with stopped_replay(work, run, 'straight', timeout=100) as vm:
+        goto(vm, where='end')
+        wanted = digest(vm)
+    equal(watched_replay(work, run, 'watched'), wanted, 'digest at the end')
+    check(watched_replay(work, run, 'omitted', ',x-omit=watch-tlb') != wanted,
+          'without watch-tlb gdb still leaves no trace in accessed bits')
 
 
 def test_unknown_remedy(work):

@@ -7,8 +7,8 @@ import socket
 
 from guests import guest_args
 from ttlib import (QmpError, Vm, check, digest, digest_at, end_of, equal,
-                   fail, goto, goto_exact, limit, record, recorder, replayer,
-                   seed, stopped_replay, wait_until)
+                   fail, goto, goto_exact, limit, read_bytes, record, recorder,
+                   replayer, seed, stopped_replay, wait_until)
 
 SMALL_TORTURE = 'rounds=1 percent=10'
 
@@ -407,3 +407,33 @@ def test_at_end(work):
         vm.wait(0)
     with replayer(work, run, name='plain') as vm:
         vm.wait(0)
+
+
+@limit(90)
+def test_dump(work):
+    """QEMU's own dumps show the memory of a replay's position, and change nothing."""
+    run = record(work, guest_args(work, 'torture', 'rounds=3 percent=10'))
+    there, memory = os.path.join(work, 'core'), os.path.join(work, 'memory')
+    with stopped_replay(work, run, 'rep') as vm:
+        end = end_of(vm)
+        seen = set()
+        for place in (end, end // 2):
+            wanted = digest_at(vm, place)
+            for path in (there, memory):
+                if os.path.exists(path):
+                    os.unlink(path)
+            vm.qmp.cmd('pmemsave', val=0, size=64 << 20, filename=memory)
+            vm.qmp.cmd('dump-guest-memory', 60, paging=False,
+                       protocol=f'file:{there}')
+            ram = read_bytes(memory)
+            equal(len(ram), 64 << 20, 'size of the memory')
+            check(ram[:0xc0000] in read_bytes(there),
+                  'the core file holds another memory')
+            word = vm.qmp.hmp('xp /1xw 0x1000010').split()[-1]
+            equal(int.from_bytes(ram[0x1000010:][:4], 'little'), int(word, 16),
+                  'a word of the arena')
+            seen.add(hash(ram))
+            equal(digest(vm), wanted, 'digest behind the dumps')
+        equal(len(seen), 2, 'memories of two positions')
+        goto(vm, where='end')
+        check(not vm.qmp.cmd('query-tt')['diverged'], 'it diverged')

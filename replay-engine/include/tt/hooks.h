@@ -47,7 +47,8 @@ enum {
     TT_OMIT_INTO = 1 << 13,
     TT_OMIT_SECOND_FETCH = 1 << 14,
     TT_OMIT_VICTIMS = 1 << 15,
-    TT_OMIT_DEVICE_REGS = 1 << 16,
+    TT_OMIT_WATCH_TLB = 1 << 16,
+    TT_OMIT_DEVICE_REGS = 1 << 17,
     TT_OMIT_SEARCH_SKIP = 1 << 20,  /* no hazard: searches look everywhere */
 };
 extern unsigned tt_omit;
@@ -207,6 +208,16 @@ static inline bool tt_watchpoint_stops(struct CPUState *cpu,
                                        int access)
 {
     return !tt_gdb_has_filters || tt_gdb_filter_passes(cpu, wp, access);
+}
+
+/* gdb's watchpoint @wp comes or goes. True: what the TLB holds of its pages is kept
+ * and marked; a flush would show in accessed bits. False: it must be flushed. */
+bool tt_watch_marks_slow(struct CPUState *cpu, const struct CPUWatchpoint *wp);
+
+static inline bool tt_watch_marks(struct CPUState *cpu,
+                                  const struct CPUWatchpoint *wp)
+{
+    return tt_on() && tt_watch_marks_slow(cpu, wp);
 }
 
 /* The vCPU has come to a breakpoint of gdb's at @pc: does it stop there? */
