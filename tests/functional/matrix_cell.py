@@ -34,7 +34,8 @@ class Cell:
         'mini': '', 'files': (),
         'copies': (), 'peers': (), 'steps': (), 'shows': (), 'reboots': False,
         'pictures': False, 'options': '',
-        'refused': '', 'absent': '', 'barred': '', 'has': '', 'limit': 240, 'lacks': lambda: '',
+        'refused': '', 'absent': '', 'barred': '', 'has': '',
+        'limit': 240, 'lacks': lambda: '',
     }
 
     def __init__(self, name, what, **fields):

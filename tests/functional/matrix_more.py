@@ -381,7 +381,8 @@ MORE_DEVICES = [
              'mc146818rtc,iobase=0x170,irq=10', 'pvpanic-pci',
              'vmgenid', 'vmclock', 'vmcoreinfo',
              'loader,addr=0x8000000,data=0xcafe,data-len=4', 'i2c-echo,'
-             'address=0x40', 'sdhci-pci', 'sd-card-spi', 'uefi-vars-x64', 'hyperv-testdev',
+             'address=0x40', 'sdhci-pci', 'sd-card-spi', 'uefi-vars-x64',
+             'hyperv-testdev',
              'vmbus-bridge', 'hv-syndbg,host_ip=127.0.0.1'),
          works=','.join((
              'i2c:SMBus', 'fwcfg', ports('w1.170.0', 'r1.171'),
@@ -394,7 +395,8 @@ MORE_DEVICES = [
          'qemu_fw_cfg,sdhci-pci,mmc_block', shows=(' cafe', ' 1 13 f 0 0 3')),
     Cell('vmmouse', 'the mouse of VMware that the machine has', has='vmmouse',
          machine='pc,vmport=on', cpu='qemu64,-hypervisor',
-         args=('-smbios', 'type=1,serial=VMware-1'), works='input:VMMouse,idle', append='s=2', modules='psmouse,evdev',
+         args=('-smbios', 'type=1,serial=VMware-1'), works='input:VMMouse,idle',
+         append='s=2', modules='psmouse,evdev',
          steps=(('TT-WAIT input:VMMouse', MICE[1][1]),)),
     barred('xen-platform', 'xen-platform device requires a Xen guest'),
     *(barred(d, f"No 'xen-bus' bus found for device '{d}'") for d in (
