@@ -350,25 +350,13 @@ static void do_interrupt(Monitor *mon, const char *arg, Error **errp)
 
 /* ---- the window of a flight recorder ---- */
 
-typedef struct SaveWaiter {
-    bool done;
-    char *dir, *why;
-} SaveWaiter;
-
-static void saved(void *opaque, const char *dir, const char *why)
-{
-    SaveWaiter *w = opaque;
-
-    w->dir = g_strdup(dir);
-    w->why = g_strdup(why);
-    w->done = true;
-}
-
 static void do_save(Monitor *mon, const char *arg, Error **errp)
 {
-    SaveWaiter w = { 0 };
+    g_autofree char *dir = NULL;
+    TtSaveWaiter w = { 0 };
 
-    if (!tt_save_begin(arg && *arg ? arg : NULL, false, saved, &w, errp)) {
+    if (!tt_save_begin(arg && *arg ? arg : NULL, false, tt_monitor_saved, &w,
+                       errp)) {
         return;
     }
     while (!w.done) {
@@ -382,13 +370,10 @@ static void do_save(Monitor *mon, const char *arg, Error **errp)
         }
         monitor_set_cur(qemu_coroutine_self(), self);
     }
-    if (w.why) {
-        error_setg(errp, "%s", w.why);
-    } else {
-        monitor_printf(mon, "saved in %s\n", w.dir);
+    dir = tt_monitor_save_result(&w, errp);
+    if (dir) {
+        monitor_printf(mon, "saved in %s\n", dir);
     }
-    g_free(w.dir);
-    g_free(w.why);
 }
 
 /* ---- recording on demand ---- */
@@ -397,6 +382,7 @@ typedef struct StartWords {
     const char *dir;
     const char *last, *pattern;
     bool has_max_size, has_interval, has_on_error, has_save, save;
+    bool has_guard, guard;
     uint64_t max_size;
     double interval;
     TtOnError on_error;
@@ -431,6 +417,9 @@ static bool parse_start_word(const char *word, StartWords *w, Error **errp)
     } else if (strstart(word, "save-on-panic=", &value)) {
         w->has_save = true;
         qapi_bool_parse("save-on-panic", value, &w->save, errp);
+    } else if (strstart(word, "guard=", &value)) {
+        w->has_guard = true;
+        qapi_bool_parse("guard", value, &w->guard, errp);
     } else if (w->dir) {
         error_setg(errp, "tt record start takes one directory, not '%s' and "
                    "'%s'", w->dir, word);
@@ -453,7 +442,8 @@ static void record_start(Monitor *mon, const char *arg, Error **errp)
     }
     r = qmp_tt_record_start(w.dir, w.has_max_size, w.max_size, w.has_interval,
                             w.interval, w.has_on_error, w.on_error, w.last,
-                            w.has_save, w.save, w.pattern, errp);
+                            w.has_save, w.save, w.pattern, w.has_guard, w.guard,
+                            errp);
     if (r) {
         monitor_printf(mon, "recording into %s\n", r->dir);
         qapi_free_TtRecording(r);
@@ -484,8 +474,9 @@ static void do_record(Monitor *mon, const char *arg, Error **errp)
         record_start(mon, rest, errp);
     } else {
         error_setg(errp, "tt record takes start [DIR] [max-size=SIZE] "
-                   "[checkpoint-interval=SECONDS] [on-error=stop|continue] or "
-                   "stop");
+                   "[checkpoint-interval=SECONDS] [on-error=stop|continue] "
+                   "[last=TIME] [save-on-panic=on|off] [panic-pattern=REGEX] "
+                   "[guard=on|off] or stop");
     }
 }
 

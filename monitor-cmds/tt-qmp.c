@@ -119,6 +119,7 @@ TtDigest *qmp_query_tt_digest(Error **errp)
     TtEvent ev = { .kind = TT_EV_DIGEST };
     TtDigest *d;
 
+    tt_monitor_wait();
     if (!tt_is_live(errp)) {
         return NULL;
     }
@@ -458,41 +459,47 @@ void qmp_tt_checkpoint_delete(uint32_t id, Error **errp)
 
 /* ---- the window of a flight recorder ---- */
 
-typedef struct SaveWaiter {
-    Coroutine *co;
-    bool done;
-    char *dir, *why;
-} SaveWaiter;
-
-static void saved(void *opaque, const char *dir, const char *why)
+void tt_monitor_saved(void *opaque, const char *dir, const char *why)
 {
-    SaveWaiter *w = opaque;
+    TtSaveWaiter *w = opaque;
 
     w->dir = g_strdup(dir);
     w->why = g_strdup(why);
     w->done = true;
-    aio_co_wake(w->co);
+    if (w->co) {
+        aio_co_wake(w->co);
+    }
+}
+
+char *tt_monitor_save_result(TtSaveWaiter *w, Error **errp)
+{
+    g_autofree char *dir = g_steal_pointer(&w->dir);
+    g_autofree char *why = g_steal_pointer(&w->why);
+
+    if (why) {
+        error_setg(errp, "%s", why);
+        return NULL;
+    }
+    return g_steal_pointer(&dir);
 }
 
 TtRecording *coroutine_fn qmp_tt_save(const char *name, Error **errp)
 {
-    SaveWaiter w = { .co = qemu_coroutine_self() };
+    TtSaveWaiter w = { .co = qemu_coroutine_self() };
     TtRecording *r = NULL;
+    char *dir;
 
-    if (!tt_save_begin(name, false, saved, &w, errp)) {
+    if (!tt_save_begin(name, false, tt_monitor_saved, &w, errp)) {
         return NULL;
     }
     while (!w.done) {
         qemu_coroutine_yield();
     }
-    if (w.why) {
-        error_setg(errp, "%s", w.why);
-    } else {
+    dir = tt_monitor_save_result(&w, errp);
+    if (dir) {
         r = g_new0(TtRecording, 1);
-        r->dir = g_strdup(w.dir);
+        r->dir = dir;
     }
-    g_free(w.dir);
-    g_free(w.why);
     return r;
 }
 
@@ -503,13 +510,14 @@ TtRecording *qmp_tt_record_start(const char *dir, bool has_max_size,
                                  double interval, bool has_on_error,
                                  TtOnError on_error, const char *last,
                                  bool has_save, bool save, const char *pattern,
-                                 Error **errp)
+                                 bool has_guard, bool guard, Error **errp)
 {
     TtRecordOptions opt = {
         .dir = dir, .max_size_bytes = has_max_size ? max_size : 0,
         .checkpoint_interval_ms = TT_CHECKPOINT_INTERVAL_MS,
         .stop_on_error = !has_on_error || on_error == TT_ON_ERROR_STOP,
         .save_on_panic = !has_save || save, .panic_pattern = pattern,
+        .guard = guard,
     };
     TtRecording *r;
 

@@ -13,7 +13,7 @@ _tt_options()
     case $1 in
     info|stats|check) echo --json --help ;;
     log) echo --from --to --kind --limit --json --data --help ;;
-    verify) echo -j --qemu --symbols --quiet --json --help ;;
+    verify) echo -j --qemu --symbols --once --quiet --json --help ;;
     pack) echo --with-host --no-checkpoints --scrub --json --help ;;
     unpack) echo --json --help ;;
     trace) echo --from --to --qemu --help ;;

@@ -104,7 +104,7 @@ static bool refuse_device(DeviceListener *l, const QDict *opts, bool from_json,
                    "be recorded", driver);
     } else if (tt_net_has_vhost()) {
         error_setg(errp, "vhost cannot be recorded: remove the netdev that has "
-                   "vhost=on first");
+                   "vhost=on, or is vhost-user, first");
     }
     return false;
 }
@@ -134,7 +134,9 @@ bool tt_net_has_vhost(void)
                                             ARRAY_SIZE(ncs));
 
     for (i = 0; i < MIN(n, (int)ARRAY_SIZE(ncs)); i++) {
-        if (get_vhost_net(ncs[i])) {
+        if (get_vhost_net(ncs[i]) ||
+            ncs[i]->info->type == NET_CLIENT_DRIVER_VHOST_USER ||
+            ncs[i]->info->type == NET_CLIENT_DRIVER_VHOST_VDPA) {
             return true;
         }
     }

@@ -59,32 +59,65 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-uint32_t *tt_logparts_list(const char *dir, unsigned *n)
+/* All, ascending. NULL: errno says why they cannot be listed. */
+static GArray *list_all(const char *dir)
 {
-    g_autoptr(GArray) all = g_array_new(false, false, sizeof(uint32_t));
-    GDir *d = g_dir_open(dir, 0, NULL);
-    const uint32_t *number;
+    GArray *all;
+    GDir *d;
     const char *name;
-    unsigned from;
 
-    while (d && (name = g_dir_read_name(d))) {
+    errno = 0;
+    d = g_dir_open(dir, 0, NULL);
+    if (!d) {
+        return NULL;
+    }
+    all = g_array_new(false, false, sizeof(uint32_t));
+    while ((name = g_dir_read_name(d))) {
         uint32_t v = number_of(name);
 
         if (v) {
             g_array_append_val(all, v);
         }
     }
-    if (d) {
-        g_dir_close(d);
+    g_dir_close(d);
+    g_array_sort(all, compare);
+    return all;
+}
+
+/* Index of the oldest of those that follow one another up to the newest. */
+static unsigned first_of(const GArray *all)
+{
+    const uint32_t *number = (const uint32_t *)all->data;
+    unsigned from = all->len;
+
+    while (from > 1 && number[from - 2] + 1 == number[from - 1]) {
+        from--;
     }
-    qsort(all->data, all->len, sizeof(uint32_t), compare);
-    number = (const uint32_t *)all->data;
-    for (from = all->len; from > 1 &&
-         number[from - 2] + 1 == number[from - 1]; from--) {
+    return from ? from - 1 : 0;
+}
+
+uint32_t *tt_logparts_list(const char *dir, unsigned *n)
+{
+    g_autoptr(GArray) all = list_all(dir);
+    unsigned from = all ? first_of(all) : 0;
+
+    *n = all ? all->len - from : 0;
+    return *n ? g_memdup2(&g_array_index(all, uint32_t, from),
+                          *n * sizeof(uint32_t)) : NULL;
+}
+
+bool tt_logparts_gap(const char *dir, uint32_t *oldest, uint32_t *before,
+                     uint32_t *behind)
+{
+    g_autoptr(GArray) all = list_all(dir);
+    unsigned from = all ? first_of(all) : 0;
+
+    if (from) {
+        *oldest = g_array_index(all, uint32_t, 0);
+        *before = g_array_index(all, uint32_t, from - 1);
+        *behind = g_array_index(all, uint32_t, from);
     }
-    from = from ? from - 1 : 0;
-    *n = all->len - from;
-    return *n ? g_memdup2(number + from, *n * sizeof(uint32_t)) : NULL;
+    return from;
 }
 
 /* ---- one behind another ---- */
@@ -229,6 +262,31 @@ static TtStatus measure(PartsIo *p, TtDiag *diag)
     return st;
 }
 
+/* Or, if it is not there, why nothing is: are there parts, and we may not see? */
+static TtStatus open_whole(const char *dir, const char *whole, TtIo **out,
+                           TtDiag *diag)
+{
+    TtDiag why = { 0 };
+    TtStatus st = tt_io_posix_open(whole, out, &why);
+    g_autoptr(GArray) all = NULL;
+
+    if (st != TT_OK && why.os_errno == ENOENT) {
+        all = list_all(dir);
+        if (!all && errno) {
+            int err = errno;
+
+            st = tt_fail(&why, TT_ERR_IO, "the directory '%s' cannot be listed, so "
+                         "that the parts of its log are not found: %s", dir,
+                         g_strerror(err));
+            why.os_errno = err;
+        }
+    }
+    if (st != TT_OK && diag) {
+        *diag = why;
+    }
+    return st;
+}
+
 TtStatus tt_logparts_open(const char *dir, TtIo **out, TtDiag *diag)
 {
     g_autofree char *whole = tt_logparts_path(dir, 0);
@@ -240,7 +298,7 @@ TtStatus tt_logparts_open(const char *dir, TtIo **out, TtDiag *diag)
     *out = NULL;
     number = tt_logparts_list(dir, &n);
     if (!number) {
-        return tt_io_posix_open(whole, out, diag);      /* says what is wrong */
+        return open_whole(dir, whole, out, diag);
     }
     if (g_file_test(whole, G_FILE_TEST_EXISTS)) {
         return tt_fail(diag, TT_ERR_FORMAT, "'%s' has a 'log' and parts of one "

@@ -436,7 +436,7 @@ TtStatus tt_pagefile_commit(TtPageFile *pf, TtDiag *diag)
     if (pf->max_bytes && pf->end + tt_pagefile_live_bytes(pf) +
                          2 * (front_bytes + d->n_bytes) > pf->max_bytes) {
         return tt_fail(diag, TT_ERR_LIMIT, "max-size leaves no room for this "
-                       "checkpoint: delete others, or record with more");
+                       "checkpoint: record with more");
     }
     pf->window_bytes = 0;
     st = tt_page_append(pf->io, pf->end, front, front_bytes + d->n_bytes,

@@ -214,3 +214,38 @@ TtStatus tt_runstore_open(const char *dir, const TtManifest *m,
 {
     return open_run(dir, m, 0, cache_bytes, out, diag);
 }
+
+static bool began_at(const char *dir, const uint8_t uuid[16],
+                     uint32_t checkpoint)
+{
+    g_autofree char *path = g_build_filename(dir, "manifest", NULL);
+    TtManifest m = { 0 };
+    bool is = g_file_test(path, G_FILE_TEST_IS_REGULAR) &&
+        tt_manifest_load(path, &m, NULL) == TT_OK &&
+        m.features & TT_FEATURE_PARENT && m.parent_checkpoint == checkpoint &&
+        !memcmp(m.parent_uuid, uuid, sizeof(m.parent_uuid));
+
+    tt_manifest_cleanup(&m);
+    return is;
+}
+
+char *tt_runstore_branch_of(const char *dir, const uint8_t uuid[16],
+                            uint32_t checkpoint)
+{
+    g_autofree char *whole = g_canonicalize_filename(dir, NULL);
+    g_autofree char *folder = g_path_get_dirname(whole);
+    GDir *d = g_dir_open(folder, 0, NULL);
+    const char *name;
+    char *found = NULL;
+
+    while (d && !found && (name = g_dir_read_name(d))) {
+        found = g_build_filename(folder, name, NULL);
+        if (!began_at(found, uuid, checkpoint)) {
+            g_clear_pointer(&found, g_free);
+        }
+    }
+    if (d) {
+        g_dir_close(d);
+    }
+    return found;
+}

@@ -48,6 +48,17 @@ static void forget_run(void)
     tt_unblock_migration();
 }
 
+/* Its mappings stay when a recording ends, and there is one set of them. */
+static bool may_guard(const TtRecordOptions *opt, Error **errp)
+{
+    if (opt->guard && tt_guard_is_on) {
+        error_setg(errp, "guard=on works once in a process, and one of its "
+                   "recordings was guarded before: start QEMU anew");
+        return false;
+    }
+    return true;
+}
+
 bool tt_attach(const TtRecordOptions *opt, Error **errp)
 {
     bool was_live, ok;
@@ -58,7 +69,8 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
                    tt.dir);
         return false;
     }
-    if (!tt_window_fits(opt->window_ns, opt->checkpoint_interval_ms, errp) ||
+    if (!may_guard(opt, errp) ||
+        !tt_window_fits(opt->window_ns, opt->checkpoint_interval_ms, errp) ||
         !tt_trouble_set_pattern(opt->panic_pattern ?: tt_panic_pattern_default,
                                 errp) ||
         !tt_can_record(errp) || !tt_block_migration(errp)) {
@@ -79,8 +91,10 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
     was_live = runstate_is_live(runstate_get());
     vm_stop(RUN_STATE_PAUSED);                          /* I1, I2 */
     set_mode(TT_RECORD);
+    tt_guard_option(opt->guard);
     ok = tt_record_start(errp);
     if (!ok) {
+        tt_guard_stop();
         set_mode(TT_OFF);
         forget_run();
     }

@@ -172,7 +172,7 @@ static void parse_mode(QemuOpts *opts)
 }
 
 const char tt_interval_help[] =
-    "checkpoint-interval takes seconds, 0 for no checkpoints";
+    "checkpoint-interval takes seconds, 1000000 at most, 0 for no checkpoints";
 
 bool tt_interval_parse(double seconds, uint64_t *ms)
 {
@@ -205,14 +205,15 @@ bool tt_window_parse(const char *text, uint64_t *ns, Error **errp)
         for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
             double s = n * units[i].seconds;
 
-            if (!strcmp(unit, units[i].name) && s >= 0.1 && s <= 1e8) {
+            if (!strcmp(unit, units[i].name) && s >= 0.1 &&
+                s <= 1157 * 86400.0) {
                 *ns = s * 1e9;
                 return true;
             }
         }
     }
-    error_setg(errp, "last takes a time of 0.1s or more, such as 30s, 10min, 2h "
-               "or 1d, not '%s'", text);
+    error_setg(errp, "last takes a time from 0.1s to 1157d, such as 30s, 10min, "
+               "2h or 1d, not '%s'", text);
     return false;
 }
 
@@ -604,7 +605,8 @@ static char *unrecordable_device(void)
 
     object_child_foreach_recursive(object_get_root(), find_unrecordable, &why);
     if (!why && tt_net_has_vhost()) {
-        why = g_strdup("vhost cannot be recorded: leave vhost=on out");
+        why = g_strdup("vhost cannot be recorded: leave vhost=on and vhost-user "
+                       "netdevs out");
     }
     return why;
 }

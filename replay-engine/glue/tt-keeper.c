@@ -19,6 +19,7 @@
 #include "tt-flight.h"
 #include "tt-full.h"
 #include "tt-kept.h"
+#include "tt/runstore.h"
 #include "qemu/main-loop.h"
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
@@ -493,6 +494,20 @@ bool tt_keeper_add(const char *name, GString *full, uint32_t *id, Error **errp)
     return ok && is_stored(job, id, errp);
 }
 
+/* A branch began there: its replay takes RAM from it. */
+static bool is_needed(const TtPoint *p, Error **errp)
+{
+    g_autofree char *branch = p->full ?
+        tt_runstore_branch_of(tt.dir, tt.manifest.uuid, p->id) : NULL;
+
+    if (branch) {
+        error_setg(errp, "checkpoint %" PRIu32 " is where the branch '%s' began, "
+                   "and a replay of that needs it: delete the branch first", p->id,
+                   branch);
+    }
+    return branch;
+}
+
 bool tt_keeper_delete(uint64_t id, Error **errp)
 {
     g_autoptr(GArray) all = NULL;
@@ -513,6 +528,8 @@ bool tt_keeper_delete(uint64_t id, Error **errp)
     } else if (i == 0) {
         error_setg(errp, "checkpoint %" PRIu64 " is the first one and stays: "
                    "the others say only what changed since", id);
+    } else if (is_needed(&points[i], errp)) {
+        /* said */
     } else if (id == tt_shelf_base() && !rebase(id, points[i - 1].id)) {
         error_setg(errp, "not enough memory to delete the newest checkpoint");
     } else {
@@ -528,8 +545,28 @@ GArray *tt_keeper_list(void)
 
 /* ---- start and end ---- */
 
+/* A window begins at a checkpoint: if there is no room for the first one there never
+ * is a window. Better said now than when the log is full. */
+static bool has_first(Error **errp)
+{
+    const char *why;
+
+    if (!tt_flight_is_on() || !kp.share) {
+        return true;
+    }
+    tt_shelf_wait();
+    if (!tt_shelf_has_failed(&why)) {
+        return true;
+    }
+    error_setg(errp, "max-size is too small for a window (last): its first "
+               "checkpoint, with all that is in RAM now, does not fit into the %"
+               PRIu64 " bytes, half of it, that are for checkpoints: give more",
+               kp.share);
+    return false;
+}
+
 /* The first one is the initial state, like the log's own: all else builds on it. */
-void tt_keeper_start(CPUState *cpu)
+bool tt_keeper_start(CPUState *cpu, Error **errp)
 {
     TtDiag diag;
 
@@ -537,15 +574,21 @@ void tt_keeper_start(CPUState *cpu)
     tt_shelf_forget();
     kp.start_ns = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
     if (!tt.checkpoint_interval_ms) {
-        return;
+        return true;
     }
     if (!open_shelf(&diag)) {
+        if (tt_flight_is_on()) {
+            error_setg(errp, "a window (last) begins at a checkpoint, and there can "
+                       "be none: %s", diag.text);
+            return false;
+        }
         warn_report("tt: the recording makes no checkpoints: %s", diag.text);
-        return;
+        return true;
     }
     kp.on = true;
     tt_memory_all_dirty();
-    take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 });
+    return !take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 }) ||
+        has_first(errp);
 }
 
 void tt_keeper_settle(void)

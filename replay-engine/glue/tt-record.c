@@ -690,7 +690,9 @@ static bool save_manifest(Error **errp)
     return true;
 }
 
-bool tt_record_start(Error **errp)
+static void remove_files(void);
+
+static bool begin(Error **errp)
 {
     TtEvent ready = { .kind = TT_EV_CHECK };
 
@@ -719,7 +721,9 @@ bool tt_record_start(Error **errp)
         return false;
     }
     tt_branch_begun();
-    tt_keeper_start(first_cpu);
+    if (!tt_keeper_start(first_cpu, errp)) {
+        return false;
+    }
     tt_gpu_note_all();
     tt_vcpus_flush();
     tt_record_release();        /* the vCPU's first turn looks what changed */
@@ -728,6 +732,17 @@ bool tt_record_start(Error **errp)
     timer_mod(rec.seal_timer,
               qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + TT_SEAL_MS);
     return true;
+}
+
+/* Who started QEMU with it ends the process when it fails: nothing is closed then. */
+bool tt_record_start(Error **errp)
+{
+    bool ok = begin(errp);
+
+    if (!ok) {
+        remove_files();
+    }
+    return ok;
 }
 
 /* No segment is open afterwards, and the writer thread has ended. */

@@ -188,6 +188,18 @@ static bool apply(const TtEvent *ev)
     return true;
 }
 
+/* A digest of the log says so. */
+static void differs(const char *what, uint64_t seen, uint64_t want)
+{
+    g_autofree char *why = g_strdup_printf("%s the recorded one (digest "
+                                           "%016" PRIx64 ", recorded %016"
+                                           PRIx64 ")", what, seen, want);
+
+    if (!tt_verify_goes_on(why)) {
+        tt_replay_report("%s", why);
+    }
+}
+
 static void check(const TtEvent *ev)
 {
     uint64_t cpu_digest = tt_vcpus_digest();
@@ -197,15 +209,12 @@ static void check(const TtEvent *ev)
 
     rep.digests++;
     if (cpu_digest != want) {
-        tt_replay_report("the CPU state is not the recorded one (digest "
-                         "%016" PRIx64 ", recorded %016" PRIx64 ")",
-                         cpu_digest, want);
+        differs("the CPU state is not", cpu_digest, want);
     } else if (full && ram != ev->val) {
-        tt_replay_report("the memory is not the recorded one (digest "
-                         "%016" PRIx64 ", recorded %016" PRIx64 ")", ram,
-                         ev->val);
+        differs("the memory is not", ram, ev->val);
     } else if (!full && ev->addr != tt.output_hash) {
-        tt_replay_report("the guest's outputs are not the recorded ones");
+        differs("what the guest wrote to its devices is not", tt.output_hash,
+                ev->addr);
     } else {
         rep.last_equal = tt.pos;
     }
@@ -228,13 +237,16 @@ static void reached_end(void)
     }
 }
 
-/* Annotations at this position. False: the end of the run. */
-static bool do_annotations(void)
+/* Annotations at this position; @to_check: up to the first CHECK. False: the end of
+ * the run. */
+static bool do_annotations(bool to_check)
 {
     const TtEvent *ev;
+    bool was_check = false;
 
     while (!tt.diverged && (ev = tt_sched_peek(rep.sched)) &&
-           TT_EV_IS_ANNOTATION(ev->kind) && ev->pos <= tt.pos) {
+           TT_EV_IS_ANNOTATION(ev->kind) && ev->pos <= tt.pos &&
+           !(to_check && was_check)) {
         if (ev->pos < tt.pos) {
             tt_replay_report("position %" PRIu64 " was passed", ev->pos);
             break;
@@ -248,6 +260,7 @@ static bool do_annotations(void)
         if (ev->kind == TT_EV_SCREEN) {
             tt_gpu_passed(ev);
         }
+        was_check = ev->kind == TT_EV_CHECK;
         if (!tt.diverged) {
             tt_sched_pop(rep.sched);
         }
@@ -337,7 +350,7 @@ bool tt_replay_prepare(void)
             }
             continue;
         }
-        if (!do_annotations()) {
+        if (!do_annotations(false)) {
             reached_end();
             if (!tt_travel_active()) {
                 return false;
@@ -397,11 +410,13 @@ static bool is_due(const TtEvent *ev, TtEventKind kind)
  * The recorder did its check and its fence right here, before a pending debug
  * interrupt of the guest's own could move the position on. So do we; then leave
  * cpu_exec, if the guest lets us, for a checkpoint. Whoever is to stand at a fence
- * stands behind it, as checkpoints do: the fetch may set an accessed bit.
+ * stands behind it, as checkpoints do: the fetch may set an accessed bit. So did
+ * whoever asked the recorder for a digest here, or ended it: those follow the check
+ * in the log, and their turn comes behind the fetch.
  */
 static void fence_inside(CPUState *cpu)
 {
-    do_annotations();
+    do_annotations(true);
     fence();
     tt_fetch_again(cpu);
     cpu->exit_request = true;
@@ -414,7 +429,7 @@ static void check_inside(void)
 
     if (ev && ev->kind == TT_EV_CHECK && ev->pos == tt.pos &&
         tt.pos <= tt_travel_stop_at() && tt.pos <= tt.step_to && !tt.diverged) {
-        do_annotations();
+        do_annotations(false);
     }
 }
 
@@ -571,6 +586,17 @@ void tt_replay_console(uint32_t port, uint32_t val, unsigned size)
 
 /* ---- start ---- */
 
+static void warn_of_gap(void)
+{
+    uint32_t oldest, before, behind;
+
+    if (tt_logparts_gap(tt.dir, &oldest, &before, &behind)) {
+        g_autofree char *path = tt_logparts_path(tt.dir, behind - 1);
+
+        warn_report("tt: '%s' is missing: the replay begins behind it", path);
+    }
+}
+
 bool tt_replay_open(Error **errp)
 {
     g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
@@ -585,6 +611,7 @@ bool tt_replay_open(Error **errp)
         error_setg(errp, "%s", diag.text);
         return false;
     }
+    warn_of_gap();
     s = tt_log_reader_open_part(io, &rep.reader, &diag);
     if (s < 0 && !rep.reader) {
         error_setg(errp, "%s", diag.text);

@@ -9,8 +9,10 @@
  *        own, copies the checkpoints' files, and the manifest last
  *   --> main loop: says so
  *
- * A directory without a manifest is no run, so a kill on the way leaves nothing that
- * looks like one. The VM does not stand for any of it; checkpoints wait meanwhile.
+ * It is made as NAME.saving and gets its name at the end, so what has a name is whole.
+ * Who makes one holds a lock on it: what is there and not locked was left by a
+ * process that was killed, and goes when the next window is saved. The VM does not
+ * stand for any of it; checkpoints wait meanwhile.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE             /* copy_file_range, SEEK_DATA */
@@ -24,12 +26,17 @@
 #include "qemu/timer.h"
 #include "block/aio.h"
 
+#include <sys/file.h>
+
 #define COPY_BYTES (1u << 20)
+#define SAVING ".saving"        /* behind the name, until it is whole */
 
 static struct {
     bool busy;                  /* BQL */
     bool done;                  /* by the thread; then the rest is BQL's again */
     char *from, *to;
+    char *making;               /* @to, until it is whole */
+    int lock;                   /* on that directory */
     uint32_t first_part, end_part;      /* parts before the end are linked */
     TtLogPlace end;
     uint64_t host_ns;
@@ -126,7 +133,7 @@ static TtStatus copy_file(const char *from, const char *to)
 static TtStatus copy_named(const char *name)
 {
     g_autofree char *from = g_build_filename(sv.from, name, NULL);
-    g_autofree char *to = g_build_filename(sv.to, name, NULL);
+    g_autofree char *to = g_build_filename(sv.making, name, NULL);
 
     return g_file_test(from, G_FILE_TEST_IS_REGULAR) ? copy_file(from, to)
         : TT_OK;
@@ -135,14 +142,14 @@ static TtStatus copy_named(const char *name)
 static TtStatus link_part(uint32_t number)
 {
     g_autofree char *from = tt_logparts_path(sv.from, number);
-    g_autofree char *to = tt_logparts_path(sv.to, number);
+    g_autofree char *to = tt_logparts_path(sv.making, number);
 
     return link(from, to) == 0 ? TT_OK : copy_file(from, to);
 }
 
 static TtStatus end_log(void)
 {
-    g_autofree char *path = tt_logparts_path(sv.to, sv.end_part);
+    g_autofree char *path = tt_logparts_path(sv.making, sv.end_part);
     TtIo *io;
     TtStatus s = tt_io_posix_create(path, &io, &sv.diag);
 
@@ -155,21 +162,35 @@ static TtStatus end_log(void)
 static void link_disks(void)
 {
     g_autofree char *from = g_build_filename(sv.from, "disks", NULL);
-    g_autofree char *to = g_build_filename(sv.to, "disks", NULL);
+    g_autofree char *to = g_build_filename(sv.making, "disks", NULL);
 
     if (g_file_test(from, G_FILE_TEST_IS_DIR) && symlink(from, to)) {
         warn_report("tt: cannot link '%s': %s", to, g_strerror(errno));
     }
 }
 
-static void sync_directory(void)
+static void sync_directory(const char *path)
 {
-    int fd = open(sv.to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (fd >= 0) {
         (void)fsync(fd);
         close(fd);
     }
+}
+
+/* It gets its name. Somebody may have made another of that name meanwhile. */
+static TtStatus give_name(void)
+{
+    g_autofree char *folder = g_path_get_dirname(sv.to);
+
+    if (renameat2(AT_FDCWD, sv.making, AT_FDCWD, sv.to, RENAME_NOREPLACE) &&
+        (errno != EINVAL || g_file_test(sv.to, G_FILE_TEST_EXISTS) ||
+         rename(sv.making, sv.to))) {
+        return fail_errno("give the window its name", sv.to);
+    }
+    sync_directory(folder);
+    return TT_OK;
 }
 
 static TtStatus save_all(void)
@@ -189,30 +210,38 @@ static TtStatus save_all(void)
     s = s == TT_OK ? copy_named("checkpoints") : s;
     s = s == TT_OK ? copy_named("marks") : s;
     s = s == TT_OK ? copy_named("manifest") : s;
-    sync_directory();
-    return s;
+    sync_directory(sv.making);
+    return s == TT_OK ? give_name() : s;
 }
 
 /* Only what save_all makes. */
-static void remove_again(void)
+static void remove_again(const char *dir)
 {
     static const char *const names[] = {
         "manifest", "marks", "checkpoints", "pages", "disks",
     };
     unsigned n;
-    g_autofree uint32_t *part = tt_logparts_list(sv.to, &n);
+    g_autofree uint32_t *part = NULL;
 
     for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
-        g_autofree char *path = g_build_filename(sv.to, names[i], NULL);
+        g_autofree char *path = g_build_filename(dir, names[i], NULL);
 
         unlink(path);
     }
-    for (unsigned i = 0; i < n; i++) {
-        g_autofree char *path = tt_logparts_path(sv.to, part[i]);
+    while ((part = tt_logparts_list(dir, &n))) {
+        bool any = false;
 
-        unlink(path);
+        for (unsigned i = 0; i < n; i++) {
+            g_autofree char *path = tt_logparts_path(dir, part[i]);
+
+            any |= unlink(path) == 0;
+        }
+        g_clear_pointer(&part, g_free);
+        if (!any) {
+            break;
+        }
     }
-    rmdir(sv.to);
+    rmdir(dir);
 }
 
 static void report(void *opaque);
@@ -221,8 +250,9 @@ void tt_save_carry_out(void)
 {
     sv.status = save_all();
     if (sv.status != TT_OK) {
-        remove_again();
+        remove_again(sv.making);
     }
+    close(sv.lock);
     qatomic_store_release(&sv.done, true);
     aio_bh_schedule_oneshot(qemu_get_aio_context(), report, NULL);
 }
@@ -231,7 +261,7 @@ void tt_save_carry_out(void)
 
 static void report(void *opaque)
 {
-    g_autofree char *from = NULL, *to = NULL;
+    g_autofree char *from = NULL, *to = NULL, *making = NULL;
     TtSaveDone *call = sv.call;
     TtDiag diag = sv.diag;
     TtStatus s = sv.status;
@@ -242,6 +272,7 @@ static void report(void *opaque)
     opaque = sv.opaque;
     from = sv.from;
     to = sv.to;
+    making = sv.making;
     memset(&sv, 0, sizeof(sv));
     if (s == TT_OK) {
         error_printf("tt: the window is saved in %s\n", to);
@@ -260,28 +291,151 @@ void tt_save_settle(void)
     report(NULL);
 }
 
+/* A lock on directory @path, which ends with this process; -1: another one has it,
+ * or there is no such directory. @may_fail: where there are no locks, without. */
+static int lock_directory(const char *path, bool may_fail)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) &&
+        (!may_fail || errno == EWOULDBLOCK)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* Has it nothing in it but what save_all makes? */
+static bool is_ours(const char *dir)
+{
+    static const char *const names[] = {
+        "manifest", "marks", "checkpoints", "pages", "disks", NULL,
+    };
+    GDir *d = g_dir_open(dir, 0, NULL);
+    bool ours = d;
+    const char *name;
+
+    while (d && (name = g_dir_read_name(d))) {
+        ours &= g_strv_contains(names, name) || g_str_has_prefix(name, "log.");
+    }
+    if (d) {
+        g_dir_close(d);
+    }
+    return ours;
+}
+
+/* A process that was killed while it saved into @making left it? Then it goes. */
+static bool remove_leftover(const char *making)
+{
+    int fd = lock_directory(making, false);
+    bool gone = false;
+
+    if (fd >= 0 && is_ours(making)) {
+        remove_again(making);
+        gone = !g_file_test(making, G_FILE_TEST_EXISTS);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return gone;
+}
+
+/* Those of this run. */
+static void remove_leftovers(void)
+{
+    g_autofree char *folder = g_path_get_dirname(tt.dir);
+    g_autofree char *run = g_path_get_basename(tt.dir);
+    g_autofree char *head = g_strconcat(run, "-", NULL);
+    GDir *d = g_dir_open(folder, 0, NULL);
+    const char *name;
+
+    while (d && (name = g_dir_read_name(d))) {
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+
+        if (g_str_has_prefix(name, head) && g_str_has_suffix(name, SAVING)) {
+            remove_leftover(path);
+        }
+    }
+    if (d) {
+        g_dir_close(d);
+    }
+}
+
+/* Makes the directory that is to become @dir. False: errno. */
+static bool begin_making(const char *dir)
+{
+    char *making = g_strconcat(dir, SAVING, NULL);
+    struct stat st;
+
+    if (lstat(dir, &st) == 0) {
+        errno = EEXIST;
+    } else if (mkdir(making, 0700) == 0 ||
+               (errno == EEXIST && remove_leftover(making) &&
+                mkdir(making, 0700) == 0)) {
+        sv.lock = lock_directory(making, true);
+        if (sv.lock >= 0) {
+            sv.making = making;
+            return true;
+        }
+        errno = EBUSY;
+    } else if (g_file_test(making, G_FILE_TEST_EXISTS)) {
+        errno = EEXIST;
+    }
+    g_free(making);
+    return false;
+}
+
+/* A directory in a run would go, or be copied, with it. */
+static bool is_in_run(const char *dir)
+{
+    g_autofree char *folder = g_path_get_dirname(dir);
+    g_autofree char *real = realpath(folder, NULL);
+    g_autofree char *run = realpath(tt.dir, NULL);
+    size_t len = run ? strlen(run) : 0;
+
+    return run && real && !strncmp(real, run, len) &&
+        (!real[len] || real[len] == '/');
+}
+
+static bool is_fit(const char *name, const char *dir, Error **errp)
+{
+    g_autofree char *last = g_path_get_basename(name);
+
+    if (!last[strspn(last, "./")]) {
+        error_setg(errp, "'%s' is no name for a new directory: give one that does "
+                   "not exist yet", name);
+    } else if (is_in_run(dir)) {
+        error_setg(errp, "'%s' is inside of the recording's own directory: give a "
+                   "place beside it", name);
+    } else {
+        return true;
+    }
+    return false;
+}
+
 /* @name: beside the recording's directory; with a slash, anywhere. NULL: save-1,
- * save-2, ...; that is then *@mark. */
+ * save-2, ...; that is then *@mark. What is made is sv.making. */
 static char *make_directory(const char *name, char **mark, Error **errp)
 {
     for (unsigned n = 1; n < 100000; n++) {
         g_autofree char *fresh = g_strdup_printf("save-%u", n);
         const char *suffix = name ?: fresh;
-        char *dir = strchr(suffix, '/') ?
+        g_autofree char *dir = strchr(suffix, '/') ?
             g_canonicalize_filename(suffix, NULL) :
             g_strdup_printf("%s-%s", tt.dir, suffix);
 
-        if (mkdir(dir, 0700) == 0) {
+        if (!is_fit(suffix, dir, errp)) {
+            return NULL;
+        }
+        if (begin_making(dir)) {
             *mark = strchr(suffix, '/') ? NULL : g_strdup(suffix);
-            return dir;
+            return g_steal_pointer(&dir);
         }
         if (name || errno != EEXIST) {
             error_setg_errno(errp, errno, "cannot make the directory '%s' for "
                              "the window: give another name", dir);
-            g_free(dir);
             return NULL;
         }
-        g_free(dir);
     }
     error_setg(errp, "there are too many saved windows beside '%s'", tt.dir);
     return NULL;
@@ -341,13 +495,16 @@ bool tt_save_begin(const char *name, bool is_marked, TtSaveDone *done,
     if (!may_save(name, errp)) {
         return false;
     }
+    remove_leftovers();
     to = make_directory(name, &mark, errp);
     if (!to) {
         return false;
     }
     if ((mark && !is_marked && !tt_mark_add(mark, &pos, errp)) ||
         !cut(to, errp)) {
-        rmdir(to);
+        rmdir(sv.making);
+        close(sv.lock);
+        g_clear_pointer(&sv.making, g_free);
         g_free(to);
         return false;
     }

@@ -70,6 +70,7 @@ static struct {
     } result;
     uint64_t lately_bytes, lately_pages;    /* written, for how many */
     uint64_t count, bytes;
+    uint64_t max_bytes;             /* of the files; 0: no cap */
 } sh;
 
 static QemuMutex hands;             /* on the store, in the thread or a poster */
@@ -318,6 +319,17 @@ static TtStatus do_add(void)
     return s;
 }
 
+/* The first one is not to be deleted. */
+static void advise(void)
+{
+    g_autoptr(GArray) all = tt_kept_list();
+
+    if (sh.max_bytes && all->len > 1) {
+        tt_fail(&sh.diag, TT_ERR_LIMIT, "max-size leaves no room for this "
+                "checkpoint: delete others, or record with more");
+    }
+}
+
 static TtStatus flush(void)
 {
     uint64_t before = tt_pagestore_stats(sh.store).pages_file_bytes;
@@ -341,6 +353,7 @@ static TtStatus flush(void)
     }
     qatomic_set(&sh.over, s == TT_ERR_LIMIT);
     if (s == TT_ERR_LIMIT) {
+        advise();
         sh.n_over++;
     } else if (s < 0) {             /* it says so once, and tries again later */
         qatomic_set(&sh.told, false);
@@ -638,6 +651,7 @@ bool tt_shelf_open(uint64_t max_bytes, TtDiag *diag)
         return false;
     }
     sh.timeline = tt_timeline_new();
+    sh.max_bytes = max_bytes;
     sh.lately_bytes = 512 << 10;    /* a first guess */
     sh.lately_pages = 1 << 10;
     qemu_sem_init(&sh.has_job, 0);

@@ -3,6 +3,7 @@
  * tt check: is all of a run there, and as it was written?
  */
 #include "tt-tool.h"
+#include "tt/logparts.h"
 #include "tt/marks.h"
 #include "tt/cpstate.h"
 
@@ -39,8 +40,13 @@ static void add(GPtrArray *to, const char *fmt, ...)
 
 static void check_log(Check *c, TtLogReader *r)
 {
+    g_autofree char *gap = tool_gap(c->run);
     uint64_t damaged = 0;
     TtDiag diag;
+
+    if (gap) {
+        add(c->problems, "log: %s", gap);
+    }
 
     if (tt_log_reader_damage(r)) {
         add(c->problems, "log: %s: it can be replayed up to there",
@@ -83,6 +89,28 @@ static void unreadable_pages(void *opaque, TtNodeId id, uint64_t pos,
         first_page);
 }
 
+/*
+ * A recorder deletes a checkpoint, and sees to it that this is on disk, before the part
+ * of the log that it stands in. (Only one whose disk is full and that is killed right
+ * then leaves it the other way round.)
+ */
+static void add_before_window(Check *c, const TtCheckpointInfo *info)
+{
+    unsigned n;
+    g_autofree uint32_t *part = tt_logparts_list(c->run, &n);
+    g_autofree char *path = n && part[0] > 1 ?
+        tt_logparts_path(c->run, part[0] - 1) : NULL;
+
+    if (c->is_torn || !path) {
+        add(c->notes, "checkpoint %u, position %" PRIu64 ", is before the "
+            "window that the log holds, and is not used", info->id, info->pos);
+    } else {
+        add(c->problems, "'%s' is missing: checkpoint %u, position %" PRIu64 ", "
+            "stands there or before it, so somebody deleted the beginning of the "
+            "window", path, info->id, info->pos);
+    }
+}
+
 /* Its place in the log: there is an event, or it is behind the last. */
 static void check_place(Check *c, const TtCheckpointInfo *info,
                         const TtCpState *s, TtLogReader *r)
@@ -91,8 +119,7 @@ static void check_place(Check *c, const TtCheckpointInfo *info,
     uint64_t at;
 
     if (s->segment < c->first_segment) {
-        add(c->notes, "checkpoint %u, position %" PRIu64 ", is before the "
-            "window that the log holds, and is not used", info->id, info->pos);
+        add_before_window(c, info);
         return;
     }
     if (s->segment - c->first_segment >= c->totals.n_segments) {

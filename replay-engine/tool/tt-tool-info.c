@@ -184,6 +184,7 @@ int tool_info(const ToolArgs *a)
     Store s = { 0 };
     TtManifest m;
     TtLogReader *r = tool_open_run(run, &m);
+    g_autofree char *gap = NULL;
     ToolTotals t;
     int result;
 
@@ -191,6 +192,10 @@ int tool_info(const ToolArgs *a)
         return TOOL_PROBLEM;
     }
     t = tool_totals(r);
+    gap = tool_gap(run);
+    if (gap) {
+        tool_note(gap);
+    }
     look_at_store(run, &m, r, &s);
     if (tool_has(a, "--json")) {
         print_json(run, r, &m, &t, &s);

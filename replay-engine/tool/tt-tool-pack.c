@@ -419,7 +419,7 @@ int tool_pack(const ToolArgs *a)
         return tool_usage(a->command, "--scrub and --with-host exclude each "
                           "other");
     }
-    r = tool_open_run(p.run, &m);
+    r = tool_is_fit(p.file) ? tool_open_run(p.run, &m) : NULL;
     if (!r) {
         return TOOL_PROBLEM;
     }
@@ -525,8 +525,12 @@ int tool_unpack(const ToolArgs *a)
     TtPackReader *r = NULL;
     TtDiag diag;
     TtIo *io;
-    TtStatus st = tt_io_posix_open(file, &io, &diag);
+    TtStatus st;
 
+    if (!tool_is_fit(dir)) {
+        return TOOL_PROBLEM;
+    }
+    st = tt_io_posix_open(file, &io, &diag);
     if (st == TT_OK) {
         st = tt_pack_open(io, &r, &diag);
     }

@@ -6,8 +6,13 @@
 #include "tt-tool.h"
 #include "tt/elfsyms.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#define TEXT_MAX (256u << 20)   /* of a list; Linux has 10 MiB of names */
 #define FAR (1u << 20)          /* an address that far behind a name is no part
                                    of it */
 
@@ -75,26 +80,70 @@ static int take_elf(ToolSymbols *s, const char *path)
     return tt_elfsyms_count(s->elf) > 0;
 }
 
-int tool_symbols_load(const char *path, ToolSymbols **out)
+/* A regular file (of /proc, too), or said what is wrong and -1. */
+static int open_file(const char *path)
 {
-    g_autoptr(GError) err = NULL;
-    g_autofree char *text = NULL;
-    ToolSymbols *s = *out = g_new0(ToolSymbols, 1);
-    int n;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct stat st;
 
-    s->all = g_array_new(false, false, sizeof(Symbol));
-    g_array_set_clear_func(s->all, symbol_clear);
-    s->file = g_mapped_file_new(path, false, &err);
+    if (fd < 0) {
+        tool_complain("cannot open '%s': %s", path, g_strerror(errno));
+    } else if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+        tool_complain("'%s' is no regular file, so it has no symbols", path);
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* Up to its end: what is in /proc has no size. NULL: said what is wrong. */
+static char *read_text(int fd, const char *path)
+{
+    GString *text = g_string_new(NULL);
+    char buf[1 << 16];
+    ssize_t n;
+
+    while ((n = read(fd, buf, sizeof(buf))) > 0 || (n < 0 && errno == EINTR)) {
+        g_string_append_len(text, buf, MAX(n, 0));
+        if (text->len > TEXT_MAX) {
+            tool_complain("'%s' is too long for a list of symbols: %u MiB at "
+                          "most", path, TEXT_MAX >> 20);
+            return g_string_free(text, true);
+        }
+    }
+    if (n < 0) {
+        tool_complain("cannot read '%s': %s", path, g_strerror(errno));
+        return g_string_free(text, true);
+    }
+    return g_string_free(text, false);
+}
+
+static int take_file(ToolSymbols *s, int fd, const char *path)
+{
+    g_autofree char *text = NULL;
+
+    s->file = g_mapped_file_new_from_fd(fd, false, NULL);
     if (s->file && tt_elfsyms_is_elf(
             (const uint8_t *)g_mapped_file_get_contents(s->file),
             g_mapped_file_get_length(s->file))) {
-        n = take_elf(s, path);
-    } else if (!g_file_get_contents(path, &text, NULL,      /* may be in /proc */
-                                    err ? NULL : &err)) {
-        return tool_complain("%s", err->message);
-    } else {
-        n = take_lines(s, text);
+        return take_elf(s, path);
     }
+    text = read_text(fd, path);
+    return text ? take_lines(s, text) : -1;
+}
+
+int tool_symbols_load(const char *path, ToolSymbols **out)
+{
+    ToolSymbols *s = *out = g_new0(ToolSymbols, 1);
+    int fd = open_file(path), n;
+
+    s->all = g_array_new(false, false, sizeof(Symbol));
+    g_array_set_clear_func(s->all, symbol_clear);
+    if (fd < 0) {
+        return TOOL_PROBLEM;
+    }
+    n = take_file(s, fd, path);
+    close(fd);
     return n > 0 ? TOOL_FINE : n < 0 ? TOOL_PROBLEM :
         tool_complain("'%s' has no symbols: give a vmlinux, or what nm or "
                       "/proc/kallsyms print", path);
@@ -124,8 +173,7 @@ static char *elf_symbol_at(const ToolSymbols *s, uint64_t addr)
     return text;
 }
 
-/* "NAME+0x12", or NULL. */
-static char *symbol_at(const ToolSymbols *s, uint64_t addr)
+char *tool_symbols_find(const ToolSymbols *s, uint64_t addr)
 {
     unsigned low = 0, high = s ? s->all->len : 0;
     const Symbol *found;
@@ -155,7 +203,7 @@ char *tool_symbols_add(const ToolSymbols *s, const char *text)
 {
     const char *at = strstr(text, "pc 0x");
     uint64_t addr = at ? g_ascii_strtoull(at + 3, NULL, 16) : 0;
-    g_autofree char *name = at ? symbol_at(s, addr) : NULL;
+    g_autofree char *name = at ? tool_symbols_find(s, addr) : NULL;
     size_t head;
 
     if (!name) {

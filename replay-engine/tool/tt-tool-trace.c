@@ -14,15 +14,6 @@
 
 /* ---- making one ---- */
 
-/* A comma in a value of QEMU's options is doubled. */
-static char *option_value(const char *path)
-{
-    g_autofree char *whole = g_canonicalize_filename(path, NULL);
-    g_auto(GStrv) pieces = g_strsplit(whole, ",", -1);
-
-    return g_strjoinv(",,", pieces);
-}
-
 static char *choose_qemu(const ToolArgs *a)
 {
     char *qemu = tool_value(a, "--qemu") ?
@@ -38,8 +29,8 @@ static char *choose_qemu(const ToolArgs *a)
 
 int tool_trace(const ToolArgs *a)
 {
-    g_autofree char *run = option_value(a->operand[0]);
-    g_autofree char *file = option_value(a->operand[1]);
+    g_autofree char *run = tool_option_value(a->operand[0]);
+    g_autofree char *file = tool_option_value(a->operand[1]);
     g_autofree char *qemu = choose_qemu(a), *value = NULL, *part = NULL;
     uint64_t from, to;
 

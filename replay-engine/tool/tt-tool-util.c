@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 
 /* ---- saying things ---- */
 
@@ -118,6 +120,24 @@ void tool_json_string(const char *text)
 
 /* ---- runs ---- */
 
+char *tool_gap(const char *run)
+{
+    uint32_t oldest, before, behind;
+    g_autofree char *a = NULL, *b = NULL, *c = NULL;
+
+    if (!tt_logparts_gap(run, &oldest, &before, &behind)) {
+        return NULL;
+    }
+    a = tt_logparts_path(run, before + 1);
+    b = tt_logparts_path(run, behind - 1);
+    c = tt_logparts_path(run, oldest);
+    return before + 2 == behind ?
+        g_strdup_printf("'%s' is missing: what is before it, from '%s' on, cannot "
+                        "be used", a, c) :
+        g_strdup_printf("'%s' to '%s' are missing: what is before them, from "
+                        "'%s' on, cannot be used", a, b, c);
+}
+
 TtLogReader *tool_open_log(const char *run)
 {
     TtLogReader *r = NULL;
@@ -149,9 +169,17 @@ TtLogReader *tool_open_run(const char *run, TtManifest *m)
     TtDiag diag;
 
     if (!g_file_test(run, G_FILE_TEST_IS_DIR)) {
-        tool_complain(g_file_test(run, G_FILE_TEST_EXISTS) ?
-                      "'%s' is no run: that is a directory (tt unpack makes one "
-                      "of a .ttrun file)" : "there is no run '%s'", run);
+        struct stat st;
+
+        if (stat(run, &st) == 0) {
+            tool_complain("'%s' is no run: that is a directory (tt unpack makes "
+                          "one of a .ttrun file)", run);
+        } else if (errno == ENOENT) {
+            tool_complain("there is no run '%s'", run);
+        } else {
+            tool_complain("cannot look at the run '%s': %s", run,
+                          g_strerror(errno));
+        }
         return NULL;
     }
     if (tt_manifest_load(path, m, &diag) != TT_OK) {
@@ -244,9 +272,53 @@ char *tool_find_qemu(const char *program)
     return NULL;
 }
 
+static bool is_run(const char *dir)
+{
+    g_autofree char *manifest = g_build_filename(dir, "manifest", NULL);
+    g_autofree char *log = tt_logparts_path(dir, 0);
+    g_autofree uint32_t *part = NULL;
+    unsigned n;
+
+    if (!g_file_test(manifest, G_FILE_TEST_IS_REGULAR)) {
+        return false;
+    }
+    part = tt_logparts_list(dir, &n);
+    return part || g_file_test(log, G_FILE_TEST_IS_REGULAR);
+}
+
+bool tool_is_fit(const char *path)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+    char *real = realpath(folder, NULL), *end = real;
+    bool is_fit = true;
+
+    /* From there upwards, but for the root. */
+    while (end && *real && is_fit) {
+        if (is_run(real)) {
+            tool_complain("'%s' would be inside of the run '%s': give a place "
+                          "outside of it", path, real);
+            is_fit = false;
+        }
+        end = strrchr(real, '/');
+        if (end) {
+            *end = 0;
+        }
+    }
+    free(real);
+    return is_fit;
+}
+
 char *tool_parent_of(const char *run, const TtManifest *m)
 {
     g_autofree char *whole = g_canonicalize_filename(run, NULL);
 
     return g_canonicalize_filename(m->parent_path, whole);
+}
+
+char *tool_option_value(const char *path)
+{
+    g_autofree char *whole = g_canonicalize_filename(path, NULL);
+    g_auto(GStrv) pieces = g_strsplit(whole, ",", -1);
+
+    return g_strjoinv(",,", pieces);
 }

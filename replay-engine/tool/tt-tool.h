@@ -100,8 +100,14 @@ void tool_json_string(const char *text);
  * is TOOL_PROBLEM then. NULL after having said why. */
 TtLogReader *tool_open_log(const char *run);
 int tool_log_status(const TtLogReader *r);
+/* A sentence about parts of the log that are missing in the middle, g_free; NULL:
+ * none are. */
+char *tool_gap(const char *run);
 /* Opens manifest and log, which must belong together. NULL: said so. */
 TtLogReader *tool_open_run(const char *run, TtManifest *m);
+/* May @path be made, or is it inside of a run, which then would not be its recorder's
+ * any more? False: said so. */
+bool tool_is_fit(const char *path);
 /* The directory of the parent that the branch @run names; the caller frees. */
 char *tool_parent_of(const char *run, const TtManifest *m);
 /* Can a replay begin with this checkpoint: is its place in what there is of the
@@ -120,14 +126,17 @@ typedef struct ToolTotals {
 ToolTotals tool_totals(const TtLogReader *r);
 /* The qemu-system-x86_64 beside this program, or NULL; the caller frees. */
 char *tool_find_qemu(const char *program);
+/* The whole @path as the value of an option of QEMU's: a comma is doubled. g_free. */
+char *tool_option_value(const char *path);
 
 /* Names for addresses: lines of "ADDRESS TYPE NAME", or an ELF file. Returns an exit status,
  * having said what is wrong; *@out is to be freed in any case. */
 typedef struct ToolSymbols ToolSymbols;
 int tool_symbols_load(const char *path, ToolSymbols **out);
 void tool_symbols_free(ToolSymbols *s);         /* NULL is fine */
-/* @text with a name behind the address of its first "pc 0x..."; the caller frees
- * it. @s may be NULL. */
+/* "NAME+0x12", or NULL: there is no name. The caller frees it; @s may be NULL. */
+char *tool_symbols_find(const ToolSymbols *s, uint64_t addr);
+/* @text with a name behind the address of its first "pc 0x...". The same. */
 char *tool_symbols_add(const ToolSymbols *s, const char *text);
 
 /* Where the run stands among its branches: lines of `tt info`; members of its JSON

@@ -49,6 +49,8 @@ const ToolCommand tool_commands[] = {
               "this program" },
             { "--symbols", "FILE", false, "names for addresses: a vmlinux, "
               "or what nm or /proc/kallsyms print" },
+            { "--once", NULL, false, "do not replay the first wrong interval a "
+              "second time" },
             { "--quiet", NULL, false, "say only what is wrong" },
             JSON,
         }, tool_verify,

@@ -99,6 +99,33 @@ def test_torture(work):
     check_exact(work, third.run, serial_wanted=third.serial, timeout=60)
 
 
+@limit(60)
+def test_what_a_branch_needs_stays(work):
+    """The checkpoint at which a branch began is not deleted while there is the
+    branch; another full one is."""
+    args = guest_args(work, 'torture', 'rounds=100000 percent=30')
+    with recorder(work, args, qmp=1, timeout=50) as parent:
+        points = []
+        for _ in range(2):
+            parent.wait_serial('ticks')
+            points.append(add_full(parent))
+        with brancher(work, args, parent, points[0]['id'], qmp=1) as child:
+            child.wait_serial('ticks')
+            child.qmp.send('quit')
+            child.wait(0)
+        text = parent.qmp.error('tt-checkpoint-delete', id=points[0]['id'])
+        check(f"the branch '{child.run}' began" in text and
+              'delete the branch first' in text, text)
+        check_exact(work, child.run, serial_wanted=child.serial)
+        parent.qmp.cmd('tt-checkpoint-delete', id=points[1]['id'], timeout=60)
+        shutil.rmtree(child.run)
+        parent.qmp.cmd('tt-checkpoint-delete', id=points[0]['id'], timeout=60)
+        left = [c['id'] for c in parent.qmp.cmd('query-tt-checkpoints')]
+        check(not {p['id'] for p in points} & set(left), f'{left}')
+        parent.qmp.send('quit')
+        parent.wait(0)
+
+
 # Linux
 
 WORKS = 'vda,vdb,vdc,net,rand'

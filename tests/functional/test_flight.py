@@ -2,6 +2,7 @@
 """Flight recorder: a window that moves can be replayed and travelled at any
 moment, stays within its limits, and is kept when something happens."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -259,6 +260,8 @@ def test_options(work):
     for options, words in (
             ('record,last=soon', 'takes a time'), ('record,last=', 'a time'),
             ('record,last=-1s', 'takes a time'), ('record,last=1y', 'a time'),
+            ('record,last=1158d', 'from 0.1s to 1157d'),
+            ('record,checkpoint-interval=1000001', '1000000 at most'),
             ('record,last=1s,checkpoint-interval=0', 'begins at a checkpoint'),
             ('record,panic-pattern=(', 'no regular expression'),
             ('record,save-on-panic=on', 'with last= only'),
@@ -267,6 +270,83 @@ def test_options(work):
                 serial=False) as vm:
             vm.wait(1)
         check(words in one_sentence(vm, options), f'{options}: {vm.stderr}')
+
+
+@limit(60)
+def test_a_limit_that_holds_nothing(work):
+    """A max-size that has no room for a window's first checkpoint is refused when
+    the recording begins, and leaves nothing; one for a recording without a window is
+    not, and the advice is of use."""
+    tiny = 'last=1s,checkpoint-interval=0.1,max-size=40K'
+    args = guest_args(work, *TORTURE)
+    run = os.path.join(work, 'no')
+    with Vm(work, [*args, '-tt', f'record,dir={run},{tiny}'], name='no') as vm:
+        vm.wait(1)
+    said = [line for line in vm.stderr.splitlines() if 'too small' in line]
+    check(len(said) == 1 and 'give more' in said[0] and 'window' in said[0],
+          vm.stderr)
+    check(not os.path.exists(run), 'the run directory is left')
+    with Vm(work, args, name='on', qmp=1) as vm:
+        vm.wait_serial('\n')
+        text = vm.qmp.hmp(f'tt record start {run} ' + tiny.replace(',', ' '))
+        check('too small for a window' in text, text)
+        check(not os.path.exists(run), 'the run directory is left')
+        equal(vm.qmp.cmd('query-tt')['mode'], 'off', 'mode')
+        equal(vm.qmp.cmd('query-status')['status'], 'running', 'the VM')
+        text = vm.qmp.hmp(f'tt record start {run} last=1s max-size=3M '
+                          'checkpoint-interval=0.1')
+        check('recording into' in text, text)
+        wait_moved(vm, 1)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    run_tool(tool('tt'), 'check', run)
+
+
+def saving(run, name):
+    """What a process leaves that is killed while it saves."""
+    place = f'{run}-{name}.saving'
+    os.mkdir(place)
+    for file in ('log.000007', 'pages'):
+        with open(os.path.join(place, file), 'wb') as out:
+            out.write(b'part of it')
+    return place
+
+
+@limit(60)
+def test_save_is_whole_or_nothing(work):
+    """A saved window gets its name when it is whole. What a killed process left goes
+    with the next save, not what another one is at work on, nor what is not ours."""
+    with recorder(work, guest_args(work, *TORTURE), options=TINY,
+                  qmp=1) as vm:
+        wait_moved(vm, 1)
+        left = [saving(vm.run, name) for name in ('save-1', 'other')]
+        foreign, busy = saving(vm.run, 'foreign'), saving(vm.run, 'busy')
+        with open(os.path.join(foreign, 'letter.txt'), 'wb'):
+            pass
+        lock = os.open(busy, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        saved = vm.qmp.cmd('tt-save', timeout=60)['dir']
+        equal(saved, f'{vm.run}-save-1', 'its name')
+        for place in left:
+            check(not os.path.exists(place), f'{place} is left')
+        for place in (foreign, busy):
+            check(os.path.exists(f'{place}/pages'), f'{place} has changed')
+        check('File exists' in vm.qmp.error('tt-save', name='busy'), 'busy')
+        os.close(lock)
+        vm.qmp.cmd('tt-save', name='busy', timeout=60)
+        check(not os.path.exists(busy), 'the one that was busy')
+        for name in ('.', '..', '...', f'{vm.run}/', f'{vm.run}/in',
+                     f'{vm.run}/../{os.path.basename(vm.run)}/in', './', '/'):
+            for text in (vm.qmp.error('tt-save', name=name),
+                         vm.qmp.hmp(f'tt save {name}')):
+                check(('is no name for a new' in text or 'is inside of' in text
+                       or 'File exists' in text) and '\n' not in text.strip(),
+                      f'{name}: {text}')
+        check('inside of' in vm.qmp.error('tt-save', name=f'{vm.run}/in'), 'in')
+        run = finish(vm)
+    for window in (saved, f'{run}-busy', run):
+        run_tool(tool('tt'), 'check', window)
+        replay(work, window, name=os.path.basename(window))
 
 
 @limit(100)
@@ -391,17 +471,53 @@ def test_pieces_are_missing(work):
     out = run_tool(tool('tt'), 'info', bare)[0]
     check('no checkpoint with which' in out, out)
     parts = sorted(n for n in os.listdir(run) if n.startswith('log.'))
-    if len(parts) > 1:                  # as if the oldest had gone too early
-        late = os.path.join(work, 'late')
-        shutil.copytree(run, late)
-        os.unlink(os.path.join(late, parts[0]))
-        text = ''.join(run_tool(tool('tt'), 'check', late, rc=None))
-        check('is before the window' in text or 'is intact' in text or
-              'no checkpoint that a replay' in text, text)
     if parts[0] > 'log.000002':
         with open(os.path.join(run, 'log.000001'), 'wb') as old:
             old.write(b'before a gap')
     replay(work, run, name='gap')
+
+
+@limit(60)
+def test_parts_are_missing(work):
+    """Parts of the log that somebody deleted are named, in the middle and at the
+    beginning; what is behind them replays."""
+    with recorder(work, guest_args(work, *TORTURE), qmp=1, timeout=50,
+                  options=',last=3s,checkpoint-interval=0.12') as vm:
+        wait_moved(vm, 1)
+        for _ in range(4):              # each begins a part
+            time.sleep(0.4)
+            vm.qmp.cmd('tt-save', timeout=60)
+        time.sleep(0.3)
+        run = finish(vm)
+    parts = sorted(n for n in os.listdir(run) if n.startswith('log.'))
+    check(len(parts) > 3, f'{parts}')
+    late = os.path.join(work, 'late')       # the beginning was deleted
+    shutil.copytree(run, late)
+    points = vm_points(work, run)
+    while len(vm_points(work, late)) == len(points):
+        gone = sorted(n for n in os.listdir(late) if n.startswith('log.'))[0]
+        os.unlink(os.path.join(late, gone))
+    out = run_tool(tool('tt'), 'check', late, rc=1)[1]
+    check(f"{gone}' is missing: checkpoint" in out and
+          'deleted the beginning' in out, out)
+    replay(work, late, name='late')         # what is left of it replays
+    holed = os.path.join(work, 'holed')     # and here the middle
+    shutil.copytree(run, holed)
+    os.unlink(os.path.join(holed, parts[-2]))
+    out = run_tool(tool('tt'), 'check', holed, rc=1)[1]
+    check(f"{parts[-2]}' is missing: what is before it, from" in out and
+          f'{parts[0]}\' on' in out, out)
+    out = run_tool(tool('tt'), 'info', holed, rc=None)[1]
+    check(f"{parts[-2]}' is missing" in out, out)
+    rep = replay(work, holed, name='holed', rc=None)
+    check(f"{parts[-2]}' is missing: the replay begins behind it" in rep.stderr,
+          rep.stderr)
+
+
+def vm_points(work, run):
+    """Positions of the checkpoints that a replay of the run has."""
+    with stopped_replay(work, run, 'look') as rep:
+        return [c['position'] for c in rep.qmp.cmd('query-tt-checkpoints')]
 
 
 def panics(work, how, options='', args=(), serial='behind it'):

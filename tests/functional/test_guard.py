@@ -3,11 +3,12 @@
 is made, and who made it is named."""
 
 import json
+import os
 import re
 
 from guests import guest_args
-from ttlib import (Gdb, check, check_exact, equal, goto, limit, record, recorder,
-                   run_tool, tool)
+from ttlib import (Gdb, Vm, check, check_exact, equal, goto, limit, record,
+                   recorder, replay, run_tool, tool, wait_until)
 
 SUM = r'tt: guard: (\d+) times a page was written from outside, (\d+) writes'
 
@@ -94,6 +95,35 @@ def test_a_write_past_the_hooks(work):
     check(pages > before and wrong == 1, vm.stderr)
     check('offset 0x3000000' in vm.stderr, vm.stderr)
     check('gdb' in vm.stderr.split('written by')[1].splitlines()[0], vm.stderr)
+
+
+@limit(60)
+def test_on_demand(work):
+    """tt record start guards a recording that begins later, once in a process: what
+    is logged is no finding, and what it records replays."""
+    with Vm(work, [*guest_args(work, 'dmacode', 'rounds=100000000')], name='on',
+            qmp=1, timeout=60) as vm:
+        vm.wait_serial('\n')
+        text = vm.qmp.hmp(f'tt record start {work}/a guard=on')
+        check('recording into' in text, text)
+        at = vm.qmp.cmd('query-tt')['events']
+        wait_until(lambda: vm.qmp.cmd('query-tt')['events'] > at + 20000,
+                   'it works', timeout=40)
+        vm.qmp.cmd('tt-record-stop')
+        pages, wrong = told(vm)
+        check(pages and not wrong, vm.stderr)
+        text = vm.qmp.error('tt-record-start', dir=f'{work}/b', guard=True)
+        check('once in a process' in text, text)
+        check(not os.path.exists(f'{work}/b'), 'a refused recording')
+        vm.qmp.cmd('tt-record-start', dir=f'{work}/c', guard=False)
+        at = vm.qmp.cmd('query-tt')['events']
+        wait_until(lambda: vm.qmp.cmd('query-tt')['events'] > at + 1000,
+                   'it works on')
+        vm.qmp.cmd('tt-record-stop')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    for name in 'ac':
+        replay(work, f'{work}/{name}', name=name)
 
 
 @limit(60)

@@ -274,6 +274,27 @@ def test_interval(work):
         check('checkpoint-interval' in vm.stderr, vm.stderr)
 
 
+@limit(60)
+def test_advice(work):
+    """Where max-size has no room for a checkpoint one is told to delete others only
+    if there are others."""
+    for cap, others in (('1M', 0), ('2M', 1)):
+        with recorder(work, guest_args(work, 'abits', 'rounds=1000000'),
+                      name=f'cap{cap}', qmp=1, timeout=40,
+                      options=f',checkpoint-interval=1000,max-size={cap}') as vm:
+            vm.wait_serial('\n')
+            text = 'kept'
+            while 'kept' in text:
+                text = vm.qmp.hmp('tt checkpoint add')
+            check('max-size leaves no room' in text and 'record with more' in text,
+                  text)
+            equal('delete others' in text, bool(others), text)
+            equal(len(vm.qmp.cmd('query-tt-checkpoints')) > 1, bool(others),
+                  'checkpoints besides the first')
+            vm.qmp.send('quit')
+            vm.wait(0)
+
+
 class Sizes:
     """What log and store take, sampled all the time: length and blocks."""
 

@@ -6,23 +6,13 @@ named."""
 import json
 import os
 import re
-import subprocess
 
 from guests import guest_args
-from ttlib import (SLOW, check, check_exact, end_of, equal, goto_exact, limit,
+from ttlib import (check, check_exact, end_of, equal, goto_exact, limit,
                    one_sentence, qemu_binary, record, recorder, replayer,
-                   stopped_replay, tool, wait_until)
+                   stopped_replay, tt, wait_until)
 
 ONE_INSN = ['-accel', 'tcg,one-insn-per-tb=on']
-
-
-def tt(*args, rc=0, timeout=100):
-    done = subprocess.run([tool('tt'), *args], capture_output=True, text=True,
-                          timeout=timeout * SLOW)
-    if rc is not None:
-        equal(done.returncode, rc, f'tt {" ".join(args)}: {done.stdout}'
-              f'{done.stderr}')
-    return done
 
 
 def compare(first, second, rc=0):

@@ -10,7 +10,7 @@ import subprocess
 
 from guests import guest_args
 from ttlib import (BUILD, SLOW, Skip, check, equal, limit, qemu_binary, read_bytes,
-                   record, seed, short)
+                   record, recorder, seed, short, tool, wait_until)
 
 SANDBOX = ('on,obsolete=deny,elevateprivileges=deny,spawn=deny,'
            'resourcecontrol=deny')
@@ -79,6 +79,48 @@ def test_without_rights(work):
     equal(tree(copy), before, 'the run')
     status, _, said = replayed(copy, 'verify=all')
     equal(status, 0, f'status of verify ({said})')
+
+
+def checked(run):
+    """What tt check says to nobody."""
+    done = subprocess.run([tool('tt'), 'check', run], cwd='/', text=True,
+                          capture_output=True, timeout=60 * SLOW,
+                          preexec_fn=as_nobody())
+    return done.returncode, done.stderr
+
+
+@limit(60)
+def test_locked_runs(work):
+    """Where a run may not be entered or listed this is said, not that it is not
+    there."""
+    may_be_run()
+    if os.geteuid():
+        raise Skip('only root can make what others may not see')
+    os.chmod(work, 0o755)
+    with recorder(work, guest_args(work, 'torture', 'rounds=100000000'), qmp=1,
+                  options=',last=1s,checkpoint-interval=0.12') as vm:
+        vm.wait_serial('\n')
+        wait_until(lambda: vm.qmp.cmd('query-tt')['events'] > 1000, 'events')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    for name in os.listdir(vm.run):
+        os.chmod(os.path.join(vm.run, name), 0o444)
+    os.chmod(vm.run, 0o755)
+    equal(checked(vm.run)[0], 0, 'tt check by nobody')
+    for mode, words in ((0o711, 'cannot be listed'), (0o744, "manifest'")):
+        os.chmod(vm.run, mode)
+        status, said = checked(vm.run)
+        check(status == 1 and words in said and 'Permission denied' in said and
+              said.count('\n') == 1, f'{mode:o}: {said}')
+        status, _, said = replayed(vm.run)
+        check(status == 1 and words in said and 'Permission denied' in said,
+              f'{mode:o}: {said}')
+    locked = os.path.join(work, 'locked')
+    os.mkdir(locked, 0o700)
+    os.rename(vm.run, os.path.join(locked, 'run'))
+    status, said = checked(os.path.join(locked, 'run'))
+    check(status == 1 and 'cannot look at the run' in said and
+          'Permission denied' in said, said)
 
 
 @limit(120)

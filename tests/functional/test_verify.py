@@ -13,21 +13,12 @@ from guests import guest_args
 from test_branch import brancher, record_with_full
 from test_full import add_full
 from test_stored import copy_of
-from ttlib import (Gdb, SLOW, check, check_exact, equal, limit, one_sentence,
+from ttlib import (Gdb, check, check_exact, equal, limit, one_sentence,
                    qemu_binary, read_bytes, record, recorder, replayer, seed, tool,
-                   wait_until)
+                   tt, wait_until)
 
 OFTEN = ',checkpoint-interval=0.02'
 ROUNDS = 'rounds=1500'
-
-
-def tt(*args, rc=0, timeout=200):
-    done = subprocess.run([tool('tt'), *args], capture_output=True, text=True,
-                          timeout=timeout * SLOW)
-    if rc is not None:
-        equal(done.returncode, rc, f'tt {" ".join(args)}: {done.stdout}'
-              f'{done.stderr}')
-    return done
 
 
 def verify(run, *args, rc=0):
@@ -89,7 +80,7 @@ def test_unlogged_dma(work):
     """A device's write to RAM that is not in the log is found, wherever it is;
     what nobody reads, as the page that differs at the next checkpoint."""
     n_found = pages = 0
-    for number in (100, 150, 1001, 4000, 6002):
+    for number in (100, 150, 1001, 6002):
         run = record(work, guest_args(work, 'dmacode', ROUNDS),
                      name=f'hole{number}', options=OFTEN +
                      f',x-unlogged={number}')
@@ -101,14 +92,15 @@ def test_unlogged_dma(work):
         first, last = answer['first_wrong']
         places = checkpoints(run.dir)
         check(first in places and last >= first, f'{answer}')
+        equal(answer['second']['replay'], 'alike', f'{answer}')
         text = ' '.join(answer['found'])
         check('no longer at' in text or 'page ' in text, text)
         if 'an input is missing' in text:
             pages += 1
             check(re.search(r'block \S+ offset 0x[0-9a-f]+ recorded', text), text)
         shutil.rmtree(run.dir)
-    check(n_found >= 3, f'only {n_found} of 5 holes made a difference')
-    print(f'{n_found} of 5 holes made a difference, {pages} of them in a page')
+    check(n_found >= 2, f'only {n_found} of 4 holes made a difference')
+    print(f'{n_found} of 4 holes made a difference, {pages} of them in a page')
 
 
 def flip(path, at):
@@ -218,17 +210,27 @@ def test_a_page_that_nobody_reads(work):
                   if int(e['val'], 16) == POKED and e['length'] == 4)
     run = poked(work, 'hole', f',x-unlogged={number}')
     tt('check', run)
-    text = '\n'.join(found(run)['found'])
+    answer = found(run)
+    text = '\n'.join(answer['found'])
     check(f'offset {POKED:#x} recorded 78563412' in text and
           'replayed 00000000' in text, text)
     check(f'page {POKED >> 12}: no instruction of this interval' in text and
           'an input is missing' in text, text)
+    details = {d['what']: d for d in answer['details']}
+    equal({k: details['page'][k] for k in ('page', 'physical', 'bytes',
+                                           'recorded', 'block')},
+          {'page': POKED >> 12, 'physical': f'{POKED:#x}', 'bytes': 4,
+           'recorded': '7856341200000000', 'block': 'pc.ram'}, 'the page')
+    check(re.match(r'\d+ \S+', details['before']['text']), details)
+    equal(details['nowrite']['page'], POKED >> 12, 'who wrote it')
+    equal(answer['second']['replay'], 'alike', 'a second replay')
+    said = verify(run, rc=3).stdout
+    check('finds the same: replays agree with each other' in said, said)
 
 
-@limit(60)
-def test_a_register(work):
-    """A register that is not as it was recorded, and whose change is in no event, is
-    found between two digests that lie as close as the recorder was told."""
+def changed_register(work, then):
+    """A run in which a debugger changed a register, and no event says so; the
+    position where that was. Then @then(vm)."""
     args = [*guest_args(work, 'hlt', 'rounds=1000000'), *Gdb.args(work, 'reg')]
     with recorder(work, args, 'reg', OFTEN + ',check-interval=20000,x-omit=cpu-reset',
                   qmp=1, timeout=40) as vm:
@@ -239,15 +241,93 @@ def test_a_register(work):
         vm.qmp.cmd('cont')
         wait_until(lambda: vm.qmp.cmd('query-tt')['position'] > at + 50000,
                    'the guest runs on')
+        then(vm)
         vm.qmp.send('quit')
         vm.wait(0)
-    text = '\n'.join(found(vm.run)['found'])
-    places = re.search(r'as recorded at position (\d+) and no longer at (\d+)',
-                       text)
+    return vm.run, at
+
+
+@limit(60)
+def test_a_register(work):
+    """A register that is not as it was recorded, and whose change is in no event, is
+    found between two digests that lie as close as the recorder was told; with the
+    registers of the replay there, and the function."""
+    run, at = changed_register(work, lambda vm: None)
+    answer = found(run)
+    text = '\n'.join(answer['found'])
+    places = re.search(r'as recorded at position (\d+) and no longer at (\d+), pc '
+                       r'(0x[0-9a-f]+)', text)
     check(places, text)
-    after, no_longer = (int(n) for n in places.groups())
+    after, no_longer = (int(n) for n in places.groups()[:2])
     check(no_longer - after <= 20001 + 1000 and after <= at <= no_longer + 21000,
           f'{after} {at} {no_longer}: {text}')
+    state = next(d for d in answer['details'] if d['what'] == 'state')
+    equal(state['position'], no_longer, 'where the registers are from')
+    check(re.search(r'\bEIP=0*%x\b.* EFL=\S+ ESP=\S+ CR3=' %
+                    int(places.group(3), 16), state['text']), state)
+    symbols = os.path.join(work, 'symbols')
+    with open(symbols, 'w', encoding='ascii') as out:
+        out.write(f'{int(places.group(3), 16) - 2:016x} T where_it_was\n')
+    named = json.loads(verify(run, '--symbols', symbols, '--json', rc=3).stdout)
+    check('where_it_was+0x2' in named['found'][0], f'{named}')
+    equal(named['details'][0]['symbol'], 'where_it_was+0x2', 'symbol')
+
+
+@limit(60)
+def test_a_register_at_a_checkpoint(work):
+    """Where a checkpoint has what the register should be, both sides are named, and
+    that nothing in the replay changed it; no other register is."""
+    run, at = changed_register(
+        work, lambda vm: vm.qmp.cmd('tt-checkpoint-add', timeout=60))
+    answer = found(run)
+    of_kind = {}
+    for d in answer['details']:
+        of_kind.setdefault(d['what'], []).append(d)
+    equal([(d['cpu'], d['name'], d['recorded'], d['replayed'])
+           for d in of_kind['register']],
+          [(0, 'XMM05', '0000000000000000 0000123400000000',
+            '0000000000000000 0000000000000000')], 'registers that differ')
+    kept, wrong = of_kind['kept'][0], of_kind['diverged'][0]
+    check(kept['name'] == 'XMM05' and kept['from'] == wrong['after'] and
+          kept['from'] <= at < kept['to'], f'{at}: {kept} {wrong}')
+    equal(answer['second']['replay'], 'alike', 'a second replay')
+
+
+def second_replay(work, guest, append, omitted):
+    """What tt verify says of a second replay, if replays are not exact."""
+    run = record(work, guest_args(work, guest, append), name=guest,
+                 options=OFTEN)
+    found(run.dir, rc=0)
+    wrapper = os.path.join(work, f'qemu-{guest}')
+    with open(wrapper, 'w', encoding='ascii') as out:
+        out.write(f'#!/bin/sh\nvalue=$2\nshift 2\nexec "{qemu_binary()}" -tt '
+                  f'"replay,x-omit={omitted},${{value#replay,}}" "$@"\n')
+    os.chmod(wrapper, 0o755)
+    answer = json.loads(tt('verify', run.dir, '--json', '--qemu', wrapper,
+                           rc=3).stdout)['second']
+    equal(answer['replay'], 'different', 'a second replay')
+    equal(answer['second_found'], 'nothing is wrong', 'and what it finds')
+    check('no longer at' in answer['first_found'], f'{answer}')
+    said = tt('verify', run.dir, '--qemu', wrapper, rc=3).stdout
+    check('The replay itself is not deterministic' in said, said)
+    return answer, said
+
+
+@limit(60)
+def test_a_replay_that_is_not_deterministic(work):
+    """Where two replays of an interval go wrong in different ways, it is the replay
+    that is at fault, and the branch where they part is named, if they do."""
+    os.environ['TMPDIR'] = work
+    answer, said = second_replay(work, 'exceptions', 'rounds=10', 'resume-flag')
+    check(answer['first_went'] != answer['second_went'] and
+          answer['last_alike']['position'] < answer['first_went']['position'],
+          f'{answer}')
+    check('the last branch that both took: position' in said, said)
+    answer, said = second_replay(work, 'btflags', None, 'bt-flags')
+    check('last_alike' not in answer, f'{answer}')
+    check('Control goes the same way in both' in said, said)
+    equal([n for n in os.listdir(work) if n.startswith('tt-verify-')], [],
+          'traces that are left')
 
 
 @limit(120)

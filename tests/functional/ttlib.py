@@ -99,6 +99,16 @@ def run_tool(*argv, timeout=30, rc=0):
     return done.stdout, done.stderr
 
 
+def tt(*args, rc=0, timeout=200):
+    """Runs the tt tool; rc None: whatever it ends with."""
+    done = subprocess.run([tool('tt'), *args], capture_output=True, text=True,
+                          timeout=timeout * SLOW)
+    if rc is not None:
+        equal(done.returncode, rc, f'tt {" ".join(args)}: {done.stdout}'
+              f'{done.stderr}')
+    return done
+
+
 def wait_until(condition, what, timeout=20):
     end = time.monotonic() + timeout * SLOW
     while True:

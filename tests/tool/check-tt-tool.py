@@ -475,14 +475,16 @@ def test_the_tree_of_branches_is_shown(work):
 
 
 FAKE_QEMU = """#!/bin/sh
-echo "tt-verify interval 0 50 equal"
+echo "tt-verify interval from=0 to=50 how=equal"
 case "$2" in
 *bad*) echo "tt: diverged at position 77: something"
-    echo "tt-verify diverged 77 pc 0xffff1234 after 60 something is wrong"
-    echo "tt-verify interval 50 100 diverged"
-    echo "tt-verify end 3"; exit 3 ;;
+    echo "tt-verify diverged position=77 pc=0xffff1234 after=60 text=a=b is wrong"
+    echo "tt-verify register cpu=1 name=CS recorded=0008_00 replayed=none"
+    echo "tt-verify a-new-word with=what"
+    echo "tt-verify interval from=50 to=100 how=diverged"
+    echo "tt-verify end code=3"; exit 3 ;;
 *gone*) echo "it crashed"; kill -9 $$ ;;
-*) echo "tt-verify end 0" ;;
+*) echo "tt-verify end code=0" ;;
 esac
 """
 
@@ -512,9 +514,18 @@ def test_verify_tells_what_qemu_says(work):
         elif name == 'bad':
             check(s['first_wrong'] == [50, 100], f'{s}')
             for text in ('position 60 and no longer at 77', 'before+0x34',
-                         'wrong between 50 and 100', 'is 50 to 100',
-                         '| tt: diverged'):
+                         'wrong between 50 and 100', 'is 50 to 100', ': a=b is wrong',
+                         'vCPU 1, register CS: recorded 0008 00, replayed none',
+                         'a-new-word', '| tt: diverged',
+                         'replays agree with each other'):
                 check(text in done.stdout, f'{text!r} is not in {done.stdout}')
+            check(s['details'][0] == {
+                'what': 'diverged', 'position': 77, 'pc': '0xffff1234', 'after': 60,
+                'text': 'a=b is wrong', 'symbol': 'before+0x34'}, f'{s}')
+            check(s['details'][2] == {'what': 'a-new-word', 'with': 'what'}, f'{s}')
+            check(s['second'] == {'replay': 'alike'}, f'{s}')
+            done = tt('verify', *args, '--once', status=3).stdout
+            check('second replay' not in done and 'is 50 to 100' in done, done)
         else:
             check('without a result' in done.stdout and 'it crashed' in
                   done.stdout, done.stdout)
@@ -538,6 +549,42 @@ def test_output_that_cannot_be_written_is_a_problem(work):
                               stderr=subprocess.PIPE, timeout=60)
     check(done.returncode == 1 and 'cannot write' in done.stderr, done.stderr)
     return None
+
+
+def test_nothing_is_put_into_a_run(work):
+    run = random_run(work)
+    os.makedirs(os.path.join(run, 'disks'))
+    pack = os.path.join(work, 'p.ttrun')
+    tt('pack', run, pack)
+    before = sorted(os.listdir(run))
+    for args in (('pack', run, os.path.join(run, 'in.ttrun')),
+                 ('pack', run, os.path.join(run, 'disks', 'in.ttrun')),
+                 ('unpack', pack, os.path.join(run, 'in')),
+                 ('unpack', pack, os.path.join(run, 'disks', '..', 'in'))):
+        said = tt(*args, status=1).stderr
+        check('inside of the run' in said and said.count('\n') == 1, said)
+    said = tt('pack', '.', 'in.ttrun', status=1, cwd=run).stderr
+    check('inside of the run' in said, said)
+    check(sorted(os.listdir(run)) == before, f'{os.listdir(run)}')
+    tt('unpack', 'p.ttrun', 'again', cwd=work)
+
+
+def test_symbols_are_a_file_with_an_end(work):
+    run = make_run(work, golden('three-segments'))
+    fifo = os.path.join(work, 'fifo')
+    os.mkfifo(fifo)
+    for path in '/dev/zero', fifo, work:
+        said = tt('branches', run, '--symbols', path, status=1).stderr
+        check(f"'{path}' is no regular file" in said and said.count('\n') == 1,
+              said)
+    endless = os.path.join(work, 'endless')
+    with open(endless, 'wb') as out:
+        out.truncate(300 << 20)
+    said = tt('branches', run, '--symbols', endless, status=1).stderr
+    check('is too long' in said, said)
+    for path in '/proc/kallsyms', '/proc/version':      # without a size
+        said = tt('branches', run, '--symbols', path, status=1).stderr
+        check('is a directory' in said or 'has no symbols' in said, said)
 
 
 def main():

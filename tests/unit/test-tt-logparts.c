@@ -71,7 +71,10 @@ static void test_parts_look_like_one_file(void)
     char buf[8];
     size_t got;
 
+    uint32_t oldest, before, behind;
+
     check_list("");
+    g_assert_false(tt_logparts_gap(dir, &oldest, &before, &behind));
     g_assert_cmpint(tt_logparts_open(dir, &io, &d), ==, TT_ERR_IO);
     g_assert_nonnull(strstr(d.text, "/log'"));
     put(7, "seven");
@@ -80,11 +83,16 @@ static void test_parts_look_like_one_file(void)
     put(999999, "later");
     put(1000000, "still later");
     check_list("999999 1000000 ");
+    g_assert_true(tt_logparts_gap(dir, &oldest, &before, &behind));
+    g_assert_cmpuint(oldest, ==, 7);
+    g_assert_cmpuint(before, ==, 9);
+    g_assert_cmpuint(behind, ==, 999999);
     check_whole("laterstill later");
     drop(999999);
     check_list("1000000 ");
     drop(1000000);
     check_list("7 8 9 ");
+    g_assert_false(tt_logparts_gap(dir, &oldest, &before, &behind));
     check_whole("seveneightnine");
     put(8, "");                         /* others follow */
     g_assert_cmpint(tt_logparts_open(dir, &io, &d), ==, TT_ERR_FORMAT);

@@ -357,6 +357,7 @@ typedef struct TtRecordOptions {
     uint64_t window_ns;             /* 0: keep all */
     bool save_on_panic;
     const char *panic_pattern;      /* NULL: the default */
+    bool guard;                     /* find writes to RAM that are not logged */
 } TtRecordOptions;
 
 /* Main thread. The VM is stopped for the while and goes on afterwards if it ran. */
@@ -516,6 +517,8 @@ bool tt_verify_option(const char *text);
 bool tt_verify_is_on(void);
 /* vCPU thread, at the start of the replay. The process ends when it is done. */
 void tt_verify_begin(void);
+/* A digest differs, @why: noted, and the replay goes on. False: it is to end. */
+bool tt_verify_goes_on(const char *why);
 
 /* ---- checkpoints, for the user ---- */
 typedef struct TtPoint {
@@ -545,7 +548,7 @@ bool tt_is_live(Error **errp);
 /* start: the initial state is logged; fence: one was just made; turn: cpu_exec
  * was left (these three: vCPU out of, in, and out of cpu_exec); finish: the
  * recording ends. */
-void tt_keeper_start(CPUState *cpu);
+bool tt_keeper_start(CPUState *cpu, Error **errp);
 void tt_keeper_fence(CPUState *cpu);
 void tt_keeper_turn(CPUState *cpu);
 void tt_keeper_finish(void);

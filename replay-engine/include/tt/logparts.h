@@ -20,6 +20,13 @@ char *tt_logparts_path(const char *dir, uint32_t number);
  */
 uint32_t *tt_logparts_list(const char *dir, unsigned *n);
 /*
+ * tt_logparts_gap: are there parts that do not count, since others are missing
+ * between them and the newest? Then *@oldest is the oldest of them; *@before and
+ * *@behind stand at the last gap.
+ */
+bool tt_logparts_gap(const char *dir, uint32_t *oldest, uint32_t *before,
+                     uint32_t *behind);
+/*
  * tt_logparts_open: the log of run @dir for reading, whatever it is made of: the
  * parts one behind another look like one file
  * All are open from then on, so that a recorder which deletes old ones does not

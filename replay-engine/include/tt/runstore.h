@@ -44,5 +44,12 @@ char *tt_runstore_parent_dir(const TtManifest *m, const char *dir,
  */
 TtStatus tt_runstore_check_parent(const TtManifest *m, const TtManifest *pm,
                                   const TtPageStore *store, TtDiag *diag);
+/*
+ * tt_runstore_branch_of: a run beside @dir (in the directory that it is in) that began
+ * at @checkpoint of the run @uuid, which is in @dir: its replay needs that. g_free;
+ * NULL: there is none. Reads the manifests there.
+ */
+char *tt_runstore_branch_of(const char *dir, const uint8_t uuid[16],
+                            uint32_t checkpoint);
 
 #endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Pieces of a run, re-executed by processes of QEMU: -tt replay,verify=FROM-TO, or
+ * a branch trace. What they print with "tt-verify " in front is theirs to say; the
+ * rest is kept, and shown when something is wrong.
+ */
+#include "tt-tool-verify.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PREFIX      "tt-verify "
+#define LINE_MAX_   8192        /* of one that is looked at */
+#define OTHER_MAX   (1u << 20)  /* of what else a process prints */
+
+ToolPart *tool_part_new(uint64_t from, uint64_t to)
+{
+    ToolPart *p = g_new0(ToolPart, 1);
+
+    p->from = from;
+    p->to = to;
+    p->fd = -1;
+    p->line = g_string_new(NULL);
+    p->found = g_ptr_array_new_with_free_func(
+        (GDestroyNotify)tool_finding_free);
+    p->other = g_string_new(NULL);
+    p->first_wrong = UINT64_MAX;
+    return p;
+}
+
+void tool_part_free(ToolPart *p)
+{
+    if (p) {
+        g_string_free(p->line, true);
+        g_ptr_array_free(p->found, true);
+        g_string_free(p->other, true);
+        g_free(p);
+    }
+}
+
+/* ---- processes ---- */
+
+/* What stands behind -tt. */
+static char *tt_value(const ToolReplays *r, const ToolPart *p)
+{
+    g_autofree char *dir = tool_option_value(r->run);
+    g_autofree char *to = p->to == UINT64_MAX ? g_strdup("") :
+        g_strdup_printf("%" PRIu64, p->to);
+    g_autofree char *trace = p->trace ? tool_option_value(p->trace) : NULL;
+
+    return trace ?
+        g_strdup_printf("replay,dir=%s,trace=%s,trace-part=%" PRIu64 "-%s", dir,
+                        trace, p->from, to) :
+        g_strdup_printf("replay,dir=%s,verify=%" PRIu64 "-%s", dir, p->from, to);
+}
+
+static void child(const ToolReplays *r, const ToolPart *p, const char *value,
+                  int out)
+{
+    const char *const argv[] = {
+        r->qemu, "-tt", value, "-nodefaults", "-display", "none", "-serial",
+        "none", "-monitor", "none", p->accel ? "-accel" : NULL, p->accel, NULL,
+    };
+    int null = open("/dev/null", O_RDONLY);
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGPIPE, SIG_DFL);
+    dup2(null, 0);
+    dup2(out, 1);
+    dup2(out, 2);
+    execv(r->qemu, (char **)argv);
+    fprintf(stderr, "cannot run '%s': %s\n", r->qemu, g_strerror(errno));
+    _exit(127);
+}
+
+static bool start(const ToolReplays *r, ToolPart *p)
+{
+    g_autofree char *value = tt_value(r, p);
+    int ends[2];
+
+    if (pipe(ends)) {
+        tool_complain("cannot make a pipe: %s", g_strerror(errno));
+        return false;
+    }
+    fflush(stdout);
+    p->pid = fork();
+    if (p->pid == 0) {
+        close(ends[0]);
+        child(r, p, value, ends[1]);
+    }
+    close(ends[1]);
+    if (p->pid < 0) {
+        close(ends[0]);
+        tool_complain("cannot start a process: %s", g_strerror(errno));
+        return false;
+    }
+    p->fd = ends[0];
+    return true;
+}
+
+/* ---- what they say ---- */
+
+/* The end of an interval, behind all that is said of it. */
+static void take_interval(ToolPart *p, const ToolFinding *f)
+{
+    const char *how = tool_finding_get(f, "how");
+    uint64_t from, to;
+
+    if (!how || !tool_finding_number(f, "from", &from) ||
+        !tool_finding_number(f, "to", &to)) {
+        return;                         /* another version's */
+    }
+    if (!strcmp(how, "equal")) {
+        p->n_intervals++;
+    } else if (p->first_wrong == UINT64_MAX) {
+        p->first_wrong = from;
+        p->first_wrong_to = to;
+        p->n_first = p->found->len;
+    }
+}
+
+static void take_line(ToolPart *p)
+{
+    g_autofree char *line = g_strdup(p->line->str);
+    ToolFinding *f;
+    uint64_t code;
+
+    tool_make_harmless(line);
+    if (!g_str_has_prefix(line, PREFIX)) {
+        if (p->other->len < OTHER_MAX) {
+            g_string_append_printf(p->other, "%s\n", line);
+        }
+        return;
+    }
+    f = tool_finding_parse(line + strlen(PREFIX));
+    if (!strcmp(tool_finding_kind(f), "end")) {
+        p->has_ended = tool_finding_number(f, "code", &code);
+        p->code = p->has_ended ? (int)MIN(code, 255) : TOOL_PROBLEM;
+    } else if (!strcmp(tool_finding_kind(f), "interval")) {
+        take_interval(p, f);
+    } else {
+        g_ptr_array_add(p->found, f);
+        return;
+    }
+    tool_finding_free(f);
+}
+
+static void take_bytes(ToolPart *p, const char *buf, ssize_t n)
+{
+    for (ssize_t i = 0; i < n; i++) {
+        if (buf[i] == '\n') {
+            take_line(p);
+            g_string_truncate(p->line, 0);
+        } else if (p->line->len < LINE_MAX_) {
+            g_string_append_c(p->line, buf[i]);
+        }
+    }
+}
+
+static void finish(ToolPart *p)
+{
+    int status = 0;
+
+    close(p->fd);
+    p->fd = -1;
+    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (p->trace && WIFEXITED(status)) {
+        p->code = WEXITSTATUS(status);
+    } else if (!p->has_ended) {
+        p->code = TOOL_PROBLEM;
+    }
+}
+
+/* ---- all of them ---- */
+
+/* Waits until one says something. False: an error. */
+static bool serve(ToolReplays *r, void (*done)(void *opaque, ToolPart *p),
+                  void *opaque)
+{
+    struct pollfd fds[TOOL_JOBS_MAX];
+    ToolPart *who[TOOL_JOBS_MAX];
+    unsigned n = 0;
+    char buf[4096];
+
+    for (unsigned i = 0; i < r->parts->len && n < TOOL_JOBS_MAX; i++) {
+        ToolPart *p = r->parts->pdata[i];
+
+        if (p->fd >= 0) {
+            fds[n] = (struct pollfd) { p->fd, POLLIN, 0 };
+            who[n++] = p;
+        }
+    }
+    if (poll(fds, n, -1) < 0) {
+        return errno == EINTR;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        ssize_t got = fds[i].revents ? read(fds[i].fd, buf, sizeof(buf)) : -1;
+
+        if (got > 0) {
+            take_bytes(who[i], buf, got);
+        } else if (fds[i].revents && (got == 0 || errno != EINTR)) {
+            finish(who[i]);
+            done(opaque, who[i]);
+        }
+    }
+    return true;
+}
+
+bool tool_parts_run(ToolReplays *r, void (*done)(void *opaque, ToolPart *p),
+                    void *opaque)
+{
+    unsigned next = 0, running;
+
+    do {
+        running = 0;
+        for (unsigned i = 0; i < next; i++) {
+            running += ((ToolPart *)r->parts->pdata[i])->fd >= 0;
+        }
+        while (running < r->jobs && next < r->parts->len) {
+            if (!start(r, r->parts->pdata[next++])) {
+                return false;
+            }
+            running++;
+        }
+        if (running && !serve(r, done, opaque)) {
+            return false;
+        }
+    } while (running);
+    return true;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The parts of `tt verify`: tt-tool-verify.c cuts the run and says what came of it,
+ * tt-tool-part.c has QEMU re-execute pieces of it, tt-tool-finding.c puts what that
+ * says into words, tt-tool-again.c asks whether a second replay goes wrong in the
+ * same way.
+ */
+#ifndef TT_TOOL_VERIFY_H
+#define TT_TOOL_VERIFY_H
+
+#include "tt-tool.h"
+#include "tt/trace.h"
+
+#include <sys/types.h>
+
+/* ---- findings ---- */
+typedef struct ToolFinding ToolFinding;
+
+ToolFinding *tool_finding_parse(const char *line);      /* never NULL */
+void tool_finding_free(ToolFinding *f);
+const char *tool_finding_kind(const ToolFinding *f);
+const char *tool_finding_get(const ToolFinding *f, const char *key);    /* or NULL */
+bool tool_finding_number(const ToolFinding *f, const char *key, uint64_t *n);
+/* A sentence; the caller frees it. @symbols may be NULL, also below. */
+char *tool_finding_words(const ToolFinding *f, const ToolSymbols *symbols);
+void tool_finding_json(const ToolFinding *f, const ToolSymbols *symbols);
+
+/* ---- pieces of the run ---- */
+#define TOOL_JOBS_MAX 256
+
+typedef struct ToolPart {
+    uint64_t from, to;          /* UINT64_MAX: the end of the run */
+    const char *accel;          /* of QEMU; NULL: as it comes */
+    const char *trace;          /* write a branch trace there, verify nothing */
+    pid_t pid;
+    int fd;                     /* -1: not running */
+    GString *line;              /* not whole yet */
+    GPtrArray *found;           /* of ToolFinding, as they came */
+    GString *other;             /* what else it printed */
+    uint64_t n_intervals;       /* equal */
+    uint64_t first_wrong, first_wrong_to;       /* UINT64_MAX: none */
+    unsigned n_first;           /* the findings up to that one's end are about it */
+    bool has_ended;
+    int code;                   /* an exit status of ours */
+} ToolPart;
+
+typedef struct ToolReplays {    /* what they have in common */
+    const char *run;
+    const char *qemu;
+    uint64_t jobs;
+    GPtrArray *parts;           /* of ToolPart; tool_part_free */
+} ToolReplays;
+
+ToolPart *tool_part_new(uint64_t from, uint64_t to);
+void tool_part_free(ToolPart *p);
+/* Runs all, some at a time, and calls @done for each when it has ended. False: an
+ * error, and it was said. */
+bool tool_parts_run(ToolReplays *r, void (*done)(void *opaque, ToolPart *p),
+                    void *opaque);
+
+/* ---- again ---- */
+typedef enum ToolAgain {
+    AGAIN_NOT_TRIED,
+    AGAIN_ALIKE,                /* what is wrong is in the recording */
+    AGAIN_ELSEWHERE,            /* the replay itself is not deterministic ... */
+    AGAIN_PARTED,               /* ... and control goes another way */
+    AGAIN_FAILED,               /* it could not be told */
+} ToolAgain;
+
+typedef struct ToolSecond {
+    ToolAgain how;
+    TtBranch last;              /* PARTED: the last branch that is alike; */
+    TtBranch first[2];          /* the ones behind it, if there are any */
+    unsigned n_last, n_first[2];
+    char *first_words, *second_words;   /* ELSEWHERE, PARTED: what the two found,
+                                   where it begins to differ; g_free */
+} ToolSecond;
+
+/* Replays the first wrong interval of @wrong once more, with one instruction in
+ * each block. */
+void tool_verify_again(const ToolReplays *all, const ToolPart *wrong,
+                       const ToolSymbols *symbols, ToolSecond *s);
+void tool_second_cleanup(ToolSecond *s);
+
+#endif
