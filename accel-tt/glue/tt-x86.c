@@ -118,6 +118,44 @@ void tt_target_set_flag(CPUState *cpu, unsigned flag, uint64_t val)
         env->features[FEAT_1_EDX] =
             (env->features[FEAT_1_EDX] & ~CPUID_APIC) | (val ? CPUID_APIC : 0);
         break;
+    default:
+        if (flag >= TT_FLAG_REGISTER &&
+            flag < TT_FLAG_REGISTER + CPU_NB_REGS) {
+            env->regs[flag - TT_FLAG_REGISTER] = val;
+        }
+        break;
+    }
+}
+
+/* ---- registers that a device changes ---- */
+
+static target_ulong regs_before[CPU_NB_REGS];
+static unsigned regs_depth;
+
+void tt_regs_enter_slow(CPUState *cpu)
+{
+    if (regs_depth++ == 0) {
+        memcpy(regs_before, cpu_env(cpu)->regs, sizeof(regs_before));
+    }
+}
+
+void tt_regs_leave_slow(CPUState *cpu)
+{
+    const target_ulong *now = cpu_env(cpu)->regs;
+
+    if (regs_depth == 0 || --regs_depth ||
+        (tt_omit & TT_OMIT_DEVICE_REGS)) {
+        return;
+    }
+    for (unsigned i = 0; i < CPU_NB_REGS; i++) {
+        TtEvent ev = {
+            .kind = TT_EV_CPU_FLAG, .cpu = cpu->cpu_index,
+            .addr = TT_FLAG_REGISTER + i, .val = now[i],
+        };
+
+        if (now[i] != regs_before[i]) {
+            tt_record_event(&ev);
+        }
     }
 }
 

@@ -51,6 +51,7 @@ static const struct {
     { "dma-invalidate", TT_OMIT_DMA_INVALIDATE },
     { "a20", TT_OMIT_A20 },
     { "ignne", TT_OMIT_IGNNE },
+    { "device-regs", TT_OMIT_DEVICE_REGS },
     { "bounce", TT_OMIT_BOUNCE },
     { "fetch", TT_OMIT_FETCH },
     { "resume-flag", TT_OMIT_RESUME_FLAG },

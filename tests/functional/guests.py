@@ -85,6 +85,7 @@ GUESTS = {
     'undef': guest(),
     'rdmsr': guest(),
     'ignne': guest(),
+    'vmport': guest(),
     'a20': guest(),
     'dmacode': guest(prepare=prepare_dmacode),
     'ins': guest(prepare=prepare_ins),

@@ -346,11 +346,11 @@ def refused(cell, work):
     return 'refused: ' + line
 
 
-def absent(cell, work):
+def refused_by_qemu(cell, work, text):
     with Vm(work, cell_args(cell, work), name='rec', timeout=20) as vm:
         vm.wait(1)
-    check(cell.absent in vm.stderr, f'the message says: {vm.stderr}')
-    return f'not built: QEMU says "{cell.absent}"'
+    check(text in vm.stderr, f'the message says: {vm.stderr}')
+    return f'QEMU says "{text}"'
 
 
 def run_cell(cell, work, rng, positions=5, replays=1):
@@ -359,7 +359,9 @@ def run_cell(cell, work, rng, positions=5, replays=1):
     if lack:
         raise Skip(lack)
     if cell.absent:
-        return absent(cell, work)
+        return 'not built: ' + refused_by_qemu(cell, work, cell.absent)
+    if cell.barred:
+        return 'barred: ' + refused_by_qemu(cell, work, cell.barred)
     if cell.refused:
         return refused(cell, work)
     began = time.monotonic()

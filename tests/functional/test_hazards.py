@@ -69,6 +69,9 @@ HAZARDS = {
     'ignne': Hazard(
         'ignne', '', True, False, (), 1,
         'port F0h changes the CPU and is an input'),
+    'device-regs': Hazard(
+        'vmport', '', True, False, (), 1,
+        'general registers that a device changes are an input'),
     'bounce': Hazard(
         'selfdma', 'rounds=200', True, False, (), 3,
         'direct DMA is visible to the guest before it is logged'),

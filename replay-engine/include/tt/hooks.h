@@ -48,6 +48,7 @@ enum {
     TT_OMIT_SECOND_FETCH = 1 << 14,
     TT_OMIT_VICTIMS = 1 << 15,
     TT_OMIT_WATCH_TLB = 1 << 16,
+    TT_OMIT_DEVICE_REGS = 1 << 17,
     TT_OMIT_SEARCH_SKIP = 1 << 20,  /* no hazard: searches look everywhere */
 };
 extern unsigned tt_omit;
@@ -119,6 +120,25 @@ static inline void tt_guest_trouble(int kind)
 {
     if (tt_recording()) {
         tt_guest_trouble_slow(kind);
+    }
+}
+
+/* ---- a device that changes general registers of the vCPU that asks it (vmport.c):
+ * inside a device call; calls may nest ---- */
+void tt_regs_enter_slow(struct CPUState *cpu);
+void tt_regs_leave_slow(struct CPUState *cpu);
+
+static inline void tt_regs_enter(struct CPUState *cpu)
+{
+    if (tt_recording()) {
+        tt_regs_enter_slow(cpu);
+    }
+}
+
+static inline void tt_regs_leave(struct CPUState *cpu)
+{
+    if (tt_recording()) {
+        tt_regs_leave_slow(cpu);
     }
 }
 

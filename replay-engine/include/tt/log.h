@@ -71,7 +71,8 @@ enum { TT_INTR_HARD = 1, TT_INTR_NMI = 2, TT_INTR_SMI = 3, TT_INTR_INIT = 4,
        TT_INTR_SIPI = 5, TT_INTR_MCE = 6, TT_INTR_VIRQ = 7,
        TT_INTR_INTERCEPTED = 0x80 /* or'ed: it became an exit to the
                                      guest's own hypervisor (SVM) */ };
-enum { TT_FLAG_A20 = 1, TT_FLAG_IGNNE = 2, TT_FLAG_APIC_FEATURE = 3 };
+enum { TT_FLAG_A20 = 1, TT_FLAG_IGNNE = 2, TT_FLAG_APIC_FEATURE = 3,
+       TT_FLAG_REGISTER = 16 /* plus the number of a general register */ };
 enum { TT_FINISH_QUIT = 1, TT_FINISH_STOPPED = 2 };
 /* What a virtio-gpu did to its pictures; data as in docs/reference/log-format. */
 enum { TT_SCREEN_RESET = 1, TT_SCREEN_CREATE = 2, TT_SCREEN_BACKING = 3,
