@@ -15,7 +15,7 @@ import os
 # guest    whose kernel and initrd: devices, or of i386, newer (scripts/guest).
 # mini     the mini kernel of QEMU's that it boots: its output is compared.
 # files    (name, bytes) made before.      copies   (name, of what) likewise.
-# peers    (frames or echo, socket) that listen for it.
+# peers    (frames, echo or swtpm, socket) that listen for it.
 # steps    (console text, ((command, arguments), ...)): what the host does.
 # shows    texts the console must hold.    reboots  leave -no-reboot out.
 # options  of -tt record.

@@ -4,6 +4,8 @@
 What the fields mean is in matrix_cell.py; cells of rarer devices are in
 matrix_more.py.
 """
+import shutil
+
 from matrix_cell import (DISK, FRAMES, MIB, SMALL, STREAM, Cell, disk, display,
                          drive, keys, nic, no_node)
 from matrix_more import (MORE_BUSES, MORE_DEVICES, MORE_DISKS, MORE_NETS,
@@ -130,6 +132,15 @@ NETS = [
 ]
 
 
+def tpm(model):
+    return Cell(model, f'{model}, served by swtpm', args=(
+        '-chardev', 'socket,id=c0,path={work}/tpm.sock', '-tpmdev',
+        'emulator,id=t0,chardev=c0', '-device', f'{model},tpmdev=t0'),
+        peers=(('swtpm', 'tpm.sock'),), works='tpm', boot='bzimage',
+        machine='q35', lacks=lambda: '' if
+        shutil.which('swtpm') else 'swtpm is not installed')
+
+
 DEVICES = [
     Cell('usb-kbd', 'USB keyboard on xHCI, keys typed', args=(
         '-device', 'qemu-xhci', '-device', 'usb-kbd', '-device',
@@ -188,8 +199,8 @@ DEVICES = [
         works='fill:60,idle,procs', modules='virtio_balloon'),
     Cell('pvpanic', 'pvpanic', args=('-device', 'pvpanic'), works='crash',
          modules='pvpanic', shows=('sysrq: Trigger a crash',)),
-    Cell('tpm', 'TPM: not built', args=('-tpmdev', 'emulator,id=t0'),
-         absent='invalid option'),
+    tpm('tpm-tis'),
+    tpm('tpm-crb'),
     Cell('virtio-pmem', 'virtio-pmem', args=(
         '-M', 'pc,nvdimm=on', '-m', '256,slots=1,maxmem=1G', '-object',
         'memory-backend-ram,id=m0,size=64M', '-device',

@@ -16,7 +16,7 @@ import time
 from guests import write
 from ttlib import (BUILD, REPO, Skip, TestFailure, Vm, check, check_exact,
                    digest, digest_at, end_of, equal, goto, one_sentence,
-                   recorder, run_tool, stopped_replay, tool)
+                   recorder, run_tool, stopped_replay, tool, wait_until)
 
 OTHERS = os.path.join(BUILD, 'guest-devices')
 DEBIAN = os.path.join(BUILD, 'guest-debian')
@@ -149,6 +149,16 @@ class Peer(threading.Thread):
             sock.close()
 
 
+def serve_tpm(work, path):
+    """A TPM; it ends when QEMU does."""
+    tpm = subprocess.Popen(
+        ['timeout', '300', 'swtpm', 'socket', '--tpm2', '--terminate',
+         '--tpmstate', f'dir={work}', '--ctrl', f'type=unixio,path={path}'],
+        stdin=subprocess.DEVNULL)
+    wait_until(lambda: os.path.exists(path) or tpm.poll() is not None,
+               'the socket of swtpm')
+
+
 def make_world(cell, work):
     for name, size in cell.files:
         path = write(os.path.join(work, name), bytes(range(256)) * 4096)
@@ -157,7 +167,11 @@ def make_world(cell, work):
         with open(filled(source, work), 'rb') as data:
             write(os.path.join(work, name), data.read())
     for kind, name in cell.peers:
-        Peer(kind, os.path.join(work, name)).start()
+        path = os.path.join(work, name)
+        if kind == 'swtpm':
+            serve_tpm(work, path)
+        else:
+            Peer(kind, path).start()
 
 
 # ---- recording ----
