@@ -10,11 +10,12 @@ whose speed drifts does not favour one side, and the ratio of the least seconds 
 all rounds: what other tenants of the host do can only add.
 
   tests/bench/bench-cost.py [-n ROUNDS] [--upstream] [--log]
-                            [--plain OTHER-QEMU] [WORK...]
+                            [--smp N] [--plain OTHER-QEMU] [WORK...]
 
 --upstream adds -icount shift=auto,rr=record and rr=replay of the same binary, each
 with a limit of time, since they may hang. --log prints what one recording of each
-work logged, by kind. --plain compares `off` with an unpatched build of the same
+work logged, by kind. --smp gives the guest N vCPUs, which take turns in one
+thread in all of them. --plain compares `off` with an unpatched build of the same
 source as well.
 """
 import argparse
@@ -81,6 +82,7 @@ class Bench:
         with open(self.disk, 'wb') as f:
             f.truncate(256 << 20)
         return [qemu, '-M', 'pc', '-accel', 'tcg,thread=single', '-m', '256',
+                '-smp', str(self.args.smp),
                 '-nodefaults', '-display', 'none', '-no-reboot', '-kernel',
                 f'{TOP}/build/guest/vmlinuz', '-initrd',
                 f'{TOP}/build/guest/initrd.img', '-append',
@@ -166,6 +168,7 @@ def main():
     p.add_argument('--qemu', default=f'{TOP}/build/qemu-system-x86_64')
     p.add_argument('--upstream', action='store_true')
     p.add_argument('--log', action='store_true')
+    p.add_argument('--smp', type=int, default=1, metavar='N')
     p.add_argument('--plain', help='an unpatched build to compare `off` with')
     p.add_argument('--plain-args', default='', help='more arguments for it')
     p.add_argument('works', nargs='*', metavar='WORK',
