@@ -91,7 +91,8 @@ void main(void)
     wrmsr(X2_TIMER, PERIODIC | VECTOR_TIMER);
     wrmsr(X2_INITIAL, 300000);
     rt_timer(1000);
-    for (u32 r = 0; r < rounds; r++) {
+    /* A busy host may be late with its first tick. */
+    for (u32 r = 0; r < rounds || (!timer_ticks && r < 1000 * rounds); r++) {
         priorities(r);
         fold(count_in_straight_line(r));
     }
