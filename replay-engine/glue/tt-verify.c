@@ -432,26 +432,54 @@ static void at_checkpoint(const TtPoint *p)
     }
 }
 
+/*
+ * The VM becomes that of the next checkpoint from which the log can be read. False:
+ * there is none. What lies before it is not verified.
+ */
+static bool begin_anew(void)
+{
+    const TtPoint *p;
+
+    while ((p = next_point())) {
+        tt_skip_leave();
+        if (tt_points_restore(tt_vcpu(), p->id) != TT_RESTORED) {
+            say_unusable(p);
+        } else if (!tt.diverged) {
+            tt_skip_restored();
+            return true;
+        }
+        vf.began = p->pos;
+        vf.next++;
+        p = next_point();
+        if (p || vf.to == UINT64_MAX) {
+            say_interval(p ? p->pos : tt_replay_end(),
+                         tt_stop_name(TT_STOP_DAMAGED));
+        }
+        vf.is_unusable = true;
+    }
+    return false;
+}
+
 /* The replay of the interval went wrong on its way. */
 static void in_trouble(int reason)
 {
     const TtPoint *p = next_point();
-    bool restored = false;
+    const char *why = tt.divergence ?: "for no reason given";
 
-    say_place(vf.differed ? "further" : tt_stop_name(reason), last_equal(),
-              tt.divergence ?: "for no reason given");
-    say_interval(p ? p->pos : tt_replay_end(), tt_stop_name(reason));
-    wrong();
-    if (p) {
-        tt_skip_leave();
-        restored = tt_points_restore(tt_vcpu(), p->id) == TT_RESTORED;
-        if (restored) {
-            tt_skip_restored();
-        } else {
-            say_unusable(p);
-        }
+    if (reason == TT_STOP_DAMAGED) {
+        say("%s position=%" PRIu64 " text=%s", tt_stop_name(reason), tt.pos,
+            why);
+    } else {
+        say_place(vf.differed ? "further" : tt_stop_name(reason), last_equal(),
+                  why);
     }
-    if (restored) {
+    say_interval(p ? p->pos : tt_replay_end(), tt_stop_name(reason));
+    if (reason == TT_STOP_DAMAGED) {
+        vf.is_unusable = true;
+    } else {
+        wrong();
+    }
+    if (begin_anew()) {
         next_interval();
     } else {
         leave();
@@ -531,6 +559,7 @@ void tt_verify_begin(void)
         vf.to = UINT64_MAX;             /* there need be no checkpoint */
     }
     choose_points();
+    vf.began = vf.from;
     ok = tt_travel_goto(vf.from, at_start, NULL, &err);
     post(ok, err);
 }

@@ -255,7 +255,7 @@ static void check_parents(Check *c, const TtManifest *m)
 
 /* ---- output ---- */
 
-static void json_list(const char *name, GPtrArray *list)
+void tool_json_list(const char *name, const GPtrArray *list)
 {
     printf(", \"%s\": [", name);
     for (unsigned i = 0; i < list->len; i++) {
@@ -275,8 +275,8 @@ static void print_json(const Check *c)
            c->problems->len ? "false" : "true", c->totals.n_segments,
            c->totals.n_events, c->totals.end_pos, c->is_torn ? "true" :
            "false", c->first_segment ? "true" : "false", c->n_checkpoints);
-    json_list("problems", c->problems);
-    json_list("notes", c->notes);
+    tool_json_list("problems", c->problems);
+    tool_json_list("notes", c->notes);
     printf("}\n");
 }
 
@@ -301,28 +301,47 @@ static void print_text(const Check *c)
     }
 }
 
-int tool_check(const ToolArgs *a)
+static Check check_begin(const char *run)
 {
-    Check c = {
-        .run = a->operand[0],
+    return (Check) {
+        .run = run,
         .problems = g_ptr_array_new_with_free_func(g_free),
         .notes = g_ptr_array_new_with_free_func(g_free),
     };
+}
+
+static void check_run(Check *c, const TtManifest *m, TtLogReader *r)
+{
+    check_log(c, r);
+    check_store(c, m, r);
+    if (c->first_segment && !c->n_in_log) {
+        add(c->problems, "the log holds a window of the recording, and there "
+            "is no checkpoint that a replay of it could begin with");
+    }
+    if (m->features & TT_FEATURE_PARENT) {
+        check_parents(c, m);
+    }
+}
+
+GPtrArray *tool_damage(const char *run, const TtManifest *m, TtLogReader *r)
+{
+    Check c = check_begin(run);
+
+    check_run(&c, m, r);
+    g_ptr_array_free(c.notes, true);
+    return c.problems;
+}
+
+int tool_check(const ToolArgs *a)
+{
+    Check c = check_begin(a->operand[0]);
     TtManifest m;
     TtLogReader *r = tool_open_run(c.run, &m);
     int result = TOOL_PROBLEM;
 
     if (r) {
-        check_log(&c, r);
-        check_store(&c, &m, r);
-        if (c.first_segment && !c.n_in_log) {
-            add(c.problems, "the log holds a window of the recording, and there "
-                "is no checkpoint that a replay of it could begin with");
-        }
+        check_run(&c, &m, r);
         check_marks(&c);
-        if (m.features & TT_FEATURE_PARENT) {
-            check_parents(&c, &m);
-        }
         if (tool_has(a, "--json")) {
             print_json(&c);
         } else {

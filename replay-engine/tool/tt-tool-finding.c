@@ -19,8 +19,7 @@ static const struct {
 } all_words[] = {
     { "diverged", "the replay is as recorded at position {after} and no longer at "
       "{position}, pc {pc}: {text}" },
-    { "damaged", "the replay cannot go on from position {position}, pc {pc}: "
-      "{text}" },
+    { "damaged", "the replay cannot go on from position {position}: {text}" },
     { "further", "what follows of it, at position {position}, pc {pc}: {text}" },
     { "state", "registers of the replay at position {position}, vCPU {cpu}: "
       "{text}" },

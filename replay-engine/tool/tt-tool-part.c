@@ -120,6 +120,8 @@ static void take_interval(ToolPart *p, const ToolFinding *f)
     }
     if (!strcmp(how, "equal")) {
         p->n_intervals++;
+    } else if (!strcmp(how, "damaged")) {
+        p->n_damaged++;                 /* nobody knows whether it is exact */
     } else if (p->first_wrong == UINT64_MAX) {
         p->first_wrong = from;
         p->first_wrong_to = to;
@@ -178,6 +180,7 @@ static void finish(ToolPart *p)
     } else if (!p->has_ended) {
         p->code = TOOL_PROBLEM;
     }
+    p->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
 /* ---- all of them ---- */

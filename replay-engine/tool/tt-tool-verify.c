@@ -20,6 +20,7 @@ typedef struct Verify {
     bool is_quiet, is_json, is_once;
     ToolSymbols *symbols;       /* NULL: none */
     uint64_t end_pos;
+    GPtrArray *damage;          /* sentences */
 } Verify;
 
 /* ---- parts ---- */
@@ -81,14 +82,18 @@ static void report_part(void *opaque, ToolPart *p)
 
         printf("  %s\n", words);
     }
-    if (*p->other->str) {
+    /* What QEMU says of damage in the log is what was found. */
+    if (*p->other->str && !(p->n_damaged && p->has_ended)) {
         g_auto(GStrv) lines = g_strsplit(p->other->str, "\n", -1);
 
         for (char **l = lines; *l && (**l || l[1]); l++) {
             printf("  | %s\n", *l);
         }
     }
-    if (!p->has_ended) {
+    if (p->signal) {
+        printf("  QEMU was ended by signal %d (%s)\n", p->signal,
+               g_strsignal(p->signal));
+    } else if (!p->has_ended) {
         printf("  QEMU ended without a result\n");
     }
     fflush(stdout);
@@ -99,7 +104,7 @@ static void report_part(void *opaque, ToolPart *p)
 typedef struct Sum {
     uint64_t n_intervals, n_wrong;
     const ToolPart *first;      /* with the first wrong interval; NULL: none */
-    bool is_incomplete;
+    bool is_incomplete, is_damaged;
     ToolSecond second;
 } Sum;
 
@@ -110,12 +115,13 @@ static ToolPart *part_at(const Verify *v, unsigned i)
 
 static Sum sum_up(const Verify *v)
 {
-    Sum s = { 0 };
+    Sum s = { .is_damaged = v->damage->len };
 
     for (unsigned i = 0; i < v->replays.parts->len; i++) {
         const ToolPart *p = part_at(v, i);
 
         s.n_intervals += p->n_intervals;
+        s.is_damaged |= p->n_damaged > 0;
         s.is_incomplete |= p->code == TOOL_PROBLEM;
         if (p->first_wrong != UINT64_MAX) {
             s.n_wrong++;
@@ -124,6 +130,7 @@ static Sum sum_up(const Verify *v)
             }
         }
     }
+    s.is_incomplete |= s.is_damaged;
     return s;
 }
 
@@ -208,9 +215,10 @@ static void print_json(const Verify *v, const Sum *s)
     printf("{\"run\": ");
     tool_json_string(v->run);
     printf(", \"exact\": %s, \"complete\": %s, \"intervals\": %" PRIu64
-           ", \"processes\": %u, \"end\": %" PRIu64, s->n_wrong ? "false" :
-           "true", s->is_incomplete ? "false" : "true", s->n_intervals,
+           ", \"processes\": %u, \"end\": %" PRIu64,
+           s->n_wrong || !s->n_intervals ? "false" : "true", s->is_incomplete ? "false" : "true", s->n_intervals,
            v->replays.parts->len, v->end_pos);
+    tool_json_list("damaged", v->damage);
     if (s->first) {
         printf(", \"first_wrong\": [%" PRIu64 ", %" PRIu64 "]",
                s->first->first_wrong, s->first->first_wrong_to);
@@ -261,11 +269,23 @@ static void print_second(const Verify *v, const ToolSecond *s)
     }
 }
 
+static void print_damage(const Verify *v)
+{
+    printf("The run is damaged, or a part of it is missing (tt check %s says the "
+           "same, and executes nothing):\n", v->run);
+    for (unsigned i = 0; i < v->damage->len; i++) {
+        printf("  %s\n", (char *)v->damage->pdata[i]);
+    }
+}
+
 static void print_text(const Verify *v, const Sum *s)
 {
     g_autofree char *n = tool_number(s->n_intervals);
     g_autofree char *end = tool_number(v->end_pos);
 
+    if (s->is_damaged) {
+        print_damage(v);
+    }
     if (s->first) {
         g_autofree char *from = tool_number(s->first->first_wrong);
         g_autofree char *to = tool_number(s->first->first_wrong_to);
@@ -275,8 +295,13 @@ static void print_text(const Verify *v, const Sum *s)
                "is named.)\n", from, to);
         print_second(v, &s->second);
     } else if (s->is_incomplete) {
-        printf("Not all of the run could be verified; what could be is "
-               "exact.\n");
+        if (s->n_intervals) {
+            printf("Not all of the run could be verified; what could be is "
+                   "exact: %s interval%s.\n", n, s->n_intervals > 1 ? "s" :
+                   "");
+        } else {
+            printf("Nothing of the run could be verified.\n");
+        }
     } else if (!v->is_quiet) {
         printf("The run replays exactly: %s intervals, up to position %s.\n",
                n, end);
@@ -299,11 +324,15 @@ static int verify(Verify *v, const TtManifest *m, TtLogReader *r)
                              "anything was sealed", v->run);
     }
     v->end_pos = t.end_pos;
+    v->damage = tool_damage(v->run, m, r);
     make_parts(v, m, &t, r);
     if (!tool_parts_run(&v->replays, report_part, v)) {
         return TOOL_PROBLEM;
     }
     s = sum_up(v);
+    if (s.is_damaged && !v->damage->len) {
+        g_ptr_array_add(v->damage, g_strdup("QEMU could not read all of it"));
+    }
     if (s.first && !v->is_once) {
         tool_verify_again(&v->replays, s.first, v->symbols, &s.second);
     }
@@ -370,6 +399,9 @@ int tool_verify(const ToolArgs *a)
         }
     }
     tool_symbols_free(v.symbols);
+    if (v.damage) {
+        g_ptr_array_free(v.damage, true);
+    }
     g_ptr_array_free(v.replays.parts, true);
     g_free((char *)v.replays.qemu);
     return result;

@@ -40,7 +40,9 @@ typedef struct ToolPart {
     uint64_t n_intervals;       /* equal */
     uint64_t first_wrong, first_wrong_to;       /* UINT64_MAX: none */
     unsigned n_first;           /* the findings up to that one's end are about it */
+    uint64_t n_damaged;         /* could not be replayed: the log is damaged */
     bool has_ended;
+    int signal;                 /* that ended QEMU; 0: none */
     int code;                   /* an exit status of ours */
 } ToolPart;
 

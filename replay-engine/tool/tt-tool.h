@@ -117,6 +117,10 @@ bool tool_is_in_log(TtPageStore *ps, const TtCheckpointInfo *info,
 /* Where a replay begins: 0, or at the first checkpoint of a window (then what the
  * log has before it serves nothing). False: at none. */
 bool tool_start(TtPageStore *ps, const TtLogReader *r, uint64_t *pos);
+/* What is damaged or missing of what a replay reads: sentences, as of `tt check`. */
+GPtrArray *tool_damage(const char *run, const TtManifest *m, TtLogReader *r);
+/* ", "NAME": [...]". */
+void tool_json_list(const char *name, const GPtrArray *list);
 /* Positions, events and bytes of a whole log. */
 typedef struct ToolTotals {
     uint64_t first_pos, end_pos, n_events, n_segments;

@@ -8,9 +8,11 @@ import re
 import shutil
 import struct
 import subprocess
+import time
 
 from guests import guest_args
 from test_branch import brancher, record_with_full
+from test_flight import TORTURE, finish, wait_moved
 from test_full import add_full
 from test_stored import copy_of
 from ttlib import (Gdb, check, check_exact, equal, limit, one_sentence,
@@ -168,6 +170,117 @@ def test_planted_corruptions(work):
     check(number + 1 >= 20 and harmless < 3, f'{harmless} of {number + 1} flips '
           'were harmless')
     print(f'{number + 1} corruptions, {harmless} harmless')
+
+
+def damaged(run, *words, args=()):
+    """tt verify calls it damage, with these words, and nothing else."""
+    done = verify(run, '--json', *args, rc=1)
+    answer = json.loads(done.stdout)
+    check(not answer['complete'] and 'second' not in answer and
+          'first_wrong' not in answer, f'{answer}')
+    said = '\n'.join(answer['damaged'])
+    for word in words:
+        check(word in said, f'{word}: {answer}')
+    text = verify(run, *args, rc=1).stdout
+    check('is damaged, or a part of it is missing (tt check' in text and
+          'does not replay exactly' not in text and
+          'determin' not in text and
+          'replays exactly' not in text, text)
+    equal('Nothing of the run could be verified' in text,
+          answer['intervals'] == 0, text)
+    equal(answer['exact'], answer['intervals'] > 0, f'{answer}')
+    return answer['intervals']
+
+
+@limit(120)
+def test_damage_is_no_divergence(work):
+    """Where the log cannot be read nothing is said of the replay: the status is
+    that of damage, and what lies before and behind is verified."""
+    run = record(work, guest_args(work, 'dmacode', 'rounds=3000'), options=OFTEN)
+    whole = found(run.dir, rc=0)
+    equal(whole['damaged'], [], 'a good run')
+    n = whole['intervals']
+    log = read_bytes(os.path.join(run.dir, 'log'))
+    segments = [m.start() for m in re.finditer(b'TTVMSEG\n', log)]
+    check(n >= 3 and len(segments) >= 3, f'{n} intervals, {len(segments)} segments')
+    for number, at in enumerate((segments[0] + 120, segments[1] + 120,
+                                 segments[-1] + 120, len(log) - 5)):
+        copy = copy_of(run.dir, os.path.join(work, f'harmed{number}.run'))
+        flip(os.path.join(copy, 'log'), at)
+        counts = [damaged(copy, 'log, byte', 'is damaged', args=jobs)
+                  for jobs in (['-j1'], ['-j2'])]
+        equal(counts[0], counts[1], 'intervals with one process and with two')
+        check(counts[0] < n and (counts[0] > 0 or number < 2),
+              f'{counts[0]} of {n} intervals with byte {at} flipped')
+        if number:
+            with replayer(work, copy, options=',verify=all', name='q') as vm:
+                vm.wait(1)
+            said = str(vm.stdout)
+            check('how=damaged' in said and 'end code=1' in said and
+                  'how=diverged' not in said, said)
+
+
+@limit(60)
+def test_lost_checkpoints(work):
+    """What is verified without checkpoints that are damaged is not all: it is
+    said, and the status is that of damage."""
+    run = record(work, guest_args(work, 'dmacode', 'rounds=3000'), options=OFTEN)
+    n = found(run.dir, rc=0)['intervals']
+    check(n >= 3, f'{n} intervals')
+    for number, (name, at, left) in enumerate((
+            ('checkpoints', 5, 1), ('pages', 0, 1), ('checkpoints', -1, n - 1))):
+        copy = copy_of(run.dir, os.path.join(work, f'harmed{number}.run'))
+        flip(os.path.join(copy, name), at)
+        equal(damaged(copy, name), left, f'intervals, byte {at} of {name}')
+    os.unlink(os.path.join(copy, 'pages'))
+    damaged(copy, 'pages')
+
+
+@limit(120)
+def test_damage_of_a_window(work):
+    """Parts of a flight recorder's window that are damaged, exchanged or missing
+    are damage."""
+    with recorder(work, guest_args(work, *TORTURE), qmp=1, timeout=50,
+                  options=',last=3s,checkpoint-interval=0.12') as vm:
+        wait_moved(vm, 1)
+        for _ in range(4):              # each begins a part
+            time.sleep(0.4)
+            vm.qmp.cmd('tt-save', timeout=60)
+        time.sleep(0.3)
+        run = finish(vm)
+    n = found(run, rc=0)['intervals']
+    parts = sorted(p for p in os.listdir(run) if p.startswith('log.'))
+    check(n > 3 and len(parts) > 3, f'{n} intervals, {parts}')
+    copies = [copy_of(run, os.path.join(work, f'harmed{i}')) for i in range(4)]
+    path = os.path.join(copies[0], parts[-2])
+    flip(path, os.path.getsize(path) // 2)
+    check(damaged(copies[0], 'log') < n, 'intervals, a bit flipped')
+    for a, b in ((-2, -3), (-3, -2)):
+        shutil.copy(os.path.join(run, parts[a]), os.path.join(copies[1], parts[b]))
+    check(damaged(copies[1], 'log') < n, 'intervals, exchanged')
+    os.unlink(os.path.join(copies[2], parts[1]))
+    check(0 < damaged(copies[2], 'missing') < n, 'intervals, one is missing')
+    for name in ('pages', 'checkpoints'):
+        os.unlink(os.path.join(copies[3], name))
+    equal(damaged(copies[3], 'no checkpoint'), 0, 'intervals, no beginning')
+
+
+def test_nothing_is_verified(work):
+    """A QEMU that says nothing verifies nothing; a signal is named."""
+    run = record(work, guest_args(work, 'hlt', 'rounds=3'))
+    said = tt('verify', run.dir, '--qemu', '/bin/true', rc=1).stdout
+    check('QEMU ended without a result' in said and
+          'Nothing of the run could be verified' in said, said)
+    answer = json.loads(tt('verify', run.dir, '--json', '--qemu', '/bin/true',
+                           rc=1).stdout)
+    equal((answer['exact'], answer['complete'], answer['damaged']),
+          (False, False, []), f'{answer}')
+    killed = os.path.join(work, 'killed')
+    with open(killed, 'w', encoding='ascii') as out:
+        out.write('#!/bin/sh\nkill -9 $$\n')
+    os.chmod(killed, 0o755)
+    said = tt('verify', run.dir, '--qemu', killed, rc=1).stdout
+    check('QEMU was ended by signal 9 (Killed)' in said, said)
 
 
 def test_refusals(work):
@@ -361,6 +474,7 @@ def test_a_branch_of_a_branch(work):
     os.rename(second.run, second.run + '.gone')
     check('parent' in json.loads(
         tt('check', '--json', third.run, rc=1).stdout)['problems'][-1], 'check')
+    equal(damaged(third.run, 'parent'), 0, 'intervals without the parent')
     said = tt('pack', third.run, pack + '2', rc=1).stderr
     check('is a branch and needs its parent' in said, said)
     os.rename(first.run, first.run + '.gone')
