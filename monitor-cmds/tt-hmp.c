@@ -420,6 +420,8 @@ static bool parse_start_word(const char *word, StartWords *w, Error **errp)
     } else if (strstart(word, "guard=", &value)) {
         w->has_guard = true;
         qapi_bool_parse("guard", value, &w->guard, errp);
+    } else if (w->dir && strchr(word, '=')) {
+        error_setg(errp, "tt record start has no option '%s'", word);
     } else if (w->dir) {
         error_setg(errp, "tt record start takes one directory, not '%s' and "
                    "'%s'", w->dir, word);

@@ -211,6 +211,9 @@ bool tt_monitor_go(const TtGoto *g, TtTravelDone *done, void *opaque,
 {
     uint64_t target;
 
+    if (!tt_on() && !tt_is_live(errp)) {
+        return false;
+    }
     vm_stop(RUN_STATE_PAUSED);
     if (!tt_monitor_target(g, &target, errp)) {
         return false;
@@ -287,6 +290,10 @@ static void set_out(void *opaque)
     }
     if (w->pin && (!tt_monitor_may_be_full(w->full, &w->err) ||
                    !tt_travel_is_possible(&w->err))) {
+        wake(w);
+        return;
+    }
+    if (!tt_on() && !tt_is_live(&w->err)) {
         wake(w);
         return;
     }

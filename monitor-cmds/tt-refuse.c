@@ -14,6 +14,8 @@ static const char no_input[] =
     "a replay takes no input, the log says what happened";
 static const char in_past[] =
     "the past is shown, and that takes no input: 'tt goto end' first";
+static const char no_dump[] =
+    "the past is shown, and this would dump the present: 'tt goto end' first";
 
 static const char *const qmp_inputs[] = {
     "system_reset", "system_powerdown", "system_wakeup", "inject-nmi",
@@ -73,12 +75,12 @@ static void turn_hmp(bool on)
     }
 }
 
-static void turn_qmp(const char *const *names, size_t n, bool on)
+static void turn_qmp(const char *const *names, size_t n, bool on,
+                     const char *why)
 {
     for (size_t i = 0; i < n; i++) {
         if (on) {
-            qmp_disable_command(&qmp_commands, names[i],
-                                tt_past ? in_past : no_input);
+            qmp_disable_command(&qmp_commands, names[i], why);
         } else {
             qmp_enable_command(&qmp_commands, names[i]);
         }
@@ -87,9 +89,10 @@ static void turn_qmp(const char *const *names, size_t n, bool on)
 
 void tt_monitor_refuse_input(bool on)
 {
-    turn_qmp(qmp_inputs, ARRAY_SIZE(qmp_inputs), on);
+    turn_qmp(qmp_inputs, ARRAY_SIZE(qmp_inputs), on,
+             tt_past ? in_past : no_input);
     if (tt_past || !on) {
-        turn_qmp(qmp_dumps, ARRAY_SIZE(qmp_dumps), on);
+        turn_qmp(qmp_dumps, ARRAY_SIZE(qmp_dumps), on, no_dump);
     }
     turn_hmp(on);
 }

@@ -125,7 +125,7 @@ static QemuOptsList tt_opts = {
                   "(default 0: when it ends)" },
         { .name = "check-interval", .type = QEMU_OPT_NUMBER,
           .help = "record, branch: positions between digests of the vCPUs "
-                  "(default 1048576)" },
+                  "(default 8388608)" },
         { .name = "guard", .type = QEMU_OPT_BOOL,
           .help = "record, branch: find writes to RAM that are not logged, and "
                   "name the writer (slow)" },

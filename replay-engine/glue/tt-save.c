@@ -29,6 +29,7 @@
 #include <sys/file.h>
 
 #define COPY_BYTES (1u << 20)
+#define UNFINISHED "unfinished" /* a file in it until then: it may be removed */
 #define SAVING ".saving"        /* behind the name, until it is whole */
 
 static struct {
@@ -183,7 +184,11 @@ static void sync_directory(const char *path)
 static TtStatus give_name(void)
 {
     g_autofree char *folder = g_path_get_dirname(sv.to);
+    g_autofree char *sign = g_build_filename(sv.making, UNFINISHED, NULL);
 
+    if (unlink(sign)) {
+        return fail_errno("finish the window", sv.to);
+    }
     if (renameat2(AT_FDCWD, sv.making, AT_FDCWD, sv.to, RENAME_NOREPLACE) &&
         (errno != EINVAL || g_file_test(sv.to, G_FILE_TEST_EXISTS) ||
          rename(sv.making, sv.to))) {
@@ -218,7 +223,7 @@ static TtStatus save_all(void)
 static void remove_again(const char *dir)
 {
     static const char *const names[] = {
-        "manifest", "marks", "checkpoints", "pages", "disks",
+        "manifest", "marks", "checkpoints", "pages", "disks", UNFINISHED,
     };
     unsigned n;
     g_autofree uint32_t *part = NULL;
@@ -305,14 +310,15 @@ static int lock_directory(const char *path, bool may_fail)
     return fd;
 }
 
-/* Has it nothing in it but what save_all makes? */
+/* Was it being made, and has it nothing in it but what save_all makes? */
 static bool is_ours(const char *dir)
 {
     static const char *const names[] = {
-        "manifest", "marks", "checkpoints", "pages", "disks", NULL,
+        "manifest", "marks", "checkpoints", "pages", "disks", UNFINISHED, NULL,
     };
+    g_autofree char *sign = g_build_filename(dir, UNFINISHED, NULL);
     GDir *d = g_dir_open(dir, 0, NULL);
-    bool ours = d;
+    bool ours = d && g_file_test(sign, G_FILE_TEST_IS_REGULAR);
     const char *name;
 
     while (d && (name = g_dir_read_name(d))) {
@@ -361,6 +367,23 @@ static void remove_leftovers(void)
     }
 }
 
+static bool put_sign(const char *making)
+{
+    g_autofree char *sign = g_build_filename(making, UNFINISHED, NULL);
+    int fd = open(sign, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0) {
+        int why = errno;
+
+        close(sv.lock);
+        rmdir(making);
+        errno = why;
+        return false;
+    }
+    close(fd);
+    return true;
+}
+
 /* Makes the directory that is to become @dir. False: errno. */
 static bool begin_making(const char *dir)
 {
@@ -373,11 +396,11 @@ static bool begin_making(const char *dir)
                (errno == EEXIST && remove_leftover(making) &&
                 mkdir(making, 0700) == 0)) {
         sv.lock = lock_directory(making, true);
-        if (sv.lock >= 0) {
+        if (sv.lock >= 0 && put_sign(making)) {
             sv.making = making;
             return true;
         }
-        errno = EBUSY;
+        errno = sv.lock < 0 ? EBUSY : errno;
     } else if (g_file_test(making, G_FILE_TEST_EXISTS)) {
         errno = EEXIST;
     }
@@ -401,7 +424,10 @@ static bool is_fit(const char *name, const char *dir, Error **errp)
 {
     g_autofree char *last = g_path_get_basename(name);
 
-    if (!last[strspn(last, "./")]) {
+    if (g_str_has_suffix(name, SAVING)) {
+        error_setg(errp, "'%s' is what a window is named until it is whole: give "
+                   "another name", name);
+    } else if (!last[strspn(last, "./")]) {
         error_setg(errp, "'%s' is no name for a new directory: give one that does "
                    "not exist yet", name);
     } else if (is_in_run(dir)) {
@@ -433,7 +459,9 @@ static char *make_directory(const char *name, char **mark, Error **errp)
         }
         if (name || errno != EEXIST) {
             error_setg_errno(errp, errno, "cannot make the directory '%s' for "
-                             "the window: give another name", dir);
+                             "the window: %s", dir, errno == ENOENT ?
+                             "make the directory that it is to lie in" :
+                             "give another name");
             return NULL;
         }
     }
@@ -502,7 +530,7 @@ bool tt_save_begin(const char *name, bool is_marked, TtSaveDone *done,
     }
     if ((mark && !is_marked && !tt_mark_add(mark, &pos, errp)) ||
         !cut(to, errp)) {
-        rmdir(sv.making);
+        remove_again(sv.making);
         close(sv.lock);
         g_clear_pointer(&sv.making, g_free);
         g_free(to);

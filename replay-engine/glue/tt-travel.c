@@ -186,6 +186,9 @@ bool tt_travel_is_possible(Error **errp)
                    "at-end=stop");
     } else if (!tr.timeline) {
         error_setg(errp, "the replay has not begun yet");
+    } else if (qemu_system_dump_in_progress()) {
+        error_setg(errp, "the memory of this position is being dumped: wait for "
+                   "the end (query-dump)");
     } else {
         return true;
     }

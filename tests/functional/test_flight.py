@@ -306,7 +306,7 @@ def saving(run, name):
     """What a process leaves that is killed while it saves."""
     place = f'{run}-{name}.saving'
     os.mkdir(place)
-    for file in ('log.000007', 'pages'):
+    for file in ('log.000007', 'pages', 'unfinished'):
         with open(os.path.join(place, file), 'wb') as out:
             out.write(b'part of it')
     return place
@@ -343,6 +343,12 @@ def test_save_is_whole_or_nothing(work):
                        or 'File exists' in text) and '\n' not in text.strip(),
                       f'{name}: {text}')
         check('inside of' in vm.qmp.error('tt-save', name=f'{vm.run}/in'), 'in')
+        check('until it is whole' in vm.qmp.error('tt-save', name='x.saving'),
+              'a name that is kept for windows in the making')
+        whole = f'{vm.run}-whole.saving'
+        shutil.copytree(saved, whole)
+        vm.qmp.cmd('tt-save', name='after', timeout=60)
+        run_tool(tool('tt'), 'check', whole)
         run = finish(vm)
     for window in (saved, f'{run}-busy', run):
         run_tool(tool('tt'), 'check', window)

@@ -125,6 +125,25 @@ def test_attach(work):
 
 
 @limit(120)
+def test_attach_again(work):
+    """Every recording begins with vCPU 0, whoever had the turn when the one before
+    it ended."""
+    runs = [f'{work}/run{n}' for n in range(6)]
+    args = guest_args(work, 'smp', 'cpus=2 rounds=1000000000 pause=1')
+    with Vm(work, [*args, '-smp', '2', '-accel', 'tcg,thread=single'], qmp=1,
+            timeout=100) as vm:
+        vm.wait_serial('start')
+        for run in runs:
+            vm.qmp.cmd('tt-record-start', 60, dir=run)
+            time.sleep(0.1)
+            vm.qmp.cmd('tt-record-stop', 60)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    for n, run in enumerate(runs):
+        replay(work, run, name=f'rep{n}', timeout=60)
+
+
+@limit(120)
 def test_gdb(work):
     """gdb sees the vCPUs as threads, begins with the one whose turn it is, and
     one step of that is one position."""

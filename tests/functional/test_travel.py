@@ -435,5 +435,30 @@ def test_dump(work):
             seen.add(hash(ram))
             equal(digest(vm), wanted, 'digest behind the dumps')
         equal(len(seen), 2, 'memories of two positions')
+        os.unlink(there)
+        vm.qmp.cmd('dump-guest-memory', paging=False, detach=True,
+                   protocol=f'file:{there}')
+        for _ in range(2):      # while it lasts, and behind it
+            try:
+                vm.qmp.cmd('tt-goto', 60, position=1000)
+            except QmpError as why:
+                check('is being dumped' in str(why), f'{why}')
+            wait_until(lambda: vm.qmp.cmd('query-dump')['status'] == 'completed',
+                       'the end of the dump')
+            if digest(vm)[0] == 1000:
+                break
+        equal(digest(vm)[0], 1000, 'position')
         goto(vm, where='end')
         check(not vm.qmp.cmd('query-tt')['diverged'], 'it diverged')
+
+
+def test_nowhere_to_go(work):
+    """Where nothing is recorded tt goto says so, and the VM runs on."""
+    with Vm(work, guest_args(work, 'torture', 'rounds=100000'), qmp=1) as vm:
+        vm.wait_serial('\n')
+        for text in (vm.qmp.error('tt-goto', position=5),
+                     vm.qmp.hmp('tt goto 5')):
+            check('no recording' in text, text)
+        equal(vm.qmp.cmd('query-status')['status'], 'running', 'status')
+        vm.qmp.send('quit')
+        vm.wait(0)
