@@ -13,8 +13,8 @@ from flight import (check_window, disk_bytes, marks_of, query,
                     stop_for_digest, wait_moved)
 from guests import guest_args, linux_args, linux_disk, own_args
 from test_robust import mount_small
-from ttlib import (REPO, Gdb, Vm, check, digest_at, equal, goto, limit, one_sentence,
-                   recorder, replay, run_tool, seed, stopped_replay, tool,
+from ttlib import (REPO, Gdb, Vm, check, digest, digest_at, equal, goto, limit,
+                   one_sentence, recorder, replay, run_tool, seed, stopped_replay, tool,
                    wait_until)
 
 TORTURE = ('torture', 'rounds=1000000 percent=30')
@@ -368,6 +368,7 @@ def test_killed(work):
             vm.kill()
         run_tool(tool('tt'), 'check', vm.run)
         with stopped_replay(work, vm.run, f'rep{turn}') as rep:
+            digest(rep)         # it has begun
             check(query(rep)['start'] >= start > 0, f'{query(rep)} {start}')
         replay(work, vm.run, name=f'again{turn}')
 
