@@ -270,6 +270,7 @@ static bool begin_pinning(Waiter *w)
 {
     uint64_t pos;
 
+    vm_stop(RUN_STATE_PAUSED);
     return (!w->name || tt_mark_add(w->name, &pos, &w->err)) &&
         tt_travel_pin(arrived, w, &w->err);
 }
@@ -293,11 +294,6 @@ static void set_out(void *opaque)
         wake(w);
         return;
     }
-    if (!tt_on() && !tt_is_live(&w->err)) {
-        wake(w);
-        return;
-    }
-    vm_stop(RUN_STATE_PAUSED);
     if (w->pin ? !begin_pinning(w) :
         !tt_monitor_go(&w->g, arrived, w, &w->err)) {
         wake(w);

@@ -93,7 +93,6 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
     set_mode(TT_RECORD);
     tt_guard_option(opt->guard);
     tt_vcpus_find();
-    tt_vcpus_turn_to(tt_vcpus_at(0));       /* every run begins with that one */
     ok = tt_record_start(errp);
     if (!ok) {
         tt_guard_stop();

@@ -283,7 +283,6 @@ static bool load_cpus(Error **errp)
     for (unsigned i = 0; i < tt_vcpus_count(); i++) {
         tt_vcpus_at(i)->interrupt_request = pending[i];
     }
-    tt_vcpus_turn_to(tt_vcpus_at(0));       /* every run begins with that one */
     return true;
 }
 

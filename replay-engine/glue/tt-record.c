@@ -133,13 +133,13 @@ static void wait_for_segment(void)
 }
 
 /*
- * A flight recorder whose log is at its limit waits for the checkpoint that is being
- * stored, since parts go then. It does not wait for one to be taken: the VM may be
- * waiting for us.
+ * A flight recorder whose log would go beyond its limit with @sb waits for the
+ * checkpoint that is being stored, since parts go then. It does not wait for one to
+ * be taken: the VM may be waiting for us.
  */
-static void wait_for_window(void)
+static void wait_for_window(const TtSegBuf *sb)
 {
-    while (tt_flight_is_full() && tt_shelf_is_busy()) {
+    while (!tt_flight_has_room(decoded_bytes(sb)) && tt_shelf_is_busy()) {
         g_usleep(1000);
     }
 }
@@ -182,7 +182,7 @@ static void *writer_thread(void *opaque)
             continue;
         }
         last = sb->last;
-        wait_for_window();
+        wait_for_window(sb);
         before = tt_log_writer_bytes(rec.writer);
         if (!qatomic_read(&rec.failed) &&
             tt_log_writer_seal(rec.writer, sb, &rec.diag) != TT_OK) {
@@ -696,6 +696,7 @@ static bool begin(Error **errp)
 {
     TtEvent ready = { .kind = TT_EV_CHECK };
 
+    tt_vcpus_turn_to(tt_vcpus_at(0));       /* every run begins with that one */
     rec.has_begun = true;
     rec.start_ns = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
     qemu_thread_create(&rec.thread, "tt-writer", writer_thread, NULL,

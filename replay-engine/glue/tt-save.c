@@ -10,9 +10,10 @@
  *   --> main loop: says so
  *
  * It is made as NAME.saving and gets its name at the end, so what has a name is whole.
- * Who makes one holds a lock on it: what is there and not locked was left by a
- * process that was killed, and goes when the next window is saved. The VM does not
- * stand for any of it; checkpoints wait meanwhile.
+ * Until then it has a file "unfinished" in it, and who makes it holds a lock on it:
+ * one that is not locked was left by a process that was killed, and goes when the
+ * next window is saved. The VM does not stand for any of it; checkpoints wait
+ * meanwhile.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE             /* copy_file_range, SEEK_DATA */
@@ -219,17 +220,19 @@ static TtStatus save_all(void)
     return s == TT_OK ? give_name() : s;
 }
 
-/* Only what save_all makes. */
+/* What save_all makes, beside the parts of the log. */
+static const char *const made[] = {
+    "manifest", "marks", "checkpoints", "pages", "disks", UNFINISHED, NULL,
+};
+
+/* Only that. */
 static void remove_again(const char *dir)
 {
-    static const char *const names[] = {
-        "manifest", "marks", "checkpoints", "pages", "disks", UNFINISHED,
-    };
     unsigned n;
     g_autofree uint32_t *part = NULL;
 
-    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
-        g_autofree char *path = g_build_filename(dir, names[i], NULL);
+    for (unsigned i = 0; made[i]; i++) {
+        g_autofree char *path = g_build_filename(dir, made[i], NULL);
 
         unlink(path);
     }
@@ -313,16 +316,13 @@ static int lock_directory(const char *path, bool may_fail)
 /* Was it being made, and has it nothing in it but what save_all makes? */
 static bool is_ours(const char *dir)
 {
-    static const char *const names[] = {
-        "manifest", "marks", "checkpoints", "pages", "disks", UNFINISHED, NULL,
-    };
     g_autofree char *sign = g_build_filename(dir, UNFINISHED, NULL);
     GDir *d = g_dir_open(dir, 0, NULL);
     bool ours = d && g_file_test(sign, G_FILE_TEST_IS_REGULAR);
     const char *name;
 
     while (d && (name = g_dir_read_name(d))) {
-        ours &= g_strv_contains(names, name) || g_str_has_prefix(name, "log.");
+        ours &= g_strv_contains(made, name) || g_str_has_prefix(name, "log.");
     }
     if (d) {
         g_dir_close(d);

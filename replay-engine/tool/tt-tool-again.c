@@ -47,13 +47,10 @@ static char *words_at(const ToolPart *p, unsigned i,
                  "nothing more");
 }
 
-/* Do two findings say the same? In the midst of a block the program counter, and with
- * it the registers that are shown, is known as that of the block only. */
+/* In the midst of a block the program counter, and with it the registers that are
+ * shown, is known as that of the block only. */
 static bool is_same(const ToolPart *a, const ToolPart *b, unsigned i)
 {
-    static const char *const keys[] = {
-        "position", "text", "page", "recorded", "replayed", "cpu", "name",
-    };
     const ToolFinding *x, *y;
 
     if (i >= a->n_first || i >= b->n_first) {
@@ -61,29 +58,17 @@ static bool is_same(const ToolPart *a, const ToolPart *b, unsigned i)
     }
     x = a->found->pdata[i];
     y = b->found->pdata[i];
-    if (strcmp(tool_finding_kind(x), tool_finding_kind(y))) {
-        return false;
-    }
-    for (size_t k = 0; k < G_N_ELEMENTS(keys) &&
-         strcmp(tool_finding_kind(x), "state"); k++) {
-        if (g_strcmp0(tool_finding_get(x, keys[k]),
-                      tool_finding_get(y, keys[k]))) {
-            return false;
-        }
-    }
-    return true;
+    return tool_finding_agrees(x, y, strcmp(tool_finding_kind(x), "state") ?
+                               "pc" : "text");
 }
 
 static bool is_alike(const ToolPart *a, const ToolPart *b,
                      const ToolSymbols *symbols, ToolSecond *s)
 {
     for (unsigned i = 0; i < MAX(a->n_first, b->n_first); i++) {
-        g_autofree char *x = words_at(a, i, symbols);
-        g_autofree char *y = words_at(b, i, symbols);
-
         if (!is_same(a, b, i)) {
-            s->first_words = g_steal_pointer(&x);
-            s->second_words = g_steal_pointer(&y);
+            s->first_words = words_at(a, i, symbols);
+            s->second_words = words_at(b, i, symbols);
             return false;
         }
     }

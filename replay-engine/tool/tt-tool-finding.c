@@ -133,6 +133,20 @@ bool tool_finding_number(const ToolFinding *f, const char *key, uint64_t *n)
     return text && tool_parse_number(text, n);
 }
 
+bool tool_finding_agrees(const ToolFinding *a, const ToolFinding *b,
+                         const char *but)
+{
+    bool agree = !strcmp(a->kind, b->kind) && a->keys->len == b->keys->len;
+
+    for (unsigned i = 0; agree && i < a->keys->len; i += 2) {
+        const char *key = a->keys->pdata[i];
+
+        agree = !strcmp(key, but) ||
+            !g_strcmp0(a->keys->pdata[i + 1], tool_finding_get(b, key));
+    }
+    return agree;
+}
+
 /* ---- for people ---- */
 
 static char *fill_in(const ToolFinding *f, const char *words)

@@ -216,7 +216,8 @@ static void print_json(const Verify *v, const Sum *s)
     tool_json_string(v->run);
     printf(", \"exact\": %s, \"complete\": %s, \"intervals\": %" PRIu64
            ", \"processes\": %u, \"end\": %" PRIu64,
-           s->n_wrong || !s->n_intervals ? "false" : "true", s->is_incomplete ? "false" : "true", s->n_intervals,
+           s->n_wrong || !s->n_intervals ? "false" : "true",
+           s->is_incomplete ? "false" : "true", s->n_intervals,
            v->replays.parts->len, v->end_pos);
     tool_json_list("damaged", v->damage);
     if (s->first) {

@@ -21,6 +21,9 @@ void tool_finding_free(ToolFinding *f);
 const char *tool_finding_kind(const ToolFinding *f);
 const char *tool_finding_get(const ToolFinding *f, const char *key);    /* or NULL */
 bool tool_finding_number(const ToolFinding *f, const char *key, uint64_t *n);
+/* Do both say the same, whatever they say of @but? */
+bool tool_finding_agrees(const ToolFinding *a, const ToolFinding *b,
+                         const char *but);
 /* A sentence; the caller frees it. @symbols may be NULL, also below. */
 char *tool_finding_words(const ToolFinding *f, const ToolSymbols *symbols);
 void tool_finding_json(const ToolFinding *f, const ToolSymbols *symbols);

@@ -91,7 +91,8 @@ def test_size(work):
             check(size <= most, f'{size} bytes: {os.listdir(vm.run)}')
         wait_moved(vm, 2)
         info = query(vm)
-        check(info['live'] and info['bytes'] <= most / 2, f'{info}')
+        told = info['bytes'] + info['store']['bytes']
+        check(info['live'] and told <= most, f'{info}')
         run = finish(vm)
     replay(work, run)
 

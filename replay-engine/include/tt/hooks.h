@@ -261,10 +261,9 @@ void tt_trace_unwound(struct CPUState *cpu);    /* a block was left in its midst
  */
 #define TT_HOOK_KICK_LATE 0xffff
 /*
- * May the memory access of the block's code at @host_pc do I/O? Only a block's last
- * instruction may: the map of memory can change with it. Without -tt each block
- * says so in CPUState.neg.can_do_io; here it is found out when I/O is done. False
- * outside blocks, too.
+ * Is the code at @host_pc in a block, and not of its last instruction? Then it must
+ * do no I/O, with which the map of memory can change. Without -tt each block says so
+ * in CPUState.neg.can_do_io as it runs; here it is found out when I/O is done.
  */
 bool tt_mid_block(uintptr_t host_pc);
 
