@@ -78,13 +78,6 @@ uint64_t tt_flight_log_bytes(void)
     return qatomic_read(&fl.log_bytes);
 }
 
-bool tt_flight_has_room(uint64_t bytes)
-{
-    uint64_t limit = qatomic_read(&fl.limits.log_bytes);
-
-    return !tt_flight_is_on() || !limit || tt_flight_log_bytes() + bytes <= limit;
-}
-
 uint64_t tt_flight_start(void)
 {
     return qatomic_read(&fl.start);

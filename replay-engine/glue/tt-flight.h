@@ -19,7 +19,6 @@ void tt_flight_end(void);
 bool tt_flight_is_on(void);
 void tt_flight_limit_log(uint64_t bytes);       /* 0: no limit */
 uint64_t tt_flight_log_bytes(void);
-bool tt_flight_has_room(uint64_t bytes);        /* under the limit of the log */
 
 /* ---- the log: its writer's thread ---- */
 /* The file of the next part. */

@@ -334,12 +334,30 @@ void tt_keeper_urge(void)
 {
     uint32_t job;
 
-    if (!kp.on || kp.urgent || !tt_flight_wants_point() ||
+    if (!kp.on || kp.urgent ||
+        !(tt_flight_wants_point() || tt_record_is_tight()) ||
         tt_shelf_is_busy() || is_in_trouble() || (!has_room(&job) && job)) {
         return;
     }
     kp.urgent = true;
     tt_token_kick();
+}
+
+/* A checkpoint moves the window when it is stored, and the log up to it, too. */
+static void make_way(void)
+{
+    Error *unused = NULL;
+
+    if (!tt_record_seal(&unused)) {
+        error_free(unused);             /* and is said elsewhere */
+        return;
+    }
+    tt_shelf_wait();
+    if (!is_in_trouble()) {
+        tt_shelf_move();
+        tt_shelf_wait();
+    }
+    kp.urgent = false;
 }
 
 /* As where the user asks, but the VM runs: we are its thread. */
@@ -349,6 +367,9 @@ static void take_urgently(CPUState *cpu)
     if (kp.on && tt.live && tt.pos > kp.pos && !tt_shelf_is_busy() &&
         take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 })) {
         tt_record_renew();
+        if (tt_record_is_tight()) {
+            make_way();
+        }
     }
 }
 

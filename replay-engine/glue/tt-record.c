@@ -132,18 +132,6 @@ static void wait_for_segment(void)
     }
 }
 
-/*
- * A flight recorder whose log would go beyond its limit with @sb waits for the
- * checkpoint that is being stored, since parts go then. It does not wait for one to
- * be taken: the VM may be waiting for us.
- */
-static void wait_for_window(const TtSegBuf *sb)
-{
-    while (!tt_flight_has_room(decoded_bytes(sb)) && tt_shelf_is_busy()) {
-        g_usleep(1000);
-    }
-}
-
 /* The log goes on in the next part, if it is time. What cannot be made stays as it
  * is. */
 static void begin_part(const TtSegBuf *sb)
@@ -182,7 +170,6 @@ static void *writer_thread(void *opaque)
             continue;
         }
         last = sb->last;
-        wait_for_window(sb);
         before = tt_log_writer_bytes(rec.writer);
         if (!qatomic_read(&rec.failed) &&
             tt_log_writer_seal(rec.writer, sb, &rec.diag) != TT_OK) {
@@ -222,6 +209,41 @@ static void open_segment(void)
     rec.open = sb;
 }
 
+/* The log if it were closed now: what is not sealed yet is guessed. */
+static uint64_t expected_bytes(void)
+{
+    uint64_t unsealed = rec.handed_bytes -
+        qatomic_load_acquire(&rec.sealed_bytes) +
+        (rec.open ? decoded_bytes(rec.open) : 0);
+
+    return tt_record_bytes() + (unsealed * qatomic_read(&rec.ratio) >> 8);
+}
+
+/* While a window moves there is no end. */
+static bool is_endless(void)
+{
+    return tt_flight_is_on() && tt_keeper_is_on();
+}
+
+bool tt_record_is_tight(void)
+{
+    return tt.max_size_bytes && is_endless() &&
+        expected_bytes() + rec.payload_max > tt.max_size_bytes;
+}
+
+/*
+ * A window's log goes on at its limit when its beginning is gone, and for that
+ * there must be a checkpoint: no more is handed over while the disk is at the last
+ * one, which else might be a whole log behind.
+ */
+static void make_way(void)
+{
+    if (tt_record_is_tight()) {
+        tt_shelf_wait();
+    }
+    tt_keeper_urge();
+}
+
 static void hand_over(bool last)
 {
     TtSegBuf *sb = tt_log_encoder_end(rec.encoder, last);
@@ -230,8 +252,8 @@ static void hand_over(bool last)
     rec.handed_bytes += decoded_bytes(sb);
     tt_ring_push(rec.full, sb);
     qemu_sem_post(&rec.has_full);
-    if (tt_flight_is_on() && !last) {
-        tt_keeper_urge();
+    if (!last) {
+        make_way();
     }
 }
 
@@ -340,21 +362,6 @@ static void step_over(void)
     } else {
         tt.pos++;
     }
-}
-
-/* The log if it were closed now: what is not sealed yet is guessed. */
-static uint64_t expected_bytes(void)
-{
-    uint64_t unsealed = rec.handed_bytes -
-        qatomic_load_acquire(&rec.sealed_bytes) + decoded_bytes(rec.open);
-
-    return tt_record_bytes() + (unsealed * qatomic_read(&rec.ratio) >> 8);
-}
-
-/* While a window moves there is no end. */
-static bool is_endless(void)
-{
-    return tt_flight_is_on() && tt_keeper_is_on();
 }
 
 /* A writer that is behind makes it a bad guess: what is known is waited for. */

@@ -34,7 +34,7 @@
 #define POINTS_FEW      8               /* in a window */
 #define BATCH_SHRINK    8               /* so many jobs that used a quarter */
 
-typedef enum JobKind { JOB_ADD, JOB_DELETE, JOB_PREPARE } JobKind;
+typedef enum JobKind { JOB_ADD, JOB_DELETE, JOB_PREPARE, JOB_MOVE } JobKind;
 
 static struct {
     TtPageStore *store;
@@ -388,6 +388,9 @@ static TtStatus carry_out(void)
         make_batch(sh.room_wanted);
         return TT_OK;
     }
+    if (sh.kind == JOB_MOVE) {
+        return move_window();
+    }
     if (sh.kind == JOB_ADD) {
         s = do_add();
         return s == TT_OK ? flush() : s;
@@ -523,6 +526,11 @@ uint32_t tt_shelf_prepare(size_t n)
 {
     sh.room_wanted = n;
     return post(JOB_PREPARE);
+}
+
+uint32_t tt_shelf_move(void)
+{
+    return post(JOB_MOVE);
 }
 
 uint32_t tt_shelf_add(uint64_t pos, bool has_batch,

@@ -37,12 +37,14 @@ size_t tt_shelf_room(void);
 /*
  * Post a job; its number. Add: the batch against the base becomes the new base;
  * without @has_batch the base is the new one, and was added to the store. @meta's
- * blob is the shelf's now. Prepare: a batch for @n pages, if memory allows.
+ * blob is the shelf's now. Prepare: a batch for @n pages, if memory allows. Move: a
+ * window gives up what it can, now that more of the log is on disk.
  */
 uint32_t tt_shelf_add(uint64_t pos, bool has_batch,
                       const TtCheckpointMeta *meta);
 uint32_t tt_shelf_delete(TtNodeId id);
 uint32_t tt_shelf_prepare(size_t n);
+uint32_t tt_shelf_move(void);
 
 /* ---- at any time ---- */
 bool tt_shelf_is_done(uint32_t job);

@@ -77,23 +77,39 @@ def test_linux(work):
     check_window(work, run, rng, recorded, count=2, is_long=True)
 
 
-@limit(100)
-def test_size(work):
-    """max-size bounds what is kept, at any moment, and ends nothing."""
+def keeps_its_size(work, n_looks):
     most = 6 << 20
     args = guest_args(work, 'selfdma', 'rounds=1000000')
     with recorder(work, args, options=',last=1h,max-size=6M', qmp=1,
                   timeout=80) as vm:
         vm.wait_serial('\n')
-        for _ in range(40):
-            time.sleep(0.1)
+        for _ in range(n_looks):
+            time.sleep(0.01)
             size = disk_bytes(vm.run)
             check(size <= most, f'{size} bytes: {os.listdir(vm.run)}')
         wait_moved(vm, 2)
         info = query(vm)
         told = info['bytes'] + info['store']['bytes']
         check(info['live'] and told <= most, f'{info}')
-        run = finish(vm)
+        return finish(vm)
+
+
+@limit(100)
+def test_size(work):
+    """max-size bounds what is kept, at any moment, and ends nothing."""
+    replay(work, keeps_its_size(work, 400))
+
+
+@limit(150)
+def test_size_on_a_slow_disk(work):
+    """The window moves when a checkpoint is on disk: until it is, a guest that
+    reads much waits."""
+    library = os.path.join(work, 'slow_disk.so')
+    run_tool('gcc', '-shared', '-fPIC', '-o', library,
+             os.path.join(REPO, 'tests/functional/slow_disk.c'))
+    os.environ['LD_PRELOAD'] = library
+    run = keeps_its_size(work, 600)
+    del os.environ['LD_PRELOAD']
     replay(work, run)
 
 

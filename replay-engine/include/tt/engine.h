@@ -322,6 +322,8 @@ const char *tt_stall_why(void);
 bool tt_record_cut(uint64_t *seq, Error **errp);
 /* The log of a window is to be no longer than this; 0: as it comes. */
 void tt_record_limit_segments(uint64_t log_bytes);
+/* A window's log would soon be longer than its limit. */
+bool tt_record_is_tight(void);
 uint64_t tt_record_ns(void);            /* host time since the run began */
 uint64_t tt_record_bytes(void);         /* the log on disk */
 bool tt_record_has_begun(void);
