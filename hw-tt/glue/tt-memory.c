@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest memory at the boundary: which RAM blocks there are, where the guest
- * sees them, and every write to them that no vCPU instruction made.
+ * Guest memory at the boundary: which RAM blocks there are, and every write to them
+ * that no vCPU instruction made. Where the guest sees them is in tt-memory-map.c,
+ * which pages were written in tt-memory-pages.c.
  *
  * A block is numbered when the guest can first see it (it appears in the memory
  * map of an address space): only then do its contents matter, and only then is
@@ -9,12 +10,9 @@
  * anyone. A block that is never mapped (the fw_cfg blobs that QEMU rewrites) is
  * neither in the log nor in the digest.
  *
- * In a replay the blocks are ours: plain RAM with the recorded names, mapped by
- * aliases in a container of our own, which replaces the root of the vCPU's
- * address spaces.
+ * In a replay the blocks are ours: plain RAM with the recorded names.
  */
-#include "tt/engine.h"
-#include "tt/pagestore.h"
+#include "tt-memory.h"
 #include "qemu/main-loop.h"
 #include "qemu/cutils.h"
 #include "qemu/rcu.h"
@@ -25,9 +23,6 @@
 #include "exec/ram_addr.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
-
-#define SECTION_BYTES 32    /* le32 block, le32 flags, le64 gpa, size, offset */
-#define N_SPACES      2     /* normal, SMM */
 
 bool tt_maps_directly;
 
@@ -45,6 +40,11 @@ static struct {
 unsigned tt_memory_n_blocks(void)
 {
     return n_live;
+}
+
+unsigned tt_memory_n_made(void)
+{
+    return blocks ? blocks->len : 0;
 }
 
 TtBlock *tt_memory_block(unsigned index)
@@ -150,7 +150,7 @@ static void log_contents(unsigned index, const unsigned long *differs)
     log_bytes(index, from, end - from);
 }
 
-static int register_block(MemoryRegion *mr)
+unsigned tt_memory_register(MemoryRegion *mr)
 {
     RAMBlock *rb = mr->ram_block;
     int index = find_block(rb);
@@ -345,116 +345,6 @@ static void block_removed(RAMBlockNotifier *n, void *host, size_t size,
     }
 }
 
-/* ---- recording: the memory map ---- */
-
-typedef struct MapWatch {
-    MemoryListener listener;
-    unsigned space;
-    bool touched;
-    GByteArray *now, *last;
-} MapWatch;
-
-static MapWatch watches[N_SPACES];
-
-static void put_section(GByteArray *a, uint32_t block, uint32_t flags,
-                        uint64_t gpa, uint64_t size, uint64_t offset)
-{
-    uint8_t s[SECTION_BYTES];
-
-    tt_put_le32(s, block);
-    tt_put_le32(s + 4, flags);
-    tt_put_le64(s + 8, gpa);
-    tt_put_le64(s + 16, size);
-    tt_put_le64(s + 24, offset);
-    g_byte_array_append(a, s, sizeof(s));
-}
-
-static void map_begin(MemoryListener *l)
-{
-    MapWatch *w = container_of(l, MapWatch, listener);
-
-    g_byte_array_set_size(w->now, 0);
-    w->touched = false;
-}
-
-static void map_add(MemoryListener *l, MemoryRegionSection *s)
-{
-    MapWatch *w = container_of(l, MapWatch, listener);
-    bool romd = memory_region_is_romd(s->mr);
-
-    w->touched = true;
-    if (!tt_recording() || !tt.live || (!memory_region_is_ram(s->mr) && !romd)) {
-        return;
-    }
-    put_section(w->now, register_block(s->mr),
-                (s->readonly ? TT_BLOCK_ROM : 0) | (romd ? TT_BLOCK_ROMD : 0),
-                s->offset_within_address_space, int128_get64(s->size),
-                s->offset_within_region);
-}
-
-static void map_del(MemoryListener *l, MemoryRegionSection *s)
-{
-    container_of(l, MapWatch, listener)->touched = true;
-}
-
-static void map_commit(MemoryListener *l)
-{
-    MapWatch *w = container_of(l, MapWatch, listener);
-    GByteArray *t;
-    TtEvent ev = {
-        .kind = TT_EV_MAP, .addr = w->space,
-        .data = w->now->data, .len = w->now->len,
-    };
-
-    if (!tt_recording() || !tt.live || !w->touched ||
-        (w->now->len == w->last->len &&
-         !memcmp(w->now->data, w->last->data, w->now->len))) {
-        return;
-    }
-    tt_record_event(&ev);
-    t = w->now;
-    w->now = w->last;
-    w->last = t;
-}
-
-void tt_memory_record_start(CPUState *cpu)
-{
-    static RAMBlockNotifier notifier = { .ram_block_removed = block_removed };
-    static bool notified;
-
-    if (!notified) {
-        notified = true;
-        ram_block_notifier_add(&notifier);
-    }
-    for (unsigned i = 0; i < MIN(N_SPACES, cpu->num_ases); i++) {
-        watches[i] = (MapWatch) {
-            .space = i,
-            .now = g_byte_array_new(),
-            .last = g_byte_array_new(),
-            .listener = {
-                .name = "tt", .priority = MEMORY_LISTENER_PRIORITY_MIN,
-                .begin = map_begin, .region_add = map_add,
-                .region_nop = map_add, .region_del = map_del,
-                .commit = map_commit,
-            },
-        };
-        memory_listener_register(&watches[i].listener,
-                                 cpu_get_address_space(cpu, i));
-    }
-}
-
-void tt_memory_record_stop(void)
-{
-    for (unsigned i = 0; i < N_SPACES && watches[i].now; i++) {
-        memory_listener_unregister(&watches[i].listener);
-        g_byte_array_unref(watches[i].now);
-        g_byte_array_unref(watches[i].last);
-    }
-    memset(watches, 0, sizeof(watches));
-    destroy_blocks(true);
-    forget_blocks();
-}
-
 /* ---- digest ---- */
 
 /* Hash over the hashes of the pages, so that later versions can keep them. */
@@ -488,13 +378,7 @@ uint64_t tt_memory_digest(void)
     return h;
 }
 
-/* ---- replay: blocks and map from the log ---- */
-
-static MemoryRegion *roots[N_SPACES];
-/* In a process that records: what the vCPUs see in the present. */
-static MemoryRegion *present_roots[TT_VCPUS_MAX][N_SPACES];
-static GPtrArray *aliases[N_SPACES];
-static GByteArray *current_map[N_SPACES];
+/* ---- replay: blocks from the log ---- */
 
 /* It may come from anybody, and go to a terminal. */
 static bool is_name(const char *name)
@@ -589,101 +473,6 @@ static bool apply_ram(const TtEvent *ev, Error **errp)
     return true;
 }
 
-/* @known: how many blocks there are. */
-static bool map_is_valid(const uint8_t *data, size_t len, unsigned known,
-                         Error **errp)
-{
-    size_t at;
-
-    for (at = 0; at + SECTION_BYTES <= len; at += SECTION_BYTES) {
-        const uint8_t *s = data + at;
-        uint32_t block = tt_get_le32(s);
-        uint64_t gpa = tt_get_le64(s + 8), size = tt_get_le64(s + 16);
-        uint64_t offset = tt_get_le64(s + 24);
-        TtBlock *b = block < known ? tt_memory_block(block) : NULL;
-
-        if (!b || !size || offset > b->size_bytes ||
-            size > ROUND_UP(b->size_bytes, TT_PAGE_BYTES) - offset ||
-            gpa + size < gpa) {
-            break;
-        }
-    }
-    if (at != len) {
-        error_setg(errp, "the memory map of the log is damaged");
-        return false;
-    }
-    return true;
-}
-
-static void free_aliases(GPtrArray *old)
-{
-    for (unsigned i = 0; i < old->len; i++) {
-        MemoryRegion *mr = g_ptr_array_index(old, i);
-
-        object_unparent(OBJECT(mr));        /* drops the only reference */
-        g_free(mr);
-    }
-    g_ptr_array_free(old, true);
-}
-
-static void add_alias(unsigned space, const uint8_t *s)
-{
-    TtBlock *b = tt_memory_block(tt_get_le32(s));
-    uint32_t flags = tt_get_le32(s + 4);
-    MemoryRegion *mr = g_new0(MemoryRegion, 1);
-
-    memory_region_init_alias(mr, NULL, "tt-ram", b->mr, tt_get_le64(s + 24),
-                             tt_get_le64(s + 16));
-    if (flags & TT_BLOCK_ROM) {
-        memory_region_set_readonly(mr, true);
-    }
-    memory_region_add_subregion(roots[space], tt_get_le64(s + 8), mr);
-    g_ptr_array_add(aliases[space], mr);
-}
-
-/* All vCPUs see the same. */
-static void use_root(unsigned space)
-{
-    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
-        AddressSpace *as = cpu_get_address_space(tt_vcpus_at(i), space);
-
-        if (as->root != roots[space]) {
-            present_roots[i][space] = as->root;
-            as->root = roots[space];
-        }
-    }
-}
-
-static void set_map(unsigned space, const uint8_t *data, size_t len)
-{
-    GPtrArray *old = aliases[space];
-    size_t at;
-
-    memory_region_transaction_begin();
-    if (!roots[space]) {
-        roots[space] = g_new0(MemoryRegion, 1);
-        memory_region_init(roots[space], NULL, "tt-root", UINT64_MAX);
-        current_map[space] = g_byte_array_new();
-        if (!space && !tt_past) {       /* for who dumps it: nothing else is there */
-            memory_region_add_subregion(get_system_memory(), 0, roots[space]);
-        }
-    }
-    use_root(space);
-    for (unsigned i = 0; old && i < old->len; i++) {
-        memory_region_del_subregion(roots[space], g_ptr_array_index(old, i));
-    }
-    aliases[space] = g_ptr_array_new();
-    for (at = 0; at < len; at += SECTION_BYTES) {
-        add_alias(space, data + at);
-    }
-    memory_region_transaction_commit();
-    if (old) {
-        free_aliases(old);
-    }
-    g_byte_array_set_size(current_map[space], 0);
-    g_byte_array_append(current_map[space], data, len);
-}
-
 void tt_memory_swap(void)
 {
     typeof(aside) t = aside;
@@ -696,50 +485,6 @@ void tt_memory_swap(void)
     n_pages = t.n_pages;
 }
 
-static void leave_root(unsigned space)
-{
-    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
-        if (present_roots[i][space]) {
-            cpu_get_address_space(tt_vcpus_at(i), space)->root =
-                present_roots[i][space];
-            present_roots[i][space] = NULL;
-        }
-    }
-}
-
-static unsigned n_spaces(void)
-{
-    return MIN(N_SPACES, first_cpu->num_ases);
-}
-
-void tt_memory_leave_past(void)
-{
-    memory_region_transaction_begin();
-    for (unsigned i = 0; i < n_spaces(); i++) {
-        if (roots[i]) {
-            set_map(i, NULL, 0);
-            leave_root(i);
-        }
-    }
-    memory_region_transaction_commit();
-    destroy_blocks(false);
-    forget_blocks();
-}
-
-static bool apply_map(const TtEvent *ev, Error **errp)
-{
-    if (ev->addr >= n_spaces()) {
-        error_setg(errp, "the log maps address space %" PRIu64
-                   ", which this CPU lacks", ev->addr);
-        return false;
-    }
-    if (!map_is_valid(ev->data, ev->len, n_live, errp)) {
-        return false;
-    }
-    set_map(ev->addr, ev->data, ev->len);
-    return true;
-}
-
 bool tt_memory_apply(const TtEvent *ev, Error **errp)
 {
     switch (ev->kind) {
@@ -749,28 +494,46 @@ bool tt_memory_apply(const TtEvent *ev, Error **errp)
     case TT_EV_RAM_FILL:
         return apply_ram(ev, errp);
     case TT_EV_MAP:
-        return apply_map(ev, errp);
+        return tt_memory_map_apply(ev, errp);
     default:
         error_setg(errp, "event kind %u is not for memory", ev->kind);
         return false;
     }
 }
 
+/* ---- start and end ---- */
+
+void tt_memory_record_start(CPUState *cpu)
+{
+    static RAMBlockNotifier notifier = { .ram_block_removed = block_removed };
+    static bool notified;
+
+    if (!notified) {
+        notified = true;
+        ram_block_notifier_add(&notifier);
+    }
+    tt_memory_map_watch(cpu);
+}
+
+void tt_memory_record_stop(void)
+{
+    tt_memory_map_unwatch();
+    destroy_blocks(true);
+    forget_blocks();
+}
+
+void tt_memory_leave_past(void)
+{
+    tt_memory_map_leave_past();
+    destroy_blocks(false);
+    forget_blocks();
+}
+
 /* ---- checkpoints ---- */
 
-void tt_memory_map_save(TtMapState *ms)
+void tt_memory_show(unsigned n)
 {
-    ms->n_blocks = n_live;
-    for (unsigned i = 0; i < N_SPACES; i++) {
-        const GByteArray *map = tt_recording() ? watches[i].last :
-            current_map[i];
-
-        ms->sections[i] = NULL;
-        if (map) {
-            ms->sections[i] = g_byte_array_new();
-            g_byte_array_append(ms->sections[i], map->data, map->len);
-        }
-    }
+    n_live = n;
 }
 
 GByteArray *tt_memory_blocks_save(void)
@@ -790,9 +553,8 @@ GByteArray *tt_memory_blocks_save(void)
     return a;
 }
 
-/* The blocks of a stored checkpoint: those that are not there yet are made. */
-static bool load_blocks(const uint8_t *data, size_t len, unsigned n,
-                        Error **errp)
+bool tt_memory_blocks_load(const uint8_t *data, size_t len, unsigned n,
+                           Error **errp)
 {
     size_t at = 0;
 
@@ -814,165 +576,4 @@ static bool load_blocks(const uint8_t *data, size_t len, unsigned n,
         at += 16 + name_len;
     }
     return true;
-}
-
-bool tt_memory_map_load(TtMapState *ms, const TtCpState *s, Error **errp)
-{
-    memset(ms, 0, sizeof(*ms));
-    if (!load_blocks(s->blocks.data, s->blocks.len, s->n_blocks, errp)) {
-        return false;
-    }
-    for (unsigned i = 0; i < N_SPACES; i++) {
-        if (!map_is_valid(s->map[i].data, s->map[i].len, s->n_blocks, errp)) {
-            tt_memory_map_free(ms);
-            return false;
-        }
-        ms->sections[i] = g_byte_array_new();
-        g_byte_array_append(ms->sections[i], s->map[i].data, s->map[i].len);
-    }
-    ms->n_blocks = s->n_blocks;
-    return true;
-}
-
-void tt_memory_map_restore(const TtMapState *ms)
-{
-    n_live = ms->n_blocks;
-    for (unsigned i = 0; i < N_SPACES; i++) {
-        const GByteArray *want = ms->sections[i], *have = current_map[i];
-
-        if (i >= n_spaces() || (!have && !(want && want->len)) ||
-            (have && want && want->len == have->len &&
-             !memcmp(want->data, have->data, have->len))) {
-            continue;
-        }
-        set_map(i, want ? want->data : NULL, want ? want->len : 0);
-    }
-}
-
-void tt_memory_map_free(TtMapState *ms)
-{
-    for (unsigned i = 0; i < N_SPACES; i++) {
-        if (ms->sections[i]) {
-            g_byte_array_unref(ms->sections[i]);
-        }
-    }
-}
-
-static void collect_block(TtBlock *b, GArray *out)
-{
-    DirtyBitmapSnapshot *snap;
-    uint64_t at, len = ROUND_UP(b->size_bytes, TT_PAGE_BYTES);
-
-    snap = cpu_physical_memory_snapshot_and_clear_dirty(b->mr, 0, len,
-                                                        DIRTY_MEMORY_TT);
-    for (at = 0; at < len; at += TT_PAGE_BYTES) {
-        ram_addr_t ra = memory_region_get_ram_addr(b->mr) + at;
-
-        if (cpu_physical_memory_snapshot_get_dirty(snap, ra, TT_PAGE_BYTES)) {
-            uint64_t page = b->first_page + at / TT_PAGE_BYTES;
-
-            g_array_append_val(out, page);
-        }
-    }
-    g_free(snap);
-}
-
-static size_t count_block(const DirtyMemoryBlocks *map, const TtBlock *b)
-{
-    ram_addr_t start = memory_region_get_ram_addr(b->mr);
-    uint64_t at = start / TT_PAGE_BYTES, n = 0;
-    uint64_t end = at + DIV_ROUND_UP(b->size_bytes, TT_PAGE_BYTES);
-
-    while (at < end) {
-        uint64_t from = at % DIRTY_MEMORY_BLOCK_SIZE;
-        uint64_t len = MIN(end - at, DIRTY_MEMORY_BLOCK_SIZE - from);
-
-        n += bitmap_count_one_with_offset(
-            map->blocks[at / DIRTY_MEMORY_BLOCK_SIZE], from, len);
-        at += len;
-    }
-    return n;
-}
-
-size_t tt_memory_count_dirty(void)
-{
-    const DirtyMemoryBlocks *map;
-    size_t n = 0;
-
-    RCU_READ_LOCK_GUARD();
-    map = qatomic_rcu_read(&ram_list.dirty_memory[DIRTY_MEMORY_TT]);
-    for (unsigned i = 0; blocks && i < blocks->len; i++) {
-        n += count_block(map, tt_memory_block(i));
-    }
-    return n;
-}
-
-uint64_t *tt_memory_collect_dirty(size_t *n)
-{
-    GArray *out = g_array_new(false, false, sizeof(uint64_t));
-
-    for (unsigned i = 0; blocks && i < blocks->len; i++) {
-        collect_block(tt_memory_block(i), out);
-    }
-    *n = out->len;
-    return (uint64_t *)g_array_free(out, false);
-}
-
-void tt_memory_all_dirty(void)
-{
-    for (unsigned i = 0; i < n_live; i++) {
-        TtBlock *b = tt_memory_block(i);
-
-        cpu_physical_memory_set_dirty_range(memory_region_get_ram_addr(b->mr),
-                                            ROUND_UP(b->size_bytes,
-                                                     TT_PAGE_BYTES),
-                                            1 << DIRTY_MEMORY_TT);
-    }
-}
-
-static TtBlock *block_of(uint64_t page)
-{
-    static unsigned last;
-    unsigned n = blocks->len;
-
-    for (unsigned i = 0; i < n; i++, last++) {
-        TtBlock *b = tt_memory_block(last %= n);    /* of another recording */
-
-        if (page - b->first_page < DIV_ROUND_UP(b->size_bytes,
-                                                TT_PAGE_BYTES)) {
-            return b;
-        }
-    }
-    g_assert_not_reached();
-}
-
-void tt_memory_mark_dirty(uint64_t page)
-{
-    TtBlock *b = block_of(page);
-    ram_addr_t ra = memory_region_get_ram_addr(b->mr) +
-        (page - b->first_page) * TT_PAGE_BYTES;
-
-    cpu_physical_memory_set_dirty_range(ra, TT_PAGE_BYTES,
-                                        1 << DIRTY_MEMORY_TT);
-}
-
-const void *tt_memory_page(void *opaque, uint64_t page)
-{
-    TtBlock *b = block_of(page);
-
-    /* QEMU allocates blocks in whole pages, so the last one is whole too. */
-    return b->host + (page - b->first_page) * TT_PAGE_BYTES;
-}
-
-void tt_memory_put_page(void *opaque, uint64_t page, const void *bytes)
-{
-    TtBlock *b = block_of(page);
-    uint64_t at = (page - b->first_page) * TT_PAGE_BYTES;
-
-    if (bytes) {
-        memcpy(b->host + at, bytes, TT_PAGE_BYTES);
-    } else {
-        memset(b->host + at, 0, TT_PAGE_BYTES);
-    }
-    tt_ram_changed(b->mr, at, TT_PAGE_BYTES);
 }

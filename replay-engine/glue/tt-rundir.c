@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The run directory of a recording, and what of it goes when there was no run. */
+#include "tt-rundir.h"
+#include "tt-flight.h"
+#include "tt/logparts.h"
+
+static struct {
+    bool made_dir, made_log;        /* they were not there before */
+    bool has_dir;                   /* it is there now */
+} rd;
+
+void tt_rundir_forget(void)
+{
+    memset(&rd, 0, sizeof(rd));
+}
+
+void tt_rundir_made_log(void)
+{
+    rd.made_log = true;
+}
+
+/* Holds it something that is not a run's? */
+static bool is_foreign(const char *dir)
+{
+    GDir *d = g_dir_open(dir, 0, NULL);
+    const char *name = NULL;
+
+    while (d && (name = g_dir_read_name(d)) && g_str_equal(name, "lost+found")) {
+    }
+    if (d) {
+        g_dir_close(d);
+    }
+    return name;
+}
+
+bool tt_record_directory(Error **errp)
+{
+    g_autofree char *stamp = NULL;
+    g_autoptr(GDateTime) now = g_date_time_new_now_local();
+    int n;
+
+    if (rd.has_dir) {
+        return true;
+    }
+    if (tt.dir) {
+        g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
+        g_autofree char *log = tt_logparts_path(tt.dir, 0);
+
+        if (mkdir(tt.dir, 0700) == 0) {
+            rd.made_dir = rd.has_dir = true;
+            return true;
+        }
+        if (errno != EEXIST || !g_file_test(tt.dir, G_FILE_TEST_IS_DIR)) {
+            error_setg_errno(errp, errno == EEXIST ? ENOTDIR : errno,
+                             "cannot make the run directory '%s': give another"
+                             " with dir=", tt.dir);
+            return false;
+        }
+        if (g_file_test(manifest, G_FILE_TEST_EXISTS) ||
+            g_file_test(log, G_FILE_TEST_EXISTS)) {
+            error_setg(errp, "'%s' holds a run already: give another dir= or "
+                       "delete it", tt.dir);
+            return false;
+        }
+        if (is_foreign(tt.dir)) {
+            error_setg(errp, "'%s' holds other files: give a directory with "
+                       "dir= that is empty, or that does not exist", tt.dir);
+            return false;
+        }
+        rd.has_dir = true;
+        return true;
+    }
+    stamp = g_date_time_format(now, "tt-run-%Y%m%d-%H%M%S");
+    for (n = 0; n < 1000; n++) {
+        g_autofree char *name = n ? g_strdup_printf("%s-%d", stamp, n) :
+            g_strdup(stamp);
+
+        if (mkdir(name, 0700) == 0) {
+            g_autofree char *path = g_canonicalize_filename(name, NULL);
+
+            tt.dir = g_intern_string(path);
+            rd.made_dir = rd.has_dir = true;
+            return true;
+        }
+        if (errno != EEXIST) {
+            break;
+        }
+    }
+    error_setg_errno(errp, errno, "cannot make a run directory here: give one "
+                     "with dir=");
+    return false;
+}
+
+void tt_rundir_remove(void)
+{
+    if (rd.made_log) {
+        g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
+        unsigned n;
+        g_autofree uint32_t *part = tt_logparts_list(tt.dir, &n);
+
+        unlink(manifest);
+        if (!tt_flight_is_on()) {
+            g_autofree char *log = tt_logparts_path(tt.dir, 0);
+
+            unlink(log);
+        }
+        for (unsigned i = 0; i < n; i++) {
+            g_autofree char *log = tt_logparts_path(tt.dir, part[i]);
+
+            unlink(log);
+        }
+    }
+    if (rd.made_dir) {
+        rmdir(tt.dir);
+    }
+}
