@@ -15,7 +15,9 @@ all rounds: what other tenants of the host do can only add.
 --upstream adds -icount shift=auto,rr=record and rr=replay of the same binary, each
 with a limit of time, since they may hang. --log prints what one recording of each
 work logged, by kind. --smp gives the guest N vCPUs, which take turns in one
-thread in all of them. --plain compares `off` with an unpatched build of the same
+thread in all of them; QEMU's default beside it, a thread for each, is `multi`, and
+what is compared with that is the time that passes. The work `make` (make -j4 of a C
+program) needs scripts/guest --devices. --plain compares `off` with an unpatched build of the same
 source as well.
 """
 import argparse
@@ -28,12 +30,19 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 WORKS = {'boot': 'none', 'sha': 'sha', 'procs': 'procs', 'sys': 'sys',
          'disk': 'vda', 'net': 'net', 'irq': 'irq', 'idle': 'idle'}
+OWN_GUEST = {'make': ('own', 'guest-devices', 'compiler.img')}
 LIMIT_SECONDS = 300
 UPSTREAM_SECONDS = 60
+
+
+class Took(float):
+    """CPU seconds, and the time that passed."""
+    elapsed = 0.0
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -49,10 +58,11 @@ def serve(directory):
 
 
 def cpu_seconds(argv, want, limit=LIMIT_SECONDS):
-    """Runs argv; returns user + system seconds. Fails on another status; without
+    """Runs argv; returns what it Took. Fails on another status; without
     `want` a failure is None."""
     proc = subprocess.Popen(argv, stdout=subprocess.DEVNULL,
                             stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    began = time.monotonic()
     timer = threading.Timer(limit, proc.kill)
     timer.start()
     err = proc.stderr.read()
@@ -64,7 +74,9 @@ def cpu_seconds(argv, want, limit=LIMIT_SECONDS):
     if proc.returncode != 0 or (want or b'') not in err:
         sys.exit(f"{' '.join(argv)}\nended with {proc.returncode}: "
                  f"{err.decode(errors='replace')[-400:]}")
-    return usage.ru_utime + usage.ru_stime
+    took = Took(usage.ru_utime + usage.ru_stime)
+    took.elapsed = time.monotonic() - began
+    return took
 
 
 class Bench:
@@ -78,15 +90,17 @@ class Bench:
             f.write(os.urandom(20_000_000))
         self.url = f'http://10.0.2.2:{serve(tmp)}/blob'
 
-    def guest(self, qemu, work, extra, disk=('if=virtio',)):
+    def guest(self, qemu, work, extra, disk=('if=virtio',), thread='single'):
+        what, where, initrd = OWN_GUEST.get(work) or (WORKS[work], 'guest',
+                                                      'initrd.img')
         with open(self.disk, 'wb') as f:
             f.truncate(256 << 20)
-        return [qemu, '-M', 'pc', '-accel', 'tcg,thread=single', '-m', '256',
+        return [qemu, '-M', 'pc', '-accel', f'tcg,thread={thread}', '-m', '256',
                 '-smp', str(self.args.smp),
                 '-nodefaults', '-display', 'none', '-no-reboot', '-kernel',
-                f'{TOP}/build/guest/vmlinuz', '-initrd',
-                f'{TOP}/build/guest/initrd.img', '-append',
-                f'console=ttyS0 panic=-1 t={WORKS[work]} u={self.url}',
+                f'{TOP}/build/{where}/vmlinuz', '-initrd',
+                f'{TOP}/build/{where}/{initrd}', '-append',
+                f'console=ttyS0 panic=-1 t={what} u={self.url}',
                 '-serial', f'file:{self.serial}', '-drive',
                 f'file={self.disk},format=raw,{disk[0]}', *disk[1:], '-netdev',
                 'user,id=n', '-device', 'virtio-net-pci,netdev=n,romfile=',
@@ -96,8 +110,9 @@ class Bench:
         """seconds, if the guest did its work."""
         with open(self.serial, 'rb') as f:
             text = f.read().decode(errors='replace')
-        if seconds is not None and f'TT-DONE {WORKS[work]}' not in text and \
-                WORKS[work] != 'none':
+        what = OWN_GUEST[work][0] if work in OWN_GUEST else WORKS[work]
+        if seconds is not None and f'TT-DONE {what}' not in text and \
+                what != 'none':
             sys.exit(f'the guest did not do its work {work}: {text[-400:]}')
         return seconds
 
@@ -123,6 +138,9 @@ class Bench:
         out['replay'] = cpu_seconds(
             [qemu, '-tt', f'replay,dir={self.run},at-end=exit', '-serial',
              'null'], b'replay exact')
+        if self.args.smp > 1:
+            out['multi'] = self.checked(work, cpu_seconds(
+                self.guest(qemu, work, [], thread='multi'), b''))
         if self.args.upstream:
             out['rr-record'] = self.upstream(work, 'record')
             out['rr-replay'] = self.upstream(work, 'replay')
@@ -150,6 +168,11 @@ class Bench:
         line = (f"{work:6} {seconds('off'):8.2f} {seconds('record'):8.2f} "
                 f"{seconds('replay'):8.2f}   {ratio('record', 'off')}  "
                 f"{ratio('replay', 'off')}")
+        if self.args.smp > 1:
+            each = sorted(r['record'].elapsed / r['multi'].elapsed
+                          for r in rounds)
+            line += (f'  {statistics.median(each):5.2f} '
+                     f'({each[0]:.2f}-{each[-1]:.2f})')
         if self.args.upstream:
             line += (f"  {ratio('rr-record', 'off')}"
                      f"  {ratio('rr-replay', 'off')}")
@@ -172,19 +195,20 @@ def main():
     p.add_argument('--plain', help='an unpatched build to compare `off` with')
     p.add_argument('--plain-args', default='', help='more arguments for it')
     p.add_argument('works', nargs='*', metavar='WORK',
-                   help=f"of {', '.join(WORKS)}")
+                   help=f"of {', '.join([*WORKS, *OWN_GUEST])}")
     args = p.parse_args()
     print(f"{args.rounds} rounds; CPU seconds are medians; ratios: median "
           "(least-most) of rounds, then the ratio of the least seconds")
     print("work        off   record   replay   record/off              "
           "replay/off" +
+          ("              time record/multi" if args.smp > 1 else "") +
           ("              rr=record/off           rr=replay/off"
            if args.upstream else "") +
           ("           off/plain" if args.plain else ""))
     with tempfile.TemporaryDirectory(prefix='tt-bench-') as tmp:
         bench = Bench(args, tmp)
         for work in args.works or WORKS:
-            if work not in WORKS:
+            if work not in WORKS and work not in OWN_GUEST:
                 sys.exit(f"there is no work '{work}'")
             bench.work(work)
 
