@@ -113,9 +113,17 @@ void tt_replay_damaged(const TtDiag *diag)
     stop_in_trouble(g_strdup(diag->text));
 }
 
+char *tt_replay_other_release(void)
+{
+    const char *by = tt.manifest.qemu_version;
+
+    return g_strcmp0(by, QEMU_VERSION) ? g_strescape(by ?: "", NULL) : NULL;
+}
+
 void tt_replay_report(const char *fmt, ...)
 {
     g_autofree char *context = tt_sched_context(rep.sched, 6, 4);
+    g_autofree char *release = tt_replay_other_release();
     char *why;
     va_list ap;
 
@@ -129,6 +137,11 @@ void tt_replay_report(const char *fmt, ...)
     error_printf("tt: diverged at position %" PRIu64 ": %s\n", tt_position(),
                  why);
     error_printf("tt: the log around it:\n%s", context);
+    if (release) {
+        error_printf("tt: QEMU %s recorded this run, and this is " QEMU_VERSION
+                     ": releases mend instructions, so replay it with that one\n",
+                     release);
+    }
     tt_event_diverged(tt_position(), why);
     stop_in_trouble(why);
 }

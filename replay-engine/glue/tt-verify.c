@@ -66,6 +66,11 @@ bool tt_verify_is_on(void)
 
 static void wrong(void)
 {
+    g_autofree char *release = tt_replay_other_release();
+
+    if (release && !vf.is_wrong) {
+        say("release replayed=" QEMU_VERSION " text=%s", release);
+    }
     vf.is_wrong = true;
 }
 

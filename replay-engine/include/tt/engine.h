@@ -432,6 +432,8 @@ void tt_replay_report(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 void tt_replay_damaged(const TtDiag *diag);
 /* Why it cannot go on, as a TtStopReason. */
 int tt_replay_trouble(void);
+/* The release of QEMU that recorded it, for people; NULL: this one. To be freed. */
+char *tt_replay_other_release(void);
 uint64_t tt_replay_first(void);         /* 0, or where a window begins */
 uint64_t tt_replay_end(void);
 /* The log of a recording that goes on: its end is at @pos. */
