@@ -340,7 +340,8 @@ TtStatus tt_manifest_check_rules(const TtManifest *m, uint64_t tlb_entries,
                        "packed: what the guest read is not in it, so it cannot "
                        "be replayed; ask for the whole one");
     }
-    if (m->rules == TT_MANIFEST_RULES && m->tlb_entries == tlb_entries) {
+    if ((m->rules | TT_RULE_WHOLE_STATE) == TT_MANIFEST_RULES &&
+        m->tlb_entries == tlb_entries) {
         return TT_OK;
     }
     return tt_fail(diag, TT_ERR_VERSION, "manifest: the run was recorded by "
