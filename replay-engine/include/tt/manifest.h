@@ -34,6 +34,10 @@
 #define TT_MANIFEST_FEATURES   (TT_FEATURE_PARENT | TT_FEATURE_SCRUBBED | \
                                 TT_FEATURE_WINDOW)
 
+/* How the last line begins; the SHA-256 of all before it follows. Runs since rule
+ * TT_RULE_WHOLE_STATE have it. */
+#define TT_MANIFEST_SUM "# sha256 "
+
 /*
  * Rules of execution: choices, of several that would do, by which the vCPU is
  * the same in the recording and in the replay (explanation/determinism.rst). A
