@@ -128,7 +128,7 @@ bool tt_detach(TtEnded *ended, Error **errp)
         tt_trouble_settle();
         tt_record_finish(TT_FINISH_STOPPED);
         *ended = (TtEnded) {
-            .dir = tt.dir, .pos = tt.pos, .events = tt.events,
+            .dir = tt.dir, .pos = tt_record_end(), .events = tt.events,
             .bytes = tt_record_bytes(), .whole = tt_record_is_whole(),
         };
     }

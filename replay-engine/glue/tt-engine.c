@@ -786,7 +786,7 @@ void tt_finish(void)
         tt_record_finish(TT_FINISH_QUIT);
         if (whole) {
             error_printf("tt: recorded %" PRIu64 " positions, %" PRIu64
-                         " events, %" PRIu64 " bytes in %s\n", tt.pos,
+                         " events, %" PRIu64 " bytes in %s\n", tt_record_end(),
                          tt.events, tt_record_bytes(), tt.dir);
         }
     }

@@ -40,10 +40,10 @@ static struct {
 static void give_up(const char *why)
 {
     tt.live = false;
-    tt.gave_up_at = tt_position();
+    tt.gave_up_at = MAX(tt_record_end(), 1);
     tt_keeper_tell();
     warn_report("tt: the recording ends at position %" PRIu64 ", the VM goes "
-                "on unrecorded: %s", tt_position(), why);
+                "on unrecorded: %s", tt_record_end(), why);
 }
 
 static bool has_trouble(void)

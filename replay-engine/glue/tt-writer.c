@@ -48,6 +48,7 @@ static struct {
     TtDiag diag;
     uint64_t log_bytes;
     uint64_t sealed_bytes;          /* decoded */
+    uint64_t sealed_pos;            /* where what is in the file ends */
     uint64_t lately_decoded, lately_stored;
     uint32_t ratio;                 /* stored to decoded, in 1/256, lately */
     bool is_unsynced;               /* the file has what the disk may not have */
@@ -157,6 +158,7 @@ static void *writer_thread(void *opaque)
         }
         wr.is_unsynced = true;
         if (!qatomic_read(&wr.failed)) {
+            qatomic_set(&wr.sealed_pos, sb->end_pos);
             tt_flight_grew(tt_log_writer_bytes(wr.writer) - before,
                            tt_log_writer_place(wr.writer));
         }
@@ -293,6 +295,12 @@ bool tt_record_cut(uint64_t *seq, Error **errp)
     assert(wr.open->n_events);
     qatomic_set(&wr.cut_before, *seq);
     return tt_record_seal(errp);
+}
+
+uint64_t tt_record_end(void)
+{
+    return qatomic_read(&wr.failed) ? qatomic_read(&wr.sealed_pos) :
+        tt_position();
 }
 
 uint64_t tt_record_ns(void)

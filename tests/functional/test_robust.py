@@ -6,6 +6,7 @@ its last sealed byte and says so. Where the segments of a log lie is read
 from the bytes, as docs/reference/log-format.rst describes them.
 """
 
+import json
 import os
 import random
 import re
@@ -427,9 +428,13 @@ def test_full_disk(work):
                        'on-error=continue'], name='rec',
                 qmp=1) as vm:
             wait_recording_ends(vm, 'space', 'full')
+            told = vm.qmp.cmd('query-tt')['end']
             vm.qmp.send('quit')
             vm.wait(0)
             serial = vm.serial
+        info, _ = run_tool(tool('tt'), 'info', f'{place}/run', '--json')
+        equal(told, json.loads(info)['end'], 'where it says that it ends')
+        check(f'ends at position {told},' in vm.stderr, vm.stderr)
         check_graceful(replay_status(work, f'{place}/run', 'rep'),
                        'run of a full disk', (0,), serial)
     finally:

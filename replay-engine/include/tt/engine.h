@@ -38,7 +38,7 @@ typedef struct TtEngine {
                                    reads it without any lock */
     TtManifest manifest;
     bool live;                  /* events are recorded or replayed now */
-    uint64_t gave_up_at;        /* the VM goes on unrecorded from here; 0: no */
+    uint64_t gave_up_at;        /* the recording ended here, 1 at least; 0: no */
     bool finished;              /* the end of the run has been dealt with */
     uint64_t pos;               /* position; exact while the vCPU is outside
                                    cpu_exec, else see tt_position() */
@@ -324,6 +324,8 @@ bool tt_record_cut(uint64_t *seq, Error **errp);
 void tt_record_limit_segments(uint64_t log_bytes);
 /* A window's log would soon be longer than its limit. */
 bool tt_record_is_tight(void);
+/* Where it ends, if it ended here: sooner when not all of it could be written. */
+uint64_t tt_record_end(void);
 uint64_t tt_record_ns(void);            /* host time since the run began */
 uint64_t tt_record_bytes(void);         /* the log on disk */
 bool tt_record_has_begun(void);
