@@ -17,6 +17,9 @@ typedef struct Check {
     ToolTotals totals;
     uint64_t first_segment;     /* the log begins with it */
     bool is_torn, has_store;
+    bool is_cut;                /* the end of the checkpoints is lost, and what it
+                                   says of others that were deleted */
+    uint64_t unused_to;         /* then: up to there they are not used */
     size_t n_checkpoints, n_unusable;
     size_t n_in_log;            /* checkpoints that a replay can begin with */
     uint64_t n_parents;
@@ -81,6 +84,9 @@ static void unreadable_pages(void *opaque, TtNodeId id, uint64_t pos,
 {
     Check *c = opaque;
 
+    if (pos < c->unused_to) {
+        return;
+    }
     if (!c->n_unusable++) {
         add(c->problems, "%s", why->text);
     }
@@ -101,7 +107,10 @@ static void add_before_window(Check *c, const TtCheckpointInfo *info)
     g_autofree char *path = n && part[0] > 1 ?
         tt_logparts_path(c->run, part[0] - 1) : NULL;
 
-    if (c->is_torn || !path) {
+    if (c->is_cut) {
+        c->unused_to = info->pos + 1;
+    }
+    if (c->is_torn || c->is_cut || !path) {
         add(c->notes, "checkpoint %u, position %" PRIu64 ", is before the "
             "window that the log holds, and is not used", info->id, info->pos);
     } else {
@@ -186,6 +195,7 @@ static void check_store(Check *c, const TtManifest *m, TtLogReader *r)
         const TtDiag *d = tt_pagestore_damage(ps, i);
 
         if (d) {
+            c->is_cut = true;
             add(c->problems, "%s", d->text);
         }
     }
