@@ -20,8 +20,9 @@ static void print_usage(FILE *to, const ToolCommand *c, const char *head)
         fprintf(to, " %s", c->operands[i]);
     }
     for (const ToolOption *o = c->options; o->name; o++) {
-        fprintf(to, " [%s%s%s]%s", o->name, o->value ? " " : "",
-                o->value ? o->value : "", o->is_many ? "..." : "");
+        fprintf(to, " %s%s%s%s%s%s", o->is_needed ? "" : "[", o->name,
+                o->value ? " " : "", o->value ? o->value : "",
+                o->is_needed ? "" : "]", o->is_many ? "..." : "");
     }
     fprintf(to, "%s\n", c->takes_rest ? " [-- QEMU-OPTIONS...]" : "");
 }
