@@ -57,16 +57,13 @@ TtStatus tt_trace_writer_new(TtIo *io, const uint8_t uuid[16], uint64_t from,
     return TT_OK;
 }
 
-static void put_chunk(TtTraceWriter *w, uint64_t to, uint32_t flags)
+static TtStatus append_chunk(TtTraceWriter *w, uint64_t to, uint32_t flags,
+                             TtDiag *diag)
 {
     uint8_t h[TT_F_CHUNK_BYTES] = { 0 };
-    TtDiag diag = { 0 };
     TtStatus st;
     size_t n;
 
-    if (w->failure.status) {
-        return;
-    }
     n = ZSTD_compress(w->stored, TT_F_CHUNK_STORED_MAX, w->buf, w->raw, LEVEL);
     g_assert(!ZSTD_isError(n));
     memcpy(h, TT_F_CHUNK_MAGIC, 8);
@@ -81,15 +78,28 @@ static void put_chunk(TtTraceWriter *w, uint64_t to, uint32_t flags)
                 XXH3_64bits_withSeed(w->stored, n, w->seed));
     tt_put_le64(h + TT_F_CHUNK_SUM, tt_header_sum(h, sizeof(h), TT_F_CHUNK_SUM,
                                                   w->seed));
-    st = w->io->ops->append(w->io, h, sizeof(h), &diag);
+    st = w->io->ops->append(w->io, h, sizeof(h), diag);
     if (st == TT_OK) {
-        st = w->io->ops->append(w->io, w->stored, n, &diag);
-    }
-    if (st != TT_OK) {
-        w->failure = diag;
-        w->failure.status = st;
+        st = w->io->ops->append(w->io, w->stored, n, diag);
     }
     w->bytes += sizeof(h) + n;
+    return st;
+}
+
+/* The buffer is empty afterwards, whatever came of it: after a failure nothing is
+ * written any more, and who puts branches needs not know. */
+static void put_chunk(TtTraceWriter *w, uint64_t to, uint32_t flags)
+{
+    TtDiag diag = { 0 };
+
+    if (!w->failure.status) {
+        TtStatus st = append_chunk(w, to, flags, &diag);
+
+        if (st != TT_OK) {
+            w->failure = diag;
+            w->failure.status = st;
+        }
+    }
     w->raw = w->count = 0;
     w->last = (TtBranch) { 0 };
 }

@@ -6,11 +6,13 @@ named."""
 import json
 import os
 import re
+import subprocess
 
 from guests import guest_args
+from test_robust import mount_small
 from ttlib import (check, check_exact, end_of, equal, goto_exact, limit,
-                   one_sentence, qemu_binary, record, recorder, replayer,
-                   stopped_replay, tt, wait_until)
+                   one_sentence, qemu_binary, record, recorder, replay,
+                   replayer, stopped_replay, tt, wait_until)
 
 ONE_INSN = ['-accel', 'tcg,one-insn-per-tb=on']
 
@@ -53,6 +55,25 @@ def test_exceptions(work):
 def test_own_code_changed(work):
     """Blocks that are left in their middle, because they change themselves."""
     same_way(work, 'smc')
+
+
+@limit(90)
+def test_full_disk(work):
+    """A trace that does not fit costs itself, and one sentence; not the recording."""
+    place = mount_small(work, '8k')
+    try:
+        trace = os.path.join(place, 'trace')
+        with recorder(work, guest_args(work, 'torture'),
+                      options=f',trace={trace}') as vm:
+            vm.wait()
+        check('No space left' in vm.stderr, vm.stderr)
+        os.unlink(trace)
+        with replayer(work, vm.run, (), 'again', f',trace={trace}') as again:
+            again.wait()
+        check('No space left' in again.stderr, again.stderr)
+    finally:
+        subprocess.run(['umount', place], check=True)
+    check('replay exact' in replay(work, vm.run).stderr, 'the recording')
 
 
 def test_several_vcpus(work):

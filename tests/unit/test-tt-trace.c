@@ -160,7 +160,7 @@ static void test_full_disk(void)
         g_autoptr(GByteArray) a = g_byte_array_new();
         TtDiag diag = { 0 };
 
-        g_assert_cmpint(make((Maker) { 0, 400000, 0, nth }, a, &diag), ==,
+        g_assert_cmpint(make((Maker) { 0, 1200000, 0, nth }, a, &diag), ==,
                         TT_ERR_NOSPACE);
         g_assert_cmpint(diag.text[0], !=, 0);
     }
