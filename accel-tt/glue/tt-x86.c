@@ -191,6 +191,23 @@ void tt_target_swap_links(void)
 
 /* ---- state as bytes ---- */
 
+/* What the guest can read and vmstate does not keep, or not in every machine. */
+static uint64_t pack_unkept(CPUX86State *env)
+{
+    return env->fpcs | (uint64_t)env->fpds << 16 |
+        (uint64_t)(uint32_t)env->msr_smi_count << 32;
+}
+
+static void unpack_unkept(CPUX86State *env, uint64_t v)
+{
+    env->fpcs = v;
+    env->fpds = v >> 16;
+    if (!(tt.manifest.rules & TT_RULE_WHOLE_STATE)) {
+        return;                 /* a run of before: it is 0 there */
+    }
+    env->msr_smi_count = v >> 32;
+}
+
 GByteArray *tt_target_save(CPUState *cpu)
 {
     g_autoptr(QIOChannelBuffer) bioc = qio_channel_buffer_new(16384);
@@ -202,6 +219,7 @@ GByteArray *tt_target_save(CPUState *cpu)
 
     update_mxcsr_from_sse_status(cpu_env(cpu));
     tt_target_flags(cpu, flags);
+    flags[0] = tt_omit & TT_OMIT_UNKEPT ? 0 : pack_unkept(cpu_env(cpu));
     tt_put_le32(head, STATE_MAGIC);
     tt_put_le32(head + 4, STATE_VERSION);
     for (i = 0; i < 4; i++) {
@@ -260,6 +278,7 @@ bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
                    "it is damaged");
         return false;
     }
+    unpack_unkept(cpu_env(cpu), tt_get_le64(data + 8));
     for (i = 1; i < 4; i++) {
         tt_target_set_flag(cpu, i, tt_get_le64(data + 8 + 8 * i));
     }
@@ -365,6 +384,33 @@ static uint64_t *put_fpu_state(uint64_t *p, CPUX86State *env)
     return p;
 }
 
+/* What runs of before had not in their digests. */
+static uint64_t *put_seldom_state(uint64_t *p, CPUX86State *env)
+{
+    *p++ = pack_unkept(env);
+    *p++ = env->fpop;
+    *p++ = env->fpip;
+    *p++ = env->fpdp;
+    *p++ = env->mcg_status;
+    *p++ = env->mcg_ctl;
+    *p++ = env->mcg_ext_ctl;
+    *p++ = XXH3_64bits(env->mce_banks, sizeof(env->mce_banks));
+    *p++ = env->msr_ia32_misc_enable;
+    *p++ = env->pkrs;
+    *p++ = env->bndcs_regs.cfgu;
+    *p++ = env->bndcs_regs.sts;
+    *p++ = XXH3_64bits(env->bnd_regs, sizeof(env->bnd_regs));
+    *p++ = env->intercept_cr_read;
+    *p++ = env->intercept_cr_write;
+    *p++ = env->intercept_dr_read;
+    *p++ = env->intercept_dr_write;
+    *p++ = env->intercept_exceptions;
+    *p++ = env->nested_cr3;
+    *p++ = env->nested_pg_mode;
+    *p++ = env->v_tpr;
+    return p;
+}
+
 uint64_t tt_target_digest(CPUState *cpu)
 {
     CPUX86State *env = cpu_env(cpu);
@@ -375,6 +421,9 @@ uint64_t tt_target_digest(CPUState *cpu)
     p = put_system_state(p, env);
     p = put_fpu_state(p, env);
     *p++ = cpu->halted;
+    if (tt.manifest.rules & TT_RULE_WHOLE_STATE) {
+        p = put_seldom_state(p, env);
+    }
     assert(p <= words + ARRAY_SIZE(words));
     *p++ = XXH3_64bits(env->xmm_regs, sizeof(env->xmm_regs));
     *p++ = XXH3_64bits(env->opmask_regs, sizeof(env->opmask_regs));
@@ -384,12 +433,15 @@ uint64_t tt_target_digest(CPUState *cpu)
 uint64_t tt_target_fingerprint(CPUState *cpu)
 {
     CPUX86State *env = cpu_env(cpu);
-    uint64_t flags[4];
+    uint64_t flags[4], kept[3];
 
     tt_target_flags(cpu, flags);
     flags[0] = cpu->halted;
+    kept[0] = XXH3_64bits(flags, sizeof(flags));
+    kept[1] = env->mcg_ctl;             /* a reset leaves it, and these */
+    kept[2] = XXH3_64bits(env->mce_banks, sizeof(env->mce_banks));
     return XXH3_64bits_withSeed(env, offsetof(CPUX86State, end_reset_fields),
-                                XXH3_64bits(flags, sizeof(flags)));
+                                XXH3_64bits(kept, sizeof(kept)));
 }
 
 /* ---- interrupts ---- */

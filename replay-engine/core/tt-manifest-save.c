@@ -110,14 +110,16 @@ static void fill_blocks(GKeyFile *kf, const TtManifest *m)
 static char *manifest_text(const TtManifest *m)
 {
     g_autoptr(GKeyFile) kf = g_key_file_new();
-    g_autofree char *body = NULL;
+    g_autofree char *body = NULL, *text = NULL, *sum = NULL;
 
     fill_run(kf, m);
     fill_parent(kf, m);
     fill_cpu(kf, m);
     fill_blocks(kf, m);
     body = g_key_file_to_data(kf, NULL, NULL);
-    return g_strconcat(heading, body, NULL);
+    text = g_strconcat(heading, body, NULL);
+    sum = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
+    return g_strconcat(text, TT_MANIFEST_SUM, sum, "\n", NULL);
 }
 
 /* What a replay depends on has come back as it was put in. */

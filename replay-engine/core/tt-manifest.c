@@ -278,15 +278,38 @@ static TtStatus check_text(const char *text, size_t len, TtDiag *diag)
     return TT_OK;
 }
 
+/* The last line has the checksum of those before it. False: there is no such line. */
+static bool check_sum(Parser *p, const char *text, size_t len)
+{
+    const size_t hex = 64, line = strlen(TT_MANIFEST_SUM) + hex + 1;
+    g_autofree char *sum = NULL;
+    const char *at;
+
+    if (p->status != TT_OK || !g_strrstr_len(text, len, "\n" TT_MANIFEST_SUM)) {
+        return false;
+    }
+    at = text + len - MIN(len, line);
+    sum = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const uint8_t *)text,
+                                      at - text);
+    if (strncmp(at, TT_MANIFEST_SUM, strlen(TT_MANIFEST_SUM)) ||
+        strncmp(at + strlen(TT_MANIFEST_SUM), sum, hex) || text[len - 1] != '\n') {
+        wrong(p, TT_ERR_FORMAT, "it is damaged, or was edited: its last line is not "
+              "the checksum of the others");
+    }
+    return true;
+}
+
 TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,
                            TtDiag *diag)
 {
     g_autoptr(GKeyFile) kf = g_key_file_new();
     g_autoptr(GError) err = NULL;
     Parser p = { .kf = kf, .diag = diag };
+    bool has_sum;
 
     memset(m, 0, sizeof(*m));
     p.status = check_text(text, len, diag);
+    has_sum = check_sum(&p, text, len);
     if (p.status == TT_OK &&
         !g_key_file_load_from_data(kf, text, len, G_KEY_FILE_NONE, &err)) {
         wrong(&p, TT_ERR_FORMAT, "%s", err->message);
@@ -295,6 +318,10 @@ TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,
     parse_parent(&p, m);
     parse_cpu(&p, m);
     parse_blocks(&p, m);
+    if (!has_sum && p.status == TT_OK && m->rules & TT_RULE_WHOLE_STATE) {
+        wrong(&p, TT_ERR_FORMAT, "it is damaged: its last line, the checksum, is "
+              "missing");
+    }
     if (p.status != TT_OK) {
         tt_manifest_cleanup(m);
     }
@@ -340,7 +367,8 @@ TtStatus tt_manifest_check_rules(const TtManifest *m, uint64_t tlb_entries,
                        "packed: what the guest read is not in it, so it cannot "
                        "be replayed; ask for the whole one");
     }
-    if (m->rules == TT_MANIFEST_RULES && m->tlb_entries == tlb_entries) {
+    if ((m->rules | TT_RULE_WHOLE_STATE) == TT_MANIFEST_RULES &&
+        m->tlb_entries == tlb_entries) {
         return TT_OK;
     }
     return tt_fail(diag, TT_ERR_VERSION, "manifest: the run was recorded by "

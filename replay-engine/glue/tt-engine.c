@@ -59,6 +59,7 @@ static const struct {
     { "second-fetch", TT_OMIT_SECOND_FETCH },
     { "victims", TT_OMIT_VICTIMS },
     { "watch-tlb", TT_OMIT_WATCH_TLB },
+    { "unkept", TT_OMIT_UNKEPT },
     { "search-skip", TT_OMIT_SEARCH_SKIP },
 };
 

@@ -102,6 +102,7 @@ GUESTS = {
     'cpuid': guest(machine=CPU_MAX),
     'selfdma': guest(prepare=prepare_selfdma),
     'fp': guest(),
+    'fpenv': guest(),
     'lines64': guest(),
     'smc': guest('rounds=100'),
     'random': guest('seed=10 blocks=30 modes=0'),

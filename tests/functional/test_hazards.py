@@ -12,7 +12,7 @@ import time
 
 from guests import guest_args
 from ttlib import (Gdb, check, check_exact, digest, end_of, equal, fail, goto,
-                   limit, record, recorder, replay, seed,
+                   goto_exact, limit, record, recorder, replay, replayer, seed,
                    stopped_replay)
 
 FENCE = 1 << 23
@@ -113,6 +113,36 @@ def hazard_test(name, hazard):
 
 for _name, _hazard in HAZARDS.items():
     globals()['test_' + _name.replace('-', '_')] = hazard_test(_name, _hazard)
+
+
+def looked_at(work, name, options=''):
+    """A checkpoint in the midst of the run, at which the vCPU is logged, and a
+    machine check; the ended replay, and the recorder."""
+    with recorder(work, guest_args(work, 'fpenv', 'rounds=1000000000'), name, options, qmp=1) as vm:
+        vm.wait_serial('start')
+        for command in ('tt checkpoint add', 'mce 0 1 0x9400000000000000 0 0x1000 0',
+                        'tt checkpoint add'):
+            time.sleep(0.1)
+            vm.qmp.hmp(command)
+        time.sleep(0.1)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    with replayer(work, vm.run, (), f'{name}-rep', ',at-end=exit') as rep:
+        rep.wait()
+    return rep, vm
+
+
+@limit(100)
+def test_unkept(work):
+    """Remedy unkept: what QEMU's own state of a vCPU has not is kept, too: selectors of
+    the last x87 instruction. And a machine check of the monitor's is an input."""
+    rep, vm = looked_at(work, 'kept')
+    check('replay exact' in rep.stderr, rep.stderr)
+    with stopped_replay(work, vm.run, 'walk', timeout=100) as walk:
+        goto_exact(walk, end_of(walk) // 2)
+        goto_exact(walk, end_of(walk) // 3)
+    rep, vm = looked_at(work, 'omitted', ',x-omit=unkept')
+    check('diverged' in rep.stderr, 'the selectors are 0 anyhow')
 
 
 def watched_replay(work, run, name, options=''):

@@ -15,6 +15,7 @@ PLACE = os.path.join(REPO, 'tests', 'golden', 'runs')
 
 # Name: last position, a mark, least intervals, whether it is a branch
 RUNS = {
+    'rules-7d-marks': (58800310, ('middle', 23992063), 3, False),
     'rules-3d-marks': (58898625, ('middle', 23992063), 5, False),
     'rules-3d-branch': (35004875, ('panic-1', 35004875), 1, True),
 }

@@ -15,9 +15,9 @@ from test_branch import brancher, record_with_full
 from test_flight import TORTURE, finish, wait_moved
 from test_full import add_full
 from test_stored import copy_of
-from ttlib import (Gdb, check, check_exact, equal, limit, one_sentence,
-                   qemu_binary, read_bytes, record, recorder, replay, replayer,
-                   seed, tool, tt, wait_until)
+from ttlib import (Gdb, check, check_exact, edit_manifest, equal, limit,
+                   one_sentence, qemu_binary, read_bytes, record, recorder,
+                   replay, replayer, run_tool, seed, tool, tt, wait_until)
 
 OFTEN = ',checkpoint-interval=0.02'
 ROUNDS = 'rounds=1500'
@@ -411,14 +411,11 @@ def test_another_release(work):
     """Releases of QEMU mend instructions: where a run of another one goes wrong, both
     are named, by the replay, too."""
     run, _ = changed_register(work, lambda vm: None)
-    name = os.path.join(run, 'manifest')
-    with open(name, encoding='ascii') as manifest:
-        text = manifest.read()
-    release = re.search(r'^qemu-version=(.*)$', text, re.M).group(1)
+    info, _ = run_tool(tool('tt'), 'info', run, '--json')
+    release = json.loads(info)['qemu']
     check('recorded this run' not in '\n'.join(found(run)['found']), 'the same one')
-    with open(name, 'w', encoding='ascii') as manifest:
-        manifest.write(text.replace(f'qemu-version={release}',
-                                    'qemu-version=10.0.99'))
+    edit_manifest(run, lambda text: text.replace(f'qemu-version={release}',
+                                                 'qemu-version=10.0.99'))
     words = f'QEMU 10.0.99 recorded this run, and this is {release}: '
     check(any(words in line for line in found(run)['found']), f'{found(run)}')
     vm = replay(work, run, name='other', rc=3)

@@ -9,6 +9,7 @@ lies in its work directory, so that the runner can keep it as evidence.
 import collections
 import contextlib
 import http.server
+import hashlib
 import json
 import os
 import random
@@ -408,6 +409,18 @@ def build_guest(name):
     run_tool(os.path.join(REPO, 'tests', 'guests', 'build'), '-o', out, name,
              timeout=60)
     return os.path.join(out, f'{name}.elf')
+
+
+def edit_manifest(run, change):
+    """Puts change(text) into a run directory, with a checksum that fits."""
+    name = os.path.join(run, 'manifest')
+    with open(name, encoding='utf-8') as manifest:
+        text = manifest.read()
+    changed = change(text[:text.rindex('# sha256 ')])
+    check(changed not in text, f'no change: {text}')
+    digest_of = hashlib.sha256(changed.encode()).hexdigest()
+    with open(name, 'w', encoding='utf-8') as manifest:
+        manifest.write(f'{changed}# sha256 {digest_of}\n')
 
 
 class Run:

@@ -49,6 +49,7 @@ enum {
     TT_OMIT_VICTIMS = 1 << 15,
     TT_OMIT_WATCH_TLB = 1 << 16,
     TT_OMIT_DEVICE_REGS = 1 << 17,
+    TT_OMIT_UNKEPT = 1 << 18,
     TT_OMIT_SEARCH_SKIP = 1 << 20,  /* no hazard: searches look everywhere */
 };
 extern unsigned tt_omit;

@@ -34,6 +34,10 @@
 #define TT_MANIFEST_FEATURES   (TT_FEATURE_PARENT | TT_FEATURE_SCRUBBED | \
                                 TT_FEATURE_WINDOW)
 
+/* How the last line begins; the SHA-256 of all before it follows. Runs since rule
+ * TT_RULE_WHOLE_STATE have it. */
+#define TT_MANIFEST_SUM "# sha256 "
+
 /*
  * Rules of execution: choices, of several that would do, by which the vCPU is
  * the same in the recording and in the replay (explanation/determinism.rst). A
@@ -48,9 +52,12 @@
                                                    up; bit 1 until 2026-11 */
 #define TT_RULE_VICTIMS     (UINT64_C(1) << 5)  /* what the TLB pushed out is
                                                    found whatever its flags */
+#define TT_RULE_WHOLE_STATE (UINT64_C(1) << 6)  /* of a vCPU: in what is stored,
+                                                   and in its digest; a run
+                                                   without can be replayed, too */
 #define TT_MANIFEST_RULES   (TT_RULE_COUNT | TT_RULE_RESUME_FLAG | \
                              TT_RULE_BT_FLAGS | TT_RULE_FETCH | \
-                             TT_RULE_VICTIMS)
+                             TT_RULE_VICTIMS | TT_RULE_WHOLE_STATE)
 
 enum {
     TT_BLOCK_ROM = 1,           /* read-only for the guest */
@@ -117,8 +124,8 @@ TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,
  * tt_manifest_check_rules: may this version replay the run? Not part of loading:
  * a run of other rules can still be looked at.
  * @tlb_entries: of this version
- * Returns TT_OK, or TT_ERR_VERSION when @m has not exactly TT_MANIFEST_RULES or
- * another TLB; the sentence names the version to use. TT_ERR_INVALID: the run is
+ * Returns TT_OK, or TT_ERR_VERSION when @m has not TT_MANIFEST_RULES, but for
+ * TT_RULE_WHOLE_STATE, or another TLB; the sentence names the version to use. TT_ERR_INVALID: the run is
  * scrubbed, and nothing can replay it.
  */
 TtStatus tt_manifest_check_rules(const TtManifest *m, uint64_t tlb_entries,
