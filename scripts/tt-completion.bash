@@ -30,7 +30,7 @@ _tt()
     COMPREPLY=()
     if [ "$COMP_CWORD" = 1 ]; then
         mapfile -t COMPREPLY < <(compgen -W "info log stats check verify pack
-            unpack branch trace branches compare-traces help" -- "$word")
+            unpack branch trace branches compare-traces help --version" -- "$word")
         return
     fi
     case $before in

@@ -40,8 +40,9 @@ static TtStatus fail_errno(TtDiag *diag, const char *what, const char *path,
     int err = errno;
     bool full = err == ENOSPC || err == EDQUOT || err == EFBIG;
     TtStatus status = tt_fail(diag, full ? TT_ERR_NOSPACE : TT_ERR_IO,
-                              "cannot %s '%s': %s", what, path,
-                              g_strerror(err));
+                              "cannot %s '%s': %s%s", what, path,
+                              g_strerror(err), err == EFBIG ? " (files may not "
+                              "grow beyond a limit: see ulimit -f)" : "");
     if (diag) {
         diag->os_errno = err;
         diag->offset = offset;

@@ -21,6 +21,7 @@ typedef struct Loader {
     uint64_t max_pages, steps;
     TtVersion *version;         /* those met so far, with a reference each */
     uint64_t n_versions, cap_versions;
+    bool lacks_pages;           /* that ends the journal, and not itself (J1) */
     TtDiag *diag;
 } Loader;
 
@@ -248,6 +249,7 @@ static TtStatus load_records(Loader *l)
         }
         if (st == TT_END_TORN) {
             tt_pagejournal_unread(j, &rec);                     /* J1 */
+            l->lacks_pages = true;
         }
         if (st != TT_OK) {
             return st;
@@ -276,13 +278,21 @@ static void release(Loader *l)
 }
 
 /* What is not there although no writer was cut off there. */
-static TtStatus note_damage(TtStoreFile *f, TtDiag *diag)
+static TtStatus note_damage(TtStoreFile *f, bool lacks_pages, TtDiag *diag)
 {
     const TtDiag *pages = tt_pagefile_damage(f->pages);
     TtStatus st = tt_pagejournal_tail(f->journal, &f->damage[1]);
 
     if (pages) {
         f->damage[0] = *pages;
+    }
+    if (st == TT_ERR_FORMAT && lacks_pages) {
+        uint64_t at = f->damage[1].offset;
+
+        tt_fail(&f->damage[1], st, "pages: checkpoints need what this file has "
+                "lost: those from byte %" PRIu64 " of the file checkpoints on "
+                "are lost with it", at);
+        f->damage[1].offset = at;
     }
     if (st == TT_ERR_FORMAT) {
         return TT_OK;
@@ -322,7 +332,7 @@ TtStatus tt_storefile_load(TtPageStore *ps, const TtPageStoreOptions *opt,
     release(&l);
     f->torn_bytes = tt_pagejournal_torn_bytes(f->journal);
     if (st > 0) {
-        TtStatus end = note_damage(f, diag);
+        TtStatus end = note_damage(f, l.lacks_pages, diag);
 
         st = end < 0 ? end : st;
     }

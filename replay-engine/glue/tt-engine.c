@@ -486,7 +486,7 @@ void tt_describe_recording(void)
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
 
     tt.manifest.qemu_version = g_strdup(QEMU_VERSION);
-    tt.manifest.tt_version = g_strdup("1");
+    tt.manifest.tt_version = g_strdup(TT_TTVM_VERSION);
     tt.manifest.accel = g_strdup("tcg");
     tt.manifest.host = g_strdup(g_get_host_name());
     tt.manifest.started = g_date_time_format_iso8601(now);

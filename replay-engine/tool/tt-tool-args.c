@@ -20,8 +20,9 @@ static void print_usage(FILE *to, const ToolCommand *c, const char *head)
         fprintf(to, " %s", c->operands[i]);
     }
     for (const ToolOption *o = c->options; o->name; o++) {
-        fprintf(to, " [%s%s%s]%s", o->name, o->value ? " " : "",
-                o->value ? o->value : "", o->is_many ? "..." : "");
+        fprintf(to, " %s%s%s%s%s%s", o->is_needed ? "" : "[", o->name,
+                o->value ? " " : "", o->value ? o->value : "",
+                o->is_needed ? "" : "]", o->is_many ? "..." : "");
     }
     fprintf(to, "%s\n", c->takes_rest ? " [-- QEMU-OPTIONS...]" : "");
 }
@@ -39,8 +40,19 @@ static void print_help(const ToolCommand *c)
     printf("  %-18s %s\n", "--help", "say this");
 }
 
+/* Built without QEMU it has nothing to do with one. */
+static void print_version(void)
+{
+#ifdef TT_QEMU_VERSION
+    printf("tt %s (QEMU %s)\n", TT_TTVM_VERSION, TT_QEMU_VERSION);
+#else
+    printf("tt %s\n", TT_TTVM_VERSION);
+#endif
+}
+
 static const char general[] =
-    "\nRUN is the directory of a recording. tt COMMAND --help says more.\n"
+    "\nRUN is the directory of a recording. tt COMMAND --help says more; tt --version, which\n"
+    "version this is.\n"
     "Exit status: 0 fine; 1 something is wrong with the run; 2 wrong usage;\n"
     "3 a replay was not exact.\n";
 
@@ -203,6 +215,10 @@ int tool_args_parse(ToolArgs *a, const char *program, char **argv,
         } else {
             print_all(stdout);
         }
+        return TOOL_FINE;
+    }
+    if (!strcmp(name, "--version")) {
+        print_version();
         return TOOL_FINE;
     }
     a->command = find_command(name);

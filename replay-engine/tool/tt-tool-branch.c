@@ -258,13 +258,36 @@ static GString *tt_value(const Branch *b)
     return tt;
 }
 
+/* For a shell; a run may come from anybody, so nothing of it drives the terminal. */
+static char *quote(const char *text)
+{
+    GString *s = g_string_new("$'");
+    bool is_odd = false;
+
+    for (const char *p = text; *p; p++) {
+        if (g_ascii_iscntrl(*p)) {
+            g_string_append_printf(s, "\\%03o", *p);
+            is_odd = true;
+        } else {
+            g_string_append_printf(s, "%s%c", *p == '\'' || *p == '\\' ? "\\" : "",
+                                   *p);
+        }
+    }
+    g_string_append_c(s, '\'');
+    if (!is_odd) {
+        g_string_free(s, true);
+        return g_shell_quote(text);
+    }
+    return g_string_free(s, false);
+}
+
 static void print_command(const Branch *b, const char *dir)
 {
-    g_autofree char *quoted = g_shell_quote(dir);
+    g_autofree char *quoted = quote(dir);
 
     printf("cd %s &&", quoted);
     for (unsigned i = 0; i < b->args->len; i++) {
-        g_autofree char *arg = g_shell_quote(b->args->pdata[i]);
+        g_autofree char *arg = quote(b->args->pdata[i]);
 
         printf(" %s", arg);
     }

@@ -17,6 +17,9 @@ typedef struct Check {
     ToolTotals totals;
     uint64_t first_segment;     /* the log begins with it */
     bool is_torn, has_store;
+    bool is_cut;                /* the end of the checkpoints is lost, and what it
+                                   says of others that were deleted */
+    uint64_t unused_to;         /* then: up to there they are not used */
     size_t n_checkpoints, n_unusable;
     size_t n_in_log;            /* checkpoints that a replay can begin with */
     uint64_t n_parents;
@@ -38,6 +41,13 @@ static void add(GPtrArray *to, const char *fmt, ...)
 
 /* ---- the log ---- */
 
+/* Most sentences of its reader begin with its name. */
+static void add_of_log(Check *c, const char *text, const char *more)
+{
+    add(c->problems, "%s%s%s", g_str_has_prefix(text, "log") ? "" : "log: ", text,
+        more);
+}
+
 static void check_log(Check *c, TtLogReader *r)
 {
     g_autofree char *gap = tool_gap(c->run);
@@ -49,10 +59,14 @@ static void check_log(Check *c, TtLogReader *r)
     }
 
     if (tt_log_reader_damage(r)) {
-        add(c->problems, "log: %s: it can be replayed up to there",
-            tt_log_reader_damage(r)->text);
+        add_of_log(c, tt_log_reader_damage(r)->text,
+                   ": it can be replayed up to there");
     }
     c->totals = tool_totals(r);
+    if (!c->totals.n_segments && !tt_log_reader_damage(r)) {
+        add(c->problems, "log: nothing was recorded: the recorder ended before "
+            "anything was sealed, and there is nothing to replay");
+    }
     c->is_torn = tt_log_reader_is_torn(r);
     c->first_segment = tt_log_reader_first(r);
     for (uint64_t i = c->first_segment; i < tt_log_reader_end(r); i++) {
@@ -61,7 +75,7 @@ static void check_log(Check *c, TtLogReader *r)
         if (tt_log_reader_load(r, i, &seg, &diag) == TT_OK) {
             tt_segment_unref(seg);
         } else if (!damaged++) {
-            add(c->problems, "log: %s", diag.text);
+            add_of_log(c, diag.text, "");
             add(c->problems, "log: segment %" PRIu64 " (from position %" PRIu64
                 " on) is the first that is damaged; what lies before it can "
                 "be replayed", i, tt_log_reader_info(r, i)->first_pos);
@@ -81,6 +95,9 @@ static void unreadable_pages(void *opaque, TtNodeId id, uint64_t pos,
 {
     Check *c = opaque;
 
+    if (pos < c->unused_to) {
+        return;
+    }
     if (!c->n_unusable++) {
         add(c->problems, "%s", why->text);
     }
@@ -101,7 +118,10 @@ static void add_before_window(Check *c, const TtCheckpointInfo *info)
     g_autofree char *path = n && part[0] > 1 ?
         tt_logparts_path(c->run, part[0] - 1) : NULL;
 
-    if (c->is_torn || !path) {
+    if (c->is_cut) {
+        c->unused_to = info->pos + 1;
+    }
+    if (c->is_torn || c->is_cut || !path) {
         add(c->notes, "checkpoint %u, position %" PRIu64 ", is before the "
             "window that the log holds, and is not used", info->id, info->pos);
     } else {
@@ -186,6 +206,7 @@ static void check_store(Check *c, const TtManifest *m, TtLogReader *r)
         const TtDiag *d = tt_pagestore_damage(ps, i);
 
         if (d) {
+            c->is_cut = true;
             add(c->problems, "%s", d->text);
         }
     }
@@ -282,10 +303,10 @@ static void print_json(const Check *c)
 
 static void print_text(const Check *c)
 {
-    g_autofree char *segments = tool_number(c->totals.n_segments);
-    g_autofree char *events = tool_number(c->totals.n_events);
+    g_autofree char *segments = tool_count(c->totals.n_segments, "segment");
+    g_autofree char *events = tool_count(c->totals.n_events, "event");
     g_autofree char *end = tool_number(c->totals.end_pos);
-    g_autofree char *points = tool_number(c->n_checkpoints);
+    g_autofree char *points = tool_count(c->n_checkpoints, "checkpoint");
 
     for (unsigned i = 0; i < c->notes->len; i++) {
         tool_note(c->notes->pdata[i]);
@@ -294,8 +315,8 @@ static void print_text(const Check *c)
         tool_complain("%s", (char *)c->problems->pdata[i]);
     }
     if (!c->problems->len) {
-        printf("The run is intact: %s segments, %s events, up to position %s%s;"
-               " %s checkpoints.\nNothing was executed: tt verify does that.\n",
+        printf("The run is intact: %s, %s, up to position %s%s; %s.\n"
+               "Nothing was executed: tt verify does that.\n",
                segments, events, end, c->is_torn ?
                ", where the recording was cut off" : "", points);
     }
@@ -310,24 +331,31 @@ static Check check_begin(const char *run)
     };
 }
 
-static void check_run(Check *c, const TtManifest *m, TtLogReader *r)
+static void check_run(Check *c, const TtManifest *m, TtLogReader *r,
+                      unsigned look)
 {
     check_log(c, r);
-    check_store(c, m, r);
-    if (c->first_segment && !c->n_in_log) {
+    if (look & TOOL_LOOK_STORE) {
+        check_store(c, m, r);
+    }
+    if (look & TOOL_LOOK_STORE && c->first_segment && !c->n_in_log) {
         add(c->problems, "the log holds a window of the recording, and there "
             "is no checkpoint that a replay of it could begin with");
     }
-    if (m->features & TT_FEATURE_PARENT) {
+    if (look & TOOL_LOOK_PARENTS && m->features & TT_FEATURE_PARENT) {
         check_parents(c, m);
+    }
+    if (look & TOOL_LOOK_MARKS) {
+        check_marks(c);
     }
 }
 
-GPtrArray *tool_damage(const char *run, const TtManifest *m, TtLogReader *r)
+GPtrArray *tool_damage(const char *run, const TtManifest *m, TtLogReader *r,
+                       unsigned look)
 {
     Check c = check_begin(run);
 
-    check_run(&c, m, r);
+    check_run(&c, m, r, look);
     g_ptr_array_free(c.notes, true);
     return c.problems;
 }
@@ -336,12 +364,11 @@ int tool_check(const ToolArgs *a)
 {
     Check c = check_begin(a->operand[0]);
     TtManifest m;
-    TtLogReader *r = tool_open_run(c.run, &m);
+    TtLogReader *r = tool_open_run_for_check(c.run, &m);
     int result = TOOL_PROBLEM;
 
     if (r) {
-        check_run(&c, &m, r);
-        check_marks(&c);
+        check_run(&c, &m, r, TOOL_LOOK_REPLAY | TOOL_LOOK_MARKS);
         if (tool_has(a, "--json")) {
             print_json(&c);
         } else {

@@ -104,7 +104,7 @@ static void print_log(const TtLogReader *r, const ToolTotals *t,
     g_autofree char *first = tool_number(s->start);
     g_autofree char *end = tool_number(t->end_pos);
     g_autofree char *events = tool_number(t->n_events);
-    g_autofree char *segments = tool_number(t->n_segments);
+    g_autofree char *segments = tool_count(t->n_segments, "segment");
     g_autofree char *all = tool_bytes(tt_log_reader_bytes(r));
     g_autofree char *payload = tool_bytes(t->pl_stored);
 
@@ -116,7 +116,7 @@ static void print_log(const TtLogReader *r, const ToolTotals *t,
                tt_log_reader_is_window(r) ? " (a window of the recording)" :
                "");
     }
-    printf("Events:     %s in %s segments\n", events, segments);
+    printf("Events:     %s in %s\n", events, segments);
     printf("Log:        %s, of which %s are payload\n", all, payload);
     printf("Ended:      %s\n", tt_log_reader_damage(r)
            ? "damaged; it replays up to there" : tt_log_reader_is_torn(r)
@@ -125,11 +125,11 @@ static void print_log(const TtLogReader *r, const ToolTotals *t,
 
 static void print_store(const Store *s)
 {
-    g_autofree char *n = tool_number(s->n);
+    g_autofree char *n = tool_count(s->n, "checkpoint");
     g_autofree char *bytes = tool_bytes(s->bytes);
 
     if (s->is_there && (s->n || s->damage.status == TT_OK)) {
-        printf("Stored:     %s checkpoints, %s%s\n", n, bytes,
+        printf("Stored:     %s, %s%s\n", n, bytes,
                s->damage.status == TT_OK ? "" : "; others are lost");
     } else if (s->is_there) {
         printf("Stored:     checkpoints that are damaged\n");

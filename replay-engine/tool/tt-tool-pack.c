@@ -78,12 +78,10 @@ static void set_text(char **member, const char *text)
     *member = g_strdup(text);
 }
 
-/* Written to a file of its own first: that is what the core can do. */
 static TtStatus add_manifest(Pack *p, const char *prefix, TtManifest *m)
 {
-    g_autofree char *path = g_strconcat(p->file, ".manifest", NULL);
+    TtIo *io = tt_io_mem_new(NULL, 0);
     TtStatus st;
-    TtIo *io;
 
     if (!p->with_host) {
         set_text(&m->host, "");
@@ -96,15 +94,11 @@ static TtStatus add_manifest(Pack *p, const char *prefix, TtManifest *m)
     if (p->is_scrub) {
         m->features |= TT_FEATURE_SCRUBBED;
     }
-    st = tt_manifest_save(m, path, &p->diag);
-    if (st == TT_OK) {
-        st = tt_io_posix_open(path, &io, &p->diag);
-    }
+    st = tt_manifest_write(m, io, &p->diag);
     if (st == TT_OK) {
         st = add(p, prefix, "manifest", io);
-        tt_io_close(io);
     }
-    unlink(path);
+    tt_io_close(io);
     return st;
 }
 
@@ -403,8 +397,38 @@ static int pack(Pack *p, TtManifest *m, TtLogReader *r)
                       "checkpoints: --no-checkpoints)" : "");
 }
 
+/* Of what goes along as it is, damage and all. */
+static GPtrArray *find_damage(const Pack *p, const TtManifest *m, TtLogReader *r)
+{
+    return tool_damage(p->run, m, r, p->is_scrub ? 0 : TOOL_LOOK_MARKS |
+                       TOOL_LOOK_PARENTS |
+                       (p->no_checkpoints ? 0 : TOOL_LOOK_STORE));
+}
+
+static void print_packed(const Pack *p, bool is_json, const GPtrArray *damage)
+{
+    g_autofree char *bytes = tool_bytes(p->bytes);
+    g_autofree char *name = g_strdup(p->file);
+
+    if (is_json) {
+        printf("{\"file\": ");
+        tool_json_string(p->file);
+        printf(", \"bytes\": %" PRIu64, p->bytes);
+        tool_json_list("damaged", damage);
+        printf("}\n");
+    } else {
+        tool_make_harmless(name);
+        printf("%s: %s%s\n", name, bytes, p->is_scrub ? ", scrubbed: it cannot "
+               "be replayed" : "");
+    }
+    for (unsigned i = 0; i < damage->len; i++) {
+        tool_complain("%s; it is packed as it is", (char *)damage->pdata[i]);
+    }
+}
+
 int tool_pack(const ToolArgs *a)
 {
+    g_autoptr(GPtrArray) damage = NULL;
     Pack p = {
         .run = a->operand[0], .file = a->operand[1],
         .with_host = tool_has(a, "--with-host"),
@@ -430,19 +454,12 @@ int tool_pack(const ToolArgs *a)
                                "--no-checkpoints out", p.run);
     }
     if (result == TOOL_FINE) {
+        damage = find_damage(&p, &m, r);        /* packing changes @m */
         result = pack(&p, &m, r);
     }
-    if (result == TOOL_FINE && tool_has(a, "--json")) {
-        printf("{\"file\": ");
-        tool_json_string(p.file);
-        printf(", \"bytes\": %" PRIu64 "}\n", p.bytes);
-    } else if (result == TOOL_FINE) {
-        g_autofree char *bytes = tool_bytes(p.bytes);
-        g_autofree char *name = g_strdup(p.file);
-
-        tool_make_harmless(name);
-        printf("%s: %s%s\n", name, bytes, p.is_scrub ? ", scrubbed: it cannot "
-               "be replayed" : "");
+    if (result == TOOL_FINE) {
+        print_packed(&p, tool_has(a, "--json"), damage);
+        result = damage->len ? TOOL_PROBLEM : TOOL_FINE;
     }
     tt_manifest_cleanup(&m);
     tt_log_reader_free(r);
@@ -530,10 +547,10 @@ int tool_unpack(const ToolArgs *a)
     if (!tool_is_fit(dir)) {
         return TOOL_PROBLEM;
     }
-    st = tt_io_posix_open(file, &io, &diag);
-    if (st == TT_OK) {
-        st = tt_pack_open(io, &r, &diag);
+    if (tt_io_posix_open(file, &io, &diag) != TT_OK) {
+        return tool_problem(&diag);             /* which names it */
     }
+    st = tt_pack_open(io, &r, &diag);
     if (st == TT_OK && g_mkdir(dir, 0700)) {
         st = tt_fail(&diag, TT_ERR_IO, "cannot make '%s': %s", dir,
                      g_strerror(errno));

@@ -67,6 +67,13 @@ char *tool_number(uint64_t n)
     return g_string_free(s, false);
 }
 
+char *tool_count(uint64_t n, const char *what)
+{
+    g_autofree char *number = tool_number(n);
+
+    return g_strconcat(number, " ", what, n == 1 ? "" : "s", NULL);
+}
+
 char *tool_bytes(uint64_t n)
 {
     static const char *const unit[] = { "kB", "MB", "GB", "TB" };
@@ -138,7 +145,7 @@ char *tool_gap(const char *run)
                         "'%s' on, cannot be used", a, b, c);
 }
 
-TtLogReader *tool_open_log(const char *run)
+static TtLogReader *open_log(const char *run, bool says_damage)
 {
     TtLogReader *r = NULL;
     TtDiag diag;
@@ -148,7 +155,7 @@ TtLogReader *tool_open_log(const char *run)
     if (status == TT_OK) {
         status = tt_log_reader_open_part(io, &r, &diag);
     }
-    if (status < 0) {
+    if (status < 0 && (says_damage || !r)) {
         tool_problem(&diag);
     }
     if (status == TT_END_TORN) {
@@ -157,12 +164,17 @@ TtLogReader *tool_open_log(const char *run)
     return r;
 }
 
+TtLogReader *tool_open_log(const char *run)
+{
+    return open_log(run, true);
+}
+
 int tool_log_status(const TtLogReader *r)
 {
     return tt_log_reader_damage(r) ? TOOL_PROBLEM : TOOL_FINE;
 }
 
-TtLogReader *tool_open_run(const char *run, TtManifest *m)
+static TtLogReader *open_run(const char *run, TtManifest *m, bool says_damage)
 {
     g_autofree char *path = g_build_filename(run, "manifest", NULL);
     TtLogReader *r;
@@ -186,7 +198,7 @@ TtLogReader *tool_open_run(const char *run, TtManifest *m)
         tool_problem(&diag);
         return NULL;
     }
-    r = tool_open_log(run);
+    r = open_log(run, says_damage);
     if (r && memcmp(m->uuid, tt_log_reader_uuid(r), 16) != 0) {
         tool_complain("the manifest and the log in '%s' belong to different "
                       "runs", run);
@@ -197,6 +209,16 @@ TtLogReader *tool_open_run(const char *run, TtManifest *m)
         tt_manifest_cleanup(m);
     }
     return r;
+}
+
+TtLogReader *tool_open_run(const char *run, TtManifest *m)
+{
+    return open_run(run, m, true);
+}
+
+TtLogReader *tool_open_run_for_check(const char *run, TtManifest *m)
+{
+    return open_run(run, m, false);
 }
 
 ToolTotals tool_totals(const TtLogReader *r)

@@ -281,7 +281,7 @@ static void print_damage(const Verify *v)
 
 static void print_text(const Verify *v, const Sum *s)
 {
-    g_autofree char *n = tool_number(s->n_intervals);
+    g_autofree char *n = tool_count(s->n_intervals, "interval");
     g_autofree char *end = tool_number(v->end_pos);
 
     if (s->is_damaged) {
@@ -298,13 +298,12 @@ static void print_text(const Verify *v, const Sum *s)
     } else if (s->is_incomplete) {
         if (s->n_intervals) {
             printf("Not all of the run could be verified; what could be is "
-                   "exact: %s interval%s.\n", n, s->n_intervals > 1 ? "s" :
-                   "");
+                   "exact: %s.\n", n);
         } else {
             printf("Nothing of the run could be verified.\n");
         }
     } else if (!v->is_quiet) {
-        printf("The run replays exactly: %s intervals, up to position %s.\n",
+        printf("The run replays exactly: %s, up to position %s.\n",
                n, end);
     }
 }
@@ -325,7 +324,7 @@ static int verify(Verify *v, const TtManifest *m, TtLogReader *r)
                              "anything was sealed", v->run);
     }
     v->end_pos = t.end_pos;
-    v->damage = tool_damage(v->run, m, r);
+    v->damage = tool_damage(v->run, m, r, TOOL_LOOK_REPLAY);
     make_parts(v, m, &t, r);
     if (!tool_parts_run(&v->replays, report_part, v)) {
         return TOOL_PROBLEM;

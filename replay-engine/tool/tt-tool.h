@@ -32,6 +32,7 @@ typedef struct ToolOption {
     const char *value;          /* what follows it, for people; NULL: nothing */
     bool is_many;               /* may be given more than once */
     const char *help;
+    bool is_needed;             /* the command sees to it */
 } ToolOption;
 
 #define TOOL_OPTIONS_MAX 9
@@ -85,6 +86,8 @@ int tool_complain(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 void tool_note(const char *text);
 /* "1,234,567"; the caller frees. */
 char *tool_number(uint64_t n);
+/* "1 segment", "1,234 segments"; the caller frees. */
+char *tool_count(uint64_t n, const char *what);
 /* "1.2 MB"; the caller frees. */
 char *tool_bytes(uint64_t n);
 /* Digits, or 0x and hex digits. */
@@ -105,6 +108,8 @@ int tool_log_status(const TtLogReader *r);
 char *tool_gap(const char *run);
 /* Opens manifest and log, which must belong together. NULL: said so. */
 TtLogReader *tool_open_run(const char *run, TtManifest *m);
+/* The same; of damage in the log it says nothing: tool_damage does. */
+TtLogReader *tool_open_run_for_check(const char *run, TtManifest *m);
 /* May @path be made, or is it inside of a run, which then would not be its recorder's
  * any more? False: said so. */
 bool tool_is_fit(const char *path);
@@ -117,8 +122,16 @@ bool tool_is_in_log(TtPageStore *ps, const TtCheckpointInfo *info,
 /* Where a replay begins: 0, or at the first checkpoint of a window (then what the
  * log has before it serves nothing). False: at none. */
 bool tool_start(TtPageStore *ps, const TtLogReader *r, uint64_t *pos);
-/* What is damaged or missing of what a replay reads: sentences, as of `tt check`. */
-GPtrArray *tool_damage(const char *run, const TtManifest *m, TtLogReader *r);
+/* What is damaged or missing: sentences, as of `tt check`, which looks at all; of the
+ * log in any case. Cost: reads what it looks at. */
+enum {
+    TOOL_LOOK_STORE = 1,        /* pages and checkpoints */
+    TOOL_LOOK_PARENTS = 2,
+    TOOL_LOOK_MARKS = 4,
+    TOOL_LOOK_REPLAY = TOOL_LOOK_STORE | TOOL_LOOK_PARENTS,     /* what one reads */
+};
+GPtrArray *tool_damage(const char *run, const TtManifest *m, TtLogReader *r,
+                       unsigned look);
 /* ", "NAME": [...]". */
 void tool_json_list(const char *name, const GPtrArray *list);
 /* Positions, events and bytes of a whole log. */

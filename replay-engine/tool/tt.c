@@ -76,7 +76,8 @@ const ToolCommand tool_commands[] = {
         "Goes on from a full checkpoint of RUN, with the options of the recording,\n"
         "and records that. What stands behind -- is added to them.",
         {
-            { "--at", "ID|@NAME", false, "the full checkpoint: needed" },
+            { "--at", "ID|@NAME", false, "the full checkpoint: needed",
+              true },
             { "--to", "DIR", false, "of the new run; default: a fresh one" },
             { "--qemu", "PATH", false, "default: qemu-system-x86_64 beside "
               "this program" },
@@ -125,6 +126,8 @@ int main(int argc, char **argv)
 
     /* A reader that has seen enough (head, less) ends us quietly. */
     signal(SIGPIPE, SIG_DFL);
+    /* Beyond a limit on files writing fails, and what was begun is removed. */
+    signal(SIGXFSZ, SIG_IGN);
     result = tool_args_parse(&a, argv[0], argv + 1, &is_over);
     if (!is_over) {
         result = a.command->run(&a);

@@ -5,6 +5,7 @@ moment, stays within its limits, and is kept when something happens."""
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -499,6 +500,28 @@ def test_pieces_are_missing(work):
         with open(os.path.join(run, 'log.000001'), 'wb') as old:
             old.write(b'before a gap')
     replay(work, run, name='gap')
+
+
+@limit(60)
+def test_a_group_of_pages_is_damaged(work):
+    """A flipped bit in the header of any group of pages is damage of that file: tt
+    check says neither that the checkpoints are damaged nor that somebody deleted a
+    part of the log."""
+    with recorder(work, guest_args(work, *TORTURE), options=TINY,
+                  qmp=1) as vm:
+        wait_moved(vm, 3)
+        run = finish(vm)
+    pages = os.path.join(run, 'pages')
+    with open(pages, 'rb') as file:
+        good = file.read()
+    groups = [m.start() for m in re.finditer(b'TTVMGRP\n', good)]
+    check(len(groups) > 5, f'{len(groups)} groups')
+    for at in groups[::len(groups) // 5]:
+        with open(pages, 'wb') as file:
+            file.write(good[:at + 20] + bytes([good[at + 20] ^ 4]) + good[at + 21:])
+        out = run_tool(tool('tt'), 'check', run, rc=1)[1]
+        check(f'tt: pages: damaged at byte {at};' in out, out)
+        check('checkpoints: damaged' not in out and 'deleted' not in out, out)
 
 
 @limit(60)

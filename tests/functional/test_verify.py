@@ -143,12 +143,13 @@ def places_in(run, rng):
 @limit(240)
 def test_planted_corruptions(work):
     """Each flipped bit of log, pages and checkpoints is found by tt check, and
-    named at its file; tt info and tt verify notice, too; nothing crashes."""
+    named at its file; tt info, tt verify and tt pack notice, too; nothing
+    crashes."""
     run = record(work, guest_args(work, 'dmacode', 'rounds=3000'),
                  options=OFTEN)
     tt('check', run.dir)
     rng = seed()
-    harmless = 0
+    harmless = n_packed = 0
     for number, (name, at) in enumerate(places_in(run.dir, rng)):
         copy = copy_of(run.dir, os.path.join(work, f'harmed{number}.run'))
         flip(os.path.join(copy, name), at)
@@ -163,13 +164,18 @@ def test_planted_corruptions(work):
         said = done.stdout + done.stderr
         check(name in said or (name == 'checkpoints' and 'manifest' in said),
               f'byte {at} of {name}: {said}')
+        packed = tt('pack', copy, copy + '.ttrun', rc=1)
+        check(('as it is' in packed.stderr) == os.path.exists(copy + '.ttrun'),
+              f'byte {at} of {name}: {packed.stderr}')
+        n_packed += os.path.exists(copy + '.ttrun')
         if name != 'log' and number % 4 == 0:
             answer = verify(copy, '--json', rc=None)
             check(answer.returncode in (0, 1), f'{answer}')
         shutil.rmtree(copy)
     check(number + 1 >= 20 and harmless < 3, f'{harmless} of {number + 1} flips '
           'were harmless')
-    print(f'{number + 1} corruptions, {harmless} harmless')
+    check(n_packed > 3, f'{n_packed} were packed')
+    print(f'{number + 1} corruptions, {harmless} harmless, {n_packed} packed')
 
 
 def damaged(run, *words, args=()):

@@ -198,6 +198,29 @@ static void test_damage_is_named_where_it_counts(void)
     trace_free(s.trace);
 }
 
+/* The journal is whole then: it is pages that is named. */
+static void test_pages_that_are_lost_are_no_damage_of_the_journal(void)
+{
+    Store s;
+    TtPageStore *ps = make_store(&s);
+    GByteArray *pages = s.trace->file[0];
+    size_t at = 0;
+
+    tt_pagestore_free(ps);
+    while (memcmp(pages->data + at, "TTVMGRP\n", 8)) {
+        g_assert_cmpuint(++at, <, pages->len - 8);
+    }
+    pages->data[at + 20] ^= 4;
+    g_assert_cmpint(open_bytes(pages, s.trace->file[1], &ps), ==, TT_OK);
+    for (unsigned which = 0; which < 2; which++) {
+        g_assert_nonnull(tt_pagestore_damage(ps, which));
+        g_assert_true(g_str_has_prefix(tt_pagestore_damage(ps, which)->text,
+                                       "pages: "));
+    }
+    tt_pagestore_free(ps);
+    trace_free(s.trace);
+}
+
 /* ---- ends ---- */
 
 static void test_a_killed_writer_is_no_damage(void)
@@ -303,6 +326,9 @@ int main(int argc, char **argv)
                     test_every_flip_is_found);
     g_test_add_func("/tt/pagestore/verify/damage-is-named-where-it-counts",
                     test_damage_is_named_where_it_counts);
+    g_test_add_func("/tt/pagestore/verify/pages-that-are-lost-are-no-damage-of-"
+                    "the-journal",
+                    test_pages_that_are_lost_are_no_damage_of_the_journal);
     g_test_add_func("/tt/pagestore/verify/a-killed-writer-is-no-damage",
                     test_a_killed_writer_is_no_damage);
     g_test_add_func("/tt/pagestore/verify/zeros-behind-the-end-are-no-damage",

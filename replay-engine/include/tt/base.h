@@ -17,6 +17,9 @@
 #error "asserts are part of the contract: do not build with NDEBUG"
 #endif
 
+/* Of TTVM: manifests name it, and tt --version. */
+#define TT_TTVM_VERSION "1"
+
 /*
  * Every core function that can fail returns one of these. Codes are stable
  * within a release only; they never reach a file.
