@@ -342,9 +342,12 @@ static void parse_dirs(QemuOpts *opts)
 
 void tt_set_dir(const char *dir)
 {
-    g_autofree char *path = dir && *dir ? g_canonicalize_filename(dir, NULL) :
-        NULL;
+    g_autofree char *path = NULL, *here = getcwd(NULL, 0);
 
+    if (dir && *dir) {          /* without a current directory GLib takes the root */
+        path = here || g_path_is_absolute(dir) ?
+            g_canonicalize_filename(dir, NULL) : g_strdup(dir);
+    }
     tt.dir = path ? g_intern_string(path) : NULL;
 }
 
@@ -363,6 +366,7 @@ void tt_option_parse(const char *optarg)
                "run");
     }
     seen = true;
+    signal(SIGXFSZ, SIG_IGN);           /* it is an error like a full disk */
     opts = qemu_opts_parse_noisily(&tt_opts, optarg, true);
     if (!opts) {
         exit(1);
@@ -784,7 +788,7 @@ void tt_finish(void)
 
         tt_trouble_settle();
         tt_record_finish(TT_FINISH_QUIT);
-        if (whole) {
+        if (whole && !tt_record_is_gone()) {
             error_printf("tt: recorded %" PRIu64 " positions, %" PRIu64
                          " events, %" PRIu64 " bytes in %s\n", tt_record_end(),
                          tt.events, tt_record_bytes(), tt.dir);

@@ -35,6 +35,7 @@ static struct {
     bool was_reset[TT_VCPUS_MAX];
     bool has_begun;
     bool whole;                     /* finished, and all of it written */
+    bool gone;                      /* finished, and its files are not there */
 } rec;
 
 static void give_up(const char *why)
@@ -380,10 +381,20 @@ void tt_record_finish(unsigned why)
     tt_record_event(&digest);
     tt_record_event(&end);
     stop_writer();
-    rec.whole = !tt_writer_has_failed(&trouble);
-    if (!rec.whole) {
+    rec.gone = !tt_rundir_is_there();
+    if (rec.gone) {
+        warn_report("tt: the recording in %s is gone: somebody deleted it, or moved "
+                    "it, while it was made", tt.dir);
+    }
+    rec.whole = !tt_writer_has_failed(&trouble) && !rec.gone;
+    if (!rec.whole && !rec.gone) {
         warn_report("tt: the recording in %s is not whole: %s", tt.dir, trouble);
     }
+}
+
+bool tt_record_is_gone(void)
+{
+    return rec.gone;
 }
 
 bool tt_record_is_whole(void)

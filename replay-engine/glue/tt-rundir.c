@@ -91,6 +91,13 @@ bool tt_record_directory(Error **errp)
     return false;
 }
 
+bool tt_rundir_is_there(void)
+{
+    g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
+
+    return g_file_test(manifest, G_FILE_TEST_EXISTS);
+}
+
 void tt_rundir_remove(void)
 {
     if (rd.made_log) {

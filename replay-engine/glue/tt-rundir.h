@@ -6,6 +6,8 @@
 #include "tt/engine.h"
 
 void tt_rundir_made_log(void);
+/* Has it its manifest? */
+bool tt_rundir_is_there(void);
 /* Of a run that never was, nothing is to be found. */
 void tt_rundir_remove(void);
 /* The recording has ended: the next one makes its own. */

@@ -16,8 +16,8 @@ import time
 
 from guests import guest_args
 from ttlib import (Skip, Vm, check, digest, edit_manifest, equal, goto, limit,
-                   one_sentence, record, recorder, run_tool, seed, short,
-                   stopped_replay, tool, wait_until)
+                   one_sentence, qemu_binary, record, recorder, run_tool, seed,
+                   short, stopped_replay, tool, wait_until)
 
 SEGMENT_MAGIC = b'TTVMSEG\n'
 HEAD_BYTES = 64
@@ -439,6 +439,25 @@ def test_full_disk(work):
                        'run of a full disk', (0,), serial)
     finally:
         subprocess.run(['umount', '-l', place], check=False)
+
+
+def test_deleted_while_recorded(work):
+    """A recording whose directory was deleted meanwhile does not say that it is there;
+    where there is no current directory, none is made elsewhere."""
+    with recorder(work, guest_args(work, *ENDLESS), qmp=1) as vm:
+        vm.wait_serial('\n')
+        shutil.rmtree(vm.run)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check('is gone: somebody deleted it' in vm.stderr and
+          'tt: recorded' not in vm.stderr, vm.stderr)
+    lost = os.path.join(work, 'lost')
+    os.mkdir(lost)
+    with Vm(work, ['-c', 'cd "$0" && rmdir "$0" && exec "$@"', lost, qemu_binary(),
+                   '-tt', 'record,dir=nowhere'], binary='sh', serial=False) as vm:
+        vm.wait(1)
+    one_sentence(vm, 'nowhere')
+    check(not os.path.exists('/nowhere'), 'a run in the root directory')
 
 
 @limit(90)

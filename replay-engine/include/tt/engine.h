@@ -302,6 +302,7 @@ void tt_record_fence(CPUState *cpu);
 void tt_record_check(void);             /* a digest; vCPU in cpu_exec */
 void tt_record_finish(unsigned why);            /* may take seconds */
 bool tt_record_is_whole(void);                  /* after finish */
+bool tt_record_is_gone(void);           /* after finish: deleted by somebody */
 void tt_record_close(void);                     /* ready for another open */
 void tt_record_resync(void);            /* before guest code runs */
 void tt_record_reset(CPUState *cpu);            /* it was reset */
