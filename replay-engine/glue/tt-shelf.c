@@ -3,7 +3,7 @@
  * Shelf: the store of a recording's checkpoints, RUN/pages and RUN/checkpoints,
  * and the thread that compares, compresses and writes (TTVM 3.3).
  *
- *   keeper: post a job --> busy --> thread: add or delete, flush --> not busy
+ *   keeper: post a job --> busy --> thread: add, delete or move --> not busy
  *
  * The store is the thread's while a job is under way and the poster's otherwise.
  * What others want to know about it is copied out: the list in tt-kept.c, the

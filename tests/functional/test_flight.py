@@ -28,6 +28,18 @@ def finish(vm):
     return vm.run
 
 
+def several_parts(work):
+    """A window whose log has several parts."""
+    with recorder(work, guest_args(work, *TORTURE), qmp=1, timeout=50,
+                  options=',last=3s,checkpoint-interval=0.12') as vm:
+        wait_moved(vm, 1)
+        for _ in range(4):              # each begins a part
+            time.sleep(0.4)
+            vm.qmp.cmd('tt-save', timeout=60)
+        time.sleep(0.3)
+        return finish(vm)
+
+
 @limit(200)
 def test_torture(work):
     """A window of a guest that is interrupted and faults all the time has the
@@ -528,14 +540,7 @@ def test_a_group_of_pages_is_damaged(work):
 def test_parts_are_missing(work):
     """Parts of the log that somebody deleted are named, in the middle and at the
     beginning; what is behind them replays."""
-    with recorder(work, guest_args(work, *TORTURE), qmp=1, timeout=50,
-                  options=',last=3s,checkpoint-interval=0.12') as vm:
-        wait_moved(vm, 1)
-        for _ in range(4):              # each begins a part
-            time.sleep(0.4)
-            vm.qmp.cmd('tt-save', timeout=60)
-        time.sleep(0.3)
-        run = finish(vm)
+    run = several_parts(work)
     parts = sorted(n for n in os.listdir(run) if n.startswith('log.'))
     check(len(parts) > 3, f'{parts}')
     late = os.path.join(work, 'late')       # the beginning was deleted

@@ -12,7 +12,7 @@ import time
 
 from guests import guest_args
 from test_branch import brancher, record_with_full
-from test_flight import TORTURE, finish, wait_moved
+from test_flight import several_parts
 from test_full import add_full
 from test_stored import copy_of
 from ttlib import (Gdb, check, check_exact, edit_manifest, equal, limit,
@@ -246,14 +246,7 @@ def test_lost_checkpoints(work):
 def test_damage_of_a_window(work):
     """Parts of a flight recorder's window that are damaged, exchanged or missing
     are damage."""
-    with recorder(work, guest_args(work, *TORTURE), qmp=1, timeout=50,
-                  options=',last=3s,checkpoint-interval=0.12') as vm:
-        wait_moved(vm, 1)
-        for _ in range(4):              # each begins a part
-            time.sleep(0.4)
-            vm.qmp.cmd('tt-save', timeout=60)
-        time.sleep(0.3)
-        run = finish(vm)
+    run = several_parts(work)
     n = found(run, rc=0)['intervals']
     parts = sorted(p for p in os.listdir(run) if p.startswith('log.'))
     check(n > 3 and len(parts) > 3, f'{n} intervals, {parts}')
