@@ -8,7 +8,6 @@ import re
 import shutil
 import struct
 import subprocess
-import time
 
 from guests import guest_args
 from test_branch import brancher, record_with_full
