@@ -27,6 +27,7 @@ typedef struct PosixIo {
     int fd;
     char *path;                 /* for sentences */
     bool is_fresh;              /* goes when it is closed */
+    bool is_unnamed;            /* not in @path's directory yet */
 } PosixIo;
 
 static PosixIo *posix_io(TtIo *io)
@@ -288,5 +289,69 @@ TtStatus tt_io_posix_create(const char *path, TtIo **out, TtDiag *diag)
         return fail_errno(diag, "create", path, 0);
     }
     *out = posix_new(fd, path);
+    return TT_OK;
+}
+
+/* It gets its name by way of /proc: without privileges there is no other. */
+static char *link_of(int fd)
+{
+    return g_strdup_printf("/proc/self/fd/%d", fd);
+}
+
+TtStatus tt_io_posix_create_unnamed(const char *path, TtIo **out, TtDiag *diag)
+{
+    g_autofree char *dir = g_path_get_dirname(path);
+    int fd = open(dir, O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
+    g_autofree char *link = link_of(fd);
+    TtStatus status;
+    struct stat st;
+
+    *out = NULL;
+    if (fd >= 0 && lstat(link, &st) == 0) {
+        if (lstat(path, &st) == 0) {
+            close(fd);
+            errno = EEXIST;
+            return fail_errno(diag, "create", path, 0);
+        }
+        *out = posix_new(fd, path);
+        posix_io(*out)->is_unnamed = true;
+        return TT_OK;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    status = tt_io_posix_create(path, out, diag);
+    if (status == TT_OK) {
+        posix_io(*out)->is_fresh = true;
+    }
+    return status;
+}
+
+TtStatus tt_io_posix_name(TtIo *unnamed, TtDiag *diag)
+{
+    PosixIo *p = posix_io(unnamed);
+
+    if (p->is_unnamed) {
+        g_autofree char *link = link_of(p->fd);
+
+        if (linkat(AT_FDCWD, link, AT_FDCWD, p->path, AT_SYMLINK_FOLLOW) < 0) {
+            return fail_errno(diag, "create", p->path, 0);
+        }
+    }
+    p->is_unnamed = p->is_fresh = false;
+    tt_io_posix_sync_directory_of(p->path);
+    return TT_OK;
+}
+
+TtStatus tt_io_posix_dup(TtIo *io, TtIo **out, TtDiag *diag)
+{
+    PosixIo *p = posix_io(io);
+    int fd = fcntl(p->fd, F_DUPFD_CLOEXEC, 0);
+
+    *out = NULL;
+    if (fd < 0) {
+        return fail_errno(diag, "open", p->path, 0);
+    }
+    *out = posix_new(fd, p->path);
     return TT_OK;
 }

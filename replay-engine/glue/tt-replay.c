@@ -15,6 +15,7 @@
  */
 #include "tt/engine.h"
 #include "tt/logparts.h"
+#include "tt/runlock.h"
 #include "tt/timeline.h"
 #include "tt-parent.h"
 #include "qemu/main-loop.h"
@@ -63,7 +64,7 @@ uint64_t tt_replay_first(void)
 void tt_replay_set_end(uint64_t pos)
 {
     rep.end_pos = pos;
-    tt.torn = false;
+    tt.torn = tt.growing = false;
 }
 
 void tt_replay_close(void)
@@ -240,7 +241,9 @@ static void reached_end(void)
         tt.finished = true;
         if (tt.torn) {
             error_printf("tt: the log ends here, at position %" PRIu64
-                         ": the recorder was cut off\n", tt.pos);
+                         ": %s\n", tt.pos, tt.growing ?
+                         "the run was still being recorded when this replay began" :
+                         "the recorder was cut off");
         }
     }
     if (tt_travel_active()) {
@@ -619,8 +622,12 @@ bool tt_replay_open(Error **errp)
 
     if (tt_manifest_load(manifest, &tt.manifest, &diag) != TT_OK ||
         tt_manifest_check_rules(&tt.manifest, 1 << TT_HOOK_TLB_BITS,
-                                &diag) != TT_OK ||
-        tt_logparts_open(tt.dir, &io, &diag) != TT_OK) {
+                                &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    tt.growing = tt_runlock_is_held(tt.dir);
+    if (tt_logparts_open(tt.dir, &io, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
     }

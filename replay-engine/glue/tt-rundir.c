@@ -3,15 +3,18 @@
 #include "tt-rundir.h"
 #include "tt-flight.h"
 #include "tt/logparts.h"
+#include "tt/runlock.h"
 
 static struct {
     bool made_dir, made_log;        /* they were not there before */
     bool has_dir;                   /* it is there now */
-} rd;
+    int lock;                       /* readers see by it that we are at work */
+} rd = { .lock = -1 };
 
 void tt_rundir_forget(void)
 {
-    memset(&rd, 0, sizeof(rd));
+    tt_runlock_drop(rd.lock);
+    rd = (typeof(rd)) { .lock = -1 };
 }
 
 void tt_rundir_made_log(void)
@@ -33,45 +36,43 @@ static bool is_foreign(const char *dir)
     return name;
 }
 
-bool tt_record_directory(Error **errp)
+/* The directory that dir= names. */
+static bool make_named(Error **errp)
 {
-    g_autofree char *stamp = NULL;
+    g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
+    g_autofree char *log = tt_logparts_path(tt.dir, 0);
+
+    if (mkdir(tt.dir, 0700) == 0) {
+        rd.made_dir = true;
+        return true;
+    }
+    if (errno != EEXIST || !g_file_test(tt.dir, G_FILE_TEST_IS_DIR)) {
+        error_setg_errno(errp, errno == EEXIST ? ENOTDIR : errno,
+                         "cannot make the run directory '%s': give another"
+                         " with dir=", tt.dir);
+        return false;
+    }
+    if (g_file_test(manifest, G_FILE_TEST_EXISTS) ||
+        g_file_test(log, G_FILE_TEST_EXISTS)) {
+        error_setg(errp, "'%s' holds a run already: give another dir= or "
+                   "delete it", tt.dir);
+        return false;
+    }
+    if (is_foreign(tt.dir)) {
+        error_setg(errp, "'%s' holds other files: give a directory with "
+                   "dir= that is empty, or that does not exist", tt.dir);
+        return false;
+    }
+    return true;
+}
+
+/* One with a name of the time, here. */
+static bool make_dated(Error **errp)
+{
     g_autoptr(GDateTime) now = g_date_time_new_now_local();
-    int n;
+    g_autofree char *stamp = g_date_time_format(now, "tt-run-%Y%m%d-%H%M%S");
 
-    if (rd.has_dir) {
-        return true;
-    }
-    if (tt.dir) {
-        g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
-        g_autofree char *log = tt_logparts_path(tt.dir, 0);
-
-        if (mkdir(tt.dir, 0700) == 0) {
-            rd.made_dir = rd.has_dir = true;
-            return true;
-        }
-        if (errno != EEXIST || !g_file_test(tt.dir, G_FILE_TEST_IS_DIR)) {
-            error_setg_errno(errp, errno == EEXIST ? ENOTDIR : errno,
-                             "cannot make the run directory '%s': give another"
-                             " with dir=", tt.dir);
-            return false;
-        }
-        if (g_file_test(manifest, G_FILE_TEST_EXISTS) ||
-            g_file_test(log, G_FILE_TEST_EXISTS)) {
-            error_setg(errp, "'%s' holds a run already: give another dir= or "
-                       "delete it", tt.dir);
-            return false;
-        }
-        if (is_foreign(tt.dir)) {
-            error_setg(errp, "'%s' holds other files: give a directory with "
-                       "dir= that is empty, or that does not exist", tt.dir);
-            return false;
-        }
-        rd.has_dir = true;
-        return true;
-    }
-    stamp = g_date_time_format(now, "tt-run-%Y%m%d-%H%M%S");
-    for (n = 0; n < 1000; n++) {
+    for (int n = 0; n < 1000; n++) {
         g_autofree char *name = n ? g_strdup_printf("%s-%d", stamp, n) :
             g_strdup(stamp);
 
@@ -79,7 +80,7 @@ bool tt_record_directory(Error **errp)
             g_autofree char *path = g_canonicalize_filename(name, NULL);
 
             tt.dir = g_intern_string(path);
-            rd.made_dir = rd.has_dir = true;
+            rd.made_dir = true;
             return true;
         }
         if (errno != EEXIST) {
@@ -89,6 +90,25 @@ bool tt_record_directory(Error **errp)
     error_setg_errno(errp, errno, "cannot make a run directory here: give one "
                      "with dir=");
     return false;
+}
+
+bool tt_record_directory(Error **errp)
+{
+    TtDiag diag;
+
+    if (rd.has_dir) {
+        return true;
+    }
+    if (!(tt.dir ? make_named(errp) : make_dated(errp))) {
+        return false;
+    }
+    if (tt_runlock_take(tt.dir, &rd.lock, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+        rd.made_dir = false;            /* it is the other's now */
+        return false;
+    }
+    rd.has_dir = true;
+    return true;
 }
 
 bool tt_rundir_is_there(void)

@@ -171,8 +171,8 @@ static void print_text(Stats *s)
                  s->file_bytes, s);
     print_rates(s);
     if (s->torn) {
-        printf("\nThe recording was cut off; its torn tail is counted with the "
-               "headers.\n");
+        printf("\nThe recording %s; its torn tail is counted with the headers.\n",
+               tool_is_growing() ? "goes on" : "was cut off");
     }
 }
 
@@ -198,7 +198,8 @@ static void print_json(Stats *s)
     json_field("start", s->t.first_pos);
     json_field("end", s->t.end_pos);
     json_field("host_ns", s->t.host_ns);
-    printf("  \"torn\": %s,\n  \"kinds\": {", s->torn ? "true" : "false");
+    printf("  \"torn\": %s,\n  \"recording\": %s,\n  \"kinds\": {",
+           s->torn ? "true" : "false", tool_is_growing() ? "true" : "false");
     for (unsigned i = 0; i < n; i++) {
         char name[24];
         kind_name(kinds[i], name, sizeof(name));

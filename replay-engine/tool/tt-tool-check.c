@@ -291,11 +291,12 @@ static void print_json(const Check *c)
     printf("{\"run\": ");
     tool_json_string(c->run);
     printf(", \"intact\": %s, \"segments\": %" PRIu64 ", \"events\": %" PRIu64
-           ", \"end\": %" PRIu64 ", \"torn\": %s, \"window\": %s, "
+           ", \"end\": %" PRIu64 ", \"torn\": %s, \"recording\": %s, "
+           "\"window\": %s, "
            "\"checkpoints\": %zu",
            c->problems->len ? "false" : "true", c->totals.n_segments,
            c->totals.n_events, c->totals.end_pos, c->is_torn ? "true" :
-           "false", c->first_segment ? "true" : "false", c->n_checkpoints);
+           "false", tool_is_growing() ? "true" : "false", c->first_segment ? "true" : "false", c->n_checkpoints);
     tool_json_list("problems", c->problems);
     tool_json_list("notes", c->notes);
     printf("}\n");
@@ -317,8 +318,9 @@ static void print_text(const Check *c)
     if (!c->problems->len) {
         printf("The run is intact: %s, %s, up to position %s%s; %s.\n"
                "Nothing was executed: tt verify does that.\n",
-               segments, events, end, c->is_torn ?
-               ", where the recording was cut off" : "", points);
+               segments, events, end, !c->is_torn ? "" : tool_is_growing() ?
+               "; it is still being recorded" :
+               ", where the recording was cut off", points);
     }
 }
 

@@ -119,8 +119,10 @@ static void print_log(const TtLogReader *r, const ToolTotals *t,
     printf("Events:     %s in %s\n", events, segments);
     printf("Log:        %s, of which %s are payload\n", all, payload);
     printf("Ended:      %s\n", tt_log_reader_damage(r)
-           ? "damaged; it replays up to there" : tt_log_reader_is_torn(r)
-           ? "cut off; it replays up to there" : "cleanly");
+           ? "damaged; it replays up to there" : !tt_log_reader_is_torn(r)
+           ? "cleanly" : tool_is_growing()
+           ? "not yet, it is being recorded; it replays up to there"
+           : "cut off; it replays up to there");
 }
 
 static void print_store(const Store *s)
@@ -161,10 +163,11 @@ static void print_json(const char *run, const TtLogReader *r,
     printf(", \"cpus\": %u, \"ram\": %" PRIu64, m->n_cpus, machine_bytes(m));
     printf(", \"start\": %" PRIu64 ", \"end\": %" PRIu64 ", \"events\": %"
            PRIu64 ", \"segments\": %" PRIu64 ", \"host_ns\": %" PRIu64
-           ", \"bytes\": %" PRIu64 ", \"torn\": %s, \"scrubbed\": %s",
+           ", \"bytes\": %" PRIu64 ", \"torn\": %s, \"recording\": %s, \"scrubbed\": %s",
            s->start, t->end_pos, t->n_events, t->n_segments, t->host_ns,
            tt_log_reader_bytes(r),
            tt_log_reader_is_torn(r) ? "true" : "false",
+           tool_is_growing() ? "true" : "false",
            m->features & TT_FEATURE_SCRUBBED ? "true" : "false");
     printf(", \"window\": %s", tt_log_reader_is_window(r) ? "true" : "false");
     printf(", \"checkpoints\": %zu, \"checkpoint_bytes\": %" PRIu64

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tt pack, tt unpack: a run as one file, with all that a replay needs.
+ * tt pack: a run as one file, with all that a replay needs.
  *
  * What the run says of the host stays at home unless it is asked for: host name,
  * directories and the command line of the manifest; of checkpoints that could be
@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <glib/gstdio.h>
 #include <unistd.h>
 
 typedef struct Pack {
@@ -306,19 +305,24 @@ static TtLogPlace place_of(const TtLogReader *r)
     return at;
 }
 
-/* Into a file beside the pack, then into it. */
+/* Into a file without a name in the directory of the pack, then into that. */
 static TtStatus add_scrubbed_log(Pack *p, TtLogReader *r)
 {
-    g_autofree char *path = g_strconcat(p->file, ".log", NULL);
+    g_autofree char *path = g_strdup_printf("%s.%d", p->file, (int)getpid());
     TtLogPlace at = place_of(r);
     Scrubber s = { .sb = tt_segbuf_new(), .encoder = tt_log_encoder_new_at(&at),
                    .zeros = g_malloc0(TT_LOG_DATA_MAX) };
+    TtIo *io, *whole = NULL;
     TtStatus st;
-    TtIo *io;
 
-    unlink(path);
     st = !s.sb ? tt_fail(&p->diag, TT_ERR_NOMEM, "not enough memory") :
-        tt_io_posix_create(path, &io, &p->diag);
+        tt_io_posix_create_unnamed(path, &io, &p->diag);
+    if (st == TT_OK) {
+        st = tt_io_posix_dup(io, &whole, &p->diag);
+        if (st != TT_OK) {
+            tt_io_close(io);
+        }
+    }
     if (st == TT_OK) {
         st = tt_log_reader_is_window(r) ?
             tt_log_writer_new_part(io, tt_log_reader_uuid(r), &at, &s.writer,
@@ -330,13 +334,9 @@ static TtStatus add_scrubbed_log(Pack *p, TtLogReader *r)
         tt_log_writer_free(s.writer);
     }
     if (st == TT_OK) {
-        st = tt_io_posix_open(path, &io, &p->diag);
+        st = add(p, "", "log", whole);
     }
-    if (st == TT_OK) {
-        st = add(p, "", "log", io);
-        tt_io_close(io);
-    }
-    unlink(path);
+    tt_io_close(whole);
     tt_log_encoder_free(s.encoder);
     tt_segbuf_free(s.sb);
     g_free(s.zeros);
@@ -374,7 +374,7 @@ static int pack(Pack *p, TtManifest *m, TtLogReader *r)
     TtStatus st;
     TtIo *io;
 
-    st = tt_io_posix_create(p->file, &io, &p->diag);
+    st = tt_io_posix_create_unnamed(p->file, &io, &p->diag);
     if (st != TT_OK) {
         return tool_problem(&p->diag);
     }
@@ -385,11 +385,13 @@ static int pack(Pack *p, TtManifest *m, TtLogReader *r)
     if (st == TT_OK) {
         st = tt_pack_end(p->w, &p->diag);
     }
+    if (st == TT_OK) {
+        st = tt_io_posix_name(io, &p->diag);
+    }
     tt_pack_writer_free(p->w);
     if (st == TT_OK) {
         return TOOL_FINE;
     }
-    unlink(p->file);
     return p->said ? TOOL_PROBLEM :
         tool_complain("'%s' cannot be packed: %s%s", p->run, p->diag.text,
                       st == TT_ERR_FORMAT && !p->no_checkpoints &&
@@ -464,113 +466,4 @@ int tool_pack(const ToolArgs *a)
     tt_manifest_cleanup(&m);
     tt_log_reader_free(r);
     return result;
-}
-
-/* ---- unpack ---- */
-
-static TtStatus unpack_member(TtPackReader *r, const TtPackMember *m,
-                              const char *dir, TtDiag *diag)
-{
-    g_autofree char *path = g_build_filename(dir, m->name, NULL);
-    g_autofree char *folder = g_path_get_dirname(path);
-    TtStatus st;
-    TtIo *io;
-
-    if (g_mkdir_with_parents(folder, 0700)) {
-        return tt_fail(diag, TT_ERR_IO, "cannot make '%s': %s", folder,
-                       g_strerror(errno));
-    }
-    st = tt_io_posix_create(path, &io, diag);
-    if (st == TT_OK) {
-        st = tt_pack_copy(r, m, io, diag);
-        if (st == TT_OK) {
-            st = io->ops->sync(io, diag);
-        }
-        tt_io_close(io);
-    }
-    return st;
-}
-
-/* Of what was made, deepest first; the names are those of the pack. */
-static void remove_again(const char *dir, GPtrArray *names)
-{
-    g_autofree char *deep = g_strdup(dir);
-
-    for (unsigned i = 0; i < names->len; i++) {
-        g_autofree char *path = g_build_filename(dir, names->pdata[i], NULL);
-        g_autofree char *folder = g_path_get_dirname(path);
-
-        unlink(path);
-        if (strlen(folder) > strlen(deep)) {
-            g_free(deep);
-            deep = g_strdup(folder);
-        }
-    }
-    while (strlen(deep) >= strlen(dir)) {
-        char *up = g_path_get_dirname(deep);
-
-        rmdir(deep);
-        g_free(deep);
-        deep = up;
-    }
-}
-
-static TtStatus unpack_all(TtPackReader *r, const char *dir, TtDiag *diag)
-{
-    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    TtPackMember m;
-    TtStatus st;
-
-    while ((st = tt_pack_next(r, &m, diag)) == TT_OK) {
-        g_ptr_array_add(names, g_strdup(m.name));
-        st = unpack_member(r, &m, dir, diag);
-        if (st != TT_OK) {
-            break;
-        }
-    }
-    if (st != TT_END) {
-        remove_again(dir, names);
-        return st;
-    }
-    return TT_OK;
-}
-
-int tool_unpack(const ToolArgs *a)
-{
-    const char *file = a->operand[0];
-    g_autofree char *dir = g_canonicalize_filename(a->operand[1], NULL);
-    TtPackReader *r = NULL;
-    TtDiag diag;
-    TtIo *io;
-    TtStatus st;
-
-    if (!tool_is_fit(dir)) {
-        return TOOL_PROBLEM;
-    }
-    if (tt_io_posix_open(file, &io, &diag) != TT_OK) {
-        return tool_problem(&diag);             /* which names it */
-    }
-    st = tt_pack_open(io, &r, &diag);
-    if (st == TT_OK && g_mkdir(dir, 0700)) {
-        st = tt_fail(&diag, TT_ERR_IO, "cannot make '%s': %s", dir,
-                     g_strerror(errno));
-    } else if (st == TT_OK) {
-        st = unpack_all(r, dir, &diag);
-        if (st != TT_OK) {
-            rmdir(dir);
-        }
-    }
-    tt_pack_reader_free(r);
-    if (st != TT_OK) {
-        return tool_complain("'%s': %s", file, diag.text);
-    }
-    if (tool_has(a, "--json")) {
-        printf("{\"run\": ");
-        tool_json_string(dir);
-        printf("}\n");
-    } else {
-        tool_make_harmless(dir);
-        printf("%s\n", dir);
-    }
-    return TOOL_FINE;
 }

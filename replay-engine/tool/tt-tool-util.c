@@ -6,6 +6,7 @@
 #include "tt-tool.h"
 #include "tt/cpstate.h"
 #include "tt/logparts.h"
+#include "tt/runlock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -145,12 +146,22 @@ char *tool_gap(const char *run)
                         "'%s' on, cannot be used", a, b, c);
 }
 
+static bool is_growing;
+
+bool tool_is_growing(void)
+{
+    return is_growing;
+}
+
 static TtLogReader *open_log(const char *run, bool says_damage)
 {
     TtLogReader *r = NULL;
+    TtStatus status;
     TtDiag diag;
     TtIo *io;
-    TtStatus status = tt_logparts_open(run, &io, &diag);
+
+    is_growing = tt_runlock_is_held(run);       /* before we look how far it goes */
+    status = tt_logparts_open(run, &io, &diag);
 
     if (status == TT_OK) {
         status = tt_log_reader_open_part(io, &r, &diag);
@@ -159,7 +170,8 @@ static TtLogReader *open_log(const char *run, bool says_damage)
         tool_problem(&diag);
     }
     if (status == TT_END_TORN) {
-        tool_note(diag.text);
+        tool_note(is_growing ? "it is being recorded; what was written up to now is "
+                  "looked at" : diag.text);
     }
     return r;
 }

@@ -103,6 +103,8 @@ void tool_json_string(const char *text);
  * is TOOL_PROBLEM then. NULL after having said why. */
 TtLogReader *tool_open_log(const char *run);
 int tool_log_status(const TtLogReader *r);
+/* Was the run that was opened last being recorded just then? */
+bool tool_is_growing(void);
 /* A sentence about parts of the log that are missing in the middle, g_free; NULL:
  * none are. */
 char *tool_gap(const char *run);

@@ -6,6 +6,7 @@ its last sealed byte and says so. Where the segments of a log lie is read
 from the bytes, as docs/reference/log-format.rst describes them.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -78,6 +79,17 @@ def write_log(path, data):
         f.write(data)
 
 
+def look_at_growing(work, vm):
+    """A run whose recorder is at work is not called cut off, and is nobody else's."""
+    status, stderr, shown = replay_status(work, vm.run, 'growing')
+    equal(status, 0, f'status of the replay ({short(stderr)})')
+    check('still being recorded' in stderr, f'the replay says {stderr!r}')
+    check(vm.serial.startswith(shown), 'the replay shows another console')
+    for command in ('info', 'check'):
+        got = json.loads(run_tool(tool('tt'), command, '--json', vm.run)[0])
+        check(got['recording'] and got['torn'], f'tt {command}: {got}')
+
+
 @limit(150)
 def test_killed_recorder(work):
     """A recorder killed with SIGKILL at random moments leaves a run that
@@ -88,11 +100,13 @@ def test_killed_recorder(work):
         with recorder(work, args, name=f'rec{number}', qmp=1) as vm:
             vm.wait_serial('sum=')
             time.sleep(rng.uniform(1.0, 2.5))
+            if number == 0:
+                look_at_growing(work, vm)
             vm.kill()
             serial = vm.serial
         status, stderr, shown = replay_status(work, vm.run, f'rep{number}')
         equal(status, 0, f'status of the replay ({short(stderr)})')
-        check(stderr.strip(), 'the replay does not say that the run is torn')
+        check('the recorder was cut off' in stderr, f'the replay says {stderr!r}')
         check(serial.startswith(shown), 'the replay shows another console')
         check(len(shown) > 40, f'hardly anything was kept: {shown!r}')
         with stopped_replay(work, vm.run, f'go{number}') as rep:
@@ -371,6 +385,29 @@ def test_empty_directory_is_fine(work):
     with Vm(work, [*args, '-tt', f'record,dir={path}'], name='rec') as vm:
         vm.wait(0)
     equal(replay_status(work, path, 'rep')[0], 0, 'status of the replay')
+
+
+@limit(150)
+def test_one_of_several_at_once(work):
+    """Of several recorders that are told the same directory at the same moment, one
+    gets it."""
+    args = guest_args(work, *GUEST)
+    for number in range(4):
+        path = os.path.join(work, f'shared{number}')
+        if number % 2:
+            os.mkdir(path)
+        with contextlib.ExitStack() as stack:
+            vms = [stack.enter_context(
+                Vm(work, [*args, '-tt', f'record,dir={path}'],
+                   name=f'rec{number}-{n}')) for n in range(4)]
+            status = [vm.wait() for vm in vms]
+            equal(sorted(status), [0, 1, 1, 1], 'status of the recorders')
+            for vm in vms:
+                if vm is not vms[status.index(0)]:
+                    one_sentence(vm, 'one that comes too late')
+            serial = vms[status.index(0)].serial
+        again = replay_status(work, path, f'rep{number}')
+        equal((again[0], again[2]), (0, serial), 'the replay')
 
 
 def test_default_directory(work):

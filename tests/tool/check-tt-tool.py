@@ -6,8 +6,10 @@
 
 Prints TAP.
 """
+import fcntl
 import json
 import os
+import random
 import resource
 import shlex
 import shutil
@@ -15,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ACCEPT = os.path.join(HERE, '..', 'golden', 'log-v1', 'accept')
@@ -427,6 +430,63 @@ def test_a_limit_on_files_leaves_nothing(work):
         said = tt(*args, status=1, preexec_fn=limited).stderr
         check('ulimit -f' in said and said.count('\n') == 1, said)
         check(sorted(os.listdir(work)) == before, f'{os.listdir(work)}')
+
+
+def kill_at_random(rng, *args):
+    with subprocess.Popen([TT, *args], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as process:
+        time.sleep(rng.uniform(0, 0.02))
+        process.kill()
+
+
+def test_a_killed_pack_leaves_all_or_nothing(work):
+    """Also of unpack: never what looks like a run whose end was cut off."""
+    rng = random.Random(7)
+    run = random_run(work)
+    other = os.path.join(work, 'p.ttrun.log')
+    with open(other, 'w', encoding='utf-8') as file:
+        file.write('my own')
+    pack, back = os.path.join(work, 'p.ttrun'), os.path.join(work, 'back')
+    half = back + '.unpacking'
+    whole = 0
+    for number in range(60):
+        kill_at_random(rng, 'pack', run, pack, *(['--scrub'] * (number % 2)))
+        left = set(os.listdir(work)) - {'random.log', 'run', 'p.ttrun.log'}
+        check(left <= {'p.ttrun'}, f'{left}')
+        if left:
+            tt('unpack', pack, back)
+            shutil.rmtree(back)
+            os.unlink(pack)
+            whole += 1
+    check(0 < whole < 60, f'{whole} of 60 were whole')
+    tt('pack', run, pack, '--scrub')
+    check(read(other) == b'my own', 'a file beside the pack was overwritten')
+    os.unlink(pack)
+    tt('pack', run, pack)
+    for number in range(60):
+        kill_at_random(rng, 'unpack', pack, back)
+        if os.path.exists(back):
+            check(read(run, 'log') == read(back, 'log'), 'half a run')
+            shutil.rmtree(back)
+        elif os.path.exists(half):
+            said = tt('unpack', pack, back, status=1).stderr
+            check('delete it' in said and half in said, said)
+            shutil.rmtree(half)
+
+
+def test_a_run_that_grows_is_not_cut_off(work):
+    run = random_run(work)
+    os.truncate(os.path.join(run, 'log'), os.path.getsize(os.path.join(run, 'log')) - 9)
+    holder = os.open(run, os.O_RDONLY)
+    for is_held in (True, False):
+        fcntl.flock(holder, fcntl.LOCK_EX if is_held else fcntl.LOCK_UN)
+        for command in ('info', 'check', 'stats'):
+            done = tt(command, run)
+            said = done.stdout + done.stderr
+            check(('cut off' in said) != is_held, said)
+            got = json.loads(tt(command, run, '--json').stdout)
+            check(got['torn'] and got['recording'] == is_held, f'{got}')
+    os.close(holder)
 
 
 def recorded(command, directory='/some where'):

@@ -310,6 +310,58 @@ static void test_a_patient_one_tells_why(void)
     tt_io_close(io);
 }
 
+static bool is_empty(const char *dir)
+{
+    GDir *d = g_dir_open(dir, 0, NULL);
+    bool is_empty = !g_dir_read_name(d);
+
+    g_dir_close(d);
+    return is_empty;
+}
+
+static void test_unnamed_is_there_when_it_is_named(void)
+{
+    g_autofree char *dir = scratch_dir();
+    g_autofree char *path = g_build_filename(dir, "file", NULL);
+    TtDiag diag;
+    TtIo *io, *again;
+
+    g_assert_cmpint(tt_io_posix_create_unnamed(path, &io, &diag), ==, TT_OK);
+    g_assert_cmpint(io->ops->append(io, "half", 4, NULL), ==, TT_OK);
+    g_assert_true(is_empty(dir));
+    g_assert_cmpint(tt_io_posix_dup(io, &again, &diag), ==, TT_OK);
+    tt_io_close(io);
+    check_bytes(again, "half");
+    tt_io_close(again);
+    g_assert_true(is_empty(dir));
+
+    g_assert_cmpint(tt_io_posix_create_unnamed(path, &io, &diag), ==, TT_OK);
+    g_assert_cmpint(io->ops->append(io, "whole", 5, NULL), ==, TT_OK);
+    g_assert_cmpint(tt_io_posix_name(io, &diag), ==, TT_OK);
+    check_bytes(io, "whole");
+    tt_io_close(io);
+    g_assert_cmpint(tt_io_posix_open(path, &io, &diag), ==, TT_OK);
+    check_bytes(io, "whole");
+    tt_io_close(io);
+
+    /* What is there is never overwritten, whenever it came. */
+    g_assert_cmpint(tt_io_posix_create_unnamed(path, &io, &diag), ==, TT_ERR_IO);
+    g_assert_cmpint(diag.os_errno, ==, EEXIST);
+    g_assert_null(io);
+    g_unlink(path);
+    g_assert_cmpint(tt_io_posix_create_unnamed(path, &io, &diag), ==, TT_OK);
+    g_assert_cmpint(tt_io_posix_create(path, &again, &diag), ==, TT_OK);
+    g_assert_cmpint(again->ops->append(again, "other", 5, NULL), ==, TT_OK);
+    g_assert_cmpint(tt_io_posix_name(io, &diag), ==, TT_ERR_IO);
+    g_assert_cmpint(diag.os_errno, ==, EEXIST);
+    tt_io_close(io);
+    check_bytes(again, "other");
+    tt_io_close(again);
+    g_assert_true(g_file_test(path, G_FILE_TEST_EXISTS));
+    g_unlink(path);
+    g_rmdir(dir);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -333,5 +385,7 @@ int main(int argc, char **argv)
                     test_a_patient_one_asks_for_room);
     g_test_add_func("/tt/io/a-patient-one-tells-why",
                     test_a_patient_one_tells_why);
+    g_test_add_func("/tt/io/an-unnamed-file-is-there-when-named",
+                    test_unnamed_is_there_when_it_is_named);
     return g_test_run();
 }

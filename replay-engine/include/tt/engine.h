@@ -66,7 +66,8 @@ typedef struct TtEngine {
     bool diverged;              /* the replay cannot go on from here: it is not
                                    exact, or, if damaged is set as well, ... */
     bool damaged;               /* ... the log cannot be read */
-    bool torn;                  /* replay: the recorder was cut off */
+    bool torn;                  /* replay: the recorder was cut off, or ... */
+    bool growing;               /* ... it was still at work when we began */
     char *divergence;           /* one sentence */
     int last_stop;              /* TtStopReason of the last stop */
 } TtEngine;

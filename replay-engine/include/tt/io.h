@@ -45,6 +45,16 @@ struct TtIo {
 TtStatus tt_io_posix_open(const char *path, TtIo **out, TtDiag *diag);
 /* Creates a new file for appending (O_EXCL, 0600); never overwrites. */
 TtStatus tt_io_posix_create(const char *path, TtIo **out, TtDiag *diag);
+/*
+ * A new file that is not to be seen under @path before tt_io_posix_name, and that is
+ * gone when it is closed without, or when the process is killed (unless the file
+ * system knows no files without a name: then only when it is closed). @path must not
+ * exist, now and when it is named.
+ */
+TtStatus tt_io_posix_create_unnamed(const char *path, TtIo **out, TtDiag *diag);
+TtStatus tt_io_posix_name(TtIo *unnamed, TtDiag *diag);
+/* The same file once more, to read what was appended. */
+TtStatus tt_io_posix_dup(TtIo *io, TtIo **out, TtDiag *diag);
 /* Opens an existing file for reading and appending; not through a symbolic link. */
 TtStatus tt_io_posix_open_append(const char *path, TtIo **out, TtDiag *diag);
 /* So that a power cut does not undo the making or renaming of @path. Failures are

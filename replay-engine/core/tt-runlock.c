@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "tt/runlock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static int open_directory(const char *dir)
+{
+    return open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+TtStatus tt_runlock_take(const char *dir, int *fd, TtDiag *diag)
+{
+    *fd = open_directory(dir);
+    if (*fd >= 0 && flock(*fd, LOCK_EX | LOCK_NB) < 0) {
+        bool is_taken = errno == EWOULDBLOCK;
+
+        close(*fd);
+        *fd = -1;
+        if (is_taken) {
+            return tt_fail(diag, TT_ERR_INVALID, "another process records into "
+                           "'%s': give another dir=", dir);
+        }
+    }
+    return TT_OK;
+}
+
+void tt_runlock_drop(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+bool tt_runlock_is_held(const char *dir)
+{
+    int fd = open_directory(dir);
+    bool is_held = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 &&
+        errno == EWOULDBLOCK;
+
+    tt_runlock_drop(fd);
+    return is_held;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt unpack: the run that is in a file of tt pack's, as a directory again. A run
+ * appears whole or not at all.
+ */
+#include "tt-tool.h"
+#include "tt/pack.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <glib/gstdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static TtStatus unpack_member(TtPackReader *r, const TtPackMember *m,
+                              const char *dir, TtDiag *diag)
+{
+    g_autofree char *path = g_build_filename(dir, m->name, NULL);
+    g_autofree char *folder = g_path_get_dirname(path);
+    TtStatus st;
+    TtIo *io;
+
+    if (g_mkdir_with_parents(folder, 0700)) {
+        return tt_fail(diag, TT_ERR_IO, "cannot make '%s': %s", folder,
+                       g_strerror(errno));
+    }
+    st = tt_io_posix_create(path, &io, diag);
+    if (st == TT_OK) {
+        st = tt_pack_copy(r, m, io, diag);
+        if (st == TT_OK) {
+            st = io->ops->sync(io, diag);
+        }
+        tt_io_close(io);
+    }
+    return st;
+}
+
+/* Of what was made, deepest first; the names are those of the pack. */
+static void remove_again(const char *dir, GPtrArray *names)
+{
+    g_autofree char *deep = g_strdup(dir);
+
+    for (unsigned i = 0; i < names->len; i++) {
+        g_autofree char *path = g_build_filename(dir, names->pdata[i], NULL);
+        g_autofree char *folder = g_path_get_dirname(path);
+
+        unlink(path);
+        if (strlen(folder) > strlen(deep)) {
+            g_free(deep);
+            deep = g_strdup(folder);
+        }
+    }
+    while (strlen(deep) >= strlen(dir)) {
+        char *up = g_path_get_dirname(deep);
+
+        rmdir(deep);
+        g_free(deep);
+        deep = up;
+    }
+}
+
+/* Into @dir, which is removed again when that fails. */
+static TtStatus unpack_all(TtPackReader *r, const char *dir, TtDiag *diag)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    TtPackMember m;
+    TtStatus st;
+
+    while ((st = tt_pack_next(r, &m, diag)) == TT_OK) {
+        g_ptr_array_add(names, g_strdup(m.name));
+        st = unpack_member(r, &m, dir, diag);
+        if (st != TT_OK) {
+            break;
+        }
+    }
+    if (st != TT_END) {
+        remove_again(dir, names);
+        return st;
+    }
+    return TT_OK;
+}
+
+/* What was killed half-way must not look like a run. */
+static TtStatus unpack(TtPackReader *r, const char *dir, TtDiag *diag)
+{
+    g_autofree char *half = g_strconcat(dir, ".unpacking", NULL);
+    struct stat there;
+    TtStatus st;
+
+    if (lstat(dir, &there) == 0) {
+        return tt_fail(diag, TT_ERR_IO, "'%s' is there already", dir);
+    }
+    if (g_mkdir(half, 0700)) {
+        return tt_fail(diag, TT_ERR_IO, "cannot make '%s': %s%s", half,
+                       g_strerror(errno), errno != EEXIST ? "" : "; another tt "
+                       "unpack is at work there, or it was killed: then delete it");
+    }
+    st = unpack_all(r, half, diag);
+    if (st == TT_OK && rename(half, dir)) {
+        st = tt_fail(diag, TT_ERR_IO, "cannot rename '%s' to '%s': %s", half, dir,
+                     g_strerror(errno));
+    }
+    tt_io_posix_sync_directory_of(dir);
+    return st;
+}
+
+int tool_unpack(const ToolArgs *a)
+{
+    const char *file = a->operand[0];
+    g_autofree char *dir = g_canonicalize_filename(a->operand[1], NULL);
+    TtPackReader *r = NULL;
+    TtDiag diag;
+    TtIo *io;
+    TtStatus st;
+
+    if (!tool_is_fit(dir)) {
+        return TOOL_PROBLEM;
+    }
+    if (tt_io_posix_open(file, &io, &diag) != TT_OK) {
+        return tool_problem(&diag);             /* which names it */
+    }
+    st = tt_pack_open(io, &r, &diag);
+    if (st == TT_OK) {
+        st = unpack(r, dir, &diag);
+    }
+    tt_pack_reader_free(r);
+    if (st != TT_OK) {
+        return tool_complain("'%s': %s", file, diag.text);
+    }
+    if (tool_has(a, "--json")) {
+        printf("{\"run\": ");
+        tool_json_string(dir);
+        printf("}\n");
+    } else {
+        tool_make_harmless(dir);
+        printf("%s\n", dir);
+    }
+    return TOOL_FINE;
+}

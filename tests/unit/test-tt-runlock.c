@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "tt/runlock.h"
+
+#include <glib.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char *dir;
+
+static void test_one_holder(void)
+{
+    int fd, other;
+    TtDiag diag;
+
+    g_assert_false(tt_runlock_is_held(dir));
+    g_assert_cmpint(tt_runlock_take(dir, &fd, &diag), ==, TT_OK);
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_true(tt_runlock_is_held(dir));
+    g_assert_true(tt_runlock_is_held(dir));             /* looking takes nothing */
+    g_assert_cmpint(tt_runlock_take(dir, &other, &diag), ==, TT_ERR_INVALID);
+    g_assert_nonnull(strstr(diag.text, dir));
+    g_assert_cmpint(other, ==, -1);
+    tt_runlock_drop(fd);
+    g_assert_false(tt_runlock_is_held(dir));
+    g_assert_cmpint(tt_runlock_take(dir, &fd, &diag), ==, TT_OK);
+    tt_runlock_drop(fd);
+}
+
+static void test_goes_with_the_process(void)
+{
+    int ready[2], status, fd;
+    char byte;
+    pid_t pid;
+
+    g_assert_cmpint(pipe(ready), ==, 0);
+    pid = fork();
+    if (pid == 0) {
+        if (tt_runlock_take(dir, &fd, NULL) != TT_OK || fd < 0 ||
+            write(ready[1], "", 1) != 1) {
+            _exit(1);
+        }
+        sleep(60);
+        _exit(1);
+    }
+    g_assert_cmpint(read(ready[0], &byte, 1), ==, 1);
+    g_assert_true(tt_runlock_is_held(dir));
+    kill(pid, SIGKILL);
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    g_assert_false(tt_runlock_is_held(dir));
+    close(ready[0]);
+    close(ready[1]);
+}
+
+static void test_nothing_there(void)
+{
+    g_autofree char *none = g_build_filename(dir, "none", NULL);
+    TtDiag diag;
+    int fd;
+
+    g_assert_false(tt_runlock_is_held(none));
+    g_assert_cmpint(tt_runlock_take(none, &fd, &diag), ==, TT_OK);
+    g_assert_cmpint(fd, ==, -1);
+    tt_runlock_drop(fd);
+}
+
+int main(int argc, char **argv)
+{
+    int failed;
+
+    g_test_init(&argc, &argv, NULL);
+    dir = g_dir_make_tmp("tt-runlock-XXXXXX", NULL);
+    g_assert_nonnull(dir);
+    g_test_add_func("/tt/runlock/one-holder", test_one_holder);
+    g_test_add_func("/tt/runlock/goes-with-the-process", test_goes_with_the_process);
+    g_test_add_func("/tt/runlock/nothing-there", test_nothing_there);
+    failed = g_test_run();
+    g_rmdir(dir);
+    g_free(dir);
+    return failed;
+}
