@@ -8,24 +8,10 @@
  */
 #include "tt/pack.h"
 #include "tt-bytes.h"
+#include "tt-pack-format.h"
 
 #include <glib.h>
 #include <inttypes.h>
-
-#define HEAD_MAGIC          "TTVMRUN\n"
-#define HEAD_BYTES          64u
-#define HEAD_BYTES_MAX      4096u
-enum { HEAD_LENGTH = 8, HEAD_MUST_KNOW = 16, HEAD_UUID = 40, HEAD_SUM = 56 };
-
-#define MEMBER_MAGIC        "TTVMMEM\n"
-#define MEMBER_BYTES        64u
-#define MEMBER_BYTES_MAX    4096u
-enum {
-    MEMBER_LENGTH = 8, MEMBER_FLAGS = 12, MEMBER_SEQ = 16, MEMBER_DATA = 24,
-    MEMBER_NAME = 32, MEMBER_NAME_SUM = 40, MEMBER_SUM = 56,
-};
-#define MEMBER_END          1u
-#define MEMBER_MUST_KNOW    0xfffeu
 
 #define CHUNK_BYTES         (1u << 20)
 

@@ -54,14 +54,46 @@ static void check_parts(TtBytes full)
     }
 }
 
+static void check_blocks(TtBytes all)
+{
+    TtBytes rest = all;
+    TtCpBlock b;
+
+    while (tt_cpstate_next_block(&rest, &b)) {
+        CHECK(b.name.data >= all.data);
+        CHECK(b.name.data + b.name.len <= all.data + all.len);
+        CHECK(rest.data == b.name.data + b.name.len);
+    }
+}
+
+/* What is accepted says the same when it is written again. */
+static void check_again(const TtCpState *s)
+{
+    TtCpState again;
+    uint32_t len;
+    g_autofree uint8_t *bytes = tt_cpstate_encode(s, &len);
+
+    CHECK(tt_cpstate_decode((TtBytes) { bytes, len }, &again, NULL) == TT_OK);
+    CHECK(again.segment == s->segment && again.index == s->index &&
+          again.halted == s->halted && again.n_blocks == s->n_blocks &&
+          again.events == s->events && again.cpu.len == s->cpu.len &&
+          again.blocks.len == s->blocks.len && again.full.len == s->full.len);
+    CHECK(!s->cpu.len || !memcmp(again.cpu.data, s->cpu.data, s->cpu.len));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     TtBytes all = { data, size };
     TtCpState s;
 
-    if (tt_cpstate_decode(all, &s, NULL) == TT_OK && s.full.len) {
-        check_parts(s.full);
+    if (tt_cpstate_decode(all, &s, NULL) == TT_OK) {
+        check_again(&s);
+        check_blocks(s.blocks);
+        if (s.full.len) {
+            check_parts(s.full);
+        }
     }
+    check_blocks(all);
     check_parts(all);
     check_description((const char *)data, size);
     return 0;

@@ -43,14 +43,16 @@ static void check_saved(const TtManifest *m)
     g_unlink(path);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void check_text(const char *text, size_t size)
 {
     TtManifest m;
     TtDiag d = { 0 };
-    TtStatus status = tt_manifest_parse((const char *)data, size, &m, &d);
+    TtStatus status = tt_manifest_parse(text, size, &m, &d);
 
     if (status == TT_OK) {
         check_limits(&m);
+        status = tt_manifest_check_rules(&m, 4096, &d);
+        CHECK(status == TT_OK || (d.status == status && d.text[0]));
         if (size % 16 == 0) {           /* it flushes to disk: not each time */
             check_saved(&m);
         }
@@ -58,5 +60,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CHECK(d.status == status && d.text[0] && !m.blocks && !m.accel);
     }
     tt_manifest_cleanup(&m);
+}
+
+/* As it is, and with a last line that is its checksum. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autofree char *sum = g_compute_checksum_for_data(G_CHECKSUM_SHA256, data, size);
+    g_autoptr(GString) summed = g_string_new_len((const char *)data, size);
+
+    check_text((const char *)data, size);
+    g_string_append_printf(summed, TT_MANIFEST_SUM "%s\n", sum);
+    check_text(summed->str, summed->len);
     return 0;
 }
