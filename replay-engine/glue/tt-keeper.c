@@ -220,7 +220,7 @@ static void drop_newest(void)
 
     if (all->len &&
         rebase(newest, g_array_index(all, TtPoint, all->len - 1).id)) {
-        tt_shelf_delete(newest);
+        tt_shelf_delete(newest, false);
     }
     if (n_over >= OVER_MAX) {
         const char *why;
@@ -554,7 +554,7 @@ bool tt_keeper_delete(uint64_t id, Error **errp)
     } else if (id == tt_shelf_base() && !rebase(id, points[i - 1].id)) {
         error_setg(errp, "not enough memory to delete the newest checkpoint");
     } else {
-        return is_stored(tt_shelf_delete(id), &unused, errp);
+        return is_stored(tt_shelf_delete(id, true), &unused, errp);
     }
     return false;
 }

@@ -48,6 +48,7 @@ static struct {
     TtNodeId base;
     /* the job */
     JobKind kind;
+    bool is_users;                  /* who asks what came of it */
     uint32_t posted, done;          /* free-running counts */
     uint64_t pos;
     bool has_batch;
@@ -406,8 +407,7 @@ static TtStatus carry_out(void)
 /* Others may post the next job before the user's has been asked about. */
 static void note_result(TtStatus s)
 {
-    if (sh.kind == JOB_DELETE ||
-        (sh.kind == JOB_ADD && sh.meta.flags & TT_CHECKPOINT_PINNED)) {
+    if (sh.is_users) {
         sh.result.status = s;
         sh.result.id = sh.base;
         sh.result.diag = sh.diag;
@@ -501,10 +501,11 @@ void tt_shelf_wait(void)
     }
 }
 
-static uint32_t post(JobKind kind)
+static uint32_t post(JobKind kind, bool is_users)
 {
     assert(!tt_shelf_is_busy());
     sh.kind = kind;
+    sh.is_users = is_users;
     qatomic_set(&sh.busy, true);
     qemu_sem_post(&sh.has_job);
     return ++sh.posted;
@@ -525,12 +526,12 @@ size_t tt_shelf_room(void)
 uint32_t tt_shelf_prepare(size_t n)
 {
     sh.room_wanted = n;
-    return post(JOB_PREPARE);
+    return post(JOB_PREPARE, false);
 }
 
 uint32_t tt_shelf_move(void)
 {
-    return post(JOB_MOVE);
+    return post(JOB_MOVE, false);
 }
 
 uint32_t tt_shelf_add(uint64_t pos, bool has_batch,
@@ -539,13 +540,13 @@ uint32_t tt_shelf_add(uint64_t pos, bool has_batch,
     sh.pos = pos;
     sh.has_batch = has_batch;
     sh.meta = *meta;
-    return post(JOB_ADD);
+    return post(JOB_ADD, meta->flags & TT_CHECKPOINT_PINNED);
 }
 
-uint32_t tt_shelf_delete(TtNodeId id)
+uint32_t tt_shelf_delete(TtNodeId id, bool is_users)
 {
     sh.victim = id;
-    return post(JOB_DELETE);
+    return post(JOB_DELETE, is_users);
 }
 
 bool tt_shelf_is_done(uint32_t job)

@@ -42,14 +42,14 @@ size_t tt_shelf_room(void);
  */
 uint32_t tt_shelf_add(uint64_t pos, bool has_batch,
                       const TtCheckpointMeta *meta);
-uint32_t tt_shelf_delete(TtNodeId id);
+uint32_t tt_shelf_delete(TtNodeId id, bool is_users);
 uint32_t tt_shelf_prepare(size_t n);
 uint32_t tt_shelf_move(void);
 
 /* ---- at any time ---- */
 bool tt_shelf_is_done(uint32_t job);
-/* Of the user's last one (a pinned add, a delete) that is done: TT_OK, and *@id is
- * the new one's; or *@diag says what went wrong. */
+/* Of the last one that was the user's (a pinned add, a delete) and is done: TT_OK, and
+ * *@id is the new one's; or *@diag says what went wrong. */
 TtStatus tt_shelf_result(TtNodeId *id, TtDiag *diag);
 /* The newest one, which is the base and not in the list, has no room: delete it. 0,
  * or how many had none in turn. While it is not busy. */

@@ -13,8 +13,8 @@ from guests import guest_args, linux_args, linux_disk
 from test_robust import (ENDLESS, check_graceful, mount_small, replay_status,
                          wait_recording_ends)
 from ttlib import (check, check_exact, digest, digest_at, end_of, equal, goto,
-                   limit, one_sentence, read_bytes, record, recorder, seed,
-                   stopped_replay, wait_until, Vm)
+                   REPO, limit, one_sentence, read_bytes, record, recorder, run_tool,
+                   seed, stopped_replay, wait_until, Vm)
 
 FILES = ('pages', 'checkpoints')
 OFTEN = ',checkpoint-interval=0.3'
@@ -275,18 +275,19 @@ def test_interval(work):
 
 
 @limit(60)
-def test_advice(work):
-    """Where max-size has no room for a checkpoint one is told to delete others only
-    if there are others."""
+def told_to_delete(work, caps):
+    """Adds checkpoints until there is no room; was the advice to delete others?"""
     told = set()
-    for cap in ('1M', '2M', '4M'):
+    for cap in caps:
         with recorder(work, guest_args(work, 'abits', 'rounds=1000000'),
                       name=f'cap{cap}', qmp=1, timeout=40,
                       options=f',checkpoint-interval=1000,max-size={cap}') as vm:
             vm.wait_serial('\n')
-            text = 'kept'
+            text, ids = 'kept', []
             while 'kept' in text:
                 text = vm.qmp.hmp('tt checkpoint add')
+                ids += text.split()[:1]
+            equal(len(set(ids)), len(ids), f'checkpoints that were added: {ids}')
             check('max-size leaves no room' in text and 'record with more' in text,
                   text)
             others = len(vm.qmp.cmd('query-tt-checkpoints')) > 1
@@ -294,7 +295,27 @@ def test_advice(work):
             told.add(others)
             vm.qmp.send('quit')
             vm.wait(0)
-    equal(told, {False, True}, 'there were others')
+    return told
+
+
+def test_advice(work):
+    """Where max-size has no room for a checkpoint one is told to delete others only
+    if there are others."""
+    equal(told_to_delete(work, ('1M', '2M', '4M')), {False, True},
+          'there were others')
+
+
+def test_advice_that_comes_late(work):
+    """The answer is that of the user's command, also when the recorder has deleted
+    meanwhile what had no room."""
+    libraries = []
+    for name in ('late_waiter', 'slow_disk'):
+        libraries.append(os.path.join(work, f'{name}.so'))
+        run_tool('gcc', '-shared', '-fPIC', '-o', libraries[-1],
+                 os.path.join(REPO, f'tests/functional/{name}.c'))
+    os.environ['LD_PRELOAD'] = ' '.join(libraries)
+    told_to_delete(work, ('4M',))
+    del os.environ['LD_PRELOAD']
 
 
 class Sizes:
