@@ -123,8 +123,7 @@ static const struct proc_ops wild_ops = {
     .proc_write = wild_write,
 };
 
-/* Not __init: gdb believes that all functions of a module are in its .text. */
-static int wild_init(void)
+static int __init wild_init(void)
 {
     BUILD_BUG_ON(sizeof(struct probe) != sizeof(struct viewer));
     pool = kmem_cache_create("wild", sizeof(struct viewer), 0, 0, NULL);
