@@ -197,13 +197,29 @@ static TtIo *posix_new(int fd, const char *path)
     return &p->io;
 }
 
+/* Somebody may have moved the file's directory away, and made another. */
+static TtStatus check_place(PosixIo *p, TtDiag *diag)
+{
+    struct stat ours, there;
+
+    return fstat(p->fd, &ours) || stat(p->path, &there) ||
+        ours.st_ino != there.st_ino || ours.st_dev != there.st_dev ?
+        tt_fail(diag, TT_ERR_IO, "'%s' is not the file any more that is written to: "
+                "it was deleted, or moved away", p->path) : TT_OK;
+}
+
 static TtStatus posix_replace_begin(TtIo *io, TtIo **fresh, TtDiag *diag)
 {
     g_autofree char *path = g_strconcat(posix_io(io)->path, ".new", NULL);
-    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC |
-                  O_NOFOLLOW, 0600);
+    TtStatus st = check_place(posix_io(io), diag);
+    int fd;
 
     *fresh = NULL;
+    if (st != TT_OK) {
+        return st;
+    }
+    fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC |
+              O_NOFOLLOW, 0600);
     if (fd < 0) {
         return fail_errno(diag, "create", path, 0);
     }
@@ -230,6 +246,9 @@ static TtStatus posix_replace_commit(TtIo *io, TtIo *fresh, TtDiag *diag)
     PosixIo *p = posix_io(io), *f = posix_io(fresh);
     TtStatus st = posix_sync(fresh, diag);
 
+    if (st == TT_OK) {
+        st = check_place(p, diag);
+    }
     if (st == TT_OK && rename(f->path, p->path) < 0) {
         st = fail_errno(diag, "rename", f->path, 0);
     }

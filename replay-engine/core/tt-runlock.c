@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int open_directory(const char *dir)
@@ -14,17 +15,20 @@ static int open_directory(const char *dir)
 TtStatus tt_runlock_take(const char *dir, int *fd, TtDiag *diag)
 {
     *fd = open_directory(dir);
-    if (*fd >= 0 && flock(*fd, LOCK_EX | LOCK_NB) < 0) {
-        bool is_taken = errno == EWOULDBLOCK;
-
-        close(*fd);
+    if (*fd >= 0 && flock(*fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+        tt_runlock_drop(*fd);
         *fd = -1;
-        if (is_taken) {
-            return tt_fail(diag, TT_ERR_INVALID, "another process records into "
-                           "'%s': give another dir=", dir);
-        }
+        return tt_fail(diag, TT_ERR_INVALID, "another process records into '%s': "
+                       "give another dir=", dir);
     }
     return TT_OK;
+}
+
+void tt_runlock_release(int fd)
+{
+    if (fd >= 0) {
+        (void)flock(fd, LOCK_UN);
+    }
 }
 
 void tt_runlock_drop(int fd)
@@ -32,6 +36,15 @@ void tt_runlock_drop(int fd)
     if (fd >= 0) {
         close(fd);
     }
+}
+
+bool tt_runlock_is_at(int fd, const char *dir)
+{
+    struct stat ours, there;
+
+    return fd < 0 || fstat(fd, &ours) < 0 ||
+        (stat(dir, &there) == 0 && there.st_dev == ours.st_dev &&
+         there.st_ino == ours.st_ino);
 }
 
 bool tt_runlock_is_held(const char *dir)

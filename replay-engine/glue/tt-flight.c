@@ -12,6 +12,7 @@
  * Time is that of the VM's clock: while the VM stands nothing gets older.
  */
 #include "tt-flight.h"
+#include "tt-rundir.h"
 #include "tt/logparts.h"
 #include "tt/window.h"
 #include "qemu/timer.h"
@@ -89,6 +90,9 @@ TtStatus tt_flight_create_part(TtIo **io, TtDiag *diag)
 {
     g_autofree char *path = tt_logparts_path(fl.dir, fl.part + 1);
 
+    if (!tt_rundir_is_ours()) {
+        return tt_fail(diag, TT_ERR_IO, "'%s' was deleted, or moved away", fl.dir);
+    }
     return tt_io_posix_create(path, io, diag);
 }
 
@@ -249,7 +253,9 @@ bool tt_flight_drop_parts(void)
     while (fl.on && (part = take_spent_part())) {
         g_autofree char *path = tt_logparts_path(fl.dir, part);
 
-        unlink(path);
+        if (tt_rundir_is_ours()) {
+            unlink(path);
+        }
         any = true;
     }
     return any;

@@ -41,6 +41,7 @@ static struct {
 static void give_up(const char *why)
 {
     tt.live = false;
+    tt_rundir_release();
     tt.gave_up_at = MAX(tt_record_end(), 1);
     tt_keeper_tell();
     warn_report("tt: the recording ends at position %" PRIu64 ", the VM goes "
@@ -59,6 +60,7 @@ static bool has_trouble(void)
 
 static void seal_tick(void *opaque)
 {
+    tt_rundir_watch();
     if (tt_stall_why()) {
         tt_keeper_tell();
         tt_stall_tell();
@@ -357,6 +359,7 @@ static void stop_writer(void)
         tt_keeper_finish();
         tt_save_settle();
         tt_writer_sync();
+        tt_rundir_release();
     }
 }
 

@@ -162,6 +162,7 @@ static bool has_vcpu(uint64_t index, Error **errp)
 static bool apply(const TtEvent *ev)
 {
     Error *err = NULL;
+    bool is_applied;
 
     switch (ev->kind) {
     case TT_EV_BLOCK:
@@ -193,13 +194,19 @@ static bool apply(const TtEvent *ev)
                    tt_event_kind_name(ev->kind) ?: "unknown");
         break;
     }
-    if (err) {
+    if (err && ev->kind == TT_EV_BLOCK) {   /* memory is short, not another */
+        TtDiag diag;
+
+        tt_fail(&diag, TT_ERR_NOMEM, "%s", error_get_pretty(err));
+        tt_replay_damaged(&diag);
+    } else if (err) {
         tt_replay_report("%s", error_get_pretty(err));
-        error_free(err);
-        return false;
+    } else {
+        tt.events++;
     }
-    tt.events++;
-    return true;
+    is_applied = !err;
+    error_free(err);
+    return is_applied;
 }
 
 /* A digest of the log says so. */

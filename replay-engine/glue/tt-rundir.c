@@ -4,10 +4,12 @@
 #include "tt-flight.h"
 #include "tt/logparts.h"
 #include "tt/runlock.h"
+#include "qemu/error-report.h"
 
 static struct {
     bool made_dir, made_log;        /* they were not there before */
     bool has_dir;                   /* it is there now */
+    bool told;                      /* that it is another's by now */
     int lock;                       /* readers see by it that we are at work */
 } rd = { .lock = -1 };
 
@@ -50,6 +52,11 @@ static bool make_named(Error **errp)
         error_setg_errno(errp, errno == EEXIST ? ENOTDIR : errno,
                          "cannot make the run directory '%s': give another"
                          " with dir=", tt.dir);
+        return false;
+    }
+    if (tt_runlock_is_held(tt.dir)) {
+        error_setg(errp, "another process records into '%s': give another dir=",
+                   tt.dir);
         return false;
     }
     if (g_file_test(manifest, G_FILE_TEST_EXISTS) ||
@@ -111,15 +118,37 @@ bool tt_record_directory(Error **errp)
     return true;
 }
 
+bool tt_rundir_is_ours(void)
+{
+    return tt_runlock_is_at(rd.lock, tt.dir);
+}
+
 bool tt_rundir_is_there(void)
 {
     g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
 
-    return g_file_test(manifest, G_FILE_TEST_EXISTS);
+    return g_file_test(manifest, G_FILE_TEST_EXISTS) && tt_rundir_is_ours();
+}
+
+void tt_rundir_watch(void)
+{
+    if (!rd.told && !tt_rundir_is_ours()) {
+        rd.told = true;
+        warn_report("tt: '%s' is not the run directory any more: somebody deleted "
+                    "it, or moved it, while it is recorded into; move it back", tt.dir);
+    }
+}
+
+void tt_rundir_release(void)
+{
+    tt_runlock_release(rd.lock);
 }
 
 void tt_rundir_remove(void)
 {
+    if (!tt_rundir_is_ours()) {
+        return;                         /* not even a name of another's files */
+    }
     if (rd.made_log) {
         g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
         unsigned n;

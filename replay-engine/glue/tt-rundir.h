@@ -8,6 +8,11 @@
 void tt_rundir_made_log(void);
 /* Has it its manifest? */
 bool tt_rundir_is_there(void);
+/* Does tt.dir still name the directory that was made? If not, nothing may be created
+ * or deleted by its name: another recording may be there. Any thread. */
+bool tt_rundir_is_ours(void);
+void tt_rundir_watch(void);             /* says once that it is not */
+void tt_rundir_release(void);           /* nobody writes into it any more */
 /* Of a run that never was, nothing is to be found. */
 void tt_rundir_remove(void);
 /* The recording has ended: the next one makes its own. */

@@ -20,6 +20,7 @@
 #endif
 #include "tt-save.h"
 #include "tt-flight.h"
+#include "tt-rundir.h"
 #include "tt-shelf.h"
 #include "tt/logparts.h"
 #include "qemu/error-report.h"
@@ -521,6 +522,10 @@ bool tt_save_begin(const char *name, bool is_marked, TtSaveDone *done,
     char *to;
 
     if (!may_save(name, errp)) {
+        return false;
+    }
+    if (!tt_rundir_is_ours()) {
+        error_setg(errp, "'%s' was deleted, or moved away: move it back", tt.dir);
         return false;
     }
     remove_leftovers();

@@ -22,6 +22,7 @@
 #include "tt-shelf.h"
 #include "tt-flight.h"
 #include "tt-kept.h"
+#include "tt-rundir.h"
 #include "tt-save.h"
 #include "tt/runstore.h"
 #include "tt/timeline.h"
@@ -166,8 +167,10 @@ static void give_way(const char *why)
     g_autofree char *pages = g_build_filename(tt.dir, "pages", NULL);
     g_autofree char *points = g_build_filename(tt.dir, "checkpoints", NULL);
 
-    unlink(points);
-    unlink(pages);
+    if (tt_rundir_is_ours()) {
+        unlink(points);
+        unlink(pages);
+    }
     tt_pagestore_free(sh.store);
     sh.store = NULL;
     tt_kept_clear();

@@ -26,6 +26,8 @@ typedef struct Pack {
     TtPackWriter *w;
     uint64_t bytes;             /* of the members */
     bool said;                  /* what is wrong */
+    TtIo *log;                  /* opened before the checkpoints: it goes back to the
+                                   first of them, whatever a window gives up */
     TtDiag diag;
 } Pack;
 
@@ -58,19 +60,6 @@ static TtStatus add_file(Pack *p, const char *prefix, const char *dir,
     return st;
 }
 
-/* Parts become one file. */
-static TtStatus add_log(Pack *p)
-{
-    TtIo *io;
-    TtStatus st = tt_logparts_open(p->run, &io, &p->diag);
-
-    if (st == TT_OK) {
-        st = add(p, "", "log", io);
-        tt_io_close(io);
-    }
-    return st;
-}
-
 static void set_text(char **member, const char *text)
 {
     g_free(*member);
@@ -80,6 +69,7 @@ static void set_text(char **member, const char *text)
 static TtStatus add_manifest(Pack *p, const char *prefix, TtManifest *m)
 {
     TtIo *io = tt_io_mem_new(NULL, 0);
+    char *parent = m->parent_path;
     TtStatus st;
 
     if (!p->with_host) {
@@ -88,12 +78,13 @@ static TtStatus add_manifest(Pack *p, const char *prefix, TtManifest *m)
         set_text(&m->command_line, "");
     }
     if (m->features & TT_FEATURE_PARENT) {
-        set_text(&m->parent_path, "parent");
+        m->parent_path = (char *)"parent";
     }
     if (p->is_scrub) {
         m->features |= TT_FEATURE_SCRUBBED;
     }
     st = tt_manifest_write(m, io, &p->diag);
+    m->parent_path = parent;
     if (st == TT_OK) {
         st = add(p, prefix, "manifest", io);
     }
@@ -345,6 +336,8 @@ static TtStatus add_scrubbed_log(Pack *p, TtLogReader *r)
 
 /* ---- pack ---- */
 
+#define TRIES_MAX   8           /* while it is recorded */
+
 static TtStatus add_all(Pack *p, TtManifest *m, TtLogReader *r)
 {
     g_autofree char *marks = g_build_filename(p->run, "marks", NULL);
@@ -366,31 +359,58 @@ static TtStatus add_all(Pack *p, TtManifest *m, TtLogReader *r)
     if (st == TT_OK && g_file_test(marks, G_FILE_TEST_IS_REGULAR)) {
         st = add_file(p, "", p->run, "marks");
     }
-    return st == TT_OK ? add_log(p) : st;
+    return st == TT_OK ? add(p, "", "log", p->log) : st;
 }
 
-static int pack(Pack *p, TtManifest *m, TtLogReader *r)
+/* TT_END: the recorder came in between. */
+static TtStatus pack_once(Pack *p, TtManifest *m, TtLogReader *r)
 {
-    TtStatus st;
+    bool has_store = !p->is_scrub && !p->no_checkpoints;
     TtIo *io;
+    TtStatus st = tt_io_posix_create_unnamed(p->file, &io, &p->diag);
 
-    st = tt_io_posix_create_unnamed(p->file, &io, &p->diag);
     if (st != TT_OK) {
-        return tool_problem(&p->diag);
+        tool_problem(&p->diag);         /* which names the file */
+        p->said = true;
+        return st;
     }
+    p->bytes = 0;
     st = tt_pack_create(io, m->uuid, &p->w, &p->diag);
     if (st == TT_OK) {
+        st = tt_logparts_open(p->run, &p->log, &p->diag);
+    }
+    if (st == TT_OK) {
         st = add_all(p, m, r);
+        tt_io_close(p->log);
     }
     if (st == TT_OK) {
         st = tt_pack_end(p->w, &p->diag);
     }
+    if (tool_is_growing() && has_store &&
+        (st == TT_ERR_FORMAT || (st == TT_OK && !tool_pack_is_whole(io, m, p->run)))) {
+        st = TT_END;
+    }
     if (st == TT_OK) {
         st = tt_io_posix_name(io, &p->diag);
     }
-    tt_pack_writer_free(p->w);
+    g_clear_pointer(&p->w, tt_pack_writer_free);
+    return st;
+}
+
+static int pack(Pack *p, TtManifest *m, TtLogReader *r)
+{
+    TtStatus st = TT_END;
+
+    for (unsigned i = 0; i < TRIES_MAX && st == TT_END; i++) {
+        st = pack_once(p, m, r);
+    }
     if (st == TT_OK) {
         return TOOL_FINE;
+    }
+    if (st == TT_END) {
+        return tool_complain("'%s' is being recorded, and its checkpoints change "
+                             "faster than they can be packed: tt save keeps a "
+                             "window as it is (%u tries)", p->run, TRIES_MAX);
     }
     return p->said ? TOOL_PROBLEM :
         tool_complain("'%s' cannot be packed: %s%s", p->run, p->diag.text,
@@ -404,7 +424,8 @@ static GPtrArray *find_damage(const Pack *p, const TtManifest *m, TtLogReader *r
 {
     return tool_damage(p->run, m, r, p->is_scrub ? 0 : TOOL_LOOK_MARKS |
                        TOOL_LOOK_PARENTS |
-                       (p->no_checkpoints ? 0 : TOOL_LOOK_STORE));
+                       (p->no_checkpoints || tool_is_growing() ? 0 :
+                        TOOL_LOOK_STORE));
 }
 
 static void print_packed(const Pack *p, bool is_json, const GPtrArray *damage)

@@ -103,6 +103,8 @@ void tool_json_string(const char *text);
  * is TOOL_PROBLEM then. NULL after having said why. */
 TtLogReader *tool_open_log(const char *run);
 int tool_log_status(const TtLogReader *r);
+/* Can all be read that the checkpoints in @pack need? It is one of the run @m in @run. */
+bool tool_pack_is_whole(TtIo *pack, const TtManifest *m, const char *run);
 /* Was the run that was opened last being recorded just then? */
 bool tool_is_growing(void);
 /* A sentence about parts of the log that are missing in the middle, g_free; NULL:

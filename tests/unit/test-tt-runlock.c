@@ -53,6 +53,30 @@ static void test_goes_with_the_process(void)
     close(ready[1]);
 }
 
+static void test_another_in_its_place(void)
+{
+    g_autofree char *path = g_build_filename(dir, "run", NULL);
+    g_autofree char *moved = g_build_filename(dir, "moved", NULL);
+    TtDiag diag;
+    int fd;
+
+    g_assert_cmpint(g_mkdir(path, 0700), ==, 0);
+    g_assert_cmpint(tt_runlock_take(path, &fd, &diag), ==, TT_OK);
+    g_assert_true(tt_runlock_is_at(fd, path));
+    g_assert_cmpint(g_rename(path, moved), ==, 0);
+    g_assert_false(tt_runlock_is_at(fd, path));
+    g_assert_true(tt_runlock_is_at(fd, moved));
+    g_assert_cmpint(g_mkdir(path, 0700), ==, 0);
+    g_assert_false(tt_runlock_is_at(fd, path));
+    tt_runlock_release(fd);
+    g_assert_false(tt_runlock_is_held(moved));
+    g_assert_true(tt_runlock_is_at(fd, moved));
+    tt_runlock_drop(fd);
+    g_assert_true(tt_runlock_is_at(-1, path));
+    g_rmdir(path);
+    g_rmdir(moved);
+}
+
 static void test_nothing_there(void)
 {
     g_autofree char *none = g_build_filename(dir, "none", NULL);
@@ -74,6 +98,7 @@ int main(int argc, char **argv)
     g_assert_nonnull(dir);
     g_test_add_func("/tt/runlock/one-holder", test_one_holder);
     g_test_add_func("/tt/runlock/goes-with-the-process", test_goes_with_the_process);
+    g_test_add_func("/tt/runlock/another-in-its-place", test_another_in_its_place);
     g_test_add_func("/tt/runlock/nothing-there", test_nothing_there);
     failed = g_test_run();
     g_rmdir(dir);

@@ -14,11 +14,15 @@
 #include "tt/base.h"
 
 /*
- * Until tt_runlock_drop(*@fd), or until the process ends, @dir is this recorder's. *@fd
- * is -1 where that cannot be. TT_ERR_INVALID with a sentence: another has it.
+ * Until tt_runlock_release(*@fd), or until the process ends, @dir is this recorder's. *@fd
+ * is the open directory, without a lock where there are none; -1: it cannot be opened.
+ * TT_ERR_INVALID with a sentence: another has it.
  */
 TtStatus tt_runlock_take(const char *dir, int *fd, TtDiag *diag);
-void tt_runlock_drop(int fd);           /* -1: nothing */
+void tt_runlock_release(int fd);        /* the recording has ended; -1: nothing */
+void tt_runlock_drop(int fd);           /* closes it, too */
+/* Is it still that directory which @dir names? True if it cannot be told (-1). */
+bool tt_runlock_is_at(int fd, const char *dir);
 /* For readers, of a directory that holds a manifest: a recorder that is about to take
  * the lock would mistake us for another. False if it cannot be told. */
 bool tt_runlock_is_held(const char *dir);

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Is a pack of a run that is being recorded whole? The recorder may have changed its
+ * store while that was copied: given pages back, or put another file in its place.
+ */
+#include "tt-tool.h"
+#include "tt/pack.h"
+
+/* A member of the pack, to be read like a file. */
+typedef struct Slice {
+    TtIo io;
+    TtIo *pack;
+    uint64_t offset, bytes;
+} Slice;
+
+static Slice *slice(TtIo *io)
+{
+    return (Slice *)((char *)io - offsetof(Slice, io));
+}
+
+static TtStatus slice_size(TtIo *io, uint64_t *bytes, TtDiag *diag)
+{
+    *bytes = slice(io)->bytes;
+    return TT_OK;
+}
+
+static TtStatus slice_read_at(TtIo *io, uint64_t offset, void *buf, size_t len,
+                              size_t *got, TtDiag *diag)
+{
+    Slice *s = slice(io);
+
+    *got = 0;
+    if (offset >= s->bytes) {
+        return TT_OK;
+    }
+    return s->pack->ops->read_at(s->pack, s->offset + offset, buf,
+                                 MIN(len, s->bytes - offset), got, diag);
+}
+
+static void slice_close(TtIo *io)
+{
+    tt_io_close(slice(io)->pack);
+    g_free(slice(io));
+}
+
+static const TtIoOps slice_ops = {
+    .size = slice_size, .read_at = slice_read_at, .close = slice_close,
+};
+
+static TtStatus slice_new(TtIo *pack, const TtPackMember *m, TtIo **out,
+                          TtDiag *diag)
+{
+    Slice *s = g_new0(Slice, 1);
+    TtStatus st = tt_io_posix_dup(pack, &s->pack, diag);
+
+    s->io.ops = &slice_ops;
+    s->offset = m->offset;
+    s->bytes = m->bytes;
+    *out = &s->io;
+    if (st != TT_OK) {
+        g_free(s);
+        *out = NULL;
+    }
+    return st;
+}
+
+static void not_readable(void *opaque, TtNodeId id, uint64_t pos, uint64_t n_pages,
+                         uint64_t first_page, const TtDiag *why)
+{
+    *(bool *)opaque = false;
+}
+
+/* The members of the run's own store, if it has one. */
+static TtStatus find_store(TtIo *pack, TtPageStoreOptions *opt, TtDiag *diag)
+{
+    TtPackReader *r;
+    TtPackMember m;
+    TtIo *io;
+    TtStatus st = tt_io_posix_dup(pack, &io, diag);
+
+    if (st == TT_OK) {
+        st = tt_pack_open(io, &r, diag);
+    }
+    if (st != TT_OK) {
+        return st;
+    }
+    while (st == TT_OK && (st = tt_pack_next(r, &m, diag)) == TT_OK) {
+        if (!strcmp(m.name, "pages")) {
+            st = slice_new(pack, &m, &opt->pages, diag);
+        } else if (!strcmp(m.name, "checkpoints")) {
+            st = slice_new(pack, &m, &opt->checkpoints, diag);
+        }
+    }
+    tt_pack_reader_free(r);
+    return st == TT_END ? TT_OK : st;
+}
+
+bool tool_pack_is_whole(TtIo *pack, const TtManifest *m, const char *run)
+{
+    TtPageStoreOptions opt = { .read_only = true };
+    TtPageStore *ps = NULL;
+    bool is_whole = true;
+
+    memcpy(opt.uuid, m->uuid, sizeof(opt.uuid));
+    if (find_store(pack, &opt, NULL) != TT_OK || !opt.pages || !opt.checkpoints) {
+        is_whole = !opt.pages && !opt.checkpoints;
+        tt_io_close(opt.pages);
+        tt_io_close(opt.checkpoints);
+        return is_whole;
+    }
+    tt_runstore_set_lender(&opt, m, run);
+    if (tt_pagestore_open(&opt, &ps, NULL) != TT_OK ||
+        tt_pagestore_damage(ps, 0) || tt_pagestore_damage(ps, 1)) {
+        is_whole = false;
+    } else {
+        tt_pagestore_verify(ps, not_readable, &is_whole);
+    }
+    tt_pagestore_free(ps);
+    return is_whole;
+}
