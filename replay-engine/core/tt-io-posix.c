@@ -15,6 +15,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <glib.h>
@@ -373,4 +375,32 @@ TtStatus tt_io_posix_dup(TtIo *io, TtIo **out, TtDiag *diag)
     }
     *out = posix_new(fd, p->path);
     return TT_OK;
+}
+
+static char *real(const char *path)
+{
+    char *found = realpath(path, NULL), *copy = g_strdup(found);
+
+    free(found);
+    return copy;
+}
+
+char *tt_io_posix_absolute(const char *path)
+{
+    g_autofree char *here = getcwd(NULL, 0);
+    g_autofree char *dir = g_path_get_dirname(path);
+    g_autofree char *name = g_path_get_basename(path);
+    g_autofree char *above = NULL;
+
+    if (!here && !g_path_is_absolute(path)) {
+        return NULL;
+    }
+    if (!strstr(path, "..")) {
+        return g_canonicalize_filename(path, here);
+    }
+    if (!strcmp(name, "..") || !strcmp(name, ".") || path[strlen(path) - 1] == '/') {
+        return real(path);
+    }
+    above = real(dir);
+    return above ? g_build_filename(above, name, NULL) : NULL;
 }

@@ -342,11 +342,10 @@ static void parse_dirs(QemuOpts *opts)
 
 void tt_set_dir(const char *dir)
 {
-    g_autofree char *path = NULL, *here = getcwd(NULL, 0);
+    g_autofree char *path = NULL;
 
-    if (dir && *dir) {          /* without a current directory GLib takes the root */
-        path = here || g_path_is_absolute(dir) ?
-            g_canonicalize_filename(dir, NULL) : g_strdup(dir);
+    if (dir && *dir) {
+        path = tt_io_posix_absolute(dir) ?: g_strdup(dir);
     }
     tt.dir = path ? g_intern_string(path) : NULL;
 }

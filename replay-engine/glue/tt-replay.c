@@ -651,8 +651,9 @@ bool tt_replay_open(Error **errp)
         return false;
     }
     if (tt_log_reader_n_segments(rep.reader) == 0) {
-        error_setg(errp, "the run '%s' is empty: its recorder ended before "
-                   "anything was sealed", tt.dir);
+        error_setg(errp, "the run '%s' is empty: %s", tt.dir, tt.growing ?
+                   "nothing is sealed yet, it is being recorded" :
+                   "its recorder ended before anything was sealed");
         return false;
     }
     if (tt_sched_new(rep.reader, &rep.sched, &diag) != TT_OK ||

@@ -64,7 +64,8 @@ static void check_log(Check *c, TtLogReader *r)
     }
     c->totals = tool_totals(r);
     if (!c->totals.n_segments && !tt_log_reader_damage(r)) {
-        add(c->problems, "log: nothing was recorded: the recorder ended before "
+        add(c->problems, tool_is_growing() ? "log: nothing is sealed yet: it is being "
+            "recorded" : "log: nothing was recorded: the recorder ended before "
             "anything was sealed, and there is nothing to replay");
     }
     c->is_torn = tt_log_reader_is_torn(r);
@@ -144,9 +145,9 @@ static void check_place(Check *c, const TtCheckpointInfo *info,
     }
     if (s->segment - c->first_segment >= c->totals.n_segments) {
         if (c->is_torn && info->pos >= c->totals.end_pos) {
-            add(c->notes, "checkpoint %u, position %" PRIu64 ", is behind the "
-                "end of the log, where the recording was cut off", info->id,
-                info->pos);
+            add(c->notes, "checkpoint %u, position %" PRIu64 ", is behind the end "
+                "of the log%s", info->id, info->pos, tool_is_growing() ?
+                " as it was when this began" : ", where the recording was cut off");
         } else {
             add(c->problems, "checkpoint %u, position %" PRIu64 ": it stands in "
                 "segment %" PRIu64 ", which the log does not have", info->id,
@@ -340,7 +341,8 @@ static void check_run(Check *c, const TtManifest *m, TtLogReader *r,
     if (look & TOOL_LOOK_STORE) {
         check_store(c, m, r);
     }
-    if (look & TOOL_LOOK_STORE && c->first_segment && !c->n_in_log) {
+    if (look & TOOL_LOOK_STORE && c->first_segment && !c->n_in_log &&
+        !(m->features & TT_FEATURE_SCRUBBED)) {
         add(c->problems, "the log holds a window of the recording, and there "
             "is no checkpoint that a replay of it could begin with");
     }

@@ -71,7 +71,7 @@ static void child(const ToolReplays *r, const ToolPart *p, const char *value,
     };
     int null = open("/dev/null", O_RDONLY);
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);   /* nobody would read what it says */
     signal(SIGPIPE, SIG_DFL);
     dup2(null, 0);
     dup2(out, 1);

@@ -3,10 +3,14 @@
  * tt unpack: the run that is in a file of tt pack's, as a directory again. A run
  * appears whole or not at all.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE             /* renameat2 */
+#endif
 #include "tt-tool.h"
 #include "tt/pack.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <glib/gstdio.h>
 #include <sys/stat.h>
@@ -59,8 +63,23 @@ static void remove_again(const char *dir, GPtrArray *names)
     }
 }
 
-/* Into @dir, which is removed again when that fails. */
-static TtStatus unpack_all(TtPackReader *r, const char *dir, TtDiag *diag)
+/* It gets its name. Somebody may have made another of that name meanwhile. */
+static TtStatus give_name(const char *half, const char *dir, TtDiag *diag)
+{
+    struct stat there;
+
+    if (renameat2(AT_FDCWD, half, AT_FDCWD, dir, RENAME_NOREPLACE) == 0 ||
+        (errno == EINVAL && lstat(dir, &there) && rename(half, dir) == 0)) {
+        tt_io_posix_sync_directory_of(dir);
+        return TT_OK;
+    }
+    return tt_fail(diag, TT_ERR_IO, "cannot rename '%s' to '%s': %s", half, dir,
+                   g_strerror(errno));
+}
+
+/* Into @half, which is removed again when that fails, and becomes @dir. */
+static TtStatus unpack_all(TtPackReader *r, const char *half, const char *dir,
+                           TtDiag *diag)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     TtPackMember m;
@@ -68,24 +87,28 @@ static TtStatus unpack_all(TtPackReader *r, const char *dir, TtDiag *diag)
 
     while ((st = tt_pack_next(r, &m, diag)) == TT_OK) {
         g_ptr_array_add(names, g_strdup(m.name));
-        st = unpack_member(r, &m, dir, diag);
+        st = unpack_member(r, &m, half, diag);
         if (st != TT_OK) {
             break;
         }
     }
-    if (st != TT_END) {
-        remove_again(dir, names);
-        return st;
+    if (st == TT_END) {
+        st = give_name(half, dir, diag);
     }
-    return TT_OK;
+    if (st != TT_OK) {
+        remove_again(half, names);
+    }
+    return st;
 }
 
 /* What was killed half-way must not look like a run. */
 static TtStatus unpack(TtPackReader *r, const char *dir, TtDiag *diag)
 {
-    g_autofree char *half = g_strconcat(dir, ".unpacking", NULL);
+    g_autofree char *folder = g_path_get_dirname(dir);
+    g_autofree char *name = g_path_get_basename(dir);
+    g_autofree char *half = g_strdup_printf("%s/%.240s.unpacking",
+                                            folder[1] ? folder : "", name);
     struct stat there;
-    TtStatus st;
 
     if (lstat(dir, &there) == 0) {
         return tt_fail(diag, TT_ERR_IO, "'%s' is there already", dir);
@@ -95,24 +118,22 @@ static TtStatus unpack(TtPackReader *r, const char *dir, TtDiag *diag)
                        g_strerror(errno), errno != EEXIST ? "" : "; another tt "
                        "unpack is at work there, or it was killed: then delete it");
     }
-    st = unpack_all(r, half, diag);
-    if (st == TT_OK && rename(half, dir)) {
-        st = tt_fail(diag, TT_ERR_IO, "cannot rename '%s' to '%s': %s", half, dir,
-                     g_strerror(errno));
-    }
-    tt_io_posix_sync_directory_of(dir);
-    return st;
+    return unpack_all(r, half, dir, diag);
 }
 
 int tool_unpack(const ToolArgs *a)
 {
     const char *file = a->operand[0];
-    g_autofree char *dir = g_canonicalize_filename(a->operand[1], NULL);
+    g_autofree char *dir = tt_io_posix_absolute(a->operand[1]);
     TtPackReader *r = NULL;
     TtDiag diag;
     TtIo *io;
     TtStatus st;
 
+    if (!dir) {
+        return tool_complain("cannot find out where '%s' is: %s", a->operand[1],
+                             g_strerror(errno));
+    }
     if (!tool_is_fit(dir)) {
         return TOOL_PROBLEM;
     }

@@ -126,6 +126,33 @@ def test_size_on_a_slow_disk(work):
     replay(work, run)
 
 
+@limit(150)
+def test_pack_while_it_moves(work):
+    """A pack of a window that moves is whole, or refused; never damaged."""
+    library = os.path.join(work, 'slow_open.so')
+    run_tool('gcc', '-shared', '-fPIC', '-o', library,
+             os.path.join(REPO, 'tests/functional/slow_open.c'), '-ldl')
+    made = 0
+    with recorder(work, guest_args(work, *TORTURE), options=TINY, qmp=1,
+                  timeout=90) as vm:
+        wait_moved(vm, 2)
+        for number in range(12):
+            pack, copy = (os.path.join(work, f'{x}{number}') for x in ('p', 'c'))
+            env = {**os.environ, 'LD_PRELOAD': library if number % 4 == 0 else ''}
+            done = subprocess.run([tool('tt'), 'pack', vm.run, pack], text=True,
+                                  capture_output=True, env=env, timeout=60)
+            if done.returncode:
+                check('tt save' in done.stderr and not os.path.exists(pack),
+                      f'{done.returncode}: {done.stderr}')
+                continue
+            made += 1
+            run_tool(tool('tt'), 'unpack', pack, copy)
+            run_tool(tool('tt'), 'check', copy)
+        finish(vm)
+    check(made >= 6, f'{made} of 12 packs were made')
+    replay(work, copy)
+
+
 @limit(100)
 def test_past(work):
     """In the process that records, history begins with the window; it goes on

@@ -11,6 +11,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import subprocess
 import time
@@ -497,6 +498,69 @@ def test_deleted_while_recorded(work):
     check(not os.path.exists('/nowhere'), 'a run in the root directory')
 
 
+def test_another_in_its_place(work):
+    """A recorder whose directory was deleted leaves alone what is there now: one that
+    never began, and one that keeps making files."""
+    small = guest_args(work, *GUEST)
+    path = os.path.join(work, 'shared')
+    with Vm(work, ['-S', *small, '-tt', f'record,dir={path}'], name='idle',
+            qmp=1) as idle:
+        idle.qmp.cmd('query-tt')
+        with Vm(work, [*small, '-tt', f'record,dir={path}'], name='refused') as vm:
+            vm.wait(1)
+            line = one_sentence(vm, 'refused')
+            check('another process records' in line and 'delete' not in line, line)
+        shutil.rmtree(path)
+        with Vm(work, [*small, '-tt', f'record,dir={path}'], name='whole') as vm:
+            vm.wait(0)
+        idle.qmp.cmd('quit')
+        idle.wait(0)
+    run_tool(tool('tt'), 'check', path)
+    equal(replay_status(work, path, 'rep')[0], 0, 'status of the replay')
+
+
+@limit(150)
+def test_moved_while_recorded(work):
+    """A flight recorder whose directory is moved says so; another one in its place is
+    not disturbed, and what was moved replays."""
+    args = guest_args(work, 'torture', 'rounds=1000000 percent=30')
+    options = ',last=1,max-size=3M,checkpoint-interval=0.1'
+    with recorder(work, args, name='first', qmp=1, options=options,
+                  timeout=90) as first:
+        first.wait_serial('sum=')
+        time.sleep(2)
+        os.rename(first.run, first.run + '.moved')
+        with Vm(work, [*args, '-tt', f'record,dir={first.run}{options}'], qmp=1,
+                name='second', timeout=90) as second:
+            wait_until(lambda: 'is not the run directory' in first.stderr, 'word')
+            check('moved away' in first.qmp.error('tt-save'), 'tt-save')
+            second.wait_serial('sum=')
+            time.sleep(4)
+            for vm in (first, second):
+                vm.qmp.send('quit')
+                vm.wait(0)
+    check('is gone' not in second.stderr and 'is gone' in first.stderr,
+          f'{first.stderr}{second.stderr}')
+    for path in (first.run, first.run + '.moved'):
+        run_tool(tool('tt'), 'check', path)
+        equal(replay_status(work, path, os.path.basename(path))[0], 0, path)
+
+
+def test_short_of_memory(work):
+    """A replay for which memory is short has not diverged."""
+    run = recorded(work)
+
+    def limited():
+        resource.setrlimit(resource.RLIMIT_AS, (1250 << 20, 1250 << 20))
+
+    done = subprocess.run(
+        [qemu_binary(), '-display', 'none', '-serial', 'null', '-tt',
+         f'replay,dir={run.dir},at-end=exit,checkpoint-memory=1M'], text=True,
+        capture_output=True, timeout=60, preexec_fn=limited)
+    equal(done.returncode, 1, f'status ({done.stderr})')
+    check('memory' in done.stderr and 'diverged' not in done.stderr, done.stderr)
+
+
 @limit(90)
 def test_max_size(work):
     """max-size bounds the run; the VM goes on, and what was recorded until
@@ -504,6 +568,8 @@ def test_max_size(work):
     args = guest_args(work, *ENDLESS)
     with recorder(work, args, options=',max-size=4M', qmp=1) as vm:
         wait_recording_ends(vm, 'max-size')
+        got = json.loads(run_tool(tool('tt'), 'check', '--json', vm.run)[0])
+        check(not got['recording'], f'it is said to be recorded: {got}')
         vm.qmp.send('quit')
         vm.wait(0)
         serial = vm.serial
