@@ -64,57 +64,88 @@ static TtStatus slice_new(TtIo *pack, const TtPackMember *m, TtIo **out,
     return st;
 }
 
-static void not_readable(void *opaque, TtNodeId id, uint64_t pos, uint64_t n_pages,
-                         uint64_t first_page, const TtDiag *why)
-{
-    *(bool *)opaque = false;
-}
+typedef struct Parts {
+    TtIo *log, *pages, *checkpoints;
+} Parts;
 
-/* The members of the run's own store, if it has one. */
-static TtStatus find_store(TtIo *pack, TtPageStoreOptions *opt, TtDiag *diag)
+/* The members of the run itself. */
+static TtStatus find_parts(TtIo *pack, Parts *parts)
 {
+    const struct {
+        const char *name;
+        TtIo **io;
+    } wanted[] = {
+        { "log", &parts->log }, { "pages", &parts->pages },
+        { "checkpoints", &parts->checkpoints },
+    };
     TtPackReader *r;
     TtPackMember m;
     TtIo *io;
-    TtStatus st = tt_io_posix_dup(pack, &io, diag);
+    TtStatus st = tt_io_posix_dup(pack, &io, NULL);
 
     if (st == TT_OK) {
-        st = tt_pack_open(io, &r, diag);
+        st = tt_pack_open(io, &r, NULL);
     }
     if (st != TT_OK) {
         return st;
     }
-    while (st == TT_OK && (st = tt_pack_next(r, &m, diag)) == TT_OK) {
-        if (!strcmp(m.name, "pages")) {
-            st = slice_new(pack, &m, &opt->pages, diag);
-        } else if (!strcmp(m.name, "checkpoints")) {
-            st = slice_new(pack, &m, &opt->checkpoints, diag);
+    while (st == TT_OK && (st = tt_pack_next(r, &m, NULL)) == TT_OK) {
+        for (unsigned i = 0; i < G_N_ELEMENTS(wanted); i++) {
+            if (!strcmp(m.name, wanted[i].name)) {
+                st = slice_new(pack, &m, wanted[i].io, NULL);
+            }
         }
     }
     tt_pack_reader_free(r);
     return st == TT_END ? TT_OK : st;
 }
 
+static void not_readable(void *opaque, TtNodeId id, uint64_t pos, uint64_t n_pages,
+                         uint64_t first_page, const TtDiag *why)
+{
+    *(bool *)opaque = false;
+}
+
+/* All pages, and the place in the log where a window begins. */
+static bool store_is_whole(TtPageStore *ps, TtIo *log)
+{
+    bool is_whole = !tt_pagestore_damage(ps, 0) && !tt_pagestore_damage(ps, 1);
+    TtLogReader *r = NULL;
+    uint64_t pos;
+
+    if (is_whole) {
+        tt_pagestore_verify(ps, not_readable, &is_whole);
+    }
+    is_whole &= tt_log_reader_open_part(log, &r, NULL) >= 0 &&
+        tool_start(ps, r, &pos);
+    tt_log_reader_free(r);
+    return is_whole;
+}
+
 bool tool_pack_is_whole(TtIo *pack, const TtManifest *m, const char *run)
 {
     TtPageStoreOptions opt = { .read_only = true };
     TtPageStore *ps = NULL;
-    bool is_whole = true;
+    Parts parts = { 0 };
+    bool is_whole;
 
-    memcpy(opt.uuid, m->uuid, sizeof(opt.uuid));
-    if (find_store(pack, &opt, NULL) != TT_OK || !opt.pages || !opt.checkpoints) {
-        is_whole = !opt.pages && !opt.checkpoints;
-        tt_io_close(opt.pages);
-        tt_io_close(opt.checkpoints);
+    if (find_parts(pack, &parts) != TT_OK || !parts.log || !parts.pages ||
+        !parts.checkpoints) {
+        is_whole = parts.log && !parts.pages && !parts.checkpoints;
+        tt_io_close(parts.log);
+        tt_io_close(parts.pages);
+        tt_io_close(parts.checkpoints);
         return is_whole;
     }
+    memcpy(opt.uuid, m->uuid, sizeof(opt.uuid));
+    opt.pages = parts.pages;
+    opt.checkpoints = parts.checkpoints;
     tt_runstore_set_lender(&opt, m, run);
-    if (tt_pagestore_open(&opt, &ps, NULL) != TT_OK ||
-        tt_pagestore_damage(ps, 0) || tt_pagestore_damage(ps, 1)) {
-        is_whole = false;
-    } else {
-        tt_pagestore_verify(ps, not_readable, &is_whole);
+    if (tt_pagestore_open(&opt, &ps, NULL) != TT_OK) {
+        tt_io_close(parts.log);
+        return false;
     }
+    is_whole = store_is_whole(ps, parts.log);
     tt_pagestore_free(ps);
     return is_whole;
 }

@@ -405,9 +405,12 @@ class Console:
 
     def __init__(self, path):
         self.sock = socket.socket(socket.AF_UNIX)
-        wait_until(lambda: os.path.exists(path), f'the socket {path}')
-        self.sock.connect(path)
+        wait_until(lambda: self.connects(path), f'the socket {path}')
         self.text = b''
+
+    def connects(self, path):
+        """It is there a moment before somebody listens."""
+        return self.sock.connect_ex(path) == 0
 
     def wait(self, text, timeout=60):
         end = time.monotonic() + timeout * SLOW

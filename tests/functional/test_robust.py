@@ -548,14 +548,14 @@ def test_moved_while_recorded(work):
 
 def test_short_of_memory(work):
     """A replay for which memory is short has not diverged."""
-    run = recorded(work)
+    run = record(work, [*guest_args(work, *GUEST), '-m', '1536'])
 
     def limited():
-        resource.setrlimit(resource.RLIMIT_AS, (1250 << 20, 1250 << 20))
+        resource.setrlimit(resource.RLIMIT_AS, (1900 << 20, 1900 << 20))
 
     done = subprocess.run(
         [qemu_binary(), '-display', 'none', '-serial', 'null', '-tt',
-         f'replay,dir={run.dir},at-end=exit,checkpoint-memory=1M'], text=True,
+         f'replay,dir={run.dir},at-end=exit'], text=True,
         capture_output=True, timeout=60, preexec_fn=limited)
     equal(done.returncode, 1, f'status ({done.stderr})')
     check('memory' in done.stderr and 'diverged' not in done.stderr, done.stderr)
