@@ -259,9 +259,8 @@ class Terminal:
     """The guest's serial console on a socket."""
 
     def __init__(self, path):
-        wait_until(lambda: os.path.exists(path), 'the console')
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(path)
+        wait_until(lambda: self.socket.connect_ex(path) == 0, 'the console')
         self.socket.settimeout(1)
         self.text = b''
 
