@@ -11,6 +11,7 @@
 #include "tt-branch.h"
 #include "tt-full.h"
 #include "tt-parent.h"
+#include "tt/runlock.h"
 #include "block/block.h"
 #include "qemu/cutils.h"
 #include "qemu/error-report.h"
@@ -99,6 +100,18 @@ static bool lies_within(const char *path, const char *dir)
     return path && strstart(path, whole, &rest) && (!*rest || *rest == '/');
 }
 
+/* A window that goes on moves past what the branch begins with. */
+static void warn_of_window(void)
+{
+    if (br.parent->manifest.features & TT_FEATURE_WINDOW &&
+        tt_runlock_is_held(br.dir)) {
+        warn_report("tt: the window in '%s' is still being recorded: when it moves "
+                    "past position %" PRIu64 ", this branch cannot be replayed any "
+                    "more; branch from one that tt save has kept", br.dir,
+                    br.parent->info.pos);
+    }
+}
+
 bool tt_branch_open(Error **errp)
 {
     TtDiag diag;
@@ -119,6 +132,7 @@ bool tt_branch_open(Error **errp)
                    "never changes: give another with to=");
         return false;
     }
+    warn_of_window();
     br.had_dir = tt.dir && g_file_test(tt.dir, G_FILE_TEST_EXISTS);
     if (!tt_record_directory(errp)) {
         return false;

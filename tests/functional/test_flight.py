@@ -461,6 +461,16 @@ def test_branch(work):
         point = vm.qmp.cmd('tt-checkpoint-add', name='full', full=True,
                            timeout=60)
         saved = vm.qmp.cmd('tt-save', name='kept', timeout=60)['dir']
+        vm.qmp.cmd('stop')
+        vm.qmp.cmd('tt-checkpoint-add', name='now', full=True, timeout=60)
+        for run, warns in ((vm.run, True), (saved, False)):
+            at = 'now' if warns else 'full'
+            with Vm(work, [*args, '-S', '-tt', f'branch,dir={run},at=@{at},'
+                           f'to={work}/never'], name=f'at-{at}', qmp=1) as never:
+                never.qmp.cmd('quit')
+                never.wait(0)
+            check(('still being recorded' in never.stderr) == warns, never.stderr)
+        vm.qmp.cmd('cont')
         wait_until(lambda: query(vm)['start'] > point['position'],
                    'it is forgotten')
         check(point['id'] not in [c['id'] for c in
