@@ -2,6 +2,7 @@
 """What the tests of the flight recorder, and its soak, look at."""
 
 import os
+import time
 
 from ttlib import (check, digest, digest_at, end_of, equal, goto, replay,
                    run_tool, stopped_replay, tool, wait_until)
@@ -10,7 +11,12 @@ ONE_INSN = ('-accel', 'tcg,one-insn-per-tb=on')
 
 
 def query(vm):
-    return vm.qmp.cmd('query-tt', timeout=60)
+    """Of a replay, when it stands where it begins: that takes a moment."""
+    info = vm.qmp.cmd('query-tt', timeout=60)
+    while info['mode'] == 'replay' and not info['live']:
+        time.sleep(0.01)
+        info = vm.qmp.cmd('query-tt', timeout=60)
+    return info
 
 
 def wait_moved(vm, times=3, timeout=60):
