@@ -77,20 +77,27 @@ static int write_position(CPUState *cpu, uint8_t *buf, int reg)
 
 /* ---- qtt.goto:PLACE ---- */
 
-static bool parse_delta(const char *text, uint64_t *target)
+static bool parse_delta(const char *text, TtGdbErrand *errand, uint64_t *place)
 {
     uint64_t here = tt_position(), n;
 
     if (qemu_strtou64(text + 1, NULL, 0, &n)) {
         return false;
     }
-    *target = *text == '-' ? here - MIN(n, here) :
-        here + MIN(n, UINT64_MAX - here);
+    n = MIN(n, *text == '-' ? here : UINT64_MAX - here);
+    if (*text == '-' && n) {
+        *errand = TT_GDB_BACK;
+        *place = n;
+    } else {
+        *place = here + n;
+    }
     return true;
 }
 
-static bool parse_place(const char *text, uint64_t *target, Error **errp)
+static bool parse_place(const char *text, TtGdbErrand *errand, uint64_t *target,
+                        Error **errp)
 {
+    *errand = TT_GDB_GOTO;
     if (*text == '@') {
         return tt_mark_find(text + 1, target, errp);
     }
@@ -98,7 +105,7 @@ static bool parse_place(const char *text, uint64_t *target, Error **errp)
         *target = *text == 's' ? tt_replay_first() : tt_replay_end();
         return true;
     }
-    if (*text == '+' || *text == '-' ? parse_delta(text, target) :
+    if (*text == '+' || *text == '-' ? parse_delta(text, errand, target) :
         g_ascii_isdigit(*text) && !qemu_strtou64(text, NULL, 0, target)) {
         return true;
     }
@@ -110,14 +117,16 @@ static bool parse_place(const char *text, uint64_t *target, Error **errp)
 static void handle_goto(GArray *params, void *user_ctx)
 {
     const char *place = params->len ? gdb_get_cmd_param(params, 0)->data : "";
+    TtGdbErrand errand;
     uint64_t target;
     Error *err = NULL;
 
-    if (!tt_travel_is_possible(&err) || !parse_place(place, &target, &err)) {
+    if (!tt_travel_is_possible(&err) ||
+        !parse_place(place, &errand, &target, &err)) {
         put_error(err);
         return;
     }
-    tt_gdb_send_on_errand(TT_GDB_GOTO, target);
+    tt_gdb_send_on_errand(errand, target);
     gdb_put_packet("OK");
 }
 

@@ -92,14 +92,14 @@ static bool answered_break(void)
 
 static struct {
     TtGdbErrand next;
-    uint64_t target;
+    uint64_t place;
     int reason;                 /* of the last one */
 } errand;
 
-void tt_gdb_send_on_errand(TtGdbErrand kind, uint64_t target)
+void tt_gdb_send_on_errand(TtGdbErrand kind, uint64_t place)
 {
     errand.next = kind;
-    errand.target = target;
+    errand.place = place;
 }
 
 int tt_gdb_errand_reason(void)
@@ -115,6 +115,18 @@ static void errand_done(void *opaque, uint64_t pos, int reason)
     tt_vcpus_stop_for_gdb();
 }
 
+static bool begin_errand(TtGdbErrand kind, Error **errp)
+{
+    switch (kind) {
+    case TT_GDB_GOTO:
+        return tt_travel_goto(errand.place, errand_done, NULL, errp);
+    case TT_GDB_BACK:
+        return tt_travel_back(errand.place, errand_done, NULL, errp);
+    default:
+        return tt_gdb_begin_hits(errand_done, errp);
+    }
+}
+
 static bool run_errand(void)
 {
     TtGdbErrand kind = errand.next;
@@ -126,9 +138,7 @@ static bool run_errand(void)
     if (kind == TT_GDB_NO_ERRAND) {
         return false;
     }
-    begun = kind == TT_GDB_GOTO ?
-        tt_travel_goto(errand.target, errand_done, NULL, &err) :
-        tt_gdb_begin_hits(errand_done, &err);
+    begun = begin_errand(kind, &err);
     vm_start();
     if (!begun) {               /* it could when gdb asked: seldom */
         error_report_err(err);

@@ -11,11 +11,12 @@
 /* What the next resumption does instead of running the VM. */
 typedef enum TtGdbErrand {
     TT_GDB_NO_ERRAND,
-    TT_GDB_GOTO,
+    TT_GDB_GOTO,                /* a position */
+    TT_GDB_BACK,                /* by so many */
     TT_GDB_HITS,
 } TtGdbErrand;
 
-void tt_gdb_send_on_errand(TtGdbErrand errand, uint64_t target);
+void tt_gdb_send_on_errand(TtGdbErrand errand, uint64_t place);
 /* How the last errand ended, as a TtStopReason. */
 int tt_gdb_errand_reason(void);
 

@@ -233,7 +233,9 @@ bool tt_monitor_go(const TtGoto *g, TtTravelDone *done, void *opaque,
     if (tt_recording() && !tt_past_enter(errp)) {
         return false;
     }
-    return tt_travel_goto(target, done, opaque, errp);
+    return g->has_delta && g->delta < 0 ?
+        tt_travel_back(-(uint64_t)g->delta, done, opaque, errp) :
+        tt_travel_goto(target, done, opaque, errp);
 }
 
 typedef struct Waiter {

@@ -37,6 +37,7 @@ static struct {
     bool pending;                   /* the next step has not been taken */
     bool straight;                  /* no plan: run to `origin`, skip nothing */
     bool reverse_step;
+    bool leaves;                    /* back from `origin`: it does not end there */
     bool probing, probed;           /* a reverse step looks at what it undid */
     uint64_t home;                  /* and comes back here */
     CPUState *stepper;              /* the vCPU that steps back */
@@ -44,7 +45,7 @@ static struct {
     uint64_t turn_began;            /* or later: where the scan began */
     int ended;                      /* why the last run could not go on */
     bool no_way;                    /* the store is damaged: nothing leads there */
-    uint64_t origin, back;          /* of a reverse step */
+    uint64_t origin, back;          /* of a movement back by so many */
     uint64_t stop_at;
     uint64_t run_from;              /* where the present run began */
     uint64_t hit_pos;               /* of the stop that is stepped over */
@@ -232,6 +233,21 @@ bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
     return true;
 }
 
+bool tt_travel_back(uint64_t count, TtTravelDone *done, void *opaque,
+                    Error **errp)
+{
+    uint64_t origin = tt.pos;
+
+    assert(count && count <= origin);
+    if (!tt_travel_goto(origin - count, done, opaque, errp)) {
+        return false;
+    }
+    tr.leaves = true;
+    tr.origin = origin;
+    tr.back = count;
+    return true;
+}
+
 bool tt_travel_run(uint64_t target, TtTravelDone *done, void *opaque,
                    Error **errp)
 {
@@ -252,7 +268,7 @@ bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
     if (!may_begin(errp)) {
         return false;
     }
-    tr.reverse_step = step;
+    tr.reverse_step = tr.leaves = step;
     tr.origin = tt.pos;
     tr.found = (Found) { .pos = UINT64_MAX };
     tr.back = 1;
@@ -406,6 +422,7 @@ static void finish(const TtStep *step)
         reason = tr.no_way ? TT_STOP_DAMAGED : tt_replay_trouble();
     }
     tr.active = false;
+    tr.leaves = false;
     tr.stop_at = UINT64_MAX;
     tr.stepping_over = false;
     tt_event_stopped(tt.pos, reason);
@@ -419,12 +436,12 @@ static void finish(const TtStep *step)
 
 /*
  * A few positions are no resting place (a trap is delivered together with its
- * instruction), so one position back may lead to where we came from.
+ * instruction), so a position before may lead to where we came from.
  */
 static bool step_back_further(const TtStep *step)
 {
-    if (!tr.reverse_step || step->reason != TT_STOP_TARGET ||
-        tt.pos < tr.origin || tr.origin <= tr.back) {
+    if (!tr.leaves || step->reason != TT_STOP_TARGET || tt.pos < tr.origin ||
+        tr.origin - tt_replay_first() <= tr.back) {
         return false;
     }
     tr.back++;

@@ -6,9 +6,9 @@ import re
 import socket
 
 from guests import guest_args
-from ttlib import (QmpError, Vm, check, digest, digest_at, end_of, equal,
-                   fail, goto, goto_exact, limit, read_bytes, record, recorder,
-                   replayer, seed, stopped_replay, wait_until)
+from ttlib import (REPO, Gdb, QmpError, Vm, check, digest, digest_at, end_of,
+                   equal, fail, goto, goto_exact, limit, read_bytes, record,
+                   recorder, replayer, seed, stopped_replay, wait_until)
 
 SMALL_TORTURE = 'rounds=1 percent=10'
 
@@ -97,14 +97,48 @@ def test_stops_at_guest_breakpoints(work):
             stopped_replay(work, run, 'other') as other:
         first = place_with_breakpoints(one)
         for position in range(first, first + 400):
-            # A trap comes together with its instruction: nothing stands
-            # between the two.
-            place = goto(one, position=position)['position']
-            check(place - position in (0, 1), f'{position}: {place}')
-        equal(digest(one), digest_at(other, place), 'digest after 400 stops')
+            goto_exact(one, position)
+        here = digest(one)
+        equal(here, digest_at(other, here[0]), 'digest after 400 stops')
         for vm in (one, other):
             goto(vm, where='end')
         equal(digest(one), digest(other), 'digest at the end')
+
+
+def places_behind_traps(vm, first, count):
+    """Positions that a movement to the one before ends at."""
+    found = []
+    while len(found) < count:
+        first += 1
+        place = goto(vm, position=first)['position']
+        if place > first:
+            found.append(place)
+            first = place
+    return found
+
+
+@limit(90)
+def test_back_from_a_trap(work):
+    """By so many positions back does not stay where it is, though the position
+    before is no resting place; nor does gdb's."""
+    run = record(work, guest_args(work, 'debug', 'rounds=4 parts=1'))
+    with replayer(work, run, ['-S', *Gdb.args(work, 'one')], 'one',
+                  qmp=1) as one, stopped_replay(work, run, 'other') as other:
+        gdb = Gdb(one)
+        places = places_behind_traps(one, place_with_breakpoints(one), 3)
+        for place in places:
+            wanted = digest_at(other, place - 2)
+            for delta in (-1, -2):
+                equal(goto(one, position=place)['position'], place, 'there')
+                equal(goto(one, delta=delta)['position'], place - 2,
+                      f'{delta} from {place}')
+                equal(digest(one), wanted, f'digest at {place - 2}')
+            equal(goto(one, delta=1)['position'], place, 'forwards again')
+            one.qmp.hmp('tt goto -1')
+            equal(digest(one), wanted, f'tt goto -1 from {place}')
+            gdb(f'source {REPO}/scripts/tt-gdb.py', f'tt goto {place}',
+                'tt goto -1')
+            equal(digest(one), wanted, f'gdb: tt goto -1 from {place}')
 
 
 @limit(90)

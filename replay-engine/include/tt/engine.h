@@ -470,8 +470,15 @@ bool tt_travel_is_blind(void);          /* no stop of gdb's counts now */
 bool tt_travel_steps_over(void);        /* the breakpoint here does not */
 /* A step backwards compares the bytes of watchpoints up to this size, for gdb. */
 #define TT_WATCH_COMPARED 4096
-/* Post a movement; the vCPU thread carries it out. @done is called there. */
+/*
+ * Post a movement; the vCPU thread carries it out. @done is called there. A trap
+ * comes together with its instruction: a movement to the position between the
+ * two ends behind them; one back by so many (1 to tt.pos) ends before them, if
+ * it came from there.
+ */
 bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
+                    Error **errp);
+bool tt_travel_back(uint64_t count, TtTravelDone *done, void *opaque,
                     Error **errp);
 /* Run forward to @target and skip nothing, so that every digest is compared. */
 bool tt_travel_run(uint64_t target, TtTravelDone *done, void *opaque,
