@@ -64,8 +64,8 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
     bool was_live, ok;
 
     if (tt_on()) {
-        error_setg(errp, tt_replaying() && !tt_past ? "this is a replay: it is a recording "
-                   "already" : "a recording into '%s' is on: stop it first",
+        error_setg(errp, tt_replaying() && !tt_past ?
+                   "this is a replay: it is a recording already" : "a recording into '%s' is on: stop it first",
                    tt.dir);
         return false;
     }

@@ -199,7 +199,7 @@ static void print_json(Stats *s)
     json_field("end", s->t.end_pos);
     json_field("host_ns", s->t.host_ns);
     printf("  \"torn\": %s,\n  \"recording\": %s,\n  \"kinds\": {",
-           s->torn ? "true" : "false", tool_is_growing() ? "true" : "false");
+           tool_json_bool(s->torn), tool_json_bool(tool_is_growing()));
     for (unsigned i = 0; i < n; i++) {
         char name[24];
         kind_name(kinds[i], name, sizeof(name));

@@ -293,11 +293,11 @@ static void print_json(const Check *c)
     tool_json_string(c->run);
     printf(", \"intact\": %s, \"segments\": %" PRIu64 ", \"events\": %" PRIu64
            ", \"end\": %" PRIu64 ", \"torn\": %s, \"recording\": %s, "
-           "\"window\": %s, "
-           "\"checkpoints\": %zu",
-           c->problems->len ? "false" : "true", c->totals.n_segments,
-           c->totals.n_events, c->totals.end_pos, c->is_torn ? "true" :
-           "false", tool_is_growing() ? "true" : "false", c->first_segment ? "true" : "false", c->n_checkpoints);
+           "\"window\": %s, \"checkpoints\": %zu",
+           tool_json_bool(!c->problems->len), c->totals.n_segments,
+           c->totals.n_events, c->totals.end_pos, tool_json_bool(c->is_torn),
+           tool_json_bool(tool_is_growing()), tool_json_bool(c->first_segment),
+           c->n_checkpoints);
     tool_json_list("problems", c->problems);
     tool_json_list("notes", c->notes);
     printf("}\n");

@@ -163,13 +163,14 @@ static void print_json(const char *run, const TtLogReader *r,
     printf(", \"cpus\": %u, \"ram\": %" PRIu64, m->n_cpus, machine_bytes(m));
     printf(", \"start\": %" PRIu64 ", \"end\": %" PRIu64 ", \"events\": %"
            PRIu64 ", \"segments\": %" PRIu64 ", \"host_ns\": %" PRIu64
-           ", \"bytes\": %" PRIu64 ", \"torn\": %s, \"recording\": %s, \"scrubbed\": %s",
+           ", \"bytes\": %" PRIu64 ", \"torn\": %s, \"recording\": %s"
+           ", \"scrubbed\": %s, \"window\": %s",
            s->start, t->end_pos, t->n_events, t->n_segments, t->host_ns,
            tt_log_reader_bytes(r),
-           tt_log_reader_is_torn(r) ? "true" : "false",
-           tool_is_growing() ? "true" : "false",
-           m->features & TT_FEATURE_SCRUBBED ? "true" : "false");
-    printf(", \"window\": %s", tt_log_reader_is_window(r) ? "true" : "false");
+           tool_json_bool(tt_log_reader_is_torn(r)),
+           tool_json_bool(tool_is_growing()),
+           tool_json_bool(m->features & TT_FEATURE_SCRUBBED),
+           tool_json_bool(tt_log_reader_is_window(r)));
     printf(", \"checkpoints\": %zu, \"checkpoint_bytes\": %" PRIu64
            ", \"damage\": ", s->n, s->bytes);
     if (s->damage.status == TT_OK) {

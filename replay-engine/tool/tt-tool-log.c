@@ -36,7 +36,7 @@ static void print_json(const TtEvent *ev, const Filter *f)
     }
     printf(", \"nested\": %s, \"cpu\": %u, \"size\": %u, \"addr\": \"0x%" PRIx64
            "\", \"val\": \"0x%" PRIx64 "\", \"aux\": %" PRIu32
-           ", \"length\": %" PRIu32, ev->nested ? "true" : "false", ev->cpu,
+           ", \"length\": %" PRIu32, tool_json_bool(ev->nested), ev->cpu,
            ev->size, ev->addr, ev->val, ev->aux, ev->len);
     if (ev->kind == TT_EV_MARK || ev->kind == TT_EV_NOTE) {
         g_autofree char *text = g_strndup(ev->len ? (const char *)ev->data
@@ -156,7 +156,8 @@ int tool_log(const ToolArgs *a)
     n = tt_log_reader_end(r);
     i = tt_log_reader_find(r, f.from);
     /* Events of one position may lie in several segments. */
-    while (i > tt_log_reader_first(r) && tt_log_reader_info(r, i - 1)->end_pos >= f.from) {
+    while (i > tt_log_reader_first(r) &&
+           tt_log_reader_info(r, i - 1)->end_pos >= f.from) {
         i--;
     }
     for (; i < n && more && status == TT_OK; i++) {

@@ -133,7 +133,7 @@ static void json_branches(const char *name, const TtBranch *b, unsigned n)
 static void print_json(const TtTraceDiff *d, bool is_same)
 {
     printf("{\"same\": %s, \"from\": %" PRIu64 ", \"to\": %" PRIu64
-           ", \"branches_alike\": %" PRIu64, is_same ? "true" : "false",
+           ", \"branches_alike\": %" PRIu64, tool_json_bool(is_same),
            d->from, d->to, d->n_same);
     if (!is_same) {
         json_branches("before", d->before, d->n_before);

@@ -223,7 +223,7 @@ static void json_list(const char *name, GArray *list, const char *key,
         printf(", \"checkpoint\": %u, \"position\": %" PRIu64, r->checkpoint,
                r->pos);
         if (has_found) {
-            printf(", \"found\": %s", r->is_there ? "true" : "false");
+            printf(", \"found\": %s", tool_json_bool(r->is_there));
         }
         printf("}");
     }

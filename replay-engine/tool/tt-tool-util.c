@@ -109,6 +109,11 @@ bool tool_parse_number(const char *text, uint64_t *n)
     return true;
 }
 
+const char *tool_json_bool(bool value)
+{
+    return value ? "true" : "false";
+}
+
 void tool_json_string(const char *text)
 {
     g_autofree char *valid = g_utf8_make_valid(text, -1);

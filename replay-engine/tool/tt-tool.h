@@ -96,6 +96,7 @@ bool tool_parse_number(const char *text, uint64_t *n);
 void tool_make_harmless(char *text);
 /* In quotes. */
 void tool_json_string(const char *text);
+const char *tool_json_bool(bool value);
 
 /* ---- runs ---- */
 
