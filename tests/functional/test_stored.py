@@ -70,14 +70,12 @@ def test_fences(work):
                  options=',checkpoint-interval=0.05', timeout=60)
     with stopped_replay(work, run.dir, timeout=100) as vm:
         end = end_of(vm)
-        places = list(range(FENCE, end, FENCE))[:60]
-        check(len(places) > 30, f'{len(places)} fences')
-        restored = {}
+        check(end // FENCE > 30, f'{end // FENCE} fences')
         goto(vm, 60, where='end')
-        for place in reversed([c['position'] for c in stored(vm)
-                               if c['position'] in places]):
-            restored[place] = digest_at(vm, place)
-        check(len(restored) > 4, f'{len(restored)} checkpoints at fences')
+        places = [c['position'] for c in stored(vm)
+                  if c['position'] and c['position'] % FENCE == 0][:60]
+        check(len(places) > 4, f'{len(places)} checkpoints at fences')
+        restored = {p: digest_at(vm, p) for p in reversed(places)}
     straight = digests_without_store(work, run.dir, places, 'bare')
     for place, seen in restored.items():
         equal(seen, straight[place], f'digest at the fence {place}')
