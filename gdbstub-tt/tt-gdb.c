@@ -117,11 +117,16 @@ static void errand_done(void *opaque, uint64_t pos, int reason)
 
 static bool begin_errand(TtGdbErrand kind, Error **errp)
 {
+    uint64_t here = tt_position();
+
     switch (kind) {
     case TT_GDB_GOTO:
         return tt_travel_goto(errand.place, errand_done, NULL, errp);
     case TT_GDB_BACK:
-        return tt_travel_back(errand.place, errand_done, NULL, errp);
+        /* A monitor may have moved the VM since gdb asked. */
+        return here ? tt_travel_back(here, MIN(errand.place, here), errand_done,
+                                     NULL, errp) :
+            tt_travel_goto(here, errand_done, NULL, errp);
     default:
         return tt_gdb_begin_hits(errand_done, errp);
     }

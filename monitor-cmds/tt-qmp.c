@@ -209,12 +209,13 @@ static bool leads_to_present(const TtGoto *g, uint64_t target)
 bool tt_monitor_go(const TtGoto *g, TtTravelDone *done, void *opaque,
                    Error **errp)
 {
-    uint64_t target;
+    uint64_t target, from;
 
     if (!tt_on() && !tt_is_live(errp)) {
         return false;
     }
     vm_stop(RUN_STATE_PAUSED);
+    from = tt_position();
     if (!tt_monitor_target(g, &target, errp)) {
         return false;
     }
@@ -234,7 +235,7 @@ bool tt_monitor_go(const TtGoto *g, TtTravelDone *done, void *opaque,
         return false;
     }
     return g->has_delta && g->delta < 0 ?
-        tt_travel_back(-(uint64_t)g->delta, done, opaque, errp) :
+        tt_travel_back(from, from - target, done, opaque, errp) :
         tt_travel_goto(target, done, opaque, errp);
 }
 

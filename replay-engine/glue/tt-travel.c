@@ -233,17 +233,15 @@ bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
     return true;
 }
 
-bool tt_travel_back(uint64_t count, TtTravelDone *done, void *opaque,
-                    Error **errp)
+bool tt_travel_back(uint64_t from, uint64_t count, TtTravelDone *done,
+                    void *opaque, Error **errp)
 {
-    uint64_t origin = tt.pos;
-
-    assert(count && count <= origin);
-    if (!tt_travel_goto(origin - count, done, opaque, errp)) {
+    assert(count && count <= from);
+    if (!tt_travel_goto(from - count, done, opaque, errp)) {
         return false;
     }
     tr.leaves = true;
-    tr.origin = origin;
+    tr.origin = from;
     tr.back = count;
     return true;
 }

@@ -211,7 +211,7 @@ void rt_unmask(u32 irq)
 
 void rt_timer(u32 hz)
 {
-    u32 divisor = 1193182 / hz;
+    u32 divisor = 1193182 / option("hz", hz);
 
     outb(PIT + 3, 0x34);
     outb(PIT, divisor);

@@ -156,7 +156,8 @@ static inline void fold64(u64 v)
 }
 
 /*
- * Timer: rt_timer(hz) starts the PIT on IRQ 0 and turns interrupts on. NMIs
+ * Timer: rt_timer(hz) starts the PIT on IRQ 0 (option hz=N is another rate for
+ * all guests) and turns interrupts on. NMIs
  * come from outside at any time; they are counted and folded, too.
  */
 extern volatile u32 rt_ticks, rt_nmis;

@@ -46,7 +46,7 @@ static void tick(struct work_struct *work)
     if (probe) {
         probe_update(probe);
     }
-    schedule_delayed_work(&ticker, HZ / 4);
+    schedule_delayed_work(&ticker, HZ / 2);
 }
 
 static noinline int probe_start(void)
@@ -130,7 +130,7 @@ static int __init wild_init(void)
     if (!pool || !proc_create("wild", 0600, NULL, &wild_ops)) {
         return -ENOMEM;
     }
-    schedule_delayed_work(&ticker, HZ / 4);
+    schedule_delayed_work(&ticker, HZ / 2);
     return 0;
 }
 

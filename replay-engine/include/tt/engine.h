@@ -473,13 +473,13 @@ bool tt_travel_steps_over(void);        /* the breakpoint here does not */
 /*
  * Post a movement; the vCPU thread carries it out. @done is called there. A trap
  * comes together with its instruction: a movement to the position between the
- * two ends behind them; one back by so many (1 to tt.pos) ends before them, if
- * it came from there.
+ * two ends behind them; one back from @from, by 1 to @from positions, ends before
+ * them. (@from is where the user stands: a past that is entered begins at 0.)
  */
 bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
                     Error **errp);
-bool tt_travel_back(uint64_t count, TtTravelDone *done, void *opaque,
-                    Error **errp);
+bool tt_travel_back(uint64_t from, uint64_t count, TtTravelDone *done,
+                    void *opaque, Error **errp);
 /* Run forward to @target and skip nothing, so that every digest is compared. */
 bool tt_travel_run(uint64_t target, TtTravelDone *done, void *opaque,
                    Error **errp);
