@@ -112,7 +112,8 @@ class History:
                 self.note(digest(rep))
                 if rng.random() < 0.3:
                     point = rep.qmp.cmd('tt-checkpoint-add', timeout=LIMIT)
-                    if point['position']:       # the first one stays
+                    # The first one stays; between two fences it is the same.
+                    if point['position'] and point['id'] not in mine:
                         mine.append(point['id'])
                 if mine and rng.random() < 0.2:
                     rep.qmp.cmd('tt-checkpoint-delete',

@@ -7,8 +7,8 @@ import socket
 import time
 
 from guests import guest_args
-from ttlib import (BUILD, Gdb, check, digest, digest_at, end_of, equal, limit,
-                   record, replayer, run_tool, stopped_replay, wait_until)
+from ttlib import (BUILD, SLOW, Gdb, check, digest, digest_at, end_of, equal,
+                   limit, record, replayer, run_tool, stopped_replay, wait_until)
 
 WHERE = 'monitor info tt'
 
@@ -214,7 +214,7 @@ class Packets:
 
     def _connect(self, path):
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(30)
+        self.sock.settimeout(60 * SLOW)
         try:
             self.sock.connect(path)
         except OSError:

@@ -129,8 +129,9 @@ def test_on_demand(work):
 @limit(60)
 def test_the_past(work):
     """A guarded recording can show its past, and goes on being guarded."""
-    with recorder(work, guest_args(work, 'torture', 'rounds=3 percent=20'),
+    with recorder(work, guest_args(work, 'torture', 'rounds=20 percent=20'),
                   options=',guard=on', qmp=1, timeout=40) as vm:
+        vm.qmp.cmd('query-status')      # connected: it ends soon after this
         vm.wait_serial('ticks')
         goto(vm, where='start')
         goto(vm, delta=50000)

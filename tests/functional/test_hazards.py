@@ -11,9 +11,9 @@ import collections
 import time
 
 from guests import guest_args
-from ttlib import (Gdb, check, check_exact, digest, end_of, equal, fail, goto,
-                   goto_exact, limit, record, recorder, replay, replayer, seed,
-                   stopped_replay)
+from ttlib import (SLOW, Gdb, check, check_exact, digest, end_of, equal, fail,
+                   goto, goto_exact, limit, record, recorder, replay, replayer,
+                   seed, stopped_replay, wait_until)
 
 FENCE = 1 << 23
 ARENA = 16 << 20                # RT_ARENA of the guests
@@ -25,13 +25,13 @@ Hazard = collections.namedtuple('Hazard', 'guest append record replay args '
 
 HAZARDS = {
     'exception-count': Hazard(
-        'exceptions', '', True, True, (), 3,
+        'exceptions', '', True, True, (), 10,
         'positions that do not count exceptions misplace interrupts'),
     'unwind-count': Hazard(
-        'exceptions', 'rounds=10', True, True, ONE_INSN, 3,
+        'exceptions', 'rounds=10', True, True, ONE_INSN, 10,
         'a fault in the middle of a block must take its count back'),
     'fixed-tlb': Hazard(
-        'abits', '', True, False, (), 3,
+        'abits', '', True, False, (), 10,
         'accessed bits depend on the geometry of the TLB'),
     'bt-flags': Hazard(
         'btflags', '', True, True, ONE_INSN, 1,
@@ -46,19 +46,19 @@ HAZARDS = {
         'reset', '', True, False, (), 1,
         'a reset of the CPU is an input'),
     'fetch': Hazard(
-        'codebits', '', True, True, (), 3,
+        'codebits', '', True, True, (), 10,
         'code pages must be looked up when control enters them'),
     'second-fetch': Hazard(
-        'crossing', '', True, True, (), 3,
+        'crossing', '', True, True, (), 10,
         'the second page of an instruction is looked up when it runs'),
     'victims': Hazard(
         'victims', 'rounds=8', True, True, ('-accel', 'tcg,tb-size=1'), 1,
         'the TLB finds what it pushed out whatever TCG has translated'),
     'resume-flag': Hazard(
-        'exceptions', 'rounds=10', True, True, ONE_INSN, 2,
+        'exceptions', 'rounds=10', True, True, ONE_INSN, 10,
         'the resume flag must end with an instruction, not with a block'),
     'into': Hazard(
-        'random', 'seed=10 blocks=30 modes=0', True, True, ONE_INSN, 3,
+        'random', 'seed=10 blocks=30 modes=0', True, True, ONE_INSN, 10,
         'INTO must end its block: it raises without taking a count back'),
     'dma-invalidate': Hazard(
         'dmacode', '', False, True, (), 1,
@@ -73,7 +73,7 @@ HAZARDS = {
         'vmport', '', True, False, (), 1,
         'general registers that a device changes are an input'),
     'bounce': Hazard(
-        'selfdma', 'rounds=200', True, False, (), 3,
+        'selfdma', 'rounds=200', True, False, (), 10,
         'direct DMA is visible to the guest before it is logged'),
 }
 
@@ -115,6 +115,12 @@ for _name, _hazard in HAZARDS.items():
     globals()['test_' + _name.replace('-', '_')] = hazard_test(_name, _hazard)
 
 
+def let_run(vm):
+    """The guest does some hundred rounds."""
+    events = vm.qmp.cmd('query-tt')['events']
+    wait_until(lambda: vm.qmp.cmd('query-tt')['events'] > events + 100, 'it works')
+
+
 def looked_at(work, name, options=''):
     """A checkpoint in the midst of the run, at which the vCPU is logged, and a
     machine check; the ended replay, and the recorder."""
@@ -122,9 +128,9 @@ def looked_at(work, name, options=''):
         vm.wait_serial('start')
         for command in ('tt checkpoint add', 'mce 0 1 0x9400000000000000 0 0x1000 0',
                         'tt checkpoint add'):
-            time.sleep(0.1)
+            let_run(vm)
             vm.qmp.hmp(command)
-        time.sleep(0.1)
+        let_run(vm)
         vm.qmp.send('quit')
         vm.wait(0)
     with replayer(work, vm.run, (), f'{name}-rep', ',at-end=exit') as rep:
@@ -183,18 +189,17 @@ def test_fence_digest(work):
                   timeout=100) as vm:
         vm.wait_serial('sum')
         hits, rng = 0, seed()
-        for _ in range(400):
+        end = time.monotonic() + 60 * SLOW
+        while hits < 6 and time.monotonic() < end:
             vm.qmp.cmd('stop')
             if vm.qmp.cmd('query-tt')['position'] % FENCE == 0:
                 digest(vm)
                 hits += 1
-            if hits == 6:
-                break
             vm.qmp.cmd('cont')
             time.sleep(rng.random() / 20)
         vm.qmp.send('quit')
         vm.wait(0)
-    equal(hits, 6, 'stops at a fence, of 400')
+    equal(hits, 6, 'stops at a fence')
     check_exact(work, vm.run, serial_wanted=vm.serial, timeout=100)
 
 

@@ -128,8 +128,10 @@ def test_deleted(work):
             vm.qmp.cmd('tt-checkpoint-delete', id=victim['id'])
             check(victim['id'] not in [c['id'] for c in listed(vm)],
                   'a deleted checkpoint is listed')
+        vm.qmp.cmd('stop')
+        wait_until(lambda: vm.qmp.cmd('query-tt')['checkpoints'] ==
+                   len(listed(vm)), 'number')
         points = listed(vm)
-        equal(vm.qmp.cmd('query-tt')['checkpoints'], len(points), 'number')
         vm.qmp.send('quit')
         vm.wait(0)
     check_places(work, vm.run, points[1:], rng, names=False)
@@ -140,7 +142,7 @@ def test_deleted(work):
 def test_commands(work):
     """What HMP says; what cannot be is refused with a sentence."""
     with recorder(work, [*guest_args(work, 'torture', 'rounds=100000'), '-S'],
-                  qmp=1) as vm:
+                  options=',checkpoint-interval=1000', qmp=1) as vm:
         check('not begun' in vm.qmp.error('tt-checkpoint-add'), 'before cont')
         vm.qmp.cmd('cont')
         vm.wait_serial('\n')

@@ -132,7 +132,8 @@ def test_cont(work):
     one goes on recording. A stop on the way stands in the past."""
     args = guest_args(work, 'torture', ENDLESS)
     with recorder(work, args, qmp=1) as vm:
-        vm.wait_serial('sum=')
+        # Enough of a past to be met in its middle.
+        wait_until(lambda: vm.serial.count(b'sum=') > 20, 'it works')
         goto(vm, delta=-1000000)
         vm.qmp.cmd('cont')
         vm.qmp.event('STOP')

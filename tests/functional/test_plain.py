@@ -5,7 +5,7 @@ from guests import GUESTS, guest_args
 from ttlib import Vm, check, limit
 
 
-@limit(120)
+@limit(200)
 def test_all_guests(work):
     """Every bare-metal guest runs to its own end without -tt."""
     for name in GUESTS:

@@ -26,7 +26,7 @@ REPO = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.join(REPO, 'build')
 
 # Multiplies every time limit; the runner's --slow sets it.
-SLOW = float(os.environ.get('TT_SLOW', '1'))
+SLOW = float(os.environ.get('TT_SLOW', '3'))
 
 
 class TestFailure(Exception):
