@@ -120,7 +120,7 @@ def test_commands(work):
 def test_refused_alone(work):
     """Where there is nothing to travel in, adding a checkpoint is refused and
     the VM runs on."""
-    with Vm(work, guest_args(work, 'torture', 'rounds=9'), name='off',
+    with Vm(work, guest_args(work, 'torture', 'rounds=100000'), name='off',
             qmp=1) as vm:
         vm.wait_serial('torture')
         check('no past' in vm.qmp.error('tt-checkpoint-add'), 'QMP')

@@ -28,15 +28,20 @@ def finish(vm):
     return vm.run
 
 
+def begins_a_part(vm):
+    taken = query(vm)['store']['taken']
+    wait_until(lambda: query(vm)['store']['taken'] > taken, 'a checkpoint', 60)
+    vm.qmp.cmd('tt-save', timeout=60)
+    parts = [p for p in os.listdir(vm.run) if p.startswith('log.')]
+    return len(parts) > 4 and len(vm.qmp.cmd('query-tt-checkpoints')) > 6
+
+
 def several_parts(work):
     """A window whose log has several parts."""
-    with recorder(work, guest_args(work, *TORTURE), qmp=1, timeout=50,
-                  options=',last=3s,checkpoint-interval=0.12') as vm:
+    with recorder(work, guest_args(work, *TORTURE), qmp=1, timeout=90,
+                  options=',last=5s,checkpoint-interval=0.12') as vm:
         wait_moved(vm, 1)
-        for _ in range(4):              # each begins a part
-            time.sleep(0.4)
-            vm.qmp.cmd('tt-save', timeout=60)
-        time.sleep(0.3)
+        wait_until(lambda: begins_a_part(vm), 'parts and checkpoints', 60)
         return finish(vm)
 
 
@@ -146,11 +151,12 @@ def test_pack_while_it_moves(work):
                       f'{done.returncode}: {done.stderr}')
                 continue
             made += 1
+            last = copy
             run_tool(tool('tt'), 'unpack', pack, copy)
             run_tool(tool('tt'), 'check', copy)
         finish(vm)
     check(made >= 6, f'{made} of 12 packs were made')
-    replay(work, copy)
+    replay(work, last)
 
 
 @limit(100)
@@ -164,9 +170,9 @@ def test_past(work):
         for _ in range(2):
             vm.qmp.cmd('stop')
             seen = vm.qmp.cmd('query-tt-digest')
-            start = query(vm)['start']
             goto(vm, where='start')
             info = query(vm)
+            start = info['start']
             equal((info['position'], info['start'], info['past']),
                   (start, start, True), 'the start of the past')
             check('before the window' in vm.qmp.error(
@@ -307,6 +313,7 @@ def test_save_is_refused(work):
         vm.wait(0)
     run = os.path.join(work, 'on')
     with stopped_replay(work, run) as rep:
+        digest(rep)             # it has begun
         check('keeps the window of a recording' in rep.qmp.error('tt-save'),
               'in a replay')
     replay(work, run, name='again')
@@ -421,14 +428,21 @@ def test_killed(work):
         with recorder(work, guest_args(work, *TORTURE), options=TINY, qmp=1,
                       name=f'rec{turn}', timeout=60) as vm:
             wait_moved(vm, 1)
-            time.sleep(rng.random())
             start = query(vm)['start']
+            time.sleep(rng.random())
             vm.kill()
         run_tool(tool('tt'), 'check', vm.run)
         with stopped_replay(work, vm.run, f'rep{turn}') as rep:
             digest(rep)         # it has begun
             check(query(rep)['start'] >= start > 0, f'{query(rep)} {start}')
         replay(work, vm.run, name=f'again{turn}')
+
+
+def runs(vm):
+    """Or can: it may wait for room that the next checkpoint makes."""
+    if vm.qmp.cmd('query-status')['status'] == 'io-error':
+        vm.qmp.cmd('cont')
+    return vm.qmp.cmd('query-status')['status'] == 'running'
 
 
 @limit(100)
@@ -443,7 +457,7 @@ def test_disk_full(work):
                 timeout=80) as vm:
             vm.wait_serial('\n')
             wait_moved(vm, 3, 60)
-            equal(vm.qmp.cmd('query-status')['status'], 'running', vm.stderr)
+            wait_until(lambda: runs(vm), f'it runs on: {vm.stderr}')
             vm.kill()
         run_tool(tool('tt'), 'check', f'{place}/run')
         replay(work, f'{place}/run')
@@ -560,13 +574,14 @@ def test_a_group_of_pages_is_damaged(work):
     with recorder(work, guest_args(work, *TORTURE), options=TINY,
                   qmp=1) as vm:
         wait_moved(vm, 3)
+        wait_until(lambda: query(vm)['store']['taken'] > 8, 'groups', 60)
         run = finish(vm)
     pages = os.path.join(run, 'pages')
     with open(pages, 'rb') as file:
         good = file.read()
     groups = [m.start() for m in re.finditer(b'TTVMGRP\n', good)]
-    check(len(groups) > 5, f'{len(groups)} groups')
-    for at in groups[::len(groups) // 5]:
+    check(len(groups) > 2, f'{len(groups)} groups')
+    for at in groups[::max(1, len(groups) // 5)]:
         with open(pages, 'wb') as file:
             file.write(good[:at + 20] + bytes([good[at + 20] ^ 4]) + good[at + 21:])
         out = run_tool(tool('tt'), 'check', run, rc=1)[1]
@@ -613,9 +628,10 @@ def vm_points(work, run):
 def panics(work, how, options='', args=(), serial='behind it'):
     """Records guest "panic"; returns the Vm, the mark, and where it was saved
     (None: it was not)."""
-    guest = [*guest_args(work, 'panic', f'how={how}'), *args]
+    guest = [*guest_args(work, 'panic', f'how={how}'), *args, '-S']
     with recorder(work, guest, options=',last=30s,checkpoint-interval=0.2' +
                   options, qmp=1) as vm:
+        vm.qmp.cmd('cont')              # not before somebody listens
         event = vm.qmp.event('TT_GUEST_PANIC', timeout=40)
         equal(event['mark'], 'panic-1', 'mark')
         saved = vm.qmp.event('TT_SAVED', timeout=30)['dir']
@@ -624,7 +640,8 @@ def panics(work, how, options='', args=(), serial='behind it'):
         check(info['live'] and info['position'] > event['position'], f'{info}')
         run = finish(vm)
     equal(saved, f'{run}-panic-1', 'where it is saved')
-    equal(marks_of(run), ['panic-1'], 'marks')
+    # Long after one, the next of a guest that reboots is another.
+    equal(marks_of(run)[:1 if serial == 'working' else None], ['panic-1'], 'marks')
     with stopped_replay(work, saved) as rep:
         goto(rep, mark='panic-1')
         equal(query(rep)['position'], event['position'], '@panic-1')

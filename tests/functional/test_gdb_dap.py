@@ -65,11 +65,12 @@ class Dap:
     def take(self, what, **wanted):
         """Takes the oldest message that has these fields."""
         def find():
+            has_ended = self.gdb.poll() is not None
             for message in self.messages:
                 if all(message.get(k) == v for k, v in wanted.items()):
                     self.messages.remove(message)
                     return message
-            check(self.gdb.poll() is None, f'gdb ended: {what}')
+            check(not has_ended, f'gdb ended: {what}')
             return None
         return wait_until(find, what, 40)
 

@@ -36,7 +36,7 @@ def silent(vm, gdb):
 def next_packet(vm, gdb):
     """So has one that asks for something else, and it gets its answer."""
     gdb.send(command('tt verify'))
-    wait_until(lambda: not stands(vm), 'the movement')
+    wait_until(lambda: not stands(vm) and position(vm), 'the movement')
     gdb.send('qtt.when')
     answers = [gdb.answer()]
     while ',' not in answers[-1]:
@@ -47,7 +47,7 @@ def next_packet(vm, gdb):
 
 def ctrl_c(vm, gdb):
     gdb.send(command('tt goto end'))
-    wait_until(lambda: not stands(vm), 'the movement')
+    wait_until(lambda: not stands(vm) and position(vm), 'the movement')
     gdb.interrupt()
     wait_until(lambda: stands(vm), 'the end of the movement')
 

@@ -119,7 +119,7 @@ def test_linux(work):
                 seen[after[0]] = after
                 vm.qmp.cmd('cont')
                 time.sleep(rng.uniform(0.3, 1))
-            vm.wait_serial('TT-HOLDS')
+            vm.wait_serial('TT-HOLDS', 120)
             vm.qmp.send('quit')
             vm.wait(0)
     check_works(vm.serial, 'vda', f'net pings=3 bytes={2 << 20}', 'procs')

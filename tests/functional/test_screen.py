@@ -120,7 +120,7 @@ def test_virtio_gpu_later(work):
         time.sleep(0.3)
         vm.qmp.cmd('tt-record-start', dir=run)
         return run
-    same_pictures(work, *record_gpu(work, 'rounds=300', begin))
+    same_pictures(work, *record_gpu(work, 'rounds=900', begin))
 
 
 @limit(60)

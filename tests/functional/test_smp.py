@@ -87,7 +87,7 @@ def test_past(work):
     args += ['-smp', '2']
     with recorder(work, args, qmp=1, timeout=150,
                   options=',checkpoint-interval=1') as vm:
-        vm.wait_serial(READY)
+        vm.wait_serial(READY, 100)
         for _ in range(3):
             vm.qmp.cmd('stop')
             before = digest(vm)
@@ -97,7 +97,7 @@ def test_past(work):
             seen[after[0]] = after
             vm.qmp.cmd('cont')
             time.sleep(rng.uniform(0.2, 0.6))
-        vm.wait_serial('TT-HOLDS')
+        vm.wait_serial('TT-HOLDS', 100)
         vm.qmp.send('quit')
         vm.wait(0)
     check_works(vm.serial, 'vda', 'procs')
@@ -111,13 +111,13 @@ def test_attach(work):
     args = linux_args('procs,hold', 'n=100') + ['-smp', '2']
     with Vm(work, [*args, '-accel', 'tcg,thread=single'], qmp=1,
             timeout=100) as vm:
-        vm.wait_serial(READY)
+        vm.wait_serial(READY, 100)
         run = f'{work}/run'
         vm.qmp.cmd('tt-record-start', 60, dir=run)
         time.sleep(0.5)
         answer = vm.qmp.cmd('tt-record-stop', 60)
         check(answer['whole'] and answer['position'] > 1000, f'{answer}')
-        vm.wait_serial('TT-HOLDS')
+        vm.wait_serial('TT-HOLDS', 100)
         vm.qmp.send('quit')
         vm.wait(0)
     check_works(vm.serial, 'procs')

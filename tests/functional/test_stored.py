@@ -42,11 +42,11 @@ def copy_of(run, to, without=()):
 def digests_without_store(work, run, positions, name):
     bare = copy_of(run, os.path.join(work, f'{name}.run'), FILES)
     found = {}
-    with stopped_replay(work, bare, name, timeout=120) as vm:
+    with stopped_replay(work, bare, name, timeout=300) as vm:
         equal(stored(vm), [], 'stored checkpoints of a run without them')
         for position in sorted(positions):
-            found[position] = digest_at(vm, position)
-        goto(vm, 100, where='end')
+            found[position] = digest_at(vm, position, 200)
+        goto(vm, 200, where='end')
         found['end'] = digest(vm)
     return found
 
@@ -114,9 +114,10 @@ def test_killed(work):
     """A recorder that is killed leaves checkpoints that can be used, up to
     where the log was sealed."""
     args = linux_args('sha,hold')
-    with recorder(work, args, options=OFTEN, timeout=100) as vm:
-        vm.wait_serial('TT-GUEST-READY')
-        time.sleep(2 + random.Random().random())
+    with recorder(work, args, options=OFTEN, qmp=1, timeout=100) as vm:
+        vm.wait_serial('TT-GUEST-READY', 100)
+        wait_until(lambda: len(stored(vm)) > 5, 'checkpoints', 60)
+        time.sleep(random.Random().random())
         vm.kill()
     with stopped_replay(work, vm.run, 'cold', timeout=100) as rep:
         end = end_of(rep)
@@ -150,17 +151,20 @@ def replace(path, _):
 def test_damaged(work):
     """Damage of the stored checkpoints costs time only: a replay uses what is
     whole, or makes its own, and is exact."""
-    run = record(work, guest_args(work, 'torture', 'rounds=6'),
-                 options=',checkpoint-interval=0.02')
-    rng = seed()
+    with recorder(work, guest_args(work, 'torture', 'rounds=100000'), qmp=1,
+                  options=',checkpoint-interval=0.02') as vm:
+        wait_until(lambda: len(stored(vm)) >= 6, 'checkpoints', 60)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    run, rng = vm.run, seed()
     with stopped_replay(work, run, 'whole') as vm:
         check(len(stored(vm)) >= 3, f'{len(stored(vm))} were stored')
         positions = random_positions(end_of(vm), 3)
-    wanted = digests_without_store(work, run.dir, positions, 'bare')
+    wanted = digests_without_store(work, run, positions, 'bare')
     for turn in range(8):
         harm = (flip, flip, cut, replace)[turn % 4]
         name = FILES[turn % 2 if turn % 4 else turn // 4 % 2]
-        copy = copy_of(run.dir, os.path.join(work, f'harmed{turn}.run'))
+        copy = copy_of(run, os.path.join(work, f'harmed{turn}.run'))
         harm(os.path.join(copy, name), rng)
         with stopped_replay(work, copy, f'harmed{turn}') as vm:
             for position in positions:
@@ -168,7 +172,7 @@ def test_damaged(work):
                       f'{harm.__name__} of {name}: digest at {position}')
             goto(vm, where='end')
             equal(digest(vm), wanted['end'], 'digest at the end')
-    with stopped_replay(work, copy_of(run.dir, os.path.join(work, 'half.run'),
+    with stopped_replay(work, copy_of(run, os.path.join(work, 'half.run'),
                                       ['pages']), 'half') as vm:
         equal(stored(vm), [], 'checkpoints without their pages')
         goto(vm, where='end')
@@ -272,7 +276,6 @@ def test_interval(work):
         check('checkpoint-interval' in vm.stderr, vm.stderr)
 
 
-@limit(60)
 def told_to_delete(work, caps):
     """Adds checkpoints until there is no room; was the advice to delete others?"""
     told = set()
@@ -347,7 +350,7 @@ class Sizes:
     def check(self):
         self.stop = True
         self.thread.join()
-        check(self.samples > 500, f'{self.samples} samples')
+        check(self.samples > 100, f'{self.samples} samples')
         check(max(self.most.values()) <= self.cap,
               f'{self.most} under a cap of {self.cap}')
 
@@ -364,14 +367,14 @@ def made_anew(vm):
 
 def record_under_cap(work, args, cap):
     """A recording until many were thinned; checks sizes and what is left."""
-    with recorder(work, args, qmp=1, timeout=250, options=',checkpoint-'
+    with recorder(work, args, qmp=1, timeout=500, options=',checkpoint-'
                   f'interval=0.05,max-size={cap}') as vm:
         vm.wait_serial('\n')
         sizes = Sizes(vm.run, cap)
         time.sleep(3)
         mine = vm.qmp.cmd('tt-checkpoint-add', timeout=60)
         wait_until(lambda: thinned(vm) > 20 and made_anew(vm),
-                   'many are thinned, and the pages made anew', 150)
+                   'many are thinned, and the pages made anew', 400)
         info = vm.qmp.cmd('query-tt')
         vm.qmp.send('quit')
         vm.wait(0)
@@ -391,7 +394,7 @@ def cap(work, args, size):
         check(len(points) >= 3, f'{len(points)} checkpoints are left')
         check(mine['id'] in [c['id'] for c in points], "the user's is gone")
         equal(points[0]['position'], 0, 'the first one')
-        positions = rng.sample(points[1:], 3)
+        positions = rng.sample(points[1:], min(3, len(points) - 1))
         positions = [c['position'] for c in positions + points[-1:]]
         positions += random_positions(end, 8)
         wanted = digests_without_store(work, vm.run, positions, 'bare')
@@ -407,7 +410,7 @@ def test_cap(work):
     cap(work, guest_args(work, 'abits', 'rounds=1000000'), 24 << 20)
 
 
-@limit(300)
+@limit(900)
 def test_cap_linux(work):
     """Linux at work."""
     cap(work, linux_args('hold') + linux_disk(work), 320 << 20)

@@ -7,6 +7,7 @@ time, the guest must get on, and the replay must be exact.
 """
 
 import os
+import re
 import threading
 import time
 
@@ -125,7 +126,9 @@ def test_nmi_while_idle(work):
             time.sleep(0.005)
         vm.wait(0)
         serial = vm.serial
-    check(b'nmis=0000003c' in serial, f'not 60 NMIs: {serial[-200:]}')
+    # One more may come before the guest has looked.
+    seen = re.search(rb'nmis=([0-9a-f]{8})', serial)
+    check(seen and int(seen.group(1), 16) >= 60, f'not 60 NMIs: {serial[-200:]}')
     check_exact(work, vm.run, serial_wanted=serial)
 
 
@@ -203,7 +206,8 @@ def test_replay_answers(work):
     """A running replay answers its monitor, and SIGTERM ends it."""
     run = record(work, guest_args(work, 'torture', 'rounds=6'))
     with replayer(work, run, name='rep', qmp=2) as vm:
-        hammers = [Hammer(vm.connect(0), looking(work)),
+        vm.qmp.cmd('query-tt-checkpoints')      # waits until it has RAM
+        hammers = [Hammer(vm.qmp, looking(work)),
                    Hammer(vm.connect(1), stopping())]
         time.sleep(1.5)
         for hammer in hammers:

@@ -145,7 +145,7 @@ def test_back_from_a_trap(work):
 def test_digests_of_the_recorder(work):
     """The recorder's own digests, taken while it was stopped, are found in
     the replay at the same positions; so are its marks."""
-    args = guest_args(work, 'torture', 'rounds=2 percent=60')
+    args = guest_args(work, 'torture', 'rounds=100000 percent=60')
     taken = []
     with recorder(work, args, qmp=1) as vm:
         vm.wait_serial('start')
@@ -156,11 +156,9 @@ def test_digests_of_the_recorder(work):
                   'position of the stopped recorder')
             vm.qmp.cmd('tt-mark', name=f'stop{len(taken)}')
             vm.qmp.cmd('cont')
-            wait_until(lambda: vm.process.poll() is not None
-                       or vm.qmp.cmd('query-tt')['position']
+            wait_until(lambda: vm.qmp.cmd('query-tt')['position']
                        > taken[-1][0] + 200000, 'progress of the recording')
-            check(vm.process.poll() is None,
-                  'the guest ended before six stops were made')
+        vm.qmp.send('quit')
         vm.wait(0)
     with stopped_replay(work, vm.run) as rep:
         for number, wanted in reversed(list(enumerate(taken, 1))):
@@ -345,17 +343,16 @@ def test_other_monitor_meanwhile(work):
     with stopped_replay(work, run, qmp=2) as vm:
         other = vm.connect(1)
         end = end_of(vm)
+        digest(vm)                      # it is live
         number = vm.qmp.send('tt-goto', position=end - 5)
-        travelling = sum(bool(ask_meanwhile(other)['travelling'])
-                         for _ in range(20))
-        check(travelling, 'no query-tt saw the VM travelling')
+        wait_until(lambda: ask_meanwhile(other)['travelling'], 'it travels')
         equal(vm.qmp.answer(number, 60),
               {'position': end - 5, 'reason': 'target'}, 'tt-goto')
 
 
 def test_monitor_interrupts(work):
     """tt interrupt in the monitor ends a movement that QMP began."""
-    run = record(work, guest_args(work, 'torture', 'rounds=3'))
+    run = record(work, guest_args(work, 'torture', 'rounds=8'))
     path = os.path.join(work, 'hmp')
     with stopped_replay(work, run, args=(
             '-monitor', f'unix:{path},server=on,wait=off'), qmp=2) as vm:
@@ -388,7 +385,7 @@ def read_until(sock, text, timeout=60):
 def test_monitor_interrupts_monitor(work):
     """While tt goto of one HMP monitor is under way, another one is served and
     interrupts it; and quit of that one ends QEMU at once."""
-    run = record(work, guest_args(work, 'torture', 'rounds=6'))
+    run = record(work, guest_args(work, 'torture', 'rounds=15'))
     paths = [os.path.join(work, f'hmp{n}') for n in range(2)]
     args = []
     for n, path in enumerate(paths):

@@ -44,18 +44,24 @@ def checkpoints(run):
     return sorted(places)
 
 
+def with_checkpoints(work):
+    """A run of some length that has several."""
+    with recorder(work, guest_args(work, 'dmacode', 'rounds=100000000'),
+                  options=OFTEN, qmp=1) as vm:
+        wait_until(lambda: len(vm.qmp.cmd('query-tt-checkpoints')) >= 6 and
+                   vm.qmp.cmd('query-tt')['position'] > 40000000, 'six checkpoints')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    return vm
+
+
 @limit(120)
 def test_a_good_run(work):
     """A run verifies, however many processes do it, also one without
     checkpoints and one that was cut off; its pack, too."""
-    with recorder(work, guest_args(work, 'dmacode', 'rounds=100000000'),
-                  options=OFTEN, qmp=1) as vm:
-        wait_until(lambda: len(vm.qmp.cmd('query-tt-checkpoints')) >= 4,
-                   'four checkpoints')
-        vm.qmp.send('quit')
-        vm.wait(0)
+    vm = with_checkpoints(work)
     n = len(checkpoints(vm.run))
-    check(n >= 3, f'{n} checkpoints')
+    check(n >= 4, f'{n} checkpoints')
     for jobs in (1, 2, 5):
         answer = json.loads(verify(vm.run, f'-j{jobs}', '--json').stdout)
         check(answer['exact'] and answer['complete'], f'{answer}')
@@ -197,20 +203,21 @@ def damaged(run, *words, args=()):
     return answer['intervals']
 
 
-@limit(120)
+@limit(200)
 def test_damage_is_no_divergence(work):
     """Where the log cannot be read nothing is said of the replay: the status is
     that of damage, and what lies before and behind is verified."""
-    run = record(work, guest_args(work, 'dmacode', 'rounds=6000'), options=OFTEN)
-    whole = found(run.dir, rc=0)
+    run = with_checkpoints(work).run
+    whole = found(run, rc=0)
     equal(whole['damaged'], [], 'a good run')
     n = whole['intervals']
-    log = read_bytes(os.path.join(run.dir, 'log'))
+    log = read_bytes(os.path.join(run, 'log'))
     segments = [m.start() for m in re.finditer(b'TTVMSEG\n', log)]
-    check(n >= 2 and len(segments) >= 3, f'{n} intervals, {len(segments)} segments')
+    check(n >= 4 and len(segments) >= 3, f'{n} intervals, {len(segments)} segments')
     for number, at in enumerate((segments[0] + 120, segments[1] + 120,
-                                 segments[-1] + 120, len(log) - 5)):
-        copy = copy_of(run.dir, os.path.join(work, f'harmed{number}.run'))
+                                 min(segments[-1] + 120, len(log) - 9),
+                                 len(log) - 5)):
+        copy = copy_of(run, os.path.join(work, f'harmed{number}.run'))
         flip(os.path.join(copy, 'log'), at)
         counts = [damaged(copy, 'log, byte', 'is damaged', args=jobs)
                   for jobs in (['-j1'], ['-j2'])]
@@ -225,16 +232,16 @@ def test_damage_is_no_divergence(work):
                   'how=diverged' not in said, said)
 
 
-@limit(60)
+@limit(120)
 def test_lost_checkpoints(work):
     """What is verified without checkpoints that are damaged is not all: it is
     said, and the status is that of damage."""
-    run = record(work, guest_args(work, 'dmacode', 'rounds=6000'), options=OFTEN)
-    n = found(run.dir, rc=0)['intervals']
+    run = with_checkpoints(work).run
+    n = found(run, rc=0)['intervals']
     check(n >= 2, f'{n} intervals')
     for number, (name, at, left) in enumerate((
             ('checkpoints', 5, 1), ('pages', 0, 1), ('checkpoints', -1, n - 1))):
-        copy = copy_of(run.dir, os.path.join(work, f'harmed{number}.run'))
+        copy = copy_of(run, os.path.join(work, f'harmed{number}.run'))
         flip(os.path.join(copy, name), at)
         equal(damaged(copy, name), left, f'intervals, byte {at} of {name}')
     os.unlink(os.path.join(copy, 'pages'))
@@ -461,7 +468,7 @@ def test_a_replay_that_is_not_deterministic(work):
 def test_a_branch_of_a_branch(work):
     """A branch is checked and verified with its parents; its pack replays where
     these are not, and without them it is no longer packed."""
-    args = guest_args(work, 'torture', 'rounds=30 percent=30')
+    args = guest_args(work, 'torture', 'rounds=100000 percent=30')
     first, (point,) = record_with_full(work, args, text='ticks')
     with brancher(work, args, first, point['id'], 'second', qmp=1,
                   timeout=60) as second:

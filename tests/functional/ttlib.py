@@ -128,8 +128,9 @@ class QmpError(TestFailure):
 class Qmp:
     """A QMP connection; answers are matched by id, events are kept."""
 
-    def __init__(self, path, timeout=15):
+    def __init__(self, path, timeout=15, process=None):
         self.timeout = timeout
+        self.process = process
         self.events = collections.deque()
         self.answers = {}
         self.next_id = 1
@@ -150,7 +151,8 @@ class Qmp:
                 return sock
             except OSError as error:
                 sock.close()
-                if time.monotonic() > end:
+                ended = self.process and self.process.poll() is not None
+                if time.monotonic() > end or ended:
                     fail(f'cannot connect to QMP at {path}: {error}')
                 time.sleep(0.02)
 
@@ -300,7 +302,7 @@ class Vm:
     def connect(self, number):
         """A connection to QMP socket number; 0 is the one of vm.qmp."""
         try:
-            return Qmp(self.qmp_paths[number])
+            return Qmp(self.qmp_paths[number], process=self.process)
         except TestFailure as error:
             self.check_alive(str(error))
             raise
@@ -324,7 +326,7 @@ class Vm:
 
     def wait(self, rc=None):
         """Waits for the process' own end; checks its exit status."""
-        left = max(0.1, self.deadline - time.monotonic())
+        left = max(10 * SLOW, self.deadline - time.monotonic())
         try:
             self.process.wait(left)
         except subprocess.TimeoutExpired:

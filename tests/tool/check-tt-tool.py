@@ -432,11 +432,17 @@ def test_a_limit_on_files_leaves_nothing(work):
         check(sorted(os.listdir(work)) == before, f'{os.listdir(work)}')
 
 
-def kill_at_random(rng, *args):
+def kill_at_random(rng, most, *args):
     with subprocess.Popen([TT, *args], stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as process:
-        time.sleep(rng.uniform(0, 0.02))
+        time.sleep(rng.uniform(0, most))
         process.kill()
+
+
+def seconds_of(*args):
+    began = time.monotonic()
+    tt(*args)
+    return time.monotonic() - began
 
 
 def test_a_killed_pack_leaves_all_or_nothing(work):
@@ -448,9 +454,11 @@ def test_a_killed_pack_leaves_all_or_nothing(work):
         file.write('my own')
     pack, back = os.path.join(work, 'p.ttrun'), os.path.join(work, 'back')
     half = back + '.unpacking'
+    most = 2 * seconds_of('pack', run, pack)
+    os.unlink(pack)
     whole = 0
     for number in range(60):
-        kill_at_random(rng, 'pack', run, pack, *(['--scrub'] * (number % 2)))
+        kill_at_random(rng, most, 'pack', run, pack, *(['--scrub'] * (number % 2)))
         left = set(os.listdir(work)) - {'random.log', 'run', 'p.ttrun.log'}
         check(left <= {'p.ttrun'}, f'{left}')
         if left:
@@ -463,8 +471,10 @@ def test_a_killed_pack_leaves_all_or_nothing(work):
     check(read(other) == b'my own', 'a file beside the pack was overwritten')
     os.unlink(pack)
     tt('pack', run, pack)
+    most = 2 * seconds_of('unpack', pack, back)
+    shutil.rmtree(back)
     for number in range(60):
-        kill_at_random(rng, 'unpack', pack, back)
+        kill_at_random(rng, most, 'unpack', pack, back)
         if os.path.exists(back):
             check(read(run, 'log') == read(back, 'log'), 'half a run')
             shutil.rmtree(back)
