@@ -408,6 +408,10 @@ def test_save_is_whole_or_nothing(work):
                        or 'File exists' in text) and '\n' not in text.strip(),
                       f'{name}: {text}')
         check('inside of' in vm.qmp.error('tt-save', name=f'{vm.run}/in'), 'in')
+        for name in ('a\nb', f'{work}/a\nb'):
+            text = vm.qmp.error('tt-save', name=name)
+            check('give another' in text or 'no name for a mark' in text, text)
+            check('\n' not in text, text)
         check('until it is whole' in vm.qmp.error('tt-save', name='x.saving'),
               'a name that is kept for windows in the making')
         whole = f'{vm.run}-whole.saving'
