@@ -81,7 +81,7 @@ static bool parse_delta(const char *text, TtGdbErrand *errand, uint64_t *place)
 {
     uint64_t here = tt_position(), n;
 
-    if (qemu_strtou64(text + 1, NULL, 0, &n)) {
+    if (!g_ascii_isdigit(text[1]) || qemu_strtou64(text + 1, NULL, 0, &n)) {
         return false;
     }
     n = MIN(n, *text == '-' ? here : UINT64_MAX - here);

@@ -176,10 +176,21 @@ static void forget_steps(void)
     }
 }
 
+/* The user thought better of it. */
+static bool is_broken_off(void)
+{
+    if (!answered_break()) {
+        return false;
+    }
+    errand.next = TT_GDB_NO_ERRAND;
+    errand.reason = TT_STOP_INTERRUPTED;
+    return true;
+}
+
 bool tt_gdb_resume(const char *actions)
 {
     forget_steps();
-    if (answered_break()) {
+    if (is_broken_off()) {
         return true;
     }
     if (tt_replaying() && run_errand()) {
@@ -196,7 +207,7 @@ static void arrived(void *opaque, uint64_t pos, int reason)
 
 static bool step_wanted;
 
-/* The past of a recording begins at its end. */
+/* Backwards from the present of a recording: first to its like in the past. */
 static void reverse_from_end(void *opaque, uint64_t pos, int reason)
 {
     if ((reason != TT_STOP_TARGET && reason != TT_STOP_END) ||
@@ -209,7 +220,7 @@ bool tt_gdb_reverse(bool step)
 {
     bool begun;
 
-    if (answered_break() || answered_watch(step)) {
+    if (is_broken_off() || answered_watch(step)) {
         return true;
     }
     if (step) {
@@ -217,7 +228,8 @@ bool tt_gdb_reverse(bool step)
     }
     step_wanted = step;
     begun = tt_recording() ? tt_past_enter(NULL) &&
-        tt_travel_goto(tt_replay_end(), reverse_from_end, NULL, NULL) :
+        tt_travel_goto(step ? tt_past_stand() : tt_replay_end(),
+                       reverse_from_end, NULL, NULL) :
         tt_travel_reverse(step, arrived, NULL, NULL);
     if (begun) {
         vm_start();

@@ -148,11 +148,11 @@ TtDigest *qmp_query_tt_digest(Error **errp)
 
 static bool add_delta(int64_t delta, uint64_t *target, Error **errp)
 {
-    uint64_t now = tt_position();
+    uint64_t now = tt_position(), before = now - start_of_run();
 
-    if (delta < 0 && -(uint64_t)delta > now) {
+    if (delta < 0 && -(uint64_t)delta > before) {
         error_setg(errp, "position %" PRIu64 " has only %" PRIu64 " before it",
-                   now, now);
+                   now, before);
         return false;
     }
     *target = now + delta;

@@ -773,9 +773,7 @@ void tt_stop_vm(int reason)
 
 void tt_finish(void)
 {
-    if (tt_replaying()) {
-        tt_travel_abort();
-    }
+    tt_travel_end();
     if (tt_past) {
         tt_past_leave();
     }

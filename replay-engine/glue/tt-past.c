@@ -35,6 +35,7 @@ static struct {
     GByteArray *cpus;           /* the vCPUs of the present */
     int halted;
     uint64_t stands_at;         /* the present; its TLB is empty */
+    uint64_t stood_at;          /* before that, in the same state */
     uint8_t stands_in[16];      /* UUID of the run */
     VMChangeStateHandler *debugger;
     RunState was;               /* of the VM, when it was left */
@@ -57,6 +58,7 @@ static void make_stand(void)
 {
     if (past.stands_at != tt.pos ||
         memcmp(past.stands_in, tt.manifest.uuid, sizeof(past.stands_in))) {
+        past.stood_at = tt.pos;
         tt_record_renew();
     }
     past.stands_at = tt.pos;
@@ -125,6 +127,11 @@ static void leave(CPUState *cpu, run_on_cpu_data data)
 }
 
 /* ---- in and out ---- */
+
+uint64_t tt_past_stand(void)
+{
+    return past.stood_at;
+}
 
 bool tt_past_enter(Error **errp)
 {

@@ -26,6 +26,8 @@ typedef struct Found {          /* the last hit of a search */
 
 #define NO_TRAVEL { .stop_at = UINT64_MAX }
 
+static bool is_over;                /* QEMU ends: no vCPU runs any more */
+
 static struct {
     TtTimeline *timeline;
     int64_t began_ms, told_ms;
@@ -201,8 +203,9 @@ static bool may_begin(Error **errp)
     if (!tt_travel_is_possible(errp)) {
         return false;
     }
-    if (tr.active) {
-        error_setg(errp, "another movement is under way");
+    if (tr.active || is_over) {
+        error_setg(errp, is_over ? "QEMU is ending" :
+                   "another movement is under way");
         return false;
     }
     tr.pin_at = 0;
@@ -214,7 +217,7 @@ static bool may_begin(Error **errp)
 bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
                     Error **errp)
 {
-    if (tt_trace_is_on && target > tt.pos) {
+    if (tt_trace_is_on && !tt_past && target > tt.pos) {
         return tt_travel_run(target, done, opaque, errp);   /* all of it */
     }
     if (!may_begin(errp)) {
@@ -240,6 +243,7 @@ bool tt_travel_back(uint64_t from, uint64_t count, TtTravelDone *done,
     if (!tt_travel_goto(from - count, done, opaque, errp)) {
         return false;
     }
+    assert(!tr.straight);
     tr.leaves = true;
     tr.origin = from;
     tr.back = count;
@@ -359,6 +363,12 @@ void tt_travel_abort(void)
     }
     tr.reverse_step = false;
     finish(&step);
+}
+
+void tt_travel_end(void)
+{
+    tt_travel_abort();
+    is_over = true;
 }
 
 void tt_travel_progress(uint64_t *done, uint64_t *total)

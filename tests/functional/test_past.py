@@ -3,6 +3,7 @@
 
 import os
 import random
+import re
 import socket
 import time
 
@@ -171,6 +172,11 @@ def test_gdb(work):
                    'monitor tt goto 1000', 'continue', 'monitor info tt', 'monitor tt goto end',
                    'monitor info tt')
         check(text.count('this is the past') >= 3, f'gdb says: {text}')
+        seen = [(int(a), int(b)) for a, b in
+                re.findall(r'position (\d+) of (\d+)', text)]
+        # The last one is of the vCPU's state, which the visit has noted.
+        check(seen[0] == (seen[0][1] - 2, seen[0][1]) and
+              seen[1] == (seen[0][0] - 1, seen[0][1]), f'steps: {text}')
         check('this is the past of a recording, and history cannot' in text,
               f'a write into the past: {text}')
         check('No more reverse-execution history' in text or

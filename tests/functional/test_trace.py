@@ -10,7 +10,7 @@ import subprocess
 
 from guests import guest_args
 from test_robust import mount_small
-from ttlib import (check, check_exact, end_of, equal, goto_exact, limit,
+from ttlib import (check, check_exact, end_of, equal, goto, goto_exact, limit,
                    one_sentence, qemu_binary, record, recorder, replay,
                    replayer, stopped_replay, tt, wait_until)
 
@@ -145,6 +145,13 @@ def test_by_command(work):
         wait_until(lambda: vm.qmp.cmd('query-tt')['position'] > at + 1000,
                    'the guest runs on')
         vm.qmp.cmd('stop')
+        # The past is shown without tracing it again.
+        here = vm.qmp.cmd('query-tt')['position']
+        for delta in (-300, -200):
+            place = goto(vm, delta=delta)['position']
+            check(place == here + delta, f'{delta} from {here}: {place}')
+            here = place
+        goto(vm, where='end')
         answer = vm.qmp.cmd('tt-trace-stop')
         vm.qmp.send('quit')
         vm.wait(0)

@@ -3,6 +3,7 @@
 
 import os
 import re
+import signal
 import socket
 
 from guests import guest_args
@@ -408,6 +409,20 @@ def test_monitor_interrupts_monitor(work):
                        'it travels again')
             second.sendall(b'quit\n')
             vm.wait(0)
+
+
+@limit(60)
+def test_told_to_end_with_a_movement(work):
+    """A movement and SIGTERM that come at one time: QEMU ends."""
+    run = record(work, guest_args(work, 'torture', 'rounds=2'))
+    for number in range(4):
+        with stopped_replay(work, run, f'rep{number}') as vm:
+            goto(vm, where='end')
+            vm.signal(signal.SIGSTOP)
+            vm.qmp.send('tt-goto', delta=-1)
+            vm.signal(signal.SIGTERM)
+            vm.signal(signal.SIGCONT)
+            vm.process.wait(30)
 
 
 def test_digest_needs_a_stop(work):

@@ -384,6 +384,8 @@ bool tt_detach(TtEnded *ended, Error **errp);
  * second, and as much host memory again as the guest has RAM.
  */
 bool tt_past_enter(Error **errp);
+/* In the past: where the guest stood, before its vCPUs' state was logged for this. */
+uint64_t tt_past_stand(void);
 void tt_past_leave(void);
 /* Turns the engine to the world that is not shown, and back: BQL. */
 void tt_past_swap(void);
@@ -496,6 +498,7 @@ bool tt_travel_survey(uint64_t from, uint64_t to, TtTravelHit *hit,
 void tt_travel_switches(CPUState *from);        /* its turn ends here */
 void tt_travel_interrupt(void);         /* any thread */
 void tt_travel_abort(void);             /* the vCPU does not run */
+void tt_travel_end(void);               /* nor will it ever again */
 /* Of the movement under way, in positions; 0 of 0: there is none. */
 void tt_travel_progress(uint64_t *done, uint64_t *total);
 uint64_t tt_travel_stop_at(void);       /* UINT64_MAX: nowhere */
