@@ -269,12 +269,22 @@ static void block_if_stuck(TtSched *s, uint64_t cursor_pos)
     }
 }
 
+/* Where that begins which cannot be read. */
+static uint64_t unread_from(const TtSched *s)
+{
+    if (s->blocked) {
+        return scan_limit(s);
+    }
+    return MAX(s->cur->info.end_pos,
+               tt_log_reader_info(s->reader, s->at.segment + 1)->first_pos);
+}
+
 uint64_t tt_sched_horizon(TtSched *s)
 {
     const TtEvent *ev = tt_sched_peek(s);
 
     if (!ev) {
-        return s->failed ? s->cur->info.end_pos : UINT64_MAX;
+        return s->failed ? unread_from(s) : UINT64_MAX;
     }
     if (is_before(s->scan, s->at)) {
         s->scan = s->at;

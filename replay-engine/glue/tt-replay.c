@@ -309,13 +309,20 @@ static bool ends_in_damage(void)
     return damage;
 }
 
-/* Nothing is left of the log, or nothing of it can be read. */
-static bool at_end_of_log(void)
+/*
+ * Nothing is left of the log, or nothing of it can be read. Up to where the part
+ * begins that cannot be read, no event is missing, unless the guest waits for one:
+ * the place of the damage is the same, whatever the way to it.
+ */
+static bool at_end_of_log(bool waits)
 {
     TtDiag diag;
     TtStatus s = tt_sched_status(rep.sched, &diag);
 
     if (s < 0) {
+        if (!waits && tt.pos < tt_sched_horizon(rep.sched)) {
+            return false;
+        }
         tt_replay_damaged(&diag);
         return true;
     }
@@ -395,7 +402,7 @@ bool tt_replay_prepare(void)
         }
         ev = tt_sched_peek(rep.sched);
         if (!ev) {
-            if (!at_end_of_log()) {
+            if (!at_end_of_log(false)) {
                 return true;
             }
             if (tt.diverged) {
@@ -509,7 +516,7 @@ bool tt_replay_left(CPUState *cpu, int why)
     }
     if (why == EXCP_HALTED && tt.pos < rep.end_pos &&
         tt.pos < tt_travel_stop_at() && tt.pos < tt.fence_next) {
-        if (at_end_of_log()) {
+        if (at_end_of_log(true)) {
             return true;        /* what ends the wait cannot be read */
         }
         tt_replay_report("the guest waits for an interrupt, which the log does "
