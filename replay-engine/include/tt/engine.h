@@ -384,9 +384,9 @@ bool tt_detach(TtEnded *ended, Error **errp);
  * second, and as much host memory again as the guest has RAM.
  */
 bool tt_past_enter(Error **errp);
+void tt_past_leave(void);
 /* In the past: where the guest stood, before its vCPUs' state was logged for this. */
 uint64_t tt_past_stand(void);
-void tt_past_leave(void);
 /* Turns the engine to the world that is not shown, and back: BQL. */
 void tt_past_swap(void);
 
