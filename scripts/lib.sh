@@ -273,3 +273,11 @@ tt_need_meson()
     export PATH=$dir/usr/bin:$PATH
     export PYTHONPATH=$dir/usr/lib/python3/dist-packages
 }
+
+# tt_need_fuzzer: what the fuzz targets are built and measured with.
+tt_need_fuzzer()
+{
+    tt_need_packages clang llvm ninja-build pkgconf python3 \
+        libglib2.0-dev libzstd-dev libxxhash-dev
+    tt_need_meson
+}
