@@ -329,9 +329,11 @@ TtStatus tt_io_posix_create_unnamed(const char *path, TtIo **out, TtDiag *diag)
 
     *out = NULL;
     if (fd >= 0 && lstat(link, &st) == 0) {
-        if (lstat(path, &st) == 0) {
+        int there = lstat(path, &st) == 0 ? EEXIST : errno;
+
+        if (there != ENOENT) {          /* or no name that it can have */
             close(fd);
-            errno = EEXIST;
+            errno = there;
             return fail_errno(diag, "create", path, 0);
         }
         *out = posix_new(fd, path);

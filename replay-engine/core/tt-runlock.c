@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,7 +16,11 @@ static int open_directory(const char *dir)
 TtStatus tt_runlock_take(const char *dir, int *fd, TtDiag *diag)
 {
     *fd = open_directory(dir);
-    if (*fd >= 0 && flock(*fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+    if (*fd < 0) {
+        return tt_fail(diag, TT_ERR_IO, "cannot open the directory '%s': %s: make "
+                       "it readable, or give another dir=", dir, g_strerror(errno));
+    }
+    if (flock(*fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
         tt_runlock_drop(*fd);
         *fd = -1;
         return tt_fail(diag, TT_ERR_INVALID, "another process records into '%s': "

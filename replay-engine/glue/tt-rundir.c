@@ -102,6 +102,7 @@ static bool make_dated(Error **errp)
 bool tt_record_directory(Error **errp)
 {
     TtDiag diag;
+    TtStatus st;
 
     if (rd.has_dir) {
         return true;
@@ -109,9 +110,12 @@ bool tt_record_directory(Error **errp)
     if (!(tt.dir ? make_named(errp) : make_dated(errp))) {
         return false;
     }
-    if (tt_runlock_take(tt.dir, &rd.lock, &diag) != TT_OK) {
+    st = tt_runlock_take(tt.dir, &rd.lock, &diag);
+    if (st != TT_OK) {
         error_setg(errp, "%s", diag.text);
-        rd.made_dir = false;            /* it is the other's now */
+        if (st == TT_ERR_INVALID) {
+            rd.made_dir = false;        /* it is the other's now */
+        }
         return false;
     }
     rd.has_dir = true;

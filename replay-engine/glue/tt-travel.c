@@ -37,7 +37,7 @@ static struct {
     bool active, interrupted, blind;
     bool stepping_over;             /* a hit: one position, stops off */
     bool pending;                   /* the next step has not been taken */
-    bool straight;                  /* no plan: run to `origin`, skip nothing */
+    bool straight;                  /* no plan: run to `run_to`, skip nothing */
     bool reverse_step;
     bool leaves;                    /* back from `origin`: it does not end there */
     bool probing, probed;           /* a reverse step looks at what it undid */
@@ -47,9 +47,10 @@ static struct {
     uint64_t turn_began;            /* or later: where the scan began */
     int ended;                      /* why the last run could not go on */
     bool no_way;                    /* the store is damaged: nothing leads there */
-    uint64_t origin, back;          /* of a movement back by so many */
+    uint64_t origin, back;          /* where it began; back by so many */
     uint64_t stop_at;
     uint64_t run_from;              /* where the present run began */
+    uint64_t run_to;                /* and a straight one ends */
     uint64_t hit_pos;               /* of the stop that is stepped over */
     Found found;
     TtTravelHit *survey;            /* NULL: this movement is none */
@@ -259,7 +260,7 @@ bool tt_travel_run(uint64_t target, TtTravelDone *done, void *opaque,
     begin(done, opaque);
     tr.straight = true;
     tr.reverse_step = false;
-    tr.origin = target;
+    tr.run_to = target;
     tr.run_from = tt.pos;
     return true;
 }
@@ -375,7 +376,7 @@ void tt_travel_progress(uint64_t *done, uint64_t *total)
 {
     *done = *total = 0;
     if (tr.active && tr.straight) {
-        *total = MIN(tr.origin, tt_replay_end());
+        *total = MIN(tr.run_to, tt_replay_end());
         *done = tt.pos - tr.run_from;
     } else if (tr.active) {
         tt_timeline_progress(tr.timeline, done, total);
@@ -612,8 +613,8 @@ static bool advance_straight(void)
         step.reason = TT_STOP_INTERRUPTED;
     } else if (tr.ended) {
         step.reason = tr.ended;
-    } else if (tt.pos < tr.origin) {
-        tr.stop_at = tr.origin;
+    } else if (tt.pos < tr.run_to) {
+        tr.stop_at = tr.run_to;
         return true;
     }
     finish(&step);

@@ -123,6 +123,28 @@ def test_locked_runs(work):
           'Permission denied' in said, said)
 
 
+@limit(60)
+def test_directory_that_cannot_be_read(work):
+    """Without reading it a recorder cannot lock it: two might record into it."""
+    may_be_run()
+    if os.geteuid():
+        raise Skip('only root can be somebody else')
+    os.chmod(work, 0o755)
+    place = os.path.join(work, 'dark')
+    os.mkdir(place)
+    os.chown(place, pwd.getpwnam('nobody').pw_uid, -1)
+    os.chmod(place, 0o300)
+    done = subprocess.run([qemu_binary(), '-tt', f'record,dir={place}', '-display',
+                           'none', *guest_args(work, 'torture', 'rounds=1')], cwd='/',
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=60 * SLOW, preexec_fn=as_nobody())
+    equal(done.returncode, 1, f'status ({done.stderr})')
+    check('cannot open the directory' in done.stderr and
+          'Permission denied: make it readable' in done.stderr and
+          done.stderr.count('\n') == 1, done.stderr)
+    equal(os.listdir(place), [], 'what was left there')
+
+
 @limit(120)
 def test_hostile_runs(work):
     """Random damage of any file: the replay ends by itself, with a status of

@@ -5,6 +5,7 @@
 #include "tt/io.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sys/resource.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -323,6 +324,8 @@ static void test_unnamed_is_there_when_it_is_named(void)
 {
     g_autofree char *dir = scratch_dir();
     g_autofree char *path = g_build_filename(dir, "file", NULL);
+    g_autofree char *name = g_strnfill(NAME_MAX + 1, 'x');
+    g_autofree char *long_path = g_build_filename(dir, name, NULL);
     TtDiag diag;
     TtIo *io, *again;
 
@@ -358,6 +361,11 @@ static void test_unnamed_is_there_when_it_is_named(void)
     check_bytes(again, "other");
     tt_io_close(again);
     g_assert_true(g_file_test(path, G_FILE_TEST_EXISTS));
+
+    /* Nor is anything written for a name that it cannot have. */
+    g_assert_cmpint(tt_io_posix_create_unnamed(long_path, &io, &diag), ==, TT_ERR_IO);
+    g_assert_cmpint(diag.os_errno, ==, ENAMETOOLONG);
+    g_assert_null(io);
     g_unlink(path);
     g_rmdir(dir);
 }

@@ -84,7 +84,8 @@ static void test_nothing_there(void)
     int fd;
 
     g_assert_false(tt_runlock_is_held(none));
-    g_assert_cmpint(tt_runlock_take(none, &fd, &diag), ==, TT_OK);
+    g_assert_cmpint(tt_runlock_take(none, &fd, &diag), ==, TT_ERR_IO);
+    g_assert_nonnull(strstr(diag.text, none));
     g_assert_cmpint(fd, ==, -1);
     tt_runlock_drop(fd);
 }

@@ -15,8 +15,8 @@
 
 /*
  * Until tt_runlock_release(*@fd), or until the process ends, @dir is this recorder's. *@fd
- * is the open directory, without a lock where there are none; -1: it cannot be opened.
- * TT_ERR_INVALID with a sentence: another has it.
+ * is the open directory, without a lock where there are none. With a sentence, and *@fd
+ * is -1: TT_ERR_INVALID, another has it; TT_ERR_IO, it cannot be opened.
  */
 TtStatus tt_runlock_take(const char *dir, int *fd, TtDiag *diag);
 void tt_runlock_release(int fd);        /* the recording has ended; -1: nothing */
