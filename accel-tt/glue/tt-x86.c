@@ -252,6 +252,48 @@ static void clear_state(CPUState *cpu)
     env->poll_control_msr = 1;
 }
 
+/*
+ * A run may come from anybody. And a build with KVM takes a guest's guest for one of
+ * KVM's, which it has to know of: not under TCG.
+ */
+static int post_load(void *opaque, int version)
+{
+    CPUX86State *env = &X86_CPU(opaque)->env;
+    uint32_t guest = env->hflags & HF_GUEST_MASK;
+    int ret;
+
+    if ((4 * env->mcg_cap & 0xff) > ARRAY_SIZE(env->mce_banks)) {
+        return -EINVAL;         /* RDMSR takes it for their number */
+    }
+    env->hflags &= ~HF_GUEST_MASK;
+    ret = vmstate_x86_cpu.post_load(opaque, version);
+    env->hflags |= guest;
+    return ret;
+}
+
+/* QEMU's description of the CPU, without the parts that are loaded into what only
+ * KVM makes. */
+static const VMStateDescription *description(void)
+{
+    static const char *const of_kvm[] = { "cpu/nested_state", "cpu/xen_vcpu", NULL };
+    static VMStateDescription d;
+    GPtrArray *parts;
+
+    if (!d.name) {
+        parts = g_ptr_array_new();
+        d = vmstate_x86_cpu;
+        d.post_load = post_load;
+        for (unsigned i = 0; vmstate_x86_cpu.subsections[i]; i++) {
+            if (!g_strv_contains(of_kvm, vmstate_x86_cpu.subsections[i]->name)) {
+                g_ptr_array_add(parts, (void *)vmstate_x86_cpu.subsections[i]);
+            }
+        }
+        g_ptr_array_add(parts, NULL);
+        d.subsections = (void *)g_ptr_array_free(parts, false);
+    }
+    return &d;
+}
+
 bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
                     Error **errp)
 {
@@ -270,7 +312,7 @@ bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
     bioc->usage = len - STATE_HEAD;
     f = qemu_file_new_input(QIO_CHANNEL(bioc));
     clear_state(cpu);
-    ret = vmstate_load_state(f, &vmstate_x86_cpu, X86_CPU(cpu),
+    ret = vmstate_load_state(f, description(), X86_CPU(cpu),
                              vmstate_x86_cpu.version_id);
     qemu_fclose(f);
     if (ret < 0) {

@@ -17,6 +17,7 @@
 #define BACKING_BYTES   16
 #define SIDE_MAX        16384u
 #define BYTES_MAX       (256u << 20)    /* of all pictures, as the card's */
+#define ENTRIES_MAX     (16u << 20)     /* bytes of them, of all pictures */
 #define PIXEL           4u              /* bytes, in every format of the card's */
 
 typedef struct Picture {
@@ -27,7 +28,7 @@ typedef struct Picture {
 
 static struct {
     GHashTable *pictures;               /* number -> Picture */
-    uint64_t bytes;
+    uint64_t bytes, entries;            /* of pixels, of backing */
     bool is_there, enabled;
     uint32_t shown;                     /* number; 0: none */
     uint32_t x, y, width, height;       /* of what is or was shown */
@@ -45,6 +46,7 @@ static void free_picture(gpointer data)
     Picture *p = data;
 
     gpu.bytes -= bytes_of(p);
+    gpu.entries -= p->backing->len;
     g_byte_array_unref(p->backing);
     g_free(p->pixels);
     g_free(p);
@@ -87,29 +89,34 @@ static void create(uint32_t id, const uint8_t *data)
     g_hash_table_insert(gpu.pictures, GUINT_TO_POINTER(id), p);
 }
 
+typedef struct Place {                  /* in the backing; it goes forward only */
+    guint entry;                        /* of bytes */
+    uint64_t begins;                    /* offset of what that one names */
+} Place;
+
 /* Copies what stands at @offset of the picture's RAM, as far as that is known. */
-static void read_backing(const Picture *p, uint64_t offset, uint8_t *to,
+static void read_backing(const Picture *p, Place *at, uint64_t offset, uint8_t *to,
                          uint64_t len)
 {
-    for (guint at = 0; len && at + BACKING_BYTES <= p->backing->len;
-         at += BACKING_BYTES) {
-        const uint8_t *e = p->backing->data + at;
+    while (len && offset >= at->begins && at->entry < p->backing->len) {
+        const uint8_t *e = p->backing->data + at->entry;
         uint32_t block = tt_get_le32(e), n = tt_get_le32(e + 4);
-        uint64_t from = tt_get_le64(e + 8), take;
+        uint64_t from = tt_get_le64(e + 8), skip = offset - at->begins, bytes;
         const TtBlock *b;
 
-        if (offset >= n) {
-            offset -= n;
+        if (skip >= n) {
+            at->begins += n;
+            at->entry += BACKING_BYTES;
             continue;
         }
-        take = MIN(n - offset, len);
+        bytes = MIN(n - skip, len);
         b = block < tt_memory_n_blocks() ? tt_memory_block(block) : NULL;
         if (b && from <= b->size_bytes && n <= b->size_bytes - from) {
-            memcpy(to, b->host + from + offset, take);
+            memcpy(to, b->host + from + skip, bytes);
         }
-        to += take;
-        len -= take;
-        offset = 0;
+        to += bytes;
+        len -= bytes;
+        offset += bytes;
     }
 }
 
@@ -118,6 +125,7 @@ static void take(Picture *p, const uint8_t *data)
     uint64_t x = tt_get_le32(data), y = tt_get_le32(data + 4);
     uint64_t width = tt_get_le32(data + 8), height = tt_get_le32(data + 12);
     uint64_t offset = tt_get_le64(data + 16), stride = p->width * PIXEL;
+    Place at = { 0 };
     uint8_t *to;
 
     if (x + width > p->width || y + height > p->height) {
@@ -125,11 +133,11 @@ static void take(Picture *p, const uint8_t *data)
     }
     to = p->pixels + y * stride + x * PIXEL;
     if (!x && width == p->width) {
-        read_backing(p, offset, to, stride * height);
+        read_backing(p, &at, offset, to, stride * height);
         return;
     }
     for (uint64_t row = 0; row < height; row++) {
-        read_backing(p, offset + row * stride, to + row * stride,
+        read_backing(p, &at, offset + row * stride, to + row * stride,
                      width * PIXEL);
     }
 }
@@ -160,14 +168,27 @@ static void destroy(uint32_t id)
     g_hash_table_remove(gpu.pictures, GUINT_TO_POINTER(id));
 }
 
+static void add_backing(Picture *p, const uint8_t *data, uint32_t len)
+{
+    if (gpu.entries + len > ENTRIES_MAX || len % BACKING_BYTES) {
+        return;
+    }
+    for (uint32_t at = 0; at < len; at += BACKING_BYTES) {
+        if (tt_get_le32(data + at + 4)) {       /* none is empty, but of a forger's */
+            g_byte_array_append(p->backing, data + at, BACKING_BYTES);
+            gpu.entries += BACKING_BYTES;
+        }
+    }
+}
+
 /* A note about a picture that is there. */
 static void change(Picture *p, unsigned op, uint32_t aux, const uint8_t *data,
                    uint32_t len)
 {
     if (op == TT_SCREEN_BACKING) {
-        g_byte_array_append(p->backing, data,
-                            p->backing->len < BYTES_MAX ? len : 0);
+        add_backing(p, data, len);
     } else if (op == TT_SCREEN_DETACH) {
+        gpu.entries -= p->backing->len;
         g_byte_array_set_size(p->backing, 0);
     } else if (op == TT_SCREEN_TAKE && len == 24) {
         take(p, data);
@@ -277,6 +298,7 @@ static void save_picture(GByteArray *a, uint32_t id, const Picture *p)
 {
     uint32_t stride = p->width * PIXEL;
     g_autofree uint8_t *row = g_malloc(stride);
+    Place at = { 0 };
     uint8_t data[12];
 
     tt_put_le32(data, p->width);
@@ -289,7 +311,7 @@ static void save_picture(GByteArray *a, uint32_t id, const Picture *p)
         const uint8_t *pixels = p->pixels + (uint64_t)y * stride;
 
         memset(row, 0, stride);
-        read_backing(p, (uint64_t)y * stride, row, stride);
+        read_backing(p, &at, (uint64_t)y * stride, row, stride);
         if (memcmp(row, pixels, stride)) {
             put_note(a, TT_SCREEN_BYTES, id, y * stride, pixels, stride);
         }

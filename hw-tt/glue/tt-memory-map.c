@@ -121,10 +121,23 @@ static MemoryRegion *present_roots[TT_VCPUS_MAX][N_SPACES];
 static GPtrArray *aliases[N_SPACES];
 static GByteArray *current_map[N_SPACES];
 
+/*
+ * QEMU's own table has room for 4096 sections (system/physmem.c), and ends when that
+ * is not enough. Where one of ours does not begin or end with a page it takes five;
+ * and it may lie across another one and be two. No machine has a tenth of that.
+ */
+#define COST_MAX    (4096 - 256)
+
+static unsigned cost_of(uint64_t gpa, uint64_t size)
+{
+    return (gpa | size) % TT_PAGE_BYTES ? 10 : 2;
+}
+
 /* @known: how many blocks there are. */
 static bool map_is_valid(const uint8_t *data, size_t len, unsigned known,
                          Error **errp)
 {
+    unsigned cost = 0;
     size_t at;
 
     for (at = 0; at + SECTION_BYTES <= len; at += SECTION_BYTES) {
@@ -136,7 +149,7 @@ static bool map_is_valid(const uint8_t *data, size_t len, unsigned known,
 
         if (!b || !size || offset > b->size_bytes ||
             size > ROUND_UP(b->size_bytes, TT_PAGE_BYTES) - offset ||
-            gpa + size < gpa) {
+            gpa + size < gpa || (cost += cost_of(gpa, size)) > COST_MAX) {
             break;
         }
     }

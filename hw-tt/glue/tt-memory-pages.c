@@ -99,10 +99,14 @@ static TtBlock *block_of(uint64_t page)
 
 void tt_memory_mark_dirty(uint64_t page)
 {
-    TtBlock *b = block_of(page);
-    ram_addr_t ra = memory_region_get_ram_addr(b->mr) +
-        (page - b->first_page) * TT_PAGE_BYTES;
+    TtBlock *b;
+    ram_addr_t ra;
 
+    if (page >= tt_memory_n_pages()) {
+        return;                 /* a checkpoint says so, of a damaged run */
+    }
+    b = block_of(page);
+    ra = memory_region_get_ram_addr(b->mr) + (page - b->first_page) * TT_PAGE_BYTES;
     cpu_physical_memory_set_dirty_range(ra, TT_PAGE_BYTES,
                                         1 << DIRTY_MEMORY_TT);
 }

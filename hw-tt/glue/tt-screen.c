@@ -38,6 +38,7 @@
 #define Q35         0x29c08086
 #define Q35_ECAM    0x60            /* base of the memory of configuration */
 #define Q35_ECAM_HI 0x64
+#define VRAM_MAX    (512 * MiB)     /* of QEMU's card; a power of two */
 #define MMIO_VGA    0x400           /* ports from 3c0h on */
 #define MMIO_VBE    0x500           /* VBE registers, two bytes each */
 #define MMIO_ORDER  0x604           /* of bytes */
@@ -48,6 +49,7 @@ enum { DREW_VGA = 1, DREW_OTHER, DREW_TEXT };
 static struct {
     QemuConsole *con;
     VGACommonState *vga;            /* NULL: no such card was seen yet */
+    bool has_no_vga;                /* QEMU's code could not make one */
     bool has_block;
     bool is_bochs;                  /* the block is of a bochs-display */
     unsigned block;                 /* its memory */
@@ -279,16 +281,17 @@ static bool make_vga(void)
     uint64_t size = tt_memory_block(screen.block)->size_bytes;
     VGACommonState *vga;
 
-    if (screen.vga) {
-        return true;
+    if (screen.vga || screen.has_no_vga || !is_power_of_2(size) || size < MiB ||
+        size > VRAM_MAX) {
+        return screen.vga;
     }
     vga = g_new0(VGACommonState, 1);
     vga->vram_size_mb = size / MiB;
-    if (size != ROUND_UP(size, MiB) || !vga_common_init(vga, NULL, NULL) ||
-        vga->vram_size != size) {
-        g_free(vga);
+    if (!vga_common_init(vga, NULL, NULL)) {
+        screen.has_no_vga = true;
         return false;
     }
+    assert(vga->vram_size == size);
     vga->con = screen.con;
     screen.vga = vga;
     start_anew();

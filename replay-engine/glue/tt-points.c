@@ -248,14 +248,19 @@ static void say_damage(void)
     }
 }
 
+/* What is written down for this checkpoint can be read. Can it be put, too? */
 static void put_nowhere(void *opaque, uint64_t page, const void *bytes)
 {
+    bool *is_beyond = opaque;
+
+    *is_beyond |= page >= tt_memory_n_pages();
 }
 
 /* Without the start nothing could be reached that lies behind: is all of its RAM
  * there? In the process that records, it has just been written. */
 static bool is_start_whole(TtNodeId id, TtDiag *diag)
 {
+    bool is_beyond = false;
     const TtDiag *said;
     TtStatus s;
 
@@ -263,7 +268,7 @@ static bool is_start_whole(TtNodeId id, TtDiag *diag)
         return true;
     }
     s = tt_pagestore_read(pt.pages, id, 0, tt_memory_n_pages(), put_nowhere,
-                          NULL);
+                          &is_beyond);
     if (s >= 0) {
         return true;
     }
@@ -352,13 +357,17 @@ static TtRestored discard(Checkpoint *c, const char *why)
 static TtStatus restore_ram(Checkpoint *c)
 {
     g_autofree uint64_t *dirty = NULL;
+    bool is_beyond = false;
     TtStatus s = TT_OK;
     size_t n;
 
     dirty = tt_memory_collect_dirty(&n);
     if (pt.has_files) {
         s = tt_pagestore_restore(pt.pages, c->id, pt.base, dirty, n,
-                                 put_nowhere, NULL, NULL);
+                                 put_nowhere, &is_beyond, NULL);
+    }
+    if (is_beyond) {
+        s = TT_ERR_MISMATCH;
     }
     if (s == TT_OK || s == TT_ERR_NOMEM) {
         do {
@@ -399,7 +408,8 @@ TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id)
     if (s != TT_OK) {
         const TtDiag *said = tt_pagestore_read_error(pt.pages);
 
-        return discard(c, said ? said->text : tt_status_name(s));
+        return discard(c, s == TT_ERR_MISMATCH ? "it has pages where the VM has no "
+                       "RAM" : said ? said->text : tt_status_name(s));
     }
     tt_memory_map_restore(&c->map);
     tt_gpu_restore(c->screen);

@@ -540,11 +540,22 @@ static void G_NORETURN leave(void)
     tt_vcpu_leave(current_cpu);
 }
 
+/* Inside an instruction: a recorder changes a whole vCPU between two turns only. */
+static bool may_be_nested(const TtEvent *ev)
+{
+    return ev->kind != TT_EV_CPU_STATE && ev->kind != TT_EV_CPU_SWITCH;
+}
+
 static void apply_nested(void)
 {
     const TtEvent *ev;
 
     while ((ev = tt_sched_peek(rep.sched)) && ev->nested) {
+        if (!may_be_nested(ev)) {
+            tt_replay_report("the log has event '%s' inside of an instruction",
+                             tt_event_kind_name(ev->kind));
+            leave();
+        }
         if (!apply(ev)) {
             leave();
         }

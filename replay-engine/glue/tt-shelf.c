@@ -130,7 +130,8 @@ static TtStatus move_window(void)
     if (any) {
         s = tt_pagestore_flush(sh.store, &sh.diag);
     }
-    if (s == TT_OK && tt_flight_has_spent()) {
+    if (s == TT_OK && tt_flight_has_spent() &&
+        !tt_pagestore_stats(sh.store).is_behind) {
         s = tt_pagestore_sync(sh.store, &sh.diag);
         if (s == TT_OK) {
             tt_flight_drop_parts();
@@ -447,10 +448,10 @@ static void do_make_room(void)
 
 static void do_save(void)
 {
+    qatomic_set(&sh.wants_save, false);     /* another may be asked for from there on */
     qemu_mutex_lock(&hands);
     tt_save_carry_out();
     qemu_mutex_unlock(&hands);
-    qatomic_set(&sh.wants_save, false);
 }
 
 void tt_shelf_save(void)

@@ -308,12 +308,18 @@ bool tt_travel_survey(uint64_t from, uint64_t to, TtTravelHit *hit,
 bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp)
 {
     uint64_t step = tt.manifest.fence_interval;
-    uint64_t at = 0, fence = tt.pos / step * step;
+    uint64_t at = 0, fence;
     TtCheckpointId id;
 
     if (!may_begin(errp)) {
         return false;
     }
+    if (!step) {
+        error_setg(errp, "this run has no fences, and checkpoints are made at them "
+                   "only: record it anew");
+        return false;
+    }
+    fence = tt.pos / step * step;
     id = tt_timeline_find(tr.timeline, tt.pos, &at);
     if (!id || (at < fence && tt.diverged)) {
         error_setg(errp, "no checkpoint can be made where a replay diverged");

@@ -95,10 +95,13 @@ void tt_verify_say_page(const TtDiffering *d)
 bool tt_verify_page_differs(uint64_t page, const void *bytes, TtDiffering *d)
 {
     static const uint8_t zeros[TT_PAGE_BYTES];
-    const uint8_t *recorded = bytes ?: zeros;
-    const uint8_t *replayed = tt_memory_page(NULL, page);
+    const uint8_t *recorded = bytes ?: zeros, *replayed;
     unsigned at = 0;
 
+    if (page >= tt_memory_n_pages()) {
+        return false;           /* that checkpoint cannot be restored, then */
+    }
+    replayed = tt_memory_page(NULL, page);
     if (!memcmp(recorded, replayed, TT_PAGE_BYTES)) {
         return false;
     }

@@ -356,6 +356,11 @@ static TtStatus add_all(Pack *p, TtManifest *m, TtLogReader *r)
     if (st == TT_OK && p->is_scrub) {
         return add_scrubbed_log(p, r);
     }
+    if (st == TT_OK && g_file_test(marks, G_FILE_TEST_IS_SYMLINK)) {
+        return tt_fail(&p->diag, TT_ERR_INVALID, "its 'marks' is a symbolic link, "
+                       "and what that leads to may be none of the run's: put a file "
+                       "there, or remove it");
+    }
     if (st == TT_OK && g_file_test(marks, G_FILE_TEST_IS_REGULAR)) {
         st = add_file(p, "", p->run, "marks");
     }

@@ -7,10 +7,17 @@
  *
  * Changes COUNT events, of kinds in turn so that rare ones have their share, and
  * prints them.
+ *
+ *   tt-forge LOG NEW-LOG -
+ *
+ * Takes the events from its standard input, a line for each, ascending: position,
+ * kind, nested, cpu, size, addr, val, aux (numbers), data (in hex, or -; *N behind
+ * it: so many times).
  */
 #include "tt/log.h"
 
 #include <glib.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -148,6 +155,15 @@ static void seal(Forge *f, bool is_last)
                              &diag), &diag);
 }
 
+static void put(Forge *f, const TtEvent *ev)
+{
+    if (!tt_log_encoder_fits(f->encoder, ev->len)) {
+        seal(f, false);
+        tt_log_encoder_begin(f->encoder, f->sb, ev->pos, 0);
+    }
+    tt_log_encoder_put(f->encoder, ev);
+}
+
 static void copy(Forge *f)
 {
     uint32_t ordinal = 0;
@@ -165,16 +181,60 @@ static void copy(Forge *f)
             if (is_chosen(f, ordinal)) {
                 change(f, &ev);
             }
-            if (!tt_log_encoder_fits(f->encoder, ev.len)) {
-                seal(f, false);
-                tt_log_encoder_begin(f->encoder, f->sb, ev.pos,
-                                     seg->info.host_ns);
-            }
-            tt_log_encoder_put(f->encoder, &ev);
+            put(f, &ev);
         }
         seal(f, seg->info.last);
         tt_segment_unref(seg);
     }
+}
+
+/* One line; its data is in f->data. */
+static bool parse(Forge *f, const char *line, TtEvent *ev)
+{
+    unsigned kind, nested, cpu, size;
+    uint32_t once;
+    int at = 0;
+
+    *ev = (TtEvent) { .data = f->data };
+    if (sscanf(line, "%" SCNu64 " %u %u %u %u %" SCNu64 " %" SCNu64 " %" SCNu32 " %n",
+               &ev->pos, &kind, &nested, &cpu, &size, &ev->addr, &ev->val, &ev->aux,
+               &at) != 8) {
+        return false;
+    }
+    ev->kind = kind;
+    ev->nested = nested;
+    ev->cpu = cpu;
+    ev->size = size;
+    for (line += at; g_ascii_isxdigit(line[0]) && ev->len < sizeof(f->data); line += 2) {
+        f->data[ev->len++] = g_ascii_xdigit_value(line[0]) << 4 |
+            g_ascii_xdigit_value(line[1]);
+    }
+    once = ev->len;
+    for (long n = *line == '*' ? strtol(line + 1, NULL, 10) : 1;
+         n > 1 && ev->len + once <= sizeof(f->data); n--) {
+        memcpy(f->data + ev->len, f->data, once);
+        ev->len += once;
+    }
+    return true;
+}
+
+static void take_lines(Forge *f)
+{
+    g_autoptr(GIOChannel) in = g_io_channel_unix_new(0);
+    TtEvent ev;
+    char *line;
+
+    g_io_channel_set_encoding(in, NULL, NULL);
+    tt_log_encoder_begin(f->encoder, f->sb, 0, 0);
+    while (g_io_channel_read_line(in, &line, NULL, NULL, NULL) == G_IO_STATUS_NORMAL) {
+        if (!parse(f, line, &ev)) {
+            fprintf(stderr, "tt-forge: this is no event: %s", line);
+            exit(1);
+        }
+        put(f, &ev);
+        g_free(line);
+    }
+    seal(f, true);
 }
 
 int main(int argc, char **argv)
@@ -183,8 +243,8 @@ int main(int argc, char **argv)
     TtDiag diag;
     TtIo *io;
 
-    if (argc != 5) {
-        fprintf(stderr, "usage: tt-forge LOG NEW-LOG SEED COUNT\n");
+    if (argc != 5 && (argc != 4 || strcmp(argv[3], "-"))) {
+        fprintf(stderr, "usage: tt-forge LOG NEW-LOG SEED COUNT | LOG NEW-LOG -\n");
         return 2;
     }
     f->rand = g_rand_new_with_seed(strtoul(argv[3], NULL, 0));
@@ -196,8 +256,12 @@ int main(int argc, char **argv)
     check(tt_io_posix_create(argv[2], &io, &diag), &diag);
     check(tt_log_writer_new(io, tt_log_reader_uuid(f->in), &f->out, &diag),
           &diag);
-    choose(f, strtoul(argv[4], NULL, 0));
-    copy(f);
+    if (argc == 4) {
+        take_lines(f);
+    } else {
+        choose(f, strtoul(argv[4], NULL, 0));
+        copy(f);
+    }
     tt_log_writer_free(f->out);
     tt_log_reader_free(f->in);
     tt_log_encoder_free(f->encoder);

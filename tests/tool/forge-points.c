@@ -5,7 +5,9 @@
  * are right.
  *
  *   tt-forge-points RUN NEW-CHECKPOINTS SEED
+ *   tt-forge-points RUN NEW-CHECKPOINTS small    each RAM block has one page
  */
+#include "tt/cpstate.h"
 #include "tt/manifest.h"
 #include "tt/pagestore.h"
 
@@ -45,6 +47,34 @@ static void change(void **blob, size_t *len, uint32_t *flags)
     }
 }
 
+/* All that the page list names lies outside, then. The map shows nothing. */
+static void shrink(void **blob, size_t *len, uint32_t *flags)
+{
+    GByteArray *blocks = g_byte_array_new();
+    TtCpState s;
+    TtCpBlock b;
+    TtDiag diag;
+    uint32_t n;
+
+    if (tt_cpstate_decode((TtBytes) { *blob, *len }, &s, &diag) != TT_OK) {
+        fprintf(stderr, "tt-forge-points: %s\n", diag.text);
+        exit(1);
+    }
+    for (TtBytes rest = s.blocks; tt_cpstate_next_block(&rest, &b); ) {
+        uint8_t head[16];
+
+        tt_put_le64(head, TT_PAGE_BYTES);
+        tt_put_le32(head + 8, b.flags);
+        tt_put_le32(head + 12, b.name.len);
+        g_byte_array_append(blocks, head, sizeof(head));
+        g_byte_array_append(blocks, b.name.data, b.name.len);
+    }
+    s.blocks = (TtBytes) { blocks->data, blocks->len };
+    s.map[0].len = s.map[1].len = 0;
+    *blob = tt_cpstate_encode(&s, &n);
+    *len = n;
+}
+
 int main(int argc, char **argv)
 {
     TtPageStoreOptions opt = { .read_only = true };
@@ -55,7 +85,7 @@ int main(int argc, char **argv)
     TtIo *to;
 
     if (argc != 4) {
-        fprintf(stderr, "usage: tt-forge-points RUN NEW-CHECKPOINTS SEED\n");
+        fprintf(stderr, "usage: tt-forge-points RUN NEW-CHECKPOINTS SEED|small\n");
         return 2;
     }
     rng = g_rand_new_with_seed(strtoul(argv[3], NULL, 0));
@@ -68,7 +98,8 @@ int main(int argc, char **argv)
         (memcpy(opt.uuid, m.uuid, 16),
          tt_pagestore_open(&opt, &ps, &diag) != TT_OK) ||
         tt_io_posix_create(argv[2], &to, &diag) != TT_OK ||
-        tt_pagestore_export(ps, to, m.uuid, change, &diag) != TT_OK) {
+        tt_pagestore_export(ps, to, m.uuid, strcmp(argv[3], "small") ? change :
+                            shrink, &diag) != TT_OK) {
         fprintf(stderr, "tt-forge-points: %s\n", diag.text);
         return 1;
     }
