@@ -91,6 +91,8 @@ GUESTS = {
     'ins': guest(prepare=prepare_ins),
     'pflash': guest(prepare=prepare_pflash),
     'mmiox': guest(machine=[*MACHINE, '-device', 'VGA']),
+    'ptmmio': guest(machine=[*MACHINE, '-device', 'VGA']),
+    'svm': guest(),
     'hlt': guest(),
     'reset': guest(machine=REBOOT),
     'panic': guest('how=5 rounds=3', machine=[*REBOOT, '-device', 'pvpanic',

@@ -97,6 +97,13 @@ def test_single_thread(work):
     visits(work, args + THREADS['single'], 2, ',checkpoint-interval=0.2', 'dense')
 
 
+@limit(100)
+def test_svm(work):
+    """While a guest of the guest has the vCPU."""
+    visits(work, guest_args(work, 'svm', 'rounds=100000000 every=20'), 2,
+           ',checkpoint-interval=0.1')
+
+
 @limit(240)
 def test_linux(work):
     """A Debian kernel at work on disk and network is taken into its past five

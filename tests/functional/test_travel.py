@@ -72,7 +72,8 @@ for _name, _append in (('reset', None), ('mmiox', None), ('dmacode', None),
                        ('abits', None), ('hlt', 'rounds=40'),
                        ('apic', 'rounds=1500'), ('debug', 'rounds=20'),
                        ('codebits', 'rounds=20'), ('ins', 'rounds=10'),
-                       ('selfdma', 'rounds=10')):
+                       ('selfdma', 'rounds=10'), ('ptmmio', None),
+                       ('svm', 'rounds=2000')):
     globals()[f'test_of_{_name}'] = travel_test(_name, _append, 16)
 
 
