@@ -188,6 +188,18 @@ static void take_checkpoint(CPUState *cpu, bool pinned)
 
 /* ---- those of the recorder ---- */
 
+/* Once, before anything of a checkpoint from a file is used: afterwards it would be
+ * too late, RAM being that of the checkpoint already. */
+static bool can_be_loaded(const TtCpState *s, Error **errp)
+{
+    g_autoptr(GByteArray) now = tt_vcpus_save();
+    bool halted = tt_vcpus_at(0)->halted;
+    bool can = tt_vcpus_load(s->cpu.data, s->cpu.len, s->halted, errp);
+
+    tt_vcpus_load(now->data, now->len, halted, &error_abort);
+    return can;
+}
+
 /* The state of a stored checkpoint; false: *@why says what is wrong with it. */
 static bool load_state(Checkpoint *c, char **why)
 {
@@ -205,7 +217,7 @@ static bool load_state(Checkpoint *c, char **why)
         *why = g_strdup(diag.text);
         return false;
     }
-    if (!tt_memory_map_load(&c->map, &s, &err)) {
+    if (!can_be_loaded(&s, &err) || !tt_memory_map_load(&c->map, &s, &err)) {
         *why = g_strdup(error_get_pretty(err));
         error_free(err);
         return false;

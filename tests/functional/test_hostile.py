@@ -9,7 +9,7 @@ import struct
 import subprocess
 
 from guests import guest_args
-from ttlib import (BUILD, SLOW, Skip, check, edit_manifest, equal, limit, qemu_binary,
+from ttlib import (BUILD, SLOW, Skip, check, digest_at, edit_manifest, equal, limit, qemu_binary,
                    record, recorder, run_tool, short, stopped_replay, goto, tool,
                    wait_until)
 
@@ -166,6 +166,31 @@ def test_pages_beyond_ram(work):
             goto(vm, position=position)
         vm.qmp.send('quit')
         vm.wait(0)
+
+
+@limit(60)
+def test_checkpoints_of_no_vcpu(work):
+    """Behind the first one, none of the recorder's checkpoints can be loaded: what is
+    found out half-way must not leave RAM of another position behind."""
+    run = record(work, guest_args(work, 'torture', 'rounds=3'),
+                 options=',checkpoint-interval=0.02').dir
+    place = f'{run}.banks'
+    shutil.copytree(run, place)
+    os.unlink(os.path.join(place, 'checkpoints'))
+    subprocess.run([forger('tt-forge-points'), run, f'{place}/checkpoints', 'banks'],
+                   check=True, timeout=60 * SLOW)
+    with stopped_replay(work, run, 'good') as good, \
+            stopped_replay(work, place, 'bad') as bad:
+        points = [p['position'] for p in
+                  good.qmp.cmd('query-tt-checkpoints') if p['position']]
+        check(points, 'there is no checkpoint behind the first')
+        for position in (points[-1] + 100, points[0] + 7, points[-1] + 5000):
+            equal(digest_at(bad, position), digest_at(good, position),
+                  f'digest at {position}')
+        for vm in good, bad:
+            vm.qmp.send('quit')
+            vm.wait(0)
+    check('cannot be used' in bad.stderr, bad.stderr)
 
 
 @limit(60)

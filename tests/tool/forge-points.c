@@ -6,6 +6,8 @@
  *
  *   tt-forge-points RUN NEW-CHECKPOINTS SEED
  *   tt-forge-points RUN NEW-CHECKPOINTS small    each RAM block has one page
+ *   tt-forge-points RUN NEW-CHECKPOINTS banks    behind the first one, each vCPU
+ *                                                has too many for its array
  */
 #include "tt/cpstate.h"
 #include "tt/manifest.h"
@@ -75,6 +77,26 @@ static void shrink(void **blob, size_t *len, uint32_t *flags)
     *len = n;
 }
 
+static void add_banks(void **blob, size_t *len, uint32_t *flags)
+{
+    static const uint8_t honest[] = { 0, 0, 0, 0, 1, 0, 1, 10 };
+    static bool is_behind;
+
+    for (uint8_t *p = *blob; is_behind && p + 8 <= (uint8_t *)*blob + *len; p++) {
+        if (!memcmp(p, honest, sizeof(honest))) {
+            p[7] = 0x3f;
+        }
+    }
+    is_behind = true;
+}
+
+typedef void Way(void **blob, size_t *len, uint32_t *flags);
+
+static Way *way_of(const char *name)
+{
+    return !strcmp(name, "small") ? shrink : !strcmp(name, "banks") ? add_banks : change;
+}
+
 int main(int argc, char **argv)
 {
     TtPageStoreOptions opt = { .read_only = true };
@@ -85,7 +107,8 @@ int main(int argc, char **argv)
     TtIo *to;
 
     if (argc != 4) {
-        fprintf(stderr, "usage: tt-forge-points RUN NEW-CHECKPOINTS SEED|small\n");
+        fprintf(stderr, "usage: tt-forge-points RUN NEW-CHECKPOINTS "
+                "SEED|small|banks\n");
         return 2;
     }
     rng = g_rand_new_with_seed(strtoul(argv[3], NULL, 0));
@@ -98,8 +121,7 @@ int main(int argc, char **argv)
         (memcpy(opt.uuid, m.uuid, 16),
          tt_pagestore_open(&opt, &ps, &diag) != TT_OK) ||
         tt_io_posix_create(argv[2], &to, &diag) != TT_OK ||
-        tt_pagestore_export(ps, to, m.uuid, strcmp(argv[3], "small") ? change :
-                            shrink, &diag) != TT_OK) {
+        tt_pagestore_export(ps, to, m.uuid, way_of(argv[3]), &diag) != TT_OK) {
         fprintf(stderr, "tt-forge-points: %s\n", diag.text);
         return 1;
     }
