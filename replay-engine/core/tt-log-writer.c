@@ -215,8 +215,7 @@ static void fill_header(const TtLogWriter *w, uint8_t *h, const TtSegBuf *sb)
 static void assert_segment(const TtLogWriter *w, const TtSegBuf *sb)
 {
     assert(!w->closed);
-    assert(sb->seq == w->seq &&                                     /* R3 */
-           sb->seq - w->part_seq < TT_LOG_SEGMENTS_MAX);
+    assert(sb->seq == w->seq);                                      /* R3 */
     assert(sb->first_event == w->n_events);
     assert(sb->first_pos >= w->pos && sb->end_pos >= sb->first_pos);
     assert(sb->ev_len <= TT_SEG_EVENTS_MAX);
@@ -233,6 +232,13 @@ TtStatus tt_log_writer_seal(TtLogWriter *w, const TtSegBuf *sb, TtDiag *diag)
 
     if (w->poison) {
         return poison(w, &w->first_failure, diag);
+    }
+    if (sb->seq - w->part_seq >= TT_LOG_SEGMENTS_MAX) {     /* after 155 days */
+        TtDiag why;
+
+        tt_fail(&why, TT_ERR_LIMIT, "the log has %u segments, as many as one can "
+                "have: end this recording, and begin another", TT_LOG_SEGMENTS_MAX);
+        return poison(w, &why, diag);
     }
     assert_segment(w, sb);
     uint32_t ev_stored = pack(w, ev, sb->ev, sb->ev_len, EVENT_LEVEL,

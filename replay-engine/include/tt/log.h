@@ -193,7 +193,8 @@ TtStatus tt_log_write_end(TtIo *io, const uint8_t uuid[16],
                           TtDiag *diag);
 /*
  * Compresses and appends. Asserts that segments come in order and that none
- * follows the last one. After a failure the writer is poisoned: it repeats the
+ * follows the last one. TT_ERR_LIMIT: it would be one more than TT_LOG_SEGMENTS_MAX.
+ * After a failure the writer is poisoned: it repeats the
  * first failure and writes nothing more; the file ends in a torn tail.
  * Cost: 30 to 55 ns an event, 0.4 ms a MiB of payload that does not compress,
  * 1.5 ms of payload that does (bench-log), and two appends.
