@@ -168,7 +168,7 @@ static TtStatus add_parent(Pack *p, const char *run, const TtManifest *m,
                            unsigned depth)
 {
     g_autofree char *prefix = prefix_of(depth);
-    g_autofree char *dir = tool_parent_of(run, m);
+    g_autofree char *dir = tt_runstore_parent_path(m, run);
     g_autofree char *path = g_build_filename(dir, "manifest", NULL);
     g_autofree char *points = g_build_filename(dir, "checkpoints", NULL);
     TtManifest pm;

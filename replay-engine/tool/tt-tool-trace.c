@@ -14,29 +14,24 @@
 
 /* ---- making one ---- */
 
-static char *choose_qemu(const ToolArgs *a)
+/* What stands behind -tt. NULL: said why. */
+static char *tt_value(const char *run, const char *file, uint64_t from, uint64_t to)
 {
-    char *qemu = tool_value(a, "--qemu") ?
-        g_canonicalize_filename(tool_value(a, "--qemu"), NULL) :
-        tool_find_qemu(a->program);
+    g_autofree char *dir = tool_option_value(run);
+    g_autofree char *whole = dir ? tool_whole_path(file) : NULL;
+    g_autofree char *trace = whole && tool_is_fit(whole) ? tool_escaped(whole) : NULL;
+    g_autofree char *end = to == UINT64_MAX ? g_strdup("") :
+        g_strdup_printf("%" PRIu64, to);
 
-    if (!qemu) {
-        tool_complain("there is no qemu-system-x86_64 beside this program: say "
-                      "where it is with --qemu");
-    }
-    return qemu;
+    return trace ? g_strdup_printf("replay,dir=%s,trace=%s,trace-part=%" PRIu64 "-%s",
+                                   dir, trace, from, end) : NULL;
 }
 
 int tool_trace(const ToolArgs *a)
 {
-    g_autofree char *run = tool_option_value(a->operand[0]);
-    g_autofree char *file = tool_option_value(a->operand[1]);
-    g_autofree char *qemu = choose_qemu(a), *value = NULL, *part = NULL;
+    g_autofree char *qemu = NULL, *value = NULL;
     uint64_t from, to;
 
-    if (!qemu) {
-        return TOOL_PROBLEM;
-    }
     if (!tool_number_option(a, "--from", 0, &from) ||
         !tool_number_option(a, "--to", UINT64_MAX, &to)) {
         return TOOL_USAGE;
@@ -44,10 +39,11 @@ int tool_trace(const ToolArgs *a)
     if (from >= to) {
         return tool_usage(a->command, "--to must be above --from");
     }
-    part = to == UINT64_MAX ? g_strdup_printf("%" PRIu64 "-", from) :
-        g_strdup_printf("%" PRIu64 "-%" PRIu64, from, to);
-    value = g_strdup_printf("replay,dir=%s,trace=%s,trace-part=%s", run, file,
-                            part);
+    qemu = tool_find_qemu(a);
+    value = qemu ? tt_value(a->operand[0], a->operand[1], from, to) : NULL;
+    if (!value) {
+        return TOOL_PROBLEM;
+    }
     execl(qemu, qemu, "-tt", value, "-nodefaults", "-display", "none",
           "-serial", "none", "-monitor", "none", NULL);
     return tool_complain("cannot run '%s': %s", qemu, g_strerror(errno));

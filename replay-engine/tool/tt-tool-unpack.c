@@ -124,17 +124,13 @@ static TtStatus unpack(TtPackReader *r, const char *dir, TtDiag *diag)
 int tool_unpack(const ToolArgs *a)
 {
     const char *file = a->operand[0];
-    g_autofree char *dir = tt_io_posix_absolute(a->operand[1]);
+    g_autofree char *dir = tool_whole_path(a->operand[1]);
     TtPackReader *r = NULL;
     TtDiag diag;
     TtIo *io;
     TtStatus st;
 
-    if (!dir) {
-        return tool_complain("cannot find out where '%s' is: %s", a->operand[1],
-                             g_strerror(errno));
-    }
-    if (!tool_is_fit(dir)) {
+    if (!dir || !tool_is_fit(dir)) {
         return TOOL_PROBLEM;
     }
     if (tt_io_posix_open(file, &io, &diag) != TT_OK) {

@@ -293,7 +293,18 @@ bool tool_start(TtPageStore *ps, const TtLogReader *r, uint64_t *pos)
     return false;
 }
 
-char *tool_find_qemu(const char *program)
+char *tool_whole_path(const char *path)
+{
+    char *whole = tt_io_posix_absolute(path);
+
+    if (!whole) {
+        tool_complain("cannot find out where '%s' is: %s", path, g_strerror(errno));
+    }
+    return whole;
+}
+
+/* Beside this program. */
+static char *find_qemu(const char *program)
 {
     g_autofree char *tool = g_find_program_in_path(program);
     g_autofree char *real = g_file_read_link("/proc/self/exe", NULL);
@@ -305,10 +316,19 @@ char *tool_find_qemu(const char *program)
             g_build_filename(dir, "qemu-system-x86_64", NULL) : NULL;
 
         if (path && g_file_test(path, G_FILE_TEST_IS_EXECUTABLE)) {
-            return g_canonicalize_filename(path, NULL);
+            return tool_whole_path(path);
         }
     }
+    tool_complain("there is no qemu-system-x86_64 beside this program: say where it "
+                  "is with --qemu");
     return NULL;
+}
+
+char *tool_find_qemu(const ToolArgs *a)
+{
+    const char *given = tool_value(a, "--qemu");
+
+    return given ? tool_whole_path(given) : find_qemu(a->program);
 }
 
 static bool is_run(const char *dir)
@@ -347,17 +367,16 @@ bool tool_is_fit(const char *path)
     return is_fit;
 }
 
-char *tool_parent_of(const char *run, const TtManifest *m)
+char *tool_escaped(const char *text)
 {
-    g_autofree char *whole = g_canonicalize_filename(run, NULL);
+    g_auto(GStrv) pieces = g_strsplit(text, ",", -1);
 
-    return g_canonicalize_filename(m->parent_path, whole);
+    return g_strjoinv(",,", pieces);
 }
 
 char *tool_option_value(const char *path)
 {
-    g_autofree char *whole = g_canonicalize_filename(path, NULL);
-    g_auto(GStrv) pieces = g_strsplit(whole, ",", -1);
+    g_autofree char *whole = tool_whole_path(path);
 
-    return g_strjoinv(",,", pieces);
+    return whole ? tool_escaped(whole) : NULL;
 }

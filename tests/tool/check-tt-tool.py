@@ -677,6 +677,89 @@ def test_verify_tells_what_qemu_says(work):
     tt('verify', run, '--qemu', os.path.join(work, 'nowhere'), status=1)
 
 
+def program(work, text, name='qemu'):
+    path = os.path.join(work, name)
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write('#!/bin/sh\n' + text)
+    os.chmod(path, 0o755)
+    return path
+
+
+def linked(work):
+    """a/lnk/.. is b, which has the runs `run` and `leaf`, a branch of it; a has an
+    other one."""
+    for name in 'a', 'b':
+        make_run(os.path.join(work, name), golden('one-event'))
+    leaf = os.path.join(work, 'b', 'leaf')
+    shutil.copytree(os.path.join(work, 'b', 'run'), leaf)
+    with open(os.path.join(leaf, 'manifest'), 'a', encoding='utf-8') as out:
+        out.write('[parent]\npath=../run\nuuid=10111213-1415-1617-1819-'
+                  '1a1b1c1d1e1f\ncheckpoint=3\nposition=4567\n')
+    with open(os.path.join(leaf, 'manifest')) as file:
+        text = file.read().replace('features=0', 'features=1')
+    with open(os.path.join(leaf, 'manifest'), 'w', encoding='utf-8') as out:
+        out.write(text)
+    os.mkdir(os.path.join(work, 'b', 'sub'))
+    os.symlink('../b/sub', os.path.join(work, 'a', 'lnk'))
+    return os.path.realpath(os.path.join(work, 'b'))
+
+
+def test_a_name_leads_where_the_kernel_goes(work):
+    """Behind a link, QEMU gets the run that was read, and the file that was meant."""
+    b = linked(work)
+    program(work, 'echo "at $2"; exit 1')
+    for up in 'a/lnk/..', os.path.join(work, 'a', 'lnk', '..'):
+        run, file = up + '/run', up + '/x,'
+        for args, want in ((('verify', run), f'at replay,dir={b}/run,verify='),
+                           (('trace', run, file),
+                            f'at replay,dir={b}/run,trace={b}/x,,,trace-part=')):
+            said = subprocess.run([TT, *args, '--qemu', 'a/lnk/../../qemu'], cwd=work,
+                                  capture_output=True, text=True, timeout=60).stdout
+            check(want in said, said)
+        leaf = json.loads(tt('info', up + '/leaf', '--json', cwd=work).stdout)
+        check([(x['path'], x['found']) for x in leaf['parents']] ==
+              [(f'{b}/run', True)], f'{leaf}')
+        run = json.loads(tt('info', run, '--json', cwd=work).stdout)
+        check([x['path'] for x in run['branches']] == [f'{b}/leaf'], f'{run}')
+    # A link to a branch: its parent is beside the branch, or beside the link.
+    os.symlink('b/leaf', os.path.join(work, 'here'))
+    leaf = json.loads(tt('info', 'here', '--json', cwd=work).stdout)
+    check([x['path'] for x in leaf['parents']] == [f'{b}/run'], f'{leaf}')
+    os.rename(os.path.join(b, 'run'), os.path.join(work, 'run'))
+    leaf = json.loads(tt('info', 'here', '--json', cwd=work).stdout)
+    check([(x['path'], x['found']) for x in leaf['parents']] ==
+          [(os.path.join(work, 'run'), True)], f'{leaf}')
+
+
+def test_a_branch_goes_where_the_kernel_goes(work):
+    b = linked(work)
+    with open(os.path.join(b, 'run', 'manifest'), 'w', encoding='utf-8') as out:
+        out.write(recorded('qemu -m 64'))
+    program(b, 'exit 0')
+    out = tt('branch', 'a/lnk/../run', '--at', '1', '--to', 'a/lnk/../new/', '--print',
+             '--qemu', 'a/lnk/../qemu', cwd=work).stdout
+    check(shlex.split(out)[3:] == [f'{b}/qemu', '-m', '64', '-tt',
+                                   f'branch,dir={b}/run,at=1,to={b}/new'], out)
+
+
+def test_a_trace_is_written_where_it_can_be(work):
+    """Not into a run, and not to the root from a directory that is gone."""
+    run = make_run(work, golden('one-event'))
+    qemu = program(work, 'touch "$0.was-run"')
+    for file in (os.path.join(run, 'marks'), os.path.join(run, 'disks', '..', 'x')):
+        os.makedirs(os.path.join(run, 'disks'), exist_ok=True)
+        said = tt('trace', run, file, '--qemu', qemu, status=1).stderr
+        check('inside of the run' in said and said.count('\n') == 1, said)
+    gone = os.path.join(work, 'gone')
+    os.mkdir(gone)
+    said = subprocess.run(f'cd {gone} && rmdir {gone} && exec {TT} trace {run} OUT '
+                          f'--qemu {qemu}', shell=True, text=True, timeout=60,
+                          capture_output=True)
+    check(said.returncode == 1 and 'cannot find out' in said.stderr and
+          said.stderr.count('\n') == 1, f'{said}')
+    check(not os.path.exists(qemu + '.was-run'), 'QEMU was run')
+
+
 def test_a_reader_that_leaves_is_no_error(work):
     run = make_run(work, random_log(work, BIG_LOG))
     done = subprocess.run(f'"{TT}" log "{run}" | head -n 1', shell=True,
