@@ -272,8 +272,11 @@ static void print_second(const Verify *v, const ToolSecond *s)
 
 static void print_damage(const Verify *v)
 {
+    g_autofree char *name = g_strdup(v->run);
+
+    tool_make_harmless(name);
     printf("The run is damaged, or a part of it is missing (tt check %s says the "
-           "same, and executes nothing):\n", v->run);
+           "same, and executes nothing):\n", name);
     for (unsigned i = 0; i < v->damage->len; i++) {
         printf("  %s\n", (char *)v->damage->pdata[i]);
     }

@@ -714,8 +714,8 @@ def test_a_name_leads_where_the_kernel_goes(work):
                            (('trace', run, file),
                             f'at replay,dir={b}/run,trace={b}/x,,,trace-part=')):
             said = subprocess.run([TT, *args, '--qemu', 'a/lnk/../../qemu'], cwd=work,
-                                  capture_output=True, text=True, timeout=60).stdout
-            check(want in said, said)
+                                  capture_output=True, text=True, timeout=60)
+            check(want in said.stdout + said.stderr, f'{said}')
         leaf = json.loads(tt('info', up + '/leaf', '--json', cwd=work).stdout)
         check([(x['path'], x['found']) for x in leaf['parents']] ==
               [(f'{b}/run', True)], f'{leaf}')
@@ -758,6 +758,20 @@ def test_a_trace_is_written_where_it_can_be(work):
     check(said.returncode == 1 and 'cannot find out' in said.stderr and
           said.stderr.count('\n') == 1, f'{said}')
     check(not os.path.exists(qemu + '.was-run'), 'QEMU was run')
+
+
+def test_damage_is_told_without_control_characters(work):
+    run = random_run(work)
+    log = bytearray(read(run, 'log'))
+    log[len(log) // 2] ^= 4
+    with open(os.path.join(run, 'log'), 'wb') as file:
+        file.write(log)
+    odd = os.path.join(work, '\x1b[31m')
+    os.rename(run, odd)
+    done = subprocess.run([TT, 'verify', odd, '--qemu', program(work, 'exit 1')],
+                          capture_output=True, text=True, timeout=60)
+    check('tt check ' in done.stdout and '\x1b' not in done.stdout + done.stderr,
+          f'{done}')
 
 
 def test_a_reader_that_leaves_is_no_error(work):
