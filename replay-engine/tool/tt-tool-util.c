@@ -183,6 +183,13 @@ static TtLogReader *open_log(const char *run, bool says_damage)
 
 TtLogReader *tool_open_log(const char *run)
 {
+    g_autofree char *manifest = g_build_filename(run, "manifest", NULL);
+    TtDiag diag;
+
+    if (tt_manifest_check_unpacked(manifest, &diag) != TT_OK) {
+        tool_problem(&diag);
+        return NULL;
+    }
     return open_log(run, true);
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the tt tool promises, on runs made of the golden logs.
 
-    check-tt-tool.py TT DUMP-LOG
+    check-tt-tool.py TT DUMP-LOG KILL-AT
 
 Prints TAP.
 """
@@ -22,7 +22,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ACCEPT = os.path.join(HERE, '..', 'golden', 'log-v1', 'accept')
 REJECT = os.path.join(HERE, '..', 'golden', 'log-v1', 'reject')
-TT, DUMP_LOG = (os.path.abspath(x) for x in sys.argv[1:3])
+TT, DUMP_LOG, KILL_AT = (os.path.abspath(x) for x in sys.argv[1:4])
 BIG_LOG = 8             # seed of a random log with some thousand events
 MANIFEST = '''[run]
 features=0
@@ -482,6 +482,42 @@ def test_a_killed_pack_leaves_all_or_nothing(work):
             said = tt('unpack', pack, back, status=1).stderr
             check('delete it' in said and half in said, said)
             shutil.rmtree(half)
+
+
+def killed_at(number, *args):
+    """Kills tt before the call of that number that changes something. True: it came to
+    its end."""
+    done = subprocess.run([TT, *args], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, 'LD_PRELOAD': KILL_AT,
+                               'TT_KILL_AT': str(number)})
+    check(done.returncode in (0, -9), f'{done}')
+    return done.returncode == 0
+
+
+def test_half_of_a_run_is_not_taken_for_one(work):
+    """Wherever unpack is killed: DIR is whole or not there, and what it leaves says
+    what it is, until it is whole, too."""
+    run = random_run(work)
+    pack, back = os.path.join(work, 'p.ttrun'), os.path.join(work, 'back')
+    half = back + '.unpacking'
+    tt('pack', run, pack, '--with-host')
+    n_half, number = 0, 1
+    while not killed_at(number, 'unpack', pack, back):
+        check(not os.path.exists(back), f'{number}: half a run')
+        if os.path.exists(os.path.join(half, 'manifest')):
+            check(read(run, 'log') == read(half, 'log'), f'{number}: half a run')
+            tt('check', half)
+        elif os.path.exists(half):
+            is_marked = os.path.exists(os.path.join(half, 'manifest.unpacking'))
+            for command in 'info', 'check', 'log', 'stats':
+                said = tt(command, half, status=1).stderr
+                check(not is_marked or 'half of a run' in said, said)
+                check(said.count('\n') == 1, said)
+            n_half += is_marked
+        shutil.rmtree(half, ignore_errors=True)
+        number += 1
+    check(n_half > 5, f'{n_half} half runs')
+    check(sorted(os.listdir(back)) == ['log', 'manifest'], f'{os.listdir(back)}')
 
 
 def test_a_run_that_grows_is_not_cut_off(work):
