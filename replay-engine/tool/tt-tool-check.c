@@ -289,7 +289,8 @@ void tool_json_list(const char *name, const GPtrArray *list)
 
 static void print_json(const Check *c)
 {
-    printf("{\"run\": ");
+    tool_json_begin();
+    printf("\"run\": ");
     tool_json_string(c->run);
     printf(", \"intact\": %s, \"segments\": %" PRIu64 ", \"events\": %" PRIu64
            ", \"end\": %" PRIu64 ", \"torn\": %s, \"recording\": %s, "

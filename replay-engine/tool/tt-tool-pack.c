@@ -434,7 +434,8 @@ static void print_packed(const Pack *p, bool is_json, const GPtrArray *damage)
     g_autofree char *name = g_strdup(p->file);
 
     if (is_json) {
-        printf("{\"file\": ");
+        tool_json_begin();
+        printf("\"file\": ");
         tool_json_string(p->file);
         printf(", \"bytes\": %" PRIu64, p->bytes);
         tool_json_list("damaged", damage);

@@ -140,7 +140,8 @@ static void json_branches(const char *name, const TtBranch *b, unsigned n)
 
 static void print_json(const TtTraceDiff *d, bool is_same, bool is_torn)
 {
-    printf("{\"same\": %s, \"torn\": %s, \"from\": %" PRIu64 ", \"to\": %" PRIu64
+    tool_json_begin();
+    printf("\"same\": %s, \"torn\": %s, \"from\": %" PRIu64 ", \"to\": %" PRIu64
            ", \"branches_alike\": %" PRIu64, tool_json_bool(is_same),
            tool_json_bool(is_torn), d->from, d->to, d->n_same);
     if (!is_same) {

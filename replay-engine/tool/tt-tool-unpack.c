@@ -194,7 +194,8 @@ int tool_unpack(const ToolArgs *a)
         return tool_complain("'%s': %s", file, diag.text);
     }
     if (tool_has(a, "--json")) {
-        printf("{\"run\": ");
+        tool_json_begin();
+        printf("\"run\": ");
         tool_json_string(dir);
         printf("}\n");
     } else {

@@ -33,11 +33,20 @@ void tool_say(const char *fmt, va_list ap)
     fprintf(stderr, "tt: %s\n", text);
 }
 
+static char *first_complaint;           /* NULL: none yet */
+
 int tool_complain(const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
+    if (!first_complaint) {
+        va_list again;
+
+        va_copy(again, ap);
+        first_complaint = g_strdup_vprintf(fmt, again);
+        va_end(again);
+    }
     tool_say(fmt, ap);
     va_end(ap);
     return TOOL_PROBLEM;
@@ -48,9 +57,38 @@ int tool_problem(const TtDiag *diag)
     return tool_complain("%s", diag->text);
 }
 
+static void say(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+
+static void say(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    tool_say(fmt, ap);
+    va_end(ap);
+}
+
 void tool_note(const char *text)
 {
-    tool_complain("note: %s", text);
+    say("note: %s", text);
+}
+
+static bool has_answered;
+
+void tool_json_begin(void)
+{
+    has_answered = true;
+    putchar('{');
+}
+
+void tool_json_error(void)
+{
+    if (!has_answered) {
+        tool_json_begin();
+        printf("\"error\": ");
+        tool_json_string(first_complaint ? first_complaint : "");
+        printf("}\n");
+    }
 }
 
 char *tool_number(uint64_t n)

@@ -212,7 +212,8 @@ static void json_second(const ToolSecond *s)
 
 static void print_json(const Verify *v, const Sum *s)
 {
-    printf("{\"run\": ");
+    tool_json_begin();
+    printf("\"run\": ");
     tool_json_string(v->run);
     printf(", \"exact\": %s, \"complete\": %s, \"intervals\": %" PRIu64
            ", \"processes\": %u, \"end\": %" PRIu64,

@@ -796,6 +796,34 @@ def test_a_trace_is_written_where_it_can_be(work):
     check(not os.path.exists(qemu + '.was-run'), 'QEMU was run')
 
 
+def test_what_cannot_be_answered_is_said_as_json(work):
+    """Whatever a program asks with --json, it can read what comes."""
+    log = golden('three-segments')
+    for name, run_log, manifest in (('no-log', None, MANIFEST), ('nothing', None, None),
+                                    ('no-manifest', log, None),
+                                    ('other', log, '\n'), ('\x1b"', None, MANIFEST)):
+        where = os.path.join(work, name)
+        os.makedirs(where)
+        run = make_run(where, run_log, manifest)
+        new = os.path.join(where, 'new')
+        for args in (('info', run), ('check', run), ('log', run), ('stats', run),
+                     ('verify', run, '--qemu', '/bin/true'), ('pack', run, new),
+                     ('unpack', os.path.join(run, 'log'), new),
+                     ('compare-traces', os.path.join(run, 'log'), new)):
+            if args[0] in ('log', 'stats') and run_log:
+                continue                # which ask for no manifest
+            done = tt(*args, '--json', status=1)
+            said = json.loads(done.stdout)
+            check(list(said) == ['error'] and done.stderr.count('\n') == 1 and
+                  done.stderr == 'tt: ' + said['error'].replace('\x1b', '?') + '\n',
+                  f'{args}: {done}')
+    # Who was answered gets no second object, and who asked wrongly none.
+    log = os.path.join(REJECT, sorted(os.listdir(REJECT))[0])
+    run = make_run(os.path.join(work, 'damaged'), log)
+    json.loads(tt('check', run, '--json', status=1).stdout)
+    check(not tt('verify', run, '--json', '-j', '0', status=2).stdout, 'usage')
+
+
 def test_damage_is_told_without_control_characters(work):
     run = random_run(work)
     log = bytearray(read(run, 'log'))
