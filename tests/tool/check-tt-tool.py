@@ -415,6 +415,41 @@ def test_a_pack_of_what_is_damaged_says_so(work):
     check(s['damaged'] == wrong, f'{s}')
 
 
+def test_a_pack_says_what_it_leaves_out(work):
+    """'marks' that is no file; and with checkpoints that cannot be read, what does
+    without them."""
+    run = random_run(work)
+    pack, back = os.path.join(work, 'p.ttrun'), os.path.join(work, 'back')
+    marks = os.path.join(run, 'marks')
+    for make, gone in (os.mkdir, os.rmdir), (os.mkfifo, os.unlink):
+        make(marks)
+        said = tt('pack', run, pack, status=1).stderr
+        check(said == f"tt: marks: '{marks}' is no regular file; it is left out\n", said)
+        tt('unpack', pack, back)
+        check(sorted(os.listdir(back)) == ['log', 'manifest'], f'{os.listdir(back)}')
+        shutil.rmtree(back)
+        os.unlink(pack)
+        s = json.loads(tt('pack', run, pack, '--json', status=1).stdout)
+        check(len(s['damaged']) == 1 and marks in s['damaged'][0], f'{s}')
+        os.unlink(pack)
+        tt('pack', run, pack, '--scrub')
+        os.unlink(pack)
+        gone(marks)
+    paths = [os.path.join(run, x) for x in ('pages', 'checkpoints')]
+    for odd, other in (paths, paths[::-1]):
+        for make, gone in (os.mkdir, os.rmdir), (os.mkfifo, os.unlink):
+            make(odd)
+            with open(other, 'wb'):
+                pass
+            said = tt('pack', run, pack, status=1).stderr
+            check('cannot be packed' in said and '--no-checkpoints' in said and
+                  said.count('\n') == 1 and not os.path.exists(pack), said)
+            tt('pack', run, pack, '--no-checkpoints')
+            os.unlink(pack)
+            gone(odd)
+            os.unlink(other)
+
+
 def test_a_limit_on_files_leaves_nothing(work):
     run = random_run(work)
     pack, back = os.path.join(work, 'p.ttrun'), os.path.join(work, 'back')
