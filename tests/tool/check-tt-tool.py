@@ -278,7 +278,17 @@ def test_wrong_usage_is_told_from_a_problem(work):
 
 
 COMMANDS = ('info', 'log', 'stats', 'check', 'verify', 'pack', 'unpack',
-            'branch')
+            'branch', 'trace', 'branches', 'compare-traces')
+
+
+def completed(work, *words):
+    """What is offered for the last of the words."""
+    line = ' '.join(shlex.quote(x) for x in ('tt', *words))
+    return subprocess.run(
+        ['bash', '-c', f'. "$0"; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _tt; '
+         'echo "${COMPREPLY[@]}"', os.path.abspath(os.path.join(
+             HERE, '..', '..', 'scripts', 'tt-completion.bash'))], check=True,
+        text=True, cwd=work, capture_output=True, timeout=60).stdout.split()
 
 
 def test_each_command_explains_itself(work):
@@ -286,7 +296,6 @@ def test_each_command_explains_itself(work):
     top = os.path.join(HERE, '..', '..')
     with open(os.path.join(top, 'docs', 'man', 'tt.1')) as file:
         man = file.read().replace('\\-', '-')
-    completion = os.path.join(top, 'scripts', 'tt-completion.bash')
     check(' tt branch RUN --at ID|@NAME [--to' in tt('--help').stdout, 'needed')
     check(tt('--version').stdout.startswith('tt 1'), 'version')
     out = tt('--help').stdout
@@ -298,15 +307,21 @@ def test_each_command_explains_itself(work):
         check(f'.B tt {command}\n' in man, f'{command} is not in the man page')
         options = [x.split()[0] for x in said.splitlines()
                    if x.startswith('  -')]
-        offered = subprocess.run(
-            ['bash', '-c', f'. "$0"; COMP_WORDS=(tt {command} -); COMP_CWORD=2; '
-             '_tt; echo "${COMPREPLY[@]}"', completion], check=True, text=True,
-            capture_output=True, timeout=60).stdout.split()
+        offered = completed(work, command, '-')
         check(sorted(options) == sorted(offered), f'{command}: {options} in the '
               f'help, {offered} in the completion')
         for option in options:
             check(option == '--help' or f'{option}' in man,
                   f'{option} of {command} is not in the man page')
+
+
+def test_help_is_completed_by_commands(work):
+    os.makedirs(os.path.join(work, 'a-directory'))
+    check(completed(work, 'help', '') == list(COMMANDS), completed(work, 'help', ''))
+    check(completed(work, 'help', 'br') == ['branch', 'branches'], 'by letters')
+    check(completed(work, 'help', 'info', '') == [], 'a second one')
+    check(completed(work, '') == [*COMMANDS, 'help', '--version'], 'the first word')
+    check(completed(work, 'info', '') == ['a-directory'], 'a run')
 
 
 def test_a_run_may_have_any_name(work):
