@@ -439,7 +439,8 @@ def test_a_pack_says_what_it_leaves_out(work):
     for make, gone in (os.mkdir, os.rmdir), (os.mkfifo, os.unlink):
         make(marks)
         said = tt('pack', run, pack, status=1).stderr
-        check(said == f"tt: marks: '{marks}' is no regular file; it is left out\n", said)
+        check(said == f"tt: marks: '{marks}' is no regular file; it is left out\n",
+              said)
         tt('unpack', pack, back)
         check(sorted(os.listdir(back)) == ['log', 'manifest'], f'{os.listdir(back)}')
         shutil.rmtree(back)
