@@ -3,6 +3,9 @@
 # Completion of the `tt` tool's command lines for bash: source it, or install it
 # as .../bash-completion/completions/tt.
 
+_tt_commands="info log stats check verify pack unpack branch trace branches
+compare-traces"
+
 # The kinds of events; `tt log --kind` also takes numbers.
 _tt_kinds="pio-in pio-out mmio-ld mmio-st tsc msr-rd msr-wr cr8-rd rand cpuid
 value intr unhalt ram map cpu-flag cpu-state block cpu-switch ram-fill check
@@ -29,8 +32,13 @@ _tt()
     local command=${COMP_WORDS[1]}
     COMPREPLY=()
     if [ "$COMP_CWORD" = 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "info log stats check verify pack
-            unpack branch trace branches compare-traces help --version" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "$_tt_commands help --version" \
+            -- "$word")
+        return
+    fi
+    if [ "$command" = help ]; then
+        [ "$COMP_CWORD" != 2 ] ||
+            mapfile -t COMPREPLY < <(compgen -W "$_tt_commands" -- "$word")
         return
     fi
     case $before in

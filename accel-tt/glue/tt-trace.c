@@ -37,7 +37,10 @@ static struct {
     uint64_t began;
     bool has_begun[TT_VCPUS_MAX];       /* of each vCPU: its first entry is there */
     uint64_t ends[TT_VCPUS_MAX];        /* where the last instruction ended */
+    TtDiag failure;             /* nothing could be written; status TT_OK: none */
 } trace;
+
+static bool has_failed;         /* one of them, ever */
 
 /* ---- beginning and end ---- */
 
@@ -76,21 +79,33 @@ static void set_blocks(bool traced)
 
 static void open_writer(void)
 {
-    TtDiag diag;
     TtIo *io = g_steal_pointer(&trace.io);
+    TtStatus s = tt_trace_writer_new(io, tt.manifest.uuid, tt.pos, &trace.writer,
+                                     &trace.failure);
 
-    if (tt_trace_writer_new(io, tt.manifest.uuid, tt.pos, &trace.writer,
-                            &diag) != TT_OK) {
-        error_report("tt: there will be no trace: %s", diag.text);
-        trace.from = UINT64_MAX;        /* it never comes */
-        return;
-    }
     trace.began = tt.pos;
+    if (s != TT_OK) {
+        trace.failure.status = s;
+        trace.from = UINT64_MAX;        /* it never comes */
+    }
+}
+
+/* The file has nothing in it. */
+static void give_up(Error **errp)
+{
+    tt_io_close(trace.io);
+    unlink(trace.path);
+    if (trace.failure.status) {
+        error_setg(errp, "there is no trace: %s", trace.failure.text);
+    } else {
+        error_setg(errp, "there is no trace: the run did not come to position %"
+                   PRIu64 ", where it was to begin", trace.from);
+    }
 }
 
 bool tt_trace_end(TtTraced *t, Error **errp)
 {
-    TtStatus s = TT_OK;
+    TtStatus s = TT_ERR_INVALID;
     TtDiag diag;
 
     if (!trace.path) {
@@ -107,21 +122,25 @@ bool tt_trace_end(TtTraced *t, Error **errp)
         t->from = trace.began;
         t->branches = tt_trace_count(trace.writer);
         t->bytes = tt_trace_bytes(trace.writer);
+        if (s != TT_OK) {
+            error_setg(errp, "the trace is not whole: %s; what was written of it "
+                       "stays", diag.text);
+        }
     } else {
-        tt_io_close(trace.io);
-        unlink(trace.path);
-        s = tt_fail(&diag, TT_ERR_INVALID, "the run did not come to position %" PRIu64
-                ", where the trace was to begin", trace.from);
+        give_up(errp);
     }
     tt_trace_writer_free(trace.writer);
     g_free(trace.path);
     memset(&trace, 0, sizeof(trace));
     tt_trace_is_on = false;
     set_blocks(false);
-    if (s != TT_OK) {
-        error_setg(errp, "%s", diag.text);
-    }
+    has_failed |= s != TT_OK;
     return s == TT_OK;
+}
+
+bool tt_trace_has_failed(void)
+{
+    return has_failed;
 }
 
 void tt_trace_end_and_tell(void)
@@ -137,7 +156,7 @@ void tt_trace_end_and_tell(void)
                      " branches, %" PRIu64 " bytes in %s\n", t.from, t.to,
                      t.branches, t.bytes, t.path);
     } else {
-        error_reportf_err(err, "tt: the trace is not whole: ");
+        error_reportf_err(err, "tt: ");
     }
 }
 

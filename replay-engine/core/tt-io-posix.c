@@ -387,22 +387,35 @@ static char *real(const char *path)
     return copy;
 }
 
+/* What stands behind the last ".." of @path, which is a name of its own; NULL: there is
+ * none. */
+static const char *behind_last_up(const char *path)
+{
+    const char *behind = NULL;
+
+    for (const char *at = path; (at = strstr(at, "..")); at++) {
+        if ((at == path || at[-1] == '/') && (!at[2] || at[2] == '/')) {
+            behind = at + 2;
+        }
+    }
+    return behind;
+}
+
+/* Up to the last ".." only the kernel knows where a path leads; behind it there are
+ * plain names, which need not exist. */
 char *tt_io_posix_absolute(const char *path)
 {
-    g_autofree char *here = getcwd(NULL, 0);
-    g_autofree char *dir = g_path_get_dirname(path);
-    g_autofree char *name = g_path_get_basename(path);
-    g_autofree char *above = NULL;
+    g_autofree char *here = g_path_is_absolute(path) ? NULL : getcwd(NULL, 0);
+    const char *behind = behind_last_up(path);
+    g_autofree char *up = NULL, *above = NULL;
 
     if (!here && !g_path_is_absolute(path)) {
         return NULL;
     }
-    if (!strstr(path, "..")) {
+    if (!behind) {
         return g_canonicalize_filename(path, here);
     }
-    if (!strcmp(name, "..") || !strcmp(name, ".") || path[strlen(path) - 1] == '/') {
-        return real(path);
-    }
-    above = real(dir);
-    return above ? g_build_filename(above, name, NULL) : NULL;
+    up = g_strndup(path, behind - path);
+    above = real(up);
+    return above ? g_canonicalize_filename(behind + strspn(behind, "/"), above) : NULL;
 }

@@ -328,6 +328,26 @@ TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,
     return p.status;
 }
 
+TtStatus tt_manifest_check_unpacked(const char *path, TtDiag *diag)
+{
+    g_autofree char *half = g_strconcat(path, TT_MANIFEST_UNPACKING, NULL);
+    g_autofree char *dir = g_path_get_dirname(path);
+
+    return g_file_test(path, G_FILE_TEST_EXISTS) ||
+        !g_file_test(half, G_FILE_TEST_EXISTS) ? TT_OK :
+        tt_fail(diag, TT_ERR_IO, "'%s' is half of a run: a tt unpack is at work there, "
+                "or it was killed: then delete it, and unpack again", dir);
+}
+
+static TtStatus fail_missing(const char *path, TtDiag *diag)
+{
+    TtStatus status = tt_manifest_check_unpacked(path, diag);
+
+    return status != TT_OK ? status :
+        tt_fail(diag, TT_ERR_IO, "there is no file '%s': this is no run, or its "
+                "recorder ended before the VM ran and nothing was recorded", path);
+}
+
 TtStatus tt_manifest_load(const char *path, TtManifest *m, TtDiag *diag)
 {
     g_autofree char *text = NULL;
@@ -338,9 +358,7 @@ TtStatus tt_manifest_load(const char *path, TtManifest *m, TtDiag *diag)
 
     memset(m, 0, sizeof(*m));
     if (status == TT_ERR_IO && diag && diag->os_errno == ENOENT) {
-        return tt_fail(diag, status, "there is no file '%s': this is no run, or "
-                       "its recorder ended before the VM ran and nothing was "
-                       "recorded", path);
+        return fail_missing(path, diag);
     }
     if (status != TT_OK) {
         return status;

@@ -22,10 +22,32 @@ typedef struct Lender {
 static TtStatus open_run(const char *dir, const TtManifest *m, unsigned depth,
                          uint64_t cache_bytes, TtPageStore **out, TtDiag *diag);
 
+/* Also of what is gone: then it is only a name. */
+static char *whole_path(const char *path)
+{
+    char *whole = tt_io_posix_absolute(path);
+
+    return whole ? whole : g_canonicalize_filename(path, NULL);
+}
+
+/* Where a link leads to the branch, its parent may lie beside either of the two. */
+char *tt_runstore_parent_path(const TtManifest *m, const char *dir)
+{
+    g_autofree char *whole = whole_path(dir);
+    g_autofree char *joined = g_path_is_absolute(m->parent_path) ?
+        g_strdup(m->parent_path) : g_build_filename(whole, m->parent_path, NULL);
+    char *path = whole_path(joined);
+
+    if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+        g_free(path);
+        path = g_canonicalize_filename(joined, NULL);
+    }
+    return path;
+}
+
 char *tt_runstore_parent_dir(const TtManifest *m, const char *dir, TtDiag *diag)
 {
-    g_autofree char *whole = g_canonicalize_filename(dir, NULL);
-    char *path = g_canonicalize_filename(m->parent_path, whole);
+    char *path = tt_runstore_parent_path(m, dir);
     g_autofree char *shown = g_strescape(path, NULL);
 
     if (!strcmp(shown, path)) {
@@ -232,7 +254,7 @@ static bool began_at(const char *dir, const uint8_t uuid[16],
 char *tt_runstore_branch_of(const char *dir, const uint8_t uuid[16],
                             uint32_t checkpoint)
 {
-    g_autofree char *whole = g_canonicalize_filename(dir, NULL);
+    g_autofree char *whole = whole_path(dir);
     g_autofree char *folder = g_path_get_dirname(whole);
     GDir *d = g_dir_open(folder, 0, NULL);
     const char *name;

@@ -38,7 +38,13 @@ static bool is_foreign(const char *dir)
     return name;
 }
 
-/* The directory that dir= names. */
+/* Which option names the directory. */
+static const char *option(void)
+{
+    return tt_is_branch() ? "to=" : "dir=";
+}
+
+/* The directory that the option names. */
 static bool make_named(Error **errp)
 {
     g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
@@ -51,23 +57,23 @@ static bool make_named(Error **errp)
     if (errno != EEXIST || !g_file_test(tt.dir, G_FILE_TEST_IS_DIR)) {
         error_setg_errno(errp, errno == EEXIST ? ENOTDIR : errno,
                          "cannot make the run directory '%s': give another"
-                         " with dir=", tt.dir);
+                         " with %s", tt.dir, option());
         return false;
     }
     if (tt_runlock_is_held(tt.dir)) {
-        error_setg(errp, "another process records into '%s': give another dir=",
-                   tt.dir);
+        error_setg(errp, "another process records into '%s': give another %s",
+                   tt.dir, option());
         return false;
     }
     if (g_file_test(manifest, G_FILE_TEST_EXISTS) ||
         g_file_test(log, G_FILE_TEST_EXISTS)) {
-        error_setg(errp, "'%s' holds a run already: give another dir= or "
-                   "delete it", tt.dir);
+        error_setg(errp, "'%s' holds a run already: give another %s or "
+                   "delete it", tt.dir, option());
         return false;
     }
     if (is_foreign(tt.dir)) {
         error_setg(errp, "'%s' holds other files: give a directory with "
-                   "dir= that is empty, or that does not exist", tt.dir);
+                   "%s that is empty, or that does not exist", tt.dir, option());
         return false;
     }
     return true;
@@ -95,7 +101,7 @@ static bool make_dated(Error **errp)
         }
     }
     error_setg_errno(errp, errno, "cannot make a run directory here: give one "
-                     "with dir=");
+                     "with %s", option());
     return false;
 }
 

@@ -66,6 +66,9 @@ static void leave(int reason, Error *err)
         error_reportf_err(err, "tt: ");
         code = 1;
     }
+    if (!code && tt_trace_has_failed()) {
+        code = 1;
+    }
     qemu_system_shutdown_request_with_code(SHUTDOWN_CAUSE_HOST_QMP_QUIT, code);
 }
 

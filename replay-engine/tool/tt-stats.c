@@ -186,7 +186,8 @@ static void print_json(Stats *s)
     uint8_t kinds[TT_EV_KIND_MAX + 1];
     unsigned n = used_kinds(s, kinds);
 
-    printf("{\n");
+    tool_json_begin();
+    printf("\n");
     json_field("bytes", s->file_bytes);
     json_field("events_raw_bytes", s->t.ev_raw);
     json_field("events_stored_bytes", s->t.ev_stored);

@@ -22,7 +22,8 @@ typedef struct Without {
 } Without;
 
 typedef struct Branch {
-    const char *run, *at, *to, *qemu, *tool;
+    const ToolArgs *given;
+    const char *run, *at, *to;
     GArray *without;            /* of Without */
     char **extra;               /* NULL-terminated */
     bool is_print;
@@ -40,7 +41,6 @@ static int parse(Branch *b, const ToolArgs *a)
     b->run = a->operand[0];
     b->at = tool_value(a, "--at");
     b->to = tool_value(a, "--to");
-    b->qemu = tool_value(a, "--qemu");
     b->is_print = tool_has(a, "--print");
     b->extra = a->rest;
     while ((name = tool_next_value(a, "--without", &n))) {
@@ -99,14 +99,6 @@ static bool is_dropped(const Branch *b, const char *name)
     return is_unwanted || is_one_of(name, dropped);
 }
 
-/* A comma in a value of QEMU's options is doubled. */
-static char *escaped(const char *text)
-{
-    g_auto(GStrv) parts = g_strsplit(text, ",", -1);
-
-    return g_strjoinv(",,", parts);
-}
-
 static void add(Branch *b, const char *arg)
 {
     g_ptr_array_add(b->args, g_strdup(arg));
@@ -129,7 +121,7 @@ static void add_option(Branch *b, const char *name, const char *value)
 {
     if ((!strcmp(name, "-serial") || !strcmp(name, "-parallel") ||
          !strcmp(name, "-debugcon")) && g_str_has_prefix(value, "file:")) {
-        g_autofree char *path = escaped(value + 5);
+        g_autofree char *path = tool_escaped(value + 5);
 
         add_file_console(b, name, path);
         return;
@@ -176,7 +168,8 @@ static int check_socket(const char *name, const char *value, const char *dir)
         return 0;
     }
     path = g_strndup(at, strcspn(at, ","));
-    full = g_canonicalize_filename(path, dir);
+    full = g_path_is_absolute(path) ? g_strdup(path) :
+        g_build_filename(dir, path, NULL);
     return is_served(full) ?
         tool_complain("the recorded option %s '%s' would take over a socket that is "
                 "in use, by the VM that was recorded perhaps: end that, or say "
@@ -239,20 +232,24 @@ static char *fresh_directory(void)
                                   : g_strdup(stamp);
 
         if (!g_file_test(name, G_FILE_TEST_EXISTS)) {
-            return g_canonicalize_filename(name, NULL);
+            return g_strdup(name);
         }
     }
 }
 
+/* NULL: said why. */
 static GString *tt_value(const Branch *b)
 {
-    g_autofree char *run = g_canonicalize_filename(b->run, NULL);
-    g_autofree char *to = b->to ? g_canonicalize_filename(b->to, NULL)
-                                : fresh_directory();
-    g_autofree char *run_value = escaped(run), *to_value = escaped(to);
-    g_autofree char *at_value = escaped(b->at);
-    GString *tt = g_string_new(NULL);
+    g_autofree char *to = b->to ? g_strdup(b->to) : fresh_directory();
+    g_autofree char *run_value = tool_option_value(b->run);
+    g_autofree char *to_value = run_value ? tool_option_value(to) : NULL;
+    g_autofree char *at_value = tool_escaped(b->at);
+    GString *tt;
 
+    if (!to_value) {
+        return NULL;
+    }
+    tt = g_string_new(NULL);
     g_string_printf(tt, "branch,dir=%s,at=%s,to=%s", run_value, at_value,
                     to_value);
     return tt;
@@ -315,11 +312,13 @@ static int run(Branch *b, const char *dir)
 static int make_command(Branch *b, const TtManifest *m)
 {
     g_autoptr(GString) tt = tt_value(b);
-    g_autofree char *qemu = b->qemu ? g_canonicalize_filename(b->qemu, NULL)
-                                    : tool_find_qemu(b->tool);
+    g_autofree char *qemu = NULL;
     g_auto(GStrv) recorded = NULL;
     int result;
 
+    if (!tt) {
+        return TOOL_PROBLEM;
+    }
     if (!*m->directory ||
         !g_shell_parse_argv(m->command_line, NULL, &recorded, NULL)) {
         return tool_complain("the run does not say with which arguments it was "
@@ -327,9 +326,9 @@ static int make_command(Branch *b, const TtManifest *m)
                        "UTF-8): start QEMU yourself, with its options and -tt "
                        "%s", tt->str);
     }
+    qemu = tool_find_qemu(b->given);
     if (!qemu) {
-        return tool_complain("there is no qemu-system-x86_64 beside this program: "
-                       "say where it is with --qemu");
+        return TOOL_PROBLEM;
     }
     add(b, qemu);
     result = translate(b, recorded, m->directory, tt);
@@ -361,7 +360,7 @@ static void without_clear(void *w)
 int tool_branch(const ToolArgs *a)
 {
     Branch b = {
-        .tool = a->program,
+        .given = a,
         .without = g_array_new(false, false, sizeof(Without)),
         .args = g_ptr_array_new_with_free_func(g_free),
     };

@@ -248,7 +248,7 @@ static void check_marks(Check *c)
 /* What a replay needs of a parent: its manifest and the checkpoint. */
 static void check_parents(Check *c, const TtManifest *m)
 {
-    g_autofree char *dir = tool_parent_of(c->run, m);
+    g_autofree char *dir = tt_runstore_parent_path(m, c->run);
     g_autofree char *path = g_build_filename(dir, "manifest", NULL);
     Check parent = { .run = dir, .problems = c->problems, .notes = c->notes };
     TtPageStore *store;
@@ -289,7 +289,8 @@ void tool_json_list(const char *name, const GPtrArray *list)
 
 static void print_json(const Check *c)
 {
-    printf("{\"run\": ");
+    tool_json_begin();
+    printf("\"run\": ");
     tool_json_string(c->run);
     printf(", \"intact\": %s, \"segments\": %" PRIu64 ", \"events\": %" PRIu64
            ", \"end\": %" PRIu64 ", \"torn\": %s, \"recording\": %s, "

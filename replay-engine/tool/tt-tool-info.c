@@ -150,7 +150,8 @@ static void print_json(const char *run, const TtLogReader *r,
                        const TtManifest *m, const ToolTotals *t,
                        const Store *s)
 {
-    printf("{\"run\": ");
+    tool_json_begin();
+    printf("\"run\": ");
     tool_json_string(run);
     json_field("started", m->started);
     json_field("command", m->command_line);

@@ -28,7 +28,8 @@ static void print_json(const TtEvent *ev, const Filter *f)
 {
     const char *kind = tt_event_kind_name(ev->kind);
 
-    printf("{\"position\": %" PRIu64 ", \"kind\": ", ev->pos);
+    tool_json_begin();
+    printf("\"position\": %" PRIu64 ", \"kind\": ", ev->pos);
     if (kind) {
         printf("\"%s\"", kind);
     } else {

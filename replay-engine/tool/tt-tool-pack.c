@@ -22,10 +22,12 @@
 
 typedef struct Pack {
     const char *run, *file;
+    char *left_out;             /* a sentence of the damage; NULL: nothing is */
     bool with_host, no_checkpoints, is_scrub;
     TtPackWriter *w;
     uint64_t bytes;             /* of the members */
     bool said;                  /* what is wrong */
+    bool is_store;              /* ... is with its own checkpoints */
     TtIo *log;                  /* opened before the checkpoints: it goes back to the
                                    first of them, whatever a window gives up */
     TtDiag diag;
@@ -168,7 +170,7 @@ static TtStatus add_parent(Pack *p, const char *run, const TtManifest *m,
                            unsigned depth)
 {
     g_autofree char *prefix = prefix_of(depth);
-    g_autofree char *dir = tool_parent_of(run, m);
+    g_autofree char *dir = tt_runstore_parent_path(m, run);
     g_autofree char *path = g_build_filename(dir, "manifest", NULL);
     g_autofree char *points = g_build_filename(dir, "checkpoints", NULL);
     TtManifest pm;
@@ -349,6 +351,7 @@ static TtStatus add_all(Pack *p, TtManifest *m, TtLogReader *r)
     }
     if (st == TT_OK && !p->is_scrub && !p->no_checkpoints) {
         st = add_store(p, "", p->run, m);
+        p->is_store = st != TT_OK && st != TT_ERR_NOSPACE;
     }
     if (st == TT_OK) {
         st = add_manifest(p, "", m);            /* changes it */
@@ -419,18 +422,38 @@ static int pack(Pack *p, TtManifest *m, TtLogReader *r)
     }
     return p->said ? TOOL_PROBLEM :
         tool_complain("'%s' cannot be packed: %s%s", p->run, p->diag.text,
-                      st == TT_ERR_FORMAT && !p->no_checkpoints &&
-                      !p->is_scrub ? " (tt check says more; without its "
-                      "checkpoints: --no-checkpoints)" : "");
+                      p->is_store && !tt_log_reader_is_window(r) ? " (tt check says "
+                      "more; without its checkpoints: --no-checkpoints)" :
+                      p->is_store || st == TT_ERR_FORMAT ? " (tt check says more)" :
+                      "");
 }
 
-/* Of what goes along as it is, damage and all. */
-static GPtrArray *find_damage(const Pack *p, const TtManifest *m, TtLogReader *r)
+/* A sentence, g_free: 'marks' that is no file stays behind. NULL: it is one, or there
+ * is none. */
+static char *find_left_out(const Pack *p)
 {
-    return tool_damage(p->run, m, r, p->is_scrub ? 0 : TOOL_LOOK_MARKS |
-                       TOOL_LOOK_PARENTS |
-                       (p->no_checkpoints || tool_is_growing() ? 0 :
-                        TOOL_LOOK_STORE));
+    g_autofree char *path = g_build_filename(p->run, "marks", NULL);
+    bool is_fit = p->is_scrub || !g_file_test(path, G_FILE_TEST_EXISTS) ||
+        g_file_test(path, G_FILE_TEST_IS_REGULAR);
+
+    tool_make_harmless(path);
+    return is_fit ? NULL : g_strdup_printf("marks: '%s' is no regular file", path);
+}
+
+/* Of what goes along as it is, damage and all; and what does not go along. */
+static GPtrArray *find_damage(Pack *p, const TtManifest *m, TtLogReader *r)
+{
+    bool has_store = !p->no_checkpoints && !tool_is_growing();
+    GPtrArray *all;
+
+    p->left_out = find_left_out(p);
+    all = tool_damage(p->run, m, r, p->is_scrub ? 0 : TOOL_LOOK_PARENTS |
+                      (p->left_out ? 0 : TOOL_LOOK_MARKS) |
+                      (has_store ? TOOL_LOOK_STORE : 0));
+    if (p->left_out) {
+        g_ptr_array_add(all, p->left_out);
+    }
+    return all;
 }
 
 static void print_packed(const Pack *p, bool is_json, const GPtrArray *damage)
@@ -439,7 +462,8 @@ static void print_packed(const Pack *p, bool is_json, const GPtrArray *damage)
     g_autofree char *name = g_strdup(p->file);
 
     if (is_json) {
-        printf("{\"file\": ");
+        tool_json_begin();
+        printf("\"file\": ");
         tool_json_string(p->file);
         printf(", \"bytes\": %" PRIu64, p->bytes);
         tool_json_list("damaged", damage);
@@ -450,7 +474,9 @@ static void print_packed(const Pack *p, bool is_json, const GPtrArray *damage)
                "be replayed" : "");
     }
     for (unsigned i = 0; i < damage->len; i++) {
-        tool_complain("%s; it is packed as it is", (char *)damage->pdata[i]);
+        tool_complain("%s; it is %s", (char *)damage->pdata[i],
+                      damage->pdata[i] == p->left_out ? "left out" :
+                      "packed as it is");
     }
 }
 

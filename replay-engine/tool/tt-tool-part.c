@@ -48,14 +48,17 @@ void tool_part_free(ToolPart *p)
 
 /* ---- processes ---- */
 
-/* What stands behind -tt. */
+/* What stands behind -tt. NULL: said why. */
 static char *tt_value(const ToolReplays *r, const ToolPart *p)
 {
     g_autofree char *dir = tool_option_value(r->run);
     g_autofree char *to = p->to == UINT64_MAX ? g_strdup("") :
         g_strdup_printf("%" PRIu64, p->to);
-    g_autofree char *trace = p->trace ? tool_option_value(p->trace) : NULL;
+    g_autofree char *trace = p->trace && dir ? tool_option_value(p->trace) : NULL;
 
+    if (!dir || (p->trace && !trace)) {
+        return NULL;
+    }
     return trace ?
         g_strdup_printf("replay,dir=%s,trace=%s,trace-part=%" PRIu64 "-%s", dir,
                         trace, p->from, to) :
@@ -86,6 +89,9 @@ static bool start(const ToolReplays *r, ToolPart *p)
     g_autofree char *value = tt_value(r, p);
     int ends[2];
 
+    if (!value) {
+        return false;
+    }
     if (pipe(ends)) {
         tool_complain("cannot make a pipe: %s", g_strerror(errno));
         return false;

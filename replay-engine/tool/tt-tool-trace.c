@@ -3,40 +3,45 @@
  * tt trace: has QEMU replay a part of a run and write down where control went.
  * tt branches: shows such a trace. tt compare-traces: the first difference of two.
  */
-#include "tt-tool.h"
-#include "tt/trace.h"
+#include "tt-tool-verify.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 /* ---- making one ---- */
 
-static char *choose_qemu(const ToolArgs *a)
+/* What QEMU says may have names in it. */
+static void tell(void *opaque, ToolPart *p)
 {
-    char *qemu = tool_value(a, "--qemu") ?
-        g_canonicalize_filename(tool_value(a, "--qemu"), NULL) :
-        tool_find_qemu(a->program);
-
-    if (!qemu) {
-        tool_complain("there is no qemu-system-x86_64 beside this program: say "
-                      "where it is with --qemu");
+    fputs(p->other->str, stderr);
+    if (p->signal) {
+        tool_complain("QEMU was ended by signal %d (%s): there is no whole trace",
+                      p->signal, g_strsignal(p->signal));
     }
-    return qemu;
+}
+
+static int make_trace(const char *run, const char *qemu, const char *file,
+                      uint64_t from, uint64_t to)
+{
+    ToolReplays r = {
+        .run = run, .qemu = qemu, .jobs = 1,
+        .parts = g_ptr_array_new_with_free_func((GDestroyNotify)tool_part_free),
+    };
+    ToolPart *p = tool_part_new(from, to);
+    int result;
+
+    p->trace = file;
+    g_ptr_array_add(r.parts, p);
+    result = tool_parts_run(&r, tell, NULL) ? p->code : TOOL_PROBLEM;
+    g_ptr_array_free(r.parts, true);
+    return result == TOOL_FINE || result == TOOL_DIVERGED ? result : TOOL_PROBLEM;
 }
 
 int tool_trace(const ToolArgs *a)
 {
-    g_autofree char *run = tool_option_value(a->operand[0]);
-    g_autofree char *file = tool_option_value(a->operand[1]);
-    g_autofree char *qemu = choose_qemu(a), *value = NULL, *part = NULL;
+    g_autofree char *qemu = NULL, *file = NULL;
     uint64_t from, to;
 
-    if (!qemu) {
-        return TOOL_PROBLEM;
-    }
     if (!tool_number_option(a, "--from", 0, &from) ||
         !tool_number_option(a, "--to", UINT64_MAX, &to)) {
         return TOOL_USAGE;
@@ -44,13 +49,13 @@ int tool_trace(const ToolArgs *a)
     if (from >= to) {
         return tool_usage(a->command, "--to must be above --from");
     }
-    part = to == UINT64_MAX ? g_strdup_printf("%" PRIu64 "-", from) :
-        g_strdup_printf("%" PRIu64 "-%" PRIu64, from, to);
-    value = g_strdup_printf("replay,dir=%s,trace=%s,trace-part=%s", run, file,
-                            part);
-    execl(qemu, qemu, "-tt", value, "-nodefaults", "-display", "none",
-          "-serial", "none", "-monitor", "none", NULL);
-    return tool_complain("cannot run '%s': %s", qemu, g_strerror(errno));
+    qemu = tool_find_qemu(a);
+    if (qemu && !g_file_test(qemu, G_FILE_TEST_IS_EXECUTABLE)) {
+        return tool_complain("'%s' is no program that can be run", qemu);
+    }
+    file = qemu ? tool_whole_path(a->operand[1]) : NULL;
+    return file && tool_is_fit(file) ?
+        make_trace(a->operand[0], qemu, file, from, to) : TOOL_PROBLEM;
 }
 
 /* ---- showing ---- */
@@ -66,10 +71,16 @@ static TtTraceReader *open_trace(const char *path)
     } else if (tt_trace_open(io, &r, &diag) != TT_OK) {
         tool_complain("'%s': %s", path, diag.text);
     } else if (tt_trace_info(r)->is_torn) {
-        fprintf(stderr, "tt: '%s' was cut off: it ends at position %" PRIu64
-                "\n", path, tt_trace_info(r)->to);
+        tool_complain("'%s' is not whole, who made it was cut off: it ends at "
+                      "position %" PRIu64, path, tt_trace_info(r)->to);
     }
     return r;
+}
+
+/* What is to be ended with when nothing else is wrong. */
+static int trace_status(const TtTraceReader *r)
+{
+    return tt_trace_info(r)->is_torn ? TOOL_PROBLEM : TOOL_FINE;
 }
 
 static void print_branch(const char *before, const TtBranch *b,
@@ -100,7 +111,7 @@ static int print_branches(const ToolArgs *a, TtTraceReader *r,
             print_branch("", &b, symbols);
         }
     }
-    return s < 0 ? tool_problem(&diag) : TOOL_FINE;
+    return s < 0 ? tool_problem(&diag) : trace_status(r);
 }
 
 int tool_branches(const ToolArgs *a)
@@ -130,11 +141,12 @@ static void json_branches(const char *name, const TtBranch *b, unsigned n)
     printf("]");
 }
 
-static void print_json(const TtTraceDiff *d, bool is_same)
+static void print_json(const TtTraceDiff *d, bool is_same, bool is_torn)
 {
-    printf("{\"same\": %s, \"from\": %" PRIu64 ", \"to\": %" PRIu64
+    tool_json_begin();
+    printf("\"same\": %s, \"torn\": %s, \"from\": %" PRIu64 ", \"to\": %" PRIu64
            ", \"branches_alike\": %" PRIu64, tool_json_bool(is_same),
-           d->from, d->to, d->n_same);
+           tool_json_bool(is_torn), d->from, d->to, d->n_same);
     if (!is_same) {
         json_branches("before", d->before, d->n_before);
         json_branches("first", d->a, d->n_a);
@@ -146,8 +158,11 @@ static void print_json(const TtTraceDiff *d, bool is_same)
 static void print_side(const char *mark, const char *name, const TtBranch *b,
                        unsigned n, const ToolSymbols *symbols)
 {
+    g_autofree char *shown = g_strdup(name);
+
+    tool_make_harmless(shown);
     if (!n) {
-        printf("%s nothing more before the end of '%s'\n", mark, name);
+        printf("%s nothing more before the end of '%s'\n", mark, shown);
     }
     for (unsigned i = 0; i < n; i++) {
         print_branch(mark, &b[i], symbols);
@@ -180,16 +195,17 @@ static int compare(const ToolArgs *a, TtTraceReader *ra, TtTraceReader *rb,
     TtTraceDiff d;
     TtDiag diag;
     TtStatus s = tt_trace_compare(ra, rb, &d, &diag);
+    int whole = MAX(trace_status(ra), trace_status(rb));
 
     if (s != TT_OK && s != TT_ERR_MISMATCH) {
         return tool_problem(&diag);
     }
     if (tool_has(a, "--json")) {
-        print_json(&d, s == TT_OK);
+        print_json(&d, s == TT_OK, whole != TOOL_FINE);
     } else {
         print_text(a, &d, s == TT_OK, symbols);
     }
-    return s == TT_OK ? TOOL_FINE : TOOL_DIVERGED;
+    return s == TT_OK ? whole : TOOL_DIVERGED;
 }
 
 int tool_compare_traces(const ToolArgs *a)

@@ -39,7 +39,7 @@ static bool load(const char *dir, TtManifest *m)
 static GArray *find_parents(const char *run, const TtManifest *self)
 {
     GArray *all = g_array_new(false, true, sizeof(Relative));
-    g_autofree char *dir = g_canonicalize_filename(run, NULL);
+    g_autofree char *dir = g_strdup(run);
     TtManifest owned = { 0 };
     const TtManifest *m = self;
     bool is_there = true;
@@ -49,7 +49,7 @@ static GArray *find_parents(const char *run, const TtManifest *self)
            all->len < DEPTH_MAX) {
         TtManifest next = { 0 };
         Relative r = {
-            .path = tool_parent_of(dir, m),
+            .path = tt_runstore_parent_path(m, dir),
             .checkpoint = m->parent_checkpoint, .pos = m->parent_pos,
         };
 
@@ -108,13 +108,21 @@ static void look_beside(const char *path, const uint8_t uuid[16],
     }
 }
 
+/* Of a run that can be opened, whatever became of the current directory. */
+static char *whole_path(const char *run)
+{
+    char *path = tt_io_posix_absolute(run);
+
+    return path ? path : g_strdup(run);
+}
+
 static GArray *find_branches(const char *run, const TtManifest *self,
                              GArray *parents)
 {
     GArray *all = g_array_new(false, true, sizeof(Relative));
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal,
                                                        g_free, NULL);
-    g_autofree char *path = g_canonicalize_filename(run, NULL);
+    g_autofree char *path = whole_path(run);
 
     g_array_set_clear_func(all, relative_clear);
     look_beside(path, self->uuid, seen, all);

@@ -33,11 +33,20 @@ void tool_say(const char *fmt, va_list ap)
     fprintf(stderr, "tt: %s\n", text);
 }
 
+static char *first_complaint;           /* NULL: none yet */
+
 int tool_complain(const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
+    if (!first_complaint) {
+        va_list again;
+
+        va_copy(again, ap);
+        first_complaint = g_strdup_vprintf(fmt, again);
+        va_end(again);
+    }
     tool_say(fmt, ap);
     va_end(ap);
     return TOOL_PROBLEM;
@@ -48,9 +57,38 @@ int tool_problem(const TtDiag *diag)
     return tool_complain("%s", diag->text);
 }
 
+static void say(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+
+static void say(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    tool_say(fmt, ap);
+    va_end(ap);
+}
+
 void tool_note(const char *text)
 {
-    tool_complain("note: %s", text);
+    say("note: %s", text);
+}
+
+static bool has_answered;
+
+void tool_json_begin(void)
+{
+    has_answered = true;
+    putchar('{');
+}
+
+void tool_json_error(void)
+{
+    if (!has_answered) {
+        tool_json_begin();
+        printf("\"error\": ");
+        tool_json_string(first_complaint ? first_complaint : "");
+        printf("}\n");
+    }
 }
 
 char *tool_number(uint64_t n)
@@ -183,6 +221,13 @@ static TtLogReader *open_log(const char *run, bool says_damage)
 
 TtLogReader *tool_open_log(const char *run)
 {
+    g_autofree char *manifest = g_build_filename(run, "manifest", NULL);
+    TtDiag diag;
+
+    if (tt_manifest_check_unpacked(manifest, &diag) != TT_OK) {
+        tool_problem(&diag);
+        return NULL;
+    }
     return open_log(run, true);
 }
 
@@ -293,7 +338,18 @@ bool tool_start(TtPageStore *ps, const TtLogReader *r, uint64_t *pos)
     return false;
 }
 
-char *tool_find_qemu(const char *program)
+char *tool_whole_path(const char *path)
+{
+    char *whole = tt_io_posix_absolute(path);
+
+    if (!whole) {
+        tool_complain("cannot find out where '%s' is: %s", path, g_strerror(errno));
+    }
+    return whole;
+}
+
+/* Beside this program. */
+static char *find_qemu(const char *program)
 {
     g_autofree char *tool = g_find_program_in_path(program);
     g_autofree char *real = g_file_read_link("/proc/self/exe", NULL);
@@ -305,10 +361,19 @@ char *tool_find_qemu(const char *program)
             g_build_filename(dir, "qemu-system-x86_64", NULL) : NULL;
 
         if (path && g_file_test(path, G_FILE_TEST_IS_EXECUTABLE)) {
-            return g_canonicalize_filename(path, NULL);
+            return tool_whole_path(path);
         }
     }
+    tool_complain("there is no qemu-system-x86_64 beside this program: say where it "
+                  "is with --qemu");
     return NULL;
+}
+
+char *tool_find_qemu(const ToolArgs *a)
+{
+    const char *given = tool_value(a, "--qemu");
+
+    return given ? tool_whole_path(given) : find_qemu(a->program);
 }
 
 static bool is_run(const char *dir)
@@ -347,17 +412,16 @@ bool tool_is_fit(const char *path)
     return is_fit;
 }
 
-char *tool_parent_of(const char *run, const TtManifest *m)
+char *tool_escaped(const char *text)
 {
-    g_autofree char *whole = g_canonicalize_filename(run, NULL);
+    g_auto(GStrv) pieces = g_strsplit(text, ",", -1);
 
-    return g_canonicalize_filename(m->parent_path, whole);
+    return g_strjoinv(",,", pieces);
 }
 
 char *tool_option_value(const char *path)
 {
-    g_autofree char *whole = g_canonicalize_filename(path, NULL);
-    g_auto(GStrv) pieces = g_strsplit(whole, ",", -1);
+    g_autofree char *whole = tool_whole_path(path);
 
-    return g_strjoinv(",,", pieces);
+    return whole ? tool_escaped(whole) : NULL;
 }

@@ -212,7 +212,8 @@ static void json_second(const ToolSecond *s)
 
 static void print_json(const Verify *v, const Sum *s)
 {
-    printf("{\"run\": ");
+    tool_json_begin();
+    printf("\"run\": ");
     tool_json_string(v->run);
     printf(", \"exact\": %s, \"complete\": %s, \"intervals\": %" PRIu64
            ", \"processes\": %u, \"end\": %" PRIu64,
@@ -272,8 +273,11 @@ static void print_second(const Verify *v, const ToolSecond *s)
 
 static void print_damage(const Verify *v)
 {
+    g_autofree char *name = g_strdup(v->run);
+
+    tool_make_harmless(name);
     printf("The run is damaged, or a part of it is missing (tt check %s says the "
-           "same, and executes nothing):\n", v->run);
+           "same, and executes nothing):\n", name);
     for (unsigned i = 0; i < v->damage->len; i++) {
         printf("  %s\n", (char *)v->damage->pdata[i]);
     }
@@ -350,7 +354,6 @@ static int verify(Verify *v, const TtManifest *m, TtLogReader *r)
 static int prepare(Verify *v, const ToolArgs *a)
 {
     const char *symbols = tool_value(a, "--symbols");
-    char *qemu;
 
     if (!tool_number_option(a, "-j", 1, &v->replays.jobs)) {
         return TOOL_USAGE;
@@ -359,16 +362,12 @@ static int prepare(Verify *v, const ToolArgs *a)
         return tool_usage(a->command, "-j takes a number from 1 to %u",
                           TOOL_JOBS_MAX);
     }
-    qemu = tool_value(a, "--qemu") ?
-        g_canonicalize_filename(tool_value(a, "--qemu"), NULL) :
-        tool_find_qemu(a->program);
-    v->replays.qemu = qemu;
-    if (!qemu) {
-        return tool_complain("there is no qemu-system-x86_64 beside this "
-                             "program: say where it is with --qemu");
+    v->replays.qemu = tool_find_qemu(a);
+    if (!v->replays.qemu) {
+        return TOOL_PROBLEM;
     }
-    if (!g_file_test(qemu, G_FILE_TEST_IS_EXECUTABLE)) {
-        return tool_complain("'%s' is no program that can be run", qemu);
+    if (!g_file_test(v->replays.qemu, G_FILE_TEST_IS_EXECUTABLE)) {
+        return tool_complain("'%s' is no program that can be run", v->replays.qemu);
     }
     return symbols ? tool_symbols_load(symbols, &v->symbols) : TOOL_FINE;
 }

@@ -28,7 +28,7 @@ bool tool_finding_agrees(const ToolFinding *a, const ToolFinding *b,
 char *tool_finding_words(const ToolFinding *f, const ToolSymbols *symbols);
 void tool_finding_json(const ToolFinding *f, const ToolSymbols *symbols);
 
-/* ---- pieces of the run ---- */
+/* ---- pieces of the run, to be verified or traced ---- */
 #define TOOL_JOBS_MAX 256
 
 typedef struct ToolPart {

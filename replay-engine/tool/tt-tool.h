@@ -94,6 +94,10 @@ char *tool_bytes(uint64_t n);
 bool tool_parse_number(const char *text, uint64_t *n);
 /* A run may come from anybody: its text must not drive the terminal. */
 void tool_make_harmless(char *text);
+/* What a command answers with --json begins with tool_json_begin: "{". When it had no
+ * answer tool_json_error says the first complaint instead, as {"error": ...}. */
+void tool_json_begin(void);
+void tool_json_error(void);
 /* In quotes. */
 void tool_json_string(const char *text);
 const char *tool_json_bool(bool value);
@@ -118,8 +122,6 @@ TtLogReader *tool_open_run_for_check(const char *run, TtManifest *m);
 /* May @path be made, or is it inside of a run, which then would not be its recorder's
  * any more? False: said so. */
 bool tool_is_fit(const char *path);
-/* The directory of the parent that the branch @run names; the caller frees. */
-char *tool_parent_of(const char *run, const TtManifest *m);
 /* Can a replay begin with this checkpoint: is its place in what there is of the
  * log? */
 bool tool_is_in_log(TtPageStore *ps, const TtCheckpointInfo *info,
@@ -146,10 +148,14 @@ typedef struct ToolTotals {
     uint64_t ev_raw, ev_stored, pl_raw, pl_stored;
 } ToolTotals;
 ToolTotals tool_totals(const TtLogReader *r);
-/* The qemu-system-x86_64 beside this program, or NULL; the caller frees. */
-char *tool_find_qemu(const char *program);
-/* The whole @path as the value of an option of QEMU's: a comma is doubled. g_free. */
+/* The next three: g_free. NULL: said why. */
+char *tool_whole_path(const char *path);        /* tt_io_posix_absolute */
+/* What --qemu names, or the qemu-system-x86_64 beside this program. */
+char *tool_find_qemu(const ToolArgs *a);
+/* The whole @path as the value of an option of QEMU's. */
 char *tool_option_value(const char *path);
+/* A comma in a value of QEMU's options is doubled. g_free. */
+char *tool_escaped(const char *text);
 
 /* Names for addresses: lines of "ADDRESS TYPE NAME", or an ELF file. Returns an exit status,
  * having said what is wrong; *@out is to be freed in any case. */

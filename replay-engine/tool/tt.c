@@ -131,6 +131,9 @@ int main(int argc, char **argv)
     result = tool_args_parse(&a, argv[0], argv + 1, &is_over);
     if (!is_over) {
         result = a.command->run(&a);
+        if (result == TOOL_PROBLEM && tool_has(&a, "--json")) {
+            tool_json_error();
+        }
     }
     tool_args_cleanup(&a);
     if (fflush(stdout) != 0 || ferror(stdout)) {

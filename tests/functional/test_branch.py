@@ -14,7 +14,7 @@ from test_full import add_full
 from test_stored import spoil_first_group
 from ttlib import (SLOW, Skip, Vm, check, check_exact, digest_at, end_of, equal,
                    goto, limit, one_sentence, read_bytes, recorder, replay, run_tool,
-                   seed, stopped_replay, tool, wait_until)
+                   seed, stopped_replay, tool, tt, wait_until)
 
 
 def tree_hash(path):
@@ -366,6 +366,9 @@ def test_tool(work):
     args = guest_args(work, 'torture', 'rounds=30 percent=30')
     parent, (point,) = record_with_full(work, args, ('here',), 'ticks')
     path = os.path.join(work, 'child.run')
+    for to in '/dev/full', os.path.join(work, 'x' * 300), work, parent.run:
+        said = tt('branch', parent.run, '--at', '@here', '--to', to, rc=1).stderr
+        check('to=' in said and 'dir=' not in said and said.count('\n') == 1, said)
     before = len(parent.serial)
     run_tool(tool('tt'), 'branch', parent.run, '--at', '@here', '--to', path,
              timeout=80)

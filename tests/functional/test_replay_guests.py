@@ -6,8 +6,11 @@ came, so a console that is equal byte for byte says a lot; the replay itself
 compares every output and the digest at the end.
 """
 
+import json
+import re
+
 from guests import CPU_MAX, GUESTS, guest_args
-from ttlib import (Vm, check, check_exact, limit, record, recorder)
+from ttlib import (Vm, check, check_exact, equal, limit, record, recorder, replay, tt)
 
 ONE_INSN = ['-accel', 'tcg,one-insn-per-tb=on']
 TINY_CACHE = ['-accel', 'tcg,tb-size=1']
@@ -139,3 +142,19 @@ def test_serial_stdio(work):
         vm.wait(0)
         check(vm.stdout == run.serial,
               f'standard output shows {vm.stdout[:200]!r}')
+
+
+def test_counts_of_events(work):
+    """The recorder and the replay count the same events, without annotations; the
+    tool counts all."""
+    run = record(work, guest_args(work, 'torture', 'rounds=3 percent=10'))
+    stats = json.loads(tt('stats', run.dir, '--json').stdout)
+    notes = sum(stats['kinds'].get(kind, {'events': 0})['events']
+                for kind in ('check', 'digest', 'mark', 'note', 'finish'))
+    counts = [int(re.search(r' (\d+) events, ', said).group(1))
+              for said in (run.vm.stderr, replay(work, run).stderr)]
+    equal(counts, [stats['events'] - notes] * 2, 'events that are counted')
+    for command in 'info', 'check':
+        counted = json.loads(tt(command, run.dir, '--json').stdout)['events']
+        equal(counted, stats['events'], f'events of tt {command}')
+    check(notes > 1, f'{notes} annotations')

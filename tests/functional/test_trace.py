@@ -69,11 +69,51 @@ def test_full_disk(work):
         check('No space left' in vm.stderr, vm.stderr)
         os.unlink(trace)
         with replayer(work, vm.run, (), 'again', f',trace={trace}') as again:
-            again.wait()
+            again.wait(1)
         check('No space left' in again.stderr, again.stderr)
+        check_tool_tells(vm.run, place)
     finally:
         subprocess.run(['umount', place], check=True)
     check('replay exact' in replay(work, vm.run).stderr, 'the recording')
+
+
+def check_tool_tells(run, place):
+    """What tt trace says of a trace that has no room, or not enough; status 1."""
+    trace = os.path.join(place, 'trace')
+    said = tt('branches', trace, '--limit', '9', rc=1).stderr
+    check('is not whole' in said and said.count('\n') == 1, said)
+    os.unlink(trace)
+    for room in (True, False):
+        if not room:
+            with open(os.path.join(place, 'filler'), 'wb', buffering=0) as filler:
+                filler.write(bytes(8192))
+        said = tt('trace', run, trace, '--qemu', qemu_binary(), rc=1).stderr
+        check(said.count('\n') == 1 and 'No space left' in said and
+              ('what was written of it stays' in said) == room and
+              ('there is no trace: ' in said) != room, said)
+        check(os.path.exists(trace) == room, f'the file, with room: {room}')
+        if room:
+            os.unlink(trace)
+
+
+def test_torn(work):
+    """A trace that was cut off is shown, and never taken for a whole one; its name
+    drives no terminal."""
+    run, trace = recorded(work, 'hlt', 'rounds=30')
+    odd = os.path.join(work, 'a\x1b[31m')
+    said = tt('trace', run.dir, odd, '--qemu', qemu_binary()).stderr
+    check('traced positions' in said and '\x1b' not in said, repr(said))
+    whole = tt('branches', trace, '--limit', '9').stdout
+    with open(trace, 'rb') as file:
+        text = file.read()
+    for name, cut in ((trace + 'x', -1), (trace + '\x1b[31m', text.rindex(b'TTVMBRC'))):
+        with open(name, 'wb') as out:
+            out.write(text[:cut])
+        done = tt('branches', name, '--limit', '9', rc=1)
+        check('is not whole' in done.stderr and '\x1b' not in done.stderr and
+              whole.startswith(done.stdout), f'{done}')
+    done = tt('compare-traces', trace, name, rc=1)
+    check('is not whole' in done.stderr and '\x1b' not in done.stderr, f'{done}')
 
 
 def test_several_vcpus(work):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the tt tool promises, on runs made of the golden logs.
 
-    check-tt-tool.py TT DUMP-LOG
+    check-tt-tool.py TT DUMP-LOG KILL-AT
 
 Prints TAP.
 """
@@ -22,7 +22,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ACCEPT = os.path.join(HERE, '..', 'golden', 'log-v1', 'accept')
 REJECT = os.path.join(HERE, '..', 'golden', 'log-v1', 'reject')
-TT, DUMP_LOG = (os.path.abspath(x) for x in sys.argv[1:3])
+TT, DUMP_LOG, KILL_AT = (os.path.abspath(x) for x in sys.argv[1:4])
 BIG_LOG = 8             # seed of a random log with some thousand events
 MANIFEST = '''[run]
 features=0
@@ -278,7 +278,17 @@ def test_wrong_usage_is_told_from_a_problem(work):
 
 
 COMMANDS = ('info', 'log', 'stats', 'check', 'verify', 'pack', 'unpack',
-            'branch')
+            'branch', 'trace', 'branches', 'compare-traces')
+
+
+def completed(work, *words):
+    """What is offered for the last of the words."""
+    line = ' '.join(shlex.quote(x) for x in ('tt', *words))
+    return subprocess.run(
+        ['bash', '-c', f'. "$0"; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _tt; '
+         'echo "${COMPREPLY[@]}"', os.path.abspath(os.path.join(
+             HERE, '..', '..', 'scripts', 'tt-completion.bash'))], check=True,
+        text=True, cwd=work, capture_output=True, timeout=60).stdout.split()
 
 
 def test_each_command_explains_itself(work):
@@ -286,7 +296,6 @@ def test_each_command_explains_itself(work):
     top = os.path.join(HERE, '..', '..')
     with open(os.path.join(top, 'docs', 'man', 'tt.1')) as file:
         man = file.read().replace('\\-', '-')
-    completion = os.path.join(top, 'scripts', 'tt-completion.bash')
     check(' tt branch RUN --at ID|@NAME [--to' in tt('--help').stdout, 'needed')
     check(tt('--version').stdout.startswith('tt 1'), 'version')
     out = tt('--help').stdout
@@ -298,15 +307,21 @@ def test_each_command_explains_itself(work):
         check(f'.B tt {command}\n' in man, f'{command} is not in the man page')
         options = [x.split()[0] for x in said.splitlines()
                    if x.startswith('  -')]
-        offered = subprocess.run(
-            ['bash', '-c', f'. "$0"; COMP_WORDS=(tt {command} -); COMP_CWORD=2; '
-             '_tt; echo "${COMPREPLY[@]}"', completion], check=True, text=True,
-            capture_output=True, timeout=60).stdout.split()
+        offered = completed(work, command, '-')
         check(sorted(options) == sorted(offered), f'{command}: {options} in the '
               f'help, {offered} in the completion')
         for option in options:
             check(option == '--help' or f'{option}' in man,
                   f'{option} of {command} is not in the man page')
+
+
+def test_help_is_completed_by_commands(work):
+    os.makedirs(os.path.join(work, 'a-directory'))
+    check(completed(work, 'help', '') == list(COMMANDS), completed(work, 'help', ''))
+    check(completed(work, 'help', 'br') == ['branch', 'branches'], 'by letters')
+    check(completed(work, 'help', 'info', '') == [], 'a second one')
+    check(completed(work, '') == [*COMMANDS, 'help', '--version'], 'the first word')
+    check(completed(work, 'info', '') == ['a-directory'], 'a run')
 
 
 def test_a_run_may_have_any_name(work):
@@ -415,6 +430,42 @@ def test_a_pack_of_what_is_damaged_says_so(work):
     check(s['damaged'] == wrong, f'{s}')
 
 
+def test_a_pack_says_what_it_leaves_out(work):
+    """'marks' that is no file; and with checkpoints that cannot be read, what does
+    without them."""
+    run = random_run(work)
+    pack, back = os.path.join(work, 'p.ttrun'), os.path.join(work, 'back')
+    marks = os.path.join(run, 'marks')
+    for make, gone in (os.mkdir, os.rmdir), (os.mkfifo, os.unlink):
+        make(marks)
+        said = tt('pack', run, pack, status=1).stderr
+        check(said == f"tt: marks: '{marks}' is no regular file; it is left out\n",
+              said)
+        tt('unpack', pack, back)
+        check(sorted(os.listdir(back)) == ['log', 'manifest'], f'{os.listdir(back)}')
+        shutil.rmtree(back)
+        os.unlink(pack)
+        s = json.loads(tt('pack', run, pack, '--json', status=1).stdout)
+        check(len(s['damaged']) == 1 and marks in s['damaged'][0], f'{s}')
+        os.unlink(pack)
+        tt('pack', run, pack, '--scrub')
+        os.unlink(pack)
+        gone(marks)
+    paths = [os.path.join(run, x) for x in ('pages', 'checkpoints')]
+    for odd, other in (paths, paths[::-1]):
+        for make, gone in (os.mkdir, os.rmdir), (os.mkfifo, os.unlink):
+            make(odd)
+            with open(other, 'wb'):
+                pass
+            said = tt('pack', run, pack, status=1).stderr
+            check('cannot be packed' in said and '--no-checkpoints' in said and
+                  said.count('\n') == 1 and not os.path.exists(pack), said)
+            tt('pack', run, pack, '--no-checkpoints')
+            os.unlink(pack)
+            gone(odd)
+            os.unlink(other)
+
+
 def test_a_limit_on_files_leaves_nothing(work):
     run = random_run(work)
     pack, back = os.path.join(work, 'p.ttrun'), os.path.join(work, 'back')
@@ -482,6 +533,47 @@ def test_a_killed_pack_leaves_all_or_nothing(work):
             said = tt('unpack', pack, back, status=1).stderr
             check('delete it' in said and half in said, said)
             shutil.rmtree(half)
+
+
+def killed_at(number, *args):
+    """Kills tt before the call of that number that changes something. True: it came to
+    its end."""
+    done = subprocess.run([TT, *args], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, 'LD_PRELOAD': KILL_AT,
+                               'TT_KILL_AT': str(number)})
+    check(done.returncode in (0, -9), f'{done}')
+    return done.returncode == 0
+
+
+def test_half_of_a_run_is_not_taken_for_one(work):
+    """Wherever unpack is killed: DIR is whole or not there, and what it leaves says
+    what it is, until it is whole, too."""
+    said = subprocess.run([TT, '--version'], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, 'LD_PRELOAD': KILL_AT})
+    if said.returncode:
+        return 'nothing can be loaded before a sanitizer'
+    run = random_run(work)
+    pack, back = os.path.join(work, 'p.ttrun'), os.path.join(work, 'back')
+    half = back + '.unpacking'
+    tt('pack', run, pack, '--with-host')
+    n_half, number = 0, 1
+    while not killed_at(number, 'unpack', pack, back):
+        check(not os.path.exists(back), f'{number}: half a run')
+        if os.path.exists(os.path.join(half, 'manifest')):
+            check(read(run, 'log') == read(half, 'log'), f'{number}: half a run')
+            tt('check', half)
+        elif os.path.exists(half):
+            is_marked = os.path.exists(os.path.join(half, 'manifest.unpacking'))
+            for command in 'info', 'check', 'log', 'stats':
+                said = tt(command, half, status=1).stderr
+                check(not is_marked or 'half of a run' in said, said)
+                check(said.count('\n') == 1, said)
+            n_half += is_marked
+        shutil.rmtree(half, ignore_errors=True)
+        number += 1
+    check(n_half > 5, f'{n_half} half runs')
+    check(sorted(os.listdir(back)) == ['log', 'manifest'], f'{os.listdir(back)}')
+    return None
 
 
 def test_a_run_that_grows_is_not_cut_off(work):
@@ -675,6 +767,132 @@ def test_verify_tells_what_qemu_says(work):
                   done.stdout, done.stdout)
     tt('verify', run, '--qemu', qemu, '--symbols', qemu, status=1)
     tt('verify', run, '--qemu', os.path.join(work, 'nowhere'), status=1)
+
+
+def program(work, text, name='qemu'):
+    path = os.path.join(work, name)
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write('#!/bin/sh\n' + text)
+    os.chmod(path, 0o755)
+    return path
+
+
+def linked(work):
+    """a/lnk/.. is b, which has the runs `run` and `leaf`, a branch of it; a has an
+    other one."""
+    for name in 'a', 'b':
+        make_run(os.path.join(work, name), golden('one-event'))
+    leaf = os.path.join(work, 'b', 'leaf')
+    shutil.copytree(os.path.join(work, 'b', 'run'), leaf)
+    with open(os.path.join(leaf, 'manifest'), 'a', encoding='utf-8') as out:
+        out.write('[parent]\npath=../run\nuuid=10111213-1415-1617-1819-'
+                  '1a1b1c1d1e1f\ncheckpoint=3\nposition=4567\n')
+    with open(os.path.join(leaf, 'manifest')) as file:
+        text = file.read().replace('features=0', 'features=1')
+    with open(os.path.join(leaf, 'manifest'), 'w', encoding='utf-8') as out:
+        out.write(text)
+    os.mkdir(os.path.join(work, 'b', 'sub'))
+    os.symlink('../b/sub', os.path.join(work, 'a', 'lnk'))
+    return os.path.realpath(os.path.join(work, 'b'))
+
+
+def test_a_name_leads_where_the_kernel_goes(work):
+    """Behind a link, QEMU gets the run that was read, and the file that was meant."""
+    b = linked(work)
+    program(work, 'echo "at $2"; exit 1')
+    for up in 'a/lnk/..', os.path.join(work, 'a', 'lnk', '..'):
+        run, file = up + '/run', up + '/x,'
+        for args, want in ((('verify', run), f'at replay,dir={b}/run,verify='),
+                           (('trace', run, file),
+                            f'at replay,dir={b}/run,trace={b}/x,,,trace-part=')):
+            said = subprocess.run([TT, *args, '--qemu', 'a/lnk/../../qemu'], cwd=work,
+                                  capture_output=True, text=True, timeout=60)
+            check(want in said.stdout + said.stderr, f'{said}')
+        leaf = json.loads(tt('info', up + '/leaf', '--json', cwd=work).stdout)
+        check([(x['path'], x['found']) for x in leaf['parents']] ==
+              [(f'{b}/run', True)], f'{leaf}')
+        run = json.loads(tt('info', run, '--json', cwd=work).stdout)
+        check([x['path'] for x in run['branches']] == [f'{b}/leaf'], f'{run}')
+    # A link to a branch: its parent is beside the branch, or beside the link.
+    os.symlink('b/leaf', os.path.join(work, 'here'))
+    leaf = json.loads(tt('info', 'here', '--json', cwd=work).stdout)
+    check([x['path'] for x in leaf['parents']] == [f'{b}/run'], f'{leaf}')
+    os.rename(os.path.join(b, 'run'), os.path.join(work, 'run'))
+    leaf = json.loads(tt('info', 'here', '--json', cwd=work).stdout)
+    check([(x['path'], x['found']) for x in leaf['parents']] ==
+          [(os.path.join(work, 'run'), True)], f'{leaf}')
+
+
+def test_a_branch_goes_where_the_kernel_goes(work):
+    b = linked(work)
+    with open(os.path.join(b, 'run', 'manifest'), 'w', encoding='utf-8') as out:
+        out.write(recorded('qemu -m 64'))
+    program(b, 'exit 0')
+    out = tt('branch', 'a/lnk/../run', '--at', '1', '--to', 'a/lnk/../new/', '--print',
+             '--qemu', 'a/lnk/../qemu', cwd=work).stdout
+    check(shlex.split(out)[3:] == [f'{b}/qemu', '-m', '64', '-tt',
+                                   f'branch,dir={b}/run,at=1,to={b}/new'], out)
+
+
+def test_a_trace_is_written_where_it_can_be(work):
+    """Not into a run, and not to the root from a directory that is gone."""
+    run = make_run(work, golden('one-event'))
+    qemu = program(work, 'touch "$0.was-run"')
+    for file in (os.path.join(run, 'marks'), os.path.join(run, 'disks', '..', 'x')):
+        os.makedirs(os.path.join(run, 'disks'), exist_ok=True)
+        said = tt('trace', run, file, '--qemu', qemu, status=1).stderr
+        check('inside of the run' in said and said.count('\n') == 1, said)
+    gone = os.path.join(work, 'gone')
+    os.mkdir(gone)
+    said = subprocess.run(f'cd {gone} && rmdir {gone} && exec {TT} trace {run} OUT '
+                          f'--qemu {qemu}', shell=True, text=True, timeout=60,
+                          capture_output=True)
+    check(said.returncode == 1 and 'cannot find out' in said.stderr and
+          said.stderr.count('\n') == 1, f'{said}')
+    check(not os.path.exists(qemu + '.was-run'), 'QEMU was run')
+    tt('trace', run, os.path.join(work, 'x'), '--qemu', run + '/nowhere', status=1)
+
+
+def test_what_cannot_be_answered_is_said_as_json(work):
+    """Whatever a program asks with --json, it can read what comes."""
+    log = golden('three-segments')
+    for name, run_log, manifest in (('no-log', None, MANIFEST), ('nothing', None, None),
+                                    ('no-manifest', log, None),
+                                    ('other', log, '\n'), ('\x1b"', None, MANIFEST)):
+        where = os.path.join(work, name)
+        os.makedirs(where)
+        run = make_run(where, run_log, manifest)
+        new = os.path.join(where, 'new')
+        for args in (('info', run), ('check', run), ('log', run), ('stats', run),
+                     ('verify', run, '--qemu', '/bin/true'), ('pack', run, new),
+                     ('unpack', os.path.join(run, 'log'), new),
+                     ('compare-traces', os.path.join(run, 'log'), new)):
+            if args[0] in ('log', 'stats') and run_log:
+                continue                # which ask for no manifest
+            done = tt(*args, '--json', status=1)
+            said = json.loads(done.stdout)
+            check(list(said) == ['error'] and done.stderr.count('\n') == 1 and
+                  done.stderr == 'tt: ' + said['error'].replace('\x1b', '?') + '\n',
+                  f'{args}: {done}')
+    # Who was answered gets no second object, and who asked wrongly none.
+    log = os.path.join(REJECT, sorted(os.listdir(REJECT))[0])
+    run = make_run(os.path.join(work, 'damaged'), log)
+    json.loads(tt('check', run, '--json', status=1).stdout)
+    check(not tt('verify', run, '--json', '-j', '0', status=2).stdout, 'usage')
+
+
+def test_damage_is_told_without_control_characters(work):
+    run = random_run(work)
+    log = bytearray(read(run, 'log'))
+    log[len(log) // 2] ^= 4
+    with open(os.path.join(run, 'log'), 'wb') as file:
+        file.write(log)
+    odd = os.path.join(work, '\x1b[31m')
+    os.rename(run, odd)
+    done = subprocess.run([TT, 'verify', odd, '--qemu', program(work, 'exit 1')],
+                          capture_output=True, text=True, timeout=60)
+    check('tt check ' in done.stdout and '\x1b' not in done.stdout + done.stderr,
+          f'{done}')
 
 
 def test_a_reader_that_leaves_is_no_error(work):

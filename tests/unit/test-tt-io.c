@@ -370,6 +370,78 @@ static void test_unnamed_is_there_when_it_is_named(void)
     g_rmdir(dir);
 }
 
+/* ---- where a path leads ---- */
+
+static void check_leads(const char *path, const char *dir, const char *name)
+{
+    g_autofree char *want = *name ? g_build_filename(dir, name, NULL) : g_strdup(dir);
+    g_autofree char *got = tt_io_posix_absolute(path);
+
+    g_assert_cmpstr(got, ==, want);
+}
+
+/* In DIR/at, with DIR/link -> DIR/far/sub. */
+static void check_relative(const char *dir)
+{
+    static const char *const leads[][2] = {
+        { ".", "at" }, { "./", "at" }, { "..", "" }, { "../", "" }, { "../.", "" },
+        { ".//.././", "" }, { "new", "at/new" }, { "./new/", "at/new" },
+        { "new//", "at/new" }, { "new/.", "at/new" }, { "new/deep/", "at/new/deep" },
+        { "s..x", "at/s..x" }, { "./s..x/", "at/s..x" }, { "..x/", "at/..x" },
+        { "x../", "at/x.." }, { "...", "at/..." }, { "../...", "..." },
+        { "../new", "new" }, { "../new/", "new" }, { "../new//", "new" },
+        { "../new/.", "new" }, { "../new/deep//", "new/deep" }, { "..//new", "new" },
+        { "../at/../new/", "new" }, { "../s..x/", "s..x" },
+        { "../link", "link" }, { "../link/new/", "link/new" },
+        { "../link/..", "far" }, { "../link/../", "far" },
+        { "../link/../new/", "far/new" }, { "../link/../sub/../new", "far/new" },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(leads); i++) {
+        g_autofree char *whole = g_build_filename(dir, "at", leads[i][0], NULL);
+
+        check_leads(leads[i][0], dir, leads[i][1]);
+        check_leads(whole, dir, leads[i][1]);
+    }
+}
+
+static void test_a_path_leads_where_the_kernel_goes(void)
+{
+    g_autofree char *made = scratch_dir(), *before = g_get_current_dir();
+    g_autofree char *dir = realpath(made, NULL);
+    static const char *const folders[] = { "at", "far", "far/sub" };
+
+    g_assert_cmpint(chdir(dir), ==, 0);
+    for (unsigned i = 0; i < G_N_ELEMENTS(folders); i++) {
+        g_assert_cmpint(g_mkdir(folders[i], 0700), ==, 0);
+    }
+    g_assert_cmpint(symlink("far/sub", "link"), ==, 0);
+    g_assert_cmpint(chdir("at"), ==, 0);
+    check_relative(dir);
+    check_leads("/", "/", "");
+    check_leads("/..", "/", "");
+    check_leads("/no//such/", "/no/such", "");
+    check_leads("/../no/such/", "/no/such", "");
+    errno = 0;
+    g_assert_null(tt_io_posix_absolute("no/../new"));
+    g_assert_cmpint(errno, ==, ENOENT);
+    g_assert_null(tt_io_posix_absolute("../no/.."));
+
+    /* In a directory that is gone only what is whole leads anywhere. */
+    g_assert_cmpint(rmdir("../at"), ==, 0);
+    g_assert_null(tt_io_posix_absolute("new"));
+    g_assert_null(tt_io_posix_absolute("."));
+    g_assert_null(tt_io_posix_absolute("../new/"));
+    check_leads(dir, dir, "");
+    g_assert_cmpint(chdir(before), ==, 0);
+    g_assert_cmpint(chdir(dir), ==, 0);
+    unlink("link");
+    g_rmdir("far/sub");
+    g_rmdir("far");
+    g_assert_cmpint(chdir(before), ==, 0);
+    g_rmdir(dir);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -395,5 +467,7 @@ int main(int argc, char **argv)
                     test_a_patient_one_tells_why);
     g_test_add_func("/tt/io/an-unnamed-file-is-there-when-named",
                     test_unnamed_is_there_when_it_is_named);
+    g_test_add_func("/tt/io/a-path-leads-where-the-kernel-goes",
+                    test_a_path_leads_where_the_kernel_goes);
     return g_test_run();
 }

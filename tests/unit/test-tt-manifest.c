@@ -419,10 +419,30 @@ static void test_a_failed_save_leaves_nothing(void)
     g_assert_nonnull(strstr(d.text, "rename"));
     g_assert_cmpint(tt_manifest_load(deep, &m, &d), ==, TT_ERR_IO);
     g_assert_nonnull(strstr(d.text, "nothing was recorded"));
+    g_assert_cmpint(tt_manifest_check_unpacked(deep, &d), ==, TT_OK);
     g_assert_cmpint(tt_manifest_load(path, &m, &d), ==, TT_ERR_IO);
     g_assert_nonnull(strstr(d.text, "directory"));
     g_rmdir(inside);
     g_rmdir(path);
+    g_assert_cmpint(g_rmdir(dir), ==, 0);
+}
+
+static void test_half_of_a_run_is_said_to_be_one(void)
+{
+    g_autofree char *dir = g_dir_make_tmp("tt-manifest-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(dir, "manifest", NULL);
+    g_autofree char *half = g_strconcat(path, TT_MANIFEST_UNPACKING, NULL);
+    TtManifest m;
+    TtDiag d;
+
+    g_assert_true(g_file_set_contents(half, "", 0, NULL));
+    g_assert_cmpint(tt_manifest_load(path, &m, &d), ==, TT_ERR_IO);
+    g_assert_nonnull(strstr(d.text, "half of a run"));
+    g_assert_cmpint(tt_manifest_check_unpacked(path, &d), ==, TT_ERR_IO);
+    g_assert_true(g_file_set_contents(path, "", 0, NULL));
+    g_assert_cmpint(tt_manifest_check_unpacked(path, &d), ==, TT_OK);
+    g_unlink(path);
+    g_unlink(half);
     g_assert_cmpint(g_rmdir(dir), ==, 0);
 }
 
@@ -452,5 +472,7 @@ int main(int argc, char **argv)
                     test_a_write_that_fails_is_told);
     g_test_add_func("/tt/manifest/a-failed-save-leaves-nothing",
                     test_a_failed_save_leaves_nothing);
+    g_test_add_func("/tt/manifest/half-of-a-run-is-said-to-be-one",
+                    test_half_of_a_run_is_said_to_be_one);
     return g_test_run();
 }

@@ -148,8 +148,9 @@ typedef struct TtTraced {
  * time. */
 bool tt_trace_begin(const char *path, uint64_t from, uint64_t to,
                     Error **errp);
-/* ... up to here. False: it is not whole, *errp says why. */
+/* ... up to here. False: it is not whole, or there is none; *errp says why. */
 bool tt_trace_end(TtTraced *t, Error **errp);
+bool tt_trace_has_failed(void);         /* has that been so? */
 /* The same, if there is one, and says on stderr what came of it. Also where the
  * history jumps: a trace is of one piece. */
 void tt_trace_end_and_tell(void);

@@ -31,10 +31,11 @@ TtStatus tt_runstore_open(const char *dir, const TtManifest *m,
 void tt_runstore_set_lender(TtPageStoreOptions *opt, const TtManifest *m,
                             const char *dir);
 /*
- * tt_runstore_parent_dir: where the parent of branch @m in @dir lies
- * Absolute, g_free. NULL, @diag: no run has such a name (it would go to a
- * terminal).
+ * tt_runstore_parent_path: where the parent of branch @m in @dir lies, or would
+ * Absolute, g_free. tt_runstore_parent_dir: the same; NULL, @diag: no run has such a
+ * name (it would go to a terminal).
  */
+char *tt_runstore_parent_path(const TtManifest *m, const char *dir);
 char *tt_runstore_parent_dir(const TtManifest *m, const char *dir,
                              TtDiag *diag);
 /*
