@@ -12,6 +12,7 @@
  * process; it stays there, and what it holds is copied to RUN/disks.
  */
 #include "tt-disks.h"
+#include "tt-rundir.h"
 #include "block/block.h"
 #include "block/block_int.h"
 #include "block/qdict.h"
@@ -467,7 +468,7 @@ bool tt_disks_freeze(TtFullDesc *d, GString *said, Error **errp)
     TransactionActionList *actions = NULL;
     Error *err = NULL;
 
-    if (disks->len && make_directory(&err) && prepare(disks, &actions, &err) &&
+    if (disks->len && tt_rundir_check(&err) && make_directory(&err) && prepare(disks, &actions, &err) &&
         actions) {
         qmp_transaction(actions, NULL, &err);
     }

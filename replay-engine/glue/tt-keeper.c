@@ -19,6 +19,7 @@
 #include "tt-flight.h"
 #include "tt-full.h"
 #include "tt-kept.h"
+#include "tt-rundir.h"
 #include "tt/runstore.h"
 #include "qemu/main-loop.h"
 #include "qemu/error-report.h"
@@ -247,6 +248,10 @@ static bool open_shelf(TtDiag *diag)
     if (share && tt_record_bytes() + share > tt.max_size_bytes) {
         tt_fail(diag, TT_ERR_NOSPACE, "max-size leaves no room for checkpoints: "
                 "the log has most of it");
+        return false;
+    }
+    if (!tt_rundir_is_ours()) {
+        tt_fail(diag, TT_ERR_IO, "'%s' was deleted, or moved away", tt.dir);
         return false;
     }
     if (!tt_shelf_open(share, diag)) {

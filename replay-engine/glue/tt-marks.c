@@ -5,7 +5,7 @@
  * of a name counts, and those of the file before those of the log. A recorder
  * remembers its own.
  */
-#include "tt/engine.h"
+#include "tt-rundir.h"
 #include "tt/marks.h"
 #include "tt/logparts.h"
 #include "qemu/cutils.h"
@@ -97,6 +97,9 @@ static bool append_to_file(const char *name, uint64_t pos, Error **errp)
     TtDiag diag;
     TtStatus s;
 
+    if (!tt_rundir_check(errp)) {       /* the past of a recording */
+        return false;
+    }
     if (!is_plain(path)) {
         error_setg_errno(errp, errno, "cannot add the mark to '%s'", path);
         return false;

@@ -280,6 +280,9 @@ static bool save_manifest(Error **errp)
     TtManifest *m = &tt.manifest;
     TtDiag diag;
 
+    if (!tt_rundir_check(errp)) {
+        return false;
+    }
     tt_target_identity(first_cpu, m);
     m->n_cpus = tt_vcpus_count();
     m->n_blocks = tt_memory_n_blocks();

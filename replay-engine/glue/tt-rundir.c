@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The run directory of a recording, and what of it goes when there was no run. */
 #include "tt-rundir.h"
+#include "tt-branch.h"
 #include "tt-flight.h"
 #include "tt/logparts.h"
 #include "tt/runlock.h"
@@ -127,6 +128,15 @@ bool tt_rundir_is_ours(void)
     return tt_runlock_is_at(rd.lock, tt.dir);
 }
 
+bool tt_rundir_check(Error **errp)
+{
+    if (!tt_rundir_is_ours()) {
+        error_setg(errp, "'%s' was deleted, or moved away: move it back", tt.dir);
+        return false;
+    }
+    return true;
+}
+
 bool tt_rundir_is_there(void)
 {
     g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
@@ -150,6 +160,7 @@ void tt_rundir_release(void)
 
 void tt_rundir_remove(void)
 {
+    tt_branch_discard();
     if (!tt_rundir_is_ours()) {
         return;                         /* not even a name of another's files */
     }

@@ -11,6 +11,7 @@ bool tt_rundir_is_there(void);
 /* Does tt.dir still name the directory that was made? If not, nothing may be created
  * or deleted by its name: another recording may be there. Any thread. */
 bool tt_rundir_is_ours(void);
+bool tt_rundir_check(Error **errp);     /* the same, with a sentence */
 void tt_rundir_watch(void);             /* says once that it is not */
 void tt_rundir_release(void);           /* nobody writes into it any more */
 /* Of a run that never was, nothing is to be found. */

@@ -535,8 +535,7 @@ bool tt_save_begin(const char *name, bool is_marked, TtSaveDone *done,
     if (!may_save(name, errp)) {
         return false;
     }
-    if (!tt_rundir_is_ours()) {
-        error_setg(errp, "'%s' was deleted, or moved away: move it back", tt.dir);
+    if (!tt_rundir_check(errp)) {
         return false;
     }
     remove_leftovers();
