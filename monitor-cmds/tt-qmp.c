@@ -85,7 +85,7 @@ TtInfo *qmp_query_tt(Error **errp)
         tt_replaying() ? TT_MODE_REPLAY : TT_MODE_OFF;
     info->live = tt.live;
     info->dir = g_strdup(tt.dir);
-    info->position = tt.gave_up_at ?: tt_position();
+    info->position = tt.gave_up ? tt.gave_up_at : tt_position();
     info->start = start_of_run();
     info->end = tt_replaying() ? tt_replay_end() : info->position;
     info->checkpoints = tt_recording() ? kept.count : tt_points_count();

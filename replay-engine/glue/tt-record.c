@@ -42,10 +42,11 @@ static void give_up(const char *why)
 {
     tt.live = false;
     tt_rundir_release();
-    tt.gave_up_at = MAX(tt_record_end(), 1);
+    tt.gave_up_at = tt_record_end();
+    tt.gave_up = true;
     tt_keeper_tell();
     warn_report("tt: the recording ends at position %" PRIu64 ", the VM goes "
-                "on unrecorded: %s", tt_record_end(), why);
+                "on unrecorded: %s", tt.gave_up_at, why);
 }
 
 static bool has_trouble(void)
@@ -309,7 +310,7 @@ static bool begin(Error **errp)
     rec.has_begun = true;
     tt_writer_start();
     tt.live = true;
-    tt.gave_up_at = 0;
+    tt.gave_up = false;
     tt.fence_next = tt_next_fence(0);
     tt.check_interval = tt.check_interval ?: TT_CHECK_INTERVAL;
     tt.check_next = tt.check_interval;

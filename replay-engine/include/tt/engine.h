@@ -38,7 +38,8 @@ typedef struct TtEngine {
                                    reads it without any lock */
     TtManifest manifest;
     bool live;                  /* events are recorded or replayed now */
-    uint64_t gave_up_at;        /* the recording ended here, 1 at least; 0: no */
+    bool gave_up;               /* the recording ended by itself, here: */
+    uint64_t gave_up_at;
     bool finished;              /* the end of the run has been dealt with */
     uint64_t pos;               /* position; exact while the vCPU is outside
                                    cpu_exec, else see tt_position() */
