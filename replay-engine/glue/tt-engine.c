@@ -25,6 +25,10 @@
 #include "system/cpu-timers.h"
 #include "qom/object.h"
 
+#include <sys/resource.h>
+
+#define TT_PICTURE_BYTES_MAX (256 * MiB)
+
 int tt_mode;
 unsigned tt_omit;
 TtEngine tt = {
@@ -517,6 +521,20 @@ static void refuse_accel(QDict *machine_opts)
         refuse("-tt works with -accel tcg only, for now: leave accel=%s out",
                name);
     }
+}
+
+/* QEMU has a picture in a file of its own, and aborts when that cannot be so large. */
+bool tt_replay_may_show(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_FSIZE, &files) || files.rlim_cur >= TT_PICTURE_BYTES_MAX) {
+        return true;
+    }
+    warn_report("tt: the screen of the guest is not shown: files of this process may "
+                "have %" PRIu64 " bytes only (ulimit -f), a picture of it has up to %"
+                PRIu64, (uint64_t)files.rlim_cur, TT_PICTURE_BYTES_MAX);
+    return false;
 }
 
 static const char no_icount[] = "-tt and -icount exclude each other: -tt "

@@ -441,6 +441,8 @@ void tt_replay_damaged(const TtDiag *diag);
 int tt_replay_trouble(void);
 /* The release of QEMU that recorded it, for people; NULL: this one. To be freed. */
 char *tt_replay_other_release(void);
+/* Can there be pictures of the screen? If not, it is said. Once, at the start. */
+bool tt_replay_may_show(void);
 uint64_t tt_replay_first(void);         /* 0, or where a window begins */
 uint64_t tt_replay_end(void);
 /* The log of a recording that goes on: its end is at @pos. */
