@@ -564,6 +564,8 @@ TtRun *qmp_tt_record_stop(Error **errp)
 
 void qmp_tt_trace_start(const char *file, Error **errp)
 {
+    g_autofree char *path = tt_path_absolute(file);
+
     tt_monitor_wait();
     if (!tt_is_live(errp)) {
         return;
@@ -573,7 +575,9 @@ void qmp_tt_trace_start(const char *file, Error **errp)
                    "it, or the present");
         return;
     }
-    tt_trace_begin(file, 0, UINT64_MAX, errp);
+    if (tt_path_is_outside(path, errp)) {
+        tt_trace_begin(path, 0, UINT64_MAX, errp);
+    }
 }
 
 TtTrace *qmp_tt_trace_stop(Error **errp)

@@ -308,6 +308,7 @@ static void parse_trace(QemuOpts *opts)
 {
     const char *path = qemu_opt_get(opts, "trace");
     const char *part = qemu_opt_get(opts, "trace-part");
+    Error *err = NULL;
 
     if (part && !path) {
         refuse("-tt: trace-part says which part is traced: add trace=FILE");
@@ -318,6 +319,9 @@ static void parse_trace(QemuOpts *opts)
     if (path && !is_new_file(path)) {
         refuse("-tt: trace takes the name of a file that does not exist yet, in a "
                "directory that can be written, not '%s'", path);
+    }
+    if (path && !tt_path_is_outside(path, &err)) {
+        refuse("-tt: trace=%s", error_get_pretty(err));
     }
     if (path && !tt_trace_option(path, part)) {
         refuse("-tt: trace-part takes 'all', or two positions, FROM-TO, not "
@@ -349,7 +353,7 @@ void tt_set_dir(const char *dir)
     g_autofree char *path = NULL;
 
     if (dir && *dir) {
-        path = tt_io_posix_absolute(dir) ?: g_strdup(dir);
+        path = tt_path_absolute(dir);
     }
     tt.dir = path ? g_intern_string(path) : NULL;
 }
@@ -474,7 +478,8 @@ static void append_quoted(GString *line, const char *arg)
 static void note_command_line(void)
 {
     GString *line = g_string_new(NULL);
-    g_autofree char *raw = NULL, *cwd = g_get_current_dir();
+    g_autofree char *raw = NULL, *cwd = tt_start_directory() ?
+        g_strdup(tt_start_directory()) : g_get_current_dir();
     gsize len = 0, i;
 
     g_file_get_contents("/proc/self/cmdline", &raw, &len, NULL);

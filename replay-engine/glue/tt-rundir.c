@@ -45,6 +45,9 @@ static bool make_named(Error **errp)
     g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
     g_autofree char *log = tt_logparts_path(tt.dir, 0);
 
+    if (!tt_path_is_outside(tt.dir, errp)) {
+        return false;
+    }
     if (mkdir(tt.dir, 0700) == 0) {
         rd.made_dir = true;
         return true;
@@ -83,10 +86,12 @@ static bool make_dated(Error **errp)
     for (int n = 0; n < 1000; n++) {
         g_autofree char *name = n ? g_strdup_printf("%s-%d", stamp, n) :
             g_strdup(stamp);
+        g_autofree char *path = tt_path_absolute(name);
 
-        if (mkdir(name, 0700) == 0) {
-            g_autofree char *path = g_canonicalize_filename(name, NULL);
-
+        if (!tt_path_is_outside(path, errp)) {
+            return false;
+        }
+        if (mkdir(path, 0700) == 0) {
             tt.dir = g_intern_string(path);
             rd.made_dir = true;
             return true;

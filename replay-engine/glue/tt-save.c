@@ -446,7 +446,7 @@ static bool is_fit(const char *name, const char *dir, Error **errp)
         error_setg(errp, "'%s' is inside of the recording's own directory: give a "
                    "place beside it", name);
     } else {
-        return true;
+        return tt_path_is_outside(dir, errp);
     }
     return false;
 }
@@ -459,7 +459,7 @@ static char *make_directory(const char *name, char **mark, Error **errp)
         g_autofree char *fresh = g_strdup_printf("save-%u", n);
         const char *suffix = name ?: fresh;
         g_autofree char *dir = strchr(suffix, '/') ?
-            g_canonicalize_filename(suffix, NULL) :
+            tt_path_absolute(suffix) :
             g_strdup_printf("%s-%s", tt.dir, suffix);
 
         if (!is_fit(suffix, dir, errp)) {

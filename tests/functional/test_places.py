@@ -2,10 +2,13 @@
 """Where a recorder puts its files: into its own run directory, wherever it was started,
 and nowhere else, whatever happens to that directory meanwhile."""
 
+import contextlib
 import os
+import signal
 
 from guests import guest_args
-from ttlib import Vm, check, equal, limit, recorder, run_tool, tool
+from ttlib import (Qmp, Vm, check, equal, limit, one_sentence, read_text, record,
+                   recorder, run_tool, tool, tt, wait_until)
 
 ENDLESS = ('tsc', 'rounds=1000000000')
 
@@ -53,3 +56,132 @@ def test_moved_run(work):
                 vm.wait(0)
     for path in (first.run, first.run + '.moved'):
         run_tool(tool('tt'), 'check', path)
+
+
+# A daemonized QEMU
+
+def runs(pid):
+    try:
+        with open(f'/proc/{pid}/stat', encoding='ascii') as f:
+            return f.read().rsplit(')', 1)[1].split()[0] != 'Z'
+    except FileNotFoundError:
+        return False
+
+
+@contextlib.contextmanager
+def daemon(work, name, *args):
+    """QMP of a QEMU that was started in WORK and has left it; it ends by quit."""
+    paths = [os.path.join(work, f'{name}.{kind}') for kind in ('pid', 'qmp', 'serial')]
+    with Vm(work, [*args, '-daemonize', '-pidfile', paths[0], '-qmp',
+                   f'unix:{paths[1]},server=on,wait=off', '-serial',
+                   f'file:{paths[2]}'], name=name, serial=False) as vm:
+        vm.wait(0)
+    pid = int(read_text(paths[0]))
+    try:
+        qmp = Qmp(paths[1])
+        wait_until(lambda: read_text(paths[2]), 'what the guest says')
+        yield qmp
+        qmp.send('quit')
+        wait_until(lambda: not runs(pid), f'the end of {name}')
+    finally:
+        if runs(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+@limit(120)
+def test_daemonized(work):
+    """A daemonized QEMU takes relative names from where it was started: of runs, traces,
+    saved windows and disks, on its command line and in its monitor."""
+    guest = guest_args(work, *ENDLESS)
+    os.mkdir(os.path.join(work, 'sub'))
+    at_root = sorted(os.listdir('/'))
+    with daemon(work, 'first', *guest, *disk(work, 'sub/disk.img'), '-tt',
+                'record,dir=sub/run,trace=sub/option.trace') as qmp:
+        full = qmp.cmd('tt-checkpoint-add', 60, full=True)
+        check(f'in \'{work}/sub/disk.img\'' in full['notes'], f'{full}')
+        qmp.cmd('tt-checkpoint-add', 60, full=True)
+        qmp.cmd('tt-trace-stop')
+        qmp.cmd('tt-trace-start', file='sub/qmp.trace')
+        traced = qmp.cmd('tt-trace-stop')
+        equal(traced['file'], f'{work}/sub/qmp.trace', 'the name of the trace')
+    with daemon(work, 'second', *guest) as qmp:
+        started = qmp.cmd('tt-record-start', 60, dir='sub/later', last='10')
+        equal(started['dir'], f'{work}/sub/later', 'the run')
+        equal(qmp.cmd('tt-save', 60, name='./sub/window')['dir'], f'{work}/sub/window',
+              'the window')
+        qmp.cmd('tt-record-stop', 60)
+        fresh = qmp.cmd('tt-record-start', 60)['dir']
+        equal(os.path.dirname(fresh), work, 'where a fresh directory is')
+        qmp.cmd('tt-record-stop', 60)
+    equal(sorted(os.listdir('/')), at_root, 'what is in the root directory')
+    for path in ('sub/run', 'sub/later', 'sub/window', fresh):
+        tt('check', os.path.join(work, path))
+    for path in ('option', 'qmp'):
+        tt('branches', os.path.join(work, f'sub/{path}.trace'), '--limit', '1')
+    manifest = read_text(os.path.join(work, 'sub/later/manifest'))
+    check(f'{work}\n' in manifest, f'the directory of the command: {manifest}')
+    with Vm(work, [*guest, *disk(work, 'sub/disk.img'), '-tt',
+                   f'branch,dir=sub/run,at={full["id"]},to=sub/branch,force=on'],
+            name='branch', qmp=1) as vm:
+        wait_until(lambda: vm.qmp.cmd('query-tt')['live'], 'the branch begins')
+        vm.qmp.send('quit')
+        vm.wait(0)
+
+
+# Inside of a run
+
+INSIDE = 'would be inside of the run'
+
+
+@limit(120)
+def test_inside_of_a_run(work):
+    """Nothing is put into the directory of a run, a finished one or one that is recorded:
+    no run, no trace, no branch, no window."""
+    guest = guest_args(work, *ENDLESS)
+    done = record(work, guest_args(work, 'hlt', 'rounds=3'), name='done').dir
+    os.symlink(done, os.path.join(work, 'link'))
+    os.mkdir(os.path.join(done, 'sub'))
+    with recorder(work, guest, name='live', qmp=1, options=',last=10') as live:
+        live.wait_serial('\n')
+        for vm, run in ((live, live.run), (None, done)):
+            before = tree(done)
+            for i, option in enumerate((
+                    f'record,dir={run}/in', f'record,dir={work}/other,trace={run}/t',
+                    f'replay,dir={done},trace={run}/t')):
+                args = guest if option.startswith('record') else ['-display', 'none']
+                with Vm(work, [*args, '-tt', option], name=f'no{i}') as no:
+                    no.wait(1)
+                check(INSIDE in one_sentence(no, option), no.stderr)
+            equal(tree(done), before, 'what is in the finished run')
+        for place in ('sub/in', 'marks'):
+            said = live.qmp.error('tt-trace-start', file=f'{work}/link/{place}')
+            check(INSIDE in said, said)
+        check(INSIDE in live.qmp.error('tt-trace-start', file=f'{live.run}/t'), 'trace')
+        check(INSIDE in live.qmp.error('tt-save', name=f'{done}/window'), 'window')
+        live.qmp.cmd('tt-record-stop', 60)
+        for directory in (f'{done}/in', f'{live.run}/in', f'{work}/link/sub/in'):
+            said = live.qmp.error('tt-record-start', dir=directory)
+            check(INSIDE in said, said)
+        equal(tree(done), before, 'what is in the finished run')
+        live.qmp.send('quit')
+        live.wait(0)
+    with Vm(work, [*guest, '-tt', 'record'], name='fresh', cwd=done) as fresh:
+        fresh.wait(1)
+    check(INSIDE in one_sentence(fresh, 'a fresh directory'), fresh.stderr)
+    own = os.path.join(work, 'own')
+    os.mkdir(own)
+    with Vm(work, [*guest, '-tt', f'record,dir={own},trace={own}/t'], name='own-t') as vm:
+        vm.wait(1)
+    check(INSIDE in vm.stderr, vm.stderr)
+    equal(os.listdir(own), [], 'what is left of a run that never was')
+    with recorder(work, guest, name='parent', qmp=1) as parent:
+        parent.wait_serial('\n')
+        at = parent.qmp.cmd('tt-checkpoint-add', 60, full=True)['id']
+        parent.qmp.send('quit')
+        parent.wait(0)
+    for to in (f'{done}/branch', f'{parent.run}/branch'):
+        with Vm(work, [*guest, '-tt', f'branch,dir={parent.run},at={at},to={to}'],
+                name='branch') as vm:
+            vm.wait(1)
+        check('would' in one_sentence(vm, to), vm.stderr)
+        check(not os.path.exists(to), f'{to} was made')

@@ -391,6 +391,17 @@ uint64_t tt_past_stand(void);
 /* Turns the engine to the world that is not shown, and back: BQL. */
 void tt_past_swap(void);
 
+/* ---- replay-engine: names of files (tt-paths.c) ---- */
+/* Where a QEMU was started that has left it since, a daemonized one; else NULL. */
+const char *tt_start_directory(void);
+/* Of a name that is relative, from there or from where we are. g_free. */
+char *tt_path_absolute(const char *path);
+/* Would @path, which need not exist, lie in the directory of a run? */
+bool tt_path_is_outside(const char *path, Error **errp);
+/* Control characters become '?': names go to terminals. In place; or interned. */
+char *tt_make_printable(char *text);
+const char *tt_printable(const char *text);
+
 /* The run directory: made, or fit to record into. Again: nothing to do. */
 bool tt_record_directory(Error **errp);
 
