@@ -113,8 +113,8 @@ static void warn_of_window(void)
         tt_runlock_is_held(br.dir)) {
         warn_report("tt: the window in '%s' is still being recorded: when it moves "
                     "past position %" PRIu64 ", this branch cannot be replayed any "
-                    "more; branch from one that tt save has kept", br.dir,
-                    br.parent->info.pos);
+                    "more; branch from one that tt save has kept",
+                    tt_printable(br.dir), br.parent->info.pos);
     }
 }
 
@@ -336,7 +336,8 @@ void tt_machine_made(void)
         exit(1);
     }
     error_printf("tt: recording into %s, a branch of %s from position %" PRIu64
-                 "\n", tt.dir, br.dir, br.parent->info.pos);
+                 "\n", tt_printable(tt.dir), tt_printable(br.dir),
+                 br.parent->info.pos);
 }
 
 /* ---- the recording ---- */

@@ -692,7 +692,7 @@ static void machine_ready(Notifier *n, void *opaque)
         exit(1);
     }
     if (!tt_is_branch()) {          /* that has much to check before */
-        error_printf("tt: recording into %s\n", tt.dir);
+        error_printf("tt: recording into %s\n", tt_printable(tt.dir));
     }
 }
 
@@ -811,7 +811,7 @@ void tt_finish(void)
         if (whole && !tt_record_is_gone()) {
             error_printf("tt: recorded %" PRIu64 " positions, %" PRIu64
                          " events, %" PRIu64 " bytes in %s\n", tt_record_end(),
-                         tt.events, tt_record_bytes(), tt.dir);
+                         tt.events, tt_record_bytes(), tt_printable(tt.dir));
         }
     }
 }

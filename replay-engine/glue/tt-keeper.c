@@ -251,7 +251,8 @@ static bool open_shelf(TtDiag *diag)
         return false;
     }
     if (!tt_rundir_is_ours()) {
-        tt_fail(diag, TT_ERR_IO, "'%s' was deleted, or moved away", tt.dir);
+        tt_fail(diag, TT_ERR_IO, "'%s' was deleted, or moved away",
+                tt_printable(tt.dir));
         return false;
     }
     if (!tt_shelf_open(share, diag)) {

@@ -62,10 +62,9 @@ bool tt_mark_check(const char *name, Error **errp)
     uint64_t number;
 
     if (!n || n > MARK_MAX || name[n] || *name == '-') {
-        g_autofree char *line = g_strdelimit(g_strdup(name), "\n\r\t\v\f\033", '?');
-
         error_setg(errp, "'%s' is no name for a mark: use up to %d letters, "
-                   "digits, '-', '_' and '.', no '-' in front", line, MARK_MAX);
+                   "digits, '-', '_' and '.', no '-' in front", tt_printable(name),
+                   MARK_MAX);
         return false;
     }
     if (!strcmp(name, "start") || !strcmp(name, "end") ||

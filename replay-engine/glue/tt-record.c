@@ -391,7 +391,7 @@ void tt_record_finish(unsigned why)
     rec.gone = !tt_rundir_is_there();
     if (rec.gone) {
         warn_report("tt: the recording in %s is gone: somebody deleted it, or moved "
-                    "it, while it was made", tt.dir);
+                    "it, while it was made", tt_printable(tt.dir));
     }
     rec.whole = !tt_writer_has_failed(&trouble) && !rec.gone;
     if (!rec.whole && !rec.gone) {

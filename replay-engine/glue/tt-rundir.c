@@ -55,23 +55,24 @@ static bool make_named(Error **errp)
     if (errno != EEXIST || !g_file_test(tt.dir, G_FILE_TEST_IS_DIR)) {
         error_setg_errno(errp, errno == EEXIST ? ENOTDIR : errno,
                          "cannot make the run directory '%s': give another"
-                         " with dir=", tt.dir);
+                         " with dir=", tt_printable(tt.dir));
         return false;
     }
     if (tt_runlock_is_held(tt.dir)) {
         error_setg(errp, "another process records into '%s': give another dir=",
-                   tt.dir);
+                   tt_printable(tt.dir));
         return false;
     }
     if (g_file_test(manifest, G_FILE_TEST_EXISTS) ||
         g_file_test(log, G_FILE_TEST_EXISTS)) {
         error_setg(errp, "'%s' holds a run already: give another dir= or "
-                   "delete it", tt.dir);
+                   "delete it", tt_printable(tt.dir));
         return false;
     }
     if (is_foreign(tt.dir)) {
         error_setg(errp, "'%s' holds other files: give a directory with "
-                   "dir= that is empty, or that does not exist", tt.dir);
+                   "dir= that is empty, or that does not exist",
+                   tt_printable(tt.dir));
         return false;
     }
     return true;
@@ -136,7 +137,8 @@ bool tt_rundir_is_ours(void)
 bool tt_rundir_check(Error **errp)
 {
     if (!tt_rundir_is_ours()) {
-        error_setg(errp, "'%s' was deleted, or moved away: move it back", tt.dir);
+        error_setg(errp, "'%s' was deleted, or moved away: move it back",
+                   tt_printable(tt.dir));
         return false;
     }
     return true;
@@ -154,7 +156,8 @@ void tt_rundir_watch(void)
     if (!rd.told && !tt_rundir_is_ours()) {
         rd.told = true;
         warn_report("tt: '%s' is not the run directory any more: somebody deleted "
-                    "it, or moved it, while it is recorded into; move it back", tt.dir);
+                    "it, or moved it, while it is recorded into; move it back",
+                    tt_printable(tt.dir));
     }
 }
 

@@ -185,3 +185,28 @@ def test_inside_of_a_run(work):
             vm.wait(1)
         check('would' in one_sentence(vm, to), vm.stderr)
         check(not os.path.exists(to), f'{to} was made')
+
+
+# Names on a terminal
+
+def test_control_characters(work):
+    """Control characters of names do not reach the terminal."""
+    name = os.path.join(work, 'a\033[31m\007b\nc.run')
+    shown = os.path.join(work, 'a?[31m?b?c.run')
+    with Vm(work, [*guest_args(work, *ENDLESS), '-tt', f'record,dir={name},last=10'],
+            name='rec', qmp=1) as vm:
+        vm.wait_serial('\n')
+        check(f'tt: record {shown}\n' in vm.qmp.hmp('info tt'), 'info tt')
+        equal(vm.qmp.cmd('query-tt')['dir'], name, 'the name for programs')
+        saved = vm.qmp.hmp('tt save', 60)
+        check(f'saved in {shown}-save-1\n' in saved, saved)
+        said = vm.qmp.error('tt-record-start', dir=f'{work}/x')
+        check(f"'{shown}'" in said, said)
+        said = vm.qmp.hmp('tt record stop', 60)
+        check(f'bytes in {shown}\n' in said, said)
+    check(all(line.isprintable() for line in vm.stderr.splitlines()), vm.stderr)
+    check(f'recording into {shown}\n' in vm.stderr, vm.stderr)
+    with Vm(work, [*guest_args(work, *ENDLESS), '-tt', f'record,dir={name}'],
+            name='again') as vm:
+        vm.wait(1)
+    check(f"'{shown}' holds a run" in one_sentence(vm, 'a run already'), vm.stderr)
