@@ -258,6 +258,7 @@ static bool open_shelf(TtDiag *diag)
     if (!tt_shelf_open(share, diag)) {
         return false;
     }
+    tt_rundir_has_points(true);
     kp.share = share;
     tt.max_size_bytes -= share;     /* the rest is for the log */
     limit_window();

@@ -61,7 +61,9 @@ static bool has_trouble(void)
 
 static void seal_tick(void *opaque)
 {
-    tt_rundir_watch();
+    if (!tt.gave_up) {
+        tt_rundir_watch();
+    }
     if (tt_stall_why()) {
         tt_keeper_tell();
         tt_stall_tell();
@@ -371,6 +373,7 @@ void tt_record_finish(unsigned why)
 {
     TtEvent digest = { .kind = TT_EV_DIGEST };
     TtEvent end = { .kind = TT_EV_FINISH, .val = why };
+    g_autofree char *lost = NULL;
     const char *trouble;
 
     tt_trace_end_and_tell();
@@ -393,9 +396,14 @@ void tt_record_finish(unsigned why)
         warn_report("tt: the recording in %s is gone: somebody deleted it, or moved "
                     "it, while it was made", tt_printable(tt.dir));
     }
-    rec.whole = !tt_writer_has_failed(&trouble) && !rec.gone;
-    if (!rec.whole && !rec.gone) {
-        warn_report("tt: the recording in %s is not whole: %s", tt.dir, trouble);
+    lost = tt_rundir_lost();
+    rec.whole = !tt_writer_has_failed(&trouble) && !rec.gone && !lost;
+    if (lost && !rec.gone) {
+        warn_report("tt: the recording in %s is not whole: somebody deleted '%s', or "
+                    "moved it, while it was made", tt_printable(tt.dir), lost);
+    } else if (!rec.whole && !rec.gone) {
+        warn_report("tt: the recording in %s is not whole: %s",
+                    tt_printable(tt.dir), trouble);
     }
 }
 

@@ -187,6 +187,46 @@ def test_inside_of_a_run(work):
         check(not os.path.exists(to), f'{to} was made')
 
 
+# What is deleted meanwhile
+
+@limit(150)
+def test_deleted_files(work):
+    """A recorder notices that its log, a part of it, pages or checkpoints were deleted or
+    moved: one warning, and the recording is not whole; brought back in time, it is."""
+    guest = guest_args(work, *ENDLESS)
+    for name, options in (('log', ''), ('pages', ''), ('checkpoints', ''),
+                          ('log.000001', ',last=60')):
+        with recorder(work, guest, name=f'no-{name}', qmp=1, options=options) as vm:
+            vm.wait_serial('\n')
+            path = os.path.join(vm.run, name)
+            os.rename(path, path + '.away')
+            wait_until(lambda: f"'{name}' is not in the run directory" in vm.stderr,
+                       'the warning')
+            ended = vm.qmp.cmd('tt-record-stop', 60)
+            equal(ended['whole'], False, f'whole without {name}')
+            lines = [line for line in vm.stderr.splitlines() if 'warning' in line]
+            equal(len(lines), 2, f'warnings ({vm.stderr})')
+            check('is gone' in lines[1] or
+                  f"is not whole: somebody deleted '{name}'" in lines[1], lines[1])
+    for name in ('log', 'pages'):
+        with recorder(work, guest, name=f'{name}-back', qmp=1) as vm:
+            vm.wait_serial('\n')
+            path = os.path.join(vm.run, name)
+            os.rename(path, path + '.away')
+            wait_until(lambda: f"'{name}' is not in the run directory" in vm.stderr,
+                       'the warning')
+            os.rename(path + '.away', path)
+            check(vm.qmp.cmd('tt-record-stop', 60)['whole'], f'{name} is back')
+        tt('check', vm.run)
+    with recorder(work, guest, name='quit', qmp=1) as vm:
+        vm.wait_serial('\n')
+        os.unlink(os.path.join(vm.run, 'log'))
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check('is gone: somebody deleted it' in vm.stderr and 'tt: recorded' not in vm.stderr,
+          vm.stderr)
+
+
 # Names on a terminal
 
 def test_control_characters(work):
