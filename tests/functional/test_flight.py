@@ -623,6 +623,21 @@ def test_parts_are_missing(work):
           rep.stderr)
 
 
+def test_pattern_too_hard(work):
+    """A pattern with which the library gives up says so, once for each that is set."""
+    guest = guest_args(work, 'torture', 'rounds=1')
+    pattern = '([a-z0-9=: ]+)+[~!]|torture: end'
+    with recorder(work, guest, options=f',panic-pattern={pattern}') as vm:
+        vm.wait(0)
+    lines = [line for line in vm.stderr.splitlines() if pattern in line]
+    equal(len(lines), 1, f'sentences about it ({vm.stderr})')
+    check('may be missed' in lines[0], lines[0])
+    with recorder(work, guest, 'good', options=',panic-pattern=torture: end') as vm:
+        vm.wait(0)
+    check('may be missed' not in vm.stderr, vm.stderr)
+    equal(marks_of(vm.run), ['panic-1'], 'marks')
+
+
 def vm_points(work, run):
     """Positions of the checkpoints that a replay of the run has."""
     with stopped_replay(work, run, 'look') as rep:
