@@ -217,7 +217,9 @@ static void do_verify(Monitor *mon, const char *arg, Error **errp)
     Waiter w = { 0 };
 
     if (!tt_replaying()) {
-        error_setg(errp, "tt verify works in a replay");
+        error_setg(errp, !tt_recording() ? "tt verify works in a replay" :
+                   "tt verify works in a replay, or in the past of a recording: "
+                   "'tt goto start' shows that, 'tt goto end' comes back");
         return;
     }
     vm_stop(RUN_STATE_PAUSED);

@@ -527,6 +527,10 @@ TtRecording *qmp_tt_record_start(const char *dir, bool has_max_size,
     };
     TtRecording *r;
 
+    if (has_save && !last) {
+        error_setg(errp, "%s", tt_save_on_panic_help);
+        return NULL;
+    }
     if (last && !tt_window_parse(last, &opt.window_ns, errp)) {
         return NULL;
     }

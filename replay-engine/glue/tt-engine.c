@@ -232,6 +232,9 @@ bool tt_window_fits(uint64_t ns, uint64_t interval_ms, Error **errp)
     return true;
 }
 
+const char tt_save_on_panic_help[] =
+    "save-on-panic makes sense with last= only: without, all is kept";
+
 static void parse_window(QemuOpts *opts)
 {
     const char *last = qemu_opt_get(opts, "last");
@@ -244,8 +247,7 @@ static void parse_window(QemuOpts *opts)
         refuse("-tt: %s", error_get_pretty(err));
     }
     if (!last && qemu_opt_get(opts, "save-on-panic")) {
-        refuse("-tt: save-on-panic makes sense with last= only: without, all is "
-               "kept");
+        refuse("-tt: %s", tt_save_on_panic_help);
     }
     tt.save_on_panic = qemu_opt_get_bool(opts, "save-on-panic", true);
 }
@@ -291,8 +293,8 @@ static void parse_check_interval(QemuOpts *opts)
                                             TT_CHECK_INTERVAL);
     if (tt.check_interval < TT_CHECK_INTERVAL_MIN ||
         tt.check_interval > TT_LOG_POS_MAX) {
-        refuse("-tt: check-interval takes positions, %d or more",
-               TT_CHECK_INTERVAL_MIN);
+        refuse("-tt: check-interval takes positions, from %d to %" PRIu64,
+               TT_CHECK_INTERVAL_MIN, TT_LOG_POS_MAX);
     }
 }
 

@@ -298,6 +298,11 @@ def test_save_is_refused(work):
         check('no recording' in vm.qmp.error('tt-save'), 'behind')
         text = vm.qmp.hmp(f'tt record start {work}/on last=forever')
         check('last takes a time' in text, text)
+        for how in ('on', 'off'):
+            text = vm.qmp.hmp(f'tt record start {work}/on save-on-panic={how}')
+            check('save-on-panic makes sense with last= only' in text, text)
+        text = vm.qmp.error('tt-record-start', dir=f'{work}/on', save_on_panic=True)
+        check('save-on-panic makes sense with last= only' in text, text)
         text = vm.qmp.hmp(f'tt record start {work}/on last=1s '
                           'checkpoint-interval=0')
         check('begins at a checkpoint' in text, text)

@@ -349,6 +349,7 @@ bool tt_save_begin(const char *name, bool is_marked, TtSaveDone *done,
 
 /* ---- replay-engine: when something goes wrong in the guest ---- */
 extern const char tt_panic_pattern_default[];
+extern const char tt_save_on_panic_help[];
 /* A regular expression for lines of the console; "": none are looked at. */
 bool tt_trouble_set_pattern(const char *text, Error **errp);
 void tt_trouble_console(uint32_t port, uint8_t byte);   /* vCPU wrote it */
