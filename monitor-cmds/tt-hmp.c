@@ -217,7 +217,9 @@ static void do_verify(Monitor *mon, const char *arg, Error **errp)
     Waiter w = { 0 };
 
     if (!tt_replaying()) {
-        error_setg(errp, "tt verify works in a replay");
+        error_setg(errp, !tt_recording() ? "tt verify works in a replay" :
+                   "tt verify works in a replay, or in the past of a recording: "
+                   "'tt goto start' shows that, 'tt goto end' comes back");
         return;
     }
     vm_stop(RUN_STATE_PAUSED);
@@ -372,7 +374,7 @@ static void do_save(Monitor *mon, const char *arg, Error **errp)
     }
     dir = tt_monitor_save_result(&w, errp);
     if (dir) {
-        monitor_printf(mon, "saved in %s\n", dir);
+        monitor_printf(mon, "saved in %s\n", tt_printable(dir));
     }
 }
 
@@ -447,7 +449,7 @@ static void record_start(Monitor *mon, const char *arg, Error **errp)
                             w.has_save, w.save, w.pattern, w.has_guard, w.guard,
                             errp);
     if (r) {
-        monitor_printf(mon, "recording into %s\n", r->dir);
+        monitor_printf(mon, "recording into %s\n", tt_printable(r->dir));
         qapi_free_TtRecording(r);
     }
 }
@@ -459,7 +461,7 @@ static void record_stop(Monitor *mon, Error **errp)
     if (run) {
         monitor_printf(mon, "recorded %" PRIu64 " positions, %" PRIu64
                        " events, %" PRIu64 " bytes in %s%s\n", run->position,
-                       run->events, run->bytes, run->dir,
+                       run->events, run->bytes, tt_printable(run->dir),
                        run->whole ? "" : " (not whole)");
         qapi_free_TtRun(run);
     }
@@ -491,7 +493,7 @@ static void trace_stop(Monitor *mon, Error **errp)
     if (t) {
         monitor_printf(mon, "traced positions %" PRIu64 " to %" PRIu64 ", %"
                        PRIu64 " branches, %" PRIu64 " bytes in %s\n", t->from,
-                       t->to, t->branches, t->bytes, t->file);
+                       t->to, t->branches, t->bytes, tt_printable(t->file));
         qapi_free_TtTrace(t);
     }
 }
@@ -560,7 +562,7 @@ void hmp_info_tt(Monitor *mon, const QDict *qdict)
     } else {
         monitor_printf(mon, "tt: %s %s%s\nposition %" PRIu64 " of %" PRIu64
                        ", %" PRIu64 " events, %" PRIu64 " checkpoints%s\n",
-                       TtMode_str(i->mode), i->dir, i->live ? "" :
+                       TtMode_str(i->mode), tt_printable(i->dir), i->live ? "" :
                        tt_recording() && tt_record_has_begun() ?
                        " (it has ended)" : " (it has not begun yet)",
                        i->position, i->end,

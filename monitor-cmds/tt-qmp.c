@@ -85,7 +85,7 @@ TtInfo *qmp_query_tt(Error **errp)
         tt_replaying() ? TT_MODE_REPLAY : TT_MODE_OFF;
     info->live = tt.live;
     info->dir = g_strdup(tt.dir);
-    info->position = tt.gave_up_at ?: tt_position();
+    info->position = tt.gave_up ? tt.gave_up_at : tt_position();
     info->start = start_of_run();
     info->end = tt_replaying() ? tt_replay_end() : info->position;
     info->checkpoints = tt_recording() ? kept.count : tt_points_count();
@@ -527,6 +527,10 @@ TtRecording *qmp_tt_record_start(const char *dir, bool has_max_size,
     };
     TtRecording *r;
 
+    if (has_save && !last) {
+        error_setg(errp, "%s", tt_save_on_panic_help);
+        return NULL;
+    }
     if (last && !tt_window_parse(last, &opt.window_ns, errp)) {
         return NULL;
     }
@@ -564,6 +568,8 @@ TtRun *qmp_tt_record_stop(Error **errp)
 
 void qmp_tt_trace_start(const char *file, Error **errp)
 {
+    g_autofree char *path = tt_path_absolute(file);
+
     tt_monitor_wait();
     if (!tt_is_live(errp)) {
         return;
@@ -573,7 +579,9 @@ void qmp_tt_trace_start(const char *file, Error **errp)
                    "it, or the present");
         return;
     }
-    tt_trace_begin(file, 0, UINT64_MAX, errp);
+    if (tt_path_is_outside(path, errp)) {
+        tt_trace_begin(path, 0, UINT64_MAX, errp);
+    }
 }
 
 TtTrace *qmp_tt_trace_stop(Error **errp)

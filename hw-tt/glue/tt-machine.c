@@ -63,7 +63,9 @@ static void machine_init(MachineState *ms)
     for (unsigned i = 0; i < MIN(m->n_cpus, TT_VCPUS_MAX); i++) {
         make_cpu(oc, i);
     }
-    tt_screen_start();
+    if (tt_replay_may_show()) {
+        tt_screen_start();
+    }
     aio_bh_schedule_oneshot(qemu_get_aio_context(), start_bh, first_cpu);
 }
 

@@ -4,7 +4,9 @@
  * store, which owns the next lender.
  */
 #include <glib.h>
+#include <stdlib.h>
 #include <string.h>
+#include "tt/logparts.h"
 #include "tt/runstore.h"
 
 #define DEPTH_MAX           32          /* branches of branches; more is a ring */
@@ -249,6 +251,37 @@ static bool began_at(const char *dir, const uint8_t uuid[16],
 
     tt_manifest_cleanup(&m);
     return is;
+}
+
+static bool is_run(const char *dir)
+{
+    g_autofree char *manifest = g_build_filename(dir, "manifest", NULL);
+    g_autofree char *log = tt_logparts_path(dir, 0);
+    g_autofree uint32_t *part = NULL;
+    unsigned n;
+
+    if (!g_file_test(manifest, G_FILE_TEST_IS_REGULAR)) {
+        return false;
+    }
+    part = tt_logparts_list(dir, &n);
+    return part || g_file_test(log, G_FILE_TEST_IS_REGULAR);
+}
+
+char *tt_runstore_enclosing(const char *path)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+    char *real = realpath(folder, NULL), *end = real, *run = NULL;
+
+    /* From there upwards, but for the root. */
+    while (end && *real && !run) {
+        run = is_run(real) ? g_strdup(real) : NULL;
+        end = strrchr(real, '/');
+        if (end) {
+            *end = 0;
+        }
+    }
+    free(real);
+    return run;
 }
 
 char *tt_runstore_branch_of(const char *dir, const uint8_t uuid[16],

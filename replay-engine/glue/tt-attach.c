@@ -66,7 +66,7 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
     if (tt_on()) {
         error_setg(errp, tt_replaying() && !tt_past ?
                    "this is a replay: it is a recording already" :
-                   "a recording into '%s' is on: stop it first", tt.dir);
+                   "a recording into '%s' is on: stop it first", tt_printable(tt.dir));
         return false;
     }
     if (!may_guard(opt, errp) ||

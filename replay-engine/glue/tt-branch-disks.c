@@ -7,6 +7,7 @@
  */
 #include "tt-branch.h"
 #include "tt-disks.h"
+#include "tt-rundir.h"
 #include "block/block.h"
 #include "qemu/error-report.h"
 #include "qemu/option.h"
@@ -132,6 +133,9 @@ static void make_overlays(const TtFullDesc *desc, const char *dir)
     g_autofree char *disks = g_build_filename(tt.dir, "disks", NULL);
     Error *err = NULL;
 
+    if (!tt_rundir_check(&err)) {
+        refuse(err);
+    }
     if (mkdir(disks, 0700) && errno != EEXIST) {
         error_setg_errno(&err, errno, "cannot make '%s'", disks);
         refuse(err);

@@ -11,6 +11,7 @@
 #include "tt-branch.h"
 #include "tt-full.h"
 #include "tt-parent.h"
+#include "tt-rundir.h"
 #include "tt/runlock.h"
 #include "block/block.h"
 #include "qemu/cutils.h"
@@ -28,6 +29,7 @@ static struct {
     bool on, is_forced;
     bool has_begun;                 /* to record */
     bool had_dir;                   /* the run's directory was there before */
+    bool is_made;                   /* it is to be discarded, if nothing begins */
     char *dir, *at;
     TtParent *parent;               /* until the recording has started */
     TtFullDesc desc;
@@ -82,9 +84,13 @@ static void note_parent(void)
 }
 
 /* Of a branch that never ran, nothing is to be found. */
-static void discard(void)
+void tt_branch_discard(void)
 {
-    if (!br.has_begun && !tt_record_has_begun() && tt.dir) {
+    if (br.is_made && !br.has_begun && !tt_record_has_begun()) {
+        br.is_made = false;
+        if (!tt_rundir_is_ours()) {
+            return;                 /* whatever has that name now */
+        }
         tt_branch_discard_disks();
         if (!br.had_dir) {
             rmdir(tt.dir);
@@ -107,8 +113,8 @@ static void warn_of_window(void)
         tt_runlock_is_held(br.dir)) {
         warn_report("tt: the window in '%s' is still being recorded: when it moves "
                     "past position %" PRIu64 ", this branch cannot be replayed any "
-                    "more; branch from one that tt save has kept", br.dir,
-                    br.parent->info.pos);
+                    "more; branch from one that tt save has kept",
+                    tt_printable(br.dir), br.parent->info.pos);
     }
 }
 
@@ -137,7 +143,8 @@ bool tt_branch_open(Error **errp)
     if (!tt_record_directory(errp)) {
         return false;
     }
-    atexit(discard);
+    br.is_made = true;
+    atexit(tt_branch_discard);
     note_parent();
     return true;
 }
@@ -329,7 +336,8 @@ void tt_machine_made(void)
         exit(1);
     }
     error_printf("tt: recording into %s, a branch of %s from position %" PRIu64
-                 "\n", tt.dir, br.dir, br.parent->info.pos);
+                 "\n", tt_printable(tt.dir), tt_printable(br.dir),
+                 br.parent->info.pos);
 }
 
 /* ---- the recording ---- */

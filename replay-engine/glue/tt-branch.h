@@ -12,6 +12,8 @@ const TtFullDesc *tt_branch_disks_wanted(const char **parent_dir);
 bool tt_branch_is_forced(void);         /* images may have changed */
 /* Nothing of them is left: the branch did not begin. */
 void tt_branch_discard_disks(void);
+/* The same, and its directory; of any other recording, or again, nothing. */
+void tt_branch_discard(void);
 /* After the machine was made: the disks are those. */
 bool tt_branch_check_disks(Error **errp);
 

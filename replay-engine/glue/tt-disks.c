@@ -12,10 +12,12 @@
  * process; it stays there, and what it holds is copied to RUN/disks.
  */
 #include "tt-disks.h"
+#include "tt-rundir.h"
 #include "block/block.h"
 #include "block/block_int.h"
 #include "block/qdict.h"
 #include "qemu/cutils.h"
+#include "qemu/error-report.h"
 #include "qemu/option.h"
 #include "qemu/config-file.h"
 #include "qapi/qapi-commands-transaction.h"
@@ -461,13 +463,41 @@ static bool make_directory(Error **errp)
     return true;
 }
 
+/*
+ * QEMU opens an image anew for reading only, by the name that it was given: of a
+ * daemonized one that is the name from where it was started. -1: nothing to come back
+ * from.
+ */
+static int enter_start(void)
+{
+    int here = tt_start_directory() ? open(".", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    if (here >= 0 && chdir(tt_start_directory())) {
+        close(here);
+        here = -1;
+    }
+    return here;
+}
+
+static void come_back(int here)
+{
+    if (here >= 0) {
+        if (fchdir(here)) {
+            warn_report("tt: the working directory is another one now: %s",
+                        g_strerror(errno));
+        }
+        close(here);
+    }
+}
+
 bool tt_disks_freeze(TtFullDesc *d, GString *said, Error **errp)
 {
     g_autoptr(GArray) disks = collect(d);
     TransactionActionList *actions = NULL;
+    int here = enter_start();
     Error *err = NULL;
 
-    if (disks->len && make_directory(&err) && prepare(disks, &actions, &err) &&
+    if (disks->len && tt_rundir_check(&err) && make_directory(&err) && prepare(disks, &actions, &err) &&
         actions) {
         qmp_transaction(actions, NULL, &err);
     }
@@ -477,6 +507,7 @@ bool tt_disks_freeze(TtFullDesc *d, GString *said, Error **errp)
     } else {
         describe_images(disks, said);
     }
+    come_back(here);
     for (unsigned i = 0; i < disks->len; i++) {
         g_free(g_array_index(disks, Disk, i).overlay);
     }

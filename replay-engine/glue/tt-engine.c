@@ -25,6 +25,10 @@
 #include "system/cpu-timers.h"
 #include "qom/object.h"
 
+#include <sys/resource.h>
+
+#define TT_PICTURE_BYTES_MAX (256 * MiB)
+
 int tt_mode;
 unsigned tt_omit;
 TtEngine tt = {
@@ -228,6 +232,9 @@ bool tt_window_fits(uint64_t ns, uint64_t interval_ms, Error **errp)
     return true;
 }
 
+const char tt_save_on_panic_help[] =
+    "save-on-panic makes sense with last= only: without, all is kept";
+
 static void parse_window(QemuOpts *opts)
 {
     const char *last = qemu_opt_get(opts, "last");
@@ -240,8 +247,7 @@ static void parse_window(QemuOpts *opts)
         refuse("-tt: %s", error_get_pretty(err));
     }
     if (!last && qemu_opt_get(opts, "save-on-panic")) {
-        refuse("-tt: save-on-panic makes sense with last= only: without, all is "
-               "kept");
+        refuse("-tt: %s", tt_save_on_panic_help);
     }
     tt.save_on_panic = qemu_opt_get_bool(opts, "save-on-panic", true);
 }
@@ -287,8 +293,8 @@ static void parse_check_interval(QemuOpts *opts)
                                             TT_CHECK_INTERVAL);
     if (tt.check_interval < TT_CHECK_INTERVAL_MIN ||
         tt.check_interval > TT_LOG_POS_MAX) {
-        refuse("-tt: check-interval takes positions, %d or more",
-               TT_CHECK_INTERVAL_MIN);
+        refuse("-tt: check-interval takes positions, from %d to %" PRIu64,
+               TT_CHECK_INTERVAL_MIN, TT_LOG_POS_MAX);
     }
 }
 
@@ -304,6 +310,7 @@ static void parse_trace(QemuOpts *opts)
 {
     const char *path = qemu_opt_get(opts, "trace");
     const char *part = qemu_opt_get(opts, "trace-part");
+    Error *err = NULL;
 
     if (part && !path) {
         refuse("-tt: trace-part says which part is traced: add trace=FILE");
@@ -314,6 +321,9 @@ static void parse_trace(QemuOpts *opts)
     if (path && !is_new_file(path)) {
         refuse("-tt: trace takes the name of a file that does not exist yet, in a "
                "directory that can be written, not '%s'", path);
+    }
+    if (path && !tt_path_is_outside(path, &err)) {
+        refuse("-tt: trace=%s", error_get_pretty(err));
     }
     if (path && !tt_trace_option(path, part)) {
         refuse("-tt: trace-part takes 'all', or two positions, FROM-TO, not "
@@ -345,7 +355,7 @@ void tt_set_dir(const char *dir)
     g_autofree char *path = NULL;
 
     if (dir && *dir) {
-        path = tt_io_posix_absolute(dir) ?: g_strdup(dir);
+        path = tt_path_absolute(dir);
     }
     tt.dir = path ? g_intern_string(path) : NULL;
 }
@@ -470,7 +480,8 @@ static void append_quoted(GString *line, const char *arg)
 static void note_command_line(void)
 {
     GString *line = g_string_new(NULL);
-    g_autofree char *raw = NULL, *cwd = g_get_current_dir();
+    g_autofree char *raw = NULL, *cwd = tt_start_directory() ?
+        g_strdup(tt_start_directory()) : g_get_current_dir();
     gsize len = 0, i;
 
     g_file_get_contents("/proc/self/cmdline", &raw, &len, NULL);
@@ -517,6 +528,20 @@ static void refuse_accel(QDict *machine_opts)
         refuse("-tt works with -accel tcg only, for now: leave accel=%s out",
                name);
     }
+}
+
+/* QEMU has a picture in a file of its own, and aborts when that cannot be so large. */
+bool tt_replay_may_show(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_FSIZE, &files) || files.rlim_cur >= TT_PICTURE_BYTES_MAX) {
+        return true;
+    }
+    warn_report("tt: the screen of the guest is not shown: files of this process may "
+                "have %" PRIu64 " bytes only (ulimit -f), a picture of it has up to %"
+                PRIu64, (uint64_t)files.rlim_cur, TT_PICTURE_BYTES_MAX);
+    return false;
 }
 
 static const char no_icount[] = "-tt and -icount exclude each other: -tt "
@@ -669,7 +694,7 @@ static void machine_ready(Notifier *n, void *opaque)
         exit(1);
     }
     if (!tt_is_branch()) {          /* that has much to check before */
-        error_printf("tt: recording into %s\n", tt.dir);
+        error_printf("tt: recording into %s\n", tt_printable(tt.dir));
     }
 }
 
@@ -788,7 +813,7 @@ void tt_finish(void)
         if (whole && !tt_record_is_gone()) {
             error_printf("tt: recorded %" PRIu64 " positions, %" PRIu64
                          " events, %" PRIu64 " bytes in %s\n", tt_record_end(),
-                         tt.events, tt_record_bytes(), tt.dir);
+                         tt.events, tt_record_bytes(), tt_printable(tt.dir));
         }
     }
 }

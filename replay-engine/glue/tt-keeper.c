@@ -19,6 +19,7 @@
 #include "tt-flight.h"
 #include "tt-full.h"
 #include "tt-kept.h"
+#include "tt-rundir.h"
 #include "tt/runstore.h"
 #include "qemu/main-loop.h"
 #include "qemu/error-report.h"
@@ -249,9 +250,15 @@ static bool open_shelf(TtDiag *diag)
                 "the log has most of it");
         return false;
     }
+    if (!tt_rundir_is_ours()) {
+        tt_fail(diag, TT_ERR_IO, "'%s' was deleted, or moved away",
+                tt_printable(tt.dir));
+        return false;
+    }
     if (!tt_shelf_open(share, diag)) {
         return false;
     }
+    tt_rundir_has_points(true);
     kp.share = share;
     tt.max_size_bytes -= share;     /* the rest is for the log */
     limit_window();

@@ -5,7 +5,7 @@
  * of a name counts, and those of the file before those of the log. A recorder
  * remembers its own.
  */
-#include "tt/engine.h"
+#include "tt-rundir.h"
 #include "tt/marks.h"
 #include "tt/logparts.h"
 #include "qemu/cutils.h"
@@ -62,10 +62,9 @@ bool tt_mark_check(const char *name, Error **errp)
     uint64_t number;
 
     if (!n || n > MARK_MAX || name[n] || *name == '-') {
-        g_autofree char *line = g_strdelimit(g_strdup(name), "\n\r\t\v\f\033", '?');
-
         error_setg(errp, "'%s' is no name for a mark: use up to %d letters, "
-                   "digits, '-', '_' and '.', no '-' in front", line, MARK_MAX);
+                   "digits, '-', '_' and '.', no '-' in front", tt_printable(name),
+                   MARK_MAX);
         return false;
     }
     if (!strcmp(name, "start") || !strcmp(name, "end") ||
@@ -97,6 +96,9 @@ static bool append_to_file(const char *name, uint64_t pos, Error **errp)
     TtDiag diag;
     TtStatus s;
 
+    if (!tt_rundir_check(errp)) {       /* the past of a recording */
+        return false;
+    }
     if (!is_plain(path)) {
         error_setg_errno(errp, errno, "cannot add the mark to '%s'", path);
         return false;

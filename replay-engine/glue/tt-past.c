@@ -21,7 +21,7 @@
  *
  * Context: main thread, BQL held, unless said otherwise.
  */
-#include "tt/engine.h"
+#include "tt-rundir.h"
 #include "qemu/main-loop.h"
 #include "qemu/units.h"
 #include "exec/cputlb.h"
@@ -138,7 +138,7 @@ bool tt_past_enter(Error **errp)
     Error *err = NULL;
 
     assert(tt_recording() && !runstate_is_running());
-    if (!tt_is_live(errp)) {
+    if (!tt_is_live(errp) || !tt_rundir_check(errp)) {
         return false;
     }
     if (!tt_vcpu_is_ours()) {

@@ -42,10 +42,11 @@ static void give_up(const char *why)
 {
     tt.live = false;
     tt_rundir_release();
-    tt.gave_up_at = MAX(tt_record_end(), 1);
+    tt.gave_up_at = tt_record_end();
+    tt.gave_up = true;
     tt_keeper_tell();
     warn_report("tt: the recording ends at position %" PRIu64 ", the VM goes "
-                "on unrecorded: %s", tt_record_end(), why);
+                "on unrecorded: %s", tt.gave_up_at, why);
 }
 
 static bool has_trouble(void)
@@ -60,7 +61,9 @@ static bool has_trouble(void)
 
 static void seal_tick(void *opaque)
 {
-    tt_rundir_watch();
+    if (!tt.gave_up) {
+        tt_rundir_watch();
+    }
     if (tt_stall_why()) {
         tt_keeper_tell();
         tt_stall_tell();
@@ -280,6 +283,9 @@ static bool save_manifest(Error **errp)
     TtManifest *m = &tt.manifest;
     TtDiag diag;
 
+    if (!tt_rundir_check(errp)) {
+        return false;
+    }
     tt_target_identity(first_cpu, m);
     m->n_cpus = tt_vcpus_count();
     m->n_blocks = tt_memory_n_blocks();
@@ -306,7 +312,7 @@ static bool begin(Error **errp)
     rec.has_begun = true;
     tt_writer_start();
     tt.live = true;
-    tt.gave_up_at = 0;
+    tt.gave_up = false;
     tt.fence_next = tt_next_fence(0);
     tt.check_interval = tt.check_interval ?: TT_CHECK_INTERVAL;
     tt.check_next = tt.check_interval;
@@ -367,6 +373,7 @@ void tt_record_finish(unsigned why)
 {
     TtEvent digest = { .kind = TT_EV_DIGEST };
     TtEvent end = { .kind = TT_EV_FINISH, .val = why };
+    g_autofree char *lost = NULL;
     const char *trouble;
 
     tt_trace_end_and_tell();
@@ -387,11 +394,16 @@ void tt_record_finish(unsigned why)
     rec.gone = !tt_rundir_is_there();
     if (rec.gone) {
         warn_report("tt: the recording in %s is gone: somebody deleted it, or moved "
-                    "it, while it was made", tt.dir);
+                    "it, while it was made", tt_printable(tt.dir));
     }
-    rec.whole = !tt_writer_has_failed(&trouble) && !rec.gone;
-    if (!rec.whole && !rec.gone) {
-        warn_report("tt: the recording in %s is not whole: %s", tt.dir, trouble);
+    lost = tt_rundir_lost();
+    rec.whole = !tt_writer_has_failed(&trouble) && !rec.gone && !lost;
+    if (lost && !rec.gone) {
+        warn_report("tt: the recording in %s is not whole: somebody deleted '%s', or "
+                    "moved it, while it was made", tt_printable(tt.dir), lost);
+    } else if (!rec.whole && !rec.gone) {
+        warn_report("tt: the recording in %s is not whole: %s",
+                    tt_printable(tt.dir), trouble);
     }
 }
 

@@ -284,11 +284,11 @@ static void report(void *opaque)
     making = sv.making;
     memset(&sv, 0, sizeof(sv));
     if (s == TT_OK) {
-        error_printf("tt: the window is saved in %s\n", to);
+        error_printf("tt: the window is saved in %s\n", tt_printable(to));
         tt_event_saved(to);
     } else {
-        warn_report("tt: the window cannot be saved in '%s': %s", to,
-                    diag.text);
+        warn_report("tt: the window cannot be saved in '%s': %s",
+                    tt_printable(to), diag.text);
     }
     if (call) {
         call(opaque, to, s == TT_OK ? NULL : diag.text);
@@ -446,7 +446,7 @@ static bool is_fit(const char *name, const char *dir, Error **errp)
         error_setg(errp, "'%s' is inside of the recording's own directory: give a "
                    "place beside it", name);
     } else {
-        return true;
+        return tt_path_is_outside(dir, errp);
     }
     return false;
 }
@@ -459,7 +459,7 @@ static char *make_directory(const char *name, char **mark, Error **errp)
         g_autofree char *fresh = g_strdup_printf("save-%u", n);
         const char *suffix = name ?: fresh;
         g_autofree char *dir = strchr(suffix, '/') ?
-            g_canonicalize_filename(suffix, NULL) :
+            tt_path_absolute(suffix) :
             g_strdup_printf("%s-%s", tt.dir, suffix);
 
         if (!is_fit(suffix, dir, errp)) {
@@ -471,13 +471,14 @@ static char *make_directory(const char *name, char **mark, Error **errp)
         }
         if (name || errno != EEXIST) {
             error_setg_errno(errp, errno, "cannot make the directory '%s' for "
-                             "the window: %s", dir, errno == ENOENT ?
+                             "the window: %s", tt_printable(dir), errno == ENOENT ?
                              "make the directory that it is to lie in" :
                              "give another name");
             return NULL;
         }
     }
-    error_setg(errp, "there are too many saved windows beside '%s'", tt.dir);
+    error_setg(errp, "there are too many saved windows beside '%s'",
+               tt_printable(tt.dir));
     return NULL;
 }
 
@@ -519,7 +520,7 @@ static bool cut(const char *to, Error **errp)
     sv.end_part = tt_flight_newest_part(&sv.end);
     if (sv.end.segment != seq) {
         error_setg(errp, "the log could not be cut here: no new part of it can "
-                   "be made in '%s'", tt.dir);
+                   "be made in '%s'", tt_printable(tt.dir));
         return false;
     }
     return true;
@@ -535,8 +536,7 @@ bool tt_save_begin(const char *name, bool is_marked, TtSaveDone *done,
     if (!may_save(name, errp)) {
         return false;
     }
-    if (!tt_rundir_is_ours()) {
-        error_setg(errp, "'%s' was deleted, or moved away: move it back", tt.dir);
+    if (!tt_rundir_check(errp)) {
         return false;
     }
     remove_leftovers();

@@ -168,6 +168,7 @@ static void give_way(const char *why)
     g_autofree char *pages = g_build_filename(tt.dir, "pages", NULL);
     g_autofree char *points = g_build_filename(tt.dir, "checkpoints", NULL);
 
+    tt_rundir_has_points(false);
     if (tt_rundir_is_ours()) {
         unlink(points);
         unlink(pages);

@@ -38,7 +38,7 @@ bool tt_part_parse(const char *text, uint64_t *from, uint64_t *to)
 
 bool tt_trace_option(const char *path, const char *part)
 {
-    want.path = g_strdup(path);
+    want.path = tt_path_absolute(path);
     return tt_part_parse(part ?: "all", &want.from, &want.to);
 }
 
@@ -51,7 +51,8 @@ bool tt_trace_record_start(Error **errp)
 {
     g_autofree char *path = g_steal_pointer(&want.path);
 
-    return !path || tt_trace_begin(path, want.from, want.to, errp);
+    return !path || (tt_path_is_outside(path, errp) &&
+                     tt_trace_begin(path, want.from, want.to, errp));
 }
 
 /* ---- a replay ---- */

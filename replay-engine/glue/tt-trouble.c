@@ -32,6 +32,7 @@ const char tt_panic_pattern_default[] =
     "fault|double fault: |stack segment: |invalid opcode: |divide error: )";
 
 static GRegex *pattern;         /* of the console; NULL: it is not watched */
+static bool is_too_hard;        /* and that was told */
 
 static struct {
     const char *what;           /* to be marked; set by any thread */
@@ -68,6 +69,7 @@ bool tt_trouble_set_pattern(const char *text, Error **errp)
         g_regex_unref(pattern);
     }
     pattern = fresh;
+    is_too_hard = false;
     return true;
 }
 
@@ -176,10 +178,29 @@ void tt_trouble_forget(void)
 
 /* ---- the console: what the guest writes to COM1 ---- */
 
+/* A repetition of a repetition can take longer than the library allows: then nobody
+ * knows whether the line matches. */
+static bool is_panic(const char *line)
+{
+    GError *err = NULL;
+    bool is = g_regex_match_full(pattern, line, -1, 0, 0, NULL, &err);
+
+    if (err && !is_too_hard) {
+        is_too_hard = true;
+        warn_report("tt: panic-pattern '%s' cannot be compared with every line of the "
+                    "console (%s), and a panic may be missed: give one without a "
+                    "repetition inside of a repetition",
+                    tt_printable(g_regex_get_pattern(pattern)),
+                    tt_printable(err->message));
+    }
+    g_clear_error(&err);
+    return is;
+}
+
 static void end_line(void)
 {
     tb.line[tb.len] = 0;
-    if (tb.len && g_regex_match(pattern, tb.line, 0, NULL)) {
+    if (tb.len && is_panic(tb.line)) {
         tt_guest_trouble_slow(TT_TROUBLE_CONSOLE);
     }
     tb.len = 0;

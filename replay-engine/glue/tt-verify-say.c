@@ -14,10 +14,8 @@ void tt_verify_say(const char *fmt, ...)
     va_start(ap, fmt);
     line = g_strdup_vprintf(fmt, ap);
     va_end(ap);
-    for (char *c = line; *c; c++) {     /* a name of a hostile run ends no line */
-        *c = g_ascii_iscntrl(*c) ? '?' : *c;
-    }
-    printf("tt-verify %s\n", line);
+    /* a name of a hostile run ends no line */
+    printf("tt-verify %s\n", tt_make_printable(line));
     fflush(stdout);
 }
 

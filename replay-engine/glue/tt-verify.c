@@ -516,11 +516,58 @@ static void reached(void *opaque, uint64_t pos, int reason)
 
 /* ---- start ---- */
 
-/* Checkpoints of the part that is to be verified, in order. */
-static void choose_points(void)
+/*
+ * Is there a stored checkpoint at @pos, or the start of the run, or @or_end its end? Of
+ * one that is being recorded the end moves. @before, @behind: the next that are.
+ */
+static bool is_at_point(GArray *all, uint64_t pos, bool or_end, uint64_t *before,
+                        uint64_t *behind)
 {
-    g_autoptr(GArray) all = tt_points_list();
+    *before = tt_replay_first();
+    *behind = tt_replay_end();
+    for (unsigned i = 0; i < all->len; i++) {
+        const TtPoint *p = &g_array_index(all, TtPoint, i);
 
+        if (p->stored && p->pos <= pos) {
+            *before = MAX(*before, p->pos);
+        } else if (p->stored) {
+            *behind = MIN(*behind, p->pos);
+        }
+    }
+    return *before == pos ||
+        (or_end && (*behind == pos || (tt.growing && pos < *behind)));
+}
+
+/* Between checkpoints there is nothing to compare with. */
+static bool may_verify(GArray *all, uint64_t pos, bool or_end, Error **errp)
+{
+    uint64_t before, behind;
+
+    if (is_at_point(all, pos, or_end, &before, &behind)) {
+        return true;
+    }
+    error_setg(errp, "verify takes the start and the end of the run, and positions "
+               "of its stored checkpoints, not %" PRIu64 ": the next before it is %"
+               PRIu64 ", behind it %" PRIu64, pos, before, behind);
+    return false;
+}
+
+static bool is_part(GArray *all, Error **errp)
+{
+    if (!may_verify(all, vf.from, false, errp) ||
+        (vf.to != UINT64_MAX && !may_verify(all, vf.to, true, errp))) {
+        return false;
+    }
+    if (vf.to <= vf.from) {
+        error_setg(errp, "the run begins at position %" PRIu64 ", behind what is to "
+                   "be verified", vf.from);
+    }
+    return vf.to > vf.from;
+}
+
+/* Checkpoints of the part that is to be verified, in order. */
+static void choose_points(GArray *all)
+{
     vf.points = g_array_new(false, false, sizeof(TtPoint));
     for (unsigned i = 0; i < all->len; i++) {
         TtPoint *p = &g_array_index(all, TtPoint, i);
@@ -556,14 +603,19 @@ static void at_start(void *opaque, uint64_t pos, int reason)
 
 void tt_verify_begin(void)
 {
+    g_autoptr(GArray) all = tt_points_list();
     Error *err = NULL;
     bool ok;
 
     vf.from = MAX(vf.from, tt_replay_first());
+    if (!is_part(all, &err)) {
+        post(false, err);
+        return;
+    }
     if (vf.to >= tt_replay_end()) {
         vf.to = UINT64_MAX;             /* there need be no checkpoint */
     }
-    choose_points();
+    choose_points(all);
     vf.began = vf.from;
     ok = tt_travel_goto(vf.from, at_start, NULL, &err);
     post(ok, err);

@@ -299,8 +299,8 @@ bool tt_record_cut(uint64_t *seq, Error **errp)
 
 uint64_t tt_record_end(void)
 {
-    return qatomic_read(&wr.failed) ? qatomic_read(&wr.sealed_pos) :
-        tt_position();
+    return tt.gave_up ? tt.gave_up_at : qatomic_read(&wr.failed) ?
+        qatomic_read(&wr.sealed_pos) : tt_position();
 }
 
 uint64_t tt_record_ns(void)

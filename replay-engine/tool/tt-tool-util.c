@@ -376,40 +376,15 @@ char *tool_find_qemu(const ToolArgs *a)
     return given ? tool_whole_path(given) : find_qemu(a->program);
 }
 
-static bool is_run(const char *dir)
-{
-    g_autofree char *manifest = g_build_filename(dir, "manifest", NULL);
-    g_autofree char *log = tt_logparts_path(dir, 0);
-    g_autofree uint32_t *part = NULL;
-    unsigned n;
-
-    if (!g_file_test(manifest, G_FILE_TEST_IS_REGULAR)) {
-        return false;
-    }
-    part = tt_logparts_list(dir, &n);
-    return part || g_file_test(log, G_FILE_TEST_IS_REGULAR);
-}
-
 bool tool_is_fit(const char *path)
 {
-    g_autofree char *folder = g_path_get_dirname(path);
-    char *real = realpath(folder, NULL), *end = real;
-    bool is_fit = true;
+    g_autofree char *run = tt_runstore_enclosing(path);
 
-    /* From there upwards, but for the root. */
-    while (end && *real && is_fit) {
-        if (is_run(real)) {
-            tool_complain("'%s' would be inside of the run '%s': give a place "
-                          "outside of it", path, real);
-            is_fit = false;
-        }
-        end = strrchr(real, '/');
-        if (end) {
-            *end = 0;
-        }
+    if (run) {
+        tool_complain("'%s' would be inside of the run '%s': give a place outside of "
+                      "it", path, run);
     }
-    free(real);
-    return is_fit;
+    return !run;
 }
 
 char *tool_escaped(const char *text)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A recording begins and ends at any moment of a VM's life, and is exact."""
 
+import json
 import os
 import random
 import re
@@ -12,7 +13,7 @@ from test_linux import READY, check_works
 from test_robust import ENDLESS, mount_small
 from test_token import Hammer, looking, poking
 from ttlib import (Gdb, Vm, check, digest, digest_at, equal, limit, recorder,
-                   replay, short, stopped_replay, wait_until, web_server)
+                   replay, short, stopped_replay, tt, wait_until, web_server)
 
 TORTURE = 'rounds=100000 percent=30'
 THREADS = {'multi': [], 'single': ['-accel', 'tcg,thread=single']}
@@ -517,6 +518,25 @@ def test_after_max_size(work):
         stop(vm)
     replays(work, vm.run, console, 'rep1')
     replays(work, second, vm.console, 'rep2')
+
+
+@limit(90)
+def test_end_of_what_was_recorded(work):
+    """When max-size has ended a recording, the warning, query-tt, what stopping it says
+    and tt info name the same position, however far the VM went on."""
+    for size in ('200K', '2M'):
+        with recorder(work, guest_args(work, *ENDLESS), name=f'rec{size}', qmp=1,
+                      options=f',max-size={size}') as vm:
+            wait_until(lambda: 'ends at position' in vm.stderr, 'the end by max-size')
+            before = vm.cpu_seconds()
+            wait_until(lambda: vm.cpu_seconds() > before + 0.3, 'the VM goes on')
+            told = vm.qmp.cmd('query-tt')
+            ended = vm.qmp.cmd('tt-record-stop')
+            warned = int(re.search(r'ends at position (\d+)', vm.stderr).group(1))
+        recorded = json.loads(tt('info', vm.run, '--json').stdout)['end']
+        equal((told['position'], told['end'], ended['position'], warned),
+              (recorded,) * 4, f'the end with {size}')
+        check(ended['whole'], f'{ended}')
 
 
 @limit(120)

@@ -298,6 +298,11 @@ def test_save_is_refused(work):
         check('no recording' in vm.qmp.error('tt-save'), 'behind')
         text = vm.qmp.hmp(f'tt record start {work}/on last=forever')
         check('last takes a time' in text, text)
+        for how in ('on', 'off'):
+            text = vm.qmp.hmp(f'tt record start {work}/on save-on-panic={how}')
+            check('save-on-panic makes sense with last= only' in text, text)
+        text = vm.qmp.error('tt-record-start', dir=f'{work}/on', save_on_panic=True)
+        check('save-on-panic makes sense with last= only' in text, text)
         text = vm.qmp.hmp(f'tt record start {work}/on last=1s '
                           'checkpoint-interval=0')
         check('begins at a checkpoint' in text, text)
@@ -621,6 +626,21 @@ def test_parts_are_missing(work):
     rep = replay(work, holed, name='holed', rc=None)
     check(f"{parts[-2]}' is missing: the replay begins behind it" in rep.stderr,
           rep.stderr)
+
+
+def test_pattern_too_hard(work):
+    """A pattern with which the library gives up says so, once for each that is set."""
+    guest = guest_args(work, 'torture', 'rounds=1')
+    pattern = '([a-z0-9=: ]+)+[~!]|torture: end'
+    with recorder(work, guest, options=f',panic-pattern={pattern}') as vm:
+        vm.wait(0)
+    lines = [line for line in vm.stderr.splitlines() if pattern in line]
+    equal(len(lines), 1, f'sentences about it ({vm.stderr})')
+    check('may be missed' in lines[0], lines[0])
+    with recorder(work, guest, 'good', options=',panic-pattern=torture: end') as vm:
+        vm.wait(0)
+    check('may be missed' not in vm.stderr, vm.stderr)
+    equal(marks_of(vm.run), ['panic-1'], 'marks')
 
 
 def vm_points(work, run):

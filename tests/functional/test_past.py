@@ -226,6 +226,21 @@ def test_refusals(work):
 
 
 @limit(60)
+def test_verify(work):
+    """tt verify verifies the run so far in the past; in the present it says where it
+    works."""
+    with recorder(work, guest_args(work, 'torture', 'rounds=100000'), qmp=1) as vm:
+        vm.wait_serial('sum=')
+        said = vm.qmp.hmp('tt verify')
+        check('in the past of a recording' in said and "'tt goto start'" in said, said)
+        vm.qmp.hmp('tt goto start', timeout=60)
+        said = vm.qmp.hmp('tt verify', timeout=100)
+        check('exact to position' in said, said)
+        vm.qmp.send('quit')
+        vm.wait(0)
+
+
+@limit(60)
 def test_stop_recording_in_the_past(work):
     """tt-record-stop in the past returns to the present, which goes on
     unrecorded; a second recording has a past of its own."""

@@ -164,6 +164,9 @@ def test_bad_numbers(work):
         refused(work, 'no', [*args, '-tt', f'record,dir={work}/r,{option}'],
                 option.split('=')[0])
         check(not os.path.exists(f'{work}/r'), f'{option} left a run')
+    for option in ('check-interval=999', 'check-interval=18446744073709551615'):
+        refused(work, 'no', [*args, '-tt', f'record,dir={work}/r,{option}'],
+                'takes positions, from 1000 to ')
 
 
 def test_options_of_replay(work):

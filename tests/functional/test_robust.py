@@ -564,6 +564,25 @@ def test_short_of_memory(work):
     check('memory' in done.stderr and 'diverged' not in done.stderr, done.stderr)
 
 
+def test_short_of_file_size(work):
+    """Where files may have some bytes only (ulimit -f) a replay says that it shows no
+    screen, and is exact; so is what tt verify does there."""
+    run = recorded(work)
+
+    def limited():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+
+    replay = [qemu_binary(), '-display', 'none', '-serial', 'null', '-tt',
+              f'replay,dir={run.dir},at-end=exit']
+    verify = [tool('tt'), 'verify', run.dir, '--qemu', qemu_binary()]
+    for argv in (replay, verify):
+        done = subprocess.run(argv, text=True, capture_output=True, timeout=60,
+                              preexec_fn=limited)
+        equal(done.returncode, 0, f'status ({done.stdout}{done.stderr})')
+        check('exact' in done.stdout + done.stderr, f'{done}')
+        check(argv is verify or done.stderr.count('ulimit -f') == 1, done.stderr)
+
+
 @limit(90)
 def test_max_size(work):
     """max-size bounds the run; the VM goes on, and what was recorded until

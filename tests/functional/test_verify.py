@@ -299,6 +299,37 @@ def test_refusals(work):
     check(said.count('\n') == 1 and 'nowhere' in said, said)
 
 
+def part(work, run, text, rc):
+    with replayer(work, run, options=f',verify={text}', name='part') as vm:
+        vm.wait(rc)
+    return vm.stdout.decode()
+
+
+@limit(120)
+def test_parts_at_checkpoints(work):
+    """From QEMU the start, the end and positions of stored checkpoints bound a part; what
+    is none of them is refused in one sentence, which names the next ones."""
+    run = with_checkpoints(work).run
+    places = checkpoints(run)
+    end = json.loads(tt('info', run, '--json').stdout)['end']
+    last = places[-1]
+    for text, n in (('all', len(places)), ('0-', len(places)), (f'0-{end}', len(places)),
+                    (f'{places[2]}-{places[3]}', 1), (f'{last}-{end}', 1)):
+        said = part(work, run, text, 0)
+        equal((said.count('how=equal'), said.count('tt-verify interval')), (n, n),
+              f'intervals of {text}: {said}')
+    for text, next_ones in (('0-5', (0, places[1])), ('5-', (0, places[1])),
+                            (f'{last + 1}-', (last, end)),
+                            (f'{places[2]}-{last + 1}', (last, end)),
+                            ('99999999999-', (last, end)),
+                            ('0-99999999999', (last, end))):
+        said = part(work, run, text, 1)
+        lines = said.splitlines()
+        equal(lines[1:], ['tt-verify end code=1'], f'what {text} says: {said}')
+        check(lines[0].startswith('tt-verify failed text=verify takes the start') and
+              lines[0].endswith('before it is %d, behind it %d' % next_ones), said)
+
+
 POKED = 0x3000000           # RAM that the guest does not use
 
 

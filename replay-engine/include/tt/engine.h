@@ -38,7 +38,8 @@ typedef struct TtEngine {
                                    reads it without any lock */
     TtManifest manifest;
     bool live;                  /* events are recorded or replayed now */
-    uint64_t gave_up_at;        /* the recording ended here, 1 at least; 0: no */
+    bool gave_up;               /* the recording ended by itself, here: */
+    uint64_t gave_up_at;
     bool finished;              /* the end of the run has been dealt with */
     uint64_t pos;               /* position; exact while the vCPU is outside
                                    cpu_exec, else see tt_position() */
@@ -349,6 +350,7 @@ bool tt_save_begin(const char *name, bool is_marked, TtSaveDone *done,
 
 /* ---- replay-engine: when something goes wrong in the guest ---- */
 extern const char tt_panic_pattern_default[];
+extern const char tt_save_on_panic_help[];
 /* A regular expression for lines of the console; "": none are looked at. */
 bool tt_trouble_set_pattern(const char *text, Error **errp);
 void tt_trouble_console(uint32_t port, uint8_t byte);   /* vCPU wrote it */
@@ -390,6 +392,17 @@ void tt_past_leave(void);
 uint64_t tt_past_stand(void);
 /* Turns the engine to the world that is not shown, and back: BQL. */
 void tt_past_swap(void);
+
+/* ---- replay-engine: names of files (tt-paths.c) ---- */
+/* Where a QEMU was started that has left it since, a daemonized one; else NULL. */
+const char *tt_start_directory(void);
+/* Of a name that is relative, from there or from where we are. g_free. */
+char *tt_path_absolute(const char *path);
+/* Would @path, which need not exist, lie in the directory of a run? */
+bool tt_path_is_outside(const char *path, Error **errp);
+/* Control characters become '?': names go to terminals. In place; or interned. */
+char *tt_make_printable(char *text);
+const char *tt_printable(const char *text);
 
 /* The run directory: made, or fit to record into. Again: nothing to do. */
 bool tt_record_directory(Error **errp);
@@ -441,6 +454,8 @@ void tt_replay_damaged(const TtDiag *diag);
 int tt_replay_trouble(void);
 /* The release of QEMU that recorded it, for people; NULL: this one. To be freed. */
 char *tt_replay_other_release(void);
+/* Can there be pictures of the screen? If not, it is said. Once, at the start. */
+bool tt_replay_may_show(void);
 uint64_t tt_replay_first(void);         /* 0, or where a window begins */
 uint64_t tt_replay_end(void);
 /* The log of a recording that goes on: its end is at @pos. */

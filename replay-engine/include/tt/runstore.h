@@ -52,5 +52,11 @@ TtStatus tt_runstore_check_parent(const TtManifest *m, const TtManifest *pm,
  */
 char *tt_runstore_branch_of(const char *dir, const uint8_t uuid[16],
                             uint32_t checkpoint);
+/*
+ * tt_runstore_enclosing: the run in whose directory, or further below, @path would lie
+ * Absolute, without symbolic links, g_free. NULL: none. @path need not exist, the
+ * directory that it is in has to; a run has a manifest and a log.
+ */
+char *tt_runstore_enclosing(const char *path);
 
 #endif
