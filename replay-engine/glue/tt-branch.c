@@ -38,7 +38,7 @@ static struct {
 void tt_branch_option(const char *dir, const char *at, bool is_forced)
 {
     br.on = true;
-    br.dir = g_canonicalize_filename(dir, NULL);
+    br.dir = tt_path_absolute(dir);
     br.at = g_strdup(at);
     br.is_forced = is_forced;
 }
@@ -100,7 +100,7 @@ void tt_branch_discard(void)
 
 static bool lies_within(const char *path, const char *dir)
 {
-    g_autofree char *whole = g_canonicalize_filename(dir, NULL);
+    g_autofree char *whole = tt_path_absolute(dir);
     const char *rest;
 
     return path && strstart(path, whole, &rest) && (!*rest || *rest == '/');

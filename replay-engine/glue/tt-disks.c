@@ -497,8 +497,8 @@ bool tt_disks_freeze(TtFullDesc *d, GString *said, Error **errp)
     int here = enter_start();
     Error *err = NULL;
 
-    if (disks->len && tt_rundir_check(&err) && make_directory(&err) && prepare(disks, &actions, &err) &&
-        actions) {
+    if (disks->len && tt_rundir_check(&err) && make_directory(&err) &&
+        prepare(disks, &actions, &err) && actions) {
         qmp_transaction(actions, NULL, &err);
     }
     if (err) {

@@ -20,7 +20,7 @@ TtParent *tt_parent_open(const char *dir, Error **errp)
     g_autofree char *manifest = g_build_filename(dir, "manifest", NULL);
     TtDiag diag;
 
-    p->dir = g_canonicalize_filename(dir, NULL);
+    p->dir = tt_path_absolute(dir);
     if (tt_manifest_load(manifest, &p->manifest, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
     } else if (tt_runstore_open(p->dir, &p->manifest, CACHE_BYTES, &p->store,

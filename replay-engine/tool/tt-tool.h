@@ -157,8 +157,8 @@ char *tool_option_value(const char *path);
 /* A comma in a value of QEMU's options is doubled. g_free. */
 char *tool_escaped(const char *text);
 
-/* Names for addresses: lines of "ADDRESS TYPE NAME", or an ELF file. Returns an exit status,
- * having said what is wrong; *@out is to be freed in any case. */
+/* Names for addresses: lines of "ADDRESS TYPE NAME", or an ELF file. Returns an exit
+ * status, having said what is wrong; *@out is to be freed in any case. */
 typedef struct ToolSymbols ToolSymbols;
 int tool_symbols_load(const char *path, ToolSymbols **out);
 void tool_symbols_free(ToolSymbols *s);         /* NULL is fine */

@@ -9,9 +9,9 @@ import struct
 import subprocess
 
 from guests import guest_args
-from ttlib import (BUILD, SLOW, Skip, check, digest_at, edit_manifest, equal, limit, qemu_binary,
-                   record, recorder, run_tool, short, stopped_replay, goto, tool,
-                   wait_until)
+from ttlib import (BUILD, SLOW, Skip, check, digest_at, edit_manifest, equal, goto,
+                   limit, qemu_binary, record, recorder, run_tool, short,
+                   stopped_replay, tool, wait_until)
 
 KINDS = {'pio-in': 1, 'pio-out': 2, 'mmio-ld': 3, 'mmio-st': 4, 'tsc': 5, 'msr-rd': 6,
          'msr-wr': 7, 'cr8-rd': 8, 'rand': 9, 'cpuid': 10, 'value': 11, 'intr': 16,
@@ -47,9 +47,8 @@ def forge(run, place, events):
     """PLACE becomes the run with these events, and without its checkpoints."""
     os.mkdir(place)
     shutil.copy(os.path.join(run, 'manifest'), place)
-    lines = (' '.join(str(e[k]) for k in ('position',)) +
-             f" {KINDS[e['kind']]} {e['nested']} {e['cpu']} {e['size']} {e['addr']} "
-             f"{e['val']} {e['aux']} {e['data'] or '-'}\n" for e in events)
+    lines = (f"{e['position']} {KINDS[e['kind']]} {e['nested']} {e['cpu']} {e['size']} "
+             f"{e['addr']} {e['val']} {e['aux']} {e['data'] or '-'}\n" for e in events)
     subprocess.run([forger('tt-forge'), f'{run}/log', f'{place}/log', '-'], check=True,
                    input=''.join(lines), text=True, timeout=60 * SLOW)
     return place
@@ -137,7 +136,7 @@ def test_maps(work):
     check(all(e['kind'] != 'map' for e in events[at:gap]), 'another map comes first')
     smi = event(events[gap - 1]['position'] + 5, 'intr', addr=SMI)
     ends(forge(run, os.path.join(work, 'smi'), events[:at] + rom + events[at:gap] +
-               [smi] + events[gap:]), 'diverged', 'tt:')
+               [smi] + events[gap:]), 'diverged')
 
 
 @limit(60)

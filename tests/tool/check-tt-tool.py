@@ -342,7 +342,8 @@ def read(*path):
 
 
 def test_a_pack_is_the_run_without_the_host(work):
-    run = random_run(work, recorded('secret --options').replace('accel=tcg', 'accel=tcg\nhost=my-machine'))
+    run = random_run(work, recorded('secret --options').replace(
+        'accel=tcg', 'accel=tcg\nhost=my-machine'))
     with open(os.path.join(run, 'marks'), 'w', encoding='utf-8') as file:
         file.write('12 here\n')
     pack, back = os.path.join(work, 'p.ttrun'), os.path.join(work, 'back')

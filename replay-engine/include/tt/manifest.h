@@ -131,8 +131,8 @@ TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,
  * a run of other rules can still be looked at.
  * @tlb_entries: of this version
  * Returns TT_OK, or TT_ERR_VERSION when @m has not TT_MANIFEST_RULES, but for
- * TT_RULE_WHOLE_STATE, or another TLB; the sentence names the version to use. TT_ERR_INVALID: the run is
- * scrubbed, and nothing can replay it.
+ * TT_RULE_WHOLE_STATE, or another TLB; the sentence names the version to use.
+ * TT_ERR_INVALID: the run is scrubbed, and nothing can replay it.
  */
 TtStatus tt_manifest_check_rules(const TtManifest *m, uint64_t tlb_entries,
                                  TtDiag *diag);
