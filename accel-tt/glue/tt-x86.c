@@ -316,6 +316,9 @@ bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
                              vmstate_x86_cpu.version_id);
     qemu_fclose(f);
     if (ret < 0) {
+        clear_state(cpu);               /* what was refused is not kept, nor saved */
+        cpu_env(cpu)->mcg_cap = 0;
+        cpu_env(cpu)->msr_hv_reenlightenment_control = 0;
         error_setg(errp, "the run holds a CPU state that QEMU does not load: "
                    "it is damaged");
         return false;

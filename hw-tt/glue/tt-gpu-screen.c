@@ -18,6 +18,7 @@
 #define SIDE_MAX        16384u
 #define BYTES_MAX       (256u << 20)    /* of all pictures, as the card's */
 #define ENTRIES_MAX     (16u << 20)     /* bytes of them, of all pictures */
+#define PICTURES_MAX    65536u
 #define PIXEL           4u              /* bytes, in every format of the card's */
 
 typedef struct Picture {
@@ -76,6 +77,7 @@ static void create(uint32_t id, const uint8_t *data)
 
     if (!id || !width || !height || width > SIDE_MAX || height > SIDE_MAX ||
         gpu.bytes + bytes > BYTES_MAX || find(id) ||
+        g_hash_table_size(gpu.pictures) >= PICTURES_MAX ||
         !virtio_gpu_get_pixman_format(tt_get_le32(data + 8))) {
         return;
     }

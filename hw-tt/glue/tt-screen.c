@@ -350,10 +350,13 @@ static bool draw_bochs(void)
 
     if (!(vbe[VBE_DISPI_INDEX_ENABLE] & VBE_DISPI_ENABLED) || width < 64 ||
         height < 64 || offset + stride * height > b->size_bytes ||
-        (bytes == 4 && vbe[VBE_DISPI_INDEX_BPP] != 32)) {
+        (bytes == 4 && vbe[VBE_DISPI_INDEX_BPP] != 32) || b->size_bytes > VRAM_MAX) {
         return false;
     }
     copy = pixman_image_create_bits(format, width, height, NULL, 0);
+    if (!copy) {
+        return false;
+    }
     for (uint64_t y = 0; y < height; y++) {
         memcpy((uint8_t *)pixman_image_get_data(copy) +
                y * pixman_image_get_stride(copy),

@@ -119,14 +119,17 @@ def test_vcpu_changed_in_an_instruction(work):
 
 @limit(60)
 def test_maps(work):
-    """More pieces of memory than QEMU's table holds; a ROM device where a vCPU's
-    state is saved for an SMI."""
+    """More pieces of memory than QEMU's table holds; one whose pages are halves of two;
+    a ROM device where a vCPU's state is saved for an SMI."""
     run, events = made(work)
     at = initial_end(events)
     pieces = b''.join(struct.pack('<IIQQQ', 0, 0, i * 0x10000 + 0x800, 0x2000, 0)
                       for i in range(1000))
     ends(forge(run, os.path.join(work, 'many'), events[:at] +
                [event(0, 'map', 1, data=pieces)] + events[at:]), 'map of the log')
+    askew = struct.pack('<IIQQQ', 0, 0, 0, 0x100000, 0x800)
+    ends(forge(run, os.path.join(work, 'askew'), events[:at] +
+               [event(0, 'map', 1, data=askew)] + events[at:]), 'map of the log')
     blocks = sum(e['kind'] == 'block' for e in events[:at])
     rom = [event(0, 'block', 1, addr=blocks, val=1 << 20, aux=ROMD, data=b'rom'),
            event(0, 'map', 1, addr=1,
