@@ -149,7 +149,8 @@ static bool map_is_valid(const uint8_t *data, size_t len, unsigned known,
 
         if (!b || !size || offset > b->size_bytes ||
             size > ROUND_UP(b->size_bytes, TT_PAGE_BYTES) - offset ||
-            gpa + size < gpa || (gpa ^ offset) % TT_PAGE_BYTES || (cost += cost_of(gpa, size)) > COST_MAX) {
+            gpa + size < gpa || (gpa ^ offset) % TT_PAGE_BYTES ||
+            (cost += cost_of(gpa, size)) > COST_MAX) {
             break;
         }
     }

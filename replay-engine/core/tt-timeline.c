@@ -589,6 +589,11 @@ void tt_timeline_remove(TtTimeline *t, TtCheckpointId id)
     }
 }
 
+void tt_timeline_lost(TtTimeline *t)
+{
+    t->standing = UINT64_MAX;           /* from there nothing is ahead */
+}
+
 /* ---- life ---- */
 
 TtTimeline *tt_timeline_new(void)

@@ -38,6 +38,7 @@ typedef struct Checkpoint {
     bool pinned;
     bool stored;                    /* by the recorder: never thinned */
     bool loaded;                    /* what follows is there */
+    bool untried;                   /* nobody has loaded its vCPUs yet */
     TtCursor cursor;
     TtMapState map;
     GByteArray *cpu_state;
@@ -57,6 +58,7 @@ static struct {
     int64_t last_ns;                /* CPU time, of the newest checkpoint */
     int64_t debt_ns;                /* taken by checkpoints, beyond their share */
     bool rests;                     /* the time counts from the next fence on */
+    bool is_lost;                   /* a restore has begun and has not succeeded */
 } pt;
 
 static Checkpoint *find_checkpoint(TtCheckpointId id)
@@ -191,18 +193,6 @@ static void take_checkpoint(CPUState *cpu, bool pinned)
 
 /* ---- those of the recorder ---- */
 
-/* Once, before anything of a checkpoint from a file is used: afterwards it would be
- * too late, RAM being that of the checkpoint already. */
-static bool can_be_loaded(const TtCpState *s, Error **errp)
-{
-    g_autoptr(GByteArray) now = tt_vcpus_save();
-    bool halted = tt_vcpus_at(0)->halted;
-    bool can = tt_vcpus_load(s->cpu.data, s->cpu.len, s->halted, errp);
-
-    (void)tt_vcpus_load(now->data, now->len, halted, NULL);     /* it was there */
-    return can;
-}
-
 /* The state of a stored checkpoint; false: *@why says what is wrong with it. */
 static bool load_state(Checkpoint *c, char **why)
 {
@@ -220,7 +210,7 @@ static bool load_state(Checkpoint *c, char **why)
         *why = g_strdup(diag.text);
         return false;
     }
-    if (!can_be_loaded(&s, &err) || !tt_memory_map_load(&c->map, &s, &err)) {
+    if (!tt_memory_map_load(&c->map, &s, &err)) {
         *why = g_strdup(error_get_pretty(err));
         error_free(err);
         return false;
@@ -231,7 +221,7 @@ static bool load_state(Checkpoint *c, char **why)
     c->halted = s.halted;
     c->output_hash = s.output_hash;
     c->events = s.events;
-    c->loaded = true;
+    c->loaded = c->untried = true;
     return true;
 }
 
@@ -347,6 +337,16 @@ static bool adopt_stored(CPUState *cpu)
     return true;
 }
 
+/* The movement ends where it is, which may not be anything of the run's. */
+static TtRestored stay(TtRestored how)
+{
+    if (pt.is_lost) {
+        tt_replay_report("the state here was given up for a checkpoint that could not "
+                         "be restored: go to another position");
+    }
+    return how;
+}
+
 /* A checkpoint that cannot be used: the movement takes another one. Of the start
  * there is none. */
 static TtRestored discard(Checkpoint *c, const char *why)
@@ -356,9 +356,12 @@ static TtRestored discard(Checkpoint *c, const char *why)
                      "%" PRIu64 ": %s: take 'pages' and 'checkpoints' out of "
                      "'%s', and replay it anew without them", tt.pos, why,
                      tt.dir);
-        return TT_RESTORE_NONE;
+        return stay(TT_RESTORE_NONE);
     }
     warn_report("tt: checkpoint %u cannot be used: %s", c->id, why);
+    if (pt.is_lost) {
+        tt_timeline_lost(pt.timeline);
+    }
     tt_timeline_remove(pt.timeline, c->id);
     g_hash_table_remove(pt.checkpoints, GUINT_TO_POINTER(c->id));
     free_checkpoint(c);
@@ -366,10 +369,35 @@ static TtRestored discard(Checkpoint *c, const char *why)
 }
 
 /*
- * RAM becomes that of @c. A failure changes nothing: what comes from files is
- * read, and its hashes compared, before the first page is put.
+ * Could its vCPUs be loaded? Once, of what comes from a file: when RAM is that of the
+ * checkpoint it is too late. What stands here pays with its TLB, and that is of the
+ * guest's history: nothing may be wrong with the checkpoint but this.
  */
-static TtStatus restore_ram(Checkpoint *c)
+static bool can_be_loaded(Checkpoint *c, char **why)
+{
+    g_autoptr(GByteArray) now = NULL;
+    bool halted = tt_vcpus_at(0)->halted;
+    Error *err = NULL;
+
+    if (!c->untried) {
+        return true;
+    }
+    pt.is_lost = true;
+    now = tt_vcpus_save();
+    c->untried = !tt_vcpus_load(c->cpu_state->data, c->cpu_state->len, c->halted, &err);
+    (void)tt_vcpus_load(now->data, now->len, halted, NULL);     /* it was there */
+    if (err) {
+        *why = g_strdup(error_get_pretty(err));
+        error_free(err);
+    }
+    return !c->untried;
+}
+
+/*
+ * RAM becomes that of @c. A failure changes nothing, or leaves @pt.is_lost: what comes
+ * from files is read, and its hashes compared, before the first page is put.
+ */
+static TtStatus restore_ram(Checkpoint *c, char **why)
 {
     g_autofree uint64_t *dirty = NULL;
     bool is_beyond = false;
@@ -382,17 +410,18 @@ static TtStatus restore_ram(Checkpoint *c)
                                  put_nowhere, &is_beyond, NULL);
     }
     if (is_beyond) {
+        *why = g_strdup("it has pages where the VM has no RAM");
         s = TT_ERR_MISMATCH;
+    }
+    if ((s == TT_OK || s == TT_ERR_NOMEM) && !can_be_loaded(c, why)) {
+        s = TT_ERR_FORMAT;
     }
     if (s == TT_OK || s == TT_ERR_NOMEM) {
         do {
             s = tt_pagestore_restore(pt.pages, c->id, pt.base, dirty, n,
                                      tt_memory_put_page, NULL, NULL);
         } while (s == TT_ERR_NOMEM && thin(c->id));
-        if (s != TT_OK && s != TT_ERR_NOMEM) {
-            tt_replay_report("the RAM of checkpoint %u could be read once, but "
-                             "not again: go to another position", c->id);
-        }
+        pt.is_lost |= s != TT_OK && s != TT_ERR_NOMEM;  /* read once, but not again */
     }
     for (size_t i = 0; s != TT_OK && i < n; i++) {
         tt_memory_mark_dirty(dirty[i]);
@@ -416,16 +445,16 @@ TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id)
     if (!tt_past) {
         tt_trace_end_and_tell();        /* history jumps */
     }
-    s = restore_ram(c);
+    s = restore_ram(c, &why);
     if (s == TT_ERR_NOMEM) {
-        return TT_RESTORE_NOMEM;
+        return stay(TT_RESTORE_NOMEM);
     }
     if (s != TT_OK) {
         const TtDiag *said = tt_pagestore_read_error(pt.pages);
 
-        return discard(c, s == TT_ERR_MISMATCH ? "it has pages where the VM has no "
-                       "RAM" : said ? said->text : tt_status_name(s));
+        return discard(c, why ?: said ? said->text : tt_status_name(s));
     }
+    pt.is_lost = true;
     tt_memory_map_restore(&c->map);
     tt_gpu_restore(c->screen);
     dirty = tt_memory_collect_dirty(&n);    /* what the restore itself wrote */
@@ -442,7 +471,7 @@ TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id)
     tt.output_hash = c->output_hash;
     tt.events = c->events;
     tt.diverged = tt.damaged = false;
-    tt.finished = false;
+    tt.finished = pt.is_lost = false;
     tt_vcpus_do_work();                     /* a changed memory map */
     tt_vcpus_flush();
     if (tt_sched_seek(tt_replay_sched(), c->cursor, &diag) != TT_OK) {

@@ -33,13 +33,13 @@ def begins_a_part(vm):
     wait_until(lambda: query(vm)['store']['taken'] > taken, 'a checkpoint', 60)
     vm.qmp.cmd('tt-save', timeout=60)
     parts = [p for p in os.listdir(vm.run) if p.startswith('log.')]
-    return len(parts) > 4 and len(vm.qmp.cmd('query-tt-checkpoints')) > 6
+    return len(parts) > 3 and len(vm.qmp.cmd('query-tt-checkpoints')) > 4
 
 
 def several_parts(work):
     """A window whose log has several parts."""
     with recorder(work, guest_args(work, *TORTURE), qmp=1, timeout=90,
-                  options=',last=5s,checkpoint-interval=0.12') as vm:
+                  options=',last=10s,checkpoint-interval=0.12') as vm:
         wait_moved(vm, 1)
         wait_until(lambda: begins_a_part(vm), 'parts and checkpoints', 60)
         return finish(vm)

@@ -179,6 +179,29 @@ def test_damaged(work):
         equal(digest(vm), wanted['end'], 'digest at the end')
 
 
+@limit(120)
+def test_damaged_ahead(work):
+    """What lies between here and there turns out to be damaged: the movement goes on
+    from where it stands, as if it had not looked."""
+    run = record(work, guest_args(work, 'torture', 'rounds=3'),
+                 options=',checkpoint-interval=0.02').dir
+    with stopped_replay(work, run, 'whole') as vm:
+        places = [c['position'] for c in stored(vm)]
+    check(len(places) > 2, f'{len(places)} were stored')
+    here = places[1] - FENCE // 3
+    wanted = digests_without_store(work, run, [here], 'bare')
+    with stopped_replay(work, run, 'damaged') as vm:
+        equal(digest_at(vm, here), wanted[here], f'digest at {here}')
+        path = os.path.join(run, 'pages')
+        size = os.path.getsize(path)
+        with open(path, 'r+b') as f:
+            f.seek(64)
+            f.write(bytes(size - 64))
+        goto(vm, where='end')
+        equal(digest(vm), wanted['end'], 'digest at the end')
+    check('cannot be used' in vm.stderr, vm.stderr)
+
+
 def spoil_first_group(path):
     """Its table, behind two heads, no longer has the checksum that it should."""
     data = bytearray(read_bytes(path))

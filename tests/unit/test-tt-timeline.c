@@ -17,6 +17,7 @@
  *         Target Hit Start           o31    it stands at 31, a little farther
  *         End Diverged Interrupted   h20    a stop fired at 20
  *                                    +20 -20  checkpoint added, removed
+ *                                    x20  its restore failed half-way
  */
 typedef struct Movement {
     const char *name;
@@ -63,6 +64,12 @@ static const Movement movements[] = {
     { "goto/uses-only-what-was-there", "0", 'g', 25, 5, "R0 . r5 +3 . =5T" },
     { "goto/checkpoint-removed-under-it", "0 10 20", 'g', 25, 22,
       "R20 -20 R10 . r22 . =22T" },
+    { "goto/lost-on-the-way-forward", "0 10 20", 'g', 15, 25,
+      "R20 x20 R10 . r25 . =25T" },
+    { "goto/lost-to-the-first", "0 10 20", 'g', 5, 25,
+      "R20 x20 R10 x10 R0 . r25 . =25T" },
+    { "goto/lost-before-the-first-checkpoint", "10 20", 'g', 5, 25,
+      "R20 x20 R10 x10 =18446744073709551615S" },
     { "goto/all-checkpoints-removed-under-it", "0", 'g', 25, 22,
       "R0 -0 =25S" },
     { "goto/first-checkpoint-removed-under-it", "10 20", 'g', 25, 5,
@@ -262,6 +269,10 @@ static void do_word(TtTimeline *t, const char *word)
     case '-':
         tt_timeline_remove(t, id_of(pos));
         break;
+    case 'x':
+        tt_timeline_lost(t);
+        tt_timeline_remove(t, id_of(pos));
+        break;
     default:
         g_error("unknown word %s", word);
     }
@@ -312,7 +323,7 @@ static void test_one_after_the_other(void)
             const Movement *m = &movements[i];
 
             if (!strcmp(m->checkpoints, "0 10 20") &&
-                !strpbrk(m->script, "+-")) {
+                !strpbrk(m->script, "+-x")) {
                 run_script(t, m);
             }
         }

@@ -38,6 +38,10 @@ TtStatus tt_timeline_add(TtTimeline *t, TtCheckpointId id, uint64_t pos,
  * present step wants to restore: ask tt_timeline_step again, it names another.
  * O(n) small moves. */
 void tt_timeline_remove(TtTimeline *t, TtCheckpointId id);
+/* A restore failed half-way, and the VM's state is none of history: the next step of
+ * this movement is a restore, however near the target was. Before that checkpoint is
+ * removed. */
+void tt_timeline_lost(TtTimeline *t);
 size_t tt_timeline_count(const TtTimeline *t);
 /* Nearest checkpoint at or before @pos; 0 if none. */
 TtCheckpointId tt_timeline_find(const TtTimeline *t, uint64_t pos,
