@@ -30,17 +30,19 @@ int main(int argc, char **argv)
     printf("%u goto, %u reverse; ended: %u target, %u hit, %u start, %u end, "
            "%u interrupted, %u diverged\n"
            "checkpoints: %u added, %u removed, %u of them thinned; "
-           "%u intervals skipped, %u times out of memory; "
+           "%u intervals skipped, %u times out of memory, "
+           "%u restored half-way; "
            "%" G_GUINT64_FORMAT " positions executed\n",
            st.n_goto, st.n_reverse, st.n_target, st.n_hit, st.n_start,
            st.n_end, st.n_interrupted, st.n_diverged, st.n_added,
            st.n_removed, st.n_thinned, st.n_skipped, st.n_nomem,
-           st.n_positions);
+           st.n_lost, st.n_positions);
     if (n_runs >= 20) {
         /* A simulation that stops meeting a case proves nothing about it. */
         g_assert(st.n_target && st.n_hit && st.n_start && st.n_end &&
                  st.n_interrupted && st.n_diverged && st.n_added &&
-                 st.n_removed && st.n_thinned && st.n_skipped && st.n_nomem);
+                 st.n_removed && st.n_thinned && st.n_skipped && st.n_nomem &&
+                 st.n_lost);
     }
     return 0;
 }

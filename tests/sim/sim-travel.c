@@ -53,6 +53,7 @@ typedef struct Sim {
 
     ToyStops stops;
     TtStopReason injected;      /* by the schedule, in this movement */
+    bool is_lost;               /* the VM is none of history */
     SimStats *stats;
 } Sim;
 
@@ -324,12 +325,41 @@ static void disturb(Sim *s)
 
 /* ---- carrying steps out ---- */
 
+/* Position of the first checkpoint; UINT64_MAX if there is none. */
+static uint64_t first_pos(const Sim *s)
+{
+    uint64_t first = UINT64_MAX;
+
+    for (unsigned i = 0; i < s->n_cps; i++) {
+        first = MIN(first, s->cp[i].regs.pos);
+    }
+    return first;
+}
+
+/* The first one never fails (replay-engine/glue/tt-points.c). */
+static bool fails_half_way(Sim *s, const TtStep *step)
+{
+    if (step->pos == first_pos(s) || pick(s, 16) < 15) {
+        return false;
+    }
+    s->vm.regs.acc = ~s->vm.regs.acc;
+    tt_timeline_lost(s->tl);
+    remove_checkpoint(s, step->checkpoint);
+    s->is_lost = true;
+    s->stats->n_lost++;
+    return true;
+}
+
 static void restore(Sim *s, const TtStep *step)
 {
     SimCheckpoint *c = cp_by_id(s, step->checkpoint);
     uint64_t list[TOYVM_PAGES];
     size_t n = dirty_list(s, list);
 
+    if (fails_half_way(s, step)) {
+        return;
+    }
+    s->is_lost = false;
     g_assert_cmpuint(c->regs.pos, ==, step->pos);
     g_assert_cmpint(tt_pagestore_restore(s->ps, c->node, s->base, list, n, put,
                                          s, NULL), ==, TT_OK);
@@ -416,11 +446,12 @@ static TtStep travel(Sim *s)
         /* Two steps an interval, and two to go. */
         g_assert_cmpuint(n_steps, <=, 2 * CPS_MAX + 4);
         check_progress(s, &done);
-        if (pick(s, 8) == 0) {
+        g_assert_true(!s->is_lost || step.kind == TT_STEP_RESTORE);
+        if (!s->is_lost && pick(s, 8) == 0) {
             disturb(s);
             step = tt_timeline_step(s->tl);
         }
-        if (pick(s, 100) == 0) {
+        if (!s->is_lost && pick(s, 100) == 0) {
             s->injected = TT_STOP_INTERRUPTED;
             tt_timeline_done(s->tl, s->vm.regs.pos, s->injected);
         } else if (step.kind == TT_STEP_RESTORE) {
@@ -439,17 +470,6 @@ typedef struct Ending {
     TtStopReason reason;
     uint64_t pos;
 } Ending;
-
-/* Position of the first checkpoint; UINT64_MAX if there is none. */
-static uint64_t first_pos(const Sim *s)
-{
-    uint64_t first = UINT64_MAX;
-
-    for (unsigned i = 0; i < s->n_cps; i++) {
-        first = MIN(first, s->cp[i].regs.pos);
-    }
-    return first;
-}
 
 static Ending foresee_goto(const Sim *s, uint64_t now, uint64_t target)
 {

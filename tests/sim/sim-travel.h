@@ -13,7 +13,8 @@
 typedef struct SimStats {
     unsigned n_goto, n_reverse;
     unsigned n_target, n_hit, n_start, n_end, n_interrupted, n_diverged;
-    unsigned n_added, n_removed, n_thinned, n_skipped, n_nomem;
+    unsigned n_added, n_removed, n_thinned, n_skipped, n_nomem,
+             n_lost;
     uint64_t n_positions;       /* executed */
 } SimStats;
 
