@@ -589,6 +589,11 @@ TtTrace *qmp_tt_trace_stop(Error **errp)
     TtTraced t;
     TtTrace *q;
 
+    if (tt_past) {
+        error_setg(errp, "this is the past of a recording, and its trace is of the "
+                   "present: go to the end first");
+        return NULL;
+    }
     if (!tt_trace_end(&t, errp)) {
         return NULL;
     }

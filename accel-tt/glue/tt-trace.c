@@ -53,13 +53,17 @@ bool tt_trace_begin(const char *path, uint64_t from, uint64_t to,
         error_setg(errp, "a trace is being made already, into '%s'", trace.path);
         return false;
     }
+    if (MAX(from, tt.pos) >= TT_TRACE_POS_MAX) {
+        error_setg(errp, "a trace holds positions below %llu only", TT_TRACE_POS_MAX);
+        return false;
+    }
     if (tt_io_posix_create(path, &trace.io, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
     }
     trace.path = g_strdup(path);
     trace.from = from;
-    trace.to = to;
+    trace.to = MIN(to, TT_TRACE_POS_MAX - 1);
     tt_trace_is_on = true;
     return true;
 }
@@ -182,7 +186,9 @@ uint64_t tt_trace_limit(void)
 
 void tt_trace_unwound(CPUState *cpu)
 {
-    trace.ends[cpu->cpu_index] = cpu->cc->get_pc(cpu);
+    if (!tt_past) {                     /* the present goes on where it stood */
+        trace.ends[cpu->cpu_index] = cpu->cc->get_pc(cpu);
+    }
 }
 
 void HELPER(tt_block)(CPUArchState *env, const void *block)

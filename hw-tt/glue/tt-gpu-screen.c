@@ -392,6 +392,9 @@ bool tt_gpu_draw(QemuConsole *con)
     }
     copy = pixman_image_create_bits(virtio_gpu_get_pixman_format(p->format),
                                     gpu.width, gpu.height, NULL, 0);
+    if (!copy) {
+        return false;
+    }
     for (uint32_t y = 0; y < gpu.height; y++) {
         memcpy((uint8_t *)pixman_image_get_data(copy) +
                (uint64_t)y * pixman_image_get_stride(copy),

@@ -439,6 +439,9 @@ TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id)
     TtStatus s;
     size_t n;
 
+    if (!c) {                               /* it could not be used before */
+        return TT_RESTORE_ANOTHER;
+    }
     if (!load_state(c, &why)) {
         return discard(c, why);
     }

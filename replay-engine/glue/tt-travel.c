@@ -215,12 +215,8 @@ static bool may_begin(Error **errp)
     return true;
 }
 
-bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
-                    Error **errp)
+static bool may_go_to(uint64_t target, Error **errp)
 {
-    if (tt_trace_is_on && !tt_past && target > tt.pos) {
-        return tt_travel_run(target, done, opaque, errp);   /* all of it */
-    }
     if (!may_begin(errp)) {
         return false;
     }
@@ -229,6 +225,18 @@ bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
                    "cannot go on from" : "diverged", tt.divergence,
                    tt.pos > tt_replay_first() ?
                    "; only positions before this one can be reached" : "");
+        return false;
+    }
+    return true;
+}
+
+bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
+                    Error **errp)
+{
+    if (tt_trace_is_on && !tt_past && target > tt.pos) {
+        return tt_travel_run(target, done, opaque, errp);   /* all of it */
+    }
+    if (!may_go_to(target, errp)) {
         return false;
     }
     tr.reverse_step = false;
@@ -254,7 +262,7 @@ bool tt_travel_back(uint64_t from, uint64_t count, TtTravelDone *done,
 bool tt_travel_run(uint64_t target, TtTravelDone *done, void *opaque,
                    Error **errp)
 {
-    if (!may_begin(errp)) {
+    if (!may_go_to(target, errp)) {
         return false;
     }
     begin(done, opaque);

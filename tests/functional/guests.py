@@ -93,6 +93,7 @@ GUESTS = {
     'mmiox': guest(machine=[*MACHINE, '-device', 'VGA']),
     'ptmmio': guest(machine=[*MACHINE, '-device', 'VGA']),
     'svm': guest(),
+    'edge64': guest(machine=CPU_MAX),
     'hlt': guest(),
     'reset': guest(machine=REBOOT),
     'panic': guest('how=5 rounds=3', machine=[*REBOOT, '-device', 'pvpanic',

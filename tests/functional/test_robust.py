@@ -210,6 +210,8 @@ def test_damaged_segment(work):
             check(here > 0, 'nothing was replayed')
             message = vm.qmp.error('tt-goto', position=here + 1)
             check('damaged' in message or here == end_of(vm), message)
+            vm.qmp.cmd('tt-trace-start', file=os.path.join(work, f'{number}.trace'))
+            vm.qmp.error('tt-goto', position=here + 1)
             for back in (1, 3, 1000):
                 goto(vm, position=max(0, here - back))
                 equal(goto(vm, where='end'), {'reason': 'damaged', 'position': here},

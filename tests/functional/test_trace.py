@@ -191,7 +191,13 @@ def test_by_command(work):
             place = goto(vm, delta=delta)['position']
             check(place == here + delta, f'{delta} from {here}: {place}')
             here = place
+        check('present' in vm.qmp.error('tt-trace-stop'), 'its end, in the past')
         goto(vm, where='end')
+        at = vm.qmp.cmd('query-tt')['position']
+        vm.qmp.cmd('cont')
+        wait_until(lambda: vm.qmp.cmd('query-tt')['position'] > at + 1000,
+                   'the guest runs on after its past')
+        vm.qmp.cmd('stop')
         answer = vm.qmp.cmd('tt-trace-stop')
         vm.qmp.send('quit')
         vm.wait(0)
