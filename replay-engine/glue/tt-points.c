@@ -393,6 +393,19 @@ static bool can_be_loaded(Checkpoint *c, char **why)
     return !c->untried;
 }
 
+/* The base may go, and another takes its place: what differs from that is dirty, too. */
+static bool thin_again(TtNodeId not, uint64_t **dirty, size_t *n)
+{
+    bool did = thin(not);
+
+    for (size_t i = 0; i < *n; i++) {
+        tt_memory_mark_dirty((*dirty)[i]);
+    }
+    g_free(*dirty);
+    *dirty = tt_memory_collect_dirty(n);
+    return did;
+}
+
 /*
  * RAM becomes that of @c. A failure changes nothing, or leaves @pt.is_lost: what comes
  * from files is read, and its hashes compared, before the first page is put.
@@ -420,7 +433,7 @@ static TtStatus restore_ram(Checkpoint *c, char **why)
         do {
             s = tt_pagestore_restore(pt.pages, c->id, pt.base, dirty, n,
                                      tt_memory_put_page, NULL, NULL);
-        } while (s == TT_ERR_NOMEM && thin(c->id));
+        } while (s == TT_ERR_NOMEM && thin_again(c->id, &dirty, &n));
         pt.is_lost |= s != TT_OK && s != TT_ERR_NOMEM;  /* read once, but not again */
     }
     for (size_t i = 0; s != TT_OK && i < n; i++) {
