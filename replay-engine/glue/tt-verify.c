@@ -222,6 +222,7 @@ static bool compare(const TtPoint *p, bool *same)
 /* ---- from interval to interval ---- */
 
 static void next_interval(void);
+static void in_trouble(int reason);
 static void reached(void *opaque, uint64_t pos, int reason);
 
 static void leave(void)
@@ -267,6 +268,9 @@ static void next_interval(void)
     vf.next++;
     if (was_last || (!next_point() && vf.to != UINT64_MAX)) {
         leave();
+    } else if (tt.diverged) {           /* the log behind it cannot be read */
+        vf.began = tt.pos;
+        in_trouble(tt.damaged ? TT_STOP_DAMAGED : TT_STOP_DIVERGED);
     } else {
         run_on();
     }
