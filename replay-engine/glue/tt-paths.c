@@ -43,8 +43,13 @@ bool tt_path_is_outside(const char *path, Error **errp)
 
 char *tt_make_printable(char *text)
 {
-    for (char *c = text; *c; c++) {
-        *c = g_ascii_iscntrl(*c) ? '?' : *c;
+    for (uint8_t *c = (uint8_t *)text; *c; c++) {
+        if (c[0] == 0xc2 && (c[1] & 0xe0) == 0x80) {    /* U+0080 to U+009F */
+            *c++ = '?';
+            *c = '?';
+        } else if (g_ascii_iscntrl(*c)) {
+            *c = '?';
+        }
     }
     return text;
 }

@@ -16,10 +16,19 @@
 
 /* ---- saying things ---- */
 
+/* U+0080 to U+009F, which terminals obey, too. */
+static bool is_c1(const char *p)
+{
+    return (uint8_t)p[0] == 0xc2 && ((uint8_t)p[1] & 0xe0) == 0x80;
+}
+
 void tool_make_harmless(char *text)
 {
     for (; *text; text++) {
-        if (g_ascii_iscntrl(*text)) {
+        if (is_c1(text)) {
+            *text++ = '?';
+            *text = '?';
+        } else if (g_ascii_iscntrl(*text)) {
             *text = '?';
         }
     }
