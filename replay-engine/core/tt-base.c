@@ -7,6 +7,19 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+char *tt_replace_controls(char *text, char by)
+{
+    for (unsigned char *p = (unsigned char *)text; *p; p++) {
+        if (p[0] == 0xc2 && (p[1] & 0xe0) == 0x80) {    /* U+0080 to U+009F */
+            *p++ = by;
+            *p = by;
+        } else if (*p < 0x20 || *p == 0x7f) {
+            *p = by;
+        }
+    }
+    return text;
+}
+
 TtStatus tt_fail(TtDiag *diag, TtStatus status, const char *fmt, ...)
 {
     va_list ap;
@@ -19,11 +32,7 @@ TtStatus tt_fail(TtDiag *diag, TtStatus status, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(d.text, sizeof(d.text), fmt, ap);
     va_end(ap);
-    for (char *p = d.text; *p; p++) {
-        if ((unsigned char)*p < 0x20 || *p == 0x7f) {
-            *p = ' ';           /* what a file says must not drive a terminal */
-        }
-    }
+    tt_replace_controls(d.text, ' ');
     *diag = d;
     return status;
 }

@@ -41,22 +41,9 @@ bool tt_path_is_outside(const char *path, Error **errp)
     return !run;
 }
 
-char *tt_make_printable(char *text)
-{
-    for (uint8_t *c = (uint8_t *)text; *c; c++) {
-        if (c[0] == 0xc2 && (c[1] & 0xe0) == 0x80) {    /* U+0080 to U+009F */
-            *c++ = '?';
-            *c = '?';
-        } else if (g_ascii_iscntrl(*c)) {
-            *c = '?';
-        }
-    }
-    return text;
-}
-
 const char *tt_printable(const char *text)
 {
-    g_autofree char *shown = tt_make_printable(g_strdup(text ?: ""));
+    g_autofree char *shown = tt_replace_controls(g_strdup(text ?: ""), '?');
 
     return g_intern_string(shown);
 }

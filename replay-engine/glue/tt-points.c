@@ -172,6 +172,13 @@ static Checkpoint *enter(TtNodeId id, uint64_t pos, bool pinned, bool stored)
     return c;
 }
 
+static void mark_dirty(const uint64_t *pages, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        tt_memory_mark_dirty(pages[i]);
+    }
+}
+
 static void take_checkpoint(CPUState *cpu, bool pinned)
 {
     g_autofree uint64_t *dirty = NULL;
@@ -181,9 +188,7 @@ static void take_checkpoint(CPUState *cpu, bool pinned)
     dirty = tt_memory_collect_dirty(&n);
     if (tt_pagestore_add(pt.pages, tt.pos, pt.base, dirty, n, tt_memory_page,
                          NULL, &id) != TT_OK) {
-        for (size_t i = 0; i < n; i++) {    /* they are still dirty */
-            tt_memory_mark_dirty(dirty[i]);
-        }
+        mark_dirty(dirty, n);       /* they still are */
         return;
     }
     pt.base = id;
@@ -394,13 +399,11 @@ static bool can_be_loaded(Checkpoint *c, char **why)
 }
 
 /* The base may go, and another takes its place: what differs from that is dirty, too. */
-static bool thin_again(TtNodeId not, uint64_t **dirty, size_t *n)
+static bool thin_again(TtNodeId keep, uint64_t **dirty, size_t *n)
 {
-    bool did = thin(not);
+    bool did = thin(keep);
 
-    for (size_t i = 0; i < *n; i++) {
-        tt_memory_mark_dirty((*dirty)[i]);
-    }
+    mark_dirty(*dirty, *n);
     g_free(*dirty);
     *dirty = tt_memory_collect_dirty(n);
     return did;
@@ -436,8 +439,8 @@ static TtStatus restore_ram(Checkpoint *c, char **why)
         } while (s == TT_ERR_NOMEM && thin_again(c->id, &dirty, &n));
         pt.is_lost |= s != TT_OK && s != TT_ERR_NOMEM;  /* read once, but not again */
     }
-    for (size_t i = 0; s != TT_OK && i < n; i++) {
-        tt_memory_mark_dirty(dirty[i]);
+    if (s != TT_OK) {
+        mark_dirty(dirty, n);
     }
     return s;
 }

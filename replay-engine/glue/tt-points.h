@@ -22,10 +22,12 @@ typedef enum TtRestored {
     TT_RESTORE_ANOTHER,         /* it is damaged, and out of the timeline: ask that
                                  * again */
     TT_RESTORE_NONE,            /* so is the start: there is no other; said so */
-    TT_RESTORE_NOMEM,           /* nothing was changed */
+    TT_RESTORE_NOMEM,           /* it stays where it is; if that is not the run's any
+                                 * more, it was said, as a divergence */
 } TtRestored;
 
-/* The VM becomes that of @id. */
+/* The VM becomes that of @id. Also restored, with tt.diverged set: the log behind it
+ * is damaged. */
 TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id);
 /*
  * What would be put to make RAM, now at the position of @id, that of @id: page by

@@ -98,7 +98,7 @@ static void stop_in_trouble(char *why)
     tt.divergence = why;
     if (tt_travel_active()) {
         tt_travel_ended(tt_replay_trouble());
-    } else {
+    } else if (!tt_verify_is_restoring()) {
         tt_stop_vm(tt_replay_trouble());
     }
 }

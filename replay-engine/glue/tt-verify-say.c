@@ -15,7 +15,7 @@ void tt_verify_say(const char *fmt, ...)
     line = g_strdup_vprintf(fmt, ap);
     va_end(ap);
     /* a name of a hostile run ends no line */
-    printf("tt-verify %s\n", tt_make_printable(line));
+    printf("tt-verify %s\n", tt_replace_controls(line, '?'));
     fflush(stdout);
 }
 

@@ -37,6 +37,7 @@ static struct {
     unsigned next;              /* with it the present interval ends */
     uint64_t began;
     bool is_wrong, is_unusable; /* any so far */
+    bool is_restoring;
     /* the present interval */
     const char *how;            /* it ended */
     bool differed;              /* a digest did, on the way */
@@ -62,6 +63,11 @@ bool tt_verify_option(const char *text)
 bool tt_verify_is_on(void)
 {
     return vf.on;
+}
+
+bool tt_verify_is_restoring(void)
+{
+    return vf.is_restoring;
 }
 
 static void wrong(void)
@@ -191,6 +197,21 @@ static bool compare_states(const Seen *replayed, const Seen *recorded)
     return same;
 }
 
+/* Outside of a movement: a damaged log ends the interval, and does not stop the VM. */
+static bool restore(const TtPoint *p)
+{
+    bool is_there;
+
+    tt_skip_leave();
+    vf.is_restoring = true;
+    is_there = tt_points_restore(tt_vcpu(), p->id) == TT_RESTORED;
+    vf.is_restoring = false;
+    if (is_there) {
+        tt_skip_restored();
+    }
+    return is_there;
+}
+
 /* The VM stands where @p does: is it as @p says? It is, afterwards. False: @p
  * cannot be used. */
 static bool compare(const TtPoint *p, bool *same)
@@ -206,12 +227,10 @@ static bool compare(const TtPoint *p, bool *same)
         return false;
     }
     look(&replayed);
-    tt_skip_leave();
-    if (tt_points_restore(tt_vcpu(), p->id) != TT_RESTORED) {
+    if (!restore(p)) {
         seen_cleanup(&replayed);
         return false;
     }
-    tt_skip_restored();
     look(&recorded);
     *same = compare_states(&replayed, &recorded) && !vf.n_pages;
     seen_cleanup(&replayed);
@@ -270,7 +289,7 @@ static void next_interval(void)
         leave();
     } else if (tt.diverged) {           /* the log behind it cannot be read */
         vf.began = tt.pos;
-        in_trouble(tt.damaged ? TT_STOP_DAMAGED : TT_STOP_DIVERGED);
+        in_trouble(tt_replay_trouble());
     } else {
         run_on();
     }
@@ -450,11 +469,9 @@ static bool begin_anew(void)
     const TtPoint *p;
 
     while ((p = next_point())) {
-        tt_skip_leave();
-        if (tt_points_restore(tt_vcpu(), p->id) != TT_RESTORED) {
+        if (!restore(p)) {
             say_unusable(p);
         } else if (!tt.diverged) {
-            tt_skip_restored();
             return true;
         }
         vf.began = p->pos;

@@ -35,7 +35,7 @@ static void add(GPtrArray *to, const char *fmt, ...)
     va_start(ap, fmt);
     text = g_strdup_vprintf(fmt, ap);
     va_end(ap);
-    tool_make_harmless(text);
+    tt_replace_controls(text, '?');
     g_ptr_array_add(to, text);
 }
 

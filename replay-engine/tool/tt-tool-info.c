@@ -63,7 +63,7 @@ static void make_manifest_harmless(TtManifest *m)
                             m->accel, m->host, m->command_line, m->cpu_type };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
-        tool_make_harmless(texts[i]);
+        tt_replace_controls(texts[i], '?');
     }
 }
 
@@ -207,7 +207,7 @@ int tool_info(const ToolArgs *a)
     } else {
         g_autofree char *name = g_strdup(run);
 
-        tool_make_harmless(name);
+        tt_replace_controls(name, '?');
         make_manifest_harmless(&m);
         printf("Run:        %s\n", name);
         print_recorder(&m, &t);

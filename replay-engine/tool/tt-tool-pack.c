@@ -436,7 +436,7 @@ static char *find_left_out(const Pack *p)
     bool is_fit = p->is_scrub || !g_file_test(path, G_FILE_TEST_EXISTS) ||
         g_file_test(path, G_FILE_TEST_IS_REGULAR);
 
-    tool_make_harmless(path);
+    tt_replace_controls(path, '?');
     return is_fit ? NULL : g_strdup_printf("marks: '%s' is no regular file", path);
 }
 
@@ -469,7 +469,7 @@ static void print_packed(const Pack *p, bool is_json, const GPtrArray *damage)
         tool_json_list("damaged", damage);
         printf("}\n");
     } else {
-        tool_make_harmless(name);
+        tt_replace_controls(name, '?');
         printf("%s: %s%s\n", name, bytes, p->is_scrub ? ", scrubbed: it cannot "
                "be replayed" : "");
     }

@@ -141,7 +141,7 @@ static void take_line(ToolPart *p)
     ToolFinding *f;
     uint64_t code;
 
-    tool_make_harmless(line);
+    tt_replace_controls(line, '?');
     if (!g_str_has_prefix(line, PREFIX)) {
         if (p->other->len < OTHER_MAX) {
             g_string_append_printf(p->other, "%s\n", line);

@@ -51,7 +51,7 @@ static void take_line(GArray *all, const char *line)
     s.addr = g_ascii_strtoull(words[0], &end, 16);
     if (end != words[0] && !*end && s.addr) {
         s.name = g_strdup(words[2]);
-        tool_make_harmless(s.name);
+        tt_replace_controls(s.name, '?');
         g_array_append_val(all, s);
     }
 }
@@ -168,7 +168,7 @@ static char *elf_symbol_at(const ToolSymbols *s, uint64_t addr)
     char *text = name ? g_strdup_printf("%s+0x%" PRIx64, name, offset) : NULL;
 
     if (text) {
-        tool_make_harmless(text);
+        tt_replace_controls(text, '?');
     }
     return text;
 }

@@ -160,7 +160,7 @@ static void print_side(const char *mark, const char *name, const TtBranch *b,
 {
     g_autofree char *shown = g_strdup(name);
 
-    tool_make_harmless(shown);
+    tt_replace_controls(shown, '?');
     if (!n) {
         printf("%s nothing more before the end of '%s'\n", mark, shown);
     }

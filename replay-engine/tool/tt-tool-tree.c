@@ -187,7 +187,7 @@ static void print_list(const char *head, GArray *list, const char *how)
         g_autofree char *pos = tool_number(r->pos);
         g_autofree char *harmless = g_strdup(r->path);
 
-        tool_make_harmless(harmless);
+        tt_replace_controls(harmless, '?');
         printf("%-11s %s, %scheckpoint %u, position %s", i ? "" : head,
                harmless, how, r->checkpoint, pos);
         printf("%s\n", r->is_there ? "" : " (not found there)");
@@ -201,7 +201,7 @@ static void print_full(GArray *list)
         g_autofree char *pos = tool_number(r->pos);
         g_autofree char *harmless = g_strdup(r->path);
 
-        tool_make_harmless(harmless);
+        tt_replace_controls(harmless, '?');
         printf("%-11s checkpoint %u, position %s%s%s\n",
                i ? "" : "Full:", r->checkpoint, pos, *harmless ? ", @" : "",
                harmless);

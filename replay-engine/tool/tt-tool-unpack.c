@@ -199,7 +199,7 @@ int tool_unpack(const ToolArgs *a)
         tool_json_string(dir);
         printf("}\n");
     } else {
-        tool_make_harmless(dir);
+        tt_replace_controls(dir, '?');
         printf("%s\n", dir);
     }
     return TOOL_FINE;

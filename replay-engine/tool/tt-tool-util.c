@@ -16,29 +16,11 @@
 
 /* ---- saying things ---- */
 
-/* U+0080 to U+009F, which terminals obey, too. */
-static bool is_c1(const char *p)
-{
-    return (uint8_t)p[0] == 0xc2 && ((uint8_t)p[1] & 0xe0) == 0x80;
-}
-
-void tool_make_harmless(char *text)
-{
-    for (; *text; text++) {
-        if (is_c1(text)) {
-            *text++ = '?';
-            *text = '?';
-        } else if (g_ascii_iscntrl(*text)) {
-            *text = '?';
-        }
-    }
-}
-
 void tool_say(const char *fmt, va_list ap)
 {
     g_autofree char *text = g_strdup_vprintf(fmt, ap);
 
-    tool_make_harmless(text);
+    tt_replace_controls(text, '?');
     fprintf(stderr, "tt: %s\n", text);
 }
 

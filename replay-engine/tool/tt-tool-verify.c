@@ -275,7 +275,7 @@ static void print_damage(const Verify *v)
 {
     g_autofree char *name = g_strdup(v->run);
 
-    tool_make_harmless(name);
+    tt_replace_controls(name, '?');
     printf("The run is damaged, or a part of it is missing (tt check %s says the "
            "same, and executes nothing):\n", name);
     for (unsigned i = 0; i < v->damage->len; i++) {

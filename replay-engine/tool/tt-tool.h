@@ -92,8 +92,6 @@ char *tool_count(uint64_t n, const char *what);
 char *tool_bytes(uint64_t n);
 /* Digits, or 0x and hex digits. */
 bool tool_parse_number(const char *text, uint64_t *n);
-/* A run may come from anybody: its text must not drive the terminal. */
-void tool_make_harmless(char *text);
 /* What a command answers with --json begins with tool_json_begin: "{". When it had no
  * answer tool_json_error says the first complaint instead, as {"error": ...}. */
 void tool_json_begin(void);

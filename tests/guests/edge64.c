@@ -8,9 +8,7 @@
  * RAM, and from RAM into a device's. What is stored is looked at. Options: rounds=N
  * (20), only=N (0: all): one of these five.
  */
-typedef unsigned char u8;
-typedef unsigned int u32;
-typedef unsigned long u64;
+#include "rt64.h"
 
 const char guest_name[] = "edge64";
 
@@ -18,61 +16,12 @@ enum { DB = 1, TS = 10, NP = 11, GP = 13, TIMER = 0x20, CALL = 0x50, VECTORS = 2
 enum { PAGE = 4096, TF = 0x100, IF = 0x200, EFER = 0xc0000080, SVME = 0x1000 };
 enum { TR_ATTRIBUTES = 0x492, PRESENT = 0x80 };
 
-static const char *command_line = "";
 static u64 sum = 1;
 static volatile u64 seen[VECTORS];
-
-static void outb(u32 port, u32 v)
-{
-    __asm__ volatile("outb %b0, %w1" :: "a"(v), "Nd"(port) : "memory");
-}
-
-static void put_str(const char *s)
-{
-    while (*s) {
-        outb(0x3f8, (u8)*s++);
-    }
-}
-
-static void put_hex(u64 v)
-{
-    for (int shift = 60; shift >= 0; shift -= 4) {
-        outb(0x3f8, (u8)"0123456789abcdef"[(v >> shift) & 15]);
-    }
-}
 
 static void fold(u64 v)
 {
     sum = (sum ^ v) * 0x100000001b3ul;
-}
-
-static u64 option(const char *name, u64 def)
-{
-    for (const char *p = command_line; *p; p++) {
-        const char *a = p, *b = name;
-        u64 v = 0;
-
-        while (*b && *a == *b) {
-            a++;
-            b++;
-        }
-        if (!*b && *a == '=') {
-            for (a++; *a >= '0' && *a <= '9'; a++) {
-                v = v * 10 + (u64)(*a - '0');
-            }
-            return v;
-        }
-    }
-    return def;
-}
-
-static void __attribute__((noreturn)) power_off(void)
-{
-    put_str("\n");
-    __asm__ volatile("outw %w0, %w1" :: "a"(0x2000), "Nd"(0x604) : "memory");
-    for (;;) {
-        __asm__ volatile("cli; hlt");
-    }
 }
 
 /* ---- traps ---- */
@@ -206,9 +155,9 @@ static void call_on_no_stack(void)
 }
 
 /*
- * The last page of the address space, and the one before the last GiB's end: virtual
- * neighbours are here what is no neighbour in RAM. Behind each page lies another that
- * nothing may be stored into.
+ * The last page of the address space, and three in a row of its last 2 MiB. Of those the
+ * first two are no neighbours in RAM, and the third is a device's that nobody has. Behind
+ * each page of RAM lies another that nothing may be stored into.
  */
 static u64 tables[3][512] __attribute__((aligned(PAGE)));
 static struct {

@@ -5,62 +5,11 @@
  * changes rarely, and, with smash=1, a function that overwrites its own return
  * address. Built without optimisation, so that each line is code of its own.
  */
-typedef unsigned char u8;
-typedef unsigned int u32;
-typedef unsigned long u64;
+#include "rt64.h"
 
 const char guest_name[] = "lines64";
 
 volatile u64 counter, total, rare;
-static const char *command_line = "";
-
-static void outb(u32 port, u32 v)
-{
-    __asm__ volatile("outb %b0, %w1" :: "a"(v), "Nd"(port) : "memory");
-}
-
-static void put_str(const char *s)
-{
-    while (*s) {
-        outb(0x3f8, (u8)*s++);
-    }
-}
-
-static void put_hex(u64 v)
-{
-    for (int shift = 60; shift >= 0; shift -= 4) {
-        outb(0x3f8, "0123456789abcdef"[(v >> shift) & 15]);
-    }
-}
-
-static u64 option(const char *name, u64 def)
-{
-    for (const char *p = command_line; *p; p++) {
-        const char *a = p, *b = name;
-        u64 v = 0;
-
-        while (*b && *a == *b) {
-            a++;
-            b++;
-        }
-        if (!*b && *a == '=') {
-            for (a++; *a >= '0' && *a <= '9'; a++) {
-                v = v * 10 + (u64)(*a - '0');
-            }
-            return v;
-        }
-    }
-    return def;
-}
-
-static void __attribute__((noreturn)) power_off(void)
-{
-    put_str("\n");
-    __asm__ volatile("outw %w0, %w1" :: "a"(0x2000), "Nd"(0x604) : "memory");
-    for (;;) {
-        __asm__ volatile("cli; hlt");
-    }
-}
 
 /* ---- traps: any of them ends the guest ---- */
 

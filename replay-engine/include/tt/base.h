@@ -59,6 +59,10 @@ typedef struct TtDiag {
 TtStatus tt_fail(TtDiag *diag, TtStatus status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* A run may come from anybody, and its text must not drive a terminal: control
+ * characters of ASCII and Unicode become @by, each byte of them. In place; @text. */
+char *tt_replace_controls(char *text, char by);
+
 /* Prose for a code, static string, never NULL. */
 const char *tt_status_name(TtStatus status);
 

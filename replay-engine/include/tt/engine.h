@@ -400,8 +400,7 @@ const char *tt_start_directory(void);
 char *tt_path_absolute(const char *path);
 /* Would @path, which need not exist, lie in the directory of a run? */
 bool tt_path_is_outside(const char *path, Error **errp);
-/* Control characters become '?': names go to terminals. In place; or interned. */
-char *tt_make_printable(char *text);
+/* Control characters are '?' in it: names go to terminals. Interned. */
 const char *tt_printable(const char *text);
 
 /* The run directory: made, or fit to record into. Again: nothing to do. */
@@ -549,6 +548,7 @@ void tt_retrace_begin(void);            /* vCPU thread, at its start */
 /* What stands behind verify=: all, FROM-, FROM-TO. False: something else. */
 bool tt_verify_option(const char *text);
 bool tt_verify_is_on(void);
+bool tt_verify_is_restoring(void);      /* what it finds is its own to say */
 /* vCPU thread, at the start of the replay. The process ends when it is done. */
 void tt_verify_begin(void);
 /* A digest differs, @why: noted, and the replay goes on. False: it is to end. */
