@@ -6,16 +6,25 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+unsigned tt_control_bytes(const char *at)
+{
+    const unsigned char *p = (const unsigned char *)at;
+
+    if (p[0] == 0xc2 && (p[1] & 0xe0) == 0x80) {        /* U+0080 to U+009F */
+        return 2;
+    }
+    return (p[0] && p[0] < 0x20) || p[0] == 0x7f;
+}
 
 char *tt_replace_controls(char *text, char by)
 {
-    for (unsigned char *p = (unsigned char *)text; *p; p++) {
-        if (p[0] == 0xc2 && (p[1] & 0xe0) == 0x80) {    /* U+0080 to U+009F */
-            *p++ = by;
-            *p = by;
-        } else if (*p < 0x20 || *p == 0x7f) {
-            *p = by;
-        }
+    unsigned n;
+
+    for (char *p = text; *p; p += n ? n : 1) {
+        n = tt_control_bytes(p);
+        memset(p, by, n);
     }
     return text;
 }

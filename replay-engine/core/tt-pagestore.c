@@ -447,7 +447,7 @@ TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
     if (n_put) {
         *n_put = n;
     }
-    return st;
+    return st == TT_ERR_NOMEM && n ? TT_ERR_IO : st;   /* a lender was short of it */
 }
 
 TtStatus tt_pagestore_read(TtPageStore *ps, TtNodeId target, uint64_t first,

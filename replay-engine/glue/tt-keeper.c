@@ -387,10 +387,10 @@ void tt_keeper_turn(CPUState *cpu)
         return;
     }
     if (kp.wanted_pos) {
-        if (kp.wanted_pos == tt.pos && kp.on && tt.live) {
+        if (kp.wanted_pos == tt.pos && kp.on && tt.live && !tt_shelf_is_busy()) {
             take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 });
         }
-        kp.wanted_pos = 0;          /* an interrupt came first: next fence */
+        kp.wanted_pos = 0;          /* an interrupt came first, or tt save: next fence */
     }
 }
 
@@ -417,6 +417,11 @@ static bool may_act(Error **errp)
     const char *why;
 
     if (!tt_is_live(errp)) {
+        return false;
+    }
+    if (tt_shelf_is_saving()) {
+        error_setg(errp, "a window is being saved, and checkpoints stay as they are "
+                   "until then: wait for its end");
         return false;
     }
     tt_shelf_wait();

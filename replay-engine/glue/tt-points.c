@@ -342,16 +342,6 @@ static bool adopt_stored(CPUState *cpu)
     return true;
 }
 
-/* The movement ends where it is, which may not be anything of the run's. */
-static TtRestored stay(TtRestored how)
-{
-    if (pt.is_lost) {
-        tt_replay_report("the state here was given up for a checkpoint that could not "
-                         "be restored: go to another position");
-    }
-    return how;
-}
-
 /* A checkpoint that cannot be used: the movement takes another one. Of the start
  * there is none. */
 static TtRestored discard(Checkpoint *c, const char *why)
@@ -361,7 +351,7 @@ static TtRestored discard(Checkpoint *c, const char *why)
                      "%" PRIu64 ": %s: take 'pages' and 'checkpoints' out of "
                      "'%s', and replay it anew without them", tt.pos, why,
                      tt.dir);
-        return stay(TT_RESTORE_NONE);
+        return TT_RESTORE_NONE;
     }
     warn_report("tt: checkpoint %u cannot be used: %s", c->id, why);
     if (pt.is_lost) {
@@ -445,7 +435,7 @@ static TtStatus restore_ram(Checkpoint *c, char **why)
     return s;
 }
 
-TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id)
+static TtRestored restore(CPUState *cpu, TtCheckpointId id)
 {
     Checkpoint *c = find_checkpoint(id);
     g_autofree uint64_t *dirty = NULL;
@@ -461,12 +451,12 @@ TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id)
     if (!load_state(c, &why)) {
         return discard(c, why);
     }
-    if (!tt_past) {
+    s = restore_ram(c, &why);
+    if (!tt_past && (s == TT_OK || pt.is_lost)) {
         tt_trace_end_and_tell();        /* history jumps */
     }
-    s = restore_ram(c, &why);
     if (s == TT_ERR_NOMEM) {
-        return stay(TT_RESTORE_NOMEM);
+        return TT_RESTORE_NOMEM;
     }
     if (s != TT_OK) {
         const TtDiag *said = tt_pagestore_read_error(pt.pages);
@@ -497,6 +487,32 @@ TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id)
         tt_replay_damaged(&diag);
     }
     return TT_RESTORED;
+}
+
+/* The movement ends where it is, which is not anything of the run's any more. */
+static void stay_lost(void)
+{
+    TtDiag diag;
+
+    tt_fail(&diag, TT_ERR_FORMAT, "the state here was given up for a checkpoint that "
+            "could not be restored: go to another position");
+    tt.diverged = false;            /* what was wrong with it is gone, too */
+    tt_replay_damaged(&diag);
+}
+
+TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id)
+{
+    TtRestored how = restore(cpu, id);
+
+    if (pt.is_lost && (how == TT_RESTORE_NONE || how == TT_RESTORE_NOMEM)) {
+        stay_lost();
+    }
+    return how;
+}
+
+bool tt_points_is_lost(void)
+{
+    return pt.is_lost;
 }
 
 /* ---- the log holds a window: there is nothing before its checkpoints ---- */
@@ -552,7 +568,7 @@ static bool begin_in_window(CPUState *cpu, TtDiag *diag)
     enter_window();
     while ((id = first_point())) {
         make_blocks(id);
-        switch (tt_points_restore(cpu, id)) {
+        switch (restore(cpu, id)) {
         case TT_RESTORED:
             pt.start = id;
             return true;
@@ -604,9 +620,7 @@ bool tt_points_compare(TtCheckpointId id, TtPagePut put, void *opaque)
     dirty = tt_memory_collect_dirty(&n);
     s = tt_pagestore_restore(pt.pages, id, pt.base, dirty, n, put, opaque,
                              NULL);
-    for (size_t i = 0; i < n; i++) {        /* they are still dirty */
-        tt_memory_mark_dirty(dirty[i]);
-    }
+    mark_dirty(dirty, n);                   /* they still are */
     return was_read(id, s);
 }
 

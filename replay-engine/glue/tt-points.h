@@ -23,12 +23,14 @@ typedef enum TtRestored {
                                  * again */
     TT_RESTORE_NONE,            /* so is the start: there is no other; said so */
     TT_RESTORE_NOMEM,           /* it stays where it is; if that is not the run's any
-                                 * more, it was said, as a divergence */
+                                 * more, it was said, as damage */
 } TtRestored;
 
 /* The VM becomes that of @id. Also restored, with tt.diverged set: the log behind it
  * is damaged. */
 TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id);
+/* The last one failed half-way: what stands here is nothing of the run's. */
+bool tt_points_is_lost(void);
 /*
  * What would be put to make RAM, now at the position of @id, that of @id: page by
  * page what the checkpoint has (NULL: zeros), whether it differs or not. Nothing is

@@ -5,7 +5,8 @@
  *
  *   keeper: post a job --> busy --> thread: add, delete or move --> not busy
  *
- * The store is the thread's while a job is under way and the poster's otherwise.
+ * The store is the thread's while a job is under way, or a window is saved, and the
+ * poster's otherwise.
  * What others want to know about it is copied out: the list in tt-kept.c, the
  * counters one by one. The thread takes no lock of QEMU's.
  *
@@ -45,7 +46,7 @@ static struct {
     QemuSemaphore has_room;         /* the log's writer waits for it */
     bool is_open, busy, quit;
     bool wants_room, gave_room;
-    bool wants_save;                /* tt-save.c has something to do */
+    uint32_t saves_begun, saves_done;   /* of tt-save.c, free-running */
     TtNodeId base;
     /* the job */
     JobKind kind;
@@ -447,12 +448,16 @@ static void do_make_room(void)
     qemu_sem_post(&sh.has_room);
 }
 
+bool tt_shelf_is_saving(void)
+{
+    return qatomic_load_acquire(&sh.saves_done) != qatomic_read(&sh.saves_begun);
+}
+
 static void do_save(void)
 {
-    qatomic_set(&sh.wants_save, false);     /* another may be asked for from there on */
-    qemu_mutex_lock(&hands);
-    tt_save_carry_out();
-    qemu_mutex_unlock(&hands);
+    tt_save_carry_out();            /* the next one may be asked for before it is back */
+    qatomic_store_release(&sh.saves_done, sh.saves_done + 1);
+    qemu_sem_post(&sh.idle);
 }
 
 void tt_shelf_save(void)
@@ -461,18 +466,18 @@ void tt_shelf_save(void)
         tt_save_carry_out();            /* no thread, no checkpoints */
         return;
     }
-    qatomic_set(&sh.wants_save, true);
+    qatomic_set(&sh.saves_begun, sh.saves_begun + 1);
     qemu_sem_post(&sh.has_job);
 }
 
 /* What is wanted first comes before a job that was posted later. */
 static void *shelf_thread(void *opaque)
 {
-    while (!qatomic_read(&sh.quit) || qatomic_read(&sh.wants_save)) {
+    while (!qatomic_read(&sh.quit) || tt_shelf_is_saving()) {
         qemu_sem_wait(&sh.has_job);
         if (qatomic_read(&sh.wants_room)) {
             do_make_room();
-        } else if (qatomic_read(&sh.wants_save)) {
+        } else if (tt_shelf_is_saving()) {
             do_save();
         } else if (qatomic_load_acquire(&sh.busy)) {
             do_job();
@@ -496,7 +501,7 @@ bool tt_shelf_make_room(void)
 
 bool tt_shelf_is_busy(void)
 {
-    return qatomic_load_acquire(&sh.busy);
+    return qatomic_load_acquire(&sh.busy) || tt_shelf_is_saving();
 }
 
 void tt_shelf_wait(void)

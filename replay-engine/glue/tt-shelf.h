@@ -20,7 +20,8 @@ bool tt_shelf_open(uint64_t max_bytes, TtDiag *diag);
 /* Waits for the job. What is known about the points stays. */
 void tt_shelf_close(void);
 bool tt_shelf_is_open(void);
-bool tt_shelf_is_busy(void);
+bool tt_shelf_is_busy(void);            /* also while a window is saved */
+bool tt_shelf_is_saving(void);
 void tt_shelf_wait(void);               /* until it is not; the BQL is kept */
 
 /* ---- while it is not busy ---- */

@@ -23,6 +23,7 @@
 #include "tt/timeline.h"
 #include "tt-points.h"
 #include "tt-verify.h"
+#include "qemu/error-report.h"
 #include "system/runstate.h"
 #include "system/system.h"
 
@@ -200,16 +201,18 @@ static bool compare_states(const Seen *replayed, const Seen *recorded)
 /* Outside of a movement: a damaged log ends the interval, and does not stop the VM. */
 static bool restore(const TtPoint *p)
 {
-    bool is_there;
+    TtRestored how;
 
     tt_skip_leave();
     vf.is_restoring = true;
-    is_there = tt_points_restore(tt_vcpu(), p->id) == TT_RESTORED;
+    how = tt_points_restore(tt_vcpu(), p->id);
     vf.is_restoring = false;
-    if (is_there) {
+    if (how == TT_RESTORED) {
         tt_skip_restored();
+    } else if (how == TT_RESTORE_NOMEM) {
+        warn_report("tt: there is not enough memory for checkpoint %u", p->id);
     }
-    return is_there;
+    return how == TT_RESTORED;
 }
 
 /* The VM stands where @p does: is it as @p says? It is, afterwards. False: @p
@@ -241,6 +244,7 @@ static bool compare(const TtPoint *p, bool *same)
 /* ---- from interval to interval ---- */
 
 static void next_interval(void);
+static void skip_interval(void);
 static void in_trouble(int reason);
 static void reached(void *opaque, uint64_t pos, int reason);
 
@@ -290,6 +294,9 @@ static void next_interval(void)
     } else if (tt.diverged) {           /* the log behind it cannot be read */
         vf.began = tt.pos;
         in_trouble(tt_replay_trouble());
+    } else if (tt_points_is_lost()) {
+        vf.began = tt.pos;
+        skip_interval();
     } else {
         run_on();
     }
@@ -307,9 +314,24 @@ static void visit(uint64_t pos)
     post(ok, err);
 }
 
+static void interrupted(uint64_t pos)
+{
+    say("interrupted position=%" PRIu64, pos);
+    vf.is_unusable = true;
+    leave();
+}
+
+static void go_on_behind(void);
+
 static void back_to_the_end(void *opaque, uint64_t pos, int reason)
 {
-    next_interval();
+    if (reason == TT_STOP_TARGET) {
+        next_interval();
+    } else if (reason == TT_STOP_INTERRUPTED) {
+        interrupted(pos);
+    } else {
+        go_on_behind();
+    }
 }
 
 static void begin_search(Search what);
@@ -486,6 +508,25 @@ static bool begin_anew(void)
     return false;
 }
 
+static void go_on_behind(void)
+{
+    if (begin_anew()) {
+        next_interval();
+    } else {
+        leave();
+    }
+}
+
+/* There is nothing to begin it with. */
+static void skip_interval(void)
+{
+    const TtPoint *p = next_point();
+
+    say_interval(p ? p->pos : tt_replay_end(), tt_stop_name(TT_STOP_DAMAGED));
+    vf.is_unusable = true;
+    go_on_behind();
+}
+
 /* The replay of the interval went wrong on its way. */
 static void in_trouble(int reason)
 {
@@ -505,11 +546,7 @@ static void in_trouble(int reason)
     } else {
         wrong();
     }
-    if (begin_anew()) {
-        next_interval();
-    } else {
-        leave();
-    }
+    go_on_behind();
 }
 
 static void reached(void *opaque, uint64_t pos, int reason)
@@ -519,9 +556,7 @@ static void reached(void *opaque, uint64_t pos, int reason)
     if (reason == TT_STOP_DIVERGED || reason == TT_STOP_DAMAGED) {
         in_trouble(reason);
     } else if (reason == TT_STOP_INTERRUPTED) {
-        say("interrupted position=%" PRIu64, pos);
-        vf.is_unusable = true;
-        leave();
+        interrupted(pos);
     } else if (p && pos == p->pos) {
         at_checkpoint(p);
     } else if (p) {
@@ -603,11 +638,11 @@ static void at_start(void *opaque, uint64_t pos, int reason)
 {
     const TtPoint *p = next_point();
 
-    if (reason != TT_STOP_TARGET) {
+    if (reason == TT_STOP_INTERRUPTED) {
+        interrupted(pos);
+    } else if (reason != TT_STOP_TARGET) {
         in_trouble(reason);
-        return;
-    }
-    if (p && p->pos == pos) {
+    } else if (p && p->pos == pos) {
         vf.began = pos;
         if (!pos && !tt_points_compare_all(p->id, note_page, NULL)) {
             say_unusable(p);

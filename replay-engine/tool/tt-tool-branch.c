@@ -260,15 +260,18 @@ static char *quote(const char *text)
 {
     GString *s = g_string_new("$'");
     bool is_odd = false;
+    unsigned n;
 
-    for (const char *p = text; *p; p++) {
-        if (g_ascii_iscntrl(*p)) {
-            g_string_append_printf(s, "\\%03o", *p);
-            is_odd = true;
-        } else {
+    for (const char *p = text; *p; p += MAX(n, 1)) {
+        n = tt_control_bytes(p);
+        for (unsigned i = 0; i < n; i++) {
+            g_string_append_printf(s, "\\%03o", (uint8_t)p[i]);
+        }
+        if (!n) {
             g_string_append_printf(s, "%s%c", *p == '\'' || *p == '\\' ? "\\" : "",
                                    *p);
         }
+        is_odd |= n > 0;
     }
     g_string_append_c(s, '\'');
     if (!is_odd) {

@@ -151,8 +151,9 @@ void tool_json_string(const char *text)
     for (const char *p = valid; *p; p++) {
         if (*p == '"' || *p == '\\') {
             printf("\\%c", *p);
-        } else if ((unsigned char)*p < 32 || *p == 127) {
-            printf("\\u%04x", *p);
+        } else if (tt_control_bytes(p)) {
+            p += tt_control_bytes(p) - 1;
+            printf("\\u%04x", (uint8_t)*p);
         } else {
             putchar(*p);
         }

@@ -63,8 +63,18 @@ static void make_parts(Verify *v, const TtManifest *m, const ToolTotals *t,
 
 /* ---- one of them ---- */
 
+/* The lines QEMU said besides; of damage in the log they say what was found. */
+static char **other_lines(const ToolPart *p)
+{
+    bool is_found = p->n_damaged && p->has_ended;
+    g_autofree char *text = g_strchomp(g_strdup(is_found ? "" : p->other->str));
+
+    return g_strsplit(text, "\n", -1);
+}
+
 static void report_part(void *opaque, ToolPart *p)
 {
+    g_auto(GStrv) lines = other_lines(p);
     const Verify *v = opaque;
 
     if (v->is_json || (p->code == 0 && p->has_ended)) {
@@ -82,13 +92,8 @@ static void report_part(void *opaque, ToolPart *p)
 
         printf("  %s\n", words);
     }
-    /* What QEMU says of damage in the log is what was found. */
-    if (*p->other->str && !(p->n_damaged && p->has_ended)) {
-        g_auto(GStrv) lines = g_strsplit(p->other->str, "\n", -1);
-
-        for (char **l = lines; *l && (**l || l[1]); l++) {
-            printf("  | %s\n", *l);
-        }
+    for (char **l = lines; *l; l++) {
+        printf("  | %s\n", *l);
     }
     if (p->signal) {
         printf("  QEMU was ended by signal %d (%s)\n", p->signal,
@@ -143,6 +148,7 @@ static void json_words(const Verify *v)
     printf(", \"found\": [");
     for (unsigned i = 0; i < v->replays.parts->len; i++) {
         const ToolPart *p = part_at(v, i);
+        g_auto(GStrv) lines = other_lines(p);
 
         for (unsigned k = 0; k < p->found->len; k++) {
             g_autofree char *words = tool_finding_words(p->found->pdata[k],
@@ -152,9 +158,9 @@ static void json_words(const Verify *v)
             tool_json_string(words);
             any = true;
         }
-        if (p->code && *p->other->str) {
+        for (char **l = lines; p->code && *l; l++) {
             printf("%s", any ? ", " : "");
-            tool_json_string(p->other->str);
+            tool_json_string(*l);
             any = true;
         }
     }

@@ -95,6 +95,7 @@ GUESTS = {
     'svm': guest(),
     'edge64': guest(machine=CPU_MAX),
     'hlt': guest(),
+    'bigram': guest(),
     'reset': guest(machine=REBOOT),
     'panic': guest('how=5 rounds=3', machine=[*REBOOT, '-device', 'pvpanic',
                                               '-device', 'ib700']),

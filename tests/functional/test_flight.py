@@ -3,10 +3,12 @@
 moment, stays within its limits, and is kept when something happens."""
 
 import fcntl
+import glob
 import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import time
 
@@ -261,6 +263,52 @@ def test_save_in_the_middle(work):
         run = finish(vm)
     replay(work, run, name='rep', timeout=60)
     replay(work, f'{work}/saved2', name='saved', timeout=60)
+
+
+def watch_a_save(vm, monitor):
+    """While a window is saved (QMP would wait for its end, so it is not asked): where
+    the VM was at each look, and what is said to who wants a checkpoint."""
+    places, said = set(), []
+    with socket.socket(socket.AF_UNIX) as hmp:
+        hmp.connect(monitor)
+        hmp.sendall(b'tt save\n')
+        wait_until(lambda: glob.glob(f'{vm.run}-*.saving/pages'), 'the copy', 30)
+        taken = query(vm)['store']['taken']
+        while glob.glob(f'{vm.run}-*.saving'):
+            now = query(vm), vm.qmp.hmp('tt checkpoint add'), \
+                vm.qmp.hmp('tt checkpoint delete 2')
+            if glob.glob(f'{vm.run}-*.saving'):
+                places.add(now[0]['position'])
+                equal(now[0]['store']['taken'], taken, 'checkpoints that were taken')
+                said += now[1:]
+            time.sleep(0.1)
+    return places, said
+
+
+@limit(60)
+def test_save_on_a_slow_disk(work):
+    """The VM runs while its window is saved, also one that writes to more RAM than a
+    checkpoint takes aside, and checkpoints wait: who asks for one is told."""
+    library = os.path.join(work, 'slow_copy.so')
+    run_tool('gcc', '-shared', '-fPIC', '-o', library,
+             os.path.join(REPO, 'tests/functional/slow_copy.c'))
+    args = guest_args(work, 'bigram', 'mb=1100 rounds=1000000')
+    args[args.index('-m') + 1] = '1200'
+    args += ['-monitor', f'unix:{work}/hmp,server=on,wait=off']
+    os.environ['LD_PRELOAD'] = library
+    with recorder(work, args, options=',last=60s,checkpoint-interval=0.2', qmp=1,
+                  timeout=60) as vm:
+        wait_until(lambda: query(vm)['store']['taken'] > 1, 'a checkpoint', 40)
+        places, said = watch_a_save(vm, f'{work}/hmp')
+        taken = query(vm)['store']['taken']
+        wait_until(lambda: query(vm)['store']['taken'] > taken, 'the next one', 40)
+        check('kept' in vm.qmp.hmp('tt checkpoint add'), 'behind it')
+        finish(vm)
+    del os.environ['LD_PRELOAD']
+    check(len(places) > 5, f'the VM was at {places}')
+    check(all('a window is being saved' in text for text in said), f'{said}')
+    check(len(said) > 5, f'{said}')
+    replay(work, f'{vm.run}-save-1', timeout=60)
 
 
 @limit(60)

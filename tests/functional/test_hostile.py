@@ -7,11 +7,12 @@ import os
 import shutil
 import struct
 import subprocess
+import time
 
 from guests import guest_args
 from ttlib import (BUILD, SLOW, Skip, check, digest_at, edit_manifest, equal, goto,
                    limit, qemu_binary, record, recorder, run_tool, short,
-                   stopped_replay, tool, wait_until)
+                   stopped_replay, tool, tt, wait_until)
 
 KINDS = {'pio-in': 1, 'pio-out': 2, 'mmio-ld': 3, 'mmio-st': 4, 'tsc': 5, 'msr-rd': 6,
          'msr-wr': 7, 'cr8-rd': 8, 'rand': 9, 'cpuid': 10, 'value': 11, 'intr': 16,
@@ -199,6 +200,62 @@ def test_checkpoints_of_no_vcpu(work):
             vm.qmp.send('quit')
             vm.wait(0)
     check('cannot be used' in bad.stderr, bad.stderr)
+    done = tt('verify', place, '--qemu', qemu_binary(), rc=1)
+    check('cannot be used' in done.stdout and 'diverged' not in done.stdout, done.stdout)
+
+
+def shifted(run, place, shift):
+    """PLACE becomes the run, but that positions are larger from its last checkpoint on;
+    the position that this has then."""
+    shutil.copytree(run, place)
+    os.unlink(f'{place}/log')
+    done = subprocess.run([forger('tt-forge-positions'), run, f'{place}/log',
+                           f'{place}/checkpoints', str(shift)], check=True,
+                          capture_output=True, text=True, timeout=60 * SLOW)
+    return int(done.stdout)
+
+
+def go_about(vm, at, work):
+    """What a user does around position @at, which none of it may mind."""
+    end = vm.qmp.cmd('query-tt')['end']
+    for target in (at, at + 1000, end, at + 17, at):
+        goto(vm, position=target)
+    trace = os.path.join(work, f'{vm.name}.trace')
+    for what in (f'trace start {trace}', f'goto {at + 500}', 'trace stop', 'mark far',
+                 'checkpoint add', f'goto {at + 1}', 'goto far', 'checkpoint list',
+                 'checkpoint add', 'verify', f'goto {at}'):
+        vm.qmp.hmp(f'tt {what}')
+    if os.path.exists(trace):
+        tt('trace', trace, rc=None)
+
+
+@limit(120)
+def test_far_positions(work):
+    """Positions that no guest reaches, behind a checkpoint where one can go to."""
+    with recorder(work, guest_args(work, 'abits', 'rounds=1000000'), qmp=1,
+                  options=',checkpoint-interval=1000') as vm:
+        time.sleep(0.5)
+        vm.qmp.cmd('stop')
+        time.sleep(1.3)             # a segment of the log begins there
+        check('kept' in vm.qmp.hmp('tt checkpoint add'), 'added')
+        vm.qmp.cmd('cont')
+        time.sleep(0.3)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    for bit in 40, 59, 60, 61, 62, 63:
+        place = os.path.join(work, f'far{bit}')
+        at = shifted(vm.run, place, (1 << bit) - (1 << 40) * (bit == 63))
+        for args in (('info', '--json'), ('check',), ('stats',), ('log',)):
+            check(tt(args[0], place, *args[1:], rc=None).returncode in (0, 1), f'{args}')
+        with stopped_replay(work, place, f'go{bit}') as rep:
+            go_about(rep, at, work)
+            rep.qmp.send('quit')
+            rep.wait(0)
+        for option in (f'verify={at}-', f'trace={work}/t{bit},trace-part={at}-{at + 99}'):
+            done = subprocess.run([qemu_binary(), '-tt', f'replay,dir={place},{option}',
+                                   '-display', 'none'], stdin=subprocess.DEVNULL,
+                                  capture_output=True, timeout=60 * SLOW, cwd='/')
+            check(done.returncode in (0, 1, 3), f'{bit}, {option}: {done}')
 
 
 @limit(60)

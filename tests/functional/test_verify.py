@@ -8,6 +8,7 @@ import re
 import shutil
 import struct
 import subprocess
+import time
 
 from guests import guest_args
 from test_branch import brancher, record_with_full
@@ -230,6 +231,55 @@ def test_damage_is_no_divergence(work):
             said = str(vm.stdout)
             check('how=damaged' in said and 'end code=1' in said and
                   'how=diverged' not in said, said)
+
+
+def first_damaged(run, at):
+    """The position from which on the log is damaged with the byte at @at flipped."""
+    flip(os.path.join(run, 'log'), at)
+    said = tt('check', run, rc=1).stderr
+    flip(os.path.join(run, 'log'), at)
+    return int(re.search(r'\(from position (\d+) on\)', said).group(1))
+
+
+@limit(60)
+def test_damage_where_a_checkpoint_stands(work):
+    """The log cannot be read from where one of the checkpoints is: that is one
+    interval, and those behind it are verified."""
+    with recorder(work, guest_args(work, 'abits', 'rounds=1000000'), qmp=1,
+                  options=',checkpoint-interval=1000') as vm:
+        pages, middle = os.path.join(vm.run, 'pages'), [0]
+        for _ in range(3):
+            time.sleep(0.3)
+            vm.qmp.cmd('stop')
+            time.sleep(1.3)             # the log's segment ends
+            size = os.path.getsize(pages)
+            check('kept' in vm.qmp.hmp('tt checkpoint add'), 'added')
+            middle.append((size + os.path.getsize(pages)) // 2)
+            vm.qmp.cmd('cont')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    n = len(checkpoints(vm.run))
+    data = read_bytes(os.path.join(vm.run, 'log'))
+    segments = [m.start() for m in re.finditer(b'TTVMSEG\n', data)]
+    places = {first_damaged(vm.run, at + 120): at + 120 for at in segments[1:]}
+    common = [p for p in checkpoints(vm.run)[1:-1] if p in places]
+    check(common, f'{places}, {checkpoints(vm.run)}')
+    for position in common:
+        copy = copy_of(vm.run, os.path.join(work, f'harmed{position}.run'))
+        flip(os.path.join(copy, 'log'), places[position])
+        for jobs in '-j1', '-j2':
+            equal(damaged(copy, 'log, byte', args=[jobs]), n - 1, f'intervals, {jobs}')
+        # Nor can the checkpoint be used, or the log before it be read.
+        flip(os.path.join(copy, 'log'), segments[1] + 120)
+        flip(os.path.join(copy, 'pages'), middle[checkpoints(vm.run).index(position)])
+        damaged(copy, 'log, byte', args=['-j2'])
+        comes_to_nothing(work, copy, position)
+
+
+def comes_to_nothing(work, run, position):
+    with replayer(work, run, options=f',verify={position}-', name=f'v{position}') as vm:
+        vm.wait(1)
+    check('end code=1' in str(vm.stdout) and 'cannot be used' in vm.stderr, vm.stderr)
 
 
 @limit(120)

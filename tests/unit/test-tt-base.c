@@ -73,6 +73,18 @@ static void test_bytes_are_little_endian(void)
     g_assert_cmphex(tt_get_le16(b), ==, UINT16_MAX);
 }
 
+static void test_controls_are_replaced(void)
+{
+    char text[] = "a\x1b[m\x7f\xc2\x80\xc2\x9f\xc2\xa0\xc3\x9f\xc2\xc2\x85\n";
+
+    g_assert_cmpuint(tt_control_bytes(""), ==, 0);
+    g_assert_cmpuint(tt_control_bytes("\xc2"), ==, 0);
+    g_assert_cmpuint(tt_control_bytes("\n"), ==, 1);
+    g_assert_cmpuint(tt_control_bytes("\xc2\x9b"), ==, 2);
+    g_assert_cmpstr(tt_replace_controls(text, '?'), ==,
+                    "a?[m?????\xc2\xa0\xc3\x9f\xc2???");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -88,5 +100,6 @@ int main(int argc, char **argv)
                     test_every_status_has_a_name);
     g_test_add_func("/tt/base/bytes-are-little-endian",
                     test_bytes_are_little_endian);
+    g_test_add_func("/tt/base/controls-are-replaced", test_controls_are_replaced);
     return g_test_run();
 }

@@ -234,6 +234,8 @@ static void test_delete_and_anew(void)
     tt_pagestore_free(lender.ps);
 }
 
+static TtPageStore *lender_of_two;
+
 static TtStatus lend_lies(void *opaque, const uint64_t hash[2], void *to,
                           TtDiag *diag)
 {
@@ -245,6 +247,46 @@ static TtStatus lend_fails(void *opaque, const uint64_t hash[2], void *to,
                            TtDiag *diag)
 {
     return tt_fail(diag, TT_ERR_IO, "the cable fell out");
+}
+
+/* For two pages there is memory. */
+static TtStatus lend_two(void *opaque, const uint64_t hash[2], void *to,
+                         TtDiag *diag)
+{
+    unsigned *n = opaque;
+
+    return (*n)++ < 2 ? tt_pagestore_find(lender_of_two, hash, to, diag)
+        : tt_fail(diag, TT_ERR_NOMEM, "the store cannot be opened");
+}
+
+/* TT_ERR_NOMEM says that no page was put: half-way it is an error of reading. */
+static void test_short_lender(void)
+{
+    Store lender, s;
+    TtPageStore *from = lender_new(&lender), *again;
+    unsigned n;
+    size_t n_put;
+    TtNodeId id;
+    Ram ram;
+
+    ram_init(&ram, 0);
+    store_make(&s, lend_from, from);
+    id = add(s.ps, 0, 0, &ram);
+    lender_of_two = from;
+    again = reopen(&s, lend_two, &n, true);
+    n = 0;
+    g_assert_cmpint(tt_pagestore_restore(again, id, 0, NULL, 0, expect, &ram,
+                                         &n_put), ==, TT_ERR_IO);
+    g_assert_cmpuint(n_put, ==, 2);
+    g_assert(strstr(tt_pagestore_read_error(again)->text, "cannot be opened"));
+    n = 2;
+    g_assert_cmpint(tt_pagestore_restore(again, id, 0, NULL, 0, expect, &ram,
+                                         &n_put), ==, TT_ERR_NOMEM);
+    g_assert_cmpuint(n_put, ==, 0);
+    tt_pagestore_free(again);
+    tt_pagestore_free(s.ps);
+    tt_pagestore_free(from);
+    tt_pagestore_free(lender.ps);
 }
 
 /* A lender that lies is found out, when written and when read. */
@@ -290,5 +332,6 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/pagestore/lent/delete-and-anew",
                     test_delete_and_anew);
     g_test_add_func("/tt/pagestore/lent/bad-lender", test_bad_lender);
+    g_test_add_func("/tt/pagestore/lent/short-lender", test_short_lender);
     return g_test_run();
 }

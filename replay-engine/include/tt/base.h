@@ -59,8 +59,10 @@ typedef struct TtDiag {
 TtStatus tt_fail(TtDiag *diag, TtStatus status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A run may come from anybody, and its text must not drive a terminal: control
- * characters of ASCII and Unicode become @by, each byte of them. In place; @text. */
+/* A run may come from anybody, and its text must not drive a terminal. Of how many
+ * bytes is the control character, of ASCII or Unicode, @at; 0: it is none. */
+unsigned tt_control_bytes(const char *at);
+/* They become @by, each byte of them. In place; @text. */
 char *tt_replace_controls(char *text, char by);
 
 /* Prose for a code, static string, never NULL. */

@@ -342,7 +342,8 @@ uint64_t tt_flight_start(void);         /* where it begins; any thread. 0 withou
  *        unless it @is_marked; with a slash, a directory. NULL: save-1, ...
  * @done: called in the main loop, with the directory, and with a sentence when it
  *        failed; NULL: nobody waits
- * Main thread. Milliseconds; copying goes on in a thread of ours, and the VM runs.
+ * Main thread. Milliseconds; copying goes on in a thread of ours, and the VM runs, but
+ * for a log that reaches max-size: there are no checkpoints until it is done.
  */
 typedef void TtSaveDone(void *opaque, const char *dir, const char *why);
 bool tt_save_begin(const char *name, bool is_marked, TtSaveDone *done,
