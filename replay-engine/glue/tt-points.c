@@ -59,6 +59,7 @@ static struct {
     int64_t debt_ns;                /* taken by checkpoints, beyond their share */
     bool rests;                     /* the time counts from the next fence on */
     bool is_lost;                   /* a restore has begun and has not succeeded */
+    uint64_t restored_at;           /* of the last one that has */
 } pt;
 
 static Checkpoint *find_checkpoint(TtCheckpointId id)
@@ -321,7 +322,7 @@ static bool adopt_stored(CPUState *cpu)
         forsake_store();
         return false;
     }
-    if (!infos[0].pos && !is_start_whole(infos[0].id, &diag)) {
+    if (!infos[0].pos && !tt_verify_is_on() && !is_start_whole(infos[0].id, &diag)) {
         warn_report("tt: the replay makes its own checkpoints: %s", diag.text);
         forsake_store();
         return false;
@@ -366,7 +367,8 @@ static TtRestored discard(Checkpoint *c, const char *why)
 /*
  * Could its vCPUs be loaded? Once, of what comes from a file: when RAM is that of the
  * checkpoint it is too late. What stands here pays with its TLB, and that is of the
- * guest's history: nothing may be wrong with the checkpoint but this.
+ * guest's history, but where a checkpoint stands: nothing may be wrong with this one but
+ * what is tried.
  */
 static bool can_be_loaded(Checkpoint *c, char **why)
 {
@@ -377,7 +379,7 @@ static bool can_be_loaded(Checkpoint *c, char **why)
     if (!c->untried) {
         return true;
     }
-    pt.is_lost = true;
+    pt.is_lost |= tt.pos != c->pos;
     now = tt_vcpus_save();
     c->untried = !tt_vcpus_load(c->cpu_state->data, c->cpu_state->len, c->halted, &err);
     (void)tt_vcpus_load(now->data, now->len, halted, NULL);     /* it was there */
@@ -481,6 +483,7 @@ static TtRestored restore(CPUState *cpu, TtCheckpointId id)
     tt.events = c->events;
     tt.diverged = tt.damaged = false;
     tt.finished = pt.is_lost = false;
+    pt.restored_at = c->pos;
     tt_vcpus_do_work();                     /* a changed memory map */
     tt_vcpus_flush();
     if (tt_sched_seek(tt_replay_sched(), c->cursor, &diag) != TT_OK) {
@@ -513,6 +516,11 @@ TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id)
 bool tt_points_is_lost(void)
 {
     return pt.is_lost;
+}
+
+uint64_t tt_points_restored_at(void)
+{
+    return pt.restored_at;
 }
 
 /* ---- the log holds a window: there is nothing before its checkpoints ---- */
@@ -693,6 +701,7 @@ TtTimeline *tt_points_init(CPUState *cpu)
             pt.start = pt.base;
         }
     }
+    pt.restored_at = tt.pos;
     tt_points_rest();
     return pt.timeline;
 }

@@ -31,6 +31,8 @@ typedef enum TtRestored {
 TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id);
 /* The last one failed half-way: what stands here is nothing of the run's. */
 bool tt_points_is_lost(void);
+/* Where the last one was that succeeded; at first, where the replay begins. */
+uint64_t tt_points_restored_at(void);
 /*
  * What would be put to make RAM, now at the position of @id, that of @id: page by
  * page what the checkpoint has (NULL: zeros), whether it differs or not. Nothing is

@@ -215,19 +215,42 @@ static bool may_begin(Error **errp)
     return true;
 }
 
-static bool may_go_to(uint64_t target, Error **errp)
+/* From where the replay went wrong it does not go on; behind it there may be a
+ * checkpoint. */
+static void set_no_way(Error **errp)
+{
+    g_autofree char *behind = NULL;
+    uint64_t at;
+
+    if (tt_timeline_find_after(tr.timeline, tt.pos, &at)) {
+        behind = g_strdup_printf(", and from %" PRIu64 " on,", at);
+    }
+    error_setg(errp, "the replay %s here: %s%s%s%s", tt.damaged ?
+               "cannot go on from" : "diverged", tt.divergence,
+               tt.pos > tt_replay_first() || behind ?
+               "; only positions before this one" : "", behind ?: "",
+               tt.pos > tt_replay_first() || behind ? " can be reached" : "");
+}
+
+static bool may_run_to(uint64_t target, Error **errp)
 {
     if (!may_begin(errp)) {
         return false;
     }
     if (tt.diverged && target >= tt.pos) {
-        error_setg(errp, "the replay %s here: %s%s", tt.damaged ?
-                   "cannot go on from" : "diverged", tt.divergence,
-                   tt.pos > tt_replay_first() ?
-                   "; only positions before this one can be reached" : "");
+        set_no_way(errp);
         return false;
     }
     return true;
+}
+
+static bool may_go_to(uint64_t target, Error **errp)
+{
+    uint64_t at;
+
+    return tt.diverged && tr.timeline &&
+        tt_timeline_find(tr.timeline, target, &at) && at > tt.pos ?
+        may_begin(errp) : may_run_to(target, errp);
 }
 
 bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
@@ -241,6 +264,9 @@ bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
     }
     tr.reverse_step = false;
     tt_timeline_goto(tr.timeline, tt.pos, target);
+    if (tt.diverged && target >= tt.pos) {
+        tt_timeline_lost(tr.timeline);
+    }
     begin(done, opaque);
     return true;
 }
@@ -262,7 +288,7 @@ bool tt_travel_back(uint64_t from, uint64_t count, TtTravelDone *done,
 bool tt_travel_run(uint64_t target, TtTravelDone *done, void *opaque,
                    Error **errp)
 {
-    if (!may_go_to(target, errp)) {
+    if (!may_run_to(target, errp)) {
         return false;
     }
     begin(done, opaque);

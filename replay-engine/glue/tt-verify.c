@@ -252,7 +252,7 @@ static void leave(void)
 {
     int code = vf.is_wrong ? 3 : vf.is_unusable ? 1 : 0;
 
-    say("end code=%d", code);
+    say("end code=%d whole=%d", code, !vf.is_unusable);
     qemu_system_shutdown_request_with_code(SHUTDOWN_CAUSE_HOST_QMP_QUIT, code);
 }
 
@@ -278,8 +278,6 @@ static void run_on(void)
     Error *err = NULL;
     bool ok;
 
-    vf.began = tt.pos;
-    vf.differed = false;
     ok = tt_travel_run(p ? p->pos : INT64_MAX, reached, NULL, &err);
     post(ok, err);
 }
@@ -298,6 +296,8 @@ static void next_interval(void)
         vf.began = tt.pos;
         skip_interval();
     } else {
+        vf.began = tt.pos;
+        vf.differed = false;
         run_on();
     }
 }
@@ -316,7 +316,12 @@ static void visit(uint64_t pos)
 
 static void interrupted(uint64_t pos)
 {
+    const TtPoint *p = next_point();
+
     say("interrupted position=%" PRIu64, pos);
+    if (vf.differed) {
+        say_interval(p ? p->pos : tt_replay_end(), tt_stop_name(TT_STOP_DIVERGED));
+    }
     vf.is_unusable = true;
     leave();
 }
@@ -347,6 +352,7 @@ static void end_search(void)
     }
     vf.search = NO_SEARCH;
     say_interval(p->pos, vf.how);
+    vf.differed = false;
     post(tt_travel_goto(p->pos, back_to_the_end, NULL, &err), err);
 }
 
@@ -451,16 +457,28 @@ static void say_pages(void)
     }
 }
 
+/* Nobody knows whether all is right here: the interval goes on to the next one. */
+static void pass_by(const TtPoint *p)
+{
+    bool is_last = vf.next + 1 == vf.points->len && vf.to != UINT64_MAX;
+
+    say_unusable(p);
+    if (is_last || tt_points_is_lost()) {
+        say_interval(p->pos, tt_stop_name(vf.differed ? TT_STOP_DIVERGED :
+                                          TT_STOP_DAMAGED));
+        next_interval();
+    } else {
+        vf.next++;
+        run_on();
+    }
+}
+
 static void at_checkpoint(const TtPoint *p)
 {
     bool same;
 
     if (!compare(p, &same)) {
-        say_unusable(p);
-        if (vf.differed) {
-            say_interval(p->pos, tt_stop_name(TT_STOP_DIVERGED));
-        }
-        next_interval();
+        pass_by(p);
         return;
     }
     say_pages();
@@ -540,7 +558,8 @@ static void in_trouble(int reason)
         say_place(vf.differed ? "further" : tt_stop_name(reason), last_equal(),
                   why);
     }
-    say_interval(p ? p->pos : tt_replay_end(), tt_stop_name(reason));
+    say_interval(p ? p->pos : tt_replay_end(),
+                 tt_stop_name(vf.differed ? TT_STOP_DIVERGED : reason));
     if (reason == TT_STOP_DAMAGED) {
         vf.is_unusable = true;
     } else {
@@ -562,7 +581,9 @@ static void reached(void *opaque, uint64_t pos, int reason)
     } else if (p) {
         say("missed id=%u position=%" PRIu64 " end=%" PRIu64, p->id, p->pos,
             pos);
+        say_interval(p->pos, tt_stop_name(TT_STOP_DIVERGED));
         wrong();
+        vf.is_unusable = true;
         leave();
     } else {
         say_interval(pos, "equal");
@@ -634,25 +655,37 @@ static void choose_points(GArray *all)
     }
 }
 
+/* The start is where it is, and another checkpoint was restored: if it was not, what
+ * lies before it was re-executed, from the last one that could be. */
+static void at_first(const TtPoint *p)
+{
+    if (vf.began != p->pos) {
+        pass_by(p);
+        return;
+    }
+    if (!p->pos && !tt_points_compare_all(p->id, note_page, NULL)) {
+        say_unusable(p);
+    } else if (!p->pos && vf.n_pages) {
+        say_pages();
+        say_interval(0, "differs");
+        wrong();
+    }
+    next_interval();
+}
+
 static void at_start(void *opaque, uint64_t pos, int reason)
 {
     const TtPoint *p = next_point();
 
+    vf.began = tt_points_restored_at();
     if (reason == TT_STOP_INTERRUPTED) {
         interrupted(pos);
     } else if (reason != TT_STOP_TARGET) {
         in_trouble(reason);
     } else if (p && p->pos == pos) {
-        vf.began = pos;
-        if (!pos && !tt_points_compare_all(p->id, note_page, NULL)) {
-            say_unusable(p);
-        } else if (!pos && vf.n_pages) {
-            say_pages();
-            say_interval(0, "differs");
-            wrong();
-        }
-        next_interval();
+        at_first(p);
     } else {
+        vf.began = pos;
         run_on();
     }
 }
@@ -672,7 +705,7 @@ void tt_verify_begin(void)
         vf.to = UINT64_MAX;             /* there need be no checkpoint */
     }
     choose_points(all);
-    vf.began = vf.from;
+    vf.began = tt.pos;
     ok = tt_travel_goto(vf.from, at_start, NULL, &err);
     post(ok, err);
 }

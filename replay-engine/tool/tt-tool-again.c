@@ -138,7 +138,8 @@ void tool_verify_again(const ToolReplays *all, const ToolPart *wrong,
     }
     r = like(all, 1);
     second = add_part(&r, wrong, ONE_INSN, NULL);
-    if (!tool_parts_run(&r, done, NULL) || !second->has_ended) {
+    if (!tool_parts_run(&r, done, NULL) ||
+        (!second->is_whole && second->code != TOOL_DIVERGED)) {
         s->how = AGAIN_FAILED;
     } else if (is_alike(wrong, second, symbols, s)) {
         s->how = AGAIN_ALIKE;

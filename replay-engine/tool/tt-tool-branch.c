@@ -48,6 +48,10 @@ static int parse(Branch *b, const ToolArgs *a)
 
         g_array_append_val(b->without, w);
     }
+    if (b->to && !*b->to) {
+        return tool_usage(a->command, "--to takes a directory that is to be made, and "
+                          "it is empty");
+    }
     if (!b->at || !*b->at) {
         return tool_usage(a->command, "--at is missing: which full "
                           "checkpoint?");

@@ -230,7 +230,8 @@ static void check_marks(Check *c)
     TtDiag diag;
     TtIo *io;
 
-    if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+    if (!g_file_test(path, G_FILE_TEST_EXISTS) &&
+        !g_file_test(path, G_FILE_TEST_IS_SYMLINK)) {
         return;
     }
     if (tt_io_posix_open(path, &io, &diag) != TT_OK) {

@@ -139,7 +139,7 @@ static void take_line(ToolPart *p)
 {
     g_autofree char *line = g_strdup(p->line->str);
     ToolFinding *f;
-    uint64_t code;
+    uint64_t code, whole;
 
     tt_replace_controls(line, '?');
     if (!g_str_has_prefix(line, PREFIX)) {
@@ -150,8 +150,11 @@ static void take_line(ToolPart *p)
     }
     f = tool_finding_parse(line + strlen(PREFIX));
     if (!strcmp(tool_finding_kind(f), "end")) {
-        p->has_ended = tool_finding_number(f, "code", &code);
-        p->code = p->has_ended ? (int)MIN(code, 255) : TOOL_PROBLEM;
+        p->has_ended = tool_finding_number(f, "code", &code) &&
+            tool_finding_number(f, "whole", &whole) &&
+            (code == TOOL_FINE || code == TOOL_PROBLEM || code == TOOL_DIVERGED);
+        p->code = p->has_ended ? (int)code : TOOL_PROBLEM;
+        p->is_whole = p->has_ended && whole;
     } else if (!strcmp(tool_finding_kind(f), "interval")) {
         take_interval(p, f);
     } else {
@@ -181,12 +184,26 @@ static void finish(ToolPart *p)
     p->fd = -1;
     while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {
     }
+    p->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     if (p->trace && WIFEXITED(status)) {
         p->code = WEXITSTATUS(status);
-    } else if (!p->has_ended) {
+    } else if (!p->has_ended || !WIFEXITED(status) ||
+               WEXITSTATUS(status) != p->code) {
+        p->has_ended = p->is_whole = false;
         p->code = TOOL_PROBLEM;
+    } else if (p->code == TOOL_DIVERGED && p->first_wrong == UINT64_MAX) {
+        p->first_wrong = p->from;       /* it did not say where */
+        p->first_wrong_to = p->to;
+        p->n_first = p->found->len;
     }
-    p->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    p->is_whole &= p->n_intervals || p->first_wrong != UINT64_MAX;
+}
+
+char *tool_part_ending(const ToolPart *p)
+{
+    return p->signal ? g_strdup_printf("QEMU was ended by signal %d (%s)", p->signal,
+                                       g_strsignal(p->signal)) :
+        p->has_ended ? NULL : g_strdup("QEMU ended without a result");
 }
 
 /* ---- all of them ---- */

@@ -211,11 +211,33 @@ static TtLogReader *open_log(const char *run, bool says_damage)
     return r;
 }
 
+/* False: said what it is. */
+static bool is_directory(const char *run)
+{
+    struct stat st;
+
+    if (stat(run, &st) == 0 && S_ISDIR(st.st_mode)) {
+        return true;
+    }
+    if (stat(run, &st) == 0) {
+        tool_complain("'%s' is no run: that is a directory (tt unpack makes one of a "
+                      ".ttrun file)", run);
+    } else if (errno == ENOENT) {
+        tool_complain("there is no run '%s'", run);
+    } else {
+        tool_complain("cannot look at the run '%s': %s", run, g_strerror(errno));
+    }
+    return false;
+}
+
 TtLogReader *tool_open_log(const char *run)
 {
     g_autofree char *manifest = g_build_filename(run, "manifest", NULL);
     TtDiag diag;
 
+    if (!is_directory(run)) {
+        return NULL;
+    }
     if (tt_manifest_check_unpacked(manifest, &diag) != TT_OK) {
         tool_problem(&diag);
         return NULL;
@@ -234,18 +256,7 @@ static TtLogReader *open_run(const char *run, TtManifest *m, bool says_damage)
     TtLogReader *r;
     TtDiag diag;
 
-    if (!g_file_test(run, G_FILE_TEST_IS_DIR)) {
-        struct stat st;
-
-        if (stat(run, &st) == 0) {
-            tool_complain("'%s' is no run: that is a directory (tt unpack makes "
-                          "one of a .ttrun file)", run);
-        } else if (errno == ENOENT) {
-            tool_complain("there is no run '%s'", run);
-        } else {
-            tool_complain("cannot look at the run '%s': %s", run,
-                          g_strerror(errno));
-        }
+    if (!is_directory(run)) {
         return NULL;
     }
     if (tt_manifest_load(path, m, &diag) != TT_OK) {

@@ -72,17 +72,23 @@ static char **other_lines(const ToolPart *p)
     return g_strsplit(text, "\n", -1);
 }
 
+static uint64_t wrong_to(const Verify *v, const ToolPart *p)
+{
+    return p->first_wrong_to == UINT64_MAX ? v->end_pos : p->first_wrong_to;
+}
+
 static void report_part(void *opaque, ToolPart *p)
 {
+    g_autofree char *ending = tool_part_ending(p);
     g_auto(GStrv) lines = other_lines(p);
     const Verify *v = opaque;
 
-    if (v->is_json || (p->code == 0 && p->has_ended)) {
+    if (v->is_json || (p->code == 0 && p->is_whole)) {
         return;
     }
     if (p->first_wrong != UINT64_MAX) {
         printf("wrong between %" PRIu64 " and %" PRIu64 ":\n", p->first_wrong,
-               p->first_wrong_to);
+               wrong_to(v, p));
     } else {
         printf("from %" PRIu64 " on:\n", p->from);
     }
@@ -95,11 +101,8 @@ static void report_part(void *opaque, ToolPart *p)
     for (char **l = lines; *l; l++) {
         printf("  | %s\n", *l);
     }
-    if (p->signal) {
-        printf("  QEMU was ended by signal %d (%s)\n", p->signal,
-               g_strsignal(p->signal));
-    } else if (!p->has_ended) {
-        printf("  QEMU ended without a result\n");
+    if (ending) {
+        printf("  %s\n", ending);
     }
     fflush(stdout);
 }
@@ -127,7 +130,7 @@ static Sum sum_up(const Verify *v)
 
         s.n_intervals += p->n_intervals;
         s.is_damaged |= p->n_damaged > 0;
-        s.is_incomplete |= p->code == TOOL_PROBLEM;
+        s.is_incomplete |= !p->is_whole;
         if (p->first_wrong != UINT64_MAX) {
             s.n_wrong++;
             if (!s.first || p->first_wrong < s.first->first_wrong) {
@@ -148,6 +151,7 @@ static void json_words(const Verify *v)
     printf(", \"found\": [");
     for (unsigned i = 0; i < v->replays.parts->len; i++) {
         const ToolPart *p = part_at(v, i);
+        g_autofree char *ending = tool_part_ending(p);
         g_auto(GStrv) lines = other_lines(p);
 
         for (unsigned k = 0; k < p->found->len; k++) {
@@ -161,6 +165,11 @@ static void json_words(const Verify *v)
         for (char **l = lines; p->code && *l; l++) {
             printf("%s", any ? ", " : "");
             tool_json_string(*l);
+            any = true;
+        }
+        if (ending) {
+            printf("%s", any ? ", " : "");
+            tool_json_string(ending);
             any = true;
         }
     }
@@ -229,7 +238,7 @@ static void print_json(const Verify *v, const Sum *s)
     tool_json_list("damaged", v->damage);
     if (s->first) {
         printf(", \"first_wrong\": [%" PRIu64 ", %" PRIu64 "]",
-               s->first->first_wrong, s->first->first_wrong_to);
+               s->first->first_wrong, wrong_to(v, s->first));
         json_second(&s->second);
     }
     json_words(v);
@@ -299,12 +308,15 @@ static void print_text(const Verify *v, const Sum *s)
     }
     if (s->first) {
         g_autofree char *from = tool_number(s->first->first_wrong);
-        g_autofree char *to = tool_number(s->first->first_wrong_to);
+        g_autofree char *to = tool_number(wrong_to(v, s->first));
 
         printf("The run does not replay exactly: the first wrong interval is "
                "%s to %s. (Of each part of the run that was verified the first "
                "is named.)\n", from, to);
         print_second(v, &s->second);
+        if (s->is_incomplete) {
+            printf("Not all of the run could be verified.\n");
+        }
     } else if (s->is_incomplete) {
         if (s->n_intervals) {
             printf("Not all of the run could be verified; what could be is "

@@ -44,7 +44,8 @@ typedef struct ToolPart {
     uint64_t first_wrong, first_wrong_to;       /* UINT64_MAX: none */
     unsigned n_first;           /* the findings up to that one's end are about it */
     uint64_t n_damaged;         /* could not be replayed: the log is damaged */
-    bool has_ended;
+    bool has_ended;             /* as it said, with the status that it named */
+    bool is_whole;              /* nothing of it was left out */
     int signal;                 /* that ended QEMU; 0: none */
     int code;                   /* an exit status of ours */
 } ToolPart;
@@ -58,6 +59,8 @@ typedef struct ToolReplays {    /* what they have in common */
 
 ToolPart *tool_part_new(uint64_t from, uint64_t to);
 void tool_part_free(ToolPart *p);
+/* How QEMU ended, if not as it should; NULL. The caller frees it. */
+char *tool_part_ending(const ToolPart *p);
 /* Runs all, some at a time, and calls @done for each when it has ended. False: an
  * error, and it was said. */
 bool tool_parts_run(ToolReplays *r, void (*done)(void *opaque, ToolPart *p),

@@ -15,9 +15,10 @@ from test_branch import brancher, record_with_full
 from test_flight import several_parts
 from test_full import add_full
 from test_stored import copy_of
-from ttlib import (Gdb, check, check_exact, edit_manifest, equal, limit,
+from ttlib import (Gdb, check, check_exact, edit_manifest, equal, goto, limit,
                    one_sentence, qemu_binary, read_bytes, record, recorder,
-                   replay, replayer, run_tool, seed, tool, tt, wait_until)
+                   replay, replayer, run_tool, seed, stopped_replay, tool, tt,
+                   wait_until)
 
 OFTEN = ',checkpoint-interval=0.02'
 ROUNDS = 'rounds=1500'
@@ -267,13 +268,31 @@ def test_damage_where_a_checkpoint_stands(work):
     for position in common:
         copy = copy_of(vm.run, os.path.join(work, f'harmed{position}.run'))
         flip(os.path.join(copy, 'log'), places[position])
-        for jobs in '-j1', '-j2':
-            equal(damaged(copy, 'log, byte', args=[jobs]), n - 1, f'intervals, {jobs}')
+        left = [damaged(copy, 'log, byte', args=[jobs]) for jobs in ('-j1', '-j2')]
+        equal(left[0], left[1], 'intervals with one process and with two')
+        check(n - 2 <= left[0] < n, f'{left} of {n}')   # it may begin with events there
+        at_the_border(work, copy, position)
         # Nor can the checkpoint be used, or the log before it be read.
         flip(os.path.join(copy, 'log'), segments[1] + 120)
         flip(os.path.join(copy, 'pages'), middle[checkpoints(vm.run).index(position)])
         damaged(copy, 'log, byte', args=['-j2'])
         comes_to_nothing(work, copy, position)
+
+
+def at_the_border(work, run, position):
+    """What lies behind the next checkpoint can be reached from there, too."""
+    behind = next(p for p in checkpoints(run) if p > position)
+    with stopped_replay(work, run, f'b{position}') as vm:
+        for target in (behind + 1, position + 9, behind + 1, position + 9):
+            answer = vm.qmp.cmd('tt-goto', 60, position=target)
+            equal((answer['reason'], answer['position']),
+                  ('target', target) if target > behind else ('damaged', position),
+                  f'going to {target}')
+        said = vm.qmp.error('tt-goto', position=position + 5)
+        check(f', and from {behind} on, can be reached' in said, said)
+        goto(vm, where='end')
+        vm.qmp.send('quit')
+        vm.wait(0)
 
 
 def comes_to_nothing(work, run, position):
@@ -330,12 +349,18 @@ def test_nothing_is_verified(work):
                            rc=1).stdout)
     equal((answer['exact'], answer['complete'], answer['damaged']),
           (False, False, []), f'{answer}')
-    killed = os.path.join(work, 'killed')
-    with open(killed, 'w', encoding='ascii') as out:
-        out.write('#!/bin/sh\nkill -9 $$\n')
-    os.chmod(killed, 0o755)
-    said = tt('verify', run.dir, '--qemu', killed, rc=1).stdout
-    check('QEMU was ended by signal 9 (Killed)' in said, said)
+    killed = script(os.path.join(work, 'killed'), '#!/bin/sh\nkill -9 $$\n')
+    for args in (), ('--json',):
+        said = tt('verify', run.dir, '--qemu', killed, *args, rc=1).stdout
+        check('QEMU was ended by signal 9 (Killed)' in said, said)
+    one = 'echo tt-verify interval from=0 to=5 how=equal; echo tt-verify end '
+    for number, text in enumerate(('echo tt-verify end code=0 whole=1',
+                                   f'{one}code=0 whole=1; kill -11 $$',
+                                   f'{one}code=0 whole=1; exit 1',
+                                   f'{one}code=2 whole=1; exit 2',
+                                   f'{one}code=0 whole=0', f'{one}code=0')):
+        qemu = script(os.path.join(work, f'fake{number}'), f'#!/bin/sh\n{text}\n')
+        equal(verdict(run.dir, '--qemu', qemu)[::2], (1, False), text)
 
 
 def test_refusals(work):
@@ -375,7 +400,7 @@ def test_parts_at_checkpoints(work):
                             ('0-99999999999', (last, end))):
         said = part(work, run, text, 1)
         lines = said.splitlines()
-        equal(lines[1:], ['tt-verify end code=1'], f'what {text} says: {said}')
+        equal(lines[1:], ['tt-verify end code=1 whole=0'], f'what {text} says: {said}')
         check(lines[0].startswith('tt-verify failed text=verify takes the start') and
               lines[0].endswith('before it is %d, behind it %d' % next_ones), said)
 
@@ -470,6 +495,61 @@ def test_a_register(work):
     named = json.loads(verify(run, '--symbols', symbols, '--json', rc=3).stdout)
     check('where_it_was+0x2' in named['found'][0], f'{named}')
     equal(named['details'][0]['symbol'], 'where_it_was+0x2', 'symbol')
+
+
+TERMINATED = '''#!/usr/bin/env python3
+import subprocess, sys
+p = subprocess.Popen([%r, *sys.argv[1:]], stdout=subprocess.PIPE)
+for line in p.stdout:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+    if line.startswith(b'tt-verify diverged'):
+        p.terminate()
+sys.exit(p.wait())
+'''
+
+
+def script(path, text):
+    with open(path, 'w', encoding='ascii') as out:
+        out.write(text)
+    os.chmod(path, 0o755)
+    return path
+
+
+def verdict(run, *args):
+    done = tt('verify', run, '--once', '--json', *args, rc=None)
+    answer = json.loads(done.stdout)
+    return (done.returncode, answer['exact'], answer['complete'],
+            answer.get('first_wrong'))
+
+
+@limit(120)
+def test_divergence_beside_damage(work):
+    """What diverged has done so, whatever is damaged behind it or ends the replay; and
+    one process finds what several do."""
+    run, at = changed_register(work, lambda vm: time.sleep(1.5))
+    wrong = found(run)['first_wrong']
+    qemu = script(os.path.join(work, 'terminated'), TERMINATED % qemu_binary())
+    code, exact, _, where = verdict(run, '--qemu', qemu)
+    equal((code, exact, where), (3, False, wrong), 'of one that was ended')
+    log, pages = (os.path.join(run, name) for name in ('log', 'pages'))
+    segments = [m.start() for m in re.finditer(b'TTVMSEG\n', read_bytes(log))]
+    behind = [s for s in segments[1:]
+              if at + 42000 < first_damaged(run, s + 120) < wrong[1]]
+    check(behind, f'{len(segments)} segments, {at}, {wrong}')
+    for spot in behind[0] + 120, behind[-1] + 120:
+        flip(log, spot)
+        equal(verdict(run, '--qemu', qemu_binary()), (3, False, False, wrong),
+              'damage behind it')
+        flip(log, spot)
+    rng = seed()
+    for _ in range(6):
+        spot = rng.randrange(100, os.path.getsize(pages))
+        flip(pages, spot)
+        one, three = (verdict(run, '--qemu', qemu_binary(), f'-j{n}') for n in (1, 3))
+        equal(one[:3], three[:3], f'one process and three, byte {spot} of pages')
+        equal(one[3][0], three[3][0], f'where, byte {spot} of pages')
+        flip(pages, spot)
 
 
 @limit(60)

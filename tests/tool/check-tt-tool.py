@@ -723,9 +723,9 @@ case "$2" in
     echo "tt-verify register cpu=1 name=CS recorded=0008_00 replayed=none"
     echo "tt-verify a-new-word with=what"
     echo "tt-verify interval from=50 to=100 how=diverged"
-    echo "tt-verify end code=3"; exit 3 ;;
+    echo "tt-verify end code=3 whole=1"; exit 3 ;;
 *gone*) echo "it crashed"; kill -9 $$ ;;
-*) echo "tt-verify end code=0" ;;
+*) echo "tt-verify end code=0 whole=1" ;;
 esac
 """
 
