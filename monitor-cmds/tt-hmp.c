@@ -352,24 +352,39 @@ static void do_interrupt(Monitor *mon, const char *arg, Error **errp)
 
 /* ---- the window of a flight recorder ---- */
 
+static void saved(void *opaque, const char *dir, const char *why)
+{
+    Monitor *mon = opaque;
+
+    if (why) {
+        monitor_printf(mon, "Error: %s\n", why);
+    } else {
+        monitor_printf(mon, "saved in %s\n", tt_printable(dir));
+    }
+    monitor_resume(mon);
+}
+
+/* The prompt comes when it is saved; whoever has none (QMP's human-monitor-command,
+ * gdb) waits here. */
 static void do_save(Monitor *mon, const char *arg, Error **errp)
 {
+    const char *name = arg && *arg ? arg : NULL;
     g_autofree char *dir = NULL;
     TtSaveWaiter w = { 0 };
 
-    if (!tt_save_begin(arg && *arg ? arg : NULL, false, tt_monitor_saved, &w,
-                       errp)) {
+    if (monitor_suspend(mon) == 0) {
+        if (!tt_save_begin(name, false, saved, mon, errp)) {
+            monitor_resume(mon);
+        }
         return;
     }
-    while (!w.done) {
-        Monitor *self;
+    if (!tt_save_begin(name, false, tt_monitor_saved, &w, errp)) {
+        return;
+    }
+    while (!w.done) {                       /* the guest's timers go on */
+        Monitor *self = monitor_set_cur(qemu_coroutine_self(), NULL);
 
-        bql_unlock();
-        g_usleep(1000);
-        bql_lock();
-        self = monitor_set_cur(qemu_coroutine_self(), NULL);
-        while (!w.done && g_main_context_iteration(NULL, false)) {
-        }
+        main_loop_wait(false);
         monitor_set_cur(qemu_coroutine_self(), self);
     }
     dir = tt_monitor_save_result(&w, errp);
@@ -422,8 +437,9 @@ static bool parse_start_word(const char *word, StartWords *w, Error **errp)
     } else if (strstart(word, "guard=", &value)) {
         w->has_guard = true;
         qapi_bool_parse("guard", value, &w->guard, errp);
-    } else if (w->dir && strchr(word, '=')) {
-        error_setg(errp, "tt record start has no option '%s'", word);
+    } else if (strchr(word, '=') && !strchr(word, '/')) {
+        error_setg(errp, "tt record start has no option '%s' (a directory of that name "
+                   "is './%s')", word, word);
     } else if (w->dir) {
         error_setg(errp, "tt record start takes one directory, not '%s' and "
                    "'%s'", w->dir, word);

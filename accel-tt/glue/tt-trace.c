@@ -158,7 +158,7 @@ void tt_trace_end_and_tell(void)
     if (tt_trace_end(&t, &err)) {
         error_printf("tt: traced positions %" PRIu64 " to %" PRIu64 ", %" PRIu64
                      " branches, %" PRIu64 " bytes in %s\n", t.from, t.to,
-                     t.branches, t.bytes, t.path);
+                     t.branches, t.bytes, tt_printable(t.path));
     } else {
         error_reportf_err(err, "tt: ");
     }

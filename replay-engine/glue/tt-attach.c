@@ -110,6 +110,11 @@ bool tt_detach(TtEnded *ended, Error **errp)
     bool was_live = runstate_is_live(runstate_get());
     bool ok = true;
 
+    if (tt_past && tt_travel_active()) {
+        error_setg(errp, "a movement in the recording's past is under way: wait for "
+                   "its end, or stop it with 'tt interrupt'");
+        return false;
+    }
     if (tt_past) {
         vm_stop(RUN_STATE_PAUSED);
         tt_past_leave();

@@ -51,6 +51,7 @@ static struct {
     int64_t last_ms;                /* when it was taken */
     uint64_t wanted_pos;            /* leave cpu_exec here; 0: nowhere */
     bool urgent;                    /* take one wherever it is left */
+    bool adding;                    /* the user's, just now: what is logged urges none */
     size_t prepared_for;            /* pages, since the last one was taken */
     uint64_t share;                 /* of max-size */
     int64_t start_ns;
@@ -289,6 +290,10 @@ static bool is_in_trouble(void)
         warn_report("tt: a checkpoint cannot be stored, the recording goes on "
                     "and tries again with the next: %s", why);
     }
+    if (tt_shelf_has_shrunk()) {
+        warn_report("tt: the disk is full: the window was made shorter and begins at "
+                    "position %" PRIu64, tt_flight_start());
+    }
     if (tt_shelf_is_over()) {
         drop_newest();
         return true;
@@ -341,7 +346,7 @@ void tt_keeper_urge(void)
 {
     uint32_t job;
 
-    if (!kp.on || kp.urgent ||
+    if (!kp.on || kp.urgent || kp.adding ||
         !(tt_flight_wants_point() || tt_record_is_tight()) ||
         tt_shelf_is_busy() || is_in_trouble() || (!has_room(&job) && job)) {
         return;
@@ -499,7 +504,9 @@ static bool add_stopped(const char *name, GString *full, uint32_t *job,
             return false;
         }
     }
+    kp.adding = true;
     ok = add_here(first_cpu, name, w, job, errp);
+    kp.adding = false;
     tt_full_writer_free(w);
     return ok;
 }

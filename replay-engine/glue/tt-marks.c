@@ -82,11 +82,7 @@ static bool is_plain(const char *path)
 {
     struct stat st;
 
-    if (lstat(path, &st)) {
-        return errno == ENOENT;
-    }
-    errno = EINVAL;
-    return S_ISREG(st.st_mode);
+    return lstat(path, &st) ? errno == ENOENT : S_ISREG(st.st_mode);
 }
 
 static bool append_to_file(const char *name, uint64_t pos, Error **errp)
@@ -100,7 +96,8 @@ static bool append_to_file(const char *name, uint64_t pos, Error **errp)
         return false;
     }
     if (!is_plain(path)) {
-        error_setg_errno(errp, errno, "cannot add the mark to '%s'", path);
+        error_setg(errp, "cannot add the mark: '%s' is no regular file: remove it, or "
+                   "put one there", tt_printable(path));
         return false;
     }
     s = g_file_test(path, G_FILE_TEST_EXISTS) ?

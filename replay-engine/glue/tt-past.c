@@ -141,6 +141,10 @@ bool tt_past_enter(Error **errp)
     if (!tt_is_live(errp) || !tt_rundir_check(errp)) {
         return false;
     }
+    if (qemu_reset_requested_get()) {       /* it is the present's */
+        error_setg(errp, "the machine is about to be reset: go back when it was");
+        return false;
+    }
     if (!tt_vcpu_is_ours()) {
         error_setg(errp, "there is no past yet: the VM has not run since the "
                    "recording began");

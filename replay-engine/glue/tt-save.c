@@ -133,13 +133,14 @@ static TtStatus copy_file(const char *from, const char *to)
     return s;
 }
 
-static TtStatus copy_named(const char *name)
+/* @may_miss: it need not be there. */
+static TtStatus copy_named(const char *name, bool may_miss)
 {
     g_autofree char *from = g_build_filename(sv.from, name, NULL);
     g_autofree char *to = g_build_filename(sv.making, name, NULL);
 
-    return g_file_test(from, G_FILE_TEST_IS_REGULAR) ? copy_file(from, to)
-        : TT_OK;
+    return !may_miss || g_file_test(from, G_FILE_TEST_IS_REGULAR) ?
+        copy_file(from, to) : TT_OK;
 }
 
 static TtStatus link_part(uint32_t number)
@@ -186,16 +187,14 @@ static void sync_directory(const char *path)
 static TtStatus give_name(void)
 {
     g_autofree char *folder = g_path_get_dirname(sv.to);
-    g_autofree char *sign = g_build_filename(sv.making, UNFINISHED, NULL);
+    g_autofree char *sign = g_build_filename(sv.to, UNFINISHED, NULL);
 
-    if (unlink(sign)) {
-        return fail_errno("finish the window", sv.to);
-    }
     if (renameat2(AT_FDCWD, sv.making, AT_FDCWD, sv.to, RENAME_NOREPLACE) &&
         (errno != EINVAL || g_file_test(sv.to, G_FILE_TEST_EXISTS) ||
          rename(sv.making, sv.to))) {
         return fail_errno("give the window its name", sv.to);
     }
+    unlink(sign);
     sync_directory(folder);
     return TT_OK;
 }
@@ -213,10 +212,10 @@ static TtStatus save_all(void)
     }
     link_disks();
     /* Versions before the records that name them: nobody writes, though. */
-    s = s == TT_OK ? copy_named("pages") : s;
-    s = s == TT_OK ? copy_named("checkpoints") : s;
-    s = s == TT_OK ? copy_named("marks") : s;
-    s = s == TT_OK ? copy_named("manifest") : s;
+    s = s == TT_OK ? copy_named("pages", !tt_shelf_count()) : s;
+    s = s == TT_OK ? copy_named("checkpoints", !tt_shelf_count()) : s;
+    s = s == TT_OK ? copy_named("marks", true) : s;
+    s = s == TT_OK ? copy_named("manifest", false) : s;
     sync_directory(sv.making);
     return s == TT_OK ? give_name() : s;
 }
@@ -255,15 +254,24 @@ static void remove_again(const char *dir)
 
 static void report(void *opaque);
 
-void tt_save_carry_out(void)
+bool tt_save_carry_out(void)
 {
+    bool ok;
+
     sv.status = save_all();
-    if (sv.status != TT_OK) {
+    ok = sv.status == TT_OK;
+    if (!ok) {
         remove_again(sv.making);
     }
     close(sv.lock);
     qatomic_store_release(&sv.done, true);
     aio_bh_schedule_oneshot(qemu_get_aio_context(), report, NULL);
+    return ok;
+}
+
+bool tt_save_is_busy(void)
+{
+    return sv.busy;
 }
 
 /* ---- BQL ---- */
@@ -319,12 +327,14 @@ static bool is_ours(const char *dir)
 {
     g_autofree char *sign = g_build_filename(dir, UNFINISHED, NULL);
     GDir *d = g_dir_open(dir, 0, NULL);
-    bool ours = d && g_file_test(sign, G_FILE_TEST_IS_REGULAR);
+    bool ours = d, is_empty = true;
     const char *name;
 
     while (d && (name = g_dir_read_name(d))) {
         ours &= g_strv_contains(made, name) || g_str_has_prefix(name, "log.");
+        is_empty = false;
     }
+    ours &= is_empty || g_file_test(sign, G_FILE_TEST_IS_REGULAR);
     if (d) {
         g_dir_close(d);
     }

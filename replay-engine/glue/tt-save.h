@@ -10,7 +10,9 @@
 
 /* Shelf's thread, between two jobs: the store's files are as the last flush left
  * them. */
-void tt_save_carry_out(void);
+bool tt_save_carry_out(void);           /* false: it failed, and all of it is gone */
+/* BQL. One was begun, and has not been reported. */
+bool tt_save_is_busy(void);
 /* BQL. The recording has ended, and the shelf's thread, too: what was saved just
  * before is reported. */
 void tt_save_settle(void);

@@ -46,6 +46,8 @@ static struct {
     QemuSemaphore has_room;         /* the log's writer waits for it */
     bool is_open, busy, quit;
     bool wants_room, gave_room;
+    bool has_freed;                 /* a save that failed while room was wanted */
+    bool has_shrunk;                /* the window, since somebody was told */
     uint32_t saves_begun, saves_done;   /* of tt-save.c, free-running */
     TtNodeId base;
     /* the job */
@@ -160,6 +162,9 @@ static bool shrink_window(void)
     }
     if (tt_pagestore_sync(sh.store, &unused) == TT_OK) {
         any |= tt_flight_drop_parts();
+    }
+    if (any) {
+        qatomic_set(&sh.has_shrunk, true);
     }
     return any && tt_pagestore_flush(sh.store, &unused) == TT_OK;
 }
@@ -429,11 +434,14 @@ static void do_job(void)
     qemu_sem_post(&sh.idle);
 }
 
+/* Room that a window took which was being saved is there again. */
 static void do_make_room(void)
 {
     qemu_mutex_lock(&hands);
-    sh.gave_room = sh.store;
-    if (sh.store && tt_flight_is_on()) {
+    sh.gave_room = sh.store || sh.has_freed;
+    if (sh.has_freed) {
+        sh.has_freed = false;       /* if that is too little, the next time */
+    } else if (sh.store && tt_flight_is_on()) {
         sh.gave_room = shrink_window();
         count();
     } else if (sh.store && has_pinned()) {
@@ -453,9 +461,22 @@ bool tt_shelf_is_saving(void)
     return qatomic_load_acquire(&sh.saves_done) != qatomic_read(&sh.saves_begun);
 }
 
+static void flush_behind(void)
+{
+    TtDiag unused;
+
+    if (sh.store && tt_pagestore_stats(sh.store).is_behind) {
+        tt_pagestore_flush(sh.store, &unused);
+    }
+}
+
 static void do_save(void)
 {
-    tt_save_carry_out();            /* the next one may be asked for before it is back */
+    bool ok;
+
+    flush_behind();
+    ok = tt_save_carry_out();       /* the next one may be asked for before it is back */
+    sh.has_freed = !ok && qatomic_read(&sh.wants_room);
     qatomic_store_release(&sh.saves_done, sh.saves_done + 1);
     qemu_sem_post(&sh.idle);
 }
@@ -590,6 +611,11 @@ const char *tt_shelf_trouble(void)
     return is_new ? sh.diag.text : NULL;
 }
 
+bool tt_shelf_has_shrunk(void)
+{
+    return qatomic_xchg(&sh.has_shrunk, false);
+}
+
 TtPageStore *tt_shelf_take(void)
 {
     assert(!tt_shelf_is_busy());
@@ -696,6 +722,7 @@ void tt_shelf_close(void)
     qatomic_set(&sh.quit, true);
     qemu_sem_post(&sh.has_job);
     qemu_thread_join(&sh.thread);
+    flush_behind();
     tt_pagestore_free(sh.store);
     sh.store = NULL;
     tt_timeline_free(sh.timeline);

@@ -59,6 +59,8 @@ unsigned tt_shelf_is_over(void);
 bool tt_shelf_has_failed(const char **why);
 /* Something that comes once: it may work again. NULL: nothing new. */
 const char *tt_shelf_trouble(void);
+/* A full disk made the window begin later. Once. */
+bool tt_shelf_has_shrunk(void);
 uint64_t tt_shelf_count(void);          /* any thread */
 uint64_t tt_shelf_bytes(void);          /* on disk; any thread */
 /* BQL. The thread calls tt_save_carry_out before any job that is posted later. */

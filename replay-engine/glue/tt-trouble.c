@@ -15,6 +15,7 @@
  */
 #include "tt/engine.h"
 #include "tt-flight.h"
+#include "tt-save.h"
 #include "qemu/error-report.h"
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
@@ -22,6 +23,7 @@
 
 #define SAME_NS     (10 * NANOSECONDS_PER_SECOND)
 #define SETTLE_MS   1500        /* the rest of the guest's last words */
+#define AGAIN_MS    200
 #define SAVES_MAX   10
 #define LINE_MAX_BYTES 512
 
@@ -79,6 +81,10 @@ static void save(void *opaque)
 {
     Error *err = NULL;
 
+    if (tt_past || tt_save_is_busy()) {             /* later */
+        timer_mod(tb.timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + AGAIN_MS);
+        return;
+    }
     if (!tt_recording() || !tt.live || !tt_flight_is_on()) {
         return;                 /* the run itself is what is left */
     }

@@ -730,6 +730,50 @@ def test_pvpanic(work):
 
 
 @limit(60)
+def test_panic_while_a_window_is_saved(work):
+    """It is saved, too, a bit later; and one behind which somebody looks at the past."""
+    library = os.path.join(work, 'slow_copy.so')
+    run_tool('gcc', '-shared', '-fPIC', '-o', library,
+             os.path.join(REPO, 'tests/functional/slow_copy.c'))
+    for name in 'saving', 'past':
+        os.environ['LD_PRELOAD'] = library
+        args = [*guest_args(work, 'panic', 'how=3'), '-S', '-monitor',
+                f'unix:{work}/{name}.hmp,server=on,wait=off']
+        with recorder(work, args, options=',last=30s,checkpoint-interval=0.2', qmp=1,
+                      name=name) as vm, socket.socket(socket.AF_UNIX) as hmp:
+            vm.qmp.cmd('cont')
+            hmp.connect(f'{work}/{name}.hmp')
+            vm.qmp.event('TT_GUEST_PANIC', timeout=40)
+            if name == 'saving':
+                hmp.sendall(b'tt save\n')
+                equal(vm.qmp.event('TT_SAVED', 30)['dir'], f'{vm.run}-save-1', 'first')
+            else:
+                goto(vm, where='start')
+                time.sleep(2)
+                goto(vm, where='end')
+                vm.qmp.cmd('cont')
+            equal(vm.qmp.event('TT_SAVED', 30)['dir'], f'{vm.run}-panic-1', 'then')
+            finish(vm)
+        del os.environ['LD_PRELOAD']
+        replay(work, f'{vm.run}-panic-1', name=f'{name}2')
+
+
+@limit(60)
+def test_save_of_what_is_gone(work):
+    """Without its manifest, or with no checkpoints, a window is no run."""
+    for gone in 'manifest', 'pages', 'checkpoints':
+        with recorder(work, guest_args(work, *TORTURE), options=TINY, qmp=1,
+                      name=gone) as vm:
+            wait_moved(vm, 1)
+            os.unlink(os.path.join(vm.run, gone))
+            text = vm.qmp.error('tt-save', timeout=30)
+            check(gone in text and 'No such file' in text, text)
+            equal([n for n in os.listdir(work) if 'save' in n], [], 'left behind')
+            vm.qmp.send('quit')
+            vm.wait()
+
+
+@limit(60)
 def test_triple_fault(work):
     """So does one whose CPU gives up; it reboots, and goes on."""
     event = panics(work, 2, serial='working')

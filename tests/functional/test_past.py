@@ -268,6 +268,31 @@ def test_stop_recording_in_the_past(work):
 
 
 @limit(60)
+def test_stop_recording_in_a_movement(work):
+    """While the past is gone about in, the recording is not stopped."""
+    args = [*guest_args(work, 'torture', ENDLESS),
+            '-monitor', f'unix:{work}/hmp,server=on,wait=off']
+    with recorder(work, args, qmp=1) as vm:
+        time.sleep(4)
+        with socket.socket(socket.AF_UNIX) as hmp:
+            hmp.connect(f'{work}/hmp')
+            going = vm.qmp.send('tt-goto', position=where(vm)['position'] - 1000)
+            said = b''
+            for _ in range(100):
+                hmp.sendall(b'tt record stop\n')
+                said += hmp.recv(4096)
+                if b'under way' in said or b'recorded' in said:
+                    break
+        check(b'a movement in the recording' in said, said)
+        vm.qmp.answer(going, 60)
+        present(vm)
+        goes_on(vm)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    replay(work, vm.run)
+
+
+@limit(60)
 def test_marks(work):
     """Marks made while recording can be gone to, from the present and from
     the past."""
