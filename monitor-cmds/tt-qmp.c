@@ -377,6 +377,14 @@ static TtCheckpoint *checkpoint_to_qapi(const TtPoint *c)
     return q;
 }
 
+void tt_monitor_turn(void)
+{
+    Monitor *self = monitor_set_cur(qemu_coroutine_self(), NULL);
+
+    main_loop_wait(false);
+    monitor_set_cur(qemu_coroutine_self(), self);
+}
+
 void tt_monitor_wait(void)
 {
     while (tt_replaying() && !tt.live) {
@@ -529,6 +537,10 @@ TtRecording *qmp_tt_record_start(const char *dir, bool has_max_size,
 
     if (has_save && !last) {
         error_setg(errp, "%s", tt_save_on_panic_help);
+        return NULL;
+    }
+    if (has_max_size && max_size > INT64_MAX) {
+        error_setg(errp, "max-size takes bytes, below 8E");
         return NULL;
     }
     if (last && !tt_window_parse(last, &opt.window_ns, errp)) {

@@ -470,9 +470,7 @@ static bool add_here(CPUState *cpu, const char *name, TtFullWriter *full,
 static void wait_for(uint32_t job)
 {
     while (!tt_shelf_is_done(job)) {
-        bql_unlock();
-        g_usleep(1000);
-        bql_lock();
+        tt_monitor_turn();
     }
 }
 
@@ -481,7 +479,7 @@ static bool is_stored(uint32_t job, uint32_t *id, Error **errp)
     TtDiag diag;
 
     wait_for(job);
-    if (tt_shelf_result(id, &diag) != TT_OK) {
+    if (tt_shelf_result(job, id, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
     }

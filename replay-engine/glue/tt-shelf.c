@@ -27,7 +27,9 @@
 #include "tt-save.h"
 #include "tt/runstore.h"
 #include "tt/timeline.h"
+#include "qemu/main-loop.h"
 #include "qemu/thread.h"
+#include "block/aio.h"
 
 #define CACHE_BYTES     (64u << 20)     /* stored pages kept for comparison */
 #define BATCH_PAGES_MIN (8u << 10)      /* 32 MiB */
@@ -35,6 +37,7 @@
 #define HOLES_BYTES     (256u << 20)    /* of the file, that do not matter */
 #define POINTS_FEW      8               /* in a window */
 #define BATCH_SHRINK    8               /* so many jobs that used a quarter */
+#define RESULTS         8               /* who waits for one may be waited for */
 
 typedef enum JobKind { JOB_ADD, JOB_DELETE, JOB_PREPARE, JOB_MOVE } JobKind;
 
@@ -68,11 +71,12 @@ static struct {
     unsigned n_over;                /* so many in turn */
     bool told;                      /* of diag, by tt_shelf_trouble */
     TtDiag diag;
-    struct {                        /* of the last job of the user's */
+    struct {                        /* of jobs of the user's, by number */
+        uint32_t job;
         TtStatus status;
         TtNodeId id;
         TtDiag diag;
-    } result;
+    } results[RESULTS];
     uint64_t lately_bytes, lately_pages;    /* written, for how many */
     uint64_t count, bytes;
     uint64_t max_bytes;             /* of the files; 0: no cap */
@@ -418,11 +422,19 @@ static TtStatus carry_out(void)
 /* Others may post the next job before the user's has been asked about. */
 static void note_result(TtStatus s)
 {
+    typeof(sh.results[0]) *r = &sh.results[(sh.done + 1) % RESULTS];
+
     if (sh.is_users) {
-        sh.result.status = s;
-        sh.result.id = sh.base;
-        sh.result.diag = sh.diag;
+        r->job = sh.done + 1;
+        r->status = s;
+        r->id = sh.base;
+        r->diag = sh.diag;
     }
+}
+
+/* The main loop, where somebody may wait for the job. */
+static void wake(void *opaque)
+{
 }
 
 static void do_job(void)
@@ -432,6 +444,7 @@ static void do_job(void)
     qatomic_store_release(&sh.done, sh.done + 1);
     qatomic_store_release(&sh.busy, false);
     qemu_sem_post(&sh.idle);
+    aio_bh_schedule_oneshot(qemu_get_aio_context(), wake, NULL);
 }
 
 /* Room that a window took which was being saved is there again. */
@@ -585,11 +598,16 @@ bool tt_shelf_is_done(uint32_t job)
     return (int32_t)(qatomic_load_acquire(&sh.done) - job) >= 0;
 }
 
-TtStatus tt_shelf_result(TtNodeId *id, TtDiag *diag)
+TtStatus tt_shelf_result(uint32_t job, TtNodeId *id, TtDiag *diag)
 {
-    *id = sh.result.id;
-    *diag = sh.result.diag;
-    return sh.result.status;
+    typeof(sh.results[0]) *r = &sh.results[job % RESULTS];
+
+    *id = r->id;
+    if (r->job != job) {
+        return tt_fail(diag, TT_ERR_INVALID, "the recording has ended meanwhile");
+    }
+    *diag = r->diag;
+    return r->status;
 }
 
 unsigned tt_shelf_is_over(void)
@@ -680,6 +698,8 @@ static bool open_store(uint64_t max_bytes, TtDiag *diag)
 
 void tt_shelf_forget(void)
 {
+    uint32_t n_jobs = sh.done;
+
     assert(!sh.is_open);
     if (!has_hands) {
         qemu_mutex_init(&hands);
@@ -687,6 +707,7 @@ void tt_shelf_forget(void)
     }
     tt_kept_clear();
     memset(&sh, 0, sizeof(sh));
+    sh.posted = sh.done = n_jobs;   /* somebody may still wait */
 }
 
 bool tt_shelf_open(uint64_t max_bytes, TtDiag *diag)

@@ -13,6 +13,7 @@
 #include "tt-tool.h"
 #include "tt/cpstate.h"
 #include "tt/logparts.h"
+#include "tt/marks.h"
 #include "tt/pack.h"
 
 #include <errno.h>
@@ -340,6 +341,19 @@ static TtStatus add_scrubbed_log(Pack *p, TtLogReader *r)
 
 #define TRIES_MAX   8           /* while it is recorded */
 
+/* Not what could be of any size. */
+static bool are_marks(Pack *p, const char *path)
+{
+    TtIo *io;
+    TtStatus st = tt_io_posix_open(path, &io, &p->diag);
+
+    if (st == TT_OK) {
+        st = tt_marks_load(io, NULL, NULL, NULL, &p->diag);
+        tt_io_close(io);
+    }
+    return st == TT_OK;
+}
+
 static TtStatus add_all(Pack *p, TtManifest *m, TtLogReader *r)
 {
     g_autofree char *marks = g_build_filename(p->run, "marks", NULL);
@@ -365,7 +379,7 @@ static TtStatus add_all(Pack *p, TtManifest *m, TtLogReader *r)
                        "there, or remove it");
     }
     if (st == TT_OK && g_file_test(marks, G_FILE_TEST_IS_REGULAR)) {
-        st = add_file(p, "", p->run, "marks");
+        st = are_marks(p, marks) ? add_file(p, "", p->run, "marks") : TT_ERR_LIMIT;
     }
     return st == TT_OK ? add(p, "", "log", p->log) : st;
 }
