@@ -7,6 +7,7 @@
 #include "tt-monitor.h"
 #include "qemu/main-loop.h"
 #include "qemu/coroutine.h"
+#include "monitor/monitor.h"
 #include "qapi/qapi-commands-tt.h"
 #include "qapi/qapi-events-tt.h"
 #include "system/runstate.h"

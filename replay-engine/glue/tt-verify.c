@@ -286,6 +286,7 @@ static void next_interval(void)
 {
     bool was_last = !next_point();
 
+    vf.differed = false;
     vf.next++;
     if (was_last || (!next_point() && vf.to != UINT64_MAX)) {
         leave();
@@ -297,7 +298,6 @@ static void next_interval(void)
         skip_interval();
     } else {
         vf.began = tt.pos;
-        vf.differed = false;
         run_on();
     }
 }
@@ -586,7 +586,7 @@ static void reached(void *opaque, uint64_t pos, int reason)
         vf.is_unusable = true;
         leave();
     } else {
-        say_interval(pos, "equal");
+        say_interval(pos, vf.differed ? tt_stop_name(TT_STOP_DIVERGED) : "equal");
         next_interval();
     }
 }

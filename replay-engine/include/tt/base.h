@@ -8,6 +8,11 @@
 #ifndef TT_BASE_H
 #define TT_BASE_H
 
+/* Warnings, in QEMU's build, that nobody sees there, and never meant. */
+#pragma GCC diagnostic error "-Wimplicit-function-declaration"
+#pragma GCC diagnostic error "-Wint-conversion"
+#pragma GCC diagnostic error "-Wincompatible-pointer-types"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
