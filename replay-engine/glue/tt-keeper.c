@@ -470,7 +470,9 @@ static bool add_here(CPUState *cpu, const char *name, TtFullWriter *full,
 static void wait_for(uint32_t job)
 {
     while (!tt_shelf_is_done(job)) {
-        tt_monitor_turn();
+        bql_unlock();
+        g_usleep(1000);
+        bql_lock();
     }
 }
 

@@ -4,9 +4,7 @@
 import hashlib
 import os
 import random
-import re
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -15,7 +13,7 @@ from guests import guest_args, linux_args, linux_disk
 from test_robust import (ENDLESS, check_graceful, mount_small, replay_status,
                          wait_recording_ends)
 from ttlib import (check, check_exact, digest, digest_at, end_of, equal, goto,
-                   REPO, limit, one_sentence, read_bytes, record, recorder, replay, run_tool,
+                   REPO, limit, one_sentence, read_bytes, record, recorder, run_tool,
                    seed, stopped_replay, wait_until, Vm)
 
 FILES = ('pages', 'checkpoints')
@@ -342,46 +340,6 @@ def test_advice_that_comes_late(work):
     os.environ['LD_PRELOAD'] = ' '.join(libraries)
     told_to_delete(work, ('4M',))
     del os.environ['LD_PRELOAD']
-
-
-def read_prompt(hmp):
-    said = b''
-    while not said.endswith(b'(qemu) '):
-        said += hmp.recv(4096)
-    return said.decode()
-
-
-@limit(60)
-def test_add_on_a_slow_disk(work):
-    """While one is written that was asked for, the guest's timers go on, and others are
-    asked for by other monitors; each gets its own."""
-    library = os.path.join(work, 'slow_disk.so')
-    run_tool('gcc', '-shared', '-fPIC', '-o', library,
-             os.path.join(REPO, 'tests/functional/slow_disk.c'))
-    os.environ['LD_PRELOAD'] = library
-    args = [*guest_args(work, 'torture', 'rounds=1000000 percent=30'),
-            '-monitor', f'unix:{work}/hmp,server=on,wait=off']
-    ids, places, n_bytes = [], set(), set()
-    with recorder(work, args, options=',checkpoint-interval=1000', qmp=1) as vm, \
-            socket.socket(socket.AF_UNIX) as hmp:
-        vm.qmp.cmd('query-tt')
-        hmp.connect(f'{work}/hmp')
-        read_prompt(hmp)
-        for _ in range(3):
-            hmp.sendall(b'tt checkpoint add\n')
-            for _ in range(3):
-                now = vm.qmp.cmd('query-tt')
-                places.add(now['position'])
-                n_bytes.add(now['bytes'])
-                time.sleep(0.25)
-            ids.append(vm.qmp.cmd('tt-checkpoint-add', 30)['id'])
-            ids.append(int(re.search(r'\n *(\d+) +', read_prompt(hmp)).group(1)))
-        vm.qmp.send('quit')
-        vm.wait(0)
-    del os.environ['LD_PRELOAD']
-    equal(len(set(ids)), 6, f'checkpoints {ids}')
-    check(len(places) > 6 and len(n_bytes) > 3, f'{places}, {n_bytes}')
-    replay(work, vm.run)
 
 
 class Sizes:
