@@ -381,8 +381,11 @@ static void do_save(Monitor *mon, const char *arg, Error **errp)
     if (!tt_save_begin(name, false, tt_monitor_saved, &w, errp)) {
         return;
     }
-    while (!w.done) {
-        tt_monitor_turn();
+    while (!w.done) {                       /* with the guest's timers */
+        Monitor *self = monitor_set_cur(qemu_coroutine_self(), NULL);
+
+        main_loop_wait(false);
+        monitor_set_cur(qemu_coroutine_self(), self);
     }
     dir = tt_monitor_save_result(&w, errp);
     if (dir) {

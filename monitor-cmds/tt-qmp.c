@@ -7,7 +7,6 @@
 #include "tt-monitor.h"
 #include "qemu/main-loop.h"
 #include "qemu/coroutine.h"
-#include "monitor/monitor.h"
 #include "qapi/qapi-commands-tt.h"
 #include "qapi/qapi-events-tt.h"
 #include "system/runstate.h"
@@ -376,14 +375,6 @@ static TtCheckpoint *checkpoint_to_qapi(const TtPoint *c)
     q->bytes = c->bytes;
     q->full = c->full;
     return q;
-}
-
-void tt_monitor_turn(void)
-{
-    Monitor *self = monitor_set_cur(qemu_coroutine_self(), NULL);
-
-    main_loop_wait(false);
-    monitor_set_cur(qemu_coroutine_self(), self);
 }
 
 void tt_monitor_wait(void)

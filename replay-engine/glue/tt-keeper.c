@@ -481,7 +481,7 @@ static bool is_stored(uint32_t job, uint32_t *id, Error **errp)
     TtDiag diag;
 
     wait_for(job);
-    if (tt_shelf_result(job, id, &diag) != TT_OK) {
+    if (tt_shelf_result(id, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
     }

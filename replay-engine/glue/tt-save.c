@@ -10,7 +10,7 @@
  *   --> main loop: says so
  *
  * It is made as NAME.saving and gets its name at the end, so what has a name is whole.
- * Until then it has a file "unfinished" in it, and who makes it holds a lock on it:
+ * It has a file "unfinished" in it, which goes last, and who makes it holds a lock on it:
  * one that is not locked was left by a process that was killed, and goes when the
  * next window is saved. Checkpoints wait meanwhile, so the window does not move. The VM
  * does not stand for any of it, unless that fills the log up to max-size.

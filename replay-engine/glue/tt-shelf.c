@@ -6,9 +6,8 @@
  *   keeper: post a job --> busy --> thread: add, delete or move --> not busy
  *
  * The store is the thread's while a job is under way, or a window is saved, and the
- * poster's otherwise.
- * What others want to know about it is copied out: the list in tt-kept.c, the
- * counters one by one. The thread takes no lock of QEMU's.
+ * poster's otherwise. What others want to know about it is copied out: the list in
+ * tt-kept.c, the counters one by one. The thread takes no lock of QEMU's.
  *
  * When the disk is full no more are made, and the files go, since the log needs
  * the space more; but if the user added checkpoints, those stay, and only the
@@ -27,9 +26,7 @@
 #include "tt-save.h"
 #include "tt/runstore.h"
 #include "tt/timeline.h"
-#include "qemu/main-loop.h"
 #include "qemu/thread.h"
-#include "block/aio.h"
 
 #define CACHE_BYTES     (64u << 20)     /* stored pages kept for comparison */
 #define BATCH_PAGES_MIN (8u << 10)      /* 32 MiB */
@@ -37,7 +34,6 @@
 #define HOLES_BYTES     (256u << 20)    /* of the file, that do not matter */
 #define POINTS_FEW      8               /* in a window */
 #define BATCH_SHRINK    8               /* so many jobs that used a quarter */
-#define RESULTS         8               /* who waits for one may be waited for */
 
 typedef enum JobKind { JOB_ADD, JOB_DELETE, JOB_PREPARE, JOB_MOVE } JobKind;
 
@@ -71,12 +67,11 @@ static struct {
     unsigned n_over;                /* so many in turn */
     bool told;                      /* of diag, by tt_shelf_trouble */
     TtDiag diag;
-    struct {                        /* of jobs of the user's, by number */
-        uint32_t job;
+    struct {                        /* of the last job of the user's */
         TtStatus status;
         TtNodeId id;
         TtDiag diag;
-    } results[RESULTS];
+    } result;
     uint64_t lately_bytes, lately_pages;    /* written, for how many */
     uint64_t count, bytes;
     uint64_t max_bytes;             /* of the files; 0: no cap */
@@ -422,19 +417,11 @@ static TtStatus carry_out(void)
 /* Others may post the next job before the user's has been asked about. */
 static void note_result(TtStatus s)
 {
-    typeof(sh.results[0]) *r = &sh.results[(sh.done + 1) % RESULTS];
-
     if (sh.is_users) {
-        r->job = sh.done + 1;
-        r->status = s;
-        r->id = sh.base;
-        r->diag = sh.diag;
+        sh.result.status = s;
+        sh.result.id = sh.base;
+        sh.result.diag = sh.diag;
     }
-}
-
-/* The main loop, where somebody may wait for the job. */
-static void wake(void *opaque)
-{
 }
 
 static void do_job(void)
@@ -444,10 +431,9 @@ static void do_job(void)
     qatomic_store_release(&sh.done, sh.done + 1);
     qatomic_store_release(&sh.busy, false);
     qemu_sem_post(&sh.idle);
-    aio_bh_schedule_oneshot(qemu_get_aio_context(), wake, NULL);
 }
 
-/* Room that a window took which was being saved is there again. */
+/* Not where a save that failed has just given back what it took. */
 static void do_make_room(void)
 {
     qemu_mutex_lock(&hands);
@@ -598,16 +584,11 @@ bool tt_shelf_is_done(uint32_t job)
     return (int32_t)(qatomic_load_acquire(&sh.done) - job) >= 0;
 }
 
-TtStatus tt_shelf_result(uint32_t job, TtNodeId *id, TtDiag *diag)
+TtStatus tt_shelf_result(TtNodeId *id, TtDiag *diag)
 {
-    typeof(sh.results[0]) *r = &sh.results[job % RESULTS];
-
-    *id = r->id;
-    if (r->job != job) {
-        return tt_fail(diag, TT_ERR_INVALID, "the recording has ended meanwhile");
-    }
-    *diag = r->diag;
-    return r->status;
+    *id = sh.result.id;
+    *diag = sh.result.diag;
+    return sh.result.status;
 }
 
 unsigned tt_shelf_is_over(void)
@@ -698,8 +679,6 @@ static bool open_store(uint64_t max_bytes, TtDiag *diag)
 
 void tt_shelf_forget(void)
 {
-    uint32_t n_jobs = sh.done;
-
     assert(!sh.is_open);
     if (!has_hands) {
         qemu_mutex_init(&hands);
@@ -707,7 +686,6 @@ void tt_shelf_forget(void)
     }
     tt_kept_clear();
     memset(&sh, 0, sizeof(sh));
-    sh.posted = sh.done = n_jobs;   /* somebody may still wait */
 }
 
 bool tt_shelf_open(uint64_t max_bytes, TtDiag *diag)

@@ -49,9 +49,9 @@ uint32_t tt_shelf_move(void);
 
 /* ---- at any time ---- */
 bool tt_shelf_is_done(uint32_t job);
-/* Of one that was the user's (a pinned add, a delete) and is done: TT_OK, and *@id is
- * the new one's; or *@diag says what went wrong. */
-TtStatus tt_shelf_result(uint32_t job, TtNodeId *id, TtDiag *diag);
+/* Of the last one that was the user's (a pinned add, a delete) and is done: TT_OK, and
+ * *@id is the new one's; or *@diag says what went wrong. */
+TtStatus tt_shelf_result(TtNodeId *id, TtDiag *diag);
 /* The newest one, which is the base and not in the list, has no room: delete it. 0,
  * or how many had none in turn. While it is not busy. */
 unsigned tt_shelf_is_over(void);

@@ -8,7 +8,7 @@
 #ifndef TT_BASE_H
 #define TT_BASE_H
 
-/* Warnings, in QEMU's build, that nobody sees there, and never meant. */
+/* In QEMU's build nobody sees the warnings of our files: these are never harmless. */
 #pragma GCC diagnostic error "-Wimplicit-function-declaration"
 #pragma GCC diagnostic error "-Wint-conversion"
 #pragma GCC diagnostic error "-Wincompatible-pointer-types"

@@ -643,9 +643,5 @@ void tt_event_progress(uint64_t done, uint64_t total);
 void tt_event_saved(const char *dir);
 void tt_event_trouble(uint64_t pos, const char *mark, const char *what);
 void tt_monitor_refuse_input(bool on);  /* a replay takes none */
-/* Main thread, in a command that waits for what a bottom half says: a turn of QEMU's
- * main loop, so that the guest's timers go on. What another monitor asks for is carried
- * out in it. */
-void tt_monitor_turn(void);
 
 #endif
