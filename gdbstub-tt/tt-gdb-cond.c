@@ -8,9 +8,13 @@
  * gdb takes all breakpoints out when the VM stops and puts them in when it goes
  * on, so this table is short-lived.
  */
-#include "tt-gdb.h"
+#include "qemu/osdep.h"
+#include "debug/tt-agent.h"
+#include "io/tt-base.h"
+#include "tt-gdb-int.h"
+#include "tt/hooks.h"
+#include "hw/core/cpu.h"
 #include "qemu/cutils.h"
-#include "tt/agent.h"
 #include "exec/cpu-common.h"
 #include "exec/gdbstub.h"
 #include "gdbstub/commands.h"

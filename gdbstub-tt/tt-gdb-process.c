@@ -8,7 +8,12 @@
  * says here in which process the accesses to an address count; all others are
  * not even told to gdb.
  */
-#include "tt-gdb.h"
+#include "qemu/osdep.h"
+#include "accel-tt/x86/tt-process.h"
+#include "io/tt-base.h"
+#include "tt-gdb-int.h"
+#include "tt/hooks.h"
+#include "hw/core/cpu.h"
 #include "qemu/cutils.h"
 #include "exec/gdbstub.h"
 #include "gdbstub/commands.h"

@@ -8,8 +8,16 @@
  * for every stop, and its Ctrl-C works meanwhile. "monitor tt goto" has
  * neither.
  */
-#include "tt-gdb.h"
-#include "tt/timeline.h"
+#include "qemu/osdep.h"
+#include "control/tt-mark.h"
+#include "io/tt-base.h"
+#include "replay/tt-replay.h"
+#include "session/tt-session.h"
+#include "travel/tt-travel.h"
+#include "tt-gdb-int.h"
+#include "tt/hooks.h"
+#include "qapi/error.h"
+#include "hw/core/cpu.h"
 #include "qemu/cutils.h"
 #include "exec/gdbstub.h"
 #include "gdbstub/commands.h"

@@ -12,7 +12,10 @@
  * that still listens sends nothing but acknowledgements. Both end the movement,
  * and the packet is read when the VM stands.
  */
-#include "tt-gdb.h"
+#include "qemu/osdep.h"
+#include "gdbstub-tt/tt-gdb.h"
+#include "tt-gdb-int.h"
+#include "tt/hooks.h"
 #include "qemu/timer.h"
 #include "gdbstub/commands.h"
 #include "gdbstub/internals.h"

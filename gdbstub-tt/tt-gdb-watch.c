@@ -16,7 +16,12 @@
  * gdb takes watchpoints out at each stop and puts them in before it resumes, so
  * they are known by address and length.
  */
-#include "tt-gdb.h"
+#include "qemu/osdep.h"
+#include "accel-tt/tt-vcpus.h"
+#include "session/tt-session.h"
+#include "travel/tt-travel.h"
+#include "tt-gdb-int.h"
+#include "tt/hooks.h"
 #include "exec/cpu-common.h"
 #include "exec/gdbstub.h"
 #include "gdbstub/commands.h"

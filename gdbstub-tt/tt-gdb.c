@@ -4,8 +4,17 @@
  * answer to a write into history. The stop itself is reported by gdbstub, as
  * for any breakpoint.
  */
-#include "tt-gdb.h"
-#include "tt/timeline.h"
+#include "qemu/osdep.h"
+#include "gdbstub-tt/tt-gdb.h"
+#include "accel-tt/tt-vcpus.h"
+#include "replay/tt-replay.h"
+#include "session/tt-session.h"
+#include "timeline/tt-timeline.h"
+#include "travel/tt-past.h"
+#include "travel/tt-travel.h"
+#include "tt-gdb-int.h"
+#include "tt/hooks.h"
+#include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
 #include "exec/gdbstub.h"

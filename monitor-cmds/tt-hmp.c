@@ -3,9 +3,21 @@
  * HMP commands of -tt. A movement is carried out by the vCPU thread; HMP, unlike
  * QMP, waits for it with the BQL released.
  */
-#include "tt/engine.h"
-#include "tt/timeline.h"
-#include "tt-monitor.h"
+#include "qemu/osdep.h"
+#include "checkpoint/tt-checkpointer.h"
+#include "control/tt-mark.h"
+#include "control/tt-values.h"
+#include "flight/tt-save.h"
+#include "gdbstub-tt/tt-gdb.h"
+#include "monitor-cmds/tt-monitor.h"
+#include "record/tt-record.h"
+#include "replay/tt-replay.h"
+#include "session/tt-paths.h"
+#include "session/tt-session.h"
+#include "timeline/tt-timeline.h"
+#include "travel/tt-travel.h"
+#include "tt/hooks.h"
+#include "qapi/error.h"
 #include "qemu/main-loop.h"
 #include "qemu/coroutine.h"
 #include "qemu/cutils.h"
@@ -13,7 +25,6 @@
 #include "qapi/qapi-commands-tt.h"
 #include "monitor/monitor.h"
 #include "monitor/hmp.h"
-#include "tt/hmp.h"
 #include "system/runstate.h"
 #include "system/cpus.h"
 

@@ -3,6 +3,7 @@
 #ifndef TT_MONITOR_H
 #define TT_MONITOR_H
 
+#include "travel/tt-travel.h"
 #include "qapi/qapi-types-tt.h"
 #include "qemu/coroutine.h"
 

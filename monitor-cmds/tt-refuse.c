@@ -5,7 +5,10 @@
  * nothing in silence; so does a recording whose past is shown, and there also
  * what would look at the present's memory.
  */
-#include "tt/engine.h"
+#include "qemu/osdep.h"
+#include "monitor-cmds/tt-events.h"
+#include "tt/hooks.h"
+#include "qapi/error.h"
 #include "monitor/monitor-internal.h"
 #include "monitor/monitor.h"
 #include "monitor/hmp.h"

@@ -3,9 +3,9 @@
  * tt check: is all of a run there, and as it was written?
  */
 #include "tt-tool.h"
-#include "tt/logparts.h"
-#include "tt/marks.h"
-#include "tt/cpstate.h"
+#include "log/tt-logparts.h"
+#include "run/tt-marks.h"
+#include "run/tt-cpstate.h"
 
 #include <inttypes.h>
 #include <stdio.h>

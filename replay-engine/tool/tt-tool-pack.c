@@ -11,10 +11,10 @@
  * how large. Values and data are zeros. It cannot be replayed and says so.
  */
 #include "tt-tool.h"
-#include "tt/cpstate.h"
-#include "tt/logparts.h"
-#include "tt/marks.h"
-#include "tt/pack.h"
+#include "run/tt-cpstate.h"
+#include "log/tt-logparts.h"
+#include "run/tt-marks.h"
+#include "run/tt-pack.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
  * /proc/kallsyms print, or from the symbol table of an ELF file (vmlinux).
  */
 #include "tt-tool.h"
-#include "tt/elfsyms.h"
+#include "debug/tt-elfsyms.h"
 
 #include <errno.h>
 #include <fcntl.h>

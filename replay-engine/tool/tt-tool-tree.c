@@ -5,8 +5,8 @@
  * checkpoints from which more can start.
  */
 #include "tt-tool.h"
-#include "tt/cpstate.h"
-#include "tt/fullstate.h"
+#include "run/tt-cpstate.h"
+#include "run/tt-fullstate.h"
 
 #include <inttypes.h>
 #include <stdio.h>

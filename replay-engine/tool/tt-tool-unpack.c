@@ -12,7 +12,7 @@
 #define _GNU_SOURCE             /* renameat2 */
 #endif
 #include "tt-tool.h"
-#include "tt/pack.h"
+#include "run/tt-pack.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,9 +4,9 @@
  * programs, and opening the parts of a run.
  */
 #include "tt-tool.h"
-#include "tt/cpstate.h"
-#include "tt/logparts.h"
-#include "tt/runlock.h"
+#include "run/tt-cpstate.h"
+#include "log/tt-logparts.h"
+#include "run/tt-runlock.h"
 
 #include <errno.h>
 #include <inttypes.h>

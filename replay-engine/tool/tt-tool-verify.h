@@ -9,7 +9,7 @@
 #define TT_TOOL_VERIFY_H
 
 #include "tt-tool.h"
-#include "tt/trace.h"
+#include "trace/tt-trace.h"
 
 #include <sys/types.h>
 

@@ -4,7 +4,7 @@
  * store while that was copied: given pages back, or put another file in its place.
  */
 #include "tt-tool.h"
-#include "tt/pack.h"
+#include "run/tt-pack.h"
 
 /* A member of the pack, to be read like a file. */
 typedef struct Slice {

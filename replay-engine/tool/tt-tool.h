@@ -8,11 +8,11 @@
 #ifndef TT_TOOL_H
 #define TT_TOOL_H
 
-#include "tt/io.h"
-#include "tt/log.h"
-#include "tt/manifest.h"
-#include "tt/pagestore.h"
-#include "tt/runstore.h"
+#include "io/tt-io.h"
+#include "log/tt-log.h"
+#include "run/tt-manifest.h"
+#include "pages/tt-pagestore.h"
+#include "run/tt-runstore.h"
 
 #include <glib.h>
 #include <stdarg.h>

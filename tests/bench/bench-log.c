@@ -10,8 +10,8 @@
  * The scheduler is measured on the same stream, as a replay uses it: each event
  * is matched and popped, and the horizon asked for.
  */
-#include "tt/log.h"
-#include "tt/sched.h"
+#include "log/tt-log.h"
+#include "log/tt-sched.h"
 
 #include <stdio.h>
 #include <stdlib.h>

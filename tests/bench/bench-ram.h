@@ -3,7 +3,7 @@
 #ifndef BENCH_RAM_H
 #define BENCH_RAM_H
 
-#include "tt/pagestore.h"
+#include "pages/tt-pagestore.h"
 
 static uint8_t *ram;
 

@@ -3,7 +3,7 @@
  * Fuzz target of agent expressions: any bytes end, with a value or a status,
  * within the bytes given, and mean the same twice.
  */
-#include "tt/agent.h"
+#include "debug/tt-agent.h"
 
 #include <stdlib.h>
 #include <glib.h>

@@ -2,7 +2,7 @@
 /*
  * Fuzz target of ELF symbol tables: any bytes; names lie within them.
  */
-#include "tt/elfsyms.h"
+#include "debug/tt-elfsyms.h"
 
 #include <stdlib.h>
 #include <glib.h>

@@ -3,7 +3,7 @@
  * Fuzz target of checkpoint states, full ones too: any bytes; what is accepted
  * lies within them, and a description that is accepted says the same again.
  */
-#include "tt/fullstate.h"
+#include "run/tt-fullstate.h"
 
 #include <stdlib.h>
 #include <glib.h>

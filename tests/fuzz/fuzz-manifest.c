@@ -3,7 +3,7 @@
  * Fuzz target of the manifest's parser: any text; what is accepted keeps the
  * limits, and can be saved and loaded again.
  */
-#include "tt/manifest.h"
+#include "run/tt-manifest.h"
 
 #include <stdlib.h>
 #include <unistd.h>

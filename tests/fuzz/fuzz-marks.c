@@ -3,7 +3,7 @@
  * Fuzz target of RUN/marks: any bytes; what counts is within the limits, and stays
  * when a mark is added, which then is the last.
  */
-#include "tt/marks.h"
+#include "run/tt-marks.h"
 
 #include <stdlib.h>
 #include <glib.h>

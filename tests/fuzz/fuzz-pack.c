@@ -4,8 +4,8 @@
  * what is behind those is reached; names that come out are those of a run, each once,
  * data lie within the bytes given, and what is refused says why.
  */
-#include "tt/pack.h"
-#include "tt-bytes.h"
+#include "run/tt-pack.h"
+#include "io/tt-bytes.h"
 #include "tt-pack-format.h"
 
 #include <stdlib.h>

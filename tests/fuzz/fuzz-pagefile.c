@@ -6,8 +6,8 @@
  * Input: a byte of choices, the length of the first file (3 bytes), both files.
  * Choice 0: checksums are mended first, or no mutation would come far.
  */
-#include "tt/pagestore.h"
-#include "tt-bytes.h"
+#include "pages/tt-pagestore.h"
+#include "io/tt-bytes.h"
 #include "tt-pagefile.h"
 #include "tt-pagejournal.h"
 

@@ -4,7 +4,7 @@
  * flat list of its events.
  */
 #include "fuzz-log-util.h"
-#include "tt/sched.h"
+#include "log/tt-sched.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
  *
  * Input: a byte of choices, then the file. Choice 0: checksums are mended first.
  */
-#include "tt/trace.h"
+#include "trace/tt-trace.h"
 #include "tt-trace-format.h"
 
 #include <stdlib.h>

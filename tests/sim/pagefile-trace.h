@@ -6,7 +6,7 @@
 #ifndef TT_PAGEFILE_TRACE_H
 #define TT_PAGEFILE_TRACE_H
 
-#include "tt/io.h"
+#include "io/tt-io.h"
 
 #include <glib.h>
 

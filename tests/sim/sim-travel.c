@@ -14,8 +14,8 @@
 #include "sim-travel.h"
 #include "toyvm.h"
 #include "tt-pagepool.h"
-#include "tt/pagestore.h"
-#include "tt/timeline.h"
+#include "pages/tt-pagestore.h"
+#include "timeline/tt-timeline.h"
 
 #include <glib.h>
 
@@ -336,7 +336,7 @@ static uint64_t first_pos(const Sim *s)
     return first;
 }
 
-/* The first one never fails (replay-engine/glue/tt-points.c). */
+/* The first one never fails (replay-engine/travel/tt-checkpoints.c). */
 static bool fails_half_way(Sim *s, const TtStep *step)
 {
     if (step->pos == first_pos(s) || pick(s, 16) < 15) {

@@ -14,7 +14,7 @@
  * kind, nested, cpu, size, addr, val, aux (numbers), data (in hex, or -; *N behind
  * it: so many times).
  */
-#include "tt/log.h"
+#include "log/tt-log.h"
 
 #include <glib.h>
 #include <inttypes.h>

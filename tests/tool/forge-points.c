@@ -9,9 +9,9 @@
  *   tt-forge-points RUN NEW-CHECKPOINTS banks    behind the first one, each vCPU
  *                                                has too many for its array
  */
-#include "tt/cpstate.h"
-#include "tt/manifest.h"
-#include "tt/pagestore.h"
+#include "run/tt-cpstate.h"
+#include "run/tt-manifest.h"
+#include "pages/tt-pagestore.h"
 
 #include <glib.h>
 #include <stdio.h>

@@ -5,9 +5,9 @@
  *
  *   tt-forge-positions RUN NEW-LOG NEW-CHECKPOINTS SHIFT
  */
-#include "tt/log.h"
-#include "tt/manifest.h"
-#include "tt-bytes.h"
+#include "log/tt-log.h"
+#include "run/tt-manifest.h"
+#include "io/tt-bytes.h"
 
 #include <glib.h>
 #include <inttypes.h>

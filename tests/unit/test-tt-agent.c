@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Agent expressions: those that gdb 13 makes of C conditions have C's value;
  * each opcode by itself; errors end it with a status. */
-#include "tt/agent.h"
+#include "debug/tt-agent.h"
 
 #include <glib.h>
 

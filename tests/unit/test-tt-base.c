@@ -2,7 +2,7 @@
 /*
  * Unit tests of the shared base: diagnostics and byte access.
  */
-#include "tt/base.h"
+#include "io/tt-base.h"
 
 #include <glib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Checkpoint state: what is encoded is decoded; anything cut or flipped in the
  * head is refused or stays within the bytes. */
-#include "tt/cpstate.h"
+#include "run/tt-cpstate.h"
 
 #include <glib.h>
 

@@ -2,7 +2,7 @@
 /*
  * Function names of an ELF file: those of this very test, and of damaged copies.
  */
-#include "tt/elfsyms.h"
+#include "debug/tt-elfsyms.h"
 
 #include <glib.h>
 

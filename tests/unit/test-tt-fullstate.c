@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Full state: what is put comes back; what is cut, flipped or foreign is refused
  * with a sentence and read nowhere beyond its end. */
-#include "tt/fullstate.h"
+#include "run/tt-fullstate.h"
 
 #include <glib.h>
 

@@ -2,7 +2,7 @@
 /*
  * Unit tests of the three kinds of TtIo.
  */
-#include "tt/io.h"
+#include "io/tt-io.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -3,7 +3,7 @@
  * Unit tests of the files of a log: parts look like one file, from the oldest that
  * follows without a gap up to the newest.
  */
-#include "tt/logparts.h"
+#include "log/tt-logparts.h"
 
 #include <glib.h>
 #include <glib/gstdio.h>

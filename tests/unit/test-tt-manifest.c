@@ -3,7 +3,7 @@
  * Unit tests of the manifest: it comes back as saved, and every wrong text
  * gets a sentence that names the place.
  */
-#include "tt/manifest.h"
+#include "run/tt-manifest.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
  * RUN/marks: lines that make sense count, others do no harm; whatever fails while
  * one is added, those before stay, and no half name ever counts.
  */
-#include "tt/marks.h"
+#include "run/tt-marks.h"
 
 #include <glib.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
  * A run as one file: what was packed comes out; whatever is cut, flipped or
  * foreign is refused; a writer that fails leaves nothing that passes for a pack.
  */
-#include "tt/pack.h"
+#include "run/tt-pack.h"
 
 #include <glib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Page set against a GHashTable, with keys that collide and many generations. */
-#include "tt/pageset.h"
+#include "pages/tt-pageset.h"
 
 #include <glib.h>
 

@@ -7,7 +7,7 @@
  * ever given out what its RAM, its meta data and its blob are. Whatever a store
  * hands out under that id must be that, or an error.
  */
-#include "tt/pagestore.h"
+#include "pages/tt-pagestore.h"
 #include "tt-pagefile.h"
 #include "tt-pagejournal.h"
 #include "pagefile-trace.h"

@@ -2,7 +2,7 @@
 /*
  * Unit tests of pages that one store lends another (P8).
  */
-#include "tt/pagestore.h"
+#include "pages/tt-pagestore.h"
 #include "tt-pagefile.h"
 
 #include <glib.h>

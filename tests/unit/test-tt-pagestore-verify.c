@@ -4,7 +4,7 @@
  * needed is found, and named at the checkpoints that it costs; a writer that was
  * killed is never called damage; a journal that is exported is the store again.
  */
-#include "tt/pagestore.h"
+#include "pages/tt-pagestore.h"
 #include "pagefile-trace.h"
 
 #include <glib.h>

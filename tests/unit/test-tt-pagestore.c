@@ -3,7 +3,7 @@
  * Unit tests of the page store: what its header promises one by one, and
  * random sequences against a model with full copies.
  */
-#include "tt/pagestore.h"
+#include "pages/tt-pagestore.h"
 #include "tt-pagepool.h"
 #include "pagestore-model.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Registers of a text: each gets its name and its value, and what differs is found. */
-#include "tt/regtext.h"
+#include "debug/tt-regtext.h"
 
 #include <glib.h>
 

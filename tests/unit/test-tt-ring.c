@@ -2,7 +2,7 @@
 /*
  * Unit tests of the ring, alone and between two threads.
  */
-#include "tt/ring.h"
+#include "log/tt-ring.h"
 
 #include <glib.h>
 

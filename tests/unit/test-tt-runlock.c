@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "tt/runlock.h"
+#include "run/tt-runlock.h"
 
 #include <glib.h>
 #include <glib/gstdio.h>

@@ -3,7 +3,7 @@
  * Unit tests of the event scheduler, against plain searches of the model.
  */
 #include "tt-log-util.h"
-#include "tt/sched.h"
+#include "log/tt-sched.h"
 
 typedef struct Fixture {
     LogModel *m;

@@ -3,7 +3,7 @@
  * Unit tests of the timeline: a table of movements, step by step, and the
  * thinning of checkpoints. (tests/sim drives it through random movements.)
  */
-#include "tt/timeline.h"
+#include "timeline/tt-timeline.h"
 
 #include <glib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Touched pages: "no" is said only where it is true, and is said at all. */
-#include "tt/touched.h"
+#include "timeline/tt-touched.h"
 
 #include <glib.h>
 

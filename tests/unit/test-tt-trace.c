@@ -3,7 +3,7 @@
  * Branch traces: what was written is read; whatever is cut or flipped is noticed;
  * the comparison finds the first difference, and only in what both traces have.
  */
-#include "tt/trace.h"
+#include "trace/tt-trace.h"
 
 #include <glib.h>
 

@@ -3,7 +3,7 @@
  * Unit tests of the window: against a simple model, a recording of any pace keeps at
  * least the time it is to keep, not much more, and never a part too few.
  */
-#include "tt/window.h"
+#include "log/tt-window.h"
 
 #include <glib.h>
 

@@ -5,7 +5,7 @@
 #ifndef TT_LOG_UTIL_H
 #define TT_LOG_UTIL_H
 
-#include "tt/log.h"
+#include "log/tt-log.h"
 
 #include <glib.h>
 

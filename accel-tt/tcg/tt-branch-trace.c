@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Branch traces of what runs, recording or replay: trace/tt-trace.h.
+ *
+ * Blocks that are translated for a traced stretch (TT_HOOK_CF_TRACE) call us at
+ * their beginning, with their size. Where that is not the end of the block before,
+ * control went elsewhere. What counts is where the last *instruction* ended: a
+ * block that is left in its middle is unwound, and tt_trace_unwound says where to.
+ * So how the translator cuts blocks makes no difference.
+ *
+ * Other blocks do not know of it: off, it costs nothing. Traced blocks run at some
+ * third to a half of the speed.
+ *
+ * Context: vCPU thread, BQL held; begin and end also others that hold it.
+ */
+#include "qemu/osdep.h"
+#include "accel-tt/tcg/tt-branch-trace.h"
+#include "accel-tt/tt-vcpus.h"
+#include "io/tt-base.h"
+#include "io/tt-io.h"
+#include "session/tt-paths.h"
+#include "session/tt-session.h"
+#include "trace/tt-trace.h"
+#include "tt/hooks.h"
+#include "qapi/error.h"
+#include "hw/core/cpu.h"
+#include "cpu.h"
+#include "qemu/error-report.h"
+#include "exec/translation-block.h"
+#include "exec/helper-proto-common.h"
+
+QEMU_BUILD_BUG_ON(TT_HOOK_CF_TRACE &
+                  (CF_COUNT_MASK | CF_NO_GOTO_TB | CF_NO_GOTO_PTR |
+                   CF_SINGLE_STEP | CF_MEMI_ONLY | CF_USE_ICOUNT | CF_INVALID |
+                   CF_PARALLEL | CF_NOIRQ | CF_PCREL | CF_BP_PAGE |
+                   CF_CLUSTER_MASK));
+QEMU_BUILD_BUG_ON(TT_TRACE_CPUS_MAX < TT_VCPUS_MAX);
+
+bool tt_trace_is_on;
+
+static struct {
+    char *path;                 /* NULL: there is none */
+    TtIo *io;                   /* until it begins */
+    TtTraceWriter *writer;      /* since then */
+    uint64_t from, to;          /* asked for */
+    uint64_t began;
+    bool has_begun[TT_VCPUS_MAX];       /* of each vCPU: its first entry is there */
+    uint64_t ends[TT_VCPUS_MAX];        /* where the last instruction ended */
+    TtDiag failure;             /* nothing could be written; status TT_OK: none */
+} trace;
+
+static bool has_failed;         /* one of them, ever */
+
+/* ---- beginning and end ---- */
+
+bool tt_trace_begin(const char *path, uint64_t from, uint64_t to,
+                    Error **errp)
+{
+    TtDiag diag;
+
+    if (trace.path) {
+        error_setg(errp, "a trace is being made already, into '%s'", trace.path);
+        return false;
+    }
+    if (MAX(from, tt.pos) >= TT_TRACE_POS_MAX) {
+        error_setg(errp, "a trace holds positions below %llu only", TT_TRACE_POS_MAX);
+        return false;
+    }
+    if (tt_io_posix_create(path, &trace.io, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    trace.path = g_strdup(path);
+    trace.from = from;
+    trace.to = MIN(to, TT_TRACE_POS_MAX - 1);
+    tt_trace_is_on = true;
+    return true;
+}
+
+static void set_blocks(bool traced)
+{
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        CPUState *cpu = tt_vcpus_at(i);
+
+        if (traced) {
+            cpu->tcg_cflags |= TT_HOOK_CF_TRACE;
+        } else {
+            cpu->tcg_cflags &= ~TT_HOOK_CF_TRACE;
+        }
+    }
+}
+
+static void open_writer(void)
+{
+    TtIo *io = g_steal_pointer(&trace.io);
+    TtStatus s = tt_trace_writer_new(io, tt.manifest.uuid, tt.pos, &trace.writer,
+                                     &trace.failure);
+
+    trace.began = tt.pos;
+    if (s != TT_OK) {
+        trace.failure.status = s;
+        trace.from = UINT64_MAX;        /* it never comes */
+    }
+}
+
+/* The file has nothing in it. */
+static void give_up(Error **errp)
+{
+    tt_io_close(trace.io);
+    unlink(trace.path);
+    if (trace.failure.status) {
+        error_setg(errp, "there is no trace: %s", trace.failure.text);
+    } else {
+        error_setg(errp, "there is no trace: the run did not come to position %"
+                   PRIu64 ", where it was to begin", trace.from);
+    }
+}
+
+bool tt_trace_end(TtTraced *t, Error **errp)
+{
+    TtStatus s = TT_ERR_INVALID;
+    TtDiag diag;
+
+    if (!trace.path) {
+        error_setg(errp, "no trace is being made");
+        return false;
+    }
+    if (!trace.writer && tt.pos >= trace.from) {
+        open_writer();          /* nothing ran since */
+    }
+    *t = (TtTraced) { .path = g_intern_string(trace.path), .from = tt.pos,
+                      .to = tt.pos };
+    if (trace.writer) {
+        s = tt_trace_finish(trace.writer, tt.pos, &diag);
+        t->from = trace.began;
+        t->branches = tt_trace_count(trace.writer);
+        t->bytes = tt_trace_bytes(trace.writer);
+        if (s != TT_OK) {
+            error_setg(errp, "the trace is not whole: %s; what was written of it "
+                       "stays", diag.text);
+        }
+    } else {
+        give_up(errp);
+    }
+    tt_trace_writer_free(trace.writer);
+    g_free(trace.path);
+    memset(&trace, 0, sizeof(trace));
+    tt_trace_is_on = false;
+    set_blocks(false);
+    has_failed |= s != TT_OK;
+    return s == TT_OK;
+}
+
+bool tt_trace_has_failed(void)
+{
+    return has_failed;
+}
+
+void tt_trace_end_and_tell(void)
+{
+    Error *err = NULL;
+    TtTraced t;
+
+    if (!trace.path) {
+        return;
+    }
+    if (tt_trace_end(&t, &err)) {
+        error_printf("tt: traced positions %" PRIu64 " to %" PRIu64 ", %" PRIu64
+                     " branches, %" PRIu64 " bytes in %s\n", t.from, t.to,
+                     t.branches, t.bytes, tt_printable(t.path));
+    } else {
+        error_reportf_err(err, "tt: ");
+    }
+}
+
+/* ---- between two turns ---- */
+
+void tt_trace_turn(void)
+{
+    if (!tt_past && !trace.writer && tt.pos >= trace.from) {
+        open_writer();
+    }
+    if (!tt_past && trace.writer && tt.pos >= trace.to) {
+        tt_trace_end_and_tell();
+    }
+    set_blocks(trace.writer && !tt_past);
+}
+
+uint64_t tt_trace_limit(void)
+{
+    return tt_past ? UINT64_MAX : trace.writer ? trace.to : trace.from;
+}
+
+/* ---- inside ---- */
+
+void tt_trace_unwound(CPUState *cpu)
+{
+    if (!tt_past) {                     /* the present goes on where it stood */
+        trace.ends[cpu->cpu_index] = cpu->cc->get_pc(cpu);
+    }
+}
+
+void HELPER(tt_block)(CPUArchState *env, const void *block)
+{
+    const TranslationBlock *tb = block;
+    CPUState *cpu = env_cpu(env);
+    uint64_t pc = env->eip + env->segs[R_CS].base;
+    uint64_t *end = &trace.ends[cpu->cpu_index];
+
+    if ((pc != *end || !trace.has_begun[cpu->cpu_index]) && trace.writer) {
+        /* The instructions of this block are counted already. */
+        TtBranch b = {
+            .pos = tt_position() - tb->icount, .pc = pc, .cpu = cpu->cpu_index,
+            .is_start = !trace.has_begun[cpu->cpu_index],
+        };
+
+        trace.has_begun[cpu->cpu_index] = true;
+        tt_trace_put(trace.writer, &b);
+    }
+    *end = pc + tb->size;
+}

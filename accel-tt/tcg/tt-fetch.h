@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Instruction fetch under TCG: a page is looked up exactly when control enters it.
+ *
+ * Context, unless said otherwise: the BQL is held.
+ */
+#ifndef TT_FETCH_H
+#define TT_FETCH_H
+
+void tt_fetch_start(void);      /* before the vCPU runs */
+void tt_fetch_stop(void);
+void tt_fetch_turn_to(CPUState *cpu);   /* who runs from now on */
+
+#endif

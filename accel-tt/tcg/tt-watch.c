@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * gdb's watchpoints: out of the way while a movement passes them blindly, and known
+ * to the TLB without a flush.
+ *
+ * Context: vCPU thread, outside cpu_exec; tt_watch_marks also BQL with the VM
+ * stopped.
+ */
+#include "qemu/osdep.h"
+#include "accel-tt/tcg/tt-watch.h"
+#include "accel-tt/tt-vcpus.h"
+#include "tt/hooks.h"
+#include "hw/core/cpu.h"
+#include "exec/cputlb.h"
+#include "exec/exec-all.h"
+
+static QTAILQ_HEAD(, CPUWatchpoint) hidden = QTAILQ_HEAD_INITIALIZER(hidden);
+static bool hid_some[TT_VCPUS_MAX]; /* its TLB has entries made without them */
+
+/*
+ * Takes gdb's watchpoints off the vCPU while guest code runs blindly: a huge one
+ * would stop or slow each access. Nobody else sees the list meanwhile, the turn
+ * holds the token. Old entries of the TLB that know of them are only slow.
+ */
+void tt_watchpoints_hide(CPUState *cpu)
+{
+    CPUWatchpoint *wp, *next;
+
+    QTAILQ_FOREACH_SAFE(wp, &cpu->watchpoints, entry, next) {
+        if (wp->flags & BP_GDB) {
+            QTAILQ_REMOVE(&cpu->watchpoints, wp, entry);
+            QTAILQ_INSERT_HEAD(&hidden, wp, entry);
+            hid_some[cpu->cpu_index] = true;
+        }
+    }
+}
+
+void tt_watchpoints_restore(CPUState *cpu)
+{
+    CPUWatchpoint *wp;
+
+    while ((wp = QTAILQ_FIRST(&hidden))) {
+        QTAILQ_REMOVE(&hidden, wp, entry);
+        QTAILQ_INSERT_HEAD(&cpu->watchpoints, wp, entry);
+    }
+}
+
+/* @te leads to a page that the watchpoint touches: accesses take the slow way, which
+ * looks at the list of watchpoints. */
+static void mark(CPUTLBEntry *te, CPUTLBEntryFull *full, const CPUWatchpoint *wp)
+{
+    static const MMUAccessType accesses[] = { MMU_DATA_LOAD, MMU_DATA_STORE };
+
+    for (size_t i = 0; i < ARRAY_SIZE(accesses); i++) {
+        uintptr_t *addr = &te->addr_idx[accesses[i]];
+        vaddr page = *addr & TARGET_PAGE_MASK;
+
+        if (*addr == (uintptr_t)-1 || page > wp->vaddr + wp->len - 1 ||
+            (page | ~TARGET_PAGE_MASK) < wp->vaddr) {
+            continue;
+        }
+        full->slow_flags[accesses[i]] |= TLB_WATCHPOINT;
+        qatomic_set(addr, *addr | TLB_FORCE_SLOW);
+    }
+}
+
+static void mark_mode(CPUTLBDescFast *fast, CPUTLBDesc *desc,
+                      const CPUWatchpoint *wp)
+{
+    size_t n = (fast->mask >> CPU_TLB_ENTRY_BITS) + 1;
+
+    if (-(wp->vaddr | TARGET_PAGE_MASK) >= wp->len) {
+        size_t i = (wp->vaddr >> TARGET_PAGE_BITS) & (n - 1);
+
+        mark(&fast->table[i], &desc->fulltlb[i], wp);
+    } else {
+        for (size_t i = 0; i < n; i++) {
+            mark(&fast->table[i], &desc->fulltlb[i], wp);
+        }
+    }
+    for (size_t i = 0; i < CPU_VTLB_SIZE; i++) {
+        mark(&desc->vtable[i], &desc->vfulltlb[i], wp);
+    }
+}
+
+bool tt_watch_marks_slow(CPUState *cpu, const CPUWatchpoint *wp)
+{
+    CPUTLB *tlb = &cpu->neg.tlb;
+
+    if (!(wp->flags & BP_GDB) || !tt_remedy(TT_OMIT_WATCH_TLB)) {
+        return false;
+    }
+    qemu_spin_lock(&tlb->c.lock);
+    for (int mode = 0; mode < NB_MMU_MODES; mode++) {
+        if (tlb->c.dirty & (1 << mode)) {
+            mark_mode(&tlb->f[mode], &tlb->d[mode], wp);
+        }
+    }
+    qemu_spin_unlock(&tlb->c.lock);
+    return true;
+}
+
+/* They count from now on: as cpu_watchpoint_insert, which made them known. */
+void tt_watchpoints_arm(CPUState *cpu)
+{
+    CPUWatchpoint *wp;
+
+    if (!hid_some[cpu->cpu_index]) {
+        return;
+    }
+    hid_some[cpu->cpu_index] = false;
+    QTAILQ_FOREACH(wp, &cpu->watchpoints, entry) {
+        if (!(wp->flags & BP_GDB) || tt_watch_marks_slow(cpu, wp)) {
+            continue;
+        }
+        if (-(wp->vaddr | TARGET_PAGE_MASK) >= wp->len) {
+            tlb_flush_page(cpu, wp->vaddr);
+        } else {
+            tlb_flush(cpu);
+        }
+    }
+}

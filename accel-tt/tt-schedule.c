@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Shifts: which of several vCPUs runs while they are recorded, and for how long.
+ * Nothing here is part of a replay: the log says who runs.
+ *
+ * Who runs goes on until it waits (HLT, PAUSE), has run for TT_SHIFT positions, or
+ * was interrupted; then comes the next that can run.
+ *
+ * Context: vCPU thread, outside cpu_exec.
+ */
+#include "qemu/osdep.h"
+#include "accel-tt/tt-schedule.h"
+#include "accel-tt/tt-vcpus.h"
+#include "log/tt-log.h"
+#include "record/tt-record.h"
+#include "session/tt-session.h"
+#include "hw/core/cpu.h"
+#include "qemu/main-loop.h"
+#include "system/cpus.h"
+
+/* Positions that a vCPU may run while others could: some 1 ms. */
+#define TT_SHIFT (1u << 20)
+
+static uint64_t shift_end;      /* others are due here */
+static bool has_yielded;        /* it waits for another, by PAUSE perhaps */
+
+uint64_t tt_shift_end(void)
+{
+    return shift_end;
+}
+
+void tt_shift_note(bool yielded)
+{
+    has_yielded = yielded;
+}
+
+static bool can_go(CPUState *cpu)
+{
+    return !tt_vcpu_has_duties(cpu) && !cpu_is_stopped(cpu) && !cpu_thread_is_idle(cpu);
+}
+
+static void record_switch(CPUState *cpu)
+{
+    TtEvent ev = { .kind = TT_EV_CPU_SWITCH, .addr = cpu->cpu_index };
+
+    tt_record_event(&ev);
+    tt_vcpus_turn_to(cpu);
+}
+
+/* Chaos: shifts of all lengths, short ones as often as long ones. */
+static uint64_t shift(void)
+{
+    return tt.chaos ? 1 + (g_random_int() & (TT_SHIFT - 1)) %
+        (1u << g_random_int_range(1, 20)) : TT_SHIFT;
+}
+
+/* False: nobody can run. */
+bool tt_shift_choose(void)
+{
+    unsigned n = tt_vcpus_count(), now = tt_vcpu()->cpu_index;
+    unsigned first = 1;
+
+    if (n == 1) {
+        return true;
+    }
+    if (!has_yielded && tt.pos < shift_end && can_go(tt_vcpu())) {
+        return true;
+    }
+    has_yielded = false;
+    if (tt.chaos) {
+        first = g_random_int_range(0, n);
+    }
+    for (unsigned i = first; i < first + n; i++) {
+        CPUState *cpu = tt_vcpus_at((now + i) % n);
+
+        if (can_go(cpu)) {
+            if (cpu != tt_vcpu()) {
+                record_switch(cpu);
+            }
+            shift_end = tt.pos + shift();
+            return true;
+        }
+    }
+    return false;
+}

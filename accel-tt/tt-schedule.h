@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which of several vCPUs runs next while they are recorded, and for how long.
+ *
+ * Context, unless said otherwise: the BQL is held.
+ */
+#ifndef TT_SCHEDULE_H
+#define TT_SCHEDULE_H
+
+bool tt_vcpu_has_duties(CPUState *cpu); /* to stop, or work is queued */
+bool tt_shift_choose(void);             /* who runs next; false: nobody can */
+uint64_t tt_shift_end(void);            /* the position at which others are due */
+void tt_shift_note(bool yielded);       /* cpu_exec was left: for others? */
+
+#endif

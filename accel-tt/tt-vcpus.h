@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * All vCPUs of the VM together: who runs, their state and digest.
+ *
+ * Context, unless said otherwise: the BQL is held.
+ */
+#ifndef TT_VCPUS_H
+#define TT_VCPUS_H
+
+#define TT_VCPUS_MAX 8
+
+void tt_vcpus_find(void);               /* all of them exist */
+unsigned tt_vcpus_count(void);
+CPUState *tt_vcpus_at(unsigned index);
+CPUState *tt_vcpu(void);                /* who runs, or NULL before that */
+void tt_vcpus_turn_to(CPUState *cpu);   /* outside cpu_exec */
+uint64_t tt_vcpus_digest(void);
+void tt_vcpus_flush(void);              /* the TLBs */
+void tt_vcpus_stop_for_gdb(void);       /* all stand; who runs is at the stop */
+void tt_vcpus_do_work(void);            /* what is queued: vCPU thread */
+/* @halted: of one vCPU; the state of several has those flags in it. */
+GByteArray *tt_vcpus_save(void);
+bool tt_vcpus_load(const uint8_t *data, size_t len, bool halted, Error **errp);
+
+#endif

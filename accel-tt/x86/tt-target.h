@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What only x86 knows of a vCPU: its identity, state, flags and interrupts.
+ *
+ * Context, unless said otherwise: the BQL is held.
+ */
+#ifndef TT_TARGET_H
+#define TT_TARGET_H
+
+#include "run/tt-manifest.h"
+
+void tt_target_identity(CPUState *cpu, TtManifest *m);
+bool tt_target_adopt_identity(CPUState *cpu, const TtManifest *m,
+                              Error **errp);
+GByteArray *tt_target_save(CPUState *cpu);      /* halted flag not included */
+bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
+                    Error **errp);
+uint64_t tt_target_digest(CPUState *cpu);
+/* Hash of everything that code outside the vCPU could change. ~1 us. */
+uint64_t tt_target_fingerprint(CPUState *cpu);
+/* Turns what devices hang on to the vCPU (interrupt requests, APIC) to that of the
+ * other world, tt-past.c; called twice it does nothing. */
+void tt_target_swap_links(void);
+void tt_target_forget_links(void);      /* a new past has none */
+void tt_target_flags(CPUState *cpu, uint64_t flags[4]); /* by TT_FLAG_* */
+void tt_target_set_flag(CPUState *cpu, unsigned flag, uint64_t val);
+/* Inside cpu_exec; may longjmp as the recorded delivery did. */
+bool tt_target_deliver(CPUState *cpu, uint64_t type, uint64_t vector);
+uint64_t tt_target_intr_class(int cpu_interrupt_mask);
+bool tt_target_intercepts(CPUState *cpu, uint64_t intr_class);
+
+#endif

@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The x86 vCPU as the engine sees it: identity, state as bytes, digest, and the
+ * delivery of recorded interrupts.
+ *
+ * State bytes: "TTCP", version, flags by TT_FLAG_*, then QEMU's own vmstate of
+ * the CPU. vmstate omits what is zero, so loading starts from a cleared CPU. The
+ * SSE exception flags that TCG keeps aside are folded into MXCSR before saving.
+ */
+#include "qemu/osdep.h"
+#include "accel-tt/tt-vcpus.h"
+#include "accel-tt/x86/tt-target.h"
+#include "io/tt-base.h"
+#include "log/tt-log.h"
+#include "record/tt-record.h"
+#include "run/tt-manifest.h"
+#include "session/tt-session.h"
+#include "tt/hooks.h"
+#include "qapi/error.h"
+#include "hw/core/cpu.h"
+#include "cpu.h"
+#include "qemu/main-loop.h"
+#include "io/channel-buffer.h"
+#include "migration/vmstate.h"
+#include "migration/qemu-file-types.h"
+#include "migration/qemu-file.h"
+#include "exec/exec-all.h"
+#include "exec/cputlb.h"
+#include "exec/tb-flush.h"
+#include "tcg/helper-tcg.h"
+#include "hw/i386/topology.h"
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define STATE_MAGIC   0x50435454u       /* "TTCP" */
+#define STATE_VERSION 1
+#define STATE_HEAD    (8 + 8 * 4)
+
+/* ---- identity: what makes the translator and the MMU behave ---- */
+
+typedef struct Word {
+    size_t offset;
+    unsigned count;
+} Word;
+
+#define WORD(field) { offsetof(X86CPU, field), 1 }
+
+static const Word identity[] = {
+    { offsetof(X86CPU, env.features), sizeof(FeatureWordArray) / 4 },
+    { offsetof(X86CPU, env.cpuid_model), 12 },
+    WORD(env.cpuid_level), WORD(env.cpuid_xlevel), WORD(env.cpuid_xlevel2),
+    WORD(env.cpuid_vendor1), WORD(env.cpuid_vendor2), WORD(env.cpuid_vendor3),
+    WORD(env.cpuid_version), WORD(env.cpuid_level_func7), WORD(phys_bits),
+};
+
+static unsigned identity_words(void)
+{
+    unsigned i, n = 0;
+
+    for (i = 0; i < ARRAY_SIZE(identity); i++) {
+        n += identity[i].count;
+    }
+    assert(n <= TT_CPU_WORDS_MAX);
+    return n;
+}
+
+void tt_target_identity(CPUState *cpu, TtManifest *m)
+{
+    uint8_t *base = (uint8_t *)X86_CPU(cpu);
+    unsigned i, n = 0;
+
+    m->cpu_type = g_strdup(object_get_typename(OBJECT(cpu)));
+    m->n_cpu_words = identity_words();
+    for (i = 0; i < ARRAY_SIZE(identity); i++) {
+        memcpy(m->cpu_words + n, base + identity[i].offset,
+               identity[i].count * sizeof(uint32_t));
+        n += identity[i].count;
+    }
+}
+
+bool tt_target_adopt_identity(CPUState *cpu, const TtManifest *m, Error **errp)
+{
+    uint8_t *base = (uint8_t *)X86_CPU(cpu);
+    unsigned i, n = 0;
+
+    if (m->n_cpu_words != identity_words()) {
+        g_autofree char *version = g_strescape(m->qemu_version, NULL);
+
+        error_setg(errp, "the run describes its CPU in %u words, this QEMU "
+                   "knows %u: replay it with the QEMU version it names (%s)",
+                   m->n_cpu_words, identity_words(), version);
+        return false;
+    }
+    for (i = 0; i < ARRAY_SIZE(identity); i++) {
+        memcpy(base + identity[i].offset, m->cpu_words + n,
+               identity[i].count * sizeof(uint32_t));
+        n += identity[i].count;
+    }
+    return true;
+}
+
+/* ---- flags that devices set behind the CPU's back ---- */
+
+void tt_target_flags(CPUState *cpu, uint64_t flags[4])
+{
+    CPUX86State *env = cpu_env(cpu);
+
+    flags[0] = 0;
+    flags[TT_FLAG_A20] = (env->a20_mask >> 20) & 1;
+    flags[TT_FLAG_IGNNE] = !!(env->hflags2 & HF2_IGNNE_MASK);
+    flags[TT_FLAG_APIC_FEATURE] =
+        !!(env->features[FEAT_1_EDX] & CPUID_APIC);
+}
+
+void tt_target_set_flag(CPUState *cpu, unsigned flag, uint64_t val)
+{
+    CPUX86State *env = cpu_env(cpu);
+
+    switch (flag) {
+    case TT_FLAG_A20:
+        x86_cpu_set_a20(X86_CPU(cpu), val);
+        break;
+    case TT_FLAG_IGNNE:
+        env->hflags2 = (env->hflags2 & ~HF2_IGNNE_MASK) |
+            (val ? HF2_IGNNE_MASK : 0);
+        break;
+    case TT_FLAG_APIC_FEATURE:
+        env->features[FEAT_1_EDX] =
+            (env->features[FEAT_1_EDX] & ~CPUID_APIC) | (val ? CPUID_APIC : 0);
+        break;
+    default:
+        if (flag >= TT_FLAG_REGISTER &&
+            flag < TT_FLAG_REGISTER + CPU_NB_REGS) {
+            env->regs[flag - TT_FLAG_REGISTER] = val;
+        }
+        break;
+    }
+}
+
+/* ---- registers that a device changes ---- */
+
+static target_ulong regs_before[CPU_NB_REGS];
+static unsigned regs_depth;
+
+void tt_regs_enter_slow(CPUState *cpu)
+{
+    if (regs_depth++ == 0) {
+        memcpy(regs_before, cpu_env(cpu)->regs, sizeof(regs_before));
+    }
+}
+
+void tt_regs_leave_slow(CPUState *cpu)
+{
+    const target_ulong *now = cpu_env(cpu)->regs;
+
+    if (regs_depth == 0 || --regs_depth ||
+        (tt_omit & TT_OMIT_DEVICE_REGS)) {
+        return;
+    }
+    for (unsigned i = 0; i < CPU_NB_REGS; i++) {
+        TtEvent ev = {
+            .kind = TT_EV_CPU_FLAG, .cpu = cpu->cpu_index,
+            .addr = TT_FLAG_REGISTER + i, .val = now[i],
+        };
+
+        if (now[i] != regs_before[i]) {
+            tt_record_event(&ev);
+        }
+    }
+}
+
+typedef struct Links {
+    uint32_t requests;
+    DeviceState *apic;
+} Links;
+
+static Links other_links[TT_VCPUS_MAX];
+
+void tt_target_forget_links(void)
+{
+    memset(other_links, 0, sizeof(other_links));
+}
+
+static void swap_links(CPUState *cpu, Links *other)
+{
+    Links now = {
+        .requests = cpu->interrupt_request, .apic = X86_CPU(cpu)->apic_state,
+    };
+
+    cpu->interrupt_request = other->requests;
+    X86_CPU(cpu)->apic_state = other->apic;
+    *other = now;
+}
+
+void tt_target_swap_links(void)
+{
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        swap_links(tt_vcpus_at(i), &other_links[i]);
+    }
+}
+
+/* ---- state as bytes ---- */
+
+/* What the guest can read and vmstate does not keep, or not in every machine. */
+static uint64_t pack_unkept(CPUX86State *env)
+{
+    return env->fpcs | (uint64_t)env->fpds << 16 |
+        (uint64_t)(uint32_t)env->msr_smi_count << 32;
+}
+
+static void unpack_unkept(CPUX86State *env, uint64_t v)
+{
+    env->fpcs = v;
+    env->fpds = v >> 16;
+    if (!(tt.manifest.rules & TT_RULE_WHOLE_STATE)) {
+        return;                 /* a run of before: it is 0 there */
+    }
+    env->msr_smi_count = v >> 32;
+}
+
+GByteArray *tt_target_save(CPUState *cpu)
+{
+    g_autoptr(QIOChannelBuffer) bioc = qio_channel_buffer_new(16384);
+    GByteArray *out = g_byte_array_new();
+    uint8_t head[STATE_HEAD];
+    uint64_t flags[4];
+    QEMUFile *f;
+    int i;
+
+    update_mxcsr_from_sse_status(cpu_env(cpu));
+    tt_target_flags(cpu, flags);
+    flags[0] = tt_omit & TT_OMIT_UNKEPT ? 0 : pack_unkept(cpu_env(cpu));
+    tt_put_le32(head, STATE_MAGIC);
+    tt_put_le32(head + 4, STATE_VERSION);
+    for (i = 0; i < 4; i++) {
+        tt_put_le64(head + 8 + 8 * i, flags[i]);
+    }
+    f = qemu_file_new_output(QIO_CHANNEL(bioc));
+    vmstate_save_state(f, &vmstate_x86_cpu, X86_CPU(cpu), NULL);
+    qemu_fflush(f);
+    g_byte_array_append(out, head, sizeof(head));
+    g_byte_array_append(out, bioc->data, bioc->usage);
+    qemu_fclose(f);
+    return out;
+}
+
+static void clear_state(CPUState *cpu)
+{
+    CPUX86State *env = cpu_env(cpu);
+
+    cpu_breakpoint_remove_all(cpu, BP_CPU);
+    cpu_watchpoint_remove_all(cpu, BP_CPU);
+    memset(env, 0, offsetof(CPUX86State, end_reset_fields));
+    cpu_init_fp_statuses(env);
+    env->old_exception = -1;
+    env->exception_nr = -1;
+    env->umwait = 0;
+    env->xss = 0;
+    env->mcg_ext_ctl = 0;
+    /* What vmstate omits when it has its value after a reset. */
+    env->msr_ia32_misc_enable = MSR_IA32_MISC_ENABLE_DEFAULT;
+    env->poll_control_msr = 1;
+}
+
+/*
+ * A run may come from anybody. And a build with KVM takes a guest's guest for one of
+ * KVM's, which it has to know of: not under TCG.
+ */
+static int post_load(void *opaque, int version)
+{
+    CPUX86State *env = &X86_CPU(opaque)->env;
+    uint32_t guest = env->hflags & HF_GUEST_MASK;
+    int ret;
+
+    if ((4 * env->mcg_cap & 0xff) > ARRAY_SIZE(env->mce_banks)) {
+        return -EINVAL;         /* RDMSR takes it for their number */
+    }
+    env->hflags &= ~HF_GUEST_MASK;
+    ret = vmstate_x86_cpu.post_load(opaque, version);
+    env->hflags |= guest;
+    return ret;
+}
+
+/* QEMU's description of the CPU, without the parts that are loaded into what only
+ * KVM makes. */
+static const VMStateDescription *description(void)
+{
+    static const char *const of_kvm[] = { "cpu/nested_state", "cpu/xen_vcpu", NULL };
+    static VMStateDescription d;
+    GPtrArray *parts;
+
+    if (!d.name) {
+        parts = g_ptr_array_new();
+        d = vmstate_x86_cpu;
+        d.post_load = post_load;
+        for (unsigned i = 0; vmstate_x86_cpu.subsections[i]; i++) {
+            if (!g_strv_contains(of_kvm, vmstate_x86_cpu.subsections[i]->name)) {
+                g_ptr_array_add(parts, (void *)vmstate_x86_cpu.subsections[i]);
+            }
+        }
+        g_ptr_array_add(parts, NULL);
+        d.subsections = (void *)g_ptr_array_free(parts, false);
+    }
+    return &d;
+}
+
+bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
+                    Error **errp)
+{
+    g_autoptr(QIOChannelBuffer) bioc = NULL;
+    QEMUFile *f;
+    int i, ret;
+
+    if (len < STATE_HEAD || tt_get_le32(data) != STATE_MAGIC ||
+        tt_get_le32(data + 4) != STATE_VERSION) {
+        error_setg(errp, "the run holds a CPU state that this version cannot "
+                   "read: it is damaged, or from a newer version");
+        return false;
+    }
+    bioc = qio_channel_buffer_new(len);
+    memcpy(bioc->data, data + STATE_HEAD, len - STATE_HEAD);
+    bioc->usage = len - STATE_HEAD;
+    f = qemu_file_new_input(QIO_CHANNEL(bioc));
+    clear_state(cpu);
+    ret = vmstate_load_state(f, description(), X86_CPU(cpu),
+                             vmstate_x86_cpu.version_id);
+    qemu_fclose(f);
+    if (ret < 0) {
+        clear_state(cpu);               /* what was refused is not kept, nor saved */
+        cpu_env(cpu)->mcg_cap = 0;
+        cpu_env(cpu)->msr_hv_reenlightenment_control = 0;
+        error_setg(errp, "the run holds a CPU state that QEMU does not load: "
+                   "it is damaged");
+        return false;
+    }
+    unpack_unkept(cpu_env(cpu), tt_get_le64(data + 8));
+    for (i = 1; i < 4; i++) {
+        tt_target_set_flag(cpu, i, tt_get_le64(data + 8 + 8 * i));
+    }
+    cpu->exception_index = -1;
+    cpu->cflags_next_tb = -1;
+    cpu->watchpoint_hit = NULL;
+    if (tt_replaying()) {
+        cpu->interrupt_request = 0;     /* a debug interrupt of another time */
+    }
+    tt_insn_counted = false;
+    tlb_flush(cpu);
+    tcg_flush_jmp_cache(cpu);
+    return true;
+}
+
+/* ---- digest ---- */
+
+static uint64_t *put_segment(uint64_t *p, const SegmentCache *s)
+{
+    *p++ = s->selector;
+    *p++ = s->base;
+    *p++ = s->limit;
+    *p++ = s->flags;
+    return p;
+}
+
+static uint64_t *put_integer_state(uint64_t *p, CPUX86State *env)
+{
+    int i;
+
+    for (i = 0; i < CPU_NB_REGS; i++) {
+        *p++ = env->regs[i];
+    }
+    *p++ = env->eip;
+    *p++ = cpu_compute_eflags(env);
+    for (i = 0; i < 6; i++) {
+        p = put_segment(p, &env->segs[i]);
+    }
+    p = put_segment(p, &env->ldt);
+    p = put_segment(p, &env->tr);
+    p = put_segment(p, &env->gdt);
+    p = put_segment(p, &env->idt);
+    for (i = 0; i < 5; i++) {
+        *p++ = env->cr[i];
+    }
+    for (i = 0; i < 8; i++) {
+        *p++ = env->dr[i];
+    }
+    *p++ = env->a20_mask;
+    *p++ = env->efer;
+    *p++ = env->hflags;
+    *p++ = env->hflags2;
+    *p++ = env->xcr0;
+    *p++ = env->pkru;
+    return p;
+}
+
+static uint64_t *put_system_state(uint64_t *p, CPUX86State *env)
+{
+    int i;
+
+    *p++ = env->sysenter_cs;
+    *p++ = env->sysenter_esp;
+    *p++ = env->sysenter_eip;
+    *p++ = env->star;
+    *p++ = env->lstar;
+    *p++ = env->cstar;
+    *p++ = env->fmask;
+    *p++ = env->kernelgsbase;
+    *p++ = env->tsc_aux;
+    *p++ = env->tsc_adjust;
+    *p++ = env->tsc_offset;
+    *p++ = env->pat;
+    *p++ = env->smbase;
+    *p++ = env->vm_hsave;
+    *p++ = env->vm_vmcb;
+    *p++ = env->intercept;
+    *p++ = env->int_ctl;
+    *p++ = env->mtrr_deftype;
+    for (i = 0; i < 11; i++) {
+        *p++ = env->mtrr_fixed[i];
+    }
+    for (i = 0; i < MSR_MTRRcap_VCNT; i++) {
+        *p++ = env->mtrr_var[i].base;
+        *p++ = env->mtrr_var[i].mask;
+    }
+    return p;
+}
+
+static uint64_t *put_fpu_state(uint64_t *p, CPUX86State *env)
+{
+    int i;
+
+    *p++ = env->fpstt;
+    *p++ = env->fpus;
+    *p++ = env->fpuc;
+    *p++ = env->mxcsr;
+    for (i = 0; i < 8; i++) {
+        *p++ = env->fptags[i];
+        *p++ = env->fpregs[i].d.low;
+        *p++ = env->fpregs[i].d.high;
+    }
+    return p;
+}
+
+/* What runs of before had not in their digests. */
+static uint64_t *put_seldom_state(uint64_t *p, CPUX86State *env)
+{
+    *p++ = pack_unkept(env);
+    *p++ = env->fpop;
+    *p++ = env->fpip;
+    *p++ = env->fpdp;
+    *p++ = env->mcg_status;
+    *p++ = env->mcg_ctl;
+    *p++ = env->mcg_ext_ctl;
+    *p++ = XXH3_64bits(env->mce_banks, sizeof(env->mce_banks));
+    *p++ = env->msr_ia32_misc_enable;
+    *p++ = env->pkrs;
+    *p++ = env->bndcs_regs.cfgu;
+    *p++ = env->bndcs_regs.sts;
+    *p++ = XXH3_64bits(env->bnd_regs, sizeof(env->bnd_regs));
+    *p++ = env->intercept_cr_read;
+    *p++ = env->intercept_cr_write;
+    *p++ = env->intercept_dr_read;
+    *p++ = env->intercept_dr_write;
+    *p++ = env->intercept_exceptions;
+    *p++ = env->nested_cr3;
+    *p++ = env->nested_pg_mode;
+    *p++ = env->v_tpr;
+    return p;
+}
+
+uint64_t tt_target_digest(CPUState *cpu)
+{
+    CPUX86State *env = cpu_env(cpu);
+    uint64_t words[256], *p = words;
+
+    update_mxcsr_from_sse_status(env);
+    p = put_integer_state(p, env);
+    p = put_system_state(p, env);
+    p = put_fpu_state(p, env);
+    *p++ = cpu->halted;
+    if (tt.manifest.rules & TT_RULE_WHOLE_STATE) {
+        p = put_seldom_state(p, env);
+    }
+    assert(p <= words + ARRAY_SIZE(words));
+    *p++ = XXH3_64bits(env->xmm_regs, sizeof(env->xmm_regs));
+    *p++ = XXH3_64bits(env->opmask_regs, sizeof(env->opmask_regs));
+    return XXH3_64bits(words, (uint8_t *)p - (uint8_t *)words);
+}
+
+uint64_t tt_target_fingerprint(CPUState *cpu)
+{
+    CPUX86State *env = cpu_env(cpu);
+    uint64_t flags[4], kept[3];
+
+    tt_target_flags(cpu, flags);
+    flags[0] = cpu->halted;
+    kept[0] = XXH3_64bits(flags, sizeof(flags));
+    kept[1] = env->mcg_ctl;             /* a reset leaves it, and these */
+    kept[2] = XXH3_64bits(env->mce_banks, sizeof(env->mce_banks));
+    return XXH3_64bits_withSeed(env, offsetof(CPUX86State, end_reset_fields),
+                                XXH3_64bits(kept, sizeof(kept)));
+}
+
+/* ---- interrupts ---- */
+
+static const struct {
+    int mask;
+    uint64_t intr_class;
+    uint32_t svm_exit;
+} classes[] = {
+    { CPU_INTERRUPT_HARD, TT_INTR_HARD, SVM_EXIT_INTR },
+    { CPU_INTERRUPT_NMI, TT_INTR_NMI, SVM_EXIT_NMI },
+    { CPU_INTERRUPT_SMI, TT_INTR_SMI, SVM_EXIT_SMI },
+    { CPU_INTERRUPT_VIRQ, TT_INTR_VIRQ, SVM_EXIT_VINTR },
+    { CPU_INTERRUPT_MCE, TT_INTR_MCE, 0 },
+};
+
+uint64_t tt_target_intr_class(int mask)
+{
+    size_t i;
+
+    for (i = 0; i < ARRAY_SIZE(classes); i++) {
+        if (classes[i].mask == mask) {
+            return classes[i].intr_class;
+        }
+    }
+    return 0;
+}
+
+static uint32_t svm_exit_of(uint64_t intr_class)
+{
+    size_t i;
+
+    for (i = 0; i < ARRAY_SIZE(classes); i++) {
+        if (classes[i].intr_class == intr_class) {
+            return classes[i].svm_exit;
+        }
+    }
+    return 0;
+}
+
+bool tt_target_intercepts(CPUState *cpu, uint64_t intr_class)
+{
+    CPUX86State *env = cpu_env(cpu);
+    uint32_t exit = svm_exit_of(intr_class);
+
+    return (env->hflags & HF_GUEST_MASK) && exit &&
+        cpu_svm_has_intercept(env, exit);
+}
+
+bool tt_target_deliver(CPUState *cpu, uint64_t type, uint64_t vector)
+{
+    X86CPU *x86 = X86_CPU(cpu);
+    CPUX86State *env = &x86->env;
+
+    if (type & TT_INTR_INTERCEPTED) {
+        cpu_svm_check_intercept_param(env, svm_exit_of(type & 0x7f), 0, 0);
+        return false;           /* the guest no longer intercepts it */
+    }
+    switch (type) {
+    case TT_INTR_SMI:
+        do_smm_enter(x86);
+        return true;
+    case TT_INTR_NMI:
+        env->hflags2 |= HF2_NMI_MASK;
+        do_interrupt_x86_hardirq(env, EXCP02_NMI, 1);
+        return true;
+    case TT_INTR_MCE:
+        do_interrupt_x86_hardirq(env, EXCP12_MCHK, 0);
+        return true;
+    case TT_INTR_HARD:
+        do_interrupt_x86_hardirq(env, vector, 1);
+        return true;
+    case TT_INTR_VIRQ:
+        do_interrupt_x86_hardirq(env, vector, 1);
+        env->int_ctl &= ~V_IRQ_MASK;
+        return true;
+    }
+    return false;
+}

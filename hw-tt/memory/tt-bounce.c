@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The end of a DMA that a device made by pointer. While recording its data went
+ * into a bounce buffer, which becomes visible here, at one logged moment.
+ *
+ * A device may write part of what it has mapped in another way (virtio-scsi maps
+ * what it reads from a disk and transfers to its address), or less than it says,
+ * and the guest may write beside it meanwhile. So only what the device changed in
+ * the buffer goes to RAM. A byte that it set to the value that was there counts
+ * as not changed: as if the device had written it at once, when it mapped.
+ */
+#include "qemu/osdep.h"
+#include "tt/hooks.h"
+#include "exec/memory.h"
+
+/* Compared as a whole first; most are wholly changed, or not at all. */
+#define CHUNK 64
+
+/* One chunk: its unchanged bytes become what RAM holds now. False: no others. */
+static bool merge_chunk(uint8_t *buffer, const uint8_t *before,
+                        const uint8_t *now, size_t n)
+{
+    if (!memcmp(buffer, before, n)) {
+        return false;
+    }
+    if (memcmp(now, before, n)) {
+        for (size_t i = 0; i < n; i++) {
+            if (buffer[i] == before[i]) {
+                buffer[i] = now[i];
+            }
+        }
+    }
+    return true;
+}
+
+uint64_t tt_bounce_merge(AddressSpace *as, uint64_t addr, uint8_t *buffer,
+                         const uint8_t *before, uint64_t *len)
+{
+    g_autofree uint8_t *now = g_malloc(*len);
+    uint64_t first = *len, end = 0;
+
+    address_space_read(as, addr, MEMTXATTRS_UNSPECIFIED, now, *len);
+    for (uint64_t at = 0; at < *len; at += CHUNK) {
+        uint64_t n = MIN(CHUNK, *len - at);
+
+        if (merge_chunk(buffer + at, before + at, now + at, n)) {
+            first = MIN(first, at);
+            end = at + n;
+        } else {
+            memcpy(buffer + at, now + at, n);
+        }
+    }
+    *len = end > first ? end - first : 0;
+    return first;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the three files about guest memory know of each other; what others may is in
+ * tt/engine.h. Private to hw-tt/glue. Context: the BQL is held.
+ */
+#ifndef TT_MEMORY_INT_H
+#define TT_MEMORY_INT_H
+
+#include "log/tt-log.h"
+#include "exec/memory.h"
+
+/* ---- blocks ---- */
+/* The guest sees @mr now: the number of its block, which it has or gets. */
+unsigned tt_memory_register(MemoryRegion *mr);
+/* All, also those that the guest has not seen at this position. */
+unsigned tt_memory_n_made(void);
+/* At this position the guest has seen the first @n. */
+void tt_memory_show(unsigned n);
+/* The @n blocks of a stored checkpoint: those that are not there yet are made. */
+bool tt_memory_blocks_load(const uint8_t *data, size_t len, unsigned n,
+                           Error **errp);
+
+/* ---- the map ---- */
+/* A recording logs it, and its changes, from now on; no more. */
+void tt_memory_map_watch(CPUState *cpu);
+void tt_memory_map_unwatch(void);
+bool tt_memory_map_apply(const TtEvent *ev, Error **errp);
+/* The vCPUs see again what they see in the present. */
+void tt_memory_map_leave_past(void);
+
+#endif

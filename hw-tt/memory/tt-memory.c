@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Guest memory at the boundary: which RAM blocks there are, and every write to them
+ * that no vCPU instruction made. Where the guest sees them is in tt-memory-map.c,
+ * which pages were written in tt-memory-pages.c.
+ *
+ * A block is numbered when the guest can first see it (it appears in the memory
+ * map of an address space): only then do its contents matter, and only then is
+ * it safe to take them, since device code fills a new block without telling
+ * anyone. A block that is never mapped (the fw_cfg blobs that QEMU rewrites) is
+ * neither in the log nor in the digest.
+ *
+ * In a replay the blocks are ours: plain RAM with the recorded names.
+ */
+#include "qemu/osdep.h"
+#include "hw-tt/memory/tt-memory.h"
+#include "accel-tt/tt-token.h"
+#include "branch/tt-branch.h"
+#include "hw-tt/memory/tt-guard.h"
+#include "io/tt-base.h"
+#include "log/tt-log.h"
+#include "pages/tt-pagestore.h"
+#include "record/tt-record.h"
+#include "replay/tt-replay.h"
+#include "run/tt-manifest.h"
+#include "session/tt-session.h"
+#include "travel/tt-past.h"
+#include "tt-memory-int.h"
+#include "tt/hooks.h"
+#include "qapi/error.h"
+#include "hw/core/cpu.h"
+#include "exec/memory.h"
+#include "qemu/main-loop.h"
+#include "qemu/cutils.h"
+#include "qemu/rcu.h"
+#include "qemu/error-report.h"
+#include "exec/address-spaces.h"
+#include "exec/cpu-common.h"
+#include "exec/ramblock.h"
+#include "exec/ram_addr.h"
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+bool tt_maps_directly;
+
+static GPtrArray *blocks;           /* of TtBlock */
+static unsigned n_live;             /* blocks the guest has seen by now */
+static uint64_t n_pages;
+
+/* The same of the world that is not shown: see tt-past.c. */
+static struct {
+    GPtrArray *blocks;
+    unsigned n_live;
+    uint64_t n_pages;
+} aside;
+
+unsigned tt_memory_n_blocks(void)
+{
+    return n_live;
+}
+
+unsigned tt_memory_n_made(void)
+{
+    return blocks ? blocks->len : 0;
+}
+
+TtBlock *tt_memory_block(unsigned index)
+{
+    return g_ptr_array_index(blocks, index);
+}
+
+uint64_t tt_memory_n_pages(void)
+{
+    return n_pages;
+}
+
+static TtBlock *add_block(const char *name, uint64_t size, uint32_t flags)
+{
+    TtBlock *b = g_new0(TtBlock, 1);
+
+    g_strlcpy(b->name, name, sizeof(b->name));
+    b->size_bytes = size;
+    b->flags = flags;
+    b->first_page = n_pages;
+    n_pages += DIV_ROUND_UP(size, TT_PAGE_BYTES);
+    if (!blocks) {
+        blocks = g_ptr_array_new();
+    }
+    g_ptr_array_add(blocks, b);
+    return b;
+}
+
+static void forget_blocks(void)
+{
+    if (blocks) {
+        g_ptr_array_foreach(blocks, (GFunc)g_free, NULL);
+        g_ptr_array_free(blocks, true);
+        blocks = NULL;
+    }
+    n_live = 0;
+    n_pages = 0;
+}
+
+/* ---- recording: blocks and what is written to them ---- */
+
+static int find_block(RAMBlock *rb)
+{
+    static unsigned last;
+
+    if (last < n_live && tt_memory_block(last)->ram_block == rb) {
+        return last;
+    }
+    for (unsigned i = 0; i < n_live; i++) {
+        if (tt_memory_block(i)->ram_block == rb) {
+            last = i;
+            return i;
+        }
+    }
+    return -1;
+}
+
+uint32_t tt_memory_locate(void *host, uint64_t *offset)
+{
+    ram_addr_t at = 0;
+    RAMBlock *rb = qemu_ram_block_from_host(host, false, &at);
+    int index = rb ? find_block(rb) : -1;
+
+    *offset = at;
+    return index < 0 ? UINT32_MAX : index;
+}
+
+static void log_bytes(unsigned index, uint64_t offset, uint64_t len)
+{
+    const uint8_t *host = tt_memory_block(index)->host;
+
+    while (len) {
+        uint32_t n = MIN(len, TT_LOG_DATA_MAX);
+        TtEvent ev = {
+            .kind = TT_EV_RAM, .addr = index, .val = offset,
+            .len = n, .data = host + offset,
+        };
+
+        tt_record_event(&ev);
+        offset += n;
+        len -= n;
+    }
+}
+
+/* @differs: the pages that a replay does not have yet; NULL: all but zeros. */
+static void log_contents(unsigned index, const unsigned long *differs)
+{
+    TtBlock *b = tt_memory_block(index);
+    uint64_t at, from = 0, end = 0;
+
+    for (at = 0; at < b->size_bytes; at += TT_PAGE_BYTES) {
+        uint64_t n = MIN(TT_PAGE_BYTES, b->size_bytes - at);
+
+        if (differs ? test_bit(at / TT_PAGE_BYTES, differs) :
+            !buffer_is_zero(b->host + at, n)) {
+            if (end != at) {
+                log_bytes(index, from, end - from);
+                from = at;
+            }
+            end = at + n;
+        }
+    }
+    log_bytes(index, from, end - from);
+}
+
+unsigned tt_memory_register(MemoryRegion *mr)
+{
+    RAMBlock *rb = mr->ram_block;
+    int index = find_block(rb);
+    g_autofree unsigned long *differs = NULL;
+    const char *name;
+    TtBlock *b;
+    TtEvent ev = { .kind = TT_EV_BLOCK };
+
+    if (index >= 0) {
+        return index;
+    }
+    name = *rb->idstr ? rb->idstr : memory_region_name(mr);
+    b = add_block(*name ? name : "memory", rb->used_length,
+                  (mr->rom_device ? TT_BLOCK_ROMD : 0) |
+                  (mr->readonly ? TT_BLOCK_ROM : 0));
+    b->ram_block = rb;
+    b->mr = mr;
+    b->host = rb->host;
+    tt_guard_add(rb);
+    ev.addr = index = n_live;
+    ev.val = b->size_bytes;
+    differs = tt_branch_compare(b);
+    ev.aux = b->flags | (differs ? TT_BLOCK_PARENT : 0);
+    ev.data = (const uint8_t *)b->name;
+    ev.len = strlen(b->name);
+    n_live++;
+    tt_record_event(&ev);
+    log_contents(index, differs);
+    return index;
+}
+
+/*
+ * Written by a device: from another thread, while the vCPU is outside guest
+ * code, or inside one of its device calls. The CPU's own helper writes (SMM
+ * state, page table bits) are not inputs.
+ */
+static bool is_external(void)
+{
+    return !tt_token_is_mine() || !current_cpu || !current_cpu->running ||
+        tt.device_depth || tt.acknowledging;
+}
+
+/*
+ * While the past is shown, a write into RAM that is not of the past belongs to
+ * the VM that waits: it is logged where that stands. True: undo by
+ * tt_past_swap.
+ */
+static bool turn_to_present(RAMBlock *rb)
+{
+    if (!tt_past || find_block(rb) >= 0) {
+        return false;
+    }
+    tt_past_swap();
+    return true;
+}
+
+void tt_ram_written_slow(MemoryRegion *mr, uint64_t offset, uint64_t len)
+{
+    bool turned = turn_to_present(mr->ram_block);
+    int index;
+
+    if (tt_recording() && tt.live && len && is_external()) {
+        index = find_block(mr->ram_block);
+        if (index >= 0) {
+            assert(offset + len <= tt_memory_block(index)->size_bytes);
+            log_bytes(index, offset, len);
+        }
+    }
+    if (turned) {
+        tt_past_swap();
+    }
+}
+
+void tt_mapped_written_slow(void *host, size_t len)
+{
+    ram_addr_t offset;
+    MemoryRegion *mr = memory_region_from_host(host, &offset);
+
+    if (mr) {
+        tt_ram_changed(mr, offset, len);
+    }
+}
+
+void tt_ram_discarded_slow(void *ram_block, uint64_t start, uint64_t len)
+{
+    bool turned = turn_to_present(ram_block);
+    int index = tt_recording() && tt.live ? find_block(ram_block) : -1;
+    uint8_t le[8];
+    TtEvent ev = {
+        .kind = TT_EV_RAM_FILL, .addr = index, .val = start,
+        .data = le, .len = sizeof(le),
+    };
+
+    if (index >= 0) {
+        tt_guard_discarded(ram_block, start, len);
+        tt_put_le64(le, len);
+        tt_record_event(&ev);
+    }
+    if (turned) {
+        tt_past_swap();
+    }
+}
+
+/* Of a ROM device: what a device made of an access is in the log. Only an access that
+ * is not in it comes here, which no recorder makes. */
+static uint64_t inert_read(void *opaque, hwaddr addr, unsigned size)
+{
+    return 0;
+}
+
+static void inert_write(void *opaque, hwaddr addr, uint64_t val, unsigned size)
+{
+}
+
+static const MemoryRegionOps inert_ops = {
+    .read = inert_read,
+    .write = inert_write,
+    .endianness = DEVICE_LITTLE_ENDIAN,
+};
+
+static bool create_block(TtBlock *b, Error **errp)
+{
+    MemoryRegion *mr = g_new0(MemoryRegion, 1);
+    bool ok;
+
+    if (b->flags & TT_BLOCK_ROMD) {
+        ok = memory_region_init_rom_device_nomigrate(mr, NULL, &inert_ops,
+                                                     NULL, b->name,
+                                                     b->size_bytes, errp);
+    } else {
+        ok = memory_region_init_ram_nomigrate(mr, NULL, b->name,
+                                              b->size_bytes, errp);
+    }
+    if (!ok) {
+        g_free(mr);
+        return false;
+    }
+    b->mr = mr;
+    b->ram_block = mr->ram_block;
+    b->host = memory_region_get_ram_ptr(mr);
+    return true;
+}
+
+typedef struct OldRegion {
+    struct rcu_head rcu;
+    MemoryRegion *mr;
+} OldRegion;
+
+static void free_region(OldRegion *old)
+{
+    object_unparent(OBJECT(old->mr));
+    g_free(old->mr);
+    g_free(old);
+}
+
+/* The memory goes when the views of it have gone, which RCU was given before. */
+static void destroy_block(TtBlock *b)
+{
+    OldRegion *old = g_new0(OldRegion, 1);
+
+    tt_ram_changed(b->mr, 0, b->size_bytes);    /* its translations */
+    old->mr = b->mr;
+    call_rcu(old, free_region, rcu);
+}
+
+/* @adopted: only those of devices that are gone. */
+static void destroy_blocks(bool adopted)
+{
+    for (unsigned i = 0; blocks && i < blocks->len; i++) {
+        if (!adopted || tt_memory_block(i)->is_adopted) {
+            destroy_block(tt_memory_block(i));
+        }
+    }
+}
+
+/*
+ * The device that has this block goes. What the guest once saw belongs to the
+ * run, so it is kept in memory of our own, which is all dirty at first.
+ */
+static void adopt_block(TtBlock *b)
+{
+    const uint8_t *contents = b->host;
+
+    create_block(b, &error_fatal);
+    memcpy(b->host, contents, b->size_bytes);
+    b->is_adopted = true;
+}
+
+static void block_removed(RAMBlockNotifier *n, void *host, size_t size,
+                          size_t max_size)
+{
+    ram_addr_t offset;
+    RAMBlock *rb = qemu_ram_block_from_host(host, false, &offset);
+    bool turned = turn_to_present(rb);
+    int index = find_block(rb);
+
+    if (tt_guard_is_on) {
+        tt_guard_drop(rb);
+    }
+    if (index >= 0 && tt_recording()) {
+        adopt_block(tt_memory_block(index));
+    }
+    if (turned) {
+        tt_past_swap();
+    }
+}
+
+/* ---- digest ---- */
+
+/* Hash over the hashes of the pages, so that later versions can keep them. */
+static uint64_t block_digest(const TtBlock *b)
+{
+    static const uint8_t zeros[TT_PAGE_BYTES];
+    uint64_t zero = XXH3_64bits(zeros, sizeof(zeros));
+    uint64_t i, n_hashes = DIV_ROUND_UP(b->size_bytes, TT_PAGE_BYTES);
+    g_autofree uint64_t *hashes = g_new(uint64_t, n_hashes);
+
+    for (i = 0; i < n_hashes; i++) {
+        uint64_t at = i * TT_PAGE_BYTES;
+        uint64_t n = MIN(TT_PAGE_BYTES, b->size_bytes - at);
+        bool is_zero = n == TT_PAGE_BYTES && buffer_is_zero(b->host + at, n);
+
+        hashes[i] = cpu_to_le64(is_zero ? zero :
+                                XXH3_64bits(b->host + at, n));
+    }
+    return XXH3_64bits(hashes, n_hashes * sizeof(uint64_t));
+}
+
+uint64_t tt_memory_digest(void)
+{
+    uint64_t h = 0;
+
+    for (unsigned i = 0; i < n_live; i++) {
+        uint64_t v[2] = { h, block_digest(tt_memory_block(i)) };
+
+        h = XXH3_64bits(v, sizeof(v));
+    }
+    return h;
+}
+
+/* ---- replay: blocks from the log ---- */
+
+/* It may come from anybody, and go to a terminal. */
+static bool is_name(const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *p = name; *p; p++) {
+        if (!g_ascii_isprint(*p)) {
+            return false;
+        }
+    }
+    return n && n <= TT_BLOCK_NAME_MAX;
+}
+
+/* Block @index, the next one or one that is there since before we travelled. */
+static bool ensure_block(uint64_t index, const char *name, uint64_t size,
+                         uint32_t flags, Error **errp)
+{
+    unsigned n = blocks ? blocks->len : 0;
+    TtBlock *b;
+
+    if (index > n || index >= TT_BLOCKS_MAX || !size ||
+        size > TT_BLOCK_BYTES_MAX || !is_name(name) || (index == n &&
+        DIV_ROUND_UP(size, TT_PAGE_BYTES) > TT_PAGES_MAX - n_pages)) {
+        error_setg(errp, "RAM block %" PRIu64 " of the run makes no sense",
+                   index);
+        return false;
+    }
+    if (index < n) {
+        b = tt_memory_block(index);
+        if (b->size_bytes != size || strcmp(b->name, name)) {
+            error_setg(errp, "RAM block %" PRIu64 " comes twice, not alike",
+                       index);
+            return false;
+        }
+        return true;
+    }
+    b = add_block(name, size, flags);
+    if (!create_block(b, errp)) {
+        g_ptr_array_set_size(blocks, n);
+        n_pages = b->first_page;
+        g_free(b);
+        return false;
+    }
+    return true;
+}
+
+static bool apply_block(const TtEvent *ev, Error **errp)
+{
+    g_autofree char *name = g_strndup(ev->len ? (const char *)ev->data : "",
+                                      ev->len);
+    TtBlock *b;
+
+    if (ev->addr != n_live) {
+        error_setg(errp, "RAM block %" PRIu64 " of the log comes out of turn",
+                   ev->addr);
+        return false;
+    }
+    if (!ensure_block(ev->addr, name, ev->val, ev->aux & ~TT_BLOCK_PARENT,
+                      errp)) {
+        return false;
+    }
+    n_live++;
+    if (!(ev->aux & TT_BLOCK_PARENT)) {
+        return true;
+    }
+    b = tt_memory_block(ev->addr);
+    if (!tt_replay_fill(b, errp)) {
+        return false;
+    }
+    tt_ram_changed(b->mr, 0, b->size_bytes);
+    return true;
+}
+
+static bool apply_ram(const TtEvent *ev, Error **errp)
+{
+    bool fill = ev->kind == TT_EV_RAM_FILL;
+    uint64_t len = fill ? (ev->len == 8 ? tt_get_le64(ev->data) : 0) : ev->len;
+    TtBlock *b = ev->addr < n_live ? tt_memory_block(ev->addr) : NULL;
+
+    if (!b || ev->val > b->size_bytes || len > b->size_bytes - ev->val) {
+        error_setg(errp, "a write of %" PRIu64 " bytes at %" PRIu64
+                   " of RAM block %" PRIu64 " lies outside it", len, ev->val,
+                   ev->addr);
+        return false;
+    }
+    if (fill) {
+        memset(b->host + ev->val, ev->aux, len);
+    } else {
+        memcpy(b->host + ev->val, ev->data, len);
+    }
+    if (len && !(tt_omit & TT_OMIT_DMA_INVALIDATE)) {
+        tt_ram_changed(b->mr, ev->val, len);
+    }
+    return true;
+}
+
+void tt_memory_swap(void)
+{
+    typeof(aside) t = aside;
+
+    aside.blocks = blocks;
+    aside.n_live = n_live;
+    aside.n_pages = n_pages;
+    blocks = t.blocks;
+    n_live = t.n_live;
+    n_pages = t.n_pages;
+}
+
+bool tt_memory_apply(const TtEvent *ev, Error **errp)
+{
+    switch (ev->kind) {
+    case TT_EV_BLOCK:
+        return apply_block(ev, errp);
+    case TT_EV_RAM:
+    case TT_EV_RAM_FILL:
+        return apply_ram(ev, errp);
+    case TT_EV_MAP:
+        return tt_memory_map_apply(ev, errp);
+    default:
+        error_setg(errp, "event kind %u is not for memory", ev->kind);
+        return false;
+    }
+}
+
+/* ---- start and end ---- */
+
+void tt_memory_record_start(CPUState *cpu)
+{
+    static RAMBlockNotifier notifier = { .ram_block_removed = block_removed };
+    static bool notified;
+
+    if (!notified) {
+        notified = true;
+        ram_block_notifier_add(&notifier);
+    }
+    tt_memory_map_watch(cpu);
+}
+
+void tt_memory_record_stop(void)
+{
+    tt_memory_map_unwatch();
+    destroy_blocks(true);
+    forget_blocks();
+}
+
+void tt_memory_leave_past(void)
+{
+    tt_memory_map_leave_past();
+    destroy_blocks(false);
+    forget_blocks();
+}
+
+/* ---- checkpoints ---- */
+
+void tt_memory_show(unsigned n)
+{
+    n_live = n;
+}
+
+GByteArray *tt_memory_blocks_save(void)
+{
+    GByteArray *a = g_byte_array_new();
+
+    for (unsigned i = 0; i < n_live; i++) {
+        const TtBlock *b = tt_memory_block(i);
+        uint8_t head[16];
+
+        tt_put_le64(head, b->size_bytes);
+        tt_put_le32(head + 8, b->flags);
+        tt_put_le32(head + 12, strlen(b->name));
+        g_byte_array_append(a, head, sizeof(head));
+        g_byte_array_append(a, (const uint8_t *)b->name, strlen(b->name));
+    }
+    return a;
+}
+
+bool tt_memory_blocks_load(const uint8_t *data, size_t len, unsigned n,
+                           Error **errp)
+{
+    size_t at = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        g_autofree char *name = NULL;
+        uint32_t name_len;
+
+        if (len - at < 16 ||
+            (name_len = tt_get_le32(data + at + 12)) > TT_BLOCK_NAME_MAX ||
+            name_len > len - at - 16) {
+            error_setg(errp, "the list of RAM blocks is damaged");
+            return false;
+        }
+        name = g_strndup((const char *)data + at + 16, name_len);
+        if (!ensure_block(i, name, tt_get_le64(data + at),
+                          tt_get_le32(data + at + 8), errp)) {
+            return false;
+        }
+        at += 16 + name_len;
+    }
+    return true;
+}

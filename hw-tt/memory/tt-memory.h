@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Guest RAM: its blocks, its map, and the pages that were written.
+ *
+ * Context, unless said otherwise: the BQL is held.
+ */
+#ifndef TT_MEMORY_H
+#define TT_MEMORY_H
+
+#include "log/tt-log.h"
+#include "run/tt-cpstate.h"
+#include "run/tt-manifest.h"
+
+typedef struct TtBlock {
+    void *ram_block;            /* RAMBlock; compared, not followed */
+    MemoryRegion *mr;
+    uint8_t *host;
+    uint64_t size_bytes;
+    uint32_t flags;             /* TT_BLOCK_* */
+    uint64_t first_page;        /* its number in the page store */
+    bool is_adopted;            /* its device is gone, the RAM is ours */
+    char name[TT_BLOCK_NAME_MAX + 1];
+} TtBlock;
+
+unsigned tt_memory_n_blocks(void);
+TtBlock *tt_memory_block(unsigned index);
+uint64_t tt_memory_n_pages(void);
+/* The block that @host lies in, and where; UINT32_MAX: in none of the run's. */
+uint32_t tt_memory_locate(void *host, uint64_t *offset);
+void tt_memory_record_start(CPUState *cpu);     /* logs map and contents */
+void tt_memory_record_stop(void);
+uint64_t tt_memory_digest(void);        /* 0.1 ms per MiB; holds the token */
+/* Replay: carry out one event. False: the log is inconsistent, *errp. */
+bool tt_memory_apply(const TtEvent *ev, Error **errp);
+/* Checkpoints: the map as two event payloads, and how many blocks there are. */
+typedef struct TtMapState {
+    GByteArray *sections[2];
+    unsigned n_blocks;
+} TtMapState;
+void tt_memory_map_save(TtMapState *ms);
+void tt_memory_map_restore(const TtMapState *ms);
+void tt_memory_map_free(TtMapState *ms);
+/* For a stored checkpoint: names and sizes of the blocks, as bytes. */
+GByteArray *tt_memory_blocks_save(void);
+/* Map and blocks of one; blocks that are not there yet are made. The bytes may be
+ * hostile. */
+bool tt_memory_map_load(TtMapState *ms, const TtCpState *s, Error **errp);
+/* Pages written since the last call (or since start), ascending. */
+uint64_t *tt_memory_collect_dirty(size_t *n);
+size_t tt_memory_count_dirty(void);     /* collects none; 1 us per 100 MiB */
+void tt_memory_mark_dirty(uint64_t page);
+void tt_memory_all_dirty(void);     /* nobody watched until now */
+const void *tt_memory_page(void *opaque, uint64_t page);
+void tt_memory_put_page(void *opaque, uint64_t page, const void *bytes);
+
+/* Shows the blocks of the other world: tt-past.c. */
+void tt_memory_swap(void);
+/* The vCPU sees the VM's own memory again; that of the past is given back. */
+void tt_memory_leave_past(void);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The graphical console of a replay.
+ *
+ * Context, unless said otherwise: the BQL is held.
+ */
+#ifndef TT_SCREEN_H
+#define TT_SCREEN_H
+
+void tt_screen_start(void);         /* the console of a replay */
+
+/* Can there be pictures of the screen? If not, it is said. Once, at the start. */
+bool tt_replay_may_show(void);
+
+#endif

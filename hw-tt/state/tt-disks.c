@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Disks at a full checkpoint. Each one that the guest can write goes on in a
+ * fresh qcow2 file, RUN/disks/NAME-N.qcow2, on top of the image it had: that
+ * one is frozen, nobody in this process writes to it any more, and it is the
+ * disk at the checkpoint.
+ *
+ *   before   device -> image            after   device -> NAME-1 -> image
+ *   the next checkpoint                 device -> NAME-2 -> NAME-1 -> image
+ *
+ * A disk with snapshot=on writes into a file that has no name and goes with the
+ * process; it stays there, and what it holds is copied to RUN/disks.
+ */
+#include "qemu/osdep.h"
+#include "hw-tt/state/tt-disks.h"
+#include "run/tt-fullstate.h"
+#include "session/tt-paths.h"
+#include "session/tt-rundir.h"
+#include "session/tt-session.h"
+#include "qapi/error.h"
+#include "block/block.h"
+#include "block/block_int.h"
+#include "block/qdict.h"
+#include "qemu/cutils.h"
+#include "qemu/error-report.h"
+#include "qemu/option.h"
+#include "qemu/config-file.h"
+#include "qapi/qapi-commands-transaction.h"
+#include "qobject/qdict.h"
+#include "qapi/util.h"
+#include "system/block-backend.h"
+#include "system/blockdev.h"
+
+#define OUR_NODES   "tt-disk-"      /* node names of our overlays */
+#define COPY_BYTES  (1u << 20)
+
+typedef struct Disk {
+    BlockBackend *blk;
+    BlockDriverState *bs;           /* what is frozen */
+    char *overlay;                  /* file that the guest goes on in; owned */
+    bool is_writable, is_temporary;
+    TtFullDisk *desc;
+} Disk;
+
+/* ---- names ---- */
+
+char *tt_disk_path_for(const char *path, const char *dir)
+{
+    g_autofree char *full = NULL;
+    size_t n = strlen(dir);
+
+    if (path_has_protocol(path)) {
+        return g_strdup(path);
+    }
+    full = g_canonicalize_filename(path, NULL);
+    if (!strncmp(full, dir, n) && full[n] == '/') {
+        return g_strdup(full + n + 1);
+    }
+    return g_steal_pointer(&full);
+}
+
+char *tt_disk_path_from(const char *path, const char *dir)
+{
+    return !*path || path_has_protocol(path) ? g_strdup(path) :
+        g_canonicalize_filename(path, dir);
+}
+
+char *tt_disk_file_name(const char *name)
+{
+    char *clean = g_strdup(*name ? name : "disk");
+
+    return g_strcanon(clean, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "-_.",
+                      '_');
+}
+
+/* A file of that name which is not there yet. */
+static char *fresh_file(const char *name)
+{
+    g_autofree char *clean = tt_disk_file_name(name);
+
+    for (unsigned n = 1;; n++) {
+        g_autofree char *file = g_strdup_printf("%s-%u.qcow2", clean, n);
+        g_autofree char *path = g_build_filename(tt.dir, "disks", file, NULL);
+
+        if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+            return g_steal_pointer(&path);
+        }
+    }
+}
+
+bool tt_disk_make_overlay(const char *path, const char *backing,
+                          const char *format, uint64_t size_bytes,
+                          Error **errp)
+{
+    g_autofree char *dir = g_path_get_dirname(path);
+    g_autofree char *name = tt_disk_path_for(backing, dir);
+    Error *err = NULL;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0) {                   /* made here: as private as the run */
+        error_setg_errno(errp, errno, "cannot create '%s'", path);
+        return false;
+    }
+    close(fd);
+    bdrv_img_create(path, "qcow2", name, format, NULL, size_bytes,
+                    BDRV_O_NO_BACKING, true, &err);
+    if (err) {
+        unlink(path);
+        error_propagate(errp, err);
+    }
+    return !err;
+}
+
+/* ---- what there is ---- */
+
+static char *image_name(BlockDriverState *bs)
+{
+    bdrv_refresh_filename(bs);
+    if (!bs->exact_filename[0]) {
+        return g_strdup(bs->filename);
+    }
+    return path_has_protocol(bs->exact_filename) ?
+        g_strdup(bs->exact_filename) :
+        g_canonicalize_filename(bs->exact_filename, NULL);
+}
+
+/* What is below the temporary file of snapshot=on. */
+static BlockDriverState * GRAPH_RDLOCK below_temporary(BlockDriverState *bs)
+{
+    return bs->open_flags & BDRV_O_TEMPORARY ?
+        bdrv_skip_filters(bdrv_cow_bs(bs)) : bs;
+}
+
+static void GRAPH_RDLOCK add_files(TtFullDisk *d, GArray *files,
+                                   BlockDriverState *bs)
+{
+    BdrvChild *c;
+
+    if (QLIST_EMPTY(&bs->children)) {
+        struct stat st;
+
+        bdrv_refresh_filename(bs);
+        if (bs->exact_filename[0] && !stat(bs->exact_filename, &st) &&
+            S_ISREG(st.st_mode) && files->len < TT_FULL_FILES_MAX) {
+            TtFullFile f = {
+                .path = tt_disk_path_for(bs->exact_filename, tt.dir),
+                .size_bytes = st.st_size,
+                .mtime_ns = st.st_mtim.tv_sec * 1000000000ull +
+                    st.st_mtim.tv_nsec,
+            };
+
+            g_array_append_val(files, f);
+        }
+    }
+    QLIST_FOREACH(c, &bs->children, next) {
+        add_files(d, files, c->bs);
+    }
+}
+
+static void GRAPH_RDLOCK describe_image(TtFullDisk *d, BlockDriverState *bs)
+{
+    GArray *files = g_array_new(false, false, sizeof(TtFullFile));
+    g_autofree char *name = image_name(bs);
+
+    d->image = tt_disk_path_for(name, tt.dir);
+    d->format = g_strdup(bs->drv->format_name);
+    add_files(d, files, bs);
+    d->n_files = files->len;
+    d->files = (TtFullFile *)g_array_free(files, false);
+}
+
+typedef struct Search {
+    QemuOpts *wanted;
+    int64_t n, found;
+} Search;
+
+static int count_drive(void *opaque, QemuOpts *opts, Error **errp)
+{
+    Search *s = opaque;
+
+    if (opts == s->wanted) {
+        s->found = s->n;
+    }
+    s->n++;
+    return 0;
+}
+
+static int64_t drive_number(BlockBackend *blk)
+{
+    DriveInfo *dinfo = blk_legacy_dinfo(blk);
+    Search s = { .wanted = dinfo ? dinfo->opts : NULL, .found = -1 };
+
+    qemu_opts_foreach(qemu_find_opts("drive"), count_drive, &s, NULL);
+    return s.found;
+}
+
+/* The node that the user named: below our overlays. */
+static const char * GRAPH_RDLOCK user_node(BlockDriverState *bs)
+{
+    while (bs && g_str_has_prefix(bdrv_get_node_name(bs), OUR_NODES)) {
+        bs = bdrv_cow_bs(bs);
+    }
+    return bs ? bdrv_get_node_name(bs) : "";
+}
+
+static bool GRAPH_RDLOCK describe(Disk *k, Error **errp)
+{
+    TtFullDisk *d = k->desc;
+    int64_t len;
+
+    d->device = blk_get_attached_dev_id(k->blk);
+    d->drive = drive_number(k->blk);
+    d->is_writable = k->is_writable;
+    if (!k->bs) {
+        d->node = g_strdup("");
+        d->image = g_strdup("");
+        d->format = g_strdup("");
+        return true;
+    }
+    d->node = g_strdup(user_node(k->bs));
+    len = bdrv_getlength(k->bs);
+    if (len < 0) {
+        error_setg_errno(errp, -len, "the size of disk '%s' cannot be told",
+                         d->device);
+        return false;
+    }
+    d->size_bytes = len;
+    if (k->is_writable && k->bs->drv->is_filter) {
+        error_setg(errp, "disk '%s' is behind a filter of QEMU's block layer "
+                   "('%s'), on which no overlay can be put: leave the filter "
+                   "out", d->device, k->bs->drv->format_name);
+        return false;
+    }
+    return true;
+}
+
+static GArray *collect(TtFullDesc *desc)
+{
+    GArray *disks = g_array_new(false, true, sizeof(Disk));
+    BlockBackend *blk;
+
+    for (blk = blk_all_next(NULL); blk; blk = blk_all_next(blk)) {
+        Disk k = { .blk = blk, .bs = blk_bs(blk) };
+
+        if (!blk_get_attached_dev(blk) || disks->len == TT_FULL_DISKS_MAX) {
+            continue;
+        }
+        k.is_writable = k.bs && blk_is_writable(blk);
+        k.is_temporary = k.bs && (k.bs->open_flags & BDRV_O_TEMPORARY);
+        g_array_append_val(disks, k);
+    }
+    desc->n_disks = disks->len;
+    desc->disks = g_new0(TtFullDisk, disks->len + 1);
+    for (unsigned i = 0; i < disks->len; i++) {
+        g_array_index(disks, Disk, i).desc = &desc->disks[i];
+        desc->disks[i].drive = -1;
+    }
+    return disks;
+}
+
+/* ---- copying what is temporary ---- */
+
+static bool copy_range(BlockBackend *from, BlockBackend *to, int64_t at,
+                       int64_t len, void *buf, Error **errp)
+{
+    while (len) {
+        int64_t n = MIN(len, COPY_BYTES);
+        int ret = blk_pread(from, at, n, buf, 0);
+
+        if (ret >= 0) {
+            ret = buffer_is_zero(buf, n) ? blk_pwrite_zeroes(to, at, n, 0) :
+                blk_pwrite(to, at, n, buf, 0);
+        }
+        if (ret < 0) {
+            error_setg_errno(errp, -ret, "a disk with snapshot=on cannot be "
+                             "copied");
+            return false;
+        }
+        at += n;
+        len -= n;
+    }
+    return true;
+}
+
+static bool GRAPH_RDLOCK copy_layer(Disk *k, BlockBackend *to, Error **errp)
+{
+    int64_t at = 0, end = k->desc->size_bytes, n;
+    g_autofree void *buf = g_malloc(COPY_BYTES);
+
+    while (at < end) {
+        int ret = bdrv_is_allocated(k->bs, at, end - at, &n);
+
+        if (ret < 0 || !n) {
+            error_setg_errno(errp, -ret, "a disk with snapshot=on cannot be "
+                             "copied");
+            return false;
+        }
+        if (ret && !copy_range(k->blk, to, at, n, buf, errp)) {
+            return false;
+        }
+        at += n;
+    }
+    return true;
+}
+
+/* What the guest wrote since the start, in a file of ours. */
+static bool GRAPH_RDLOCK copy_temporary(Disk *k, const char *path,
+                                        Error **errp)
+{
+    BlockDriverState *base = below_temporary(k->bs);
+    g_autofree char *backing = image_name(base);
+    QDict *options = qdict_new();
+    BlockBackend *to;
+    bool ok;
+
+    if (!tt_disk_make_overlay(path, backing, base->drv->format_name,
+                              k->desc->size_bytes, errp)) {
+        return false;
+    }
+    qdict_put_str(options, "driver", "qcow2");
+    to = blk_new_open(path, NULL, options, BDRV_O_RDWR | BDRV_O_NO_BACKING,
+                      errp);
+    ok = to && copy_layer(k, to, errp);
+    if (ok && blk_flush(to) < 0) {
+        error_setg(errp, "cannot write '%s'", path);
+        ok = false;
+    }
+    blk_unref(to);
+    if (!ok) {
+        unlink(path);
+    }
+    return ok;
+}
+
+static bool GRAPH_RDLOCK keep_temporary(Disk *k, Error **errp)
+{
+    g_autofree char *path = fresh_file(k->desc->device);
+    GArray *files;
+
+    if (!copy_temporary(k, path, errp)) {
+        return false;
+    }
+    k->desc->image = tt_disk_path_for(path, tt.dir);
+    k->desc->format = g_strdup("qcow2");
+    files = g_array_new(false, false, sizeof(TtFullFile));
+    add_files(k->desc, files, below_temporary(k->bs));
+    k->desc->n_files = files->len;
+    k->desc->files = (TtFullFile *)g_array_free(files, false);
+    return true;
+}
+
+/* ---- overlays ---- */
+
+static TransactionAction *overlay_action(const Disk *k)
+{
+    static unsigned count;
+    TransactionAction *a = g_new0(TransactionAction, 1);
+    BlockdevSnapshotSync *s = g_new0(BlockdevSnapshotSync, 1);
+
+    s->node_name = g_strdup(bdrv_get_node_name(k->bs));
+    s->snapshot_file = g_strdup(k->overlay);
+    s->snapshot_node_name = g_strdup_printf(OUR_NODES "%u", ++count);
+    s->format = g_strdup("qcow2");
+    s->has_mode = true;
+    s->mode = NEW_IMAGE_MODE_EXISTING;
+    a->type = TRANSACTION_ACTION_KIND_BLOCKDEV_SNAPSHOT_SYNC;
+    a->u.blockdev_snapshot_sync.data = s;
+    return a;
+}
+
+/* Two devices may have one image. */
+static bool is_first(GArray *disks, unsigned i)
+{
+    for (unsigned k = 0; k < i; k++) {
+        if (g_array_index(disks, Disk, k).bs ==
+            g_array_index(disks, Disk, i).bs) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool make_overlays(GArray *disks, TransactionActionList **actions,
+                          Error **errp)
+{
+    TransactionActionList **tail = actions;
+
+    for (unsigned i = 0; i < disks->len; i++) {
+        Disk *k = &g_array_index(disks, Disk, i);
+        const char *name = blk_name(k->blk);
+        g_autofree char *backing = NULL;
+
+        if (!k->is_writable || k->is_temporary || !is_first(disks, i)) {
+            continue;
+        }
+        backing = image_name(k->bs);
+        k->overlay = fresh_file(*name ? name : k->desc->node);
+        if (!tt_disk_make_overlay(k->overlay, backing, k->bs->drv->format_name,
+                                  k->desc->size_bytes, errp)) {
+            return false;
+        }
+        QAPI_LIST_APPEND(tail, overlay_action(k));
+    }
+    return true;
+}
+
+static bool prepare(GArray *disks, TransactionActionList **actions,
+                    Error **errp)
+{
+    GRAPH_RDLOCK_GUARD_MAINLOOP();
+
+    for (unsigned i = 0; i < disks->len; i++) {
+        Disk *k = &g_array_index(disks, Disk, i);
+
+        if (!describe(k, errp) ||
+            (k->is_writable && k->is_temporary && !keep_temporary(k, errp))) {
+            return false;
+        }
+    }
+    return make_overlays(disks, actions, errp);
+}
+
+/* After the change: now no file changes any more. */
+static void describe_images(GArray *disks, GString *said)
+{
+    GRAPH_RDLOCK_GUARD_MAINLOOP();
+
+    for (unsigned i = 0; i < disks->len; i++) {
+        Disk *k = &g_array_index(disks, Disk, i);
+
+        if (k->bs && !k->desc->image) {
+            describe_image(k->desc, below_temporary(k->bs));
+        }
+        if (k->overlay) {
+            g_string_append_printf(said, "disk '%s' is kept as it is in '%s'; "
+                                   "the guest writes into '%s' from now on\n",
+                                   k->desc->device, k->desc->image,
+                                   k->overlay);
+        }
+    }
+}
+
+/* Nothing was changed: nothing new is left. */
+static void remove_files(GArray *disks)
+{
+    for (unsigned i = 0; i < disks->len; i++) {
+        Disk *k = &g_array_index(disks, Disk, i);
+
+        if (k->overlay) {
+            unlink(k->overlay);
+        }
+        if (k->is_temporary && k->desc->image) {
+            g_autofree char *path = tt_disk_path_from(k->desc->image, tt.dir);
+
+            unlink(path);
+        }
+    }
+}
+
+static bool make_directory(Error **errp)
+{
+    g_autofree char *dir = g_build_filename(tt.dir, "disks", NULL);
+
+    if (mkdir(dir, 0700) && errno != EEXIST) {
+        error_setg_errno(errp, errno, "cannot make '%s'", dir);
+        return false;
+    }
+    return true;
+}
+
+/*
+ * QEMU opens an image anew for reading only, by the name that it was given: of a
+ * daemonized one that is the name from where it was started. -1: nothing to come back
+ * from.
+ */
+static int enter_start(void)
+{
+    int here = tt_start_directory() ? open(".", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    if (here >= 0 && chdir(tt_start_directory())) {
+        close(here);
+        here = -1;
+    }
+    return here;
+}
+
+static void come_back(int here)
+{
+    if (here >= 0) {
+        if (fchdir(here)) {
+            warn_report("tt: the working directory is another one now: %s",
+                        g_strerror(errno));
+        }
+        close(here);
+    }
+}
+
+bool tt_disks_freeze(TtFullDesc *d, GString *said, Error **errp)
+{
+    g_autoptr(GArray) disks = collect(d);
+    TransactionActionList *actions = NULL;
+    int here = enter_start();
+    Error *err = NULL;
+
+    if (disks->len && tt_rundir_check(&err) && make_directory(&err) &&
+        prepare(disks, &actions, &err) && actions) {
+        qmp_transaction(actions, NULL, &err);
+    }
+    if (err) {
+        remove_files(disks);
+        error_propagate(errp, err);
+    } else {
+        describe_images(disks, said);
+    }
+    come_back(here);
+    for (unsigned i = 0; i < disks->len; i++) {
+        g_free(g_array_index(disks, Disk, i).overlay);
+    }
+    qapi_free_TransactionActionList(actions);
+    return !err;
+}
+
+char *tt_disk_image_of(const char *device)
+{
+    BlockBackend *blk;
+
+    GRAPH_RDLOCK_GUARD_MAINLOOP();
+    for (blk = blk_all_next(NULL); blk; blk = blk_all_next(blk)) {
+        g_autofree char *id = blk_get_attached_dev(blk) ?
+            blk_get_attached_dev_id(blk) : NULL;
+
+        if (id && !strcmp(id, device)) {
+            return !blk_bs(blk) ? g_strdup("") :
+                image_name(below_temporary(blk_bs(blk)));
+        }
+    }
+    return NULL;
+}

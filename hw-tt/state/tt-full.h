@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Full checkpoints, within the engine. Main thread, BQL held, VM stopped. */
+#ifndef TT_FULL_H
+#define TT_FULL_H
+
+#include "run/tt-cpstate.h"
+#include "run/tt-fullstate.h"
+
+/*
+ * tt_full_save: what a checkpoint of this moment needs to be branched from
+ * Freezes the disks. May raise interrupts and write RAM, as stopping a VM may;
+ * what the store is to have of RAM is collected afterwards. NULL: *errp says
+ * why there can be none; nothing was changed then.
+ * @name: the user's, or NULL
+ * @said: lines for the user
+ */
+TtFullWriter *tt_full_save(const char *name, GString *said, Error **errp);
+/* The machine as it is made; the disks are left out. */
+void tt_full_describe(TtFullDesc *d);
+/*
+ * tt_full_load: the devices, and RAM that the store does not have
+ * The machine is made and was reset. False: the VM cannot run.
+ */
+bool tt_full_load(TtBytes full, Error **errp);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the two halves of a branch's start share. Main thread, BQL held. */
+#ifndef TT_BRANCH_INT_H
+#define TT_BRANCH_INT_H
+
+#include "run/tt-fullstate.h"
+
+/* The disks of the checkpoint that the branch starts at, and its run; NULL:
+ * this is no branch. */
+const TtFullDesc *tt_branch_disks_wanted(const char **parent_dir);
+bool tt_branch_is_forced(void);         /* images may have changed */
+/* Nothing of them is left: the branch did not begin. */
+void tt_branch_discard_disks(void);
+/* After the machine was made: the disks are those. */
+bool tt_branch_check_disks(Error **errp);
+
+#endif

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Start of a branch: the VM of a full checkpoint goes on for real, and is
+ * recorded into a run of its own. The run that it comes from is opened for
+ * reading only.
+ *
+ *   option -> open parent -> disks (tt-branch-disks.c) -> machine made, reset
+ *          -> is it the same machine? -> RAM, devices, vCPU -> VM first runs
+ *          -> recording starts; of RAM it logs what differs from the checkpoint
+ */
+#include "qemu/osdep.h"
+#include "branch/tt-branch.h"
+#include "accel-tt/tt-vcpus.h"
+#include "accel-tt/x86/tt-target.h"
+#include "hw-tt/memory/tt-memory.h"
+#include "hw-tt/state/tt-full.h"
+#include "io/tt-base.h"
+#include "pages/tt-pagestore.h"
+#include "record/tt-record.h"
+#include "run/tt-cpstate.h"
+#include "run/tt-fullstate.h"
+#include "run/tt-manifest.h"
+#include "run/tt-runlock.h"
+#include "session/tt-parent.h"
+#include "session/tt-paths.h"
+#include "session/tt-rundir.h"
+#include "session/tt-session.h"
+#include "tt-branch-int.h"
+#include "tt/hooks.h"
+#include "qapi/error.h"
+#include "hw/core/cpu.h"
+#include "exec/memory.h"
+#include "block/block.h"
+#include "qemu/cutils.h"
+#include "qemu/error-report.h"
+#include "qemu/rcu.h"
+#include "exec/cpu-common.h"
+#include "exec/ram_addr.h"
+#include "exec/ramblock.h"
+#include "exec/ramlist.h"
+#include "hw/boards.h"
+#include "system/runstate.h"
+#include "system/system.h"
+
+static struct {
+    bool on, is_forced;
+    bool has_begun;                 /* to record */
+    bool had_dir;                   /* the run's directory was there before */
+    bool is_made;                   /* it is to be discarded, if nothing begins */
+    char *dir, *at;
+    TtParent *parent;               /* until the recording has started */
+    TtFullDesc desc;
+} br;
+
+void tt_branch_option(const char *dir, const char *at, bool is_forced)
+{
+    br.on = true;
+    br.dir = tt_path_absolute(dir);
+    br.at = g_strdup(at);
+    br.is_forced = is_forced;
+}
+
+bool tt_is_branch(void)
+{
+    return br.on;
+}
+
+bool tt_branch_is_forced(void)
+{
+    return br.is_forced;
+}
+
+const TtFullDesc *tt_branch_disks_wanted(const char **parent_dir)
+{
+    *parent_dir = br.dir;
+    return br.parent ? &br.desc : NULL;
+}
+
+/* ---- the parent ---- */
+
+/* Two runs side by side may be moved together. */
+static char *path_of_parent(void)
+{
+    g_autofree char *ours = g_path_get_dirname(tt.dir);
+    g_autofree char *theirs = g_path_get_dirname(br.dir);
+    g_autofree char *name = g_path_get_basename(br.dir);
+
+    return strcmp(ours, theirs) ? g_strdup(br.dir) :
+        g_build_filename("..", name, NULL);
+}
+
+static void note_parent(void)
+{
+    TtManifest *m = &tt.manifest;
+
+    m->features |= TT_FEATURE_PARENT;
+    m->parent_path = path_of_parent();
+    memcpy(m->parent_uuid, br.parent->manifest.uuid, 16);
+    m->parent_checkpoint = br.parent->info.id;
+    m->parent_pos = br.parent->info.pos;
+}
+
+/* Of a branch that never ran, nothing is to be found. */
+void tt_branch_discard(void)
+{
+    if (br.is_made && !br.has_begun && !tt_record_has_begun()) {
+        br.is_made = false;
+        if (!tt_rundir_is_ours()) {
+            return;                 /* whatever has that name now */
+        }
+        tt_branch_discard_disks();
+        if (!br.had_dir) {
+            rmdir(tt.dir);
+        }
+    }
+}
+
+static bool lies_within(const char *path, const char *dir)
+{
+    g_autofree char *whole = tt_path_absolute(dir);
+    const char *rest;
+
+    return path && strstart(path, whole, &rest) && (!*rest || *rest == '/');
+}
+
+/* A window that goes on moves past what the branch begins with. */
+static void warn_of_window(void)
+{
+    if (br.parent->manifest.features & TT_FEATURE_WINDOW &&
+        tt_runlock_is_held(br.dir)) {
+        warn_report("tt: the window in '%s' is still being recorded: when it moves "
+                    "past position %" PRIu64 ", this branch cannot be replayed any "
+                    "more; branch from one that tt save has kept",
+                    tt_printable(br.dir), br.parent->info.pos);
+    }
+}
+
+bool tt_branch_open(Error **errp)
+{
+    TtDiag diag;
+
+    if (!br.on) {
+        return true;
+    }
+    br.parent = tt_parent_open(br.dir, errp);
+    if (!br.parent || !tt_parent_find(br.parent, br.at, errp)) {
+        return false;
+    }
+    if (tt_fulldesc_find(br.parent->state.full, &br.desc, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    if (lies_within(tt.dir, br.dir)) {
+        error_setg(errp, "the branch would lie in its parent's directory, which "
+                   "never changes: give another with to=");
+        return false;
+    }
+    warn_of_window();
+    br.had_dir = tt.dir && g_file_test(tt.dir, G_FILE_TEST_EXISTS);
+    if (!tt_record_directory(errp)) {
+        return false;
+    }
+    br.is_made = true;
+    atexit(tt_branch_discard);
+    note_parent();
+    return true;
+}
+
+/* ---- is it the same machine? ---- */
+
+static bool check_kind(Error **errp)
+{
+    TtFullDesc d = { 0 };
+    TtManifest m = { 0 };
+    const char *what;
+
+    tt_full_describe(&d);
+    tt_vcpus_find();
+    tt_target_identity(first_cpu, &m);
+    m.n_cpus = tt_vcpus_count();
+    what = strcmp(d.machine, br.desc.machine) ? "machine type (-machine)" :
+        m.n_cpus != br.parent->manifest.n_cpus ? "number of vCPUs (-smp)" :
+        d.ram_bytes != br.desc.ram_bytes ? "amount of RAM (-m)" :
+        strcmp(m.cpu_type, br.parent->manifest.cpu_type) ||
+        m.n_cpu_words != br.parent->manifest.n_cpu_words ||
+        memcmp(m.cpu_words, br.parent->manifest.cpu_words,
+               m.n_cpu_words * sizeof(m.cpu_words[0])) ? "CPU (-cpu)" : NULL;
+    if (what) {
+        error_setg(errp, "the %s is not that of the recorded machine: give the "
+                   "same options, see 'tt info %s'", what, br.dir);
+    }
+    tt_fulldesc_cleanup(&d);
+    tt_manifest_cleanup(&m);
+    return !what;
+}
+
+/* Names and sizes of the RAM blocks of the checkpoint. */
+static GHashTable *recorded_blocks(void)
+{
+    GHashTable *all = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                            g_free);
+    TtBytes rest = br.parent->state.blocks, full = br.parent->state.full;
+    unsigned n = 0;
+    TtFullPart part;
+    TtCpBlock b;
+
+    while (tt_cpstate_next_block(&rest, &b)) {
+        g_hash_table_insert(all, g_strndup((const char *)b.name.data,
+                                           b.name.len),
+                            g_memdup2(&b.size_bytes, sizeof(uint64_t)));
+    }
+    while (tt_full_next(&full, &n, &part, NULL) == TT_OK) {
+        if (part.kind == TT_FULL_BLOCK) {
+            g_hash_table_insert(all, g_strdup(part.name),
+                                g_memdup2(&part.raw_bytes, sizeof(uint64_t)));
+        }
+    }
+    return all;
+}
+
+static bool wrong_block(const char *name, const char *how, Error **errp)
+{
+    error_setg(errp, "RAM block '%s' %s: give the options of the recorded "
+               "machine, see 'tt info %s'", name, how, br.dir);
+    return false;
+}
+
+static bool check_block(RAMBlock *rb, GHashTable *recorded, Error **errp)
+{
+    const uint64_t *size = g_hash_table_lookup(recorded, rb->idstr);
+
+    if (!size) {
+        return !qemu_ram_is_migratable(rb) ||
+            wrong_block(rb->idstr, "is not one of the recorded machine", errp);
+    }
+    if (*size != rb->used_length &&
+        (*size > rb->max_length || qemu_ram_resize(rb, *size, NULL) < 0)) {
+        return wrong_block(rb->idstr, "has another size", errp);
+    }
+    g_hash_table_remove(recorded, rb->idstr);
+    return true;
+}
+
+static bool check_blocks(Error **errp)
+{
+    g_autoptr(GHashTable) recorded = recorded_blocks();
+    GHashTableIter it;
+    const char *name;
+    RAMBlock *rb;
+
+    RCU_READ_LOCK_GUARD();
+    QLIST_FOREACH_RCU(rb, &ram_list.blocks, next) {
+        if (!check_block(rb, recorded, errp)) {
+            return false;
+        }
+    }
+    g_hash_table_iter_init(&it, recorded);
+    if (g_hash_table_iter_next(&it, (void **)&name, NULL)) {
+        return wrong_block(name, "is missing", errp);
+    }
+    return true;
+}
+
+/* ---- loading ---- */
+
+static bool fill_ram(Error **errp)
+{
+    RAMBlock *rb;
+
+    RCU_READ_LOCK_GUARD();
+    QLIST_FOREACH_RCU(rb, &ram_list.blocks, next) {
+        TtStatus s = tt_parent_fill(br.parent, rb->idstr, rb->used_length,
+                                    rb->host);
+
+        if (s < 0) {
+            const TtDiag *said = tt_pagestore_read_error(br.parent->store);
+
+            error_setg(errp, "the RAM of the checkpoint cannot be read: %s",
+                       said ? said->text : tt_status_name(s));
+            return false;
+        }
+        if (s == TT_OK) {
+            memory_region_set_dirty(rb->mr, 0, rb->used_length);
+        }
+    }
+    return true;
+}
+
+/* The parent's recorder may have moved pages since the store was opened: then
+ * it is opened again, once. */
+static bool load_ram(Error **errp)
+{
+    TtParent *again;
+
+    if (fill_ram(NULL)) {
+        return true;
+    }
+    again = tt_parent_open(br.dir, errp);
+    if (!again || !tt_parent_choose(again, br.parent->info.id, errp)) {
+        tt_parent_close(again);
+        return false;
+    }
+    tt_parent_close(br.parent);
+    br.parent = again;
+    return fill_ram(errp);
+}
+
+/* The devices bring the state of the vCPUs, too; ours is the one that is
+ * exact. */
+static bool load_cpus(Error **errp)
+{
+    const TtCpState *s = &br.parent->state;
+    int pending[TT_VCPUS_MAX];
+
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        pending[i] = tt_vcpus_at(i)->interrupt_request;
+    }
+    if (!tt_vcpus_load(s->cpu.data, s->cpu.len, s->halted, errp)) {
+        return false;
+    }
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        tt_vcpus_at(i)->interrupt_request = pending[i];
+    }
+    return true;
+}
+
+static bool load(Error **errp)
+{
+    bool ok;
+
+    if (!check_kind(errp) || !check_blocks(errp) ||
+        !tt_branch_check_disks(errp)) {
+        return false;
+    }
+    bdrv_drain_all_begin();
+    qemu_system_reset(SHUTDOWN_CAUSE_SNAPSHOT_LOAD);
+    ok = load_ram(errp) && tt_full_load(br.parent->state.full, errp) &&
+        load_cpus(errp);
+    bdrv_drain_all_end();
+    return ok;
+}
+
+void tt_machine_made(void)
+{
+    Error *err = NULL;
+
+    if (!br.on) {
+        return;
+    }
+    if (!load(&err)) {
+        tt_record_close();
+        error_reportf_err(err, "-tt branch: ");
+        exit(1);
+    }
+    error_printf("tt: recording into %s, a branch of %s from position %" PRIu64
+                 "\n", tt_printable(tt.dir), tt_printable(br.dir),
+                 br.parent->info.pos);
+}
+
+/* ---- the recording ---- */
+
+unsigned long *tt_branch_compare(const TtBlock *b)
+{
+    return br.parent ? tt_parent_compare(br.parent, b) : NULL;
+}
+
+void tt_branch_begun(void)
+{
+    if (br.parent) {
+        br.has_begun = true;
+        tt_parent_close(br.parent);
+        br.parent = NULL;
+        tt_fulldesc_cleanup(&br.desc);
+    }
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Recording of a VM that runs already: `tt record start` and `stop`, as often as
+ * one likes (Koju 3.1: attach and detach).
+ *
+ * The mode changes while the VM is stopped. Then
+ *   I1  the vCPU is outside cpu_exec, so no hook is half way through, and its
+ *       position is exact from the first moment;
+ *   I2  block devices are drained: no host thread is still filling a guest
+ *       buffer that was mapped before DMA was bounced. What is mapped and still
+ *       waits is written with the token held, and its end is logged
+ *       (docs/decisions/0008).
+ *
+ *   OFF --tt_attach--> RECORD --tt_detach--> OFF --tt_attach--> ...
+ *
+ * The new run begins with all that the guest sees: RAM, map, vCPU. The vCPU
+ * thread comes to tt_vcpu_loop, or leaves it, by itself when the VM goes on.
+ */
+#include "qemu/osdep.h"
+#include "control/tt-attach.h"
+#include "accel-tt/tcg/tt-fetch.h"
+#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-token.h"
+#include "accel-tt/tt-vcpus.h"
+#include "control/tt-recordable.h"
+#include "control/tt-values.h"
+#include "flight/tt-crash.h"
+#include "hw-tt/memory/tt-guard.h"
+#include "log/tt-log.h"
+#include "record/tt-record.h"
+#include "run/tt-manifest.h"
+#include "session/tt-paths.h"
+#include "session/tt-session.h"
+#include "startup/tt-options.h"
+#include "travel/tt-past.h"
+#include "travel/tt-travel.h"
+#include "tt/hooks.h"
+#include "qapi/error.h"
+#include "qemu/main-loop.h"
+#include "migration/blocker.h"
+#include "system/cpus.h"
+#include "system/runstate.h"
+
+static void set_mode(int mode)
+{
+    assert(bql_locked());
+    tt_mode = mode;
+    if (mode == TT_RECORD) {
+        tt_token_start();
+        tt_fetch_start();
+    } else {
+        tt_token_stop();
+        tt_fetch_stop();
+    }
+    tt_vcpu_mode_changed();
+}
+
+/* Nothing is left of the run; the next one finds what a new process has. */
+static void forget_run(void)
+{
+    tt_record_close();
+    tt_manifest_cleanup(&tt.manifest);
+    tt = (TtEngine) {
+        .fence_next = UINT64_MAX, .step_to = UINT64_MAX,
+        .check_next = UINT64_MAX,
+    };
+    tt_unblock_migration();
+}
+
+/* Its mappings stay when a recording ends, and there is one set of them. */
+static bool may_guard(const TtRecordOptions *opt, Error **errp)
+{
+    if (opt->guard && tt_guard_is_on) {
+        error_setg(errp, "guard=on works once in a process, and one of its "
+                   "recordings was guarded before: start QEMU anew");
+        return false;
+    }
+    return true;
+}
+
+bool tt_attach(const TtRecordOptions *opt, Error **errp)
+{
+    bool was_live, ok;
+
+    if (tt_on()) {
+        error_setg(errp, tt_replaying() && !tt_past ?
+                   "this is a replay: it is a recording already" :
+                   "a recording into '%s' is on: stop it first", tt_printable(tt.dir));
+        return false;
+    }
+    if (!may_guard(opt, errp) ||
+        !tt_window_fits(opt->window_ns, opt->checkpoint_interval_ms, errp) ||
+        !tt_trouble_set_pattern(opt->panic_pattern ?: tt_panic_pattern_default,
+                                errp) ||
+        !tt_can_record(errp) || !tt_block_migration(errp)) {
+        return false;
+    }
+    tt_describe_recording();
+    tt_set_dir(opt->dir);
+    tt.max_size_bytes = opt->max_size_bytes;
+    tt.checkpoint_interval_ms = opt->checkpoint_interval_ms;
+    tt.stop_on_error = opt->stop_on_error;
+    tt.window_ns = opt->window_ns;
+    tt.save_on_panic = opt->save_on_panic;
+    if (!tt_record_open(errp)) {
+        forget_run();
+        return false;
+    }
+    tt_iothreads_fold = true;           /* those that come later */
+    was_live = runstate_is_live(runstate_get());
+    vm_stop(RUN_STATE_PAUSED);                          /* I1, I2 */
+    set_mode(TT_RECORD);
+    tt_guard_option(opt->guard);
+    tt_vcpus_find();
+    ok = tt_record_start(errp);
+    if (!ok) {
+        tt_guard_stop();
+        set_mode(TT_OFF);
+        forget_run();
+    }
+    if (was_live) {
+        vm_start();
+    }
+    return ok;
+}
+
+bool tt_detach(TtEnded *ended, Error **errp)
+{
+    bool was_live = runstate_is_live(runstate_get());
+    bool ok = true;
+
+    if (tt_past && tt_travel_active()) {
+        error_setg(errp, "a movement in the recording's past is under way: wait for "
+                   "its end, or stop it with 'tt interrupt'");
+        return false;
+    }
+    if (tt_past) {
+        vm_stop(RUN_STATE_PAUSED);
+        tt_past_leave();
+        was_live = false;
+    }
+    if (!tt_recording()) {
+        error_setg(errp, "there is no recording to stop");
+        return false;
+    }
+    vm_stop(RUN_STATE_PAUSED);
+    if (!tt_record_has_begun()) {          /* -tt record -S, not run yet */
+        tt_vcpus_find();
+        ok = tt_record_start(errp);
+    }
+    if (ok) {
+        tt_trouble_settle();
+        tt_record_finish(TT_FINISH_STOPPED);
+        *ended = (TtEnded) {
+            .dir = tt.dir, .pos = tt_record_end(), .events = tt.events,
+            .bytes = tt_record_bytes(), .whole = tt_record_is_whole(),
+        };
+    }
+    set_mode(TT_OFF);
+    forget_run();
+    if (was_live) {
+        vm_start();
+    }
+    return ok;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Function names of an ELF file: section table -> .symtab (or .dynsym) -> names.
+ */
+#include "debug/tt-elfsyms.h"
+
+#include <glib.h>
+#include <stdlib.h>
+
+#define EHDR_BYTES  64u
+#define SHDR_BYTES  64u
+#define SYM_BYTES   24u
+#define SHT_SYMTAB  2u
+#define SHT_DYNSYM  11u
+#define STT_NOTYPE  0u          /* a label of assembler code */
+#define STT_FUNC    2u
+#define STT_IFUNC   10u
+#define NAME_MAX_   512u
+#define FAR         (1u << 20)  /* behind a symbol without size: no part of it */
+
+typedef struct Sym {
+    uint64_t addr, size;
+    const char *name;
+} Sym;
+
+struct TtElfSyms {
+    Sym *syms;                  /* by address */
+    size_t n;
+};
+
+typedef struct Section {
+    const uint8_t *data;
+    uint64_t len;
+    uint32_t type, link;
+} Section;
+
+bool tt_elfsyms_is_elf(const uint8_t *bytes, size_t len)
+{
+    return len >= EHDR_BYTES && !memcmp(bytes, "\177ELF", 4);
+}
+
+/* False: it lies outside of the file. */
+static bool section_at(const uint8_t *bytes, size_t len, unsigned index,
+                       Section *s)
+{
+    uint64_t table = tt_get_le64(bytes + 40), at, size;
+    unsigned n = tt_get_le16(bytes + 60);
+    const uint8_t *h;
+
+    if (index >= n || table > len || (uint64_t)n * SHDR_BYTES > len - table) {
+        return false;
+    }
+    h = bytes + table + (uint64_t)index * SHDR_BYTES;
+    s->type = tt_get_le32(h + 4);
+    s->link = tt_get_le32(h + 40);
+    at = tt_get_le64(h + 24);
+    size = tt_get_le64(h + 32);
+    if (at > len || size > len - at) {
+        return false;
+    }
+    s->data = bytes + at;
+    s->len = size;
+    return true;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const Sym *x = a, *y = b;
+
+    return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* NULL: it is no name of a function. */
+static const char *name_of(const uint8_t *sym, const Section *names)
+{
+    uint32_t at = tt_get_le32(sym);
+    unsigned type = sym[4] & 15;
+    size_t n;
+
+    if ((type != STT_FUNC && type != STT_IFUNC && type != STT_NOTYPE) ||
+        !tt_get_le16(sym + 6) || !tt_get_le64(sym + 8) || !at ||
+        at >= names->len) {
+        return NULL;
+    }
+    n = MIN(names->len - at, NAME_MAX_);
+    return names->data[at] && memchr(names->data + at, 0, n) ?
+        (const char *)names->data + at : NULL;
+}
+
+static TtStatus take(TtElfSyms *s, const Section *table, const Section *names,
+                     TtDiag *diag)
+{
+    uint64_t n = table->len / SYM_BYTES;
+
+    if (n > TT_ELFSYMS_MAX) {
+        return tt_fail(diag, TT_ERR_LIMIT, "the file has too many symbols");
+    }
+    s->syms = g_try_new(Sym, n + 1);
+    if (!s->syms) {
+        return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for the symbols");
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        const uint8_t *sym = table->data + i * SYM_BYTES;
+        const char *name = name_of(sym, names);
+
+        if (name) {
+            s->syms[s->n++] = (Sym) { tt_get_le64(sym + 8),
+                                      tt_get_le64(sym + 16), name };
+        }
+    }
+    qsort(s->syms, s->n, sizeof(*s->syms), by_address);
+    return TT_OK;
+}
+
+TtStatus tt_elfsyms_load(const uint8_t *bytes, size_t len, TtElfSyms **out,
+                         TtDiag *diag)
+{
+    TtElfSyms *s;
+    Section table = { 0 }, names;
+    unsigned best = 0;
+    TtStatus st = TT_OK;
+
+    *out = NULL;
+    if (!tt_elfsyms_is_elf(bytes, len) || bytes[4] != 2 || bytes[5] != 1 ||
+        tt_get_le16(bytes + 58) != SHDR_BYTES) {
+        return tt_fail(diag, TT_ERR_FORMAT, "this is no 64-bit little-endian "
+                       "ELF file");
+    }
+    for (unsigned i = 0; i < tt_get_le16(bytes + 60); i++) {
+        Section one;
+
+        if (section_at(bytes, len, i, &one) &&
+            (one.type == SHT_SYMTAB || (one.type == SHT_DYNSYM && !best))) {
+            best = i;
+            table = one;
+        }
+    }
+    s = g_new0(TtElfSyms, 1);
+    if (best && section_at(bytes, len, table.link, &names)) {
+        st = take(s, &table, &names, diag);
+    }
+    if (st != TT_OK) {
+        tt_elfsyms_free(s);
+        return st;
+    }
+    *out = s;
+    return TT_OK;
+}
+
+size_t tt_elfsyms_count(const TtElfSyms *s)
+{
+    return s->n;
+}
+
+const char *tt_elfsyms_find(const TtElfSyms *s, uint64_t addr,
+                            uint64_t *offset)
+{
+    size_t low = 0, high = s->n;
+    const Sym *found;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (s->syms[mid].addr <= addr) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    if (!low) {
+        return NULL;
+    }
+    found = &s->syms[low - 1];
+    *offset = addr - found->addr;
+    return *offset <= (found->size ?: FAR) ? found->name : NULL;
+}
+
+void tt_elfsyms_free(TtElfSyms *s)
+{
+    if (s) {
+        g_free(s->syms);
+        g_free(s);
+    }
+}

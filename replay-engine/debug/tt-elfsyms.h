@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Names of functions, from the symbol table of a 64-bit little-endian ELF file
+ * (a vmlinux, a program). Data and debug information are not looked at.
+ *
+ * Context: any thread; the table is immutable once loaded. Bytes may be hostile:
+ * what lies outside of them is left out, and nothing is read twice. Internal API.
+ */
+#ifndef TT_ELFSYMS_H
+#define TT_ELFSYMS_H
+
+#include "io/tt-base.h"
+
+#define TT_ELFSYMS_MAX (1u << 23)
+
+typedef struct TtElfSyms TtElfSyms;
+
+/* Is this the beginning of an ELF file? */
+bool tt_elfsyms_is_elf(const uint8_t *bytes, size_t len);
+/*
+ * tt_elfsyms_load: the functions of @bytes, which must stay until the table is freed
+ * Returns TT_OK, also when there are none; TT_ERR_FORMAT: no such file, or its
+ * section table lies outside of it; TT_ERR_LIMIT.
+ */
+TtStatus tt_elfsyms_load(const uint8_t *bytes, size_t len, TtElfSyms **out,
+                         TtDiag *diag);
+size_t tt_elfsyms_count(const TtElfSyms *s);
+/* The function that @addr lies in, or that ends just before it; @offset: bytes from
+ * its beginning. NULL: none. The name is at most 512 bytes long. O(log n). */
+const char *tt_elfsyms_find(const TtElfSyms *s, uint64_t addr,
+                            uint64_t *offset);
+void tt_elfsyms_free(TtElfSyms *s);             /* NULL is fine */
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * When something goes wrong in the guest (it panics, a watchdog fires, the CPU
+ * gives up, the console says so), the place gets a mark, panic-1, panic-2, ...; a
+ * flight recorder saves its window a moment later, when the guest has said what it
+ * has to say.
+ *
+ *   hook (any place inside an instruction) --> main loop: mark --> timer: save
+ *
+ * The mark stands where the vCPU does when the main loop comes to it, right behind
+ * the instruction. One trouble often shows in several ways: what comes within
+ * some seconds is the same one. A guest that goes wrong again and again is saved
+ * once per length of the window, and a few times in all: the disk is not ours to
+ * fill.
+ */
+#include "qemu/osdep.h"
+#include "flight/tt-crash.h"
+#include "control/tt-mark.h"
+#include "flight/tt-save.h"
+#include "monitor-cmds/tt-events.h"
+#include "record/tt-flight.h"
+#include "session/tt-paths.h"
+#include "session/tt-session.h"
+#include "tt/hooks.h"
+#include "qapi/error.h"
+#include "qemu/error-report.h"
+#include "qemu/main-loop.h"
+#include "qemu/timer.h"
+#include "block/aio.h"
+
+#define SAME_NS     (10 * NANOSECONDS_PER_SECOND)
+#define SETTLE_MS   1500        /* the rest of the guest's last words */
+#define AGAIN_MS    200
+#define SAVES_MAX   10
+#define LINE_MAX_BYTES 512
+
+const char tt_panic_pattern_default[] =
+    "Kernel panic - not syncing|"
+    "^(<[0-9]+>)?(\\[[ 0-9.]+\\](\\[[ TC0-9]+\\])? )?"
+    "(BUG: |Oops: |Oops\\[|kernel BUG at |watchdog: BUG|general protection "
+    "fault|double fault: |stack segment: |invalid opcode: |divide error: )";
+
+static GRegex *pattern;         /* of the console; NULL: it is not watched */
+static bool is_too_hard;        /* and that was told */
+
+static struct {
+    const char *what;           /* to be marked; set by any thread */
+    bool scheduled;
+    unsigned n;                 /* marks so far */
+    int64_t last_ns;            /* VM's clock */
+    unsigned n_saves;
+    int64_t saved_ns;
+    char name[24];              /* of the mark that is to be saved */
+    QEMUTimer *timer;
+    /* console */
+    char line[LINE_MAX_BYTES + 1];
+    unsigned len;
+    uint8_t line_control;
+} tb;
+
+/* ---- options ---- */
+
+bool tt_trouble_set_pattern(const char *text, Error **errp)
+{
+    GError *err = NULL;
+    GRegex *fresh = NULL;
+
+    if (*text) {
+        fresh = g_regex_new(text, G_REGEX_RAW | G_REGEX_OPTIMIZE, 0, &err);
+        if (!fresh) {
+            error_setg(errp, "panic-pattern is no regular expression: %s",
+                       err->message);
+            g_error_free(err);
+            return false;
+        }
+    }
+    if (pattern) {
+        g_regex_unref(pattern);
+    }
+    pattern = fresh;
+    is_too_hard = false;
+    return true;
+}
+
+/* ---- marking and saving: main loop ---- */
+
+static void save(void *opaque)
+{
+    Error *err = NULL;
+
+    if (tt_past || tt_save_is_busy()) {             /* later */
+        timer_mod(tb.timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + AGAIN_MS);
+        return;
+    }
+    if (!tt_recording() || !tt.live || !tt_flight_is_on()) {
+        return;                 /* the run itself is what is left */
+    }
+    if (!tt_save_begin(tb.name, true, NULL, NULL, &err)) {
+        warn_report("tt: the window is not saved: %s", error_get_pretty(err));
+        error_free(err);
+    }
+}
+
+static void plan_save(int64_t now)
+{
+    if (!tt_flight_is_on() || !tt.save_on_panic ||
+        (tb.n_saves && now - tb.saved_ns < (int64_t)tt.window_ns)) {
+        return;
+    }
+    if (tb.n_saves >= SAVES_MAX) {
+        if (tb.n_saves++ == SAVES_MAX) {
+            warn_report("tt: %u windows have been saved by themselves, no more "
+                        "are: 'tt save' does", SAVES_MAX);
+        }
+        return;
+    }
+    tb.n_saves++;
+    tb.saved_ns = now;
+    if (!tb.timer) {
+        tb.timer = timer_new_ms(QEMU_CLOCK_REALTIME, save, NULL);
+    }
+    timer_mod(tb.timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + SETTLE_MS);
+}
+
+/* A name that no mark of this run has. */
+static bool add_mark(uint64_t *pos)
+{
+    Error *err = NULL;
+
+    snprintf(tb.name, sizeof(tb.name), "panic-%u", ++tb.n);
+    if (!tt_mark_add(tb.name, pos, &err)) {
+        warn_report("tt: %s", error_get_pretty(err));
+        error_free(err);
+        return false;
+    }
+    return true;
+}
+
+static void mark(void *opaque)
+{
+    const char *what = qatomic_read(&tb.what);
+    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    uint64_t pos;
+
+    qatomic_set(&tb.scheduled, false);
+    if (!what || !tt_recording() || !tt.live) {
+        return;
+    }
+    qatomic_set(&tb.what, NULL);
+    if (tb.n && now - tb.last_ns < SAME_NS) {
+        return;
+    }
+    tb.last_ns = now;
+    if (add_mark(&pos)) {
+        warn_report("tt: the guest %s: mark @%s, position %" PRIu64, what,
+                    tb.name, pos);
+        tt_event_trouble(pos, tb.name, what);
+        plan_save(now);
+    }
+}
+
+void tt_guest_trouble_slow(int kind)
+{
+    static const char *const what[] = {
+        [TT_TROUBLE_PANIC] = "panicked",
+        [TT_TROUBLE_WATCHDOG] = "did not answer its watchdog",
+        [TT_TROUBLE_TRIPLE_FAULT] = "met a triple fault",
+        [TT_TROUBLE_CONSOLE] = "reports trouble on its console",
+    };
+
+    qatomic_set(&tb.what, what[kind]);
+    if (!qatomic_xchg(&tb.scheduled, true)) {
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), mark, NULL);
+    }
+}
+
+void tt_trouble_settle(void)
+{
+    if (qatomic_read(&tb.what)) {
+        mark(NULL);
+    }
+}
+
+void tt_trouble_forget(void)
+{
+    if (tb.timer) {
+        timer_free(tb.timer);
+    }
+    memset(&tb, 0, sizeof(tb));
+}
+
+/* ---- the console: what the guest writes to COM1 ---- */
+
+/* A repetition of a repetition can take longer than the library allows: then nobody
+ * knows whether the line matches. */
+static bool is_panic(const char *line)
+{
+    GError *err = NULL;
+    bool is = g_regex_match_full(pattern, line, -1, 0, 0, NULL, &err);
+
+    if (err && !is_too_hard) {
+        is_too_hard = true;
+        warn_report("tt: panic-pattern '%s' cannot be compared with every line of the "
+                    "console (%s), and a panic may be missed: give one without a "
+                    "repetition inside of a repetition",
+                    tt_printable(g_regex_get_pattern(pattern)),
+                    tt_printable(err->message));
+    }
+    g_clear_error(&err);
+    return is;
+}
+
+static void end_line(void)
+{
+    tb.line[tb.len] = 0;
+    if (tb.len && is_panic(tb.line)) {
+        tt_guest_trouble_slow(TT_TROUBLE_CONSOLE);
+    }
+    tb.len = 0;
+}
+
+void tt_trouble_console(uint32_t port, uint8_t byte)
+{
+    if (port == 0x3fb) {
+        tb.line_control = byte;
+    }
+    if (!pattern || port != 0x3f8 || tb.line_control & 0x80) {
+        return;
+    }
+    if (byte == '\n' || byte == '\r' || tb.len == LINE_MAX_BYTES) {
+        end_line();
+    } else if (byte) {
+        tb.line[tb.len++] = byte;
+    }
+}

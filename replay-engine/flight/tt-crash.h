@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A crash of the guest: finds it, marks it, and has the window saved.
+ *
+ * Context, unless said otherwise: the BQL is held.
+ */
+#ifndef TT_CRASH_H
+#define TT_CRASH_H
+
+extern const char tt_panic_pattern_default[];
+extern const char tt_save_on_panic_help[];
+/* A regular expression for lines of the console; "": none are looked at. */
+bool tt_trouble_set_pattern(const char *text, Error **errp);
+void tt_trouble_console(uint32_t port, uint8_t byte);   /* vCPU wrote it */
+void tt_trouble_settle(void);           /* what was met and is not marked yet */
+void tt_trouble_forget(void);           /* the recording has ended */
+
+#endif

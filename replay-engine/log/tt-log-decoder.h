@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Decoder: the event bytes of one segment into an array. Private to the log.
+ */
+#ifndef TT_LOG_DECODER_H
+#define TT_LOG_DECODER_H
+
+#include "log/tt-log.h"
+
+/*
+ * tt_log_decode: decode @info->n_events events into @events
+ * @ev: @info->ev_raw bytes; @pl: @info->pl_raw bytes. The events' data pointers
+ * lead into both. Checks R5 and R9 and everything about single events; trusts
+ * nothing but the two lengths.
+ * Returns TT_OK, TT_ERR_FORMAT, TT_ERR_LIMIT or TT_ERR_VERSION.
+ */
+TtStatus tt_log_decode(const TtSegInfo *info, const uint8_t *ev,
+                       const uint8_t *pl, TtEvent *events, TtDiag *diag);
+
+#endif

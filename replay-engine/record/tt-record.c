@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Recorder: takes the events of the hooks, gives them their positions and hands them
+ * to the log's writer (tt-writer.c); notices what others did to the vCPUs.
+ *
+ * When the disk refuses the VM is stopped until there is room (tt-stall.c), or, with
+ * on-error=continue, the recording ends at the last sealed segment with one
+ * sentence, and the VM goes on unrecorded. So it does when the cap is reached.
+ *
+ * A process may record several runs, one after another: see open, start, finish
+ * and close in tt/engine.h.
+ */
+#include "qemu/osdep.h"
+#include "record/tt-record.h"
+#include "accel-tt/tcg/tt-branch-trace.h"
+#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-inputs.h"
+#include "accel-tt/tt-token.h"
+#include "accel-tt/tt-vcpus.h"
+#include "accel-tt/x86/tt-target.h"
+#include "branch/tt-branch.h"
+#include "checkpoint/tt-checkpointer.h"
+#include "control/tt-recordable.h"
+#include "flight/tt-crash.h"
+#include "flight/tt-save.h"
+#include "hw-tt/memory/tt-guard.h"
+#include "hw-tt/memory/tt-memory.h"
+#include "hw-tt/screen/tt-gpu.h"
+#include "io/tt-base.h"
+#include "log/tt-log.h"
+#include "record/tt-flight.h"
+#include "record/tt-write-stall.h"
+#include "record/tt-writer.h"
+#include "run/tt-manifest.h"
+#include "session/tt-paths.h"
+#include "session/tt-rundir.h"
+#include "session/tt-session.h"
+#include "travel/tt-retrace.h"
+#include "tt/hooks.h"
+#include "qapi/error.h"
+#include "hw/core/cpu.h"
+#include "qemu/main-loop.h"
+#include "qemu/error-report.h"
+#include "qemu/timer.h"
+#include "qemu/thread.h"
+#include "qemu/guest-random.h"
+#include "qemu/units.h"
+#include "qemu/uuid.h"
+#include "exec/cputlb.h"
+#include "system/runstate.h"
+
+#define TT_SEAL_MS      200         /* a segment stays open no longer */
+
+static struct {
+    QEMUTimer *seal_timer;
+    uint64_t released_prints[TT_VCPUS_MAX]; /* when the token was given */
+    bool released, initial, full_up;
+    bool was_reset[TT_VCPUS_MAX];
+    bool has_begun;
+    bool whole;                     /* finished, and all of it written */
+    bool gone;                      /* finished, and its files are not there */
+} rec;
+
+static void give_up(const char *why)
+{
+    tt.live = false;
+    tt_rundir_release();
+    tt.gave_up_at = tt_record_end();
+    tt.gave_up = true;
+    tt_keeper_tell();
+    warn_report("tt: the recording ends at position %" PRIu64 ", the VM goes "
+                "on unrecorded: %s", tt.gave_up_at, why);
+}
+
+static bool has_trouble(void)
+{
+    const char *why;
+
+    if (tt.live && tt_writer_has_failed(&why)) {
+        give_up(why);
+    }
+    return !tt.live;
+}
+
+static void seal_tick(void *opaque)
+{
+    if (!tt.gave_up) {
+        tt_rundir_watch();
+    }
+    if (tt_stall_why()) {
+        tt_keeper_tell();
+        tt_stall_tell();
+    } else if (!tt_past && tt.live && !has_trouble()) {
+        tt_writer_hand_over();
+    }
+    timer_mod(rec.seal_timer,
+              qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + TT_SEAL_MS);
+}
+
+/* ---- events ---- */
+
+/* Moves the position past an event that was put between two instructions. */
+static void step_over(void)
+{
+    CPUState *cpu = tt_vcpu();
+
+    if (tt_token_is_mine() && cpu->running) {
+        tt_count_update(cpu);
+        tt.pos++;
+        tt_vcpu_arm(cpu);
+    } else {
+        tt.pos++;
+    }
+}
+
+/* A writer that is behind makes it a bad guess: what is known is waited for. */
+static bool reached_max_size(void)
+{
+    if (!tt.max_size_bytes || tt_writer_expected() < tt.max_size_bytes ||
+        (tt_flight_is_on() && tt_keeper_is_on())) {     /* it moves on */
+        return false;
+    }
+    tt_writer_wait();
+    return tt_writer_expected() >= tt.max_size_bytes;
+}
+
+/* A hole for tests: what verification must find. */
+static bool is_unlogged(const TtEvent *ev)
+{
+    return ev->kind == TT_EV_RAM && !rec.initial && --tt.unlogged == 0;
+}
+
+static void tell_guard(const TtEvent *ev)
+{
+    if (ev->kind == TT_EV_RAM || ev->kind == TT_EV_RAM_FILL) {
+        tt_guard_logged(tt_memory_block(ev->addr)->ram_block, ev->val,
+                        ev->kind == TT_EV_RAM ? ev->len :
+                        tt_get_le64(ev->data));
+    }
+}
+
+void tt_record_event(TtEvent *ev)
+{
+    assert(bql_locked());
+    if (unlikely(!tt.live) || unlikely(tt.unlogged && is_unlogged(ev))) {
+        return;
+    }
+    ev->pos = tt_position();
+    ev->nested = rec.initial ||
+        (TT_EV_IS_ASYNC(ev->kind) && tt.device_depth);
+    tt_writer_put(ev);
+    tt.events += !TT_EV_IS_ANNOTATION(ev->kind);
+    if (unlikely(tt_guard_is_on)) {
+        tell_guard(ev);
+    }
+    if (tt_event_step(ev)) {
+        step_over();
+    }
+    if (unlikely(!rec.full_up && reached_max_size())) {
+        rec.full_up = true;         /* ended between two turns: a clean place */
+        tt_token_kick();
+    }
+}
+
+void tt_record_check(void)
+{
+    TtEvent ev = { .kind = TT_EV_CHECK, .addr = tt.output_hash };
+
+    tt.check_next = UINT64_MAX;
+    if (!has_trouble()) {
+        ev.val = tt_vcpus_digest();
+        tt_record_event(&ev);
+        tt.check_next = (tt.pos / tt.check_interval + 1) * tt.check_interval;
+    }
+}
+
+void tt_record_fence(CPUState *cpu)
+{
+    TtEvent ev = {
+        .kind = TT_EV_CHECK,
+        .addr = tt.output_hash,
+        .val = tt_vcpus_digest(),
+    };
+
+    tt.fence_next = tt_next_fence(tt.pos);
+    tt.check_next = (tt.pos / tt.check_interval + 1) * tt.check_interval;
+    if (!(tt_omit & TT_OMIT_FIXED_TLB)) {
+        tt_vcpus_flush();
+    }
+    if (!has_trouble()) {
+        tt_record_event(&ev);
+        tt_keeper_fence(cpu);
+    }
+    tt_fetch_again(cpu);            /* as a replay does that begins here */
+}
+
+/* ---- what others do to the vCPU ---- */
+
+void tt_record_release(void)
+{
+    if (!rec.released) {
+        for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+            rec.released_prints[i] = tt_target_fingerprint(tt_vcpus_at(i));
+        }
+        rec.released = true;
+    }
+}
+
+static void log_state(CPUState *cpu)
+{
+    GByteArray *state = tt_target_save(cpu);
+    TtEvent ev = {
+        .kind = TT_EV_CPU_STATE, .cpu = cpu->cpu_index, .val = cpu->halted,
+        .data = state->data, .len = state->len,
+    };
+
+    tt_record_event(&ev);
+    g_byte_array_unref(state);
+}
+
+static void log_states(void)
+{
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        log_state(tt_vcpus_at(i));
+    }
+}
+
+void tt_record_took_note(void)
+{
+    rec.released = false;
+    memset(rec.was_reset, 0, sizeof(rec.was_reset));
+    tt_record_release();
+}
+
+void tt_record_renew(void)
+{
+    tt_vcpus_flush();
+    log_states();
+    tt_record_took_note();
+}
+
+/* One vCPU was changed by others, or reset itself: its state is an input. */
+static void resync_one(unsigned i)
+{
+    CPUState *cpu = tt_vcpus_at(i);
+    bool changed = rec.was_reset[i];
+
+    if (rec.released) {
+        changed |= tt_target_fingerprint(cpu) != rec.released_prints[i];
+    }
+    rec.was_reset[i] = false;
+    if (changed && !(tt_omit & TT_OMIT_CPU_RESET)) {
+        log_state(cpu);
+    }
+}
+
+void tt_record_resync(void)
+{
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        resync_one(i);
+    }
+    rec.released = false;
+    if (rec.full_up) {
+        rec.full_up = false;
+        tt_record_finish(TT_FINISH_STOPPED);
+        give_up(tt_flight_is_on() ? "the log has reached max-size, and without "
+                "checkpoints the window cannot move" :
+                "the log has reached max-size");
+    }
+}
+
+void tt_record_reset(CPUState *cpu)
+{
+    if ((unsigned)cpu->cpu_index < TT_VCPUS_MAX) {
+        rec.was_reset[cpu->cpu_index] = true;
+    }
+    if (tt_token_is_mine() && cpu->running) {
+        cpu_exit(cpu);          /* INIT or SIPI, taken inside cpu_exec */
+    }
+}
+
+/* ---- start and end ---- */
+
+bool tt_record_open(Error **errp)
+{
+    QemuUUID uuid;
+
+    if (!tt_record_directory(errp)) {
+        return false;
+    }
+    qemu_uuid_generate(&uuid);
+    memcpy(tt.manifest.uuid, uuid.data, 16);
+    if (!tt_writer_open(errp)) {
+        return false;
+    }
+    tt.manifest.rules = TT_MANIFEST_RULES;
+    tt.manifest.tlb_entries = 1 << TT_HOOK_TLB_BITS;
+    tt.manifest.fence_interval = TT_FENCE_INTERVAL;
+    tt_watch_devices();
+    return true;
+}
+
+static bool save_manifest(Error **errp)
+{
+    g_autofree char *path = g_build_filename(tt.dir, "manifest", NULL);
+    TtManifest *m = &tt.manifest;
+    TtDiag diag;
+
+    if (!tt_rundir_check(errp)) {
+        return false;
+    }
+    tt_target_identity(first_cpu, m);
+    m->n_cpus = tt_vcpus_count();
+    m->n_blocks = tt_memory_n_blocks();
+    m->blocks = g_new0(TtBlockInfo, m->n_blocks);
+    for (unsigned i = 0; i < m->n_blocks; i++) {
+        TtBlock *b = tt_memory_block(i);
+
+        g_strlcpy(m->blocks[i].name, b->name, sizeof(m->blocks[i].name));
+        m->blocks[i].size_bytes = m->blocks[i].max_bytes = b->size_bytes;
+        m->blocks[i].flags = b->flags;
+    }
+    if (tt_manifest_save(m, path, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    return true;
+}
+
+static bool begin(Error **errp)
+{
+    TtEvent ready = { .kind = TT_EV_CHECK };
+
+    tt_vcpus_turn_to(tt_vcpus_at(0));       /* every run begins with that one */
+    rec.has_begun = true;
+    tt_writer_start();
+    tt.live = true;
+    tt.gave_up = false;
+    tt.fence_next = tt_next_fence(0);
+    tt.check_interval = tt.check_interval ?: TT_CHECK_INTERVAL;
+    tt.check_next = tt.check_interval;
+    tt_inputs_start();
+    rec.initial = true;
+    if (!tt_guard_start(errp)) {
+        return false;
+    }
+    tt_memory_record_start(first_cpu);
+    log_states();
+    rec.initial = false;
+    memset(rec.was_reset, 0, sizeof(rec.was_reset));
+    ready.val = tt_vcpus_digest();
+    tt_record_event(&ready);
+    if (!save_manifest(errp) || !tt_trace_record_start(errp)) {
+        return false;
+    }
+    tt_branch_begun();
+    if (!tt_keeper_start(first_cpu, errp)) {
+        return false;
+    }
+    tt_gpu_note_all();
+    tt_vcpus_flush();
+    tt_record_release();        /* the vCPU's first turn looks what changed */
+    tt_stall_arm();
+    rec.seal_timer = timer_new_ms(QEMU_CLOCK_REALTIME, seal_tick, NULL);
+    timer_mod(rec.seal_timer,
+              qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + TT_SEAL_MS);
+    return true;
+}
+
+/* Who started QEMU with it ends the process when it fails: nothing is closed then. */
+bool tt_record_start(Error **errp)
+{
+    bool ok = begin(errp);
+
+    if (!ok) {
+        tt_rundir_remove();
+    }
+    return ok;
+}
+
+/* No segment is open afterwards, and the writer thread has ended. */
+static void stop_writer(void)
+{
+    tt.live = false;
+    if (tt_writer_is_at_work()) {
+        tt_stall_give_up();
+        tt_writer_end();                /* it may ask the keeper for room */
+        tt_keeper_finish();
+        tt_save_settle();
+        tt_writer_sync();
+        tt_rundir_release();
+    }
+}
+
+void tt_record_finish(unsigned why)
+{
+    TtEvent digest = { .kind = TT_EV_DIGEST };
+    TtEvent end = { .kind = TT_EV_FINISH, .val = why };
+    g_autofree char *lost = NULL;
+    const char *trouble;
+
+    tt_trace_end_and_tell();
+    tt_guard_stop();
+    if (!tt.live || tt.finished) {
+        return;
+    }
+    tt_record_resync();
+    if (!tt.live) {
+        return;                 /* max-size was reached just here */
+    }
+    tt.finished = true;
+    digest.addr = tt_vcpus_digest();
+    digest.val = tt_memory_digest();
+    tt_record_event(&digest);
+    tt_record_event(&end);
+    stop_writer();
+    rec.gone = !tt_rundir_is_there();
+    if (rec.gone) {
+        warn_report("tt: the recording in %s is gone: somebody deleted it, or moved "
+                    "it, while it was made", tt_printable(tt.dir));
+    }
+    lost = tt_rundir_lost();
+    rec.whole = !tt_writer_has_failed(&trouble) && !rec.gone && !lost;
+    if (lost && !rec.gone) {
+        warn_report("tt: the recording in %s is not whole: somebody deleted '%s', or "
+                    "moved it, while it was made", tt_printable(tt.dir), lost);
+    } else if (!rec.whole && !rec.gone) {
+        warn_report("tt: the recording in %s is not whole: %s",
+                    tt_printable(tt.dir), trouble);
+    }
+}
+
+bool tt_record_is_gone(void)
+{
+    return rec.gone;
+}
+
+bool tt_record_is_whole(void)
+{
+    return rec.whole;
+}
+
+void tt_record_close(void)
+{
+    bool was_run = rec.seal_timer;      /* it started, all of it */
+
+    stop_writer();
+    tt_stall_disarm();
+    tt_memory_record_stop();
+    if (rec.seal_timer) {
+        timer_free(rec.seal_timer);
+    }
+    tt_writer_close();
+    if (!was_run) {
+        tt_rundir_remove();
+    }
+    tt_rundir_forget();
+    rec = (typeof(rec)) { 0 };
+    tt_flight_end();
+    tt_trouble_forget();
+}
+
+bool tt_record_has_begun(void)
+{
+    return rec.has_begun;
+}

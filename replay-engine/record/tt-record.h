@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The recorder: events, sync points and digests of a recording.
+ *
+ * Context, unless said otherwise: the BQL is held.
+ */
+#ifndef TT_RECORD_H
+#define TT_RECORD_H
+
+#include "log/tt-log.h"
+
+/*
+ * open -> start -> finish -> close. A failure of open or start is followed by
+ * close; what was made on disk is removed again.
+ */
+bool tt_record_open(Error **errp);              /* directory and buffers */
+bool tt_record_start(Error **errp);     /* vCPUs out of cpu_exec */
+void tt_record_event(TtEvent *ev);              /* pos, nested are filled in */
+void tt_record_fence(CPUState *cpu);
+void tt_record_check(void);             /* a digest; vCPU in cpu_exec */
+void tt_record_finish(unsigned why);            /* may take seconds */
+bool tt_record_is_whole(void);                  /* after finish */
+bool tt_record_is_gone(void);           /* after finish: deleted by somebody */
+void tt_record_close(void);                     /* ready for another open */
+void tt_record_resync(void);            /* before guest code runs */
+void tt_record_reset(CPUState *cpu);            /* it was reset */
+void tt_record_release(void);                   /* the token is given away */
+/* The TLB is empty here, in every replay too: logs the vCPU's state, so that a
+ * replay can begin at this position. The vCPU is outside cpu_exec; the position
+ * moves by one. */
+void tt_record_renew(void);
+/* The vCPU is as the log has it, whatever was done to it; the token is given away.
+ */
+void tt_record_took_note(void);
+/* Waits until all events so far are in the file. */
+bool tt_record_seal(Error **errp);
+
+/* Ends the part of the log here: *@seq is the first segment behind it. There is an
+ * event since the last time. */
+bool tt_record_cut(uint64_t *seq, Error **errp);
+/* The log of a window is to be no longer than this; 0: as it comes. */
+void tt_record_limit_segments(uint64_t log_bytes);
+/* A window's log would soon be longer than its limit. */
+bool tt_record_is_tight(void);
+/* Where it ends, if it ended here: sooner when not all of it could be written. */
+uint64_t tt_record_end(void);
+uint64_t tt_record_ns(void);            /* host time since the run began */
+uint64_t tt_record_bytes(void);         /* the log on disk */
+bool tt_record_has_begun(void);
+
+/* Where the log goes on: the place of the next event. */
+void tt_record_place(uint64_t *segment, uint32_t *index);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the recorder knows of the log's writer; the rest of what it offers is in
+ * tt/engine.h (tt_record_seal and what follows it). Private to replay-engine/glue.
+ *
+ * Context: the BQL is held. Between start and end a segment is open.
+ */
+#ifndef TT_WRITER_H
+#define TT_WRITER_H
+
+#include "log/tt-log.h"
+
+/* Makes buffers, and the log in tt.dir. What it made when it fails, close frees. */
+bool tt_writer_open(Error **errp);
+void tt_writer_start(void);
+bool tt_writer_is_at_work(void);        /* started, and not ended */
+/* The log's last segment; waits for the thread, which ends. */
+void tt_writer_end(void);
+void tt_writer_sync(void);              /* after the end */
+void tt_writer_close(void);             /* ready for another open */
+
+/* Waits only when all segments are on their way. */
+void tt_writer_put(const TtEvent *ev);
+/* What is in the open segment is to be sealed soon. */
+void tt_writer_hand_over(void);
+/* Until what was handed over is in the file, or cannot be written. */
+void tt_writer_wait(void);
+/* For good; *@why says why, until close. */
+bool tt_writer_has_failed(const char **why);
+/* The log if it were closed now: what is not sealed yet is guessed. */
+uint64_t tt_writer_expected(void);
+
+#endif

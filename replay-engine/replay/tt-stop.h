@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Stops the VM at a position, with a reason.
+ *
+ * Context, unless said otherwise: the BQL is held.
+ */
+#ifndef TT_STOP_H
+#define TT_STOP_H
+
+/* The VM stands at tt.pos; @reason is a TtStopReason. vCPU thread. */
+void tt_stop_vm(int reason);
+
+#endif

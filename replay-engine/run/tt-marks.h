@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The file RUN/marks: names that replays gave to positions, a line each:
+ * "POSITION NAME". It may come from anybody.
+ *
+ * A line counts when it is whole, its newline included: what a full disk or a power
+ * cut left of one never did. Lines that make no sense are passed over.
+ *
+ * Context: one thread at a time. Stability: the text format is public.
+ */
+#ifndef TT_MARKS_H
+#define TT_MARKS_H
+
+#include "io/tt-base.h"
+#include "io/tt-io.h"
+
+#define TT_MARKS_BYTES_MAX  (1u << 20)
+#define TT_MARK_NAME_BYTES_MAX 200
+
+/* @name: ended by 0, valid during the call; any bytes but 0 and newline. */
+typedef void TtMarkFound(void *opaque, const char *name, uint64_t pos);
+
+/* Every line that counts, in order. Returns the number of the first one, from 1 on,
+ * that makes no sense or is not whole; 0: there is none. O(len). */
+unsigned tt_marks_parse(const char *text, size_t len, TtMarkFound *found,
+                        void *opaque);
+/* The same of a file. TT_OK, or what @io failed with; TT_ERR_LIMIT: no file of
+ * marks is that long. @bad may be NULL. */
+TtStatus tt_marks_load(TtIo *io, TtMarkFound *found, void *opaque,
+                       unsigned *bad, TtDiag *diag);
+/*
+ * tt_marks_append: add a line, and flush it to disk
+ * What is not a whole line at the end of the file is cut off first. When it fails,
+ * the file has the lines it had, and perhaps a part of one; TT_ERR_LIMIT: it is
+ * full.
+ */
+TtStatus tt_marks_append(TtIo *io, const char *name, uint64_t pos,
+                         TtDiag *diag);
+
+#endif

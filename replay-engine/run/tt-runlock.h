@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Is somebody recording into a run directory just now? A recorder holds a lock on the
+ * directory, which goes with its process, however that ends: so a run whose recorder
+ * was killed can be told from one that is still growing.
+ *
+ * Context: any thread. Cost: three system calls. A file system that cannot lock a
+ * directory says nothing either way: the recording goes on, and a reader takes it for
+ * one that has ended.
+ */
+#ifndef TT_RUNLOCK_H
+#define TT_RUNLOCK_H
+
+#include "io/tt-base.h"
+
+/*
+ * Until tt_runlock_release(*@fd), or until the process ends, @dir is this recorder's. *@fd
+ * is the open directory, without a lock where there are none. With a sentence, and *@fd
+ * is -1: TT_ERR_INVALID, another has it; TT_ERR_IO, it cannot be opened.
+ */
+TtStatus tt_runlock_take(const char *dir, int *fd, TtDiag *diag);
+void tt_runlock_release(int fd);        /* the recording has ended; -1: nothing */
+void tt_runlock_drop(int fd);           /* closes it, too */
+/* Is it still that directory which @dir names? True if it cannot be told (-1). */
+bool tt_runlock_is_at(int fd, const char *dir);
+/* For readers, of a directory that holds a manifest: a recorder that is about to take
+ * the lock would mistake us for another. False if it cannot be told. */
+bool tt_runlock_is_held(const char *dir);
+
+#endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The run that a branch began in: which of its checkpoints is meant, and the
+ * RAM of that. Opened for reading only; nothing here changes a file.
+ */
+#include "qemu/osdep.h"
+#include "session/tt-parent.h"
+#include "control/tt-mark.h"
+#include "hw-tt/memory/tt-memory.h"
+#include "io/tt-base.h"
+#include "pages/tt-pagestore.h"
+#include "run/tt-cpstate.h"
+#include "run/tt-fullstate.h"
+#include "run/tt-manifest.h"
+#include "run/tt-runstore.h"
+#include "session/tt-paths.h"
+#include "qapi/error.h"
+#include "qemu/bitmap.h"
+#include "qemu/cutils.h"
+#include "qemu/uuid.h"
+
+#define CACHE_BYTES (64u << 20)
+
+/* ---- opening ---- */
+
+TtParent *tt_parent_open(const char *dir, Error **errp)
+{
+    TtParent *p = g_new0(TtParent, 1);
+    g_autofree char *manifest = g_build_filename(dir, "manifest", NULL);
+    TtDiag diag;
+
+    p->dir = tt_path_absolute(dir);
+    if (tt_manifest_load(manifest, &p->manifest, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+    } else if (tt_runstore_open(p->dir, &p->manifest, CACHE_BYTES, &p->store,
+                                &diag) != TT_OK) {
+        error_setg(errp, "the run '%s' has no checkpoints that can be read: %s",
+                   dir, diag.text);
+    } else {
+        return p;
+    }
+    tt_parent_close(p);
+    return NULL;
+}
+
+void tt_parent_close(TtParent *p)
+{
+    if (p) {
+        tt_pagestore_free(p->store);
+        tt_manifest_cleanup(&p->manifest);
+        g_free(p->blob);
+        g_free(p->dir);
+        g_free(p);
+    }
+}
+
+/* ---- which checkpoint ---- */
+
+bool tt_parent_choose(TtParent *p, uint32_t id, Error **errp)
+{
+    TtDiag diag;
+    size_t len;
+
+    if (!tt_pagestore_info(p->store, id, &p->info)) {
+        error_setg(errp, "the run '%s' has no checkpoint %" PRIu32 " (any "
+                   "more)", p->dir, id);
+        return false;
+    }
+    g_clear_pointer(&p->blob, g_free);
+    if (tt_pagestore_blob(p->store, id, &p->blob, &len, &diag) != TT_OK ||
+        tt_cpstate_decode((TtBytes) { p->blob, len }, &p->state, &diag) !=
+        TT_OK) {
+        error_setg(errp, "checkpoint %" PRIu32 " of '%s': %s", id, p->dir,
+                   diag.text);
+        return false;
+    }
+    return true;
+}
+
+static bool is_full(const TtCheckpointInfo *info)
+{
+    return info->flags & TT_CHECKPOINT_FULL;
+}
+
+static bool has_name(TtParent *p, uint32_t id, const char *name)
+{
+    TtFullDesc d;
+    bool found = false;
+
+    if (tt_parent_choose(p, id, NULL) &&
+        tt_fulldesc_find(p->state.full, &d, NULL) == TT_OK) {
+        found = !strcmp(d.name, name);
+        tt_fulldesc_cleanup(&d);
+    }
+    return found;
+}
+
+/* *@pos: where that is; *@id: the checkpoint, if it is clear already. */
+static bool find_place(TtParent *p, const TtCheckpointInfo *infos, size_t n,
+                       const char *at, uint64_t *pos, uint32_t *id,
+                       Error **errp)
+{
+    uint64_t number;
+
+    *id = 0;
+    if (!strcmp(at, "@")) {
+        error_setg(errp, "at=@ needs the name of a full checkpoint or of a mark "
+                   "behind the @");
+        return false;
+    }
+    if (*at == '@') {
+        for (size_t i = n; i-- > 0;) {          /* the last of a name counts */
+            if (is_full(&infos[i]) && has_name(p, infos[i].id, at + 1)) {
+                *id = infos[i].id;
+                return true;
+            }
+        }
+        return tt_mark_find_in(p->dir, at + 1, pos, errp);
+    }
+    if (qemu_strtou64(at, NULL, 10, &number) || !g_ascii_isdigit(*at)) {
+        error_setg(errp, "at= takes the number of a checkpoint, or @ and a "
+                   "name, not '%s'", at);
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (infos[i].id == number) {
+            *pos = infos[i].pos;
+            *id = is_full(&infos[i]) ? number : 0;
+            return true;
+        }
+    }
+    error_setg(errp, "the run '%s' has no checkpoint %" PRIu64 ": see 'tt info "
+               "%s'", p->dir, number, p->dir);
+    return false;
+}
+
+bool tt_parent_find(TtParent *p, const char *at, Error **errp)
+{
+    size_t n = tt_pagestore_count(p->store);
+    g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
+    const TtCheckpointInfo *before = NULL;
+    uint64_t pos = 0;
+    uint32_t id;
+
+    n = tt_pagestore_list(p->store, infos, n);
+    if (!find_place(p, infos, n, at, &pos, &id, errp)) {
+        return false;
+    }
+    for (size_t i = 0; !id && i < n; i++) {
+        if (is_full(&infos[i]) && infos[i].pos <= pos) {
+            before = &infos[i];
+            id = before->pos == pos ? before->id : 0;
+        }
+    }
+    if (id) {
+        return tt_parent_choose(p, id, errp);
+    }
+    if (before) {
+        error_setg(errp, "at position %" PRIu64 " there is no full checkpoint, "
+                   "from which alone a branch can start: the nearest one "
+                   "before is at=%" PRIu32 ", position %" PRIu64, pos,
+                   before->id, before->pos);
+    } else {
+        error_setg(errp, "at position %" PRIu64 " or before there is no full "
+                   "checkpoint, from which alone a branch can start: take them "
+                   "while recording, with 'tt checkpoint add -f'", pos);
+    }
+    return false;
+}
+
+TtParent *tt_parent_of(const TtManifest *m, const char *dir, Error **errp)
+{
+    TtDiag diag;
+    g_autofree char *path = tt_runstore_parent_dir(m, dir, &diag);
+    Error *err = NULL;
+    TtParent *p = path ? tt_parent_open(path, &err) : NULL;
+
+    if (p && tt_runstore_check_parent(m, &p->manifest, p->store, &diag) ==
+        TT_OK && tt_parent_choose(p, m->parent_checkpoint, &err)) {
+        return p;
+    }
+    error_setg(errp, "the run is a branch and begins with RAM of checkpoint %"
+               PRIu32 " of its parent '%s', which cannot be read; bring it "
+               "back to that place: %s", m->parent_checkpoint,
+               path ? path : "?", err ? error_get_pretty(err) : diag.text);
+    error_free(err);
+    tt_parent_close(p);
+    return NULL;
+}
+
+/* ---- RAM ---- */
+
+typedef struct Shift {
+    uint64_t first;
+    TtPagePut put;
+    void *opaque;
+} Shift;
+
+static void put_shifted(void *opaque, uint64_t page, const void *bytes)
+{
+    Shift *s = opaque;
+
+    s->put(s->opaque, page - s->first, bytes);
+}
+
+TtStatus tt_parent_read(TtParent *p, const char *block, uint64_t size_bytes,
+                        TtPagePut put, void *opaque)
+{
+    TtBytes rest = p->state.blocks;
+    Shift s = { .put = put, .opaque = opaque };
+    uint64_t n_pages;
+    TtCpBlock b;
+
+    while (tt_cpstate_next_block(&rest, &b)) {
+        if (b.size_bytes > TT_BLOCK_BYTES_MAX) {
+            break;
+        }
+        n_pages = DIV_ROUND_UP(b.size_bytes, TT_PAGE_BYTES);
+        if (b.name.len == strlen(block) &&
+            !memcmp(b.name.data, block, b.name.len)) {
+            return b.size_bytes == size_bytes ?
+                tt_pagestore_read(p->store, p->info.id, s.first, n_pages,
+                                  put_shifted, &s) : TT_END;
+        }
+        s.first += n_pages;
+    }
+    return TT_END;
+}
+
+typedef struct Walk {
+    uint8_t *host;
+    uint64_t next;              /* page: all before it are dealt with */
+    unsigned long *differs;
+} Walk;
+
+/* Pages that are not put are zero; blocks are allocated in whole pages. */
+static void walk_zeros(Walk *w, uint64_t end)
+{
+    for (; w->next < end; w->next++) {
+        uint8_t *page = w->host + w->next * TT_PAGE_BYTES;
+
+        if (buffer_is_zero(page, TT_PAGE_BYTES)) {
+            continue;
+        }
+        if (w->differs) {
+            set_bit(w->next, w->differs);
+        } else {
+            memset(page, 0, TT_PAGE_BYTES);
+        }
+    }
+}
+
+static void fill_page(void *opaque, uint64_t page, const void *bytes)
+{
+    Walk *w = opaque;
+
+    walk_zeros(w, page);
+    memcpy(w->host + page * TT_PAGE_BYTES, bytes, TT_PAGE_BYTES);
+    w->next = page + 1;
+}
+
+static void compare_page(void *opaque, uint64_t page, const void *bytes)
+{
+    Walk *w = opaque;
+
+    walk_zeros(w, page);
+    if (memcmp(w->host + page * TT_PAGE_BYTES, bytes, TT_PAGE_BYTES)) {
+        set_bit(page, w->differs);
+    }
+    w->next = page + 1;
+}
+
+TtStatus tt_parent_fill(TtParent *p, const char *block, uint64_t size_bytes,
+                        uint8_t *host)
+{
+    Walk w = { .host = host };
+    TtStatus s = tt_parent_read(p, block, size_bytes, fill_page, &w);
+
+    if (s >= 0) {
+        walk_zeros(&w, DIV_ROUND_UP(size_bytes, TT_PAGE_BYTES));
+    }
+    return s;
+}
+
+unsigned long *tt_parent_compare(TtParent *p, const TtBlock *b)
+{
+    uint64_t n = DIV_ROUND_UP(b->size_bytes, TT_PAGE_BYTES);
+    Walk w = { .host = b->host, .differs = bitmap_try_new(n) };
+    TtStatus s = w.differs ? tt_parent_read(p, b->name, b->size_bytes,
+                                            compare_page, &w) : TT_ERR_NOMEM;
+
+    if (s != TT_OK) {
+        g_free(w.differs);
+        return NULL;
+    }
+    walk_zeros(&w, n);
+    return w.differs;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Movements through history. The vCPU thread carries them out.
+ *
+ * Context, unless said otherwise: the BQL is held.
+ */
+#ifndef TT_TRAVEL_H
+#define TT_TRAVEL_H
+
+#include "hw/core/cpu.h"
+
+typedef void TtTravelDone(void *opaque, uint64_t pos, int reason);
+
+void tt_travel_init(CPUState *cpu);             /* first checkpoint */
+void tt_travel_close(void);                     /* no movement is under way */
+bool tt_travel_active(void);
+bool tt_travel_is_blind(void);          /* no stop of gdb's counts now */
+bool tt_travel_steps_over(void);        /* the breakpoint here does not */
+/* A step backwards compares the bytes of watchpoints up to this size, for gdb. */
+#define TT_WATCH_COMPARED 4096
+/*
+ * Post a movement; the vCPU thread carries it out. @done is called there. A trap
+ * comes together with its instruction: a movement to the position between the
+ * two ends behind them; one back from @from, by 1 to @from positions, ends before
+ * them. (@from is where the user stands: a past that is entered begins at 0.)
+ */
+bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
+                    Error **errp);
+bool tt_travel_back(uint64_t from, uint64_t count, TtTravelDone *done,
+                    void *opaque, Error **errp);
+/* Run forward to @target and skip nothing, so that every digest is compared. */
+bool tt_travel_run(uint64_t target, TtTravelDone *done, void *opaque,
+                   Error **errp);
+bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
+                       Error **errp);
+/*
+ * Scan @from..@to for stops, oldest first, and come back. @hit is called for each
+ * of gdb's breakpoints met there, in the vCPU thread; it says false when it has
+ * enough.
+ */
+typedef bool TtTravelHit(void *opaque, uint64_t pos, uint64_t pc);
+bool tt_travel_survey(uint64_t from, uint64_t to, TtTravelHit *hit,
+                      TtTravelDone *done, void *opaque, Error **errp);
+void tt_travel_switches(CPUState *from);        /* its turn ends here */
+void tt_travel_interrupt(void);         /* any thread */
+void tt_travel_abort(void);             /* the vCPU does not run */
+void tt_travel_end(void);               /* nor will it ever again */
+/* Of the movement under way, in positions; 0 of 0: there is none. */
+void tt_travel_progress(uint64_t *done, uint64_t *total);
+uint64_t tt_travel_stop_at(void);       /* UINT64_MAX: nowhere */
+bool tt_travel_is_pending(void);        /* the next step is due here */
+bool tt_travel_advance(CPUState *cpu);  /* take it; true: run on */
+/* A stop fired at @pos; @wp: the watchpoint it was, or NULL. */
+void tt_travel_hit(uint64_t pos, CPUWatchpoint *wp);
+
+void tt_travel_ended(int reason);       /* end of log, divergence */
+void tt_travel_fence(CPUState *cpu);    /* a good place for a checkpoint */
+unsigned tt_points_count(void);
+
+
+/* Is there anything to travel in? */
+bool tt_travel_is_possible(Error **errp);
+/* Post the making of one for the present position; tt_travel_pinned says its id
+ * when that is done (0: it could not be made). */
+bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp);
+uint32_t tt_travel_pinned(void);
+bool tt_travel_delete(uint64_t id, Error **errp);
+/* Of TtPoint, by position; the caller frees it. */
+GArray *tt_points_list(void);
+
+#endif
