@@ -122,7 +122,7 @@ void tt_pio_out(CPUState *cpu, uint32_t port, uint32_t val, unsigned size)
     if (tt_replaying()) {
         tt_replay_console(port, ev.val, size);
     } else if (port == 0x3f8 || port == 0x3fb) {
-        tt_trouble_console(port, ev.val);
+        tt_crash_console(port, ev.val);
     }
 }
 

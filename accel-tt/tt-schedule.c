@@ -3,7 +3,7 @@
  * Shifts: which of several vCPUs runs while they are recorded, and for how long.
  * Nothing here is part of a replay: the log says who runs.
  *
- * Who runs goes on until it waits (HLT, PAUSE), has run for TT_SHIFT positions, or
+ * Who runs goes on until it waits (HLT, PAUSE), has run for TT_TIME_SLICE positions, or
  * was interrupted; then comes the next that can run.
  *
  * Context: vCPU thread, outside cpu_exec.
@@ -19,17 +19,17 @@
 #include "system/cpus.h"
 
 /* Positions that a vCPU may run while others could: some 1 ms. */
-#define TT_SHIFT (1u << 20)
+#define TT_TIME_SLICE (1u << 20)
 
-static uint64_t shift_end;      /* others are due here */
+static uint64_t slice_end;      /* others are due here */
 static bool has_yielded;        /* it waits for another, by PAUSE perhaps */
 
-uint64_t tt_shift_end(void)
+uint64_t tt_schedule_end(void)
 {
-    return shift_end;
+    return slice_end;
 }
 
-void tt_shift_note(bool yielded)
+void tt_schedule_note(bool yielded)
 {
     has_yielded = yielded;
 }
@@ -50,12 +50,12 @@ static void record_switch(CPUState *cpu)
 /* Chaos: shifts of all lengths, short ones as often as long ones. */
 static uint64_t shift(void)
 {
-    return tt.chaos ? 1 + (g_random_int() & (TT_SHIFT - 1)) %
-        (1u << g_random_int_range(1, 20)) : TT_SHIFT;
+    return tt.chaos ? 1 + (g_random_int() & (TT_TIME_SLICE - 1)) %
+        (1u << g_random_int_range(1, 20)) : TT_TIME_SLICE;
 }
 
 /* False: nobody can run. */
-bool tt_shift_choose(void)
+bool tt_schedule_choose(void)
 {
     unsigned n = tt_vcpus_count(), now = tt_vcpu()->cpu_index;
     unsigned first = 1;
@@ -63,7 +63,7 @@ bool tt_shift_choose(void)
     if (n == 1) {
         return true;
     }
-    if (!has_yielded && tt.pos < shift_end && can_go(tt_vcpu())) {
+    if (!has_yielded && tt.pos < slice_end && can_go(tt_vcpu())) {
         return true;
     }
     has_yielded = false;
@@ -77,7 +77,7 @@ bool tt_shift_choose(void)
             if (cpu != tt_vcpu()) {
                 record_switch(cpu);
             }
-            shift_end = tt.pos + shift();
+            slice_end = tt.pos + shift();
             return true;
         }
     }

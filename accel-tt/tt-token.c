@@ -27,7 +27,7 @@
  *
  * Either side spins for as long as it takes to leave a block, or to serve a
  * request, before it sleeps: waking a thread costs more than most requests do.
- * Nothing but time depends on `lent` and `left`.
+ * Nothing but time depends on `inherited` and `left`.
  *
  * tests/functional/test_token.py is the torture of this file.
  */
@@ -52,7 +52,7 @@ static __thread unsigned nest;
 static __thread bool counted;       /* this thread is in `queued` */
 static __thread bool holds;         /* it was served and has not left */
 static unsigned queued, served, left;   /* free-running counts */
-static bool lent;                   /* the vCPU has given the token away */
+static bool inherited;                   /* the vCPU has given the token away */
 static bool in_guest;
 static bool turn;                   /* the vCPU is to be next */
 static QemuEvent all_served, turn_over;
@@ -134,7 +134,7 @@ static void enqueue(void)
     qatomic_inc(&queued);
     smp_mb();                                   /* T1 */
     if (qatomic_read(&in_guest)) {
-        for (unsigned n = 0; n < SPINS && !qatomic_read(&lent); n++) {
+        for (unsigned n = 0; n < SPINS && !qatomic_read(&inherited); n++) {
             if (n % KICK_EVERY == 0) {
                 tt_token_kick();    /* one may be lost: TT_HOOK_KICK_LATE */
             }
@@ -196,7 +196,7 @@ bool tt_token_yield(void (*before)(void))
     before();
     goal = qatomic_read(&queued);
     bql_unlock();
-    qatomic_set(&lent, true);
+    qatomic_set(&inherited, true);
     for (unsigned n = 0; n < SPINS &&
          (int)(qatomic_read(&left) - goal) < 0; n++) {
         cpu_relax();
@@ -210,7 +210,7 @@ bool tt_token_yield(void (*before)(void))
     qemu_event_reset(&turn_over);
     qatomic_set_mb(&turn, true);                            /* T3 */
     bql_lock();
-    qatomic_set(&lent, false);
+    qatomic_set(&inherited, false);
     qatomic_set(&turn, false);
     qemu_event_set(&turn_over);
     return others_wait();

@@ -9,20 +9,20 @@
 
 /* ---- tt-gdb.c ---- */
 /* What the next resumption does instead of running the VM. */
-typedef enum TtGdbErrand {
-    TT_GDB_NO_ERRAND,
+typedef enum TtGdbJob {
+    TT_GDB_NO_JOB,
     TT_GDB_GOTO,                /* a position */
     TT_GDB_BACK,                /* by so many */
     TT_GDB_HITS,
-} TtGdbErrand;
+} TtGdbJob;
 
-void tt_gdb_send_on_errand(TtGdbErrand errand, uint64_t place);
-/* How the last errand ended, as a TtStopReason. */
-int tt_gdb_errand_reason(void);
+void tt_gdb_post_job(TtGdbJob job, uint64_t place);
+/* How the last job ended, as a TtStopReason. */
+int tt_gdb_job_reason(void);
 
 /* ---- tt-gdb-query.c: our packets, and $tt_position ---- */
 void tt_gdb_init_queries(void);
-/* The search for hits that an errand is: begin, and forget. */
+/* The search for hits that an job is: begin, and forget. */
 bool tt_gdb_begin_hits(TtTravelDone *done, Error **errp);
 void tt_gdb_end_hits(void);
 /* Does that search look for hits at @pc? Does one of @cpu there count? */

@@ -85,7 +85,7 @@ static int write_position(CPUState *cpu, uint8_t *buf, int reg)
 
 /* ---- qtt.goto:PLACE ---- */
 
-static bool parse_delta(const char *text, TtGdbErrand *errand, uint64_t *place)
+static bool parse_delta(const char *text, TtGdbJob *job, uint64_t *place)
 {
     uint64_t here = tt_position(), n;
 
@@ -94,7 +94,7 @@ static bool parse_delta(const char *text, TtGdbErrand *errand, uint64_t *place)
     }
     n = MIN(n, *text == '-' ? here : UINT64_MAX - here);
     if (*text == '-' && n) {
-        *errand = TT_GDB_BACK;
+        *job = TT_GDB_BACK;
         *place = n;
     } else {
         *place = here + n;
@@ -102,10 +102,10 @@ static bool parse_delta(const char *text, TtGdbErrand *errand, uint64_t *place)
     return true;
 }
 
-static bool parse_place(const char *text, TtGdbErrand *errand, uint64_t *target,
+static bool parse_place(const char *text, TtGdbJob *job, uint64_t *target,
                         Error **errp)
 {
-    *errand = TT_GDB_GOTO;
+    *job = TT_GDB_GOTO;
     if (*text == '@') {
         return tt_mark_find(text + 1, target, errp);
     }
@@ -113,7 +113,7 @@ static bool parse_place(const char *text, TtGdbErrand *errand, uint64_t *target,
         *target = *text == 's' ? tt_replay_first() : tt_replay_end();
         return true;
     }
-    if (*text == '+' || *text == '-' ? parse_delta(text, errand, target) :
+    if (*text == '+' || *text == '-' ? parse_delta(text, job, target) :
         g_ascii_isdigit(*text) && !qemu_strtou64(text, NULL, 0, target)) {
         return true;
     }
@@ -125,16 +125,16 @@ static bool parse_place(const char *text, TtGdbErrand *errand, uint64_t *target,
 static void handle_goto(GArray *params, void *user_ctx)
 {
     const char *place = params->len ? gdb_get_cmd_param(params, 0)->data : "";
-    TtGdbErrand errand;
+    TtGdbJob job;
     uint64_t target;
     Error *err = NULL;
 
     if (!tt_travel_is_possible(&err) ||
-        !parse_place(place, &errand, &target, &err)) {
+        !parse_place(place, &job, &target, &err)) {
         put_error(err);
         return;
     }
-    tt_gdb_send_on_errand(errand, target);
+    tt_gdb_post_job(job, target);
     gdb_put_packet("OK");
 }
 
@@ -192,7 +192,7 @@ static void handle_hits(GArray *params, void *user_ctx)
         gdb_put_packet("E.qtt.hits takes LIMIT,FROM,TO and 1 to 16 addresses, "
                        "in hex");
     } else {
-        tt_gdb_send_on_errand(TT_GDB_HITS, 0);
+        tt_gdb_post_job(TT_GDB_HITS, 0);
         gdb_put_packet("OK");
     }
 }
@@ -322,13 +322,13 @@ static void handle_marks(GArray *params, void *user_ctx)
 
 /* ---- qtt.when ---- */
 
-/* POSITION,END,HOW: HOW is how the last errand ended. */
+/* POSITION,END,HOW: HOW is how the last job ended. */
 static void handle_when(GArray *params, void *user_ctx)
 {
     g_autofree char *answer =
         g_strdup_printf("%" PRIx64 ",%" PRIx64 ",%s", tt_position(),
                         tt_replaying() ? tt_replay_end() : tt_position(),
-                        tt_stop_name(tt_gdb_errand_reason()));
+                        tt_stop_name(tt_gdb_job_reason()));
 
     gdb_put_packet(answer);
 }

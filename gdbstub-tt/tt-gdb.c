@@ -100,59 +100,59 @@ static bool answered_break(void)
 /* ---- movements ---- */
 
 static struct {
-    TtGdbErrand next;
+    TtGdbJob next;
     uint64_t place;
     int reason;                 /* of the last one */
-} errand;
+} job;
 
-void tt_gdb_send_on_errand(TtGdbErrand kind, uint64_t place)
+void tt_gdb_post_job(TtGdbJob kind, uint64_t place)
 {
-    errand.next = kind;
-    errand.place = place;
+    job.next = kind;
+    job.place = place;
 }
 
-int tt_gdb_errand_reason(void)
+int tt_gdb_job_reason(void)
 {
-    return errand.reason;
+    return job.reason;
 }
 
 /* The stop is reported as that of a single step. */
-static void errand_done(void *opaque, uint64_t pos, int reason)
+static void job_done(void *opaque, uint64_t pos, int reason)
 {
     tt_gdb_end_hits();
-    errand.reason = reason;
+    job.reason = reason;
     tt_vcpus_stop_for_gdb();
 }
 
-static bool begin_errand(TtGdbErrand kind, Error **errp)
+static bool begin_job(TtGdbJob kind, Error **errp)
 {
     uint64_t here = tt_position();
 
     switch (kind) {
     case TT_GDB_GOTO:
-        return tt_travel_goto(errand.place, errand_done, NULL, errp);
+        return tt_travel_goto(job.place, job_done, NULL, errp);
     case TT_GDB_BACK:
         /* A monitor may have moved the VM since gdb asked. */
-        return here ? tt_travel_back(here, MIN(errand.place, here), errand_done,
+        return here ? tt_travel_back(here, MIN(job.place, here), job_done,
                                      NULL, errp) :
-            tt_travel_goto(here, errand_done, NULL, errp);
+            tt_travel_goto(here, job_done, NULL, errp);
     default:
-        return tt_gdb_begin_hits(errand_done, errp);
+        return tt_gdb_begin_hits(job_done, errp);
     }
 }
 
-static bool run_errand(void)
+static bool run_job(void)
 {
-    TtGdbErrand kind = errand.next;
+    TtGdbJob kind = job.next;
     Error *err = NULL;
     bool begun;
 
-    errand.next = TT_GDB_NO_ERRAND;
-    errand.reason = TT_STOP_NONE;
-    if (kind == TT_GDB_NO_ERRAND) {
+    job.next = TT_GDB_NO_JOB;
+    job.reason = TT_STOP_NONE;
+    if (kind == TT_GDB_NO_JOB) {
         return false;
     }
-    begun = begin_errand(kind, &err);
+    begun = begin_job(kind, &err);
     vm_start();
     if (!begun) {               /* it could when gdb asked: seldom */
         error_report_err(err);
@@ -191,8 +191,8 @@ static bool is_broken_off(void)
     if (!answered_break()) {
         return false;
     }
-    errand.next = TT_GDB_NO_ERRAND;
-    errand.reason = TT_STOP_INTERRUPTED;
+    job.next = TT_GDB_NO_JOB;
+    job.reason = TT_STOP_INTERRUPTED;
     return true;
 }
 
@@ -202,7 +202,7 @@ bool tt_gdb_resume(const char *actions)
     if (is_broken_off()) {
         return true;
     }
-    if (tt_replaying() && run_errand()) {
+    if (tt_replaying() && run_job()) {
         return true;
     }
     return answered_watch(has_step(actions));

@@ -11,7 +11,7 @@ void tt_event_stopped(uint64_t pos, int reason);
 void tt_event_diverged(uint64_t pos, const char *text);
 void tt_event_progress(uint64_t done, uint64_t total);
 void tt_event_saved(const char *dir);
-void tt_event_trouble(uint64_t pos, const char *mark, const char *what);
+void tt_event_crashed(uint64_t pos, const char *mark, const char *what);
 void tt_monitor_refuse_input(bool on);  /* a replay takes none */
 
 #endif

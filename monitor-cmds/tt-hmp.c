@@ -299,7 +299,7 @@ static void delete_checkpoint(const char *arg, Error **errp)
                    "(see 'tt checkpoint list')%s%s%s", *arg ? ", not '" : "",
                    arg, *arg ? "'" : "");
     } else if (tt_recording()) {
-        tt_keeper_delete(n, errp);
+        tt_checkpointer_delete(n, errp);
     } else {
         tt_travel_delete(n, errp);
     }
@@ -321,7 +321,7 @@ static void add_checkpoint(Monitor *mon, const char *arg, Error **errp)
         id = tt_monitor_may_be_full(is_full ? notes : NULL, errp) ?
             pin(mon, name, errp) : 0;
     } else {
-        tt_keeper_add(name, is_full ? notes : NULL, &id, errp);
+        tt_checkpointer_add(name, is_full ? notes : NULL, &id, errp);
     }
     if (!*errp) {
         c = tt_monitor_checkpoint(id, errp);

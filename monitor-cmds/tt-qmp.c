@@ -70,7 +70,7 @@ void tt_event_saved(const char *dir)
     qapi_event_send_tt_saved(dir);
 }
 
-void tt_event_trouble(uint64_t pos, const char *mark, const char *what)
+void tt_event_crashed(uint64_t pos, const char *mark, const char *what)
 {
     qapi_event_send_tt_guest_panic(pos, mark, what);
 }
@@ -80,7 +80,7 @@ void tt_event_progress(uint64_t done, uint64_t total)
     qapi_event_send_tt_progress(done, total);
 }
 
-static TtStore *store_to_qapi(const TtKeeperStats *st)
+static TtStore *store_to_qapi(const TtCheckpointerStats *st)
 {
     TtStore *q = g_new0(TtStore, 1);
 
@@ -102,7 +102,7 @@ static uint64_t start_of_run(void)
 TtInfo *qmp_query_tt(Error **errp)
 {
     TtInfo *info = g_new0(TtInfo, 1);
-    TtKeeperStats kept = tt_keeper_stats();
+    TtCheckpointerStats kept = tt_checkpointer_stats();
 
     info->mode = tt_recording() || tt_past ? TT_MODE_RECORD :
         tt_replaying() ? TT_MODE_REPLAY : TT_MODE_OFF;
@@ -111,7 +111,7 @@ TtInfo *qmp_query_tt(Error **errp)
     info->position = tt.gave_up ? tt.gave_up_at : tt_position();
     info->start = start_of_run();
     info->end = tt_replaying() ? tt_replay_end() : info->position;
-    info->checkpoints = tt_recording() ? kept.count : tt_points_count();
+    info->checkpoints = tt_recording() ? kept.count : tt_checkpoints_count();
     info->store = tt_recording() || tt_past ? store_to_qapi(&kept) : NULL;
     info->events = tt.events;
     info->bytes = tt_recording() || tt_past ? tt_record_bytes() : 0;
@@ -311,7 +311,7 @@ static void set_out(void *opaque)
         return;
     }
     if (w->pin && tt_recording()) {
-        tt_keeper_add(w->name, w->full, &w->id, &w->err);
+        tt_checkpointer_add(w->name, w->full, &w->id, &w->err);
         wake(w);
         return;
     }
@@ -385,7 +385,7 @@ TtPlace *qmp_tt_mark(const char *name, Error **errp)
 
 /* ---- checkpoints ---- */
 
-static TtCheckpoint *checkpoint_to_qapi(const TtPoint *c)
+static TtCheckpoint *checkpoint_to_qapi(const TtCheckpointDesc *c)
 {
     TtCheckpoint *q = g_new0(TtCheckpoint, 1);
 
@@ -411,7 +411,7 @@ void tt_monitor_wait(void)
 
 static GArray *list_all(void)
 {
-    return tt_recording() ? tt_keeper_list() : tt_points_list();
+    return tt_recording() ? tt_checkpointer_list() : tt_checkpoints_list();
 }
 
 TtCheckpointList *qmp_query_tt_checkpoints(Error **errp)
@@ -422,7 +422,7 @@ TtCheckpointList *qmp_query_tt_checkpoints(Error **errp)
     tt_monitor_wait();
     all = list_all();
     for (unsigned i = 0; i < all->len; i++) {
-        TtPoint *c = &g_array_index(all, TtPoint, i);
+        TtCheckpointDesc *c = &g_array_index(all, TtCheckpointDesc, i);
 
         QAPI_LIST_APPEND(tail, checkpoint_to_qapi(c));
     }
@@ -434,7 +434,7 @@ TtCheckpoint *tt_monitor_checkpoint(uint32_t id, Error **errp)
     g_autoptr(GArray) all = list_all();
 
     for (unsigned i = 0; i < all->len; i++) {
-        TtPoint *c = &g_array_index(all, TtPoint, i);
+        TtCheckpointDesc *c = &g_array_index(all, TtCheckpointDesc, i);
 
         if (c->id == id) {
             return checkpoint_to_qapi(c);
@@ -480,7 +480,7 @@ TtCheckpoint *coroutine_fn qmp_tt_checkpoint_add(const char *name,
 void qmp_tt_checkpoint_delete(uint32_t id, Error **errp)
 {
     if (tt_recording()) {
-        tt_keeper_delete(id, errp);
+        tt_checkpointer_delete(id, errp);
     } else {
         tt_travel_delete(id, errp);
     }

@@ -85,13 +85,13 @@ static uint64_t key_of(uint64_t page, int mmu_idx)
 /*
  * A fetch that faults leads away from its position at once, but in a replay
  * one may want to stand there: why, as cpu_exec would say it, or -1. Where a
- * fence is due nobody stands: the recorder had its own behind the fault.
+ * sync point is due nobody stands: the recorder had its own behind the fault.
  */
 static int reason_to_stay(CPUState *cpu, uint64_t pc)
 {
     uint64_t pos = tt_position();
 
-    if (!tt_replaying() || pos >= tt.fence_next) {
+    if (!tt_replaying() || pos >= tt.sync_next) {
         return -1;
     }
     if (cpu->interrupt_request & CPU_INTERRUPT_DEBUG) {     /* a watchpoint */

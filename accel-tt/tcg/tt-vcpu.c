@@ -24,7 +24,7 @@
  * loop when the recording has ended.
  *
  * Several vCPUs take turns in that one thread. The recording chooses: who runs
- * goes on until it waits (HLT, PAUSE), has run for TT_SHIFT positions, or was
+ * goes on until it waits (HLT, PAUSE), has run for TT_TIME_SLICE positions, or was
  * interrupted; then comes the next that can run. The change is an event.
  */
 #include "qemu/osdep.h"
@@ -88,9 +88,9 @@ uint64_t tt_position(void)
     return tt.pos;
 }
 
-uint64_t tt_next_fence(uint64_t pos)
+uint64_t tt_next_sync_point(uint64_t pos)
 {
-    uint64_t step = tt.manifest.fence_interval;
+    uint64_t step = tt.manifest.sync_interval;
 
     return step ? (pos / step + 1) * step : UINT64_MAX;
 }
@@ -106,7 +106,7 @@ void tt_count_update(CPUState *cpu)
 /* How far guest code may run from here. */
 static uint64_t limit(CPUState *cpu)
 {
-    uint64_t end = MIN(tt.fence_next, tt.pos + (1ull << 40));
+    uint64_t end = MIN(tt.sync_next, tt.pos + (1ull << 40));
 
     if (slice) {
         end = MIN(end, tt.pos + TT_SLICE);
@@ -120,7 +120,7 @@ static uint64_t limit(CPUState *cpu)
     } else {
         end = MIN(end, tt.check_next);
         if (tt_vcpus_count() > 1) {
-            end = MIN(end, tt_shift_end());
+            end = MIN(end, tt_schedule_end());
         }
     }
     return end;
@@ -184,8 +184,8 @@ bool tt_boundary(CPUState *cpu)
     if (tt_replaying()) {
         return tt_replay_boundary(cpu);
     }
-    if (tt.pos >= tt.fence_next) {
-        tt_record_fence(cpu);
+    if (tt.pos >= tt.sync_next) {
+        tt_record_sync_point(cpu);
         tt_vcpu_arm(cpu);
     } else if (tt.pos >= tt.check_next) {
         tt_record_check();
@@ -307,7 +307,7 @@ static bool prepare(void)
     if (tt.live) {
         tt_record_resync();
     }
-    return tt_shift_choose();
+    return tt_schedule_choose();
 }
 
 static void stepped_or_hit(CPUState *cpu, int why)
@@ -365,9 +365,9 @@ static void turn(void)
     tt_breakpoints_off = false;
     tt_watchpoints_restore(cpu);
     disarm(cpu);
-    tt_shift_note(why == EXCP_INTERRUPT);
+    tt_schedule_note(why == EXCP_INTERRUPT);
     if (tt_recording()) {
-        tt_keeper_turn(cpu);
+        tt_checkpointer_turn(cpu);
     }
     stepped_or_hit(cpu, why);
 }

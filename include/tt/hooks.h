@@ -113,14 +113,14 @@ bool tt_refuses(const char *what, struct Error **errp);
 
 /* ---- trouble in the guest (runstate.c, watchdog.c, excp_helper.c): any thread,
  * inside an instruction, too ---- */
-enum { TT_TROUBLE_PANIC, TT_TROUBLE_WATCHDOG, TT_TROUBLE_TRIPLE_FAULT,
-       TT_TROUBLE_CONSOLE };
-void tt_guest_trouble_slow(int kind);
+enum { TT_CRASH_PANIC, TT_CRASH_WATCHDOG, TT_CRASH_TRIPLE_FAULT,
+       TT_CRASH_CONSOLE };
+void tt_guest_crash_slow(int kind);
 
-static inline void tt_guest_trouble(int kind)
+static inline void tt_guest_crash(int kind)
 {
     if (tt_recording()) {
-        tt_guest_trouble_slow(kind);
+        tt_guest_crash_slow(kind);
     }
 }
 

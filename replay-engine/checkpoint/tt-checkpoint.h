@@ -7,7 +7,7 @@
 #ifndef TT_CHECKPOINT_H
 #define TT_CHECKPOINT_H
 
-typedef struct TtPoint {
+typedef struct TtCheckpointDesc {
     uint32_t id;
     uint64_t pos, pages;            /* pages: changed since the one before */
     bool pinned;                    /* made by the user: never thinned */
@@ -15,6 +15,6 @@ typedef struct TtPoint {
     bool stored;                    /* the recorder made it; then also: */
     uint64_t host_ns;               /* host time since the run began */
     uint64_t bytes;                 /* on disk */
-} TtPoint;
+} TtCheckpointDesc;
 
 #endif

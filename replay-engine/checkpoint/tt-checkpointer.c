@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Keeper: takes the checkpoints of a recording. Every checkpoint-interval
+ * Checkpointer: takes the checkpoints of a recording. Every checkpoint-interval
  * seconds, and when the user asks, the VM stands for as long as it takes to copy
- * the pages that were written since the last one; the shelf (tt-shelf.c), a
+ * the pages that were written since the last one; the checkpoint store (tt-cpstore.c), a
  * thread of its own, stores them.
  *
- *   fence, and it is time --> leave cpu_exec --+
- *                                              +--> copy pages and state --> shelf
+ *   sync point, and it is time --> leave cpu_exec --+
+ *                                              +--> copy pages and state --> checkpoint store
  *   the user asks --> VM stopped --------------+
  *
- * Those on time stand at fences, as those of a replay do (tt-points.c). Where the
+ * Those on time stand at sync points, as those of a replay do (tt-checkpoints.c). Where the
  * user asks the TLB is emptied and the vCPU's state logged right behind the
  * checkpoint, so that a replay which comes by empties its own, too. One job is
  * under way at a time: a slow disk makes checkpoints rarer, not the VM slower.
@@ -72,7 +72,7 @@ static struct {
     size_t prepared_for;            /* pages, since the last one was taken */
     uint64_t share;                 /* of max-size */
     int64_t start_ns;
-    TtKeeperStats stats;            /* written with the BQL, read without */
+    TtCheckpointerStats stats;            /* written with the BQL, read without */
 } kp;
 
 /* ---- taking one ---- */
@@ -119,12 +119,12 @@ static bool has_room(uint32_t *job)
     size_t n = tt_memory_count_dirty();
 
     *job = 0;
-    if (!tt_shelf_base() || n <= tt_shelf_room()) {
+    if (!tt_cpstore_base() || n <= tt_cpstore_room()) {
         return true;
     }
     if (n <= BATCH_PAGES_MAX && n > kp.prepared_for) {
         kp.prepared_for = MIN(n + n / 2, BATCH_PAGES_MAX);
-        *job = tt_shelf_prepare(kp.prepared_for);
+        *job = tt_cpstore_prepare(kp.prepared_for);
     }
     return false;
 }
@@ -134,24 +134,24 @@ static TtStatus collect(const TtCheckpointMeta *meta, bool *has_batch,
                         size_t *n)
 {
     g_autofree uint64_t *dirty = tt_memory_collect_dirty(n);
-    TtNodeId base = tt_shelf_base();
+    TtNodeId base = tt_cpstore_base();
     TtStatus s;
 
-    *has_batch = base && tt_shelf_batch() && *n <= tt_shelf_room();
+    *has_batch = base && tt_cpstore_batch() && *n <= tt_cpstore_room();
     if (!*has_batch) {
-        TtPageStore *store = tt_shelf_take();
+        TtPageStore *store = tt_cpstore_take();
 
         s = !store ? TT_ERR_NOSPACE :
             tt_pagestore_add_checkpoint(store, tt.pos, base, dirty, *n,
                                         tt_memory_page, NULL, meta, &base);
-        tt_shelf_release();
+        tt_cpstore_release();
         if (s == TT_OK) {
-            tt_shelf_set_base(base);
+            tt_cpstore_set_base(base);
         }
         return s;
     }
     for (size_t i = 0; i < *n; i++) {
-        tt_pagebatch_put(tt_shelf_batch(), dirty[i],
+        tt_pagebatch_put(tt_cpstore_batch(), dirty[i],
                          tt_memory_page(NULL, dirty[i]));
     }
     return TT_OK;
@@ -170,7 +170,7 @@ static void stop_keeping(const char *why)
 
 static void note_pause(int64_t ns, size_t pages)
 {
-    TtKeeperStats *st = &kp.stats;
+    TtCheckpointerStats *st = &kp.stats;
 
     qatomic_set(&st->pause_ns_last, ns);
     qatomic_set(&st->pause_pages_last, pages);
@@ -180,7 +180,7 @@ static void note_pause(int64_t ns, size_t pages)
     }
 }
 
-/* False: storing failed, and the keeper is off. *@job: see tt-shelf.h. */
+/* False: storing failed, and the checkpointer is off. *@job: see tt-cpstore.h. */
 static bool take(CPUState *cpu, uint32_t flags, TtBytes full, uint32_t *job)
 {
     int64_t began = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
@@ -201,7 +201,7 @@ static bool take(CPUState *cpu, uint32_t flags, TtBytes full, uint32_t *job)
     kp.pos = tt.pos;
     kp.prepared_for = 0;
     kp.last_ms = began / SCALE_MS;
-    *job = tt_shelf_add(tt.pos, has_batch, &meta);
+    *job = tt_cpstore_add(tt.pos, has_batch, &meta);
     tt_gpu_note_all();              /* whoever begins there reads it first */
     if (kp.stats.taken) {
         note_pause(qemu_clock_get_ns(QEMU_CLOCK_REALTIME) - began, n);
@@ -213,19 +213,19 @@ static bool take(CPUState *cpu, uint32_t flags, TtBytes full, uint32_t *job)
 /* RAM comes from @from: say that it comes from @to, which is before it. */
 static bool rebase(TtNodeId from, TtNodeId to)
 {
-    TtPageStore *store = tt_shelf_take();
+    TtPageStore *store = tt_cpstore_take();
     g_autofree uint64_t *pages = NULL;
     size_t n;
 
     if (store) {
         pages = tt_pagestore_rebase(store, from, to, &n);
     }
-    tt_shelf_release();
+    tt_cpstore_release();
     for (size_t k = 0; pages && k < n; k++) {
         tt_memory_mark_dirty(pages[k]);
     }
     if (pages) {
-        tt_shelf_set_base(to);
+        tt_cpstore_set_base(to);
     }
     return pages;
 }
@@ -233,18 +233,18 @@ static bool rebase(TtNodeId from, TtNodeId to)
 /* It has no room under max-size. */
 static void drop_newest(void)
 {
-    g_autoptr(GArray) all = tt_kept_list();
-    TtNodeId newest = tt_shelf_base();
-    unsigned n_over = tt_shelf_is_over();
+    g_autoptr(GArray) all = tt_cplist_list();
+    TtNodeId newest = tt_cpstore_base();
+    unsigned n_over = tt_cpstore_is_over();
 
     if (all->len &&
-        rebase(newest, g_array_index(all, TtPoint, all->len - 1).id)) {
-        tt_shelf_delete(newest, false);
+        rebase(newest, g_array_index(all, TtCheckpointDesc, all->len - 1).id)) {
+        tt_cpstore_delete(newest, false);
     }
     if (n_over >= OVER_MAX) {
         const char *why;
 
-        tt_shelf_has_failed(&why);
+        tt_cpstore_has_failed(&why);
         stop_keeping(why);
     }
 }
@@ -258,7 +258,7 @@ static void limit_window(void)
     }
 }
 
-static bool open_shelf(TtDiag *diag)
+static bool open_store(TtDiag *diag)
 {
     uint64_t share = DIV_ROUND_UP(tt.max_size_bytes, tt_flight_is_on() ?
                                   SHARE_OF_WINDOW : SHARE_OF_SIZE);
@@ -273,7 +273,7 @@ static bool open_shelf(TtDiag *diag)
                 tt_printable(tt.dir));
         return false;
     }
-    if (!tt_shelf_open(share, diag)) {
+    if (!tt_cpstore_open(share, diag)) {
         return false;
     }
     tt_rundir_has_points(true);
@@ -285,7 +285,7 @@ static bool open_shelf(TtDiag *diag)
 
 static void give_share_back(void)
 {
-    if (!tt_shelf_count()) {
+    if (!tt_cpstore_count()) {
         tt.max_size_bytes += kp.share;
         limit_window();
         kp.share = 0;
@@ -297,21 +297,21 @@ static bool is_in_trouble(void)
 {
     const char *why;
 
-    if (tt_shelf_has_failed(&why)) {
+    if (tt_cpstore_has_failed(&why)) {
         stop_keeping(why);
         give_share_back();
         return true;
     }
-    why = tt_shelf_trouble();
+    why = tt_cpstore_problem();
     if (why) {
         warn_report("tt: a checkpoint cannot be stored, the recording goes on "
                     "and tries again with the next: %s", why);
     }
-    if (tt_shelf_has_shrunk()) {
+    if (tt_cpstore_has_shrunk()) {
         warn_report("tt: the disk is full: the window was made shorter and begins at "
                     "position %" PRIu64, tt_flight_start());
     }
-    if (tt_shelf_is_over()) {
+    if (tt_cpstore_is_over()) {
         drop_newest();
         return true;
     }
@@ -329,43 +329,43 @@ static bool is_due(void)
         tt_flight_wants_point();
 }
 
-bool tt_keeper_is_on(void)
+bool tt_checkpointer_is_on(void)
 {
     return kp.on;
 }
 
-void tt_keeper_fence(CPUState *cpu)
+void tt_checkpointer_sync_point(CPUState *cpu)
 {
     uint32_t job;
 
-    if (!kp.on || tt_shelf_is_busy() || is_in_trouble() || !is_due()) {
+    if (!kp.on || tt_cpstore_is_busy() || is_in_trouble() || !is_due()) {
         return;
     }
     if (!has_room(&job) && job) {
-        return;                     /* a later fence */
+        return;                     /* a later sync point */
     }
     kp.wanted_pos = tt.pos;
     cpu->exit_request = true;
 }
 
-void tt_keeper_tell(void)
+void tt_checkpointer_tell(void)
 {
-    if (tt_shelf_is_open() && !tt_shelf_is_busy()) {
+    if (tt_cpstore_is_open() && !tt_cpstore_is_busy()) {
         is_in_trouble();
     }
 }
 
 /*
- * A guest whose devices bring in much between two fences would fill the window's
+ * A guest whose devices bring in much between two sync points would fill the window's
  * limit before there is a checkpoint with which it can move.
  */
-void tt_keeper_urge(void)
+void tt_checkpointer_urge(void)
 {
     uint32_t job;
 
     if (!kp.on || kp.urgent || kp.adding ||
         !(tt_flight_wants_point() || tt_record_is_tight()) ||
-        tt_shelf_is_busy() || is_in_trouble() || (!has_room(&job) && job)) {
+        tt_cpstore_is_busy() || is_in_trouble() || (!has_room(&job) && job)) {
         return;
     }
     kp.urgent = true;
@@ -381,10 +381,10 @@ static void make_way(void)
         error_free(unused);             /* and is said elsewhere */
         return;
     }
-    tt_shelf_wait();
+    tt_cpstore_wait();
     if (!is_in_trouble()) {
-        tt_shelf_move();
-        tt_shelf_wait();
+        tt_cpstore_move();
+        tt_cpstore_wait();
     }
     kp.urgent = false;
 }
@@ -393,7 +393,7 @@ static void make_way(void)
 static void take_urgently(CPUState *cpu)
 {
     kp.urgent = false;
-    if (kp.on && tt.live && tt.pos > kp.pos && !tt_shelf_is_busy() &&
+    if (kp.on && tt.live && tt.pos > kp.pos && !tt_cpstore_is_busy() &&
         take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 })) {
         tt_record_renew();
         if (tt_record_is_tight()) {
@@ -402,17 +402,17 @@ static void take_urgently(CPUState *cpu)
     }
 }
 
-void tt_keeper_turn(CPUState *cpu)
+void tt_checkpointer_turn(CPUState *cpu)
 {
     if (kp.urgent) {
         take_urgently(cpu);
         return;
     }
     if (kp.wanted_pos) {
-        if (kp.wanted_pos == tt.pos && kp.on && tt.live && !tt_shelf_is_busy()) {
+        if (kp.wanted_pos == tt.pos && kp.on && tt.live && !tt_cpstore_is_busy()) {
             take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 });
         }
-        kp.wanted_pos = 0;          /* an interrupt came first, or tt save: next fence */
+        kp.wanted_pos = 0;          /* an interrupt came first, or tt save: next sync point */
     }
 }
 
@@ -423,10 +423,10 @@ static bool begin_late(Error **errp)
 {
     TtDiag diag;
 
-    if (tt_shelf_is_open()) {
+    if (tt_cpstore_is_open()) {
         return true;
     }
-    if (!open_shelf(&diag)) {
+    if (!open_store(&diag)) {
         error_setg(errp, "%s", diag.text);
         return false;
     }
@@ -441,17 +441,17 @@ static bool may_act(Error **errp)
     if (!tt_is_live(errp)) {
         return false;
     }
-    if (tt_shelf_is_saving()) {
+    if (tt_cpstore_is_saving()) {
         error_setg(errp, "a window is being saved, and checkpoints stay as they are "
                    "until then: wait for its end");
         return false;
     }
-    tt_shelf_wait();
-    if (tt_shelf_is_over()) {
+    tt_cpstore_wait();
+    if (tt_cpstore_is_over()) {
         drop_newest();
-        tt_shelf_wait();
+        tt_cpstore_wait();
     }
-    if (tt_shelf_is_open() && tt_shelf_has_failed(&why)) {
+    if (tt_cpstore_is_open() && tt_cpstore_has_failed(&why)) {
         error_setg(errp, "the recording goes on without checkpoints: %s", why);
         return false;
     }
@@ -470,7 +470,7 @@ static bool add_here(CPUState *cpu, const char *name, TtFullWriter *full,
         return false;
     }
     tt_record_resync();
-    if (tt.live && tt_shelf_base() && tt.pos <= kp.pos) {
+    if (tt.live && tt_cpstore_base() && tt.pos <= kp.pos) {
         tt_record_renew();           /* there is one: make another place */
     }
     if (!tt_is_live(errp) || (name && !tt_mark_add(name, &pos, errp))) {
@@ -486,7 +486,7 @@ static bool add_here(CPUState *cpu, const char *name, TtFullWriter *full,
 
 static void wait_for(uint32_t job)
 {
-    while (!tt_shelf_is_done(job)) {
+    while (!tt_cpstore_is_done(job)) {
         bql_unlock();
         g_usleep(1000);
         bql_lock();
@@ -498,7 +498,7 @@ static bool is_stored(uint32_t job, uint32_t *id, Error **errp)
     TtDiag diag;
 
     wait_for(job);
-    if (tt_shelf_result(id, &diag) != TT_OK) {
+    if (tt_cpstore_result(id, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
     }
@@ -528,7 +528,7 @@ static bool add_stopped(const char *name, GString *full, uint32_t *job,
     return ok;
 }
 
-bool tt_keeper_add(const char *name, GString *full, uint32_t *id, Error **errp)
+bool tt_checkpointer_add(const char *name, GString *full, uint32_t *id, Error **errp)
 {
     bool was_live, ok;
     uint32_t job;
@@ -552,7 +552,7 @@ bool tt_keeper_add(const char *name, GString *full, uint32_t *id, Error **errp)
 }
 
 /* A branch began there: its replay takes RAM from it. */
-static bool is_needed(const TtPoint *p, Error **errp)
+static bool is_needed(const TtCheckpointDesc *p, Error **errp)
 {
     g_autofree char *branch = p->full ?
         tt_runstore_branch_of(tt.dir, tt.manifest.uuid, p->id) : NULL;
@@ -565,18 +565,18 @@ static bool is_needed(const TtPoint *p, Error **errp)
     return branch;
 }
 
-bool tt_keeper_delete(uint64_t id, Error **errp)
+bool tt_checkpointer_delete(uint64_t id, Error **errp)
 {
     g_autoptr(GArray) all = NULL;
-    const TtPoint *points;
+    const TtCheckpointDesc *points;
     uint32_t unused;
     unsigned i;
 
     if (!may_act(errp)) {
         return false;
     }
-    all = tt_kept_list();
-    points = (const TtPoint *)all->data;
+    all = tt_cplist_list();
+    points = (const TtCheckpointDesc *)all->data;
     for (i = 0; i < all->len && points[i].id != id; i++) {
     }
     if (i == all->len) {
@@ -587,17 +587,17 @@ bool tt_keeper_delete(uint64_t id, Error **errp)
                    "the others say only what changed since", id);
     } else if (is_needed(&points[i], errp)) {
         /* said */
-    } else if (id == tt_shelf_base() && !rebase(id, points[i - 1].id)) {
+    } else if (id == tt_cpstore_base() && !rebase(id, points[i - 1].id)) {
         error_setg(errp, "not enough memory to delete the newest checkpoint");
     } else {
-        return is_stored(tt_shelf_delete(id, true), &unused, errp);
+        return is_stored(tt_cpstore_delete(id, true), &unused, errp);
     }
     return false;
 }
 
-GArray *tt_keeper_list(void)
+GArray *tt_checkpointer_list(void)
 {
-    return tt_kept_list();
+    return tt_cplist_list();
 }
 
 /* ---- start and end ---- */
@@ -611,8 +611,8 @@ static bool has_first(Error **errp)
     if (!tt_flight_is_on() || !kp.share) {
         return true;
     }
-    tt_shelf_wait();
-    if (!tt_shelf_has_failed(&why)) {
+    tt_cpstore_wait();
+    if (!tt_cpstore_has_failed(&why)) {
         return true;
     }
     error_setg(errp, "max-size is too small for a window (last): its first "
@@ -623,17 +623,17 @@ static bool has_first(Error **errp)
 }
 
 /* The first one is the initial state, like the log's own: all else builds on it. */
-bool tt_keeper_start(CPUState *cpu, Error **errp)
+bool tt_checkpointer_start(CPUState *cpu, Error **errp)
 {
     TtDiag diag;
 
     memset(&kp, 0, sizeof(kp));
-    tt_shelf_forget();
+    tt_cpstore_forget();
     kp.start_ns = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
     if (!tt.checkpoint_interval_ms) {
         return true;
     }
-    if (!open_shelf(&diag)) {
+    if (!open_store(&diag)) {
         if (tt_flight_is_on()) {
             error_setg(errp, "a window (last) begins at a checkpoint, and there can "
                        "be none: %s", diag.text);
@@ -648,34 +648,34 @@ bool tt_keeper_start(CPUState *cpu, Error **errp)
         has_first(errp);
 }
 
-void tt_keeper_settle(void)
+void tt_checkpointer_settle(void)
 {
-    tt_shelf_wait();
+    tt_cpstore_wait();
 }
 
-void tt_keeper_finish(void)
+void tt_checkpointer_finish(void)
 {
-    if (!tt_shelf_is_open()) {
+    if (!tt_cpstore_is_open()) {
         return;
     }
-    tt_keeper_settle();
+    tt_checkpointer_settle();
     is_in_trouble();
     kp.on = false;
-    tt_shelf_close();
+    tt_cpstore_close();
 }
 
-bool tt_keeper_make_room(void *opaque)
+bool tt_checkpointer_make_room(void *opaque)
 {
-    return tt_shelf_make_room();
+    return tt_cpstore_make_room();
 }
 
-TtKeeperStats tt_keeper_stats(void)
+TtCheckpointerStats tt_checkpointer_stats(void)
 {
-    TtKeeperStats *st = &kp.stats;
+    TtCheckpointerStats *st = &kp.stats;
 
-    return (TtKeeperStats) {
-        .count = tt_shelf_count(),
-        .bytes = tt_shelf_bytes(),
+    return (TtCheckpointerStats) {
+        .count = tt_cpstore_count(),
+        .bytes = tt_cpstore_bytes(),
         .taken = qatomic_read(&st->taken),
         .pause_ns_last = qatomic_read(&st->pause_ns_last),
         .pause_pages_last = qatomic_read(&st->pause_pages_last),

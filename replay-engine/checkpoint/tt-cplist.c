@@ -9,11 +9,11 @@
 #include "pages/tt-pagestore.h"
 
 static GMutex lock;
-static GArray *points;              /* of TtPoint, by position */
+static GArray *points;              /* of TtCheckpointDesc, by position */
 
 static int by_position(const void *a, const void *b)
 {
-    const TtPoint *x = a, *y = b;
+    const TtCheckpointDesc *x = a, *y = b;
 
     return x->pos < y->pos ? -1 : x->pos > y->pos;
 }
@@ -22,23 +22,23 @@ static int by_position(const void *a, const void *b)
 static int find(TtNodeId id)
 {
     for (unsigned i = 0; points && i < points->len; i++) {
-        if (g_array_index(points, TtPoint, i).id == id) {
+        if (g_array_index(points, TtCheckpointDesc, i).id == id) {
             return i;
         }
     }
     return -1;
 }
 
-void tt_kept_show(TtPageStore *store, TtNodeId id)
+void tt_cplist_show(TtPageStore *store, TtNodeId id)
 {
     TtCheckpointInfo info;
-    TtPoint new;
+    TtCheckpointDesc new;
     int i;
 
     if (!tt_pagestore_info(store, id, &info)) {
         return;
     }
-    new = (TtPoint) {
+    new = (TtCheckpointDesc) {
         .id = id, .pos = info.pos, .pages = info.n_pages, .stored = true,
         .pinned = info.flags & TT_CHECKPOINT_PINNED,
         .full = info.flags & TT_CHECKPOINT_FULL,
@@ -46,10 +46,10 @@ void tt_kept_show(TtPageStore *store, TtNodeId id)
         .bytes = info.stored_bytes + info.blob_bytes,
     };
     g_mutex_lock(&lock);
-    points = points ?: g_array_new(false, false, sizeof(TtPoint));
+    points = points ?: g_array_new(false, false, sizeof(TtCheckpointDesc));
     i = find(id);
     if (i >= 0) {
-        g_array_index(points, TtPoint, i) = new;
+        g_array_index(points, TtCheckpointDesc, i) = new;
     } else {
         g_array_append_val(points, new);
         g_array_sort(points, by_position);
@@ -57,7 +57,7 @@ void tt_kept_show(TtPageStore *store, TtNodeId id)
     g_mutex_unlock(&lock);
 }
 
-bool tt_kept_remove(TtPageStore *store, TtNodeId id)
+bool tt_cplist_remove(TtPageStore *store, TtNodeId id)
 {
     TtNodeId next = 0;
     int i;
@@ -67,17 +67,17 @@ bool tt_kept_remove(TtPageStore *store, TtNodeId id)
     if (i >= 0) {
         g_array_remove_index(points, i);
         if (i < points->len) {
-            next = g_array_index(points, TtPoint, i).id;
+            next = g_array_index(points, TtCheckpointDesc, i).id;
         }
     }
     g_mutex_unlock(&lock);
     if (next) {
-        tt_kept_show(store, next);
+        tt_cplist_show(store, next);
     }
     return i >= 0;
 }
 
-void tt_kept_clear(void)
+void tt_cplist_clear(void)
 {
     g_mutex_lock(&lock);
     if (points) {
@@ -86,9 +86,9 @@ void tt_kept_clear(void)
     g_mutex_unlock(&lock);
 }
 
-GArray *tt_kept_list(void)
+GArray *tt_cplist_list(void)
 {
-    GArray *list = g_array_new(false, false, sizeof(TtPoint));
+    GArray *list = g_array_new(false, false, sizeof(TtCheckpointDesc));
 
     g_mutex_lock(&lock);
     if (points) {

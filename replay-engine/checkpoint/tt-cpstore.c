@@ -3,11 +3,11 @@
  * Shelf: the store of a recording's checkpoints, RUN/pages and RUN/checkpoints,
  * and the thread that compares, compresses and writes (TTVM 3.3).
  *
- *   keeper: post a job --> busy --> thread: add, delete or move --> not busy
+ *   checkpointer: post a job --> busy --> thread: add, delete or move --> not busy
  *
  * The store is the thread's while a job is under way, or a window is saved, and the
  * poster's otherwise. What others want to know about it is copied out: the list in
- * tt-kept.c, the counters one by one. The thread takes no lock of QEMU's.
+ * tt-cplist.c, the counters one by one. The thread takes no lock of QEMU's.
  *
  * When the disk is full no more are made, and the files go, since the log needs
  * the space more; but if the user added checkpoints, those stay, and only the
@@ -16,7 +16,7 @@
  *
  * With a cap checkpoints are thinned before one is added: dense near the present,
  * sparse far away, and never those of the user or the first. When one has no room
- * all the same, the shelf is *over*: the poster deletes it again, since only he
+ * all the same, the checkpoint store is *over*: the poster deletes it again, since only he
  * can say where RAM comes from then.
  */
 #include "qemu/osdep.h"
@@ -71,7 +71,7 @@ static struct {
     bool failed;
     bool over;                      /* the newest one has no room */
     unsigned n_over;                /* so many in turn */
-    bool told;                      /* of diag, by tt_shelf_trouble */
+    bool told;                      /* of diag, by tt_cpstore_problem */
     TtDiag diag;
     struct {                        /* of the last job of the user's */
         TtStatus status;
@@ -86,7 +86,7 @@ static struct {
 static QemuMutex hands;             /* on the store, in the thread or a poster */
 static bool has_hands;
 
-/* ---- what others may know: see tt-kept.h, too ---- */
+/* ---- what others may know: see tt-cplist.h, too ---- */
 
 /* The new one is on disk, or will be. */
 static void enter(TtNodeId id)
@@ -96,7 +96,7 @@ static void enter(TtNodeId id)
     if (tt_pagestore_info(sh.store, id, &info)) {
         tt_timeline_add(sh.timeline, id, info.pos,
                         info.flags & TT_CHECKPOINT_PINNED);
-        tt_kept_show(sh.store, id);
+        tt_cplist_show(sh.store, id);
         tt_flight_enter(id);
     }
 }
@@ -105,7 +105,7 @@ static void drop(TtNodeId id)
 {
     tt_pagestore_delete(sh.store, id);
     tt_flight_forget(id);
-    if (tt_kept_remove(sh.store, id)) {
+    if (tt_cplist_remove(sh.store, id)) {
         tt_timeline_remove(sh.timeline, id);
     }
 }
@@ -186,7 +186,7 @@ static void give_way(const char *why)
     }
     tt_pagestore_free(sh.store);
     sh.store = NULL;
-    tt_kept_clear();
+    tt_cplist_clear();
     tt_fail(&sh.diag, TT_ERR_NOSPACE, "%s", why);
     qatomic_set(&sh.failed, true);
 }
@@ -199,11 +199,11 @@ static bool may_give_way(void)
 
 static bool has_pinned(void)
 {
-    g_autoptr(GArray) all = tt_kept_list();
+    g_autoptr(GArray) all = tt_cplist_list();
     bool any = false;
 
     for (unsigned i = 0; i < all->len; i++) {
-        any |= g_array_index(all, TtPoint, i).pinned;
+        any |= g_array_index(all, TtCheckpointDesc, i).pinned;
     }
     return any;
 }
@@ -339,7 +339,7 @@ static TtStatus do_add(void)
 /* The first one is not to be deleted. */
 static void advise(void)
 {
-    g_autoptr(GArray) all = tt_kept_list();
+    g_autoptr(GArray) all = tt_cplist_list();
 
     if (sh.max_bytes && all->len > 1) {
         tt_fail(&sh.diag, TT_ERR_LIMIT, "max-size leaves no room for this "
@@ -461,7 +461,7 @@ static void do_make_room(void)
     qemu_sem_post(&sh.has_room);
 }
 
-bool tt_shelf_is_saving(void)
+bool tt_cpstore_is_saving(void)
 {
     return qatomic_load_acquire(&sh.saves_done) != qatomic_read(&sh.saves_begun);
 }
@@ -486,7 +486,7 @@ static void do_save(void)
     qemu_sem_post(&sh.idle);
 }
 
-void tt_shelf_save(void)
+void tt_cpstore_save(void)
 {
     if (!qatomic_load_acquire(&sh.is_open)) {
         tt_save_carry_out();            /* no thread, no checkpoints */
@@ -497,13 +497,13 @@ void tt_shelf_save(void)
 }
 
 /* What is wanted first comes before a job that was posted later. */
-static void *shelf_thread(void *opaque)
+static void *store_thread(void *opaque)
 {
-    while (!qatomic_read(&sh.quit) || tt_shelf_is_saving()) {
+    while (!qatomic_read(&sh.quit) || tt_cpstore_is_saving()) {
         qemu_sem_wait(&sh.has_job);
         if (qatomic_read(&sh.wants_room)) {
             do_make_room();
-        } else if (tt_shelf_is_saving()) {
+        } else if (tt_cpstore_is_saving()) {
             do_save();
         } else if (qatomic_load_acquire(&sh.busy)) {
             do_job();
@@ -512,7 +512,7 @@ static void *shelf_thread(void *opaque)
     return NULL;
 }
 
-bool tt_shelf_make_room(void)
+bool tt_cpstore_make_room(void)
 {
     if (!qatomic_load_acquire(&sh.is_open) || qatomic_read(&sh.failed)) {
         return false;
@@ -525,21 +525,21 @@ bool tt_shelf_make_room(void)
 
 /* ---- jobs ---- */
 
-bool tt_shelf_is_busy(void)
+bool tt_cpstore_is_busy(void)
 {
-    return qatomic_load_acquire(&sh.busy) || tt_shelf_is_saving();
+    return qatomic_load_acquire(&sh.busy) || tt_cpstore_is_saving();
 }
 
-void tt_shelf_wait(void)
+void tt_cpstore_wait(void)
 {
-    while (tt_shelf_is_busy()) {
+    while (tt_cpstore_is_busy()) {
         qemu_sem_timedwait(&sh.idle, 100);
     }
 }
 
 static uint32_t post(JobKind kind, bool is_users)
 {
-    assert(!tt_shelf_is_busy());
+    assert(!tt_cpstore_is_busy());
     sh.kind = kind;
     sh.is_users = is_users;
     qatomic_set(&sh.busy, true);
@@ -547,30 +547,30 @@ static uint32_t post(JobKind kind, bool is_users)
     return ++sh.posted;
 }
 
-TtPageBatch *tt_shelf_batch(void)
+TtPageBatch *tt_cpstore_batch(void)
 {
-    assert(!tt_shelf_is_busy());
+    assert(!tt_cpstore_is_busy());
     return sh.batch;
 }
 
-size_t tt_shelf_room(void)
+size_t tt_cpstore_room(void)
 {
-    assert(!tt_shelf_is_busy());
+    assert(!tt_cpstore_is_busy());
     return sh.batch ? tt_pagebatch_room(sh.batch) : 0;
 }
 
-uint32_t tt_shelf_prepare(size_t n)
+uint32_t tt_cpstore_prepare(size_t n)
 {
     sh.room_wanted = n;
     return post(JOB_PREPARE, false);
 }
 
-uint32_t tt_shelf_move(void)
+uint32_t tt_cpstore_move(void)
 {
     return post(JOB_MOVE, false);
 }
 
-uint32_t tt_shelf_add(uint64_t pos, bool has_batch,
+uint32_t tt_cpstore_add(uint64_t pos, bool has_batch,
                       const TtCheckpointMeta *meta)
 {
     sh.pos = pos;
@@ -579,36 +579,36 @@ uint32_t tt_shelf_add(uint64_t pos, bool has_batch,
     return post(JOB_ADD, meta->flags & TT_CHECKPOINT_PINNED);
 }
 
-uint32_t tt_shelf_delete(TtNodeId id, bool is_users)
+uint32_t tt_cpstore_delete(TtNodeId id, bool is_users)
 {
     sh.victim = id;
     return post(JOB_DELETE, is_users);
 }
 
-bool tt_shelf_is_done(uint32_t job)
+bool tt_cpstore_is_done(uint32_t job)
 {
     return (int32_t)(qatomic_load_acquire(&sh.done) - job) >= 0;
 }
 
-TtStatus tt_shelf_result(TtNodeId *id, TtDiag *diag)
+TtStatus tt_cpstore_result(TtNodeId *id, TtDiag *diag)
 {
     *id = sh.result.id;
     *diag = sh.result.diag;
     return sh.result.status;
 }
 
-unsigned tt_shelf_is_over(void)
+unsigned tt_cpstore_is_over(void)
 {
     return qatomic_read(&sh.over) ? sh.n_over : 0;
 }
 
-bool tt_shelf_has_failed(const char **why)
+bool tt_cpstore_has_failed(const char **why)
 {
     *why = sh.diag.text;
     return qatomic_read(&sh.failed);
 }
 
-const char *tt_shelf_trouble(void)
+const char *tt_cpstore_problem(void)
 {
     bool is_new = sh.diag.status && !qatomic_read(&sh.told);
 
@@ -616,40 +616,40 @@ const char *tt_shelf_trouble(void)
     return is_new ? sh.diag.text : NULL;
 }
 
-bool tt_shelf_has_shrunk(void)
+bool tt_cpstore_has_shrunk(void)
 {
     return qatomic_xchg(&sh.has_shrunk, false);
 }
 
-TtPageStore *tt_shelf_take(void)
+TtPageStore *tt_cpstore_take(void)
 {
-    assert(!tt_shelf_is_busy());
+    assert(!tt_cpstore_is_busy());
     qemu_mutex_lock(&hands);
     return sh.store;
 }
 
-void tt_shelf_release(void)
+void tt_cpstore_release(void)
 {
     qemu_mutex_unlock(&hands);
 }
 
-TtNodeId tt_shelf_base(void)
+TtNodeId tt_cpstore_base(void)
 {
     return sh.base;
 }
 
-void tt_shelf_set_base(TtNodeId id)
+void tt_cpstore_set_base(TtNodeId id)
 {
-    assert(!tt_shelf_is_busy());
+    assert(!tt_cpstore_is_busy());
     sh.base = id;
 }
 
-uint64_t tt_shelf_count(void)
+uint64_t tt_cpstore_count(void)
 {
     return qatomic_read(&sh.count);
 }
 
-uint64_t tt_shelf_bytes(void)
+uint64_t tt_cpstore_bytes(void)
 {
     return qatomic_read(&sh.bytes);
 }
@@ -679,24 +679,24 @@ static bool open_store(uint64_t max_bytes, TtDiag *diag)
         }
         return false;
     }
-    tt_runstore_set_lender(&opt, &tt.manifest, tt.dir);
+    tt_runstore_set_origin(&opt, &tt.manifest, tt.dir);
     return tt_pagestore_create(&opt, &sh.store, diag) == TT_OK;
 }
 
-void tt_shelf_forget(void)
+void tt_cpstore_forget(void)
 {
     assert(!sh.is_open);
     if (!has_hands) {
         qemu_mutex_init(&hands);
         has_hands = true;
     }
-    tt_kept_clear();
+    tt_cplist_clear();
     memset(&sh, 0, sizeof(sh));
 }
 
-bool tt_shelf_open(uint64_t max_bytes, TtDiag *diag)
+bool tt_cpstore_open(uint64_t max_bytes, TtDiag *diag)
 {
-    tt_shelf_forget();
+    tt_cpstore_forget();
     if (!open_store(max_bytes, diag)) {
         return false;
     }
@@ -707,23 +707,23 @@ bool tt_shelf_open(uint64_t max_bytes, TtDiag *diag)
     qemu_sem_init(&sh.has_job, 0);
     qemu_sem_init(&sh.idle, 0);
     qemu_sem_init(&sh.has_room, 0);
-    qemu_thread_create(&sh.thread, "tt-keeper", shelf_thread, NULL,
+    qemu_thread_create(&sh.thread, "tt-cpstore", store_thread, NULL,
                        QEMU_THREAD_JOINABLE);
     qatomic_store_release(&sh.is_open, true);
     return true;
 }
 
-bool tt_shelf_is_open(void)
+bool tt_cpstore_is_open(void)
 {
     return sh.is_open;
 }
 
-void tt_shelf_close(void)
+void tt_cpstore_close(void)
 {
     if (!sh.is_open) {
         return;
     }
-    tt_shelf_wait();
+    tt_cpstore_wait();
     qatomic_set(&sh.quit, true);
     qemu_sem_post(&sh.has_job);
     qemu_thread_join(&sh.thread);

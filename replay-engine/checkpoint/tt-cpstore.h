@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the keeper knows of the store of a recording. Private to
+ * What the checkpointer knows of the store of a recording. Private to
  * replay-engine/glue.
  *
- * Context: BQL held, any thread but the shelf's own, unless said otherwise. One
+ * Context: BQL held, any thread but the checkpoint store's own, unless said otherwise. One
  * job is under way at a time: post one only when it is not busy.
  */
 #ifndef TT_CPSTORE_H
@@ -13,60 +13,60 @@
 #include "pages/tt-pagestore.h"
 
 /* As in a new process. It is not open. */
-void tt_shelf_forget(void);
+void tt_cpstore_forget(void);
 /* Makes RUN/pages and RUN/checkpoints, and the thread. @max_bytes: of both files
  * together, 0 for no cap. */
-bool tt_shelf_open(uint64_t max_bytes, TtDiag *diag);
+bool tt_cpstore_open(uint64_t max_bytes, TtDiag *diag);
 /* Waits for the job. What is known about the points stays. */
-void tt_shelf_close(void);
-bool tt_shelf_is_open(void);
-bool tt_shelf_is_busy(void);            /* also while a window is saved */
-bool tt_shelf_is_saving(void);
-void tt_shelf_wait(void);               /* until it is not; the BQL is kept */
+void tt_cpstore_close(void);
+bool tt_cpstore_is_open(void);
+bool tt_cpstore_is_busy(void);            /* also while a window is saved */
+bool tt_cpstore_is_saving(void);
+void tt_cpstore_wait(void);               /* until it is not; the BQL is kept */
 
 /* ---- while it is not busy ---- */
 /* To work with it; NULL: it has given way. The log may wait until it is released:
  * log nothing meanwhile. */
-TtPageStore *tt_shelf_take(void);
-void tt_shelf_release(void);
+TtPageStore *tt_cpstore_take(void);
+void tt_cpstore_release(void);
 /* The newest one: RAM is this and the dirty pages; 0: there is none. */
-TtNodeId tt_shelf_base(void);
-void tt_shelf_set_base(TtNodeId id);
-/* For copies of pages; tt_shelf_room says how many more it takes. */
-TtPageBatch *tt_shelf_batch(void);
-size_t tt_shelf_room(void);
+TtNodeId tt_cpstore_base(void);
+void tt_cpstore_set_base(TtNodeId id);
+/* For copies of pages; tt_cpstore_room says how many more it takes. */
+TtPageBatch *tt_cpstore_batch(void);
+size_t tt_cpstore_room(void);
 /*
  * Post a job; its number. Add: the batch against the base becomes the new base;
  * without @has_batch the base is the new one, and was added to the store. @meta's
- * blob is the shelf's now. Prepare: a batch for @n pages, if memory allows. Move: a
+ * blob is the checkpoint store's now. Prepare: a batch for @n pages, if memory allows. Move: a
  * window gives up what it can, now that more of the log is on disk.
  */
-uint32_t tt_shelf_add(uint64_t pos, bool has_batch,
+uint32_t tt_cpstore_add(uint64_t pos, bool has_batch,
                       const TtCheckpointMeta *meta);
-uint32_t tt_shelf_delete(TtNodeId id, bool is_users);
-uint32_t tt_shelf_prepare(size_t n);
-uint32_t tt_shelf_move(void);
+uint32_t tt_cpstore_delete(TtNodeId id, bool is_users);
+uint32_t tt_cpstore_prepare(size_t n);
+uint32_t tt_cpstore_move(void);
 
 /* ---- at any time ---- */
-bool tt_shelf_is_done(uint32_t job);
+bool tt_cpstore_is_done(uint32_t job);
 /* Of the last one that was the user's (a pinned add, a delete) and is done: TT_OK, and
  * *@id is the new one's; or *@diag says what went wrong. */
-TtStatus tt_shelf_result(TtNodeId *id, TtDiag *diag);
+TtStatus tt_cpstore_result(TtNodeId *id, TtDiag *diag);
 /* The newest one, which is the base and not in the list, has no room: delete it. 0,
  * or how many had none in turn. While it is not busy. */
-unsigned tt_shelf_is_over(void);
+unsigned tt_cpstore_is_over(void);
 /* True: storing has failed for good, *@why says why. */
-bool tt_shelf_has_failed(const char **why);
+bool tt_cpstore_has_failed(const char **why);
 /* Something that comes once: it may work again. NULL: nothing new. */
-const char *tt_shelf_trouble(void);
+const char *tt_cpstore_problem(void);
 /* A full disk made the window begin later. Once. */
-bool tt_shelf_has_shrunk(void);
-uint64_t tt_shelf_count(void);          /* any thread */
-uint64_t tt_shelf_bytes(void);          /* on disk; any thread */
+bool tt_cpstore_has_shrunk(void);
+uint64_t tt_cpstore_count(void);          /* any thread */
+uint64_t tt_cpstore_bytes(void);          /* on disk; any thread */
 /* BQL. The thread calls tt_save_carry_out before any job that is posted later. */
-void tt_shelf_save(void);
+void tt_cpstore_save(void);
 /* Deletes the store, for the log. Any thread without the BQL; waits for the job.
  * False: there is none to delete. */
-bool tt_shelf_make_room(void);
+bool tt_cpstore_make_room(void);
 
 #endif

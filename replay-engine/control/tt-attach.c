@@ -61,7 +61,7 @@ static void forget_run(void)
     tt_record_close();
     tt_manifest_cleanup(&tt.manifest);
     tt = (TtEngine) {
-        .fence_next = UINT64_MAX, .step_to = UINT64_MAX,
+        .sync_next = UINT64_MAX, .step_to = UINT64_MAX,
         .check_next = UINT64_MAX,
     };
     tt_unblock_migration();
@@ -90,7 +90,7 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
     }
     if (!may_guard(opt, errp) ||
         !tt_window_fits(opt->window_ns, opt->checkpoint_interval_ms, errp) ||
-        !tt_trouble_set_pattern(opt->panic_pattern ?: tt_panic_pattern_default,
+        !tt_crash_set_pattern(opt->panic_pattern ?: tt_panic_pattern_default,
                                 errp) ||
         !tt_can_record(errp) || !tt_block_migration(errp)) {
         return false;
@@ -149,7 +149,7 @@ bool tt_detach(TtEnded *ended, Error **errp)
         ok = tt_record_start(errp);
     }
     if (ok) {
-        tt_trouble_settle();
+        tt_crash_settle();
         tt_record_finish(TT_FINISH_STOPPED);
         *ended = (TtEnded) {
             .dir = tt.dir, .pos = tt_record_end(), .events = tt.events,

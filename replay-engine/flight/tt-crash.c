@@ -60,7 +60,7 @@ static struct {
 
 /* ---- options ---- */
 
-bool tt_trouble_set_pattern(const char *text, Error **errp)
+bool tt_crash_set_pattern(const char *text, Error **errp)
 {
     GError *err = NULL;
     GRegex *fresh = NULL;
@@ -154,18 +154,18 @@ static void mark(void *opaque)
     if (add_mark(&pos)) {
         warn_report("tt: the guest %s: mark @%s, position %" PRIu64, what,
                     tb.name, pos);
-        tt_event_trouble(pos, tb.name, what);
+        tt_event_crashed(pos, tb.name, what);
         plan_save(now);
     }
 }
 
-void tt_guest_trouble_slow(int kind)
+void tt_guest_crash_slow(int kind)
 {
     static const char *const what[] = {
-        [TT_TROUBLE_PANIC] = "panicked",
-        [TT_TROUBLE_WATCHDOG] = "did not answer its watchdog",
-        [TT_TROUBLE_TRIPLE_FAULT] = "met a triple fault",
-        [TT_TROUBLE_CONSOLE] = "reports trouble on its console",
+        [TT_CRASH_PANIC] = "panicked",
+        [TT_CRASH_WATCHDOG] = "did not answer its watchdog",
+        [TT_CRASH_TRIPLE_FAULT] = "met a triple fault",
+        [TT_CRASH_CONSOLE] = "reports trouble on its console",
     };
 
     qatomic_set(&tb.what, what[kind]);
@@ -174,14 +174,14 @@ void tt_guest_trouble_slow(int kind)
     }
 }
 
-void tt_trouble_settle(void)
+void tt_crash_settle(void)
 {
     if (qatomic_read(&tb.what)) {
         mark(NULL);
     }
 }
 
-void tt_trouble_forget(void)
+void tt_crash_forget(void)
 {
     if (tb.timer) {
         timer_free(tb.timer);
@@ -214,12 +214,12 @@ static void end_line(void)
 {
     tb.line[tb.len] = 0;
     if (tb.len && is_panic(tb.line)) {
-        tt_guest_trouble_slow(TT_TROUBLE_CONSOLE);
+        tt_guest_crash_slow(TT_CRASH_CONSOLE);
     }
     tb.len = 0;
 }
 
-void tt_trouble_console(uint32_t port, uint8_t byte)
+void tt_crash_console(uint32_t port, uint8_t byte)
 {
     if (port == 0x3fb) {
         tb.line_control = byte;

@@ -3,7 +3,7 @@
  * tt save: the window of a flight recorder becomes a run of its own, which nobody
  * trims any more, and the recording goes on.
  *
- *   BQL: a note into the log; its part ends here --> shelf's thread:
+ *   BQL: a note into the log; its part ends here --> checkpoint store's thread:
  *        links the parts up to there (old parts do not change any more; on
  *        another file system they are copied), closes the log with a part of its
  *        own, copies the checkpoints' files, and the manifest last
@@ -61,7 +61,7 @@ static struct {
     void *opaque;
 } sv;
 
-/* ---- files: shelf's thread ---- */
+/* ---- files: checkpoint store's thread ---- */
 
 static TtStatus fail_errno(const char *what, const char *path)
 {
@@ -223,8 +223,8 @@ static TtStatus save_all(void)
     }
     link_disks();
     /* Versions before the records that name them: nobody writes, though. */
-    s = s == TT_OK ? copy_named("pages", !tt_shelf_count()) : s;
-    s = s == TT_OK ? copy_named("checkpoints", !tt_shelf_count()) : s;
+    s = s == TT_OK ? copy_named("pages", !tt_cpstore_count()) : s;
+    s = s == TT_OK ? copy_named("checkpoints", !tt_cpstore_count()) : s;
     s = s == TT_OK ? copy_named("marks", true) : s;
     s = s == TT_OK ? copy_named("manifest", false) : s;
     sync_directory(sv.making);
@@ -580,6 +580,6 @@ bool tt_save_begin(const char *name, bool is_marked, TtSaveDone *done,
     memcpy(sv.uuid, tt.manifest.uuid, sizeof(sv.uuid));
     sv.call = done;
     sv.opaque = opaque;
-    tt_shelf_save();
+    tt_cpstore_save();
     return true;
 }

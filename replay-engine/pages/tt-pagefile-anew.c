@@ -87,7 +87,7 @@ TtStatus tt_pagefile_anew_end(TtPageFile *pf, TtPageFile *fresh,
         pf->end = fresh->end;
         pf->stored_bytes = fresh->stored_bytes;
         pf->live_bytes = fresh->live_bytes;
-        pf->n_lent = fresh->n_lent;
+        pf->n_inherited = fresh->n_inherited;
         pf->n_before = pf->n_versions;
         pf->n_garbage = 0;
         pf->is_broken = false;          /* the broken one is gone */

@@ -37,7 +37,7 @@ typedef struct TtPageDraft {
     uint32_t at[TT_F_GROUP_PAGES_MAX];      /* in the page data */
     uint16_t len[TT_F_GROUP_PAGES_MAX];
     unsigned n;
-    bool is_copies, has_lent;
+    bool is_copies, has_inherited;
     uint32_t n_bytes;                       /* of page data */
     uint64_t data_at;                       /* in the file, after commit */
     /* header and table end where the page data begins */
@@ -49,8 +49,8 @@ typedef struct TtPageDraft {
 
 struct TtPageFile {
     TtIo *io;
-    TtPageLend lend;
-    void *lend_opaque;
+    TtPageOrigin origin;
+    void *origin_opaque;
     uint8_t uuid[16];
     uint64_t seed;
     uint64_t max_bytes;         /* see tt_pagefile_limit; 0: none */
@@ -61,7 +61,7 @@ struct TtPageFile {
     uint64_t n_before;          /* of those, before the file was made anew */
     uint64_t stored_bytes, live_bytes, torn_bytes, n_damaged;
     TtDiag damage, table_damage;    /* status TT_OK: none */
-    uint64_t n_lent;            /* versions in use that lie elsewhere (P8) */
+    uint64_t n_inherited;            /* versions in use that lie elsewhere (P8) */
     uint64_t n_garbage;         /* groups that could be given back */
     /* While opening: by number - n_before - 1; of those before, by number. */
     TtPageEntry *entry;

@@ -204,7 +204,7 @@ static TtPageEntry *entry_of(TtPageFile *pf, uint64_t id)
 
 static void take_entries(TtPageFile *pf, const Scanned *s, uint64_t data_at)
 {
-    uint64_t table_end = data_at - 1;           /* where what is lent lies */
+    uint64_t table_end = data_at - 1;           /* where what is inherited lies */
 
     for (uint32_t i = 0; i < s->count; i++) {
         const uint8_t *e = s->table + i * s->entry_bytes;

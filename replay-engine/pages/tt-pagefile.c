@@ -9,7 +9,7 @@
  * F1  Groups are sorted by offset and do not overlap; each place lies in one.
  * F2  n_live and live_bytes of a group are those of places in use; n_garbage
  *     counts groups with none that are not gone.
- *     A version that is lent (P8) has no bytes: its place is the last byte of
+ *     A version that is inherited (P8) has no bytes: its place is the last byte of
  *     the table.
  * F3  `end` is where the next group goes, and the length of the file unless
  *     a failure left a tail that could not be cut (is_broken).
@@ -63,7 +63,7 @@ void tt_pagefile_use(TtPageFile *pf, const TtPlace *place)
     g->n_live++;
     g->live_bytes += place->len;
     pf->live_bytes += place->len;
-    pf->n_lent += place->len == 0;
+    pf->n_inherited += place->len == 0;
 }
 
 void tt_pagefile_disuse(TtPageFile *pf, const TtPlace *place)
@@ -78,7 +78,7 @@ void tt_pagefile_disuse(TtPageFile *pf, const TtPlace *place)
     g->n_live--;
     g->live_bytes -= place->len;
     pf->live_bytes -= place->len;
-    pf->n_lent -= place->len == 0;
+    pf->n_inherited -= place->len == 0;
     pf->n_garbage += g->n_live == 0;
 }
 
@@ -220,16 +220,16 @@ static TtStatus read_stored(TtPageFile *pf, const TtPlace *place,
     return TT_OK;
 }
 
-static TtStatus load_lent(TtPageFile *pf, const TtPlace *place, void *to,
+static TtStatus load_inherited(TtPageFile *pf, const TtPlace *place, void *to,
                           TtDiag *diag)
 {
-    TtStatus st = pf->lend ? pf->lend(pf->lend_opaque, place->hash, to, diag)
+    TtStatus st = pf->origin ? pf->origin(pf->origin_opaque, place->hash, to, diag)
                            : TT_END;
 
     return st <= 0 ? st :
-        fail_at(diag, TT_ERR_FORMAT, place->offset, pf->lend ?
-                "is lent, and the run that it comes from has it no more" :
-                "is lent by another run, which is not at hand", place->id);
+        fail_at(diag, TT_ERR_FORMAT, place->offset, pf->origin ?
+                "is inherited, and the run that it comes from has it no more" :
+                "is inherited by another run, which is not at hand", place->id);
 }
 
 static TtStatus load_stored(TtPageFile *pf, const TtPlace *place, void *to,
@@ -262,7 +262,7 @@ TtStatus tt_pagefile_load(TtPageFile *pf, const TtPlace *place, void *to,
                        "gone: its part of the file is damaged", place->id);
     }
     st = place->len ? load_stored(pf, place, to, diag)
-                    : load_lent(pf, place, to, diag);
+                    : load_inherited(pf, place, to, diag);
     if (st != TT_OK) {
         return st;
     }
@@ -300,7 +300,7 @@ TtStatus tt_pagefile_begin(TtPageFile *pf, bool is_copies, TtDiag *diag)
     pf->draft->n = 0;
     pf->draft->n_bytes = 0;
     pf->draft->is_copies = is_copies;
-    pf->draft->has_lent = false;
+    pf->draft->has_inherited = false;
     return TT_OK;
 }
 
@@ -315,15 +315,15 @@ static void draft_add(TtPageDraft *d, uint64_t id, const uint64_t hash[2],
     d->at[i] = d->n_bytes;
     d->len[i] = len;
     d->n_bytes += len;
-    d->has_lent |= len == 0;
+    d->has_inherited |= len == 0;
 }
 
-/* Has the lender this very page? @room: for a page. */
-static bool can_be_lent(TtPageFile *pf, const void *page,
+/* Has the origin this very page? @room: for a page. */
+static bool can_be_inherited(TtPageFile *pf, const void *page,
                         const uint64_t hash[2], void *room)
 {
-    return pf->lend &&
-        pf->lend(pf->lend_opaque, hash, room, NULL) == TT_OK &&
+    return pf->origin &&
+        pf->origin(pf->origin_opaque, hash, room, NULL) == TT_OK &&
         !memcmp(room, page, TT_PAGE_BYTES);
 }
 
@@ -334,7 +334,7 @@ void tt_pagefile_put(TtPageFile *pf, const void *page, const uint64_t hash[2])
     size_t len;
 
     g_assert(!d->is_copies && d->n < TT_F_GROUP_PAGES_MAX);
-    if (can_be_lent(pf, page, hash, to)) {
+    if (can_be_inherited(pf, page, hash, to)) {
         draft_add(d, pf->n_versions + 1 + d->n, hash, 0);
         return;
     }
@@ -400,7 +400,7 @@ static uint8_t *draft_front(TtPageFile *pf, size_t *len)
     tt_put_le32(h + TT_F_GROUP_LENGTH, TT_F_GROUP_BYTES);
     tt_put_le32(h + TT_F_GROUP_FLAGS,
                 (d->is_copies ? TT_F_GROUP_COPIES : 0) |
-                (d->has_lent ? TT_F_GROUP_LENT : 0));
+                (d->has_inherited ? TT_F_GROUP_LENT : 0));
     tt_put_le64(h + TT_F_GROUP_SEQ, pf->n_groups);
     tt_put_le64(h + TT_F_GROUP_FIRST, pf->n_versions + 1);
     tt_put_le32(h + TT_F_GROUP_COUNT, d->n);
@@ -455,7 +455,7 @@ TtStatus tt_pagefile_commit(TtPageFile *pf, TtDiag *diag)
     pf->stored_bytes += d->n_bytes;
     pf->live_bytes += d->n_bytes;
     for (unsigned i = 0; i < d->n; i++) {
-        pf->n_lent += d->len[i] == 0;
+        pf->n_inherited += d->len[i] == 0;
     }
     return TT_OK;
 }
@@ -486,7 +486,7 @@ TtPageFileStats tt_pagefile_stats(const TtPageFile *pf)
         .live_bytes = pf->live_bytes,
         .torn_bytes = pf->torn_bytes,
         .n_versions = pf->n_versions,
-        .n_lent = pf->n_lent,
+        .n_inherited = pf->n_inherited,
         .n_damaged_groups = pf->n_damaged,
     };
 }
@@ -506,10 +506,10 @@ TtPageFile *tt_pagefile_new(TtIo *io, const uint8_t uuid[16])
     return pf;
 }
 
-void tt_pagefile_set_lender(TtPageFile *pf, TtPageLend lend, void *opaque)
+void tt_pagefile_set_origin(TtPageFile *pf, TtPageOrigin origin, void *opaque)
 {
-    pf->lend = lend;
-    pf->lend_opaque = opaque;
+    pf->origin = origin;
+    pf->origin_opaque = opaque;
 }
 
 TtStatus tt_pagefile_create(TtIo *io, const uint8_t uuid[16],

@@ -77,7 +77,7 @@ typedef struct TtPageFileStats {
     uint64_t live_bytes;        /* of those, of versions in use */
     uint64_t torn_bytes;        /* ignored at the end, when it was opened */
     uint64_t n_versions;        /* numbers given out */
-    uint64_t n_lent;            /* in use, and bytes elsewhere (P8) */
+    uint64_t n_inherited;            /* in use, and bytes elsewhere (P8) */
     uint64_t n_damaged_groups;
 } TtPageFileStats;
 
@@ -88,8 +88,8 @@ TtStatus tt_pagefile_create(TtIo *io, const uint8_t uuid[16],
 TtStatus tt_pagefile_open(TtIo *io, const uint8_t uuid[16], bool is_writable,
                           TtPageFile **out, TtDiag *diag);
 void tt_pagefile_free(TtPageFile *pf);
-/* What @lend has is written without its bytes, and read from there (P8). */
-void tt_pagefile_set_lender(TtPageFile *pf, TtPageLend lend, void *opaque);
+/* What @origin has is written without its bytes, and read from there (P8). */
+void tt_pagefile_set_origin(TtPageFile *pf, TtPageOrigin origin, void *opaque);
 
 /* What is wrong with the end of the file, found when it was opened; NULL: it is
  * where its writer ended, or was cut off. */

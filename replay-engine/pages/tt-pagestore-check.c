@@ -42,7 +42,7 @@ static void check_refs(TtPageStore *ps)
 void tt_pagestore_check(TtPageStore *ps)
 {
     TtNode *map_at = ps->map_at;
-    size_t n_ghosts = 0;
+    size_t n_tombstones = 0;
 
     tt_pagepool_check(ps->pool);
     check_refs(ps);
@@ -57,13 +57,13 @@ void tt_pagestore_check(TtPageStore *ps)
             const TtNode *prev = node_at(ps, i - 1);
 
             g_assert(prev->pos < node->pos ||
-                     (prev->pos == node->pos && prev->is_ghost)); /* S1 */
+                     (prev->pos == node->pos && prev->is_tombstone)); /* S1 */
         }
-        n_ghosts += node->is_ghost;
-        g_assert(node->is_ghost || node_get(ps, node->id) == node);
+        n_tombstones += node->is_tombstone;
+        g_assert(node->is_tombstone || node_get(ps, node->id) == node);
     }
-    g_assert(n_ghosts == ps->n_ghosts);
-    g_assert(ps->nodes->len - n_ghosts == g_hash_table_size(ps->by_id));
+    g_assert(n_tombstones == ps->n_tombstones);
+    g_assert(ps->nodes->len - n_tombstones == g_hash_table_size(ps->by_id));
     tt_pagemap_move(ps, NULL, NULL);                        /* S3, S6 */
     for (size_t i = 0; i < ps->cap_leaves; i++) {
         for (size_t k = 0; ps->leaf[i] && k < LEAF_PAGES; k++) {

@@ -324,9 +324,9 @@ static TtStatus rewrite_journal(TtPageStore *ps, TtDiag *diag)
     g_autofree TtPageRecord *recs = NULL;
     TtStatus st;
 
-    tt_ghosts_sweep(ps);
+    tt_tombstones_sweep(ps);
     recs = g_try_new(TtPageRecord, MAX(ps->nodes->len, 1));
-    if (ps->n_ghosts || !recs) {
+    if (ps->n_tombstones || !recs) {
         return tt_fail(diag, TT_ERR_NOMEM, "no memory to rewrite the journal");
     }
     st = tt_pagejournal_rewrite_begin(f->journal, ps->last_id, diag);
@@ -386,7 +386,7 @@ TtStatus tt_pagestore_export(TtPageStore *ps, TtIo *to,
     TtPageJournal *copy;
     TtStatus st;
 
-    g_assert(ps->file && !ps->file->pending->len && !ps->n_ghosts);
+    g_assert(ps->file && !ps->file->pending->len && !ps->n_tombstones);
     st = tt_pagejournal_create(to, uuid, &copy, diag);
     for (size_t i = 0; st == TT_OK && i < ps->nodes->len; i++) {
         st = export_node(ps, node_at(ps, i), copy, strip, diag);
@@ -564,7 +564,7 @@ void tt_storefile_stats(const TtPageStore *ps, TtPageStoreStats *st)
     st->journal_bytes = tt_pagejournal_bytes(f->journal);
     st->torn_bytes = pages.torn_bytes + f->torn_bytes;
     st->n_lost = f->n_lost;
-    st->n_lent = pages.n_lent;
+    st->n_inherited = pages.n_inherited;
     st->is_behind = f->is_behind;
 }
 
@@ -580,8 +580,8 @@ TtPageStore *tt_storefile_new(const TtPageStoreOptions *opt)
     ps->file->journal_io = opt->checkpoints;
     ps->file->is_writable = !opt->read_only;
     ps->file->max_bytes = opt->max_bytes;
-    ps->file->lend_free = opt->lend_free;
-    ps->file->lend_opaque = opt->lend_opaque;
+    ps->file->origin_free = opt->origin_free;
+    ps->file->origin_opaque = opt->origin_opaque;
     ps->file->pending = g_ptr_array_new();
     tt_pagepool_set_backing(ps->pool, &backing, opt->cache_bytes);
     return ps;
@@ -600,8 +600,8 @@ void tt_storefile_free(TtPageStore *ps)
     tt_pagejournal_free(f->journal);
     tt_io_close(f->pages_io);
     tt_io_close(f->journal_io);
-    if (f->lend_free) {
-        f->lend_free(f->lend_opaque);
+    if (f->origin_free) {
+        f->origin_free(f->origin_opaque);
     }
     g_free(f);
     ps->file = NULL;
@@ -615,7 +615,7 @@ TtStatus tt_pagestore_create(const TtPageStoreOptions *opt, TtPageStore **out,
                                      diag);
 
     if (st == TT_OK) {
-        tt_pagefile_set_lender(ps->file->pages, opt->lend, opt->lend_opaque);
+        tt_pagefile_set_origin(ps->file->pages, opt->origin, opt->origin_opaque);
         st = tt_pagejournal_create(opt->checkpoints, opt->uuid,
                                    &ps->file->journal, diag);
     }

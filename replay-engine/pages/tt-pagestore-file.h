@@ -17,8 +17,8 @@ struct TtStoreFile {
     bool said;                  /* that it is behind */
     bool no_cleaning;           /* something there cannot be read */
     uint64_t max_bytes;         /* of both files, 0: no cap */
-    void (*lend_free)(void *lend_opaque);
-    void *lend_opaque;
+    void (*origin_free)(void *origin_opaque);
+    void *origin_opaque;
     GPtrArray *pending;         /* of TtPendingOp, in order */
     uint64_t dead_bytes;        /* of the journal: no use any more */
     uint64_t torn_bytes, n_lost;

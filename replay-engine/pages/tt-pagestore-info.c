@@ -31,7 +31,7 @@ size_t tt_pagestore_list(const TtPageStore *ps, TtCheckpointInfo *infos,
     size_t done = 0;
 
     for (size_t i = 0; i < ps->nodes->len && done < n; i++) {
-        if (!node_at(ps, i)->is_ghost) {
+        if (!node_at(ps, i)->is_tombstone) {
             node_info(ps, node_at(ps, i), &infos[done++]);
         }
     }

@@ -29,7 +29,7 @@ typedef struct TtBlob {
 typedef struct TtNode {
     uint64_t pos;
     TtNodeId id;
-    bool is_ghost;
+    bool is_tombstone;
     uint32_t flags;             /* of the checkpoint */
     uint64_t host_ns;
     size_t n, cap;              /* deltas used and allocated */
@@ -68,7 +68,7 @@ struct TtPageStore {
     GPtrArray *nodes;           /* of TtNode, S1 */
     GHashTable *by_id;          /* looked up only, never walked */
     TtNodeId last_id;
-    size_t n_ghosts;
+    size_t n_tombstones;
     TtNode *map_at;             /* S6 */
     TtCell **leaf;
     size_t cap_leaves, n_leaves;
@@ -83,7 +83,7 @@ static inline TtNode *node_at(const TtPageStore *ps, size_t index)
     return g_ptr_array_index(ps->nodes, index);
 }
 
-/* NULL when there is none, or only a ghost. */
+/* NULL when there is none, or only a tombstone. */
 static inline TtNode *node_get(const TtPageStore *ps, TtNodeId id)
 {
     return g_hash_table_lookup(ps->by_id, GUINT_TO_POINTER(id));
@@ -122,10 +122,10 @@ void tt_node_drop(TtPageStore *ps, TtNode *node);
 /* Puts @node, filled against the state before @index, in at @index; the map is
  * at the node before. False: memory is short, nothing changed. */
 bool tt_node_insert(TtPageStore *ps, size_t index, TtNode *node);
-/* Is there a node (no ghost) at @pos? @upper: tt_node_upper(@pos). */
+/* Is there a node (no tombstone) at @pos? @upper: tt_node_upper(@pos). */
 bool tt_node_is_taken(const TtPageStore *ps, size_t upper, uint64_t pos);
-/* Merges what was deleted; ps->n_ghosts says what is left. */
-void tt_ghosts_sweep(TtPageStore *ps);
+/* Merges what was deleted; ps->n_tombstones says what is left. */
+void tt_tombstones_sweep(TtPageStore *ps);
 void tt_blob_unref(TtPageStore *ps, TtBlob *blob);
 
 /* ---- tt-pagestore-file.c ---- */

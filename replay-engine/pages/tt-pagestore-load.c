@@ -214,7 +214,7 @@ static TtStatus load_delete(Loader *l, const TtPageRecord *rec)
     }
     ps->file->dead_bytes += node->record_bytes + rec->bytes;
     tt_pagestore_delete(ps, rec->id);
-    return ps->n_ghosts ? no_memory(l) : TT_OK;
+    return ps->n_tombstones ? no_memory(l) : TT_OK;
 }
 
 static TtStatus load_flags(Loader *l, const TtPageRecord *rec)
@@ -315,7 +315,7 @@ TtStatus tt_storefile_load(TtPageStore *ps, const TtPageStoreOptions *opt,
                                    &f->pages, diag);
 
     if (st == TT_OK) {
-        tt_pagefile_set_lender(f->pages, opt->lend, opt->lend_opaque);
+        tt_pagefile_set_origin(f->pages, opt->origin, opt->origin_opaque);
         st = tt_pagejournal_open(f->journal_io, opt->uuid, &f->journal,
                                  &ps->last_id, diag);
     }

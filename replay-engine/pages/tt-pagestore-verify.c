@@ -73,7 +73,7 @@ uint64_t tt_pagestore_verify(TtPageStore *ps, TtPageProblem problem,
         const TtNode *node = node_at(ps, i);
 
         carry_on(node, bad, pages);
-        if (!node->is_ghost && g_hash_table_size(pages)) {
+        if (!node->is_tombstone && g_hash_table_size(pages)) {
             problem(opaque, node->id, node->pos, g_hash_table_size(pages),
                     lowest(pages), &first);
         }

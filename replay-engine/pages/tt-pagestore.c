@@ -17,7 +17,7 @@
  * the base is where the last operation left the current RAM.
  *
  * Invariants, cited below:
- * S1  Nodes are sorted by position; positions of nodes that are not ghosts
+ * S1  Nodes are sorted by position; positions of nodes that are not tombstones
  *     are unique; ids are given out once.
  * S2  Within a delta, pages ascend without duplicates.
  * S3  The state of node k is the state of node k-1 with delta k applied, and
@@ -29,7 +29,7 @@
  *     relies on it. More pages than were written may be there, never fewer.
  * S6  map_at says whose state the map is in; NULL is the all-zero state.
  *
- * A ghost is a node that was deleted when there was no memory to merge its
+ * A tombstone is a node that was deleted when there was no memory to merge its
  * delta into its successor's. Nobody can name it any more; it stays as a delta
  * on the way and is merged as soon as there is memory.
  */
@@ -141,7 +141,7 @@ static bool node_merge(TtPageStore *ps, size_t index)
     b->n = n;
     b->cap = cap;
     node_trim(ps, b);
-    ps->n_ghosts -= a->is_ghost;
+    ps->n_tombstones -= a->is_tombstone;
     g_ptr_array_remove_index(ps->nodes, index);
     node_free(ps, a);
     return true;
@@ -156,18 +156,18 @@ static void node_drop_last(TtPageStore *ps)
     if (ps->map_at == node) {
         tt_pagemap_move(ps, index ? node_at(ps, index - 1) : NULL, NULL);
     }
-    ps->n_ghosts -= node->is_ghost;
+    ps->n_tombstones -= node->is_tombstone;
     g_ptr_array_remove_index(ps->nodes, index);
     tt_node_drop(ps, node);
 }
 
-void tt_ghosts_sweep(TtPageStore *ps)
+void tt_tombstones_sweep(TtPageStore *ps)
 {
-    while (ps->nodes->len && node_at(ps, ps->nodes->len - 1)->is_ghost) {
+    while (ps->nodes->len && node_at(ps, ps->nodes->len - 1)->is_tombstone) {
         node_drop_last(ps);
     }
-    for (size_t i = ps->nodes->len; ps->n_ghosts && i-- > 0; ) {
-        if (node_at(ps, i)->is_ghost && !node_merge(ps, i)) {
+    for (size_t i = ps->nodes->len; ps->n_tombstones && i-- > 0; ) {
+        if (node_at(ps, i)->is_tombstone && !node_merge(ps, i)) {
             return;
         }
     }
@@ -182,9 +182,9 @@ void tt_pagestore_delete(TtPageStore *ps, TtNodeId id)
     tt_storefile_note_delete(ps, node);
     tt_blob_unref(ps, node->blob);
     node->blob = NULL;
-    node->is_ghost = true;
-    ps->n_ghosts++;
-    tt_ghosts_sweep(ps);
+    node->is_tombstone = true;
+    ps->n_tombstones++;
+    tt_tombstones_sweep(ps);
 }
 
 /* ---- adding ---- */
@@ -359,7 +359,7 @@ static bool add_at(TtPageStore *ps, size_t index, const TtTouchList *tl,
 bool tt_node_is_taken(const TtPageStore *ps, size_t upper, uint64_t pos)
 {
     for (size_t i = upper; i > 0 && node_at(ps, i - 1)->pos == pos; i--) {
-        if (!node_at(ps, i - 1)->is_ghost) {
+        if (!node_at(ps, i - 1)->is_tombstone) {
             return true;
         }
     }
@@ -389,9 +389,9 @@ TtStatus tt_pagestore_add_checkpoint(TtPageStore *ps, uint64_t pos,
         (meta && meta->blob_bytes > TT_PAGESTORE_BLOB_MAX)) {
         return TT_ERR_LIMIT;
     }
-    tt_ghosts_sweep(ps);
-    if (ps->file && ps->n_ghosts) {
-        return TT_ERR_NOMEM;    /* the journal knows no ghosts */
+    tt_tombstones_sweep(ps);
+    if (ps->file && ps->n_tombstones) {
+        return TT_ERR_NOMEM;    /* the journal knows no tombstones */
     }
     index = tt_node_upper(ps, pos);
     if (tt_node_is_taken(ps, index, pos) || (!b && index)) {
@@ -447,7 +447,7 @@ TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
     if (n_put) {
         *n_put = n;
     }
-    return st == TT_ERR_NOMEM && n ? TT_ERR_IO : st;   /* a lender was short of it */
+    return st == TT_ERR_NOMEM && n ? TT_ERR_IO : st;   /* a origin was short of it */
 }
 
 TtStatus tt_pagestore_read(TtPageStore *ps, TtNodeId target, uint64_t first,
@@ -532,7 +532,7 @@ bool tt_pagestore_changed(TtPageStore *ps, TtNodeId id, uint64_t page)
         if (delta_find(node_at(ps, rank - 1), page)) {
             return true;
         }
-    } while (--rank && node_at(ps, rank - 1)->is_ghost);
+    } while (--rank && node_at(ps, rank - 1)->is_tombstone);
     return false;
 }
 

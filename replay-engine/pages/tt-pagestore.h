@@ -202,19 +202,19 @@ TtStatus tt_pagestore_add_batch(TtPageStore *ps, uint64_t pos, TtNodeId base,
 /* ---- files ---- */
 
 /*
- * TtPageLend: puts the page with this hash (XXH3-128: low, high), which another
+ * TtPageOrigin: puts the page with this hash (XXH3-128: low, high), which another
  * store holds, into @to. TT_END: it has none. Called while pages are written or
  * read, by the thread that does that.
  */
-typedef TtStatus (*TtPageLend)(void *opaque, const uint64_t hash[2], void *to,
+typedef TtStatus (*TtPageOrigin)(void *opaque, const uint64_t hash[2], void *to,
                                TtDiag *diag);
 
 typedef struct TtPageStoreOptions {
     TtIo *pages, *checkpoints;  /* the store closes them, in any case */
-    TtPageLend lend;            /* pages that this store need not keep; NULL:
+    TtPageOrigin origin;            /* pages that this store need not keep; NULL:
                                    it keeps all of its own */
-    void *lend_opaque;
-    void (*lend_free)(void *lend_opaque);   /* with the store, or when that
+    void *origin_opaque;
+    void (*origin_free)(void *origin_opaque);   /* with the store, or when that
                                    cannot be opened; NULL: nothing to free */
     uint8_t uuid[16];           /* of the run */
     uint64_t cache_bytes;       /* page bytes in memory beyond this are dropped
@@ -270,7 +270,7 @@ TtStatus tt_pagestore_sync(TtPageStore *ps, TtDiag *diag);
  * failure costs space only. Cost: see make_room. */
 void tt_pagestore_renew(TtPageStore *ps, uint64_t least);
 /*
- * tt_pagestore_find: a page by its hash, for a TtPageLend over this store
+ * tt_pagestore_find: a page by its hash, for a TtPageOrigin over this store
  * TT_END: no node has it. Errors of reading as above. O(1).
  */
 TtStatus tt_pagestore_find(TtPageStore *ps, const uint64_t hash[2], void *to,
@@ -316,7 +316,7 @@ typedef struct TtPageStoreStats {
     uint64_t cached_bytes, pending_bytes;   /* in memory; not on disk yet */
     uint64_t packed_bytes;                  /* in memory, compressed */
     uint64_t n_shared;          /* pages that were there already */
-    uint64_t n_lent;            /* versions whose bytes another store has */
+    uint64_t n_inherited;            /* versions whose bytes another store has */
     uint64_t n_loads, n_evicted;
     uint64_t torn_bytes;        /* ignored at the ends, when it was opened */
     uint64_t n_lost;            /* versions needed that damage took */

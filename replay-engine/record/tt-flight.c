@@ -3,8 +3,8 @@
  * Flight recorder: which thread does what.
  *
  *   writer   seals segments; when a part is long enough, begins the next file
- *   keeper   takes checkpoints often enough (tt-keeper.c)
- *   shelf    stores one; then deletes those that are too old, and when that is on
+ *   checkpointer   takes checkpoints often enough (tt-checkpointer.c)
+ *   checkpoint store    stores one; then deletes those that are too old, and when that is on
  *            disk, the parts of the log before the oldest that is left
  *
  * So at any moment the files are a window that can be replayed: what is deleted

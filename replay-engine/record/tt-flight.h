@@ -35,10 +35,10 @@ uint32_t tt_flight_newest_part(TtLogPlace *at);
 uint32_t tt_flight_oldest_part(void);
 
 /* ---- checkpoints ---- */
-/* The keeper takes one, here; its place in the log is segment @seq. */
+/* The checkpointer takes one, here; its place in the log is segment @seq. */
 void tt_flight_taking(uint64_t seq);
 bool tt_flight_wants_point(void);
-/* Shelf's thread: it is stored; it is deleted. */
+/* The checkpoint store's thread: it is stored; it is deleted. */
 void tt_flight_enter(TtNodeId id);
 void tt_flight_forget(TtNodeId id);
 /* The oldest one, if the window does not need it any more; if there is a newer one,

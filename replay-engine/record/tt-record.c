@@ -3,7 +3,7 @@
  * Recorder: takes the events of the hooks, gives them their positions and hands them
  * to the log's writer (tt-writer.c); notices what others did to the vCPUs.
  *
- * When the disk refuses the VM is stopped until there is room (tt-stall.c), or, with
+ * When the disk refuses the VM is stopped until there is room (tt-write-stall.c), or, with
  * on-error=continue, the recording ends at the last sealed segment with one
  * sentence, and the VM goes on unrecorded. So it does when the cap is reached.
  *
@@ -67,7 +67,7 @@ static void give_up(const char *why)
     tt_rundir_release();
     tt.gave_up_at = tt_record_end();
     tt.gave_up = true;
-    tt_keeper_tell();
+    tt_checkpointer_tell();
     warn_report("tt: the recording ends at position %" PRIu64 ", the VM goes "
                 "on unrecorded: %s", tt.gave_up_at, why);
 }
@@ -88,7 +88,7 @@ static void seal_tick(void *opaque)
         tt_rundir_watch();
     }
     if (tt_stall_why()) {
-        tt_keeper_tell();
+        tt_checkpointer_tell();
         tt_stall_tell();
     } else if (!tt_past && tt.live && !has_trouble()) {
         tt_writer_hand_over();
@@ -117,7 +117,7 @@ static void step_over(void)
 static bool reached_max_size(void)
 {
     if (!tt.max_size_bytes || tt_writer_expected() < tt.max_size_bytes ||
-        (tt_flight_is_on() && tt_keeper_is_on())) {     /* it moves on */
+        (tt_flight_is_on() && tt_checkpointer_is_on())) {     /* it moves on */
         return false;
     }
     tt_writer_wait();
@@ -174,7 +174,7 @@ void tt_record_check(void)
     }
 }
 
-void tt_record_fence(CPUState *cpu)
+void tt_record_sync_point(CPUState *cpu)
 {
     TtEvent ev = {
         .kind = TT_EV_CHECK,
@@ -182,14 +182,14 @@ void tt_record_fence(CPUState *cpu)
         .val = tt_vcpus_digest(),
     };
 
-    tt.fence_next = tt_next_fence(tt.pos);
+    tt.sync_next = tt_next_sync_point(tt.pos);
     tt.check_next = (tt.pos / tt.check_interval + 1) * tt.check_interval;
     if (!(tt_omit & TT_OMIT_FIXED_TLB)) {
         tt_vcpus_flush();
     }
     if (!has_trouble()) {
         tt_record_event(&ev);
-        tt_keeper_fence(cpu);
+        tt_checkpointer_sync_point(cpu);
     }
     tt_fetch_again(cpu);            /* as a replay does that begins here */
 }
@@ -295,7 +295,7 @@ bool tt_record_open(Error **errp)
     }
     tt.manifest.rules = TT_MANIFEST_RULES;
     tt.manifest.tlb_entries = 1 << TT_HOOK_TLB_BITS;
-    tt.manifest.fence_interval = TT_FENCE_INTERVAL;
+    tt.manifest.sync_interval = TT_SYNC_INTERVAL;
     tt_watch_devices();
     return true;
 }
@@ -336,7 +336,7 @@ static bool begin(Error **errp)
     tt_writer_start();
     tt.live = true;
     tt.gave_up = false;
-    tt.fence_next = tt_next_fence(0);
+    tt.sync_next = tt_next_sync_point(0);
     tt.check_interval = tt.check_interval ?: TT_CHECK_INTERVAL;
     tt.check_next = tt.check_interval;
     tt_inputs_start();
@@ -354,7 +354,7 @@ static bool begin(Error **errp)
         return false;
     }
     tt_branch_begun();
-    if (!tt_keeper_start(first_cpu, errp)) {
+    if (!tt_checkpointer_start(first_cpu, errp)) {
         return false;
     }
     tt_gpu_note_all();
@@ -384,8 +384,8 @@ static void stop_writer(void)
     tt.live = false;
     if (tt_writer_is_at_work()) {
         tt_stall_give_up();
-        tt_writer_end();                /* it may ask the keeper for room */
-        tt_keeper_finish();
+        tt_writer_end();                /* it may ask the checkpointer for room */
+        tt_checkpointer_finish();
         tt_save_settle();
         tt_writer_sync();
         tt_rundir_release();
@@ -457,7 +457,7 @@ void tt_record_close(void)
     tt_rundir_forget();
     rec = (typeof(rec)) { 0 };
     tt_flight_end();
-    tt_trouble_forget();
+    tt_crash_forget();
 }
 
 bool tt_record_has_begun(void)

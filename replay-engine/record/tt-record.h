@@ -16,7 +16,7 @@
 bool tt_record_open(Error **errp);              /* directory and buffers */
 bool tt_record_start(Error **errp);     /* vCPUs out of cpu_exec */
 void tt_record_event(TtEvent *ev);              /* pos, nested are filled in */
-void tt_record_fence(CPUState *cpu);
+void tt_record_sync_point(CPUState *cpu);
 void tt_record_check(void);             /* a digest; vCPU in cpu_exec */
 void tt_record_finish(unsigned why);            /* may take seconds */
 bool tt_record_is_whole(void);                  /* after finish */

@@ -11,7 +11,7 @@
  *        +-------------------- [ring: empty] <---------+
  *
  * The producer waits only when all segments are full; it never drops one. While the
- * disk refuses some more are lent to it (tt-stall.c).
+ * disk refuses some more are inherited to it (tt-write-stall.c).
  */
 #include "qemu/osdep.h"
 #include "record/tt-writer.h"
@@ -69,7 +69,7 @@ static struct {
 /* An append failed; shall it be tried again? */
 static bool make_room(void *opaque, const TtDiag *why)
 {
-    return (why->status == TT_ERR_NOSPACE && tt_keeper_make_room(NULL)) ||
+    return (why->status == TT_ERR_NOSPACE && tt_checkpointer_make_room(NULL)) ||
         tt_stall_wait(why);
 }
 
@@ -211,7 +211,7 @@ uint64_t tt_writer_expected(void)
 
 bool tt_record_is_tight(void)
 {
-    return tt.max_size_bytes && tt_flight_is_on() && tt_keeper_is_on() &&
+    return tt.max_size_bytes && tt_flight_is_on() && tt_checkpointer_is_on() &&
         tt_writer_expected() + wr.payload_max > tt.max_size_bytes;
 }
 
@@ -223,9 +223,9 @@ bool tt_record_is_tight(void)
 static void make_way(void)
 {
     if (tt_record_is_tight()) {
-        tt_shelf_wait();
+        tt_cpstore_wait();
     }
-    tt_keeper_urge();
+    tt_checkpointer_urge();
 }
 
 static void hand_over(bool last)

@@ -58,7 +58,7 @@ static struct {
     uint64_t digests;
     uint64_t last_equal;            /* position */
     uint64_t stall_pos;
-    uint64_t fenced_pos;            /* the TLB is empty if we are still there */
+    uint64_t synced_pos;            /* the TLB is empty if we are still there */
     unsigned stalls;
 } rep;
 
@@ -108,7 +108,7 @@ uint64_t tt_replay_last_equal(void)
 
 /* ---- divergence and damage ---- */
 
-int tt_replay_trouble(void)
+int tt_replay_failure(void)
 {
     return tt.damaged ? TT_STOP_DAMAGED : TT_STOP_DIVERGED;
 }
@@ -118,9 +118,9 @@ static void stop_in_trouble(char *why)
     g_free(tt.divergence);
     tt.divergence = why;
     if (tt_travel_active()) {
-        tt_travel_ended(tt_replay_trouble());
+        tt_travel_ended(tt_replay_failure());
     } else if (!tt_verify_is_restoring()) {
-        tt_stop_vm(tt_replay_trouble());
+        tt_stop_vm(tt_replay_failure());
     }
 }
 
@@ -314,9 +314,9 @@ static bool do_annotations(bool to_check)
 
 static void fence(void)
 {
-    tt.fence_next = tt_next_fence(tt.pos);
+    tt.sync_next = tt_next_sync_point(tt.pos);
     tt_vcpus_flush();
-    rep.fenced_pos = tt.pos;
+    rep.synced_pos = tt.pos;
 }
 
 /* What is left of the log is at its end: is that where the recording ended? */
@@ -415,11 +415,11 @@ bool tt_replay_prepare(void)
             tt_vcpus_stop_for_gdb();
             return false;
         }
-        if (tt.pos >= tt.fence_next) {
+        if (tt.pos >= tt.sync_next) {
             fence();
         }
-        if (tt.pos == rep.fenced_pos) {
-            tt_travel_fence(tt_vcpu());
+        if (tt.pos == rep.synced_pos) {
+            tt_travel_sync_point(tt_vcpu());
         }
         ev = tt_sched_peek(rep.sched);
         if (!ev) {
@@ -439,7 +439,7 @@ bool tt_replay_prepare(void)
             return true;
         }
     }
-    tt_stop_vm(tt_replay_trouble());
+    tt_stop_vm(tt_replay_failure());
     return false;
 }
 
@@ -454,18 +454,18 @@ static bool is_due(const TtEvent *ev, TtEventKind kind)
 {
     return ev && ev->kind == kind && !ev->nested && ev->pos == tt.pos &&
         tt.pos < tt_travel_stop_at() && tt.pos < tt.step_to &&
-        tt.pos < tt.fence_next && !tt.diverged;
+        tt.pos < tt.sync_next && !tt.diverged;
 }
 
 /*
- * The recorder did its check and its fence right here, before a pending debug
+ * The recorder did its check and its sync point right here, before a pending debug
  * interrupt of the guest's own could move the position on. So do we; then leave
- * cpu_exec, if the guest lets us, for a checkpoint. Whoever is to stand at a fence
+ * cpu_exec, if the guest lets us, for a checkpoint. Whoever is to stand at a sync point
  * stands behind it, as checkpoints do: the fetch may set an accessed bit. So did
  * whoever asked the recorder for a digest here, or ended it: those follow the check
  * in the log, and their turn comes behind the fetch.
  */
-static void fence_inside(CPUState *cpu)
+static void sync_point_inside(CPUState *cpu)
 {
     do_annotations(true);
     fence();
@@ -473,7 +473,7 @@ static void fence_inside(CPUState *cpu)
     cpu->exit_request = true;
 }
 
-/* So did the recorder between two fences, and so do we. */
+/* So did the recorder between two sync points, and so do we. */
 static void check_inside(void)
 {
     const TtEvent *ev = tt_sched_peek(rep.sched);
@@ -489,9 +489,9 @@ bool tt_replay_boundary(CPUState *cpu)
     const TtEvent *ev;
     uint64_t type, vector;
 
-    if (tt.pos >= tt.fence_next && tt.pos <= tt_travel_stop_at() &&
+    if (tt.pos >= tt.sync_next && tt.pos <= tt_travel_stop_at() &&
         tt.pos <= tt.step_to && !tt.diverged) {
-        fence_inside(cpu);
+        sync_point_inside(cpu);
         return false;
     }
     check_inside();
@@ -536,7 +536,7 @@ bool tt_replay_left(CPUState *cpu, int why)
         return true;
     }
     if (why == EXCP_HALTED && tt.pos < rep.end_pos &&
-        tt.pos < tt_travel_stop_at() && tt.pos < tt.fence_next) {
+        tt.pos < tt_travel_stop_at() && tt.pos < tt.sync_next) {
         if (at_end_of_log(true)) {
             return true;        /* what ends the wait cannot be read */
         }
@@ -742,9 +742,9 @@ void tt_replay_start(CPUState *cpu)
 {
     tt.live = true;
     tt.pos = 0;
-    tt.fence_next = tt_next_fence(0);
+    tt.sync_next = tt_next_sync_point(0);
     tt_vcpus_turn_to(first_cpu);
-    if (!tt_log_reader_is_window(rep.reader)) {     /* else tt-points.c does */
+    if (!tt_log_reader_is_window(rep.reader)) {     /* else tt-checkpoints.c does */
         load_initial();
     }
     tt_parent_close(rep.parent);

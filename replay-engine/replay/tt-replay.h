@@ -31,7 +31,7 @@ TtSched *tt_replay_sched(void);
 void tt_replay_report(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 void tt_replay_damaged(const TtDiag *diag);
 /* Why it cannot go on, as a TtStopReason. */
-int tt_replay_trouble(void);
+int tt_replay_failure(void);
 /* The release of QEMU that recorded it, for people; NULL: this one. To be freed. */
 char *tt_replay_other_release(void);
 

@@ -63,7 +63,7 @@ static void fill_run(GKeyFile *kf, const TtManifest *m)
     set_text(kf, "run", "tt-version", m->tt_version);
     set_text(kf, "run", "host", m->host);
     set_number(kf, "run", "tlb-entries", m->tlb_entries);
-    set_number(kf, "run", "fence-interval", m->fence_interval);
+    set_number(kf, "run", "fence-interval", m->sync_interval);
 }
 
 static void fill_parent(GKeyFile *kf, const TtManifest *m)

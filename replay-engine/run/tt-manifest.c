@@ -156,7 +156,7 @@ static void parse_run(Parser *p, TtManifest *m)
     }
     m->accel = get_name(p, "run", "accel");
     m->tlb_entries = get_number(p, "run", "tlb-entries", 0, UINT64_MAX);
-    m->fence_interval = get_number(p, "run", "fence-interval", 0, UINT64_MAX);
+    m->sync_interval = get_number(p, "run", "fence-interval", 0, UINT64_MAX);
     m->qemu_version = get_text(p, "run", "qemu-version", false);
     m->tt_version = get_text(p, "run", "tt-version", false);
     m->command_line = get_text(p, "run", "command-line", false);

@@ -85,7 +85,7 @@ typedef struct TtManifest {
     char *host;                 /* for people */
     char *started;              /* ISO 8601, for people */
     uint64_t tlb_entries;       /* of the TLB of each MMU mode */
-    uint64_t fence_interval;    /* the TLB is flushed at multiples of this
+    uint64_t sync_interval;    /* the TLB is flushed at multiples of this
                                    position; 0: never */
     uint32_t n_cpus;
     char *cpu_type;             /* QOM type name of the vCPUs */

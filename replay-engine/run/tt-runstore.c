@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Run store: see run/tt-runstore.h. A store owns its lender, which owns the parent's
- * store, which owns the next lender.
+ * Run store: see run/tt-runstore.h. A store owns its origin, which owns the parent's
+ * store, which owns the next origin.
  */
 #include <glib.h>
 #include <stdlib.h>
@@ -140,9 +140,9 @@ static TtStatus open_parent(Lender *l)
     return TT_OK;
 }
 
-/* A TtPageLend. A page that is missing may have been moved by a recorder that is
+/* A TtPageOrigin. A page that is missing may have been moved by a recorder that is
  * still at work: then the parent is opened anew, once. */
-static TtStatus lend(void *opaque, const uint64_t hash[2], void *to,
+static TtStatus origin(void *opaque, const uint64_t hash[2], void *to,
                      TtDiag *diag)
 {
     Lender *l = opaque;
@@ -169,7 +169,7 @@ static TtStatus lend(void *opaque, const uint64_t hash[2], void *to,
     return st;
 }
 
-static void lender_free(void *opaque)
+static void origin_free(void *opaque)
 {
     Lender *l = opaque;
 
@@ -179,7 +179,7 @@ static void lender_free(void *opaque)
     g_free(l);
 }
 
-static void set_lender(TtPageStoreOptions *opt, const TtManifest *m,
+static void set_origin(TtPageStoreOptions *opt, const TtManifest *m,
                        const char *dir, unsigned depth, bool only_base)
 {
     Lender *l;
@@ -195,15 +195,15 @@ static void set_lender(TtPageStoreOptions *opt, const TtManifest *m,
     l->dir = g_strdup(dir);
     l->depth = depth;
     l->only_base = only_base;
-    opt->lend = lend;
-    opt->lend_opaque = l;
-    opt->lend_free = lender_free;
+    opt->origin = origin;
+    opt->origin_opaque = l;
+    opt->origin_free = origin_free;
 }
 
-void tt_runstore_set_lender(TtPageStoreOptions *opt, const TtManifest *m,
+void tt_runstore_set_origin(TtPageStoreOptions *opt, const TtManifest *m,
                             const char *dir)
 {
-    set_lender(opt, m, dir, 0, true);
+    set_origin(opt, m, dir, 0, true);
 }
 
 static TtStatus open_run(const char *dir, const TtManifest *m, unsigned depth,
@@ -229,7 +229,7 @@ static TtStatus open_run(const char *dir, const TtManifest *m, unsigned depth,
         tt_io_close(opt.pages);
         return st;
     }
-    set_lender(&opt, m, dir, depth, false);
+    set_origin(&opt, m, dir, depth, false);
     return tt_pagestore_open(&opt, out, diag);
 }
 

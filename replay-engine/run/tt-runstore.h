@@ -23,12 +23,12 @@ TtStatus tt_runstore_open(const char *dir, const TtManifest *m,
                           uint64_t cache_bytes, TtPageStore **out,
                           TtDiag *diag);
 /*
- * tt_runstore_set_lender: has a store that is about to be made for run @m in
+ * tt_runstore_set_origin: has a store that is about to be made for run @m in
  * @dir leave out what its parent keeps; for a run that is no branch, nothing
- * Pages are lent of the checkpoint that the branch began with alone: that one
+ * Pages are inherited of the checkpoint that the branch began with alone: that one
  * lives for as long as the branch can be replayed.
  */
-void tt_runstore_set_lender(TtPageStoreOptions *opt, const TtManifest *m,
+void tt_runstore_set_origin(TtPageStoreOptions *opt, const TtManifest *m,
                             const char *dir);
 /*
  * tt_runstore_parent_path: where the parent of branch @m in @dir lies, or would

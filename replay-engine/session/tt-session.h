@@ -13,9 +13,9 @@
 /* Positions between two flushes of the TLB, in the recording and in every
  * replay (hazard 1). 2^23 is some 10 ms of guest work; a flush costs
  * some 50 us of refills (2026-11). */
-#define TT_FENCE_INTERVAL (1ull << 23)
+#define TT_SYNC_INTERVAL (1ull << 23)
 
-/* Positions between two digests of the vCPUs, as far as fences. 2^20 of them cost
+/* Positions between two digests of the vCPUs, as far as sync points. 2^20 of them cost
  * 4 % of a recording (2026-11). */
 #define TT_CHECK_INTERVAL (1ull << 23)
 #define TT_CHECK_INTERVAL_MIN 1000
@@ -32,8 +32,8 @@ typedef struct TtEngine {
     bool finished;              /* the end of the run has been dealt with */
     uint64_t pos;               /* position; exact while the vCPU is outside
                                    cpu_exec, else see tt_position() */
-    uint64_t fence_next;        /* position of the next TLB flush */
-    uint64_t check_next;        /* record: of the next digest between fences */
+    uint64_t sync_next;        /* position of the next TLB flush */
+    uint64_t check_next;        /* record: of the next digest between sync points */
     uint64_t check_interval;    /* record: positions between two digests */
     uint64_t step_to;           /* gdb's single step ends here, or UINT64_MAX */
     uint64_t output_hash;       /* over all port and MMIO writes so far */
@@ -66,8 +66,8 @@ extern TtEngine tt;
 
 /* The position now: O(1), exact under the BQL. */
 uint64_t tt_position(void);
-/* Next multiple of the fence interval after @pos. */
-uint64_t tt_next_fence(uint64_t pos);
+/* Next multiple of the sync point interval after @pos. */
+uint64_t tt_next_sync_point(uint64_t pos);
 
 static inline void tt_fold_output(const TtEvent *ev)
 {

@@ -57,7 +57,7 @@
 int tt_mode;
 unsigned tt_omit;
 TtEngine tt = {
-    .fence_next = UINT64_MAX, .step_to = UINT64_MAX, .stop_on_error = true,
+    .sync_next = UINT64_MAX, .step_to = UINT64_MAX, .stop_on_error = true,
 };
 
 static struct {
@@ -268,7 +268,7 @@ static void parse_window(QemuOpts *opts)
 
     if ((last && !tt_window_parse(last, &tt.window_ns, &err)) ||
         !tt_window_fits(tt.window_ns, tt.checkpoint_interval_ms, &err) ||
-        !tt_trouble_set_pattern(pattern ?: tt_panic_pattern_default, &err)) {
+        !tt_crash_set_pattern(pattern ?: tt_panic_pattern_default, &err)) {
         refuse("-tt: %s", error_get_pretty(err));
     }
     if (!last && qemu_opt_get(opts, "save-on-panic")) {
@@ -833,7 +833,7 @@ void tt_finish(void)
     } else if (tt_recording()) {
         bool whole = tt.live;
 
-        tt_trouble_settle();
+        tt_crash_settle();
         tt_record_finish(TT_FINISH_QUIT);
         if (whole && !tt_record_is_gone()) {
             error_printf("tt: recorded %" PRIu64 " positions, %" PRIu64

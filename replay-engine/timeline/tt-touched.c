@@ -196,7 +196,7 @@ void tt_touched_note(TtTouched *t, uint64_t pos)
     }
 }
 
-void tt_touched_fence(TtTouched *t, uint64_t pos)
+void tt_touched_sync_point(TtTouched *t, uint64_t pos)
 {
     if (!t->running) {
         tt_touched_begin(t, pos);

@@ -37,7 +37,7 @@ void tt_touched_add(TtTouched *t, uint64_t page, bool written);
 /* It has run to @pos: what there is counts for all up to here. */
 void tt_touched_note(TtTouched *t, uint64_t pos);
 /* The same, with an empty TLB: a new stretch begins if this one is long. */
-void tt_touched_fence(TtTouched *t, uint64_t pos);
+void tt_touched_sync_point(TtTouched *t, uint64_t pos);
 /* Can one of the pages @first..@last have been used (@written: written) between
  * positions @from and @to? True where nothing is known. */
 bool tt_touched_may(const TtTouched *t, uint64_t from, uint64_t to,

@@ -140,7 +140,7 @@ bool tool_pack_is_whole(TtIo *pack, const TtManifest *m, const char *run)
     memcpy(opt.uuid, m->uuid, sizeof(opt.uuid));
     opt.pages = parts.pages;
     opt.checkpoints = parts.checkpoints;
-    tt_runstore_set_lender(&opt, m, run);
+    tt_runstore_set_origin(&opt, m, run);
     if (tt_pagestore_open(&opt, &ps, NULL) != TT_OK) {
         tt_io_close(parts.log);
         return false;

@@ -4,7 +4,7 @@
  * serves a movement is timeline/tt-timeline.h's to say; this file takes them, restores
  * them, and thins them when they need too much memory.
  *
- * They are taken at fences only: there the TLB is empty in the recording as
+ * They are taken at sync points only: there the TLB is empty in the recording as
  * well, so that a restored VM, whose TLB is empty too, goes on exactly (hazard
  * 1). Those of the recorder are in the run directory and stay there as they
  * are; what a replay adds lives in its memory.
@@ -74,7 +74,7 @@ static struct {
     TtNodeId base;                  /* RAM = node base + dirty pages */
     int64_t last_ns;                /* CPU time, of the newest checkpoint */
     int64_t debt_ns;                /* taken by checkpoints, beyond their share */
-    bool rests;                     /* the time counts from the next fence on */
+    bool rests;                     /* the time counts from the next sync point on */
     bool is_lost;                   /* a restore has begun and has not succeeded */
     uint64_t restored_at;           /* of the last one that has */
 } pt;
@@ -495,7 +495,7 @@ static TtRestored restore(CPUState *cpu, TtCheckpointId id)
         return r;
     }
     tt.pos = c->pos;
-    tt.fence_next = tt_next_fence(tt.pos);
+    tt.sync_next = tt_next_sync_point(tt.pos);
     tt.output_hash = c->output_hash;
     tt.events = c->events;
     tt.diverged = tt.damaged = false;
@@ -520,7 +520,7 @@ static void stay_lost(void)
     tt_replay_damaged(&diag);
 }
 
-TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id)
+TtRestored tt_checkpoints_restore(CPUState *cpu, TtCheckpointId id)
 {
     TtRestored how = restore(cpu, id);
 
@@ -530,12 +530,12 @@ TtRestored tt_points_restore(CPUState *cpu, TtCheckpointId id)
     return how;
 }
 
-bool tt_points_is_lost(void)
+bool tt_checkpoints_is_lost(void)
 {
     return pt.is_lost;
 }
 
-uint64_t tt_points_restored_at(void)
+uint64_t tt_checkpoints_restored_at(void)
 {
     return pt.restored_at;
 }
@@ -636,7 +636,7 @@ static bool was_read(TtCheckpointId id, TtStatus s)
     return s == TT_OK;
 }
 
-bool tt_points_compare(TtCheckpointId id, TtPagePut put, void *opaque)
+bool tt_checkpoints_compare(TtCheckpointId id, TtPagePut put, void *opaque)
 {
     g_autofree uint64_t *dirty = NULL;
     TtStatus s;
@@ -666,7 +666,7 @@ static void put_between(void *opaque, uint64_t page, const void *bytes)
     z->next = page + 1;
 }
 
-bool tt_points_compare_all(TtCheckpointId id, TtPagePut put, void *opaque)
+bool tt_checkpoints_compare_all(TtCheckpointId id, TtPagePut put, void *opaque)
 {
     Zeros z = { .put = put, .opaque = opaque };
     TtStatus s = tt_pagestore_read(pt.pages, id, 0, tt_memory_n_pages(),
@@ -694,7 +694,7 @@ static void free_entry(gpointer key, gpointer value, gpointer opaque)
     free_checkpoint(value);
 }
 
-void tt_points_close(void)
+void tt_checkpoints_close(void)
 {
     if (pt.timeline) {
         g_hash_table_foreach(pt.checkpoints, free_entry, NULL);
@@ -705,7 +705,7 @@ void tt_points_close(void)
     pt = (typeof(pt)) { 0 };
 }
 
-TtTimeline *tt_points_init(CPUState *cpu)
+TtTimeline *tt_checkpoints_init(CPUState *cpu)
 {
     pt.timeline = tt_timeline_new();
     pt.checkpoints = g_hash_table_new(NULL, NULL);
@@ -719,11 +719,11 @@ TtTimeline *tt_points_init(CPUState *cpu)
         }
     }
     pt.restored_at = tt.pos;
-    tt_points_rest();
+    tt_checkpoints_rest();
     return pt.timeline;
 }
 
-void tt_points_rest(void)
+void tt_checkpoints_rest(void)
 {
     pt.rests = true;
 }
@@ -736,7 +736,7 @@ static bool is_due(int64_t ran_ns)
          pt.debt_ns - ran_ns / TT_CHECKPOINT_SHARE < TT_CHECKPOINT_DEBT_NS);
 }
 
-TtCheckpointId tt_points_fence(CPUState *cpu, bool wanted, bool pinned)
+TtCheckpointId tt_checkpoints_sync_point(CPUState *cpu, bool wanted, bool pinned)
 {
     int64_t now = cpu_ns(), ran;
     TtCheckpointId id;
@@ -761,7 +761,7 @@ TtCheckpointId tt_points_fence(CPUState *cpu, bool wanted, bool pinned)
     return id && at == tt.pos ? id : 0;
 }
 
-void tt_points_pin(TtCheckpointId id)
+void tt_checkpoints_pin(TtCheckpointId id)
 {
     Checkpoint *c = find_checkpoint(id);
 
@@ -774,21 +774,21 @@ void tt_points_pin(TtCheckpointId id)
 
 /* ---- for the user ---- */
 
-unsigned tt_points_count(void)
+unsigned tt_checkpoints_count(void)
 {
     return pt.timeline ? tt_timeline_count(pt.timeline) : 0;
 }
 
 static int by_position(const void *a, const void *b)
 {
-    const TtPoint *x = a, *y = b;
+    const TtCheckpointDesc *x = a, *y = b;
 
     return x->pos < y->pos ? -1 : x->pos > y->pos;
 }
 
-GArray *tt_points_list(void)
+GArray *tt_checkpoints_list(void)
 {
-    GArray *list = g_array_new(false, false, sizeof(TtPoint));
+    GArray *list = g_array_new(false, false, sizeof(TtCheckpointDesc));
     GHashTableIter it;
     Checkpoint *c;
 
@@ -798,7 +798,7 @@ GArray *tt_points_list(void)
     g_hash_table_iter_init(&it, pt.checkpoints);
     while (g_hash_table_iter_next(&it, NULL, (void **)&c)) {
         TtCheckpointInfo node = { 0 };
-        TtPoint info = {
+        TtCheckpointDesc info = {
             .id = c->id, .pos = c->pos, .pinned = c->pinned,
             .stored = c->stored,
         };
@@ -814,7 +814,7 @@ GArray *tt_points_list(void)
     return list;
 }
 
-bool tt_points_delete(uint64_t id, Error **errp)
+bool tt_checkpoints_delete(uint64_t id, Error **errp)
 {
     Checkpoint *c = id && id <= UINT32_MAX ? find_checkpoint(id) : NULL;
 

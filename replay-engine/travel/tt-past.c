@@ -87,7 +87,7 @@ static void set_aside(void)
     past.halted = first_cpu->halted;
     past.aside = (TtEngine) {
         .dir = tt.dir, .checkpoint_bytes = tt.checkpoint_bytes ?: GiB,
-        .fence_next = UINT64_MAX, .step_to = UINT64_MAX,
+        .sync_next = UINT64_MAX, .step_to = UINT64_MAX,
         .check_next = UINT64_MAX,
     };
     tt_target_forget_links();
@@ -118,7 +118,7 @@ static void enter(CPUState *cpu, run_on_cpu_data data)
     if (!tt_record_seal(errp)) {
         return;
     }
-    tt_keeper_settle();
+    tt_checkpointer_settle();
     set_aside();
     if (!tt_replay_open(errp)) {
         bring_back();

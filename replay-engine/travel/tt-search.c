@@ -4,7 +4,7 @@
  * of gdb's was used (timeline/tt-touched.h).
  *
  * Why this is exact. gdb's stops are at virtual addresses, whatever they are
- * mapped to. Checkpoints stand at fences, where every TLB is empty, and a
+ * mapped to. Checkpoints stand at sync points, where every TLB is empty, and a
  * restored VM's are empty, too; so whoever uses a page in between, in whatever
  * address space, brings it into a TLB (tlb_set_page_full). A write goes
  * through an entry that was made for writing while the page was dirty already,
@@ -25,12 +25,12 @@
 
 static TtTouched *touched;
 
-void tt_skip_init(void)
+void tt_search_init(void)
 {
     touched = tt_touched_new(STRETCHES_MAX);
 }
 
-void tt_skip_close(void)
+void tt_search_close(void)
 {
     tt_touched_free(touched);
     touched = NULL;
@@ -43,7 +43,7 @@ void tt_page_touched_slow(uint64_t addr, bool written)
     }
 }
 
-void tt_skip_leave(void)
+void tt_search_leave(void)
 {
     if (!tt.diverged) {
         tt_touched_note(touched, tt.pos);
@@ -51,14 +51,14 @@ void tt_skip_leave(void)
     tt_touched_end(touched);
 }
 
-void tt_skip_restored(void)
+void tt_search_restored(void)
 {
     tt_touched_begin(touched, tt.pos);
 }
 
-void tt_skip_fence(void)
+void tt_search_sync_point(void)
 {
-    tt_touched_fence(touched, tt.pos);
+    tt_touched_sync_point(touched, tt.pos);
 }
 
 static bool breakpoint_may_hit(CPUState *cpu, uint64_t from, uint64_t to)
@@ -92,7 +92,7 @@ static bool watchpoint_may_hit(CPUState *cpu, uint64_t from, uint64_t to)
     return false;
 }
 
-bool tt_skip_may_hit(void *opaque, uint64_t from, uint64_t to)
+bool tt_search_may_hit(void *opaque, uint64_t from, uint64_t to)
 {
     CPUState *cpu;
 

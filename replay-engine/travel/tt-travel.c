@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Travel: movements between the positions of a replay. The plan is
- * timeline/tt-timeline.h's, checkpoints are tt-points.c's; this file carries out the
+ * timeline/tt-timeline.h's, checkpoints are tt-checkpoints.c's; this file carries out the
  * steps in the vCPU thread, between two turns of it.
  */
 #include "qemu/osdep.h"
@@ -111,7 +111,7 @@ static int64_t now_ms(void)
 
 static bool may_hit(void *opaque, uint64_t from, uint64_t to)
 {
-    return tr.by_turn || tt_skip_may_hit(opaque, from, to);
+    return tr.by_turn || tt_search_may_hit(opaque, from, to);
 }
 
 void tt_travel_init(CPUState *cpu)
@@ -119,16 +119,16 @@ void tt_travel_init(CPUState *cpu)
     if (!tt_past) {                 /* there tt_past_notify tells us */
         qemu_add_vm_change_state_handler(vm_changed, NULL);
     }
-    tr.timeline = tt_points_init(cpu);
-    tt_skip_init();
+    tr.timeline = tt_checkpoints_init(cpu);
+    tt_search_init();
     tt_timeline_set_filter(tr.timeline, may_hit, NULL);
 }
 
 void tt_travel_close(void)
 {
     assert(!tr.active);
-    tt_points_close();
-    tt_skip_close();
+    tt_checkpoints_close();
+    tt_search_close();
     tr = (typeof(tr)) NO_TRAVEL;
 }
 
@@ -146,27 +146,27 @@ static void tell_progress(int64_t now)
 
 static void pin(TtCheckpointId id)
 {
-    tt_points_pin(id);
+    tt_checkpoints_pin(id);
     tr.pinned_id = id;
     tr.pin_at = 0;
 }
 
-/* The last fence before the end of a step backwards: the next one will begin
+/* The last sync point before the end of a step backwards: the next one will begin
  * here. */
-static bool is_last_fence(void)
+static bool is_last_sync_point(void)
 {
     return tr.active && tr.reverse_step && !tr.probing &&
-        tt.pos < tr.stop_at && tt_next_fence(tt.pos) > tr.stop_at;
+        tt.pos < tr.stop_at && tt_next_sync_point(tt.pos) > tr.stop_at;
 }
 
-void tt_travel_fence(CPUState *cpu)
+void tt_travel_sync_point(CPUState *cpu)
 {
     bool wanted = tr.active && tr.pin_at && tt.pos >= tr.pin_at;
     TtCheckpointId id;
 
     tell_progress(now_ms());
-    tt_skip_fence();
-    id = tt_points_fence(cpu, wanted || is_last_fence(), wanted);
+    tt_search_sync_point();
+    id = tt_checkpoints_sync_point(cpu, wanted || is_last_sync_point(), wanted);
     if (wanted && id) {
         pin(id);
     }
@@ -188,7 +188,7 @@ static void begin(TtTravelDone *done, void *opaque)
     tr.stepping_over = false;
     tr.done = done;
     tr.opaque = opaque;
-    tt_points_rest();
+    tt_checkpoints_rest();
     tr.began_ms = tr.told_ms = now_ms();
     tt_vcpu_wake();
 }
@@ -347,13 +347,13 @@ bool tt_travel_survey(uint64_t from, uint64_t to, TtTravelHit *hit,
 }
 
 /*
- * A pinned checkpoint for the present position: checkpoints stand at fences, so
- * it is the one of the last fence. If there is none, go back and take it while
+ * A pinned checkpoint for the present position: checkpoints stand at sync points, so
+ * it is the one of the last sync point. If there is none, go back and take it while
  * passing.
  */
 bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp)
 {
-    uint64_t step = tt.manifest.fence_interval;
+    uint64_t step = tt.manifest.sync_interval;
     uint64_t at = 0, fence;
     TtCheckpointId id;
 
@@ -400,7 +400,7 @@ bool tt_travel_delete(uint64_t id, Error **errp)
         error_setg(errp, "a movement is under way: wait for its end");
         return false;
     }
-    return tt_points_delete(id, errp);
+    return tt_checkpoints_delete(id, errp);
 }
 
 /* The VM is being stopped from outside: what moves stands still here. */
@@ -480,7 +480,7 @@ static void finish(const TtStep *step)
         reason = TT_STOP_START;
     }
     if (reason == TT_STOP_DIVERGED) {
-        reason = tr.no_way ? TT_STOP_DAMAGED : tt_replay_trouble();
+        reason = tr.no_way ? TT_STOP_DAMAGED : tt_replay_failure();
     }
     tr.active = false;
     tr.leaves = false;
@@ -581,7 +581,7 @@ static bool begin_probe(CPUState *cpu, const TtStep *step)
 {
     if (!tr.reverse_step || tr.probed || step->reason != TT_STOP_TARGET ||
         tt.pos >= tr.origin || !has_access_watchpoint(cpu) ||
-        !tt_skip_may_hit(NULL, tt.pos, tr.origin)) {
+        !tt_search_may_hit(NULL, tt.pos, tr.origin)) {
         return false;
     }
     tr.probing = true;
@@ -603,11 +603,11 @@ static void end_probe(void)
 
 static void restore(CPUState *cpu, TtCheckpointId id)
 {
-    tt_skip_leave();
-    switch (tt_points_restore(cpu, id)) {
+    tt_search_leave();
+    switch (tt_checkpoints_restore(cpu, id)) {
     case TT_RESTORED:
         tr.turn_began = tt.pos;
-        tt_skip_restored();
+        tt_search_restored();
         tt_timeline_done(tr.timeline, tt.pos, TT_STOP_NONE);
         break;
     case TT_RESTORE_ANOTHER:

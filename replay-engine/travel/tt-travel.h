@@ -54,8 +54,8 @@ bool tt_travel_advance(CPUState *cpu);  /* take it; true: run on */
 void tt_travel_hit(uint64_t pos, CPUWatchpoint *wp);
 
 void tt_travel_ended(int reason);       /* end of log, divergence */
-void tt_travel_fence(CPUState *cpu);    /* a good place for a checkpoint */
-unsigned tt_points_count(void);
+void tt_travel_sync_point(CPUState *cpu);    /* a good place for a checkpoint */
+unsigned tt_checkpoints_count(void);
 
 
 /* Is there anything to travel in? */
@@ -65,7 +65,7 @@ bool tt_travel_is_possible(Error **errp);
 bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp);
 uint32_t tt_travel_pinned(void);
 bool tt_travel_delete(uint64_t id, Error **errp);
-/* Of TtPoint, by position; the caller frees it. */
-GArray *tt_points_list(void);
+/* Of TtCheckpointDesc, by position; the caller frees it. */
+GArray *tt_checkpoints_list(void);
 
 #endif

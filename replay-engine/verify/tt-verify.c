@@ -44,7 +44,7 @@ typedef enum Search { NO_SEARCH, OF_PAGE, OF_REGISTER } Search;
 static struct {
     bool on;
     uint64_t from, to;          /* positions; to UINT64_MAX: the end */
-    GArray *points;             /* of TtPoint: stored, in this part of the run */
+    GArray *points;             /* of TtCheckpointDesc: stored, in this part of the run */
     unsigned next;              /* with it the present interval ends */
     uint64_t began;
     bool is_wrong, is_unusable; /* any so far */
@@ -91,10 +91,10 @@ static void wrong(void)
     vf.is_wrong = true;
 }
 
-static const TtPoint *next_point(void)
+static const TtCheckpointDesc *next_point(void)
 {
     return vf.next < vf.points->len ?
-        &g_array_index(vf.points, TtPoint, vf.next) : NULL;
+        &g_array_index(vf.points, TtCheckpointDesc, vf.next) : NULL;
 }
 
 static uint64_t last_equal(void)
@@ -209,16 +209,16 @@ static bool compare_states(const Seen *replayed, const Seen *recorded)
 }
 
 /* Outside of a movement: a damaged log ends the interval, and does not stop the VM. */
-static bool restore(const TtPoint *p)
+static bool restore(const TtCheckpointDesc *p)
 {
     TtRestored how;
 
-    tt_skip_leave();
+    tt_search_leave();
     vf.is_restoring = true;
-    how = tt_points_restore(tt_vcpu(), p->id);
+    how = tt_checkpoints_restore(tt_vcpu(), p->id);
     vf.is_restoring = false;
     if (how == TT_RESTORED) {
-        tt_skip_restored();
+        tt_search_restored();
     } else if (how == TT_RESTORE_NOMEM) {
         warn_report("tt: there is not enough memory for checkpoint %u", p->id);
     }
@@ -227,7 +227,7 @@ static bool restore(const TtPoint *p)
 
 /* The VM stands where @p does: is it as @p says? It is, afterwards. False: @p
  * cannot be used. */
-static bool compare(const TtPoint *p, bool *same)
+static bool compare(const TtCheckpointDesc *p, bool *same)
 {
     Seen replayed, recorded;
 
@@ -236,7 +236,7 @@ static bool compare(const TtPoint *p, bool *same)
     if (!vf.differed) {
         vf.last_equal = last_equal();
     }
-    if (!tt_points_compare(p->id, note_page, NULL)) {
+    if (!tt_checkpoints_compare(p->id, note_page, NULL)) {
         return false;
     }
     look(&replayed);
@@ -284,7 +284,7 @@ static void say_interval(uint64_t to, const char *how)
 
 static void run_on(void)
 {
-    const TtPoint *p = next_point();
+    const TtCheckpointDesc *p = next_point();
     Error *err = NULL;
     bool ok;
 
@@ -302,8 +302,8 @@ static void next_interval(void)
         leave();
     } else if (tt.diverged) {           /* the log behind it cannot be read */
         vf.began = tt.pos;
-        in_trouble(tt_replay_trouble());
-    } else if (tt_points_is_lost()) {
+        in_trouble(tt_replay_failure());
+    } else if (tt_checkpoints_is_lost()) {
         vf.began = tt.pos;
         skip_interval();
     } else {
@@ -326,7 +326,7 @@ static void visit(uint64_t pos)
 
 static void interrupted(uint64_t pos)
 {
-    const TtPoint *p = next_point();
+    const TtCheckpointDesc *p = next_point();
 
     say("interrupted position=%" PRIu64, pos);
     if (vf.differed) {
@@ -353,7 +353,7 @@ static void begin_search(Search what);
 
 static void end_search(void)
 {
-    const TtPoint *p = next_point();
+    const TtCheckpointDesc *p = next_point();
     Error *err = NULL;
 
     if (vf.search == OF_PAGE && vf.reg.name && vf.last_equal < p->pos) {
@@ -381,7 +381,7 @@ static bool is_there(void)
 
 static void say_unwritten(void)
 {
-    const TtPoint *p = next_point();
+    const TtCheckpointDesc *p = next_point();
 
     if (vf.search == OF_PAGE) {
         say("nowrite page=%" PRIu64, vf.pages[0].page);
@@ -451,7 +451,7 @@ static void begin_search(Search what)
 
 /* ---- the end of an interval ---- */
 
-static void say_unusable(const TtPoint *p)
+static void say_unusable(const TtCheckpointDesc *p)
 {
     say("unusable id=%u position=%" PRIu64, p->id, p->pos);
     vf.is_unusable = true;
@@ -468,12 +468,12 @@ static void say_pages(void)
 }
 
 /* Nobody knows whether all is right here: the interval goes on to the next one. */
-static void pass_by(const TtPoint *p)
+static void pass_by(const TtCheckpointDesc *p)
 {
     bool is_last = vf.next + 1 == vf.points->len && vf.to != UINT64_MAX;
 
     say_unusable(p);
-    if (is_last || tt_points_is_lost()) {
+    if (is_last || tt_checkpoints_is_lost()) {
         say_interval(p->pos, tt_stop_name(vf.differed ? TT_STOP_DIVERGED :
                                           TT_STOP_DAMAGED));
         next_interval();
@@ -483,7 +483,7 @@ static void pass_by(const TtPoint *p)
     }
 }
 
-static void at_checkpoint(const TtPoint *p)
+static void at_checkpoint(const TtCheckpointDesc *p)
 {
     bool same;
 
@@ -516,7 +516,7 @@ static void at_checkpoint(const TtPoint *p)
  */
 static bool begin_anew(void)
 {
-    const TtPoint *p;
+    const TtCheckpointDesc *p;
 
     while ((p = next_point())) {
         if (!restore(p)) {
@@ -548,7 +548,7 @@ static void go_on_behind(void)
 /* There is nothing to begin it with. */
 static void skip_interval(void)
 {
-    const TtPoint *p = next_point();
+    const TtCheckpointDesc *p = next_point();
 
     say_interval(p ? p->pos : tt_replay_end(), tt_stop_name(TT_STOP_DAMAGED));
     vf.is_unusable = true;
@@ -558,7 +558,7 @@ static void skip_interval(void)
 /* The replay of the interval went wrong on its way. */
 static void in_trouble(int reason)
 {
-    const TtPoint *p = next_point();
+    const TtCheckpointDesc *p = next_point();
     const char *why = tt.divergence ?: "for no reason given";
 
     if (reason == TT_STOP_DAMAGED) {
@@ -580,7 +580,7 @@ static void in_trouble(int reason)
 
 static void reached(void *opaque, uint64_t pos, int reason)
 {
-    const TtPoint *p = next_point();
+    const TtCheckpointDesc *p = next_point();
 
     if (reason == TT_STOP_DIVERGED || reason == TT_STOP_DAMAGED) {
         in_trouble(reason);
@@ -613,7 +613,7 @@ static bool is_at_point(GArray *all, uint64_t pos, bool or_end, uint64_t *before
     *before = tt_replay_first();
     *behind = tt_replay_end();
     for (unsigned i = 0; i < all->len; i++) {
-        const TtPoint *p = &g_array_index(all, TtPoint, i);
+        const TtCheckpointDesc *p = &g_array_index(all, TtCheckpointDesc, i);
 
         if (p->stored && p->pos <= pos) {
             *before = MAX(*before, p->pos);
@@ -655,9 +655,9 @@ static bool is_part(GArray *all, Error **errp)
 /* Checkpoints of the part that is to be verified, in order. */
 static void choose_points(GArray *all)
 {
-    vf.points = g_array_new(false, false, sizeof(TtPoint));
+    vf.points = g_array_new(false, false, sizeof(TtCheckpointDesc));
     for (unsigned i = 0; i < all->len; i++) {
-        TtPoint *p = &g_array_index(all, TtPoint, i);
+        TtCheckpointDesc *p = &g_array_index(all, TtCheckpointDesc, i);
 
         if (p->stored && p->pos >= vf.from && p->pos <= vf.to) {
             g_array_append_val(vf.points, *p);
@@ -667,13 +667,13 @@ static void choose_points(GArray *all)
 
 /* The start is where it is, and another checkpoint was restored: if it was not, what
  * lies before it was re-executed, from the last one that could be. */
-static void at_first(const TtPoint *p)
+static void at_first(const TtCheckpointDesc *p)
 {
     if (vf.began != p->pos) {
         pass_by(p);
         return;
     }
-    if (!p->pos && !tt_points_compare_all(p->id, note_page, NULL)) {
+    if (!p->pos && !tt_checkpoints_compare_all(p->id, note_page, NULL)) {
         say_unusable(p);
     } else if (!p->pos && vf.n_pages) {
         say_pages();
@@ -685,9 +685,9 @@ static void at_first(const TtPoint *p)
 
 static void at_start(void *opaque, uint64_t pos, int reason)
 {
-    const TtPoint *p = next_point();
+    const TtCheckpointDesc *p = next_point();
 
-    vf.began = tt_points_restored_at();
+    vf.began = tt_checkpoints_restored_at();
     if (reason == TT_STOP_INTERRUPTED) {
         interrupted(pos);
     } else if (reason != TT_STOP_TARGET) {
@@ -702,7 +702,7 @@ static void at_start(void *opaque, uint64_t pos, int reason)
 
 void tt_verify_begin(void)
 {
-    g_autoptr(GArray) all = tt_points_list();
+    g_autoptr(GArray) all = tt_checkpoints_list();
     Error *err = NULL;
     bool ok;
 

@@ -94,7 +94,7 @@ static void test_a_good_one_is_read(void)
     g_assert_cmpstr(m.accel, ==, "tcg");
     g_assert_cmpstr(m.command_line, ==, "qemu -m 64");
     g_assert_cmpstr(m.host, ==, "");
-    g_assert_cmpuint(m.fence_interval, ==, 1000000);
+    g_assert_cmpuint(m.sync_interval, ==, 1000000);
     g_assert_cmpuint(m.n_cpus, ==, 1);
     g_assert_cmpstr(m.cpu_type, ==, "qemu64-x86_64-cpu");
     g_assert_cmpuint(m.n_cpu_words, ==, 3);
@@ -269,7 +269,7 @@ static TtManifest sample(TtBlockInfo *blocks)
 {
     TtManifest m = {
         .uuid = { 0xde, 0xad }, .qemu_version = (char *)"10.0.13",
-        .accel = (char *)"tcg", .n_cpus = 1, .fence_interval = 7,
+        .accel = (char *)"tcg", .n_cpus = 1, .sync_interval = 7,
         .command_line = (char *)" -append 'a=b; c\\d'\n\xff [x] #\t",
         .cpu_type = (char *)"max-x86_64-cpu", .cpu_words = { 1, 0, UINT32_MAX },
         .n_cpu_words = 3, .n_blocks = 2, .blocks = blocks,
@@ -304,7 +304,7 @@ static void test_what_is_saved_is_loaded(void)
     g_assert_cmpstr(b.host, ==, "");
     g_assert_cmpstr(b.command_line, ==,
                     " -append 'a=b; c\\d'\n\xef\xbf\xbd [x] #\t");
-    g_assert_cmpuint(b.fence_interval, ==, 7);
+    g_assert_cmpuint(b.sync_interval, ==, 7);
     g_assert_cmphex(b.rules, ==, a.rules);
     g_assert_cmpuint(b.tlb_entries, ==, 64);
     g_assert_cmpstr(b.cpu_type, ==, a.cpu_type);

@@ -10,7 +10,7 @@
 
 #define N_PAGES 1500            /* three groups */
 
-static const uint8_t uuid[16] = "lent-page tests";
+static const uint8_t uuid[16] = "inherited-page tests";
 
 typedef struct Store {
     TtPageStore *ps;
@@ -79,13 +79,13 @@ static TtStatus check(TtPageStore *ps, TtNodeId id, Ram *ram)
     return st;
 }
 
-static void store_make(Store *s, TtPageLend lend, void *opaque)
+static void store_make(Store *s, TtPageOrigin origin, void *opaque)
 {
     *s = (Store) { 0 };
     s->opt.pages = tt_io_mem_new(NULL, 0);
     s->opt.checkpoints = tt_io_mem_new(NULL, 0);
-    s->opt.lend = lend;
-    s->opt.lend_opaque = opaque;
+    s->opt.origin = origin;
+    s->opt.origin_opaque = opaque;
     memcpy(s->opt.uuid, uuid, sizeof(uuid));
     g_assert_cmpint(tt_pagestore_create(&s->opt, &s->ps, NULL), ==, TT_OK);
 }
@@ -99,7 +99,7 @@ static TtIo *copy_of(TtIo *io)
 }
 
 /* What a reader finds in the files of @from. */
-static TtPageStore *reopen(Store *from, TtPageLend lend, void *opaque,
+static TtPageStore *reopen(Store *from, TtPageOrigin origin, void *opaque,
                            bool read_only)
 {
     TtPageStoreOptions opt = from->opt;
@@ -107,8 +107,8 @@ static TtPageStore *reopen(Store *from, TtPageLend lend, void *opaque,
 
     opt.pages = copy_of(from->opt.pages);
     opt.checkpoints = copy_of(from->opt.checkpoints);
-    opt.lend = lend;
-    opt.lend_opaque = opaque;
+    opt.origin = origin;
+    opt.origin_opaque = opaque;
     opt.read_only = read_only;
     g_assert_cmpint(tt_pagestore_open(&opt, &ps, NULL), ==, TT_OK);
     tt_pagestore_check(ps);
@@ -128,7 +128,7 @@ static void ram_init(Ram *ram, unsigned from)
     }
 }
 
-/* A lender with values 0 .. N_PAGES - 1. */
+/* A origin with values 0 .. N_PAGES - 1. */
 static TtPageStore *lender_new(Store *s)
 {
     static Ram ram;
@@ -141,8 +141,8 @@ static TtPageStore *lender_new(Store *s)
 
 static void test_whole(void)
 {
-    Store lender, s;
-    TtPageStore *from = lender_new(&lender), *again;
+    Store origin, s;
+    TtPageStore *from = lender_new(&origin), *again;
     Ram ram;
     TtNodeId id;
 
@@ -150,32 +150,32 @@ static void test_whole(void)
     store_make(&s, lend_from, from);
     id = add(s.ps, 0, 0, &ram);
     tt_pagestore_check(s.ps);
-    g_assert_cmpuint(tt_pagestore_stats(s.ps).n_lent, ==, N_PAGES);
+    g_assert_cmpuint(tt_pagestore_stats(s.ps).n_inherited, ==, N_PAGES);
     g_assert_cmpuint(tt_pagestore_stats(s.ps).live_bytes, ==, 0);
     g_assert_cmpuint(tt_pagestore_stats(s.ps).pages_file_bytes, <,
                      N_PAGES * 20);
     g_assert_cmpint(check(s.ps, id, &ram), ==, TT_OK);
 
     again = reopen(&s, lend_from, from, true);
-    g_assert_cmpuint(tt_pagestore_stats(again).n_lent, ==, N_PAGES);
+    g_assert_cmpuint(tt_pagestore_stats(again).n_inherited, ==, N_PAGES);
     g_assert_cmpint(check(again, id, &ram), ==, TT_OK);
     tt_pagestore_free(again);
 
-    /* Without the lender nothing can be read, and the reason is told. */
+    /* Without the origin nothing can be read, and the reason is told. */
     again = reopen(&s, NULL, NULL, true);
     g_assert_cmpint(check(again, id, &ram), ==, TT_ERR_FORMAT);
     g_assert(strstr(tt_pagestore_read_error(again)->text, "not at hand"));
     tt_pagestore_free(again);
     tt_pagestore_free(s.ps);
     tt_pagestore_free(from);
-    tt_pagestore_free(lender.ps);
+    tt_pagestore_free(origin.ps);
 }
 
-/* Own pages and lent ones in one group; a second node; and one lent page less. */
+/* Own pages and inherited ones in one group; a second node; and one inherited page less. */
 static void test_mixed(void)
 {
-    Store lender, s;
-    TtPageStore *from = lender_new(&lender), *again;
+    Store origin, s;
+    TtPageStore *from = lender_new(&origin), *again;
     Ram a, b;
     TtNodeId ia, ib;
 
@@ -183,30 +183,30 @@ static void test_mixed(void)
     ram_init(&b, N_PAGES);                  /* all are */
     store_make(&s, lend_from, from);
     ia = add(s.ps, 0, 0, &a);
-    g_assert_cmpuint(tt_pagestore_stats(s.ps).n_lent, ==, N_PAGES / 2);
+    g_assert_cmpuint(tt_pagestore_stats(s.ps).n_inherited, ==, N_PAGES / 2);
     ib = add(s.ps, 10, ia, &b);
-    g_assert_cmpuint(tt_pagestore_stats(s.ps).n_lent, ==, N_PAGES / 2);
+    g_assert_cmpuint(tt_pagestore_stats(s.ps).n_inherited, ==, N_PAGES / 2);
     g_assert_cmpint(check(s.ps, ia, &a), ==, TT_OK);
     again = reopen(&s, lend_from, from, true);
     g_assert_cmpint(check(again, ia, &a), ==, TT_OK);
     g_assert_cmpint(check(again, ib, &b), ==, TT_OK);
     tt_pagestore_free(again);
 
-    /* What is its own is there without the lender. */
+    /* What is its own is there without the origin. */
     again = reopen(&s, NULL, NULL, true);
     g_assert_cmpint(check(again, ia, &a), ==, TT_ERR_FORMAT);
     g_assert_cmpint(check(again, ib, &b), ==, TT_OK);
     tt_pagestore_free(again);
     tt_pagestore_free(s.ps);
     tt_pagestore_free(from);
-    tt_pagestore_free(lender.ps);
+    tt_pagestore_free(origin.ps);
 }
 
-/* Deleting gives lent versions back; making the file anew copies them. */
+/* Deleting gives inherited versions back; making the file anew copies them. */
 static void test_delete_and_anew(void)
 {
-    Store lender, s;
-    TtPageStore *from = lender_new(&lender), *again;
+    Store origin, s;
+    TtPageStore *from = lender_new(&origin), *again;
     Ram a, b, c;
     TtNodeId ia, ib, ic;
 
@@ -224,14 +224,14 @@ static void test_delete_and_anew(void)
     g_assert_cmpint(tt_pagestore_make_room(again, UINT32_MAX, NULL), ==, TT_OK);
     tt_pagestore_check(again);
     g_assert_cmpint(check(again, ic, &c), ==, TT_OK);
-    g_assert_cmpuint(tt_pagestore_stats(again).n_lent, ==, N_PAGES * 2 / 3);
+    g_assert_cmpuint(tt_pagestore_stats(again).n_inherited, ==, N_PAGES * 2 / 3);
     tt_pagestore_delete(again, ic);
     g_assert_cmpint(tt_pagestore_flush(again, NULL), ==, TT_OK);
-    g_assert_cmpuint(tt_pagestore_stats(again).n_lent, ==, 0);
+    g_assert_cmpuint(tt_pagestore_stats(again).n_inherited, ==, 0);
     tt_pagestore_free(again);
     tt_pagestore_free(s.ps);
     tt_pagestore_free(from);
-    tt_pagestore_free(lender.ps);
+    tt_pagestore_free(origin.ps);
 }
 
 static TtPageStore *lender_of_two;
@@ -262,8 +262,8 @@ static TtStatus lend_two(void *opaque, const uint64_t hash[2], void *to,
 /* TT_ERR_NOMEM says that no page was put: half-way it is an error of reading. */
 static void test_short_lender(void)
 {
-    Store lender, s;
-    TtPageStore *from = lender_new(&lender), *again;
+    Store origin, s;
+    TtPageStore *from = lender_new(&origin), *again;
     unsigned n;
     size_t n_put;
     TtNodeId id;
@@ -286,27 +286,27 @@ static void test_short_lender(void)
     tt_pagestore_free(again);
     tt_pagestore_free(s.ps);
     tt_pagestore_free(from);
-    tt_pagestore_free(lender.ps);
+    tt_pagestore_free(origin.ps);
 }
 
-/* A lender that lies is found out, when written and when read. */
+/* A origin that lies is found out, when written and when read. */
 static void test_bad_lender(void)
 {
-    Store lender, s;
-    TtPageStore *from = lender_new(&lender), *again;
+    Store origin, s;
+    TtPageStore *from = lender_new(&origin), *again;
     Ram ram;
     TtNodeId id;
 
     ram_init(&ram, 0);
     store_make(&s, lend_lies, NULL);
     id = add(s.ps, 0, 0, &ram);
-    g_assert_cmpuint(tt_pagestore_stats(s.ps).n_lent, ==, 0);
+    g_assert_cmpuint(tt_pagestore_stats(s.ps).n_inherited, ==, 0);
     g_assert_cmpint(check(s.ps, id, &ram), ==, TT_OK);
     tt_pagestore_free(s.ps);
 
     store_make(&s, lend_fails, NULL);
     id = add(s.ps, 0, 0, &ram);
-    g_assert_cmpuint(tt_pagestore_stats(s.ps).n_lent, ==, 0);
+    g_assert_cmpuint(tt_pagestore_stats(s.ps).n_inherited, ==, 0);
     tt_pagestore_free(s.ps);
 
     store_make(&s, lend_from, from);
@@ -321,17 +321,17 @@ static void test_bad_lender(void)
     tt_pagestore_free(again);
     tt_pagestore_free(s.ps);
     tt_pagestore_free(from);
-    tt_pagestore_free(lender.ps);
+    tt_pagestore_free(origin.ps);
 }
 
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/tt/pagestore/lent/whole", test_whole);
-    g_test_add_func("/tt/pagestore/lent/mixed", test_mixed);
-    g_test_add_func("/tt/pagestore/lent/delete-and-anew",
+    g_test_add_func("/tt/pagestore/inherited/whole", test_whole);
+    g_test_add_func("/tt/pagestore/inherited/mixed", test_mixed);
+    g_test_add_func("/tt/pagestore/inherited/delete-and-anew",
                     test_delete_and_anew);
-    g_test_add_func("/tt/pagestore/lent/bad-lender", test_bad_lender);
-    g_test_add_func("/tt/pagestore/lent/short-lender", test_short_lender);
+    g_test_add_func("/tt/pagestore/inherited/bad-origin", test_bad_lender);
+    g_test_add_func("/tt/pagestore/inherited/short-origin", test_short_lender);
     return g_test_run();
 }

@@ -80,13 +80,13 @@ static void test_fences(void)
 {
     TtTouched *t = tt_touched_new(100);
 
-    tt_touched_fence(t, 0);                         /* begins */
+    tt_touched_sync_point(t, 0);                         /* begins */
     tt_touched_add(t, 1, true);
-    tt_touched_fence(t, LEN / 2);                   /* the same one goes on */
+    tt_touched_sync_point(t, LEN / 2);                   /* the same one goes on */
     tt_touched_add(t, 2, true);
-    tt_touched_fence(t, LEN);                       /* the next one */
+    tt_touched_sync_point(t, LEN);                       /* the next one */
     tt_touched_add(t, 3, true);
-    tt_touched_fence(t, 2 * LEN);
+    tt_touched_sync_point(t, 2 * LEN);
     g_assert_true(may(t, 0, LEN, 1, true));
     g_assert_true(may(t, 0, LEN / 2, 2, true));
     g_assert_false(may(t, 0, LEN, 3, true));
@@ -130,7 +130,7 @@ static void test_random(void)
                     tt_touched_add(t, page * 977, written[pos][page]);
                 }
             }
-            tt_touched_fence(t, (pos + 1) * (LEN / 4));
+            tt_touched_sync_point(t, (pos + 1) * (LEN / 4));
         }
         tt_touched_note(t, pos * (LEN / 4));
         for (unsigned q = 0; q < 20; q++) {
