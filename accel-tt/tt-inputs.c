@@ -6,6 +6,7 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-inputs.h"
+#include "accel-tt/tcg/tt-vcpu.h"
 #include "accel-tt/tt-token.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
@@ -15,6 +16,7 @@
 #include "log/tt-log.h"
 #include "record/tt-record.h"
 #include "replay/tt-replay.h"
+#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "tt/hooks.h"
 #include "hw/core/cpu.h"
@@ -27,7 +29,7 @@
 
 static void sync_event(TtEvent *ev)
 {
-    if (!tt.live) {
+    if (!tt_session.live) {
         return;
     }
     if (tt_recording()) {
@@ -50,7 +52,7 @@ void tt_device_enter(void)
     if (!tt_on()) {
         return;
     }
-    if (tt.device_depth++ == 0 && tt_recording()) {
+    if (tt_now.device_depth++ == 0 && tt_recording()) {
         tt_guard_settle();
         for (unsigned i = 0; i < tt_vcpus_count(); i++) {
             tt_target_flags(tt_vcpus_at(i), flags_before[i]);
@@ -91,11 +93,11 @@ void tt_device_leave(void)
     if (!tt_on()) {
         return;
     }
-    if (tt.device_depth == 1 && tt_recording()) {
+    if (tt_now.device_depth == 1 && tt_recording()) {
         log_changed_flags();
         tt_guard_settle();
     }
-    tt.device_depth--;
+    tt_now.device_depth--;
 }
 
 static uint64_t mask_of(unsigned size)
@@ -280,7 +282,7 @@ uint64_t tt_cr8_rd(uint64_t val)
 void tt_interrupt_ack(bool begin)
 {
     tt_guard_settle();
-    tt.acknowledging = begin;
+    tt_now.acknowledging = begin;
 }
 
 void tt_interrupt_accepted(CPUState *cpu, int type, int vector)

@@ -13,10 +13,12 @@
 #include "accel-tt/tt-vcpus.h"
 #include "log/tt-log.h"
 #include "record/tt-record.h"
-#include "session/tt-session.h"
+#include "session/tt-position.h"
 #include "hw/core/cpu.h"
 #include "qemu/main-loop.h"
 #include "system/cpus.h"
+
+bool tt_schedule_chaos;
 
 /* Positions that a vCPU may run while others could: some 1 ms. */
 #define TT_TIME_SLICE (1u << 20)
@@ -50,7 +52,7 @@ static void record_switch(CPUState *cpu)
 /* Chaos: shifts of all lengths, short ones as often as long ones. */
 static uint64_t shift(void)
 {
-    return tt.chaos ? 1 + (g_random_int() & (TT_TIME_SLICE - 1)) %
+    return tt_schedule_chaos ? 1 + (g_random_int() & (TT_TIME_SLICE - 1)) %
         (1u << g_random_int_range(1, 20)) : TT_TIME_SLICE;
 }
 
@@ -63,11 +65,11 @@ bool tt_schedule_choose(void)
     if (n == 1) {
         return true;
     }
-    if (!has_yielded && tt.pos < slice_end && can_go(tt_vcpu())) {
+    if (!has_yielded && tt_now.pos < slice_end && can_go(tt_vcpu())) {
         return true;
     }
     has_yielded = false;
-    if (tt.chaos) {
+    if (tt_schedule_chaos) {
         first = g_random_int_range(0, n);
     }
     for (unsigned i = first; i < first + n; i++) {
@@ -77,7 +79,7 @@ bool tt_schedule_choose(void)
             if (cpu != tt_vcpu()) {
                 record_switch(cpu);
             }
-            slice_end = tt.pos + shift();
+            slice_end = tt_now.pos + shift();
             return true;
         }
     }

@@ -12,4 +12,7 @@ bool tt_schedule_choose(void);             /* who runs next; false: nobody can *
 uint64_t tt_schedule_end(void);            /* the position at which others are due */
 void tt_schedule_note(bool yielded);       /* cpu_exec was left: for others? */
 
+/* While recording: who runs when is left to chance. */
+extern bool tt_schedule_chaos;
+
 #endif

@@ -34,7 +34,7 @@
 #include "qemu/osdep.h"
 #include "accel-tt/tt-token.h"
 #include "accel-tt/tt-vcpus.h"
-#include "session/tt-session.h"
+#include "session/tt-position.h"
 #include "tt/hooks.h"
 #include "qemu/main-loop.h"
 #include "qemu/thread.h"
@@ -106,8 +106,8 @@ bool tt_token_unwind(void)
 {
     if (tt_token_on && mine) {
         nest = 0;
-        tt.device_depth = 0;
-        tt.acknowledging = false;
+        tt_now.device_depth = 0;
+        tt_now.acknowledging = false;
         return true;
     }
     return false;

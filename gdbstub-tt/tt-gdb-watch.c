@@ -17,8 +17,8 @@
  * they are known by address and length.
  */
 #include "qemu/osdep.h"
+#include "accel-tt/tcg/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
-#include "session/tt-session.h"
 #include "travel/tt-travel.h"
 #include "tt-gdb-int.h"
 #include "tt/hooks.h"

@@ -6,6 +6,7 @@
  */
 #include "qemu/osdep.h"
 #include "gdbstub-tt/tt-gdb.h"
+#include "accel-tt/tcg/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
 #include "replay/tt-replay.h"
 #include "session/tt-session.h"
@@ -210,7 +211,7 @@ bool tt_gdb_resume(const char *actions)
 
 static void arrived(void *opaque, uint64_t pos, int reason)
 {
-    tt.last_stop = reason;
+    tt_session.last_stop = reason;
     tt_vcpus_stop_for_gdb();
 }
 
@@ -250,9 +251,9 @@ const char *tt_gdb_stop_suffix(const char *reply)
 {
     bool may_name = tt_replaying() && g_str_has_prefix(reply, "T05") &&
         !strstr(reply, "watch:");
-    int reason = tt.last_stop;
+    int reason = tt_session.last_stop;
 
-    tt.last_stop = TT_STOP_NONE;
+    tt_session.last_stop = TT_STOP_NONE;
     switch (reason) {
     case TT_STOP_START:
         tt_gdb_watch_at_stop(false);

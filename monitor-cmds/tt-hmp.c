@@ -4,18 +4,19 @@
  * QMP, waits for it with the BQL released.
  */
 #include "qemu/osdep.h"
+#include "accel-tt/tcg/tt-vcpu.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "control/tt-mark.h"
 #include "control/tt-values.h"
 #include "flight/tt-save.h"
 #include "gdbstub-tt/tt-gdb.h"
 #include "monitor-cmds/tt-monitor.h"
-#include "record/tt-record.h"
 #include "replay/tt-replay.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-travel.h"
+#include "tt/hmp.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "qemu/main-loop.h"
@@ -186,9 +187,9 @@ static void do_digest(Monitor *mon, const char *arg, Error **errp)
 
 static void tell_verified(Monitor *mon, uint64_t pos, uint64_t digests)
 {
-    monitor_printf(mon, tt.damaged ?
+    monitor_printf(mon, tt_replayer.damaged ?
                    "the log is damaged; exact up to position %" PRIu64
-                   ", %" PRIu64 " digests equal\n" : tt.diverged ?
+                   ", %" PRIu64 " digests equal\n" : tt_replayer.diverged ?
                    "diverged at position %" PRIu64 " after %" PRIu64
                    " equal digests\n" :
                    "exact to position %" PRIu64 ", %" PRIu64
@@ -217,8 +218,8 @@ static void verify(Monitor *mon, Waiter *w, Error **errp)
         return;
     }
     tell_verified(mon, w->pos, tt_replay_digests() - before -
-                  (tt.diverged && !tt.damaged));
-    if (!tt.diverged && w->reason != TT_STOP_INTERRUPTED) {
+                  (tt_replayer.diverged && !tt_replayer.damaged));
+    if (!tt_replayer.diverged && w->reason != TT_STOP_INTERRUPTED) {
         go(mon, GO, &here, 0, w, errp);
     }
 }
@@ -590,7 +591,7 @@ void hmp_info_tt(Monitor *mon, const QDict *qdict)
         monitor_printf(mon, "tt: %s %s%s\nposition %" PRIu64 " of %" PRIu64
                        ", %" PRIu64 " events, %" PRIu64 " checkpoints%s\n",
                        TtMode_str(i->mode), tt_printable(i->dir), i->live ? "" :
-                       tt_recording() && tt_record_has_begun() ?
+                       tt_recording() && tt_session.has_begun ?
                        " (it has ended)" : " (it has not begun yet)",
                        i->position, i->end,
                        i->events, i->checkpoints,

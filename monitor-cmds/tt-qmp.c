@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tcg/tt-branch-trace.h"
+#include "accel-tt/tcg/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
 #include "checkpoint/tt-checkpoint.h"
@@ -18,6 +19,7 @@
 #include "monitor-cmds/tt-events.h"
 #include "monitor-cmds/tt-monitor.h"
 #include "record/tt-flight.h"
+#include "record/tt-record-options.h"
 #include "record/tt-record.h"
 #include "record/tt-write-stall.h"
 #include "replay/tt-replay.h"
@@ -106,21 +108,21 @@ TtInfo *qmp_query_tt(Error **errp)
 
     info->mode = tt_recording() || tt_past ? TT_MODE_RECORD :
         tt_replaying() ? TT_MODE_REPLAY : TT_MODE_OFF;
-    info->live = tt.live;
-    info->dir = g_strdup(tt.dir);
-    info->position = tt.gave_up ? tt.gave_up_at : tt_position();
+    info->live = tt_session.live;
+    info->dir = g_strdup(tt_session.dir);
+    info->position = tt_session.gave_up ? tt_session.gave_up_at : tt_position();
     info->start = start_of_run();
     info->end = tt_replaying() ? tt_replay_end() : info->position;
     info->checkpoints = tt_recording() ? kept.count : tt_checkpoints_count();
     info->store = tt_recording() || tt_past ? store_to_qapi(&kept) : NULL;
-    info->events = tt.events;
+    info->events = tt_session.events;
     info->bytes = tt_recording() || tt_past ? tt_record_bytes() : 0;
     info->past = tt_past;
     info->digests = tt_replaying() ? tt_replay_digests() : 0;
-    info->diverged = tt.diverged && !tt.damaged;
-    info->divergence = info->diverged ? g_strdup(tt.divergence) : NULL;
+    info->diverged = tt_replayer.diverged && !tt_replayer.damaged;
+    info->divergence = info->diverged ? g_strdup(tt_replayer.divergence) : NULL;
     info->trouble = tt_recording() ? g_strdup(tt_stall_why()) : NULL;
-    info->damage = tt.damaged ? g_strdup(tt.divergence) : NULL;
+    info->damage = tt_replayer.damaged ? g_strdup(tt_replayer.divergence) : NULL;
     info->travelling = tt_travel_active();
     return info;
 }
@@ -306,7 +308,7 @@ static void set_out(void *opaque)
 {
     Waiter *w = opaque;
 
-    if (tt_replaying() && !tt.live) {   /* the first state is loaded yet */
+    if (tt_replaying() && !tt_session.live) {   /* the first state is loaded yet */
         aio_bh_schedule_oneshot(qemu_get_aio_context(), set_out, w);
         return;
     }
@@ -402,7 +404,7 @@ static TtCheckpoint *checkpoint_to_qapi(const TtCheckpointDesc *c)
 
 void tt_monitor_wait(void)
 {
-    while (tt_replaying() && !tt.live) {
+    while (tt_replaying() && !tt_session.live) {
         bql_unlock();
         g_usleep(1000);
         bql_lock();
@@ -570,7 +572,7 @@ TtRecording *qmp_tt_record_start(const char *dir, bool has_max_size,
         return NULL;
     }
     r = g_new0(TtRecording, 1);
-    r->dir = g_strdup(tt.dir);
+    r->dir = g_strdup(tt_session.dir);
     return r;
 }
 

@@ -53,7 +53,7 @@ class Source:
 
     def definitions(self):
         names = set(re.findall(r'^\s*#\s*define\s+(\w+)', self.code, re.M))
-        code = re.sub(r'^\s*#[^\n]*(?:\\\n[^\n]*)*', '', self.code, flags=re.M)
+        code = re.sub(r'^\s*#(?:\\\n|[^\n])*', '', self.code, flags=re.M)
         for body in re.findall(r'\benum\s*\w*\s*{([^}]*)}', code):
             names.update(re.findall(r'(?:^|,)\s*(\w+)', body))
         names.update(re.findall(r'}\s*(\w+)\s*;', code))
@@ -81,7 +81,7 @@ class Source:
         if not self.path.endswith('.h'):
             return set()
         names = set()
-        for head, end in top_level(re.sub(r'^\s*#[^\n]*', '', self.code,
+        for head, end in top_level(re.sub(r'^\s*#(?:\\\n|[^\n])*', '', self.code,
                                           flags=re.M)):
             m = re.search(r'\b(\w+)\s*\(', head)
             if end == ';' and m and 'typedef' not in head:

@@ -15,10 +15,12 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tcg/tt-branch-trace.h"
+#include "accel-tt/tcg/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
 #include "io/tt-base.h"
 #include "io/tt-io.h"
 #include "session/tt-paths.h"
+#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "trace/tt-trace.h"
 #include "tt/hooks.h"
@@ -62,7 +64,7 @@ bool tt_trace_begin(const char *path, uint64_t from, uint64_t to,
         error_setg(errp, "a trace is being made already, into '%s'", trace.path);
         return false;
     }
-    if (MAX(from, tt.pos) >= TT_TRACE_POS_MAX) {
+    if (MAX(from, tt_now.pos) >= TT_TRACE_POS_MAX) {
         error_setg(errp, "a trace holds positions below %llu only", TT_TRACE_POS_MAX);
         return false;
     }
@@ -93,10 +95,10 @@ static void set_blocks(bool traced)
 static void open_writer(void)
 {
     TtIo *io = g_steal_pointer(&trace.io);
-    TtStatus s = tt_trace_writer_new(io, tt.manifest.uuid, tt.pos, &trace.writer,
+    TtStatus s = tt_trace_writer_new(io, tt_session.manifest.uuid, tt_now.pos, &trace.writer,
                                      &trace.failure);
 
-    trace.began = tt.pos;
+    trace.began = tt_now.pos;
     if (s != TT_OK) {
         trace.failure.status = s;
         trace.from = UINT64_MAX;        /* it never comes */
@@ -125,13 +127,13 @@ bool tt_trace_end(TtTraced *t, Error **errp)
         error_setg(errp, "no trace is being made");
         return false;
     }
-    if (!trace.writer && tt.pos >= trace.from) {
+    if (!trace.writer && tt_now.pos >= trace.from) {
         open_writer();          /* nothing ran since */
     }
-    *t = (TtTraced) { .path = g_intern_string(trace.path), .from = tt.pos,
-                      .to = tt.pos };
+    *t = (TtTraced) { .path = g_intern_string(trace.path), .from = tt_now.pos,
+                      .to = tt_now.pos };
     if (trace.writer) {
-        s = tt_trace_finish(trace.writer, tt.pos, &diag);
+        s = tt_trace_finish(trace.writer, tt_now.pos, &diag);
         t->from = trace.began;
         t->branches = tt_trace_count(trace.writer);
         t->bytes = tt_trace_bytes(trace.writer);
@@ -177,10 +179,10 @@ void tt_trace_end_and_tell(void)
 
 void tt_trace_turn(void)
 {
-    if (!tt_past && !trace.writer && tt.pos >= trace.from) {
+    if (!tt_past && !trace.writer && tt_now.pos >= trace.from) {
         open_writer();
     }
-    if (!tt_past && trace.writer && tt.pos >= trace.to) {
+    if (!tt_past && trace.writer && tt_now.pos >= trace.to) {
         tt_trace_end_and_tell();
     }
     set_blocks(trace.writer && !tt_past);

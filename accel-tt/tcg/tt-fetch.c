@@ -14,9 +14,10 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tcg/tt-fetch.h"
+#include "accel-tt/tcg/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
 #include "pages/tt-pageset.h"
-#include "session/tt-session.h"
+#include "session/tt-position.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
 #include "hw/core/cpu.h"
@@ -91,13 +92,13 @@ static int reason_to_stay(CPUState *cpu, uint64_t pc)
 {
     uint64_t pos = tt_position();
 
-    if (!tt_replaying() || pos >= tt.sync_next) {
+    if (!tt_replaying() || pos >= tt_now.sync_next) {
         return -1;
     }
     if (cpu->interrupt_request & CPU_INTERRUPT_DEBUG) {     /* a watchpoint */
         return EXCP_DEBUG;
     }
-    if (pos >= MIN(tt.step_to, tt_travel_stop_at())) {
+    if (pos >= MIN(tt_now.step_to, tt_travel_stop_at())) {
         return EXCP_INTERRUPT;
     }
     if (cpu_breakpoint_test(cpu, pc, BP_GDB) && tt_breakpoint_stops(cpu, pc)) {

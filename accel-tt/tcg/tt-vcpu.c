@@ -4,7 +4,7 @@
  *
  * Position = instructions executed + exceptions delivered + asynchronous events
  * applied. Counted blocks (CF_USE_ICOUNT without icount) give the first part:
- * while guest code runs, executed = icount_budget - (low + extra), and tt.pos is
+ * while guest code runs, executed = icount_budget - (low + extra), and tt_now.pos is
  * the position at which the budget was armed. So the count is used to place and
  * to stop, never as a clock.
  *
@@ -39,6 +39,7 @@
 #include "hw-tt/memory/tt-guard.h"
 #include "record/tt-record.h"
 #include "replay/tt-replay.h"
+#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
@@ -82,17 +83,10 @@ uint64_t tt_position(void)
     CPUState *cpu = tt_vcpu();
 
     /* Inside a device call the vCPU may sleep and let another thread go on. */
-    if ((tt_token_is_mine() || tt.device_depth) && cpu->running) {
-        return tt.pos + executed(cpu);
+    if ((tt_token_is_mine() || tt_now.device_depth) && cpu->running) {
+        return tt_now.pos + executed(cpu);
     }
-    return tt.pos;
-}
-
-uint64_t tt_next_sync_point(uint64_t pos)
-{
-    uint64_t step = tt.manifest.sync_interval;
-
-    return step ? (pos / step + 1) * step : UINT64_MAX;
+    return tt_now.pos;
 }
 
 void tt_count_update(CPUState *cpu)
@@ -100,25 +94,25 @@ void tt_count_update(CPUState *cpu)
     int64_t n = executed(cpu);
 
     cpu->icount_budget -= n;
-    tt.pos += n;
+    tt_now.pos += n;
 }
 
 /* How far guest code may run from here. */
 static uint64_t limit(CPUState *cpu)
 {
-    uint64_t end = MIN(tt.sync_next, tt.pos + (1ull << 40));
+    uint64_t end = MIN(tt_now.sync_next, tt_now.pos + (1ull << 40));
 
     if (slice) {
-        end = MIN(end, tt.pos + TT_SLICE);
+        end = MIN(end, tt_now.pos + TT_SLICE);
     }
-    end = MIN(end, tt.step_to);
+    end = MIN(end, tt_now.step_to);
     if (unlikely(tt_trace_is_on)) {
         end = MIN(end, tt_trace_limit());
     }
     if (tt_replaying()) {
         end = MIN(end, tt_replay_limit());
     } else {
-        end = MIN(end, tt.check_next);
+        end = MIN(end, tt_now.check_next);
         if (tt_vcpus_count() > 1) {
             end = MIN(end, tt_schedule_end());
         }
@@ -129,7 +123,7 @@ static uint64_t limit(CPUState *cpu)
 void tt_vcpu_arm(CPUState *cpu)
 {
     uint64_t end = limit(cpu);
-    int64_t budget = end > tt.pos ? end - tt.pos : 0;
+    int64_t budget = end > tt_now.pos ? end - tt_now.pos : 0;
     int low = MIN(0xffff, budget);
 
     cpu->icount_budget = budget;
@@ -157,7 +151,7 @@ void tt_cpu_was_reset(CPUState *cpu)
 {
     tt_insn_counted = false;
     forget_count(cpu);
-    if (tt_recording() && tt.live) {
+    if (tt_recording() && tt_session.live) {
         tt_record_reset(cpu);
     }
 }
@@ -166,7 +160,7 @@ void tt_count_exception(CPUState *cpu)
 {
     tt_count_update(cpu);
     if (!(tt_omit & TT_OMIT_EXCEPTION_COUNT) && !tt_insn_counted) {
-        tt.pos++;
+        tt_now.pos++;
     }
     tt_insn_counted = false;
     tt_vcpu_arm(cpu);
@@ -184,10 +178,10 @@ bool tt_boundary(CPUState *cpu)
     if (tt_replaying()) {
         return tt_replay_boundary(cpu);
     }
-    if (tt.pos >= tt.sync_next) {
+    if (tt_now.pos >= tt_now.sync_next) {
         tt_record_sync_point(cpu);
         tt_vcpu_arm(cpu);
-    } else if (tt.pos >= tt.check_next) {
+    } else if (tt_now.pos >= tt_now.check_next) {
         tt_record_check();
         tt_vcpu_arm(cpu);
     }
@@ -240,7 +234,7 @@ bool tt_vcpu_is_idle(CPUState *cpu)
 /* A replay may be told to run before its first state is loaded. */
 static bool is_early(CPUState *cpu)
 {
-    return tt_replaying() && !tt.live;
+    return tt_replaying() && !tt_session.live;
 }
 
 static bool is_one_idle(CPUState *cpu)
@@ -291,7 +285,7 @@ static bool may_run(void)
 /* The token is about to be given away. */
 static void releasing(void)
 {
-    if (tt_recording() && tt.live) {
+    if (tt_recording() && tt_session.live) {
         tt_record_release();
     }
 }
@@ -304,7 +298,7 @@ static bool prepare(void)
         }
         return cpu_work_list_empty(tt_vcpu());  /* a new map waits to be used */
     }
-    if (tt.live) {
+    if (tt_session.live) {
         tt_record_resync();
     }
     return tt_schedule_choose();
@@ -315,7 +309,7 @@ static void stepped_or_hit(CPUState *cpu, int why)
     if (tt_replaying() && tt_replay_left(cpu, why)) {
         return;                     /* a travel, or the end: dealt with */
     }
-    if (why == EXCP_DEBUG || tt.pos >= tt.step_to) {
+    if (why == EXCP_DEBUG || tt_now.pos >= tt_now.step_to) {
         tt_vcpus_stop_for_gdb();
     }
 }
@@ -328,7 +322,7 @@ void tt_vcpu_plan_step(void)
 {
     bool step = tt_vcpu()->singlestep_enabled && !tt_travel_active();
 
-    tt.step_to = step ? tt.pos + 1 : UINT64_MAX;
+    tt_now.step_to = step ? tt_now.pos + 1 : UINT64_MAX;
 }
 
 static void turn(void)
@@ -346,7 +340,7 @@ static void turn(void)
         cpu = current_cpu = tt_vcpu();
         tt_vcpu_plan_step();
     }
-    step = tt.step_to != UINT64_MAX;
+    step = tt_now.step_to != UINT64_MAX;
     if (unlikely(tt_trace_is_on)) {
         tt_trace_turn();
     }
@@ -457,7 +451,7 @@ void tt_vcpu_loop(CPUState *cpu)
     rcu_add_force_rcu_notifier(&rcu);
     tt_token_adopt();
     tt_vcpus_find();
-    if (tt_on() && !tt_record_has_begun()) {
+    if (tt_on() && !tt_session.has_begun) {
         start_with_the_vm();
     }
     in_loop = true;

@@ -17,4 +17,7 @@ void tt_vcpu_wake(void);                /* look at what there is to do */
 void tt_vcpu_plan_step(void);           /* another vCPU's turn has come */
 bool tt_vcpu_is_ours(void);             /* its thread is in tt_vcpu_loop */
 
+/* The position now: O(1), exact under the BQL. */
+uint64_t tt_position(void);
+
 #endif

@@ -212,7 +212,7 @@ static void unpack_unkept(CPUX86State *env, uint64_t v)
 {
     env->fpcs = v;
     env->fpds = v >> 16;
-    if (!(tt.manifest.rules & TT_RULE_WHOLE_STATE)) {
+    if (!(tt_session.manifest.rules & TT_RULE_WHOLE_STATE)) {
         return;                 /* a run of before: it is 0 there */
     }
     env->msr_smi_count = v >> 32;
@@ -476,7 +476,7 @@ uint64_t tt_target_digest(CPUState *cpu)
     p = put_system_state(p, env);
     p = put_fpu_state(p, env);
     *p++ = cpu->halted;
-    if (tt.manifest.rules & TT_RULE_WHOLE_STATE) {
+    if (tt_session.manifest.rules & TT_RULE_WHOLE_STATE) {
         p = put_seldom_state(p, env);
     }
     assert(p <= words + ARRAY_SIZE(words));

@@ -22,12 +22,13 @@
  */
 #include "qemu/osdep.h"
 #include "hw-tt/memory/tt-guard.h"
+#include "accel-tt/tcg/tt-vcpu.h"
 #include "accel-tt/tt-token.h"
 #include "debug/tt-elfsyms.h"
 #include "io/tt-base.h"
 #include "pages/tt-pagestore.h"
 #include "run/tt-manifest.h"
-#include "session/tt-session.h"
+#include "session/tt-position.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
@@ -124,7 +125,7 @@ static void set_writable(const Guarded *g, uint32_t page, bool on)
 static bool is_vcpus_own(void)
 {
     return tt_token_is_mine() && current_cpu && current_cpu->running &&
-        !tt.device_depth && !tt.acknowledging;
+        !tt_now.device_depth && !tt_now.acknowledging;
 }
 
 /* NULL: there are too many. */

@@ -64,7 +64,7 @@ static void map_add(MemoryListener *l, MemoryRegionSection *s)
     bool romd = memory_region_is_romd(s->mr);
 
     w->touched = true;
-    if (!tt_recording() || !tt.live || (!memory_region_is_ram(s->mr) && !romd)) {
+    if (!tt_recording() || !tt_session.live || (!memory_region_is_ram(s->mr) && !romd)) {
         return;
     }
     put_section(w->now, tt_memory_register(s->mr),
@@ -87,7 +87,7 @@ static void map_commit(MemoryListener *l)
         .data = w->now->data, .len = w->now->len,
     };
 
-    if (!tt_recording() || !tt.live || !w->touched ||
+    if (!tt_recording() || !tt_session.live || !w->touched ||
         (w->now->len == w->last->len &&
          !memcmp(w->now->data, w->last->data, w->now->len))) {
         return;

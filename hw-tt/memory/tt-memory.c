@@ -23,8 +23,8 @@
 #include "record/tt-record.h"
 #include "replay/tt-replay.h"
 #include "run/tt-manifest.h"
+#include "session/tt-position.h"
 #include "session/tt-session.h"
-#include "travel/tt-past.h"
 #include "tt-memory-int.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
@@ -207,7 +207,7 @@ unsigned tt_memory_register(MemoryRegion *mr)
 static bool is_external(void)
 {
     return !tt_token_is_mine() || !current_cpu || !current_cpu->running ||
-        tt.device_depth || tt.acknowledging;
+        tt_now.device_depth || tt_now.acknowledging;
 }
 
 /*
@@ -220,7 +220,7 @@ static bool turn_to_present(RAMBlock *rb)
     if (!tt_past || find_block(rb) >= 0) {
         return false;
     }
-    tt_past_swap();
+    tt_world_swap();
     return true;
 }
 
@@ -229,7 +229,7 @@ void tt_ram_written_slow(MemoryRegion *mr, uint64_t offset, uint64_t len)
     bool turned = turn_to_present(mr->ram_block);
     int index;
 
-    if (tt_recording() && tt.live && len && is_external()) {
+    if (tt_recording() && tt_session.live && len && is_external()) {
         index = find_block(mr->ram_block);
         if (index >= 0) {
             assert(offset + len <= tt_memory_block(index)->size_bytes);
@@ -237,7 +237,7 @@ void tt_ram_written_slow(MemoryRegion *mr, uint64_t offset, uint64_t len)
         }
     }
     if (turned) {
-        tt_past_swap();
+        tt_world_swap();
     }
 }
 
@@ -254,7 +254,7 @@ void tt_mapped_written_slow(void *host, size_t len)
 void tt_ram_discarded_slow(void *ram_block, uint64_t start, uint64_t len)
 {
     bool turned = turn_to_present(ram_block);
-    int index = tt_recording() && tt.live ? find_block(ram_block) : -1;
+    int index = tt_recording() && tt_session.live ? find_block(ram_block) : -1;
     uint8_t le[8];
     TtEvent ev = {
         .kind = TT_EV_RAM_FILL, .addr = index, .val = start,
@@ -267,7 +267,7 @@ void tt_ram_discarded_slow(void *ram_block, uint64_t start, uint64_t len)
         tt_record_event(&ev);
     }
     if (turned) {
-        tt_past_swap();
+        tt_world_swap();
     }
 }
 
@@ -371,7 +371,7 @@ static void block_removed(RAMBlockNotifier *n, void *host, size_t size,
         adopt_block(tt_memory_block(index));
     }
     if (turned) {
-        tt_past_swap();
+        tt_world_swap();
     }
 }
 

@@ -17,7 +17,7 @@
 #include "log/tt-log.h"
 #include "log/tt-sched.h"
 #include "replay/tt-replay.h"
-#include "session/tt-session.h"
+#include "session/tt-position.h"
 #include "tt/hooks.h"
 #include "ui/console.h"
 #include "hw/virtio/virtio-gpu-pixman.h"
@@ -265,7 +265,7 @@ static void look_ahead(void)
     for (; at.index < s->n_events; at.index++) {
         const TtEvent *ev = &s->events[at.index];
 
-        if (ev->pos > tt.pos || !TT_EV_IS_ANNOTATION(ev->kind)) {
+        if (ev->pos > tt_now.pos || !TT_EV_IS_ANNOTATION(ev->kind)) {
             break;
         }
         if (ev->kind == TT_EV_SCREEN) {

@@ -20,8 +20,8 @@
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "record/tt-record.h"
+#include "session/tt-position.h"
 #include "session/tt-session.h"
-#include "travel/tt-past.h"
 #include "tt/hooks.h"
 #include "qemu/iov.h"
 #include "qemu/main-loop.h"
@@ -199,19 +199,19 @@ void tt_gpu_command_slow(void *gpu, void *command)
         return;
     }
     if (turned) {
-        tt_past_swap();
+        tt_world_swap();
     }
-    if (tt.live && !tt.device_depth) {  /* else it is just being reset */
+    if (tt_session.live && !tt_now.device_depth) {  /* else it is just being reset */
         note_command(gpu, cmd);
     }
     if (turned) {
-        tt_past_swap();
+        tt_world_swap();
     }
 }
 
 static void note_reset(void *opaque)
 {
-    if (reset_owed && tt_recording() && tt.live && !tt.device_depth) {
+    if (reset_owed && tt_recording() && tt_session.live && !tt_now.device_depth) {
         reset_owed = false;
         note(TT_SCREEN_RESET, 0, 0, NULL, 0);
     }
@@ -255,7 +255,7 @@ void tt_gpu_note_all(void)
     VirtIOGPU *g = obj ? VIRTIO_GPU(obj) : NULL;
     const Resource *res;
 
-    if (!g || !tt.live || !is_first(g)) {
+    if (!g || !tt_session.live || !is_first(g)) {
         return;
     }
     note(TT_SCREEN_RESET, 0, 0, NULL, 0);

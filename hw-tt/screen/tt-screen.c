@@ -27,11 +27,17 @@
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "replay/tt-replay.h"
+#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "hw/display/vga_int.h"
 #include "hw/display/bochs-vbe.h"
 #include "qemu/units.h"
 #include "ui/console.h"
+#include "qemu/units.h"
+#include "qemu/error-report.h"
+#include <sys/resource.h>
+
+#define TT_PICTURE_BYTES_MAX (256 * MiB)
 
 #define VBE_INDEX   0x1ce
 #define VBE_DATA    0x1d0
@@ -380,7 +386,7 @@ static void update(void *opaque)
 {
     bool has_card;
 
-    if (!tt.live) {
+    if (!tt_session.live) {
         return;
     }
     if (tt_gpu_draw(screen.con)) {
@@ -388,12 +394,12 @@ static void update(void *opaque)
         return;
     }
     has_card = find_memory() && (screen.is_bochs || make_vga());
-    if (tt.pos < screen.pos) {
+    if (tt_now.pos < screen.pos) {
         start_anew();
         screen.drew = 0;
     }
     if (has_card) {
-        feed_until(tt.pos);
+        feed_until(tt_now.pos);
     }
     if (has_card && !screen.is_bochs) {
         draw_vga();
@@ -410,4 +416,18 @@ static const GraphicHwOps ops = { .gfx_update = update };
 void tt_screen_start(void)
 {
     screen.con = graphic_console_init(NULL, 0, &ops, NULL);
+}
+
+/* QEMU has a picture in a file of its own, and aborts when that cannot be so large. */
+bool tt_screen_is_possible(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_FSIZE, &files) || files.rlim_cur >= TT_PICTURE_BYTES_MAX) {
+        return true;
+    }
+    warn_report("tt: the screen of the guest is not shown: files of this process may "
+                "have %" PRIu64 " bytes only (ulimit -f), a picture of it has up to %"
+                PRIu64, (uint64_t)files.rlim_cur, TT_PICTURE_BYTES_MAX);
+    return false;
 }

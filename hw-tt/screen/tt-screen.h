@@ -10,6 +10,6 @@
 void tt_screen_start(void);         /* the console of a replay */
 
 /* Can there be pictures of the screen? If not, it is said. Once, at the start. */
-bool tt_replay_may_show(void);
+bool tt_screen_is_possible(void);
 
 #endif

@@ -13,9 +13,9 @@
  */
 #include "qemu/osdep.h"
 #include "hw-tt/state/tt-disks.h"
+#include "record/tt-rundir.h"
 #include "run/tt-fullstate.h"
 #include "session/tt-paths.h"
-#include "session/tt-rundir.h"
 #include "session/tt-session.h"
 #include "qapi/error.h"
 #include "block/block.h"
@@ -80,7 +80,7 @@ static char *fresh_file(const char *name)
 
     for (unsigned n = 1;; n++) {
         g_autofree char *file = g_strdup_printf("%s-%u.qcow2", clean, n);
-        g_autofree char *path = g_build_filename(tt.dir, "disks", file, NULL);
+        g_autofree char *path = g_build_filename(tt_session.dir, "disks", file, NULL);
 
         if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
             return g_steal_pointer(&path);
@@ -143,7 +143,7 @@ static void GRAPH_RDLOCK add_files(TtFullDisk *d, GArray *files,
         if (bs->exact_filename[0] && !stat(bs->exact_filename, &st) &&
             S_ISREG(st.st_mode) && files->len < TT_FULL_FILES_MAX) {
             TtFullFile f = {
-                .path = tt_disk_path_for(bs->exact_filename, tt.dir),
+                .path = tt_disk_path_for(bs->exact_filename, tt_session.dir),
                 .size_bytes = st.st_size,
                 .mtime_ns = st.st_mtim.tv_sec * 1000000000ull +
                     st.st_mtim.tv_nsec,
@@ -162,7 +162,7 @@ static void GRAPH_RDLOCK describe_image(TtFullDisk *d, BlockDriverState *bs)
     GArray *files = g_array_new(false, false, sizeof(TtFullFile));
     g_autofree char *name = image_name(bs);
 
-    d->image = tt_disk_path_for(name, tt.dir);
+    d->image = tt_disk_path_for(name, tt_session.dir);
     d->format = g_strdup(bs->drv->format_name);
     add_files(d, files, bs);
     d->n_files = files->len;
@@ -340,7 +340,7 @@ static bool GRAPH_RDLOCK keep_temporary(Disk *k, Error **errp)
     if (!copy_temporary(k, path, errp)) {
         return false;
     }
-    k->desc->image = tt_disk_path_for(path, tt.dir);
+    k->desc->image = tt_disk_path_for(path, tt_session.dir);
     k->desc->format = g_strdup("qcow2");
     files = g_array_new(false, false, sizeof(TtFullFile));
     add_files(k->desc, files, below_temporary(k->bs));
@@ -450,7 +450,7 @@ static void remove_files(GArray *disks)
             unlink(k->overlay);
         }
         if (k->is_temporary && k->desc->image) {
-            g_autofree char *path = tt_disk_path_from(k->desc->image, tt.dir);
+            g_autofree char *path = tt_disk_path_from(k->desc->image, tt_session.dir);
 
             unlink(path);
         }
@@ -459,7 +459,7 @@ static void remove_files(GArray *disks)
 
 static bool make_directory(Error **errp)
 {
-    g_autofree char *dir = g_build_filename(tt.dir, "disks", NULL);
+    g_autofree char *dir = g_build_filename(tt_session.dir, "disks", NULL);
 
     if (mkdir(dir, 0700) && errno != EEXIST) {
         error_setg_errno(errp, errno, "cannot make '%s'", dir);

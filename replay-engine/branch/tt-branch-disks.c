@@ -7,8 +7,8 @@
  */
 #include "qemu/osdep.h"
 #include "hw-tt/state/tt-disks.h"
+#include "record/tt-rundir.h"
 #include "run/tt-fullstate.h"
-#include "session/tt-rundir.h"
 #include "session/tt-session.h"
 #include "tt-branch-int.h"
 #include "tt/hooks.h"
@@ -45,7 +45,7 @@ static void G_NORETURN refuse(Error *err)
 
 void tt_branch_discard_disks(void)
 {
-    g_autofree char *dir = g_build_filename(tt.dir, "disks", NULL);
+    g_autofree char *dir = g_build_filename(tt_session.dir, "disks", NULL);
 
     for (unsigned i = 0; bd.overlays && i < bd.overlays->len; i++) {
         if (bd.overlays->pdata[i]) {
@@ -100,13 +100,13 @@ static char *overlay_path(const TtFullDisk *d, unsigned i)
         g_strdup_printf("drive%" PRId64, d->drive) :
         tt_disk_file_name(*d->node ? d->node : "disk");
     g_autofree char *file = g_strdup_printf("%s-0.qcow2", name);
-    char *path = g_build_filename(tt.dir, "disks", file, NULL);
+    char *path = g_build_filename(tt_session.dir, "disks", file, NULL);
 
     if (g_file_test(path, G_FILE_TEST_EXISTS)) {    /* one more of that name */
         g_free(path);
         g_free(file);
         file = g_strdup_printf("%s-0-%u.qcow2", name, i);
-        path = g_build_filename(tt.dir, "disks", file, NULL);
+        path = g_build_filename(tt_session.dir, "disks", file, NULL);
     }
     return path;
 }
@@ -135,7 +135,7 @@ static char *make_overlay(const TtFullDesc *desc, unsigned i, const char *dir,
 
 static void make_overlays(const TtFullDesc *desc, const char *dir)
 {
-    g_autofree char *disks = g_build_filename(tt.dir, "disks", NULL);
+    g_autofree char *disks = g_build_filename(tt_session.dir, "disks", NULL);
     Error *err = NULL;
 
     if (!tt_rundir_check(&err)) {

@@ -14,16 +14,16 @@
 #include "accel-tt/x86/tt-target.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/state/tt-full.h"
+#include "hw-tt/state/tt-parent.h"
 #include "io/tt-base.h"
 #include "pages/tt-pagestore.h"
 #include "record/tt-record.h"
+#include "record/tt-rundir.h"
 #include "run/tt-cpstate.h"
 #include "run/tt-fullstate.h"
 #include "run/tt-manifest.h"
 #include "run/tt-runlock.h"
-#include "session/tt-parent.h"
 #include "session/tt-paths.h"
-#include "session/tt-rundir.h"
 #include "session/tt-session.h"
 #include "tt-branch-int.h"
 #include "tt/hooks.h"
@@ -81,7 +81,7 @@ const TtFullDesc *tt_branch_disks_wanted(const char **parent_dir)
 /* Two runs side by side may be moved together. */
 static char *path_of_parent(void)
 {
-    g_autofree char *ours = g_path_get_dirname(tt.dir);
+    g_autofree char *ours = g_path_get_dirname(tt_session.dir);
     g_autofree char *theirs = g_path_get_dirname(br.dir);
     g_autofree char *name = g_path_get_basename(br.dir);
 
@@ -91,7 +91,7 @@ static char *path_of_parent(void)
 
 static void note_parent(void)
 {
-    TtManifest *m = &tt.manifest;
+    TtManifest *m = &tt_session.manifest;
 
     m->features |= TT_FEATURE_PARENT;
     m->parent_path = path_of_parent();
@@ -103,14 +103,14 @@ static void note_parent(void)
 /* Of a branch that never ran, nothing is to be found. */
 void tt_branch_discard(void)
 {
-    if (br.is_made && !br.has_begun && !tt_record_has_begun()) {
+    if (br.is_made && !br.has_begun && !tt_session.has_begun) {
         br.is_made = false;
         if (!tt_rundir_is_ours()) {
             return;                 /* whatever has that name now */
         }
         tt_branch_discard_disks();
         if (!br.had_dir) {
-            rmdir(tt.dir);
+            rmdir(tt_session.dir);
         }
     }
 }
@@ -150,13 +150,13 @@ bool tt_branch_open(Error **errp)
         error_setg(errp, "%s", diag.text);
         return false;
     }
-    if (lies_within(tt.dir, br.dir)) {
+    if (lies_within(tt_session.dir, br.dir)) {
         error_setg(errp, "the branch would lie in its parent's directory, which "
                    "never changes: give another with to=");
         return false;
     }
     warn_of_window();
-    br.had_dir = tt.dir && g_file_test(tt.dir, G_FILE_TEST_EXISTS);
+    br.had_dir = tt_session.dir && g_file_test(tt_session.dir, G_FILE_TEST_EXISTS);
     if (!tt_record_directory(errp)) {
         return false;
     }
@@ -353,7 +353,7 @@ void tt_machine_made(void)
         exit(1);
     }
     error_printf("tt: recording into %s, a branch of %s from position %" PRIu64
-                 "\n", tt_printable(tt.dir), tt_printable(br.dir),
+                 "\n", tt_printable(tt_session.dir), tt_printable(br.dir),
                  br.parent->info.pos);
 }
 

@@ -29,12 +29,14 @@
 #include "io/tt-base.h"
 #include "pages/tt-pagestore.h"
 #include "record/tt-flight.h"
+#include "record/tt-record-options.h"
 #include "record/tt-record.h"
+#include "record/tt-rundir.h"
 #include "run/tt-cpstate.h"
 #include "run/tt-fullstate.h"
 #include "run/tt-runstore.h"
 #include "session/tt-paths.h"
-#include "session/tt-rundir.h"
+#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
@@ -83,8 +85,8 @@ static const void *save_state(CPUState *cpu, TtBytes full, size_t *len)
     GByteArray *regs = tt_vcpus_save(), *blocks = tt_memory_blocks_save();
     TtMapState map;
     TtCpState s = {
-        .halted = cpu->halted, .output_hash = tt.output_hash,
-        .events = tt.events,
+        .halted = cpu->halted, .output_hash = tt_now.output_hash,
+        .events = tt_session.events,
         .blocks = { blocks->data, blocks->len },
         .cpu = { regs->data, regs->len },
         .full = full,
@@ -142,7 +144,7 @@ static TtStatus collect(const TtCheckpointMeta *meta, bool *has_batch,
         TtPageStore *store = tt_cpstore_take();
 
         s = !store ? TT_ERR_NOSPACE :
-            tt_pagestore_add_checkpoint(store, tt.pos, base, dirty, *n,
+            tt_pagestore_add_checkpoint(store, tt_now.pos, base, dirty, *n,
                                         tt_memory_page, NULL, meta, &base);
         tt_cpstore_release();
         if (s == TT_OK) {
@@ -198,10 +200,10 @@ static bool take(CPUState *cpu, uint32_t flags, TtBytes full, uint32_t *job)
         stop_keeping(tt_status_name(s));
         return false;
     }
-    kp.pos = tt.pos;
+    kp.pos = tt_now.pos;
     kp.prepared_for = 0;
     kp.last_ms = began / SCALE_MS;
-    *job = tt_cpstore_add(tt.pos, has_batch, &meta);
+    *job = tt_cpstore_add(tt_now.pos, has_batch, &meta);
     tt_gpu_note_all();              /* whoever begins there reads it first */
     if (kp.stats.taken) {
         note_pause(qemu_clock_get_ns(QEMU_CLOCK_REALTIME) - began, n);
@@ -253,24 +255,24 @@ static void drop_newest(void)
 static void limit_window(void)
 {
     if (tt_flight_is_on()) {
-        tt_flight_limit_log(tt.max_size_bytes);
-        tt_record_limit_segments(tt.max_size_bytes);
+        tt_flight_limit_log(tt_record_options.max_size_bytes);
+        tt_record_limit_segments(tt_record_options.max_size_bytes);
     }
 }
 
 static bool open_store(TtDiag *diag)
 {
-    uint64_t share = DIV_ROUND_UP(tt.max_size_bytes, tt_flight_is_on() ?
+    uint64_t share = DIV_ROUND_UP(tt_record_options.max_size_bytes, tt_flight_is_on() ?
                                   SHARE_OF_WINDOW : SHARE_OF_SIZE);
 
-    if (share && tt_record_bytes() + share > tt.max_size_bytes) {
+    if (share && tt_record_bytes() + share > tt_record_options.max_size_bytes) {
         tt_fail(diag, TT_ERR_NOSPACE, "max-size leaves no room for checkpoints: "
                 "the log has most of it");
         return false;
     }
     if (!tt_rundir_is_ours()) {
         tt_fail(diag, TT_ERR_IO, "'%s' was deleted, or moved away",
-                tt_printable(tt.dir));
+                tt_printable(tt_session.dir));
         return false;
     }
     if (!tt_cpstore_open(share, diag)) {
@@ -278,7 +280,7 @@ static bool open_store(TtDiag *diag)
     }
     tt_rundir_has_points(true);
     kp.share = share;
-    tt.max_size_bytes -= share;     /* the rest is for the log */
+    tt_record_options.max_size_bytes -= share;     /* the rest is for the log */
     limit_window();
     return true;
 }
@@ -286,7 +288,7 @@ static bool open_store(TtDiag *diag)
 static void give_share_back(void)
 {
     if (!tt_cpstore_count()) {
-        tt.max_size_bytes += kp.share;
+        tt_record_options.max_size_bytes += kp.share;
         limit_window();
         kp.share = 0;
     }
@@ -320,10 +322,10 @@ static bool is_in_trouble(void)
 
 static bool is_due(void)
 {
-    int64_t interval = tt.checkpoint_interval_ms;
+    int64_t interval = tt_record_options.checkpoint_interval_ms;
 
-    if (tt.window_ns) {
-        interval = MIN(interval, tt.window_ns / SCALE_MS / POINTS_OF_WINDOW);
+    if (tt_record_options.window_ns) {
+        interval = MIN(interval, tt_record_options.window_ns / SCALE_MS / POINTS_OF_WINDOW);
     }
     return qemu_clock_get_ms(QEMU_CLOCK_REALTIME) - kp.last_ms >= interval ||
         tt_flight_wants_point();
@@ -344,7 +346,7 @@ void tt_checkpointer_sync_point(CPUState *cpu)
     if (!has_room(&job) && job) {
         return;                     /* a later sync point */
     }
-    kp.wanted_pos = tt.pos;
+    kp.wanted_pos = tt_now.pos;
     cpu->exit_request = true;
 }
 
@@ -393,7 +395,7 @@ static void make_way(void)
 static void take_urgently(CPUState *cpu)
 {
     kp.urgent = false;
-    if (kp.on && tt.live && tt.pos > kp.pos && !tt_cpstore_is_busy() &&
+    if (kp.on && tt_session.live && tt_now.pos > kp.pos && !tt_cpstore_is_busy() &&
         take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 })) {
         tt_record_renew();
         if (tt_record_is_tight()) {
@@ -409,7 +411,7 @@ void tt_checkpointer_turn(CPUState *cpu)
         return;
     }
     if (kp.wanted_pos) {
-        if (kp.wanted_pos == tt.pos && kp.on && tt.live && !tt_cpstore_is_busy()) {
+        if (kp.wanted_pos == tt_now.pos && kp.on && tt_session.live && !tt_cpstore_is_busy()) {
             take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 });
         }
         kp.wanted_pos = 0;          /* an interrupt came first, or tt save: next sync point */
@@ -470,7 +472,7 @@ static bool add_here(CPUState *cpu, const char *name, TtFullWriter *full,
         return false;
     }
     tt_record_resync();
-    if (tt.live && tt_cpstore_base() && tt.pos <= kp.pos) {
+    if (tt_session.live && tt_cpstore_base() && tt_now.pos <= kp.pos) {
         tt_record_renew();           /* there is one: make another place */
     }
     if (!tt_is_live(errp) || (name && !tt_mark_add(name, &pos, errp))) {
@@ -555,7 +557,7 @@ bool tt_checkpointer_add(const char *name, GString *full, uint32_t *id, Error **
 static bool is_needed(const TtCheckpointDesc *p, Error **errp)
 {
     g_autofree char *branch = p->full ?
-        tt_runstore_branch_of(tt.dir, tt.manifest.uuid, p->id) : NULL;
+        tt_runstore_branch_of(tt_session.dir, tt_session.manifest.uuid, p->id) : NULL;
 
     if (branch) {
         error_setg(errp, "checkpoint %" PRIu32 " is where the branch '%s' began, "
@@ -630,7 +632,7 @@ bool tt_checkpointer_start(CPUState *cpu, Error **errp)
     memset(&kp, 0, sizeof(kp));
     tt_cpstore_forget();
     kp.start_ns = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
-    if (!tt.checkpoint_interval_ms) {
+    if (!tt_record_options.checkpoint_interval_ms) {
         return true;
     }
     if (!open_store(&diag)) {

@@ -28,8 +28,8 @@
 #include "io/tt-io.h"
 #include "pages/tt-pagestore.h"
 #include "record/tt-flight.h"
+#include "record/tt-rundir.h"
 #include "run/tt-runstore.h"
-#include "session/tt-rundir.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "qemu/thread.h"
@@ -176,8 +176,8 @@ static bool shrink_window(void)
 
 static void give_way(const char *why)
 {
-    g_autofree char *pages = g_build_filename(tt.dir, "pages", NULL);
-    g_autofree char *points = g_build_filename(tt.dir, "checkpoints", NULL);
+    g_autofree char *pages = g_build_filename(tt_session.dir, "pages", NULL);
+    g_autofree char *points = g_build_filename(tt_session.dir, "checkpoints", NULL);
 
     tt_rundir_has_points(false);
     if (tt_rundir_is_ours()) {
@@ -658,7 +658,7 @@ uint64_t tt_cpstore_bytes(void)
 
 static TtIo *create(const char *name, TtDiag *diag)
 {
-    g_autofree char *path = g_build_filename(tt.dir, name, NULL);
+    g_autofree char *path = g_build_filename(tt_session.dir, name, NULL);
     TtIo *io;
 
     return tt_io_posix_create(path, &io, diag) == TT_OK ? io : NULL;
@@ -670,7 +670,7 @@ static bool open_store(uint64_t max_bytes, TtDiag *diag)
         .cache_bytes = CACHE_BYTES, .max_bytes = max_bytes,
     };
 
-    memcpy(opt.uuid, tt.manifest.uuid, sizeof(opt.uuid));
+    memcpy(opt.uuid, tt_session.manifest.uuid, sizeof(opt.uuid));
     opt.pages = create("pages", diag);
     opt.checkpoints = opt.pages ? create("checkpoints", diag) : NULL;
     if (!opt.checkpoints) {
@@ -679,7 +679,7 @@ static bool open_store(uint64_t max_bytes, TtDiag *diag)
         }
         return false;
     }
-    tt_runstore_set_origin(&opt, &tt.manifest, tt.dir);
+    tt_runstore_set_origin(&opt, &tt_session.manifest, tt_session.dir);
     return tt_pagestore_create(&opt, &sh.store, diag) == TT_OK;
 }
 

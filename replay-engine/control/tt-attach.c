@@ -20,6 +20,7 @@
 #include "control/tt-attach.h"
 #include "accel-tt/tcg/tt-fetch.h"
 #include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-schedule.h"
 #include "accel-tt/tt-token.h"
 #include "accel-tt/tt-vcpus.h"
 #include "control/tt-recordable.h"
@@ -27,9 +28,11 @@
 #include "flight/tt-crash.h"
 #include "hw-tt/memory/tt-guard.h"
 #include "log/tt-log.h"
+#include "record/tt-record-options.h"
 #include "record/tt-record.h"
 #include "run/tt-manifest.h"
 #include "session/tt-paths.h"
+#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "startup/tt-options.h"
 #include "travel/tt-past.h"
@@ -44,7 +47,7 @@
 static void set_mode(int mode)
 {
     assert(bql_locked());
-    tt_mode = mode;
+    tt_set_mode(mode);
     if (mode == TT_RECORD) {
         tt_token_start();
         tt_fetch_start();
@@ -59,11 +62,11 @@ static void set_mode(int mode)
 static void forget_run(void)
 {
     tt_record_close();
-    tt_manifest_cleanup(&tt.manifest);
-    tt = (TtEngine) {
-        .sync_next = UINT64_MAX, .step_to = UINT64_MAX,
-        .check_next = UINT64_MAX,
-    };
+    tt_manifest_cleanup(&tt_session.manifest);
+    tt_session = (TtSession) { 0 };
+    tt_position_reset();
+    tt_record_options = (TtRecordOptions) { 0 };
+    tt_schedule_chaos = false;
     tt_unblock_migration();
 }
 
@@ -85,7 +88,7 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
     if (tt_on()) {
         error_setg(errp, tt_replaying() && !tt_past ?
                    "this is a replay: it is a recording already" :
-                   "a recording into '%s' is on: stop it first", tt_printable(tt.dir));
+                   "a recording into '%s' is on: stop it first", tt_printable(tt_session.dir));
         return false;
     }
     if (!may_guard(opt, errp) ||
@@ -97,11 +100,8 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
     }
     tt_describe_recording();
     tt_set_dir(opt->dir);
-    tt.max_size_bytes = opt->max_size_bytes;
-    tt.checkpoint_interval_ms = opt->checkpoint_interval_ms;
-    tt.stop_on_error = opt->stop_on_error;
-    tt.window_ns = opt->window_ns;
-    tt.save_on_panic = opt->save_on_panic;
+    tt_record_options = *opt;
+    tt_record_options.dir_option = "dir=";
     if (!tt_record_open(errp)) {
         forget_run();
         return false;
@@ -144,7 +144,7 @@ bool tt_detach(TtEnded *ended, Error **errp)
         return false;
     }
     vm_stop(RUN_STATE_PAUSED);
-    if (!tt_record_has_begun()) {          /* -tt record -S, not run yet */
+    if (!tt_session.has_begun) {          /* -tt record -S, not run yet */
         tt_vcpus_find();
         ok = tt_record_start(errp);
     }
@@ -152,7 +152,7 @@ bool tt_detach(TtEnded *ended, Error **errp)
         tt_crash_settle();
         tt_record_finish(TT_FINISH_STOPPED);
         *ended = (TtEnded) {
-            .dir = tt.dir, .pos = tt_record_end(), .events = tt.events,
+            .dir = tt_session.dir, .pos = tt_record_end(), .events = tt_session.events,
             .bytes = tt_record_bytes(), .whole = tt_record_is_whole(),
         };
     }

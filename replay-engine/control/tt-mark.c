@@ -7,16 +7,17 @@
  */
 #include "qemu/osdep.h"
 #include "control/tt-mark.h"
+#include "accel-tt/tcg/tt-vcpu.h"
 #include "io/tt-base.h"
 #include "io/tt-io.h"
 #include "log/tt-log.h"
 #include "log/tt-logparts.h"
 #include "record/tt-flight.h"
 #include "record/tt-record.h"
+#include "record/tt-rundir.h"
 #include "replay/tt-replay.h"
 #include "run/tt-marks.h"
 #include "session/tt-paths.h"
-#include "session/tt-rundir.h"
 #include "session/tt-session.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
@@ -41,9 +42,9 @@ static void remember(const char *name, uint64_t pos)
         recorded = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
                                          g_free);
     }
-    if (recorded_dir != tt.dir) {
+    if (recorded_dir != tt_session.dir) {
         g_hash_table_remove_all(recorded);
-        recorded_dir = tt.dir;
+        recorded_dir = tt_session.dir;
     }
     g_hash_table_foreach_remove(recorded, is_before_window, NULL);
     *p = pos;
@@ -55,7 +56,7 @@ static void each_recorded(TtMarkSeen *seen, void *opaque)
     GHashTableIter it;
     gpointer name, pos;
 
-    if (!recorded || recorded_dir != tt.dir) {
+    if (!recorded || recorded_dir != tt_session.dir) {
         return;
     }
     g_hash_table_iter_init(&it, recorded);
@@ -100,7 +101,7 @@ static bool is_plain(const char *path)
 
 static bool append_to_file(const char *name, uint64_t pos, Error **errp)
 {
-    g_autofree char *path = g_build_filename(tt.dir, "marks", NULL);
+    g_autofree char *path = g_build_filename(tt_session.dir, "marks", NULL);
     TtIo *io = NULL;
     TtDiag diag;
     TtStatus s;
@@ -196,7 +197,7 @@ void tt_mark_each(TtMarkSeen *seen, void *opaque)
         each_of_log(tt_replay_reader(), seen, opaque);
     }
     each_recorded(seen, opaque);
-    each_of_file(tt.dir, seen, opaque);
+    each_of_file(tt_session.dir, seen, opaque);
 }
 
 typedef struct Wanted {

@@ -15,4 +15,10 @@ void tt_watch_devices(void);        /* those that are plugged in later */
 /* Whether the machine as it is now can be recorded. */
 bool tt_can_record(Error **errp);
 
+/* Why not, a sentence; NULL: it can. The first one is to be freed. */
+char *tt_unrecordable_device(void);
+struct MachineState;
+const char *tt_unrecordable_machine(struct MachineState *ms);
+extern const char tt_no_icount[];
+
 #endif

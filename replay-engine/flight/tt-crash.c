@@ -19,6 +19,7 @@
 #include "flight/tt-save.h"
 #include "monitor-cmds/tt-events.h"
 #include "record/tt-flight.h"
+#include "record/tt-record-options.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "tt/hooks.h"
@@ -92,7 +93,7 @@ static void save(void *opaque)
         timer_mod(tb.timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + AGAIN_MS);
         return;
     }
-    if (!tt_recording() || !tt.live || !tt_flight_is_on()) {
+    if (!tt_recording() || !tt_session.live || !tt_flight_is_on()) {
         return;                 /* the run itself is what is left */
     }
     if (!tt_save_begin(tb.name, true, NULL, NULL, &err)) {
@@ -103,8 +104,8 @@ static void save(void *opaque)
 
 static void plan_save(int64_t now)
 {
-    if (!tt_flight_is_on() || !tt.save_on_panic ||
-        (tb.n_saves && now - tb.saved_ns < (int64_t)tt.window_ns)) {
+    if (!tt_flight_is_on() || !tt_record_options.save_on_panic ||
+        (tb.n_saves && now - tb.saved_ns < (int64_t)tt_record_options.window_ns)) {
         return;
     }
     if (tb.n_saves >= SAVES_MAX) {
@@ -143,7 +144,7 @@ static void mark(void *opaque)
     uint64_t pos;
 
     qatomic_set(&tb.scheduled, false);
-    if (!what || !tt_recording() || !tt.live) {
+    if (!what || !tt_recording() || !tt_session.live) {
         return;
     }
     qatomic_set(&tb.what, NULL);

@@ -29,8 +29,8 @@
 #include "monitor-cmds/tt-events.h"
 #include "record/tt-flight.h"
 #include "record/tt-record.h"
+#include "record/tt-rundir.h"
 #include "session/tt-paths.h"
-#include "session/tt-rundir.h"
 #include "session/tt-session.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
@@ -371,8 +371,8 @@ static bool remove_leftover(const char *making)
 /* Those of this run. */
 static void remove_leftovers(void)
 {
-    g_autofree char *folder = g_path_get_dirname(tt.dir);
-    g_autofree char *run = g_path_get_basename(tt.dir);
+    g_autofree char *folder = g_path_get_dirname(tt_session.dir);
+    g_autofree char *run = g_path_get_basename(tt_session.dir);
     g_autofree char *head = g_strconcat(run, "-", NULL);
     GDir *d = g_dir_open(folder, 0, NULL);
     const char *name;
@@ -435,7 +435,7 @@ static bool is_in_run(const char *dir)
 {
     g_autofree char *folder = g_path_get_dirname(dir);
     g_autofree char *real = realpath(folder, NULL);
-    g_autofree char *run = realpath(tt.dir, NULL);
+    g_autofree char *run = realpath(tt_session.dir, NULL);
     size_t len = run ? strlen(run) : 0;
 
     return run && real && !strncmp(real, run, len) &&
@@ -481,7 +481,7 @@ static char *make_directory(const char *name, char **mark, Error **errp)
         const char *suffix = name ?: fresh;
         g_autofree char *dir = strchr(suffix, '/') ?
             tt_path_absolute(suffix) :
-            g_strdup_printf("%s-%s", tt.dir, suffix);
+            g_strdup_printf("%s-%s", tt_session.dir, suffix);
 
         if (!is_fit(suffix, dir, errp)) {
             return NULL;
@@ -499,7 +499,7 @@ static char *make_directory(const char *name, char **mark, Error **errp)
         }
     }
     error_setg(errp, "there are too many saved windows beside '%s'",
-               tt_printable(tt.dir));
+               tt_printable(tt_session.dir));
     return NULL;
 }
 
@@ -541,7 +541,7 @@ static bool cut(const char *to, Error **errp)
     sv.end_part = tt_flight_newest_part(&sv.end);
     if (sv.end.segment != seq) {
         error_setg(errp, "the log could not be cut here: no new part of it can "
-                   "be made in '%s'", tt_printable(tt.dir));
+                   "be made in '%s'", tt_printable(tt_session.dir));
         return false;
     }
     return true;
@@ -574,10 +574,10 @@ bool tt_save_begin(const char *name, bool is_marked, TtSaveDone *done,
         return false;
     }
     sv.busy = true;
-    sv.from = g_strdup(tt.dir);
+    sv.from = g_strdup(tt_session.dir);
     sv.to = to;
     sv.host_ns = tt_record_ns();
-    memcpy(sv.uuid, tt.manifest.uuid, sizeof(sv.uuid));
+    memcpy(sv.uuid, tt_session.manifest.uuid, sizeof(sv.uuid));
     sv.call = done;
     sv.opaque = opaque;
     tt_cpstore_save();

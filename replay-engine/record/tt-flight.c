@@ -19,7 +19,9 @@
 #include "log/tt-logparts.h"
 #include "log/tt-window.h"
 #include "pages/tt-pagestore.h"
-#include "session/tt-rundir.h"
+#include "record/tt-record-options.h"
+#include "record/tt-rundir.h"
+#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "qemu/timer.h"
 
@@ -49,12 +51,12 @@ static void note(void)
 
 void tt_flight_begin(void)
 {
-    if (!tt.window_ns) {
+    if (!tt_record_options.window_ns) {
         return;
     }
-    fl.limits = (TtWindowLimits) { .ns = tt.window_ns };
+    fl.limits = (TtWindowLimits) { .ns = tt_record_options.window_ns };
     fl.window = tt_window_new(&fl.limits);
-    fl.dir = g_strdup(tt.dir);
+    fl.dir = g_strdup(tt_session.dir);
     qatomic_set(&fl.on, true);
 }
 
@@ -158,7 +160,7 @@ void tt_flight_taking(uint64_t seq)
 {
     if (fl.on) {
         fl.taking = (TtWindowPoint) {
-            .pos = tt.pos, .seq = seq,
+            .pos = tt_now.pos, .seq = seq,
             .ns = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL),
         };
     }

@@ -15,7 +15,7 @@
 #include "log/tt-log.h"
 #include "pages/tt-pagestore.h"
 
-/* The recording begins in tt.dir, with a window of tt.window_ns; has ended. */
+/* The recording begins in tt_session.dir, with a window of tt_record_options.window_ns; has ended. */
 void tt_flight_begin(void);
 void tt_flight_end(void);
 bool tt_flight_is_on(void);

@@ -29,11 +29,13 @@
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "record/tt-flight.h"
+#include "record/tt-record-options.h"
+#include "record/tt-rundir.h"
 #include "record/tt-write-stall.h"
 #include "record/tt-writer.h"
 #include "run/tt-manifest.h"
 #include "session/tt-paths.h"
-#include "session/tt-rundir.h"
+#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "travel/tt-retrace.h"
 #include "tt/hooks.h"
@@ -49,6 +51,8 @@
 #include "exec/cputlb.h"
 #include "system/runstate.h"
 
+TtRecordOptions tt_record_options = { .stop_on_error = true };
+
 #define TT_SEAL_MS      200         /* a segment stays open no longer */
 
 static struct {
@@ -56,41 +60,40 @@ static struct {
     uint64_t released_prints[TT_VCPUS_MAX]; /* when the token was given */
     bool released, initial, full_up;
     bool was_reset[TT_VCPUS_MAX];
-    bool has_begun;
     bool whole;                     /* finished, and all of it written */
     bool gone;                      /* finished, and its files are not there */
 } rec;
 
 static void give_up(const char *why)
 {
-    tt.live = false;
+    tt_session.live = false;
     tt_rundir_release();
-    tt.gave_up_at = tt_record_end();
-    tt.gave_up = true;
+    tt_session.gave_up_at = tt_record_end();
+    tt_session.gave_up = true;
     tt_checkpointer_tell();
     warn_report("tt: the recording ends at position %" PRIu64 ", the VM goes "
-                "on unrecorded: %s", tt.gave_up_at, why);
+                "on unrecorded: %s", tt_session.gave_up_at, why);
 }
 
 static bool has_trouble(void)
 {
     const char *why;
 
-    if (tt.live && tt_writer_has_failed(&why)) {
+    if (tt_session.live && tt_writer_has_failed(&why)) {
         give_up(why);
     }
-    return !tt.live;
+    return !tt_session.live;
 }
 
 static void seal_tick(void *opaque)
 {
-    if (!tt.gave_up) {
+    if (!tt_session.gave_up) {
         tt_rundir_watch();
     }
     if (tt_stall_why()) {
         tt_checkpointer_tell();
         tt_stall_tell();
-    } else if (!tt_past && tt.live && !has_trouble()) {
+    } else if (!tt_past && tt_session.live && !has_trouble()) {
         tt_writer_hand_over();
     }
     timer_mod(rec.seal_timer,
@@ -106,28 +109,28 @@ static void step_over(void)
 
     if (tt_token_is_mine() && cpu->running) {
         tt_count_update(cpu);
-        tt.pos++;
+        tt_now.pos++;
         tt_vcpu_arm(cpu);
     } else {
-        tt.pos++;
+        tt_now.pos++;
     }
 }
 
 /* A writer that is behind makes it a bad guess: what is known is waited for. */
 static bool reached_max_size(void)
 {
-    if (!tt.max_size_bytes || tt_writer_expected() < tt.max_size_bytes ||
+    if (!tt_record_options.max_size_bytes || tt_writer_expected() < tt_record_options.max_size_bytes ||
         (tt_flight_is_on() && tt_checkpointer_is_on())) {     /* it moves on */
         return false;
     }
     tt_writer_wait();
-    return tt_writer_expected() >= tt.max_size_bytes;
+    return tt_writer_expected() >= tt_record_options.max_size_bytes;
 }
 
 /* A hole for tests: what verification must find. */
 static bool is_unlogged(const TtEvent *ev)
 {
-    return ev->kind == TT_EV_RAM && !rec.initial && --tt.unlogged == 0;
+    return ev->kind == TT_EV_RAM && !rec.initial && --tt_record_options.unlogged == 0;
 }
 
 static void tell_guard(const TtEvent *ev)
@@ -142,14 +145,14 @@ static void tell_guard(const TtEvent *ev)
 void tt_record_event(TtEvent *ev)
 {
     assert(bql_locked());
-    if (unlikely(!tt.live) || unlikely(tt.unlogged && is_unlogged(ev))) {
+    if (unlikely(!tt_session.live) || unlikely(tt_record_options.unlogged && is_unlogged(ev))) {
         return;
     }
     ev->pos = tt_position();
     ev->nested = rec.initial ||
-        (TT_EV_IS_ASYNC(ev->kind) && tt.device_depth);
+        (TT_EV_IS_ASYNC(ev->kind) && tt_now.device_depth);
     tt_writer_put(ev);
-    tt.events += !TT_EV_IS_ANNOTATION(ev->kind);
+    tt_session.events += !TT_EV_IS_ANNOTATION(ev->kind);
     if (unlikely(tt_guard_is_on)) {
         tell_guard(ev);
     }
@@ -164,13 +167,13 @@ void tt_record_event(TtEvent *ev)
 
 void tt_record_check(void)
 {
-    TtEvent ev = { .kind = TT_EV_CHECK, .addr = tt.output_hash };
+    TtEvent ev = { .kind = TT_EV_CHECK, .addr = tt_now.output_hash };
 
-    tt.check_next = UINT64_MAX;
+    tt_now.check_next = UINT64_MAX;
     if (!has_trouble()) {
         ev.val = tt_vcpus_digest();
         tt_record_event(&ev);
-        tt.check_next = (tt.pos / tt.check_interval + 1) * tt.check_interval;
+        tt_now.check_next = (tt_now.pos / tt_record_options.check_interval + 1) * tt_record_options.check_interval;
     }
 }
 
@@ -178,12 +181,12 @@ void tt_record_sync_point(CPUState *cpu)
 {
     TtEvent ev = {
         .kind = TT_EV_CHECK,
-        .addr = tt.output_hash,
+        .addr = tt_now.output_hash,
         .val = tt_vcpus_digest(),
     };
 
-    tt.sync_next = tt_next_sync_point(tt.pos);
-    tt.check_next = (tt.pos / tt.check_interval + 1) * tt.check_interval;
+    tt_now.sync_next = tt_next_sync_point(tt_now.pos);
+    tt_now.check_next = (tt_now.pos / tt_record_options.check_interval + 1) * tt_record_options.check_interval;
     if (!(tt_omit & TT_OMIT_FIXED_TLB)) {
         tt_vcpus_flush();
     }
@@ -289,21 +292,21 @@ bool tt_record_open(Error **errp)
         return false;
     }
     qemu_uuid_generate(&uuid);
-    memcpy(tt.manifest.uuid, uuid.data, 16);
+    memcpy(tt_session.manifest.uuid, uuid.data, 16);
     if (!tt_writer_open(errp)) {
         return false;
     }
-    tt.manifest.rules = TT_MANIFEST_RULES;
-    tt.manifest.tlb_entries = 1 << TT_HOOK_TLB_BITS;
-    tt.manifest.sync_interval = TT_SYNC_INTERVAL;
+    tt_session.manifest.rules = TT_MANIFEST_RULES;
+    tt_session.manifest.tlb_entries = 1 << TT_HOOK_TLB_BITS;
+    tt_session.manifest.sync_interval = TT_SYNC_INTERVAL;
     tt_watch_devices();
     return true;
 }
 
 static bool save_manifest(Error **errp)
 {
-    g_autofree char *path = g_build_filename(tt.dir, "manifest", NULL);
-    TtManifest *m = &tt.manifest;
+    g_autofree char *path = g_build_filename(tt_session.dir, "manifest", NULL);
+    TtManifest *m = &tt_session.manifest;
     TtDiag diag;
 
     if (!tt_rundir_check(errp)) {
@@ -332,13 +335,13 @@ static bool begin(Error **errp)
     TtEvent ready = { .kind = TT_EV_CHECK };
 
     tt_vcpus_turn_to(tt_vcpus_at(0));       /* every run begins with that one */
-    rec.has_begun = true;
+    tt_session.has_begun = true;
     tt_writer_start();
-    tt.live = true;
-    tt.gave_up = false;
-    tt.sync_next = tt_next_sync_point(0);
-    tt.check_interval = tt.check_interval ?: TT_CHECK_INTERVAL;
-    tt.check_next = tt.check_interval;
+    tt_session.live = true;
+    tt_session.gave_up = false;
+    tt_now.sync_next = tt_next_sync_point(0);
+    tt_record_options.check_interval = tt_record_options.check_interval ?: TT_CHECK_INTERVAL;
+    tt_now.check_next = tt_record_options.check_interval;
     tt_inputs_start();
     rec.initial = true;
     if (!tt_guard_start(errp)) {
@@ -381,7 +384,7 @@ bool tt_record_start(Error **errp)
 /* No segment is open afterwards, and the writer thread has ended. */
 static void stop_writer(void)
 {
-    tt.live = false;
+    tt_session.live = false;
     if (tt_writer_is_at_work()) {
         tt_stall_give_up();
         tt_writer_end();                /* it may ask the checkpointer for room */
@@ -401,14 +404,14 @@ void tt_record_finish(unsigned why)
 
     tt_trace_end_and_tell();
     tt_guard_stop();
-    if (!tt.live || tt.finished) {
+    if (!tt_session.live || tt_session.finished) {
         return;
     }
     tt_record_resync();
-    if (!tt.live) {
+    if (!tt_session.live) {
         return;                 /* max-size was reached just here */
     }
-    tt.finished = true;
+    tt_session.finished = true;
     digest.addr = tt_vcpus_digest();
     digest.val = tt_memory_digest();
     tt_record_event(&digest);
@@ -417,16 +420,16 @@ void tt_record_finish(unsigned why)
     rec.gone = !tt_rundir_is_there();
     if (rec.gone) {
         warn_report("tt: the recording in %s is gone: somebody deleted it, or moved "
-                    "it, while it was made", tt_printable(tt.dir));
+                    "it, while it was made", tt_printable(tt_session.dir));
     }
     lost = tt_rundir_lost();
     rec.whole = !tt_writer_has_failed(&trouble) && !rec.gone && !lost;
     if (lost && !rec.gone) {
         warn_report("tt: the recording in %s is not whole: somebody deleted '%s', or "
-                    "moved it, while it was made", tt_printable(tt.dir), lost);
+                    "moved it, while it was made", tt_printable(tt_session.dir), lost);
     } else if (!rec.whole && !rec.gone) {
         warn_report("tt: the recording in %s is not whole: %s",
-                    tt_printable(tt.dir), trouble);
+                    tt_printable(tt_session.dir), trouble);
     }
 }
 
@@ -456,11 +459,7 @@ void tt_record_close(void)
     }
     tt_rundir_forget();
     rec = (typeof(rec)) { 0 };
+    tt_session.has_begun = false;
     tt_flight_end();
     tt_crash_forget();
-}
-
-bool tt_record_has_begun(void)
-{
-    return rec.has_begun;
 }

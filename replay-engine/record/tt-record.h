@@ -46,7 +46,6 @@ bool tt_record_is_tight(void);
 uint64_t tt_record_end(void);
 uint64_t tt_record_ns(void);            /* host time since the run began */
 uint64_t tt_record_bytes(void);         /* the log on disk */
-bool tt_record_has_begun(void);
 
 /* Where the log goes on: the place of the next event. */
 void tt_record_place(uint64_t *segment, uint32_t *index);

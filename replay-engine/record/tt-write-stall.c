@@ -18,7 +18,7 @@
 #include "record/tt-write-stall.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
-#include "session/tt-session.h"
+#include "record/tt-record-options.h"
 #include "tt/hooks.h"
 #include "qemu/error-report.h"
 #include "qemu/thread.h"
@@ -44,7 +44,7 @@ static void vm_changed(void *opaque, bool running, RunState state)
 
 void tt_stall_arm(void)
 {
-    st = (typeof(st)) { .armed = tt.stop_on_error };
+    st = (typeof(st)) { .armed = tt_record_options.stop_on_error };
     qemu_sem_init(&st.go_on, 0);
     st.entry = qemu_add_vm_change_state_handler(vm_changed, NULL);
 }

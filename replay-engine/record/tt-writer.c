@@ -15,6 +15,7 @@
  */
 #include "qemu/osdep.h"
 #include "record/tt-writer.h"
+#include "accel-tt/tcg/tt-vcpu.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "checkpoint/tt-cpstore.h"
 #include "io/tt-base.h"
@@ -23,10 +24,11 @@
 #include "log/tt-logparts.h"
 #include "log/tt-ring.h"
 #include "record/tt-flight.h"
+#include "record/tt-record-options.h"
 #include "record/tt-record.h"
+#include "record/tt-rundir.h"
 #include "record/tt-write-stall.h"
 #include "run/tt-manifest.h"
-#include "session/tt-rundir.h"
 #include "session/tt-session.h"
 #include "qapi/error.h"
 #include "qemu/thread.h"
@@ -102,8 +104,8 @@ static void sync_if_due(void)
 {
     int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
 
-    if (!tt.sync_ms || !wr.is_unsynced || qatomic_read(&wr.failed) ||
-        now - wr.synced_ms < tt.sync_ms) {
+    if (!tt_record_options.sync_ms || !wr.is_unsynced || qatomic_read(&wr.failed) ||
+        now - wr.synced_ms < tt_record_options.sync_ms) {
         return;
     }
     if (tt_log_writer_sync(wr.writer, &wr.diag) != TT_OK) {
@@ -115,8 +117,8 @@ static void sync_if_due(void)
 
 static void wait_for_segment(void)
 {
-    if (wr.is_unsynced && tt.sync_ms) {
-        qemu_sem_timedwait(&wr.has_full, tt.sync_ms);
+    if (wr.is_unsynced && tt_record_options.sync_ms) {
+        qemu_sem_timedwait(&wr.has_full, tt_record_options.sync_ms);
     } else {
         qemu_sem_wait(&wr.has_full);
     }
@@ -211,8 +213,8 @@ uint64_t tt_writer_expected(void)
 
 bool tt_record_is_tight(void)
 {
-    return tt.max_size_bytes && tt_flight_is_on() && tt_checkpointer_is_on() &&
-        tt_writer_expected() + wr.payload_max > tt.max_size_bytes;
+    return tt_record_options.max_size_bytes && tt_flight_is_on() && tt_checkpointer_is_on() &&
+        tt_writer_expected() + wr.payload_max > tt_record_options.max_size_bytes;
 }
 
 /*
@@ -308,7 +310,7 @@ bool tt_record_cut(uint64_t *seq, Error **errp)
 
 uint64_t tt_record_end(void)
 {
-    return tt.gave_up ? tt.gave_up_at : qatomic_read(&wr.failed) ?
+    return tt_session.gave_up ? tt_session.gave_up_at : qatomic_read(&wr.failed) ?
         qatomic_read(&wr.sealed_pos) : tt_position();
 }
 
@@ -354,7 +356,7 @@ static bool make_segments(Error **errp)
 static TtStatus open_log(TtDiag *diag)
 {
     TtLogPlace start = { 0 };
-    g_autofree char *path = tt_logparts_path(tt.dir, 0);
+    g_autofree char *path = tt_logparts_path(tt_session.dir, 0);
     TtStatus s;
     TtIo *io;
 
@@ -366,13 +368,13 @@ static TtStatus open_log(TtDiag *diag)
     }
     tt_rundir_made_log();
     if (tt_flight_is_on()) {
-        tt.manifest.features |= TT_FEATURE_WINDOW;
-        s = tt_log_writer_new_part(patient(io), tt.manifest.uuid, &start,
+        tt_session.manifest.features |= TT_FEATURE_WINDOW;
+        s = tt_log_writer_new_part(patient(io), tt_session.manifest.uuid, &start,
                                    &wr.writer, diag);
         tt_flight_part_begun(&start);
         tt_flight_grew(s == TT_OK ? tt_log_writer_bytes(wr.writer) : 0, start);
     } else {
-        s = tt_log_writer_new(patient(io), tt.manifest.uuid, &wr.writer, diag);
+        s = tt_log_writer_new(patient(io), tt_session.manifest.uuid, &wr.writer, diag);
     }
     return s;
 }

@@ -10,7 +10,7 @@
 
 #include "log/tt-log.h"
 
-/* Makes buffers, and the log in tt.dir. What it made when it fails, close frees. */
+/* Makes buffers, and the log in tt_session.dir. What it made when it fails, close frees. */
 bool tt_writer_open(Error **errp);
 void tt_writer_start(void);
 bool tt_writer_is_at_work(void);        /* started, and not ended */

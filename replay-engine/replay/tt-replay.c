@@ -20,6 +20,7 @@
 #include "accel-tt/x86/tt-target.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/screen/tt-gpu.h"
+#include "hw-tt/state/tt-parent.h"
 #include "io/tt-base.h"
 #include "io/tt-io.h"
 #include "log/tt-log.h"
@@ -30,7 +31,7 @@
 #include "replay/tt-stop.h"
 #include "run/tt-manifest.h"
 #include "run/tt-runlock.h"
-#include "session/tt-parent.h"
+#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-retrace.h"
@@ -47,6 +48,8 @@
 #include "system/system.h"
 #include "system/cpus.h"
 #include "chardev/char-fe.h"
+
+TtReplayer tt_replayer;
 
 #define STALL_MAX 100000        /* turns without progress: see tt_replay_left */
 
@@ -85,7 +88,7 @@ uint64_t tt_replay_first(void)
 void tt_replay_set_end(uint64_t pos)
 {
     rep.end_pos = pos;
-    tt.torn = tt.growing = false;
+    tt_replayer.torn = tt_replayer.growing = false;
 }
 
 void tt_replay_close(void)
@@ -103,20 +106,20 @@ uint64_t tt_replay_digests(void)
 
 uint64_t tt_replay_last_equal(void)
 {
-    return rep.last_equal <= tt.pos ? rep.last_equal : 0;
+    return rep.last_equal <= tt_now.pos ? rep.last_equal : 0;
 }
 
 /* ---- divergence and damage ---- */
 
 int tt_replay_failure(void)
 {
-    return tt.damaged ? TT_STOP_DAMAGED : TT_STOP_DIVERGED;
+    return tt_replayer.damaged ? TT_STOP_DAMAGED : TT_STOP_DIVERGED;
 }
 
 static void stop_in_trouble(char *why)
 {
-    g_free(tt.divergence);
-    tt.divergence = why;
+    g_free(tt_replayer.divergence);
+    tt_replayer.divergence = why;
     if (tt_travel_active()) {
         tt_travel_ended(tt_replay_failure());
     } else if (!tt_verify_is_restoring()) {
@@ -126,10 +129,10 @@ static void stop_in_trouble(char *why)
 
 void tt_replay_damaged(const TtDiag *diag)
 {
-    if (tt.diverged) {
+    if (tt_replayer.diverged) {
         return;
     }
-    tt.diverged = tt.damaged = true;
+    tt_replayer.diverged = tt_replayer.damaged = true;
     error_printf("tt: the replay cannot go on from position %" PRIu64 ": %s\n",
                  tt_position(), diag->text);
     stop_in_trouble(g_strdup(diag->text));
@@ -137,7 +140,7 @@ void tt_replay_damaged(const TtDiag *diag)
 
 char *tt_replay_other_release(void)
 {
-    const char *by = tt.manifest.qemu_version;
+    const char *by = tt_session.manifest.qemu_version;
 
     return g_strcmp0(by, QEMU_VERSION) ? g_strescape(by ?: "", NULL) : NULL;
 }
@@ -149,10 +152,10 @@ void tt_replay_report(const char *fmt, ...)
     char *why;
     va_list ap;
 
-    if (tt.diverged) {
+    if (tt_replayer.diverged) {
         return;
     }
-    tt.diverged = true;
+    tt_replayer.diverged = true;
     va_start(ap, fmt);
     why = g_strdup_vprintf(fmt, ap);
     va_end(ap);
@@ -223,7 +226,7 @@ static bool apply(const TtEvent *ev)
     } else if (err) {
         tt_replay_report("%s", error_get_pretty(err));
     } else {
-        tt.events++;
+        tt_session.events++;
     }
     is_applied = !err;
     error_free(err);
@@ -254,22 +257,22 @@ static void check(const TtEvent *ev)
         differs("the CPU state is not", cpu_digest, want);
     } else if (full && ram != ev->val) {
         differs("the memory is not", ram, ev->val);
-    } else if (!full && ev->addr != tt.output_hash) {
-        differs("what the guest wrote to its devices is not", tt.output_hash,
+    } else if (!full && ev->addr != tt_now.output_hash) {
+        differs("what the guest wrote to its devices is not", tt_now.output_hash,
                 ev->addr);
     } else {
-        rep.last_equal = tt.pos;
+        rep.last_equal = tt_now.pos;
     }
 }
 
 /* The log is at its end and the vCPU stands there. */
 static void reached_end(void)
 {
-    if (!tt.finished) {
-        tt.finished = true;
-        if (tt.torn) {
+    if (!tt_session.finished) {
+        tt_session.finished = true;
+        if (tt_replayer.torn) {
             error_printf("tt: the log ends here, at position %" PRIu64
-                         ": %s\n", tt.pos, tt.growing ?
+                         ": %s\n", tt_now.pos, tt_replayer.growing ?
                          "the run was still being recorded when this replay began" :
                          "the recorder was cut off");
         }
@@ -288,10 +291,10 @@ static bool do_annotations(bool to_check)
     const TtEvent *ev;
     bool was_check = false;
 
-    while (!tt.diverged && (ev = tt_sched_peek(rep.sched)) &&
-           TT_EV_IS_ANNOTATION(ev->kind) && ev->pos <= tt.pos &&
+    while (!tt_replayer.diverged && (ev = tt_sched_peek(rep.sched)) &&
+           TT_EV_IS_ANNOTATION(ev->kind) && ev->pos <= tt_now.pos &&
            !(to_check && was_check)) {
-        if (ev->pos < tt.pos) {
+        if (ev->pos < tt_now.pos) {
             tt_replay_report("position %" PRIu64 " was passed", ev->pos);
             break;
         }
@@ -305,7 +308,7 @@ static bool do_annotations(bool to_check)
             tt_gpu_passed(ev);
         }
         was_check = ev->kind == TT_EV_CHECK;
-        if (!tt.diverged) {
+        if (!tt_replayer.diverged) {
             tt_sched_pop(rep.sched);
         }
     }
@@ -314,9 +317,9 @@ static bool do_annotations(bool to_check)
 
 static void fence(void)
 {
-    tt.sync_next = tt_next_sync_point(tt.pos);
+    tt_now.sync_next = tt_next_sync_point(tt_now.pos);
     tt_vcpus_flush();
-    rep.synced_pos = tt.pos;
+    rep.synced_pos = tt_now.pos;
 }
 
 /* What is left of the log is at its end: is that where the recording ended? */
@@ -341,13 +344,13 @@ static bool at_end_of_log(bool waits)
     TtStatus s = tt_sched_status(rep.sched, &diag);
 
     if (s < 0) {
-        if (!waits && tt.pos < tt_sched_horizon(rep.sched)) {
+        if (!waits && tt_now.pos < tt_sched_horizon(rep.sched)) {
             return false;
         }
         tt_replay_damaged(&diag);
         return true;
     }
-    if (tt.pos < rep.end_pos) {
+    if (tt_now.pos < rep.end_pos) {
         return false;
     }
     ends_in_damage();
@@ -359,7 +362,7 @@ static bool at_end_of_log(bool waits)
 static bool do_due(const TtEvent *ev)
 {
     if (TT_EV_IS_SYNC(ev->kind) || ev->nested) {
-        if (ev->pos <= tt.pos) {
+        if (ev->pos <= tt_now.pos) {
             tt_replay_report("the recorded %s did not happen (position %"
                              PRIu64 ")", tt_event_kind_name(ev->kind),
                              ev->pos);
@@ -367,10 +370,10 @@ static bool do_due(const TtEvent *ev)
         }
         return false;
     }
-    if (ev->pos > tt.pos) {
+    if (ev->pos > tt_now.pos) {
         return false;
     }
-    if (ev->pos < tt.pos) {
+    if (ev->pos < tt_now.pos) {
         tt_replay_report("position %" PRIu64 " of a recorded %s was passed",
                          ev->pos, tt_event_kind_name(ev->kind));
         return true;
@@ -382,7 +385,7 @@ static bool do_due(const TtEvent *ev)
         bool is_switch = ev->kind == TT_EV_CPU_SWITCH;
 
         tt_sched_pop(rep.sched);
-        tt.pos++;
+        tt_now.pos++;
         if (is_switch) {
             tt_vcpu_plan_step();
         }
@@ -394,7 +397,7 @@ bool tt_replay_prepare(void)
 {
     const TtEvent *ev;
 
-    while (!tt.diverged || tt_travel_active()) {
+    while (!tt_replayer.diverged || tt_travel_active()) {
         if (tt_travel_is_pending()) {
             if (!tt_travel_advance(tt_vcpu())) {
                 return false;
@@ -408,17 +411,17 @@ bool tt_replay_prepare(void)
             }
             continue;
         }
-        if (tt.diverged) {
+        if (tt_replayer.diverged) {
             continue;
         }
-        if (tt.pos >= tt.step_to) {
+        if (tt_now.pos >= tt_now.step_to) {
             tt_vcpus_stop_for_gdb();
             return false;
         }
-        if (tt.pos >= tt.sync_next) {
+        if (tt_now.pos >= tt_now.sync_next) {
             fence();
         }
-        if (tt.pos == rep.synced_pos) {
+        if (tt_now.pos == rep.synced_pos) {
             tt_travel_sync_point(tt_vcpu());
         }
         ev = tt_sched_peek(rep.sched);
@@ -426,7 +429,7 @@ bool tt_replay_prepare(void)
             if (!at_end_of_log(false)) {
                 return true;
             }
-            if (tt.diverged) {
+            if (tt_replayer.diverged) {
                 continue;
             }
             reached_end();
@@ -452,9 +455,9 @@ uint64_t tt_replay_limit(void)
 
 static bool is_due(const TtEvent *ev, TtEventKind kind)
 {
-    return ev && ev->kind == kind && !ev->nested && ev->pos == tt.pos &&
-        tt.pos < tt_travel_stop_at() && tt.pos < tt.step_to &&
-        tt.pos < tt.sync_next && !tt.diverged;
+    return ev && ev->kind == kind && !ev->nested && ev->pos == tt_now.pos &&
+        tt_now.pos < tt_travel_stop_at() && tt_now.pos < tt_now.step_to &&
+        tt_now.pos < tt_now.sync_next && !tt_replayer.diverged;
 }
 
 /*
@@ -478,8 +481,8 @@ static void check_inside(void)
 {
     const TtEvent *ev = tt_sched_peek(rep.sched);
 
-    if (ev && ev->kind == TT_EV_CHECK && ev->pos == tt.pos &&
-        tt.pos <= tt_travel_stop_at() && tt.pos <= tt.step_to && !tt.diverged) {
+    if (ev && ev->kind == TT_EV_CHECK && ev->pos == tt_now.pos &&
+        tt_now.pos <= tt_travel_stop_at() && tt_now.pos <= tt_now.step_to && !tt_replayer.diverged) {
         do_annotations(false);
     }
 }
@@ -489,8 +492,8 @@ bool tt_replay_boundary(CPUState *cpu)
     const TtEvent *ev;
     uint64_t type, vector;
 
-    if (tt.pos >= tt.sync_next && tt.pos <= tt_travel_stop_at() &&
-        tt.pos <= tt.step_to && !tt.diverged) {
+    if (tt_now.pos >= tt_now.sync_next && tt_now.pos <= tt_travel_stop_at() &&
+        tt_now.pos <= tt_now.step_to && !tt_replayer.diverged) {
         sync_point_inside(cpu);
         return false;
     }
@@ -502,8 +505,8 @@ bool tt_replay_boundary(CPUState *cpu)
     type = ev->addr;
     vector = ev->val;
     tt_sched_pop(rep.sched);
-    tt.events++;
-    tt.pos++;
+    tt_session.events++;
+    tt_now.pos++;
     tt_vcpu_arm(cpu);
     if (!tt_target_deliver(cpu, type, vector)) {
         tt_replay_report("an interrupt of class %" PRIu64 " cannot be "
@@ -519,24 +522,24 @@ bool tt_replay_unhalt(CPUState *cpu)
         return false;
     }
     tt_sched_pop(rep.sched);
-    tt.events++;
-    tt.pos++;
+    tt_session.events++;
+    tt_now.pos++;
     tt_vcpu_arm(cpu);
     return true;
 }
 
 bool tt_replay_left(CPUState *cpu, int why)
 {
-    if (tt.diverged) {
+    if (tt_replayer.diverged) {
         return true;
     }
     if (why == EXCP_DEBUG && tt_travel_active()) {
-        tt_travel_hit(tt.pos, cpu->watchpoint_hit);
+        tt_travel_hit(tt_now.pos, cpu->watchpoint_hit);
         cpu->watchpoint_hit = NULL;
         return true;
     }
-    if (why == EXCP_HALTED && tt.pos < rep.end_pos &&
-        tt.pos < tt_travel_stop_at() && tt.pos < tt.sync_next) {
+    if (why == EXCP_HALTED && tt_now.pos < rep.end_pos &&
+        tt_now.pos < tt_travel_stop_at() && tt_now.pos < tt_now.sync_next) {
         if (at_end_of_log(true)) {
             return true;        /* what ends the wait cannot be read */
         }
@@ -544,8 +547,8 @@ bool tt_replay_left(CPUState *cpu, int why)
                          "not have here");
         return true;
     }
-    if (tt.pos != rep.stall_pos) {
-        rep.stall_pos = tt.pos;
+    if (tt_now.pos != rep.stall_pos) {
+        rep.stall_pos = tt_now.pos;
         rep.stalls = 0;
     } else if (++rep.stalls > STALL_MAX) {
         tt_replay_report("the guest makes no progress here");
@@ -617,7 +620,7 @@ void tt_replay_sync(TtEvent *ev)
         tt_fold_output(ev);
     }
     tt_sched_pop(rep.sched);
-    tt.events++;
+    tt_session.events++;
 }
 
 /* ---- the guest's serial console, from its writes to COM1 ---- */
@@ -652,8 +655,8 @@ static void warn_of_gap(void)
 {
     uint32_t oldest, before, behind;
 
-    if (tt_logparts_gap(tt.dir, &oldest, &before, &behind)) {
-        g_autofree char *path = tt_logparts_path(tt.dir, behind - 1);
+    if (tt_logparts_gap(tt_session.dir, &oldest, &before, &behind)) {
+        g_autofree char *path = tt_logparts_path(tt_session.dir, behind - 1);
 
         warn_report("tt: '%s' is missing: the replay begins behind it", path);
     }
@@ -661,19 +664,19 @@ static void warn_of_gap(void)
 
 bool tt_replay_open(Error **errp)
 {
-    g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
+    g_autofree char *manifest = g_build_filename(tt_session.dir, "manifest", NULL);
     TtStatus s;
     TtDiag diag;
     TtIo *io;
 
-    if (tt_manifest_load(manifest, &tt.manifest, &diag) != TT_OK ||
-        tt_manifest_check_rules(&tt.manifest, 1 << TT_HOOK_TLB_BITS,
+    if (tt_manifest_load(manifest, &tt_session.manifest, &diag) != TT_OK ||
+        tt_manifest_check_rules(&tt_session.manifest, 1 << TT_HOOK_TLB_BITS,
                                 &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
     }
-    tt.growing = tt_runlock_is_held(tt.dir);
-    if (tt_logparts_open(tt.dir, &io, &diag) != TT_OK) {
+    tt_replayer.growing = tt_runlock_is_held(tt_session.dir);
+    if (tt_logparts_open(tt_session.dir, &io, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
     }
@@ -683,14 +686,14 @@ bool tt_replay_open(Error **errp)
         error_setg(errp, "%s", diag.text);
         return false;
     }
-    tt.torn = s == TT_END_TORN;
-    if (memcmp(tt_log_reader_uuid(rep.reader), tt.manifest.uuid, 16)) {
+    tt_replayer.torn = s == TT_END_TORN;
+    if (memcmp(tt_log_reader_uuid(rep.reader), tt_session.manifest.uuid, 16)) {
         error_setg(errp, "manifest and log in '%s' belong to different runs",
-                   tt.dir);
+                   tt_session.dir);
         return false;
     }
     if (tt_log_reader_n_segments(rep.reader) == 0) {
-        error_setg(errp, "the run '%s' is empty: %s", tt.dir, tt.growing ?
+        error_setg(errp, "the run '%s' is empty: %s", tt_session.dir, tt_replayer.growing ?
                    "nothing is sealed yet, it is being recorded" :
                    "its recorder ended before anything was sealed");
         return false;
@@ -700,8 +703,8 @@ bool tt_replay_open(Error **errp)
         error_setg(errp, "%s", diag.text);
         return false;
     }
-    if (tt.manifest.features & TT_FEATURE_PARENT) {
-        rep.parent = tt_parent_of(&tt.manifest, tt.dir, errp);
+    if (tt_session.manifest.features & TT_FEATURE_PARENT) {
+        rep.parent = tt_parent_of(&tt_session.manifest, tt_session.dir, errp);
         return rep.parent;
     }
     return true;
@@ -717,8 +720,8 @@ bool tt_replay_fill(TtBlock *b, Error **errp)
     if (s < 0) {
         said = rep.parent ? tt_pagestore_read_error(rep.parent->store) : NULL;
         tt_fail(&diag, s, "RAM of checkpoint %" PRIu32 " of the branch's parent "
-                "'%s' cannot be read: %s", tt.manifest.parent_checkpoint,
-                tt.manifest.parent_path, said ? said->text : tt_status_name(s));
+                "'%s' cannot be read: %s", tt_session.manifest.parent_checkpoint,
+                tt_session.manifest.parent_path, said ? said->text : tt_status_name(s));
         tt_replay_damaged(&diag);       /* the parent's store, not the replay */
         error_setg(errp, "%s", diag.text);
     }
@@ -740,9 +743,9 @@ static void load_initial(void)
 
 void tt_replay_start(CPUState *cpu)
 {
-    tt.live = true;
-    tt.pos = 0;
-    tt.sync_next = tt_next_sync_point(0);
+    tt_session.live = true;
+    tt_now.pos = 0;
+    tt_now.sync_next = tt_next_sync_point(0);
     tt_vcpus_turn_to(first_cpu);
     if (!tt_log_reader_is_window(rep.reader)) {     /* else tt-checkpoints.c does */
         load_initial();
@@ -751,12 +754,12 @@ void tt_replay_start(CPUState *cpu)
     rep.parent = NULL;
     tt_vcpus_do_work();
     tt_vcpus_flush();
-    if (tt_log_reader_damage(rep.reader) && !tt.at_end_exit) {
+    if (tt_log_reader_damage(rep.reader) && !tt_at_end_exit) {
         warn_report("tt: the run can be replayed up to where its log is "
                     "damaged: %s", tt_log_reader_damage(rep.reader)->text);
     }
     tt_travel_init(cpu);
-    rep.first_pos = tt.pos;
+    rep.first_pos = tt_now.pos;
     if (tt_verify_is_on()) {
         tt_verify_begin();
     } else if (tt_retrace_is_on()) {

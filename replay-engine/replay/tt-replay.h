@@ -12,6 +12,17 @@
 #include "log/tt-log.h"
 #include "log/tt-sched.h"
 
+typedef struct TtReplayer {
+    bool diverged;              /* the replay cannot go on from here: it is not
+                                   exact, or, if damaged is set as well, ... */
+    bool damaged;               /* ... the log cannot be read */
+    bool torn;                  /* the recorder was cut off, or ... */
+    bool growing;               /* ... it was still at work when we began */
+    char *divergence;           /* one sentence */
+} TtReplayer;
+
+extern TtReplayer tt_replayer;
+
 /* Replay: @b's contents become those in the parent's checkpoint. */
 bool tt_replay_fill(TtBlock *b, Error **errp);
 

@@ -7,6 +7,6 @@
 #ifndef TT_OPTIONS_H
 #define TT_OPTIONS_H
 
-void tt_describe_recording(void);               /* fills in tt.manifest */
+void tt_describe_recording(void);               /* fills in tt_session.manifest */
 
 #endif

@@ -7,12 +7,10 @@
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
-#include "control/tt-recordable.h"
 #include "hw-tt/screen/tt-screen.h"
 #include "replay/tt-replay.h"
 #include "run/tt-manifest.h"
 #include "session/tt-session.h"
-#include "tt/hooks.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
 #include "cpu.h"
@@ -46,7 +44,7 @@ static void make_cpu(ObjectClass *oc, unsigned apic_id)
     object_property_set_uint(cpu, "apic-id", apic_id, &error_abort);
     object_property_set_bool(cpu, "apic", false, &error_abort);
     if (!qdev_realize(DEVICE(cpu), NULL, &err) ||
-        !tt_target_adopt_identity(CPU(cpu), &tt.manifest, &err)) {
+        !tt_target_adopt_identity(CPU(cpu), &tt_session.manifest, &err)) {
         error_reportf_err(err, "-tt replay: ");
         exit(1);
     }
@@ -54,7 +52,7 @@ static void make_cpu(ObjectClass *oc, unsigned apic_id)
 
 static void machine_init(MachineState *ms)
 {
-    const TtManifest *m = &tt.manifest;
+    const TtManifest *m = &tt_session.manifest;
     ObjectClass *oc = object_class_by_name(m->cpu_type);
 
     if (m->n_cpus > TT_VCPUS_MAX) {
@@ -73,7 +71,7 @@ static void machine_init(MachineState *ms)
     for (unsigned i = 0; i < MIN(m->n_cpus, TT_VCPUS_MAX); i++) {
         make_cpu(oc, i);
     }
-    if (tt_replay_may_show()) {
+    if (tt_screen_is_possible()) {
         tt_screen_start();
     }
     aio_bh_schedule_oneshot(qemu_get_aio_context(), start_bh, first_cpu);
@@ -101,56 +99,9 @@ static const TypeInfo machine_type = {
     .class_init = machine_class_init,
 };
 
-/* What may not be there when a recording begins may not be plugged in either. */
-static bool refuse_device(DeviceListener *l, const QDict *opts, bool from_json,
-                          Error **errp)
-{
-    const char *driver = qdict_get_try_str(opts, "driver");
-
-    if (!tt_recording()) {
-        return false;
-    }
-    if (driver && (tt_type_is_unrecordable(driver) ||
-                   qdict_haskey(opts, "pmrdev"))) {
-        error_setg(errp, "device '%s' writes guest memory past QEMU and cannot "
-                   "be recorded", driver);
-    } else if (tt_net_has_vhost()) {
-        error_setg(errp, "vhost cannot be recorded: remove the netdev that has "
-                   "vhost=on, or is vhost-user, first");
-    }
-    return false;
-}
-
-void tt_watch_devices(void)
-{
-    static DeviceListener listener = { .hide_device = refuse_device };
-    static bool watched;
-
-    if (!watched) {
-        watched = true;
-        device_listener_register(&listener);
-    }
-}
-
 static void register_types(void)
 {
     type_register_static(&machine_type);
 }
 
 type_init(register_types)
-
-bool tt_net_has_vhost(void)
-{
-    NetClientState *ncs[64];
-    int i, n = qemu_find_net_clients_except(NULL, ncs, NET_CLIENT_DRIVER_NIC,
-                                            ARRAY_SIZE(ncs));
-
-    for (i = 0; i < MIN(n, (int)ARRAY_SIZE(ncs)); i++) {
-        if (get_vhost_net(ncs[i]) ||
-            ncs[i]->info->type == NET_CLIENT_DRIVER_VHOST_USER ||
-            ncs[i]->info->type == NET_CLIENT_DRIVER_VHOST_VDPA) {
-            return true;
-        }
-    }
-    return false;
-}

@@ -21,18 +21,23 @@
 #include "log/tt-sched.h"
 #include "pages/tt-pagestore.h"
 #include "replay/tt-replay.h"
+#include "replay/tt-stop.h"
 #include "run/tt-cpstate.h"
 #include "run/tt-runstore.h"
+#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
 #include "verify/tt-verify.h"
 #include "qapi/error.h"
+#include "qemu/units.h"
 #include "hw/core/cpu.h"
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
 #include "exec/cputlb.h"
+
+uint64_t tt_checkpoints_bytes = GiB;
 
 /*
  * CPU time between checkpoints: what a short movement may re-execute. They may
@@ -131,7 +136,7 @@ static bool drop(TtCheckpointId id)
 /* Gives up the checkpoint that is missed least, but not @keep; false: none. */
 static bool thin(TtNodeId keep)
 {
-    TtCheckpointId id = tt_timeline_thin(pt.timeline, tt.pos,
+    TtCheckpointId id = tt_timeline_thin(pt.timeline, tt_now.pos,
                                          tt_replay_end() / 2);
     Checkpoint *c = id ? find_checkpoint(id) : NULL;
 
@@ -148,15 +153,15 @@ static uint64_t bytes_in_use(void)
     }
     st = tt_pagestore_stats(pt.pages);
     return st.pending_bytes + st.packed_bytes + pt.screen_bytes +
-        tt.checkpoint_bytes / TT_CHECKPOINT_CACHE;
+        tt_checkpoints_bytes / TT_CHECKPOINT_CACHE;
 }
 
 /* Most pages are kept compressed, which takes a third of the memory. */
 static void make_room(void)
 {
-    tt_pagestore_pack(pt.pages, tt.checkpoint_bytes / TT_CHECKPOINT_PLAIN,
-                      tt.checkpoint_bytes / TT_CHECKPOINT_CACHE);
-    while (bytes_in_use() > tt.checkpoint_bytes) {
+    tt_pagestore_pack(pt.pages, tt_checkpoints_bytes / TT_CHECKPOINT_PLAIN,
+                      tt_checkpoints_bytes / TT_CHECKPOINT_CACHE);
+    while (bytes_in_use() > tt_checkpoints_bytes) {
         if (!thin(0)) {
             break;
         }
@@ -171,8 +176,8 @@ static void note_state(CPUState *cpu, Checkpoint *c)
     c->screen = tt_gpu_save();
     pt.screen_bytes += c->screen ? c->screen->len : 0;
     c->halted = cpu->halted;
-    c->output_hash = tt.output_hash;
-    c->events = tt.events;
+    c->output_hash = tt_now.output_hash;
+    c->events = tt_session.events;
     tt_memory_map_save(&c->map);
     c->loaded = true;
 }
@@ -204,13 +209,13 @@ static void take_checkpoint(CPUState *cpu, bool pinned)
     size_t n;
 
     dirty = tt_memory_collect_dirty(&n);
-    if (tt_pagestore_add(pt.pages, tt.pos, pt.base, dirty, n, tt_memory_page,
+    if (tt_pagestore_add(pt.pages, tt_now.pos, pt.base, dirty, n, tt_memory_page,
                          NULL, &id) != TT_OK) {
         mark_dirty(dirty, n);       /* they still are */
         return;
     }
     pt.base = id;
-    note_state(cpu, enter(id, tt.pos, pinned, false));
+    note_state(cpu, enter(id, tt_now.pos, pinned, false));
     make_room();
 }
 
@@ -317,7 +322,7 @@ static bool adopt_stored(CPUState *cpu)
     g_autofree TtCheckpointInfo *infos = NULL;
     TtDiag diag;
     size_t n, all;
-    TtStatus s = tt_runstore_open(tt.dir, &tt.manifest, tt.checkpoint_bytes /
+    TtStatus s = tt_runstore_open(tt_session.dir, &tt_session.manifest, tt_checkpoints_bytes /
                                   TT_CHECKPOINT_CACHE, &pt.pages, &diag);
 
     if (s != TT_OK) {
@@ -367,8 +372,8 @@ static TtRestored discard(Checkpoint *c, const char *why)
     if (c->id == pt.start) {
         error_report("tt: the start cannot be restored, the VM stays at position "
                      "%" PRIu64 ": %s: take 'pages' and 'checkpoints' out of "
-                     "'%s', and replay it anew without them", tt.pos, why,
-                     tt.dir);
+                     "'%s', and replay it anew without them", tt_now.pos, why,
+                     tt_session.dir);
         return TT_RESTORE_NONE;
     }
     warn_report("tt: checkpoint %u cannot be used: %s", c->id, why);
@@ -396,7 +401,7 @@ static bool can_be_loaded(Checkpoint *c, char **why)
     if (!c->untried) {
         return true;
     }
-    pt.is_lost |= tt.pos != c->pos;
+    pt.is_lost |= tt_now.pos != c->pos;
     now = tt_vcpus_save();
     c->untried = !tt_vcpus_load(c->cpu_state->data, c->cpu_state->len, c->halted, &err);
     (void)tt_vcpus_load(now->data, now->len, halted, NULL);     /* it was there */
@@ -494,12 +499,12 @@ static TtRestored restore(CPUState *cpu, TtCheckpointId id)
         error_free(err);
         return r;
     }
-    tt.pos = c->pos;
-    tt.sync_next = tt_next_sync_point(tt.pos);
-    tt.output_hash = c->output_hash;
-    tt.events = c->events;
-    tt.diverged = tt.damaged = false;
-    tt.finished = pt.is_lost = false;
+    tt_now.pos = c->pos;
+    tt_now.sync_next = tt_next_sync_point(tt_now.pos);
+    tt_now.output_hash = c->output_hash;
+    tt_session.events = c->events;
+    tt_replayer.diverged = tt_replayer.damaged = false;
+    tt_session.finished = pt.is_lost = false;
     pt.restored_at = c->pos;
     tt_vcpus_do_work();                     /* a changed memory map */
     tt_vcpus_flush();
@@ -516,7 +521,7 @@ static void stay_lost(void)
 
     tt_fail(&diag, TT_ERR_FORMAT, "the state here was given up for a checkpoint that "
             "could not be restored: go to another position");
-    tt.diverged = false;            /* what was wrong with it is gone, too */
+    tt_replayer.diverged = false;            /* what was wrong with it is gone, too */
     tt_replay_damaged(&diag);
 }
 
@@ -579,7 +584,7 @@ static void make_blocks(TtCheckpointId id)
 static bool begin_in_window(CPUState *cpu, TtDiag *diag)
 {
     TtCheckpointId id;
-    TtStatus s = tt_runstore_open(tt.dir, &tt.manifest, tt.checkpoint_bytes /
+    TtStatus s = tt_runstore_open(tt_session.dir, &tt_session.manifest, tt_checkpoints_bytes /
                                   TT_CHECKPOINT_CACHE, &pt.pages, diag);
 
     if (s != TT_OK) {
@@ -711,14 +716,14 @@ TtTimeline *tt_checkpoints_init(CPUState *cpu)
     pt.checkpoints = g_hash_table_new(NULL, NULL);
     if (tt_log_reader_is_window(tt_replay_reader())) {
         begin_with_window(cpu);
-    } else if (tt.at_end_exit || !adopt_stored(cpu)) {
+    } else if (tt_at_end_exit || !adopt_stored(cpu)) {
         pt.pages = tt_pagestore_new();
-        if (!tt.at_end_exit) {
+        if (!tt_at_end_exit) {
             take_checkpoint(cpu, true);
             pt.start = pt.base;
         }
     }
-    pt.restored_at = tt.pos;
+    pt.restored_at = tt_now.pos;
     tt_checkpoints_rest();
     return pt.timeline;
 }
@@ -747,18 +752,18 @@ TtCheckpointId tt_checkpoints_sync_point(CPUState *cpu, bool wanted, bool pinned
         pt.last_ns = now;
     }
     ran = now - pt.last_ns;
-    if (tt.at_end_exit || (!wanted && !is_due(ran))) {
+    if (tt_at_end_exit || (!wanted && !is_due(ran))) {
         return 0;
     }
-    id = tt_timeline_find(pt.timeline, tt.pos, &at);
-    if (!id || at != tt.pos) {
+    id = tt_timeline_find(pt.timeline, tt_now.pos, &at);
+    if (!id || at != tt_now.pos) {
         take_checkpoint(cpu, pinned);
-        id = tt_timeline_find(pt.timeline, tt.pos, &at);
+        id = tt_timeline_find(pt.timeline, tt_now.pos, &at);
     }
     pt.last_ns = cpu_ns();
     pt.debt_ns = MAX(pt.debt_ns - ran / TT_CHECKPOINT_SHARE, 0) +
         pt.last_ns - now;
-    return id && at == tt.pos ? id : 0;
+    return id && at == tt_now.pos ? id : 0;
 }
 
 void tt_checkpoints_pin(TtCheckpointId id)

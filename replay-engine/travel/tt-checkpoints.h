@@ -25,7 +25,7 @@ typedef enum TtRestored {
                                  * more, it was said, as damage */
 } TtRestored;
 
-/* The VM becomes that of @id. Also restored, with tt.diverged set: the log behind it
+/* The VM becomes that of @id. Also restored, with tt_replayer.diverged set: the log behind it
  * is damaged. */
 TtRestored tt_checkpoints_restore(CPUState *cpu, TtCheckpointId id);
 /* The last one failed half-way: what stands here is nothing of the run's. */
@@ -48,5 +48,8 @@ TtCheckpointId tt_checkpoints_sync_point(CPUState *cpu, bool wanted, bool pinned
 void tt_checkpoints_rest(void);
 void tt_checkpoints_pin(TtCheckpointId id);          /* @id exists */
 bool tt_checkpoints_delete(uint64_t id, Error **errp);
+
+/* Memory for the checkpoints of a replay. */
+extern uint64_t tt_checkpoints_bytes;
 
 #endif

@@ -30,9 +30,10 @@
 #include "hw-tt/memory/tt-memory.h"
 #include "monitor-cmds/tt-events.h"
 #include "record/tt-record.h"
+#include "record/tt-rundir.h"
 #include "replay/tt-replay.h"
 #include "run/tt-manifest.h"
-#include "session/tt-rundir.h"
+#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
@@ -44,10 +45,7 @@
 #include "system/cpus.h"
 #include "system/runstate.h"
 
-bool tt_past;
-
 static struct {
-    TtEngine aside;             /* of the world that is not shown */
     GByteArray *cpus;           /* the vCPUs of the present */
     int halted;
     uint64_t stands_at;         /* the present; its TLB is empty */
@@ -57,41 +55,31 @@ static struct {
     RunState was;               /* of the VM, when it was left */
 } past;
 
-void tt_past_swap(void)
-{
-    TtEngine t = tt;
-
-    tt = past.aside;
-    past.aside = t;
-    tt_memory_swap();
-    tt_mode = tt_mode == TT_RECORD ? TT_REPLAY : TT_RECORD;
-}
-
 /* ---- the way there: vCPU thread ---- */
 
 /* From the second time on, the present may not have moved: nothing to log. */
 static void make_stand(void)
 {
-    if (past.stands_at != tt.pos ||
-        memcmp(past.stands_in, tt.manifest.uuid, sizeof(past.stands_in))) {
-        past.stood_at = tt.pos;
+    if (past.stands_at != tt_now.pos ||
+        memcmp(past.stands_in, tt_session.manifest.uuid, sizeof(past.stands_in))) {
+        past.stood_at = tt_now.pos;
         tt_record_renew();
     }
-    past.stands_at = tt.pos;
-    memcpy(past.stands_in, tt.manifest.uuid, sizeof(past.stands_in));
+    past.stands_at = tt_now.pos;
+    memcpy(past.stands_in, tt_session.manifest.uuid, sizeof(past.stands_in));
 }
 
 static void set_aside(void)
 {
+    const char *dir;
+
     past.cpus = tt_vcpus_save();
     past.halted = first_cpu->halted;
-    past.aside = (TtEngine) {
-        .dir = tt.dir, .checkpoint_bytes = tt.checkpoint_bytes ?: GiB,
-        .sync_next = UINT64_MAX, .step_to = UINT64_MAX,
-        .check_next = UINT64_MAX,
-    };
+    dir = tt_session.dir;
+    tt_world_begin();
     tt_target_forget_links();
-    tt_past_swap();
+    tt_world_swap();
+    tt_session.dir = dir;
     tt_past = true;
 }
 
@@ -99,9 +87,9 @@ static void bring_back(void)
 {
     tt_replay_close();
     tt_memory_leave_past();
-    tt_manifest_cleanup(&tt.manifest);
-    g_free(tt.divergence);
-    tt_past_swap();
+    tt_manifest_cleanup(&tt_session.manifest);
+    g_free(tt_replayer.divergence);
+    tt_world_swap();
     tt_past = false;
     tt_vcpus_load(past.cpus->data, past.cpus->len, past.halted, &error_abort);
     g_byte_array_unref(past.cpus);
@@ -128,9 +116,9 @@ static void enter(CPUState *cpu, run_on_cpu_data data)
     tt_target_swap_links();
     tt_replay_start(cpu);
     tt_target_swap_links();
-    if (tt.diverged) {
+    if (tt_replayer.diverged) {
         error_setg(errp, "the start of the run cannot be shown: %s",
-                   tt.divergence);
+                   tt_replayer.divergence);
         tt_travel_close();
         bring_back();
     }
@@ -201,8 +189,8 @@ void tt_past_leave(void)
 
 void tt_past_vm_starts(void)
 {
-    if (!is_off() && !tt_travel_active() && tt.pos >= tt_replay_end() &&
-        !tt.diverged) {
+    if (!is_off() && !tt_travel_active() && tt_now.pos >= tt_replay_end() &&
+        !tt_replayer.diverged) {
         tt_past_leave();
     }
 }

@@ -17,7 +17,5 @@ bool tt_past_enter(Error **errp);
 void tt_past_leave(void);
 /* In the past: where the guest stood, before its vCPUs' state was logged for this. */
 uint64_t tt_past_stand(void);
-/* Turns the engine to the world that is not shown, and back: BQL. */
-void tt_past_swap(void);
 
 #endif

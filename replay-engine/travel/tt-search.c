@@ -16,7 +16,8 @@
  */
 #include "qemu/osdep.h"
 #include "travel/tt-search.h"
-#include "session/tt-session.h"
+#include "replay/tt-replay.h"
+#include "session/tt-position.h"
 #include "timeline/tt-touched.h"
 #include "tt/hooks.h"
 #include "hw/core/cpu.h"
@@ -45,20 +46,20 @@ void tt_page_touched_slow(uint64_t addr, bool written)
 
 void tt_search_leave(void)
 {
-    if (!tt.diverged) {
-        tt_touched_note(touched, tt.pos);
+    if (!tt_replayer.diverged) {
+        tt_touched_note(touched, tt_now.pos);
     }
     tt_touched_end(touched);
 }
 
 void tt_search_restored(void)
 {
-    tt_touched_begin(touched, tt.pos);
+    tt_touched_begin(touched, tt_now.pos);
 }
 
 void tt_search_sync_point(void)
 {
-    tt_touched_sync_point(touched, tt.pos);
+    tt_touched_sync_point(touched, tt_now.pos);
 }
 
 static bool breakpoint_may_hit(CPUState *cpu, uint64_t from, uint64_t to)
@@ -99,7 +100,7 @@ bool tt_search_may_hit(void *opaque, uint64_t from, uint64_t to)
     if (tt_omit & TT_OMIT_SEARCH_SKIP) {
         return true;
     }
-    tt_touched_note(touched, tt.pos);
+    tt_touched_note(touched, tt_now.pos);
     CPU_FOREACH(cpu) {
         if (breakpoint_may_hit(cpu, from, to) ||
             watchpoint_may_hit(cpu, from, to)) {

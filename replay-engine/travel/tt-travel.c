@@ -11,6 +11,8 @@
 #include "accel-tt/tt-vcpus.h"
 #include "monitor-cmds/tt-events.h"
 #include "replay/tt-replay.h"
+#include "replay/tt-stop.h"
+#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-checkpoints.h"
@@ -156,12 +158,12 @@ static void pin(TtCheckpointId id)
 static bool is_last_sync_point(void)
 {
     return tr.active && tr.reverse_step && !tr.probing &&
-        tt.pos < tr.stop_at && tt_next_sync_point(tt.pos) > tr.stop_at;
+        tt_now.pos < tr.stop_at && tt_next_sync_point(tt_now.pos) > tr.stop_at;
 }
 
 void tt_travel_sync_point(CPUState *cpu)
 {
-    bool wanted = tr.active && tr.pin_at && tt.pos >= tr.pin_at;
+    bool wanted = tr.active && tr.pin_at && tt_now.pos >= tr.pin_at;
     TtCheckpointId id;
 
     tell_progress(now_ms());
@@ -197,7 +199,7 @@ bool tt_travel_is_possible(Error **errp)
 {
     if (!tt_replaying()) {
         error_setg(errp, "there is no past to go to: this is no replay");
-    } else if (tt.at_end_exit) {
+    } else if (tt_at_end_exit) {
         error_setg(errp, "this replay keeps no checkpoints: start it with "
                    "at-end=stop");
     } else if (!tr.timeline) {
@@ -234,14 +236,14 @@ static void set_no_way(Error **errp)
     g_autofree char *behind = NULL;
     uint64_t at;
 
-    if (tt_timeline_find_after(tr.timeline, tt.pos, &at)) {
+    if (tt_timeline_find_after(tr.timeline, tt_now.pos, &at)) {
         behind = g_strdup_printf(", and from %" PRIu64 " on,", at);
     }
-    error_setg(errp, "the replay %s here: %s%s%s%s", tt.damaged ?
-               "cannot go on from" : "diverged", tt.divergence,
-               tt.pos > tt_replay_first() || behind ?
+    error_setg(errp, "the replay %s here: %s%s%s%s", tt_replayer.damaged ?
+               "cannot go on from" : "diverged", tt_replayer.divergence,
+               tt_now.pos > tt_replay_first() || behind ?
                "; only positions before this one" : "", behind ?: "",
-               tt.pos > tt_replay_first() || behind ? " can be reached" : "");
+               tt_now.pos > tt_replay_first() || behind ? " can be reached" : "");
 }
 
 static bool may_run_to(uint64_t target, Error **errp)
@@ -249,7 +251,7 @@ static bool may_run_to(uint64_t target, Error **errp)
     if (!may_begin(errp)) {
         return false;
     }
-    if (tt.diverged && target >= tt.pos) {
+    if (tt_replayer.diverged && target >= tt_now.pos) {
         set_no_way(errp);
         return false;
     }
@@ -260,23 +262,23 @@ static bool may_go_to(uint64_t target, Error **errp)
 {
     uint64_t at;
 
-    return tt.diverged && tr.timeline &&
-        tt_timeline_find(tr.timeline, target, &at) && at > tt.pos ?
+    return tt_replayer.diverged && tr.timeline &&
+        tt_timeline_find(tr.timeline, target, &at) && at > tt_now.pos ?
         may_begin(errp) : may_run_to(target, errp);
 }
 
 bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
                     Error **errp)
 {
-    if (tt_trace_is_on && !tt_past && target > tt.pos) {
+    if (tt_trace_is_on && !tt_past && target > tt_now.pos) {
         return tt_travel_run(target, done, opaque, errp);   /* all of it */
     }
     if (!may_go_to(target, errp)) {
         return false;
     }
     tr.reverse_step = false;
-    tt_timeline_goto(tr.timeline, tt.pos, target);
-    if (tt.diverged && target >= tt.pos) {
+    tt_timeline_goto(tr.timeline, tt_now.pos, target);
+    if (tt_replayer.diverged && target >= tt_now.pos) {
         tt_timeline_lost(tr.timeline);
     }
     begin(done, opaque);
@@ -307,7 +309,7 @@ bool tt_travel_run(uint64_t target, TtTravelDone *done, void *opaque,
     tr.straight = true;
     tr.reverse_step = false;
     tr.run_to = target;
-    tr.run_from = tt.pos;
+    tr.run_from = tt_now.pos;
     return true;
 }
 
@@ -318,14 +320,14 @@ bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
         return false;
     }
     tr.reverse_step = tr.leaves = step;
-    tr.origin = tt.pos;
+    tr.origin = tt_now.pos;
     tr.found = (Found) { .pos = UINT64_MAX };
     tr.back = 1;
     tr.stepper = tt_vcpu();
     if (!step) {
-        tt_timeline_reverse_continue(tr.timeline, tt.pos, tt_replay_first());
+        tt_timeline_reverse_continue(tr.timeline, tt_now.pos, tt_replay_first());
     } else {
-        tt_timeline_goto(tr.timeline, tt.pos, tt.pos ? tt.pos - 1 : 0);
+        tt_timeline_goto(tr.timeline, tt_now.pos, tt_now.pos ? tt_now.pos - 1 : 0);
     }
     begin(done, opaque);
     return true;
@@ -338,9 +340,9 @@ bool tt_travel_survey(uint64_t from, uint64_t to, TtTravelHit *hit,
         return false;
     }
     tr.reverse_step = false;
-    tr.origin = tt.pos;
+    tr.origin = tt_now.pos;
     tr.survey_from = from;
-    tt_timeline_survey(tr.timeline, tt.pos, from, MIN(to, tt_replay_end()));
+    tt_timeline_survey(tr.timeline, tt_now.pos, from, MIN(to, tt_replay_end()));
     begin(done, opaque);
     tr.survey = hit;
     return true;
@@ -353,7 +355,7 @@ bool tt_travel_survey(uint64_t from, uint64_t to, TtTravelHit *hit,
  */
 bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp)
 {
-    uint64_t step = tt.manifest.sync_interval;
+    uint64_t step = tt_session.manifest.sync_interval;
     uint64_t at = 0, fence;
     TtCheckpointId id;
 
@@ -365,22 +367,22 @@ bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp)
                    "only: record it anew");
         return false;
     }
-    fence = tt.pos / step * step;
-    id = tt_timeline_find(tr.timeline, tt.pos, &at);
-    if (!id || (at < fence && tt.diverged)) {
+    fence = tt_now.pos / step * step;
+    id = tt_timeline_find(tr.timeline, tt_now.pos, &at);
+    if (!id || (at < fence && tt_replayer.diverged)) {
         error_setg(errp, "no checkpoint can be made where a replay diverged");
         return false;
     }
     tr.pinned_id = 0;
-    tr.origin = tt.pos;
+    tr.origin = tt_now.pos;
     tr.reverse_step = false;
     if (at >= fence) {
         pin(id);
-        tt_timeline_goto(tr.timeline, tt.pos, tt.pos);
+        tt_timeline_goto(tr.timeline, tt_now.pos, tt_now.pos);
     } else {
         tr.pin_at = fence;
         tr.pinning = true;
-        tt_timeline_goto(tr.timeline, tt.pos, at);
+        tt_timeline_goto(tr.timeline, tt_now.pos, at);
     }
     begin(done, opaque);
     return true;
@@ -412,7 +414,7 @@ void tt_travel_abort(void)
         return;
     }
     if (!tr.straight) {
-        tt_timeline_done(tr.timeline, tt.pos, TT_STOP_INTERRUPTED);
+        tt_timeline_done(tr.timeline, tt_now.pos, TT_STOP_INTERRUPTED);
     }
     tr.reverse_step = false;
     finish(&step);
@@ -429,10 +431,10 @@ void tt_travel_progress(uint64_t *done, uint64_t *total)
     *done = *total = 0;
     if (tr.active && tr.straight) {
         *total = MIN(tr.run_to, tt_replay_end());
-        *done = tt.pos - tr.run_from;
+        *done = tt_now.pos - tr.run_from;
     } else if (tr.active) {
         tt_timeline_progress(tr.timeline, done, total);
-        *done += tt.pos > tr.run_from ? tt.pos - tr.run_from : 0;
+        *done += tt_now.pos > tr.run_from ? tt_now.pos - tr.run_from : 0;
     }
     *done = MIN(*done, *total);
 }
@@ -452,7 +454,7 @@ static void name_watchpoint(void)
     CPUState *cpu = tt_vcpu();
     CPUWatchpoint *wp;
 
-    if (!tr.found.is_watch || tr.found.pos != tt.pos) {
+    if (!tr.found.is_watch || tr.found.pos != tt_now.pos) {
         return;
     }
     QTAILQ_FOREACH(wp, &cpu->watchpoints, entry) {
@@ -486,8 +488,8 @@ static void finish(const TtStep *step)
     tr.leaves = false;
     tr.stop_at = UINT64_MAX;
     tr.stepping_over = false;
-    tt_event_stopped(tt.pos, reason);
-    tr.done(tr.opaque, tt.pos, reason);
+    tt_event_stopped(tt_now.pos, reason);
+    tr.done(tr.opaque, tt_now.pos, reason);
     if (!tr.active && runstate_is_running() && !tt_vcpu()->stopped) {
         qemu_system_vmstop_request_prepare();   /* somebody said cont */
         qemu_system_vmstop_request(RUN_STATE_PAUSED);
@@ -501,12 +503,12 @@ static void finish(const TtStep *step)
  */
 static bool step_back_further(const TtStep *step)
 {
-    if (!tr.leaves || step->reason != TT_STOP_TARGET || tt.pos < tr.origin ||
+    if (!tr.leaves || step->reason != TT_STOP_TARGET || tt_now.pos < tr.origin ||
         tr.origin - tt_replay_first() <= tr.back) {
         return false;
     }
     tr.back++;
-    tt_timeline_goto(tr.timeline, tt.pos, tr.origin - tr.back);
+    tt_timeline_goto(tr.timeline, tt_now.pos, tr.origin - tr.back);
     return true;
 }
 
@@ -522,7 +524,7 @@ static bool search_turn(const TtStep *step)
     }
     tr.by_turn = true;
     tr.found = (Found) { .pos = UINT64_MAX };
-    tt_timeline_reverse_continue(tr.timeline, tt.pos, tt_replay_first());
+    tt_timeline_reverse_continue(tr.timeline, tt_now.pos, tt_replay_first());
     return true;
 }
 
@@ -530,10 +532,10 @@ static bool search_turn(const TtStep *step)
  * last position before this one is where a step back leads. */
 static void note_turn(CPUState *whose)
 {
-    uint64_t at = tt.pos - 1;
+    uint64_t at = tt_now.pos - 1;
 
     if (!tr.active || !tr.by_turn || tr.blind || whose != tr.stepper ||
-        tt.pos <= tr.turn_began) {
+        tt_now.pos <= tr.turn_began) {
         return;
     }
     tt_timeline_hit(tr.timeline, at);
@@ -545,7 +547,7 @@ static void note_turn(CPUState *whose)
 void tt_travel_switches(CPUState *from)
 {
     note_turn(from);
-    tr.turn_began = tt.pos + 1;
+    tr.turn_began = tt_now.pos + 1;
 }
 
 /* A pinned checkpoint is to be taken on the way back to where we came from. */
@@ -555,7 +557,7 @@ static bool return_pinning(const TtStep *step)
         return false;
     }
     tr.pinning = false;
-    tt_timeline_goto(tr.timeline, tt.pos, tr.origin);
+    tt_timeline_goto(tr.timeline, tt_now.pos, tr.origin);
     return true;
 }
 
@@ -580,13 +582,13 @@ static bool has_access_watchpoint(CPUState *cpu)
 static bool begin_probe(CPUState *cpu, const TtStep *step)
 {
     if (!tr.reverse_step || tr.probed || step->reason != TT_STOP_TARGET ||
-        tt.pos >= tr.origin || !has_access_watchpoint(cpu) ||
-        !tt_search_may_hit(NULL, tt.pos, tr.origin)) {
+        tt_now.pos >= tr.origin || !has_access_watchpoint(cpu) ||
+        !tt_search_may_hit(NULL, tt_now.pos, tr.origin)) {
         return false;
     }
     tr.probing = true;
     tr.blind = false;
-    tr.home = tt.pos;
+    tr.home = tt_now.pos;
     tr.stop_at = tr.origin;
     return true;
 }
@@ -598,7 +600,7 @@ static void end_probe(void)
     if (tr.found.is_watch) {
         tr.found.pos = tr.home;
     }
-    tt_timeline_goto(tr.timeline, tt.pos, tr.home);
+    tt_timeline_goto(tr.timeline, tt_now.pos, tr.home);
 }
 
 static void restore(CPUState *cpu, TtCheckpointId id)
@@ -606,20 +608,20 @@ static void restore(CPUState *cpu, TtCheckpointId id)
     tt_search_leave();
     switch (tt_checkpoints_restore(cpu, id)) {
     case TT_RESTORED:
-        tr.turn_began = tt.pos;
+        tr.turn_began = tt_now.pos;
         tt_search_restored();
-        tt_timeline_done(tr.timeline, tt.pos, TT_STOP_NONE);
+        tt_timeline_done(tr.timeline, tt_now.pos, TT_STOP_NONE);
         break;
     case TT_RESTORE_ANOTHER:
         break;                          /* the plan knows */
     case TT_RESTORE_NONE:
         tr.no_way = true;
-        tt_timeline_done(tr.timeline, tt.pos, TT_STOP_DIVERGED);
+        tt_timeline_done(tr.timeline, tt_now.pos, TT_STOP_DIVERGED);
         break;
     case TT_RESTORE_NOMEM:
         error_report("tt: not enough memory to go back: the VM stays at "
-                     "position %" PRIu64, tt.pos);
-        tt_timeline_done(tr.timeline, tt.pos, TT_STOP_INTERRUPTED);
+                     "position %" PRIu64, tt_now.pos);
+        tt_timeline_done(tr.timeline, tt_now.pos, TT_STOP_INTERRUPTED);
         break;
     }
 }
@@ -632,7 +634,7 @@ static bool take_step(CPUState *cpu, const TtStep *step)
         return true;
     case TT_STEP_RUN:
     case TT_STEP_SCAN:
-        if (tt.pos >= step->pos) {      /* beyond: that was no resting place */
+        if (tt_now.pos >= step->pos) {      /* beyond: that was no resting place */
             if (step->kind == TT_STEP_SCAN) {
                 note_turn(tt_vcpu());
             }
@@ -641,7 +643,7 @@ static bool take_step(CPUState *cpu, const TtStep *step)
         }
         tr.blind = step->kind == TT_STEP_RUN;
         tr.stop_at = step->pos;
-        tr.run_from = tt.pos;
+        tr.run_from = tt_now.pos;
         return false;
     default:
         g_assert_not_reached();
@@ -650,10 +652,10 @@ static bool take_step(CPUState *cpu, const TtStep *step)
 
 bool tt_travel_is_pending(void)
 {
-    if (tr.stepping_over && tt.pos > tr.hit_pos) {
+    if (tr.stepping_over && tt_now.pos > tr.hit_pos) {
         tr.stepping_over = false;
     }
-    return tr.active && (tr.pending || tt.pos >= tt_travel_stop_at());
+    return tr.active && (tr.pending || tt_now.pos >= tt_travel_stop_at());
 }
 
 /* A straight run: on to its end, or there. */
@@ -665,7 +667,7 @@ static bool advance_straight(void)
         step.reason = TT_STOP_INTERRUPTED;
     } else if (tr.ended) {
         step.reason = tr.ended;
-    } else if (tt.pos < tr.run_to) {
+    } else if (tt_now.pos < tr.run_to) {
         tr.stop_at = tr.run_to;
         return true;
     }
@@ -684,7 +686,7 @@ bool tt_travel_advance(CPUState *cpu)
     }
     if (tr.interrupted) {
         tr.interrupted = false;
-        tt_timeline_done(tr.timeline, tt.pos, TT_STOP_INTERRUPTED);
+        tt_timeline_done(tr.timeline, tt_now.pos, TT_STOP_INTERRUPTED);
     }
     for (;;) {
         TtStep step = tt_timeline_step(tr.timeline);
@@ -744,7 +746,7 @@ void tt_travel_hit(uint64_t pos, CPUWatchpoint *wp)
 void tt_travel_ended(int reason)
 {
     if (!tr.straight) {
-        tt_timeline_done(tr.timeline, tt.pos, reason);
+        tt_timeline_done(tr.timeline, tt_now.pos, reason);
     }
     tr.ended = reason;
     tr.pending = true;

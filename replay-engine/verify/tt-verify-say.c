@@ -10,7 +10,7 @@
 #include "log/tt-sched.h"
 #include "pages/tt-pagestore.h"
 #include "replay/tt-replay.h"
-#include "session/tt-session.h"
+#include "session/tt-position.h"
 #include "tt-verify-int.h"
 #include "hw/core/cpu.h"
 #include "qemu/rcu.h"
@@ -175,7 +175,7 @@ void tt_verify_say_state(void)
         }
     }
     tt_regs_free(r);
-    tt_verify_say("state position=%" PRIu64 " cpu=%d text=%s", tt.pos,
+    tt_verify_say("state position=%" PRIu64 " cpu=%d text=%s", tt_now.pos,
                   tt_vcpu()->cpu_index, s->str + (s->len > 0));
 }
 

@@ -24,6 +24,7 @@
 #include "checkpoint/tt-checkpoint.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "replay/tt-replay.h"
+#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-checkpoints.h"
@@ -109,7 +110,7 @@ static void say_place(const char *how, uint64_t after, const char *why)
     CPUState *cpu = tt_vcpu();
 
     say("%s position=%" PRIu64 " pc=0x%" PRIx64 " after=%" PRIu64 " text=%s",
-        how, tt.pos, (uint64_t)cpu->cc->get_pc(cpu), after, why);
+        how, tt_now.pos, (uint64_t)cpu->cc->get_pc(cpu), after, why);
     tt_verify_say_state();
     tt_verify_say_events();
 }
@@ -155,8 +156,8 @@ typedef struct Seen {
 static void look(Seen *s)
 {
     s->digest = tt_vcpus_digest();
-    s->output_hash = tt.output_hash;
-    s->events = tt.events;
+    s->output_hash = tt_now.output_hash;
+    s->events = tt_session.events;
     s->registers = tt_verify_registers();
     tt_memory_map_save(&s->map);
 }
@@ -300,14 +301,14 @@ static void next_interval(void)
     vf.next++;
     if (was_last || (!next_point() && vf.to != UINT64_MAX)) {
         leave();
-    } else if (tt.diverged) {           /* the log behind it cannot be read */
-        vf.began = tt.pos;
+    } else if (tt_replayer.diverged) {           /* the log behind it cannot be read */
+        vf.began = tt_now.pos;
         in_trouble(tt_replay_failure());
     } else if (tt_checkpoints_is_lost()) {
-        vf.began = tt.pos;
+        vf.began = tt_now.pos;
         skip_interval();
     } else {
-        vf.began = tt.pos;
+        vf.began = tt_now.pos;
         run_on();
     }
 }
@@ -521,7 +522,7 @@ static bool begin_anew(void)
     while ((p = next_point())) {
         if (!restore(p)) {
             say_unusable(p);
-        } else if (!tt.diverged) {
+        } else if (!tt_replayer.diverged) {
             return true;
         }
         vf.began = p->pos;
@@ -559,10 +560,10 @@ static void skip_interval(void)
 static void in_trouble(int reason)
 {
     const TtCheckpointDesc *p = next_point();
-    const char *why = tt.divergence ?: "for no reason given";
+    const char *why = tt_replayer.divergence ?: "for no reason given";
 
     if (reason == TT_STOP_DAMAGED) {
-        say("%s position=%" PRIu64 " text=%s", tt_stop_name(reason), tt.pos,
+        say("%s position=%" PRIu64 " text=%s", tt_stop_name(reason), tt_now.pos,
             why);
     } else {
         say_place(vf.differed ? "further" : tt_stop_name(reason), last_equal(),
@@ -622,7 +623,7 @@ static bool is_at_point(GArray *all, uint64_t pos, bool or_end, uint64_t *before
         }
     }
     return *before == pos ||
-        (or_end && (*behind == pos || (tt.growing && pos < *behind)));
+        (or_end && (*behind == pos || (tt_replayer.growing && pos < *behind)));
 }
 
 /* Between checkpoints there is nothing to compare with. */
@@ -715,7 +716,7 @@ void tt_verify_begin(void)
         vf.to = UINT64_MAX;             /* there need be no checkpoint */
     }
     choose_points(all);
-    vf.began = tt.pos;
+    vf.began = tt_now.pos;
     ok = tt_travel_goto(vf.from, at_start, NULL, &err);
     post(ok, err);
 }

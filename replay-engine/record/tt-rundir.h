@@ -10,7 +10,7 @@ void tt_rundir_has_points(bool has);
 bool tt_rundir_is_there(void);
 /* Name of a file of the recording that somebody deleted or moved; g_free. NULL: none. */
 char *tt_rundir_lost(void);
-/* Does tt.dir still name the directory that was made? If not, nothing may be created
+/* Does tt_session.dir still name the directory that was made? If not, nothing may be created
  * or deleted by its name: another recording may be there. Any thread. */
 bool tt_rundir_is_ours(void);
 bool tt_rundir_check(Error **errp);     /* the same, with a sentence */

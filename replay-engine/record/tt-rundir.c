@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The run directory of a recording, and what of it goes when there was no run. */
 #include "qemu/osdep.h"
-#include "session/tt-rundir.h"
+#include "record/tt-rundir.h"
 #include "branch/tt-branch.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "log/tt-logparts.h"
 #include "record/tt-flight.h"
+#include "record/tt-record-options.h"
 #include "run/tt-runlock.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
@@ -60,43 +61,43 @@ static bool is_foreign(const char *dir)
 /* Which option names the directory. */
 static const char *option(void)
 {
-    return tt_is_branch() ? "to=" : "dir=";
+    return tt_record_options.dir_option ?: "dir=";
 }
 
 /* The directory that the option names. */
 static bool make_named(Error **errp)
 {
-    g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
-    g_autofree char *log = tt_logparts_path(tt.dir, 0);
+    g_autofree char *manifest = g_build_filename(tt_session.dir, "manifest", NULL);
+    g_autofree char *log = tt_logparts_path(tt_session.dir, 0);
 
-    if (!tt_path_is_outside(tt.dir, errp)) {
+    if (!tt_path_is_outside(tt_session.dir, errp)) {
         return false;
     }
-    if (mkdir(tt.dir, 0700) == 0) {
+    if (mkdir(tt_session.dir, 0700) == 0) {
         rd.made_dir = true;
         return true;
     }
-    if (errno != EEXIST || !g_file_test(tt.dir, G_FILE_TEST_IS_DIR)) {
+    if (errno != EEXIST || !g_file_test(tt_session.dir, G_FILE_TEST_IS_DIR)) {
         error_setg_errno(errp, errno == EEXIST ? ENOTDIR : errno,
                          "cannot make the run directory '%s': give another"
-                         " with %s", tt_printable(tt.dir), option());
+                         " with %s", tt_printable(tt_session.dir), option());
         return false;
     }
-    if (tt_runlock_is_held(tt.dir)) {
+    if (tt_runlock_is_held(tt_session.dir)) {
         error_setg(errp, "another process records into '%s': give another %s",
-                   tt_printable(tt.dir), option());
+                   tt_printable(tt_session.dir), option());
         return false;
     }
     if (g_file_test(manifest, G_FILE_TEST_EXISTS) ||
         g_file_test(log, G_FILE_TEST_EXISTS)) {
         error_setg(errp, "'%s' holds a run already: give another %s or "
-                   "delete it", tt_printable(tt.dir), option());
+                   "delete it", tt_printable(tt_session.dir), option());
         return false;
     }
-    if (is_foreign(tt.dir)) {
+    if (is_foreign(tt_session.dir)) {
         error_setg(errp, "'%s' holds other files: give a directory with "
                    "%s that is empty, or that does not exist",
-                   tt_printable(tt.dir), option());
+                   tt_printable(tt_session.dir), option());
         return false;
     }
     return true;
@@ -117,7 +118,7 @@ static bool make_dated(Error **errp)
             return false;
         }
         if (mkdir(path, 0700) == 0) {
-            tt.dir = g_intern_string(path);
+            tt_session.dir = g_intern_string(path);
             rd.made_dir = true;
             return true;
         }
@@ -138,10 +139,10 @@ bool tt_record_directory(Error **errp)
     if (rd.has_dir) {
         return true;
     }
-    if (!(tt.dir ? make_named(errp) : make_dated(errp))) {
+    if (!(tt_session.dir ? make_named(errp) : make_dated(errp))) {
         return false;
     }
-    st = tt_runlock_take(tt.dir, &rd.lock, &diag);
+    st = tt_runlock_take(tt_session.dir, &rd.lock, &diag);
     if (st != TT_OK) {
         error_setg(errp, "%s", diag.text);
         if (st == TT_ERR_INVALID) {
@@ -155,14 +156,14 @@ bool tt_record_directory(Error **errp)
 
 bool tt_rundir_is_ours(void)
 {
-    return tt_runlock_is_at(rd.lock, tt.dir);
+    return tt_runlock_is_at(rd.lock, tt_session.dir);
 }
 
 bool tt_rundir_check(Error **errp)
 {
     if (!tt_rundir_is_ours()) {
         error_setg(errp, "'%s' was deleted, or moved away: move it back",
-                   tt_printable(tt.dir));
+                   tt_printable(tt_session.dir));
         return false;
     }
     return true;
@@ -218,7 +219,7 @@ char *tt_rundir_lost(void)
 
 bool tt_rundir_is_there(void)
 {
-    g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
+    g_autofree char *manifest = g_build_filename(tt_session.dir, "manifest", NULL);
     g_autofree char *log = lost_log();
 
     return g_file_test(manifest, G_FILE_TEST_EXISTS) && tt_rundir_is_ours() && !log;
@@ -232,7 +233,7 @@ static void watch_files(void)
         rd.told = true;
         warn_report("tt: '%s' is not in the run directory '%s' any more: somebody "
                     "deleted it, or moved it, while it is recorded into; move it back, "
-                    "or begin another recording", lost, tt_printable(tt.dir));
+                    "or begin another recording", lost, tt_printable(tt_session.dir));
     }
 }
 
@@ -244,7 +245,7 @@ void tt_rundir_watch(void)
         rd.told = true;
         warn_report("tt: '%s' is not the run directory any more: somebody deleted "
                     "it, or moved it, while it is recorded into; move it back",
-                    tt_printable(tt.dir));
+                    tt_printable(tt_session.dir));
     }
 }
 
@@ -260,23 +261,23 @@ void tt_rundir_remove(void)
         return;                         /* not even a name of another's files */
     }
     if (rd.made_log) {
-        g_autofree char *manifest = g_build_filename(tt.dir, "manifest", NULL);
+        g_autofree char *manifest = g_build_filename(tt_session.dir, "manifest", NULL);
         unsigned n;
-        g_autofree uint32_t *part = tt_logparts_list(tt.dir, &n);
+        g_autofree uint32_t *part = tt_logparts_list(tt_session.dir, &n);
 
         unlink(manifest);
         if (!tt_flight_is_on()) {
-            g_autofree char *log = tt_logparts_path(tt.dir, 0);
+            g_autofree char *log = tt_logparts_path(tt_session.dir, 0);
 
             unlink(log);
         }
         for (unsigned i = 0; i < n; i++) {
-            g_autofree char *log = tt_logparts_path(tt.dir, part[i]);
+            g_autofree char *log = tt_logparts_path(tt_session.dir, part[i]);
 
             unlink(log);
         }
     }
     if (rd.made_dir) {
-        rmdir(tt.dir);
+        rmdir(tt_session.dir);
     }
 }

@@ -4,7 +4,7 @@
  * RAM of that. Opened for reading only; nothing here changes a file.
  */
 #include "qemu/osdep.h"
-#include "session/tt-parent.h"
+#include "hw-tt/state/tt-parent.h"
 #include "control/tt-mark.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-base.h"

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which machines and devices cannot be recorded, and why.
+ */
+#include "qemu/osdep.h"
+#include "control/tt-recordable.h"
+#include "accel-tt/tt-vcpus.h"
+#include "tt/hooks.h"
+#include "qapi/error.h"
+#include "qobject/qdict.h"
+#include "qom/object.h"
+#include "hw/boards.h"
+#include "hw/qdev-core.h"
+#include "net/net.h"
+#include "net/vhost_net.h"
+#include "system/cpu-timers.h"
+#include "system/cpus.h"
+#include "system/runstate.h"
+#include "system/tcg.h"
+
+const char tt_no_icount[] = "-tt and -icount exclude each other: -tt "
+    "counts instructions by itself; leave -icount out";
+
+bool tt_net_has_vhost(void)
+{
+    NetClientState *ncs[64];
+    int i, n = qemu_find_net_clients_except(NULL, ncs, NET_CLIENT_DRIVER_NIC,
+                                            ARRAY_SIZE(ncs));
+
+    for (i = 0; i < MIN(n, (int)ARRAY_SIZE(ncs)); i++) {
+        if (get_vhost_net(ncs[i]) ||
+            ncs[i]->info->type == NET_CLIENT_DRIVER_VHOST_USER ||
+            ncs[i]->info->type == NET_CLIENT_DRIVER_VHOST_VDPA) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool tt_type_is_unrecordable(const char *name)
+{
+    return g_str_has_prefix(name, "vhost-") ||
+        g_str_has_prefix(name, "vfio-") || strstr(name, "-vhost") ||
+        g_str_has_prefix(name, "virtio-pmem") ||
+        g_str_has_prefix(name, "ivshmem") ||
+        g_str_equal(name, "vmware-svga") || g_str_equal(name, "acpi-erst");
+}
+
+static int find_unrecordable(Object *obj, void *opaque)
+{
+    const char *name = object_get_typename(obj);
+    char **why = opaque;
+
+    if (!strcmp(name, "iothread") && !tt_iothreads_fold) {
+        *why = g_strdup("an iothread that is at work already cannot be "
+                        "recorded: start QEMU with -tt record, where the main "
+                        "loop does its work, or without the iothread object");
+    } else if (tt_type_is_unrecordable(name)) {
+        *why = g_strdup_printf("device '%s' writes guest memory past QEMU and "
+                               "cannot be recorded: use one that QEMU emulates",
+                               name);
+    } else if (!strcmp(name, "nvme") &&
+               object_property_get_link(obj, "pmrdev", NULL)) {
+        *why = g_strdup("a persistent memory region of NVMe is written past "
+                        "QEMU and cannot be recorded: leave pmrdev out");
+    }
+    return *why != NULL;
+}
+
+char *tt_unrecordable_device(void)
+{
+    char *why = NULL;
+
+    object_child_foreach_recursive(object_get_root(), find_unrecordable, &why);
+    if (!why && tt_net_has_vhost()) {
+        why = g_strdup("vhost cannot be recorded: leave vhost=on and vhost-user "
+                       "netdevs out");
+    }
+    return why;
+}
+
+const char *tt_unrecordable_machine(MachineState *ms)
+{
+    if (!tcg_enabled()) {
+        return "-tt works with -accel tcg only, for now: leave the other "
+            "accelerator out";
+    }
+    if (ms->smp.max_cpus > TT_VCPUS_MAX) {
+        return "-tt records 8 vCPUs at most: use -smp 8 or less";
+    }
+    if (ms->smp.max_cpus != ms->smp.cpus) {
+        return "-tt cannot record a vCPU that is plugged in later: leave "
+            "maxcpus out";
+    }
+    return NULL;
+}
+
+bool tt_can_record(Error **errp)
+{
+    const char *machine = tt_unrecordable_machine(current_machine);
+    g_autofree char *device = machine ? NULL : tt_unrecordable_device();
+
+    if (machine || device) {
+        error_setg(errp, "%s", machine ?: device);
+    } else if (icount_enabled()) {
+        error_setg(errp, "%s", tt_no_icount);
+    } else if (current_machine->smp.cpus > 1 && qemu_tcg_mttcg_enabled()) {
+        error_setg(errp, "several vCPUs are recorded in one thread: start QEMU "
+                   "with -accel tcg,thread=single");
+    } else if (runstate_check(RUN_STATE_INMIGRATE)) {
+        error_setg(errp, "an incoming migration cannot be recorded: start when "
+                   "it is there");
+    } else if (runstate_check(RUN_STATE_IO_ERROR)) {
+        error_setg(errp, "a device waits in the middle of a transfer that "
+                   "failed: continue the VM first");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+/* What may not be there when a recording begins may not be plugged in either. */
+static bool refuse_device(DeviceListener *l, const QDict *opts, bool from_json,
+                          Error **errp)
+{
+    const char *driver = qdict_get_try_str(opts, "driver");
+
+    if (!tt_recording()) {
+        return false;
+    }
+    if (driver && (tt_type_is_unrecordable(driver) ||
+                   qdict_haskey(opts, "pmrdev"))) {
+        error_setg(errp, "device '%s' writes guest memory past QEMU and cannot "
+                   "be recorded", driver);
+    } else if (tt_net_has_vhost()) {
+        error_setg(errp, "vhost cannot be recorded: remove the netdev that has "
+                   "vhost=on, or is vhost-user, first");
+    }
+    return false;
+}
+
+void tt_watch_devices(void)
+{
+    static DeviceListener listener = { .hide_device = refuse_device };
+    static bool watched;
+
+    if (!watched) {
+        watched = true;
+        device_listener_register(&listener);
+    }
+}

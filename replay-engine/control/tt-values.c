@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Values that -tt and the monitor take alike, and what is said of wrong ones.
+ */
+#include "qemu/osdep.h"
+#include "control/tt-values.h"
+#include "flight/tt-crash.h"
+#include "qapi/error.h"
+#include "qemu/cutils.h"
+
+const char tt_interval_help[] =
+    "checkpoint-interval takes seconds, 1000000 at most, 0 for no checkpoints";
+
+bool tt_interval_parse(double seconds, uint64_t *ms)
+{
+    *ms = seconds > 0 ? MAX(seconds * 1000, 1) : 0;
+    return seconds >= 0 && seconds <= 1e6;
+}
+
+bool tt_window_parse(const char *text, uint64_t *ns, Error **errp)
+{
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {
+        { "", 1 }, { "s", 1 }, { "min", 60 }, { "h", 3600 }, { "d", 86400 },
+    };
+    const char *unit;
+    double n;
+
+    if (!qemu_strtod_finite(text, &unit, &n)) {
+        for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+            double s = n * units[i].seconds;
+
+            if (!strcmp(unit, units[i].name) && s >= 0.1 &&
+                s <= 1157 * 86400.0) {
+                *ns = s * 1e9;
+                return true;
+            }
+        }
+    }
+    error_setg(errp, "last takes a time from 0.1s to 1157d, such as 30s, 10min, "
+               "2h or 1d, not '%s'", text);
+    return false;
+}
+
+bool tt_window_fits(uint64_t ns, uint64_t interval_ms, Error **errp)
+{
+    if (ns && !interval_ms) {
+        error_setg(errp, "a window (last) begins at a checkpoint: leave "
+                   "checkpoint-interval=0 out");
+        return false;
+    }
+    return true;
+}
+
+const char tt_save_on_panic_help[] =
+    "save-on-panic makes sense with last= only: without, all is kept";

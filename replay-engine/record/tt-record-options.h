@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the user asked of the recording: -tt record, `tt record start`.
+ */
+#ifndef TT_RECORD_OPTIONS_H
+#define TT_RECORD_OPTIONS_H
+
+#define TT_CHECKPOINT_INTERVAL_MS 25000
+
+/* Positions between two digests of the vCPUs, as far as sync points. 2^20 of them
+ * cost 4 % of a recording (2026-11). */
+#define TT_CHECK_INTERVAL (1ull << 23)
+#define TT_CHECK_INTERVAL_MIN 1000
+
+typedef struct TtRecordOptions {
+    const char *dir;                /* NULL: a fresh one where we are */
+    const char *dir_option;         /* what names it on the command line */
+    uint64_t max_size_bytes;        /* cap of the log; 0: none */
+    uint64_t checkpoint_interval_ms;        /* 0: none */
+    uint64_t check_interval;        /* positions between two digests; 0: default */
+    uint64_t sync_ms;               /* the log is flushed to disk so often; 0: at
+                                       its end */
+    bool stop_on_error;             /* the VM waits for a disk that fails */
+    uint64_t window_ns;             /* keep so much, in time of the VM's clock; 0:
+                                       all */
+    bool save_on_panic;             /* with a window */
+    const char *panic_pattern;      /* NULL: the default */
+    bool guard;                     /* find writes to RAM that are not logged */
+    uint64_t unlogged;              /* for tests: so many writes of devices to RAM
+                                       until one is not logged; 0: all are */
+} TtRecordOptions;
+
+/* Of the recording that is on, or is to begin. */
+extern TtRecordOptions tt_record_options;
+
+#endif
