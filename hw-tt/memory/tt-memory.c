@@ -610,3 +610,8 @@ bool tt_memory_blocks_load(const uint8_t *data, size_t len, unsigned n,
     }
     return true;
 }
+
+static void __attribute__((constructor)) swap_with_the_world(void)
+{
+    tt_world_notify(tt_memory_swap);
+}

@@ -766,3 +766,8 @@ void tt_replay_start(CPUState *cpu)
         tt_retrace_begin();
     }
 }
+
+static void __attribute__((constructor)) swap_with_the_world(void)
+{
+    tt_world_register(&tt_replayer, NULL, sizeof(tt_replayer));
+}
