@@ -22,4 +22,9 @@ void tt_vcpus_do_work(void);            /* what is queued: vCPU thread */
 GByteArray *tt_vcpus_save(void);
 bool tt_vcpus_load(const uint8_t *data, size_t len, bool halted, Error **errp);
 
+/* Turns what devices hang on to the vCPUs (interrupt requests, APIC) to that of the
+ * other world, the past or the present; called twice it does nothing. */
+void tt_vcpus_swap_links(void);
+void tt_vcpus_forget_links(void);       /* a new past has none */
+
 #endif

@@ -15,7 +15,7 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tcg/tt-branch-trace.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
 #include "io/tt-base.h"
 #include "io/tt-io.h"

@@ -4,7 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "replay/tt-stop.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-vcpu.h"
 #include "monitor-cmds/tt-events.h"
 #include "replay/tt-replay.h"
 #include "session/tt-position.h"

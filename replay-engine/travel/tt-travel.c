@@ -6,8 +6,8 @@
  */
 #include "qemu/osdep.h"
 #include "travel/tt-travel.h"
-#include "accel-tt/tcg/tt-vcpu.h"
 #include "accel-tt/tt-token.h"
+#include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
 #include "monitor-cmds/tt-events.h"
 #include "replay/tt-replay.h"
