@@ -10,11 +10,10 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-schedule.h"
-#include "accel-tt/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "log/tt-log.h"
 #include "session/tt-ops.h"
-#include "session/tt-position.h"
 #include "hw/core/cpu.h"
 #include "qemu/main-loop.h"
 #include "system/cpus.h"

@@ -28,12 +28,12 @@
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-inputs.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-schedule.h"
 #include "accel-tt/tt-token.h"
 #include "accel-tt/tt-vcpu-backend.h"
 #include "accel-tt/tt-vcpus.h"
 #include "session/tt-ops.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
@@ -52,22 +52,10 @@
  * to be worth the switch (some 50 us), short enough not to be felt. */
 #define TT_SLICE 20000
 
-static const TtVcpuBackend *backend;
 static bool slice;
 static bool in_loop;            /* the vCPU thread is in tt_vcpu_loop */
 
-/* ---- position ---- */
-
-uint64_t tt_position(void)
-{
-    CPUState *cpu = tt_vcpu();
-
-    /* Inside a device call the vCPU may sleep and let another thread go on. */
-    if ((tt_token_is_mine() || tt_now.device_depth) && cpu->running) {
-        return tt_now.pos + backend->passed(cpu);
-    }
-    return tt_now.pos;
-}
+/* ---- where a turn ends ---- */
 
 /* How far guest code may run from here. */
 static uint64_t limit(void)
@@ -78,7 +66,7 @@ static uint64_t limit(void)
         end = MIN(end, tt_now.pos + TT_SLICE);
     }
     end = MIN(end, tt_now.step_to);
-    end = MIN(end, backend->limit());
+    end = MIN(end, tt_backend->limit());
     end = MIN(end, tt_ops->limit());
     if (tt_recording() && tt_vcpus_count() > 1) {
         end = MIN(end, tt_schedule_end());
@@ -90,31 +78,19 @@ void tt_vcpu_arm(CPUState *cpu)
 {
     uint64_t end = limit();
 
-    backend->arm(cpu, end > tt_now.pos ? end - tt_now.pos : 0);
+    tt_backend->arm(cpu, end > tt_now.pos ? end - tt_now.pos : 0);
 }
 
 void tt_vcpu_count(CPUState *cpu)
 {
-    tt_now.pos += backend->count(cpu);
+    tt_now.pos += tt_backend->count(cpu);
 }
 
 static void disarm(CPUState *cpu)
 {
     tt_vcpu_count(cpu);
-    backend->disarm(cpu);
+    tt_backend->disarm(cpu);
 }
-
-void tt_vcpu_set_backend(const TtVcpuBackend *b)
-{
-    backend = b;
-}
-
-const TtVcpuBackend *tt_vcpu_backend(void)
-{
-    return backend;
-}
-
-/* ---- interrupts raised by devices ---- */
 
 void tt_vcpu_kick(CPUState *cpu)
 {
@@ -167,11 +143,6 @@ static bool are_idle(void)
         }
     }
     return true;
-}
-
-bool tt_vcpu_has_duties(CPUState *cpu)
-{
-    return cpu->stop || !cpu_work_list_empty(cpu);
 }
 
 /* A replay runs as one: it is the log that says who. */
@@ -252,12 +223,12 @@ static void turn(void)
         cpu = current_cpu = tt_vcpu();
         tt_vcpu_plan_step();
     }
-    backend->prepare();
+    tt_backend->prepare();
     tt_settle();
     how = run_mode(tt_now.step_to != UINT64_MAX);
     tt_vcpu_arm(cpu);
     tt_token_enter_guest(slice);
-    why = backend->run(cpu, &how);
+    why = tt_backend->run(cpu, &how);
     tt_token_leave_guest();
     disarm(cpu);
     tt_schedule_note(why == EXCP_INTERRUPT);
@@ -356,6 +327,6 @@ void tt_vcpu_mode_changed(void)
     assert(bql_locked());
     tt_vcpus_find();
     for (unsigned i = 0; i < tt_vcpus_count(); i++) {
-        backend->mode_changed(tt_vcpus_at(i));
+        tt_backend->mode_changed(tt_vcpus_at(i));
     }
 }

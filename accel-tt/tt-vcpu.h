@@ -8,11 +8,6 @@
 #define TT_VCPU_H
 
 #include "qemu/notify.h"
-#include "accel-tt/tt-vcpu-backend.h"
-
-/* Once, before any vCPU runs. */
-void tt_vcpu_set_backend(const TtVcpuBackend *b);
-const TtVcpuBackend *tt_vcpu_backend(void);
 
 void tt_vcpu_arm(CPUState *cpu);        /* budget up to the next stop */
 /* tt_mode has changed and the vCPU is stopped: nothing that was made for the
@@ -22,14 +17,10 @@ void tt_vcpu_wake(void);                /* look at what there is to do */
 void tt_vcpu_plan_step(void);           /* another vCPU's turn has come */
 bool tt_vcpu_is_ours(void);             /* its thread is in tt_vcpu_loop */
 
-bool tt_vcpu_has_duties(CPUState *cpu); /* to stop, or work is queued */
 /* One turn, and the work of others; the thread of a backend calls it in a loop. */
 void tt_vcpu_round(void);
 void tt_vcpu_force_rcu(Notifier *notify, void *data);
 /* In guest code: what has passed is added to tt_now.pos. */
 void tt_vcpu_count(CPUState *cpu);
-
-/* The position now: O(1), exact under the BQL. */
-uint64_t tt_position(void);
 
 #endif

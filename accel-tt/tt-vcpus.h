@@ -7,10 +7,16 @@
 #ifndef TT_VCPUS_H
 #define TT_VCPUS_H
 
+#include "accel-tt/tt-vcpu-backend.h"
+
 #define TT_VCPUS_MAX 8
+
+/* The accelerator's. Set once, before any vCPU runs. */
+extern const TtVcpuBackend *tt_backend;
 
 void tt_vcpus_find(void);               /* all of them exist */
 unsigned tt_vcpus_count(void);
+bool tt_vcpu_has_duties(CPUState *cpu); /* to stop, or work is queued */
 CPUState *tt_vcpus_at(unsigned index);
 CPUState *tt_vcpu(void);                /* who runs, or NULL before that */
 void tt_vcpus_turn_to(CPUState *cpu);   /* outside cpu_exec */

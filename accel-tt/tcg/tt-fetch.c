@@ -14,11 +14,10 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tcg/tt-fetch.h"
-#include "accel-tt/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "pages/tt-pageset.h"
 #include "session/tt-ops.h"
-#include "session/tt-position.h"
 #include "tt/hooks.h"
 #include "hw/core/cpu.h"
 #include "cpu.h"

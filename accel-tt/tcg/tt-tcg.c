@@ -12,13 +12,13 @@
 #include "accel-tt/tcg/tt-branch-trace.h"
 #include "accel-tt/tcg/tt-fetch.h"
 #include "accel-tt/tcg/tt-watch.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-token.h"
 #include "accel-tt/tt-vcpu-backend.h"
 #include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
 #include "session/tt-ops.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "tt/hooks.h"
 #include "hw/core/cpu.h"
@@ -211,7 +211,7 @@ static const TtVcpuBackend backend = {
 
 void tt_tcg_init(void)
 {
-    tt_vcpu_set_backend(&backend);
+    tt_backend = &backend;
 }
 
 /* ---- the thread of a replay ---- */

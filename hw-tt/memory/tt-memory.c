@@ -14,6 +14,7 @@
  */
 #include "qemu/osdep.h"
 #include "hw-tt/memory/tt-memory.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-token.h"
 #include "hw-tt/memory/tt-guard.h"
 #include "io/tt-base.h"
@@ -21,7 +22,6 @@
 #include "pages/tt-pagestore.h"
 #include "run/tt-manifest.h"
 #include "session/tt-ops.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "tt-memory-int.h"
 #include "tt/hooks.h"

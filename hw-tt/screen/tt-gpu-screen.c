@@ -11,13 +11,13 @@
  * Context: BQL, the vCPU outside guest code.
  */
 #include "qemu/osdep.h"
+#include "accel-tt/tt-position.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/screen/tt-gpu.h"
 #include "hw-tt/screen/tt-screen.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "log/tt-sched.h"
-#include "session/tt-position.h"
 #include "tt/hooks.h"
 #include "ui/console.h"
 #include "hw/virtio/virtio-gpu-pixman.h"

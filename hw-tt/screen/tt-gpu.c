@@ -16,11 +16,11 @@
  */
 #include "qemu/osdep.h"
 #include "hw-tt/screen/tt-gpu.h"
+#include "accel-tt/tt-position.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "session/tt-ops.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "tt/hooks.h"
 #include "qemu/iov.h"

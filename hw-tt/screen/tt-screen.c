@@ -22,11 +22,11 @@
  */
 #include "qemu/osdep.h"
 #include "hw-tt/screen/tt-screen.h"
+#include "accel-tt/tt-position.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/screen/tt-gpu.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "hw/display/vga_int.h"
 #include "hw/display/bochs-vbe.h"

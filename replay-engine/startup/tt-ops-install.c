@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tcg/tt-tcg.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpu.h"
 #include "branch/tt-branch.h"
 #include "checkpoint/tt-checkpointer.h"
@@ -13,7 +14,6 @@
 #include "record/tt-record.h"
 #include "replay/tt-replay.h"
 #include "session/tt-ops.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"

@@ -23,6 +23,7 @@
  */
 #include "qemu/osdep.h"
 #include "travel/tt-past.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
 #include "checkpoint/tt-checkpointer.h"
@@ -32,7 +33,6 @@
 #include "record/tt-rundir.h"
 #include "replay/tt-replay.h"
 #include "run/tt-manifest.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
