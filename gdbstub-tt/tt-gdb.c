@@ -14,6 +14,7 @@
 #include "travel/tt-past.h"
 #include "travel/tt-travel.h"
 #include "tt-gdb-int.h"
+#include "tt/hooks-gdb.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"

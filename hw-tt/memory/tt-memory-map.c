@@ -8,6 +8,7 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpus.h"
+#include "hw-tt/memory/tt-block.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"

@@ -7,20 +7,9 @@
 #ifndef TT_MEMORY_H
 #define TT_MEMORY_H
 
+#include "hw-tt/memory/tt-block.h"
 #include "log/tt-log.h"
 #include "run/tt-cpstate.h"
-#include "run/tt-manifest.h"
-
-typedef struct TtBlock {
-    void *ram_block;            /* RAMBlock; compared, not followed */
-    MemoryRegion *mr;
-    uint8_t *host;
-    uint64_t size_bytes;
-    uint32_t flags;             /* TT_BLOCK_* */
-    uint64_t first_page;        /* its number in the page store */
-    bool is_adopted;            /* its device is gone, the RAM is ours */
-    char name[TT_BLOCK_NAME_MAX + 1];
-} TtBlock;
 
 unsigned tt_memory_n_blocks(void);
 TtBlock *tt_memory_block(unsigned index);

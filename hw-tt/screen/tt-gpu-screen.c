@@ -12,6 +12,7 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-position.h"
+#include "hw-tt/memory/tt-block.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/screen/tt-gpu.h"
 #include "hw-tt/screen/tt-screen.h"

@@ -23,6 +23,7 @@
 #include "qemu/osdep.h"
 #include "hw-tt/screen/tt-screen.h"
 #include "accel-tt/tt-position.h"
+#include "hw-tt/memory/tt-block.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/screen/tt-gpu.h"
 #include "io/tt-base.h"

@@ -6,7 +6,7 @@
 #include "qemu/osdep.h"
 #include "hw-tt/state/tt-parent.h"
 #include "control/tt-mark.h"
-#include "hw-tt/memory/tt-memory.h"
+#include "hw-tt/memory/tt-block.h"
 #include "io/tt-base.h"
 #include "pages/tt-pagestore.h"
 #include "run/tt-cpstate.h"

@@ -12,7 +12,7 @@
 #include "branch/tt-branch.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
-#include "hw-tt/memory/tt-memory.h"
+#include "hw-tt/memory/tt-block.h"
 #include "hw-tt/state/tt-full.h"
 #include "hw-tt/state/tt-parent.h"
 #include "io/tt-base.h"

@@ -7,7 +7,7 @@
 #ifndef TT_BRANCH_H
 #define TT_BRANCH_H
 
-#include "hw-tt/memory/tt-memory.h"
+#include "hw-tt/memory/tt-block.h"
 
 /* What the option says; @dir: the run to start in. */
 void tt_branch_option(const char *dir, const char *at, bool is_forced);

@@ -24,6 +24,7 @@
 #include "control/tt-recordable.h"
 #include "flight/tt-crash.h"
 #include "flight/tt-save.h"
+#include "hw-tt/memory/tt-block.h"
 #include "hw-tt/memory/tt-guard.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/screen/tt-gpu.h"

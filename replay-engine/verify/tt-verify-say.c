@@ -6,6 +6,7 @@
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "debug/tt-regtext.h"
+#include "hw-tt/memory/tt-block.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-base.h"
 #include "log/tt-sched.h"
