@@ -41,6 +41,7 @@ static void sync_event(TtEvent *ev)
 /* ---- device calls ---- */
 
 static uint64_t flags_before[TT_VCPUS_MAX][4];
+static uint64_t regs_before[TT_TARGET_REGS];
 
 void tt_device_enter(void)
 {
@@ -52,6 +53,7 @@ void tt_device_enter(void)
         for (unsigned i = 0; i < tt_vcpus_count(); i++) {
             tt_target_flags(tt_vcpus_at(i), flags_before[i]);
         }
+        tt_target_note_regs(tt_vcpu(), regs_before);
     }
 }
 
@@ -90,6 +92,7 @@ void tt_device_leave(void)
     }
     if (tt_now.device_depth == 1 && tt_recording()) {
         log_changed_flags();
+        tt_target_log_regs(tt_vcpu(), regs_before);
         tt_settle();
     }
     tt_now.device_depth--;

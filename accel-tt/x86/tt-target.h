@@ -18,6 +18,11 @@ bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
 uint64_t tt_target_digest(CPUState *cpu);
 /* Hash of everything that code outside the vCPU could change. ~1 us. */
 uint64_t tt_target_fingerprint(CPUState *cpu);
+/* General registers that a device changes when the vCPU asks it (vmport): note them
+ * before, and log afterwards those that are not the same. */
+#define TT_TARGET_REGS 16
+void tt_target_note_regs(CPUState *cpu, uint64_t regs[TT_TARGET_REGS]);
+void tt_target_log_regs(CPUState *cpu, const uint64_t before[TT_TARGET_REGS]);
 /* What devices hang on to a vCPU, of the world that is not shown. */
 typedef struct TtLinks {
     uint32_t requests;          /* of interrupts */

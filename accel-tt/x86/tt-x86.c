@@ -139,31 +139,27 @@ void tt_target_set_flag(CPUState *cpu, unsigned flag, uint64_t val)
 
 /* ---- registers that a device changes ---- */
 
-static target_ulong regs_before[CPU_NB_REGS];
-static unsigned regs_depth;
-
-void tt_regs_enter_slow(CPUState *cpu)
+void tt_target_note_regs(CPUState *cpu, uint64_t regs[TT_TARGET_REGS])
 {
-    if (regs_depth++ == 0) {
-        memcpy(regs_before, cpu_env(cpu)->regs, sizeof(regs_before));
-    }
+    QEMU_BUILD_BUG_ON(sizeof(cpu_env(cpu)->regs) != TT_TARGET_REGS * 8);
+    memcpy(regs, cpu_env(cpu)->regs, TT_TARGET_REGS * 8);
 }
 
-void tt_regs_leave_slow(CPUState *cpu)
+void tt_target_log_regs(CPUState *cpu, const uint64_t before[TT_TARGET_REGS])
 {
     const target_ulong *now = cpu_env(cpu)->regs;
 
-    if (regs_depth == 0 || --regs_depth ||
+    if (likely(!memcmp(before, now, TT_TARGET_REGS * 8)) ||
         (tt_omit & TT_OMIT_DEVICE_REGS)) {
         return;
     }
-    for (unsigned i = 0; i < CPU_NB_REGS; i++) {
+    for (unsigned i = 0; i < TT_TARGET_REGS; i++) {
         TtEvent ev = {
             .kind = TT_EV_CPU_FLAG, .cpu = cpu->cpu_index,
             .addr = TT_FLAG_REGISTER + i, .val = now[i],
         };
 
-        if (now[i] != regs_before[i]) {
+        if (now[i] != before[i]) {
             tt_log_event(&ev);
         }
     }

@@ -123,25 +123,6 @@ static inline void tt_guest_crash(int kind)
     }
 }
 
-/* ---- a device that changes general registers of the vCPU that asks it (vmport.c):
- * inside a device call; calls may nest ---- */
-void tt_regs_enter_slow(struct CPUState *cpu);
-void tt_regs_leave_slow(struct CPUState *cpu);
-
-static inline void tt_regs_enter(struct CPUState *cpu)
-{
-    if (tt_recording()) {
-        tt_regs_enter_slow(cpu);
-    }
-}
-
-static inline void tt_regs_leave(struct CPUState *cpu)
-{
-    if (tt_recording()) {
-        tt_regs_leave_slow(cpu);
-    }
-}
-
 /* ---- execution token (system/cpus.c, cpu-common.c): any thread ---- */
 extern bool tt_token_on;        /* since the first use in this process */
 bool tt_token_take_slow(void);
