@@ -16,6 +16,7 @@
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "monitor-cmds/tt-events.h"
+#include "monitor-cmds/tt-monitor.h"
 #include "record/tt-record-options.h"
 #include "record/tt-record.h"
 #include "replay/tt-replay.h"
@@ -31,6 +32,7 @@
 #include "verify/tt-verify.h"
 #include "qapi/error.h"
 #include "qemu/main-loop.h"
+#include "qemu/module.h"
 #include "qemu/error-report.h"
 #include "qemu/option.h"
 #include "qemu/config-file.h"
@@ -53,6 +55,15 @@
 static struct {
     bool at_end_given, is_branch;
 } opt;
+
+/* Who is told of what, and who asks whom, beyond what a room knows of those below it.
+ * Here once, so that the order depends on no linker. */
+static void init_rooms(void)
+{
+    tt_monitor_init();
+}
+
+opts_init(init_rooms);
 
 /* ---- the option ---- */
 
