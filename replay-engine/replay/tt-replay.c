@@ -15,7 +15,9 @@
  */
 #include "qemu/osdep.h"
 #include "replay/tt-replay.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tcg/tt-tcg.h"
+#include "accel-tt/tt-position.h"
+#include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
 #include "hw-tt/memory/tt-memory.h"
@@ -31,7 +33,6 @@
 #include "replay/tt-stop.h"
 #include "run/tt-manifest.h"
 #include "run/tt-runlock.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-retrace.h"
