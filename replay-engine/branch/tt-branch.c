@@ -17,6 +17,7 @@
 #include "hw-tt/state/tt-parent.h"
 #include "io/tt-base.h"
 #include "pages/tt-pagestore.h"
+#include "record/tt-record-listener.h"
 #include "record/tt-record.h"
 #include "record/tt-rundir.h"
 #include "run/tt-cpstate.h"
@@ -101,7 +102,7 @@ static void note_parent(void)
 }
 
 /* Of a branch that never ran, nothing is to be found. */
-void tt_branch_discard(void)
+static void discard(void)
 {
     if (br.is_made && !br.has_begun && !tt_session.has_begun) {
         br.is_made = false;
@@ -161,7 +162,7 @@ bool tt_branch_open(Error **errp)
         return false;
     }
     br.is_made = true;
-    atexit(tt_branch_discard);
+    atexit(discard);
     note_parent();
     return true;
 }
@@ -359,12 +360,12 @@ void tt_machine_made(void)
 
 /* ---- the recording ---- */
 
-unsigned long *tt_branch_compare(const TtBlock *b)
+static unsigned long *compare(const TtBlock *b)
 {
     return br.parent ? tt_parent_compare(br.parent, b) : NULL;
 }
 
-void tt_branch_begun(void)
+static bool started(CPUState *cpu, Error **errp)
 {
     if (br.parent) {
         br.has_begun = true;
@@ -372,4 +373,15 @@ void tt_branch_begun(void)
         br.parent = NULL;
         tt_fulldesc_cleanup(&br.desc);
     }
+    return true;
+}
+
+void tt_branch_init(void)
+{
+    static const TtRecordListener listener = {
+        .started = started, .removing = discard,
+    };
+
+    tt_record_listen(&listener);
+    tt_memory_on_compare(compare);
 }
