@@ -29,6 +29,7 @@
 #include "checkpoint/tt-checkpointer.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "monitor-cmds/tt-events.h"
+#include "record/tt-record-vcpus.h"
 #include "record/tt-record.h"
 #include "record/tt-rundir.h"
 #include "replay/tt-replay.h"
