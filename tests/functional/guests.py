@@ -93,6 +93,7 @@ GUESTS = {
     'mmiox': guest(machine=[*MACHINE, '-device', 'VGA']),
     'ptmmio': guest(machine=[*MACHINE, '-device', 'VGA']),
     'svm': guest(),
+    'npt': guest(),
     'edge64': guest(machine=CPU_MAX),
     'hlt': guest(),
     'bigram': guest(),
