@@ -211,6 +211,7 @@ GByteArray *tt_target_save(CPUState *cpu)
     g_byte_array_append(out, head, sizeof(head));
     g_byte_array_append(out, bioc->data, bioc->usage);
     qemu_fclose(f);
+    cpu_env(cpu)->v_tpr = 0;            /* vmstate's copy of a part of int_ctl */
     return out;
 }
 
@@ -303,6 +304,7 @@ bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
                    "it is damaged");
         return false;
     }
+    cpu_env(cpu)->v_tpr = 0;            /* as tt_target_save leaves it */
     unpack_unkept(cpu_env(cpu), tt_get_le64(data + 8));
     for (i = 1; i < 4; i++) {
         tt_target_set_flag(cpu, i, tt_get_le64(data + 8 + 8 * i));
