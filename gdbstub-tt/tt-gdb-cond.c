@@ -12,6 +12,7 @@
 #include "debug/tt-agent.h"
 #include "io/tt-base.h"
 #include "tt-gdb-int.h"
+#include "tt/hooks-gdb.h"
 #include "tt/hooks.h"
 #include "hw/core/cpu.h"
 #include "qemu/cutils.h"

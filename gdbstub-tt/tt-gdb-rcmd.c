@@ -15,7 +15,7 @@
 #include "qemu/osdep.h"
 #include "gdbstub-tt/tt-gdb.h"
 #include "tt-gdb-int.h"
-#include "tt/hooks.h"
+#include "tt/hooks-gdb.h"
 #include "qemu/timer.h"
 #include "gdbstub/commands.h"
 #include "gdbstub/internals.h"

@@ -6,7 +6,7 @@
  */
 #include "qemu/osdep.h"
 #include "gdbstub-tt/tt-gdb.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "replay/tt-replay.h"
 #include "session/tt-session.h"
@@ -14,6 +14,7 @@
 #include "travel/tt-past.h"
 #include "travel/tt-travel.h"
 #include "tt-gdb-int.h"
+#include "tt/hooks-gdb.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"

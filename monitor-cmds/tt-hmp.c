@@ -4,7 +4,7 @@
  * QMP, waits for it with the BQL released.
  */
 #include "qemu/osdep.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "control/tt-mark.h"
 #include "control/tt-values.h"
@@ -16,8 +16,8 @@
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-travel.h"
-#include "tt/hmp.h"
 #include "tt/hooks.h"
+#include "tt/hmp.h"
 #include "qapi/error.h"
 #include "qemu/main-loop.h"
 #include "qemu/coroutine.h"

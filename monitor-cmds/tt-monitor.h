@@ -15,6 +15,8 @@ typedef struct TtGoto {
     const char *mark;           /* NULL: not given */
 } TtGoto;
 
+/* Once, at start: QMP clients are told what happens. */
+void tt_monitor_init(void);
 /* Main thread: until the first state of a replay is loaded. */
 void tt_monitor_wait(void);
 /* Checkpoint @id, of a recording or a replay; the caller frees it. NULL: there

@@ -4,11 +4,12 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tcg/tt-branch-trace.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
 #include "checkpoint/tt-checkpoint.h"
 #include "checkpoint/tt-checkpointer.h"
+#include "checkpoint/tt-cptake.h"
 #include "control/tt-attach.h"
 #include "control/tt-mark.h"
 #include "control/tt-values.h"
@@ -20,9 +21,11 @@
 #include "monitor-cmds/tt-monitor.h"
 #include "record/tt-flight.h"
 #include "record/tt-record-options.h"
+#include "record/tt-record-vcpus.h"
 #include "record/tt-record.h"
 #include "record/tt-write-stall.h"
 #include "replay/tt-replay.h"
+#include "session/tt-events.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
@@ -67,12 +70,12 @@ void tt_event_diverged(uint64_t pos, const char *text)
     qapi_event_send_tt_diverged(pos, expected, cut ? cut + 2 : text);
 }
 
-void tt_event_saved(const char *dir)
+static void saved(const char *dir)
 {
     qapi_event_send_tt_saved(dir);
 }
 
-void tt_event_crashed(uint64_t pos, const char *mark, const char *what)
+static void crashed(uint64_t pos, const char *mark, const char *what)
 {
     qapi_event_send_tt_guest_panic(pos, mark, what);
 }
@@ -80,6 +83,17 @@ void tt_event_crashed(uint64_t pos, const char *mark, const char *what)
 void tt_event_progress(uint64_t done, uint64_t total)
 {
     qapi_event_send_tt_progress(done, total);
+}
+
+void tt_monitor_init(void)
+{
+    static const TtEventListener listener = {
+        .stopped = tt_event_stopped, .diverged = tt_event_diverged,
+        .progress = tt_event_progress, .saved = saved, .crashed = crashed,
+        .refuse_input = tt_monitor_refuse_input,
+    };
+
+    tt_listen(&listener);
 }
 
 static TtStore *store_to_qapi(const TtCheckpointerStats *st)

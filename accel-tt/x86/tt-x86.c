@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The x86 vCPU as the engine sees it: identity, state as bytes, digest, and the
+ * The x86 vCPU as the engine sees it: identity, state as bytes, and the
  * delivery of recorded interrupts.
  *
  * State bytes: "TTCP", version, flags by TT_FLAG_*, then QEMU's own vmstate of
@@ -8,13 +8,13 @@
  * SSE exception flags that TCG keeps aside are folded into MXCSR before saving.
  */
 #include "qemu/osdep.h"
-#include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
-#include "record/tt-record.h"
 #include "run/tt-manifest.h"
+#include "session/tt-ops.h"
 #include "session/tt-session.h"
+#include "tt-x86-int.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
@@ -29,8 +29,8 @@
 #include "exec/tb-flush.h"
 #include "tcg/helper-tcg.h"
 #include "hw/i386/topology.h"
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+
+bool tt_insn_counted;
 
 #define STATE_MAGIC   0x50435454u       /* "TTCP" */
 #define STATE_VERSION 1
@@ -139,51 +139,35 @@ void tt_target_set_flag(CPUState *cpu, unsigned flag, uint64_t val)
 
 /* ---- registers that a device changes ---- */
 
-static target_ulong regs_before[CPU_NB_REGS];
-static unsigned regs_depth;
-
-void tt_regs_enter_slow(CPUState *cpu)
+void tt_target_note_regs(CPUState *cpu, uint64_t regs[TT_TARGET_REGS])
 {
-    if (regs_depth++ == 0) {
-        memcpy(regs_before, cpu_env(cpu)->regs, sizeof(regs_before));
-    }
+    QEMU_BUILD_BUG_ON(sizeof(cpu_env(cpu)->regs) != TT_TARGET_REGS * 8);
+    memcpy(regs, cpu_env(cpu)->regs, TT_TARGET_REGS * 8);
 }
 
-void tt_regs_leave_slow(CPUState *cpu)
+void tt_target_log_regs(CPUState *cpu, const uint64_t before[TT_TARGET_REGS])
 {
     const target_ulong *now = cpu_env(cpu)->regs;
 
-    if (regs_depth == 0 || --regs_depth ||
+    if (likely(!memcmp(before, now, TT_TARGET_REGS * 8)) ||
         (tt_omit & TT_OMIT_DEVICE_REGS)) {
         return;
     }
-    for (unsigned i = 0; i < CPU_NB_REGS; i++) {
+    for (unsigned i = 0; i < TT_TARGET_REGS; i++) {
         TtEvent ev = {
             .kind = TT_EV_CPU_FLAG, .cpu = cpu->cpu_index,
             .addr = TT_FLAG_REGISTER + i, .val = now[i],
         };
 
-        if (now[i] != regs_before[i]) {
-            tt_record_event(&ev);
+        if (now[i] != before[i]) {
+            tt_log_event(&ev);
         }
     }
 }
 
-typedef struct Links {
-    uint32_t requests;
-    DeviceState *apic;
-} Links;
-
-static Links other_links[TT_VCPUS_MAX];
-
-void tt_target_forget_links(void)
+void tt_target_swap_links(CPUState *cpu, TtLinks *other)
 {
-    memset(other_links, 0, sizeof(other_links));
-}
-
-static void swap_links(CPUState *cpu, Links *other)
-{
-    Links now = {
+    TtLinks now = {
         .requests = cpu->interrupt_request, .apic = X86_CPU(cpu)->apic_state,
     };
 
@@ -192,21 +176,7 @@ static void swap_links(CPUState *cpu, Links *other)
     *other = now;
 }
 
-void tt_target_swap_links(void)
-{
-    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
-        swap_links(tt_vcpus_at(i), &other_links[i]);
-    }
-}
-
 /* ---- state as bytes ---- */
-
-/* What the guest can read and vmstate does not keep, or not in every machine. */
-static uint64_t pack_unkept(CPUX86State *env)
-{
-    return env->fpcs | (uint64_t)env->fpds << 16 |
-        (uint64_t)(uint32_t)env->msr_smi_count << 32;
-}
 
 static void unpack_unkept(CPUX86State *env, uint64_t v)
 {
@@ -229,7 +199,7 @@ GByteArray *tt_target_save(CPUState *cpu)
 
     update_mxcsr_from_sse_status(cpu_env(cpu));
     tt_target_flags(cpu, flags);
-    flags[0] = tt_omit & TT_OMIT_UNKEPT ? 0 : pack_unkept(cpu_env(cpu));
+    flags[0] = tt_omit & TT_OMIT_UNKEPT ? 0 : tt_x86_pack_unkept(cpu_env(cpu));
     tt_put_le32(head, STATE_MAGIC);
     tt_put_le32(head + 4, STATE_VERSION);
     for (i = 0; i < 4; i++) {
@@ -241,6 +211,7 @@ GByteArray *tt_target_save(CPUState *cpu)
     g_byte_array_append(out, head, sizeof(head));
     g_byte_array_append(out, bioc->data, bioc->usage);
     qemu_fclose(f);
+    cpu_env(cpu)->v_tpr = 0;            /* vmstate's copy of a part of int_ctl */
     return out;
 }
 
@@ -333,6 +304,7 @@ bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
                    "it is damaged");
         return false;
     }
+    cpu_env(cpu)->v_tpr = 0;            /* as tt_target_save leaves it */
     unpack_unkept(cpu_env(cpu), tt_get_le64(data + 8));
     for (i = 1; i < 4; i++) {
         tt_target_set_flag(cpu, i, tt_get_le64(data + 8 + 8 * i));
@@ -347,156 +319,6 @@ bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
     tlb_flush(cpu);
     tcg_flush_jmp_cache(cpu);
     return true;
-}
-
-/* ---- digest ---- */
-
-static uint64_t *put_segment(uint64_t *p, const SegmentCache *s)
-{
-    *p++ = s->selector;
-    *p++ = s->base;
-    *p++ = s->limit;
-    *p++ = s->flags;
-    return p;
-}
-
-static uint64_t *put_integer_state(uint64_t *p, CPUX86State *env)
-{
-    int i;
-
-    for (i = 0; i < CPU_NB_REGS; i++) {
-        *p++ = env->regs[i];
-    }
-    *p++ = env->eip;
-    *p++ = cpu_compute_eflags(env);
-    for (i = 0; i < 6; i++) {
-        p = put_segment(p, &env->segs[i]);
-    }
-    p = put_segment(p, &env->ldt);
-    p = put_segment(p, &env->tr);
-    p = put_segment(p, &env->gdt);
-    p = put_segment(p, &env->idt);
-    for (i = 0; i < 5; i++) {
-        *p++ = env->cr[i];
-    }
-    for (i = 0; i < 8; i++) {
-        *p++ = env->dr[i];
-    }
-    *p++ = env->a20_mask;
-    *p++ = env->efer;
-    *p++ = env->hflags;
-    *p++ = env->hflags2;
-    *p++ = env->xcr0;
-    *p++ = env->pkru;
-    return p;
-}
-
-static uint64_t *put_system_state(uint64_t *p, CPUX86State *env)
-{
-    int i;
-
-    *p++ = env->sysenter_cs;
-    *p++ = env->sysenter_esp;
-    *p++ = env->sysenter_eip;
-    *p++ = env->star;
-    *p++ = env->lstar;
-    *p++ = env->cstar;
-    *p++ = env->fmask;
-    *p++ = env->kernelgsbase;
-    *p++ = env->tsc_aux;
-    *p++ = env->tsc_adjust;
-    *p++ = env->tsc_offset;
-    *p++ = env->pat;
-    *p++ = env->smbase;
-    *p++ = env->vm_hsave;
-    *p++ = env->vm_vmcb;
-    *p++ = env->intercept;
-    *p++ = env->int_ctl;
-    *p++ = env->mtrr_deftype;
-    for (i = 0; i < 11; i++) {
-        *p++ = env->mtrr_fixed[i];
-    }
-    for (i = 0; i < MSR_MTRRcap_VCNT; i++) {
-        *p++ = env->mtrr_var[i].base;
-        *p++ = env->mtrr_var[i].mask;
-    }
-    return p;
-}
-
-static uint64_t *put_fpu_state(uint64_t *p, CPUX86State *env)
-{
-    int i;
-
-    *p++ = env->fpstt;
-    *p++ = env->fpus;
-    *p++ = env->fpuc;
-    *p++ = env->mxcsr;
-    for (i = 0; i < 8; i++) {
-        *p++ = env->fptags[i];
-        *p++ = env->fpregs[i].d.low;
-        *p++ = env->fpregs[i].d.high;
-    }
-    return p;
-}
-
-/* What runs of before had not in their digests. */
-static uint64_t *put_seldom_state(uint64_t *p, CPUX86State *env)
-{
-    *p++ = pack_unkept(env);
-    *p++ = env->fpop;
-    *p++ = env->fpip;
-    *p++ = env->fpdp;
-    *p++ = env->mcg_status;
-    *p++ = env->mcg_ctl;
-    *p++ = env->mcg_ext_ctl;
-    *p++ = XXH3_64bits(env->mce_banks, sizeof(env->mce_banks));
-    *p++ = env->msr_ia32_misc_enable;
-    *p++ = env->pkrs;
-    *p++ = env->bndcs_regs.cfgu;
-    *p++ = env->bndcs_regs.sts;
-    *p++ = XXH3_64bits(env->bnd_regs, sizeof(env->bnd_regs));
-    *p++ = env->intercept_cr_read;
-    *p++ = env->intercept_cr_write;
-    *p++ = env->intercept_dr_read;
-    *p++ = env->intercept_dr_write;
-    *p++ = env->intercept_exceptions;
-    *p++ = env->nested_cr3;
-    *p++ = env->nested_pg_mode;
-    *p++ = env->v_tpr;
-    return p;
-}
-
-uint64_t tt_target_digest(CPUState *cpu)
-{
-    CPUX86State *env = cpu_env(cpu);
-    uint64_t words[256], *p = words;
-
-    update_mxcsr_from_sse_status(env);
-    p = put_integer_state(p, env);
-    p = put_system_state(p, env);
-    p = put_fpu_state(p, env);
-    *p++ = cpu->halted;
-    if (tt_session.manifest.rules & TT_RULE_WHOLE_STATE) {
-        p = put_seldom_state(p, env);
-    }
-    assert(p <= words + ARRAY_SIZE(words));
-    *p++ = XXH3_64bits(env->xmm_regs, sizeof(env->xmm_regs));
-    *p++ = XXH3_64bits(env->opmask_regs, sizeof(env->opmask_regs));
-    return XXH3_64bits(words, (uint8_t *)p - (uint8_t *)words);
-}
-
-uint64_t tt_target_fingerprint(CPUState *cpu)
-{
-    CPUX86State *env = cpu_env(cpu);
-    uint64_t flags[4], kept[3];
-
-    tt_target_flags(cpu, flags);
-    flags[0] = cpu->halted;
-    kept[0] = XXH3_64bits(flags, sizeof(flags));
-    kept[1] = env->mcg_ctl;             /* a reset leaves it, and these */
-    kept[2] = XXH3_64bits(env->mce_banks, sizeof(env->mce_banks));
-    return XXH3_64bits_withSeed(env, offsetof(CPUX86State, end_reset_fields),
-                                XXH3_64bits(kept, sizeof(kept)));
 }
 
 /* ---- interrupts ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the three files about guest memory know of each other; what others may is in
- * tt/engine.h. Private to hw-tt/glue. Context: the BQL is held.
+ * What the files about guest memory know of each other; what others may is in
+ * tt-memory.h. Context: the BQL is held.
  */
 #ifndef TT_MEMORY_INT_H
 #define TT_MEMORY_INT_H
@@ -19,6 +19,13 @@ void tt_memory_show(unsigned n);
 /* The @n blocks of a stored checkpoint: those that are not there yet are made. */
 bool tt_memory_blocks_load(const uint8_t *data, size_t len, unsigned n,
                            Error **errp);
+
+/* The number of the block that @rb is; -1: the run has none. */
+int tt_memory_find(RAMBlock *rb);
+/* Recording: what stands there now goes into the log. */
+void tt_memory_log_bytes(unsigned index, uint64_t offset, uint64_t len);
+/* True: undo by tt_world_swap. */
+bool tt_memory_turn_to_present(RAMBlock *rb);
 
 /* ---- the map ---- */
 /* A recording logs it, and its changes, from now on; no more. */

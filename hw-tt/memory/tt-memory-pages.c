@@ -4,6 +4,7 @@
  * which were written since the last one was taken (TTVM 3.3).
  */
 #include "qemu/osdep.h"
+#include "hw-tt/memory/tt-block.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "pages/tt-pagestore.h"
 #include "tt-memory-int.h"
@@ -13,6 +14,9 @@
 #include "qemu/rcu.h"
 #include "exec/ramblock.h"
 #include "exec/ram_addr.h"
+#include "qemu/cutils.h"
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 static void collect_block(TtBlock *b, GArray *out)
 {
@@ -135,4 +139,37 @@ void tt_memory_put_page(void *opaque, uint64_t page, const void *bytes)
         memset(b->host + at, 0, TT_PAGE_BYTES);
     }
     tt_ram_changed(b->mr, at, TT_PAGE_BYTES);
+}
+
+/* ---- digest ---- */
+
+/* Hash over the hashes of the pages, so that later versions can keep them. */
+static uint64_t block_digest(const TtBlock *b)
+{
+    static const uint8_t zeros[TT_PAGE_BYTES];
+    uint64_t zero = XXH3_64bits(zeros, sizeof(zeros));
+    uint64_t i, n_hashes = DIV_ROUND_UP(b->size_bytes, TT_PAGE_BYTES);
+    g_autofree uint64_t *hashes = g_new(uint64_t, n_hashes);
+
+    for (i = 0; i < n_hashes; i++) {
+        uint64_t at = i * TT_PAGE_BYTES;
+        uint64_t n = MIN(TT_PAGE_BYTES, b->size_bytes - at);
+        bool is_zero = n == TT_PAGE_BYTES && buffer_is_zero(b->host + at, n);
+
+        hashes[i] = cpu_to_le64(is_zero ? zero :
+                                XXH3_64bits(b->host + at, n));
+    }
+    return XXH3_64bits(hashes, n_hashes * sizeof(uint64_t));
+}
+
+uint64_t tt_memory_digest(void)
+{
+    uint64_t h = 0;
+
+    for (unsigned i = 0; i < tt_memory_n_blocks(); i++) {
+        uint64_t v[2] = { h, block_digest(tt_memory_block(i)) };
+
+        h = XXH3_64bits(v, sizeof(v));
+    }
+    return h;
 }

@@ -14,16 +14,13 @@
  */
 #include "qemu/osdep.h"
 #include "hw-tt/memory/tt-memory.h"
-#include "accel-tt/tt-token.h"
-#include "branch/tt-branch.h"
+#include "hw-tt/memory/tt-block.h"
 #include "hw-tt/memory/tt-guard.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "pages/tt-pagestore.h"
-#include "record/tt-record.h"
-#include "replay/tt-replay.h"
 #include "run/tt-manifest.h"
-#include "session/tt-position.h"
+#include "session/tt-ops.h"
 #include "session/tt-session.h"
 #include "tt-memory-int.h"
 #include "tt/hooks.h"
@@ -41,7 +38,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-bool tt_maps_directly;
+static struct {
+    TtMemoryCompare *compare;
+    TtMemoryFill *fill;
+} ops;
 
 static GPtrArray *blocks;           /* of TtBlock */
 static unsigned n_live;             /* blocks the guest has seen by now */
@@ -103,7 +103,7 @@ static void forget_blocks(void)
 
 /* ---- recording: blocks and what is written to them ---- */
 
-static int find_block(RAMBlock *rb)
+int tt_memory_find(RAMBlock *rb)
 {
     static unsigned last;
 
@@ -123,13 +123,13 @@ uint32_t tt_memory_locate(void *host, uint64_t *offset)
 {
     ram_addr_t at = 0;
     RAMBlock *rb = qemu_ram_block_from_host(host, false, &at);
-    int index = rb ? find_block(rb) : -1;
+    int index = rb ? tt_memory_find(rb) : -1;
 
     *offset = at;
     return index < 0 ? UINT32_MAX : index;
 }
 
-static void log_bytes(unsigned index, uint64_t offset, uint64_t len)
+void tt_memory_log_bytes(unsigned index, uint64_t offset, uint64_t len)
 {
     const uint8_t *host = tt_memory_block(index)->host;
 
@@ -140,7 +140,7 @@ static void log_bytes(unsigned index, uint64_t offset, uint64_t len)
             .len = n, .data = host + offset,
         };
 
-        tt_record_event(&ev);
+        tt_log_event(&ev);
         offset += n;
         len -= n;
     }
@@ -158,19 +158,19 @@ static void log_contents(unsigned index, const unsigned long *differs)
         if (differs ? test_bit(at / TT_PAGE_BYTES, differs) :
             !buffer_is_zero(b->host + at, n)) {
             if (end != at) {
-                log_bytes(index, from, end - from);
+                tt_memory_log_bytes(index, from, end - from);
                 from = at;
             }
             end = at + n;
         }
     }
-    log_bytes(index, from, end - from);
+    tt_memory_log_bytes(index, from, end - from);
 }
 
 unsigned tt_memory_register(MemoryRegion *mr)
 {
     RAMBlock *rb = mr->ram_block;
-    int index = find_block(rb);
+    int index = tt_memory_find(rb);
     g_autofree unsigned long *differs = NULL;
     const char *name;
     TtBlock *b;
@@ -189,148 +189,14 @@ unsigned tt_memory_register(MemoryRegion *mr)
     tt_guard_add(rb);
     ev.addr = index = n_live;
     ev.val = b->size_bytes;
-    differs = tt_branch_compare(b);
+    differs = ops.compare ? ops.compare(b) : NULL;
     ev.aux = b->flags | (differs ? TT_BLOCK_PARENT : 0);
     ev.data = (const uint8_t *)b->name;
     ev.len = strlen(b->name);
     n_live++;
-    tt_record_event(&ev);
+    tt_log_event(&ev);
     log_contents(index, differs);
     return index;
-}
-
-/*
- * Written by a device: from another thread, while the vCPU is outside guest
- * code, or inside one of its device calls. The CPU's own helper writes (SMM
- * state, page table bits) are not inputs.
- */
-static bool is_external(void)
-{
-    return !tt_token_is_mine() || !current_cpu || !current_cpu->running ||
-        tt_now.device_depth || tt_now.acknowledging;
-}
-
-/*
- * While the past is shown, a write into RAM that is not of the past belongs to
- * the VM that waits: it is logged where that stands. True: undo by
- * tt_past_swap.
- */
-static bool turn_to_present(RAMBlock *rb)
-{
-    if (!tt_past || find_block(rb) >= 0) {
-        return false;
-    }
-    tt_world_swap();
-    return true;
-}
-
-void tt_ram_written_slow(MemoryRegion *mr, uint64_t offset, uint64_t len)
-{
-    bool turned = turn_to_present(mr->ram_block);
-    int index;
-
-    if (tt_recording() && tt_session.live && len && is_external()) {
-        index = find_block(mr->ram_block);
-        if (index >= 0) {
-            assert(offset + len <= tt_memory_block(index)->size_bytes);
-            log_bytes(index, offset, len);
-        }
-    }
-    if (turned) {
-        tt_world_swap();
-    }
-}
-
-void tt_mapped_written_slow(void *host, size_t len)
-{
-    ram_addr_t offset;
-    MemoryRegion *mr = memory_region_from_host(host, &offset);
-
-    if (mr) {
-        tt_ram_changed(mr, offset, len);
-    }
-}
-
-void tt_ram_discarded_slow(void *ram_block, uint64_t start, uint64_t len)
-{
-    bool turned = turn_to_present(ram_block);
-    int index = tt_recording() && tt_session.live ? find_block(ram_block) : -1;
-    uint8_t le[8];
-    TtEvent ev = {
-        .kind = TT_EV_RAM_FILL, .addr = index, .val = start,
-        .data = le, .len = sizeof(le),
-    };
-
-    if (index >= 0) {
-        tt_guard_discarded(ram_block, start, len);
-        tt_put_le64(le, len);
-        tt_record_event(&ev);
-    }
-    if (turned) {
-        tt_world_swap();
-    }
-}
-
-/* Of a ROM device: what a device made of an access is in the log. Only an access that
- * is not in it comes here, which no recorder makes. */
-static uint64_t inert_read(void *opaque, hwaddr addr, unsigned size)
-{
-    return 0;
-}
-
-static void inert_write(void *opaque, hwaddr addr, uint64_t val, unsigned size)
-{
-}
-
-static const MemoryRegionOps inert_ops = {
-    .read = inert_read,
-    .write = inert_write,
-    .endianness = DEVICE_LITTLE_ENDIAN,
-};
-
-static bool create_block(TtBlock *b, Error **errp)
-{
-    MemoryRegion *mr = g_new0(MemoryRegion, 1);
-    bool ok;
-
-    if (b->flags & TT_BLOCK_ROMD) {
-        ok = memory_region_init_rom_device_nomigrate(mr, NULL, &inert_ops,
-                                                     NULL, b->name,
-                                                     b->size_bytes, errp);
-    } else {
-        ok = memory_region_init_ram_nomigrate(mr, NULL, b->name,
-                                              b->size_bytes, errp);
-    }
-    if (!ok) {
-        g_free(mr);
-        return false;
-    }
-    b->mr = mr;
-    b->ram_block = mr->ram_block;
-    b->host = memory_region_get_ram_ptr(mr);
-    return true;
-}
-
-typedef struct OldRegion {
-    struct rcu_head rcu;
-    MemoryRegion *mr;
-} OldRegion;
-
-static void free_region(OldRegion *old)
-{
-    object_unparent(OBJECT(old->mr));
-    g_free(old->mr);
-    g_free(old);
-}
-
-/* The memory goes when the views of it have gone, which RCU was given before. */
-static void destroy_block(TtBlock *b)
-{
-    OldRegion *old = g_new0(OldRegion, 1);
-
-    tt_ram_changed(b->mr, 0, b->size_bytes);    /* its translations */
-    old->mr = b->mr;
-    call_rcu(old, free_region, rcu);
 }
 
 /* @adopted: only those of devices that are gone. */
@@ -338,7 +204,7 @@ static void destroy_blocks(bool adopted)
 {
     for (unsigned i = 0; blocks && i < blocks->len; i++) {
         if (!adopted || tt_memory_block(i)->is_adopted) {
-            destroy_block(tt_memory_block(i));
+            tt_block_destroy(tt_memory_block(i));
         }
     }
 }
@@ -351,7 +217,7 @@ static void adopt_block(TtBlock *b)
 {
     const uint8_t *contents = b->host;
 
-    create_block(b, &error_fatal);
+    tt_block_create(b, &error_fatal);
     memcpy(b->host, contents, b->size_bytes);
     b->is_adopted = true;
 }
@@ -361,8 +227,8 @@ static void block_removed(RAMBlockNotifier *n, void *host, size_t size,
 {
     ram_addr_t offset;
     RAMBlock *rb = qemu_ram_block_from_host(host, false, &offset);
-    bool turned = turn_to_present(rb);
-    int index = find_block(rb);
+    bool turned = tt_memory_turn_to_present(rb);
+    int index = tt_memory_find(rb);
 
     if (tt_guard_is_on) {
         tt_guard_drop(rb);
@@ -373,39 +239,6 @@ static void block_removed(RAMBlockNotifier *n, void *host, size_t size,
     if (turned) {
         tt_world_swap();
     }
-}
-
-/* ---- digest ---- */
-
-/* Hash over the hashes of the pages, so that later versions can keep them. */
-static uint64_t block_digest(const TtBlock *b)
-{
-    static const uint8_t zeros[TT_PAGE_BYTES];
-    uint64_t zero = XXH3_64bits(zeros, sizeof(zeros));
-    uint64_t i, n_hashes = DIV_ROUND_UP(b->size_bytes, TT_PAGE_BYTES);
-    g_autofree uint64_t *hashes = g_new(uint64_t, n_hashes);
-
-    for (i = 0; i < n_hashes; i++) {
-        uint64_t at = i * TT_PAGE_BYTES;
-        uint64_t n = MIN(TT_PAGE_BYTES, b->size_bytes - at);
-        bool is_zero = n == TT_PAGE_BYTES && buffer_is_zero(b->host + at, n);
-
-        hashes[i] = cpu_to_le64(is_zero ? zero :
-                                XXH3_64bits(b->host + at, n));
-    }
-    return XXH3_64bits(hashes, n_hashes * sizeof(uint64_t));
-}
-
-uint64_t tt_memory_digest(void)
-{
-    uint64_t h = 0;
-
-    for (unsigned i = 0; i < n_live; i++) {
-        uint64_t v[2] = { h, block_digest(tt_memory_block(i)) };
-
-        h = XXH3_64bits(v, sizeof(v));
-    }
-    return h;
 }
 
 /* ---- replay: blocks from the log ---- */
@@ -447,7 +280,7 @@ static bool ensure_block(uint64_t index, const char *name, uint64_t size,
         return true;
     }
     b = add_block(name, size, flags);
-    if (!create_block(b, errp)) {
+    if (!tt_block_create(b, errp)) {
         g_ptr_array_set_size(blocks, n);
         n_pages = b->first_page;
         g_free(b);
@@ -476,7 +309,7 @@ static bool apply_block(const TtEvent *ev, Error **errp)
         return true;
     }
     b = tt_memory_block(ev->addr);
-    if (!tt_replay_fill(b, errp)) {
+    if (!ops.fill(b, errp)) {
         return false;
     }
     tt_ram_changed(b->mr, 0, b->size_bytes);
@@ -506,7 +339,7 @@ static bool apply_ram(const TtEvent *ev, Error **errp)
     return true;
 }
 
-void tt_memory_swap(void)
+static void swap(void)
 {
     typeof(aside) t = aside;
 
@@ -611,7 +444,17 @@ bool tt_memory_blocks_load(const uint8_t *data, size_t len, unsigned n,
     return true;
 }
 
-static void __attribute__((constructor)) swap_with_the_world(void)
+void tt_memory_init(void)
 {
-    tt_world_notify(tt_memory_swap);
+    tt_world_notify(swap);
+}
+
+void tt_memory_on_compare(TtMemoryCompare *compare)
+{
+    ops.compare = compare;
+}
+
+void tt_memory_on_fill(TtMemoryFill *fill)
+{
+    ops.fill = fill;
 }

@@ -7,20 +7,9 @@
 #ifndef TT_MEMORY_H
 #define TT_MEMORY_H
 
+#include "hw-tt/memory/tt-block.h"
 #include "log/tt-log.h"
 #include "run/tt-cpstate.h"
-#include "run/tt-manifest.h"
-
-typedef struct TtBlock {
-    void *ram_block;            /* RAMBlock; compared, not followed */
-    MemoryRegion *mr;
-    uint8_t *host;
-    uint64_t size_bytes;
-    uint32_t flags;             /* TT_BLOCK_* */
-    uint64_t first_page;        /* its number in the page store */
-    bool is_adopted;            /* its device is gone, the RAM is ours */
-    char name[TT_BLOCK_NAME_MAX + 1];
-} TtBlock;
 
 unsigned tt_memory_n_blocks(void);
 TtBlock *tt_memory_block(unsigned index);
@@ -53,9 +42,16 @@ void tt_memory_all_dirty(void);     /* nobody watched until now */
 const void *tt_memory_page(void *opaque, uint64_t page);
 void tt_memory_put_page(void *opaque, uint64_t page, const void *bytes);
 
-/* Shows the blocks of the other world: tt-past.c. */
-void tt_memory_swap(void);
 /* The vCPU sees the VM's own memory again; that of the past is given back. */
 void tt_memory_leave_past(void);
+
+void tt_memory_init(void);      /* once, at start */
+/* Recording, a block comes in: its pages that are not as in the parent's
+ * checkpoint (a bitmap, g_free); NULL: it has no such block, or this is no branch. */
+typedef unsigned long *TtMemoryCompare(const TtBlock *b);
+void tt_memory_on_compare(TtMemoryCompare *compare);
+/* Replay: @b's contents become those in the parent's checkpoint. */
+typedef bool TtMemoryFill(TtBlock *b, Error **errp);
+void tt_memory_on_fill(TtMemoryFill *fill);
 
 #endif

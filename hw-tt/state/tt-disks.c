@@ -13,7 +13,7 @@
  */
 #include "qemu/osdep.h"
 #include "hw-tt/state/tt-disks.h"
-#include "record/tt-rundir.h"
+#include "hw-tt/state/tt-disk-image.h"
 #include "run/tt-fullstate.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
@@ -42,37 +42,6 @@ typedef struct Disk {
     TtFullDisk *desc;
 } Disk;
 
-/* ---- names ---- */
-
-char *tt_disk_path_for(const char *path, const char *dir)
-{
-    g_autofree char *full = NULL;
-    size_t n = strlen(dir);
-
-    if (path_has_protocol(path)) {
-        return g_strdup(path);
-    }
-    full = g_canonicalize_filename(path, NULL);
-    if (!strncmp(full, dir, n) && full[n] == '/') {
-        return g_strdup(full + n + 1);
-    }
-    return g_steal_pointer(&full);
-}
-
-char *tt_disk_path_from(const char *path, const char *dir)
-{
-    return !*path || path_has_protocol(path) ? g_strdup(path) :
-        g_canonicalize_filename(path, dir);
-}
-
-char *tt_disk_file_name(const char *name)
-{
-    char *clean = g_strdup(*name ? name : "disk");
-
-    return g_strcanon(clean, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "-_.",
-                      '_');
-}
-
 /* A file of that name which is not there yet. */
 static char *fresh_file(const char *name)
 {
@@ -86,29 +55,6 @@ static char *fresh_file(const char *name)
             return g_steal_pointer(&path);
         }
     }
-}
-
-bool tt_disk_make_overlay(const char *path, const char *backing,
-                          const char *format, uint64_t size_bytes,
-                          Error **errp)
-{
-    g_autofree char *dir = g_path_get_dirname(path);
-    g_autofree char *name = tt_disk_path_for(backing, dir);
-    Error *err = NULL;
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-
-    if (fd < 0) {                   /* made here: as private as the run */
-        error_setg_errno(errp, errno, "cannot create '%s'", path);
-        return false;
-    }
-    close(fd);
-    bdrv_img_create(path, "qcow2", name, format, NULL, size_bytes,
-                    BDRV_O_NO_BACKING, true, &err);
-    if (err) {
-        unlink(path);
-        error_propagate(errp, err);
-    }
-    return !err;
 }
 
 /* ---- what there is ---- */
@@ -495,14 +441,15 @@ static void come_back(int here)
     }
 }
 
-bool tt_disks_freeze(TtFullDesc *d, GString *said, Error **errp)
+bool tt_disks_freeze(TtFullDesc *d, TtFullMayMake *may_make, GString *said,
+                     Error **errp)
 {
     g_autoptr(GArray) disks = collect(d);
     TransactionActionList *actions = NULL;
     int here = enter_start();
     Error *err = NULL;
 
-    if (disks->len && tt_rundir_check(&err) && make_directory(&err) &&
+    if (disks->len && may_make(&err) && make_directory(&err) &&
         prepare(disks, &actions, &err) && actions) {
         qmp_transaction(actions, NULL, &err);
     }

@@ -8,25 +8,18 @@
 
 #include "run/tt-fullstate.h"
 
+/* May files be made in the run directory? */
+typedef bool TtFullMayMake(Error **errp);
+
 /*
  * tt_disks_freeze: from now on nobody writes to the image that a disk has
  * @d: n_disks and disks are filled in: what each disk of the machine has
+ * @may_make: asked before a file is made
  * @said: one line for each disk whose writes go into another file from now on
  * All disks or none. tt_fulldesc_cleanup frees what is in @d, in any case.
  */
-bool tt_disks_freeze(TtFullDesc *d, GString *said, Error **errp);
-
-/* A new qcow2 image on top of @backing. */
-bool tt_disk_make_overlay(const char *path, const char *backing,
-                          const char *format, uint64_t size_bytes,
-                          Error **errp);
-/* @path as somebody finds it who knows where @dir is: relative when it lies
- * within; else absolute. Names with a protocol stay as they are. */
-char *tt_disk_path_for(const char *path, const char *dir);
-/* The inverse. */
-char *tt_disk_path_from(const char *path, const char *dir);
-/* Letters, digits, '-', '_' and '.' only. */
-char *tt_disk_file_name(const char *name);
+bool tt_disks_freeze(TtFullDesc *d, TtFullMayMake *may_make, GString *said,
+                     Error **errp);
 
 /* The disk that the guest has at @device now: name of its image, format; ""
  * when there is no medium. NULL: there is no such device. */

@@ -111,7 +111,8 @@ void tt_full_describe(TtFullDesc *d)
     d->ram_bytes = current_machine->ram_size;
 }
 
-TtFullWriter *tt_full_save(const char *name, GString *said, Error **errp)
+TtFullWriter *tt_full_save(const char *name, TtFullMayMake *may_make,
+                           GString *said, Error **errp)
 {
     TtFullWriter *w = NULL;
     TtFullDesc d = { .name = g_strdup(name ?: "") };
@@ -123,7 +124,7 @@ TtFullWriter *tt_full_save(const char *name, GString *said, Error **errp)
     if (ok) {
         w = tt_full_writer_new();
         ok = put_devices(w, errp) && put_blocks(w, errp) &&
-            tt_disks_freeze(&d, said, errp);
+            tt_disks_freeze(&d, may_make, said, errp);
     }
     if (ok) {
         text = tt_fulldesc_text(&d);

@@ -3,6 +3,7 @@
 #ifndef TT_FULL_H
 #define TT_FULL_H
 
+#include "hw-tt/state/tt-disks.h"
 #include "run/tt-cpstate.h"
 #include "run/tt-fullstate.h"
 
@@ -12,9 +13,11 @@
  * what the store is to have of RAM is collected afterwards. NULL: *errp says
  * why there can be none; nothing was changed then.
  * @name: the user's, or NULL
+ * @may_make: asked before a file is made in the run directory
  * @said: lines for the user
  */
-TtFullWriter *tt_full_save(const char *name, GString *said, Error **errp);
+TtFullWriter *tt_full_save(const char *name, TtFullMayMake *may_make,
+                           GString *said, Error **errp);
 /* The machine as it is made; the disks are left out. */
 void tt_full_describe(TtFullDesc *d);
 /*

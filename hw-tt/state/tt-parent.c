@@ -5,13 +5,13 @@
  */
 #include "qemu/osdep.h"
 #include "hw-tt/state/tt-parent.h"
-#include "control/tt-mark.h"
-#include "hw-tt/memory/tt-memory.h"
+#include "hw-tt/memory/tt-block.h"
 #include "io/tt-base.h"
 #include "pages/tt-pagestore.h"
 #include "run/tt-cpstate.h"
 #include "run/tt-fullstate.h"
 #include "run/tt-manifest.h"
+#include "run/tt-marks.h"
 #include "run/tt-runstore.h"
 #include "session/tt-paths.h"
 #include "qapi/error.h"
@@ -95,6 +95,39 @@ static bool has_name(TtParent *p, uint32_t id, const char *name)
     return found;
 }
 
+typedef struct Wanted {
+    const char *name;
+    uint64_t pos;
+    bool found;
+} Wanted;
+
+static void compare_name(void *opaque, const char *name, uint64_t pos)
+{
+    Wanted *w = opaque;
+
+    if (!strcmp(name, w->name)) {
+        w->pos = pos;
+        w->found = true;
+    }
+}
+
+/* Position of a mark of the run. */
+static bool find_mark(const char *dir, const char *name, uint64_t *pos,
+                      Error **errp)
+{
+    Wanted w = { .name = name };
+    TtDiag diag;
+
+    if (tt_marks_of_run(dir, compare_name, &w, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+    } else if (!w.found) {
+        error_setg(errp, "there is no mark '%s' in the run '%s'", name, dir);
+    } else {
+        *pos = w.pos;
+    }
+    return w.found;
+}
+
 /* *@pos: where that is; *@id: the checkpoint, if it is clear already. */
 static bool find_place(TtParent *p, const TtCheckpointInfo *infos, size_t n,
                        const char *at, uint64_t *pos, uint32_t *id,
@@ -115,7 +148,7 @@ static bool find_place(TtParent *p, const TtCheckpointInfo *infos, size_t n,
                 return true;
             }
         }
-        return tt_mark_find_in(p->dir, at + 1, pos, errp);
+        return find_mark(p->dir, at + 1, pos, errp);
     }
     if (qemu_strtou64(at, NULL, 10, &number) || !g_ascii_isdigit(*at)) {
         error_setg(errp, "at= takes the number of a checkpoint, or @ and a "

@@ -6,7 +6,7 @@
 #ifndef TT_PARENT_H
 #define TT_PARENT_H
 
-#include "hw-tt/memory/tt-memory.h"
+#include "hw-tt/memory/tt-block.h"
 #include "io/tt-base.h"
 #include "pages/tt-pagestore.h"
 #include "run/tt-cpstate.h"

@@ -4,8 +4,7 @@
  * and ours, one section per patched area. Each hook is an inline test of the
  * mode and a call; with -tt off it costs one predictable branch.
  *
- * Every patched site is listed, with its reason, in
- * docs/reference/upstream-touchpoints.rst.
+ * Each site and its reason: docs/reference/upstream-touchpoints.rst.
  *
  * Context: "vCPU" = the thread that runs guest code, BQL held (it is the
  * execution token, see tt-token.c); "BQL" = any thread that holds it.
@@ -84,11 +83,11 @@ static inline bool tt_remedy(unsigned omit)
 }
 
 struct CPUState;
-struct MemoryRegion;
-struct TranslationBlock;
-struct MachineState;
-struct QDict;
 struct Error;
+struct MachineState;
+struct MemoryRegion;
+struct QDict;
+struct TranslationBlock;
 
 /* ---- start-up (system/vl.c): main thread ---- */
 void tt_option_parse(const char *optarg);           /* exits on a bad option */
@@ -124,25 +123,6 @@ static inline void tt_guest_crash(int kind)
     }
 }
 
-/* ---- a device that changes general registers of the vCPU that asks it (vmport.c):
- * inside a device call; calls may nest ---- */
-void tt_regs_enter_slow(struct CPUState *cpu);
-void tt_regs_leave_slow(struct CPUState *cpu);
-
-static inline void tt_regs_enter(struct CPUState *cpu)
-{
-    if (tt_recording()) {
-        tt_regs_enter_slow(cpu);
-    }
-}
-
-static inline void tt_regs_leave(struct CPUState *cpu)
-{
-    if (tt_recording()) {
-        tt_regs_leave_slow(cpu);
-    }
-}
-
 /* ---- execution token (system/cpus.c, cpu-common.c): any thread ---- */
 extern bool tt_token_on;        /* since the first use in this process */
 bool tt_token_take_slow(void);
@@ -151,13 +131,13 @@ void tt_token_served_slow(void);
 bool tt_token_owe_slow(void);
 void tt_token_repaid(void);
 
-/* The vCPU thread holds the token already: count the nesting only. */
 /* Before the BQL is taken. True: this is the vCPU, which has it. */
 static inline bool tt_token_take(void)
 {
     return __builtin_expect(tt_token_on, 0) && tt_token_take_slow();
 }
 
+/* The vCPU thread holds the token already: count the nesting only. */
 static inline bool tt_token_unnest(void)
 {
     return __builtin_expect(tt_token_on, 0) && tt_token_unnest_slow();
@@ -188,7 +168,6 @@ bool tt_token_unwind(void);
  * which tools link without us.
  */
 extern bool tt_iothreads_fold;
-
 /* ---- vCPU thread (accel/tcg) ---- */
 #define TT_HOOK_TLB_BITS 11     /* fixed TLB: 2048 entries, no cost measured */
 #define TT_HOOK_TLB_INVALID 0x800ull     /* TLB_INVALID_MASK of x86 */
@@ -268,8 +247,8 @@ void tt_trace_unwound(struct CPUState *cpu);    /* a block was left in its midst
  */
 bool tt_mid_block(uintptr_t host_pc);
 
-/* Set by helpers that raise an exception without unwinding the block: the
- * instruction is in the count already, so delivery moves the position no more. */
+/* Set by helpers that raise an exception without unwinding the block: the insn is in
+ * the count already, so delivery moves the position no more. */
 extern bool tt_insn_counted;
 
 void tt_vcpu_start(struct CPUState *cpu);           /* replay: instead of rr_ */
@@ -497,30 +476,6 @@ void tt_past_notify(bool running, int state);
 /* The debugger's handler, a VMChangeStateHandler. */
 void tt_past_debugger(void *handler);
 
-/* ---- gdbstub: main thread ---- */
-bool tt_gdb_note(const char *device, struct Error **errp);  /* -gdb is given */
-bool tt_gdb_reverse(bool step);         /* false: cannot. True: goes, or went */
-/* gdb resumes the VM, each vCPU as @actions says: 's' is a step. True: done, in
- * another way than by running it. */
-bool tt_gdb_resume(const char *actions);
-/* A gdb has connected. */
-void tt_gdb_attached(void);
-/* A byte came from gdb; @is_idle: it begins something. True: nobody else need see
- * it now. */
-bool tt_gdb_takes(uint8_t byte, bool is_idle);
-/* A monitor command of gdb's. True: @handler is called again with the same
- * parameters when gdb's bytes can be read meanwhile. */
-typedef struct _GArray TtGdbParams;
-bool tt_gdb_defers(void (*handler)(TtGdbParams *params, void *opaque),
-                   TtGdbParams *params);
-/* A breakpoint of gdb's with its conditions (or NULL) is inserted, removed.
- * True: it is there already. @kind: 0 software, 1 hardware. */
-bool tt_gdb_inserts(unsigned kind, uint64_t addr, const char *conditions);
-void tt_gdb_removes(unsigned kind, uint64_t addr);
-/* The answer to a write into history. */
-const char *tt_gdb_refuse_write(bool memory);
-/* What is missing in a stop reply: where history ends, a watchpoint whose value
- * gdb must read anew, or nothing. Valid until the next call. */
-const char *tt_gdb_stop_suffix(const char *reply);
+#include "tt/hooks-gdb.h"
 
 #endif

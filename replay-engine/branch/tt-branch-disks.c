@@ -6,6 +6,7 @@
  * before that is opened, so that nothing of the parent is opened for writing.
  */
 #include "qemu/osdep.h"
+#include "hw-tt/state/tt-disk-image.h"
 #include "hw-tt/state/tt-disks.h"
 #include "record/tt-rundir.h"
 #include "run/tt-fullstate.h"

@@ -12,11 +12,13 @@
 #include "branch/tt-branch.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
+#include "hw-tt/memory/tt-block.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/state/tt-full.h"
 #include "hw-tt/state/tt-parent.h"
 #include "io/tt-base.h"
 #include "pages/tt-pagestore.h"
+#include "record/tt-record-listener.h"
 #include "record/tt-record.h"
 #include "record/tt-rundir.h"
 #include "run/tt-cpstate.h"
@@ -101,7 +103,7 @@ static void note_parent(void)
 }
 
 /* Of a branch that never ran, nothing is to be found. */
-void tt_branch_discard(void)
+static void discard(void)
 {
     if (br.is_made && !br.has_begun && !tt_session.has_begun) {
         br.is_made = false;
@@ -161,7 +163,7 @@ bool tt_branch_open(Error **errp)
         return false;
     }
     br.is_made = true;
-    atexit(tt_branch_discard);
+    atexit(discard);
     note_parent();
     return true;
 }
@@ -359,12 +361,12 @@ void tt_machine_made(void)
 
 /* ---- the recording ---- */
 
-unsigned long *tt_branch_compare(const TtBlock *b)
+static unsigned long *compare(const TtBlock *b)
 {
     return br.parent ? tt_parent_compare(br.parent, b) : NULL;
 }
 
-void tt_branch_begun(void)
+static bool started(CPUState *cpu, Error **errp)
 {
     if (br.parent) {
         br.has_begun = true;
@@ -372,4 +374,15 @@ void tt_branch_begun(void)
         br.parent = NULL;
         tt_fulldesc_cleanup(&br.desc);
     }
+    return true;
+}
+
+void tt_branch_init(void)
+{
+    static const TtRecordListener listener = {
+        .started = started, .removing = discard,
+    };
+
+    tt_record_listen(&listener);
+    tt_memory_on_compare(compare);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the checkpointer knows of the store of a recording. Private to
- * replay-engine/glue.
+ * The checkpoint store of a recording: jobs for its thread. What it works on is
+ * tt-cpfiles.h.
  *
  * Context: BQL held, any thread but the checkpoint store's own, unless said otherwise. One
  * job is under way at a time: post one only when it is not busy.
@@ -29,9 +29,7 @@ void tt_cpstore_wait(void);               /* until it is not; the BQL is kept */
  * log nothing meanwhile. */
 TtPageStore *tt_cpstore_take(void);
 void tt_cpstore_release(void);
-/* The newest one: RAM is this and the dirty pages; 0: there is none. */
-TtNodeId tt_cpstore_base(void);
-void tt_cpstore_set_base(TtNodeId id);
+void tt_cpstore_set_base(TtNodeId id);    /* see tt_cpfiles_base */
 /* For copies of pages; tt_cpstore_room says how many more it takes. */
 TtPageBatch *tt_cpstore_batch(void);
 size_t tt_cpstore_room(void);
@@ -52,18 +50,12 @@ bool tt_cpstore_is_done(uint32_t job);
 /* Of the last one that was the user's (a pinned add, a delete) and is done: TT_OK, and
  * *@id is the new one's; or *@diag says what went wrong. */
 TtStatus tt_cpstore_result(TtNodeId *id, TtDiag *diag);
-/* The newest one, which is the base and not in the list, has no room: delete it. 0,
- * or how many had none in turn. While it is not busy. */
-unsigned tt_cpstore_is_over(void);
-/* True: storing has failed for good, *@why says why. */
-bool tt_cpstore_has_failed(const char **why);
-/* Something that comes once: it may work again. NULL: nothing new. */
-const char *tt_cpstore_problem(void);
-/* A full disk made the window begin later. Once. */
-bool tt_cpstore_has_shrunk(void);
-uint64_t tt_cpstore_count(void);          /* any thread */
-uint64_t tt_cpstore_bytes(void);          /* on disk; any thread */
-/* BQL. The thread calls tt_save_carry_out before any job that is posted later. */
+/* Once, at start: what copies the files while nobody works on them, in the thread or,
+ * when there is none, in the caller of tt_cpstore_save. False: it failed, and all that
+ * it made is gone. */
+typedef bool TtCpstoreSave(void);
+void tt_cpstore_on_save(TtCpstoreSave *save);
+/* BQL. It is called before any job that is posted later. */
 void tt_cpstore_save(void);
 /* Deletes the store, for the log. Any thread without the BQL; waits for the job.
  * False: there is none to delete. */

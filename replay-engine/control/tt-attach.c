@@ -19,10 +19,12 @@
 #include "qemu/osdep.h"
 #include "control/tt-attach.h"
 #include "accel-tt/tcg/tt-fetch.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-schedule.h"
 #include "accel-tt/tt-token.h"
+#include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
+#include "control/tt-describe.h"
 #include "control/tt-recordable.h"
 #include "control/tt-values.h"
 #include "flight/tt-crash.h"
@@ -32,9 +34,7 @@
 #include "record/tt-record.h"
 #include "run/tt-manifest.h"
 #include "session/tt-paths.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
-#include "startup/tt-options.h"
 #include "travel/tt-past.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
@@ -106,6 +106,7 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
         forget_run();
         return false;
     }
+    tt_watch_devices();
     tt_iothreads_fold = true;           /* those that come later */
     was_live = runstate_is_live(runstate_get());
     vm_stop(RUN_STATE_PAUSED);                          /* I1, I2 */

@@ -12,11 +12,8 @@ typedef void TtMarkSeen(void *opaque, const char *name, uint64_t pos);
 /* All; the last of a name counts. Names of a damaged run may be any text. Reads
  * the whole log. */
 void tt_mark_each(TtMarkSeen *seen, void *opaque);
-bool tt_mark_check(const char *name, Error **errp);     /* may it be a name? */
-/* The same in a run that is not replayed here. */
-bool tt_mark_find_in(const char *dir, const char *name, uint64_t *pos,
-                     Error **errp);
 bool tt_mark_find(const char *name, uint64_t *pos, Error **errp);
+/* Of the position where the VM stands; it is *@pos. */
 bool tt_mark_add(const char *name, uint64_t *pos, Error **errp);
 
 #endif

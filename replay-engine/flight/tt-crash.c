@@ -15,11 +15,12 @@
  */
 #include "qemu/osdep.h"
 #include "flight/tt-crash.h"
-#include "control/tt-mark.h"
 #include "flight/tt-save.h"
-#include "monitor-cmds/tt-events.h"
 #include "record/tt-flight.h"
+#include "record/tt-mark-log.h"
+#include "record/tt-record-listener.h"
 #include "record/tt-record-options.h"
+#include "session/tt-events.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "tt/hooks.h"
@@ -129,7 +130,7 @@ static bool add_mark(uint64_t *pos)
     Error *err = NULL;
 
     snprintf(tb.name, sizeof(tb.name), "panic-%u", ++tb.n);
-    if (!tt_mark_add(tb.name, pos, &err)) {
+    if (!tt_mark_record(tb.name, pos, &err)) {
         warn_report("tt: %s", error_get_pretty(err));
         error_free(err);
         return false;
@@ -155,7 +156,7 @@ static void mark(void *opaque)
     if (add_mark(&pos)) {
         warn_report("tt: the guest %s: mark @%s, position %" PRIu64, what,
                     tb.name, pos);
-        tt_event_crashed(pos, tb.name, what);
+        tt_tell_crashed(pos, tb.name, what);
         plan_save(now);
     }
 }
@@ -182,7 +183,7 @@ void tt_crash_settle(void)
     }
 }
 
-void tt_crash_forget(void)
+static void forget(void)
 {
     if (tb.timer) {
         timer_free(tb.timer);
@@ -220,7 +221,7 @@ static void end_line(void)
     tb.len = 0;
 }
 
-void tt_crash_console(uint32_t port, uint8_t byte)
+static void console(uint32_t port, uint8_t byte)
 {
     if (port == 0x3fb) {
         tb.line_control = byte;
@@ -233,4 +234,13 @@ void tt_crash_console(uint32_t port, uint8_t byte)
     } else if (byte) {
         tb.line[tb.len++] = byte;
     }
+}
+
+void tt_crash_init(void)
+{
+    static const TtRecordListener listener = {
+        .console = console, .ended = forget,
+    };
+
+    tt_record_listen(&listener);
 }

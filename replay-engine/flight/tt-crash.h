@@ -7,12 +7,12 @@
 #ifndef TT_CRASH_H
 #define TT_CRASH_H
 
+/* Once, at start: watches the console of every recording. */
+void tt_crash_init(void);
 extern const char tt_panic_pattern_default[];
 extern const char tt_save_on_panic_help[];
 /* A regular expression for lines of the console; "": none are looked at. */
 bool tt_crash_set_pattern(const char *text, Error **errp);
-void tt_crash_console(uint32_t port, uint8_t byte);   /* vCPU wrote it */
 void tt_crash_settle(void);           /* what was met and is not marked yet */
-void tt_crash_forget(void);           /* the recording has ended */
 
 #endif

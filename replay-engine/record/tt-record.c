@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Recorder: takes the events of the hooks, gives them their positions and hands them
- * to the log's writer (tt-writer.c); notices what others did to the vCPUs.
+ * to the log's writer (tt-writer.c). What others did to the vCPUs is noticed in
+ * tt-record-vcpus.c; who else goes along is told by tt-record-listener.c.
  *
  * When the disk refuses the VM is stopped until there is room (tt-write-stall.c), or, with
  * on-error=continue, the recording ends at the last sealed segment with one
  * sentence, and the VM goes on unrecorded. So it does when the cap is reached.
  *
  * A process may record several runs, one after another: see open, start, finish
- * and close in tt/engine.h.
+ * and close in tt-record.h.
  */
 #include "qemu/osdep.h"
 #include "record/tt-record.h"
 #include "accel-tt/tcg/tt-branch-trace.h"
-#include "accel-tt/tcg/tt-vcpu.h"
 #include "accel-tt/tt-inputs.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-token.h"
+#include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
-#include "branch/tt-branch.h"
-#include "checkpoint/tt-checkpointer.h"
-#include "control/tt-recordable.h"
-#include "flight/tt-crash.h"
-#include "flight/tt-save.h"
+#include "hw-tt/memory/tt-block.h"
 #include "hw-tt/memory/tt-guard.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/screen/tt-gpu.h"
@@ -30,14 +28,15 @@
 #include "log/tt-log.h"
 #include "record/tt-flight.h"
 #include "record/tt-record-options.h"
+#include "record/tt-record-vcpus.h"
 #include "record/tt-rundir.h"
 #include "record/tt-write-stall.h"
 #include "record/tt-writer.h"
 #include "run/tt-manifest.h"
+#include "session/tt-ops.h"
 #include "session/tt-paths.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
-#include "travel/tt-retrace.h"
+#include "tt-record-tell-int.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
@@ -51,15 +50,11 @@
 #include "exec/cputlb.h"
 #include "system/runstate.h"
 
-TtRecordOptions tt_record_options = { .stop_on_error = true };
-
 #define TT_SEAL_MS      200         /* a segment stays open no longer */
 
 static struct {
     QEMUTimer *seal_timer;
-    uint64_t released_prints[TT_VCPUS_MAX]; /* when the token was given */
-    bool released, initial, full_up;
-    bool was_reset[TT_VCPUS_MAX];
+    bool initial, full_up;
     bool whole;                     /* finished, and all of it written */
     bool gone;                      /* finished, and its files are not there */
 } rec;
@@ -70,7 +65,7 @@ static void give_up(const char *why)
     tt_rundir_release();
     tt_session.gave_up_at = tt_record_end();
     tt_session.gave_up = true;
-    tt_checkpointer_tell();
+    tt_record_tell_trouble();
     warn_report("tt: the recording ends at position %" PRIu64 ", the VM goes "
                 "on unrecorded: %s", tt_session.gave_up_at, why);
 }
@@ -91,7 +86,7 @@ static void seal_tick(void *opaque)
         tt_rundir_watch();
     }
     if (tt_stall_why()) {
-        tt_checkpointer_tell();
+        tt_record_tell_trouble();
         tt_stall_tell();
     } else if (!tt_past && tt_session.live && !has_trouble()) {
         tt_writer_hand_over();
@@ -120,7 +115,7 @@ static void step_over(void)
 static bool reached_max_size(void)
 {
     if (!tt_record_options.max_size_bytes || tt_writer_expected() < tt_record_options.max_size_bytes ||
-        (tt_flight_is_on() && tt_checkpointer_is_on())) {     /* it moves on */
+        (tt_flight_is_on() && tt_record_ask_checkpoints())) {     /* it moves on */
         return false;
     }
     tt_writer_wait();
@@ -165,7 +160,8 @@ void tt_record_event(TtEvent *ev)
     }
 }
 
-void tt_record_check(void)
+/* A digest; the vCPU is in cpu_exec. */
+static void check(void)
 {
     TtEvent ev = { .kind = TT_EV_CHECK, .addr = tt_now.output_hash };
 
@@ -177,7 +173,7 @@ void tt_record_check(void)
     }
 }
 
-void tt_record_sync_point(CPUState *cpu)
+static void sync_point(CPUState *cpu)
 {
     TtEvent ev = {
         .kind = TT_EV_CHECK,
@@ -192,93 +188,20 @@ void tt_record_sync_point(CPUState *cpu)
     }
     if (!has_trouble()) {
         tt_record_event(&ev);
-        tt_checkpointer_sync_point(cpu);
+        tt_record_tell_sync_point(cpu);
     }
     tt_fetch_again(cpu);            /* as a replay does that begins here */
 }
 
-/* ---- what others do to the vCPU ---- */
-
-void tt_record_release(void)
-{
-    if (!rec.released) {
-        for (unsigned i = 0; i < tt_vcpus_count(); i++) {
-            rec.released_prints[i] = tt_target_fingerprint(tt_vcpus_at(i));
-        }
-        rec.released = true;
-    }
-}
-
-static void log_state(CPUState *cpu)
-{
-    GByteArray *state = tt_target_save(cpu);
-    TtEvent ev = {
-        .kind = TT_EV_CPU_STATE, .cpu = cpu->cpu_index, .val = cpu->halted,
-        .data = state->data, .len = state->len,
-    };
-
-    tt_record_event(&ev);
-    g_byte_array_unref(state);
-}
-
-static void log_states(void)
-{
-    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
-        log_state(tt_vcpus_at(i));
-    }
-}
-
-void tt_record_took_note(void)
-{
-    rec.released = false;
-    memset(rec.was_reset, 0, sizeof(rec.was_reset));
-    tt_record_release();
-}
-
-void tt_record_renew(void)
-{
-    tt_vcpus_flush();
-    log_states();
-    tt_record_took_note();
-}
-
-/* One vCPU was changed by others, or reset itself: its state is an input. */
-static void resync_one(unsigned i)
-{
-    CPUState *cpu = tt_vcpus_at(i);
-    bool changed = rec.was_reset[i];
-
-    if (rec.released) {
-        changed |= tt_target_fingerprint(cpu) != rec.released_prints[i];
-    }
-    rec.was_reset[i] = false;
-    if (changed && !(tt_omit & TT_OMIT_CPU_RESET)) {
-        log_state(cpu);
-    }
-}
-
 void tt_record_resync(void)
 {
-    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
-        resync_one(i);
-    }
-    rec.released = false;
+    tt_record_vcpus_resync();
     if (rec.full_up) {
         rec.full_up = false;
         tt_record_finish(TT_FINISH_STOPPED);
         give_up(tt_flight_is_on() ? "the log has reached max-size, and without "
                 "checkpoints the window cannot move" :
                 "the log has reached max-size");
-    }
-}
-
-void tt_record_reset(CPUState *cpu)
-{
-    if ((unsigned)cpu->cpu_index < TT_VCPUS_MAX) {
-        rec.was_reset[cpu->cpu_index] = true;
-    }
-    if (tt_token_is_mine() && cpu->running) {
-        cpu_exit(cpu);          /* INIT or SIPI, taken inside cpu_exec */
     }
 }
 
@@ -299,7 +222,6 @@ bool tt_record_open(Error **errp)
     tt_session.manifest.rules = TT_MANIFEST_RULES;
     tt_session.manifest.tlb_entries = 1 << TT_HOOK_TLB_BITS;
     tt_session.manifest.sync_interval = TT_SYNC_INTERVAL;
-    tt_watch_devices();
     return true;
 }
 
@@ -348,16 +270,11 @@ static bool begin(Error **errp)
         return false;
     }
     tt_memory_record_start(first_cpu);
-    log_states();
+    tt_record_vcpus_begin();
     rec.initial = false;
-    memset(rec.was_reset, 0, sizeof(rec.was_reset));
     ready.val = tt_vcpus_digest();
     tt_record_event(&ready);
-    if (!save_manifest(errp) || !tt_trace_record_start(errp)) {
-        return false;
-    }
-    tt_branch_begun();
-    if (!tt_checkpointer_start(first_cpu, errp)) {
+    if (!save_manifest(errp) || !tt_record_tell_started(first_cpu, errp)) {
         return false;
     }
     tt_gpu_note_all();
@@ -387,9 +304,8 @@ static void stop_writer(void)
     tt_session.live = false;
     if (tt_writer_is_at_work()) {
         tt_stall_give_up();
-        tt_writer_end();                /* it may ask the checkpointer for room */
-        tt_checkpointer_finish();
-        tt_save_settle();
+        tt_writer_end();                /* it may ask a listener for room */
+        tt_record_tell_finishing();
         tt_writer_sync();
         tt_rundir_release();
     }
@@ -459,7 +375,76 @@ void tt_record_close(void)
     }
     tt_rundir_forget();
     rec = (typeof(rec)) { 0 };
+    tt_record_vcpus_forget();
     tt_session.has_begun = false;
     tt_flight_end();
-    tt_crash_forget();
+    tt_record_tell_ended();
+}
+
+/* ---- what the vCPU and the devices call ---- */
+
+/* Who started QEMU with -tt record has nothing without it. */
+static void begin_with_the_vm(void)
+{
+    Error *err = NULL;
+
+    if (!tt_record_start(&err)) {
+        error_reportf_err(err, "-tt record: ");
+        exit(1);
+    }
+}
+
+static void releasing(void)
+{
+    if (tt_session.live) {
+        tt_record_release();
+    }
+}
+
+static bool prepare(void)
+{
+    if (tt_session.live) {
+        tt_record_resync();
+    }
+    return true;
+}
+
+static uint64_t limit(void)
+{
+    return tt_now.check_next;
+}
+
+static bool boundary(CPUState *cpu)
+{
+    if (tt_now.pos >= tt_now.sync_next) {
+        sync_point(cpu);
+        tt_vcpu_arm(cpu);
+    } else if (tt_now.pos >= tt_now.check_next) {
+        check();
+        tt_vcpu_arm(cpu);
+    }
+    return false;
+}
+
+static bool left(CPUState *cpu, int why)
+{
+    tt_record_tell_turned(cpu);
+    return false;
+}
+
+static void port_written(uint32_t port, uint32_t val, unsigned size)
+{
+    tt_record_tell_console(port, val);
+}
+
+void tt_record_init(void)
+{
+    static const TtOps ops = {
+        .event = tt_record_event, .answer = tt_record_event,
+        .port_written = port_written, .was_reset = tt_record_vcpus_was_reset,
+        .begin = begin_with_the_vm, .releasing = releasing, .prepare = prepare,
+        .limit = limit, .boundary = boundary, .left = left,
+    };
+
+    tt_ops_register(TT_RECORD, &ops);
 }

@@ -9,6 +9,9 @@
 
 #include "log/tt-log.h"
 
+/* Once, at start: the vCPU and the devices report to the recorder in its mode. */
+void tt_record_init(void);
+
 /*
  * open -> start -> finish -> close. A failure of open or start is followed by
  * close; what was made on disk is removed again.
@@ -16,22 +19,11 @@
 bool tt_record_open(Error **errp);              /* directory and buffers */
 bool tt_record_start(Error **errp);     /* vCPUs out of cpu_exec */
 void tt_record_event(TtEvent *ev);              /* pos, nested are filled in */
-void tt_record_sync_point(CPUState *cpu);
-void tt_record_check(void);             /* a digest; vCPU in cpu_exec */
 void tt_record_finish(unsigned why);            /* may take seconds */
 bool tt_record_is_whole(void);                  /* after finish */
 bool tt_record_is_gone(void);           /* after finish: deleted by somebody */
 void tt_record_close(void);                     /* ready for another open */
 void tt_record_resync(void);            /* before guest code runs */
-void tt_record_reset(CPUState *cpu);            /* it was reset */
-void tt_record_release(void);                   /* the token is given away */
-/* The TLB is empty here, in every replay too: logs the vCPU's state, so that a
- * replay can begin at this position. The vCPU is outside cpu_exec; the position
- * moves by one. */
-void tt_record_renew(void);
-/* The vCPU is as the log has it, whatever was done to it; the token is given away.
- */
-void tt_record_took_note(void);
 /* Waits until all events so far are in the file. */
 bool tt_record_seal(Error **errp);
 

@@ -2,7 +2,6 @@
 /* The run directory of a recording, and what of it goes when there was no run. */
 #include "qemu/osdep.h"
 #include "record/tt-rundir.h"
-#include "branch/tt-branch.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "log/tt-logparts.h"
@@ -11,6 +10,7 @@
 #include "run/tt-runlock.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
+#include "tt-record-tell-int.h"
 #include "qapi/error.h"
 #include "qemu/atomic.h"
 #include "qemu/error-report.h"
@@ -256,7 +256,7 @@ void tt_rundir_release(void)
 
 void tt_rundir_remove(void)
 {
-    tt_branch_discard();
+    tt_record_tell_removing();
     if (!tt_rundir_is_ours()) {
         return;                         /* not even a name of another's files */
     }

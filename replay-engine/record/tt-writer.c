@@ -15,9 +15,7 @@
  */
 #include "qemu/osdep.h"
 #include "record/tt-writer.h"
-#include "accel-tt/tcg/tt-vcpu.h"
-#include "checkpoint/tt-checkpointer.h"
-#include "checkpoint/tt-cpstore.h"
+#include "accel-tt/tt-position.h"
 #include "io/tt-base.h"
 #include "io/tt-io.h"
 #include "log/tt-log.h"
@@ -30,6 +28,7 @@
 #include "record/tt-write-stall.h"
 #include "run/tt-manifest.h"
 #include "session/tt-session.h"
+#include "tt-record-tell-int.h"
 #include "qapi/error.h"
 #include "qemu/thread.h"
 #include "qemu/timer.h"
@@ -71,7 +70,7 @@ static struct {
 /* An append failed; shall it be tried again? */
 static bool make_room(void *opaque, const TtDiag *why)
 {
-    return (why->status == TT_ERR_NOSPACE && tt_checkpointer_make_room(NULL)) ||
+    return (why->status == TT_ERR_NOSPACE && tt_record_ask_room()) ||
         tt_stall_wait(why);
 }
 
@@ -213,21 +212,18 @@ uint64_t tt_writer_expected(void)
 
 bool tt_record_is_tight(void)
 {
-    return tt_record_options.max_size_bytes && tt_flight_is_on() && tt_checkpointer_is_on() &&
+    return tt_record_options.max_size_bytes && tt_flight_is_on() && tt_record_ask_checkpoints() &&
         tt_writer_expected() + wr.payload_max > tt_record_options.max_size_bytes;
 }
 
 /*
  * A window's log goes on at its limit when its beginning is gone, and for that
- * there must be a checkpoint: no more is handed over while the disk is at the last
- * one, which else might be a whole log behind.
+ * there must be a checkpoint: the checkpointer lets no more be handed over while the
+ * disk is at the last one, which else might be a whole log behind.
  */
 static void make_way(void)
 {
-    if (tt_record_is_tight()) {
-        tt_cpstore_wait();
-    }
-    tt_checkpointer_urge();
+    tt_record_tell_grew(tt_record_is_tight());
 }
 
 static void hand_over(bool last)

@@ -7,7 +7,7 @@
 #ifndef TT_REPLAY_H
 #define TT_REPLAY_H
 
-#include "hw-tt/memory/tt-memory.h"
+#include "hw-tt/memory/tt-block.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "log/tt-sched.h"

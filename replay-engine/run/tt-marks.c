@@ -5,7 +5,30 @@
 #include "run/tt-marks.h"
 
 #include <glib.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <string.h>
+
+/* As C writes them: 10, 0x10, 010. One that is too large is no number. */
+static bool is_number(const char *name)
+{
+    char *end;
+
+    errno = 0;
+    (void)g_ascii_strtoull(name, &end, 0);
+    return end != name && !*end && !errno;
+}
+
+TtMarkName tt_mark_name_check(const char *name)
+{
+    size_t n = strspn(name, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "-_.");
+
+    if (!n || n > TT_MARK_NAME_MAX || name[n] || *name == '-') {
+        return TT_MARK_NAME_BAD;
+    }
+    return !strcmp(name, "start") || !strcmp(name, "end") || is_number(name) ?
+        TT_MARK_NAME_TAKEN : TT_MARK_NAME_FIT;
+}
 
 /* One line without its newline. False: it makes no sense. */
 static bool take_line(const char *line, size_t len, TtMarkFound *found,

@@ -13,9 +13,21 @@
 
 #include "io/tt-base.h"
 #include "io/tt-io.h"
+#include "log/tt-log.h"
 
 #define TT_MARKS_BYTES_MAX  (1u << 20)
 #define TT_MARK_NAME_BYTES_MAX 200
+#define TT_MARK_NAME_MAX 64             /* of a mark that is added now */
+
+typedef enum TtMarkName {
+    TT_MARK_NAME_FIT,
+    TT_MARK_NAME_BAD,           /* too long, or it has other characters */
+    TT_MARK_NAME_TAKEN,         /* another place is named so, or it is a number */
+} TtMarkName;
+
+/* May a new mark have this name? Up to TT_MARK_NAME_MAX letters, digits, '-', '_'
+ * and '.', no '-' in front; no number, "start" or "end". O(length). */
+TtMarkName tt_mark_name_check(const char *name);
 
 /* @name: ended by 0, valid during the call; any bytes but 0 and newline. */
 typedef void TtMarkFound(void *opaque, const char *name, uint64_t pos);
@@ -35,6 +47,19 @@ TtStatus tt_marks_load(TtIo *io, TtMarkFound *found, void *opaque,
  * full.
  */
 TtStatus tt_marks_append(TtIo *io, const char *name, uint64_t pos,
+                         TtDiag *diag);
+
+/* ---- of a whole run (tt-marks-of-run.c): the last one of a name counts ---- */
+
+/* A regular file, or none yet: in someone else's run it may lead anywhere. */
+bool tt_marks_is_plain(const char *path);
+/* Those of @dir/marks; none, if that cannot be read. */
+void tt_marks_of_file(const char *dir, TtMarkFound *found, void *opaque);
+/* Those of the log, as far as it can be read. Reads all of it. */
+void tt_marks_of_log(TtLogReader *log, TtMarkFound *found, void *opaque);
+/* Both, of the run in @dir: the file's come last. What the log cannot be opened
+ * for. */
+TtStatus tt_marks_of_run(const char *dir, TtMarkFound *found, void *opaque,
                          TtDiag *diag);
 
 #endif

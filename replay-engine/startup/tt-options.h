@@ -7,6 +7,4 @@
 #ifndef TT_OPTIONS_H
 #define TT_OPTIONS_H
 
-void tt_describe_recording(void);               /* fills in tt_session.manifest */
-
 #endif

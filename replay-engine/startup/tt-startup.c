@@ -8,29 +8,34 @@
 #include "accel-tt/tt-schedule.h"
 #include "accel-tt/tt-token.h"
 #include "branch/tt-branch.h"
+#include "checkpoint/tt-checkpointer.h"
+#include "control/tt-describe.h"
 #include "control/tt-recordable.h"
 #include "control/tt-values.h"
 #include "flight/tt-crash.h"
+#include "flight/tt-save.h"
 #include "gdbstub-tt/tt-gdb.h"
 #include "hw-tt/memory/tt-guard.h"
-#include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "monitor-cmds/tt-events.h"
+#include "monitor-cmds/tt-monitor.h"
+#include "record/tt-record-listener.h"
 #include "record/tt-record-options.h"
 #include "record/tt-record.h"
 #include "replay/tt-replay.h"
 #include "replay/tt-stop.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
-#include "startup/tt-options.h"
 #include "travel/tt-checkpoints.h"
 #include "travel/tt-past.h"
 #include "travel/tt-retrace.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
 #include "verify/tt-verify.h"
+#include "hw/core/cpu.h"
 #include "qapi/error.h"
 #include "qemu/main-loop.h"
+#include "qemu/module.h"
 #include "qemu/error-report.h"
 #include "qemu/option.h"
 #include "qemu/config-file.h"
@@ -53,6 +58,28 @@
 static struct {
     bool at_end_given, is_branch;
 } opt;
+
+static bool start_trace(CPUState *cpu, Error **errp)
+{
+    return tt_trace_record_start(errp);
+}
+
+/* Who is told of what, and who asks whom, beyond what a room knows of those below it.
+ * Here once, so that the order depends on no linker. */
+static void init_rooms(void)
+{
+    static const TtRecordListener trace = { .started = start_trace };
+
+    tt_record_init();
+    tt_record_listen(&trace);
+    tt_branch_init();
+    tt_checkpointer_init();
+    tt_save_init();
+    tt_crash_init();
+    tt_monitor_init();
+}
+
+opts_init(init_rooms);
 
 /* ---- the option ---- */
 
@@ -422,48 +449,6 @@ static void refuse_devices(void)
     }
 }
 
-/* So that a shell takes it apart into the same arguments; what needs no quotes gets
- * none, for people. */
-static void append_quoted(GString *line, const char *arg)
-{
-    g_autofree char *quoted = g_shell_quote(arg);
-    size_t plain = strspn(arg, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS
-                          "-_.,:=/+@%^");
-
-    g_string_append_printf(line, "%s%s", line->len ? " " : "",
-                           *arg && !arg[plain] ? arg : quoted);
-}
-
-static void note_command_line(void)
-{
-    GString *line = g_string_new(NULL);
-    g_autofree char *raw = NULL, *cwd = tt_start_directory() ?
-        g_strdup(tt_start_directory()) : g_get_current_dir();
-    gsize len = 0, i;
-
-    g_file_get_contents("/proc/self/cmdline", &raw, &len, NULL);
-    for (i = 0; i < len; i += strlen(raw + i) + 1) {
-        append_quoted(line, raw + i);
-    }
-    if (g_utf8_validate(line->str, line->len, NULL) &&
-        g_utf8_validate(cwd, -1, NULL)) {
-        tt_session.manifest.directory = g_steal_pointer(&cwd);
-    }
-    tt_session.manifest.command_line = g_string_free(line, false);
-}
-
-void tt_describe_recording(void)
-{
-    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
-
-    tt_session.manifest.qemu_version = g_strdup(QEMU_VERSION);
-    tt_session.manifest.tt_version = g_strdup(TT_TTVM_VERSION);
-    tt_session.manifest.accel = g_strdup("tcg");
-    tt_session.manifest.host = g_strdup(g_get_host_name());
-    tt_session.manifest.started = g_date_time_format_iso8601(now);
-    note_command_line();
-}
-
 static int check_accel(void *opaque, QemuOpts *opts, Error **errp)
 {
     const char *name = qemu_opt_get(opts, "accel");
@@ -549,6 +534,7 @@ static void machine_ready(Notifier *n, void *opaque)
         error_reportf_err(err, "-tt record: ");
         exit(1);
     }
+    tt_watch_devices();
     if (!tt_is_branch()) {          /* that has much to check before */
         error_printf("tt: recording into %s\n", tt_printable(tt_session.dir));
     }

@@ -23,17 +23,17 @@
  */
 #include "qemu/osdep.h"
 #include "travel/tt-past.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
+#include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
-#include "accel-tt/x86/tt-target.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "monitor-cmds/tt-events.h"
+#include "record/tt-record-vcpus.h"
 #include "record/tt-record.h"
 #include "record/tt-rundir.h"
 #include "replay/tt-replay.h"
 #include "run/tt-manifest.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
@@ -77,7 +77,7 @@ static void set_aside(void)
     past.halted = first_cpu->halted;
     dir = tt_session.dir;
     tt_world_begin();
-    tt_target_forget_links();
+    tt_vcpus_forget_links();
     tt_world_swap();
     tt_session.dir = dir;
     tt_past = true;
@@ -113,9 +113,9 @@ static void enter(CPUState *cpu, run_on_cpu_data data)
         return;
     }
     tt_replay_set_end(past.stands_at);
-    tt_target_swap_links();
+    tt_vcpus_swap_links();
     tt_replay_start(cpu);
-    tt_target_swap_links();
+    tt_vcpus_swap_links();
     if (tt_replayer.diverged) {
         error_setg(errp, "the start of the run cannot be shown: %s",
                    tt_replayer.divergence);

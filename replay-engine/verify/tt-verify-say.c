@@ -3,14 +3,15 @@
  * What -tt replay,verify=... says of a place: registers, pages, events.
  */
 #include "qemu/osdep.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "debug/tt-regtext.h"
+#include "hw-tt/memory/tt-block.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-base.h"
 #include "log/tt-sched.h"
 #include "pages/tt-pagestore.h"
 #include "replay/tt-replay.h"
-#include "session/tt-position.h"
 #include "tt-verify-int.h"
 #include "hw/core/cpu.h"
 #include "qemu/rcu.h"

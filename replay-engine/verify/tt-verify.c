@@ -20,11 +20,11 @@
  */
 #include "qemu/osdep.h"
 #include "verify/tt-verify.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "checkpoint/tt-checkpoint.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "replay/tt-replay.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-checkpoints.h"

@@ -93,6 +93,7 @@ GUESTS = {
     'mmiox': guest(machine=[*MACHINE, '-device', 'VGA']),
     'ptmmio': guest(machine=[*MACHINE, '-device', 'VGA']),
     'svm': guest(),
+    'npt': guest(),
     'edge64': guest(machine=CPU_MAX),
     'hlt': guest(),
     'bigram': guest(),
@@ -143,6 +144,17 @@ def linux_args(works, extra='', machine='pc', memory='256'):
             '-display', 'none', '-no-reboot', '-kernel', kernel, '-initrd',
             initrd, '-append', 'console=ttyS0 panic=-1 no_timer_check '
             f't={works} {extra}']
+
+
+def nested_args(works, extra='', machine='pc', memory='768'):
+    """A Debian host that boots the Linux guest under its KVM (scripts/guest-nested)."""
+    run_tool(os.path.join(REPO, 'scripts', 'guest-nested'), timeout=300)
+    made = os.path.join(BUILD, 'guest-nested')
+    return ['-M', machine, '-cpu', 'max,+svm,+npt', '-m', memory, '-nodefaults',
+            '-display', 'none', '-no-reboot', '-kernel', os.path.join(made, 'vmlinuz'),
+            '-initrd', os.path.join(made, 'initrd.img'), '-append',
+            'console=ttyS0 panic=-1 no_timer_check mitigations=off quiet '
+            f'kernel=quiet,,no_timer_check t={works} {extra}']
 
 
 def archive(files):

@@ -104,6 +104,14 @@ def test_svm(work):
            ',checkpoint-interval=0.1')
 
 
+@limit(100)
+def test_npt(work):
+    """The same with nested paging and interrupts that its hypervisor gives it: what
+    a checkpoint leaves out of the vCPU, or changes in it, shows in digests."""
+    visits(work, guest_args(work, 'npt', 'rounds=100000000 every=20'), 2,
+           ',checkpoint-interval=0.1')
+
+
 @limit(240)
 def test_linux(work):
     """A Debian kernel at work on disk and network is taken into its past five

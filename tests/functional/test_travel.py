@@ -73,7 +73,8 @@ for _name, _append in (('reset', None), ('mmiox', None), ('dmacode', None),
                        ('apic', 'rounds=1500'), ('debug', 'rounds=20'),
                        ('codebits', 'rounds=20'), ('ins', 'rounds=10'),
                        ('selfdma', 'rounds=10'), ('ptmmio', None),
-                       ('svm', 'rounds=2000'), ('edge64', 'rounds=60')):
+                       ('svm', 'rounds=2000'), ('npt', 'rounds=2000'),
+                       ('edge64', 'rounds=60')):
     globals()[f'test_of_{_name}'] = travel_test(_name, _append, 16)
 
 

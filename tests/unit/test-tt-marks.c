@@ -126,10 +126,40 @@ static void test_full(void)
     tt_io_close(io);
 }
 
+static void test_names(void)
+{
+    static const struct {
+        const char *name;
+        TtMarkName is;
+    } cases[] = {
+        { "here", TT_MARK_NAME_FIT }, { "a-b_c.d9", TT_MARK_NAME_FIT },
+        { "9lives", TT_MARK_NAME_FIT }, { "0x", TT_MARK_NAME_FIT },
+        { "0xfg", TT_MARK_NAME_FIT }, { "08", TT_MARK_NAME_FIT },
+        { "starts", TT_MARK_NAME_FIT },
+        { "99999999999999999999", TT_MARK_NAME_FIT },   /* no position is */
+        { "", TT_MARK_NAME_BAD }, { "-a", TT_MARK_NAME_BAD },
+        { "two words", TT_MARK_NAME_BAD }, { "a/b", TT_MARK_NAME_BAD },
+        { "a\n", TT_MARK_NAME_BAD }, { "\xc3\xa4", TT_MARK_NAME_BAD },
+        { "start", TT_MARK_NAME_TAKEN }, { "end", TT_MARK_NAME_TAKEN },
+        { "0", TT_MARK_NAME_TAKEN }, { "17", TT_MARK_NAME_TAKEN },
+        { "0x1f", TT_MARK_NAME_TAKEN }, { "010", TT_MARK_NAME_TAKEN },
+    };
+    g_autofree char *longest = g_strnfill(TT_MARK_NAME_MAX, 'a');
+    g_autofree char *too_long = g_strnfill(TT_MARK_NAME_MAX + 1, 'a');
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_test_message("%s", cases[i].name);
+        g_assert_cmpint(tt_mark_name_check(cases[i].name), ==, cases[i].is);
+    }
+    g_assert_cmpint(tt_mark_name_check(longest), ==, TT_MARK_NAME_FIT);
+    g_assert_cmpint(tt_mark_name_check(too_long), ==, TT_MARK_NAME_BAD);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tt/marks/lines-that-make-sense-count", test_lines);
+    g_test_add_func("/tt/marks/names-that-a-mark-may-have", test_names);
     g_test_add_func("/tt/marks/a-failed-append-harms-none", test_faults);
     g_test_add_func("/tt/marks/a-cut-makes-no-name-up", test_cuts);
     g_test_add_func("/tt/marks/a-full-file-is-refused", test_full);

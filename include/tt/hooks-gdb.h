@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The hooks of the gdbstub; tt/hooks.h includes it.
+ */
+#ifndef TT_HOOKS_GDB_H
+#define TT_HOOKS_GDB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct Error;
+
+/* ---- gdbstub: main thread ---- */
+bool tt_gdb_note(const char *device, struct Error **errp);  /* -gdb is given */
+bool tt_gdb_reverse(bool step);         /* false: cannot. True: goes, or went */
+/* gdb resumes the VM, each vCPU as @actions says: 's' is a step. True: done, in
+ * another way than by running it. */
+bool tt_gdb_resume(const char *actions);
+/* A gdb has connected. */
+void tt_gdb_attached(void);
+/* A byte came from gdb; @is_idle: it begins something. True: nobody else need see
+ * it now. */
+bool tt_gdb_takes(uint8_t byte, bool is_idle);
+/* A monitor command of gdb's. True: @handler is called again with the same
+ * parameters when gdb's bytes can be read meanwhile. */
+typedef struct _GArray TtGdbParams;
+bool tt_gdb_defers(void (*handler)(TtGdbParams *params, void *opaque),
+                   TtGdbParams *params);
+/* A breakpoint of gdb's with its conditions (or NULL) is inserted, removed.
+ * True: it is there already. @kind: 0 software, 1 hardware. */
+bool tt_gdb_inserts(unsigned kind, uint64_t addr, const char *conditions);
+void tt_gdb_removes(unsigned kind, uint64_t addr);
+/* The answer to a write into history. */
+const char *tt_gdb_refuse_write(bool memory);
+/* What is missing in a stop reply: where history ends, a watchpoint whose value
+ * gdb must read anew, or nothing. Valid until the next call. */
+const char *tt_gdb_stop_suffix(const char *reply);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the checkpoints of the user need of the periodic ones.
+ *
+ * Context: the BQL is held, and the checkpoint store is not busy.
+ */
+#ifndef TT_CHECKPOINTER_INT_H
+#define TT_CHECKPOINTER_INT_H
+
+#include "io/tt-base.h"
+#include "run/tt-cpstate.h"
+
+/* With its share of max-size; that of the log gets smaller. */
+bool tt_checkpointer_open_store(TtDiag *diag);
+/* As tt_cptake. False: storing failed, and the checkpointer is off. */
+bool tt_checkpointer_take(CPUState *cpu, uint32_t flags, TtBytes full, uint32_t *job);
+/* It has no room under max-size. */
+void tt_checkpointer_drop_newest(void);
+/* While the user adds one, what is logged urges none. */
+void tt_checkpointer_hold(bool on);
+
+#endif

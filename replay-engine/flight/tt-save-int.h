@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The directory that a window is saved into, and copying into it.
+ *
+ * Context: making it and removing leftovers: the BQL is held. The rest: any thread,
+ * one at a time; calls block on the disk.
+ */
+#ifndef TT_SAVE_INT_H
+#define TT_SAVE_INT_H
+
+#include "io/tt-base.h"
+
+typedef struct TtSaveDir {
+    char *to;                   /* its name when it is whole */
+    char *making;               /* until then */
+    int lock;                   /* on that directory */
+} TtSaveDir;
+
+/* @name: beside the recording's directory; with a slash, anywhere. NULL: save-1,
+ * save-2, ... *@mark: the name, if it is no path (g_free). */
+bool tt_savedir_make(const char *name, TtSaveDir *d, char **mark, Error **errp);
+/* All is in it: it gets its name. Somebody may have made another of that name
+ * meanwhile. */
+TtStatus tt_savedir_name(const TtSaveDir *d, TtDiag *diag);
+void tt_savedir_discard(const TtSaveDir *d);    /* it, and what was put into it */
+void tt_savedir_close(TtSaveDir *d);            /* nobody works on it any more */
+void tt_savedir_free(TtSaveDir *d);             /* the names; after close */
+void tt_savedir_sync(const char *path);         /* a directory, to disk */
+/* Those of this run that a process left which was killed. */
+void tt_savedir_remove_leftovers(void);
+
+/* @from as it is now; what has been given back stays holes. @to is new. */
+TtStatus tt_save_copy(const char *from, const char *to, TtDiag *diag);
+/* errno says why @what cannot be done with @path. */
+TtStatus tt_save_fail(TtDiag *diag, const char *what, const char *path);
+
+#endif
