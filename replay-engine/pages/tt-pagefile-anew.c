@@ -13,17 +13,6 @@ void tt_pagefile_limit(TtPageFile *pf, uint64_t bytes)
     pf->max_bytes = bytes;
 }
 
-uint64_t tt_pagefile_live_bytes(const TtPageFile *pf)
-{
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < pf->groups->len; i++) {
-        n += g_array_index(pf->groups, TtPageGroup, i).n_live;
-    }
-    return TT_F_PHEAD_BYTES + pf->live_bytes + n * (TT_F_ENTRY_BYTES + 8) +
-           (n / TT_F_GROUP_PAGES_MAX + 1) * TT_F_GROUP_BYTES;
-}
-
 TtStatus tt_pagefile_anew_begin(TtPageFile *pf, TtPageFile **fresh,
                                 TtDiag *diag)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Insides of tt-pagefile.c that its scan fills.
+ * Insides of RUN/pages, for reading, opening and writing it.
  */
 #ifndef TT_PAGEFILE_INT_H
 #define TT_PAGEFILE_INT_H
@@ -76,6 +76,12 @@ struct TtPageFile {
     uint8_t window[TT_PAGE_WINDOW_BYTES];
 };
 
+/*
+ * The stored bytes of @place, from the window or by a read: valid until the
+ * next one. TT_ERR_FORMAT: the file is shorter than that.
+ */
+TtStatus tt_pagefile_read_stored(TtPageFile *pf, const TtPlace *place,
+                                 const uint8_t **bytes, TtDiag *diag);
 /* tt_pagefile_put_copy of what lies in another file. */
 TtStatus tt_pagefile_take_copy(TtPageFile *pf, TtPageFile *source,
                                const TtPlace *from, TtDiag *diag);

@@ -8,58 +8,6 @@
 
 #include <inttypes.h>
 
-/* ---- heads ---- */
-
-TtStatus tt_page_head_write(TtIo *io, const char *magic,
-                            const uint8_t uuid[16], uint32_t last_id,
-                            TtDiag *diag)
-{
-    uint8_t h[TT_F_PHEAD_BYTES] = { 0 };
-
-    memcpy(h, magic, 8);
-    tt_put_le32(h + TT_F_PHEAD_LENGTH, sizeof(h));
-    tt_put_le32(h + TT_F_PHEAD_LAST_ID, last_id);
-    memcpy(h + TT_F_PHEAD_UUID, uuid, 16);
-    tt_put_le64(h + TT_F_PHEAD_SUM,
-                tt_header_sum(h, sizeof(h), TT_F_PHEAD_SUM, 0));
-    return io->ops->append(io, h, sizeof(h), diag);
-}
-
-TtStatus tt_page_head_read(TtIo *io, const char *name, const char *magic,
-                           const uint8_t uuid[16], uint32_t *length,
-                           uint32_t *last_id, TtDiag *diag)
-{
-    uint8_t h[TT_F_PHEAD_BYTES_MAX];
-    size_t got;
-    TtStatus st = io->ops->read_at(io, 0, h, sizeof(h), &got, diag);
-
-    if (st != TT_OK) {
-        return st;
-    }
-    if (got < TT_F_PHEAD_BYTES || memcmp(h, magic, 8)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "%s: this file does not begin as "
-                       "one of a run does", name);
-    }
-    *length = tt_get_le32(h + TT_F_PHEAD_LENGTH);
-    if (*length < TT_F_PHEAD_BYTES || *length > got ||
-        tt_get_le64(h + TT_F_PHEAD_SUM) !=
-        tt_header_sum(h, *length, TT_F_PHEAD_SUM, 0)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "%s: the head of this file is "
-                       "damaged", name);
-    }
-    if (tt_get_le64(h + TT_F_PHEAD_MUST_KNOW)) {
-        return tt_fail(diag, TT_ERR_VERSION, "%s: made by a newer version: "
-                       "features 0x%" PRIx64 " are not known here", name,
-                       tt_get_le64(h + TT_F_PHEAD_MUST_KNOW));
-    }
-    if (memcmp(h + TT_F_PHEAD_UUID, uuid, 16)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "%s: this file belongs to another "
-                       "run", name);
-    }
-    *last_id = tt_get_le32(h + TT_F_PHEAD_LAST_ID);
-    return TT_OK;
-}
-
 /* ---- groups ---- */
 
 /* A group as its header and table say. */
@@ -381,15 +329,4 @@ uint32_t *tt_pagefile_find(TtPageFile *pf, uint64_t id, TtPlace *place)
         place->hash[1] = id;
     }
     return &e->mark;
-}
-
-void tt_pagefile_scan_done(TtPageFile *pf)
-{
-    g_free(pf->entry);
-    pf->entry = NULL;
-    pf->cap_entries = 0;
-    if (pf->before) {
-        g_hash_table_destroy(pf->before);
-        pf->before = NULL;
-    }
 }

@@ -10,7 +10,8 @@
 #ifndef TT_PAGEJOURNAL_H
 #define TT_PAGEJOURNAL_H
 
-#include "tt-pagefile.h"
+#include "pages/tt-page.h"
+#include "tt-pagehead.h"
 
 #define TT_F_REC_MAGIC      "TTVMREC\n"
 #define TT_F_REC_BYTES      88u

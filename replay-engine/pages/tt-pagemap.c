@@ -3,20 +3,20 @@
  * Page store, lower half: nodes in order, the map of the whole RAM, and the
  * list of pages that an operation has to look at.
  */
-#include "tt-pagestore-int.h"
+#include "tt-pagemap.h"
 
 #include <stdlib.h>
 
 /* ---- nodes ---- */
 
-size_t tt_node_upper(const TtPageStore *ps, uint64_t pos)
+size_t tt_node_upper(const TtPageMap *pm, uint64_t pos)
 {
-    size_t lo = 0, hi = ps->nodes->len;
+    size_t lo = 0, hi = pm->nodes->len;
 
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
 
-        if (node_at(ps, mid)->pos <= pos) {
+        if (node_at(pm, mid)->pos <= pos) {
             lo = mid + 1;
         } else {
             hi = mid;
@@ -25,14 +25,14 @@ size_t tt_node_upper(const TtPageStore *ps, uint64_t pos)
     return lo;
 }
 
-size_t tt_node_rank(const TtPageStore *ps, const TtNode *node)
+size_t tt_node_rank(const TtPageMap *pm, const TtNode *node)
 {
     size_t i;
 
     if (!node) {
         return 0;
     }
-    for (i = tt_node_upper(ps, node->pos); node_at(ps, i - 1) != node; i--) {
+    for (i = tt_node_upper(pm, node->pos); node_at(pm, i - 1) != node; i--) {
         g_assert(i > 1);
     }
     return i;
@@ -40,42 +40,42 @@ size_t tt_node_rank(const TtPageStore *ps, const TtNode *node)
 
 /* ---- map ---- */
 
-static bool map_reserve_root(TtPageStore *ps, size_t n)
+static bool map_reserve_root(TtPageMap *pm, size_t n)
 {
-    size_t cap = MAX(ps->cap_leaves * 2, 256u);
+    size_t cap = MAX(pm->cap_leaves * 2, 256u);
     TtCell **bigger;
 
-    if (n <= ps->cap_leaves) {
+    if (n <= pm->cap_leaves) {
         return true;
     }
     cap = MIN(MAX(cap, n), LEAVES_MAX);
-    bigger = tt_pagemem_try(&ps->mem, cap * sizeof(*bigger), true);
+    bigger = tt_pagemem_try(&pm->mem, cap * sizeof(*bigger), true);
     if (!bigger) {
         return false;
     }
-    if (ps->cap_leaves) {
-        memcpy(bigger, ps->leaf, ps->cap_leaves * sizeof(*bigger));
+    if (pm->cap_leaves) {
+        memcpy(bigger, pm->leaf, pm->cap_leaves * sizeof(*bigger));
     }
-    tt_pagemem_free(&ps->mem, ps->leaf, ps->cap_leaves * sizeof(*bigger));
-    ps->leaf = bigger;
-    ps->cap_leaves = cap;
+    tt_pagemem_free(&pm->mem, pm->leaf, pm->cap_leaves * sizeof(*bigger));
+    pm->leaf = bigger;
+    pm->cap_leaves = cap;
     return true;
 }
 
-bool tt_pagemap_reserve(TtPageStore *ps, const uint64_t *pages, size_t n)
+bool tt_pagemap_reserve(TtPageMap *pm, const uint64_t *pages, size_t n)
 {
-    if (n && !map_reserve_root(ps, pages[n - 1] / LEAF_PAGES + 1)) {
+    if (n && !map_reserve_root(pm, pages[n - 1] / LEAF_PAGES + 1)) {
         return false;
     }
     for (size_t i = 0; i < n; i++) {
-        TtCell **leaf = &ps->leaf[pages[i] / LEAF_PAGES];
+        TtCell **leaf = &pm->leaf[pages[i] / LEAF_PAGES];
 
         if (!*leaf) {
-            *leaf = tt_pagemem_try(&ps->mem, LEAF_PAGES * sizeof(TtCell), true);
+            *leaf = tt_pagemem_try(&pm->mem, LEAF_PAGES * sizeof(TtCell), true);
             if (!*leaf) {
                 return false;
             }
-            ps->n_leaves++;
+            pm->n_leaves++;
         }
     }
     return true;
@@ -93,11 +93,11 @@ static inline void touch(TtTouchList *tl, TtCell *cell, uint32_t page,
     tl->t[tl->n++] = (TtTouch) { page, base };
 }
 
-static void map_forward(TtPageStore *ps, const TtNode *node, TtTouchList *tl)
+static void map_forward(TtPageMap *pm, const TtNode *node, TtTouchList *tl)
 {
     for (size_t i = 0; i < node->n; i++) {
         const TtDelta *d = &node->d[i];
-        TtCell *cell = cell_of(ps, d->page);
+        TtCell *cell = cell_of(pm, d->page);
 
         g_assert(cell->version == d->old);                      /* S3 */
         if (tl) {
@@ -107,11 +107,11 @@ static void map_forward(TtPageStore *ps, const TtNode *node, TtTouchList *tl)
     }
 }
 
-static void map_backward(TtPageStore *ps, const TtNode *node, TtTouchList *tl)
+static void map_backward(TtPageMap *pm, const TtNode *node, TtTouchList *tl)
 {
     for (size_t i = 0; i < node->n; i++) {
         const TtDelta *d = &node->d[i];
-        TtCell *cell = cell_of(ps, d->page);
+        TtCell *cell = cell_of(pm, d->page);
 
         g_assert(cell->version == d->new);                      /* S3 */
         if (tl) {
@@ -121,18 +121,18 @@ static void map_backward(TtPageStore *ps, const TtNode *node, TtTouchList *tl)
     }
 }
 
-void tt_pagemap_move(TtPageStore *ps, TtNode *to, TtTouchList *tl)
+void tt_pagemap_move(TtPageMap *pm, TtNode *to, TtTouchList *tl)
 {
-    size_t from_rank = tt_node_rank(ps, ps->map_at);
-    size_t to_rank = tt_node_rank(ps, to);
+    size_t from_rank = tt_node_rank(pm, pm->map_at);
+    size_t to_rank = tt_node_rank(pm, to);
 
     for (; from_rank < to_rank; from_rank++) {
-        map_forward(ps, node_at(ps, from_rank), tl);
+        map_forward(pm, node_at(pm, from_rank), tl);
     }
     for (; from_rank > to_rank; from_rank--) {
-        map_backward(ps, node_at(ps, from_rank - 1), tl);
+        map_backward(pm, node_at(pm, from_rank - 1), tl);
     }
-    ps->map_at = to;
+    pm->map_at = to;
 }
 
 /* ---- what an operation touches ---- */
@@ -155,43 +155,43 @@ static void touch_sort(TtTouchList *tl)
     }
 }
 
-void tt_touch_cleanup(TtPageStore *ps, TtTouchList *tl)
+void tt_touch_cleanup(TtPageMap *pm, TtTouchList *tl)
 {
-    tt_pagemem_free(&ps->mem, tl->t, tl->cap * sizeof(*tl->t));
+    tt_pagemem_free(&pm->mem, tl->t, tl->cap * sizeof(*tl->t));
 }
 
-bool tt_touch_collect(TtPageStore *ps, TtNode *base, TtNode *to,
+bool tt_touch_collect(TtPageMap *pm, TtNode *base, TtNode *to,
                       const uint64_t *dirty, size_t n_dirty, TtTouchList *tl)
 {
-    size_t a = tt_node_rank(ps, base), b = tt_node_rank(ps, to);
+    size_t a = tt_node_rank(pm, base), b = tt_node_rank(pm, to);
 
     *tl = (TtTouchList) { .cap = n_dirty };
-    if (!tt_pagemap_reserve(ps, dirty, n_dirty)) {
+    if (!tt_pagemap_reserve(pm, dirty, n_dirty)) {
         return false;
     }
     /* Room for each page at most once. */
     for (size_t i = MIN(a, b); i < MAX(a, b); i++) {
-        tl->cap += node_at(ps, i)->n;
+        tl->cap += node_at(pm, i)->n;
     }
-    tl->cap = MIN(tl->cap, ps->n_leaves * LEAF_PAGES);
-    tl->t = tt_pagemem_try(&ps->mem, tl->cap * sizeof(*tl->t), false);
+    tl->cap = MIN(tl->cap, pm->n_leaves * LEAF_PAGES);
+    tl->t = tt_pagemem_try(&pm->mem, tl->cap * sizeof(*tl->t), false);
     if (!tl->t) {
         return false;
     }
-    tt_pagemap_move(ps, base, NULL);
+    tt_pagemap_move(pm, base, NULL);
     for (size_t i = 0; i < n_dirty; i++) {
         g_assert(i == 0 || dirty[i - 1] < dirty[i]);
-        touch(tl, cell_of(ps, dirty[i]), dirty[i], TOUCH_DIRTY);
+        touch(tl, cell_of(pm, dirty[i]), dirty[i], TOUCH_DIRTY);
     }
-    tt_pagemap_move(ps, to, tl);
+    tt_pagemap_move(pm, to, tl);
     touch_sort(tl);
     return true;
 }
 
-void tt_pagemap_free(TtPageStore *ps)
+void tt_pagemap_free(TtPageMap *pm)
 {
-    for (size_t i = 0; i < ps->cap_leaves; i++) {
-        tt_pagemem_free(&ps->mem, ps->leaf[i], LEAF_PAGES * sizeof(TtCell));
+    for (size_t i = 0; i < pm->cap_leaves; i++) {
+        tt_pagemem_free(&pm->mem, pm->leaf[i], LEAF_PAGES * sizeof(TtCell));
     }
-    tt_pagemem_free(&ps->mem, ps->leaf, ps->cap_leaves * sizeof(*ps->leaf));
+    tt_pagemem_free(&pm->mem, pm->leaf, pm->cap_leaves * sizeof(*pm->leaf));
 }

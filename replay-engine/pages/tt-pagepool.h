@@ -16,7 +16,7 @@
 #ifndef TT_PAGEPOOL_H
 #define TT_PAGEPOOL_H
 
-#include "pages/tt-pagestore.h"
+#include "pages/tt-page.h"
 #include "tt-pageslab.h"
 
 typedef uint32_t TtVersion;
@@ -96,12 +96,5 @@ uint64_t tt_pagepool_idle_bytes(const TtPagePool *pool);
 /* For tests: references to @v; and all invariants of the pool, O(memory). */
 uint32_t tt_pagepool_refs(const TtPagePool *pool, TtVersion v);
 void tt_pagepool_check(TtPagePool *pool);
-
-/* For tests: see TtPageMem. Declared here, defined by the page store. */
-void tt_pagestore_fail_alloc(TtPageStore *ps, uint64_t nth);
-/* For tests: asserts every invariant of the store. Expensive: O(memory). */
-void tt_pagestore_check(TtPageStore *ps);
-/* For tests and statistics: different page contents held. */
-uint64_t tt_pagestore_versions(const TtPageStore *ps);
 
 #endif

@@ -3,6 +3,7 @@
  * Page store, for tests: every invariant as a check.
  */
 #include "tt-pagestore-int.h"
+#include "tt-pagestore-test.h"
 
 static void count_ref(void *opaque, TtVersion v)
 {
@@ -21,19 +22,19 @@ static void check_refs(TtPageStore *ps)
     GHashTableIter it;
     gpointer key, value;
 
-    for (size_t i = 0; i < ps->nodes->len; i++) {
-        const TtNode *node = node_at(ps, i);
+    for (size_t i = 0; i < ps->map.nodes->len; i++) {
+        const TtNode *node = node_at(&ps->map, i);
 
         for (size_t k = 0; k < node->n; k++) {
             count_ref(refs, node->d[k].new);
         }
     }
-    tt_storefile_each_ref(ps, count_ref, refs);
+    tt_storefile_each_ref(ps->file, count_ref, refs);
     g_hash_table_remove(refs, GUINT_TO_POINTER(TT_VERSION_ZERO));
-    g_assert(g_hash_table_size(refs) == tt_pagepool_count(ps->pool));
+    g_assert(g_hash_table_size(refs) == tt_pagepool_count(ps->map.pool));
     g_hash_table_iter_init(&it, refs);
     while (g_hash_table_iter_next(&it, &key, &value)) {
-        g_assert(tt_pagepool_refs(ps->pool, GPOINTER_TO_UINT(key)) ==
+        g_assert(tt_pagepool_refs(ps->map.pool, GPOINTER_TO_UINT(key)) ==
                  GPOINTER_TO_UINT(value));
     }
     g_hash_table_destroy(refs);
@@ -41,38 +42,38 @@ static void check_refs(TtPageStore *ps)
 
 void tt_pagestore_check(TtPageStore *ps)
 {
-    TtNode *map_at = ps->map_at;
+    TtNode *map_at = ps->map.map_at;
     size_t n_tombstones = 0;
 
-    tt_pagepool_check(ps->pool);
+    tt_pagepool_check(ps->map.pool);
     check_refs(ps);
-    for (size_t i = 0; i < ps->nodes->len; i++) {
-        const TtNode *node = node_at(ps, i);
+    for (size_t i = 0; i < ps->map.nodes->len; i++) {
+        const TtNode *node = node_at(&ps->map, i);
 
         g_assert(node->n <= node->cap);
         for (size_t k = 1; k < node->n; k++) {
             g_assert(node->d[k - 1].page < node->d[k].page);    /* S2 */
         }
         if (i) {
-            const TtNode *prev = node_at(ps, i - 1);
+            const TtNode *prev = node_at(&ps->map, i - 1);
 
             g_assert(prev->pos < node->pos ||
                      (prev->pos == node->pos && prev->is_tombstone)); /* S1 */
         }
         n_tombstones += node->is_tombstone;
-        g_assert(node->is_tombstone || node_get(ps, node->id) == node);
+        g_assert(node->is_tombstone || node_get(&ps->map, node->id) == node);
     }
-    g_assert(n_tombstones == ps->n_tombstones);
-    g_assert(ps->nodes->len - n_tombstones == g_hash_table_size(ps->by_id));
-    tt_pagemap_move(ps, NULL, NULL);                        /* S3, S6 */
-    for (size_t i = 0; i < ps->cap_leaves; i++) {
-        for (size_t k = 0; ps->leaf[i] && k < LEAF_PAGES; k++) {
-            g_assert(ps->leaf[i][k].version == TT_VERSION_ZERO);
+    g_assert(n_tombstones == ps->map.n_tombstones);
+    g_assert(ps->map.nodes->len - n_tombstones == g_hash_table_size(ps->map.by_id));
+    tt_pagemap_move(&ps->map, NULL, NULL);                        /* S3, S6 */
+    for (size_t i = 0; i < ps->map.cap_leaves; i++) {
+        for (size_t k = 0; ps->map.leaf[i] && k < LEAF_PAGES; k++) {
+            g_assert(ps->map.leaf[i][k].version == TT_VERSION_ZERO);
         }
     }
-    if (ps->nodes->len) {
-        tt_pagemap_move(ps, node_at(ps, ps->nodes->len - 1), NULL);
+    if (ps->map.nodes->len) {
+        tt_pagemap_move(&ps->map, node_at(&ps->map, ps->map.nodes->len - 1), NULL);
     }
-    tt_pagemap_move(ps, map_at, NULL);
+    tt_pagemap_move(&ps->map, map_at, NULL);
 }
 

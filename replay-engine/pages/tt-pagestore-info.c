@@ -6,7 +6,7 @@
 
 size_t tt_pagestore_count(const TtPageStore *ps)
 {
-    return g_hash_table_size(ps->by_id);
+    return g_hash_table_size(ps->map.by_id);
 }
 
 static void node_info(const TtPageStore *ps, const TtNode *node,
@@ -19,7 +19,7 @@ static void node_info(const TtPageStore *ps, const TtNode *node,
     };
     for (size_t i = 0; i < node->n; i++) {
         if (node->d[i].new != TT_VERSION_ZERO) {
-            info->stored_bytes += tt_pagepool_place(ps->pool,
+            info->stored_bytes += tt_pagepool_place(ps->map.pool,
                                                     node->d[i].new).len;
         }
     }
@@ -30,9 +30,9 @@ size_t tt_pagestore_list(const TtPageStore *ps, TtCheckpointInfo *infos,
 {
     size_t done = 0;
 
-    for (size_t i = 0; i < ps->nodes->len && done < n; i++) {
-        if (!node_at(ps, i)->is_tombstone) {
-            node_info(ps, node_at(ps, i), &infos[done++]);
+    for (size_t i = 0; i < ps->map.nodes->len && done < n; i++) {
+        if (!node_at(&ps->map, i)->is_tombstone) {
+            node_info(ps, node_at(&ps->map, i), &infos[done++]);
         }
     }
     return done;
@@ -41,7 +41,7 @@ size_t tt_pagestore_list(const TtPageStore *ps, TtCheckpointInfo *infos,
 bool tt_pagestore_info(const TtPageStore *ps, TtNodeId id,
                        TtCheckpointInfo *info)
 {
-    const TtNode *node = node_get(ps, id);
+    const TtNode *node = node_get(&ps->map, id);
 
     if (node) {
         node_info(ps, node, info);
@@ -51,51 +51,29 @@ bool tt_pagestore_info(const TtPageStore *ps, TtNodeId id,
 
 void tt_pagestore_set_flags(TtPageStore *ps, TtNodeId id, uint32_t flags)
 {
-    TtNode *node = node_get(ps, id);
+    TtNode *node = node_get(&ps->map, id);
 
     g_assert(node);
     if (node->flags != flags) {
         node->flags = flags;
-        tt_storefile_note_flags(ps, node);
+        tt_storefile_note_flags(ps->file, node);
     }
 }
 
 TtStatus tt_pagestore_blob(TtPageStore *ps, TtNodeId id, void **bytes,
                            size_t *len, TtDiag *diag)
 {
-    const TtNode *node = node_get(ps, id);
-    TtStatus st = TT_OK;
+    const TtNode *node = node_get(&ps->map, id);
 
     g_assert(node);
-    *bytes = NULL;
-    *len = 0;
-    if (!node->blob_bytes) {
-        return TT_OK;
-    }
-    *bytes = g_try_malloc(node->blob_bytes);
-    if (!*bytes) {
-        return tt_fail(diag, TT_ERR_NOMEM, "no memory for the state of a "
-                       "checkpoint (%u bytes)", node->blob_bytes);
-    }
-    if (node->blob) {
-        memcpy(*bytes, node->blob->bytes, node->blob_bytes);
-    } else {
-        st = tt_storefile_read_blob(ps, node, *bytes, diag);
-    }
-    if (st == TT_OK) {
-        *len = node->blob_bytes;
-    } else {
-        g_free(*bytes);
-        *bytes = NULL;
-    }
-    return st;
+    return tt_storefile_node_blob(ps->file, node, bytes, len, diag);
 }
 
 TtPageStoreStats tt_pagestore_stats(const TtPageStore *ps)
 {
-    TtPagePoolStats pool = tt_pagepool_stats(ps->pool);
+    TtPagePoolStats pool = tt_pagepool_stats(ps->map.pool);
     TtPageStoreStats st = {
-        .n_versions = tt_pagepool_count(ps->pool),
+        .n_versions = tt_pagepool_count(ps->map.pool),
         .cached_bytes = pool.cached_bytes, .pending_bytes = pool.pending_bytes,
         .n_shared = pool.n_shared, .n_loads = pool.n_loads,
         .n_evicted = pool.n_evicted,
@@ -103,6 +81,6 @@ TtPageStoreStats tt_pagestore_stats(const TtPageStore *ps)
 
     st.packed_bytes = pool.packed_bytes;
     st.raw_bytes = st.n_versions * TT_PAGE_BYTES;
-    tt_storefile_stats(ps, &st);
+    tt_storefile_stats(ps->file, &st);
     return st;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Page store with files: opening. The journal is carried out, record by record,
- * by the code that did so when it was written; nothing in it is believed.
+ * Page store with files: making and opening one. The journal is carried out,
+ * record by record, by the code that did so when it was written; nothing in it
+ * is believed.
  */
-#include "tt-pagestore-file.h"
+#include "tt-pagestore-int.h"
 
 #include <inttypes.h>
 
@@ -44,13 +45,13 @@ static TtStatus no_memory(Loader *l)
 static TtStatus spend(Loader *l, size_t to)
 {
     TtPageStore *ps = l->ps;
-    size_t from = tt_node_rank(ps, ps->map_at);
+    size_t from = tt_node_rank(&ps->map, ps->map.map_at);
 
     for (size_t i = MIN(from, to); i < MAX(from, to); i++) {
-        l->steps += node_at(ps, i)->n + 1;
+        l->steps += node_at(&ps->map, i)->n + 1;
     }
-    l->steps += to < ps->nodes->len ? node_at(ps, to)->n : 0;
-    l->steps += to ? node_at(ps, to - 1)->n : 0;
+    l->steps += to < ps->map.nodes->len ? node_at(&ps->map, to)->n : 0;
+    l->steps += to ? node_at(&ps->map, to - 1)->n : 0;
     return l->steps <= LOAD_STEPS_MAX ? TT_OK :
            tt_fail(l->diag, TT_ERR_LIMIT, "checkpoints: the journal asks for "
                    "more work than any of ours");
@@ -59,7 +60,7 @@ static TtStatus spend(Loader *l, size_t to)
 /* One more that was met. */
 static bool versions_grow(Loader *l)
 {
-    TtPageMem *mem = &l->ps->mem;
+    TtPageMem *mem = &l->ps->map.mem;
     uint64_t cap = MAX(l->cap_versions * 2, 1024);
     TtVersion *bigger;
 
@@ -98,13 +99,13 @@ static TtStatus version_get(Loader *l, uint64_t id, TtVersion *out)
     }
     if (!*known) {
         if (!versions_grow(l) ||
-            !tt_pagepool_adopt(l->ps->pool, &place, known)) {
+            !tt_pagepool_adopt(l->ps->map.pool, &place, known)) {
             return no_memory(l);
         }
         l->version[l->n_versions++] = *known;
         tt_pagefile_use(l->ps->file->pages, &place);
     }
-    tt_pagepool_ref(l->ps->pool, *known);
+    tt_pagepool_ref(l->ps->map.pool, *known);
     *out = *known;
     return TT_OK;
 }
@@ -139,10 +140,10 @@ static bool fill_old(TtPageStore *ps, TtNode *node)
     for (size_t i = 0; i < node->n; i++) {
         uint64_t page = node->d[i].page;
 
-        if (!tt_pagemap_reserve(ps, &page, 1)) {
+        if (!tt_pagemap_reserve(&ps->map, &page, 1)) {
             return false;
         }
-        node->d[i].old = cell_of(ps, page)->version;            /* S3 */
+        node->d[i].old = cell_of(&ps->map, page)->version;      /* S3 */
     }
     return true;
 }
@@ -156,8 +157,9 @@ static TtStatus insert(Loader *l, const TtPageRecord *rec, TtNode *node,
     if (st != TT_OK) {
         return st;
     }
-    tt_pagemap_move(ps, index ? node_at(ps, index - 1) : NULL, NULL);
-    if (!fill_old(ps, node) || !tt_node_insert(ps, index, node)) {
+    tt_pagemap_move(&ps->map, index ? node_at(&ps->map, index - 1) : NULL,
+                    NULL);
+    if (!fill_old(ps, node) || !tt_node_insert(&ps->map, index, node)) {
         return no_memory(l);
     }
     return TT_OK;
@@ -166,17 +168,17 @@ static TtStatus insert(Loader *l, const TtPageRecord *rec, TtNode *node,
 static TtStatus load_add(Loader *l, const TtPageRecord *rec)
 {
     TtPageStore *ps = l->ps;
-    size_t index = tt_node_upper(ps, rec->pos);
+    size_t index = tt_node_upper(&ps->map, rec->pos);
     TtNode *node;
     TtStatus st;
 
-    if (rec->id < 1 || rec->id > LOAD_IDS_MAX || node_get(ps, rec->id) ||
-        tt_node_is_taken(ps, index, rec->pos) ||
-        ps->nodes->len >= TT_PAGESTORE_NODES_MAX) {
+    if (rec->id < 1 || rec->id > LOAD_IDS_MAX || node_get(&ps->map, rec->id) ||
+        tt_node_is_taken(&ps->map, index, rec->pos) ||
+        ps->map.nodes->len >= TT_PAGESTORE_NODES_MAX) {
         return damaged(l, rec, "adds a checkpoint that is there already, or "
                        "one too many");
     }
-    node = tt_node_new(ps, rec->pos, rec->n_pages);
+    node = tt_node_new(&ps->map, rec->pos, rec->n_pages);
     if (!node) {
         return no_memory(l);
     }
@@ -192,34 +194,34 @@ static TtStatus load_add(Loader *l, const TtPageRecord *rec)
         st = insert(l, rec, node, index);
     }
     if (st != TT_OK) {
-        tt_node_drop(ps, node);
+        tt_node_drop(&ps->map, node);
         return st;
     }
-    ps->last_id = MAX(ps->last_id, rec->id);
+    ps->map.last_id = MAX(ps->map.last_id, rec->id);
     return TT_OK;
 }
 
 static TtStatus load_delete(Loader *l, const TtPageRecord *rec)
 {
     TtPageStore *ps = l->ps;
-    TtNode *node = node_get(ps, rec->id);
+    TtNode *node = node_get(&ps->map, rec->id);
     TtStatus st;
 
     if (!node) {
         return damaged(l, rec, "deletes a checkpoint that is not there");
     }
-    st = spend(l, tt_node_rank(ps, node));
+    st = spend(l, tt_node_rank(&ps->map, node));
     if (st != TT_OK) {
         return st;
     }
     ps->file->dead_bytes += node->record_bytes + rec->bytes;
     tt_pagestore_delete(ps, rec->id);
-    return ps->n_tombstones ? no_memory(l) : TT_OK;
+    return ps->map.n_tombstones ? no_memory(l) : TT_OK;
 }
 
 static TtStatus load_flags(Loader *l, const TtPageRecord *rec)
 {
-    TtNode *node = node_get(l->ps, rec->id);
+    TtNode *node = node_get(&l->ps->map, rec->id);
 
     if (!node) {
         return damaged(l, rec, "is about a checkpoint that is not there");
@@ -266,13 +268,13 @@ static void release(Loader *l)
     for (uint64_t i = 0; i < l->n_versions; i++) {
         TtVersion v = l->version[i];
 
-        if (tt_pagepool_refs(ps->pool, v) > 1 &&
-            !tt_pagepool_place(ps->pool, v).offset) {
+        if (tt_pagepool_refs(ps->map.pool, v) > 1 &&
+            !tt_pagepool_place(ps->map.pool, v).offset) {
             ps->file->n_lost++;                                 /* J4 */
         }
-        tt_pagepool_unref(ps->pool, v);
+        tt_pagepool_unref(ps->map.pool, v);
     }
-    tt_pagemem_free(&ps->mem, l->version,
+    tt_pagemem_free(&ps->map.mem, l->version,
                     l->cap_versions * sizeof(*l->version));
     tt_pagefile_scan_done(ps->file->pages);
 }
@@ -304,7 +306,7 @@ static TtStatus note_damage(TtStoreFile *f, bool lacks_pages, TtDiag *diag)
     return st;
 }
 
-TtStatus tt_storefile_load(TtPageStore *ps, const TtPageStoreOptions *opt,
+static TtStatus store_load(TtPageStore *ps, const TtPageStoreOptions *opt,
                            TtDiag *diag)
 {
     TtStoreFile *f = ps->file;
@@ -317,9 +319,9 @@ TtStatus tt_storefile_load(TtPageStore *ps, const TtPageStoreOptions *opt,
     if (st == TT_OK) {
         tt_pagefile_set_origin(f->pages, opt->origin, opt->origin_opaque);
         st = tt_pagejournal_open(f->journal_io, opt->uuid, &f->journal,
-                                 &ps->last_id, diag);
+                                 &ps->map.last_id, diag);
     }
-    if (st == TT_OK && ps->last_id > LOAD_IDS_MAX) {
+    if (st == TT_OK && ps->map.last_id > LOAD_IDS_MAX) {
         st = tt_fail(diag, TT_ERR_FORMAT, "checkpoints: the head names an id "
                      "that is too high");
     }
@@ -342,11 +344,39 @@ TtStatus tt_storefile_load(TtPageStore *ps, const TtPageStoreOptions *opt,
     return st;
 }
 
+static TtPageStore *store_new(const TtPageStoreOptions *opt)
+{
+    TtPageStore *ps = tt_pagestore_new();
+
+    ps->file = tt_storefile_new(&ps->map, opt);
+    return ps;
+}
+
+TtStatus tt_pagestore_create(const TtPageStoreOptions *opt, TtPageStore **out,
+                             TtDiag *diag)
+{
+    TtPageStore *ps = store_new(opt);
+    TtStatus st = tt_pagefile_create(opt->pages, opt->uuid, &ps->file->pages,
+                                     diag);
+
+    if (st == TT_OK) {
+        tt_pagefile_set_origin(ps->file->pages, opt->origin, opt->origin_opaque);
+        st = tt_pagejournal_create(opt->checkpoints, opt->uuid,
+                                   &ps->file->journal, diag);
+    }
+    if (st != TT_OK) {
+        tt_pagestore_free(ps);
+        ps = NULL;
+    }
+    *out = ps;
+    return st;
+}
+
 TtStatus tt_pagestore_open(const TtPageStoreOptions *opt, TtPageStore **out,
                            TtDiag *diag)
 {
-    TtPageStore *ps = tt_storefile_new(opt);
-    TtStatus st = tt_storefile_load(ps, opt, diag);
+    TtPageStore *ps = store_new(opt);
+    TtStatus st = store_load(ps, opt, diag);
 
     if (st != TT_OK) {
         tt_pagestore_free(ps);

@@ -2,7 +2,7 @@
 /*
  * Page store: is all there that the checkpoints need?
  */
-#include "tt-pagestore-file.h"
+#include "tt-pagestore-int.h"
 
 /* Versions that cannot be read, with the first reason. */
 static GHashTable *find_bad(TtPageStore *ps, TtDiag *first)
@@ -11,8 +11,8 @@ static GHashTable *find_bad(TtPageStore *ps, TtDiag *first)
     g_autofree uint8_t *page = g_malloc(TT_PAGE_BYTES);
     TtVersion v = TT_VERSION_ZERO;
 
-    while ((v = tt_pagepool_next(ps->pool, v))) {
-        TtPlace place = tt_pagepool_place(ps->pool, v);
+    while ((v = tt_pagepool_next(ps->map.pool, v))) {
+        TtPlace place = tt_pagepool_place(ps->map.pool, v);
         TtDiag diag;
 
         if (!place.id) {                /* not written yet: in memory */
@@ -69,8 +69,8 @@ uint64_t tt_pagestore_verify(TtPageStore *ps, TtPageProblem problem,
     bad = find_bad(ps, &first);
     n_bad = g_hash_table_size(bad);
     pages = g_hash_table_new(NULL, NULL);
-    for (size_t i = 0; n_bad && i < ps->nodes->len; i++) {
-        const TtNode *node = node_at(ps, i);
+    for (size_t i = 0; n_bad && i < ps->map.nodes->len; i++) {
+        const TtNode *node = node_at(&ps->map, i);
 
         carry_on(node, bad, pages);
         if (!node->is_tombstone && g_hash_table_size(pages)) {

@@ -34,157 +34,22 @@
  * on the way and is merged as soon as there is memory.
  */
 #include "tt-pagestore-int.h"
-
-/* ---- nodes ---- */
-
-TtNode *tt_node_new(TtPageStore *ps, uint64_t pos, size_t cap)
-{
-    TtDelta *d = tt_pagemem_try(&ps->mem, cap * sizeof(*d), false);
-    TtNode *node;
-
-    if (!d) {
-        return NULL;
-    }
-    node = g_new0(TtNode, 1);
-    node->pos = pos;
-    node->cap = cap;
-    node->d = d;
-    return node;
-}
-
-void tt_blob_unref(TtPageStore *ps, TtBlob *blob)
-{
-    if (blob && --blob->refs == 0) {
-        tt_pagemem_free(&ps->mem, blob, sizeof(*blob) + blob->len);
-    }
-}
-
-static void node_free(TtPageStore *ps, TtNode *node)
-{
-    tt_blob_unref(ps, node->blob);
-    tt_pagemem_free(&ps->mem, node->d, node->cap * sizeof(*node->d));
-    g_free(node);
-}
-
-/* Gives back what a delta array has too much of, when that is worth it. */
-static void node_trim(TtPageStore *ps, TtNode *node)
-{
-    TtDelta *d;
-
-    if (node->cap - node->n <= node->cap / 8) {
-        return;
-    }
-    d = tt_pagemem_try(&ps->mem, node->n * sizeof(*d), false);
-    if (!d) {
-        return;
-    }
-    if (node->n) {
-        memcpy(d, node->d, node->n * sizeof(*d));
-    }
-    tt_pagemem_free(&ps->mem, node->d, node->cap * sizeof(*d));
-    node->d = d;
-    node->cap = node->n;
-}
-
-static void node_unref_all(TtPageStore *ps, const TtNode *node)
-{
-    for (size_t i = 0; i < node->n; i++) {
-        tt_pagepool_unref(ps->pool, node->d[i].new);
-    }
-}
-
-void tt_node_drop(TtPageStore *ps, TtNode *node)
-{
-    node_unref_all(ps, node);
-    node_free(ps, node);
-}
+#include "tt-pagestore-test.h"
 
 /* ---- deleting ---- */
 
-/* True when delta @d says nothing: before the first node all pages are zero,
- * and nothing was written there. */
-static bool delta_is_idle(const TtDelta *d, size_t index)
-{
-    return index == 0 && d->old == d->new;
-}
-
-/* Merges the delta of node @index into its successor's. False when memory is
- * short: then nothing changed. O(pages of both). */
-static bool node_merge(TtPageStore *ps, size_t index)
-{
-    TtNode *a = node_at(ps, index), *b = node_at(ps, index + 1);
-    size_t i = 0, j = 0, n = 0, cap = a->n + b->n;
-    TtDelta *d = tt_pagemem_try(&ps->mem, cap * sizeof(*d), false);
-
-    if (!d) {
-        return false;
-    }
-    if (ps->map_at == a) {
-        tt_pagemap_move(ps, index ? node_at(ps, index - 1) : NULL, NULL);
-    }
-    while (i < a->n || j < b->n) {
-        if (j == b->n || (i < a->n && a->d[i].page < b->d[j].page)) {
-            d[n] = a->d[i++];
-        } else if (i == a->n || b->d[j].page < a->d[i].page) {
-            d[n] = b->d[j++];
-        } else {
-            g_assert(a->d[i].new == b->d[j].old);               /* S3 */
-            d[n] = (TtDelta) { a->d[i].page, a->d[i].old, b->d[j].new };
-            tt_pagepool_unref(ps->pool, a->d[i].new);           /* S4 */
-            i++;
-            j++;
-        }
-        n += !delta_is_idle(&d[n], index);
-    }
-    tt_pagemem_free(&ps->mem, b->d, b->cap * sizeof(*d));
-    b->d = d;
-    b->n = n;
-    b->cap = cap;
-    node_trim(ps, b);
-    ps->n_tombstones -= a->is_tombstone;
-    g_ptr_array_remove_index(ps->nodes, index);
-    node_free(ps, a);
-    return true;
-}
-
-/* Drops the last node: no other state needs its delta. */
-static void node_drop_last(TtPageStore *ps)
-{
-    size_t index = ps->nodes->len - 1;
-    TtNode *node = node_at(ps, index);
-
-    if (ps->map_at == node) {
-        tt_pagemap_move(ps, index ? node_at(ps, index - 1) : NULL, NULL);
-    }
-    ps->n_tombstones -= node->is_tombstone;
-    g_ptr_array_remove_index(ps->nodes, index);
-    tt_node_drop(ps, node);
-}
-
-void tt_tombstones_sweep(TtPageStore *ps)
-{
-    while (ps->nodes->len && node_at(ps, ps->nodes->len - 1)->is_tombstone) {
-        node_drop_last(ps);
-    }
-    for (size_t i = ps->nodes->len; ps->n_tombstones && i-- > 0; ) {
-        if (node_at(ps, i)->is_tombstone && !node_merge(ps, i)) {
-            return;
-        }
-    }
-}
-
 void tt_pagestore_delete(TtPageStore *ps, TtNodeId id)
 {
-    TtNode *node = node_get(ps, id);
+    TtNode *node = node_get(&ps->map, id);
 
     g_assert(node);
-    g_hash_table_remove(ps->by_id, GUINT_TO_POINTER(id));
-    tt_storefile_note_delete(ps, node);
-    tt_blob_unref(ps, node->blob);
+    g_hash_table_remove(ps->map.by_id, GUINT_TO_POINTER(id));
+    tt_storefile_note_delete(ps->file, node);
+    tt_blob_unref(&ps->map, node->blob);
     node->blob = NULL;
     node->is_tombstone = true;
-    ps->n_tombstones++;
-    tt_tombstones_sweep(ps);
+    ps->map.n_tombstones++;
+    tt_tombstones_sweep(&ps->map);
 }
 
 /* ---- adding ---- */
@@ -193,25 +58,24 @@ void tt_pagestore_delete(TtPageStore *ps, TtNodeId id)
  * Fills @node with what changed between its predecessor, where the map is, and
  * the current RAM. @next: the successor or NULL. A page with its old content
  * stays in when it may have been written (S5); history being one line, a page
- * the successor does not list was not. False: memory; @node holds nothing.
+ * the successor does not list was not. False: memory; @node has a part of it.
  */
 static bool add_fill(TtPageStore *ps, TtNode *node, const TtNode *next,
                      const TtTouchList *tl, TtPageFetch fetch, void *opaque)
 {
     size_t k = 0;
-    bool is_first = !ps->map_at;
+    bool is_first = !ps->map.map_at;
 
     for (size_t i = 0; i < tl->n; i++) {
         const TtTouch *t = &tl->t[i];
         TtDelta *d = &node->d[node->n];
         bool is_listed;
 
-        *d = (TtDelta) { t->page, cell_of(ps, t->page)->version, t->base };
+        *d = (TtDelta) { t->page, cell_of(&ps->map, t->page)->version, t->base };
         if (t->base != TOUCH_DIRTY) {
-            tt_pagepool_ref(ps->pool, d->new);
-        } else if (!tt_pagepool_intern(ps->pool, fetch(opaque, t->page),
+            tt_pagepool_ref(ps->map.pool, d->new);
+        } else if (!tt_pagepool_intern(ps->map.pool, fetch(opaque, t->page),
                                        &d->new)) {
-            node_unref_all(ps, node);
             return false;
         }
         while (next && k < next->n && next->d[k].page < t->page) {
@@ -222,78 +86,9 @@ static bool add_fill(TtPageStore *ps, TtNode *node, const TtNode *next,
         if (d->old != d->new || is_listed) {
             node->n++;
         } else {
-            tt_pagepool_unref(ps->pool, d->new);
+            tt_pagepool_unref(ps->map.pool, d->new);
         }
     }
-    return true;
-}
-
-/*
- * What the delta of @next becomes when @node comes before it, into @d (room
- * for both); no reference moves yet. Returns the number of entries.
- */
-static size_t add_split(const TtNode *node, const TtNode *next, TtDelta *d)
-{
-    size_t i = 0, j = 0, n = 0;
-
-    while (i < node->n || j < next->n) {
-        const TtDelta *a = &node->d[i], *b = &next->d[j];
-
-        if (j == next->n || (i < node->n && a->page < b->page)) {
-            d[n++] = (TtDelta) { a->page, a->new, a->old };
-            i++;
-        } else if (i == node->n || b->page < a->page) {
-            d[n++] = *b;
-            j++;
-        } else {
-            g_assert(a->old == b->old);                         /* S3 */
-            d[n++] = (TtDelta) { a->page, a->new, b->new };
-            i++;
-            j++;
-        }
-    }
-    return n;
-}
-
-/* Puts the new delta @d of @n entries (room: @cap) in place of @next's. Pages
- * that only @node lists go back to their old version: one more reference. */
-static void add_commit_split(TtPageStore *ps, const TtNode *node, TtNode *next,
-                             TtDelta *d, size_t n, size_t cap)
-{
-    for (size_t i = 0, j = 0; i < node->n; i++) {
-        while (j < next->n && next->d[j].page < node->d[i].page) {
-            j++;
-        }
-        if (j == next->n || next->d[j].page != node->d[i].page) {
-            tt_pagepool_ref(ps->pool, node->d[i].old);          /* S4 */
-        }
-    }
-    tt_pagemem_free(&ps->mem, next->d, next->cap * sizeof(*d));
-    next->d = d;
-    next->n = n;
-    next->cap = cap;
-    node_trim(ps, next);
-}
-
-bool tt_node_insert(TtPageStore *ps, size_t index, TtNode *node)
-{
-    TtNode *next = index < ps->nodes->len ? node_at(ps, index) : NULL;
-    size_t cap = next ? node->n + next->n : 0;
-    TtDelta *split;
-
-    if (next) {
-        split = tt_pagemem_try(&ps->mem, cap * sizeof(*split), false);
-        if (!split) {
-            return false;
-        }
-        add_commit_split(ps, node, next, split, add_split(node, next, split),
-                         cap);
-    }
-    node_trim(ps, node);
-    g_assert(node->id != 0);                                    /* S1 */
-    g_ptr_array_insert(ps->nodes, index, node);
-    g_hash_table_insert(ps->by_id, GUINT_TO_POINTER(node->id), node);
-    tt_pagemap_move(ps, node, NULL);
     return true;
 }
 
@@ -309,7 +104,7 @@ static bool node_set_meta(TtPageStore *ps, TtNode *node,
     if (!meta->blob_bytes) {
         return true;
     }
-    node->blob = tt_pagemem_try(&ps->mem, sizeof(TtBlob) + meta->blob_bytes,
+    node->blob = tt_pagemem_try(&ps->map.mem, sizeof(TtBlob) + meta->blob_bytes,
                                 false);
     if (!node->blob) {
         return false;
@@ -331,39 +126,29 @@ typedef struct AddArgs {
 static bool add_at(TtPageStore *ps, size_t index, const TtTouchList *tl,
                    const AddArgs *args, TtNodeId *out)
 {
-    TtNode *next = index < ps->nodes->len ? node_at(ps, index) : NULL;
-    TtNode *node = tt_node_new(ps, args->pos, tl->n + 1);
+    TtNode *next = index < ps->map.nodes->len ? node_at(&ps->map, index) : NULL;
+    TtNode *node = tt_node_new(&ps->map, args->pos, tl->n + 1);
     TtPendingOp *op = NULL;
 
     if (!node) {
         return false;
     }
-    node->id = ps->last_id + 1;
+    node->id = ps->map.last_id + 1;
     if (!node_set_meta(ps, node, args->meta) ||
         !add_fill(ps, node, next, tl, args->fetch, args->opaque)) {
-        node_free(ps, node);
+        tt_node_drop(&ps->map, node);
         return false;
     }
-    if (!tt_storefile_prepare_add(ps, node, &op) ||
-        !tt_node_insert(ps, index, node)) {
-        tt_storefile_cancel(ps, op);
-        tt_node_drop(ps, node);
+    if (!tt_storefile_prepare_add(ps->file, node, &op) ||
+        !tt_node_insert(&ps->map, index, node)) {
+        tt_storefile_cancel(ps->file, op);
+        tt_node_drop(&ps->map, node);
         return false;
     }
-    ps->last_id = node->id;
-    tt_storefile_commit(ps, node, op);
+    ps->map.last_id = node->id;
+    tt_storefile_commit(ps->file, node, op);
     *out = node->id;
     return true;
-}
-
-bool tt_node_is_taken(const TtPageStore *ps, size_t upper, uint64_t pos)
-{
-    for (size_t i = upper; i > 0 && node_at(ps, i - 1)->pos == pos; i--) {
-        if (!node_at(ps, i - 1)->is_tombstone) {
-            return true;
-        }
-    }
-    return false;
 }
 
 TtStatus tt_pagestore_add_checkpoint(TtPageStore *ps, uint64_t pos,
@@ -374,7 +159,7 @@ TtStatus tt_pagestore_add_checkpoint(TtPageStore *ps, uint64_t pos,
                                      TtNodeId *out)
 {
     const AddArgs args = { pos, fetch, opaque, meta };
-    TtNode *b = node_get(ps, base);
+    TtNode *b = node_get(&ps->map, base);
     TtTouchList tl;
     size_t index;
     bool ok;
@@ -385,22 +170,22 @@ TtStatus tt_pagestore_add_checkpoint(TtPageStore *ps, uint64_t pos,
     if (b ? b->pos >= pos : base) {
         return TT_ERR_INVALID;
     }
-    if (ps->nodes->len >= TT_PAGESTORE_NODES_MAX || ps->last_id >= INT32_MAX ||
+    if (ps->map.nodes->len >= TT_PAGESTORE_NODES_MAX || ps->map.last_id >= INT32_MAX ||
         (meta && meta->blob_bytes > TT_PAGESTORE_BLOB_MAX)) {
         return TT_ERR_LIMIT;
     }
-    tt_tombstones_sweep(ps);
-    if (ps->file && ps->n_tombstones) {
+    tt_tombstones_sweep(&ps->map);
+    if (ps->file && ps->map.n_tombstones) {
         return TT_ERR_NOMEM;    /* the journal knows no tombstones */
     }
-    index = tt_node_upper(ps, pos);
-    if (tt_node_is_taken(ps, index, pos) || (!b && index)) {
+    index = tt_node_upper(&ps->map, pos);
+    if (tt_node_is_taken(&ps->map, index, pos) || (!b && index)) {
         return TT_ERR_INVALID;
     }
-    ok = tt_touch_collect(ps, b, index ? node_at(ps, index - 1) : NULL, dirty,
+    ok = tt_touch_collect(&ps->map, b, index ? node_at(&ps->map, index - 1) : NULL, dirty,
                           n_dirty, &tl) &&
          add_at(ps, index, &tl, &args, out);
-    tt_touch_cleanup(ps, &tl);
+    tt_touch_cleanup(&ps->map, &tl);
     return ok ? TT_OK : TT_ERR_NOMEM;
 }
 
@@ -418,7 +203,7 @@ TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
                               const uint64_t *dirty, size_t n_dirty,
                               TtPagePut put, void *opaque, size_t *n_put)
 {
-    TtNode *b = node_get(ps, base), *to = node_get(ps, target);
+    TtNode *b = node_get(&ps->map, base), *to = node_get(&ps->map, target);
     TtStatus st = TT_OK;
     TtTouchList tl;
     size_t n = 0;
@@ -427,15 +212,15 @@ TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
         (n_dirty && dirty[n_dirty - 1] >= TT_PAGES_MAX)) {
         return TT_ERR_INVALID;
     }
-    if (!tt_touch_collect(ps, b, to, dirty, n_dirty, &tl)) {
+    if (!tt_touch_collect(&ps->map, b, to, dirty, n_dirty, &tl)) {
         return TT_ERR_NOMEM;
     }
     for (size_t i = 0; i < tl.n; i++) {
-        TtVersion v = cell_of(ps, tl.t[i].page)->version;
+        TtVersion v = cell_of(&ps->map, tl.t[i].page)->version;
         const void *bytes;
 
         if (v != tl.t[i].base) {
-            st = tt_pagepool_read(ps->pool, v, &bytes);
+            st = tt_pagepool_read(ps->map.pool, v, &bytes);
             if (st != TT_OK) {
                 break;
             }
@@ -443,7 +228,7 @@ TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
             n++;
         }
     }
-    tt_touch_cleanup(ps, &tl);
+    tt_touch_cleanup(&ps->map, &tl);
     if (n_put) {
         *n_put = n;
     }
@@ -453,45 +238,45 @@ TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
 TtStatus tt_pagestore_read(TtPageStore *ps, TtNodeId target, uint64_t first,
                            uint64_t n, TtPagePut put, void *opaque)
 {
-    TtNode *to = node_get(ps, target);
+    TtNode *to = node_get(&ps->map, target);
     TtStatus st = TT_OK;
     TtTouchList tl;
 
     if (!to) {
         return TT_ERR_INVALID;
     }
-    if (!tt_touch_collect(ps, NULL, to, NULL, 0, &tl)) {
+    if (!tt_touch_collect(&ps->map, NULL, to, NULL, 0, &tl)) {
         return TT_ERR_NOMEM;
     }
     for (size_t i = 0; i < tl.n && st == TT_OK; i++) {
         uint64_t page = tl.t[i].page;
-        TtVersion v = cell_of(ps, page)->version;
+        TtVersion v = cell_of(&ps->map, page)->version;
         const void *bytes;
 
         if (v && page >= first && page - first < n) {
-            st = tt_pagepool_read(ps->pool, v, &bytes);
+            st = tt_pagepool_read(ps->map.pool, v, &bytes);
             if (st == TT_OK) {
                 put(opaque, page, bytes);
             }
         }
     }
-    tt_touch_cleanup(ps, &tl);
+    tt_touch_cleanup(&ps->map, &tl);
     return st;
 }
 
 uint64_t *tt_pagestore_rebase(TtPageStore *ps, TtNodeId from, TtNodeId to,
                               size_t *n)
 {
-    TtNode *a = node_get(ps, from), *b = node_get(ps, to);
+    TtNode *a = node_get(&ps->map, from), *b = node_get(&ps->map, to);
     TtTouchList tl;
     uint64_t *pages;
 
     g_assert(a && b);
     *n = 0;
-    if (!tt_touch_collect(ps, a, b, NULL, 0, &tl)) {
+    if (!tt_touch_collect(&ps->map, a, b, NULL, 0, &tl)) {
         return NULL;
     }
-    pages = tt_pagemem_may(&ps->mem) ? g_try_new(uint64_t, MAX(tl.n, 1))
+    pages = tt_pagemem_may(&ps->map.mem) ? g_try_new(uint64_t, MAX(tl.n, 1))
                                      : NULL;
     if (pages) {
         for (size_t i = 0; i < tl.n; i++) {
@@ -499,7 +284,7 @@ uint64_t *tt_pagestore_rebase(TtPageStore *ps, TtNodeId from, TtNodeId to,
         }
         *n = tl.n;
     }
-    tt_touch_cleanup(ps, &tl);
+    tt_touch_cleanup(&ps->map, &tl);
     return pages;
 }
 
@@ -523,22 +308,22 @@ static TtDelta *delta_find(const TtNode *node, uint64_t page)
 
 bool tt_pagestore_changed(TtPageStore *ps, TtNodeId id, uint64_t page)
 {
-    TtNode *node = node_get(ps, id);
+    TtNode *node = node_get(&ps->map, id);
     size_t rank;
 
     g_assert(node);
-    rank = tt_node_rank(ps, node);
+    rank = tt_node_rank(&ps->map, node);
     do {
-        if (delta_find(node_at(ps, rank - 1), page)) {
+        if (delta_find(node_at(&ps->map, rank - 1), page)) {
             return true;
         }
-    } while (--rank && node_at(ps, rank - 1)->is_tombstone);
+    } while (--rank && node_at(&ps->map, rank - 1)->is_tombstone);
     return false;
 }
 
 uint64_t tt_pagestore_node_pages(TtPageStore *ps, TtNodeId id)
 {
-    TtNode *node = node_get(ps, id);
+    TtNode *node = node_get(&ps->map, id);
 
     g_assert(node);
     return node->n;
@@ -546,23 +331,23 @@ uint64_t tt_pagestore_node_pages(TtPageStore *ps, TtNodeId id)
 
 void tt_pagestore_pack(TtPageStore *ps, uint64_t plain, uint64_t all)
 {
-    tt_pagepool_pack(ps->pool, plain, all);
+    tt_pagepool_pack(ps->map.pool, plain, all);
 }
 
 uint64_t tt_pagestore_bytes(const TtPageStore *ps)
 {
-    return ps->mem.held_bytes - tt_pagepool_idle_bytes(ps->pool) +
-           ps->nodes->len * sizeof(TtNode);
+    return ps->map.mem.held_bytes - tt_pagepool_idle_bytes(ps->map.pool) +
+           ps->map.nodes->len * sizeof(TtNode);
 }
 
 uint64_t tt_pagestore_versions(const TtPageStore *ps)
 {
-    return tt_pagepool_count(ps->pool);
+    return tt_pagepool_count(ps->map.pool);
 }
 
 void tt_pagestore_fail_alloc(TtPageStore *ps, uint64_t nth)
 {
-    ps->mem.fail_in = nth;
+    ps->map.mem.fail_in = nth;
 }
 
 /* ---- life ---- */
@@ -571,9 +356,9 @@ TtPageStore *tt_pagestore_new(void)
 {
     TtPageStore *ps = g_new0(TtPageStore, 1);
 
-    ps->pool = tt_pagepool_new(&ps->mem);
-    ps->nodes = g_ptr_array_new();
-    ps->by_id = g_hash_table_new(NULL, NULL);
+    ps->map.pool = tt_pagepool_new(&ps->map.mem);
+    ps->map.nodes = g_ptr_array_new();
+    ps->map.by_id = g_hash_table_new(NULL, NULL);
     return ps;
 }
 
@@ -582,14 +367,74 @@ void tt_pagestore_free(TtPageStore *ps)
     if (!ps) {
         return;
     }
-    tt_storefile_free(ps);
-    for (size_t i = 0; i < ps->nodes->len; i++) {
-        node_free(ps, node_at(ps, i));
+    tt_storefile_free(ps->file);
+    for (size_t i = 0; i < ps->map.nodes->len; i++) {
+        tt_node_free(&ps->map, node_at(&ps->map, i));
     }
-    g_ptr_array_free(ps->nodes, true);
-    g_hash_table_destroy(ps->by_id);
-    tt_pagepool_free(ps->pool);
-    tt_pagemap_free(ps);
-    g_assert(ps->mem.held_bytes == 0);
+    g_ptr_array_free(ps->map.nodes, true);
+    g_hash_table_destroy(ps->map.by_id);
+    tt_pagepool_free(ps->map.pool);
+    tt_pagemap_free(&ps->map);
+    g_assert(ps->map.mem.held_bytes == 0);
     g_free(ps);
+}
+
+/* ---- files ---- */
+
+TtStatus tt_pagestore_flush(TtPageStore *ps, TtDiag *diag)
+{
+    return tt_storefile_flush(ps->file, diag);
+}
+
+TtStatus tt_pagestore_export(TtPageStore *ps, TtIo *to,
+                             const uint8_t uuid[16], TtPageStrip strip,
+                             TtDiag *diag)
+{
+    return tt_storefile_export(ps->file, to, uuid, strip, diag);
+}
+
+bool tt_pagestore_wants_thinning(const TtPageStore *ps, uint64_t bytes)
+{
+    return tt_storefile_wants_thinning(ps->file, bytes);
+}
+
+TtStatus tt_pagestore_make_room(TtPageStore *ps, uint64_t bytes,
+                                TtDiag *diag)
+{
+    return tt_storefile_make_room(ps->file, bytes, diag);
+}
+
+void tt_pagestore_renew(TtPageStore *ps, uint64_t least)
+{
+    tt_storefile_renew(ps->file, least);
+}
+
+TtStatus tt_pagestore_sync(TtPageStore *ps, TtDiag *diag)
+{
+    return tt_storefile_sync(ps->file, diag);
+}
+
+TtStatus tt_pagestore_find(TtPageStore *ps, const uint64_t hash[2], void *to,
+                           TtDiag *diag)
+{
+    TtVersion v = tt_pagepool_find(ps->map.pool, hash);
+    const void *bytes;
+    TtStatus st;
+
+    if (!v) {
+        return TT_END;
+    }
+    st = tt_pagepool_read(ps->map.pool, v, &bytes);
+    if (st == TT_OK) {
+        memcpy(to, bytes, TT_PAGE_BYTES);
+    } else if (tt_pagestore_read_error(ps)) {
+        tt_fail(diag, st, "%s", ps->file->read_error.text);
+    }
+    return st;
+}
+
+const TtDiag *tt_pagestore_read_error(const TtPageStore *ps)
+{
+    return ps->file && ps->file->read_error.status != TT_OK
+           ? &ps->file->read_error : NULL;
 }

@@ -35,19 +35,7 @@
  *     searched or may be skipped, and holds no hit.
  * T4  A movement changes state only in set_step.
  */
-#include "timeline/tt-timeline.h"
-
-#include <glib.h>
-
-typedef enum State {
-    STATE_IDLE,                 /* no movement yet */
-    STATE_SCAN_RESTORE,
-    STATE_SCAN,
-    STATE_GO_RESTORE,
-    STATE_GO_RUN,
-    STATE_DONE,
-    N_STATES,
-} State;
+#include "tt-timeline-int.h"
 
 typedef enum Outcome {
     OUTCOME_OK,                 /* the VM stands where the step wanted it */
@@ -57,168 +45,7 @@ typedef enum Outcome {
     N_OUTCOMES,
 } Outcome;
 
-typedef struct Checkpoint {
-    uint64_t pos;
-    TtCheckpointId id;
-    bool is_pinned;
-} Checkpoint;
-
-struct TtTimeline {
-    GArray *cps;                /* of Checkpoint, T1 */
-    GHashTable *pos_of_id;      /* id -> uint64_t *; looked up only */
-    uint64_t far;               /* farthest position heard of: for thinning */
-    TtMayHit may_hit;
-    void *may_hit_opaque;
-
-    State state;
-    TtStep step;                /* what STATE hands out */
-    uint64_t standing;          /* where the VM stands, as last reported */
-    uint64_t ran;               /* positions executed by this movement */
-
-    /* searching */
-    uint64_t limit;             /* hits from here on do not count */
-    uint64_t start;             /* nor do hits before this */
-    uint64_t scan_from, scan_to;
-    bool has_hit;
-    uint64_t hit;               /* last one of this interval */
-    bool survey;                /* one scan, then go back to `home` */
-    uint64_t home;
-
-    /* going */
-    uint64_t target;
-    TtStopReason arrive;        /* reason when the target is reached */
-};
-
 typedef void (*Handler)(TtTimeline *t);
-
-/* ---- checkpoints ---- */
-
-static Checkpoint *cp_at(const TtTimeline *t, size_t index)
-{
-    return &g_array_index(t->cps, Checkpoint, index);
-}
-
-/* Index of the first checkpoint behind @pos. */
-static size_t cp_upper(const TtTimeline *t, uint64_t pos)
-{
-    size_t lo = 0, hi = t->cps->len;
-
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (cp_at(t, mid)->pos <= pos) {
-            lo = mid + 1;
-        } else {
-            hi = mid;
-        }
-    }
-    return lo;
-}
-
-static const Checkpoint *cp_find(const TtTimeline *t, uint64_t pos)
-{
-    size_t upper = cp_upper(t, pos);
-
-    return upper ? cp_at(t, upper - 1) : NULL;
-}
-
-TtStatus tt_timeline_add(TtTimeline *t, TtCheckpointId id, uint64_t pos,
-                         bool pinned)
-{
-    size_t upper = cp_upper(t, pos);
-    Checkpoint cp = { .pos = pos, .id = id, .is_pinned = pinned };
-    uint64_t *value;
-
-    if (id == 0 || g_hash_table_contains(t->pos_of_id, GUINT_TO_POINTER(id)) ||
-        (upper && cp_at(t, upper - 1)->pos == pos)) {
-        return TT_ERR_INVALID;
-    }
-    g_array_insert_val(t->cps, upper, cp);
-    value = g_new(uint64_t, 1);
-    *value = pos;
-    g_hash_table_insert(t->pos_of_id, GUINT_TO_POINTER(id), value);
-    t->far = MAX(t->far, pos);
-    return TT_OK;
-}
-
-size_t tt_timeline_count(const TtTimeline *t)
-{
-    return t->cps->len;
-}
-
-TtCheckpointId tt_timeline_find(const TtTimeline *t, uint64_t pos,
-                                uint64_t *at)
-{
-    const Checkpoint *cp = cp_find(t, pos);
-
-    if (!cp) {
-        return 0;
-    }
-    if (at) {
-        *at = cp->pos;
-    }
-    return cp->id;
-}
-
-TtCheckpointId tt_timeline_find_after(const TtTimeline *t, uint64_t pos,
-                                      uint64_t *at)
-{
-    size_t upper = cp_upper(t, pos);
-
-    if (upper == t->cps->len) {
-        return 0;
-    }
-    if (at) {
-        *at = cp_at(t, upper)->pos;
-    }
-    return cp_at(t, upper)->id;
-}
-
-/*
- * Loss of checkpoint @index: @gap is the interval that its neighbours would
- * leave, that is, how far a movement there might have to run; @distance is how
- * far from @now that is, and @slack more. The quotient decides: intervals then
- * grow in proportion to their distance, so their number grows with its
- * logarithm; with a slack as long as history they are nearly the same.
- */
-static void cp_loss(const TtTimeline *t, size_t index, uint64_t now,
-                    uint64_t slack, uint64_t *gap, uint64_t *distance)
-{
-    uint64_t pos = cp_at(t, index)->pos;
-    uint64_t next = index + 1 < t->cps->len ? cp_at(t, index + 1)->pos
-                                            : MAX(t->far, MAX(now, pos));
-
-    *gap = next - cp_at(t, index - 1)->pos;
-    *distance = MAX(pos > now ? pos - now : now - pos, 1);
-    *distance += MIN(slack, UINT64_MAX - *distance);
-}
-
-TtCheckpointId tt_timeline_thin(const TtTimeline *t, uint64_t now,
-                                uint64_t slack)
-{
-    uint64_t best_gap = 0, best_distance = 0;
-    TtCheckpointId best = 0;
-
-    for (size_t i = 1; i < t->cps->len; i++) {
-        uint64_t gap, distance;
-        unsigned __int128 mine, bests;
-
-        if (cp_at(t, i)->is_pinned) {
-            continue;
-        }
-        cp_loss(t, i, now, slack, &gap, &distance);
-        mine = (unsigned __int128)gap * best_distance;
-        bests = (unsigned __int128)best_gap * distance;
-        /* Of equal losses, the farther one; then the earlier one. */
-        if (!best || mine < bests ||
-            (mine == bests && distance > best_distance)) {
-            best = cp_at(t, i)->id;
-            best_gap = gap;
-            best_distance = distance;
-        }
-    }
-    return best;
-}
 
 /* ---- the state machine ---- */
 
@@ -252,7 +79,7 @@ static void assert_state(const TtTimeline *t)
 {
     g_assert(t->step.kind == kind_of[t->state]);
     if (t->step.kind == TT_STEP_RESTORE) {
-        const Checkpoint *cp = cp_find(t, t->step.pos);
+        const Checkpoint *cp = tt_timeline_cp_find(t, t->step.pos);
 
         g_assert(cp && cp->pos == t->step.pos &&
                  cp->id == t->step.checkpoint);                 /* T2 */
@@ -297,7 +124,7 @@ static void run(TtTimeline *t)
  */
 static void go(TtTimeline *t, uint64_t target, TtStopReason arrive)
 {
-    const Checkpoint *cp = cp_find(t, target);
+    const Checkpoint *cp = tt_timeline_cp_find(t, target);
 
     t->target = target;
     t->arrive = arrive;
@@ -306,11 +133,11 @@ static void go(TtTimeline *t, uint64_t target, TtStopReason arrive)
         return;
     }
     if (!cp) {
-        if (!t->cps->len || cp_at(t, 0)->pos >= t->standing) {
+        if (!t->cps->len || tt_timeline_cp_at(t, 0)->pos >= t->standing) {
             stop(t, TT_STOP_START);
             return;
         }
-        cp = cp_at(t, 0);
+        cp = tt_timeline_cp_at(t, 0);
         t->target = cp->pos;
         t->arrive = TT_STOP_START;
     }
@@ -325,9 +152,10 @@ static bool may_hold(const TtTimeline *t, uint64_t from, uint64_t to)
 /* Where the interval ends that begins at the checkpoint at or before @pos. */
 static uint64_t interval_end(const TtTimeline *t, uint64_t pos)
 {
-    size_t upper = cp_upper(t, pos);
+    size_t upper = tt_timeline_cp_upper(t, pos);
 
-    return upper < t->cps->len ? MIN(cp_at(t, upper)->pos, t->limit) : t->limit;
+    return upper < t->cps->len
+           ? MIN(tt_timeline_cp_at(t, upper)->pos, t->limit) : t->limit;
 }
 
 /* Takes up the oldest intervals in a row, from @from on, that may all hold a hit;
@@ -337,7 +165,7 @@ static void survey(TtTimeline *t, uint64_t from)
     const Checkpoint *cp;
 
     for (;; from = interval_end(t, from)) {
-        cp = cp_find(t, from);
+        cp = tt_timeline_cp_find(t, from);
         if (!cp || from >= t->limit) {
             go(t, t->home, TT_STOP_TARGET);
             return;
@@ -361,7 +189,7 @@ static void scan_older(TtTimeline *t, uint64_t to)
     const Checkpoint *cp = NULL;
 
     for (; to > t->start; to = cp->pos) {
-        cp = cp_find(t, to - 1);
+        cp = tt_timeline_cp_find(t, to - 1);
         if (!cp) {
             break;
         }
@@ -580,8 +408,8 @@ void tt_timeline_remove(TtTimeline *t, TtCheckpointId id)
     size_t index;
 
     g_assert(pos);
-    index = cp_upper(t, *pos) - 1;
-    g_assert(cp_at(t, index)->id == id);                        /* T1 */
+    index = tt_timeline_cp_upper(t, *pos) - 1;
+    g_assert(tt_timeline_cp_at(t, index)->id == id);            /* T1 */
     g_array_remove_index(t->cps, index);
     g_hash_table_remove(t->pos_of_id, GUINT_TO_POINTER(id));
     if (t->step.kind == TT_STEP_RESTORE && t->step.checkpoint == id) {

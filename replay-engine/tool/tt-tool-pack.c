@@ -6,9 +6,7 @@
  * directories and the command line of the manifest; of checkpoints that could be
  * branched from, the state of devices and the names of disk images. A branch
  * takes the checkpoints of its parent along, as parent/.
- *
- * --scrub keeps of the log only its shape: which event, where, at which address,
- * how large. Values and data are zeros. It cannot be replayed and says so.
+ * With --scrub of the log only its shape: see tt-tool-scrub.c.
  */
 #include "tt-tool.h"
 #include "run/tt-cpstate.h"
@@ -205,135 +203,18 @@ static TtStatus add_parent(Pack *p, const char *run, const TtManifest *m,
     return st;
 }
 
-/* ---- scrubbing the log ---- */
-
-static bool keeps_val(unsigned kind)
-{
-    switch (kind) {
-    case TT_EV_INTR:
-    case TT_EV_RAM:             /* where, not what */
-    case TT_EV_CPU_FLAG:
-    case TT_EV_CPU_STATE:       /* halted */
-    case TT_EV_BLOCK:
-    case TT_EV_RAM_FILL:
-    case TT_EV_FINISH:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static void scrub_event(TtEvent *ev, const uint8_t *zeros)
-{
-    if (!keeps_val(ev->kind)) {
-        ev->val = 0;
-    }
-    if (ev->kind == TT_EV_CHECK || ev->kind == TT_EV_DIGEST) {
-        ev->addr = 0;                   /* a hash confirms a guess */
-    }
-    if (ev->kind == TT_EV_RAM_FILL) {
-        ev->aux = 0;
-    } else if (ev->kind != TT_EV_BLOCK) {
-        ev->data = zeros;
-    }
-}
-
-typedef struct Scrubber {
-    TtLogEncoder *encoder;
-    TtLogWriter *writer;
-    TtSegBuf *sb;
-    uint8_t *zeros;
-} Scrubber;
-
-static TtStatus scrub_segment(Scrubber *s, const TtSegment *seg, TtDiag *diag)
-{
-    TtStatus st = TT_OK;
-
-    tt_log_encoder_begin(s->encoder, s->sb, seg->info.first_pos,
-                         seg->info.host_ns);
-    for (uint32_t i = 0; st == TT_OK && i < seg->n_events; i++) {
-        TtEvent ev = seg->events[i];
-
-        scrub_event(&ev, s->zeros);
-        if (!tt_log_encoder_fits(s->encoder, ev.len)) {
-            st = tt_log_writer_seal(s->writer,
-                                    tt_log_encoder_end(s->encoder, false),
-                                    diag);
-            tt_log_encoder_begin(s->encoder, s->sb, ev.pos,
-                                 seg->info.host_ns);
-        }
-        tt_log_encoder_put(s->encoder, &ev);
-    }
-    tt_log_encoder_end(s->encoder, seg->info.last);
-    return st == TT_OK ? tt_log_writer_seal(s->writer, s->sb, diag) : st;
-}
-
-static TtStatus scrub_all(Scrubber *s, TtLogReader *r, TtDiag *diag)
-{
-    TtStatus st = TT_OK;
-
-    for (uint64_t i = tt_log_reader_first(r);
-         st == TT_OK && i < tt_log_reader_end(r); i++) {
-        TtSegment *seg;
-
-        st = tt_log_reader_load(r, i, &seg, diag);
-        if (st == TT_OK) {
-            st = scrub_segment(s, seg, diag);
-            tt_segment_unref(seg);
-        }
-    }
-    return st;
-}
-
-/* Where the log begins. */
-static TtLogPlace place_of(const TtLogReader *r)
-{
-    TtLogPlace at = { .segment = tt_log_reader_first(r) };
-
-    if (tt_log_reader_n_segments(r)) {
-        const TtSegInfo *i = tt_log_reader_info(r, at.segment);
-
-        at.event = i->first_event;
-        at.pos = tt_log_reader_is_window(r) ? i->first_pos : 0;
-    }
-    return at;
-}
-
-/* Into a file without a name in the directory of the pack, then into that. */
+/* The log with its shape only: into a file without a name in the directory of
+ * the pack, then into that. */
 static TtStatus add_scrubbed_log(Pack *p, TtLogReader *r)
 {
     g_autofree char *path = g_strdup_printf("%s.%d", p->file, (int)getpid());
-    TtLogPlace at = place_of(r);
-    Scrubber s = { .sb = tt_segbuf_new(), .encoder = tt_log_encoder_new_at(&at),
-                   .zeros = g_malloc0(TT_LOG_DATA_MAX) };
-    TtIo *io, *whole = NULL;
-    TtStatus st;
+    TtIo *whole;
+    TtStatus st = tool_scrub_log(r, path, &whole, &p->diag);
 
-    st = !s.sb ? tt_fail(&p->diag, TT_ERR_NOMEM, "not enough memory") :
-        tt_io_posix_create_unnamed(path, &io, &p->diag);
-    if (st == TT_OK) {
-        st = tt_io_posix_dup(io, &whole, &p->diag);
-        if (st != TT_OK) {
-            tt_io_close(io);
-        }
-    }
-    if (st == TT_OK) {
-        st = tt_log_reader_is_window(r) ?
-            tt_log_writer_new_part(io, tt_log_reader_uuid(r), &at, &s.writer,
-                                   &p->diag) :
-            tt_log_writer_new(io, tt_log_reader_uuid(r), &s.writer, &p->diag);
-    }
-    if (st == TT_OK) {
-        st = scrub_all(&s, r, &p->diag);
-        tt_log_writer_free(s.writer);
-    }
     if (st == TT_OK) {
         st = add(p, "", "log", whole);
     }
     tt_io_close(whole);
-    tt_log_encoder_free(s.encoder);
-    tt_segbuf_free(s.sb);
-    g_free(s.zeros);
     return st;
 }
 

@@ -165,6 +165,14 @@ char *tool_symbols_find(const ToolSymbols *s, uint64_t addr);
 /* @text with a name behind the address of its first "pc 0x...". The same. */
 char *tool_symbols_add(const ToolSymbols *s, const char *text);
 
+/*
+ * The log of @r with zeros for all values and data, in a file without a name
+ * beside @path: *@out is the caller's to close, also after a failure (then it may
+ * be NULL). Cost: reads and writes the whole log.
+ */
+TtStatus tool_scrub_log(TtLogReader *r, const char *path, TtIo **out,
+                        TtDiag *diag);
+
 /* Where the run stands among its branches: lines of `tt info`; members of its JSON
  * object, with a comma in front. */
 void tool_print_tree(const char *run, const TtManifest *m);

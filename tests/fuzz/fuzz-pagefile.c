@@ -9,6 +9,7 @@
 #include "pages/tt-pagestore.h"
 #include "io/tt-bytes.h"
 #include "tt-pagefile.h"
+#include "tt-pagestore-test.h"
 #include "tt-pagejournal.h"
 
 #include <glib.h>

@@ -9,7 +9,7 @@
  * by a debugger: contents must stay exact, only "changed" has no meaning then.
  */
 #include "pagestore-model.h"
-#include "tt-pagepool.h"
+#include "tt-pagestore-test.h"
 
 #include <glib.h>
 

@@ -13,7 +13,7 @@
  */
 #include "sim-travel.h"
 #include "toyvm.h"
-#include "tt-pagepool.h"
+#include "tt-pagestore-test.h"
 #include "pages/tt-pagestore.h"
 #include "timeline/tt-timeline.h"
 

@@ -4,7 +4,7 @@
  * random sequences against a model with full copies.
  */
 #include "pages/tt-pagestore.h"
-#include "tt-pagepool.h"
+#include "tt-pagestore-test.h"
 #include "pagestore-model.h"
 
 #include <glib.h>

@@ -4,6 +4,7 @@
  */
 #include "pages/tt-pagestore.h"
 #include "tt-pagefile.h"
+#include "tt-pagestore-test.h"
 
 #include <glib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * dead, what lives in the deadest groups is copied to the end first; the copies
  * have the same numbers, so that no record changes.
  */
-#include "tt-pagestore-file.h"
+#include "tt-storefile.h"
 
 #include <stdlib.h>
 
@@ -25,15 +25,15 @@ static int move_compare(const void *a, const void *b)
 }
 
 /* Collects the versions in the picked groups: there are @cap. O(versions). */
-static unsigned collect_moves(TtPageStore *ps, Move *move, unsigned cap)
+static unsigned collect_moves(TtStoreFile *f, Move *move, unsigned cap)
 {
     unsigned n = 0;
 
-    for (TtVersion v = tt_pagepool_next(ps->pool, 0); v;
-         v = tt_pagepool_next(ps->pool, v)) {
-        TtPlace place = tt_pagepool_place(ps->pool, v);
+    for (TtVersion v = tt_pagepool_next(f->map->pool, 0); v;
+         v = tt_pagepool_next(f->map->pool, v)) {
+        TtPlace place = tt_pagepool_place(f->map->pool, v);
 
-        if (place.id && tt_pagefile_is_picked(ps->file->pages, &place)) {
+        if (place.id && tt_pagefile_is_picked(f->pages, &place)) {
             g_assert(n < cap);
             move[n++] = (Move) { place, v };
         }
@@ -43,9 +43,9 @@ static unsigned collect_moves(TtPageStore *ps, Move *move, unsigned cap)
 }
 
 /* Copies @n versions into a new group. */
-static TtStatus move_group(TtPageStore *ps, const Move *move, unsigned n)
+static TtStatus move_group(TtStoreFile *f, const Move *move, unsigned n)
 {
-    TtPageFile *pf = ps->file->pages;
+    TtPageFile *pf = f->pages;
     TtStatus st = tt_pagefile_begin(pf, true, NULL);
 
     for (unsigned i = 0; i < n && st == TT_OK; i++) {
@@ -58,21 +58,21 @@ static TtStatus move_group(TtPageStore *ps, const Move *move, unsigned n)
         TtPlace place = tt_pagefile_placed(pf, i);
 
         tt_pagefile_disuse(pf, &move[i].from);
-        tt_pagepool_set_place(ps->pool, move[i].version, &place);
+        tt_pagepool_set_place(f->map->pool, move[i].version, &place);
     }
     return st;
 }
 
 /* Empties the groups that are picked. */
-static TtStatus clean(TtPageStore *ps)
+static TtStatus clean(TtStoreFile *f)
 {
-    unsigned n = tt_pagefile_pick(ps->file->pages, CLEAN_VERSIONS_MAX);
+    unsigned n = tt_pagefile_pick(f->pages, CLEAN_VERSIONS_MAX);
     g_autofree Move *move = g_new(Move, MAX(n, 1));
     TtStatus st = TT_OK;
 
-    n = n ? collect_moves(ps, move, n) : 0;
+    n = n ? collect_moves(f, move, n) : 0;
     for (unsigned i = 0; i < n && st == TT_OK; i += TT_F_GROUP_PAGES_MAX) {
-        st = move_group(ps, move + i, MIN(n - i, TT_F_GROUP_PAGES_MAX));
+        st = move_group(f, move + i, MIN(n - i, TT_F_GROUP_PAGES_MAX));
     }
     return st;
 }
@@ -80,14 +80,14 @@ static TtStatus clean(TtPageStore *ps)
 /* ---- a cap ---- */
 
 /* All versions that have a place, by number. */
-static Move *collect_all(TtPageStore *ps, size_t *n)
+static Move *collect_all(TtStoreFile *f, size_t *n)
 {
-    Move *move = g_try_new(Move, tt_pagepool_count(ps->pool) + 1);
+    Move *move = g_try_new(Move, tt_pagepool_count(f->map->pool) + 1);
 
     *n = 0;
-    for (TtVersion v = tt_pagepool_next(ps->pool, 0); move && v;
-         v = tt_pagepool_next(ps->pool, v)) {
-        TtPlace place = tt_pagepool_place(ps->pool, v);
+    for (TtVersion v = tt_pagepool_next(f->map->pool, 0); move && v;
+         v = tt_pagepool_next(f->map->pool, v)) {
+        TtPlace place = tt_pagepool_place(f->map->pool, v);
 
         if (place.offset) {
             move[(*n)++] = (Move) { place, v };
@@ -117,11 +117,11 @@ static TtStatus copy_all(TtPageFile *pf, TtPageFile *fresh, const Move *move,
 }
 
 /* P7. Nothing is pending, and the journal has reached the disk (J6). */
-static TtStatus make_anew(TtPageStore *ps, TtDiag *diag)
+static TtStatus make_anew(TtStoreFile *f, TtDiag *diag)
 {
-    TtPageFile *pf = ps->file->pages, *fresh;
+    TtPageFile *pf = f->pages, *fresh;
     size_t n;
-    g_autofree Move *move = collect_all(ps, &n);
+    g_autofree Move *move = collect_all(f, &n);
     g_autofree TtPlace *places = g_try_new(TtPlace, n + 1);
     TtStatus st;
 
@@ -139,24 +139,22 @@ static TtStatus make_anew(TtPageStore *ps, TtDiag *diag)
     }
     st = tt_pagefile_anew_end(pf, fresh, diag);
     for (size_t i = 0; i < n && st == TT_OK; i++) {
-        tt_pagepool_set_place(ps->pool, move[i].version, &places[i]);
+        tt_pagepool_set_place(f->map->pool, move[i].version, &places[i]);
     }
     return st;
 }
 
-bool tt_pagestore_wants_thinning(const TtPageStore *ps, uint64_t bytes)
+bool tt_storefile_wants_thinning(const TtStoreFile *f, uint64_t bytes)
 {
-    const TtStoreFile *f = ps->file;
 
     return f && f->max_bytes &&
-           tt_pagefile_live_bytes(f->pages) + tt_storefile_journal_live(ps) +
+           tt_pagefile_live_bytes(f->pages) + tt_storefile_journal_live(f) +
            bytes > f->max_bytes / 5 * 2;
 }
 
-TtStatus tt_pagestore_make_room(TtPageStore *ps, uint64_t bytes,
+TtStatus tt_storefile_make_room(TtStoreFile *f, uint64_t bytes,
                                 TtDiag *diag)
 {
-    TtStoreFile *f = ps->file;
     uint64_t live, length;
     TtStatus st;
 
@@ -168,11 +166,11 @@ TtStatus tt_pagestore_make_room(TtPageStore *ps, uint64_t bytes,
     length = tt_pagefile_stats(f->pages).file_bytes;
     if (length <= live + live / 8 ||
         length + live + tt_pagejournal_bytes(f->journal) +
-        tt_storefile_journal_live(ps) + 2 * bytes <= f->max_bytes / 8 * 7) {
+        tt_storefile_journal_live(f) + 2 * bytes <= f->max_bytes / 8 * 7) {
         return TT_OK;
     }
     st = f->journal_io->ops->sync(f->journal_io, diag);         /* J6 */
-    return st == TT_OK ? make_anew(ps, diag) : st;
+    return st == TT_OK ? make_anew(f, diag) : st;
 }
 
 /* ---- without one ---- */
@@ -183,9 +181,8 @@ TtStatus tt_pagestore_make_room(TtPageStore *ps, uint64_t bytes,
  */
 #define HOLES_SHARE     8
 
-void tt_pagestore_renew(TtPageStore *ps, uint64_t least)
+void tt_storefile_renew(TtStoreFile *f, uint64_t least)
 {
-    TtStoreFile *f = ps->file;
     uint64_t live;
 
     if (!f || !f->is_writable || f->is_behind || f->pending->len) {
@@ -195,13 +192,12 @@ void tt_pagestore_renew(TtPageStore *ps, uint64_t least)
     if (tt_pagefile_stats(f->pages).file_bytes >
         live * HOLES_SHARE + least &&
         f->journal_io->ops->sync(f->journal_io, NULL) == TT_OK) {   /* J6 */
-        (void)make_anew(ps, NULL);
+        (void)make_anew(f, NULL);
     }
 }
 
-TtStatus tt_pagestore_sync(TtPageStore *ps, TtDiag *diag)
+TtStatus tt_storefile_sync(TtStoreFile *f, TtDiag *diag)
 {
-    TtStoreFile *f = ps->file;
     TtStatus st;
 
     if (!f || !f->is_writable) {
@@ -211,15 +207,14 @@ TtStatus tt_pagestore_sync(TtPageStore *ps, TtDiag *diag)
     return st == TT_OK ? f->journal_io->ops->sync(f->journal_io, diag) : st;
 }
 
-TtStatus tt_storefile_give_back(TtPageStore *ps, TtDiag *diag)
+TtStatus tt_storefile_give_back(TtStoreFile *f, TtDiag *diag)
 {
-    TtStoreFile *f = ps->file;
     TtStatus st;
 
     /* A failure costs space, and nothing else: the next flush tries again,
      * unless the file is damaged. */
     if (!f->no_cleaning && tt_pagefile_wants_cleaning(f->pages) &&
-        clean(ps) == TT_ERR_FORMAT) {
+        clean(f) == TT_ERR_FORMAT) {
         f->no_cleaning = true;
     }
     if (!tt_pagefile_has_garbage(f->pages)) {
