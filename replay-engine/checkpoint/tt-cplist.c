@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Kept: what people are told about the checkpoints of a recording, copied out of
+ * What people are told about the checkpoints of a recording, copied out of
  * the store so that nobody waits for the thread that works on it.
  */
 #include "qemu/osdep.h"
