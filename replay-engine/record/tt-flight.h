@@ -12,7 +12,6 @@
 #include "io/tt-base.h"
 #include "io/tt-io.h"
 #include "log/tt-log.h"
-#include "pages/tt-pagestore.h"
 
 /* The recording begins in tt_session.dir, with a window of
  * tt_record_options.window_ns; it has ended. */

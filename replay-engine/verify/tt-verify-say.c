@@ -10,7 +10,6 @@
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-base.h"
 #include "log/tt-sched.h"
-#include "pages/tt-pagestore.h"
 #include "replay/tt-replay.h"
 #include "tt-verify-int.h"
 #include "hw/core/cpu.h"
