@@ -12,7 +12,7 @@
 #include "accel-tt/tcg/tt-vcpu.h"
 #include "control/tt-mark.h"
 #include "io/tt-base.h"
-#include "replay/tt-replay.h"
+#include "replay/tt-replay-log.h"
 #include "session/tt-session.h"
 #include "travel/tt-travel.h"
 #include "tt-gdb-int.h"

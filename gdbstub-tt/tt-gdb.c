@@ -8,7 +8,7 @@
 #include "gdbstub-tt/tt-gdb.h"
 #include "accel-tt/tcg/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
-#include "replay/tt-replay.h"
+#include "replay/tt-replay-log.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-past.h"

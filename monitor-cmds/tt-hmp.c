@@ -9,15 +9,15 @@
 #include "control/tt-mark.h"
 #include "control/tt-values.h"
 #include "flight/tt-save.h"
-#include "gdbstub-tt/tt-gdb.h"
 #include "monitor-cmds/tt-monitor.h"
-#include "replay/tt-replay.h"
+#include "replay/tt-replay-exact.h"
+#include "replay/tt-replay-log.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-travel.h"
-#include "tt/hmp.h"
 #include "tt/hooks.h"
+#include "tt/hmp.h"
 #include "qapi/error.h"
 #include "qemu/main-loop.h"
 #include "qemu/coroutine.h"
@@ -28,6 +28,13 @@
 #include "monitor/hmp.h"
 #include "system/runstate.h"
 #include "system/cpus.h"
+
+static bool (*gave_up)(void);
+
+void tt_hmp_init(bool (*gdb_gave_up)(void))
+{
+    gave_up = gdb_gave_up;
+}
 
 typedef struct Waiter {
     QemuSemaphore arrived;
@@ -94,7 +101,7 @@ static void wait_a_little(Waiter *w)
     while (!w->done && g_main_context_iteration(NULL, false)) {
     }
     monitor_set_cur(qemu_coroutine_self(), self);
-    if (!w->done && (qemu_shutdown_requested_get() || tt_gdb_gave_up())) {
+    if (!w->done && (qemu_shutdown_requested_get() || gave_up())) {
         tt_travel_interrupt();
     }
 }

@@ -16,7 +16,7 @@
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "log/tt-sched.h"
-#include "replay/tt-replay.h"
+#include "replay/tt-replay-log.h"
 #include "session/tt-position.h"
 #include "tt/hooks.h"
 #include "ui/console.h"

@@ -26,7 +26,7 @@
 #include "hw-tt/screen/tt-gpu.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
-#include "replay/tt-replay.h"
+#include "replay/tt-replay-log.h"
 #include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "hw/display/vga_int.h"

@@ -21,7 +21,6 @@
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-cpstore.h"
-#include "checkpoint/tt-checkpoint.h"
 #include "checkpoint/tt-cplist.h"
 #include "flight/tt-save.h"
 #include "io/tt-base.h"
@@ -30,6 +29,7 @@
 #include "record/tt-flight.h"
 #include "record/tt-rundir.h"
 #include "run/tt-runstore.h"
+#include "session/tt-checkpoint.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "qemu/thread.h"

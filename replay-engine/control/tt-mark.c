@@ -15,7 +15,7 @@
 #include "record/tt-flight.h"
 #include "record/tt-record.h"
 #include "record/tt-rundir.h"
-#include "replay/tt-replay.h"
+#include "replay/tt-replay-log.h"
 #include "run/tt-marks.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"

@@ -6,7 +6,9 @@
 #include "replay/tt-stop.h"
 #include "accel-tt/tcg/tt-vcpu.h"
 #include "monitor-cmds/tt-events.h"
-#include "replay/tt-replay.h"
+#include "replay/tt-replay-driver.h"
+#include "replay/tt-replay-exact.h"
+#include "replay/tt-replay-log.h"
 #include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
@@ -43,4 +45,22 @@ void tt_stop_vm(int reason)
     qemu_system_vmstop_request_prepare();
     qemu_system_vmstop_request(RUN_STATE_PAUSED);
     cpu_stop_current();
+}
+
+void tt_stop_at_end(void)
+{
+    if (!tt_session.finished) {
+        tt_session.finished = true;
+        if (tt_replayer.torn) {
+            error_printf("tt: the log ends here, at position %" PRIu64
+                         ": %s\n", tt_now.pos, tt_replayer.growing ?
+                         "the run was still being recorded when this replay began" :
+                         "the recorder was cut off");
+        }
+    }
+    if (tt_replay_driver->is_active()) {
+        tt_replay_driver->ended(TT_STOP_END);
+    } else {
+        tt_stop_vm(TT_STOP_END);
+    }
 }

@@ -26,11 +26,11 @@
 #include "accel-tt/tcg/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
-#include "checkpoint/tt-checkpointer.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "monitor-cmds/tt-events.h"
 #include "record/tt-record.h"
 #include "record/tt-rundir.h"
+#include "replay/tt-replay-log.h"
 #include "replay/tt-replay.h"
 #include "run/tt-manifest.h"
 #include "session/tt-position.h"
@@ -53,6 +53,7 @@ static struct {
     uint8_t stands_in[16];      /* UUID of the run */
     VMChangeStateHandler *debugger;
     RunState was;               /* of the VM, when it was left */
+    void (*settle)(void);
 } past;
 
 /* ---- the way there: vCPU thread ---- */
@@ -106,7 +107,7 @@ static void enter(CPUState *cpu, run_on_cpu_data data)
     if (!tt_record_seal(errp)) {
         return;
     }
-    tt_checkpointer_settle();
+    past.settle();
     set_aside();
     if (!tt_replay_open(errp)) {
         bring_back();
@@ -131,6 +132,11 @@ static void leave(CPUState *cpu, run_on_cpu_data data)
 }
 
 /* ---- in and out ---- */
+
+void tt_past_init(void (*settle)(void))
+{
+    past.settle = settle;
+}
 
 uint64_t tt_past_stand(void)
 {

@@ -16,7 +16,7 @@
  */
 #include "qemu/osdep.h"
 #include "travel/tt-search.h"
-#include "replay/tt-replay.h"
+#include "replay/tt-replay-log.h"
 #include "session/tt-position.h"
 #include "timeline/tt-touched.h"
 #include "tt/hooks.h"
