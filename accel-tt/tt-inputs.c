@@ -6,18 +6,13 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-inputs.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-token.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
-#include "flight/tt-crash.h"
-#include "hw-tt/memory/tt-guard.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
-#include "record/tt-record.h"
-#include "replay/tt-replay-apply.h"
-#include "replay/tt-replay-console.h"
-#include "session/tt-position.h"
+#include "session/tt-ops.h"
 #include "session/tt-session.h"
 #include "tt/hooks.h"
 #include "hw/core/cpu.h"
@@ -28,20 +23,19 @@
 #include "exec/memattrs.h"
 #include "system/cpu-timers.h"
 
+void (*tt_settle_slow)(void);
+
 static void sync_event(TtEvent *ev)
 {
     if (!tt_session.live) {
         return;
     }
-    if (tt_recording()) {
-        if (ev->kind == TT_EV_PIO_OUT || ev->kind == TT_EV_MMIO_ST) {
-            ev->pos = tt_position();
-            tt_fold_output(ev);
-        }
-        tt_record_event(ev);
-    } else {
-        tt_replay_sync(ev);
+    if (tt_recording() &&
+        (ev->kind == TT_EV_PIO_OUT || ev->kind == TT_EV_MMIO_ST)) {
+        ev->pos = tt_position();
+        tt_fold_output(ev);
     }
+    tt_ops->answer(ev);
 }
 
 /* ---- device calls ---- */
@@ -54,7 +48,7 @@ void tt_device_enter(void)
         return;
     }
     if (tt_now.device_depth++ == 0 && tt_recording()) {
-        tt_guard_settle();
+        tt_settle();
         for (unsigned i = 0; i < tt_vcpus_count(); i++) {
             tt_target_flags(tt_vcpus_at(i), flags_before[i]);
         }
@@ -77,7 +71,7 @@ static void log_flags(CPUState *cpu, const uint64_t before[4])
             (i == TT_FLAG_IGNNE && (tt_omit & TT_OMIT_IGNNE))) {
             continue;
         }
-        tt_record_event(&ev);
+        tt_log_event(&ev);
     }
 }
 
@@ -96,7 +90,7 @@ void tt_device_leave(void)
     }
     if (tt_now.device_depth == 1 && tt_recording()) {
         log_changed_flags();
-        tt_guard_settle();
+        tt_settle();
     }
     tt_now.device_depth--;
 }
@@ -122,10 +116,8 @@ void tt_pio_out(CPUState *cpu, uint32_t port, uint32_t val, unsigned size)
         tt_device_leave();
     }
     sync_event(&ev);
-    if (tt_replaying()) {
-        tt_replay_console(port, ev.val, size);
-    } else if (port == 0x3f8 || port == 0x3fb) {
-        tt_crash_console(port, ev.val);
+    if (tt_replaying() || port == 0x3f8 || port == 0x3fb) {
+        tt_ops->port_written(port, ev.val, size);
     }
 }
 
@@ -282,7 +274,7 @@ uint64_t tt_cr8_rd(uint64_t val)
 
 void tt_interrupt_ack(bool begin)
 {
-    tt_guard_settle();
+    tt_settle();
     tt_now.acknowledging = begin;
 }
 
@@ -293,7 +285,7 @@ void tt_interrupt_accepted(CPUState *cpu, int type, int vector)
     };
 
     if (tt_recording()) {
-        tt_record_event(&ev);
+        tt_log_event(&ev);
     }
 }
 
@@ -305,7 +297,7 @@ void tt_interrupt_intercepted(CPUState *cpu, int type)
     };
 
     if (tt_recording() && tt_target_intercepts(cpu, intr_class)) {
-        tt_record_event(&ev);
+        tt_log_event(&ev);
     }
 }
 
@@ -314,6 +306,6 @@ void tt_record_unhalt(CPUState *cpu)
     TtEvent ev = { .kind = TT_EV_UNHALT };
 
     if (tt_recording() && !(tt_omit & TT_OMIT_UNHALT)) {
-        tt_record_event(&ev);
+        tt_log_event(&ev);
     }
 }

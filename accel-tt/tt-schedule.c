@@ -10,10 +10,10 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-schedule.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "log/tt-log.h"
-#include "record/tt-record.h"
-#include "session/tt-position.h"
+#include "session/tt-ops.h"
 #include "hw/core/cpu.h"
 #include "qemu/main-loop.h"
 #include "system/cpus.h"
@@ -45,12 +45,12 @@ static void record_switch(CPUState *cpu)
 {
     TtEvent ev = { .kind = TT_EV_CPU_SWITCH, .addr = cpu->cpu_index };
 
-    tt_record_event(&ev);
+    tt_log_event(&ev);
     tt_vcpus_turn_to(cpu);
 }
 
-/* Chaos: shifts of all lengths, short ones as often as long ones. */
-static uint64_t shift(void)
+/* Chaos: time slices of all lengths, short ones as often as long ones. */
+static uint64_t slice_length(void)
 {
     return tt_schedule_chaos ? 1 + (g_random_int() & (TT_TIME_SLICE - 1)) %
         (1u << g_random_int_range(1, 20)) : TT_TIME_SLICE;
@@ -79,7 +79,7 @@ bool tt_schedule_choose(void)
             if (cpu != tt_vcpu()) {
                 record_switch(cpu);
             }
-            slice_end = tt_now.pos + shift();
+            slice_end = tt_now.pos + slice_length();
             return true;
         }
     }

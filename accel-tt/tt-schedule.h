@@ -7,7 +7,6 @@
 #ifndef TT_SCHEDULE_H
 #define TT_SCHEDULE_H
 
-bool tt_vcpu_has_duties(CPUState *cpu); /* to stop, or work is queued */
 bool tt_schedule_choose(void);             /* who runs next; false: nobody can */
 uint64_t tt_schedule_end(void);            /* the position at which others are due */
 void tt_schedule_note(bool yielded);       /* cpu_exec was left: for others? */

@@ -33,8 +33,8 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-token.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
-#include "session/tt-position.h"
 #include "tt/hooks.h"
 #include "qemu/main-loop.h"
 #include "qemu/thread.h"

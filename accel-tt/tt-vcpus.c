@@ -9,7 +9,7 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpus.h"
-#include "accel-tt/tcg/tt-fetch.h"
+#include "accel-tt/tt-vcpu-backend.h"
 #include "accel-tt/x86/tt-target.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
@@ -26,6 +26,7 @@
 static CPUState *vcpus[TT_VCPUS_MAX];
 static unsigned n_vcpus;
 static CPUState *current;
+const TtVcpuBackend *tt_backend;
 
 void tt_vcpus_find(void)
 {
@@ -57,18 +58,23 @@ CPUState *tt_vcpu(void)
 void tt_vcpus_turn_to(CPUState *cpu)
 {
     current = cpu;
-    tt_fetch_turn_to(cpu);
+    tt_backend->turn_to(cpu);
+}
+
+bool tt_vcpu_has_duties(CPUState *cpu)
+{
+    return cpu->stop || !cpu_work_list_empty(cpu);
 }
 
 uint64_t tt_vcpus_digest(void)
 {
-    uint64_t h = tt_target_digest(vcpus[0]);
+    uint64_t h = tt_backend->digest(vcpus[0]);
 
     if (n_vcpus > 1) {
         h = XXH3_64bits_withSeed(&h, sizeof(h), current->cpu_index);
     }
     for (unsigned i = 1; i < n_vcpus; i++) {
-        uint64_t v[2] = { h, tt_target_digest(vcpus[i]) };
+        uint64_t v[2] = { h, tt_backend->digest(vcpus[i]) };
 
         h = XXH3_64bits(v, sizeof(v));
     }
@@ -78,7 +84,7 @@ uint64_t tt_vcpus_digest(void)
 void tt_vcpus_flush(void)
 {
     for (unsigned i = 0; i < n_vcpus; i++) {
-        tlb_flush(vcpus[i]);
+        tt_backend->flush(vcpus[i]);
     }
 }
 
@@ -109,7 +115,7 @@ GByteArray *tt_vcpus_save(void)
     uint8_t head[SET_HEAD];
 
     if (n_vcpus == 1) {
-        return tt_target_save(vcpus[0]);
+        return tt_backend->save(vcpus[0]);
     }
     out = g_byte_array_new();
     stl_le_p(head, SET_MAGIC);
@@ -117,7 +123,7 @@ GByteArray *tt_vcpus_save(void)
     stl_le_p(head + 8, current->cpu_index);
     g_byte_array_append(out, head, sizeof(head));
     for (unsigned i = 0; i < n_vcpus; i++) {
-        GByteArray *one = tt_target_save(vcpus[i]);
+        GByteArray *one = tt_backend->save(vcpus[i]);
 
         stl_le_p(head, one->len);
         stl_le_p(head + 4, vcpus[i]->halted);
@@ -148,7 +154,7 @@ static bool load_set(const uint8_t *data, size_t len, Error **errp)
             error_setg(errp, "the state of the run's vCPUs is cut off");
             return false;
         }
-        if (!tt_target_load(vcpus[i], data + at + SET_ENTRY, size, errp)) {
+        if (!tt_backend->load(vcpus[i], data + at + SET_ENTRY, size, errp)) {
             return false;
         }
         vcpus[i]->halted = !!ldl_le_p(data + at + 4);
@@ -163,9 +169,25 @@ bool tt_vcpus_load(const uint8_t *data, size_t len, bool halted, Error **errp)
     if (n_vcpus > 1) {
         return load_set(data, len, errp);
     }
-    if (!tt_target_load(vcpus[0], data, len, errp)) {
+    if (!tt_backend->load(vcpus[0], data, len, errp)) {
         return false;
     }
     vcpus[0]->halted = halted;
     return true;
+}
+
+/* ---- the present and the past ---- */
+
+static TtLinks other_links[TT_VCPUS_MAX];
+
+void tt_vcpus_forget_links(void)
+{
+    memset(other_links, 0, sizeof(other_links));
+}
+
+void tt_vcpus_swap_links(void)
+{
+    for (unsigned i = 0; i < n_vcpus; i++) {
+        tt_target_swap_links(vcpus[i], &other_links[i]);
+    }
 }

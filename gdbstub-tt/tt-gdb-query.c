@@ -9,7 +9,7 @@
  * neither.
  */
 #include "qemu/osdep.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "control/tt-mark.h"
 #include "io/tt-base.h"
 #include "replay/tt-replay-log.h"

@@ -17,7 +17,7 @@
  * they are known by address and length.
  */
 #include "qemu/osdep.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "travel/tt-travel.h"
 #include "tt-gdb-int.h"

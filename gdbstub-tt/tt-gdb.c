@@ -6,7 +6,7 @@
  */
 #include "qemu/osdep.h"
 #include "gdbstub-tt/tt-gdb.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "replay/tt-replay-log.h"
 #include "session/tt-session.h"

@@ -4,7 +4,7 @@
  * QMP, waits for it with the BQL released.
  */
 #include "qemu/osdep.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "control/tt-mark.h"
 #include "control/tt-values.h"

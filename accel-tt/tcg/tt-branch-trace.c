@@ -15,12 +15,11 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tcg/tt-branch-trace.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "io/tt-base.h"
 #include "io/tt-io.h"
 #include "session/tt-paths.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "trace/tt-trace.h"
 #include "tt/hooks.h"

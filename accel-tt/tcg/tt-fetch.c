@@ -14,11 +14,10 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tcg/tt-fetch.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "pages/tt-pageset.h"
-#include "session/tt-position.h"
-#include "travel/tt-travel.h"
+#include "session/tt-ops.h"
 #include "tt/hooks.h"
 #include "hw/core/cpu.h"
 #include "cpu.h"
@@ -98,7 +97,7 @@ static int reason_to_stay(CPUState *cpu, uint64_t pc)
     if (cpu->interrupt_request & CPU_INTERRUPT_DEBUG) {     /* a watchpoint */
         return EXCP_DEBUG;
     }
-    if (pos >= MIN(tt_now.step_to, tt_travel_stop_at())) {
+    if (pos >= MIN(tt_now.step_to, tt_ops->stop_at())) {
         return EXCP_INTERRUPT;
     }
     if (cpu_breakpoint_test(cpu, pc, BP_GDB) && tt_breakpoint_stops(cpu, pc)) {

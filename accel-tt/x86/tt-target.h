@@ -18,10 +18,13 @@ bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
 uint64_t tt_target_digest(CPUState *cpu);
 /* Hash of everything that code outside the vCPU could change. ~1 us. */
 uint64_t tt_target_fingerprint(CPUState *cpu);
-/* Turns what devices hang on to the vCPU (interrupt requests, APIC) to that of the
- * other world, tt-past.c; called twice it does nothing. */
-void tt_target_swap_links(void);
-void tt_target_forget_links(void);      /* a new past has none */
+/* What devices hang on to a vCPU, of the world that is not shown. */
+typedef struct TtLinks {
+    uint32_t requests;          /* of interrupts */
+    void *apic;
+} TtLinks;
+
+void tt_target_swap_links(CPUState *cpu, TtLinks *other);
 void tt_target_flags(CPUState *cpu, uint64_t flags[4]); /* by TT_FLAG_* */
 void tt_target_set_flag(CPUState *cpu, unsigned flag, uint64_t val);
 /* Inside cpu_exec; may longjmp as the recorded delivery did. */

@@ -8,12 +8,11 @@
  * SSE exception flags that TCG keeps aside are folded into MXCSR before saving.
  */
 #include "qemu/osdep.h"
-#include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
-#include "record/tt-record.h"
 #include "run/tt-manifest.h"
+#include "session/tt-ops.h"
 #include "session/tt-session.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
@@ -31,6 +30,8 @@
 #include "hw/i386/topology.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+
+bool tt_insn_counted;
 
 #define STATE_MAGIC   0x50435454u       /* "TTCP" */
 #define STATE_VERSION 1
@@ -164,39 +165,20 @@ void tt_regs_leave_slow(CPUState *cpu)
         };
 
         if (now[i] != regs_before[i]) {
-            tt_record_event(&ev);
+            tt_log_event(&ev);
         }
     }
 }
 
-typedef struct Links {
-    uint32_t requests;
-    DeviceState *apic;
-} Links;
-
-static Links other_links[TT_VCPUS_MAX];
-
-void tt_target_forget_links(void)
+void tt_target_swap_links(CPUState *cpu, TtLinks *other)
 {
-    memset(other_links, 0, sizeof(other_links));
-}
-
-static void swap_links(CPUState *cpu, Links *other)
-{
-    Links now = {
+    TtLinks now = {
         .requests = cpu->interrupt_request, .apic = X86_CPU(cpu)->apic_state,
     };
 
     cpu->interrupt_request = other->requests;
     X86_CPU(cpu)->apic_state = other->apic;
     *other = now;
-}
-
-void tt_target_swap_links(void)
-{
-    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
-        swap_links(tt_vcpus_at(i), &other_links[i]);
-    }
 }
 
 /* ---- state as bytes ---- */

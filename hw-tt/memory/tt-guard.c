@@ -22,13 +22,13 @@
  */
 #include "qemu/osdep.h"
 #include "hw-tt/memory/tt-guard.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-inputs.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-token.h"
 #include "debug/tt-elfsyms.h"
 #include "io/tt-base.h"
 #include "pages/tt-pagestore.h"
 #include "run/tt-manifest.h"
-#include "session/tt-position.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
@@ -464,6 +464,7 @@ bool tt_guard_start(Error **errp)
     sigemptyset(&act.sa_mask);
     sigaction(SIGSEGV, &act, &guard.before);
     tt_guard_is_on = guard.is_armed = true;
+    tt_settle_slow = tt_guard_settle;
     return true;
 }
 

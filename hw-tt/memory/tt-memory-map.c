@@ -12,9 +12,9 @@
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "pages/tt-pagestore.h"
-#include "record/tt-record.h"
 #include "run/tt-cpstate.h"
 #include "run/tt-manifest.h"
+#include "session/tt-ops.h"
 #include "session/tt-session.h"
 #include "tt-memory-int.h"
 #include "tt/hooks.h"
@@ -92,7 +92,7 @@ static void map_commit(MemoryListener *l)
          !memcmp(w->now->data, w->last->data, w->now->len))) {
         return;
     }
-    tt_record_event(&ev);
+    tt_log_event(&ev);
     t = w->now;
     w->now = w->last;
     w->last = t;

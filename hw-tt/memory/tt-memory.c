@@ -14,16 +14,14 @@
  */
 #include "qemu/osdep.h"
 #include "hw-tt/memory/tt-memory.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-token.h"
-#include "branch/tt-branch.h"
 #include "hw-tt/memory/tt-guard.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "pages/tt-pagestore.h"
-#include "record/tt-record.h"
-#include "replay/tt-replay.h"
 #include "run/tt-manifest.h"
-#include "session/tt-position.h"
+#include "session/tt-ops.h"
 #include "session/tt-session.h"
 #include "tt-memory-int.h"
 #include "tt/hooks.h"
@@ -40,6 +38,11 @@
 #include "exec/ram_addr.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+
+static struct {
+    TtMemoryCompare *compare;
+    TtMemoryFill *fill;
+} ops;
 
 bool tt_maps_directly;
 
@@ -140,7 +143,7 @@ static void log_bytes(unsigned index, uint64_t offset, uint64_t len)
             .len = n, .data = host + offset,
         };
 
-        tt_record_event(&ev);
+        tt_log_event(&ev);
         offset += n;
         len -= n;
     }
@@ -189,12 +192,12 @@ unsigned tt_memory_register(MemoryRegion *mr)
     tt_guard_add(rb);
     ev.addr = index = n_live;
     ev.val = b->size_bytes;
-    differs = tt_branch_compare(b);
+    differs = ops.compare ? ops.compare(b) : NULL;
     ev.aux = b->flags | (differs ? TT_BLOCK_PARENT : 0);
     ev.data = (const uint8_t *)b->name;
     ev.len = strlen(b->name);
     n_live++;
-    tt_record_event(&ev);
+    tt_log_event(&ev);
     log_contents(index, differs);
     return index;
 }
@@ -213,7 +216,7 @@ static bool is_external(void)
 /*
  * While the past is shown, a write into RAM that is not of the past belongs to
  * the VM that waits: it is logged where that stands. True: undo by
- * tt_past_swap.
+ * tt_world_swap.
  */
 static bool turn_to_present(RAMBlock *rb)
 {
@@ -264,7 +267,7 @@ void tt_ram_discarded_slow(void *ram_block, uint64_t start, uint64_t len)
     if (index >= 0) {
         tt_guard_discarded(ram_block, start, len);
         tt_put_le64(le, len);
-        tt_record_event(&ev);
+        tt_log_event(&ev);
     }
     if (turned) {
         tt_world_swap();
@@ -476,7 +479,7 @@ static bool apply_block(const TtEvent *ev, Error **errp)
         return true;
     }
     b = tt_memory_block(ev->addr);
-    if (!tt_replay_fill(b, errp)) {
+    if (!ops.fill(b, errp)) {
         return false;
     }
     tt_ram_changed(b->mr, 0, b->size_bytes);
@@ -506,7 +509,7 @@ static bool apply_ram(const TtEvent *ev, Error **errp)
     return true;
 }
 
-void tt_memory_swap(void)
+static void swap(void)
 {
     typeof(aside) t = aside;
 
@@ -611,7 +614,17 @@ bool tt_memory_blocks_load(const uint8_t *data, size_t len, unsigned n,
     return true;
 }
 
-static void __attribute__((constructor)) swap_with_the_world(void)
+void tt_memory_init(void)
 {
-    tt_world_notify(tt_memory_swap);
+    tt_world_notify(swap);
+}
+
+void tt_memory_on_compare(TtMemoryCompare *compare)
+{
+    ops.compare = compare;
+}
+
+void tt_memory_on_fill(TtMemoryFill *fill)
+{
+    ops.fill = fill;
 }

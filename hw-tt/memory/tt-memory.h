@@ -53,9 +53,16 @@ void tt_memory_all_dirty(void);     /* nobody watched until now */
 const void *tt_memory_page(void *opaque, uint64_t page);
 void tt_memory_put_page(void *opaque, uint64_t page, const void *bytes);
 
-/* Shows the blocks of the other world: tt-past.c. */
-void tt_memory_swap(void);
 /* The vCPU sees the VM's own memory again; that of the past is given back. */
 void tt_memory_leave_past(void);
+
+void tt_memory_init(void);      /* once, at start */
+/* Recording, a block comes in: its pages that are not as in the parent's
+ * checkpoint (a bitmap, g_free); NULL: it has no such block, or this is no branch. */
+typedef unsigned long *TtMemoryCompare(const TtBlock *b);
+void tt_memory_on_compare(TtMemoryCompare *compare);
+/* Replay: @b's contents become those in the parent's checkpoint. */
+typedef bool TtMemoryFill(TtBlock *b, Error **errp);
+void tt_memory_on_fill(TtMemoryFill *fill);
 
 #endif

@@ -11,13 +11,13 @@
  * Context: BQL, the vCPU outside guest code.
  */
 #include "qemu/osdep.h"
+#include "accel-tt/tt-position.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/screen/tt-gpu.h"
+#include "hw-tt/screen/tt-screen.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "log/tt-sched.h"
-#include "replay/tt-replay-log.h"
-#include "session/tt-position.h"
 #include "tt/hooks.h"
 #include "ui/console.h"
 #include "hw/virtio/virtio-gpu-pixman.h"
@@ -242,7 +242,7 @@ static bool is_before(TtCursor a, TtCursor b)
 void tt_gpu_passed(const TtEvent *ev)
 {
     if (tt_past || (gpu.is_ahead &&
-        is_before(tt_sched_tell(tt_replay_sched()), gpu.done))) {
+        is_before(tt_sched_tell(tt_screen_log()->sched()), gpu.done))) {
         return;
     }
     gpu.is_ahead = false;
@@ -252,14 +252,14 @@ void tt_gpu_passed(const TtEvent *ev)
 /* The notes that stand here and were not passed yet: a movement ends before them. */
 static void look_ahead(void)
 {
-    TtCursor at = tt_sched_tell(tt_replay_sched());
+    TtCursor at = tt_sched_tell(tt_screen_log()->sched());
     TtSegment *s;
 
     if (gpu.is_ahead && is_before(at, gpu.done)) {
         return;
     }
-    if (at.segment >= tt_log_reader_end(tt_replay_reader()) ||
-        tt_log_reader_load(tt_replay_reader(), at.segment, &s, NULL) != TT_OK) {
+    if (at.segment >= tt_log_reader_end(tt_screen_log()->reader()) ||
+        tt_log_reader_load(tt_screen_log()->reader(), at.segment, &s, NULL) != TT_OK) {
         return;
     }
     for (; at.index < s->n_events; at.index++) {

@@ -16,11 +16,11 @@
  */
 #include "qemu/osdep.h"
 #include "hw-tt/screen/tt-gpu.h"
+#include "accel-tt/tt-position.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
-#include "record/tt-record.h"
-#include "session/tt-position.h"
+#include "session/tt-ops.h"
 #include "session/tt-session.h"
 #include "tt/hooks.h"
 #include "qemu/iov.h"
@@ -49,7 +49,7 @@ static void note(unsigned op, uint32_t id, uint32_t aux, const void *data,
         reset_owed = false;
         note(TT_SCREEN_RESET, 0, 0, NULL, 0);
     }
-    tt_record_event(&ev);
+    tt_log_event(&ev);
     noted = op != TT_SCREEN_RESET;
 }
 

@@ -22,12 +22,11 @@
  */
 #include "qemu/osdep.h"
 #include "hw-tt/screen/tt-screen.h"
+#include "accel-tt/tt-position.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/screen/tt-gpu.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
-#include "replay/tt-replay-log.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "hw/display/vga_int.h"
 #include "hw/display/bochs-vbe.h"
@@ -240,7 +239,7 @@ static bool feed_segment(const TtSegment *s, uint64_t pos)
 
 static void feed_until(uint64_t pos)
 {
-    TtLogReader *r = tt_replay_reader();
+    TtLogReader *r = tt_screen_log()->reader();
     bool all = true;
 
     while (all && screen.segment < tt_log_reader_end(r)) {
@@ -261,7 +260,7 @@ static void feed_until(uint64_t pos)
 
 static void start_anew(void)
 {
-    screen.segment = tt_log_reader_first(tt_replay_reader());
+    screen.segment = tt_log_reader_first(tt_screen_log()->reader());
     screen.event = screen.pos = 0;
     screen.config = screen.card = screen.slot = screen.vendor_slot = 0;
     screen.ecam = screen.bar = 0;
@@ -430,4 +429,16 @@ bool tt_screen_is_possible(void)
                 "have %" PRIu64 " bytes only (ulimit -f), a picture of it has up to %"
                 PRIu64, (uint64_t)files.rlim_cur, TT_PICTURE_BYTES_MAX);
     return false;
+}
+
+static const TtScreenLog *log_of_replay;
+
+void tt_screen_set_log(const TtScreenLog *log)
+{
+    log_of_replay = log;
+}
+
+const TtScreenLog *tt_screen_log(void)
+{
+    return log_of_replay;
 }

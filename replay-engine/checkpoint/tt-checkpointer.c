@@ -17,6 +17,7 @@
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-checkpointer.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-token.h"
 #include "accel-tt/tt-vcpus.h"
 #include "checkpoint/tt-cplist.h"
@@ -36,7 +37,6 @@
 #include "run/tt-runstore.h"
 #include "session/tt-checkpoint.h"
 #include "session/tt-paths.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"

@@ -7,7 +7,7 @@
  */
 #include "qemu/osdep.h"
 #include "control/tt-mark.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "io/tt-base.h"
 #include "io/tt-io.h"
 #include "log/tt-log.h"

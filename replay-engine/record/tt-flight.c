@@ -13,6 +13,7 @@
  */
 #include "qemu/osdep.h"
 #include "record/tt-flight.h"
+#include "accel-tt/tt-position.h"
 #include "io/tt-base.h"
 #include "io/tt-io.h"
 #include "log/tt-log.h"
@@ -21,7 +22,6 @@
 #include "pages/tt-pagestore.h"
 #include "record/tt-record-options.h"
 #include "record/tt-rundir.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "qemu/timer.h"
 

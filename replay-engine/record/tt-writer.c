@@ -15,7 +15,7 @@
  */
 #include "qemu/osdep.h"
 #include "record/tt-writer.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "checkpoint/tt-cpstore.h"
 #include "io/tt-base.h"

@@ -6,7 +6,8 @@
  */
 #include "qemu/osdep.h"
 #include "replay/tt-replay-apply.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tcg/tt-tcg.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
 #include "hw-tt/memory/tt-memory.h"
@@ -17,7 +18,6 @@
 #include "replay/tt-replay-exact.h"
 #include "replay/tt-replay-log.h"
 #include "replay/tt-stop.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"

@@ -7,7 +7,7 @@
  */
 #include "qemu/osdep.h"
 #include "replay/tt-replay-exact.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-base.h"
@@ -17,7 +17,6 @@
 #include "replay/tt-replay-driver.h"
 #include "replay/tt-replay-log.h"
 #include "replay/tt-stop.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "qemu/error-report.h"

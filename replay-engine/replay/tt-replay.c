@@ -5,17 +5,19 @@
  *
  * Synchronous events are consumed inside the instruction that asks
  * (tt_replay_sync); asynchronous ones between two instructions, at their exact
- * position: most of them outside cpu_exec (tt_replay_prepare), the acceptance of
- * an interrupt inside it, since its delivery may fault (tt_replay_boundary). The
- * vCPU's budget ends at the next of them (tt_replay_limit).
+ * position: most of them outside cpu_exec (prepare), the acceptance of
+ * an interrupt inside it, since its delivery may fault (boundary). The
+ * vCPU's budget ends at the next of them (limit).
  */
 #include "qemu/osdep.h"
 #include "replay/tt-replay.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
+#include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/screen/tt-gpu.h"
+#include "hw-tt/screen/tt-screen.h"
 #include "hw-tt/state/tt-parent.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
@@ -29,7 +31,6 @@
 #include "replay/tt-stop.h"
 #include "run/tt-manifest.h"
 #include "session/tt-ops.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
@@ -147,7 +148,7 @@ static bool do_due(const TtEvent *ev)
     return true;
 }
 
-bool tt_replay_prepare(void)
+static bool prepare(void)
 {
     const TtEvent *ev;
 
@@ -200,7 +201,7 @@ bool tt_replay_prepare(void)
     return false;
 }
 
-uint64_t tt_replay_limit(void)
+static uint64_t limit(void)
 {
     uint64_t end = MIN(tt_sched_horizon(tt_replay_sched()), tt_replay_end());
 
@@ -241,7 +242,7 @@ static void check_inside(void)
     }
 }
 
-bool tt_replay_boundary(CPUState *cpu)
+static bool boundary(CPUState *cpu)
 {
     const TtEvent *ev;
     uint64_t type, vector;
@@ -282,7 +283,7 @@ bool tt_replay_unhalt(CPUState *cpu)
     return true;
 }
 
-bool tt_replay_left(CPUState *cpu, int why)
+static bool left(CPUState *cpu, int why)
 {
     if (tt_replayer.diverged) {
         return true;
@@ -325,7 +326,8 @@ bool tt_replay_open(Error **errp)
     return true;
 }
 
-bool tt_replay_fill(TtBlock *b, Error **errp)
+/* @b's contents become those in the parent's checkpoint. */
+static bool fill(TtBlock *b, Error **errp)
 {
     TtStatus s = parent ? tt_parent_fill(parent, b->name, b->size_bytes,
                                              b->host) : TT_ERR_FORMAT;
@@ -404,10 +406,10 @@ static void abort_movement(void)
 static const TtOps ops = {
     .answer = tt_replay_sync,
     .port_written = tt_replay_console,
-    .prepare = tt_replay_prepare,
-    .limit = tt_replay_limit,
-    .boundary = tt_replay_boundary,
-    .left = tt_replay_left,
+    .prepare = prepare,
+    .limit = limit,
+    .boundary = boundary,
+    .left = left,
     .is_moving = is_moving,
     .is_blind = is_blind,
     .steps_over = steps_over,
@@ -415,8 +417,14 @@ static const TtOps ops = {
     .abort = abort_movement,
 };
 
+static const TtScreenLog screen_log = {
+    .sched = tt_replay_sched, .reader = tt_replay_reader,
+};
+
 void tt_replay_init(void)
 {
     tt_world_register(&tt_replayer, NULL, sizeof(tt_replayer));
     tt_ops_register(TT_REPLAY, &ops);
+    tt_memory_on_fill(fill);
+    tt_screen_set_log(&screen_log);
 }

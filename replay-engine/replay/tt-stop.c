@@ -4,12 +4,11 @@
  */
 #include "qemu/osdep.h"
 #include "replay/tt-stop.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "monitor-cmds/tt-events.h"
 #include "replay/tt-replay-driver.h"
 #include "replay/tt-replay-exact.h"
 #include "replay/tt-replay-log.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "qapi/error.h"

@@ -7,7 +7,6 @@
 #include "session/tt-session.h"
 #include "session/tt-ops.h"
 #include "session/tt-paths.h"
-#include "session/tt-position.h"
 #include "timeline/tt-timeline.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
@@ -19,7 +18,6 @@ int tt_mode;
 unsigned tt_omit;
 bool tt_past;
 TtSession tt_session;
-TtPosition tt_now = TT_POSITION_START;
 
 /* ---- the mode ---- */
 
@@ -101,24 +99,7 @@ void tt_world_swap(void)
 
 static void __attribute__((constructor)) register_ours(void)
 {
-    static const TtPosition start = TT_POSITION_START;
-
     tt_world_register(&tt_session, NULL, sizeof(tt_session));
-    tt_world_register(&tt_now, &start, sizeof(tt_now));
-}
-
-/* ---- where the guest stands ---- */
-
-void tt_position_reset(void)
-{
-    tt_now = (TtPosition) TT_POSITION_START;
-}
-
-uint64_t tt_next_sync_point(uint64_t pos)
-{
-    uint64_t step = tt_session.manifest.sync_interval;
-
-    return step ? (pos / step + 1) * step : UINT64_MAX;
 }
 
 /* ---- the run directory ---- */

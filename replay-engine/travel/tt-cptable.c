@@ -6,6 +6,7 @@
  */
 #include "qemu/osdep.h"
 #include "travel/tt-cptable.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/screen/tt-gpu.h"
@@ -14,7 +15,6 @@
 #include "pages/tt-pagestore.h"
 #include "replay/tt-replay-log.h"
 #include "session/tt-checkpoint.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "tt-cptable-int.h"

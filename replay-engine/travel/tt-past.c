@@ -15,7 +15,7 @@
  *       when the past is entered, at the position where the present stands.
  *   I2  Devices that act meanwhile (a packet, a key) find the present: what they
  *       write is logged there (tt_past_swap), what they ask of the vCPU waits
- *       (tt_target_swap_links).
+ *       (tt_vcpus_swap_links).
  *   I3  QEMU's clocks and its handlers of the VM's state see a VM that stands,
  *       whatever runs in the past.
  *
@@ -23,9 +23,9 @@
  */
 #include "qemu/osdep.h"
 #include "travel/tt-past.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
+#include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
-#include "accel-tt/x86/tt-target.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "monitor-cmds/tt-events.h"
 #include "record/tt-record.h"
@@ -33,7 +33,6 @@
 #include "replay/tt-replay-log.h"
 #include "replay/tt-replay.h"
 #include "run/tt-manifest.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
@@ -78,7 +77,7 @@ static void set_aside(void)
     past.halted = first_cpu->halted;
     dir = tt_session.dir;
     tt_world_begin();
-    tt_target_forget_links();
+    tt_vcpus_forget_links();
     tt_world_swap();
     tt_session.dir = dir;
     tt_past = true;
@@ -114,9 +113,9 @@ static void enter(CPUState *cpu, run_on_cpu_data data)
         return;
     }
     tt_replay_set_end(past.stands_at);
-    tt_target_swap_links();
+    tt_vcpus_swap_links();
     tt_replay_start(cpu);
-    tt_target_swap_links();
+    tt_vcpus_swap_links();
     if (tt_replayer.diverged) {
         error_setg(errp, "the start of the run cannot be shown: %s",
                    tt_replayer.divergence);

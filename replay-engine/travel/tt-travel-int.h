@@ -53,4 +53,6 @@ typedef struct TtTravel {
 
 extern TtTravel tt_travel;
 
+uint64_t tt_travel_stop_at(void);       /* UINT64_MAX: nowhere */
+
 #endif

@@ -5,11 +5,11 @@
  */
 #include "qemu/osdep.h"
 #include "travel/tt-travel-step.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "monitor-cmds/tt-events.h"
 #include "replay/tt-replay-exact.h"
 #include "replay/tt-replay-log.h"
-#include "session/tt-position.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-cprestore.h"
 #include "travel/tt-search.h"

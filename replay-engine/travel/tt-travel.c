@@ -5,14 +5,14 @@
  */
 #include "qemu/osdep.h"
 #include "travel/tt-travel.h"
-#include "accel-tt/tcg/tt-vcpu.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-token.h"
+#include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
 #include "monitor-cmds/tt-events.h"
 #include "replay/tt-replay-driver.h"
 #include "replay/tt-replay-log.h"
 #include "replay/tt-stop.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-checkpoints.h"
@@ -44,12 +44,12 @@ bool tt_travel_active(void)
     return tt_travel.active;
 }
 
-bool tt_travel_is_blind(void)
+static bool is_blind(void)
 {
     return tt_travel.active && tt_travel.blind;
 }
 
-bool tt_travel_steps_over(void)
+static bool steps_over(void)
 {
     return tt_travel.active && tt_travel.stepping_over;
 }
@@ -435,8 +435,8 @@ static const TtReplayDriver driver = {
     .init = start,
     .begin = begin_task,
     .is_active = tt_travel_active,
-    .is_blind = tt_travel_is_blind,
-    .steps_over = tt_travel_steps_over,
+    .is_blind = is_blind,
+    .steps_over = steps_over,
     .stop_at = tt_travel_stop_at,
     .is_pending = tt_travel_is_pending,
     .advance = tt_travel_advance,

@@ -14,8 +14,6 @@ typedef void TtTravelDone(void *opaque, uint64_t pos, int reason);
 void tt_travel_init(void);                      /* before the options */
 void tt_travel_close(void);                     /* no movement is under way */
 bool tt_travel_active(void);
-bool tt_travel_is_blind(void);          /* no stop of gdb's counts now */
-bool tt_travel_steps_over(void);        /* the breakpoint here does not */
 /* A step backwards compares the bytes of watchpoints up to this size, for gdb. */
 #define TT_WATCH_COMPARED 4096
 /*
@@ -46,7 +44,6 @@ void tt_travel_abort(void);             /* the vCPU does not run */
 void tt_travel_end(void);               /* nor will it ever again */
 /* Of the movement under way, in positions; 0 of 0: there is none. */
 void tt_travel_progress(uint64_t *done, uint64_t *total);
-uint64_t tt_travel_stop_at(void);       /* UINT64_MAX: nowhere */
 
 /*
  * What a replay is for, if not for a user who moves it: verification, a trace. It

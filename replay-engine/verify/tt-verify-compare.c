@@ -4,10 +4,10 @@
  * page by page, vCPUs, memory map, outputs.
  */
 #include "qemu/osdep.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "session/tt-checkpoint.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "travel/tt-checkpoints.h"
 #include "travel/tt-cprestore.h"

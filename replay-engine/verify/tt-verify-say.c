@@ -3,6 +3,7 @@
  * What -tt replay,verify=... says of a place: registers, pages, events.
  */
 #include "qemu/osdep.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "debug/tt-regtext.h"
 #include "hw-tt/memory/tt-memory.h"
@@ -10,7 +11,6 @@
 #include "log/tt-sched.h"
 #include "pages/tt-pagestore.h"
 #include "replay/tt-replay-log.h"
-#include "session/tt-position.h"
 #include "tt-verify-say-int.h"
 #include "hw/core/cpu.h"
 #include "qemu/rcu.h"

@@ -20,11 +20,11 @@
  */
 #include "qemu/osdep.h"
 #include "verify/tt-verify.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "replay/tt-replay-exact.h"
 #include "replay/tt-replay-log.h"
 #include "session/tt-checkpoint.h"
-#include "session/tt-position.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-checkpoints.h"

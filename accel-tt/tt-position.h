@@ -25,6 +25,8 @@ typedef struct TtPosition {
 
 extern TtPosition tt_now;
 
+/* The position now: O(1), exact for who holds the BQL. */
+uint64_t tt_position(void);
 /* As in a new process. */
 void tt_position_reset(void);
 /* Next multiple of the run's sync interval after @pos. */

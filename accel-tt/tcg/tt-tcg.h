@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The vCPU backend for TCG.
+ *
+ * Context, unless said otherwise: the BQL is held.
+ */
+#ifndef TT_TCG_H
+#define TT_TCG_H
+
+void tt_tcg_init(void);         /* the vCPUs are TCG's: once, at start */
+/* Ends a turn of the vCPU from inside a helper; does not return. */
+void G_NORETURN tt_vcpu_leave(CPUState *cpu);
+
+#endif

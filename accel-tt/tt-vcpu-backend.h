@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What an accelerator has to provide so that its vCPUs can be recorded or
+ * replayed: to stop a vCPU at a position, to say where it is, to take and put its
+ * state, and to deliver an input. accel-tt/tcg is one, tests/sim another (of a toy
+ * VM). Nothing above this interface knows which accelerator is at work.
+ *
+ * Positions count what passed in guest code (XenTT 4.1); a backend counts, and
+ * accel-tt/tt-vcpu.c adds up. Asynchronous events are added there, too.
+ *
+ * Context: the vCPU thread, which holds the BQL, unless said otherwise. @cpu is a
+ * vCPU of the backend's. No function fails but those that return bool.
+ */
+#ifndef TT_VCPU_BACKEND_H
+#define TT_VCPU_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct CPUState;
+struct Error;
+struct _GByteArray;
+
+/* How guest code is run. */
+typedef struct TtRunMode {
+    bool is_blind;              /* no stop of gdb's may end it */
+    bool passes_breakpoints;    /* gdb's breakpoints do not */
+} TtRunMode;
+
+typedef struct TtVcpuBackend {
+    const char *name;           /* as in -accel NAME */
+
+    /* ---- a stop at a position, and where the vCPU is ---- */
+    /* Guest code ends @n positions from here at the latest, exactly there if nothing
+     * else ends it before. Outside guest code, or in it in the vCPU thread. */
+    void (*arm)(struct CPUState *cpu, uint64_t n);
+    /* Positions passed since the last arm or count. Any thread that holds the BQL. */
+    uint64_t (*passed)(struct CPUState *cpu);
+    /* The same, and counts from here on. */
+    uint64_t (*count)(struct CPUState *cpu);
+    /* Outside guest code, after count: no stop is armed. */
+    void (*disarm)(struct CPUState *cpu);
+    /* Guest code, up to the stop or to an event that ends it: EXCP_*. */
+    int (*run)(struct CPUState *cpu, const TtRunMode *how);
+    /* What the backend itself wants a turn to end at; UINT64_MAX: nowhere. */
+    uint64_t (*limit)(void);
+    /* Before a turn: the backend does what is due at this position. */
+    void (*prepare)(void);
+
+    /* ---- state, outside guest code ---- */
+    /* All that the guest can see of it but the halted flag, as bytes; the caller
+     * unrefs them. @load: false, *errp: they do not fit; the vCPU's state is
+     * undefined then. */
+    struct _GByteArray *(*save)(struct CPUState *cpu);
+    bool (*load)(struct CPUState *cpu, const uint8_t *data, size_t len,
+                 struct Error **errp);
+    /* Equal states have equal digests; @fingerprint covers what others than the
+     * vCPU itself can change. Some microseconds. */
+    uint64_t (*digest)(struct CPUState *cpu);
+    uint64_t (*fingerprint)(struct CPUState *cpu);
+    /* A sync point: caches whose contents the guest can see are emptied. */
+    void (*flush)(struct CPUState *cpu);
+    /* @cpu runs from now on; it was another one until now. */
+    void (*turn_to)(struct CPUState *cpu);
+
+    /* ---- inputs ---- */
+    /* An interrupt of the class TT_INTR_* is taken here: in guest code, between two
+     * instructions; it may leave by longjmp as the recorded delivery did. True: the
+     * program flow was changed. */
+    bool (*deliver)(struct CPUState *cpu, uint64_t intr_class, uint64_t vector);
+
+    /* ---- life ---- */
+    /* The mode (TT_OFF, ...) has changed, the vCPU is stopped: nothing that was made
+     * for the mode before is used again. */
+    void (*mode_changed)(struct CPUState *cpu);
+} TtVcpuBackend;
+
+#endif
