@@ -15,6 +15,8 @@ typedef struct TtGoto {
     const char *mark;           /* NULL: not given */
 } TtGoto;
 
+/* Once, at start: QMP clients are told what happens. */
+void tt_monitor_init(void);
 /* Before the options. @gave_up: has a gdb whose command HMP carries out left it? */
 void tt_hmp_init(bool (*gave_up)(void));
 /* Main thread: until the first state of a replay is loaded. */

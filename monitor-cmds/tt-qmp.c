@@ -24,6 +24,7 @@
 #include "replay/tt-replay-exact.h"
 #include "replay/tt-replay-log.h"
 #include "session/tt-checkpoint.h"
+#include "session/tt-events.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
@@ -69,12 +70,12 @@ void tt_event_diverged(uint64_t pos, const char *text)
     qapi_event_send_tt_diverged(pos, expected, cut ? cut + 2 : text);
 }
 
-void tt_event_saved(const char *dir)
+static void saved(const char *dir)
 {
     qapi_event_send_tt_saved(dir);
 }
 
-void tt_event_crashed(uint64_t pos, const char *mark, const char *what)
+static void crashed(uint64_t pos, const char *mark, const char *what)
 {
     qapi_event_send_tt_guest_panic(pos, mark, what);
 }
@@ -82,6 +83,17 @@ void tt_event_crashed(uint64_t pos, const char *mark, const char *what)
 void tt_event_progress(uint64_t done, uint64_t total)
 {
     qapi_event_send_tt_progress(done, total);
+}
+
+void tt_monitor_init(void)
+{
+    static const TtEventListener listener = {
+        .stopped = tt_event_stopped, .diverged = tt_event_diverged,
+        .progress = tt_event_progress, .saved = saved, .crashed = crashed,
+        .refuse_input = tt_monitor_refuse_input,
+    };
+
+    tt_listen(&listener);
 }
 
 static TtStore *store_to_qapi(const TtCheckpointerStats *st)

@@ -17,9 +17,9 @@
 #include "flight/tt-crash.h"
 #include "control/tt-mark.h"
 #include "flight/tt-save.h"
-#include "monitor-cmds/tt-events.h"
 #include "record/tt-flight.h"
 #include "record/tt-record-options.h"
+#include "session/tt-events.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "tt/hooks.h"
@@ -155,7 +155,7 @@ static void mark(void *opaque)
     if (add_mark(&pos)) {
         warn_report("tt: the guest %s: mark @%s, position %" PRIu64, what,
                     tb.name, pos);
-        tt_event_crashed(pos, tb.name, what);
+        tt_tell_crashed(pos, tb.name, what);
         plan_save(now);
     }
 }

@@ -26,10 +26,10 @@
 #include "io/tt-io.h"
 #include "log/tt-log.h"
 #include "log/tt-logparts.h"
-#include "monitor-cmds/tt-events.h"
 #include "record/tt-flight.h"
 #include "record/tt-record.h"
 #include "record/tt-rundir.h"
+#include "session/tt-events.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "tt/hooks.h"
@@ -304,7 +304,7 @@ static void report(void *opaque)
     memset(&sv, 0, sizeof(sv));
     if (s == TT_OK) {
         error_printf("tt: the window is saved in %s\n", tt_printable(to));
-        tt_event_saved(to);
+        tt_tell_saved(to);
     } else {
         warn_report("tt: the window cannot be saved in '%s': %s",
                     tt_printable(to), diag.text);

@@ -33,6 +33,7 @@ static void init_rooms(void)
     tt_replay_init();
     tt_travel_init();
     tt_past_init(tt_checkpointer_settle);
+    tt_monitor_init();
     tt_hmp_init(tt_gdb_gave_up);
 }
 
