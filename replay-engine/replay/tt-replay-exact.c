@@ -13,10 +13,10 @@
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "log/tt-sched.h"
-#include "monitor-cmds/tt-events.h"
 #include "replay/tt-replay-driver.h"
 #include "replay/tt-replay-log.h"
 #include "replay/tt-stop.h"
+#include "session/tt-events.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "qemu/error-report.h"
@@ -99,7 +99,7 @@ void tt_replay_report(const char *fmt, ...)
                      ": releases mend instructions, so replay it with that one\n",
                      release);
     }
-    tt_event_diverged(tt_position(), why);
+    tt_tell_diverged(tt_position(), why);
     stop_in_trouble(why);
 }
 

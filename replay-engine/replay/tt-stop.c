@@ -5,10 +5,10 @@
 #include "qemu/osdep.h"
 #include "replay/tt-stop.h"
 #include "accel-tt/tt-position.h"
-#include "monitor-cmds/tt-events.h"
 #include "replay/tt-replay-driver.h"
 #include "replay/tt-replay-exact.h"
 #include "replay/tt-replay-log.h"
+#include "session/tt-events.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "qapi/error.h"
@@ -35,7 +35,7 @@ static void leave_process(int reason)
 void tt_stop_vm(int reason)
 {
     tt_session.last_stop = reason;
-    tt_event_stopped(tt_position(), reason);
+    tt_tell_stopped(tt_position(), reason);
     if (tt_at_end_exit && (reason == TT_STOP_END ||
                            reason == TT_STOP_DIVERGED ||
                            reason == TT_STOP_DAMAGED)) {

@@ -8,9 +8,9 @@
 #include "control/tt-describe.h"
 #include "control/tt-recordable.h"
 #include "gdbstub-tt/tt-gdb.h"
-#include "monitor-cmds/tt-events.h"
 #include "replay/tt-replay.h"
 #include "replay/tt-stop.h"
+#include "session/tt-events.h"
 #include "startup/tt-options.h"
 #include "startup/tt-startup.h"
 #include "travel/tt-retrace.h"
@@ -102,7 +102,7 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         }
         return;
     }
-    tt_monitor_refuse_input(true);
+    tt_tell_refuse_input(true);
     refuse_devices();
     if (unwanted_machine_option(machine_opts)) {
         tt_startup_refuse("-tt replay takes the machine from the run: leave the option "

@@ -10,6 +10,7 @@
 #include "flight/tt-crash.h"
 #include "gdbstub-tt/tt-gdb.h"
 #include "log/tt-log.h"
+#include "monitor-cmds/tt-hmp.h"
 #include "monitor-cmds/tt-monitor.h"
 #include "record/tt-record.h"
 #include "replay/tt-replay.h"

@@ -27,12 +27,12 @@
 #include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
 #include "hw-tt/memory/tt-memory.h"
-#include "monitor-cmds/tt-events.h"
 #include "record/tt-record.h"
 #include "record/tt-rundir.h"
 #include "replay/tt-replay-log.h"
 #include "replay/tt-replay.h"
 #include "run/tt-manifest.h"
+#include "session/tt-events.h"
 #include "session/tt-session.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
@@ -168,7 +168,7 @@ bool tt_past_enter(Error **errp)
     if (runstate_needs_reset()) {       /* a VM that is off has a past, too */
         runstate_set(RUN_STATE_PAUSED);
     }
-    tt_monitor_refuse_input(true);
+    tt_tell_refuse_input(true);
     return true;
 }
 
@@ -181,7 +181,7 @@ static bool is_off(void)
 void tt_past_leave(void)
 {
     assert(tt_past && !tt_travel_active());
-    tt_monitor_refuse_input(false);
+    tt_tell_refuse_input(false);
     if (is_off() && (runstate_check(RUN_STATE_PAUSED) ||
                      runstate_check(RUN_STATE_DEBUG))) {
         runstate_set(RUN_STATE_RUNNING);        /* the way there that QEMU has */

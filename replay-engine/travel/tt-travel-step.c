@@ -7,9 +7,9 @@
 #include "travel/tt-travel-step.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
-#include "monitor-cmds/tt-events.h"
 #include "replay/tt-replay-exact.h"
 #include "replay/tt-replay-log.h"
+#include "session/tt-events.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-cprestore.h"
 #include "travel/tt-search.h"
@@ -59,7 +59,7 @@ void tt_travel_finish(const TtStep *step)
     tt_travel.leaves = false;
     tt_travel.stop_at = UINT64_MAX;
     tt_travel.stepping_over = false;
-    tt_event_stopped(tt_now.pos, reason);
+    tt_tell_stopped(tt_now.pos, reason);
     tt_travel.done(tt_travel.opaque, tt_now.pos, reason);
     if (!tt_travel.active && runstate_is_running() && !tt_vcpu()->stopped) {
         qemu_system_vmstop_request_prepare();   /* somebody said cont */

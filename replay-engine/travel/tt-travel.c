@@ -9,10 +9,10 @@
 #include "accel-tt/tt-token.h"
 #include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
-#include "monitor-cmds/tt-events.h"
 #include "replay/tt-replay-driver.h"
 #include "replay/tt-replay-log.h"
 #include "replay/tt-stop.h"
+#include "session/tt-events.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-checkpoints.h"
@@ -106,7 +106,7 @@ static void tell_progress(int64_t now)
         now - tt_travel.told_ms >= TT_PROGRESS_EVERY_MS) {
         tt_travel.told_ms = now;
         tt_travel_progress(&done, &total);
-        tt_event_progress(done, total);
+        tt_tell_progress(done, total);
     }
 }
 
