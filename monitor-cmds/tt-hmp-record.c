@@ -13,6 +13,7 @@
 #include "qemu/coroutine.h"
 #include "qemu/cutils.h"
 #include "qapi/qapi-commands-tt.h"
+#include "qapi/qapi-commands-tt-record.h"
 #include "monitor/monitor.h"
 #include "monitor/hmp.h"
 
@@ -78,7 +79,7 @@ static bool parse_start_word(const char *word, StartWords *w, Error **errp)
     if (strstart(word, "max-size=", &value)) {
         w->has_max_size = true;
         if (qemu_strtosz(value, NULL, &w->max_size)) {
-            error_setg(errp, "'%s' is no size: give bytes, or a number with K, "
+            error_setg(errp, "'%s' is not a size: give bytes, or a number with K, "
                        "M or G", value);
         }
     } else if (strstart(word, "checkpoint-interval=", &value)) {

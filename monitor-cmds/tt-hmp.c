@@ -151,7 +151,7 @@ static bool parse_place(const char *arg, TtGoto *g, Error **errp)
             return true;
         }
     }
-    error_setg(errp, "'%s' is no position: give a number, +N, -N, start, end "
+    error_setg(errp, "'%s' is not a position: give a number, +N, -N, start, end "
                "or @MARK", arg);
     return false;
 }

@@ -24,6 +24,7 @@
 #include "qemu/coroutine.h"
 #include "qemu/timer.h"
 #include "qapi/qapi-events-tt.h"
+#include "qapi/qapi-events-tt-record.h"
 #include "system/runstate.h"
 #include "system/cpus.h"
 

@@ -31,6 +31,7 @@
 #include "qemu/main-loop.h"
 #include "qemu/coroutine.h"
 #include "qapi/qapi-commands-tt.h"
+#include "qapi/qapi-commands-tt-record.h"
 #include "system/runstate.h"
 #include "system/cpus.h"
 

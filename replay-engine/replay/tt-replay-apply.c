@@ -25,7 +25,7 @@
 static bool has_vcpu(uint64_t index, Error **errp)
 {
     if (index >= tt_vcpus_count()) {
-        error_setg(errp, "the log speaks of vCPU %" PRIu64 ", and there are %u",
+        error_setg(errp, "the log names vCPU %" PRIu64 ", but there are only %u",
                    index, tt_vcpus_count());
         return false;
     }
@@ -113,7 +113,7 @@ static void apply_nested(void)
 
     while ((ev = tt_sched_peek(tt_replay_sched())) && ev->nested) {
         if (!may_be_nested(ev)) {
-            tt_replay_report("the log has event '%s' inside of an instruction",
+            tt_replay_report("the log has event '%s' inside an instruction",
                              tt_event_kind_name(ev->kind));
             leave();
         }
@@ -126,12 +126,13 @@ static void apply_nested(void)
 
 void tt_replay_sync(TtEvent *ev)
 {
+    TtSched *sched = tt_replay_sched();
     const TtEvent *want;
     TtDiag diag;
 
     apply_nested();
     ev->pos = tt_position();
-    switch (tt_sched_match(tt_replay_sched(), ev, &diag)) {
+    switch (tt_sched_match(sched, ev, &diag)) {
     case TT_OK:
         break;
     case TT_END:
@@ -148,7 +149,7 @@ void tt_replay_sync(TtEvent *ev)
         tt_replay_damaged(&diag);
         leave();
     }
-    want = tt_sched_peek(tt_replay_sched());
+    want = tt_sched_peek(sched);
     ev->val = want->val;
     ev->aux = want->aux;
     ev->len = want->len;
@@ -156,6 +157,6 @@ void tt_replay_sync(TtEvent *ev)
     if (ev->kind == TT_EV_PIO_OUT || ev->kind == TT_EV_MMIO_ST) {
         tt_fold_output(ev);
     }
-    tt_sched_pop(tt_replay_sched());
+    tt_sched_pop(sched);
     tt_session.events++;
 }

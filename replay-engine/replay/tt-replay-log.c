@@ -70,7 +70,7 @@ static void warn_of_gap(void)
     if (tt_logparts_gap(tt_session.dir, &oldest, &before, &behind)) {
         g_autofree char *path = tt_logparts_path(tt_session.dir, behind - 1);
 
-        warn_report("tt: '%s' is missing: the replay begins behind it", path);
+        warn_report("tt: '%s' is missing: the replay begins after it", path);
     }
 }
 
@@ -105,8 +105,9 @@ bool tt_replay_log_open(Error **errp)
         return false;
     }
     if (tt_log_reader_n_segments(rl.reader) == 0) {
-        error_setg(errp, "the run '%s' is empty: %s", tt_session.dir, tt_replayer.growing ?
-                   "nothing is sealed yet, it is being recorded" :
+        error_setg(errp, "the run '%s' is empty: %s", tt_session.dir,
+                   tt_replayer.growing ?
+                   "it is being recorded, and nothing is sealed yet" :
                    "its recorder ended before anything was sealed");
         return false;
     }

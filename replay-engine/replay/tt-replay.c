@@ -81,7 +81,7 @@ static bool do_annotations(bool to_check)
     return true;
 }
 
-static void fence(void)
+static void pass_sync_point(void)
 {
     tt_now.sync_next = tt_next_sync_point(tt_now.pos);
     tt_vcpus_flush();
@@ -174,7 +174,7 @@ static bool prepare(void)
             return false;
         }
         if (tt_now.pos >= tt_now.sync_next) {
-            fence();
+            pass_sync_point();
         }
         if (tt_now.pos == turn.synced_pos) {
             tt_replay_driver->sync_point(tt_vcpu());
@@ -226,7 +226,7 @@ static bool is_due(const TtEvent *ev, TtEventKind kind)
 static void sync_point_inside(CPUState *cpu)
 {
     do_annotations(true);
-    fence();
+    pass_sync_point();
     tt_fetch_again(cpu);
     cpu->exit_request = true;
 }
@@ -237,7 +237,8 @@ static void check_inside(void)
     const TtEvent *ev = tt_sched_peek(tt_replay_sched());
 
     if (ev && ev->kind == TT_EV_CHECK && ev->pos == tt_now.pos &&
-        tt_now.pos <= tt_replay_driver->stop_at() && tt_now.pos <= tt_now.step_to && !tt_replayer.diverged) {
+        tt_now.pos <= tt_replay_driver->stop_at() &&
+        tt_now.pos <= tt_now.step_to && !tt_replayer.diverged) {
         do_annotations(false);
     }
 }
@@ -247,7 +248,8 @@ static bool boundary(CPUState *cpu)
     const TtEvent *ev;
     uint64_t type, vector;
 
-    if (tt_now.pos >= tt_now.sync_next && tt_now.pos <= tt_replay_driver->stop_at() &&
+    if (tt_now.pos >= tt_now.sync_next &&
+        tt_now.pos <= tt_replay_driver->stop_at() &&
         tt_now.pos <= tt_now.step_to && !tt_replayer.diverged) {
         sync_point_inside(cpu);
         return false;
@@ -294,12 +296,13 @@ static bool left(CPUState *cpu, int why)
         return true;
     }
     if (why == EXCP_HALTED && tt_now.pos < tt_replay_end() &&
-        tt_now.pos < tt_replay_driver->stop_at() && tt_now.pos < tt_now.sync_next) {
+        tt_now.pos < tt_replay_driver->stop_at() &&
+        tt_now.pos < tt_now.sync_next) {
         if (at_end_of_log(true)) {
             return true;        /* what ends the wait cannot be read */
         }
-        tt_replay_report("the guest waits for an interrupt, which the log does "
-                         "not have here");
+        tt_replay_report("the guest waits for an interrupt, and the log has "
+                         "none here");
         return true;
     }
     if (tt_now.pos != turn.stall_pos) {
@@ -330,7 +333,7 @@ bool tt_replay_open(Error **errp)
 static bool fill(TtBlock *b, Error **errp)
 {
     TtStatus s = parent ? tt_parent_fill(parent, b->name, b->size_bytes,
-                                             b->host) : TT_ERR_FORMAT;
+                                         b->host) : TT_ERR_FORMAT;
     const TtDiag *said;
     TtDiag diag;
 
@@ -338,7 +341,8 @@ static bool fill(TtBlock *b, Error **errp)
         said = parent ? tt_pagestore_read_error(parent->store) : NULL;
         tt_fail(&diag, s, "RAM of checkpoint %" PRIu32 " of the branch's parent "
                 "'%s' cannot be read: %s", tt_session.manifest.parent_checkpoint,
-                tt_session.manifest.parent_path, said ? said->text : tt_status_name(s));
+                tt_session.manifest.parent_path,
+                said ? said->text : tt_status_name(s));
         tt_replay_damaged(&diag);       /* the parent's store, not the replay */
         error_setg(errp, "%s", diag.text);
     }
@@ -351,7 +355,7 @@ void tt_replay_start(CPUState *cpu)
     tt_now.pos = 0;
     tt_now.sync_next = tt_next_sync_point(0);
     tt_vcpus_turn_to(first_cpu);
-    if (!tt_log_reader_is_window(tt_replay_reader())) {     /* else tt-checkpoints.c does */
+    if (!tt_log_reader_is_window(tt_replay_reader())) {     /* else the driver does */
         tt_replay_apply_initial();
     }
     tt_parent_close(parent);

@@ -24,8 +24,8 @@ static void leave_process(int reason)
 
     if (ok) {
         error_printf("tt: replay exact: %" PRIu64 " positions, %" PRIu64
-                     " events, %" PRIu64 " digests equal\n", tt_now.pos, tt_session.events,
-                     tt_replay_digests());
+                     " events, %" PRIu64 " digests equal\n", tt_now.pos,
+                     tt_session.events, tt_replay_digests());
     }
     qemu_system_shutdown_request_with_code(SHUTDOWN_CAUSE_HOST_QMP_QUIT,
                                            ok ? 0 : tt_replayer.damaged ? 1 : 3);

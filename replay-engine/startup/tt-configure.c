@@ -50,8 +50,8 @@ static void refuse_devices(void)
         QemuOptsList *list = qemu_find_opts(groups[i]);
 
         if (list && !QTAILQ_EMPTY(&list->head)) {
-            tt_startup_refuse("-tt replay takes the machine from the run and has no "
-                   "devices: leave the %s options out", groups[i]);
+            tt_refuse("-tt replay takes the machine from the run and has no "
+                      "devices: leave the %s options out", groups[i]);
         }
     }
 }
@@ -61,8 +61,8 @@ static int check_accel(void *opaque, QemuOpts *opts, Error **errp)
     const char *name = qemu_opt_get(opts, "accel");
 
     if (name && strcmp(name, "tcg")) {
-        tt_startup_refuse("-tt works with -accel tcg only, for now: leave -accel %s out",
-               name);
+        tt_refuse("-tt works with -accel tcg only, for now: leave -accel %s out",
+                  name);
     }
     return 0;
 }
@@ -74,8 +74,8 @@ static void refuse_accel(QDict *machine_opts)
 
     qemu_opts_foreach(qemu_find_opts("accel"), check_accel, NULL, NULL);
     if (name && strcmp(name, "tcg")) {
-        tt_startup_refuse("-tt works with -accel tcg only, for now: leave accel=%s out",
-               name);
+        tt_refuse("-tt works with -accel tcg only, for now: leave accel=%s out",
+                  name);
     }
 }
 
@@ -87,11 +87,11 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
     DisplayType *display = display_type;
 
     if (has_icount) {
-        tt_startup_refuse("%s", tt_no_icount);
+        tt_refuse("%s", tt_no_icount);
     }
     if (has_incoming) {
-        tt_startup_refuse("-tt cannot begin with an incoming migration or a loaded "
-               "snapshot: leave -incoming and -loadvm out");
+        tt_refuse("-tt cannot begin with an incoming migration or a loaded "
+                  "snapshot: leave -incoming and -loadvm out");
     }
     refuse_accel(machine_opts);
     if (tt_recording()) {
@@ -105,8 +105,8 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
     tt_tell_refuse_input(true);
     refuse_devices();
     if (unwanted_machine_option(machine_opts)) {
-        tt_startup_refuse("-tt replay takes the machine from the run: leave the option "
-               "for '%s' out", unwanted_machine_option(machine_opts));
+        tt_refuse("-tt replay takes the machine from the run: leave the option "
+                  "for '%s' out", unwanted_machine_option(machine_opts));
     }
     if (!tt_replay_open(&err)) {
         error_reportf_err(err, "-tt replay: ");

@@ -151,8 +151,8 @@ static void parse_mode(QemuOpts *opts)
         tt_set_mode(TT_RECORD);
         is_branch = true;
     } else {
-        tt_startup_refuse("-tt takes 'record', 'replay' or 'branch' first, not '%s'",
-               mode ?: "nothing");
+        tt_refuse("-tt takes 'record', 'replay' or 'branch' first, not '%s'",
+                  mode ?: "nothing");
     }
 }
 
@@ -162,7 +162,7 @@ static void parse_interval(const char *seconds)
 
     if ((seconds && qemu_strtod_finite(seconds, NULL, &s)) ||
         !tt_interval_parse(s, &tt_record_options.checkpoint_interval_ms)) {
-        tt_startup_refuse("-tt: %s, not '%s'", tt_interval_help, seconds);
+        tt_refuse("-tt: %s, not '%s'", tt_interval_help, seconds);
     }
 }
 
@@ -175,10 +175,10 @@ static void parse_window(QemuOpts *opts)
     if ((last && !tt_window_parse(last, &tt_record_options.window_ns, &err)) ||
         !tt_window_fits(tt_record_options.window_ns, tt_record_options.checkpoint_interval_ms, &err) ||
         !tt_crash_set_pattern(pattern ?: tt_panic_pattern_default, &err)) {
-        tt_startup_refuse("-tt: %s", error_get_pretty(err));
+        tt_refuse("-tt: %s", error_get_pretty(err));
     }
     if (!last && qemu_opt_get(opts, "save-on-panic")) {
-        tt_startup_refuse("-tt: %s", tt_save_on_panic_help);
+        tt_refuse("-tt: %s", tt_save_on_panic_help);
     }
     tt_record_options.save_on_panic = qemu_opt_get_bool(opts, "save-on-panic", true);
 }
@@ -186,7 +186,7 @@ static void parse_window(QemuOpts *opts)
 static void parse_on_error(const char *what)
 {
     if (what && strcmp(what, "stop") && strcmp(what, "continue")) {
-        tt_startup_refuse("-tt: on-error is 'stop' or 'continue', not '%s'", what);
+        tt_refuse("-tt: on-error is 'stop' or 'continue', not '%s'", what);
     }
     tt_record_options.stop_on_error = !what || !strcmp(what, "stop");
 }
@@ -194,15 +194,15 @@ static void parse_on_error(const char *what)
 static void only_in(int mode, QemuOpts *opts, const char *name)
 {
     if (qemu_opt_get(opts, name) && tt_mode != mode) {
-        tt_startup_refuse("-tt: '%s' makes sense with '%s' only", name,
-               mode == TT_RECORD ? "record" : "replay");
+        tt_refuse("-tt: '%s' makes sense with '%s' only", name,
+                  mode == TT_RECORD ? "record" : "replay");
     }
 }
 
 static void only_in_branch(QemuOpts *opts, const char *name)
 {
     if (qemu_opt_get(opts, name) && !is_branch) {
-        tt_startup_refuse("-tt: '%s' makes sense with 'branch' only", name);
+        tt_refuse("-tt: '%s' makes sense with 'branch' only", name);
     }
 }
 
@@ -212,8 +212,8 @@ static void parse_sync(const char *seconds)
 
     if (seconds && (qemu_strtod_finite(seconds, NULL, &s) || s < 0 ||
                     s > 86400)) {
-        tt_startup_refuse("-tt: sync takes seconds up to 86400, 0 for none, not '%s'",
-               seconds);
+        tt_refuse("-tt: sync takes seconds up to 86400, 0 for none, not '%s'",
+                  seconds);
     }
     tt_record_options.sync_ms = s > 0 ? MAX(s * 1000, 1) : 0;
 }
@@ -221,11 +221,11 @@ static void parse_sync(const char *seconds)
 static void parse_check_interval(QemuOpts *opts)
 {
     tt_record_options.check_interval = qemu_opt_get_number(opts, "check-interval",
-                                            TT_CHECK_INTERVAL);
+                                                           TT_CHECK_INTERVAL);
     if (tt_record_options.check_interval < TT_CHECK_INTERVAL_MIN ||
         tt_record_options.check_interval > TT_LOG_POS_MAX) {
-        tt_startup_refuse("-tt: check-interval takes positions, from %d to %" PRIu64,
-               TT_CHECK_INTERVAL_MIN, TT_LOG_POS_MAX);
+        tt_refuse("-tt: check-interval takes positions, from %d to %" PRIu64,
+                  TT_CHECK_INTERVAL_MIN, TT_LOG_POS_MAX);
     }
 }
 
@@ -244,21 +244,21 @@ static void parse_trace(QemuOpts *opts)
     Error *err = NULL;
 
     if (part && !path) {
-        tt_startup_refuse("-tt: trace-part says which part is traced: add trace=FILE");
+        tt_refuse("-tt: trace-part says which part is traced: add trace=FILE");
     }
     if (path && tt_verify_is_on()) {
-        tt_startup_refuse("-tt: a replay verifies or traces: leave verify or trace out");
+        tt_refuse("-tt: a replay either verifies or traces: leave verify or trace out");
     }
     if (path && !is_new_file(path)) {
-        tt_startup_refuse("-tt: trace takes the name of a file that does not exist yet, in a "
-               "directory that can be written, not '%s'", path);
+        tt_refuse("-tt: trace takes the name of a file that does not exist yet, in a "
+                  "directory that can be written, not '%s'", path);
     }
     if (path && !tt_path_is_outside(path, &err)) {
-        tt_startup_refuse("-tt: trace=%s", error_get_pretty(err));
+        tt_refuse("-tt: trace=%s", error_get_pretty(err));
     }
     if (path && !tt_trace_option(path, part)) {
-        tt_startup_refuse("-tt: trace-part takes 'all', or two positions, FROM-TO, not "
-               "'%s'", part);
+        tt_refuse("-tt: trace-part takes 'all', or two positions, FROM-TO, not "
+                  "'%s'", part);
     }
 }
 
@@ -275,8 +275,8 @@ static void parse_dirs(QemuOpts *opts)
         return;
     }
     if (!dir || !*dir || !at || !*at) {
-        tt_startup_refuse("-tt branch needs the run and a full checkpoint of it: "
-               "-tt branch,dir=RUN,at=ID");
+        tt_refuse("-tt branch needs the run and a full checkpoint of it: "
+                  "-tt branch,dir=RUN,at=ID");
     }
     tt_record_options.dir_option = "to=";
     tt_branch_option(dir, at, qemu_opt_get_bool(opts, "force", false));
@@ -293,8 +293,8 @@ void tt_option_parse(const char *optarg)
         exit(0);
     }
     if (seen) {
-        tt_startup_refuse("-tt may be given once only: a process records or replays one "
-               "run");
+        tt_refuse("-tt may be given once only: a process records or replays one "
+                  "run");
     }
     seen = true;
     signal(SIGXFSZ, SIG_IGN);           /* it is an error like a full disk */
@@ -323,8 +323,8 @@ void tt_option_parse(const char *optarg)
     only_in(TT_REPLAY, opts, "verify");
     if (qemu_opt_get(opts, "verify") &&
         !tt_verify_option(qemu_opt_get(opts, "verify"))) {
-        tt_startup_refuse("-tt: verify takes 'all', or two positions, FROM-TO, not '%s'",
-               qemu_opt_get(opts, "verify"));
+        tt_refuse("-tt: verify takes 'all', or two positions, FROM-TO, not '%s'",
+                  qemu_opt_get(opts, "verify"));
     }
     parse_trace(opts);
     parse_interval(qemu_opt_get(opts, "checkpoint-interval"));
@@ -335,7 +335,7 @@ void tt_option_parse(const char *optarg)
     at_end = qemu_opt_get(opts, "at-end");
     if (at_end) {
         if (strcmp(at_end, "stop") && strcmp(at_end, "exit")) {
-            tt_startup_refuse("-tt: at-end is 'stop' or 'exit', not '%s'", at_end);
+            tt_refuse("-tt: at-end is 'stop' or 'exit', not '%s'", at_end);
         }
         at_end_given = true;
         tt_at_end_exit = !strcmp(at_end, "exit");
@@ -347,7 +347,7 @@ void tt_option_parse(const char *optarg)
         parse_omit(omit);
     }
     if (tt_mode == TT_REPLAY && !tt_session.dir) {
-        tt_startup_refuse("-tt replay needs the run directory: -tt replay,dir=DIR");
+        tt_refuse("-tt replay needs the run directory: -tt replay,dir=DIR");
     }
     tt_iothreads_fold = tt_recording();
     tt_token_start();

@@ -8,6 +8,7 @@
 #include "checkpoint/tt-checkpointer.h"
 #include "control/tt-recordable.h"
 #include "flight/tt-crash.h"
+#include "gdbstub-tt/tt-gdb-rcmd.h"
 #include "gdbstub-tt/tt-gdb.h"
 #include "log/tt-log.h"
 #include "monitor-cmds/tt-hmp.h"
@@ -40,7 +41,7 @@ static void init_rooms(void)
 
 opts_init(init_rooms);
 
-void tt_startup_refuse(const char *fmt, ...)
+void tt_refuse(const char *fmt, ...)
 {
     va_list ap;
 
@@ -56,7 +57,7 @@ static void machine_ready(Notifier *n, void *opaque)
     Error *err = NULL;
 
     if (why) {
-        tt_startup_refuse("-tt record: %s", why);
+        tt_refuse("-tt record: %s", why);
     }
     if (!tt_record_open(&err)) {
         tt_record_close();
@@ -74,10 +75,10 @@ void tt_check_machine(MachineState *ms)
     const char *why = tt_unrecordable_machine(ms);
 
     if (why) {
-        tt_startup_refuse("%s", why);
+        tt_refuse("%s", why);
     }
     if (qemu_tcg_mttcg_enabled()) {
-        tt_startup_refuse("-tt runs all vCPUs in one thread: leave thread=multi out");
+        tt_refuse("-tt runs all vCPUs in one thread: leave thread=multi out");
     }
     tt_block_migration(&error_fatal);
     tt_gdb_start();

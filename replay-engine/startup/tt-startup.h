@@ -8,6 +8,6 @@
 #define TT_STARTUP_H
 
 /* Says why -tt cannot work like that, and ends the process. */
-void G_NORETURN tt_startup_refuse(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+void G_NORETURN tt_refuse(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 
 #endif

@@ -59,8 +59,8 @@ bool tt_checkpoints_compare(TtCheckpointId id, TtPagePut put, void *opaque)
     size_t n;
 
     dirty = tt_memory_collect_dirty(&n);
-    s = tt_pagestore_restore(tt_cptable.pages, id, tt_cptable.base, dirty, n, put, opaque,
-                             NULL);
+    s = tt_pagestore_restore(tt_cptable.pages, id, tt_cptable.base, dirty, n,
+                             put, opaque, NULL);
     tt_cptable_mark_dirty(dirty, n);                   /* they still are */
     return was_read(id, s);
 }

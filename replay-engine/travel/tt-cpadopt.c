@@ -67,8 +67,8 @@ static bool is_start_whole(TtNodeId id, TtDiag *diag)
     if (tt_past) {
         return true;
     }
-    s = tt_pagestore_read(tt_cptable.pages, id, 0, tt_memory_n_pages(), tt_cprestore_put_nowhere,
-                          &is_beyond);
+    s = tt_pagestore_read(tt_cptable.pages, id, 0, tt_memory_n_pages(),
+                          tt_cprestore_put_nowhere, &is_beyond);
     if (s >= 0) {
         return true;
     }
@@ -89,8 +89,9 @@ bool tt_cpadopt_stored(CPUState *cpu)
     g_autofree TtCheckpointInfo *infos = NULL;
     TtDiag diag;
     size_t n, all;
-    TtStatus s = tt_runstore_open(tt_session.dir, &tt_session.manifest, tt_checkpoints_bytes /
-                                  TT_CHECKPOINT_CACHE, &tt_cptable.pages, &diag);
+    TtStatus s = tt_runstore_open(tt_session.dir, &tt_session.manifest,
+                                  tt_checkpoints_bytes / TT_CHECKPOINT_CACHE,
+                                  &tt_cptable.pages, &diag);
 
     if (s != TT_OK) {
         if (s != TT_END) {
@@ -111,7 +112,8 @@ bool tt_cpadopt_stored(CPUState *cpu)
         forsake_store();
         return false;
     }
-    if (!infos[0].pos && !tt_checkpoints_start_is_verified && !is_start_whole(infos[0].id, &diag)) {
+    if (!infos[0].pos && !tt_checkpoints_start_is_verified &&
+        !is_start_whole(infos[0].id, &diag)) {
         warn_report("tt: the replay makes its own checkpoints: %s", diag.text);
         forsake_store();
         return false;
@@ -127,7 +129,7 @@ bool tt_cpadopt_stored(CPUState *cpu)
     }
     for (size_t i = !infos[0].pos; i < n; i++) {
         tt_cptable_enter(infos[i].id, infos[i].pos,
-              infos[i].flags & TT_CHECKPOINT_PINNED, true);
+                         infos[i].flags & TT_CHECKPOINT_PINNED, true);
     }
     return true;
 }
@@ -143,7 +145,7 @@ static void enter_window(void)
     for (size_t i = 0; i < n; i++) {
         if (is_within_log(&infos[i])) {
             tt_cptable_enter(infos[i].id, infos[i].pos,
-                  infos[i].flags & TT_CHECKPOINT_PINNED, true);
+                             infos[i].flags & TT_CHECKPOINT_PINNED, true);
         }
     }
 }
@@ -171,8 +173,9 @@ static void make_blocks(TtCheckpointId id)
 static bool begin_in_window(CPUState *cpu, TtDiag *diag)
 {
     TtCheckpointId id;
-    TtStatus s = tt_runstore_open(tt_session.dir, &tt_session.manifest, tt_checkpoints_bytes /
-                                  TT_CHECKPOINT_CACHE, &tt_cptable.pages, diag);
+    TtStatus s = tt_runstore_open(tt_session.dir, &tt_session.manifest,
+                                  tt_checkpoints_bytes / TT_CHECKPOINT_CACHE,
+                                  &tt_cptable.pages, diag);
 
     if (s != TT_OK) {
         if (s == TT_END) {
@@ -206,8 +209,8 @@ void tt_cpadopt_window(CPUState *cpu)
     TtDiag why, diag;
 
     if (!begin_in_window(cpu, &why)) {
-        tt_fail(&diag, TT_ERR_FORMAT, "the run holds a window of a recording, and "
-                "a replay of that begins with a checkpoint: %s", why.text);
+        tt_fail(&diag, TT_ERR_FORMAT, "the run holds a window of a recording, and its "
+                "replay begins with a checkpoint: %s", why.text);
         if (!tt_cptable.pages) {
             tt_cptable.pages = tt_pagestore_new();
         }

@@ -76,8 +76,8 @@ static TtRestored discard(TtRestorable *c, const char *why)
 {
     if (c->id == tt_cptable.start) {
         error_report("tt: the start cannot be restored, the VM stays at position "
-                     "%" PRIu64 ": %s: take 'pages' and 'checkpoints' out of "
-                     "'%s', and replay it anew without them", tt_now.pos, why,
+                     "%" PRIu64 ": %s: move 'pages' and 'checkpoints' out of "
+                     "'%s', and replay it again without them", tt_now.pos, why,
                      tt_session.dir);
         return TT_RESTORE_NONE;
     }

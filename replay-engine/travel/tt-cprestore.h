@@ -19,8 +19,8 @@ typedef enum TtRestored {
                                  * more, it was said, as damage */
 } TtRestored;
 
-/* The VM becomes that of @id. Also restored, with tt_replayer.diverged set: the log behind it
- * is damaged. */
+/* The VM becomes that of @id. Also restored, with tt_replayer.diverged set: the log
+ * behind it is damaged. */
 TtRestored tt_checkpoints_restore(CPUState *cpu, TtCheckpointId id);
 /* The last one failed half-way: what stands here is nothing of the run's. */
 bool tt_checkpoints_is_lost(void);

@@ -35,7 +35,7 @@ typedef struct TtRestorable {
 typedef struct TtCheckpointTable {
     TtTimeline *timeline;
     TtPageStore *pages;
-    GHashTable *checkpoints;        /* TtCheckpointId -> Checkpoint */
+    GHashTable *checkpoints;        /* TtCheckpointId -> TtRestorable */
     bool has_files;                 /* the store is the recorder's */
     uint64_t screen_bytes;          /* of all that are kept */
     TtNodeId start;                 /* with it history begins: it stays */

@@ -156,8 +156,8 @@ void tt_cptable_take(CPUState *cpu, bool pinned)
     size_t n;
 
     dirty = tt_memory_collect_dirty(&n);
-    if (tt_pagestore_add(tt_cptable.pages, tt_now.pos, tt_cptable.base, dirty, n, tt_memory_page,
-                         NULL, &id) != TT_OK) {
+    if (tt_pagestore_add(tt_cptable.pages, tt_now.pos, tt_cptable.base, dirty, n,
+                         tt_memory_page, NULL, &id) != TT_OK) {
         tt_cptable_mark_dirty(dirty, n);       /* they still are */
         return;
     }

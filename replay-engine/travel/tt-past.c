@@ -151,7 +151,7 @@ bool tt_past_enter(Error **errp)
         return false;
     }
     if (qemu_reset_requested_get()) {       /* it is the present's */
-        error_setg(errp, "the machine is about to be reset: go back when it was");
+        error_setg(errp, "the machine is about to be reset: go back after that");
         return false;
     }
     if (!tt_vcpu_is_ours()) {

@@ -10,7 +10,7 @@
 #include "timeline/tt-timeline.h"
 #include "travel/tt-travel.h"
 
-typedef struct TtFound {          /* the last hit of a search */
+typedef struct TtFound {        /* the last hit of a search */
     uint64_t pos;
     bool is_watch;
     bool is_turn;               /* none, but the end of a turn */

@@ -74,7 +74,8 @@ void tt_travel_finish(const TtStep *step)
  */
 static bool step_back_further(const TtStep *step)
 {
-    if (!tt_travel.leaves || step->reason != TT_STOP_TARGET || tt_now.pos < tt_travel.origin ||
+    if (!tt_travel.leaves || step->reason != TT_STOP_TARGET ||
+        tt_now.pos < tt_travel.origin ||
         tt_travel.origin - tt_replay_first() <= tt_travel.back) {
         return false;
     }
@@ -89,7 +90,8 @@ static bool step_back_further(const TtStep *step)
  */
 static bool search_turn(const TtStep *step)
 {
-    if (!tt_travel.reverse_step || tt_travel.by_turn || step->reason != TT_STOP_TARGET ||
+    if (!tt_travel.reverse_step || tt_travel.by_turn ||
+        step->reason != TT_STOP_TARGET ||
         tt_vcpu() == tt_travel.stepper) {
         return false;
     }
@@ -105,7 +107,8 @@ static void note_turn(CPUState *whose)
 {
     uint64_t at = tt_now.pos - 1;
 
-    if (!tt_travel.active || !tt_travel.by_turn || tt_travel.blind || whose != tt_travel.stepper ||
+    if (!tt_travel.active || !tt_travel.by_turn || tt_travel.blind ||
+        whose != tt_travel.stepper ||
         tt_now.pos <= tt_travel.turn_began) {
         return;
     }
@@ -152,7 +155,8 @@ static bool has_access_watchpoint(CPUState *cpu)
  */
 static bool begin_probe(CPUState *cpu, const TtStep *step)
 {
-    if (!tt_travel.reverse_step || tt_travel.probed || step->reason != TT_STOP_TARGET ||
+    if (!tt_travel.reverse_step || tt_travel.probed ||
+        step->reason != TT_STOP_TARGET ||
         tt_now.pos >= tt_travel.origin || !has_access_watchpoint(cpu) ||
         !tt_search_may_hit(NULL, tt_now.pos, tt_travel.origin)) {
         return false;

@@ -60,7 +60,8 @@ uint64_t tt_travel_stop_at(void)
      * The same bound for the whole turn: an interrupt or an exception right
      * after the hit must not let the turn go on with the stops off.
      */
-    return tt_travel.stepping_over ? MIN(tt_travel.stop_at, tt_travel.hit_pos + 1) : tt_travel.stop_at;
+    return tt_travel.stepping_over ?
+        MIN(tt_travel.stop_at, tt_travel.hit_pos + 1) : tt_travel.stop_at;
 }
 
 static void vm_changed(void *opaque, bool running, RunState state)
@@ -122,12 +123,14 @@ static void pin(TtCheckpointId id)
 static bool is_last_sync_point(void)
 {
     return tt_travel.active && tt_travel.reverse_step && !tt_travel.probing &&
-        tt_now.pos < tt_travel.stop_at && tt_next_sync_point(tt_now.pos) > tt_travel.stop_at;
+        tt_now.pos < tt_travel.stop_at &&
+        tt_next_sync_point(tt_now.pos) > tt_travel.stop_at;
 }
 
 static void sync_point(CPUState *cpu)
 {
-    bool wanted = tt_travel.active && tt_travel.pin_at && tt_now.pos >= tt_travel.pin_at;
+    bool wanted = tt_travel.active && tt_travel.pin_at &&
+        tt_now.pos >= tt_travel.pin_at;
     TtCheckpointId id;
 
     tell_progress(now_ms());
@@ -320,31 +323,31 @@ bool tt_travel_survey(uint64_t from, uint64_t to, TtTravelHit *hit,
 bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp)
 {
     uint64_t step = tt_session.manifest.sync_interval;
-    uint64_t at = 0, fence;
+    uint64_t at = 0, last;
     TtCheckpointId id;
 
     if (!may_begin(errp)) {
         return false;
     }
     if (!step) {
-        error_setg(errp, "this run has no fences, and checkpoints are made at them "
-                   "only: record it anew");
+        error_setg(errp, "this run has no sync points, and checkpoints are made "
+                   "only there: record it again");
         return false;
     }
-    fence = tt_now.pos / step * step;
+    last = tt_now.pos / step * step;
     id = tt_timeline_find(tt_travel.timeline, tt_now.pos, &at);
-    if (!id || (at < fence && tt_replayer.diverged)) {
+    if (!id || (at < last && tt_replayer.diverged)) {
         error_setg(errp, "no checkpoint can be made where a replay diverged");
         return false;
     }
     tt_travel.pinned_id = 0;
     tt_travel.origin = tt_now.pos;
     tt_travel.reverse_step = false;
-    if (at >= fence) {
+    if (at >= last) {
         pin(id);
         tt_timeline_goto(tt_travel.timeline, tt_now.pos, tt_now.pos);
     } else {
-        tt_travel.pin_at = fence;
+        tt_travel.pin_at = last;
         tt_travel.pinning = true;
         tt_timeline_goto(tt_travel.timeline, tt_now.pos, at);
     }

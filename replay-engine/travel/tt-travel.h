@@ -66,4 +66,5 @@ bool tt_travel_is_possible(Error **errp);
 bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp);
 uint32_t tt_travel_pinned(void);
 bool tt_travel_delete(uint64_t id, Error **errp);
+
 #endif

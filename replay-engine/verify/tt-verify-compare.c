@@ -90,7 +90,7 @@ static bool compare_states(const Seen *replayed, const Seen *recorded,
     }
     if (replayed->events != recorded->events) {
         tt_verify_say("events recorded=%" PRIu64 " replayed=%" PRIu64, recorded->events,
-            replayed->events);
+                      replayed->events);
         same = false;
     }
     if (!is_same_map(&replayed->map, &recorded->map)) {

@@ -43,7 +43,8 @@ static void end_search(void)
     const TtCheckpointDesc *p = tt_verify_next_point();
     Error *err = NULL;
 
-    if (tt_verify.search == TT_VERIFY_OF_PAGE && tt_verify.found.reg.name && tt_verify.last_equal < p->pos) {
+    if (tt_verify.search == TT_VERIFY_OF_PAGE && tt_verify.found.reg.name &&
+        tt_verify.last_equal < p->pos) {
         tt_verify_search(TT_VERIFY_OF_REGISTER);
         return;
     }
@@ -73,8 +74,9 @@ static void say_unwritten(void)
     if (tt_verify.search == TT_VERIFY_OF_PAGE) {
         tt_verify_say("nowrite page=%" PRIu64, tt_verify.found.pages[0].page);
     } else {
-        tt_verify_say("kept cpu=%u name=%s from=%" PRIu64 " to=%" PRIu64, tt_verify.found.reg.cpu,
-            tt_verify.found.reg.name, tt_verify.low, p->pos);
+        tt_verify_say("kept cpu=%u name=%s from=%" PRIu64 " to=%" PRIu64,
+                      tt_verify.found.reg.cpu, tt_verify.found.reg.name,
+                      tt_verify.low, p->pos);
     }
 }
 
@@ -85,10 +87,10 @@ static void say_write(uint64_t pos)
 
     if (tt_verify.search == TT_VERIFY_OF_PAGE) {
         tt_verify_say("write page=%" PRIu64 " position=%" PRIu64 " pc=0x%" PRIx64,
-            tt_verify.found.pages[0].page, pos, pc);
+                      tt_verify.found.pages[0].page, pos, pc);
     } else {
         tt_verify_say("wrote cpu=%u name=%s position=%" PRIu64 " pc=0x%" PRIx64,
-            tt_verify.found.reg.cpu, tt_verify.found.reg.name, pos, pc);
+                      tt_verify.found.reg.cpu, tt_verify.found.reg.name, pos, pc);
     }
     tt_verify_say_state();
     tt_verify_say_events();

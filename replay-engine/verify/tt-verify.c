@@ -78,7 +78,7 @@ static void say_place(const char *how, uint64_t after, const char *why)
     CPUState *cpu = tt_vcpu();
 
     tt_verify_say("%s position=%" PRIu64 " pc=0x%" PRIx64 " after=%" PRIu64 " text=%s",
-        how, tt_now.pos, (uint64_t)cpu->cc->get_pc(cpu), after, why);
+                  how, tt_now.pos, (uint64_t)cpu->cc->get_pc(cpu), after, why);
     tt_verify_say_state();
     tt_verify_say_events();
 }
@@ -128,7 +128,8 @@ void tt_verify_post(bool ok, Error *err)
 /* Behind all that there is to say of it. */
 void tt_verify_say_interval(uint64_t to, const char *how)
 {
-    tt_verify_say("interval from=%" PRIu64 " to=%" PRIu64 " how=%s", tt_verify.began, to, how);
+    tt_verify_say("interval from=%" PRIu64 " to=%" PRIu64 " how=%s",
+                  tt_verify.began, to, how);
 }
 
 static void run_on(void)
@@ -194,12 +195,14 @@ static void say_pages(void)
 /* Nobody knows whether all is right here: the interval goes on to the next one. */
 static void pass_by(const TtCheckpointDesc *p)
 {
-    bool is_last = tt_verify.next + 1 == tt_verify.points->len && tt_verify.to != UINT64_MAX;
+    bool is_last = tt_verify.next + 1 == tt_verify.points->len &&
+        tt_verify.to != UINT64_MAX;
 
     say_unusable(p);
     if (is_last || tt_checkpoints_is_lost()) {
-        tt_verify_say_interval(p->pos, tt_stop_name(tt_verify.differed ? TT_STOP_DIVERGED :
-                                          TT_STOP_DAMAGED));
+        tt_verify_say_interval(p->pos, tt_stop_name(tt_verify.differed ?
+                                                    TT_STOP_DIVERGED :
+                                                    TT_STOP_DAMAGED));
         tt_verify_next_interval();
     } else {
         tt_verify.next++;
@@ -256,7 +259,7 @@ static bool begin_anew(void)
         p = tt_verify_next_point();
         if (p || tt_verify.to == UINT64_MAX) {
             tt_verify_say_interval(p ? p->pos : tt_replay_end(),
-                         tt_stop_name(TT_STOP_DAMAGED));
+                                   tt_stop_name(TT_STOP_DAMAGED));
         }
         tt_verify.is_unusable = true;
     }
@@ -290,13 +293,13 @@ static void in_trouble(int reason)
 
     if (reason == TT_STOP_DAMAGED) {
         tt_verify_say("%s position=%" PRIu64 " text=%s", tt_stop_name(reason), tt_now.pos,
-            why);
+                      why);
     } else {
         say_place(tt_verify.differed ? "further" : tt_stop_name(reason), last_equal(),
                   why);
     }
     tt_verify_say_interval(p ? p->pos : tt_replay_end(),
-                 tt_stop_name(tt_verify.differed ? TT_STOP_DIVERGED : reason));
+                           tt_stop_name(tt_verify.differed ? TT_STOP_DIVERGED : reason));
     if (reason == TT_STOP_DAMAGED) {
         tt_verify.is_unusable = true;
     } else {
@@ -317,13 +320,14 @@ static void reached(void *opaque, uint64_t pos, int reason)
         at_checkpoint(p);
     } else if (p) {
         tt_verify_say("missed id=%u position=%" PRIu64 " end=%" PRIu64, p->id, p->pos,
-            pos);
+                      pos);
         tt_verify_say_interval(p->pos, tt_stop_name(TT_STOP_DIVERGED));
         wrong();
         tt_verify.is_unusable = true;
         leave();
     } else {
-        tt_verify_say_interval(pos, tt_verify.differed ? tt_stop_name(TT_STOP_DIVERGED) : "equal");
+        tt_verify_say_interval(pos, tt_verify.differed ?
+                               tt_stop_name(TT_STOP_DIVERGED) : "equal");
         tt_verify_next_interval();
     }
 }
@@ -373,7 +377,7 @@ static bool is_part(GArray *all, Error **errp)
         return false;
     }
     if (tt_verify.to <= tt_verify.from) {
-        error_setg(errp, "the run begins at position %" PRIu64 ", behind what is to "
+        error_setg(errp, "the run begins at position %" PRIu64 ", after what is to "
                    "be verified", tt_verify.from);
     }
     return tt_verify.to > tt_verify.from;
@@ -400,7 +404,8 @@ static void at_first(const TtCheckpointDesc *p)
         pass_by(p);
         return;
     }
-    if (!p->pos && !tt_checkpoints_compare_all(p->id, tt_verify_note_page, &tt_verify.found)) {
+    if (!p->pos && !tt_checkpoints_compare_all(p->id, tt_verify_note_page,
+                                               &tt_verify.found)) {
         say_unusable(p);
     } else if (!p->pos && tt_verify.found.n_pages) {
         say_pages();
