@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """CPU time of each thread of a recording: what the checkpoints' own takes.
 
-  tests/bench/bench-keeper.py [--interval S] [--works W[,W...]] [--procs N]
+  tests/bench/bench-checkpointer.py [--interval S] [--works W[,W...]] [--procs N]
                               [--seconds S]
 
 Records the Linux guest (scripts/guest, 512 MiB) at work and prints the CPU seconds of
@@ -41,7 +41,7 @@ def main():
     p.add_argument('--seconds', type=float, default=600)
     p.add_argument('--qemu', default=f'{TOP}/build/qemu-system-x86_64')
     args = p.parse_args()
-    with tempfile.TemporaryDirectory(prefix='tt-keeper-') as tmp:
+    with tempfile.TemporaryDirectory(prefix='tt-checkpointer-') as tmp:
         with open(f'{tmp}/disk', 'wb') as f:
             f.truncate(256 << 20)
         vm = subprocess.Popen(
