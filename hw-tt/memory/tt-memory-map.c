@@ -12,7 +12,6 @@
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
-#include "pages/tt-pagestore.h"
 #include "run/tt-cpstate.h"
 #include "run/tt-manifest.h"
 #include "session/tt-ops.h"

@@ -6,7 +6,6 @@
 #include "qemu/osdep.h"
 #include "hw-tt/memory/tt-block.h"
 #include "hw-tt/memory/tt-memory.h"
-#include "pages/tt-pagestore.h"
 #include "tt-memory-int.h"
 #include "tt/hooks.h"
 #include "exec/memory.h"

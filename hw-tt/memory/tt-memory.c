@@ -18,7 +18,6 @@
 #include "hw-tt/memory/tt-guard.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
-#include "pages/tt-pagestore.h"
 #include "run/tt-manifest.h"
 #include "session/tt-ops.h"
 #include "session/tt-session.h"

@@ -5,13 +5,13 @@
 
 #include "run/tt-fullstate.h"
 
-/* The disks of the checkpoint that the branch starts at, and its run; NULL:
+/* The disks of the checkpoint that the branch starts at, and the run it is of; NULL:
  * this is no branch. */
 const TtFullDesc *tt_branch_disks_wanted(const char **parent_dir);
 bool tt_branch_is_forced(void);         /* images may have changed */
-/* Nothing of them is left: the branch did not begin. */
+/* The branch did not begin: removes what was made for its disks. */
 void tt_branch_discard_disks(void);
-/* After the machine was made: the disks are those. */
+/* After the machine was made: are the disks those of the checkpoint? */
 bool tt_branch_check_disks(Error **errp);
 
 #endif

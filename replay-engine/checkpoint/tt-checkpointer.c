@@ -1,30 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Checkpointer: has the checkpoints of a recording taken. Every checkpoint-interval
- * seconds, and when the user asks (tt-checkpointer-user.c), the VM stands for as long as it takes to copy
- * the pages that were written since the last one; the checkpoint store (tt-cpstore.c), a
- * thread of its own, stores them.
+ * seconds, and when the user asks (tt-checkpointer-user.c), the VM stands for as long
+ * as it takes to copy the pages that were written since the last one; the checkpoint
+ * store (tt-cpstore.c), a thread of its own, stores them.
  *
  *   sync point, and it is time --> leave cpu_exec --+
- *                                              +--> copy pages and state --> checkpoint store
- *   the user asks --> VM stopped --------------+
+ *                                                   +--> copy pages and state --> store
+ *   the user asks --> VM stopped -------------------+
  *
- * Those on time stand at sync points, as those of a replay do (tt-checkpoints.c). One job is
- * under way at a time: a slow disk makes checkpoints rarer, not the VM slower.
- * When storing fails for good, the recording goes on without more of them.
+ * Those on time stand at sync points, as those of a replay do. One job is under way at
+ * a time: a slow disk makes checkpoints rarer, not the VM slower. When storing fails for good, the recording goes on without more of them.
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-token.h"
-#include "checkpoint/tt-checkpoint.h"
 #include "checkpoint/tt-cpfiles.h"
 #include "checkpoint/tt-cplist.h"
 #include "checkpoint/tt-cpstore.h"
 #include "checkpoint/tt-cptake.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-base.h"
-#include "pages/tt-pagestore.h"
 #include "record/tt-flight.h"
 #include "record/tt-record-listener.h"
 #include "record/tt-record-options.h"
@@ -32,6 +29,7 @@
 #include "record/tt-record.h"
 #include "record/tt-rundir.h"
 #include "run/tt-cpstate.h"
+#include "session/tt-checkpoint.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "tt-checkpointer-int.h"

@@ -14,7 +14,6 @@
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-cpfiles.h"
-#include "checkpoint/tt-checkpoint.h"
 #include "checkpoint/tt-cplist.h"
 #include "io/tt-base.h"
 #include "io/tt-io.h"
@@ -22,6 +21,7 @@
 #include "record/tt-flight.h"
 #include "record/tt-rundir.h"
 #include "run/tt-runstore.h"
+#include "session/tt-checkpoint.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "qemu/atomic.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Kept: what people are told about the checkpoints of a recording, copied out of
+ * What people are told about the checkpoints of a recording, copied out of
  * the store so that nobody waits for the thread that works on it.
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-cplist.h"
-#include "checkpoint/tt-checkpoint.h"
 #include "pages/tt-pagestore.h"
+#include "session/tt-checkpoint.h"
 
 static GMutex lock;
 static GArray *points;              /* of TtCheckpointDesc, by position */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The list of the checkpoints that a recording keeps, for people: the checkpoint store's
- * thread fills it, anybody may read it. Private to replay-engine/glue.
+ * thread fills it, anybody may read it.
  *
  * Context: any thread; each call takes a lock for a moment.
  */

@@ -9,7 +9,6 @@
 #define TT_CPTAKE_H
 
 #include "io/tt-base.h"
-#include "pages/tt-pagestore.h"
 #include "run/tt-cpstate.h"
 
 void tt_cptake_begin(void);             /* there is none yet */

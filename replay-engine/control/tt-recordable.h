@@ -7,10 +7,11 @@
 #ifndef TT_RECORDABLE_H
 #define TT_RECORDABLE_H
 
-/* Is a network backend served by the host kernel? */
-bool tt_type_is_unrecordable(const char *name);     /* a device's type */
-bool tt_net_has_vhost(void);
-void tt_watch_devices(void);        /* those that are plugged in later */
+/* Does a device of this type write guest memory past QEMU? */
+bool tt_type_is_unrecordable(const char *name);
+bool tt_net_has_vhost(void);        /* is a network backend served by the host kernel? */
+/* From now on such devices cannot be plugged in while a recording is on. */
+void tt_watch_devices(void);
 
 /* Whether the machine as it is now can be recorded. */
 bool tt_can_record(Error **errp);

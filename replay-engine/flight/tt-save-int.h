@@ -19,19 +19,19 @@ typedef struct TtSaveDir {
 /* @name: beside the recording's directory; with a slash, anywhere. NULL: save-1,
  * save-2, ... *@mark: the name, if it is no path (g_free). */
 bool tt_savedir_make(const char *name, TtSaveDir *d, char **mark, Error **errp);
-/* All is in it: it gets its name. Somebody may have made another of that name
+/* All is in it: it gets its name. Fails if somebody has made something of that name
  * meanwhile. */
 TtStatus tt_savedir_name(const TtSaveDir *d, TtDiag *diag);
 void tt_savedir_discard(const TtSaveDir *d);    /* it, and what was put into it */
 void tt_savedir_close(TtSaveDir *d);            /* nobody works on it any more */
 void tt_savedir_free(TtSaveDir *d);             /* the names; after close */
 void tt_savedir_sync(const char *path);         /* a directory, to disk */
-/* Those of this run that a process left which was killed. */
+/* Removes what a process left that was killed while it saved a window of this run. */
 void tt_savedir_remove_leftovers(void);
 
-/* @from as it is now; what has been given back stays holes. @to is new. */
+/* Copies @from as it is now; holes stay holes. @to must not exist. */
 TtStatus tt_save_copy(const char *from, const char *to, TtDiag *diag);
-/* errno says why @what cannot be done with @path. */
+/* Fills in @diag: "cannot @what @path", and why, by errno. */
 TtStatus tt_save_fail(TtDiag *diag, const char *what, const char *path);
 
 #endif

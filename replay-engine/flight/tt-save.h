@@ -5,16 +5,16 @@
 #ifndef TT_SAVE_H
 #define TT_SAVE_H
 
-/* Once, at start, after the checkpointer's: what was saved just before a recording ends
- * is reported then. */
+/* Once, at start, after tt_checkpointer_init: a window that was saved just before the
+ * recording ends is reported at its end. */
 void tt_save_init(void);
 /* BQL. One was begun, and has not been reported. */
 bool tt_save_is_busy(void);
 
 /*
  * tt_save_begin: keep the window as a run of its own
- * @name: that is its directory, behind the recording's and a '-', and a mark here
- *        unless it @is_marked; with a slash, a directory. NULL: save-1, ...
+ * @name: its directory is the recording's, a '-' and this; the position gets a mark of
+ *        that name unless it @is_marked. With a slash: a directory. NULL: save-1, ...
  * @done: called in the main loop, with the directory, and with a sentence when it
  *        failed; NULL: nobody waits
  * Main thread. Milliseconds; copying goes on in a thread of ours, and the VM runs, but

@@ -19,7 +19,6 @@
 #include "log/tt-log.h"
 #include "log/tt-logparts.h"
 #include "log/tt-window.h"
-#include "pages/tt-pagestore.h"
 #include "record/tt-record-options.h"
 #include "record/tt-rundir.h"
 #include "session/tt-session.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The window of the recording that goes on, when it is a flight recorder (last=):
- * log/tt-window.h, told what happens by the threads that make it so. Private to
- * replay-engine/glue.
+ * log/tt-window.h, told what happens by the threads that make it so.
  *
  * Context: any thread; a lock of its own, never held across I/O. Without last= all
  * of it does nothing.
@@ -13,9 +12,9 @@
 #include "io/tt-base.h"
 #include "io/tt-io.h"
 #include "log/tt-log.h"
-#include "pages/tt-pagestore.h"
 
-/* The recording begins in tt_session.dir, with a window of tt_record_options.window_ns; has ended. */
+/* The recording begins in tt_session.dir, with a window of
+ * tt_record_options.window_ns; it has ended. */
 void tt_flight_begin(void);
 void tt_flight_end(void);
 bool tt_flight_is_on(void);

@@ -4,8 +4,8 @@
  * to the log's writer (tt-writer.c). What others did to the vCPUs is noticed in
  * tt-record-vcpus.c; who else goes along is told by tt-record-listener.c.
  *
- * When the disk refuses the VM is stopped until there is room (tt-write-stall.c), or, with
- * on-error=continue, the recording ends at the last sealed segment with one
+ * When the disk refuses, the VM is stopped until there is room (tt-write-stall.c), or,
+ * with on-error=continue, the recording ends at the last sealed segment with one
  * sentence, and the VM goes on unrecorded. So it does when the cap is reached.
  *
  * A process may record several runs, one after another: see open, start, finish
@@ -114,12 +114,14 @@ static void step_over(void)
 /* A writer that is behind makes it a bad guess: what is known is waited for. */
 static bool reached_max_size(void)
 {
-    if (!tt_record_options.max_size_bytes || tt_writer_expected() < tt_record_options.max_size_bytes ||
+    uint64_t max = tt_record_options.max_size_bytes;
+
+    if (!max || tt_writer_expected() < max ||
         (tt_flight_is_on() && tt_record_ask_checkpoints())) {     /* it moves on */
         return false;
     }
     tt_writer_wait();
-    return tt_writer_expected() >= tt_record_options.max_size_bytes;
+    return tt_writer_expected() >= max;
 }
 
 /* A hole for tests: what verification must find. */
@@ -140,7 +142,8 @@ static void tell_guard(const TtEvent *ev)
 void tt_record_event(TtEvent *ev)
 {
     assert(bql_locked());
-    if (unlikely(!tt_session.live) || unlikely(tt_record_options.unlogged && is_unlogged(ev))) {
+    if (unlikely(!tt_session.live) ||
+        unlikely(tt_record_options.unlogged && is_unlogged(ev))) {
         return;
     }
     ev->pos = tt_position();
@@ -160,6 +163,13 @@ void tt_record_event(TtEvent *ev)
     }
 }
 
+static uint64_t next_check(void)
+{
+    uint64_t step = tt_record_options.check_interval;
+
+    return (tt_now.pos / step + 1) * step;
+}
+
 /* A digest; the vCPU is in cpu_exec. */
 static void check(void)
 {
@@ -169,7 +179,7 @@ static void check(void)
     if (!has_trouble()) {
         ev.val = tt_vcpus_digest();
         tt_record_event(&ev);
-        tt_now.check_next = (tt_now.pos / tt_record_options.check_interval + 1) * tt_record_options.check_interval;
+        tt_now.check_next = next_check();
     }
 }
 
@@ -182,7 +192,7 @@ static void sync_point(CPUState *cpu)
     };
 
     tt_now.sync_next = tt_next_sync_point(tt_now.pos);
-    tt_now.check_next = (tt_now.pos / tt_record_options.check_interval + 1) * tt_record_options.check_interval;
+    tt_now.check_next = next_check();
     if (!(tt_omit & TT_OMIT_FIXED_TLB)) {
         tt_vcpus_flush();
     }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Private to replay-engine/glue; tt_record_directory makes it. The BQL is held. */
+/*
+ * The run directory of a recording; tt_record_directory makes it.
+ *
+ * Context: the BQL is held, unless said otherwise.
+ */
 #ifndef TT_RUNDIR_H
 #define TT_RUNDIR_H
 
@@ -10,8 +14,8 @@ void tt_rundir_has_points(bool has);
 bool tt_rundir_is_there(void);
 /* Name of a file of the recording that somebody deleted or moved; g_free. NULL: none. */
 char *tt_rundir_lost(void);
-/* Does tt_session.dir still name the directory that was made? If not, nothing may be created
- * or deleted by its name: another recording may be there. Any thread. */
+/* Does tt_session.dir still name the directory that was made? If not, nothing may be
+ * created or deleted by its name: another recording may be there. Any thread. */
 bool tt_rundir_is_ours(void);
 bool tt_rundir_check(Error **errp);     /* the same, with a sentence */
 void tt_rundir_watch(void);     /* says once that it is not, or has lost a file */

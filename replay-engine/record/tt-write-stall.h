@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the recorder knows of a log that cannot be written now. Private to
- * replay-engine/glue.
+ * A log that cannot be written now: the VM stops until it can.
  *
  * Context: the BQL is held, unless said otherwise.
  */

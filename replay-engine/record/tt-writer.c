@@ -11,7 +11,7 @@
  *        +-------------------- [ring: empty] <---------+
  *
  * The producer waits only when all segments are full; it never drops one. While the
- * disk refuses some more are inherited to it (tt-write-stall.c).
+ * disk refuses to take more, it is lent extra segments (tt-write-stall.c).
  */
 #include "qemu/osdep.h"
 #include "record/tt-writer.h"
@@ -212,8 +212,10 @@ uint64_t tt_writer_expected(void)
 
 bool tt_record_is_tight(void)
 {
-    return tt_record_options.max_size_bytes && tt_flight_is_on() && tt_record_ask_checkpoints() &&
-        tt_writer_expected() + wr.payload_max > tt_record_options.max_size_bytes;
+    uint64_t max = tt_record_options.max_size_bytes;
+
+    return max && tt_flight_is_on() && tt_record_ask_checkpoints() &&
+        tt_writer_expected() + wr.payload_max > max;
 }
 
 /*

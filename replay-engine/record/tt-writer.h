@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the recorder knows of the log's writer; the rest of what it offers is in
- * tt/engine.h (tt_record_seal and what follows it). Private to replay-engine/glue.
+ * The log's writer, for the recorder. What others may ask of it is in tt-record.h
+ * (tt_record_seal and what follows it).
  *
  * Context: the BQL is held. Between start and end a segment is open.
  */
@@ -10,7 +10,8 @@
 
 #include "log/tt-log.h"
 
-/* Makes buffers, and the log in tt_session.dir. What it made when it fails, close frees. */
+/* Makes buffers, and the log in tt_session.dir. When it fails, close frees what it
+ * made. */
 bool tt_writer_open(Error **errp);
 void tt_writer_start(void);
 bool tt_writer_is_at_work(void);        /* started, and not ended */
