@@ -22,6 +22,7 @@
 #include "checkpoint/tt-cptake.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-base.h"
+#include "pages/tt-page.h"
 #include "record/tt-flight.h"
 #include "record/tt-record-listener.h"
 #include "record/tt-record-options.h"

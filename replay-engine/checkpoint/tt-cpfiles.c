@@ -17,6 +17,7 @@
 #include "checkpoint/tt-cplist.h"
 #include "io/tt-base.h"
 #include "io/tt-io.h"
+#include "pages/tt-page.h"
 #include "pages/tt-pagestore.h"
 #include "record/tt-flight.h"
 #include "record/tt-rundir.h"

@@ -5,6 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-cplist.h"
+#include "pages/tt-page.h"
 #include "pages/tt-pagestore.h"
 #include "session/tt-checkpoint.h"
 

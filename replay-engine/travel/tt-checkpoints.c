@@ -11,6 +11,7 @@
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
+#include "pages/tt-page.h"
 #include "pages/tt-pagestore.h"
 #include "replay/tt-replay-log.h"
 #include "replay/tt-stop.h"

@@ -8,6 +8,7 @@
 #ifndef TT_CHECKPOINTS_H
 #define TT_CHECKPOINTS_H
 
+#include "pages/tt-page.h"
 #include "timeline/tt-timeline.h"
 
 /* The first one, and the recorder's. The timeline stays theirs; travel asks it

@@ -9,6 +9,7 @@
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
+#include "pages/tt-page.h"
 #include "pages/tt-pagestore.h"
 #include "replay/tt-replay-exact.h"
 #include "replay/tt-replay-log.h"

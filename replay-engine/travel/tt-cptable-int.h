@@ -10,6 +10,7 @@
 
 #include "hw-tt/memory/tt-memory.h"
 #include "log/tt-sched.h"
+#include "pages/tt-page.h"
 #include "pages/tt-pagestore.h"
 #include "timeline/tt-timeline.h"
 

@@ -12,6 +12,7 @@
 #include "hw-tt/screen/tt-gpu.h"
 #include "io/tt-base.h"
 #include "log/tt-sched.h"
+#include "pages/tt-page.h"
 #include "pages/tt-pagestore.h"
 #include "replay/tt-replay-log.h"
 #include "session/tt-checkpoint.h"

@@ -10,6 +10,7 @@
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-base.h"
 #include "log/tt-sched.h"
+#include "pages/tt-page.h"
 #include "replay/tt-replay-log.h"
 #include "tt-verify-say-int.h"
 #include "hw/core/cpu.h"
