@@ -452,7 +452,7 @@ def test_refusals(work):
         refused(vm, 'migrate', 'record', uri=f'file:{work}/migration')
         stop(vm)
         console = vm.console
-        refused(vm, 'tt-record-start', 'run already', dir=run)
+        refused(vm, 'tt-record-start', 'already contains a run', dir=run)
         check(is_running(vm), 'the VM stands')
         text = vm.qmp.hmp(f'tt record start {work}/hmp')
         check('recording into' in text, f'it says {text}')

@@ -289,9 +289,9 @@ def test_stop_recording_in_a_movement(work):
             for _ in range(100):
                 hmp.sendall(b'tt record stop\n')
                 said += hmp.recv(4096)
-                if b'under way' in said or b'recorded' in said:
+                if b'in progress' in said or b'recorded' in said:
                     break
-        check(b'a movement in the recording' in said, said)
+        check(b'a movement in the past of the recording' in said, said)
         vm.qmp.answer(going, 60)
         present(vm)
         goes_on(vm)
