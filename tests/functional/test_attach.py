@@ -447,7 +447,7 @@ def test_refusals(work):
         refused(vm, 'tt-record-start', 'directory', dir='/proc/none/here')
         refused(vm, 'tt-record-start', 'directory', dir=vm.serial_path)
         run = start(vm, 'run')
-        refused(vm, 'tt-record-start', 'on', dir=f'{work}/other')
+        refused(vm, 'tt-record-start', 'already', dir=f'{work}/other')
         check(not os.path.exists(f'{work}/other'), 'a second run was begun')
         refused(vm, 'migrate', 'record', uri=f'file:{work}/migration')
         stop(vm)
