@@ -11,7 +11,7 @@
 #include "qemu/osdep.h"
 #include "debug/tt-agent.h"
 #include "io/tt-base.h"
-#include "tt-gdb-int.h"
+#include "tt-gdb-cond-int.h"
 #include "tt/hooks-gdb.h"
 #include "tt/hooks.h"
 #include "hw/core/cpu.h"
@@ -26,6 +26,12 @@ bool tt_gdb_has_conditions;
 
 static GHashTable *conditions;  /* key_of -> GPtrArray of GByteArray */
 static GByteArray *reg_bytes;
+static TtGdbLook *look_first;
+
+void tt_gdb_look_first(TtGdbLook *look)
+{
+    look_first = look;
+}
 
 /* ---- what a condition sees ---- */
 
@@ -87,10 +93,10 @@ static int look(CPUState *cpu, uint64_t pc, unsigned kind)
 
 bool tt_gdb_condition_holds(CPUState *cpu, uint64_t pc)
 {
-    int soft, hard;
+    int soft, hard, first = look_first ? look_first(cpu, pc) : -1;
 
-    if (tt_gdb_counts_hits(pc)) {       /* nobody else asks meanwhile */
-        return tt_gdb_hit_counts(cpu);
+    if (first >= 0) {
+        return first;
     }
     soft = look(cpu, pc, 0);
     hard = look(cpu, pc, 1);

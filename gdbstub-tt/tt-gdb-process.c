@@ -11,7 +11,8 @@
 #include "qemu/osdep.h"
 #include "accel-tt/x86/tt-process.h"
 #include "io/tt-base.h"
-#include "tt-gdb-int.h"
+#include "tt-gdb-packets-int.h"
+#include "tt-gdb-process-int.h"
 #include "tt/hooks.h"
 #include "hw/core/cpu.h"
 #include "qemu/cutils.h"
@@ -91,19 +92,6 @@ static int write_process(CPUState *cpu, uint8_t *buf, int reg)
 }
 
 /* ---- qtt.linux:[CURRENT,PID,NAME] ---- */
-
-unsigned tt_gdb_parse_list(const char *text, uint64_t *values, unsigned most)
-{
-    for (unsigned n = 0; n < most; text++) {
-        if (qemu_strtou64(text, &text, 16, &values[n++])) {
-            return 0;
-        }
-        if (*text != ',') {
-            return *text ? 0 : n;
-        }
-    }
-    return 0;
-}
 
 static const char *only_text(GArray *params)
 {
@@ -243,14 +231,10 @@ void tt_gdb_process_attached(void)
 
 void tt_gdb_init_process(void)
 {
-    g_autoptr(GPtrArray) table = g_ptr_array_new();
     CPUState *cpu;
 
     filters = g_array_new(false, false, sizeof(Filter));
-    for (size_t i = 0; i < ARRAY_SIZE(queries); i++) {
-        g_ptr_array_add(table, (gpointer)&queries[i]);
-    }
-    gdb_extend_query_table(table);
+    tt_gdb_add_queries(queries, ARRAY_SIZE(queries));
     CPU_FOREACH(cpu) {
         gdb_register_coprocessor(cpu, read_process, write_process,
                                  &process_feature, 0);

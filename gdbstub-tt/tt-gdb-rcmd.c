@@ -13,8 +13,7 @@
  * and the packet is read when the VM stands.
  */
 #include "qemu/osdep.h"
-#include "gdbstub-tt/tt-gdb.h"
-#include "tt-gdb-int.h"
+#include "gdbstub-tt/tt-gdb-rcmd.h"
 #include "tt/hooks-gdb.h"
 #include "qemu/timer.h"
 #include "gdbstub/commands.h"

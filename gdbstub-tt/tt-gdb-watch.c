@@ -20,7 +20,7 @@
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "travel/tt-travel.h"
-#include "tt-gdb-int.h"
+#include "tt-gdb-watch-int.h"
 #include "tt/hooks.h"
 #include "exec/cpu-common.h"
 #include "exec/gdbstub.h"

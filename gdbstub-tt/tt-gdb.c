@@ -6,14 +6,19 @@
  */
 #include "qemu/osdep.h"
 #include "gdbstub-tt/tt-gdb.h"
-#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
-#include "replay/tt-replay.h"
+#include "gdbstub-tt/tt-gdb-rcmd.h"
+#include "replay/tt-replay-log.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-past.h"
 #include "travel/tt-travel.h"
-#include "tt-gdb-int.h"
+#include "tt-gdb-cond-int.h"
+#include "tt-gdb-hits-int.h"
+#include "tt-gdb-job-int.h"
+#include "tt-gdb-process-int.h"
+#include "tt-gdb-query-int.h"
+#include "tt-gdb-watch-int.h"
 #include "tt/hooks-gdb.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
@@ -101,68 +106,6 @@ static bool answered_break(void)
 
 /* ---- movements ---- */
 
-static struct {
-    TtGdbJob next;
-    uint64_t place;
-    int reason;                 /* of the last one */
-} job;
-
-void tt_gdb_post_job(TtGdbJob kind, uint64_t place)
-{
-    job.next = kind;
-    job.place = place;
-}
-
-int tt_gdb_job_reason(void)
-{
-    return job.reason;
-}
-
-/* The stop is reported as that of a single step. */
-static void job_done(void *opaque, uint64_t pos, int reason)
-{
-    tt_gdb_end_hits();
-    job.reason = reason;
-    tt_vcpus_stop_for_gdb();
-}
-
-static bool begin_job(TtGdbJob kind, Error **errp)
-{
-    uint64_t here = tt_position();
-
-    switch (kind) {
-    case TT_GDB_GOTO:
-        return tt_travel_goto(job.place, job_done, NULL, errp);
-    case TT_GDB_BACK:
-        /* A monitor may have moved the VM since gdb asked. */
-        return here ? tt_travel_back(here, MIN(job.place, here), job_done,
-                                     NULL, errp) :
-            tt_travel_goto(here, job_done, NULL, errp);
-    default:
-        return tt_gdb_begin_hits(job_done, errp);
-    }
-}
-
-static bool run_job(void)
-{
-    TtGdbJob kind = job.next;
-    Error *err = NULL;
-    bool begun;
-
-    job.next = TT_GDB_NO_JOB;
-    job.reason = TT_STOP_NONE;
-    if (kind == TT_GDB_NO_JOB) {
-        return false;
-    }
-    begun = begin_job(kind, &err);
-    vm_start();
-    if (!begun) {               /* it could when gdb asked: seldom */
-        error_report_err(err);
-        vm_stop(RUN_STATE_PAUSED);
-    }
-    return true;
-}
-
 /* Somebody else moved the VM: gdb looks at a watchpoint first. Nothing runs. */
 static bool answered_watch(bool step)
 {
@@ -193,8 +136,7 @@ static bool is_broken_off(void)
     if (!answered_break()) {
         return false;
     }
-    job.next = TT_GDB_NO_JOB;
-    job.reason = TT_STOP_INTERRUPTED;
+    tt_gdb_break_job();
     return true;
 }
 
@@ -204,7 +146,7 @@ bool tt_gdb_resume(const char *actions)
     if (is_broken_off()) {
         return true;
     }
-    if (tt_replaying() && run_job()) {
+    if (tt_replaying() && tt_gdb_run_job()) {
         return true;
     }
     return answered_watch(has_step(actions));
@@ -281,6 +223,7 @@ void tt_gdb_attached(void)
 static void machine_ready(Notifier *n, void *opaque)
 {
     tt_gdb_init_queries();
+    tt_gdb_init_hits();
     tt_gdb_init_conditions();
     tt_gdb_init_watch();
     tt_gdb_init_process();

@@ -7,8 +7,6 @@
 #ifndef TT_GDB_H
 #define TT_GDB_H
 
-/* Has a gdb that waits for the monitor's command left it? BQL */
-bool tt_gdb_gave_up(void);
 bool tt_gdb_wanted(void);               /* -gdb or -s was given */
 void tt_gdb_start(void);                /* -tt is on; before there is a vCPU */
 

@@ -4,18 +4,18 @@
  * QMP, waits for it with the BQL released.
  */
 #include "qemu/osdep.h"
+#include "monitor-cmds/tt-hmp.h"
 #include "accel-tt/tt-position.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "control/tt-mark.h"
-#include "control/tt-values.h"
-#include "flight/tt-save.h"
-#include "gdbstub-tt/tt-gdb.h"
 #include "monitor-cmds/tt-monitor.h"
-#include "replay/tt-replay.h"
+#include "replay/tt-replay-exact.h"
+#include "replay/tt-replay-log.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-travel.h"
+#include "tt-hmp-record-int.h"
 #include "tt/hooks.h"
 #include "tt/hmp.h"
 #include "qapi/error.h"
@@ -28,6 +28,13 @@
 #include "monitor/hmp.h"
 #include "system/runstate.h"
 #include "system/cpus.h"
+
+static bool (*gave_up)(void);
+
+void tt_hmp_init(bool (*gdb_gave_up)(void))
+{
+    gave_up = gdb_gave_up;
+}
 
 typedef struct Waiter {
     QemuSemaphore arrived;
@@ -94,7 +101,7 @@ static void wait_a_little(Waiter *w)
     while (!w->done && g_main_context_iteration(NULL, false)) {
     }
     monitor_set_cur(qemu_coroutine_self(), self);
-    if (!w->done && (qemu_shutdown_requested_get() || tt_gdb_gave_up())) {
+    if (!w->done && (qemu_shutdown_requested_get() || gave_up())) {
         tt_travel_interrupt();
     }
 }
@@ -144,7 +151,7 @@ static bool parse_place(const char *arg, TtGoto *g, Error **errp)
             return true;
         }
     }
-    error_setg(errp, "'%s' is no position: give a number, +N, -N, start, end "
+    error_setg(errp, "'%s' is not a position: give a number, +N, -N, start, end "
                "or @MARK", arg);
     return false;
 }
@@ -362,184 +369,6 @@ static void do_interrupt(Monitor *mon, const char *arg, Error **errp)
     }
 }
 
-/* ---- the window of a flight recorder ---- */
-
-static void saved(void *opaque, const char *dir, const char *why)
-{
-    Monitor *mon = opaque;
-
-    if (why) {
-        monitor_printf(mon, "Error: %s\n", why);
-    } else {
-        monitor_printf(mon, "saved in %s\n", tt_printable(dir));
-    }
-    monitor_resume(mon);
-}
-
-/* The prompt comes when it is saved; whoever has none (QMP's human-monitor-command,
- * gdb) waits here. */
-static void do_save(Monitor *mon, const char *arg, Error **errp)
-{
-    const char *name = arg && *arg ? arg : NULL;
-    g_autofree char *dir = NULL;
-    TtSaveWaiter w = { 0 };
-
-    if (monitor_suspend(mon) == 0) {
-        if (!tt_save_begin(name, false, saved, mon, errp)) {
-            monitor_resume(mon);
-        }
-        return;
-    }
-    if (!tt_save_begin(name, false, tt_monitor_saved, &w, errp)) {
-        return;
-    }
-    while (!w.done) {                       /* with the guest's timers */
-        Monitor *self = monitor_set_cur(qemu_coroutine_self(), NULL);
-
-        main_loop_wait(false);
-        monitor_set_cur(qemu_coroutine_self(), self);
-    }
-    dir = tt_monitor_save_result(&w, errp);
-    if (dir) {
-        monitor_printf(mon, "saved in %s\n", tt_printable(dir));
-    }
-}
-
-/* ---- recording on demand ---- */
-
-typedef struct StartWords {
-    const char *dir;
-    const char *last, *pattern;
-    bool has_max_size, has_interval, has_on_error, has_save, save;
-    bool has_guard, guard;
-    uint64_t max_size;
-    double interval;
-    TtOnError on_error;
-} StartWords;
-
-static bool parse_start_word(const char *word, StartWords *w, Error **errp)
-{
-    const char *value;
-
-    if (strstart(word, "max-size=", &value)) {
-        w->has_max_size = true;
-        if (qemu_strtosz(value, NULL, &w->max_size)) {
-            error_setg(errp, "'%s' is no size: give bytes, or a number with K, "
-                       "M or G", value);
-        }
-    } else if (strstart(word, "checkpoint-interval=", &value)) {
-        w->has_interval = true;
-        if (qemu_strtod_finite(value, NULL, &w->interval)) {
-            error_setg(errp, "%s, not '%s'", tt_interval_help, value);
-        }
-    } else if (strstart(word, "on-error=", &value)) {
-        w->has_on_error = true;
-        w->on_error = strcmp(value, "stop") ? TT_ON_ERROR_CONTINUE :
-            TT_ON_ERROR_STOP;
-        if (strcmp(value, "stop") && strcmp(value, "continue")) {
-            error_setg(errp, "on-error is 'stop' or 'continue', not '%s'",
-                       value);
-        }
-    } else if (strstart(word, "last=", &w->last) ||
-               strstart(word, "panic-pattern=", &w->pattern)) {
-        /* looked at later */
-    } else if (strstart(word, "save-on-panic=", &value)) {
-        w->has_save = true;
-        qapi_bool_parse("save-on-panic", value, &w->save, errp);
-    } else if (strstart(word, "guard=", &value)) {
-        w->has_guard = true;
-        qapi_bool_parse("guard", value, &w->guard, errp);
-    } else if (strchr(word, '=') && !strchr(word, '/')) {
-        error_setg(errp, "tt record start has no option '%s' (a directory of that name "
-                   "is './%s')", word, word);
-    } else if (w->dir) {
-        error_setg(errp, "tt record start takes one directory, not '%s' and "
-                   "'%s'", w->dir, word);
-    } else {
-        w->dir = word;
-    }
-    return !*errp;
-}
-
-static void record_start(Monitor *mon, const char *arg, Error **errp)
-{
-    g_auto(GStrv) words = g_strsplit(arg, " ", -1);
-    StartWords w = { 0 };
-    TtRecording *r;
-
-    for (char **word = words; *word; word++) {
-        if (**word && !parse_start_word(*word, &w, errp)) {
-            return;
-        }
-    }
-    r = qmp_tt_record_start(w.dir, w.has_max_size, w.max_size, w.has_interval,
-                            w.interval, w.has_on_error, w.on_error, w.last,
-                            w.has_save, w.save, w.pattern, w.has_guard, w.guard,
-                            errp);
-    if (r) {
-        monitor_printf(mon, "recording into %s\n", tt_printable(r->dir));
-        qapi_free_TtRecording(r);
-    }
-}
-
-static void record_stop(Monitor *mon, Error **errp)
-{
-    TtRun *run = qmp_tt_record_stop(errp);
-
-    if (run) {
-        monitor_printf(mon, "recorded %" PRIu64 " positions, %" PRIu64
-                       " events, %" PRIu64 " bytes in %s%s\n", run->position,
-                       run->events, run->bytes, tt_printable(run->dir),
-                       run->whole ? "" : " (not whole)");
-        qapi_free_TtRun(run);
-    }
-}
-
-static void do_record(Monitor *mon, const char *arg, Error **errp)
-{
-    const char *rest;
-
-    if (arg && !strcmp(arg, "stop")) {
-        record_stop(mon, errp);
-    } else if (arg && strstart(arg, "start", &rest) &&
-               (!*rest || *rest == ' ')) {
-        record_start(mon, rest, errp);
-    } else {
-        error_setg(errp, "tt record takes start [DIR] [max-size=SIZE] "
-                   "[checkpoint-interval=SECONDS] [on-error=stop|continue] "
-                   "[last=TIME] [save-on-panic=on|off] [panic-pattern=REGEX] "
-                   "[guard=on|off] or stop");
-    }
-}
-
-/* ---- branch traces ---- */
-
-static void trace_stop(Monitor *mon, Error **errp)
-{
-    TtTrace *t = qmp_tt_trace_stop(errp);
-
-    if (t) {
-        monitor_printf(mon, "traced positions %" PRIu64 " to %" PRIu64 ", %"
-                       PRIu64 " branches, %" PRIu64 " bytes in %s\n", t->from,
-                       t->to, t->branches, t->bytes, tt_printable(t->file));
-        qapi_free_TtTrace(t);
-    }
-}
-
-static void do_trace(Monitor *mon, const char *arg, Error **errp)
-{
-    const char *file;
-
-    if (arg && !strcmp(arg, "stop")) {
-        trace_stop(mon, errp);
-    } else if (arg && strstart(arg, "start ", &file) &&
-               file[strspn(file, " ")]) {
-        qmp_tt_trace_start(file + strspn(file, " "), errp);
-    } else {
-        error_setg(errp, "tt trace takes start FILE or stop");
-    }
-}
-
 static const struct {
     const char *verb;
     void (*run)(Monitor *mon, const char *arg, Error **errp);
@@ -550,9 +379,9 @@ static const struct {
     { "verify", do_verify },
     { "checkpoint", do_checkpoint },
     { "interrupt", do_interrupt },
-    { "save", do_save },
-    { "record", do_record },
-    { "trace", do_trace },
+    { "save", tt_hmp_save },
+    { "record", tt_hmp_record },
+    { "trace", tt_hmp_trace },
 };
 
 void hmp_tt(Monitor *mon, const QDict *qdict)

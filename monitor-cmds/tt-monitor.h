@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What QMP and HMP share: where a movement is to lead. BQL held. */
+/*
+ * What QMP and HMP share.
+ *
+ * Context, unless said otherwise: the BQL is held.
+ */
 #ifndef TT_MONITOR_H
 #define TT_MONITOR_H
 
+#include "session/tt-checkpoint.h"
 #include "travel/tt-travel.h"
 #include "qapi/qapi-types-tt.h"
 #include "qemu/coroutine.h"
@@ -22,6 +27,12 @@ void tt_monitor_wait(void);
 /* Checkpoint @id, of a recording or a replay; the caller frees it. NULL: there
  * is none, *errp says that it could not be made. */
 TtCheckpoint *tt_monitor_checkpoint(uint32_t id, Error **errp);
+/* Of TtCheckpointDesc, of the recording or the replay; the caller frees it. */
+GArray *tt_monitor_checkpoints(void);
+TtCheckpoint *tt_monitor_checkpoint_to_qapi(const TtCheckpointDesc *c);
+TtReason tt_monitor_reason(int reason);         /* of a TtStopReason */
+/* Of a recording, where its window begins. */
+uint64_t tt_monitor_start_of_run(void);
 /* @full: NULL: it is not to be a full one. */
 bool tt_monitor_may_be_full(const GString *full, Error **errp);
 /* False: *errp says what is wrong. */

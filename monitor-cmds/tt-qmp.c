@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * QMP commands and events of -tt: they translate, the engine decides.
+ * QMP commands of -tt: they translate, the engine decides.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tcg/tt-branch-trace.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
-#include "checkpoint/tt-checkpoint.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "checkpoint/tt-cptake.h"
 #include "control/tt-attach.h"
@@ -17,84 +16,26 @@
 #include "flight/tt-save.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "log/tt-log.h"
-#include "monitor-cmds/tt-events.h"
 #include "monitor-cmds/tt-monitor.h"
-#include "record/tt-flight.h"
 #include "record/tt-record-options.h"
 #include "record/tt-record-vcpus.h"
 #include "record/tt-record.h"
 #include "record/tt-write-stall.h"
-#include "replay/tt-replay.h"
-#include "session/tt-events.h"
+#include "replay/tt-replay-exact.h"
+#include "replay/tt-replay-log.h"
+#include "session/tt-checkpoint.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
-#include "timeline/tt-timeline.h"
-#include "travel/tt-past.h"
+#include "travel/tt-cptable.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "qemu/main-loop.h"
 #include "qemu/coroutine.h"
 #include "qapi/qapi-commands-tt.h"
-#include "qapi/qapi-events-tt.h"
+#include "qapi/qapi-commands-tt-record.h"
 #include "system/runstate.h"
 #include "system/cpus.h"
-
-static TtReason to_qapi(int reason)
-{
-    static const TtReason map[] = {
-        [TT_STOP_NONE] = TT_REASON_NONE,
-        [TT_STOP_TARGET] = TT_REASON_TARGET,
-        [TT_STOP_HIT] = TT_REASON_BREAKPOINT,
-        [TT_STOP_START] = TT_REASON_START,
-        [TT_STOP_END] = TT_REASON_END,
-        [TT_STOP_DIVERGED] = TT_REASON_DIVERGED,
-        [TT_STOP_INTERRUPTED] = TT_REASON_INTERRUPTED,
-        [TT_STOP_DAMAGED] = TT_REASON_DAMAGED,
-    };
-
-    return map[reason];
-}
-
-void tt_event_stopped(uint64_t pos, int reason)
-{
-    qapi_event_send_tt_stopped(pos, to_qapi(reason));
-}
-
-void tt_event_diverged(uint64_t pos, const char *text)
-{
-    const char *cut = strstr(text, "; ");   /* "recorded: ...; replayed: ..." */
-    g_autofree char *expected = cut ? g_strndup(text, cut - text) :
-        g_strdup("the recorded run");
-
-    qapi_event_send_tt_diverged(pos, expected, cut ? cut + 2 : text);
-}
-
-static void saved(const char *dir)
-{
-    qapi_event_send_tt_saved(dir);
-}
-
-static void crashed(uint64_t pos, const char *mark, const char *what)
-{
-    qapi_event_send_tt_guest_panic(pos, mark, what);
-}
-
-void tt_event_progress(uint64_t done, uint64_t total)
-{
-    qapi_event_send_tt_progress(done, total);
-}
-
-void tt_monitor_init(void)
-{
-    static const TtEventListener listener = {
-        .stopped = tt_event_stopped, .diverged = tt_event_diverged,
-        .progress = tt_event_progress, .saved = saved, .crashed = crashed,
-        .refuse_input = tt_monitor_refuse_input,
-    };
-
-    tt_listen(&listener);
-}
 
 static TtStore *store_to_qapi(const TtCheckpointerStats *st)
 {
@@ -109,12 +50,6 @@ static TtStore *store_to_qapi(const TtCheckpointerStats *st)
     return q;
 }
 
-/* Of a recording's past, the window may have no more than that. */
-static uint64_t start_of_run(void)
-{
-    return tt_replaying() ? tt_replay_first() : tt_flight_start();
-}
-
 TtInfo *qmp_query_tt(Error **errp)
 {
     TtInfo *info = g_new0(TtInfo, 1);
@@ -125,7 +60,7 @@ TtInfo *qmp_query_tt(Error **errp)
     info->live = tt_session.live;
     info->dir = g_strdup(tt_session.dir);
     info->position = tt_session.gave_up ? tt_session.gave_up_at : tt_position();
-    info->start = start_of_run();
+    info->start = tt_monitor_start_of_run();
     info->end = tt_replaying() ? tt_replay_end() : info->position;
     info->checkpoints = tt_recording() ? kept.count : tt_checkpoints_count();
     info->store = tt_recording() || tt_past ? store_to_qapi(&kept) : NULL;
@@ -184,99 +119,6 @@ TtDigest *qmp_query_tt_digest(Error **errp)
 }
 
 /* ---- movements ---- */
-
-static bool add_delta(int64_t delta, uint64_t *target, Error **errp)
-{
-    uint64_t now = tt_position(), before = now - start_of_run();
-
-    if (delta < 0 && -(uint64_t)delta > before) {
-        error_setg(errp, "position %" PRIu64 " has only %" PRIu64 " before it",
-                   now, before);
-        return false;
-    }
-    *target = now + delta;
-    return true;
-}
-
-/* Of a recording, the present is the end. */
-static uint64_t end_of_run(void)
-{
-    return tt_replaying() ? tt_replay_end() : tt_position();
-}
-
-bool tt_monitor_target(const TtGoto *g, uint64_t *target, Error **errp)
-{
-    int given = g->has_position + g->has_delta + g->has_where + !!g->mark;
-    uint64_t end = end_of_run();
-
-    if (!tt_is_live(errp)) {
-        return false;
-    }
-    if (given != 1) {
-        error_setg(errp, "give exactly one of position, delta, where and mark");
-        return false;
-    }
-    if (g->has_position) {
-        *target = g->position;
-    } else if (g->has_where) {
-        *target = g->where == TT_WHERE_START ? start_of_run() : end;
-    } else if (g->mark ? !tt_mark_find(g->mark, target, errp) :
-               !add_delta(g->delta, target, errp)) {
-        return false;
-    }
-    if (*target < start_of_run()) {
-        error_setg(errp, "position %" PRIu64 " is before the window that is kept "
-                   "of the recording, which begins at %" PRIu64, *target,
-                   start_of_run());
-        return false;
-    }
-    if (*target > end) {
-        error_setg(errp, "position %" PRIu64 " is past the end of the run (%"
-                   PRIu64 ")", *target, end);
-        return false;
-    }
-    return true;
-}
-
-/* To the end of a recording's past, or to where it stands: that is the present. */
-static bool leads_to_present(const TtGoto *g, uint64_t target)
-{
-    return (tt_past && g->has_where && g->where == TT_WHERE_END) ||
-        (tt_recording() && target == tt_position());
-}
-
-bool tt_monitor_go(const TtGoto *g, TtTravelDone *done, void *opaque,
-                   Error **errp)
-{
-    uint64_t target, from;
-
-    if (!tt_on() && !tt_is_live(errp)) {
-        return false;
-    }
-    vm_stop(RUN_STATE_PAUSED);
-    from = tt_position();
-    if (!tt_monitor_target(g, &target, errp)) {
-        return false;
-    }
-    if (tt_travel_active()) {
-        error_setg(errp, "another movement is under way");
-        return false;
-    }
-    if (leads_to_present(g, target)) {
-        if (tt_past) {
-            tt_past_leave();
-        }
-        tt_event_stopped(tt_position(), TT_STOP_END);
-        done(opaque, tt_position(), TT_STOP_END);
-        return true;
-    }
-    if (tt_recording() && !tt_past_enter(errp)) {
-        return false;
-    }
-    return g->has_delta && g->delta < 0 ?
-        tt_travel_back(from, from - target, done, opaque, errp) :
-        tt_travel_goto(target, done, opaque, errp);
-}
 
 typedef struct Waiter {
     Coroutine *co;
@@ -377,7 +219,7 @@ TtPlace *coroutine_fn qmp_tt_goto(bool has_position, int64_t position,
     }
     place = g_new0(TtPlace, 1);
     place->position = w.pos;
-    place->reason = to_qapi(w.reason);
+    place->reason = tt_monitor_reason(w.reason);
     return place;
 }
 
@@ -401,74 +243,19 @@ TtPlace *qmp_tt_mark(const char *name, Error **errp)
 
 /* ---- checkpoints ---- */
 
-static TtCheckpoint *checkpoint_to_qapi(const TtCheckpointDesc *c)
-{
-    TtCheckpoint *q = g_new0(TtCheckpoint, 1);
-
-    q->id = c->id;
-    q->position = c->pos;
-    q->pages = c->pages;
-    q->pinned = c->pinned;
-    q->stored = q->has_time_ms = q->has_bytes = c->stored;
-    q->time_ms = c->host_ns / SCALE_MS;
-    q->bytes = c->bytes;
-    q->full = c->full;
-    return q;
-}
-
-void tt_monitor_wait(void)
-{
-    while (tt_replaying() && !tt_session.live) {
-        bql_unlock();
-        g_usleep(1000);
-        bql_lock();
-    }
-}
-
-static GArray *list_all(void)
-{
-    return tt_recording() ? tt_checkpointer_list() : tt_checkpoints_list();
-}
-
 TtCheckpointList *qmp_query_tt_checkpoints(Error **errp)
 {
     g_autoptr(GArray) all = NULL;
     TtCheckpointList *list = NULL, **tail = &list;
 
     tt_monitor_wait();
-    all = list_all();
+    all = tt_monitor_checkpoints();
     for (unsigned i = 0; i < all->len; i++) {
         TtCheckpointDesc *c = &g_array_index(all, TtCheckpointDesc, i);
 
-        QAPI_LIST_APPEND(tail, checkpoint_to_qapi(c));
+        QAPI_LIST_APPEND(tail, tt_monitor_checkpoint_to_qapi(c));
     }
     return list;
-}
-
-TtCheckpoint *tt_monitor_checkpoint(uint32_t id, Error **errp)
-{
-    g_autoptr(GArray) all = list_all();
-
-    for (unsigned i = 0; i < all->len; i++) {
-        TtCheckpointDesc *c = &g_array_index(all, TtCheckpointDesc, i);
-
-        if (c->id == id) {
-            return checkpoint_to_qapi(c);
-        }
-    }
-    error_setg(errp, "no checkpoint could be made for position %" PRIu64,
-               tt_position());
-    return NULL;
-}
-
-bool tt_monitor_may_be_full(const GString *full, Error **errp)
-{
-    if (full && !tt_recording()) {
-        error_setg(errp, "a full checkpoint needs the devices: take it while "
-                   "the VM is recorded");
-        return false;
-    }
-    return true;
 }
 
 TtCheckpoint *coroutine_fn qmp_tt_checkpoint_add(const char *name,
@@ -503,30 +290,6 @@ void qmp_tt_checkpoint_delete(uint32_t id, Error **errp)
 }
 
 /* ---- the window of a flight recorder ---- */
-
-void tt_monitor_saved(void *opaque, const char *dir, const char *why)
-{
-    TtSaveWaiter *w = opaque;
-
-    w->dir = g_strdup(dir);
-    w->why = g_strdup(why);
-    w->done = true;
-    if (w->co) {
-        aio_co_wake(w->co);
-    }
-}
-
-char *tt_monitor_save_result(TtSaveWaiter *w, Error **errp)
-{
-    g_autofree char *dir = g_steal_pointer(&w->dir);
-    g_autofree char *why = g_steal_pointer(&w->why);
-
-    if (why) {
-        error_setg(errp, "%s", why);
-        return NULL;
-    }
-    return g_steal_pointer(&dir);
-}
 
 TtRecording *coroutine_fn qmp_tt_save(const char *name, Error **errp)
 {

@@ -6,7 +6,7 @@
  * what would look at the present's memory.
  */
 #include "qemu/osdep.h"
-#include "monitor-cmds/tt-events.h"
+#include "monitor-cmds/tt-refuse.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "monitor/monitor-internal.h"

@@ -27,6 +27,7 @@
 #include "accel-tt/tt-token.h"
 #include "debug/tt-elfsyms.h"
 #include "io/tt-base.h"
+#include "pages/tt-page.h"
 #include "run/tt-manifest.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"

@@ -12,6 +12,7 @@
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
+#include "pages/tt-page.h"
 #include "run/tt-cpstate.h"
 #include "run/tt-manifest.h"
 #include "session/tt-ops.h"

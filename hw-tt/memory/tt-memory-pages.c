@@ -6,6 +6,7 @@
 #include "qemu/osdep.h"
 #include "hw-tt/memory/tt-block.h"
 #include "hw-tt/memory/tt-memory.h"
+#include "pages/tt-page.h"
 #include "tt-memory-int.h"
 #include "tt/hooks.h"
 #include "exec/memory.h"

@@ -18,6 +18,7 @@
 #include "hw-tt/memory/tt-guard.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
+#include "pages/tt-page.h"
 #include "run/tt-manifest.h"
 #include "session/tt-ops.h"
 #include "session/tt-session.h"

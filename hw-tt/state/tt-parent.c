@@ -7,6 +7,7 @@
 #include "hw-tt/state/tt-parent.h"
 #include "hw-tt/memory/tt-block.h"
 #include "io/tt-base.h"
+#include "pages/tt-page.h"
 #include "pages/tt-pagestore.h"
 #include "run/tt-cpstate.h"
 #include "run/tt-fullstate.h"

@@ -8,6 +8,7 @@
 
 #include "hw-tt/memory/tt-block.h"
 #include "io/tt-base.h"
+#include "pages/tt-page.h"
 #include "pages/tt-pagestore.h"
 #include "run/tt-cpstate.h"
 #include "run/tt-manifest.h"

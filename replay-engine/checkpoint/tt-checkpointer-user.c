@@ -7,7 +7,6 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-position.h"
-#include "checkpoint/tt-checkpoint.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "checkpoint/tt-cpfiles.h"
 #include "checkpoint/tt-cplist.h"
@@ -24,6 +23,7 @@
 #include "run/tt-cpstate.h"
 #include "run/tt-fullstate.h"
 #include "run/tt-runstore.h"
+#include "session/tt-checkpoint.h"
 #include "session/tt-session.h"
 #include "tt-checkpointer-int.h"
 #include "qapi/error.h"

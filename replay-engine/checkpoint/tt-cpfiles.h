@@ -10,6 +10,7 @@
 #define TT_CPFILES_H
 
 #include "io/tt-base.h"
+#include "pages/tt-page.h"
 #include "pages/tt-pagestore.h"
 
 /* As in a new process; it is not open. */

@@ -5,8 +5,9 @@
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-cplist.h"
-#include "checkpoint/tt-checkpoint.h"
+#include "pages/tt-page.h"
 #include "pages/tt-pagestore.h"
+#include "session/tt-checkpoint.h"
 
 static GMutex lock;
 static GArray *points;              /* of TtCheckpointDesc, by position */

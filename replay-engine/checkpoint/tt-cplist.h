@@ -8,6 +8,7 @@
 #ifndef TT_CPLIST_H
 #define TT_CPLIST_H
 
+#include "pages/tt-page.h"
 #include "pages/tt-pagestore.h"
 
 /* Tells of @id as it is in @store now; new or known. The store is the caller's. */

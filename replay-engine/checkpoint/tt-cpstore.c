@@ -16,6 +16,7 @@
 #include "checkpoint/tt-cpstore.h"
 #include "checkpoint/tt-cpfiles.h"
 #include "io/tt-base.h"
+#include "pages/tt-page.h"
 #include "pages/tt-pagestore.h"
 #include "qemu/thread.h"
 

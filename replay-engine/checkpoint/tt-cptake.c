@@ -12,6 +12,7 @@
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/screen/tt-gpu.h"
 #include "io/tt-base.h"
+#include "pages/tt-page.h"
 #include "pages/tt-pagestore.h"
 #include "record/tt-flight.h"
 #include "record/tt-record.h"

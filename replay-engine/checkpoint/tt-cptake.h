@@ -9,6 +9,7 @@
 #define TT_CPTAKE_H
 
 #include "io/tt-base.h"
+#include "pages/tt-page.h"
 #include "run/tt-cpstate.h"
 
 void tt_cptake_begin(void);             /* there is none yet */

@@ -12,7 +12,7 @@
 #include "io/tt-io.h"
 #include "record/tt-mark-log.h"
 #include "record/tt-rundir.h"
-#include "replay/tt-replay.h"
+#include "replay/tt-replay-log.h"
 #include "run/tt-marks.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"

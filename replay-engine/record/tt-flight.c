@@ -19,6 +19,7 @@
 #include "log/tt-log.h"
 #include "log/tt-logparts.h"
 #include "log/tt-window.h"
+#include "pages/tt-page.h"
 #include "record/tt-record-options.h"
 #include "record/tt-rundir.h"
 #include "session/tt-session.h"

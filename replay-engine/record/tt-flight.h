@@ -12,6 +12,7 @@
 #include "io/tt-base.h"
 #include "io/tt-io.h"
 #include "log/tt-log.h"
+#include "pages/tt-page.h"
 
 /* The recording begins in tt_session.dir, with a window of
  * tt_record_options.window_ns; it has ended. */

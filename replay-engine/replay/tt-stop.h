@@ -9,6 +9,9 @@
 
 /* The VM stands at tt_now.pos; @reason is a TtStopReason. vCPU thread. */
 void tt_stop_vm(int reason);
+/* The log is at its end, and the vCPU stands there: the VM stops, or the movement
+ * does. vCPU thread. */
+void tt_stop_at_end(void);
 
 /* The process ends when the replay comes to an end. */
 extern bool tt_at_end_exit;

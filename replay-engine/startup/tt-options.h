@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The -tt option, and what it needs before the machine is made.
+ * The -tt option.
  *
- * Context, unless said otherwise: the BQL is held.
+ * Context: main thread, BQL held.
  */
 #ifndef TT_OPTIONS_H
 #define TT_OPTIONS_H
+
+bool tt_options_say_at_end(void);       /* at-end= was given */
 
 #endif

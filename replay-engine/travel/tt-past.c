@@ -15,7 +15,7 @@
  *       when the past is entered, at the position where the present stands.
  *   I2  Devices that act meanwhile (a packet, a key) find the present: what they
  *       write is logged there (tt_past_swap), what they ask of the vCPU waits
- *       (tt_target_swap_links).
+ *       (tt_vcpus_swap_links).
  *   I3  QEMU's clocks and its handlers of the VM's state see a VM that stands,
  *       whatever runs in the past.
  *
@@ -26,14 +26,14 @@
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
-#include "checkpoint/tt-checkpointer.h"
 #include "hw-tt/memory/tt-memory.h"
-#include "monitor-cmds/tt-events.h"
 #include "record/tt-record-vcpus.h"
 #include "record/tt-record.h"
 #include "record/tt-rundir.h"
+#include "replay/tt-replay-log.h"
 #include "replay/tt-replay.h"
 #include "run/tt-manifest.h"
+#include "session/tt-events.h"
 #include "session/tt-session.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
@@ -53,6 +53,7 @@ static struct {
     uint8_t stands_in[16];      /* UUID of the run */
     VMChangeStateHandler *debugger;
     RunState was;               /* of the VM, when it was left */
+    void (*settle)(void);
 } past;
 
 /* ---- the way there: vCPU thread ---- */
@@ -106,7 +107,7 @@ static void enter(CPUState *cpu, run_on_cpu_data data)
     if (!tt_record_seal(errp)) {
         return;
     }
-    tt_checkpointer_settle();
+    past.settle();
     set_aside();
     if (!tt_replay_open(errp)) {
         bring_back();
@@ -132,6 +133,11 @@ static void leave(CPUState *cpu, run_on_cpu_data data)
 
 /* ---- in and out ---- */
 
+void tt_past_init(void (*settle)(void))
+{
+    past.settle = settle;
+}
+
 uint64_t tt_past_stand(void)
 {
     return past.stood_at;
@@ -146,7 +152,7 @@ bool tt_past_enter(Error **errp)
         return false;
     }
     if (qemu_reset_requested_get()) {       /* it is the present's */
-        error_setg(errp, "the machine is about to be reset: go back when it was");
+        error_setg(errp, "the machine is about to be reset: go back after that");
         return false;
     }
     if (!tt_vcpu_is_ours()) {
@@ -163,7 +169,7 @@ bool tt_past_enter(Error **errp)
     if (runstate_needs_reset()) {       /* a VM that is off has a past, too */
         runstate_set(RUN_STATE_PAUSED);
     }
-    tt_monitor_refuse_input(true);
+    tt_tell_refuse_input(true);
     return true;
 }
 
@@ -176,7 +182,7 @@ static bool is_off(void)
 void tt_past_leave(void)
 {
     assert(tt_past && !tt_travel_active());
-    tt_monitor_refuse_input(false);
+    tt_tell_refuse_input(false);
     if (is_off() && (runstate_check(RUN_STATE_PAUSED) ||
                      runstate_check(RUN_STATE_DEBUG))) {
         runstate_set(RUN_STATE_RUNNING);        /* the way there that QEMU has */

@@ -7,6 +7,9 @@
 #ifndef TT_PAST_H
 #define TT_PAST_H
 
+/* Before the options. @settle: waits until all checkpoints that were taken are in the
+ * run's files; called in the vCPU thread, when the past is about to be shown. */
+void tt_past_init(void (*settle)(void));
 /*
  * Main thread, not in a coroutine, the VM is stopped. enter: the start of the
  * run is shown, and movements begin there; the present stays as it is. leave: the

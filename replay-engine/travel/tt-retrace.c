@@ -10,7 +10,7 @@
 #include "qemu/osdep.h"
 #include "travel/tt-retrace.h"
 #include "accel-tt/tcg/tt-branch-trace.h"
-#include "replay/tt-replay.h"
+#include "replay/tt-replay-log.h"
 #include "session/tt-paths.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-travel.h"
@@ -41,12 +41,6 @@ bool tt_part_parse(const char *text, uint64_t *from, uint64_t *to)
     }
     return !*rest || (g_ascii_isdigit(*rest) &&
                       qemu_strtou64(rest, NULL, 10, to) == 0 && *to > *from);
-}
-
-bool tt_trace_option(const char *path, const char *part)
-{
-    want.path = tt_path_absolute(path);
-    return tt_part_parse(part ?: "all", &want.from, &want.to);
 }
 
 bool tt_retrace_is_on(void)
@@ -96,7 +90,7 @@ static void at_beginning(void *opaque, uint64_t pos, int reason)
     }
 }
 
-void tt_retrace_begin(void)
+static void begin(void)
 {
     Error *err = NULL;
 
@@ -108,4 +102,17 @@ void tt_retrace_begin(void)
     if (err || !tt_travel_goto(want.from, at_beginning, NULL, &err)) {
         leave(TT_STOP_NONE, err);
     }
+}
+
+/* ---- the option ---- */
+
+bool tt_trace_option(const char *path, const char *part)
+{
+    static const TtTravelTask task = { .begin = begin };
+
+    want.path = tt_path_absolute(path);
+    if (tt_replaying()) {
+        tt_travel_set_task(&task);
+    }
+    return tt_part_parse(part ?: "all", &want.from, &want.to);
 }

@@ -17,7 +17,7 @@
 #include "qemu/osdep.h"
 #include "travel/tt-search.h"
 #include "accel-tt/tt-position.h"
-#include "replay/tt-replay.h"
+#include "replay/tt-replay-log.h"
 #include "timeline/tt-touched.h"
 #include "tt/hooks.h"
 #include "hw/core/cpu.h"

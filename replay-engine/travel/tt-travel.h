@@ -11,11 +11,9 @@
 
 typedef void TtTravelDone(void *opaque, uint64_t pos, int reason);
 
-void tt_travel_init(CPUState *cpu);             /* first checkpoint */
+void tt_travel_init(void);                      /* before the options */
 void tt_travel_close(void);                     /* no movement is under way */
 bool tt_travel_active(void);
-bool tt_travel_is_blind(void);          /* no stop of gdb's counts now */
-bool tt_travel_steps_over(void);        /* the breakpoint here does not */
 /* A step backwards compares the bytes of watchpoints up to this size, for gdb. */
 #define TT_WATCH_COMPARED 4096
 /*
@@ -41,22 +39,25 @@ bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
 typedef bool TtTravelHit(void *opaque, uint64_t pos, uint64_t pc);
 bool tt_travel_survey(uint64_t from, uint64_t to, TtTravelHit *hit,
                       TtTravelDone *done, void *opaque, Error **errp);
-void tt_travel_switches(CPUState *from);        /* its turn ends here */
 void tt_travel_interrupt(void);         /* any thread */
 void tt_travel_abort(void);             /* the vCPU does not run */
 void tt_travel_end(void);               /* nor will it ever again */
 /* Of the movement under way, in positions; 0 of 0: there is none. */
 void tt_travel_progress(uint64_t *done, uint64_t *total);
-uint64_t tt_travel_stop_at(void);       /* UINT64_MAX: nowhere */
-bool tt_travel_is_pending(void);        /* the next step is due here */
-bool tt_travel_advance(CPUState *cpu);  /* take it; true: run on */
-/* A stop fired at @pos; @wp: the watchpoint it was, or NULL. */
-void tt_travel_hit(uint64_t pos, CPUWatchpoint *wp);
 
-void tt_travel_ended(int reason);       /* end of log, divergence */
-void tt_travel_sync_point(CPUState *cpu);    /* a good place for a checkpoint */
-unsigned tt_checkpoints_count(void);
+/*
+ * What a replay is for, if not for a user who moves it: verification, a trace. It
+ * begins as soon as the replay can be moved, and ends the process. What a task does
+ * not care for is NULL.
+ */
+typedef struct TtTravelTask {
+    void (*begin)(void);
+    /* See TtReplayDriver. */
+    bool (*goes_on)(const char *why);
+    bool (*is_restoring)(void);
+} TtTravelTask;
 
+void tt_travel_set_task(const TtTravelTask *task);  /* main thread, before it */
 
 /* Is there anything to travel in? */
 bool tt_travel_is_possible(Error **errp);
@@ -65,7 +66,5 @@ bool tt_travel_is_possible(Error **errp);
 bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp);
 uint32_t tt_travel_pinned(void);
 bool tt_travel_delete(uint64_t id, Error **errp);
-/* Of TtCheckpointDesc, by position; the caller frees it. */
-GArray *tt_checkpoints_list(void);
 
 #endif

@@ -1,49 +1,49 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What tt-verify.c asks of the VM where it stands, and how it says what it found.
- * Private to replay-engine/glue.
+ * Verification from interval to interval: what its search shares with it.
  *
- * Context: the vCPU thread, BQL held, between two instructions. Nothing is changed.
+ * Context: the vCPU thread, BQL held, from travel's callbacks.
  */
 #ifndef TT_VERIFY_INT_H
 #define TT_VERIFY_INT_H
 
-#define TT_VERIFY_BYTES 8       /* shown of a page that differs */
+#include "session/tt-checkpoint.h"
+#include "tt-verify-compare-int.h"
 
-typedef struct TtDiffering {
-    uint64_t page;
-    unsigned offset;            /* of the first byte that differs */
-    unsigned n_bytes;           /* that do */
-    uint8_t recorded[TT_VERIFY_BYTES], replayed[TT_VERIFY_BYTES];
-} TtDiffering;
+typedef enum TtVerifySearch {
+    TT_VERIFY_NO_SEARCH,
+    TT_VERIFY_OF_PAGE,
+    TT_VERIFY_OF_REGISTER,
+} TtVerifySearch;
 
-/* A line on stdout, for programs: a word, then key=value; the last value goes to
- * the end of the line. */
-void tt_verify_say(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
-void tt_verify_say_page(const TtDiffering *d);
-/* The registers of the vCPU whose turn it is. */
-void tt_verify_say_state(void);
-/* The last event of the log before this place, and the one that is next. */
-void tt_verify_say_events(void);
+typedef struct TtVerify {
+    bool on;
+    uint64_t from, to;          /* positions; to UINT64_MAX: the end */
+    GArray *points;             /* of TtCheckpointDesc: stored, in this part of the run */
+    unsigned next;              /* with it the present interval ends */
+    uint64_t began;
+    bool is_wrong, is_unusable; /* any so far */
+    /* the present interval */
+    const char *how;            /* it ended */
+    bool differed;              /* a digest did, on the way */
+    uint64_t last_equal;        /* position of the last that did not */
+    TtVerifyFound found;        /* at its end */
+    /* the search for a write: not at low, at high */
+    TtVerifySearch search;
+    uint64_t low, high;
+} TtVerify;
 
-/* @recorded against RAM as it is now (a page; NULL: zeros). False: they are equal. */
-bool tt_verify_page_differs(uint64_t page, const void *recorded,
-                            TtDiffering *d);
+extern TtVerify tt_verify;
 
-/* ---- registers of all vCPUs: of TtRegs, by number ---- */
-GPtrArray *tt_verify_registers(void);
-
-typedef struct TtVerifyReg {    /* one that differs; name NULL: none */
-    unsigned cpu;
-    char *name, *replayed;      /* g_free */
-} TtVerifyReg;
-
-/* Says all that differ; *@one becomes the first that changes with few
- * instructions, unless there is none. */
-void tt_verify_compare_registers(GPtrArray *replayed, GPtrArray *recorded,
-                                 TtVerifyReg *one);
-void tt_verify_reg_cleanup(TtVerifyReg *r);
-/* Has the VM that value in it now? */
-bool tt_verify_reg_is(const TtVerifyReg *r);
+/* With it the present interval ends; NULL: it ends with the run. */
+const TtCheckpointDesc *tt_verify_next_point(void);
+/* Behind all that there is to say of it. */
+void tt_verify_say_interval(uint64_t to, const char *how);
+void tt_verify_next_interval(void);
+/* To the next checkpoint from which the log can be read. */
+void tt_verify_go_on_behind(void);
+/* A movement was begun, or, if not @ok, could not be: that ends it all. */
+void tt_verify_post(bool ok, Error *err);
+void tt_verify_interrupted(uint64_t pos);
 
 #endif

@@ -7,13 +7,9 @@
 #ifndef TT_VERIFY_H
 #define TT_VERIFY_H
 
-/* What stands behind verify=: all, FROM-, FROM-TO. False: something else. */
+/* What stands behind verify=: all, FROM-, FROM-TO. False: something else. The replay
+ * then verifies itself, and ends the process. */
 bool tt_verify_option(const char *text);
 bool tt_verify_is_on(void);
-bool tt_verify_is_restoring(void);      /* what it finds is its own to say */
-/* vCPU thread, at the start of the replay. The process ends when it is done. */
-void tt_verify_begin(void);
-/* A digest differs, @why: noted, and the replay goes on. False: it is to end. */
-bool tt_verify_goes_on(const char *why);
 
 #endif

@@ -672,7 +672,7 @@ def test_parts_are_missing(work):
     out = run_tool(tool('tt'), 'info', holed, rc=None)[1]
     check(f"{parts[-2]}' is missing" in out, out)
     rep = replay(work, holed, name='holed', rc=None)
-    check(f"{parts[-2]}' is missing: the replay begins behind it" in rep.stderr,
+    check(f"{parts[-2]}' is missing: the replay begins after it" in rep.stderr,
           rep.stderr)
 
 

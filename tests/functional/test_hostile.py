@@ -115,7 +115,7 @@ def test_vcpu_changed_in_an_instruction(work):
     for n, e in enumerate((event(pos, 'cpu-switch', 1, addr=1),
                            {**state, 'position': pos, 'nested': 1})):
         ends(forge(run, os.path.join(work, f'n{n}'), events[:at] + [e] + events[at:]),
-             'inside of an instruction')
+             'inside an instruction')
 
 
 @limit(60)
@@ -268,7 +268,7 @@ def test_no_fences(work):
     with stopped_replay(work, run) as vm:
         goto(vm, position=5000)
         said = vm.qmp.hmp('tt checkpoint add')
-        check('no fences' in said, said)
+        check('no sync points' in said, said)
         vm.qmp.send('quit')
         vm.wait(0)
 

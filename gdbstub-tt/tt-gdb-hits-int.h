@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The search for all hits of some addresses.
+ *
+ * Context: main thread, BQL held.
+ */
+#ifndef TT_GDB_HITS_INT_H
+#define TT_GDB_HITS_INT_H
+
+void tt_gdb_init_hits(void);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * HMP commands of a recording: tt record, tt save, tt trace.
+ */
+#include "qemu/osdep.h"
+#include "control/tt-values.h"
+#include "flight/tt-save.h"
+#include "monitor-cmds/tt-monitor.h"
+#include "session/tt-paths.h"
+#include "tt-hmp-record-int.h"
+#include "qapi/error.h"
+#include "qemu/main-loop.h"
+#include "qemu/coroutine.h"
+#include "qemu/cutils.h"
+#include "qapi/qapi-commands-tt.h"
+#include "qapi/qapi-commands-tt-record.h"
+#include "monitor/monitor.h"
+#include "monitor/hmp.h"
+
+/* ---- the window of a flight recorder ---- */
+
+static void saved(void *opaque, const char *dir, const char *why)
+{
+    Monitor *mon = opaque;
+
+    if (why) {
+        monitor_printf(mon, "Error: %s\n", why);
+    } else {
+        monitor_printf(mon, "saved in %s\n", tt_printable(dir));
+    }
+    monitor_resume(mon);
+}
+
+/* The prompt comes when it is saved; whoever has none (QMP's human-monitor-command,
+ * gdb) waits here. */
+void tt_hmp_save(Monitor *mon, const char *arg, Error **errp)
+{
+    const char *name = arg && *arg ? arg : NULL;
+    g_autofree char *dir = NULL;
+    TtSaveWaiter w = { 0 };
+
+    if (monitor_suspend(mon) == 0) {
+        if (!tt_save_begin(name, false, saved, mon, errp)) {
+            monitor_resume(mon);
+        }
+        return;
+    }
+    if (!tt_save_begin(name, false, tt_monitor_saved, &w, errp)) {
+        return;
+    }
+    while (!w.done) {                       /* with the guest's timers */
+        Monitor *self = monitor_set_cur(qemu_coroutine_self(), NULL);
+
+        main_loop_wait(false);
+        monitor_set_cur(qemu_coroutine_self(), self);
+    }
+    dir = tt_monitor_save_result(&w, errp);
+    if (dir) {
+        monitor_printf(mon, "saved in %s\n", tt_printable(dir));
+    }
+}
+
+/* ---- recording on demand ---- */
+
+typedef struct StartWords {
+    const char *dir;
+    const char *last, *pattern;
+    bool has_max_size, has_interval, has_on_error, has_save, save;
+    bool has_guard, guard;
+    uint64_t max_size;
+    double interval;
+    TtOnError on_error;
+} StartWords;
+
+static bool parse_start_word(const char *word, StartWords *w, Error **errp)
+{
+    const char *value;
+
+    if (strstart(word, "max-size=", &value)) {
+        w->has_max_size = true;
+        if (qemu_strtosz(value, NULL, &w->max_size)) {
+            error_setg(errp, "'%s' is not a size: give bytes, or a number with K, "
+                       "M or G", value);
+        }
+    } else if (strstart(word, "checkpoint-interval=", &value)) {
+        w->has_interval = true;
+        if (qemu_strtod_finite(value, NULL, &w->interval)) {
+            error_setg(errp, "%s, not '%s'", tt_interval_help, value);
+        }
+    } else if (strstart(word, "on-error=", &value)) {
+        w->has_on_error = true;
+        w->on_error = strcmp(value, "stop") ? TT_ON_ERROR_CONTINUE :
+            TT_ON_ERROR_STOP;
+        if (strcmp(value, "stop") && strcmp(value, "continue")) {
+            error_setg(errp, "on-error is 'stop' or 'continue', not '%s'",
+                       value);
+        }
+    } else if (strstart(word, "last=", &w->last) ||
+               strstart(word, "panic-pattern=", &w->pattern)) {
+        /* looked at later */
+    } else if (strstart(word, "save-on-panic=", &value)) {
+        w->has_save = true;
+        qapi_bool_parse("save-on-panic", value, &w->save, errp);
+    } else if (strstart(word, "guard=", &value)) {
+        w->has_guard = true;
+        qapi_bool_parse("guard", value, &w->guard, errp);
+    } else if (strchr(word, '=') && !strchr(word, '/')) {
+        error_setg(errp, "tt record start has no option '%s' (a directory of that name "
+                   "is './%s')", word, word);
+    } else if (w->dir) {
+        error_setg(errp, "tt record start takes one directory, not '%s' and "
+                   "'%s'", w->dir, word);
+    } else {
+        w->dir = word;
+    }
+    return !*errp;
+}
+
+static void record_start(Monitor *mon, const char *arg, Error **errp)
+{
+    g_auto(GStrv) words = g_strsplit(arg, " ", -1);
+    StartWords w = { 0 };
+    TtRecording *r;
+
+    for (char **word = words; *word; word++) {
+        if (**word && !parse_start_word(*word, &w, errp)) {
+            return;
+        }
+    }
+    r = qmp_tt_record_start(w.dir, w.has_max_size, w.max_size, w.has_interval,
+                            w.interval, w.has_on_error, w.on_error, w.last,
+                            w.has_save, w.save, w.pattern, w.has_guard, w.guard,
+                            errp);
+    if (r) {
+        monitor_printf(mon, "recording into %s\n", tt_printable(r->dir));
+        qapi_free_TtRecording(r);
+    }
+}
+
+static void record_stop(Monitor *mon, Error **errp)
+{
+    TtRun *run = qmp_tt_record_stop(errp);
+
+    if (run) {
+        monitor_printf(mon, "recorded %" PRIu64 " positions, %" PRIu64
+                       " events, %" PRIu64 " bytes in %s%s\n", run->position,
+                       run->events, run->bytes, tt_printable(run->dir),
+                       run->whole ? "" : " (not whole)");
+        qapi_free_TtRun(run);
+    }
+}
+
+void tt_hmp_record(Monitor *mon, const char *arg, Error **errp)
+{
+    const char *rest;
+
+    if (arg && !strcmp(arg, "stop")) {
+        record_stop(mon, errp);
+    } else if (arg && strstart(arg, "start", &rest) &&
+               (!*rest || *rest == ' ')) {
+        record_start(mon, rest, errp);
+    } else {
+        error_setg(errp, "tt record takes start [DIR] [max-size=SIZE] "
+                   "[checkpoint-interval=SECONDS] [on-error=stop|continue] "
+                   "[last=TIME] [save-on-panic=on|off] [panic-pattern=REGEX] "
+                   "[guard=on|off] or stop");
+    }
+}
+
+/* ---- branch traces ---- */
+
+static void trace_stop(Monitor *mon, Error **errp)
+{
+    TtTrace *t = qmp_tt_trace_stop(errp);
+
+    if (t) {
+        monitor_printf(mon, "traced positions %" PRIu64 " to %" PRIu64 ", %"
+                       PRIu64 " branches, %" PRIu64 " bytes in %s\n", t->from,
+                       t->to, t->branches, t->bytes, tt_printable(t->file));
+        qapi_free_TtTrace(t);
+    }
+}
+
+void tt_hmp_trace(Monitor *mon, const char *arg, Error **errp)
+{
+    const char *file;
+
+    if (arg && !strcmp(arg, "stop")) {
+        trace_stop(mon, errp);
+    } else if (arg && strstart(arg, "start ", &file) &&
+               file[strspn(file, " ")]) {
+        qmp_tt_trace_start(file + strspn(file, " "), errp);
+    } else {
+        error_setg(errp, "tt trace takes start FILE or stop");
+    }
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Puts events of the log into effect: asynchronous ones between two instructions,
+ * synchronous ones inside the instruction that asks, with the nested ones that
+ * belong to them.
+ */
+#include "qemu/osdep.h"
+#include "replay/tt-replay-apply.h"
+#include "accel-tt/tcg/tt-tcg.h"
+#include "accel-tt/tt-position.h"
+#include "accel-tt/tt-vcpus.h"
+#include "accel-tt/x86/tt-target.h"
+#include "hw-tt/memory/tt-memory.h"
+#include "io/tt-base.h"
+#include "log/tt-log.h"
+#include "log/tt-sched.h"
+#include "replay/tt-replay-driver.h"
+#include "replay/tt-replay-exact.h"
+#include "replay/tt-replay-log.h"
+#include "replay/tt-stop.h"
+#include "session/tt-session.h"
+#include "qapi/error.h"
+#include "hw/core/cpu.h"
+
+static bool has_vcpu(uint64_t index, Error **errp)
+{
+    if (index >= tt_vcpus_count()) {
+        error_setg(errp, "the log names vCPU %" PRIu64 ", but there are only %u",
+                   index, tt_vcpus_count());
+        return false;
+    }
+    return true;
+}
+
+bool tt_replay_apply(const TtEvent *ev)
+{
+    Error *err = NULL;
+    bool is_applied;
+
+    switch (ev->kind) {
+    case TT_EV_BLOCK:
+    case TT_EV_RAM:
+    case TT_EV_RAM_FILL:
+    case TT_EV_MAP:
+        tt_memory_apply(ev, &err);
+        break;
+    case TT_EV_CPU_FLAG:
+        if (has_vcpu(ev->cpu, &err)) {
+            tt_target_set_flag(tt_vcpus_at(ev->cpu), ev->addr, ev->val);
+        }
+        break;
+    case TT_EV_CPU_STATE:
+        if (has_vcpu(ev->cpu, &err) &&
+            tt_target_load(tt_vcpus_at(ev->cpu), ev->data, ev->len, &err)) {
+            tt_vcpus_at(ev->cpu)->halted = !!ev->val;
+        }
+        break;
+    case TT_EV_CPU_SWITCH:
+        if (has_vcpu(ev->addr, &err)) {
+            tt_replay_driver->switches(tt_vcpu());
+            tt_vcpus_turn_to(tt_vcpus_at(ev->addr));
+            current_cpu = tt_vcpu();
+        }
+        break;
+    default:
+        error_setg(&err, "event '%s' cannot be applied here",
+                   tt_event_kind_name(ev->kind) ?: "unknown");
+        break;
+    }
+    if (err && ev->kind == TT_EV_BLOCK) {   /* memory is short, not another */
+        TtDiag diag;
+
+        tt_fail(&diag, TT_ERR_NOMEM, "%s", error_get_pretty(err));
+        tt_replay_damaged(&diag);
+    } else if (err) {
+        tt_replay_report("%s", error_get_pretty(err));
+    } else {
+        tt_session.events++;
+    }
+    is_applied = !err;
+    error_free(err);
+    return is_applied;
+}
+
+void tt_replay_apply_initial(void)
+{
+    const TtEvent *ev;
+
+    while ((ev = tt_sched_peek(tt_replay_sched())) && ev->nested && ev->pos == 0) {
+        if (!tt_replay_apply(ev)) {
+            break;
+        }
+        tt_sched_pop(tt_replay_sched());
+    }
+}
+
+/* ---- synchronous events ---- */
+
+static void G_NORETURN leave(void)
+{
+    tt_vcpu_leave(current_cpu);
+}
+
+/* Inside an instruction: a recorder changes a whole vCPU between two turns only. */
+static bool may_be_nested(const TtEvent *ev)
+{
+    return ev->kind != TT_EV_CPU_STATE && ev->kind != TT_EV_CPU_SWITCH;
+}
+
+static void apply_nested(void)
+{
+    const TtEvent *ev;
+
+    while ((ev = tt_sched_peek(tt_replay_sched())) && ev->nested) {
+        if (!may_be_nested(ev)) {
+            tt_replay_report("the log has event '%s' inside an instruction",
+                             tt_event_kind_name(ev->kind));
+            leave();
+        }
+        if (!tt_replay_apply(ev)) {
+            leave();
+        }
+        tt_sched_pop(tt_replay_sched());
+    }
+}
+
+void tt_replay_sync(TtEvent *ev)
+{
+    TtSched *sched = tt_replay_sched();
+    const TtEvent *want;
+    TtDiag diag;
+
+    apply_nested();
+    ev->pos = tt_position();
+    switch (tt_sched_match(sched, ev, &diag)) {
+    case TT_OK:
+        break;
+    case TT_END:
+    case TT_END_TORN:       /* cut inside an instruction with many inputs */
+        tt_replay_cut_end(tt_position());
+        if (!tt_replay_ends_in_damage()) {
+            tt_stop_at_end();
+        }
+        leave();
+    case TT_ERR_MISMATCH:
+        tt_replay_report("%s", diag.text);
+        leave();
+    default:
+        tt_replay_damaged(&diag);
+        leave();
+    }
+    want = tt_sched_peek(sched);
+    ev->val = want->val;
+    ev->aux = want->aux;
+    ev->len = want->len;
+    ev->data = want->data;
+    if (ev->kind == TT_EV_PIO_OUT || ev->kind == TT_EV_MMIO_ST) {
+        tt_fold_output(ev);
+    }
+    tt_sched_pop(sched);
+    tt_session.events++;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Is the replay exact? Digests of the log are compared; what does not fit is a
+ * divergence: the VM stops there, with one sentence, and stays inspectable; going
+ * back to an earlier position clears it. A log that cannot be read on stops the VM
+ * in the same way, and is called damage.
+ */
+#include "qemu/osdep.h"
+#include "replay/tt-replay-exact.h"
+#include "accel-tt/tt-position.h"
+#include "accel-tt/tt-vcpus.h"
+#include "hw-tt/memory/tt-memory.h"
+#include "io/tt-base.h"
+#include "log/tt-log.h"
+#include "log/tt-sched.h"
+#include "replay/tt-replay-driver.h"
+#include "replay/tt-replay-log.h"
+#include "replay/tt-stop.h"
+#include "session/tt-events.h"
+#include "session/tt-session.h"
+#include "timeline/tt-timeline.h"
+#include "qapi/error.h"
+#include "qemu/error-report.h"
+
+static struct {
+    uint64_t digests;
+    uint64_t last_equal;            /* position */
+} ex;
+
+uint64_t tt_replay_digests(void)
+{
+    return ex.digests;
+}
+
+uint64_t tt_replay_last_equal(void)
+{
+    return ex.last_equal <= tt_now.pos ? ex.last_equal : 0;
+}
+
+void tt_replay_exact_reset(void)
+{
+    memset(&ex, 0, sizeof(ex));
+}
+
+/* ---- divergence and damage ---- */
+
+int tt_replay_failure(void)
+{
+    return tt_replayer.damaged ? TT_STOP_DAMAGED : TT_STOP_DIVERGED;
+}
+
+static void stop_in_trouble(char *why)
+{
+    g_free(tt_replayer.divergence);
+    tt_replayer.divergence = why;
+    if (tt_replay_driver->is_active()) {
+        tt_replay_driver->ended(tt_replay_failure());
+    } else if (!tt_replay_driver->is_restoring()) {
+        tt_stop_vm(tt_replay_failure());
+    }
+}
+
+void tt_replay_damaged(const TtDiag *diag)
+{
+    if (tt_replayer.diverged) {
+        return;
+    }
+    tt_replayer.diverged = tt_replayer.damaged = true;
+    error_printf("tt: the replay cannot go on from position %" PRIu64 ": %s\n",
+                 tt_position(), diag->text);
+    stop_in_trouble(g_strdup(diag->text));
+}
+
+char *tt_replay_other_release(void)
+{
+    const char *by = tt_session.manifest.qemu_version;
+
+    return g_strcmp0(by, QEMU_VERSION) ? g_strescape(by ?: "", NULL) : NULL;
+}
+
+void tt_replay_report(const char *fmt, ...)
+{
+    g_autofree char *context = tt_sched_context(tt_replay_sched(), 6, 4);
+    g_autofree char *release = tt_replay_other_release();
+    char *why;
+    va_list ap;
+
+    if (tt_replayer.diverged) {
+        return;
+    }
+    tt_replayer.diverged = true;
+    va_start(ap, fmt);
+    why = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    error_printf("tt: diverged at position %" PRIu64 ": %s\n", tt_position(),
+                 why);
+    error_printf("tt: the log around it:\n%s", context);
+    if (release) {
+        error_printf("tt: QEMU %s recorded this run, and this is " QEMU_VERSION
+                     ": releases mend instructions, so replay it with that one\n",
+                     release);
+    }
+    tt_tell_diverged(tt_position(), why);
+    stop_in_trouble(why);
+}
+
+bool tt_replay_ends_in_damage(void)
+{
+    const TtDiag *damage = tt_log_reader_damage(tt_replay_reader());
+
+    if (damage) {
+        tt_replay_damaged(damage);
+    }
+    return damage;
+}
+
+/* ---- digests ---- */
+
+/* A digest of the log says so. */
+static void differs(const char *what, uint64_t seen, uint64_t want)
+{
+    g_autofree char *why = g_strdup_printf("%s the recorded one (digest "
+                                           "%016" PRIx64 ", recorded %016"
+                                           PRIx64 ")", what, seen, want);
+
+    if (!tt_replay_driver->goes_on(why)) {
+        tt_replay_report("%s", why);
+    }
+}
+
+void tt_replay_check(const TtEvent *ev)
+{
+    uint64_t cpu_digest = tt_vcpus_digest();
+    bool full = ev->kind == TT_EV_DIGEST;
+    uint64_t want = full ? ev->addr : ev->val;
+    uint64_t ram = full ? tt_memory_digest() : 0;
+
+    ex.digests++;
+    if (cpu_digest != want) {
+        differs("the CPU state is not", cpu_digest, want);
+    } else if (full && ram != ev->val) {
+        differs("the memory is not", ram, ev->val);
+    } else if (!full && ev->addr != tt_now.output_hash) {
+        differs("what the guest wrote to its devices is not", tt_now.output_hash,
+                ev->addr);
+    } else {
+        ex.last_equal = tt_now.pos;
+    }
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Before the machine is made: what else the command line wants is refused if it does
+ * not go with -tt, and a run that is replayed is opened.
+ */
+#include "qemu/osdep.h"
+#include "branch/tt-branch.h"
+#include "control/tt-describe.h"
+#include "control/tt-recordable.h"
+#include "gdbstub-tt/tt-gdb.h"
+#include "replay/tt-replay.h"
+#include "replay/tt-stop.h"
+#include "session/tt-events.h"
+#include "startup/tt-options.h"
+#include "startup/tt-startup.h"
+#include "travel/tt-retrace.h"
+#include "tt/hooks.h"
+#include "verify/tt-verify.h"
+#include "qapi/error.h"
+#include "qemu/error-report.h"
+#include "qemu/option.h"
+#include "qemu/config-file.h"
+#include "qobject/qdict.h"
+#include "qapi/qapi-types-ui.h"
+#include "hw/boards.h"
+#include "system/system.h"
+
+static const char *unwanted_machine_option(QDict *opts)
+{
+    const QDictEntry *e;
+
+    for (e = qdict_first(opts); e; e = qdict_next(opts, e)) {
+        const char *key = qdict_entry_key(e);
+
+        if (strcmp(key, "accel") && strcmp(key, "graphics")) {
+            return key;
+        }
+    }
+    return NULL;
+}
+
+/* A replay has no devices: do not ignore the wish for one silently. */
+static void refuse_devices(void)
+{
+    static const char *const groups[] = {
+        "device", "drive", "netdev", "memory", "smp-opts",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
+        QemuOptsList *list = qemu_find_opts(groups[i]);
+
+        if (list && !QTAILQ_EMPTY(&list->head)) {
+            tt_refuse("-tt replay takes the machine from the run and has no "
+                      "devices: leave the %s options out", groups[i]);
+        }
+    }
+}
+
+static int check_accel(void *opaque, QemuOpts *opts, Error **errp)
+{
+    const char *name = qemu_opt_get(opts, "accel");
+
+    if (name && strcmp(name, "tcg")) {
+        tt_refuse("-tt works with -accel tcg only, for now: leave -accel %s out",
+                  name);
+    }
+    return 0;
+}
+
+/* Before QEMU tries to open it, and says first that it cannot. */
+static void refuse_accel(QDict *machine_opts)
+{
+    const char *name = qdict_get_try_str(machine_opts, "accel");
+
+    qemu_opts_foreach(qemu_find_opts("accel"), check_accel, NULL, NULL);
+    if (name && strcmp(name, "tcg")) {
+        tt_refuse("-tt works with -accel tcg only, for now: leave accel=%s out",
+                  name);
+    }
+}
+
+void tt_configure(QDict *machine_opts, bool has_default_serial,
+                  int *default_monitor, bool *nographic, void *display_type,
+                  bool has_icount, bool has_incoming, bool stopped)
+{
+    Error *err = NULL;
+    DisplayType *display = display_type;
+
+    if (has_icount) {
+        tt_refuse("%s", tt_no_icount);
+    }
+    if (has_incoming) {
+        tt_refuse("-tt cannot begin with an incoming migration or a loaded "
+                  "snapshot: leave -incoming and -loadvm out");
+    }
+    refuse_accel(machine_opts);
+    if (tt_recording()) {
+        tt_describe_recording();
+        if (!tt_branch_open(&err)) {
+            error_reportf_err(err, "-tt branch: ");
+            exit(1);
+        }
+        return;
+    }
+    tt_tell_refuse_input(true);
+    refuse_devices();
+    if (unwanted_machine_option(machine_opts)) {
+        tt_refuse("-tt replay takes the machine from the run: leave the option "
+                  "for '%s' out", unwanted_machine_option(machine_opts));
+    }
+    if (!tt_replay_open(&err)) {
+        error_reportf_err(err, "-tt replay: ");
+        exit(1);
+    }
+    if (tt_verify_is_on() || tt_retrace_is_on()) {
+        tt_at_end_exit = false;     /* it has an end of its own */
+    } else if (!tt_options_say_at_end()) {
+        tt_at_end_exit = !stopped && *default_monitor && !tt_gdb_wanted();
+    }
+    qdict_put_str(machine_opts, "type", "tt-replay");
+    if (*display == DISPLAY_TYPE_DEFAULT) {
+        *display = DISPLAY_TYPE_NONE;
+    }
+    *nographic = true;
+    if (!has_default_serial || tt_at_end_exit || tt_verify_is_on() ||
+        tt_retrace_is_on()) {
+        *default_monitor = 0;       /* stdio, if used, is the console's */
+    }
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Restores checkpoints of a replay: the VM becomes that of one of them, or another is
+ * taken when this one turns out to be damaged.
+ */
+#include "qemu/osdep.h"
+#include "travel/tt-cprestore.h"
+#include "accel-tt/tcg/tt-branch-trace.h"
+#include "accel-tt/tt-position.h"
+#include "accel-tt/tt-vcpus.h"
+#include "hw-tt/memory/tt-memory.h"
+#include "hw-tt/screen/tt-gpu.h"
+#include "io/tt-base.h"
+#include "log/tt-sched.h"
+#include "pages/tt-page.h"
+#include "pages/tt-pagestore.h"
+#include "replay/tt-replay-exact.h"
+#include "replay/tt-replay-log.h"
+#include "run/tt-cpstate.h"
+#include "session/tt-session.h"
+#include "timeline/tt-timeline.h"
+#include "tt-cprestore-int.h"
+#include "tt-cptable-int.h"
+#include "tt/hooks.h"
+#include "qapi/error.h"
+#include "hw/core/cpu.h"
+#include "qemu/error-report.h"
+
+static struct {
+    bool is_lost;                   /* a restore has begun and has not succeeded */
+    uint64_t restored_at;           /* of the last one that has */
+} last;
+
+/* The state of a stored checkpoint; false: *@why says what is wrong with it. */
+bool tt_cprestore_load(TtRestorable *c, char **why)
+{
+    g_autofree void *blob = NULL;
+    Error *err = NULL;
+    TtCpState s;
+    TtDiag diag;
+    size_t len;
+
+    if (c->loaded) {
+        return true;
+    }
+    if (tt_pagestore_blob(tt_cptable.pages, c->id, &blob, &len, &diag) != TT_OK ||
+        tt_cpstate_decode((TtBytes) { blob, len }, &s, &diag) != TT_OK) {
+        *why = g_strdup(diag.text);
+        return false;
+    }
+    if (!tt_memory_map_load(&c->map, &s, &err)) {
+        *why = g_strdup(error_get_pretty(err));
+        error_free(err);
+        return false;
+    }
+    c->cursor = (TtCursor) { .segment = s.segment, .index = s.index };
+    c->cpu_state = g_byte_array_new();
+    g_byte_array_append(c->cpu_state, s.cpu.data, s.cpu.len);
+    c->halted = s.halted;
+    c->output_hash = s.output_hash;
+    c->events = s.events;
+    c->loaded = c->untried = true;
+    return true;
+}
+
+/* What is written down for this checkpoint can be read. Can it be put, too? */
+void tt_cprestore_put_nowhere(void *opaque, uint64_t page, const void *bytes)
+{
+    bool *is_beyond = opaque;
+
+    *is_beyond |= page >= tt_memory_n_pages();
+}
+
+/* A checkpoint that cannot be used: the movement takes another one. Of the start
+ * there is none. */
+static TtRestored discard(TtRestorable *c, const char *why)
+{
+    if (c->id == tt_cptable.start) {
+        error_report("tt: the start cannot be restored, the VM stays at position "
+                     "%" PRIu64 ": %s: move 'pages' and 'checkpoints' out of "
+                     "'%s', and replay it again without them", tt_now.pos, why,
+                     tt_session.dir);
+        return TT_RESTORE_NONE;
+    }
+    warn_report("tt: checkpoint %u cannot be used: %s", c->id, why);
+    if (last.is_lost) {
+        tt_timeline_lost(tt_cptable.timeline);
+    }
+    tt_timeline_remove(tt_cptable.timeline, c->id);
+    g_hash_table_remove(tt_cptable.checkpoints, GUINT_TO_POINTER(c->id));
+    tt_cptable_free(c);
+    return TT_RESTORE_ANOTHER;
+}
+
+/*
+ * Could its vCPUs be loaded? Once, of what comes from a file: when RAM is that of the
+ * checkpoint it is too late. What stands here pays with its TLB, and that is of the
+ * guest's history, but where a checkpoint stands: nothing may be wrong with this one but
+ * what is tried.
+ */
+static bool can_be_loaded(TtRestorable *c, char **why)
+{
+    g_autoptr(GByteArray) now = NULL;
+    bool halted = tt_vcpus_at(0)->halted;
+    Error *err = NULL;
+
+    if (!c->untried) {
+        return true;
+    }
+    last.is_lost |= tt_now.pos != c->pos;
+    now = tt_vcpus_save();
+    c->untried = !tt_vcpus_load(c->cpu_state->data, c->cpu_state->len, c->halted, &err);
+    (void)tt_vcpus_load(now->data, now->len, halted, NULL);     /* it was there */
+    if (err) {
+        *why = g_strdup(error_get_pretty(err));
+        error_free(err);
+    }
+    return !c->untried;
+}
+
+/* The base may go, and another takes its place: what differs from that is dirty, too. */
+static bool thin_again(TtNodeId keep, uint64_t **dirty, size_t *n)
+{
+    bool did = tt_cptable_thin(keep);
+
+    tt_cptable_mark_dirty(*dirty, *n);
+    g_free(*dirty);
+    *dirty = tt_memory_collect_dirty(n);
+    return did;
+}
+
+/*
+ * RAM becomes that of @c. A failure changes nothing, or leaves @is_lost: what comes
+ * from files is read, and its hashes compared, before the first page is put.
+ */
+static TtStatus restore_ram(TtRestorable *c, char **why)
+{
+    g_autofree uint64_t *dirty = NULL;
+    bool is_beyond = false;
+    TtStatus s = TT_OK;
+    size_t n;
+
+    dirty = tt_memory_collect_dirty(&n);
+    if (tt_cptable.has_files) {
+        s = tt_pagestore_restore(tt_cptable.pages, c->id, tt_cptable.base, dirty, n,
+                                 tt_cprestore_put_nowhere, &is_beyond, NULL);
+    }
+    if (is_beyond) {
+        *why = g_strdup("it has pages where the VM has no RAM");
+        s = TT_ERR_MISMATCH;
+    }
+    if ((s == TT_OK || s == TT_ERR_NOMEM) && !can_be_loaded(c, why)) {
+        s = TT_ERR_FORMAT;
+    }
+    if (s == TT_OK || s == TT_ERR_NOMEM) {
+        do {
+            s = tt_pagestore_restore(tt_cptable.pages, c->id, tt_cptable.base, dirty, n,
+                                     tt_memory_put_page, NULL, NULL);
+        } while (s == TT_ERR_NOMEM && thin_again(c->id, &dirty, &n));
+        last.is_lost |= s != TT_OK && s != TT_ERR_NOMEM;  /* read once, but not again */
+    }
+    if (s != TT_OK) {
+        tt_cptable_mark_dirty(dirty, n);
+    }
+    return s;
+}
+
+TtRestored tt_cprestore_try(CPUState *cpu, TtCheckpointId id)
+{
+    TtRestorable *c = tt_cptable_find(id);
+    g_autofree uint64_t *dirty = NULL;
+    g_autofree char *why = NULL;
+    Error *err = NULL;
+    TtDiag diag;
+    TtStatus s;
+    size_t n;
+
+    if (!c) {                               /* it could not be used before */
+        return TT_RESTORE_ANOTHER;
+    }
+    if (!tt_cprestore_load(c, &why)) {
+        return discard(c, why);
+    }
+    s = restore_ram(c, &why);
+    if (!tt_past && (s == TT_OK || last.is_lost)) {
+        tt_trace_end_and_tell();        /* history jumps */
+    }
+    if (s == TT_ERR_NOMEM) {
+        return TT_RESTORE_NOMEM;
+    }
+    if (s != TT_OK) {
+        const TtDiag *said = tt_pagestore_read_error(tt_cptable.pages);
+
+        return discard(c, why ?: said ? said->text : tt_status_name(s));
+    }
+    last.is_lost = true;
+    tt_memory_map_restore(&c->map);
+    tt_gpu_restore(c->screen);
+    dirty = tt_memory_collect_dirty(&n);    /* what the restore itself wrote */
+    tt_cptable.base = c->id;
+    if (!tt_vcpus_load(c->cpu_state->data, c->cpu_state->len, c->halted,
+                       &err)) {
+        TtRestored r = discard(c, error_get_pretty(err));
+
+        error_free(err);
+        return r;
+    }
+    tt_now.pos = c->pos;
+    tt_now.sync_next = tt_next_sync_point(tt_now.pos);
+    tt_now.output_hash = c->output_hash;
+    tt_session.events = c->events;
+    tt_replayer.diverged = tt_replayer.damaged = false;
+    tt_session.finished = last.is_lost = false;
+    last.restored_at = c->pos;
+    tt_vcpus_do_work();                     /* a changed memory map */
+    tt_vcpus_flush();
+    if (tt_sched_seek(tt_replay_sched(), c->cursor, &diag) != TT_OK) {
+        tt_replay_damaged(&diag);
+    }
+    return TT_RESTORED;
+}
+
+/* The movement ends where it is, which is not anything of the run's any more. */
+static void stay_lost(void)
+{
+    TtDiag diag;
+
+    tt_fail(&diag, TT_ERR_FORMAT, "the state here was given up for a checkpoint that "
+            "could not be restored: go to another position");
+    tt_replayer.diverged = false;            /* what was wrong with it is gone, too */
+    tt_replay_damaged(&diag);
+}
+
+TtRestored tt_checkpoints_restore(CPUState *cpu, TtCheckpointId id)
+{
+    TtRestored how = tt_cprestore_try(cpu, id);
+
+    if (last.is_lost && (how == TT_RESTORE_NONE || how == TT_RESTORE_NOMEM)) {
+        stay_lost();
+    }
+    return how;
+}
+
+bool tt_checkpoints_is_lost(void)
+{
+    return last.is_lost;
+}
+
+uint64_t tt_checkpoints_restored_at(void)
+{
+    return last.restored_at;
+}
+
+void tt_cprestore_begins_at(uint64_t pos)
+{
+    last.restored_at = pos;
+}
+
+void tt_cprestore_forget(void)
+{
+    memset(&last, 0, sizeof(last));
+}

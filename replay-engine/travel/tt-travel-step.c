@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Carries the steps of a movement out in the vCPU thread, between two turns of it.
+ * The plan is timeline/tt-timeline.h's, checkpoints are tt-checkpoints.h's.
+ */
+#include "qemu/osdep.h"
+#include "travel/tt-travel-step.h"
+#include "accel-tt/tt-position.h"
+#include "accel-tt/tt-vcpus.h"
+#include "replay/tt-replay-exact.h"
+#include "replay/tt-replay-log.h"
+#include "session/tt-events.h"
+#include "timeline/tt-timeline.h"
+#include "travel/tt-cprestore.h"
+#include "travel/tt-search.h"
+#include "travel/tt-travel.h"
+#include "tt-travel-int.h"
+#include "qapi/error.h"
+#include "hw/core/cpu.h"
+#include "qemu/error-report.h"
+#include "system/runstate.h"
+
+/* The search ends where an access comes next: say which watchpoint it was. */
+static void name_watchpoint(void)
+{
+    CPUState *cpu = tt_vcpu();
+    CPUWatchpoint *wp;
+
+    if (!tt_travel.found.is_watch || tt_travel.found.pos != tt_now.pos) {
+        return;
+    }
+    QTAILQ_FOREACH(wp, &cpu->watchpoints, entry) {
+        if ((wp->flags & BP_GDB) && wp->vaddr == tt_travel.found.addr &&
+            wp->len == tt_travel.found.len &&
+            (wp->flags & BP_MEM_ACCESS) == tt_travel.found.flags) {
+            cpu->watchpoint_hit = wp;
+            return;
+        }
+    }
+}
+
+void tt_travel_finish(const TtStep *step)
+{
+    TtStopReason reason = step->reason;
+
+    if (reason == TT_STOP_HIT || (tt_travel.probed && reason == TT_STOP_TARGET)) {
+        name_watchpoint();
+    }
+
+    if (reason == TT_STOP_HIT && tt_travel.by_turn && tt_travel.found.is_turn) {
+        reason = TT_STOP_TARGET;
+    }
+    if (tt_travel.reverse_step && tt_travel.origin <= tt_replay_first()) {
+        reason = TT_STOP_START;
+    }
+    if (reason == TT_STOP_DIVERGED) {
+        reason = tt_travel.no_way ? TT_STOP_DAMAGED : tt_replay_failure();
+    }
+    tt_travel.active = false;
+    tt_travel.leaves = false;
+    tt_travel.stop_at = UINT64_MAX;
+    tt_travel.stepping_over = false;
+    tt_tell_stopped(tt_now.pos, reason);
+    tt_travel.done(tt_travel.opaque, tt_now.pos, reason);
+    if (!tt_travel.active && runstate_is_running() && !tt_vcpu()->stopped) {
+        qemu_system_vmstop_request_prepare();   /* somebody said cont */
+        qemu_system_vmstop_request(RUN_STATE_PAUSED);
+        tt_vcpu()->stop = true;
+    }
+}
+
+/*
+ * A few positions are no resting place (a trap is delivered together with its
+ * instruction), so a position before may lead to where we came from.
+ */
+static bool step_back_further(const TtStep *step)
+{
+    if (!tt_travel.leaves || step->reason != TT_STOP_TARGET ||
+        tt_now.pos < tt_travel.origin ||
+        tt_travel.origin - tt_replay_first() <= tt_travel.back) {
+        return false;
+    }
+    tt_travel.back++;
+    tt_timeline_goto(tt_travel.timeline, tt_now.pos, tt_travel.origin - tt_travel.back);
+    return true;
+}
+
+/*
+ * Before that position it was the turn of other vCPUs: back to where the one that
+ * steps had its last turn, or to a stop that another one met since.
+ */
+static bool search_turn(const TtStep *step)
+{
+    if (!tt_travel.reverse_step || tt_travel.by_turn ||
+        step->reason != TT_STOP_TARGET ||
+        tt_vcpu() == tt_travel.stepper) {
+        return false;
+    }
+    tt_travel.by_turn = true;
+    tt_travel.found = (TtFound) { .pos = UINT64_MAX };
+    tt_timeline_reverse_continue(tt_travel.timeline, tt_now.pos, tt_replay_first());
+    return true;
+}
+
+/* Here a turn ends, or what is scanned of it. Was there anything of it? Then the
+ * last position before this one is where a step back leads. */
+static void note_turn(CPUState *whose)
+{
+    uint64_t at = tt_now.pos - 1;
+
+    if (!tt_travel.active || !tt_travel.by_turn || tt_travel.blind ||
+        whose != tt_travel.stepper ||
+        tt_now.pos <= tt_travel.turn_began) {
+        return;
+    }
+    tt_timeline_hit(tt_travel.timeline, at);
+    if (tt_travel.found.pos != at || !tt_travel.found.is_watch) {
+        tt_travel.found = (TtFound) { .pos = at, .is_turn = true };
+    }
+}
+
+void tt_travel_switches(CPUState *from)
+{
+    note_turn(from);
+    tt_travel.turn_began = tt_now.pos + 1;
+}
+
+/* A pinned checkpoint is to be taken on the way back to where we came from. */
+static bool return_pinning(const TtStep *step)
+{
+    if (!tt_travel.pinning || step->reason != TT_STOP_TARGET) {
+        return false;
+    }
+    tt_travel.pinning = false;
+    tt_timeline_goto(tt_travel.timeline, tt_now.pos, tt_travel.origin);
+    return true;
+}
+
+/* One that counts reads, too, or that is too large to compare (tt-gdb-watch.c). */
+static bool has_access_watchpoint(CPUState *cpu)
+{
+    CPUWatchpoint *wp;
+
+    QTAILQ_FOREACH(wp, &cpu->watchpoints, entry) {
+        if ((wp->flags & BP_GDB) &&
+            ((wp->flags & BP_MEM_READ) || wp->len > TT_WATCH_COMPARED)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * A step backwards undid an instruction. Whether that accessed what is watched
+ * shows when it is executed once more.
+ */
+static bool begin_probe(CPUState *cpu, const TtStep *step)
+{
+    if (!tt_travel.reverse_step || tt_travel.probed ||
+        step->reason != TT_STOP_TARGET ||
+        tt_now.pos >= tt_travel.origin || !has_access_watchpoint(cpu) ||
+        !tt_search_may_hit(NULL, tt_now.pos, tt_travel.origin)) {
+        return false;
+    }
+    tt_travel.probing = true;
+    tt_travel.blind = false;
+    tt_travel.home = tt_now.pos;
+    tt_travel.stop_at = tt_travel.origin;
+    return true;
+}
+
+static void end_probe(void)
+{
+    tt_travel.probing = false;
+    tt_travel.probed = true;
+    if (tt_travel.found.is_watch) {
+        tt_travel.found.pos = tt_travel.home;
+    }
+    tt_timeline_goto(tt_travel.timeline, tt_now.pos, tt_travel.home);
+}
+
+static void restore(CPUState *cpu, TtCheckpointId id)
+{
+    tt_search_leave();
+    switch (tt_checkpoints_restore(cpu, id)) {
+    case TT_RESTORED:
+        tt_travel.turn_began = tt_now.pos;
+        tt_search_restored();
+        tt_timeline_done(tt_travel.timeline, tt_now.pos, TT_STOP_NONE);
+        break;
+    case TT_RESTORE_ANOTHER:
+        break;                          /* the plan knows */
+    case TT_RESTORE_NONE:
+        tt_travel.no_way = true;
+        tt_timeline_done(tt_travel.timeline, tt_now.pos, TT_STOP_DIVERGED);
+        break;
+    case TT_RESTORE_NOMEM:
+        error_report("tt: not enough memory to go back: the VM stays at "
+                     "position %" PRIu64, tt_now.pos);
+        tt_timeline_done(tt_travel.timeline, tt_now.pos, TT_STOP_INTERRUPTED);
+        break;
+    }
+}
+
+static bool take_step(CPUState *cpu, const TtStep *step)
+{
+    switch (step->kind) {
+    case TT_STEP_RESTORE:
+        restore(cpu, step->checkpoint);
+        return true;
+    case TT_STEP_RUN:
+    case TT_STEP_SCAN:
+        if (tt_now.pos >= step->pos) {      /* beyond: that was no resting place */
+            if (step->kind == TT_STEP_SCAN) {
+                note_turn(tt_vcpu());
+            }
+            tt_timeline_done(tt_travel.timeline, step->pos, TT_STOP_NONE);
+            return true;
+        }
+        tt_travel.blind = step->kind == TT_STEP_RUN;
+        tt_travel.stop_at = step->pos;
+        tt_travel.run_from = tt_now.pos;
+        return false;
+    default:
+        g_assert_not_reached();
+    }
+}
+
+bool tt_travel_is_pending(void)
+{
+    if (tt_travel.stepping_over && tt_now.pos > tt_travel.hit_pos) {
+        tt_travel.stepping_over = false;
+    }
+    return tt_travel.active && (tt_travel.pending || tt_now.pos >= tt_travel_stop_at());
+}
+
+/* A straight run: on to its end, or there. */
+static bool advance_straight(void)
+{
+    TtStep step = { .kind = TT_STEP_DONE, .reason = TT_STOP_TARGET };
+
+    if (tt_travel.interrupted) {
+        step.reason = TT_STOP_INTERRUPTED;
+    } else if (tt_travel.ended) {
+        step.reason = tt_travel.ended;
+    } else if (tt_now.pos < tt_travel.run_to) {
+        tt_travel.stop_at = tt_travel.run_to;
+        return true;
+    }
+    tt_travel_finish(&step);
+    return false;
+}
+
+bool tt_travel_advance(CPUState *cpu)
+{
+    tt_travel.pending = false;
+    if (tt_travel.straight) {
+        return advance_straight();
+    }
+    if (tt_travel.probing) {
+        end_probe();
+    }
+    if (tt_travel.interrupted) {
+        tt_travel.interrupted = false;
+        tt_timeline_done(tt_travel.timeline, tt_now.pos, TT_STOP_INTERRUPTED);
+    }
+    for (;;) {
+        TtStep step = tt_timeline_step(tt_travel.timeline);
+
+        if (step.kind == TT_STEP_DONE) {
+            if (step_back_further(&step) || search_turn(&step) ||
+                return_pinning(&step)) {
+                continue;
+            }
+            if (begin_probe(cpu, &step)) {
+                return true;
+            }
+            tt_travel_finish(&step);
+            return false;
+        }
+        if (!take_step(cpu, &step)) {
+            return true;
+        }
+    }
+}
+
+/*
+ * Going forward a watchpoint stops behind the access. Going back it must stop
+ * before it, where the old value still stands: gdb compares the two.
+ */
+static void note_hit(uint64_t pos)
+{
+    CPUState *cpu = tt_vcpu();
+
+    if (pos >= tt_travel.survey_from &&
+        !tt_travel.survey(tt_travel.opaque, pos, cpu->cc->get_pc(cpu))) {
+        tt_timeline_done(tt_travel.timeline, pos, TT_STOP_END);    /* enough */
+        tt_travel.pending = true;
+    }
+}
+
+void tt_travel_hit(uint64_t pos, CPUWatchpoint *wp)
+{
+    uint64_t at = wp && pos ? pos - 1 : pos;
+
+    if (tt_travel.survey && !tt_travel.blind && !wp) {
+        note_hit(pos);
+    } else if (!tt_travel.blind && (wp || !tt_travel.probing)) {
+        tt_timeline_hit(tt_travel.timeline, at);
+        if (at < tt_travel.origin) {
+            tt_travel.found = (TtFound) {
+                .pos = at, .is_watch = wp != NULL,
+                .addr = wp ? wp->vaddr : 0, .len = wp ? wp->len : 0,
+                .flags = wp ? wp->flags & BP_MEM_ACCESS : 0,
+            };
+        }
+    }
+    tt_travel.hit_pos = pos;               /* not again at this position */
+    tt_travel.stepping_over = !tt_travel.pending;
+}
+
+void tt_travel_ended(int reason)
+{
+    if (!tt_travel.straight) {
+        tt_timeline_done(tt_travel.timeline, tt_now.pos, reason);
+    }
+    tt_travel.ended = reason;
+    tt_travel.pending = true;
+}
