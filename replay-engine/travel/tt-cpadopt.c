@@ -165,7 +165,7 @@ static void make_blocks(TtCheckpointId id)
     g_autofree char *why = NULL;
     size_t n;
 
-    if (tt_cprestore_load(tt_cptable_find(id), &why) && !tt_cptable.base) {
+    if (tt_cprestore_load(tt_cptable_find(id), &why) == TT_OK && !tt_cptable.base) {
         g_free(tt_memory_collect_dirty(&n));
     }
 }

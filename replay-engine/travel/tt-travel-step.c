@@ -195,8 +195,8 @@ static void restore(CPUState *cpu, TtCheckpointId id)
         tt_timeline_done(tt_travel.timeline, tt_now.pos, TT_STOP_DIVERGED);
         break;
     case TT_RESTORE_NOMEM:
-        error_report("tt: not enough memory to go back: the VM stays at "
-                     "position %" PRIu64, tt_now.pos);
+        error_report("tt: not enough memory to go there%s", tt_checkpoints_is_lost() ?
+                     "" : ": the VM stays where it is");
         tt_timeline_done(tt_travel.timeline, tt_now.pos, TT_STOP_INTERRUPTED);
         break;
     }

@@ -16,6 +16,7 @@
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-checkpoints.h"
+#include "travel/tt-cprestore.h"
 #include "travel/tt-cptable.h"
 #include "travel/tt-search.h"
 #include "travel/tt-travel-step.h"
@@ -196,6 +197,12 @@ static bool may_begin(Error **errp)
     return true;
 }
 
+bool tt_travel_next_point(uint64_t *at)
+{
+    return tt_travel.timeline &&
+        tt_timeline_find_after(tt_travel.timeline, tt_now.pos, at);
+}
+
 /* From where the replay went wrong it does not go on; behind it there may be a
  * checkpoint. */
 static void set_no_way(Error **errp)
@@ -203,7 +210,7 @@ static void set_no_way(Error **errp)
     g_autofree char *behind = NULL;
     uint64_t at;
 
-    if (tt_timeline_find_after(tt_travel.timeline, tt_now.pos, &at)) {
+    if (tt_travel_next_point(&at)) {
         behind = g_strdup_printf(", and from %" PRIu64 " on,", at);
     }
     error_setg(errp, "the replay %s here: %s%s%s%s", tt_replayer.damaged ?
@@ -230,7 +237,8 @@ static bool may_go_to(uint64_t target, Error **errp)
     uint64_t at;
 
     return tt_replayer.diverged && tt_travel.timeline &&
-        tt_timeline_find(tt_travel.timeline, target, &at) && at > tt_now.pos ?
+        (tt_checkpoints_is_lost() ||
+         (tt_timeline_find(tt_travel.timeline, target, &at) && at > tt_now.pos)) ?
         may_begin(errp) : may_run_to(target, errp);
 }
 
@@ -244,7 +252,11 @@ bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
         return false;
     }
     tt_travel.reverse_step = false;
-    tt_timeline_goto(tt_travel.timeline, tt_now.pos, target);
+    if (tt_checkpoints_is_lost()) {
+        tt_timeline_goto_lost(tt_travel.timeline, target);
+    } else {
+        tt_timeline_goto(tt_travel.timeline, tt_now.pos, target);
+    }
     if (tt_replayer.diverged && target >= tt_now.pos) {
         tt_timeline_lost(tt_travel.timeline);
     }
