@@ -55,7 +55,9 @@ static const struct {
     { "victims", TT_OMIT_VICTIMS },
     { "watch-tlb", TT_OMIT_WATCH_TLB },
     { "unkept", TT_OMIT_UNKEPT },
+    { "near-tlb", TT_OMIT_NEAR_TLB },
     { "search-skip", TT_OMIT_SEARCH_SKIP },
+    { "near", TT_OMIT_NEAR },
 };
 
 static void parse_omit(const char *list)

@@ -6,6 +6,7 @@
 #include "qemu/osdep.h"
 #include "travel/tt-cprestore.h"
 #include "accel-tt/tcg/tt-branch-trace.h"
+#include "accel-tt/tcg/tt-tlb.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "hw-tt/memory/tt-memory.h"
@@ -29,6 +30,7 @@
 static struct {
     bool is_lost;                   /* a restore has begun and has not succeeded */
     uint64_t restored_at;           /* of the last one that has */
+    bool restored_near;             /* and that was a near one */
 } last;
 
 /* For tests: memory is short in every other restore, from the first one on. */
@@ -83,6 +85,19 @@ void tt_cprestore_put_nowhere(void *opaque, uint64_t page, const void *bytes)
     *is_beyond |= page >= tt_memory_n_pages();
 }
 
+static void forget(TtRestorable *c)
+{
+    tt_timeline_remove(tt_cptable.timeline, c->id);
+    g_hash_table_remove(tt_cptable.checkpoints, GUINT_TO_POINTER(c->id));
+    tt_cptable_free(c);
+}
+
+/* Could a near one still be restored? */
+static bool is_stale(const TtRestorable *c)
+{
+    return c->tlbs && c->map_changes != tt_memory_map_changes();
+}
+
 /* A checkpoint that cannot be used: the movement takes another one. Of the start
  * there is none. */
 static TtRestored discard(TtRestorable *c, const char *why)
@@ -98,9 +113,7 @@ static TtRestored discard(TtRestorable *c, const char *why)
     if (last.is_lost) {
         tt_timeline_lost(tt_cptable.timeline);
     }
-    tt_timeline_remove(tt_cptable.timeline, c->id);
-    g_hash_table_remove(tt_cptable.checkpoints, GUINT_TO_POINTER(c->id));
-    tt_cptable_free(c);
+    forget(c);
     return TT_RESTORE_ANOTHER;
 }
 
@@ -223,6 +236,12 @@ TtRestored tt_cprestore_try(CPUState *cpu, TtCheckpointId id)
     if (!c) {                               /* it could not be used before */
         return TT_RESTORE_ANOTHER;
     }
+    if (is_stale(c)) {
+        if (!tt_cptable_drop(id)) {
+            forget(c);
+        }
+        return TT_RESTORE_ANOTHER;
+    }
     begin_short_memory();
     s = tt_cprestore_load(c, &why);
     if (s == TT_OK) {
@@ -259,8 +278,12 @@ TtRestored tt_cprestore_try(CPUState *cpu, TtCheckpointId id)
     tt_replayer.diverged = tt_replayer.damaged = false;
     tt_session.finished = last.is_lost = false;
     last.restored_at = c->pos;
+    last.restored_near = c->tlbs;
     tt_vcpus_do_work();                     /* a changed memory map */
     tt_vcpus_flush();
+    if (c->tlbs) {
+        tt_tlbs_load(c->tlbs);
+    }
     if (tt_sched_seek(tt_replay_sched(), c->cursor, &diag) != TT_OK) {
         tt_replay_damaged(&diag);
     }
@@ -291,6 +314,11 @@ TtRestored tt_checkpoints_restore(CPUState *cpu, TtCheckpointId id)
 bool tt_checkpoints_is_lost(void)
 {
     return last.is_lost;
+}
+
+bool tt_checkpoints_restored_near(void)
+{
+    return last.restored_near;
 }
 
 uint64_t tt_checkpoints_restored_at(void)

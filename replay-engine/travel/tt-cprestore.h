@@ -29,5 +29,7 @@ void tt_checkpoints_set_short_memory(uint64_t nth, bool once);
 bool tt_checkpoints_is_lost(void);
 /* Where the last one was that succeeded; at first, where the replay begins. */
 uint64_t tt_checkpoints_restored_at(void);
+/* Was that a near one? The others leave the TLB empty. */
+bool tt_checkpoints_restored_near(void);
 
 #endif

@@ -16,6 +16,7 @@
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-checkpoints.h"
+#include "travel/tt-cpnear.h"
 #include "travel/tt-cprestore.h"
 #include "travel/tt-cptable.h"
 #include "travel/tt-search.h"
@@ -119,13 +120,12 @@ static void pin(TtCheckpointId id)
     tt_travel.pin_at = 0;
 }
 
-/* The last sync point before the end of a step backwards: the next one will begin
- * here. */
+/* The last sync point before a place that somebody goes to: steps back from there will
+ * begin here, when they are behind the near ones. */
 static bool is_last_sync_point(void)
 {
-    return tt_travel.active && tt_travel.reverse_step && !tt_travel.probing &&
-        tt_now.pos < tt_travel.stop_at &&
-        tt_next_sync_point(tt_now.pos) > tt_travel.stop_at;
+    return tt_travel.active && tt_travel.heads_for && tt_now.pos < tt_travel.heads_for &&
+        tt_next_sync_point(tt_now.pos) > tt_travel.heads_for;
 }
 
 static void sync_point(CPUState *cpu)
@@ -151,7 +151,7 @@ static void begin(TtTravelDone *done, void *opaque)
     tt_travel.blind = true;
     tt_travel.interrupted = false;
     tt_travel.survey = NULL;
-    tt_travel.stop_at = 0;
+    tt_travel.stop_at = tt_travel.heads_for = tt_travel.near_at = 0;
     tt_travel.pending = true;
     tt_travel.ended = TT_STOP_NONE;
     tt_travel.no_way = false;
@@ -347,7 +347,7 @@ bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp)
         return false;
     }
     last = tt_now.pos / step * step;
-    id = tt_timeline_find(tt_travel.timeline, tt_now.pos, &at);
+    id = tt_checkpoints_find_no_near(tt_now.pos, &at);
     if (!id || (at < last && tt_replayer.diverged)) {
         error_setg(errp, "no checkpoint can be made where a replay diverged");
         return false;
@@ -359,6 +359,7 @@ bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp)
         pin(id);
         tt_timeline_goto(tt_travel.timeline, tt_now.pos, tt_now.pos);
     } else {
+        tt_checkpoints_drop_near(at);
         tt_travel.pin_at = last;
         tt_travel.pinning = true;
         tt_timeline_goto(tt_travel.timeline, tt_now.pos, at);
