@@ -44,7 +44,7 @@ static bool begin_late(Error **errp)
         error_setg(errp, "%s", diag.text);
         return false;
     }
-    tt_memory_all_dirty();
+    tt_memory_held_dirty();
     return true;
 }
 

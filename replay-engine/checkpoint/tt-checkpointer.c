@@ -317,7 +317,7 @@ static bool start(CPUState *cpu, Error **errp)
         return true;
     }
     kp.on = true;
-    tt_memory_all_dirty();
+    tt_memory_held_dirty();
     return !tt_checkpointer_take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 }) ||
         has_first(errp);
 }
