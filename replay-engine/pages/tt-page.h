@@ -48,7 +48,7 @@ typedef void (*TtPageStrip)(void **blob, size_t *len, uint32_t *flags);
 
 typedef struct TtPageStoreOptions {
     TtIo *pages, *checkpoints;  /* the store closes them, in any case */
-    TtPageOrigin origin;            /* pages that this store need not keep; NULL:
+    TtPageOrigin origin;        /* pages that this store need not keep; NULL:
                                    it keeps all of its own */
     void *origin_opaque;
     void (*origin_free)(void *origin_opaque);   /* with the store, or when that
@@ -73,7 +73,7 @@ typedef struct TtPageStoreStats {
     uint64_t cached_bytes, pending_bytes;   /* in memory; not on disk yet */
     uint64_t packed_bytes;                  /* in memory, compressed */
     uint64_t n_shared;          /* pages that were there already */
-    uint64_t n_inherited;            /* versions whose bytes another store has */
+    uint64_t n_inherited;       /* versions whose bytes another store has */
     uint64_t n_loads, n_evicted;
     uint64_t torn_bytes;        /* ignored at the ends, when it was opened */
     uint64_t n_lost;            /* versions needed that damage took */

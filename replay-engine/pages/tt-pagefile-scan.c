@@ -50,7 +50,7 @@ static TtStatus scan_header(TtPageFile *pf, uint64_t size, Scanned *s,
     s->count = tt_get_le32(h + TT_F_GROUP_COUNT);
     s->stored = tt_get_le32(h + TT_F_GROUP_STORED);
     if (s->flags & TT_F_GROUP_MUST_KNOW &
-        ~(TT_F_GROUP_COPIES | TT_F_GROUP_LENT)) {
+        ~(TT_F_GROUP_COPIES | TT_F_GROUP_INHERITED)) {
         return tt_fail(diag, TT_ERR_VERSION, "pages: the group at byte %"
                        PRIu64 " was made by a newer version", pf->end);
     }
@@ -101,7 +101,8 @@ static bool table_is_good(const TtPageFile *pf, const Scanned *s)
             e += 8;
         }
         len = tt_get_le16(e + 16);
-        if ((!len && !(s->flags & TT_F_GROUP_LENT)) || len > TT_PAGE_BYTES) {
+        if ((!len && !(s->flags & TT_F_GROUP_INHERITED)) ||
+            len > TT_PAGE_BYTES) {
             return false;
         }
         sum += len;

@@ -122,7 +122,7 @@ static uint8_t *draft_front(TtPageFile *pf, size_t *len)
     tt_put_le32(h + TT_F_GROUP_LENGTH, TT_F_GROUP_BYTES);
     tt_put_le32(h + TT_F_GROUP_FLAGS,
                 (d->is_copies ? TT_F_GROUP_COPIES : 0) |
-                (d->has_inherited ? TT_F_GROUP_LENT : 0));
+                (d->has_inherited ? TT_F_GROUP_INHERITED : 0));
     tt_put_le64(h + TT_F_GROUP_SEQ, pf->n_groups);
     tt_put_le64(h + TT_F_GROUP_FIRST, pf->n_versions + 1);
     tt_put_le32(h + TT_F_GROUP_COUNT, d->n);

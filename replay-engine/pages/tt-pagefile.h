@@ -31,7 +31,7 @@ enum {
     TT_F_GROUP_SUM = 56,
 };
 #define TT_F_GROUP_COPIES       1u
-#define TT_F_GROUP_LENT         2u      /* versions without bytes may be in it */
+#define TT_F_GROUP_INHERITED    2u      /* versions without bytes may be in it */
 #define TT_F_GROUP_MUST_KNOW    0xffffu
 #define TT_F_ENTRY_BYTES        18u     /* and 8 more in front, of a copy */
 #define TT_F_TABLE_BYTES_MAX    (TT_F_GROUP_PAGES_MAX * (TT_F_ENTRY_BYTES + 8))

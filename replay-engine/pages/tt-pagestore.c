@@ -71,7 +71,8 @@ static bool add_fill(TtPageStore *ps, TtNode *node, const TtNode *next,
         TtDelta *d = &node->d[node->n];
         bool is_listed;
 
-        *d = (TtDelta) { t->page, cell_of(&ps->map, t->page)->version, t->base };
+        *d = (TtDelta) { t->page, cell_of(&ps->map, t->page)->version,
+                         t->base };
         if (t->base != TOUCH_DIRTY) {
             tt_pagepool_ref(ps->map.pool, d->new);
         } else if (!tt_pagepool_intern(ps->map.pool, fetch(opaque, t->page),
@@ -170,7 +171,8 @@ TtStatus tt_pagestore_add_checkpoint(TtPageStore *ps, uint64_t pos,
     if (b ? b->pos >= pos : base) {
         return TT_ERR_INVALID;
     }
-    if (ps->map.nodes->len >= TT_PAGESTORE_NODES_MAX || ps->map.last_id >= INT32_MAX ||
+    if (ps->map.nodes->len >= TT_PAGESTORE_NODES_MAX ||
+        ps->map.last_id >= INT32_MAX ||
         (meta && meta->blob_bytes > TT_PAGESTORE_BLOB_MAX)) {
         return TT_ERR_LIMIT;
     }
@@ -182,7 +184,8 @@ TtStatus tt_pagestore_add_checkpoint(TtPageStore *ps, uint64_t pos,
     if (tt_node_is_taken(&ps->map, index, pos) || (!b && index)) {
         return TT_ERR_INVALID;
     }
-    ok = tt_touch_collect(&ps->map, b, index ? node_at(&ps->map, index - 1) : NULL, dirty,
+    ok = tt_touch_collect(&ps->map, b,
+                          index ? node_at(&ps->map, index - 1) : NULL, dirty,
                           n_dirty, &tl) &&
          add_at(ps, index, &tl, &args, out);
     tt_touch_cleanup(&ps->map, &tl);
@@ -232,7 +235,8 @@ TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
     if (n_put) {
         *n_put = n;
     }
-    return st == TT_ERR_NOMEM && n ? TT_ERR_IO : st;   /* a origin was short of it */
+    /* Without memory here nothing was put: an origin was short of it. */
+    return st == TT_ERR_NOMEM && n ? TT_ERR_IO : st;
 }
 
 TtStatus tt_pagestore_read(TtPageStore *ps, TtNodeId target, uint64_t first,

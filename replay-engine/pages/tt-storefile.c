@@ -82,7 +82,8 @@ bool tt_storefile_prepare_add(TtStoreFile *f, const TtNode *node,
     op = op_new(TT_F_REC_ADD, node);
     op->pos = node->pos;
     op->host_ns = node->host_ns;
-    op->named = tt_pagemem_try(&f->map->mem, node->n * sizeof(*op->named), false);
+    op->named = tt_pagemem_try(&f->map->mem, node->n * sizeof(*op->named),
+                               false);
     if (!op->named) {
         g_free(op);
         return false;

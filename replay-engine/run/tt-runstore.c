@@ -10,16 +10,16 @@
 #include "run/tt-runstore.h"
 
 #define DEPTH_MAX           32          /* branches of branches; more is a ring */
-#define LENDER_CACHE_BYTES  (64u << 20)
+#define PARENT_CACHE_BYTES  (64u << 20)
 
-typedef struct Lender {
+typedef struct ParentStore {
     TtManifest child;           /* what it says of its parent; path is ours */
     char *dir;                  /* of the child */
     unsigned depth;
     bool only_base;
     TtPageStore *parent;        /* NULL: not open */
     TtDiag why;                 /* status TT_OK: it has not failed */
-} Lender;
+} ParentStore;
 
 static TtStatus open_run(const char *dir, const TtManifest *m, unsigned depth,
                          uint64_t cache_bytes, TtPageStore **out, TtDiag *diag);
@@ -94,7 +94,7 @@ static void keep_base(TtPageStore *ps, TtNodeId base)
     }
 }
 
-static TtStatus open_store_in(Lender *l, const char *dir, TtDiag *diag)
+static TtStatus open_store_in(ParentStore *l, const char *dir, TtDiag *diag)
 {
     g_autofree char *path = g_build_filename(dir, "manifest", NULL);
     TtManifest pm;
@@ -108,7 +108,7 @@ static TtStatus open_store_in(Lender *l, const char *dir, TtDiag *diag)
     if (st != TT_OK) {
         return st;
     }
-    st = open_run(dir, &pm, l->depth + 1, LENDER_CACHE_BYTES, &l->parent, diag);
+    st = open_run(dir, &pm, l->depth + 1, PARENT_CACHE_BYTES, &l->parent, diag);
     if (st == TT_OK) {
         st = tt_runstore_check_parent(&l->child, &pm, l->parent, diag);
     }
@@ -116,13 +116,13 @@ static TtStatus open_store_in(Lender *l, const char *dir, TtDiag *diag)
     return st == TT_END ? TT_ERR_FORMAT : st;
 }
 
-static void close_parent(Lender *l)
+static void close_parent(ParentStore *l)
 {
     tt_pagestore_free(l->parent);
     l->parent = NULL;
 }
 
-static TtStatus open_parent(Lender *l)
+static TtStatus open_parent(ParentStore *l)
 {
     TtDiag diag = { 0 };
     g_autofree char *dir = tt_runstore_parent_dir(&l->child, l->dir, &diag);
@@ -145,7 +145,7 @@ static TtStatus open_parent(Lender *l)
 static TtStatus origin(void *opaque, const uint64_t hash[2], void *to,
                      TtDiag *diag)
 {
-    Lender *l = opaque;
+    ParentStore *l = opaque;
     bool was_open = l->parent;
     TtStatus st = l->why.status;
 
@@ -171,7 +171,7 @@ static TtStatus origin(void *opaque, const uint64_t hash[2], void *to,
 
 static void origin_free(void *opaque)
 {
-    Lender *l = opaque;
+    ParentStore *l = opaque;
 
     close_parent(l);
     g_free(l->child.parent_path);
@@ -182,12 +182,12 @@ static void origin_free(void *opaque)
 static void set_origin(TtPageStoreOptions *opt, const TtManifest *m,
                        const char *dir, unsigned depth, bool only_base)
 {
-    Lender *l;
+    ParentStore *l;
 
     if (!(m->features & TT_FEATURE_PARENT)) {
         return;
     }
-    l = g_new0(Lender, 1);
+    l = g_new0(ParentStore, 1);
     l->child.parent_path = g_strdup(m->parent_path);
     memcpy(l->child.parent_uuid, m->parent_uuid, sizeof(m->parent_uuid));
     l->child.parent_checkpoint = m->parent_checkpoint;

@@ -16,7 +16,6 @@
 #include "log/tt-log.h"
 #include "monitor-cmds/tt-hmp.h"
 #include "monitor-cmds/tt-monitor.h"
-#include "record/tt-record-listener.h"
 #include "record/tt-record.h"
 #include "replay/tt-replay.h"
 #include "session/tt-paths.h"
@@ -25,7 +24,6 @@
 #include "travel/tt-retrace.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
-#include "hw/core/cpu.h"
 #include "qapi/error.h"
 #include "qemu/main-loop.h"
 #include "qemu/error-report.h"
@@ -34,21 +32,14 @@
 #include "system/system.h"
 #include "system/tcg.h"
 
-static bool start_trace(CPUState *cpu, Error **errp)
-{
-    return tt_trace_record_start(errp);
-}
-
 /* Who is told of what, and who asks whom, beyond what a room knows of those below it.
  * Here once, so that the order depends on no linker. */
 static void init_rooms(void)
 {
-    static const TtRecordListener trace = { .started = start_trace };
-
     tt_tcg_init();
     tt_memory_init();
     tt_record_init();
-    tt_record_listen(&trace);
+    tt_retrace_init();
     tt_branch_init();
     tt_checkpointer_init();
     tt_save_init();

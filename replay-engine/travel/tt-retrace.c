@@ -10,12 +10,14 @@
 #include "qemu/osdep.h"
 #include "travel/tt-retrace.h"
 #include "accel-tt/tcg/tt-branch-trace.h"
+#include "record/tt-record-listener.h"
 #include "replay/tt-replay-log.h"
 #include "session/tt-paths.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
+#include "hw/core/cpu.h"
 #include "qemu/cutils.h"
 #include "qemu/error-report.h"
 #include "system/runstate.h"
@@ -48,12 +50,19 @@ bool tt_retrace_is_on(void)
     return want.path && tt_replaying();
 }
 
-bool tt_trace_record_start(Error **errp)
+static bool started(CPUState *cpu, Error **errp)
 {
     g_autofree char *path = g_steal_pointer(&want.path);
 
     return !path || (tt_path_is_outside(path, errp) &&
                      tt_trace_begin(path, want.from, want.to, errp));
+}
+
+void tt_retrace_init(void)
+{
+    static const TtRecordListener listener = { .started = started };
+
+    tt_record_listen(&listener);
 }
 
 /* ---- a replay ---- */

@@ -74,7 +74,7 @@ def pages_of(path):
             continue
         for i in range(count):
             size, = struct.unpack_from('<H', table, (i + 1) * entry - 2)
-            if size:                # else it is lent
+            if size:                # else it is inherited
                 yield data[body:body + size] if size == PAGE else \
                     unpacked(data[body:body + size])
             body += size

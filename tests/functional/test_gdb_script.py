@@ -41,7 +41,7 @@ def test_goto_and_marks(work):
         check(re.search(rf'^\* +{one[1]} @one$', text, re.M),
               f'tt marks: {text}')
         check(f'position 0 of {end_of(vm)}' in text, f'tt when: {text}')
-        for sentence in ("no mark 'nowhere'", "'12x' is not a position",
+        for sentence in ("no mark 'nowhere'", "'12x' is no position",
                          'tt goto takes', 'before the start of the run',
                          'no whole number', "'x#y}' is no name of a mark"):
             check(sentence in text, f'no sentence "{sentence}": {text}')

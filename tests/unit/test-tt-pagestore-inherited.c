@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Unit tests of pages that one store lends another (P8).
+ * Unit tests of pages that one store inherits from another (P8).
  */
 #include "pages/tt-pagestore.h"
 #include "tt-pagefile.h"
@@ -116,8 +116,8 @@ static TtPageStore *reopen(Store *from, TtPageOrigin origin, void *opaque,
     return ps;
 }
 
-static TtStatus lend_from(void *opaque, const uint64_t hash[2], void *to,
-                          TtDiag *diag)
+static TtStatus inherit_from(void *opaque, const uint64_t hash[2], void *to,
+                             TtDiag *diag)
 {
     return tt_pagestore_find(opaque, hash, to, diag);
 }
@@ -130,7 +130,7 @@ static void ram_init(Ram *ram, unsigned from)
 }
 
 /* A origin with values 0 .. N_PAGES - 1. */
-static TtPageStore *lender_new(Store *s)
+static TtPageStore *parent_new(Store *s)
 {
     static Ram ram;
 
@@ -143,12 +143,12 @@ static TtPageStore *lender_new(Store *s)
 static void test_whole(void)
 {
     Store origin, s;
-    TtPageStore *from = lender_new(&origin), *again;
+    TtPageStore *from = parent_new(&origin), *again;
     Ram ram;
     TtNodeId id;
 
     ram_init(&ram, 0);
-    store_make(&s, lend_from, from);
+    store_make(&s, inherit_from, from);
     id = add(s.ps, 0, 0, &ram);
     tt_pagestore_check(s.ps);
     g_assert_cmpuint(tt_pagestore_stats(s.ps).n_inherited, ==, N_PAGES);
@@ -157,7 +157,7 @@ static void test_whole(void)
                      N_PAGES * 20);
     g_assert_cmpint(check(s.ps, id, &ram), ==, TT_OK);
 
-    again = reopen(&s, lend_from, from, true);
+    again = reopen(&s, inherit_from, from, true);
     g_assert_cmpuint(tt_pagestore_stats(again).n_inherited, ==, N_PAGES);
     g_assert_cmpint(check(again, id, &ram), ==, TT_OK);
     tt_pagestore_free(again);
@@ -176,19 +176,19 @@ static void test_whole(void)
 static void test_mixed(void)
 {
     Store origin, s;
-    TtPageStore *from = lender_new(&origin), *again;
+    TtPageStore *from = parent_new(&origin), *again;
     Ram a, b;
     TtNodeId ia, ib;
 
     ram_init(&a, N_PAGES / 2);              /* the second half is its own */
     ram_init(&b, N_PAGES);                  /* all are */
-    store_make(&s, lend_from, from);
+    store_make(&s, inherit_from, from);
     ia = add(s.ps, 0, 0, &a);
     g_assert_cmpuint(tt_pagestore_stats(s.ps).n_inherited, ==, N_PAGES / 2);
     ib = add(s.ps, 10, ia, &b);
     g_assert_cmpuint(tt_pagestore_stats(s.ps).n_inherited, ==, N_PAGES / 2);
     g_assert_cmpint(check(s.ps, ia, &a), ==, TT_OK);
-    again = reopen(&s, lend_from, from, true);
+    again = reopen(&s, inherit_from, from, true);
     g_assert_cmpint(check(again, ia, &a), ==, TT_OK);
     g_assert_cmpint(check(again, ib, &b), ==, TT_OK);
     tt_pagestore_free(again);
@@ -207,18 +207,18 @@ static void test_mixed(void)
 static void test_delete_and_anew(void)
 {
     Store origin, s;
-    TtPageStore *from = lender_new(&origin), *again;
+    TtPageStore *from = parent_new(&origin), *again;
     Ram a, b, c;
     TtNodeId ia, ib, ic;
 
     ram_init(&a, 0);
     ram_init(&b, N_PAGES * 2 / 3);
     ram_init(&c, N_PAGES / 3);
-    store_make(&s, lend_from, from);
+    store_make(&s, inherit_from, from);
     ia = add(s.ps, 0, 0, &a);
     ib = add(s.ps, 5, ia, &b);
     ic = add(s.ps, 9, ib, &c);
-    again = reopen(&s, lend_from, from, false);
+    again = reopen(&s, inherit_from, from, false);
     tt_pagestore_delete(again, ia);
     tt_pagestore_delete(again, ib);
     g_assert_cmpint(tt_pagestore_flush(again, NULL), ==, TT_OK);
@@ -235,28 +235,28 @@ static void test_delete_and_anew(void)
     tt_pagestore_free(origin.ps);
 }
 
-static TtPageStore *lender_of_two;
+static TtPageStore *parent_of_two;
 
-static TtStatus lend_lies(void *opaque, const uint64_t hash[2], void *to,
-                          TtDiag *diag)
+static TtStatus parent_lies(void *opaque, const uint64_t hash[2], void *to,
+                            TtDiag *diag)
 {
     memset(to, 0x5a, TT_PAGE_BYTES);
     return TT_OK;
 }
 
-static TtStatus lend_fails(void *opaque, const uint64_t hash[2], void *to,
-                           TtDiag *diag)
+static TtStatus parent_fails(void *opaque, const uint64_t hash[2], void *to,
+                             TtDiag *diag)
 {
     return tt_fail(diag, TT_ERR_IO, "the cable fell out");
 }
 
 /* For two pages there is memory. */
-static TtStatus lend_two(void *opaque, const uint64_t hash[2], void *to,
-                         TtDiag *diag)
+static TtStatus inherit_two(void *opaque, const uint64_t hash[2], void *to,
+                            TtDiag *diag)
 {
     unsigned *n = opaque;
 
-    return (*n)++ < 2 ? tt_pagestore_find(lender_of_two, hash, to, diag)
+    return (*n)++ < 2 ? tt_pagestore_find(parent_of_two, hash, to, diag)
         : tt_fail(diag, TT_ERR_NOMEM, "the store cannot be opened");
 }
 
@@ -264,17 +264,17 @@ static TtStatus lend_two(void *opaque, const uint64_t hash[2], void *to,
 static void test_short_lender(void)
 {
     Store origin, s;
-    TtPageStore *from = lender_new(&origin), *again;
+    TtPageStore *from = parent_new(&origin), *again;
     unsigned n;
     size_t n_put;
     TtNodeId id;
     Ram ram;
 
     ram_init(&ram, 0);
-    store_make(&s, lend_from, from);
+    store_make(&s, inherit_from, from);
     id = add(s.ps, 0, 0, &ram);
-    lender_of_two = from;
-    again = reopen(&s, lend_two, &n, true);
+    parent_of_two = from;
+    again = reopen(&s, inherit_two, &n, true);
     n = 0;
     g_assert_cmpint(tt_pagestore_restore(again, id, 0, NULL, 0, expect, &ram,
                                          &n_put), ==, TT_ERR_IO);
@@ -294,29 +294,29 @@ static void test_short_lender(void)
 static void test_bad_lender(void)
 {
     Store origin, s;
-    TtPageStore *from = lender_new(&origin), *again;
+    TtPageStore *from = parent_new(&origin), *again;
     Ram ram;
     TtNodeId id;
 
     ram_init(&ram, 0);
-    store_make(&s, lend_lies, NULL);
+    store_make(&s, parent_lies, NULL);
     id = add(s.ps, 0, 0, &ram);
     g_assert_cmpuint(tt_pagestore_stats(s.ps).n_inherited, ==, 0);
     g_assert_cmpint(check(s.ps, id, &ram), ==, TT_OK);
     tt_pagestore_free(s.ps);
 
-    store_make(&s, lend_fails, NULL);
+    store_make(&s, parent_fails, NULL);
     id = add(s.ps, 0, 0, &ram);
     g_assert_cmpuint(tt_pagestore_stats(s.ps).n_inherited, ==, 0);
     tt_pagestore_free(s.ps);
 
-    store_make(&s, lend_from, from);
+    store_make(&s, inherit_from, from);
     id = add(s.ps, 0, 0, &ram);
-    again = reopen(&s, lend_lies, NULL, true);
+    again = reopen(&s, parent_lies, NULL, true);
     g_assert_cmpint(check(again, id, &ram), ==, TT_ERR_FORMAT);
     g_assert(strstr(tt_pagestore_read_error(again)->text, "hash is wrong"));
     tt_pagestore_free(again);
-    again = reopen(&s, lend_fails, NULL, true);
+    again = reopen(&s, parent_fails, NULL, true);
     g_assert_cmpint(check(again, id, &ram), ==, TT_ERR_IO);
     g_assert(strstr(tt_pagestore_read_error(again)->text, "the cable"));
     tt_pagestore_free(again);
