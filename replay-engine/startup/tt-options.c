@@ -297,7 +297,7 @@ static void parse_dirs(QemuOpts *opts)
         tt_refuse("-tt branch needs the run and a full checkpoint of it: "
                   "-tt branch,dir=RUN,at=ID");
     }
-    tt_record_options.dir_option = "to=";
+    tt_record_options.dir_option = " (to=)";
     tt_branch_option(dir, at, qemu_opt_get_bool(opts, "force", false));
 }
 
