@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The search for all hits of some addresses: qtt.hits, qtt.hits-in, qtt.found
- * (docs/reference/gdb-packets.rst).
+ * (docs/reference/gdb.rst, Packets).
  */
 #include "qemu/osdep.h"
 #include "travel/tt-travel.h"

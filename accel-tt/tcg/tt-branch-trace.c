@@ -60,12 +60,13 @@ bool tt_trace_begin(const char *path, uint64_t from, uint64_t to,
     TtDiag diag;
 
     if (trace.path) {
-        error_setg(errp, "a trace is being made already, into '%s'",
+        error_setg(errp, "a trace is already being written to '%s'",
                    tt_printable(trace.path));
         return false;
     }
     if (MAX(from, tt_now.pos) >= TT_TRACE_POS_MAX) {
-        error_setg(errp, "a trace holds positions below %llu only", TT_TRACE_POS_MAX);
+        error_setg(errp, "a trace can only hold positions below %llu",
+                   TT_TRACE_POS_MAX);
         return false;
     }
     if (tt_io_posix_create(path, &trace.io, &diag) != TT_OK) {
@@ -113,7 +114,7 @@ static void give_up(Error **errp)
     if (trace.failure.status) {
         error_setg(errp, "there is no trace: %s", trace.failure.text);
     } else {
-        error_setg(errp, "there is no trace: the run did not come to position %"
+        error_setg(errp, "there is no trace: the run did not reach position %"
                    PRIu64 ", where it was to begin", trace.from);
     }
 }
@@ -124,7 +125,7 @@ bool tt_trace_end(TtTraced *t, Error **errp)
     TtDiag diag;
 
     if (!trace.path) {
-        error_setg(errp, "no trace is being made");
+        error_setg(errp, "no trace is being written");
         return false;
     }
     if (!trace.writer && tt_now.pos >= trace.from) {
@@ -138,8 +139,8 @@ bool tt_trace_end(TtTraced *t, Error **errp)
         t->branches = tt_trace_count(trace.writer);
         t->bytes = tt_trace_bytes(trace.writer);
         if (s != TT_OK) {
-            error_setg(errp, "the trace is not whole: %s; what was written of it "
-                       "stays", diag.text);
+            error_setg(errp, "the trace is incomplete: %s; what was written of "
+                       "it stays", diag.text);
         }
     } else {
         give_up(errp);

@@ -86,8 +86,9 @@ bool tt_target_adopt_identity(CPUState *cpu, const TtManifest *m, Error **errp)
     if (m->n_cpu_words != identity_words()) {
         g_autofree char *version = g_strescape(m->qemu_version, NULL);
 
-        error_setg(errp, "the run describes its CPU in %u words, this QEMU "
-                   "knows %u: replay it with the QEMU version it names (%s)",
+        error_setg(errp, "the run describes its CPU with %u words, but this QEMU "
+                   "expects %u: replay it with the QEMU version that recorded it "
+                   "(%s)",
                    m->n_cpu_words, identity_words(), version);
         return false;
     }
@@ -284,8 +285,8 @@ bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
 
     if (len < STATE_HEAD || tt_get_le32(data) != STATE_MAGIC ||
         tt_get_le32(data + 4) != STATE_VERSION) {
-        error_setg(errp, "the run holds a CPU state that this version cannot "
-                   "read: it is damaged, or from a newer version");
+        error_setg(errp, "this version cannot read the run's CPU state: it is "
+                   "damaged or from a newer version");
         return false;
     }
     bioc = qio_channel_buffer_new(len);
@@ -300,8 +301,7 @@ bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
         clear_state(cpu);               /* what was refused is not kept, nor saved */
         cpu_env(cpu)->mcg_cap = 0;
         cpu_env(cpu)->msr_hv_reenlightenment_control = 0;
-        error_setg(errp, "the run holds a CPU state that QEMU does not load: "
-                   "it is damaged");
+        error_setg(errp, "QEMU cannot load the run's CPU state: it is damaged");
         return false;
     }
     cpu_env(cpu)->v_tpr = 0;            /* as tt_target_save leaves it */

@@ -230,7 +230,7 @@ static void tell_stack(const Stack *s)
         g_string_append_printf(line, "%s%s", n++ ? " < " : "", name);
     }
     error_printf("tt: guard:   written by %s%s\n", line->str,
-                 s->unlocked ? " (which did not hold the lock of QEMU's)" : "");
+                 s->unlocked ? " (without holding QEMU's lock)" : "");
 }
 
 static void tell(const Open *o, const Guarded *g)
@@ -405,8 +405,8 @@ void tt_guard_add(void *ram_block)
         return;
     }
     if (rb->fd >= 0) {
-        warn_report("tt: guard: RAM block '%s' is a file and is not guarded",
-                    rb->idstr);
+        warn_report("tt: guard: RAM block '%s' is backed by a file and is not "
+                    "guarded", rb->idstr);
         return;
     }
     if (guard.n == GUARDED_MAX || !map_twice(&g)) {
@@ -481,8 +481,8 @@ void tt_guard_stop(void)
                      PROT_READ | PROT_WRITE);
         }
     }
-    error_printf("tt: guard: %" PRIu64 " times a page was written from outside, "
-                 "%" PRIu64 " writes were not in the log\n", guard.n_seen,
+    error_printf("tt: guard: pages were written from outside %" PRIu64 " times; %"
+                 PRIu64 " writes were not in the log\n", guard.n_seen,
                  guard.n_reports);
     if (guard.n_unwatched) {
         warn_report("tt: guard: %" PRIu64 " pages were not watched: too many at "

@@ -170,7 +170,7 @@ static bool map_is_valid(const uint8_t *data, size_t len, unsigned known,
         }
     }
     if (at != len) {
-        error_setg(errp, "the memory map of the log is damaged");
+        error_setg(errp, "the memory map in the log is damaged");
         return false;
     }
     return true;

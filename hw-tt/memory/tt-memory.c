@@ -271,15 +271,15 @@ static bool ensure_block(uint64_t index, const char *name, uint64_t size,
     if (index > n || index >= TT_BLOCKS_MAX || !size ||
         size > TT_BLOCK_BYTES_MAX || !is_name(name) || (index == n &&
         DIV_ROUND_UP(size, TT_PAGE_BYTES) > TT_PAGES_MAX - n_pages)) {
-        error_setg(errp, "RAM block %" PRIu64 " of the run makes no sense",
+        error_setg(errp, "RAM block %" PRIu64 " of the run is invalid",
                    index);
         return false;
     }
     if (index < n) {
         b = tt_memory_block(index);
         if (b->size_bytes != size || strcmp(b->name, name)) {
-            error_setg(errp, "RAM block %" PRIu64 " comes twice, not alike",
-                       index);
+            error_setg(errp, "RAM block %" PRIu64 " appears twice, with another "
+                       "name or size", index);
             return false;
         }
         return true;
@@ -301,7 +301,7 @@ static bool apply_block(const TtEvent *ev, Error **errp)
     TtBlock *b;
 
     if (ev->addr != n_live) {
-        error_setg(errp, "RAM block %" PRIu64 " of the log comes out of turn",
+        error_setg(errp, "RAM block %" PRIu64 " of the log is out of order",
                    ev->addr);
         return false;
     }
@@ -367,7 +367,7 @@ bool tt_memory_apply(const TtEvent *ev, Error **errp)
     case TT_EV_MAP:
         return tt_memory_map_apply(ev, errp);
     default:
-        error_setg(errp, "event kind %u is not for memory", ev->kind);
+        error_setg(errp, "event kind %u does not concern memory", ev->kind);
         return false;
     }
 }

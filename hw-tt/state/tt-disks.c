@@ -166,15 +166,15 @@ static bool GRAPH_RDLOCK describe(Disk *k, Error **errp)
     d->node = g_strdup(user_node(k->bs));
     len = bdrv_getlength(k->bs);
     if (len < 0) {
-        error_setg_errno(errp, -len, "the size of disk '%s' cannot be told",
+        error_setg_errno(errp, -len, "cannot determine the size of disk '%s'",
                          d->device);
         return false;
     }
     d->size_bytes = len;
     if (k->is_writable && k->bs->drv->is_filter) {
-        error_setg(errp, "disk '%s' is behind a filter of QEMU's block layer "
-                   "('%s'), on which no overlay can be put: leave the filter "
-                   "out", d->device, k->bs->drv->format_name);
+        error_setg(errp, "disk '%s' is behind a block filter ('%s'), which "
+                   "cannot have an overlay: leave out the filter",
+                   d->device, k->bs->drv->format_name);
         return false;
     }
     return true;
@@ -408,7 +408,7 @@ static bool make_directory(Error **errp)
     g_autofree char *dir = g_build_filename(tt_session.dir, "disks", NULL);
 
     if (mkdir(dir, 0700) && errno != EEXIST) {
-        error_setg_errno(errp, errno, "cannot make '%s'", dir);
+        error_setg_errno(errp, errno, "cannot create '%s'", dir);
         return false;
     }
     return true;
@@ -434,7 +434,7 @@ static void come_back(int here)
 {
     if (here >= 0) {
         if (fchdir(here)) {
-            warn_report("tt: the working directory is another one now: %s",
+            warn_report("tt: the working directory has changed: %s",
                         g_strerror(errno));
         }
         close(here);

@@ -146,16 +146,16 @@ static bool load_block(const TtFullPart *part, Error **errp)
     TtDiag diag;
 
     if (!rb) {
-        error_setg(errp, "the machine has no RAM block '%s', which the "
-                   "recorded one had: give the same options", part->name);
+        error_setg(errp, "the machine lacks the RAM block '%s' of the recorded "
+                   "one: use the same options", part->name);
         return false;
     }
     if (rb->used_length != part->raw_bytes &&
         (part->raw_bytes > rb->max_length ||
          qemu_ram_resize(rb, part->raw_bytes, errp) < 0)) {
         if (!*errp) {
-            error_setg(errp, "RAM block '%s' has another size than the "
-                       "recorded one: give the same options", part->name);
+            error_setg(errp, "the size of RAM block '%s' differs from the "
+                       "recorded one: use the same options", part->name);
         }
         return false;
     }
@@ -187,8 +187,8 @@ static bool load_devices(const TtFullPart *part, Error **errp)
     ret = qemu_load_device_state(f);
     qemu_fclose(f);
     if (ret < 0) {
-        error_setg(errp, "the devices do not take the recorded state: give the "
-                   "same options and the QEMU that recorded");
+        error_setg(errp, "the devices do not accept the recorded state: use the "
+                   "same options and the QEMU that recorded it");
         return false;
     }
     return true;

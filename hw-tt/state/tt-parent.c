@@ -139,7 +139,7 @@ static bool find_place(TtParent *p, const TtCheckpointInfo *infos, size_t n,
     *id = 0;
     if (!strcmp(at, "@")) {
         error_setg(errp, "at=@ needs the name of a full checkpoint or of a mark "
-                   "behind the @");
+                   "after the @");
         return false;
     }
     if (*at == '@') {
@@ -190,14 +190,14 @@ bool tt_parent_find(TtParent *p, const char *at, Error **errp)
         return tt_parent_choose(p, id, errp);
     }
     if (before) {
-        error_setg(errp, "at position %" PRIu64 " there is no full checkpoint, "
-                   "from which alone a branch can start: the nearest one "
-                   "before is at=%" PRIu32 ", position %" PRIu64, pos,
+        error_setg(errp, "there is no full checkpoint at position %" PRIu64
+                   ", and a branch can start only from one: the nearest one before "
+                   "is at=%" PRIu32 ", position %" PRIu64, pos,
                    before->id, before->pos);
     } else {
-        error_setg(errp, "at position %" PRIu64 " or before there is no full "
-                   "checkpoint, from which alone a branch can start: take them "
-                   "while recording, with 'tt checkpoint add -f'", pos);
+        error_setg(errp, "there is no full checkpoint at or before position %"
+                   PRIu64 ", and a branch can start only from one: make them "
+                   "while recording with 'tt checkpoint add -f'", pos);
     }
     return false;
 }
@@ -214,8 +214,8 @@ TtParent *tt_parent_of(const TtManifest *m, const char *dir, Error **errp)
         return p;
     }
     error_setg(errp, "the run is a branch and begins with RAM of checkpoint %"
-               PRIu32 " of its parent '%s', which cannot be read; bring it "
-               "back to that place: %s", m->parent_checkpoint,
+               PRIu32 " of its parent '%s', which cannot be read (restore it to "
+               "that place): %s", m->parent_checkpoint,
                path ? path : "?", err ? error_get_pretty(err) : diag.text);
     error_free(err);
     tt_parent_close(p);

@@ -112,7 +112,7 @@ void tt_finish(void);                               /* runstate.c, BQL */
  * refused, *errp set. */
 bool tt_refuses(const char *what, struct Error **errp);
 
-/* ---- trouble in the guest (runstate.c, watchdog.c, excp_helper.c): any thread,
+/* ---- a crash of the guest (runstate.c, watchdog.c, excp_helper.c): any thread,
  * inside an instruction, too ---- */
 enum { TT_CRASH_PANIC, TT_CRASH_WATCHDOG, TT_CRASH_TRIPLE_FAULT,
        TT_CRASH_CONSOLE };

@@ -64,8 +64,8 @@ static bool check_file(const TtFullFile *f, const char *dir, Error **errp)
     struct stat st;
 
     if (stat(path, &st)) {
-        error_setg_errno(errp, errno, "the disk image '%s' is needed and "
-                         "cannot be found", path);
+        error_setg_errno(errp, errno, "cannot find the disk image '%s', which is "
+                         "needed", path);
         return false;
     }
     if (st.st_size == f->size_bytes && f->mtime_ns ==
@@ -78,8 +78,8 @@ static bool check_file(const TtFullFile *f, const char *dir, Error **errp)
         return true;
     }
     error_setg(errp, "the disk image '%s' has changed since the checkpoint, so "
-               "that the guest would find a damaged disk: bring it back as it "
-               "was, or add force=on to take it as it is", path);
+               "the guest would find a damaged disk: restore the image, or use "
+               "force=on to take it as it is", path);
     return false;
 }
 
@@ -143,7 +143,7 @@ static void make_overlays(const TtFullDesc *desc, const char *dir)
         refuse(err);
     }
     if (mkdir(disks, 0700) && errno != EEXIST) {
-        error_setg_errno(&err, errno, "cannot make '%s'", disks);
+        error_setg_errno(&err, errno, "cannot create '%s'", disks);
         refuse(err);
     }
     for (unsigned i = 0; i < desc->n_disks; i++) {
@@ -402,7 +402,7 @@ bool tt_branch_check_disks(Error **errp)
 
         if (!have || strcmp(have, want)) {
             error_setg(errp, "the recorded machine had the disk '%s' at '%s', "
-                       "this one has %s there: give the same options", want,
+                       "but this one has %s there: use the same options", want,
                        d->device, !have ? "no such device" :
                        *have ? have : "no medium");
             return false;

@@ -130,9 +130,9 @@ static void warn_of_window(void)
 {
     if (br.parent->manifest.features & TT_FEATURE_WINDOW &&
         tt_runlock_is_held(br.dir)) {
-        warn_report("tt: the window in '%s' is still being recorded: when it moves "
-                    "past position %" PRIu64 ", this branch cannot be replayed any "
-                    "more; branch from one that tt save has kept",
+        warn_report("tt: the window in '%s' is still being recorded: once it "
+                    "moves past position %" PRIu64 ", this branch can no longer "
+                    "be replayed; branch from a window saved with tt save",
                     tt_printable(br.dir), br.parent->info.pos);
     }
 }
@@ -153,8 +153,8 @@ bool tt_branch_open(Error **errp)
         return false;
     }
     if (lies_within(tt_session.dir, br.dir)) {
-        error_setg(errp, "the branch would lie in its parent's directory, which "
-                   "never changes: give another with to=");
+        error_setg(errp, "the branch would be inside its parent's directory, "
+                   "which never changes: give another directory with to=");
         return false;
     }
     warn_of_window();
@@ -188,8 +188,8 @@ static bool check_kind(Error **errp)
         memcmp(m.cpu_words, br.parent->manifest.cpu_words,
                m.n_cpu_words * sizeof(m.cpu_words[0])) ? "CPU (-cpu)" : NULL;
     if (what) {
-        error_setg(errp, "the %s is not that of the recorded machine: give the "
-                   "same options, see 'tt info %s'", what, br.dir);
+        error_setg(errp, "the %s differs from that of the recorded machine: use "
+                   "the same options (see 'tt info %s')", what, br.dir);
     }
     tt_fulldesc_cleanup(&d);
     tt_manifest_cleanup(&m);

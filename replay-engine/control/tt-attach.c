@@ -74,8 +74,8 @@ static void forget_run(void)
 static bool may_guard(const TtRecordOptions *opt, Error **errp)
 {
     if (opt->guard && tt_guard_is_on) {
-        error_setg(errp, "guard=on works once in a process, and one of its "
-                   "recordings was guarded before: start QEMU anew");
+        error_setg(errp, "guard=on works only once in a process, and an earlier "
+                   "recording used it: restart QEMU");
         return false;
     }
     return true;
@@ -87,8 +87,9 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
 
     if (tt_on()) {
         error_setg(errp, tt_replaying() && !tt_past ?
-                   "this is a replay: it is a recording already" :
-                   "a recording into '%s' is on: stop it first", tt_printable(tt_session.dir));
+                   "this is a replay: it cannot be recorded" :
+                   "already recording into '%s': stop that first",
+                   tt_printable(tt_session.dir));
         return false;
     }
     if (!may_guard(opt, errp) ||
@@ -131,8 +132,8 @@ bool tt_detach(TtEnded *ended, Error **errp)
     bool ok = true;
 
     if (tt_past && tt_travel_active()) {
-        error_setg(errp, "a movement in the recording's past is under way: wait for "
-                   "its end, or stop it with 'tt interrupt'");
+        error_setg(errp, "a movement in the past of the recording is in "
+                   "progress: wait for it to end, or stop it with 'tt interrupt'");
         return false;
     }
     if (tt_past) {

@@ -32,8 +32,8 @@ static bool append_to_file(const char *name, uint64_t pos, Error **errp)
         return false;
     }
     if (!tt_marks_is_plain(path)) {
-        error_setg(errp, "cannot add the mark: '%s' is no regular file: remove it, or "
-                   "put one there", tt_printable(path));
+        error_setg(errp, "cannot add the mark: '%s' is not a regular file: "
+                   "remove or replace it", tt_printable(path));
         return false;
     }
     s = g_file_test(path, G_FILE_TEST_EXISTS) ?
@@ -55,7 +55,7 @@ bool tt_mark_add(const char *name, uint64_t *pos, Error **errp)
         return false;
     }
     if (tt_travel_active()) {
-        error_setg(errp, "a movement is under way: wait until the VM stands");
+        error_setg(errp, "a movement is in progress: wait until the VM stops");
         return false;
     }
     if (tt_recording()) {
@@ -101,7 +101,7 @@ bool tt_mark_find(const char *name, uint64_t *pos, Error **errp)
 
     tt_mark_each(compare, &w);
     if (!*name) {
-        error_setg(errp, "the name of a mark is missing behind '@'");
+        error_setg(errp, "the name of a mark is missing after '@'");
         return false;
     }
     if (!w.found) {

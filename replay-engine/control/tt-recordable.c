@@ -108,11 +108,11 @@ bool tt_can_record(Error **errp)
         error_setg(errp, "several vCPUs are recorded in one thread: start QEMU "
                    "with -accel tcg,thread=single");
     } else if (runstate_check(RUN_STATE_INMIGRATE)) {
-        error_setg(errp, "an incoming migration cannot be recorded: start when "
-                   "it is there");
+        error_setg(errp, "cannot record during an incoming migration: start when "
+                   "it is complete");
     } else if (runstate_check(RUN_STATE_IO_ERROR)) {
-        error_setg(errp, "a device waits in the middle of a transfer that "
-                   "failed: continue the VM first");
+        error_setg(errp, "a device is waiting to retry a failed transfer: "
+                   "continue the VM first");
     } else {
         return true;
     }
@@ -133,8 +133,8 @@ static bool refuse_device(DeviceListener *l, const QDict *opts, bool from_json,
         error_setg(errp, "device '%s' writes guest memory past QEMU and cannot "
                    "be recorded", driver);
     } else if (tt_net_has_vhost()) {
-        error_setg(errp, "vhost cannot be recorded: remove the netdev that has "
-                   "vhost=on, or is vhost-user, first");
+        error_setg(errp, "cannot record with vhost: first remove the netdev that "
+                   "has vhost=on or is vhost-user");
     }
     return false;
 }

@@ -39,16 +39,16 @@ bool tt_window_parse(const char *text, uint64_t *ns, Error **errp)
             }
         }
     }
-    error_setg(errp, "last takes a time from 0.1s to 1157d, such as 30s, 10min, "
-               "2h or 1d, not '%s'", text);
+    error_setg(errp, "'last' takes a time from 0.1s to 1157d, such as 30s, "
+               "10min, 2h or 1d, not '%s'", text);
     return false;
 }
 
 bool tt_window_fits(uint64_t ns, uint64_t interval_ms, Error **errp)
 {
     if (ns && !interval_ms) {
-        error_setg(errp, "a window (last) begins at a checkpoint: leave "
-                   "checkpoint-interval=0 out");
+        error_setg(errp, "a flight recorder (last=) needs checkpoints: leave out "
+                   "checkpoint-interval=0");
         return false;
     }
     return true;

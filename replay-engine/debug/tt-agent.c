@@ -83,7 +83,7 @@ static TtStatus name(Machine *m)                                        \
     uint64_t b = pop(m), a = pop(m);                                    \
                                                                         \
     if (!b) {                                                           \
-        return tt_fail(m->diag, TT_ERR_INVALID, "a division by zero");  \
+        return tt_fail(m->diag, TT_ERR_INVALID, "division by zero");    \
     }                                                                   \
     return push(m, expression);                                         \
 }
@@ -132,8 +132,8 @@ static TtStatus fetch(Machine *m, unsigned len)
     uint8_t bytes[8] = { 0 };
 
     if (!m->source->mem(m->source->opaque, *top(m, 0), bytes, len)) {
-        return tt_fail(m->diag, TT_ERR_INVALID, "memory at 0x%llx cannot be "
-                       "read", (unsigned long long)*top(m, 0));
+        return tt_fail(m->diag, TT_ERR_INVALID, "cannot read memory at 0x%llx",
+                       (unsigned long long)*top(m, 0));
     }
     *top(m, 0) = tt_get_le64(bytes);
     return TT_OK;
@@ -312,7 +312,7 @@ TtStatus tt_agent_eval(const uint8_t *code, size_t len,
     }
     for (unsigned n = 0; n < TT_AGENT_STEPS_MAX; n++) {
         if (m.pc >= len) {
-            return tt_fail(diag, TT_ERR_FORMAT, "the expression has no end");
+            return tt_fail(diag, TT_ERR_FORMAT, "the expression does not end");
         }
         if (code[m.pc] == OP_END) {
             if (!m.depth) {

@@ -123,7 +123,7 @@ TtStatus tt_elfsyms_load(const uint8_t *bytes, size_t len, TtElfSyms **out,
     *out = NULL;
     if (!tt_elfsyms_is_elf(bytes, len) || bytes[4] != 2 || bytes[5] != 1 ||
         tt_get_le16(bytes + 58) != SHDR_BYTES) {
-        return tt_fail(diag, TT_ERR_FORMAT, "this is no 64-bit little-endian "
+        return tt_fail(diag, TT_ERR_FORMAT, "this is not a 64-bit little-endian "
                        "ELF file");
     }
     for (unsigned i = 0; i < tt_get_le16(bytes + 60); i++) {

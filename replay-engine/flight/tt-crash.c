@@ -70,7 +70,7 @@ bool tt_crash_set_pattern(const char *text, Error **errp)
     if (*text) {
         fresh = g_regex_new(text, G_REGEX_RAW | G_REGEX_OPTIMIZE, 0, &err);
         if (!fresh) {
-            error_setg(errp, "panic-pattern is no regular expression: %s",
+            error_setg(errp, "panic-pattern is not a regular expression: %s",
                        err->message);
             g_error_free(err);
             return false;
@@ -98,7 +98,7 @@ static void save(void *opaque)
         return;                 /* the run itself is what is left */
     }
     if (!tt_save_begin(tb.name, true, NULL, NULL, &err)) {
-        warn_report("tt: the window is not saved: %s", error_get_pretty(err));
+        warn_report("tt: the window was not saved: %s", error_get_pretty(err));
         error_free(err);
     }
 }
@@ -111,8 +111,8 @@ static void plan_save(int64_t now)
     }
     if (tb.n_saves >= SAVES_MAX) {
         if (tb.n_saves++ == SAVES_MAX) {
-            warn_report("tt: %u windows have been saved by themselves, no more "
-                        "are: 'tt save' does", SAVES_MAX);
+            warn_report("tt: %u windows have been saved automatically, no more "
+                        "will be: use 'tt save' for another", SAVES_MAX);
         }
         return;
     }
@@ -167,7 +167,7 @@ void tt_guest_crash_slow(int kind)
         [TT_CRASH_PANIC] = "panicked",
         [TT_CRASH_WATCHDOG] = "did not answer its watchdog",
         [TT_CRASH_TRIPLE_FAULT] = "met a triple fault",
-        [TT_CRASH_CONSOLE] = "reports trouble on its console",
+        [TT_CRASH_CONSOLE] = "reports a crash on its console",
     };
 
     qatomic_set(&tb.what, what[kind]);
@@ -202,9 +202,9 @@ static bool is_panic(const char *line)
 
     if (err && !is_too_hard) {
         is_too_hard = true;
-        warn_report("tt: panic-pattern '%s' cannot be compared with every line of the "
-                    "console (%s), and a panic may be missed: give one without a "
-                    "repetition inside of a repetition",
+        warn_report("tt: panic-pattern '%s' cannot be matched against every line "
+                    "of the console (%s), so a panic may be missed: use a "
+                    "pattern without nested repetitions",
                     tt_printable(g_regex_get_pattern(pattern)),
                     tt_printable(err->message));
     }

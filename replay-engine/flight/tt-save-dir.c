@@ -225,17 +225,17 @@ static bool is_fit(const char *name, const char *dir, Error **errp)
     g_autofree char *last = g_path_get_basename(name);
 
     if (tt_has_control(name)) {
-        error_setg(errp, "the name has a line break or another control character: "
-                   "give another one");
+        error_setg(errp, "the name contains a control character, such as a line "
+                   "break: give another name");
     } else if (g_str_has_suffix(name, SAVING)) {
-        error_setg(errp, "'%s' is what a window is named until it is whole: give "
-                   "another name", name);
+        error_setg(errp, "'%s' is reserved for a window that is still being "
+                   "saved: give another name", name);
     } else if (!last[strspn(last, "./")]) {
-        error_setg(errp, "'%s' is no name for a new directory: give one that does "
-                   "not exist yet", name);
+        error_setg(errp, "'%s' cannot be the name of a new directory: give a "
+                   "name that does not exist yet", name);
     } else if (is_in_run(dir)) {
-        error_setg(errp, "'%s' is inside of the recording's own directory: give a "
-                   "place beside it", name);
+        error_setg(errp, "'%s' is inside the recording's own directory: give a "
+                   "path outside it", name);
     } else {
         return tt_path_is_outside(dir, errp);
     }
@@ -260,9 +260,9 @@ bool tt_savedir_make(const char *name, TtSaveDir *d, char **mark, Error **errp)
             return true;
         }
         if (name || errno != EEXIST) {
-            error_setg_errno(errp, errno, "cannot make the directory '%s' for "
+            error_setg_errno(errp, errno, "cannot create the directory '%s' for "
                              "the window: %s", tt_printable(dir), errno == ENOENT ?
-                             "make the directory that it is to lie in" :
+                             "create its parent directory first" :
                              "give another name");
             return false;
         }

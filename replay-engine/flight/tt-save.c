@@ -194,13 +194,12 @@ static bool may_save(const char *name, Error **errp)
     } else if (!tt_is_live(errp)) {
         /* said */
     } else if (!tt_recording()) {
-        error_setg(errp, "tt save keeps the window of a recording: this is a "
-                   "replay");
+        error_setg(errp, "tt save works in a flight recorder: this is a replay");
     } else if (!tt_flight_is_on()) {
-        error_setg(errp, "this recording keeps everything, there is no window "
-                   "to save: see last= of -tt record");
+        error_setg(errp, "this recording keeps everything, so there is no window "
+                   "to save (see last= of -tt record)");
     } else if (sv.busy) {
-        error_setg(errp, "a window is being saved: wait for its end");
+        error_setg(errp, "a window is being saved: wait until it is finished");
     } else {
         return !name || strchr(name, '/') || tt_mark_check(name, errp);
     }
@@ -223,8 +222,8 @@ static bool cut(const char *to, Error **errp)
     }
     sv.end_part = tt_flight_newest_part(&sv.end);
     if (sv.end.segment != seq) {
-        error_setg(errp, "the log could not be cut here: no new part of it can "
-                   "be made in '%s'", tt_printable(tt_session.dir));
+        error_setg(errp, "cannot start a new part of the log in '%s'",
+                   tt_printable(tt_session.dir));
         return false;
     }
     return true;

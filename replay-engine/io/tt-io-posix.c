@@ -44,8 +44,8 @@ static TtStatus fail_errno(TtDiag *diag, const char *what, const char *path,
     bool full = err == ENOSPC || err == EDQUOT || err == EFBIG;
     TtStatus status = tt_fail(diag, full ? TT_ERR_NOSPACE : TT_ERR_IO,
                               "cannot %s '%s': %s%s", what, path,
-                              g_strerror(err), err == EFBIG ? " (files may not "
-                              "grow beyond a limit: see ulimit -f)" : "");
+                              g_strerror(err), err == EFBIG ? " (file size "
+                              "limit, see ulimit -f)" : "");
     if (diag) {
         diag->os_errno = err;
         diag->offset = offset;
@@ -206,8 +206,8 @@ static TtStatus check_place(PosixIo *p, TtDiag *diag)
 
     return fstat(p->fd, &ours) || stat(p->path, &there) ||
         ours.st_ino != there.st_ino || ours.st_dev != there.st_dev ?
-        tt_fail(diag, TT_ERR_IO, "'%s' is not the file any more that is written to: "
-                "it was deleted, or moved away", p->path) : TT_OK;
+        tt_fail(diag, TT_ERR_IO, "'%s' is no longer the file being written: it "
+                "was deleted or moved", p->path) : TT_OK;
 }
 
 static TtStatus posix_replace_begin(TtIo *io, TtIo **fresh, TtDiag *diag)

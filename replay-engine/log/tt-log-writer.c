@@ -236,8 +236,9 @@ TtStatus tt_log_writer_seal(TtLogWriter *w, const TtSegBuf *sb, TtDiag *diag)
     if (sb->seq - w->part_seq >= TT_LOG_SEGMENTS_MAX) {     /* after 155 days */
         TtDiag why;
 
-        tt_fail(&why, TT_ERR_LIMIT, "the log has %u segments, as many as one can "
-                "have: end this recording, and begin another", TT_LOG_SEGMENTS_MAX);
+        tt_fail(&why, TT_ERR_LIMIT, "the log has %u segments, which is the "
+                "limit: end this recording and start another one",
+                TT_LOG_SEGMENTS_MAX);
         return poison(w, &why, diag);
     }
     assert_segment(w, sb);

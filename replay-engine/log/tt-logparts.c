@@ -275,8 +275,8 @@ static TtStatus open_whole(const char *dir, const char *whole, TtIo **out,
         if (!all && errno) {
             int err = errno;
 
-            st = tt_fail(&why, TT_ERR_IO, "the directory '%s' cannot be listed, so "
-                         "that the parts of its log are not found: %s", dir,
+            st = tt_fail(&why, TT_ERR_IO, "cannot list the directory '%s', so "
+                         "the parts of its log cannot be found: %s", dir,
                          g_strerror(err));
             why.os_errno = err;
         }
@@ -301,9 +301,9 @@ TtStatus tt_logparts_open(const char *dir, TtIo **out, TtDiag *diag)
         return open_whole(dir, whole, out, diag);
     }
     if (g_file_test(whole, G_FILE_TEST_EXISTS)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "'%s' has a 'log' and parts of one "
-                       "(log.%0*u): take out what is not of this run", dir,
-                       DIGITS, number[0]);
+        return tt_fail(diag, TT_ERR_FORMAT, "'%s' has both a 'log' and parts of "
+                       "a log (log.%0*u): remove the files that do not belong to "
+                       "this run", dir, DIGITS, number[0]);
     }
     if (n > TT_LOGPARTS_MAX) {
         return tt_fail(diag, TT_ERR_LIMIT, "the log in '%s' has too many parts, "

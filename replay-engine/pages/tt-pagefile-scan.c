@@ -120,7 +120,7 @@ static TtStatus entries_grow(TtPageFile *pf, uint64_t n, TtDiag *diag)
     if (n > pf->cap_entries) {
         bigger = g_try_renew(TtPageEntry, pf->entry, cap);
         if (!bigger) {
-            return tt_fail(diag, TT_ERR_NOMEM, "no memory for a list of %"
+            return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for a list of %"
                            PRIu64 " page versions", n);
         }
         pf->entry = bigger;
@@ -264,8 +264,8 @@ static TtStatus cut_tail(TtPageFile *pf, uint64_t size, bool is_writable,
     }
     if (pf->torn_bytes > TT_F_TAIL_BYTES_MAX) {
         return tt_fail(diag, TT_ERR_FORMAT, "pages: damaged at byte %" PRIu64
-                       ", with %" PRIu64 " bytes behind: the file can be read "
-                       "up to there, not written", pf->end, pf->torn_bytes);
+                       ", with %" PRIu64 " bytes after that: the file can be read "
+                       "up to there, but not written", pf->end, pf->torn_bytes);
     }
     if (!pf->io->ops->truncate) {
         return tt_fail(diag, TT_ERR_INVALID, "pages: the file cannot be cut "

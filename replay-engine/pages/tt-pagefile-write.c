@@ -14,7 +14,7 @@ TtStatus tt_pagefile_begin(TtPageFile *pf, bool is_copies, TtDiag *diag)
         pf->draft = g_try_new(TtPageDraft, 1);
         if (!pf->draft) {
             return tt_fail(diag, TT_ERR_NOMEM,
-                           "no memory to write page versions");
+                           "not enough memory to write page versions");
         }
     }
     pf->draft->n = 0;
@@ -151,14 +151,14 @@ TtStatus tt_pagefile_commit(TtPageFile *pf, TtDiag *diag)
                        "file in an unknown state");
     }
     if (!d->is_copies && d->n > TT_F_VERSIONS_MAX - pf->n_versions) {
-        return tt_fail(diag, TT_ERR_LIMIT, "pages: the file has all versions "
-                       "that it can have");
+        return tt_fail(diag, TT_ERR_LIMIT, "pages: the file has reached its "
+                       "limit of page versions");
     }
     front = draft_front(pf, &front_bytes);
     if (pf->max_bytes && pf->end + tt_pagefile_live_bytes(pf) +
                          2 * (front_bytes + d->n_bytes) > pf->max_bytes) {
         return tt_fail(diag, TT_ERR_LIMIT, "max-size leaves no room for this "
-                       "checkpoint: record with more");
+                       "checkpoint: record with a larger max-size");
     }
     pf->window_bytes = 0;
     st = tt_page_append(pf->io, pf->end, front, front_bytes + d->n_bytes,

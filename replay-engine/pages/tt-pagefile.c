@@ -227,7 +227,7 @@ static TtStatus load_inherited(TtPageFile *pf, const TtPlace *place, void *to,
 
     return st <= 0 ? st :
         fail_at(diag, TT_ERR_FORMAT, place->offset, pf->origin ?
-                "is inherited, and the run that it comes from has it no more" :
+                "is inherited, and the run that it comes from no longer has it" :
                 "is inherited by another run, which is not at hand", place->id);
 }
 
@@ -257,8 +257,8 @@ TtStatus tt_pagefile_load(TtPageFile *pf, const TtPlace *place, void *to,
     TtStatus st;
 
     if (!place->offset) {
-        return tt_fail(diag, TT_ERR_FORMAT, "pages: version %" PRIu64 " is "
-                       "gone: its part of the file is damaged", place->id);
+        return tt_fail(diag, TT_ERR_FORMAT, "pages: version %" PRIu64 " is lost: "
+                       "its part of the file is damaged", place->id);
     }
     st = place->len ? load_stored(pf, place, to, diag)
                     : load_inherited(pf, place, to, diag);

@@ -35,8 +35,8 @@ TtStatus tt_page_head_read(TtIo *io, const char *name, const char *magic,
         return st;
     }
     if (got < TT_F_PHEAD_BYTES || memcmp(h, magic, 8)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "%s: this file does not begin as "
-                       "one of a run does", name);
+        return tt_fail(diag, TT_ERR_FORMAT, "%s: this file does not begin like a "
+                       "file of a run", name);
     }
     *length = tt_get_le32(h + TT_F_PHEAD_LENGTH);
     if (*length < TT_F_PHEAD_BYTES || *length > got ||
@@ -47,7 +47,7 @@ TtStatus tt_page_head_read(TtIo *io, const char *name, const char *magic,
     }
     if (tt_get_le64(h + TT_F_PHEAD_MUST_KNOW)) {
         return tt_fail(diag, TT_ERR_VERSION, "%s: made by a newer version: "
-                       "features 0x%" PRIx64 " are not known here", name,
+                       "unknown features 0x%" PRIx64, name,
                        tt_get_le64(h + TT_F_PHEAD_MUST_KNOW));
     }
     if (memcmp(h + TT_F_PHEAD_UUID, uuid, 16)) {

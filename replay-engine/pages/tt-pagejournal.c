@@ -167,8 +167,8 @@ static TtStatus read_list(TtPageJournal *j, TtPageRecord *rec, uint64_t sum,
         uint8_t *bigger = g_try_realloc(j->list, rec->list_bytes);
 
         if (!bigger) {
-            return tt_fail(diag, TT_ERR_NOMEM, "no memory for a list of %u "
-                           "bytes", rec->list_bytes);
+            return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for a list of "
+                           "%u bytes", rec->list_bytes);
         }
         j->list = bigger;
         j->cap_list = rec->list_bytes;
@@ -346,8 +346,8 @@ TtStatus tt_pagejournal_append(TtPageJournal *j, TtPageRecord *rec,
     rec->bytes = (uint64_t)TT_F_REC_BYTES + rec->list_bytes + rec->blob_bytes;
     buf = g_try_malloc(rec->bytes);
     if (!buf) {
-        return tt_fail(diag, TT_ERR_NOMEM, "no memory to write a checkpoint "
-                       "of %" PRIu64 " bytes", rec->bytes);
+        return tt_fail(diag, TT_ERR_NOMEM, "not enough memory to write a "
+                       "checkpoint of %" PRIu64 " bytes", rec->bytes);
     }
     rec->offset = j->end;
     rec->blob_offset = j->end + TT_F_REC_BYTES + rec->list_bytes;

@@ -38,7 +38,8 @@ static TtStatus damaged(Loader *l, const TtPageRecord *rec, const char *what)
 
 static TtStatus no_memory(Loader *l)
 {
-    return tt_fail(l->diag, TT_ERR_NOMEM, "no memory to open the checkpoints");
+    return tt_fail(l->diag, TT_ERR_NOMEM, "not enough memory to open the "
+                   "checkpoints");
 }
 
 /* Counts the steps from where the map is to rank @to and one node further. */
@@ -54,7 +55,7 @@ static TtStatus spend(Loader *l, size_t to)
     l->steps += to ? node_at(&ps->map, to - 1)->n : 0;
     return l->steps <= LOAD_STEPS_MAX ? TT_OK :
            tt_fail(l->diag, TT_ERR_LIMIT, "checkpoints: the journal asks for "
-                   "more work than any of ours");
+                   "more work than any valid one");
 }
 
 /* One more that was met. */
@@ -291,9 +292,9 @@ static TtStatus note_damage(TtStoreFile *f, bool lacks_pages, TtDiag *diag)
     if (st == TT_ERR_FORMAT && lacks_pages) {
         uint64_t at = f->damage[1].offset;
 
-        tt_fail(&f->damage[1], st, "pages: checkpoints need what this file has "
-                "lost: those from byte %" PRIu64 " of the file checkpoints on "
-                "are lost with it", at);
+        tt_fail(&f->damage[1], st, "pages: this file has lost pages that "
+                "checkpoints need: the checkpoints from byte %" PRIu64 " of the "
+                "file 'checkpoints' on are lost, too", at);
         f->damage[1].offset = at;
     }
     if (st == TT_ERR_FORMAT) {

@@ -126,7 +126,8 @@ static TtStatus make_anew(TtStoreFile *f, TtDiag *diag)
     TtStatus st;
 
     if (!move || !places) {
-        return tt_fail(diag, TT_ERR_NOMEM, "no memory to make the pages anew");
+        return tt_fail(diag, TT_ERR_NOMEM, "not enough memory to rewrite the "
+                       "pages");
     }
     st = tt_pagefile_anew_begin(pf, &fresh, diag);
     if (st != TT_OK) {

@@ -102,8 +102,8 @@ static TtStatus write_add(TtStoreFile *f, TtPageRecord *rec,
 
     if (!list || cap > UINT32_MAX) {
         tt_pagemem_free(&f->map->mem, list, cap);
-        return tt_fail(diag, TT_ERR_NOMEM, "no memory to write a checkpoint "
-                       "of %zu pages", src->n);
+        return tt_fail(diag, TT_ERR_NOMEM, "not enough memory to write a "
+                       "checkpoint of %zu pages", src->n);
     }
     tt_pagelist_begin(&c, rec);
     for (size_t i = 0; i < src->n; i++) {
@@ -194,7 +194,8 @@ static TtStatus rewrite_journal(TtStoreFile *f, TtDiag *diag)
     tt_tombstones_sweep(f->map);
     recs = g_try_new(TtPageRecord, MAX(f->map->nodes->len, 1));
     if (f->map->n_tombstones || !recs) {
-        return tt_fail(diag, TT_ERR_NOMEM, "no memory to rewrite the journal");
+        return tt_fail(diag, TT_ERR_NOMEM, "not enough memory to rewrite the "
+                       "journal");
     }
     st = tt_pagejournal_rewrite_begin(f->journal, f->map->last_id, diag);
     if (st != TT_OK) {

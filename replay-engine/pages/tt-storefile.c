@@ -192,7 +192,7 @@ TtStatus tt_storefile_node_blob(TtStoreFile *f, const TtNode *node,
     }
     *bytes = g_try_malloc(node->blob_bytes);
     if (!*bytes) {
-        return tt_fail(diag, TT_ERR_NOMEM, "no memory for the state of a "
+        return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for the state of a "
                        "checkpoint (%u bytes)", node->blob_bytes);
     }
     if (node->blob) {

@@ -99,7 +99,7 @@ TtStatus tt_flight_create_part(TtIo **io, TtDiag *diag)
     g_autofree char *path = tt_logparts_path(fl.dir, fl.part + 1);
 
     if (!tt_rundir_is_ours()) {
-        return tt_fail(diag, TT_ERR_IO, "'%s' was deleted, or moved away", fl.dir);
+        return tt_fail(diag, TT_ERR_IO, "'%s' was deleted or moved", fl.dir);
     }
     return tt_io_posix_create(path, io, diag);
 }

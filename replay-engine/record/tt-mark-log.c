@@ -63,16 +63,16 @@ bool tt_mark_check(const char *name, Error **errp)
     case TT_MARK_NAME_FIT:
         return true;
     case TT_MARK_NAME_BAD:
-        error_setg(errp, "'%s' is no name for a mark: use up to %d letters, "
-                   "digits, '-', '_' and '.', no '-' in front", tt_printable(name),
-                   TT_MARK_NAME_MAX);
+        error_setg(errp, "'%s' is not a valid name for a mark: use up to %d "
+                   "letters, digits, '-', '_' and '.', not beginning with '-'",
+                   tt_printable(name), TT_MARK_NAME_MAX);
         return false;
     case TT_MARK_NAME_TAKEN:
         break;
     }
-    error_setg(errp, "'%s' is no name for a mark: tt goto knows it as "
-               "another place; take a name that is no number, start or end",
-               name);
+    error_setg(errp, "'%s' is not a valid name for a mark, since it means "
+               "another place to tt goto: use a name that is not a number, "
+               "'start' or 'end'", name);
     return false;
 }
 

@@ -345,16 +345,17 @@ void tt_record_finish(unsigned why)
     stop_writer();
     rec.gone = !tt_rundir_is_there();
     if (rec.gone) {
-        warn_report("tt: the recording in %s is gone: somebody deleted it, or moved "
-                    "it, while it was made", tt_printable(tt_session.dir));
+        warn_report("tt: the recording in %s is gone: it was deleted or moved "
+                    "while it was being made", tt_printable(tt_session.dir));
     }
     lost = tt_rundir_lost();
     rec.whole = !tt_writer_has_failed(&trouble) && !rec.gone && !lost;
     if (lost && !rec.gone) {
-        warn_report("tt: the recording in %s is not whole: somebody deleted '%s', or "
-                    "moved it, while it was made", tt_printable(tt_session.dir), lost);
+        warn_report("tt: the recording in %s is incomplete: '%s' was deleted or "
+                    "moved while it was being made",
+                    tt_printable(tt_session.dir), lost);
     } else if (!rec.whole && !rec.gone) {
-        warn_report("tt: the recording in %s is not whole: %s",
+        warn_report("tt: the recording in %s is incomplete: %s",
                     tt_printable(tt_session.dir), trouble);
     }
 }

@@ -79,23 +79,24 @@ static bool make_named(Error **errp)
     }
     if (errno != EEXIST || !g_file_test(tt_session.dir, G_FILE_TEST_IS_DIR)) {
         error_setg_errno(errp, errno == EEXIST ? ENOTDIR : errno,
-                         "cannot make the run directory '%s': give another"
+                         "cannot create the run directory '%s': give another"
                          " directory%s", tt_printable(tt_session.dir), option());
         return false;
     }
     if (tt_runlock_is_held(tt_session.dir)) {
-        error_setg(errp, "another process records into '%s': give another directory%s",
+        error_setg(errp, "another process is recording into '%s': give another"
+                   " directory%s",
                    tt_printable(tt_session.dir), option());
         return false;
     }
     if (g_file_test(manifest, G_FILE_TEST_EXISTS) ||
         g_file_test(log, G_FILE_TEST_EXISTS)) {
-        error_setg(errp, "'%s' holds a run already: give another directory%s or "
-                   "delete it", tt_printable(tt_session.dir), option());
+        error_setg(errp, "'%s' already contains a run: give another directory%s or "
+                   "delete the run", tt_printable(tt_session.dir), option());
         return false;
     }
     if (is_foreign(tt_session.dir)) {
-        error_setg(errp, "'%s' holds other files: give a directory%s "
+        error_setg(errp, "'%s' contains other files: give a directory%s "
                    "that is empty, or that does not exist",
                    tt_printable(tt_session.dir), option());
         return false;
@@ -126,7 +127,7 @@ static bool make_dated(Error **errp)
             break;
         }
     }
-    error_setg_errno(errp, errno, "cannot make a run directory here: give one%s",
+    error_setg_errno(errp, errno, "cannot create a run directory here: give one%s",
                      option());
     return false;
 }
@@ -162,7 +163,7 @@ bool tt_rundir_is_ours(void)
 bool tt_rundir_check(Error **errp)
 {
     if (!tt_rundir_is_ours()) {
-        error_setg(errp, "'%s' was deleted, or moved away: move it back",
+        error_setg(errp, "'%s' was deleted or moved: move it back",
                    tt_printable(tt_session.dir));
         return false;
     }
@@ -231,9 +232,10 @@ static void watch_files(void)
 
     if (lost) {
         rd.told = true;
-        warn_report("tt: '%s' is not in the run directory '%s' any more: somebody "
-                    "deleted it, or moved it, while it is recorded into; move it back, "
-                    "or begin another recording", lost, tt_printable(tt_session.dir));
+        warn_report("tt: '%s' is no longer in the run directory '%s': it was "
+                    "deleted or moved during the recording; move it back, or "
+                    "start another recording",
+                    lost, tt_printable(tt_session.dir));
     }
 }
 
@@ -243,8 +245,8 @@ void tt_rundir_watch(void)
         watch_files();
     } else if (!rd.told) {
         rd.told = true;
-        warn_report("tt: '%s' is not the run directory any more: somebody deleted "
-                    "it, or moved it, while it is recorded into; move it back",
+        warn_report("tt: '%s' is no longer the run directory: it was deleted or "
+                    "moved during the recording; move it back",
                     tt_printable(tt_session.dir));
     }
 }

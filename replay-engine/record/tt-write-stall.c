@@ -90,8 +90,8 @@ void tt_stall_tell(void)
 {
     if (tt_stall_why() && !st.told) {
         st.told = true;
-        warn_report("tt: the VM is stopped, since its recording cannot be "
-                    "written: %s; make room and say cont, or end the recording "
+        warn_report("tt: the VM is stopped because its recording cannot be "
+                    "written: %s; make room and use 'cont', or end the recording "
                     "with 'tt record stop'", st.why.text);
     }
 }

@@ -102,7 +102,7 @@ TtStatus tt_cpstate_decode(TtBytes bytes, TtCpState *out, TtDiag *diag)
     version = tt_get_le32(h + AT_VERSION);
     if (version != VERSION && version != VERSION_FULL) {
         return tt_fail(diag, TT_ERR_VERSION, "the checkpoints were made by a "
-                       "newer TTVM: use that one, or delete RUN/pages and "
+                       "newer TTVM: use that version, or delete RUN/pages and "
                        "RUN/checkpoints");
     }
     out->segment = tt_get_le64(h + AT_SEGMENT);

@@ -102,7 +102,7 @@ TtStatus tt_fulldesc_parse(const char *text, size_t len, TtFullDesc *d,
     if (!len || len > TT_FULL_TEXT_MAX || !g_utf8_validate(text, len, NULL) ||
         !g_key_file_load_from_data(kf, text, len, G_KEY_FILE_NONE, NULL)) {
         return tt_fail(diag, TT_ERR_FORMAT, "the description in the full "
-                       "checkpoint is damaged: it is no key file");
+                       "checkpoint is damaged: it is not a key file");
     }
     d->name = get_text(&p, "full", "name");
     d->machine = get_text(&p, "full", "machine");

@@ -56,19 +56,19 @@ TtStatus tt_full_put(TtFullWriter *w, uint32_t kind, const char *name,
 
     assert(name_len <= TT_FULL_NAME_MAX);
     if (!packed) {
-        return room ? tt_fail(diag, TT_ERR_NOMEM, "memory is short")
+        return room ? tt_fail(diag, TT_ERR_NOMEM, "not enough memory")
                     : tt_fail(diag, TT_ERR_LIMIT, "a part of %zu bytes is more "
                               "than a checkpoint can hold", len);
     }
     n = ZSTD_compress(packed, room, bytes, len, ZSTD_LEVEL);
     if (ZSTD_isError(n)) {
-        return tt_fail(diag, TT_ERR_NOMEM, "memory is short");
+        return tt_fail(diag, TT_ERR_NOMEM, "not enough memory");
     }
     if (w->bytes->len + (uint64_t)PART_BYTES + name_len + n >
         TT_CPSTATE_FULL_MAX) {
-        return tt_fail(diag, TT_ERR_LIMIT, "the state of the devices takes "
-                       "more than %u MiB, compressed: take devices with much "
-                       "memory of their own out", TT_CPSTATE_FULL_MAX >> 20);
+        return tt_fail(diag, TT_ERR_LIMIT, "the device state takes more than %u "
+                       "MiB, compressed: remove devices with much memory of "
+                       "their own", TT_CPSTATE_FULL_MAX >> 20);
     }
     tt_put_le32(head, kind);
     tt_put_le32(head + 4, name_len);
@@ -92,8 +92,8 @@ static TtStatus check_head(TtBytes *rest, TtDiag *diag)
         return damaged(diag);
     }
     if (tt_get_le32(rest->data + 4) != VERSION) {
-        return tt_fail(diag, TT_ERR_VERSION, "the full checkpoint was made by "
-                       "a newer TTVM: use that one");
+        return tt_fail(diag, TT_ERR_VERSION, "the full checkpoint was made by a "
+                       "newer TTVM: use that version");
     }
     rest->data += HEAD_BYTES;
     rest->len -= HEAD_BYTES;

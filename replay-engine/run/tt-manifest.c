@@ -266,7 +266,7 @@ static TtStatus check_text(const char *text, size_t len, TtDiag *diag)
 {
     if (len > TT_MANIFEST_BYTES_MAX) {
         return tt_fail(diag, TT_ERR_LIMIT, "manifest: it is larger than %u "
-                       "bytes, so it is none", TT_MANIFEST_BYTES_MAX);
+                       "bytes, so it is not a manifest", TT_MANIFEST_BYTES_MAX);
     }
     if (len == 0) {
         return tt_fail(diag, TT_ERR_FORMAT, "manifest: it is empty; was the "
@@ -335,8 +335,9 @@ TtStatus tt_manifest_check_unpacked(const char *path, TtDiag *diag)
 
     return g_file_test(path, G_FILE_TEST_EXISTS) ||
         !g_file_test(half, G_FILE_TEST_EXISTS) ? TT_OK :
-        tt_fail(diag, TT_ERR_IO, "'%s' is half of a run: a tt unpack is at work there, "
-                "or it was killed: then delete it, and unpack again", dir);
+        tt_fail(diag, TT_ERR_IO, "'%s' is an incomplete run: tt unpack is "
+                "working there, or was killed: in that case delete it and unpack "
+                "again", dir);
 }
 
 static TtStatus fail_missing(const char *path, TtDiag *diag)
@@ -344,8 +345,9 @@ static TtStatus fail_missing(const char *path, TtDiag *diag)
     TtStatus status = tt_manifest_check_unpacked(path, diag);
 
     return status != TT_OK ? status :
-        tt_fail(diag, TT_ERR_IO, "there is no file '%s': this is no run, or its "
-                "recorder ended before the VM ran and nothing was recorded", path);
+        tt_fail(diag, TT_ERR_IO, "there is no file '%s': this is not a run, or "
+                "its recorder ended before the VM ran and nothing was recorded",
+                path);
 }
 
 TtStatus tt_manifest_load(const char *path, TtManifest *m, TtDiag *diag)
@@ -382,18 +384,18 @@ TtStatus tt_manifest_check_rules(const TtManifest *m, uint64_t tlb_entries,
 
     if (m->features & TT_FEATURE_SCRUBBED) {
         return tt_fail(diag, TT_ERR_INVALID, "the run was scrubbed when it was "
-                       "packed: what the guest read is not in it, so it cannot "
-                       "be replayed; ask for the whole one");
+                       "packed: it does not contain what the guest read and "
+                       "cannot be replayed; ask for the complete run");
     }
     if ((m->rules | TT_RULE_WHOLE_STATE) == TT_MANIFEST_RULES &&
         m->tlb_entries == tlb_entries) {
         return TT_OK;
     }
-    return tt_fail(diag, TT_ERR_VERSION, "manifest: the run was recorded by "
-                   "other rules (0x%" PRIx64 ", TLB %" PRIu64 ") than those of "
-                   "this version (0x%" PRIx64 ", TLB %" PRIu64 "): replay it "
-                   "with the TTVM version that recorded it, %.40s", m->rules,
-                   m->tlb_entries, TT_MANIFEST_RULES, tlb_entries,
+    return tt_fail(diag, TT_ERR_VERSION, "manifest: the run was recorded with "
+                   "rules (0x%" PRIx64 ", TLB %" PRIu64 ") that differ from "
+                   "those of this version (0x%" PRIx64 ", TLB %" PRIu64 "): "
+                   "replay it with the TTVM version that recorded it, %.40s",
+                   m->rules, m->tlb_entries, TT_MANIFEST_RULES, tlb_entries,
                    *version ? version : "which it does not name");
 }
 

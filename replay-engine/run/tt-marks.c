@@ -96,7 +96,7 @@ static char *read_all(TtIo *io, size_t *len, TtStatus *status, TtDiag *diag)
     }
     if (bytes > TT_MARKS_BYTES_MAX) {
         *status = tt_fail(diag, TT_ERR_LIMIT, "the file of marks has %" PRIu64
-                          " bytes, which is more than marks can have", bytes);
+                          " bytes, which is too many", bytes);
         return NULL;
     }
     text = g_malloc(bytes + 1);
@@ -151,7 +151,7 @@ TtStatus tt_marks_append(TtIo *io, const char *name, uint64_t pos,
     status = trim(io, &bytes, diag);
     if (status == TT_OK && bytes + len > TT_MARKS_BYTES_MAX) {
         status = tt_fail(diag, TT_ERR_LIMIT, "the file of marks is full: delete "
-                         "lines of it");
+                         "some lines");
     }
     if (status != TT_OK) {
         return status;

@@ -190,8 +190,8 @@ static TtStatus read_head(TtPackReader *r, TtDiag *diag)
         return st;
     }
     if (got < HEAD_BYTES || memcmp(h, HEAD_MAGIC, 8)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "this is no packed run: tt pack "
-                       "makes them");
+        return tt_fail(diag, TT_ERR_FORMAT, "this is not a packed run (tt pack "
+                       "makes them)");
     }
     length = tt_get_le32(h + HEAD_LENGTH);
     if (length < HEAD_BYTES || length > got ||
@@ -200,7 +200,7 @@ static TtStatus read_head(TtPackReader *r, TtDiag *diag)
     }
     if (tt_get_le64(h + HEAD_MUST_KNOW)) {
         return tt_fail(diag, TT_ERR_VERSION, "the pack was made by a newer "
-                       "version: features 0x%" PRIx64 " are not known here",
+                       "version: unknown features 0x%" PRIx64,
                        tt_get_le64(h + HEAD_MUST_KNOW));
     }
     memcpy(r->uuid, h + HEAD_UUID, 16);

@@ -23,8 +23,8 @@ TtStatus tt_runlock_take(const char *dir, int *fd, TtDiag *diag)
     if (flock(*fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
         tt_runlock_drop(*fd);
         *fd = -1;
-        return tt_fail(diag, TT_ERR_INVALID, "another process records into '%s': "
-                       "give another dir=", dir);
+        return tt_fail(diag, TT_ERR_INVALID, "another process is recording into "
+                       "'%s': give another dir=", dir);
     }
     return TT_OK;
 }

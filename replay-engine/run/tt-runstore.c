@@ -57,8 +57,8 @@ char *tt_runstore_parent_dir(const TtManifest *m, const char *dir, TtDiag *diag)
         return path;
     }
     g_free(path);
-    tt_fail(diag, TT_ERR_FORMAT, "the name of its parent has characters that no "
-            "run's name has");
+    tt_fail(diag, TT_ERR_FORMAT, "the name of its parent contains characters "
+            "that are not allowed in a run's name");
     return NULL;
 }
 
@@ -68,7 +68,7 @@ TtStatus tt_runstore_check_parent(const TtManifest *m, const TtManifest *pm,
     TtCheckpointInfo info;
 
     if (memcmp(pm->uuid, m->parent_uuid, sizeof(pm->uuid))) {
-        return tt_fail(diag, TT_ERR_FORMAT, "another run lies there");
+        return tt_fail(diag, TT_ERR_FORMAT, "there is another run in that place");
     }
     if (!tt_pagestore_info(store, m->parent_checkpoint, &info)) {
         return tt_fail(diag, TT_ERR_FORMAT, "it has no checkpoint %u (any more)",
@@ -103,7 +103,7 @@ static TtStatus open_store_in(ParentStore *l, const char *dir, TtDiag *diag)
 
     if (l->depth >= DEPTH_MAX) {
         return tt_fail(diag, TT_ERR_FORMAT, "it is a branch of a branch, and so "
-                       "on, more than %d times", DEPTH_MAX);
+                       "on, more than %d levels deep", DEPTH_MAX);
     }
     st = tt_manifest_load(path, &pm, diag);
     if (st != TT_OK) {
@@ -131,8 +131,8 @@ static TtStatus open_parent(ParentStore *l)
 
     if (st != TT_OK) {
         close_parent(l);
-        return tt_fail(&l->why, st, "the parent '%s' of this branch cannot be "
-                       "read; bring it back to that place: %s",
+        return tt_fail(&l->why, st, "cannot read the parent '%s' of this branch "
+                       "(restore it to that place): %s",
                        dir ? dir : "?", diag.text);
     }
     if (l->only_base) {

@@ -39,8 +39,8 @@ bool tt_path_is_outside(const char *path, Error **errp)
     g_autofree char *run = tt_runstore_enclosing(path);
 
     if (run) {
-        error_setg(errp, "'%s' would be inside of the run '%s': give a place outside "
-                   "of it", tt_printable(path), tt_printable(run));
+        error_setg(errp, "'%s' would be inside the run '%s': give a path outside "
+                   "it", tt_printable(path), tt_printable(run));
     }
     return !run;
 }

@@ -122,8 +122,8 @@ bool tt_is_live(Error **errp)
         error_setg(errp, "the replay has not begun yet");
     } else if (!tt_session.live) {
         error_setg(errp, tt_session.has_begun ? "the recording has ended" :
-                   "the recording has not begun yet: it does when the VM first "
-                   "runs, so say cont before");
+                   "the recording has not begun yet: it begins when the VM first "
+                   "runs (use 'cont')");
     }
     return tt_session.live;
 }
@@ -134,8 +134,8 @@ static Error *migration_blocker;
 
 bool tt_block_migration(Error **errp)
 {
-    error_setg(&migration_blocker, "%s is on: its history cannot be migrated or "
-               "saved as a snapshot",
+    error_setg(&migration_blocker, "%s is active: its history cannot be migrated "
+               "or saved as a snapshot",
                tt_replaying() ? "-tt replay" : "-tt record");
     return migrate_add_blocker(&migration_blocker, errp) == 0;
 }

@@ -74,7 +74,7 @@ static void parse_omit(const char *list)
             }
         }
         if (i == ARRAY_SIZE(remedies)) {
-            error_report("-tt: there is no remedy '%s' to leave out", *n);
+            error_report("-tt: x-omit: there is no remedy '%s'", *n);
             exit(1);
         }
     }
@@ -94,18 +94,19 @@ static QemuOptsList tt_opts = {
         { .name = "to", .type = QEMU_OPT_STRING,
           .help = "branch: directory of the new run" },
         { .name = "force", .type = QEMU_OPT_BOOL,
-          .help = "branch: although disk images have changed" },
+          .help = "branch: start even if disk images have changed" },
         { .name = "max-size", .type = QEMU_OPT_SIZE,
           .help = "record, branch: end the recording when it is this large; "
                   "with last: keep less" },
         { .name = "last", .type = QEMU_OPT_STRING,
-          .help = "record, branch: keep only so much, as 30s, 10min, 2h, 1d" },
+          .help = "record, branch: keep only the last part: 30s, 10min, 2h, 1d "
+                  "or the like" },
         { .name = "save-on-panic", .type = QEMU_OPT_BOOL,
           .help = "record, branch: with last: save the window when the guest "
                   "panics (default on)" },
         { .name = "panic-pattern", .type = QEMU_OPT_STRING,
           .help = "record, branch: a line on the first serial port that matches "
-                  "this is a panic (default: as Linux writes; empty: none)" },
+                  "this means a panic (default: what Linux prints; empty: none)" },
         { .name = "at-end", .type = QEMU_OPT_STRING,
           .help = "replay: stop or exit at the end of the run" },
         { .name = "checkpoint-memory", .type = QEMU_OPT_SIZE,
@@ -131,7 +132,7 @@ static QemuOptsList tt_opts = {
           .help = "replay: compare with all checkpoints, and exit: all, or "
                   "FROM-TO" },
         { .name = "trace", .type = QEMU_OPT_STRING,
-          .help = "file for a branch trace; a replay then ends by itself" },
+          .help = "file for a branch trace; a replay then ends on its own" },
         { .name = "trace-part", .type = QEMU_OPT_STRING,
           .help = "what is traced: all (default), or FROM-TO" },
         { .name = "x-omit", .type = QEMU_OPT_STRING,

@@ -56,8 +56,8 @@ static void machine_init(MachineState *ms)
     ObjectClass *oc = object_class_by_name(m->cpu_type);
 
     if (m->n_cpus > TT_VCPUS_MAX) {
-        error_report("-tt replay: the run has %u vCPUs, this version knows %d "
-                     "at most", m->n_cpus, TT_VCPUS_MAX);
+        error_report("-tt replay: the run has %u vCPUs, but this version "
+                     "supports at most %d", m->n_cpus, TT_VCPUS_MAX);
         exit(1);
     }
     if (!oc || !object_class_dynamic_cast(oc, TYPE_X86_CPU) ||

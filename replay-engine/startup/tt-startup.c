@@ -108,7 +108,8 @@ void tt_check_machine(MachineState *ms)
 bool tt_refuses(const char *what, Error **errp)
 {
     if (tt_on()) {
-        error_setg(errp, "%s would leave the %s history: not under -tt", what,
+        error_setg(errp, "%s is not possible with -tt: it would leave the %s "
+                   "history", what,
                    tt_recording() ? "recorded" : "replayed");
     }
     return tt_on();

@@ -57,8 +57,8 @@ static int parse(Branch *b, const ToolArgs *a)
                           "checkpoint?");
     }
     if (!strcmp(b->at, "@")) {
-        return tool_usage(a->command, "--at @ needs the name of a checkpoint "
-                          "or of a mark behind the @");
+        return tool_usage(a->command, "--at @ needs the name of a checkpoint or "
+                          "of a mark after the @");
     }
     return TOOL_FINE;
 }
@@ -175,9 +175,9 @@ static int check_socket(const char *name, const char *value, const char *dir)
     full = g_path_is_absolute(path) ? g_strdup(path) :
         g_build_filename(dir, path, NULL);
     return is_served(full) ?
-        tool_complain("the recorded option %s '%s' would take over a socket that is "
-                "in use, by the VM that was recorded perhaps: end that, or say "
-                "--without %s and give another one after --", name, value, name)
+        tool_complain("the recorded option %s '%s' names a socket that is in "
+                "use, perhaps by the recorded VM: end that VM, or use --without "
+                "%s and give another option after --", name, value, name)
         : 0;
 }
 
@@ -306,8 +306,9 @@ static int run(Branch *b, const char *dir)
         return TOOL_FINE;
     }
     if (chdir(dir)) {
-        return tool_complain("cannot go to '%s', where the recording was started: "
-                       "%s; make it again, its options may name files there",
+        return tool_complain("cannot change to '%s', where the recording was "
+                       "started: %s; create it again, since the options may name "
+                       "files there",
                        dir, g_strerror(errno));
     }
     g_ptr_array_add(b->args, NULL);
@@ -328,10 +329,10 @@ static int make_command(Branch *b, const TtManifest *m)
     }
     if (!*m->directory ||
         !g_shell_parse_argv(m->command_line, NULL, &recorded, NULL)) {
-        return tool_complain("the run does not say with which arguments it was "
-                       "recorded (an older TTVM did, or one of them is no "
-                       "UTF-8): start QEMU yourself, with its options and -tt "
-                       "%s", tt->str);
+        return tool_complain("the run does not contain the arguments that it was "
+                       "recorded with (it is from an older TTVM, or an argument "
+                       "is not UTF-8): start QEMU yourself with the same options "
+                       "and -tt %s", tt->str);
     }
     qemu = tool_find_qemu(b->given);
     if (!qemu) {

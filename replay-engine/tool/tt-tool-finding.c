@@ -20,8 +20,8 @@ static const struct {
     { "diverged", "the replay is as recorded at position {after} and no longer at "
       "{position}, pc {pc}: {text}" },
     { "damaged", "the replay cannot go on from position {position}: {text}" },
-    { "release", "QEMU {text} recorded this run, and this is {replayed}: releases "
-      "mend instructions, so replay it with that one" },
+    { "release", "QEMU {text} recorded this run, and this is {replayed}: "
+      "releases fix instructions, so replay it with that release" },
     { "further", "what follows of it, at position {position}, pc {pc}: {text}" },
     { "state", "registers of the replay at position {position}, vCPU {cpu}: "
       "{text}" },

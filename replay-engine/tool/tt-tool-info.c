@@ -220,6 +220,6 @@ int tool_info(const ToolArgs *a)
     tt_manifest_cleanup(&m);
     tt_log_reader_free(r);
     return s.damage.status == TT_OK ? result :
-        tool_complain("%s (the log is not concerned: tt check says more)",
+        tool_complain("%s (the log is not affected: tt check has details)",
                       s.damage.text);
 }

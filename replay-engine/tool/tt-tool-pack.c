@@ -193,8 +193,8 @@ static TtStatus add_parent(Pack *p, const char *run, const TtManifest *m,
     }
     if (memcmp(pm.uuid, m->parent_uuid, 16) ||
         !g_file_test(points, G_FILE_TEST_EXISTS)) {
-        tool_complain("the run is a branch, and '%s' is not its parent with "
-                      "the checkpoints any more", dir);
+        tool_complain("the run is a branch, and '%s' is no longer its parent, or "
+                      "has lost its checkpoints", dir);
         p->said = true;
         st = TT_ERR_INVALID;
     }
@@ -265,9 +265,9 @@ static TtStatus add_all(Pack *p, TtManifest *m, TtLogReader *r)
         return add_scrubbed_log(p, r);
     }
     if (st == TT_OK && g_file_test(marks, G_FILE_TEST_IS_SYMLINK)) {
-        return tt_fail(&p->diag, TT_ERR_INVALID, "its 'marks' is a symbolic link, "
-                       "and what that leads to may be none of the run's: put a file "
-                       "there, or remove it");
+        return tt_fail(&p->diag, TT_ERR_INVALID, "its 'marks' is a symbolic "
+                       "link, whose target may not belong to the run: replace it "
+                       "with a file, or remove it");
     }
     if (st == TT_OK && g_file_test(marks, G_FILE_TEST_IS_REGULAR)) {
         st = are_marks(p, marks) ? add_file(p, "", p->run, "marks", UINT64_MAX) :
@@ -323,15 +323,16 @@ static int pack(Pack *p, TtManifest *m, TtLogReader *r)
     }
     if (st == TT_END) {
         return tool_complain("'%s' is being recorded, and its checkpoints change "
-                             "faster than they can be packed: tt save keeps a "
-                             "window as it is (%u tries)", p->run, TRIES_MAX);
+                             "faster than they can be packed (%u tries): use tt "
+                             "save to keep a window", p->run, TRIES_MAX);
     }
     return p->said ? TOOL_PROBLEM :
         tool_complain("'%s' cannot be packed: %s%s", p->run, p->diag.text,
-                      p->is_store && !tt_log_reader_is_window(r) ? " (tt check says "
-                      "more; without its checkpoints: --no-checkpoints)" :
-                      p->is_store || st == TT_ERR_FORMAT ? " (tt check says more)" :
-                      "");
+                      p->is_store && !tt_log_reader_is_window(r) ? " (tt check "
+                      "has details; --no-checkpoints packs it without "
+                      "checkpoints)" :
+                      p->is_store || st == TT_ERR_FORMAT ?
+                      " (tt check has details)" : "");
 }
 
 /* A sentence, g_free: 'marks' that is no file stays behind. NULL: it is one, or there
@@ -343,7 +344,8 @@ static char *find_left_out(const Pack *p)
         g_file_test(path, G_FILE_TEST_IS_REGULAR);
 
     tt_replace_controls(path, '?');
-    return is_fit ? NULL : g_strdup_printf("marks: '%s' is no regular file", path);
+    return is_fit ? NULL : g_strdup_printf("marks: '%s' is not a regular file",
+                                           path);
 }
 
 /* Of what goes along as it is, damage and all; and what does not go along. */
@@ -409,9 +411,9 @@ int tool_pack(const ToolArgs *a)
     }
     result = tool_log_status(r);
     if (p.no_checkpoints && !p.is_scrub && tt_log_reader_is_window(r)) {
-        result = tool_complain("'%s' holds a window of a recording, and a replay "
-                               "of that begins at a checkpoint: leave "
-                               "--no-checkpoints out", p.run);
+        result = tool_complain("'%s' is the window of a flight recorder, whose "
+                               "replay begins at a checkpoint: leave out "
+                               "--no-checkpoints", p.run);
     }
     if (result == TOOL_FINE) {
         damage = find_damage(&p, &m, r);        /* packing changes @m */

@@ -93,7 +93,7 @@ static bool start(const ToolReplays *r, ToolPart *p)
         return false;
     }
     if (pipe(ends)) {
-        tool_complain("cannot make a pipe: %s", g_strerror(errno));
+        tool_complain("cannot create a pipe: %s", g_strerror(errno));
         return false;
     }
     fflush(stdout);
@@ -201,7 +201,8 @@ static void finish(ToolPart *p)
 
 char *tool_part_ending(const ToolPart *p)
 {
-    return p->signal ? g_strdup_printf("QEMU was ended by signal %d (%s)", p->signal,
+    return p->signal ? g_strdup_printf("QEMU was killed by signal %d (%s)",
+                                       p->signal,
                                        g_strsignal(p->signal)) :
         p->has_ended ? NULL : g_strdup("QEMU ended without a result");
 }

@@ -89,7 +89,7 @@ static int open_file(const char *path)
     if (fd < 0) {
         tool_complain("cannot open '%s': %s", path, g_strerror(errno));
     } else if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-        tool_complain("'%s' is no regular file, so it has no symbols", path);
+        tool_complain("'%s' is not a regular file, so it has no symbols", path);
         close(fd);
         fd = -1;
     }

@@ -15,7 +15,7 @@ static void tell(void *opaque, ToolPart *p)
 {
     fputs(p->other->str, stderr);
     if (p->signal) {
-        tool_complain("QEMU was ended by signal %d (%s): there is no whole trace",
+        tool_complain("QEMU was killed by signal %d (%s): the trace is incomplete",
                       p->signal, g_strsignal(p->signal));
     }
 }
@@ -51,7 +51,7 @@ int tool_trace(const ToolArgs *a)
     }
     qemu = tool_find_qemu(a);
     if (qemu && !g_file_test(qemu, G_FILE_TEST_IS_EXECUTABLE)) {
-        return tool_complain("'%s' is no program that can be run", qemu);
+        return tool_complain("'%s' is not an executable program", qemu);
     }
     file = qemu ? tool_whole_path(a->operand[1]) : NULL;
     return file && tool_is_fit(file) ?
@@ -71,8 +71,8 @@ static TtTraceReader *open_trace(const char *path)
     } else if (tt_trace_open(io, &r, &diag) != TT_OK) {
         tool_complain("'%s': %s", path, diag.text);
     } else if (tt_trace_info(r)->is_torn) {
-        tool_complain("'%s' is not whole, who made it was cut off: it ends at "
-                      "position %" PRIu64, path, tt_trace_info(r)->to);
+        tool_complain("'%s' is incomplete because its writer was cut off: it "
+                      "ends at position %" PRIu64, path, tt_trace_info(r)->to);
     }
     return r;
 }

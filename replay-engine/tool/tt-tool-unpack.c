@@ -35,7 +35,7 @@ static TtStatus open_member(const char *dir, const char *name, TtIo **io,
         return tt_io_posix_open_append(path, io, diag);
     }
     if (g_mkdir_with_parents(folder, 0700)) {
-        return tt_fail(diag, TT_ERR_IO, "cannot make '%s': %s", folder,
+        return tt_fail(diag, TT_ERR_IO, "cannot create '%s': %s", folder,
                        g_strerror(errno));
     }
     return tt_io_posix_create(path, io, diag);
@@ -160,12 +160,13 @@ static TtStatus unpack(TtPackReader *r, const char *dir, TtDiag *diag)
     struct stat there;
 
     if (lstat(dir, &there) == 0) {
-        return tt_fail(diag, TT_ERR_IO, "'%s' is there already", dir);
+        return tt_fail(diag, TT_ERR_IO, "'%s' already exists", dir);
     }
     if (g_mkdir(half, 0700)) {
-        return tt_fail(diag, TT_ERR_IO, "cannot make '%s': %s%s", half,
+        return tt_fail(diag, TT_ERR_IO, "cannot create '%s': %s%s", half,
                        g_strerror(errno), errno != EEXIST ? "" : "; another tt "
-                       "unpack is at work there, or it was killed: then delete it");
+                       "unpack is working there, or was killed: in that case "
+                       "delete it");
     }
     return unpack_all(r, half, dir, diag);
 }

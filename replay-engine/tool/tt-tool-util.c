@@ -172,10 +172,10 @@ char *tool_gap(const char *run)
     b = tt_logparts_path(run, behind - 1);
     c = tt_logparts_path(run, oldest);
     return before + 2 == behind ?
-        g_strdup_printf("'%s' is missing: what is before it, from '%s' on, cannot "
-                        "be used", a, c) :
-        g_strdup_printf("'%s' to '%s' are missing: what is before them, from "
-                        "'%s' on, cannot be used", a, b, c);
+        g_strdup_printf("'%s' is missing, so the parts before it, from '%s' on, "
+                        "cannot be used", a, c) :
+        g_strdup_printf("'%s' to '%s' are missing, so the parts before them, "
+                        "from '%s' on, cannot be used", a, b, c);
 }
 
 static bool is_growing;
@@ -217,12 +217,12 @@ static bool is_directory(const char *run)
         return true;
     }
     if (stat(run, &st) == 0) {
-        tool_complain("'%s' is no run: that is a directory (tt unpack makes one of a "
-                      ".ttrun file)", run);
+        tool_complain("'%s' is not a run: a run is a directory (tt unpack makes "
+                      "one from a .ttrun file)", run);
     } else if (errno == ENOENT) {
         tool_complain("there is no run '%s'", run);
     } else {
-        tool_complain("cannot look at the run '%s': %s", run, g_strerror(errno));
+        tool_complain("cannot access the run '%s': %s", run, g_strerror(errno));
     }
     return false;
 }
@@ -343,7 +343,8 @@ char *tool_whole_path(const char *path)
     char *whole = tt_io_posix_absolute(path);
 
     if (!whole) {
-        tool_complain("cannot find out where '%s' is: %s", path, g_strerror(errno));
+        tool_complain("cannot resolve the path '%s': %s",
+                      path, g_strerror(errno));
     }
     return whole;
 }
@@ -364,8 +365,8 @@ static char *find_qemu(const char *program)
             return tool_whole_path(path);
         }
     }
-    tool_complain("there is no qemu-system-x86_64 beside this program: say where it "
-                  "is with --qemu");
+    tool_complain("there is no qemu-system-x86_64 next to this program: give its "
+                  "path with --qemu");
     return NULL;
 }
 
@@ -381,8 +382,8 @@ bool tool_is_fit(const char *path)
     g_autofree char *run = tt_runstore_enclosing(path);
 
     if (run) {
-        tool_complain("'%s' would be inside of the run '%s': give a place outside of "
-                      "it", path, run);
+        tool_complain("'%s' would be inside the run '%s': give a path outside it",
+                      path, run);
     }
     return !run;
 }

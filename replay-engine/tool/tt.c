@@ -18,15 +18,15 @@ const ToolCommand tool_commands[] = {
         { JSON }, tool_info,
     }, {
         "log", { "RUN" }, false,
-        "The events of a run, one a line.",
+        "The events of a run, one per line.",
         {
             { "--from", "POS", false, "from this position on" },
             { "--to", "POS", false, "up to this position, not included" },
             { "--kind", "KIND", true, "of this kind: a name as printed, or a "
               "number" },
             { "--limit", "N", false, "no more than N" },
-            { "--json", NULL, false, "for programs: a JSON object a line" },
-            { "--data", NULL, false, "with --json: the data, too, in hex" },
+            { "--json", NULL, false, "for programs: one JSON object per line" },
+            { "--data", NULL, false, "with --json: also the data, in hex" },
         }, tool_log,
     }, {
         "stats", { "RUN" }, false,
@@ -36,17 +36,16 @@ const ToolCommand tool_commands[] = {
         "check", { "RUN" }, false,
         "Reads all of a run and compares its checksums: log, manifest, pages and\n"
         "checkpoints, marks, and what a branch needs of its parents. Executes\n"
-        "nothing: whether it replays exactly, tt verify shows.",
+        "nothing; use tt verify to see whether it replays exactly.",
         { JSON }, tool_check,
     }, {
         "verify", { "RUN" }, false,
         "Re-executes a run in QEMU, the intervals between its checkpoints each on\n"
         "its own, and compares what comes of it with what was recorded.",
         {
-            { "-j", "N", false, "so many processes of QEMU at a time (default "
-              "1)" },
-            { "--qemu", "PATH", false, "default: qemu-system-x86_64 beside "
-              "this program" },
+            { "-j", "N", false, "number of QEMU processes at a time (default 1)" },
+            { "--qemu", "PATH", false, "default: qemu-system-x86_64 next to this "
+              "program" },
             { "--symbols", "FILE", false, "names for addresses: a vmlinux, "
               "or what nm or /proc/kallsyms print" },
             { "--once", NULL, false, "do not replay the first wrong interval a "
@@ -56,11 +55,12 @@ const ToolCommand tool_commands[] = {
         }, tool_verify,
     }, {
         "pack", { "RUN", "FILE" }, false,
-        "Makes one file of a run, with all that a replay needs. Nothing of the host\n"
-        "goes along (its name, directories, the command line) unless you say so.",
+        "Packs a run into one file, with all that a replay needs. What concerns\n"
+        "the host (its name, directories, the command line) is left out unless you\n"
+        "ask for it.",
         {
-            { "--with-host", NULL, false, "what the run says of the host, too: "
-              "tt branch needs it" },
+            { "--with-host", NULL, false, "also what concerns the host; tt "
+              "branch needs it" },
             { "--no-checkpoints", NULL, false, "smaller; a replay makes its "
               "own" },
             { "--scrub", NULL, false, "for reports: only the shape of the log. It "
@@ -69,35 +69,36 @@ const ToolCommand tool_commands[] = {
         }, tool_pack,
     }, {
         "unpack", { "FILE", "DIR" }, false,
-        "Makes a run of a packed one. DIR must not exist yet.",
+        "Unpacks a packed run into DIR, which must not exist yet.",
         { JSON }, tool_unpack,
     }, {
         "branch", { "RUN" }, true,
         "Goes on from a full checkpoint of RUN, with the options of the recording,\n"
-        "and records that. What stands behind -- is added to them.",
+        "and records that. Options after -- are added to them.",
         {
-            { "--at", "ID|@NAME", false, "the full checkpoint: needed",
+            { "--at", "ID|@NAME", false, "the full checkpoint (required)",
               true },
-            { "--to", "DIR", false, "of the new run; default: a fresh one" },
-            { "--qemu", "PATH", false, "default: qemu-system-x86_64 beside "
-              "this program" },
+            { "--to", "DIR", false, "directory of the new run; default: a "
+              "fresh one" },
+            { "--qemu", "PATH", false, "default: qemu-system-x86_64 next to this "
+              "program" },
             { "--without", "OPTION", true, "leaves a recorded option out, with its "
               "value, each time it is there" },
             { "--print", NULL, false, "shows the command and does not run it" },
         }, tool_branch,
     }, {
         "trace", { "RUN", "FILE" }, false,
-        "Replays a part of a run in QEMU and writes down where control went: each\n"
-        "branch that was taken, interrupt and exception.",
+        "Replays a part of a run in QEMU and records the control flow: each\n"
+        "taken branch, interrupt and exception.",
         {
             { "--from", "POS", false, "from this position on" },
             { "--to", "POS", false, "up to this position, not included" },
-            { "--qemu", "PATH", false, "default: qemu-system-x86_64 beside "
-              "this program" },
+            { "--qemu", "PATH", false, "default: qemu-system-x86_64 next to this "
+              "program" },
         }, tool_trace,
     }, {
         "branches", { "FILE" }, false,
-        "Shows a branch trace: where execution went on, one a line.",
+        "Shows a branch trace: where execution went on, one per line.",
         {
             { "--from", "POS", false, "from this position on" },
             { "--to", "POS", false, "up to this position, not included" },

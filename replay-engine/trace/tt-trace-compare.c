@@ -83,16 +83,16 @@ static TtStatus find_part(const TtTraceInfo *a, const TtTraceInfo *b,
                           TtTraceDiff *d, TtDiag *diag)
 {
     if (memcmp(a->uuid, b->uuid, 16)) {
-        return tt_fail(diag, TT_ERR_INVALID, "the traces are of two runs: "
-                       "compare traces of the same one");
+        return tt_fail(diag, TT_ERR_INVALID, "the traces belong to different "
+                       "runs: compare traces of the same run");
     }
     d->from = MAX(a->from, b->from);
     d->to = MIN(a->to, b->to);
     if (d->from > d->to ||
         (d->from == d->to && (a->from < a->to || b->from < b->to))) {
-        return tt_fail(diag, TT_ERR_INVALID, "the traces have no part in "
-                       "common: one is of positions %" PRIu64 " to %" PRIu64
-                       ", the other of %" PRIu64 " to %" PRIu64, a->from, a->to,
+        return tt_fail(diag, TT_ERR_INVALID, "the traces do not overlap: one "
+                       "covers positions %" PRIu64 " to %" PRIu64 ", the other %"
+                       PRIu64 " to %" PRIu64, a->from, a->to,
                        b->from, b->to);
     }
     return TT_OK;

@@ -49,11 +49,11 @@ static TtStatus read_head(TtTraceReader *r, TtDiag *diag)
         return st;
     }
     if (st == TT_END || memcmp(h, TT_F_TRACE_MAGIC, 8)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "this is no branch trace");
+        return tt_fail(diag, TT_ERR_FORMAT, "this is not a branch trace");
     }
     len = tt_get_le32(h + TT_F_TRACE_LENGTH);
     if (len < TT_F_TRACE_BYTES || len > sizeof(h)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the head of the trace is damaged");
+        return tt_fail(diag, TT_ERR_FORMAT, "the header of the trace is damaged");
     }
     st = read_exactly(r->io, 0, h, len, diag);
     if (st < 0) {
@@ -61,11 +61,11 @@ static TtStatus read_head(TtTraceReader *r, TtDiag *diag)
     }
     if (st == TT_END || tt_get_le64(h + TT_F_TRACE_SUM) !=
         tt_header_sum(h, len, TT_F_TRACE_SUM, 0)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the head of the trace is damaged");
+        return tt_fail(diag, TT_ERR_FORMAT, "the header of the trace is damaged");
     }
     if (tt_get_le64(h + TT_F_TRACE_MUST_KNOW)) {
         return tt_fail(diag, TT_ERR_VERSION, "the trace was made by a newer "
-                       "version: use that");
+                       "version: use that version");
     }
     memcpy(r->info.uuid, h + TT_F_TRACE_UUID, 16);
     r->info.from = r->info.to = tt_get_le64(h + TT_F_TRACE_FROM);
@@ -117,7 +117,7 @@ static TtStatus read_chunk_header(TtTraceReader *r, uint64_t at, uint64_t seq,
     }
     return c->flags & TT_F_CHUNK_MUST_KNOW ?
         tt_fail(diag, TT_ERR_VERSION, "the trace was made by a newer version: "
-                "use that") : TT_OK;
+                "use that version") : TT_OK;
 }
 
 /* Goes from header to header, up to the last chunk or to where it was cut off. */
@@ -253,7 +253,7 @@ static TtStatus next(TtTraceReader *r, TtBranch *b, TtDiag *diag)
     }
     if (!decode(r)) {
         return tt_fail(diag, TT_ERR_FORMAT, "an entry in chunk %" PRIu64 " of "
-                       "the trace makes no sense", r->seq - 1);
+                       "the trace is invalid", r->seq - 1);
     }
     r->left--;
     r->last_pos = r->last.pos;

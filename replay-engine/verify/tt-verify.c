@@ -364,9 +364,10 @@ static bool may_verify(GArray *all, uint64_t pos, bool or_end, Error **errp)
     if (is_at_point(all, pos, or_end, &before, &behind)) {
         return true;
     }
-    error_setg(errp, "verify takes the start and the end of the run, and positions "
-               "of its stored checkpoints, not %" PRIu64 ": the next before it is %"
-               PRIu64 ", behind it %" PRIu64, pos, before, behind);
+    error_setg(errp, "verify takes the start or end of the run, or the position "
+               "of a stored checkpoint, not %" PRIu64 ": the nearest one before "
+               "is %" PRIu64 ", the nearest one after is %" PRIu64,
+               pos, before, behind);
     return false;
 }
 
@@ -377,8 +378,8 @@ static bool is_part(GArray *all, Error **errp)
         return false;
     }
     if (tt_verify.to <= tt_verify.from) {
-        error_setg(errp, "the run begins at position %" PRIu64 ", after what is to "
-                   "be verified", tt_verify.from);
+        error_setg(errp, "the run begins at position %" PRIu64 ", after the part "
+                   "to be verified", tt_verify.from);
     }
     return tt_verify.to > tt_verify.from;
 }

@@ -264,7 +264,7 @@ def test_refusals(work):
         said = refused(work, other, parent, full['id'])
         check(text in said and 'options' in said, f'{text}: {said}')
     said = refused(work, args, os.path.join(work, 'nothing'), 1)
-    check('this is no run' in said, said)
+    check('this is not a run' in said, said)
     with Vm(work, [*args, '-tt', f'branch,dir={parent.run}']) as vm:
         vm.wait(1)
     check('-tt branch needs' in one_sentence(vm, 'no at'), vm.stderr)
@@ -300,7 +300,7 @@ def test_full_refused(work):
                   'filter', qmp=1) as vm:
         vm.wait_serial('ticks')
         said = vm.qmp.error('tt-checkpoint-add', full=True)
-        check('leave the filter out' in said, said)
+        check('leave out the filter' in said, said)
         check(not vm.qmp.cmd('query-block-jobs'), 'jobs')
         left = os.path.join(vm.run, 'disks')
         check(not os.path.exists(left) or not os.listdir(left),

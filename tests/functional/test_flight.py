@@ -236,7 +236,7 @@ def test_save(work):
         equal(vm.qmp.event('TT_SAVED')['dir'], f'{vm.run}-save-1', 'events')
         equal(vm.qmp.event('TT_SAVED')['dir'], saved, 'events')
         check('File exists' in vm.qmp.error('tt-save', name='first'), 'twice')
-        check('is no name' in vm.qmp.error('tt-save', name='-x'), 'a bad name')
+        check('is not a valid name' in vm.qmp.error('tt-save', name='-x'), 'a bad name')
         where = os.path.join(work, 'elsewhere')
         equal(vm.qmp.cmd('tt-save', name=where, timeout=60)['dir'], where,
               'a directory')
@@ -345,7 +345,7 @@ def test_save_is_refused(work):
         vm.qmp.cmd('tt-record-stop')
         check('no recording' in vm.qmp.error('tt-save'), 'behind')
         text = vm.qmp.hmp(f'tt record start {work}/on last=forever')
-        check('last takes a time' in text, text)
+        check("'last' takes a time" in text, text)
         for how in ('on', 'off'):
             text = vm.qmp.hmp(f'tt record start {work}/on save-on-panic={how}')
             check('save-on-panic makes sense with last= only' in text, text)
@@ -353,10 +353,10 @@ def test_save_is_refused(work):
         check('save-on-panic makes sense with last= only' in text, text)
         text = vm.qmp.hmp(f'tt record start {work}/on last=1s '
                           'checkpoint-interval=0')
-        check('begins at a checkpoint' in text, text)
+        check('needs checkpoints' in text, text)
         text = vm.qmp.hmp(f'tt record start {work}/on last=1s max-size=3M '
                           'checkpoint-interval=0.1 panic-pattern=x(')
-        check('no regular expression' in text, text)
+        check('not a regular expression' in text, text)
         text = vm.qmp.hmp(f'tt record start {work}/on last=1s max-size=3M '
                           'checkpoint-interval=0.1')
         check('recording into' in text, text)
@@ -367,7 +367,7 @@ def test_save_is_refused(work):
     run = os.path.join(work, 'on')
     with stopped_replay(work, run) as rep:
         digest(rep)             # it has begun
-        check('keeps the window of a recording' in rep.qmp.error('tt-save'),
+        check('works in a flight recorder' in rep.qmp.error('tt-save'),
               'in a replay')
     replay(work, run, name='again')
 
@@ -380,8 +380,8 @@ def test_options(work):
             ('record,last=-1s', 'takes a time'), ('record,last=1y', 'a time'),
             ('record,last=1158d', 'from 0.1s to 1157d'),
             ('record,checkpoint-interval=1000001', '1000000 at most'),
-            ('record,last=1s,checkpoint-interval=0', 'begins at a checkpoint'),
-            ('record,panic-pattern=(', 'no regular expression'),
+            ('record,last=1s,checkpoint-interval=0', 'needs checkpoints'),
+            ('record,panic-pattern=(', 'not a regular expression'),
             ('record,save-on-panic=on', 'with last= only'),
             ('replay,dir=x,last=1s', "with 'record' only")):
         with Vm(work, ['-display', 'none', '-tt', options],
@@ -457,15 +457,15 @@ def test_save_is_whole_or_nothing(work):
                      f'{vm.run}/../{os.path.basename(vm.run)}/in', './', '/'):
             for text in (vm.qmp.error('tt-save', name=name),
                          vm.qmp.hmp(f'tt save {name}')):
-                check(('is no name for a new' in text or 'is inside of' in text
+                check(('cannot be the name of' in text or 'is inside' in text
                        or 'File exists' in text) and '\n' not in text.strip(),
                       f'{name}: {text}')
-        check('inside of' in vm.qmp.error('tt-save', name=f'{vm.run}/in'), 'in')
+        check('is inside the' in vm.qmp.error('tt-save', name=f'{vm.run}/in'), 'in')
         for name in ('a\nb', f'{work}/a\nb', f'{work}/a\u0085b'):
             text = vm.qmp.error('tt-save', name=name)
-            check('give another' in text or 'no name for a mark' in text, text)
+            check('give another' in text or 'not a valid name for a mark' in text, text)
             check('\n' not in text, text)
-        check('until it is whole' in vm.qmp.error('tt-save', name='x.saving'),
+        check('still being saved' in vm.qmp.error('tt-save', name='x.saving'),
               'a name that is kept for windows in the making')
         whole = f'{vm.run}-whole.saving'
         shutil.copytree(saved, whole)
@@ -667,7 +667,7 @@ def test_parts_are_missing(work):
     shutil.copytree(run, holed)
     os.unlink(os.path.join(holed, parts[-2]))
     out = run_tool(tool('tt'), 'check', holed, rc=1)[1]
-    check(f"{parts[-2]}' is missing: what is before it, from" in out and
+    check(f"{parts[-2]}' is missing, so the parts before it, from" in out and
           f'{parts[0]}\' on' in out, out)
     out = run_tool(tool('tt'), 'info', holed, rc=None)[1]
     check(f"{parts[-2]}' is missing" in out, out)
@@ -784,7 +784,7 @@ def test_triple_fault(work):
 def test_console(work):
     """So does one that says on its console what Linux says."""
     event = panics(work, 3)
-    equal(event['what'], 'reports trouble on its console', 'what')
+    equal(event['what'], 'reports a crash on its console', 'what')
 
 
 @limit(60)

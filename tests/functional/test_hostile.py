@@ -101,7 +101,7 @@ def test_cpu_states(work):
         changed = [dict(e) for e in events]
         changed[at]['data'] = forged.hex()
         ends(forge(run, os.path.join(work, f'c{n}'), changed),
-             'a CPU state that QEMU does not load')
+             "QEMU cannot load the run's CPU state")
 
 
 @limit(60)
@@ -127,10 +127,10 @@ def test_maps(work):
     pieces = b''.join(struct.pack('<IIQQQ', 0, 0, i * 0x10000 + 0x800, 0x2000, 0)
                       for i in range(1000))
     ends(forge(run, os.path.join(work, 'many'), events[:at] +
-               [event(0, 'map', 1, data=pieces)] + events[at:]), 'map of the log')
+               [event(0, 'map', 1, data=pieces)] + events[at:]), 'map in the log')
     askew = struct.pack('<IIQQQ', 0, 0, 0, 0x100000, 0x800)
     ends(forge(run, os.path.join(work, 'askew'), events[:at] +
-               [event(0, 'map', 1, data=askew)] + events[at:]), 'map of the log')
+               [event(0, 'map', 1, data=askew)] + events[at:]), 'map in the log')
     blocks = sum(e['kind'] == 'block' for e in events[:at])
     rom = [event(0, 'block', 1, addr=blocks, val=1 << 20, aux=ROMD, data=b'rom'),
            event(0, 'map', 1, addr=1,

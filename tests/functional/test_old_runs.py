@@ -48,7 +48,7 @@ def test_other_rules(work):
         with replayer(work, run, name='no') as vm:
             vm.wait(1)
         line = one_sentence(vm, name)
-        check(f'other rules ({rules},' in line and 'that recorded it' in line,
+        check(f'with rules ({rules},' in line and 'that recorded it' in line,
               line)
 
 

@@ -290,7 +290,7 @@ def test_stop_recording_in_a_movement(work):
             said = vm.qmp.answer(stopping, 60)
         except QmpError as error:
             said = str(error)
-        check('a movement in the recording' in said, said)
+        check('a movement in the past of the recording' in said, said)
         wait_until(lambda: vm.qmp.cmd('query-jobs')[0]['status'] == 'concluded',
                    'the movement ends', 60)
         vm.qmp.cmd('job-dismiss', id='going')

@@ -29,8 +29,8 @@ def tree(path):
 def refused_where_it_was(vm):
     for arguments in ({'full': True}, {}):
         said = vm.qmp.error('tt-checkpoint-add', **arguments)
-        check('moved away' in said, said)
-    check('moved away' in vm.qmp.error('tt-goto', position=1), 'tt-goto')
+        check('was deleted' in said, said)
+    check('deleted or moved' in vm.qmp.error('tt-goto', position=1), 'tt-goto')
 
 
 @limit(120)
@@ -130,7 +130,7 @@ def test_daemonized(work):
 
 # Inside of a run
 
-INSIDE = 'would be inside of the run'
+INSIDE = 'would be inside the run'
 
 
 @limit(120)
@@ -200,20 +200,20 @@ def test_deleted_files(work):
             vm.wait_serial('\n')
             path = os.path.join(vm.run, name)
             os.rename(path, path + '.away')
-            wait_until(lambda: f"'{name}' is not in the run directory" in vm.stderr,
+            wait_until(lambda: f"'{name}' is no longer in the run directory" in vm.stderr,
                        'the warning')
             ended = vm.qmp.cmd('tt-record-stop', 60)
             equal(ended['whole'], False, f'whole without {name}')
             lines = [line for line in vm.stderr.splitlines() if 'warning' in line]
             equal(len(lines), 2, f'warnings ({vm.stderr})')
             check('is gone' in lines[1] or
-                  f"is not whole: somebody deleted '{name}'" in lines[1], lines[1])
+                  f"is incomplete: '{name}' was deleted" in lines[1], lines[1])
     for name in ('log', 'pages'):
         with recorder(work, guest, name=f'{name}-back', qmp=1) as vm:
             vm.wait_serial('\n')
             path = os.path.join(vm.run, name)
             os.rename(path, path + '.away')
-            wait_until(lambda: f"'{name}' is not in the run directory" in vm.stderr,
+            wait_until(lambda: f"'{name}' is no longer in the run directory" in vm.stderr,
                        'the warning')
             os.rename(path + '.away', path)
             check(vm.qmp.cmd('tt-record-stop', 60)['whole'], f'{name} is back')
@@ -223,7 +223,7 @@ def test_deleted_files(work):
         os.unlink(os.path.join(vm.run, 'log'))
         vm.qmp.send('quit')
         vm.wait(0)
-    check('is gone: somebody deleted it' in vm.stderr and 'tt: recorded' not in vm.stderr,
+    check('is gone: it was deleted' in vm.stderr and 'tt: recorded' not in vm.stderr,
           vm.stderr)
 
 
@@ -249,4 +249,5 @@ def test_control_characters(work):
     with Vm(work, [*guest_args(work, *ENDLESS), '-tt', f'record,dir={name}'],
             name='again') as vm:
         vm.wait(1)
-    check(f"'{shown}' holds a run" in one_sentence(vm, 'a run already'), vm.stderr)
+    check(f"'{shown}' already contains a run" in one_sentence(vm, 'contains a run'),
+          vm.stderr)

@@ -492,7 +492,7 @@ def test_deleted_while_recorded(work):
         shutil.rmtree(vm.run)
         vm.qmp.send('quit')
         vm.wait(0)
-    check('is gone: somebody deleted it' in vm.stderr and
+    check('is gone: it was deleted' in vm.stderr and
           'tt: recorded' not in vm.stderr, vm.stderr)
     lost = os.path.join(work, 'lost')
     os.mkdir(lost)
@@ -514,7 +514,7 @@ def test_another_in_its_place(work):
         with Vm(work, [*small, '-tt', f'record,dir={path}'], name='refused') as vm:
             vm.wait(1)
             line = one_sentence(vm, 'refused')
-            check('another process records' in line and 'delete' not in line, line)
+            check('another process is recording' in line and 'delete' not in line, line)
         shutil.rmtree(path)
         with Vm(work, [*small, '-tt', f'record,dir={path}'], name='whole') as vm:
             vm.wait(0)
@@ -537,8 +537,8 @@ def test_moved_while_recorded(work):
         os.rename(first.run, first.run + '.moved')
         with Vm(work, [*args, '-tt', f'record,dir={first.run}{options}'], qmp=1,
                 name='second', timeout=90) as second:
-            wait_until(lambda: 'is not the run directory' in first.stderr, 'word')
-            check('moved away' in first.qmp.error('tt-save'), 'tt-save')
+            wait_until(lambda: 'is no longer the run directory' in first.stderr, 'word')
+            check('deleted or moved' in first.qmp.error('tt-save'), 'tt-save')
             second.wait_serial('sum=')
             time.sleep(4)
             for vm in (first, second):

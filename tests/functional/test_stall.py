@@ -89,7 +89,7 @@ def test_ends_while_it_waits(work):
                                'the VM goes on')
                 vm.qmp.send('quit')
                 vm.wait(0)
-                check('is not whole' in vm.stderr or how == 'stop', vm.stderr)
+                check('is incomplete' in vm.stderr or how == 'stop', vm.stderr)
             check_graceful(replay_status(work, f'{place}/run', f'rep-{how}'),
                            f'run that waited until {how}', (0,), vm.serial)
         finally:

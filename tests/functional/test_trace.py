@@ -81,7 +81,7 @@ def check_tool_tells(run, place):
     """What tt trace says of a trace that has no room, or not enough; status 1."""
     trace = os.path.join(place, 'trace')
     said = tt('branches', trace, '--limit', '9', rc=1).stderr
-    check('is not whole' in said and said.count('\n') == 1, said)
+    check('is incomplete' in said and said.count('\n') == 1, said)
     os.unlink(trace)
     for room in (True, False):
         if not room:
@@ -110,10 +110,10 @@ def test_torn(work):
         with open(name, 'wb') as out:
             out.write(text[:cut])
         done = tt('branches', name, '--limit', '9', rc=1)
-        check('is not whole' in done.stderr and '\x1b' not in done.stderr and
+        check('is incomplete' in done.stderr and '\x1b' not in done.stderr and
               whole.startswith(done.stdout), f'{done}')
     done = tt('compare-traces', trace, name, rc=1)
-    check('is not whole' in done.stderr and '\x1b' not in done.stderr, f'{done}')
+    check('is incomplete' in done.stderr and '\x1b' not in done.stderr, f'{done}')
 
 
 def test_several_vcpus(work):
@@ -270,6 +270,6 @@ def test_refusals(work):
         check(words in one_sentence(vm, options), vm.stderr)
     with open(path, 'w', encoding='ascii') as out:
         out.write('no trace')
-    check('no branch trace' in tt('branches', path, rc=1).stderr, 'tt branches')
-    check('no branch trace' in tt('compare-traces', path, path, rc=1).stderr,
+    check('not a branch trace' in tt('branches', path, rc=1).stderr, 'tt branches')
+    check('not a branch trace' in tt('compare-traces', path, path, rc=1).stderr,
           'tt compare-traces')

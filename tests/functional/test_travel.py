@@ -263,7 +263,7 @@ def test_names_of_marks(work):
         vm.qmp.cmd('tt-goto', where='start')
         for name in ('start', 'end', '12', '0x12', '', 'a b'):
             message = vm.qmp.error('tt-mark', name=name)
-            check('is no name for a mark' in message, f'{name}: {message}')
+            check('is not a valid name for a mark' in message, f'{name}: {message}')
         vm.qmp.cmd('tt-mark', name='end-of-12')
 
 

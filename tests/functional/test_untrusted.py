@@ -107,7 +107,7 @@ def test_locked_runs(work):
         os.chmod(os.path.join(vm.run, name), 0o444)
     os.chmod(vm.run, 0o755)
     equal(checked(vm.run)[0], 0, 'tt check by nobody')
-    for mode, words in ((0o711, 'cannot be listed'), (0o744, "manifest'")):
+    for mode, words in ((0o711, 'cannot list'), (0o744, "manifest'")):
         os.chmod(vm.run, mode)
         status, said = checked(vm.run)
         check(status == 1 and words in said and 'Permission denied' in said and
@@ -119,7 +119,7 @@ def test_locked_runs(work):
     os.mkdir(locked, 0o700)
     os.rename(vm.run, os.path.join(locked, 'run'))
     status, said = checked(os.path.join(locked, 'run'))
-    check(status == 1 and 'cannot look at the run' in said and
+    check(status == 1 and 'cannot access the run' in said and
           'Permission denied' in said, said)
 
 

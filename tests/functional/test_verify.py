@@ -415,7 +415,8 @@ def test_parts_at_checkpoints(work):
         lines = said.splitlines()
         equal(lines[1:], ['tt-verify end code=1 whole=0'], f'what {text} says: {said}')
         check(lines[0].startswith('tt-verify failed text=verify takes the start') and
-              lines[0].endswith('before it is %d, behind it %d' % next_ones), said)
+              lines[0].endswith('before is %d, the nearest one after is %d' %
+                                next_ones), said)
 
 
 POKED = 0x3000000           # RAM that the guest does not use

@@ -444,7 +444,7 @@ def test_a_pack_says_what_it_leaves_out(work):
     for make, gone in (os.mkdir, os.rmdir), (os.mkfifo, os.unlink):
         make(marks)
         said = tt('pack', run, pack, status=1).stderr
-        check(said == f"tt: marks: '{marks}' is no regular file; it is left out\n",
+        check(said == f"tt: marks: '{marks}' is not a regular file; it is left out\n",
               said)
         tt('unpack', pack, back)
         check(sorted(os.listdir(back)) == ['log', 'manifest'], f'{os.listdir(back)}')
@@ -571,7 +571,7 @@ def test_half_of_a_run_is_not_taken_for_one(work):
             is_marked = os.path.exists(os.path.join(half, 'manifest.unpacking'))
             for command in 'info', 'check', 'log', 'stats':
                 said = tt(command, half, status=1).stderr
-                check(not is_marked or 'half of a run' in said, said)
+                check(not is_marked or 'an incomplete run' in said, said)
                 check(said.count('\n') == 1, said)
             n_half += is_marked
         shutil.rmtree(half, ignore_errors=True)
@@ -768,7 +768,7 @@ def test_verify_tells_what_qemu_says(work):
             done = tt('verify', *args, '--once', status=3).stdout
             check('second replay' not in done and 'is 50 to 100' in done, done)
         else:
-            check('ended by signal 9' in done.stdout and 'it crashed' in
+            check('killed by signal 9' in done.stdout and 'it crashed' in
                   done.stdout, done.stdout)
     tt('verify', run, '--qemu', qemu, '--symbols', qemu, status=1)
     tt('verify', run, '--qemu', os.path.join(work, 'nowhere'), status=1)
@@ -846,13 +846,13 @@ def test_a_trace_is_written_where_it_can_be(work):
     for file in (os.path.join(run, 'marks'), os.path.join(run, 'disks', '..', 'x')):
         os.makedirs(os.path.join(run, 'disks'), exist_ok=True)
         said = tt('trace', run, file, '--qemu', qemu, status=1).stderr
-        check('inside of the run' in said and said.count('\n') == 1, said)
+        check('inside the run' in said and said.count('\n') == 1, said)
     gone = os.path.join(work, 'gone')
     os.mkdir(gone)
     said = subprocess.run(f'cd {gone} && rmdir {gone} && exec {TT} trace {run} OUT '
                           f'--qemu {qemu}', shell=True, text=True, timeout=60,
                           capture_output=True)
-    check(said.returncode == 1 and 'cannot find out' in said.stderr and
+    check(said.returncode == 1 and 'cannot resolve' in said.stderr and
           said.stderr.count('\n') == 1, f'{said}')
     check(not os.path.exists(qemu + '.was-run'), 'QEMU was run')
     tt('trace', run, os.path.join(work, 'x'), '--qemu', run + '/nowhere', status=1)
@@ -946,9 +946,9 @@ def test_nothing_is_put_into_a_run(work):
                  ('unpack', pack, os.path.join(run, 'none', 'in')),
                  ('unpack', pack, os.path.join(run, 'disks', '..', 'in'))):
         said = tt(*args, status=1).stderr
-        check('inside of the run' in said and said.count('\n') == 1, said)
+        check('inside the run' in said and said.count('\n') == 1, said)
     said = tt('pack', '.', 'in.ttrun', status=1, cwd=run).stderr
-    check('inside of the run' in said, said)
+    check('inside the run' in said, said)
     check(sorted(os.listdir(run)) == before, f'{os.listdir(run)}')
     tt('unpack', 'p.ttrun', 'again', cwd=work)
 
@@ -959,7 +959,7 @@ def test_symbols_are_a_file_with_an_end(work):
     os.mkfifo(fifo)
     for path in '/dev/zero', fifo, work:
         said = tt('branches', run, '--symbols', path, status=1).stderr
-        check(f"'{path}' is no regular file" in said and said.count('\n') == 1,
+        check(f"'{path}' is not a regular file" in said and said.count('\n') == 1,
               said)
     endless = os.path.join(work, 'endless')
     with open(endless, 'wb') as out:

@@ -194,8 +194,8 @@ static void test_a_run_of_other_rules_names_its_version(void)
     } cases[] = {
         { "rules=0x7\ntt-version=0.\\t7", "recorded it, 0.\\t7" },
         { "rules=0x1f\n", "recorded it, which it does not name" },
-        { "rules=0\ntt-version=2", "(0x0, TLB 4096) than those of this version "
-          "(0x7d, TLB 4096)" },
+        { "rules=0\ntt-version=2", "(0x0, TLB 4096) that differ from those of this "
+          "version (0x7d, TLB 4096)" },
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -437,7 +437,7 @@ static void test_half_of_a_run_is_said_to_be_one(void)
 
     g_assert_true(g_file_set_contents(half, "", 0, NULL));
     g_assert_cmpint(tt_manifest_load(path, &m, &d), ==, TT_ERR_IO);
-    g_assert_nonnull(strstr(d.text, "half of a run"));
+    g_assert_nonnull(strstr(d.text, "an incomplete run"));
     g_assert_cmpint(tt_manifest_check_unpacked(path, &d), ==, TT_ERR_IO);
     g_assert_true(g_file_set_contents(path, "", 0, NULL));
     g_assert_cmpint(tt_manifest_check_unpacked(path, &d), ==, TT_OK);
