@@ -179,7 +179,7 @@ void tt_token_repaid(void)
     qemu_event_set(&all_served);
 }
 
-static bool others_wait(void)
+bool tt_token_is_wanted(void)
 {
     return qatomic_read(&queued) != qatomic_read(&served);
 }
@@ -189,7 +189,7 @@ bool tt_token_yield(void (*before)(void))
     unsigned goal;
 
     assert(mine && bql_locked());
-    if (!others_wait()) {
+    if (!tt_token_is_wanted()) {
         return false;
     }
     assert(nest == 0);
@@ -213,14 +213,14 @@ bool tt_token_yield(void (*before)(void))
     qatomic_set(&inherited, false);
     qatomic_set(&turn, false);
     qemu_event_set(&turn_over);
-    return others_wait();
+    return tt_token_is_wanted();
 }
 
 void tt_token_enter_guest(bool slice)
 {
     qatomic_set(&in_guest, !slice);             /* T3: a slice is not cut */
     smp_mb();                                   /* T1 */
-    if (!slice && others_wait()) {
+    if (!slice && tt_token_is_wanted()) {
         tt_token_kick();
     }
 }

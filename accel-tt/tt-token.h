@@ -18,6 +18,7 @@ bool tt_token_is_mine(void);
  * already wait again: run a short slice only.
  */
 bool tt_token_yield(void (*before)(void));
+bool tt_token_is_wanted(void);          /* by others */
 /* @slice: the budget is short, do not look at who waits */
 void tt_token_enter_guest(bool slice);
 void tt_token_leave_guest(void);

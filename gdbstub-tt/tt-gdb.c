@@ -6,6 +6,7 @@
  */
 #include "qemu/osdep.h"
 #include "gdbstub-tt/tt-gdb.h"
+#include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "gdbstub-tt/tt-gdb-rcmd.h"
 #include "replay/tt-replay-log.h"
@@ -159,12 +160,33 @@ static void arrived(void *opaque, uint64_t pos, int reason)
 }
 
 static bool step_wanted;
+static uint64_t reverse_from;
+
+/* There it stands where history, on the way back, begins. */
+static void arrived_behind(void *opaque, uint64_t pos, int reason)
+{
+    arrived(opaque, pos, reason == TT_STOP_TARGET ? TT_STOP_START : reason);
+}
+
+/* A part of the log that cannot be read is where a way back ends: as near to it as the
+ * VM can stand. */
+static void reversed(void *opaque, uint64_t pos, int reason)
+{
+    uint64_t behind;
+
+    if (reason != TT_STOP_DAMAGED) {
+        arrived(opaque, pos, reason);
+    } else if (!tt_travel_next_point(&behind) || behind > reverse_from ||
+               !tt_travel_goto(behind, arrived_behind, NULL, NULL)) {
+        arrived(opaque, pos, TT_STOP_START);
+    }
+}
 
 /* Backwards from the present of a recording: first to its like in the past. */
 static void reverse_from_end(void *opaque, uint64_t pos, int reason)
 {
     if ((reason != TT_STOP_TARGET && reason != TT_STOP_END) ||
-        !tt_travel_reverse(step_wanted, arrived, NULL, NULL)) {
+        !tt_travel_reverse(step_wanted, reversed, NULL, NULL)) {
         arrived(opaque, pos, reason);
     }
 }
@@ -180,10 +202,11 @@ bool tt_gdb_reverse(bool step)
         tt_gdb_watch_before();
     }
     step_wanted = step;
+    reverse_from = tt_position();
     begun = tt_recording() ? tt_past_enter(NULL) &&
         tt_travel_goto(step ? tt_past_stand() : tt_replay_end(),
                        reverse_from_end, NULL, NULL) :
-        tt_travel_reverse(step, arrived, NULL, NULL);
+        tt_travel_reverse(step, reversed, NULL, NULL);
     if (begun) {
         vm_start();
     }
@@ -202,6 +225,7 @@ const char *tt_gdb_stop_suffix(const char *reply)
         tt_gdb_watch_at_stop(false);
         return "replaylog:begin;";
     case TT_STOP_END:
+    case TT_STOP_DAMAGED:               /* nothing that can be read follows */
         tt_gdb_watch_at_stop(false);
         return "replaylog:end;";
     default:

@@ -4,13 +4,11 @@
  */
 #include "qemu/osdep.h"
 #include "control/tt-values.h"
-#include "flight/tt-save.h"
-#include "monitor-cmds/tt-monitor.h"
+#include "monitor-cmds/tt-task.h"
 #include "session/tt-paths.h"
 #include "tt-hmp-record-int.h"
+#include "tt-hmp-task-int.h"
 #include "qapi/error.h"
-#include "qemu/main-loop.h"
-#include "qemu/coroutine.h"
 #include "qemu/cutils.h"
 #include "qapi/qapi-commands-tt.h"
 #include "qapi/qapi-commands-tt-record.h"
@@ -19,45 +17,14 @@
 
 /* ---- the window of a flight recorder ---- */
 
-static void saved(void *opaque, const char *dir, const char *why)
-{
-    Monitor *mon = opaque;
-
-    if (why) {
-        monitor_printf(mon, "Error: %s\n", why);
-    } else {
-        monitor_printf(mon, "saved in %s\n", tt_printable(dir));
-    }
-    monitor_resume(mon);
-}
-
-/* The prompt comes when it is saved; whoever has none (QMP's human-monitor-command,
- * gdb) waits here. */
 void tt_hmp_save(Monitor *mon, const char *arg, Error **errp)
 {
-    const char *name = arg && *arg ? arg : NULL;
-    g_autofree char *dir = NULL;
-    TtSaveWaiter w = { 0 };
+    TtTask t = { .kind = TT_TASK_SAVE, .name = arg && *arg ? arg : NULL };
 
-    if (monitor_suspend(mon) == 0) {
-        if (!tt_save_begin(name, false, saved, mon, errp)) {
-            monitor_resume(mon);
-        }
-        return;
+    if (tt_hmp_carry_out(mon, &t, errp)) {
+        monitor_printf(mon, "saved in %s\n", tt_printable(t.dir));
     }
-    if (!tt_save_begin(name, false, tt_monitor_saved, &w, errp)) {
-        return;
-    }
-    while (!w.done) {                       /* with the guest's timers */
-        Monitor *self = monitor_set_cur(qemu_coroutine_self(), NULL);
-
-        main_loop_wait(false);
-        monitor_set_cur(qemu_coroutine_self(), self);
-    }
-    dir = tt_monitor_save_result(&w, errp);
-    if (dir) {
-        monitor_printf(mon, "saved in %s\n", tt_printable(dir));
-    }
+    tt_task_clear(&t);
 }
 
 /* ---- recording on demand ---- */

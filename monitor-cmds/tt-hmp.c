@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * HMP commands of -tt. A movement is carried out by the vCPU thread; HMP, unlike
- * QMP, waits for it with the BQL released.
+ * HMP commands of -tt. Those that can last are tasks (tt-task.h), for which HMP waits
+ * in the main loop: the guest's timers and other monitors go on.
  */
 #include "qemu/osdep.h"
 #include "monitor-cmds/tt-hmp.h"
 #include "accel-tt/tt-position.h"
-#include "checkpoint/tt-checkpointer.h"
 #include "control/tt-mark.h"
 #include "monitor-cmds/tt-monitor.h"
+#include "monitor-cmds/tt-task.h"
 #include "replay/tt-replay-exact.h"
 #include "replay/tt-replay-log.h"
 #include "session/tt-paths.h"
@@ -16,11 +16,10 @@
 #include "timeline/tt-timeline.h"
 #include "travel/tt-travel.h"
 #include "tt-hmp-record-int.h"
+#include "tt-hmp-task-int.h"
 #include "tt/hooks.h"
 #include "tt/hmp.h"
 #include "qapi/error.h"
-#include "qemu/main-loop.h"
-#include "qemu/coroutine.h"
 #include "qemu/cutils.h"
 #include "qobject/qdict.h"
 #include "qapi/qapi-commands-tt.h"
@@ -29,99 +28,9 @@
 #include "system/runstate.h"
 #include "system/cpus.h"
 
-static bool (*gave_up)(void);
-
-void tt_hmp_init(bool (*gdb_gave_up)(void))
+void tt_hmp_init(bool (*gave_up)(void))
 {
-    gave_up = gdb_gave_up;
-}
-
-typedef struct Waiter {
-    QemuSemaphore arrived;
-    uint64_t pos;
-    int reason;
-    bool done;
-} Waiter;
-
-static void arrived(void *opaque, uint64_t pos, int reason)
-{
-    Waiter *w = opaque;
-
-    w->pos = pos;
-    w->reason = reason;
-    w->done = true;
-    qemu_sem_post(&w->arrived);
-}
-
-/* One line, not one that is written over: gdb shows it, too. */
-static void show_progress(Monitor *mon)
-{
-    char bar[41];
-    uint64_t done, total;
-    unsigned filled;
-
-    tt_travel_progress(&done, &total);
-    filled = total ? (double)done / total * (sizeof(bar) - 1) : 0;
-    memset(bar, '.', sizeof(bar) - 1);
-    memset(bar, '#', filled);
-    bar[sizeof(bar) - 1] = 0;
-    monitor_printf(mon, "[%s] %3u %%\n", bar,
-                   (unsigned)(total ? done * 100.0 / total : 0));
-    monitor_flush(mon);
-}
-
-typedef enum Movement { GO, GO_STRAIGHT, PIN } Movement;
-
-static bool begin(Movement kind, const TtGoto *g, uint64_t target, Waiter *w,
-                  Error **errp)
-{
-    switch (kind) {
-    case GO:
-        return tt_monitor_go(g, arrived, w, errp);
-    case GO_STRAIGHT:
-        return tt_travel_run(target, arrived, w, errp);
-    default:
-        return tt_travel_pin(arrived, w, errp);
-    }
-}
-
-/*
- * One wait for the end of a movement. Other monitors are served meanwhile, so that
- * one of them can interrupt it; this one is not (GLib does not call a source
- * that is being served).
- */
-static void wait_a_little(Waiter *w)
-{
-    Monitor *self;
-
-    bql_unlock();
-    qemu_sem_timedwait(&w->arrived, 20);
-    bql_lock();
-    self = monitor_set_cur(qemu_coroutine_self(), NULL);    /* who is served? */
-    while (!w->done && g_main_context_iteration(NULL, false)) {
-    }
-    monitor_set_cur(qemu_coroutine_self(), self);
-    if (!w->done && (qemu_shutdown_requested_get() || gave_up())) {
-        tt_travel_interrupt();
-    }
-}
-
-/* Says how far it is every half second: gdb would think a silent stub dead. */
-static bool go(Monitor *mon, Movement kind, const TtGoto *g, uint64_t target,
-               Waiter *w, Error **errp)
-{
-    w->done = false;
-    tt_monitor_wait();
-    if (!begin(kind, g, target, w, errp)) {
-        return false;
-    }
-    for (unsigned n = 1; !w->done; n++) {
-        wait_a_little(w);
-        if (!w->done && n % 25 == 0) {
-            show_progress(mon);
-        }
-    }
-    return true;
+    tt_hmp_task_init(gave_up);
 }
 
 static bool parse_place(const char *arg, TtGoto *g, Error **errp)
@@ -158,18 +67,12 @@ static bool parse_place(const char *arg, TtGoto *g, Error **errp)
 
 static void do_goto(Monitor *mon, const char *arg, Error **errp)
 {
-    TtGoto g = { 0 };
-    Waiter w = { 0 };
+    TtTask t = { .kind = TT_TASK_GOTO };
 
-    if (!parse_place(arg, &g, errp)) {
-        return;
+    if (parse_place(arg, &t.g, errp) && tt_hmp_carry_out(mon, &t, errp)) {
+        monitor_printf(mon, "at %" PRIu64 " (%s)\n", t.pos,
+                       tt_stop_name(t.reason));
     }
-    qemu_sem_init(&w.arrived, 0);
-    if (go(mon, GO, &g, 0, &w, errp)) {
-        monitor_printf(mon, "at %" PRIu64 " (%s)\n", w.pos,
-                       tt_stop_name(w.reason));
-    }
-    qemu_sem_destroy(&w.arrived);
 }
 
 static void do_mark(Monitor *mon, const char *arg, Error **errp)
@@ -203,38 +106,44 @@ static void tell_verified(Monitor *mon, uint64_t pos, uint64_t digests)
                    " digests equal\n", pos, digests);
 }
 
-/* From the start to the end and back to where we were; an interrupted one stays
- * where it is. */
-static void verify(Monitor *mon, Waiter *w, Error **errp)
+/* From the start to the end and back to where we were. Why it ended: interrupted, it
+ * stays where it is. */
+static int verify(Monitor *mon, Error **errp)
 {
-    TtGoto start = { .has_where = true, .where = TT_WHERE_START };
-    TtGoto here = { .has_position = true, .position = tt_position() };
+    TtTask start = {
+        .kind = TT_TASK_GOTO,
+        .g = { .has_where = true, .where = TT_WHERE_START },
+    };
+    TtTask all = { .kind = TT_TASK_STRAIGHT, .straight_to = INT64_MAX };
+    TtTask back = {
+        .kind = TT_TASK_GOTO,
+        .g = { .has_position = true, .position = tt_position() },
+    };
     uint64_t before;
 
-    if (!go(mon, GO, &start, 0, w, errp) ||
-        w->reason == TT_STOP_INTERRUPTED) {
-        return;
+    if (!tt_hmp_carry_out(mon, &start, errp) || start.reason == TT_STOP_INTERRUPTED) {
+        return start.reason;
     }
-    if (w->reason == TT_STOP_DAMAGED) {
+    if (start.reason == TT_STOP_DAMAGED) {
         error_setg(errp, "the start of the run cannot be restored: its "
                    "checkpoints are damaged");
-        return;
+        return start.reason;
     }
     before = tt_replay_digests();
-    if (!go(mon, GO_STRAIGHT, NULL, INT64_MAX, w, errp)) {   /* all of it */
-        return;
+    if (!tt_hmp_carry_out(mon, &all, errp)) {
+        return all.reason;
     }
-    tell_verified(mon, w->pos, tt_replay_digests() - before -
+    tell_verified(mon, all.pos, tt_replay_digests() - before -
                   (tt_replayer.diverged && !tt_replayer.damaged));
-    if (!tt_replayer.diverged && w->reason != TT_STOP_INTERRUPTED) {
-        go(mon, GO, &here, 0, w, errp);
+    if (!tt_replayer.diverged && all.reason != TT_STOP_INTERRUPTED) {
+        tt_hmp_carry_out(mon, &back, errp);
+        return back.reason;
     }
+    return all.reason;
 }
 
 static void do_verify(Monitor *mon, const char *arg, Error **errp)
 {
-    Waiter w = { 0 };
-
     if (!tt_replaying()) {
         error_setg(errp, !tt_recording() ? "tt verify works in a replay" :
                    "tt verify works in a replay, or in the past of a recording: "
@@ -242,12 +151,10 @@ static void do_verify(Monitor *mon, const char *arg, Error **errp)
         return;
     }
     vm_stop(RUN_STATE_PAUSED);
-    qemu_sem_init(&w.arrived, 0);
-    verify(mon, &w, errp);
-    if (w.reason == TT_STOP_INTERRUPTED) {
-        monitor_printf(mon, "interrupted at position %" PRIu64 "\n", w.pos);
+    if (verify(mon, errp) == TT_STOP_INTERRUPTED) {
+        monitor_printf(mon, "interrupted at position %" PRIu64 "\n",
+                       tt_position());
     }
-    qemu_sem_destroy(&w.arrived);
 }
 
 /* ---- checkpoints ---- */
@@ -278,67 +185,39 @@ static void list_checkpoints(Monitor *mon, Error **errp)
     qapi_free_TtCheckpointList(all);
 }
 
-/* Of a replay. 0: *errp says why not. */
-static uint32_t pin(Monitor *mon, const char *name, Error **errp)
+static void delete_checkpoint(Monitor *mon, const char *arg, Error **errp)
 {
-    uint32_t id = 0;
-    uint64_t pos;
-    Waiter w = { 0 };
-
-    if (!tt_travel_is_possible(errp)) {
-        return 0;
-    }
-    vm_stop(RUN_STATE_PAUSED);
-    qemu_sem_init(&w.arrived, 0);
-    if ((!name || tt_mark_add(name, &pos, errp)) &&
-        go(mon, PIN, NULL, 0, &w, errp)) {
-        id = tt_travel_pinned();
-    }
-    qemu_sem_destroy(&w.arrived);
-    return id;
-}
-
-static void delete_checkpoint(const char *arg, Error **errp)
-{
+    TtTask t = { .kind = TT_TASK_DELETE };
     uint64_t n;
 
     if (!g_ascii_isdigit(*arg) || qemu_strtou64(arg, NULL, 10, &n)) {
         error_setg(errp, "tt checkpoint delete takes the number of a checkpoint "
                    "(see 'tt checkpoint list')%s%s%s", *arg ? ", not '" : "",
                    arg, *arg ? "'" : "");
-    } else if (tt_recording()) {
-        tt_checkpointer_delete(n, errp);
+    } else if (n > UINT32_MAX) {
+        error_setg(errp, "there is no checkpoint %" PRIu64 ": see 'tt "
+                   "checkpoint list'", n);
     } else {
-        tt_travel_delete(n, errp);
+        t.id = n;
+        tt_hmp_carry_out(mon, &t, errp);
     }
 }
 
 /* @arg: "[-f] [NAME]" */
 static void add_checkpoint(Monitor *mon, const char *arg, Error **errp)
 {
-    g_autoptr(GString) notes = g_string_new(NULL);
     const char *rest = arg;
     bool is_full = strstart(arg, "-f", &rest) && (!*rest || *rest == ' ');
     const char *name = is_full ? rest + strspn(rest, " ") : arg;
-    TtCheckpoint *c;
-    uint32_t id = 0;
+    TtTask t = {
+        .kind = TT_TASK_ADD, .name = *name ? name : NULL, .full = is_full,
+    };
 
-    name = *name ? name : NULL;
-    tt_monitor_wait();
-    if (!tt_recording()) {
-        id = tt_monitor_may_be_full(is_full ? notes : NULL, errp) ?
-            pin(mon, name, errp) : 0;
-    } else {
-        tt_checkpointer_add(name, is_full ? notes : NULL, &id, errp);
+    if (tt_hmp_carry_out(mon, &t, errp) && t.added) {
+        show_checkpoint(mon, t.added);
+        monitor_printf(mon, "%s", t.notes ? t.notes->str : "");
     }
-    if (!*errp) {
-        c = tt_monitor_checkpoint(id, errp);
-        if (c) {
-            show_checkpoint(mon, c);
-        }
-        qapi_free_TtCheckpoint(c);
-        monitor_printf(mon, "%s", notes->str);
-    }
+    tt_task_clear(&t);
 }
 
 static void do_checkpoint(Monitor *mon, const char *arg, Error **errp)
@@ -352,7 +231,7 @@ static void do_checkpoint(Monitor *mon, const char *arg, Error **errp)
     } else if (strstart(arg, "add ", &rest)) {
         add_checkpoint(mon, rest + strspn(rest, " "), errp);
     } else if (strstart(arg, "delete", &rest) && (!*rest || *rest == ' ')) {
-        delete_checkpoint(rest + strspn(rest, " "), errp);
+        delete_checkpoint(mon, rest + strspn(rest, " "), errp);
     } else {
         error_setg(errp, "tt checkpoint takes 'add [-f] [NAME]', 'delete ID' or "
                    "'list'");

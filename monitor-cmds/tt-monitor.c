@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What QMP and HMP share: events, the target of a movement, checkpoints as they are
- * shown, the wait for a window to be saved.
+ * shown.
  */
 #include "qemu/osdep.h"
 #include "monitor-cmds/tt-monitor.h"
@@ -9,6 +9,7 @@
 #include "checkpoint/tt-checkpointer.h"
 #include "control/tt-mark.h"
 #include "monitor-cmds/tt-refuse.h"
+#include "monitor-cmds/tt-wait.h"
 #include "record/tt-flight.h"
 #include "replay/tt-replay-log.h"
 #include "session/tt-checkpoint.h"
@@ -20,8 +21,6 @@
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
-#include "qemu/main-loop.h"
-#include "qemu/coroutine.h"
 #include "qemu/timer.h"
 #include "qapi/qapi-events-tt.h"
 #include "qapi/qapi-events-tt-record.h"
@@ -185,12 +184,15 @@ bool tt_monitor_go(const TtGoto *g, TtTravelDone *done, void *opaque,
         tt_travel_goto(target, done, opaque, errp);
 }
 
+static bool has_begun(void *opaque)
+{
+    return !tt_replaying() || tt_session.live;
+}
+
 void tt_monitor_wait(void)
 {
-    while (tt_replaying() && !tt_session.live) {
-        bql_unlock();
-        g_usleep(1000);
-        bql_lock();
+    if (!has_begun(NULL)) {
+        tt_wait(has_begun, NULL);
     }
 }
 
@@ -240,30 +242,4 @@ bool tt_monitor_may_be_full(const GString *full, Error **errp)
         return false;
     }
     return true;
-}
-
-/* ---- the window of a flight recorder ---- */
-
-void tt_monitor_saved(void *opaque, const char *dir, const char *why)
-{
-    TtSaveWaiter *w = opaque;
-
-    w->dir = g_strdup(dir);
-    w->why = g_strdup(why);
-    w->done = true;
-    if (w->co) {
-        aio_co_wake(w->co);
-    }
-}
-
-char *tt_monitor_save_result(TtSaveWaiter *w, Error **errp)
-{
-    g_autofree char *dir = g_steal_pointer(&w->dir);
-    g_autofree char *why = g_steal_pointer(&w->why);
-
-    if (why) {
-        error_setg(errp, "%s", why);
-        return NULL;
-    }
-    return g_steal_pointer(&dir);
 }

@@ -10,7 +10,6 @@
 #include "session/tt-checkpoint.h"
 #include "travel/tt-travel.h"
 #include "qapi/qapi-types-tt.h"
-#include "qemu/coroutine.h"
 
 typedef struct TtGoto {
     bool has_position, has_delta, has_where;
@@ -41,17 +40,5 @@ bool tt_monitor_target(const TtGoto *g, uint64_t *target, Error **errp);
  * be called at once. */
 bool tt_monitor_go(const TtGoto *g, TtTravelDone *done, void *opaque,
                    Error **errp);
-
-/* Waits for tt_save_begin's end. @co: a coroutine to wake, or NULL: look at @done,
- * with the main loop running. */
-typedef struct TtSaveWaiter {
-    Coroutine *co;
-    bool done;
-    char *dir, *why;            /* g_free; tt_monitor_save_result does */
-} TtSaveWaiter;
-
-void tt_monitor_saved(void *waiter, const char *dir, const char *why);
-/* It is done: the directory, g_free; or NULL, *errp. */
-char *tt_monitor_save_result(TtSaveWaiter *w, Error **errp);
 
 #endif

@@ -7,16 +7,16 @@
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
-#include "checkpoint/tt-checkpointer.h"
 #include "checkpoint/tt-cptake.h"
 #include "control/tt-attach.h"
 #include "control/tt-mark.h"
 #include "control/tt-values.h"
 #include "flight/tt-crash.h"
-#include "flight/tt-save.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "log/tt-log.h"
 #include "monitor-cmds/tt-monitor.h"
+#include "monitor-cmds/tt-task.h"
+#include "monitor-cmds/tt-wait.h"
 #include "record/tt-record-options.h"
 #include "record/tt-record-vcpus.h"
 #include "record/tt-record.h"
@@ -30,7 +30,6 @@
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
-#include "qemu/main-loop.h"
 #include "qemu/coroutine.h"
 #include "qapi/qapi-commands-tt.h"
 #include "qapi/qapi-commands-tt-record.h"
@@ -120,87 +119,14 @@ TtDigest *qmp_query_tt_digest(Error **errp)
 
 /* ---- movements ---- */
 
-typedef struct Waiter {
-    Coroutine *co;
-    TtGoto g;
-    uint64_t pos;
-    int reason;
-    bool pin;                   /* make a checkpoint, go nowhere */
-    const char *name;           /* of the position, or NULL */
-    GString *full;              /* not NULL: a full one; notes for the user */
-    uint32_t id;                /* of the checkpoint */
-    bool done;
-    Error *err;
-} Waiter;
-
-static void wake(void *opaque)
-{
-    Waiter *w = opaque;
-
-    w->done = true;
-    aio_co_wake(w->co);
-}
-
-static void arrived(void *opaque, uint64_t pos, int reason)
-{
-    Waiter *w = opaque;
-
-    w->pos = pos;
-    w->reason = reason;
-    aio_bh_schedule_oneshot(qemu_get_aio_context(), wake, w);
-}
-
-static bool begin_pinning(Waiter *w)
-{
-    uint64_t pos;
-
-    vm_stop(RUN_STATE_PAUSED);
-    return (!w->name || tt_mark_add(w->name, &pos, &w->err)) &&
-        tt_travel_pin(arrived, w, &w->err);
-}
-
-/* Stopping the VM is not for coroutines. */
-static void set_out(void *opaque)
-{
-    Waiter *w = opaque;
-
-    if (tt_replaying() && !tt_session.live) {   /* the first state is loaded yet */
-        aio_bh_schedule_oneshot(qemu_get_aio_context(), set_out, w);
-        return;
-    }
-    if (w->pin && tt_recording()) {
-        tt_checkpointer_add(w->name, w->full, &w->id, &w->err);
-        wake(w);
-        return;
-    }
-    if (w->pin && (!tt_monitor_may_be_full(w->full, &w->err) ||
-                   !tt_travel_is_possible(&w->err))) {
-        wake(w);
-        return;
-    }
-    if (w->pin ? !begin_pinning(w) :
-        !tt_monitor_go(&w->g, arrived, w, &w->err)) {
-        wake(w);
-    }
-}
-
-static bool coroutine_fn carry_out(Waiter *w, Error **errp)
-{
-    aio_bh_schedule_oneshot(qemu_get_aio_context(), set_out, w);
-    while (!w->done) {
-        qemu_coroutine_yield();
-    }
-    error_propagate(errp, w->err);
-    return !w->err;
-}
-
 TtPlace *coroutine_fn qmp_tt_goto(bool has_position, int64_t position,
                                   bool has_delta, int64_t delta,
                                   bool has_where, TtWhere where,
-                                  const char *mark, Error **errp)
+                                  const char *mark, const char *job_id,
+                                  Error **errp)
 {
-    Waiter w = {
-        .co = qemu_coroutine_self(),
+    TtTask t = {
+        .kind = TT_TASK_GOTO, .job_id = job_id,
         .g = {
             .has_position = has_position, .position = position,
             .has_delta = has_delta, .delta = delta,
@@ -214,12 +140,12 @@ TtPlace *coroutine_fn qmp_tt_goto(bool has_position, int64_t position,
                    "count from 0; delta goes backwards", position);
         return NULL;
     }
-    if (!carry_out(&w, errp)) {
+    if (!tt_task_run(&t, JOB_TYPE_TT_GOTO, errp)) {
         return NULL;
     }
     place = g_new0(TtPlace, 1);
-    place->position = w.pos;
-    place->reason = tt_monitor_reason(w.reason);
+    place->position = job_id ? tt_position() : t.pos;
+    place->reason = tt_monitor_reason(t.reason);    /* of a job: none */
     return place;
 }
 
@@ -258,56 +184,66 @@ TtCheckpointList *qmp_query_tt_checkpoints(Error **errp)
     return list;
 }
 
-TtCheckpoint *coroutine_fn qmp_tt_checkpoint_add(const char *name,
-                                                 bool has_full, bool full,
-                                                 Error **errp)
+static TtCheckpointAdded *added_to_qapi(const TtCheckpoint *c, const GString *notes)
 {
-    g_autoptr(GString) notes = g_string_new(NULL);
-    Waiter w = {
-        .co = qemu_coroutine_self(), .pin = true, .name = name,
-        .full = full ? notes : NULL,
-    };
-    TtCheckpoint *c;
+    TtCheckpointAdded *q = g_new0(TtCheckpointAdded, 1);
 
-    if (!carry_out(&w, errp)) {
-        return NULL;
+    if (!c) {                               /* a job adds it */
+        return q;
     }
-    c = tt_monitor_checkpoint(tt_recording() ? w.id : tt_travel_pinned(),
-                              errp);
-    if (c && notes->len) {
-        c->notes = g_strdup(notes->str);
-    }
-    return c;
+    q->has_id = q->has_position = q->has_pages = q->has_pinned = true;
+    q->has_stored = q->has_full = true;
+    q->id = c->id;
+    q->position = c->position;
+    q->pages = c->pages;
+    q->pinned = c->pinned;
+    q->stored = c->stored;
+    q->has_time_ms = c->has_time_ms;
+    q->time_ms = c->time_ms;
+    q->has_bytes = c->has_bytes;
+    q->bytes = c->bytes;
+    q->full = c->full;
+    q->notes = notes && notes->len ? g_strdup(notes->str) : NULL;
+    return q;
 }
 
-void qmp_tt_checkpoint_delete(uint32_t id, Error **errp)
+TtCheckpointAdded *coroutine_fn
+qmp_tt_checkpoint_add(const char *name, bool has_full, bool full,
+                      const char *job_id, Error **errp)
 {
-    if (tt_recording()) {
-        tt_checkpointer_delete(id, errp);
-    } else {
-        tt_travel_delete(id, errp);
+    TtTask t = {
+        .kind = TT_TASK_ADD, .name = name, .full = full, .job_id = job_id,
+    };
+    TtCheckpointAdded *q = NULL;
+
+    if (tt_task_run(&t, JOB_TYPE_TT_CHECKPOINT_ADD, errp)) {
+        q = added_to_qapi(t.added, t.notes);
     }
+    tt_task_clear(&t);
+    return q;
+}
+
+void coroutine_fn qmp_tt_checkpoint_delete(uint32_t id, const char *job_id,
+                                           Error **errp)
+{
+    TtTask t = { .kind = TT_TASK_DELETE, .id = id, .job_id = job_id };
+
+    tt_task_run(&t, JOB_TYPE_TT_CHECKPOINT_DELETE, errp);
 }
 
 /* ---- the window of a flight recorder ---- */
 
-TtRecording *coroutine_fn qmp_tt_save(const char *name, Error **errp)
+TtRecording *coroutine_fn qmp_tt_save(const char *name, const char *job_id,
+                                      Error **errp)
 {
-    TtSaveWaiter w = { .co = qemu_coroutine_self() };
+    TtTask t = { .kind = TT_TASK_SAVE, .name = name, .job_id = job_id };
     TtRecording *r = NULL;
-    char *dir;
 
-    if (!tt_save_begin(name, false, tt_monitor_saved, &w, errp)) {
-        return NULL;
-    }
-    while (!w.done) {
-        qemu_coroutine_yield();
-    }
-    dir = tt_monitor_save_result(&w, errp);
-    if (dir) {
+    if (tt_task_run(&t, JOB_TYPE_TT_SAVE, errp)) {
         r = g_new0(TtRecording, 1);
-        r->dir = dir;
+        r->dir = g_steal_pointer(&t.dir);
     }
+    tt_task_clear(&t);
     return r;
 }
 
@@ -353,20 +289,23 @@ TtRecording *qmp_tt_record_start(const char *dir, bool has_max_size,
     return r;
 }
 
+/* HMP's, too: it need not be a coroutine. */
 TtRun *qmp_tt_record_stop(Error **errp)
 {
-    TtEnded ended;
+    TtTask t = { .kind = TT_TASK_RECORD_STOP };
     TtRun *run;
 
-    if (!tt_detach(&ended, errp)) {
+    tt_wait(tt_task_step, &t);
+    if (t.err) {
+        error_propagate(errp, t.err);
         return NULL;
     }
     run = g_new0(TtRun, 1);
-    run->dir = g_strdup(ended.dir);
-    run->position = ended.pos;
-    run->events = ended.events;
-    run->bytes = ended.bytes;
-    run->whole = ended.whole;
+    run->dir = g_strdup(t.ended.dir);
+    run->position = t.ended.pos;
+    run->events = t.ended.events;
+    run->bytes = t.ended.bytes;
+    run->whole = t.ended.whole;
     return run;
 }
 

@@ -182,6 +182,22 @@ void tt_fetch_forget(CPUState *cpu)
     }
 }
 
+TtPageSet *tt_fetch_save(CPUState *cpu)
+{
+    return tt_pageset_copy(set_of(cpu));
+}
+
+void tt_fetch_load(CPUState *cpu, const TtPageSet *from)
+{
+    TtPageSet **set = &sets[cpu->cpu_index];
+    bool runs = entered == *set;
+
+    tt_pageset_free(*set);
+    *set = tt_pageset_copy(from);
+    entered = runs ? *set : entered;
+    tt_fetched = (TtFetched) NOTHING_FETCHED;
+}
+
 void tt_fetch_forget_page(CPUState *cpu, uint64_t page)
 {
     TtPageSet *set = set_of(cpu);

@@ -7,8 +7,14 @@
 #ifndef TT_FETCH_H
 #define TT_FETCH_H
 
+#include "pages/tt-pageset.h"
+
 void tt_fetch_start(void);      /* before the vCPU runs */
 void tt_fetch_stop(void);
 void tt_fetch_turn_to(CPUState *cpu);   /* who runs from now on */
+
+/* The code pages that control has entered; to be freed. */
+TtPageSet *tt_fetch_save(CPUState *cpu);
+void tt_fetch_load(CPUState *cpu, const TtPageSet *from);
 
 #endif

@@ -100,6 +100,11 @@ bool tt_watch_marks_slow(CPUState *cpu, const CPUWatchpoint *wp)
     return true;
 }
 
+void tt_watchpoints_unmarked(CPUState *cpu)
+{
+    hid_some[cpu->cpu_index] = true;
+}
+
 /* They count from now on: as cpu_watchpoint_insert, which made them known. */
 void tt_watchpoints_arm(CPUState *cpu)
 {

@@ -12,4 +12,7 @@ void tt_watchpoints_hide(CPUState *cpu);
 void tt_watchpoints_restore(CPUState *cpu);
 void tt_watchpoints_arm(CPUState *cpu);         /* they count from now on */
 
+/* Entries came to its TLB that may not know of gdb's watchpoints. */
+void tt_watchpoints_unmarked(CPUState *cpu);
+
 #endif

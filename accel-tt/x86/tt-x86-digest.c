@@ -124,7 +124,7 @@ static uint64_t *put_seldom_state(uint64_t *p, CPUX86State *env)
     *p++ = env->intercept_exceptions;
     *p++ = env->nested_cr3;
     *p++ = env->nested_pg_mode;
-    *p++ = env->v_tpr;
+    *p++ = 0;       /* v_tpr: vmstate's copy of a part of int_ctl, made by saving */
     return p;
 }
 

@@ -322,6 +322,25 @@ bool tt_memory_map_load(TtMapState *ms, const TtCpState *s, Error **errp)
     return true;
 }
 
+static uint64_t changes;
+
+static void count_change(MemoryListener *l)
+{
+    changes++;
+}
+
+/* Whatever changes in whatever address space is heard of, and counts: what copies are
+ * good for is told by nothing less. */
+uint64_t tt_memory_map_changes(void)
+{
+    static MemoryListener listener = { .name = "tt-changes", .commit = count_change };
+
+    if (!listener.address_space) {
+        memory_listener_register(&listener, &address_space_memory);
+    }
+    return changes;
+}
+
 void tt_memory_map_restore(const TtMapState *ms)
 {
     tt_memory_show(ms->n_blocks);

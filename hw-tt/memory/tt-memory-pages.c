@@ -7,6 +7,7 @@
 #include "hw-tt/memory/tt-block.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "pages/tt-page.h"
+#include "tt-memory-held-int.h"
 #include "tt-memory-int.h"
 #include "tt/hooks.h"
 #include "exec/memory.h"
@@ -18,23 +19,44 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-static void collect_block(TtBlock *b, GArray *out)
+/* The dirty pages of @b, appended to @out. */
+static void find_dirty(const DirtyMemoryBlocks *map, const TtBlock *b, GArray *out)
 {
-    DirtyBitmapSnapshot *snap;
-    uint64_t at, len = ROUND_UP(b->size_bytes, TT_PAGE_BYTES);
+    uint64_t start = memory_region_get_ram_addr(b->mr) / TT_PAGE_BYTES;
+    uint64_t end = start + DIV_ROUND_UP(b->size_bytes, TT_PAGE_BYTES);
 
-    snap = cpu_physical_memory_snapshot_and_clear_dirty(b->mr, 0, len,
-                                                        DIRTY_MEMORY_TT);
-    for (at = 0; at < len; at += TT_PAGE_BYTES) {
-        ram_addr_t ra = memory_region_get_ram_addr(b->mr) + at;
+    for (uint64_t at = start; at < end; ) {
+        uint64_t first = at - at % DIRTY_MEMORY_BLOCK_SIZE;
+        uint64_t to = MIN(end - first, DIRTY_MEMORY_BLOCK_SIZE);
+        uint64_t i = find_next_bit(map->blocks[at / DIRTY_MEMORY_BLOCK_SIZE], to,
+                                   at - first);
 
-        if (cpu_physical_memory_snapshot_get_dirty(snap, ra, TT_PAGE_BYTES)) {
-            uint64_t page = b->first_page + at / TT_PAGE_BYTES;
+        at = first + i;
+        if (i < to) {
+            uint64_t page = b->first_page + at++ - start;
 
             g_array_append_val(out, page);
         }
     }
-    g_free(snap);
+}
+
+/* Nobody else writes meanwhile: the BQL is the token. */
+static void collect_block(TtBlock *b, GArray *out)
+{
+    guint before = out->len;
+    uint64_t first, last;
+
+    WITH_RCU_READ_LOCK_GUARD() {
+        find_dirty(qatomic_rcu_read(&ram_list.dirty_memory[DIRTY_MEMORY_TT]), b, out);
+    }
+    if (out->len == before) {
+        return;
+    }
+    first = g_array_index(out, uint64_t, before) - b->first_page;
+    last = g_array_index(out, uint64_t, out->len - 1) - b->first_page;
+    g_free(cpu_physical_memory_snapshot_and_clear_dirty(
+               b->mr, first * TT_PAGE_BYTES, (last - first + 1) * TT_PAGE_BYTES,
+               DIRTY_MEMORY_TT));
 }
 
 static size_t count_block(const DirtyMemoryBlocks *map, const TtBlock *b)
@@ -78,15 +100,32 @@ uint64_t *tt_memory_collect_dirty(size_t *n)
     return (uint64_t *)g_array_free(out, false);
 }
 
-void tt_memory_all_dirty(void)
+static void mark_held(TtBlock *b)
 {
-    for (unsigned i = 0; i < tt_memory_n_blocks(); i++) {
-        TtBlock *b = tt_memory_block(i);
+    uint64_t n = DIV_ROUND_UP(b->size_bytes, TT_PAGE_BYTES);
+    ram_addr_t start = memory_region_get_ram_addr(b->mr);
+    TtHeld held;
 
-        cpu_physical_memory_set_dirty_range(memory_region_get_ram_addr(b->mr),
-                                            ROUND_UP(b->size_bytes,
-                                                     TT_PAGE_BYTES),
-                                            1 << DIRTY_MEMORY_TT);
+    tt_held_begin(&held, b);
+    for (uint64_t from = 0, to; from < n; from = to + 1) {
+        for (to = from; to < n && tt_held_may(&held, to); to++) {
+        }
+        if (to > from) {
+            cpu_physical_memory_set_dirty_range(start + from * TT_PAGE_BYTES,
+                                                (to - from) * TT_PAGE_BYTES,
+                                                1 << DIRTY_MEMORY_TT);
+        }
+    }
+    tt_held_end(&held);
+}
+
+void tt_memory_held_dirty(void)
+{
+    size_t n;
+
+    g_free(tt_memory_collect_dirty(&n));
+    for (unsigned i = 0; i < tt_memory_n_blocks(); i++) {
+        mark_held(tt_memory_block(i));
     }
 }
 
@@ -150,15 +189,19 @@ static uint64_t block_digest(const TtBlock *b)
     uint64_t zero = XXH3_64bits(zeros, sizeof(zeros));
     uint64_t i, n_hashes = DIV_ROUND_UP(b->size_bytes, TT_PAGE_BYTES);
     g_autofree uint64_t *hashes = g_new(uint64_t, n_hashes);
+    TtHeld held;
 
+    tt_held_begin(&held, b);
     for (i = 0; i < n_hashes; i++) {
         uint64_t at = i * TT_PAGE_BYTES;
         uint64_t n = MIN(TT_PAGE_BYTES, b->size_bytes - at);
-        bool is_zero = n == TT_PAGE_BYTES && buffer_is_zero(b->host + at, n);
+        bool is_zero = n == TT_PAGE_BYTES &&
+            (!tt_held_may(&held, i) || buffer_is_zero(b->host + at, n));
 
         hashes[i] = cpu_to_le64(is_zero ? zero :
                                 XXH3_64bits(b->host + at, n));
     }
+    tt_held_end(&held);
     return XXH3_64bits(hashes, n_hashes * sizeof(uint64_t));
 }
 

@@ -22,6 +22,7 @@
 #include "run/tt-manifest.h"
 #include "session/tt-ops.h"
 #include "session/tt-session.h"
+#include "tt-memory-held-int.h"
 #include "tt-memory-int.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
@@ -151,11 +152,14 @@ static void log_contents(unsigned index, const unsigned long *differs)
 {
     TtBlock *b = tt_memory_block(index);
     uint64_t at, from = 0, end = 0;
+    TtHeld held;
 
+    tt_held_begin(&held, b);
     for (at = 0; at < b->size_bytes; at += TT_PAGE_BYTES) {
         uint64_t n = MIN(TT_PAGE_BYTES, b->size_bytes - at);
 
         if (differs ? test_bit(at / TT_PAGE_BYTES, differs) :
+            tt_held_may(&held, at / TT_PAGE_BYTES) &&
             !buffer_is_zero(b->host + at, n)) {
             if (end != at) {
                 tt_memory_log_bytes(index, from, end - from);
@@ -165,6 +169,7 @@ static void log_contents(unsigned index, const unsigned long *differs)
         }
     }
     tt_memory_log_bytes(index, from, end - from);
+    tt_held_end(&held);
 }
 
 unsigned tt_memory_register(MemoryRegion *mr)

@@ -29,6 +29,8 @@ typedef struct TtMapState {
 void tt_memory_map_save(TtMapState *ms);
 void tt_memory_map_restore(const TtMapState *ms);
 void tt_memory_map_free(TtMapState *ms);
+/* How often the memory map was changed, or built anew, in this process. */
+uint64_t tt_memory_map_changes(void);
 /* For a stored checkpoint: names and sizes of the blocks, as bytes. */
 GByteArray *tt_memory_blocks_save(void);
 /* Map and blocks of one; blocks that are not there yet are made. The bytes may be
@@ -38,7 +40,8 @@ bool tt_memory_map_load(TtMapState *ms, const TtCpState *s, Error **errp);
 uint64_t *tt_memory_collect_dirty(size_t *n);
 size_t tt_memory_count_dirty(void);     /* collects none; 1 us per 100 MiB */
 void tt_memory_mark_dirty(uint64_t page);
-void tt_memory_all_dirty(void);     /* nobody watched until now */
+/* Nobody watched until now: dirty is what may be other than zero. */
+void tt_memory_held_dirty(void);
 const void *tt_memory_page(void *opaque, uint64_t page);
 void tt_memory_put_page(void *opaque, uint64_t page, const void *bytes);
 

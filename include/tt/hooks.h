@@ -49,7 +49,9 @@ enum {
     TT_OMIT_WATCH_TLB = 1 << 16,
     TT_OMIT_DEVICE_REGS = 1 << 17,
     TT_OMIT_UNKEPT = 1 << 18,
+    TT_OMIT_NEAR_TLB = 1 << 19,
     TT_OMIT_SEARCH_SKIP = 1 << 20,  /* no hazard: searches look everywhere */
+    TT_OMIT_NEAR = 1 << 21,         /* no hazard: no near checkpoints */
 };
 extern unsigned tt_omit;
 

@@ -16,7 +16,9 @@ bool tt_checkpointer_open_store(TtDiag *diag);
 bool tt_checkpointer_take(CPUState *cpu, uint32_t flags, TtBytes full, uint32_t *job);
 /* It has no room under max-size. */
 void tt_checkpointer_drop_newest(void);
-/* While the user adds one, what is logged urges none. */
-void tt_checkpointer_hold(bool on);
+/* The checkpoint store is for the user's, just now: others wait, and what is logged
+ * urges none. */
+void tt_checkpointer_reserve(bool on);
+bool tt_checkpointer_is_reserved(void);
 
 #endif

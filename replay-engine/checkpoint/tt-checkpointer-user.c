@@ -28,7 +28,6 @@
 #include "tt-checkpointer-int.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
-#include "qemu/main-loop.h"
 #include "system/cpus.h"
 #include "system/runstate.h"
 
@@ -44,14 +43,16 @@ static bool begin_late(Error **errp)
         error_setg(errp, "%s", diag.text);
         return false;
     }
-    tt_memory_all_dirty();
+    tt_memory_held_dirty();
     return true;
 }
 
-static bool may_act(Error **errp)
+/* *@busy: ask again later. */
+static bool may_act(bool *busy, Error **errp)
 {
     const char *why;
 
+    *busy = false;
     if (!tt_is_live(errp)) {
         return false;
     }
@@ -60,10 +61,12 @@ static bool may_act(Error **errp)
                    "until then: wait for its end");
         return false;
     }
-    tt_cpstore_wait();
-    if (tt_cpfiles_is_over()) {
+    if (!tt_checkpointer_is_reserved() && !tt_cpstore_is_busy() && tt_cpfiles_is_over()) {
         tt_checkpointer_drop_newest();
-        tt_cpstore_wait();
+    }
+    if (tt_checkpointer_is_reserved() || tt_cpstore_is_busy()) {
+        *busy = true;
+        return false;
     }
     if (tt_cpstore_is_open() && tt_cpfiles_has_failed(&why)) {
         error_setg(errp, "the recording goes on without checkpoints: %s", why);
@@ -98,71 +101,43 @@ static bool add_here(CPUState *cpu, const char *name, TtFullWriter *full,
     return ok;
 }
 
-static void wait_for(uint32_t job)
-{
-    while (!tt_cpstore_is_done(job)) {
-        bql_unlock();
-        g_usleep(1000);
-        bql_lock();
-    }
-}
-
-static bool is_stored(uint32_t job, uint32_t *id, Error **errp)
-{
-    TtDiag diag;
-
-    wait_for(job);
-    if (tt_cpstore_result(id, &diag) != TT_OK) {
-        error_setg(errp, "%s", diag.text);
-        return false;
-    }
-    return true;
-}
-
-/* Whatever can be refused is, before anything of the disks is changed. */
-static bool add_stopped(const char *name, GString *full, uint32_t *job,
-                        Error **errp)
+/* The VM is stopped, and the checkpoint store is ours. Whatever can be refused is,
+ * before anything of the disks is changed. */
+static bool add_stopped(TtCheckpointerTask *t)
 {
     TtFullWriter *w = NULL;
     bool ok;
 
-    if (!may_act(errp) || (name && !tt_mark_check(name, errp))) {
+    if (!tt_is_live(&t->err) || (t->name && !tt_mark_check(t->name, &t->err))) {
         return false;
     }
-    if (full) {
-        w = tt_full_save(name, tt_rundir_check, full, errp);
+    if (t->full) {
+        w = tt_full_save(t->name, tt_rundir_check, t->full, &t->err);
         if (!w) {
             return false;
         }
     }
-    tt_checkpointer_hold(true);
-    ok = add_here(first_cpu, name, w, job, errp);
-    tt_checkpointer_hold(false);
+    ok = add_here(first_cpu, t->name, w, &t->job, &t->err);
     tt_full_writer_free(w);
     return ok;
 }
 
-bool tt_checkpointer_add(const char *name, GString *full, uint32_t *id, Error **errp)
+/* Nobody else posts a job from before the VM is stopped, which takes a while, until
+ * the user's is posted: nor do the events that this logs urge one. A sync point that
+ * was just being made may have been faster: then it is the turn of that. */
+static bool add_now(TtCheckpointerTask *t)
 {
-    bool was_live, ok;
-    uint32_t job;
+    bool was_live = runstate_is_live(runstate_get()), ok;
 
-    if (!may_act(errp)) {
-        return false;
-    }
-    if (!tt_cptake_has_room(&job) && job) {
-        wait_for(job);
-    }
-    if (!tt_is_live(errp)) {
-        return false;
-    }
-    was_live = runstate_is_live(runstate_get());
+    tt_checkpointer_reserve(true);
     vm_stop(RUN_STATE_PAUSED);
-    ok = add_stopped(name, full, &job, errp);
+    t->is_late = tt_cpstore_is_busy() || tt_cpfiles_is_over();
+    ok = !t->is_late && add_stopped(t);
+    tt_checkpointer_reserve(false);
     if (was_live) {
         vm_start();
     }
-    return ok && is_stored(job, id, errp);
+    return ok;
 }
 
 /* A branch began there: its replay takes RAM from it. */
@@ -179,34 +154,83 @@ static bool is_needed(const TtCheckpointDesc *p, Error **errp)
     return branch;
 }
 
-bool tt_checkpointer_delete(uint64_t id, Error **errp)
+static bool delete_now(TtCheckpointerTask *t)
 {
-    g_autoptr(GArray) all = NULL;
-    const TtCheckpointDesc *points;
-    uint32_t unused;
+    g_autoptr(GArray) all = tt_cplist_list();
+    const TtCheckpointDesc *points = (const TtCheckpointDesc *)all->data;
+    uint64_t id = t->id;
     unsigned i;
 
-    if (!may_act(errp)) {
-        return false;
-    }
-    all = tt_cplist_list();
-    points = (const TtCheckpointDesc *)all->data;
     for (i = 0; i < all->len && points[i].id != id; i++) {
     }
     if (i == all->len) {
-        error_setg(errp, "there is no checkpoint %" PRIu64 ": see 'tt "
+        error_setg(&t->err, "there is no checkpoint %" PRIu64 ": see 'tt "
                    "checkpoint list'", id);
     } else if (i == 0) {
-        error_setg(errp, "checkpoint %" PRIu64 " is the first one and stays: "
+        error_setg(&t->err, "checkpoint %" PRIu64 " is the first one and stays: "
                    "the others say only what changed since", id);
-    } else if (is_needed(&points[i], errp)) {
+    } else if (is_needed(&points[i], &t->err)) {
         /* said */
     } else if (id == tt_cpfiles_base() && !tt_cptake_rebase(id, points[i - 1].id)) {
-        error_setg(errp, "not enough memory to delete the newest checkpoint");
+        error_setg(&t->err, "not enough memory to delete the newest checkpoint");
     } else {
-        return is_stored(tt_cpstore_delete(id, true), &unused, errp);
+        t->job = tt_cpstore_delete(id, true);
+        return true;
     }
     return false;
+}
+
+/* It waits for its turn, and for room for what is dirty. */
+static bool begin(TtCheckpointerTask *t)
+{
+    bool busy;
+
+    if (t->cancelled) {
+        return true;
+    }
+    if (!may_act(&busy, &t->err)) {
+        return !busy;
+    }
+    if (t->kind == TT_CHECKPOINTER_ADD && !t->has_room) {
+        t->has_room = true;             /* or there cannot be */
+        if (!tt_cptake_has_room(&t->job) && t->job) {
+            return false;               /* busy until it is made */
+        }
+    }
+    if (t->kind == TT_CHECKPOINTER_ADD ? !add_now(t) : !delete_now(t)) {
+        return !t->is_late;
+    }
+    t->is_posted = true;
+    return false;
+}
+
+/* One that was cancelled meanwhile goes again. */
+static bool end(TtCheckpointerTask *t)
+{
+    TtDiag diag;
+    uint32_t id;
+
+    if (!tt_cpstore_is_done(t->job)) {
+        return false;
+    }
+    if (tt_cpstore_result(t->job, &id, &diag) != TT_OK) {
+        error_setg(&t->err, "%s", diag.text);
+        return true;
+    }
+    if (t->kind == TT_CHECKPOINTER_ADD) {
+        t->id = id;
+        if (t->cancelled) {
+            t->kind = TT_CHECKPOINTER_DELETE;
+            t->cancelled = t->is_posted = false;
+            return false;
+        }
+    }
+    return true;
+}
+
+bool tt_checkpointer_step(TtCheckpointerTask *t)
+{
+    return t->is_posted ? end(t) : begin(t);
 }
 
 GArray *tt_checkpointer_list(void)

@@ -10,7 +10,8 @@
  *   the user asks --> VM stopped -------------------+
  *
  * Those on time stand at sync points, as those of a replay do. One job is under way at
- * a time: a slow disk makes checkpoints rarer, not the VM slower. When storing fails for good, the recording goes on without more of them.
+ * a time: a slow disk makes checkpoints rarer, not the VM slower. When storing fails for
+ * good, the recording goes on without more of them.
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-checkpointer.h"
@@ -59,7 +60,7 @@ static struct {
     bool on, told;
     uint64_t wanted_pos;            /* leave cpu_exec here; 0: nowhere */
     bool urgent;                    /* take one wherever it is left */
-    bool adding;                    /* the user's, just now: what is logged urges none */
+    bool reserved;                  /* for the user's, just now: others wait */
     uint64_t share;                 /* of max-size */
 } kp;
 
@@ -84,9 +85,14 @@ bool tt_checkpointer_take(CPUState *cpu, uint32_t flags, TtBytes full, uint32_t 
     return s == TT_OK;
 }
 
-void tt_checkpointer_hold(bool on)
+void tt_checkpointer_reserve(bool on)
 {
-    kp.adding = on;
+    qatomic_set(&kp.reserved, on);
+}
+
+bool tt_checkpointer_is_reserved(void)
+{
+    return qatomic_read(&kp.reserved);
 }
 
 void tt_checkpointer_drop_newest(void)
@@ -196,7 +202,8 @@ static void sync_point(CPUState *cpu)
 {
     uint32_t job;
 
-    if (!kp.on || tt_cpstore_is_busy() || is_in_trouble() || !is_due()) {
+    if (!kp.on || tt_checkpointer_is_reserved() || tt_cpstore_is_busy() ||
+        is_in_trouble() || !is_due()) {
         return;
     }
     if (!tt_cptake_has_room(&job) && job) {
@@ -221,7 +228,7 @@ static void urge(void)
 {
     uint32_t job;
 
-    if (!kp.on || kp.urgent || kp.adding ||
+    if (!kp.on || kp.urgent || tt_checkpointer_is_reserved() ||
         !(tt_flight_wants_point() || tt_record_is_tight()) ||
         tt_cpstore_is_busy() || is_in_trouble() || (!tt_cptake_has_room(&job) && job)) {
         return;
@@ -251,7 +258,8 @@ static void make_way(void)
 static void take_urgently(CPUState *cpu)
 {
     kp.urgent = false;
-    if (kp.on && tt_session.live && tt_now.pos > tt_cptake_pos() && !tt_cpstore_is_busy() &&
+    if (kp.on && !kp.reserved && tt_session.live && tt_now.pos > tt_cptake_pos() &&
+        !tt_cpstore_is_busy() &&
         tt_checkpointer_take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 })) {
         tt_record_renew();
         if (tt_record_is_tight()) {
@@ -267,7 +275,8 @@ static void turned(CPUState *cpu)
         return;
     }
     if (kp.wanted_pos) {
-        if (kp.wanted_pos == tt_now.pos && kp.on && tt_session.live && !tt_cpstore_is_busy()) {
+        if (kp.wanted_pos == tt_now.pos && kp.on && !kp.reserved && tt_session.live &&
+            !tt_cpstore_is_busy()) {
             tt_checkpointer_take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 });
         }
         kp.wanted_pos = 0;          /* an interrupt came first, or tt save: next sync point */
@@ -317,9 +326,14 @@ static bool start(CPUState *cpu, Error **errp)
         return true;
     }
     kp.on = true;
-    tt_memory_all_dirty();
+    tt_memory_held_dirty();
     return !tt_checkpointer_take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 }) ||
         has_first(errp);
+}
+
+bool tt_checkpointer_is_busy(void)
+{
+    return tt_cpstore_is_open() && tt_cpstore_is_busy();
 }
 
 void tt_checkpointer_settle(void)

@@ -12,21 +12,27 @@ void tt_checkpointer_init(void);
 /* Waits until what was taken is in the files. */
 void tt_checkpointer_settle(void);
 /*
- * tt_checkpointer_add: a checkpoint of the present position, which stays until it is
- * deleted
- * @name: a mark for the position, or NULL
- * @full: not NULL: with devices and disks, so that a branch can start there; gets
- *        a line for each disk whose writes go to another file from now on
- * @id: its number
- * Main thread, no coroutine. The VM is stopped for as long as it takes to copy
- * what changed, and goes on if it ran. Then the call waits, with the BQL
- * released, until the checkpoint is on disk. False: *errp says why there is
- * none.
+ * What the user asks of the checkpointer. An add makes a checkpoint of the present
+ * position, which stays until it is deleted; the VM is stopped for as long as it
+ * takes to copy what changed, and goes on if it ran.
  */
-bool tt_checkpointer_add(const char *name, GString *full, uint32_t *id,
-                   Error **errp);
-/* Main thread. Waits in the same way. */
-bool tt_checkpointer_delete(uint64_t id, Error **errp);
+typedef struct TtCheckpointerTask {
+    enum { TT_CHECKPOINTER_ADD, TT_CHECKPOINTER_DELETE } kind;
+    const char *name;           /* add: a mark for the position, or NULL */
+    GString *full;              /* add: not NULL: with devices and disks, so that a
+                                 * branch can start there; gets a line for each disk
+                                 * whose writes go to another file from now on */
+    uint64_t id;                /* to delete; or of what was added */
+    bool cancelled;             /* set it at any time; what was added goes again */
+    Error *err;                 /* it has ended: why there is none, or NULL */
+    /* private */
+    uint32_t job;
+    bool has_room, is_late, is_posted;
+} TtCheckpointerTask;
+
+/* Main thread, no coroutine; does not sleep. Call it until it is true: it has ended. */
+bool tt_checkpointer_step(TtCheckpointerTask *t);
+bool tt_checkpointer_is_busy(void);     /* something is being stored */
 GArray *tt_checkpointer_list(void);           /* of TtCheckpointDesc, by position */
 
 #endif

@@ -22,6 +22,7 @@
 
 #define BATCH_PAGES_MIN (8u << 10)      /* 32 MiB */
 #define BATCH_SHRINK    8               /* so many jobs that used a quarter */
+#define RESULTS         8               /* who waits for one may be waited for */
 
 typedef enum JobKind { JOB_ADD, JOB_DELETE, JOB_PREPARE, JOB_MOVE } JobKind;
 
@@ -44,11 +45,12 @@ static struct {
     size_t room_wanted;
     TtPageBatch *batch;
     unsigned n_small;               /* jobs in turn that used little of it */
-    struct {                        /* of the last job of the user's */
+    struct {                        /* of jobs of the user's, by number */
+        uint32_t job;
         TtStatus status;
         TtNodeId id;
         TtDiag diag;
-    } result;
+    } results[RESULTS];
 } sh;
 
 static TtCpstoreSave *save_window;
@@ -95,7 +97,8 @@ static TtStatus do_add(void)
 }
 
 static TtStatus carry_out(void)
-{    if (!tt_cpfiles_store()) {      /* the log took it, just now */
+{
+    if (!tt_cpfiles_store()) {      /* the log took it, just now */
         if (sh.kind == JOB_ADD) {
             g_free((void *)sh.meta.blob);
             if (sh.has_batch) {
@@ -117,10 +120,13 @@ static TtStatus carry_out(void)
 /* Others may post the next job before the user's has been asked about. */
 static void note_result(TtStatus s)
 {
+    typeof(sh.results[0]) *r = &sh.results[(sh.done + 1) % RESULTS];
+
     if (sh.is_users) {
-        sh.result.status = s;
-        sh.result.id = tt_cpfiles_base();
-        sh.result.diag = *tt_cpfiles_diag();
+        r->job = sh.done + 1;
+        r->status = s;
+        r->id = tt_cpfiles_base();
+        r->diag = *tt_cpfiles_diag();
     }
 }
 
@@ -271,11 +277,16 @@ bool tt_cpstore_is_done(uint32_t job)
     return (int32_t)(qatomic_load_acquire(&sh.done) - job) >= 0;
 }
 
-TtStatus tt_cpstore_result(TtNodeId *id, TtDiag *diag)
+TtStatus tt_cpstore_result(uint32_t job, TtNodeId *id, TtDiag *diag)
 {
-    *id = sh.result.id;
-    *diag = sh.result.diag;
-    return sh.result.status;
+    typeof(sh.results[0]) *r = &sh.results[job % RESULTS];
+
+    *id = r->id;
+    if (r->job != job) {
+        return tt_fail(diag, TT_ERR_INVALID, "the recording has ended meanwhile");
+    }
+    *diag = r->diag;
+    return r->status;
 }
 
 TtPageStore *tt_cpstore_take(void)
@@ -300,6 +311,8 @@ void tt_cpstore_set_base(TtNodeId id)
 
 void tt_cpstore_forget(void)
 {
+    uint32_t n_jobs = sh.done;
+
     assert(!sh.is_open);
     if (!has_hands) {
         qemu_mutex_init(&hands);
@@ -307,6 +320,7 @@ void tt_cpstore_forget(void)
     }
     tt_cpfiles_forget();
     memset(&sh, 0, sizeof(sh));
+    sh.posted = sh.done = n_jobs;   /* somebody may still wait */
 }
 
 bool tt_cpstore_open(uint64_t max_bytes, TtDiag *diag)

@@ -48,9 +48,9 @@ uint32_t tt_cpstore_move(void);
 
 /* ---- at any time ---- */
 bool tt_cpstore_is_done(uint32_t job);
-/* Of the last one that was the user's (a pinned add, a delete) and is done: TT_OK, and
- * *@id is the new one's; or *@diag says what went wrong. */
-TtStatus tt_cpstore_result(TtNodeId *id, TtDiag *diag);
+/* Of one that was the user's (a pinned add, a delete) and is done: TT_OK, and *@id is
+ * the new one's; or *@diag says what went wrong. */
+TtStatus tt_cpstore_result(uint32_t job, TtNodeId *id, TtDiag *diag);
 /* Once, at start: what copies the files while nobody works on them, in the thread or,
  * when there is none, in the caller of tt_cpstore_save. False: it failed, and all that
  * it made is gone. */

@@ -102,7 +102,7 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
     tt_describe_recording();
     tt_set_dir(opt->dir);
     tt_record_options = *opt;
-    tt_record_options.dir_option = "dir=";
+    tt_record_options.dir_option = "";        /* the monitor's, not of -tt */
     if (!tt_record_open(errp)) {
         forget_run();
         return false;

@@ -9,6 +9,7 @@
 #include "qemu/osdep.h"
 #include "io/tt-base.h"
 #include "tt-save-int.h"
+#include "qemu/atomic.h"
 
 #define COPY_BYTES (1u << 20)
 
@@ -21,14 +22,23 @@ TtStatus tt_save_fail(TtDiag *diag, const char *what, const char *path)
                    g_strerror(err));
 }
 
+static bool is_cancelled(const bool *cancelled)
+{
+    if (!qatomic_read(cancelled)) {
+        return false;
+    }
+    errno = ECANCELED;
+    return true;
+}
+
 /* One piece of data; holes are between them. */
-static bool copy_range(int in, int out, off_t at, off_t end)
+static bool copy_range(int in, int out, off_t at, off_t end, const bool *cancelled)
 {
     g_autofree char *buf = NULL;
     off_t to = at;
 
-    while (at < end) {
-        ssize_t n = copy_file_range(in, &at, out, &to, end - at, 0);
+    while (at < end && !is_cancelled(cancelled)) {
+        ssize_t n = copy_file_range(in, &at, out, &to, MIN(end - at, COPY_BYTES), 0);
 
         if (n <= 0) {
             break;
@@ -37,7 +47,7 @@ static bool copy_range(int in, int out, off_t at, off_t end)
     if (at < end) {                     /* a file system that cannot */
         buf = g_malloc(COPY_BYTES);
     }
-    while (at < end) {
+    while (at < end && !is_cancelled(cancelled)) {
         ssize_t n = pread(in, buf, MIN(end - at, COPY_BYTES), at);
 
         n = n > 0 ? pwrite(out, buf, n, at) : n;
@@ -47,10 +57,10 @@ static bool copy_range(int in, int out, off_t at, off_t end)
         }
         at += n;                    /* what did not fit fails the next time */
     }
-    return true;
+    return at >= end;
 }
 
-static bool copy_data(int in, int out, off_t size)
+static bool copy_data(int in, int out, off_t size, const bool *cancelled)
 {
     off_t at = 0;
 
@@ -62,7 +72,7 @@ static bool copy_data(int in, int out, off_t size)
         }
         hole = data < 0 ? size : lseek(in, data, SEEK_HOLE);
         if (!copy_range(in, out, MAX(data, at), hole < 0 ? size :
-                        MIN(hole, size))) {
+                        MIN(hole, size), cancelled)) {
             return false;
         }
         at = hole < 0 ? size : hole;
@@ -71,7 +81,8 @@ static bool copy_data(int in, int out, off_t size)
 }
 
 /* As it is now; what has been given back stays holes. */
-TtStatus tt_save_copy(const char *from, const char *to, TtDiag *diag)
+TtStatus tt_save_copy(const char *from, const char *to, const bool *cancelled,
+                      TtDiag *diag)
 {
     TtStatus s = TT_OK;
     struct stat st;
@@ -83,7 +94,7 @@ TtStatus tt_save_copy(const char *from, const char *to, TtDiag *diag)
     out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (out < 0) {
         s = tt_save_fail(diag, "create", to);
-    } else if (fstat(in, &st) || !copy_data(in, out, st.st_size)) {
+    } else if (fstat(in, &st) || !copy_data(in, out, st.st_size, cancelled)) {
         s = tt_save_fail(diag, "write to", to);
     }
     if (out >= 0) {

@@ -220,19 +220,11 @@ static bool is_in_run(const char *dir)
         (!real[len] || real[len] == '/');
 }
 
-static bool has_control(const char *name)
-{
-    while (*name && !g_ascii_iscntrl(*name)) {
-        name++;
-    }
-    return *name;
-}
-
 static bool is_fit(const char *name, const char *dir, Error **errp)
 {
     g_autofree char *last = g_path_get_basename(name);
 
-    if (has_control(name)) {
+    if (tt_has_control(name)) {
         error_setg(errp, "the name contains a control character, such as a line "
                    "break: give another name");
     } else if (g_str_has_suffix(name, SAVING)) {

@@ -29,8 +29,10 @@ void tt_savedir_sync(const char *path);         /* a directory, to disk */
 /* Removes what a process left that was killed while it saved a window of this run. */
 void tt_savedir_remove_leftovers(void);
 
-/* Copies @from as it is now; holes stay holes. @to must not exist. */
-TtStatus tt_save_copy(const char *from, const char *to, TtDiag *diag);
+/* Copies @from as it is now; holes stay holes. @to must not exist. Fails with
+ * ECANCELED soon after @cancelled is set. */
+TtStatus tt_save_copy(const char *from, const char *to, const bool *cancelled,
+                      TtDiag *diag);
 /* Fills in @diag: "cannot @what @path", and why, by errno. */
 TtStatus tt_save_fail(TtDiag *diag, const char *what, const char *path);
 

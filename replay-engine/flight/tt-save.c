@@ -39,6 +39,7 @@
 static struct {
     bool busy;                  /* BQL */
     bool done;                  /* by the thread; then the rest is BQL's again */
+    bool cancelled;             /* the thread is to give up */
     char *from;
     TtSaveDir dir;
     uint32_t first_part, end_part;      /* parts before the end are linked */
@@ -60,7 +61,7 @@ static TtStatus copy_named(const char *name, bool may_miss)
     g_autofree char *to = g_build_filename(sv.dir.making, name, NULL);
 
     return !may_miss || g_file_test(from, G_FILE_TEST_IS_REGULAR) ?
-        tt_save_copy(from, to, &sv.diag) : TT_OK;
+        tt_save_copy(from, to, &sv.cancelled, &sv.diag) : TT_OK;
 }
 
 static TtStatus link_part(uint32_t number)
@@ -68,7 +69,8 @@ static TtStatus link_part(uint32_t number)
     g_autofree char *from = tt_logparts_path(sv.from, number);
     g_autofree char *to = tt_logparts_path(sv.dir.making, number);
 
-    return link(from, to) == 0 ? TT_OK : tt_save_copy(from, to, &sv.diag);
+    return link(from, to) == 0 ? TT_OK :
+        tt_save_copy(from, to, &sv.cancelled, &sv.diag);
 }
 
 static TtStatus end_log(void)
@@ -111,6 +113,9 @@ static TtStatus save_all(void)
     s = s == TT_OK ? copy_named("marks", true) : s;
     s = s == TT_OK ? copy_named("manifest", false) : s;
     tt_savedir_sync(sv.dir.making);
+    if (s == TT_OK && qatomic_read(&sv.cancelled)) {     /* until it has its name */
+        return tt_fail(&sv.diag, TT_ERR_IO, "it was cancelled");
+    }
     return s == TT_OK ? tt_savedir_name(&sv.dir, &sv.diag) : s;
 }
 
@@ -164,6 +169,16 @@ static void report(void *opaque)
         call(opaque, dir.to, s == TT_OK ? NULL : diag.text);
     }
     tt_savedir_free(&dir);
+}
+
+const char *tt_save_dir(void)
+{
+    return sv.dir.to;
+}
+
+void tt_save_cancel(void)
+{
+    qatomic_set(&sv.cancelled, true);
 }
 
 static void settle(void)

@@ -23,5 +23,8 @@ bool tt_save_is_busy(void);
 typedef void TtSaveDone(void *opaque, const char *dir, const char *why);
 bool tt_save_begin(const char *name, bool is_marked, TtSaveDone *done,
                    void *opaque, Error **errp);
+const char *tt_save_dir(void);          /* what is being made; NULL: nothing */
+/* The one under way is to fail, unless it is too late. */
+void tt_save_cancel(void);
 
 #endif

@@ -18,6 +18,14 @@ unsigned tt_control_bytes(const char *at)
     return (p[0] && p[0] < 0x20) || p[0] == 0x7f;
 }
 
+bool tt_has_control(const char *text)
+{
+    while (*text && !tt_control_bytes(text)) {
+        text++;
+    }
+    return *text;
+}
+
 char *tt_replace_controls(char *text, char by)
 {
     unsigned n;

@@ -67,6 +67,7 @@ TtStatus tt_fail(TtDiag *diag, TtStatus status, const char *fmt, ...)
 /* A run may come from anybody, and its text must not drive a terminal. Of how many
  * bytes is the control character, of ASCII or Unicode, @at; 0: it is none. */
 unsigned tt_control_bytes(const char *at);
+bool tt_has_control(const char *text);
 /* They become @by, each byte of them. In place; @text. */
 char *tt_replace_controls(char *text, char by);
 

@@ -46,6 +46,25 @@ void tt_pageset_free(TtPageSet *s)
     }
 }
 
+TtPageSet *tt_pageset_copy(const TtPageSet *s)
+{
+    TtPageSet *out = tt_pageset_new();
+
+    for (uint64_t i = 0; s->live && i <= s->mask; i++) {
+        const Slot *slot = &s->slot[i];
+
+        if (slot->generation == s->generation && !slot->dead) {
+            tt_pageset_put(out, slot->key, slot->val);
+        }
+    }
+    return out;
+}
+
+size_t tt_pageset_bytes(const TtPageSet *s)
+{
+    return sizeof(*s) + (s->mask + 1) * sizeof(*s->slot);
+}
+
 /* The slot of @key, or the free one where it would go. */
 static Slot *probe(const TtPageSet *s, uint64_t key)
 {

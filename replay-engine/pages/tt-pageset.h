@@ -18,6 +18,10 @@ typedef struct TtPageSet TtPageSet;
 
 TtPageSet *tt_pageset_new(void);
 void tt_pageset_free(TtPageSet *s);
+/* Another set with the same keys. O(slots). */
+TtPageSet *tt_pageset_copy(const TtPageSet *s);
+/* Host memory of it. */
+size_t tt_pageset_bytes(const TtPageSet *s);
 /* False: @key is not in the set; *@val is left alone then. */
 bool tt_pageset_find(const TtPageSet *s, uint64_t key, void **val);
 /* @key must not be in the set. @val may be NULL; it is not owned. */

@@ -29,6 +29,7 @@ bool tt_pagemem_may(TtPageMem *m)
         m->fail_in--;
         return true;
     }
+    m->fail_in = !m->fails_once;
     return false;
 }
 

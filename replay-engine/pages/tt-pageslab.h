@@ -23,6 +23,7 @@ typedef struct TtPageMem {
     uint64_t held_bytes;
     uint64_t fail_in;           /* tests: the Nth allocation from now on fails,
                                    and all after it; 0: none does */
+    bool fails_once;            /* ... and none after it */
 } TtPageMem;
 
 /* May the next allocation happen? Always yes outside tests. */

@@ -66,6 +66,12 @@ TtStatus tt_pagestore_blob(TtPageStore *ps, TtNodeId id, void **bytes,
     const TtNode *node = node_get(&ps->map, id);
 
     g_assert(node);
+    if (node->blob_bytes && !tt_pagemem_may(&ps->map.mem)) {
+        *bytes = NULL;
+        *len = 0;
+        return tt_fail(diag, TT_ERR_NOMEM, "no memory for the state of a "
+                       "checkpoint (%u bytes)", node->blob_bytes);
+    }
     return tt_storefile_node_blob(ps->file, node, bytes, len, diag);
 }
 

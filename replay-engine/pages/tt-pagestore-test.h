@@ -7,8 +7,6 @@
 
 #include "pages/tt-pagestore.h"
 
-/* See TtPageMem. */
-void tt_pagestore_fail_alloc(TtPageStore *ps, uint64_t nth);
 /* Asserts every invariant of the store. Expensive: O(memory). */
 void tt_pagestore_check(TtPageStore *ps);
 /* Different page contents held. */

@@ -235,8 +235,7 @@ TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
     if (n_put) {
         *n_put = n;
     }
-    /* Without memory here nothing was put: an origin was short of it. */
-    return st == TT_ERR_NOMEM && n ? TT_ERR_IO : st;
+    return st;
 }
 
 TtStatus tt_pagestore_read(TtPageStore *ps, TtNodeId target, uint64_t first,
@@ -352,6 +351,13 @@ uint64_t tt_pagestore_versions(const TtPageStore *ps)
 void tt_pagestore_fail_alloc(TtPageStore *ps, uint64_t nth)
 {
     ps->map.mem.fail_in = nth;
+    ps->map.mem.fails_once = false;
+}
+
+void tt_pagestore_fail_one_alloc(TtPageStore *ps, uint64_t nth)
+{
+    ps->map.mem.fail_in = nth;
+    ps->map.mem.fails_once = true;
 }
 
 /* ---- life ---- */

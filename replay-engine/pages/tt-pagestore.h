@@ -59,9 +59,10 @@ TtStatus tt_pagestore_add(TtPageStore *ps, uint64_t pos, TtNodeId base,
  * Every differing page is put exactly once; a page whose version at @base and
  * at @target is the same, and that is not dirty, is not touched. @n_put (may be
  * NULL) says how many. Afterwards base = @target and nothing is dirty.
- * TT_ERR_NOMEM, TT_ERR_INVALID (no such node): no page was put. With files, an
+ * TT_ERR_INVALID (no such node): no page was put. TT_ERR_NOMEM, and with files an
  * error of reading (TT_ERR_IO, TT_ERR_FORMAT; tt_pagestore_read_error says more):
- * the first *@n_put of the pages were put, and are now dirty against @base.
+ * the first *@n_put of the pages were put, and are now dirty against @base. Short
+ * memory puts none, unless it is an origin that is short of it.
  * Cost: O(dirty + pages of the nodes between).
  */
 TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
@@ -115,6 +116,10 @@ void tt_pagestore_pack(TtPageStore *ps, uint64_t plain, uint64_t all);
  * do not share. (The process may hold more for a while: pages that were freed
  * are used again first, and go back to the system in slabs of 2 MiB.) */
 uint64_t tt_pagestore_bytes(const TtPageStore *ps);
+/* For tests: the @nth allocation from now on fails, and all after it, or that one
+ * alone; 0: none does. */
+void tt_pagestore_fail_alloc(TtPageStore *ps, uint64_t nth);
+void tt_pagestore_fail_one_alloc(TtPageStore *ps, uint64_t nth);
 
 /* ---- checkpoints: what a node has besides RAM ---- */
 

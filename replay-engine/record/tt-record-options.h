@@ -14,7 +14,7 @@
 
 typedef struct TtRecordOptions {
     const char *dir;                /* NULL: a fresh one where we are */
-    const char *dir_option;         /* what names it on the command line */
+    const char *dir_option;         /* of -tt, for messages; NULL: " (dir=)" */
     uint64_t max_size_bytes;        /* cap of the log; 0: none */
     uint64_t checkpoint_interval_ms;        /* 0: none */
     uint64_t check_interval;        /* positions between two digests; 0: default */

@@ -58,10 +58,10 @@ static bool is_foreign(const char *dir)
     return name;
 }
 
-/* Which option names the directory. */
+/* Which option of -tt names the directory. The monitor's command has none. */
 static const char *option(void)
 {
-    return tt_record_options.dir_option ?: "dir=";
+    return tt_record_options.dir_option ?: " (dir=)";
 }
 
 /* The directory that the option names. */
@@ -79,24 +79,25 @@ static bool make_named(Error **errp)
     }
     if (errno != EEXIST || !g_file_test(tt_session.dir, G_FILE_TEST_IS_DIR)) {
         error_setg_errno(errp, errno == EEXIST ? ENOTDIR : errno,
-                         "cannot create the run directory '%s': give another "
-                         "with %s", tt_printable(tt_session.dir), option());
+                         "cannot create the run directory '%s': give another"
+                         " directory%s", tt_printable(tt_session.dir), option());
         return false;
     }
     if (tt_runlock_is_held(tt_session.dir)) {
-        error_setg(errp, "another process is recording into '%s': give another %s",
+        error_setg(errp, "another process is recording into '%s': give another"
+                   " directory%s",
                    tt_printable(tt_session.dir), option());
         return false;
     }
     if (g_file_test(manifest, G_FILE_TEST_EXISTS) ||
         g_file_test(log, G_FILE_TEST_EXISTS)) {
-        error_setg(errp, "'%s' already contains a run: give another %s or delete "
-                   "the run", tt_printable(tt_session.dir), option());
+        error_setg(errp, "'%s' already contains a run: give another directory%s or "
+                   "delete the run", tt_printable(tt_session.dir), option());
         return false;
     }
     if (is_foreign(tt_session.dir)) {
-        error_setg(errp, "'%s' contains other files: give an empty directory "
-                   "with %s, or one that does not exist",
+        error_setg(errp, "'%s' contains other files: give a directory%s "
+                   "that is empty, or that does not exist",
                    tt_printable(tt_session.dir), option());
         return false;
     }
@@ -126,8 +127,8 @@ static bool make_dated(Error **errp)
             break;
         }
     }
-    error_setg_errno(errp, errno, "cannot create a run directory here: give one "
-                     "with %s", option());
+    error_setg_errno(errp, errno, "cannot create a run directory here: give one%s",
+                     option());
     return false;
 }
 

@@ -12,6 +12,7 @@
 #include "qemu/osdep.h"
 #include "replay/tt-replay.h"
 #include "accel-tt/tt-position.h"
+#include "accel-tt/tt-token.h"
 #include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
@@ -51,22 +52,33 @@ static struct {
 
 /* ---- between two instructions ---- */
 
-/* Annotations at this position; @to_check: up to the first CHECK. False: the end of
- * the run. */
-static bool do_annotations(bool to_check)
+typedef enum Annotated {
+    ALL_DONE,
+    SOME_LEFT,                  /* somebody else is to have a turn first */
+    AT_FINISH,                  /* the end of the run */
+} Annotated;
+
+/* Annotations at this position. There may be any number, and their work may be large:
+ * whoever waits for the token comes in between. @to_check: up to the first CHECK, in one
+ * go, since a sync point follows. */
+static Annotated do_annotations(bool to_check)
 {
     const TtEvent *ev;
     bool was_check = false;
 
-    while (!tt_replayer.diverged && (ev = tt_sched_peek(tt_replay_sched())) &&
-           TT_EV_IS_ANNOTATION(ev->kind) && ev->pos <= tt_now.pos &&
-           !(to_check && was_check)) {
+    for (bool any = false; !tt_replayer.diverged &&
+         (ev = tt_sched_peek(tt_replay_sched())) &&
+         TT_EV_IS_ANNOTATION(ev->kind) && ev->pos <= tt_now.pos &&
+         !(to_check && was_check); any = true) {
+        if (any && !to_check && tt_token_is_wanted()) {
+            return SOME_LEFT;
+        }
         if (ev->pos < tt_now.pos) {
             tt_replay_report("position %" PRIu64 " was passed", ev->pos);
             break;
         }
         if (ev->kind == TT_EV_FINISH) {
-            return false;
+            return AT_FINISH;
         }
         if (ev->kind == TT_EV_CHECK || ev->kind == TT_EV_DIGEST) {
             tt_replay_check(ev);
@@ -79,7 +91,7 @@ static bool do_annotations(bool to_check)
             tt_sched_pop(tt_replay_sched());
         }
     }
-    return true;
+    return ALL_DONE;
 }
 
 static void pass_sync_point(void)
@@ -152,6 +164,7 @@ static bool do_due(const TtEvent *ev)
 static bool prepare(void)
 {
     const TtEvent *ev;
+    Annotated how;
 
     while (!tt_replayer.diverged || tt_replay_driver->is_active()) {
         if (tt_replay_driver->is_pending()) {
@@ -160,7 +173,11 @@ static bool prepare(void)
             }
             continue;
         }
-        if (!do_annotations(false)) {
+        how = do_annotations(false);
+        if (how == SOME_LEFT) {
+            return false;
+        }
+        if (how == AT_FINISH) {
             tt_stop_at_end();
             if (!tt_replay_driver->is_active()) {
                 return false;
@@ -233,14 +250,15 @@ static void sync_point_inside(CPUState *cpu)
 }
 
 /* So did the recorder between two sync points, and so do we. */
-static void check_inside(void)
+static void check_inside(CPUState *cpu)
 {
     const TtEvent *ev = tt_sched_peek(tt_replay_sched());
 
     if (ev && ev->kind == TT_EV_CHECK && ev->pos == tt_now.pos &&
         tt_now.pos <= tt_replay_driver->stop_at() &&
-        tt_now.pos <= tt_now.step_to && !tt_replayer.diverged) {
-        do_annotations(false);
+        tt_now.pos <= tt_now.step_to && !tt_replayer.diverged &&
+        do_annotations(false) == SOME_LEFT) {
+        cpu->exit_request = true;
     }
 }
 
@@ -255,7 +273,7 @@ static bool boundary(CPUState *cpu)
         sync_point_inside(cpu);
         return false;
     }
-    check_inside();
+    check_inside(cpu);
     ev = tt_sched_peek(tt_replay_sched());
     if (!is_due(ev, TT_EV_INTR)) {
         return false;

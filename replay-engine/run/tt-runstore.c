@@ -3,6 +3,7 @@
  * Run store: see run/tt-runstore.h. A store owns its origin, which owns the parent's
  * store, which owns the next origin.
  */
+#include <errno.h>
 #include <glib.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,10 +268,26 @@ static bool is_run(const char *dir)
     return part || g_file_test(log, G_FILE_TEST_IS_REGULAR);
 }
 
+/* The nearest folder above @path that exists, without symbolic links; NULL: none can be
+ * found. Freed with free(). */
+static char *nearest_folder(const char *path)
+{
+    char *folder = g_path_get_dirname(path), *real;
+
+    while (!(real = realpath(folder, NULL)) && errno == ENOENT &&
+           strcmp(folder, ".") && strcmp(folder, "/")) {
+        char *up = g_path_get_dirname(folder);
+
+        g_free(folder);
+        folder = up;
+    }
+    g_free(folder);
+    return real;
+}
+
 char *tt_runstore_enclosing(const char *path)
 {
-    g_autofree char *folder = g_path_get_dirname(path);
-    char *real = realpath(folder, NULL), *end = real, *run = NULL;
+    char *real = nearest_folder(path), *end = real, *run = NULL;
 
     /* From there upwards, but for the root. */
     while (end && *real && !run) {

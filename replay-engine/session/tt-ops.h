@@ -30,7 +30,8 @@ typedef struct TtOps {
     void (*begin)(void);
     /* The token is about to be given away. */
     void (*releasing)(void);
-    /* Outside guest code: applies what is due here. False: stand still. */
+    /* Outside guest code: applies what is due here. False: stand still, or let others
+     * have the token before the next try. */
     bool (*prepare)(void);
     /* Run no further than this position. */
     uint64_t (*limit)(void);

@@ -103,14 +103,14 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         return;
     }
     tt_tell_refuse_input(true);
+    if (!tt_replay_open(&err)) {
+        error_reportf_err(err, "-tt replay: ");
+        exit(1);
+    }
     refuse_devices();
     if (unwanted_machine_option(machine_opts)) {
         tt_refuse("-tt replay takes the machine from the run: leave the option "
                   "for '%s' out", unwanted_machine_option(machine_opts));
-    }
-    if (!tt_replay_open(&err)) {
-        error_reportf_err(err, "-tt replay: ");
-        exit(1);
     }
     if (tt_verify_is_on() || tt_retrace_is_on()) {
         tt_at_end_exit = false;     /* it has an end of its own */

@@ -17,6 +17,7 @@
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "startup/tt-startup.h"
+#include "travel/tt-cprestore.h"
 #include "travel/tt-cptable.h"
 #include "travel/tt-retrace.h"
 #include "tt/hooks.h"
@@ -54,7 +55,9 @@ static const struct {
     { "victims", TT_OMIT_VICTIMS },
     { "watch-tlb", TT_OMIT_WATCH_TLB },
     { "unkept", TT_OMIT_UNKEPT },
+    { "near-tlb", TT_OMIT_NEAR_TLB },
     { "search-skip", TT_OMIT_SEARCH_SKIP },
+    { "near", TT_OMIT_NEAR },
 };
 
 static void parse_omit(const char *list)
@@ -134,6 +137,8 @@ static QemuOptsList tt_opts = {
           .help = "what is traced: all (default), or FROM-TO" },
         { .name = "x-omit", .type = QEMU_OPT_STRING,
           .help = "test only: leave remedies out" },
+        { .name = "x-short-memory", .type = QEMU_OPT_STRING,
+          .help = "test only: N, or N+: memory fails in a restore" },
         { .name = "x-unlogged", .type = QEMU_OPT_NUMBER,
           .help = "test only: this device's write to RAM is not logged" },
         { }
@@ -263,6 +268,20 @@ static void parse_trace(QemuOpts *opts)
     }
 }
 
+static void parse_short_memory(const char *text)
+{
+    const char *rest;
+    uint64_t nth;
+
+    if (!text) {
+        return;
+    }
+    if (qemu_strtou64(text, &rest, 10, &nth) || (*rest && strcmp(rest, "+"))) {
+        tt_refuse("-tt: x-short-memory takes N or N+, not '%s'", text);
+    }
+    tt_checkpoints_set_short_memory(nth, !*rest);
+}
+
 static void parse_dirs(QemuOpts *opts)
 {
     const char *dir = qemu_opt_get(opts, "dir");
@@ -279,7 +298,7 @@ static void parse_dirs(QemuOpts *opts)
         tt_refuse("-tt branch needs the run and a full checkpoint of it: "
                   "-tt branch,dir=RUN,at=ID");
     }
-    tt_record_options.dir_option = "to=";
+    tt_record_options.dir_option = " (to=)";
     tt_branch_option(dir, at, qemu_opt_get_bool(opts, "force", false));
 }
 
@@ -341,6 +360,7 @@ void tt_option_parse(const char *optarg)
         at_end_given = true;
         tt_at_end_exit = !strcmp(at_end, "exit");
     }
+    parse_short_memory(qemu_opt_get(opts, "x-short-memory"));
     only_in(TT_RECORD, opts, "x-unlogged");
     tt_record_options.unlogged = qemu_opt_get_number(opts, "x-unlogged", 0);
     omit = qemu_opt_get(opts, "x-omit");

@@ -13,6 +13,7 @@
 #include "gdbstub-tt/tt-gdb-rcmd.h"
 #include "gdbstub-tt/tt-gdb.h"
 #include "hw-tt/memory/tt-memory.h"
+#include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "monitor-cmds/tt-hmp.h"
 #include "monitor-cmds/tt-monitor.h"
@@ -55,11 +56,15 @@ opts_init(init_rooms);
 
 void tt_refuse(const char *fmt, ...)
 {
+    Location none;
+    char *text;
     va_list ap;
 
     va_start(ap, fmt);
-    error_vreport(fmt, ap);
+    text = g_strdup_vprintf(fmt, ap);
     va_end(ap);
+    loc_push_none(&none);               /* the option as it was typed */
+    error_report("%s", tt_replace_controls(text, '?'));
     exit(1);
 }
 

@@ -295,6 +295,13 @@ void tt_timeline_goto(TtTimeline *t, uint64_t now, uint64_t target)
     go(t, target, TT_STOP_TARGET);
 }
 
+void tt_timeline_goto_lost(TtTimeline *t, uint64_t target)
+{
+    begin(t, t->far);
+    tt_timeline_lost(t);
+    go(t, target, TT_STOP_TARGET);
+}
+
 void tt_timeline_reverse_continue(TtTimeline *t, uint64_t now, uint64_t start)
 {
     begin(t, now);

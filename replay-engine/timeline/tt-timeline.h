@@ -97,6 +97,8 @@ typedef struct TtStep {
  * where the caller reports TT_STOP_END.
  */
 void tt_timeline_goto(TtTimeline *t, uint64_t now, uint64_t target);
+/* The same from a state that is none of history's: it begins with a restore. */
+void tt_timeline_goto_lost(TtTimeline *t, uint64_t target);
 /*
  * Search backwards from @now for the last hit at a position < @now.
  * @start: where history begins. On no hit the movement ends at @start with

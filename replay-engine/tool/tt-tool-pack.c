@@ -34,28 +34,36 @@ typedef struct Pack {
 
 /* ---- members ---- */
 
-static TtStatus add(Pack *p, const char *prefix, const char *name, TtIo *io)
+/* All of it, or the first @most bytes. */
+static TtStatus add_some(Pack *p, const char *prefix, const char *name, TtIo *io,
+                         uint64_t most)
 {
     g_autofree char *member = g_strconcat(prefix, name, NULL);
     uint64_t bytes;
     TtStatus st = io->ops->size(io, &bytes, &p->diag);
 
     if (st == TT_OK) {
+        bytes = MIN(bytes, most);
         st = tt_pack_add(p->w, member, io, bytes, &p->diag);
         p->bytes += bytes;
     }
     return st;
 }
 
+static TtStatus add(Pack *p, const char *prefix, const char *name, TtIo *io)
+{
+    return add_some(p, prefix, name, io, UINT64_MAX);
+}
+
 static TtStatus add_file(Pack *p, const char *prefix, const char *dir,
-                         const char *name)
+                         const char *name, uint64_t most)
 {
     g_autofree char *path = g_build_filename(dir, name, NULL);
     TtIo *io;
     TtStatus st = tt_io_posix_open(path, &io, &p->diag);
 
     if (st == TT_OK) {
-        st = add(p, prefix, name, io);
+        st = add_some(p, prefix, name, io, most);
         tt_io_close(io);
     }
     return st;
@@ -118,7 +126,8 @@ static void strip(void **blob, size_t *len, uint32_t *flags)
     }
 }
 
-/* The journal anew, without what is dead; then the pages that it names. */
+/* The journal anew, without what is dead; then the pages that it names, without what
+ * lies behind the last of them, which may be a hole of terabytes. */
 static TtStatus add_store(Pack *p, const char *prefix, const char *dir,
                           const TtManifest *m)
 {
@@ -146,7 +155,8 @@ static TtStatus add_store(Pack *p, const char *prefix, const char *dir,
         }
         tt_io_close(journal);
         if (st == TT_OK) {
-            st = add_file(p, prefix, dir, "pages");
+            st = add_file(p, prefix, dir, "pages",
+                          tt_pagestore_stats(ps).pages_file_bytes);
         }
     }
     tt_pagestore_free(ps);
@@ -260,7 +270,8 @@ static TtStatus add_all(Pack *p, TtManifest *m, TtLogReader *r)
                        "with a file, or remove it");
     }
     if (st == TT_OK && g_file_test(marks, G_FILE_TEST_IS_REGULAR)) {
-        st = are_marks(p, marks) ? add_file(p, "", p->run, "marks") : TT_ERR_LIMIT;
+        st = are_marks(p, marks) ? add_file(p, "", p->run, "marks", UINT64_MAX) :
+            TT_ERR_LIMIT;
     }
     return st == TT_OK ? add(p, "", "log", p->log) : st;
 }

@@ -217,8 +217,8 @@ int tool_compare_traces(const ToolArgs *a)
 
     if (result == TOOL_FINE) {
         ra = open_trace(a->operand[0]);
-        rb = ra ? open_trace(a->operand[1]) : NULL;
-        result = rb ? compare(a, ra, rb, symbols) : TOOL_PROBLEM;
+        rb = open_trace(a->operand[1]);
+        result = ra && rb ? compare(a, ra, rb, symbols) : TOOL_PROBLEM;
     }
     tt_trace_reader_free(ra);
     tt_trace_reader_free(rb);

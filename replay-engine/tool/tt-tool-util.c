@@ -24,20 +24,17 @@ void tool_say(const char *fmt, va_list ap)
     fprintf(stderr, "tt: %s\n", text);
 }
 
-static char *first_complaint;           /* NULL: none yet */
+static GString *complaints;             /* all of them; NULL: none yet */
 
 int tool_complain(const char *fmt, ...)
 {
-    va_list ap;
+    va_list ap, again;
 
     va_start(ap, fmt);
-    if (!first_complaint) {
-        va_list again;
-
-        va_copy(again, ap);
-        first_complaint = g_strdup_vprintf(fmt, again);
-        va_end(again);
-    }
+    va_copy(again, ap);
+    complaints = complaints ? g_string_append(complaints, "; ") : g_string_new(NULL);
+    g_string_append_vprintf(complaints, fmt, again);
+    va_end(again);
     tool_say(fmt, ap);
     va_end(ap);
     return TOOL_PROBLEM;
@@ -77,7 +74,7 @@ void tool_json_error(void)
     if (!has_answered) {
         tool_json_begin();
         printf("\"error\": ");
-        tool_json_string(first_complaint ? first_complaint : "");
+        tool_json_string(complaints ? complaints->str : "");
         printf("}\n");
     }
 }

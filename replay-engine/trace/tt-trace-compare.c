@@ -88,7 +88,8 @@ static TtStatus find_part(const TtTraceInfo *a, const TtTraceInfo *b,
     }
     d->from = MAX(a->from, b->from);
     d->to = MIN(a->to, b->to);
-    if (d->from >= d->to) {
+    if (d->from > d->to ||
+        (d->from == d->to && (a->from < a->to || b->from < b->to))) {
         return tt_fail(diag, TT_ERR_INVALID, "the traces do not overlap: one "
                        "covers positions %" PRIu64 " to %" PRIu64 ", the other %"
                        PRIu64 " to %" PRIu64, a->from, a->to,

@@ -147,7 +147,8 @@ static TtStatus scan(TtTraceReader *r, TtDiag *diag)
         r->info.to = c.to;
         r->info.n_branches += c.count;
     }
-    return TT_OK;
+    return at == bytes ? TT_OK :
+        tt_fail(diag, TT_ERR_FORMAT, "there are bytes after the end of the trace");
 }
 
 TtStatus tt_trace_open(TtIo *io, TtTraceReader **out, TtDiag *diag)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * When a replay takes checkpoints: at sync points only. There the TLB is empty in the
+ * When a replay takes checkpoints: at sync points. There the TLB is empty in the
  * recording as well, so that a restored VM, whose TLB is empty too, goes on exactly
  * (hazard 1). Those of the recorder stay as they are; what a replay adds lives in its
- * memory.
+ * memory. Near ones, between sync points, are tt-cpnear.c's.
  */
 #include "qemu/osdep.h"
 #include "travel/tt-checkpoints.h"
@@ -123,6 +123,7 @@ TtTimeline *tt_checkpoints_init(CPUState *cpu)
         tt_cptable.pages = tt_pagestore_new();
         if (!tt_at_end_exit) {
             tt_cptable_take(cpu, true);
+            tt_cptable_make_room();
             tt_cptable.start = tt_cptable.base;
         }
     }
@@ -161,6 +162,7 @@ TtCheckpointId tt_checkpoints_sync_point(CPUState *cpu, bool wanted, bool pinned
     id = tt_timeline_find(tt_cptable.timeline, tt_now.pos, &at);
     if (!id || at != tt_now.pos) {
         tt_cptable_take(cpu, pinned);
+        tt_cptable_make_room();
         id = tt_timeline_find(tt_cptable.timeline, tt_now.pos, &at);
     }
     due.last_ns = cpu_ns();

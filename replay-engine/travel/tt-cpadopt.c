@@ -122,6 +122,7 @@ bool tt_cpadopt_stored(CPUState *cpu)
     tt_cptable.has_files = true;
     if (infos[0].pos) {             /* of the user's: the start is ours */
         tt_cptable_take(cpu, true);
+        tt_cptable_make_room();
         tt_cptable.start = tt_cptable.base;
     } else {
         g_free(tt_memory_collect_dirty(&all));
@@ -165,7 +166,7 @@ static void make_blocks(TtCheckpointId id)
     g_autofree char *why = NULL;
     size_t n;
 
-    if (tt_cprestore_load(tt_cptable_find(id), &why) && !tt_cptable.base) {
+    if (tt_cprestore_load(tt_cptable_find(id), &why) == TT_OK && !tt_cptable.base) {
         g_free(tt_memory_collect_dirty(&n));
     }
 }

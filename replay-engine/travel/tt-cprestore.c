@@ -6,6 +6,7 @@
 #include "qemu/osdep.h"
 #include "travel/tt-cprestore.h"
 #include "accel-tt/tcg/tt-branch-trace.h"
+#include "accel-tt/tcg/tt-tlb.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "hw-tt/memory/tt-memory.h"
@@ -29,29 +30,42 @@
 static struct {
     bool is_lost;                   /* a restore has begun and has not succeeded */
     uint64_t restored_at;           /* of the last one that has */
+    bool restored_near;             /* and that was a near one */
 } last;
 
-/* The state of a stored checkpoint; false: *@why says what is wrong with it. */
-bool tt_cprestore_load(TtRestorable *c, char **why)
+/* For tests: memory is short in every other restore, from the first one on. */
+static struct {
+    uint64_t nth;                   /* allocation of the page store; 0: never */
+    bool once;                      /* that one alone */
+    bool was_short;                 /* in the restore before */
+} short_memory;
+
+/* The state of a stored checkpoint; TT_ERR_NOMEM, or *@why says what is wrong with
+ * it. */
+TtStatus tt_cprestore_load(TtRestorable *c, char **why)
 {
     g_autofree void *blob = NULL;
     Error *err = NULL;
     TtCpState s;
+    TtStatus status;
     TtDiag diag;
     size_t len;
 
     if (c->loaded) {
-        return true;
+        return TT_OK;
     }
-    if (tt_pagestore_blob(tt_cptable.pages, c->id, &blob, &len, &diag) != TT_OK ||
-        tt_cpstate_decode((TtBytes) { blob, len }, &s, &diag) != TT_OK) {
+    status = tt_pagestore_blob(tt_cptable.pages, c->id, &blob, &len, &diag);
+    if (status == TT_OK) {
+        status = tt_cpstate_decode((TtBytes) { blob, len }, &s, &diag);
+    }
+    if (status != TT_OK) {
         *why = g_strdup(diag.text);
-        return false;
+        return status;
     }
     if (!tt_memory_map_load(&c->map, &s, &err)) {
         *why = g_strdup(error_get_pretty(err));
         error_free(err);
-        return false;
+        return TT_ERR_MISMATCH;
     }
     c->cursor = (TtCursor) { .segment = s.segment, .index = s.index };
     c->cpu_state = g_byte_array_new();
@@ -60,7 +74,7 @@ bool tt_cprestore_load(TtRestorable *c, char **why)
     c->output_hash = s.output_hash;
     c->events = s.events;
     c->loaded = c->untried = true;
-    return true;
+    return TT_OK;
 }
 
 /* What is written down for this checkpoint can be read. Can it be put, too? */
@@ -69,6 +83,19 @@ void tt_cprestore_put_nowhere(void *opaque, uint64_t page, const void *bytes)
     bool *is_beyond = opaque;
 
     *is_beyond |= page >= tt_memory_n_pages();
+}
+
+static void forget(TtRestorable *c)
+{
+    tt_timeline_remove(tt_cptable.timeline, c->id);
+    g_hash_table_remove(tt_cptable.checkpoints, GUINT_TO_POINTER(c->id));
+    tt_cptable_free(c);
+}
+
+/* Could a near one still be restored? */
+static bool is_stale(const TtRestorable *c)
+{
+    return c->tlbs && c->map_changes != tt_memory_map_changes();
 }
 
 /* A checkpoint that cannot be used: the movement takes another one. Of the start
@@ -86,9 +113,7 @@ static TtRestored discard(TtRestorable *c, const char *why)
     if (last.is_lost) {
         tt_timeline_lost(tt_cptable.timeline);
     }
-    tt_timeline_remove(tt_cptable.timeline, c->id);
-    g_hash_table_remove(tt_cptable.checkpoints, GUINT_TO_POINTER(c->id));
-    tt_cptable_free(c);
+    forget(c);
     return TT_RESTORE_ANOTHER;
 }
 
@@ -129,6 +154,23 @@ static bool thin_again(TtNodeId keep, uint64_t **dirty, size_t *n)
     return did;
 }
 
+/* Puts the pages that differ from @c; again, from the first one on, when thinning made
+ * room for a try that lacked memory. *@any: one was put. */
+static TtStatus put_pages(TtRestorable *c, uint64_t **dirty, size_t *n, TtPagePut put,
+                          void *opaque, bool *any)
+{
+    TtStatus s;
+    size_t n_put;
+
+    do {
+        n_put = 0;
+        s = tt_pagestore_restore(tt_cptable.pages, c->id, tt_cptable.base, *dirty, *n,
+                                 put, opaque, &n_put);
+        *any |= n_put > 0;
+    } while (s == TT_ERR_NOMEM && thin_again(c->id, dirty, n));
+    return s;
+}
+
 /*
  * RAM becomes that of @c. A failure changes nothing, or leaves @is_lost: what comes
  * from files is read, and its hashes compared, before the first page is put.
@@ -136,33 +178,49 @@ static bool thin_again(TtNodeId keep, uint64_t **dirty, size_t *n)
 static TtStatus restore_ram(TtRestorable *c, char **why)
 {
     g_autofree uint64_t *dirty = NULL;
-    bool is_beyond = false;
+    bool is_beyond = false, any = false;
     TtStatus s = TT_OK;
     size_t n;
 
     dirty = tt_memory_collect_dirty(&n);
     if (tt_cptable.has_files) {
-        s = tt_pagestore_restore(tt_cptable.pages, c->id, tt_cptable.base, dirty, n,
-                                 tt_cprestore_put_nowhere, &is_beyond, NULL);
+        s = put_pages(c, &dirty, &n, tt_cprestore_put_nowhere, &is_beyond, &any);
+        any = false;
     }
     if (is_beyond) {
         *why = g_strdup("it has pages where the VM has no RAM");
         s = TT_ERR_MISMATCH;
     }
-    if ((s == TT_OK || s == TT_ERR_NOMEM) && !can_be_loaded(c, why)) {
+    if (s == TT_OK && !can_be_loaded(c, why)) {
         s = TT_ERR_FORMAT;
     }
-    if (s == TT_OK || s == TT_ERR_NOMEM) {
-        do {
-            s = tt_pagestore_restore(tt_cptable.pages, c->id, tt_cptable.base, dirty, n,
-                                     tt_memory_put_page, NULL, NULL);
-        } while (s == TT_ERR_NOMEM && thin_again(c->id, &dirty, &n));
-        last.is_lost |= s != TT_OK && s != TT_ERR_NOMEM;  /* read once, but not again */
+    if (s == TT_OK) {
+        s = put_pages(c, &dirty, &n, tt_memory_put_page, NULL, &any);
+        last.is_lost |= s != TT_OK && any;
     }
     if (s != TT_OK) {
         tt_cptable_mark_dirty(dirty, n);
     }
     return s;
+}
+
+static void begin_short_memory(void)
+{
+    short_memory.was_short = !short_memory.was_short;
+    if (!short_memory.nth || !short_memory.was_short) {
+        return;
+    }
+    if (short_memory.once) {
+        tt_pagestore_fail_one_alloc(tt_cptable.pages, short_memory.nth);
+    } else {
+        tt_pagestore_fail_alloc(tt_cptable.pages, short_memory.nth);
+    }
+}
+
+void tt_checkpoints_set_short_memory(uint64_t nth, bool once)
+{
+    short_memory.nth = nth;
+    short_memory.once = once;
 }
 
 TtRestored tt_cprestore_try(CPUState *cpu, TtCheckpointId id)
@@ -178,10 +236,18 @@ TtRestored tt_cprestore_try(CPUState *cpu, TtCheckpointId id)
     if (!c) {                               /* it could not be used before */
         return TT_RESTORE_ANOTHER;
     }
-    if (!tt_cprestore_load(c, &why)) {
-        return discard(c, why);
+    if (is_stale(c)) {
+        if (!tt_cptable_drop(id)) {
+            forget(c);
+        }
+        return TT_RESTORE_ANOTHER;
     }
-    s = restore_ram(c, &why);
+    begin_short_memory();
+    s = tt_cprestore_load(c, &why);
+    if (s == TT_OK) {
+        s = restore_ram(c, &why);
+    }
+    tt_pagestore_fail_alloc(tt_cptable.pages, 0);
     if (!tt_past && (s == TT_OK || last.is_lost)) {
         tt_trace_end_and_tell();        /* history jumps */
     }
@@ -212,8 +278,12 @@ TtRestored tt_cprestore_try(CPUState *cpu, TtCheckpointId id)
     tt_replayer.diverged = tt_replayer.damaged = false;
     tt_session.finished = last.is_lost = false;
     last.restored_at = c->pos;
+    last.restored_near = c->tlbs;
     tt_vcpus_do_work();                     /* a changed memory map */
     tt_vcpus_flush();
+    if (c->tlbs) {
+        tt_tlbs_load(c->tlbs);
+    }
     if (tt_sched_seek(tt_replay_sched(), c->cursor, &diag) != TT_OK) {
         tt_replay_damaged(&diag);
     }
@@ -244,6 +314,11 @@ TtRestored tt_checkpoints_restore(CPUState *cpu, TtCheckpointId id)
 bool tt_checkpoints_is_lost(void)
 {
     return last.is_lost;
+}
+
+bool tt_checkpoints_restored_near(void)
+{
+    return last.restored_near;
 }
 
 uint64_t tt_checkpoints_restored_at(void)

@@ -8,6 +8,7 @@
 #ifndef TT_CPTABLE_INT_H
 #define TT_CPTABLE_INT_H
 
+#include "accel-tt/tcg/tt-tlb.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "log/tt-sched.h"
 #include "pages/tt-page.h"
@@ -31,6 +32,8 @@ typedef struct TtRestorable {
     GByteArray *screen;             /* NULL: the log has it, if there is one */
     int halted;
     uint64_t output_hash, events;
+    TtTlbs *tlbs;                   /* a near one; else the TLB is empty there */
+    uint64_t map_changes;           /* ... and its copy is good while this is so */
 } TtRestorable;
 
 typedef struct TtCheckpointTable {
@@ -39,6 +42,8 @@ typedef struct TtCheckpointTable {
     GHashTable *checkpoints;        /* TtCheckpointId -> TtRestorable */
     bool has_files;                 /* the store is the recorder's */
     uint64_t screen_bytes;          /* of all that are kept */
+    uint64_t tlb_bytes;             /* ... and of the near ones */
+    unsigned n_near;
     TtNodeId start;                 /* with it history begins: it stays */
     TtNodeId base;                  /* RAM = node base + dirty pages */
 } TtCheckpointTable;
@@ -51,8 +56,12 @@ TtRestorable *tt_cptable_enter(TtNodeId id, uint64_t pos, bool pinned,
 void tt_cptable_free(TtRestorable *c);      /* out of the table already */
 /* The state that is not RAM, as it is now. */
 void tt_cptable_note_state(CPUState *cpu, TtRestorable *c);
-/* Of the VM as it stands; none if memory is short. */
-void tt_cptable_take(CPUState *cpu, bool pinned);
+/* Of the VM as it stands; NULL: memory is short. */
+TtRestorable *tt_cptable_take(CPUState *cpu, bool pinned);
+/* After that: gives others up if all need too much memory, maybe the new one, too. */
+void tt_cptable_make_room(void);
+/* Gives it up; false: memory is short, and it stays. Not the start. */
+bool tt_cptable_drop(TtCheckpointId id);
 /* Gives up the checkpoint that is missed least, but not @keep; false: none. */
 bool tt_cptable_thin(TtNodeId keep);
 /* These pages still are. */

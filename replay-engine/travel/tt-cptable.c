@@ -6,6 +6,7 @@
  */
 #include "qemu/osdep.h"
 #include "travel/tt-cptable.h"
+#include "accel-tt/tcg/tt-tlb.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "hw-tt/memory/tt-memory.h"
@@ -45,6 +46,11 @@ void tt_cptable_free(TtRestorable *c)
     }
     tt_cptable.screen_bytes -= c->screen ? c->screen->len : 0;
     g_clear_pointer(&c->screen, g_byte_array_unref);
+    if (c->tlbs) {
+        tt_cptable.tlb_bytes -= tt_tlbs_bytes(c->tlbs);
+        tt_cptable.n_near--;
+        tt_tlbs_free(c->tlbs);
+    }
     g_free(c);
 }
 
@@ -66,7 +72,7 @@ static bool rebase(TtRestorable *c)
     return true;
 }
 
-static bool tt_cptable_drop(TtCheckpointId id)
+bool tt_cptable_drop(TtCheckpointId id)
 {
     TtRestorable *c = tt_cptable_find(id);
 
@@ -97,15 +103,16 @@ static uint64_t bytes_in_use(void)
     TtPageStoreStats st;
 
     if (!tt_cptable.has_files) {
-        return tt_pagestore_bytes(tt_cptable.pages) + tt_cptable.screen_bytes;
+        return tt_pagestore_bytes(tt_cptable.pages) + tt_cptable.screen_bytes +
+            tt_cptable.tlb_bytes;
     }
     st = tt_pagestore_stats(tt_cptable.pages);
     return st.pending_bytes + st.packed_bytes + tt_cptable.screen_bytes +
-        tt_checkpoints_bytes / TT_CHECKPOINT_CACHE;
+        tt_cptable.tlb_bytes + tt_checkpoints_bytes / TT_CHECKPOINT_CACHE;
 }
 
 /* Most pages are kept compressed, which takes a third of the memory. */
-static void tt_cptable_make_room(void)
+void tt_cptable_make_room(void)
 {
     tt_pagestore_pack(tt_cptable.pages, tt_checkpoints_bytes / TT_CHECKPOINT_PLAIN,
                       tt_checkpoints_bytes / TT_CHECKPOINT_CACHE);
@@ -150,8 +157,9 @@ void tt_cptable_mark_dirty(const uint64_t *pages, size_t n)
     }
 }
 
-void tt_cptable_take(CPUState *cpu, bool pinned)
+TtRestorable *tt_cptable_take(CPUState *cpu, bool pinned)
 {
+    TtRestorable *c;
     g_autofree uint64_t *dirty = NULL;
     TtNodeId id;
     size_t n;
@@ -160,11 +168,12 @@ void tt_cptable_take(CPUState *cpu, bool pinned)
     if (tt_pagestore_add(tt_cptable.pages, tt_now.pos, tt_cptable.base, dirty, n,
                          tt_memory_page, NULL, &id) != TT_OK) {
         tt_cptable_mark_dirty(dirty, n);       /* they still are */
-        return;
+        return NULL;
     }
     tt_cptable.base = id;
-    tt_cptable_note_state(cpu, tt_cptable_enter(id, tt_now.pos, pinned, false));
-    tt_cptable_make_room();
+    c = tt_cptable_enter(id, tt_now.pos, pinned, false);
+    tt_cptable_note_state(cpu, c);
+    return c;
 }
 
 static void free_entry(gpointer key, gpointer value, gpointer opaque)
@@ -198,7 +207,8 @@ void tt_checkpoints_pin(TtCheckpointId id)
 
 unsigned tt_checkpoints_count(void)
 {
-    return tt_cptable.timeline ? tt_timeline_count(tt_cptable.timeline) : 0;
+    return tt_cptable.timeline ?
+        tt_timeline_count(tt_cptable.timeline) - tt_cptable.n_near : 0;
 }
 
 static int by_position(const void *a, const void *b)
@@ -220,7 +230,12 @@ GArray *tt_checkpoints_list(void)
     g_hash_table_iter_init(&it, tt_cptable.checkpoints);
     while (g_hash_table_iter_next(&it, NULL, (void **)&c)) {
         TtCheckpointInfo node = { 0 };
-        TtCheckpointDesc info = {
+        TtCheckpointDesc info;
+
+        if (c->tlbs) {
+            continue;
+        }
+        info = (TtCheckpointDesc) {
             .id = c->id, .pos = c->pos, .pinned = c->pinned,
             .stored = c->stored,
         };
@@ -240,7 +255,7 @@ bool tt_checkpoints_delete(uint64_t id, Error **errp)
 {
     TtRestorable *c = id && id <= UINT32_MAX ? tt_cptable_find(id) : NULL;
 
-    if (!c) {
+    if (!c || c->tlbs) {
         error_setg(errp, "there is no checkpoint %" PRIu64 ": see 'tt "
                    "checkpoint list'", id);
     } else if (tt_past && c->stored) {

@@ -39,6 +39,8 @@ typedef struct TtTravel {
     bool no_way;                    /* the store is damaged: nothing leads there */
     uint64_t origin, back;          /* where it began; back by so many */
     uint64_t stop_at;
+    uint64_t heads_for;             /* blindly; a near checkpoint may come first */
+    uint64_t near_at;               /* there; 0: none */
     uint64_t run_from;              /* where the present run began */
     uint64_t run_to;                /* and a straight one ends */
     uint64_t hit_pos;               /* of the stop that is stepped over */

@@ -10,11 +10,14 @@
 #include "replay/tt-replay-exact.h"
 #include "replay/tt-replay-log.h"
 #include "session/tt-events.h"
+#include "timeline/tt-near.h"
 #include "timeline/tt-timeline.h"
+#include "travel/tt-cpnear.h"
 #include "travel/tt-cprestore.h"
 #include "travel/tt-search.h"
 #include "travel/tt-travel.h"
 #include "tt-travel-int.h"
+#include "tt/hooks.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
 #include "qemu/error-report.h"
@@ -166,6 +169,7 @@ static bool begin_probe(CPUState *cpu, const TtStep *step)
     tt_travel.blind = false;
     tt_travel.home = tt_now.pos;
     tt_travel.stop_at = tt_travel.origin;
+    tt_travel.heads_for = 0;
     return true;
 }
 
@@ -185,7 +189,9 @@ static void restore(CPUState *cpu, TtCheckpointId id)
     switch (tt_checkpoints_restore(cpu, id)) {
     case TT_RESTORED:
         tt_travel.turn_began = tt_now.pos;
-        tt_search_restored();
+        if (!tt_checkpoints_restored_near()) {
+            tt_search_restored();
+        }
         tt_timeline_done(tt_travel.timeline, tt_now.pos, TT_STOP_NONE);
         break;
     case TT_RESTORE_ANOTHER:
@@ -195,15 +201,29 @@ static void restore(CPUState *cpu, TtCheckpointId id)
         tt_timeline_done(tt_travel.timeline, tt_now.pos, TT_STOP_DIVERGED);
         break;
     case TT_RESTORE_NOMEM:
-        error_report("tt: not enough memory to go back: the VM stays at "
-                     "position %" PRIu64, tt_now.pos);
+        error_report("tt: not enough memory to go there%s", tt_checkpoints_is_lost() ?
+                     "" : ": the VM stays where it is");
         tt_timeline_done(tt_travel.timeline, tt_now.pos, TT_STOP_INTERRUPTED);
         break;
     }
 }
 
+/* A run to @target: stop on the way for near checkpoints. */
+static void plan_run(CPUState *cpu, uint64_t target)
+{
+    if (tt_travel.near_at && tt_now.pos >= tt_travel.near_at) {
+        tt_checkpoints_near(cpu);
+    }
+    tt_travel.heads_for = target;
+    tt_travel.near_at = tt_omit & TT_OMIT_NEAR ? 0 : tt_near_next(tt_now.pos, target);
+    tt_travel.stop_at = tt_travel.near_at ?: target;
+}
+
 static bool take_step(CPUState *cpu, const TtStep *step)
 {
+    if (step->kind != TT_STEP_RUN || tt_now.pos >= step->pos) {
+        tt_travel.heads_for = tt_travel.near_at = 0;
+    }
     switch (step->kind) {
     case TT_STEP_RESTORE:
         restore(cpu, step->checkpoint);
@@ -219,7 +239,10 @@ static bool take_step(CPUState *cpu, const TtStep *step)
         }
         tt_travel.blind = step->kind == TT_STEP_RUN;
         tt_travel.stop_at = step->pos;
-        tt_travel.run_from = tt_now.pos;
+        tt_travel.run_from = tt_travel.near_at ? tt_travel.run_from : tt_now.pos;
+        if (tt_travel.blind) {
+            plan_run(cpu, step->pos);
+        }
         return false;
     default:
         g_assert_not_reached();

@@ -16,6 +16,8 @@
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-checkpoints.h"
+#include "travel/tt-cpnear.h"
+#include "travel/tt-cprestore.h"
 #include "travel/tt-cptable.h"
 #include "travel/tt-search.h"
 #include "travel/tt-travel-step.h"
@@ -118,13 +120,12 @@ static void pin(TtCheckpointId id)
     tt_travel.pin_at = 0;
 }
 
-/* The last sync point before the end of a step backwards: the next one will begin
- * here. */
+/* The last sync point before a place that somebody goes to: steps back from there will
+ * begin here, when they are behind the near ones. */
 static bool is_last_sync_point(void)
 {
-    return tt_travel.active && tt_travel.reverse_step && !tt_travel.probing &&
-        tt_now.pos < tt_travel.stop_at &&
-        tt_next_sync_point(tt_now.pos) > tt_travel.stop_at;
+    return tt_travel.active && tt_travel.heads_for && tt_now.pos < tt_travel.heads_for &&
+        tt_next_sync_point(tt_now.pos) > tt_travel.heads_for;
 }
 
 static void sync_point(CPUState *cpu)
@@ -150,7 +151,7 @@ static void begin(TtTravelDone *done, void *opaque)
     tt_travel.blind = true;
     tt_travel.interrupted = false;
     tt_travel.survey = NULL;
-    tt_travel.stop_at = 0;
+    tt_travel.stop_at = tt_travel.heads_for = tt_travel.near_at = 0;
     tt_travel.pending = true;
     tt_travel.ended = TT_STOP_NONE;
     tt_travel.no_way = false;
@@ -196,6 +197,12 @@ static bool may_begin(Error **errp)
     return true;
 }
 
+bool tt_travel_next_point(uint64_t *at)
+{
+    return tt_travel.timeline &&
+        tt_timeline_find_after(tt_travel.timeline, tt_now.pos, at);
+}
+
 /* From where the replay went wrong it does not go on; behind it there may be a
  * checkpoint. */
 static void set_no_way(Error **errp)
@@ -203,7 +210,7 @@ static void set_no_way(Error **errp)
     g_autofree char *behind = NULL;
     uint64_t at;
 
-    if (tt_timeline_find_after(tt_travel.timeline, tt_now.pos, &at)) {
+    if (tt_travel_next_point(&at)) {
         behind = g_strdup_printf(", and from %" PRIu64 " on,", at);
     }
     error_setg(errp, "the replay %s here: %s%s%s%s", tt_replayer.damaged ?
@@ -230,7 +237,8 @@ static bool may_go_to(uint64_t target, Error **errp)
     uint64_t at;
 
     return tt_replayer.diverged && tt_travel.timeline &&
-        tt_timeline_find(tt_travel.timeline, target, &at) && at > tt_now.pos ?
+        (tt_checkpoints_is_lost() ||
+         (tt_timeline_find(tt_travel.timeline, target, &at) && at > tt_now.pos)) ?
         may_begin(errp) : may_run_to(target, errp);
 }
 
@@ -244,7 +252,11 @@ bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
         return false;
     }
     tt_travel.reverse_step = false;
-    tt_timeline_goto(tt_travel.timeline, tt_now.pos, target);
+    if (tt_checkpoints_is_lost()) {
+        tt_timeline_goto_lost(tt_travel.timeline, target);
+    } else {
+        tt_timeline_goto(tt_travel.timeline, tt_now.pos, target);
+    }
     if (tt_replayer.diverged && target >= tt_now.pos) {
         tt_timeline_lost(tt_travel.timeline);
     }
@@ -335,7 +347,7 @@ bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp)
         return false;
     }
     last = tt_now.pos / step * step;
-    id = tt_timeline_find(tt_travel.timeline, tt_now.pos, &at);
+    id = tt_checkpoints_find_no_near(tt_now.pos, &at);
     if (!id || (at < last && tt_replayer.diverged)) {
         error_setg(errp, "no checkpoint can be made where a replay diverged");
         return false;
@@ -347,6 +359,7 @@ bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp)
         pin(id);
         tt_timeline_goto(tt_travel.timeline, tt_now.pos, tt_now.pos);
     } else {
+        tt_checkpoints_drop_near(at);
         tt_travel.pin_at = last;
         tt_travel.pinning = true;
         tt_timeline_goto(tt_travel.timeline, tt_now.pos, at);

@@ -29,6 +29,8 @@ bool tt_travel_back(uint64_t from, uint64_t count, TtTravelDone *done,
 /* Run forward to @target and skip nothing, so that every digest is compared. */
 bool tt_travel_run(uint64_t target, TtTravelDone *done, void *opaque,
                    Error **errp);
+/* The first checkpoint behind this position, if there is one. */
+bool tt_travel_next_point(uint64_t *at);
 bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
                        Error **errp);
 /*

@@ -10,7 +10,11 @@ whose speed drifts does not favour one side, and the ratio of the least seconds 
 all rounds: what other tenants of the host do can only add.
 
   tests/bench/bench-cost.py [-n ROUNDS] [--upstream] [--log]
-                            [--smp N] [--plain OTHER-QEMU] [WORK...]
+                            [--smp N] [--plain OTHER-QEMU] [--fixed] [WORK...]
+
+--fixed takes a guest that does next to nothing, with 256 MiB and 4 GiB, instead of the
+works: what a recording and a replay cost however short they are, as the difference of
+the least seconds.
 
 --upstream adds -icount shift=auto,rr=record and rr=replay of the same binary, each
 with a limit of time, since they may hang. --log prints what one recording of each
@@ -185,6 +189,32 @@ class Bench:
                                  capture_output=True).stdout, flush=True)
 
 
+def fixed(args):
+    """Start and end of a recording and of a replay, least of the rounds."""
+    sys.path.insert(0, os.path.join(TOP, 'tests', 'functional'))
+    from guests import guest_args
+    for megabytes in (256, 4096):
+        least = {}
+        with tempfile.TemporaryDirectory(prefix='tt-bench-') as tmp:
+            guest = guest_args(tmp, 'cpuid')
+            guest[guest.index('-m') + 1] = str(megabytes)
+            argv = [args.qemu, '-accel', 'tcg,thread=single', *guest, '-serial',
+                    'null']
+            run = os.path.join(tmp, 'run')
+            for _ in range(args.rounds):
+                shutil.rmtree(run, ignore_errors=True)
+                for kind, command, want in (
+                        ('off', argv, b''),
+                        ('record', [*argv, '-tt', f'record,dir={run}'], b'recorded'),
+                        ('replay', [args.qemu, '-tt', f'replay,dir={run},at-end=exit',
+                                    '-serial', 'null'], b'replay exact')):
+                    took = cpu_seconds(command, want)
+                    least[kind] = min(took, least.get(kind, took))
+        print(f"{megabytes} MiB: off {least['off']:.3f} s, record "
+              f"{least['record'] - least['off']:+.3f} s, replay "
+              f"{least['replay'] - least['off']:+.3f} s", flush=True)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument('-n', '--rounds', type=int, default=5)
@@ -194,9 +224,13 @@ def main():
     p.add_argument('--smp', type=int, default=1, metavar='N')
     p.add_argument('--plain', help='an unpatched build to compare `off` with')
     p.add_argument('--plain-args', default='', help='more arguments for it')
+    p.add_argument('--fixed', action='store_true')
     p.add_argument('works', nargs='*', metavar='WORK',
                    help=f"of {', '.join([*WORKS, *OWN_GUEST])}")
     args = p.parse_args()
+    if args.fixed:
+        fixed(args)
+        return
     print(f"{args.rounds} rounds; CPU seconds are medians; ratios: median "
           "(least-most) of rounds, then the ratio of the least seconds")
     print("work        off   record   replay   record/off              "

@@ -3,11 +3,13 @@
 """How long stock gdb waits for reverse commands in a recorded run.
 
   tests/bench/bench-reverse.py [-n PLACES] [--steps N] [--seed N] [--cold]
-                               [--watch ADDRESS] RUN
+                               [--watch ADDRESS] [--walks N] RUN
 
 Passes once through the run (not with --cold), goes to PLACES random positions and
 gives N + 1 reverse-stepi at each: the first one of each place and those after it
-are told apart. --watch: from the end, reverse-continue to a watchpoint on the four
+are told apart. --walks N: instead, N fresh replays each go to the end without a pass
+and walk back from there, in turn with near checkpoints and without (x-omit=near); the
+ratio is that of the medians behind the first step. --watch: from the end, reverse-continue to a watchpoint on the four
 bytes at ADDRESS, against the time of the pass, which is a full replay. All times
 are gdb's, by the clock, in one session.
 """
@@ -67,6 +69,57 @@ def one_pass(vm, end):
     return seconds
 
 
+WALK = '''
+import gdb, json, time
+gdb.execute('monitor tt goto end', to_string=True)
+out = []
+for _ in range(STEPS):
+    began = time.monotonic()
+    gdb.execute('reverse-stepi', to_string=True)
+    out.append(1000 * (time.monotonic() - began))
+with open(OUTPUT, 'w') as f:
+    json.dump(out, f)
+'''
+
+
+def script_of(work, text, **values):
+    """Its path, and that of what it writes."""
+    output = os.path.join(work, 'out.json')
+    path = os.path.join(work, 'script.py')
+    with open(path, 'w', encoding='utf-8') as f:
+        for key, value in {**values, 'OUTPUT': output}.items():
+            f.write(f'{key} = {value!r}\n')
+        f.write(text)
+    return path, output
+
+
+def one_walk(run, steps, options):
+    with tempfile.TemporaryDirectory(prefix='tt-rev-') as work:
+        with stopped_replay(work, run, timeout=LIMIT, options=options,
+                            args=Gdb.args(work, 'rep')) as vm:
+            path, output = script_of(work, WALK, STEPS=steps)
+            said = Gdb(vm)(f'source {path}', timeout=LIMIT)
+            if not os.path.exists(output):
+                sys.exit(said)
+            with open(output, encoding='utf-8') as f:
+                return json.load(f)
+
+
+def walks(run, n, steps):
+    """Cold ones from the end, with near checkpoints and without, in turn."""
+    first, later = {}, {}
+    for _ in range(n):
+        for name, options in (('with', ''), ('without', ',x-omit=near')):
+            times = one_walk(run, steps + 1, options)
+            first.setdefault(name, []).append(times[0])
+            later.setdefault(name, []).extend(times[1:])
+    for name in first:
+        show(f'first step {name}', first[name])
+        show(f'steps after it {name}', later[name])
+    ratio = statistics.median(later['with']) / statistics.median(later['without'])
+    print(f'with to without, steps after the first: {ratio:.3f}')
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument('run')
@@ -75,7 +128,11 @@ def main():
     p.add_argument('--seed', type=int, default=random.randrange(1 << 32))
     p.add_argument('--cold', action='store_true')
     p.add_argument('--watch')
+    p.add_argument('--walks', type=int, default=0)
     args = p.parse_args()
+    if args.walks:
+        walks(os.path.abspath(args.run), args.walks, args.steps)
+        return
     rng = random.Random(args.seed)
     with tempfile.TemporaryDirectory(prefix='tt-rev-') as work:
         with stopped_replay(work, os.path.abspath(args.run), timeout=LIMIT,
@@ -83,15 +140,9 @@ def main():
             gdb = Gdb(vm)
             end = end_of(vm)
             seconds = 0 if args.cold else one_pass(vm, end)
-            output = os.path.join(work, 'out.json')
-            script = os.path.join(work, 'script.py')
-            values = {'POSITIONS': [rng.randrange(1, end)
-                                    for _ in range(args.places)],
-                      'STEPS': args.steps, 'WATCH': args.watch,
-                      'OUTPUT': output}
-            with open(script, 'w', encoding='utf-8') as f:
-                f.write(''.join(f'{k} = {v!r}\n' for k, v in values.items()))
-                f.write(SCRIPT)
+            script, output = script_of(
+                work, SCRIPT, STEPS=args.steps, WATCH=args.watch,
+                POSITIONS=[rng.randrange(1, end) for _ in range(args.places)])
             said = gdb(f'source {script}', timeout=LIMIT)
             if not os.path.exists(output):
                 sys.exit(said)

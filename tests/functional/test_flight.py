@@ -461,7 +461,7 @@ def test_save_is_whole_or_nothing(work):
                        or 'File exists' in text) and '\n' not in text.strip(),
                       f'{name}: {text}')
         check('is inside the' in vm.qmp.error('tt-save', name=f'{vm.run}/in'), 'in')
-        for name in ('a\nb', f'{work}/a\nb'):
+        for name in ('a\nb', f'{work}/a\nb', f'{work}/a\u0085b'):
             text = vm.qmp.error('tt-save', name=name)
             check('give another' in text or 'not a valid name for a mark' in text, text)
             check('\n' not in text, text)

@@ -4,7 +4,8 @@
 import re
 
 from guests import guest_args
-from ttlib import (BUILD, Gdb, check, digest, digest_at, end_of, equal,
+from test_robust import read_log, segments, write_log
+from ttlib import (BUILD, Gdb, check, digest, digest_at, end_of, equal, fail, goto,
                    goto_exact, limit, record, replayer, run_tool,
                    stopped_replay)
 
@@ -89,6 +90,53 @@ def test_reverse_to_the_start(work):
         said = re.findall('No more reverse-execution history|'
                           'Reached end of recorded history', text)
         check(len(said) == 2, f'gdb was not told that history ends: {text}')
+
+
+HISTORY_ENDS = ('No more reverse-execution history|Reached end of recorded history|'
+                'Reached beginning of recorded history|to the beginning')
+
+
+def behind_damage(work, run, name):
+    """Damages the log in its middle. Where does a replay come to it, and where is
+    the first checkpoint behind that from which it can go on?"""
+    log = read_log(run.dir)
+    places = segments(log)
+    broken = bytearray(log)
+    broken[places[len(places) // 2] + 100] ^= 4
+    write_log(run.dir, broken)
+    with stopped_replay(work, run, name) as vm:
+        points = [c['position'] for c in vm.qmp.cmd('query-tt-checkpoints')]
+        vm.qmp.cmd('cont')
+        stop = vm.qmp.event('TT_STOPPED', 30)
+        equal(stop['reason'], 'damaged', 'what is in the way')
+        for point in points:
+            if point > stop['position'] and \
+                    goto(vm, position=point + 1)['reason'] == 'target':
+                return stop['position'], point
+    return fail(f'no checkpoint behind the damage at {stop}: {points}')
+
+
+@limit(120)
+def test_behind_damage(work):
+    """On both sides of what cannot be read of the log, gdb is told that history ends
+    there, and the VM stands as near to it as it can."""
+    run = record(work, guest_args(work, 'codebits', 'rounds=3000'),
+                 options=',checkpoint-interval=0.05', timeout=60)
+    damage, behind = behind_damage(work, run, 'look')
+    vm, gdb = debugged(work, run)
+    with vm:
+        goto_exact(vm, behind + 1)
+        text = gdb('reverse-stepi', WHERE, 'reverse-stepi', WHERE,
+                   'stepi', 'stepi', WHERE, 'break *0x7000', 'reverse-continue', WHERE)
+        equal(positions(text), [behind, behind, behind + 2, behind],
+              f'positions behind the damage: {text}')
+        equal(len(re.findall(HISTORY_ENDS, text)), 2, f'ends of history in {text}')
+        here = digest(vm)
+        goto_exact(vm, damage - 1)
+        text = gdb('continue', WHERE, 'reverse-stepi', WHERE)
+        equal(positions(text), [damage, damage - 1], f'before the damage: {text}')
+        equal(len(re.findall(HISTORY_ENDS, text)), 1, f'end of history in {text}')
+        equal(digest_at(vm, behind), here, 'digest behind the damage')
 
 
 def step_check(work, vm, gdb, run, start, steps):

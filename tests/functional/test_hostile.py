@@ -304,3 +304,41 @@ def test_screens(work):
         vm.qmp.send('quit')
         vm.wait(0)
     check(peak < 300 << 10, f'{peak} KB of memory for 512 MB of backing')
+
+
+@limit(120)
+def test_work_at_one_position(work):
+    """A log may ask for hours of work at one position: QEMU answers meanwhile, stops,
+    moves and ends."""
+    with recorder(work, guest_args(work, 'hlt', 'rounds=100000') + ['-m', '256'],
+                  qmp=1) as vm:
+        vm.wait_serial('\n')
+        vm.qmp.cmd('stop')
+        vm.qmp.cmd('query-tt-digest', 60)
+        vm.qmp.cmd('cont')
+        vm.qmp.cmd('stop')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    events = events_of(vm.run)
+    at = next(i for i, e in enumerate(events) if e['kind'] == 'digest')
+    where = events[at]['position']
+    place = forge(vm.run, os.path.join(work, 'busy'),
+                  events[:at] + [events[at]] * 100000 + events[at:])
+    with stopped_replay(work, place, 'busy') as rep:
+        rep.qmp.cmd('cont')
+        wait_until(lambda: rep.qmp.cmd('query-tt')['digests'] > 2, 'the work begins')
+        rep.qmp.cmd('stop')             # which needs the vCPU
+        state = rep.qmp.cmd('query-tt')
+        equal((state['position'], state['diverged']), (where, False), 'where it works')
+        done = state['digests']
+        check(done < 100000, 'the work was over: this test shows nothing')
+        rep.qmp.cmd('cont')
+        wait_until(lambda: rep.qmp.cmd('query-tt')['digests'] > done, 'it goes on')
+        rep.qmp.cmd('stop')
+        goto(rep, position=where - 100)
+        equal(goto(rep, position=where), {'position': where, 'reason': 'target'},
+              'back at the work')
+        rep.qmp.cmd('cont')
+        rep.qmp.send('quit')
+        rep.wait(0)
+    check('diverged' not in rep.stderr, rep.stderr)

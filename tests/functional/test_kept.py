@@ -175,7 +175,7 @@ def test_record_start_options(work):
                 ('checkpoint-interval=-1', 'takes seconds'),
                 ('checkpoint-interval=1000001', '1000000 at most'),
                 ('guard=perhaps', 'guard'),
-                ('max-size=huge', 'no size'), ('one two', 'one directory')):
+                ('max-size=huge', 'not a size'), ('one two', 'one directory')):
             text = vm.qmp.hmp(f'tt record start {words}')
             check(answer in text, f'{words}: {text}')
         check('takes seconds' in vm.qmp.error(

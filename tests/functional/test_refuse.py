@@ -225,3 +225,11 @@ def test_input_in_a_replay(work):
         vm.qmp.cmd('cont')
         equal(vm.qmp.event('TT_STOPPED', 30)['reason'], 'end', 'stop')
         check(not vm.qmp.cmd('query-tt')['diverged'], 'it diverged')
+
+
+def test_order_of_replay(work):
+    """Where there is no run, that is said, and not what is wrong besides."""
+    for name, add in (('memory', ['-m', '1G']), ('machine', ['-M', 'q35,smm=off']),
+                      ('device', ['-device', 'e1000'])):
+        refused(work, name, ['-tt', f'replay,dir={work}/none.run', *add],
+                'there is no file')

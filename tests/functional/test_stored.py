@@ -14,7 +14,7 @@ from test_robust import (ENDLESS, check_graceful, mount_small, replay_status,
                          wait_recording_ends)
 from ttlib import (check, check_exact, digest, digest_at, end_of, equal, goto,
                    REPO, limit, one_sentence, read_bytes, record, recorder, run_tool,
-                   seed, stopped_replay, wait_until, Vm)
+                   seed, stopped_replay, tool, wait_until, Vm)
 
 FILES = ('pages', 'checkpoints')
 OFTEN = ',checkpoint-interval=0.3'
@@ -437,3 +437,22 @@ def test_cap(work):
 def test_cap_linux(work):
     """Linux at work."""
     cap(work, linux_args('hold') + linux_disk(work), 320 << 20)
+
+
+@limit(60)
+def test_sparse_tail(work):
+    """A hole of terabytes behind the pages, which is nothing of the run's, is not
+    packed: the pack is as long as without it, and whole."""
+    run = record(work, guest_args(work, 'torture', 'rounds=1'))
+    whole, cut = os.path.join(work, 'whole.ttrun'), os.path.join(work, 'cut.ttrun')
+    run_tool(tool('tt'), 'pack', run.dir, whole)
+    os.truncate(os.path.join(run.dir, 'pages'), 4 << 40)
+    run_tool(tool('tt'), 'pack', run.dir, cut)
+    equal(sums_of(cut), sums_of(whole), 'the pack')
+    unpacked = os.path.join(work, 'again.run')
+    run_tool(tool('tt'), 'unpack', cut, unpacked)
+    check_exact(work, unpacked, serial_wanted=run.serial)
+
+
+def sums_of(path):
+    return hashlib.sha256(read_bytes(path)).hexdigest()

@@ -10,7 +10,7 @@ import subprocess
 
 from guests import guest_args
 from test_robust import mount_small
-from ttlib import (check, check_exact, end_of, equal, goto, goto_exact, limit,
+from ttlib import (Vm, check, check_exact, end_of, equal, goto, goto_exact, limit,
                    one_sentence, qemu_binary, record, recorder, replay,
                    replayer, stopped_replay, tt, wait_until)
 
@@ -215,6 +215,44 @@ def test_by_command(work):
     seen = compare(made, again)
     equal((seen['same'], seen['branches_alike']), (True, answer['branches']),
           'traces between two commands')
+
+
+def test_of_no_positions(work):
+    """A run in which nothing was executed has a trace: nothing."""
+    run, path = os.path.join(work, 'none.run'), os.path.join(work, 'none.trace')
+    with Vm(work, guest_args(work, 'hlt', 'rounds=100000'), name='plain',
+            qmp=1) as vm:
+        vm.wait_serial('\n')
+        vm.qmp.cmd('stop')
+        vm.qmp.cmd('tt-record-start', dir=run)
+        equal(vm.qmp.cmd('tt-record-stop')['position'], 0, 'what was recorded')
+    tt('trace', run, path, '--qemu', qemu_binary())
+    check(not tt('branches', path).stdout, 'branches of it')
+    seen = json.loads(tt('compare-traces', path, path, '--json').stdout)
+    equal((seen['same'], seen['from'], seen['to']), (True, 0, 0), 'compared')
+
+
+def test_odd_name(work):
+    """A line break in a trace's name is no line break of a message."""
+    path = os.path.join(work, 'a\nb.trace')
+    shown = path.replace('\n', '?')
+    with recorder(work, guest_args(work, 'hlt', 'rounds=100000'), qmp=1) as vm:
+        vm.wait_serial('\n')
+        for _ in range(2):
+            said = vm.qmp.hmp(f'tt trace start {path}')
+        check(f"into '{shown}'" in said, said)
+        answer = vm.qmp.error('tt-trace-start', file=path)
+        check(f"into '{shown}'" in answer, answer)
+        check(f'bytes in {shown}\n' in vm.qmp.hmp('tt trace stop').replace('\r', ''),
+              'the end of a trace')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    with replayer(work, vm.run, name='again', options=f',trace={path}') as vm:
+        vm.wait(1)
+        check(f"not '{shown}'" in one_sentence(vm, 'a file that exists'), vm.stderr)
+    os.unlink(path)
+    said = tt('trace', os.path.join(work, 'rec.run'), path, '--qemu', qemu_binary()).stderr
+    check(said.endswith(f' bytes in {shown}\n') and said.count('\n') == 1, said)
 
 
 def test_refusals(work):

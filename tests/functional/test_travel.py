@@ -4,9 +4,9 @@
 import os
 import re
 import signal
-import socket
 
 from guests import guest_args
+from hmp import Hmp, hmp_args
 from ttlib import (REPO, Gdb, QmpError, Vm, check, digest, digest_at, end_of,
                    equal, fail, goto, goto_exact, limit, read_bytes, record,
                    recorder, replayer, seed, stopped_replay, wait_until)
@@ -357,32 +357,20 @@ def test_monitor_interrupts(work):
     """tt interrupt in the monitor ends a movement that QMP began."""
     run = record(work, guest_args(work, 'torture', 'rounds=8'))
     path = os.path.join(work, 'hmp')
-    with stopped_replay(work, run, args=(
-            '-monitor', f'unix:{path},server=on,wait=off'), qmp=2) as vm:
+    with stopped_replay(work, run, args=hmp_args(path), qmp=2) as vm:
         other = vm.connect(1)
         end = end_of(vm)
         text = vm.qmp.hmp('tt interrupt')
         check('no movement' in text, f'without a movement: {text}')
-        with socket.socket(socket.AF_UNIX) as hmp:
-            hmp.connect(path)
+        with Hmp(path) as hmp:
             number = vm.qmp.send('tt-goto', where='end')
             wait_until(lambda: ask_meanwhile(other)['travelling'],
                        'it travels')
-            hmp.sendall(b'tt interrupt\n')
+            hmp.send('tt interrupt')
             answer = vm.qmp.answer(number, 60)
         equal(answer['reason'], 'interrupted', 'tt-goto')
         check(answer['position'] < end, f'{answer} of {end}')
         goto_exact(vm, end)
-
-
-def read_until(sock, text, timeout=60):
-    seen = b''
-    sock.settimeout(timeout)
-    while text not in seen:
-        part = sock.recv(4096)
-        check(part, f'the monitor closed after {seen[-200:]!r}')
-        seen += part
-    return seen
 
 
 def test_monitor_interrupts_monitor(work):
@@ -396,20 +384,17 @@ def test_monitor_interrupts_monitor(work):
                  '-mon', f'chardev=m{n}']
     with stopped_replay(work, run, args=args) as vm:
         end = end_of(vm)
-        with socket.socket(socket.AF_UNIX) as first, \
-                socket.socket(socket.AF_UNIX) as second:
-            first.connect(paths[0])
-            second.connect(paths[1])
-            first.sendall(b'tt goto end\n')
+        with Hmp(paths[0]) as first, Hmp(paths[1]) as second:
+            first.send('tt goto end')
             wait_until(lambda: ask_meanwhile(vm.qmp)['travelling'],
                        'it travels')
-            second.sendall(b'tt interrupt\n')
-            read_until(first, b'(interrupted)')
+            second.send('tt interrupt')
+            first.read_until('(interrupted)')
             check(ask_meanwhile(vm.qmp)['position'] < end, 'it went to the end')
-            first.sendall(b'tt goto end\n')
+            first.send('tt goto end')
             wait_until(lambda: ask_meanwhile(vm.qmp)['travelling'],
                        'it travels again')
-            second.sendall(b'quit\n')
+            second.send('quit')
             vm.wait(0)
 
 

@@ -242,6 +242,10 @@ def first_damaged(run, at):
     return int(re.search(r'\(from position (\d+) on\)', said).group(1))
 
 
+def n_segments(log):
+    return read_bytes(log).count(b'TTVMSEG\n') if os.path.exists(log) else 0
+
+
 @limit(60)
 def test_damage_where_a_checkpoint_stands(work):
     """The log cannot be read from where one of the checkpoints is: that is one
@@ -249,8 +253,10 @@ def test_damage_where_a_checkpoint_stands(work):
     with recorder(work, guest_args(work, 'abits', 'rounds=1000000'), qmp=1,
                   options=',checkpoint-interval=1000') as vm:
         pages, middle = os.path.join(vm.run, 'pages'), [0]
+        log = os.path.join(vm.run, 'log')
         for _ in range(3):
-            time.sleep(0.3)
+            n = n_segments(log)         # so that there are some before each
+            wait_until(lambda: n_segments(log) > n + 2, 'the log grows')
             vm.qmp.cmd('stop')
             time.sleep(1.3)             # the log's segment ends
             size = os.path.getsize(pages)
@@ -262,7 +268,8 @@ def test_damage_where_a_checkpoint_stands(work):
     n = len(checkpoints(vm.run))
     data = read_bytes(os.path.join(vm.run, 'log'))
     segments = [m.start() for m in re.finditer(b'TTVMSEG\n', data)]
-    places = {first_damaged(vm.run, at + 120): at + 120 for at in segments[1:]}
+    inside = [end - 9 for end in segments[1:] + [len(data)]]     # however short it is
+    places = {first_damaged(vm.run, at): at for at in inside[1:]}
     common = [p for p in checkpoints(vm.run)[1:-1] if p in places]
     check(common, f'{places}, {checkpoints(vm.run)}')
     both = 0
@@ -277,7 +284,8 @@ def test_damage_where_a_checkpoint_stands(work):
             continue                    # no segment before it to damage, too
         both += 1
         # Nor can the checkpoint be used, or the log before it be read.
-        flip(os.path.join(copy, 'log'), segments[1] + 120)
+        check(places[position] != inside[1], 'a second flip would mend it')
+        flip(os.path.join(copy, 'log'), inside[1])
         flip(os.path.join(copy, 'pages'), middle[checkpoints(vm.run).index(position)])
         damaged(copy, 'log, byte', args=['-j2'])
         comes_to_nothing(work, copy, position)

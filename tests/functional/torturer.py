@@ -11,7 +11,8 @@ import time
 
 from guests import GUESTS, guest_args, linux_args, linux_disk, write
 from ttlib import (MACHINE, TestFailure, build_guest, check, check_exact, digest,
-                   digest_at, end_of, equal, goto, recorder, stopped_replay, wait_until)
+                   digest_at, end_of, equal, goto, recorder, run_to_end, stopped_replay,
+                   wait_until)
 
 # What a replay is given beside the run.
 SHAPES = ([], [], ['-accel', 'tcg,one-insn-per-tb=on'],
@@ -179,9 +180,11 @@ def visit(work, rng, run, seen, count, plan):
         order = sorted(places)
         rng.shuffle(order)
         for place in order:
-            equal(digest_at(rep, place, plan.limit), wanted[place],
-                  f'digest at {place}')
-        goto(rep, plan.limit, where='end')
+            for behind in rng.sample((0, 1, 300, 5000, 100_000, 1 << 24), 2):
+                goto(rep, plan.limit, position=min(place + behind, end))
+                equal(digest_at(rep, place, plan.limit), wanted[place],
+                      f'digest at {place}, from {behind} behind it')
+        run_to_end(rep, plan.limit)
         equal(digest(rep), last, 'digest at the end')
     return end
 

@@ -527,6 +527,17 @@ def goto_exact(vm, position, timeout=60):
           f'tt-goto {position}')
 
 
+def run_to_end(vm, timeout=60):
+    """From here on all of it is executed, and no checkpoint restored."""
+    status = vm.qmp.cmd('query-tt')
+    if status['position'] == status['end']:
+        return
+    vm.qmp.events.clear()
+    vm.qmp.cmd('cont')
+    equal(vm.qmp.event('TT_STOPPED', timeout),
+          {'position': status['end'], 'reason': 'end'}, 'TT_STOPPED')
+
+
 def digest(vm):
     value = vm.qmp.cmd('query-tt-digest', 60)
     for part in ('cpu', 'ram'):

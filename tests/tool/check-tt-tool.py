@@ -876,14 +876,27 @@ def test_what_cannot_be_answered_is_said_as_json(work):
                 continue                # which ask for no manifest
             done = tt(*args, '--json', status=1)
             said = json.loads(done.stdout)
-            check(list(said) == ['error'] and done.stderr.count('\n') == 1 and
-                  done.stderr == 'tt: ' + said['error'].replace('\x1b', '?') + '\n',
+            lines = [x.removeprefix('tt: ') for x in done.stderr.splitlines()]
+            check(list(said) == ['error'] and
+                  len(lines) == 1 + (args[0] == 'compare-traces') and
+                  '; '.join(lines) == said['error'].replace('\x1b', '?'),
                   f'{args}: {done}')
     # Who was answered gets no second object, and who asked wrongly none.
     log = os.path.join(REJECT, sorted(os.listdir(REJECT))[0])
     run = make_run(os.path.join(work, 'damaged'), log)
     json.loads(tt('check', run, '--json', status=1).stdout)
     check(not tt('verify', run, '--json', '-j', '0', status=2).stdout, 'usage')
+
+
+def test_all_that_is_wrong_is_said_as_json(work):
+    """Two complaints on stderr are both in the object."""
+    one, two = (os.path.join(work, name) for name in ('one', 'two'))
+    with open(two, 'w', encoding='ascii') as out:
+        out.write('no trace')
+    done = tt('compare-traces', one, two, '--json', status=1)
+    lines = [line.removeprefix('tt: ') for line in done.stderr.splitlines()]
+    check(len(lines) == 2 and one in lines[0] and two in lines[1], f'{done}')
+    check(json.loads(done.stdout) == {'error': '; '.join(lines)}, f'{done}')
 
 
 def test_damage_is_told_without_control_characters(work):
@@ -928,7 +941,9 @@ def test_nothing_is_put_into_a_run(work):
     before = sorted(os.listdir(run))
     for args in (('pack', run, os.path.join(run, 'in.ttrun')),
                  ('pack', run, os.path.join(run, 'disks', 'in.ttrun')),
+                 ('pack', run, os.path.join(run, 'none', 'such', 'in.ttrun')),
                  ('unpack', pack, os.path.join(run, 'in')),
+                 ('unpack', pack, os.path.join(run, 'none', 'in')),
                  ('unpack', pack, os.path.join(run, 'disks', '..', 'in'))):
         said = tt(*args, status=1).stderr
         check('inside the run' in said and said.count('\n') == 1, said)

@@ -81,6 +81,10 @@ static void test_controls_are_replaced(void)
     g_assert_cmpuint(tt_control_bytes("\xc2"), ==, 0);
     g_assert_cmpuint(tt_control_bytes("\n"), ==, 1);
     g_assert_cmpuint(tt_control_bytes("\xc2\x9b"), ==, 2);
+    g_assert_true(tt_has_control(text) && tt_has_control("a\xc2\x85") &&
+                  tt_has_control("\x7f"));
+    g_assert_false(tt_has_control("") || tt_has_control("\xc2\xa0 a") ||
+                   tt_has_control("\xc3\xa4"));
     g_assert_cmpstr(tt_replace_controls(text, '?'), ==,
                     "a?[m?????\xc2\xa0\xc3\x9f\xc2???");
 }

@@ -50,6 +50,11 @@ static void test_model(void)
             g_hash_table_insert(model, key, val);
         }
         if (step % 5003 == 0) {
+            TtPageSet *old = s;
+
+            s = tt_pageset_copy(old);
+            tt_pageset_clear(old);
+            tt_pageset_free(old);
             compare(s, model, keys, KEYS);
         }
     }

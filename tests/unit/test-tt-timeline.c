@@ -22,7 +22,8 @@
 typedef struct Movement {
     const char *name;
     const char *checkpoints;    /* positions */
-    char kind;                  /* 'g'oto, 'r'everse search, 's'urvey */
+    char kind;                  /* 'g'oto, the same when 'l'ost, 'r'everse search,
+                                   's'urvey */
     uint64_t now, to;           /* target, or start of history */
     const char *script;
 } Movement;
@@ -160,6 +161,12 @@ static const Movement movements[] = {
       "R5 . s9 e7 R0 . s5 . R0 . =0S" },
     { "reverse/ended-in-pass-two", "0", 'r', 9, 0,
       "R0 . s9 h2 . R0 . r2 e1 =1E" },
+    /* ---- goto, from a state that is lost ---- */
+    { "lost/restores-before-it-stands", "0 10", 'l', 5, 5, "R0 . r5 . =5T" },
+    { "lost/restores-before-it-goes-on", "0 10", 'l', 5, 9, "R0 . r9 . =9T" },
+    { "lost/restores-the-nearest", "0 10", 'l', 5, 12, "R10 . r12 . =12T" },
+    { "lost/begins-behind-the-target", "10", 'l', 5, 7, "R10 . =10S" },
+    { "lost/interrupted", "0", 'l', 5, 9, "R0 i5 =5I" },
     /* ---- survey: now, from; up to 50 ---- */
     { "survey/scans-once-and-returns", "0 10 20", 's', 45, 5,
       "R0 . s50 h7 h30 . R20 . r45 . =45T" },
@@ -287,6 +294,8 @@ static void run_script(TtTimeline *t, const Movement *m)
         tt_timeline_survey(t, m->now, m->to, 50);
     } else if (m->kind == 'g') {
         tt_timeline_goto(t, m->now, m->to);
+    } else if (m->kind == 'l') {
+        tt_timeline_goto_lost(t, m->to);
     } else {
         tt_timeline_reverse_continue(t, m->now, m->to);
     }

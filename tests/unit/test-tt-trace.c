@@ -139,6 +139,17 @@ static void test_cut(void)
     g_assert_cmpuint(before, >, 100000);
 }
 
+static void test_goes_on(void)
+{
+    g_autoptr(GByteArray) a = made((Maker) { 0, 200, 0, 0 });
+    uint64_t n;
+    bool torn;
+
+    g_assert_cmpint(read_all(a, a->len, &n, &torn), ==, TT_END);
+    g_byte_array_append(a, (const uint8_t *)"", 1);
+    g_assert_cmpint(read_all(a, a->len, &n, &torn), ==, TT_ERR_FORMAT);
+}
+
 static void test_flips(void)
 {
     g_autoptr(GByteArray) a = made((Maker) { 0, 200, 0, 0 });
@@ -194,6 +205,18 @@ static void test_compare(void)
     /* Parts that do not. */
     g_assert_cmpint(compare((Maker) { 0, 300, 0, 0 },
                             (Maker) { 1000, 90, 0, 0 }, &d), ==,
+                    TT_ERR_INVALID);
+}
+
+/* A run in which nothing was executed. */
+static void test_of_nothing(void)
+{
+    TtTraceDiff d;
+
+    g_assert_cmpint(compare((Maker) { 5, 0, 0, 0 }, (Maker) { 5, 0, 0, 0 }, &d), ==,
+                    TT_OK);
+    g_assert_cmpuint(d.from, ==, d.to);
+    g_assert_cmpint(compare((Maker) { 0, 0, 0, 0 }, (Maker) { 0, 9, 0, 0 }, &d), ==,
                     TT_ERR_INVALID);
 }
 
@@ -279,6 +302,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tt/trace/reads-what-was-written", test_round);
     g_test_add_func("/tt/trace/a-cut-costs-the-tail", test_cut);
+    g_test_add_func("/tt/trace/nothing-follows-its-end", test_goes_on);
+    g_test_add_func("/tt/trace/of-nothing", test_of_nothing);
     g_test_add_func("/tt/trace/every-flip-is-noticed", test_flips);
     g_test_add_func("/tt/trace/a-full-disk-is-told", test_full_disk);
     g_test_add_func("/tt/trace/compares-what-both-have", test_compare);

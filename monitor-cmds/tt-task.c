@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What commands that can last do between one look of the main loop's and the next.
+ */
+#include "qemu/osdep.h"
+#include "monitor-cmds/tt-task.h"
+#include "checkpoint/tt-checkpointer.h"
+#include "control/tt-attach.h"
+#include "control/tt-mark.h"
+#include "flight/tt-save.h"
+#include "monitor-cmds/tt-monitor.h"
+#include "monitor-cmds/tt-wait.h"
+#include "session/tt-session.h"
+#include "travel/tt-travel.h"
+#include "tt/hooks.h"
+#include "qemu/main-loop.h"
+#include "qapi/error.h"
+#include "qapi/qapi-events-tt.h"
+#include "system/runstate.h"
+#include "system/cpus.h"
+
+/* The vCPU's thread, or at once. */
+static void arrived(void *opaque, uint64_t pos, int reason)
+{
+    TtTask *t = opaque;
+
+    t->pos = pos;
+    t->reason = reason;
+    t->is_done = true;
+    tt_wait_kick();
+}
+
+static void saved(void *opaque, const char *dir, const char *why)
+{
+    TtTask *t = opaque;
+
+    if (why) {
+        error_setg(&t->err, "%s", why);
+    }
+    t->is_done = true;
+    tt_wait_kick();
+}
+
+/* The first state of a replay is not loaded yet. */
+static bool is_early(void)
+{
+    return tt_replaying() && !tt_session.live;
+}
+
+static bool begin_pinning(TtTask *t)
+{
+    uint64_t pos;
+
+    if (!tt_monitor_may_be_full(t->notes, &t->err) ||
+        !tt_travel_is_possible(&t->err)) {
+        return false;
+    }
+    vm_stop(RUN_STATE_PAUSED);
+    return (!t->name || tt_mark_add(t->name, &pos, &t->err)) &&
+        tt_travel_pin(arrived, t, &t->err);
+}
+
+static bool begin_movement(TtTask *t)
+{
+    switch (t->kind) {
+    case TT_TASK_GOTO:
+        return tt_monitor_go(&t->g, arrived, t, &t->err);
+    case TT_TASK_STRAIGHT:
+        return tt_travel_run(t->straight_to, arrived, t, &t->err);
+    default:
+        return begin_pinning(t);
+    }
+}
+
+static bool step_movement(TtTask *t)
+{
+    if (!t->has_begun) {
+        if (is_early() || t->cancelled) {
+            return t->cancelled;
+        }
+        t->has_begun = true;
+        if (!begin_movement(t)) {
+            t->is_done = true;
+        }
+    }
+    if (t->cancelled && !t->is_done) {
+        tt_travel_interrupt();
+    }
+    return t->is_done;
+}
+
+static bool step_checkpointer(TtTask *t)
+{
+    if (!t->has_begun) {
+        t->has_begun = true;
+        t->checkpointer = (TtCheckpointerTask) {
+            .kind = t->kind == TT_TASK_ADD ? TT_CHECKPOINTER_ADD : TT_CHECKPOINTER_DELETE,
+            .name = t->name, .full = t->notes, .id = t->id,
+        };
+    }
+    if (t->cancelled && !t->told_cancel) {
+        t->told_cancel = t->checkpointer.cancelled = true;
+    }
+    if (!tt_checkpointer_step(&t->checkpointer)) {
+        return false;
+    }
+    error_propagate(&t->err, t->checkpointer.err);
+    return true;
+}
+
+static void tell_added(TtTask *t, uint32_t id)
+{
+    const char *notes = t->notes && t->notes->len ? t->notes->str : NULL;
+
+    t->added = tt_monitor_checkpoint(id, &t->err);
+    if (t->added) {
+        qapi_event_send_tt_checkpoint_added(id, t->added->position, t->job_id,
+                                            notes);
+    }
+}
+
+static bool step_add(TtTask *t)
+{
+    if (!t->has_begun) {
+        t->is_recording = tt_recording();
+        if (t->full && !t->notes) {
+            t->notes = g_string_new(NULL);
+        }
+    }
+    if (t->is_recording ? !step_checkpointer(t) : !step_movement(t)) {
+        return false;
+    }
+    if (!t->err && !t->cancelled) {
+        tell_added(t, t->is_recording ? t->checkpointer.id : tt_travel_pinned());
+    }
+    return true;
+}
+
+static bool step_delete(TtTask *t)
+{
+    if (!t->has_begun) {
+        t->is_recording = tt_recording();
+    }
+    if (t->is_recording) {
+        return step_checkpointer(t);
+    }
+    tt_travel_delete(t->id, &t->err);
+    return true;
+}
+
+static bool step_save(TtTask *t)
+{
+    if (!t->has_begun) {
+        t->has_begun = true;
+        if (!tt_save_begin(t->name, false, saved, t, &t->err)) {
+            t->is_done = true;
+        } else if (!t->is_done) {
+            t->dir = g_strdup(tt_save_dir());
+        }
+    }
+    if (t->cancelled && !t->is_done && !t->told_cancel) {
+        t->told_cancel = true;
+        tt_save_cancel();
+    }
+    return t->is_done;
+}
+
+/* A slow disk first gets what it is at, while the VM runs. */
+static bool step_record_stop(TtTask *t)
+{
+    if (tt_recording() && tt_checkpointer_is_busy()) {
+        return false;
+    }
+    tt_detach(&t->ended, &t->err);
+    return true;
+}
+
+bool tt_task_step(void *opaque)
+{
+    TtTask *t = opaque;
+
+    switch (t->kind) {
+    case TT_TASK_GOTO:
+    case TT_TASK_STRAIGHT:
+        return step_movement(t);
+    case TT_TASK_ADD:
+        return step_add(t);
+    case TT_TASK_DELETE:
+        return step_delete(t);
+    case TT_TASK_SAVE:
+        return step_save(t);
+    case TT_TASK_RECORD_STOP:
+        return step_record_stop(t);
+    }
+    g_assert_not_reached();
+}
+
+bool tt_task_moves(const TtTask *t)
+{
+    return t->has_begun && !t->is_done && !t->is_recording &&
+        t->kind <= TT_TASK_ADD;
+}
+
+void tt_task_clear(TtTask *t)
+{
+    error_free(t->err);
+    qapi_free_TtCheckpoint(t->added);
+    if (t->notes) {
+        g_string_free(t->notes, true);
+    }
+    g_free(t->dir);
+}
