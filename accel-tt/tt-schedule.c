@@ -26,6 +26,12 @@ bool tt_schedule_chaos;
 static uint64_t slice_end;      /* others are due here */
 static bool has_yielded;        /* it waits for another, by PAUSE perhaps */
 
+void tt_schedule_start(void)
+{
+    slice_end = 0;
+    has_yielded = false;
+}
+
 uint64_t tt_schedule_end(void)
 {
     return slice_end;

@@ -7,6 +7,7 @@
 #ifndef TT_SCHEDULE_H
 #define TT_SCHEDULE_H
 
+void tt_schedule_start(void);            /* a recording begins */
 bool tt_schedule_choose(void);             /* who runs next; false: nobody can */
 uint64_t tt_schedule_end(void);            /* the position at which others are due */
 void tt_schedule_note(bool yielded);       /* cpu_exec was left: for others? */

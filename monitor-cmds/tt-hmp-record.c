@@ -5,6 +5,7 @@
 #include "qemu/osdep.h"
 #include "control/tt-values.h"
 #include "monitor-cmds/tt-task.h"
+#include "monitor-cmds/tt-wait.h"
 #include "session/tt-paths.h"
 #include "tt-hmp-record-int.h"
 #include "tt-hmp-task-int.h"
@@ -13,15 +14,51 @@
 #include "qapi/qapi-commands-tt.h"
 #include "qapi/qapi-commands-tt-record.h"
 #include "monitor/monitor.h"
+#include "qemu/coroutine.h"
 #include "monitor/hmp.h"
 
 /* ---- the window of a flight recorder ---- */
+
+typedef struct Saving {
+    Monitor *mon;               /* suspended */
+    char *name;
+    TtTask task;
+} Saving;
+
+/* The main loop is not nested meanwhile: a reset, a stop of the VM and the end of
+ * QEMU do not wait for a slow disk. */
+static void coroutine_fn save_and_resume(void *opaque)
+{
+    Saving *s = opaque;
+
+    tt_wait(tt_task_step, &s->task);
+    if (s->task.err) {
+        monitor_printf(s->mon, "Error: %s\n", error_get_pretty(s->task.err));
+        error_free(s->task.err);
+    } else {
+        monitor_printf(s->mon, "saved in %s\n", tt_printable(s->task.dir));
+    }
+    monitor_resume(s->mon);
+    tt_task_clear(&s->task);
+    g_free(s->name);
+    g_free(s);
+}
 
 void tt_hmp_save(Monitor *mon, const char *arg, Error **errp)
 {
     TtTask t = { .kind = TT_TASK_SAVE, .name = arg && *arg ? arg : NULL };
 
-    if (tt_hmp_carry_out(mon, &t, errp)) {
+    if (monitor_suspend(mon) == 0) {
+        Saving *s = g_new0(Saving, 1);
+
+        s->mon = mon;
+        s->name = g_strdup(t.name);
+        s->task = t;
+        s->task.name = s->name;
+        qemu_coroutine_enter(qemu_coroutine_create(save_and_resume, s));
+        return;
+    }
+    if (tt_hmp_carry_out(mon, &t, errp)) {      /* gdb's, or of QMP: no prompt */
         monitor_printf(mon, "saved in %s\n", tt_printable(t.dir));
     }
     tt_task_clear(&t);

@@ -54,8 +54,11 @@ static bool wait_step(void *opaque)
     if (tt_task_step(w->task)) {
         return true;
     }
+    if (qemu_shutdown_requested_get()) {
+        w->task->cancelled = true;
+    }
     if (tt_task_moves(w->task)) {
-        if (qemu_shutdown_requested_get() || gave_up()) {
+        if (gave_up()) {
             w->task->cancelled = true;
         }
         if (now - w->told_ms >= TELL_MS) {

@@ -13,6 +13,7 @@
 #include "qemu/main-loop.h"
 #include "block/aio.h"
 #include "qapi/error.h"
+#include "qemu/error-report.h"
 
 typedef struct TtJob {
     Job common;
@@ -66,7 +67,11 @@ static int coroutine_fn run(Job *job, Error **errp)
     if (!j->done) {
         job_progress_update(job, 1);
     }
-    if (j->task.err && !job_is_cancelled(job)) {
+    if (j->task.err && job_is_cancelled(job)) {
+        warn_reportf_err(g_steal_pointer(&j->task.err), "tt: job '%s' was cancelled, "
+                         "but its checkpoint could not be deleted: ", job->id);
+    }
+    if (j->task.err) {
         error_propagate(errp, g_steal_pointer(&j->task.err));
         return -EIO;
     }

@@ -15,6 +15,7 @@
 #include "tt/hooks.h"
 #include "qemu/main-loop.h"
 #include "qapi/error.h"
+#include "qemu/error-report.h"
 #include "qapi/qapi-events-tt.h"
 #include "system/runstate.h"
 #include "system/cpus.h"
@@ -132,6 +133,9 @@ static bool step_add(TtTask *t)
     }
     if (!t->err && !t->cancelled) {
         tell_added(t, t->is_recording ? t->checkpointer.id : tt_travel_pinned());
+    } else if (t->notes && t->notes->len) {
+        /* The disks have moved on all the same. */
+        info_report("tt: the checkpoint was not kept, but: %s", t->notes->str);
     }
     return true;
 }
@@ -168,7 +172,8 @@ static bool step_save(TtTask *t)
 /* A slow disk first gets what it is at, while the VM runs. */
 static bool step_record_stop(TtTask *t)
 {
-    if (tt_recording() && tt_checkpointer_is_busy()) {
+    if (tt_recording() && !qemu_shutdown_requested_get() &&
+        tt_checkpointer_is_busy()) {
         return false;
     }
     tt_detach(&t->ended, &t->err);

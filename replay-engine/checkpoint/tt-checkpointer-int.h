@@ -20,5 +20,8 @@ void tt_checkpointer_drop_newest(void);
  * urges none. */
 void tt_checkpointer_reserve(bool on);
 bool tt_checkpointer_is_reserved(void);
+/* A task of the user's waits for the store (+1), or no more (-1): until then the
+ * recorder's own checkpoints leave it alone. */
+void tt_checkpointer_is_wanted(int change);
 
 #endif

@@ -26,6 +26,7 @@
 #include "session/tt-checkpoint.h"
 #include "session/tt-session.h"
 #include "tt-checkpointer-int.h"
+#include "tt/hooks.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
 #include "system/cpus.h"
@@ -47,12 +48,32 @@ static bool begin_late(Error **errp)
     return true;
 }
 
-/* *@busy: ask again later. */
-static bool may_act(bool *busy, Error **errp)
+/* While a task of the user's waits for the store, the recorder's own checkpoints do
+ * not take it: it could wait for ever on a slow disk. */
+static void wait_for_store(TtCheckpointerTask *t, bool on)
+{
+    if (t->is_waiting != on) {
+        t->is_waiting = on;
+        tt_checkpointer_is_wanted(on ? 1 : -1);
+    }
+}
+
+/* *@busy: ask again later. What goes on by itself waits for the present, and for a
+ * window that is being saved. */
+static bool may_act(const TtCheckpointerTask *t, bool *busy, Error **errp)
 {
     const char *why;
 
     *busy = false;
+    if (t->is_undo && (tt_past || tt_cpstore_is_saving())) {
+        *busy = true;
+        return false;
+    }
+    if (tt_past) {              /* it came while this waited for the store */
+        error_setg(errp, "the past of the recording is shown now: go to the present "
+                   "('cont'), and try again");
+        return false;
+    }
     if (!tt_is_live(errp)) {
         return false;
     }
@@ -63,6 +84,11 @@ static bool may_act(bool *busy, Error **errp)
     }
     if (!tt_checkpointer_is_reserved() && !tt_cpstore_is_busy() && tt_cpfiles_is_over()) {
         tt_checkpointer_drop_newest();
+        if (!tt_cpstore_is_busy() && tt_cpfiles_is_over()) {
+            error_setg(errp, "the store of checkpoints is full, and not enough memory "
+                       "is left to make room in it");
+            return false;
+        }
     }
     if (tt_checkpointer_is_reserved() || tt_cpstore_is_busy()) {
         *busy = true;
@@ -186,20 +212,25 @@ static bool begin(TtCheckpointerTask *t)
     bool busy;
 
     if (t->cancelled) {
+        wait_for_store(t, false);
         return true;
     }
-    if (!may_act(&busy, &t->err)) {
+    if (!may_act(t, &busy, &t->err)) {
+        wait_for_store(t, busy);
         return !busy;
     }
     if (t->kind == TT_CHECKPOINTER_ADD && !t->has_room) {
         t->has_room = true;             /* or there cannot be */
         if (!tt_cptake_has_room(&t->job) && t->job) {
+            wait_for_store(t, true);
             return false;               /* busy until it is made */
         }
     }
     if (t->kind == TT_CHECKPOINTER_ADD ? !add_now(t) : !delete_now(t)) {
+        wait_for_store(t, t->is_late);
         return !t->is_late;
     }
+    wait_for_store(t, false);
     t->is_posted = true;
     return false;
 }
@@ -222,6 +253,7 @@ static bool end(TtCheckpointerTask *t)
         if (t->cancelled) {
             t->kind = TT_CHECKPOINTER_DELETE;
             t->cancelled = t->is_posted = false;
+            t->is_undo = true;
             return false;
         }
     }

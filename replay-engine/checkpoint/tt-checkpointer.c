@@ -95,6 +95,19 @@ bool tt_checkpointer_is_reserved(void)
     return qatomic_read(&kp.reserved);
 }
 
+/* Tasks of the user's that wait for the store. BQL; they outlive a recording. */
+static int n_wanted;
+
+void tt_checkpointer_is_wanted(int change)
+{
+    n_wanted += change;
+}
+
+static bool is_the_users(void)
+{
+    return n_wanted || tt_checkpointer_is_reserved();
+}
+
 void tt_checkpointer_drop_newest(void)
 {
     g_autoptr(GArray) all = tt_cplist_list();
@@ -202,8 +215,8 @@ static void sync_point(CPUState *cpu)
 {
     uint32_t job;
 
-    if (!kp.on || tt_checkpointer_is_reserved() || tt_cpstore_is_busy() ||
-        is_in_trouble() || !is_due()) {
+    if (!kp.on || is_the_users() || tt_cpstore_is_busy() || is_in_trouble() ||
+        !is_due()) {
         return;
     }
     if (!tt_cptake_has_room(&job) && job) {
@@ -228,7 +241,7 @@ static void urge(void)
 {
     uint32_t job;
 
-    if (!kp.on || kp.urgent || tt_checkpointer_is_reserved() ||
+    if (!kp.on || kp.urgent || is_the_users() ||
         !(tt_flight_wants_point() || tt_record_is_tight()) ||
         tt_cpstore_is_busy() || is_in_trouble() || (!tt_cptake_has_room(&job) && job)) {
         return;

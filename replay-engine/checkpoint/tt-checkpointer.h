@@ -28,6 +28,8 @@ typedef struct TtCheckpointerTask {
     /* private */
     uint32_t job;
     bool has_room, is_late, is_posted;
+    bool is_undo;               /* a delete of what was added and cancelled */
+    bool is_waiting;            /* for the store; nobody else gets it first */
 } TtCheckpointerTask;
 
 /* Main thread, no coroutine; does not sleep. Call it until it is true: it has ended. */

@@ -16,6 +16,7 @@
 #include "accel-tt/tcg/tt-branch-trace.h"
 #include "accel-tt/tt-inputs.h"
 #include "accel-tt/tt-position.h"
+#include "accel-tt/tt-schedule.h"
 #include "accel-tt/tt-token.h"
 #include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
@@ -267,6 +268,7 @@ static bool begin(Error **errp)
     TtEvent ready = { .kind = TT_EV_CHECK };
 
     tt_vcpus_turn_to(tt_vcpus_at(0));       /* every run begins with that one */
+    tt_schedule_start();
     tt_session.has_begun = true;
     tt_writer_start();
     tt_session.live = true;

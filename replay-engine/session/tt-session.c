@@ -21,7 +21,11 @@ TtSession tt_session;
 
 /* ---- the mode ---- */
 
-static const TtOps nobody;
+static void ignore_event(TtEvent *ev)
+{
+}
+
+static const TtOps nobody = { .event = ignore_event, .answer = ignore_event };
 static const TtOps *ops_of[] = {
     [TT_OFF] = &nobody, [TT_RECORD] = &nobody, [TT_REPLAY] = &nobody,
 };

@@ -15,8 +15,7 @@
 #define TT_SYNC_INTERVAL (1ull << 23)
 
 typedef struct TtSession {
-    const char *dir;            /* the run directory; interned, since query-tt
-                                   reads it without any lock */
+    const char *dir;            /* the run directory; interned: stays valid */
     TtManifest manifest;
     bool live;                  /* events are recorded or replayed now */
     bool has_begun;             /* the recording has, and perhaps ended */

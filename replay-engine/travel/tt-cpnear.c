@@ -76,7 +76,9 @@ void tt_checkpoints_near(CPUState *cpu)
     TtRestorable *c;
     uint64_t at;
 
-    if (tt_at_end_exit || !tt_session.manifest.sync_interval || !may_stand_near() ||
+    /* Without that remedy tables change their size, and entries their place. */
+    if ((tt_omit & TT_OMIT_FIXED_TLB) || tt_at_end_exit ||
+        !tt_session.manifest.sync_interval || !may_stand_near() ||
         (tt_timeline_find(tt_cptable.timeline, tt_now.pos, &at) && at == tt_now.pos)) {
         return;
     }

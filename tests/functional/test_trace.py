@@ -240,9 +240,9 @@ def test_odd_name(work):
         vm.wait_serial('\n')
         for _ in range(2):
             said = vm.qmp.hmp(f'tt trace start {path}')
-        check(f"into '{shown}'" in said, said)
+        check(f"to '{shown}'" in said, said)
         answer = vm.qmp.error('tt-trace-start', file=path)
-        check(f"into '{shown}'" in answer, answer)
+        check(f"to '{shown}'" in answer, answer)
         check(f'bytes in {shown}\n' in vm.qmp.hmp('tt trace stop').replace('\r', ''),
               'the end of a trace')
         vm.qmp.send('quit')

@@ -365,7 +365,7 @@ def test_nothing_is_verified(work):
     killed = script(os.path.join(work, 'killed'), '#!/bin/sh\nkill -9 $$\n')
     for args in (), ('--json',):
         said = tt('verify', run.dir, '--qemu', killed, *args, rc=1).stdout
-        check('QEMU was ended by signal 9 (Killed)' in said, said)
+        check('QEMU was killed by signal 9 (Killed)' in said, said)
     one = 'echo tt-verify interval from=0 to=5 how=equal; echo tt-verify end '
     for number, text in enumerate(('echo tt-verify end code=0 whole=1',
                                    f'{one}code=0 whole=1; kill -11 $$',

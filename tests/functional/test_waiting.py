@@ -4,6 +4,7 @@
 import contextlib
 import os
 import re
+import time
 
 from guests import guest_args
 from hmp import Hmp, hmp_args
@@ -57,6 +58,13 @@ def timers_go_on(vm):
     before = info(vm)['events']
     wait_until(lambda: info(vm)['events'] > before + 50,
                "the guest's timers go on")
+
+
+def stands(vm):
+    """It has no timer interrupt for as long as it has a hundred otherwise."""
+    before = info(vm)['events']
+    time.sleep(0.5)
+    return info(vm)['events'] == before
 
 
 def job_ends(vm, name, error=None):
@@ -202,3 +210,28 @@ def test_save_is_a_job(work):
         vm.qmp.send('quit')
         vm.wait(0)
     replay(work, dir_)
+
+
+@limit(100)
+def test_past_overtakes(work):
+    """A checkpoint that waits for its turn is not made in the past that was entered
+    meanwhile, and none is deleted there."""
+    with held_recorder(work) as (vm, hold):
+        hold.on()
+        vm.qmp.cmd('tt-checkpoint-add', job_id='first')
+        timers_go_on(vm)
+        vm.qmp.cmd('tt-checkpoint-add', job_id='second')
+        vm.qmp.cmd('tt-checkpoint-delete', job_id='third', id=checkpoints(vm)[0])
+        timers_go_on(vm)
+        going = vm.qmp.send('tt-goto', where='start')   # waits for the disk, too
+        wait_until(lambda: stands(vm), 'the VM is stopped for it')
+        hold.off()
+        vm.qmp.answer(going, 60)
+        wait_until(lambda: {j['status'] for j in vm.qmp.cmd('query-jobs')} ==
+                   {'concluded'}, 'the jobs end', 30)   # the first one either way
+        job_ends(vm, 'second', 'the past of the recording is shown')
+        job_ends(vm, 'third', 'the past of the recording is shown')
+        vm.qmp.cmd('cont')              # in the past, and at its end in the present
+        wait_until(lambda: info(vm)['mode'] == 'record', 'the present goes on', 60)
+        timers_go_on(vm)
+        ends_whole(work, vm)
