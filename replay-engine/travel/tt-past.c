@@ -14,7 +14,7 @@
  *       anything: coming back needs the vCPU's state only, and that is logged
  *       when the past is entered, at the position where the present stands.
  *   I2  Devices that act meanwhile (a packet, a key) find the present: what they
- *       write is logged there (tt_past_swap), what they ask of the vCPU waits
+ *       write is logged there (tt_world_swap), what they ask of the vCPU waits
  *       (tt_vcpus_swap_links).
  *   I3  QEMU's clocks and its handlers of the VM's state see a VM that stands,
  *       whatever runs in the past.
