@@ -273,6 +273,13 @@ uint64_t tt_cr8_rd(uint64_t val)
     return ev.val;
 }
 
+void tt_cr8_wr(uint64_t val)
+{
+    if (tt_ops->cr8_written) {
+        tt_ops->cr8_written(val);
+    }
+}
+
 /* ---- interrupts ---- */
 
 void tt_interrupt_ack(bool begin)
@@ -301,6 +308,18 @@ void tt_interrupt_intercepted(CPUState *cpu, int type)
 
     if (tt_recording() && tt_target_intercepts(cpu, intr_class)) {
         tt_log_event(&ev);
+    }
+}
+
+bool tt_replay_unhalt(CPUState *cpu)
+{
+    return tt_ops->unhalts(cpu);
+}
+
+void tt_replay_pending(CPUState *cpu, int type)
+{
+    if (type == CPU_INTERRUPT_HARD && tt_ops->window_open) {
+        tt_ops->window_open(cpu);
     }
 }
 

@@ -43,6 +43,7 @@
 /* Pauses of some 140 cycles each: about 15 us. */
 #define SPINS 300
 #define KICK_EVERY 16
+#define HOLD_STEP_US 50
 
 bool tt_token_on;
 
@@ -122,6 +123,21 @@ void tt_token_kick(void)
     }
 }
 
+/* The vCPU gives the token at its next exit. If there is none, it is kicked, again and
+ * again: not every place will do. */
+static void wait_for_exit(void)
+{
+    unsigned waited = 0;
+
+    while (qatomic_read(&in_guest) && !qatomic_read(&inherited)) {
+        if (waited >= tt_backend->hold_us) {
+            tt_backend->kick(tt_vcpu());
+        }
+        g_usleep(HOLD_STEP_US);
+        waited += HOLD_STEP_US;
+    }
+}
+
 static void enqueue(void)
 {
     if (!qatomic_read(&active)) {
@@ -133,7 +149,9 @@ static void enqueue(void)
     counted = true;
     qatomic_inc(&queued);
     smp_mb();                                   /* T1 */
-    if (qatomic_read(&in_guest)) {
+    if (qatomic_read(&in_guest) && tt_backend->hold_us) {
+        wait_for_exit();
+    } else if (qatomic_read(&in_guest)) {
         for (unsigned n = 0; n < SPINS && !qatomic_read(&inherited); n++) {
             if (n % KICK_EVERY == 0) {
                 tt_token_kick();    /* one may be lost: TT_HOOK_KICK_LATE */
@@ -218,9 +236,10 @@ bool tt_token_yield(void (*before)(void))
 
 void tt_token_enter_guest(bool slice)
 {
-    qatomic_set(&in_guest, !slice);             /* T3: a slice is not cut */
+    /* T3: a slice is not cut. Where an exit is waited for, that is the slice. */
+    qatomic_set(&in_guest, !slice || tt_backend->hold_us);
     smp_mb();                                   /* T1 */
-    if (!slice && tt_token_is_wanted()) {
+    if (!slice && !tt_backend->hold_us && tt_token_is_wanted()) {
         tt_token_kick();
     }
 }

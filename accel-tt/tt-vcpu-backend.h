@@ -30,6 +30,9 @@ typedef struct TtRunMode {
 
 typedef struct TtVcpuBackend {
     const char *name;           /* as in -accel NAME */
+    /* Positions are exits and events, not instructions: the run is converted before
+     * it is replayed (decision 0019), and can only be recorded here. */
+    bool counts_exits;
 
     /* ---- a stop at a position, and where the vCPU is ---- */
     /* Guest code ends @n positions from here at the latest, exactly there if nothing
@@ -70,7 +73,16 @@ typedef struct TtVcpuBackend {
      * program flow was changed. */
     bool (*deliver)(struct CPUState *cpu, uint64_t intr_class, uint64_t vector);
 
+    /* ---- the token ---- */
+    /* To leave guest code at any moment is dear: who wants the token waits so many
+     * microseconds for an exit first, and then kicks. 0: it may leave at once. */
+    unsigned hold_us;
+    void (*kick)(struct CPUState *cpu);     /* with hold_us; any thread */
+
     /* ---- life ---- */
+    /* A recording begins: what else a replay must know of the vCPU is logged. May be
+     * NULL. */
+    void (*begin)(struct CPUState *cpu);
     /* The mode (TT_OFF, ...) has changed, the vCPU is stopped: nothing that was made
      * for the mode before is used again. */
     void (*mode_changed)(struct CPUState *cpu);

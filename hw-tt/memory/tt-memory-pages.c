@@ -11,6 +11,7 @@
 #include "tt-memory-int.h"
 #include "tt/hooks.h"
 #include "exec/memory.h"
+#include "system/kvm.h"
 #include "qemu/bitmap.h"
 #include "qemu/rcu.h"
 #include "exec/ramblock.h"
@@ -93,6 +94,9 @@ uint64_t *tt_memory_collect_dirty(size_t *n)
 {
     GArray *out = g_array_new(false, false, sizeof(uint64_t));
 
+    if (kvm_enabled()) {
+        memory_global_dirty_log_sync(false);
+    }
     for (unsigned i = 0; i < tt_memory_n_made(); i++) {
         collect_block(tt_memory_block(i), out);
     }

@@ -266,6 +266,8 @@ void tt_count_exception(struct CPUState *cpu);      /* one was delivered */
 bool tt_boundary(struct CPUState *cpu);
 /* Replay: is the recorded end of HLT due at this position? */
 bool tt_replay_unhalt(struct CPUState *cpu);
+/* Replay: an interrupt of QEMU's class @type, or 0, could be taken here. */
+void tt_replay_pending(struct CPUState *cpu, int type);
 void tt_record_unhalt(struct CPUState *cpu);
 void tt_cpu_was_reset(struct CPUState *cpu);
 
@@ -360,6 +362,17 @@ void tt_cpuid(uint32_t leaf, uint32_t subleaf, uint32_t regs[4]);
 void tt_msr_rd(uint32_t index, uint64_t *val, int *status);
 void tt_msr_wr(uint32_t index, int *status);
 uint64_t tt_cr8_rd(uint64_t val);
+/* CR8 is written in a replay: the interrupt controller is not there. */
+void tt_cr8_wr(uint64_t val);
+
+/* A run that was recorded under KVM: MSRs that QEMU answered there are inputs. */
+extern bool tt_msrs_are_inputs;
+bool tt_msr_is_input_slow(uint32_t index);
+
+static inline bool tt_msr_is_input(uint32_t index)
+{
+    return __builtin_expect(tt_msrs_are_inputs, 0) && tt_msr_is_input_slow(index);
+}
 /* Brackets device code that the vCPU runs inside an instruction. */
 void tt_device_enter(void);
 void tt_device_leave(void);

@@ -15,6 +15,7 @@
 #include "net/vhost_net.h"
 #include "system/cpu-timers.h"
 #include "system/cpus.h"
+#include "system/kvm.h"
 #include "system/runstate.h"
 #include "system/tcg.h"
 
@@ -81,9 +82,8 @@ char *tt_unrecordable_device(void)
 
 const char *tt_unrecordable_machine(MachineState *ms)
 {
-    if (!tcg_enabled()) {
-        return "-tt works with -accel tcg only, for now: leave the other "
-            "accelerator out";
+    if (!tcg_enabled() && !kvm_enabled()) {
+        return "-tt works with accelerator tcg or kvm only: leave the other out";
     }
     if (ms->smp.max_cpus > TT_VCPUS_MAX) {
         return "-tt records 8 vCPUs at most: use -smp 8 or less";
@@ -102,6 +102,9 @@ bool tt_can_record(Error **errp)
 
     if (machine || device) {
         error_setg(errp, "%s", machine ?: device);
+    } else if (kvm_enabled()) {
+        error_setg(errp, "under KVM a recording begins with the VM: start QEMU with "
+                   "-tt record");
     } else if (icount_enabled()) {
         error_setg(errp, "%s", tt_no_icount);
     } else if (current_machine->smp.cpus > 1 && qemu_tcg_mttcg_enabled()) {

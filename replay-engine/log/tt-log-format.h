@@ -90,8 +90,8 @@ typedef struct TtLogState {
 static inline bool tt_log_kind_is_readable(unsigned kind)
 {
     return kind >= TT_EV_ANNOTATION_MIN ||
-           (kind >= TT_EV_PIO_IN && kind <= TT_EV_VALUE) ||
-           (kind >= TT_EV_INTR && kind <= TT_EV_RAM_FILL);
+           (kind >= TT_EV_PIO_IN && kind <= TT_EV_TPR_WR) ||
+           (kind >= TT_EV_INTR && kind <= TT_EV_CPUID_TABLE);
 }
 
 /* A split delta: the lowest eight bits apart, the others with their sign. */

@@ -40,6 +40,9 @@ typedef enum TtEventKind {
     TT_EV_CPUID = 10,       /* addr=leaf | subleaf << 32,
                                data=eax ebx ecx edx */
     TT_EV_VALUE = 11,       /* addr=site number val: any other host value */
+    TT_EV_HLT = 12,         /* exits only: the vCPU has come to HLT; val=1: it
+                               was shut down by a triple fault */
+    TT_EV_TPR_WR = 13,      /* exits only: val=CR8, lowered by the guest */
 
     TT_EV_INTR = 16,        /* addr=interrupt class (TT_INTR_*) val=vector */
     TT_EV_UNHALT = 17,
@@ -51,6 +54,11 @@ typedef enum TtEventKind {
     TT_EV_CPU_SWITCH = 23,  /* reserved: addr=vCPU that runs next */
     TT_EV_RAM_FILL = 24,    /* addr=block index val=offset aux=byte
                                data=le64 length: a discarded range */
+    TT_EV_PLACE = 25,       /* exits only: the vCPU was made to leave guest code
+                               here; data=a place, see run/tt-place.h */
+    TT_EV_WINDOW = 26,      /* exits only: at the next boundary at which the
+                               vCPU can take an interrupt */
+    TT_EV_CPUID_TABLE = 27, /* exits only: data=what CPUID answers */
 
     TT_EV_CHECK = 32,       /* addr=output hash val=cpu digest */
     TT_EV_DIGEST = 33,      /* addr=cpu digest val=ram digest */
@@ -72,6 +80,8 @@ enum { TT_INTR_HARD = 1, TT_INTR_NMI = 2, TT_INTR_SMI = 3, TT_INTR_INIT = 4,
        TT_INTR_INTERCEPTED = 0x80 /* or'ed: it became an exit to the
                                      guest's own hypervisor (SVM) */ };
 enum { TT_FLAG_A20 = 1, TT_FLAG_IGNNE = 2, TT_FLAG_APIC_FEATURE = 3,
+       TT_FLAG_TPR = 4 /* exits only: what CR8 reads */,
+       TT_FLAG_TSC = 5 /* exits only: what RDTSC reads from here on */,
        TT_FLAG_REGISTER = 16 /* plus the number of a general register */ };
 enum { TT_FINISH_QUIT = 1, TT_FINISH_STOPPED = 2 };
 /* What a virtio-gpu did to its pictures; data as in docs/reference/log-format. */

@@ -22,7 +22,7 @@ void tt_record_release(void)
 {
     if (!released) {
         for (unsigned i = 0; i < tt_vcpus_count(); i++) {
-            prints[i] = tt_target_fingerprint(tt_vcpus_at(i));
+            prints[i] = tt_backend->fingerprint(tt_vcpus_at(i));
         }
         released = true;
     }
@@ -30,7 +30,7 @@ void tt_record_release(void)
 
 static void log_state(CPUState *cpu)
 {
-    GByteArray *state = tt_target_save(cpu);
+    GByteArray *state = tt_backend->save(cpu);
     TtEvent ev = {
         .kind = TT_EV_CPU_STATE, .cpu = cpu->cpu_index, .val = cpu->halted,
         .data = state->data, .len = state->len,
@@ -68,7 +68,7 @@ static void resync_one(unsigned i)
     bool changed = was_reset[i];
 
     if (released) {
-        changed |= tt_target_fingerprint(cpu) != prints[i];
+        changed |= tt_backend->fingerprint(cpu) != prints[i];
     }
     was_reset[i] = false;
     if (changed && !(tt_omit & TT_OMIT_CPU_RESET)) {

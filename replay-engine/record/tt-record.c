@@ -29,6 +29,7 @@
 #include "log/tt-log.h"
 #include "record/tt-flight.h"
 #include "record/tt-record-options.h"
+#include "record/tt-record-place.h"
 #include "record/tt-record-vcpus.h"
 #include "record/tt-rundir.h"
 #include "record/tt-write-stall.h"
@@ -231,6 +232,10 @@ bool tt_record_open(Error **errp)
         return false;
     }
     tt_session.manifest.rules = TT_MANIFEST_RULES;
+    if (tt_backend->counts_exits) {
+        tt_session.manifest.rules |= TT_RULE_KVM;
+        tt_session.manifest.features |= TT_FEATURE_EXITS;
+    }
     tt_session.manifest.tlb_entries = 1 << TT_HOOK_TLB_BITS;
     tt_session.manifest.sync_interval = TT_SYNC_INTERVAL;
     return true;
@@ -263,6 +268,17 @@ static bool save_manifest(Error **errp)
     return true;
 }
 
+/* Where positions are exits there are none: they are made when it is converted. */
+static void set_first_digests(void)
+{
+    bool has_any = !tt_backend->counts_exits;
+
+    tt_record_options.check_interval =
+        tt_record_options.check_interval ?: TT_CHECK_INTERVAL;
+    tt_now.sync_next = has_any ? tt_next_sync_point(0) : UINT64_MAX;
+    tt_now.check_next = has_any ? tt_record_options.check_interval : UINT64_MAX;
+}
+
 static bool begin(Error **errp)
 {
     TtEvent ready = { .kind = TT_EV_CHECK };
@@ -273,9 +289,7 @@ static bool begin(Error **errp)
     tt_writer_start();
     tt_session.live = true;
     tt_session.gave_up = false;
-    tt_now.sync_next = tt_next_sync_point(0);
-    tt_record_options.check_interval = tt_record_options.check_interval ?: TT_CHECK_INTERVAL;
-    tt_now.check_next = tt_record_options.check_interval;
+    set_first_digests();
     tt_inputs_start();
     rec.initial = true;
     if (!tt_guard_start(errp)) {
@@ -283,6 +297,9 @@ static bool begin(Error **errp)
     }
     tt_memory_record_start(first_cpu);
     tt_record_vcpus_begin();
+    if (tt_backend->begin) {
+        tt_backend->begin(first_cpu);
+    }
     rec.initial = false;
     ready.val = tt_vcpus_digest();
     tt_record_event(&ready);
@@ -454,7 +471,7 @@ void tt_record_init(void)
 {
     static const TtOps ops = {
         .event = tt_record_event, .answer = tt_record_event,
-        .port_written = port_written, .was_reset = tt_record_vcpus_was_reset,
+        .port_written = port_written, .placed = tt_record_placed, .was_reset = tt_record_vcpus_was_reset,
         .begin = begin_with_the_vm, .releasing = releasing, .prepare = prepare,
         .limit = limit, .boundary = boundary, .left = left,
     };

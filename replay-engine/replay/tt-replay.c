@@ -292,7 +292,7 @@ static bool boundary(CPUState *cpu)
     return true;
 }
 
-bool tt_replay_unhalt(CPUState *cpu)
+static bool unhalts(CPUState *cpu)
 {
     if (!is_due(tt_sched_peek(tt_replay_sched()), TT_EV_UNHALT)) {
         return false;
@@ -432,6 +432,7 @@ static const TtOps ops = {
     .prepare = prepare,
     .limit = limit,
     .boundary = boundary,
+    .unhalts = unhalts,
     .left = left,
     .is_moving = is_moving,
     .is_blind = is_blind,

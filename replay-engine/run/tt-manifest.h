@@ -31,8 +31,11 @@
 #define TT_FEATURE_WINDOW      (UINT64_C(1) << 2)   /* of the log there may be the
                                                        last part only: it is in
                                                        parts (log/tt-logparts.h) */
+#define TT_FEATURE_EXITS       (UINT64_C(1) << 3)   /* recorded under KVM, and not yet
+                                                       converted: its positions
+                                                       are exits */
 #define TT_MANIFEST_FEATURES   (TT_FEATURE_PARENT | TT_FEATURE_SCRUBBED | \
-                                TT_FEATURE_WINDOW)
+                                TT_FEATURE_WINDOW | TT_FEATURE_EXITS)
 
 /* How the last line begins; the SHA-256 of all before it follows. Runs since rule
  * TT_RULE_WHOLE_STATE have it. */
@@ -55,6 +58,10 @@
 #define TT_RULE_WHOLE_STATE (UINT64_C(1) << 6)  /* of a vCPU: in what is stored,
                                                    and in its digest; a run
                                                    without can be replayed, too */
+#define TT_RULE_KVM         (UINT64_C(1) << 7)  /* recorded under KVM: MSRs that QEMU
+                                                   answered are inputs, the CPU
+                                                   is like hardware where TCG's
+                                                   is not */
 #define TT_MANIFEST_RULES   (TT_RULE_COUNT | TT_RULE_RESUME_FLAG | \
                              TT_RULE_BT_FLAGS | TT_RULE_FETCH | \
                              TT_RULE_VICTIMS | TT_RULE_WHOLE_STATE)

@@ -13,6 +13,7 @@
 #include "log/tt-log.h"
 
 struct CPUState;
+struct TtPlace;
 
 typedef struct TtOps {
     /* ---- inputs ---- */
@@ -24,6 +25,15 @@ typedef struct TtOps {
     /* vCPU, after it wrote to a port: whoever watches the console. */
     void (*port_written)(uint32_t port, uint32_t val, unsigned size);
     void (*was_reset)(struct CPUState *cpu);
+    /* KVM: the vCPU was made to leave guest code, and stands where @place says; the
+     * pages are still to be added. */
+    void (*placed)(struct CPUState *cpu, struct TtPlace *place);
+    /* TCG: the vCPU halts. True: here the halt ends. */
+    bool (*unhalts)(struct CPUState *cpu);
+    /* TCG: the first boundary at which it could take the interrupt that was asked
+     * for (CPU_INTERRUPT_HARD). */
+    void (*window_open)(struct CPUState *cpu);
+    void (*cr8_written)(uint64_t val);
 
     /* ---- turns of the vCPU, in this order ---- */
     /* The first turn is due, the VM is about to run for the first time. */

@@ -4,6 +4,7 @@
  * not go with -tt, and a run that is replayed is opened.
  */
 #include "qemu/osdep.h"
+#include "accel-tt/kvm/tt-kvm.h"
 #include "branch/tt-branch.h"
 #include "control/tt-describe.h"
 #include "control/tt-recordable.h"
@@ -56,26 +57,53 @@ static void refuse_devices(void)
     }
 }
 
-static int check_accel(void *opaque, QemuOpts *opts, Error **errp)
+/* KVM asks for it while it is made: before anybody can change the machine. */
+static void turn_smm_off(QDict *machine_opts)
 {
-    const char *name = qemu_opt_get(opts, "accel");
+    const char *smm = qdict_get_try_str(machine_opts, "smm");
 
-    if (name && strcmp(name, "tcg")) {
-        tt_refuse("-tt works with -accel tcg only, for now: leave -accel %s out",
+    if (smm && strcmp(smm, "off") && strcmp(smm, "auto")) {
+        tt_refuse("-tt record: system management mode cannot be recorded under KVM: "
+                  "leave smm=%s out", smm);
+    }
+    qdict_put_str(machine_opts, "smm", "off");
+}
+
+static bool use_accel(const char *name, const char *option)
+{
+    if (!name || !strcmp(name, "tcg")) {
+        return false;
+    }
+    if (strcmp(name, "kvm")) {
+        tt_refuse("-tt works with accelerator tcg or kvm only: leave %s%s out", option,
                   name);
     }
+    if (tt_replaying()) {
+        tt_refuse("-tt replay works with -accel tcg only: leave %skvm out", option);
+    }
+    if (tt_options_are_branch()) {
+        tt_refuse("-tt branch works with -accel tcg only: leave %skvm out", option);
+    }
+    return true;
+}
+
+static int check_accel(void *opaque, QemuOpts *opts, Error **errp)
+{
+    bool *is_kvm = opaque;
+
+    *is_kvm |= use_accel(qemu_opt_get(opts, "accel"), "-accel ");
     return 0;
 }
 
 /* Before QEMU tries to open it, and says first that it cannot. */
-static void refuse_accel(QDict *machine_opts)
+static void check_accels(QDict *machine_opts)
 {
-    const char *name = qdict_get_try_str(machine_opts, "accel");
+    bool is_kvm = use_accel(qdict_get_try_str(machine_opts, "accel"), "accel=");
 
-    qemu_opts_foreach(qemu_find_opts("accel"), check_accel, NULL, NULL);
-    if (name && strcmp(name, "tcg")) {
-        tt_refuse("-tt works with -accel tcg only, for now: leave accel=%s out",
-                  name);
+    qemu_opts_foreach(qemu_find_opts("accel"), check_accel, &is_kvm, NULL);
+    if (is_kvm) {
+        turn_smm_off(machine_opts);
+        tt_kvm_configure();
     }
 }
 
@@ -93,7 +121,7 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         tt_refuse("-tt cannot begin with an incoming migration or a loaded "
                   "snapshot: leave -incoming and -loadvm out");
     }
-    refuse_accel(machine_opts);
+    check_accels(machine_opts);
     if (tt_recording()) {
         tt_describe_recording();
         if (!tt_branch_open(&err)) {

@@ -375,6 +375,11 @@ void tt_option_parse(const char *optarg)
     tt_fetch_start();
 }
 
+bool tt_options_are_branch(void)
+{
+    return is_branch;
+}
+
 bool tt_options_say_at_end(void)
 {
     return at_end_given;

@@ -7,6 +7,7 @@
 #ifndef TT_OPTIONS_H
 #define TT_OPTIONS_H
 
+bool tt_options_are_branch(void);
 bool tt_options_say_at_end(void);       /* at-end= was given */
 
 #endif

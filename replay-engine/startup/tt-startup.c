@@ -4,7 +4,9 @@
  */
 #include "qemu/osdep.h"
 #include "startup/tt-startup.h"
+#include "accel-tt/kvm/tt-kvm.h"
 #include "accel-tt/tcg/tt-tcg.h"
+#include "accel-tt/x86/tt-cpu-model.h"
 #include "branch/tt-branch.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "control/tt-recordable.h"
@@ -17,6 +19,7 @@
 #include "log/tt-log.h"
 #include "monitor-cmds/tt-hmp.h"
 #include "monitor-cmds/tt-monitor.h"
+#include "record/tt-record-options.h"
 #include "record/tt-record.h"
 #include "replay/tt-replay.h"
 #include "session/tt-paths.h"
@@ -30,6 +33,8 @@
 #include "qemu/error-report.h"
 #include "qemu/module.h"
 #include "hw/boards.h"
+#include "hw/core/cpu.h"
+#include "system/kvm.h"
 #include "system/system.h"
 #include "system/tcg.h"
 
@@ -68,6 +73,18 @@ void tt_refuse(const char *fmt, ...)
     exit(1);
 }
 
+static void check_cpu_model(void)
+{
+    const char *bad = tt_cpu_model_unrecordable(first_cpu);
+
+    if (bad) {
+        tt_refuse("-tt record: the CPU has '%s', which KVM answers past QEMU: leave "
+                  "-cpu out, or use -cpu " TT_CPU_MODEL, bad);
+    }
+    g_free(tt_session.manifest.accel);
+    tt_session.manifest.accel = g_strdup("kvm");
+}
+
 static void machine_ready(Notifier *n, void *opaque)
 {
     g_autofree char *why = tt_unrecordable_device();
@@ -75,6 +92,9 @@ static void machine_ready(Notifier *n, void *opaque)
 
     if (why) {
         tt_refuse("-tt record: %s", why);
+    }
+    if (kvm_enabled()) {
+        check_cpu_model();
     }
     if (!tt_record_open(&err)) {
         tt_record_close();
@@ -87,6 +107,25 @@ static void machine_ready(Notifier *n, void *opaque)
     }
 }
 
+/* What needs a vCPU that can be taken back is not there. */
+static void use_kvm(MachineState *ms)
+{
+    TtRecordOptions *opt = &tt_record_options;
+    Error *err = NULL;
+
+    if (opt->window_ns) {
+        tt_refuse("-tt record: last= needs checkpoints, which a recording under KVM "
+                  "cannot take yet: leave it out, or record with -accel tcg");
+    }
+    if (opt->guard) {
+        tt_refuse("-tt record: guard=on works with -accel tcg only");
+    }
+    opt->checkpoint_interval_ms = 0;
+    if (!tt_kvm_check(ms, &err)) {
+        tt_refuse("-tt record: %s", error_get_pretty(err));
+    }
+}
+
 void tt_check_machine(MachineState *ms)
 {
     static Notifier ready = { .notify = machine_ready };
@@ -95,7 +134,9 @@ void tt_check_machine(MachineState *ms)
     if (why) {
         tt_refuse("%s", why);
     }
-    if (qemu_tcg_mttcg_enabled()) {
+    if (kvm_enabled()) {
+        use_kvm(ms);
+    } else if (qemu_tcg_mttcg_enabled()) {
         tt_refuse("-tt runs all vCPUs in one thread: leave thread=multi out");
     }
     tt_block_migration(&error_fatal);

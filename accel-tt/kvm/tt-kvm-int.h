@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of this room share. Context: the vCPU thread, BQL held. */
+#ifndef TT_KVM_INT_H
+#define TT_KVM_INT_H
+
+#include "hw/core/cpu.h"
+#include "accel-tt/tt-vcpu-backend.h"
+#include "log/tt-place.h"
+
+enum { TT_KVM_GO_ON = -1, TT_KVM_FAILED = -2 };
+
+/* The exit in cpu->kvm_run is dealt with and logged. Returns TT_KVM_GO_ON, _FAILED,
+ * or EXCP_* to leave with. Counts exits in *@exits. */
+int tt_kvm_exit(CPUState *cpu, uint64_t *exits);
+
+/* Registers of a vCPU that stands between two instructions. False: it does not, or
+ * it stands where a replay could not stop. */
+bool tt_kvm_place(CPUState *cpu, TtPlace *place);
+
+/* What CPUID answers goes into the log. */
+void tt_kvm_log_cpuid(CPUState *cpu);
+
+extern const TtVcpuBackend tt_kvm_backend;
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Where a vCPU of KVM stands that left guest code without an exit (K3 in tt-kvm.c).
+ *
+ * Not every place will do. While an exception or interrupt waits for its delivery the
+ * state does not tell all; and a replay cannot stop within a string instruction with
+ * REP. Then the vCPU runs on and is kicked again.
+ */
+#include "qemu/osdep.h"
+#include "accel-tt/tt-vcpu-backend.h"
+#include "accel-tt/x86/tt-place-x86.h"
+#include "tt-kvm-int.h"
+#include "cpu.h"
+#include "exec/address-spaces.h"
+#include "exec/memory.h"
+#include "system/kvm.h"
+#include <linux/kvm.h>
+
+static bool has_event(CPUState *cpu)
+{
+    struct kvm_vcpu_events e = { 0 };
+
+    return kvm_vcpu_ioctl(cpu, KVM_GET_VCPU_EVENTS, &e) ||
+        e.exception.injected || e.exception.pending ||
+        e.interrupt.injected || e.nmi.injected || e.nmi.pending;
+}
+
+/* Some bytes of code at @pc; they may end with the page. */
+static unsigned fetch(CPUState *cpu, uint64_t pc, uint8_t *code, unsigned max)
+{
+    unsigned n = MIN(max, 4096 - (pc & 4095));
+    struct kvm_translation tr = { .linear_address = pc };
+
+    if (kvm_vcpu_ioctl(cpu, KVM_TRANSLATE, &tr) || !tr.valid ||
+        address_space_read(&address_space_memory, tr.physical_address,
+                           MEMTXATTRS_UNSPECIFIED, code, n) != MEMTX_OK) {
+        return 0;
+    }
+    return n;
+}
+
+static bool is_string(uint8_t op)
+{
+    return (op >= 0x6c && op <= 0x6f) || (op >= 0xa4 && op <= 0xa7) ||
+        (op >= 0xaa && op <= 0xaf);
+}
+
+static bool is_rep(CPUState *cpu, uint64_t pc)
+{
+    uint8_t code[15];
+    unsigned n = fetch(cpu, pc, code, sizeof(code));
+    bool rep = false;
+
+    for (unsigned i = 0; i < n; i++) {
+        switch (code[i]) {
+        case 0xf2:
+        case 0xf3:
+            rep = true;
+            continue;
+        case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x64: case 0x65:
+        case 0x66: case 0x67: case 0x40 ... 0x4f:
+            continue;
+        default:
+            return rep && is_string(code[i]);
+        }
+    }
+    return n == 0 || rep;       /* not known: better not */
+}
+
+static TtX86Segment segment(const struct kvm_segment *s)
+{
+    return (TtX86Segment) { .selector = s->selector, .base = s->base };
+}
+
+static uint64_t system_hash(const struct kvm_sregs *s)
+{
+    TtX86System sys = {
+        .cr0 = s->cr0, .cr2 = s->cr2, .cr3 = s->cr3, .cr4 = s->cr4, .efer = s->efer,
+        .seg = { segment(&s->es), segment(&s->cs), segment(&s->ss),
+                 segment(&s->ds), segment(&s->fs), segment(&s->gs) },
+        .gdt = s->gdt.base, .idt = s->idt.base,
+    };
+
+    return tt_x86_system_hash(&sys);
+}
+
+static uint64_t fpu_hash(const struct kvm_fpu *f)
+{
+    TtX86Fpu fpu = {
+        .control = f->fcw, .status = f->fsw, .mxcsr = f->mxcsr,
+        .is_empty = !f->ftwx, .st = f->fpr[0], .xmm = f->xmm[0],
+    };
+
+    return tt_x86_fpu_hash(&fpu);
+}
+
+/* A fault that was not delivered leaves RF set: TCG has it only when it is pushed. */
+static bool clear_rf(CPUState *cpu, struct kvm_regs *r)
+{
+    if (!(r->rflags & RF_MASK)) {
+        return true;
+    }
+    r->rflags &= ~(uint64_t)RF_MASK;
+    return !kvm_vcpu_ioctl(cpu, KVM_SET_REGS, r);
+}
+
+bool tt_kvm_place(CPUState *cpu, TtPlace *p)
+{
+    struct kvm_regs r;
+    struct kvm_sregs s;
+    struct kvm_fpu f;
+
+    if (has_event(cpu) || kvm_vcpu_ioctl(cpu, KVM_GET_REGS, &r) ||
+        kvm_vcpu_ioctl(cpu, KVM_GET_SREGS, &s) ||
+        kvm_vcpu_ioctl(cpu, KVM_GET_FPU, &f) ||
+        is_rep(cpu, s.cs.base + r.rip) || !clear_rf(cpu, &r)) {
+        return false;
+    }
+    *p = (TtPlace) {
+        .pc = s.cs.base + r.rip, .flags = r.rflags & TT_X86_PLACE_FLAGS,
+        .regs = { r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi,
+                  r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15 },
+        .system_hash = system_hash(&s), .fpu_hash = fpu_hash(&f),
+    };
+    return true;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What has to be so before a VM can be recorded under KVM: everything that the kernel
+ * would do past QEMU is off, and all MSRs that are not plain state come to QEMU.
+ */
+#include "qemu/osdep.h"
+#include "accel-tt/kvm/tt-kvm.h"
+#include "accel-tt/tt-vcpus.h"
+#include "accel-tt/x86/tt-msr.h"
+#include "accel-tt/x86/tt-cpu-model.h"
+#include "io/tt-base.h"
+#include "log/tt-log.h"
+#include "session/tt-ops.h"
+#include "tt-kvm-int.h"
+#include "qapi/error.h"
+#include "cpu.h"
+#include "hw/boards.h"
+#include "hw/qdev-properties.h"
+#include "qemu/accel.h"
+#include "qom/object.h"
+#include "system/kvm.h"
+#include "system/kvm_int.h"
+#include <linux/kvm.h>
+
+#define CPUID_ENTRIES_MAX 256
+#define CPUID_ENTRY_BYTES 28
+
+/* ---- what is switched off ---- */
+
+void tt_kvm_configure(void)
+{
+    /* eventfds: a doorbell must come to QEMU. vapic: code of the guest's is patched
+     * by QEMU. */
+    static GlobalProperty off[] = {
+        { "virtio-pci", "ioeventfd", "off", .optional = true },
+        { "virtio-mmio", "ioeventfd", "off", .optional = true },
+        { "nvme", "ioeventfd", "off", .optional = true },
+        { "apic-common", "vapic", "off", .optional = true },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(off); i++) {
+        qdev_prop_register_global(&off[i]);
+    }
+    object_register_sugar_prop(ACCEL_CLASS_NAME("kvm"), "kernel-irqchip", "off",
+                               false);
+}
+
+static bool turn_off(MachineState *ms, const char *name, Error **errp)
+{
+    return !object_property_find(OBJECT(ms), name) ||
+        object_property_parse(OBJECT(ms), name, "off", errp);
+}
+
+/* ---- capabilities ---- */
+
+static const struct {
+    int cap;
+    const char *what;
+} needed[] = {
+    { KVM_CAP_IMMEDIATE_EXIT, "immediate exits" },
+    { KVM_CAP_VCPU_EVENTS, "the state of pending events" },
+    { KVM_CAP_X86_USER_SPACE_MSR, "MSR exits to user space" },
+    { KVM_CAP_X86_MSR_FILTER, "MSR filters" },
+};
+
+static bool has_needed(Error **errp)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
+        if (kvm_check_extension(kvm_state, needed[i].cap) <= 0) {
+            error_setg(errp, "KVM on this host lacks %s, and Linux 5.10 or newer "
+                       "has them: record with -accel tcg", needed[i].what);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* All MSRs but plain state leave to QEMU. */
+static bool filter_msrs(Error **errp)
+{
+    struct kvm_msr_filter filter = { .flags = KVM_MSR_FILTER_DEFAULT_DENY };
+    static uint8_t all[32];             /* 256 MSRs from the first on */
+    unsigned n;
+    const TtMsrRange *state = tt_msr_state(&n);
+    int ret;
+
+    assert(n <= KVM_MSR_FILTER_MAX_RANGES);
+    memset(all, 0xff, sizeof(all));
+    for (unsigned i = 0; i < n; i++) {
+        filter.ranges[i] = (struct kvm_msr_filter_range) {
+            .flags = KVM_MSR_FILTER_READ | KVM_MSR_FILTER_WRITE,
+            .base = state[i].first,
+            .nmsrs = state[i].last - state[i].first + 1,
+            .bitmap = all,
+        };
+    }
+    ret = kvm_vm_enable_cap(kvm_state, KVM_CAP_X86_USER_SPACE_MSR, 0,
+                            KVM_MSR_EXIT_REASON_FILTER);
+    if (!ret) {
+        ret = kvm_vm_ioctl(kvm_state, KVM_X86_SET_MSR_FILTER, &filter);
+    }
+    if (ret) {
+        error_setg(errp, "KVM on this host takes no MSR filter (%s): record with "
+                   "-accel tcg", strerror(-ret));
+    }
+    return !ret;
+}
+
+bool tt_kvm_check(MachineState *ms, Error **errp)
+{
+    if (ms->smp.max_cpus > 1) {
+        error_setg(errp, "with -accel kvm, -tt records one vCPU: use -smp 1, or "
+                   "-accel tcg for several");
+        return false;
+    }
+    if (!has_needed(errp) || !filter_msrs(errp) || !turn_off(ms, "vmport", errp)) {
+        return false;
+    }
+    kvm_state->coalesced_mmio = kvm_state->coalesced_pio = 0;
+    MACHINE_GET_CLASS(ms)->default_cpu_type = TT_CPU_MODEL_TYPE;
+    tt_backend = &tt_kvm_backend;
+    return true;
+}
+
+const char *tt_kvm_rung(void)
+{
+    return "exits and landmarks";
+}
+
+/* ---- CPUID ---- */
+
+void tt_kvm_log_cpuid(CPUState *cpu)
+{
+    g_autofree struct kvm_cpuid2 *table =
+        g_malloc0(sizeof(*table) + CPUID_ENTRIES_MAX * sizeof(table->entries[0]));
+    g_autofree uint8_t *data = g_malloc(CPUID_ENTRIES_MAX * CPUID_ENTRY_BYTES);
+    TtEvent ev = { .kind = TT_EV_CPUID_TABLE, .data = data };
+
+    table->nent = CPUID_ENTRIES_MAX;
+    if (kvm_vcpu_ioctl(cpu, KVM_GET_CPUID2, table) < 0) {
+        table->nent = 0;
+    }
+    for (uint32_t i = 0; i < table->nent; i++) {
+        const struct kvm_cpuid_entry2 *e = &table->entries[i];
+        uint8_t *p = data + CPUID_ENTRY_BYTES * i;
+
+        tt_put_le32(p, e->function);
+        tt_put_le32(p + 4, e->index);
+        tt_put_le32(p + 8, !!(e->flags & KVM_CPUID_FLAG_SIGNIFCANT_INDEX));
+        tt_put_le32(p + 12, e->eax);
+        tt_put_le32(p + 16, e->ebx);
+        tt_put_le32(p + 20, e->ecx);
+        tt_put_le32(p + 24, e->edx);
+    }
+    ev.len = CPUID_ENTRY_BYTES * table->nent;
+    tt_log_event(&ev);
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The vCPU backend for KVM (accel-tt/tt-vcpu-backend.h): records only; a replay runs
+ * under TCG.
+ *
+ * KVM cannot say how many instructions have run. A position is an ordinal: exits to
+ * QEMU and asynchronous events count one each. Nothing from outside may reach the
+ * vCPU but at a place that a replay can find again:
+ *
+ *   K1  right behind an exit, when its instruction is complete (complete());
+ *   K2  where an interrupt window opened: the first boundary at which an interrupt
+ *       can be taken (TT_EV_WINDOW);
+ *   K3  where the vCPU was made to leave guest code, if its state says exactly
+ *       where it is (TT_EV_PLACE).
+ *
+ * K3 is dear, so who wants the token waits for an exit first (TT_KVM_HOLD_US).
+ * `exact` says that the vCPU stands at such a place. After an interrupt was handed
+ * to the kernel it does not, until the next exit.
+ */
+#include "qemu/osdep.h"
+#include "accel-tt/kvm/tt-kvm.h"
+#include "accel-tt/tt-position.h"
+#include "accel-tt/tt-token.h"
+#include "accel-tt/tt-vcpu-backend.h"
+#include "accel-tt/tt-vcpu.h"
+#include "accel-tt/tt-vcpus.h"
+#include "accel-tt/x86/tt-target.h"
+#include "session/tt-ops.h"
+#include "tt-kvm-int.h"
+#include "tt/hooks.h"
+#include "qapi/error.h"
+#include "cpu.h"
+#include "hw/i386/apic.h"
+#include "qemu/error-report.h"
+#include "qemu/main-loop.h"
+#include "system/cpus.h"
+#include "system/kvm.h"
+#include "system/kvm_int.h"
+#include "system/runstate.h"
+#include <linux/kvm.h>
+
+/* So long an exit is waited for, before the vCPU is made to leave. A guest that
+ * computes leaves once in this time at most; a timer of 1000 Hz is still served. */
+#define TT_KVM_HOLD_US 1000
+
+static struct {
+    uint64_t exits;             /* since the last count */
+    bool exact;
+    bool is_complete;           /* the last exit's instruction */
+} kv = { .exact = true, .is_complete = true };
+
+/* ---- positions: exits ---- */
+
+static void arm(CPUState *cpu, uint64_t n)
+{
+}
+
+static void disarm(CPUState *cpu)
+{
+}
+
+static uint64_t passed(CPUState *cpu)
+{
+    return kv.exits;
+}
+
+static uint64_t count(CPUState *cpu)
+{
+    uint64_t n = kv.exits;
+
+    kv.exits = 0;
+    return n;
+}
+
+static uint64_t limit(void)
+{
+    return UINT64_MAX;
+}
+
+static void prepare(void)
+{
+}
+
+/* ---- entering guest code ---- */
+
+static bool is_wanted(CPUState *cpu)
+{
+    return qatomic_read(&cpu->exit_request) || tt_token_is_wanted() ||
+        tt_vcpu_has_duties(cpu);
+}
+
+static bool put_state(CPUState *cpu)
+{
+    Error *err = NULL;
+
+    if (!cpu->vcpu_dirty) {
+        return true;
+    }
+    if (kvm_arch_put_registers(cpu, KVM_PUT_RUNTIME_STATE, &err)) {
+        error_report("tt: KVM refuses the vCPU's state: %s",
+                     err ? error_get_pretty(err) : "unknown");
+        error_free(err);
+        return false;
+    }
+    cpu->vcpu_dirty = false;
+    return true;
+}
+
+/* The guest may have changed these without an exit. */
+static void note_flags(CPUState *cpu)
+{
+    CPUX86State *env = cpu_env(cpu);
+
+    env->eflags &= ~IF_MASK;
+    env->eflags |= cpu->kvm_run->if_flag ? IF_MASK : 0;
+    cpu_set_apic_tpr(env_archcpu(env)->apic_state, cpu->kvm_run->cr8);
+}
+
+/* KVM_RUN once. 0: there is an exit; -EINTR: it left without one; or an error. */
+static int enter(CPUState *cpu, bool only_complete)
+{
+    struct kvm_run *run = cpu->kvm_run;
+    int ret;
+
+    if (!put_state(cpu)) {
+        return -EIO;
+    }
+    run->cr8 = cpu_get_apic_tpr(X86_CPU(cpu)->apic_state);
+    if (only_complete) {
+        qatomic_set(&run->immediate_exit, 1);
+    }
+    smp_rmb();
+    ret = kvm_vcpu_ioctl(cpu, KVM_RUN, 0);
+    if (ret == -EAGAIN) {
+        ret = -EINTR;
+    }
+    if (ret == -EINTR) {
+        qatomic_set(&run->immediate_exit, 0);
+        smp_wmb();
+    }
+    note_flags(cpu);
+    return ret;
+}
+
+static int handle(CPUState *cpu, int ret)
+{
+    if (ret < 0) {
+        error_report("tt: KVM_RUN failed: %s", strerror(-ret));
+        return TT_KVM_FAILED;
+    }
+    kv.is_complete = false;
+    kv.exact = true;
+    return tt_kvm_exit(cpu, &kv.exits);
+}
+
+/*
+ * K1: the kernel finishes an instruction when it is entered the next time. An
+ * instruction with several accesses leaves once more for each.
+ */
+static int complete(CPUState *cpu)
+{
+    int ret, why = TT_KVM_GO_ON;
+
+    while (!kv.is_complete && why != TT_KVM_FAILED) {
+        ret = enter(cpu, true);
+        if (ret == -EINTR) {
+            kv.is_complete = true;
+        } else {
+            why = handle(cpu, ret);
+        }
+    }
+    return why;
+}
+
+/* ---- interrupts ---- */
+
+static void inject_nmi(CPUState *cpu)
+{
+    struct kvm_vcpu_events events = { 0 };
+
+    if (kvm_vcpu_ioctl(cpu, KVM_GET_VCPU_EVENTS, &events) ||
+        events.nmi.masked || events.nmi.pending || events.nmi.injected) {
+        return;                 /* looked at again behind the next exit */
+    }
+    cpu->interrupt_request &= ~CPU_INTERRUPT_NMI;
+    tt_interrupt_accepted(cpu, CPU_INTERRUPT_NMI, EXCP02_NMI);
+    kvm_vcpu_ioctl(cpu, KVM_NMI);
+    kv.exact = false;
+}
+
+static void inject_interrupt(CPUState *cpu)
+{
+    struct kvm_interrupt intr;
+    int irq;
+
+    cpu->interrupt_request &= ~CPU_INTERRUPT_HARD;
+    tt_interrupt_ack(true);
+    irq = cpu_get_pic_interrupt(cpu_env(cpu));
+    tt_interrupt_ack(false);
+    if (irq < 0) {
+        return;
+    }
+    tt_interrupt_accepted(cpu, CPU_INTERRUPT_HARD, irq);
+    intr.irq = irq;
+    if (kvm_vcpu_ioctl(cpu, KVM_INTERRUPT, &intr)) {
+        error_report("tt: KVM refuses interrupt %d", irq);
+    }
+    kv.exact = false;
+}
+
+/* At an exact place. */
+static void inject(CPUState *cpu)
+{
+    struct kvm_run *run = cpu->kvm_run;
+
+    if (cpu->interrupt_request & CPU_INTERRUPT_NMI) {
+        inject_nmi(cpu);
+    }
+    if (kv.exact && cpu->interrupt_request & CPU_INTERRUPT_HARD &&
+        run->ready_for_interrupt_injection && run->if_flag) {
+        inject_interrupt(cpu);
+    }
+}
+
+/* INIT, SIPI and the like: the vCPU's state is another afterwards. True: it halts. */
+static bool do_requests(CPUState *cpu)
+{
+    bool was_halted = cpu->halted;
+    bool is_halted = kvm_arch_process_async_events(cpu);
+
+    if (was_halted && !is_halted) {
+        tt_record_unhalt(cpu);
+    }
+    return is_halted;
+}
+
+static bool has_request(CPUState *cpu)
+{
+    int mask = cpu->interrupt_request;
+
+    if (mask & CPU_INTERRUPT_HARD && !cpu->kvm_run->if_flag) {
+        mask &= ~CPU_INTERRUPT_HARD;    /* a window is asked for */
+    }
+    return mask;
+}
+
+/* ---- a turn ---- */
+
+static int step(CPUState *cpu)
+{
+    struct kvm_run *run = cpu->kvm_run;
+    int ret;
+
+    if (kv.exact && has_request(cpu)) {
+        ret = complete(cpu);
+        if (ret != TT_KVM_GO_ON) {
+            return ret;
+        }
+        if (cpu->interrupt_request & (CPU_INTERRUPT_INIT | CPU_INTERRUPT_SIPI)) {
+            do_requests(cpu);
+            return EXCP_INTERRUPT;      /* the new state is logged outside */
+        }
+        do_requests(cpu);
+        inject(cpu);
+    }
+    run->request_interrupt_window = !!(cpu->interrupt_request & CPU_INTERRUPT_HARD);
+    ret = enter(cpu, false);
+    if (ret != -EINTR) {
+        return handle(cpu, ret);
+    }
+    kv.exact = false;
+    kv.is_complete = true;
+    return TT_KVM_GO_ON;
+}
+
+/* The vCPU is to leave guest code for good. True: it stands at an exact place. */
+static bool settle(CPUState *cpu, int *why)
+{
+    TtPlace place;
+
+    if (kv.exact) {
+        *why = complete(cpu);
+        return true;
+    }
+    if (!tt_kvm_place(cpu, &place)) {
+        return false;
+    }
+    tt_ops->placed(cpu, &place);
+    kv.exact = true;
+    return true;
+}
+
+static int turns(CPUState *cpu)
+{
+    int why = TT_KVM_GO_ON;
+
+    if (cpu->halted && do_requests(cpu)) {
+        return EXCP_HLT;
+    }
+    for (;;) {
+        why = step(cpu);
+        if (why == TT_KVM_FAILED) {
+            return why;
+        }
+        if (why != TT_KVM_GO_ON || is_wanted(cpu)) {
+            int more = TT_KVM_GO_ON;
+
+            if (settle(cpu, &more)) {
+                return more != TT_KVM_GO_ON ? more :
+                    why != TT_KVM_GO_ON ? why : EXCP_INTERRUPT;
+            }
+        }
+    }
+}
+
+static int run(CPUState *cpu, const TtRunMode *how)
+{
+    int why;
+
+    cpu_exec_start(cpu);
+    why = turns(cpu);
+    cpu_exec_end(cpu);
+    if (why == TT_KVM_FAILED) {
+        cpu_dump_state(cpu, stderr, CPU_DUMP_CODE);
+        vm_stop(RUN_STATE_INTERNAL_ERROR);
+        why = EXCP_INTERRUPT;
+    }
+    return why;
+}
+
+/* ---- state ---- */
+
+static GByteArray *save(CPUState *cpu)
+{
+    bool was_dirty = cpu->vcpu_dirty;
+    GByteArray *state;
+
+    if (!was_dirty) {
+        kvm_arch_get_registers(cpu, &error_abort);
+    }
+    state = tt_target_save(cpu);
+    cpu->vcpu_dirty = was_dirty;
+    return state;
+}
+
+static bool load(CPUState *cpu, const uint8_t *data, size_t len, Error **errp)
+{
+    error_setg(errp, "a vCPU of KVM cannot be taken back to an earlier state: replay "
+               "the run");
+    return false;
+}
+
+static uint64_t digest(CPUState *cpu)
+{
+    return 0;                   /* positions are exits: nobody compares them */
+}
+
+/* QEMU has the state only while somebody reads or changes it. */
+static uint64_t fingerprint(CPUState *cpu)
+{
+    return cpu->vcpu_dirty ? tt_target_fingerprint(cpu) : cpu->halted;
+}
+
+static void flush(CPUState *cpu)
+{
+}
+
+static void turn_to(CPUState *cpu)
+{
+}
+
+static bool deliver(CPUState *cpu, uint64_t intr_class, uint64_t vector)
+{
+    g_assert_not_reached();     /* a replay runs under TCG */
+}
+
+static void mode_changed(CPUState *cpu)
+{
+    kv.exact = kv.is_complete = true;
+    kv.exits = 0;
+}
+
+static void kick(CPUState *cpu)
+{
+    pthread_kill(cpu->thread->thread, SIG_IPI);
+}
+
+const TtVcpuBackend tt_kvm_backend = {
+    .name = "kvm", .counts_exits = true, .begin = tt_kvm_log_cpuid,
+    .arm = arm, .passed = passed, .count = count, .disarm = disarm, .run = run,
+    .limit = limit, .prepare = prepare,
+    .save = save, .load = load, .digest = digest, .fingerprint = fingerprint,
+    .flush = flush, .turn_to = turn_to, .deliver = deliver,
+    .mode_changed = mode_changed,
+    .hold_us = TT_KVM_HOLD_US, .kick = kick,
+};

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The parts of an x86 vCPU by which a place is known again (log/tt-place.h): what
+ * KVM and TCG hold alike. Left out: what they represent in different ways (limits and
+ * rights of segments, hidden flags), and what follows from the rest.
+ *
+ * Context: any thread.
+ */
+#ifndef TT_PLACE_X86_H
+#define TT_PLACE_X86_H
+
+#include "log/tt-place.h"
+
+struct CPUState;
+
+/* All flags that the guest can read but RF, and bit 1, which is always set. */
+#define TT_X86_PLACE_FLAGS 0x267fd5u
+
+typedef struct TtX86Segment {
+    uint64_t selector, base;
+} TtX86Segment;
+
+typedef struct TtX86System {
+    uint64_t cr0, cr2, cr3, cr4, efer;
+    TtX86Segment seg[6];        /* ES CS SS DS FS GS */
+    uint64_t gdt, idt;
+} TtX86System;
+
+typedef struct TtX86Fpu {
+    uint64_t control, status, mxcsr;
+    bool is_empty;              /* no x87 register is in use */
+    const uint8_t *st;          /* 8 of 16 bytes, of which 10 count */
+    const uint8_t *xmm;         /* 16 of 16 bytes */
+} TtX86Fpu;
+
+uint64_t tt_x86_system_hash(const TtX86System *s);
+uint64_t tt_x86_fpu_hash(const TtX86Fpu *f);
+
+/* Is TCG's @cpu in the state of @p, but for RAM? The registers are looked at first:
+ * some 5 ns when they differ. */
+bool tt_x86_is_at_place(struct CPUState *cpu, const TtPlace *p);
+
+#endif

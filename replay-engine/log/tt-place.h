@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A place: where a vCPU stood that was made to leave guest code between two exits.
+ * KVM cannot say how many instructions ran, so the place is described by what the
+ * machine was like there: registers, and the pages that were written since the place
+ * before it. A replay starts in the same state and runs the same instructions, so
+ * the first moment at which all of it is equal is the place, or one with the same
+ * future ("landmark", docs/decisions/0019).
+ *
+ * The bytes are the data of TT_EV_PLACE (docs/reference/log-format.rst). Any thread;
+ * no allocation.
+ */
+#ifndef TT_PLACE_H
+#define TT_PLACE_H
+
+#include "io/tt-base.h"
+
+#define TT_PLACE_REGS      16
+#define TT_PLACE_PAGES_MAX 5000     /* with more, all of RAM is compared */
+#define TT_PLACE_HEAD      (8 * (TT_PLACE_REGS + 4) + 4)
+#define TT_PLACE_PAGE      12
+#define TT_PLACE_BYTES_MAX (TT_PLACE_HEAD + TT_PLACE_PAGE * TT_PLACE_PAGES_MAX)
+#define TT_PLACE_WHOLE_RAM UINT32_MAX   /* in place of the number of pages */
+
+typedef struct TtPlace {
+    uint64_t pc, flags;         /* flags: those that the guest can read */
+    uint64_t regs[TT_PLACE_REGS];
+    uint64_t system_hash;       /* control registers, selectors, bases */
+    uint64_t fpu_hash;          /* x87 and SSE registers */
+    uint32_t n_pages;           /* or TT_PLACE_WHOLE_RAM */
+    uint64_t ram_digest;        /* with that */
+    const uint8_t *pages;       /* in the event's data: see tt_place_page */
+} TtPlace;
+
+/* Page number @i of a decoded place, and the hash of its bytes. */
+void tt_place_page(const TtPlace *p, uint32_t i, uint32_t *page, uint64_t *hash);
+
+/* Fills the first TT_PLACE_HEAD bytes of @out; the pages follow. */
+void tt_place_put_head(const TtPlace *p, uint8_t *out);
+void tt_place_put_page(uint8_t *out, uint32_t i, uint32_t page, uint64_t hash);
+size_t tt_place_bytes(uint32_t n_pages);
+
+/* False: these bytes are no place. @p->pages points into @data. */
+bool tt_place_decode(TtPlace *p, const uint8_t *data, size_t len);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Places of a recording under KVM: registers come from the backend, the pages that
+ * were written since the last place from the kernel's dirty log.
+ */
+#include "qemu/osdep.h"
+#include "record/tt-record-place.h"
+#include "hw-tt/memory/tt-memory.h"
+#include "pages/tt-page.h"
+#include "record/tt-record.h"
+#include "hw/core/cpu.h"
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+void tt_record_placed(CPUState *cpu, TtPlace *place)
+{
+    size_t n;
+    g_autofree uint64_t *pages = tt_memory_collect_dirty(&n);
+    g_autofree uint8_t *data = NULL;
+    TtEvent ev = { .kind = TT_EV_PLACE };
+
+    place->n_pages = n;
+    if (n > TT_PLACE_PAGES_MAX) {
+        place->n_pages = TT_PLACE_WHOLE_RAM;
+        place->ram_digest = tt_memory_digest();
+        n = 0;
+    }
+    ev.len = tt_place_bytes(place->n_pages);
+    ev.data = data = g_malloc(ev.len);
+    tt_place_put_head(place, data);
+    for (size_t i = 0; i < n; i++) {
+        const void *bytes = tt_memory_page(NULL, pages[i]);
+
+        tt_place_put_page(data, i, pages[i], XXH3_64bits(bytes, TT_PAGE_BYTES));
+    }
+    tt_record_event(&ev);
+}
