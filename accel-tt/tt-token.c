@@ -43,7 +43,6 @@
 /* Pauses of some 140 cycles each: about 15 us. */
 #define SPINS 300
 #define KICK_EVERY 16
-#define HOLD_STEP_US 50
 
 bool tt_token_on;
 
@@ -57,12 +56,14 @@ static bool inherited;                   /* the vCPU has given the token away */
 static bool in_guest;
 static bool turn;                   /* the vCPU is to be next */
 static QemuEvent all_served, turn_over;
+static QemuSemaphore has_left;      /* guest code, which somebody waits for */
 
 void tt_token_start(void)
 {
     if (!tt_token_on) {
         qemu_event_init(&all_served, true);
         qemu_event_init(&turn_over, true);
+        qemu_sem_init(&has_left, 0);
         tt_token_on = true;
     }
     qatomic_set(&active, true);
@@ -127,14 +128,13 @@ void tt_token_kick(void)
  * again: not every place will do. */
 static void wait_for_exit(void)
 {
-    unsigned waited = 0;
+    unsigned ms = MAX(tt_backend->hold_us / 1000, 1);
 
     while (qatomic_read(&in_guest) && !qatomic_read(&inherited)) {
-        if (waited >= tt_backend->hold_us) {
+        if (qemu_sem_timedwait(&has_left, ms)) {
             tt_backend->kick(tt_vcpu());
+            ms = 1;
         }
-        g_usleep(HOLD_STEP_US);
-        waited += HOLD_STEP_US;
     }
 }
 
@@ -246,5 +246,13 @@ void tt_token_enter_guest(bool slice)
 
 void tt_token_leave_guest(void)
 {
-    qatomic_set(&in_guest, false);
+    unsigned waiting;
+
+    qatomic_set_mb(&in_guest, false);
+    if (tt_backend->hold_us) {
+        waiting = qatomic_read(&queued) - qatomic_read(&served);
+        while (waiting--) {
+            qemu_sem_post(&has_left);   /* one too many wakes in vain, once */
+        }
+    }
 }

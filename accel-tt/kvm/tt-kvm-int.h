@@ -20,6 +20,17 @@ bool tt_kvm_place(CPUState *cpu, TtPlace *place);
 /* What CPUID answers goes into the log. */
 void tt_kvm_log_cpuid(CPUState *cpu);
 
+/* The time stamp counter stands still where this host can do that. */
+void tt_kvm_tsc_begin(CPUState *cpu);
+bool tt_kvm_tsc_is_frozen(void);
+/* Before guest code; @is_exact: the value may change here. Behind it. */
+void tt_kvm_tsc_enter(CPUState *cpu, bool is_exact);
+void tt_kvm_tsc_left(void);
+typedef struct TtKvmTscCounts {
+    uint64_t slices, ticked;    /* entries; those in which it may have moved */
+} TtKvmTscCounts;
+extern TtKvmTscCounts tt_kvm_tsc_counts;
+
 extern const TtVcpuBackend tt_kvm_backend;
 
 #endif

@@ -13,6 +13,7 @@
 #include "cpu.h"
 #include "exec/address-spaces.h"
 #include "exec/memory.h"
+#include "qemu/bswap.h"
 #include "system/kvm.h"
 #include <linux/kvm.h>
 
@@ -72,7 +73,7 @@ static TtX86Segment segment(const struct kvm_segment *s)
     return (TtX86Segment) { .selector = s->selector, .base = s->base };
 }
 
-static uint64_t system_hash(const struct kvm_sregs *s)
+static void put_system(const struct kvm_sregs *s, TtPlace *p)
 {
     TtX86System sys = {
         .cr0 = s->cr0, .cr2 = s->cr2, .cr3 = s->cr3, .cr4 = s->cr4, .efer = s->efer,
@@ -81,17 +82,26 @@ static uint64_t system_hash(const struct kvm_sregs *s)
         .gdt = s->gdt.base, .idt = s->idt.base,
     };
 
-    return tt_x86_system_hash(&sys);
+    tt_x86_put_system(&sys, p->system);
 }
 
-static uint64_t fpu_hash(const struct kvm_fpu *f)
+/* Not KVM_GET_FPU: what the CPU left out of XSAVE, since it has its first value, is
+ * stale there. The image begins as FXSAVE's does. */
+static bool fpu_hash(CPUState *cpu, uint64_t *hash)
 {
-    TtX86Fpu fpu = {
-        .control = f->fcw, .status = f->fsw, .mxcsr = f->mxcsr,
-        .is_empty = !f->ftwx, .st = f->fpr[0], .xmm = f->xmm[0],
-    };
+    struct kvm_xsave x;
+    const uint8_t *b = (const uint8_t *)x.region;
+    TtX86Fpu fpu;
 
-    return tt_x86_fpu_hash(&fpu);
+    if (kvm_vcpu_ioctl(cpu, KVM_GET_XSAVE, &x)) {
+        return false;
+    }
+    fpu = (TtX86Fpu) {
+        .control = lduw_le_p(b), .status = lduw_le_p(b + 2), .mxcsr = ldl_le_p(b + 24),
+        .is_empty = !b[4], .st = b + 32, .xmm = b + 160,
+    };
+    *hash = tt_x86_fpu_hash(&fpu);
+    return true;
 }
 
 /* A fault that was not delivered leaves RF set: TCG has it only when it is pushed. */
@@ -108,11 +118,11 @@ bool tt_kvm_place(CPUState *cpu, TtPlace *p)
 {
     struct kvm_regs r;
     struct kvm_sregs s;
-    struct kvm_fpu f;
+    uint64_t fpu;
 
     if (has_event(cpu) || kvm_vcpu_ioctl(cpu, KVM_GET_REGS, &r) ||
         kvm_vcpu_ioctl(cpu, KVM_GET_SREGS, &s) ||
-        kvm_vcpu_ioctl(cpu, KVM_GET_FPU, &f) ||
+        !fpu_hash(cpu, &fpu) ||
         is_rep(cpu, s.cs.base + r.rip) || !clear_rf(cpu, &r)) {
         return false;
     }
@@ -120,7 +130,8 @@ bool tt_kvm_place(CPUState *cpu, TtPlace *p)
         .pc = s.cs.base + r.rip, .flags = r.rflags & TT_X86_PLACE_FLAGS,
         .regs = { r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi,
                   r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15 },
-        .system_hash = system_hash(&s), .fpu_hash = fpu_hash(&f),
+        .fpu_hash = fpu,
     };
+    put_system(&s, p);
     return true;
 }

@@ -124,7 +124,9 @@ bool tt_kvm_check(MachineState *ms, Error **errp)
 
 const char *tt_kvm_rung(void)
 {
-    return "exits and landmarks";
+    return tt_kvm_tsc_is_frozen() ? "exits and landmarks; the TSC is frozen" :
+        "exits and landmarks; this host cannot freeze the TSC: a guest that reads it "
+        "cannot be replayed";
 }
 
 /* ---- CPUID ---- */

@@ -264,7 +264,9 @@ static int step(CPUState *cpu)
         inject(cpu);
     }
     run->request_interrupt_window = !!(cpu->interrupt_request & CPU_INTERRUPT_HARD);
+    tt_kvm_tsc_enter(cpu, kv.exact && kv.is_complete);
     ret = enter(cpu, false);
+    tt_kvm_tsc_left();
     if (ret != -EINTR) {
         return handle(cpu, ret);
     }
@@ -380,13 +382,20 @@ static void mode_changed(CPUState *cpu)
     kv.exits = 0;
 }
 
+static void begin(CPUState *cpu)
+{
+    tt_kvm_log_cpuid(cpu);
+    tt_kvm_tsc_begin(cpu);
+    info_report("tt: KVM: positions are %s", tt_kvm_rung());
+}
+
 static void kick(CPUState *cpu)
 {
     pthread_kill(cpu->thread->thread, SIG_IPI);
 }
 
 const TtVcpuBackend tt_kvm_backend = {
-    .name = "kvm", .counts_exits = true, .begin = tt_kvm_log_cpuid,
+    .name = "kvm", .counts_exits = true, .begin = begin,
     .arm = arm, .passed = passed, .count = count, .disarm = disarm, .run = run,
     .limit = limit, .prepare = prepare,
     .save = save, .load = load, .digest = digest, .fingerprint = fingerprint,

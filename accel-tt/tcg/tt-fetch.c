@@ -144,6 +144,10 @@ void tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
     if (unlikely(tt_omit & TT_OMIT_FETCH)) {
         return;
     }
+    if (unlikely(tt_msrs_are_inputs) &&
+        !(cpu->neg.icount_decr.u16.low + cpu->icount_extra)) {
+        return;     /* under KVM what is due here came before a fault of the fetch */
+    }
     if (flags != tt_fetched.flags) {                /* it follows from them */
         mmu_idx = cpu_mmu_index(cpu, true);
     }

@@ -8,9 +8,14 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-uint64_t tt_x86_system_hash(const TtX86System *s)
+static const char *const names[TT_PLACE_SYSTEM] = {
+    "CR0", "CR2", "CR3", "CR4", "EFER", "GDT base", "IDT base", "ES", "ES base", "CS",
+    "CS base", "SS", "SS base", "DS", "DS base", "FS", "FS base", "GS", "GS base",
+};
+
+void tt_x86_put_system(const TtX86System *s, uint64_t out[TT_PLACE_SYSTEM])
 {
-    uint64_t words[32], *p = words;
+    uint64_t *p = out;
 
     *p++ = s->cr0;
     *p++ = s->cr2;
@@ -24,7 +29,8 @@ uint64_t tt_x86_system_hash(const TtX86System *s)
         /* In long mode the bases of ES, CS, SS and DS play no part. */
         *p++ = i >= 4 || !(s->efer & MSR_EFER_LMA) ? s->seg[i].base : 0;
     }
-    return XXH3_64bits(words, (uint8_t *)p - (uint8_t *)words);
+    *p++ = 0;
+    assert(p == out + TT_PLACE_SYSTEM);
 }
 
 uint64_t tt_x86_fpu_hash(const TtX86Fpu *f)
@@ -39,7 +45,7 @@ uint64_t tt_x86_fpu_hash(const TtX86Fpu *f)
     return h;
 }
 
-static bool is_system_equal(CPUX86State *env, uint64_t want)
+static void get_system(CPUX86State *env, uint64_t out[TT_PLACE_SYSTEM])
 {
     TtX86System s = {
         .cr0 = env->cr[0], .cr2 = env->cr[2], .cr3 = env->cr[3], .cr4 = env->cr[4],
@@ -50,7 +56,31 @@ static bool is_system_equal(CPUX86State *env, uint64_t want)
         s.seg[i].selector = env->segs[i].selector;
         s.seg[i].base = env->segs[i].base;
     }
-    return tt_x86_system_hash(&s) == want;
+    tt_x86_put_system(&s, out);
+}
+
+static bool is_system_equal(CPUX86State *env, const TtPlace *p)
+{
+    uint64_t now[TT_PLACE_SYSTEM];
+
+    get_system(env, now);
+    return !memcmp(now, p->system, sizeof(now));
+}
+
+char *tt_x86_system_difference(CPUState *cpu, const TtPlace *p)
+{
+    uint64_t now[TT_PLACE_SYSTEM];
+    GString *s = g_string_new(NULL);
+
+    get_system(cpu_env(cpu), now);
+    for (unsigned i = 0; i < TT_PLACE_SYSTEM; i++) {
+        if (now[i] != p->system[i]) {
+            g_string_append_printf(s, "%s%s is 0x%" PRIx64 ", recorded 0x%" PRIx64,
+                                   s->len ? ", " : "", names[i] ?: "a register",
+                                   now[i], p->system[i]);
+        }
+    }
+    return g_string_free(s, false);
 }
 
 static bool is_fpu_equal(CPUX86State *env, uint64_t want)
@@ -72,16 +102,19 @@ static bool is_fpu_equal(CPUX86State *env, uint64_t want)
     return tt_x86_fpu_hash(&f) == want;
 }
 
-bool tt_x86_is_at_place(CPUState *cpu, const TtPlace *p)
+TtX86Match tt_x86_match_place(CPUState *cpu, const TtPlace *p)
 {
     CPUX86State *env = cpu_env(cpu);
 
     for (unsigned i = 0; i < MIN(CPU_NB_REGS, TT_PLACE_REGS); i++) {
         if (env->regs[i] != p->regs[i]) {
-            return false;
+            return TT_X86_OTHER;
         }
     }
-    return env->eip + env->segs[R_CS].base == p->pc &&
-        (cpu_compute_eflags(env) & TT_X86_PLACE_FLAGS) == p->flags &&
-        is_system_equal(env, p->system_hash) && is_fpu_equal(env, p->fpu_hash);
+    if (env->eip + env->segs[R_CS].base != p->pc ||
+        (cpu_compute_eflags(env) & TT_X86_PLACE_FLAGS) != p->flags) {
+        return TT_X86_OTHER;
+    }
+    return !is_system_equal(env, p) ? TT_X86_OTHER_SYSTEM :
+        !is_fpu_equal(env, p->fpu_hash) ? TT_X86_OTHER_FPU : TT_X86_SAME;
 }

@@ -33,11 +33,20 @@ typedef struct TtX86Fpu {
     const uint8_t *xmm;         /* 16 of 16 bytes */
 } TtX86Fpu;
 
-uint64_t tt_x86_system_hash(const TtX86System *s);
+void tt_x86_put_system(const TtX86System *s, uint64_t out[TT_PLACE_SYSTEM]);
+/* For a report: which of them differs, and how. g_free. */
+char *tt_x86_system_difference(struct CPUState *cpu, const TtPlace *p);
 uint64_t tt_x86_fpu_hash(const TtX86Fpu *f);
 
-/* Is TCG's @cpu in the state of @p, but for RAM? The registers are looked at first:
- * some 5 ns when they differ. */
-bool tt_x86_is_at_place(struct CPUState *cpu, const TtPlace *p);
+/* How far TCG's @cpu is in the state of @p, RAM left out. The registers are looked at
+ * first: some 5 ns when they differ. */
+typedef enum TtX86Match {
+    TT_X86_OTHER,               /* registers, flags or the address */
+    TT_X86_OTHER_SYSTEM,        /* control registers, selectors, bases */
+    TT_X86_OTHER_FPU,
+    TT_X86_SAME,
+} TtX86Match;
+
+TtX86Match tt_x86_match_place(struct CPUState *cpu, const TtPlace *p);
 
 #endif

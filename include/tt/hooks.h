@@ -202,9 +202,28 @@ static inline bool tt_watch_marks(struct CPUState *cpu,
     return tt_on() && tt_watch_marks_slow(cpu, wp);
 }
 
+/* A conversion keeps in mind which pages were used as page tables: their accessed and
+ * dirty bits need not be as on the recorded CPU. @entry: in host memory, or NULL. */
+extern bool tt_notes_tables;
+void tt_note_table(void *entry);
+
+static inline void tt_walked(void *entry)
+{
+    if (__builtin_expect(tt_notes_tables, 0)) {
+        tt_note_table(entry);
+    }
+}
+
+/* A conversion looks for a recorded place at this address: is it here? */
+extern bool tt_hunting;
+bool tt_hunt_stops(struct CPUState *cpu);
+
 /* The vCPU has come to a breakpoint of gdb's at @pc: does it stop there? */
 static inline bool tt_breakpoint_stops(struct CPUState *cpu, uint64_t pc)
 {
+    if (__builtin_expect(tt_hunting, 0)) {
+        return tt_hunt_stops(cpu);
+    }
     return !tt_breakpoints_off &&
         (!tt_gdb_has_conditions || tt_gdb_condition_holds(cpu, pc));
 }

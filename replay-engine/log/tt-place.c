@@ -1,18 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A place as bytes: le64 pc, flags, 16 registers, two hashes; le32 pages; then for
- * each page le32 number and le64 hash, or, for all of RAM, le64 its digest. */
+/* A place as bytes: le64 pc, flags, 16 general and 20 system registers, a hash of the
+ * FPU; le32 pages; then for each page le32 number and two le64 hashes, or, for all of
+ * RAM, le64 its digest. */
 #include "tt-place.h"
 #include "io/tt-bytes.h"
 
 #include <assert.h>
 
-void tt_place_page(const TtPlace *p, uint32_t i, uint32_t *page, uint64_t *hash)
+#define PAGE_BYTES 4096
+#define ACCESSED_AND_DIRTY 0x60u
+
+TtPlacePage tt_place_page(const TtPlace *p, uint32_t i)
 {
     const uint8_t *at = p->pages + (size_t)TT_PLACE_PAGE * i;
 
     assert(p->n_pages != TT_PLACE_WHOLE_RAM && i < p->n_pages);
-    *page = tt_get_le32(at);
-    *hash = tt_get_le64(at + 4);
+    return (TtPlacePage) {
+        .page = tt_get_le32(at), .hash = tt_get_le64(at + 4),
+        .table_hash = tt_get_le64(at + 12),
+    };
+}
+
+void tt_place_hash(TtPlacePage *page, const void *bytes)
+{
+    uint64_t entries[PAGE_BYTES / 8];
+
+    page->hash = XXH3_64bits(bytes, PAGE_BYTES);
+    for (unsigned i = 0; i < PAGE_BYTES / 8; i++) {
+        uint64_t e = tt_get_le64((const uint8_t *)bytes + 8 * i);
+
+        tt_put_le64((uint8_t *)&entries[i], e & ~(uint64_t)ACCESSED_AND_DIRTY);
+    }
+    page->table_hash = XXH3_64bits(entries, PAGE_BYTES);
 }
 
 void tt_place_put_head(const TtPlace *p, uint8_t *out)
@@ -22,21 +41,24 @@ void tt_place_put_head(const TtPlace *p, uint8_t *out)
     for (unsigned i = 0; i < TT_PLACE_REGS; i++) {
         tt_put_le64(out + 16 + 8 * i, p->regs[i]);
     }
-    tt_put_le64(out + 16 + 8 * TT_PLACE_REGS, p->system_hash);
-    tt_put_le64(out + 24 + 8 * TT_PLACE_REGS, p->fpu_hash);
+    for (unsigned i = 0; i < TT_PLACE_SYSTEM; i++) {
+        tt_put_le64(out + 16 + 8 * (TT_PLACE_REGS + i), p->system[i]);
+    }
+    tt_put_le64(out + TT_PLACE_HEAD - 12, p->fpu_hash);
     tt_put_le32(out + TT_PLACE_HEAD - 4, p->n_pages);
     if (p->n_pages == TT_PLACE_WHOLE_RAM) {
         tt_put_le64(out + TT_PLACE_HEAD, p->ram_digest);
     }
 }
 
-void tt_place_put_page(uint8_t *out, uint32_t i, uint32_t page, uint64_t hash)
+void tt_place_put_page(uint8_t *out, uint32_t i, const TtPlacePage *page)
 {
     uint8_t *at = out + TT_PLACE_HEAD + (size_t)TT_PLACE_PAGE * i;
 
     assert(i < TT_PLACE_PAGES_MAX);
-    tt_put_le32(at, page);
-    tt_put_le64(at + 4, hash);
+    tt_put_le32(at, page->page);
+    tt_put_le64(at + 4, page->hash);
+    tt_put_le64(at + 12, page->table_hash);
 }
 
 size_t tt_place_bytes(uint32_t n_pages)
@@ -53,13 +75,15 @@ bool tt_place_decode(TtPlace *p, const uint8_t *data, size_t len)
     *p = (TtPlace) {
         .pc = tt_get_le64(data),
         .flags = tt_get_le64(data + 8),
-        .system_hash = tt_get_le64(data + 16 + 8 * TT_PLACE_REGS),
-        .fpu_hash = tt_get_le64(data + 24 + 8 * TT_PLACE_REGS),
+        .fpu_hash = tt_get_le64(data + TT_PLACE_HEAD - 12),
         .n_pages = tt_get_le32(data + TT_PLACE_HEAD - 4),
         .pages = data + TT_PLACE_HEAD,
     };
     for (unsigned i = 0; i < TT_PLACE_REGS; i++) {
         p->regs[i] = tt_get_le64(data + 16 + 8 * i);
+    }
+    for (unsigned i = 0; i < TT_PLACE_SYSTEM; i++) {
+        p->system[i] = tt_get_le64(data + 16 + 8 * (TT_PLACE_REGS + i));
     }
     if (p->n_pages != TT_PLACE_WHOLE_RAM && p->n_pages > TT_PLACE_PAGES_MAX) {
         return false;

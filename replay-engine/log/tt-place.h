@@ -16,28 +16,38 @@
 #include "io/tt-base.h"
 
 #define TT_PLACE_REGS      16
-#define TT_PLACE_PAGES_MAX 5000     /* with more, all of RAM is compared */
-#define TT_PLACE_HEAD      (8 * (TT_PLACE_REGS + 4) + 4)
-#define TT_PLACE_PAGE      12
+#define TT_PLACE_PAGES_MAX 3000     /* with more, all of RAM is compared */
+#define TT_PLACE_SYSTEM    20
+#define TT_PLACE_HEAD      (8 * (TT_PLACE_REGS + TT_PLACE_SYSTEM + 3) + 4)
+#define TT_PLACE_PAGE      20
 #define TT_PLACE_BYTES_MAX (TT_PLACE_HEAD + TT_PLACE_PAGE * TT_PLACE_PAGES_MAX)
 #define TT_PLACE_WHOLE_RAM UINT32_MAX   /* in place of the number of pages */
 
 typedef struct TtPlace {
     uint64_t pc, flags;         /* flags: those that the guest can read */
     uint64_t regs[TT_PLACE_REGS];
-    uint64_t system_hash;       /* control registers, selectors, bases */
+    uint64_t system[TT_PLACE_SYSTEM];   /* the target's: control registers... */
     uint64_t fpu_hash;          /* x87 and SSE registers */
     uint32_t n_pages;           /* or TT_PLACE_WHOLE_RAM */
     uint64_t ram_digest;        /* with that */
     const uint8_t *pages;       /* in the event's data: see tt_place_page */
 } TtPlace;
 
-/* Page number @i of a decoded place, and the hash of its bytes. */
-void tt_place_page(const TtPlace *p, uint32_t i, uint32_t *page, uint64_t *hash);
+typedef struct TtPlacePage {
+    uint32_t page;              /* its number in the run */
+    uint64_t hash;              /* of its bytes */
+    uint64_t table_hash;        /* the same without accessed and dirty bits, as if it
+                                   were a page table of x86's */
+} TtPlacePage;
+
+/* Page @i of a decoded place. */
+TtPlacePage tt_place_page(const TtPlace *p, uint32_t i);
+/* Hashes the 4096 bytes at @bytes. */
+void tt_place_hash(TtPlacePage *page, const void *bytes);
 
 /* Fills the first TT_PLACE_HEAD bytes of @out; the pages follow. */
 void tt_place_put_head(const TtPlace *p, uint8_t *out);
-void tt_place_put_page(uint8_t *out, uint32_t i, uint32_t page, uint64_t hash);
+void tt_place_put_page(uint8_t *out, uint32_t i, const TtPlacePage *page);
 size_t tt_place_bytes(uint32_t n_pages);
 
 /* False: these bytes are no place. @p->pages points into @data. */

@@ -6,11 +6,8 @@
 #include "qemu/osdep.h"
 #include "record/tt-record-place.h"
 #include "hw-tt/memory/tt-memory.h"
-#include "pages/tt-page.h"
 #include "record/tt-record.h"
 #include "hw/core/cpu.h"
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 void tt_record_placed(CPUState *cpu, TtPlace *place)
 {
@@ -29,9 +26,10 @@ void tt_record_placed(CPUState *cpu, TtPlace *place)
     ev.data = data = g_malloc(ev.len);
     tt_place_put_head(place, data);
     for (size_t i = 0; i < n; i++) {
-        const void *bytes = tt_memory_page(NULL, pages[i]);
+        TtPlacePage page = { .page = pages[i] };
 
-        tt_place_put_page(data, i, pages[i], XXH3_64bits(bytes, TT_PAGE_BYTES));
+        tt_place_hash(&page, tt_memory_page(NULL, pages[i]));
+        tt_place_put_page(data, i, &page);
     }
     tt_record_event(&ev);
 }

@@ -341,6 +341,7 @@ bool tt_replay_open(Error **errp)
     if (!tt_replay_log_open(errp)) {
         return false;
     }
+    tt_msrs_are_inputs = tt_session.manifest.rules & TT_RULE_KVM;
     if (tt_session.manifest.features & TT_FEATURE_PARENT) {
         parent = tt_parent_of(&tt_session.manifest, tt_session.dir, errp);
         return parent;

@@ -58,7 +58,7 @@
 #define TT_RULE_WHOLE_STATE (UINT64_C(1) << 6)  /* of a vCPU: in what is stored,
                                                    and in its digest; a run
                                                    without can be replayed, too */
-#define TT_RULE_KVM         (UINT64_C(1) << 7)  /* recorded under KVM: MSRs that QEMU
+#define TT_RULE_KVM         (UINT64_C(1) << 8)  /* recorded under KVM: MSRs that QEMU
                                                    answered are inputs, the CPU
                                                    is like hardware where TCG's
                                                    is not */

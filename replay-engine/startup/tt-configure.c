@@ -8,6 +8,7 @@
 #include "branch/tt-branch.h"
 #include "control/tt-describe.h"
 #include "control/tt-recordable.h"
+#include "convert/tt-convert.h"
 #include "gdbstub-tt/tt-gdb.h"
 #include "replay/tt-replay.h"
 #include "replay/tt-stop.h"
@@ -131,7 +132,8 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         return;
     }
     tt_tell_refuse_input(true);
-    if (!tt_replay_open(&err)) {
+    if (tt_convert_is_on() ? !tt_convert_open(&err) :
+        !tt_convert_if_needed(&err) || !tt_replay_open(&err)) {
         error_reportf_err(err, "-tt replay: ");
         exit(1);
     }

@@ -9,6 +9,7 @@
 #include "accel-tt/tt-token.h"
 #include "branch/tt-branch.h"
 #include "control/tt-values.h"
+#include "convert/tt-convert.h"
 #include "flight/tt-crash.h"
 #include "hw-tt/memory/tt-guard.h"
 #include "log/tt-log.h"
@@ -153,6 +154,9 @@ static void parse_mode(QemuOpts *opts)
         tt_set_mode(TT_RECORD);
     } else if (mode && !strcmp(mode, "replay")) {
         tt_set_mode(TT_REPLAY);
+    } else if (mode && !strcmp(mode, "convert")) {
+        tt_set_mode(TT_REPLAY);
+        tt_convert_set_on();
     } else if (mode && !strcmp(mode, "branch")) {
         tt_set_mode(TT_RECORD);
         is_branch = true;

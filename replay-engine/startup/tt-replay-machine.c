@@ -7,6 +7,7 @@
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
+#include "convert/tt-convert.h"
 #include "hw-tt/screen/tt-screen.h"
 #include "replay/tt-replay.h"
 #include "run/tt-manifest.h"
@@ -27,7 +28,11 @@
 
 static void start_in_vcpu(CPUState *cpu, run_on_cpu_data data)
 {
-    tt_replay_start(cpu);
+    if (tt_convert_is_on()) {
+        tt_convert_start(cpu);
+    } else {
+        tt_replay_start(cpu);
+    }
 }
 
 /* First turn of the main loop: the machine has been reset. */

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The time stamp counter of a guest under KVM. RDTSC never leaves guest code, and Linux
+ * reads the counter although CPUID hides it (for random numbers). Where the host can
+ * scale it, it is slowed down until it stands still, and its value is an input: it
+ * changes at exact places only, and is logged there.
+ *
+ * KVM computes (host's counter * ratio >> fraction bits) + offset. At 2 kHz it ticks
+ * twice a millisecond; before each entry the offset is set so that the value is the
+ * logged one. If the host's counter ticked while guest code ran, a reading may have
+ * been one more: such slices are counted. (At 1 kHz Linux 6.1 rounds its own idea of
+ * the frequency to 0 and hangs.)
+ */
+#include "qemu/osdep.h"
+#include "accel-tt/tt-vcpu-backend.h"
+#include "io/tt-base.h"
+#include "log/tt-log.h"
+#include "session/tt-ops.h"
+#include "tt-kvm-int.h"
+#include "cpu.h"
+#include "qemu/error-report.h"
+#include "qemu/timer.h"
+#include "system/cpu-timers.h"
+#include "system/kvm.h"
+#include "system/kvm_int.h"
+#include <linux/kvm.h>
+
+#define SLOW_KHZ 2
+#define NEW_VALUE_TICKS 1000000     /* of the logged counter: some 1 ms */
+
+TtKvmTscCounts tt_kvm_tsc_counts;
+
+static struct {
+    bool on;
+    uint64_t ratio;
+    unsigned fraction_bits;
+    uint64_t value;             /* what the guest reads */
+    uint64_t set_at;            /* the scaled counter when the offset was set */
+} tsc;
+
+static unsigned __int128 product(void)
+{
+    return (unsigned __int128)cpu_get_host_ticks() * tsc.ratio;
+}
+
+static uint64_t scaled(void)
+{
+    return product() >> tsc.fraction_bits;
+}
+
+static bool set_offset(CPUState *cpu, uint64_t offset)
+{
+    struct kvm_device_attr attr = {
+        .group = KVM_VCPU_TSC_CTRL, .attr = KVM_VCPU_TSC_OFFSET,
+        .addr = (uintptr_t)&offset,
+    };
+
+    return !kvm_vcpu_ioctl(cpu, KVM_SET_DEVICE_ATTR, &attr);
+}
+
+void tt_kvm_tsc_begin(CPUState *cpu)
+{
+    int khz = kvm_vcpu_ioctl(cpu, KVM_GET_TSC_KHZ);
+
+    tsc.on = false;
+    tsc.fraction_bits = IS_INTEL_CPU(cpu_env(cpu)) ? 48 : 32;
+    if (kvm_check_extension(kvm_state, KVM_CAP_TSC_CONTROL) <= 0 || khz <= SLOW_KHZ) {
+        return;
+    }
+    tsc.ratio = ((unsigned __int128)1 << tsc.fraction_bits) * SLOW_KHZ / khz;
+    if (((unsigned __int128)khz * tsc.ratio >> tsc.fraction_bits) < 1 ||
+        kvm_vcpu_ioctl(cpu, KVM_SET_TSC_KHZ, SLOW_KHZ) || !set_offset(cpu, 0)) {
+        return;
+    }
+    tsc.on = true;
+    tsc.set_at = UINT64_MAX;
+}
+
+bool tt_kvm_tsc_is_frozen(void)
+{
+    return tsc.on;
+}
+
+/* There is to be time before the next tick: a quarter of a period at least. */
+static void wait_for_tick(void)
+{
+    uint64_t one = UINT64_C(1) << (tsc.fraction_bits - 2);
+    uint64_t mask = (one << 2) - 1;
+
+    while (((uint64_t)product() & mask) > 3 * one) {
+        cpu_relax();
+    }
+}
+
+void tt_kvm_tsc_enter(CPUState *cpu, bool is_exact)
+{
+    uint64_t now;
+
+    if (!tsc.on) {
+        return;
+    }
+    wait_for_tick();
+    if (is_exact) {
+        uint64_t value = cpus_get_elapsed_ticks();
+
+        if (value - tsc.value >= NEW_VALUE_TICKS) {
+            TtEvent ev = { .kind = TT_EV_CPU_FLAG, .addr = TT_FLAG_TSC, .val = value };
+
+            tt_log_event(&ev);
+            tsc.value = value;
+            tsc.set_at = UINT64_MAX;
+        }
+    }
+    now = scaled();
+    if (now != tsc.set_at) {
+        set_offset(cpu, tsc.value - now);
+        tsc.set_at = now;
+    }
+    tt_kvm_tsc_counts.slices++;
+}
+
+void tt_kvm_tsc_left(void)
+{
+    if (tsc.on && scaled() != tsc.set_at) {
+        tt_kvm_tsc_counts.ticked++;
+    }
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The names of a run's files, and the process that converts it. */
+#include "qemu/osdep.h"
+#include "convert/tt-convert-files.h"
+#include "convert/tt-convert.h"
+#include "io/tt-base.h"
+#include "run/tt-manifest.h"
+#include "session/tt-paths.h"
+#include "session/tt-session.h"
+#include "qapi/error.h"
+#include "qemu/error-report.h"
+#include <sys/wait.h>
+
+char *tt_convert_path(const char *name)
+{
+    return g_build_filename(tt_session.dir, name, NULL);
+}
+
+static bool exists(const char *name)
+{
+    g_autofree char *path = tt_convert_path(name);
+
+    return g_file_test(path, G_FILE_TEST_EXISTS);
+}
+
+static bool move(const char *from, const char *to, Error **errp)
+{
+    g_autofree char *a = tt_convert_path(from), *b = tt_convert_path(to);
+
+    if (rename(a, b)) {
+        error_setg_errno(errp, errno, "'%s' cannot be renamed", a);
+        return false;
+    }
+    return true;
+}
+
+bool tt_convert_is_installing(void)
+{
+    return exists(TT_CONVERT_EXITS);
+}
+
+bool tt_convert_install(Error **errp)
+{
+    g_autofree char *path = tt_convert_path("manifest");
+    TtManifest m = { 0 };
+    TtDiag diag;
+
+    if ((!exists(TT_CONVERT_EXITS) && !move("log", TT_CONVERT_EXITS, errp)) ||
+        (exists(TT_CONVERT_NEW) && !move(TT_CONVERT_NEW, "log", errp))) {
+        return false;
+    }
+    if (tt_manifest_load(path, &m, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    m.features &= ~TT_FEATURE_EXITS;
+    if (tt_manifest_save(&m, path, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+    }
+    tt_manifest_cleanup(&m);
+    return !*errp;
+}
+
+/* ---- the process ---- */
+
+static bool run_converter(Error **errp)
+{
+    g_autofree char *escaped = g_strjoinv(",,", g_strsplit(tt_session.dir, ",", -1));
+    g_autofree char *option = g_strdup_printf("convert,dir=%s", escaped);
+    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+    char *argv[] = { self, (char *)"-tt", option, (char *)"-display", (char *)"none",
+                     (char *)"-serial", (char *)"null", (char *)"-monitor",
+                     (char *)"none", NULL };
+    int status;
+    pid_t pid;
+
+    pid = self ? fork() : -1;
+    if (pid < 0) {
+        error_setg(errp, "the process that converts the run cannot be started");
+        return false;
+    }
+    if (!pid) {
+        int null = open("/dev/null", O_RDWR);
+
+        dup2(null, 0);
+        dup2(null, 1);
+        execv(self, argv);
+        _exit(127);
+    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (!WIFEXITED(status) || WEXITSTATUS(status)) {
+        error_setg(errp, "the run was recorded under KVM and could not be converted for "
+                   "a replay; the reason is above");
+        return false;
+    }
+    return true;
+}
+
+bool tt_convert_if_needed(Error **errp)
+{
+    g_autofree char *path = tt_convert_path("manifest");
+    TtManifest m = { 0 };
+    TtDiag diag;
+    bool is_needed = tt_manifest_load(path, &m, &diag) == TT_OK &&
+        m.features & TT_FEATURE_EXITS;
+
+    tt_manifest_cleanup(&m);
+    if (!is_needed) {
+        return true;                /* or whoever opens it says what is wrong */
+    }
+    if (tt_convert_is_installing()) {
+        return tt_convert_install(errp);
+    }
+    error_printf("tt: %s was recorded under KVM: it is converted once\n",
+                 tt_printable(tt_session.dir));
+    return run_converter(errp);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The files of a run that is converted. Context: main thread, or the vCPU's with the
+ * BQL. */
+#ifndef TT_CONVERT_FILES_H
+#define TT_CONVERT_FILES_H
+
+#define TT_CONVERT_EXITS "exits"        /* the log of exits, afterwards */
+#define TT_CONVERT_NEW   "log.new"      /* the new log, before that */
+
+/* Of a file of tt_session.dir; g_free. */
+char *tt_convert_path(const char *name);
+/* log.new is whole: the names change. May be called again after it was cut. */
+bool tt_convert_install(Error **errp);
+/* The names have begun to change. */
+bool tt_convert_is_installing(void);
+
+#endif

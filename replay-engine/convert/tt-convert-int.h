@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of this room share. Context: the vCPU thread, BQL held. */
+#ifndef TT_CONVERT_INT_H
+#define TT_CONVERT_INT_H
+
+#include "hw/core/cpu.h"
+#include "log/tt-log.h"
+
+/* ---- the new log (tt-convert-log.c) ---- */
+bool tt_convert_log_open(Error **errp);
+/* With the position filled in. */
+void tt_convert_put(TtEvent *ev);
+/* The last segment; @is_clean: the run had a clean end. Then the files change
+ * their names. False: *errp. */
+bool tt_convert_log_finish(bool is_clean, Error **errp);
+
+/* ---- looking for a place (tt-convert-place.c) ---- */
+/* The vCPU stands in the place of @ev. */
+bool tt_convert_is_here(CPUState *cpu, const TtEvent *ev);
+/* Guest code ends there: EXCP_DEBUG. False: @ev is no place. */
+bool tt_convert_hunt(CPUState *cpu, const TtEvent *ev);
+void tt_convert_hunt_ends(CPUState *cpu);
+bool tt_convert_is_hunting(void);
+/* Why none has fitted so far, for the report. */
+char *tt_convert_hunt_text(void);
+typedef struct TtConvertCounts {
+    uint64_t places, candidates, same_registers;
+} TtConvertCounts;
+extern TtConvertCounts tt_convert_counts;
+
+/* ---- what the guest asks for (tt-convert-answer.c) ---- */
+void tt_convert_answer(TtEvent *ev);
+/* Events of the log that change what is answered. True: @ev was one. */
+bool tt_convert_learn(const TtEvent *ev);
+void tt_convert_cr8_written(uint64_t val);
+
+/* ---- the pass (tt-convert.c) ---- */
+/* The log of exits says something else than what happens here. */
+void G_NORETURN tt_convert_leave(CPUState *cpu);
+/* Applies a nested event that stands at the cursor, and pops it. */
+void tt_convert_apply_nested(void);
+/* An answer was taken out of the log: what comes next? */
+void tt_convert_answered(void);
+
+#endif

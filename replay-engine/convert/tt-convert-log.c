@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The log that a conversion writes, and how it takes the place of the log of exits.
+ * What is written is complete before a name is changed; whoever is killed in between
+ * finds, at the next try, what is left to do:
+ *
+ *   log, log.new              the pass is made again
+ *   exits, log.new            log.new becomes log
+ *   exits, log                the manifest loses the bit that asks for the pass
+ */
+#include "qemu/osdep.h"
+#include "tt-convert-int.h"
+#include "accel-tt/tt-position.h"
+#include "convert/tt-convert-files.h"
+#include "io/tt-io.h"
+#include "log/tt-log.h"
+#include "session/tt-session.h"
+#include "qapi/error.h"
+#include "qemu/error-report.h"
+#include "qemu/timer.h"
+
+static struct {
+    TtLogEncoder *encoder;
+    TtLogWriter *writer;
+    TtSegBuf *open;
+} out;
+
+static void begin_segment(uint64_t pos)
+{
+    tt_log_encoder_begin(out.encoder, out.open, pos,
+                         qemu_clock_get_ns(QEMU_CLOCK_REALTIME));
+}
+
+static void seal(bool last)
+{
+    TtDiag diag;
+
+    tt_log_encoder_end(out.encoder, last);
+    if (tt_log_writer_seal(out.writer, out.open, &diag) != TT_OK) {
+        error_report("tt: the run cannot be converted: %s", diag.text);
+        exit(1);
+    }
+}
+
+bool tt_convert_log_open(Error **errp)
+{
+    g_autofree char *path = tt_convert_path(TT_CONVERT_NEW);
+    TtDiag diag;
+    TtIo *io;
+
+    unlink(path);
+    if (tt_io_posix_create(path, &io, &diag) != TT_OK ||
+        tt_log_writer_new(io, tt_session.manifest.uuid, &out.writer, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    out.encoder = tt_log_encoder_new();
+    out.open = tt_segbuf_new();
+    if (!out.open) {
+        error_setg(errp, "not enough memory for the log's buffer");
+        return false;
+    }
+    begin_segment(0);
+    return true;
+}
+
+void tt_convert_put(TtEvent *ev)
+{
+    if (!tt_log_encoder_fits(out.encoder, ev->len)) {
+        seal(false);
+        begin_segment(ev->pos);
+    }
+    tt_log_encoder_put(out.encoder, ev);
+    tt_session.events += !TT_EV_IS_ANNOTATION(ev->kind);
+}
+
+bool tt_convert_log_finish(bool is_clean, Error **errp)
+{
+    TtDiag diag;
+
+    seal(is_clean);
+    if (tt_log_writer_sync(out.writer, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    tt_log_writer_free(out.writer);
+    return tt_convert_install(errp);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Looking for a place in code that TCG runs: a breakpoint at its address ends blocks
+ * there; each time the vCPU comes by, registers are compared, then the rest, then the
+ * pages that the recorded machine had written since the place before. The first that
+ * fits is the place: the state is the same, so all that follows is.
+ */
+#include "qemu/osdep.h"
+#include "tt-convert-int.h"
+#include "accel-tt/x86/tt-place-x86.h"
+#include "hw-tt/memory/tt-memory.h"
+#include "log/tt-place.h"
+#include "pages/tt-page.h"
+#include "tt/hooks.h"
+#include "exec/breakpoint.h"
+#include "qemu/bitmap.h"
+
+TtConvertCounts tt_convert_counts;
+bool tt_hunting;
+
+static struct {
+    TtPlace want;
+    GByteArray *data;               /* a copy of the event's: want leads into it */
+    CPUBreakpoint *bp;
+    uint32_t last_bad;              /* the page that differed last time: it is the
+                                       most telling one */
+    uint64_t candidates, same_registers;
+    uint64_t matches[TT_X86_SAME + 1];
+    char *difference;               /* of system registers, the last time */
+} hunt;
+
+/* ---- page tables ---- */
+
+static unsigned long *tables;       /* a bit for each page */
+static uint64_t n_tables;           /* bits that there are */
+bool tt_notes_tables;
+
+void tt_note_table(void *entry)
+{
+    uint64_t offset = 0, page;
+    uint32_t block = entry ? tt_memory_locate(entry, &offset) : UINT32_MAX;
+
+    if (block == UINT32_MAX) {
+        return;
+    }
+    page = tt_memory_block(block)->first_page + offset / TT_PAGE_BYTES;
+    if (page >= n_tables) {
+        uint64_t n = tt_memory_n_pages();
+
+        tables = g_realloc(tables, BITS_TO_LONGS(n) * sizeof(long));
+        memset(tables + BITS_TO_LONGS(n_tables), 0,
+               (BITS_TO_LONGS(n) - BITS_TO_LONGS(n_tables)) * sizeof(long));
+        n_tables = n;
+    }
+    set_bit(page, tables);
+}
+
+static bool is_table(uint64_t page)
+{
+    return page < n_tables && test_bit(page, tables);
+}
+
+/* ---- is it here? ---- */
+
+static bool is_page_equal(const TtPlace *p, uint32_t i)
+{
+    TtPlacePage want = tt_place_page(p, i), now;
+
+    if (want.page >= tt_memory_n_pages()) {
+        return false;
+    }
+    tt_place_hash(&now, tt_memory_page(NULL, want.page));
+    return now.hash == want.hash ||
+        (now.table_hash == want.table_hash && is_table(want.page));
+}
+
+static bool is_ram_equal(const TtPlace *p)
+{
+    if (p->n_pages == TT_PLACE_WHOLE_RAM) {
+        return tt_memory_digest() == p->ram_digest;
+    }
+    if (hunt.last_bad < p->n_pages && !is_page_equal(p, hunt.last_bad)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < p->n_pages; i++) {
+        if (!is_page_equal(p, i)) {
+            hunt.last_bad = i;
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_at(CPUState *cpu, const TtPlace *p)
+{
+    TtX86Match match = tt_x86_match_place(cpu, p);
+
+    hunt.candidates++;
+    hunt.matches[match]++;
+    if (match == TT_X86_OTHER_SYSTEM) {
+        g_free(hunt.difference);
+        hunt.difference = tt_x86_system_difference(cpu, p);
+    }
+    if (match != TT_X86_SAME) {
+        return false;
+    }
+    hunt.same_registers++;
+    return is_ram_equal(p);
+}
+
+bool tt_hunt_stops(CPUState *cpu)
+{
+    return is_at(cpu, &hunt.want);
+}
+
+bool tt_convert_is_here(CPUState *cpu, const TtEvent *ev)
+{
+    TtPlace p;
+
+    hunt.last_bad = 0;
+    return tt_place_decode(&p, ev->data, ev->len) && is_at(cpu, &p);
+}
+
+bool tt_convert_hunt(CPUState *cpu, const TtEvent *ev)
+{
+    hunt.data = hunt.data ?: g_byte_array_new();
+    g_byte_array_set_size(hunt.data, 0);
+    g_byte_array_append(hunt.data, ev->data, ev->len);
+    if (!tt_place_decode(&hunt.want, hunt.data->data, hunt.data->len)) {
+        return false;
+    }
+    hunt.candidates = hunt.same_registers = 0;
+    memset(hunt.matches, 0, sizeof(hunt.matches));
+    cpu_breakpoint_insert(cpu, hunt.want.pc, BP_GDB, &hunt.bp);
+    g_free(hunt.difference);
+    hunt.difference = NULL;
+    tt_hunting = true;
+    return true;
+}
+
+void tt_convert_hunt_ends(CPUState *cpu)
+{
+    cpu_breakpoint_remove_by_ref(cpu, hunt.bp);
+    tt_hunting = false;
+    tt_convert_counts.places++;
+    tt_convert_counts.candidates += hunt.candidates;
+    tt_convert_counts.same_registers += hunt.same_registers;
+}
+
+bool tt_convert_is_hunting(void)
+{
+    return tt_hunting;
+}
+
+char *tt_convert_hunt_text(void)
+{
+    GString *s = g_string_new(NULL);
+
+    g_string_printf(s, "0x%" PRIx64 " was passed %" PRIu64 " times, %" PRIu64
+                    " times with the recorded registers (system registers differed %"
+                    PRIu64 " times, x87 and SSE %" PRIu64 " times)%s%s", hunt.want.pc,
+                    hunt.candidates, hunt.candidates - hunt.matches[TT_X86_OTHER],
+                    hunt.matches[TT_X86_OTHER_SYSTEM], hunt.matches[TT_X86_OTHER_FPU],
+                    hunt.difference ? ": " : "", hunt.difference ?: "");
+    if (hunt.same_registers && hunt.last_bad < hunt.want.n_pages) {
+        uint32_t page = tt_place_page(&hunt.want, hunt.last_bad).page;
+
+        g_string_append_printf(s, "; then page %" PRIu32 " differed, of %" PRIu32
+                               " written ones%s", page, hunt.want.n_pages,
+                               is_table(page) ? ", a page table" : "");
+    }
+    return g_string_free(s, false);
+}

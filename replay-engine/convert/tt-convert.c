@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The pass that turns a log of exits into a log of instructions.
+ *
+ * The cursor in the log of exits says what comes next; `at_place` says that the vCPU
+ * stands where the event at the cursor happened:
+ *
+ *   next is            then
+ *   an answer          guest code runs until it asks (tt-convert-answer.c); if
+ *                      something else than an answer follows, it stops behind the
+ *                      instruction, and that is the place
+ *   a place            guest code runs until the state fits (tt-convert-place.c)
+ *   a window           guest code runs to the first boundary where an interrupt can
+ *                      be taken
+ *   HLT                guest code runs until the vCPU halts
+ *   any other event    at_place: it is applied, and written with its position
+ *
+ * What the vCPU is like, when its TLB is flushed and where digests stand is as in a
+ * recording under TCG (record/tt-record.c), so the new log is replayed like any other.
+ */
+#include "qemu/osdep.h"
+#include "convert/tt-convert.h"
+#include "tt-convert-int.h"
+#include "accel-tt/tcg/tt-fetch.h"
+#include "accel-tt/tcg/tt-tcg.h"
+#include "accel-tt/tt-position.h"
+#include "accel-tt/tt-vcpu.h"
+#include "accel-tt/tt-vcpus.h"
+#include "accel-tt/x86/tt-target.h"
+#include "hw-tt/memory/tt-memory.h"
+#include "io/tt-base.h"
+#include "log/tt-sched.h"
+#include "replay/tt-replay-apply.h"
+#include "replay/tt-replay-exact.h"
+#include "replay/tt-replay-log.h"
+#include "replay/tt-stop.h"
+#include "session/tt-ops.h"
+#include "session/tt-session.h"
+#include "tt/hooks.h"
+#include "qapi/error.h"
+#include "cpu.h"
+#include "qemu/error-report.h"
+#include "qemu/timer.h"
+#include "system/cpus.h"
+#include "system/runstate.h"
+
+#define PROGRESS_MS 2000
+
+static struct {
+    bool on;
+    bool at_place;
+    bool stops_behind;          /* this instruction: the next event is no answer */
+    bool wants_window;
+    bool is_over;
+    uint64_t popped;
+    int64_t told_ms, began_ms;
+} cv;
+
+void tt_convert_set_on(void)
+{
+    cv.on = true;
+}
+
+bool tt_convert_is_on(void)
+{
+    return cv.on;
+}
+
+static const TtEvent *next(void)
+{
+    return tt_sched_peek(tt_replay_sched());
+}
+
+static void pop(void)
+{
+    tt_sched_pop(tt_replay_sched());
+    cv.popped++;
+}
+
+void G_NORETURN tt_convert_leave(CPUState *cpu)
+{
+    tt_vcpu_leave(cpu);
+}
+
+/* ---- events that are applied ---- */
+
+/* KVM's own form of a vCPU's state may have what TCG has not: it is written as TCG
+ * keeps it. */
+static void put_state(TtEvent *ev)
+{
+    CPUState *cpu = tt_vcpus_at(0);
+    GByteArray *state;
+
+    tt_target_set_flag(cpu, TT_FLAG_A20, 1);
+    state = tt_target_save(cpu);
+    ev->data = state->data;
+    ev->len = state->len;
+    tt_convert_put(ev);
+    g_byte_array_unref(state);
+}
+
+/* False: it could not be applied, and that was said. */
+static bool apply(const TtEvent *ev)
+{
+    TtEvent copy = *ev;
+
+    if (tt_convert_learn(ev)) {
+        return true;
+    }
+    if (!tt_replay_apply(ev)) {
+        return false;
+    }
+    copy.pos = tt_position();
+    if (ev->kind == TT_EV_CPU_STATE) {
+        put_state(&copy);
+    } else {
+        tt_convert_put(&copy);
+    }
+    return true;
+}
+
+void tt_convert_apply_nested(void)
+{
+    const TtEvent *ev;
+
+    while ((ev = next()) && ev->nested) {
+        if (!apply(ev)) {
+            tt_convert_leave(current_cpu);
+        }
+        pop();
+    }
+}
+
+/* ---- answers ---- */
+
+static bool is_answer(const TtEvent *ev)
+{
+    return ev->nested || (TT_EV_IS_SYNC(ev->kind) && ev->kind != TT_EV_HLT);
+}
+
+void tt_convert_answered(void)
+{
+    const TtEvent *ev = next();
+    CPUState *cpu = current_cpu;
+
+    if (ev && (is_answer(ev) || ev->kind == TT_EV_HLT)) {
+        return;
+    }
+    tt_vcpu_count(cpu);
+    cv.stops_behind = true;
+    tt_vcpu_arm(cpu);
+}
+
+/* ---- digests, as a recorder makes them ---- */
+
+static void put_check(void)
+{
+    TtEvent ev = {
+        .kind = TT_EV_CHECK, .pos = tt_now.pos, .addr = tt_now.output_hash,
+        .val = tt_vcpus_digest(),
+    };
+
+    tt_convert_put(&ev);
+}
+
+static void sync_point(CPUState *cpu)
+{
+    put_check();
+    tt_now.sync_next = tt_next_sync_point(tt_now.pos);
+    tt_vcpus_flush();
+    tt_fetch_again(cpu);
+}
+
+/* ---- the end ---- */
+
+static void tell_done(void)
+{
+    double s = (qemu_clock_get_ms(QEMU_CLOCK_REALTIME) - cv.began_ms) / 1000.0;
+
+    error_printf("tt: converted: %" PRIu64 " positions, %" PRIu64 " events in %.1f s; "
+                 "%" PRIu64 " places, %.1f candidates each, %.1f with equal "
+                 "registers\n", tt_now.pos, cv.popped, s, tt_convert_counts.places,
+                 (double)tt_convert_counts.candidates /
+                 MAX(tt_convert_counts.places, 1),
+                 (double)tt_convert_counts.same_registers /
+                 MAX(tt_convert_counts.places, 1));
+}
+
+static void end(bool is_clean)
+{
+    Error *err = NULL;
+
+    if (cv.is_over) {
+        return;
+    }
+    cv.is_over = true;
+    if (!tt_convert_log_finish(is_clean, &err)) {
+        error_reportf_err(err, "-tt convert: ");
+        exit(1);
+    }
+    tell_done();
+    qemu_system_shutdown_request_with_code(SHUTDOWN_CAUSE_HOST_QMP_QUIT, 0);
+}
+
+static void put_digest(const TtEvent *recorded)
+{
+    TtEvent ev = {
+        .kind = TT_EV_DIGEST, .pos = tt_now.pos, .addr = tt_vcpus_digest(),
+        .val = tt_memory_digest(),
+    };
+
+    if (ev.val != recorded->val) {
+        warn_report("tt: RAM is not the recorded one at the end of the run (accessed "
+                    "and dirty bits of page tables may differ)");
+    }
+    tt_convert_put(&ev);
+}
+
+static void do_annotation(const TtEvent *ev)
+{
+    TtEvent copy = *ev;
+
+    copy.pos = tt_now.pos;
+    switch (ev->kind) {
+    case TT_EV_CHECK:
+        put_check();
+        break;
+    case TT_EV_DIGEST:
+        put_digest(ev);
+        break;
+    case TT_EV_FINISH:
+        tt_convert_put(&copy);
+        end(true);
+        break;
+    default:
+        tt_convert_put(&copy);
+        break;
+    }
+}
+
+/* ---- outside guest code ---- */
+
+static void tell_progress(void)
+{
+    int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+
+    if (now - cv.told_ms >= PROGRESS_MS) {
+        uint64_t end = MAX(tt_replay_end(), 1), at = next() ? next()->pos : end;
+
+        cv.told_ms = now;
+        error_printf("tt: converting: %.1f %%\n", 100.0 * at / end);
+    }
+}
+
+typedef enum Step { RUN, AGAIN, STAND } Step;
+
+/* The vCPU stands where @ev happened, or runs until it does. */
+static Step reach(CPUState *cpu, const TtEvent *ev)
+{
+    if (is_answer(ev) || ev->kind == TT_EV_HLT) {
+        cv.at_place = false;
+        return RUN;
+    }
+    if (ev->kind == TT_EV_PLACE) {
+        if (tt_convert_is_here(cpu, ev)) {
+            pop();
+            cv.at_place = true;
+            return AGAIN;
+        }
+        cv.at_place = false;
+        if (!tt_convert_is_hunting() && !tt_convert_hunt(cpu, ev)) {
+            tt_replay_report("a recorded place is damaged");
+            return STAND;
+        }
+        return RUN;
+    }
+    if (ev->kind == TT_EV_WINDOW) {
+        cv.at_place = false;
+        cv.wants_window = true;
+        cpu->interrupt_request |= CPU_INTERRUPT_HARD;
+        return RUN;
+    }
+    if (!cv.at_place) {
+        tt_replay_report("recorded event '%s' has no place",
+                         tt_event_kind_name(ev->kind));
+        return STAND;
+    }
+    return AGAIN;
+}
+
+static Step do_next(CPUState *cpu)
+{
+    const TtEvent *ev = next();
+    Step step;
+    bool is_state;
+
+    if (!ev) {
+        end(false);
+        return STAND;
+    }
+    step = reach(cpu, ev);
+    if (step != AGAIN || ev != next()) {
+        return step;
+    }
+    if (ev->kind == TT_EV_INTR || ev->kind == TT_EV_UNHALT) {
+        return RUN;                     /* inside: boundary, unhalts */
+    }
+    if (TT_EV_IS_ANNOTATION(ev->kind)) {
+        do_annotation(ev);
+        pop();
+        return cv.is_over ? STAND : AGAIN;
+    }
+    is_state = ev->kind == TT_EV_CPU_FLAG &&
+        (ev->addr == TT_FLAG_TPR || ev->addr == TT_FLAG_TSC ||
+         ev->addr == TT_FLAG_A20);
+    if (!apply(ev)) {
+        return STAND;
+    }
+    pop();
+    tt_now.pos += !is_state;
+    return AGAIN;
+}
+
+static bool prepare(void)
+{
+    CPUState *cpu = tt_vcpu();
+    Step step = AGAIN;
+
+    tell_progress();
+    while (step == AGAIN && !tt_replayer.diverged && !cv.is_over) {
+        step = do_next(cpu);
+    }
+    if (tt_replayer.diverged) {
+        tt_stop_vm(tt_replay_failure());
+        return false;
+    }
+    return step == RUN && cpu_work_list_empty(cpu);
+}
+
+/* Guest code is not to run on: the next event happens here. */
+static bool is_due(void)
+{
+    const TtEvent *ev = next();
+
+    return cv.at_place && ev && !is_answer(ev) && ev->kind != TT_EV_HLT &&
+        ev->kind != TT_EV_PLACE && ev->kind != TT_EV_WINDOW;
+}
+
+static uint64_t limit(void)
+{
+    return cv.stops_behind || is_due() ? tt_now.pos : UINT64_MAX;
+}
+
+/* ---- in guest code, between two blocks ---- */
+
+static bool take_interrupt(CPUState *cpu)
+{
+    const TtEvent *ev = next();
+    TtEvent copy;
+
+    if (!cv.at_place || !ev || ev->kind != TT_EV_INTR) {
+        return false;
+    }
+    copy = *ev;
+    copy.pos = tt_now.pos;
+    tt_convert_put(&copy);
+    pop();
+    tt_now.pos++;
+    tt_vcpu_arm(cpu);
+    if (!tt_target_deliver(cpu, copy.addr, copy.val)) {
+        tt_replay_report("a recorded interrupt of class %" PRIu64 " cannot be "
+                         "delivered", copy.addr);
+    }
+    cpu->exception_index = -1;
+    return true;
+}
+
+static bool boundary(CPUState *cpu)
+{
+    bool is_behind = cv.stops_behind;
+
+    if (is_behind) {
+        cv.stops_behind = false;
+        cv.at_place = true;
+    }
+    if (tt_now.pos >= tt_now.sync_next) {
+        sync_point(cpu);
+        tt_vcpu_arm(cpu);
+    }
+    if (take_interrupt(cpu)) {
+        return true;
+    }
+    if (is_behind) {
+        cpu->exit_request = true;       /* prepare sees to what comes next */
+    }
+    return false;
+}
+
+static void window_open(CPUState *cpu)
+{
+    if (cv.wants_window) {
+        cv.wants_window = false;
+        cpu->interrupt_request &= ~CPU_INTERRUPT_HARD;
+        pop();
+        cv.at_place = true;
+        cpu->exit_request = true;
+    }
+}
+
+static bool unhalts(CPUState *cpu)
+{
+    const TtEvent *ev = next();
+    TtEvent copy;
+
+    if (!cv.at_place || !ev || ev->kind != TT_EV_UNHALT) {
+        return false;
+    }
+    copy = *ev;
+    copy.pos = tt_now.pos;
+    tt_convert_put(&copy);
+    pop();
+    tt_now.pos++;
+    tt_vcpu_arm(cpu);
+    return true;
+}
+
+static bool left(CPUState *cpu, int why)
+{
+    const TtEvent *ev = next();
+
+    if (tt_replayer.diverged || cv.is_over) {
+        return true;
+    }
+    if (why == EXCP_DEBUG && tt_convert_is_hunting()) {
+        tt_convert_hunt_ends(cpu);
+        pop();
+        cv.at_place = true;
+    } else if (why == EXCP_HLT) {
+        if (!ev || ev->kind != TT_EV_HLT) {
+            tt_replay_report("the guest halts, recorded was '%s'",
+                             ev ? tt_event_kind_name(ev->kind) : "the end");
+            return true;
+        }
+        pop();
+        cv.at_place = true;
+    } else if (why == EXCP_HALTED) {
+        tt_replay_report("the guest waits for an interrupt, and the log has none here");
+    }
+    return true;
+}
+
+/* ---- start ---- */
+
+static void port_written(uint32_t port, uint32_t val, unsigned size)
+{
+}
+
+static uint64_t stop_at(void)
+{
+    return UINT64_MAX;
+}
+
+static void no_movement(void)
+{
+}
+
+static const TtOps ops = {
+    .answer = tt_convert_answer, .cr8_written = tt_convert_cr8_written,
+    .port_written = port_written,
+    .prepare = prepare, .limit = limit, .boundary = boundary, .left = left,
+    .unhalts = unhalts, .window_open = window_open,
+    .stop_at = stop_at, .abort = no_movement,
+};
+
+bool tt_convert_open(Error **errp)
+{
+    tt_ops_register(TT_REPLAY, &ops);
+    if (!tt_replay_log_open(errp)) {
+        return false;
+    }
+    if (!(tt_session.manifest.features & TT_FEATURE_EXITS)) {
+        error_setg(errp, "the run '%s' needs no conversion", tt_session.dir);
+        return false;
+    }
+    tt_msrs_are_inputs = tt_notes_tables = true;
+    return tt_convert_log_open(errp);
+}
+
+void tt_convert_start(CPUState *cpu)
+{
+    cv.began_ms = cv.told_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+    tt_at_end_exit = true;
+    tt_session.live = true;
+    tt_now.pos = 0;
+    tt_now.sync_next = tt_next_sync_point(0);
+    tt_vcpus_turn_to(first_cpu);
+    tt_convert_apply_nested();
+    tt_vcpus_do_work();
+    cv.at_place = true;
+    if (next() && next()->kind == TT_EV_CHECK) {
+        do_annotation(next());
+        pop();
+    }
+    tt_vcpus_flush();
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The first pass over a run that was recorded under KVM: it is executed under TCG, with
+ * the devices' part taken from its log of exits, and written again as a log whose
+ * positions are instructions. From then on it is a run like any other (decision 0019).
+ *
+ *   RUN/log (exits) --> TCG --> RUN/log.new     then: log -> exits, log.new -> log
+ *
+ * Context: main thread, unless said otherwise.
+ */
+#ifndef TT_CONVERT_H
+#define TT_CONVERT_H
+
+#include "hw/core/cpu.h"
+
+/* -tt convert: this process makes the pass. Before the options of the machine. */
+void tt_convert_set_on(void);
+bool tt_convert_is_on(void);
+/* Opens the log of exits. */
+bool tt_convert_open(Error **errp);
+/* The machine is there: vCPU thread. */
+void tt_convert_start(CPUState *cpu);
+
+/* -tt replay: if the run in tt_session.dir has not been converted yet, a process of
+ * its own does it now, with its progress on stderr. */
+bool tt_convert_if_needed(Error **errp);
+
+#endif
