@@ -230,7 +230,8 @@ bool tt_record_open(Error **errp)
     if (!tt_writer_open(errp)) {
         return false;
     }
-    tt_session.manifest.rules = TT_MANIFEST_RULES;
+    tt_session.manifest.rules = TT_MANIFEST_RULES |
+        (tt_like_hardware ? TT_RULE_LIKE_HARDWARE : 0);
     tt_session.manifest.tlb_entries = 1 << TT_HOOK_TLB_BITS;
     tt_session.manifest.sync_interval = TT_SYNC_INTERVAL;
     return true;

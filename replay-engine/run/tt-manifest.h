@@ -55,6 +55,9 @@
 #define TT_RULE_WHOLE_STATE (UINT64_C(1) << 6)  /* of a vCPU: in what is stored,
                                                    and in its digest; a run
                                                    without can be replayed, too */
+#define TT_RULE_LIKE_HARDWARE (UINT64_C(1) << 7) /* what the manuals leave undefined
+                                                    is as on a real CPU; chosen
+                                                    for each run */
 #define TT_MANIFEST_RULES   (TT_RULE_COUNT | TT_RULE_RESUME_FLAG | \
                              TT_RULE_BT_FLAGS | TT_RULE_FETCH | \
                              TT_RULE_VICTIMS | TT_RULE_WHOLE_STATE)
