@@ -17,7 +17,7 @@ typedef unsigned int eq_u32;
 typedef unsigned long eq_u64;
 
 enum { EQ_ALU, EQ_SHIFT, EQ_ROTATE, EQ_MULDIV, EQ_BITS, EQ_BCD, EQ_STRING, EQ_APPROX,
-       EQ_SSE, EQ_X87, EQ_TRANSC, EQ_CLASSES };
+       EQ_SSE, EQ_X87, EQ_TRANSC, EQ_COMI, EQ_CLASSES };
 
 /* What operands a form gets. */
 enum { EQ_ANY, EQ_DIV_8, EQ_DIV_16, EQ_DIV_32, EQ_DIV_64, EQ_IDIV_8, EQ_IDIV_16,

@@ -115,5 +115,5 @@ const eq_u32 eq_ops_count = sizeof(eq_ops) / sizeof(eq_ops[0]);
 
 const char *const eq_class_names[EQ_CLASSES] = {
     "alu", "shift", "rotate", "muldiv", "bits", "bcd", "string", "approx", "sse",
-    "x87", "transcendental",
+    "x87", "transcendental", "comi",
 };
