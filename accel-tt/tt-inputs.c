@@ -24,6 +24,7 @@
 #include "system/cpu-timers.h"
 
 void (*tt_settle_slow)(void);
+bool tt_like_hardware;
 
 static void sync_event(TtEvent *ev)
 {

@@ -12,6 +12,7 @@
 #include "log/tt-log.h"
 #include "session/tt-ops.h"
 #include "tt-kvm-int.h"
+#include "tt/hooks.h"
 #include "qapi/error.h"
 #include "cpu.h"
 #include "hw/boards.h"
@@ -106,6 +107,19 @@ static bool filter_msrs(Error **errp)
     return !ret;
 }
 
+/* In an emulated host the CPU is TCG, too, and no real one. */
+static bool is_real_cpu(void)
+{
+    uint32_t eax, id[3];
+
+    host_cpuid(1, 0, &eax, &id[0], &id[1], &id[2]);
+    if (!(id[1] & CPUID_EXT_HYPERVISOR)) {
+        return true;
+    }
+    host_cpuid(0x40000000, 0, &eax, &id[0], &id[1], &id[2]);
+    return memcmp(id, "TCGTCGTCGTCG", sizeof(id));
+}
+
 bool tt_kvm_check(MachineState *ms, Error **errp)
 {
     if (ms->smp.max_cpus > 1) {
@@ -118,6 +132,7 @@ bool tt_kvm_check(MachineState *ms, Error **errp)
     }
     kvm_state->coalesced_mmio = kvm_state->coalesced_pio = 0;
     MACHINE_GET_CLASS(ms)->default_cpu_type = TT_CPU_MODEL_TYPE;
+    tt_like_hardware = is_real_cpu();
     tt_backend = &tt_kvm_backend;
     return true;
 }

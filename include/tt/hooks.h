@@ -84,6 +84,13 @@ static inline bool tt_remedy(unsigned omit)
     return tt_on() && !(tt_omit & omit);
 }
 
+/*
+ * Results and flags that the manuals leave undefined are those of a real CPU, and
+ * approximations are the host's: a run that was recorded under KVM needs it. Set
+ * before the first block is translated, and never changed. Off: as upstream.
+ */
+extern bool tt_like_hardware;
+
 struct CPUState;
 struct Error;
 struct MachineState;

@@ -231,7 +231,8 @@ bool tt_record_open(Error **errp)
     if (!tt_writer_open(errp)) {
         return false;
     }
-    tt_session.manifest.rules = TT_MANIFEST_RULES;
+    tt_session.manifest.rules = TT_MANIFEST_RULES |
+        (tt_like_hardware ? TT_RULE_LIKE_HARDWARE : 0);
     if (tt_backend->counts_exits) {
         tt_session.manifest.rules |= TT_RULE_KVM;
         tt_session.manifest.features |= TT_FEATURE_EXITS;

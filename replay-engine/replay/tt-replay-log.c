@@ -87,6 +87,7 @@ bool tt_replay_log_open(Error **errp)
         error_setg(errp, "%s", diag.text);
         return false;
     }
+    tt_like_hardware = tt_session.manifest.rules & TT_RULE_LIKE_HARDWARE;
     tt_replayer.growing = tt_runlock_is_held(tt_session.dir);
     if (tt_logparts_open(tt_session.dir, &io, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);

@@ -387,7 +387,8 @@ TtStatus tt_manifest_check_rules(const TtManifest *m, uint64_t tlb_entries,
                        "packed: it does not contain what the guest read and "
                        "cannot be replayed; ask for the complete run");
     }
-    if (((m->rules & ~TT_RULE_KVM) | TT_RULE_WHOLE_STATE) == TT_MANIFEST_RULES &&
+    if (((m->rules & ~(TT_RULE_KVM | TT_RULE_LIKE_HARDWARE)) | TT_RULE_WHOLE_STATE) ==
+        TT_MANIFEST_RULES &&
         m->tlb_entries == tlb_entries) {
         return TT_OK;
     }

@@ -58,6 +58,9 @@
 #define TT_RULE_WHOLE_STATE (UINT64_C(1) << 6)  /* of a vCPU: in what is stored,
                                                    and in its digest; a run
                                                    without can be replayed, too */
+#define TT_RULE_LIKE_HARDWARE (UINT64_C(1) << 7) /* what the manuals leave undefined
+                                                    is as on a real CPU; chosen
+                                                    for each run */
 #define TT_RULE_KVM         (UINT64_C(1) << 8)  /* recorded under KVM: MSRs that QEMU
                                                    answered are inputs, the CPU
                                                    is like hardware where TCG's

@@ -71,6 +71,7 @@ def prepare_pflash(work):
 
 
 CPU_MAX = [a if a != 'qemu64' else 'max' for a in MACHINE]
+CPU_RATIO = [a if a != 'qemu64' else 'max,+svm,+tsc-scale' for a in MACHINE]
 REBOOT = [a for a in MACHINE if a != '-no-reboot']
 
 GUESTS = {
@@ -94,6 +95,7 @@ GUESTS = {
     'ptmmio': guest(machine=[*MACHINE, '-device', 'VGA']),
     'svm': guest(),
     'npt': guest(),
+    'tscratio': guest(machine=CPU_RATIO),
     'edge64': guest(machine=CPU_MAX),
     'hlt': guest(),
     'bigram': guest(),

@@ -68,6 +68,7 @@ gdt:
     .quad 0
     .quad 0x00af9a000000ffff    /* 0x08: 64-bit code */
     .quad 0x00cf92000000ffff    /* 0x10: data */
+    .quad 0x00cf9a000000ffff    /* 0x18: 32-bit code */
 gdt_pointer:
     .word . - gdt - 1
     .long gdt

@@ -89,6 +89,8 @@ static void test_a_good_one_is_read(void)
     g_assert_cmpint(tt_manifest_check_rules(&m, 4096, &d), ==, TT_OK);
     m.rules = TT_MANIFEST_RULES;
     g_assert_cmpint(tt_manifest_check_rules(&m, 4096, &d), ==, TT_OK);
+    m.rules |= TT_RULE_LIKE_HARDWARE;
+    g_assert_cmpint(tt_manifest_check_rules(&m, 4096, &d), ==, TT_OK);
     g_assert_cmpint(tt_manifest_check_rules(&m, 64, &d), ==, TT_ERR_VERSION);
     g_assert_nonnull(strstr(d.text, "TLB 4096) that differ"));
     g_assert_cmpstr(m.accel, ==, "tcg");
