@@ -68,6 +68,32 @@ static TtStatus check_size(uint64_t bytes, unsigned bits, TtDiag *diag)
     return TT_OK;
 }
 
+static TtStatus check_backing(const char *name, const char *format, TtDiag *diag)
+{
+    if ((name && strlen(name) > TT_BLOCKMAP_BACKING_MAX) ||
+        (format && strlen(format) > TT_BLOCKMAP_FORMAT_MAX)) {
+        return tt_fail(diag, TT_ERR_LIMIT, "the name of the backing file is longer than "
+                       "%d bytes", TT_BLOCKMAP_BACKING_MAX);
+    }
+    return TT_OK;
+}
+
+TtStatus tt_blockmap_set_backing(TtBlockMap *bm, const char *backing,
+                                 const char *format, TtDiag *diag)
+{
+    TtStatus st = check_backing(backing, format, diag);
+
+    if (st == TT_OK) {
+        g_free(bm->backing);
+        g_free(bm->backing_format);
+        bm->backing = backing && backing[0] ? g_strdup(backing) : NULL;
+        bm->backing_format = format && format[0] && bm->backing ? g_strdup(format) :
+                             NULL;
+        bm->journal.must_be_anew = true;
+    }
+    return st;
+}
+
 TtStatus tt_blockmap_format(const TtBlockSpec *spec, uint8_t **bytes, size_t *len,
                             TtDiag *diag)
 {
@@ -80,11 +106,9 @@ TtStatus tt_blockmap_format(const TtBlockSpec *spec, uint8_t **bytes, size_t *le
     if (st != TT_OK) {
         return st;
     }
-    if ((spec->backing && strlen(spec->backing) > TT_BLOCKMAP_BACKING_MAX) ||
-        (spec->backing_format && strlen(spec->backing_format) >
-         TT_BLOCKMAP_FORMAT_MAX)) {
-        return tt_fail(diag, TT_ERR_LIMIT, "the name of the backing file is longer than "
-                       "%d bytes", TT_BLOCKMAP_BACKING_MAX);
+    st = check_backing(spec->backing, spec->backing_format, diag);
+    if (st != TT_OK) {
+        return st;
     }
     like.table.size_bytes = spec->size_bytes;
     like.table.cluster_bits = bits;

@@ -187,6 +187,10 @@ TtStatus tt_blockmap_commit_begin(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *dia
 void tt_blockmap_commit_end(TtBlockMap *bm, bool ok);
 /* Both, with @io (which can write_at) for the steps. */
 TtStatus tt_blockmap_commit(TtBlockMap *bm, TtIo *io, TtDiag *diag);
+/* Another backing file (NULL: none, what lay there reads as zeros), from the next commit
+ * on, which makes the journal anew. TT_ERR_LIMIT: a name is too long. */
+TtStatus tt_blockmap_set_backing(TtBlockMap *bm, const char *backing,
+                                 const char *format, TtDiag *diag);
 /* For tests: the journal is made anew when it has grown by this, 1 MiB otherwise. */
 void tt_blockmap_set_anew_bytes(TtBlockMap *bm, uint32_t bytes);
 /* Is there anything that a commit would write? */
