@@ -4,7 +4,7 @@
 # as .../bash-completion/completions/tt.
 
 _tt_commands="info log stats check verify pack unpack branch trace branches
-compare-traces"
+compare-traces disk"
 
 # The kinds of events; `tt log --kind` also takes numbers.
 _tt_kinds="pio-in pio-out mmio-ld mmio-st tsc msr-rd msr-wr cr8-rd rand cpuid
@@ -14,7 +14,7 @@ digest mark note finish"
 _tt_options()
 {
     case $1 in
-    info|stats|check) echo --json --help ;;
+    info|stats|check|disk) echo --json --help ;;
     log) echo --from --to --kind --limit --json --data --help ;;
     verify) echo -j --qemu --symbols --once --quiet --json --help ;;
     pack) echo --with-host --no-checkpoints --scrub --json --help ;;
@@ -51,7 +51,10 @@ _tt()
     if [[ $word = -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_tt_options "$command")" \
             -- "$word")
+    elif [[ $command = disk && $COMP_CWORD = 2 ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "list info" -- "$word")
     elif [[ $command = *pack || $command = *trace* || $command = branches ||
+            $command = disk ||
             $before = --symbols ||
             $before = --qemu ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$word")

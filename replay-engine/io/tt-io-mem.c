@@ -49,6 +49,25 @@ static TtStatus mem_append(TtIo *io, const void *buf, size_t len, TtDiag *diag)
     return TT_OK;
 }
 
+static TtStatus mem_write_at(TtIo *io, uint64_t offset, const void *buf, size_t len,
+                             TtDiag *diag)
+{
+    GByteArray *b = mem_io(io)->bytes;
+    guint old = b->len;
+
+    if (offset > G_MAXINT32 || len > G_MAXINT32 - offset) {
+        return tt_fail(diag, TT_ERR_NOSPACE, "a file in memory is full");
+    }
+    if (offset + len > old) {
+        g_byte_array_set_size(b, offset + len);
+        memset(b->data + old, 0, b->len - old);
+    }
+    if (len) {
+        memcpy(b->data + offset, buf, len);
+    }
+    return TT_OK;
+}
+
 static TtStatus mem_sync(TtIo *io, TtDiag *diag)
 {
     return TT_OK;
@@ -104,6 +123,7 @@ static const TtIoOps mem_ops = {
     .size = mem_size,
     .read_at = mem_read_at,
     .append = mem_append,
+    .write_at = mem_write_at,
     .sync = mem_sync,
     .close = mem_close,
     .truncate = mem_truncate,
@@ -193,6 +213,23 @@ static TtStatus fault_append(TtIo *io, const void *buf, size_t len,
     return f->base->ops->append(f->base, buf, len, diag);
 }
 
+static TtStatus fault_write_at(TtIo *io, uint64_t offset, const void *buf, size_t len,
+                               TtDiag *diag)
+{
+    FaultIo *f = fault_io(io);
+
+    if (fault_is_due(f)) {
+        if (f->base->ops->write_at) {
+            f->base->ops->write_at(f->base, offset, buf, len / 2, NULL);
+        }
+        return fault_fail(f, diag);
+    }
+    if (!f->base->ops->write_at) {
+        return tt_fail(diag, TT_ERR_INVALID, "this file can only be appended to");
+    }
+    return f->base->ops->write_at(f->base, offset, buf, len, diag);
+}
+
 static TtStatus fault_sync(TtIo *io, TtDiag *diag)
 {
     FaultIo *f = fault_io(io);
@@ -278,6 +315,7 @@ static const TtIoOps fault_ops = {
     .size = fault_size,
     .read_at = fault_read_at,
     .append = fault_append,
+    .write_at = fault_write_at,
     .sync = fault_sync,
     .close = fault_close,
     .truncate = fault_truncate,

@@ -27,6 +27,10 @@ typedef struct TtIoOps {
     /* Those below may be NULL: then the object cannot do it. */
     /* cuts what lies behind @bytes, such as a failed append's tail */
     TtStatus (*truncate)(TtIo *io, uint64_t bytes, TtDiag *diag);
+    /* writes over what is there, or behind it (a gap reads as zeros); all or fails:
+     * then that range is undefined */
+    TtStatus (*write_at)(TtIo *io, uint64_t offset, const void *buf, size_t len,
+                         TtDiag *diag);
     /* gives the space of a range back; it reads as zeros from now on. The
      * size stays. TT_ERR_INVALID: not here, and nothing changed. */
     TtStatus (*punch)(TtIo *io, uint64_t offset, uint64_t len, TtDiag *diag);

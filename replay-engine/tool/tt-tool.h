@@ -190,5 +190,6 @@ int tool_branch(const ToolArgs *a);
 int tool_trace(const ToolArgs *a);
 int tool_branches(const ToolArgs *a);
 int tool_compare_traces(const ToolArgs *a);
+int tool_disk(const ToolArgs *a);
 
 #endif

@@ -115,6 +115,10 @@ const ToolCommand tool_commands[] = {
               "or what nm or /proc/kallsyms print" },
             JSON,
         }, tool_compare_traces,
+    }, {
+        "disk", { "list|info", "FILE" }, false,
+        "The versions of a disk (an image of the format tt), or what the disk is.",
+        { JSON }, tool_disk,
     },
     { NULL },
 };

@@ -282,7 +282,8 @@ def test_wrong_usage_is_told_from_a_problem(work):
 
 
 COMMANDS = ('info', 'log', 'stats', 'check', 'verify', 'pack', 'unpack',
-            'branch', 'trace', 'branches', 'compare-traces')
+            'branch', 'trace', 'branches', 'compare-traces',
+            'disk')
 
 
 def completed(work, *words):

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of the block driver `tt` share. They translate between QEMU's block
+ * layer and the block map (block-tt/tt-blockmap.h), which decides all.
+ *
+ * Locks: map_lock is held for calls of the map only, never while waiting for a disk, but
+ * for qemu_co_queue_wait, which lets go of it. The block layer lets one flush run at a
+ * time; versions are made, left and deleted with no request in flight (drained).
+ */
+#ifndef TT_BLKDRV_INT_H
+#define TT_BLKDRV_INT_H
+
+#include "block/block-io.h"
+#include "block/block_int.h"
+#include "qemu/coroutine.h"
+#include "qemu/lockable.h"
+#include "qemu/queue.h"
+#include "block-tt/tt-blockmap.h"
+
+/* A request that changes the disk, while it lasts. */
+typedef struct TtBlkRequest {
+    int64_t start, end;                 /* bytes, whole clusters */
+    bool in_place;                      /* leaves the map as it is */
+    CoQueue waiting;
+    QLIST_ENTRY(TtBlkRequest) next;
+} TtBlkRequest;
+
+typedef struct TtBlkState {
+    TtBlockMap *map;
+    QemuMutex map_lock;
+    QLIST_HEAD(, TtBlkRequest) requests;
+    uint32_t cluster_bytes;
+    TtVersionId version;                /* 0: the head, to be written */
+    bool is_frozen;                     /* an old version: nothing is ever written */
+} TtBlkState;
+
+/* tt-blkerror.c: -errno for a status. */
+int tt_blk_errno(TtStatus status, const TtDiag *diag);
+void tt_blk_error(Error **errp, const TtDiag *diag);
+
+/* tt-blkio.c */
+int coroutine_fn GRAPH_RDLOCK
+tt_blk_co_preadv_part(BlockDriverState *bs, int64_t offset, int64_t bytes,
+                      QEMUIOVector *qiov, size_t qiov_offset, BdrvRequestFlags flags);
+int coroutine_fn GRAPH_RDLOCK
+tt_blk_co_pwritev_part(BlockDriverState *bs, int64_t offset, int64_t bytes,
+                       QEMUIOVector *qiov, size_t qiov_offset, BdrvRequestFlags flags);
+int coroutine_fn GRAPH_RDLOCK
+tt_blk_co_pwrite_zeroes(BlockDriverState *bs, int64_t offset, int64_t bytes,
+                        BdrvRequestFlags flags);
+int coroutine_fn GRAPH_RDLOCK
+tt_blk_co_pdiscard(BlockDriverState *bs, int64_t offset, int64_t bytes);
+int coroutine_fn GRAPH_RDLOCK tt_blk_co_flush_to_os(BlockDriverState *bs);
+int coroutine_fn GRAPH_RDLOCK
+tt_blk_co_block_status(BlockDriverState *bs, bool want_zero, int64_t offset,
+                       int64_t bytes, int64_t *pnum, int64_t *map,
+                       BlockDriverState **file);
+
+/* tt-blksnap.c: a version is one of QEMU's internal snapshots. */
+int GRAPH_RDLOCK tt_blk_snapshot_create(BlockDriverState *bs, QEMUSnapshotInfo *sn);
+int GRAPH_UNLOCKED tt_blk_snapshot_goto(BlockDriverState *bs, const char *id);
+int GRAPH_RDLOCK tt_blk_snapshot_delete(BlockDriverState *bs, const char *id,
+                                        const char *name, Error **errp);
+int GRAPH_RDLOCK tt_blk_snapshot_list(BlockDriverState *bs, QEMUSnapshotInfo **list);
+int GRAPH_RDLOCK tt_blk_snapshot_load_tmp(BlockDriverState *bs, const char *id,
+                                          const char *name, Error **errp);
+
+/* tt-blkcreate.c */
+extern QemuOptsList tt_blk_create_opts;
+int coroutine_fn GRAPH_UNLOCKED
+tt_blk_co_create_opts(BlockDriver *drv, const char *filename, QemuOpts *opts,
+                      Error **errp);
+
+#endif

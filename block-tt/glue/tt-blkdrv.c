@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Block driver `tt`, a disk with versions: opening, closing, what it says of itself, and
+ * its table of functions. With the option version=N it is that version, read-only.
+ */
+#include "qemu/osdep.h"
+#include "block-tt/glue/tt-blkdrv-int.h"
+#include "qapi/error.h"
+#include "qobject/qdict.h"
+#include "qemu/cutils.h"
+#include "qemu/module.h"
+#include "qemu/option.h"
+
+/* ---- the file, as the map reads it ---- */
+
+typedef struct FileIo {
+    TtIo io;
+    BdrvChild *file;
+} FileIo;
+
+static TtStatus file_size(TtIo *io, uint64_t *bytes, TtDiag *diag)
+{
+    int64_t len = bdrv_getlength(container_of(io, FileIo, io)->file->bs);
+
+    *bytes = MAX(len, 0);
+    return len < 0 ? tt_fail(diag, TT_ERR_IO, "cannot find out how long the disk's "
+                             "file is") : TT_OK;
+}
+
+/* Behind the end of the file there are zeros. */
+static TtStatus file_read_at(TtIo *io, uint64_t offset, void *buf, size_t len,
+                             size_t *got, TtDiag *diag)
+{
+    int ret = bdrv_pread(container_of(io, FileIo, io)->file, offset, len, buf, 0);
+
+    *got = len;
+    if (ret < 0 && diag) {
+        tt_fail(diag, TT_ERR_IO, "cannot read the disk's file: %s", strerror(-ret));
+        diag->os_errno = -ret;
+    }
+    return ret < 0 ? TT_ERR_IO : TT_OK;
+}
+
+static const TtIoOps file_ops = { .size = file_size, .read_at = file_read_at };
+
+static int load_map(BlockDriverState *bs, Error **errp)
+{
+    TtBlkState *s = bs->opaque;
+    FileIo io = { .io.ops = &file_ops, .file = bs->file };
+    TtDiag diag;
+    TtStatus st = tt_blockmap_open(&io.io, &s->map, &diag);
+
+    if (st == TT_OK && s->version) {
+        st = tt_blockmap_goto(s->map, s->version, &diag);
+    }
+    if (st != TT_OK) {
+        tt_blk_error(errp, &diag);
+        tt_blockmap_free(s->map);
+        s->map = NULL;
+        return st == TT_ERR_FORMAT ? -EINVAL : tt_blk_errno(st, &diag);
+    }
+    return 0;
+}
+
+/* ---- open and close ---- */
+
+static QemuOptsList runtime_opts = {
+    .name = "tt",
+    .head = QTAILQ_HEAD_INITIALIZER(runtime_opts.head),
+    .desc = {
+        {
+            .name = "version",
+            .type = QEMU_OPT_NUMBER,
+            .help = "This version of the disk, read-only",
+        },
+        { /* end of list */ }
+    },
+};
+
+static const char *const strong_opts[] = { "version", NULL };
+
+static bool take_options(TtBlkState *s, QDict *options, Error **errp)
+{
+    QemuOpts *opts = qemu_opts_create(&runtime_opts, NULL, 0, &error_abort);
+    bool ok = qemu_opts_absorb_qdict(opts, options, errp);
+    uint64_t version = ok ? qemu_opt_get_number(opts, "version", 0) : 0;
+
+    if (version > UINT32_MAX) {
+        error_setg(errp, "the disk has no version %" PRIu64, version);
+        ok = false;
+    }
+    s->version = version;
+    s->is_frozen = version != 0;
+    qemu_opts_del(opts);
+    return ok;
+}
+
+static void GRAPH_RDLOCK take_info(BlockDriverState *bs)
+{
+    TtBlkState *s = bs->opaque;
+    TtDiskInfo info;
+
+    tt_blockmap_info(s->map, &info);
+    s->cluster_bytes = info.cluster_bytes;
+    bs->total_sectors = info.size_bytes / BDRV_SECTOR_SIZE;
+    pstrcpy(bs->auto_backing_file, sizeof(bs->auto_backing_file), info.backing ?: "");
+    pstrcpy(bs->backing_file, sizeof(bs->backing_file), info.backing ?: "");
+    pstrcpy(bs->backing_format, sizeof(bs->backing_format), info.backing_format ?: "");
+}
+
+static int tt_blk_open(BlockDriverState *bs, QDict *options, int flags, Error **errp)
+{
+    TtBlkState *s = bs->opaque;
+    const char *damage;
+    int ret = bdrv_open_file_child(NULL, options, "file", bs, errp);
+
+    if (ret < 0) {
+        return ret;
+    }
+    GRAPH_RDLOCK_GUARD_MAINLOOP();
+    if (!take_options(s, options, errp)) {
+        return -EINVAL;
+    }
+    ret = load_map(bs, errp);
+    if (ret < 0) {
+        return ret;
+    }
+    damage = tt_blockmap_damage(s->map);
+    if (damage || s->is_frozen) {
+        ret = bdrv_apply_auto_read_only(bs, damage ?: "an old version of a disk cannot "
+                                        "be written: use read-only=on", errp);
+        if (ret < 0) {
+            tt_blockmap_free(s->map);
+            s->map = NULL;
+            return ret;
+        }
+    }
+    take_info(bs);
+    qemu_mutex_init(&s->map_lock);
+    QLIST_INIT(&s->requests);
+    return 0;
+}
+
+/* It was flushed, unless that failed. */
+static void GRAPH_UNLOCKED tt_blk_close(BlockDriverState *bs)
+{
+    TtBlkState *s = bs->opaque;
+
+    assert(QLIST_EMPTY(&s->requests));
+    tt_blockmap_free(s->map);
+    qemu_mutex_destroy(&s->map_lock);
+}
+
+static int GRAPH_UNLOCKED tt_blk_reopen_prepare(BDRVReopenState *state,
+                                                BlockReopenQueue *queue, Error **errp)
+{
+    TtBlkState *s = state->bs->opaque;
+    const char *damage = tt_blockmap_damage(s->map);
+
+    if ((damage || s->is_frozen) && state->flags & BDRV_O_RDWR) {
+        error_setg(errp, "%s", damage ?: "an old version of a disk cannot be written");
+        return -EACCES;
+    }
+    return 0;
+}
+
+/* Somebody else had the image until now. */
+static void coroutine_fn GRAPH_RDLOCK
+tt_blk_co_invalidate_cache(BlockDriverState *bs, Error **errp)
+{
+    TtBlkState *s = bs->opaque;
+    TtBlockMap *old = s->map;
+
+    if (load_map(bs, errp) < 0) {
+        s->map = old;
+        return;
+    }
+    tt_blockmap_free(old);
+}
+
+static int tt_blk_probe(const uint8_t *buf, int buf_size, const char *filename)
+{
+    return buf_size >= TT_BLOCKMAP_MAGIC_BYTES &&
+           memcmp(buf, TT_BLOCKMAP_MAGIC, TT_BLOCKMAP_MAGIC_BYTES) == 0 ? 100 : 0;
+}
+
+/* ---- what it says of itself ---- */
+
+static void tt_blk_refresh_limits(BlockDriverState *bs, Error **errp)
+{
+    TtBlkState *s = bs->opaque;
+
+    bs->bl.pwrite_zeroes_alignment = s->cluster_bytes;
+    bs->bl.pdiscard_alignment = s->cluster_bytes;
+}
+
+static int coroutine_fn GRAPH_RDLOCK
+tt_blk_co_get_info(BlockDriverState *bs, BlockDriverInfo *bdi)
+{
+    TtBlkState *s = bs->opaque;
+
+    bdi->cluster_size = s->cluster_bytes;
+    return 0;
+}
+
+static int coroutine_fn GRAPH_RDLOCK
+tt_blk_co_check(BlockDriverState *bs, BdrvCheckResult *result, BdrvCheckMode fix)
+{
+    TtBlkState *s = bs->opaque;
+    TtBlockCheck check;
+    TtDiskInfo info;
+    TtDiag diag;
+    TtStatus st;
+
+    QEMU_LOCK_GUARD(&s->map_lock);
+    st = tt_blockmap_check(s->map, &check, &diag);
+    if (st != TT_OK) {
+        return tt_blk_errno(st, &diag);
+    }
+    tt_blockmap_info(s->map, &info);
+    if (check.errors || tt_blockmap_damage(s->map)) {
+        fprintf(stderr, "ERROR: %s\n", check.errors ? check.text :
+                tt_blockmap_damage(s->map));
+    }
+    result->corruptions = check.errors + (tt_blockmap_damage(s->map) != NULL);
+    result->bfi.total_clusters = DIV_ROUND_UP(info.size_bytes, info.cluster_bytes);
+    result->bfi.allocated_clusters = check.host_clusters;
+    result->bfi.fragmented_clusters = check.fragments;
+    result->image_end_offset = info.file_hosts * info.cluster_bytes;
+    return 0;
+}
+
+static int coroutine_fn GRAPH_RDLOCK
+tt_blk_co_change_backing_file(BlockDriverState *bs, const char *backing_file,
+                              const char *backing_fmt)
+{
+    TtBlkState *s = bs->opaque;
+    TtDiag diag;
+
+    WITH_QEMU_LOCK_GUARD(&s->map_lock) {
+        TtStatus st = tt_blockmap_set_backing(s->map, backing_file, backing_fmt, &diag);
+
+        if (st != TT_OK) {
+            return tt_blk_errno(st, &diag);
+        }
+    }
+    take_info(bs);
+    return bdrv_co_flush(bs);
+}
+
+static BlockDriver bdrv_tt = {
+    .format_name                = "tt",
+    .instance_size              = sizeof(TtBlkState),
+    .create_opts                = &tt_blk_create_opts,
+    .strong_runtime_opts        = strong_opts,
+    .is_format                  = true,
+    .supports_backing           = true,
+
+    .bdrv_probe                 = tt_blk_probe,
+    .bdrv_open                  = tt_blk_open,
+    .bdrv_close                 = tt_blk_close,
+    .bdrv_reopen_prepare        = tt_blk_reopen_prepare,
+    .bdrv_child_perm            = bdrv_default_perms,
+    .bdrv_co_create_opts        = tt_blk_co_create_opts,
+    .bdrv_has_zero_init         = bdrv_has_zero_init_1,
+    .bdrv_refresh_limits        = tt_blk_refresh_limits,
+    .bdrv_co_invalidate_cache   = tt_blk_co_invalidate_cache,
+    .bdrv_co_change_backing_file = tt_blk_co_change_backing_file,
+
+    .bdrv_co_preadv_part        = tt_blk_co_preadv_part,
+    .bdrv_co_pwritev_part       = tt_blk_co_pwritev_part,
+    .bdrv_co_pwrite_zeroes      = tt_blk_co_pwrite_zeroes,
+    .bdrv_co_pdiscard           = tt_blk_co_pdiscard,
+    .bdrv_co_flush_to_os        = tt_blk_co_flush_to_os,
+    .bdrv_co_block_status       = tt_blk_co_block_status,
+
+    .bdrv_snapshot_create       = tt_blk_snapshot_create,
+    .bdrv_snapshot_goto         = tt_blk_snapshot_goto,
+    .bdrv_snapshot_delete       = tt_blk_snapshot_delete,
+    .bdrv_snapshot_list         = tt_blk_snapshot_list,
+    .bdrv_snapshot_load_tmp     = tt_blk_snapshot_load_tmp,
+
+    .bdrv_co_get_info           = tt_blk_co_get_info,
+    .bdrv_co_check              = tt_blk_co_check,
+};
+
+static void tt_blk_register(void)
+{
+    bdrv_register(&bdrv_tt);
+}
+
+block_init(tt_blk_register);

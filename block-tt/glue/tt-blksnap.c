@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Block driver `tt`: versions are QEMU's internal snapshots. The id of a snapshot is the
+ * number of its version; its tag's number is the snapshot's icount.
+ */
+#include "qemu/osdep.h"
+#include "block-tt/glue/tt-blkdrv-int.h"
+#include "qapi/error.h"
+#include "qemu/cutils.h"
+
+/* By id, or by name; 0: there is none. Either may be NULL. */
+static TtVersionId find_version(TtBlkState *s, const char *id, const char *name)
+{
+    TtVersionInfo info;
+
+    for (uint32_t i = 0; tt_blockmap_version_at(s->map, i, &info); i++) {
+        g_autofree char *number = g_strdup_printf("%" PRIu32, info.id);
+
+        if ((!id || strcmp(id, number) == 0) && (!name || strcmp(name, info.name) == 0)) {
+            return info.id;
+        }
+    }
+    return 0;
+}
+
+static TtVersionId find_either(TtBlkState *s, const char *id_or_name)
+{
+    TtVersionId id = find_version(s, id_or_name, NULL);
+
+    return id ? id : find_version(s, NULL, id_or_name);
+}
+
+int GRAPH_RDLOCK tt_blk_snapshot_create(BlockDriverState *bs, QEMUSnapshotInfo *sn)
+{
+    TtBlkState *s = bs->opaque;
+    TtVersionInfo info = {
+        .date_s = sn->date_sec,
+        .date_ns = sn->date_nsec,
+        .vm_clock_ns = sn->vm_clock_nsec,
+        .has_tag = sn->icount != -1ULL,
+        .tag = sn->icount,
+    };
+    TtVersionId id;
+    TtDiag diag;
+    TtStatus st;
+    int ret;
+
+    pstrcpy(info.name, sizeof(info.name), sn->name);
+    WITH_QEMU_LOCK_GUARD(&s->map_lock) {
+        st = tt_blockmap_version_new(s->map, &info, &id, &diag);
+    }
+    if (st != TT_OK) {
+        return tt_blk_errno(st, &diag);
+    }
+    ret = bdrv_flush(bs);
+    if (ret < 0) {
+        QEMU_LOCK_GUARD(&s->map_lock);
+        tt_blockmap_version_delete(s->map, id, NULL);
+        return ret;
+    }
+    snprintf(sn->id_str, sizeof(sn->id_str), "%" PRIu32, id);
+    return 0;
+}
+
+int GRAPH_UNLOCKED tt_blk_snapshot_goto(BlockDriverState *bs, const char *id_or_name)
+{
+    TtBlkState *s = bs->opaque;
+    TtDiag diag;
+    TtStatus st;
+
+    WITH_QEMU_LOCK_GUARD(&s->map_lock) {
+        TtVersionId id = find_either(s, id_or_name);
+
+        if (!id) {
+            return -ENOENT;
+        }
+        st = tt_blockmap_goto(s->map, id, &diag);
+    }
+    return st == TT_OK ? bdrv_flush(bs) : tt_blk_errno(st, &diag);
+}
+
+int GRAPH_RDLOCK tt_blk_snapshot_delete(BlockDriverState *bs, const char *id,
+                                        const char *name, Error **errp)
+{
+    TtBlkState *s = bs->opaque;
+    TtVersionId version;
+    TtDiag diag;
+    int ret;
+
+    WITH_QEMU_LOCK_GUARD(&s->map_lock) {
+        TtStatus st;
+
+        version = find_version(s, id, name);
+        if (!version) {
+            error_setg(errp, "the disk has no version '%s'", id ? id : name);
+            return -ENOENT;
+        }
+        st = tt_blockmap_version_delete(s->map, version, &diag);
+        if (st != TT_OK) {
+            tt_blk_error(errp, &diag);
+            return tt_blk_errno(st, &diag);
+        }
+    }
+    ret = bdrv_flush(bs);
+    if (ret < 0) {
+        error_setg_errno(errp, -ret, "the deletion could not be written");
+    }
+    return ret;
+}
+
+int GRAPH_RDLOCK tt_blk_snapshot_list(BlockDriverState *bs, QEMUSnapshotInfo **list)
+{
+    TtBlkState *s = bs->opaque;
+    TtVersionInfo info;
+    TtDiskInfo disk;
+
+    QEMU_LOCK_GUARD(&s->map_lock);
+    tt_blockmap_info(s->map, &disk);
+    *list = disk.n_versions ? g_new0(QEMUSnapshotInfo, disk.n_versions) : NULL;
+    for (uint32_t i = 0; tt_blockmap_version_at(s->map, i, &info); i++) {
+        QEMUSnapshotInfo *sn = &(*list)[i];
+
+        snprintf(sn->id_str, sizeof(sn->id_str), "%" PRIu32, info.id);
+        pstrcpy(sn->name, sizeof(sn->name), info.name);
+        sn->date_sec = info.date_s;
+        sn->date_nsec = info.date_ns;
+        sn->vm_clock_nsec = info.vm_clock_ns;
+        sn->icount = info.has_tag ? info.tag : -1ULL;
+    }
+    return disk.n_versions;
+}
+
+int GRAPH_RDLOCK tt_blk_snapshot_load_tmp(BlockDriverState *bs, const char *id,
+                                          const char *name, Error **errp)
+{
+    TtBlkState *s = bs->opaque;
+    TtVersionId version;
+    TtDiag diag;
+    TtStatus st;
+
+    QEMU_LOCK_GUARD(&s->map_lock);
+    version = find_version(s, id, name);
+    if (!version) {
+        error_setg(errp, "the disk has no version '%s'", id ? id : name);
+        return -ENOENT;
+    }
+    st = tt_blockmap_goto(s->map, version, &diag);
+    if (st != TT_OK) {
+        tt_blk_error(errp, &diag);
+        return tt_blk_errno(st, &diag);
+    }
+    s->is_frozen = true;
+    return 0;
+}

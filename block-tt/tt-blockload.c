@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A new image, and opening one: the file head, then the journal from its first
+ * segment on, whose operations are carried out as they were the first time.
+ */
+#include "block-tt/tt-blockmap-int.h"
+#include "io/tt-bytes.h"
+
+#define JOURNAL_BYTES   (64u << 10)     /* first segment of a new image */
+
+static TtBlockMap *map_new(void)
+{
+    TtBlockMap *bm = g_new0(TtBlockMap, 1);
+
+    bm->anew_bytes = TT_BLOCK_ANEW_BYTES;
+    tt_alloc_init(&bm->alloc);
+    bm->changed = g_array_new(FALSE, FALSE, sizeof(TtHeadChange));
+    bm->dirty = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    bm->ops = g_byte_array_new();
+    bm->versions = g_ptr_array_new();
+    bm->journal.segments = g_array_new(FALSE, FALSE, sizeof(TtHostRun));
+    return bm;
+}
+
+void tt_blockmap_free(TtBlockMap *bm)
+{
+    if (!bm) {
+        return;
+    }
+    assert(!bm->commit.runs);
+    for (guint i = 0; i < bm->versions->len; i++) {
+        tt_version_free(bm->versions->pdata[i]);
+    }
+    g_ptr_array_unref(bm->versions);
+    g_array_unref(bm->changed);
+    g_array_unref(bm->dirty);
+    g_byte_array_unref(bm->ops);
+    g_array_unref(bm->journal.segments);
+    tt_alloc_cleanup(&bm->alloc);
+    tt_table_cleanup(&bm->table);
+    g_free(bm->backing);
+    g_free(bm->backing_format);
+    g_free(bm->damage);
+    g_free(bm);
+}
+
+const char *tt_blockmap_damage(const TtBlockMap *bm)
+{
+    return bm->damage;
+}
+
+/* ---- a new image ---- */
+
+static TtStatus check_size(uint64_t bytes, unsigned bits, TtDiag *diag)
+{
+    if (bits < TT_BLOCKMAP_CLUSTER_BITS_MIN || bits > TT_BLOCKMAP_CLUSTER_BITS_MAX) {
+        return tt_fail(diag, TT_ERR_INVALID, "a cluster has 4096 bytes to 2 MiB, and "
+                       "a power of two");
+    }
+    if (bytes % 512) {
+        return tt_fail(diag, TT_ERR_INVALID, "the size of a disk is a multiple of 512");
+    }
+    if (bytes >> bits >= TT_BLOCKMAP_CLUSTERS_MAX) {
+        return tt_fail(diag, TT_ERR_LIMIT, "the disk is too large for its clusters: "
+                       "at most %" G_GUINT64_FORMAT " bytes, or larger clusters",
+                       ((uint64_t)TT_BLOCKMAP_CLUSTERS_MAX - 1) << bits);
+    }
+    return TT_OK;
+}
+
+static TtStatus check_backing(const char *name, const char *format, TtDiag *diag)
+{
+    if ((name && strlen(name) > TT_BLOCKMAP_BACKING_MAX) ||
+        (format && strlen(format) > TT_BLOCKMAP_FORMAT_MAX)) {
+        return tt_fail(diag, TT_ERR_LIMIT, "the name of the backing file is longer than "
+                       "%d bytes", TT_BLOCKMAP_BACKING_MAX);
+    }
+    return TT_OK;
+}
+
+TtStatus tt_blockmap_set_backing(TtBlockMap *bm, const char *backing,
+                                 const char *format, TtDiag *diag)
+{
+    TtStatus st = check_backing(backing, format, diag);
+
+    if (st == TT_OK) {
+        g_free(bm->backing);
+        g_free(bm->backing_format);
+        bm->backing = backing && backing[0] ? g_strdup(backing) : NULL;
+        bm->backing_format = format && format[0] && bm->backing ? g_strdup(format) :
+                             NULL;
+        bm->journal.must_be_anew = true;
+    }
+    return st;
+}
+
+TtStatus tt_blockmap_format(const TtBlockSpec *spec, uint8_t **bytes, size_t *len,
+                            TtDiag *diag)
+{
+    unsigned bits = spec->cluster_bits ? spec->cluster_bits : TT_BLOCKMAP_CLUSTER_BITS;
+    TtStatus st = check_size(spec->size_bytes, bits, diag);
+    TtBlockMap like = { 0 };
+    TtHostRun journal;
+
+    *bytes = NULL;
+    if (st != TT_OK) {
+        return st;
+    }
+    st = check_backing(spec->backing, spec->backing_format, diag);
+    if (st != TT_OK) {
+        return st;
+    }
+    like.table.size_bytes = spec->size_bytes;
+    like.table.cluster_bits = bits;
+    like.backing = (char *)spec->backing;
+    like.backing_format = (char *)spec->backing_format;
+    memcpy(like.uuid, spec->uuid, sizeof(like.uuid));
+    journal = (TtHostRun) { tt_head_hosts(bits), MAX(JOURNAL_BYTES >> bits, 1) };
+    *len = 2 * TT_F_BLOCK_HEAD_BYTES;
+    *bytes = g_malloc(*len);
+    tt_block_head_put(*bytes, &like, 0, journal);
+    tt_block_head_put(*bytes + TT_F_BLOCK_HEAD_BYTES, &like, 1, journal);
+    return TT_OK;
+}
+
+/* ---- the file head ---- */
+
+static TtStatus read_all(TtIo *io, uint64_t offset, uint8_t *buf, size_t len,
+                         TtDiag *diag)
+{
+    size_t got;
+    TtStatus st = io->ops->read_at(io, offset, buf, len, &got, diag);
+
+    if (st == TT_OK) {
+        memset(buf + got, 0, len - got);
+    }
+    return st;
+}
+
+static TtStatus check_head(uint8_t *b, TtDiag *diag)
+{
+    if (memcmp(b, TT_BLOCKMAP_MAGIC, TT_BLOCKMAP_MAGIC_BYTES) != 0) {
+        return tt_fail(diag, TT_ERR_FORMAT, "this file is not a disk with versions");
+    }
+    if (tt_get_le32(b + 8) != TT_F_BLOCK_HEAD_BYTES ||
+        tt_get_le64(b + 56) != tt_header_sum(b, TT_F_BLOCK_HEAD_BYTES, 56, 0)) {
+        return tt_fail(diag, TT_ERR_FORMAT, "the head of the disk's file is damaged");
+    }
+    if (tt_get_le64(b + 16)) {
+        return tt_fail(diag, TT_ERR_VERSION, "the disk was made by a newer version of "
+                       "this program: use that one");
+    }
+    return TT_OK;
+}
+
+/* H1: the copy that counts; both are in @b. */
+static TtStatus choose_head(uint8_t *b, uint8_t **chosen, TtDiag *diag)
+{
+    uint8_t *other = b + TT_F_BLOCK_HEAD_BYTES;
+    TtDiag d0, d1;
+    TtStatus st0 = check_head(b, &d0), st1 = check_head(other, &d1);
+
+    if (st0 != TT_OK && st1 != TT_OK) {
+        /* The one that says more: a file of ours has a magic. */
+        bool first = memcmp(b, TT_BLOCKMAP_MAGIC, TT_BLOCKMAP_MAGIC_BYTES) == 0 ||
+                     memcmp(other, TT_BLOCKMAP_MAGIC, TT_BLOCKMAP_MAGIC_BYTES) != 0;
+
+        if (diag) {
+            *diag = first ? d0 : d1;
+        }
+        return first ? st0 : st1;
+    }
+    *chosen = st1 != TT_OK || (st0 == TT_OK && tt_get_le64(b + 72) >
+                               tt_get_le64(other + 72)) ? b : other;
+    return TT_OK;
+}
+
+static TtStatus take_head(TtBlockMap *bm, const uint8_t *b, TtHostRun *first,
+                          TtDiag *diag)
+{
+    uint64_t size = tt_get_le64(b + 64), host = tt_get_le64(b + 80);
+    uint32_t bits = tt_get_le32(b + 12), name = tt_get_le32(b + 96);
+    uint32_t format = tt_get_le32(b + 100);
+    TtStatus st = check_size(size, bits, diag);
+
+    if (st != TT_OK) {
+        return st;
+    }
+    if (name > TT_BLOCKMAP_BACKING_MAX || format > TT_BLOCKMAP_FORMAT_MAX ||
+        memchr(b + 104, 0, name + format) || host > TT_BLOCKMAP_HOSTS_MAX) {
+        return tt_fail(diag, TT_ERR_FORMAT, "the head of the disk's file makes no sense");
+    }
+    if (!tt_table_init(&bm->table, size, bits)) {
+        return tt_fail(diag, TT_ERR_NOMEM, "no memory for the disk's table");
+    }
+    memcpy(bm->uuid, b + 40, sizeof(bm->uuid));
+    bm->backing = name ? g_strndup((const char *)b + 104, name) : NULL;
+    bm->backing_format = format ? g_strndup((const char *)b + 104 + name, format) : NULL;
+    bm->journal.generation = tt_get_le64(b + 72);
+    bm->journal.number = 1;
+    bm->journal.seed = tt_block_first_seed(bm->uuid, bm->journal.generation);
+    *first = (TtHostRun) { host, tt_get_le32(b + 88) };
+    return TT_OK;
+}
+
+/* ---- the journal ---- */
+
+/* Is there a valid record at @at? Its length and its checksum. (J1) */
+static bool is_record(const TtBlockMap *bm, uint8_t *b, uint64_t at, uint64_t size)
+{
+    const TtBlockJournal *j = &bm->journal;
+    uint64_t len;
+
+    if (at + TT_F_BLOCK_RECORD_HEAD > size || memcmp(b + at, "TTJR", 4) != 0) {
+        return false;
+    }
+    len = tt_get_le32(b + at + 4);
+    return len >= TT_F_BLOCK_RECORD_HEAD && len <= size - at &&
+           tt_get_le32(b + at + 8) == (uint32_t)j->generation &&
+           tt_get_le32(b + at + 12) == j->number &&
+           tt_get_le64(b + at + 16) == tt_header_sum(b + at, len, 16, j->seed);
+}
+
+/* J2: does a record of this journal stand behind its end? */
+static void look_for_damage(TtBlockMap *bm, const uint8_t *b, uint64_t at, uint64_t size)
+{
+    for (; at + TT_F_BLOCK_RECORD_HEAD <= size; at += TT_F_BLOCK_ALIGN) {
+        if (memcmp(b + at, "TTJR", 4) == 0 &&
+            tt_get_le32(b + at + 8) == (uint32_t)bm->journal.generation &&
+            tt_get_le32(b + at + 12) > bm->journal.number) {
+            bm->damage = g_strdup_printf("the journal of the disk is damaged behind "
+                                         "record %" G_GUINT32_FORMAT ": what was "
+                                         "written later is lost; convert the image to "
+                                         "save the rest", bm->journal.number - 1);
+            return;
+        }
+    }
+}
+
+/* Carries out the records of @seg, in @b. @next: the segment behind it. */
+static TtStatus load_records(TtBlockMap *bm, uint8_t *b, uint64_t size, TtHostRun *next,
+                             TtDiag *diag)
+{
+    TtBlockJournal *j = &bm->journal;
+    uint64_t at = 0;
+
+    next->n = 0;
+    while (!next->n && is_record(bm, b, at, size)) {
+        uint64_t len = tt_get_le32(b + at + 4);
+        TtStatus st = tt_ops_apply(bm, b + at + TT_F_BLOCK_RECORD_HEAD,
+                                   len - TT_F_BLOCK_RECORD_HEAD, next, diag);
+
+        if (st != TT_OK) {
+            return st;
+        }
+        j->seed = tt_get_le64(b + at + 16);
+        len = (len + TT_F_BLOCK_ALIGN - 1) / TT_F_BLOCK_ALIGN * TT_F_BLOCK_ALIGN;
+        at += len;
+        j->bytes += len;
+        j->anew_bytes = j->number == 1 ? len : j->anew_bytes;
+        j->number++;
+    }
+    j->at = at;         /* behind @size, if the file ends in the last one's padding */
+    if (!next->n) {
+        look_for_damage(bm, b, j->at, size);
+    }
+    return TT_OK;
+}
+
+static TtStatus load_segment(TtBlockMap *bm, TtIo *io, uint64_t file, TtHostRun *seg,
+                             TtDiag *diag)
+{
+    uint64_t size = tt_host_offset(bm, seg->n), at = tt_host_offset(bm, seg->host);
+    TtHostRun next = { 0, 0 };
+    uint8_t *b;
+    TtStatus st;
+
+    if (!seg->n || size > TT_F_BLOCK_SEGMENT_MAX) {
+        return tt_fail(diag, TT_ERR_FORMAT, "the journal of the disk is wrong: one of "
+                       "its segments has no valid length");
+    }
+    /* What lies behind the end of the file was never written. */
+    size = file > at ? MIN(size, file - at) : 0;
+    b = g_try_malloc(size + 1);
+    if (!b) {
+        return tt_fail(diag, TT_ERR_NOMEM, "no memory to read the disk's journal");
+    }
+    st = read_all(io, at, b, size, diag);
+    if (st == TT_OK) {
+        g_array_append_val(bm->journal.segments, *seg);
+        st = load_records(bm, b, size, &next, diag);
+    }
+    g_free(b);
+    *seg = next;
+    return st;
+}
+
+/* The segments must not lie where data lies, or twice in one place. */
+static TtStatus claim_segments(TtBlockMap *bm, TtDiag *diag)
+{
+    GArray *s = bm->journal.segments;
+
+    for (guint i = 0; i < s->len; i++) {
+        const TtHostRun *r = &g_array_index(s, TtHostRun, i);
+
+        if (!tt_alloc_reserve(&bm->alloc, (uint64_t)r->host + r->n)) {
+            return tt_fail(diag, TT_ERR_NOMEM, "no memory for the disk's clusters");
+        }
+        if (!tt_alloc_claim(&bm->alloc, r->host, r->n)) {
+            return tt_fail(diag, TT_ERR_FORMAT, "the journal of the disk is wrong: it "
+                           "stands where data is");
+        }
+    }
+    return TT_OK;
+}
+
+static TtStatus load(TtBlockMap *bm, TtIo *io, TtDiag *diag)
+{
+    uint8_t head[2 * TT_F_BLOCK_HEAD_BYTES], *chosen;
+    TtHostRun seg;
+    uint64_t file = 0, hosts;
+    TtStatus st = read_all(io, 0, head, sizeof(head), diag);
+
+    st = st == TT_OK ? choose_head(head, &chosen, diag) : st;
+    st = st == TT_OK ? take_head(bm, chosen, &seg, diag) : st;
+    st = st == TT_OK ? io->ops->size(io, &file, diag) : st;
+    if (st != TT_OK) {
+        return st;
+    }
+    hosts = (file >> bm->table.cluster_bits) + 1;
+    hosts = MAX(hosts, tt_head_hosts(bm->table.cluster_bits));
+    if (hosts > TT_BLOCKMAP_HOSTS_MAX || !tt_alloc_reserve(&bm->alloc, hosts)) {
+        return tt_fail(diag, TT_ERR_LIMIT, "the file of the disk is too long");
+    }
+    tt_alloc_claim(&bm->alloc, 0, tt_head_hosts(bm->table.cluster_bits));
+    bm->is_loading = true;
+    do {
+        st = load_segment(bm, io, file, &seg, diag);
+    } while (st == TT_OK && seg.n);
+    bm->is_loading = false;
+    if (st == TT_OK) {
+        st = claim_segments(bm, diag);
+    }
+    bm->last_id = MAX(bm->last_id, tt_get_le32(chosen + 92));
+    /* All of it is on the disk. */
+    tt_alloc_commit_begin(&bm->alloc);
+    tt_alloc_let_go(&bm->alloc);
+    tt_alloc_trim(&bm->alloc);
+    return st;
+}
+
+TtStatus tt_blockmap_open(TtIo *io, TtBlockMap **out, TtDiag *diag)
+{
+    TtBlockMap *bm = map_new();
+    TtStatus st = load(bm, io, diag);
+
+    *out = st == TT_OK ? bm : NULL;
+    if (st != TT_OK) {
+        tt_blockmap_free(bm);
+    }
+    return st;
+}

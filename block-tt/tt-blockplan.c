@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a commit writes, as a plan. Usually: sync the data (J3), one record behind the
+ * last one, sync. Where that does not fit, a new segment with the record, and a link to
+ * it. Now and then the journal anew (J4): when it has grown by as much as it had when it
+ * was made, and by 1 MiB at least, so the work is paid for by what was written.
+ *
+ * A plan may fail or be cut anywhere. A record that is not whole ends the journal. The
+ * next commit writes to the same place, more at most. But once a new file head may be on
+ * the disk, the old journal must not grow any more: then the next commit makes one anew,
+ * too, in the same copy of the head.
+ */
+#include "block-tt/tt-blockmap-int.h"
+#include "io/tt-bytes.h"
+
+#define SEGMENT_BYTES   (64u << 10)     /* at least */
+
+static uint64_t padded(uint64_t len)
+{
+    return (len + TT_F_BLOCK_ALIGN - 1) / TT_F_BLOCK_ALIGN * TT_F_BLOCK_ALIGN;
+}
+
+uint64_t tt_block_first_seed(const uint8_t *uuid, uint64_t generation)
+{
+    return tt_get_le64(uuid) + generation;
+}
+
+void tt_block_head_put(uint8_t *b, const TtBlockMap *bm, uint64_t generation,
+                       TtHostRun first)
+{
+    size_t name = bm->backing ? strlen(bm->backing) : 0;
+    size_t format = bm->backing_format ? strlen(bm->backing_format) : 0;
+
+    assert(name <= TT_BLOCKMAP_BACKING_MAX && format <= TT_BLOCKMAP_FORMAT_MAX);
+    memset(b, 0, TT_F_BLOCK_HEAD_BYTES);
+    memcpy(b, TT_BLOCKMAP_MAGIC, TT_BLOCKMAP_MAGIC_BYTES);
+    tt_put_le32(b + 8, TT_F_BLOCK_HEAD_BYTES);
+    tt_put_le32(b + 12, bm->table.cluster_bits);
+    memcpy(b + 40, bm->uuid, 16);
+    tt_put_le64(b + 64, bm->table.size_bytes);
+    tt_put_le64(b + 72, generation);
+    tt_put_le64(b + 80, first.host);
+    tt_put_le32(b + 88, first.n);
+    tt_put_le32(b + 92, bm->last_id);
+    tt_put_le32(b + 96, name);
+    tt_put_le32(b + 100, format);
+    if (name) {
+        memcpy(b + 104, bm->backing, name);
+    }
+    if (format) {
+        memcpy(b + 104 + name, bm->backing_format, format);
+    }
+    tt_put_le64(b + 56, tt_header_sum(b, TT_F_BLOCK_HEAD_BYTES, 56, 0));
+}
+
+/* A record of @ops behind @j, which moves on; @at it stands. g_free; NULL: no memory. */
+static uint8_t *make_record(TtBlockJournal *j, const uint8_t *ops, size_t ops_len,
+                            size_t *len)
+{
+    uint64_t used = TT_F_BLOCK_RECORD_HEAD + (uint64_t)ops_len;
+    uint8_t *b = g_try_malloc0(padded(used));
+
+    if (!b) {
+        return NULL;
+    }
+    memcpy(b, "TTJR", 4);
+    tt_put_le32(b + 4, used);
+    tt_put_le32(b + 8, j->generation);
+    tt_put_le32(b + 12, j->number);
+    memcpy(b + TT_F_BLOCK_RECORD_HEAD, ops, ops_len);
+    tt_put_le64(b + 16, tt_header_sum(b, used, 16, j->seed));
+    j->seed = tt_get_le64(b + 16);
+    j->number++;
+    *len = padded(used);
+    j->at += *len;
+    j->bytes += *len;
+    return b;
+}
+
+static void add_step(TtBlockPlan *plan, TtBlockStepKind kind, uint64_t offset,
+                     const uint8_t *data, size_t len)
+{
+    assert(plan->n < TT_BLOCK_STEPS_MAX);
+    plan->step[plan->n++] = (TtBlockStep) { kind, offset, data, len };
+}
+
+static void add_sync(TtBlockPlan *plan)
+{
+    add_step(plan, TT_BLOCK_SYNC, 0, NULL, 0);
+}
+
+static TtStatus no_memory(TtDiag *diag)
+{
+    return tt_fail(diag, TT_ERR_NOMEM, "no memory for what the disk's journal is to "
+                   "get");
+}
+
+/* A segment for @len bytes of records at least, and a link. */
+static TtStatus take_segment(TtBlockMap *bm, uint64_t len, uint64_t wish, TtHostRun *run,
+                             TtDiag *diag)
+{
+    uint64_t want = MAX(MAX(len, wish), SEGMENT_BYTES - TT_F_BLOCK_ALIGN) +
+                    TT_F_BLOCK_ALIGN;
+
+    if (len + TT_F_BLOCK_ALIGN > TT_F_BLOCK_SEGMENT_MAX) {
+        return tt_fail(diag, TT_ERR_LIMIT, "the disk's journal is too long: delete "
+                       "versions");
+    }
+    want = MIN(want, TT_F_BLOCK_SEGMENT_MAX);
+    return tt_alloc_take(&bm->alloc, ((want - 1) >> bm->table.cluster_bits) + 1, true,
+                         run, diag);
+}
+
+static TtHostRun last_segment(const TtBlockMap *bm)
+{
+    GArray *s = bm->journal.segments;
+
+    return g_array_index(s, TtHostRun, s->len - 1);
+}
+
+/* ---- a record behind the last one ---- */
+
+static TtStatus plan_link(TtBlockMap *bm, uint64_t at_offset, TtBlockPlan *plan,
+                          TtDiag *diag)
+{
+    TtBlockCommit *c = &bm->commit;
+    GByteArray *ops = g_byte_array_new();
+    size_t link_len = 0, len = 0;
+
+    tt_ops_next(ops, c->fresh);
+    c->link = make_record(&c->after, ops->data, ops->len, &link_len);
+    g_byte_array_unref(ops);
+    assert(!c->link || link_len == TT_F_BLOCK_ALIGN);
+    c->after.at = 0;
+    if (c->link) {
+        c->bytes = make_record(&c->after, bm->ops->data, c->ops_len, &len);
+    }
+    if (!c->bytes) {
+        return no_memory(diag);
+    }
+    add_step(plan, TT_BLOCK_WRITE, tt_host_offset(bm, c->fresh.host), c->bytes, len);
+    add_step(plan, TT_BLOCK_WRITE, at_offset, c->link, link_len);
+    return TT_OK;
+}
+
+static TtStatus plan_record(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *diag)
+{
+    TtBlockCommit *c = &bm->commit;
+    TtHostRun seg = last_segment(bm);
+    uint64_t len = padded(TT_F_BLOCK_RECORD_HEAD + (uint64_t)bm->ops->len);
+    uint64_t at = tt_host_offset(bm, seg.host) + bm->journal.at;
+    size_t got = 0;
+    TtStatus st;
+
+    c->ops_len = bm->ops->len;
+    c->after = bm->journal;
+    if (bm->journal.at + len + TT_F_BLOCK_ALIGN > tt_host_offset(bm, seg.n)) {
+        st = take_segment(bm, len, bm->journal.bytes / 4, &c->fresh, diag);
+        return st == TT_OK ? plan_link(bm, at, plan, diag) : st;
+    }
+    c->bytes = make_record(&c->after, bm->ops->data, c->ops_len, &got);
+    if (!c->bytes) {
+        return no_memory(diag);
+    }
+    add_step(plan, TT_BLOCK_WRITE, at, c->bytes, got);
+    return TT_OK;
+}
+
+/* ---- the journal anew ---- */
+
+static TtStatus plan_anew(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *diag)
+{
+    TtBlockCommit *c = &bm->commit;
+    GByteArray *state = g_byte_array_new();
+    size_t len = 0;
+    TtStatus st;
+
+    c->is_anew = true;
+    c->ops_len = bm->ops->len;
+    tt_ops_state(state, bm);
+    c->after = (TtBlockJournal) { .generation = bm->journal.generation + 1,
+                                  .number = 1 };
+    c->after.seed = tt_block_first_seed(bm->uuid, c->after.generation);
+    st = take_segment(bm, padded(TT_F_BLOCK_RECORD_HEAD + (uint64_t)state->len),
+                      (uint64_t)state->len + state->len / 4, &c->fresh, diag);
+    if (st == TT_OK) {
+        c->bytes = make_record(&c->after, state->data, state->len, &len);
+        c->head = g_try_malloc(TT_F_BLOCK_HEAD_BYTES);
+        st = c->bytes && c->head ? TT_OK : no_memory(diag);
+    }
+    g_byte_array_unref(state);
+    if (st != TT_OK) {
+        return st;
+    }
+    c->after.anew_bytes = c->after.bytes;
+    tt_block_head_put(c->head, bm, c->after.generation, c->fresh);
+    add_step(plan, TT_BLOCK_WRITE, tt_host_offset(bm, c->fresh.host), c->bytes, len);
+    add_sync(plan);
+    add_step(plan, TT_BLOCK_WRITE, (c->after.generation & 1) * TT_F_BLOCK_HEAD_BYTES,
+             c->head, TT_F_BLOCK_HEAD_BYTES);
+    return TT_OK;
+}
+
+static bool is_long(const TtBlockMap *bm)
+{
+    const TtBlockJournal *j = &bm->journal;
+
+    return j->bytes - j->anew_bytes > MAX(bm->anew_bytes, j->anew_bytes);
+}
+
+void tt_blockmap_set_anew_bytes(TtBlockMap *bm, uint32_t bytes)
+{
+    bm->anew_bytes = bytes;
+}
+
+/* ---- begin and end ---- */
+
+static void clear_commit(TtBlockCommit *c)
+{
+    g_free(c->bytes);
+    g_free(c->link);
+    g_free(c->head);
+    memset(c, 0, sizeof(*c));
+}
+
+bool tt_blockmap_is_dirty(const TtBlockMap *bm)
+{
+    return bm->dirty->len || bm->ops->len || bm->journal.must_be_anew;
+}
+
+TtStatus tt_blockmap_commit_begin(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *diag)
+{
+    TtBlockCommit *c = &bm->commit;
+    TtStatus st = TT_OK;
+
+    assert(!c->runs && !bm->damage);
+    plan->n = 0;
+    add_sync(plan);
+    tt_ops_dirty(bm);
+    if (bm->journal.must_be_anew || is_long(bm)) {
+        st = plan_anew(bm, plan, diag);
+    } else if (bm->ops->len) {
+        st = plan_record(bm, plan, diag);
+    }
+    if (st != TT_OK) {
+        if (c->fresh.n) {
+            tt_alloc_untake(&bm->alloc, c->fresh.host, c->fresh.n);
+        }
+        clear_commit(c);
+        return st;
+    }
+    c->has_record = plan->n > 1;
+    if (c->has_record) {
+        add_sync(plan);
+    }
+    c->runs = true;
+    tt_alloc_commit_begin(&bm->alloc);
+    return TT_OK;
+}
+
+static void end_well(TtBlockMap *bm)
+{
+    TtBlockCommit *c = &bm->commit;
+    GArray *segments = bm->journal.segments;
+
+    if (c->is_anew) {
+        g_array_append_vals(bm->alloc.freed, segments->data, segments->len);
+        g_array_set_size(segments, 0);
+    }
+    if (c->fresh.n) {
+        g_array_append_val(segments, c->fresh);
+    }
+    bm->journal = c->after;
+    bm->journal.segments = segments;
+    g_byte_array_remove_range(bm->ops, 0, c->ops_len);
+}
+
+static void end_badly(TtBlockMap *bm)
+{
+    TtBlockCommit *c = &bm->commit;
+
+    if (c->is_anew) {
+        /* A head on the disk may name it, until the next one is there. */
+        bm->journal.must_be_anew = true;
+        tt_alloc_free_later(&bm->alloc, c->fresh.host, c->fresh.n);
+    } else if (c->fresh.n) {
+        tt_alloc_untake(&bm->alloc, c->fresh.host, c->fresh.n);
+    }
+}
+
+void tt_blockmap_commit_end(TtBlockMap *bm, bool ok)
+{
+    TtBlockCommit *c = &bm->commit;
+
+    assert(c->runs);
+    if (c->has_record) {
+        (ok ? end_well : end_badly)(bm);
+    }
+    tt_alloc_commit_end(&bm->alloc, ok);
+    clear_commit(c);
+}
+
+TtStatus tt_blockmap_commit(TtBlockMap *bm, TtIo *io, TtDiag *diag)
+{
+    TtBlockPlan plan;
+    TtStatus st = tt_blockmap_commit_begin(bm, &plan, diag);
+
+    if (st != TT_OK) {
+        return st;
+    }
+    for (unsigned i = 0; st == TT_OK && i < plan.n; i++) {
+        const TtBlockStep *s = &plan.step[i];
+
+        st = s->kind == TT_BLOCK_SYNC ? io->ops->sync(io, diag) :
+             io->ops->write_at(io, s->offset, s->data, s->len, diag);
+    }
+    tt_blockmap_commit_end(bm, st == TT_OK);
+    return st;
+}

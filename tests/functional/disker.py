@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Disks with versions: writers that are killed, and what they must leave.
+
+A writer is QEMU without a machine: QMP writes, flushes, makes and deletes versions. The
+model knows, for each block of 4 KiB, the last value that was flushed and all that were
+written since. After SIGKILL `qemu-img check` must find nothing, and the disk and every
+version that was acknowledged must hold what they should.
+"""
+
+import json
+import os
+import threading
+import time
+
+from ttlib import Vm, check, fail, run_tool, tool
+
+BLOCK = 4096
+BLOCKS = 300
+
+
+def qemu_img(*args, rc=0, timeout=60):
+    return run_tool(tool('qemu-img'), *args, rc=rc, timeout=timeout)[0]
+
+
+def checked(path):
+    """qemu-img check finds nothing; what it says, as JSON."""
+    said = json.loads(qemu_img('check', '-f', 'tt', '--output=json', path))
+    for bad in ('corruptions', 'leaks', 'check-errors'):
+        check(not said.get(bad), f'qemu-img check {path}: {bad}: {said.get(bad)}')
+    return said
+
+
+def contents(work, path, options=''):
+    """All bytes of a disk, or (",version=N") of a version of it."""
+    raw = os.path.join(work, 'contents.raw')
+    qemu_img('convert', '--image-opts', '-O', 'raw',
+             f'driver=tt,file.driver=file,file.filename={path}{options}', raw)
+    with open(raw, 'rb') as f:
+        data = f.read()
+    os.unlink(raw)
+    return data
+
+
+class Writer:
+    """A QEMU that has the disk open, and the model of what it does."""
+
+    def __init__(self, work, path, rng, count):
+        self.work, self.path, self.rng, self.count = work, path, rng, count
+        self.sure = {}                  # block -> value flushed
+        self.later = {}                 # block -> values since
+        self.versions = {}              # name -> {block: value}
+        self.maybe = set()              # being made or deleted when it ended
+        self.flushed_names = set()
+
+    def head(self, block):
+        return self.later[block][-1] if self.later.get(block) else \
+            self.sure.get(block, 0)
+
+    def settle(self, head):
+        """All that was written before is on the disk now."""
+        self.sure = head
+        self.later = {}
+
+    def write(self, vm):
+        first = self.rng.randrange(BLOCKS)
+        n = min(self.rng.choice((1, 1, 1, 2, 5, 20)), BLOCKS - first)
+        value = self.rng.choice((0, *range(1, 256)))
+        for block in range(first, first + n):
+            self.later.setdefault(block, []).append(value)
+        how = '-z' if value == 0 else f'-P {value}'
+        said = vm.qmp.hmp(f'qemu-io disk "write {how} {first * BLOCK} {n * BLOCK}"')
+        check('error' not in said.lower() and 'failed' not in said.lower(),
+              f'a write failed: {said}')
+
+    def flush(self, vm):
+        head = {b: self.head(b) for b in range(BLOCKS)}
+        said = vm.qmp.hmp('qemu-io disk flush')
+        check('failed' not in said, f'a flush failed: {said}')
+        self.settle(head)
+
+    def version(self, vm):
+        name = f'v{self.count}-{len(self.versions)}-{vm.qmp.next_id}'
+        head = {b: self.head(b) for b in range(BLOCKS)}
+        self.maybe.add(name)
+        self.versions[name] = head
+        vm.qmp.cmd('blockdev-snapshot-internal-sync', device='disk', name=name)
+        self.maybe.discard(name)
+        self.settle(head)
+
+    def delete(self, vm):
+        if len(self.versions) < 4:
+            return
+        name = self.rng.choice(sorted(self.versions))
+        self.maybe.add(name)
+        vm.qmp.cmd('blockdev-snapshot-delete-internal-sync', device='disk', name=name)
+        self.maybe.discard(name)
+        del self.versions[name]
+
+    def life(self, seconds):
+        """Works until it is killed, after that time."""
+        node = (f'driver=tt,node-name=disk,file.driver=file,'
+                f'file.filename={self.path},discard=unmap')
+        with Vm(self.work, ['-machine', 'none', '-nodefaults', '-display', 'none',
+                            '-blockdev', node], name=f'writer{self.count}', qmp=1,
+                serial=False) as vm:
+            vm.qmp.cmd('query-status')
+            timer = threading.Timer(seconds, vm.process.kill)
+            timer.start()
+            try:
+                while True:
+                    work = self.rng.choice((self.write,) * 8 + (self.flush,) * 2 +
+                                           (self.version, self.delete))
+                    work(vm)
+            except Exception as error:      # the connection ends with it
+                if vm.process.poll() is None:
+                    time.sleep(0.5)
+                if vm.process.poll() is None:
+                    raise
+                if 'failed:' in str(error):
+                    raise
+            finally:
+                timer.join()
+        return self
+
+    def inspect(self):
+        checked(self.path)
+        info = json.loads(qemu_img('info', '--output=json', self.path))
+        there = {s['name']: s['id'] for s in info.get('snapshots', [])}
+        for name in set(self.versions) - set(there) - self.maybe:
+            fail(f'version {name} is gone')
+        for name in set(there) - set(self.versions):
+            fail(f'version {name} is there again')
+        for name, number in there.items():
+            self.compare(contents(self.work, self.path, f',version={number}'),
+                         self.versions[name], {}, f'version {name}')
+        data = contents(self.work, self.path)
+        self.compare(data, self.sure, self.later, 'the disk')
+        self.versions = {n: v for n, v in self.versions.items() if n in there}
+        self.maybe = set()
+        self.settle({b: data[b * BLOCK] for b in range(BLOCKS)})
+
+    @staticmethod
+    def compare(data, sure, later, what):
+        for block in range(BLOCKS):
+            seen = data[block * BLOCK:(block + 1) * BLOCK]
+            allowed = {sure.get(block, 0), *later.get(block, ())}
+            # Two writes of which the later was cut: a sector each.
+            values = {seen[i] for i in range(0, BLOCK, 512)}
+            check(values <= allowed and (len(values) == 1 or later.get(block)),
+                  f'{what}: block {block} holds {sorted(values)}, not one of '
+                  f'{sorted(allowed)}')
+
+
+def kill_writers(work, rng, runs, longest):
+    """As many lives of one disk after each other; how many writers were killed."""
+    path = os.path.join(work, 'disk.tt')
+    qemu_img('create', '-q', '-f', 'tt', path, str(BLOCKS * BLOCK))
+    writer = Writer(work, path, rng, 0)
+    for n in range(runs):
+        writer.count = n
+        writer.life(rng.uniform(0.02, longest)).inspect()
+    return runs

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A disk with versions: the block driver tt, in QEMU and its tools."""
+
+import json
+import os
+
+from disker import checked, contents, kill_writers, qemu_img
+from guests import linux_args
+from ttlib import Vm, check, equal, limit, run_tool, seed, tool, tt
+
+SIZE = 3 << 20
+
+
+def base_image(work, size=SIZE):
+    path = os.path.join(work, 'base.raw')
+    with open(path, 'wb') as f:
+        for n in range(size // 512):
+            f.write(n.to_bytes(4, 'little') * 128)
+    return path
+
+
+def disk(work, *options, size=None):
+    path = os.path.join(work, 'disk.tt')
+    qemu_img('create', '-q', '-f', 'tt', *options, path, *([str(size)] if size else []))
+    return path
+
+
+def write(path, *commands):
+    """qemu-img has no command that writes: QEMU without a machine does."""
+    node = f'driver=tt,node-name=disk,file.driver=file,file.filename={path}'
+    with Vm(os.path.dirname(path), ['-machine', 'none', '-nodefaults', '-display',
+                                    'none', '-blockdev', node], qmp=1,
+            serial=False) as vm:
+        for command in commands:
+            said = vm.qmp.hmp(f'qemu-io disk "{command}"')
+            check('failed' not in said, f'{command}: {said}')
+        vm.qmp.cmd('quit')
+        vm.wait(0)
+
+
+def test_base(work):
+    """A disk over a base image shows the base, until it is written; the base stays."""
+    base = base_image(work)
+    before = open(base, 'rb').read()
+    path = disk(work, '-b', base, '-F', 'raw')
+    equal(contents(work, path) == before, True, 'the new disk is the base')
+    write(path, 'write -P 7 10000 20000', 'write -z 1m 64k', 'discard 2m 64k',
+          'write -P 9 0 512')
+    wanted = bytearray(before)
+    wanted[10000:30000] = b'\x07' * 20000
+    wanted[1 << 20:(1 << 20) + 65536] = bytes(65536)
+    wanted[:512] = b'\x09' * 512
+    equal(contents(work, path) == wanted, True, 'the disk is what was written')
+    equal(open(base, 'rb').read() == before, True, 'the base is as it was')
+    checked(path)
+
+
+def test_convert(work):
+    """qemu-img makes, describes, maps, checks and converts such disks."""
+    base = base_image(work)
+    path = os.path.join(work, 'copy.tt')
+    qemu_img('convert', '-O', 'tt', '-o', 'cluster_size=16k', base, path)
+    info = json.loads(qemu_img('info', '--output=json', path))
+    equal((info['format'], info['virtual-size'], info['cluster-size']),
+          ('tt', SIZE, 16384), 'what qemu-img info says')
+    spans = json.loads(qemu_img('map', '--output=json', path))
+    equal(sum(s['length'] for s in spans), SIZE, 'the map covers the disk')
+    check(any(s['data'] and 'offset' in s for s in spans), 'the map has no data')
+    qcow2 = os.path.join(work, 'copy.qcow2')
+    qemu_img('convert', '-O', 'qcow2', path, qcow2)
+    qemu_img('compare', base, qcow2)
+    qemu_img('compare', base, path)
+    checked(path)
+
+
+def test_versions(work):
+    """Each version stays what it was, by version= and by -l; the head goes back."""
+    path = disk(work, size=SIZE)
+    wanted = {}
+    for n in range(1, 6):
+        write(path, f'write -P {n} {n * 50000} 100000', f'write -P {n + 100} 0 512')
+        qemu_img('snapshot', '-c', f'v{n}', path)
+        wanted[n] = contents(work, path)
+    write(path, 'write -P 99 0 3m')
+    for n in range(1, 6):
+        equal(contents(work, path, f',version={n}') == wanted[n], True,
+              f'version {n} by its number')
+    out = os.path.join(work, 'old.raw')
+    qemu_img('convert', '-l', 'snapshot.name=v2', '-O', 'raw', path, out)
+    equal(open(out, 'rb').read() == wanted[2], True, 'version v2 by qemu-img -l')
+    qemu_img('snapshot', '-d', 'v3', path)
+    qemu_img('snapshot', '-a', 'v2', path)
+    equal(contents(work, path) == wanted[2], True, 'the disk after going back')
+    write(path, 'write -P 55 1m 64k')
+    qemu_img('snapshot', '-c', 'branch', path)
+    for n in (1, 2, 4, 5):
+        equal(contents(work, path, f',version={n}') == wanted[n], True,
+              f'version {n} beside a branch')
+    checked(path)
+
+
+def test_space(work):
+    """A thousand versions cost what they changed; deleting them gives it back."""
+    path = disk(work, size=64 << 20)
+    node = f'driver=tt,node-name=disk,file.driver=file,file.filename={path}'
+    with Vm(work, ['-machine', 'none', '-nodefaults', '-display', 'none', '-blockdev',
+                   f'{node},discard=unmap,file.discard=unmap'], qmp=1,
+            serial=False) as vm:
+        vm.qmp.hmp('qemu-io disk "write -P 1 0 32m"')
+        for n in range(200):
+            vm.qmp.hmp(f'qemu-io disk "write -P 2 {n * 32768} 32k"')
+            vm.qmp.cmd('blockdev-snapshot-internal-sync', device='disk', name=f'v{n}')
+        vm.qmp.hmp('qemu-io disk flush')
+        full = os.stat(path).st_blocks * 512
+        check(full < (32 << 20) + 200 * 32768 + (2 << 20), f'{full} bytes are used')
+        for n in range(200):
+            vm.qmp.cmd('blockdev-snapshot-delete-internal-sync', device='disk',
+                       name=f'v{n}')
+        left = os.stat(path).st_blocks * 512
+        check(left < (32 << 20) + (2 << 20), f'{left} bytes are left, of {full}')
+        vm.qmp.cmd('quit')
+        vm.wait(0)
+    checked(path)
+
+
+def test_refused(work):
+    """A version cannot be written or does not exist, a file is foreign or damaged:
+    one sentence each."""
+    path = disk(work, size=SIZE)
+    write(path, 'write -P 1 0 64k')
+    qemu_img('snapshot', '-c', 'v', path)
+    image = f'driver=tt,file.driver=file,file.filename={path}'
+    said = run_tool(tool('qemu-img'), 'info', '--image-opts', f'{image},version=7',
+                    rc=1)[1]
+    check('no version 7' in said, said)
+    with Vm(work, ['-machine', 'none', '-nodefaults', '-display', 'none', '-blockdev',
+                   f'{image},node-name=d,version=1'], serial=False) as vm:
+        vm.wait(1)
+        check('read-only=on' in vm.stderr, vm.stderr)
+    with open(path, 'r+b') as f:
+        f.seek(100)
+        f.write(b'damage')
+        f.seek(4196)
+        f.write(b'damage')
+    said = run_tool(tool('qemu-img'), 'info', '-f', 'tt', path, rc=1)[1]
+    check('damaged' in said, said)
+    said = run_tool(tool('qemu-img'), 'create', '-f', 'tt', '-o', 'cluster_size=5000',
+                    os.path.join(work, 'odd.tt'), '1m', rc=1)[1]
+    check('power of two' in said, said)
+
+
+def test_rebase(work):
+    """The disk can be put on another base, and on none."""
+    base = base_image(work)
+    other = os.path.join(work, 'other.raw')
+    with open(other, 'wb') as f:
+        f.write(b'\x44' * SIZE)
+    path = disk(work, '-b', base, '-F', 'raw')
+    write(path, 'write -P 7 0 64k')
+    before = contents(work, path)
+    qemu_img('rebase', '-f', 'tt', '-b', other, '-F', 'raw', path)
+    equal(contents(work, path) == before, True, 'the disk on another base')
+    qemu_img('rebase', '-f', 'tt', '-b', '', path)
+    equal(contents(work, path) == before, True, 'the disk on no base')
+    checked(path)
+
+
+@limit(240)
+def test_killed(work):
+    """A writer is killed at random moments: the disk is clean each time, what was
+    flushed is there, and every version is as it was."""
+    kill_writers(work, seed(), 8, 0.6)
+
+
+@limit(400)
+def test_linux(work):
+    """A Linux guest makes a file system on a disk with versions, while versions are
+    made, and reads back what it wrote."""
+    base = base_image(work, 64 << 20)
+    path = disk(work, '-b', base, '-F', 'raw')
+    drive = ['-drive', f'file={path},format=tt,if=none,id=disk0,discard=unmap',
+             '-device', 'virtio-blk-pci,drive=disk0']
+    with Vm(work, linux_args('vda,vda') + drive, qmp=1, timeout=300) as vm:
+        vm.wait_serial('TT-GUEST-READY', 200)
+        made = 0
+        while b'TT-GUEST-END' not in vm.serial and made < 200:
+            vm.qmp.cmd('blockdev-snapshot-internal-sync', device='disk0',
+                       name=f'v{made}', timeout=60)
+            made += 1
+        vm.wait(0)
+        equal(vm.serial.count(b'TT-DONE vda'), 2, 'disks that were read back')
+    checked(path)
+    check(made > 3, f'only {made} versions were made')
+    equal(contents(work, path, ',version=1') == open(base, 'rb').read(), True,
+          'the first version is the base')
+
+
+def test_tool(work):
+    """tt disk lists the versions of a disk, and says what it is, without QEMU."""
+    path = disk(work, size=SIZE)
+    write(path, 'write -P 1 0 64k')
+    qemu_img('snapshot', '-c', 'first', path)
+    write(path, 'write -P 2 0 32k')
+    qemu_img('snapshot', '-c', 'second', path)
+    listed = json.loads(tt('disk', 'list', path, '--json').stdout)['versions']
+    equal([(v['id'], v['parent'], v['name'], v['clusters']) for v in listed],
+          [(1, 0, 'first', 2), (2, 1, 'second', 1)], 'what tt disk list says')
+    check('second' in tt('disk', 'list', path).stdout, 'the list for people')
+    info = json.loads(tt('disk', 'info', path, '--json').stdout)
+    equal((info['size_bytes'], info['versions'], info['errors']), (SIZE, 2, 0),
+          'what tt disk info says')
+    said = tt('disk', 'info', os.path.join(work, 'none.tt'), rc=1)
+    check('none.tt' in said.stderr, said.stderr)
