@@ -148,6 +148,19 @@ static unsigned cost_of(uint64_t gpa, uint64_t size)
     return (gpa | size) % TT_PAGE_BYTES ? 10 : 2;
 }
 
+/*
+ * A page of the guest's that lies in RAM as a whole is a page of its block: the TLB
+ * takes nothing else. Parts of pages go through QEMU's subpages, which take any offset
+ * (tpm-crb has 0xf80 bytes at 0xfed40080).
+ */
+static bool has_pages_of_its_block(uint64_t gpa, uint64_t size, uint64_t offset)
+{
+    uint64_t in_first = -gpa % TT_PAGE_BYTES;
+
+    return (gpa ^ offset) % TT_PAGE_BYTES == 0 ||
+        size < in_first || size - in_first < TT_PAGE_BYTES;
+}
+
 /* @known: how many blocks there are. */
 static bool map_is_valid(const uint8_t *data, size_t len, unsigned known,
                          Error **errp)
@@ -164,7 +177,7 @@ static bool map_is_valid(const uint8_t *data, size_t len, unsigned known,
 
         if (!b || !size || offset > b->size_bytes ||
             size > ROUND_UP(b->size_bytes, TT_PAGE_BYTES) - offset ||
-            gpa + size < gpa || (gpa ^ offset) % TT_PAGE_BYTES ||
+            gpa + size < gpa || !has_pages_of_its_block(gpa, size, offset) ||
             (cost += cost_of(gpa, size)) > COST_MAX) {
             break;
         }

@@ -70,13 +70,13 @@ bool tt_mark_add(const char *name, uint64_t *pos, Error **errp)
 
 /* ---- looking ---- */
 
-void tt_mark_each(TtMarkSeen *seen, void *opaque)
+void tt_mark_each(TtMarkFound *found, void *opaque)
 {
     if (tt_replaying()) {
-        tt_marks_of_log(tt_replay_reader(), seen, opaque);
+        tt_marks_of_log(tt_replay_reader(), found, opaque);
     }
-    tt_mark_each_recorded(seen, opaque);
-    tt_marks_of_file(tt_session.dir, seen, opaque);
+    tt_mark_each_recorded(found, opaque);
+    tt_marks_of_file(tt_session.dir, found, opaque);
 }
 
 typedef struct Wanted {

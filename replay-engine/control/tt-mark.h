@@ -7,11 +7,11 @@
 #ifndef TT_MARK_H
 #define TT_MARK_H
 
-/* Marks of the log and of RUN/marks. */
-typedef void TtMarkSeen(void *opaque, const char *name, uint64_t pos);
-/* All; the last of a name counts. Names of a damaged run may be any text. Reads
- * the whole log. */
-void tt_mark_each(TtMarkSeen *seen, void *opaque);
+#include "run/tt-marks.h"
+
+/* Marks of the log and of RUN/marks: all; the last of a name counts. Names of a damaged
+ * run may be any text. Reads the whole log. */
+void tt_mark_each(TtMarkFound *found, void *opaque);
 bool tt_mark_find(const char *name, uint64_t *pos, Error **errp);
 /* Of the position where the VM stands; it is *@pos. */
 bool tt_mark_add(const char *name, uint64_t *pos, Error **errp);

@@ -38,6 +38,8 @@ static struct {
     int64_t last_ns;                /* CPU time, of the newest checkpoint */
     int64_t debt_ns;                /* taken by checkpoints, beyond their share */
     bool rests;                     /* the time counts from the next sync point on */
+    bool tried;                     /* ... in this movement, at tried_pos */
+    uint64_t tried_pos;
 } due;
 
 /* ---- for verification ---- */
@@ -135,6 +137,7 @@ TtTimeline *tt_checkpoints_init(CPUState *cpu)
 void tt_checkpoints_rest(void)
 {
     due.rests = true;
+    due.tried = false;
 }
 
 /* Is it time, @ran_ns after the last one? */
@@ -145,6 +148,11 @@ static bool is_due(int64_t ran_ns)
          due.debt_ns - ran_ns / TT_CHECKPOINT_SHARE < TT_CHECKPOINT_DEBT_NS);
 }
 
+/*
+ * Called at each turn that begins at a sync point. What was taken may be given up at
+ * once, for lack of memory. It is not taken again at the next turn: who waits for the
+ * token meanwhile would end that one, too, before it has executed an instruction.
+ */
 TtCheckpointId tt_checkpoints_sync_point(CPUState *cpu, bool wanted, bool pinned)
 {
     int64_t now = cpu_ns(), ran;
@@ -161,6 +169,11 @@ TtCheckpointId tt_checkpoints_sync_point(CPUState *cpu, bool wanted, bool pinned
     }
     id = tt_timeline_find(tt_cptable.timeline, tt_now.pos, &at);
     if (!id || at != tt_now.pos) {
+        if (due.tried && due.tried_pos == tt_now.pos) {
+            return 0;
+        }
+        due.tried = true;
+        due.tried_pos = tt_now.pos;
         tt_cptable_take(cpu, pinned);
         tt_cptable_make_room();
         id = tt_timeline_find(tt_cptable.timeline, tt_now.pos, &at);

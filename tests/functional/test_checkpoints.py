@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Checkpoints of a replay come and go, and every position stays exact."""
 
+import contextlib
+import threading
+
 from guests import guest_args, linux_args, linux_disk
 from ttlib import (Vm, check, digest, digest_at, end_of, equal, goto, limit,
                    record, seed, stopped_replay)
+
+SYNC = 1 << 23                  # positions between sync points
 
 
 def listed(vm):
@@ -128,3 +133,34 @@ def test_refused_alone(work):
         equal(vm.qmp.cmd('query-status')['status'], 'running', 'status')
         vm.qmp.send('quit')
         vm.wait(0)
+
+
+@contextlib.contextmanager
+def polled(monitor):
+    """Somebody asks all the time, as a client does that shows how far it is."""
+    over = threading.Event()
+
+    def ask():
+        while not over.is_set():
+            monitor.cmd('query-status', 60)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@limit(120)
+def test_no_room(work):
+    """Where the last checkpoint before the place to go to has no room it is given up
+    once, not at each turn: the movement arrives, whoever else wants the token."""
+    run = record(work, linux_args('rand'), options=',checkpoint-interval=0')
+    with stopped_replay(work, run, options=',checkpoint-memory=1', qmp=2,
+                        timeout=100) as vm, polled(vm.connect(1)):
+        for position in (SYNC * 2 + 5, SYNC * 2 + 300, SYNC * 5 + 5):
+            equal(goto(vm, position=position),
+                  {'position': position, 'reason': 'target'}, 'movement')
+        equal(len(listed(vm)), 1, 'checkpoints with so little memory')
