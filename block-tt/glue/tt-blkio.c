@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Block driver `tt`: reads, writes, zeros, discards, flushes. The map says where; here the
- * bytes are moved. Requests that would change the map at a place where another one is
+ * Block driver `tt`: reads, writes, zeros, discards, flushes. The map says where; here
+ * the bytes are moved. Requests that would change the map at a place where another one is
  * under way wait for it.
  */
 #include "qemu/osdep.h"
