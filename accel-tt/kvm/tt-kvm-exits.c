@@ -4,7 +4,6 @@
  * TCG's helpers do it (accel-tt/tt-inputs.c).
  */
 #include "qemu/osdep.h"
-#include "accel-tt/kvm/tt-kvm.h"
 #include "accel-tt/tt-inputs.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpu-backend.h"
@@ -12,7 +11,7 @@
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "session/tt-ops.h"
-#include "tt-kvm-int.h"
+#include "tt-kvm-parts-int.h"
 #include "tt/hooks.h"
 #include "cpu.h"
 #include "exec/address-spaces.h"

@@ -14,6 +14,10 @@ bool tt_kvm_check(MachineState *ms, Error **errp)
     return false;
 }
 
+void tt_kvm_init(void)
+{
+}
+
 const char *tt_kvm_rung(void)
 {
     return "none";

@@ -11,7 +11,7 @@
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "session/tt-ops.h"
-#include "tt-kvm-int.h"
+#include "tt-kvm-parts-int.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "cpu.h"
@@ -133,7 +133,6 @@ bool tt_kvm_check(MachineState *ms, Error **errp)
     kvm_state->coalesced_mmio = kvm_state->coalesced_pio = 0;
     MACHINE_GET_CLASS(ms)->default_cpu_type = TT_CPU_MODEL_TYPE;
     tt_like_hardware = is_real_cpu();
-    tt_backend = &tt_kvm_backend;
     return true;
 }
 

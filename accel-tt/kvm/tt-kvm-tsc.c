@@ -16,7 +16,7 @@
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "session/tt-ops.h"
-#include "tt-kvm-int.h"
+#include "tt-kvm-parts-int.h"
 #include "cpu.h"
 #include "qemu/error-report.h"
 #include "qemu/timer.h"

@@ -11,7 +11,7 @@
  *   K2  where an interrupt window opened: the first boundary at which an interrupt
  *       can be taken (TT_EV_WINDOW);
  *   K3  where the vCPU was made to leave guest code, if its state says exactly
- *       where it is (TT_EV_PLACE).
+ *       where it is (TT_EV_LANDMARK).
  *
  * K3 is dear, so who wants the token waits for an exit first (TT_KVM_HOLD_US).
  * `exact` says that the vCPU stands at such a place. After an interrupt was handed
@@ -26,7 +26,7 @@
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
 #include "session/tt-ops.h"
-#include "tt-kvm-int.h"
+#include "tt-kvm-parts-int.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "cpu.h"
@@ -278,7 +278,7 @@ static int step(CPUState *cpu)
 /* The vCPU is to leave guest code for good. True: it stands at an exact place. */
 static bool settle(CPUState *cpu, int *why)
 {
-    TtPlace place;
+    TtLandmark place;
 
     if (kv.exact) {
         *why = complete(cpu);
@@ -394,7 +394,7 @@ static void kick(CPUState *cpu)
     pthread_kill(cpu->thread->thread, SIG_IPI);
 }
 
-const TtVcpuBackend tt_kvm_backend = {
+static const TtVcpuBackend backend = {
     .name = "kvm", .counts_exits = true, .begin = begin,
     .arm = arm, .passed = passed, .count = count, .disarm = disarm, .run = run,
     .limit = limit, .prepare = prepare,
@@ -403,3 +403,8 @@ const TtVcpuBackend tt_kvm_backend = {
     .mode_changed = mode_changed,
     .hold_us = TT_KVM_HOLD_US, .kick = kick,
 };
+
+void tt_kvm_init(void)
+{
+    tt_backend = &backend;
+}

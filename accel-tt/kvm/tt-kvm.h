@@ -15,6 +15,8 @@ void tt_kvm_configure(void);
 /* KVM is there, no device and no vCPU is yet. False: *errp says what this host
  * lacks. */
 bool tt_kvm_check(MachineState *ms, Error **errp);
+/* From here on the vCPUs are KVM's. */
+void tt_kvm_init(void);
 /* What positions are made of on this host, for people. */
 const char *tt_kvm_rung(void);
 

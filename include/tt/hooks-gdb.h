@@ -36,4 +36,23 @@ const char *tt_gdb_refuse_write(bool memory);
  * gdb must read anew, or nothing. Valid until the next call. */
 const char *tt_gdb_stop_suffix(const char *reply);
 
+/* ---- breakpoints: vCPU ---- */
+extern bool tt_breakpoints_off; /* gdb's breakpoints do not stop the vCPU now */
+extern bool tt_gdb_has_conditions;
+bool tt_gdb_condition_holds(struct CPUState *cpu, uint64_t pc);
+
+/* A conversion looks for a recorded place at this address: is it here? */
+extern bool tt_hunting;
+bool tt_hunt_stops(struct CPUState *cpu);
+
+/* The vCPU has come to a breakpoint of gdb's at @pc: does it stop there? */
+static inline bool tt_breakpoint_stops(struct CPUState *cpu, uint64_t pc)
+{
+    if (__builtin_expect(tt_hunting, 0)) {
+        return tt_hunt_stops(cpu);
+    }
+    return !tt_breakpoints_off &&
+        (!tt_gdb_has_conditions || tt_gdb_condition_holds(cpu, pc));
+}
+
 #endif

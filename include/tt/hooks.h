@@ -91,6 +91,11 @@ static inline bool tt_remedy(unsigned omit)
  */
 extern bool tt_like_hardware;
 
+static inline bool tt_is_like_hardware(void)
+{
+    return __builtin_expect(tt_like_hardware, 0);
+}
+
 struct CPUState;
 struct Error;
 struct MachineState;
@@ -181,9 +186,6 @@ extern bool tt_iothreads_fold;
 #define TT_HOOK_TLB_BITS 11     /* fixed TLB: 2048 entries, no cost measured */
 #define TT_HOOK_TLB_INVALID 0x800ull     /* TLB_INVALID_MASK of x86 */
 
-extern bool tt_breakpoints_off; /* gdb's breakpoints do not stop the vCPU now */
-extern bool tt_gdb_has_conditions;
-bool tt_gdb_condition_holds(struct CPUState *cpu, uint64_t pc);
 
 extern bool tt_gdb_has_filters;
 struct CPUWatchpoint;
@@ -207,32 +209,6 @@ static inline bool tt_watch_marks(struct CPUState *cpu,
                                   const struct CPUWatchpoint *wp)
 {
     return tt_on() && tt_watch_marks_slow(cpu, wp);
-}
-
-/* A conversion keeps in mind which pages were used as page tables: their accessed and
- * dirty bits need not be as on the recorded CPU. @entry: in host memory, or NULL. */
-extern bool tt_notes_tables;
-void tt_note_table(void *entry);
-
-static inline void tt_walked(void *entry)
-{
-    if (__builtin_expect(tt_notes_tables, 0)) {
-        tt_note_table(entry);
-    }
-}
-
-/* A conversion looks for a recorded place at this address: is it here? */
-extern bool tt_hunting;
-bool tt_hunt_stops(struct CPUState *cpu);
-
-/* The vCPU has come to a breakpoint of gdb's at @pc: does it stop there? */
-static inline bool tt_breakpoint_stops(struct CPUState *cpu, uint64_t pc)
-{
-    if (__builtin_expect(tt_hunting, 0)) {
-        return tt_hunt_stops(cpu);
-    }
-    return !tt_breakpoints_off &&
-        (!tt_gdb_has_conditions || tt_gdb_condition_holds(cpu, pc));
 }
 
 /*
@@ -391,14 +367,6 @@ uint64_t tt_cr8_rd(uint64_t val);
 /* CR8 is written in a replay: the interrupt controller is not there. */
 void tt_cr8_wr(uint64_t val);
 
-/* A run that was recorded under KVM: MSRs that QEMU answered there are inputs. */
-extern bool tt_msrs_are_inputs;
-bool tt_msr_is_input_slow(uint32_t index);
-
-static inline bool tt_msr_is_input(uint32_t index)
-{
-    return __builtin_expect(tt_msrs_are_inputs, 0) && tt_msr_is_input_slow(index);
-}
 /* Brackets device code that the vCPU runs inside an instruction. */
 void tt_device_enter(void);
 void tt_device_leave(void);
@@ -518,5 +486,6 @@ void tt_past_notify(bool running, int state);
 void tt_past_debugger(void *handler);
 
 #include "tt/hooks-gdb.h"
+#include "tt/hooks-kvm.h"
 
 #endif

@@ -8,7 +8,7 @@
  * time stamp counter) follows from events of the log.
  */
 #include "qemu/osdep.h"
-#include "tt-convert-int.h"
+#include "tt-convert-parts-int.h"
 #include "accel-tt/tt-position.h"
 #include "io/tt-base.h"
 #include "log/tt-sched.h"
@@ -130,7 +130,7 @@ static void G_NORETURN other(const TtEvent *seen, const TtEvent *want)
     if (want) {
         tt_event_format(want, b, sizeof(b));
     }
-    if (want && want->kind == TT_EV_PLACE && tt_convert_is_hunting()) {
+    if (want && want->kind == TT_EV_LANDMARK && tt_convert_is_hunting()) {
         text = tt_convert_hunt_text();
     }
     tt_replay_report("the guest does '%s', recorded was '%s'%s%s", a, b,

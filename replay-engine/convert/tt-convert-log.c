@@ -9,7 +9,7 @@
  *   exits, log                the manifest loses the bit that asks for the pass
  */
 #include "qemu/osdep.h"
-#include "tt-convert-int.h"
+#include "tt-convert-parts-int.h"
 #include "accel-tt/tt-position.h"
 #include "convert/tt-convert-files.h"
 #include "io/tt-io.h"

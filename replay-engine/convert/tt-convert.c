@@ -9,7 +9,7 @@
  *   an answer          guest code runs until it asks (tt-convert-answer.c); if
  *                      something else than an answer follows, it stops behind the
  *                      instruction, and that is the place
- *   a place            guest code runs until the state fits (tt-convert-place.c)
+ *   a place            guest code runs until the state fits (tt-convert-landmark.c)
  *   a window           guest code runs to the first boundary where an interrupt can
  *                      be taken
  *   HLT                guest code runs until the vCPU halts
@@ -20,7 +20,7 @@
  */
 #include "qemu/osdep.h"
 #include "convert/tt-convert.h"
-#include "tt-convert-int.h"
+#include "tt-convert-parts-int.h"
 #include "accel-tt/tcg/tt-fetch.h"
 #include "accel-tt/tcg/tt-tcg.h"
 #include "accel-tt/tt-position.h"
@@ -40,11 +40,8 @@
 #include "qapi/error.h"
 #include "cpu.h"
 #include "qemu/error-report.h"
-#include "qemu/timer.h"
 #include "system/cpus.h"
 #include "system/runstate.h"
-
-#define PROGRESS_MS 2000
 
 static struct {
     bool on;
@@ -52,8 +49,6 @@ static struct {
     bool stops_behind;          /* this instruction: the next event is no answer */
     bool wants_window;
     bool is_over;
-    uint64_t popped;
-    int64_t told_ms, began_ms;
 } cv;
 
 void tt_convert_set_on(void)
@@ -74,7 +69,6 @@ static const TtEvent *next(void)
 static void pop(void)
 {
     tt_sched_pop(tt_replay_sched());
-    cv.popped++;
 }
 
 void G_NORETURN tt_convert_leave(CPUState *cpu)
@@ -173,19 +167,6 @@ static void sync_point(CPUState *cpu)
 
 /* ---- the end ---- */
 
-static void tell_done(void)
-{
-    double s = (qemu_clock_get_ms(QEMU_CLOCK_REALTIME) - cv.began_ms) / 1000.0;
-
-    error_printf("tt: converted: %" PRIu64 " positions, %" PRIu64 " events in %.1f s; "
-                 "%" PRIu64 " places, %.1f candidates each, %.1f with equal "
-                 "registers\n", tt_now.pos, cv.popped, s, tt_convert_counts.places,
-                 (double)tt_convert_counts.candidates /
-                 MAX(tt_convert_counts.places, 1),
-                 (double)tt_convert_counts.same_registers /
-                 MAX(tt_convert_counts.places, 1));
-}
-
 static void end(bool is_clean)
 {
     Error *err = NULL;
@@ -198,7 +179,7 @@ static void end(bool is_clean)
         error_reportf_err(err, "-tt convert: ");
         exit(1);
     }
-    tell_done();
+    tt_convert_tell_done();
     qemu_system_shutdown_request_with_code(SHUTDOWN_CAUSE_HOST_QMP_QUIT, 0);
 }
 
@@ -240,18 +221,6 @@ static void do_annotation(const TtEvent *ev)
 
 /* ---- outside guest code ---- */
 
-static void tell_progress(void)
-{
-    int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
-
-    if (now - cv.told_ms >= PROGRESS_MS) {
-        uint64_t end = MAX(tt_replay_end(), 1), at = next() ? next()->pos : end;
-
-        cv.told_ms = now;
-        error_printf("tt: converting: %.1f %%\n", 100.0 * at / end);
-    }
-}
-
 typedef enum Step { RUN, AGAIN, STAND } Step;
 
 /* The vCPU stands where @ev happened, or runs until it does. */
@@ -261,7 +230,7 @@ static Step reach(CPUState *cpu, const TtEvent *ev)
         cv.at_place = false;
         return RUN;
     }
-    if (ev->kind == TT_EV_PLACE) {
+    if (ev->kind == TT_EV_LANDMARK) {
         if (tt_convert_is_here(cpu, ev)) {
             pop();
             cv.at_place = true;
@@ -326,7 +295,7 @@ static bool prepare(void)
     CPUState *cpu = tt_vcpu();
     Step step = AGAIN;
 
-    tell_progress();
+    tt_convert_tell_progress();
     while (step == AGAIN && !tt_replayer.diverged && !cv.is_over) {
         step = do_next(cpu);
     }
@@ -343,7 +312,7 @@ static bool is_due(void)
     const TtEvent *ev = next();
 
     return cv.at_place && ev && !is_answer(ev) && ev->kind != TT_EV_HLT &&
-        ev->kind != TT_EV_PLACE && ev->kind != TT_EV_WINDOW;
+        ev->kind != TT_EV_LANDMARK && ev->kind != TT_EV_WINDOW;
 }
 
 static uint64_t limit(void)
@@ -488,7 +457,7 @@ bool tt_convert_open(Error **errp)
 
 void tt_convert_start(CPUState *cpu)
 {
-    cv.began_ms = cv.told_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+    tt_convert_tell_start();
     tt_at_end_exit = true;
     tt_session.live = true;
     tt_now.pos = 0;

@@ -54,7 +54,7 @@ static const KindText kind_text[TT_EV_KIND_MAX + 1] = {
     [TT_EV_BLOCK] = { "block", "block", "bytes", "flags", .text = true },
     [TT_EV_CPU_SWITCH] = { "cpu-switch", "cpu", NULL, NULL },
     [TT_EV_RAM_FILL] = { "ram-fill", "block", "offset", "byte" },
-    [TT_EV_PLACE] = { "place", NULL, NULL, NULL },
+    [TT_EV_LANDMARK] = { "landmark", NULL, NULL, NULL },
     [TT_EV_WINDOW] = { "window", NULL, NULL, NULL },
     [TT_EV_CPUID_TABLE] = { "cpuid-table", NULL, NULL, NULL },
     [TT_EV_CHECK] = { "check", "outputs", "cpu", NULL },

@@ -54,8 +54,8 @@ typedef enum TtEventKind {
     TT_EV_CPU_SWITCH = 23,  /* reserved: addr=vCPU that runs next */
     TT_EV_RAM_FILL = 24,    /* addr=block index val=offset aux=byte
                                data=le64 length: a discarded range */
-    TT_EV_PLACE = 25,       /* exits only: the vCPU was made to leave guest code
-                               here; data=a place, see run/tt-place.h */
+    TT_EV_LANDMARK = 25,       /* exits only: the vCPU was made to leave guest code
+                               here; data=a place, see tt-landmark.h */
     TT_EV_WINDOW = 26,      /* exits only: at the next boundary at which the
                                vCPU can take an interrupt */
     TT_EV_CPUID_TABLE = 27, /* exits only: data=what CPUID answers */

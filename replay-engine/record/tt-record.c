@@ -29,7 +29,7 @@
 #include "log/tt-log.h"
 #include "record/tt-flight.h"
 #include "record/tt-record-options.h"
-#include "record/tt-record-place.h"
+#include "record/tt-record-landmark.h"
 #include "record/tt-record-vcpus.h"
 #include "record/tt-rundir.h"
 #include "record/tt-write-stall.h"
@@ -472,7 +472,7 @@ void tt_record_init(void)
 {
     static const TtOps ops = {
         .event = tt_record_event, .answer = tt_record_event,
-        .port_written = port_written, .placed = tt_record_placed, .was_reset = tt_record_vcpus_was_reset,
+        .port_written = port_written, .placed = tt_record_landmark, .was_reset = tt_record_vcpus_was_reset,
         .begin = begin_with_the_vm, .releasing = releasing, .prepare = prepare,
         .limit = limit, .boundary = boundary, .left = left,
     };

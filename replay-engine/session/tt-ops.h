@@ -13,7 +13,7 @@
 #include "log/tt-log.h"
 
 struct CPUState;
-struct TtPlace;
+struct TtLandmark;
 
 typedef struct TtOps {
     /* ---- inputs ---- */
@@ -27,7 +27,7 @@ typedef struct TtOps {
     void (*was_reset)(struct CPUState *cpu);
     /* KVM: the vCPU was made to leave guest code, and stands where @place says; the
      * pages are still to be added. */
-    void (*placed)(struct CPUState *cpu, struct TtPlace *place);
+    void (*placed)(struct CPUState *cpu, struct TtLandmark *place);
     /* TCG: the vCPU halts. True: here the halt ends. */
     bool (*unhalts)(struct CPUState *cpu);
     /* TCG: the first boundary at which it could take the interrupt that was asked

@@ -124,6 +124,7 @@ static void use_kvm(MachineState *ms)
     if (!tt_kvm_check(ms, &err)) {
         tt_refuse("-tt record: %s", error_get_pretty(err));
     }
+    tt_kvm_init();
 }
 
 void tt_check_machine(MachineState *ms)

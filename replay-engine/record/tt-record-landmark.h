@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A place where a vCPU of KVM was made to leave guest code goes into the log. */
-#ifndef TT_RECORD_PLACE_H
-#define TT_RECORD_PLACE_H
+#ifndef TT_RECORD_LANDMARK_H
+#define TT_RECORD_LANDMARK_H
 
-#include "log/tt-place.h"
+#include "log/tt-landmark.h"
 
 struct CPUState;
 
 /* Adds the pages written since the place before. vCPU thread, BQL held. Costs a
  * dirty log of the kernel's, and 0.3 us a page. */
-void tt_record_placed(struct CPUState *cpu, TtPlace *place);
+void tt_record_landmark(struct CPUState *cpu, TtLandmark *place);
 
 #endif

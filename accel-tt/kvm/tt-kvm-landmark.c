@@ -8,8 +8,8 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpu-backend.h"
-#include "accel-tt/x86/tt-place-x86.h"
-#include "tt-kvm-int.h"
+#include "accel-tt/x86/tt-landmark-x86.h"
+#include "tt-kvm-parts-int.h"
 #include "cpu.h"
 #include "exec/address-spaces.h"
 #include "exec/memory.h"
@@ -73,7 +73,7 @@ static TtX86Segment segment(const struct kvm_segment *s)
     return (TtX86Segment) { .selector = s->selector, .base = s->base };
 }
 
-static void put_system(const struct kvm_sregs *s, TtPlace *p)
+static void put_system(const struct kvm_sregs *s, TtLandmark *p)
 {
     TtX86System sys = {
         .cr0 = s->cr0, .cr2 = s->cr2, .cr3 = s->cr3, .cr4 = s->cr4, .efer = s->efer,
@@ -114,7 +114,7 @@ static bool clear_rf(CPUState *cpu, struct kvm_regs *r)
     return !kvm_vcpu_ioctl(cpu, KVM_SET_REGS, r);
 }
 
-bool tt_kvm_place(CPUState *cpu, TtPlace *p)
+bool tt_kvm_place(CPUState *cpu, TtLandmark *p)
 {
     struct kvm_regs r;
     struct kvm_sregs s;
@@ -126,8 +126,8 @@ bool tt_kvm_place(CPUState *cpu, TtPlace *p)
         is_rep(cpu, s.cs.base + r.rip) || !clear_rf(cpu, &r)) {
         return false;
     }
-    *p = (TtPlace) {
-        .pc = s.cs.base + r.rip, .flags = r.rflags & TT_X86_PLACE_FLAGS,
+    *p = (TtLandmark) {
+        .pc = s.cs.base + r.rip, .flags = r.rflags & TT_X86_LANDMARK_FLAGS,
         .regs = { r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi,
                   r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15 },
         .fpu_hash = fpu,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the files of this room share. Context: the vCPU thread, BQL held. */
-#ifndef TT_CONVERT_INT_H
-#define TT_CONVERT_INT_H
+#ifndef TT_CONVERT_PARTS_INT_H
+#define TT_CONVERT_PARTS_INT_H
 
 #include "hw/core/cpu.h"
 #include "log/tt-log.h"
@@ -14,7 +14,7 @@ void tt_convert_put(TtEvent *ev);
  * their names. False: *errp. */
 bool tt_convert_log_finish(bool is_clean, Error **errp);
 
-/* ---- looking for a place (tt-convert-place.c) ---- */
+/* ---- looking for a place (tt-convert-landmark.c) ---- */
 /* The vCPU stands in the place of @ev. */
 bool tt_convert_is_here(CPUState *cpu, const TtEvent *ev);
 /* Guest code ends there: EXCP_DEBUG. False: @ev is no place. */
@@ -33,6 +33,11 @@ void tt_convert_answer(TtEvent *ev);
 /* Events of the log that change what is answered. True: @ev was one. */
 bool tt_convert_learn(const TtEvent *ev);
 void tt_convert_cr8_written(uint64_t val);
+
+/* ---- what is said on the way (tt-convert-tell.c) ---- */
+void tt_convert_tell_start(void);
+void tt_convert_tell_progress(void);
+void tt_convert_tell_done(void);
 
 /* ---- the pass (tt-convert.c) ---- */
 /* The log of exits says something else than what happens here. */

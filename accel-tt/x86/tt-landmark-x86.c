@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Comparing a vCPU of TCG with a place that was recorded under KVM. */
 #include "qemu/osdep.h"
-#include "accel-tt/x86/tt-place-x86.h"
+#include "accel-tt/x86/tt-landmark-x86.h"
 #include "hw/core/cpu.h"
 #include "cpu.h"
 #include "tcg/helper-tcg.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-static const char *const names[TT_PLACE_SYSTEM] = {
+static const char *const names[TT_LANDMARK_SYSTEM] = {
     "CR0", "CR2", "CR3", "CR4", "EFER", "GDT base", "IDT base", "ES", "ES base", "CS",
     "CS base", "SS", "SS base", "DS", "DS base", "FS", "FS base", "GS", "GS base",
 };
 
-void tt_x86_put_system(const TtX86System *s, uint64_t out[TT_PLACE_SYSTEM])
+void tt_x86_put_system(const TtX86System *s, uint64_t out[TT_LANDMARK_SYSTEM])
 {
     uint64_t *p = out;
 
@@ -30,7 +30,7 @@ void tt_x86_put_system(const TtX86System *s, uint64_t out[TT_PLACE_SYSTEM])
         *p++ = i >= 4 || !(s->efer & MSR_EFER_LMA) ? s->seg[i].base : 0;
     }
     *p++ = 0;
-    assert(p == out + TT_PLACE_SYSTEM);
+    assert(p == out + TT_LANDMARK_SYSTEM);
 }
 
 uint64_t tt_x86_fpu_hash(const TtX86Fpu *f)
@@ -45,7 +45,7 @@ uint64_t tt_x86_fpu_hash(const TtX86Fpu *f)
     return h;
 }
 
-static void get_system(CPUX86State *env, uint64_t out[TT_PLACE_SYSTEM])
+static void get_system(CPUX86State *env, uint64_t out[TT_LANDMARK_SYSTEM])
 {
     TtX86System s = {
         .cr0 = env->cr[0], .cr2 = env->cr[2], .cr3 = env->cr[3], .cr4 = env->cr[4],
@@ -59,21 +59,21 @@ static void get_system(CPUX86State *env, uint64_t out[TT_PLACE_SYSTEM])
     tt_x86_put_system(&s, out);
 }
 
-static bool is_system_equal(CPUX86State *env, const TtPlace *p)
+static bool is_system_equal(CPUX86State *env, const TtLandmark *p)
 {
-    uint64_t now[TT_PLACE_SYSTEM];
+    uint64_t now[TT_LANDMARK_SYSTEM];
 
     get_system(env, now);
     return !memcmp(now, p->system, sizeof(now));
 }
 
-char *tt_x86_system_difference(CPUState *cpu, const TtPlace *p)
+char *tt_x86_system_difference(CPUState *cpu, const TtLandmark *p)
 {
-    uint64_t now[TT_PLACE_SYSTEM];
+    uint64_t now[TT_LANDMARK_SYSTEM];
     GString *s = g_string_new(NULL);
 
     get_system(cpu_env(cpu), now);
-    for (unsigned i = 0; i < TT_PLACE_SYSTEM; i++) {
+    for (unsigned i = 0; i < TT_LANDMARK_SYSTEM; i++) {
         if (now[i] != p->system[i]) {
             g_string_append_printf(s, "%s%s is 0x%" PRIx64 ", recorded 0x%" PRIx64,
                                    s->len ? ", " : "", names[i] ?: "a register",
@@ -102,17 +102,17 @@ static bool is_fpu_equal(CPUX86State *env, uint64_t want)
     return tt_x86_fpu_hash(&f) == want;
 }
 
-TtX86Match tt_x86_match_place(CPUState *cpu, const TtPlace *p)
+TtX86Match tt_x86_match_place(CPUState *cpu, const TtLandmark *p)
 {
     CPUX86State *env = cpu_env(cpu);
 
-    for (unsigned i = 0; i < MIN(CPU_NB_REGS, TT_PLACE_REGS); i++) {
+    for (unsigned i = 0; i < MIN(CPU_NB_REGS, TT_LANDMARK_REGS); i++) {
         if (env->regs[i] != p->regs[i]) {
             return TT_X86_OTHER;
         }
     }
     if (env->eip + env->segs[R_CS].base != p->pc ||
-        (cpu_compute_eflags(env) & TT_X86_PLACE_FLAGS) != p->flags) {
+        (cpu_compute_eflags(env) & TT_X86_LANDMARK_FLAGS) != p->flags) {
         return TT_X86_OTHER;
     }
     return !is_system_equal(env, p) ? TT_X86_OTHER_SYSTEM :

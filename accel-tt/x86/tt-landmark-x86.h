@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The parts of an x86 vCPU by which a place is known again (log/tt-place.h): what
+ * The parts of an x86 vCPU by which a place is known again (log/tt-landmark.h): what
  * KVM and TCG hold alike. Left out: what they represent in different ways (limits and
  * rights of segments, hidden flags), and what follows from the rest.
  *
  * Context: any thread.
  */
-#ifndef TT_PLACE_X86_H
-#define TT_PLACE_X86_H
+#ifndef TT_LANDMARK_X86_H
+#define TT_LANDMARK_X86_H
 
-#include "log/tt-place.h"
+#include "log/tt-landmark.h"
 
 struct CPUState;
 
 /* All flags that the guest can read but RF, and bit 1, which is always set. */
-#define TT_X86_PLACE_FLAGS 0x267fd5u
+#define TT_X86_LANDMARK_FLAGS 0x267fd5u
 
 typedef struct TtX86Segment {
     uint64_t selector, base;
@@ -33,9 +33,9 @@ typedef struct TtX86Fpu {
     const uint8_t *xmm;         /* 16 of 16 bytes */
 } TtX86Fpu;
 
-void tt_x86_put_system(const TtX86System *s, uint64_t out[TT_PLACE_SYSTEM]);
+void tt_x86_put_system(const TtX86System *s, uint64_t out[TT_LANDMARK_SYSTEM]);
 /* For a report: which of them differs, and how. g_free. */
-char *tt_x86_system_difference(struct CPUState *cpu, const TtPlace *p);
+char *tt_x86_system_difference(struct CPUState *cpu, const TtLandmark *p);
 uint64_t tt_x86_fpu_hash(const TtX86Fpu *f);
 
 /* How far TCG's @cpu is in the state of @p, RAM left out. The registers are looked at
@@ -47,6 +47,6 @@ typedef enum TtX86Match {
     TT_X86_SAME,
 } TtX86Match;
 
-TtX86Match tt_x86_match_place(struct CPUState *cpu, const TtPlace *p);
+TtX86Match tt_x86_match_place(struct CPUState *cpu, const TtLandmark *p);
 
 #endif

@@ -6,10 +6,10 @@
  * fits is the place: the state is the same, so all that follows is.
  */
 #include "qemu/osdep.h"
-#include "tt-convert-int.h"
-#include "accel-tt/x86/tt-place-x86.h"
+#include "tt-convert-parts-int.h"
+#include "accel-tt/x86/tt-landmark-x86.h"
 #include "hw-tt/memory/tt-memory.h"
-#include "log/tt-place.h"
+#include "log/tt-landmark.h"
 #include "pages/tt-page.h"
 #include "tt/hooks.h"
 #include "exec/breakpoint.h"
@@ -19,7 +19,7 @@ TtConvertCounts tt_convert_counts;
 bool tt_hunting;
 
 static struct {
-    TtPlace want;
+    TtLandmark want;
     GByteArray *data;               /* a copy of the event's: want leads into it */
     CPUBreakpoint *bp;
     uint32_t last_bad;              /* the page that differed last time: it is the
@@ -62,21 +62,21 @@ static bool is_table(uint64_t page)
 
 /* ---- is it here? ---- */
 
-static bool is_page_equal(const TtPlace *p, uint32_t i)
+static bool is_page_equal(const TtLandmark *p, uint32_t i)
 {
-    TtPlacePage want = tt_place_page(p, i), now;
+    TtLandmarkPage want = tt_landmark_page(p, i), now;
 
     if (want.page >= tt_memory_n_pages()) {
         return false;
     }
-    tt_place_hash(&now, tt_memory_page(NULL, want.page));
+    tt_landmark_hash(&now, tt_memory_page(NULL, want.page));
     return now.hash == want.hash ||
         (now.table_hash == want.table_hash && is_table(want.page));
 }
 
-static bool is_ram_equal(const TtPlace *p)
+static bool is_ram_equal(const TtLandmark *p)
 {
-    if (p->n_pages == TT_PLACE_WHOLE_RAM) {
+    if (p->n_pages == TT_LANDMARK_WHOLE_RAM) {
         return tt_memory_digest() == p->ram_digest;
     }
     if (hunt.last_bad < p->n_pages && !is_page_equal(p, hunt.last_bad)) {
@@ -91,7 +91,7 @@ static bool is_ram_equal(const TtPlace *p)
     return true;
 }
 
-static bool is_at(CPUState *cpu, const TtPlace *p)
+static bool is_at(CPUState *cpu, const TtLandmark *p)
 {
     TtX86Match match = tt_x86_match_place(cpu, p);
 
@@ -115,10 +115,10 @@ bool tt_hunt_stops(CPUState *cpu)
 
 bool tt_convert_is_here(CPUState *cpu, const TtEvent *ev)
 {
-    TtPlace p;
+    TtLandmark p;
 
     hunt.last_bad = 0;
-    return tt_place_decode(&p, ev->data, ev->len) && is_at(cpu, &p);
+    return tt_landmark_decode(&p, ev->data, ev->len) && is_at(cpu, &p);
 }
 
 bool tt_convert_hunt(CPUState *cpu, const TtEvent *ev)
@@ -126,7 +126,7 @@ bool tt_convert_hunt(CPUState *cpu, const TtEvent *ev)
     hunt.data = hunt.data ?: g_byte_array_new();
     g_byte_array_set_size(hunt.data, 0);
     g_byte_array_append(hunt.data, ev->data, ev->len);
-    if (!tt_place_decode(&hunt.want, hunt.data->data, hunt.data->len)) {
+    if (!tt_landmark_decode(&hunt.want, hunt.data->data, hunt.data->len)) {
         return false;
     }
     hunt.candidates = hunt.same_registers = 0;
@@ -163,7 +163,7 @@ char *tt_convert_hunt_text(void)
                     hunt.matches[TT_X86_OTHER_SYSTEM], hunt.matches[TT_X86_OTHER_FPU],
                     hunt.difference ? ": " : "", hunt.difference ?: "");
     if (hunt.same_registers && hunt.last_bad < hunt.want.n_pages) {
-        uint32_t page = tt_place_page(&hunt.want, hunt.last_bad).page;
+        uint32_t page = tt_landmark_page(&hunt.want, hunt.last_bad).page;
 
         g_string_append_printf(s, "; then page %" PRIu32 " differed, of %" PRIu32
                                " written ones%s", page, hunt.want.n_pages,

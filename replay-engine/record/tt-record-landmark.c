@@ -4,32 +4,32 @@
  * were written since the last place from the kernel's dirty log.
  */
 #include "qemu/osdep.h"
-#include "record/tt-record-place.h"
+#include "record/tt-record-landmark.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "record/tt-record.h"
 #include "hw/core/cpu.h"
 
-void tt_record_placed(CPUState *cpu, TtPlace *place)
+void tt_record_landmark(CPUState *cpu, TtLandmark *place)
 {
     size_t n;
     g_autofree uint64_t *pages = tt_memory_collect_dirty(&n);
     g_autofree uint8_t *data = NULL;
-    TtEvent ev = { .kind = TT_EV_PLACE };
+    TtEvent ev = { .kind = TT_EV_LANDMARK };
 
     place->n_pages = n;
-    if (n > TT_PLACE_PAGES_MAX) {
-        place->n_pages = TT_PLACE_WHOLE_RAM;
+    if (n > TT_LANDMARK_PAGES_MAX) {
+        place->n_pages = TT_LANDMARK_WHOLE_RAM;
         place->ram_digest = tt_memory_digest();
         n = 0;
     }
-    ev.len = tt_place_bytes(place->n_pages);
+    ev.len = tt_landmark_bytes(place->n_pages);
     ev.data = data = g_malloc(ev.len);
-    tt_place_put_head(place, data);
+    tt_landmark_put_head(place, data);
     for (size_t i = 0; i < n; i++) {
-        TtPlacePage page = { .page = pages[i] };
+        TtLandmarkPage page = { .page = pages[i] };
 
-        tt_place_hash(&page, tt_memory_page(NULL, pages[i]));
-        tt_place_put_page(data, i, &page);
+        tt_landmark_hash(&page, tt_memory_page(NULL, pages[i]));
+        tt_landmark_put_page(data, i, &page);
     }
     tt_record_event(&ev);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the files of this room share. Context: the vCPU thread, BQL held. */
-#ifndef TT_KVM_INT_H
-#define TT_KVM_INT_H
+#ifndef TT_KVM_PARTS_INT_H
+#define TT_KVM_PARTS_INT_H
 
 #include "hw/core/cpu.h"
 #include "accel-tt/tt-vcpu-backend.h"
-#include "log/tt-place.h"
+#include "log/tt-landmark.h"
 
 enum { TT_KVM_GO_ON = -1, TT_KVM_FAILED = -2 };
 
@@ -15,7 +15,7 @@ int tt_kvm_exit(CPUState *cpu, uint64_t *exits);
 
 /* Registers of a vCPU that stands between two instructions. False: it does not, or
  * it stands where a replay could not stop. */
-bool tt_kvm_place(CPUState *cpu, TtPlace *place);
+bool tt_kvm_place(CPUState *cpu, TtLandmark *place);
 
 /* What CPUID answers goes into the log. */
 void tt_kvm_log_cpuid(CPUState *cpu);
@@ -30,7 +30,5 @@ typedef struct TtKvmTscCounts {
     uint64_t slices, ticked;    /* entries; those in which it may have moved */
 } TtKvmTscCounts;
 extern TtKvmTscCounts tt_kvm_tsc_counts;
-
-extern const TtVcpuBackend tt_kvm_backend;
 
 #endif
