@@ -27,7 +27,7 @@ POS_MAX = 2 ** 63 - 1
 NUMBER_MAX = 2 ** 63 - 1
 M64 = 2 ** 64 - 1
 KIND_TSC, KIND_RAM = 5, 18
-NEEDED = set(range(1, 12)) | set(range(16, 25))
+NEEDED = set(range(1, 14)) | set(range(16, 28))
 SIZES = (0, 1, 2, 4, 8)
 
 

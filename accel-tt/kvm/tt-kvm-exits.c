@@ -52,17 +52,28 @@ static void do_port(CPUState *cpu, uint64_t *exits)
 
 /* ---- memory ---- */
 
-/* A write to ROM, or RAM that KVM has no slot for: TCG asks nobody either. */
-static bool is_memory(hwaddr addr, bool is_write)
+/*
+ * RAM that KVM has no slot for, or a write to what the guest may only read: TCG asks
+ * nobody either. (QEMU's own write would go through an alias that is read-only to the
+ * RAM behind it.)
+ */
+static bool is_memory(struct kvm_run *run)
 {
-    hwaddr offset, len = 1;
-    MemoryRegion *mr;
+    hwaddr addr = run->mmio.phys_addr;
+    MemoryRegionSection s = memory_region_find(get_system_memory(), addr, 1);
+    bool is_write = run->mmio.is_write, is_ram, is_readonly;
 
-    RCU_READ_LOCK_GUARD();
-    mr = address_space_translate(&address_space_memory, addr, &offset, &len,
-                                 is_write, MEMTXATTRS_UNSPECIFIED);
-    return memory_region_is_ram(mr) ||
-        (!is_write && memory_region_is_romd(mr));
+    if (!s.mr) {
+        return false;
+    }
+    is_ram = memory_region_is_ram(s.mr) || (!is_write && memory_region_is_romd(s.mr));
+    is_readonly = s.readonly;
+    memory_region_unref(s.mr);
+    if (is_ram && !(is_write && is_readonly)) {
+        address_space_rw(&address_space_memory, addr, MEMTXATTRS_UNSPECIFIED,
+                         run->mmio.data, run->mmio.len, is_write);
+    }
+    return is_ram;
 }
 
 static void do_mmio(CPUState *cpu, uint64_t *exits)
@@ -75,9 +86,7 @@ static void do_mmio(CPUState *cpu, uint64_t *exits)
         .addr = run->mmio.phys_addr, .size = run->mmio.len,
     };
 
-    if (is_memory(ev.addr, is_write)) {
-        address_space_rw(&address_space_memory, ev.addr, MEMTXATTRS_UNSPECIFIED,
-                         run->mmio.data, run->mmio.len, is_write);
+    if (is_memory(run)) {
         return;
     }
     tt_device_enter();

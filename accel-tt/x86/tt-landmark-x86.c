@@ -102,6 +102,43 @@ static bool is_fpu_equal(CPUX86State *env, uint64_t want)
     return tt_x86_fpu_hash(&f) == want;
 }
 
+static uint64_t flags_of(CPUState *cpu)
+{
+    return cpu_compute_eflags(cpu_env(cpu)) & TT_X86_LANDMARK_FLAGS;
+}
+
+unsigned tt_x86_equal_registers(CPUState *cpu, const TtLandmark *p)
+{
+    unsigned n = flags_of(cpu) == p->flags;
+
+    for (unsigned i = 0; i < MIN(CPU_NB_REGS, TT_LANDMARK_REGS); i++) {
+        n += cpu_env(cpu)->regs[i] == p->regs[i];
+    }
+    return n;
+}
+
+char *tt_x86_register_difference(CPUState *cpu, const TtLandmark *p)
+{
+    static const char *const general[] = {
+        "RAX", "RCX", "RDX", "RBX", "RSP", "RBP", "RSI", "RDI", "R8", "R9", "R10",
+        "R11", "R12", "R13", "R14", "R15",
+    };
+    GString *s = g_string_new(NULL);
+
+    for (unsigned i = 0; i < MIN(CPU_NB_REGS, TT_LANDMARK_REGS); i++) {
+        if (cpu_env(cpu)->regs[i] != p->regs[i]) {
+            g_string_append_printf(s, "%s%s is 0x%" PRIx64 ", recorded 0x%" PRIx64,
+                                   s->len ? ", " : "", general[i],
+                                   (uint64_t)cpu_env(cpu)->regs[i], p->regs[i]);
+        }
+    }
+    if (flags_of(cpu) != p->flags) {
+        g_string_append_printf(s, "%sflags are 0x%" PRIx64 ", recorded 0x%" PRIx64,
+                               s->len ? ", " : "", flags_of(cpu), p->flags);
+    }
+    return g_string_free(s, false);
+}
+
 TtX86Match tt_x86_match_place(CPUState *cpu, const TtLandmark *p)
 {
     CPUX86State *env = cpu_env(cpu);

@@ -47,6 +47,11 @@ typedef enum TtX86Match {
     TT_X86_SAME,
 } TtX86Match;
 
+/* How many of the general registers and flags are equal, at most 17; for a report. */
+unsigned tt_x86_equal_registers(struct CPUState *cpu, const TtLandmark *p);
+/* Which of them are not. g_free. */
+char *tt_x86_register_difference(struct CPUState *cpu, const TtLandmark *p);
+
 TtX86Match tt_x86_match_place(struct CPUState *cpu, const TtLandmark *p);
 
 #endif

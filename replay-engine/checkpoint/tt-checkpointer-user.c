@@ -7,6 +7,7 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-position.h"
+#include "accel-tt/tt-vcpus.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "checkpoint/tt-cpfiles.h"
 #include "checkpoint/tt-cplist.h"
@@ -72,6 +73,11 @@ static bool may_act(const TtCheckpointerTask *t, bool *busy, Error **errp)
     if (tt_past) {              /* it came while this waited for the store */
         error_setg(errp, "the past of the recording is shown now: go to the present "
                    "('cont'), and try again");
+        return false;
+    }
+    if (tt_backend->counts_exits) {
+        error_setg(errp, "a recording under KVM has no checkpoints: end it, and replay "
+                   "the run");
         return false;
     }
     if (!tt_is_live(errp)) {

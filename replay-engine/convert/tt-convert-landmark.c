@@ -15,6 +15,8 @@
 #include "exec/breakpoint.h"
 #include "qemu/bitmap.h"
 
+#define NEAREST_MAX 1000
+
 TtConvertCounts tt_convert_counts;
 bool tt_hunting;
 
@@ -25,8 +27,10 @@ static struct {
     uint32_t last_bad;              /* the page that differed last time: it is the
                                        most telling one */
     uint64_t candidates, same_registers;
+    unsigned nearest;
     uint64_t matches[TT_X86_SAME + 1];
-    char *difference;               /* of system registers, the last time */
+    char *difference;               /* of the nearest candidate, or of the system
+                                       registers the last time */
 } hunt;
 
 /* ---- page tables ---- */
@@ -91,12 +95,27 @@ static bool is_ram_equal(const TtLandmark *p)
     return true;
 }
 
+/* For the report: the candidate that had most in common with it. */
+static void note_nearest(CPUState *cpu, const TtLandmark *p)
+{
+    unsigned n = tt_x86_equal_registers(cpu, p);
+
+    if (n > hunt.nearest) {
+        hunt.nearest = n;
+        g_free(hunt.difference);
+        hunt.difference = tt_x86_register_difference(cpu, p);
+    }
+}
+
 static bool is_at(CPUState *cpu, const TtLandmark *p)
 {
     TtX86Match match = tt_x86_match_place(cpu, p);
 
     hunt.candidates++;
     hunt.matches[match]++;
+    if (match == TT_X86_OTHER && hunt.candidates <= NEAREST_MAX) {
+        note_nearest(cpu, p);
+    }
     if (match == TT_X86_OTHER_SYSTEM) {
         g_free(hunt.difference);
         hunt.difference = tt_x86_system_difference(cpu, p);
@@ -129,7 +148,7 @@ bool tt_convert_hunt(CPUState *cpu, const TtEvent *ev)
     if (!tt_landmark_decode(&hunt.want, hunt.data->data, hunt.data->len)) {
         return false;
     }
-    hunt.candidates = hunt.same_registers = 0;
+    hunt.candidates = hunt.same_registers = hunt.nearest = 0;
     memset(hunt.matches, 0, sizeof(hunt.matches));
     cpu_breakpoint_insert(cpu, hunt.want.pc, BP_GDB, &hunt.bp);
     g_free(hunt.difference);

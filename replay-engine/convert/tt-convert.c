@@ -232,6 +232,9 @@ static Step reach(CPUState *cpu, const TtEvent *ev)
     }
     if (ev->kind == TT_EV_LANDMARK) {
         if (tt_convert_is_here(cpu, ev)) {
+            if (tt_convert_is_hunting()) {
+                tt_convert_hunt_ends(cpu);
+            }
             pop();
             cv.at_place = true;
             return AGAIN;

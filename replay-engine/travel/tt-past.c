@@ -151,6 +151,11 @@ bool tt_past_enter(Error **errp)
     if (!tt_is_live(errp) || !tt_rundir_check(errp)) {
         return false;
     }
+    if (tt_backend->counts_exits) {
+        error_setg(errp, "a recording under KVM cannot show its past: end it, and replay "
+                   "the run");
+        return false;
+    }
     if (qemu_reset_requested_get()) {       /* it is the present's */
         error_setg(errp, "the machine is about to be reset: go back after that");
         return false;
