@@ -52,11 +52,7 @@ static void do_port(CPUState *cpu, uint64_t *exits)
 
 /* ---- memory ---- */
 
-/*
- * RAM that KVM has no slot for, or a write to what the guest may only read: TCG asks
- * nobody either. (QEMU's own write would go through an alias that is read-only to the
- * RAM behind it.)
- */
+/* RAM that KVM has no slot for, or a write to ROM: TCG asks nobody either. */
 static bool is_memory(struct kvm_run *run)
 {
     hwaddr addr = run->mmio.phys_addr;
@@ -67,7 +63,7 @@ static bool is_memory(struct kvm_run *run)
         return false;
     }
     is_ram = memory_region_is_ram(s.mr) || (!is_write && memory_region_is_romd(s.mr));
-    is_readonly = s.readonly;
+    is_readonly = s.mr->readonly;
     memory_region_unref(s.mr);
     if (is_ram && !(is_write && is_readonly)) {
         address_space_rw(&address_space_memory, addr, MEMTXATTRS_UNSPECIFIED,

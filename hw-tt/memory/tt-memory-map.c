@@ -59,6 +59,13 @@ static void map_begin(MemoryListener *l)
     w->touched = false;
 }
 
+/* KVM's slots do not know of an alias that is read-only (the PAM registers of a PC make
+ * such): there the guest does write to the RAM behind it. */
+static bool is_readonly(const MemoryRegionSection *s)
+{
+    return tt_backend->counts_exits ? s->mr->readonly : s->readonly;
+}
+
 static void map_add(MemoryListener *l, MemoryRegionSection *s)
 {
     MapWatch *w = container_of(l, MapWatch, listener);
@@ -69,7 +76,7 @@ static void map_add(MemoryListener *l, MemoryRegionSection *s)
         return;
     }
     put_section(w->now, tt_memory_register(s->mr),
-                (s->readonly ? TT_BLOCK_ROM : 0) | (romd ? TT_BLOCK_ROMD : 0),
+                (is_readonly(s) ? TT_BLOCK_ROM : 0) | (romd ? TT_BLOCK_ROMD : 0),
                 s->offset_within_address_space, int128_get64(s->size),
                 s->offset_within_region);
 }

@@ -181,7 +181,9 @@ char *tt_convert_hunt_text(void)
                     hunt.candidates, hunt.candidates - hunt.matches[TT_X86_OTHER],
                     hunt.matches[TT_X86_OTHER_SYSTEM], hunt.matches[TT_X86_OTHER_FPU],
                     hunt.difference ? ": " : "", hunt.difference ?: "");
-    if (hunt.same_registers && hunt.last_bad < hunt.want.n_pages) {
+    if (hunt.same_registers && hunt.want.n_pages == TT_LANDMARK_WHOLE_RAM) {
+        g_string_append(s, "; then RAM differed");
+    } else if (hunt.same_registers && hunt.last_bad < hunt.want.n_pages) {
         uint32_t page = tt_landmark_page(&hunt.want, hunt.last_bad).page;
 
         g_string_append_printf(s, "; then page %" PRIu32 " differed, of %" PRIu32

@@ -325,6 +325,16 @@ static uint64_t limit(void)
 
 /* ---- in guest code, between two blocks ---- */
 
+/* What comes next is looked for from here on: prepare sees to it. */
+static void leave_unless_answer(CPUState *cpu)
+{
+    const TtEvent *ev = next();
+
+    if (!ev || (!is_answer(ev) && ev->kind != TT_EV_HLT)) {
+        cpu->exit_request = true;
+    }
+}
+
 static bool take_interrupt(CPUState *cpu)
 {
     const TtEvent *ev = next();
@@ -339,6 +349,7 @@ static bool take_interrupt(CPUState *cpu)
     pop();
     tt_now.pos++;
     tt_vcpu_arm(cpu);
+    leave_unless_answer(cpu);           /* the delivery itself may fault */
     if (!tt_target_deliver(cpu, copy.addr, copy.val)) {
         tt_replay_report("a recorded interrupt of class %" PRIu64 " cannot be "
                          "delivered", copy.addr);

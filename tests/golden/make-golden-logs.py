@@ -350,7 +350,7 @@ def overlapping_segments():
 
 def wrong_events():
     yield 'version-kind-0', one(event(0))
-    for kind in (12, 15, 25, 31):
+    for kind in (14, 15, 28, 31):
         yield f'version-kind-{kind}', one(event(kind), end=int(kind > 15))
     yield 'format-access-size', one(b'\x01\x00\x05')
     yield 'format-event-cut', one(b'\x01\x00')
