@@ -94,7 +94,7 @@ static bool is_fpu_equal(CPUX86State *env, uint64_t want)
     f.mxcsr = env->mxcsr;
     for (unsigned i = 0; i < 8; i++) {
         f.is_empty &= env->fptags[i];
-        memcpy(st[i], &env->fpregs[i], 10);
+        memcpy(st[i], &env->fpregs[(env->fpstt + i) & 7], 10);  /* as FXSAVE */
     }
     for (unsigned i = 0; i < 16; i++) {
         memcpy(xmm[i], &env->xmm_regs[i], 16);
