@@ -7,9 +7,10 @@
  *
  * KVM computes (host's counter * ratio >> fraction bits) + offset. At 2 kHz it ticks
  * twice a millisecond; before each entry the offset is set so that the value is the
- * logged one. If the host's counter ticked while guest code ran, a reading may have
- * been one more: such slices are counted. (At 1 kHz Linux 6.1 rounds its own idea of
- * the frequency to 0 and hangs.)
+ * logged one. A timer makes the vCPU leave shortly before the next tick; it is let pass,
+ * and the offset set anew. If the host's counter ticked all the same while guest code
+ * ran, a reading may have been one more: such slices are counted. (At 1 kHz Linux 6.1
+ * rounds its own idea of the frequency to 0 and hangs.)
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpu-backend.h"
@@ -19,11 +20,18 @@
 #include "tt-kvm-parts-int.h"
 #include "cpu.h"
 #include "qemu/error-report.h"
+#include "qemu/thread.h"
 #include "qemu/timer.h"
 #include "system/cpu-timers.h"
 #include "system/kvm.h"
 #include "system/kvm_int.h"
+#include "system/cpus.h"
 #include <linux/kvm.h>
+#include <time.h>
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
 
 #define SLOW_KHZ 2
 #define NEW_VALUE_TICKS 1000000     /* of the logged counter: some 1 ms */
@@ -36,6 +44,8 @@ static struct {
     unsigned fraction_bits;
     uint64_t value;             /* what the guest reads */
     uint64_t set_at;            /* the scaled counter when the offset was set */
+    unsigned khz;               /* of the host's */
+    timer_t timer;
 } tsc;
 
 static unsigned __int128 product(void)
@@ -58,6 +68,17 @@ static bool set_offset(CPUState *cpu, uint64_t offset)
     return !kvm_vcpu_ioctl(cpu, KVM_SET_DEVICE_ATTR, &attr);
 }
 
+/* It kicks this thread. */
+static bool make_timer(CPUState *cpu)
+{
+    struct sigevent ev = {
+        .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIG_IPI,
+    };
+
+    ev.sigev_notify_thread_id = qemu_get_thread_id();
+    return !timer_create(CLOCK_MONOTONIC, &ev, &tsc.timer);
+}
+
 void tt_kvm_tsc_begin(CPUState *cpu)
 {
     int khz = kvm_vcpu_ioctl(cpu, KVM_GET_TSC_KHZ);
@@ -72,7 +93,8 @@ void tt_kvm_tsc_begin(CPUState *cpu)
         kvm_vcpu_ioctl(cpu, KVM_SET_TSC_KHZ, SLOW_KHZ) || !set_offset(cpu, 0)) {
         return;
     }
-    tsc.on = true;
+    tsc.on = make_timer(cpu);
+    tsc.khz = khz;
     tsc.set_at = UINT64_MAX;
 }
 
@@ -81,15 +103,33 @@ bool tt_kvm_tsc_is_frozen(void)
     return tsc.on;
 }
 
-/* There is to be time before the next tick: a quarter of a period at least. */
+/* How much of the period has passed, of 2^fraction_bits. */
+static uint64_t phase(void)
+{
+    return (uint64_t)product() & ((UINT64_C(1) << tsc.fraction_bits) - 1);
+}
+
+/* The vCPU is out of guest code from here on, in each period. */
+static uint64_t leave_at(void)
+{
+    return (UINT64_C(1) << tsc.fraction_bits) / 8 * 7;
+}
+
 static void wait_for_tick(void)
 {
-    uint64_t one = UINT64_C(1) << (tsc.fraction_bits - 2);
-    uint64_t mask = (one << 2) - 1;
-
-    while (((uint64_t)product() & mask) > 3 * one) {
+    while (phase() >= leave_at()) {
         cpu_relax();
     }
+}
+
+static void arm_timer(void)
+{
+    uint64_t at = phase(), cycles = at < leave_at() ? (leave_at() - at) / tsc.ratio : 0;
+    struct itimerspec when = {
+        .it_value.tv_nsec = MAX(cycles * 1000000 / tsc.khz, 1),
+    };
+
+    timer_settime(tsc.timer, 0, &when, NULL);
 }
 
 void tt_kvm_tsc_enter(CPUState *cpu, bool is_exact)
@@ -117,6 +157,7 @@ void tt_kvm_tsc_enter(CPUState *cpu, bool is_exact)
         tsc.set_at = now;
     }
     tt_kvm_tsc_counts.slices++;
+    arm_timer();
 }
 
 void tt_kvm_tsc_left(void)

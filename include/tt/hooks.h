@@ -112,6 +112,8 @@ void tt_configure(struct QDict *machine_opts, bool has_default_serial,
                   bool has_icount, bool has_incoming, bool stopped);
 /* When machine and accelerator are known, before any device exists. */
 void tt_check_machine(struct MachineState *ms);
+/* The type of its vCPUs is chosen. */
+void tt_check_cpu(const char *type);
 /* The machine is made and was reset; it has not run. */
 void tt_machine_made(void);
 /* A branch has disks of its own: for each -blockdev, then once, before any of them

@@ -73,6 +73,14 @@ void tt_refuse(const char *fmt, ...)
     exit(1);
 }
 
+void tt_check_cpu(const char *type)
+{
+    if (kvm_enabled() && g_strcmp0(type, TT_CPU_MODEL_TYPE)) {
+        tt_refuse("-tt record: under KVM only CPU model " TT_CPU_MODEL " can be "
+                  "recorded: leave -cpu out");
+    }
+}
+
 static void check_cpu_model(void)
 {
     const char *bad = tt_cpu_model_unrecordable(first_cpu);

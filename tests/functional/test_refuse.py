@@ -38,13 +38,13 @@ test_smp = refuse_test(
     'smp', 'More than eight vCPUs are refused.', 'smp', 'vCPU', 'CPU',
     add=['-smp', '9'])
 test_kvm = refuse_test(
-    'kvm', 'A CPU that KVM cannot record, or no KVM, is refused.', 'kvm', 'KVM',
+    'kvm', 'A CPU that KVM cannot record, or no KVM, is refused.', 'tt-v1', 'KVM',
     add=['-accel', 'kvm'])
 test_kvm_machine = refuse_test(
     'kvm-machine', 'A choice of accelerators is refused.', 'kvm',
     add=['-machine', 'accel=kvm:tcg'])
 test_enable_kvm = refuse_test(
-    'enable-kvm', 'So it is when KVM has its old name.', 'kvm', 'KVM',
+    'enable-kvm', 'So it is when KVM has its old name.', 'tt-v1', 'KVM',
     add=['-enable-kvm'])
 test_multi_threaded = refuse_test(
     'mttcg', 'Multi-threaded TCG is refused.', 'thread',
