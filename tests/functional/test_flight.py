@@ -357,7 +357,8 @@ def test_save_is_refused(work):
         text = vm.qmp.hmp(f'tt record start {work}/on last=1s max-size=3M '
                           'checkpoint-interval=0.1 panic-pattern=x(')
         check('not a regular expression' in text, text)
-        text = vm.qmp.hmp(f'tt record start {work}/on last=1s max-size=3M '
+        # Large enough for what the guest has in RAM by now, however far it has got.
+        text = vm.qmp.hmp(f'tt record start {work}/on last=1s max-size=64M '
                           'checkpoint-interval=0.1')
         check('recording into' in text, text)
         wait_moved(vm, 2)
