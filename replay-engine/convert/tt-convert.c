@@ -335,24 +335,34 @@ static void leave_unless_answer(CPUState *cpu)
     }
 }
 
-static bool take_interrupt(CPUState *cpu)
+/* An event of @kind happens here: it is written, and in *@taken. */
+static bool take(CPUState *cpu, TtEventKind kind, TtEvent *taken)
 {
     const TtEvent *ev = next();
-    TtEvent copy;
 
-    if (!cv.at_place || !ev || ev->kind != TT_EV_INTR) {
+    if (!cv.at_place || !ev || ev->kind != kind) {
         return false;
     }
-    copy = *ev;
-    copy.pos = tt_now.pos;
-    tt_convert_put(&copy);
+    *taken = *ev;
+    taken->pos = tt_now.pos;
+    tt_convert_put(taken);
     pop();
     tt_now.pos++;
     tt_vcpu_arm(cpu);
+    return true;
+}
+
+static bool take_interrupt(CPUState *cpu)
+{
+    TtEvent intr;
+
+    if (!take(cpu, TT_EV_INTR, &intr)) {
+        return false;
+    }
     leave_unless_answer(cpu);           /* the delivery itself may fault */
-    if (!tt_target_deliver(cpu, copy.addr, copy.val)) {
+    if (!tt_target_deliver(cpu, intr.addr, intr.val)) {
         tt_replay_report("a recorded interrupt of class %" PRIu64 " cannot be "
-                         "delivered", copy.addr);
+                         "delivered", intr.addr);
     }
     cpu->exception_index = -1;
     return true;
@@ -392,19 +402,9 @@ static void window_open(CPUState *cpu)
 
 static bool unhalts(CPUState *cpu)
 {
-    const TtEvent *ev = next();
-    TtEvent copy;
+    TtEvent unhalt;
 
-    if (!cv.at_place || !ev || ev->kind != TT_EV_UNHALT) {
-        return false;
-    }
-    copy = *ev;
-    copy.pos = tt_now.pos;
-    tt_convert_put(&copy);
-    pop();
-    tt_now.pos++;
-    tt_vcpu_arm(cpu);
-    return true;
+    return take(cpu, TT_EV_UNHALT, &unhalt);
 }
 
 static bool left(CPUState *cpu, int why)
