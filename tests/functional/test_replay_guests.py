@@ -48,6 +48,14 @@ def test_torture_long(work):
     check_exact(work, run, TINY_CACHE, name='tiny-cache')
 
 
+def test_watch_when_full(work):
+    """A guest's watchpoint traps at its instruction also when the buffer of translated
+    code is full just then: the guest looks, and a replay with room is exact."""
+    run = record(work, [*guest_args(work, 'debug', 'rounds=1 parts=16'), *TINY_CACHE])
+    ended_well(run, 'debug')
+    check_exact(work, run)
+
+
 def test_recorded_one_insn(work):
     """A recording made with one instruction per block replays normally."""
     run = record(work, [*guest_args(work, 'torture', 'rounds=1 percent=10'),

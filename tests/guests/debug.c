@@ -6,7 +6,8 @@
  * with #DB through a trap gate under the fast timer. Watchpoints make an
  * emulator run single instructions in blocks of their own. Options:
  * rounds=N (150), parts=N (15: 1 watchpoints, 2 single steps, 4 ICEBP,
- * 8 execution breakpoints), quiet=1: no timer.
+ * 8 execution breakpoints; 16 watchpoints in code that runs once, for an emulator
+ * whose buffer of translated code is small), quiet=1: no timer.
  */
 #include "rt.h"
 
@@ -19,7 +20,11 @@ enum { DR7_BREAK = 0x701, DR7_WATCH = 0xd00704 };
 extern u8 debug_here[];
 u32 debug_work(u32 times, volatile u32 *word);
 
-static volatile u32 hits, watched;
+/* Part 16: pieces of code, and where in each the trap must come. */
+enum { FRESH = 12000, FRESH_BYTES = 64, FRESH_TRAP = 10 };
+
+static volatile u32 hits, watched, trap_at;
+static u8 fresh[FRESH][FRESH_BYTES] ALIGNED(4096);
 
 static void on_debug(struct rt_frame *f)
 {
@@ -31,6 +36,10 @@ static void on_debug(struct rt_frame *f)
     fold(dr6);
     fold(f->eip);
     fold(f->eax);
+    if (trap_at && f->eip != trap_at) {
+        say("trap at", f->eip);
+        rt_fail("the watchpoint's trap must come at", trap_at);
+    }
     f->eflags |= RT_EFLAGS_RF;     /* go past an execution breakpoint */
 }
 
@@ -66,6 +75,36 @@ static void single_steps(u32 r)
     fold(x);
 }
 
+/* nops, a store to the watched word, increments, a return. */
+static void write_fresh(u8 *code)
+{
+    memset(code, 0x90, FRESH_TRAP - 5);
+    code[FRESH_TRAP - 5] = 0xa3;                /* mov %eax, watched */
+    *(u32 *)&code[FRESH_TRAP - 4] = (u32)&watched;
+    memset(code + FRESH_TRAP, 0x41, 20);        /* inc %ecx */
+    code[FRESH_TRAP + 20] = 0xc3;
+}
+
+static void watch_in_fresh_code(void)
+{
+    u32 before = hits;
+
+    for (u32 i = 0; i < FRESH; i++) {
+        write_fresh(fresh[i]);
+    }
+    __asm__ volatile("mov %0, %%dr1" :: "r"(&watched));
+    __asm__ volatile("mov %0, %%dr7" :: "r"(DR7_WATCH));
+    for (u32 i = 0; i < FRESH; i++) {
+        trap_at = (u32)fresh[i] + FRESH_TRAP;
+        __asm__ volatile("call *%0" :: "r"(fresh[i]) : "ecx", "cc", "memory");
+    }
+    __asm__ volatile("mov %0, %%dr7" :: "r"(0));
+    trap_at = 0;
+    if (hits - before != FRESH) {
+        rt_fail("watchpoints in fresh code missed", hits - before);
+    }
+}
+
 void main(void)
 {
     u32 rounds = option("rounds", 150), parts = option("parts", 15);
@@ -73,6 +112,9 @@ void main(void)
     rt_on(1, on_debug, GATE_TRAP);
     if (!option("quiet", 0)) {
         rt_timer(4000);
+    }
+    if (parts & 16) {
+        watch_in_fresh_code();
     }
     for (u32 r = 0; r < rounds; r++) {
         if (parts & 1) {
