@@ -119,6 +119,18 @@ def test_conditions_inside_qemu(work):
 
 
 @limit(90)
+def test_conditions_in_a_short_loop(work):
+    """The loop's body is one block that jumps to itself: each pass counts."""
+    run = lines_run(work, 'rounds=1 spins=6')
+    vm, gdb = debugged(work, run)
+    with vm:
+        text = gdb('break 80 if k == 7 && i > 1', *(['continue', 'p i * 100 + k'] * 4),
+                   *(['reverse-continue', 'p i * 100 + k'] * 3))
+        equal(values(text), [207, 307, 407, 507, 407, 307, 207],
+              f'passes where the condition holds: {text}')
+
+
+@limit(90)
 def test_conditions_at_one_place(work):
     """Several breakpoints of one place each count, as do changed conditions
     and those that cannot be evaluated."""
