@@ -41,7 +41,8 @@ bool tt_net_has_vhost(void)
 bool tt_type_is_unrecordable(const char *name)
 {
     return g_str_has_prefix(name, "vhost-") ||
-        g_str_has_prefix(name, "vfio-") || strstr(name, "-vhost") ||
+        (g_str_has_prefix(name, "vfio-") && !g_str_equal(name, "vfio-user-pci")) ||
+        strstr(name, "-vhost") ||
         g_str_has_prefix(name, "virtio-pmem") ||
         g_str_has_prefix(name, "ivshmem") ||
         g_str_equal(name, "vmware-svga") || g_str_equal(name, "acpi-erst");

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A device of another process is driven, recorded, and replayed when it is gone."""
+
+import os
+
+from guests import linux_args, linux_disk
+from ttlib import (MACHINE, Vm, build_guest, check, check_exact, equal, limit,
+                   one_sentence, record, recorder)
+from vfu import vfio_device, vfio_server
+
+
+def edu_args(path, append=''):
+    return [*MACHINE, '-kernel', build_guest('vfuedu'), '-append', append,
+            *vfio_device(path)]
+
+
+@limit(120)
+def test_plain(work):
+    """Without -tt the device works: registers, DMA both ways, interrupts."""
+    with vfio_server(work) as (_, path), Vm(work, edu_args(path)) as vm:
+        vm.wait()
+        check(b'rounds=00000028' in vm.serial, f'the guest says {vm.serial[-200:]}')
+
+
+@limit(300)
+def test_edu(work):
+    """A bare-metal guest and its DMA are recorded; ten replays without the server are
+    exact."""
+    with vfio_server(work) as (server, path):
+        run = record(work, edu_args(path))
+        server.kill()
+    check(b'rounds=00000028' in run.serial, f'the guest says {run.serial[-200:]}')
+    for i in range(10):
+        check_exact(work, run, name=f'rep{i}')
+
+
+@limit(400)
+def test_nvme(work):
+    """Linux's own driver makes a file system on the server's disk; replays without
+    server and disk are exact."""
+    linux_disk(work)
+    disk = os.path.join(work, 'disk.img')
+    with vfio_server(work, 'nvme', disk=disk) as (server, path):
+        run = record(work, linux_args('nvme0n1,rand') + vfio_device(path), timeout=100)
+        server.kill()
+    check(b'TT-DONE nvme0n1' in run.serial, f'the guest says {run.serial[-400:]}')
+    os.unlink(disk)
+    for i in range(int(os.environ.get('TT_REPLAYS', '2'))):
+        check_exact(work, run, name=f'rep{i}', timeout=100)
+
+
+@limit(120)
+def test_killed(work):
+    """A server that is killed while it works is one sentence: the guest goes on, sees
+    all ones, and the run replays exactly."""
+    with vfio_server(work) as (server, path):
+        with recorder(work, edu_args(path, 'lost=1'), qmp=1) as vm:
+            vm.wait_serial('READY')
+            server.kill()
+            vm.wait_serial('the device is gone')
+            vm.wait(0)
+    said = [line for line in vm.stderr.splitlines() if 'vfio-user-pci' in line]
+    line = one_sentence('\n'.join(said), 'a server that is gone')
+    check('unplugged' in line, line)
+    check_exact(work, vm.run, serial_wanted=vm.serial)
+
+
+@limit(120)
+def test_killed_linux(work):
+    """A Linux guest whose disk dies goes on."""
+    linux_disk(work)
+    disk = os.path.join(work, 'disk.img')
+    with vfio_server(work, 'nvme', disk=disk) as (server, path):
+        with recorder(work, linux_args('idle,rand', 's=20') + vfio_device(path),
+                      timeout=100) as vm:
+            vm.wait_serial('TT-GUEST-READY')
+            server.kill()
+            vm.wait(0)
+    check(b'TT-DONE rand' in vm.serial, f'the guest says {vm.serial[-400:]}')
+    check_exact(work, vm.run, serial_wanted=vm.serial, timeout=100)
+
+
+def test_refused(work):
+    """What is no server is refused in one sentence."""
+    cases = [('vfio-user-pci', 'needs the server'),
+             ('vfio-user-pci,socket=none.sock', 'none.sock'),
+             ('vfio-user-pci,socket=none.sock,timeout=0', 'number of seconds')]
+    for device, words in cases:
+        with Vm(work, [*MACHINE, '-device', device]) as vm:
+            equal(vm.wait(), 1, f'exit status with {device}')
+            line = one_sentence(vm, device)
+            check(words in line, line)
