@@ -4,14 +4,9 @@
 import os
 
 from guests import linux_args, linux_disk
-from ttlib import (MACHINE, Vm, build_guest, check, check_exact, equal, limit,
-                   one_sentence, record, recorder)
-from vfu import vfio_device, vfio_server
-
-
-def edu_args(path, append=''):
-    return [*MACHINE, '-kernel', build_guest('vfuedu'), '-append', append,
-            *vfio_device(path)]
+from ttlib import (MACHINE, Vm, check, check_exact, equal, limit, one_sentence, record,
+                   recorder, seed)
+from vfu import edu_args, hostile, vfio_device, vfio_server
 
 
 @limit(120)
@@ -90,3 +85,12 @@ def test_refused(work):
             equal(vm.wait(), 1, f'exit status with {device}')
             line = one_sentence(vm, device)
             check(words in line, line)
+
+
+@limit(240)
+def test_hostile(work):
+    """Servers that damage, drop, repeat and invent messages cost the guest its device,
+    and nobody anything else; what was recorded replays exactly."""
+    first = seed().randrange(1 << 30)
+    said = [hostile(work, first + i) for i in range(12)]
+    check(any(said), 'no lie was noticed')
