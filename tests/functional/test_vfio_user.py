@@ -75,6 +75,33 @@ def test_killed_linux(work):
     check_exact(work, vm.run, serial_wanted=vm.serial, timeout=100)
 
 
+@limit(300)
+def test_shared_edu(work):
+    """With descriptors the server has shadow memory: the guest gets its DMA all the
+    same, and ten replays are exact."""
+    with vfio_server(work) as (server, path):
+        run = record(work, edu_args(path, more=',dma=shared'))
+        server.kill()
+    check(b'rounds=00000028' in run.serial, f'the guest says {run.serial[-200:]}')
+    for i in range(10):
+        check_exact(work, run, name=f'rep{i}')
+
+
+@limit(400)
+def test_shared_nvme(work):
+    """Linux's driver and a server with shadow memory: the disk is as it should be, and
+    replays are exact."""
+    linux_disk(work)
+    disk = os.path.join(work, 'disk.img')
+    with vfio_server(work, 'nvme', disk=disk) as (server, path):
+        run = record(work, linux_args('nvme0n1,rand') +
+                     vfio_device(path, ',dma=shared'), timeout=120)
+        server.kill()
+    check(b'TT-DONE nvme0n1' in run.serial, f'the guest says {run.serial[-400:]}')
+    for i in range(int(os.environ.get('TT_REPLAYS', '2'))):
+        check_exact(work, run, name=f'rep{i}', timeout=100)
+
+
 def test_refused(work):
     """What is no server is refused in one sentence."""
     cases = [('vfio-user-pci', 'needs the server'),

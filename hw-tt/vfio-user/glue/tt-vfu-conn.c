@@ -351,8 +351,13 @@ void tt_vfu_conn_start(TtVfuConn *c)
     c->is_started = true;
     if (c->is_lost) {
         c->ops->lost(c->opaque, c->why);
-    } else {
-        qemu_set_fd_handler(c->fd, readable, NULL, c);
+    }
+}
+
+void tt_vfu_conn_listen(TtVfuConn *c, bool on)
+{
+    if (!c->is_lost) {
+        qemu_set_fd_handler(c->fd, on ? readable : NULL, NULL, c);
     }
 }
 

@@ -25,8 +25,11 @@ typedef struct TtVfuConnOps {
 /* Connects and agrees on the version. NULL: *errp. */
 TtVfuConn *tt_vfu_conn_open(const char *path, unsigned deadline_s,
                             const TtVfuConnOps *ops, void *opaque, Error **errp);
-/* From now on the main loop listens, and a loss is told by ops->lost. */
+/* From now on a loss is told by ops->lost. */
 void tt_vfu_conn_start(TtVfuConn *c);
+/* The main loop listens to the server, or does so no more: while the VM stands still,
+ * nobody writes its memory. */
+void tt_vfu_conn_listen(TtVfuConn *c, bool on);
 void tt_vfu_conn_close(TtVfuConn *c);       /* NULL is fine */
 bool tt_vfu_conn_is_lost(const TtVfuConn *c);
 /* Why; before tt_vfu_conn_start, where nobody is told. */

@@ -7,6 +7,7 @@
 #define TT_VFU_INT_H
 
 #include "hw-tt/vfio-user/glue/tt-vfu-conn.h"
+#include "hw-tt/vfio-user/glue/tt-vfu-shadow.h"
 #include "exec/memory.h"
 #include "hw/pci/pci_device.h"
 #include "qemu/event_notifier.h"
@@ -25,18 +26,22 @@ typedef struct TtVfuVector {
     EventNotifier event;
     TtVfu *device;
     unsigned index;
+    bool is_pending;                    /* signalled while the VM stood still */
 } TtVfuVector;
 
 struct TtVfu {
     PCIDevice pci;
     char *path;                         /* property socket */
     uint32_t deadline_s;                /* property timeout */
+    uint32_t interval_ms;               /* property interval */
+    char *dma;                          /* property dma: messages, shared */
     TtVfuConn *conn;
     TtVfuPlan plan;
     TtVfuRegion regions[TT_VFU_REGIONS];
     TtVfuBarArea bars[TT_VFU_BARS];
     bool is_passed_on[TT_VFU_CONFIG_BYTES]; /* bytes that the server answers */
     QEMUBH *unplug;
+    VMChangeStateEntry *state_handler;
 
     int irq_kind;                       /* TT_VFU_IRQS: none */
     TtVfuVector *vectors;
@@ -47,6 +52,9 @@ struct TtVfu {
     bool is_listening;
     bool has_warned;                    /* of a refused access */
     TtVfuRanges ranges;
+    TtVfuShadows *shadows;              /* NULL: DMA by messages */
+    QEMUTimer *timer;
+    int64_t cost_ns;                    /* of the last look at all shadows */
 };
 
 /* One sentence about this device. */
@@ -58,9 +66,15 @@ void tt_vfu_irq_update(TtVfu *d);
 /* The guest looked at the device: INTx goes down and may come again. */
 void tt_vfu_irq_accessed(TtVfu *d);
 void tt_vfu_irq_off(TtVfu *d);
+/* The VM runs again: what came meanwhile is delivered. */
+void tt_vfu_irq_resume(TtVfu *d);
 
 /* ---- DMA ---- */
+bool tt_vfu_dma_init(TtVfu *d, Error **errp);
 void tt_vfu_dma_begin(TtVfu *d);
+/* The device is about to look at guest memory; the guest at what the device wrote. */
+void tt_vfu_dma_out(TtVfu *d);
+void tt_vfu_dma_in(TtVfu *d);
 void tt_vfu_dma_end(TtVfu *d);
 void tt_vfu_dma_serve(void *opaque, const TtVfuHead *h, const uint8_t *payload,
                       size_t len);

@@ -8,6 +8,7 @@
 #include "hw/pci/msi.h"
 #include "hw/pci/msix.h"
 #include "hw/pci/pci.h"
+#include "system/runstate.h"
 
 static int kind_now(TtVfu *d)
 {
@@ -37,14 +38,13 @@ static unsigned count_of(TtVfu *d, int kind)
     }
 }
 
-static void signalled(EventNotifier *e)
+/* With it the guest sees what the device wrote before. */
+static void deliver(TtVfuVector *v)
 {
-    TtVfuVector *v = container_of(e, TtVfuVector, event);
     TtVfu *d = v->device;
 
-    if (!event_notifier_test_and_clear(e)) {
-        return;
-    }
+    v->is_pending = false;
+    tt_vfu_dma_in(d);
     switch (d->irq_kind) {
     case TT_VFU_MSIX:
         msix_notify(&d->pci, v->index);
@@ -56,6 +56,27 @@ static void signalled(EventNotifier *e)
         d->is_intx_up = true;
         pci_irq_assert(&d->pci);
         break;
+    }
+}
+
+static void signalled(EventNotifier *e)
+{
+    TtVfuVector *v = container_of(e, TtVfuVector, event);
+
+    if (event_notifier_test_and_clear(e)) {
+        v->is_pending = true;
+        if (runstate_is_running()) {
+            deliver(v);
+        }
+    }
+}
+
+void tt_vfu_irq_resume(TtVfu *d)
+{
+    for (unsigned i = 0; i < d->n_vectors; i++) {
+        if (d->vectors[i].is_pending) {
+            deliver(&d->vectors[i]);
+        }
     }
 }
 

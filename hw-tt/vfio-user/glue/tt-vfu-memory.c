@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Guest memory of a vfio-user device: what the server is told of it, and its DMA, by
- * messages. Each write goes to guest RAM as that of an emulated device does, so a
+ * messages or through shadow memory. Each write goes to guest RAM as that of an emulated device does, so a
  * recording logs it. Nothing but RAM that the guest lets the device reach is
  * reached: bus mastering and a virtual IOMMU count.
  */
@@ -9,6 +9,9 @@
 #include "tt-vfu-int.h"
 #include "exec/address-spaces.h"
 #include "hw/pci/pci.h"
+#include "qapi/error.h"
+#include "qemu/error-report.h"
+#include "system/runstate.h"
 
 /* Behind a virtual IOMMU any address may lead somewhere; servers have a limit. */
 #define IOVA_BYTES (UINT64_C(1) << 42)
@@ -35,21 +38,39 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
     TtVfu *d = container_of(l, TtVfu, listener);
     uint8_t payload[TT_VFU_MAP_BYTES];
     uint64_t addr, size;
+    Error *err = NULL;
+    int fd = -1, ret;
     TtDiag diag;
-    int ret;
 
     if (!range_of(s, &addr, &size)) {
+        return;
+    }
+    if (d->shadows && memory_region_is_iommu(s->mr)) {
+        tt_vfu_warn(d, "it cannot reach memory: dma=shared does not work behind a "
+                    "virtual IOMMU; leave dma=shared out");
         return;
     }
     if (tt_vfu_ranges_add(&d->ranges, addr, size, !s->readonly, &diag)) {
         tt_vfu_warn(d, "%s", diag.text);
         return;
     }
+    if (d->shadows) {
+        fd = tt_vfu_shadows_add(d->shadows, s, size, &err);
+        if (fd < 0) {
+            tt_vfu_ranges_remove(&d->ranges, addr, size);
+            tt_vfu_warn(d, "%s", error_get_pretty(err));
+            error_free(err);
+            return;
+        }
+    }
     tt_vfu_put_dma_map(payload, addr, size, 0, !s->readonly);
-    ret = tt_vfu_conn_ask(d->conn, TT_VFU_DMA_MAP, payload, sizeof(payload), NULL, 0, 0,
-                          NULL);
+    ret = tt_vfu_conn_ask(d->conn, TT_VFU_DMA_MAP, payload, sizeof(payload), &fd,
+                          fd >= 0, 0, NULL);
     if (ret < 0) {
         tt_vfu_ranges_remove(&d->ranges, addr, size);
+        if (d->shadows) {
+            tt_vfu_shadows_remove(d->shadows, addr);
+        }
     }
     if (ret < 0 && ret != -ENODEV) {
         tt_vfu_warn(d, "the server refuses guest memory of %" PRIu64 " bytes at %"
@@ -67,7 +88,63 @@ static void region_del(MemoryListener *l, MemoryRegionSection *s)
         tt_vfu_put_dma_unmap(payload, addr, size);
         tt_vfu_conn_ask(d->conn, TT_VFU_DMA_UNMAP, payload, sizeof(payload), NULL, 0, 0,
                         NULL);
+        if (d->shadows) {
+            tt_vfu_shadows_remove(d->shadows, addr);
+        }
     }
+}
+
+/* ---- shadow memory ---- */
+
+static bool is_master(TtVfu *d)
+{
+    return d->shadows && pci_get_word(d->pci.config + PCI_COMMAND) &
+        PCI_COMMAND_MASTER;
+}
+
+void tt_vfu_dma_out(TtVfu *d)
+{
+    if (is_master(d)) {
+        tt_vfu_shadows_out(d->shadows);
+    }
+}
+
+void tt_vfu_dma_in(TtVfu *d)
+{
+    int64_t began = get_clock();
+
+    if (is_master(d)) {
+        tt_vfu_shadows_in(d->shadows);
+        d->cost_ns = get_clock() - began;
+    }
+}
+
+/* For memory that driver or device poll. No more than a tenth of the time. */
+static void tick(void *opaque)
+{
+    TtVfu *d = opaque;
+    int64_t wait = d->interval_ms * SCALE_MS;
+
+    if (!tt_vfu_conn_is_lost(d->conn)) {
+        tt_vfu_dma_in(d);
+        tt_vfu_dma_out(d);
+        timer_mod(d->timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
+                  MAX(wait, 10 * d->cost_ns));
+    }
+}
+
+bool tt_vfu_dma_init(TtVfu *d, Error **errp)
+{
+    if (!d->dma || !strcmp(d->dma, "messages")) {
+        return true;
+    }
+    if (strcmp(d->dma, "shared")) {
+        error_setg(errp, "dma of vfio-user-pci is messages or shared, not '%s'",
+                   d->dma);
+        return false;
+    }
+    d->shadows = tt_vfu_shadows_new(pci_get_address_space(&d->pci), errp);
+    return d->shadows;
 }
 
 void tt_vfu_dma_begin(TtVfu *d)
@@ -77,6 +154,10 @@ void tt_vfu_dma_begin(TtVfu *d)
     };
     d->is_listening = true;
     memory_listener_register(&d->listener, pci_device_iommu_address_space(&d->pci));
+    if (d->shadows && d->interval_ms) {
+        d->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, tick, d);
+        timer_mod(d->timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) + SCALE_MS);
+    }
 }
 
 void tt_vfu_dma_end(TtVfu *d)
@@ -86,6 +167,10 @@ void tt_vfu_dma_end(TtVfu *d)
         memory_listener_unregister(&d->listener);
     }
     tt_vfu_ranges_clear(&d->ranges);
+    timer_free(d->timer);
+    d->timer = NULL;
+    tt_vfu_shadows_free(d->shadows);
+    d->shadows = NULL;
 }
 
 /* 0, or the errno of the reply. */

@@ -17,6 +17,7 @@
 #include "qemu/error-report.h"
 #include "qemu/main-loop.h"
 #include "qemu/module.h"
+#include "system/runstate.h"
 
 void tt_vfu_warn(TtVfu *d, const char *fmt, ...)
 {
@@ -82,6 +83,7 @@ static uint64_t bar_read(void *opaque, hwaddr addr, unsigned size)
         read_region(d, bar->index, addr, bytes, size)) {
         val = ldn_le_p(bytes, size);
     }
+    tt_vfu_dma_in(d);
     tt_vfu_irq_accessed(d);
     return val;
 }
@@ -92,6 +94,7 @@ static void bar_write(void *opaque, hwaddr addr, uint64_t val, unsigned size)
     TtVfu *d = bar->device;
     const TtVfuRegion *r = &d->regions[bar->index];
 
+    tt_vfu_dma_out(d);
     if (r->can_write && addr + size <= r->size) {
         write_region(d, bar->index, addr, val, size);
     }
@@ -283,10 +286,24 @@ static void lost(void *opaque, const char *why)
     qemu_bh_schedule(d->unplug);
 }
 
+static void vm_state(void *opaque, bool running, RunState state)
+{
+    TtVfu *d = opaque;
+
+    tt_vfu_conn_listen(d->conn, running);
+    if (running) {
+        tt_vfu_irq_resume(d);
+    }
+}
+
 static void device_exit(PCIDevice *pci)
 {
     TtVfu *d = TT_VFU(pci);
 
+    if (d->state_handler) {
+        qemu_del_vm_change_state_handler(d->state_handler);
+        d->state_handler = NULL;
+    }
     if (d->conn) {
         tt_vfu_irq_off(d);
     }
@@ -323,7 +340,7 @@ static void realize(PCIDevice *pci, Error **errp)
         return;
     }
     d->conn = tt_vfu_conn_open(d->path, d->deadline_s, &ops, d, errp);
-    if (!d->conn || !get_plan(d, config, errp)) {
+    if (!d->conn || !tt_vfu_dma_init(d, errp) || !get_plan(d, config, errp)) {
         error_prepend(errp, "vfio-user-pci '%s': ", d->path);
         device_exit(pci);
         return;
@@ -338,6 +355,8 @@ static void realize(PCIDevice *pci, Error **errp)
     d->unplug = qemu_bh_new_guarded(unplug, d, &DEVICE(d)->mem_reentrancy_guard);
     tt_vfu_conn_start(d->conn);
     tt_vfu_dma_begin(d);
+    d->state_handler = qemu_add_vm_change_state_handler(vm_state, d);
+    tt_vfu_conn_listen(d->conn, runstate_is_running());
 }
 
 static void reset_hold(Object *obj, ResetType type)
@@ -354,6 +373,8 @@ static void reset_hold(Object *obj, ResetType type)
 static const Property properties[] = {
     DEFINE_PROP_STRING("socket", TtVfu, path),
     DEFINE_PROP_UINT32("timeout", TtVfu, deadline_s, 10),
+    DEFINE_PROP_STRING("dma", TtVfu, dma),
+    DEFINE_PROP_UINT32("interval", TtVfu, interval_ms, 10),
 };
 
 static const VMStateDescription vmstate = { .name = TYPE_TT_VFU, .unmigratable = 1 };
