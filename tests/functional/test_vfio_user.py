@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A device of another process is driven, recorded, and replayed when it is gone."""
 
+import json
 import os
 
 from guests import linux_args, linux_disk
-from ttlib import (MACHINE, Vm, check, check_exact, equal, limit, one_sentence, record,
-                   recorder, seed)
+from ttlib import (MACHINE, REPO, Vm, check, check_exact, equal, limit, one_sentence,
+                   record, recorder, seed, tt)
 from vfu import edu_args, hostile, vfio_device, vfio_server
 
 
@@ -42,6 +43,44 @@ def test_nvme(work):
     os.unlink(disk)
     for i in range(int(os.environ.get('TT_REPLAYS', '2'))):
         check_exact(work, run, name=f'rep{i}', timeout=100)
+
+
+REGISTERS = os.path.join(REPO, 'docs', 'reference', 'registers', 'nvme.txt')
+
+
+@limit(200)
+def test_dialogue(work):
+    """tt log --device tells what driver and device said, with names, and plots it."""
+    linux_disk(work)
+    disk = os.path.join(work, 'disk.img')
+    with vfio_server(work, 'nvme', disk=disk) as (_, path):
+        run = record(work, linux_args('rand') + vfio_device(path, ',id=disk'),
+                     timeout=100)
+    check_exact(work, run, timeout=100)
+    lines = tt('log', run.dir, '--device', 'disk', '--registers',
+               REGISTERS).stdout.splitlines()
+    places = [int(line.split()[0]) for line in lines]
+    equal(places, sorted(places), 'order of the dialogue')
+    text = '\n'.join(lines)
+    where = [text.find(words) for words in
+             ('CC\n', 'SQ0 tail', 'device reads', 'device writes', 'CQ0 head',
+              'interrupt MSI-X 0')]
+    check(-1 not in where and where == sorted(where),
+          f'the dialogue of the start is not in order: {where}: {text[:3000]}')
+    rows = [json.loads(line) for line in
+            tt('log', run.dir, '--device', 'disk', '--json').stdout.splitlines()]
+    equal(len(rows), len(lines), 'lines of JSON')
+    some = tt('log', run.dir, '--device', 'disk', '--registers', REGISTERS, '--from',
+              str(places[-20]), '--limit', '5').stdout.splitlines()
+    equal(some, lines[-20:-15], 'five lines from a place on')
+    plot = tt('log', run.dir, '--device', 'disk', '--timeline').stdout.splitlines()
+    equal(len(plot), 33, 'lines of the timeline')
+    one_sentence(tt('log', run.dir, '--device', 'nobody', rc=1).stderr, 'no such device')
+    bad = os.path.join(work, 'bad.registers')
+    with open(bad, 'w', encoding='ascii') as out:
+        out.write('0 zz CAP\n')
+    one_sentence(tt('log', run.dir, '--device', 'disk', '--registers', bad,
+                    rc=1).stderr, 'a bad file of registers')
 
 
 @limit(120)

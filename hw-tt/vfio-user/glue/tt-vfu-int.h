@@ -55,6 +55,9 @@ struct TtVfu {
     TtVfuShadows *shadows;              /* NULL: DMA by messages */
     QEMUTimer *timer;
     int64_t cost_ns;                    /* of the last look at all shadows */
+
+    bool is_noting;                     /* this recording has notes of it */
+    uint64_t noted_bars[TT_VFU_BARS];
 };
 
 /* One sentence about this device. */
@@ -78,5 +81,11 @@ void tt_vfu_dma_in(TtVfu *d);
 void tt_vfu_dma_end(TtVfu *d);
 void tt_vfu_dma_serve(void *opaque, const TtVfuHead *h, const uint8_t *payload,
                       size_t len);
+
+/* ---- notes in a recording ---- */
+/* True: it is recorded; the log knows where its BARs are. */
+bool tt_vfu_notes(TtVfu *d);
+void tt_vfu_note_dma(TtVfu *d, bool is_write, uint64_t addr, uint32_t n);
+void tt_vfu_note_irq(TtVfu *d, const char *kind, unsigned vector);
 
 #endif

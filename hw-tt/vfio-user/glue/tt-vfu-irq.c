@@ -41,10 +41,12 @@ static unsigned count_of(TtVfu *d, int kind)
 /* With it the guest sees what the device wrote before. */
 static void deliver(TtVfuVector *v)
 {
+    static const char *const names[] = { "INTx", "MSI", "MSI-X", "off" };
     TtVfu *d = v->device;
 
     v->is_pending = false;
     tt_vfu_dma_in(d);
+    tt_vfu_note_irq(d, names[d->irq_kind], v->index);
     switch (d->irq_kind) {
     case TT_VFU_MSIX:
         msix_notify(&d->pci, v->index);

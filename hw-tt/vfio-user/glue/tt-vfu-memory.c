@@ -133,6 +133,11 @@ static void tick(void *opaque)
     }
 }
 
+static void changed(void *opaque, uint64_t addr, uint32_t n)
+{
+    tt_vfu_note_dma(opaque, true, addr, n);
+}
+
 bool tt_vfu_dma_init(TtVfu *d, Error **errp)
 {
     if (!d->dma || !strcmp(d->dma, "messages")) {
@@ -143,7 +148,7 @@ bool tt_vfu_dma_init(TtVfu *d, Error **errp)
                    d->dma);
         return false;
     }
-    d->shadows = tt_vfu_shadows_new(pci_get_address_space(&d->pci), errp);
+    d->shadows = tt_vfu_shadows_new(pci_get_address_space(&d->pci), changed, d, errp);
     return d->shadows;
 }
 
@@ -181,6 +186,7 @@ static uint32_t transfer(TtVfu *d, const TtVfuDma *dma, uint8_t *to)
     void *bytes = dma->is_write ? (void *)dma->data : to;
     MemTxResult r = MEMTX_ERROR;
 
+    tt_vfu_note_dma(d, dma->is_write, dma->addr, dma->count);
     if (tt_vfu_ranges_hold(&d->ranges, dma->addr, dma->count, dma->is_write)) {
         r = address_space_rw(pci_get_address_space(&d->pci), dma->addr, attrs, bytes,
                              dma->count, dma->is_write);

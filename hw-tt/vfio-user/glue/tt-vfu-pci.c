@@ -79,6 +79,7 @@ static uint64_t bar_read(void *opaque, hwaddr addr, unsigned size)
     uint8_t bytes[8];
     uint64_t val = UINT64_MAX;
 
+    tt_vfu_notes(d);
     if (r->can_read && addr + size <= r->size &&
         read_region(d, bar->index, addr, bytes, size)) {
         val = ldn_le_p(bytes, size);
@@ -94,6 +95,7 @@ static void bar_write(void *opaque, hwaddr addr, uint64_t val, unsigned size)
     TtVfu *d = bar->device;
     const TtVfuRegion *r = &d->regions[bar->index];
 
+    tt_vfu_notes(d);
     tt_vfu_dma_out(d);
     if (r->can_write && addr + size <= r->size) {
         write_region(d, bar->index, addr, val, size);
@@ -143,6 +145,7 @@ static void config_write(PCIDevice *pci, uint32_t addr, uint32_t val, int len)
         write_region(d, TT_VFU_CONFIG, addr, val, len);
     }
     tt_vfu_irq_update(d);
+    tt_vfu_notes(d);
 }
 
 /* ---- making it ---- */

@@ -31,6 +31,8 @@ typedef struct ShadowRange {
 
 struct TtVfuShadows {
     AddressSpace *as;
+    TtVfuChanged *changed;
+    void *opaque;
     QLIST_HEAD(, ShadowRange) ranges;
     uint64_t n_pages, n_bytes, ns, n_calls;
 };
@@ -114,6 +116,12 @@ typedef struct Put {
     uint64_t addr;
 } Put;
 
+/* Looked at first: notes shall tell of whole pages, not of runs of bytes. */
+static bool differs(const ShadowRange *r, uint64_t at)
+{
+    return memcmp(r->shadow + at, r->base + at, bytes_of(r, at / TT_SHADOW_PAGE));
+}
+
 static void put(void *opaque, size_t at, const uint8_t *bytes, size_t n)
 {
     Put *p = opaque;
@@ -135,9 +143,14 @@ static void range_in(TtVfuShadows *s, ShadowRange *r)
         for (; from < to && from < r->size; from += TT_SHADOW_PAGE) {
             Put p = { s, r->addr + from };
 
-            s->n_bytes += tt_shadow_in(r->shadow + from, r->base + from,
-                                       bytes_of(r, from / TT_SHADOW_PAGE), put, &p);
             s->n_pages++;
+            if (differs(r, from)) {
+                size_t n = bytes_of(r, from / TT_SHADOW_PAGE);
+
+                s->changed(s->opaque, p.addr, n);
+                s->n_bytes += tt_shadow_in(r->shadow + from, r->base + from, n, put,
+                                           &p);
+            }
         }
     }
 }
@@ -229,7 +242,8 @@ void tt_vfu_shadows_remove(TtVfuShadows *s, uint64_t addr)
     }
 }
 
-TtVfuShadows *tt_vfu_shadows_new(AddressSpace *as, Error **errp)
+TtVfuShadows *tt_vfu_shadows_new(AddressSpace *as, TtVfuChanged *changed, void *opaque,
+                                 Error **errp)
 {
     TtVfuShadows *s;
 
@@ -239,6 +253,8 @@ TtVfuShadows *tt_vfu_shadows_new(AddressSpace *as, Error **errp)
     n_users++;
     s = g_new0(TtVfuShadows, 1);
     s->as = as;
+    s->changed = changed;
+    s->opaque = opaque;
     return s;
 }
 

@@ -10,8 +10,11 @@
 
 typedef struct TtVfuShadows TtVfuShadows;
 
-/* What the device wrote goes to @as. */
-TtVfuShadows *tt_vfu_shadows_new(AddressSpace *as, Error **errp);
+/* The device wrote @n bytes there. */
+typedef void TtVfuChanged(void *opaque, uint64_t addr, uint32_t n);
+/* What the device wrote goes to @as; @changed is told before. */
+TtVfuShadows *tt_vfu_shadows_new(AddressSpace *as, TtVfuChanged *changed, void *opaque,
+                                 Error **errp);
 void tt_vfu_shadows_free(TtVfuShadows *s);              /* NULL is fine */
 /* A range of guest memory: the descriptor of its shadow, which stays ours; -1: *errp. */
 int tt_vfu_shadows_add(TtVfuShadows *s, MemoryRegionSection *section, uint64_t size,
