@@ -6,6 +6,7 @@
  * It sends a page to the device and lets it write the page back elsewhere, and looks
  * at the end of the target all the time until the interrupt is there: DMA or
  * interrupts that a replay places elsewhere give other counts. Option: rounds=N (40).
+ * touch=N writes to each page of N MiB before (0), for figures.
  * With lost=1 it goes on until the device's registers read as all ones, and says so.
  */
 #include "dev.h"
@@ -117,6 +118,9 @@ void main(void)
     pci_write(devfn, 4, pci_read(devfn, 4) | 6);
     regs = (u32 *)(pci_read(devfn, 0x10) & ~15u);
     say("id", edu(ID));
+    for (u32 page = 0; page < option("touch", 0) * 256; page++) {
+        *(volatile u32 *)((40u << 20) + page * PAGE) = page + 1;
+    }
     irq = pci_read(devfn, 0x3c) & 15;
     rt_on(32 + irq, on_edu, GATE_INTR);
     rt_unmask(irq);

@@ -55,6 +55,7 @@ struct TtVfu {
     TtVfuShadows *shadows;              /* NULL: DMA by messages */
     QEMUTimer *timer;
     int64_t cost_ns;                    /* of the last look at all shadows */
+    uint64_t stats[4];                  /* see tt_vfu_shadows_stats */
 
     bool is_noting;                     /* this recording has notes of it */
     uint64_t noted_bars[TT_VFU_BARS];

@@ -116,6 +116,7 @@ void tt_vfu_dma_in(TtVfu *d)
     if (is_master(d)) {
         tt_vfu_shadows_in(d->shadows);
         d->cost_ns = get_clock() - began;
+        tt_vfu_shadows_stats(d->shadows, d->stats);
     }
 }
 

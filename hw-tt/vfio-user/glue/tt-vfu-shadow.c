@@ -53,6 +53,21 @@ static size_t bytes_of(const ShadowRange *r, uint64_t page)
 
 /* ---- from the guest ---- */
 
+/* Most of guest RAM was not written: looked at by the piece. */
+#define PIECE_PAGES 1024
+
+static void collect_piece(ShadowRange *r, DirtyBitmapSnapshot *snap, uint64_t from,
+                          uint64_t to)
+{
+    for (uint64_t page = from; page < to; page++) {
+        if (memory_region_snapshot_get_dirty(r->mr, snap,
+                                             r->at + page * TT_SHADOW_PAGE,
+                                             bytes_of(r, page))) {
+            set_bit(page, r->written);
+        }
+    }
+}
+
 /* What is dirty of @mr, for everybody who has ranges of it. */
 static void collect(MemoryRegion *mr)
 {
@@ -61,15 +76,16 @@ static void collect(MemoryRegion *mr)
     ShadowRange *r;
 
     QLIST_FOREACH(r, &all, next_of_all) {
-        if (r->mr != mr ||
-            !memory_region_snapshot_get_dirty(mr, snap, r->at, r->size)) {
+        if (r->mr != mr) {
             continue;
         }
-        for (uint64_t page = 0; page < pages(r); page++) {
-            if (memory_region_snapshot_get_dirty(mr, snap,
-                                                 r->at + page * TT_SHADOW_PAGE,
-                                                 bytes_of(r, page))) {
-                set_bit(page, r->written);
+        for (uint64_t page = 0; page < pages(r); page += PIECE_PAGES) {
+            uint64_t at = page * TT_SHADOW_PAGE;
+
+            if (memory_region_snapshot_get_dirty(
+                    mr, snap, r->at + at,
+                    MIN(PIECE_PAGES * TT_SHADOW_PAGE, r->size - at))) {
+                collect_piece(r, snap, page, MIN(page + PIECE_PAGES, pages(r)));
             }
         }
     }

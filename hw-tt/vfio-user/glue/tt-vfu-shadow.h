@@ -26,7 +26,7 @@ void tt_vfu_shadows_out(TtVfuShadows *s);
 /* The guest is about to look: it sees what the device wrote. Costs a comparison of
  * all pages that guest or device ever wrote. */
 void tt_vfu_shadows_in(TtVfuShadows *s);
-/* For figures: pages compared, bytes taken over, ns spent, calls of the last one. */
+/* For figures: pages compared, bytes taken over, ns spent, and how often. */
 void tt_vfu_shadows_stats(const TtVfuShadows *s, uint64_t out[4]);
 
 #endif
