@@ -61,6 +61,11 @@ static int find_unrecordable(Object *obj, void *opaque)
         *why = g_strdup_printf("device '%s' writes guest memory past QEMU and "
                                "cannot be recorded: use one that QEMU emulates",
                                name);
+    } else if (!strcmp(name, "vfio-user-pci") &&
+               object_property_get_bool(obj, "x-direct", NULL)) {
+        *why = g_strdup("a vfio-user-pci that was plugged in without -tt shares guest "
+                        "memory with its server: start QEMU with -tt record, or use "
+                        "dma=messages");
     } else if (!strcmp(name, "nvme") &&
                object_property_get_link(obj, "pmrdev", NULL)) {
         *why = g_strdup("a persistent memory region of NVMe is written past "

@@ -27,7 +27,9 @@ def one(work, rounds, dma, recorded, name, more=''):
     """Seconds from the first to the last round, bytes of the log, what shadows cost."""
     with vfio_server(work, name=name) as (_, path):
         args = edu_args(path, f'rounds={rounds} {more}', f',dma={dma},id=edu0')
-        args += ['-m', '2048', '-no-shutdown']
+        args += ['-m', '2048', '-no-shutdown', '-object',
+                 'memory-backend-memfd,id=ram,share=on,size=2048M', '-machine',
+                 'memory-backend=ram']
         with (recorder(work, args, name=name, qmp=1, timeout=600) if recorded else
               Vm(work, args, name=name, qmp=1, timeout=600)) as vm:
             vm.wait_serial(' id=', timeout=100)

@@ -114,6 +114,20 @@ def test_killed_linux(work):
     check_exact(work, vm.run, serial_wanted=vm.serial, timeout=100)
 
 
+@limit(120)
+def test_direct(work):
+    """Without -tt a server with descriptors has guest RAM itself, and cannot be
+    recorded then."""
+    ram = ['-object', 'memory-backend-memfd,id=ram,share=on,size=64M', '-machine',
+           'memory-backend=ram']
+    with vfio_server(work) as (_, path), \
+            Vm(work, edu_args(path, 'rounds=100', ',dma=shared') + ram, qmp=1) as vm:
+        said = vm.qmp.error('tt-record-start', dir=os.path.join(work, 'run'))
+        check('shares guest memory' in said, said)
+        vm.wait(0)
+        check(b'rounds=00000064' in vm.serial, f'the guest says {vm.serial[-200:]}')
+
+
 @limit(300)
 def test_shared_edu(work):
     """With descriptors the server has shadow memory: the guest gets its DMA all the

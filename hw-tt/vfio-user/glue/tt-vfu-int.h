@@ -53,6 +53,7 @@ struct TtVfu {
     bool has_warned;                    /* of a refused access */
     TtVfuRanges ranges;
     TtVfuShadows *shadows;              /* NULL: DMA by messages */
+    bool is_direct;                     /* it has guest RAM itself: never recorded */
     QEMUTimer *timer;
     int64_t cost_ns;                    /* of the last look at all shadows */
     uint64_t stats[4];                  /* see tt_vfu_shadows_stats */

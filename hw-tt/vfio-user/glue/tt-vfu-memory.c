@@ -8,10 +8,12 @@
 #include "qemu/osdep.h"
 #include "tt-vfu-int.h"
 #include "exec/address-spaces.h"
+#include "exec/ramblock.h"
 #include "hw/pci/pci.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "system/runstate.h"
+#include "tt/hooks.h"
 
 /* Behind a virtual IOMMU any address may lead somewhere; servers have a limit. */
 #define IOVA_BYTES (UINT64_C(1) << 42)
@@ -33,11 +35,34 @@ static bool range_of(MemoryRegionSection *s, uint64_t *addr, uint64_t *size)
     return true;
 }
 
+/* The descriptor of what the server gets instead of messages, and where in it; -1:
+ * none, *errp says why. */
+static int descriptor(TtVfu *d, MemoryRegionSection *s, uint64_t size, uint64_t *at,
+                      Error **errp)
+{
+    int fd = memory_region_get_fd(s->mr);
+
+    *at = 0;
+    if (d->shadows) {
+        return tt_vfu_shadows_add(d->shadows, s, size, errp);
+    }
+    if (fd < 0 || !qemu_ram_is_shared(s->mr->ram_block)) {
+        error_setg(errp, "the server cannot see '%s': without -tt dma=shared needs "
+                   "guest RAM in a shared file (-object memory-backend-memfd,id=m,"
+                   "share=on,size=... -machine memory-backend=m)",
+                   memory_region_name(s->mr));
+        return -1;
+    }
+    *at = s->mr->ram_block->fd_offset + s->offset_within_region;
+    return fd;
+}
+
 static void region_add(MemoryListener *l, MemoryRegionSection *s)
 {
     TtVfu *d = container_of(l, TtVfu, listener);
+    bool is_shared = d->shadows || d->is_direct;
     uint8_t payload[TT_VFU_MAP_BYTES];
-    uint64_t addr, size;
+    uint64_t addr, size, at = 0;
     Error *err = NULL;
     int fd = -1, ret;
     TtDiag diag;
@@ -45,7 +70,7 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
     if (!range_of(s, &addr, &size)) {
         return;
     }
-    if (d->shadows && memory_region_is_iommu(s->mr)) {
+    if (is_shared && memory_region_is_iommu(s->mr)) {
         tt_vfu_warn(d, "it cannot reach memory: dma=shared does not work behind a "
                     "virtual IOMMU; leave dma=shared out");
         return;
@@ -54,16 +79,19 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
         tt_vfu_warn(d, "%s", diag.text);
         return;
     }
-    if (d->shadows) {
-        fd = tt_vfu_shadows_add(d->shadows, s, size, &err);
+    if (is_shared) {
+        fd = descriptor(d, s, size, &at, &err);
         if (fd < 0) {
             tt_vfu_ranges_remove(&d->ranges, addr, size);
-            tt_vfu_warn(d, "%s", error_get_pretty(err));
+            if (!d->has_warned || d->shadows) {
+                tt_vfu_warn(d, "%s", error_get_pretty(err));
+                d->has_warned = true;
+            }
             error_free(err);
             return;
         }
     }
-    tt_vfu_put_dma_map(payload, addr, size, 0, !s->readonly);
+    tt_vfu_put_dma_map(payload, addr, size, at, !s->readonly);
     ret = tt_vfu_conn_ask(d->conn, TT_VFU_DMA_MAP, payload, sizeof(payload), &fd,
                           fd >= 0, 0, NULL);
     if (ret < 0) {
@@ -148,6 +176,10 @@ bool tt_vfu_dma_init(TtVfu *d, Error **errp)
         error_setg(errp, "dma of vfio-user-pci is messages or shared, not '%s'",
                    d->dma);
         return false;
+    }
+    if (!tt_on()) {
+        d->is_direct = true;            /* vCPUs write while we compare */
+        return true;
     }
     d->shadows = tt_vfu_shadows_new(pci_get_address_space(&d->pci), changed, d, errp);
     return d->shadows;

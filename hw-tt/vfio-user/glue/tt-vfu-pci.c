@@ -373,6 +373,12 @@ static void reset_hold(Object *obj, ResetType type)
     }
 }
 
+/* Has the server guest RAM itself? Then nobody can record what it does. */
+static bool is_direct(Object *obj, Error **errp)
+{
+    return TT_VFU(obj)->is_direct;
+}
+
 /* What looking at shadows has cost so far, for qom-get. */
 static void instance_init(Object *obj)
 {
@@ -381,6 +387,7 @@ static void instance_init(Object *obj)
     };
     TtVfu *d = TT_VFU(obj);
 
+    object_property_add_bool(obj, "x-direct", is_direct, NULL);
     for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
         object_property_add_uint64_ptr(obj, names[i], &d->stats[i], OBJ_PROP_FLAG_READ);
     }
