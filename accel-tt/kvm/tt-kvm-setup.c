@@ -68,8 +68,8 @@ static bool has_needed(Error **errp)
 {
     for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
         if (kvm_check_extension(kvm_state, needed[i].cap) <= 0) {
-            error_setg(errp, "KVM on this host lacks %s, and Linux 5.10 or newer "
-                       "has them: record with -accel tcg", needed[i].what);
+            error_setg(errp, "KVM on this host lacks %s: use a host with Linux 5.10 or "
+                       "newer, or record with -accel tcg", needed[i].what);
             return false;
         }
     }

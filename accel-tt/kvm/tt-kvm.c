@@ -361,7 +361,7 @@ static GByteArray *save(CPUState *cpu)
 
 static bool load(CPUState *cpu, const uint8_t *data, size_t len, Error **errp)
 {
-    error_setg(errp, "a vCPU of KVM cannot be taken back to an earlier state: replay "
+    error_setg(errp, "under KVM a vCPU cannot go back to an earlier state: replay "
                "the run");
     return false;
 }
