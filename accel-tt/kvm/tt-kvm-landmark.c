@@ -3,8 +3,9 @@
  * Where a vCPU of KVM stands that left guest code without an exit (K3 in tt-kvm.c).
  *
  * Not every place will do. While an exception or interrupt waits for its delivery the
- * state does not tell all; and a replay cannot stop within a string instruction with
- * REP. Then the vCPU runs on and is kicked again.
+ * state does not tell all; a fault that was not delivered leaves RF set, which TCG has
+ * behind an IRET only; and a replay cannot stop within a string instruction with REP.
+ * Then the vCPU runs on and is kicked again.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpu-backend.h"
@@ -46,11 +47,15 @@ static bool is_string(uint8_t op)
         (op >= 0xaa && op <= 0xaf);
 }
 
-static bool is_rep(CPUState *cpu, uint64_t pc)
+/* The length of the string instruction with REP at @pc; 0: there is another; -1: not
+ * known. *@other_size: it does not count with the address size of its segment. */
+static int rep_bytes(CPUState *cpu, uint64_t pc, bool *other_size)
 {
     uint8_t code[15];
     unsigned n = fetch(cpu, pc, code, sizeof(code));
     bool rep = false;
+
+    *other_size = false;
 
     for (unsigned i = 0; i < n; i++) {
         switch (code[i]) {
@@ -58,14 +63,54 @@ static bool is_rep(CPUState *cpu, uint64_t pc)
         case 0xf3:
             rep = true;
             continue;
+        case 0x67:
+            *other_size = true;
+            continue;
         case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x64: case 0x65:
-        case 0x66: case 0x67: case 0x40 ... 0x4f:
+        case 0x66: case 0x40 ... 0x4f:
             continue;
         default:
-            return rep && is_string(code[i]);
+            return rep && is_string(code[i]) ? i + 1 : 0;
         }
     }
-    return n == 0 || rep;       /* not known: better not */
+    return n == 0 || rep ? -1 : 0;
+}
+
+/*
+ * KVM's emulator leaves a string instruction between its iterations, with RF set, and
+ * also with RCX = 0 and RIP still at it. A CPU never stands in the latter place, so the
+ * rest is done here: nothing but to go on behind it.
+ */
+TtKvmBoundary tt_kvm_boundary(CPUState *cpu)
+{
+    struct kvm_regs r;
+    struct kvm_sregs s;
+    bool other_size;
+    uint64_t mask;
+    int bytes;
+
+    if (cpu->vcpu_dirty) {
+        return TT_KVM_BETWEEN;      /* the state comes from QEMU */
+    }
+    if (kvm_vcpu_ioctl(cpu, KVM_GET_REGS, &r)) {
+        return TT_KVM_UNKNOWN;
+    }
+    if (!(r.rflags & RF_MASK)) {
+        return TT_KVM_BETWEEN;
+    }
+    if (kvm_vcpu_ioctl(cpu, KVM_GET_SREGS, &s)) {
+        return TT_KVM_UNKNOWN;
+    }
+    bytes = rep_bytes(cpu, s.cs.base + r.rip, &other_size);
+    mask = s.cs.l && !other_size ? UINT64_MAX :
+        s.cs.l || s.cs.db != other_size ? UINT32_MAX : UINT16_MAX;
+    if (bytes < 0 || (bytes && r.rcx & mask)) {
+        return TT_KVM_WITHIN;
+    }
+    r.rip += bytes;
+    r.rflags &= ~(uint64_t)RF_MASK;     /* it ends with an instruction, also with one
+                                           that KVM skipped */
+    return kvm_vcpu_ioctl(cpu, KVM_SET_REGS, &r) ? TT_KVM_UNKNOWN : TT_KVM_BETWEEN;
 }
 
 static TtX86Segment segment(const struct kvm_segment *s)
@@ -104,26 +149,17 @@ static bool fpu_hash(CPUState *cpu, uint64_t *hash)
     return true;
 }
 
-/* A fault that was not delivered leaves RF set: TCG has it only when it is pushed. */
-static bool clear_rf(CPUState *cpu, struct kvm_regs *r)
-{
-    if (!(r->rflags & RF_MASK)) {
-        return true;
-    }
-    r->rflags &= ~(uint64_t)RF_MASK;
-    return !kvm_vcpu_ioctl(cpu, KVM_SET_REGS, r);
-}
-
 bool tt_kvm_place(CPUState *cpu, TtLandmark *p)
 {
     struct kvm_regs r;
     struct kvm_sregs s;
+    bool other_size;
     uint64_t fpu;
 
     if (has_event(cpu) || kvm_vcpu_ioctl(cpu, KVM_GET_REGS, &r) ||
         kvm_vcpu_ioctl(cpu, KVM_GET_SREGS, &s) ||
         !fpu_hash(cpu, &fpu) ||
-        is_rep(cpu, s.cs.base + r.rip) || !clear_rf(cpu, &r)) {
+        r.rflags & RF_MASK || rep_bytes(cpu, s.cs.base + r.rip, &other_size)) {
         return false;
     }
     *p = (TtLandmark) {

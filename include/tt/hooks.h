@@ -91,6 +91,9 @@ static inline bool tt_remedy(unsigned omit)
  */
 extern bool tt_like_hardware;
 
+/* The fault of a fetch names the page, not the address: so did older runs. */
+extern bool tt_fetch_names_page;
+
 static inline bool tt_is_like_hardware(void)
 {
     return __builtin_expect(tt_like_hardware, 0);
@@ -293,7 +296,8 @@ typedef struct TtFetched {      /* the page that was asked for last */
 
 extern TtFetched tt_fetched;
 
-void tt_fetch_slow(struct CPUState *cpu, uint64_t pc, uint32_t flags);
+/* False: what is due here comes first, and no block may be looked up. */
+bool tt_fetch_slow(struct CPUState *cpu, uint64_t pc, uint32_t flags);
 void tt_fetch_again(struct CPUState *cpu);      /* where the vCPU stands */
 bool tt_fetch_known(struct CPUState *cpu, uint64_t pc);
 /*
