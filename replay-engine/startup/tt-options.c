@@ -120,6 +120,10 @@ static QemuOptsList tt_opts = {
                   "or continue unrecorded" },
         { .name = "chaos", .type = QEMU_OPT_BOOL,
           .help = "record, branch: several vCPUs take turns at random" },
+        { .name = "disk", .type = QEMU_OPT_STRING,
+          .help = "record: where the guest's writes to disks go: private, to the run "
+                  "(default); commit, at the end to the images, too; image, to the "
+                  "images" },
         { .name = "sync", .type = QEMU_OPT_STRING,
           .help = "record, branch: seconds between flushes of the log to disk "
                   "(default 0: when it ends)" },
@@ -199,6 +203,20 @@ static void parse_on_error(const char *what)
         tt_refuse("-tt: on-error is 'stop' or 'continue', not '%s'", what);
     }
     tt_record_options.stop_on_error = !what || !strcmp(what, "stop");
+}
+
+static void parse_disk(const char *where)
+{
+    if (where && is_branch) {
+        tt_refuse("-tt: 'disk' makes sense with 'record' only: a branch writes to its own "
+                  "run");
+    }
+    if (where && strcmp(where, "private") && strcmp(where, "commit") &&
+        strcmp(where, "image")) {
+        tt_refuse("-tt: disk is 'private', 'commit' or 'image', not '%s'", where);
+    }
+    tt_record_options.disks = !where || !strcmp(where, "private") ? TT_DISKS_PRIVATE :
+        strcmp(where, "commit") ? TT_DISKS_IMAGE : TT_DISKS_COMMIT;
 }
 
 static void only_in(int mode, QemuOpts *opts, const char *name)
@@ -337,6 +355,8 @@ void tt_option_parse(const char *optarg)
     only_in(TT_RECORD, opts, "guard");
     only_in(TT_RECORD, opts, "check-interval");
     only_in(TT_RECORD, opts, "sync");
+    only_in(TT_RECORD, opts, "disk");
+    parse_disk(qemu_opt_get(opts, "disk"));
     parse_sync(qemu_opt_get(opts, "sync"));
     parse_check_interval(opts);
     tt_guard_option(qemu_opt_get_bool(opts, "guard", false));
