@@ -1,34 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tt disk: the versions of a disk, and what the disk is. Reads the map only.
+ * tt disk: the versions of a disk, and what the disk is, for which the map is enough;
+ * and the table of what else it does.
  */
-#include "tt-tool.h"
-#include "block-tt/tt-blockmap.h"
+#include "tt-tool-disk.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-static TtBlockMap *open_disk(const char *path)
-{
-    TtBlockMap *map = NULL;
-    TtDiag diag;
-    TtIo *io;
-    TtStatus st = tt_io_posix_open(path, &io, &diag);
-
-    if (st == TT_OK) {
-        st = tt_blockmap_open(io, &map, &diag);
-        tt_io_close(io);
-    }
-    if (st != TT_OK) {
-        tool_problem(&diag);
-        return NULL;
-    }
-    if (tt_blockmap_damage(map)) {
-        tool_complain("%s: %s", path, tt_blockmap_damage(map));
-    }
-    return map;
-}
 
 /* ---- the versions ---- */
 
@@ -129,30 +108,103 @@ static int say_info(const char *path, const TtBlockMap *map, const TtDiskInfo *d
            TOOL_FINE;
 }
 
-int tool_disk(const ToolArgs *args)
-{
-    const char *what = args->operand[0], *path = args->operand[1];
-    bool is_list = strcmp(what, "list") == 0, json = tool_has(args, "--json");
-    TtBlockMap *map;
-    TtDiskInfo disk;
-    int result;
+/* ---- the command ---- */
 
-    if (!is_list && strcmp(what, "info") != 0) {
-        return tool_usage(args->command, "'%s' is neither list nor info", what);
-    }
-    map = open_disk(path);
-    if (!map) {
-        return TOOL_PROBLEM;
-    }
-    tt_blockmap_info(map, &disk);
-    result = tt_blockmap_damage(map) ? TOOL_PROBLEM : TOOL_FINE;
+static int list_or_info(const ToolArgs *a, const ToolDisk *d, bool is_list)
+{
+    bool json = tool_has(a, "--json");
+    int result = tt_blockmap_damage(d->map) ? TOOL_PROBLEM : TOOL_FINE;
+    TtDiskInfo disk;
+
+    tt_blockmap_info(d->map, &disk);
     if (is_list) {
-        (json ? list_json : list_text)(map, &disk);
+        (json ? list_json : list_text)(d->map, &disk);
     } else {
-        int found = say_info(path, map, &disk, json);
+        int found = say_info(d->path, d->map, &disk, json);
 
         result = MAX(result, found);
     }
-    tt_blockmap_free(map);
+    return result;
+}
+
+static int list(const ToolArgs *a, const ToolDisk *d)
+{
+    return list_or_info(a, d, true);
+}
+
+static int info(const ToolArgs *a, const ToolDisk *d)
+{
+    return list_or_info(a, d, false);
+}
+
+/* What it does, how many operands it takes behind the disk, and its options. */
+typedef struct Verb {
+    const char *name;
+    int (*run)(const ToolArgs *a, const ToolDisk *d);
+    unsigned n_operands;
+    const char *operands;
+    const char *options[8];     /* besides --json */
+} Verb;
+
+static const Verb verbs[] = {
+    { "list", list, 0, "" },
+    { "info", info, 0, "" },
+    { "export", tool_disk_export, 1, "one file to write",
+      { "--version", "--format", "--force" } },
+    { "serve", tool_disk_serve_command, 0, "",
+      { "--version", "--socket", "--port", "--seconds", "--keep" } },
+    { "diff", tool_disk_diff, 2, "the two versions A and B", { "--blocks", "--files" } },
+};
+
+static const Verb *find_verb(const char *name)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(verbs); i++) {
+        if (strcmp(name, verbs[i].name) == 0) {
+            return &verbs[i];
+        }
+    }
+    return NULL;
+}
+
+/* Is all that is given for this one? */
+static int check_given(const ToolArgs *a, const Verb *v)
+{
+    unsigned n = 0;
+
+    while (n + 2 < TOOL_OPERANDS_MAX && a->operand[n + 2]) {
+        n++;
+    }
+    if (n != v->n_operands) {
+        return tool_usage(a->command, "tt disk %s takes a disk%s%s", v->name,
+                          v->n_operands ? " and " : " only", v->operands);
+    }
+    for (const ToolOption *o = a->command->options; o->name; o++) {
+        if (tool_has(a, o->name) && strcmp(o->name, "--json") != 0 &&
+            !g_strv_contains((const char *const *)v->options, o->name)) {
+            return tool_usage(a->command, "tt disk %s has no option %s", v->name, o->name);
+        }
+    }
+    return TOOL_FINE;
+}
+
+int tool_disk(const ToolArgs *a)
+{
+    const Verb *v = find_verb(a->operand[0]);
+    ToolDisk d;
+    int result;
+
+    if (!v) {
+        return tool_usage(a->command, "'%s' is none of list, info, export, serve and diff",
+                          a->operand[0]);
+    }
+    result = check_given(a, v);
+    if (result != TOOL_FINE) {
+        return result;
+    }
+    if (!tool_disk_open(a, &d)) {
+        return TOOL_PROBLEM;
+    }
+    result = v->run(a, &d);
+    tool_disk_close(&d);
     return result;
 }

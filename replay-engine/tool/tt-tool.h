@@ -35,14 +35,15 @@ typedef struct ToolOption {
     bool is_needed;             /* the command sees to it */
 } ToolOption;
 
-#define TOOL_OPTIONS_MAX 9
-#define TOOL_OPERANDS_MAX 2
+#define TOOL_OPTIONS_MAX 12
+#define TOOL_OPERANDS_MAX 4
 
 typedef struct ToolArgs ToolArgs;
 
 typedef struct ToolCommand {
     const char *name;
-    const char *operands[TOOL_OPERANDS_MAX + 1];    /* "RUN"; NULL ends */
+    const char *operands[TOOL_OPERANDS_MAX + 1];    /* "RUN"; NULL
+                                   ends; those in [] may be absent */
     bool takes_rest;            /* what is behind -- is for another program */
     const char *what;           /* a sentence */
     ToolOption options[TOOL_OPTIONS_MAX + 1];
@@ -52,7 +53,7 @@ typedef struct ToolCommand {
 struct ToolArgs {
     const ToolCommand *command;
     const char *program;        /* as this one was called */
-    const char *operand[TOOL_OPERANDS_MAX];         /* all are there */
+    const char *operand[TOOL_OPERANDS_MAX];         /* or NULL */
     GPtrArray *given;           /* name, value, name, value ... */
     char **rest;                /* behind --; NULL: nothing */
 };
@@ -146,10 +147,12 @@ typedef struct ToolTotals {
     uint64_t ev_raw, ev_stored, pl_raw, pl_stored;
 } ToolTotals;
 ToolTotals tool_totals(const TtLogReader *r);
-/* The next three: g_free. NULL: said why. */
+/* The next four: g_free. NULL: said why. */
 char *tool_whole_path(const char *path);        /* tt_io_posix_absolute */
 /* What --qemu names, or the qemu-system-x86_64 beside this program. */
 char *tool_find_qemu(const ToolArgs *a);
+/* Another of QEMU's programs, beside @program, which is this one. */
+char *tool_find_beside(const char *program, const char *name);
 /* The whole @path as the value of an option of QEMU's. */
 char *tool_option_value(const char *path);
 /* A comma in a value of QEMU's options is doubled. g_free. */

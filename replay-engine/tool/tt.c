@@ -116,9 +116,24 @@ const ToolCommand tool_commands[] = {
             JSON,
         }, tool_compare_traces,
     }, {
-        "disk", { "list|info", "FILE" }, false,
-        "The versions of a disk (an image of the format tt), or what the disk is.",
-        { JSON }, tool_disk,
+        "disk", { "list|info|export|serve|diff", "FILE", "[OUT|A]", "[B]" }, false,
+        "A disk with versions (an image of the format tt): list shows them, info says\n"
+        "what the disk is, export writes one to the file OUT, serve offers one over NBD,\n"
+        "read-only, and diff says in which blocks and files A and B differ. A version is\n"
+        "a number, a name, or 'now'.",
+        {
+            { "--version", "V", false, "export, serve: which; default: now" },
+            { "--format", "FORMAT", false, "export: raw or qcow2; default: as OUT's name "
+              "ends" },
+            { "--force", NULL, false, "export: write over OUT if it exists" },
+            { "--socket", "PATH", false, "serve: on a Unix socket that it makes" },
+            { "--port", "N", false, "serve: on this port of 127.0.0.1; 0: a free one" },
+            { "--seconds", "N", false, "serve: no longer than that" },
+            { "--keep", NULL, false, "serve: also when the last client has left" },
+            { "--blocks", NULL, false, "diff: the blocks only" },
+            { "--files", NULL, false, "diff: the files only" },
+            JSON,
+        }, tool_disk,
     },
     { NULL },
 };
