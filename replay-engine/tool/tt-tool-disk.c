@@ -149,6 +149,7 @@ typedef struct Verb {
 static const Verb verbs[] = {
     { "list", list, 0, "" },
     { "info", info, 0, "" },
+    { "commit", NULL, 0, "" },
     { "export", tool_disk_export, 1, "one file to write",
       { "--version", "--format", "--force" } },
     { "serve", tool_disk_serve_command, 0, "",
@@ -194,12 +195,16 @@ int tool_disk(const ToolArgs *a)
     int result;
 
     if (!v) {
-        return tool_usage(a->command, "'%s' is none of list, info, export, serve and diff",
+        return tool_usage(a->command, "'%s' is none of list, info, commit, export, "
+                          "serve and diff",
                           a->operand[0]);
     }
     result = check_given(a, v);
     if (result != TOOL_FINE) {
         return result;
+    }
+    if (!v->run) {
+        return tool_disk_commit(a, a->operand[1]);
     }
     if (!tool_disk_open(a, &d)) {
         return TOOL_PROBLEM;

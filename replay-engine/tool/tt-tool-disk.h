@@ -31,6 +31,7 @@ typedef struct ToolDiskAt {
 
 /* The disk that the second operand of @a names. False: said why. */
 bool tool_disk_open(const ToolArgs *a, ToolDisk *d);
+bool tool_disk_open_path(const char *path, ToolDisk *d);
 void tool_disk_close(ToolDisk *d);
 /* What --version or --at say; neither: now. Returns TOOL_FINE, or what the process ends
  * with, having said why. */
@@ -50,6 +51,8 @@ pid_t tool_disk_serve(const ToolArgs *a, const ToolDisk *d, const ToolDiskAt *at
 /* Reads what it serves; to be closed. NULL: said why. */
 TtIo *tool_disk_read(const ToolArgs *a, const ToolDisk *d, const ToolDiskAt *at);
 
+/* @path: a run, or a disk. */
+int tool_disk_commit(const ToolArgs *a, const char *path);
 int tool_disk_export(const ToolArgs *a, const ToolDisk *d);
 int tool_disk_serve_command(const ToolArgs *a, const ToolDisk *d);
 

@@ -31,7 +31,12 @@ static bool open_map(ToolDisk *d)
 
 bool tool_disk_open(const ToolArgs *a, ToolDisk *d)
 {
-    *d = (ToolDisk) { .path = g_strdup(a->operand[1]) };
+    return tool_disk_open_path(a->operand[1], d);
+}
+
+bool tool_disk_open_path(const char *path, ToolDisk *d)
+{
+    *d = (ToolDisk) { .path = g_strdup(path) };
     if (open_map(d)) {
         return true;
     }

@@ -116,9 +116,10 @@ const ToolCommand tool_commands[] = {
             JSON,
         }, tool_compare_traces,
     }, {
-        "disk", { "list|info|export|serve|diff", "FILE", "[OUT|A]", "[B]" }, false,
+        "disk", { "list|info|commit|export|serve|diff", "FILE", "[OUT|A]", "[B]" }, false,
         "A disk with versions (an image of the format tt): list shows them, info says\n"
-        "what the disk is, export writes one to the file OUT, serve offers one over NBD,\n"
+        "what the disk is, commit writes what a guest wrote (FILE may be a run) into the\n"
+        "image below, export writes one to the file OUT, serve offers one over NBD,\n"
         "read-only, and diff says in which blocks and files A and B differ. A version is\n"
         "a number, a name, or 'now'.",
         {
