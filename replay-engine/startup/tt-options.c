@@ -124,6 +124,8 @@ static QemuOptsList tt_opts = {
           .help = "record: where the guest's writes to disks go: private, to the run "
                   "(default); commit, at the end to the images, too; image, to the "
                   "images" },
+        { .name = "full", .type = QEMU_OPT_BOOL,
+          .help = "record, branch: a branch can begin at each checkpoint (default off)" },
         { .name = "sync", .type = QEMU_OPT_STRING,
           .help = "record, branch: seconds between flushes of the log to disk "
                   "(default 0: when it ends)" },
@@ -356,6 +358,8 @@ void tt_option_parse(const char *optarg)
     only_in(TT_RECORD, opts, "check-interval");
     only_in(TT_RECORD, opts, "sync");
     only_in(TT_RECORD, opts, "disk");
+    only_in(TT_RECORD, opts, "full");
+    tt_record_options.full = qemu_opt_get_bool(opts, "full", false);
     parse_disk(qemu_opt_get(opts, "disk"));
     parse_sync(qemu_opt_get(opts, "sync"));
     parse_check_interval(opts);
