@@ -24,7 +24,10 @@
 
 #include <xxhash.h>
 
-#define SLOTS       (1u << 16)      /* pages that are remembered: 256 MiB */
+/* Pages that are remembered: 256 MiB. With one slot for each hash, two pages of a request
+ * met so often that 0.25 % of what was read went into the log (2026-11). */
+#define SLOTS       (1u << 16)
+#define SLOTS_EACH  8
 #define OPEN_MAX    8               /* versions that a replay has open at a time */
 
 typedef struct Slot {
@@ -36,7 +39,7 @@ static struct {
     BlockDriverState *disk[TT_DISKS_MAX];
     unsigned n_disks;
     uint64_t seed;                  /* nobody can make two pages of one hash */
-    Slot *slot;
+    Slot *slot;                     /* of each hash's, the newest first */
 } rec;
 
 /* ---- recording ---- */
@@ -46,13 +49,25 @@ static uint64_t hash_of(const uint8_t *page)
     return XXH3_64bits_withSeed(page, TT_PAGE_BYTES, rec.seed);
 }
 
+static Slot *slots_of(uint64_t hash)
+{
+    return &rec.slot[hash % (SLOTS / SLOTS_EACH) * SLOTS_EACH];
+}
+
 static bool find(const uint8_t *page, TtDiskRef *ref)
 {
     uint64_t hash = hash_of(page);
-    const Slot *s = &rec.slot[hash % SLOTS];
+    const Slot *s = slots_of(hash);
 
-    *ref = (TtDiskRef) { .disk = s->disk, .version = s->version, .sector = s->sector };
-    return s->version && s->hash == hash;
+    for (unsigned i = 0; i < SLOTS_EACH; i++, s++) {
+        if (s->version && s->hash == hash) {
+            *ref = (TtDiskRef) {
+                .disk = s->disk, .version = s->version, .sector = s->sector,
+            };
+            return true;
+        }
+    }
+    return false;
 }
 
 static void remember(unsigned disk, TtVersionId version, const uint8_t *bytes, size_t len,
@@ -60,8 +75,10 @@ static void remember(unsigned disk, TtVersionId version, const uint8_t *bytes, s
 {
     for (; len >= TT_PAGE_BYTES; len -= TT_PAGE_BYTES) {
         uint64_t hash = hash_of(bytes);
+        Slot *s = slots_of(hash);
 
-        rec.slot[hash % SLOTS] = (Slot) {
+        memmove(s + 1, s, (SLOTS_EACH - 1) * sizeof(*s));
+        *s = (Slot) {
             .hash = hash, .disk = disk, .version = version, .sector = offset / 512,
         };
         bytes += TT_PAGE_BYTES;
