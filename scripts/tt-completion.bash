@@ -15,7 +15,7 @@ _tt_options()
 {
     case $1 in
     info|stats|check) echo --json --help ;;
-    disk) echo --version --format --force --socket --port --seconds --keep \
+    disk) echo --disk --version --at --format --force --socket --port --seconds --keep \
                --blocks --files --json --help ;;
     log) echo --from --to --kind --limit --json --data --help ;;
     verify) echo -j --qemu --symbols --once --quiet --json --help ;;
@@ -47,7 +47,7 @@ _tt()
     --kind)
         mapfile -t COMPREPLY < <(compgen -W "$_tt_kinds" -- "$word")
         return ;;
-    --from|--limit|-j|--at|--without|--version|--format|--port|--seconds) return ;;
+    --from|--limit|-j|--at|--without|--version|--format|--port|--seconds|--disk) return ;;
     --to) [ "$command" = branch ] || return ;;
     esac
     if [[ $word = -* ]]; then

@@ -53,10 +53,12 @@ read_run(BlockDriverState *bs, const TtBlockRun *run, int64_t offset,
          QEMUIOVector *qiov, size_t qiov_offset)
 {
     if (run->kind == TT_BLOCK_HOST) {
+        BLKDBG_CO_EVENT(bs->file, BLKDBG_READ_AIO);
         return bdrv_co_preadv_part(bs->file, run->host_offset, run->len, qiov,
                                    qiov_offset, 0);
     }
     if (run->kind == TT_BLOCK_BACKING && bs->backing) {
+        BLKDBG_CO_EVENT(bs->file, BLKDBG_READ_BACKING_AIO);
         return bdrv_co_preadv_part(bs->backing, offset, run->len, qiov, qiov_offset, 0);
     }
     qemu_iovec_memset(qiov, qiov_offset, 0, run->len);
@@ -159,6 +161,7 @@ write_one(BlockDriverState *bs, int64_t offset, int64_t bytes, QEMUIOVector *qio
         }
         begin_request(s, &req, offset, w.len, !w.is_new);
     }
+    BLKDBG_CO_EVENT(bs->file, BLKDBG_WRITE_AIO);
     if (w.fill_before || w.fill_after) {
         ret = write_filled(bs, &w, qiov, qiov_offset);
     } else {

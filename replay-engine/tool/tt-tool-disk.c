@@ -19,7 +19,20 @@ static char *date_of(const TtVersionInfo *v)
            g_strdup("(no date)");
 }
 
-static void list_json(const TtBlockMap *map, const TtDiskInfo *disk)
+/* The checkpoint that pinned it, or NULL. */
+static const ToolDiskPin *pin_of(const GArray *pins, TtVersionId version)
+{
+    for (guint i = 0; pins && i < pins->len; i++) {
+        const ToolDiskPin *p = &g_array_index(pins, ToolDiskPin, i);
+
+        if (p->version == version) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+static void list_json(const TtBlockMap *map, const TtDiskInfo *disk, const GArray *pins)
 {
     TtVersionInfo v;
 
@@ -32,6 +45,10 @@ static void list_json(const TtBlockMap *map, const TtDiskInfo *disk)
         if (v.has_tag) {
             printf("\"tag\": %" PRIu64 ", ", v.tag);
         }
+        if (pin_of(pins, v.id)) {
+            printf("\"checkpoint\": %" PRIu32 ", \"position\": %" PRIu64 ", ",
+                   pin_of(pins, v.id)->checkpoint, pin_of(pins, v.id)->pos);
+        }
         printf("\"name\": ");
         tool_json_string(v.name);
         printf("}");
@@ -39,7 +56,7 @@ static void list_json(const TtBlockMap *map, const TtDiskInfo *disk)
     printf("]}\n");
 }
 
-static void list_text(const TtBlockMap *map, const TtDiskInfo *disk)
+static void list_text(const TtBlockMap *map, const TtDiskInfo *disk, const GArray *pins)
 {
     TtVersionInfo v;
 
@@ -49,8 +66,15 @@ static void list_text(const TtBlockMap *map, const TtDiskInfo *disk)
         g_autofree char *bytes = tool_bytes(v.clusters * disk->cluster_bytes);
         g_autofree char *date = date_of(&v);
 
-        printf("%8" PRIu32 " %8" PRIu32 " %10s  %-20s %s\n", v.id, v.parent, bytes,
-               date, v.name);
+        printf("%8" PRIu32 " %8" PRIu32 " %10s  %-20s %s", v.id, v.parent, bytes, date,
+               v.name);
+        if (pin_of(pins, v.id)) {
+            g_autofree char *pos = tool_number(pin_of(pins, v.id)->pos);
+
+            printf("%scheckpoint %" PRIu32 ", position %s", *v.name ? ": " : "",
+                   pin_of(pins, v.id)->checkpoint, pos);
+        }
+        printf("\n");
     }
     printf("%8s %8" PRIu32 "\n", "(now)", disk->parent);
 }
@@ -118,7 +142,9 @@ static int list_or_info(const ToolArgs *a, const ToolDisk *d, bool is_list)
 
     tt_blockmap_info(d->map, &disk);
     if (is_list) {
-        (json ? list_json : list_text)(d->map, &disk);
+        g_autoptr(GArray) pins = d->run ? tool_disk_pins(d) : NULL;
+
+        (json ? list_json : list_text)(d->map, &disk, pins);
     } else {
         int found = say_info(d->path, d->map, &disk, json);
 
@@ -147,14 +173,15 @@ typedef struct Verb {
 } Verb;
 
 static const Verb verbs[] = {
-    { "list", list, 0, "" },
-    { "info", info, 0, "" },
+    { "list", list, 0, "", { "--disk" } },
+    { "info", info, 0, "", { "--disk" } },
     { "commit", NULL, 0, "" },
     { "export", tool_disk_export, 1, "one file to write",
-      { "--version", "--format", "--force" } },
+      { "--disk", "--version", "--at", "--format", "--force" } },
     { "serve", tool_disk_serve_command, 0, "",
-      { "--version", "--socket", "--port", "--seconds", "--keep" } },
-    { "diff", tool_disk_diff, 2, "the two versions A and B", { "--blocks", "--files" } },
+      { "--disk", "--version", "--at", "--socket", "--port", "--seconds", "--keep" } },
+    { "diff", tool_disk_diff, 2, "what to compare, A and B",
+      { "--disk", "--blocks", "--files" } },
 };
 
 static const Verb *find_verb(const char *name)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The parts of `tt disk`: tt-tool-disk.c lists and describes, tt-tool-diskat.c finds the
- * disk and the version that are meant, tt-tool-diskout.c exports and serves,
+ * disk and the version that are meant (tt-tool-diskrun.c those of a run), tt-tool-diskout.c exports and serves,
  * tt-tool-disknbd.c has qemu-nbd read a version for us, tt-tool-diskdiff.c compares two,
  * tt-tool-diskvolumes.c finds their file systems, and tt-tool-diskfiles.c compares these
  * (with libext2fs, through tt-tool-extio.c).
@@ -19,6 +19,7 @@
 
 typedef struct ToolDisk {
     char *path;                 /* of the image with versions */
+    char *run;                  /* whose disk it is; NULL: nobody's */
     TtBlockMap *map;
 } ToolDisk;
 
@@ -26,6 +27,8 @@ typedef struct ToolDisk {
 typedef struct ToolDiskAt {
     TtVersionId id;
     bool is_now;                /* as it is now; @id is 0 */
+    bool has_pos;               /* of the full checkpoint that pinned it */
+    uint64_t pos;
     char *words;                /* for people; g_free */
 } ToolDiskAt;
 
@@ -38,6 +41,24 @@ void tool_disk_close(ToolDisk *d);
 int tool_disk_at_option(const ToolArgs *a, const ToolDisk *d, ToolDiskAt *at);
 /* The same for a word of the command line. */
 int tool_disk_at(const ToolArgs *a, const ToolDisk *d, const char *text, ToolDiskAt *at);
+
+/* ---- disks of a run ---- */
+
+/* A version that a full checkpoint has pinned. */
+typedef struct ToolDiskPin {
+    uint32_t checkpoint;
+    uint64_t pos;
+    TtVersionId version;
+    char *name;                 /* of the checkpoint, or "" */
+} ToolDiskPin;
+
+/* The image of @run's disk @wanted, or (NULL) of the only one. NULL: said why. g_free. */
+char *tool_disk_of_run(const char *run, const char *wanted);
+/* Of the run that @d is of, by position. Never NULL; what cannot be read is said. */
+GArray *tool_disk_pins(const ToolDisk *d);
+/* The version that the nearest full checkpoint at or before a place has. A number is the
+ * id of one, if there is such a one, else a position. Returns a status. */
+int tool_disk_at_place(const ToolDisk *d, const char *text, ToolDiskAt *at);
 
 /* ---- QEMU's programs ---- */
 

@@ -31,7 +31,23 @@ static bool open_map(ToolDisk *d)
 
 bool tool_disk_open(const ToolArgs *a, ToolDisk *d)
 {
-    return tool_disk_open_path(a->operand[1], d);
+    const char *path = a->operand[1], *wanted = tool_value(a, "--disk");
+    g_autofree char *image = NULL;
+    bool ok;
+
+    if (!g_file_test(path, G_FILE_TEST_IS_DIR)) {
+        if (wanted) {
+            tool_complain("--disk is for a run, and '%s' is none", path);
+            return false;
+        }
+        return tool_disk_open_path(path, d);
+    }
+    image = tool_disk_of_run(path, wanted);
+    ok = image && tool_disk_open_path(image, d);
+    if (ok) {
+        d->run = g_strdup(path);
+    }
+    return ok;
 }
 
 bool tool_disk_open_path(const char *path, ToolDisk *d)
@@ -48,6 +64,7 @@ void tool_disk_close(ToolDisk *d)
 {
     tt_blockmap_free(d->map);
     g_free(d->path);
+    g_free(d->run);
     *d = (ToolDisk) { .path = NULL };
 }
 
@@ -88,12 +105,23 @@ int tool_disk_at(const ToolArgs *a, const ToolDisk *d, const char *text, ToolDis
         at->words = g_strdup("the disk as it is now");
         return TOOL_FINE;
     }
-    return find_version(d, text, at);
+    return d->run ? tool_disk_at_place(d, text, at) : find_version(d, text, at);
 }
 
 int tool_disk_at_option(const ToolArgs *a, const ToolDisk *d, ToolDiskAt *at)
 {
-    const char *version = tool_value(a, "--version");
+    const char *version = tool_value(a, "--version"), *place = tool_value(a, "--at");
 
-    return tool_disk_at(a, d, version ? version : "now", at);
+    *at = (ToolDiskAt) { 0 };
+    if (version && place) {
+        return tool_usage(a->command, "give --version or --at, not both");
+    }
+    if (place && !d->run) {
+        return tool_complain("--at is for a run, and '%s' is none: use --version",
+                             a->operand[1]);
+    }
+    if (version && strcmp(version, "now") != 0) {
+        return find_version(d, version, at);
+    }
+    return tool_disk_at(a, d, place ? place : "now", at);
 }

@@ -35,7 +35,7 @@ typedef struct ToolOption {
     bool is_needed;             /* the command sees to it */
 } ToolOption;
 
-#define TOOL_OPTIONS_MAX 12
+#define TOOL_OPTIONS_MAX 14
 #define TOOL_OPERANDS_MAX 4
 
 typedef struct ToolArgs ToolArgs;

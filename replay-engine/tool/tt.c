@@ -116,14 +116,19 @@ const ToolCommand tool_commands[] = {
             JSON,
         }, tool_compare_traces,
     }, {
-        "disk", { "list|info|commit|export|serve|diff", "FILE", "[OUT|A]", "[B]" }, false,
-        "A disk with versions (an image of the format tt): list shows them, info says\n"
-        "what the disk is, commit writes what a guest wrote (FILE may be a run) into the\n"
-        "image below, export writes one to the file OUT, serve offers one over NBD,\n"
-        "read-only, and diff says in which blocks and files A and B differ. A version is\n"
-        "a number, a name, or 'now'.",
+        "disk", { "list|info|commit|export|serve|diff", "FILE|RUN", "[OUT|A]", "[B]" },
+        false,
+        "A disk with versions (an image of the format tt), or a disk of a run: list shows\n"
+        "them, info says what the disk is, commit writes what a guest wrote into the image\n"
+        "below, export writes one to the file OUT, serve offers one over NBD, read-only,\n"
+        "and diff says in which blocks and files A and B differ. Of a FILE, A, B and V are\n"
+        "numbers or names; of a RUN, A, B and PLACE are positions, ids of full\n"
+        "checkpoints, or @NAMEs of these or of marks: the version that the nearest full\n"
+        "checkpoint at or before it has. 'now' is the disk as it is now.",
         {
+            { "--disk", "NAME", false, "which of a run's disks, if it has several" },
             { "--version", "V", false, "export, serve: which; default: now" },
+            { "--at", "PLACE", false, "export, serve: the same, by a place in the run" },
             { "--format", "FORMAT", false, "export: raw or qcow2; default: as OUT's name "
               "ends" },
             { "--force", NULL, false, "export: write over OUT if it exists" },

@@ -11,7 +11,8 @@ import subprocess
 from disker import checked, contents, new_disk, qemu_img, write_disk
 from ext import MB, change_ext4, gpt, make_ext4, mbr, put, read_ext4
 from guests import own_args
-from ttlib import (Vm, check, equal, limit, one_sentence, run_tool, seed, tool, tt)
+from ttlib import (Vm, check, equal, limit, one_sentence, recorder, run_tool, seed, tool,
+                   tt)
 
 SIZE = 3 << 20
 
@@ -258,7 +259,8 @@ def test_hostile(work):
 
 GUEST = b'''#!/bin/busybox sh
 mount -t ext4 /dev/vda /mnt
-wait_host() { echo "TT-STEP $1"; read -r unused < /dev/ttyS1; }
+exec 3< /dev/ttyS1
+wait_host() { echo "TT-STEP $1"; read -r unused <&3; }
 wait_host mounted
 echo "made in the guest" > /mnt/made
 sync
@@ -272,31 +274,34 @@ echo "TT-DONE own"
 '''
 
 
-@limit(300)
-def test_deleted_file(work):
-    """A guest deletes a file; an earlier version has it, by export and by NBD, and the
-    difference names it, though the file system was in use and its journal not empty."""
-    precious = os.urandom(100000)
-    base = make_ext4(os.path.join(work, 'base.fs'), {'precious': precious, 'other': b'o'})
-    path = new_disk(work, '-b', base, '-F', 'raw')
-    drive = ['-drive', f'file={path},format=tt,if=none,id=disk0',
-             '-device', 'virtio-blk-pci,drive=disk0']
+def talking_guest(work):
+    """The guest above, which waits behind each step for a byte on its socket."""
     sock = os.path.join(work, 'talk')
-    args = own_args(work, {'own/run': GUEST}) + drive + [
+    return sock, own_args(work, {'own/run': GUEST}) + [
         '-chardev', f'socket,id=talk,path={sock},server=on,wait=off',
         '-device', 'isa-serial,chardev=talk,index=1']
-    with Vm(work, args, qmp=1, timeout=250) as vm:
-        vm.qmp.cmd('query-status')
-        with socket.socket(socket.AF_UNIX) as talk:
-            talk.connect(sock)
-            for step in ('mounted', 'written', 'deleted'):
-                vm.wait_serial(f'TT-STEP {step}', 200)
-                vm.qmp.cmd('blockdev-snapshot-internal-sync', device='disk0', name=step)
-                talk.sendall(b'\n')
-            vm.wait(0)
-        check(b'TT-DONE own' in vm.serial, vm.serial[-300:])
-    checked(path)
-    answer = json.loads(tt('disk', 'diff', path, 'written', 'deleted', '--json').stdout)
+
+
+def talk_through(vm, sock, do):
+    """Calls do(step) at each step of the guest, up to its end."""
+    vm.qmp.cmd('query-status')
+    with socket.socket(socket.AF_UNIX) as talk:
+        talk.connect(sock)
+        for step in ('mounted', 'written', 'deleted'):
+            vm.wait_serial(f'TT-STEP {step}', 200)
+            do(step)
+            talk.sendall(b'\n')
+        vm.wait(0)
+    check(b'TT-DONE own' in vm.serial, vm.serial[-300:])
+
+
+def precious_disk(work):
+    precious = os.urandom(100000)
+    return precious, make_ext4(os.path.join(work, 'base.fs'),
+                               {'precious': precious, 'other': b'o'})
+
+
+def check_deletion(answer, precious):
     files = {f['path']: f for f in answer['volumes'][0]['files']}
     equal({n: f['change'] for n, f in files.items()},
           {'/precious': 'deleted', '/made': 'changed'}, 'what the guest did')
@@ -304,6 +309,23 @@ def test_deleted_file(work):
            files['/made']['new']['sha256']),
           (sha(precious), sha(b'made in the guest\n'), sha(b'made in the guest\nmore\n')),
           'the contents, old and new')
+
+
+@limit(300)
+def test_deleted_file(work):
+    """A guest deletes a file; an earlier version has it, by export and by NBD, and the
+    difference names it, though the file system was in use and its journal not empty."""
+    precious, base = precious_disk(work)
+    path = new_disk(work, '-b', base, '-F', 'raw')
+    sock, args = talking_guest(work)
+    args += ['-drive', f'file={path},format=tt,if=none,id=disk0',
+             '-device', 'virtio-blk-pci,drive=disk0']
+    with Vm(work, args, qmp=1, timeout=250) as vm:
+        talk_through(vm, sock, lambda step: vm.qmp.cmd(
+            'blockdev-snapshot-internal-sync', device='disk0', name=step))
+    checked(path)
+    check_deletion(json.loads(tt('disk', 'diff', path, 'written', 'deleted',
+                                 '--json').stdout), precious)
     out = os.path.join(work, 'out.raw')
     tt('disk', 'export', path, out, '--version', 'written')
     equal(read_ext4(out, 'precious') == precious, True, 'the file in the export')
@@ -313,6 +335,56 @@ def test_deleted_file(work):
     equal(read_ext4(out, 'precious') == precious, True, 'the file over NBD')
     tt('disk', 'export', path, out, '--force')
     equal(read_ext4(out, 'precious'), b'', 'the file on the disk as it is now')
+
+
+@limit(300)
+def test_run(work):
+    """The same in a recording: the disk of a position, of a full checkpoint and of a
+    mark, of which the nearest full checkpoint before has pinned a version."""
+    precious, base = precious_disk(work)
+    with open(base, 'rb') as f:
+        before = sha(f.read())
+    sock, args = talking_guest(work)
+    args += ['-drive', f'file={base},format=raw,if=none,id=disk0',
+             '-device', 'virtio-blk-pci,drive=disk0']
+    points = {}
+
+    def checkpoint(step):
+        points[step] = vm.qmp.cmd('tt-checkpoint-add', timeout=60, full=True, name=step)
+        if step == 'written':
+            vm.qmp.cmd('tt-mark', name='here')
+
+    with recorder(work, args, qmp=1, timeout=250) as vm:
+        talk_through(vm, sock, checkpoint)
+    run = vm.run
+    with open(base, 'rb') as f:
+        equal(sha(f.read()), before, 'the image that was given')
+    listed = json.loads(tt('disk', 'list', run, '--json').stdout)['versions']
+    equal([(v['checkpoint'], v['position']) for v in listed],
+          [(p['id'], p['position']) for p in points.values()], 'the pinned versions')
+    ids = [str(points[s]['id']) for s in ('written', 'deleted')]
+    for pair in (ids, ['@here', '@deleted'],
+                 [str(points['written']['position'] + 5), str(points['deleted']['position'])]):
+        check_deletion(json.loads(tt('disk', 'diff', run, *pair, '--json').stdout),
+                       precious)
+    out = os.path.join(work, 'out.raw')
+    said = tt('disk', 'export', run, out, '--at', '@here').stdout
+    check(f'of checkpoint {ids[0]} written at position' in said, said)
+    equal(read_ext4(out, 'precious') == precious, True, 'the file in the export')
+    with Server(run, '--at', '@mounted', '--port', '0') as server:
+        with open(out, 'wb') as f:
+            f.write(server.read(work))
+    equal(read_ext4(out, 'precious') == precious, True, 'the file over NBD')
+    tt('disk', 'export', run, out, '--force')
+    equal(read_ext4(out, 'precious'), b'', 'the file at the end of the run')
+    said = one_sentence(tt('disk', 'export', run, out, '--force', '--at', '5000', rc=1).stderr,
+                        'a position before all checkpoints')
+    check('first one is of position' in said, said)
+    said = one_sentence(tt('disk', 'export', run, out, '--force', '--at', '@none',
+                           rc=1).stderr, 'no such mark')
+    check("no mark 'none'" in said, said)
+    said = one_sentence(tt('disk', 'list', run, '--disk', 'hda', rc=1).stderr, 'no disk')
+    check("no disk 'hda'" in said, said)
 
 
 @limit(400)
