@@ -414,6 +414,8 @@ TtStatus tt_manifest_load(const char *path, TtManifest *m, TtDiag *diag)
 TtStatus tt_manifest_check_rules(const TtManifest *m, uint64_t tlb_entries,
                                  TtDiag *diag)
 {
+    const uint64_t each = TT_RULE_KVM | TT_RULE_LIKE_HARDWARE;
+    const uint64_t added = TT_RULE_WHOLE_STATE | TT_RULE_FETCH_FAULT;
     const char *text = m->tt_version ? m->tt_version : "";
     g_autofree char *version = g_strescape(text, NULL);
 
@@ -422,8 +424,7 @@ TtStatus tt_manifest_check_rules(const TtManifest *m, uint64_t tlb_entries,
                        "packed: it does not contain what the guest read and "
                        "cannot be replayed; ask for the complete run");
     }
-    if (((m->rules & ~(TT_RULE_KVM | TT_RULE_LIKE_HARDWARE)) | TT_RULE_WHOLE_STATE) ==
-        TT_MANIFEST_RULES &&
+    if (((m->rules & ~each) | added) == TT_MANIFEST_RULES &&
         m->tlb_entries == tlb_entries) {
         return TT_OK;
     }

@@ -69,9 +69,13 @@
                                                    answered are inputs, the CPU
                                                    is like hardware where TCG's
                                                    is not */
+#define TT_RULE_FETCH_FAULT (UINT64_C(1) << 9)  /* a fetch that faults names its address;
+                                                   a run without, where only the page
+                                                   was named, can be replayed, too */
 #define TT_MANIFEST_RULES   (TT_RULE_COUNT | TT_RULE_RESUME_FLAG | \
                              TT_RULE_BT_FLAGS | TT_RULE_FETCH | \
-                             TT_RULE_VICTIMS | TT_RULE_WHOLE_STATE)
+                             TT_RULE_VICTIMS | TT_RULE_WHOLE_STATE | \
+                             TT_RULE_FETCH_FAULT)
 
 enum {
     TT_BLOCK_ROM = 1,           /* read-only for the guest */
