@@ -110,6 +110,10 @@ typedef struct TtBlockRun {
 void tt_blockmap_lookup(const TtBlockMap *bm, uint64_t offset, uint64_t len,
                         TtBlockRun *run);
 
+/* Is it all as in the version that the head comes from? Then it stays to be found
+ * there. O(clusters). */
+bool tt_blockmap_is_kept(const TtBlockMap *bm, uint64_t offset, uint64_t len);
+
 /*
  * A version's table of its own, to read it while the head is written. It pins the
  * version. NULL: no memory, or no such version. Cost: O(table + changes on the way).

@@ -149,7 +149,7 @@ static void record_stop(Monitor *mon, Error **errp)
         monitor_printf(mon, "recorded %" PRIu64 " positions, %" PRIu64
                        " events, %" PRIu64 " bytes in %s%s\n", run->position,
                        run->events, run->bytes, tt_printable(run->dir),
-                       run->whole ? "" : " (not whole)");
+                       run->whole ? "" : " (incomplete)");
         qapi_free_TtRun(run);
     }
 }

@@ -276,7 +276,7 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
             return;
         }
     }
-    error_setg(&err, "tt %s is not known: goto, mark, digest, verify, "
+    error_setg(&err, "there is no command 'tt %s': use goto, mark, digest, verify, "
                "checkpoint, interrupt, save, record or trace", verb);
     hmp_handle_error(mon, err);
 }

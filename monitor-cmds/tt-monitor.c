@@ -102,8 +102,8 @@ static bool add_delta(int64_t delta, uint64_t *target, Error **errp)
     uint64_t now = tt_position(), before = now - tt_monitor_start_of_run();
 
     if (delta < 0 && -(uint64_t)delta > before) {
-        error_setg(errp, "position %" PRIu64 " has only %" PRIu64 " before it",
-                   now, before);
+        error_setg(errp, "cannot go back so far: there are only %" PRIu64 " positions "
+                   "before position %" PRIu64, before, now);
         return false;
     }
     *target = now + delta;
@@ -131,8 +131,8 @@ bool tt_monitor_target(const TtGoto *g, uint64_t *target, Error **errp)
         return false;
     }
     if (*target < tt_monitor_start_of_run()) {
-        error_setg(errp, "position %" PRIu64 " is before the window that is kept "
-                   "of the recording, which begins at %" PRIu64, *target,
+        error_setg(errp, "position %" PRIu64 " is before the window, which begins "
+                   "at position %" PRIu64, *target,
                    tt_monitor_start_of_run());
         return false;
     }
@@ -165,7 +165,8 @@ bool tt_monitor_go(const TtGoto *g, TtTravelDone *done, void *opaque,
         return false;
     }
     if (tt_travel_active()) {
-        error_setg(errp, "another movement is under way");
+        error_setg(errp, "another movement is under way: wait for its end, or use "
+                   "'tt interrupt'");
         return false;
     }
     if (leads_to_present(g, target)) {

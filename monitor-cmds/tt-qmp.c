@@ -136,8 +136,8 @@ TtPlace *coroutine_fn qmp_tt_goto(bool has_position, int64_t position,
     TtPlace *place;
 
     if (has_position && position < 0) {
-        error_setg(errp, "position %" PRId64 " is before the start: positions "
-                   "count from 0; delta goes backwards", position);
+        error_setg(errp, "position %" PRId64 " is invalid: positions count from "
+                   "0 (use delta to go back)", position);
         return NULL;
     }
     if (!tt_task_run(&t, JOB_TYPE_TT_GOTO, errp)) {
@@ -320,8 +320,8 @@ void qmp_tt_trace_start(const char *file, Error **errp)
         return;
     }
     if (tt_past) {
-        error_setg(errp, "this is the past of a recording: trace a replay of "
-                   "it, or the present");
+        error_setg(errp, "the past of a recording cannot be traced: return to the "
+                   "present ('tt goto end'), or trace a replay");
         return;
     }
     if (tt_path_is_outside(path, errp)) {
@@ -335,8 +335,8 @@ TtTrace *qmp_tt_trace_stop(Error **errp)
     TtTrace *q;
 
     if (tt_past) {
-        error_setg(errp, "this is the past of a recording, and its trace is of the "
-                   "present: go to the end first");
+        error_setg(errp, "the trace is of the present: return to it first ('tt goto "
+                   "end')");
         return NULL;
     }
     if (!tt_trace_end(&t, errp)) {

@@ -135,7 +135,7 @@ static bool step_add(TtTask *t)
         tell_added(t, t->is_recording ? t->checkpointer.id : tt_travel_pinned());
     } else if (t->notes && t->notes->len) {
         /* The disks have moved on all the same. */
-        info_report("tt: the checkpoint was not kept, but: %s", t->notes->str);
+        info_report("tt: the checkpoint was not kept, but note: %s", t->notes->str);
     }
     return true;
 }

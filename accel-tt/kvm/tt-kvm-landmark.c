@@ -46,11 +46,15 @@ static bool is_string(uint8_t op)
         (op >= 0xaa && op <= 0xaf);
 }
 
-static bool is_rep(CPUState *cpu, uint64_t pc)
+/* The length of the string instruction with REP at @pc; 0: there is another; -1: not
+ * known. *@other_size: it does not count with the address size of its segment. */
+static int rep_bytes(CPUState *cpu, uint64_t pc, bool *other_size)
 {
     uint8_t code[15];
     unsigned n = fetch(cpu, pc, code, sizeof(code));
     bool rep = false;
+
+    *other_size = false;
 
     for (unsigned i = 0; i < n; i++) {
         switch (code[i]) {
@@ -58,14 +62,56 @@ static bool is_rep(CPUState *cpu, uint64_t pc)
         case 0xf3:
             rep = true;
             continue;
+        case 0x67:
+            *other_size = true;
+            continue;
         case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x64: case 0x65:
-        case 0x66: case 0x67: case 0x40 ... 0x4f:
+        case 0x66: case 0x40 ... 0x4f:
             continue;
         default:
-            return rep && is_string(code[i]);
+            return rep && is_string(code[i]) ? i + 1 : 0;
         }
     }
-    return n == 0 || rep;       /* not known: better not */
+    return n == 0 || rep ? -1 : 0;
+}
+
+/*
+ * KVM's emulator leaves a string instruction between its iterations, with RF set, and
+ * also with RCX = 0 and RIP still at it. A CPU never stands in the latter place, so the
+ * rest is done here: nothing but to go on behind it.
+ */
+TtKvmBoundary tt_kvm_boundary(CPUState *cpu)
+{
+    struct kvm_regs r;
+    struct kvm_sregs s;
+    bool other_size;
+    uint64_t mask;
+    int bytes;
+
+    if (cpu->vcpu_dirty) {
+        return TT_KVM_BETWEEN;      /* the state comes from QEMU */
+    }
+    if (kvm_vcpu_ioctl(cpu, KVM_GET_REGS, &r)) {
+        return TT_KVM_UNKNOWN;
+    }
+    if (!(r.rflags & RF_MASK)) {
+        return TT_KVM_BETWEEN;
+    }
+    if (kvm_vcpu_ioctl(cpu, KVM_GET_SREGS, &s)) {
+        return TT_KVM_UNKNOWN;
+    }
+    bytes = rep_bytes(cpu, s.cs.base + r.rip, &other_size);
+    mask = s.cs.l && !other_size ? UINT64_MAX :
+        s.cs.l || s.cs.db != other_size ? UINT32_MAX : UINT16_MAX;
+    if (!bytes) {
+        return TT_KVM_BETWEEN;
+    }
+    if (bytes < 0 || r.rcx & mask) {
+        return TT_KVM_WITHIN;
+    }
+    r.rip += bytes;
+    r.rflags &= ~(uint64_t)RF_MASK;
+    return kvm_vcpu_ioctl(cpu, KVM_SET_REGS, &r) ? TT_KVM_UNKNOWN : TT_KVM_BETWEEN;
 }
 
 static TtX86Segment segment(const struct kvm_segment *s)
@@ -118,12 +164,13 @@ bool tt_kvm_place(CPUState *cpu, TtLandmark *p)
 {
     struct kvm_regs r;
     struct kvm_sregs s;
+    bool other_size;
     uint64_t fpu;
 
     if (has_event(cpu) || kvm_vcpu_ioctl(cpu, KVM_GET_REGS, &r) ||
         kvm_vcpu_ioctl(cpu, KVM_GET_SREGS, &s) ||
         !fpu_hash(cpu, &fpu) ||
-        is_rep(cpu, s.cs.base + r.rip) || !clear_rf(cpu, &r)) {
+        rep_bytes(cpu, s.cs.base + r.rip, &other_size) || !clear_rf(cpu, &r)) {
         return false;
     }
     *p = (TtLandmark) {

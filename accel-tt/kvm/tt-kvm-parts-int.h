@@ -17,13 +17,19 @@ int tt_kvm_exit(CPUState *cpu, uint64_t *exits);
  * it stands where a replay could not stop. */
 bool tt_kvm_place(CPUState *cpu, TtLandmark *place);
 
+/* Behind a complete exit: is it between two instructions, or within a string instruction
+ * with REP, where a replay cannot stop? UNKNOWN: KVM does not say. */
+typedef enum { TT_KVM_BETWEEN, TT_KVM_WITHIN, TT_KVM_UNKNOWN } TtKvmBoundary;
+TtKvmBoundary tt_kvm_boundary(CPUState *cpu);
+
 /* What CPUID answers goes into the log. */
 void tt_kvm_log_cpuid(CPUState *cpu);
 
 /* The time stamp counter stands still where this host can do that. */
 void tt_kvm_tsc_begin(CPUState *cpu);
 bool tt_kvm_tsc_is_frozen(void);
-/* Before guest code; @is_exact: the value may change here. Behind it. */
+/* Before guest code; @is_exact: the value may change here, if it is between two
+ * instructions. Behind it. */
 void tt_kvm_tsc_enter(CPUState *cpu, bool is_exact);
 void tt_kvm_tsc_left(void);
 typedef struct TtKvmTscCounts {

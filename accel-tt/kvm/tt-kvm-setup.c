@@ -68,8 +68,8 @@ static bool has_needed(Error **errp)
 {
     for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
         if (kvm_check_extension(kvm_state, needed[i].cap) <= 0) {
-            error_setg(errp, "KVM on this host lacks %s, and Linux 5.10 or newer "
-                       "has them: record with -accel tcg", needed[i].what);
+            error_setg(errp, "KVM on this host lacks %s: use a host with Linux 5.10 or "
+                       "newer, or record with -accel tcg", needed[i].what);
             return false;
         }
     }
@@ -107,8 +107,18 @@ static bool filter_msrs(Error **errp)
     return !ret;
 }
 
-/* In an emulated host the CPU is TCG, too, and no real one. */
-static bool is_real_cpu(void)
+/* BT leaves these flags alone in real CPUs, and with tt-like-hardware=on. */
+static bool bt_keeps_flags(void)
+{
+    const uint32_t flags = CC_S | CC_A | CC_P;
+    uint32_t ax = flags << 8;
+
+    asm volatile("sahf; bt %1, %1; lahf" : "+a"(ax) : "r"(0) : "cc");
+    return (ax >> 8 & flags) == flags;
+}
+
+/* In an emulated host the CPU is TCG, too: one that is like a real one, or not. */
+static bool is_like_hardware(void)
 {
     uint32_t eax, id[3];
 
@@ -117,7 +127,7 @@ static bool is_real_cpu(void)
         return true;
     }
     host_cpuid(0x40000000, 0, &eax, &id[0], &id[1], &id[2]);
-    return memcmp(id, "TCGTCGTCGTCG", sizeof(id));
+    return memcmp(id, "TCGTCGTCGTCG", sizeof(id)) || bt_keeps_flags();
 }
 
 bool tt_kvm_check(MachineState *ms, Error **errp)
@@ -132,7 +142,7 @@ bool tt_kvm_check(MachineState *ms, Error **errp)
     }
     kvm_state->coalesced_mmio = kvm_state->coalesced_pio = 0;
     MACHINE_GET_CLASS(ms)->default_cpu_type = TT_CPU_MODEL_TYPE;
-    tt_like_hardware = is_real_cpu();
+    tt_like_hardware = is_like_hardware();
     return true;
 }
 

@@ -143,7 +143,8 @@ void tt_kvm_tsc_enter(CPUState *cpu, bool is_exact)
     if (is_exact) {
         uint64_t value = cpus_get_elapsed_ticks();
 
-        if (value - tsc.value >= NEW_VALUE_TICKS) {
+        if (value - tsc.value >= NEW_VALUE_TICKS &&
+            tt_kvm_boundary(cpu) == TT_KVM_BETWEEN) {
             TtEvent ev = { .kind = TT_EV_CPU_FLAG, .addr = TT_FLAG_TSC, .val = value };
 
             tt_log_event(&ev);

@@ -7,7 +7,8 @@
  * QEMU and asynchronous events count one each. Nothing from outside may reach the
  * vCPU but at a place that a replay can find again:
  *
- *   K1  right behind an exit, when its instruction is complete (complete());
+ *   K1  right behind an exit, when its instruction is complete (complete()), and all of
+ *       it if it is a string instruction with REP (tt_kvm_boundary());
  *   K2  where an interrupt window opened: the first boundary at which an interrupt
  *       can be taken (TT_EV_WINDOW);
  *   K3  where the vCPU was made to leave guest code, if its state says exactly
@@ -47,6 +48,7 @@ static struct {
     uint64_t exits;             /* since the last count */
     bool exact;
     bool is_complete;           /* the last exit's instruction */
+    bool is_within;             /* a string instruction: no interrupt, and no window */
 } kv = { .exact = true, .is_complete = true };
 
 /* ---- positions: exits ---- */
@@ -260,10 +262,21 @@ static int step(CPUState *cpu)
             do_requests(cpu);
             return EXCP_INTERRUPT;      /* the new state is logged outside */
         }
-        do_requests(cpu);
-        inject(cpu);
+        switch (tt_kvm_boundary(cpu)) {
+        case TT_KVM_BETWEEN:
+            kv.is_within = false;
+            do_requests(cpu);
+            inject(cpu);
+            break;
+        case TT_KVM_WITHIN:
+            kv.is_within = true;
+            break;
+        case TT_KVM_UNKNOWN:
+            return TT_KVM_FAILED;
+        }
     }
-    run->request_interrupt_window = !!(cpu->interrupt_request & CPU_INTERRUPT_HARD);
+    run->request_interrupt_window =
+        !kv.is_within && cpu->interrupt_request & CPU_INTERRUPT_HARD;
     tt_kvm_tsc_enter(cpu, kv.exact && kv.is_complete);
     ret = enter(cpu, false);
     tt_kvm_tsc_left();
@@ -282,13 +295,14 @@ static bool settle(CPUState *cpu, int *why)
 
     if (kv.exact) {
         *why = complete(cpu);
-        return true;
+        return *why != TT_KVM_GO_ON || tt_kvm_boundary(cpu) != TT_KVM_WITHIN;
     }
     if (!tt_kvm_place(cpu, &place)) {
         return false;
     }
     tt_ops->placed(cpu, &place);
     kv.exact = true;
+    kv.is_within = false;
     return true;
 }
 
@@ -347,7 +361,7 @@ static GByteArray *save(CPUState *cpu)
 
 static bool load(CPUState *cpu, const uint8_t *data, size_t len, Error **errp)
 {
-    error_setg(errp, "a vCPU of KVM cannot be taken back to an earlier state: replay "
+    error_setg(errp, "under KVM a vCPU cannot go back to an earlier state: replay "
                "the run");
     return false;
 }
@@ -379,6 +393,7 @@ static bool deliver(CPUState *cpu, uint64_t intr_class, uint64_t vector)
 static void mode_changed(CPUState *cpu)
 {
     kv.exact = kv.is_complete = true;
+    kv.is_within = false;
     kv.exits = 0;
 }
 

@@ -34,6 +34,7 @@
 #define NOTHING_FETCHED { .page = 1, .flags = ~0u }
 
 TtFetched tt_fetched = NOTHING_FETCHED;
+bool tt_fetch_names_page;
 
 /* For each vCPU: pages that control has entered since they were flushed -> host
  * address; and the set of who runs. */
@@ -124,15 +125,19 @@ static void stay_before_fault(CPUState *cpu, uint64_t pc, int mmu_idx)
 }
 
 /* The real one, which sets the accessed bit: QEMU's own searches only look from
- * outside (tt_fetch_peek). NULL: not RAM. */
-static void *look_up(CPUState *cpu, uint64_t page, int mmu_idx)
+ * outside (tt_fetch_peek). The host address of the page; NULL: not RAM. */
+static void *look_up(CPUState *cpu, uint64_t pc, int mmu_idx)
 {
+    uint64_t page = pc & TARGET_PAGE_MASK;
     CPUTLBEntryFull *full;
     void *host;
 
-    probe_access_full(cpu_env(cpu), page, 1, MMU_INST_FETCH, mmu_idx, false,
-                      &host, &full, 0);
-    return full->lg_page_size < TARGET_PAGE_BITS ? NULL : host;
+    probe_access_full(cpu_env(cpu), tt_fetch_names_page ? page : pc, 1, MMU_INST_FETCH,
+                      mmu_idx, false, &host, &full, 0);
+    if (!host || full->lg_page_size < TARGET_PAGE_BITS) {
+        return NULL;
+    }
+    return tt_fetch_names_page ? host : (uint8_t *)host - (pc - page);
 }
 
 void tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
@@ -156,7 +161,7 @@ void tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
             tt_fetched.page = 1;    /* also when the look-up faults */
             tt_page_touched(page, false);   /* a stop may be met before it */
             stay_before_fault(cpu, pc, mmu_idx);
-            host = look_up(cpu, page, mmu_idx);
+            host = look_up(cpu, pc, mmu_idx);
             if (tt_pageset_count(entered) >= ENTERED_MAX) {
                 forget_all(cpu);
             }

@@ -6,6 +6,7 @@
  */
 #include "qemu/osdep.h"
 #include "block-tt/glue/tt-blkdrv-int.h"
+#include "block-tt/glue/tt-blkwatch.h"
 #include "qemu/memalign.h"
 
 /* ---- requests that wait for each other ---- */
@@ -45,6 +46,8 @@ static void coroutine_fn end_request(TtBlkRequest *r)
 
 /* ---- reading ---- */
 
+TtBlkReadWatch *tt_blk_read_watch;
+
 static int coroutine_fn GRAPH_RDLOCK
 read_run(BlockDriverState *bs, const TtBlockRun *run, int64_t offset,
          QEMUIOVector *qiov, size_t qiov_offset)
@@ -70,12 +73,23 @@ tt_blk_co_preadv_part(BlockDriverState *bs, int64_t offset, int64_t bytes,
     int ret = 0;
 
     while (bytes && ret >= 0) {
+        TtBlkReadWatch *watch = qatomic_read(&tt_blk_read_watch);
+        TtVersionId kept_in = 0;
         TtBlockRun run;
 
         WITH_QEMU_LOCK_GUARD(&s->map_lock) {
             tt_blockmap_lookup(s->map, offset, bytes, &run);
+            if (watch && tt_blockmap_is_kept(s->map, offset, run.len)) {
+                TtDiskInfo info;
+
+                tt_blockmap_info(s->map, &info);
+                kept_in = info.parent;
+            }
         }
         ret = read_run(bs, &run, offset, qiov, qiov_offset);
+        if (ret >= 0 && kept_in) {
+            watch(bs, kept_in, offset, qiov, qiov_offset, run.len);
+        }
         offset += run.len;
         qiov_offset += run.len;
         bytes -= run.len;

@@ -271,7 +271,7 @@ static bool ensure_block(uint64_t index, const char *name, uint64_t size,
     if (index > n || index >= TT_BLOCKS_MAX || !size ||
         size > TT_BLOCK_BYTES_MAX || !is_name(name) || (index == n &&
         DIV_ROUND_UP(size, TT_PAGE_BYTES) > TT_PAGES_MAX - n_pages)) {
-        error_setg(errp, "RAM block %" PRIu64 " of the run is invalid",
+        error_setg(errp, "the run is damaged: its RAM block %" PRIu64 " is invalid",
                    index);
         return false;
     }

@@ -91,6 +91,9 @@ static inline bool tt_remedy(unsigned omit)
  */
 extern bool tt_like_hardware;
 
+/* The fault of a fetch names the page, not the address: so did older runs. */
+extern bool tt_fetch_names_page;
+
 static inline bool tt_is_like_hardware(void)
 {
     return __builtin_expect(tt_like_hardware, 0);

@@ -63,8 +63,8 @@ static bool check_file(const TtFullFile *f, const char *dir, Error **errp)
     struct stat st;
 
     if (stat(path, &st)) {
-        error_setg_errno(errp, errno, "cannot find the disk image '%s', which is "
-                         "needed", path);
+        error_setg_errno(errp, errno, "cannot find the disk image '%s': move it back "
+                         "to that place", path);
         return false;
     }
     if (st.st_size == f->size_bytes && f->mtime_ns ==

@@ -84,8 +84,8 @@ static bool may_act(const TtCheckpointerTask *t, bool *busy, Error **errp)
         return false;
     }
     if (tt_cpstore_is_saving()) {
-        error_setg(errp, "a window is being saved, and checkpoints stay as they are "
-                   "until then: wait for its end");
+        error_setg(errp, "a window is being saved, and no checkpoint can be added or "
+                   "deleted meanwhile: try again when it is finished");
         return false;
     }
     if (!tt_checkpointer_is_reserved() && !tt_cpstore_is_busy() && tt_cpfiles_is_over()) {
@@ -128,7 +128,7 @@ static bool add_here(CPUState *cpu, const char *name, TtFullWriter *full,
     ok = tt_checkpointer_take(cpu, flags, full ? tt_full_bytes(full) : (TtBytes) { 0 }, job);
     tt_record_renew();
     if (!ok) {
-        error_setg(errp, "the checkpoint cannot be stored: memory is short");
+        error_setg(errp, "not enough memory to store the checkpoint");
     }
     return ok;
 }
@@ -215,8 +215,8 @@ static bool delete_now(TtCheckpointerTask *t)
         error_setg(&t->err, "there is no checkpoint %" PRIu64 ": see 'tt "
                    "checkpoint list'", id);
     } else if (i == 0) {
-        error_setg(&t->err, "checkpoint %" PRIu64 " is the first one and stays: "
-                   "the others say only what changed since", id);
+        error_setg(&t->err, "checkpoint %" PRIu64 " is the first one and cannot "
+                   "be deleted: the others hold only what changed since", id);
     } else if (is_needed(&points[i], &t->err)) {
         /* said */
     } else if (id == tt_cpfiles_base() && !tt_cptake_rebase(id, points[i - 1].id)) {

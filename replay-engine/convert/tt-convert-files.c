@@ -76,7 +76,8 @@ static bool run_converter(Error **errp)
 
     pid = self ? fork() : -1;
     if (pid < 0) {
-        error_setg(errp, "the process that converts the run cannot be started");
+        error_setg(errp, "cannot start the process that converts the run: %s",
+                   strerror(errno));
         return false;
     }
     if (!pid) {

@@ -35,6 +35,7 @@ typedef struct TtRecordOptions {
     const char *panic_pattern;      /* NULL: the default */
     bool guard;                     /* find writes to RAM that are not logged */
     TtRecordDisks disks;
+    bool names_reads;               /* what is read from disks is not in the log */
     bool full;                      /* each checkpoint can be branched from */
     uint64_t unlogged;              /* for tests: so many writes of devices to RAM
                                        until one is not logged; 0: all are */

@@ -124,6 +124,9 @@ static QemuOptsList tt_opts = {
           .help = "record: where the guest's writes to disks go: private, to the run "
                   "(default); commit, at the end to the images, too; image, to the "
                   "images" },
+        { .name = "disk-reads", .type = QEMU_OPT_STRING,
+          .help = "record, branch: what the guest reads from its disks is in the log "
+                  "(default), or only its place in the store: log, store" },
         { .name = "full", .type = QEMU_OPT_BOOL,
           .help = "record, branch: a branch can begin at each checkpoint (default off)" },
         { .name = "sync", .type = QEMU_OPT_STRING,
@@ -219,6 +222,18 @@ static void parse_disk(const char *where)
     }
     tt_record_options.disks = !where || !strcmp(where, "private") ? TT_DISKS_PRIVATE :
         strcmp(where, "commit") ? TT_DISKS_IMAGE : TT_DISKS_COMMIT;
+}
+
+static void parse_disk_reads(const char *where)
+{
+    if (where && strcmp(where, "log") && strcmp(where, "store")) {
+        tt_refuse("-tt: disk-reads is 'log' or 'store', not '%s'", where);
+    }
+    tt_record_options.names_reads = where && !strcmp(where, "store");
+    if (tt_record_options.names_reads && tt_record_options.disks != TT_DISKS_PRIVATE) {
+        tt_refuse("-tt: disk-reads=store needs disk=private: the images that the guest "
+                  "reads must stay as they are");
+    }
 }
 
 static void only_in(int mode, QemuOpts *opts, const char *name)
@@ -358,9 +373,11 @@ void tt_option_parse(const char *optarg)
     only_in(TT_RECORD, opts, "check-interval");
     only_in(TT_RECORD, opts, "sync");
     only_in(TT_RECORD, opts, "disk");
+    only_in(TT_RECORD, opts, "disk-reads");
+    parse_disk(qemu_opt_get(opts, "disk"));
+    parse_disk_reads(qemu_opt_get(opts, "disk-reads"));
     only_in(TT_RECORD, opts, "full");
     tt_record_options.full = qemu_opt_get_bool(opts, "full", false);
-    parse_disk(qemu_opt_get(opts, "disk"));
     parse_sync(qemu_opt_get(opts, "sync"));
     parse_check_interval(opts);
     tt_guard_option(qemu_opt_get_bool(opts, "guard", false));

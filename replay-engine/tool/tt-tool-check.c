@@ -320,7 +320,7 @@ static void print_text(const Check *c)
     }
     if (!c->problems->len) {
         printf("The run is intact: %s, %s, up to position %s%s; %s.\n"
-               "Nothing was executed: tt verify does that.\n",
+               "Nothing was executed: use tt verify to replay the run.\n",
                segments, events, end, !c->is_torn ? "" : tool_is_growing() ?
                "; it is still being recorded" :
                ", where the recording was cut off", points);

@@ -291,8 +291,8 @@ static void print_damage(const Verify *v)
     g_autofree char *name = g_strdup(v->run);
 
     tt_replace_controls(name, '?');
-    printf("The run is damaged, or a part of it is missing (tt check %s says the "
-           "same, and executes nothing):\n", name);
+    printf("The run is damaged, or a part of it is missing (see also tt check "
+           "%s):\n", name);
     for (unsigned i = 0; i < v->damage->len; i++) {
         printf("  %s\n", (char *)v->damage->pdata[i]);
     }
@@ -311,8 +311,8 @@ static void print_text(const Verify *v, const Sum *s)
         g_autofree char *to = tool_number(wrong_to(v, s->first));
 
         printf("The run does not replay exactly: the first wrong interval is "
-               "%s to %s. (Of each part of the run that was verified the first "
-               "is named.)\n", from, to);
+               "%s to %s. (Only the first one of each part that was verified "
+               "is reported.)\n", from, to);
         print_second(v, &s->second);
         if (s->is_incomplete) {
             printf("Not all of the run could be verified.\n");

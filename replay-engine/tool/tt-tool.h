@@ -168,13 +168,19 @@ char *tool_symbols_find(const ToolSymbols *s, uint64_t addr);
 /* @text with a name behind the address of its first "pc 0x...". The same. */
 char *tool_symbols_add(const ToolSymbols *s, const char *text);
 
+/* What the disks of @run have, for a log that names it. */
+typedef struct ToolFill ToolFill;
+ToolFill *tool_fill_new(const ToolArgs *args, const char *run, const TtManifest *m);
+void tool_fill_free(ToolFill *f);               /* NULL is fine */
+/* @ev, of kind TT_EV_DISK, becomes one that has its bytes, valid until the next call. */
+TtStatus tool_fill_event(ToolFill *f, TtEvent *ev, TtDiag *diag);
 /*
- * The log of @r with zeros for all values and data, in a file without a name
- * beside @path: *@out is the caller's to close, also after a failure (then it may
- * be NULL). Cost: reads and writes the whole log.
+ * The log of @r with what the disks have (@fill), or with zeros for all values and data
+ * (NULL), in a file without a name beside @path: *@out is the caller's to close, also
+ * after a failure (then it may be NULL). Cost: reads and writes the whole log.
  */
-TtStatus tool_scrub_log(TtLogReader *r, const char *path, TtIo **out,
-                        TtDiag *diag);
+TtStatus tool_edit_log(TtLogReader *r, const char *path, ToolFill *fill, TtIo **out,
+                       TtDiag *diag);
 
 /* Where the run stands among its branches: lines of `tt info`; members of its JSON
  * object, with a comma in front. */

@@ -259,11 +259,11 @@ bool tt_checkpoints_delete(uint64_t id, Error **errp)
         error_setg(errp, "there is no checkpoint %" PRIu64 ": see 'tt "
                    "checkpoint list'", id);
     } else if (tt_past && c->stored) {
-        error_setg(errp, "checkpoint %" PRIu64 " is the recording's: go to the "
-                   "present first ('tt goto end'), and delete it there", id);
+        error_setg(errp, "checkpoint %" PRIu64 " belongs to the recording: return "
+                   "to the present ('tt goto end') and delete it there", id);
     } else if (c->id == tt_cptable.start) {
         error_setg(errp, "checkpoint %" PRIu64 " is the beginning of the run "
-                   "and stays: nothing could be reached without it", id);
+                   "and cannot be deleted", id);
     } else if (!tt_cptable_drop(id)) {
         error_setg(errp, "not enough memory to delete the checkpoint that the "
                    "VM comes from: delete another one first");

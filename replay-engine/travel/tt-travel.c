@@ -166,7 +166,8 @@ static void begin(TtTravelDone *done, void *opaque)
 bool tt_travel_is_possible(Error **errp)
 {
     if (!tt_replaying()) {
-        error_setg(errp, "there is no past to go to: this is no replay");
+        error_setg(errp, "there is no past to go to: start QEMU with "
+                   "-tt replay, or record first");
     } else if (tt_at_end_exit) {
         error_setg(errp, "this replay keeps no checkpoints: start it with "
                    "at-end=stop");
@@ -188,7 +189,8 @@ static bool may_begin(Error **errp)
     }
     if (tt_travel.active || is_over) {
         error_setg(errp, is_over ? "QEMU is ending" :
-                   "another movement is under way");
+                   "another movement is under way: wait for its end, or use "
+                   "'tt interrupt'");
         return false;
     }
     tt_travel.pin_at = 0;
@@ -379,7 +381,8 @@ bool tt_travel_delete(uint64_t id, Error **errp)
         return false;
     }
     if (tt_travel.active) {
-        error_setg(errp, "a movement is under way: wait for its end");
+        error_setg(errp, "a movement is under way: wait for its end, or use "
+                   "'tt interrupt'");
         return false;
     }
     return tt_checkpoints_delete(id, errp);

@@ -4,7 +4,7 @@
 import os
 import re
 
-from guests import CPU_MAX
+from guests import CPU_MAX, guest_args
 from ttlib import (REPO, Skip, build_guest, check, check_exact, equal, limit, record,
                    run_tool)
 
@@ -37,3 +37,14 @@ def test_replays(work):
     check(run.serial != plain.serial, 'the flag changes nothing')
     check_exact(work, run)
     check_exact(work, plain)
+
+
+def test_resume_flag(work):
+    """The frames of interrupts have no resume flag, as on every CPU; upstream sets it,
+    and it outlives its instruction."""
+    args = guest_args(work, 'codebits', 'rounds=3 rf=1')
+    run = record(work, [*args, *LIKE])
+    check(b'codebits: end' in run.serial, f'guest: {run.serial[-200:]}')
+    check_exact(work, run)
+    plain = record(work, args, name='plain')
+    check(b'RF set' in plain.serial, f'upstream has changed: {plain.serial[-200:]}')

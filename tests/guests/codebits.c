@@ -8,8 +8,9 @@
  * the TLB has pushed the code page's entry out, whether running code sets
  * its A bit again may depend on which blocks the emulator remembers. Many
  * code pages are run in changing order; their A bits are cleared without
- * flushing, pushed out or not, and read back. Options: rounds=N (60),
- * dirty=N pages that are written now and then (0).
+ * flushing, pushed out or not, and read back. Before that each page is missing once:
+ * the fault of the fetch must name the address, not only the page. Options:
+ * rounds=N (60), dirty=N pages that are written now and then (0).
  */
 #include "rt.h"
 
@@ -72,6 +73,34 @@ static void one_round(u32 *seed, u32 r)
     fold(eax);
 }
 
+static volatile u32 missing;
+
+static void on_fetch_fault(struct rt_frame *f)
+{
+    u32 cr2 = read_cr2();
+
+    if (cr2 != missing || f->eip != missing) {
+        say("CR2", cr2);
+        rt_fail("a fetch must fault at", missing);
+    }
+    *rt_pte(cr2) |= PTE_P;
+    missing = 0;
+}
+
+static void fetch_missing_pages(void)
+{
+    rt_on(14, on_fetch_fault, GATE_INTR);
+    for (u32 i = 0; i < CODE_PAGES; i++) {
+        missing = (u32)code_of(i);
+        *rt_pte(missing) &= ~(u32)PTE_P;
+        invlpg(missing);
+        fold(run_code(i, i));
+        if (missing) {
+            rt_fail("no fault of a fetch at", missing);
+        }
+    }
+}
+
 void main(void)
 {
     u32 rounds = option("rounds", 60), seed = 7;
@@ -81,6 +110,7 @@ void main(void)
         write_code(i);
     }
     rt_paging();
+    fetch_missing_pages();
     rt_timer(4000);
     for (u32 r = 0; r < rounds; r++) {
         if (r % 16 == 0) {

@@ -19,7 +19,7 @@ volatile u32 rt_ticks, rt_nmis;
 extern u8 rt_stubs[];
 static rt_handler *handlers[VECTORS];
 static const char *command_line = "";
-static u32 line_is_open;
+static u32 line_is_open, rf_matters;
 static u32 page_dir[1024] ALIGNED(4096);
 static u32 page_tables[RT_MAPPED >> 22][1024] ALIGNED(4096);
 static u32 page_table_high[1024] ALIGNED(4096);
@@ -188,9 +188,24 @@ void rt_trap(struct rt_frame *f)
     }
 }
 
+/* Only a fault, or an interrupt within a repeated string instruction, shows RF. */
+static void check_rf(const struct rt_frame *f)
+{
+    u8 code = *(const u8 *)f->eip;
+
+    if (f->eflags & RT_EFLAGS_RF && code != 0xf2 && code != 0xf3) {
+        rt_fail("an interrupt's frame has RF set at", f->eip);
+    }
+}
+
 static void on_timer(struct rt_frame *f)
 {
-    rt_ticks++;
+    if (!rt_ticks++) {
+        rf_matters = option("rf", 0);
+    }
+    if (rf_matters) {
+        check_rf(f);
+    }
     rt_fold_frame(f);
 }
 

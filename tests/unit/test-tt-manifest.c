@@ -197,7 +197,7 @@ static void test_a_run_of_other_rules_names_its_version(void)
         { "rules=0x7\ntt-version=0.\\t7", "recorded it, 0.\\t7" },
         { "rules=0x1f\n", "recorded it, which it does not name" },
         { "rules=0\ntt-version=2", "(0x0, TLB 4096) that differ from those of this "
-          "version (0x7d, TLB 4096)" },
+          "version (0x27d, TLB 4096)" },
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
