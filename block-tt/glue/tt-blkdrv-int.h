@@ -12,6 +12,7 @@
 
 #include "block/block-io.h"
 #include "block/block_int.h"
+#include "qapi/qapi-types-block-core.h"
 #include "qemu/coroutine.h"
 #include "qemu/lockable.h"
 #include "qemu/queue.h"
@@ -70,5 +71,10 @@ extern QemuOptsList tt_blk_create_opts;
 int coroutine_fn GRAPH_UNLOCKED
 tt_blk_co_create_opts(BlockDriver *drv, const char *filename, QemuOpts *opts,
                       Error **errp);
+int coroutine_fn GRAPH_UNLOCKED
+tt_blk_co_create(BlockdevCreateOptions *options, Error **errp);
+int coroutine_fn GRAPH_RDLOCK
+tt_blk_co_truncate(BlockDriverState *bs, int64_t offset, bool exact,
+                   PreallocMode prealloc, BdrvRequestFlags flags, Error **errp);
 
 #endif

@@ -172,6 +172,7 @@ static int tt_blk_open(BlockDriverState *bs, QDict *options, int flags, Error **
     }
     take_info(bs);
     take_backing_version(bs, options, flags);
+    bs->supported_truncate_flags = BDRV_REQ_ZERO_WRITE;
     qemu_mutex_init(&s->map_lock);
     QLIST_INIT(&s->requests);
     return 0;
@@ -298,7 +299,9 @@ static BlockDriver bdrv_tt = {
     .bdrv_close                 = tt_blk_close,
     .bdrv_reopen_prepare        = tt_blk_reopen_prepare,
     .bdrv_child_perm            = bdrv_default_perms,
+    .bdrv_co_create             = tt_blk_co_create,
     .bdrv_co_create_opts        = tt_blk_co_create_opts,
+    .bdrv_co_truncate           = tt_blk_co_truncate,
     .bdrv_has_zero_init         = bdrv_has_zero_init_1,
     .bdrv_refresh_limits        = tt_blk_refresh_limits,
     .bdrv_co_invalidate_cache   = tt_blk_co_invalidate_cache,

@@ -19,7 +19,7 @@ def program(name):
     return path
 
 
-def make_ext4(path, files, size=24 * MB, kind='ext4', options=()):
+def make_ext4(path, files, size=24 * MB, kind='ext4', options=(), mode=0o644):
     """A file system with these files: {name: bytes}."""
     tree = path + '.tree'
     for name, data in files.items():
@@ -27,6 +27,7 @@ def make_ext4(path, files, size=24 * MB, kind='ext4', options=()):
         os.makedirs(os.path.dirname(full), exist_ok=True)
         with open(full, 'wb') as f:
             f.write(data)
+        os.chmod(full, mode)
     with open(path, 'wb') as f:
         f.truncate(size)
     subprocess.run([program('mke2fs'), '-q', '-F', '-t', kind, *options, '-d', tree, path],

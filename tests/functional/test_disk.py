@@ -6,7 +6,7 @@ import os
 
 from disker import (checked, contents, kill_writers, new_disk, qemu_img, write_disk)
 from guests import linux_args
-from ttlib import Vm, check, equal, limit, run_tool, seed, tool, tt
+from ttlib import Vm, check, equal, limit, run_tool, seed, tool, tt, wait_until
 
 SIZE = 3 << 20
 
@@ -147,6 +147,53 @@ def test_rebase(work):
     equal(contents(work, path) == before, True, 'the disk on another base')
     qemu_img('rebase', '-f', 'tt', '-b', '', path)
     equal(contents(work, path) == before, True, 'the disk on no base')
+    checked(path)
+
+
+def test_resize(work):
+    """A disk can be made larger, with versions and over a longer base that stays hidden;
+    not smaller."""
+    base = base_image(work)
+    path = os.path.join(work, 'disk.tt')
+    qemu_img('create', '-q', '-f', 'tt', '-b', base, '-F', 'raw', path, '1M')
+    write(path, 'write -P 7 1000k 24k')
+    before = contents(work, path)
+    qemu_img('snapshot', '-c', 'small', path)
+    qemu_img('resize', path, '2500k')
+    after = contents(work, path)
+    equal(after == before + bytes(2500 * 1024 - (1 << 20)), True, 'the larger disk')
+    write(path, 'write -P 9 2000k 300k')
+    equal(contents(work, path, ',version=1')[:1 << 20] == before, True, 'the version')
+    checked(path)
+    said = run_tool(tool('qemu-img'), 'resize', '--shrink', path, '1M', rc=1)[1]
+    check('smaller' in said, said)
+    odd = os.path.join(work, 'odd.tt')
+    qemu_img('create', '-q', '-f', 'tt', odd, '70000')
+    write(odd, 'write -P 5 0 512', 'write -P 6 69k 1k')
+    before = contents(work, odd)
+    qemu_img('resize', odd, '200k')
+    equal(contents(work, odd) == before.ljust(200 << 10, b'\0'), True,
+          'a disk that ended within a cluster')
+    checked(odd)
+
+
+def test_blockdev_create(work):
+    """blockdev-create makes such a disk, on a node."""
+    path = os.path.join(work, 'made.tt')
+    open(path, 'wb').close()
+    with Vm(work, ['-machine', 'none', '-nodefaults', '-display', 'none', '-blockdev',
+                   f'driver=file,node-name=f,filename={path}'], qmp=1,
+            serial=False) as vm:
+        vm.qmp.cmd('blockdev-create', **{'job-id': 'j', 'options': {
+            'driver': 'tt', 'file': 'f', 'size': SIZE, 'cluster-size': 8192}})
+        wait_until(lambda: vm.qmp.cmd('query-jobs')[0]['status'] == 'concluded',
+                   'the end of the job')
+        check('error' not in vm.qmp.cmd('query-jobs')[0], vm.qmp.cmd('query-jobs'))
+        vm.qmp.cmd('quit')
+        vm.wait(0)
+    info = json.loads(qemu_img('info', '--output=json', path))
+    equal((info['format'], info['virtual-size'], info['cluster-size']), ('tt', SIZE, 8192),
+          'what was made')
     checked(path)
 
 
