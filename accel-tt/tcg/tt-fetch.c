@@ -140,18 +140,18 @@ static void *look_up(CPUState *cpu, uint64_t pc, int mmu_idx)
     return tt_fetch_names_page ? host : (uint8_t *)host - (pc - page);
 }
 
-void tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
+bool tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
 {
     uint64_t page = pc & TARGET_PAGE_MASK;
     int mmu_idx = tt_fetched.mmu_idx;
     void *host = NULL;
 
     if (unlikely(tt_omit & TT_OMIT_FETCH)) {
-        return;
+        return true;
     }
     if (unlikely(tt_msrs_are_inputs) &&
         !(cpu->neg.icount_decr.u16.low + cpu->icount_extra)) {
-        return;     /* under KVM what is due here came before a fault of the fetch */
+        return false;   /* under KVM what is due here came before a fault of the fetch */
     }
     if (flags != tt_fetched.flags) {                /* it follows from them */
         mmu_idx = cpu_mmu_index(cpu, true);
@@ -172,6 +172,7 @@ void tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
         tt_fetched.mmu_idx = mmu_idx;
     }
     tt_fetched.flags = flags;
+    return true;
 }
 
 /* NULL: there is none, or the vCPU is one too many to be recorded. */

@@ -296,7 +296,8 @@ typedef struct TtFetched {      /* the page that was asked for last */
 
 extern TtFetched tt_fetched;
 
-void tt_fetch_slow(struct CPUState *cpu, uint64_t pc, uint32_t flags);
+/* False: what is due here comes first, and no block may be looked up. */
+bool tt_fetch_slow(struct CPUState *cpu, uint64_t pc, uint32_t flags);
 void tt_fetch_again(struct CPUState *cpu);      /* where the vCPU stands */
 bool tt_fetch_known(struct CPUState *cpu, uint64_t pc);
 /*

@@ -49,7 +49,12 @@ static struct {
     bool stops_behind;          /* this instruction: the next event is no answer */
     bool wants_window;
     bool is_over;
+    uint64_t last_at;           /* the position of the event that came last */
 } cv;
+
+/* The recorder's vCPU leaves guest code each second at least: a guest that does not come
+ * to the next event in so many instructions never will. */
+#define NEXT_MAX (UINT64_C(1) << 36)
 
 void tt_convert_set_on(void)
 {
@@ -69,6 +74,7 @@ static const TtEvent *next(void)
 static void pop(void)
 {
     tt_sched_pop(tt_replay_sched());
+    cv.last_at = tt_now.pos;
 }
 
 void G_NORETURN tt_convert_leave(CPUState *cpu)
@@ -299,6 +305,10 @@ static bool prepare(void)
     Step step = AGAIN;
 
     tt_convert_tell_progress();
+    if (tt_now.pos - cv.last_at >= NEXT_MAX) {
+        tt_replay_report("the guest ran %" PRIu64 " instructions and did not come to the "
+                         "event that was recorded next", tt_now.pos - cv.last_at);
+    }
     while (step == AGAIN && !tt_replayer.diverged && !cv.is_over) {
         step = do_next(cpu);
     }
@@ -320,7 +330,7 @@ static bool is_due(void)
 
 static uint64_t limit(void)
 {
-    return cv.stops_behind || is_due() ? tt_now.pos : UINT64_MAX;
+    return cv.stops_behind || is_due() ? tt_now.pos : cv.last_at + NEXT_MAX;
 }
 
 /* ---- in guest code, between two blocks ---- */
