@@ -39,7 +39,8 @@ JOBS = {
     'read-random-async': FIO.format('libaio', 16, 'randread', '4k'),
     'dd': '',
 }
-MODES = {'qcow2': 'disk=image', 'tt': 'disk=private,full=on'}
+MODES = {'qcow2': 'disk=image', 'tt': 'disk=private,full=on',
+         'tt-unpinned': 'disk=private'}
 
 
 def script(jobs, seconds):
@@ -85,10 +86,10 @@ def in_guest(args, work):
     ratios, rates = {}, {}
     for number in range(args.rounds):
         found = {}
-        for mode in list(MODES)[::-1 if number % 2 else 1]:
+        for mode in ('qcow2', args.mode)[::-1 if number % 2 else 1]:
             found[mode] = one(work, mode, args, tools)
         for job in args.jobs.split(','):
-            a, b = found['qcow2'].get(job), found['tt'].get(job)
+            a, b = found['qcow2'].get(job), found[args.mode].get(job)
             if a and b:
                 ratios.setdefault(job, []).append(b / a)
                 rates.setdefault(job, []).append((a, b))
@@ -145,6 +146,8 @@ def main():
     p.add_argument('--seconds', type=int, default=12)
     p.add_argument('--interval', type=int, default=10)
     p.add_argument('--jobs', default=','.join(JOBS))
+    p.add_argument('--mode', default='tt', choices=list(MODES)[1:],
+                   help='tt-unpinned: checkpoints pin nothing')
     p.add_argument('--curve', action='store_true')
     p.add_argument('--versions', type=int, default=1000)
     p.add_argument('--qemu', default=f'{TOP}/build/qemu-system-x86_64')
