@@ -4,7 +4,7 @@
  * larger ones.
  */
 #include "qemu/osdep.h"
-#include "block-tt/glue/tt-blkdrv-int.h"
+#include "block-tt/glue/tt-blk-int.h"
 #include "qapi/error.h"
 #include "qemu/option.h"
 #include "qemu/uuid.h"

@@ -4,7 +4,7 @@
  * its table of functions. With the option version=N it is that version, read-only.
  */
 #include "qemu/osdep.h"
-#include "block-tt/glue/tt-blkdrv-int.h"
+#include "block-tt/glue/tt-blk-int.h"
 #include "qapi/error.h"
 #include "qobject/qdict.h"
 #include "qemu/cutils.h"

@@ -5,7 +5,7 @@
  * under way wait for it.
  */
 #include "qemu/osdep.h"
-#include "block-tt/glue/tt-blkdrv-int.h"
+#include "block-tt/glue/tt-blk-int.h"
 #include "block-tt/glue/tt-blkwatch.h"
 #include "qemu/memalign.h"
 

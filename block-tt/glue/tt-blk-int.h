@@ -7,8 +7,8 @@
  * for qemu_co_queue_wait, which lets go of it. The block layer lets one flush run at a
  * time; versions are made, left and deleted with no request in flight (drained).
  */
-#ifndef TT_BLKDRV_INT_H
-#define TT_BLKDRV_INT_H
+#ifndef TT_BLK_INT_H
+#define TT_BLK_INT_H
 
 #include "block/block-io.h"
 #include "block/block_int.h"
