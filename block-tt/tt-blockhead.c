@@ -13,6 +13,20 @@ void tt_blockmap_lookup(const TtBlockMap *bm, uint64_t offset, uint64_t len,
     tt_table_lookup(&bm->table, offset, len, run);
 }
 
+bool tt_blockmap_is_kept(const TtBlockMap *bm, uint64_t offset, uint64_t len)
+{
+    uint32_t end = (offset + len - 1) >> bm->table.cluster_bits;
+
+    for (uint32_t c = offset >> bm->table.cluster_bits; c <= end; c++) {
+        const TtBlockLeaf *l = bm->table.leaf[c >> TT_LEAF_BITS];
+
+        if (l && tt_bit(l->own, c & (TT_LEAF - 1))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool tt_head_set(TtBlockMap *bm, uint32_t cluster, uint32_t value)
 {
     TtBlockLeaf *l = tt_table_leaf(&bm->table, cluster);

@@ -94,6 +94,23 @@ TtStatus tt_blockmap_set_backing(TtBlockMap *bm, const char *backing,
     return st;
 }
 
+TtStatus tt_blockmap_grow(TtBlockMap *bm, uint64_t size_bytes, TtDiag *diag)
+{
+    TtStatus st = check_size(size_bytes, bm->table.cluster_bits, diag);
+
+    if (st == TT_OK && size_bytes < bm->table.size_bytes) {
+        st = tt_fail(diag, TT_ERR_INVALID, "a disk with versions cannot be made smaller");
+    }
+    if (st == TT_OK && !tt_table_grow(&bm->table, size_bytes)) {
+        st = tt_fail(diag, TT_ERR_NOMEM, "there is not enough memory for a disk of that "
+                     "size");
+    }
+    if (st == TT_OK) {
+        bm->journal.must_be_anew = true;
+    }
+    return st;
+}
+
 TtStatus tt_blockmap_format(const TtBlockSpec *spec, uint8_t **bytes, size_t *len,
                             TtDiag *diag)
 {

@@ -68,6 +68,7 @@ typedef struct TtBlockTable {
 
 bool tt_table_init(TtBlockTable *t, uint64_t size_bytes, unsigned cluster_bits);
 void tt_table_cleanup(TtBlockTable *t);
+bool tt_table_grow(TtBlockTable *t, uint64_t size_bytes);
 bool tt_table_copy(TtBlockTable *to, const TtBlockTable *from);
 /* NULL: no memory. */
 TtBlockLeaf *tt_table_leaf(TtBlockTable *t, uint32_t cluster);

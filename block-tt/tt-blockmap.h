@@ -110,6 +110,10 @@ typedef struct TtBlockRun {
 void tt_blockmap_lookup(const TtBlockMap *bm, uint64_t offset, uint64_t len,
                         TtBlockRun *run);
 
+/* Is it all as in the version that the head comes from? Then it stays to be found
+ * there. O(clusters). */
+bool tt_blockmap_is_kept(const TtBlockMap *bm, uint64_t offset, uint64_t len);
+
 /*
  * A version's table of its own, to read it while the head is written. It pins the
  * version. NULL: no memory, or no such version. Cost: O(table + changes on the way).
@@ -193,6 +197,13 @@ TtStatus tt_blockmap_commit(TtBlockMap *bm, TtIo *io, TtDiag *diag);
  * on, which makes the journal anew. TT_ERR_LIMIT: a name is too long. */
 TtStatus tt_blockmap_set_backing(TtBlockMap *bm, const char *backing,
                                  const char *format, TtDiag *diag);
+/*
+ * tt_blockmap_grow: a larger disk, from the next commit on, which makes the journal anew
+ * All versions have that size then; what is new reads as the backing file, or as zeros. If
+ * the disk did not end with a whole cluster, the rest of that one is undefined until it
+ * is written. TT_ERR_INVALID: smaller, or not a multiple of 512; TT_ERR_LIMIT, TT_ERR_NOMEM.
+ */
+TtStatus tt_blockmap_grow(TtBlockMap *bm, uint64_t size_bytes, TtDiag *diag);
 /* For tests: the journal is made anew when it has grown by this, 1 MiB otherwise. */
 void tt_blockmap_set_anew_bytes(TtBlockMap *bm, uint32_t bytes);
 /* Is there anything that a commit would write? */

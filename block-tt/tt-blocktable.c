@@ -19,6 +19,20 @@ bool tt_table_init(TtBlockTable *t, uint64_t size_bytes, unsigned cluster_bits)
     return t->leaf;
 }
 
+bool tt_table_grow(TtBlockTable *t, uint64_t size_bytes)
+{
+    TtBlockTable big;
+
+    if (!tt_table_init(&big, size_bytes, t->cluster_bits)) {
+        return false;
+    }
+    assert(big.n_leaves >= t->n_leaves);
+    memcpy(big.leaf, t->leaf, t->n_leaves * sizeof(*t->leaf));
+    g_free(t->leaf);
+    *t = big;
+    return true;
+}
+
 void tt_table_cleanup(TtBlockTable *t)
 {
     for (uint32_t i = 0; t->leaf && i < t->n_leaves; i++) {

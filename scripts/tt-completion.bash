@@ -14,7 +14,9 @@ digest mark note finish"
 _tt_options()
 {
     case $1 in
-    info|stats|check|disk) echo --json --help ;;
+    info|stats|check) echo --json --help ;;
+    disk) echo --disk --version --at --format --force --socket --port --seconds --keep \
+               --blocks --files --json --help ;;
     log) echo --from --to --kind --limit --json --data --device \
              --registers --timeline --help ;;
     verify) echo -j --qemu --symbols --once --quiet --json --help ;;
@@ -46,14 +48,14 @@ _tt()
     --kind)
         mapfile -t COMPREPLY < <(compgen -W "$_tt_kinds" -- "$word")
         return ;;
-    --from|--limit|-j|--at|--without) return ;;
+    --from|--limit|-j|--at|--without|--version|--format|--port|--seconds|--disk) return ;;
     --to) [ "$command" = branch ] || return ;;
     esac
     if [[ $word = -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_tt_options "$command")" \
             -- "$word")
     elif [[ $command = disk && $COMP_CWORD = 2 ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "list info" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "list info export serve diff" -- "$word")
     elif [[ $command = *pack || $command = *trace* || $command = branches ||
             $command = disk ||
             $before = --symbols ||

@@ -26,8 +26,8 @@ SEGMENT_MAX = 4096 + EVENTS_MAX + PAYLOAD_MAX
 POS_MAX = 2 ** 63 - 1
 NUMBER_MAX = 2 ** 63 - 1
 M64 = 2 ** 64 - 1
-KIND_TSC, KIND_RAM = 5, 18
-NEEDED = set(range(1, 14)) | set(range(16, 28))
+KIND_TSC, KIND_RAM, KIND_DISK = 5, 18, 28
+NEEDED = set(range(1, 14)) | set(range(16, 29))
 SIZES = (0, 1, 2, 4, 8)
 
 
@@ -143,7 +143,7 @@ def fields(cursor, kind, state):
     val = state.base
     if shape & 0x40:
         val = (cursor.split(state.base) if kind == KIND_TSC else
-               cursor.signed(state.base) if kind == KIND_RAM else
+               cursor.signed(state.base) if kind in (KIND_RAM, KIND_DISK) else
                cursor.varint())
     data = b''
     if shape & 0x80:
@@ -174,7 +174,8 @@ def events(seg, raw, payload):
         else:
             size, cpu, aux, addr, val, data = fields(cursor, kind, state)
         state.size, state.cpu, state.aux, state.addr = size, cpu, aux, addr
-        state.base = (val + len(data)) & M64 if kind == KIND_RAM else val
+        state.base = (val + (len(data) if kind == KIND_RAM else
+                             aux if kind == KIND_DISK else 0)) & M64
         yield kind, nested, size, cpu, aux, here, addr, val, data
         pos = here + (1 if 16 <= kind < 32 and not nested else 0)
     if (cursor.at, cursor.used, pos) != (cursor.end, len(payload),

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Block driver `tt`: new images, for qemu-img create and convert.
+ * Block driver `tt`: new images, for qemu-img create, convert and blockdev-create; and
+ * larger ones.
  */
 #include "qemu/osdep.h"
-#include "block-tt/glue/tt-blkdrv-int.h"
+#include "block-tt/glue/tt-blk-int.h"
 #include "qapi/error.h"
 #include "qemu/option.h"
 #include "qemu/uuid.h"
@@ -40,15 +41,10 @@ QemuOptsList tt_blk_create_opts = {
 
 /* An empty file, and the head of the image in it. */
 static int coroutine_fn GRAPH_UNLOCKED
-write_head(const char *filename, const uint8_t *bytes, size_t len, Error **errp)
+write_head(BlockBackend *blk, const uint8_t *bytes, size_t len, Error **errp)
 {
-    BlockBackend *blk = blk_co_new_open(filename, NULL, NULL, BDRV_O_RDWR |
-                                        BDRV_O_RESIZE | BDRV_O_PROTOCOL, errp);
     int ret;
 
-    if (!blk) {
-        return -EIO;
-    }
     blk_set_allow_write_beyond_eof(blk, true);
     ret = blk_co_truncate(blk, 0, true, PREALLOC_MODE_OFF, 0, errp);
     if (ret >= 0) {
@@ -57,11 +53,64 @@ write_head(const char *filename, const uint8_t *bytes, size_t len, Error **errp)
             ret = blk_co_flush(blk);
         }
         if (ret < 0) {
-            error_setg_errno(errp, -ret, "cannot write to '%s'", filename);
+            error_setg_errno(errp, -ret, "the image cannot be written");
         }
     }
-    blk_co_unref(blk);
     return ret < 0 ? ret : 0;
+}
+
+/* @cluster: bytes, 0: as is best. Fills in the rest of @spec, and makes the bytes. */
+static int make_head(TtBlockSpec *spec, uint64_t cluster, uint8_t **bytes, size_t *len,
+                     Error **errp)
+{
+    QemuUUID uuid;
+    TtDiag diag;
+    TtStatus st;
+
+    if (cluster & (cluster - 1)) {
+        error_setg(errp, "cluster_size is not a power of two");
+        return -EINVAL;
+    }
+    spec->cluster_bits = cluster ? ctz64(cluster) : 0;
+    qemu_uuid_generate(&uuid);
+    memcpy(spec->uuid, uuid.data, sizeof(spec->uuid));
+    st = tt_blockmap_format(spec, bytes, len, &diag);
+    if (st != TT_OK) {
+        tt_blk_error(errp, &diag);
+        return tt_blk_errno(st, &diag);
+    }
+    return 0;
+}
+
+/* blockdev-create: into a node that is there. */
+int coroutine_fn GRAPH_UNLOCKED
+tt_blk_co_create(BlockdevCreateOptions *options, Error **errp)
+{
+    BlockdevCreateOptionsTt *o = &options->u.tt;
+    TtBlockSpec spec = {
+        .size_bytes = o->size,
+        .backing = o->backing_file,
+        .backing_format = o->backing_fmt,
+    };
+    g_autofree uint8_t *bytes = NULL;
+    BlockDriverState *bs;
+    BlockBackend *blk;
+    size_t len;
+    int ret = make_head(&spec, o->has_cluster_size ? o->cluster_size : 0, &bytes, &len,
+                        errp);
+
+    if (ret < 0) {
+        return ret;
+    }
+    bs = bdrv_co_open_blockdev_ref(o->file, errp);
+    if (!bs) {
+        return -EIO;
+    }
+    blk = blk_co_new_with_bs(bs, BLK_PERM_WRITE | BLK_PERM_RESIZE, BLK_PERM_ALL, errp);
+    ret = blk ? write_head(blk, bytes, len, errp) : -EPERM;
+    blk_co_unref(blk);
+    bdrv_co_unref(bs);
+    return ret;
 }
 
 int coroutine_fn GRAPH_UNLOCKED
@@ -74,27 +123,99 @@ tt_blk_co_create_opts(BlockDriver *drv, const char *filename, QemuOpts *opts,
     g_autofree uint8_t *bytes = NULL;
     TtBlockSpec spec = {
         .size_bytes = ROUND_UP(qemu_opt_get_size_del(opts, BLOCK_OPT_SIZE, 0), 512),
-        .cluster_bits = cluster ? ctz64(cluster) : 0,
         .backing = backing,
         .backing_format = format,
     };
-    QemuUUID uuid;
+    BlockBackend *blk;
+    size_t len;
+    int ret = make_head(&spec, cluster, &bytes, &len, errp);
+
+    if (ret >= 0) {
+        ret = bdrv_co_create_file(filename, opts, errp);
+    }
+    if (ret < 0) {
+        return ret;
+    }
+    blk = blk_co_new_open(filename, NULL, NULL, BDRV_O_RDWR | BDRV_O_RESIZE |
+                          BDRV_O_PROTOCOL, errp);
+    if (!blk) {
+        return -EIO;
+    }
+    ret = write_head(blk, bytes, len, errp);
+    blk_co_unref(blk);
+    return ret;
+}
+
+/* ---- a larger disk ---- */
+
+static bool has_versions(TtBlkState *s)
+{
+    TtDiskInfo info;
+
+    tt_blockmap_info(s->map, &info);
+    return info.n_versions;
+}
+
+/* What lies behind the old end in its cluster was never the disk's. */
+static int coroutine_fn GRAPH_RDLOCK
+clear_rest(BlockDriverState *bs, int64_t old, int64_t size)
+{
+    TtBlkState *s = bs->opaque;
+    int64_t len = MIN(ROUND_UP(old, s->cluster_bytes), size) - old;
+    g_autofree void *zeros = g_malloc0(len);
+    QEMUIOVector qiov = QEMU_IOVEC_INIT_BUF(qiov, zeros, len);
+
+    return tt_blk_co_pwritev_part(bs, old, len, &qiov, 0, 0);
+}
+
+int coroutine_fn GRAPH_RDLOCK
+tt_blk_co_truncate(BlockDriverState *bs, int64_t offset, bool exact,
+                   PreallocMode prealloc, BdrvRequestFlags flags, Error **errp)
+{
+    TtBlkState *s = bs->opaque;
+    int64_t old = bs->total_sectors * BDRV_SECTOR_SIZE;
+    int64_t whole = ROUND_UP(old, s->cluster_bytes);
     TtDiag diag;
     TtStatus st;
-    size_t len;
-    int ret;
+    int ret = 0;
 
-    if (cluster & (cluster - 1)) {
-        error_setg(errp, "cluster_size is not a power of two");
-        return -EINVAL;
+    if (prealloc != PREALLOC_MODE_OFF) {
+        error_setg(errp, "a disk with versions takes its space as it is written: use "
+                   "preallocation=off");
+        return -ENOTSUP;
     }
-    qemu_uuid_generate(&uuid);
-    memcpy(spec.uuid, uuid.data, sizeof(spec.uuid));
-    st = tt_blockmap_format(&spec, &bytes, &len, &diag);
+    if (offset < old) {
+        error_setg(errp, "a disk with versions cannot be made smaller");
+        return -ENOTSUP;
+    }
+    WITH_QEMU_LOCK_GUARD(&s->map_lock) {
+        if (whole != old && offset > old && has_versions(s)) {
+            error_setg(errp, "the disk ends within a cluster that its versions have as "
+                       "well: delete them first");
+            return -ENOTSUP;
+        }
+        st = tt_blockmap_grow(s->map, offset, &diag);
+    }
     if (st != TT_OK) {
         tt_blk_error(errp, &diag);
         return tt_blk_errno(st, &diag);
     }
-    ret = bdrv_co_create_file(filename, opts, errp);
-    return ret < 0 ? ret : write_head(filename, bytes, len, errp);
+    if (whole != old && offset > old) {
+        ret = clear_rest(bs, old, offset);
+    }
+    /* The backing file is longer than the disk was, and must not come to light. */
+    if (ret >= 0 && flags & BDRV_REQ_ZERO_WRITE && offset > whole) {
+        uint64_t before, after;
+
+        QEMU_LOCK_GUARD(&s->map_lock);
+        st = tt_blockmap_zero(s->map, whole, offset - whole, &before, &after, &diag);
+        ret = st == TT_OK ? 0 : tt_blk_errno(st, &diag);
+    }
+    if (ret >= 0) {
+        ret = tt_blk_co_flush_to_os(bs);
+    }
+    if (ret < 0) {
+        error_setg_errno(errp, -ret, "the disk cannot be made larger");
+    }
+    return ret;
 }

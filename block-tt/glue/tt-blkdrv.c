@@ -4,7 +4,7 @@
  * its table of functions. With the option version=N it is that version, read-only.
  */
 #include "qemu/osdep.h"
-#include "block-tt/glue/tt-blkdrv-int.h"
+#include "block-tt/glue/tt-blk-int.h"
 #include "qapi/error.h"
 #include "qobject/qdict.h"
 #include "qemu/cutils.h"
@@ -43,20 +43,37 @@ static TtStatus file_read_at(TtIo *io, uint64_t offset, void *buf, size_t len,
 
 static const TtIoOps file_ops = { .size = file_size, .read_at = file_read_at };
 
-static int load_map(BlockDriverState *bs, Error **errp)
+#define TRIES_OF_VERSION 3
+
+static TtStatus load_once(BlockDriverState *bs, TtDiag *diag)
 {
     TtBlkState *s = bs->opaque;
     FileIo io = { .io.ops = &file_ops, .file = bs->file };
-    TtDiag diag;
-    TtStatus st = tt_blockmap_open(&io.io, &s->map, &diag);
+    TtStatus st = tt_blockmap_open(&io.io, &s->map, diag);
 
     if (st == TT_OK && s->version) {
-        st = tt_blockmap_goto(s->map, s->version, &diag);
+        st = tt_blockmap_goto(s->map, s->version, diag);
+    }
+    if (st != TT_OK) {
+        tt_blockmap_free(s->map);
+        s->map = NULL;
+    }
+    return st;
+}
+
+/* Whoever writes the disk may be making its journal anew just while it is read: then a
+ * version that is there is not found. */
+static int load_map(BlockDriverState *bs, Error **errp)
+{
+    TtBlkState *s = bs->opaque;
+    TtDiag diag;
+    TtStatus st = load_once(bs, &diag);
+
+    for (unsigned i = 0; st != TT_OK && s->version && i < TRIES_OF_VERSION - 1; i++) {
+        st = load_once(bs, &diag);
     }
     if (st != TT_OK) {
         tt_blk_error(errp, &diag);
-        tt_blockmap_free(s->map);
-        s->map = NULL;
         return st == TT_ERR_FORMAT ? -EINVAL : tt_blk_errno(st, &diag);
     }
     return 0;
@@ -93,6 +110,24 @@ static bool take_options(TtBlkState *s, QDict *options, Error **errp)
     s->is_frozen = version != 0;
     qemu_opts_del(opts);
     return ok;
+}
+
+/* The backing file may be an old version of a disk: its format is "tt@" and the number.
+ * Somebody may be writing that disk meanwhile, but no version of it. */
+static void GRAPH_RDLOCK take_backing_version(BlockDriverState *bs, QDict *options,
+                                              int flags)
+{
+    char *number = strchr(bs->backing_format, '@');
+
+    if (!number) {
+        return;
+    }
+    *number++ = '\0';
+    if (options && !(flags & BDRV_O_NO_BACKING) && !qdict_haskey(options, "backing") &&
+        !qdict_haskey(options, "backing.driver")) {
+        qdict_put_str(options, "backing.version", number);
+        qdict_put_str(options, "backing.force-share", "on");
+    }
 }
 
 static void GRAPH_RDLOCK take_info(BlockDriverState *bs)
@@ -136,6 +171,8 @@ static int tt_blk_open(BlockDriverState *bs, QDict *options, int flags, Error **
         }
     }
     take_info(bs);
+    take_backing_version(bs, options, flags);
+    bs->supported_truncate_flags = BDRV_REQ_ZERO_WRITE;
     qemu_mutex_init(&s->map_lock);
     QLIST_INIT(&s->requests);
     return 0;
@@ -245,6 +282,7 @@ tt_blk_co_change_backing_file(BlockDriverState *bs, const char *backing_file,
         }
     }
     take_info(bs);
+    take_backing_version(bs, NULL, 0);
     return bdrv_co_flush(bs);
 }
 
@@ -261,7 +299,9 @@ static BlockDriver bdrv_tt = {
     .bdrv_close                 = tt_blk_close,
     .bdrv_reopen_prepare        = tt_blk_reopen_prepare,
     .bdrv_child_perm            = bdrv_default_perms,
+    .bdrv_co_create             = tt_blk_co_create,
     .bdrv_co_create_opts        = tt_blk_co_create_opts,
+    .bdrv_co_truncate           = tt_blk_co_truncate,
     .bdrv_has_zero_init         = bdrv_has_zero_init_1,
     .bdrv_refresh_limits        = tt_blk_refresh_limits,
     .bdrv_co_invalidate_cache   = tt_blk_co_invalidate_cache,

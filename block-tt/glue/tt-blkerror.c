@@ -3,7 +3,7 @@
  * Block driver `tt`: what went wrong in the map, in the words of the block layer.
  */
 #include "qemu/osdep.h"
-#include "block-tt/glue/tt-blkdrv-int.h"
+#include "block-tt/glue/tt-blk-int.h"
 #include "qapi/error.h"
 
 int tt_blk_errno(TtStatus status, const TtDiag *diag)

@@ -5,7 +5,8 @@
  * under way wait for it.
  */
 #include "qemu/osdep.h"
-#include "block-tt/glue/tt-blkdrv-int.h"
+#include "block-tt/glue/tt-blk-int.h"
+#include "block-tt/glue/tt-blkwatch.h"
 #include "qemu/memalign.h"
 
 /* ---- requests that wait for each other ---- */
@@ -45,15 +46,19 @@ static void coroutine_fn end_request(TtBlkRequest *r)
 
 /* ---- reading ---- */
 
+TtBlkReadWatch *tt_blk_read_watch;
+
 static int coroutine_fn GRAPH_RDLOCK
 read_run(BlockDriverState *bs, const TtBlockRun *run, int64_t offset,
          QEMUIOVector *qiov, size_t qiov_offset)
 {
     if (run->kind == TT_BLOCK_HOST) {
+        BLKDBG_CO_EVENT(bs->file, BLKDBG_READ_AIO);
         return bdrv_co_preadv_part(bs->file, run->host_offset, run->len, qiov,
                                    qiov_offset, 0);
     }
     if (run->kind == TT_BLOCK_BACKING && bs->backing) {
+        BLKDBG_CO_EVENT(bs->file, BLKDBG_READ_BACKING_AIO);
         return bdrv_co_preadv_part(bs->backing, offset, run->len, qiov, qiov_offset, 0);
     }
     qemu_iovec_memset(qiov, qiov_offset, 0, run->len);
@@ -68,12 +73,23 @@ tt_blk_co_preadv_part(BlockDriverState *bs, int64_t offset, int64_t bytes,
     int ret = 0;
 
     while (bytes && ret >= 0) {
+        TtBlkReadWatch *watch = qatomic_read(&tt_blk_read_watch);
+        TtVersionId kept_in = 0;
         TtBlockRun run;
 
         WITH_QEMU_LOCK_GUARD(&s->map_lock) {
             tt_blockmap_lookup(s->map, offset, bytes, &run);
+            if (watch && tt_blockmap_is_kept(s->map, offset, run.len)) {
+                TtDiskInfo info;
+
+                tt_blockmap_info(s->map, &info);
+                kept_in = info.parent;
+            }
         }
         ret = read_run(bs, &run, offset, qiov, qiov_offset);
+        if (ret >= 0 && kept_in) {
+            watch(bs, kept_in, offset, qiov, qiov_offset, run.len);
+        }
         offset += run.len;
         qiov_offset += run.len;
         bytes -= run.len;
@@ -145,6 +161,7 @@ write_one(BlockDriverState *bs, int64_t offset, int64_t bytes, QEMUIOVector *qio
         }
         begin_request(s, &req, offset, w.len, !w.is_new);
     }
+    BLKDBG_CO_EVENT(bs->file, BLKDBG_WRITE_AIO);
     if (w.fill_before || w.fill_after) {
         ret = write_filled(bs, &w, qiov, qiov_offset);
     } else {

@@ -4,7 +4,7 @@
  * number of its version; its tag's number is the snapshot's icount.
  */
 #include "qemu/osdep.h"
-#include "block-tt/glue/tt-blkdrv-int.h"
+#include "block-tt/glue/tt-blk-int.h"
 #include "qapi/error.h"
 #include "qemu/cutils.h"
 

@@ -9,6 +9,7 @@
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
+#include "pages/tt-page.h"
 #include "session/tt-ops.h"
 #include "session/tt-session.h"
 #include "tt-memory-int.h"
@@ -17,6 +18,8 @@
 #include "exec/memory.h"
 #include "exec/ramblock.h"
 #include "hw/core/cpu.h"
+
+#include <xxhash.h>
 
 bool tt_maps_directly;
 
@@ -45,6 +48,75 @@ bool tt_memory_turn_to_present(RAMBlock *rb)
     return true;
 }
 
+/* ---- what a disk has ---- */
+
+/* Less is not worth looking for. */
+#define DISK_BYTES_MIN  512
+
+static TtMemoryFindOnDisk *find_on_disk;
+
+void tt_memory_on_disk(TtMemoryFindOnDisk *find)
+{
+    find_on_disk = find;
+}
+
+/* From page @at on, as far as one event goes: how many bytes stand in a row on one disk? */
+static uint64_t find_run(const TtBlock *b, uint64_t at, uint64_t end, TtDiskRef *first)
+{
+    uint64_t n = 0;
+    TtDiskRef ref;
+
+    while (at + n < end && at + n + TT_PAGE_BYTES <= b->size_bytes &&
+           n + TT_PAGE_BYTES <= TT_LOG_DATA_MAX && find_on_disk(b->host + at + n, &ref)) {
+        if (!n) {
+            *first = ref;
+        } else if (ref.disk != first->disk || ref.version != first->version ||
+                   ref.sector != first->sector + n / 512) {
+            break;
+        }
+        n += TT_PAGE_BYTES;
+    }
+    return n;
+}
+
+static void log_ref(unsigned index, uint64_t at, uint64_t n, TtDiskRef *ref)
+{
+    uint8_t data[TT_DISK_REF_BYTES_MAX];
+    TtEvent ev = {
+        .kind = TT_EV_DISK, .addr = index, .val = at, .aux = n, .data = data,
+    };
+
+    ref->sum = XXH3_64bits(tt_memory_block(index)->host + at, n);
+    ev.len = tt_disk_ref_encode(ref, data);
+    tt_log_event(&ev);
+}
+
+/* A page is named as a whole, though the device may have written a part of it: what stands
+ * there now is what the disk has. */
+static void log_written(unsigned index, uint64_t offset, uint64_t len)
+{
+    const TtBlock *b = tt_memory_block(index);
+    uint64_t end = offset + len, at = QEMU_ALIGN_DOWN(offset, TT_PAGE_BYTES);
+    bool looks = find_on_disk && len >= DISK_BYTES_MIN;
+
+    while (looks && at < end) {
+        TtDiskRef ref;
+        uint64_t n = find_run(b, at, end, &ref);
+
+        if (n) {
+            if (offset < at) {
+                tt_memory_log_bytes(index, offset, at - offset);
+            }
+            log_ref(index, at, n, &ref);
+            offset = at + n;
+        }
+        at += n ? n : TT_PAGE_BYTES;
+    }
+    if (offset < end) {
+        tt_memory_log_bytes(index, offset, end - offset);
+    }
+}
+
 void tt_ram_written_slow(MemoryRegion *mr, uint64_t offset, uint64_t len)
 {
     bool turned = tt_memory_turn_to_present(mr->ram_block);
@@ -54,7 +126,7 @@ void tt_ram_written_slow(MemoryRegion *mr, uint64_t offset, uint64_t len)
         index = tt_memory_find(mr->ram_block);
         if (index >= 0) {
             assert(offset + len <= tt_memory_block(index)->size_bytes);
-            tt_memory_log_bytes(index, offset, len);
+            log_written(index, offset, len);
         }
     }
     if (turned) {

@@ -48,6 +48,10 @@ void tt_memory_put_page(void *opaque, uint64_t page, const void *bytes);
 /* The vCPU sees the VM's own memory again; that of the past is given back. */
 void tt_memory_leave_past(void);
 
+/* Recording: is a page that a device wrote as on a disk? */
+typedef bool TtMemoryFindOnDisk(const uint8_t *page, TtDiskRef *ref);
+void tt_memory_on_disk(TtMemoryFindOnDisk *find);      /* NULL: none is */
+
 void tt_memory_init(void);      /* once, at start */
 /* Recording, a block comes in: its pages that are not as in the parent's
  * checkpoint (a bitmap, g_free); NULL: it has no such block, or this is no branch. */

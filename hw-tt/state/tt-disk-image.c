@@ -3,8 +3,10 @@
 #include "qemu/osdep.h"
 #include "hw-tt/state/tt-disk-image.h"
 #include "qapi/error.h"
+#include "block-tt/tt-blockmap.h"
 #include "block/block.h"
 #include "qemu/cutils.h"
+#include "qemu/uuid.h"
 
 char *tt_disk_path_for(const char *path, const char *dir)
 {
@@ -56,4 +58,103 @@ bool tt_disk_make_overlay(const char *path, const char *backing,
         error_propagate(errp, err);
     }
     return !err;
+}
+
+char *tt_disk_fresh_store(const char *dir, const char *name)
+{
+    g_autofree char *clean = tt_disk_file_name(name);
+
+    for (unsigned n = 1;; n++) {
+        g_autofree char *file = n == 1 ? g_strdup_printf("%s.tt", clean) :
+            g_strdup_printf("%s-%u.tt", clean, n);
+        g_autofree char *path = g_build_filename(dir, "disks", file, NULL);
+
+        if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+            return g_steal_pointer(&path);
+        }
+    }
+}
+
+/* @dir/disks lies in a run; runs side by side may be moved together. */
+static char *name_for_store(const char *backing, const char *dir)
+{
+    g_autofree char *run = g_path_get_dirname(dir);
+    g_autofree char *runs = g_path_get_dirname(run);
+    g_autofree char *full = NULL;
+    size_t n = strlen(runs);
+
+    if (path_has_protocol(backing)) {
+        return g_strdup(backing);
+    }
+    full = g_canonicalize_filename(backing, NULL);
+    if (!strncmp(full, runs, n) && full[n] == '/') {
+        return g_strdup_printf("../../%s", full + n + 1);
+    }
+    return g_steal_pointer(&full);
+}
+
+static bool write_new(const char *path, const uint8_t *bytes, size_t len, Error **errp)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool ok = fd >= 0 && qemu_write_full(fd, bytes, len) == len && !fsync(fd);
+
+    if (!ok) {
+        error_setg_errno(errp, errno, "cannot write '%s'", path);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (fd >= 0 && !ok) {
+        unlink(path);
+    }
+    return ok;
+}
+
+bool tt_disk_make_store(const char *path, const char *backing, const char *format,
+                        uint32_t version, uint64_t size_bytes, Error **errp)
+{
+    g_autofree char *dir = g_path_get_dirname(path);
+    g_autofree char *name = version ? name_for_store(backing, dir) :
+        tt_disk_path_for(backing, dir);
+    g_autofree char *kind = !version ? g_strdup(format) :
+        g_strdup_printf("%s@%" PRIu32, format, version);
+    g_autofree uint8_t *bytes = NULL;
+    TtBlockSpec spec = {
+        .size_bytes = size_bytes, .backing = name, .backing_format = kind,
+    };
+    QemuUUID uuid;
+    TtDiag diag;
+    size_t len;
+
+    qemu_uuid_generate(&uuid);
+    memcpy(spec.uuid, uuid.data, sizeof(spec.uuid));
+    if (tt_blockmap_format(&spec, &bytes, &len, &diag) != TT_OK) {
+        error_setg(errp, "the image '%s' cannot have a disk with versions on top of it: "
+                   "%s", backing, diag.text);
+        return false;
+    }
+    return write_new(path, bytes, len, errp);
+}
+
+bool tt_disk_has_version(const char *path, uint32_t version, Error **errp)
+{
+    TtBlockMap *map = NULL;
+    TtVersionInfo info;
+    TtDiag diag;
+    TtIo *io;
+    TtStatus s = tt_io_posix_open(path, &io, &diag);
+
+    if (s == TT_OK) {
+        s = tt_blockmap_open(io, &map, &diag);
+        tt_io_close(io);
+    }
+    if (s == TT_OK && !tt_blockmap_version_info(map, version, &info)) {
+        s = tt_fail(&diag, TT_ERR_INVALID, "it has no version %" PRIu32, version);
+    }
+    tt_blockmap_free(map);
+    if (s != TT_OK) {
+        error_setg(errp, "the disk with versions '%s', which is needed, cannot be used: "
+                   "%s", path, diag.text);
+    }
+    return s == TT_OK;
 }

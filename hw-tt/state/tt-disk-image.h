@@ -11,6 +11,12 @@
 bool tt_disk_make_overlay(const char *path, const char *backing,
                           const char *format, uint64_t size_bytes,
                           Error **errp);
+/* Path of a store that is not there yet: DIR/disks/NAME.tt, or NAME-2.tt... */
+char *tt_disk_fresh_store(const char *dir, const char *name);
+/* A new disk with versions, on top of @backing; of that one's @version, if not 0. */
+bool tt_disk_make_store(const char *path, const char *backing, const char *format,
+                        uint32_t version, uint64_t size_bytes, Error **errp);
+bool tt_disk_has_version(const char *path, uint32_t version, Error **errp);
 /* @path as somebody finds it who knows where @dir is: relative when it lies
  * within; else absolute. Names with a protocol stay as they are. */
 char *tt_disk_path_for(const char *path, const char *dir);

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Disks at a full checkpoint. Each one that the guest can write goes on in a
- * fresh qcow2 file, RUN/disks/NAME-N.qcow2, on top of the image it had: that
- * one is frozen, nobody in this process writes to it any more, and it is the
- * disk at the checkpoint.
- *
- *   before   device -> image            after   device -> NAME-1 -> image
- *   the next checkpoint                 device -> NAME-2 -> NAME-1 -> image
+ * Disks at a full checkpoint. Each one that the guest can write is a disk with versions
+ * in RUN/disks, over the image that the user gave (tt-disk-stores.c); the checkpoint
+ * pins a version of it. All of them, or none.
  *
  * A disk with snapshot=on writes into a file that has no name and goes with the
  * process; it stays there, and what it holds is copied to RUN/disks.
@@ -14,33 +10,22 @@
 #include "qemu/osdep.h"
 #include "hw-tt/state/tt-disks.h"
 #include "hw-tt/state/tt-disk-image.h"
+#include "hw-tt/state/tt-disks-int.h"
 #include "run/tt-fullstate.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "qapi/error.h"
 #include "block/block.h"
 #include "block/block_int.h"
-#include "block/qdict.h"
 #include "qemu/cutils.h"
 #include "qemu/error-report.h"
 #include "qemu/option.h"
 #include "qemu/config-file.h"
-#include "qapi/qapi-commands-transaction.h"
 #include "qobject/qdict.h"
-#include "qapi/util.h"
 #include "system/block-backend.h"
 #include "system/blockdev.h"
 
-#define OUR_NODES   "tt-disk-"      /* node names of our overlays */
 #define COPY_BYTES  (1u << 20)
-
-typedef struct Disk {
-    BlockBackend *blk;
-    BlockDriverState *bs;           /* what is frozen */
-    char *overlay;                  /* file that the guest goes on in; owned */
-    bool is_writable, is_temporary;
-    TtFullDisk *desc;
-} Disk;
 
 /* A file of that name which is not there yet. */
 static char *fresh_file(const char *name)
@@ -59,7 +44,7 @@ static char *fresh_file(const char *name)
 
 /* ---- what there is ---- */
 
-static char *image_name(BlockDriverState *bs)
+char *tt_disk_image_name(BlockDriverState *bs)
 {
     bdrv_refresh_filename(bs);
     if (!bs->exact_filename[0]) {
@@ -75,6 +60,12 @@ static BlockDriverState * GRAPH_RDLOCK below_temporary(BlockDriverState *bs)
 {
     return bs->open_flags & BDRV_O_TEMPORARY ?
         bdrv_skip_filters(bdrv_cow_bs(bs)) : bs;
+}
+
+/* An old version of a disk whose file may grow. */
+static bool is_version(BlockDriverState *bs)
+{
+    return !strcmp(bs->drv->format_name, "tt") && qdict_haskey(bs->options, "version");
 }
 
 static void GRAPH_RDLOCK add_files(TtFullDisk *d, GArray *files,
@@ -99,20 +90,31 @@ static void GRAPH_RDLOCK add_files(TtFullDisk *d, GArray *files,
         }
     }
     QLIST_FOREACH(c, &bs->children, next) {
-        add_files(d, files, c->bs);
+        if (c != bs->file || !is_version(bs)) {
+            add_files(d, files, c->bs);
+        }
     }
+}
+
+/* Those that hold what @bs, which may be NULL, holds. */
+static void GRAPH_RDLOCK describe_files(TtFullDisk *d, BlockDriverState *bs)
+{
+    GArray *files = g_array_new(false, false, sizeof(TtFullFile));
+
+    if (bs) {
+        add_files(d, files, bs);
+    }
+    d->n_files = files->len;
+    d->files = (TtFullFile *)g_array_free(files, false);
 }
 
 static void GRAPH_RDLOCK describe_image(TtFullDisk *d, BlockDriverState *bs)
 {
-    GArray *files = g_array_new(false, false, sizeof(TtFullFile));
-    g_autofree char *name = image_name(bs);
+    g_autofree char *name = tt_disk_image_name(bs);
 
     d->image = tt_disk_path_for(name, tt_session.dir);
     d->format = g_strdup(bs->drv->format_name);
-    add_files(d, files, bs);
-    d->n_files = files->len;
-    d->files = (TtFullFile *)g_array_free(files, false);
+    describe_files(d, bs);
 }
 
 typedef struct Search {
@@ -140,16 +142,16 @@ static int64_t drive_number(BlockBackend *blk)
     return s.found;
 }
 
-/* The node that the user named: below our overlays. */
+/* The node that the user named: below our stores, but for that of a branch. */
 static const char * GRAPH_RDLOCK user_node(BlockDriverState *bs)
 {
-    while (bs && g_str_has_prefix(bdrv_get_node_name(bs), OUR_NODES)) {
+    while (bs && tt_disk_is_inserted(bs)) {
         bs = bdrv_cow_bs(bs);
     }
     return bs ? bdrv_get_node_name(bs) : "";
 }
 
-static bool GRAPH_RDLOCK describe(Disk *k, Error **errp)
+static bool GRAPH_RDLOCK describe(TtDisk *k, Error **errp)
 {
     TtFullDisk *d = k->desc;
     int64_t len;
@@ -180,13 +182,13 @@ static bool GRAPH_RDLOCK describe(Disk *k, Error **errp)
     return true;
 }
 
-static GArray *collect(TtFullDesc *desc)
+GArray *tt_disks_collect(void)
 {
-    GArray *disks = g_array_new(false, true, sizeof(Disk));
+    GArray *disks = g_array_new(false, true, sizeof(TtDisk));
     BlockBackend *blk;
 
     for (blk = blk_all_next(NULL); blk; blk = blk_all_next(blk)) {
-        Disk k = { .blk = blk, .bs = blk_bs(blk) };
+        TtDisk k = { .blk = blk, .bs = blk_bs(blk) };
 
         if (!blk_get_attached_dev(blk) || disks->len == TT_FULL_DISKS_MAX) {
             continue;
@@ -195,10 +197,17 @@ static GArray *collect(TtFullDesc *desc)
         k.is_temporary = k.bs && (k.bs->open_flags & BDRV_O_TEMPORARY);
         g_array_append_val(disks, k);
     }
+    return disks;
+}
+
+static GArray *collect(TtFullDesc *desc)
+{
+    GArray *disks = tt_disks_collect();
+
     desc->n_disks = disks->len;
     desc->disks = g_new0(TtFullDisk, disks->len + 1);
     for (unsigned i = 0; i < disks->len; i++) {
-        g_array_index(disks, Disk, i).desc = &desc->disks[i];
+        g_array_index(disks, TtDisk, i).desc = &desc->disks[i];
         desc->disks[i].drive = -1;
     }
     return disks;
@@ -228,7 +237,7 @@ static bool copy_range(BlockBackend *from, BlockBackend *to, int64_t at,
     return true;
 }
 
-static bool GRAPH_RDLOCK copy_layer(Disk *k, BlockBackend *to, Error **errp)
+static bool GRAPH_RDLOCK copy_layer(TtDisk *k, BlockBackend *to, Error **errp)
 {
     int64_t at = 0, end = k->desc->size_bytes, n;
     g_autofree void *buf = g_malloc(COPY_BYTES);
@@ -250,11 +259,11 @@ static bool GRAPH_RDLOCK copy_layer(Disk *k, BlockBackend *to, Error **errp)
 }
 
 /* What the guest wrote since the start, in a file of ours. */
-static bool GRAPH_RDLOCK copy_temporary(Disk *k, const char *path,
+static bool GRAPH_RDLOCK copy_temporary(TtDisk *k, const char *path,
                                         Error **errp)
 {
     BlockDriverState *base = below_temporary(k->bs);
-    g_autofree char *backing = image_name(base);
+    g_autofree char *backing = tt_disk_image_name(base);
     QDict *options = qdict_new();
     BlockBackend *to;
     bool ok;
@@ -278,123 +287,71 @@ static bool GRAPH_RDLOCK copy_temporary(Disk *k, const char *path,
     return ok;
 }
 
-static bool GRAPH_RDLOCK keep_temporary(Disk *k, Error **errp)
+static bool GRAPH_RDLOCK keep_temporary(TtDisk *k, Error **errp)
 {
     g_autofree char *path = fresh_file(k->desc->device);
-    GArray *files;
 
     if (!copy_temporary(k, path, errp)) {
         return false;
     }
     k->desc->image = tt_disk_path_for(path, tt_session.dir);
     k->desc->format = g_strdup("qcow2");
-    files = g_array_new(false, false, sizeof(TtFullFile));
-    add_files(k->desc, files, below_temporary(k->bs));
-    k->desc->n_files = files->len;
-    k->desc->files = (TtFullFile *)g_array_free(files, false);
+    describe_files(k->desc, below_temporary(k->bs));
     return true;
 }
 
-/* ---- overlays ---- */
+/* ---- all of them ---- */
 
-static TransactionAction *overlay_action(const Disk *k)
-{
-    static unsigned count;
-    TransactionAction *a = g_new0(TransactionAction, 1);
-    BlockdevSnapshotSync *s = g_new0(BlockdevSnapshotSync, 1);
-
-    s->node_name = g_strdup(bdrv_get_node_name(k->bs));
-    s->snapshot_file = g_strdup(k->overlay);
-    s->snapshot_node_name = g_strdup_printf(OUR_NODES "%u", ++count);
-    s->format = g_strdup("qcow2");
-    s->has_mode = true;
-    s->mode = NEW_IMAGE_MODE_EXISTING;
-    a->type = TRANSACTION_ACTION_KIND_BLOCKDEV_SNAPSHOT_SYNC;
-    a->u.blockdev_snapshot_sync.data = s;
-    return a;
-}
-
-/* Two devices may have one image. */
-static bool is_first(GArray *disks, unsigned i)
-{
-    for (unsigned k = 0; k < i; k++) {
-        if (g_array_index(disks, Disk, k).bs ==
-            g_array_index(disks, Disk, i).bs) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool make_overlays(GArray *disks, TransactionActionList **actions,
-                          Error **errp)
-{
-    TransactionActionList **tail = actions;
-
-    for (unsigned i = 0; i < disks->len; i++) {
-        Disk *k = &g_array_index(disks, Disk, i);
-        const char *name = blk_name(k->blk);
-        g_autofree char *backing = NULL;
-
-        if (!k->is_writable || k->is_temporary || !is_first(disks, i)) {
-            continue;
-        }
-        backing = image_name(k->bs);
-        k->overlay = fresh_file(*name ? name : k->desc->node);
-        if (!tt_disk_make_overlay(k->overlay, backing, k->bs->drv->format_name,
-                                  k->desc->size_bytes, errp)) {
-            return false;
-        }
-        QAPI_LIST_APPEND(tail, overlay_action(k));
-    }
-    return true;
-}
-
-static bool prepare(GArray *disks, TransactionActionList **actions,
-                    Error **errp)
+static bool prepare(GArray *disks, Error **errp)
 {
     GRAPH_RDLOCK_GUARD_MAINLOOP();
 
     for (unsigned i = 0; i < disks->len; i++) {
-        Disk *k = &g_array_index(disks, Disk, i);
+        TtDisk *k = &g_array_index(disks, TtDisk, i);
 
         if (!describe(k, errp) ||
             (k->is_writable && k->is_temporary && !keep_temporary(k, errp))) {
             return false;
         }
     }
-    return make_overlays(disks, actions, errp);
+    return true;
 }
 
-/* After the change: now no file changes any more. */
+static void describe_pinned(TtDisk *k, GString *said)
+{
+    g_autofree char *path = tt_disk_store_path(blk_bs(k->blk));
+
+    k->desc->image = tt_disk_path_for(path, tt_session.dir);
+    k->desc->format = g_strdup("tt");
+    k->desc->version = k->version;
+    g_string_append_printf(said, "disk '%s' is kept as version %" PRIu32 " of '%s'\n",
+                           k->desc->device, k->version, path);
+}
+
+/* Versions are pinned: what the checkpoint names changes no more. */
 static void describe_images(GArray *disks, GString *said)
 {
     GRAPH_RDLOCK_GUARD_MAINLOOP();
 
     for (unsigned i = 0; i < disks->len; i++) {
-        Disk *k = &g_array_index(disks, Disk, i);
+        TtDisk *k = &g_array_index(disks, TtDisk, i);
+        BlockDriverState *bs = blk_bs(k->blk);
 
-        if (k->bs && !k->desc->image) {
-            describe_image(k->desc, below_temporary(k->bs));
-        }
-        if (k->overlay) {
-            g_string_append_printf(said, "disk '%s' is kept as it is in '%s'; "
-                                   "the guest writes into '%s' from now on\n",
-                                   k->desc->device, k->desc->image,
-                                   k->overlay);
+        if (k->version) {
+            describe_pinned(k, said);
+            describe_files(k->desc, bdrv_cow_bs(bs));
+        } else if (bs && !k->desc->image) {
+            describe_image(k->desc, below_temporary(bs));
         }
     }
 }
 
-/* Nothing was changed: nothing new is left. */
+/* What was copied is of no use. */
 static void remove_files(GArray *disks)
 {
     for (unsigned i = 0; i < disks->len; i++) {
-        Disk *k = &g_array_index(disks, Disk, i);
+        TtDisk *k = &g_array_index(disks, TtDisk, i);
 
-        if (k->overlay) {
-            unlink(k->overlay);
-        }
         if (k->is_temporary && k->desc->image) {
             g_autofree char *path = tt_disk_path_from(k->desc->image, tt_session.dir);
 
@@ -403,7 +360,7 @@ static void remove_files(GArray *disks)
     }
 }
 
-static bool make_directory(Error **errp)
+bool tt_disks_make_directory(Error **errp)
 {
     g_autofree char *dir = g_build_filename(tt_session.dir, "disks", NULL);
 
@@ -441,17 +398,22 @@ static void come_back(int here)
     }
 }
 
-bool tt_disks_freeze(TtFullDesc *d, TtFullMayMake *may_make, GString *said,
-                     Error **errp)
+/* Stores first, which changes what the disks are; then what they are. */
+bool tt_disks_freeze(TtFullDesc *d, TtFullMayMake *may_make, const char *name,
+                     GString *said, Error **errp)
 {
-    g_autoptr(GArray) disks = collect(d);
-    TransactionActionList *actions = NULL;
-    int here = enter_start();
+    g_autoptr(GArray) disks = NULL;
     Error *err = NULL;
+    int here;
 
-    if (disks->len && may_make(&err) && make_directory(&err) &&
-        prepare(disks, &actions, &err) && actions) {
-        qmp_transaction(actions, NULL, &err);
+    if (!tt_disks_make_stores(may_make, said, errp)) {
+        return false;
+    }
+    here = enter_start();
+    disks = collect(d);
+    if (disks->len && may_make(&err) && tt_disks_make_directory(&err) &&
+        prepare(disks, &err)) {
+        tt_disks_pin(disks, name, &err);
     }
     if (err) {
         remove_files(disks);
@@ -460,11 +422,16 @@ bool tt_disks_freeze(TtFullDesc *d, TtFullMayMake *may_make, GString *said,
         describe_images(disks, said);
     }
     come_back(here);
-    for (unsigned i = 0; i < disks->len; i++) {
-        g_free(g_array_index(disks, Disk, i).overlay);
-    }
-    qapi_free_TransactionActionList(actions);
     return !err;
+}
+
+bool tt_disks_make_stores(TtFullMayMake *may_make, GString *said, Error **errp)
+{
+    int here = enter_start();
+    bool ok = tt_disks_insert_stores(may_make, said, errp);
+
+    come_back(here);
+    return ok;
 }
 
 char *tt_disk_image_of(const char *device)
@@ -477,8 +444,10 @@ char *tt_disk_image_of(const char *device)
             blk_get_attached_dev_id(blk) : NULL;
 
         if (id && !strcmp(id, device)) {
-            return !blk_bs(blk) ? g_strdup("") :
-                image_name(below_temporary(blk_bs(blk)));
+            BlockDriverState *bs = blk_bs(blk);
+
+            return !bs ? g_strdup("") : tt_disk_is_store(bs) ? tt_disk_store_path(bs) :
+                tt_disk_image_name(below_temporary(bs));
         }
     }
     return NULL;

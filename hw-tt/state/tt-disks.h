@@ -12,16 +12,32 @@
 typedef bool TtFullMayMake(Error **errp);
 
 /*
- * tt_disks_freeze: from now on nobody writes to the image that a disk has
- * @d: n_disks and disks are filled in: what each disk of the machine has
+ * tt_disks_make_stores: from now on what the guest writes goes to RUN/disks, and the
+ * images that the user gave stay as they are
+ * Disks that have a store already, and those that can have none, are left alone.
  * @may_make: asked before a file is made
  * @said: one line for each disk whose writes go into another file from now on
+ * False: nothing was changed.
+ */
+bool tt_disks_make_stores(TtFullMayMake *may_make, GString *said, Error **errp);
+/* The recording never began: nothing is left of its stores. */
+void tt_disks_discard_stores(void);
+/*
+ * tt_disks_freeze: pins a version of each disk, after tt_disks_make_stores
+ * @d: n_disks and disks are filled in: what each disk of the machine has
+ * @name: of the versions, or NULL
+ * @said: one line for each disk
  * All disks or none. tt_fulldesc_cleanup frees what is in @d, in any case.
  */
-bool tt_disks_freeze(TtFullDesc *d, TtFullMayMake *may_make, GString *said,
-                     Error **errp);
+bool tt_disks_freeze(TtFullDesc *d, TtFullMayMake *may_make, const char *name,
+                     GString *said, Error **errp);
+/*
+ * tt_disks_commit: writes what the stores of this process have into the images that the
+ * user gave. False: *errp, and the stores still have it.
+ */
+bool tt_disks_commit(Error **errp);
 
-/* The disk that the guest has at @device now: name of its image, format; ""
+/* The disk that the guest has at @device now: name of its image, or of its store; ""
  * when there is no medium. NULL: there is no such device. */
 char *tt_disk_image_of(const char *device);
 

@@ -124,7 +124,7 @@ TtFullWriter *tt_full_save(const char *name, TtFullMayMake *may_make,
     if (ok) {
         w = tt_full_writer_new();
         ok = put_devices(w, errp) && put_blocks(w, errp) &&
-            tt_disks_freeze(&d, may_make, said, errp);
+            tt_disks_freeze(&d, may_make, name, said, errp);
     }
     if (ok) {
         text = tt_fulldesc_text(&d);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Disks of a branch: each disk that the guest can write is a fresh qcow2 file,
- * DIR/disks/NAME-0.qcow2, on top of the image that was frozen at the
- * checkpoint. It takes the place of what the -drive or -blockdev option says
+ * Disks of a branch: each disk that the guest can write is a fresh disk with versions,
+ * DIR/disks/NAME.tt, on top of the version, or the image, of the checkpoint. It takes the place of what the -drive or -blockdev option says
  * before that is opened, so that nothing of the parent is opened for writing.
  */
 #include "qemu/osdep.h"
@@ -33,7 +32,7 @@ typedef struct Node {
 
 static struct {
     GArray *nodes;                  /* of Node */
-    GPtrArray *overlays;            /* paths; one for each disk, NULL: none */
+    GPtrArray *stores;            /* paths; one for each disk, NULL: none */
 } bd;
 
 static void G_NORETURN refuse(Error *err)
@@ -48,9 +47,9 @@ void tt_branch_discard_disks(void)
 {
     g_autofree char *dir = g_build_filename(tt_session.dir, "disks", NULL);
 
-    for (unsigned i = 0; bd.overlays && i < bd.overlays->len; i++) {
-        if (bd.overlays->pdata[i]) {
-            unlink(bd.overlays->pdata[i]);
+    for (unsigned i = 0; bd.stores && i < bd.stores->len; i++) {
+        if (bd.stores->pdata[i]) {
+            unlink(bd.stores->pdata[i]);
         }
     }
     rmdir(dir);
@@ -93,23 +92,17 @@ static bool check_files(const TtFullDisk *d, const char *dir, Error **errp)
     return true;
 }
 
-/* ---- making the overlays ---- */
+/* ---- making the stores ---- */
 
-static char *overlay_path(const TtFullDisk *d, unsigned i)
+/* As it is in the parent; there, too, it may be the second of that name. */
+static char *store_path(const TtFullDisk *d)
 {
-    g_autofree char *name = d->drive >= 0 ?
-        g_strdup_printf("drive%" PRId64, d->drive) :
-        tt_disk_file_name(*d->node ? d->node : "disk");
-    g_autofree char *file = g_strdup_printf("%s-0.qcow2", name);
-    char *path = g_build_filename(tt_session.dir, "disks", file, NULL);
+    g_autofree char *theirs = g_path_get_basename(d->image);
+    g_autofree char *name = d->version && g_str_has_suffix(theirs, ".tt") ?
+        g_strndup(theirs, strlen(theirs) - 3) : d->drive >= 0 ?
+        g_strdup_printf("drive%" PRId64, d->drive) : g_strdup(d->node);
 
-    if (g_file_test(path, G_FILE_TEST_EXISTS)) {    /* one more of that name */
-        g_free(path);
-        g_free(file);
-        file = g_strdup_printf("%s-0-%u.qcow2", name, i);
-        path = g_build_filename(tt_session.dir, "disks", file, NULL);
-    }
-    return path;
+    return tt_disk_fresh_store(tt_session.dir, name);
 }
 
 static bool is_same_node(const TtFullDisk *a, const TtFullDisk *b)
@@ -117,24 +110,27 @@ static bool is_same_node(const TtFullDisk *a, const TtFullDisk *b)
     return a->drive == b->drive && !strcmp(a->node, b->node);
 }
 
-static char *make_overlay(const TtFullDesc *desc, unsigned i, const char *dir,
+static char *make_store(const TtFullDesc *desc, unsigned i, const char *dir,
                           Error **errp)
 {
     const TtFullDisk *d = &desc->disks[i];
     g_autofree char *path = NULL, *image = NULL;
 
     for (unsigned k = 0; k < i; k++) {          /* two devices, one image */
-        if (is_same_node(&desc->disks[k], d) && bd.overlays->pdata[k]) {
-            return g_strdup(bd.overlays->pdata[k]);
+        if (is_same_node(&desc->disks[k], d) && bd.stores->pdata[k]) {
+            return g_strdup(bd.stores->pdata[k]);
         }
     }
-    path = overlay_path(d, i);
     image = tt_disk_path_from(d->image, dir);
-    return tt_disk_make_overlay(path, image, d->format, d->size_bytes, errp) ?
+    if (d->version && !tt_disk_has_version(image, d->version, errp)) {
+        return NULL;
+    }
+    path = store_path(d);
+    return tt_disk_make_store(path, image, d->format, d->version, d->size_bytes, errp) ?
         g_steal_pointer(&path) : NULL;
 }
 
-static void make_overlays(const TtFullDesc *desc, const char *dir)
+static void make_stores(const TtFullDesc *desc, const char *dir)
 {
     g_autofree char *disks = g_build_filename(tt_session.dir, "disks", NULL);
     Error *err = NULL;
@@ -151,10 +147,10 @@ static void make_overlays(const TtFullDesc *desc, const char *dir)
         char *path = NULL;
 
         if (!check_files(d, dir, &err) ||
-            (d->is_writable && !(path = make_overlay(desc, i, dir, &err)))) {
+            (d->is_writable && !(path = make_store(desc, i, dir, &err)))) {
             refuse(err);
         }
-        g_ptr_array_add(bd.overlays, path);
+        g_ptr_array_add(bd.stores, path);
     }
 }
 
@@ -204,7 +200,7 @@ static void replace_drive(QemuOpts *opts, const char *path)
         qemu_opt_unset(opts, names->pdata[i]);
     }
     qemu_opt_set(opts, "file", path, &error_abort);
-    qemu_opt_set(opts, "format", "qcow2", &error_abort);
+    qemu_opt_set(opts, "format", "tt", &error_abort);
 }
 
 typedef struct Drives {
@@ -217,8 +213,8 @@ static int visit_drive(void *opaque, QemuOpts *opts, Error **errp)
     Drives *v = opaque;
 
     for (unsigned i = 0; i < v->desc->n_disks; i++) {
-        if (v->desc->disks[i].drive == v->n && bd.overlays->pdata[i]) {
-            replace_drive(opts, bd.overlays->pdata[i]);
+        if (v->desc->disks[i].drive == v->n && bd.stores->pdata[i]) {
+            replace_drive(opts, bd.stores->pdata[i]);
             break;
         }
     }
@@ -302,9 +298,9 @@ static QDict *named(const char *driver, const Node *n)
     return d;
 }
 
-static void put_overlay(Node *n, const char *path)
+static void put_store(Node *n, const char *path)
 {
-    QDict *top = named("qcow2", n), *file = qdict_new();
+    QDict *top = named("tt", n), *file = qdict_new();
 
     qdict_put_str(file, "driver", "file");
     qdict_put_str(file, "filename", path);
@@ -364,8 +360,8 @@ static void replace_nodes(const TtFullDesc *desc)
             continue;
         }
         n->is_disk = true;
-        if (bd.overlays->pdata[i] && !n->is_replaced) {
-            put_overlay(n, bd.overlays->pdata[i]);
+        if (bd.stores->pdata[i] && !n->is_replaced) {
+            put_store(n, bd.stores->pdata[i]);
         }
     }
     drop_unused();
@@ -380,9 +376,9 @@ void tt_branch_disks(int *snapshot)
     if (!desc) {
         return;
     }
-    *snapshot = 0;              /* the overlays are there to be written */
-    bd.overlays = g_ptr_array_new_with_free_func(g_free);
-    make_overlays(desc, dir);
+    *snapshot = 0;              /* the stores are there to be written */
+    bd.stores = g_ptr_array_new_with_free_func(g_free);
+    make_stores(desc, dir);
     qemu_opts_foreach(qemu_find_opts("drive"), visit_drive, &v, NULL);
     replace_nodes(desc);
 }
@@ -397,8 +393,8 @@ bool tt_branch_check_disks(Error **errp)
     for (unsigned i = 0; i < desc->n_disks; i++) {
         const TtFullDisk *d = &desc->disks[i];
         g_autofree char *have = tt_disk_image_of(d->device);
-        g_autofree char *want = bd.overlays->pdata[i] ?
-            g_strdup(bd.overlays->pdata[i]) : tt_disk_path_from(d->image, dir);
+        g_autofree char *want = bd.stores->pdata[i] ?
+            g_strdup(bd.stores->pdata[i]) : tt_disk_path_from(d->image, dir);
 
         if (!have || strcmp(have, want)) {
             error_setg(errp, "the recorded machine had the disk '%s' at '%s', "

@@ -14,6 +14,9 @@
 bool tt_checkpointer_open_store(TtDiag *diag);
 /* As tt_cptake. False: storing failed, and the checkpointer is off. */
 bool tt_checkpointer_take(CPUState *cpu, uint32_t flags, TtBytes full, uint32_t *job);
+/* Main thread: stops the VM, takes a full one that nobody asked for, and lets the VM go
+ * on. False: there can be none, *errp, and nothing was taken. */
+bool tt_checkpointer_take_full(Error **errp);
 /* It has no room under max-size. */
 void tt_checkpointer_drop_newest(void);
 /* The checkpoint store is for the user's, just now: others wait, and what is logged

@@ -109,9 +109,8 @@ static bool may_act(const TtCheckpointerTask *t, bool *busy, Error **errp)
 
 /* The VM is stopped. */
 static bool add_here(CPUState *cpu, const char *name, TtFullWriter *full,
-                     uint32_t *job, Error **errp)
+                     uint32_t flags, uint32_t *job, Error **errp)
 {
-    uint32_t flags = TT_CHECKPOINT_PINNED | (full ? TT_CHECKPOINT_FULL : 0);
     uint64_t pos;
     bool ok;
 
@@ -125,6 +124,7 @@ static bool add_here(CPUState *cpu, const char *name, TtFullWriter *full,
     if (!tt_is_live(errp) || (name && !tt_mark_record(name, &pos, errp))) {
         return false;
     }
+    flags |= full ? TT_CHECKPOINT_FULL : 0;
     ok = tt_checkpointer_take(cpu, flags, full ? tt_full_bytes(full) : (TtBytes) { 0 }, job);
     tt_record_renew();
     if (!ok) {
@@ -149,7 +149,7 @@ static bool add_stopped(TtCheckpointerTask *t)
             return false;
         }
     }
-    ok = add_here(first_cpu, t->name, w, &t->job, &t->err);
+    ok = add_here(first_cpu, t->name, w, TT_CHECKPOINT_PINNED, &t->job, &t->err);
     tt_full_writer_free(w);
     return ok;
 }
@@ -169,6 +169,22 @@ static bool add_now(TtCheckpointerTask *t)
     if (was_live) {
         vm_start();
     }
+    return ok;
+}
+
+bool tt_checkpointer_take_full(Error **errp)
+{
+    g_autoptr(GString) said = g_string_new(NULL);
+    TtFullWriter *w;
+    bool ok;
+
+    tt_checkpointer_reserve(true);
+    vm_stop(RUN_STATE_PAUSED);
+    w = tt_full_save(NULL, tt_rundir_check, said, errp);
+    ok = w && add_here(first_cpu, NULL, w, 0, &(uint32_t) { 0 }, errp);
+    tt_full_writer_free(w);
+    tt_checkpointer_reserve(false);
+    vm_start();
     return ok;
 }
 

@@ -35,6 +35,7 @@
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "tt-checkpointer-int.h"
+#include "tt/hooks.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
 #include "qemu/main-loop.h"
@@ -60,6 +61,8 @@ static struct {
     bool on, told;
     uint64_t wanted_pos;            /* leave cpu_exec here; 0: nowhere */
     bool urgent;                    /* take one wherever it is left */
+    bool full;                      /* those on time are full ones */
+    bool full_comes;                /* one is about to be taken */
     bool reserved;                  /* for the user's, just now: others wait */
     uint64_t share;                 /* of max-size */
 } kp;
@@ -211,6 +214,22 @@ static bool is_on(void)
     return kp.on;
 }
 
+/* Main thread: here the devices can be stopped. Meanwhile the user may have done so. */
+static void take_full(void *opaque)
+{
+    Error *err = NULL;
+
+    kp.full_comes = false;
+    if (!kp.on || is_the_users() || !tt_session.live || tt_past || !runstate_is_running() ||
+        tt_cpstore_is_busy() || is_in_trouble()) {
+        return;                     /* a later sync point */
+    }
+    if (!tt_checkpointer_take_full(&err)) {
+        kp.full = false;
+        warn_reportf_err(err, "tt: a branch can begin at no further checkpoint: ");
+    }
+}
+
 static void sync_point(CPUState *cpu)
 {
     uint32_t job;
@@ -221,6 +240,13 @@ static void sync_point(CPUState *cpu)
     }
     if (!tt_cptake_has_room(&job) && job) {
         return;                     /* a later sync point */
+    }
+    if (kp.full) {
+        if (!kp.full_comes) {
+            aio_bh_schedule_oneshot(qemu_get_aio_context(), take_full, NULL);
+        }
+        kp.full_comes = true;
+        return;
     }
     kp.wanted_pos = tt_now.pos;
     cpu->exit_request = true;
@@ -339,6 +365,7 @@ static bool start(CPUState *cpu, Error **errp)
         return true;
     }
     kp.on = true;
+    kp.full = tt_record_options.full;
     tt_memory_held_dirty();
     return !tt_checkpointer_take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 }) ||
         has_first(errp);

@@ -102,6 +102,7 @@ static bool get_val(Decoder *d, const TtLogState *s, TtEvent *ev)
     case TT_EV_TSC:
         return get_split(d, s->base, &ev->val);
     case TT_EV_RAM:
+    case TT_EV_DISK:
         return get_signed(d, s->base, &ev->val);
     default:
         return get_varint(d, &ev->val);
@@ -216,7 +217,7 @@ static bool get_event(Decoder *d, TtEvent *ev)
     s->aux = ev->aux;
     s->cpu = ev->cpu;
     s->size_code = code;
-    s->base = kind == TT_EV_RAM ? ev->val + ev->len : ev->val;
+    s->base = tt_log_next_val(ev);
     return true;
 }
 

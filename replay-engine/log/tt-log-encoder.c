@@ -100,7 +100,7 @@ void tt_log_encoder_begin(TtLogEncoder *e, TtSegBuf *sb, uint64_t pos,
 bool tt_log_encoder_fits(const TtLogEncoder *e, uint32_t len)
 {
     return e->low - e->ev >= TT_F_EV_BYTES_MAX &&
-           len <= TT_SEG_PAYLOAD_MAX - e->sb->pl_len;
+           (uint64_t)len + e->sb->disk_bytes + e->sb->pl_len <= TT_SEG_PAYLOAD_MAX;
 }
 
 /* 0xff: no access has this size. */
@@ -126,7 +126,7 @@ static inline uint8_t *put_val(TtLogEncoder *e, uint8_t *p, const TtLogState *s,
     if (ev->kind == TT_EV_TSC) {
         return put_split(e, p, ev->val - s->base);
     }
-    return tt_put_varint(p, ev->kind == TT_EV_RAM
+    return tt_put_varint(p, tt_log_val_is_signed(ev->kind)
                          ? tt_zigzag(ev->val - s->base) : ev->val);
 }
 
@@ -209,7 +209,8 @@ void tt_log_encoder_put(TtLogEncoder *e, const TtEvent *ev)
     s->aux = ev->aux;
     s->size_code = code;
     s->cpu = ev->cpu;
-    s->base = ev->kind == TT_EV_RAM ? ev->val + ev->len : ev->val;
+    s->base = tt_log_next_val(ev);
+    sb->disk_bytes += ev->kind == TT_EV_DISK ? ev->aux : 0;
     e->pos = ev->pos + tt_event_step(ev);
     e->ev = p;
     sb->n_events++;

@@ -60,6 +60,9 @@ typedef enum TtEventKind {
                                vCPU can take an interrupt */
     TT_EV_CPUID_TABLE = 27, /* exits only: data=what CPUID answers */
 
+    TT_EV_DISK = 28,        /* addr=block index val=offset aux=bytes that a
+                               disk has, data=which, see TtDiskRef */
+
     TT_EV_CHECK = 32,       /* addr=output hash val=cpu digest */
     TT_EV_DIGEST = 33,      /* addr=cpu digest val=ram digest */
     TT_EV_MARK = 34,        /* data=name */
@@ -110,6 +113,12 @@ static inline unsigned tt_event_step(const TtEvent *ev)
     return TT_EV_IS_ASYNC(ev->kind) && !ev->nested;
 }
 
+/* Bytes that stand at @data, or elsewhere: of a disk. */
+static inline uint32_t tt_event_bytes(const TtEvent *ev)
+{
+    return ev->kind == TT_EV_DISK ? ev->aux : ev->len;
+}
+
 #define TT_LOG_DATA_MAX        (64u << 10)  /* bytes of one event's data */
 #define TT_LOG_INLINE_MAX      16u          /* up to here data is not payload */
 #define TT_SEG_EVENTS_MAX      (512u << 10) /* event bytes of one segment */
@@ -138,6 +147,7 @@ typedef struct TtSegBuf {
     uint64_t host_ns;           /* host time at its start, since run start */
     uint32_t n_events;
     uint32_t ev_len, pl_len;    /* bytes used in the two buffers */
+    uint32_t disk_bytes;        /* that disks have: they would fit in here, too */
     bool last;                  /* the log was closed cleanly */
     uint64_t kind_count[TT_EV_KIND_MAX + 1];
     uint64_t kind_bytes[TT_EV_KIND_MAX + 1];    /* encoded, without payload */
@@ -162,7 +172,7 @@ void tt_log_encoder_free(TtLogEncoder *e);
  */
 void tt_log_encoder_begin(TtLogEncoder *e, TtSegBuf *sb, uint64_t pos,
                           uint64_t host_ns);
-/* True when an event with @len bytes of data still fits in the open segment.
+/* True when an event with @len bytes (tt_event_bytes) still fits in the open segment.
  * An empty segment takes any event (@len <= TT_LOG_DATA_MAX). O(1). */
 bool tt_log_encoder_fits(const TtLogEncoder *e, uint32_t len);
 /*
@@ -177,6 +187,21 @@ void tt_log_encoder_put(TtLogEncoder *e, const TtEvent *ev);
 /* Ends the open segment and returns it, the caller's again; its counters are
  * final. May move up to 256 KiB in memory (10 us). An empty one is fine. */
 TtSegBuf *tt_log_encoder_end(TtLogEncoder *e, bool last);
+
+/* ---- what a disk has ---- */
+
+/* Bytes of a disk with versions: they never change while the version is there. */
+typedef struct TtDiskRef {
+    uint32_t disk;              /* number in the manifest */
+    uint32_t version;
+    uint64_t sector;            /* of 512 bytes: the first */
+    uint32_t sum;               /* lower half of the XXH3-64 of the bytes */
+} TtDiskRef;
+
+#define TT_DISK_REF_BYTES_MAX  24
+uint32_t tt_disk_ref_encode(const TtDiskRef *ref, uint8_t *out);
+/* False: the event is damaged. */
+bool tt_disk_ref_decode(const TtEvent *ev, TtDiskRef *ref);
 
 /* ---- writer: the sealing side ---- */
 typedef struct TtLogWriter TtLogWriter;

@@ -12,6 +12,14 @@
 #define TT_CHECK_INTERVAL (1ull << 23)
 #define TT_CHECK_INTERVAL_MIN 1000
 
+/* Where the guest's writes to its disks go. */
+typedef enum TtRecordDisks {
+    TT_DISKS_IMAGE,                 /* the user's images; RUN/disks from the first full
+                                       checkpoint on */
+    TT_DISKS_PRIVATE,               /* RUN/disks */
+    TT_DISKS_COMMIT,                /* RUN/disks, and the images at the end */
+} TtRecordDisks;
+
 typedef struct TtRecordOptions {
     const char *dir;                /* NULL: a fresh one where we are */
     const char *dir_option;         /* of -tt, for messages; NULL: " (dir=)" */
@@ -26,6 +34,9 @@ typedef struct TtRecordOptions {
     bool save_on_panic;             /* with a window */
     const char *panic_pattern;      /* NULL: the default */
     bool guard;                     /* find writes to RAM that are not logged */
+    TtRecordDisks disks;
+    bool names_reads;               /* what is read from disks is not in the log */
+    bool full;                      /* each checkpoint can be branched from */
     uint64_t unlogged;              /* for tests: so many writes of devices to RAM
                                        until one is not logged; 0: all are */
 } TtRecordOptions;

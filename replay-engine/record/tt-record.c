@@ -25,6 +25,7 @@
 #include "hw-tt/memory/tt-guard.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/screen/tt-gpu.h"
+#include "hw-tt/state/tt-disk-refs.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "record/tt-flight.h"
@@ -134,10 +135,10 @@ static bool is_unlogged(const TtEvent *ev)
 
 static void tell_guard(const TtEvent *ev)
 {
-    if (ev->kind == TT_EV_RAM || ev->kind == TT_EV_RAM_FILL) {
+    if (ev->kind == TT_EV_RAM || ev->kind == TT_EV_RAM_FILL || ev->kind == TT_EV_DISK) {
         tt_guard_logged(tt_memory_block(ev->addr)->ram_block, ev->val,
-                        ev->kind == TT_EV_RAM ? ev->len :
-                        tt_get_le64(ev->data));
+                        ev->kind == TT_EV_RAM_FILL ? tt_get_le64(ev->data) :
+                        tt_event_bytes(ev));
     }
 }
 
@@ -285,6 +286,10 @@ static bool begin(Error **errp)
 {
     TtEvent ready = { .kind = TT_EV_CHECK };
 
+    if (tt_record_options.names_reads &&
+        !tt_disk_refs_begin(&tt_session.manifest, errp)) {
+        return false;
+    }
     tt_vcpus_turn_to(tt_vcpus_at(0));       /* every run begins with that one */
     tt_schedule_start();
     tt_session.has_begun = true;
@@ -333,6 +338,7 @@ bool tt_record_start(Error **errp)
 static void stop_writer(void)
 {
     tt_session.live = false;
+    tt_disk_refs_end();
     if (tt_writer_is_at_work()) {
         tt_stall_give_up();
         tt_writer_end();                /* it may ask a listener for room */

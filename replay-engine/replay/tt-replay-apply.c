@@ -11,6 +11,7 @@
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
 #include "hw-tt/memory/tt-memory.h"
+#include "hw-tt/state/tt-disk-refs.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "log/tt-sched.h"
@@ -32,17 +33,42 @@ static bool has_vcpu(uint64_t index, Error **errp)
     return true;
 }
 
+/* Bytes that a disk of the run has: applied as if they stood in the log. */
+static bool apply_disk(const TtEvent *ev, Error **errp)
+{
+    static uint8_t bytes[TT_LOG_DATA_MAX];
+    TtEvent ram = {
+        .kind = TT_EV_RAM, .nested = ev->nested, .pos = ev->pos, .addr = ev->addr,
+        .val = ev->val, .data = bytes,
+    };
+    TtDiag diag;
+
+    if (tt_event_bytes(ev) > sizeof(bytes) ||
+        tt_disk_refs_fill(ev, bytes, &diag) != TT_OK) {
+        error_setg(errp, "%s", tt_event_bytes(ev) > sizeof(bytes) ?
+                   "the log names too many bytes of a disk" : diag.text);
+        return false;
+    }
+    ram.len = tt_event_bytes(ev);
+    return tt_memory_apply(&ram, errp);
+}
+
 bool tt_replay_apply(const TtEvent *ev)
 {
     Error *err = NULL;
-    bool is_applied;
+    bool is_applied, is_damage = false;
 
     switch (ev->kind) {
     case TT_EV_BLOCK:
+        is_damage = !tt_memory_apply(ev, &err);
+        break;
     case TT_EV_RAM:
     case TT_EV_RAM_FILL:
     case TT_EV_MAP:
         tt_memory_apply(ev, &err);
+        break;
+    case TT_EV_DISK:
+        is_damage = !apply_disk(ev, &err);
         break;
     case TT_EV_CPU_FLAG:
         if (has_vcpu(ev->cpu, &err)) {
@@ -67,10 +93,11 @@ bool tt_replay_apply(const TtEvent *ev)
                    tt_event_kind_name(ev->kind) ?: "unknown");
         break;
     }
-    if (err && ev->kind == TT_EV_BLOCK) {   /* memory is short, not another */
+    if (is_damage) {                        /* memory is short, or a disk is gone */
         TtDiag diag;
 
-        tt_fail(&diag, TT_ERR_NOMEM, "%s", error_get_pretty(err));
+        tt_fail(&diag, ev->kind == TT_EV_BLOCK ? TT_ERR_NOMEM : TT_ERR_IO, "%s",
+                error_get_pretty(err));
         tt_replay_damaged(&diag);
     } else if (err) {
         tt_replay_report("%s", error_get_pretty(err));

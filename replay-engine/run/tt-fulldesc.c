@@ -84,6 +84,9 @@ static void parse_disk(Parser *p, unsigned i, TtFullDisk *d)
     d->is_writable = get_number(p, group, "writable", 1);
     d->image = get_text(p, group, "image");
     d->format = get_text(p, group, "format");
+    if (p->status == TT_OK && g_key_file_has_key(p->kf, group, "version", NULL)) {
+        d->version = get_number(p, group, "version", UINT32_MAX);
+    }
     d->size_bytes = get_number(p, group, "size", INT64_MAX);
     d->n_files = get_number(p, group, "files", TT_FULL_FILES_MAX);
     d->files = g_new0(TtFullFile, d->n_files + 1);
@@ -196,6 +199,9 @@ static void fill_disk(GKeyFile *kf, unsigned i, const TtFullDisk *d)
     set_number(kf, group, "writable", d->is_writable);
     set_text(kf, group, "image", d->image);
     set_text(kf, group, "format", d->format);
+    if (d->version) {
+        set_number(kf, group, "version", d->version);
+    }
     set_number(kf, group, "size", d->size_bytes);
     set_number(kf, group, "files", d->n_files);
     for (unsigned k = 0; k < d->n_files; k++) {

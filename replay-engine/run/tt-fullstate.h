@@ -71,6 +71,7 @@ typedef struct TtFullDisk {
     bool is_writable;
     char *image;                /* path as above or QEMU's json:; "": none */
     char *format;
+    uint32_t version;           /* of the disk with versions @image; 0: it is no such */
     uint64_t size_bytes;
     unsigned n_files;
     TtFullFile *files;

@@ -78,6 +78,18 @@ static void fill_parent(GKeyFile *kf, const TtManifest *m)
     }
 }
 
+static void fill_disks(GKeyFile *kf, const TtManifest *m)
+{
+    if (m->features & TT_FEATURE_DISKS) {
+        set_number(kf, "disks", "count", m->n_disks);
+        for (unsigned i = 0; i < m->n_disks; i++) {
+            g_autofree char *key = g_strdup_printf("disk-%u", i);
+
+            set_text(kf, "disks", key, m->disks[i]);
+        }
+    }
+}
+
 static void fill_cpu(GKeyFile *kf, const TtManifest *m)
 {
     g_autoptr(GString) words = g_string_new(NULL);
@@ -114,6 +126,7 @@ static char *manifest_text(const TtManifest *m)
 
     fill_run(kf, m);
     fill_parent(kf, m);
+    fill_disks(kf, m);
     fill_cpu(kf, m);
     fill_blocks(kf, m);
     body = g_key_file_to_data(kf, NULL, NULL);

@@ -182,6 +182,40 @@ static void parse_parent(Parser *p, TtManifest *m)
     m->parent_pos = get_number(p, "parent", "position", 0, UINT64_MAX);
 }
 
+/* A path of the run itself: nothing outside is opened for a run of anybody's. */
+static bool is_inside(const char *path)
+{
+    g_auto(GStrv) parts = g_strsplit(path, "/", -1);
+
+    for (char **part = parts; *part; part++) {
+        if (!**part || strcmp(*part, ".") == 0 || strcmp(*part, "..") == 0) {
+            return false;
+        }
+    }
+    return *path;
+}
+
+static void parse_disks(Parser *p, TtManifest *m)
+{
+    if (!(m->features & TT_FEATURE_DISKS)) {
+        return;
+    }
+    m->n_disks = get_number(p, "disks", "count", 0, TT_DISKS_MAX);
+    if (p->status != TT_OK) {
+        m->n_disks = 0;
+    }
+    m->disks = g_new0(char *, m->n_disks + 1);
+    for (unsigned i = 0; i < m->n_disks && p->status == TT_OK; i++) {
+        g_autofree char *key = g_strdup_printf("disk-%u", i);
+
+        m->disks[i] = get_name(p, "disks", key);
+        if (p->status == TT_OK && !is_inside(m->disks[i])) {
+            wrong(p, TT_ERR_FORMAT, "'%s' in [disks] is no file of the run: '%.40s'",
+                  key, m->disks[i]);
+        }
+    }
+}
+
 static void parse_cpu(Parser *p, TtManifest *m)
 {
     m->n_cpus = get_number(p, "cpu", "count", 1, TT_CPUS_MAX);
@@ -316,6 +350,7 @@ TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,
     }
     parse_run(&p, m);
     parse_parent(&p, m);
+    parse_disks(&p, m);
     parse_cpu(&p, m);
     parse_blocks(&p, m);
     if (!has_sum && p.status == TT_OK && m->rules & TT_RULE_WHOLE_STATE) {
@@ -409,6 +444,7 @@ void tt_manifest_cleanup(TtManifest *m)
     g_free(m->command_line);
     g_free(m->directory);
     g_free(m->parent_path);
+    g_strfreev(m->disks);
     g_free(m->host);
     g_free(m->started);
     g_free(m->cpu_type);

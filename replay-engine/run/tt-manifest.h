@@ -20,6 +20,7 @@
 #define TT_BLOCK_BYTES_MAX     (1ull << 46)
 #define TT_CPU_WORDS_MAX       256
 #define TT_CPUS_MAX            256
+#define TT_DISKS_MAX           256
 
 /* Must-know bits that this version knows. A new one is added here when a
  * replay by an older version would go wrong without knowing it. */
@@ -34,8 +35,11 @@
 #define TT_FEATURE_EXITS       (UINT64_C(1) << 3)   /* recorded under KVM, and not yet
                                                        converted: its positions
                                                        are exits */
+#define TT_FEATURE_DISKS       (UINT64_C(1) << 4)   /* what was read from disks is
+                                                       there, not in the log */
 #define TT_MANIFEST_FEATURES   (TT_FEATURE_PARENT | TT_FEATURE_SCRUBBED | \
-                                TT_FEATURE_WINDOW | TT_FEATURE_EXITS)
+                                TT_FEATURE_WINDOW | TT_FEATURE_EXITS | \
+                                TT_FEATURE_DISKS)
 
 /* How the last line begins; the SHA-256 of all before it follows. Runs since rule
  * TT_RULE_WHOLE_STATE have it. */
@@ -112,6 +116,9 @@ typedef struct TtManifest {
     uint8_t parent_uuid[16];
     uint32_t parent_checkpoint;
     uint64_t parent_pos;
+    /* With TT_FEATURE_DISKS: the disks with versions that the log names by number. */
+    unsigned n_disks;
+    char **disks;               /* paths, relative to the run; NULL at the end */
 } TtManifest;
 
 /*

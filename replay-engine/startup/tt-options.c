@@ -120,6 +120,15 @@ static QemuOptsList tt_opts = {
                   "or continue unrecorded" },
         { .name = "chaos", .type = QEMU_OPT_BOOL,
           .help = "record, branch: several vCPUs take turns at random" },
+        { .name = "disk", .type = QEMU_OPT_STRING,
+          .help = "record: where the guest's writes to disks go: private, to the run "
+                  "(default); commit, at the end to the images, too; image, to the "
+                  "images" },
+        { .name = "disk-reads", .type = QEMU_OPT_STRING,
+          .help = "record, branch: what the guest reads from its disks is in the log "
+                  "(default), or only its place in the store: log, store" },
+        { .name = "full", .type = QEMU_OPT_BOOL,
+          .help = "record, branch: a branch can begin at each checkpoint (default off)" },
         { .name = "sync", .type = QEMU_OPT_STRING,
           .help = "record, branch: seconds between flushes of the log to disk "
                   "(default 0: when it ends)" },
@@ -199,6 +208,32 @@ static void parse_on_error(const char *what)
         tt_refuse("-tt: on-error is 'stop' or 'continue', not '%s'", what);
     }
     tt_record_options.stop_on_error = !what || !strcmp(what, "stop");
+}
+
+static void parse_disk(const char *where)
+{
+    if (where && is_branch) {
+        tt_refuse("-tt: 'disk' makes sense with 'record' only: a branch writes to its own "
+                  "run");
+    }
+    if (where && strcmp(where, "private") && strcmp(where, "commit") &&
+        strcmp(where, "image")) {
+        tt_refuse("-tt: disk is 'private', 'commit' or 'image', not '%s'", where);
+    }
+    tt_record_options.disks = !where || !strcmp(where, "private") ? TT_DISKS_PRIVATE :
+        strcmp(where, "commit") ? TT_DISKS_IMAGE : TT_DISKS_COMMIT;
+}
+
+static void parse_disk_reads(const char *where)
+{
+    if (where && strcmp(where, "log") && strcmp(where, "store")) {
+        tt_refuse("-tt: disk-reads is 'log' or 'store', not '%s'", where);
+    }
+    tt_record_options.names_reads = where && !strcmp(where, "store");
+    if (tt_record_options.names_reads && tt_record_options.disks != TT_DISKS_PRIVATE) {
+        tt_refuse("-tt: disk-reads=store needs disk=private: the images that the guest "
+                  "reads must stay as they are");
+    }
 }
 
 static void only_in(int mode, QemuOpts *opts, const char *name)
@@ -337,6 +372,12 @@ void tt_option_parse(const char *optarg)
     only_in(TT_RECORD, opts, "guard");
     only_in(TT_RECORD, opts, "check-interval");
     only_in(TT_RECORD, opts, "sync");
+    only_in(TT_RECORD, opts, "disk");
+    only_in(TT_RECORD, opts, "disk-reads");
+    parse_disk(qemu_opt_get(opts, "disk"));
+    parse_disk_reads(qemu_opt_get(opts, "disk-reads"));
+    only_in(TT_RECORD, opts, "full");
+    tt_record_options.full = qemu_opt_get_bool(opts, "full", false);
     parse_sync(qemu_opt_get(opts, "sync"));
     parse_check_interval(opts);
     tt_guard_option(qemu_opt_get_bool(opts, "guard", false));

@@ -15,12 +15,15 @@
 #include "gdbstub-tt/tt-gdb-rcmd.h"
 #include "gdbstub-tt/tt-gdb.h"
 #include "hw-tt/memory/tt-memory.h"
+#include "hw-tt/state/tt-disks.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "monitor-cmds/tt-hmp.h"
 #include "monitor-cmds/tt-monitor.h"
+#include "record/tt-record-listener.h"
 #include "record/tt-record-options.h"
 #include "record/tt-record.h"
+#include "record/tt-rundir.h"
 #include "replay/tt-replay.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
@@ -42,9 +45,12 @@
  * Here once, so that the order depends on no linker. */
 static void init_rooms(void)
 {
+    static const TtRecordListener disks = { .removing = tt_disks_discard_stores };
+
     tt_tcg_init();
     tt_memory_init();
     tt_record_init();
+    tt_record_listen(&disks);
     tt_retrace_init();
     tt_branch_init();
     tt_checkpointer_init();
@@ -93,6 +99,43 @@ static void check_cpu_model(void)
     tt_session.manifest.accel = g_strdup("kvm");
 }
 
+static bool commits_at_end;
+
+/* The guest's writes go to the run from the start. */
+static void make_stores(void)
+{
+    g_autoptr(GString) said = g_string_new(NULL);
+    Error *err = NULL;
+
+    if (tt_record_options.disks == TT_DISKS_IMAGE || tt_is_branch()) {
+        return;
+    }
+    if (!tt_disks_make_stores(tt_rundir_check, said, &err)) {
+        tt_record_close();
+        error_append_hint(&err, "With disk=image the guest writes to your images.\n");
+        error_reportf_err(err, "-tt record: ");
+        exit(1);
+    }
+    commits_at_end = said->len && tt_record_options.disks == TT_DISKS_COMMIT;
+    error_printf("%s", said->str);
+    if (commits_at_end) {
+        error_printf("tt: your images get what the guest wrote when QEMU ends; should it "
+                     "be killed, 'tt disk commit %s' does it\n",
+                     tt_printable(tt_session.dir));
+    }
+}
+
+static void commit_disks(void)
+{
+    Error *err = NULL;
+
+    if (commits_at_end && !tt_disks_commit(&err)) {
+        error_reportf_err(err, "tt: ");
+    } else if (commits_at_end) {
+        error_printf("tt: your images have what the guest wrote\n");
+    }
+}
+
 static void machine_ready(Notifier *n, void *opaque)
 {
     g_autofree char *why = tt_unrecordable_device();
@@ -112,6 +155,7 @@ static void machine_ready(Notifier *n, void *opaque)
     tt_watch_devices();
     if (!tt_is_branch()) {          /* that has much to check before */
         error_printf("tt: recording into %s\n", tt_printable(tt_session.dir));
+        make_stores();
     }
 }
 
@@ -124,6 +168,9 @@ static void use_kvm(MachineState *ms)
     if (opt->window_ns) {
         tt_refuse("-tt record: last= needs checkpoints, which a recording under KVM "
                   "cannot take yet: leave it out, or record with -accel tcg");
+    }
+    if (opt->names_reads) {
+        tt_refuse("-tt record: disk-reads=store works with -accel tcg only");
     }
     if (opt->guard) {
         tt_refuse("-tt record: guard=on works with -accel tcg only");
@@ -169,6 +216,10 @@ bool tt_refuses(const char *what, Error **errp)
 
 void tt_finish(void)
 {
+    if (!tt_on()) {
+        commit_disks();             /* the recording was stopped before */
+        return;
+    }
     tt_travel_end();
     if (tt_past) {
         tt_past_leave();
@@ -187,4 +238,5 @@ void tt_finish(void)
                          tt_session.events, tt_record_bytes(), tt_printable(tt_session.dir));
         }
     }
+    commit_disks();
 }

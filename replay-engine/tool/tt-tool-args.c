@@ -174,7 +174,7 @@ static int take_all(ToolArgs *a, char **args)
         }
     }
     for (unsigned i = 0; !wrong && a->command->operands[i]; i++) {
-        if (!a->operand[i]) {
+        if (!a->operand[i] && *a->command->operands[i] != '[') {
             wrong = tool_usage(a->command, "%s is missing",
                                a->command->operands[i]);
         }

@@ -1,34 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tt disk: the versions of a disk, and what the disk is. Reads the map only.
+ * tt disk: the versions of a disk, and what the disk is, for which the map is enough;
+ * and the table of what else it does.
  */
-#include "tt-tool.h"
-#include "block-tt/tt-blockmap.h"
+#include "tt-tool-disk.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-static TtBlockMap *open_disk(const char *path)
-{
-    TtBlockMap *map = NULL;
-    TtDiag diag;
-    TtIo *io;
-    TtStatus st = tt_io_posix_open(path, &io, &diag);
-
-    if (st == TT_OK) {
-        st = tt_blockmap_open(io, &map, &diag);
-        tt_io_close(io);
-    }
-    if (st != TT_OK) {
-        tool_problem(&diag);
-        return NULL;
-    }
-    if (tt_blockmap_damage(map)) {
-        tool_complain("%s: %s", path, tt_blockmap_damage(map));
-    }
-    return map;
-}
 
 /* ---- the versions ---- */
 
@@ -40,7 +19,20 @@ static char *date_of(const TtVersionInfo *v)
            g_strdup("(no date)");
 }
 
-static void list_json(const TtBlockMap *map, const TtDiskInfo *disk)
+/* The checkpoint that pinned it, or NULL. */
+static const ToolDiskPin *pin_of(const GArray *pins, TtVersionId version)
+{
+    for (guint i = 0; pins && i < pins->len; i++) {
+        const ToolDiskPin *p = &g_array_index(pins, ToolDiskPin, i);
+
+        if (p->version == version) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+static void list_json(const TtBlockMap *map, const TtDiskInfo *disk, const GArray *pins)
 {
     TtVersionInfo v;
 
@@ -53,6 +45,10 @@ static void list_json(const TtBlockMap *map, const TtDiskInfo *disk)
         if (v.has_tag) {
             printf("\"tag\": %" PRIu64 ", ", v.tag);
         }
+        if (pin_of(pins, v.id)) {
+            printf("\"checkpoint\": %" PRIu32 ", \"position\": %" PRIu64 ", ",
+                   pin_of(pins, v.id)->checkpoint, pin_of(pins, v.id)->pos);
+        }
         printf("\"name\": ");
         tool_json_string(v.name);
         printf("}");
@@ -60,7 +56,7 @@ static void list_json(const TtBlockMap *map, const TtDiskInfo *disk)
     printf("]}\n");
 }
 
-static void list_text(const TtBlockMap *map, const TtDiskInfo *disk)
+static void list_text(const TtBlockMap *map, const TtDiskInfo *disk, const GArray *pins)
 {
     TtVersionInfo v;
 
@@ -70,8 +66,15 @@ static void list_text(const TtBlockMap *map, const TtDiskInfo *disk)
         g_autofree char *bytes = tool_bytes(v.clusters * disk->cluster_bytes);
         g_autofree char *date = date_of(&v);
 
-        printf("%8" PRIu32 " %8" PRIu32 " %10s  %-20s %s\n", v.id, v.parent, bytes,
-               date, v.name);
+        printf("%8" PRIu32 " %8" PRIu32 " %10s  %-20s %s", v.id, v.parent, bytes, date,
+               v.name);
+        if (pin_of(pins, v.id)) {
+            g_autofree char *pos = tool_number(pin_of(pins, v.id)->pos);
+
+            printf("%scheckpoint %" PRIu32 ", position %s", *v.name ? ": " : "",
+                   pin_of(pins, v.id)->checkpoint, pos);
+        }
+        printf("\n");
     }
     printf("%8s %8" PRIu32 "\n", "(now)", disk->parent);
 }
@@ -129,30 +132,111 @@ static int say_info(const char *path, const TtBlockMap *map, const TtDiskInfo *d
            TOOL_FINE;
 }
 
-int tool_disk(const ToolArgs *args)
-{
-    const char *what = args->operand[0], *path = args->operand[1];
-    bool is_list = strcmp(what, "list") == 0, json = tool_has(args, "--json");
-    TtBlockMap *map;
-    TtDiskInfo disk;
-    int result;
+/* ---- the command ---- */
 
-    if (!is_list && strcmp(what, "info") != 0) {
-        return tool_usage(args->command, "'%s' is neither list nor info", what);
-    }
-    map = open_disk(path);
-    if (!map) {
-        return TOOL_PROBLEM;
-    }
-    tt_blockmap_info(map, &disk);
-    result = tt_blockmap_damage(map) ? TOOL_PROBLEM : TOOL_FINE;
+static int list_or_info(const ToolArgs *a, const ToolDisk *d, bool is_list)
+{
+    bool json = tool_has(a, "--json");
+    int result = tt_blockmap_damage(d->map) ? TOOL_PROBLEM : TOOL_FINE;
+    TtDiskInfo disk;
+
+    tt_blockmap_info(d->map, &disk);
     if (is_list) {
-        (json ? list_json : list_text)(map, &disk);
+        g_autoptr(GArray) pins = d->run ? tool_disk_pins(d) : NULL;
+
+        (json ? list_json : list_text)(d->map, &disk, pins);
     } else {
-        int found = say_info(path, map, &disk, json);
+        int found = say_info(d->path, d->map, &disk, json);
 
         result = MAX(result, found);
     }
-    tt_blockmap_free(map);
+    return result;
+}
+
+static int list(const ToolArgs *a, const ToolDisk *d)
+{
+    return list_or_info(a, d, true);
+}
+
+static int info(const ToolArgs *a, const ToolDisk *d)
+{
+    return list_or_info(a, d, false);
+}
+
+/* What it does, how many operands it takes behind the disk, and its options. */
+typedef struct Verb {
+    const char *name;
+    int (*run)(const ToolArgs *a, const ToolDisk *d);
+    unsigned n_operands;
+    const char *operands;
+    const char *options[8];     /* besides --json */
+} Verb;
+
+static const Verb verbs[] = {
+    { "list", list, 0, "", { "--disk" } },
+    { "info", info, 0, "", { "--disk" } },
+    { "commit", NULL, 0, "" },
+    { "export", tool_disk_export, 1, "one file to write",
+      { "--disk", "--version", "--at", "--format", "--force" } },
+    { "serve", tool_disk_serve_command, 0, "",
+      { "--disk", "--version", "--at", "--socket", "--port", "--seconds", "--keep" } },
+    { "diff", tool_disk_diff, 2, "what to compare, A and B",
+      { "--disk", "--blocks", "--files" } },
+};
+
+static const Verb *find_verb(const char *name)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(verbs); i++) {
+        if (strcmp(name, verbs[i].name) == 0) {
+            return &verbs[i];
+        }
+    }
+    return NULL;
+}
+
+/* Is all that is given for this one? */
+static int check_given(const ToolArgs *a, const Verb *v)
+{
+    unsigned n = 0;
+
+    while (n + 2 < TOOL_OPERANDS_MAX && a->operand[n + 2]) {
+        n++;
+    }
+    if (n != v->n_operands) {
+        return tool_usage(a->command, "tt disk %s takes a disk%s%s", v->name,
+                          v->n_operands ? " and " : " only", v->operands);
+    }
+    for (const ToolOption *o = a->command->options; o->name; o++) {
+        if (tool_has(a, o->name) && strcmp(o->name, "--json") != 0 &&
+            !g_strv_contains((const char *const *)v->options, o->name)) {
+            return tool_usage(a->command, "tt disk %s has no option %s", v->name, o->name);
+        }
+    }
+    return TOOL_FINE;
+}
+
+int tool_disk(const ToolArgs *a)
+{
+    const Verb *v = find_verb(a->operand[0]);
+    ToolDisk d;
+    int result;
+
+    if (!v) {
+        return tool_usage(a->command, "'%s' is none of list, info, commit, export, "
+                          "serve and diff",
+                          a->operand[0]);
+    }
+    result = check_given(a, v);
+    if (result != TOOL_FINE) {
+        return result;
+    }
+    if (!v->run) {
+        return tool_disk_commit(a, a->operand[1]);
+    }
+    if (!tool_disk_open(a, &d)) {
+        return TOOL_PROBLEM;
+    }
+    result = v->run(a, &d);
+    tool_disk_close(&d);
     return result;
 }

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 typedef struct Pack {
+    const ToolArgs *args;
     const char *run, *file;
     char *left_out;             /* a sentence of the damage; NULL: nothing is */
     bool with_host, no_checkpoints, is_scrub;
@@ -92,6 +93,7 @@ static TtStatus add_manifest(Pack *p, const char *prefix, TtManifest *m)
     if (p->is_scrub) {
         m->features |= TT_FEATURE_SCRUBBED;
     }
+    m->features &= ~TT_FEATURE_DISKS;       /* of a log without names: add_edited_log */
     st = tt_manifest_write(m, io, &p->diag);
     m->parent_path = parent;
     if (st == TT_OK) {
@@ -213,14 +215,16 @@ static TtStatus add_parent(Pack *p, const char *run, const TtManifest *m,
     return st;
 }
 
-/* The log with its shape only: into a file without a name in the directory of
- * the pack, then into that. */
-static TtStatus add_scrubbed_log(Pack *p, TtLogReader *r)
+/* The log with its shape only, or with what the disks have: into a file without a name
+ * in the directory of the pack, then into that. */
+static TtStatus add_edited_log(Pack *p, const TtManifest *m, TtLogReader *r)
 {
     g_autofree char *path = g_strdup_printf("%s.%d", p->file, (int)getpid());
+    ToolFill *fill = p->is_scrub ? NULL : tool_fill_new(p->args, p->run, m);
     TtIo *whole;
-    TtStatus st = tool_scrub_log(r, path, &whole, &p->diag);
+    TtStatus st = tool_edit_log(r, path, fill, &whole, &p->diag);
 
+    tool_fill_free(fill);
     if (st == TT_OK) {
         st = add(p, "", "log", whole);
     }
@@ -249,6 +253,7 @@ static TtStatus add_all(Pack *p, TtManifest *m, TtLogReader *r)
 {
     g_autofree char *marks = g_build_filename(p->run, "marks", NULL);
     bool is_branch = m->features & TT_FEATURE_PARENT;
+    bool is_edited = p->is_scrub || m->features & TT_FEATURE_DISKS;
     TtStatus st = TT_OK;
 
     if (is_branch && !p->is_scrub) {
@@ -262,7 +267,7 @@ static TtStatus add_all(Pack *p, TtManifest *m, TtLogReader *r)
         st = add_manifest(p, "", m);            /* changes it */
     }
     if (st == TT_OK && p->is_scrub) {
-        return add_scrubbed_log(p, r);
+        return add_edited_log(p, m, r);
     }
     if (st == TT_OK && g_file_test(marks, G_FILE_TEST_IS_SYMLINK)) {
         return tt_fail(&p->diag, TT_ERR_INVALID, "its 'marks' is a symbolic "
@@ -272,6 +277,9 @@ static TtStatus add_all(Pack *p, TtManifest *m, TtLogReader *r)
     if (st == TT_OK && g_file_test(marks, G_FILE_TEST_IS_REGULAR)) {
         st = are_marks(p, marks) ? add_file(p, "", p->run, "marks", UINT64_MAX) :
             TT_ERR_LIMIT;
+    }
+    if (st == TT_OK && is_edited) {
+        return add_edited_log(p, m, r);
     }
     return st == TT_OK ? add(p, "", "log", p->log) : st;
 }
@@ -392,6 +400,7 @@ int tool_pack(const ToolArgs *a)
 {
     g_autoptr(GPtrArray) damage = NULL;
     Pack p = {
+        .args = a,
         .run = a->operand[0], .file = a->operand[1],
         .with_host = tool_has(a, "--with-host"),
         .no_checkpoints = tool_has(a, "--no-checkpoints"),

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tt pack --scrub: of the log only its shape is kept: which event, where, at
- * which address, how large. Values and data are zeros. Such a run cannot be
- * replayed and says so.
+ * tt pack: the log anew, event by event, in the same segments.
+ *
+ * With --scrub only its shape is kept: which event, where, at which address, how
+ * large. Values and data are zeros. Such a run cannot be replayed and says so.
+ * Without, what the log only names, since a disk has it, is put in (tt-tool-fill.c).
  */
 #include "tt-tool.h"
 
@@ -13,6 +15,7 @@ static bool keeps_val(unsigned kind)
     switch (kind) {
     case TT_EV_INTR:
     case TT_EV_RAM:             /* where, not what */
+    case TT_EV_DISK:
     case TT_EV_CPU_FLAG:
     case TT_EV_CPU_STATE:       /* halted */
     case TT_EV_BLOCK:
@@ -44,7 +47,17 @@ typedef struct Scrubber {
     TtLogWriter *writer;
     TtSegBuf *sb;
     uint8_t *zeros;
+    ToolFill *fill;                     /* NULL: scrub */
 } Scrubber;
+
+static TtStatus edit(Scrubber *s, TtEvent *ev, TtDiag *diag)
+{
+    if (!s->fill) {
+        scrub_event(ev, s->zeros);
+        return TT_OK;
+    }
+    return ev->kind == TT_EV_DISK ? tool_fill_event(s->fill, ev, diag) : TT_OK;
+}
 
 static TtStatus scrub_segment(Scrubber *s, const TtSegment *seg, TtDiag *diag)
 {
@@ -55,8 +68,11 @@ static TtStatus scrub_segment(Scrubber *s, const TtSegment *seg, TtDiag *diag)
     for (uint32_t i = 0; st == TT_OK && i < seg->n_events; i++) {
         TtEvent ev = seg->events[i];
 
-        scrub_event(&ev, s->zeros);
-        if (!tt_log_encoder_fits(s->encoder, ev.len)) {
+        st = edit(s, &ev, diag);
+        if (st != TT_OK) {
+            break;
+        }
+        if (!tt_log_encoder_fits(s->encoder, tt_event_bytes(&ev))) {
             st = tt_log_writer_seal(s->writer,
                                     tt_log_encoder_end(s->encoder, false),
                                     diag);
@@ -100,11 +116,11 @@ static TtLogPlace place_of(const TtLogReader *r)
     return at;
 }
 
-TtStatus tool_scrub_log(TtLogReader *r, const char *path, TtIo **out,
-                        TtDiag *diag)
+TtStatus tool_edit_log(TtLogReader *r, const char *path, ToolFill *fill, TtIo **out,
+                       TtDiag *diag)
 {
     TtLogPlace at = place_of(r);
-    Scrubber s = { .sb = tt_segbuf_new(), .encoder = tt_log_encoder_new_at(&at),
+    Scrubber s = { .fill = fill, .sb = tt_segbuf_new(), .encoder = tt_log_encoder_new_at(&at),
                    .zeros = g_malloc0(TT_LOG_DATA_MAX) };
     TtIo *io;
     TtStatus st;

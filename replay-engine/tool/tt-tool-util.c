@@ -349,8 +349,7 @@ char *tool_whole_path(const char *path)
     return whole;
 }
 
-/* Beside this program. */
-static char *find_qemu(const char *program)
+static char *find_beside(const char *program, const char *name)
 {
     g_autofree char *tool = g_find_program_in_path(program);
     g_autofree char *real = g_file_read_link("/proc/self/exe", NULL);
@@ -359,15 +358,35 @@ static char *find_qemu(const char *program)
     for (unsigned i = 0; i < G_N_ELEMENTS(beside); i++) {
         g_autofree char *dir = beside[i] ? g_path_get_dirname(beside[i]) : NULL;
         g_autofree char *path = dir ?
-            g_build_filename(dir, "qemu-system-x86_64", NULL) : NULL;
+            g_build_filename(dir, name, NULL) : NULL;
 
         if (path && g_file_test(path, G_FILE_TEST_IS_EXECUTABLE)) {
             return tool_whole_path(path);
         }
     }
-    tool_complain("there is no qemu-system-x86_64 next to this program: give its "
-                  "path with --qemu");
     return NULL;
+}
+
+char *tool_find_beside(const char *program, const char *name)
+{
+    char *path = find_beside(program, name);
+
+    if (!path) {
+        tool_complain("there is no %s next to this program: scripts/build and "
+                      "scripts/install put it there", name);
+    }
+    return path;
+}
+
+static char *find_qemu(const char *program)
+{
+    char *path = find_beside(program, "qemu-system-x86_64");
+
+    if (!path) {
+        tool_complain("there is no qemu-system-x86_64 next to this program: give its "
+                      "path with --qemu");
+    }
+    return path;
 }
 
 char *tool_find_qemu(const ToolArgs *a)

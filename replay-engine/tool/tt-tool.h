@@ -35,14 +35,15 @@ typedef struct ToolOption {
     bool is_needed;             /* the command sees to it */
 } ToolOption;
 
-#define TOOL_OPTIONS_MAX 10
-#define TOOL_OPERANDS_MAX 2
+#define TOOL_OPTIONS_MAX 14
+#define TOOL_OPERANDS_MAX 4
 
 typedef struct ToolArgs ToolArgs;
 
 typedef struct ToolCommand {
     const char *name;
-    const char *operands[TOOL_OPERANDS_MAX + 1];    /* "RUN"; NULL ends */
+    const char *operands[TOOL_OPERANDS_MAX + 1];    /* "RUN"; NULL
+                                   ends; those in [] may be absent */
     bool takes_rest;            /* what is behind -- is for another program */
     const char *what;           /* a sentence */
     ToolOption options[TOOL_OPTIONS_MAX + 1];
@@ -52,7 +53,7 @@ typedef struct ToolCommand {
 struct ToolArgs {
     const ToolCommand *command;
     const char *program;        /* as this one was called */
-    const char *operand[TOOL_OPERANDS_MAX];         /* all are there */
+    const char *operand[TOOL_OPERANDS_MAX];         /* or NULL */
     GPtrArray *given;           /* name, value, name, value ... */
     char **rest;                /* behind --; NULL: nothing */
 };
@@ -146,10 +147,12 @@ typedef struct ToolTotals {
     uint64_t ev_raw, ev_stored, pl_raw, pl_stored;
 } ToolTotals;
 ToolTotals tool_totals(const TtLogReader *r);
-/* The next three: g_free. NULL: said why. */
+/* The next four: g_free. NULL: said why. */
 char *tool_whole_path(const char *path);        /* tt_io_posix_absolute */
 /* What --qemu names, or the qemu-system-x86_64 beside this program. */
 char *tool_find_qemu(const ToolArgs *a);
+/* Another of QEMU's programs, beside @program, which is this one. */
+char *tool_find_beside(const char *program, const char *name);
 /* The whole @path as the value of an option of QEMU's. */
 char *tool_option_value(const char *path);
 /* A comma in a value of QEMU's options is doubled. g_free. */
@@ -165,13 +168,19 @@ char *tool_symbols_find(const ToolSymbols *s, uint64_t addr);
 /* @text with a name behind the address of its first "pc 0x...". The same. */
 char *tool_symbols_add(const ToolSymbols *s, const char *text);
 
+/* What the disks of @run have, for a log that names it. */
+typedef struct ToolFill ToolFill;
+ToolFill *tool_fill_new(const ToolArgs *args, const char *run, const TtManifest *m);
+void tool_fill_free(ToolFill *f);               /* NULL is fine */
+/* @ev, of kind TT_EV_DISK, becomes one that has its bytes, valid until the next call. */
+TtStatus tool_fill_event(ToolFill *f, TtEvent *ev, TtDiag *diag);
 /*
- * The log of @r with zeros for all values and data, in a file without a name
- * beside @path: *@out is the caller's to close, also after a failure (then it may
- * be NULL). Cost: reads and writes the whole log.
+ * The log of @r with what the disks have (@fill), or with zeros for all values and data
+ * (NULL), in a file without a name beside @path: *@out is the caller's to close, also
+ * after a failure (then it may be NULL). Cost: reads and writes the whole log.
  */
-TtStatus tool_scrub_log(TtLogReader *r, const char *path, TtIo **out,
-                        TtDiag *diag);
+TtStatus tool_edit_log(TtLogReader *r, const char *path, ToolFill *fill, TtIo **out,
+                       TtDiag *diag);
 
 /* Where the run stands among its branches: lines of `tt info`; members of its JSON
  * object, with a comma in front. */

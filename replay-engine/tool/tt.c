@@ -120,9 +120,30 @@ const ToolCommand tool_commands[] = {
             JSON,
         }, tool_compare_traces,
     }, {
-        "disk", { "list|info", "FILE" }, false,
-        "The versions of a disk (an image of the format tt), or what the disk is.",
-        { JSON }, tool_disk,
+        "disk", { "list|info|commit|export|serve|diff", "FILE|RUN", "[OUT|A]", "[B]" },
+        false,
+        "A disk with versions (an image of the format tt), or a disk of a run: list shows\n"
+        "them, info says what the disk is, commit writes what a guest wrote into the image\n"
+        "below, export writes one to the file OUT, serve offers one over NBD, read-only,\n"
+        "and diff says in which blocks and files A and B differ. Of a FILE, A, B and V are\n"
+        "numbers or names; of a RUN, A, B and PLACE are positions, ids of full\n"
+        "checkpoints, or @NAMEs of these or of marks: the version that the nearest full\n"
+        "checkpoint at or before it has. 'now' is the disk as it is now.",
+        {
+            { "--disk", "NAME", false, "which of a run's disks, if it has several" },
+            { "--version", "V", false, "export, serve: which; default: now" },
+            { "--at", "PLACE", false, "export, serve: the same, by a place in the run" },
+            { "--format", "FORMAT", false, "export: raw or qcow2; default: as OUT's name "
+              "ends" },
+            { "--force", NULL, false, "export: write over OUT if it exists" },
+            { "--socket", "PATH", false, "serve: on a Unix socket that it makes" },
+            { "--port", "N", false, "serve: on this port of 127.0.0.1; 0: a free one" },
+            { "--seconds", "N", false, "serve: no longer than that" },
+            { "--keep", NULL, false, "serve: also when the last client has left" },
+            { "--blocks", NULL, false, "diff: the blocks only" },
+            { "--files", NULL, false, "diff: the files only" },
+            JSON,
+        }, tool_disk,
     },
     { NULL },
 };

@@ -41,6 +41,24 @@ def contents(work, path, options=''):
     return data
 
 
+def new_disk(work, *options, size=None):
+    path = os.path.join(work, 'disk.tt')
+    qemu_img('create', '-q', '-f', 'tt', *options, path, *([str(size)] if size else []))
+    return path
+
+
+def write_disk(work, path, *commands):
+    """Commands of qemu-io, in QEMU without a machine."""
+    node = f'driver=tt,node-name=disk,file.driver=file,file.filename={path}'
+    with Vm(work, ['-machine', 'none', '-nodefaults', '-display', 'none', '-blockdev',
+                   node], qmp=1, serial=False) as vm:
+        for command in commands:
+            said = vm.qmp.hmp(f'qemu-io disk "{command}"')
+            check('failed' not in said, f'{command}: {said}')
+        vm.qmp.cmd('quit')
+        vm.wait(0)
+
+
 class Writer:
     """A QEMU that has the disk open, and the model of what it does."""
 

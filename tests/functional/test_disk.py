@@ -4,9 +4,9 @@
 import json
 import os
 
-from disker import checked, contents, kill_writers, qemu_img
+from disker import (checked, contents, kill_writers, new_disk, qemu_img, write_disk)
 from guests import linux_args
-from ttlib import Vm, check, equal, limit, run_tool, seed, tool, tt
+from ttlib import Vm, check, equal, limit, run_tool, seed, tool, tt, wait_until
 
 SIZE = 3 << 20
 
@@ -19,30 +19,15 @@ def base_image(work, size=SIZE):
     return path
 
 
-def disk(work, *options, size=None):
-    path = os.path.join(work, 'disk.tt')
-    qemu_img('create', '-q', '-f', 'tt', *options, path, *([str(size)] if size else []))
-    return path
-
-
 def write(path, *commands):
-    """qemu-img has no command that writes: QEMU without a machine does."""
-    node = f'driver=tt,node-name=disk,file.driver=file,file.filename={path}'
-    with Vm(os.path.dirname(path), ['-machine', 'none', '-nodefaults', '-display',
-                                    'none', '-blockdev', node], qmp=1,
-            serial=False) as vm:
-        for command in commands:
-            said = vm.qmp.hmp(f'qemu-io disk "{command}"')
-            check('failed' not in said, f'{command}: {said}')
-        vm.qmp.cmd('quit')
-        vm.wait(0)
+    write_disk(os.path.dirname(path), path, *commands)
 
 
 def test_base(work):
     """A disk over a base image shows the base, until it is written; the base stays."""
     base = base_image(work)
     before = open(base, 'rb').read()
-    path = disk(work, '-b', base, '-F', 'raw')
+    path = new_disk(work, '-b', base, '-F', 'raw')
     equal(contents(work, path) == before, True, 'the new disk is the base')
     write(path, 'write -P 7 10000 20000', 'write -z 1m 64k', 'discard 2m 64k',
           'write -P 9 0 512')
@@ -75,7 +60,7 @@ def test_convert(work):
 
 def test_versions(work):
     """Each version stays what it was, by version= and by -l; the head goes back."""
-    path = disk(work, size=SIZE)
+    path = new_disk(work, size=SIZE)
     wanted = {}
     for n in range(1, 6):
         write(path, f'write -P {n} {n * 50000} 100000', f'write -P {n + 100} 0 512')
@@ -101,7 +86,7 @@ def test_versions(work):
 
 def test_space(work):
     """A thousand versions cost what they changed; deleting them gives it back."""
-    path = disk(work, size=64 << 20)
+    path = new_disk(work, size=64 << 20)
     node = f'driver=tt,node-name=disk,file.driver=file,file.filename={path}'
     with Vm(work, ['-machine', 'none', '-nodefaults', '-display', 'none', '-blockdev',
                    f'{node},discard=unmap,file.discard=unmap'], qmp=1,
@@ -126,7 +111,7 @@ def test_space(work):
 def test_refused(work):
     """A version cannot be written or does not exist, a file is foreign or damaged:
     one sentence each."""
-    path = disk(work, size=SIZE)
+    path = new_disk(work, size=SIZE)
     write(path, 'write -P 1 0 64k')
     qemu_img('snapshot', '-c', 'v', path)
     image = f'driver=tt,file.driver=file,file.filename={path}'
@@ -155,13 +140,60 @@ def test_rebase(work):
     other = os.path.join(work, 'other.raw')
     with open(other, 'wb') as f:
         f.write(b'\x44' * SIZE)
-    path = disk(work, '-b', base, '-F', 'raw')
+    path = new_disk(work, '-b', base, '-F', 'raw')
     write(path, 'write -P 7 0 64k')
     before = contents(work, path)
     qemu_img('rebase', '-f', 'tt', '-b', other, '-F', 'raw', path)
     equal(contents(work, path) == before, True, 'the disk on another base')
     qemu_img('rebase', '-f', 'tt', '-b', '', path)
     equal(contents(work, path) == before, True, 'the disk on no base')
+    checked(path)
+
+
+def test_resize(work):
+    """A disk can be made larger, with versions and over a longer base that stays hidden;
+    not smaller."""
+    base = base_image(work)
+    path = os.path.join(work, 'disk.tt')
+    qemu_img('create', '-q', '-f', 'tt', '-b', base, '-F', 'raw', path, '1M')
+    write(path, 'write -P 7 1000k 24k')
+    before = contents(work, path)
+    qemu_img('snapshot', '-c', 'small', path)
+    qemu_img('resize', path, '2500k')
+    after = contents(work, path)
+    equal(after == before + bytes(2500 * 1024 - (1 << 20)), True, 'the larger disk')
+    write(path, 'write -P 9 2000k 300k')
+    equal(contents(work, path, ',version=1')[:1 << 20] == before, True, 'the version')
+    checked(path)
+    said = run_tool(tool('qemu-img'), 'resize', '--shrink', path, '1M', rc=1)[1]
+    check('smaller' in said, said)
+    odd = os.path.join(work, 'odd.tt')
+    qemu_img('create', '-q', '-f', 'tt', odd, '70000')
+    write(odd, 'write -P 5 0 512', 'write -P 6 69k 1k')
+    before = contents(work, odd)
+    qemu_img('resize', odd, '200k')
+    equal(contents(work, odd) == before.ljust(200 << 10, b'\0'), True,
+          'a disk that ended within a cluster')
+    checked(odd)
+
+
+def test_blockdev_create(work):
+    """blockdev-create makes such a disk, on a node."""
+    path = os.path.join(work, 'made.tt')
+    open(path, 'wb').close()
+    with Vm(work, ['-machine', 'none', '-nodefaults', '-display', 'none', '-blockdev',
+                   f'driver=file,node-name=f,filename={path}'], qmp=1,
+            serial=False) as vm:
+        vm.qmp.cmd('blockdev-create', **{'job-id': 'j', 'options': {
+            'driver': 'tt', 'file': 'f', 'size': SIZE, 'cluster-size': 8192}})
+        wait_until(lambda: vm.qmp.cmd('query-jobs')[0]['status'] == 'concluded',
+                   'the end of the job')
+        check('error' not in vm.qmp.cmd('query-jobs')[0], vm.qmp.cmd('query-jobs'))
+        vm.qmp.cmd('quit')
+        vm.wait(0)
+    info = json.loads(qemu_img('info', '--output=json', path))
+    equal((info['format'], info['virtual-size'], info['cluster-size']), ('tt', SIZE, 8192),
+          'what was made')
     checked(path)
 
 
@@ -177,7 +209,7 @@ def test_linux(work):
     """A Linux guest makes a file system on a disk with versions, while versions are
     made, and reads back what it wrote."""
     base = base_image(work, 64 << 20)
-    path = disk(work, '-b', base, '-F', 'raw')
+    path = new_disk(work, '-b', base, '-F', 'raw')
     drive = ['-drive', f'file={path},format=tt,if=none,id=disk0,discard=unmap',
              '-device', 'virtio-blk-pci,drive=disk0']
     with Vm(work, linux_args('vda,vda') + drive, qmp=1, timeout=300) as vm:
@@ -197,7 +229,7 @@ def test_linux(work):
 
 def test_tool(work):
     """tt disk lists the versions of a disk, and says what it is, without QEMU."""
-    path = disk(work, size=SIZE)
+    path = new_disk(work, size=SIZE)
     write(path, 'write -P 1 0 64k')
     qemu_img('snapshot', '-c', 'first', path)
     write(path, 'write -P 2 0 32k')

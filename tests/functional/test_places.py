@@ -98,7 +98,7 @@ def test_daemonized(work):
     with daemon(work, 'first', *guest, *disk(work, 'sub/disk.img'), '-tt',
                 'record,dir=sub/run,trace=sub/option.trace') as qmp:
         full = qmp.cmd('tt-checkpoint-add', 60, full=True)
-        check(f'in \'{work}/sub/disk.img\'' in full['notes'], f'{full}')
+        check(f'of \'{work}/sub/run/disks/' in full['notes'], f'{full}')
         qmp.cmd('tt-checkpoint-add', 60, full=True)
         qmp.cmd('tt-trace-stop')
         qmp.cmd('tt-trace-start', file='sub/qmp.trace')

@@ -27,14 +27,15 @@ def stored(vm):
 
 def sums(run):
     return {name: hashlib.sha256(read_bytes(os.path.join(run, name)))
-            .hexdigest() for name in os.listdir(run) if name != 'marks'}
+            .hexdigest() for name in os.listdir(run)
+            if name not in ('marks', 'disks')}
 
 
 def copy_of(run, to, without=()):
     """A copy of a run directory in which some files are left out."""
     os.mkdir(to)
     for name in os.listdir(run):
-        if name not in without:
+        if name not in (*without, 'disks'):
             shutil.copy(os.path.join(run, name), to)
     return to
 

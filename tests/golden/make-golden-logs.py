@@ -136,7 +136,7 @@ def event(kind, delta=0, size=0, cpu=None, aux=None, addr=None, val=None,
             out += signed(val >> 8)
             low = bytes([val & 255])
         else:
-            out += signed(val) if kind == 18 else varint(val)
+            out += signed(val) if kind in (18, 28) else varint(val)
     if data is not None:
         shape |= 0x80
         out += varint(len(data))
@@ -199,6 +199,10 @@ def accepted():
         event(18, 1, addr=2, val=4096, data=big) * 20, 20, end=40, pl=big * 20,
         flags=1, pack='ep')
     # RAM that goes on where it ended: no val, and short when it is empty.
+    yield 'disk-goes-on', one(
+        event(28, 0, aux=4096, val=4096, data=b'abcd\x00\x01\x08') +
+        event(28, 0, aux=65536, val=512, data=b'efgh\x02\x03\x10') +
+        event(28, 0, aux=512, data=b'ijkl\x00\x01\x00'), n_events=3, end=3)
     yield 'ram-goes-on', one(
         event(18, 0, val=4096, data=b'x' * 16) + event(18, data=b'y' * 17) +
         short(18) + event(18, val=-33, data=b'z'), pl=b'y' * 17,
@@ -350,7 +354,7 @@ def overlapping_segments():
 
 def wrong_events():
     yield 'version-kind-0', one(event(0))
-    for kind in (14, 15, 28, 31):
+    for kind in (14, 15, 29, 31):
         yield f'version-kind-{kind}', one(event(kind), end=int(kind > 15))
     yield 'format-access-size', one(b'\x01\x00\x05')
     yield 'format-event-cut', one(b'\x01\x00')

@@ -106,6 +106,26 @@ static uint64_t used(const Disk *d)
     return info.used_hosts;
 }
 
+/* What is read can be named by version: only what is the same there. */
+static void test_kept(void)
+{
+    Disk d = disk_new(8, "base.raw");
+
+    g_assert_true(tt_blockmap_is_kept(d.map, 0, 8 * CLUSTER));
+    put(&d, CLUSTER, 512);
+    g_assert_false(tt_blockmap_is_kept(d.map, CLUSTER + 4096, 1));
+    g_assert_false(tt_blockmap_is_kept(d.map, 0, CLUSTER + 1));
+    g_assert_true(tt_blockmap_is_kept(d.map, 0, CLUSTER));
+    version(&d, "v");
+    g_assert_true(tt_blockmap_is_kept(d.map, 0, 8 * CLUSTER));
+    put(&d, CLUSTER, 512);
+    g_assert_false(tt_blockmap_is_kept(d.map, CLUSTER, CLUSTER));
+    commit(&d);
+    reopen(&d);
+    g_assert_false(tt_blockmap_is_kept(d.map, CLUSTER, CLUSTER));
+    disk_free(&d);
+}
+
 /* ---- where writes go ---- */
 
 static void test_first_write(void)
@@ -534,6 +554,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tt/blockmap/write/first-after-a-version-is-new", test_first_write);
+    g_test_add_func("/tt/blockmap/kept", test_kept);
     g_test_add_func("/tt/blockmap/write/random-becomes-sequential", test_sequential);
     g_test_add_func("/tt/blockmap/write/failed-changes-nothing", test_failed_write);
     g_test_add_func("/tt/blockmap/lookup/runs-are-as-long-as-can-be", test_long_runs);

@@ -128,7 +128,7 @@ static void test_each_wrong_value_is_named(void)
         const char *says;
     } cases[] = {
         { "features=0x0\n", "", TT_ERR_FORMAT, "'features' in [run]" },
-        { "0x0\n", "0x10\n", TT_ERR_VERSION, "(0x10)" },
+        { "0x0\n", "0x20\n", TT_ERR_VERSION, "(0x20)" },
         { "0x0\n", "none\n", TT_ERR_FORMAT, "not 'none'" },
         { "rules=0x3d\n", "", TT_ERR_FORMAT, "'rules' in [run]" },
         { "rules=0x3d", "rules=all", TT_ERR_FORMAT, "not 'all'" },

@@ -7,11 +7,12 @@
  * for qemu_co_queue_wait, which lets go of it. The block layer lets one flush run at a
  * time; versions are made, left and deleted with no request in flight (drained).
  */
-#ifndef TT_BLKDRV_INT_H
-#define TT_BLKDRV_INT_H
+#ifndef TT_BLK_INT_H
+#define TT_BLK_INT_H
 
 #include "block/block-io.h"
 #include "block/block_int.h"
+#include "qapi/qapi-types-block-core.h"
 #include "qemu/coroutine.h"
 #include "qemu/lockable.h"
 #include "qemu/queue.h"
@@ -70,5 +71,10 @@ extern QemuOptsList tt_blk_create_opts;
 int coroutine_fn GRAPH_UNLOCKED
 tt_blk_co_create_opts(BlockDriver *drv, const char *filename, QemuOpts *opts,
                       Error **errp);
+int coroutine_fn GRAPH_UNLOCKED
+tt_blk_co_create(BlockdevCreateOptions *options, Error **errp);
+int coroutine_fn GRAPH_RDLOCK
+tt_blk_co_truncate(BlockDriverState *bs, int64_t offset, bool exact,
+                   PreallocMode prealloc, BdrvRequestFlags flags, Error **errp);
 
 #endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files on disks of this room share. Main thread, BQL held. */
+#ifndef TT_DISKS_INT_H
+#define TT_DISKS_INT_H
+
+#include "block/block.h"
+#include "hw-tt/state/tt-disks.h"
+#include "block-tt/tt-blockmap.h"
+
+typedef struct TtDisk {
+    BlockBackend *blk;
+    BlockDriverState *bs;           /* what the guest has */
+    bool is_writable, is_temporary; /* temporary: snapshot=on */
+    TtVersionId version;            /* that was pinned just now; 0: none */
+    TtFullDisk *desc;
+} TtDisk;
+
+/* ---- tt-disks.c ---- */
+
+/* Of TtDisk: what devices of the machine have. */
+GArray *tt_disks_collect(void);
+bool tt_disks_make_directory(Error **errp);     /* RUN/disks */
+char * GRAPH_RDLOCK tt_disk_image_name(BlockDriverState *bs);
+
+/* ---- tt-disk-stores.c ---- */
+
+/* Is it a disk with versions that this process, or the branch's start, has made? */
+bool tt_disk_is_store(BlockDriverState *bs);
+/* It stands above the node that the user named. */
+bool tt_disk_is_inserted(BlockDriverState *bs);
+char *tt_disk_store_path(BlockDriverState *bs);
+bool tt_disks_insert_stores(TtFullMayMake *may_make, GString *said, Error **errp);
+/* A version of each store. All or none. */
+bool tt_disks_pin(GArray *disks, const char *name, Error **errp);
+
+#endif

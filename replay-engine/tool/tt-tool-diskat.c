@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt disk: which disk is meant, and which of its versions.
+ */
+#include "tt-tool-disk.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- the disk ---- */
+
+static bool open_map(ToolDisk *d)
+{
+    TtDiag diag;
+    TtIo *io;
+    TtStatus st = tt_io_posix_open(d->path, &io, &diag);
+
+    if (st == TT_OK) {
+        st = tt_blockmap_open(io, &d->map, &diag);
+        tt_io_close(io);
+    }
+    if (st != TT_OK) {
+        tool_problem(&diag);
+        return false;
+    }
+    if (tt_blockmap_damage(d->map)) {
+        tool_complain("%s: %s", d->path, tt_blockmap_damage(d->map));
+    }
+    return true;
+}
+
+bool tool_disk_open(const ToolArgs *a, ToolDisk *d)
+{
+    const char *path = a->operand[1], *wanted = tool_value(a, "--disk");
+    g_autofree char *image = NULL;
+    bool ok;
+
+    if (!g_file_test(path, G_FILE_TEST_IS_DIR)) {
+        if (wanted) {
+            tool_complain("--disk is for a run, and '%s' is none", path);
+            return false;
+        }
+        return tool_disk_open_path(path, d);
+    }
+    image = tool_disk_of_run(path, wanted);
+    ok = image && tool_disk_open_path(image, d);
+    if (ok) {
+        d->run = g_strdup(path);
+    }
+    return ok;
+}
+
+bool tool_disk_open_path(const char *path, ToolDisk *d)
+{
+    *d = (ToolDisk) { .path = g_strdup(path) };
+    if (open_map(d)) {
+        return true;
+    }
+    tool_disk_close(d);
+    return false;
+}
+
+void tool_disk_close(ToolDisk *d)
+{
+    tt_blockmap_free(d->map);
+    g_free(d->path);
+    g_free(d->run);
+    *d = (ToolDisk) { .path = NULL };
+}
+
+/* ---- the version ---- */
+
+static int find_version(const ToolDisk *d, const char *text, ToolDiskAt *at)
+{
+    TtVersionInfo v;
+    uint64_t n;
+
+    if (tool_parse_number(text, &n) && n <= UINT32_MAX) {
+        at->id = n;
+        if (n == 0) {
+            return tool_complain("version 0 is the disk as it was made, which has no place "
+                                 "in '%s': tt disk info names the file below it", d->path);
+        }
+        if (tt_blockmap_version_info(d->map, n, &v)) {
+            at->words = *v.name ? g_strdup_printf("version %" PRIu32 " (%s)", v.id, v.name)
+                                : g_strdup_printf("version %" PRIu32, v.id);
+            return TOOL_FINE;
+        }
+    }
+    for (uint32_t i = 0; tt_blockmap_version_at(d->map, i, &v); i++) {
+        if (strcmp(v.name, text) == 0) {
+            at->id = v.id;
+            at->words = g_strdup_printf("version %" PRIu32 " (%s)", v.id, v.name);
+            return TOOL_FINE;
+        }
+    }
+    return tool_complain("the disk '%s' has no version '%s': tt disk list shows those "
+                         "that it has", d->path, text);
+}
+
+int tool_disk_at(const ToolArgs *a, const ToolDisk *d, const char *text, ToolDiskAt *at)
+{
+    *at = (ToolDiskAt) { .is_now = strcmp(text, "now") == 0 };
+    if (at->is_now) {
+        at->words = g_strdup("the disk as it is now");
+        return TOOL_FINE;
+    }
+    return d->run ? tool_disk_at_place(d, text, at) : find_version(d, text, at);
+}
+
+int tool_disk_at_option(const ToolArgs *a, const ToolDisk *d, ToolDiskAt *at)
+{
+    const char *version = tool_value(a, "--version"), *place = tool_value(a, "--at");
+
+    *at = (ToolDiskAt) { 0 };
+    if (version && place) {
+        return tool_usage(a->command, "give --version or --at, not both");
+    }
+    if (place && !d->run) {
+        return tool_complain("--at is for a run, and '%s' is none: use --version",
+                             a->operand[1]);
+    }
+    if (version && strcmp(version, "now") != 0) {
+        return find_version(d, version, at);
+    }
+    return tool_disk_at(a, d, place ? place : "now", at);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt disk export and serve: a version of a disk as a file, by qemu-img, or over NBD, by
+ * qemu-nbd. A file appears when it is complete; what is served is never written.
+ */
+#include "tt-tool-disk.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- export ---- */
+
+static const char *format_of(const ToolArgs *a, const char *out)
+{
+    const char *format = tool_value(a, "--format");
+
+    if (!format) {
+        format = g_str_has_suffix(out, ".qcow2") ? "qcow2" : "raw";
+    }
+    if (strcmp(format, "raw") != 0 && strcmp(format, "qcow2") != 0) {
+        tool_usage(a->command, "--format is raw or qcow2, not '%s'", format);
+        return NULL;
+    }
+    return format;
+}
+
+/* How @pid ended. */
+static bool wait_for(pid_t pid)
+{
+    int status = -1;
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool convert(const ToolArgs *a, const char *options, const char *format,
+                    const char *to)
+{
+    g_autofree char *program = tool_find_beside(a->program, "qemu-img");
+    const char *const argv[] = {
+        program, "convert", "--image-opts", "-O", format, options, to, NULL,
+    };
+    pid_t pid;
+
+    if (!program) {
+        return false;
+    }
+    fflush(stdout);
+    pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(2, 1);
+        execv(program, (char **)argv);
+        fprintf(stderr, "tt: cannot run '%s': %s\n", program, g_strerror(errno));
+        _exit(127);
+    }
+    if (pid < 0) {
+        tool_complain("cannot start a process: %s", g_strerror(errno));
+        return false;
+    }
+    if (!wait_for(pid)) {
+        tool_complain("qemu-img could not write the disk");
+        return false;
+    }
+    return true;
+}
+
+/* Gives what was written its name, which must be free unless @force. */
+static bool give_name(const char *from, const char *out, bool force)
+{
+    bool ok = force ? rename(from, out) == 0 :
+              link(from, out) == 0 && unlink(from) == 0;
+
+    if (!ok) {
+        tool_complain("cannot name it '%s': %s", out, g_strerror(errno));
+    }
+    return ok;
+}
+
+static int export_to(const ToolArgs *a, const ToolDisk *d, const ToolDiskAt *at,
+                     const char *out)
+{
+    const char *format = format_of(a, out);
+    g_autofree char *options = tool_disk_options(d, at);
+    g_autofree char *whole = tool_whole_path(out);
+    g_autofree char *part = whole ? g_strconcat(whole, ".part", NULL) : NULL;
+    bool force = tool_has(a, "--force");
+    int fd;
+
+    if (!format || !options || !part) {
+        return format ? TOOL_PROBLEM : TOOL_USAGE;
+    }
+    if (!tool_is_fit(whole)) {
+        return TOOL_PROBLEM;
+    }
+    if (!force && faccessat(AT_FDCWD, whole, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+        return tool_complain("'%s' exists: give another name, or --force to write over it",
+                             out);
+    }
+    fd = open(part, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        return tool_complain("cannot create '%s': %s%s", part, g_strerror(errno),
+                             errno == EEXIST ? "; it is of an export that was killed or "
+                             "still runs: remove it when none does" : "");
+    }
+    close(fd);
+    if (!convert(a, options, format, part) || !give_name(part, whole, force)) {
+        unlink(part);
+        return TOOL_PROBLEM;
+    }
+    if (tool_has(a, "--json")) {
+        tool_json_begin();
+        printf("\"version\": %" PRIu32 ", \"is_now\": %s, \"what\": ", at->id,
+               tool_json_bool(at->is_now));
+        tool_json_string(at->words);
+        printf(", \"format\": \"%s\", \"file\": ", format);
+        tool_json_string(out);
+        printf("}\n");
+    } else {
+        g_autofree char *name = tt_replace_controls(g_strdup(at->words), '?');
+
+        printf("%s is in %s (%s)\n", name, out, format);
+    }
+    return TOOL_FINE;
+}
+
+int tool_disk_export(const ToolArgs *a, const ToolDisk *d)
+{
+    ToolDiskAt at;
+    int result = tool_disk_at_option(a, d, &at);
+
+    if (result == TOOL_FINE) {
+        result = export_to(a, d, &at, a->operand[2]);
+    }
+    g_free(at.words);
+    return result;
+}
+
+/* ---- serve ---- */
+
+static int listen_unix(const char *path)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    mode_t mask;
+    bool ok;
+
+    if (strlen(path) >= sizeof(addr.sun_path)) {
+        tool_complain("the path of a socket has %zu bytes at most: give a shorter one",
+                      sizeof(addr.sun_path) - 1);
+        close(fd);
+        return -1;
+    }
+    strcpy(addr.sun_path, path);
+    mask = umask(077);                  /* for the user alone */
+    ok = fd >= 0 && bind(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0;
+    umask(mask);
+    if (ok && listen(fd, 16) == 0) {
+        return fd;
+    }
+    tool_complain("cannot make the socket '%s': %s", path, g_strerror(errno));
+    close(fd);
+    return -1;
+}
+
+/* On loopback; port 0: a free one. */
+static int listen_tcp(uint64_t *port)
+{
+    struct sockaddr_in addr = {
+        .sin_family = AF_INET, .sin_port = htons(*port),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    socklen_t len = sizeof(addr);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+    if (fd >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    }
+    if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) || listen(fd, 16) ||
+        getsockname(fd, (struct sockaddr *)&addr, &len)) {
+        tool_complain("cannot listen on port %" PRIu64 " of 127.0.0.1: %s", *port,
+                      g_strerror(errno));
+        close(fd);
+        return -1;
+    }
+    *port = ntohs(addr.sin_port);
+    return fd;
+}
+
+static void say_where(const ToolArgs *a, const ToolDiskAt *at, const char *path,
+                      uint64_t port)
+{
+    g_autofree char *whole = path ? tt_io_posix_absolute(path) : NULL;
+    g_autofree char *quoted = whole ? g_uri_escape_string(whole, "/", true) : NULL;
+    g_autofree char *uri = path ?
+        g_strconcat("nbd+unix:///?socket=", quoted, NULL) :
+        g_strdup_printf("nbd://127.0.0.1:%" PRIu64, port);
+
+    if (tool_has(a, "--json")) {
+        tool_json_begin();
+        printf("\"version\": %" PRIu32 ", \"is_now\": %s, \"what\": ", at->id,
+               tool_json_bool(at->is_now));
+        tool_json_string(at->words);
+        printf(", \"uri\": ");
+        tool_json_string(uri);
+        printf("}\n");
+    } else {
+        g_autofree char *name = tt_replace_controls(g_strdup(at->words), '?');
+
+        printf("%s is read-only at %s\n", name, uri);
+    }
+    fflush(stdout);
+}
+
+static volatile sig_atomic_t is_over;
+
+/* Comes again each second: the first one may have come just before we wait. */
+static void end(int signal)
+{
+    is_over = 1;
+    alarm(1);
+}
+
+/* Until qemu-nbd ends, or somebody ends us, or the time is over. */
+static int watch(const ToolArgs *a, pid_t server, unsigned seconds)
+{
+    struct sigaction act = { .sa_handler = end };       /* and no restart */
+    int status = 0;
+
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    sigaction(SIGHUP, &act, NULL);
+    sigaction(SIGALRM, &act, NULL);
+    alarm(seconds);
+    while (!is_over && waitpid(server, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (is_over) {
+        kill(server, SIGTERM);
+        while (waitpid(server, &status, 0) < 0 && errno == EINTR) {
+        }
+        return TOOL_FINE;
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? TOOL_FINE :
+           tool_complain("qemu-nbd could not serve the disk");
+}
+
+static int serve(const ToolArgs *a, const ToolDisk *d, const ToolDiskAt *at,
+                 uint64_t port, unsigned seconds)
+{
+    const char *path = tool_value(a, "--socket");
+    int listener = path ? listen_unix(path) : listen_tcp(&port);
+    int result = TOOL_PROBLEM;
+    pid_t server;
+
+    if (listener < 0) {
+        return TOOL_PROBLEM;
+    }
+    server = tool_disk_serve(a, d, at, listener, tool_has(a, "--keep"));
+    close(listener);
+    if (server > 0) {
+        say_where(a, at, path, port);
+        result = watch(a, server, seconds);
+    }
+    if (path) {
+        unlink(path);
+    }
+    return result;
+}
+
+int tool_disk_serve_command(const ToolArgs *a, const ToolDisk *d)
+{
+    uint64_t port, seconds;
+    ToolDiskAt at;
+    int result;
+
+    if (tool_has(a, "--socket") == tool_has(a, "--port")) {
+        return tool_usage(a->command, "give --socket PATH, or --port N (0: a free one)");
+    }
+    if (!tool_number_option(a, "--port", 0, &port) ||
+        !tool_number_option(a, "--seconds", 0, &seconds)) {
+        return TOOL_USAGE;
+    }
+    if (port > 65535 || seconds > UINT32_MAX) {
+        return tool_usage(a->command, "%s is too large", port > 65535 ? "--port" :
+                          "--seconds");
+    }
+    result = tool_disk_at_option(a, d, &at);
+    if (result == TOOL_FINE) {
+        result = serve(a, d, &at, port, seconds);
+    }
+    g_free(at.words);
+    return result;
+}

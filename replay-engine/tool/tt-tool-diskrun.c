@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt disk: the disks of a run, RUN/disks/NAME.tt, and which of their versions goes with
+ * a position, a checkpoint or a mark. Each full checkpoint has pinned one of each disk.
+ */
+#include "tt-tool-disk.h"
+#include "run/tt-cpstate.h"
+#include "run/tt-fullstate.h"
+#include "run/tt-marks.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- which disk ---- */
+
+static gint by_name(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char **)a, *(char **)b);
+}
+
+/* The names without ".tt", sorted. */
+static GPtrArray *find_names(const char *folder)
+{
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        if (g_str_has_suffix(name, ".tt")) {
+            g_ptr_array_add(names, g_strndup(name, strlen(name) - 3));
+        }
+    }
+    if (dir) {
+        g_dir_close(dir);
+    }
+    g_ptr_array_sort(names, by_name);
+    return names;
+}
+
+static char *choose(const char *run, const char *wanted, GPtrArray *names)
+{
+    g_autofree char *all = NULL;
+
+    if (!names->len) {
+        tool_complain("the run '%s' has no disk with versions: it was recorded with "
+                      "disk=image, or the guest had no disk that it could write", run);
+        return NULL;
+    }
+    if (!wanted && names->len == 1) {
+        return g_strdup(names->pdata[0]);
+    }
+    for (guint i = 0; wanted && i < names->len; i++) {
+        if (strcmp(names->pdata[i], wanted) == 0) {
+            return g_strdup(wanted);
+        }
+    }
+    g_ptr_array_add(names, NULL);
+    all = g_strjoinv(", ", (char **)names->pdata);
+    tool_complain(wanted ? "the run has no disk '%s'; it has %s" :
+                  "the run has more than one disk: say --disk NAME, with%s one of %s",
+                  wanted ? wanted : "", all);
+    return NULL;
+}
+
+char *tool_disk_of_run(const char *run, const char *wanted)
+{
+    g_autofree char *folder = g_build_filename(run, "disks", NULL);
+    g_autoptr(GPtrArray) names = find_names(folder);
+    g_autofree char *name = choose(run, wanted, names);
+    g_autofree char *file = name ? g_strconcat(name, ".tt", NULL) : NULL;
+
+    return file ? g_build_filename(folder, file, NULL) : NULL;
+}
+
+/* ---- what the full checkpoints have pinned ---- */
+
+static void pin_clear(void *p)
+{
+    g_free(((ToolDiskPin *)p)->name);
+}
+
+/* Of the run's own disks the image is relative to the run. */
+static bool is_image_of(const ToolDisk *d, const char *image)
+{
+    g_autofree char *base = g_path_get_basename(d->path);
+    g_autofree char *own = g_build_filename("disks", base, NULL);
+
+    return image && (strcmp(image, own) == 0 || strcmp(image, d->path) == 0);
+}
+
+static void take_checkpoint(const ToolDisk *d, TtPageStore *store,
+                            const TtCheckpointInfo *info, GArray *pins)
+{
+    g_autofree void *blob = NULL;
+    TtFullDesc desc;
+    TtCpState s;
+    size_t len;
+
+    if (tt_pagestore_blob(store, info->id, &blob, &len, NULL) != TT_OK ||
+        tt_cpstate_decode((TtBytes) { blob, len }, &s, NULL) != TT_OK ||
+        tt_fulldesc_find(s.full, &desc, NULL) != TT_OK) {
+        return;
+    }
+    for (unsigned i = 0; i < desc.n_disks; i++) {
+        const TtFullDisk *k = &desc.disks[i];
+
+        if (k->version && is_image_of(d, k->image)) {
+            ToolDiskPin p = { info->id, info->pos, k->version, g_strdup(desc.name) };
+
+            g_array_append_val(pins, p);
+            break;
+        }
+    }
+    tt_fulldesc_cleanup(&desc);
+}
+
+GArray *tool_disk_pins(const ToolDisk *d)
+{
+    g_autofree char *path = g_build_filename(d->run, "manifest", NULL);
+    GArray *pins = g_array_new(false, true, sizeof(ToolDiskPin));
+    TtPageStore *store = NULL;
+    TtManifest m;
+    TtDiag diag;
+    TtStatus st;
+
+    g_array_set_clear_func(pins, pin_clear);
+    if (tt_manifest_load(path, &m, &diag) != TT_OK) {
+        tool_problem(&diag);
+        return pins;
+    }
+    st = tt_runstore_open(d->run, &m, 0, &store, &diag);
+    if (st == TT_OK) {
+        size_t n = tt_pagestore_count(store);
+        g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
+
+        n = tt_pagestore_list(store, infos, n);
+        for (size_t i = 0; i < n; i++) {
+            if (infos[i].flags & TT_CHECKPOINT_FULL) {
+                take_checkpoint(d, store, &infos[i], pins);
+            }
+        }
+    } else if (st != TT_END) {
+        tool_problem(&diag);
+    }
+    tt_pagestore_free(store);
+    tt_manifest_cleanup(&m);
+    return pins;
+}
+
+/* ---- a place in the run ---- */
+
+typedef struct MarkSearch {
+    const char *name;
+    uint64_t pos;
+    bool is_there;
+} MarkSearch;
+
+static void take_mark(void *opaque, const char *name, uint64_t pos)
+{
+    MarkSearch *s = opaque;
+
+    if (strcmp(name, s->name) == 0) {
+        s->pos = pos;
+        s->is_there = true;
+    }
+}
+
+/* A checkpoint's name or id, a mark, a position. *@pin: that checkpoint itself. */
+static bool find_place(const ToolDisk *d, const GArray *pins, const char *text,
+                       uint64_t *pos, const ToolDiskPin **pin)
+{
+    bool is_name = *text == '@';
+    uint64_t n = 0;
+    TtDiag diag;
+
+    *pin = NULL;
+    if (!is_name && !tool_parse_number(text, &n)) {
+        tool_complain("--at takes a position, the id of a full checkpoint, or @ and the "
+                      "name of one or of a mark, not '%s'", text);
+        return false;
+    }
+    for (guint i = 0; i < pins->len; i++) {
+        const ToolDiskPin *p = &g_array_index(pins, ToolDiskPin, i);
+
+        if (is_name ? strcmp(p->name, text + 1) == 0 : p->checkpoint == n) {
+            *pin = p;
+        }
+    }
+    *pos = n;
+    if (is_name && !*pin) {
+        MarkSearch s = { text + 1 };
+
+        if (tt_marks_of_run(d->run, take_mark, &s, &diag) != TT_OK) {
+            tool_problem(&diag);
+            return false;
+        }
+        if (!s.is_there) {
+            tool_complain("the run has no full checkpoint and no mark '%s'", text + 1);
+            return false;
+        }
+        *pos = s.pos;
+    }
+    return true;
+}
+
+static const ToolDiskPin *nearest(const GArray *pins, uint64_t pos)
+{
+    const ToolDiskPin *best = NULL;
+
+    for (guint i = 0; i < pins->len; i++) {
+        const ToolDiskPin *p = &g_array_index(pins, ToolDiskPin, i);
+
+        if (p->pos <= pos && (!best || p->pos >= best->pos)) {
+            best = p;
+        }
+    }
+    return best;
+}
+
+int tool_disk_at_place(const ToolDisk *d, const char *text, ToolDiskAt *at)
+{
+    g_autoptr(GArray) pins = tool_disk_pins(d);
+    const ToolDiskPin *pin;
+    g_autofree char *where = NULL;
+    TtVersionInfo v;
+    uint64_t pos;
+
+    if (!find_place(d, pins, text, &pos, &pin)) {
+        return TOOL_PROBLEM;
+    }
+    pin = pin ? pin : nearest(pins, pos);
+    if (!pin && pins->len) {
+        return tool_complain("there is no version of the disk at or before position %"
+                             PRIu64 ": the first one is of position %" PRIu64, pos,
+                             g_array_index(pins, ToolDiskPin, 0).pos);
+    }
+    if (!pin) {
+        return tool_complain("no full checkpoint of the run has a version of '%s': ask for "
+                             "full checkpoints, or for 'now', the disk as the run left it",
+                             d->path);
+    }
+    if (!tt_blockmap_version_info(d->map, pin->version, &v)) {
+        return tool_complain("version %" PRIu32 " of '%s', which checkpoint %" PRIu32
+                             " needs, is gone", pin->version, d->path, pin->checkpoint);
+    }
+    where = tool_number(pin->pos);
+    at->id = pin->version;
+    at->words = g_strdup_printf("version %" PRIu32 ", of checkpoint %" PRIu32 "%s%s at "
+                                "position %s", pin->version, pin->checkpoint,
+                                *pin->name ? " " : "", pin->name, where);
+    at->has_pos = true;
+    at->pos = pin->pos;
+    return TOOL_FINE;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt pack of a run whose log names what was read from disks: in the pack the log has it.
+ * Each event stays where it was, in the same segment, so checkpoints find their places.
+ */
+#include "tt-tool-disk.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <xxhash.h>
+
+typedef struct Opened {
+    TtDiskRef ref;              /* which version of which disk */
+    ToolDisk disk;
+    TtIo *io;
+} Opened;
+
+struct ToolFill {
+    const ToolArgs *args;
+    const char *run;
+    const TtManifest *m;
+    Opened now;                 /* reads come from one version after another */
+    uint8_t bytes[TT_LOG_DATA_MAX];
+};
+
+ToolFill *tool_fill_new(const ToolArgs *args, const char *run, const TtManifest *m)
+{
+    ToolFill *f = g_new0(ToolFill, 1);
+
+    f->args = args;
+    f->run = run;
+    f->m = m;
+    return f;
+}
+
+static void close_now(ToolFill *f)
+{
+    if (f->now.io) {
+        tt_io_close(f->now.io);
+        tool_disk_close(&f->now.disk);
+    }
+    f->now = (Opened) { .io = NULL };
+}
+
+void tool_fill_free(ToolFill *f)
+{
+    if (f) {
+        close_now(f);
+        g_free(f);
+    }
+}
+
+static TtStatus open_version(ToolFill *f, const TtDiskRef *ref, TtDiag *diag)
+{
+    g_autofree char *path = g_build_filename(f->run, f->m->disks[ref->disk], NULL);
+    ToolDiskAt at = { .id = ref->version };
+
+    if (f->now.io && f->now.ref.disk == ref->disk && f->now.ref.version == ref->version) {
+        return TT_OK;
+    }
+    close_now(f);
+    if (tool_disk_open_path(path, &f->now.disk)) {
+        f->now.io = tool_disk_read(f->args, &f->now.disk, &at);
+        if (!f->now.io) {
+            tool_disk_close(&f->now.disk);
+        }
+    }
+    f->now.ref = *ref;
+    return f->now.io ? TT_OK :
+        tt_fail(diag, TT_ERR_IO, "what the guest read is on the disk '%s', version %" PRIu32
+                ", which cannot be read", path, ref->version);
+}
+
+TtStatus tool_fill_event(ToolFill *f, TtEvent *ev, TtDiag *diag)
+{
+    TtDiskRef ref;
+    TtStatus st;
+    size_t got;
+
+    if (!tt_disk_ref_decode(ev, &ref) || !ref.version || ref.disk >= f->m->n_disks) {
+        return tt_fail(diag, TT_ERR_FORMAT, "the log names a place on a disk that cannot "
+                       "be one");
+    }
+    st = open_version(f, &ref, diag);
+    if (st == TT_OK) {
+        st = f->now.io->ops->read_at(f->now.io, ref.sector * 512, f->bytes, ev->aux, &got,
+                                     diag);
+    }
+    if (st == TT_OK && (got != ev->aux || (uint32_t)XXH3_64bits(f->bytes, got) != ref.sum)) {
+        st = tt_fail(diag, TT_ERR_FORMAT, "what the guest read from the disk '%s' (version %"
+                     PRIu32 ", sector %" PRIu64 ") is no longer there: the image below it "
+                     "was changed: restore it", f->m->disks[ref.disk], ref.version,
+                     ref.sector);
+    }
+    if (st == TT_OK) {
+        ev->kind = TT_EV_RAM;
+        ev->len = ev->aux;
+        ev->aux = 0;
+        ev->data = f->bytes;
+    }
+    return st;
+}

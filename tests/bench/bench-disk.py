@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Throughput of a disk with versions, against the same image as qcow2.
+
+  tests/bench/bench-disk.py [-n ROUNDS] [--seconds S] [--interval S] [--jobs J[,J...]]
+  tests/bench/bench-disk.py --curve [-n ROUNDS] [--versions N]
+
+The first form: fio and dd in the Linux guest (fio of this Debian), under the recorder,
+on one qcow2 image, with a checkpoint each 10 s: written directly (disk=image), and with a
+disk with versions on top of it, each checkpoint a full one that pins a version
+(disk=private,full=on). Prints KiB/s of each job and the median of the ratios.
+
+--curve: QEMU's own `qemu-img bench` on one disk of 1 GiB, random writes and reads of
+4 KiB, after 0, 1, 10, 100... versions, of each of which a random 4 MiB was written, and
+the same of a qcow2 image without any. Prints MiB/s, the median of the rounds.
+"""
+import argparse
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, f'{TOP}/tests/functional')
+from guests import own_args                                 # noqa: E402
+from programs import MOUNT, program_disk                    # noqa: E402
+
+FIO = '--ioengine={} --iodepth={} --rw={} --bs={}'
+JOBS = {
+    'write-seq': FIO.format('psync', 1, 'write', '128k'),
+    'write-random': FIO.format('psync', 1, 'randwrite', '4k'),
+    'write-random-async': FIO.format('libaio', 16, 'randwrite', '4k'),
+    'write-seq-sync': FIO.format('psync', 1, 'write', '64k') + ' --fsync=8',
+    'read-seq': FIO.format('psync', 1, 'read', '128k'),
+    'read-random': FIO.format('psync', 1, 'randread', '4k'),
+    'read-random-async': FIO.format('libaio', 16, 'randread', '4k'),
+    'dd': '',
+}
+MODES = {'qcow2': 'disk=image', 'tt': 'disk=private,full=on',
+         'tt-unpinned': 'disk=private'}
+
+
+def script(jobs, seconds):
+    lines = ['#!/bin/busybox sh', MOUNT]
+    for job in jobs:
+        if job == 'dd':
+            lines.append('a=$(cut -d " " -f 1 /proc/uptime | tr -d .); dd if=/dev/zero '
+                         'of=/dev/vda bs=1M count=192 conv=fsync 2> /dev/null; '
+                         'b=$(cut -d " " -f 1 /proc/uptime | tr -d .); '
+                         'echo "TT-RATE dd $((192 * 1024 * 100 / (b - a)))"')
+            continue
+        field = 7 if 'read' in job else 48
+        lines.append(f'echo "TT-RATE {job} $(t fio --name=j --filename=/dev/vda --direct=1 '
+                     f'--size=400M --time_based --runtime={seconds} --randseed=7 --minimal '
+                     f'{JOBS[job]} | cut -d ";" -f {field})"')
+    return '\n'.join([*lines, 'echo "TT-DONE own"', '']).encode()
+
+
+def one(work, mode, args, tools):
+    """Rates of the jobs: {job: KiB/s}."""
+    image = f'{work}/image.qcow2'
+    subprocess.run([f'{TOP}/build/qemu-img', 'create', '-q', '-f', 'qcow2', image, '512M'],
+                   check=True)
+    subprocess.run([f'{TOP}/build/qemu-img', 'bench', '-q', '-f', 'qcow2', '-w', '-c', '400',
+                    '-s', '1M', image], check=True, stdout=subprocess.DEVNULL)
+    jobs = args.jobs.split(',')
+    own = own_args(work, {'own/run': script(jobs, args.seconds)}, memory='384')
+    command = [args.qemu, *own, '-serial', f'file:{work}/serial',
+               '-drive', f'file={image},format=qcow2,if=virtio,cache=writeback',
+               '-drive', f'file={tools},format=raw,if=virtio,readonly=on',
+               '-tt', f'record,dir={work}/run,checkpoint-interval={args.interval},'
+               f'{MODES[mode]}']
+    subprocess.run(command, timeout=60 + 10 * len(jobs) * (args.seconds + 10), check=True,
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    with open(f'{work}/serial', encoding='utf-8', errors='replace') as f:
+        words = [line.split() for line in f if line.startswith('TT-RATE')]
+    subprocess.run(['rm', '-rf', f'{work}/run', image], check=True)
+    return {w[1]: int(w[2]) for w in words if len(w) == 3}
+
+
+def in_guest(args, work):
+    tools = program_disk(f'{work}/tools.img', 'fio')
+    ratios, rates = {}, {}
+    for number in range(args.rounds):
+        found = {}
+        for mode in ('qcow2', args.mode)[::-1 if number % 2 else 1]:
+            found[mode] = one(work, mode, args, tools)
+        for job in args.jobs.split(','):
+            a, b = found['qcow2'].get(job), found[args.mode].get(job)
+            if a and b:
+                ratios.setdefault(job, []).append(b / a)
+                rates.setdefault(job, []).append((a, b))
+                print(f'round {number + 1} {job:20} qcow2 {a:8} tt {b:8} KiB/s '
+                      f'{b / a:.3f}', flush=True)
+    for job, r in ratios.items():
+        a, b = (statistics.median(x[i] for x in rates[job]) for i in (0, 1))
+        print(f'{job:20} qcow2 {a:8.0f} tt {b:8.0f} KiB/s, ratio {statistics.median(r):.3f}'
+              f' ({min(r):.3f} to {max(r):.3f})')
+
+
+def bench(image, fmt, how, count):
+    """MiB/s of 4 KiB requests that jump about in 1 GiB."""
+    began = time.monotonic()
+    subprocess.run([f'{TOP}/build/qemu-img', 'bench', '-q', '-f', fmt, *how, '-t',
+                    'writeback', '-c', str(count), '-d', '8', '-s', '4096', '-S',
+                    str(4096 * 25013), image], check=True, stdout=subprocess.DEVNULL)
+    return count * 4096 / (time.monotonic() - began) / (1 << 20)
+
+
+def rates_of(image, fmt, args):
+    for how in (['-w', '--flush-interval', '1024'], []):
+        yield statistics.median(bench(image, fmt, how, 20000) for _ in range(args.rounds))
+
+
+def make_version(image, name, rng):
+    subprocess.run([f'{TOP}/build/qemu-img', 'bench', '-q', '-f', 'tt', '-w', '-c', '64', '-s',
+                    '65536', '-o', str(rng.randrange(1008) << 20), image], check=True,
+                   stdout=subprocess.DEVNULL)
+    subprocess.run([f'{TOP}/build/qemu-img', 'snapshot', '-c', name, image], check=True)
+
+
+def curve(args, work):
+    rng = random.Random(1)
+    for fmt in ('qcow2', 'tt'):
+        image = f'{work}/disk.{fmt}'
+        subprocess.run([f'{TOP}/build/qemu-img', 'create', '-q', '-f', fmt, image, '1G'],
+                       check=True)
+        subprocess.run([f'{TOP}/build/qemu-img', 'bench', '-q', '-f', fmt, '-w', '-c', '1024',
+                        '-s', '1M', image], check=True, stdout=subprocess.DEVNULL)
+        made, stops = 0, [0, 1, 10, 100, 300, 1000] if fmt == 'tt' else [0]
+        for stop in [s for s in stops if s <= args.versions]:
+            while made < stop:
+                made += 1
+                make_version(image, f'v{made}', rng)
+            write, read = rates_of(image, fmt, args)
+            print(f'{fmt:5} {made:5} versions: write {write:6.0f} MiB/s, read {read:6.0f} '
+                  'MiB/s', flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument('-n', '--rounds', type=int, default=3)
+    p.add_argument('--seconds', type=int, default=12)
+    p.add_argument('--interval', type=int, default=10)
+    p.add_argument('--jobs', default=','.join(JOBS))
+    p.add_argument('--mode', default='tt', choices=list(MODES)[1:],
+                   help='tt-unpinned: checkpoints pin nothing')
+    p.add_argument('--curve', action='store_true')
+    p.add_argument('--versions', type=int, default=1000)
+    p.add_argument('--qemu', default=f'{TOP}/build/qemu-system-x86_64')
+    args = p.parse_args()
+    with tempfile.TemporaryDirectory(prefix='tt-bench-disk-') as work:
+        (curve if args.curve else in_guest)(args, work)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A database in a recorded guest, and its disk as it was at random moments.
+
+The guest moves money between accounts with sqlite3 and says how many transactions are
+committed. Full checkpoints pin versions of its disk meanwhile. Each of these, as a disk
+after a power cut, is given to a guest that mounts it: the database must be whole, no
+money may be missing, and no transaction that had been committed before.
+"""
+
+import os
+import re
+import time
+
+from ext import make_ext4
+from guests import own_args
+from programs import MOUNT, program_disk
+from ttlib import Vm, check, equal, recorder, tt
+
+ACCOUNTS, EACH = 50, 1000
+
+WORK = f'''#!/bin/busybox sh
+{MOUNT}
+mount -t ext4 /dev/vda /mnt
+(
+echo "PRAGMA journal_mode=JOURNAL; PRAGMA synchronous=FULL;
+CREATE TABLE account (id INTEGER PRIMARY KEY, money INTEGER);
+CREATE TABLE done (n INTEGER PRIMARY KEY, text TEXT);
+WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < {ACCOUNTS})
+INSERT INTO account SELECT i, {EACH} FROM c;"
+n=0
+while :; do
+    n=$((n + 1))
+    echo "BEGIN; UPDATE account SET money = money - $n WHERE id = $((n % {ACCOUNTS} + 1));
+UPDATE account SET money = money + $n WHERE id = $((n * 7 % {ACCOUNTS} + 1));
+INSERT INTO done VALUES ($n, hex(randomblob(500 + $n * 37 % 3000))); COMMIT;
+SELECT 'TT-COMMIT ' || $n;"
+done ) | t sqlite3 /mnt/data.db
+'''
+
+# Disks from /dev/vdc on.
+CHECK = f'''#!/bin/busybox sh
+{MOUNT}
+for d in $(ls /dev/vd? | tail -n +3); do
+    mount -t ext4 $d /mnt || echo "TT-BAD $d cannot be mounted"
+    echo "TT-BASE $d $(t sqlite3 /mnt/data.db "PRAGMA integrity_check;
+SELECT sum(money) FROM account; SELECT count(*), max(n) FROM done;" | tr '\\n|' '  ')"
+    umount /mnt
+done
+echo TT-DONE own
+'''
+
+
+def disk(path, name):
+    fixed = ',readonly=on' if name == 'tools' else ''
+    return ['-drive', f'file={path},format=raw,if=none,id={name}{fixed}', '-device',
+            f'virtio-blk-pci,drive={name},bus=pci.0']
+
+
+def commits(vm):
+    found = re.findall(rb'TT-COMMIT (\d+)\s', vm.serial)
+    return int(found[-1]) if found else 0
+
+
+def work_and_pin(work, rng, count, tools):
+    """A run, and [(id of a checkpoint, commits before it)]."""
+    mode = 'WAL' if rng.random() < 0.5 else 'DELETE'
+    print(f'journal mode {mode}')
+    image = make_ext4(os.path.join(work, 'data.fs'), {'empty': b''}, size=64 << 20)
+    script = WORK.replace('=JOURNAL', f'={mode}').encode()
+    args = own_args(work, {'own/run': script}) + disk(image, 'data') + disk(tools, 'tools')
+    pinned = []
+    with recorder(work, args, qmp=1, timeout=100 + 10 * count) as vm:
+        vm.wait_serial('TT-COMMIT 5', 100)
+        for _ in range(count):
+            time.sleep(rng.uniform(0, 0.6))
+            before = commits(vm)
+            point = vm.qmp.cmd('tt-checkpoint-add', timeout=60, full=True)
+            pinned.append((point['id'], before))
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check(pinned[-1][1] > pinned[0][1], f'the database did not work: {pinned}')
+    return vm.run, pinned
+
+
+def check_some(work, run, pinned, tools):
+    images = []
+    for number, (point, _) in enumerate(pinned):
+        images.append(os.path.join(work, f'at{number}.raw'))
+        tt('disk', 'export', run, images[-1], '--at', str(point), '--disk', 'data')
+    args = own_args(work, {'own/run': CHECK.encode()}) + disk(images[0], 'unused') + \
+        disk(tools, 'tools')
+    for number, image in enumerate(images):
+        args += disk(image if number else images[0] + '.copy', f'd{number}')
+    os.replace(images[0], images[0] + '.copy')
+    with open(images[0], 'wb') as f:
+        f.truncate(1 << 20)
+    with Vm(work, args, timeout=120) as vm:
+        vm.wait(0)
+    text = vm.serial.decode(errors='replace')
+    check('TT-BAD' not in text and 'TT-DONE own' in text, text[-400:])
+    found = re.findall(r'TT-BASE \S+ (\S+) (\d+) (\d+) (\d+)', text)
+    equal(len(found), len(pinned), f'databases that could be read ({text[-300:]})')
+    for (whole, money, n, last), (point, before) in zip(found, pinned):
+        equal((whole, int(money), n), ('ok', ACCOUNTS * EACH, last),
+              f'the database of checkpoint {point}')
+        check(int(last) >= before, f'checkpoint {point}: {before} transactions were '
+              f'committed, {last} are there')
+    for image in [*images, images[0] + '.copy']:
+        if os.path.exists(image):
+            os.unlink(image)
+
+
+def pull_the_plug(work, rng, count):
+    """How many databases were whole."""
+    tools = program_disk(os.path.join(work, 'tools.img'), 'sqlite3')
+    run, pinned = work_and_pin(work, rng, count, tools)
+    for first in range(0, count, 10):
+        check_some(work, run, pinned[first:first + 10], tools)
+    return len(pinned)

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A database on the disk of a recorded guest: each version is a disk after a power cut."""
+
+from databaser import pull_the_plug
+from ttlib import equal, limit, seed
+
+
+@limit(400)
+def test_power_cuts(work):
+    """SQLite's database is whole in the versions of ten random full checkpoints, and has
+    all that was committed before each."""
+    equal(pull_the_plug(work, seed(), 10), 10, 'databases')

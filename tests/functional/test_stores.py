@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Disks of a recording: the guest writes to the run, its image stays as it is or gets the
+result at the end, and what it reads may be named instead of logged."""
+
+import json
+import os
+import shutil
+
+from disker import checked, qemu_img
+from guests import linux_args, linux_disk
+from test_branch import brancher, tree_hash
+from test_full import add_full
+from ttlib import (Vm, check, check_exact, equal, limit, one_sentence, read_bytes,
+                   recorder, replay, tt)
+
+WORK = 'vda,rand'
+
+
+def image_of(work):
+    return os.path.join(work, 'disk.img')
+
+
+def store_of(run):
+    return os.path.join(run, 'disks', 'disk0.tt')
+
+
+def same_disk(store, image):
+    qemu_img('compare', '-U', store, image)
+
+
+def linux(work, options, **kw):
+    """A Linux that writes to its disk, up to its end; its Vm, and the image before."""
+    disk = linux_disk(work)
+    before = read_bytes(image_of(work))
+    with recorder(work, linux_args(WORK) + disk, options=options, timeout=200,
+                  **kw) as vm:
+        vm.wait(0)
+    check(b'TT-DONE vda' in vm.serial, 'the guest did not write')
+    return vm, before
+
+
+@limit(400)
+def test_private(work):
+    """The image never changes. What is read from disks is named, not logged: a replay
+    reads it from the run and the image, a pack has it, and where it is lost the replay
+    ends there with one sentence. Then the image gets the writes by command."""
+    vm, before = linux(work, ',disk-reads=store,full=on,checkpoint-interval=1', qmp=1)
+    check(read_bytes(image_of(work)) == before, 'the image has changed')
+    checked(store_of(vm.run))
+    kinds = tt('stats', vm.run).stdout
+    check('disk ' in kinds, f'nothing was named: {kinds}')
+    check_exact(work, vm.run, serial_wanted=vm.serial, timeout=200)
+    check('exact' in tt('verify', vm.run).stdout, 'tt verify')
+
+    fulls = [line for line in tt('info', vm.run).stdout.split('\n') if ' checkpoint ' in line]
+    check(fulls, 'no checkpoint is a full one')
+    versions = json.loads(tt('disk', 'list', store_of(vm.run), '--json').stdout)['versions']
+    check(len(versions) > 1 and versions[0]['name'] == 'start', f'{versions}')
+    qemu_img('compare', '--image-opts',
+             f'driver=tt,version=1,file.driver=file,file.filename={store_of(vm.run)}',
+             f'driver=raw,file.driver=file,file.filename={image_of(work)}')
+
+    pack = os.path.join(work, 'run.pack')
+    tt('pack', vm.run, pack)
+    tt('unpack', pack, os.path.join(work, 'whole.run'))
+    moved = image_of(work) + '.moved'
+    os.rename(image_of(work), moved)
+    rep = replay(work, os.path.join(work, 'whole.run'), name='whole', timeout=200)
+    equal(rep.serial, vm.serial, 'the console of the pack')
+    lost(work, vm.run, 'cannot be opened')
+    shutil.copy(moved, image_of(work))
+    with open(image_of(work), 'r+b') as image:
+        image.write(b'another image')
+    lost(work, vm.run, 'was changed')
+    said = tt('pack', vm.run, pack + '2', rc=1).stderr
+    check('was changed' in said and not os.path.exists(pack + '2'), said)
+    os.rename(moved, image_of(work))
+
+    tt('disk', 'commit', vm.run)
+    check(read_bytes(image_of(work)) != before, 'nothing was committed')
+    same_disk(store_of(vm.run), image_of(work))
+
+
+def lost(work, run, why):
+    """The replay gets as far as it can, and says where that is."""
+    with Vm(work, ['-tt', f'replay,dir={run}'], name='lost', timeout=200) as vm:
+        vm.wait(1)
+    said = one_sentence(vm, 'lost')
+    check('cannot go on from position' in said and why in said, said)
+
+
+@limit(300)
+def test_commit(work):
+    """The image gets the result at the end; after a kill, by command."""
+    vm, before = linux(work, ',disk=commit')
+    image = read_bytes(image_of(work))
+    check(image != before, 'the image has nothing of it')
+    same_disk(store_of(vm.run), image_of(work))
+    check_exact(work, vm.run, serial_wanted=vm.serial, timeout=200)
+    disk = linux_disk(work)
+    before = read_bytes(image_of(work))
+    with recorder(work, linux_args(WORK) + disk, 'killed', options=',disk=commit',
+                  timeout=200) as vm:
+        vm.wait_serial('TT-DONE vda', 100)
+        vm.kill()
+    check('tt disk commit' in vm.stderr, vm.stderr)
+    check(read_bytes(image_of(work)) == before, 'a killed one wrote to the image')
+    tt('disk', 'commit', vm.run)
+    check(read_bytes(image_of(work)) != before, 'nothing was committed')
+    same_disk(store_of(vm.run), image_of(work))
+
+
+@limit(300)
+def test_image(work):
+    """With disk=image the guest writes to the image, until there is a full checkpoint;
+    a branch does not change the parent's disk."""
+    args = linux_args('vda,hold', 'n=50') + linux_disk(work)
+    with recorder(work, args, options=',disk=image', qmp=1, timeout=200) as vm:
+        vm.wait_serial('TT-GUEST-READY', 60)
+        check(not os.path.exists(store_of(vm.run)), 'there is a store')
+        point = add_full(vm)
+        before = read_bytes(image_of(work))
+        vm.wait_serial('TT-DONE vda', 100)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check(read_bytes(image_of(work)) == before, 'the image has changed')
+    parent = tree_hash(vm.run)
+    with brancher(work, args, vm, point['id'], qmp=1, timeout=200) as child:
+        child.wait_serial('TT-DONE vda', 100)
+        child.qmp.send('quit')
+        child.wait(0)
+    equal(tree_hash(vm.run), parent, 'the parent afterwards')
+    said = tt('disk', 'commit', child.run, rc=1).stderr
+    check('disk of a branch' in said, said)
+
+
+def test_refused(work):
+    """What does not go together gets one sentence."""
+    for options, words in (('disk=other', "'private', 'commit' or 'image'"),
+                           ('disk-reads=other', "'log' or 'store'"),
+                           ('disk=commit,disk-reads=store', 'needs disk=private')):
+        with Vm(work, ['-M', 'none', '-tt', f'record,dir={work}/r,{options}']) as vm:
+            vm.wait(1)
+        said = one_sentence(vm, options)
+        check(words in said, said)
+    said = tt('disk', 'commit', work, rc=1).stderr
+    check('has no disk' in said, said)
