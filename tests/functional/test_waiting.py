@@ -255,3 +255,13 @@ def test_vcpu_waits_for_a_disk(work):
             job_ends(vm, name)
         equal(len(checkpoints(vm)), 61, 'checkpoints')
         ends_whole(work, vm)
+
+
+@limit(120)
+def test_panic_before_a_disk_write(work):
+    """Nor is the mark of a panic made there: it has no place inside an instruction."""
+    for i in range(5):
+        run = record(work, guest_args(work, 'pflash', 'panics=1 rounds=20'), f'rec{i}',
+                     options=',checkpoint-interval=1000')
+        check('mark @panic-1' in run.vm.stderr, f'a mark: {run.vm.stderr}')
+        replay(work, run)
