@@ -15,7 +15,8 @@ _tt_options()
 {
     case $1 in
     info|stats|check|disk) echo --json --help ;;
-    log) echo --from --to --kind --limit --json --data --help ;;
+    log) echo --from --to --kind --limit --json --data --device \
+             --registers --timeline --help ;;
     verify) echo -j --qemu --symbols --once --quiet --json --help ;;
     pack) echo --with-host --no-checkpoints --scrub --json --help ;;
     unpack) echo --json --help ;;

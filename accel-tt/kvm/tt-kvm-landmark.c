@@ -3,8 +3,9 @@
  * Where a vCPU of KVM stands that left guest code without an exit (K3 in tt-kvm.c).
  *
  * Not every place will do. While an exception or interrupt waits for its delivery the
- * state does not tell all; and a replay cannot stop within a string instruction with
- * REP. Then the vCPU runs on and is kicked again.
+ * state does not tell all; a fault that was not delivered leaves RF set, which TCG has
+ * behind an IRET only; and a replay cannot stop within a string instruction with REP.
+ * Then the vCPU runs on and is kicked again.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpu-backend.h"
@@ -103,14 +104,12 @@ TtKvmBoundary tt_kvm_boundary(CPUState *cpu)
     bytes = rep_bytes(cpu, s.cs.base + r.rip, &other_size);
     mask = s.cs.l && !other_size ? UINT64_MAX :
         s.cs.l || s.cs.db != other_size ? UINT32_MAX : UINT16_MAX;
-    if (!bytes) {
-        return TT_KVM_BETWEEN;
-    }
-    if (bytes < 0 || r.rcx & mask) {
+    if (bytes < 0 || (bytes && r.rcx & mask)) {
         return TT_KVM_WITHIN;
     }
     r.rip += bytes;
-    r.rflags &= ~(uint64_t)RF_MASK;
+    r.rflags &= ~(uint64_t)RF_MASK;     /* it ends with an instruction, also with one
+                                           that KVM skipped */
     return kvm_vcpu_ioctl(cpu, KVM_SET_REGS, &r) ? TT_KVM_UNKNOWN : TT_KVM_BETWEEN;
 }
 
@@ -150,16 +149,6 @@ static bool fpu_hash(CPUState *cpu, uint64_t *hash)
     return true;
 }
 
-/* A fault that was not delivered leaves RF set: TCG has it only when it is pushed. */
-static bool clear_rf(CPUState *cpu, struct kvm_regs *r)
-{
-    if (!(r->rflags & RF_MASK)) {
-        return true;
-    }
-    r->rflags &= ~(uint64_t)RF_MASK;
-    return !kvm_vcpu_ioctl(cpu, KVM_SET_REGS, r);
-}
-
 bool tt_kvm_place(CPUState *cpu, TtLandmark *p)
 {
     struct kvm_regs r;
@@ -170,7 +159,7 @@ bool tt_kvm_place(CPUState *cpu, TtLandmark *p)
     if (has_event(cpu) || kvm_vcpu_ioctl(cpu, KVM_GET_REGS, &r) ||
         kvm_vcpu_ioctl(cpu, KVM_GET_SREGS, &s) ||
         !fpu_hash(cpu, &fpu) ||
-        rep_bytes(cpu, s.cs.base + r.rip, &other_size) || !clear_rf(cpu, &r)) {
+        r.rflags & RF_MASK || rep_bytes(cpu, s.cs.base + r.rip, &other_size)) {
         return false;
     }
     *p = (TtLandmark) {

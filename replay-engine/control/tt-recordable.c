@@ -41,7 +41,8 @@ bool tt_net_has_vhost(void)
 bool tt_type_is_unrecordable(const char *name)
 {
     return g_str_has_prefix(name, "vhost-") ||
-        g_str_has_prefix(name, "vfio-") || strstr(name, "-vhost") ||
+        (g_str_has_prefix(name, "vfio-") && !g_str_equal(name, "vfio-user-pci")) ||
+        strstr(name, "-vhost") ||
         g_str_has_prefix(name, "virtio-pmem") ||
         g_str_has_prefix(name, "ivshmem") ||
         g_str_equal(name, "vmware-svga") || g_str_equal(name, "acpi-erst");
@@ -60,6 +61,11 @@ static int find_unrecordable(Object *obj, void *opaque)
         *why = g_strdup_printf("device '%s' writes guest memory past QEMU and "
                                "cannot be recorded: use one that QEMU emulates",
                                name);
+    } else if (!strcmp(name, "vfio-user-pci") &&
+               object_property_get_bool(obj, "x-direct", NULL)) {
+        *why = g_strdup("a vfio-user-pci that was plugged in without -tt shares guest "
+                        "memory with its server: start QEMU with -tt record, or use "
+                        "dma=messages");
     } else if (!strcmp(name, "nvme") &&
                object_property_get_link(obj, "pmrdev", NULL)) {
         *why = g_strdup("a persistent memory region of NVMe is written past "

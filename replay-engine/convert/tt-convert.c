@@ -107,6 +107,11 @@ static bool apply(const TtEvent *ev)
     if (tt_convert_learn(ev)) {
         return true;
     }
+    if (TT_EV_IS_ANNOTATION(ev->kind)) {    /* a note of a device's */
+        copy.pos = tt_position();
+        tt_convert_put(&copy);
+        return true;
+    }
     if (!tt_replay_apply(ev)) {
         return false;
     }

@@ -40,8 +40,7 @@ struct TtSched {
 
 static bool is_stop(const TtEvent *ev)
 {
-    return TT_EV_IS_ANNOTATION(ev->kind) ||
-        (TT_EV_IS_ASYNC(ev->kind) && !ev->nested);
+    return !TT_EV_IS_SYNC(ev->kind) && !ev->nested;
 }
 
 static bool is_before(TtCursor a, TtCursor b)

@@ -43,8 +43,8 @@ TtStatus tt_sched_status(TtSched *s, TtDiag *diag);
 
 /*
  * tt_sched_horizon: position of the first event at or after the cursor that is
- * not consumed inside an instruction (asynchronous and not nested, or an
- * annotation that the replay must see: TT_EV_CHECK, _DIGEST, _FINISH, _MARK).
+ * not consumed inside an instruction: asynchronous, or an annotation (TT_EV_CHECK,
+ * _DIGEST, _FINISH...), and not nested.
  * The vCPU may execute up to, and not beyond, it. When no such event is within
  * the next segment or so, a safe lower bound: it moves on as the replay does,
  * and lies beyond the event at the cursor wherever the log goes beyond it.

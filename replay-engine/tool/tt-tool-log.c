@@ -3,6 +3,7 @@
  * tt log: the events of a run.
  */
 #include "tt-tool.h"
+#include "tt-tool-device.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -137,8 +138,18 @@ static int parse_filter(const ToolArgs *a, Filter *f)
     return TOOL_FINE;
 }
 
+static void one_segment(const TtSegment *seg, Filter *f, ToolDialogue *d, bool *more)
+{
+    if (d) {
+        *more = tool_dialogue_add(d, seg, f->from, f->to, &f->limit);
+    } else {
+        *more = print_events(seg, f);
+    }
+}
+
 int tool_log(const ToolArgs *a)
 {
+    g_autoptr(ToolDialogue) dialogue = NULL;
     Filter f = { 0 };
     TtStatus status = TT_OK;
     bool more = true;
@@ -150,12 +161,22 @@ int tool_log(const ToolArgs *a)
     if (parse_filter(a, &f)) {
         return TOOL_USAGE;
     }
+    if (tool_has(a, "--device")) {
+        dialogue = tool_dialogue_new(a);
+        if (!dialogue) {
+            return TOOL_PROBLEM;
+        }
+    } else if (tool_has(a, "--registers") || tool_has(a, "--timeline")) {
+        return tool_usage(a->command, "--registers and --timeline make sense with "
+                          "--device only");
+    }
     r = tool_open_log(a->operand[0]);
     if (!r) {
         return TOOL_PROBLEM;
     }
     n = tt_log_reader_end(r);
-    i = tt_log_reader_find(r, f.from);
+    /* Where the device's registers are stands further ahead. */
+    i = dialogue ? tt_log_reader_first(r) : tt_log_reader_find(r, f.from);
     /* Events of one position may lie in several segments. */
     while (i > tt_log_reader_first(r) &&
            tt_log_reader_info(r, i - 1)->end_pos >= f.from) {
@@ -166,11 +187,14 @@ int tool_log(const ToolArgs *a)
 
         status = tt_log_reader_load(r, i, &seg, &diag);
         if (status == TT_OK) {
-            more = print_events(seg, &f);
+            one_segment(seg, &f, dialogue, &more);
             tt_segment_unref(seg);
         }
     }
     result = tool_log_status(r);
+    if (dialogue && !tool_dialogue_end(dialogue)) {
+        result = TOOL_PROBLEM;
+    }
     tt_log_reader_free(r);
     fflush(stdout);
     return status == TT_OK ? result : tool_problem(&diag);

@@ -35,7 +35,7 @@ typedef struct ToolOption {
     bool is_needed;             /* the command sees to it */
 } ToolOption;
 
-#define TOOL_OPTIONS_MAX 9
+#define TOOL_OPTIONS_MAX 10
 #define TOOL_OPERANDS_MAX 2
 
 typedef struct ToolArgs ToolArgs;

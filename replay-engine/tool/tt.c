@@ -27,6 +27,10 @@ const ToolCommand tool_commands[] = {
             { "--limit", "N", false, "no more than N" },
             { "--json", NULL, false, "for programs: one JSON object per line" },
             { "--data", NULL, false, "with --json: also the data, in hex" },
+            { "--device", "ID", false, "what driver and device ID said to each "
+              "other" },
+            { "--registers", "FILE", false, "names of its registers" },
+            { "--timeline", NULL, false, "the same as a plot" },
         }, tool_log,
     }, {
         "stats", { "RUN" }, false,

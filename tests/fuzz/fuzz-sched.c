@@ -42,8 +42,7 @@ static void model_fill(Model *m, TtLogReader *r)
 
 static bool is_stop(const TtEvent *ev)
 {
-    return TT_EV_IS_ANNOTATION(ev->kind) ||
-           (TT_EV_IS_ASYNC(ev->kind) && !ev->nested);
+    return !TT_EV_IS_SYNC(ev->kind) && !ev->nested;
 }
 
 static void check_horizon(const Model *m, uint32_t at, TtSched *s)

@@ -62,7 +62,7 @@ static LogModel *sched_model(uint32_t seed)
 
 static bool model_is_stop(const TtEvent *ev)
 {
-    return ev->kind >= 32 || (ev->kind >= 16 && !ev->nested);
+    return ev->kind >= 16 && !ev->nested;
 }
 
 /* What the horizon must keep to with the cursor before event @i. */

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The connection to a vfio-user server: questions and their answers, one at a time,
+ * and what the server asks meanwhile.
+ *
+ * Context: the BQL is held. A question waits for its answer with the lock held, so a
+ * device's registers answer like those of an emulated one; it takes the time that
+ * the server takes, and no longer than the deadline.
+ */
+#ifndef TT_VFU_CONN_H
+#define TT_VFU_CONN_H
+
+#include "hw-tt/vfio-user/tt-vfu.h"
+
+typedef struct TtVfuConn TtVfuConn;
+
+typedef struct TtVfuConnOps {
+    /* The server asks: answer by tt_vfu_conn_reply. */
+    void (*serve)(void *opaque, const TtVfuHead *h, const uint8_t *payload,
+                  size_t len);
+    /* It is gone, or will be listened to no more. Called once, after the start. */
+    void (*lost)(void *opaque, const char *why);
+} TtVfuConnOps;
+
+/* Connects and agrees on the version. NULL: *errp. */
+TtVfuConn *tt_vfu_conn_open(const char *path, unsigned deadline_s,
+                            const TtVfuConnOps *ops, void *opaque, Error **errp);
+/* From now on a loss is told by ops->lost. */
+void tt_vfu_conn_start(TtVfuConn *c);
+/* The main loop listens to the server, or does so no more: while the VM stands still,
+ * nobody writes its memory. */
+void tt_vfu_conn_listen(TtVfuConn *c, bool on);
+void tt_vfu_conn_close(TtVfuConn *c);       /* NULL is fine */
+bool tt_vfu_conn_is_lost(const TtVfuConn *c);
+/* Why; before tt_vfu_conn_start, where nobody is told. */
+const char *tt_vfu_conn_why(const TtVfuConn *c);
+/* What goes with one message at most. */
+unsigned tt_vfu_conn_max_fds(const TtVfuConn *c);
+
+/*
+ * Asks, with @n_fds descriptors, and waits. Returns the length of the answer, which
+ * has @least bytes at least; it is at *@answer until the next call. -ENODEV: the
+ * server is lost; other negative errnos are what it refused with.
+ */
+int tt_vfu_conn_ask(TtVfuConn *c, uint16_t command, const void *payload, size_t len,
+                    const int *fds, unsigned n_fds, size_t least,
+                    const uint8_t **answer);
+/* The server lied: it is lost. */
+void tt_vfu_conn_lose(TtVfuConn *c, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+/* Room for a reply's payload; then the reply to @h, of @len bytes there. */
+uint8_t *tt_vfu_conn_room(TtVfuConn *c);
+void tt_vfu_conn_reply(TtVfuConn *c, const TtVfuHead *h, uint32_t error, size_t len);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of the device vfio-user-pci know of each other.
+ * Context: the BQL is held.
+ */
+#ifndef TT_VFU_INT_H
+#define TT_VFU_INT_H
+
+#include "hw-tt/vfio-user/glue/tt-vfu-conn.h"
+#include "hw-tt/vfio-user/glue/tt-vfu-shadow.h"
+#include "exec/memory.h"
+#include "hw/pci/pci_device.h"
+#include "qemu/event_notifier.h"
+#include "qom/object.h"
+
+#define TYPE_TT_VFU "vfio-user-pci"
+OBJECT_DECLARE_SIMPLE_TYPE(TtVfu, TT_VFU)
+
+typedef struct TtVfuBarArea {
+    MemoryRegion mr;
+    TtVfu *device;
+    unsigned index;
+} TtVfuBarArea;
+
+typedef struct TtVfuVector {
+    EventNotifier event;
+    TtVfu *device;
+    unsigned index;
+    bool is_pending;                    /* signalled while the VM stood still */
+} TtVfuVector;
+
+struct TtVfu {
+    PCIDevice pci;
+    char *path;                         /* property socket */
+    uint32_t deadline_s;                /* property timeout */
+    uint32_t interval_ms;               /* property interval */
+    char *dma;                          /* property dma: messages, shared */
+    TtVfuConn *conn;
+    TtVfuPlan plan;
+    TtVfuRegion regions[TT_VFU_REGIONS];
+    TtVfuBarArea bars[TT_VFU_BARS];
+    bool is_passed_on[TT_VFU_CONFIG_BYTES]; /* bytes that the server answers */
+    QEMUBH *unplug;
+    VMChangeStateEntry *state_handler;
+
+    int irq_kind;                       /* TT_VFU_IRQS: none */
+    TtVfuVector *vectors;
+    unsigned n_vectors;
+    bool is_intx_up;
+
+    MemoryListener listener;
+    bool is_listening;
+    bool has_warned;                    /* of a refused access */
+    TtVfuRanges ranges;
+    TtVfuShadows *shadows;              /* NULL: DMA by messages */
+    bool is_direct;                     /* it has guest RAM itself: never recorded */
+    QEMUTimer *timer;
+    int64_t cost_ns;                    /* of the last look at all shadows */
+    uint64_t stats[4];                  /* see tt_vfu_shadows_stats */
+
+    bool is_noting;                     /* this recording has notes of it */
+    uint64_t noted_bars[TT_VFU_BARS];
+};
+
+/* One sentence about this device. */
+void tt_vfu_warn(TtVfu *d, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+
+/* ---- interrupts ---- */
+/* The guest's choice of INTx, MSI or MSI-X may have changed. */
+void tt_vfu_irq_update(TtVfu *d);
+/* The guest looked at the device: INTx goes down and may come again. */
+void tt_vfu_irq_accessed(TtVfu *d);
+void tt_vfu_irq_off(TtVfu *d);
+/* The VM runs again: what came meanwhile is delivered. */
+void tt_vfu_irq_resume(TtVfu *d);
+
+/* ---- DMA ---- */
+bool tt_vfu_dma_init(TtVfu *d, Error **errp);
+void tt_vfu_dma_begin(TtVfu *d);
+/* The device is about to look at guest memory; the guest at what the device wrote. */
+void tt_vfu_dma_out(TtVfu *d);
+void tt_vfu_dma_in(TtVfu *d);
+void tt_vfu_dma_end(TtVfu *d);
+void tt_vfu_dma_serve(void *opaque, const TtVfuHead *h, const uint8_t *payload,
+                      size_t len);
+
+/* ---- notes in a recording ---- */
+/* True: it is recorded; the log knows where its BARs are. */
+bool tt_vfu_notes(TtVfu *d);
+void tt_vfu_note_dma(TtVfu *d, bool is_write, uint64_t addr, uint32_t n);
+void tt_vfu_note_irq(TtVfu *d, const char *kind, unsigned vector);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Interrupts of a vfio-user device: the server signals eventfds, the main loop raises
+ * what the guest chose. Nothing goes past QEMU: a recording sees each at the vCPU.
+ */
+#include "qemu/osdep.h"
+#include "tt-vfu-int.h"
+#include "hw/pci/msi.h"
+#include "hw/pci/msix.h"
+#include "hw/pci/pci.h"
+#include "system/runstate.h"
+
+static int kind_now(TtVfu *d)
+{
+    if (tt_vfu_conn_is_lost(d->conn)) {
+        return TT_VFU_IRQS;
+    }
+    if (d->plan.msix.at && msix_enabled(&d->pci)) {
+        return TT_VFU_MSIX;
+    }
+    if (d->plan.msi.at && msi_enabled(&d->pci)) {
+        return TT_VFU_MSI;
+    }
+    return d->plan.pin ? TT_VFU_INTX : TT_VFU_IRQS;
+}
+
+static unsigned count_of(TtVfu *d, int kind)
+{
+    switch (kind) {
+    case TT_VFU_MSIX:
+        return d->plan.msix.n;
+    case TT_VFU_MSI:
+        return msi_nr_vectors_allocated(&d->pci);
+    case TT_VFU_INTX:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* With it the guest sees what the device wrote before. */
+static void deliver(TtVfuVector *v)
+{
+    static const char *const names[] = { "INTx", "MSI", "MSI-X", "off" };
+    TtVfu *d = v->device;
+
+    v->is_pending = false;
+    tt_vfu_dma_in(d);
+    tt_vfu_note_irq(d, names[d->irq_kind], v->index);
+    switch (d->irq_kind) {
+    case TT_VFU_MSIX:
+        msix_notify(&d->pci, v->index);
+        break;
+    case TT_VFU_MSI:
+        msi_notify(&d->pci, v->index);
+        break;
+    case TT_VFU_INTX:
+        d->is_intx_up = true;
+        pci_irq_assert(&d->pci);
+        break;
+    }
+}
+
+static void signalled(EventNotifier *e)
+{
+    TtVfuVector *v = container_of(e, TtVfuVector, event);
+
+    if (event_notifier_test_and_clear(e)) {
+        v->is_pending = true;
+        if (runstate_is_running()) {
+            deliver(v);
+        }
+    }
+}
+
+void tt_vfu_irq_resume(TtVfu *d)
+{
+    for (unsigned i = 0; i < d->n_vectors; i++) {
+        if (d->vectors[i].is_pending) {
+            deliver(&d->vectors[i]);
+        }
+    }
+}
+
+static int set_irqs(TtVfu *d, uint32_t flags, int kind, unsigned start, unsigned count,
+                    const int *fds, unsigned n_fds)
+{
+    uint8_t payload[TT_VFU_SET_IRQS_BYTES];
+
+    tt_vfu_put_set_irqs(payload, flags, kind, start, count);
+    return tt_vfu_conn_ask(d->conn, TT_VFU_SET_IRQS, payload, sizeof(payload), fds,
+                           n_fds, 0, NULL);
+}
+
+static void drop_vectors(TtVfu *d)
+{
+    for (unsigned i = 0; i < d->n_vectors; i++) {
+        event_notifier_set_handler(&d->vectors[i].event, NULL);
+        event_notifier_cleanup(&d->vectors[i].event);
+    }
+    g_free(d->vectors);
+    d->vectors = NULL;
+    d->n_vectors = 0;
+}
+
+void tt_vfu_irq_off(TtVfu *d)
+{
+    int kind = d->irq_kind;
+
+    d->irq_kind = TT_VFU_IRQS;
+    if (kind != TT_VFU_IRQS && !tt_vfu_conn_is_lost(d->conn)) {
+        set_irqs(d, TT_VFU_IRQ_NO_DATA | TT_VFU_IRQ_TRIGGER, kind, 0, 0, NULL, 0);
+    }
+    drop_vectors(d);
+    if (d->is_intx_up) {
+        d->is_intx_up = false;
+        pci_irq_deassert(&d->pci);
+    }
+}
+
+static bool make_vectors(TtVfu *d, unsigned n)
+{
+    d->vectors = g_new0(TtVfuVector, n);
+    for (unsigned i = 0; i < n; i++) {
+        TtVfuVector *v = &d->vectors[i];
+
+        v->device = d;
+        v->index = i;
+        if (event_notifier_init(&v->event, 0)) {
+            tt_vfu_warn(d, "the host has no descriptors left for its %u interrupts: "
+                        "raise the limit of open files (ulimit -n)", n);
+            drop_vectors(d);
+            return false;
+        }
+        d->n_vectors++;
+        event_notifier_set_handler(&v->event, signalled);
+    }
+    return true;
+}
+
+static void irq_on(TtVfu *d, int kind)
+{
+    unsigned n = count_of(d, kind), max = tt_vfu_conn_max_fds(d->conn);
+    int ret = 0;
+
+    if (!n || !make_vectors(d, n)) {
+        return;
+    }
+    d->irq_kind = kind;
+    for (unsigned at = 0; at < n && ret >= 0; at += max) {
+        int fds[TT_VFU_FDS_MAX];
+        unsigned part = MIN(n - at, max);
+
+        for (unsigned i = 0; i < part; i++) {
+            fds[i] = event_notifier_get_fd(&d->vectors[at + i].event);
+        }
+        ret = set_irqs(d, TT_VFU_IRQ_EVENTFD | TT_VFU_IRQ_TRIGGER, kind, at, part, fds,
+                       part);
+    }
+    if (ret < 0 && ret != -ENODEV) {
+        tt_vfu_warn(d, "the server refuses to signal interrupts: %s", strerror(-ret));
+    }
+    if (kind == TT_VFU_MSIX && ret >= 0) {
+        /* Masks are kept here. A server that has its own begins with all set; one that
+         * has none may refuse. */
+        set_irqs(d, TT_VFU_IRQ_NO_DATA | TT_VFU_IRQ_UNMASK, kind, 0, n, NULL, 0);
+    }
+}
+
+void tt_vfu_irq_update(TtVfu *d)
+{
+    int kind = kind_now(d);
+
+    if (kind != d->irq_kind ||
+        (kind == TT_VFU_MSI && count_of(d, kind) != d->n_vectors)) {
+        tt_vfu_irq_off(d);
+        if (kind != TT_VFU_IRQS) {
+            irq_on(d, kind);
+        }
+    }
+}
+
+void tt_vfu_irq_accessed(TtVfu *d)
+{
+    if (!d->is_intx_up) {
+        return;
+    }
+    /* A server whose line is up still signals again now. It must not go down between:
+     * the guest would see an interrupt that nobody sent. */
+    set_irqs(d, TT_VFU_IRQ_NO_DATA | TT_VFU_IRQ_UNMASK, TT_VFU_INTX, 0, 1, NULL, 0);
+    if (d->n_vectors && event_notifier_test_and_clear(&d->vectors[0].event)) {
+        tt_vfu_dma_in(d);
+    } else {
+        d->is_intx_up = false;
+        pci_irq_deassert(&d->pci);
+    }
+}

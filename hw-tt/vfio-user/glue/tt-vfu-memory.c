@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Guest memory of a vfio-user device: what the server is told of it, and its DMA, by
+ * messages or through shadow memory. Each write goes to guest RAM as that of an emulated device does, so a
+ * recording logs it. Nothing but RAM that the guest lets the device reach is
+ * reached: bus mastering and a virtual IOMMU count.
+ */
+#include "qemu/osdep.h"
+#include "tt-vfu-int.h"
+#include "exec/address-spaces.h"
+#include "exec/ramblock.h"
+#include "hw/pci/pci.h"
+#include "qapi/error.h"
+#include "qemu/error-report.h"
+#include "system/runstate.h"
+#include "tt/hooks.h"
+
+/* Behind a virtual IOMMU any address may lead somewhere; servers have a limit. */
+#define IOVA_BYTES (UINT64_C(1) << 42)
+
+static bool range_of(MemoryRegionSection *s, uint64_t *addr, uint64_t *size)
+{
+    Int128 max = int128_make64(IOVA_BYTES);
+
+    if (memory_region_is_iommu(s->mr)) {
+        *addr = s->offset_within_address_space;
+        *size = int128_get64(int128_min(s->size, max));
+        return true;
+    }
+    if (!memory_region_is_ram(s->mr) || memory_region_is_ram_device(s->mr)) {
+        return false;
+    }
+    *addr = s->offset_within_address_space;
+    *size = int128_get64(s->size);
+    return true;
+}
+
+/* The descriptor of what the server gets instead of messages, and where in it; -1:
+ * none, *errp says why. */
+static int descriptor(TtVfu *d, MemoryRegionSection *s, uint64_t size, uint64_t *at,
+                      Error **errp)
+{
+    int fd = memory_region_get_fd(s->mr);
+
+    *at = 0;
+    if (d->shadows) {
+        return tt_vfu_shadows_add(d->shadows, s, size, errp);
+    }
+    if (fd < 0 || !qemu_ram_is_shared(s->mr->ram_block)) {
+        error_setg(errp, "the server cannot see '%s': without -tt dma=shared needs "
+                   "guest RAM in a shared file (-object memory-backend-memfd,id=m,"
+                   "share=on,size=... -machine memory-backend=m)",
+                   memory_region_name(s->mr));
+        return -1;
+    }
+    *at = s->mr->ram_block->fd_offset + s->offset_within_region;
+    return fd;
+}
+
+static void region_add(MemoryListener *l, MemoryRegionSection *s)
+{
+    TtVfu *d = container_of(l, TtVfu, listener);
+    bool is_shared = d->shadows || d->is_direct;
+    uint8_t payload[TT_VFU_MAP_BYTES];
+    uint64_t addr, size, at = 0;
+    Error *err = NULL;
+    int fd = -1, ret;
+    TtDiag diag;
+
+    if (!range_of(s, &addr, &size)) {
+        return;
+    }
+    if (is_shared && memory_region_is_iommu(s->mr)) {
+        tt_vfu_warn(d, "it cannot reach memory: dma=shared does not work behind a "
+                    "virtual IOMMU; leave dma=shared out");
+        return;
+    }
+    if (tt_vfu_ranges_add(&d->ranges, addr, size, !s->readonly, &diag)) {
+        tt_vfu_warn(d, "%s", diag.text);
+        return;
+    }
+    if (is_shared) {
+        fd = descriptor(d, s, size, &at, &err);
+        if (fd < 0) {
+            tt_vfu_ranges_remove(&d->ranges, addr, size);
+            if (!d->has_warned || d->shadows) {
+                tt_vfu_warn(d, "%s", error_get_pretty(err));
+                d->has_warned = true;
+            }
+            error_free(err);
+            return;
+        }
+    }
+    tt_vfu_put_dma_map(payload, addr, size, at, !s->readonly);
+    ret = tt_vfu_conn_ask(d->conn, TT_VFU_DMA_MAP, payload, sizeof(payload), &fd,
+                          fd >= 0, 0, NULL);
+    if (ret < 0) {
+        tt_vfu_ranges_remove(&d->ranges, addr, size);
+        if (d->shadows) {
+            tt_vfu_shadows_remove(d->shadows, addr);
+        }
+    }
+    if (ret < 0 && ret != -ENODEV) {
+        tt_vfu_warn(d, "the server refuses guest memory of %" PRIu64 " bytes at %"
+                    PRIx64 "h: %s", size, addr, strerror(-ret));
+    }
+}
+
+static void region_del(MemoryListener *l, MemoryRegionSection *s)
+{
+    TtVfu *d = container_of(l, TtVfu, listener);
+    uint8_t payload[TT_VFU_UNMAP_BYTES];
+    uint64_t addr, size;
+
+    if (range_of(s, &addr, &size) && tt_vfu_ranges_remove(&d->ranges, addr, size)) {
+        tt_vfu_put_dma_unmap(payload, addr, size);
+        tt_vfu_conn_ask(d->conn, TT_VFU_DMA_UNMAP, payload, sizeof(payload), NULL, 0, 0,
+                        NULL);
+        if (d->shadows) {
+            tt_vfu_shadows_remove(d->shadows, addr);
+        }
+    }
+}
+
+/* ---- shadow memory ---- */
+
+static bool is_master(TtVfu *d)
+{
+    return d->shadows && pci_get_word(d->pci.config + PCI_COMMAND) &
+        PCI_COMMAND_MASTER;
+}
+
+void tt_vfu_dma_out(TtVfu *d)
+{
+    if (is_master(d)) {
+        tt_vfu_shadows_out(d->shadows);
+    }
+}
+
+void tt_vfu_dma_in(TtVfu *d)
+{
+    int64_t began = get_clock();
+
+    if (is_master(d)) {
+        tt_vfu_shadows_in(d->shadows);
+        d->cost_ns = get_clock() - began;
+        tt_vfu_shadows_stats(d->shadows, d->stats);
+    }
+}
+
+/* For memory that driver or device poll. No more than a tenth of the time. */
+static void tick(void *opaque)
+{
+    TtVfu *d = opaque;
+    int64_t wait = d->interval_ms * SCALE_MS;
+
+    if (!tt_vfu_conn_is_lost(d->conn)) {
+        tt_vfu_dma_in(d);
+        tt_vfu_dma_out(d);
+        timer_mod(d->timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
+                  MAX(wait, 10 * d->cost_ns));
+    }
+}
+
+static void changed(void *opaque, uint64_t addr, uint32_t n)
+{
+    tt_vfu_note_dma(opaque, true, addr, n);
+}
+
+bool tt_vfu_dma_init(TtVfu *d, Error **errp)
+{
+    if (!d->dma || !strcmp(d->dma, "messages")) {
+        return true;
+    }
+    if (strcmp(d->dma, "shared")) {
+        error_setg(errp, "dma of vfio-user-pci is messages or shared, not '%s'",
+                   d->dma);
+        return false;
+    }
+    if (!tt_on()) {
+        d->is_direct = true;            /* vCPUs write while we compare */
+        return true;
+    }
+    d->shadows = tt_vfu_shadows_new(pci_get_address_space(&d->pci), changed, d, errp);
+    return d->shadows;
+}
+
+void tt_vfu_dma_begin(TtVfu *d)
+{
+    d->listener = (MemoryListener) {
+        .name = TYPE_TT_VFU, .region_add = region_add, .region_del = region_del,
+    };
+    d->is_listening = true;
+    memory_listener_register(&d->listener, pci_device_iommu_address_space(&d->pci));
+    if (d->shadows && d->interval_ms) {
+        d->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, tick, d);
+        timer_mod(d->timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) + SCALE_MS);
+    }
+}
+
+void tt_vfu_dma_end(TtVfu *d)
+{
+    if (d->is_listening) {
+        d->is_listening = false;
+        memory_listener_unregister(&d->listener);
+    }
+    tt_vfu_ranges_clear(&d->ranges);
+    timer_free(d->timer);
+    d->timer = NULL;
+    tt_vfu_shadows_free(d->shadows);
+    d->shadows = NULL;
+}
+
+/* 0, or the errno of the reply. */
+static uint32_t transfer(TtVfu *d, const TtVfuDma *dma, uint8_t *to)
+{
+    /* RAM only: a register of another device, or of this one, is no target. */
+    MemTxAttrs attrs = { .memory = 1, .requester_id = pci_requester_id(&d->pci) };
+    void *bytes = dma->is_write ? (void *)dma->data : to;
+    MemTxResult r = MEMTX_ERROR;
+
+    tt_vfu_note_dma(d, dma->is_write, dma->addr, dma->count);
+    if (tt_vfu_ranges_hold(&d->ranges, dma->addr, dma->count, dma->is_write)) {
+        r = address_space_rw(pci_get_address_space(&d->pci), dma->addr, attrs, bytes,
+                             dma->count, dma->is_write);
+    }
+    if (r != MEMTX_OK && !d->has_warned) {
+        d->has_warned = true;
+        tt_vfu_warn(d, "its %s of %" PRIu32 " bytes at %" PRIx64 "h is refused: the "
+                    "guest did not give that memory to the device",
+                    dma->is_write ? "DMA write" : "DMA read", dma->count, dma->addr);
+    }
+    return r == MEMTX_OK ? 0 : EFAULT;
+}
+
+void tt_vfu_dma_serve(void *opaque, const TtVfuHead *h, const uint8_t *payload,
+                      size_t len)
+{
+    TtVfu *d = opaque;
+    uint8_t *room = tt_vfu_conn_room(d->conn);
+    uint32_t error;
+    TtVfuDma dma;
+    TtDiag diag;
+    size_t n;
+
+    if (h->command != TT_VFU_DMA_READ && h->command != TT_VFU_DMA_WRITE) {
+        tt_vfu_conn_reply(d->conn, h, ENOTSUP, 0);
+        return;
+    }
+    if (tt_vfu_get_dma(&dma, h, payload, len, &diag)) {
+        tt_vfu_conn_reply(d->conn, h, EINVAL, 0);
+        return;
+    }
+    n = tt_vfu_put_dma_reply(room, &dma);
+    error = transfer(d, &dma, room + n);
+    n += dma.is_write ? 0 : dma.count;
+    tt_vfu_conn_reply(d->conn, h, error, error ? 0 : n);
+}

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A device of another process is driven, recorded, and replayed when it is gone."""
+
+import json
+import os
+
+from guests import linux_args, linux_disk
+from ttlib import (MACHINE, REPO, Vm, check, check_exact, equal, limit, one_sentence,
+                   record, recorder, seed, tt)
+from vfu import edu_args, hostile, vfio_device, vfio_server
+
+
+@limit(120)
+def test_plain(work):
+    """Without -tt the device works: registers, DMA both ways, interrupts."""
+    with vfio_server(work) as (_, path), Vm(work, edu_args(path)) as vm:
+        vm.wait()
+        check(b'rounds=00000028' in vm.serial, f'the guest says {vm.serial[-200:]}')
+
+
+@limit(300)
+def test_edu(work):
+    """A bare-metal guest and its DMA are recorded; ten replays without the server are
+    exact."""
+    with vfio_server(work) as (server, path):
+        run = record(work, edu_args(path))
+        server.kill()
+    check(b'rounds=00000028' in run.serial, f'the guest says {run.serial[-200:]}')
+    for i in range(10):
+        check_exact(work, run, name=f'rep{i}')
+
+
+@limit(400)
+def test_nvme(work):
+    """Linux's own driver makes a file system on the server's disk; replays without
+    server and disk are exact."""
+    linux_disk(work)
+    disk = os.path.join(work, 'disk.img')
+    with vfio_server(work, 'nvme', disk=disk) as (server, path):
+        run = record(work, linux_args('nvme0n1,rand') + vfio_device(path), timeout=100)
+        server.kill()
+    check(b'TT-DONE nvme0n1' in run.serial, f'the guest says {run.serial[-400:]}')
+    os.unlink(disk)
+    for i in range(int(os.environ.get('TT_REPLAYS', '2'))):
+        check_exact(work, run, name=f'rep{i}', timeout=100)
+
+
+REGISTERS = os.path.join(REPO, 'docs', 'reference', 'registers', 'nvme.txt')
+
+
+@limit(200)
+def test_dialogue(work):
+    """tt log --device tells what driver and device said, with names, and plots it."""
+    linux_disk(work)
+    disk = os.path.join(work, 'disk.img')
+    with vfio_server(work, 'nvme', disk=disk) as (_, path):
+        run = record(work, linux_args('rand') + vfio_device(path, ',id=disk'),
+                     timeout=100)
+    check_exact(work, run, timeout=100)
+    lines = tt('log', run.dir, '--device', 'disk', '--registers',
+               REGISTERS).stdout.splitlines()
+    places = [int(line.split()[0]) for line in lines]
+    equal(places, sorted(places), 'order of the dialogue')
+    text = '\n'.join(lines)
+    where = [text.find(words) for words in
+             ('CC\n', 'SQ0 tail', 'device reads', 'device writes', 'CQ0 head',
+              'interrupt MSI-X 0')]
+    check(-1 not in where and where == sorted(where),
+          f'the dialogue of the start is not in order: {where}: {text[:3000]}')
+    rows = [json.loads(line) for line in
+            tt('log', run.dir, '--device', 'disk', '--json').stdout.splitlines()]
+    equal(len(rows), len(lines), 'lines of JSON')
+    some = tt('log', run.dir, '--device', 'disk', '--registers', REGISTERS, '--from',
+              str(places[-20]), '--limit', '5').stdout.splitlines()
+    equal(some, lines[-20:-15], 'five lines from a place on')
+    plot = tt('log', run.dir, '--device', 'disk', '--timeline').stdout.splitlines()
+    equal(len(plot), 33, 'lines of the timeline')
+    one_sentence(tt('log', run.dir, '--device', 'nobody', rc=1).stderr, 'no such device')
+    bad = os.path.join(work, 'bad.registers')
+    with open(bad, 'w', encoding='ascii') as out:
+        out.write('0 zz CAP\n')
+    one_sentence(tt('log', run.dir, '--device', 'disk', '--registers', bad,
+                    rc=1).stderr, 'a bad file of registers')
+
+
+@limit(120)
+def test_killed(work):
+    """A server that is killed while it works is one sentence: the guest goes on, sees
+    all ones, and the run replays exactly."""
+    with vfio_server(work) as (server, path):
+        with recorder(work, edu_args(path, 'lost=1'), qmp=1) as vm:
+            vm.wait_serial('READY')
+            server.kill()
+            vm.wait_serial('the device is gone')
+            vm.wait(0)
+    said = [line for line in vm.stderr.splitlines() if 'vfio-user-pci' in line]
+    line = one_sentence('\n'.join(said), 'a server that is gone')
+    check('unplugged' in line, line)
+    check_exact(work, vm.run, serial_wanted=vm.serial)
+
+
+@limit(120)
+def test_killed_linux(work):
+    """A Linux guest whose disk dies goes on."""
+    linux_disk(work)
+    disk = os.path.join(work, 'disk.img')
+    with vfio_server(work, 'nvme', disk=disk) as (server, path):
+        with recorder(work, linux_args('idle,rand', 's=20') + vfio_device(path),
+                      timeout=100) as vm:
+            vm.wait_serial('TT-GUEST-READY')
+            server.kill()
+            vm.wait(0)
+    check(b'TT-DONE rand' in vm.serial, f'the guest says {vm.serial[-400:]}')
+    check_exact(work, vm.run, serial_wanted=vm.serial, timeout=100)
+
+
+@limit(120)
+def test_direct(work):
+    """Without -tt a server with descriptors has guest RAM itself, and cannot be
+    recorded then."""
+    ram = ['-object', 'memory-backend-memfd,id=ram,share=on,size=64M', '-machine',
+           'memory-backend=ram']
+    with vfio_server(work) as (_, path), \
+            Vm(work, edu_args(path, 'rounds=100', ',dma=shared') + ram, qmp=1) as vm:
+        said = vm.qmp.error('tt-record-start', dir=os.path.join(work, 'run'))
+        check('shares guest memory' in said, said)
+        vm.wait(0)
+        check(b'rounds=00000064' in vm.serial, f'the guest says {vm.serial[-200:]}')
+
+
+@limit(300)
+def test_shared_edu(work):
+    """With descriptors the server has shadow memory: the guest gets its DMA all the
+    same, and ten replays are exact."""
+    with vfio_server(work) as (server, path):
+        run = record(work, edu_args(path, more=',dma=shared'))
+        server.kill()
+    check(b'rounds=00000028' in run.serial, f'the guest says {run.serial[-200:]}')
+    for i in range(10):
+        check_exact(work, run, name=f'rep{i}')
+
+
+@limit(400)
+def test_shared_nvme(work):
+    """Linux's driver and a server with shadow memory: the disk is as it should be, and
+    replays are exact."""
+    linux_disk(work)
+    disk = os.path.join(work, 'disk.img')
+    with vfio_server(work, 'nvme', disk=disk) as (server, path):
+        run = record(work, linux_args('nvme0n1,rand') +
+                     vfio_device(path, ',dma=shared'), timeout=120)
+        server.kill()
+    check(b'TT-DONE nvme0n1' in run.serial, f'the guest says {run.serial[-400:]}')
+    for i in range(int(os.environ.get('TT_REPLAYS', '2'))):
+        check_exact(work, run, name=f'rep{i}', timeout=100)
+
+
+def test_refused(work):
+    """What is no server is refused in one sentence."""
+    cases = [('vfio-user-pci', 'needs the server'),
+             ('vfio-user-pci,socket=none.sock', 'none.sock'),
+             ('vfio-user-pci,socket=none.sock,timeout=0', 'number of seconds')]
+    for device, words in cases:
+        with Vm(work, [*MACHINE, '-device', device]) as vm:
+            equal(vm.wait(), 1, f'exit status with {device}')
+            line = one_sentence(vm, device)
+            check(words in line, line)
+
+
+@limit(240)
+def test_hostile(work):
+    """Servers that damage, drop, repeat and invent messages cost the guest its device,
+    and nobody anything else; what was recorded replays exactly."""
+    first = seed().randrange(1 << 30)
+    said = [hostile(work, first + i) for i in range(12)]
+    check(any(said), 'no lie was noticed')
