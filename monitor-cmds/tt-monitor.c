@@ -81,6 +81,7 @@ void tt_monitor_init(void)
     };
 
     tt_listen(&listener);
+    tt_wait_init();
 }
 
 /* ---- movements ---- */

@@ -3,12 +3,16 @@
  * The one way in which monitor commands wait. Context: main thread, BQL held.
  *
  * A step is called again and again until it returns true. It is always called
- * outside of coroutines, so it may stop the VM, and it must not sleep.
+ * outside of coroutines, so it may stop the VM, and it must not sleep. No other step is
+ * called until it returns, even if it turns an AioContext.
  */
 #ifndef TT_WAIT_H
 #define TT_WAIT_H
 
 typedef bool TtWaitStep(void *opaque);
+
+/* Main thread, at the start. */
+void tt_wait_init(void);
 
 /*
  * Returns when @step has returned true. The main loop goes on meanwhile: timers,

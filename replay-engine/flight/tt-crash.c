@@ -172,7 +172,8 @@ void tt_guest_crash_slow(int kind)
 
     qatomic_set(&tb.what, what[kind]);
     if (!qatomic_xchg(&tb.scheduled, true)) {
-        aio_bh_schedule_oneshot(qemu_get_aio_context(), mark, NULL);
+        /* Where only the main loop is: a vCPU turns the other one in an instruction. */
+        aio_bh_schedule_oneshot(iohandler_get_aio_context(), mark, NULL);
     }
 }
 

@@ -132,7 +132,7 @@ static bool carry_out(void)
     }
     tt_savedir_close(&sv.dir);
     qatomic_store_release(&sv.done, true);
-    aio_bh_schedule_oneshot(qemu_get_aio_context(), report, NULL);
+    aio_bh_schedule_oneshot(iohandler_get_aio_context(), report, NULL);
     return ok;
 }
 

@@ -235,3 +235,33 @@ def test_past_overtakes(work):
         wait_until(lambda: info(vm)['mode'] == 'record', 'the present goes on', 60)
         timers_go_on(vm)
         ends_whole(work, vm)
+
+
+@limit(120)
+def test_vcpu_waits_for_a_disk(work):
+    """While a vCPU waits for its flash memory to be written it turns QEMU's event loop,
+    where no command may be carried out."""
+    path = os.path.join(work, 'hmp')
+    vm = recorder(work, [*guest_args(work, 'pflash', ENDLESS), *hmp_args(path)],
+                  options=',checkpoint-interval=1000', qmp=1)
+    with vm, Hmp(path) as hmp:
+        wait_until(lambda: info(vm)['live'] and checkpoints(vm), 'it is recorded')
+        hmp.read_prompt()
+        for i in range(30):
+            name = f'job{i}'
+            vm.qmp.cmd('tt-checkpoint-add', job_id=name)
+            hmp.send('tt checkpoint add')
+            check(re.search(r'\n *(\d+) +\d+ ', hmp.read_prompt()), 'HMP adds one')
+            job_ends(vm, name)
+        equal(len(checkpoints(vm)), 61, 'checkpoints')
+        ends_whole(work, vm)
+
+
+@limit(120)
+def test_panic_before_a_disk_write(work):
+    """Nor is the mark of a panic made there: it has no place inside an instruction."""
+    for i in range(5):
+        run = record(work, guest_args(work, 'pflash', 'panics=1 rounds=20'), f'rec{i}',
+                     options=',checkpoint-interval=1000')
+        check('mark @panic-1' in run.vm.stderr, f'a mark: {run.vm.stderr}')
+        replay(work, run)

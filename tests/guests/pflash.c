@@ -5,8 +5,8 @@
  * and executes code from it.
  *
  * The flash lies below the firmware and is plain memory until a command puts it
- * into command mode. Option: rounds=N (40). Needs a second flash of 64 KiB
- * below a firmware of 256 KiB.
+ * into command mode. Options: rounds=N (40); panics=1: says before each that it
+ * panics. Needs a second flash of 64 KiB below a firmware of 256 KiB.
  */
 #include "rt.h"
 
@@ -46,6 +46,9 @@ void main(void)
     for (u32 r = 0; r < rounds; r++) {
         u32 at = (r * 7 % 16) * SECTOR, seen;
 
+        if (option("panics", 0)) {
+            put_str("Kernel panic - not syncing: by request\r\n");
+        }
         write_code(at, r * 2654435761u);
         seen = ((u32 (*)(void))(BASE + at))();
         fold(seen);
