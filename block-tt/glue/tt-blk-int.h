@@ -57,6 +57,10 @@ tt_blk_co_block_status(BlockDriverState *bs, bool want_zero, int64_t offset,
                        int64_t bytes, int64_t *pnum, int64_t *map,
                        BlockDriverState **file);
 
+int coroutine_fn GRAPH_RDLOCK
+tt_blk_co_truncate(BlockDriverState *bs, int64_t offset, bool exact,
+                   PreallocMode prealloc, BdrvRequestFlags flags, Error **errp);
+
 /* tt-blksnap.c: a version is one of QEMU's internal snapshots. */
 int GRAPH_RDLOCK tt_blk_snapshot_create(BlockDriverState *bs, QEMUSnapshotInfo *sn);
 int GRAPH_UNLOCKED tt_blk_snapshot_goto(BlockDriverState *bs, const char *id);
@@ -73,8 +77,5 @@ tt_blk_co_create_opts(BlockDriver *drv, const char *filename, QemuOpts *opts,
                       Error **errp);
 int coroutine_fn GRAPH_UNLOCKED
 tt_blk_co_create(BlockdevCreateOptions *options, Error **errp);
-int coroutine_fn GRAPH_RDLOCK
-tt_blk_co_truncate(BlockDriverState *bs, int64_t offset, bool exact,
-                   PreallocMode prealloc, BdrvRequestFlags flags, Error **errp);
 
 #endif
