@@ -49,11 +49,10 @@ static struct {
     bool stops_behind;          /* this instruction: the next event is no answer */
     bool wants_window;
     bool is_over;
-    uint64_t last_at;           /* the position of the event that came last */
+    uint64_t last_at;           /* the last event's position */
 } cv;
 
-/* The recorder's vCPU leaves guest code each second at least: a guest that does not come
- * to the next event in so many instructions never will. */
+/* The recorder's vCPU leaves guest code each second: there is an event before so many. */
 #define NEXT_MAX (UINT64_C(1) << 36)
 
 void tt_convert_set_on(void)
@@ -311,8 +310,7 @@ static bool prepare(void)
 
     tt_convert_tell_progress();
     if (tt_now.pos - cv.last_at >= NEXT_MAX) {
-        tt_replay_report("the guest ran %" PRIu64 " instructions and did not come to the "
-                         "event that was recorded next", tt_now.pos - cv.last_at);
+        tt_replay_report("the guest never comes to the event that was recorded next");
     }
     while (step == AGAIN && !tt_replayer.diverged && !cv.is_over) {
         step = do_next(cpu);
@@ -449,9 +447,7 @@ static bool left(CPUState *cpu, int why)
 
 /* ---- start ---- */
 
-static void port_written(uint32_t port, uint32_t val, unsigned size)
-{
-}
+static void port_written(uint32_t port, uint32_t val, unsigned size) { }
 
 static uint64_t stop_at(void)
 {

@@ -195,7 +195,7 @@ def damaged(run, *words, args=()):
     for word in words:
         check(word in said, f'{word}: {answer}')
     text = verify(run, *args, rc=1).stdout
-    check('is damaged, or a part of it is missing (tt check' in text and
+    check('is damaged, or a part of it is missing (see also tt check' in text and
           'does not replay exactly' not in text and
           'determin' not in text and
           'replays exactly' not in text, text)
