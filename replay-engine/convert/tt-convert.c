@@ -106,12 +106,8 @@ static bool apply(const TtEvent *ev)
     if (tt_convert_learn(ev)) {
         return true;
     }
-    if (TT_EV_IS_ANNOTATION(ev->kind)) {    /* a note of a device's */
-        copy.pos = tt_position();
-        tt_convert_put(&copy);
-        return true;
-    }
-    if (!tt_replay_apply(ev)) {
+    /* A note of a device's changes nothing. */
+    if (!TT_EV_IS_ANNOTATION(ev->kind) && !tt_replay_apply(ev)) {
         return false;
     }
     copy.pos = tt_position();
