@@ -24,6 +24,9 @@ void tt_vfu_warn(TtVfu *d, const char *fmt, ...)
     g_autofree char *text = NULL;
     va_list args;
 
+    if (!d->unplug) {
+        return;         /* while it is made, one sentence says why it is refused */
+    }
     va_start(args, fmt);
     text = g_strdup_vprintf(fmt, args);
     va_end(args);
