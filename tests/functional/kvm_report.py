@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Records bare-metal guests and Linux under KVM, replays each, and writes a report.
+
+    scripts/kvm-report [--emulated] [--rounds N] [--linux N] [--out FILE]
+
+On a host with VMX or SVM it says what positions are made of there, which guests replay
+exactly, and how long Linux takes with and without -tt. With --emulated the recordings
+are made in the emulated host (scripts/guest-nested), which needs no /dev/kvm. Status 0:
+all were exact; 1: not all; 2: nothing could be tried.
+"""
+import argparse
+import os
+import platform
+import re
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+from guests import guest_args, linux_files  # noqa: E402
+from kvm_host import Job, in_host  # noqa: E402
+from ttlib import BUILD, Run, TestFailure, Vm, check_exact, record  # noqa: E402
+
+GUESTS = ('exceptions', 'debug', 'hlt', 'smc', 'lines64', 'fp', 'dmacode', 'mmiox',
+          'selfdma', 'btflags', 'undef', 'rdmsr', 'bigram')
+KVM = ['-accel', 'kvm']
+LIMIT = 300
+
+
+class Report:
+    def __init__(self, path):
+        self.file = open(path, 'w', encoding='utf-8')
+        self.exact = self.failed = 0
+
+    def say(self, text):
+        print(text, flush=True)
+        self.file.write(f'{text}\n')
+        self.file.flush()
+
+    def result(self, name, why=None, more=''):
+        self.failed += bool(why)
+        self.exact += not why
+        self.say(f'{name:<12} {"NOT EXACT: " + why if why else "exact"}{more}')
+
+
+def first_match(path, pattern):
+    try:
+        with open(path, encoding='utf-8', errors='replace') as f:
+            found = re.search(pattern, f.read(), re.M)
+    except OSError:
+        return 'not known'
+    return found[1].strip() if found else 'not known'
+
+
+def describe(report, emulated):
+    report.say(f'date         {time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())}')
+    report.say(f'kernel       {platform.release()} {platform.machine()}')
+    report.say('CPU          ' + first_match('/proc/cpuinfo', r'^model name\s*: (.*)$'))
+    report.say('microcode    ' + first_match('/proc/cpuinfo', r'^microcode\s*: (.*)$'))
+    report.say('KVM          ' + ('of the emulated host' if emulated else ' '.join(
+        sorted(m for m in os.listdir('/sys/module') if m.startswith('kvm')))))
+
+
+def cut(why):
+    return ' '.join(str(why).split())[:500]
+
+
+def replayed(report, work, run, name, took=''):
+    """The first replay converts; the second is one like any other."""
+    try:
+        vm = check_exact(work, run, name=f'{name}-rep', timeout=LIMIT)
+        check_exact(work, run, name=f'{name}-again', timeout=LIMIT)
+    except TestFailure as why:
+        report.result(name, cut(why), took)
+        return
+    found = re.search(r'converted: (.*)', vm.stderr)
+    report.result(name, more=f'; {found[1] if found else ""}{took}')
+
+
+def linux_args():
+    kernel, initrd = linux_files()
+    return ['-m', '256', '-nodefaults', '-display', 'none', '-no-reboot', '-kernel',
+            kernel, '-initrd', initrd, '-append',
+            'console=ttyS0 panic=-1 no_timer_check quiet t=sh,procs,rand n=200',
+            '-netdev', 'user,id=net0', '-device', 'virtio-net-pci,netdev=net0,romfile=']
+
+
+def seconds(start):
+    return time.monotonic() - start
+
+
+def on_host(report, work, name, args):
+    """Recorded under this host's KVM; with the time that it takes unrecorded."""
+    try:
+        start = time.monotonic()
+        with Vm(work, [*args, *KVM, '-cpu', 'host'], name=f'{name}-plain',
+                timeout=LIMIT / 5) as vm:
+            vm.wait(0)
+        plain = seconds(start)
+        start = time.monotonic()
+        run = record(work, [*args, *KVM], name=name, timeout=LIMIT / 3)
+    except TestFailure as why:
+        report.result(name, f'not recorded: {cut(why)}')
+        return
+    if 'positions are' in run.vm.stderr and not hasattr(report, 'rung'):
+        report.rung = re.search(r'positions are (.*)', run.vm.stderr)[1]
+        report.say(f'rung         {report.rung}')
+    took = seconds(start)
+    replayed(report, work, run, name,
+             f'; plain {plain:.2f} s, recorded {took:.2f} s, ratio {took / plain:.2f}')
+
+
+def bare(work, name):
+    job = Job(name, guest_args(work, name))
+    return job.args
+
+
+def one_round(report, emulated, with_linux):
+    names = [*GUESTS, *(['linux'] if with_linux else [])]
+    with tempfile.TemporaryDirectory(prefix='tt-kvm-') as work:
+        args = {n: linux_args() if n == 'linux' else bare(work, n) for n in names}
+        if not emulated:
+            for name in names:
+                on_host(report, work, name, args[name])
+            return
+        jobs = [Job(n, args[n], limit=LIMIT) for n in names]
+        for name, run in in_host(work, jobs, timeout=600).items():
+            replayed(report, work, Run(run.dir, run.serial, run.vm), name)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument('--emulated', action='store_true',
+                   help='record in the emulated host: needs no /dev/kvm')
+    p.add_argument('--rounds', type=int, default=3, help='of the bare-metal guests (3)')
+    p.add_argument('--linux', type=int, default=1, help='rounds with Linux, too (1)')
+    p.add_argument('--out', default=os.path.join(BUILD, 'kvm-report.txt'))
+    args = p.parse_args()
+    if not args.emulated and not os.access('/dev/kvm', os.R_OK | os.W_OK):
+        print('kvm-report: this user cannot open /dev/kvm: load kvm-intel or kvm-amd, '
+              'join the group kvm, or give --emulated', file=sys.stderr)
+        return 2
+    report = Report(args.out)
+    describe(report, args.emulated)
+    for number in range(max(args.rounds, args.linux)):
+        report.say(f'-- round {number + 1}')
+        try:
+            one_round(report, args.emulated, number < args.linux)
+        except TestFailure as why:
+            report.result('the host', cut(why))
+    report.say(f'{report.exact} exact, {report.failed} not')
+    print(f'The report is {args.out}: please send it to us.')
+    return report.failed != 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
