@@ -104,16 +104,18 @@ static void make(void)
     *at(RSP) = (u32)(inner_stack + 256);
 }
 
+/* VMRUN does not switch ECX and EDX: an interrupt may come while the guest needs them. */
 static void run(void)
 {
-    u32 code;
+    u32 code, ecx = 0, edx = 0;
 
     do {
         __asm__ volatile("clgi\n\t"
                          "vmrun\n\t"
                          "stgi\n\t"
                          "nop\n\t"
-                         :: "a"(block) : "ebx", "ecx", "edx", "memory", "cc");
+                         : "+c"(ecx), "+d"(edx)
+                         : "a"(block) : "ebx", "memory", "cc");
         code = *at(EXIT_CODE);
     } while (code == EXIT_INTR || code == EXIT_NMI);
     if (code != EXIT_VMMCALL) {
