@@ -18,11 +18,9 @@ import time
 
 sys.dont_write_bytecode = True
 from guests import guest_args, linux_files  # noqa: E402
-from kvm_host import Job, in_host  # noqa: E402
+from kvm_host import GUESTS, Job, in_host  # noqa: E402
 from ttlib import BUILD, Run, TestFailure, Vm, check_exact, record  # noqa: E402
 
-GUESTS = ('exceptions', 'debug', 'hlt', 'smc', 'lines64', 'fp', 'dmacode', 'mmiox',
-          'selfdma', 'btflags', 'undef', 'rdmsr', 'bigram')
 KVM = ['-accel', 'kvm']
 LIMIT = 300
 
