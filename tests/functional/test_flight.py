@@ -412,7 +412,7 @@ def test_a_limit_that_holds_nothing(work):
         check(not os.path.exists(run), 'the run directory is left')
         equal(vm.qmp.cmd('query-tt')['mode'], 'off', 'mode')
         equal(vm.qmp.cmd('query-status')['status'], 'running', 'the VM')
-        text = vm.qmp.hmp(f'tt record start {run} last=1s max-size=3M '
+        text = vm.qmp.hmp(f'tt record start {run} last=1s max-size=64M '
                           'checkpoint-interval=0.1')
         check('recording into' in text, text)
         wait_moved(vm, 1)
