@@ -145,7 +145,7 @@ bool tt_checkpointer_open_store(TtDiag *diag)
 
     if (share && tt_record_bytes() + share > tt_record_options.max_size_bytes) {
         tt_fail(diag, TT_ERR_NOSPACE, "max-size leaves no room for checkpoints: "
-                "the log has most of it");
+                "the log has most of it; record with a larger one");
         return false;
     }
     if (!tt_rundir_is_ours()) {
@@ -337,6 +337,7 @@ static bool has_first(Error **errp)
     if (!tt_cpfiles_has_failed(&why)) {
         return true;
     }
+    kp.told = true;                 /* here, and in these words */
     error_setg(errp, "max-size is too small for a window (last): its first "
                "checkpoint, with all that is in RAM now, does not fit into the %"
                PRIu64 " bytes, half of it, that are for checkpoints: give more",

@@ -114,19 +114,6 @@ static void step_over(void)
     }
 }
 
-/* A writer that is behind makes it a bad guess: what is known is waited for. */
-static bool reached_max_size(void)
-{
-    uint64_t max = tt_record_options.max_size_bytes;
-
-    if (!max || tt_writer_expected() < max ||
-        (tt_flight_is_on() && tt_record_ask_checkpoints())) {     /* it moves on */
-        return false;
-    }
-    tt_writer_wait();
-    return tt_writer_expected() >= max;
-}
-
 /* A hole for tests: what verification must find. */
 static bool is_unlogged(const TtEvent *ev)
 {
@@ -145,7 +132,7 @@ static void tell_guard(const TtEvent *ev)
 void tt_record_event(TtEvent *ev)
 {
     assert(bql_locked());
-    if (unlikely(!tt_session.live) ||
+    if (unlikely(!tt_session.live) || unlikely(rec.initial && rec.full_up) ||
         unlikely(tt_record_options.unlogged && is_unlogged(ev))) {
         return;
     }
@@ -161,7 +148,7 @@ void tt_record_event(TtEvent *ev)
     if (tt_event_step(ev)) {
         step_over();
     }
-    if (unlikely(!rec.full_up && reached_max_size())) {
+    if (unlikely(!rec.full_up && tt_writer_is_full())) {
         rec.full_up = true;         /* ended between two turns: a clean place */
         tt_token_kick();
     }
@@ -282,6 +269,20 @@ static void set_first_digests(void)
     tt_now.check_next = has_any ? tt_record_options.check_interval : UINT64_MAX;
 }
 
+/* A run begins with all that is in RAM: when that does not fit there is none. */
+static bool initial_fits(Error **errp)
+{
+    if (tt_record_options.max_size_bytes && !tt_record_seal(errp)) {
+        return false;
+    }
+    if (rec.full_up || tt_writer_is_full()) {
+        error_setg(errp, "max-size is too small: the log begins with all that is in "
+                   "RAM now, and that alone is larger: give more");
+        return false;
+    }
+    return true;
+}
+
 static bool begin(Error **errp)
 {
     TtEvent ready = { .kind = TT_EV_CHECK };
@@ -310,7 +311,8 @@ static bool begin(Error **errp)
     rec.initial = false;
     ready.val = tt_vcpus_digest();
     tt_record_event(&ready);
-    if (!save_manifest(errp) || !tt_record_tell_started(first_cpu, errp)) {
+    if (!initial_fits(errp) || !save_manifest(errp) ||
+        !tt_record_tell_started(first_cpu, errp)) {
         return false;
     }
     tt_gpu_note_all();

@@ -40,6 +40,9 @@
 /* A segment is the least that a tight window can be cut at. */
 #define SEGMENTS_OF_WINDOW 16
 
+/* Of max-size: for the end of the log. */
+#define FINISH_SHARE    64
+
 #define NEW_WRITER { .ratio = 256, .payload_max = TT_SEG_PAYLOAD_MAX }
 
 static struct {
@@ -201,7 +204,8 @@ static void open_segment(void)
     wr.open = sb;
 }
 
-uint64_t tt_writer_expected(void)
+/* The log if it were closed now: what is not sealed yet is guessed. */
+static uint64_t expected(void)
 {
     uint64_t unsealed = wr.handed_bytes -
         qatomic_load_acquire(&wr.sealed_bytes) +
@@ -215,7 +219,7 @@ bool tt_record_is_tight(void)
     uint64_t max = tt_record_options.max_size_bytes;
 
     return max && tt_flight_is_on() && tt_record_ask_checkpoints() &&
-        tt_writer_expected() + wr.payload_max > max;
+        expected() + wr.payload_max > max;
 }
 
 /*
@@ -266,7 +270,8 @@ bool tt_writer_has_failed(const char **why)
     return qatomic_read(&wr.failed);
 }
 
-void tt_writer_wait(void)
+/* Until what was handed over is in the file, or cannot be written. */
+static void wait_for_writer(void)
 {
     while (!qatomic_read(&wr.failed) && !tt_stall_why() &&
            qatomic_load_acquire(&wr.sealed_bytes) != wr.handed_bytes) {
@@ -274,10 +279,26 @@ void tt_writer_wait(void)
     }
 }
 
+/* A guess can be far off while RAM is stored, or when the thread is behind. So the
+ * log is sealed before the limit counts as reached. */
+bool tt_writer_is_full(void)
+{
+    uint64_t max = tt_record_options.max_size_bytes;
+
+    max -= max / FINISH_SHARE;
+    if (!max || expected() < max || tt_stall_why() ||
+        (tt_flight_is_on() && tt_record_ask_checkpoints())) {     /* it moves on */
+        return false;
+    }
+    tt_writer_hand_over();
+    wait_for_writer();
+    return !tt_stall_why() && expected() >= max;
+}
+
 bool tt_record_seal(Error **errp)
 {
     tt_writer_hand_over();
-    tt_writer_wait();
+    wait_for_writer();
     if (tt_stall_why()) {
         error_setg(errp, "the recording cannot be written now: %s",
                    tt_stall_why());

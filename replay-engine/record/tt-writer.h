@@ -24,11 +24,10 @@ void tt_writer_close(void);             /* ready for another open */
 void tt_writer_put(const TtEvent *ev);
 /* What is in the open segment is to be sealed soon. */
 void tt_writer_hand_over(void);
-/* Until what was handed over is in the file, or cannot be written. */
-void tt_writer_wait(void);
 /* For good; *@why says why, until close. */
 bool tt_writer_has_failed(const char **why);
-/* The log if it were closed now: what is not sealed yet is guessed. */
-uint64_t tt_writer_expected(void);
+/* Has the log reached max-size, with no window that could move on? May wait for the
+ * thread. */
+bool tt_writer_is_full(void);
 
 #endif
