@@ -174,11 +174,12 @@ TtStatus tt_alloc_take(TtBlockAlloc *a, uint32_t n, bool whole, TtHostRun *run,
             host--;
         }
         if (n > TT_BLOCKMAP_HOSTS_MAX - host) {
-            return tt_fail(diag, TT_ERR_LIMIT, "the image has as many clusters as it "
-                           "may: delete versions, or convert it to larger clusters");
+            return tt_fail(diag, TT_ERR_LIMIT, "the image has reached its limit of "
+                           "clusters: delete versions, or convert it to larger clusters");
         }
         if (!tt_alloc_reserve(a, (uint64_t)host + n)) {
-            return tt_fail(diag, TT_ERR_NOMEM, "no memory to make the image larger");
+            return tt_fail(diag, TT_ERR_NOMEM, "not enough memory to make the image "
+                           "larger");
         }
         got = n;
     }

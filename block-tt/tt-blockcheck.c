@@ -125,5 +125,6 @@ TtStatus tt_blockmap_check(const TtBlockMap *bm, TtBlockCheck *check, TtDiag *di
     }
     g_free(s.ref);
     g_free(s.owner);
-    return ok ? TT_OK : tt_fail(diag, TT_ERR_NOMEM, "no memory to check the disk");
+    return ok ? TT_OK : tt_fail(diag, TT_ERR_NOMEM, "not enough memory to check the "
+                             "disk");
 }

@@ -135,7 +135,7 @@ TtStatus tt_blockmap_write_begin(TtBlockMap *bm, uint64_t offset, uint64_t len,
     for (uint32_t i = 0; i < run.n; i++) {
         if (!tt_table_leaf(&bm->table, first + i)) {
             tt_alloc_untake(&bm->alloc, run.host, run.n);
-            return tt_fail(diag, TT_ERR_NOMEM, "no memory for the disk's table");
+            return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for the disk's table");
         }
     }
     stop = MIN(start + tt_host_offset(bm, run.n), t->size_bytes);
@@ -198,7 +198,7 @@ TtStatus tt_blockmap_zero(TtBlockMap *bm, uint64_t offset, uint64_t len,
     for (uint32_t c = first; c < end; c++) {
         if (!reads_as_zeros(bm, tt_table_get(&bm->table, c)) &&
             !tt_head_set(bm, c, TT_V_ZERO)) {
-            return tt_fail(diag, TT_ERR_NOMEM, "no memory for the disk's table");
+            return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for the disk's table");
         }
     }
     *before = tt_host_offset(bm, first) - offset;

@@ -54,15 +54,17 @@ const char *tt_blockmap_damage(const TtBlockMap *bm)
 static TtStatus check_size(uint64_t bytes, unsigned bits, TtDiag *diag)
 {
     if (bits < TT_BLOCKMAP_CLUSTER_BITS_MIN || bits > TT_BLOCKMAP_CLUSTER_BITS_MAX) {
-        return tt_fail(diag, TT_ERR_INVALID, "a cluster has 4096 bytes to 2 MiB, and "
-                       "a power of two");
+        return tt_fail(diag, TT_ERR_INVALID, "the size of a cluster must be a power "
+                       "of two from 4096 bytes to 2 MiB");
     }
     if (bytes % 512) {
-        return tt_fail(diag, TT_ERR_INVALID, "the size of a disk is a multiple of 512");
+        return tt_fail(diag, TT_ERR_INVALID, "the size of a disk must be a multiple "
+                       "of 512 bytes");
     }
     if (bytes >> bits >= TT_BLOCKMAP_CLUSTERS_MAX) {
         return tt_fail(diag, TT_ERR_LIMIT, "the disk is too large for its clusters: "
-                       "at most %" G_GUINT64_FORMAT " bytes, or larger clusters",
+                       "give it at most %" G_GUINT64_FORMAT " bytes, or larger "
+                       "clusters",
                        ((uint64_t)TT_BLOCKMAP_CLUSTERS_MAX - 1) << bits);
     }
     return TT_OK;
@@ -73,7 +75,7 @@ static TtStatus check_backing(const char *name, const char *format, TtDiag *diag
     if ((name && strlen(name) > TT_BLOCKMAP_BACKING_MAX) ||
         (format && strlen(format) > TT_BLOCKMAP_FORMAT_MAX)) {
         return tt_fail(diag, TT_ERR_LIMIT, "the name of the backing file is longer than "
-                       "%d bytes", TT_BLOCKMAP_BACKING_MAX);
+                       "%d bytes: give a shorter one", TT_BLOCKMAP_BACKING_MAX);
     }
     return TT_OK;
 }
@@ -157,11 +159,13 @@ static TtStatus read_all(TtIo *io, uint64_t offset, uint8_t *buf, size_t len,
 static TtStatus check_head(uint8_t *b, TtDiag *diag)
 {
     if (memcmp(b, TT_BLOCKMAP_MAGIC, TT_BLOCKMAP_MAGIC_BYTES) != 0) {
-        return tt_fail(diag, TT_ERR_FORMAT, "this file is not a disk with versions");
+        return tt_fail(diag, TT_ERR_FORMAT, "this file is not a disk with versions "
+                       "(qemu-img create -f tt makes them)");
     }
     if (tt_get_le32(b + 8) != TT_F_BLOCK_HEAD_BYTES ||
         tt_get_le64(b + 56) != tt_header_sum(b, TT_F_BLOCK_HEAD_BYTES, 56, 0)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the head of the disk's file is damaged");
+        return tt_fail(diag, TT_ERR_FORMAT, "the head of the disk's file is damaged: "
+                       "restore the file from a copy");
     }
     if (tt_get_le64(b + 16)) {
         return tt_fail(diag, TT_ERR_VERSION, "the disk was made by a newer version of "
@@ -205,10 +209,11 @@ static TtStatus take_head(TtBlockMap *bm, const uint8_t *b, TtHostRun *first,
     }
     if (name > TT_BLOCKMAP_BACKING_MAX || format > TT_BLOCKMAP_FORMAT_MAX ||
         memchr(b + 104, 0, name + format) || host > TT_BLOCKMAP_HOSTS_MAX) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the head of the disk's file makes no sense");
+        return tt_fail(diag, TT_ERR_FORMAT, "the head of the disk's file has "
+                       "impossible values: restore the file from a copy");
     }
     if (!tt_table_init(&bm->table, size, bits)) {
-        return tt_fail(diag, TT_ERR_NOMEM, "no memory for the disk's table");
+        return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for the disk's table");
     }
     memcpy(bm->uuid, b + 40, sizeof(bm->uuid));
     bm->backing = name ? g_strndup((const char *)b + 104, name) : NULL;
@@ -300,7 +305,8 @@ static TtStatus load_segment(TtBlockMap *bm, TtIo *io, uint64_t file, TtHostRun 
     size = file > at ? MIN(size, file - at) : 0;
     b = g_try_malloc(size + 1);
     if (!b) {
-        return tt_fail(diag, TT_ERR_NOMEM, "no memory to read the disk's journal");
+        return tt_fail(diag, TT_ERR_NOMEM, "not enough memory to read the disk's "
+                       "journal");
     }
     st = read_all(io, at, b, size, diag);
     if (st == TT_OK) {
@@ -321,7 +327,8 @@ static TtStatus claim_segments(TtBlockMap *bm, TtDiag *diag)
         const TtHostRun *r = &g_array_index(s, TtHostRun, i);
 
         if (!tt_alloc_reserve(&bm->alloc, (uint64_t)r->host + r->n)) {
-            return tt_fail(diag, TT_ERR_NOMEM, "no memory for the disk's clusters");
+            return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for the disk's "
+                           "clusters");
         }
         if (!tt_alloc_claim(&bm->alloc, r->host, r->n)) {
             return tt_fail(diag, TT_ERR_FORMAT, "the journal of the disk is wrong: it "

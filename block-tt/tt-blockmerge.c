@@ -131,7 +131,7 @@ TtStatus tt_blockmap_version_delete(TtBlockMap *bm, TtVersionId id, TtDiag *diag
     assert(!bm->writes);
     if (!gone) {
         return tt_fail(diag, TT_ERR_INVALID, "the disk has no version %"
-                       G_GUINT32_FORMAT, id);
+                       G_GUINT32_FORMAT ": qemu-img snapshot -l lists them", id);
     }
     if (gone->pins) {
         return tt_fail(diag, TT_ERR_INVALID, "version %" G_GUINT32_FORMAT " is being "
@@ -139,7 +139,7 @@ TtStatus tt_blockmap_version_delete(TtBlockMap *bm, TtVersionId id, TtDiag *diag
     }
     merges = make_merges(bm, gone);
     if (!merges) {
-        return tt_fail(diag, TT_ERR_NOMEM, "no memory to delete version %"
+        return tt_fail(diag, TT_ERR_NOMEM, "not enough memory to delete version %"
                        G_GUINT32_FORMAT, id);
     }
     if (!bm->is_loading) {

@@ -209,7 +209,7 @@ static TtStatus claim_host(TtBlockMap *bm, uint64_t host, TtDiag *diag)
     TtBlockAlloc *a = &bm->alloc;
 
     if (host >= a->n) {
-        return bad(diag, "it names data behind the end of the file");
+        return bad(diag, "it names data after the end of the file");
     }
     if (!a->ref[host] && !tt_alloc_claim(a, host, 1)) {
         return bad(diag, "it names data where the file head is, or twice");
@@ -229,7 +229,8 @@ static TtStatus apply_run(TtBlockMap *bm, uint64_t first, uint64_t n, unsigned k
             return st;
         }
         if (!tt_head_set(bm, first + i, v)) {
-            return tt_fail(diag, TT_ERR_NOMEM, "no memory for the disk's table");
+            return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for the disk's "
+                           "table");
         }
     }
     return TT_OK;
@@ -300,7 +301,7 @@ static TtStatus apply_next(Reader *r, TtHostRun *next, TtDiag *diag)
     uint64_t host = get(r), n = get(r);
 
     if (r->is_bad || !n || host > TT_BLOCKMAP_HOSTS_MAX || n > TT_F_BLOCK_SEGMENT_MAX) {
-        return bad(diag, "it goes on nowhere");
+        return bad(diag, "its next segment has no place");
     }
     *next = (TtHostRun) { host, n };
     return TT_OK;

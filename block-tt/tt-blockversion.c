@@ -56,13 +56,13 @@ TtStatus tt_version_make(TtBlockMap *bm, const TtVersionInfo *info, TtDiag *diag
 
     assert(!bm->writes && info->id > bm->last_id);
     if (bm->versions->len >= TT_BLOCKMAP_VERSIONS_MAX) {
-        return tt_fail(diag, TT_ERR_LIMIT, "the disk has as many versions as it may: "
-                       "delete some");
+        return tt_fail(diag, TT_ERR_LIMIT, "the disk has reached its limit of "
+                       "versions: delete some");
     }
     v = g_new0(TtBlockVersion, 1);
     if (!take_changes(bm, v)) {
         tt_version_free(v);
-        return tt_fail(diag, TT_ERR_NOMEM, "no memory for another version");
+        return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for another version");
     }
     v->info = *info;
     v->info.parent = bm->parent ? bm->parent->info.id : 0;
@@ -82,7 +82,7 @@ TtStatus tt_blockmap_version_new(TtBlockMap *bm, const TtVersionInfo *want,
 
     if (bm->last_id == UINT32_MAX) {
         return tt_fail(diag, TT_ERR_LIMIT, "this image has no numbers left for "
-                       "versions: convert it");
+                       "versions: convert it to a new one");
     }
     info.id = bm->last_id + 1;
     info.name[TT_BLOCKMAP_NAME_MAX] = '\0';
@@ -174,8 +174,8 @@ static void drop_dirty(TtBlockMap *bm)
 
 static TtStatus no_version(TtVersionId id, TtDiag *diag)
 {
-    return tt_fail(diag, TT_ERR_INVALID, "the disk has no version %" G_GUINT32_FORMAT,
-                   id);
+    return tt_fail(diag, TT_ERR_INVALID, "the disk has no version %" G_GUINT32_FORMAT
+                   ": qemu-img snapshot -l lists them", id);
 }
 
 TtStatus tt_blockmap_goto(TtBlockMap *bm, TtVersionId id, TtDiag *diag)

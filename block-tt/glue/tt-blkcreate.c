@@ -67,7 +67,7 @@ static int make_head(TtBlockSpec *spec, uint64_t cluster, uint8_t **bytes, size_
     TtStatus st;
 
     if (cluster & (cluster - 1)) {
-        error_setg(errp, "cluster_size is not a power of two");
+        error_setg(errp, "cluster_size must be a power of two, such as 32k");
         return -EINVAL;
     }
     spec->cluster_bits = cluster ? ctz64(cluster) : 0;

@@ -103,7 +103,8 @@ static bool take_options(TtBlkState *s, QDict *options, Error **errp)
     uint64_t version = ok ? qemu_opt_get_number(opts, "version", 0) : 0;
 
     if (version > UINT32_MAX) {
-        error_setg(errp, "the disk has no version %" PRIu64, version);
+        error_setg(errp, "the disk has no version %" PRIu64 ": qemu-img snapshot "
+                   "-l lists them", version);
         ok = false;
     }
     s->version = version;

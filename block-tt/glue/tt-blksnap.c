@@ -92,7 +92,8 @@ int GRAPH_RDLOCK tt_blk_snapshot_delete(BlockDriverState *bs, const char *id,
 
         version = find_version(s, id, name);
         if (!version) {
-            error_setg(errp, "the disk has no version '%s'", id ? id : name);
+            error_setg(errp, "the disk has no version '%s': qemu-img snapshot -l "
+                       "lists them", id ? id : name);
             return -ENOENT;
         }
         st = tt_blockmap_version_delete(s->map, version, &diag);
@@ -103,7 +104,8 @@ int GRAPH_RDLOCK tt_blk_snapshot_delete(BlockDriverState *bs, const char *id,
     }
     ret = bdrv_flush(bs);
     if (ret < 0) {
-        error_setg_errno(errp, -ret, "the deletion could not be written");
+        error_setg_errno(errp, -ret, "the deletion could not be written, delete the "
+                         "version again when this is mended");
     }
     return ret;
 }
@@ -141,7 +143,8 @@ int GRAPH_RDLOCK tt_blk_snapshot_load_tmp(BlockDriverState *bs, const char *id,
     QEMU_LOCK_GUARD(&s->map_lock);
     version = find_version(s, id, name);
     if (!version) {
-        error_setg(errp, "the disk has no version '%s'", id ? id : name);
+        error_setg(errp, "the disk has no version '%s': qemu-img snapshot -l "
+                       "lists them", id ? id : name);
         return -ENOENT;
     }
     st = tt_blockmap_goto(s->map, version, &diag);

@@ -55,13 +55,13 @@ TtStatus tt_vfu_get_head(TtVfuHead *h, const uint8_t *bytes, TtDiag *diag)
         .wants_no_reply = flags & WANTS_NO_REPLY,
     };
     if (h->bytes < TT_VFU_HEAD_BYTES || type > IS_REPLY) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the server sent what is no message of "
-                       "vfio-user (length %" PRIu32 ", type %" PRIu32 ")", h->bytes,
-                       type);
+        return tt_fail(diag, TT_ERR_FORMAT, "the server sent something that is not a "
+                       "message of vfio-user (length %" PRIu32 ", type %" PRIu32 ")",
+                       h->bytes, type);
     }
     if (h->bytes > TT_VFU_BYTES_MAX) {
         return tt_fail(diag, TT_ERR_LIMIT, "the server sent a message of %" PRIu32
-                       " bytes: %u are the limit", h->bytes, TT_VFU_BYTES_MAX);
+                       " bytes: the limit is %u", h->bytes, TT_VFU_BYTES_MAX);
     }
     if (h->is_reply && (flags & HAS_ERROR)) {
         h->error = tt_get_le32(bytes + 12);
@@ -75,13 +75,13 @@ TtStatus tt_vfu_check_reply(const TtVfuHead *h, uint16_t id, uint16_t command,
                             size_t n, TtDiag *diag)
 {
     if (!h->is_reply || h->id != id || h->command != command) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the server answered %s %u, asked was %s "
-                       "%u", tt_vfu_command_name(h->command), h->id,
+        return tt_fail(diag, TT_ERR_FORMAT, "the server answered '%s' %u instead of "
+                       "'%s' %u", tt_vfu_command_name(h->command), h->id,
                        tt_vfu_command_name(command), id);
     }
     if (!h->error && h->bytes - TT_VFU_HEAD_BYTES < n) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the server's answer to %s has %" PRIu32
-                       " bytes: %zu are the least", tt_vfu_command_name(command),
+        return tt_fail(diag, TT_ERR_FORMAT, "the server's answer to '%s' has %" PRIu32
+                       " bytes instead of at least %zu", tt_vfu_command_name(command),
                        h->bytes - TT_VFU_HEAD_BYTES, n);
     }
     return TT_OK;
@@ -129,11 +129,11 @@ TtStatus tt_vfu_check_limits(int64_t *fds, int64_t *data, TtDiag *diag)
     *data = *data == -1 ? TT_VFU_DATA_MAX : *data;
     if (*fds < 1) {
         return tt_fail(diag, TT_ERR_FORMAT, "the server takes %" PRId64 " descriptors "
-                       "with a message: interrupts need one", *fds);
+                       "with a message: interrupts need at least one", *fds);
     }
     if (*data < TT_VFU_DATA_MIN) {
         return tt_fail(diag, TT_ERR_FORMAT, "the server takes %" PRId64 " bytes in a "
-                       "message: %u are the least", *data, TT_VFU_DATA_MIN);
+                       "message: at least %u are needed", *data, TT_VFU_DATA_MIN);
     }
     *fds = *fds < TT_VFU_FDS_MAX ? *fds : TT_VFU_FDS_MAX;
     *data = *data < TT_VFU_DATA_MAX ? *data : TT_VFU_DATA_MAX;
@@ -169,12 +169,12 @@ TtStatus tt_vfu_get_device_info(TtVfuDevice *d, const uint8_t *bytes, size_t len
     d->n_regions = tt_get_le32(bytes + 8);
     d->n_irqs = tt_get_le32(bytes + 12);
     if (!(flags & DEVICE_IS_PCI)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the server's device is none of PCI");
+        return tt_fail(diag, TT_ERR_FORMAT, "the server's device is not a PCI device");
     }
     if (d->n_regions < TT_VFU_REGIONS || d->n_irqs < TT_VFU_IRQS) {
         return tt_fail(diag, TT_ERR_FORMAT, "the server's device has %" PRIu32
-                       " regions and %" PRIu32 " kinds of interrupts: one of PCI has "
-                       "%u and %u at least", d->n_regions, d->n_irqs, TT_VFU_REGIONS,
+                       " regions and %" PRIu32 " kinds of interrupts: a PCI device "
+                       "has at least %u and %u", d->n_regions, d->n_irqs, TT_VFU_REGIONS,
                        TT_VFU_IRQS);
     }
     return TT_OK;
@@ -197,8 +197,8 @@ TtStatus tt_vfu_get_region_info(TtVfuRegion *r, uint32_t index, const uint8_t *b
         return too_short("region info", len, diag);
     }
     if (tt_get_le32(bytes + 8) != index) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the server tells of region %" PRIu32
-                       ", asked was %" PRIu32, tt_get_le32(bytes + 8), index);
+        return tt_fail(diag, TT_ERR_FORMAT, "the server described region %" PRIu32
+                       " when asked for region %" PRIu32, tt_get_le32(bytes + 8), index);
     }
     flags = tt_get_le32(bytes + 4);
     r->can_read = flags & REGION_READ;
@@ -222,8 +222,9 @@ TtStatus tt_vfu_get_irq_info(uint32_t *count, uint32_t index, const uint8_t *byt
         return too_short("interrupt info", len, diag);
     }
     if (tt_get_le32(bytes + 8) != index) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the server tells of interrupts of kind %"
-                       PRIu32 ", asked was %" PRIu32, tt_get_le32(bytes + 8), index);
+        return tt_fail(diag, TT_ERR_FORMAT, "the server described interrupts of kind %"
+                       PRIu32 " when asked for kind %" PRIu32,
+                       tt_get_le32(bytes + 8), index);
     }
     /* What cannot come by an eventfd cannot come. */
     *count = tt_get_le32(bytes + 4) & IRQ_EVENTFD ? tt_get_le32(bytes + 12) : 0;
@@ -249,8 +250,9 @@ TtStatus tt_vfu_get_access(const uint8_t **data, uint32_t region, uint64_t offse
     if (len < TT_VFU_ACCESS_BYTES || tt_get_le64(bytes) != offset ||
         tt_get_le32(bytes + 8) != region || tt_get_le32(bytes + 12) != count ||
         (data && len != TT_VFU_ACCESS_BYTES + (size_t)count)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the server answered another access than "
-                       "that of %" PRIu32 " bytes at %" PRIx64 "h of region %" PRIu32,
+        return tt_fail(diag, TT_ERR_FORMAT, "the server did not answer the access to "
+                       "%" PRIu32 " bytes at %" PRIx64 "h of region %" PRIu32
+                       ", but another one",
                        count, offset, region);
     }
     if (data) {

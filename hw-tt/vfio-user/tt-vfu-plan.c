@@ -42,18 +42,19 @@ static TtStatus plan_bars(TtVfuPlan *p, const uint8_t *config,
         b->is_io = reg & BAR_IO;
         if (size > (b->is_io ? IO_BYTES_MAX : BAR_BYTES_MAX)) {
             return tt_fail(diag, TT_ERR_LIMIT, "BAR %u of the device has %" PRIu64
-                           " bytes", i, size);
+                           " bytes: at most %" PRIu64 " are possible", i, size,
+                           (uint64_t)(b->is_io ? IO_BYTES_MAX : BAR_BYTES_MAX));
         }
         b->size = power_of_two(size);
         b->is_64 = !b->is_io && (reg & BAR_64);
         b->is_prefetchable = !b->is_io && (reg & BAR_PREFETCH);
         if (!b->is_64 && !b->is_io && b->size > UINT64_C(1) << 31) {
-            return tt_fail(diag, TT_ERR_LIMIT, "BAR %u of the device has 32 bits and %"
-                           PRIu64 " bytes", i, size);
+            return tt_fail(diag, TT_ERR_LIMIT, "BAR %u of the device has %" PRIu64
+                           " bytes, too many for a BAR of 32 bits", i, size);
         }
         if (b->is_64 && (i + 1 == TT_VFU_BARS || regions[i + 1].size)) {
-            return tt_fail(diag, TT_ERR_FORMAT, "BAR %u of the device has 64 bits and "
-                           "no room for them", i);
+            return tt_fail(diag, TT_ERR_FORMAT, "BAR %u of the device has 64 bits, and "
+                           "the next BAR is not free for the upper half", i);
         }
         i += b->is_64;
     }
@@ -82,8 +83,8 @@ static TtStatus plan_msix(TtVfuPlan *p, const uint8_t *cap, uint8_t at, uint32_t
         return TT_OK;
     }
     if (irqs < n) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the device has a table of %" PRIu32
-                       " MSI-X vectors, the server %" PRIu32 " of them", n, irqs);
+        return tt_fail(diag, TT_ERR_FORMAT, "the device's MSI-X table has %" PRIu32
+                       " vectors, but the server offers %" PRIu32, n, irqs);
     }
     p->msix.at = at;
     p->msix.n = n;
@@ -95,7 +96,7 @@ static TtStatus plan_msix(TtVfuPlan *p, const uint8_t *cap, uint8_t at, uint32_t
         !is_inside(p, pba & 7, pba & ~7u, pba_bytes) ||
         ((table & 7) == (pba & 7) &&
          overlap(table & ~7u, table_bytes, pba & ~7u, pba_bytes))) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the device's tables of MSI-X do not lie in "
+        return tt_fail(diag, TT_ERR_FORMAT, "the device's MSI-X tables do not lie in "
                        "its BARs");
     }
     return TT_OK;
@@ -166,7 +167,7 @@ TtStatus tt_vfu_plan(TtVfuPlan *p, const uint8_t *config,
 
         if (at < CAPS_BEGIN || len > room) {
             return tt_fail(diag, TT_ERR_FORMAT, "the device's list of capabilities "
-                           "leads to %02xh", at);
+                           "leads to offset %02xh, where none can be", at);
         }
         for (unsigned b = at; b < at + (len ? len : 2); b++) {
             if (taken[b]) {

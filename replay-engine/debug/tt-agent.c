@@ -308,7 +308,8 @@ TtStatus tt_agent_eval(const uint8_t *code, size_t len,
 
     *value = 0;
     if (len > TT_AGENT_BYTES_MAX) {
-        return tt_fail(diag, TT_ERR_LIMIT, "the expression has %zu bytes", len);
+        return tt_fail(diag, TT_ERR_LIMIT, "the expression has %zu bytes, which is too "
+                       "many", len);
     }
     for (unsigned n = 0; n < TT_AGENT_STEPS_MAX; n++) {
         if (m.pc >= len) {

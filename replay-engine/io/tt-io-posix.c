@@ -160,7 +160,8 @@ static TtStatus posix_punch(TtIo *io, uint64_t offset, uint64_t len,
     }
     if (offset > INT64_MAX || len > INT64_MAX - offset) {
         return tt_fail(diag, TT_ERR_INVALID,
-                       "cannot free what '%s' cannot hold", p->path);
+                       "cannot free space in '%s' beyond what a file may hold",
+                       p->path);
     }
     if (!fallocate(p->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset,
                    len)) {

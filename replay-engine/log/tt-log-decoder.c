@@ -112,7 +112,7 @@ static bool get_val(Decoder *d, const TtLogState *s, TtEvent *ev)
 static bool get_data(Decoder *d, TtEvent *ev)
 {
     if (ev->len == 0) {
-        return wrong(d, TT_ERR_FORMAT, "its data is announced and empty");
+        return wrong(d, TT_ERR_FORMAT, "its data is announced but empty");
     }
     if (ev->len <= TT_LOG_INLINE_MAX) {
         if (ev->len > d->end - d->p) {

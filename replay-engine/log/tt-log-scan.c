@@ -394,7 +394,7 @@ static TtStatus take_part(TtLogReader *r, uint64_t offset, uint32_t *len,
                             at.segment != next.segment ||
                             at.event != next.event || at.pos != next.pos)) {
         status = tt_fail_at(diag, TT_ERR_FORMAT, offset, "a part of the log is "
-                            "missing, or of another run");
+                            "missing or belongs to another run");
     }
     return status;
 }

@@ -52,7 +52,8 @@ static TtStatus scan_header(TtPageFile *pf, uint64_t size, Scanned *s,
     if (s->flags & TT_F_GROUP_MUST_KNOW &
         ~(TT_F_GROUP_COPIES | TT_F_GROUP_INHERITED)) {
         return tt_fail(diag, TT_ERR_VERSION, "pages: the group at byte %"
-                       PRIu64 " was made by a newer version", pf->end);
+                       PRIu64 " was made by a newer version: use that version",
+                       pf->end);
     }
     s->entry_bytes = TT_F_ENTRY_BYTES +
                      (s->flags & TT_F_GROUP_COPIES ? 8 : 0);

@@ -152,7 +152,8 @@ TtStatus tt_pagefile_commit(TtPageFile *pf, TtDiag *diag)
     }
     if (!d->is_copies && d->n > TT_F_VERSIONS_MAX - pf->n_versions) {
         return tt_fail(diag, TT_ERR_LIMIT, "pages: the file has reached its "
-                       "limit of page versions");
+                       "limit of page versions: end this recording and start "
+                       "another one");
     }
     front = draft_front(pf, &front_bytes);
     if (pf->max_bytes && pf->end + tt_pagefile_live_bytes(pf) +

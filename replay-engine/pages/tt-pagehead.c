@@ -46,8 +46,8 @@ TtStatus tt_page_head_read(TtIo *io, const char *name, const char *magic,
                        "damaged", name);
     }
     if (tt_get_le64(h + TT_F_PHEAD_MUST_KNOW)) {
-        return tt_fail(diag, TT_ERR_VERSION, "%s: made by a newer version: "
-                       "unknown features 0x%" PRIx64, name,
+        return tt_fail(diag, TT_ERR_VERSION, "%s: made by a newer version (unknown "
+                       "features 0x%" PRIx64 "): use that version", name,
                        tt_get_le64(h + TT_F_PHEAD_MUST_KNOW));
     }
     if (memcmp(h + TT_F_PHEAD_UUID, uuid, 16)) {

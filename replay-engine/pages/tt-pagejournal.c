@@ -145,7 +145,8 @@ static TtStatus check_header(const TtPageRecord *rec, TtDiag *diag)
 {
     if (rec->kind < TT_F_REC_ADD || rec->kind > TT_F_REC_SET_FLAGS) {
         return tt_fail(diag, TT_ERR_VERSION, "checkpoints: the record at byte "
-                       "%" PRIu64 " was made by a newer version", rec->offset);
+                       "%" PRIu64 " was made by a newer version: use that version",
+                       rec->offset);
     }
     if (rec->blob_bytes > TT_PAGESTORE_BLOB_MAX ||
         rec->n_pages > rec->list_bytes / 2 ||

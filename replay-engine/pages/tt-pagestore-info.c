@@ -69,7 +69,7 @@ TtStatus tt_pagestore_blob(TtPageStore *ps, TtNodeId id, void **bytes,
     if (node->blob_bytes && !tt_pagemem_may(&ps->map.mem)) {
         *bytes = NULL;
         *len = 0;
-        return tt_fail(diag, TT_ERR_NOMEM, "no memory for the state of a "
+        return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for the state of a "
                        "checkpoint (%u bytes)", node->blob_bytes);
     }
     return tt_storefile_node_blob(ps->file, node, bytes, len, diag);

@@ -55,7 +55,7 @@ static TtStatus spend(Loader *l, size_t to)
     l->steps += to ? node_at(&ps->map, to - 1)->n : 0;
     return l->steps <= LOAD_STEPS_MAX ? TT_OK :
            tt_fail(l->diag, TT_ERR_LIMIT, "checkpoints: the journal asks for "
-                   "more work than any valid one");
+                   "more work than any valid one could");
 }
 
 /* One more that was met. */

@@ -22,7 +22,7 @@ static void wrong(Parser *p, const char *group, const char *key)
     if (p->status == TT_OK) {
         p->status = tt_fail(p->diag, TT_ERR_FORMAT, "the description in the "
                             "full checkpoint is damaged: '%.40s' in [%s] is "
-                            "missing or wrong", key, group);
+                            "missing or wrong; use another full checkpoint", key, group);
     }
 }
 
@@ -105,7 +105,8 @@ TtStatus tt_fulldesc_parse(const char *text, size_t len, TtFullDesc *d,
     if (!len || len > TT_FULL_TEXT_MAX || !g_utf8_validate(text, len, NULL) ||
         !g_key_file_load_from_data(kf, text, len, G_KEY_FILE_NONE, NULL)) {
         return tt_fail(diag, TT_ERR_FORMAT, "the description in the full "
-                       "checkpoint is damaged: it is not a key file");
+                       "checkpoint is damaged: it is not a key file; use another "
+                       "full checkpoint");
     }
     d->name = get_text(&p, "full", "name");
     d->machine = get_text(&p, "full", "machine");
@@ -144,7 +145,7 @@ TtStatus tt_fulldesc_find(TtBytes full, TtFullDesc *d, TtDiag *diag)
                           : s;
     }
     return s < 0 ? s : tt_fail(diag, TT_ERR_FORMAT, "the full checkpoint has "
-                               "no description: it is damaged");
+                               "no description: it is damaged; use another one");
 }
 
 void tt_fulldesc_cleanup(TtFullDesc *d)

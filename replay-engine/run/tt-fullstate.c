@@ -83,7 +83,7 @@ TtStatus tt_full_put(TtFullWriter *w, uint32_t kind, const char *name,
 static TtStatus damaged(TtDiag *diag)
 {
     return tt_fail(diag, TT_ERR_FORMAT, "the device state of the checkpoint is "
-                   "damaged: take another full checkpoint");
+                   "damaged: use another full checkpoint");
 }
 
 static TtStatus check_head(TtBytes *rest, TtDiag *diag)

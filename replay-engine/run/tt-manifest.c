@@ -176,7 +176,7 @@ static void parse_parent(Parser *p, TtManifest *m)
     m->parent_path = get_name(p, "parent", "path");
     uuid = get_text(p, "parent", "uuid", true);
     if (p->status == TT_OK && !parse_uuid(uuid, m->parent_uuid)) {
-        wrong(p, TT_ERR_FORMAT, "'uuid' in [parent] is not one: '%.40s'", uuid);
+        wrong(p, TT_ERR_FORMAT, "'uuid' in [parent] is not a UUID: '%.40s'", uuid);
     }
     m->parent_checkpoint = get_number(p, "parent", "checkpoint", 1, INT32_MAX);
     m->parent_pos = get_number(p, "parent", "position", 0, UINT64_MAX);

@@ -96,7 +96,7 @@ static char *read_all(TtIo *io, size_t *len, TtStatus *status, TtDiag *diag)
     }
     if (bytes > TT_MARKS_BYTES_MAX) {
         *status = tt_fail(diag, TT_ERR_LIMIT, "the file of marks has %" PRIu64
-                          " bytes, which is too many", bytes);
+                          " bytes, which is too many: delete some lines", bytes);
         return NULL;
     }
     text = g_malloc(bytes + 1);

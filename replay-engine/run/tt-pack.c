@@ -200,7 +200,7 @@ static TtStatus read_head(TtPackReader *r, TtDiag *diag)
     }
     if (tt_get_le64(h + HEAD_MUST_KNOW)) {
         return tt_fail(diag, TT_ERR_VERSION, "the pack was made by a newer "
-                       "version: unknown features 0x%" PRIx64,
+                       "version (unknown features 0x%" PRIx64 "): use that version",
                        tt_get_le64(h + HEAD_MUST_KNOW));
     }
     memcpy(r->uuid, h + HEAD_UUID, 16);
@@ -234,7 +234,7 @@ const uint8_t *tt_pack_uuid(const TtPackReader *r)
 static TtStatus end(TtPackReader *r, uint64_t bytes, TtDiag *diag)
 {
     if (r->at + bytes != r->size) {
-        return bad(r, "goes on behind its end", diag);
+        return bad(r, "goes on after its end", diag);
     }
     r->is_over = true;
     return TT_END;
@@ -263,7 +263,7 @@ static TtStatus read_header(TtPackReader *r, uint8_t *h, size_t *got,
     }
     if (tt_get_le32(h + MEMBER_FLAGS) & MEMBER_MUST_KNOW) {
         return tt_fail(diag, TT_ERR_VERSION, "the pack was made by a newer "
-                       "version");
+                       "version: use that version");
     }
     return TT_OK;
 }

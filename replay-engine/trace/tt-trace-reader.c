@@ -49,7 +49,8 @@ static TtStatus read_head(TtTraceReader *r, TtDiag *diag)
         return st;
     }
     if (st == TT_END || memcmp(h, TT_F_TRACE_MAGIC, 8)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "this is not a branch trace");
+        return tt_fail(diag, TT_ERR_FORMAT, "this is not a branch trace (tt trace makes "
+                       "them)");
     }
     len = tt_get_le32(h + TT_F_TRACE_LENGTH);
     if (len < TT_F_TRACE_BYTES || len > sizeof(h)) {

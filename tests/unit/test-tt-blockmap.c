@@ -390,7 +390,7 @@ static void test_second_head(void)
             tt_blockmap_free(map);
         }
     }
-    g_assert_cmpstr(diag.text, ==, "the head of the disk's file is damaged");
+    g_assert_nonnull(strstr(diag.text, "the head of the disk's file is damaged"));
     disk_free(&d);
 }
 
@@ -529,7 +529,7 @@ static void test_not_ours(void)
     TtDiag diag;
 
     g_assert_cmpint(tt_blockmap_open(io, &map, &diag), ==, TT_ERR_FORMAT);
-    g_assert_cmpstr(diag.text, ==, "this file is not a disk with versions");
+    g_assert_nonnull(strstr(diag.text, "this file is not a disk with versions"));
     g_assert_null(map);
     tt_io_close(io);
 }
