@@ -373,6 +373,8 @@ static void some_range(Model *m, unsigned *s, unsigned *n)
     *n = MIN(*n, N_SECTORS - *s);
 }
 
+static void do_delete(Model *m);
+
 static void write_sectors(Model *m, unsigned s, unsigned n, bool zeros, bool fails)
 {
     static uint8_t bytes[(N_SECTORS + 2 * PER_CLUSTER) * SECTOR];
@@ -392,6 +394,9 @@ static void write_sectors(Model *m, unsigned s, unsigned n, bool zeros, bool fai
         after = w.fill_after / SECTOR;
         if (got == 0 || got > n || s + got + after > N_SECTORS) {
             differs(m, "a write of a wrong length", w.len);
+        }
+        if (next_byte(m) % 16 == 0) {
+            do_delete(m);               /* nobody waits for writes under way */
         }
         memcpy(value, &m->now.head.sector[s - before],
                (before + got + after) * sizeof(*value));
