@@ -134,6 +134,35 @@ def test_image(work):
     check('disk of a branch' in said, said)
 
 
+def versions_of(run):
+    return {v['id'] for v in json.loads(tt('disk', 'list', store_of(run),
+                                           '--json').stdout)['versions']}
+
+
+@limit(300)
+def test_versions_go(work):
+    """With a checkpoint goes the version of the disk that it pinned, also while the guest
+    writes; what others have stays what it was, and the disk is whole."""
+    args = linux_args('vda,hold', 'n=50') + linux_disk(work)
+    with recorder(work, args, qmp=1, timeout=200) as vm:
+        vm.wait_serial('TT-GUEST-READY', 60)
+        points = [add_full(vm)['id'] for _ in range(4)]
+        equal(versions_of(vm.run), {1, 2, 3, 4}, 'the versions')
+        for point in points[1], points[2]:
+            vm.qmp.cmd('tt-checkpoint-delete', id=point, timeout=60)
+        last = add_full(vm)['id']
+        equal(versions_of(vm.run), {1, 4, 5}, 'the versions afterwards')
+        vm.wait_serial('TT-DONE vda', 100)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    checked(store_of(vm.run))
+    equal(versions_of(vm.run), {1, 4, 5}, 'the versions at the end')
+    with brancher(work, args, vm, last, qmp=1, timeout=200) as child:
+        child.wait_serial('TT-DONE vda', 100)
+        child.qmp.send('quit')
+        child.wait(0)
+
+
 def test_refused(work):
     """What does not go together gets one sentence."""
     for options, words in (('disk=other', "'private', 'commit' or 'image'"),
