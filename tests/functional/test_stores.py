@@ -146,11 +146,11 @@ def test_versions_go(work):
     args = linux_args('vda,hold', 'n=50') + linux_disk(work)
     with recorder(work, args, qmp=1, timeout=200) as vm:
         vm.wait_serial('TT-GUEST-READY', 60)
-        points = [add_full(vm)['id'] for _ in range(4)]
+        points = [add_full(vm, f'p{i}')['id'] for i in range(1, 5)]
         equal(versions_of(vm.run), {1, 2, 3, 4}, 'the versions')
         for point in points[1], points[2]:
             vm.qmp.cmd('tt-checkpoint-delete', id=point, timeout=60)
-        last = add_full(vm)['id']
+        last = add_full(vm, 'p5')['id']
         equal(versions_of(vm.run), {1, 4, 5}, 'the versions afterwards')
         vm.wait_serial('TT-DONE vda', 100)
         vm.qmp.send('quit')
@@ -161,6 +161,27 @@ def test_versions_go(work):
         child.wait_serial('TT-DONE vda', 100)
         child.qmp.send('quit')
         child.wait(0)
+    said = tt('check', vm.run).stdout
+    check('is intact' in said, said)
+    broken_disks(vm.run, child.run)
+
+
+def broken_disks(run, branch):
+    """tt check says what is wrong with the disks of a run and of its branch."""
+    qemu_img('snapshot', '-d', 'p4', store_of(run))
+    said = tt('check', run, rc=1).stderr
+    check("version 4 of disk" in said and 'no branch can begin' in said, said)
+    check('is intact' in tt('check', branch).stdout, 'the branch')
+    qemu_img('snapshot', '-d', 'p5', store_of(run))
+    said = tt('check', branch, rc=1).stderr
+    check('stands on version 5 of' in said, said)
+    with open(store_of(run), 'r+b') as disk:
+        disk.write(bytes(8192))
+    said = tt('check', run, rc=1).stderr
+    check(f"disk '{store_of(run)}': " in said and said.count('\n') == 1, said)
+    os.remove(store_of(run))
+    said = tt('check', run, rc=1).stderr
+    check(f"disk '{store_of(run)}': " in said and said.count('\n') == 1, said)
 
 
 def test_refused(work):
