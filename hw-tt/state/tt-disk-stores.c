@@ -294,6 +294,18 @@ static bool commit(BlockDriverState *bs, Error **errp)
     return ret >= 0;
 }
 
+static bool commits_at_end;
+
+void tt_disks_commit_at_end(void)
+{
+    commits_at_end = true;
+}
+
+bool tt_disks_are_committed_at_end(void)
+{
+    return commits_at_end;
+}
+
 bool tt_disks_commit(Error **errp)
 {
     g_autoptr(GArray) disks = tt_disks_collect();

@@ -44,6 +44,9 @@ void tt_disks_settle(void);                     /* waits: BQL, any thread */
 /* No checkpoint has @version of the store @image (as TtFullDisk has it) any more. The VM
  * may run. */
 void tt_disks_forget(const char *image, uint32_t version);
+/* They get it when QEMU ends. */
+void tt_disks_commit_at_end(void);
+bool tt_disks_are_committed_at_end(void);
 /*
  * tt_disks_commit: writes what the stores of this process have into the images that the
  * user gave. False: *errp, and the stores still have it.

@@ -10,6 +10,7 @@ from disker import checked, qemu_img
 from guests import linux_args, linux_disk
 from test_branch import brancher, tree_hash
 from test_full import add_full
+from test_linux import READY
 from ttlib import (Vm, check, check_exact, equal, limit, one_sentence, read_bytes,
                    recorder, replay, tt)
 
@@ -132,6 +133,34 @@ def test_image(work):
     equal(tree_hash(vm.run), parent, 'the parent afterwards')
     said = tt('disk', 'commit', child.run, rc=1).stderr
     check('disk of a branch' in said, said)
+
+
+@limit(300)
+def test_started_later(work):
+    """tt record start takes disk=, too: the image stays as it was at that moment, or gets
+    the result when QEMU ends, also what was written after the recording."""
+    for disk in 'private', 'commit':
+        args = linux_args('sh,vda,hold', 'n=200') + linux_disk(work)
+        run = os.path.join(work, disk)
+        with Vm(work, args, disk, qmp=1, timeout=200) as vm:
+            vm.wait_serial(READY, 60)
+            said = vm.qmp.hmp(f'tt record start {run} disk=other')
+            check("'private', 'commit' or 'image'" in said, said)
+            vm.qmp.cmd('tt-record-start', 60, dir=run, disk=disk)
+            before, began = read_bytes(image_of(work)), len(vm.serial)
+            vm.wait_serial('TT-DONE vda', 100)
+            vm.qmp.cmd('tt-record-stop', 60)
+            console = vm.serial[began:]
+            check(read_bytes(image_of(work)) == before, 'the image was written')
+            vm.qmp.send('quit')
+            vm.wait(0)
+        checked(store_of(run))
+        same = read_bytes(image_of(work)) == before
+        check(same == (disk == 'private'), f'disk={disk}: the image is as before: {same}')
+        if disk == 'commit':
+            same_disk(store_of(run), image_of(work))
+        rep = replay(work, run, name=f'{disk}-again', timeout=200)
+        check('replay exact' in rep.stderr and rep.serial in console, rep.stderr)
 
 
 def versions_of(run):
