@@ -8,7 +8,7 @@ import shutil
 
 from disker import checked, qemu_img
 from guests import linux_args, linux_disk
-from test_branch import brancher, tree_hash
+from test_branch import brancher, refused, tree_hash
 from test_full import add_full
 from test_linux import READY
 from ttlib import (Vm, check, check_exact, equal, limit, one_sentence, read_bytes,
@@ -100,15 +100,18 @@ def test_commit(work):
     check_exact(work, vm.run, serial_wanted=vm.serial, timeout=200)
     disk = linux_disk(work)
     before = read_bytes(image_of(work))
-    with recorder(work, linux_args(WORK) + disk, 'killed', options=',disk=commit',
-                  timeout=200) as vm:
+    args = linux_args('vda,hold') + disk
+    with recorder(work, args, 'killed', options=',disk=commit', qmp=1, timeout=200) as vm:
         vm.wait_serial('TT-DONE vda', 100)
+        point = add_full(vm)['id']
         vm.kill()
     check('tt disk commit' in vm.stderr, vm.stderr)
     check(read_bytes(image_of(work)) == before, 'a killed one wrote to the image')
     tt('disk', 'commit', vm.run)
     check(read_bytes(image_of(work)) != before, 'nothing was committed')
     same_disk(store_of(vm.run), image_of(work))
+    said = refused(work, args, vm.run, point)
+    check('has changed since' in said and image_of(work) in said, said)
 
 
 @limit(300)
