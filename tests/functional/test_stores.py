@@ -7,12 +7,12 @@ import os
 import shutil
 
 from disker import checked, qemu_img
-from guests import linux_args, linux_disk
+from guests import guest_args, linux_args, linux_disk
 from test_branch import brancher, refused, tree_hash
 from test_full import add_full
 from test_linux import READY
-from ttlib import (Vm, check, check_exact, equal, limit, one_sentence, read_bytes,
-                   recorder, replay, tt)
+from ttlib import (REPO, Vm, check, check_exact, equal, limit, one_sentence, read_bytes,
+                   recorder, replay, run_tool, tt)
 
 WORK = 'vda,rand'
 
@@ -196,6 +196,40 @@ def test_versions_go(work):
     said = tt('check', vm.run).stdout
     check('is intact' in said, said)
     broken_disks(vm.run, child.run)
+
+
+@limit(60)
+def test_no_space(work):
+    """When a version cannot be written the checkpoint is kept, but is no full one, and the
+    version goes; there can be another one as soon as there is space."""
+    image = os.path.join(work, 'disk.img')
+    with open(image, 'wb') as out:
+        out.truncate(1 << 20)
+    library, flag = os.path.join(work, 'full_disk.so'), os.path.join(work, 'full')
+    run_tool('gcc', '-shared', '-fPIC', '-o', library,
+             os.path.join(REPO, 'tests/functional/full_disk.c'))
+    args = guest_args(work, 'torture', 'rounds=100000 percent=30')
+    args += ['-drive', f'file={image},format=raw,if=none,id=disk0', '-device',
+             'ide-hd,drive=disk0']
+    vm = recorder(work, args, qmp=1, timeout=50)
+    os.environ.update(LD_PRELOAD=library, TT_NO_SPACE=flag)
+    with vm:
+        del os.environ['LD_PRELOAD'], os.environ['TT_NO_SPACE']
+        vm.wait_serial('ticks')
+        add_full(vm, 'before')
+        with open(flag, 'wb'):
+            said = vm.qmp.error('tt-checkpoint-add', full=True)
+        check('no branch can begin at this checkpoint' in said and 'cannot keep a version: '
+              'No space left' in said, said)
+        os.remove(flag)
+        add_full(vm, 'behind')
+        full = [c['full'] for c in vm.qmp.cmd('query-tt-checkpoints')]
+        equal(full, [False, True, False, True], 'which are full ones')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    equal(versions_of(vm.run), {1, 3}, 'the versions')
+    check('is intact' in tt('check', vm.run).stdout, 'the run')
+    check_exact(work, vm.run, serial_wanted=vm.serial)
 
 
 def broken_disks(run, branch):
