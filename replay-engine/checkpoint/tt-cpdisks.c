@@ -66,6 +66,17 @@ void tt_cpdisks_going(TtPageStore *store, TtNodeId id)
     tt_fulldesc_cleanup(&d);
 }
 
+void tt_cpdisks_all_going(TtPageStore *store)
+{
+    size_t n = tt_pagestore_count(store);
+    g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
+
+    n = tt_pagestore_list(store, infos, n);
+    for (size_t i = 0; i < n; i++) {
+        tt_cpdisks_going(store, infos[i].id);
+    }
+}
+
 static void collect_now(void *opaque)
 {
     tt_cpdisks_collect();

@@ -145,24 +145,12 @@ static bool shrink_window(void)
     return any && tt_pagestore_flush(fs.store, &unused) == TT_OK;
 }
 
-/* No branch can begin anywhere. */
-static void forget_disks(void)
-{
-    size_t n = tt_pagestore_count(fs.store);
-    g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
-
-    n = tt_pagestore_list(fs.store, infos, n);
-    for (size_t i = 0; i < n; i++) {
-        tt_cpdisks_going(fs.store, infos[i].id);
-    }
-}
-
 static void give_way(const char *why)
 {
     g_autofree char *pages = g_build_filename(tt_session.dir, "pages", NULL);
     g_autofree char *points = g_build_filename(tt_session.dir, "checkpoints", NULL);
 
-    forget_disks();
+    tt_cpdisks_all_going(fs.store);
     tt_rundir_has_points(false);
     if (tt_rundir_is_ours()) {
         unlink(points);
