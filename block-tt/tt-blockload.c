@@ -243,10 +243,12 @@ static bool is_record(const TtBlockMap *bm, uint8_t *b, uint64_t at, uint64_t si
            tt_get_le64(b + at + 16) == tt_header_sum(b + at, len, 16, j->seed);
 }
 
-/* J2: does a record of this journal stand behind its end? */
+/* J2: does a record of this journal stand behind its end? The block of the end may have a
+ * header that was being written, of which some bytes are older: it does not count. */
 static void look_for_damage(TtBlockMap *bm, const uint8_t *b, uint64_t at, uint64_t size)
 {
-    for (; at + TT_F_BLOCK_RECORD_HEAD <= size; at += TT_F_BLOCK_ALIGN) {
+    for (at += TT_F_BLOCK_ALIGN; at + TT_F_BLOCK_RECORD_HEAD <= size;
+         at += TT_F_BLOCK_ALIGN) {
         if (memcmp(b + at, "TTJR", 4) == 0 &&
             tt_get_le32(b + at + 8) == (uint32_t)bm->journal.generation &&
             tt_get_le32(b + at + 12) > bm->journal.number) {

@@ -151,7 +151,7 @@ typedef struct TtBlockWrite {
 TtStatus tt_blockmap_write_begin(TtBlockMap *bm, uint64_t offset, uint64_t len,
                                  TtBlockWrite *w, TtDiag *diag);
 /* The data is where it should be (@ok: from now on the head has it), or not. Every
- * begin has its end, before a version is made, left or deleted. */
+ * begin has its end, before a version is made or left. */
 void tt_blockmap_write_end(TtBlockMap *bm, const TtBlockWrite *w, bool ok);
 /* Whole clusters of the range become zeros; what is left of it at both ends is the
  * caller's to write: these lengths are returned in @before and @after (@before is
@@ -244,7 +244,8 @@ TtStatus tt_blockmap_version_new(TtBlockMap *bm, const TtVersionInfo *want,
 TtStatus tt_blockmap_goto(TtBlockMap *bm, TtVersionId id, TtDiag *diag);
 /*
  * tt_blockmap_version_delete: forget version @id. All others and the head stay what
- * they are; what only it needed is free with the next commit.
+ * they are; what only it needed is free with the next commit. Writes may be under way:
+ * what they write to is the head's alone (I2), or nobody's yet.
  * TT_ERR_INVALID: no such version, or a view is open; TT_ERR_NOMEM. All unchanged.
  * O(versions + changes of it, and of those that come from it).
  */

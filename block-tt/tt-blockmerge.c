@@ -128,7 +128,6 @@ TtStatus tt_blockmap_version_delete(TtBlockMap *bm, TtVersionId id, TtDiag *diag
     TtBlockVersion *gone = tt_version_find(bm, id);
     GArray *merges;
 
-    assert(!bm->writes);
     if (!gone) {
         return tt_fail(diag, TT_ERR_INVALID, "the disk has no version %"
                        G_GUINT32_FORMAT ": qemu-img snapshot -l lists them", id);

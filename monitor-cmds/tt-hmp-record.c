@@ -13,6 +13,7 @@
 #include "qemu/cutils.h"
 #include "qapi/qapi-commands-tt.h"
 #include "qapi/qapi-commands-tt-record.h"
+#include "qapi/util.h"
 #include "monitor/monitor.h"
 #include "qemu/coroutine.h"
 #include "monitor/hmp.h"
@@ -70,7 +71,8 @@ typedef struct StartWords {
     const char *dir;
     const char *last, *pattern;
     bool has_max_size, has_interval, has_on_error, has_save, save;
-    bool has_guard, guard;
+    bool has_guard, guard, has_disk;
+    TtDiskWrites disk;
     uint64_t max_size;
     double interval;
     TtOnError on_error;
@@ -108,6 +110,12 @@ static bool parse_start_word(const char *word, StartWords *w, Error **errp)
     } else if (strstart(word, "guard=", &value)) {
         w->has_guard = true;
         qapi_bool_parse("guard", value, &w->guard, errp);
+    } else if (strstart(word, "disk=", &value)) {
+        w->has_disk = true;
+        w->disk = qapi_enum_parse(&TtDiskWrites_lookup, value, -1, NULL);
+        if ((int)w->disk < 0) {
+            error_setg(errp, "disk is 'private', 'commit' or 'image', not '%s'", value);
+        }
     } else if (strchr(word, '=') && !strchr(word, '/')) {
         error_setg(errp, "tt record start has no option '%s' (a directory of that name "
                    "is './%s')", word, word);
@@ -134,7 +142,7 @@ static void record_start(Monitor *mon, const char *arg, Error **errp)
     r = qmp_tt_record_start(w.dir, w.has_max_size, w.max_size, w.has_interval,
                             w.interval, w.has_on_error, w.on_error, w.last,
                             w.has_save, w.save, w.pattern, w.has_guard, w.guard,
-                            errp);
+                            w.has_disk, w.disk, errp);
     if (r) {
         monitor_printf(mon, "recording into %s\n", tt_printable(r->dir));
         qapi_free_TtRecording(r);
@@ -167,7 +175,7 @@ void tt_hmp_record(Monitor *mon, const char *arg, Error **errp)
         error_setg(errp, "tt record takes start [DIR] [max-size=SIZE] "
                    "[checkpoint-interval=SECONDS] [on-error=stop|continue] "
                    "[last=TIME] [save-on-panic=on|off] [panic-pattern=REGEX] "
-                   "[guard=on|off] or stop");
+                   "[guard=on|off] [disk=private|commit|image] or stop");
     }
 }
 

@@ -254,7 +254,8 @@ TtRecording *qmp_tt_record_start(const char *dir, bool has_max_size,
                                  double interval, bool has_on_error,
                                  TtOnError on_error, const char *last,
                                  bool has_save, bool save, const char *pattern,
-                                 bool has_guard, bool guard, Error **errp)
+                                 bool has_guard, bool guard, bool has_disk,
+                                 TtDiskWrites disk, Error **errp)
 {
     TtRecordOptions opt = {
         .dir = dir, .max_size_bytes = has_max_size ? max_size : 0,
@@ -262,6 +263,8 @@ TtRecording *qmp_tt_record_start(const char *dir, bool has_max_size,
         .stop_on_error = !has_on_error || on_error == TT_ON_ERROR_STOP,
         .save_on_panic = !has_save || save, .panic_pattern = pattern,
         .guard = guard,
+        .disks = !has_disk || disk == TT_DISK_WRITES_IMAGE ? TT_DISKS_IMAGE :
+            disk == TT_DISK_WRITES_PRIVATE ? TT_DISKS_PRIVATE : TT_DISKS_COMMIT,
     };
     TtRecording *r;
 

@@ -33,11 +33,21 @@ typedef struct TtBlkState {
     uint32_t cluster_bytes;
     TtVersionId version;                /* 0: the head, to be written */
     bool is_frozen;                     /* an old version: nothing is ever written */
+    int cache_fd;                       /* the file once more, read-only; -1: not so */
+    BlockDriverState *cache_of;         /* while this is bs->file; no reference */
 } TtBlkState;
 
 /* tt-blkerror.c: -errno for a status. */
 int tt_blk_errno(TtStatus status, const TtDiag *diag);
 void tt_blk_error(Error **errp, const TtDiag *diag);
+
+/* tt-blkcache.c: all but the read, main thread. */
+void GRAPH_RDLOCK tt_blk_cache_open(BlockDriverState *bs);
+void tt_blk_cache_close(BlockDriverState *bs);
+/* Reads from bs->file without waiting. False: what is in @qiov is undefined, read it by
+ * way of the block layer. */
+bool tt_blk_cache_read(BlockDriverState *bs, int64_t host_offset, int64_t bytes,
+                       QEMUIOVector *qiov, size_t qiov_offset);
 
 /* tt-blkio.c */
 int coroutine_fn GRAPH_RDLOCK

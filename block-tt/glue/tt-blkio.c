@@ -55,6 +55,9 @@ read_run(BlockDriverState *bs, const TtBlockRun *run, int64_t offset,
 {
     if (run->kind == TT_BLOCK_HOST) {
         BLKDBG_CO_EVENT(bs->file, BLKDBG_READ_AIO);
+        if (tt_blk_cache_read(bs, run->host_offset, run->len, qiov, qiov_offset)) {
+            return 0;
+        }
         return bdrv_co_preadv_part(bs->file, run->host_offset, run->len, qiov,
                                    qiov_offset, 0);
     }

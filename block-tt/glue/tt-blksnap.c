@@ -5,6 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include "block-tt/glue/tt-blk-int.h"
+#include "block-tt/glue/tt-blkversion.h"
 #include "qapi/error.h"
 #include "qemu/cutils.h"
 
@@ -30,7 +31,7 @@ static TtVersionId find_either(TtBlkState *s, const char *id_or_name)
     return id ? id : find_version(s, NULL, id_or_name);
 }
 
-int GRAPH_RDLOCK tt_blk_snapshot_create(BlockDriverState *bs, QEMUSnapshotInfo *sn)
+int64_t GRAPH_RDLOCK tt_blk_version_new(BlockDriverState *bs, QEMUSnapshotInfo *sn)
 {
     TtBlkState *s = bs->opaque;
     TtVersionInfo info = {
@@ -43,7 +44,6 @@ int GRAPH_RDLOCK tt_blk_snapshot_create(BlockDriverState *bs, QEMUSnapshotInfo *
     TtVersionId id;
     TtDiag diag;
     TtStatus st;
-    int ret;
 
     pstrcpy(info.name, sizeof(info.name), sn->name);
     WITH_QEMU_LOCK_GUARD(&s->map_lock) {
@@ -52,14 +52,27 @@ int GRAPH_RDLOCK tt_blk_snapshot_create(BlockDriverState *bs, QEMUSnapshotInfo *
     if (st != TT_OK) {
         return tt_blk_errno(st, &diag);
     }
-    ret = bdrv_flush(bs);
-    if (ret < 0) {
-        QEMU_LOCK_GUARD(&s->map_lock);
-        tt_blockmap_version_delete(s->map, id, NULL);
-        return ret;
-    }
     snprintf(sn->id_str, sizeof(sn->id_str), "%" PRIu32, id);
-    return 0;
+    return id;
+}
+
+bool GRAPH_RDLOCK tt_blk_version_delete(BlockDriverState *bs, TtVersionId id)
+{
+    TtBlkState *s = bs->opaque;
+
+    QEMU_LOCK_GUARD(&s->map_lock);
+    return tt_blockmap_version_delete(s->map, id, NULL) == TT_OK;
+}
+
+int GRAPH_RDLOCK tt_blk_snapshot_create(BlockDriverState *bs, QEMUSnapshotInfo *sn)
+{
+    int64_t id = tt_blk_version_new(bs, sn);
+    int ret = id < 0 ? id : bdrv_flush(bs);
+
+    if (id > 0 && ret < 0) {
+        tt_blk_version_delete(bs, id);
+    }
+    return ret < 0 ? ret : 0;
 }
 
 int GRAPH_UNLOCKED tt_blk_snapshot_goto(BlockDriverState *bs, const char *id_or_name)

@@ -130,6 +130,11 @@ bool tt_disk_refs_begin(TtManifest *m, Error **errp)
         .slot = g_new0(Slot, SLOTS),
     };
     ok = tt_disks_pin(disks, "start", errp);
+    tt_disks_settle();
+    if (ok && tt_disks_problem()) {
+        error_setg(errp, "%s", tt_disks_problem());
+        ok = false;
+    }
     for (unsigned i = 0; ok && i < disks->len && rec.n_disks < TT_DISKS_MAX; i++) {
         const TtDisk *k = &g_array_index(disks, TtDisk, i);
 

@@ -11,6 +11,7 @@
 #include "qemu/osdep.h"
 #include "hw-tt/state/tt-disks-int.h"
 #include "accel-tt/tt-position.h"
+#include "block-tt/glue/tt-blkversion.h"
 #include "hw-tt/state/tt-disk-image.h"
 #include "session/tt-session.h"
 #include "qapi/error.h"
@@ -231,42 +232,27 @@ static bool pin(TtDisk *k, const char *name, Error **errp)
         .vm_clock_nsec = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL),
         .icount = tt_now.pos,
     };
-    uint64_t id = 0;
-    int ret;
+    g_autofree char *device = blk_get_attached_dev_id(k->blk);
+    int64_t id;
 
     pstrcpy(sn.name, sizeof(sn.name), name ?: "");
     bdrv_drained_begin(k->bs);
     WITH_GRAPH_RDLOCK_GUARD() {
-        ret = bdrv_snapshot_create(k->bs, &sn);
+        id = tt_blk_version_new(k->bs, &sn);
     }
     bdrv_drained_end(k->bs);
-    if (ret < 0 || qemu_strtou64(sn.id_str, NULL, 10, &id)) {
-        error_setg_errno(errp, ret < 0 ? -ret : EINVAL, "disk '%s' cannot keep a version",
-                         k->desc->device);
+    if (id < 0) {
+        error_setg_errno(errp, -id, "disk '%s' cannot keep a version", device);
         return false;
     }
     k->version = id;
+    tt_disk_keep(k->bs, id, device);
     return true;
-}
-
-static void unpin(GArray *disks, unsigned n)
-{
-    GRAPH_RDLOCK_GUARD_MAINLOOP();
-
-    for (unsigned i = 0; i < n; i++) {
-        TtDisk *k = &g_array_index(disks, TtDisk, i);
-
-        if (k->version) {
-            g_autofree char *id = g_strdup_printf("%" PRIu32, k->version);
-
-            bdrv_snapshot_delete(k->bs, id, NULL, NULL);
-            k->version = 0;
-        }
-    }
 }
 
 bool tt_disks_pin(GArray *disks, const char *name, Error **errp)
 {
+    tt_disks_settle();
     for (unsigned i = 0; i < disks->len; i++) {
         TtDisk *k = &g_array_index(disks, TtDisk, i);
 
@@ -279,10 +265,11 @@ bool tt_disks_pin(GArray *disks, const char *name, Error **errp)
             }
         }
         if (!k->version && !pin(k, name, errp)) {
-            unpin(disks, i);
+            tt_disk_keep_none();
             return false;
         }
     }
+    tt_disk_keep_begin();
     return true;
 }
 
@@ -305,6 +292,18 @@ static bool commit(BlockDriverState *bs, Error **errp)
                          path, path);
     }
     return ret >= 0;
+}
+
+static bool commits_at_end;
+
+void tt_disks_commit_at_end(void)
+{
+    commits_at_end = true;
+}
+
+bool tt_disks_are_committed_at_end(void)
+{
+    return commits_at_end;
 }
 
 bool tt_disks_commit(Error **errp)

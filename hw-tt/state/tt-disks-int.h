@@ -30,7 +30,15 @@ bool tt_disk_is_store(BlockDriverState *bs);
 bool tt_disk_is_inserted(BlockDriverState *bs);
 char *tt_disk_store_path(BlockDriverState *bs);
 bool tt_disks_insert_stores(TtFullMayMake *may_make, GString *said, Error **errp);
-/* A version of each store. All or none. */
+/* A version of each store. All or none; on disk later (tt_disks_settle). */
 bool tt_disks_pin(GArray *disks, const char *name, Error **errp);
+
+/* ---- tt-disk-keep.c: nothing is pending ---- */
+
+/* @version was made just now, in memory. */
+void tt_disk_keep(BlockDriverState *bs, TtVersionId version, const char *device);
+void tt_disk_keep_begin(void);          /* that was all: to disk with them */
+void tt_disk_keep_none(void);           /* that was all: they are deleted */
+void tt_disk_delete_version(BlockDriverState *bs, TtVersionId version);
 
 #endif

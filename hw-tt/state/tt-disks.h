@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Disks of a full checkpoint and of a branch, within the engine. All calls:
- * main thread, BQL held, VM stopped or not made yet.
+ * Disks of a full checkpoint and of a branch, within the engine. All calls, unless said
+ * otherwise: main thread, BQL held, VM stopped or not made yet.
  */
 #ifndef TT_DISKS_H
 #define TT_DISKS_H
@@ -31,6 +31,22 @@ void tt_disks_discard_stores(void);
  */
 bool tt_disks_freeze(TtFullDesc *d, TtFullMayMake *may_make, const char *name,
                      GString *said, Error **errp);
+/*
+ * What was pinned is in memory, and reaches the disk while the VM runs. Until then it is
+ * pending. @on_kept is called when that ends, by the main loop or by tt_disks_settle.
+ * @problem: NULL, or why no version was kept: a clause.
+ */
+typedef void TtDisksKept(const char *problem);
+void tt_disks_on_kept(TtDisksKept *on_kept);    /* once, at start */
+bool tt_disks_are_pending(void);
+const char *tt_disks_problem(void);             /* of those pinned last, or NULL */
+void tt_disks_settle(void);                     /* waits: BQL, any thread */
+/* No checkpoint has @version of the store @image (as TtFullDisk has it) any more. The VM
+ * may run. */
+void tt_disks_forget(const char *image, uint32_t version);
+/* They get it when QEMU ends. */
+void tt_disks_commit_at_end(void);
+bool tt_disks_are_committed_at_end(void);
 /*
  * tt_disks_commit: writes what the stores of this process have into the images that the
  * user gave. False: *errp, and the stores still have it.

@@ -63,6 +63,9 @@ extern unsigned tt_omit;
  */
 extern bool tt_past;
 
+/* vm_stop: the VM stands for a moment only, so its disks are not flushed. BQL. */
+extern bool tt_stands_briefly;
+
 static inline bool tt_on(void)
 {
     return __builtin_expect(tt_mode != TT_OFF, 0);

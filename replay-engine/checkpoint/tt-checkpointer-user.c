@@ -154,6 +154,14 @@ static bool add_stopped(TtCheckpointerTask *t)
     return ok;
 }
 
+/* Nothing is flushed: a full checkpoint sees to its disks itself. */
+static void stop_briefly(void)
+{
+    tt_stands_briefly = true;
+    vm_stop(RUN_STATE_PAUSED);
+    tt_stands_briefly = false;
+}
+
 /* Nobody else posts a job from before the VM is stopped, which takes a while, until
  * the user's is posted: nor do the events that this logs urge one. A sync point that
  * was just being made may have been faster: then it is the turn of that. */
@@ -162,7 +170,7 @@ static bool add_now(TtCheckpointerTask *t)
     bool was_live = runstate_is_live(runstate_get()), ok;
 
     tt_checkpointer_reserve(true);
-    vm_stop(RUN_STATE_PAUSED);
+    stop_briefly();
     t->is_late = tt_cpstore_is_busy() || tt_cpfiles_is_over();
     ok = !t->is_late && add_stopped(t);
     tt_checkpointer_reserve(false);
@@ -179,7 +187,7 @@ bool tt_checkpointer_take_full(Error **errp)
     bool ok;
 
     tt_checkpointer_reserve(true);
-    vm_stop(RUN_STATE_PAUSED);
+    stop_briefly();
     w = tt_full_save(NULL, tt_rundir_check, said, errp);
     ok = w && add_here(first_cpu, NULL, w, 0, &(uint32_t) { 0 }, errp);
     tt_full_writer_free(w);

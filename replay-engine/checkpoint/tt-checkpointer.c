@@ -17,11 +17,13 @@
 #include "checkpoint/tt-checkpointer.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-token.h"
+#include "checkpoint/tt-cpdisks.h"
 #include "checkpoint/tt-cpfiles.h"
 #include "checkpoint/tt-cplist.h"
 #include "checkpoint/tt-cpstore.h"
 #include "checkpoint/tt-cptake.h"
 #include "hw-tt/memory/tt-memory.h"
+#include "hw-tt/state/tt-disks.h"
 #include "io/tt-base.h"
 #include "pages/tt-page.h"
 #include "record/tt-flight.h"
@@ -230,6 +232,16 @@ static void take_full(void *opaque)
     }
 }
 
+static void disks_are_kept(const char *problem)
+{
+    if (problem && kp.full) {
+        kp.full = false;
+        warn_report("tt: a branch can begin at no further checkpoint: %s", problem);
+    }
+    tt_cpstore_let_go(problem);
+    tt_cpdisks_collect();
+}
+
 static void sync_point(CPUState *cpu)
 {
     uint32_t job;
@@ -411,4 +423,5 @@ void tt_checkpointer_init(void)
     };
 
     tt_record_listen(&listener);
+    tt_disks_on_kept(disks_are_kept);
 }

@@ -14,6 +14,7 @@
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-cpfiles.h"
+#include "checkpoint/tt-cpdisks.h"
 #include "checkpoint/tt-cplist.h"
 #include "io/tt-base.h"
 #include "io/tt-io.h"
@@ -69,6 +70,7 @@ static void enter(TtNodeId id)
 
 static void drop(TtNodeId id)
 {
+    tt_cpdisks_going(fs.store, id);
     tt_pagestore_delete(fs.store, id);
     tt_flight_forget(id);
     if (tt_cplist_remove(fs.store, id)) {
@@ -82,6 +84,9 @@ void tt_cpfiles_note(void)
 
     if (fs.store) {
         st = tt_pagestore_stats(fs.store);
+    }
+    if (!st.is_behind) {
+        tt_cpdisks_gone();
     }
     qatomic_set(&fs.bytes, st.stored_bytes + st.journal_bytes);
     qatomic_set(&fs.count, fs.store ? tt_pagestore_count(fs.store) : 0);
@@ -145,6 +150,7 @@ static void give_way(const char *why)
     g_autofree char *pages = g_build_filename(tt_session.dir, "pages", NULL);
     g_autofree char *points = g_build_filename(tt_session.dir, "checkpoints", NULL);
 
+    tt_cpdisks_all_going(fs.store);
     tt_rundir_has_points(false);
     if (tt_rundir_is_ours()) {
         unlink(points);

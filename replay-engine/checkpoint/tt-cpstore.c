@@ -14,7 +14,9 @@
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-cpstore.h"
+#include "checkpoint/tt-cpdisks.h"
 #include "checkpoint/tt-cpfiles.h"
+#include "hw-tt/state/tt-disks.h"
 #include "io/tt-base.h"
 #include "pages/tt-page.h"
 #include "pages/tt-pagestore.h"
@@ -36,6 +38,8 @@ static struct {
     uint32_t saves_begun, saves_done;   /* free-running */
     /* the job */
     JobKind kind;
+    bool is_held;                   /* the disks of the checkpoint come first */
+    TtDiag unkept;                  /* they failed */
     bool is_users;                  /* who asks what came of it */
     uint32_t posted, done;          /* free-running counts */
     uint64_t pos;
@@ -123,11 +127,14 @@ static void note_result(TtStatus s)
     typeof(sh.results[0]) *r = &sh.results[(sh.done + 1) % RESULTS];
 
     if (sh.is_users) {
+        bool is_unkept = s == TT_OK && sh.unkept.status;
+
         r->job = sh.done + 1;
-        r->status = s;
+        r->status = is_unkept ? sh.unkept.status : s;
         r->id = tt_cpfiles_base();
-        r->diag = *tt_cpfiles_diag();
+        r->diag = is_unkept ? sh.unkept : *tt_cpfiles_diag();
     }
+    sh.unkept.status = TT_OK;
 }
 
 static void do_job(void)
@@ -190,7 +197,7 @@ static void *store_thread(void *opaque)
             do_make_room();
         } else if (tt_cpstore_is_saving()) {
             do_save();
-        } else if (qatomic_load_acquire(&sh.busy)) {
+        } else if (qatomic_load_acquire(&sh.busy) && !qatomic_load_acquire(&sh.is_held)) {
             do_job();
         }
     }
@@ -220,6 +227,9 @@ bool tt_cpstore_is_busy(void)
 void tt_cpstore_wait(void)
 {
     while (tt_cpstore_is_busy()) {
+        if (qatomic_read(&sh.is_held)) {
+            tt_disks_settle();
+        }
         qemu_sem_timedwait(&sh.idle, 100);
     }
 }
@@ -230,8 +240,30 @@ static uint32_t post(JobKind kind, bool is_users)
     sh.kind = kind;
     sh.is_users = is_users;
     qatomic_set(&sh.busy, true);
-    qemu_sem_post(&sh.has_job);
+    if (!sh.is_held) {
+        qemu_sem_post(&sh.has_job);
+    }
     return ++sh.posted;
+}
+
+void tt_cpstore_hold(void)
+{
+    assert(!tt_cpstore_is_busy());
+    qatomic_set(&sh.is_held, true);
+}
+
+void tt_cpstore_let_go(const char *problem)
+{
+    if (!sh.is_held) {
+        return;
+    }
+    if (problem) {
+        sh.meta.flags &= ~TT_CHECKPOINT_FULL;
+        tt_fail(&sh.unkept, TT_ERR_IO, "no branch can begin at this checkpoint: %s",
+                problem);
+    }
+    qatomic_store_release(&sh.is_held, false);
+    qemu_sem_post(&sh.has_job);
 }
 
 TtPageBatch *tt_cpstore_batch(void)
@@ -319,6 +351,7 @@ void tt_cpstore_forget(void)
         has_hands = true;
     }
     tt_cpfiles_forget();
+    tt_cpdisks_forget();
     memset(&sh, 0, sizeof(sh));
     sh.posted = sh.done = n_jobs;   /* somebody may still wait */
 }

@@ -40,6 +40,11 @@ size_t tt_cpstore_room(void);
  * blob is the checkpoint store's now. Prepare: a batch for @n pages, if memory allows. Move: a
  * window gives up what it can, now that more of the log is on disk.
  */
+/* The job that is posted next does not begin before tt_cpstore_let_go. It is under way,
+ * and tt_cpstore_wait waits for the disks, too. @problem: NULL, or why no branch can
+ * begin at the checkpoint that it adds: then that is no full one. */
+void tt_cpstore_hold(void);
+void tt_cpstore_let_go(const char *problem);
 uint32_t tt_cpstore_add(uint64_t pos, bool has_batch,
                       const TtCheckpointMeta *meta);
 uint32_t tt_cpstore_delete(TtNodeId id, bool is_users);

@@ -11,6 +11,7 @@
 #include "checkpoint/tt-cpstore.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/screen/tt-gpu.h"
+#include "hw-tt/state/tt-disks.h"
 #include "io/tt-base.h"
 #include "pages/tt-page.h"
 #include "pages/tt-pagestore.h"
@@ -84,8 +85,17 @@ bool tt_cptake_has_room(uint32_t *job)
     return false;
 }
 
+/* The disks' versions are there, or it is no full one. */
+static void wait_for_disks(TtCheckpointMeta *meta)
+{
+    tt_disks_settle();
+    if (tt_disks_problem()) {
+        meta->flags &= ~TT_CHECKPOINT_FULL;
+    }
+}
+
 /* Copies what is dirty aside, or adds it at once where that cannot be. */
-static TtStatus collect(const TtCheckpointMeta *meta, bool *has_batch,
+static TtStatus collect(TtCheckpointMeta *meta, bool *has_batch,
                         size_t *n)
 {
     g_autofree uint64_t *dirty = tt_memory_collect_dirty(n);
@@ -94,8 +104,10 @@ static TtStatus collect(const TtCheckpointMeta *meta, bool *has_batch,
 
     *has_batch = base && tt_cpstore_batch() && *n <= tt_cpstore_room();
     if (!*has_batch) {
-        TtPageStore *store = tt_cpstore_take();
+        TtPageStore *store;
 
+        wait_for_disks(meta);
+        store = tt_cpstore_take();
         s = !store ? TT_ERR_NOSPACE :
             tt_pagestore_add_checkpoint(store, tt_now.pos, base, dirty, *n,
                                         tt_memory_page, NULL, meta, &base);
@@ -143,6 +155,9 @@ TtStatus tt_cptake(CPUState *cpu, uint32_t flags, TtBytes full, uint32_t *job)
     kp.pos = tt_now.pos;
     kp.prepared_for = 0;
     kp.last_ms = began / SCALE_MS;
+    if (tt_disks_are_pending()) {
+        tt_cpstore_hold();
+    }
     *job = tt_cpstore_add(tt_now.pos, has_batch, &meta);
     tt_gpu_note_all();              /* whoever begins there reads it first */
     if (kp.stats.taken) {

@@ -29,9 +29,11 @@
 #include "control/tt-values.h"
 #include "flight/tt-crash.h"
 #include "hw-tt/memory/tt-guard.h"
+#include "hw-tt/state/tt-disks.h"
 #include "log/tt-log.h"
 #include "record/tt-record-options.h"
 #include "record/tt-record.h"
+#include "record/tt-rundir.h"
 #include "run/tt-manifest.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
@@ -39,6 +41,7 @@
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
+#include "qemu/error-report.h"
 #include "qemu/main-loop.h"
 #include "migration/blocker.h"
 #include "system/cpus.h"
@@ -81,6 +84,20 @@ static bool may_guard(const TtRecordOptions *opt, Error **errp)
     return true;
 }
 
+/* The VM stands at the start of the recording. */
+static bool redirect_disks(Error **errp)
+{
+    g_autoptr(GString) said = g_string_new(NULL);
+    bool ok = tt_record_options.disks == TT_DISKS_IMAGE ||
+        tt_disks_make_stores(tt_rundir_check, said, errp);
+
+    if (ok && said->len && tt_record_options.disks == TT_DISKS_COMMIT) {
+        tt_disks_commit_at_end();
+    }
+    error_printf("%s", said->str);
+    return ok;
+}
+
 bool tt_attach(const TtRecordOptions *opt, Error **errp)
 {
     bool was_live, ok;
@@ -115,6 +132,10 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
     tt_guard_option(opt->guard);
     tt_vcpus_find();
     ok = tt_record_start(errp);
+    if (ok && !redirect_disks(errp)) {
+        tt_record_finish(TT_FINISH_STOPPED);
+        ok = false;
+    }
     if (!ok) {
         tt_guard_stop();
         set_mode(TT_OFF);

@@ -14,6 +14,7 @@
  */
 #include "qemu/osdep.h"
 #include "flight/tt-save.h"
+#include "checkpoint/tt-cpdisks.h"
 #include "checkpoint/tt-cpfiles.h"
 #include "checkpoint/tt-cpstore.h"
 #include "io/tt-base.h"
@@ -93,6 +94,7 @@ static void link_disks(void)
     if (g_file_test(from, G_FILE_TEST_IS_DIR) && symlink(from, to)) {
         warn_report("tt: cannot link '%s': %s", to, g_strerror(errno));
     }
+    tt_cpdisks_are_shared(sv.end.pos);
 }
 
 static TtStatus save_all(void)

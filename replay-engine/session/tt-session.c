@@ -17,6 +17,7 @@
 int tt_mode;
 unsigned tt_omit;
 bool tt_past;
+bool tt_stands_briefly;
 TtSession tt_session;
 
 /* ---- the mode ---- */

@@ -99,8 +99,6 @@ static void check_cpu_model(void)
     tt_session.manifest.accel = g_strdup("kvm");
 }
 
-static bool commits_at_end;
-
 /* The guest's writes go to the run from the start. */
 static void make_stores(void)
 {
@@ -116,9 +114,9 @@ static void make_stores(void)
         error_reportf_err(err, "-tt record: ");
         exit(1);
     }
-    commits_at_end = said->len && tt_record_options.disks == TT_DISKS_COMMIT;
     error_printf("%s", said->str);
-    if (commits_at_end) {
+    if (said->len && tt_record_options.disks == TT_DISKS_COMMIT) {
+        tt_disks_commit_at_end();
         error_printf("tt: your images get what the guest wrote when QEMU ends; should it "
                      "be killed, 'tt disk commit %s' does it\n",
                      tt_printable(tt_session.dir));
@@ -129,9 +127,12 @@ static void commit_disks(void)
 {
     Error *err = NULL;
 
-    if (commits_at_end && !tt_disks_commit(&err)) {
+    if (!tt_disks_are_committed_at_end()) {
+        return;
+    }
+    if (!tt_disks_commit(&err)) {
         error_reportf_err(err, "tt: ");
-    } else if (commits_at_end) {
+    } else {
         error_printf("tt: your images have what the guest wrote\n");
     }
 }

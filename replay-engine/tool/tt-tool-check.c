@@ -3,6 +3,7 @@
  * tt check: is all of a run there, and as it was written?
  */
 #include "tt-tool.h"
+#include "tt-tool-disk.h"
 #include "log/tt-logparts.h"
 #include "run/tt-marks.h"
 #include "run/tt-cpstate.h"
@@ -375,6 +376,7 @@ int tool_check(const ToolArgs *a)
 
     if (r) {
         check_run(&c, &m, r, TOOL_LOOK_REPLAY | TOOL_LOOK_MARKS);
+        tool_check_disks(c.run, &m, c.problems);
         if (tool_has(a, "--json")) {
             print_json(&c);
         } else {

@@ -60,6 +60,9 @@ GArray *tool_disk_pins(const ToolDisk *d);
  * id of one, if there is such a one, else a position. Returns a status. */
 int tool_disk_at_place(const ToolDisk *d, const char *text, ToolDiskAt *at);
 
+/* Are they whole, and do they have what checkpoints and a branch need? Adds sentences. */
+void tool_check_disks(const char *run, const TtManifest *m, GPtrArray *problems);
+
 /* ---- QEMU's programs ---- */
 
 /* What QEMU opens for it, as --image-opts takes it: read-only, and beside a VM that uses

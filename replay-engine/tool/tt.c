@@ -39,7 +39,7 @@ const ToolCommand tool_commands[] = {
     }, {
         "check", { "RUN" }, false,
         "Reads all of a run and compares its checksums: log, manifest, pages and\n"
-        "checkpoints, marks, and what a branch needs of its parents. Executes\n"
+        "checkpoints, marks, disks, and what a branch needs of its parents. Executes\n"
         "nothing; use tt verify to see whether it replays exactly.",
         { JSON }, tool_check,
     }, {

@@ -8,7 +8,10 @@
 The first form: fio and dd in the Linux guest (fio of this Debian), under the recorder,
 on one qcow2 image, with a checkpoint each 10 s: written directly (disk=image), and with a
 disk with versions on top of it, each checkpoint a full one that pins a version
-(disk=private,full=on). Prints KiB/s of each job and the median of the ratios.
+(disk=private,full=on). Prints KiB/s of each job and the median of the ratios; and what
+a busy machine does not hide as much: milliseconds of CPU time of the whole process for
+each MiB, and MiB written to files for each. The rate is the guest's: it knows what it
+wrote until the time was over.
 
 --curve: QEMU's own `qemu-img bench` on one disk of 1 GiB, random writes and reads of
 4 KiB, after 0, 1, 10, 100... versions, of each of which a random 4 MiB was written, and
@@ -17,6 +20,7 @@ the same of a qcow2 image without any. Prints MiB/s, the median of the rounds.
 import argparse
 import os
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -59,8 +63,42 @@ def script(jobs, seconds):
     return '\n'.join([*lines, 'echo "TT-DONE own"', '']).encode()
 
 
+def costs(pid):
+    """CPU seconds, and bytes written to files, of the process so far."""
+    with open(f'/proc/{pid}/stat', encoding='ascii') as f:
+        ticks = f.read().rsplit(')', 1)[1].split()[11:13]
+    with open(f'/proc/{pid}/io', encoding='ascii') as f:
+        written = re.search(r'wchar: (\d+)', f.read())[1]
+    return sum(map(int, ticks)) / os.sysconf('SC_CLK_TCK'), int(written)
+
+
+def watch(qemu, serial, timeout):
+    """[(words of a line TT-RATE, costs since the line before)]."""
+    found, last, end = [], (0, 0), time.monotonic() + timeout
+    now = last
+    while qemu.poll() is None:
+        try:
+            now = costs(qemu.pid)
+        except (OSError, IndexError):
+            pass
+        lines = []
+        if os.path.exists(serial):
+            with open(serial, encoding='utf-8', errors='replace') as f:
+                lines = [line.split() for line in f if line.startswith('TT-') and
+                         line.endswith('\n')]
+        for words in lines[len(found):]:
+            found.append((words, (now[0] - last[0], now[1] - last[1])))
+            last = now
+        if time.monotonic() > end:
+            qemu.kill()
+        time.sleep(0.05)
+    if qemu.returncode:
+        sys.exit(f'QEMU ended with {qemu.returncode}')
+    return [f for f in found if f[0][0] == 'TT-RATE' and len(f[0]) == 3]
+
+
 def one(work, mode, args, tools):
-    """Rates of the jobs: {job: KiB/s}."""
+    """What the jobs did: {job: (KiB/s, CPU ms a MiB, MiB written to files a MiB)}."""
     image = f'{work}/image.qcow2'
     subprocess.run([f'{TOP}/build/qemu-img', 'create', '-q', '-f', 'qcow2', image, '512M'],
                    check=True)
@@ -73,12 +111,15 @@ def one(work, mode, args, tools):
                '-drive', f'file={tools},format=raw,if=virtio,readonly=on',
                '-tt', f'record,dir={work}/run,checkpoint-interval={args.interval},'
                f'{MODES[mode]}']
-    subprocess.run(command, timeout=60 + 10 * len(jobs) * (args.seconds + 10), check=True,
-                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    with open(f'{work}/serial', encoding='utf-8', errors='replace') as f:
-        words = [line.split() for line in f if line.startswith('TT-RATE')]
-    subprocess.run(['rm', '-rf', f'{work}/run', image], check=True)
-    return {w[1]: int(w[2]) for w in words if len(w) == 3}
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL) as qemu:
+        found = watch(qemu, f'{work}/serial', 60 + 10 * len(jobs) * (args.seconds + 10))
+    subprocess.run(['rm', '-rf', f'{work}/run', f'{work}/serial', image], check=True)
+    result = {}
+    for (_, job, rate), (cpu, written) in found:
+        mib = 192 if job == 'dd' else max(int(rate) * args.seconds / 1024, 1)
+        result[job] = int(rate), cpu * 1000 / mib, written / (1 << 20) / mib
+    return result
 
 
 def in_guest(args, work):
@@ -91,14 +132,20 @@ def in_guest(args, work):
         for job in args.jobs.split(','):
             a, b = found['qcow2'].get(job), found[args.mode].get(job)
             if a and b:
-                ratios.setdefault(job, []).append(b / a)
+                ratios.setdefault(job, []).append(b[0] / a[0])
                 rates.setdefault(job, []).append((a, b))
-                print(f'round {number + 1} {job:20} qcow2 {a:8} tt {b:8} KiB/s '
-                      f'{b / a:.3f}', flush=True)
+                print(f'round {number + 1} {job:20} qcow2 {a[0]:8} tt {b[0]:8} KiB/s '
+                      f'{b[0] / a[0]:.3f}; CPU {a[1]:6.2f} {b[1]:6.2f} ms/MiB; written '
+                      f'{a[2]:.2f} {b[2]:.2f}', flush=True)
     for job, r in ratios.items():
-        a, b = (statistics.median(x[i] for x in rates[job]) for i in (0, 1))
-        print(f'{job:20} qcow2 {a:8.0f} tt {b:8.0f} KiB/s, ratio {statistics.median(r):.3f}'
-              f' ({min(r):.3f} to {max(r):.3f})')
+        cpu = least(rates[job], 0) / least(rates[job], 1)
+        print(f'{job:20} ratio {statistics.median(r):.3f} ({min(r):.3f} to {max(r):.3f}), '
+              f'by CPU time {cpu:.3f}')
+
+
+def least(rounds, which):
+    """CPU ms a MiB in the round with the least of them: others were disturbed more."""
+    return min(r[which][1] for r in rounds)
 
 
 def bench(image, fmt, how, count):

@@ -6,16 +6,21 @@ committed. Full checkpoints pin versions of its disk meanwhile. Each of these, a
 after a power cut, is given to a guest that mounts it: the database must be whole, no
 money may be missing, and no transaction that had been committed before. (With
 synchronous=FULL the directory of a deleted journal is not synced, and the last one may.)
+
+Or a VM goes on for real from each of them: the database works on, every transaction comes
+in its turn, then QEMU is killed, and the disk of that branch is looked at.
 """
 
 import os
 import re
+import shutil
 import time
 
 from ext import make_ext4
 from guests import own_args
 from programs import MOUNT, program_disk
-from ttlib import Vm, check, equal, recorder, tt
+from test_branch import brancher
+from ttlib import Vm, check, equal, recorder, tt, wait_until
 
 ACCOUNTS, EACH = 50, 1000
 
@@ -80,14 +85,31 @@ def work_and_pin(work, rng, count, tools):
         vm.qmp.send('quit')
         vm.wait(0)
     check(pinned[-1][1] > pinned[0][1], f'the database did not work: {pinned}')
-    return vm.run, pinned
+    return vm.run, pinned, args
 
 
-def check_some(work, run, pinned, tools):
-    images = []
-    for number, (point, _) in enumerate(pinned):
+def go_live(work, run, args, point, before):
+    """The branch's run, and how many transactions it has seen committed."""
+    with brancher(work, args, run, point, qmp=1, timeout=200) as vm:
+        wait_until(lambda: commits(vm) > before + 4, 'the database goes on', 150)
+        vm.kill()
+    seen = [int(n) for n in re.findall(rb'TT-COMMIT (\d+)\s', vm.serial)]
+    check(seen[0] > before, f'checkpoint {point}: transaction {seen[0]} is committed again')
+    equal(seen, list(range(seen[0], seen[-1] + 1)), f'transactions of branch {point}')
+    return vm.run, seen[-1]
+
+
+def check_some(work, run, pinned, tools, live_args=None):
+    images, wanted = [], []
+    for number, (point, before) in enumerate(pinned):
         images.append(os.path.join(work, f'at{number}.raw'))
-        tt('disk', 'export', run, images[-1], '--at', str(point), '--disk', 'data')
+        if live_args:
+            child, before = go_live(work, run, live_args, point, before)
+            tt('disk', 'export', child, images[-1], '--disk', 'data')
+            shutil.rmtree(child)
+        else:
+            tt('disk', 'export', run, images[-1], '--at', str(point), '--disk', 'data')
+        wanted.append((point, before))
     args = own_args(work, {'own/run': CHECK.encode()}) + disk(images[0], 'unused') + \
         disk(tools, 'tools')
     for number, image in enumerate(images):
@@ -101,7 +123,7 @@ def check_some(work, run, pinned, tools):
     check('TT-BAD' not in text and 'TT-DONE own' in text, text[-400:])
     found = re.findall(r'TT-BASE \S+ (\S+) (\d+) (\d+) (\d+)', text)
     equal(len(found), len(pinned), f'databases that could be read ({text[-300:]})')
-    for (whole, money, n, last), (point, before) in zip(found, pinned):
+    for (whole, money, n, last), (point, before) in zip(found, wanted):
         equal((whole, int(money), n), ('ok', ACCOUNTS * EACH, last),
               f'the database of checkpoint {point}')
         check(int(last) >= before, f'checkpoint {point}: {before} transactions were '
@@ -111,10 +133,10 @@ def check_some(work, run, pinned, tools):
             os.unlink(image)
 
 
-def pull_the_plug(work, rng, count):
+def pull_the_plug(work, rng, count, live=False):
     """How many databases were whole."""
     tools = program_disk(os.path.join(work, 'tools.img'), 'sqlite3')
-    run, pinned = work_and_pin(work, rng, count, tools)
+    run, pinned, args = work_and_pin(work, rng, count, tools)
     for first in range(0, count, 10):
-        check_some(work, run, pinned[first:first + 10], tools)
+        check_some(work, run, pinned[first:first + 10], tools, args if live else None)
     return len(pinned)

@@ -10,3 +10,10 @@ def test_power_cuts(work):
     """SQLite's database is whole in the versions of ten random full checkpoints, and has
     all that was committed before each."""
     equal(pull_the_plug(work, seed(), 10), 10, 'databases')
+
+
+@limit(400)
+def test_going_live(work):
+    """The same database goes on for real from three random full checkpoints, and is whole
+    when these branches are killed."""
+    equal(pull_the_plug(work, seed(), 3, live=True), 3, 'databases')

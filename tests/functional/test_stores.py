@@ -7,11 +7,12 @@ import os
 import shutil
 
 from disker import checked, qemu_img
-from guests import linux_args, linux_disk
-from test_branch import brancher, tree_hash
+from guests import guest_args, linux_args, linux_disk
+from test_branch import brancher, refused, tree_hash
 from test_full import add_full
-from ttlib import (Vm, check, check_exact, equal, limit, one_sentence, read_bytes,
-                   recorder, replay, tt)
+from test_linux import READY
+from ttlib import (REPO, Vm, check, check_exact, equal, limit, one_sentence, read_bytes,
+                   recorder, replay, run_tool, tt)
 
 WORK = 'vda,rand'
 
@@ -99,15 +100,18 @@ def test_commit(work):
     check_exact(work, vm.run, serial_wanted=vm.serial, timeout=200)
     disk = linux_disk(work)
     before = read_bytes(image_of(work))
-    with recorder(work, linux_args(WORK) + disk, 'killed', options=',disk=commit',
-                  timeout=200) as vm:
+    args = linux_args('vda,hold') + disk
+    with recorder(work, args, 'killed', options=',disk=commit', qmp=1, timeout=200) as vm:
         vm.wait_serial('TT-DONE vda', 100)
+        point = add_full(vm)['id']
         vm.kill()
     check('tt disk commit' in vm.stderr, vm.stderr)
     check(read_bytes(image_of(work)) == before, 'a killed one wrote to the image')
     tt('disk', 'commit', vm.run)
     check(read_bytes(image_of(work)) != before, 'nothing was committed')
     same_disk(store_of(vm.run), image_of(work))
+    said = refused(work, args, vm.run, point)
+    check('has changed since' in said and image_of(work) in said, said)
 
 
 @limit(300)
@@ -132,6 +136,118 @@ def test_image(work):
     equal(tree_hash(vm.run), parent, 'the parent afterwards')
     said = tt('disk', 'commit', child.run, rc=1).stderr
     check('disk of a branch' in said, said)
+
+
+@limit(300)
+def test_started_later(work):
+    """tt record start takes disk=, too: the image stays as it was at that moment, or gets
+    the result when QEMU ends, also what was written after the recording."""
+    for disk in 'private', 'commit':
+        args = linux_args('sh,vda,hold', 'n=200') + linux_disk(work)
+        run = os.path.join(work, disk)
+        with Vm(work, args, disk, qmp=1, timeout=200) as vm:
+            vm.wait_serial(READY, 60)
+            said = vm.qmp.hmp(f'tt record start {run} disk=other')
+            check("'private', 'commit' or 'image'" in said, said)
+            vm.qmp.cmd('tt-record-start', 60, dir=run, disk=disk)
+            before, began = read_bytes(image_of(work)), len(vm.serial)
+            vm.wait_serial('TT-DONE vda', 100)
+            vm.qmp.cmd('tt-record-stop', 60)
+            console = vm.serial[began:]
+            check(read_bytes(image_of(work)) == before, 'the image was written')
+            vm.qmp.send('quit')
+            vm.wait(0)
+        checked(store_of(run))
+        same = read_bytes(image_of(work)) == before
+        check(same == (disk == 'private'), f'disk={disk}: the image is as before: {same}')
+        if disk == 'commit':
+            same_disk(store_of(run), image_of(work))
+        rep = replay(work, run, name=f'{disk}-again', timeout=200)
+        check('replay exact' in rep.stderr and rep.serial in console, rep.stderr)
+
+
+def versions_of(run):
+    return {v['id'] for v in json.loads(tt('disk', 'list', store_of(run),
+                                           '--json').stdout)['versions']}
+
+
+@limit(300)
+def test_versions_go(work):
+    """With a checkpoint goes the version of the disk that it pinned, also while the guest
+    writes; what others have stays what it was, and the disk is whole."""
+    args = linux_args('vda,hold', 'n=50') + linux_disk(work)
+    with recorder(work, args, qmp=1, timeout=200) as vm:
+        vm.wait_serial('TT-GUEST-READY', 60)
+        points = [add_full(vm, f'p{i}')['id'] for i in range(1, 5)]
+        equal(versions_of(vm.run), {1, 2, 3, 4}, 'the versions')
+        for point in points[1], points[2]:
+            vm.qmp.cmd('tt-checkpoint-delete', id=point, timeout=60)
+        last = add_full(vm, 'p5')['id']
+        equal(versions_of(vm.run), {1, 4, 5}, 'the versions afterwards')
+        vm.wait_serial('TT-DONE vda', 100)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    checked(store_of(vm.run))
+    equal(versions_of(vm.run), {1, 4, 5}, 'the versions at the end')
+    with brancher(work, args, vm, last, qmp=1, timeout=200) as child:
+        child.wait_serial('TT-DONE vda', 100)
+        child.qmp.send('quit')
+        child.wait(0)
+    said = tt('check', vm.run).stdout
+    check('is intact' in said, said)
+    broken_disks(vm.run, child.run)
+
+
+@limit(60)
+def test_no_space(work):
+    """When a version cannot be written the checkpoint is kept, but is no full one, and the
+    version goes; there can be another one as soon as there is space."""
+    image = os.path.join(work, 'disk.img')
+    with open(image, 'wb') as out:
+        out.truncate(1 << 20)
+    library, flag = os.path.join(work, 'full_disk.so'), os.path.join(work, 'full')
+    run_tool('gcc', '-shared', '-fPIC', '-o', library,
+             os.path.join(REPO, 'tests/functional/full_disk.c'))
+    args = guest_args(work, 'torture', 'rounds=100000 percent=30')
+    args += ['-drive', f'file={image},format=raw,if=none,id=disk0', '-device',
+             'ide-hd,drive=disk0']
+    vm = recorder(work, args, qmp=1, timeout=50)
+    os.environ.update(LD_PRELOAD=library, TT_NO_SPACE=flag)
+    with vm:
+        del os.environ['LD_PRELOAD'], os.environ['TT_NO_SPACE']
+        vm.wait_serial('ticks')
+        add_full(vm, 'before')
+        with open(flag, 'wb'):
+            said = vm.qmp.error('tt-checkpoint-add', full=True)
+        check('no branch can begin at this checkpoint' in said and 'cannot keep a version: '
+              'No space left' in said, said)
+        os.remove(flag)
+        add_full(vm, 'behind')
+        full = [c['full'] for c in vm.qmp.cmd('query-tt-checkpoints')]
+        equal(full, [False, True, False, True], 'which are full ones')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    equal(versions_of(vm.run), {1, 3}, 'the versions')
+    check('is intact' in tt('check', vm.run).stdout, 'the run')
+    check_exact(work, vm.run, serial_wanted=vm.serial)
+
+
+def broken_disks(run, branch):
+    """tt check says what is wrong with the disks of a run and of its branch."""
+    qemu_img('snapshot', '-d', 'p4', store_of(run))
+    said = tt('check', run, rc=1).stderr
+    check("version 4 of disk" in said and 'no branch can begin' in said, said)
+    check('is intact' in tt('check', branch).stdout, 'the branch')
+    qemu_img('snapshot', '-d', 'p5', store_of(run))
+    said = tt('check', branch, rc=1).stderr
+    check('stands on version 5 of' in said, said)
+    with open(store_of(run), 'r+b') as disk:
+        disk.write(bytes(8192))
+    said = tt('check', run, rc=1).stderr
+    check(f"disk '{store_of(run)}': " in said and said.count('\n') == 1, said)
+    os.remove(store_of(run))
+    said = tt('check', run, rc=1).stderr
+    check(f"disk '{store_of(run)}': " in said and said.count('\n') == 1, said)
 
 
 def test_refused(work):

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Versions that were pinned reach the disk while the VM runs again: to wait for that
+ * with the VM stopped took seconds on a slow disk. Whoever stores the checkpoint that
+ * names them waits for it (tt_disks_on_kept).
+ *
+ *   pin, in memory --> flush of each disk, in coroutines --> all ended --> told
+ *                                                       --> one failed: none is kept
+ */
+#include "qemu/osdep.h"
+#include "hw-tt/state/tt-disks-int.h"
+#include "hw-tt/state/tt-disk-image.h"
+#include "block-tt/glue/tt-blkversion.h"
+#include "session/tt-session.h"
+#include "block/aio.h"
+#include "block/block_int.h"
+#include "qemu/coroutine.h"
+#include "qemu/main-loop.h"
+
+typedef struct Kept {
+    BlockDriverState *bs;
+    TtVersionId version;
+    char *device;
+    int ret;                        /* of its flush */
+} Kept;
+
+static struct {
+    GArray *all;                    /* Kept */
+    unsigned running;               /* flushes */
+    bool is_pending;
+    char *problem;
+    TtDisksKept *on_kept;
+} kd;
+
+void tt_disks_on_kept(TtDisksKept *on_kept)
+{
+    kd.on_kept = on_kept;
+}
+
+bool tt_disks_are_pending(void)
+{
+    return kd.is_pending;
+}
+
+const char *tt_disks_problem(void)
+{
+    return kd.problem;
+}
+
+void tt_disk_delete_version(BlockDriverState *bs, TtVersionId version)
+{
+    GRAPH_RDLOCK_GUARD_MAINLOOP();
+    tt_blk_version_delete(bs, version);
+}
+
+void tt_disks_forget(const char *image, uint32_t version)
+{
+    g_autoptr(GArray) disks = tt_disks_collect();
+    g_autofree char *path = tt_disk_path_from(image, tt_session.dir);
+    BlockDriverState *store = NULL;
+
+    for (unsigned i = 0; i < disks->len && !store; i++) {
+        BlockDriverState *bs = g_array_index(disks, TtDisk, i).bs;
+        g_autofree char *its = bs && tt_disk_is_store(bs) ? tt_disk_store_path(bs) : NULL;
+
+        store = !g_strcmp0(its, path) ? bs : NULL;
+    }
+    if (store) {
+        tt_disk_delete_version(store, version);
+    }
+}
+
+static void clear(void)
+{
+    for (unsigned i = 0; i < kd.all->len; i++) {
+        Kept *k = &g_array_index(kd.all, Kept, i);
+
+        bdrv_unref(k->bs);
+        g_free(k->device);
+    }
+    g_array_set_size(kd.all, 0);
+}
+
+/* Main loop: all have ended. */
+static void ended(void *opaque)
+{
+    for (unsigned i = 0; i < kd.all->len; i++) {
+        const Kept *k = &g_array_index(kd.all, Kept, i);
+
+        if (k->ret < 0 && !kd.problem) {
+            kd.problem = g_strdup_printf("disk '%s' cannot keep a version: %s",
+                                         k->device, strerror(-k->ret));
+        }
+    }
+    for (unsigned i = 0; kd.problem && i < kd.all->len; i++) {
+        const Kept *k = &g_array_index(kd.all, Kept, i);
+
+        tt_disk_delete_version(k->bs, k->version);
+    }
+    clear();
+    kd.is_pending = false;
+    if (kd.on_kept) {
+        kd.on_kept(kd.problem);
+    }
+}
+
+static void coroutine_fn flush_one(void *opaque)
+{
+    Kept *k = &g_array_index(kd.all, Kept, GPOINTER_TO_UINT(opaque));
+
+    WITH_GRAPH_RDLOCK_GUARD() {
+        k->ret = bdrv_co_flush(k->bs);
+    }
+    if (--kd.running == 0) {
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), ended, NULL);
+    }
+}
+
+void tt_disk_keep(BlockDriverState *bs, TtVersionId version, const char *device)
+{
+    Kept k = { .bs = bs, .version = version, .device = g_strdup(device) };
+
+    assert(!kd.is_pending);
+    if (!kd.all) {
+        kd.all = g_array_new(false, false, sizeof(Kept));
+    }
+    bdrv_ref(bs);
+    g_array_append_val(kd.all, k);
+}
+
+void tt_disk_keep_none(void)
+{
+    for (unsigned i = 0; kd.all && i < kd.all->len; i++) {
+        const Kept *k = &g_array_index(kd.all, Kept, i);
+
+        tt_disk_delete_version(k->bs, k->version);
+    }
+    if (kd.all) {
+        clear();
+    }
+}
+
+void tt_disk_keep_begin(void)
+{
+    unsigned n = kd.all ? kd.all->len : 0;
+
+    g_free(g_steal_pointer(&kd.problem));
+    kd.running = n;
+    kd.is_pending = n;
+    for (unsigned i = 0; i < n; i++) {
+        aio_co_enter(qemu_get_aio_context(),
+                     qemu_coroutine_create(flush_one, GUINT_TO_POINTER(i)));
+    }
+}
+
+void tt_disks_settle(void)
+{
+    while (kd.is_pending) {
+        aio_poll(qemu_get_aio_context(), true);
+    }
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Collects versions of disks: the thread that drops a checkpoint notes them, the main
+ * loop deletes them when the files know of it. In this order a recorder that is killed
+ * leaves a version that nobody needs, and never a checkpoint without its version.
+ */
+#include "qemu/osdep.h"
+#include "checkpoint/tt-cpdisks.h"
+#include "hw-tt/state/tt-disks.h"
+#include "io/tt-base.h"
+#include "run/tt-cpstate.h"
+#include "run/tt-fullstate.h"
+#include "run/tt-runstore.h"
+#include "session/tt-session.h"
+#include "block/aio.h"
+#include "qemu/main-loop.h"
+#include "qemu/thread.h"
+
+typedef struct Going {
+    TtNodeId id;
+    char *image;                    /* as the checkpoint names it */
+    uint32_t version;
+} Going;
+
+static GMutex lock;
+static GArray *going, *gone;        /* Going; under the lock */
+static uint64_t shared_pos;         /* versions up to there stay */
+
+static void add(TtNodeId id, const TtFullDesc *d)
+{
+    g_mutex_lock(&lock);
+    going = going ?: g_array_new(false, false, sizeof(Going));
+    for (unsigned i = 0; i < d->n_disks; i++) {
+        Going g = {
+            .id = id, .image = g_strdup(d->disks[i].image),
+            .version = d->disks[i].version,
+        };
+
+        if (g.version && d->disks[i].is_writable) {
+            g_array_append_val(going, g);
+        } else {
+            g_free(g.image);
+        }
+    }
+    g_mutex_unlock(&lock);
+}
+
+void tt_cpdisks_going(TtPageStore *store, TtNodeId id)
+{
+    g_autofree void *blob = NULL;
+    TtCheckpointInfo info;
+    TtFullDesc d = { 0 };
+    TtCpState s;
+    size_t len;
+
+    if (!tt_pagestore_info(store, id, &info) || !(info.flags & TT_CHECKPOINT_FULL) ||
+        info.pos <= qatomic_read(&shared_pos) ||
+        tt_session.manifest.features & TT_FEATURE_DISKS) {
+        return;
+    }
+    if (tt_pagestore_blob(store, id, &blob, &len, NULL) == TT_OK && blob &&
+        tt_cpstate_decode((TtBytes) { blob, len }, &s, NULL) == TT_OK &&
+        tt_fulldesc_find(s.full, &d, NULL) == TT_OK) {
+        add(id, &d);
+    }
+    tt_fulldesc_cleanup(&d);
+}
+
+void tt_cpdisks_all_going(TtPageStore *store)
+{
+    size_t n = tt_pagestore_count(store);
+    g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
+
+    n = tt_pagestore_list(store, infos, n);
+    for (size_t i = 0; i < n; i++) {
+        tt_cpdisks_going(store, infos[i].id);
+    }
+}
+
+static void collect_now(void *opaque)
+{
+    tt_cpdisks_collect();
+}
+
+void tt_cpdisks_gone(void)
+{
+    bool any;
+
+    g_mutex_lock(&lock);
+    any = going && going->len;
+    if (any) {
+        gone = gone ?: g_array_new(false, false, sizeof(Going));
+        g_array_append_vals(gone, going->data, going->len);
+        g_array_set_size(going, 0);
+    }
+    g_mutex_unlock(&lock);
+    if (any) {
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), collect_now, NULL);
+    }
+}
+
+void tt_cpdisks_are_shared(uint64_t pos)
+{
+    qatomic_set(&shared_pos, pos);
+}
+
+static GArray *take(GArray **list)
+{
+    GArray *all;
+
+    g_mutex_lock(&lock);
+    all = g_steal_pointer(list);
+    g_mutex_unlock(&lock);
+    return all;
+}
+
+void tt_cpdisks_collect(void)
+{
+    g_autoptr(GArray) all = NULL;
+
+    if (tt_disks_are_pending()) {
+        return;                     /* their end calls this again */
+    }
+    all = take(&gone);
+    for (unsigned i = 0; all && i < all->len; i++) {
+        Going *g = &g_array_index(all, Going, i);
+        g_autofree char *branch =
+            tt_runstore_branch_of(tt_session.dir, tt_session.manifest.uuid, g->id);
+
+        if (!branch) {
+            tt_disks_forget(g->image, g->version);
+        }
+        g_free(g->image);
+    }
+}
+
+static void drop(GArray *all)
+{
+    for (unsigned i = 0; all && i < all->len; i++) {
+        g_free(g_array_index(all, Going, i).image);
+    }
+    if (all) {
+        g_array_unref(all);
+    }
+}
+
+void tt_cpdisks_forget(void)
+{
+    drop(take(&going));
+    drop(take(&gone));
+    qatomic_set(&shared_pos, 0);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Versions of disks whose checkpoint went: nobody can begin there any more, so they go,
+ * too, and what only they needed is written anew.
+ *
+ * Those of a branch that began there stay, and so do all of a run whose log names what
+ * was read (disk-reads=store).
+ */
+#ifndef TT_CPDISKS_H
+#define TT_CPDISKS_H
+
+#include "pages/tt-pagestore.h"
+
+/* The checkpoint store's thread, or whoever has it: @id is about to go; the files say so
+ * now: what was going is gone. */
+void tt_cpdisks_going(TtPageStore *store, TtNodeId id);
+void tt_cpdisks_all_going(TtPageStore *store);
+void tt_cpdisks_gone(void);
+/* Any thread: another run has the disks of this one, as they are up to @pos. */
+void tt_cpdisks_are_shared(uint64_t pos);
+/* Main thread: no version is pending any more; a new recording. */
+void tt_cpdisks_collect(void);
+void tt_cpdisks_forget(void);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt check: are the disks of a run whole, and does each have the versions that the full
+ * checkpoints name, and the one of its parent's disk that a branch stands on? A replay
+ * needs none of them, unless the log names what was read; a branch does.
+ */
+#include "tt-tool-disk.h"
+#include "run/tt-cpstate.h"
+#include "run/tt-fullstate.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define TRIES 3                     /* its journal is made anew just while it is read */
+
+typedef struct Disks {
+    const char *run;
+    GPtrArray *problems;
+    GHashTable *maps;               /* path -> TtBlockMap; NULL: it cannot be used */
+} Disks;
+
+static void add(GPtrArray *to, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+
+static void add(GPtrArray *to, const char *fmt, ...)
+{
+    va_list ap;
+    char *text;
+
+    va_start(ap, fmt);
+    text = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    tt_replace_controls(text, '?');
+    g_ptr_array_add(to, text);
+}
+
+static TtStatus load(const char *path, TtBlockMap **map, TtDiag *diag)
+{
+    TtStatus s;
+    TtIo *io;
+
+    for (unsigned i = 0; i < (tool_is_growing() ? TRIES : 1); i++) {
+        s = tt_io_posix_open(path, &io, diag);
+        if (s == TT_OK) {
+            s = tt_blockmap_open(io, map, diag);
+            tt_io_close(io);
+        }
+        if (s == TT_OK && !tt_blockmap_damage(*map)) {
+            break;
+        }
+        if (s == TT_OK && i + 1 < TRIES && tool_is_growing()) {
+            tt_blockmap_free(g_steal_pointer(map));
+        }
+    }
+    return s;
+}
+
+/* What is wrong with it is said once. NULL: it cannot be used. */
+static TtBlockMap *map_of(Disks *d, const char *path)
+{
+    TtBlockMap *map = NULL;
+    TtBlockCheck check;
+    gpointer known;
+    TtDiag diag;
+
+    if (g_hash_table_lookup_extended(d->maps, path, NULL, &known)) {
+        return known;
+    }
+    if (load(path, &map, &diag) != TT_OK) {
+        add(d->problems, "disk '%s': %s", path, diag.text);
+    } else if (tt_blockmap_damage(map)) {
+        add(d->problems, "disk '%s': %s", path, tt_blockmap_damage(map));
+    } else if (tt_blockmap_check(map, &check, &diag) != TT_OK || check.errors) {
+        add(d->problems, "disk '%s': %s", path, check.errors ? check.text : diag.text);
+    }
+    g_hash_table_insert(d->maps, g_strdup(path), map);
+    return map;
+}
+
+/* ---- what its branch stands on ---- */
+
+static void check_base(Disks *d, const char *path, const TtBlockMap *map)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+    TtDiskInfo disk;
+    TtVersionInfo v;
+    TtBlockMap *base;
+
+    tt_blockmap_info(map, &disk);
+    if (disk.backing && disk.backing_format && strncmp(disk.backing_format, "tt@", 3) == 0) {
+        g_autofree char *name = g_canonicalize_filename(disk.backing, folder);
+        uint64_t id = 0;
+
+        base = map_of(d, name);
+        if (base && tool_parse_number(disk.backing_format + 3, &id) &&
+            !tt_blockmap_version_info(base, MIN(id, UINT32_MAX), &v)) {
+            add(d->problems, "disk '%s' stands on version %" PRIu64 " of '%s', which is "
+                "not there: what the branch did not write itself is lost", path, id, name);
+        }
+    }
+}
+
+static void check_files(Disks *d)
+{
+    g_autofree char *folder = g_build_filename(d->run, "disks", NULL);
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        if (g_str_has_suffix(name, ".tt")) {
+            g_autofree char *path = g_build_filename(folder, name, NULL);
+            TtBlockMap *map = map_of(d, path);
+
+            if (map) {
+                check_base(d, path, map);
+            }
+        }
+    }
+    if (dir) {
+        g_dir_close(dir);
+    }
+}
+
+/* ---- what the checkpoints have pinned ---- */
+
+static void check_pin(Disks *d, const TtCheckpointInfo *info, const TtFullDisk *k)
+{
+    g_autofree char *path = g_path_is_absolute(k->image) ? g_strdup(k->image) :
+        g_build_filename(d->run, k->image, NULL);
+    TtBlockMap *map = map_of(d, path);
+    TtVersionInfo v;
+
+    /* One that went meanwhile had lost its checkpoint before. */
+    if (map && !tool_is_growing() && !tt_blockmap_version_info(map, k->version, &v)) {
+        add(d->problems, "checkpoint %u, position %" PRIu64 ": version %" PRIu32 " of disk "
+            "'%s' is not there: no branch can begin at the checkpoint", info->id,
+            info->pos, k->version, path);
+    }
+}
+
+static void check_checkpoint(Disks *d, TtPageStore *store, const TtCheckpointInfo *info)
+{
+    g_autofree void *blob = NULL;
+    TtFullDesc desc;
+    TtCpState s;
+    size_t len;
+
+    if (tt_pagestore_blob(store, info->id, &blob, &len, NULL) != TT_OK ||
+        tt_cpstate_decode((TtBytes) { blob, len }, &s, NULL) != TT_OK ||
+        tt_fulldesc_find(s.full, &desc, NULL) != TT_OK) {
+        return;                     /* said elsewhere */
+    }
+    for (unsigned i = 0; i < desc.n_disks; i++) {
+        if (desc.disks[i].version) {
+            check_pin(d, info, &desc.disks[i]);
+        }
+    }
+    tt_fulldesc_cleanup(&desc);
+}
+
+static void check_pins(Disks *d, const TtManifest *m)
+{
+    g_autofree TtCheckpointInfo *infos = NULL;
+    TtPageStore *store;
+    TtDiag unused;
+    size_t n;
+
+    if (tt_runstore_open(d->run, m, 0, &store, &unused) != TT_OK) {
+        return;
+    }
+    n = tt_pagestore_count(store);
+    infos = g_new0(TtCheckpointInfo, n + 1);
+    n = tt_pagestore_list(store, infos, n);
+    for (size_t i = 0; i < n; i++) {
+        if (infos[i].flags & TT_CHECKPOINT_FULL) {
+            check_checkpoint(d, store, &infos[i]);
+        }
+    }
+    tt_pagestore_free(store);
+}
+
+static void free_map(gpointer map)
+{
+    tt_blockmap_free(map);
+}
+
+void tool_check_disks(const char *run, const TtManifest *m, GPtrArray *problems)
+{
+    Disks d = {
+        .run = run, .problems = problems,
+        .maps = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_map),
+    };
+
+    check_files(&d);
+    check_pins(&d, m);
+    g_hash_table_destroy(d.maps);
+}
