@@ -56,6 +56,12 @@ void tt_link_send(TtLink *l, TtFrame *f);
 const GByteArray *tt_link_out(const TtLink *l);
 void tt_link_sent(TtLink *l, size_t len);
 
+/*
+ * The key of a group: the bytes of a file, without a newline at its end. TT_ERR_IO;
+ * TT_ERR_LIMIT: too short or too long. g_free.
+ */
+TtStatus tt_group_key_load(const char *path, uint8_t **key, size_t *len, TtDiag *diag);
+
 /* ---- frames that came before ---- */
 
 /*
