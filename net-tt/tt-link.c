@@ -5,6 +5,7 @@
 #include "net-tt/tt-link.h"
 
 #include <assert.h>
+#include <glib.h>
 #include <inttypes.h>
 
 typedef enum LinkState { WANTS_HELLO, WANTS_READY, OPEN, BROKEN } LinkState;
@@ -55,9 +56,10 @@ bool tt_link_is_open(const TtLink *l)
     return l->state == OPEN;
 }
 
-const GByteArray *tt_link_out(const TtLink *l)
+const uint8_t *tt_link_out(const TtLink *l, size_t *len)
 {
-    return l->out;
+    *len = l->out->len;
+    return l->out->data;
 }
 
 void tt_link_sent(TtLink *l, size_t len)

@@ -18,9 +18,7 @@
 #ifndef TT_LINK_H
 #define TT_LINK_H
 
-#include "net-tt/tt-frame.h"
-
-#include <glib.h>
+#include "tt-frame.h"
 
 typedef struct TtLink TtLink;
 
@@ -53,7 +51,7 @@ TtStatus tt_link_next(TtLink *l, TtFrame *f, TtDiag *diag);
 /* Appends @f to what is to be sent; the link is open. Fills in its hash. */
 void tt_link_send(TtLink *l, TtFrame *f);
 /* What is to be sent; who sends takes it out with tt_link_sent. */
-const GByteArray *tt_link_out(const TtLink *l);
+const uint8_t *tt_link_out(const TtLink *l, size_t *len);
 void tt_link_sent(TtLink *l, size_t len);
 
 /*

@@ -111,10 +111,12 @@ static void lose(TtNetConn *c)
 /* False: the peer is lost. */
 static bool flush(TtNetConn *c)
 {
-    while (tt_link_out(c->link)->len) {
-        const GByteArray *out = tt_link_out(c->link);
+    const uint8_t *out;
+    size_t len;
+
+    while (out = tt_link_out(c->link, &len), len) {
         Error *err = NULL;
-        ssize_t n = qio_channel_write(c->ioc, (const char *)out->data, out->len, &err);
+        ssize_t n = qio_channel_write(c->ioc, (const char *)out, len, &err);
 
         if (n == QIO_CHANNEL_ERR_BLOCK) {
             return true;
@@ -151,8 +153,13 @@ bool tt_net_conn_is_open(const TtNetConn *c)
 
 bool tt_net_conn_has_room(TtNetConn *c)
 {
-    bool has = !c->link || tt_link_out(c->link)->len < OUT_MAX;
+    size_t len = 0;
+    bool has;
 
+    if (c->link) {
+        tt_link_out(c->link, &len);
+    }
+    has = len < OUT_MAX;
     c->was_full |= !has;
     return has;
 }
@@ -241,10 +248,13 @@ static gboolean read_ready(QIOChannel *ioc, GIOCondition condition, gpointer opa
 /* What is to be waited for. */
 static void watch(TtNetConn *c)
 {
+    size_t len;
+
     if (!c->read_tag && !c->is_blocked) {
         c->read_tag = qio_channel_add_watch(c->ioc, G_IO_IN, read_ready, c, NULL);
     }
-    if (!c->write_tag && tt_link_out(c->link)->len) {
+    tt_link_out(c->link, &len);
+    if (!c->write_tag && len) {
         c->write_tag = qio_channel_add_watch(c->ioc, G_IO_OUT, write_ready, c, NULL);
     }
 }

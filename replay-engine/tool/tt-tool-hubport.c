@@ -84,9 +84,11 @@ static gboolean can_write(gint fd, GIOCondition what, gpointer opaque);
 /* False: the port is gone. */
 static bool flush_port(HubPort *p)
 {
-    while (tt_link_out(p->link)->len) {
-        const GByteArray *out = tt_link_out(p->link);
-        ssize_t n = send(p->fd, out->data, out->len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const uint8_t *out;
+    size_t len;
+
+    while (out = tt_link_out(p->link, &len), len) {
+        ssize_t n = send(p->fd, out, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (n >= 0) {
             tt_link_sent(p->link, n);
@@ -116,8 +118,12 @@ static void send_to(Hub *h, unsigned to, const TtFrame *f)
 {
     HubPort *p = h->ports[to];
     TtFrame copy = *f;
+    size_t len = 0;
 
-    if (!p || !tt_link_is_open(p->link) || tt_link_out(p->link)->len > OUT_MAX) {
+    if (p) {
+        tt_link_out(p->link, &len);
+    }
+    if (!p || !tt_link_is_open(p->link) || len > OUT_MAX) {
         h->n_lost++;
         return;
     }
