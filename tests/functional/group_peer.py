@@ -63,7 +63,6 @@ class Peer:
         self.sock.settimeout(20 * SLOW)
         self.sock.connect(path)
         self.pending = b''
-        self.greeted = False
 
     def __enter__(self):
         return self
@@ -82,7 +81,10 @@ class Peer:
                               group.encode()))
 
     def ready(self):
+        """Says so, and waits until the other side does."""
+        self.take(HELLO)
         self.send(message(READY, 0))
+        self.take(HEAD)
 
     def is_closed(self):
         """Waits until the other side closes."""
@@ -105,9 +107,6 @@ class Peer:
 
     def frame(self):
         """(sequence, bytes) of the next frame that comes."""
-        if not self.greeted:
-            self.take(HELLO)
-            self.greeted = True
         while True:
             fields = struct.unpack('<4sBBHII16sQQQQ', self.take(HEAD))
             data = self.take(fields[4])
