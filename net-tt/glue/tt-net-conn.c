@@ -9,6 +9,7 @@
 #include "qapi/error.h"
 #include "qapi/qapi-types-sockets.h"
 #include "qemu/error-report.h"
+#include "qemu/main-loop.h"
 #include "qemu/sockets.h"
 #include "qemu/timer.h"
 #include "io/channel-socket.h"
