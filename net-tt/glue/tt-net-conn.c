@@ -31,7 +31,7 @@ struct TtNetConn {
     QIOChannelSocket *connecting;       /* not NULL: on its way */
     QIOChannel *ioc;                    /* NULL: there is no peer */
     TtLink *link;
-    guint read_tag, write_tag, retry_tag, patience_tag;
+    guint read_tag, write_tag, gone_tag, retry_tag, patience_tag;
     bool is_blocked;                    /* the NIC takes no more for now */
     bool was_full;                      /* writable must be called */
     bool has_failed;                    /* to connect, which was said */
@@ -85,6 +85,7 @@ static void leave(TtNetConn *c)
 {
     drop_tag(&c->read_tag);
     drop_tag(&c->write_tag);
+    drop_tag(&c->gone_tag);
     drop_tag(&c->patience_tag);
     if (c->ioc) {
         qio_channel_close(c->ioc, NULL);
@@ -240,10 +241,19 @@ static gboolean read_ready(QIOChannel *ioc, GIOCondition condition, gpointer opa
     }
     if (c->is_blocked) {
         c->read_tag = 0;
-        return G_SOURCE_REMOVE;
     }
     watch(c);
-    return G_SOURCE_CONTINUE;
+    return c->read_tag ? G_SOURCE_CONTINUE : G_SOURCE_REMOVE;
+}
+
+/* The NIC takes no more, so nobody reads; that the peer goes is noticed all the same. */
+static gboolean peer_gone(QIOChannel *ioc, GIOCondition condition, gpointer opaque)
+{
+    TtNetConn *c = opaque;
+
+    c->gone_tag = 0;
+    lose(c);
+    return G_SOURCE_REMOVE;
 }
 
 /* What is to be waited for. */
@@ -251,7 +261,12 @@ static void watch(TtNetConn *c)
 {
     size_t len;
 
+    if (c->is_blocked && !c->gone_tag) {
+        c->gone_tag = qio_channel_add_watch(c->ioc, G_IO_HUP | G_IO_ERR, peer_gone, c,
+                                            NULL);
+    }
     if (!c->read_tag && !c->is_blocked) {
+        drop_tag(&c->gone_tag);
         c->read_tag = qio_channel_add_watch(c->ioc, G_IO_IN, read_ready, c, NULL);
     }
     tt_link_out(c->link, &len);

@@ -60,7 +60,7 @@ class Peer:
 
     def __init__(self, path):
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(20 * SLOW)
+        self.sock.settimeout(5 * SLOW)
         self.sock.connect(path)
         self.pending = b''
 
