@@ -322,8 +322,7 @@ def test_blocked(work):
         wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
         for _ in range(3):
             with friend(path) as p:
-                for i in range(100):
-                    p.send(frame_of(b'x' * 60, i + 1, seq=i))
+                p.send(b''.join(frame_of(b'x' * 60, i + 1, seq=i) for i in range(100)))
             wait_until(lambda: 'listening' in vm.qmp.hmp('info network'),
                        'it listens again')
         vm.qmp.send('quit')
