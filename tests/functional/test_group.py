@@ -23,14 +23,18 @@ head -c 60000 /dev/urandom > /tmp/www/file
 echo "TT-FILE $(md5sum /tmp/www/file | cut -d ' ' -f 1)"
 httpd -h /tmp/www
 echo TT-SERVES
-nc -l -p 99 < /dev/null > /tmp/bye
+i=0
+while [ $i -lt CLIENTS ]; do
+    nc -l -p 99 < /dev/null >> /tmp/bye
+    i=$((i + 1))
+done
 sleep 1
-echo "TT-DONE own $(cat /tmp/bye)"
+echo "TT-DONE own" $(cat /tmp/bye)
 '''
 
 CLIENT = '''
 ifconfig lo 127.0.0.1 up
-ifconfig eth0 10.9.0.2 netmask 255.255.255.0 up
+ifconfig eth0 10.9.0.NUMBER netmask 255.255.255.0 up
 i=0
 until wget -q -O /tmp/got http://10.9.0.1/file || [ $i -gt 60 ]; do
     i=$((i + 1))
@@ -81,10 +85,49 @@ def md5_of(serial):
     return found.group(1)
 
 
-def check_both(server, client):
-    check(b'TT-DONE own bye' in server, f'the server says {server[-300:]}')
-    check(b'TT-DONE own' in client, f'the client says {client[-300:]}')
-    equal(md5_of(client), md5_of(server), 'the file that the client got')
+def server_args(work, options, clients=1):
+    return guest(work, 's', SERVER.replace('CLIENTS', str(clients))) + nic(1, options)
+
+
+def client_args(work, options, number=2):
+    return guest(work, f'c{number}', CLIENT.replace('NUMBER', str(number))) + \
+        nic(number, options)
+
+
+def check_consoles(server, *clients):
+    check(b'TT-DONE own' + b' bye' * len(clients) in server,
+          f'the server says {server[-300:]}')
+    for client in clients:
+        check(b'TT-DONE own' in client, f'the client says {client[-300:]}')
+        equal(md5_of(client), md5_of(server), 'the file that the client got')
+
+
+def record_group(work, path, clients=1, name='group'):
+    """Records a server and its clients behind the hub at path, all to their end. Returns
+    their ended Vms."""
+    os.makedirs(os.path.join(work, name))
+    vms = [recorder(work, server_args(work, f'connect={path}', clients),
+                    f'{name}/server', timeout=350)]
+    vms += [recorder(work, client_args(work, f'connect={path}', number),
+                     f'{name}/client{number}', timeout=350)
+            for number in range(2, clients + 2)]
+    with contextlib.ExitStack() as running:
+        for vm in vms:
+            running.enter_context(vm)
+        for vm in reversed(vms):
+            vm.wait(0)
+    check_consoles(*(vm.serial for vm in vms))
+    return vms
+
+
+def check_group(work, vms, cuts, name='group'):
+    """Each replays exactly alone, and the group fits together."""
+    folder = os.path.join(work, name)
+    for vm in vms:
+        check_exact(work, vm.run, name=f'{vm.name}-rep', serial_wanted=vm.serial,
+                    timeout=200)
+    check('fit together' in tt('group', 'check', folder).stdout, 'tt group check')
+    compare(folder, {os.path.basename(vm.name): vm.run for vm in vms}, cuts)
 
 
 @limit(200)
@@ -96,15 +139,15 @@ def test_plain(work):
     with socket.socket() as probe:
         probe.bind(('127.0.0.1', 0))
         port = probe.getsockname()[1]
-    client = guest(work, 'c', CLIENT) + nic(2, f'connect=:{port},key-file={key}')
-    server = guest(work, 's', SERVER) + nic(1, f'listen=127.0.0.1:{port},key-file={key}')
+    client = client_args(work, f'connect=:{port},key-file={key}')
+    server = server_args(work, f'listen=127.0.0.1:{port},key-file={key}')
     with Vm(work, client, name='client', timeout=150) as c:
         # The client tries again until there is a server.
         wait_until(lambda: 'tries again' in c.stderr, 'a sentence on no server')
         with Vm(work, server, name='server', timeout=150) as s:
             c.wait(0)
             s.wait(0)
-        check_both(s.serial, c.serial)
+        check_consoles(s.serial, c.serial)
     check('connected' in c.stderr, c.stderr)
 
 
@@ -209,48 +252,34 @@ def compare(folder, runs, times):
 def test_two(work):
     """Two recorded Linux guests, with frames delayed, overtaking and lost: each replays
     exactly alone, the group fits together, cuts and orders are right."""
-    folder = os.path.join(work, 'group')
-    os.makedirs(folder)
     log = os.path.join(work, 'hub.log')
     with hub(work, '--delay', '1', '--jitter', '3', '--loss', '2', '--log', log) as path:
-        server = recorder(work, guest(work, 's', SERVER) + nic(1, f'connect={path}'),
-                          'group/server', timeout=250)
-        client = recorder(work, guest(work, 'c', CLIENT) + nic(2, f'connect={path}'),
-                          'group/client', timeout=250)
-        with server, client:
-            client.wait(0)
-            server.wait(0)
-    check_both(server.serial, client.serial)
-    for vm in (server, client):
-        check_exact(work, vm.run, name=f'{vm.name}-rep', serial_wanted=vm.serial,
-                    timeout=200)
-    check('fit together' in tt('group', 'check', folder).stdout, 'tt group check')
+        vms = record_group(work, path)
+    check_group(work, vms, int(os.environ.get('TT_CUTS', '60')))
     fates = [json.loads(line)['fate'] for line in open(log, encoding='ascii')]
     check('lost' in fates and 'goes' in fates, f'fates: {set(fates)}')
-    compare(folder, {'server': server.run, 'client': client.run},
-            int(os.environ.get('TT_CUTS', '60')))
-    group_says_no(work, folder)
+    group_says_no(work, os.path.join(work, 'group'))
 
 
 def group_says_no(work, folder):
     for args, why in ((['cut', folder, 'nobody:1'], 'no place'),
-                      (['cut', folder, 'client:x'], 'no position'),
-                      (['cut', folder, 'client:@x'], 'no mark'),
-                      (['cut', folder, f'client:{1 << 62}'], 'is not in the run'),
+                      (['cut', folder, 'client2:x'], 'no position'),
+                      (['cut', folder, 'client2:@x'], 'no mark'),
+                      (['cut', folder, f'client2:{1 << 62}'], 'is not in the run'),
                       (['info', os.path.join(work, 'no')], 'neither'),
                       (['info', work], 'has 0 runs')):
         said = one_sentence(tt('group', *args, rc=1).stderr, str(args))
         check(why in said, f'{args}: {said}')
     listed = os.path.join(work, 'list')
     with open(listed, 'w', encoding='ascii') as out:
-        out.write('[group]\nname=both\n[members]\na=group/client.run\n')
+        out.write('[group]\nname=both\n[members]\na=group/client2.run\n')
     info = json.loads(tt('group', 'info', listed, '--json').stdout)
     equal([info['group'], info['members'][0]['name'], info['members'][0]['got']],
           ['both', 'a', 0 if not info['members'][0]['outside'] else
            info['members'][0]['got']], 'a list of one run')
     check(info['members'][0]['outside'] > 0, 'frames of a run that is not there')
     with open(listed, 'a', encoding='ascii') as out:
-        out.write('b=group/client.run\n')
+        out.write('b=group/client2.run\n')
     said = one_sentence(tt('group', 'info', listed, rc=1).stderr, 'a run twice')
     check('second time' in said, said)
 
