@@ -21,9 +21,14 @@ class Frames:
     """What a run sent and got, in the order of its log."""
 
     def __init__(self, run):
-        with open(os.path.join(run, 'manifest'), encoding='utf-8') as manifest:
-            found = re.search(r'^\[run\]$.*?^uuid=([0-9a-f-]+)$', manifest.read(),
-                              re.M | re.S)
+        path = os.path.join(run, 'manifest')
+        try:
+            with open(path, encoding='utf-8') as manifest:
+                found = re.search(r'^\[run\]$.*?^uuid=([0-9a-f-]+)$', manifest.read(),
+                                  re.M | re.S)
+        except OSError as error:
+            raise gdb.GdbError(f'tt: {path} cannot be read ({error.strerror}): start gdb '
+                               'where QEMU was started') from None
         self.id = found.group(1).replace('-', '')
         self.sent, self.got = [], []            # (position, run, sequence)
         for line in ask('log', run, '--kind', 'frame', '--json', '--data').splitlines():
@@ -55,7 +60,7 @@ def frames_here():
     found = re.match(r'tt: replay (.*)', said)
     if not found:
         raise gdb.GdbError('tt: this inferior is no replay of TTVM')
-    run = os.path.realpath(found.group(1))
+    run = os.path.realpath(found.group(1).strip())
     if run not in known:
         known[run] = Frames(run)
     return known[run]

@@ -12,8 +12,9 @@ import subprocess
 
 from group_peer import Peer, frame_of
 from guests import own_args
-from ttlib import (MACHINE, SLOW, TestFailure, Vm, check, check_exact, equal, limit,
-                   one_sentence, recorder, seed, tool, tt, wait_until)
+from ttlib import (MACHINE, REPO, SLOW, Gdb, TestFailure, Vm, check, check_exact, equal,
+                   limit, one_sentence, recorder, seed, stopped_replay, tool, tt,
+                   wait_until)
 
 SERVER = '''
 ifconfig lo 127.0.0.1 up
@@ -259,6 +260,24 @@ def test_two(work):
     fates = [json.loads(line)['fate'] for line in open(log, encoding='ascii')]
     check('lost' in fates and 'goes' in fates, f'fates: {set(fates)}')
     group_says_no(work, os.path.join(work, 'group'))
+    step_messages(work, *vms)
+
+
+def step_messages(work, server, client):
+    """One gdb with both replays goes from a frame's arrival to its sending, and back."""
+    with stopped_replay(work, server.run, 'gs', Gdb.args(work, 'gs')) as s, \
+            stopped_replay(work, client.run, 'gc', Gdb.args(work, 'gc')) as c:
+        text = Gdb(c)('add-inferior -no-connection', 'inferior 2',
+                      f'target remote {Gdb(s).path}', f'source {REPO}/scripts/tt-gdb.py',
+                      'inferior 1', 'tt goto end', 'reverse-step-message', 'tt when',
+                      'step-message', 'tt when', 'tt goto start', 'reverse-step-message')
+    got = read_frames(client.run)[1][-1]
+    sent = {seq: pos for pos, seq, _ in read_frames(server.run)[0]}[got[2]]
+    for said in (f'frame {got[2]} is sent, at position {sent} of inferior 2',
+                 f'position {sent} of', f'frame {got[2]} is delivered, at position {got[0]} '
+                 'of inferior 1', f'position {got[0]} of', 'no frame that came up to here'):
+        check(said in text, f'not said: {said}: {text[-1500:]}')
+    check('Traceback' not in text and 'Python Exception' not in text, text[-1500:])
 
 
 def group_says_no(work, folder):
