@@ -12,11 +12,17 @@
 #include "net/net.h"
 #include "qapi/error.h"
 #include "qapi/qapi-types-net.h"
+#include "qemu/main-loop.h"
+#include "system/runstate.h"
+#include "tt/hooks.h"
 
 typedef struct TtNet {
     NetClientState nc;
     TtNetConn *conn;
     TtHeard heard;
+    TtFrame held;               /* came while the VM stood still; data NULL: none did */
+    QEMUBH *release;
+    VMChangeStateEntry *vm_state;
     char *where;                /* for `info network` */
 } TtNet;
 
@@ -58,6 +64,46 @@ static void delivered(NetClientState *nc, ssize_t len)
     tt_net_conn_go_on(net_of(nc)->conn);
 }
 
+/* False: the NIC has no room for more; delivered() is called when it has. */
+static bool deliver(TtNet *n, const TtFrame *f)
+{
+    if (!n->nc.peer || n->nc.link_down || n->nc.peer->link_down) {
+        return true;
+    }
+    tt_net_note_delivered(f);
+    return qemu_send_packet_async(&n->nc, f->data, f->len, delivered) != 0;
+}
+
+static void drop_held(TtNet *n)
+{
+    g_free((void *)n->held.data);
+    n->held.data = NULL;
+}
+
+/* The VM runs again. In the main loop, not among the handlers of its start. */
+static void release_held(void *opaque)
+{
+    TtNet *n = opaque;
+
+    if (n->held.data && runstate_is_running() && !tt_past) {
+        bool has_room = deliver(n, &n->held);
+
+        drop_held(n);
+        if (has_room) {
+            tt_net_conn_go_on(n->conn);
+        }
+    }
+}
+
+static void vm_state_changed(void *opaque, bool running, RunState state)
+{
+    TtNet *n = opaque;
+
+    if (running) {
+        qemu_bh_schedule(n->release);
+    }
+}
+
 static bool frame_came(void *opaque, const TtFrame *f)
 {
     TtNet *n = opaque;
@@ -72,11 +118,15 @@ static bool frame_came(void *opaque, const TtFrame *f)
                         "before", f->seq);
         return true;
     }
-    if (!n->nc.peer || n->nc.link_down || n->nc.peer->link_down) {
-        return true;
+    /* While the VM stands still, or its past is shown, nothing is delivered: by the time
+     * it is, another run may be recorded. */
+    if (!runstate_is_running() || tt_past) {
+        drop_held(n);
+        n->held = *f;
+        n->held.data = g_memdup2(f->data, f->len);
+        return false;
     }
-    tt_net_note_delivered(f);
-    return qemu_send_packet_async(&n->nc, f->data, f->len, delivered) != 0;
+    return deliver(n, f);
 }
 
 /* ---- the backend ---- */
@@ -95,6 +145,11 @@ static void tt_net_cleanup(NetClientState *nc)
     if (n->conn) {
         tt_net_conn_free(n->conn);
     }
+    if (n->vm_state) {
+        qemu_del_vm_change_state_handler(n->vm_state);
+        qemu_bh_delete(n->release);
+    }
+    drop_held(n);
     g_free(n->where);
 }
 
@@ -152,6 +207,8 @@ int net_init_tt(const Netdev *netdev, const char *name, NetClientState *peer,
     n = net_of(nc);
     n->where = g_strdup_printf("group=%s,%s=%s", from->group, from->listen ? "listen" :
                                "connect", from->listen ?: from->connect);
+    n->release = qemu_bh_new(release_held, n);
+    n->vm_state = qemu_add_vm_change_state_handler(vm_state_changed, n);
     n->conn = tt_net_conn_new(&o, &conn_ops, n, errp);
     if (!n->conn) {
         qemu_del_net_client(nc);

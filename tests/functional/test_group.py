@@ -9,6 +9,7 @@ import os
 import re
 import socket
 import subprocess
+import time
 
 from group_peer import Peer, frame_of
 from guests import own_args
@@ -103,18 +104,20 @@ def check_consoles(server, *clients):
         equal(md5_of(client), md5_of(server), 'the file that the client got')
 
 
-def record_group(work, path, clients=1, name='group'):
+def record_group(work, path, clients=1, name='group', during=None):
     """Records a server and its clients behind the hub at path, all to their end. Returns
     their ended Vms."""
     os.makedirs(os.path.join(work, name))
     vms = [recorder(work, server_args(work, f'connect={path}', clients),
-                    f'{name}/server', timeout=350)]
+                    f'{name}/server', timeout=350, qmp=1)]
     vms += [recorder(work, client_args(work, f'connect={path}', number),
                      f'{name}/client{number}', timeout=350)
             for number in range(2, clients + 2)]
     with contextlib.ExitStack() as running:
         for vm in vms:
             running.enter_context(vm)
+        if during:
+            during(vms[0])
         for vm in reversed(vms):
             vm.wait(0)
     check_consoles(*(vm.serial for vm in vms))
@@ -249,16 +252,45 @@ def compare(folder, runs, times):
     print(f'{len(brute.messages)} frames delivered, {inside} of {times} cuts hold back')
 
 
+def stand_still(vm):
+    """While frames come: the VM stops, shows its past, and goes on."""
+    vm.wait_serial('TT-SERVES', timeout=150)
+    for past in (False, True, False, True):
+        time.sleep(.5)
+        vm.qmp.cmd('stop')
+        if past:
+            here = vm.qmp.cmd('query-tt')['position']
+            vm.qmp.cmd('tt-goto', 120, position=here - 20000)
+            vm.qmp.cmd('tt-goto', 120, where='end')
+        time.sleep(.2)
+        vm.qmp.cmd('cont')
+
+
+def nothing_unnoted(log, run):
+    """Of what the hub sent to the run all is in its log, up to the last that is."""
+    fates = [json.loads(line) for line in open(log, encoding='ascii')]
+    got = {(name, seq) for _, name, seq, _, _ in read_frames(run)[1]}
+    others = {name for name, _ in got}
+    port = next(f['from'] for f in fates if f['run'] not in others)
+    went = [(f['ns'] + f['after_ns'], (f['run'], f['sequence'])) for f in fates
+            if f['fate'] == 'goes' and f['to'] == port]
+    went = [frame for _, frame in sorted(went)]
+    last = max(i for i, frame in enumerate(went) if frame in got)
+    missing = [frame for frame in went[:last] if frame not in got]
+    check(not missing, f'{len(missing)} of {len(went)} frames are not noted')
+
+
 @limit(400)
 def test_two(work):
     """Two recorded Linux guests, with frames delayed, overtaking and lost: each replays
     exactly alone, the group fits together, cuts and orders are right."""
     log = os.path.join(work, 'hub.log')
     with hub(work, '--delay', '1', '--jitter', '3', '--loss', '2', '--log', log) as path:
-        vms = record_group(work, path)
+        vms = record_group(work, path, during=stand_still)
     check_group(work, vms, int(os.environ.get('TT_CUTS', '60')))
     fates = [json.loads(line)['fate'] for line in open(log, encoding='ascii')]
     check('lost' in fates and 'goes' in fates, f'fates: {set(fates)}')
+    nothing_unnoted(log, vms[0].run)
     group_says_no(work, os.path.join(work, 'group'))
     step_messages(work, *vms)
 
