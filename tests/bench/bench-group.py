@@ -8,7 +8,6 @@ upstream's netdev stream and over netdev tt, plain and recorded; bytes of the lo
 import argparse
 import os
 import re
-import statistics
 import sys
 import tempfile
 
@@ -41,6 +40,8 @@ until wget -q -O /dev/null http://10.9.0.2/ || [ $i -gt 60 ]; do
     i=$((i + 1))
     sleep 1
 done
+echo TT-START
+sleep 1
 up=$(cut -d ' ' -f 1 /proc/uptime)
 bytes=$(wget -q -O - http://10.9.0.2/file | wc -c)
 echo "TT-TOOK $up $(cut -d ' ' -f 1 /proc/uptime) $bytes"
@@ -57,7 +58,8 @@ def link(kind, path, listens, key):
 
 
 def one(work, kind, recorded, args, name):
-    """Seconds of the transfer as the guest sees them, bytes of both logs."""
+    """Seconds of the transfer as the guest sees them, CPU seconds of both processes, bytes
+    of both logs."""
     path = os.path.join(work, f'{name}.sock')
     key = os.path.join(work, 'key') if args.key else None
     if key:
@@ -78,6 +80,10 @@ def one(work, kind, recorded, args, name):
             if listens:
                 wait_until(lambda: os.path.exists(sock), 'the socket')
             with vm('b', CLIENT, 1, False, sock) as source:
+                source.wait_serial('TT-START', timeout=300)
+                cpu = -source.cpu_seconds() - sink.cpu_seconds()
+                source.wait_serial('TT-TOOK', timeout=300)
+                cpu += source.cpu_seconds() + sink.cpu_seconds()
                 source.wait(0)
                 sink.wait(0)
         found = re.search(rb'TT-TOOK ([0-9.]+) ([0-9.]+) (\d+)', source.serial)
@@ -85,7 +91,7 @@ def one(work, kind, recorded, args, name):
               f'{source.serial[-300:]} {sink.serial[-300:]}')
         size = sum(os.path.getsize(os.path.join(v.run, 'log')) for v in (sink, source)) \
             if recorded else 0
-        return float(found.group(2)) - float(found.group(1)), size
+        return float(found.group(2)) - float(found.group(1)), cpu, size
 
     if args.hub and kind == 'tt':
         with hub(work) as sock:
@@ -95,28 +101,30 @@ def one(work, kind, recorded, args, name):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('-n', type=int, default=20, help='megabytes')
+    parser.add_argument('-n', type=int, default=20, help='megabytes, 30 at most')
     parser.add_argument('--times', type=int, default=3)
     parser.add_argument('--key', action='store_true', help='authenticated')
     parser.add_argument('--hub', action='store_true', help='through tt hub')
     args = parser.parse_args()
-    took, logs = {}, {}
+    seen = {}
     with tempfile.TemporaryDirectory(prefix='tt-group-') as work:
         for i in range(args.times):
             for recorded in (False, True):
                 for kind in ('stream', 'tt'):
-                    seconds, size = one(work, kind, recorded, args, f'{kind[0]}{i}')
-                    took.setdefault((kind, recorded), []).append(seconds)
-                    logs.setdefault((kind, recorded), []).append(size)
-    for (kind, recorded), seconds in took.items():
-        best = min(seconds)
-        print(f'{kind:7} {"recorded" if recorded else "plain":9} '
-              f'{args.n * 1.048576 / best:7.2f} MB/s (best of {len(seconds)}: {seconds})'
-              f' logs {statistics.median(logs[kind, recorded]) / 1e6:.1f} MB')
-    for kind, recorded in (('tt', False), ('tt', True)):
-        print(f'{kind} {"recorded" if recorded else "plain"} over stream '
-              f'{"recorded" if recorded else "plain"}: '
-              f'{min(took["stream", recorded]) / min(took[kind, recorded]):.2f}')
+                    seen.setdefault((kind, recorded), []).append(
+                        one(work, kind, recorded, args, f'{kind[0]}{i}'))
+    best = {}
+    for (kind, recorded), each in seen.items():
+        took, cpu, size = (min(column) for column in zip(*each))
+        best[kind, recorded] = took, cpu
+        print(f'{kind:7} {"recorded" if recorded else "plain":9} best of {len(each)}: '
+              f'{args.n * 1.048576 / took:7.2f} MB/s, {cpu / args.n:.3f} CPU s a MB, '
+              f'logs {size / 1e6:.1f} MB')
+    for what, a, b in (('tt over stream, plain', ('stream', False), ('tt', False)),
+                       ('tt over stream, recorded', ('stream', True), ('tt', True)),
+                       ('tt recorded over stream plain', ('stream', False), ('tt', True))):
+        print(f'{what}: {best[a][0] / best[b][0]:.2f} of the speed, by CPU time '
+              f'{best[a][1] / best[b][1]:.2f}')
 
 
 if __name__ == '__main__':
