@@ -18,6 +18,7 @@ typedef struct GroupGot {
     uint64_t pos, seq, hash, sent_at;
     uint32_t len;
     unsigned from;              /* member; or GROUP_OUTSIDE */
+    uint32_t n_sent;            /* that its member had sent before */
 } GroupGot;
 
 #define GROUP_OUTSIDE UINT32_MAX
