@@ -4,12 +4,12 @@
 # as .../bash-completion/completions/tt.
 
 _tt_commands="info log stats check verify pack unpack branch trace branches
-compare-traces disk"
+compare-traces disk group hub"
 
 # The kinds of events; `tt log --kind` also takes numbers.
 _tt_kinds="pio-in pio-out mmio-ld mmio-st tsc msr-rd msr-wr cr8-rd rand cpuid
 value intr unhalt ram map cpu-flag cpu-state block cpu-switch ram-fill check
-digest mark note finish"
+digest mark note finish screen frame"
 
 _tt_options()
 {
@@ -17,6 +17,9 @@ _tt_options()
     info|stats|check) echo --json --help ;;
     disk) echo --disk --version --at --format --force --socket --port --seconds --keep \
                --blocks --files --json --help ;;
+    group) echo --json --help ;;
+    hub) echo --group --listen --key-file --delay --jitter --loss --rate --queue --seed \
+              --log --seconds --help ;;
     log) echo --from --to --kind --limit --json --data --device \
              --registers --timeline --help ;;
     verify) echo -j --qemu --symbols --once --quiet --json --help ;;
@@ -48,7 +51,8 @@ _tt()
     --kind)
         mapfile -t COMPREPLY < <(compgen -W "$_tt_kinds" -- "$word")
         return ;;
-    --from|--limit|-j|--at|--without|--version|--format|--port|--seconds|--disk) return ;;
+    --from|--limit|-j|--at|--without|--version|--format|--port|--seconds|--disk|\
+    --group|--delay|--jitter|--loss|--rate|--queue|--seed) return ;;
     --to) [ "$command" = branch ] || return ;;
     esac
     if [[ $word = -* ]]; then
@@ -56,8 +60,10 @@ _tt()
             -- "$word")
     elif [[ $command = disk && $COMP_CWORD = 2 ]]; then
         mapfile -t COMPREPLY < <(compgen -W "list info export serve diff" -- "$word")
+    elif [[ $command = group && $COMP_CWORD = 2 ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "info check cut order" -- "$word")
     elif [[ $command = *pack || $command = *trace* || $command = branches ||
-            $command = disk ||
+            $command = disk || $command = group || $command = hub ||
             $before = --symbols ||
             $before = --qemu ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$word")

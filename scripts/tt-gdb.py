@@ -395,5 +395,6 @@ def source(name):
 
 source('tt-gdb-linux.py')
 source('tt-gdb-process.py')
+source('tt-gdb-group.py')
 if 'gdb.dap.server' in sys.modules:             # gdb -i=dap
     source('tt-gdb-dap.py')

@@ -64,6 +64,7 @@ static const KindText kind_text[TT_EV_KIND_MAX + 1] = {
     [TT_EV_NOTE] = { "note", NULL, NULL, NULL, .text = true },
     [TT_EV_FINISH] = { "finish", NULL, "how", NULL },
     [TT_EV_SCREEN] = { "screen", "what", "picture", "at" },
+    [TT_EV_FRAME] = { "frame", "what", "seq", "bytes" },
 };
 
 const char *tt_event_kind_name(unsigned kind)

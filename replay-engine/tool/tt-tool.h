@@ -200,5 +200,7 @@ int tool_trace(const ToolArgs *a);
 int tool_branches(const ToolArgs *a);
 int tool_compare_traces(const ToolArgs *a);
 int tool_disk(const ToolArgs *a);
+int tool_group(const ToolArgs *a);
+int tool_hub(const ToolArgs *a);
 
 #endif

@@ -145,6 +145,35 @@ const ToolCommand tool_commands[] = {
             JSON,
         }, tool_disk,
     },
+    {
+        "group", { "info|check|cut|order", "DIR|FILE", "[PLACE]", "[PLACE]" }, false,
+        "The runs of VMs that talked to each other (-netdev tt): those in the directory\n"
+        "DIR, or those that FILE lists. info shows them, check says whether they fit\n"
+        "together, cut gives for a PLACE in one the latest positions of the others that\n"
+        "are consistent with it, and order says which of two places came before the\n"
+        "other. A PLACE is MEMBER:POSITION, also MEMBER:start, :end or :@MARK.",
+        { JSON }, tool_group,
+    }, {
+        "hub", { NULL }, false,
+        "Joins the VMs of a group (-netdev tt,connect=...) as a switch does. Frames can be\n"
+        "delayed and lost, by a seed: the same frames have the same fate again.",
+        {
+            { "--group", "NAME", false, "of the group (required)", true },
+            { "--listen", "ADDRESS", true, "where: the path of a Unix socket, or "
+              "HOST:PORT (required)", true },
+            { "--key-file", "FILE", false, "key of the group; needed beyond this host" },
+            { "--delay", "MS", false, "each frame waits so long" },
+            { "--jitter", "MS", false, "and up to so much longer: frames overtake each "
+              "other" },
+            { "--loss", "PERCENT", false, "so many are lost" },
+            { "--rate", "MBIT", false, "so much leaves each port a second" },
+            { "--queue", "MS", false, "with --rate: what would wait longer for its port "
+              "is lost (default 100)" },
+            { "--seed", "N", false, "of what looks like chance (default 1)" },
+            { "--log", "FILE", false, "the fate of each frame, one JSON object per line" },
+            { "--seconds", "N", false, "no longer than that" },
+        }, tool_hub,
+    },
     { NULL },
 };
 

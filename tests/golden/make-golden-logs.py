@@ -223,6 +223,11 @@ def accepted():
         event(37, addr=1, val=1, aux=4, data=b'rgbx') +
         event(37, addr=1, val=1, data=struct.pack('<4IQ', 0, 0, 2, 1, 0)),
         pl=2 * struct.pack('<4IQ', 0, 0, 2, 1, 0), n_events=6)
+    yield 'frame-notes', one(
+        event(38, 5, addr=1, val=7, aux=60, data=struct.pack('<QI', 77, 3)) +
+        event(38, 0, addr=1, val=9, aux=98,
+              data=struct.pack('<QI16sQ', 78, 3, b'r' * 16, 4711)),
+        pl=struct.pack('<QI16sQ', 78, 3, b'r' * 16, 4711), n_events=2, end=5)
     yield 'unknown-annotation', one(
         event(63, 7, size=8, addr=1, val=2, data=b'from the future') +
         event(1, 0, size=1), n_events=2, end=7)

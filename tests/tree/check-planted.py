@@ -16,8 +16,8 @@ import subprocess
 import sys
 import tempfile
 
-PARTS = ('accel-tt', 'block-tt', 'hw-tt', 'include', 'replay-engine', 'gdbstub-tt',
-         'monitor-cmds', 'scripts', 'tests/checks', 'docs/explanation')
+PARTS = ('accel-tt', 'block-tt', 'hw-tt', 'net-tt', 'include', 'replay-engine',
+         'gdbstub-tt', 'monitor-cmds', 'scripts', 'tests/checks', 'docs/explanation')
 PAGE = 'docs/explanation/architecture.rst'
 SPDX = '/* SPDX-License-Identifier: GPL-2.0-or-later */\n'
 

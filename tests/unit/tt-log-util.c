@@ -12,7 +12,7 @@ const uint8_t log_util_uuid[16] = {
 static const uint8_t kinds[] = {
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 18, 19, 20, 21, 22, 23, 24,
     25, 26, 27,
-    32, 33, 34, 35, 36, 37, 63,
+    32, 33, 34, 35, 36, 37, 38, 63,
 };
 
 LogModel *log_model_new(uint32_t seed)

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The connection of a netdev tt: it listens for one peer at a time, or connects, and
+ * tries again each second when there is none. A peer that breaks the protocol, is of
+ * another group or does not say READY in time is left, with one sentence.
+ */
+#include "qemu/osdep.h"
+#include "tt-net-int.h"
+#include "qapi/error.h"
+#include "qapi/qapi-types-sockets.h"
+#include "qemu/error-report.h"
+#include "qemu/main-loop.h"
+#include "qemu/sockets.h"
+#include "qemu/timer.h"
+#include "io/channel-socket.h"
+#include "io/net-listener.h"
+#include <sys/random.h>
+
+#define RETRY_MS        1000
+#define PATIENCE_MS     10000           /* until it has said READY */
+#define SAY_MS          5000            /* between two sentences */
+#define OUT_MAX         (256 * 1024)    /* bytes that wait to be sent */
+#define READS_AT_ONCE   8
+
+struct TtNetConn {
+    TtNetConnOptions o;
+    char *name, *group;
+    const TtNetConnOps *ops;
+    void *opaque;
+    QIONetListener *listener;
+    QIOChannelSocket *connecting;       /* not NULL: on its way */
+    QIOChannel *ioc;                    /* NULL: there is no peer */
+    TtLink *link;
+    guint read_tag, write_tag, gone_tag, retry_tag, patience_tag;
+    bool is_blocked;                    /* the NIC takes no more for now */
+    bool was_full;                      /* writable must be called */
+    bool has_failed;                    /* to connect, which was said */
+    bool has_greeted;                   /* it was open */
+    QEMUBH *go_on;
+    int64_t said_ms;
+    unsigned unsaid;
+};
+
+static void arm_retry(TtNetConn *c);
+static void watch(TtNetConn *c);
+
+void tt_net_conn_say(TtNetConn *c, const char *fmt, ...)
+{
+    int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+    g_autofree char *text = NULL;
+    va_list args;
+
+    if (c->said_ms && now - c->said_ms < SAY_MS) {
+        c->unsaid++;
+        return;
+    }
+    va_start(args, fmt);
+    text = g_strdup_vprintf(fmt, args);
+    va_end(args);
+    if (c->unsaid) {
+        warn_report("netdev tt %s: %s (and %u more such)", c->name, text, c->unsaid);
+    } else {
+        warn_report("netdev tt %s: %s", c->name, text);
+    }
+    c->unsaid = 0;
+    c->said_ms = now;
+}
+
+static void tell_state(TtNetConn *c)
+{
+    c->ops->state(c->opaque, tt_net_conn_is_open(c) ? "connected" :
+                  c->o.listens ? "listening" : "connecting");
+}
+
+static void drop_tag(guint *tag)
+{
+    if (*tag) {
+        g_source_remove(*tag);
+        *tag = 0;
+    }
+}
+
+/* The peer is gone, or is left. */
+static void leave(TtNetConn *c)
+{
+    drop_tag(&c->read_tag);
+    drop_tag(&c->write_tag);
+    drop_tag(&c->gone_tag);
+    drop_tag(&c->patience_tag);
+    if (c->ioc) {
+        qio_channel_close(c->ioc, NULL);
+        g_clear_pointer(&c->ioc, object_unref);
+    }
+    g_clear_pointer(&c->link, tt_link_free);
+    c->is_blocked = c->has_greeted = false;
+}
+
+static void lose(TtNetConn *c)
+{
+    bool was_full = c->was_full;
+
+    leave(c);
+    c->was_full = false;
+    tell_state(c);
+    arm_retry(c);
+    if (was_full) {
+        c->ops->writable(c->opaque);    /* what waits is for nobody */
+    }
+}
+
+/* ---- out ---- */
+
+/* False: the peer is lost. */
+static bool flush(TtNetConn *c)
+{
+    const uint8_t *out;
+    size_t len;
+
+    while (out = tt_link_out(c->link, &len), len) {
+        Error *err = NULL;
+        ssize_t n = qio_channel_write(c->ioc, (const char *)out, len, &err);
+
+        if (n == QIO_CHANNEL_ERR_BLOCK) {
+            return true;
+        }
+        if (n < 0) {
+            error_free(err);
+            lose(c);
+            return false;
+        }
+        tt_link_sent(c->link, n);
+    }
+    return true;
+}
+
+static gboolean write_ready(QIOChannel *ioc, GIOCondition condition, gpointer opaque)
+{
+    TtNetConn *c = opaque;
+
+    c->write_tag = 0;
+    if (flush(c)) {
+        watch(c);
+        if (c->was_full && tt_net_conn_has_room(c)) {
+            c->was_full = false;
+            c->ops->writable(c->opaque);
+        }
+    }
+    return G_SOURCE_REMOVE;
+}
+
+bool tt_net_conn_is_open(const TtNetConn *c)
+{
+    return c->link && tt_link_is_open(c->link);
+}
+
+bool tt_net_conn_has_room(TtNetConn *c)
+{
+    size_t len = 0;
+    bool has;
+
+    if (c->link) {
+        tt_link_out(c->link, &len);
+    }
+    has = len < OUT_MAX;
+    c->was_full |= !has;
+    return has;
+}
+
+void tt_net_conn_send(TtNetConn *c, TtFrame *f)
+{
+    tt_link_send(c->link, f);
+    if (!c->write_tag && flush(c)) {
+        watch(c);
+    }
+}
+
+/* ---- in ---- */
+
+static void greeted(TtNetConn *c)
+{
+    c->has_greeted = true;
+    drop_tag(&c->patience_tag);
+    if (c->has_failed) {
+        c->has_failed = false;
+        info_report("netdev tt %s: connected", c->name);
+    }
+    tell_state(c);
+}
+
+/* Gives on what came. False: the peer is lost. */
+static bool drain(TtNetConn *c)
+{
+    TtStatus st = TT_OK;
+    TtFrame f;
+    TtDiag diag;
+
+    while (!c->is_blocked) {
+        st = tt_link_next(c->link, &f, &diag);
+        if (!c->has_greeted && tt_link_is_open(c->link)) {
+            greeted(c);
+        }
+        if (st == TT_OK) {
+            c->is_blocked = !c->ops->frame(c->opaque, &f);
+        } else if (st == TT_ERR_MISMATCH) {
+            tt_net_conn_say(c, "a frame is dropped: %s", diag.text);
+        } else {
+            break;
+        }
+    }
+    if (st == TT_OK || st == TT_END) {
+        return true;
+    }
+    tt_net_conn_say(c, "%s", diag.text);
+    lose(c);
+    return false;
+}
+
+static gboolean read_ready(QIOChannel *ioc, GIOCondition condition, gpointer opaque)
+{
+    static uint8_t bytes[TT_LINK_PUT_MAX];
+    TtNetConn *c = opaque;
+
+    for (unsigned i = 0; i < READS_AT_ONCE && !c->is_blocked; i++) {
+        ssize_t n = qio_channel_read(c->ioc, (char *)bytes, sizeof(bytes), NULL);
+
+        if (n == QIO_CHANNEL_ERR_BLOCK) {
+            break;
+        }
+        if (n <= 0) {
+            c->read_tag = 0;
+            lose(c);
+            return G_SOURCE_REMOVE;
+        }
+        tt_link_put(c->link, bytes, n);
+        if (!drain(c)) {
+            return G_SOURCE_REMOVE;
+        }
+    }
+    if (!flush(c)) {                        /* READY */
+        return G_SOURCE_REMOVE;
+    }
+    if (c->is_blocked) {
+        c->read_tag = 0;
+    }
+    watch(c);
+    return c->read_tag ? G_SOURCE_CONTINUE : G_SOURCE_REMOVE;
+}
+
+/* The NIC takes no more, so nobody reads; that the peer goes is noticed all the same. */
+static gboolean peer_gone(QIOChannel *ioc, GIOCondition condition, gpointer opaque)
+{
+    TtNetConn *c = opaque;
+
+    c->gone_tag = 0;
+    lose(c);
+    return G_SOURCE_REMOVE;
+}
+
+/* What is to be waited for. */
+static void watch(TtNetConn *c)
+{
+    size_t len;
+
+    if (c->is_blocked && !c->gone_tag) {
+        c->gone_tag = qio_channel_add_watch(c->ioc, G_IO_HUP | G_IO_ERR, peer_gone, c,
+                                            NULL);
+    }
+    if (!c->read_tag && !c->is_blocked) {
+        drop_tag(&c->gone_tag);
+        c->read_tag = qio_channel_add_watch(c->ioc, G_IO_IN, read_ready, c, NULL);
+    }
+    tt_link_out(c->link, &len);
+    if (!c->write_tag && len) {
+        c->write_tag = qio_channel_add_watch(c->ioc, G_IO_OUT, write_ready, c, NULL);
+    }
+}
+
+/* In the main loop: never inside a device call of the vCPU. */
+static void go_on_bh(void *opaque)
+{
+    TtNetConn *c = opaque;
+
+    if (c->ioc && c->is_blocked) {
+        c->is_blocked = false;
+        if (drain(c)) {
+            watch(c);
+        }
+    }
+}
+
+void tt_net_conn_go_on(TtNetConn *c)
+{
+    qemu_bh_schedule(c->go_on);
+}
+
+/* ---- peers come ---- */
+
+static gboolean lose_patience(gpointer opaque)
+{
+    TtNetConn *c = opaque;
+
+    c->patience_tag = 0;
+    tt_net_conn_say(c, "the peer has not said what it is for %d s, and is left",
+                    PATIENCE_MS / 1000);
+    lose(c);
+    return G_SOURCE_REMOVE;
+}
+
+static void begin(TtNetConn *c, QIOChannelSocket *sioc)
+{
+    TtLinkOptions o = { .group = c->group, .key = c->o.key, .key_len = c->o.key_len };
+
+    if (getrandom(o.nonce, sizeof(o.nonce), 0) != sizeof(o.nonce)) {
+        tt_net_conn_say(c, "there are no random numbers for the connection: %s",
+                        strerror(errno));
+        object_unref(OBJECT(sioc));
+        arm_retry(c);
+        return;
+    }
+    c->ioc = QIO_CHANNEL(sioc);
+    qio_channel_set_blocking(c->ioc, false, NULL);
+    qio_channel_set_delay(c->ioc, false);
+    c->link = tt_link_new(&o);
+    c->patience_tag = g_timeout_add(PATIENCE_MS, lose_patience, c);
+    if (flush(c)) {
+        watch(c);
+    }
+}
+
+static void peer_came(QIONetListener *listener, QIOChannelSocket *sioc, gpointer opaque)
+{
+    TtNetConn *c = opaque;
+
+    if (c->ioc) {
+        tt_net_conn_say(c, "another peer is turned away: one netdev has one peer, and "
+                        "tt hub joins more");
+        return;
+    }
+    object_ref(OBJECT(sioc));
+    begin(c, sioc);
+}
+
+static SocketAddress *socket_address(const TtAddress *a)
+{
+    SocketAddress *s = g_new0(SocketAddress, 1);
+
+    if (a->is_unix) {
+        s->type = SOCKET_ADDRESS_TYPE_UNIX;
+        s->u.q_unix.path = g_strdup(a->path);
+    } else {
+        s->type = SOCKET_ADDRESS_TYPE_INET;
+        s->u.inet.host = g_strdup(a->host);
+        s->u.inet.port = g_strdup(a->port);
+    }
+    return s;
+}
+
+static void connected(QIOTask *task, gpointer opaque)
+{
+    TtNetConn *c = opaque;
+    QIOChannelSocket *sioc = QIO_CHANNEL_SOCKET(qio_task_get_source(task));
+    Error *err = NULL;
+
+    if (c->connecting != sioc) {            /* the netdev is gone: see free */
+        object_unref(OBJECT(sioc));
+        g_free(c);
+        return;
+    }
+    c->connecting = NULL;
+    if (qio_task_propagate_error(task, &err)) {
+        object_unref(OBJECT(sioc));
+        if (!c->has_failed) {
+            warn_report("netdev tt %s: %s; it tries again each second", c->name,
+                        error_get_pretty(err));
+        }
+        c->has_failed = true;
+        error_free(err);
+        arm_retry(c);
+        return;
+    }
+    begin(c, sioc);
+}
+
+static gboolean try_connect(gpointer opaque)
+{
+    TtNetConn *c = opaque;
+    g_autoptr(SocketAddress) a = socket_address(&c->o.address);
+
+    c->retry_tag = 0;
+    c->connecting = qio_channel_socket_new();
+    qio_channel_socket_connect_async(c->connecting, a, connected, c, NULL, NULL);
+    return G_SOURCE_REMOVE;
+}
+
+static void arm_retry(TtNetConn *c)
+{
+    if (!c->o.listens && !c->retry_tag) {
+        c->retry_tag = g_timeout_add(RETRY_MS, try_connect, c);
+    }
+}
+
+static bool listen_at(TtNetConn *c, Error **errp)
+{
+    g_autoptr(SocketAddress) a = socket_address(&c->o.address);
+
+    c->listener = qio_net_listener_new();
+    if (qio_net_listener_open_sync(c->listener, a, 8, errp) < 0) {
+        return false;
+    }
+    qio_net_listener_set_client_func(c->listener, peer_came, c, NULL);
+    return true;
+}
+
+TtNetConn *tt_net_conn_new(const TtNetConnOptions *o, const TtNetConnOps *ops,
+                           void *opaque, Error **errp)
+{
+    TtNetConn *c = g_new0(TtNetConn, 1);
+
+    c->o = *o;
+    c->name = g_strdup(o->name);
+    c->group = g_strdup(o->group);
+    c->ops = ops;
+    c->opaque = opaque;
+    c->go_on = qemu_bh_new(go_on_bh, c);
+    if (o->listens && !listen_at(c, errp)) {
+        tt_net_conn_free(c);
+        return NULL;
+    }
+    if (!o->listens) {
+        try_connect(c);
+    }
+    tell_state(c);
+    return c;
+}
+
+void tt_net_conn_free(TtNetConn *c)
+{
+    leave(c);
+    drop_tag(&c->retry_tag);
+    if (c->listener) {
+        qio_net_listener_disconnect(c->listener);
+        object_unref(OBJECT(c->listener));
+    }
+    qemu_bh_delete(c->go_on);
+    g_free(c->o.key);
+    g_free(c->name);
+    g_free(c->group);
+    if (c->connecting) {
+        c->connecting = NULL;               /* connected() is yet to come */
+    } else {
+        g_free(c);
+    }
+}

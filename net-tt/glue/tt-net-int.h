@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of the network backend tt know of each other.
+ * Context: the BQL is held.
+ */
+#ifndef TT_NET_INT_H
+#define TT_NET_INT_H
+
+#include "net-tt/tt-address.h"
+#include "net-tt/tt-link.h"
+
+/* ---- who sends: tt-net-note.c ---- */
+
+/* Says in @f who sends it, and where, and writes that down if this is recorded. @f has
+ * its data. */
+void tt_net_note_sent(TtFrame *f);
+/* @f is about to be given to the NIC. */
+void tt_net_note_delivered(const TtFrame *f);
+/* Did this process send it? */
+bool tt_net_is_own(const TtFrame *f);
+
+/* ---- the connection: tt-net-conn.c ---- */
+
+typedef struct TtNetConn TtNetConn;
+
+typedef struct TtNetConnOps {
+    /* A frame came. False: no more for now, until tt_net_conn_go_on. */
+    bool (*frame)(void *opaque, const TtFrame *f);
+    /* There is room to send again. */
+    void (*writable)(void *opaque);
+    /* For `info network`. */
+    void (*state)(void *opaque, const char *text);
+} TtNetConnOps;
+
+typedef struct TtNetConnOptions {
+    const char *name;           /* of the netdev, in sentences */
+    const char *group;
+    TtAddress address;
+    bool listens;
+    uint8_t *key;               /* taken over; NULL: none */
+    size_t key_len;
+} TtNetConnOptions;
+
+/* NULL: *errp says why. */
+TtNetConn *tt_net_conn_new(const TtNetConnOptions *o, const TtNetConnOps *ops,
+                           void *opaque, Error **errp);
+void tt_net_conn_free(TtNetConn *c);
+bool tt_net_conn_is_open(const TtNetConn *c);
+/* Is there room for another frame? If not, writable is called later. */
+bool tt_net_conn_has_room(TtNetConn *c);
+void tt_net_conn_send(TtNetConn *c, TtFrame *f);
+void tt_net_conn_go_on(TtNetConn *c);
+/* One sentence, but not too many of them. */
+void tt_net_conn_say(TtNetConn *c, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+
+#endif

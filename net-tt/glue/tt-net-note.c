@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Who sends a frame, and where: the run that is recorded, its position, a sequence. What
+ * was sent and what was delivered is noted in the log, for `tt group`; a replay passes
+ * over it.
+ */
+#include "qemu/osdep.h"
+#include "tt-net-int.h"
+#include "accel-tt/tt-position.h"
+#include "log/tt-log.h"
+#include "session/tt-ops.h"
+#include "session/tt-session.h"
+#include "tt/hooks.h"
+#include "qemu/uuid.h"
+
+static uint64_t next_seq;       /* of this process, over all its runs */
+static uint32_t epoch;          /* of the group's last checkpoint: there is none yet */
+static QemuUUID live_id;        /* of this process where it is not recorded */
+
+static bool is_recorded(void)
+{
+    return tt_recording() && tt_session.live;
+}
+
+static void note(unsigned what, const TtFrame *f)
+{
+    uint8_t data[TT_FRAME_NOTE_MAX];
+    TtEvent ev = {
+        .kind = TT_EV_FRAME, .addr = what, .val = f->seq, .aux = f->len, .data = data,
+    };
+
+    ev.len = tt_frame_note_put(data, what, f);
+    tt_log_event(&ev);
+}
+
+void tt_net_note_sent(TtFrame *f)
+{
+    f->is_recorded = is_recorded();
+    f->pos = f->is_recorded ? tt_position() : TT_FRAME_NO_POS;
+    f->seq = next_seq++;
+    f->epoch = epoch;
+    f->hash = tt_frame_hash(f->data, f->len);
+    if (f->is_recorded) {
+        memcpy(f->run, tt_session.manifest.uuid, TT_RUN_BYTES);
+        note(TT_FRAME_SENT, f);
+        return;
+    }
+    if (qemu_uuid_is_null(&live_id)) {
+        qemu_uuid_generate(&live_id);
+    }
+    memcpy(f->run, live_id.data, TT_RUN_BYTES);
+}
+
+void tt_net_note_delivered(const TtFrame *f)
+{
+    if (is_recorded()) {
+        note(TT_FRAME_DELIVERED, f);
+    }
+}
+
+bool tt_net_is_own(const TtFrame *f)
+{
+    return !memcmp(f->run, live_id.data, TT_RUN_BYTES) ||
+           (tt_on() && !memcmp(f->run, tt_session.manifest.uuid, TT_RUN_BYTES));
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The network backend tt (-netdev tt): Ethernet frames between the VMs of a group, each
+ * with the run and the position at which it was sent. A NIC works with it as with any
+ * other backend, recorded or not.
+ *
+ * Context: the BQL is held.
+ */
+#include "qemu/osdep.h"
+#include "tt-net-int.h"
+#include "net/clients.h"
+#include "net/net.h"
+#include "qapi/error.h"
+#include "qapi/qapi-types-net.h"
+#include "qemu/main-loop.h"
+#include "system/runstate.h"
+#include "tt/hooks.h"
+
+typedef struct TtNet {
+    NetClientState nc;
+    TtNetConn *conn;
+    TtHeard heard;
+    TtFrame held;               /* came while the VM stood still; data NULL: none did */
+    QEMUBH *release;
+    VMChangeStateEntry *vm_state;
+    char *where;                /* for `info network` */
+} TtNet;
+
+static TtNet *net_of(NetClientState *nc)
+{
+    return DO_UPCAST(TtNet, nc, nc);
+}
+
+/* ---- from the NIC ---- */
+
+static ssize_t tt_net_receive(NetClientState *nc, const uint8_t *data, size_t len)
+{
+    TtNet *n = net_of(nc);
+    TtFrame f = { .data = data, .len = len };
+
+    if (len < TT_FRAME_BYTES_MIN || len > TT_FRAME_BYTES_MAX ||
+        !tt_net_conn_is_open(n->conn)) {
+        return len;                     /* nobody is there: lost, as on a cable */
+    }
+    if (!tt_net_conn_has_room(n->conn)) {
+        return 0;
+    }
+    tt_net_note_sent(&f);
+    tt_net_conn_send(n->conn, &f);
+    return len;
+}
+
+static void writable(void *opaque)
+{
+    TtNet *n = opaque;
+
+    qemu_flush_queued_packets(&n->nc);
+}
+
+/* ---- to the NIC ---- */
+
+static void delivered(NetClientState *nc, ssize_t len)
+{
+    tt_net_conn_go_on(net_of(nc)->conn);
+}
+
+/* False: the NIC has no room for more; delivered() is called when it has. */
+static bool deliver(TtNet *n, const TtFrame *f)
+{
+    if (!n->nc.peer || n->nc.link_down || n->nc.peer->link_down) {
+        return true;
+    }
+    tt_net_note_delivered(f);
+    return qemu_send_packet_async(&n->nc, f->data, f->len, delivered) != 0;
+}
+
+static void drop_held(TtNet *n)
+{
+    g_free((void *)n->held.data);
+    n->held.data = NULL;
+}
+
+/* The VM runs again. In the main loop, not among the handlers of its start. */
+static void release_held(void *opaque)
+{
+    TtNet *n = opaque;
+
+    if (n->held.data && runstate_is_running() && !tt_past) {
+        bool has_room = deliver(n, &n->held);
+
+        drop_held(n);
+        if (has_room) {
+            tt_net_conn_go_on(n->conn);
+        }
+    }
+}
+
+static void vm_state_changed(void *opaque, bool running, RunState state)
+{
+    TtNet *n = opaque;
+
+    if (running) {
+        qemu_bh_schedule(n->release);
+    }
+}
+
+static bool frame_came(void *opaque, const TtFrame *f)
+{
+    TtNet *n = opaque;
+
+    if (tt_net_is_own(f)) {
+        tt_net_conn_say(n->conn, "a frame of this VM came back: is the group joined in "
+                        "a circle?");
+        return true;
+    }
+    if (!tt_heard_is_new(&n->heard, f)) {
+        tt_net_conn_say(n->conn, "a frame is dropped: its number %" PRIu64 " came "
+                        "before", f->seq);
+        return true;
+    }
+    /* While the VM stands still, or its past is shown, nothing is delivered: by the time
+     * it is, another run may be recorded. */
+    if (!runstate_is_running() || tt_past) {
+        drop_held(n);
+        n->held = *f;
+        n->held.data = g_memdup2(f->data, f->len);
+        return false;
+    }
+    return deliver(n, f);
+}
+
+/* ---- the backend ---- */
+
+static void tell_state(void *opaque, const char *text)
+{
+    TtNet *n = opaque;
+
+    qemu_set_info_str(&n->nc, "%s, %s", n->where, text);
+}
+
+static void tt_net_cleanup(NetClientState *nc)
+{
+    TtNet *n = net_of(nc);
+
+    if (n->conn) {
+        tt_net_conn_free(n->conn);
+    }
+    if (n->vm_state) {
+        qemu_del_vm_change_state_handler(n->vm_state);
+        qemu_bh_delete(n->release);
+    }
+    drop_held(n);
+    g_free(n->where);
+}
+
+static NetClientInfo tt_net_info = {
+    .type = NET_CLIENT_DRIVER_TT,
+    .size = sizeof(TtNet),
+    .receive = tt_net_receive,
+    .cleanup = tt_net_cleanup,
+};
+
+static const TtNetConnOps conn_ops = {
+    .frame = frame_came,
+    .writable = writable,
+    .state = tell_state,
+};
+
+static bool parse_options(TtNetConnOptions *o, const NetdevTtOptions *from, Error **errp)
+{
+    const char *address = from->listen ?: from->connect;
+    TtDiag diag;
+
+    if (!from->listen == !from->connect) {
+        error_setg(errp, "netdev tt needs either listen=ADDRESS or connect=ADDRESS");
+        return false;
+    }
+    if (!tt_group_name_is_fit(from->group)) {
+        error_setg(errp, "the name of a group has 1 to %d letters, digits, '.', '_' and "
+                   "'-'", TT_GROUP_NAME_MAX);
+        return false;
+    }
+    o->group = from->group;
+    o->listens = from->listen;
+    if (tt_address_parse(&o->address, address, &diag) ||
+        tt_address_check(&o->address, from->key_file, &diag) ||
+        (from->key_file && tt_group_key_load(from->key_file, &o->key, &o->key_len,
+                                             &diag))) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    return true;
+}
+
+int net_init_tt(const Netdev *netdev, const char *name, NetClientState *peer,
+                Error **errp)
+{
+    const NetdevTtOptions *from = &netdev->u.tt;
+    TtNetConnOptions o = { .name = name };
+    NetClientState *nc;
+    TtNet *n;
+
+    if (!parse_options(&o, from, errp)) {
+        return -1;
+    }
+    nc = qemu_new_net_client(&tt_net_info, peer, "tt", name);
+    n = net_of(nc);
+    n->where = g_strdup_printf("group=%s,%s=%s", from->group, from->listen ? "listen" :
+                               "connect", from->listen ?: from->connect);
+    n->release = qemu_bh_new(release_held, n);
+    n->vm_state = qemu_add_vm_change_state_handler(vm_state_changed, n);
+    n->conn = tt_net_conn_new(&o, &conn_ops, n, errp);
+    if (!n->conn) {
+        qemu_del_net_client(nc);
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Questions to the causal index: clocks, cuts, order; see the model in tt-causal.h.
+ */
+#include "tt-causal-int.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+TtCausalTotals tt_causal_totals(const TtCausal *c)
+{
+    return c->totals;
+}
+
+uint64_t tt_causal_end_of(const TtCausal *c, unsigned run)
+{
+    return c->runs[run].end;
+}
+
+uint32_t tt_causal_n_events(const TtCausal *c, unsigned run)
+{
+    return c->runs[run].n;
+}
+
+uint64_t tt_causal_pos(const TtCausal *c, unsigned run, uint32_t event)
+{
+    return c->runs[run].pos[event];
+}
+
+uint32_t tt_causal_find(const TtCausalRun *r, uint64_t pos)
+{
+    uint32_t from = 0, to = r->n;
+
+    while (from < to) {
+        uint32_t mid = from + (to - from) / 2;
+
+        if (r->pos[mid] < pos) {
+            from = mid + 1;
+        } else {
+            to = mid;
+        }
+    }
+    return from;
+}
+
+/* The first delivery of what was sent with or behind event @sent; or TT_CAUSAL_END. */
+static uint32_t first_got(const TtCausal *c, const TtCausalPair *p, uint32_t sent)
+{
+    const uint32_t *s = c->sent + p->first;
+    uint32_t from = 0, to = p->n;
+
+    while (from < to) {
+        uint32_t mid = from + (to - from) / 2;
+
+        if (s[mid] < sent) {
+            from = mid + 1;
+        } else {
+            to = mid;
+        }
+    }
+    return from < p->n ? c->got[p->first + from] : TT_CAUSAL_END;
+}
+
+/* How many events of the sender came before the receiver's event @end. */
+static uint32_t n_sent_before(const TtCausal *c, const TtCausalPair *p, uint32_t end)
+{
+    const uint32_t *g = c->got + p->first;
+    uint32_t from = 0, to = p->n;
+
+    while (from < to) {
+        uint32_t mid = from + (to - from) / 2;
+
+        if (g[mid] < end) {
+            from = mid + 1;
+        } else {
+            to = mid;
+        }
+    }
+    return from ? c->sent[p->first + from - 1] + 1 : 0;
+}
+
+/* ---- what follows ---- */
+
+/* Event @at of @run follows, and all behind it. @is_coarse: of a position all or
+ * nothing. */
+static void reach(TtCausal *c, unsigned run, uint32_t at, bool is_coarse)
+{
+    const TtCausalRun *r = &c->runs[run];
+
+    if (is_coarse && at < r->n) {
+        at = tt_causal_find(r, r->pos[at]);
+    }
+    if (at < c->mark[run]) {
+        c->mark[run] = at;
+        tt_heap_push(&c->heap, r->rank[at], run);
+    }
+}
+
+/* mark[]: in each run the first event that follows what was reached. @only: it may end
+ * when this run is known; n_runs: none. */
+static void spread(TtCausal *c, bool is_coarse, unsigned only)
+{
+    while (c->heap.n) {
+        TtHeapItem top = tt_heap_pop(&c->heap);
+        unsigned run = top.value;
+
+        if (c->runs[run].rank[c->mark[run]] != top.key) {
+            continue;               /* an earlier one was found since */
+        }
+        if (run == only) {
+            c->heap.n = 0;
+            return;
+        }
+        for (uint32_t i = c->out_first[run]; i < c->out_first[run + 1]; i++) {
+            uint32_t got = first_got(c, &c->out_pairs[i], c->mark[run]);
+
+            if (got != TT_CAUSAL_END) {
+                reach(c, c->out_pairs[i].peer, got, is_coarse);
+            }
+        }
+    }
+}
+
+static void begin(TtCausal *c)
+{
+    c->heap.n = 0;
+    for (unsigned i = 0; i < c->n_runs; i++) {
+        c->mark[i] = c->runs[i].n;
+    }
+}
+
+/* ---- clocks ---- */
+
+void tt_causal_clock(TtCausal *c, unsigned run, uint64_t pos, uint32_t *out)
+{
+    memset(out, 0, c->n_runs * sizeof(*out));
+    out[run] = tt_causal_find(&c->runs[run], pos);
+    c->heap.n = 0;
+    if (out[run]) {
+        tt_heap_push(&c->heap, ~c->runs[run].rank[out[run] - 1], run);
+    }
+    while (c->heap.n) {
+        TtHeapItem top = tt_heap_pop(&c->heap);
+        unsigned to = top.value;
+
+        if (c->runs[to].rank[out[to] - 1] != ~top.key) {
+            continue;
+        }
+        for (uint32_t i = c->in_first[to]; i < c->in_first[to + 1]; i++) {
+            unsigned from = c->in_pairs[i].peer;
+            uint32_t n = n_sent_before(c, &c->in_pairs[i], out[to]);
+
+            if (n > out[from]) {
+                out[from] = n;
+                tt_heap_push(&c->heap, ~c->runs[from].rank[n - 1], from);
+            }
+        }
+    }
+}
+
+/* ---- cuts ---- */
+
+void tt_causal_set_names(TtCausal *c, const char *const *names)
+{
+    c->names = names;
+}
+
+const char *tt_causal_name(const TtCausal *c, unsigned run, char buf[16])
+{
+    snprintf(buf, 16, "run %u", run);
+    return c->names ? c->names[run] : buf;
+}
+
+TtStatus tt_causal_cut(TtCausal *c, unsigned run, uint64_t pos, uint64_t *out,
+                       TtDiag *diag)
+{
+    uint32_t start = tt_causal_find(&c->runs[run], pos);
+    char name[16];
+
+    begin(c);
+    for (unsigned i = 0; i < c->n_runs; i++) {
+        if (c->runs[i].lost_at < c->runs[i].n) {
+            reach(c, i, c->runs[i].lost_at, true);
+        }
+    }
+    if (start < c->runs[run].n) {
+        reach(c, run, start, true);
+    }
+    spread(c, true, c->n_runs);
+    if (c->mark[run] < start) {
+        return tt_fail(diag, TT_ERR_MISMATCH, "no consistent cut has %s at position "
+                       "%" PRIu64 ": what it got at %" PRIu64 " %s",
+                       tt_causal_name(c, run, name), pos,
+                       c->runs[run].pos[c->mark[run]],
+                       c->mark[run] == c->runs[run].lost_at ?
+                       "is lost: its sender's log ends before" :
+                       "hangs on what was sent at one position with it");
+    }
+    for (unsigned i = 0; i < c->n_runs; i++) {
+        const TtCausalRun *r = &c->runs[i];
+
+        out[i] = c->mark[i] < r->n ? r->pos[c->mark[i]] : r->end;
+    }
+    out[run] = pos;
+    return TT_OK;
+}
+
+TtStatus tt_causal_check_cut(const TtCausal *c, const uint64_t *at, TtDiag *diag)
+{
+    char name[16], other[16];
+
+    for (unsigned to = 0; to < c->n_runs; to++) {
+        uint32_t end = tt_causal_find(&c->runs[to], at[to]);
+
+        if (c->runs[to].lost_at < end) {
+            return tt_fail(diag, TT_ERR_MISMATCH, "%s got a frame at position %" PRIu64
+                           " that its sender's log does not have",
+                           tt_causal_name(c, to, name),
+                           c->runs[to].pos[c->runs[to].lost_at]);
+        }
+        for (uint32_t i = c->in_first[to]; i < c->in_first[to + 1]; i++) {
+            unsigned from = c->in_pairs[i].peer;
+            uint32_t n = n_sent_before(c, &c->in_pairs[i], end);
+
+            if (n > tt_causal_find(&c->runs[from], at[from])) {
+                return tt_fail(diag, TT_ERR_MISMATCH, "%s has got what %s sent at "
+                               "position %" PRIu64 ", behind the cut",
+                               tt_causal_name(c, to, name),
+                               tt_causal_name(c, from, other),
+                               c->runs[from].pos[n - 1]);
+            }
+        }
+    }
+    return TT_OK;
+}
+
+/* ---- order ---- */
+
+/* Is what happened at @pos_a a cause of what happened at @pos_b? */
+static bool leads_to(TtCausal *c, unsigned a, uint64_t pos_a, unsigned b, uint64_t pos_b)
+{
+    uint32_t start = tt_causal_find(&c->runs[a], pos_a);
+    const TtCausalRun *r = &c->runs[b];
+
+    begin(c);
+    if (start == c->runs[a].n) {
+        return false;
+    }
+    reach(c, a, start, false);
+    spread(c, false, b);
+    return c->mark[b] < r->n && r->pos[c->mark[b]] <= pos_b;
+}
+
+TtCausalOrder tt_causal_order(TtCausal *c, unsigned run_a, uint64_t pos_a,
+                              unsigned run_b, uint64_t pos_b)
+{
+    bool before, after;
+
+    if (run_a == run_b) {
+        return pos_a < pos_b ? TT_CAUSAL_BEFORE : pos_a > pos_b ? TT_CAUSAL_AFTER :
+               TT_CAUSAL_SAME;
+    }
+    before = leads_to(c, run_a, pos_a, run_b, pos_b);
+    after = leads_to(c, run_b, pos_b, run_a, pos_a);
+    return before && after ? TT_CAUSAL_BOTH : before ? TT_CAUSAL_BEFORE :
+           after ? TT_CAUSAL_AFTER : TT_CAUSAL_CONCURRENT;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Frames between VMs as bytes: hello, messages, their authentication, notes in logs.
+ */
+#include "net-tt/tt-frame.h"
+#include "io/tt-bytes.h"
+
+#include <assert.h>
+#include <glib.h>
+#include <inttypes.h>
+
+#define HELLO_MAGIC     "TTVMNET\n"
+#define HELLO_VERSION   1
+#define MESSAGE_MAGIC   0x464d5454u     /* "TTMF" */
+
+enum { HELLO_AUTHENTICATED = 1, HELLO_HUB = 2, HELLO_KNOWN = 3 };
+enum { FLAG_RECORDED = 1 };
+
+static_assert(TT_HELLO_BYTES == 32 + TT_GROUP_NAME_MAX + 1, "hello layout");
+
+uint64_t tt_frame_hash(const uint8_t *data, uint32_t len)
+{
+    return XXH3_64bits(data, len);
+}
+
+/* ---- hello ---- */
+
+bool tt_group_name_is_fit(const char *name)
+{
+    size_t len = strlen(name);
+
+    if (!len || len > TT_GROUP_NAME_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < len; i++) {
+        if (!g_ascii_isalnum(name[i]) && !strchr("._-", name[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void tt_hello_put(uint8_t out[TT_HELLO_BYTES], const TtHello *h)
+{
+    size_t len = strlen(h->group);
+
+    assert(len <= TT_GROUP_NAME_MAX);
+    memset(out, 0, TT_HELLO_BYTES);
+    memcpy(out, HELLO_MAGIC, 8);
+    tt_put_le32(out + 8, HELLO_VERSION);
+    tt_put_le32(out + 12, (h->is_authenticated ? HELLO_AUTHENTICATED : 0) |
+                          (h->is_hub ? HELLO_HUB : 0));
+    memcpy(out + 16, h->nonce, TT_NONCE_BYTES);
+    memcpy(out + 32, h->group, len);
+}
+
+TtStatus tt_hello_get(TtHello *h, const uint8_t in[TT_HELLO_BYTES], TtDiag *diag)
+{
+    uint32_t version = tt_get_le32(in + 8), flags = tt_get_le32(in + 12);
+
+    if (memcmp(in, HELLO_MAGIC, 8)) {
+        return tt_fail(diag, TT_ERR_FORMAT, "the peer speaks another protocol: it "
+                       "must be a -netdev tt or tt hub");
+    }
+    if (version != HELLO_VERSION || flags & ~HELLO_KNOWN) {
+        return tt_fail(diag, TT_ERR_VERSION, "the peer speaks version %" PRIu32 " of "
+                       "the protocol and this one version %d: use the same TTVM on "
+                       "both", version, HELLO_VERSION);
+    }
+    h->is_authenticated = flags & HELLO_AUTHENTICATED;
+    h->is_hub = flags & HELLO_HUB;
+    memcpy(h->nonce, in + 16, TT_NONCE_BYTES);
+    memcpy(h->group, in + 32, TT_GROUP_NAME_MAX + 1);
+    if (h->group[TT_GROUP_NAME_MAX] || !tt_group_name_is_fit(h->group)) {
+        return tt_fail(diag, TT_ERR_FORMAT, "the peer's name of its group is damaged");
+    }
+    return TT_OK;
+}
+
+/* ---- messages ---- */
+
+void tt_message_put(uint8_t out[TT_MESSAGE_HEAD_BYTES], const TtMessage *m)
+{
+    const TtFrame *f = &m->frame;
+
+    memset(out, 0, TT_MESSAGE_HEAD_BYTES);
+    tt_put_le32(out, MESSAGE_MAGIC);
+    out[4] = m->kind;
+    out[5] = f->is_recorded ? FLAG_RECORDED : 0;
+    tt_put_le32(out + 8, f->len);
+    tt_put_le32(out + 12, f->epoch);
+    memcpy(out + 16, f->run, TT_RUN_BYTES);
+    tt_put_le64(out + 32, f->pos);
+    tt_put_le64(out + 40, f->seq);
+    tt_put_le64(out + 48, f->hash);
+    tt_put_le64(out + 56, m->number);
+}
+
+static TtStatus check_frame(const TtFrame *f, TtDiag *diag)
+{
+    if (f->len > TT_FRAME_BYTES_MAX) {
+        return tt_fail(diag, TT_ERR_LIMIT, "a frame of %" PRIu32 " bytes is longer "
+                       "than %u", f->len, TT_FRAME_BYTES_MAX);
+    }
+    if (f->len < TT_FRAME_BYTES_MIN) {
+        return tt_fail(diag, TT_ERR_FORMAT, "a frame of %" PRIu32 " bytes is no "
+                       "Ethernet frame", f->len);
+    }
+    if (f->is_recorded == (f->pos == TT_FRAME_NO_POS) ||
+        (f->is_recorded && f->pos > INT64_MAX)) {
+        return tt_fail(diag, TT_ERR_FORMAT, "a frame does not say rightly where it "
+                       "was sent");
+    }
+    return TT_OK;
+}
+
+TtStatus tt_message_get(TtMessage *m, const uint8_t in[TT_MESSAGE_HEAD_BYTES],
+                        TtDiag *diag)
+{
+    TtFrame *f = &m->frame;
+
+    if (tt_get_le32(in) != MESSAGE_MAGIC || in[5] & ~FLAG_RECORDED || in[6] || in[7]) {
+        return tt_fail(diag, TT_ERR_FORMAT, "no message begins where one should");
+    }
+    m->kind = in[4];
+    m->number = tt_get_le64(in + 56);
+    *f = (TtFrame) {
+        .is_recorded = in[5] & FLAG_RECORDED, .len = tt_get_le32(in + 8),
+        .epoch = tt_get_le32(in + 12), .pos = tt_get_le64(in + 32),
+        .seq = tt_get_le64(in + 40), .hash = tt_get_le64(in + 48),
+    };
+    memcpy(f->run, in + 16, TT_RUN_BYTES);
+    if (m->kind == TT_MESSAGE_FRAME) {
+        return check_frame(f, diag);
+    }
+    if (m->kind != TT_MESSAGE_READY || f->len) {
+        return tt_fail(diag, TT_ERR_FORMAT, "there is no message of kind %u with "
+                       "%" PRIu32 " bytes", m->kind, f->len);
+    }
+    return TT_OK;
+}
+
+/* ---- authentication ---- */
+
+static void digest_of(GHmac *mac, uint8_t out[TT_MAC_BYTES])
+{
+    gsize len = TT_MAC_BYTES;
+
+    g_hmac_get_digest(mac, out, &len);
+    assert(len == TT_MAC_BYTES);
+    g_hmac_unref(mac);
+}
+
+void tt_frame_link_key(uint8_t out[TT_MAC_BYTES], const uint8_t *key, size_t key_len,
+                       const char *group, const uint8_t from[TT_NONCE_BYTES],
+                       const uint8_t to[TT_NONCE_BYTES])
+{
+    GHmac *mac = g_hmac_new(G_CHECKSUM_SHA256, key, key_len);
+
+    g_hmac_update(mac, from, TT_NONCE_BYTES);
+    g_hmac_update(mac, to, TT_NONCE_BYTES);
+    g_hmac_update(mac, (const guchar *)group, strlen(group));
+    digest_of(mac, out);
+}
+
+void tt_frame_mac(uint8_t out[TT_MAC_BYTES], const uint8_t key[TT_MAC_BYTES],
+                  const uint8_t head[TT_MESSAGE_HEAD_BYTES], const uint8_t *data,
+                  uint32_t len)
+{
+    GHmac *mac = g_hmac_new(G_CHECKSUM_SHA256, key, TT_MAC_BYTES);
+
+    g_hmac_update(mac, head, TT_MESSAGE_HEAD_BYTES);
+    if (len) {
+        g_hmac_update(mac, data, len);
+    }
+    digest_of(mac, out);
+}
+
+bool tt_mac_is_equal(const uint8_t a[TT_MAC_BYTES], const uint8_t b[TT_MAC_BYTES])
+{
+    uint8_t differs = 0;
+
+    for (unsigned i = 0; i < TT_MAC_BYTES; i++) {
+        differs |= a[i] ^ b[i];
+    }
+    return !differs;
+}
+
+/* ---- notes in a log ---- */
+
+#define NOTE_SENT_BYTES 12
+
+uint32_t tt_frame_note_put(uint8_t out[TT_FRAME_NOTE_MAX], unsigned what,
+                           const TtFrame *f)
+{
+    tt_put_le64(out, f->hash);
+    tt_put_le32(out + 8, f->epoch);
+    if (what == TT_FRAME_SENT) {
+        return NOTE_SENT_BYTES;
+    }
+    memcpy(out + 12, f->run, TT_RUN_BYTES);
+    tt_put_le64(out + 28, f->pos);
+    return TT_FRAME_NOTE_MAX;
+}
+
+TtStatus tt_frame_note_get(TtFrame *f, uint64_t what, uint64_t seq, uint32_t aux,
+                           const uint8_t *data, uint32_t len, TtDiag *diag)
+{
+    if ((what != TT_FRAME_SENT || len != NOTE_SENT_BYTES) &&
+        (what != TT_FRAME_DELIVERED || len != TT_FRAME_NOTE_MAX)) {
+        return tt_fail(diag, TT_ERR_FORMAT, "a note of a frame, %" PRIu64 " with "
+                       "%" PRIu32 " bytes, is damaged", what, len);
+    }
+    *f = (TtFrame) {
+        .seq = seq, .len = aux, .pos = TT_FRAME_NO_POS, .hash = tt_get_le64(data),
+        .epoch = tt_get_le32(data + 8),
+    };
+    if (what == TT_FRAME_DELIVERED) {
+        memcpy(f->run, data + 12, TT_RUN_BYTES);
+        f->pos = tt_get_le64(data + 28);
+        f->is_recorded = f->pos != TT_FRAME_NO_POS;
+    }
+    return TT_OK;
+}
+
+void tt_run_text(char out[2 * TT_RUN_BYTES + 1], const uint8_t run[TT_RUN_BYTES])
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (unsigned i = 0; i < TT_RUN_BYTES; i++) {
+        out[2 * i] = digits[run[i] >> 4];
+        out[2 * i + 1] = digits[run[i] & 15];
+    }
+    out[2 * TT_RUN_BYTES] = 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Ethernet frames between the VMs of a group, as bytes: the messages of a link, and
+ * the notes in the logs of those who sent and who got a frame. Format:
+ * docs/reference/group-format.rst. Encodes and decodes; what a link does with them:
+ * tt-link.h.
+ *
+ * Context: any thread, no state. Cost: O(bytes); tt_frame_mac hashes all of them.
+ * Stability: wire format and log format, through the document.
+ */
+#ifndef TT_FRAME_H
+#define TT_FRAME_H
+
+#include "io/tt-base.h"
+
+#define TT_RUN_BYTES            16
+#define TT_NONCE_BYTES          16
+#define TT_MAC_BYTES            32
+#define TT_GROUP_NAME_MAX       63      /* bytes */
+#define TT_GROUP_KEY_MIN        16
+#define TT_GROUP_KEY_MAX        4096
+#define TT_FRAME_BYTES_MIN      14      /* an Ethernet header */
+#define TT_FRAME_BYTES_MAX      69632   /* what QEMU's own netdevs take */
+#define TT_FRAME_NO_POS         UINT64_MAX
+#define TT_HELLO_BYTES          96
+#define TT_MESSAGE_HEAD_BYTES   64
+
+/* A frame and where it comes from. */
+typedef struct TtFrame {
+    uint8_t run[TT_RUN_BYTES];  /* of the sender; of one that does not record: any,
+                                   of its own */
+    bool is_recorded;
+    uint64_t pos;               /* at which it was sent; TT_FRAME_NO_POS: unrecorded */
+    uint64_t seq;               /* counts the frames of the sender's process */
+    uint32_t epoch;
+    uint64_t hash;              /* XXH3-64 of the bytes */
+    const uint8_t *data;
+    uint32_t len;
+} TtFrame;
+
+uint64_t tt_frame_hash(const uint8_t *data, uint32_t len);
+
+/* ---- the first bytes of each side ---- */
+
+typedef struct TtHello {
+    bool is_authenticated;
+    bool is_hub;
+    uint8_t nonce[TT_NONCE_BYTES];
+    char group[TT_GROUP_NAME_MAX + 1];
+} TtHello;
+
+/* Is it a name for a group: letters, digits, ".", "_", "-", not too many? */
+bool tt_group_name_is_fit(const char *name);
+void tt_hello_put(uint8_t out[TT_HELLO_BYTES], const TtHello *h);
+/* TT_ERR_FORMAT: no hello; TT_ERR_VERSION: of a newer version. */
+TtStatus tt_hello_get(TtHello *h, const uint8_t in[TT_HELLO_BYTES], TtDiag *diag);
+
+/* ---- messages ---- */
+
+enum { TT_MESSAGE_READY = 1, TT_MESSAGE_FRAME = 2 };
+
+typedef struct TtMessage {
+    uint8_t kind;
+    uint64_t number;            /* on this link, in this direction, from 0 on */
+    TtFrame frame;              /* data: the caller's */
+} TtMessage;
+
+void tt_message_put(uint8_t out[TT_MESSAGE_HEAD_BYTES], const TtMessage *m);
+/* All but the data. TT_ERR_FORMAT, TT_ERR_LIMIT: the bytes that follow cannot be
+ * understood either. */
+TtStatus tt_message_get(TtMessage *m, const uint8_t in[TT_MESSAGE_HEAD_BYTES],
+                        TtDiag *diag);
+
+/* ---- authentication ---- */
+
+/* The key of one direction of a link: of the one who sends with nonce @from to the one
+ * with @to. @key: that of the group. */
+void tt_frame_link_key(uint8_t out[TT_MAC_BYTES], const uint8_t *key, size_t key_len,
+                       const char *group, const uint8_t from[TT_NONCE_BYTES],
+                       const uint8_t to[TT_NONCE_BYTES]);
+/* HMAC-SHA-256 of head and data. */
+void tt_frame_mac(uint8_t out[TT_MAC_BYTES], const uint8_t key[TT_MAC_BYTES],
+                  const uint8_t head[TT_MESSAGE_HEAD_BYTES], const uint8_t *data,
+                  uint32_t len);
+/* Takes as long whether they are equal or not. */
+bool tt_mac_is_equal(const uint8_t a[TT_MAC_BYTES], const uint8_t b[TT_MAC_BYTES]);
+
+/* ---- notes in a log: the event kind `frame` ---- */
+
+enum { TT_FRAME_SENT = 1, TT_FRAME_DELIVERED = 2 };
+#define TT_FRAME_NOTE_MAX       36
+
+/* The data of the event; its addr is @what, its val the sequence, its aux the length.
+ * Returns the number of bytes. */
+uint32_t tt_frame_note_put(uint8_t out[TT_FRAME_NOTE_MAX], unsigned what,
+                           const TtFrame *f);
+/* Of a sent frame run and position are not in it: they are those of the log and of the
+ * event. */
+TtStatus tt_frame_note_get(TtFrame *f, uint64_t what, uint64_t seq, uint32_t aux,
+                           const uint8_t *data, uint32_t len, TtDiag *diag);
+
+/* 32 hex digits and a 0. */
+void tt_run_text(char out[2 * TT_RUN_BYTES + 1], const uint8_t run[TT_RUN_BYTES]);
+
+#endif

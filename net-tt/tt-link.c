@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One end of a link: hello, READY, frames; see the states in tt-link.h.
+ */
+#include "net-tt/tt-link.h"
+
+#include <assert.h>
+#include <glib.h>
+#include <inttypes.h>
+
+typedef enum LinkState { WANTS_HELLO, WANTS_READY, OPEN, BROKEN } LinkState;
+
+struct TtLink {
+    LinkState state;
+    TtHello mine, peers;
+    uint8_t *key;
+    size_t key_len;
+    uint8_t out_key[TT_MAC_BYTES], in_key[TT_MAC_BYTES];
+    uint64_t out_number, in_number;
+    GByteArray *in, *out;
+    size_t used;                /* of @in: was taken */
+    TtDiag why;                 /* BROKEN */
+};
+
+TtLink *tt_link_new(const TtLinkOptions *o)
+{
+    TtLink *l = g_new0(TtLink, 1);
+    uint8_t hello[TT_HELLO_BYTES];
+
+    assert(tt_group_name_is_fit(o->group) && !o->key == !o->key_len);
+    l->key = g_memdup2(o->key, o->key_len);
+    l->key_len = o->key_len;
+    l->mine.is_authenticated = o->key;
+    l->mine.is_hub = o->is_hub;
+    memcpy(l->mine.nonce, o->nonce, TT_NONCE_BYTES);
+    g_strlcpy(l->mine.group, o->group, sizeof(l->mine.group));
+    l->in = g_byte_array_new();
+    l->out = g_byte_array_new();
+    tt_hello_put(hello, &l->mine);
+    g_byte_array_append(l->out, hello, sizeof(hello));
+    return l;
+}
+
+void tt_link_free(TtLink *l)
+{
+    if (l) {
+        g_free(l->key);
+        g_byte_array_free(l->in, true);
+        g_byte_array_free(l->out, true);
+        g_free(l);
+    }
+}
+
+bool tt_link_is_open(const TtLink *l)
+{
+    return l->state == OPEN;
+}
+
+const uint8_t *tt_link_out(const TtLink *l, size_t *len)
+{
+    *len = l->out->len;
+    return l->out->data;
+}
+
+void tt_link_sent(TtLink *l, size_t len)
+{
+    g_byte_array_remove_range(l->out, 0, len);
+}
+
+/* ---- out ---- */
+
+static void append(TtLink *l, TtMessage *m)
+{
+    uint8_t head[TT_MESSAGE_HEAD_BYTES], mac[TT_MAC_BYTES];
+
+    m->number = l->out_number++;
+    tt_message_put(head, m);
+    g_byte_array_append(l->out, head, sizeof(head));
+    if (l->key) {
+        tt_frame_mac(mac, l->out_key, head, m->frame.data, m->frame.len);
+        g_byte_array_append(l->out, mac, sizeof(mac));
+    }
+    if (m->frame.len) {
+        g_byte_array_append(l->out, m->frame.data, m->frame.len);
+    }
+}
+
+void tt_link_send(TtLink *l, TtFrame *f)
+{
+    TtMessage m = { .kind = TT_MESSAGE_FRAME };
+
+    assert(tt_link_is_open(l) && f->len >= TT_FRAME_BYTES_MIN &&
+           f->len <= TT_FRAME_BYTES_MAX);
+    f->hash = tt_frame_hash(f->data, f->len);
+    m.frame = *f;
+    append(l, &m);
+}
+
+/* ---- in ---- */
+
+void tt_link_put(TtLink *l, const uint8_t *bytes, size_t len)
+{
+    assert(len <= TT_LINK_PUT_MAX);
+    if (l->state != BROKEN) {
+        g_byte_array_remove_range(l->in, 0, l->used);
+        l->used = 0;
+        g_byte_array_append(l->in, bytes, len);
+    }
+}
+
+/* The next @len bytes, or NULL. They are not taken yet. */
+static const uint8_t *peek(const TtLink *l, size_t len)
+{
+    return l->in->len - l->used >= len ? l->in->data + l->used : NULL;
+}
+
+static TtStatus greet(TtLink *l, const uint8_t *bytes, TtDiag *diag)
+{
+    TtMessage ready = { .kind = TT_MESSAGE_READY, .frame.pos = TT_FRAME_NO_POS };
+    TtStatus st = tt_hello_get(&l->peers, bytes, diag);
+    const TtHello *a = &l->mine, *b = &l->peers;
+
+    if (st) {
+        return st;
+    }
+    if (strcmp(a->group, b->group)) {
+        return tt_fail(diag, TT_ERR_INVALID, "the peer belongs to the group '%s', not "
+                       "to '%s'", b->group, a->group);
+    }
+    if (a->is_authenticated != b->is_authenticated) {
+        return tt_fail(diag, TT_ERR_INVALID, "the peer has %s key and this side has "
+                       "%s: give both the same key-file, or neither",
+                       b->is_authenticated ? "a" : "no",
+                       a->is_authenticated ? "one" : "none");
+    }
+    if (!memcmp(a->nonce, b->nonce, TT_NONCE_BYTES)) {
+        return tt_fail(diag, TT_ERR_INVALID, "the peer sends back what this side "
+                       "says: is it connected to itself?");
+    }
+    if (l->key) {
+        tt_frame_link_key(l->out_key, l->key, l->key_len, a->group, a->nonce, b->nonce);
+        tt_frame_link_key(l->in_key, l->key, l->key_len, a->group, b->nonce, a->nonce);
+    }
+    append(l, &ready);
+    l->state = WANTS_READY;
+    return TT_OK;
+}
+
+static TtStatus check_message(TtLink *l, const TtMessage *m, const uint8_t *head,
+                              TtDiag *diag)
+{
+    const TtFrame *f = &m->frame;
+    uint8_t mac[TT_MAC_BYTES];
+    bool is_first = l->state == WANTS_READY;
+
+    if (l->key) {
+        tt_frame_mac(mac, l->in_key, head, f->data, f->len);
+        if (!tt_mac_is_equal(mac, head + TT_MESSAGE_HEAD_BYTES)) {
+            return tt_fail(diag, TT_ERR_INVALID, is_first ? "the peer has another key: "
+                           "give all members of the group the same key-file" :
+                           "a message is not from a member of the group: its "
+                           "authentication is wrong");
+        }
+    }
+    if (m->number != l->in_number || is_first != (m->kind == TT_MESSAGE_READY)) {
+        return tt_fail(diag, TT_ERR_FORMAT, "message %" PRIu64 " of kind %u comes out "
+                       "of turn", m->number, m->kind);
+    }
+    l->in_number++;
+    return TT_OK;
+}
+
+static TtStatus take_message(TtLink *l, TtFrame *f, TtDiag *diag)
+{
+    size_t head_len = TT_MESSAGE_HEAD_BYTES + (l->key ? TT_MAC_BYTES : 0);
+    const uint8_t *head = peek(l, head_len);
+    TtMessage m;
+    TtStatus st;
+
+    if (!head) {
+        return TT_END;
+    }
+    st = tt_message_get(&m, head, diag);
+    if (st) {
+        return st;
+    }
+    head = peek(l, head_len + m.frame.len);
+    if (!head) {
+        return TT_END;
+    }
+    m.frame.data = head + head_len;
+    st = check_message(l, &m, head, diag);
+    if (st) {
+        return st;
+    }
+    l->used += head_len + m.frame.len;
+    l->state = OPEN;
+    *f = m.frame;
+    if (m.kind == TT_MESSAGE_FRAME && tt_frame_hash(f->data, f->len) != f->hash) {
+        return tt_fail(diag, TT_ERR_MISMATCH, "frame %" PRIu64 " was damaged on its "
+                       "way: its hash is wrong", f->seq);
+    }
+    return TT_OK;
+}
+
+static TtStatus take(TtLink *l, TtFrame *f, TtDiag *diag)
+{
+    TtStatus st = TT_OK;
+
+    if (l->state == WANTS_HELLO) {
+        const uint8_t *hello = peek(l, TT_HELLO_BYTES);
+
+        if (!hello) {
+            return TT_END;
+        }
+        l->used += TT_HELLO_BYTES;
+        st = greet(l, hello, diag);
+    }
+    if (!st && l->state == WANTS_READY) {
+        st = take_message(l, f, diag);
+    }
+    return st ? st : take_message(l, f, diag);
+}
+
+TtStatus tt_link_next(TtLink *l, TtFrame *f, TtDiag *diag)
+{
+    TtDiag why = { 0 };
+    TtStatus st = l->state == BROKEN ? l->why.status : take(l, f, &why);
+
+    if (st < 0 && st != TT_ERR_MISMATCH && l->state != BROKEN) {
+        l->state = BROKEN;
+        l->why = why;
+    }
+    if (st < 0 && diag) {
+        *diag = l->state == BROKEN ? l->why : why;
+    }
+    return st;
+}
+
+/* ---- the key ---- */
+
+TtStatus tt_group_key_load(const char *path, uint8_t **key, size_t *len, TtDiag *diag)
+{
+    GError *err = NULL;
+    char *text;
+    gsize n;
+
+    if (!g_file_get_contents(path, &text, &n, &err)) {
+        tt_fail(diag, TT_ERR_IO, "the key of the group cannot be read: %s", err->message);
+        g_error_free(err);
+        return TT_ERR_IO;
+    }
+    n -= n && text[n - 1] == '\n';
+    if (n < TT_GROUP_KEY_MIN || n > TT_GROUP_KEY_MAX) {
+        g_free(text);
+        return tt_fail(diag, TT_ERR_LIMIT, "a key has %d to %d bytes and %.100s has %zu: "
+                       "head -c 32 /dev/urandom | base64 makes a good one",
+                       TT_GROUP_KEY_MIN, TT_GROUP_KEY_MAX, path, (size_t)n);
+    }
+    *key = (uint8_t *)text;
+    *len = n;
+    return TT_OK;
+}
+
+/* ---- frames that came before ---- */
+
+static TtHeardRun *find_run(TtHeard *h, const uint8_t *run)
+{
+    TtHeardRun *oldest = h->runs;
+
+    for (unsigned i = 0; i < h->n; i++) {
+        if (!memcmp(h->runs[i].run, run, TT_RUN_BYTES)) {
+            return &h->runs[i];
+        }
+        if (h->runs[i].used < oldest->used) {
+            oldest = &h->runs[i];
+        }
+    }
+    if (h->n < TT_HEARD_RUNS) {
+        oldest = &h->runs[h->n++];
+    }
+    memset(oldest, 0, sizeof(*oldest));
+    memcpy(oldest->run, run, TT_RUN_BYTES);
+    return oldest;
+}
+
+bool tt_heard_is_new(TtHeard *h, const TtFrame *f)
+{
+    TtHeardRun *r = find_run(h, f->run);
+    uint64_t bit = f->seq % TT_HEARD_WINDOW;
+
+    r->used = ++h->clock;
+    if (f->seq >= r->next) {
+        uint64_t gap = f->seq - r->next;
+
+        for (uint64_t i = 0; i < gap && i < TT_HEARD_WINDOW; i++) {
+            uint64_t b = (f->seq - 1 - i) % TT_HEARD_WINDOW;
+
+            r->bits[b / 64] &= ~(1ull << b % 64);
+        }
+        r->next = f->seq + 1;
+        r->bits[bit / 64] |= 1ull << bit % 64;
+        return f->seq != UINT64_MAX;
+    }
+    if (r->next - f->seq > TT_HEARD_WINDOW || r->bits[bit / 64] >> bit % 64 & 1) {
+        return false;
+    }
+    r->bits[bit / 64] |= 1ull << bit % 64;
+    return true;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One end of a link between two members of a group, or of a member and a hub: bytes
+ * in, frames out, and the other way round. It has no socket: who has one passes on
+ * what comes, and sends what tt_link_out holds.
+ *
+ * Each side begins with a hello. When both have the other's, each says READY; then
+ * frames follow. With a key of the group each message is authenticated, with a key of
+ * its own for each connection and direction, so that what was overheard before is
+ * worth nothing. Nothing is encrypted.
+ *
+ *   new -> (hello came) -> (READY came) open -> broken: by any error but a dropped
+ *   frame; the connection must be closed then, and a new link made for the next.
+ *
+ * Context: one thread at a time. Memory: some 300 KiB at most, besides what the
+ * caller lets grow in tt_link_out. Bytes of the peer are never trusted.
+ */
+#ifndef TT_LINK_H
+#define TT_LINK_H
+
+#include "tt-frame.h"
+
+typedef struct TtLink TtLink;
+
+typedef struct TtLinkOptions {
+    const char *group;          /* tt_group_name_is_fit */
+    const uint8_t *key;         /* of the group; NULL: no authentication */
+    size_t key_len;
+    bool is_hub;
+    uint8_t nonce[TT_NONCE_BYTES];      /* never used before */
+} TtLinkOptions;
+
+/* The options are not used afterwards. The hello is in tt_link_out. */
+TtLink *tt_link_new(const TtLinkOptions *o);
+void tt_link_free(TtLink *l);
+/* Frames can be sent: both sides are ready. */
+bool tt_link_is_open(const TtLink *l);
+
+/* Bytes that came: at most TT_LINK_PUT_MAX, and only when tt_link_next has said
+ * TT_END. */
+#define TT_LINK_PUT_MAX 65536
+void tt_link_put(TtLink *l, const uint8_t *bytes, size_t len);
+/*
+ * tt_link_next: the next frame of what came
+ * Returns TT_OK: *@f, whose data is valid until the next call; TT_END: more bytes are
+ * needed; TT_ERR_MISMATCH: this frame is dropped, @diag says why, and the link
+ * goes on. Anything else: the link is broken, and repeats it.
+ */
+TtStatus tt_link_next(TtLink *l, TtFrame *f, TtDiag *diag);
+
+/* Appends @f to what is to be sent; the link is open. Fills in its hash. */
+void tt_link_send(TtLink *l, TtFrame *f);
+/* What is to be sent; who sends takes it out with tt_link_sent. */
+const uint8_t *tt_link_out(const TtLink *l, size_t *len);
+void tt_link_sent(TtLink *l, size_t len);
+
+/*
+ * The key of a group: the bytes of a file, without a newline at its end. TT_ERR_IO;
+ * TT_ERR_LIMIT: too short or too long. g_free.
+ */
+TtStatus tt_group_key_load(const char *path, uint8_t **key, size_t *len, TtDiag *diag);
+
+/* ---- frames that came before ---- */
+
+/*
+ * What was heard of each run: a frame that comes a second time is known, as long as it
+ * is among the last TT_HEARD_WINDOW sequences of one of the last TT_HEARD_RUNS runs.
+ */
+#define TT_HEARD_WINDOW 1024
+#define TT_HEARD_RUNS   64
+
+typedef struct TtHeardRun {
+    uint8_t run[TT_RUN_BYTES];
+    uint64_t next;              /* above the highest sequence */
+    uint64_t used;              /* when it was last heard of */
+    uint64_t bits[TT_HEARD_WINDOW / 64];
+} TtHeardRun;
+
+typedef struct TtHeard {
+    uint64_t clock;
+    unsigned n;
+    TtHeardRun runs[TT_HEARD_RUNS];
+} TtHeard;                      /* begins as zeros */
+
+/* False: it came before, or is too old to tell. */
+bool tt_heard_is_new(TtHeard *h, const TtFrame *f);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt group: info, check, cut and order of the runs of a group.
+ */
+#include "tt-tool-group.h"
+#include "run/tt-marks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- info ---- */
+
+static void print_member_json(const Group *g, unsigned i)
+{
+    const GroupMember *m = group_at(g, i);
+    char uuid[2 * TT_RUN_BYTES + 1];
+
+    tt_run_text(uuid, m->uuid);
+    printf("%s{\"name\": ", i ? ", " : "");
+    tool_json_string(m->name);
+    printf(", \"run\": ");
+    tool_json_string(m->run);
+    printf(", \"id\": \"%s\", \"first\": %" PRIu64 ", \"end\": %" PRIu64 ", "
+           "\"whole\": %s, \"sent\": %u, \"got\": %u, \"outside\": %" PRIu64 "}", uuid,
+           m->first, m->end, tool_json_bool(m->is_whole), m->sent->len, m->got->len,
+           m->outside);
+}
+
+static int info(const ToolArgs *a, const Group *g)
+{
+    TtCausalTotals t = tt_causal_totals(g->causal);
+
+    if (tool_has(a, "--json")) {
+        tool_json_begin();
+        printf("\"group\": ");
+        tool_json_string(g->name);
+        printf(", \"members\": [");
+        for (unsigned i = 0; i < g->members->len; i++) {
+            print_member_json(g, i);
+        }
+        printf("], \"sent\": %" PRIu64 ", \"got\": %" PRIu64 ", \"early\": %" PRIu64
+               ", \"lost\": %" PRIu64 "}\n", t.sends, t.deliveries, t.early, t.lost);
+        return TOOL_FINE;
+    }
+    printf("%-20s %20s %12s %12s %12s\n", g->name, "end", "sent", "got", "from outside");
+    for (unsigned i = 0; i < g->members->len; i++) {
+        const GroupMember *m = group_at(g, i);
+
+        printf("%-20s %20" PRIu64 " %12u %12u %12" PRIu64 "%s\n", m->name, m->end,
+               m->sent->len, m->got->len, m->outside, m->is_whole ? "" : "  cut off");
+    }
+    if (t.early) {
+        printf("%" PRIu64 " were sent before the recording of their sender began\n",
+               t.early);
+    }
+    if (t.lost) {
+        printf("%" PRIu64 " are lost: the log of their sender ends before\n", t.lost);
+    }
+    return TOOL_FINE;
+}
+
+/* ---- check ---- */
+
+static int check(const ToolArgs *a, const Group *g)
+{
+    g_autoptr(GPtrArray) list = group_findings(g);
+
+    if (tool_has(a, "--json")) {
+        tool_json_begin();
+        printf("\"fine\": %s", tool_json_bool(!list->len));
+        tool_json_list("findings", list);
+        puts("}");
+        return list->len ? TOOL_PROBLEM : TOOL_FINE;
+    }
+    for (unsigned i = 0; i < list->len; i++) {
+        tool_complain("%s", (const char *)list->pdata[i]);
+    }
+    if (!list->len) {
+        printf("the runs of %s fit together: %" PRIu64 " frames of %u members\n", g->name,
+               tt_causal_totals(g->causal).deliveries, g->members->len);
+    }
+    return list->len ? TOOL_PROBLEM : TOOL_FINE;
+}
+
+/* ---- places ---- */
+
+typedef struct Place {
+    unsigned member;
+    uint64_t pos;
+} Place;
+
+typedef struct MarkSearch {
+    const char *name;
+    uint64_t pos;
+    bool is_found;
+} MarkSearch;
+
+static void mark_found(void *opaque, const char *name, uint64_t pos)
+{
+    MarkSearch *s = opaque;
+
+    if (!strcmp(name, s->name)) {
+        s->pos = pos;
+        s->is_found = true;
+    }
+}
+
+static bool parse_position(const GroupMember *m, const char *text, uint64_t *pos)
+{
+    MarkSearch s = { .name = text + 1 };
+    TtDiag diag;
+
+    if (*text == '@') {
+        tt_marks_of_run(m->run, mark_found, &s, &diag);
+        *pos = s.pos;
+        if (!s.is_found) {
+            tool_complain("%s has no mark '%s'", m->name, text + 1);
+        }
+        return s.is_found;
+    }
+    if (!strcmp(text, "end")) {
+        *pos = m->end;
+    } else if (!strcmp(text, "start")) {
+        *pos = m->first;
+    } else if (!tool_parse_number(text, pos)) {
+        tool_complain("'%s' is no position: a number, start, end or @MARK", text);
+        return false;
+    }
+    if (*pos < m->first || *pos > m->end) {
+        tool_complain("position %" PRIu64 " is not in the run of %s, which has %" PRIu64
+                      " to %" PRIu64, *pos, m->name, m->first, m->end);
+        return false;
+    }
+    return true;
+}
+
+static bool parse_place(const Group *g, const char *text, Place *p)
+{
+    const char *colon = strrchr(text, ':');
+
+    for (p->member = 0; colon && p->member < g->members->len; p->member++) {
+        const GroupMember *m = group_at(g, p->member);
+
+        if (strlen(m->name) == (size_t)(colon - text) &&
+            !memcmp(m->name, text, colon - text)) {
+            return parse_position(m, colon + 1, &p->pos);
+        }
+    }
+    tool_complain("'%s' is no place: MEMBER:POSITION, and tt group info lists the "
+                  "members", text);
+    return false;
+}
+
+/* At the end of a run all of it has happened. */
+static uint64_t for_index(const Group *g, const Place *p)
+{
+    return p->pos >= group_at(g, p->member)->end ?
+           tt_causal_end_of(g->causal, p->member) : p->pos;
+}
+
+/* ---- cut ---- */
+
+static int cut(const ToolArgs *a, const Group *g)
+{
+    g_autofree uint64_t *at = g_new(uint64_t, g->members->len);
+    Place p;
+    TtDiag diag;
+
+    if (!a->operand[2] || a->operand[3]) {
+        return tool_usage(a->command, "cut needs one place, MEMBER:POSITION");
+    }
+    if (!parse_place(g, a->operand[2], &p)) {
+        return TOOL_PROBLEM;
+    }
+    if (tt_causal_cut(g->causal, p.member, for_index(g, &p), at, &diag)) {
+        return tool_problem(&diag);
+    }
+    if (tool_has(a, "--json")) {
+        tool_json_begin();
+        printf("\"cut\": {");
+    }
+    for (unsigned i = 0; i < g->members->len; i++) {
+        const GroupMember *m = group_at(g, i);
+        uint64_t pos = MIN(at[i], m->end);
+
+        if (tool_has(a, "--json")) {
+            printf("%s", i ? ", " : "");
+            tool_json_string(m->name);
+            printf(": %" PRIu64, pos);
+        } else {
+            printf("%-20s %20" PRIu64 "%s\n", m->name, pos,
+                   at[i] >= m->end ? "  end" : "");
+        }
+    }
+    if (tool_has(a, "--json")) {
+        puts("}}");
+    }
+    return TOOL_FINE;
+}
+
+/* ---- order ---- */
+
+static int order(const ToolArgs *a, const Group *g)
+{
+    static const char *const words[] = {
+        [TT_CAUSAL_SAME] = "the same", [TT_CAUSAL_BEFORE] = "before",
+        [TT_CAUSAL_AFTER] = "after", [TT_CAUSAL_CONCURRENT] = "concurrent",
+        [TT_CAUSAL_BOTH] = "both",
+    };
+    Place p, q;
+    TtCausalOrder o;
+
+    if (!a->operand[2] || !a->operand[3]) {
+        return tool_usage(a->command, "order needs two places, MEMBER:POSITION");
+    }
+    if (!parse_place(g, a->operand[2], &p) || !parse_place(g, a->operand[3], &q)) {
+        return TOOL_PROBLEM;
+    }
+    o = tt_causal_order(g->causal, p.member, p.pos, q.member, q.pos);
+    if (tool_has(a, "--json")) {
+        tool_json_begin();
+        printf("\"order\": \"%s\"}\n", words[o]);
+    } else {
+        puts(words[o]);
+    }
+    return TOOL_FINE;
+}
+
+int tool_group(const ToolArgs *a)
+{
+    static const struct {
+        const char *name;
+        int (*run)(const ToolArgs *a, const Group *g);
+    } verbs[] = { { "info", info }, { "check", check }, { "cut", cut },
+                  { "order", order } };
+    g_autoptr(Group) g = NULL;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(verbs); i++) {
+        if (!strcmp(a->operand[0], verbs[i].name)) {
+            if (i < 2 && a->operand[2]) {
+                return tool_usage(a->command, "%s needs no place", verbs[i].name);
+            }
+            g = group_load(a->operand[1]);
+            return g ? verbs[i].run(a, g) : TOOL_PROBLEM;
+        }
+    }
+    return tool_usage(a->command, "a group has info, check, cut and order, and not '%s'",
+                      a->operand[0]);
+}

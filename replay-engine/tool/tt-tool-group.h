@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt group: the runs of a group, read once, and their causal order.
+ */
+#ifndef TT_TOOL_GROUP_H
+#define TT_TOOL_GROUP_H
+
+#include "tt-tool.h"
+#include "net-tt/tt-causal.h"
+#include "net-tt/tt-frame.h"
+
+typedef struct GroupSent {
+    uint64_t pos, seq, hash;
+    uint32_t len;
+} GroupSent;
+
+typedef struct GroupGot {
+    uint64_t pos, seq, hash, sent_at;
+    uint32_t len;
+    unsigned from;              /* member; or GROUP_OUTSIDE */
+    uint32_t n_sent;            /* that its member had sent before */
+} GroupGot;
+
+#define GROUP_OUTSIDE UINT32_MAX
+
+typedef struct GroupMember {
+    char *name, *run;
+    uint8_t uuid[16];
+    bool is_kvm;                /* positions in frames are those before conversion */
+    bool is_whole;              /* the log has its end */
+    uint64_t first, end;        /* positions */
+    uint64_t outside;           /* frames that came from runs that are not here */
+    GArray *sent, *got;         /* of GroupSent, GroupGot, in the order of the log */
+} GroupMember;
+
+typedef struct Group {
+    char *name;
+    GPtrArray *members;         /* of GroupMember, by name */
+    const char **names;
+    TtCausal *causal;
+} Group;
+
+/* @path: a directory with runs in it, or a file that names them. NULL: said why. */
+Group *group_load(const char *path);
+void group_free(Group *g);
+static inline GroupMember *group_at(const Group *g, unsigned i)
+{
+    return g_ptr_array_index(g->members, i);
+}
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Group, group_free)
+
+/* Sentences about what does not fit together; empty: all is well. */
+GPtrArray *group_findings(const Group *g);
+
+#endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt group: finds the runs of a group, reads from their logs who sent and who got which
+ * frame, and makes the index of their order.
+ */
+#include "tt-tool-group.h"
+
+#include <inttypes.h>
+
+static void member_free(gpointer opaque)
+{
+    GroupMember *m = opaque;
+
+    g_free(m->name);
+    g_free(m->run);
+    g_array_unref(m->sent);
+    g_array_unref(m->got);
+    g_free(m);
+}
+
+void group_free(Group *g)
+{
+    tt_causal_free(g->causal);
+    g_ptr_array_unref(g->members);
+    g_free(g->names);
+    g_free(g->name);
+    g_free(g);
+}
+
+static void add_member(Group *g, const char *name, const char *run)
+{
+    GroupMember *m = g_new0(GroupMember, 1);
+
+    m->name = g_strdup(name);
+    m->run = g_strdup(run);
+    m->sent = g_array_new(false, false, sizeof(GroupSent));
+    m->got = g_array_new(false, false, sizeof(GroupGot));
+    g_ptr_array_add(g->members, m);
+}
+
+/* ---- which runs ---- */
+
+static gint by_name(gconstpointer a, gconstpointer b)
+{
+    return strcmp((*(GroupMember **)a)->name, (*(GroupMember **)b)->name);
+}
+
+/* Each directory in @path with a manifest is a run, and its name without ".run" that of
+ * the member. */
+static bool find_runs(Group *g, const char *path)
+{
+    GError *err = NULL;
+    GDir *dir = g_dir_open(path, 0, &err);
+    const char *entry;
+
+    if (!dir) {
+        tool_complain("%s", err->message);
+        g_error_free(err);
+        return false;
+    }
+    while ((entry = g_dir_read_name(dir))) {
+        g_autofree char *run = g_build_filename(path, entry, NULL);
+        g_autofree char *manifest = g_build_filename(run, "manifest", NULL);
+        g_autofree char *name = g_strdup(entry);
+
+        if (g_file_test(manifest, G_FILE_TEST_IS_REGULAR)) {
+            if (g_str_has_suffix(name, ".run") && strlen(name) > 4) {
+                name[strlen(name) - 4] = 0;
+            }
+            add_member(g, tt_replace_controls(name, '?'), run);
+        }
+    }
+    g_dir_close(dir);
+    g->name = g_path_get_basename(path);
+    return true;
+}
+
+/* A GKeyFile: [group] name=; [members] NAME=RUN, relative to the file. */
+static bool read_list(Group *g, const char *path)
+{
+    g_autoptr(GKeyFile) f = g_key_file_new();
+    g_autofree char *dir = g_path_get_dirname(path);
+    g_auto(GStrv) names = NULL;
+    GError *err = NULL;
+
+    if (g_key_file_load_from_file(f, path, G_KEY_FILE_NONE, &err)) {
+        names = g_key_file_get_keys(f, "members", NULL, &err);
+    }
+    if (!names) {
+        tool_complain("%s is neither a directory with runs nor a list of them, whose "
+                      "lines behind [members] are NAME=RUN: %s", path, err->message);
+        g_error_free(err);
+        return false;
+    }
+    for (unsigned i = 0; names[i]; i++) {
+        g_autofree char *value = g_key_file_get_string(f, "members", names[i], NULL);
+        g_autofree char *run = value ? g_path_is_absolute(value) ? g_strdup(value) :
+                               g_build_filename(dir, value, NULL) : g_strdup("");
+
+        add_member(g, tt_replace_controls(names[i], '?'), run);
+    }
+    g->name = g_key_file_get_string(f, "group", "name", NULL);
+    if (!g->name) {
+        g->name = g_path_get_basename(path);
+    }
+    return true;
+}
+
+static bool find_members(Group *g, const char *path)
+{
+    bool is_dir = g_file_test(path, G_FILE_TEST_IS_DIR);
+
+    if (!(is_dir ? find_runs(g, path) : read_list(g, path))) {
+        return false;
+    }
+    tt_replace_controls(g->name, '?');
+    if (!g->members->len || g->members->len > TT_CAUSAL_RUNS_MAX) {
+        tool_complain("%s has %u runs: a group has 1 to %d", path, g->members->len,
+                      TT_CAUSAL_RUNS_MAX);
+        return false;
+    }
+    g_ptr_array_sort(g->members, by_name);
+    return true;
+}
+
+/* ---- their logs ---- */
+
+static int find_uuid(const Group *g, const uint8_t *uuid)
+{
+    for (unsigned i = 0; i < g->members->len; i++) {
+        if (!memcmp(group_at(g, i)->uuid, uuid, 16)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *diag)
+{
+    TtFrame f;
+    TtStatus st = tt_frame_note_get(&f, ev->addr, ev->val, ev->aux, ev->data, ev->len,
+                                    diag);
+
+    if (st) {
+        return st;
+    }
+    if (ev->addr == TT_FRAME_SENT) {
+        GroupSent s = { ev->pos, f.seq, f.hash, f.len };
+
+        g_array_append_val(m->sent, s);
+    } else {
+        GroupGot got = { .pos = ev->pos, .seq = f.seq, .hash = f.hash, .len = f.len,
+                         .sent_at = f.pos, .from = GROUP_OUTSIDE,
+                         .n_sent = m->sent->len };
+        int from = f.is_recorded ? find_uuid(g, f.run) : -1;
+
+        if (from >= 0) {
+            got.from = from;
+        } else {
+            m->outside++;
+        }
+        g_array_append_val(m->got, got);
+    }
+    return TT_OK;
+}
+
+/* The events go into the index in the order of the log; so do the lists. */
+static TtStatus index_frame(Group *g, unsigned i, const TtEvent *ev, TtDiag *diag)
+{
+    GroupMember *m = group_at(g, i);
+    TtStatus st = add_frame(g, m, ev, diag);
+    const GroupGot *got;
+
+    if (st) {
+        return st;
+    }
+    if (ev->addr == TT_FRAME_SENT) {
+        return tt_causal_sent(g->causal, i, ev->pos, ev->val, diag);
+    }
+    got = &g_array_index(m->got, GroupGot, m->got->len - 1);
+    return got->from == GROUP_OUTSIDE ? TT_OK :
+           tt_causal_delivered(g->causal, i, ev->pos, got->from, got->seq, diag);
+}
+
+static TtStatus read_log(Group *g, unsigned i, TtLogReader *r, TtDiag *diag)
+{
+    TtStatus st = TT_OK;
+
+    for (uint64_t s = tt_log_reader_first(r); !st && s < tt_log_reader_end(r); s++) {
+        TtSegment *seg = NULL;
+
+        st = tt_log_reader_load(r, s, &seg, diag);
+        for (uint32_t k = 0; !st && k < seg->n_events; k++) {
+            if (seg->events[k].kind == TT_EV_FRAME) {
+                st = index_frame(g, i, &seg->events[k], diag);
+            }
+        }
+        if (seg) {
+            tt_segment_unref(seg);
+        }
+    }
+    return st;
+}
+
+static bool open_member(Group *g, unsigned i, TtLogReader **r)
+{
+    GroupMember *m = group_at(g, i);
+    TtManifest manifest = { 0 };
+    ToolTotals t;
+    const char *why = NULL;
+
+    *r = tool_open_run(m->run, &manifest);
+    if (!*r) {
+        return false;
+    }
+    if (manifest.features & TT_FEATURE_EXITS) {
+        why = "was recorded under KVM and not replayed yet: replay it once, which "
+              "converts it";
+    } else if (manifest.features & TT_FEATURE_SCRUBBED) {
+        why = "was scrubbed: what it sent and got is not in it any more";
+    } else if (find_uuid(g, manifest.uuid) >= 0) {
+        why = "is a member a second time, or a copy of one that is";
+    }
+    t = tool_totals(*r);
+    memcpy(m->uuid, manifest.uuid, 16);
+    m->is_kvm = !g_strcmp0(manifest.accel, "kvm");
+    m->is_whole = !tt_log_reader_is_torn(*r) && !tt_log_reader_damage(*r);
+    m->first = t.first_pos;
+    m->end = t.end_pos;
+    tt_manifest_cleanup(&manifest);
+    if (why) {
+        tool_complain("the run of %s, %s, %s", m->name, m->run, why);
+    }
+    return !why;
+}
+
+static bool read_members(Group *g)
+{
+    unsigned n = g->members->len;
+    TtLogReader **readers = g_new0(TtLogReader *, n);
+    bool is_fine = true;
+    TtDiag diag;
+
+    /* All identities first: a frame may come from a run that is read later. */
+    for (unsigned i = 0; is_fine && i < n; i++) {
+        is_fine = open_member(g, i, &readers[i]);
+    }
+    for (unsigned i = 0; is_fine && i < n; i++) {
+        is_fine = !read_log(g, i, readers[i], &diag);
+        if (!is_fine) {
+            tool_complain("the run of %s, %s: %s", group_at(g, i)->name,
+                          group_at(g, i)->run, diag.text);
+        }
+        tt_causal_ends(g->causal, i, group_at(g, i)->end);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        if (readers[i]) {
+            tt_log_reader_free(readers[i]);
+        }
+    }
+    g_free(readers);
+    if (is_fine && tt_causal_seal(g->causal, &diag)) {
+        tool_problem(&diag);
+        is_fine = false;
+    }
+    return is_fine;
+}
+
+Group *group_load(const char *path)
+{
+    Group *g = g_new0(Group, 1);
+
+    g->members = g_ptr_array_new_with_free_func(member_free);
+    if (!find_members(g, path)) {
+        group_free(g);
+        return NULL;
+    }
+    g->causal = tt_causal_new(g->members->len);
+    g->names = g_new(const char *, g->members->len);
+    for (unsigned i = 0; i < g->members->len; i++) {
+        g->names[i] = group_at(g, i)->name;
+    }
+    tt_causal_set_names(g->causal, g->names);
+    if (!read_members(g)) {
+        group_free(g);
+        return NULL;
+    }
+    return g;
+}
+
+/* ---- what does not fit together ---- */
+
+#define FINDINGS_MAX 20
+
+static void G_GNUC_PRINTF(2, 3) find(GPtrArray *list, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (list->len < FINDINGS_MAX) {
+        va_start(ap, fmt);
+        g_ptr_array_add(list, g_strdup_vprintf(fmt, ap));
+        va_end(ap);
+    } else if (list->len == FINDINGS_MAX) {
+        g_ptr_array_add(list, g_strdup("and more of that kind"));
+    }
+}
+
+static void check_got(const Group *g, const GroupMember *m, const GroupGot *got,
+                      GPtrArray *list)
+{
+    const GroupMember *from = group_at(g, got->from);
+    const GroupSent *s;
+    uint64_t first;
+
+    if (!from->sent->len) {
+        find(list, "%s got frame %" PRIu64 " of %s at position %" PRIu64 ", and that run "
+             "has sent nothing", m->name, got->seq, from->name, got->pos);
+        return;
+    }
+    first = g_array_index(from->sent, GroupSent, 0).seq;
+    if (got->seq < first) {
+        return;                             /* sent before its recording began */
+    }
+    if (got->seq - first >= from->sent->len) {
+        find(list, "%s got frame %" PRIu64 " of %s at position %" PRIu64 ", which is "
+             "lost: the log of %s ends before", m->name, got->seq, from->name, got->pos,
+             from->name);
+        return;
+    }
+    s = &g_array_index(from->sent, GroupSent, got->seq - first);
+    if (s->hash != got->hash || s->len != got->len) {
+        find(list, "frame %" PRIu64 " of %s is not what %s got at position %" PRIu64
+             ": its hash or its length differs", got->seq, from->name, m->name, got->pos);
+    } else if (!from->is_kvm && s->pos != got->sent_at) {
+        find(list, "frame %" PRIu64 " of %s says that it was sent at position %" PRIu64
+             ", and the log of %s says %" PRIu64, got->seq, from->name, got->sent_at,
+             from->name, s->pos);
+    }
+}
+
+/* A position at which a frame was sent, and after that one was got: a cut cannot part
+ * them. (The other way round is harmless: a NIC may get a frame and write nothing.) */
+static void check_ties(const GroupMember *m, GPtrArray *list)
+{
+    for (unsigned i = 0; i < m->got->len; i++) {
+        const GroupGot *got = &g_array_index(m->got, GroupGot, i);
+
+        if (got->n_sent &&
+            g_array_index(m->sent, GroupSent, got->n_sent - 1).pos == got->pos) {
+            find(list, "%s sent a frame and then got one at position %" PRIu64 ": no cut "
+                 "parts them", m->name, got->pos);
+        }
+    }
+}
+
+GPtrArray *group_findings(const Group *g)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+
+    for (unsigned i = 0; i < g->members->len; i++) {
+        const GroupMember *m = group_at(g, i);
+
+        for (unsigned k = 0; k < m->got->len; k++) {
+            const GroupGot *got = &g_array_index(m->got, GroupGot, k);
+
+            if (got->from != GROUP_OUTSIDE) {
+                check_got(g, m, got, list);
+            }
+        }
+        check_ties(m, list);
+    }
+    return list;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt hub: joins the VMs of a group, as a switch does, with delay, loss and rate from a
+ * seed. It listens on this host only, unless it has a key.
+ */
+#include "tt-tool-hub.h"
+#include "net-tt/tt-address.h"
+
+#include <errno.h>
+#include <glib-unix.h>
+#include <inttypes.h>
+#include <math.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define LISTENERS_MAX 8
+
+/* ---- listening ---- */
+
+static int listen_unix(const TtAddress *a)
+{
+    struct sockaddr_un where = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    g_strlcpy(where.sun_path, a->path, sizeof(where.sun_path));
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&where, sizeof(where)) < 0 &&
+        errno == EADDRINUSE) {
+        int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        /* Of one who is gone? Then nobody answers. */
+        if (connect(probe, (struct sockaddr *)&where, sizeof(where)) < 0 &&
+            errno == ECONNREFUSED && unlink(a->path) == 0 &&
+            bind(fd, (struct sockaddr *)&where, sizeof(where)) == 0) {
+            close(probe);
+            return fd;
+        }
+        close(probe);
+        close(fd);
+        errno = EADDRINUSE;
+        return -1;
+    }
+    return fd;
+}
+
+static int listen_inet(const TtAddress *a)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+    struct addrinfo *found;
+    int fd = -1, one = 1;
+
+    errno = EADDRNOTAVAIL;
+    if (getaddrinfo(a->host, a->port, &hints, &found)) {
+        return -1;
+    }
+    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+        if (bind(fd, found->ai_addr, found->ai_addrlen) < 0) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    freeaddrinfo(found);
+    return fd;
+}
+
+/* Of port 0 the kernel has chosen one. */
+static void print_place(int fd, const char *text)
+{
+    struct sockaddr_storage s;
+    socklen_t len = sizeof(s);
+    char host[NI_MAXHOST], port[NI_MAXSERV];
+
+    if (getsockname(fd, (struct sockaddr *)&s, &len) == 0 && s.ss_family != AF_UNIX &&
+        getnameinfo((struct sockaddr *)&s, len, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV) == 0) {
+        printf(strchr(host, ':') ? "listening at [%s]:%s\n" : "listening at %s:%s\n",
+               host, port);
+    } else {
+        printf("listening at %s\n", text);
+    }
+    fflush(stdout);
+}
+
+static gboolean peer_came(gint fd, GIOCondition what, gpointer opaque)
+{
+    int one = 1, peer = accept(fd, NULL, NULL);
+
+    if (peer >= 0) {
+        g_unix_set_fd_nonblocking(peer, true, NULL);
+        setsockopt(peer, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        setsockopt(peer, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+        hub_connected(opaque, peer);
+    } else if (errno == EMFILE || errno == ENFILE) {
+        hub_say(opaque, "a peer cannot be let in: %s", g_strerror(errno));
+        g_usleep(10000);
+    }
+    return G_SOURCE_CONTINUE;
+}
+
+/* TOOL_FINE, or what the program ends with; @fd may be -1 then. */
+static int listen_at(Hub *h, const char *text, TtAddress *a, int *fd)
+{
+    TtDiag diag;
+
+    *fd = -1;
+    if (tt_address_parse(a, text, &diag) || tt_address_check(a, h->key, &diag)) {
+        return tool_problem(&diag);
+    }
+    *fd = a->is_unix ? listen_unix(a) : listen_inet(a);
+    if (*fd < 0 || listen(*fd, 16) < 0) {
+        return tool_complain("cannot listen at %s: %s", text, g_strerror(errno));
+    }
+    print_place(*fd, text);
+    g_unix_fd_add(*fd, G_IO_IN, peer_came, h);
+    return TOOL_FINE;
+}
+
+/* ---- options ---- */
+
+/* A number from 0 to @max, times @unit. */
+static bool real_option(const ToolArgs *a, const char *name, double max, double unit,
+                        uint64_t *value)
+{
+    const char *text = tool_value(a, name);
+    char *end;
+    double v;
+
+    *value = 0;
+    if (!text) {
+        return true;
+    }
+    v = g_ascii_strtod(text, &end);
+    if (end == text || *end || !isfinite(v) || v < 0 || v > max) {
+        tool_usage(a->command, "%s is a number from 0 to %.0f, and not '%s'", name, max,
+                   text);
+        return false;
+    }
+    *value = v * unit + 0.5;
+    return true;
+}
+
+static int parse(const ToolArgs *a, Hub *h)
+{
+    const char *key = tool_value(a, "--key-file"), *log = tool_value(a, "--log");
+    TtShapeOptions *o = &h->shape.o;
+    uint64_t loss;
+    TtDiag diag;
+
+    h->group = g_strdup(tool_value(a, "--group"));
+    if (!h->group || !tt_group_name_is_fit(h->group)) {
+        return tool_usage(a->command, "--group is needed, a name of letters, digits, "
+                          "'.', '_' and '-'");
+    }
+    if (!real_option(a, "--delay", 60000, 1e6, &o->delay_ns) ||
+        !real_option(a, "--jitter", 60000, 1e6, &o->jitter_ns) ||
+        !real_option(a, "--loss", 100, 1e4, &loss) ||
+        !real_option(a, "--rate", 1e6, 1e6, &o->rate_bits) ||
+        !real_option(a, "--queue", 60000, 1e6, &o->queue_ns) ||
+        !tool_number_option(a, "--seed", 1, &o->seed)) {
+        return TOOL_USAGE;
+    }
+    o->loss_ppm = loss;
+    if (!tool_value(a, "--queue")) {
+        o->queue_ns = 100 * 1000000;
+    }
+    if (o->rate_bits && o->rate_bits < TT_SHAPE_RATE_MIN) {
+        return tool_usage(a->command, "--rate is 0.001 or more");
+    }
+    if (key && tt_group_key_load(key, &h->key, &h->key_len, &diag)) {
+        return tool_problem(&diag);
+    }
+    if (log && !(h->log = fopen(log, "we"))) {
+        return tool_complain("cannot write %s: %s", log, g_strerror(errno));
+    }
+    return TOOL_FINE;
+}
+
+/* ---- the program ---- */
+
+static gboolean stop(gpointer loop)
+{
+    g_main_loop_quit(loop);
+    return G_SOURCE_REMOVE;
+}
+
+static void run(Hub *h, uint64_t seconds)
+{
+    GMainLoop *loop = g_main_loop_new(NULL, false);
+
+    g_unix_signal_add(SIGTERM, stop, loop);
+    g_unix_signal_add(SIGINT, stop, loop);
+    if (seconds) {
+        g_timeout_add_seconds(MIN(seconds, G_MAXUINT), stop, loop);
+    }
+    g_main_loop_run(loop);
+    g_main_loop_unref(loop);
+    printf("%" PRIu64 " frames came, %" PRIu64 " went on, %" PRIu64 " were lost\n",
+           h->n_came, h->n_gone, h->n_lost);
+}
+
+int tool_hub(const ToolArgs *a)
+{
+    Hub *h = g_new0(Hub, 1);
+    TtAddress at[LISTENERS_MAX];
+    int fd[LISTENERS_MAX], result = parse(a, h);
+    const char *text;
+    uint64_t seconds = 0;
+    unsigned n = 0, next = 0;
+
+    hub_init(h);
+    if (!result && !tool_number_option(a, "--seconds", 0, &seconds)) {
+        result = TOOL_USAGE;
+    }
+    while (!result && (text = tool_next_value(a, "--listen", &next))) {
+        if (n == LISTENERS_MAX) {
+            result = tool_usage(a->command, "a hub listens at %d places at most",
+                                LISTENERS_MAX);
+            break;
+        }
+        result = listen_at(h, text, &at[n], &fd[n]);
+        n++;
+    }
+    if (!result && !n) {
+        result = tool_usage(a->command, "--listen is needed: the path of a Unix socket, "
+                            "or HOST:PORT");
+    }
+    if (!result) {
+        run(h, seconds);
+    }
+    hub_cleanup(h);
+    while (n-- > 0) {
+        if (fd[n] >= 0) {
+            close(fd[n]);
+            if (at[n].is_unix) {
+                unlink(at[n].path);
+            }
+        }
+    }
+    if (h->log && fclose(h->log)) {
+        result = tool_complain("cannot write the log: %s", g_strerror(errno));
+    }
+    g_free(h);
+    return result;
+}

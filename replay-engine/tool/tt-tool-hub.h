@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt hub: what its two files know of each other. The ports carry the frames; who runs
+ * the hub makes a port of each connection.
+ */
+#ifndef TT_TOOL_HUB_H
+#define TT_TOOL_HUB_H
+
+#include "tt-tool.h"
+#include "net-tt/tt-link.h"
+#include "net-tt/tt-shape.h"
+
+#include <stdio.h>
+
+typedef struct HubPort HubPort;
+
+typedef struct Hub {
+    char *group;
+    uint8_t *key;
+    size_t key_len;
+    TtShape shape;
+    TtPlaces places;
+    TtHeard heard;
+    HubPort *ports[TT_SHAPE_PORTS_MAX];
+    GSequence *waiting;         /* of HubFrame, by the time at which it leaves */
+    size_t waiting_bytes;
+    guint64 serial;
+    guint timer;
+    FILE *log;
+    uint64_t n_came, n_gone, n_lost;
+    int64_t said_us;
+} Hub;
+
+void hub_init(Hub *h);
+void hub_cleanup(Hub *h);
+/* Takes @fd over: a connection that was accepted. */
+void hub_connected(Hub *h, int fd);
+/* One sentence, but not too many. */
+void hub_say(Hub *h, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt hub: its ports. A frame that comes in by one leaves through those that it is for,
+ * at the time that its fate says, or is lost.
+ */
+#include "tt-tool-hub.h"
+
+#include <errno.h>
+#include <glib-unix.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PATIENCE_MS     10000           /* until a peer has said READY */
+#define SAY_US          1000000         /* between two sentences */
+#define OUT_MAX         (4u << 20)      /* bytes that wait for a peer who is slow */
+#define WAITING_MAX     (256u << 20)    /* bytes on their way */
+#define READS_AT_ONCE   8
+
+struct HubPort {
+    Hub *hub;
+    unsigned number;
+    int fd;
+    TtLink *link;
+    guint read_tag, write_tag, patience_tag;
+};
+
+/* A frame on its way. */
+typedef struct HubFrame {
+    uint64_t at_ns, serial;
+    unsigned to;
+    TtFrame frame;
+    uint8_t data[];
+} HubFrame;
+
+void hub_say(Hub *h, const char *fmt, ...)
+{
+    int64_t now = g_get_monotonic_time();
+    va_list ap;
+
+    if (!h->said_us || now - h->said_us >= SAY_US) {
+        h->said_us = now;
+        va_start(ap, fmt);
+        tool_say(fmt, ap);
+        va_end(ap);
+    }
+}
+
+static uint64_t now_ns(void)
+{
+    return (uint64_t)g_get_monotonic_time() * 1000;
+}
+
+/* ---- a port goes ---- */
+
+static void drop_tag(guint *tag)
+{
+    if (*tag) {
+        g_source_remove(*tag);
+        *tag = 0;
+    }
+}
+
+static void close_port(HubPort *p)
+{
+    Hub *h = p->hub;
+
+    drop_tag(&p->read_tag);
+    drop_tag(&p->write_tag);
+    drop_tag(&p->patience_tag);
+    close(p->fd);
+    tt_link_free(p->link);
+    tt_places_forget(&h->places, p->number);
+    h->ports[p->number] = NULL;
+    g_free(p);
+}
+
+/* ---- out ---- */
+
+static gboolean can_write(gint fd, GIOCondition what, gpointer opaque);
+
+/* False: the port is gone. */
+static bool flush_port(HubPort *p)
+{
+    const uint8_t *out;
+    size_t len;
+
+    while (out = tt_link_out(p->link, &len), len) {
+        ssize_t n = send(p->fd, out, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n >= 0) {
+            tt_link_sent(p->link, n);
+        } else if (errno == EAGAIN) {
+            if (!p->write_tag) {
+                p->write_tag = g_unix_fd_add(p->fd, G_IO_OUT, can_write, p);
+            }
+            return true;
+        } else if (errno != EINTR) {
+            close_port(p);
+            return false;
+        }
+    }
+    return true;
+}
+
+static gboolean can_write(gint fd, GIOCondition what, gpointer opaque)
+{
+    HubPort *p = opaque;
+
+    p->write_tag = 0;
+    flush_port(p);
+    return G_SOURCE_REMOVE;
+}
+
+static void send_to(Hub *h, unsigned to, const TtFrame *f)
+{
+    HubPort *p = h->ports[to];
+    TtFrame copy = *f;
+    size_t len = 0;
+
+    if (p) {
+        tt_link_out(p->link, &len);
+    }
+    if (!p || !tt_link_is_open(p->link) || len > OUT_MAX) {
+        h->n_lost++;
+        return;
+    }
+    h->n_gone++;
+    tt_link_send(p->link, &copy);
+    if (!p->write_tag) {
+        flush_port(p);
+    }
+}
+
+/* ---- frames on their way ---- */
+
+static gint by_time(gconstpointer a, gconstpointer b, gpointer unused)
+{
+    const HubFrame *x = a, *y = b;
+
+    return x->at_ns != y->at_ns ? (x->at_ns < y->at_ns ? -1 : 1) :
+           x->serial < y->serial ? -1 : x->serial > y->serial;
+}
+
+static void arm_timer(Hub *h);
+
+static gboolean time_passed(gpointer opaque)
+{
+    Hub *h = opaque;
+    uint64_t now = now_ns();
+
+    h->timer = 0;
+    while (!g_sequence_is_empty(h->waiting)) {
+        GSequenceIter *first = g_sequence_get_begin_iter(h->waiting);
+        HubFrame *f = g_sequence_get(first);
+
+        if (f->at_ns > now) {
+            break;
+        }
+        send_to(h, f->to, &f->frame);
+        h->waiting_bytes -= f->frame.len;
+        g_sequence_remove(first);
+    }
+    arm_timer(h);
+    return G_SOURCE_REMOVE;
+}
+
+static void arm_timer(Hub *h)
+{
+    uint64_t now = now_ns();
+    HubFrame *f;
+
+    if (!h->timer && !g_sequence_is_empty(h->waiting)) {
+        f = g_sequence_get(g_sequence_get_begin_iter(h->waiting));
+        h->timer = g_timeout_add(f->at_ns <= now ? 0 : (f->at_ns - now) / 1000000,
+                                 time_passed, h);
+    }
+}
+
+static void wait_for(Hub *h, unsigned to, const TtFrame *f, uint64_t at_ns)
+{
+    HubFrame *w;
+
+    if (h->waiting_bytes + f->len > WAITING_MAX) {
+        h->n_lost++;
+        hub_say(h, "more than %u MB are on their way: frames are lost",
+                WAITING_MAX >> 20);
+        return;
+    }
+    w = g_malloc(sizeof(*w) + f->len);
+    *w = (HubFrame) { .at_ns = at_ns, .serial = h->serial++, .to = to, .frame = *f };
+    memcpy(w->data, f->data, f->len);
+    w->frame.data = w->data;
+    h->waiting_bytes += f->len;
+    g_sequence_insert_sorted(h->waiting, w, by_time, NULL);
+    drop_tag(&h->timer);                    /* it may be the first */
+    arm_timer(h);
+}
+
+static void log_fate(Hub *h, unsigned from, unsigned to, const TtFrame *f, TtFate fate,
+                     uint64_t now, uint64_t at)
+{
+    static const char *const names[] = { "goes", "lost", "queue full" };
+    char run[2 * TT_RUN_BYTES + 1];
+
+    if (h->log) {
+        tt_run_text(run, f->run);
+        fprintf(h->log, "{\"ns\": %" PRIu64 ", \"from\": %u, \"run\": \"%s\", "
+                "\"sequence\": %" PRIu64 ", \"bytes\": %" PRIu32 ", \"to\": %u, "
+                "\"fate\": \"%s\", \"after_ns\": %" PRIu64 "}\n", now, from, run,
+                f->seq, f->len, to,
+                names[fate], fate == TT_FATE_GOES ? at - now : 0);
+    }
+}
+
+static void decide(Hub *h, unsigned from, uint64_t number, unsigned to, const TtFrame *f)
+{
+    uint64_t now = now_ns(), at = now;
+    TtFate fate = tt_shape_fate(&h->shape, from, number, to, f->len, now, &at);
+
+    log_fate(h, from, to, f, fate, now, at);
+    if (fate != TT_FATE_GOES) {
+        h->n_lost++;
+    } else if (at == now) {
+        send_to(h, to, f);
+    } else {
+        wait_for(h, to, f, at);
+    }
+}
+
+static void frame_came(HubPort *p, const TtFrame *f)
+{
+    Hub *h = p->hub;
+    unsigned from = p->number, to = tt_places_pass(&h->places, f->data, from);
+    uint64_t number = tt_shape_came(&h->shape, from);
+
+    h->n_came++;
+    if (!tt_heard_is_new(&h->heard, f)) {
+        hub_say(h, "a frame is dropped: its number %" PRIu64 " came before", f->seq);
+        return;
+    }
+    for (unsigned i = 0; i < TT_SHAPE_PORTS_MAX; i++) {
+        if (h->ports[i] && i != from && (to == TT_PORT_ALL || i == to)) {
+            decide(h, from, number, i, f);
+        }
+    }
+}
+
+/* ---- in ---- */
+
+/* False: the port is gone. */
+static bool take(HubPort *p, const uint8_t *bytes, size_t len)
+{
+    TtFrame f;
+    TtDiag diag;
+    TtStatus st;
+
+    tt_link_put(p->link, bytes, len);
+    while ((st = tt_link_next(p->link, &f, &diag)) == TT_OK || st == TT_ERR_MISMATCH) {
+        if (st == TT_OK) {
+            frame_came(p, &f);
+        } else {
+            hub_say(p->hub, "a frame of port %u is dropped: %s", p->number, diag.text);
+        }
+    }
+    if (tt_link_is_open(p->link)) {
+        drop_tag(&p->patience_tag);
+    }
+    if (st != TT_END) {
+        hub_say(p->hub, "port %u is closed: %s", p->number, diag.text);
+        close_port(p);
+        return false;
+    }
+    return flush_port(p);                   /* READY */
+}
+
+static gboolean can_read(gint fd, GIOCondition what, gpointer opaque)
+{
+    static uint8_t bytes[TT_LINK_PUT_MAX];
+    HubPort *p = opaque;
+
+    for (unsigned i = 0; i < READS_AT_ONCE; i++) {
+        ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+            break;
+        }
+        if (n <= 0) {
+            close_port(p);
+            return G_SOURCE_REMOVE;
+        }
+        if (!take(p, bytes, n)) {
+            return G_SOURCE_REMOVE;
+        }
+    }
+    return G_SOURCE_CONTINUE;
+}
+
+static gboolean lose_patience(gpointer opaque)
+{
+    HubPort *p = opaque;
+
+    p->patience_tag = 0;
+    hub_say(p->hub, "port %u is closed: its peer has not said what it is for %d s",
+            p->number, PATIENCE_MS / 1000);
+    close_port(p);
+    return G_SOURCE_REMOVE;
+}
+
+void hub_connected(Hub *h, int fd)
+{
+    TtLinkOptions o = { .group = h->group, .key = h->key, .key_len = h->key_len,
+                        .is_hub = true };
+    HubPort *p;
+    unsigned i = 0;
+
+    while (i < TT_SHAPE_PORTS_MAX && h->ports[i]) {
+        i++;
+    }
+    if (i == TT_SHAPE_PORTS_MAX ||
+        getrandom(o.nonce, sizeof(o.nonce), 0) != sizeof(o.nonce)) {
+        hub_say(h, "a peer is turned away: the hub has %u already", i);
+        close(fd);
+        return;
+    }
+    p = g_new0(HubPort, 1);
+    *p = (HubPort) { .hub = h, .number = i, .fd = fd, .link = tt_link_new(&o) };
+    h->ports[i] = p;
+    p->read_tag = g_unix_fd_add(fd, G_IO_IN | G_IO_HUP, can_read, p);
+    p->patience_tag = g_timeout_add(PATIENCE_MS, lose_patience, p);
+    flush_port(p);
+}
+
+void hub_init(Hub *h)
+{
+    h->waiting = g_sequence_new(g_free);
+}
+
+void hub_cleanup(Hub *h)
+{
+    for (unsigned i = 0; i < TT_SHAPE_PORTS_MAX; i++) {
+        if (h->ports[i]) {
+            close_port(h->ports[i]);
+        }
+    }
+    drop_tag(&h->timer);
+    g_sequence_free(h->waiting);
+    g_free(h->key);
+    g_free(h->group);
+}

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A peer of a group that may say anything; written from docs/reference/group-format.rst
+alone."""
+
+import os
+import socket
+import struct
+
+from ttlib import SLOW, check
+
+HELLO = 96
+HEAD = 64
+NO_POSITION = (1 << 64) - 1
+READY, FRAME = 1, 2
+
+
+def message(kind, number, data=b'', seq=0, digest=0, run=b'r' * 16):
+    return struct.pack('<4sBBHII16sQQQQ', b'TTMF', kind, 0, 0, len(data), 0, run,
+                       NO_POSITION, seq, digest, number) + data
+
+
+def frame_of(data, number, seq=0, damaged=False):
+    digest = 0 if damaged else xxh3(data)
+    return message(FRAME, number, data, seq, digest)
+
+
+# XXH3-64 of 17 to 128 bytes, seed 0, from its specification
+
+SECRET = bytes.fromhex(
+    'b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671f'
+    'cb79e64eccc0e578825ad07dccff7221b8084674f743248ee03590e6813a264c'
+    '3c2852bb91c300cb88d0658b1b532ea371644897a20df94e3819ef46a9deacd8'
+    'a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931c89f7ec9d9787364')
+MASK = (1 << 64) - 1
+PRIME64_1 = 0x9E3779B185EBCA87
+
+
+def mix16(data, at, secret):
+    low, high = struct.unpack_from('<QQ', data, at)
+    a, b = struct.unpack_from('<QQ', SECRET, secret)
+    product = (low ^ a) * (high ^ b)
+    return (product ^ product >> 64) & MASK
+
+
+def xxh3(data):
+    n = len(data)
+    check(17 <= n <= 128, 'a frame of 17 to 128 bytes')
+    acc = n * PRIME64_1 & MASK
+    for i in range((n - 1) // 32, -1, -1):
+        acc += mix16(data, 16 * i, 32 * i)
+        acc += mix16(data, n - 16 * (i + 1), 32 * i + 16)
+    acc &= MASK
+    acc ^= acc >> 37
+    acc = acc * 0x165667919E3779F9 & MASK
+    return acc ^ acc >> 32
+
+
+class Peer:
+    """A connection to a netdev or a hub."""
+
+    def __init__(self, path):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(5 * SLOW)
+        self.sock.connect(path)
+        self.pending = b''
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.sock.close()
+
+    def send(self, data):
+        try:
+            self.sock.sendall(data)
+        except OSError:
+            pass                    # it has left us
+
+    def hello(self, group='g', flags=0):
+        self.send(struct.pack('<8sII16s64s', b'TTVMNET\n', 1, flags, os.urandom(16),
+                              group.encode()))
+
+    def ready(self):
+        """Says so, and waits until the other side does."""
+        self.take(HELLO)
+        self.send(message(READY, 0))
+        self.take(HEAD)
+
+    def is_closed(self):
+        """Waits until the other side closes."""
+        try:
+            while self.sock.recv(65536):
+                pass
+        except ConnectionError:
+            pass
+        except socket.timeout:
+            return False
+        return True
+
+    def take(self, n):
+        while len(self.pending) < n:
+            more = self.sock.recv(65536)
+            check(more, 'the other side has closed')
+            self.pending += more
+        taken, self.pending = self.pending[:n], self.pending[n:]
+        return taken
+
+    def frame(self):
+        """(sequence, bytes) of the next frame that comes."""
+        while True:
+            fields = struct.unpack('<4sBBHII16sQQQQ', self.take(HEAD))
+            data = self.take(fields[4])
+            if fields[1] == FRAME:
+                return fields[8], data

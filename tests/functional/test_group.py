@@ -1,0 +1,459 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Recorded VMs that talk to each other: each replays alone, and their cuts and orders are
+what brute force says."""
+
+import bisect
+import contextlib
+import json
+import os
+import re
+import socket
+import subprocess
+import time
+
+from group_peer import Peer, frame_of
+from guests import own_args
+from ttlib import (MACHINE, REPO, SLOW, Gdb, TestFailure, Vm, check, check_exact, equal,
+                   limit, one_sentence, recorder, seed, stopped_replay, tool, tt,
+                   wait_until)
+
+SERVER = '''
+ifconfig lo 127.0.0.1 up
+ifconfig eth0 10.9.0.1 netmask 255.255.255.0 up
+mkdir -p /tmp/www
+head -c 60000 /dev/urandom > /tmp/www/file
+echo "TT-FILE $(md5sum /tmp/www/file | cut -d ' ' -f 1)"
+httpd -h /tmp/www
+echo TT-SERVES
+i=0
+while [ $i -lt CLIENTS ]; do
+    nc -l -p 99 < /dev/null >> /tmp/bye
+    i=$((i + 1))
+done
+sleep 1
+echo "TT-DONE own" $(cat /tmp/bye)
+'''
+
+CLIENT = '''
+ifconfig lo 127.0.0.1 up
+ifconfig eth0 10.9.0.NUMBER netmask 255.255.255.0 up
+i=0
+until wget -q -O /tmp/got http://10.9.0.1/file || [ $i -gt 60 ]; do
+    i=$((i + 1))
+    sleep 1
+done
+echo "TT-FILE $(md5sum /tmp/got | cut -d ' ' -f 1)"
+ping -c 5 -i 0.2 10.9.0.1 | grep transmitted
+i=0
+until echo bye | nc -w 5 10.9.0.1 99 || [ $i -gt 20 ]; do
+    i=$((i + 1))
+    sleep 1
+done
+echo "TT-DONE own"
+'''
+
+
+def nic(number, options):
+    return ['-netdev', f'tt,id=net0,group=g,{options}', '-device',
+            f'virtio-net-pci,netdev=net0,romfile=,mac=52:54:00:09:00:{number:02x}']
+
+
+def guest(work, name, script):
+    """The arguments of a Linux guest that runs a script."""
+    own = os.path.join(work, name)
+    os.makedirs(own, exist_ok=True)
+    return own_args(own, {'own/run': script.encode()}, memory='128')
+
+
+@contextlib.contextmanager
+def hub(work, *options):
+    """A hub; yields the path of its socket."""
+    path = os.path.join(work, 'hub')
+    with open(f'{path}.stderr', 'wb') as err, \
+            subprocess.Popen([tool('tt'), 'hub', '--group', 'g', '--listen', path,
+                              '--seconds', '900', *options], stdout=subprocess.PIPE,
+                             stderr=err) as process:
+        try:
+            check(b'listening' in process.stdout.readline(), 'the hub listens')
+            yield path
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def md5_of(serial):
+    found = re.search(rb'TT-FILE ([0-9a-f]{32})', serial)
+    check(found, f'the guest says {serial[-300:]}')
+    return found.group(1)
+
+
+def server_args(work, options, clients=1):
+    return guest(work, 's', SERVER.replace('CLIENTS', str(clients))) + nic(1, options)
+
+
+def client_args(work, options, number=2):
+    return guest(work, f'c{number}', CLIENT.replace('NUMBER', str(number))) + \
+        nic(number, options)
+
+
+def check_consoles(server, *clients):
+    check(b'TT-DONE own' + b' bye' * len(clients) in server,
+          f'the server says {server[-300:]}')
+    for client in clients:
+        check(b'TT-DONE own' in client, f'the client says {client[-300:]}')
+        equal(md5_of(client), md5_of(server), 'the file that the client got')
+
+
+def record_group(work, path, clients=1, name='group', during=None):
+    """Records a server and its clients behind the hub at path, all to their end. Returns
+    their ended Vms."""
+    os.makedirs(os.path.join(work, name))
+    vms = [recorder(work, server_args(work, f'connect={path}', clients),
+                    f'{name}/server', timeout=350, qmp=1)]
+    vms += [recorder(work, client_args(work, f'connect={path}', number),
+                     f'{name}/client{number}', timeout=350)
+            for number in range(2, clients + 2)]
+    with contextlib.ExitStack() as running:
+        for vm in vms:
+            running.enter_context(vm)
+        if during:
+            during(vms[0])
+        for vm in reversed(vms):
+            vm.wait(0)
+    check_consoles(*(vm.serial for vm in vms))
+    return vms
+
+
+def check_group(work, vms, cuts, name='group'):
+    """Each replays exactly alone, and the group fits together."""
+    folder = os.path.join(work, name)
+    for vm in vms:
+        check_exact(work, vm.run, name=f'{vm.name}-rep', serial_wanted=vm.serial,
+                    timeout=200)
+    check('fit together' in tt('group', 'check', folder).stdout, 'tt group check')
+    compare(folder, {os.path.basename(vm.name): vm.run for vm in vms}, cuts)
+
+
+@limit(200)
+def test_plain(work):
+    """Two VMs that nobody records, one beside the other, over TCP and with a key."""
+    key = os.path.join(work, 'key')
+    with open(key, 'w', encoding='ascii') as out:
+        out.write('sixteen bytes and more\n')
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        port = probe.getsockname()[1]
+    client = client_args(work, f'connect=:{port},key-file={key}')
+    server = server_args(work, f'listen=127.0.0.1:{port},key-file={key}')
+    with Vm(work, client, name='client', timeout=150) as c:
+        # The client tries again until there is a server.
+        wait_until(lambda: 'tries again' in c.stderr, 'a sentence on no server')
+        with Vm(work, server, name='server', timeout=150) as s:
+            c.wait(0)
+            s.wait(0)
+        check_consoles(s.serial, c.serial)
+    check('connected' in c.stderr, c.stderr)
+
+
+# Brute force, from the lists of events as tt log prints them
+
+def read_frames(run):
+    """([(position, sequence, hash)] sent, [(position, run, sequence, hash)] delivered)."""
+    sent, got = [], []
+    for line in tt('log', run, '--kind', 'frame', '--json', '--data').stdout.splitlines():
+        ev = json.loads(line)
+        data = bytes.fromhex(ev['data'])
+        seq = int(ev['val'], 16)
+        if int(ev['addr'], 16) == 1:
+            sent.append((ev['position'], seq, data[:8]))
+        else:
+            got.append((ev['position'], data[12:28].hex(), seq, data[:8],
+                        int.from_bytes(data[28:36], 'little')))
+    return sent, got
+
+
+class Brute:
+    """The messages of a group, and its cuts by going round until nothing changes."""
+
+    def __init__(self, runs):
+        self.ends, self.messages, self.sends = {}, [], {}
+        info = json.loads(tt('group', 'info', os.path.dirname(next(iter(runs.values()))),
+                             '--json').stdout)
+        ids = {m['id']: m['name'] for m in info['members']}
+        self.ends = {m['name']: m['end'] for m in info['members']}
+        frames = {name: read_frames(run) for name, run in runs.items()}
+        for name, (sent, _) in frames.items():
+            self.sends[name] = {seq: (pos, digest) for pos, seq, digest in sent}
+        for name, (_, got) in frames.items():
+            for pos, run, seq, digest, claimed in got:
+                sent_at, sent_digest = self.sends[ids[run]][seq]
+                equal(digest, sent_digest, f'hash of frame {seq}')
+                equal(claimed, sent_at, f'position of frame {seq}')
+                self.messages.append((ids[run], sent_at, name, pos))
+
+    def cut(self, member, pos):
+        at = {**self.ends, member: pos}
+        changed = True
+        while changed:
+            changed = False
+            for src, sent, dst, got in self.messages:
+                if got < at[dst] and sent >= at[src]:
+                    at[dst], changed = got, True
+        equal(at[member], pos, 'the position asked for')
+        return at
+
+    def leads(self, a, pos_a, b, pos_b):
+        """Is there a chain of frames from one place to the other?"""
+        reach = {a: pos_a}
+        changed = True
+        while changed:
+            changed = False
+            for src, sent, dst, got in self.messages:
+                if src in reach and sent >= reach[src] and \
+                        got < reach.get(dst, 1 << 63):
+                    reach[dst], changed = got, True
+        return reach.get(b, 1 << 63) <= pos_b
+
+    def order(self, a, pos_a, b, pos_b):
+        before = self.leads(a, pos_a, b, pos_b)
+        after = self.leads(b, pos_b, a, pos_a)
+        return {(True, True): 'both', (True, False): 'before', (False, True): 'after',
+                (False, False): 'concurrent'}[before, after]
+
+
+def compare(folder, runs, times):
+    """Cuts and orders of random places, and of those at which frames were."""
+    brute = Brute(runs)
+    rng = seed()
+    names = sorted(runs)
+    marks = sorted({(m[0], m[1]) for m in brute.messages} |
+                   {(m[2], m[3]) for m in brute.messages})
+    check(len(brute.messages) > 50, f'{len(brute.messages)} frames were delivered')
+    inside = 0
+    for i in range(times):
+        if i % 2:
+            name, pos = rng.choice(marks)
+            pos += rng.choice((0, 1))
+        else:
+            name = rng.choice(names)
+            # Most of a run is the boot: half of the places are among the frames.
+            first = marks[bisect.bisect(marks, (name, 0))][1]
+            pos = rng.randrange(rng.choice((0, first)), brute.ends[name])
+        seen = json.loads(tt('group', 'cut', folder, f'{name}:{pos}', '--json').stdout)
+        want = brute.cut(name, pos)
+        equal(seen['cut'], want, f'cut at {name}:{pos}')
+        inside += want != {**brute.ends, name: pos}
+        other, place = rng.choice(marks)
+        if other != name and i % 4 == 1:
+            equal(json.loads(tt('group', 'order', folder, f'{name}:{pos}',
+                                f'{other}:{place}', '--json').stdout)['order'],
+                  brute.order(name, pos, other, place), f'{name}:{pos} {other}:{place}')
+    check(inside > times / 4, f'only {inside} cuts of {times} hold anybody back')
+    print(f'{len(brute.messages)} frames delivered, {inside} of {times} cuts hold back')
+
+
+def stand_still(vm):
+    """While frames come: the VM stops, shows its past, and goes on."""
+    vm.wait_serial('TT-SERVES', timeout=150)
+    for past in (False, True, False, True):
+        time.sleep(.5)
+        vm.qmp.cmd('stop')
+        if past:
+            here = vm.qmp.cmd('query-tt')['position']
+            vm.qmp.cmd('tt-goto', 120, position=here - 20000)
+            vm.qmp.cmd('tt-goto', 120, where='end')
+        time.sleep(.2)
+        vm.qmp.cmd('cont')
+
+
+def nothing_unnoted(log, run):
+    """Of what the hub sent to the run all is in its log, up to the last that is."""
+    fates = [json.loads(line) for line in open(log, encoding='ascii')]
+    got = {(name, seq) for _, name, seq, _, _ in read_frames(run)[1]}
+    others = {name for name, _ in got}
+    port = next(f['from'] for f in fates if f['run'] not in others)
+    went = [(f['ns'] + f['after_ns'], (f['run'], f['sequence'])) for f in fates
+            if f['fate'] == 'goes' and f['to'] == port]
+    went = [frame for _, frame in sorted(went)]
+    last = max(i for i, frame in enumerate(went) if frame in got)
+    missing = [frame for frame in went[:last] if frame not in got]
+    check(not missing, f'{len(missing)} of {len(went)} frames are not noted')
+
+
+@limit(400)
+def test_two(work):
+    """Two recorded Linux guests, with frames delayed, overtaking and lost: each replays
+    exactly alone, the group fits together, cuts and orders are right."""
+    log = os.path.join(work, 'hub.log')
+    with hub(work, '--delay', '1', '--jitter', '3', '--loss', '2', '--log', log) as path:
+        vms = record_group(work, path, during=stand_still)
+    check_group(work, vms, int(os.environ.get('TT_CUTS', '60')))
+    fates = [json.loads(line)['fate'] for line in open(log, encoding='ascii')]
+    check('lost' in fates and 'goes' in fates, f'fates: {set(fates)}')
+    nothing_unnoted(log, vms[0].run)
+    group_says_no(work, os.path.join(work, 'group'))
+    step_messages(work, *vms)
+
+
+def step_messages(work, server, client):
+    """One gdb with both replays goes from a frame's arrival to its sending, and back."""
+    with stopped_replay(work, server.run, 'gs', Gdb.args(work, 'gs')) as s, \
+            stopped_replay(work, client.run, 'gc', Gdb.args(work, 'gc')) as c:
+        text = Gdb(c)('add-inferior -no-connection', 'inferior 2',
+                      f'target remote {Gdb(s).path}', f'source {REPO}/scripts/tt-gdb.py',
+                      'inferior 1', 'tt goto end', 'reverse-step-message', 'tt when',
+                      'step-message', 'tt when', 'tt goto start', 'reverse-step-message')
+    got = read_frames(client.run)[1][-1]
+    sent = {seq: pos for pos, seq, _ in read_frames(server.run)[0]}[got[2]]
+    for said in (f'frame {got[2]} is sent, at position {sent} of inferior 2',
+                 f'position {sent} of', f'frame {got[2]} is delivered, at position {got[0]} '
+                 'of inferior 1', f'position {got[0]} of', 'no frame that came up to here'):
+        check(said in text, f'not said: {said}: {text[-1500:]}')
+    check('Traceback' not in text and 'Python Exception' not in text, text[-1500:])
+
+
+def group_says_no(work, folder):
+    for args, why in ((['cut', folder, 'nobody:1'], 'no place'),
+                      (['cut', folder, 'client2:x'], 'no position'),
+                      (['cut', folder, 'client2:@x'], 'no mark'),
+                      (['cut', folder, f'client2:{1 << 62}'], 'is not in the run'),
+                      (['info', os.path.join(work, 'no')], 'neither'),
+                      (['info', work], 'has 0 runs')):
+        said = one_sentence(tt('group', *args, rc=1).stderr, str(args))
+        check(why in said, f'{args}: {said}')
+    listed = os.path.join(work, 'list')
+    with open(listed, 'w', encoding='ascii') as out:
+        out.write('[group]\nname=both\n[members]\na=group/client2.run\n')
+    info = json.loads(tt('group', 'info', listed, '--json').stdout)
+    equal([info['group'], info['members'][0]['name'], info['members'][0]['got']],
+          ['both', 'a', 0 if not info['members'][0]['outside'] else
+           info['members'][0]['got']], 'a list of one run')
+    check(info['members'][0]['outside'] > 0, 'frames of a run that is not there')
+    with open(listed, 'a', encoding='ascii') as out:
+        out.write('b=group/client2.run\n')
+    said = one_sentence(tt('group', 'info', listed, rc=1).stderr, 'a run twice')
+    check('second time' in said, said)
+
+
+# Strangers
+
+def friend(path):
+    """A peer who is let in: while the one before is not gone yet, he is turned away."""
+    def try_it():
+        p = Peer(path)
+        try:
+            p.hello()
+            p.ready()
+            return p
+        except (ConnectionError, TestFailure):
+            p.sock.close()
+            return None
+    return wait_until(try_it, 'the netdev lets a peer in')
+
+
+@limit(60)
+def test_hostile(work):
+    """Garbage, another group, no key, half a hello, wrong hashes, repeated frames: the VM
+    goes on, and says few sentences."""
+    path = os.path.join(work, 'sock')
+    with Vm(work, [*MACHINE, '-netdev', f'tt,id=net0,group=g,listen={path}'], qmp=1) as vm:
+        wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
+        rng = seed()
+        with Peer(path) as p:                       # nothing but noise
+            p.send(rng.randbytes(5000))
+            check(p.is_closed(), 'noise is not left')
+        with Peer(path) as p:
+            p.hello(group='h')
+            check(p.is_closed(), 'another group is not left')
+        with Peer(path) as p:
+            p.hello(flags=1)
+            check(p.is_closed(), 'a key is expected')
+        with Peer(path) as p, Peer(path) as q:      # one peer at a time
+            p.hello()
+            check(q.is_closed(), 'a second peer is let in')
+            p.ready()
+            for i in range(2000):
+                p.send(frame_of(rng.randbytes(60), i + 1, seq=rng.randrange(50),
+                                damaged=rng.random() < .3))
+            p.send(frame_of(b'x' * 60, 77))
+            check(p.is_closed(), 'a message out of turn is not left')
+        for _ in range(30):                         # changed bytes of right messages
+            with friend(path) as p:
+                text = bytearray(frame_of(rng.randbytes(60), 1, seq=1))
+                text[rng.randrange(64)] = rng.randrange(256)
+                p.send(bytes(text))
+        with Peer(path) as p:                       # half a hello, and gone
+            p.send(b'TTVMNET\n')
+        check('netdev' not in vm.qmp.hmp('info status'), 'the monitor answers')
+        wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens again')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    lines = [line for line in vm.stderr.splitlines() if line]
+    check(0 < len(lines) < 10 + 40 * SLOW, f'{len(lines)} sentences: {vm.stderr[-900:]}')
+    check(all('netdev ' in line for line in lines), vm.stderr[-900:])
+
+
+@limit(60)
+def test_blocked(work):
+    """A NIC that nobody drives takes no frames: that its peer goes is noticed, and the
+    next is let in."""
+    path = os.path.join(work, 'sock')
+    with Vm(work, [*MACHINE, *nic(1, f'listen={path}')], qmp=1) as vm:
+        wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
+        for _ in range(3):
+            with friend(path) as p:
+                p.send(b''.join(frame_of(b'x' * 60, i + 1, seq=i) for i in range(100)))
+            wait_until(lambda: 'listening' in vm.qmp.hmp('info network'),
+                       'it listens again')
+        vm.qmp.send('quit')
+        vm.wait(0)
+
+
+@limit(100)
+def test_hub_hostile(work):
+    """The same strangers at a hub, which then still joins two friends."""
+    rng = seed()
+    with hub(work) as path:
+        for _ in range(20):
+            with Peer(path) as p:
+                p.send(rng.randbytes(300))
+                check(p.is_closed(), 'noise is not left')
+        with Peer(path) as p, Peer(path) as q, Peer(path) as idle:
+            idle.send(b'TTVM')
+            for peer in (p, q):
+                peer.hello()
+                peer.ready()
+            data = rng.randbytes(6) + bytes(60)
+            for i in range(40):
+                p.send(frame_of(data, i + 1, seq=i, damaged=i == 5))
+            seen = [q.frame() for _ in range(39)]
+            equal([f[0] for f in seen], [i for i in range(40) if i != 5], 'frames')
+            equal({f[1] for f in seen}, {data}, 'their bytes')
+    lines = open(f'{path}.stderr', encoding='utf-8').read().splitlines()
+    check(len(lines) < 10 * SLOW, f'{len(lines)} sentences')
+
+
+@limit(60)
+def test_refused(work):
+    """Wrong options are one sentence each."""
+    long = 'x' * 200
+    for options, why in (('group=g', 'either'),
+                         ('group=g,listen=/tmp/a,connect=/tmp/b', 'either'),
+                         ('group=a b,listen=/tmp/a', 'name of a group'),
+                         ('group=g,listen=nothing', 'an address is'),
+                         (f'group=g,listen=/{long}', 'path of a Unix socket'),
+                         ('group=g,listen=0.0.0.0:1', 'needs a key'),
+                         ('group=g,connect=192.0.2.1:1', 'needs a key'),
+                         (f'group=g,listen={work}/no/where', 'Failed to'),
+                         (f'group=g,listen=:0,key-file={work}/none', 'cannot be read')):
+        with Vm(work, [*MACHINE, '-netdev', f'tt,id=n,{options}']) as vm:
+            vm.wait(1)
+        said = one_sentence(vm, options)
+        check(why.replace('needs', 'need') in said or why in said, f'{options}: {said}')
+    for args, why in ((['--group', 'g'], '--listen'),
+                      (['--group', 'g', '--listen', ':0', '--loss', '101'], '--loss'),
+                      (['--listen', ':0'], '--group')):
+        check(why in tt('hub', *args, rc=2).stderr, f'{args}')
+    said = one_sentence(tt('hub', '--group', 'g', '--listen', '0.0.0.0:0', rc=1).stderr,
+                        'a hub for all')
+    check('need a key' in said, said)

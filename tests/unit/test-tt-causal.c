@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The causal index against brute force: random histories of a few runs, whose order is
+ * the closure of a matrix, and whose cuts are all tried.
+ */
+#include "net-tt/tt-causal.h"
+
+#include <glib.h>
+
+#define RUNS_MAX    5
+#define EVENTS_MAX  64
+
+typedef struct Event {
+    unsigned run, nth;          /* of its run */
+    uint64_t pos;
+    int cause;                  /* event that sent it; -1: it is a send */
+    uint64_t seq;               /* of a send */
+} Event;
+
+typedef struct History {
+    unsigned n_runs, n, n_of[RUNS_MAX];
+    Event e[EVENTS_MAX];        /* as they happened */
+    bool before[EVENTS_MAX][EVENTS_MAX];
+    uint64_t end[RUNS_MAX];
+} History;
+
+/* In real order; frames overtake each other, get lost, go to several. @step: how far a
+ * position moves at most; 0 is possible, but not between a send and what follows it. */
+static void make(History *h, unsigned n_runs, unsigned n, unsigned overtaking)
+{
+    uint64_t pos[RUNS_MAX] = { 0 }, seq[RUNS_MAX];
+    bool has_sent[RUNS_MAX] = { false };
+
+    memset(h, 0, sizeof(*h));
+    h->n_runs = n_runs;
+    for (unsigned i = 0; i < n_runs; i++) {
+        seq[i] = g_test_rand_int_range(0, 5);
+    }
+    while (h->n < n) {
+        Event *e = &h->e[h->n];
+        unsigned run = g_test_rand_int_range(0, n_runs);
+        int cause = h->n ? g_test_rand_int_range(0, h->n) : -1;
+
+        if (cause >= 0 && cause + (int)overtaking < (int)h->n) {
+            cause = h->n - 1 - cause % overtaking;
+        }
+        if (cause < 0 || g_test_rand_bit() || h->e[cause].cause >= 0 ||
+            h->e[cause].run == run) {
+            cause = -1;
+        }
+        pos[run] += g_test_rand_int_range(0, 3) + has_sent[run];
+        has_sent[run] = cause < 0;
+        *e = (Event) { .run = run, .nth = h->n_of[run]++, .pos = pos[run],
+                       .cause = cause, .seq = cause < 0 ? seq[run]++ : 0 };
+        h->n++;
+    }
+    for (unsigned i = 0; i < n_runs; i++) {
+        h->end[i] = pos[i] + 1 + g_test_rand_int_range(0, 3);
+    }
+    for (unsigned b = 0; b < h->n; b++) {
+        for (unsigned a = b; a-- > 0; ) {
+            bool is = h->e[a].run == h->e[b].run || h->e[b].cause == (int)a;
+
+            for (unsigned m = a + 1; !is && m < b; m++) {
+                is = h->before[a][m] && h->before[m][b];
+            }
+            h->before[a][b] = is;
+        }
+    }
+}
+
+static TtCausal *index_of(const History *h)
+{
+    TtCausal *c = tt_causal_new(h->n_runs);
+    TtDiag diag;
+
+    for (unsigned run = 0; run < h->n_runs; run++) {
+        for (unsigned i = 0; i < h->n; i++) {
+            const Event *e = &h->e[i];
+
+            if (e->run == run && e->cause < 0) {
+                g_assert_cmpint(tt_causal_sent(c, run, e->pos, e->seq, &diag), ==, TT_OK);
+            } else if (e->run == run) {
+                const Event *s = &h->e[e->cause];
+
+                g_assert_cmpint(tt_causal_delivered(c, run, e->pos, s->run, s->seq,
+                                                    &diag), ==, TT_OK);
+            }
+        }
+        tt_causal_ends(c, run, h->end[run]);
+    }
+    g_assert_cmpint(tt_causal_seal(c, &diag), ==, TT_OK);
+    return c;
+}
+
+static bool is_consistent(const History *h, const uint64_t *at)
+{
+    for (unsigned i = 0; i < h->n; i++) {
+        const Event *e = &h->e[i];
+
+        if (e->cause >= 0 && e->pos < at[e->run] &&
+            h->e[e->cause].pos >= at[h->e[e->cause].run]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The greatest by trying all: the largest of each over all that are consistent. */
+static bool greatest(const History *h, unsigned run, uint64_t pos, uint64_t *best)
+{
+    uint64_t at[RUNS_MAX] = { 0 };
+    bool is_any = false;
+
+    memset(best, 0, RUNS_MAX * sizeof(*best));
+    at[run] = pos;
+    for (;;) {
+        unsigned i = 0;
+
+        if (is_consistent(h, at)) {
+            is_any = true;
+            for (unsigned k = 0; k < h->n_runs; k++) {
+                best[k] = MAX(best[k], at[k]);
+            }
+        }
+        for (; i < h->n_runs; i++) {
+            if (i != run && at[i] < h->end[i]) {
+                at[i]++;
+                break;
+            } else if (i != run) {
+                at[i] = 0;
+            }
+        }
+        if (i == h->n_runs) {
+            return is_any;
+        }
+    }
+}
+
+static void check_cuts(const History *h, TtCausal *c)
+{
+    for (unsigned run = 0; run < h->n_runs; run++) {
+        for (uint64_t pos = 0; pos <= h->end[run]; pos++) {
+            uint64_t got[RUNS_MAX], best[RUNS_MAX];
+            bool is_any = greatest(h, run, pos, best);
+            TtDiag diag;
+            TtStatus st = tt_causal_cut(c, run, pos, got, &diag);
+
+            g_assert_cmpint(st, ==, is_any ? TT_OK : TT_ERR_MISMATCH);
+            g_assert_true(is_any);      /* a send takes a position: there is one */
+            g_assert_cmpint(tt_causal_check_cut(c, got, &diag), ==, TT_OK);
+            for (unsigned i = 0; i < h->n_runs; i++) {
+                g_assert_cmpuint(got[i], ==, best[i]);
+            }
+            for (unsigned i = 0; i < h->n_runs; i++) {
+                uint64_t kept = got[i];
+
+                got[i] = g_test_rand_int_range(0, h->end[i] + 1);
+                g_assert_cmpint(tt_causal_check_cut(c, got, NULL) == TT_OK, ==,
+                                is_consistent(h, got));
+                got[i] = kept;
+            }
+        }
+    }
+}
+
+static void check_clocks(const History *h, TtCausal *c)
+{
+    for (unsigned run = 0; run < h->n_runs; run++) {
+        for (uint64_t pos = 0; pos <= h->end[run] + 1; pos++) {
+            uint32_t got[RUNS_MAX], want[RUNS_MAX] = { 0 };
+
+            tt_causal_clock(c, run, pos, got);
+            for (unsigned b = 0; b < h->n; b++) {
+                if (h->e[b].run != run || h->e[b].pos >= pos) {
+                    continue;
+                }
+                want[run] = MAX(want[run], h->e[b].nth + 1);
+                for (unsigned a = 0; a < b; a++) {
+                    if (h->before[a][b]) {
+                        want[h->e[a].run] = MAX(want[h->e[a].run], h->e[a].nth + 1);
+                    }
+                }
+            }
+            for (unsigned i = 0; i < h->n_runs; i++) {
+                g_assert_cmpuint(got[i], ==, want[i]);
+            }
+        }
+    }
+}
+
+/* Does anything at @a or behind it lead to anything at @b or before it? */
+static bool leads(const History *h, unsigned a, uint64_t pos_a, unsigned b,
+                  uint64_t pos_b)
+{
+    for (unsigned i = 0; i < h->n; i++) {
+        for (unsigned k = i + 1; k < h->n; k++) {
+            if (h->e[i].run == a && h->e[i].pos >= pos_a && h->e[k].run == b &&
+                h->e[k].pos <= pos_b && h->before[i][k]) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void check_orders(const History *h, TtCausal *c)
+{
+    for (unsigned n = 0; n < 200; n++) {
+        unsigned a = g_test_rand_int_range(0, h->n_runs);
+        unsigned b = g_test_rand_int_range(0, h->n_runs);
+        uint64_t pos_a = g_test_rand_int_range(0, h->end[a] + 1);
+        uint64_t pos_b = g_test_rand_int_range(0, h->end[b] + 1);
+        TtCausalOrder got = tt_causal_order(c, a, pos_a, b, pos_b), want;
+
+        if (a == b) {
+            want = pos_a < pos_b ? TT_CAUSAL_BEFORE : pos_a > pos_b ? TT_CAUSAL_AFTER :
+                   TT_CAUSAL_SAME;
+        } else {
+            bool x = leads(h, a, pos_a, b, pos_b), y = leads(h, b, pos_b, a, pos_a);
+
+            want = x && y ? TT_CAUSAL_BOTH : x ? TT_CAUSAL_BEFORE : y ? TT_CAUSAL_AFTER :
+                   TT_CAUSAL_CONCURRENT;
+        }
+        g_assert_cmpint(got, ==, want);
+    }
+}
+
+static void test_random(void)
+{
+    for (unsigned i = 0; i < 600; i++) {
+        History h;
+        TtCausal *c;
+
+        make(&h, g_test_rand_int_range(1, 4), g_test_rand_int_range(1, 22),
+             g_test_rand_int_range(1, 12));
+        c = index_of(&h);
+        check_cuts(&h, c);
+        tt_causal_free(c);
+    }
+    for (unsigned i = 0; i < 600; i++) {
+        History h;
+        TtCausal *c;
+
+        make(&h, g_test_rand_int_range(1, RUNS_MAX + 1),
+             g_test_rand_int_range(1, EVENTS_MAX + 1), g_test_rand_int_range(1, 40));
+        c = index_of(&h);
+        check_clocks(&h, c);
+        check_orders(&h, c);
+        tt_causal_free(c);
+    }
+}
+
+/* A asks B, B answers: the plain case, by hand. */
+static void test_ask(void)
+{
+    static const char *const names[] = { "client", "server" };
+    TtCausal *c = tt_causal_new(2);
+    uint64_t at[2];
+    uint32_t clock[2];
+    TtDiag diag;
+
+    tt_causal_set_names(c, names);
+    g_assert_false(tt_causal_sent(c, 0, 100, 7, NULL));
+    g_assert_false(tt_causal_delivered(c, 0, 200, 1, 0, NULL));
+    g_assert_false(tt_causal_delivered(c, 1, 50, 0, 7, NULL));
+    g_assert_false(tt_causal_sent(c, 1, 60, 0, NULL));
+    tt_causal_ends(c, 0, 1000);
+    tt_causal_ends(c, 1, 1000);
+    g_assert_false(tt_causal_seal(c, &diag));
+    g_assert_false(tt_causal_cut(c, 0, 100, at, &diag));
+    g_assert_cmpuint(at[1], ==, 50);
+    g_assert_false(tt_causal_cut(c, 0, 101, at, &diag));
+    g_assert_cmpuint(at[1], ==, 1000);
+    g_assert_false(tt_causal_cut(c, 1, 60, at, &diag));
+    g_assert_cmpuint(at[0], ==, 200);
+    g_assert_false(tt_causal_cut(c, 1, 61, at, &diag));
+    g_assert_cmpuint(at[0], ==, 1000);
+    tt_causal_clock(c, 0, 201, clock);
+    g_assert_cmpuint(clock[0], ==, 2);
+    g_assert_cmpuint(clock[1], ==, 2);
+    g_assert_cmpint(tt_causal_order(c, 0, 100, 1, 50), ==, TT_CAUSAL_BEFORE);
+    g_assert_cmpint(tt_causal_order(c, 0, 101, 1, 50), ==, TT_CAUSAL_CONCURRENT);
+    g_assert_cmpint(tt_causal_order(c, 0, 200, 1, 60), ==, TT_CAUSAL_AFTER);
+    g_assert_cmpint(tt_causal_order(c, 0, 199, 1, 60), ==, TT_CAUSAL_CONCURRENT);
+    at[0] = 100;
+    at[1] = 51;
+    g_assert_cmpint(tt_causal_check_cut(c, at, &diag), ==, TT_ERR_MISMATCH);
+    g_assert_nonnull(strstr(diag.text, "server has got what client sent"));
+    tt_causal_free(c);
+}
+
+/* What a sender's log does not have any more, or did not have yet. */
+static void test_lost(void)
+{
+    TtCausal *c = tt_causal_new(2);
+    uint64_t at[2];
+    TtDiag diag;
+
+    g_assert_false(tt_causal_sent(c, 0, 10, 5, NULL));
+    g_assert_false(tt_causal_delivered(c, 1, 20, 0, 4, NULL));      /* early */
+    g_assert_false(tt_causal_delivered(c, 1, 30, 0, 5, NULL));
+    g_assert_false(tt_causal_sent(c, 1, 35, 0, NULL));
+    g_assert_false(tt_causal_delivered(c, 1, 40, 0, 6, NULL));      /* lost */
+    g_assert_false(tt_causal_delivered(c, 1, 50, 0, 7, NULL));
+    tt_causal_ends(c, 1, 100);
+    tt_causal_ends(c, 0, 11);
+    g_assert_false(tt_causal_seal(c, &diag));
+    g_assert_cmpuint(tt_causal_totals(c).early, ==, 1);
+    g_assert_cmpuint(tt_causal_totals(c).lost, ==, 2);
+    g_assert_false(tt_causal_cut(c, 0, 11, at, &diag));
+    g_assert_cmpuint(at[1], ==, 40);
+    g_assert_false(tt_causal_cut(c, 1, 40, at, &diag));
+    g_assert_cmpuint(at[0], ==, 11);
+    g_assert_cmpint(tt_causal_cut(c, 1, 41, at, &diag), ==, TT_ERR_MISMATCH);
+    g_assert_nonnull(strstr(diag.text, "is lost"));
+    at[0] = 11;
+    at[1] = 41;
+    g_assert_cmpint(tt_causal_check_cut(c, at, &diag), ==, TT_ERR_MISMATCH);
+    tt_causal_free(c);
+}
+
+static void test_bad(void)
+{
+    TtCausal *c = tt_causal_new(2);
+    uint64_t at[2];
+    TtDiag diag;
+
+    g_assert_false(tt_causal_sent(c, 0, 10, 5, NULL));
+    g_assert_cmpint(tt_causal_sent(c, 0, 10, 7, &diag), ==, TT_ERR_FORMAT);
+    g_assert_cmpint(tt_causal_sent(c, 0, 9, 6, &diag), ==, TT_ERR_FORMAT);
+    g_assert_cmpint(tt_causal_sent(c, 1, UINT64_MAX, 6, &diag), ==, TT_ERR_FORMAT);
+    tt_causal_free(c);
+
+    c = tt_causal_new(2);                   /* each got it before the other sent */
+    g_assert_false(tt_causal_delivered(c, 0, 10, 1, 0, NULL));
+    g_assert_false(tt_causal_sent(c, 0, 20, 0, NULL));
+    g_assert_false(tt_causal_delivered(c, 1, 10, 0, 0, NULL));
+    g_assert_false(tt_causal_sent(c, 1, 20, 0, NULL));
+    g_assert_cmpint(tt_causal_seal(c, &diag), ==, TT_ERR_MISMATCH);
+    tt_causal_free(c);
+
+    c = tt_causal_new(2);                   /* sent and got the answer at one place */
+    g_assert_false(tt_causal_sent(c, 0, 10, 0, NULL));
+    g_assert_false(tt_causal_delivered(c, 0, 10, 1, 0, NULL));
+    g_assert_false(tt_causal_delivered(c, 1, 10, 0, 0, NULL));
+    g_assert_false(tt_causal_sent(c, 1, 20, 0, NULL));
+    g_assert_false(tt_causal_seal(c, &diag));
+    g_assert_cmpint(tt_causal_cut(c, 1, 20, at, &diag), ==, TT_ERR_MISMATCH);
+    g_assert_cmpint(tt_causal_order(c, 0, 10, 1, 21), ==, TT_CAUSAL_BEFORE);
+    g_assert_cmpint(tt_causal_order(c, 0, 10, 1, 10), ==, TT_CAUSAL_BOTH);
+    tt_causal_free(c);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/tt/causal/asks-and-answers", test_ask);
+    g_test_add_func("/tt/causal/is-as-brute-force-says", test_random);
+    g_test_add_func("/tt/causal/knows-what-is-lost", test_lost);
+    g_test_add_func("/tt/causal/refuses-what-cannot-be", test_bad);
+    return g_test_run();
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Frames between VMs: bytes, the two ends of a link, what a broken peer can do. */
+#include "net-tt/tt-link.h"
+
+#include <glib.h>
+
+static const uint8_t key[20] = "a key of the group..";
+
+static TtLink *end_of(const char *group, const uint8_t *k, uint8_t nonce)
+{
+    TtLinkOptions o = { .group = group, .key = k, .key_len = k ? sizeof(key) : 0 };
+
+    memset(o.nonce, nonce, sizeof(o.nonce));
+    return tt_link_new(&o);
+}
+
+/* What @from has for @to, in pieces of @step bytes, but for the byte at @flip. */
+static TtStatus pass(TtLink *from, TtLink *to, size_t step, size_t flip, TtFrame *f,
+                     TtDiag *diag)
+{
+    size_t len;
+    const uint8_t *out = tt_link_out(from, &len);
+    g_autofree uint8_t *bytes = g_memdup2(out, len);
+    TtStatus st = TT_END;
+
+    if (flip < len) {
+        bytes[flip] ^= 1;
+    }
+    tt_link_sent(from, len);
+    for (size_t at = 0; at < len && st == TT_END; at += step) {
+        tt_link_put(to, bytes + at, MIN(step, len - at));
+        st = tt_link_next(to, f, diag);
+    }
+    return st;
+}
+
+static void greet(TtLink *a, TtLink *b, size_t step)
+{
+    TtFrame f;
+
+    g_assert_cmpint(pass(a, b, step, SIZE_MAX, &f, NULL), ==, TT_END);
+    g_assert_cmpint(pass(b, a, step, SIZE_MAX, &f, NULL), ==, TT_END);
+    g_assert_true(tt_link_is_open(a));
+    g_assert_cmpint(pass(a, b, step, SIZE_MAX, &f, NULL), ==, TT_END);
+    g_assert_true(tt_link_is_open(b));
+}
+
+static TtFrame frame_of(const uint8_t *data, uint32_t len, uint64_t seq)
+{
+    TtFrame f = { .run = "0123456789abcde", .is_recorded = true, .pos = 4711,
+                  .seq = seq, .epoch = 3, .data = data, .len = len };
+
+    return f;
+}
+
+static void test_frames(void)
+{
+    static uint8_t data[TT_FRAME_BYTES_MAX];
+
+    for (unsigned i = 0; i < 24; i++) {
+        const uint8_t *k = i & 1 ? key : NULL;
+        TtLink *a = end_of("g", k, 1), *b = end_of("g", k, 2);
+        size_t step = (size_t[]) { 1, 7, 96, 160, 4096, 65536 }[i / 4];
+        TtFrame f = frame_of(data, i & 2 ? 14 : 1500, 9), got;
+        TtDiag diag;
+
+        greet(a, b, step);
+        memset(data, i, 1500);
+        tt_link_send(a, &f);
+        g_assert_cmpint(pass(a, b, step, SIZE_MAX, &got, &diag), ==, TT_OK);
+        g_assert_cmpuint(got.pos, ==, 4711);
+        g_assert_cmpuint(got.seq, ==, 9);
+        g_assert_cmpuint(got.epoch, ==, 3);
+        g_assert_cmpmem(got.data, got.len, data, f.len);
+        g_assert_cmpint(tt_link_next(b, &got, &diag), ==, TT_END);
+        f.is_recorded = false;
+        f.pos = TT_FRAME_NO_POS;
+        f.len = TT_FRAME_BYTES_MAX;
+        tt_link_send(b, &f);
+        g_assert_cmpint(pass(b, a, 65536, SIZE_MAX, &got, &diag), ==, TT_OK);
+        g_assert_false(got.is_recorded);
+        g_assert_cmpuint(got.len, ==, TT_FRAME_BYTES_MAX);
+        tt_link_free(a);
+        tt_link_free(b);
+    }
+}
+
+/* One sentence, and the link is broken from then on. */
+static void check_refused(TtLink *a, TtLink *b, const char *why)
+{
+    TtFrame f;
+    TtDiag diag = { 0 };
+    TtStatus st = pass(a, b, 4096, SIZE_MAX, &f, &diag);
+
+    if (st == TT_END) {
+        g_assert_cmpint(pass(b, a, 4096, SIZE_MAX, &f, &diag), <, 0);
+    } else {
+        g_assert_cmpint(st, <, 0);
+        g_assert_cmpint(tt_link_next(b, &f, NULL), ==, st);
+        tt_link_put(b, (const uint8_t *)"more", 4);
+        g_assert_cmpint(tt_link_next(b, &f, NULL), ==, st);
+    }
+    g_assert_nonnull(strstr(diag.text, why));
+    g_assert_false(tt_link_is_open(a) && tt_link_is_open(b));
+    tt_link_free(a);
+    tt_link_free(b);
+}
+
+static void test_strangers(void)
+{
+    uint8_t other[20] = "another key, no less";
+    TtLink *a, *b;
+    TtFrame f;
+
+    check_refused(end_of("g", NULL, 1), end_of("h", NULL, 2), "belongs to the group");
+    check_refused(end_of("g", key, 1), end_of("g", NULL, 2), "key");
+    check_refused(end_of("g", key, 1), end_of("g", key, 1), "connected to itself");
+    a = end_of("g", key, 1);
+    b = end_of("g", other, 2);
+    g_assert_cmpint(pass(a, b, 4096, SIZE_MAX, &f, NULL), ==, TT_END);
+    check_refused(b, a, "another key");
+}
+
+/* What was overheard of one connection is worth nothing in the next. */
+static void test_overheard(void)
+{
+    TtLink *a = end_of("g", key, 1), *b = end_of("g", key, 2), *c;
+    uint8_t data[60] = { 0 };
+    TtFrame f = frame_of(data, sizeof(data), 1), got;
+    g_autofree uint8_t *said = NULL;
+    size_t len;
+    TtDiag diag;
+
+    g_assert_cmpint(pass(a, b, 96, SIZE_MAX, &got, NULL), ==, TT_END);
+    g_assert_cmpint(pass(b, a, 96, SIZE_MAX, &got, NULL), ==, TT_END);
+    tt_link_send(a, &f);
+    tt_link_out(a, &len);
+    said = g_memdup2(tt_link_out(a, &len), len);
+    g_assert_cmpint(pass(a, b, 4096, SIZE_MAX, &got, &diag), ==, TT_OK);
+
+    tt_link_put(b, said + 96, len - 96);        /* again, in the same connection */
+    g_assert_cmpint(tt_link_next(b, &got, &diag), ==, TT_ERR_FORMAT);
+    g_assert_nonnull(strstr(diag.text, "out of turn"));
+
+    c = end_of("g", key, 3);                    /* in one with a new nonce */
+    tt_link_free(a);
+    a = end_of("g", key, 1);
+    g_assert_cmpint(pass(a, c, 96, SIZE_MAX, &got, NULL), ==, TT_END);
+    tt_link_put(c, said, len);
+    g_assert_cmpint(tt_link_next(c, &got, &diag), ==, TT_ERR_INVALID);
+    tt_link_free(a);
+    tt_link_free(b);
+    tt_link_free(c);
+}
+
+/* Any changed byte is noticed; with a key nothing of it is believed. */
+static void test_flips(void)
+{
+    uint8_t data[20] = "some bytes of data.";
+
+    for (unsigned keyed = 0; keyed < 2; keyed++) {
+        size_t len = TT_MESSAGE_HEAD_BYTES + (keyed ? TT_MAC_BYTES : 0) + sizeof(data);
+
+        for (size_t at = 0; at < len; at++) {
+            TtLink *a = end_of("g", keyed ? key : NULL, 1);
+            TtLink *b = end_of("g", keyed ? key : NULL, 2);
+            TtFrame f = frame_of(data, sizeof(data), 1), got;
+            TtStatus st;
+
+            greet(a, b, 4096);
+            tt_link_send(a, &f);
+            st = pass(a, b, 4096, at, &got, NULL);
+            /* Epoch, run, position, sequence: only a key protects them. A length that
+             * is more than what came waits. */
+            g_assert_true(st < 0 || st == TT_END || (!keyed && at >= 12 && at < 48));
+            g_assert_true(st != TT_END || (at >= 8 && at < 12));
+            tt_link_free(a);
+            tt_link_free(b);
+        }
+    }
+}
+
+/* A frame with a wrong hash is dropped, the next one is fine. */
+static void test_dropped(void)
+{
+    TtLink *a = end_of("g", NULL, 1), *b = end_of("g", NULL, 2);
+    uint8_t data[60] = { 0 };
+    TtFrame f = frame_of(data, sizeof(data), 1), got;
+    TtDiag diag;
+
+    greet(a, b, 4096);
+    tt_link_send(a, &f);
+    g_assert_cmpint(pass(a, b, 4096, TT_MESSAGE_HEAD_BYTES + 3, &got, &diag), ==,
+                    TT_ERR_MISMATCH);
+    g_assert_nonnull(strstr(diag.text, "damaged"));
+    f.seq = 2;
+    tt_link_send(a, &f);
+    g_assert_cmpint(pass(a, b, 4096, SIZE_MAX, &got, &diag), ==, TT_OK);
+    g_assert_cmpuint(got.seq, ==, 2);
+    tt_link_free(a);
+    tt_link_free(b);
+}
+
+static void test_heard(void)
+{
+    g_autofree TtHeard *h = g_new0(TtHeard, 1);
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    TtFrame f = { .run = { 1 }, .seq = 5000 };
+    uint64_t top = 5000;
+
+    g_assert_true(tt_heard_is_new(h, &f));
+    g_assert_false(tt_heard_is_new(h, &f));
+    f.seq = 4999;
+    g_assert_true(tt_heard_is_new(h, &f));
+    f.seq = 5000 - TT_HEARD_WINDOW;
+    g_assert_false(tt_heard_is_new(h, &f));
+    g_hash_table_add(seen, GUINT_TO_POINTER(5000));
+    g_hash_table_add(seen, GUINT_TO_POINTER(4999));
+    for (unsigned i = 0; i < 50000; i++) {
+        uint64_t low = top >= TT_HEARD_WINDOW ? top - TT_HEARD_WINDOW : 0;
+        bool is_new;
+
+        f.seq = low + g_test_rand_int_range(0, TT_HEARD_WINDOW + 3);
+        if (!g_test_rand_int_range(0, 500)) {
+            f.seq += g_test_rand_int_range(0, 3 * TT_HEARD_WINDOW);
+        }
+        is_new = f.seq + TT_HEARD_WINDOW > top &&
+                 !g_hash_table_contains(seen, GUINT_TO_POINTER((guint)f.seq));
+        g_assert_cmpint(tt_heard_is_new(h, &f), ==, is_new);
+        g_hash_table_add(seen, GUINT_TO_POINTER((guint)f.seq));
+        top = MAX(top, f.seq);
+    }
+    for (unsigned i = 0; i < 3 * TT_HEARD_RUNS; i++) {
+        f.run[1] = i;
+        f.run[2] = 9;
+        g_assert_true(tt_heard_is_new(h, &f));
+        g_assert_false(tt_heard_is_new(h, &f));
+    }
+}
+
+static void test_notes(void)
+{
+    TtFrame f = frame_of(NULL, 60, 8), got;
+    uint8_t bytes[TT_FRAME_NOTE_MAX];
+    uint32_t len;
+    TtDiag diag;
+
+    f.hash = 77;
+    len = tt_frame_note_put(bytes, TT_FRAME_DELIVERED, &f);
+    g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_DELIVERED, 8, 60, bytes, len,
+                                      &diag), ==, TT_OK);
+    g_assert_cmpmem(got.run, TT_RUN_BYTES, f.run, TT_RUN_BYTES);
+    g_assert_cmpuint(got.pos, ==, f.pos);
+    g_assert_cmpuint(got.hash, ==, 77);
+    g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_SENT, 8, 60, bytes, len, &diag),
+                    ==, TT_ERR_FORMAT);
+    g_assert_cmpint(tt_frame_note_get(&got, 3, 8, 60, bytes, len, &diag), ==,
+                    TT_ERR_FORMAT);
+    len = tt_frame_note_put(bytes, TT_FRAME_SENT, &f);
+    g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_SENT, 8, 60, bytes, len, &diag),
+                    ==, TT_OK);
+    g_assert_cmpuint(got.epoch, ==, 3);
+    g_assert_false(tt_group_name_is_fit(""));
+    g_assert_false(tt_group_name_is_fit("a b"));
+    g_assert_true(tt_group_name_is_fit("a-1.b_C"));
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/tt/link/passes-frames", test_frames);
+    g_test_add_func("/tt/link/refuses-strangers", test_strangers);
+    g_test_add_func("/tt/link/forgets-what-was-overheard", test_overheard);
+    g_test_add_func("/tt/link/notices-changed-bytes", test_flips);
+    g_test_add_func("/tt/link/drops-one-frame", test_dropped);
+    g_test_add_func("/tt/link/knows-what-came-before", test_heard);
+    g_test_add_func("/tt/link/notes-frames-in-logs", test_notes);
+    return g_test_run();
+}
