@@ -130,6 +130,9 @@ void tt_cpu_was_reset(CPUState *cpu)
 void tt_count_exception(CPUState *cpu)
 {
     tt_count_update(cpu);
+    if (tt_ops->excepted) {
+        tt_ops->excepted(cpu);
+    }
     if (!(tt_omit & TT_OMIT_EXCEPTION_COUNT) && !tt_insn_counted) {
         tt_now.pos++;
     }
