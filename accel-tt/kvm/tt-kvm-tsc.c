@@ -142,12 +142,12 @@ static bool arm_timer(void)
     return product() - start < period() / 32;
 }
 
-static void log_new_value(CPUState *cpu)
+static void log_new_value(CPUState *cpu, bool is_behind)
 {
     uint64_t value = cpus_get_elapsed_ticks();
 
     if (value - tsc.value >= NEW_VALUE_TICKS &&
-        tt_kvm_boundary(cpu) == TT_KVM_BETWEEN) {
+        tt_kvm_boundary(cpu, is_behind) == TT_KVM_BETWEEN) {
         TtEvent ev = { .kind = TT_EV_CPU_FLAG, .addr = TT_FLAG_TSC, .val = value };
 
         tt_log_event(&ev);
@@ -156,13 +156,13 @@ static void log_new_value(CPUState *cpu)
     }
 }
 
-void tt_kvm_tsc_enter(CPUState *cpu, bool is_exact)
+void tt_kvm_tsc_enter(CPUState *cpu, bool is_exact, bool is_behind)
 {
     if (!tsc.on) {
         return;
     }
     if (is_exact) {
-        log_new_value(cpu);
+        log_new_value(cpu, is_behind);
     }
     do {
         uint64_t now;
