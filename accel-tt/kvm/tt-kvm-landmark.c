@@ -81,7 +81,7 @@ static int rep_bytes(CPUState *cpu, uint64_t pc, bool *other_size)
  * also with RCX = 0 and RIP still at it. A CPU never stands in the latter place, so the
  * rest is done here: nothing but to go on behind it.
  */
-TtKvmBoundary tt_kvm_boundary(CPUState *cpu)
+TtKvmBoundary tt_kvm_boundary(CPUState *cpu, bool is_behind)
 {
     struct kvm_regs r;
     struct kvm_sregs s;
@@ -89,8 +89,9 @@ TtKvmBoundary tt_kvm_boundary(CPUState *cpu)
     uint64_t mask;
     int bytes;
 
-    if (cpu->vcpu_dirty) {
-        return TT_KVM_BETWEEN;      /* the state comes from QEMU */
+    if (cpu->vcpu_dirty || !is_behind) {
+        return TT_KVM_BETWEEN;      /* the state comes from QEMU, or from an IRET: its RF
+                                       is in the frame of an interrupt that comes here */
     }
     if (kvm_vcpu_ioctl(cpu, KVM_GET_REGS, &r)) {
         return TT_KVM_UNKNOWN;

@@ -17,10 +17,11 @@ int tt_kvm_exit(CPUState *cpu, uint64_t *exits);
  * it stands where a replay could not stop. */
 bool tt_kvm_place(CPUState *cpu, TtLandmark *place);
 
-/* Behind a complete exit: is it between two instructions, or within a string instruction
- * with REP, where a replay cannot stop? UNKNOWN: KVM does not say. */
+/* At a complete exit: is it between two instructions, or within a string instruction
+ * with REP, where a replay cannot stop? @is_behind: it is that of an instruction, and
+ * stands behind it. UNKNOWN: KVM does not say. */
 typedef enum { TT_KVM_BETWEEN, TT_KVM_WITHIN, TT_KVM_UNKNOWN } TtKvmBoundary;
-TtKvmBoundary tt_kvm_boundary(CPUState *cpu);
+TtKvmBoundary tt_kvm_boundary(CPUState *cpu, bool is_behind);
 
 /* What CPUID answers goes into the log. */
 void tt_kvm_log_cpuid(CPUState *cpu);
@@ -30,7 +31,7 @@ void tt_kvm_tsc_begin(CPUState *cpu);
 bool tt_kvm_tsc_is_frozen(void);
 /* Before guest code; @is_exact: the value may change here, if it is between two
  * instructions. Behind it. */
-void tt_kvm_tsc_enter(CPUState *cpu, bool is_exact);
+void tt_kvm_tsc_enter(CPUState *cpu, bool is_exact, bool is_behind);
 void tt_kvm_tsc_left(void);
 typedef struct TtKvmTscCounts {
     uint64_t slices, ticked;    /* entries; those in which it may have moved */

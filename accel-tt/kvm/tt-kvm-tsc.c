@@ -103,16 +103,21 @@ bool tt_kvm_tsc_is_frozen(void)
     return tsc.on;
 }
 
-/* How much of the period has passed, of 2^fraction_bits. */
+static uint64_t period(void)
+{
+    return UINT64_C(1) << tsc.fraction_bits;
+}
+
+/* How much of it has passed. */
 static uint64_t phase(void)
 {
-    return (uint64_t)product() & ((UINT64_C(1) << tsc.fraction_bits) - 1);
+    return (uint64_t)product() & (period() - 1);
 }
 
 /* The vCPU is out of guest code from here on, in each period. */
 static uint64_t leave_at(void)
 {
-    return (UINT64_C(1) << tsc.fraction_bits) / 8 * 7;
+    return period() / 8 * 7;
 }
 
 static void wait_for_tick(void)
@@ -122,43 +127,54 @@ static void wait_for_tick(void)
     }
 }
 
-static void arm_timer(void)
+/* False: it would fire too late, because this thread was held up here. */
+static bool arm_timer(void)
 {
-    uint64_t at = phase(), cycles = at < leave_at() ? (leave_at() - at) / tsc.ratio : 0;
-    struct itimerspec when = {
-        .it_value.tv_nsec = MAX(cycles * 1000000 / tsc.khz, 1),
-    };
+    unsigned __int128 start = product();
+    uint64_t at = start & (period() - 1);
+    struct itimerspec when = { 0 };
 
+    if (at >= leave_at()) {
+        return false;
+    }
+    when.it_value.tv_nsec = MAX((leave_at() - at) / tsc.ratio * 1000000 / tsc.khz, 1);
     timer_settime(tsc.timer, 0, &when, NULL);
+    return product() - start < period() / 32;
 }
 
-void tt_kvm_tsc_enter(CPUState *cpu, bool is_exact)
+static void log_new_value(CPUState *cpu, bool is_behind)
 {
-    uint64_t now;
+    uint64_t value = cpus_get_elapsed_ticks();
 
+    if (value - tsc.value >= NEW_VALUE_TICKS &&
+        tt_kvm_boundary(cpu, is_behind) == TT_KVM_BETWEEN) {
+        TtEvent ev = { .kind = TT_EV_CPU_FLAG, .addr = TT_FLAG_TSC, .val = value };
+
+        tt_log_event(&ev);
+        tsc.value = value;
+        tsc.set_at = UINT64_MAX;
+    }
+}
+
+void tt_kvm_tsc_enter(CPUState *cpu, bool is_exact, bool is_behind)
+{
     if (!tsc.on) {
         return;
     }
-    wait_for_tick();
     if (is_exact) {
-        uint64_t value = cpus_get_elapsed_ticks();
+        log_new_value(cpu, is_behind);
+    }
+    do {
+        uint64_t now;
 
-        if (value - tsc.value >= NEW_VALUE_TICKS &&
-            tt_kvm_boundary(cpu) == TT_KVM_BETWEEN) {
-            TtEvent ev = { .kind = TT_EV_CPU_FLAG, .addr = TT_FLAG_TSC, .val = value };
-
-            tt_log_event(&ev);
-            tsc.value = value;
-            tsc.set_at = UINT64_MAX;
+        wait_for_tick();
+        now = scaled();
+        if (now != tsc.set_at) {
+            set_offset(cpu, tsc.value - now);
+            tsc.set_at = now;
         }
-    }
-    now = scaled();
-    if (now != tsc.set_at) {
-        set_offset(cpu, tsc.value - now);
-        tsc.set_at = now;
-    }
+    } while (!arm_timer() || scaled() != tsc.set_at);
     tt_kvm_tsc_counts.slices++;
-    arm_timer();
 }
 
 void tt_kvm_tsc_left(void)

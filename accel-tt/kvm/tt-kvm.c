@@ -48,6 +48,7 @@ static struct {
     uint64_t exits;             /* since the last count */
     bool exact;
     bool is_complete;           /* the last exit's instruction */
+    bool is_behind;             /* that instruction; else before one, where a window is */
     bool is_within;             /* a string instruction: no interrupt, and no window */
 } kv = { .exact = true, .is_complete = true };
 
@@ -152,6 +153,7 @@ static int handle(CPUState *cpu, int ret)
     }
     kv.is_complete = false;
     kv.exact = true;
+    kv.is_behind = cpu->kvm_run->exit_reason != KVM_EXIT_IRQ_WINDOW_OPEN;
     return tt_kvm_exit(cpu, &kv.exits);
 }
 
@@ -262,7 +264,7 @@ static int step(CPUState *cpu)
             do_requests(cpu);
             return EXCP_INTERRUPT;      /* the new state is logged outside */
         }
-        switch (tt_kvm_boundary(cpu)) {
+        switch (tt_kvm_boundary(cpu, kv.is_behind)) {
         case TT_KVM_BETWEEN:
             kv.is_within = false;
             do_requests(cpu);
@@ -277,7 +279,7 @@ static int step(CPUState *cpu)
     }
     run->request_interrupt_window =
         !kv.is_within && cpu->interrupt_request & CPU_INTERRUPT_HARD;
-    tt_kvm_tsc_enter(cpu, kv.exact && kv.is_complete);
+    tt_kvm_tsc_enter(cpu, kv.exact && kv.is_complete, kv.is_behind);
     ret = enter(cpu, false);
     tt_kvm_tsc_left();
     if (ret != -EINTR) {
@@ -295,14 +297,14 @@ static bool settle(CPUState *cpu, int *why)
 
     if (kv.exact) {
         *why = complete(cpu);
-        return *why != TT_KVM_GO_ON || tt_kvm_boundary(cpu) != TT_KVM_WITHIN;
+        return *why != TT_KVM_GO_ON || tt_kvm_boundary(cpu, kv.is_behind) != TT_KVM_WITHIN;
     }
     if (!tt_kvm_place(cpu, &place)) {
         return false;
     }
     tt_ops->placed(cpu, &place);
     kv.exact = true;
-    kv.is_within = false;
+    kv.is_behind = kv.is_within = false;
     return true;
 }
 

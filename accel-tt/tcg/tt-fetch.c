@@ -140,6 +140,15 @@ static void *look_up(CPUState *cpu, uint64_t pc, int mmu_idx)
     return tt_fetch_names_page ? host : (uint8_t *)host - (pc - page);
 }
 
+/* An event that stands in the log, or the first boundary for an interrupt that a
+ * conversion waits for. */
+static bool is_something_due(CPUState *cpu)
+{
+    return !(cpu->neg.icount_decr.u16.low + cpu->icount_extra) ||
+        (cpu->interrupt_request & CPU_INTERRUPT_HARD &&
+         x86_cpu_pending_interrupt(cpu, CPU_INTERRUPT_HARD));
+}
+
 bool tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
 {
     uint64_t page = pc & TARGET_PAGE_MASK;
@@ -149,9 +158,8 @@ bool tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
     if (unlikely(tt_omit & TT_OMIT_FETCH)) {
         return true;
     }
-    if (unlikely(tt_msrs_are_inputs) &&
-        !(cpu->neg.icount_decr.u16.low + cpu->icount_extra)) {
-        return false;   /* under KVM what is due here came before a fault of the fetch */
+    if (unlikely(tt_msrs_are_inputs) && is_something_due(cpu)) {
+        return false;   /* under KVM it came before a fault of the fetch */
     }
     if (flags != tt_fetched.flags) {                /* it follows from them */
         mmu_idx = cpu_mmu_index(cpu, true);

@@ -26,6 +26,7 @@
 #include "qemu/main-loop.h"
 #include "qemu/guest-random.h"
 #include "qemu/rcu.h"
+#include "exec/breakpoint.h"
 #include "exec/cputlb.h"
 #include "exec/cpu-common.h"
 #include "exec/translation-block.h"
@@ -35,7 +36,12 @@
 #include "accel/tcg/tcg-accel-ops.h"
 #include "exec/tb-flush.h"
 
-bool tt_breakpoints_off;
+bool tt_breakpoints_off, tt_breakpoint_stopped;
+
+bool tt_has_breakpoint(CPUState *cpu, uint64_t pc)
+{
+    return cpu_breakpoint_test(cpu, pc, BP_GDB);
+}
 
 /* ---- the budget ---- */
 
@@ -130,6 +136,9 @@ void tt_cpu_was_reset(CPUState *cpu)
 void tt_count_exception(CPUState *cpu)
 {
     tt_count_update(cpu);
+    if (tt_ops->excepted) {
+        tt_ops->excepted(cpu);
+    }
     if (!(tt_omit & TT_OMIT_EXCEPTION_COUNT) && !tt_insn_counted) {
         tt_now.pos++;
     }

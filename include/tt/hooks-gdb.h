@@ -39,20 +39,30 @@ const char *tt_gdb_stop_suffix(const char *reply);
 /* ---- breakpoints: vCPU ---- */
 extern bool tt_breakpoints_off; /* gdb's breakpoints do not stop the vCPU now */
 extern bool tt_gdb_has_conditions;
+bool tt_has_breakpoint(struct CPUState *cpu, uint64_t pc);      /* one of gdb's */
 bool tt_gdb_condition_holds(struct CPUState *cpu, uint64_t pc);
 
 /* A conversion looks for a recorded place at this address: is it here? */
 extern bool tt_hunting;
 bool tt_hunt_stops(struct CPUState *cpu);
 
+/* At the last breakpoint of gdb's that it came to, the vCPU is to stop. */
+extern bool tt_breakpoint_stopped;
+
 /* The vCPU has come to a breakpoint of gdb's at @pc: does it stop there? */
 static inline bool tt_breakpoint_stops(struct CPUState *cpu, uint64_t pc)
 {
-    if (__builtin_expect(tt_hunting, 0)) {
-        return tt_hunt_stops(cpu);
-    }
-    return !tt_breakpoints_off &&
+    tt_breakpoint_stopped = __builtin_expect(tt_hunting, 0) ? tt_hunt_stops(cpu) :
+        !tt_breakpoints_off &&
         (!tt_gdb_has_conditions || tt_gdb_condition_holds(cpu, pc));
+    return tt_breakpoint_stopped;
+}
+
+/* It stops at @pc for gdb: a breakpoint of the guest's own at this address, in its
+ * debug registers, is to trap afterwards. */
+static inline bool tt_breakpoint_hit(struct CPUState *cpu, uint64_t pc)
+{
+    return tt_breakpoint_stopped && tt_has_breakpoint(cpu, pc);
 }
 
 #endif

@@ -186,6 +186,7 @@ static void answer_access(TtEvent *ev)
         }
     }
     if (is_load) {              /* TCG wants it in the order of its helper */
+        tt_convert_note_load(ev->addr, bytes, ev->size);
         ev->val = swap(tt_get_le64(bytes), ev->size);
     }
 }

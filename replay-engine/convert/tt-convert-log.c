@@ -11,7 +11,9 @@
 #include "qemu/osdep.h"
 #include "tt-convert-parts-int.h"
 #include "accel-tt/tt-position.h"
+#include "accel-tt/tt-vcpus.h"
 #include "convert/tt-convert-files.h"
+#include "hw-tt/memory/tt-memory.h"
 #include "io/tt-io.h"
 #include "log/tt-log.h"
 #include "session/tt-session.h"
@@ -72,6 +74,20 @@ void tt_convert_put(TtEvent *ev)
     }
     tt_log_encoder_put(out.encoder, ev);
     tt_session.events += !TT_EV_IS_ANNOTATION(ev->kind);
+}
+
+void tt_convert_put_digest(const TtEvent *recorded)
+{
+    TtEvent ev = {
+        .kind = TT_EV_DIGEST, .pos = tt_now.pos, .addr = tt_vcpus_digest(),
+        .val = tt_memory_digest(),
+    };
+
+    if (ev.val != recorded->val) {
+        warn_report("tt: RAM is not the recorded one at the end of the run (accessed "
+                    "and dirty bits of page tables may differ)");
+    }
+    tt_convert_put(&ev);
 }
 
 bool tt_convert_log_finish(bool is_clean, Error **errp)

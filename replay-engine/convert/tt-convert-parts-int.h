@@ -10,6 +10,8 @@
 bool tt_convert_log_open(Error **errp);
 /* With the position filled in. */
 void tt_convert_put(TtEvent *ev);
+/* The digest of this place; with a warning if RAM is not the @recorded one. */
+void tt_convert_put_digest(const TtEvent *recorded);
 /* The last segment; @is_clean: the run had a clean end. Then the files change
  * their names. False: *errp. */
 bool tt_convert_log_finish(bool is_clean, Error **errp);
@@ -33,6 +35,15 @@ void tt_convert_answer(TtEvent *ev);
 /* Events of the log that change what is answered. True: @ev was one. */
 bool tt_convert_learn(const TtEvent *ev);
 void tt_convert_cr8_written(uint64_t val);
+
+/* ---- half a store (tt-convert-half.c) ---- */
+/* The instruction got @n bytes from a device. */
+void tt_convert_note_load(uint64_t addr, const uint8_t *bytes, unsigned n);
+/* An exception was delivered. */
+void tt_convert_excepted(CPUState *cpu);
+/* Bytes that KVM stored before it. NULL: none. */
+const TtEvent *tt_convert_take_half(void);
+bool tt_convert_owes_half(void);
 
 /* ---- what is said on the way (tt-convert-tell.c) ---- */
 void tt_convert_tell_start(void);

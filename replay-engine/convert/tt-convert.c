@@ -189,20 +189,6 @@ static void end(bool is_clean)
     qemu_system_shutdown_request_with_code(SHUTDOWN_CAUSE_HOST_QMP_QUIT, 0);
 }
 
-static void put_digest(const TtEvent *recorded)
-{
-    TtEvent ev = {
-        .kind = TT_EV_DIGEST, .pos = tt_now.pos, .addr = tt_vcpus_digest(),
-        .val = tt_memory_digest(),
-    };
-
-    if (ev.val != recorded->val) {
-        warn_report("tt: RAM is not the recorded one at the end of the run (accessed "
-                    "and dirty bits of page tables may differ)");
-    }
-    tt_convert_put(&ev);
-}
-
 static void do_annotation(const TtEvent *ev)
 {
     TtEvent copy = *ev;
@@ -213,7 +199,7 @@ static void do_annotation(const TtEvent *ev)
         put_check();
         break;
     case TT_EV_DIGEST:
-        put_digest(ev);
+        tt_convert_put_digest(ev);
         break;
     case TT_EV_FINISH:
         tt_convert_put(&copy);
@@ -329,7 +315,8 @@ static bool is_due(void)
 
 static uint64_t limit(void)
 {
-    return cv.stops_behind || is_due() ? tt_now.pos : cv.last_at + NEXT_MAX;
+    return cv.stops_behind || tt_convert_owes_half() || is_due() ? tt_now.pos :
+        cv.last_at + NEXT_MAX;
 }
 
 /* ---- in guest code, between two blocks ---- */
@@ -377,6 +364,16 @@ static bool take_interrupt(CPUState *cpu)
     return true;
 }
 
+static void store_half(CPUState *cpu)
+{
+    const TtEvent *ev = tt_convert_take_half();
+
+    if (ev && apply(ev)) {
+        tt_now.pos++;
+        tt_vcpu_arm(cpu);
+    }
+}
+
 static bool boundary(CPUState *cpu)
 {
     bool is_behind = cv.stops_behind;
@@ -389,6 +386,7 @@ static bool boundary(CPUState *cpu)
         sync_point(cpu);
         tt_vcpu_arm(cpu);
     }
+    store_half(cpu);
     if (take_interrupt(cpu)) {
         return true;
     }
@@ -458,7 +456,7 @@ static const TtOps ops = {
     .answer = tt_convert_answer, .cr8_written = tt_convert_cr8_written,
     .port_written = port_written,
     .prepare = prepare, .limit = limit, .boundary = boundary, .left = left,
-    .unhalts = unhalts, .window_open = window_open,
+    .unhalts = unhalts, .excepted = tt_convert_excepted, .window_open = window_open,
     .stop_at = stop_at, .abort = no_movement,
 };
 

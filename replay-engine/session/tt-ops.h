@@ -34,6 +34,8 @@ typedef struct TtOps {
      * for (CPU_INTERRUPT_HARD). */
     void (*window_open)(struct CPUState *cpu);
     void (*cr8_written)(uint64_t val);
+    /* TCG: an exception was delivered; the position is still its instruction's. */
+    void (*excepted)(struct CPUState *cpu);
 
     /* ---- turns of the vCPU, in this order ---- */
     /* The first turn is due, the VM is about to run for the first time. */

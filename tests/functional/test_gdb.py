@@ -257,6 +257,22 @@ def test_monitor_goto_in_gdb(work):
 
 
 @limit(90)
+def test_breakpoint_where_the_guest_has_one(work):
+    """The guest's debug register has gdb's address: gdb stops before the guest's trap,
+    and again behind it, where the resume flag is set."""
+    run = record(work, guest_args(work, 'debug', 'rounds=2 parts=8 quiet=1'))
+    look = ['p $eflags & 0x10000', WHERE]
+    vm, gdb = debugged(work, run)
+    with vm:
+        text = gdb(f'break *{symbol("debug", "debug_here"):#x}',
+                   *(['continue', *look] * 4), *(['reverse-continue', *look] * 2))
+        flags = [int(n) for n in re.findall(r'^\$\d+ = (\d+)$', text, re.M)]
+        equal(flags, [0, 0x10000, 0, 0x10000, 0, 0x10000], f'resume flags: {text}')
+        seen = positions(text)
+        equal(seen[4:], [seen[2], seen[1]], 'positions met going backwards')
+
+
+@limit(90)
 def test_breakpoints_do_not_disturb(work):
     """A replay that stops at hundreds of breakpoint hits stays exact."""
     run = record(work, guest_args(work, 'torture', 'rounds=1 percent=5'))
