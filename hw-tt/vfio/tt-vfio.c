@@ -9,10 +9,12 @@
  */
 #include "qemu/osdep.h"
 #include "hw-tt/vfio/tt-vfio.h"
+#include "hw-tt/foreign/tt-dialogue.h"
 #include "hw-tt/foreign/tt-shadows.h"
 #include "tt/hooks.h"
 #include "hw/pci/pci_device.h"
 #include "hw/qdev-core.h"
+#include "hw/vfio/pci.h"
 #include "hw/vfio/vfio-common.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
@@ -46,6 +48,70 @@ static Container *container_of_vfio(VFIOContainerBase *vfio)
         }
     }
     return NULL;
+}
+
+/* ---- notes for tt log --device ---- */
+
+#define DIALOGUE "x-tt-dialogue"
+
+/* NULL: it has none. */
+static TtDialogue *dialogue_of(VFIODevice *d)
+{
+    ObjectProperty *p = object_property_find(OBJECT(d->dev), DIALOGUE);
+
+    return p ? p->opaque : NULL;
+}
+
+static void end_dialogue(Object *obj, const char *name, void *opaque)
+{
+    g_free(opaque);
+}
+
+static void begin_dialogue(PCIDevice *pci)
+{
+    TtDialogue *talk = g_new0(TtDialogue, 1);
+
+    talk->pci = pci;
+    object_property_add(OBJECT(pci), DIALOGUE, "notes", NULL, NULL, end_dialogue, talk);
+}
+
+static void note_access(VFIODevice *d)
+{
+    TtDialogue *talk = dialogue_of(d);
+
+    if (talk) {
+        tt_dialogue_notes(talk);
+    }
+}
+
+static void note_irq(VFIODevice *d, EventNotifier *e)
+{
+    VFIOPCIDevice *pci = container_of(d, VFIOPCIDevice, vbasedev);
+    TtDialogue *talk = dialogue_of(d);
+
+    if (!talk) {
+        return;
+    }
+    if (pci->interrupt == VFIO_INT_INTx) {
+        tt_dialogue_irq(talk, "INTx", 0);
+    } else {
+        VFIOMSIVector *vector = container_of(e, VFIOMSIVector, interrupt);
+
+        tt_dialogue_irq(talk, pci->interrupt == VFIO_INT_MSI ? "MSI" : "MSI-X",
+                        vector - pci->msi_vectors);
+    }
+}
+
+/* Where several devices share an address space, nobody knows whose write it was. */
+static void changed(void *opaque, uint64_t addr, uint32_t n)
+{
+    Container *c = opaque;
+    VFIODevice *d = QLIST_FIRST(&c->vfio->device_list);
+    TtDialogue *talk = d && !QLIST_NEXT(d, container_next) ? dialogue_of(d) : NULL;
+
+    if (talk) {
+        tt_dialogue_dma(talk, true, addr, n);
+    }
 }
 
 /* ---- when bytes go over ---- */
@@ -99,6 +165,7 @@ void tt_vfio_looks_slow(VFIODevice *d)
 {
     Container *c = container_of_vfio(d->bcontainer);
 
+    note_access(d);
     if (c && is_master(d)) {
         tt_shadows_out(c->shadows);
     }
@@ -132,6 +199,7 @@ bool tt_vfio_holds_slow(VFIODevice *d, EventNotifier *e)
 
     if (runstate_is_running()) {
         tt_vfio_is_looked_at_slow(d);
+        note_irq(d, e);
         return false;
     }
     /* The device may be reset meanwhile, and close its own. */
@@ -169,7 +237,7 @@ static Container *container_new(VFIOContainerBase *vfio)
     Container *c = g_new0(Container, 1);
 
     c->vfio = vfio;
-    c->shadows = tt_shadows_new(NULL, NULL);
+    c->shadows = tt_shadows_new(changed, c);
     QLIST_INSERT_HEAD(&containers, c, next);
     return c;
 }
@@ -255,10 +323,13 @@ bool tt_vfio_realize_slow(PCIDevice *pci, Error **errp)
                                            OBJ_PROP_FLAG_READ);
         }
     }
+    if (!tt_vfio_is_shadowed(obj)) {
+        begin_dialogue(pci);
+    }
     return begin(errp);
 }
 
 bool tt_vfio_is_shadowed(Object *device)
 {
-    return object_property_find(device, "x-shadow-calls");
+    return object_property_find(device, DIALOGUE);
 }

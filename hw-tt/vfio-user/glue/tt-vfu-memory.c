@@ -169,7 +169,9 @@ static void tick(void *opaque)
 
 static void changed(void *opaque, uint64_t addr, uint32_t n)
 {
-    tt_vfu_note_dma(opaque, true, addr, n);
+    TtVfu *d = opaque;
+
+    tt_dialogue_dma(&d->dialogue, true, addr, n);
 }
 
 bool tt_vfu_dma_init(TtVfu *d, Error **errp)
@@ -230,7 +232,7 @@ static uint32_t transfer(TtVfu *d, const TtVfuDma *dma, uint8_t *to)
     void *bytes = dma->is_write ? (void *)dma->data : to;
     MemTxResult r = MEMTX_ERROR;
 
-    tt_vfu_note_dma(d, dma->is_write, dma->addr, dma->count);
+    tt_dialogue_dma(&d->dialogue, dma->is_write, dma->addr, dma->count);
     if (tt_vfu_ranges_hold(&d->ranges, dma->addr, dma->count, dma->is_write)) {
         r = address_space_rw(pci_get_address_space(&d->pci), dma->addr, attrs, bytes,
                              dma->count, dma->is_write);
