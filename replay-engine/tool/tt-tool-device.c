@@ -235,8 +235,8 @@ bool tool_dialogue_add(ToolDialogue *d, const TtSegment *seg, uint64_t from,
 bool tool_dialogue_end(ToolDialogue *d)
 {
     if (!d->is_known) {
-        tool_complain("the log knows no device '%s': it tells of those that vfio-user-"
-                      "pci brought in, by their id or place, like 00:03.0", d->id);
+        tool_complain("the log knows no device '%s': it tells of those that vfio-pci and "
+                      "vfio-user-pci brought in, by their id or place, like 00:03.0", d->id);
         return false;
     }
     if (d->is_plot) {
