@@ -175,7 +175,8 @@ void tt_vfio_is_looked_at_slow(VFIODevice *d)
 {
     Container *c = container_of_vfio(d->bcontainer);
 
-    if (c && is_master(d)) {
+    /* Who looks while the VM stands still is no guest. */
+    if (c && is_master(d) && runstate_is_running()) {
         shadows_in(c);
     }
 }
@@ -257,6 +258,7 @@ void *tt_vfio_map_slow(VFIOContainerBase *vfio, uint64_t iova, uint64_t size,
     /* The kernel calls dirty whatever is mapped: of no use, and it costs. */
     vfio->dirty_pages_supported = vfio->dirty_pages_started = false;
     c = c ?: container_new(vfio);
+    tt_shadows_remove(c->shadows, iova, size);  /* the kernel's is replaced, too */
     shadow = tt_shadows_add_here(c->shadows, &range, &err);
     if (!shadow) {
         error_report_err(err);

@@ -24,9 +24,10 @@ PLACE = re.compile(r'/[^,=\s]+')
 class Job:
     """One recording: a QEMU command line with paths of this machine."""
 
-    def __init__(self, name, args, options='', limit=60, before='', accel='kvm'):
+    def __init__(self, name, args, options='', limit=60, before='', after='',
+                 accel='kvm'):
         self.name, self.args, self.options = name, list(args), options
-        self.limit, self.before, self.accel = limit, before, accel
+        self.limit, self.before, self.after, self.accel = limit, before, after, accel
         while accel == 'kvm' and '-cpu' in self.args:   # KVM's is tt-v1
             at = self.args.index('-cpu')
             del self.args[at:at + 2]
@@ -53,7 +54,7 @@ def script_of(job, archive):
             f'{words} '
             f'-serial file:{out}.serial -tt record,dir={out}.run{job.options} '
             f'> {out}.log 2>&1 < /dev/null\n'
-            f'echo $? > {out}.status; echo TT-JOB {job.name}\n')
+            f'echo $? > {out}.status; echo TT-JOB {job.name}\n{job.after}\n')
 
 
 def in_host(work, jobs, timeout=200, memory='2048', machine='pc', more=(), kernel=''):
