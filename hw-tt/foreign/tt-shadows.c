@@ -138,7 +138,11 @@ void tt_shadows_out(TtShadows *s)
 typedef struct Put {
     ShadowRange *r;
     uint64_t at;                    /* the page, in the range */
+    size_t from, to;                /* what was put there and not yet told of */
 } Put;
+
+/* An event costs some 9 bytes; what lies between is as it was. */
+#define GAP_BYTES 16
 
 /* Looked at first: notes shall tell of whole pages, not of runs of bytes. */
 static bool differs(const ShadowRange *r, uint64_t at)
@@ -146,18 +150,29 @@ static bool differs(const ShadowRange *r, uint64_t at)
     return memcmp(r->shadow + at, r->base + at, bytes_of(r, at / TT_SHADOW_PAGE));
 }
 
-/* Like the DMA of an emulated device: who has translated or logs these bytes is told. */
+/* As at the DMA of an emulated device: who has translated or logs these bytes is told. */
+static void told(Put *p)
+{
+    if (p->to > p->from) {
+        tt_ram_changed(p->r->is.mr, p->r->is.at + p->at + p->from, p->to - p->from);
+    }
+}
+
 static void put(void *opaque, size_t at, const uint8_t *bytes, size_t n)
 {
     Put *p = opaque;
 
     memcpy(guest_of(p->r) + p->at + at, bytes, n);
-    tt_ram_changed(p->r->is.mr, p->r->is.at + p->at + at, n);
+    if (at > p->to + GAP_BYTES) {
+        told(p);
+        p->from = at;
+    }
+    p->to = at + n;
 }
 
 static void page_in(TtShadows *s, ShadowRange *r, uint64_t at)
 {
-    Put p = { r, at };
+    Put p = { .r = r, .at = at };
 
     s->n_pages++;
     if (differs(r, at)) {
@@ -167,6 +182,7 @@ static void page_in(TtShadows *s, ShadowRange *r, uint64_t at)
             s->changed(s->opaque, r->is.addr + at, n);
         }
         s->n_bytes += tt_shadow_in(r->shadow + at, r->base + at, n, put, &p);
+        told(&p);
     }
 }
 
