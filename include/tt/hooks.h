@@ -496,5 +496,6 @@ void tt_past_debugger(void *handler);
 
 #include "tt/hooks-gdb.h"
 #include "tt/hooks-kvm.h"
+#include "tt/hooks-vfio.h"
 
 #endif

@@ -5,6 +5,7 @@
 #include "qemu/osdep.h"
 #include "control/tt-recordable.h"
 #include "accel-tt/tt-vcpus.h"
+#include "hw-tt/vfio/tt-vfio.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "qobject/qdict.h"
@@ -38,10 +39,16 @@ bool tt_net_has_vhost(void)
     return false;
 }
 
+static bool is_vfio_pci(const char *name)
+{
+    return g_str_equal(name, "vfio-pci") || g_str_equal(name, "vfio-pci-nohotplug");
+}
+
 bool tt_type_is_unrecordable(const char *name)
 {
     return g_str_has_prefix(name, "vhost-") ||
-        (g_str_has_prefix(name, "vfio-") && !g_str_equal(name, "vfio-user-pci")) ||
+        (g_str_has_prefix(name, "vfio-") && !is_vfio_pci(name) &&
+         !g_str_equal(name, "vfio-user-pci")) ||
         strstr(name, "-vhost") ||
         g_str_has_prefix(name, "virtio-pmem") ||
         g_str_has_prefix(name, "ivshmem") ||
@@ -66,6 +73,9 @@ static int find_unrecordable(Object *obj, void *opaque)
         *why = g_strdup("a vfio-user-pci that was plugged in without -tt shares guest "
                         "memory with its server: start QEMU with -tt record, or use "
                         "dma=messages");
+    } else if (is_vfio_pci(name) && !tt_vfio_is_shadowed(obj)) {
+        *why = g_strdup("a vfio-pci that was plugged in without -tt has guest memory "
+                        "itself and cannot be recorded: start QEMU with -tt record");
     } else if (!strcmp(name, "nvme") &&
                object_property_get_link(obj, "pmrdev", NULL)) {
         *why = g_strdup("a persistent memory region of NVMe is written past "

@@ -108,6 +108,13 @@ static const char *name_of(const ToolDialogue *d, unsigned bar, uint64_t offset)
 
 /* ---- what is said ---- */
 
+/* In the log, a load from MMIO has its first byte highest. */
+static uint64_t value_of(const TtEvent *ev)
+{
+    return ev->kind == TT_EV_MMIO_LD && ev->size && ev->size <= 8 ?
+        __builtin_bswap64(ev->val) >> (64 - 8 * ev->size) : ev->val;
+}
+
 static void print_access(const ToolDialogue *d, const TtEvent *ev, unsigned bar,
                          uint64_t offset, bool is_write)
 {
@@ -117,7 +124,7 @@ static void print_access(const ToolDialogue *d, const TtEvent *ev, unsigned bar,
         tool_json_begin();
         printf("\"position\": %" PRIu64 ", \"what\": \"%s\", \"bar\": %u, \"offset\": \"0x%"
                PRIx64 "\", \"size\": %u, \"val\": \"0x%" PRIx64 "\"", ev->pos,
-               is_write ? "write" : "read", bar, offset, ev->size, ev->val);
+               is_write ? "write" : "read", bar, offset, ev->size, value_of(ev));
         if (name) {
             printf(", \"register\": ");
             tool_json_string(name);
@@ -126,7 +133,7 @@ static void print_access(const ToolDialogue *d, const TtEvent *ev, unsigned bar,
     } else {
         printf("%14" PRIu64 "  driver %s  bar %u +%-6" PRIx64 " %u  %s %" PRIx64
                "%s%s\n", ev->pos, is_write ? "writes" : "reads ", bar, offset,
-               ev->size, is_write ? "<-" : "->", ev->val, name ? "  " : "",
+               ev->size, is_write ? "<-" : "->", value_of(ev), name ? "  " : "",
                name ? name : "");
     }
 }
@@ -235,8 +242,9 @@ bool tool_dialogue_add(ToolDialogue *d, const TtSegment *seg, uint64_t from,
 bool tool_dialogue_end(ToolDialogue *d)
 {
     if (!d->is_known) {
-        tool_complain("the log knows no device '%s': it tells of those that vfio-user-"
-                      "pci brought in, by their id or place, like 00:03.0", d->id);
+        tool_complain("the log knows no device '%s': it tells of those that vfio-pci and "
+                      "vfio-user-pci brought in, by their id or place, like 00:03.0",
+                      d->id);
         return false;
     }
     if (d->is_plot) {

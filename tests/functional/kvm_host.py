@@ -24,10 +24,11 @@ PLACE = re.compile(r'/[^,=\s]+')
 class Job:
     """One recording: a QEMU command line with paths of this machine."""
 
-    def __init__(self, name, args, options='', limit=60, before=''):
+    def __init__(self, name, args, options='', limit=60, before='', after='',
+                 accel='kvm'):
         self.name, self.args, self.options = name, list(args), options
-        self.limit, self.before = limit, before
-        while '-cpu' in self.args:              # KVM's is tt-v1
+        self.limit, self.before, self.after, self.accel = limit, before, after, accel
+        while accel == 'kvm' and '-cpu' in self.args:   # KVM's is tt-v1
             at = self.args.index('-cpu')
             del self.args[at:at + 2]
 
@@ -49,13 +50,14 @@ def script_of(job, archive):
 
     words = ' '.join(quoted(PLACE.sub(brought, a)) for a in job.args)
     out = f'/tmp/out/{job.name}'
-    return (f'{job.before}\ntimeout {job.limit} qemu -L /usr/share/qemu -accel kvm {words} '
+    return (f'{job.before}\ntimeout {job.limit} qemu -L /usr/share/qemu -accel {job.accel} '
+            f'{words} '
             f'-serial file:{out}.serial -tt record,dir={out}.run{job.options} '
             f'> {out}.log 2>&1 < /dev/null\n'
-            f'echo $? > {out}.status; echo TT-JOB {job.name}\n')
+            f'echo $? > {out}.status; echo TT-JOB {job.name}\n{job.after}\n')
 
 
-def in_host(work, jobs, timeout=200, memory='2048'):
+def in_host(work, jobs, timeout=200, memory='2048', machine='pc', more=(), kernel=''):
     """Does the jobs, in order, in one boot. {name: Run}; each ended with status 0."""
     todo, done = os.path.join(work, 'jobs.tar'), os.path.join(work, 'done.tar')
     with tarfile.open(todo, 'w') as archive:
@@ -63,9 +65,9 @@ def in_host(work, jobs, timeout=200, memory='2048'):
         archive.add(write(os.path.join(work, 'run'), text.encode()), 'run')
     os.truncate(todo, (os.path.getsize(todo) + 511) & ~511)
     os.truncate(write(done, b''), 1 << 30)
-    args = nested_args('', memory=memory)
+    args = nested_args('', machine=machine, memory=memory) + list(more)
     args[args.index('-cpu') + 1] = CPU
-    args[args.index('-append') + 1] += ' inner=job'
+    args[args.index('-append') + 1] += f' inner=job {kernel}'
     for name, path in (('todo', todo), ('done', done)):
         args += ['-drive', f'file={path},format=raw,if=none,id={name}',
                  '-device', f'virtio-blk-pci,drive={name}']

@@ -92,7 +92,7 @@ class Page:
         self.work, self.steps = work, read_page(name)
         self.vm = None
         self.output = []
-        for folder, target in (('build', BUILD),
+        for folder, target in (('build', BUILD), ('docs', os.path.join(REPO, 'docs')),
                                ('tests', os.path.join(REPO, 'tests'))):
             os.symlink(target, os.path.join(work, folder))
 

@@ -48,3 +48,13 @@ def test_wild_write(work):
           'the guest did not panic')
     check(', probe_stop () at tests/tutorials/wild.c' in session,
           'the one who freed was not found')
+
+
+@limit(300)
+def test_asleep(work):
+    """From a panic that a device's answer caused, gdb goes back to the driver's line and
+    the log tells the answer, with the device long gone."""
+    page, _ = hunt(work, 'asleep-in-an-interrupt', 'tests/tutorials/nap.c',
+                   'the bug shows here')
+    check('scheduling while atomic' in ''.join(page.output[:-1]),
+          'the guest did not panic')

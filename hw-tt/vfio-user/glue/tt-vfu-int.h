@@ -7,7 +7,8 @@
 #define TT_VFU_INT_H
 
 #include "hw-tt/vfio-user/glue/tt-vfu-conn.h"
-#include "hw-tt/vfio-user/glue/tt-vfu-shadow.h"
+#include "hw-tt/foreign/tt-dialogue.h"
+#include "hw-tt/foreign/tt-shadows.h"
 #include "exec/memory.h"
 #include "hw/pci/pci_device.h"
 #include "qemu/event_notifier.h"
@@ -52,14 +53,13 @@ struct TtVfu {
     bool is_listening;
     bool has_warned;                    /* of a refused access */
     TtVfuRanges ranges;
-    TtVfuShadows *shadows;              /* NULL: DMA by messages */
+    TtShadows *shadows;              /* NULL: DMA by messages */
     bool is_direct;                     /* it has guest RAM itself: never recorded */
     QEMUTimer *timer;
     int64_t cost_ns;                    /* of the last look at all shadows */
-    uint64_t stats[4];                  /* see tt_vfu_shadows_stats */
+    uint64_t stats[4];                  /* see tt_shadows_stats */
 
-    bool is_noting;                     /* this recording has notes of it */
-    uint64_t noted_bars[TT_VFU_BARS];
+    TtDialogue dialogue;
 };
 
 /* One sentence about this device. */
@@ -83,11 +83,5 @@ void tt_vfu_dma_in(TtVfu *d);
 void tt_vfu_dma_end(TtVfu *d);
 void tt_vfu_dma_serve(void *opaque, const TtVfuHead *h, const uint8_t *payload,
                       size_t len);
-
-/* ---- notes in a recording ---- */
-/* True: it is recorded; the log knows where its BARs are. */
-bool tt_vfu_notes(TtVfu *d);
-void tt_vfu_note_dma(TtVfu *d, bool is_write, uint64_t addr, uint32_t n);
-void tt_vfu_note_irq(TtVfu *d, const char *kind, unsigned vector);
 
 #endif

@@ -46,7 +46,7 @@ static void deliver(TtVfuVector *v)
 
     v->is_pending = false;
     tt_vfu_dma_in(d);
-    tt_vfu_note_irq(d, names[d->irq_kind], v->index);
+    tt_dialogue_irq(&d->dialogue, names[d->irq_kind], v->index);
     switch (d->irq_kind) {
     case TT_VFU_MSIX:
         msix_notify(&d->pci, v->index);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Guest memory of a vfio-user device: what the server is told of it, and its DMA, by
- * messages or through shadow memory. Each write goes to guest RAM as that of an emulated device does, so a
- * recording logs it. Nothing but RAM that the guest lets the device reach is
- * reached: bus mastering and a virtual IOMMU count.
+ * messages or through shadow memory. Each write goes to guest RAM as that of an
+ * emulated device does, so a recording logs it. Nothing but RAM that the guest lets the
+ * device reach is reached: bus mastering and a virtual IOMMU count.
  */
 #include "qemu/osdep.h"
 #include "tt-vfu-int.h"
@@ -44,7 +44,12 @@ static int descriptor(TtVfu *d, MemoryRegionSection *s, uint64_t size, uint64_t 
 
     *at = 0;
     if (d->shadows) {
-        return tt_vfu_shadows_add(d->shadows, s, size, errp);
+        TtShadowsRange range = {
+            .addr = s->offset_within_address_space, .size = size, .mr = s->mr,
+            .at = s->offset_within_region, .can_write = !s->readonly,
+        };
+
+        return tt_shadows_add(d->shadows, &range, errp);
     }
     if (fd < 0 || !qemu_ram_is_shared(s->mr->ram_block)) {
         error_setg(errp, "the server cannot see '%s': without -tt dma=shared needs "
@@ -97,7 +102,7 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
     if (ret < 0) {
         tt_vfu_ranges_remove(&d->ranges, addr, size);
         if (d->shadows) {
-            tt_vfu_shadows_remove(d->shadows, addr);
+            tt_shadows_remove(d->shadows, addr, size);
         }
     }
     if (ret < 0 && ret != -ENODEV) {
@@ -117,7 +122,7 @@ static void region_del(MemoryListener *l, MemoryRegionSection *s)
         tt_vfu_conn_ask(d->conn, TT_VFU_DMA_UNMAP, payload, sizeof(payload), NULL, 0, 0,
                         NULL);
         if (d->shadows) {
-            tt_vfu_shadows_remove(d->shadows, addr);
+            tt_shadows_remove(d->shadows, addr, size);
         }
     }
 }
@@ -133,7 +138,7 @@ static bool is_master(TtVfu *d)
 void tt_vfu_dma_out(TtVfu *d)
 {
     if (is_master(d)) {
-        tt_vfu_shadows_out(d->shadows);
+        tt_shadows_out(d->shadows);
     }
 }
 
@@ -142,9 +147,9 @@ void tt_vfu_dma_in(TtVfu *d)
     int64_t began = get_clock();
 
     if (is_master(d)) {
-        tt_vfu_shadows_in(d->shadows);
+        tt_shadows_in(d->shadows);
         d->cost_ns = get_clock() - began;
-        tt_vfu_shadows_stats(d->shadows, d->stats);
+        tt_shadows_stats(d->shadows, d->stats);
     }
 }
 
@@ -164,7 +169,9 @@ static void tick(void *opaque)
 
 static void changed(void *opaque, uint64_t addr, uint32_t n)
 {
-    tt_vfu_note_dma(opaque, true, addr, n);
+    TtVfu *d = opaque;
+
+    tt_dialogue_dma(&d->dialogue, true, addr, n);
 }
 
 bool tt_vfu_dma_init(TtVfu *d, Error **errp)
@@ -181,8 +188,11 @@ bool tt_vfu_dma_init(TtVfu *d, Error **errp)
         d->is_direct = true;            /* vCPUs write while we compare */
         return true;
     }
-    d->shadows = tt_vfu_shadows_new(pci_get_address_space(&d->pci), changed, d, errp);
-    return d->shadows;
+    if (!tt_shadows_watch(errp)) {
+        return false;
+    }
+    d->shadows = tt_shadows_new(changed, d);
+    return true;
 }
 
 void tt_vfu_dma_begin(TtVfu *d)
@@ -207,8 +217,11 @@ void tt_vfu_dma_end(TtVfu *d)
     tt_vfu_ranges_clear(&d->ranges);
     timer_free(d->timer);
     d->timer = NULL;
-    tt_vfu_shadows_free(d->shadows);
-    d->shadows = NULL;
+    if (d->shadows) {
+        tt_shadows_free(d->shadows);
+        d->shadows = NULL;
+        tt_shadows_unwatch();
+    }
 }
 
 /* 0, or the errno of the reply. */
@@ -219,7 +232,7 @@ static uint32_t transfer(TtVfu *d, const TtVfuDma *dma, uint8_t *to)
     void *bytes = dma->is_write ? (void *)dma->data : to;
     MemTxResult r = MEMTX_ERROR;
 
-    tt_vfu_note_dma(d, dma->is_write, dma->addr, dma->count);
+    tt_dialogue_dma(&d->dialogue, dma->is_write, dma->addr, dma->count);
     if (tt_vfu_ranges_hold(&d->ranges, dma->addr, dma->count, dma->is_write)) {
         r = address_space_rw(pci_get_address_space(&d->pci), dma->addr, attrs, bytes,
                              dma->count, dma->is_write);

@@ -82,7 +82,7 @@ static uint64_t bar_read(void *opaque, hwaddr addr, unsigned size)
     uint8_t bytes[8];
     uint64_t val = UINT64_MAX;
 
-    tt_vfu_notes(d);
+    tt_dialogue_notes(&d->dialogue);
     if (r->can_read && addr + size <= r->size &&
         read_region(d, bar->index, addr, bytes, size)) {
         val = ldn_le_p(bytes, size);
@@ -98,7 +98,7 @@ static void bar_write(void *opaque, hwaddr addr, uint64_t val, unsigned size)
     TtVfu *d = bar->device;
     const TtVfuRegion *r = &d->regions[bar->index];
 
-    tt_vfu_notes(d);
+    tt_dialogue_notes(&d->dialogue);
     tt_vfu_dma_out(d);
     if (r->can_write && addr + size <= r->size) {
         write_region(d, bar->index, addr, val, size);
@@ -148,7 +148,7 @@ static void config_write(PCIDevice *pci, uint32_t addr, uint32_t val, int len)
         write_region(d, TT_VFU_CONFIG, addr, val, len);
     }
     tt_vfu_irq_update(d);
-    tt_vfu_notes(d);
+    tt_dialogue_notes(&d->dialogue);
 }
 
 /* ---- making it ---- */
@@ -337,6 +337,7 @@ static void realize(PCIDevice *pci, Error **errp)
     uint8_t config[TT_VFU_CONFIG_BYTES];
 
     d->irq_kind = TT_VFU_IRQS;
+    d->dialogue.pci = pci;
     if (!d->path || !*d->path) {
         error_setg(errp, "vfio-user-pci needs the server's socket: socket=PATH");
         return;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What only the device knows, as notes in the log of a recording, for `tt log
- * --device`: where its BARs are, which DMA and which interrupts are its own. A replay
- * passes over them. The form: docs/reference/log-format.rst.
+ * What only the device knows, as notes in the log of a recording: where its BARs are,
+ * which DMA and which interrupts are its own. A replay passes over them. The form:
+ * docs/reference/log-format.rst.
  */
 #include "qemu/osdep.h"
-#include "tt-vfu-int.h"
+#include "hw-tt/foreign/tt-dialogue.h"
 #include "hw/pci/pci.h"
 #include "log/tt-log.h"
 #include "session/tt-ops.h"
@@ -13,17 +13,17 @@
 #include "tt/hooks.h"
 
 /* The id that the user gave, or where it is plugged in. */
-static void name_of(TtVfu *d, char *out, size_t size)
+static void name_of(TtDialogue *d, char *out, size_t size)
 {
-    if (DEVICE(d)->id) {
-        g_strlcpy(out, DEVICE(d)->id, size);
+    if (DEVICE(d->pci)->id) {
+        g_strlcpy(out, DEVICE(d->pci)->id, size);
     } else {
-        snprintf(out, size, "%02x:%02x.%x", pci_dev_bus_num(&d->pci),
-                 PCI_SLOT(d->pci.devfn), PCI_FUNC(d->pci.devfn));
+        snprintf(out, size, "%02x:%02x.%x", pci_dev_bus_num(d->pci),
+                 PCI_SLOT(d->pci->devfn), PCI_FUNC(d->pci->devfn));
     }
 }
 
-static void note(TtVfu *d, const char *what)
+static void note(TtDialogue *d, const char *what)
 {
     char name[64], text[160];
     TtEvent ev = { .kind = TT_EV_NOTE, .data = (const uint8_t *)text };
@@ -34,27 +34,27 @@ static void note(TtVfu *d, const char *what)
     tt_log_event(&ev);
 }
 
-static void note_bars(TtVfu *d)
+static void note_bars(TtDialogue *d)
 {
-    for (unsigned i = 0; i < TT_VFU_BARS; i++) {
-        uint64_t at = d->pci.io_regions[i].addr;
+    for (unsigned i = 0; i < PCI_ROM_SLOT; i++) {
+        const PCIIORegion *r = &d->pci->io_regions[i];
         char text[80];
 
-        if (d->plan.bars[i].size && d->noted_bars[i] != at) {
-            d->noted_bars[i] = at;
-            if (at == PCI_BAR_UNMAPPED) {
+        if (r->size && d->noted_bars[i] != r->addr) {
+            d->noted_bars[i] = r->addr;
+            if (r->addr == PCI_BAR_UNMAPPED) {
                 snprintf(text, sizeof(text), "bar %u unmapped", i);
             } else {
                 snprintf(text, sizeof(text), "bar %u at %" PRIx64 " size %" PRIx64
-                         " %s", i, at, d->plan.bars[i].size,
-                         d->plan.bars[i].is_io ? "io" : "memory");
+                         " %s", i, r->addr, r->size,
+                         r->type & PCI_BASE_ADDRESS_SPACE_IO ? "io" : "memory");
             }
             note(d, text);
         }
     }
 }
 
-bool tt_vfu_notes(TtVfu *d)
+bool tt_dialogue_notes(TtDialogue *d)
 {
     if (!tt_recording() || !tt_session.live) {
         d->is_noting = false;
@@ -62,7 +62,7 @@ bool tt_vfu_notes(TtVfu *d)
     }
     if (!d->is_noting) {
         d->is_noting = true;
-        for (unsigned i = 0; i < TT_VFU_BARS; i++) {
+        for (unsigned i = 0; i < PCI_ROM_SLOT; i++) {
             d->noted_bars[i] = PCI_BAR_UNMAPPED;
         }
     }
@@ -70,22 +70,22 @@ bool tt_vfu_notes(TtVfu *d)
     return true;
 }
 
-void tt_vfu_note_dma(TtVfu *d, bool is_write, uint64_t addr, uint32_t n)
+void tt_dialogue_dma(TtDialogue *d, bool is_write, uint64_t addr, uint32_t n)
 {
     char text[80];
 
-    if (tt_vfu_notes(d)) {
+    if (tt_dialogue_notes(d)) {
         snprintf(text, sizeof(text), "%s %" PRIx64 " size %" PRIx32,
                  is_write ? "writes" : "reads", addr, n);
         note(d, text);
     }
 }
 
-void tt_vfu_note_irq(TtVfu *d, const char *kind, unsigned vector)
+void tt_dialogue_irq(TtDialogue *d, const char *kind, unsigned vector)
 {
     char text[80];
 
-    if (tt_vfu_notes(d)) {
+    if (tt_dialogue_notes(d)) {
         snprintf(text, sizeof(text), "interrupt %s %u", kind, vector);
         note(d, text);
     }

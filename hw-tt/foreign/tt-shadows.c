@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Shadow memory of a device that is no code of this process. It never gets guest RAM:
+ * what it writes there nobody can log. It gets memory of its own for each range, and
+ * the bytes that differ are carried over at moments that a recording sees.
+ *
+ * Which pages the guest wrote, QEMU's dirty bitmap tells (that of migration, which a VM
+ * with such a device cannot do). Which pages the device wrote nobody tells. For another
+ * process they are those that the shadow's file holds: it has holes where nobody ever
+ * wrote. A device of this host has its pages pinned, and all are compared.
+ */
+#include "qemu/osdep.h"
+#include "hw-tt/foreign/tt-shadows.h"
+#include "hw-tt/vfio-user/tt-shadow.h"
+#include "exec/ramblock.h"
+#include "qapi/error.h"
+#include "qemu/bitmap.h"
+#include "qemu/memfd.h"
+#include "qemu/timer.h"
+#include "tt/hooks.h"
+
+typedef struct ShadowRange {
+    TtShadowsRange is;
+    int fd;                         /* -1: memory without a file, all of it in use */
+    uint8_t *shadow, *base;
+    unsigned long *written;         /* pages, by the guest, since they went out */
+    QLIST_ENTRY(ShadowRange) next;
+    QLIST_ENTRY(ShadowRange) next_of_all;
+} ShadowRange;
+
+struct TtShadows {
+    TtShadowsChanged *changed;
+    void *opaque;
+    QLIST_HEAD(, ShadowRange) ranges;
+    uint64_t n_pages, n_bytes, ns, n_calls;
+};
+
+/* The bitmap is cleared for all of a block, and for all devices at once. */
+static QLIST_HEAD(, ShadowRange) all = QLIST_HEAD_INITIALIZER(all);
+static unsigned n_users;
+
+static uint64_t pages(const ShadowRange *r)
+{
+    return DIV_ROUND_UP(r->is.size, TT_SHADOW_PAGE);
+}
+
+static size_t bytes_of(const ShadowRange *r, uint64_t page)
+{
+    return MIN(TT_SHADOW_PAGE, r->is.size - page * TT_SHADOW_PAGE);
+}
+
+/* ---- from the guest ---- */
+
+/* Most of guest RAM was not written: looked at by the piece. */
+#define PIECE_PAGES 1024
+
+static void collect_piece(ShadowRange *r, DirtyBitmapSnapshot *snap, uint64_t from,
+                          uint64_t to)
+{
+    for (uint64_t page = from; page < to; page++) {
+        if (memory_region_snapshot_get_dirty(r->is.mr, snap,
+                                             r->is.at + page * TT_SHADOW_PAGE,
+                                             bytes_of(r, page))) {
+            set_bit(page, r->written);
+        }
+    }
+}
+
+/* What is dirty of @mr, for everybody who has ranges of it. */
+static void collect(MemoryRegion *mr)
+{
+    DirtyBitmapSnapshot *snap = memory_region_snapshot_and_clear_dirty(
+        mr, 0, mr->ram_block->used_length, DIRTY_MEMORY_MIGRATION);
+    ShadowRange *r;
+
+    QLIST_FOREACH(r, &all, next_of_all) {
+        if (r->is.mr != mr) {
+            continue;
+        }
+        for (uint64_t page = 0; page < pages(r); page += PIECE_PAGES) {
+            uint64_t at = page * TT_SHADOW_PAGE;
+
+            if (memory_region_snapshot_get_dirty(
+                    mr, snap, r->is.at + at,
+                    MIN(PIECE_PAGES * TT_SHADOW_PAGE, r->is.size - at))) {
+                collect_piece(r, snap, page, MIN(page + PIECE_PAGES, pages(r)));
+            }
+        }
+    }
+    g_free(snap);
+}
+
+static void collect_all(TtShadows *s)
+{
+    MemoryRegion *last = NULL;
+    ShadowRange *r;
+
+    QLIST_FOREACH(r, &s->ranges, next) {
+        /* Ranges of one region stand together mostly; once more does no harm. */
+        if (r->is.mr != last) {
+            last = r->is.mr;
+            collect(last);
+        }
+    }
+}
+
+static uint8_t *guest_of(const ShadowRange *r)
+{
+    return (uint8_t *)memory_region_get_ram_ptr(r->is.mr) + r->is.at;
+}
+
+static void range_out(ShadowRange *r)
+{
+    const uint8_t *guest = guest_of(r);
+    uint64_t n = pages(r);
+
+    for (uint64_t page = find_first_bit(r->written, n); page < n;
+         page = find_next_bit(r->written, n, page + 1)) {
+        uint64_t at = page * TT_SHADOW_PAGE;
+
+        tt_shadow_out(guest + at, r->shadow + at, r->base + at, bytes_of(r, page));
+    }
+    bitmap_zero(r->written, n);
+}
+
+void tt_shadows_out(TtShadows *s)
+{
+    ShadowRange *r;
+
+    collect_all(s);
+    QLIST_FOREACH(r, &s->ranges, next) {
+        range_out(r);
+    }
+}
+
+/* ---- from the device ---- */
+
+typedef struct Put {
+    ShadowRange *r;
+    uint64_t at;                    /* the page, in the range */
+    size_t from, to;                /* what was put there and not yet told of */
+} Put;
+
+/* An event costs some 9 bytes; what lies between is as it was. */
+#define GAP_BYTES 16
+
+/* Looked at first: notes shall tell of whole pages, not of runs of bytes. */
+static bool differs(const ShadowRange *r, uint64_t at)
+{
+    return memcmp(r->shadow + at, r->base + at, bytes_of(r, at / TT_SHADOW_PAGE));
+}
+
+/* As at the DMA of an emulated device: who has translated or logs these bytes is told. */
+static void told(Put *p)
+{
+    if (p->to > p->from) {
+        tt_ram_changed(p->r->is.mr, p->r->is.at + p->at + p->from, p->to - p->from);
+    }
+}
+
+static void put(void *opaque, size_t at, const uint8_t *bytes, size_t n)
+{
+    Put *p = opaque;
+
+    memcpy(guest_of(p->r) + p->at + at, bytes, n);
+    if (at > p->to + GAP_BYTES) {
+        told(p);
+        p->from = at;
+    }
+    p->to = at + n;
+}
+
+static void page_in(TtShadows *s, ShadowRange *r, uint64_t at)
+{
+    Put p = { .r = r, .at = at };
+
+    s->n_pages++;
+    if (differs(r, at)) {
+        size_t n = bytes_of(r, at / TT_SHADOW_PAGE);
+
+        if (s->changed) {
+            s->changed(s->opaque, r->is.addr + at, n);
+        }
+        s->n_bytes += tt_shadow_in(r->shadow + at, r->base + at, n, put, &p);
+        told(&p);
+    }
+}
+
+static void range_in(TtShadows *s, ShadowRange *r)
+{
+    uint64_t from = 0, to = r->fd < 0 ? r->is.size : 0;
+
+    while (from < r->is.size) {
+        if (r->fd >= 0) {
+            off_t data = lseek(r->fd, from, SEEK_DATA);
+            off_t hole = data < 0 ? data : lseek(r->fd, data, SEEK_HOLE);
+
+            if (hole < 0) {
+                return;
+            }
+            from = QEMU_ALIGN_DOWN(data, TT_SHADOW_PAGE);
+            to = MIN(hole, r->is.size);
+        }
+        for (; from < to; from += TT_SHADOW_PAGE) {
+            page_in(s, r, from);
+        }
+    }
+}
+
+void tt_shadows_in(TtShadows *s)
+{
+    int64_t began = get_clock();
+    ShadowRange *r;
+
+    QLIST_FOREACH(r, &s->ranges, next) {
+        if (r->is.can_write) {
+            range_in(s, r);
+        }
+    }
+    s->ns += get_clock() - began;
+    s->n_calls++;
+}
+
+void tt_shadows_stats(const TtShadows *s, uint64_t out[TT_SHADOWS_STATS])
+{
+    out[0] = s->n_pages;
+    out[1] = s->n_bytes;
+    out[2] = s->ns;
+    out[3] = s->n_calls;
+}
+
+/* ---- ranges ---- */
+
+static void *map_memory(uint64_t size, int flags)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                   MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void range_free(ShadowRange *r)
+{
+    if (r->shadow) {
+        qemu_memfd_free(r->shadow, r->is.size, r->fd);
+    }
+    if (r->base) {
+        munmap(r->base, r->is.size);
+    }
+    if (r->written) {
+        memory_region_unref(r->is.mr);
+    }
+    g_free(r->written);
+    g_free(r);
+}
+
+static ShadowRange *range_add(TtShadows *s, const TtShadowsRange *range,
+                              bool has_file, Error **errp)
+{
+    ShadowRange *r = g_new0(ShadowRange, 1);
+
+    r->is = *range;
+    r->fd = -1;
+    if (has_file) {
+        /* Sealed: a server that makes it shorter would end us. */
+        r->shadow = qemu_memfd_alloc("tt-shadow", r->is.size,
+                                     F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL, &r->fd,
+                                     errp);
+    } else {
+        r->shadow = map_memory(r->is.size, MAP_SHARED);
+    }
+    r->base = r->shadow ? map_memory(r->is.size, MAP_PRIVATE) : NULL;
+    if (!r->base) {
+        if (r->shadow || !has_file) {
+            error_setg(errp, "no memory for a copy of %" PRIu64 " bytes", r->is.size);
+        }
+        range_free(r);
+        return NULL;
+    }
+    memory_region_ref(r->is.mr);
+    r->written = bitmap_new(pages(r));
+    bitmap_set(r->written, 0, pages(r));
+    QLIST_INSERT_HEAD(&s->ranges, r, next);
+    QLIST_INSERT_HEAD(&all, r, next_of_all);
+    return r;
+}
+
+int tt_shadows_add(TtShadows *s, const TtShadowsRange *range, Error **errp)
+{
+    ShadowRange *r = range_add(s, range, true, errp);
+
+    return r ? r->fd : -1;
+}
+
+void *tt_shadows_add_here(TtShadows *s, const TtShadowsRange *range, Error **errp)
+{
+    ShadowRange *r = range_add(s, range, false, errp);
+
+    if (r) {
+        range_out(r);
+    }
+    return r ? r->shadow : NULL;
+}
+
+void tt_shadows_remove(TtShadows *s, uint64_t addr, uint64_t size)
+{
+    ShadowRange *r, *next;
+
+    QLIST_FOREACH_SAFE(r, &s->ranges, next, next) {
+        if (r->is.addr >= addr && r->is.addr - addr < size) {
+            if (r->is.can_write) {
+                range_in(s, r);
+            }
+            QLIST_REMOVE(r, next);
+            QLIST_REMOVE(r, next_of_all);
+            range_free(r);
+        }
+    }
+}
+
+bool tt_shadows_is_empty(const TtShadows *s)
+{
+    return QLIST_EMPTY(&s->ranges);
+}
+
+bool tt_shadows_watch(Error **errp)
+{
+    if (!n_users && !memory_global_dirty_log_start(GLOBAL_DIRTY_LIMIT, errp)) {
+        return false;
+    }
+    n_users++;
+    return true;
+}
+
+void tt_shadows_unwatch(void)
+{
+    if (!--n_users) {
+        memory_global_dirty_log_stop(GLOBAL_DIRTY_LIMIT);
+    }
+}
+
+TtShadows *tt_shadows_new(TtShadowsChanged *changed, void *opaque)
+{
+    TtShadows *s = g_new0(TtShadows, 1);
+
+    s->changed = changed;
+    s->opaque = opaque;
+    return s;
+}
+
+void tt_shadows_free(TtShadows *s)
+{
+    if (s) {
+        tt_shadows_remove(s, 0, UINT64_MAX);
+        g_free(s);
+    }
+}
