@@ -22,6 +22,10 @@ static GlobalProperty properties[] = {
     { TT_CPU_MODEL_TYPE, "sse4.1", "on" },
     { TT_CPU_MODEL_TYPE, "sse4.2", "on" },
     { TT_CPU_MODEL_TYPE, "popcnt", "on" },
+    /* A processor that has them executes REP BSF and REP BSR as these, whatever CPUID
+     * says. */
+    { TT_CPU_MODEL_TYPE, "bmi1", "on" },
+    { TT_CPU_MODEL_TYPE, "abm", "on" },
 };
 
 static const struct {

@@ -488,8 +488,7 @@ static inline void tt_gpu_reset(void *gpu)
 /* The VM is to run (system/cpus.c). At the end of the past that means: the present
  * goes on. */
 void tt_past_vm_starts(void);
-/* Instead of telling all handlers of the VM's state: of the past, only the
- * debugger hears. */
+/* Of a start or stop of the past only the debugger hears, no other handler. */
 void tt_past_notify(bool running, int state);
 /* The debugger's handler, a VMChangeStateHandler. */
 void tt_past_debugger(void *handler);

@@ -80,6 +80,7 @@ GUESTS = {
     'debug': guest(),
     'abits': guest(),
     'codebits': guest(),
+    'window': guest(),
     'crossing': guest(),
     'victims': guest(),
     'btflags': guest(),
