@@ -16,7 +16,7 @@ LEVEL0 = ['-accel', 'tcg,tt-like-hardware=on', '-icount', 'shift=1,sleep=off']
 CPU = 'max,+svm,+npt,+tsc-scale'
 # Registers and memory in loops, exceptions, interrupts by timer and disk, DMA into code
 # and data, string instructions, ports and MMIO, HLT, self-modification, x87 and SSE.
-GUESTS = ('exceptions', 'debug', 'hlt', 'smc', 'lines64', 'fp', 'dmacode', 'mmiox',
+GUESTS = ('exceptions', 'window', 'debug', 'hlt', 'smc', 'lines64', 'fp', 'dmacode', 'mmiox',
           'selfdma', 'btflags', 'undef', 'rdmsr', 'bigram')
 PLACE = re.compile(r'/[^,=\s]+')
 

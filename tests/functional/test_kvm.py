@@ -7,9 +7,9 @@ import re
 from guests import guest_args
 from kvm_host import Job, in_host
 from ttlib import (Gdb, check, check_exact, end_of, equal, goto_exact, limit, replayer,
+                   stopped_replay)
+
 # Linux takes longer: kvm_report.py has it, and all guests.
-# Not all: of some guests, and of Linux, one recording in six or so stops at a landmark that
-# does not fit (docs/reference/caveats.rst); kvm_report.py has them all.
 EXACT = ('hlt', 'smc', 'lines64', 'fp', 'selfdma', 'btflags', 'debug', 'mmiox', 'window')
 NO_CHAINS = ['-d', 'nochain']   # each block is looked up
 
