@@ -15,6 +15,7 @@ from ttlib import (REPO, check, equal, goto_exact, limit, one_sentence,
                    tool)
 
 PLACE = os.path.join(REPO, 'tests', 'golden', 'runs')
+OLD_IMAGE = '/tmp/tt-old/disk.img'
 
 # Name: last position, a mark, least intervals, whether it is a branch
 RUNS = {
@@ -92,7 +93,8 @@ def test_branch_of_overlays(work):
     with tarfile.open(os.path.join(PLACE, 'qcow2-overlays.tar.xz')) as tar:
         tar.extractall(work)
     run = os.path.join(work, 'rec.run')
-    image = filled(os.path.join(work, 'disk.img'), 1 << 20, 0x11)
+    os.makedirs(os.path.dirname(OLD_IMAGE), exist_ok=True)      # its checkpoints name it
+    image = filled(OLD_IMAGE, 1 << 20, 0x11)
     bios = filled(os.path.join(work, 'bios'), 64 << 10, 0)     # the checkpoint has it
     qemu_img('rebase', '-u', '-f', 'qcow2', '-F', 'raw', '-b', image,
              os.path.join(run, 'disks', 'ide0-hd0-1.qcow2'))
@@ -109,6 +111,8 @@ def test_branch_of_overlays(work):
             vm.wait(0)
         run_tool(tool('tt'), 'check', vm.run)
     equal(tree_hash(run), before, 'the run')
+    os.remove(image)
+    os.rmdir(os.path.dirname(image))
 
 
 for _name, _what in RUNS.items():

@@ -137,6 +137,9 @@ class Qmp:
         self.pending = b''
         self.sock = self._connect(path)
         greeting = self._read_message(timeout)
+        while 'event' in greeting:      # QEMU may tell one while a client connects
+            self.events.append(greeting)
+            greeting = self._read_message(timeout)
         check('QMP' in greeting, f'no QMP greeting but {greeting}')
         self.oob = 'oob' in greeting['QMP'].get('capabilities', [])
         enable = {'enable': ['oob']} if self.oob else {}
