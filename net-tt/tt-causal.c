@@ -44,40 +44,37 @@ uint32_t tt_causal_find(const TtCausalRun *r, uint64_t pos)
     return from;
 }
 
-/* The first delivery of what was sent with or behind event @sent; or TT_CAUSAL_END. */
-static uint32_t first_got(const TtCausal *c, const TtCausalPair *p, uint32_t sent)
+/* How many of @n values, which rise, are below @value. */
+static uint32_t n_below(const uint32_t *v, uint32_t n, uint32_t value)
 {
-    const uint32_t *s = c->sent + p->first;
-    uint32_t from = 0, to = p->n;
+    uint32_t from = 0, to = n;
 
     while (from < to) {
         uint32_t mid = from + (to - from) / 2;
 
-        if (s[mid] < sent) {
+        if (v[mid] < value) {
             from = mid + 1;
         } else {
             to = mid;
         }
     }
-    return from < p->n ? c->got[p->first + from] : TT_CAUSAL_END;
+    return from;
+}
+
+/* The first delivery of what was sent with or behind event @sent; or TT_CAUSAL_END. */
+static uint32_t first_got(const TtCausal *c, const TtCausalPair *p, uint32_t sent)
+{
+    uint32_t i = n_below(c->sent + p->first, p->n, sent);
+
+    return i < p->n ? c->got[p->first + i] : TT_CAUSAL_END;
 }
 
 /* How many events of the sender came before the receiver's event @end. */
 static uint32_t n_sent_before(const TtCausal *c, const TtCausalPair *p, uint32_t end)
 {
-    const uint32_t *g = c->got + p->first;
-    uint32_t from = 0, to = p->n;
+    uint32_t i = n_below(c->got + p->first, p->n, end);
 
-    while (from < to) {
-        uint32_t mid = from + (to - from) / 2;
-
-        if (g[mid] < end) {
-            from = mid + 1;
-        } else {
-            to = mid;
-        }
-    }
-    return from ? c->sent[p->first + from - 1] + 1 : 0;
+    return i ? c->sent[p->first + i - 1] + 1 : 0;
 }
 
 /* ---- what follows ---- */

@@ -30,12 +30,7 @@ void tt_kvm_log_cpuid(CPUState *cpu);
 void tt_kvm_tsc_begin(CPUState *cpu);
 bool tt_kvm_tsc_is_frozen(void);
 /* Before guest code; @is_exact: the value may change here, if it is between two
- * instructions. Behind it. */
+ * instructions; @is_behind: as above. */
 void tt_kvm_tsc_enter(CPUState *cpu, bool is_exact, bool is_behind);
-void tt_kvm_tsc_left(void);
-typedef struct TtKvmTscCounts {
-    uint64_t slices, ticked;    /* entries; those in which it may have moved */
-} TtKvmTscCounts;
-extern TtKvmTscCounts tt_kvm_tsc_counts;
 
 #endif

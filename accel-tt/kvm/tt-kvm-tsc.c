@@ -8,9 +8,8 @@
  * KVM computes (host's counter * ratio >> fraction bits) + offset. At 2 kHz it ticks
  * twice a millisecond; before each entry the offset is set so that the value is the
  * logged one. A timer makes the vCPU leave shortly before the next tick; it is let pass,
- * and the offset set anew. If the host's counter ticked all the same while guest code
- * ran, a reading may have been one more: such slices are counted. (At 1 kHz Linux 6.1
- * rounds its own idea of the frequency to 0 and hangs.)
+ * and the offset set anew. (At 1 kHz Linux 6.1 rounds its own idea of the frequency to 0
+ * and hangs.)
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpu-backend.h"
@@ -35,8 +34,6 @@
 
 #define SLOW_KHZ 2
 #define NEW_VALUE_TICKS 1000000     /* of the logged counter: some 1 ms */
-
-TtKvmTscCounts tt_kvm_tsc_counts;
 
 static struct {
     bool on;
@@ -174,12 +171,4 @@ void tt_kvm_tsc_enter(CPUState *cpu, bool is_exact, bool is_behind)
             tsc.set_at = now;
         }
     } while (!arm_timer() || scaled() != tsc.set_at);
-    tt_kvm_tsc_counts.slices++;
-}
-
-void tt_kvm_tsc_left(void)
-{
-    if (tsc.on && scaled() != tsc.set_at) {
-        tt_kvm_tsc_counts.ticked++;
-    }
 }

@@ -281,7 +281,6 @@ static int step(CPUState *cpu)
         !kv.is_within && cpu->interrupt_request & CPU_INTERRUPT_HARD;
     tt_kvm_tsc_enter(cpu, kv.exact && kv.is_complete, kv.is_behind);
     ret = enter(cpu, false);
-    tt_kvm_tsc_left();
     if (ret != -EINTR) {
         return handle(cpu, ret);
     }

@@ -96,37 +96,21 @@ static bool has_name(TtParent *p, uint32_t id, const char *name)
     return found;
 }
 
-typedef struct Wanted {
-    const char *name;
-    uint64_t pos;
-    bool found;
-} Wanted;
-
-static void compare_name(void *opaque, const char *name, uint64_t pos)
-{
-    Wanted *w = opaque;
-
-    if (!strcmp(name, w->name)) {
-        w->pos = pos;
-        w->found = true;
-    }
-}
-
 /* Position of a mark of the run. */
 static bool find_mark(const char *dir, const char *name, uint64_t *pos,
                       Error **errp)
 {
-    Wanted w = { .name = name };
+    TtMarkSearch w = { .name = name };
     TtDiag diag;
 
-    if (tt_marks_of_run(dir, compare_name, &w, &diag) != TT_OK) {
+    if (tt_marks_of_run(dir, tt_mark_search, &w, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
-    } else if (!w.found) {
+    } else if (!w.is_found) {
         error_setg(errp, "there is no mark '%s' in the run '%s'", name, dir);
     } else {
         *pos = w.pos;
     }
-    return w.found;
+    return w.is_found;
 }
 
 /* *@pos: where that is; *@id: the checkpoint, if it is clear already. */

@@ -79,32 +79,16 @@ void tt_mark_each(TtMarkFound *found, void *opaque)
     tt_marks_of_file(tt_session.dir, found, opaque);
 }
 
-typedef struct Wanted {
-    const char *name;
-    uint64_t pos;
-    bool found;
-} Wanted;
-
-static void compare(void *opaque, const char *name, uint64_t pos)
-{
-    Wanted *w = opaque;
-
-    if (!strcmp(name, w->name)) {
-        w->pos = pos;
-        w->found = true;
-    }
-}
-
 bool tt_mark_find(const char *name, uint64_t *pos, Error **errp)
 {
-    Wanted w = { .name = name };
+    TtMarkSearch w = { .name = name };
 
-    tt_mark_each(compare, &w);
+    tt_mark_each(tt_mark_search, &w);
     if (!*name) {
         error_setg(errp, "the name of a mark is missing after '@'");
         return false;
     }
-    if (!w.found) {
+    if (!w.is_found) {
         error_setg(errp, "there is no mark '%s' in this run", name);
         return false;
     }

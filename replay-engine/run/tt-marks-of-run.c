@@ -54,6 +54,16 @@ void tt_marks_of_log(TtLogReader *log, TtMarkFound *found, void *opaque)
     }
 }
 
+void tt_mark_search(void *opaque, const char *name, uint64_t pos)
+{
+    TtMarkSearch *s = opaque;
+
+    if (!strcmp(name, s->name)) {
+        s->pos = pos;
+        s->is_found = true;
+    }
+}
+
 TtStatus tt_marks_of_run(const char *dir, TtMarkFound *found, void *opaque,
                          TtDiag *diag)
 {

@@ -49,6 +49,15 @@ TtStatus tt_marks_load(TtIo *io, TtMarkFound *found, void *opaque,
 TtStatus tt_marks_append(TtIo *io, const char *name, uint64_t pos,
                          TtDiag *diag);
 
+/* One name among them: a TtMarkFound whose @opaque is such a search. The last one of a
+ * name counts. */
+typedef struct TtMarkSearch {
+    const char *name;
+    uint64_t pos;
+    bool is_found;
+} TtMarkSearch;
+void tt_mark_search(void *opaque, const char *name, uint64_t pos);
+
 /* ---- of a whole run (tt-marks-of-run.c): the last one of a name counts ---- */
 
 /* A regular file, or none yet: in someone else's run it may lead anywhere. */

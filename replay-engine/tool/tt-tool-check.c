@@ -26,27 +26,13 @@ typedef struct Check {
     uint64_t n_parents;
 } Check;
 
-static void add(GPtrArray *to, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
-
-static void add(GPtrArray *to, const char *fmt, ...)
-{
-    va_list ap;
-    char *text;
-
-    va_start(ap, fmt);
-    text = g_strdup_vprintf(fmt, ap);
-    va_end(ap);
-    tt_replace_controls(text, '?');
-    g_ptr_array_add(to, text);
-}
-
 /* ---- the log ---- */
 
 /* Most sentences of its reader begin with its name. */
 static void add_of_log(Check *c, const char *text, const char *more)
 {
-    add(c->problems, "%s%s%s", g_str_has_prefix(text, "log") ? "" : "log: ", text,
-        more);
+    tool_add(c->problems, "%s%s%s", g_str_has_prefix(text, "log") ? "" : "log: ", text,
+             more);
 }
 
 static void check_log(Check *c, TtLogReader *r)
@@ -56,7 +42,7 @@ static void check_log(Check *c, TtLogReader *r)
     TtDiag diag;
 
     if (gap) {
-        add(c->problems, "log: %s", gap);
+        tool_add(c->problems, "log: %s", gap);
     }
 
     if (tt_log_reader_damage(r)) {
@@ -65,9 +51,10 @@ static void check_log(Check *c, TtLogReader *r)
     }
     c->totals = tool_totals(r);
     if (!c->totals.n_segments && !tt_log_reader_damage(r)) {
-        add(c->problems, tool_is_growing() ? "log: nothing is sealed yet: it is being "
-            "recorded" : "log: nothing was recorded: the recorder ended before "
-            "anything was sealed, and there is nothing to replay");
+        tool_add(c->problems,
+                 tool_is_growing() ? "log: nothing is sealed yet: it is being "
+                 "recorded" : "log: nothing was recorded: the recorder ended before "
+                 "anything was sealed, and there is nothing to replay");
     }
     c->is_torn = tt_log_reader_is_torn(r);
     c->first_segment = tt_log_reader_first(r);
@@ -78,14 +65,14 @@ static void check_log(Check *c, TtLogReader *r)
             tt_segment_unref(seg);
         } else if (!damaged++) {
             add_of_log(c, diag.text, "");
-            add(c->problems, "log: segment %" PRIu64 " (from position %" PRIu64
-                " on) is the first that is damaged; what lies before it can "
-                "be replayed", i, tt_log_reader_info(r, i)->first_pos);
+            tool_add(c->problems, "log: segment %" PRIu64 " (from position %" PRIu64
+                     " on) is the first that is damaged; what lies before it can "
+                     "be replayed", i, tt_log_reader_info(r, i)->first_pos);
         }
     }
     if (damaged > 1) {
-        add(c->problems, "log: %" PRIu64 " of %" PRIu64 " segments are "
-            "damaged", damaged, c->totals.n_segments);
+        tool_add(c->problems, "log: %" PRIu64 " of %" PRIu64 " segments are "
+                 "damaged", damaged, c->totals.n_segments);
     }
 }
 
@@ -101,11 +88,11 @@ static void unreadable_pages(void *opaque, TtNodeId id, uint64_t pos,
         return;
     }
     if (!c->n_unusable++) {
-        add(c->problems, "%s", why->text);
+        tool_add(c->problems, "%s", why->text);
     }
-    add(c->problems, "checkpoint %u, position %" PRIu64 ": %" PRIu64 " of its "
-        "pages cannot be read, page %" PRIu64 " first", id, pos, n_pages,
-        first_page);
+    tool_add(c->problems, "checkpoint %u, position %" PRIu64 ": %" PRIu64 " of its "
+             "pages cannot be read, page %" PRIu64 " first", id, pos, n_pages,
+             first_page);
 }
 
 /*
@@ -124,12 +111,12 @@ static void add_before_window(Check *c, const TtCheckpointInfo *info)
         c->unused_to = info->pos + 1;
     }
     if (c->is_torn || c->is_cut || !path) {
-        add(c->notes, "checkpoint %u, position %" PRIu64 ", is before the "
-            "window that the log holds, and is not used", info->id, info->pos);
+        tool_add(c->notes, "checkpoint %u, position %" PRIu64 ", is before the "
+                 "window that the log holds, and is not used", info->id, info->pos);
     } else {
-        add(c->problems, "'%s' is missing: checkpoint %u, position %" PRIu64 ", "
-            "stands there or before it, so somebody deleted the beginning of the "
-            "window", path, info->id, info->pos);
+        tool_add(c->problems, "'%s' is missing: checkpoint %u, position %" PRIu64 ", "
+                 "stands there or before it, so somebody deleted the beginning of the "
+                 "window", path, info->id, info->pos);
     }
 }
 
@@ -146,13 +133,13 @@ static void check_place(Check *c, const TtCheckpointInfo *info,
     }
     if (s->segment - c->first_segment >= c->totals.n_segments) {
         if (c->is_torn && info->pos >= c->totals.end_pos) {
-            add(c->notes, "checkpoint %u, position %" PRIu64 ", is behind the end "
-                "of the log%s", info->id, info->pos, tool_is_growing() ?
-                " as it was when this began" : ", where the recording was cut off");
+            tool_add(c->notes, "checkpoint %u, position %" PRIu64 ", is behind the end "
+                     "of the log%s", info->id, info->pos, tool_is_growing() ?
+                     " as it was when this began" : ", where the recording was cut off");
         } else {
-            add(c->problems, "checkpoint %u, position %" PRIu64 ": it stands in "
-                "segment %" PRIu64 ", which the log does not have", info->id,
-                info->pos, s->segment);
+            tool_add(c->problems, "checkpoint %u, position %" PRIu64 ": it stands in "
+                     "segment %" PRIu64 ", which the log does not have", info->id,
+                     info->pos, s->segment);
         }
         return;
     }
@@ -163,8 +150,8 @@ static void check_place(Check *c, const TtCheckpointInfo *info,
         seg->info.end_pos;
     if (s->index > seg->n_events || at < info->pos ||
         seg->info.first_pos > info->pos) {
-        add(c->problems, "checkpoint %u, position %" PRIu64 ": its place in the "
-            "log has another position", info->id, info->pos);
+        tool_add(c->problems, "checkpoint %u, position %" PRIu64 ": its place in the "
+                 "log has another position", info->id, info->pos);
     } else {
         c->n_in_log++;
     }
@@ -181,8 +168,8 @@ static void check_state(Check *c, TtPageStore *ps,
 
     if (tt_pagestore_blob(ps, info->id, &blob, &len, &diag) != TT_OK ||
         tt_cpstate_decode((TtBytes) { blob, len }, &s, &diag) != TT_OK) {
-        add(c->problems, "checkpoint %u, position %" PRIu64 ": %s", info->id,
-            info->pos, diag.text);
+        tool_add(c->problems, "checkpoint %u, position %" PRIu64 ": %s", info->id,
+                 info->pos, diag.text);
         return;
     }
     check_place(c, info, &s, r);
@@ -201,7 +188,7 @@ static void check_store(Check *c, const TtManifest *m, TtLogReader *r)
     }
     c->has_store = true;
     if (st != TT_OK) {
-        add(c->problems, "%s: no checkpoint can be used", diag.text);
+        tool_add(c->problems, "%s: no checkpoint can be used", diag.text);
         return;
     }
     for (unsigned i = 0; i < 2; i++) {
@@ -209,7 +196,7 @@ static void check_store(Check *c, const TtManifest *m, TtLogReader *r)
 
         if (d) {
             c->is_cut = true;
-            add(c->problems, "%s", d->text);
+            tool_add(c->problems, "%s", d->text);
         }
     }
     c->n_checkpoints = n = tt_pagestore_count(ps);
@@ -236,13 +223,13 @@ static void check_marks(Check *c)
         return;
     }
     if (tt_io_posix_open(path, &io, &diag) != TT_OK) {
-        add(c->problems, "marks: %s", diag.text);
+        tool_add(c->problems, "marks: %s", diag.text);
         return;
     }
     if (tt_marks_load(io, NULL, NULL, &bad, &diag) != TT_OK) {
-        add(c->problems, "marks: %s", diag.text);
+        tool_add(c->problems, "marks: %s", diag.text);
     } else if (bad) {
-        add(c->problems, "marks: line %u is no position and a name", bad);
+        tool_add(c->problems, "marks: line %u is no position and a name", bad);
     }
     tt_io_close(io);
 }
@@ -258,18 +245,18 @@ static void check_parents(Check *c, const TtManifest *m)
     TtDiag diag;
 
     if (tt_manifest_load(path, &pm, &diag) != TT_OK) {
-        add(c->problems, "parent: %s; a replay of this branch needs it",
-            diag.text);
+        tool_add(c->problems, "parent: %s; a replay of this branch needs it",
+                 diag.text);
         return;
     }
     c->n_parents++;
     if (tt_runstore_open(dir, &pm, 0, &store, &diag) != TT_OK) {
-        add(c->problems, "parent '%s': its checkpoints cannot be read: %s", dir,
-            diag.text);
+        tool_add(c->problems, "parent '%s': its checkpoints cannot be read: %s", dir,
+                 diag.text);
     } else {
         if (tt_runstore_check_parent(m, &pm, store, &diag) != TT_OK) {
-            add(c->problems, "parent '%s', in which this branch began: %s", dir,
-                diag.text);
+            tool_add(c->problems, "parent '%s', in which this branch began: %s", dir,
+                     diag.text);
         }
         tt_pagestore_free(store);
         check_store(&parent, &pm, NULL);
@@ -346,8 +333,8 @@ static void check_run(Check *c, const TtManifest *m, TtLogReader *r,
     }
     if (look & TOOL_LOOK_STORE && c->first_segment && !c->n_in_log &&
         !(m->features & TT_FEATURE_SCRUBBED)) {
-        add(c->problems, "the log holds a window of the recording, and there "
-            "is no checkpoint that a replay of it could begin with");
+        tool_add(c->problems, "the log holds a window of the recording, and there "
+                 "is no checkpoint that a replay of it could begin with");
     }
     if (look & TOOL_LOOK_PARENTS && m->features & TT_FEATURE_PARENT) {
         check_parents(c, m);

@@ -5,8 +5,6 @@
  * needs none of them, unless the log names what was read; a branch does.
  */
 #include "tt-tool-disk.h"
-#include "run/tt-cpstate.h"
-#include "run/tt-fullstate.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -18,20 +16,6 @@ typedef struct Disks {
     GPtrArray *problems;
     GHashTable *maps;               /* path -> TtBlockMap; NULL: it cannot be used */
 } Disks;
-
-static void add(GPtrArray *to, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
-
-static void add(GPtrArray *to, const char *fmt, ...)
-{
-    va_list ap;
-    char *text;
-
-    va_start(ap, fmt);
-    text = g_strdup_vprintf(fmt, ap);
-    va_end(ap);
-    tt_replace_controls(text, '?');
-    g_ptr_array_add(to, text);
-}
 
 static TtStatus load(const char *path, TtBlockMap **map, TtDiag *diag)
 {
@@ -66,11 +50,12 @@ static TtBlockMap *map_of(Disks *d, const char *path)
         return known;
     }
     if (load(path, &map, &diag) != TT_OK) {
-        add(d->problems, "disk '%s': %s", path, diag.text);
+        tool_add(d->problems, "disk '%s': %s", path, diag.text);
     } else if (tt_blockmap_damage(map)) {
-        add(d->problems, "disk '%s': %s", path, tt_blockmap_damage(map));
+        tool_add(d->problems, "disk '%s': %s", path, tt_blockmap_damage(map));
     } else if (tt_blockmap_check(map, &check, &diag) != TT_OK || check.errors) {
-        add(d->problems, "disk '%s': %s", path, check.errors ? check.text : diag.text);
+        tool_add(d->problems, "disk '%s': %s", path,
+                 check.errors ? check.text : diag.text);
     }
     g_hash_table_insert(d->maps, g_strdup(path), map);
     return map;
@@ -86,15 +71,17 @@ static void check_base(Disks *d, const char *path, const TtBlockMap *map)
     TtBlockMap *base;
 
     tt_blockmap_info(map, &disk);
-    if (disk.backing && disk.backing_format && strncmp(disk.backing_format, "tt@", 3) == 0) {
+    if (disk.backing && disk.backing_format &&
+        strncmp(disk.backing_format, "tt@", 3) == 0) {
         g_autofree char *name = g_canonicalize_filename(disk.backing, folder);
         uint64_t id = 0;
 
         base = map_of(d, name);
         if (base && tool_parse_number(disk.backing_format + 3, &id) &&
             !tt_blockmap_version_info(base, MIN(id, UINT32_MAX), &v)) {
-            add(d->problems, "disk '%s' stands on version %" PRIu64 " of '%s', which is "
-                "not there: what the branch did not write itself is lost", path, id, name);
+            tool_add(d->problems, "disk '%s' stands on version %" PRIu64 " of '%s', which "
+                     "is not there: what the branch did not write itself is lost", path,
+                     id, name);
         }
     }
 }
@@ -131,9 +118,9 @@ static void check_pin(Disks *d, const TtCheckpointInfo *info, const TtFullDisk *
 
     /* One that went meanwhile had lost its checkpoint before. */
     if (map && !tool_is_growing() && !tt_blockmap_version_info(map, k->version, &v)) {
-        add(d->problems, "checkpoint %u, position %" PRIu64 ": version %" PRIu32 " of disk "
-            "'%s' is not there: no branch can begin at the checkpoint", info->id,
-            info->pos, k->version, path);
+        tool_add(d->problems, "checkpoint %u, position %" PRIu64 ": version %" PRIu32 " of disk "
+                 "'%s' is not there: no branch can begin at the checkpoint", info->id,
+                 info->pos, k->version, path);
     }
 }
 
@@ -141,12 +128,8 @@ static void check_checkpoint(Disks *d, TtPageStore *store, const TtCheckpointInf
 {
     g_autofree void *blob = NULL;
     TtFullDesc desc;
-    TtCpState s;
-    size_t len;
 
-    if (tt_pagestore_blob(store, info->id, &blob, &len, NULL) != TT_OK ||
-        tt_cpstate_decode((TtBytes) { blob, len }, &s, NULL) != TT_OK ||
-        tt_fulldesc_find(s.full, &desc, NULL) != TT_OK) {
+    if (!tool_full_desc(store, info->id, &blob, &desc)) {
         return;                     /* said elsewhere */
     }
     for (unsigned i = 0; i < desc.n_disks; i++) {

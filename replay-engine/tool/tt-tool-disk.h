@@ -12,6 +12,7 @@
 #include "tt-tool.h"
 #include "block-tt/tt-blockmap.h"
 #include "block-tt/tt-diskparts.h"
+#include "run/tt-fullstate.h"
 
 #include <sys/types.h>
 
@@ -54,6 +55,9 @@ typedef struct ToolDiskPin {
 
 /* The image of @run's disk @wanted, or (NULL) of the only one. NULL: said why. g_free. */
 char *tool_disk_of_run(const char *run, const char *wanted);
+/* Of the full checkpoint @id; @desc leads into *@blob (g_free). False: it has none, or it
+ * cannot be read. */
+bool tool_full_desc(TtPageStore *store, TtNodeId id, void **blob, TtFullDesc *desc);
 /* Of the run that @d is of, by position. Never NULL; what cannot be read is said. */
 GArray *tool_disk_pins(const ToolDisk *d);
 /* The version that the nearest full checkpoint at or before a place has. A number is the

@@ -5,7 +5,6 @@
  */
 #include "tt-tool-disk.h"
 #include "run/tt-cpstate.h"
-#include "run/tt-fullstate.h"
 #include "run/tt-marks.h"
 
 #include <inttypes.h>
@@ -88,17 +87,23 @@ static bool is_image_of(const ToolDisk *d, const char *image)
     return image && (strcmp(image, own) == 0 || strcmp(image, d->path) == 0);
 }
 
+bool tool_full_desc(TtPageStore *store, TtNodeId id, void **blob, TtFullDesc *desc)
+{
+    TtCpState s;
+    size_t len;
+
+    return tt_pagestore_blob(store, id, blob, &len, NULL) == TT_OK &&
+           tt_cpstate_decode((TtBytes) { *blob, len }, &s, NULL) == TT_OK &&
+           tt_fulldesc_find(s.full, desc, NULL) == TT_OK;
+}
+
 static void take_checkpoint(const ToolDisk *d, TtPageStore *store,
                             const TtCheckpointInfo *info, GArray *pins)
 {
     g_autofree void *blob = NULL;
     TtFullDesc desc;
-    TtCpState s;
-    size_t len;
 
-    if (tt_pagestore_blob(store, info->id, &blob, &len, NULL) != TT_OK ||
-        tt_cpstate_decode((TtBytes) { blob, len }, &s, NULL) != TT_OK ||
-        tt_fulldesc_find(s.full, &desc, NULL) != TT_OK) {
+    if (!tool_full_desc(store, info->id, &blob, &desc)) {
         return;
     }
     for (unsigned i = 0; i < desc.n_disks; i++) {
@@ -149,22 +154,6 @@ GArray *tool_disk_pins(const ToolDisk *d)
 
 /* ---- a place in the run ---- */
 
-typedef struct MarkSearch {
-    const char *name;
-    uint64_t pos;
-    bool is_there;
-} MarkSearch;
-
-static void take_mark(void *opaque, const char *name, uint64_t pos)
-{
-    MarkSearch *s = opaque;
-
-    if (strcmp(name, s->name) == 0) {
-        s->pos = pos;
-        s->is_there = true;
-    }
-}
-
 /* A checkpoint's name or id, a mark, a position. *@pin: that checkpoint itself. */
 static bool find_place(const ToolDisk *d, const GArray *pins, const char *text,
                        uint64_t *pos, const ToolDiskPin **pin)
@@ -188,13 +177,13 @@ static bool find_place(const ToolDisk *d, const GArray *pins, const char *text,
     }
     *pos = n;
     if (is_name && !*pin) {
-        MarkSearch s = { text + 1 };
+        TtMarkSearch s = { text + 1 };
 
-        if (tt_marks_of_run(d->run, take_mark, &s, &diag) != TT_OK) {
+        if (tt_marks_of_run(d->run, tt_mark_search, &s, &diag) != TT_OK) {
             tool_problem(&diag);
             return false;
         }
-        if (!s.is_there) {
+        if (!s.is_found) {
             tool_complain("the run has no full checkpoint and no mark '%s'", text + 1);
             return false;
         }

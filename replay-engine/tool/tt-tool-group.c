@@ -89,34 +89,26 @@ typedef struct Place {
     uint64_t pos;
 } Place;
 
-typedef struct MarkSearch {
-    const char *name;
-    uint64_t pos;
-    bool is_found;
-} MarkSearch;
-
-static void mark_found(void *opaque, const char *name, uint64_t pos)
+static bool find_mark(const GroupMember *m, const char *name, uint64_t *pos)
 {
-    MarkSearch *s = opaque;
+    TtMarkSearch s = { .name = name };
+    TtDiag diag;
 
-    if (!strcmp(name, s->name)) {
-        s->pos = pos;
-        s->is_found = true;
+    if (tt_marks_of_run(m->run, tt_mark_search, &s, &diag) != TT_OK) {
+        tool_problem(&diag);
+        return false;
     }
+    if (!s.is_found) {
+        tool_complain("%s has no mark '%s'", m->name, name);
+    }
+    *pos = s.pos;
+    return s.is_found;
 }
 
 static bool parse_position(const GroupMember *m, const char *text, uint64_t *pos)
 {
-    MarkSearch s = { .name = text + 1 };
-    TtDiag diag;
-
     if (*text == '@') {
-        tt_marks_of_run(m->run, mark_found, &s, &diag);
-        *pos = s.pos;
-        if (!s.is_found) {
-            tool_complain("%s has no mark '%s'", m->name, text + 1);
-        }
-        return s.is_found;
+        return find_mark(m, text + 1, pos);
     }
     if (!strcmp(text, "end")) {
         *pos = m->end;

@@ -24,6 +24,17 @@ void tool_say(const char *fmt, va_list ap)
     fprintf(stderr, "tt: %s\n", text);
 }
 
+void tool_add(GPtrArray *to, const char *fmt, ...)
+{
+    va_list ap;
+    char *text;
+
+    va_start(ap, fmt);
+    text = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    g_ptr_array_add(to, tt_replace_controls(text, '?'));
+}
+
 static GString *complaints;             /* all of them; NULL: none yet */
 
 int tool_complain(const char *fmt, ...)

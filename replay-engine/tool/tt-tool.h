@@ -138,6 +138,8 @@ enum {
 };
 GPtrArray *tool_damage(const char *run, const TtManifest *m, TtLogReader *r,
                        unsigned look);
+/* A sentence for such a list; control characters in it become '?'. */
+void tool_add(GPtrArray *to, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 /* ", "NAME": [...]". */
 void tool_json_list(const char *name, const GPtrArray *list);
 /* Positions, events and bytes of a whole log. */
