@@ -153,12 +153,14 @@ static void digest_of(GHmac *mac, uint8_t out[TT_MAC_BYTES])
 
 void tt_frame_link_key(uint8_t out[TT_MAC_BYTES], const uint8_t *key, size_t key_len,
                        const char *group, const uint8_t from[TT_NONCE_BYTES],
-                       const uint8_t to[TT_NONCE_BYTES])
+                       const uint8_t to[TT_NONCE_BYTES], bool from_hub)
 {
+    const uint8_t role = from_hub;
     GHmac *mac = g_hmac_new(G_CHECKSUM_SHA256, key, key_len);
 
     g_hmac_update(mac, from, TT_NONCE_BYTES);
     g_hmac_update(mac, to, TT_NONCE_BYTES);
+    g_hmac_update(mac, &role, 1);
     g_hmac_update(mac, (const guchar *)group, strlen(group));
     digest_of(mac, out);
 }

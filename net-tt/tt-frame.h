@@ -73,11 +73,12 @@ TtStatus tt_message_get(TtMessage *m, const uint8_t in[TT_MESSAGE_HEAD_BYTES],
 
 /* ---- authentication ---- */
 
-/* The key of one direction of a link: of the one who sends with nonce @from to the one
- * with @to. @key: that of the group. */
+/* The key of one direction of a link: of the one who sends with nonce @from, and is a hub
+ * or not, to the one with @to. So what one port of a hub says is wrong at another. @key:
+ * that of the group. */
 void tt_frame_link_key(uint8_t out[TT_MAC_BYTES], const uint8_t *key, size_t key_len,
                        const char *group, const uint8_t from[TT_NONCE_BYTES],
-                       const uint8_t to[TT_NONCE_BYTES]);
+                       const uint8_t to[TT_NONCE_BYTES], bool from_hub);
 /* HMAC-SHA-256 of head and data. */
 void tt_frame_mac(uint8_t out[TT_MAC_BYTES], const uint8_t key[TT_MAC_BYTES],
                   const uint8_t head[TT_MESSAGE_HEAD_BYTES], const uint8_t *data,

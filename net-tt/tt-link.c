@@ -133,13 +133,19 @@ static TtStatus greet(TtLink *l, const uint8_t *bytes, TtDiag *diag)
                        b->is_authenticated ? "a" : "no",
                        a->is_authenticated ? "one" : "none");
     }
+    if (a->is_hub && b->is_hub) {
+        return tt_fail(diag, TT_ERR_INVALID, "the peer is a hub, too: a hub joins members "
+                       "only");
+    }
     if (!memcmp(a->nonce, b->nonce, TT_NONCE_BYTES)) {
         return tt_fail(diag, TT_ERR_INVALID, "the peer sends back what this side "
                        "says: is it connected to itself?");
     }
     if (l->key) {
-        tt_frame_link_key(l->out_key, l->key, l->key_len, a->group, a->nonce, b->nonce);
-        tt_frame_link_key(l->in_key, l->key, l->key_len, a->group, b->nonce, a->nonce);
+        tt_frame_link_key(l->out_key, l->key, l->key_len, a->group, a->nonce, b->nonce,
+                          a->is_hub);
+        tt_frame_link_key(l->in_key, l->key, l->key_len, a->group, b->nonce, a->nonce,
+                          b->is_hub);
     }
     append(l, &ready);
     l->state = WANTS_READY;

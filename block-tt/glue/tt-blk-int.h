@@ -33,6 +33,7 @@ typedef struct TtBlkState {
     uint32_t cluster_bytes;
     TtVersionId version;                /* 0: the head, to be written */
     bool is_frozen;                     /* an old version: nothing is ever written */
+    uint64_t n_deleted;                 /* versions, since it was opened; map_lock */
     int cache_fd;                       /* the file once more, read-only; -1: not so */
     BlockDriverState *cache_of;         /* while this is bs->file; no reference */
 } TtBlkState;

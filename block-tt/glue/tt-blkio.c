@@ -79,9 +79,11 @@ tt_blk_co_preadv_part(BlockDriverState *bs, int64_t offset, int64_t bytes,
     while (bytes && ret >= 0) {
         TtBlkReadWatch *watch = qatomic_read(&tt_blk_read_watch);
         TtVersionId kept_in = 0;
+        uint64_t n_deleted;
         TtBlockRun run;
 
         WITH_QEMU_LOCK_GUARD(&s->map_lock) {
+            n_deleted = s->n_deleted;
             tt_blockmap_lookup(s->map, offset, bytes, &run);
             if (watch && tt_blockmap_is_kept(s->map, offset, run.len)) {
                 TtDiskInfo info;
@@ -91,6 +93,9 @@ tt_blk_co_preadv_part(BlockDriverState *bs, int64_t offset, int64_t bytes,
             }
         }
         ret = read_run(bs, &run, offset, qiov, qiov_offset);
+        if (ret >= 0 && n_deleted != qatomic_read(&s->n_deleted)) {
+            continue;           /* what was read may have become free meanwhile */
+        }
         if (ret >= 0 && kept_in) {
             watch(bs, kept_in, offset, qiov, qiov_offset, run.len);
         }

@@ -61,7 +61,11 @@ bool GRAPH_RDLOCK tt_blk_version_delete(BlockDriverState *bs, TtVersionId id)
     TtBlkState *s = bs->opaque;
 
     QEMU_LOCK_GUARD(&s->map_lock);
-    return tt_blockmap_version_delete(s->map, id, NULL) == TT_OK;
+    if (tt_blockmap_version_delete(s->map, id, NULL) != TT_OK) {
+        return false;
+    }
+    qatomic_set(&s->n_deleted, s->n_deleted + 1);       /* reads under way begin anew */
+    return true;
 }
 
 int GRAPH_RDLOCK tt_blk_snapshot_create(BlockDriverState *bs, QEMUSnapshotInfo *sn)

@@ -186,6 +186,7 @@ void tt_vfio_config_written_slow(VFIODevice *d, uint32_t addr, int len)
 {
     Container *c = container_of_vfio(d->bcontainer);
 
+    note_access(d);                     /* its BARs may be elsewhere now */
     if (c && ranges_overlap(addr, len, PCI_COMMAND, 2)) {
         shadows_in(c);
         tt_shadows_out(c->shadows);
@@ -262,6 +263,7 @@ void *tt_vfio_map_slow(VFIOContainerBase *vfio, uint64_t iova, uint64_t size,
     shadow = tt_shadows_add_here(c->shadows, &range, &err);
     if (!shadow) {
         error_report_err(err);
+        tt_vfio_mapped_slow(vfio, iova, size, -ENOMEM);     /* none stays empty */
     }
     return shadow;
 }

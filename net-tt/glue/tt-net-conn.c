@@ -194,7 +194,7 @@ static bool drain(TtNetConn *c)
     TtFrame f;
     TtDiag diag;
 
-    while (!c->is_blocked) {
+    while (c->link && !c->is_blocked) {
         st = tt_link_next(c->link, &f, &diag);
         if (!c->has_greeted && tt_link_is_open(c->link)) {
             greeted(c);
@@ -206,6 +206,9 @@ static bool drain(TtNetConn *c)
         } else {
             break;
         }
+    }
+    if (!c->link) {
+        return false;               /* it was answered at once, and the answer failed */
     }
     if (st == TT_OK || st == TT_END) {
         return true;

@@ -14,7 +14,6 @@
 #include "qemu/uuid.h"
 
 static uint64_t next_seq;       /* of this process, over all its runs */
-static uint32_t epoch;          /* of the group's last checkpoint: there is none yet */
 static QemuUUID live_id;        /* of this process where it is not recorded */
 
 static bool is_recorded(void)
@@ -38,7 +37,7 @@ void tt_net_note_sent(TtFrame *f)
     f->is_recorded = is_recorded();
     f->pos = f->is_recorded ? tt_position() : TT_FRAME_NO_POS;
     f->seq = next_seq++;
-    f->epoch = epoch;
+    f->epoch = 0;               /* a group has no checkpoints yet */
     f->hash = tt_frame_hash(f->data, f->len);
     if (f->is_recorded) {
         memcpy(f->run, tt_session.manifest.uuid, TT_RUN_BYTES);
@@ -60,6 +59,7 @@ void tt_net_note_delivered(const TtFrame *f)
 
 bool tt_net_is_own(const TtFrame *f)
 {
-    return !memcmp(f->run, live_id.data, TT_RUN_BYTES) ||
+    return (!qemu_uuid_is_null(&live_id) &&
+            !memcmp(f->run, live_id.data, TT_RUN_BYTES)) ||
            (tt_on() && !memcmp(f->run, tt_session.manifest.uuid, TT_RUN_BYTES));
 }

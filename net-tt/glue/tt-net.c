@@ -20,7 +20,8 @@ typedef struct TtNet {
     NetClientState nc;
     TtNetConn *conn;
     TtHeard heard;
-    TtFrame held;               /* came while the VM stood still; data NULL: none did */
+    TtFrame held;               /* came while it could not be given on; data NULL: none did */
+    bool nic_is_full;
     QEMUBH *release;
     VMChangeStateEntry *vm_state;
     char *where;                /* for `info network` */
@@ -61,7 +62,14 @@ static void writable(void *opaque)
 
 static void delivered(NetClientState *nc, ssize_t len)
 {
-    tt_net_conn_go_on(net_of(nc)->conn);
+    TtNet *n = net_of(nc);
+
+    n->nic_is_full = false;
+    if (n->held.data) {
+        qemu_bh_schedule(n->release);
+    } else if (n->conn) {
+        tt_net_conn_go_on(n->conn);
+    }
 }
 
 /* False: the NIC has no room for more; delivered() is called when it has. */
@@ -71,7 +79,8 @@ static bool deliver(TtNet *n, const TtFrame *f)
         return true;
     }
     tt_net_note_delivered(f);
-    return qemu_send_packet_async(&n->nc, f->data, f->len, delivered) != 0;
+    n->nic_is_full = !qemu_send_packet_async(&n->nc, f->data, f->len, delivered);
+    return !n->nic_is_full;
 }
 
 static void drop_held(TtNet *n)
@@ -85,7 +94,7 @@ static void release_held(void *opaque)
 {
     TtNet *n = opaque;
 
-    if (n->held.data && runstate_is_running() && !tt_past) {
+    if (n->conn && n->held.data && !n->nic_is_full && runstate_is_running() && !tt_past) {
         bool has_room = deliver(n, &n->held);
 
         drop_held(n);
@@ -115,12 +124,13 @@ static bool frame_came(void *opaque, const TtFrame *f)
     }
     if (!tt_heard_is_new(&n->heard, f)) {
         tt_net_conn_say(n->conn, "a frame is dropped: its number %" PRIu64 " came "
-                        "before", f->seq);
+                        "before, or it is far too late", f->seq);
         return true;
     }
     /* While the VM stands still, or its past is shown, nothing is delivered: by the time
-     * it is, another run may be recorded. */
-    if (!runstate_is_running() || tt_past) {
+     * it is, another run may be recorded. A NIC that is full stays so when another peer
+     * comes. */
+    if (n->nic_is_full || !runstate_is_running() || tt_past) {
         drop_held(n);
         n->held = *f;
         n->held.data = g_memdup2(f->data, f->len);
@@ -143,7 +153,8 @@ static void tt_net_cleanup(NetClientState *nc)
     TtNet *n = net_of(nc);
 
     if (n->conn) {
-        tt_net_conn_free(n->conn);
+        tt_net_conn_free(g_steal_pointer(&n->conn));
+        qemu_purge_queued_packets(nc);      /* delivered() is not called later */
     }
     if (n->vm_state) {
         qemu_del_vm_change_state_handler(n->vm_state);

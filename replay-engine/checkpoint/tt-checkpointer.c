@@ -405,10 +405,12 @@ static void finish(void)
     tt_cpstore_close();
 }
 
-/* A log that is near its limit waits for the last one, which may let it begin later. */
+/* A log that is near its limit waits for the last one, which may let it begin later. Not
+ * if that one waits for its disks: to wait for these runs devices, and this is in the
+ * midst of an event. The limit is passed for so long. */
 static void log_grew(bool is_tight)
 {
-    if (is_tight) {
+    if (is_tight && !tt_cpstore_is_held()) {
         tt_cpstore_wait();
     }
     urge();

@@ -121,6 +121,10 @@ void tt_cpdisks_collect(void)
     if (tt_disks_are_pending()) {
         return;                     /* their end calls this again */
     }
+    if (!tt_session.dir) {
+        tt_cpdisks_forget();        /* the recording ended meanwhile */
+        return;
+    }
     all = take(&gone);
     for (unsigned i = 0; all && i < all->len; i++) {
         Going *g = &g_array_index(all, Going, i);

@@ -252,6 +252,11 @@ void tt_cpstore_hold(void)
     qatomic_set(&sh.is_held, true);
 }
 
+bool tt_cpstore_is_held(void)
+{
+    return qatomic_read(&sh.is_held);
+}
+
 void tt_cpstore_let_go(const char *problem)
 {
     if (!sh.is_held) {

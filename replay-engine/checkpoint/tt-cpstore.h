@@ -44,6 +44,7 @@ size_t tt_cpstore_room(void);
  * and tt_cpstore_wait waits for the disks, too. @problem: NULL, or why no branch can
  * begin at the checkpoint that it adds: then that is no full one. */
 void tt_cpstore_hold(void);
+bool tt_cpstore_is_held(void);
 void tt_cpstore_let_go(const char *problem);
 uint32_t tt_cpstore_add(uint64_t pos, bool has_batch,
                       const TtCheckpointMeta *meta);

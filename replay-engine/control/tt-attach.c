@@ -84,6 +84,18 @@ static bool may_guard(const TtRecordOptions *opt, Error **errp)
     return true;
 }
 
+/* What is put between disk and image goes into the image when QEMU ends, or it does not:
+ * for all recordings of a process alike. */
+static bool may_redirect(const TtRecordOptions *opt, Error **errp)
+{
+    if (opt->disks == TT_DISKS_PRIVATE && tt_disks_are_committed_at_end()) {
+        error_setg(errp, "an earlier recording of this VM has disk=commit, so its images "
+                   "get all when QEMU ends: disk=private is not possible any more");
+        return false;
+    }
+    return true;
+}
+
 /* The VM stands at the start of the recording. */
 static bool redirect_disks(Error **errp)
 {
@@ -109,7 +121,7 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
                    tt_printable(tt_session.dir));
         return false;
     }
-    if (!may_guard(opt, errp) ||
+    if (!may_guard(opt, errp) || !may_redirect(opt, errp) ||
         !tt_window_fits(opt->window_ns, opt->checkpoint_interval_ms, errp) ||
         !tt_crash_set_pattern(opt->panic_pattern ?: tt_panic_pattern_default,
                                 errp) ||

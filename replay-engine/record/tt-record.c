@@ -148,7 +148,8 @@ void tt_record_event(TtEvent *ev)
     if (tt_event_step(ev)) {
         step_over();
     }
-    if (unlikely(!rec.full_up && tt_writer_is_full())) {
+    if (unlikely(tt_record_options.max_size_bytes && !rec.full_up &&
+                 tt_writer_is_full())) {
         rec.full_up = true;         /* ended between two turns: a clean place */
         tt_token_kick();
     }

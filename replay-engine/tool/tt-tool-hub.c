@@ -15,6 +15,7 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -22,14 +23,23 @@
 
 /* ---- listening ---- */
 
+static bool is_socket(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
 static int listen_unix(const TtAddress *a)
 {
     struct sockaddr_un where = { .sun_family = AF_UNIX };
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
 
     g_strlcpy(where.sun_path, a->path, sizeof(where.sun_path));
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&where, sizeof(where)) < 0 &&
-        errno == EADDRINUSE) {
+    if (fd < 0 || bind(fd, (struct sockaddr *)&where, sizeof(where)) == 0) {
+        return fd;
+    }
+    if (errno == EADDRINUSE && is_socket(a->path)) {
         int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
         /* Of one who is gone? Then nobody answers. */
@@ -40,11 +50,12 @@ static int listen_unix(const TtAddress *a)
             return fd;
         }
         close(probe);
-        close(fd);
         errno = EADDRINUSE;
-        return -1;
     }
-    return fd;
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
 }
 
 static int listen_inet(const TtAddress *a)

@@ -233,16 +233,20 @@ static void decide(Hub *h, unsigned from, uint64_t number, unsigned to, const Tt
 static void frame_came(HubPort *p, const TtFrame *f)
 {
     Hub *h = p->hub;
-    unsigned from = p->number, to = tt_places_pass(&h->places, f->data, from);
-    uint64_t number = tt_shape_came(&h->shape, from);
+    unsigned from = p->number, to;
+    uint64_t number;
 
     h->n_came++;
     if (!tt_heard_is_new(&h->heard, f)) {
-        hub_say(h, "a frame is dropped: its number %" PRIu64 " came before", f->seq);
+        hub_say(h, "a frame is dropped: its number %" PRIu64 " came before, or it is "
+                "far too late", f->seq);
         return;
     }
+    /* Where its sender is, only a frame that is new may say. */
+    to = tt_places_pass(&h->places, f->data, from);
+    number = tt_shape_came(&h->shape, from);
     for (unsigned i = 0; i < TT_SHAPE_PORTS_MAX; i++) {
-        if (h->ports[i] && i != from && (to == TT_PORT_ALL || i == to)) {
+        if (h->ports[i] && tt_link_is_open(h->ports[i]->link) && i != from && (to == TT_PORT_ALL || i == to)) {
             decide(h, from, number, i, f);
         }
     }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A device of the host is driven through the kernel's VFIO (in the emulated host), is
 recorded, and is replayed where there is neither device nor VFIO. More devices, and
-Linux: vfio_report.py, by hand."""
+Linux: vfio-report, by hand."""
 
 from ttlib import MACHINE, build_guest, check, check_exact, limit, tt
 from vfio_host import answer, asked, host_device, in_vfio_host, job

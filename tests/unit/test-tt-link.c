@@ -53,6 +53,19 @@ static TtFrame frame_of(const uint8_t *data, uint32_t len, uint64_t seq)
     return f;
 }
 
+/* A stranger passes on what one port of a hub says to another port: that port must not
+ * take it for a member's. */
+static void test_roles(void)
+{
+    static const uint8_t secret[] = "secret", one[TT_NONCE_BYTES] = { 1 },
+        other[TT_NONCE_BYTES] = { 2 };
+    uint8_t of_hub[TT_MAC_BYTES], of_member[TT_MAC_BYTES];
+
+    tt_frame_link_key(of_hub, secret, sizeof(secret), "g", one, other, true);
+    tt_frame_link_key(of_member, secret, sizeof(secret), "g", one, other, false);
+    g_assert_cmpint(memcmp(of_hub, of_member, TT_MAC_BYTES), !=, 0);
+}
+
 static void test_frames(void)
 {
     static uint8_t data[TT_FRAME_BYTES_MAX];
@@ -272,6 +285,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/link/refuses-strangers", test_strangers);
     g_test_add_func("/tt/link/forgets-what-was-overheard", test_overheard);
     g_test_add_func("/tt/link/notices-changed-bytes", test_flips);
+    g_test_add_func("/tt/link/tells-hub-from-member", test_roles);
     g_test_add_func("/tt/link/drops-one-frame", test_dropped);
     g_test_add_func("/tt/link/knows-what-came-before", test_heard);
     g_test_add_func("/tt/link/notes-frames-in-logs", test_notes);
