@@ -46,7 +46,7 @@ HAZARDS = {
         'reset', '', True, False, (), 1,
         'a reset of the CPU is an input'),
     'fetch': Hazard(
-        'codebits', '', True, True, (), 10,
+        'codebits', '', True, True, ONE_INSN, 10,
         'code pages must be looked up when control enters them'),
     'second-fetch': Hazard(
         'crossing', '', True, True, (), 10,
