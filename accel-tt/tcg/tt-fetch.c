@@ -190,10 +190,18 @@ static TtPageSet *set_of(CPUState *cpu)
         NULL;
 }
 
+static void tell_mapped_anew(CPUState *cpu)
+{
+    if (unlikely(tt_ops->mapped_anew)) {
+        tt_ops->mapped_anew(cpu);
+    }
+}
+
 void tt_fetch_forget(CPUState *cpu)
 {
     TtPageSet *set = set_of(cpu);
 
+    tell_mapped_anew(cpu);
     tt_fetched.page = 1;
     if (set) {
         tt_pageset_clear(set);
@@ -221,6 +229,7 @@ void tt_fetch_forget_page(CPUState *cpu, uint64_t page)
     TtPageSet *set = set_of(cpu);
     int i;
 
+    tell_mapped_anew(cpu);
     tt_fetched.page = 1;
     if (!set) {
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Function names of an ELF file: section table -> .symtab (or .dynsym) -> names.
+ * Names of an ELF file: section table -> .symtab (or .dynsym) -> names.
  */
 #include "debug/tt-elfsyms.h"
 
@@ -13,6 +13,7 @@
 #define SHT_SYMTAB  2u
 #define SHT_DYNSYM  11u
 #define STT_NOTYPE  0u          /* a label of assembler code */
+#define STT_OBJECT  1u
 #define STT_FUNC    2u
 #define STT_IFUNC   10u
 #define NAME_MAX_   512u
@@ -23,16 +24,17 @@ typedef struct Sym {
     const char *name;
 } Sym;
 
-struct TtElfSyms {
-    Sym *syms;                  /* by address */
-    size_t n;
-};
-
 typedef struct Section {
     const uint8_t *data;
     uint64_t len;
     uint32_t type, link;
 } Section;
+
+struct TtElfSyms {
+    Sym *syms;                  /* functions, by address */
+    size_t n;
+    Section table, names;       /* of all */
+};
 
 bool tt_elfsyms_is_elf(const uint8_t *bytes, size_t len)
 {
@@ -138,6 +140,8 @@ TtStatus tt_elfsyms_load(const uint8_t *bytes, size_t len, TtElfSyms **out,
     s = g_new0(TtElfSyms, 1);
     if (best && section_at(bytes, len, table.link, &names)) {
         st = take(s, &table, &names, diag);
+        s->table = table;
+        s->names = names;
     }
     if (st != TT_OK) {
         tt_elfsyms_free(s);
@@ -173,6 +177,43 @@ const char *tt_elfsyms_find(const TtElfSyms *s, uint64_t addr,
     found = &s->syms[low - 1];
     *offset = addr - found->addr;
     return *offset <= (found->size ?: FAR) ? found->name : NULL;
+}
+
+static bool is_called(const TtElfSyms *s, const uint8_t *sym, const char *name,
+                      size_t len)
+{
+    uint32_t at = tt_get_le32(sym);
+
+    return at < s->names.len && s->names.len - at > len &&
+        !memcmp(s->names.data + at, name, len) && !s->names.data[at + len];
+}
+
+size_t tt_elfsyms_address(const TtElfSyms *s, const char *name, size_t len,
+                          uint64_t *addr, bool *is_code)
+{
+    uint64_t all = s->table.len / SYM_BYTES;
+    bool is_global = false;
+    size_t n = 0;
+
+    for (uint64_t i = 0; i < all; i++) {
+        const uint8_t *sym = s->table.data + i * SYM_BYTES;
+        unsigned type = sym[4] & 15;
+        bool global = sym[4] >> 4 != 0;
+
+        if (type > STT_FUNC && type != STT_IFUNC) {
+            continue;                   /* a section, a file, thread-local data */
+        }
+        if (!tt_get_le16(sym + 6) || !is_called(s, sym, name, len) ||
+            (is_global && !global) ||
+            (n && global == is_global && *addr == tt_get_le64(sym + 8))) {
+            continue;
+        }
+        n = global && !is_global ? 1 : n + 1;
+        is_global = global;
+        *addr = tt_get_le64(sym + 8);
+        *is_code = type != STT_OBJECT;
+    }
+    return n;
 }
 
 void tt_elfsyms_free(TtElfSyms *s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names of functions, from the symbol table of a 64-bit little-endian ELF file
- * (a vmlinux, a program). Data and debug information are not looked at.
+ * Names of functions, and addresses of names, from the symbol table of a 64-bit
+ * little-endian ELF file (a vmlinux, a program). Debug information is not looked at.
  *
  * Context: any thread; the table is immutable once loaded. Bytes may be hostile:
  * what lies outside of them is left out, and nothing is read twice. Internal API.
@@ -29,6 +29,13 @@ size_t tt_elfsyms_count(const TtElfSyms *s);
  * its beginning. NULL: none. The name is at most 512 bytes long. O(log n). */
 const char *tt_elfsyms_find(const TtElfSyms *s, uint64_t addr,
                             uint64_t *offset);
+/*
+ * tt_elfsyms_address: where @name, of @len bytes, is: a function or data
+ * Returns at how many addresses; several local ones may have one name, unless a global
+ * one has it, too. @addr: one of them. O(symbols).
+ */
+size_t tt_elfsyms_address(const TtElfSyms *s, const char *name, size_t len,
+                          uint64_t *addr, bool *is_code);
 void tt_elfsyms_free(TtElfSyms *s);             /* NULL is fine */
 
 #endif

@@ -149,6 +149,7 @@ static void apply_nested(void)
             leave();
         }
         tt_sched_pop(tt_replay_sched());
+        tt_replay_driver->changes_inside(current_cpu);
     }
 }
 

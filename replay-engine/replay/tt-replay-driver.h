@@ -22,6 +22,9 @@ typedef struct TtReplayDriver {
     uint64_t (*stop_at)(void);          /* UINT64_MAX: nowhere */
     bool (*is_pending)(void);           /* the next step is due here */
     bool (*advance)(CPUState *cpu);     /* take it; true: run on */
+    void (*passes)(CPUState *cpu);      /* an event was applied in cpu_exec, between
+                                           two instructions */
+    void (*changes_inside)(CPUState *cpu);  /* RAM or its map was, inside of one */
     void (*abort)(void);                /* the vCPU does not run; BQL */
 
     /* ---- what happens on the way ---- */

@@ -289,6 +289,7 @@ static bool boundary(CPUState *cpu)
                          "delivered here", type);
     }
     cpu->exception_index = -1;
+    tt_replay_driver->passes(cpu);
     return true;
 }
 
@@ -428,6 +429,11 @@ static void abort_movement(void)
     tt_replay_driver->abort();
 }
 
+static void changes_inside(CPUState *cpu)
+{
+    tt_replay_driver->changes_inside(cpu);
+}
+
 static const TtOps ops = {
     .answer = tt_replay_sync,
     .port_written = tt_replay_console,
@@ -435,6 +441,8 @@ static const TtOps ops = {
     .limit = limit,
     .boundary = boundary,
     .unhalts = unhalts,
+    .excepted = changes_inside,
+    .mapped_anew = changes_inside,
     .left = left,
     .is_moving = is_moving,
     .is_blind = is_blind,

@@ -36,6 +36,9 @@ typedef struct TtOps {
     void (*cr8_written)(uint64_t val);
     /* TCG: an exception was delivered; the position is still its instruction's. */
     void (*excepted)(struct CPUState *cpu);
+    /* TCG: addresses may lead elsewhere from the next instruction on: the TLB, or a page
+     * of it, is flushed. */
+    void (*mapped_anew)(struct CPUState *cpu);
 
     /* ---- turns of the vCPU, in this order ---- */
     /* The first turn is due, the VM is about to run for the first time. */

@@ -10,6 +10,7 @@
 #include "branch/tt-branch.h"
 #include "control/tt-values.h"
 #include "convert/tt-convert.h"
+#include "find/tt-find.h"
 #include "flight/tt-crash.h"
 #include "hw-tt/memory/tt-guard.h"
 #include "log/tt-log.h"
@@ -141,6 +142,12 @@ static QemuOptsList tt_opts = {
         { .name = "verify", .type = QEMU_OPT_STRING,
           .help = "replay: compare with all checkpoints, and exit: all, or "
                   "FROM-TO" },
+        { .name = "find", .type = QEMU_OPT_STRING,
+          .help = "replay: search, and exit: all, or FROM-TO; see tt find" },
+        { .name = "find-condition", .type = QEMU_OPT_STRING,
+          .help = "what is searched for" },
+        { .name = "find-how", .type = QEMU_OPT_STRING,
+          .help = "changes, monotone, later-part, limit=N; ':' between them" },
         { .name = "trace", .type = QEMU_OPT_STRING,
           .help = "file for a branch trace; a replay then ends on its own" },
         { .name = "trace-part", .type = QEMU_OPT_STRING,
@@ -307,6 +314,25 @@ static void parse_trace(QemuOpts *opts)
     }
 }
 
+static void parse_find(QemuOpts *opts)
+{
+    const char *part = qemu_opt_get(opts, "find");
+    Error *err = NULL;
+
+    if (!part && (qemu_opt_get(opts, "find-condition") ||
+                  qemu_opt_get(opts, "find-how"))) {
+        tt_refuse("-tt: find-condition says what to search for: add find=all");
+    }
+    if (part && (tt_verify_is_on() || qemu_opt_get(opts, "trace"))) {
+        tt_refuse("-tt: a replay searches, verifies or traces: leave two of find, verify "
+                  "and trace out");
+    }
+    if (part && !tt_find_option(part, qemu_opt_get(opts, "find-condition"),
+                                qemu_opt_get(opts, "find-how"), &err)) {
+        tt_refuse("-tt: %s", error_get_pretty(err));
+    }
+}
+
 static void parse_short_memory(const char *text)
 {
     const char *rest;
@@ -386,11 +412,13 @@ void tt_option_parse(const char *optarg)
     only_in(TT_REPLAY, opts, "at-end");
     only_in(TT_REPLAY, opts, "checkpoint-memory");
     only_in(TT_REPLAY, opts, "verify");
+    only_in(TT_REPLAY, opts, "find");
     if (qemu_opt_get(opts, "verify") &&
         !tt_verify_option(qemu_opt_get(opts, "verify"))) {
         tt_refuse("-tt: verify takes 'all', or two positions, FROM-TO, not '%s'",
                   qemu_opt_get(opts, "verify"));
     }
+    parse_find(opts);
     parse_trace(opts);
     parse_interval(qemu_opt_get(opts, "checkpoint-interval"));
     parse_window(opts);

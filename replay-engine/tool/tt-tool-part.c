@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Pieces of a run, re-executed by processes of QEMU: -tt replay,verify=FROM-TO, or
- * a branch trace. What they print with "tt-verify " in front is theirs to say; the
- * rest is kept, and shown when something is wrong.
+ * Pieces of a run, re-executed by processes of QEMU: -tt replay,verify=FROM-TO,
+ * find=FROM-TO, or a branch trace. What they print with "tt-verify " or "tt-find " in
+ * front is theirs to say; the rest is kept, and shown when something is wrong.
  */
 #include "tt-tool-verify.h"
 
@@ -17,7 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PREFIX      "tt-verify "
+#define VERIFY      "tt-verify "
+#define FIND        "tt-find "
 #define LINE_MAX_   8192        /* of one that is looked at */
 #define OTHER_MAX   (1u << 20)  /* of what else a process prints */
 
@@ -48,6 +49,24 @@ void tool_part_free(ToolPart *p)
 
 /* ---- processes ---- */
 
+/* Each of several searches says what is true at its beginning; only the first knows
+ * that nothing was before it. */
+static char *search_value(const ToolReplays *r, const ToolPart *p, const char *dir,
+                          const char *to)
+{
+    g_autofree char *condition = tool_escaped(r->search->condition);
+    bool is_later = false;
+
+    for (unsigned i = 0; i < r->parts->len; i++) {
+        is_later |= ((ToolPart *)r->parts->pdata[i])->from < p->from;
+    }
+    return g_strdup_printf("replay,dir=%s,find=%" PRIu64 "-%s,find-condition=%s,"
+                           "find-how=limit=%" PRIu64 "%s%s%s", dir, p->from, to,
+                           condition, r->search->limit,
+                           is_later ? ":later-part" : "",
+                           r->search->how ? ":" : "", r->search->how ?: "");
+}
+
 /* What stands behind -tt. NULL: said why. */
 static char *tt_value(const ToolReplays *r, const ToolPart *p)
 {
@@ -59,7 +78,7 @@ static char *tt_value(const ToolReplays *r, const ToolPart *p)
     if (!dir || (p->trace && !trace)) {
         return NULL;
     }
-    return trace ?
+    return r->search ? search_value(r, p, dir, to) : trace ?
         g_strdup_printf("replay,dir=%s,trace=%s,trace-part=%" PRIu64 "-%s", dir,
                         trace, p->from, to) :
         g_strdup_printf("replay,dir=%s,verify=%" PRIu64 "-%s", dir, p->from, to);
@@ -135,40 +154,52 @@ static void take_interval(ToolPart *p, const ToolFinding *f)
     }
 }
 
-static void take_line(ToolPart *p)
+/* True: @f is kept. */
+static bool take_other(const ToolReplays *r, ToolPart *p, ToolFinding *f)
+{
+    if (r->search) {
+        return r->search->said(r->search->opaque, p, f);
+    }
+    if (strcmp(tool_finding_kind(f), "interval")) {
+        return true;
+    }
+    take_interval(p, f);
+    return false;
+}
+
+static void take_line(const ToolReplays *r, ToolPart *p)
 {
     g_autofree char *line = g_strdup(p->line->str);
+    const char *prefix = r->search ? FIND : VERIFY;
     ToolFinding *f;
     uint64_t code, whole;
 
     tt_replace_controls(line, '?');
-    if (!g_str_has_prefix(line, PREFIX)) {
+    if (!g_str_has_prefix(line, prefix)) {
         if (p->other->len < OTHER_MAX) {
             g_string_append_printf(p->other, "%s\n", line);
         }
         return;
     }
-    f = tool_finding_parse(line + strlen(PREFIX));
+    f = tool_finding_parse(line + strlen(prefix));
     if (!strcmp(tool_finding_kind(f), "end")) {
         p->has_ended = tool_finding_number(f, "code", &code) &&
             tool_finding_number(f, "whole", &whole) &&
             (code == TOOL_FINE || code == TOOL_PROBLEM || code == TOOL_DIVERGED);
         p->code = p->has_ended ? (int)code : TOOL_PROBLEM;
         p->is_whole = p->has_ended && whole;
-    } else if (!strcmp(tool_finding_kind(f), "interval")) {
-        take_interval(p, f);
-    } else {
+    } else if (take_other(r, p, f)) {
         g_ptr_array_add(p->found, f);
         return;
     }
     tool_finding_free(f);
 }
 
-static void take_bytes(ToolPart *p, const char *buf, ssize_t n)
+static void take_bytes(const ToolReplays *r, ToolPart *p, const char *buf, ssize_t n)
 {
     for (ssize_t i = 0; i < n; i++) {
         if (buf[i] == '\n') {
-            take_line(p);
+            take_line(r, p);
             g_string_truncate(p->line, 0);
         } else if (p->line->len < LINE_MAX_) {
             g_string_append_c(p->line, buf[i]);
@@ -176,7 +207,7 @@ static void take_bytes(ToolPart *p, const char *buf, ssize_t n)
     }
 }
 
-static void finish(ToolPart *p)
+static void finish(const ToolReplays *r, ToolPart *p)
 {
     int status = 0;
 
@@ -191,6 +222,8 @@ static void finish(ToolPart *p)
                WEXITSTATUS(status) != p->code) {
         p->has_ended = p->is_whole = false;
         p->code = TOOL_PROBLEM;
+    } else if (r->search) {
+        return;
     } else if (p->code == TOOL_DIVERGED && p->first_wrong == UINT64_MAX) {
         p->first_wrong = p->from;       /* it did not say where */
         p->first_wrong_to = p->to;
@@ -233,13 +266,34 @@ static bool serve(ToolReplays *r, void (*done)(void *opaque, ToolPart *p),
         ssize_t got = fds[i].revents ? read(fds[i].fd, buf, sizeof(buf)) : -1;
 
         if (got > 0) {
-            take_bytes(who[i], buf, got);
+            take_bytes(r, who[i], buf, got);
         } else if (fds[i].revents && (got == 0 || errno != EINTR)) {
-            finish(who[i]);
+            finish(r, who[i]);
             done(opaque, who[i]);
         }
     }
     return true;
+}
+
+void tool_part_drop(ToolPart *p)
+{
+    if (!p->is_dropped) {
+        p->is_dropped = true;
+        if (p->fd >= 0) {
+            kill(p->pid, SIGKILL);
+        }
+    }
+}
+
+static void drop_if_over(ToolReplays *r)
+{
+    for (unsigned i = 0; r->is_over && *r->is_over && i < r->parts->len; i++) {
+        ToolPart *p = r->parts->pdata[i];
+
+        if (!p->has_ended) {
+            tool_part_drop(p);
+        }
+    }
 }
 
 bool tool_parts_run(ToolReplays *r, void (*done)(void *opaque, ToolPart *p),
@@ -248,15 +302,20 @@ bool tool_parts_run(ToolReplays *r, void (*done)(void *opaque, ToolPart *p),
     unsigned next = 0, running;
 
     do {
+        drop_if_over(r);
         running = 0;
         for (unsigned i = 0; i < next; i++) {
             running += ((ToolPart *)r->parts->pdata[i])->fd >= 0;
         }
         while (running < r->jobs && next < r->parts->len) {
-            if (!start(r, r->parts->pdata[next++])) {
-                return false;
+            ToolPart *p = r->parts->pdata[next++];
+
+            if (!p->is_dropped) {
+                if (!start(r, p)) {
+                    return false;
+                }
+                running++;
             }
-            running++;
         }
         if (running && !serve(r, done, opaque)) {
             return false;

@@ -18,6 +18,7 @@
 
 typedef struct Symbol {
     uint64_t addr;
+    char type;                  /* as nm prints it */
     char *name;
 } Symbol;
 
@@ -50,6 +51,7 @@ static void take_line(GArray *all, const char *line)
     }
     s.addr = g_ascii_strtoull(words[0], &end, 16);
     if (end != words[0] && !*end && s.addr) {
+        s.type = words[1][0];
         s.name = g_strdup(words[2]);
         tt_replace_controls(s.name, '?');
         g_array_append_val(all, s);
@@ -197,6 +199,31 @@ char *tool_symbols_find(const ToolSymbols *s, uint64_t addr)
     return addr - found->addr < FAR ?
         g_strdup_printf("%s+0x%" PRIx64, found->name, addr - found->addr) :
         NULL;
+}
+
+static bool is_called(const Symbol *s, const char *name, size_t len)
+{
+    return !strncmp(s->name, name, len) && !s->name[len];
+}
+
+size_t tool_symbols_address(const ToolSymbols *s, const char *name, size_t len,
+                            uint64_t *addr, bool *is_code)
+{
+    size_t n = 0;
+
+    if (s->elf) {
+        return tt_elfsyms_address(s->elf, name, len, addr, is_code);
+    }
+    for (unsigned i = 0; i < s->all->len; i++) {
+        const Symbol *one = &g_array_index(s->all, Symbol, i);
+
+        if (is_called(one, name, len) && (!n || *addr != one->addr)) {
+            n++;
+            *addr = one->addr;
+            *is_code = strchr("tTwW", one->type) != NULL;
+        }
+    }
+    return n;
 }
 
 char *tool_symbols_add(const ToolSymbols *s, const char *text)

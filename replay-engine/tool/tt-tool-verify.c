@@ -23,44 +23,6 @@ typedef struct Verify {
     GPtrArray *damage;          /* sentences */
 } Verify;
 
-/* ---- parts ---- */
-
-static void add_part(Verify *v, uint64_t from, uint64_t to)
-{
-    g_ptr_array_add(v->replays.parts, tool_part_new(from, to));
-}
-
-/* Cuts the run at checkpoints, into parts of like length. */
-static void make_parts(Verify *v, const TtManifest *m, const ToolTotals *t,
-                       const TtLogReader *r)
-{
-    uint64_t jobs = v->replays.jobs;
-    uint64_t n_parts = jobs > 1 ? jobs * PARTS_EACH : 1;
-    uint64_t step, from = 0;
-    g_autofree TtCheckpointInfo *infos = NULL;
-    TtPageStore *ps = NULL;
-    TtDiag diag;
-    size_t n = 0;
-
-    if (n_parts > 1 &&
-        tt_runstore_open(v->run, m, 0, &ps, &diag) == TT_OK) {
-        n = tt_pagestore_count(ps);
-        infos = g_new0(TtCheckpointInfo, n + 1);
-        n = tt_pagestore_list(ps, infos, n);
-        tool_start(ps, r, &from);
-    }
-    step = (t->end_pos - MIN(from, t->end_pos)) / n_parts + 1;
-    for (size_t i = 0; i < n; i++) {
-        if (infos[i].pos - from >= step && infos[i].pos > from &&
-            infos[i].pos < t->end_pos && tool_is_in_log(ps, &infos[i], r)) {
-            add_part(v, from, infos[i].pos);
-            from = infos[i].pos;
-        }
-    }
-    add_part(v, from, UINT64_MAX);
-    tt_pagestore_free(ps);
-}
-
 /* ---- one of them ---- */
 
 /* The lines QEMU said besides; of damage in the log they say what was found. */
@@ -347,7 +309,8 @@ static int verify(Verify *v, const TtManifest *m, TtLogReader *r)
     }
     v->end_pos = t.end_pos;
     v->damage = tool_damage(v->run, m, r, TOOL_LOOK_REPLAY);
-    make_parts(v, m, &t, r);
+    tool_cut(v->replays.parts, v->run, m, r, 0, UINT64_MAX,
+             v->replays.jobs > 1 ? v->replays.jobs * PARTS_EACH : 1);
     if (!tool_parts_run(&v->replays, report_part, v)) {
         return TOOL_PROBLEM;
     }

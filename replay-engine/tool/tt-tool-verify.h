@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The parts of `tt verify`: tt-tool-verify.c cuts the run and says what came of it,
- * tt-tool-part.c has QEMU re-execute pieces of it, tt-tool-finding.c puts what that
- * says into words, tt-tool-again.c asks whether a second replay goes wrong in the
- * same way.
+ * The parts of `tt verify`, `tt find` and `tt trace`: tt-tool-cut.c cuts the run,
+ * tt-tool-part.c has QEMU re-execute pieces of it, tt-tool-finding.c takes apart, or
+ * puts into words, what that says. tt-tool-verify.c says what came of all,
+ * tt-tool-again.c asks whether a second replay goes wrong in the same way.
  */
 #ifndef TT_TOOL_VERIFY_H
 #define TT_TOOL_VERIFY_H
@@ -11,6 +11,7 @@
 #include "tt-tool.h"
 #include "trace/tt-trace.h"
 
+#include <signal.h>
 #include <sys/types.h>
 
 /* ---- findings ---- */
@@ -28,7 +29,7 @@ bool tool_finding_agrees(const ToolFinding *a, const ToolFinding *b,
 char *tool_finding_words(const ToolFinding *f, const ToolSymbols *symbols);
 void tool_finding_json(const ToolFinding *f, const ToolSymbols *symbols);
 
-/* ---- pieces of the run, to be verified or traced ---- */
+/* ---- pieces of the run, to be verified, searched or traced ---- */
 #define TOOL_JOBS_MAX 256
 
 typedef struct ToolPart {
@@ -46,15 +47,27 @@ typedef struct ToolPart {
     uint64_t n_damaged;         /* could not be replayed: the log is damaged */
     bool has_ended;             /* as it said, with the status that it named */
     bool is_whole;              /* nothing of it was left out */
+    uint64_t at;                /* a search has come so far; 0: nothing was said yet */
+    bool is_dropped;            /* nobody wants to know more of it */
     int signal;                 /* that ended QEMU; 0: none */
     int code;                   /* an exit status of ours */
 } ToolPart;
+
+typedef struct ToolSearch {     /* of tt find */
+    const char *condition, *how;    /* for -tt replay,find=; how: NULL, or some of it */
+    uint64_t limit;                 /* of hits in each part */
+    /* A part has said something, but its end; true: @f is kept. It may drop parts. */
+    bool (*said)(void *opaque, ToolPart *p, ToolFinding *f);
+    void *opaque;
+} ToolSearch;
 
 typedef struct ToolReplays {    /* what they have in common */
     const char *run;
     const char *qemu;
     uint64_t jobs;
     GPtrArray *parts;           /* of ToolPart; tool_part_free */
+    const ToolSearch *search;   /* NULL: they are verified, or traced */
+    const volatile sig_atomic_t *is_over;   /* NULL, or set by a signal: drop all */
 } ToolReplays;
 
 ToolPart *tool_part_new(uint64_t from, uint64_t to);
@@ -65,6 +78,13 @@ char *tool_part_ending(const ToolPart *p);
  * error, and it was said. */
 bool tool_parts_run(ToolReplays *r, void (*done)(void *opaque, ToolPart *p),
                     void *opaque);
+
+/* Nothing more is wanted of it: it is ended, or not begun. */
+void tool_part_drop(ToolPart *p);
+/* Adds the parts of @from..@to, cut at checkpoints into about @n_parts of like length.
+ * Cost: reads the list of checkpoints. */
+void tool_cut(GPtrArray *parts, const char *run, const TtManifest *m,
+              const TtLogReader *r, uint64_t from, uint64_t to, uint64_t n_parts);
 
 /* ---- again ---- */
 typedef enum ToolAgain {

@@ -35,7 +35,7 @@ typedef struct ToolOption {
     bool is_needed;             /* the command sees to it */
 } ToolOption;
 
-#define TOOL_OPTIONS_MAX 14
+#define TOOL_OPTIONS_MAX 16
 #define TOOL_OPERANDS_MAX 4
 
 typedef struct ToolArgs ToolArgs;
@@ -167,6 +167,10 @@ int tool_symbols_load(const char *path, ToolSymbols **out);
 void tool_symbols_free(ToolSymbols *s);         /* NULL is fine */
 /* "NAME+0x12", or NULL: there is no name. The caller frees it; @s may be NULL. */
 char *tool_symbols_find(const ToolSymbols *s, uint64_t addr);
+/* Where @name, of @len bytes, is, and whether that is code; returns at how many
+ * addresses. Cost: looks at all. */
+size_t tool_symbols_address(const ToolSymbols *s, const char *name, size_t len,
+                            uint64_t *addr, bool *is_code);
 /* @text with a name behind the address of its first "pc 0x...". The same. */
 char *tool_symbols_add(const ToolSymbols *s, const char *text);
 
@@ -195,6 +199,7 @@ int tool_log(const ToolArgs *a);
 int tool_stats(const ToolArgs *a);
 int tool_check(const ToolArgs *a);
 int tool_verify(const ToolArgs *a);
+int tool_find(const ToolArgs *a);
 int tool_pack(const ToolArgs *a);
 int tool_unpack(const ToolArgs *a);
 int tool_branch(const ToolArgs *a);

@@ -58,6 +58,31 @@ const ToolCommand tool_commands[] = {
             JSON,
         }, tool_verify,
     }, {
+        "find", { "RUN", "CONDITION" }, false,
+        "The positions at which CONDITION becomes true: a C expression of registers ($rip),\n"
+        "memory (*(u32 *)0x1000) and names (*(u64 *)&jiffies). EXPRESSION at ADDRESS is\n"
+        "looked at where ADDRESS is executed. QEMU replays the run for it.",
+        {
+            { "--first", NULL, false, "only the first position" },
+            { "--last", NULL, false, "only the last one" },
+            { "--all", NULL, false, "all (default)" },
+            { "--changes", NULL, false, "where its value changes" },
+            { "--monotone", NULL, false, "once true, it stays true: bisect, which is "
+              "fast" },
+            { "--from", "POS", false, "from this position on" },
+            { "--to", "POS", false, "up to this position" },
+            { "-j", "N", false, "number of QEMU processes at a time (default 1)" },
+            { "--limit", "N", false, "no more than N (default 10000)" },
+            { "--symbols", "FILE", false, "names: a vmlinux, or what nm or /proc/kallsyms "
+              "print" },
+            { "--offset", "N", false, "the program was loaded so much higher than FILE "
+              "says" },
+            { "--qemu", "PATH", false, "default: qemu-system-x86_64 next to this "
+              "program" },
+            { "--quiet", NULL, false, "no progress, nothing if nothing was found" },
+            JSON,
+        }, tool_find,
+    }, {
         "pack", { "RUN", "FILE" }, false,
         "Packs a run into one file, with all that a replay needs. What concerns\n"
         "the host (its name, directories, the command line) is left out unless you\n"

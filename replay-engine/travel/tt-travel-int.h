@@ -47,6 +47,11 @@ typedef struct TtTravel {
     TtFound found;
     TtTravelHit *survey;            /* NULL: this movement is none */
     uint64_t survey_from;
+    TtTravelVisit *visit;           /* NULL: this movement is no scan */
+    bool each;                      /* a scan that stops at each position */
+    bool has_enough;
+    uint64_t visited;               /* last; UINT64_MAX: nothing yet */
+    bool visited_hit;
     TtTravelDone *done;
     void *opaque;
 } TtTravel;

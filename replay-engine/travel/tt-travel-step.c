@@ -249,11 +249,47 @@ static bool take_step(CPUState *cpu, const TtStep *step)
     }
 }
 
+/* ---- a scan ---- */
+
+static bool is_scan(void)
+{
+    return tt_travel.active && tt_travel.visit;
+}
+
+static void visit_here(bool is_hit)
+{
+    bool is_new = tt_now.pos != tt_travel.visited || (is_hit && !tt_travel.visited_hit);
+
+    if (is_scan() && !tt_travel.has_enough && is_new) {
+        tt_travel.visited = tt_now.pos;
+        tt_travel.visited_hit = is_hit;
+        if (!tt_travel.visit(tt_travel.opaque, tt_now.pos, is_hit)) {
+            tt_travel.has_enough = tt_travel.pending = true;
+        }
+    }
+}
+
+void tt_travel_passes(CPUState *cpu)
+{
+    if (is_scan()) {
+        visit_here(false);
+        cpu->exit_request |= tt_travel.has_enough;
+    }
+}
+
+void tt_travel_changes_inside(CPUState *cpu)
+{
+    if (is_scan()) {
+        cpu_exit(cpu);
+    }
+}
+
 bool tt_travel_is_pending(void)
 {
     if (tt_travel.stepping_over && tt_now.pos > tt_travel.hit_pos) {
         tt_travel.stepping_over = false;
     }
+    visit_here(false);
     return tt_travel.active && (tt_travel.pending || tt_now.pos >= tt_travel_stop_at());
 }
 
@@ -266,8 +302,9 @@ static bool advance_straight(void)
         step.reason = TT_STOP_INTERRUPTED;
     } else if (tt_travel.ended) {
         step.reason = tt_travel.ended;
-    } else if (tt_now.pos < tt_travel.run_to) {
-        tt_travel.stop_at = tt_travel.run_to;
+    } else if (tt_now.pos < tt_travel.run_to && !(is_scan() && tt_travel.has_enough)) {
+        tt_travel.stop_at = is_scan() && tt_travel.each ? tt_now.pos + 1 :
+            tt_travel.run_to;
         return true;
     }
     tt_travel_finish(&step);
@@ -326,7 +363,9 @@ void tt_travel_hit(uint64_t pos, CPUWatchpoint *wp)
 {
     uint64_t at = wp && pos ? pos - 1 : pos;
 
-    if (tt_travel.survey && !tt_travel.blind && !wp) {
+    if (is_scan()) {
+        visit_here(!wp);
+    } else if (tt_travel.survey && !tt_travel.blind && !wp) {
         note_hit(pos);
     } else if (!tt_travel.blind && (wp || !tt_travel.probing)) {
         tt_timeline_hit(tt_travel.timeline, at);
@@ -337,6 +376,9 @@ void tt_travel_hit(uint64_t pos, CPUWatchpoint *wp)
                 .flags = wp ? wp->flags & BP_MEM_ACCESS : 0,
             };
         }
+    }
+    if (is_scan() && wp) {
+        return;                             /* a breakpoint here counts as well */
     }
     tt_travel.hit_pos = pos;               /* not again at this position */
     tt_travel.stepping_over = !tt_travel.pending;

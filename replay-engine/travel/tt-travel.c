@@ -151,6 +151,7 @@ static void begin(TtTravelDone *done, void *opaque)
     tt_travel.blind = true;
     tt_travel.interrupted = false;
     tt_travel.survey = NULL;
+    tt_travel.visit = NULL;
     tt_travel.stop_at = tt_travel.heads_for = tt_travel.near_at = 0;
     tt_travel.pending = true;
     tt_travel.ended = TT_STOP_NONE;
@@ -291,6 +292,20 @@ bool tt_travel_run(uint64_t target, TtTravelDone *done, void *opaque,
     tt_travel.reverse_step = false;
     tt_travel.run_to = target;
     tt_travel.run_from = tt_now.pos;
+    return true;
+}
+
+bool tt_travel_scan(uint64_t target, bool each, TtTravelVisit *visit,
+                    TtTravelDone *done, void *opaque, Error **errp)
+{
+    if (!tt_travel_run(target, done, opaque, errp)) {
+        return false;
+    }
+    tt_travel.blind = false;
+    tt_travel.each = each;
+    tt_travel.has_enough = false;
+    tt_travel.visited = UINT64_MAX;
+    tt_travel.visit = visit;
     return true;
 }
 
@@ -458,6 +473,8 @@ static const TtReplayDriver driver = {
     .steps_over = steps_over,
     .stop_at = tt_travel_stop_at,
     .is_pending = tt_travel_is_pending,
+    .passes = tt_travel_passes,
+    .changes_inside = tt_travel_changes_inside,
     .advance = tt_travel_advance,
     .abort = tt_travel_abort,
     .sync_point = sync_point,

@@ -41,6 +41,18 @@ bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
 typedef bool TtTravelHit(void *opaque, uint64_t pos, uint64_t pc);
 bool tt_travel_survey(uint64_t from, uint64_t to, TtTravelHit *hit,
                       TtTravelDone *done, void *opaque, Error **errp);
+/*
+ * Run forward to @target with gdb's kinds of stops armed, and stay there. @visit is
+ * called, in the vCPU thread, at the start, at the end, wherever a breakpoint or
+ * watchpoint fires (behind the access), and before and after each event that changes
+ * the VM between or in instructions, so that who watches memory hears of what devices
+ * write; with @each at every position that can be stood at. @is_hit: a stop fired, so
+ * the instruction here is the next that is executed. It says false when it has enough: then the movement ends where it is (mostly), with TT_STOP_TARGET. It may
+ * change stops.
+ */
+typedef bool TtTravelVisit(void *opaque, uint64_t pos, bool is_hit);
+bool tt_travel_scan(uint64_t target, bool each, TtTravelVisit *visit,
+                    TtTravelDone *done, void *opaque, Error **errp);
 void tt_travel_interrupt(void);         /* any thread */
 void tt_travel_abort(void);             /* the vCPU does not run */
 void tt_travel_end(void);               /* nor will it ever again */

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a search looks at, and the stops that bring it there.
+ *
+ * Context: the vCPU thread, BQL held.
+ */
+#ifndef TT_FIND_INT_H
+#define TT_FIND_INT_H
+
+#include "debug/tt-cond.h"
+
+/* What the condition is worth here. Also remembers which memory was read for it. */
+TtStatus tt_find_look(const TtCond *c, uint64_t *value);
+bool tt_find_is_at_place(const TtCond *c);
+/* Breakpoints where it can become true; watchpoints on what the last look read. */
+void tt_find_set_stops(const TtCond *c);
+void tt_find_follow(void);              /* the last look read something else? */
+void tt_find_clear_stops(void);
+
+#endif

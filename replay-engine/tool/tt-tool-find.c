@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt find: the positions at which a condition becomes true. QEMU searches parts of the
+ * run, several at a time (tt-tool-part.c); names are turned into addresses here, so
+ * that it need not know them.
+ */
+#include "tt-tool-find.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define PARTS_EACH  4           /* as tt verify */
+#define PARTS_LAST  32          /* the last one is found in the last of many parts */
+#define LIMIT       10000
+
+static volatile sig_atomic_t is_over;
+
+/* ---- names ---- */
+
+static char *fail(TtDiag *why, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+
+static char *fail(TtDiag *why, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    g_vsnprintf(why->text, sizeof(why->text), fmt, ap);
+    va_end(ap);
+    return NULL;
+}
+
+static char *address_of(void *opaque, const char *chain, size_t *used, bool is_address,
+                        TtDiag *why)
+{
+    const ToolFind *f = opaque;
+    int len = *used;
+    uint64_t addr;
+    bool is_code;
+    size_t n;
+
+    if (!f->symbols) {
+        return fail(why, "'%.*s' is a name of a program: give the file that has it with "
+                    "--symbols", len, chain);
+    }
+    n = tool_symbols_address(f->symbols, chain, len, &addr, &is_code);
+    if (!n) {
+        return fail(why, "there is no symbol '%.*s'", len, chain);
+    }
+    if (n > 1) {
+        return fail(why, "there are %zu symbols '%.*s': write the address of the one that "
+                    "you mean", n, len, chain);
+    }
+    if (!is_code && !is_address) {
+        return fail(why, "what type '%.*s' has is not known: write *(u32 *)&%.*s, or "
+                    "another type that fits", len, chain, len, chain);
+    }
+    return g_strdup_printf("0x%" PRIx64 "UL", addr + f->offset);
+}
+
+/* Returns an exit status, having said what is wrong. */
+static int understand(ToolFind *f, uint64_t end)
+{
+    TtDiag diag;
+
+    if (tt_cond_resolve(f->condition, address_of, f, &f->resolved, &diag) != TT_OK ||
+        tt_cond_parse(f->resolved, &f->cond, &diag) != TT_OK ||
+        tt_cond_check(f->cond, f->changes, f->monotone, f->from, MIN(f->to, end),
+                      &diag) != TT_OK) {
+        return tool_usage(f->args->command, "%s", diag.text);
+    }
+    if (f->from > end) {
+        return tool_usage(f->args->command, "the run ends at position %" PRIu64
+                          ", before --from", end);
+    }
+    return TOOL_FINE;
+}
+
+/* ---- the parts ---- */
+
+/* Those on the other side of @p are not needed. */
+static void drop_others(ToolFind *f, const ToolPart *p)
+{
+    for (unsigned i = 0; i < f->replays.parts->len; i++) {
+        ToolPart *other = f->replays.parts->pdata[i];
+
+        if ((f->which == FIND_FIRST && other->from > p->from) ||
+            (f->which == FIND_LAST && other->from < p->from)) {
+            tool_part_drop(other);
+        }
+    }
+}
+
+static bool said(void *opaque, ToolPart *p, ToolFinding *f)
+{
+    ToolFind *find = opaque;
+
+    if (!strcmp(tool_finding_kind(f), "way")) {
+        tool_finding_number(f, "low", &p->at);
+        tool_find_show_progress(find);
+        return false;
+    }
+    if (!strcmp(tool_finding_kind(f), "hit") && find->which != FIND_ALL) {
+        if (find->which == FIND_LAST) {
+            g_ptr_array_set_size(p->found, 0);
+        }
+        drop_others(find, p);
+    }
+    return true;
+}
+
+static void ended(void *opaque, ToolPart *p)
+{
+    p->at = UINT64_MAX;
+    tool_find_show_progress(opaque);
+}
+
+static void reverse(GPtrArray *a)
+{
+    for (unsigned i = 0; i < a->len / 2; i++) {
+        gpointer t = a->pdata[i];
+
+        a->pdata[i] = a->pdata[a->len - 1 - i];
+        a->pdata[a->len - 1 - i] = t;
+    }
+}
+
+static void end_soon(int sig)
+{
+    is_over = 1;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction act = { .sa_handler = end_soon };       /* and no restart */
+
+    sigemptyset(&act.sa_mask);
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    sigaction(SIGHUP, &act, NULL);
+}
+
+static void collect(ToolFind *f)
+{
+    for (unsigned i = 0; i < f->replays.parts->len; i++) {
+        const ToolPart *p = f->replays.parts->pdata[i];
+        bool counts = !p->is_dropped || f->which == FIND_ALL;
+
+        for (unsigned k = 0; counts && k < p->found->len; k++) {
+            ToolFinding *one = p->found->pdata[k];
+
+            if (strcmp(tool_finding_kind(one), "hit")) {
+                continue;
+            }
+            if (f->hits->len == f->limit) {
+                f->is_cut_short = true;
+                return;
+            }
+            g_ptr_array_add(f->hits, one);
+        }
+    }
+}
+
+static int search(ToolFind *f, const TtManifest *m, const TtLogReader *r)
+{
+    uint64_t jobs = f->replays.jobs;
+    uint64_t n = f->monotone ? 1 : f->which == FIND_LAST ?
+        MAX(PARTS_LAST, jobs * PARTS_EACH) : jobs > 1 ? jobs * PARTS_EACH : 1;
+    bool ok;
+
+    tool_cut(f->replays.parts, f->run, m, r, f->from, f->to, n);
+    if (f->which == FIND_LAST) {
+        reverse(f->replays.parts);
+    }
+    /* one more than is shown, to know whether there are more */
+    f->search = (ToolSearch) {
+        .condition = f->resolved, .said = said, .opaque = f,
+        .how = f->changes ? "changes" : f->monotone ? "monotone" : NULL,
+        .limit = f->which == FIND_FIRST ? 1 : f->which == FIND_LAST ? UINT64_MAX :
+            f->limit + 1,
+    };
+    f->replays.search = &f->search;
+    f->replays.is_over = &is_over;
+    catch_signals();
+    ok = tool_parts_run(&f->replays, ended, f);
+    tool_find_hide_progress(f);
+    f->is_interrupted = is_over;
+    if (f->which == FIND_LAST) {
+        reverse(f->replays.parts);
+    }
+    if (!ok) {
+        return TOOL_PROBLEM;
+    }
+    collect(f);
+    return tool_find_say(f);
+}
+
+/* ---- the command line ---- */
+
+static int take_numbers(ToolFind *f, const ToolArgs *a)
+{
+    const ToolCommand *c = a->command;
+
+    if (!tool_number_option(a, "--from", 0, &f->from) ||
+        !tool_number_option(a, "--to", UINT64_MAX, &f->to) ||
+        !tool_number_option(a, "--limit", LIMIT, &f->limit) ||
+        !tool_number_option(a, "--offset", 0, &f->offset) ||
+        !tool_number_option(a, "-j", 1, &f->replays.jobs)) {
+        return TOOL_USAGE;
+    }
+    if (f->to <= f->from) {
+        return tool_usage(c, "--to must be above --from");
+    }
+    if (!f->limit || f->limit > 100000000) {
+        return tool_usage(c, "--limit takes a number from 1 to 100000000");
+    }
+    if (f->replays.jobs < 1 || f->replays.jobs > TOOL_JOBS_MAX) {
+        return tool_usage(c, "-j takes a number from 1 to %u", TOOL_JOBS_MAX);
+    }
+    return TOOL_FINE;
+}
+
+static int take_options(ToolFind *f, const ToolArgs *a)
+{
+    const ToolCommand *c = a->command;
+    bool first = tool_has(a, "--first"), last = tool_has(a, "--last");
+    int result = take_numbers(f, a);
+
+    if (result != TOOL_FINE) {
+        return result;
+    }
+    if (first + last + tool_has(a, "--all") > 1) {
+        return tool_usage(c, "--first, --last and --all exclude each other");
+    }
+    f->which = first ? FIND_FIRST : last ? FIND_LAST : FIND_ALL;
+    f->changes = tool_has(a, "--changes");
+    f->monotone = tool_has(a, "--monotone");
+    if (f->monotone && (f->replays.jobs > 1 || last)) {
+        return tool_usage(c, "with --monotone there is one position, found by one process: "
+                          "leave %s out", last ? "--last" : "-j");
+    }
+    if (tool_has(a, "--offset") && !tool_has(a, "--symbols")) {
+        return tool_usage(c, "--offset is added to the addresses of --symbols");
+    }
+    return TOOL_FINE;
+}
+
+static int prepare(ToolFind *f, const ToolArgs *a)
+{
+    const char *symbols = tool_value(a, "--symbols");
+    int result = take_options(f, a);
+
+    if (result != TOOL_FINE) {
+        return result;
+    }
+    f->replays.qemu = tool_find_qemu(a);
+    if (!f->replays.qemu) {
+        return TOOL_PROBLEM;
+    }
+    if (!g_file_test(f->replays.qemu, G_FILE_TEST_IS_EXECUTABLE)) {
+        return tool_complain("'%s' is not an executable program", f->replays.qemu);
+    }
+    return symbols ? tool_symbols_load(symbols, &f->symbols) : TOOL_FINE;
+}
+
+static int find_in(ToolFind *f, const TtManifest *m, const TtLogReader *r)
+{
+    ToolTotals t = tool_totals(r);
+    int result;
+
+    if (m->features & TT_FEATURE_SCRUBBED) {
+        return tool_complain("the run '%s' was scrubbed when it was packed and "
+                             "cannot be replayed: ask for the whole one", f->run);
+    }
+    if (!t.n_segments) {
+        return tool_complain("the run '%s' is empty: its recorder ended before "
+                             "anything was sealed", f->run);
+    }
+    result = understand(f, t.end_pos);
+    return result == TOOL_FINE ? search(f, m, r) : result;
+}
+
+int tool_find(const ToolArgs *a)
+{
+    ToolFind f = {
+        .args = a, .run = a->operand[0], .condition = a->operand[1],
+        .replays = {
+            .run = a->operand[0],
+            .parts = g_ptr_array_new_with_free_func((GDestroyNotify)tool_part_free),
+        },
+        .is_json = tool_has(a, "--json"), .is_quiet = tool_has(a, "--quiet"),
+        .shows_progress = isatty(STDERR_FILENO) && !tool_has(a, "--quiet"),
+        .hits = g_ptr_array_new(),
+    };
+    int result = prepare(&f, a);
+    TtManifest m;
+    TtLogReader *r;
+
+    if (result == TOOL_FINE) {
+        r = tool_open_run(f.run, &m);
+        result = TOOL_PROBLEM;
+        if (r) {
+            result = find_in(&f, &m, r);
+            tt_manifest_cleanup(&m);
+            tt_log_reader_free(r);
+        }
+    }
+    g_ptr_array_free(f.hits, true);
+    g_ptr_array_free(f.replays.parts, true);
+    tool_symbols_free(f.symbols);
+    tt_cond_free(f.cond);
+    g_free(f.resolved);
+    g_free((char *)f.replays.qemu);
+    return result;
+}
