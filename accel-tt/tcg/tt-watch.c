@@ -100,6 +100,16 @@ bool tt_watch_marks_slow(CPUState *cpu, const CPUWatchpoint *wp)
     return true;
 }
 
+bool tt_watchpoint_in_delivery(CPUState *cpu, CPUWatchpoint *wp)
+{
+    if (!(wp->flags & BP_GDB)) {
+        return true;
+    }
+    cpu->watchpoint_hit = wp;
+    cpu_interrupt(cpu, CPU_INTERRUPT_DEBUG);
+    return false;
+}
+
 void tt_watchpoints_unmarked(CPUState *cpu)
 {
     hid_some[cpu->cpu_index] = true;

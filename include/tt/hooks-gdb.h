@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct CPUState;
+struct CPUWatchpoint;
 struct Error;
 
 /* ---- gdbstub: main thread ---- */
@@ -64,5 +66,12 @@ static inline bool tt_breakpoint_hit(struct CPUState *cpu, uint64_t pc)
 {
     return tt_breakpoint_stopped && tt_has_breakpoint(cpu, pc);
 }
+
+/* ---- watchpoints: vCPU ---- */
+extern bool tt_gdb_has_filters;
+bool tt_gdb_filter_passes(struct CPUState *cpu, const struct CPUWatchpoint *wp,
+                          int access);
+/* False: the vCPU stops for @wp behind the delivery that it is in. */
+bool tt_watchpoint_in_delivery(struct CPUState *cpu, struct CPUWatchpoint *wp);
 
 #endif

@@ -85,8 +85,8 @@ TtStatus tt_cond_eval(const TtCond *c, const TtCondSource *source, uint64_t *val
  */
 TtStatus tt_cond_check(const TtCond *c, bool changes, bool monotone, uint64_t from,
                        uint64_t to, TtDiag *diag);
-/* So many positions can be looked at one by one: some 20 seconds, at 1 us each. */
-#define TT_COND_STEPS_MAX   20000000
+/* So many positions can be looked at one by one: some 20 seconds, at 0.4 us each. */
+#define TT_COND_STEPS_MAX   50000000
 
 /* ---- names ---- */
 /*

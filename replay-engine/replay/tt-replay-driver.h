@@ -22,8 +22,9 @@ typedef struct TtReplayDriver {
     uint64_t (*stop_at)(void);          /* UINT64_MAX: nowhere */
     bool (*is_pending)(void);           /* the next step is due here */
     bool (*advance)(CPUState *cpu);     /* take it; true: run on */
-    void (*passes)(CPUState *cpu);      /* an event was applied in cpu_exec, between
-                                           two instructions */
+    /* In cpu_exec, between two instructions, an event is or was applied. False: leave
+     * cpu_exec first. */
+    bool (*passes)(CPUState *cpu);
     void (*changes_inside)(CPUState *cpu);  /* RAM or its map was, inside of one */
     void (*abort)(void);                /* the vCPU does not run; BQL */
 

@@ -39,6 +39,7 @@
 #include "hw/core/cpu.h"
 #include "qemu/error-report.h"
 #include "exec/cpu-common.h"
+#include "exec/cpu-interrupt.h"
 
 #define STALL_MAX 100000        /* turns without progress: see tt_replay_left */
 
@@ -275,7 +276,9 @@ static bool boundary(CPUState *cpu)
     }
     check_inside(cpu);
     ev = tt_sched_peek(tt_replay_sched());
-    if (!is_due(ev, TT_EV_INTR)) {
+    if (!is_due(ev, TT_EV_INTR) ||
+        (cpu->interrupt_request & CPU_INTERRUPT_DEBUG) ||  /* first that stop, here */
+        !tt_replay_driver->passes(cpu)) {
         return false;
     }
     type = ev->addr;

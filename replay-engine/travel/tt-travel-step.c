@@ -269,12 +269,14 @@ static void visit_here(bool is_hit)
     }
 }
 
-void tt_travel_passes(CPUState *cpu)
+bool tt_travel_passes(CPUState *cpu)
 {
-    if (is_scan()) {
-        visit_here(false);
-        cpu->exit_request |= tt_travel.has_enough;
+    visit_here(false);
+    if (is_scan() && tt_travel.has_enough) {
+        cpu->exit_request = true;
+        return false;
     }
+    return true;
 }
 
 void tt_travel_changes_inside(CPUState *cpu)

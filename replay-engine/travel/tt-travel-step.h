@@ -12,7 +12,7 @@
 
 /* What the replayer calls: see replay/tt-replay-driver.h. */
 bool tt_travel_is_pending(void);
-void tt_travel_passes(CPUState *cpu);
+bool tt_travel_passes(CPUState *cpu);
 void tt_travel_changes_inside(CPUState *cpu);
 bool tt_travel_advance(CPUState *cpu);
 void tt_travel_hit(uint64_t pos, CPUWatchpoint *wp);
