@@ -3,7 +3,7 @@
 # Completion of the `tt` tool's command lines for bash: source it, or install it
 # as .../bash-completion/completions/tt.
 
-_tt_commands="info log stats check verify pack unpack branch trace branches
+_tt_commands="info log stats check verify find pack unpack branch trace branches
 compare-traces disk group hub"
 
 # The kinds of events; `tt log --kind` also takes numbers.
@@ -23,6 +23,8 @@ _tt_options()
     log) echo --from --to --kind --limit --json --data --device \
              --registers --timeline --help ;;
     verify) echo -j --qemu --symbols --once --quiet --json --help ;;
+    find) echo --first --last --all --changes --monotone --from --to -j --limit \
+               --symbols --offset --qemu --quiet --json --help ;;
     pack) echo --with-host --no-checkpoints --scrub --json --help ;;
     unpack) echo --json --help ;;
     trace) echo --from --to --qemu --help ;;
@@ -51,7 +53,7 @@ _tt()
     --kind)
         mapfile -t COMPREPLY < <(compgen -W "$_tt_kinds" -- "$word")
         return ;;
-    --from|--limit|-j|--at|--without|--version|--format|--port|--seconds|--disk|\
+    --from|--limit|--offset|-j|--at|--without|--version|--format|--port|--seconds|--disk|\
     --group|--delay|--jitter|--loss|--rate|--queue|--seed) return ;;
     --to) [ "$command" = branch ] || return ;;
     esac

@@ -102,7 +102,7 @@ bool tt_watch_marks_slow(CPUState *cpu, const CPUWatchpoint *wp)
 
 bool tt_watchpoint_in_delivery(CPUState *cpu, CPUWatchpoint *wp)
 {
-    if (!(wp->flags & BP_GDB)) {
+    if (!tt_on() || !(wp->flags & BP_GDB)) {
         return true;
     }
     cpu->watchpoint_hit = wp;

@@ -74,4 +74,16 @@ bool tt_gdb_filter_passes(struct CPUState *cpu, const struct CPUWatchpoint *wp,
 /* False: the vCPU stops for @wp behind the delivery that it is in. */
 bool tt_watchpoint_in_delivery(struct CPUState *cpu, struct CPUWatchpoint *wp);
 
+/*
+ * The vCPU is about to make an @access (BP_MEM_*) that a watchpoint covers: does it stop
+ * at once? @ra: 0 in the delivery of an interrupt or exception. That must not be left
+ * half-way, since it would be repeated with its instruction, or lost.
+ */
+static inline bool tt_watchpoint_stops(struct CPUState *cpu, struct CPUWatchpoint *wp,
+                                       int access, uintptr_t ra)
+{
+    return (!tt_gdb_has_filters || tt_gdb_filter_passes(cpu, wp, access)) &&
+        (ra || tt_watchpoint_in_delivery(cpu, wp));
+}
+
 #endif

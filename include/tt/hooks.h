@@ -16,8 +16,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tt/hooks-gdb.h"
-
 enum { TT_OFF, TT_RECORD, TT_REPLAY };
 
 /*
@@ -196,18 +194,7 @@ extern bool tt_iothreads_fold;
 #define TT_HOOK_TLB_BITS 11     /* fixed TLB: 2048 entries, no cost measured */
 #define TT_HOOK_TLB_INVALID 0x800ull     /* TLB_INVALID_MASK of x86 */
 
-/*
- * The vCPU is about to make an @access (BP_MEM_*) that a watchpoint covers: does it stop
- * at once? @ra: 0 in the delivery of an interrupt or exception. That must not be left
- * half-way, since it would be repeated with its instruction, or lost.
- */
-static inline bool tt_watchpoint_stops(struct CPUState *cpu, struct CPUWatchpoint *wp,
-                                       int access, uintptr_t ra)
-{
-    return (!tt_gdb_has_filters || tt_gdb_filter_passes(cpu, wp, access)) &&
-        (ra || !tt_on() || tt_watchpoint_in_delivery(cpu, wp));
-}
-
+struct CPUWatchpoint;
 /* gdb's watchpoint @wp comes or goes. True: what the TLB holds of its pages is kept
  * and marked; a flush would show in accessed bits. False: it must be flushed. */
 bool tt_watch_marks_slow(struct CPUState *cpu, const struct CPUWatchpoint *wp);
@@ -492,6 +479,7 @@ void tt_past_notify(bool running, int state);
 /* The debugger's handler, a VMChangeStateHandler. */
 void tt_past_debugger(void *handler);
 
+#include "tt/hooks-gdb.h"
 #include "tt/hooks-kvm.h"
 #include "tt/hooks-vfio.h"
 

@@ -281,7 +281,7 @@ def test_wrong_usage_is_told_from_a_problem(work):
     check('tt stats has no option --from' in said, said)
 
 
-COMMANDS = ('info', 'log', 'stats', 'check', 'verify', 'pack', 'unpack',
+COMMANDS = ('info', 'log', 'stats', 'check', 'verify', 'find', 'pack', 'unpack',
             'branch', 'trace', 'branches', 'compare-traces',
             'disk', 'group', 'hub')
 

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tt find: the positions are those at which somebody who stands at each position sees
+the condition become true."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+
+from guests import guest_args
+from test_gdb_lines import lines_run
+from ttlib import (BUILD, check, equal, goto, limit, one_sentence, qemu_binary, record,
+                   run_tool, seed, stopped_replay, tool, tt, wait_until)
+
+SYMBOLS = f'{BUILD}/guests/lines64.debug'
+SPAN = 100000
+
+
+def find(run, condition, *args, rc=0):
+    answer = json.loads(tt('find', run.dir if hasattr(run, 'dir') else run, condition,
+                           '--qemu', qemu_binary(), '--json', *args, rc=rc).stdout)
+    equal(answer['complete'], rc == 0, f'{condition}: {answer}')
+    return answer
+
+
+def places(answer):
+    return [hit['position'] for hit in answer['found']]
+
+
+def values(answer):
+    return [(hit['position'], int(hit['value'], 16)) for hit in answer['found']]
+
+
+def in_lines(run, condition, *args):
+    return find(run, condition, '--symbols', SYMBOLS, *args)
+
+
+@limit(90)
+def test_like_somebody_who_looks(work):
+    """Each position of a part is visited, and registers and memory are read there."""
+    run = lines_run(work)
+    changes = values(in_lines(run, '*(u64 *)&counter', '--changes'))
+    equal([v for _, v in changes], list(range(1, 11)), 'values of the counter')
+    first, last = changes[0][0] - 20, changes[3][0] + 5
+    at_leaf, three, before = [], [], None
+    entry = in_lines(run, 'at leaf')['found'][0]['pc']
+    address = re.search(r'\b0*([0-9a-f]+) \w counter$',
+                        run_tool('nm', SYMBOLS)[0], re.M).group(1)
+    with stopped_replay(work, run) as vm:
+        for position in range(first, last + 1):
+            goto(vm, position=position)
+            regs = vm.qmp.hmp('info registers')
+            rip = int(re.search(r'RIP=([0-9a-f]+)', regs).group(1), 16)
+            rdi = int(re.search(r'RDI=([0-9a-f]+)', regs).group(1), 16)
+            if rip == int(entry, 16):
+                at_leaf.append((position, rdi))
+            now = int(re.search(r': 0x([0-9a-f]+)',
+                                vm.qmp.hmp(f'x/1gx 0x{address}')).group(1), 16)
+            if now == 3 and before != 3:
+                three.append(position)
+            before = now
+    part = ['--from', str(first), '--to', str(last)]
+    equal(places(in_lines(run, '$rip == leaf', *part)), [p for p, _ in at_leaf], 'leaf')
+    equal(values(in_lines(run, '$rdi + 1 at leaf', *part)),
+          [(p, v + 1) for p, v in at_leaf], 'values at leaf')
+    equal(places(in_lines(run, '*(u64 *)&counter == 3', *part)), three, 'three')
+    equal(places(in_lines(run, '*(u64 *)&counter == 3 && !!$rsp', *part)), three,
+          'three, by single steps')
+    equal(places(in_lines(run, '*(u64 *)&counter >= 3', '--monotone')), three,
+          'three, by bisection')
+
+
+def agree(run, part, fast, slow, *how):
+    """What is found by stops is what single steps see."""
+    a, b = find(run, fast, *part, *how), find(run, slow, *part, *how)
+    check(a['kind'] != 'registers' and b['kind'] == 'registers', f'{fast}: {a["kind"]}')
+    if how:
+        equal(values(a), values(b), f'{fast}, {part}')
+    else:
+        equal(places(a), places(b), f'{fast}, {part}')
+    return len(a['found'])
+
+
+def questions(run, chance, rounds):
+    """Stacks are written by calls, interrupts and traps, and by devices."""
+    end = json.loads(tt('info', run, '--json').stdout)['end']
+    asked = found = 0
+    while rounds:
+        start = chance.randrange(max(end - SPAN, 1))
+        part = ['--from', str(start), '--to', str(start + SPAN), '--limit', '100000']
+        steps = find(run, '$rsp', '--changes', *part)['found']
+        if not steps:
+            continue
+        rounds -= 1
+        step = chance.choice(steps)
+        address = (int(step['value'], 16) - chance.choice([0, 4, 8, 16])) % 2**32
+        size = chance.choice(['u8', 'u16', 'u32', 'u64'])
+        memory, place = f'*({size} *){address:#x}', f'$rip == {step["pc"]}'
+        pointer = f'*(u8 *)(0x1000 + (*(u16 *){address:#x} & 0xfff))'
+        found += agree(run, part, memory, f'{memory} + 0 * $rax', '--changes')
+        found += agree(run, part, f'{memory} & 4', f'{memory} & 4 && ($rax | 1)')
+        found += agree(run, part, pointer, f'{pointer} + 0 * $rax', '--changes')
+        found += agree(run, part, place, f'!!({place})')
+        found += agree(run, part, f'{place} && $eax & 1', f'!!({place}) && $eax & 1')
+        asked += 5
+    check(found > asked, f'{asked} questions had {found} answers')
+
+
+@limit(200)
+def test_like_single_steps(work):
+    """With interrupts, traps, several vCPUs and DMA, at random places."""
+    chance = seed()
+    for guest in ('random', 'smp', 'selfdma'):
+        run = record(work, guest_args(work, guest), name=guest).dir
+        questions(run, chance, 3)
+
+
+@limit(60)
+def test_watch_where_an_interrupt_pushes(work):
+    """A watchpoint that int N hits in its delivery neither repeats the instruction nor
+    makes the replay diverge. The BIOS uses int."""
+    run = record(work, guest_args(work, 'smp')).dir
+    calls = find(run, '*(u8 *)$rip == 0xcd && !$ss', '--from', '5300000', '--to',
+                 '5500000')['found']
+    check(calls, 'the BIOS calls itself by int')
+    start = calls[0]['position']
+    part = ['--from', str(start - 1000), '--to', str(start + 20000)]
+    stack = find(run, f'$rsp at {calls[0]["pc"]}', *part)['found']
+    memory = f'*(u32 *){int(stack[0]["value"], 16) - 4:#x}'
+    agree(run, part, memory, f'{memory} + 0 * $rax', '--changes')
+    check(start + 1 in places(find(run, memory, '--changes', *part)),
+          f'int at {start} wrote {memory}')
+
+
+@limit(90)
+def test_parts_and_ends(work):
+    """In several processes, first, last, limited, interrupted: the same positions."""
+    run = record(work, guest_args(work, 'dmacode', 'rounds=2000'),
+                 options=',checkpoint-interval=0.02').dir
+    end = json.loads(tt('info', run, '--json').stdout)['end']
+    steps = find(run, '$rsp', '--changes', '--from', str(end // 2), '--to',
+                 str(end // 2 + 20000))['found']
+    condition = f'at {steps[0]["pc"]}'
+    whole = find(run, condition, '--limit', '1000000')
+    equal(whole['processes'], 1, 'processes')
+    for jobs in ('2', '3'):
+        parts = find(run, condition, '--limit', '1000000', '-j', jobs)
+        check(parts['processes'] > 1, f'{parts["processes"]} parts')
+        equal(places(parts), places(whole), f'with -j {jobs}')
+    there = places(whole)
+    equal(places(find(run, condition, '--first')), there[:1], 'first')
+    equal(places(find(run, condition, '--first', '-j', '2')), there[:1], 'first, -j 2')
+    equal(places(find(run, condition, '--last')), there[-1:], 'last')
+    equal(places(find(run, condition, '--last', '-j', '2')), there[-1:], 'last, -j 2')
+    few = find(run, condition, '--limit', '5', '-j', '2')
+    equal((places(few), few['more']), (there[:5], True), 'five')
+    memory = '*(u32 *)' + hex(int(steps[0]['value'], 16) & ~3)
+    for how in ([], ['--changes']):
+        one = find(run, memory, '--limit', '1000000', *how)
+        two = find(run, memory, '--limit', '1000000', '-j', '2', *how)
+        equal(values(two), values(one), f'{memory} {how}')
+    equal(find(run, '*(u32 *)0x1000 == 0x12345678', '-j', '2')['found'], [], 'nothing')
+
+
+@limit(60)
+def test_interrupted(work):
+    """Ctrl-C ends it and its processes, and says that there may be more."""
+    run = record(work, guest_args(work, 'dmacode', 'rounds=2000')).dir
+    with subprocess.Popen([tool('tt'), 'find', run, '*(u32 *)0x1000 && $cpu',
+                           '--qemu', qemu_binary(), '--json'],
+                          stdout=subprocess.PIPE, text=True) as p:
+        children = f'/proc/{p.pid}/task/{p.pid}/children'
+        wait_until(lambda: open(children, encoding='ascii').read().split(), 'QEMU')
+        child = open(children, encoding='ascii').read().split()[0]
+        p.send_signal(signal.SIGINT)
+        answer = json.loads(p.communicate(timeout=30)[0])
+    equal((p.returncode, answer['complete']), (1, False), 'status')
+    check('interrupted' in answer['problems'], f'{answer}')
+    wait_until(lambda: not os.path.exists(f'/proc/{child}'), 'the end of QEMU')
+
+
+@limit(60)
+def test_refused(work):
+    """What makes no sense gets one sentence."""
+    run = lines_run(work).dir
+    for args, wanted in (
+            (['counter == 1'], '--symbols'),
+            (['counter == 1', '--symbols', SYMBOLS], '&counter'),
+            (['nobody == 1', '--symbols', SYMBOLS], "no symbol 'nobody'"),
+            (['$rax = 1'], '=='), (['$rax +'], 'operand'), (['1 == 1'], 'ever changes'),
+            (['$rip == 1', '--changes'], 'at ADDRESS'),
+            (['$rip == 1', '--monotone'], 'monotone'),
+            (['*(u8 *)1', '--monotone', '-j', '2'], '-j'),
+            (['*(u8 *)1', '--first', '--last'], 'exclude'),
+            (['*(u8 *)1', '--from', '5', '--to', '5'], 'above'),
+            (['*(u8 *)1', '--from', '99999999999'], 'ends at position'),
+            (['*(u8 *)1', '--limit', '0'], '--limit'), (['*(u8 *)1', '-j', '0'], '-j'),
+            (['*(u8 *)1', '--offset', '5'], '--symbols')):
+        said = tt('find', run, *args, '--qemu', qemu_binary(), rc=2).stderr
+        check(wanted in said.splitlines()[0], f'{args}: {said}')
+    for options, wanted in (
+            ('find=all', 'find-condition'), ('find-condition=1', 'find=all'),
+            ('find=5-4,find-condition=$rax', 'FROM-TO'),
+            ('find=all,find-condition=$foo', 'no register'),
+            ('find=all,find-condition=$rax,verify=all', 'leave'),
+            ('find=all,find-condition=$rax,find-how=x', 'find-how')):
+        said = run_tool(qemu_binary(), '-tt', f'replay,dir={run},{options}', rc=1)[1]
+        check(wanted in one_sentence(said, options), f'{options}: {said}')
