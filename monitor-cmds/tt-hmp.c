@@ -256,6 +256,7 @@ static const struct {
     { "mark", do_mark },
     { "digest", do_digest },
     { "verify", do_verify },
+    { "find", tt_hmp_find },
     { "checkpoint", do_checkpoint },
     { "interrupt", do_interrupt },
     { "save", tt_hmp_save },
@@ -277,7 +278,7 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
         }
     }
     error_setg(&err, "there is no command 'tt %s': use goto, mark, digest, verify, "
-               "checkpoint, interrupt, save, record or trace", verb);
+               "find, checkpoint, interrupt, save, record or trace", verb);
     hmp_handle_error(mon, err);
 }
 

@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "monitor-cmds/tt-task.h"
+#include "accel-tt/tt-position.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "control/tt-attach.h"
 #include "control/tt-mark.h"
@@ -29,6 +30,34 @@ static void arrived(void *opaque, uint64_t pos, int reason)
     t->reason = reason;
     t->is_done = true;
     tt_wait_kick();
+}
+
+static void found(void *opaque, const TtFindHit *hit)
+{
+    TtTask *t = opaque;
+
+    g_array_append_val(t->hits, *hit);
+}
+
+static void searched(void *opaque, int reason, Error *err)
+{
+    TtTask *t = opaque;
+
+    error_propagate(&t->err, err);
+    arrived(t, tt_now.pos, reason);
+}
+
+static bool begin_search(TtTask *t)
+{
+    static const TtFindListener listener = { .found = found, .done = searched };
+
+    t->hits = g_array_new(false, false, sizeof(TtFindHit));
+    t->find.returns = true;
+    if (!tt_travel_is_possible(&t->err)) {
+        return false;
+    }
+    vm_stop(RUN_STATE_PAUSED);
+    return tt_find_begin(&t->find, &listener, t, &t->err);
 }
 
 static void saved(void *opaque, const char *dir, const char *why)
@@ -68,6 +97,8 @@ static bool begin_movement(TtTask *t)
         return tt_monitor_go(&t->g, arrived, t, &t->err);
     case TT_TASK_STRAIGHT:
         return tt_travel_run(t->straight_to, arrived, t, &t->err);
+    case TT_TASK_FIND:
+        return begin_search(t);
     default:
         return begin_pinning(t);
     }
@@ -187,6 +218,7 @@ bool tt_task_step(void *opaque)
     switch (t->kind) {
     case TT_TASK_GOTO:
     case TT_TASK_STRAIGHT:
+    case TT_TASK_FIND:
         return step_movement(t);
     case TT_TASK_ADD:
         return step_add(t);
@@ -212,6 +244,9 @@ void tt_task_clear(TtTask *t)
     qapi_free_TtCheckpoint(t->added);
     if (t->notes) {
         g_string_free(t->notes, true);
+    }
+    if (t->hits) {
+        g_array_free(t->hits, true);
     }
     g_free(t->dir);
 }

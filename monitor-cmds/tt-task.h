@@ -9,12 +9,14 @@
 
 #include "checkpoint/tt-checkpointer.h"
 #include "control/tt-attach.h"
+#include "find/tt-find.h"
 #include "monitor-cmds/tt-monitor.h"
 #include "qapi/qapi-types-job.h"
 
 typedef enum TtTaskKind {
     TT_TASK_GOTO,
     TT_TASK_STRAIGHT,           /* to @straight_to, skipping nothing */
+    TT_TASK_FIND,
     TT_TASK_ADD,
     TT_TASK_DELETE,
     TT_TASK_SAVE,
@@ -25,6 +27,7 @@ typedef struct TtTask {
     TtTaskKind kind;
     TtGoto g;                   /* goto */
     uint64_t straight_to;
+    TtFindWant find;
     const char *name;           /* add, save; or NULL */
     bool full;                  /* add */
     uint32_t id;                /* delete */
@@ -33,8 +36,9 @@ typedef struct TtTask {
 
     /* what came of it */
     Error *err;                 /* nothing, because of that */
-    uint64_t pos;               /* goto, straight */
+    uint64_t pos;               /* goto, straight, find: where it ended */
     int reason;
+    GArray *hits;               /* find: of TtFindHit */
     TtCheckpoint *added;        /* add; NULL: cancelled */
     GString *notes;             /* add */
     char *dir;                  /* save */

@@ -15,6 +15,7 @@ bool tt_find_is_at_place(const TtCond *c);
 /* Breakpoints where it can become true; watchpoints on what the last look read. */
 void tt_find_set_stops(const TtCond *c);
 void tt_find_follow(void);              /* the last look read something else? */
-void tt_find_clear_stops(void);
+/* False: somebody has taken some out meanwhile. */
+bool tt_find_clear_stops(void);
 
 #endif

@@ -90,6 +90,31 @@ bool tt_find_is_at_place(const TtCond *c)
 
 /* ---- where it stops ---- */
 
+/* A gdb that connects or leaves takes out all stops of its kind: is it there still? */
+static bool has_watchpoint(CPUState *cpu, const CPUWatchpoint *mine)
+{
+    CPUWatchpoint *wp;
+
+    QTAILQ_FOREACH(wp, &cpu->watchpoints, entry) {
+        if (wp == mine) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_breakpoint(CPUState *cpu, const CPUBreakpoint *mine)
+{
+    CPUBreakpoint *bp;
+
+    QTAILQ_FOREACH(bp, &cpu->breakpoints, entry) {
+        if (bp == mine) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void unwatch(void)
 {
     unsigned i = 0;
@@ -99,7 +124,7 @@ static void unwatch(void)
         CPU_FOREACH(cpu) {
             CPUWatchpoint *wp = g_ptr_array_index(stops.watchpoints, i++);
 
-            if (wp) {
+            if (has_watchpoint(cpu, wp)) {
                 cpu_watchpoint_remove_by_ref(cpu, wp);
             }
         }
@@ -162,19 +187,26 @@ void tt_find_set_stops(const TtCond *c)
     stops.watches = tt_cond_kind(c) == TT_COND_OF_MEMORY;
 }
 
-void tt_find_clear_stops(void)
+bool tt_find_clear_stops(void)
 {
+    bool all_there = true;
     unsigned i = 0;
     CPUState *cpu;
 
     make_lists();
     while (i < stops.breakpoints->len) {
         CPU_FOREACH(cpu) {
-            cpu_breakpoint_remove_by_ref(cpu,
-                                         g_ptr_array_index(stops.breakpoints, i++));
+            CPUBreakpoint *bp = g_ptr_array_index(stops.breakpoints, i++);
+
+            if (has_breakpoint(cpu, bp)) {
+                cpu_breakpoint_remove_by_ref(cpu, bp);
+            } else {
+                all_there = false;
+            }
         }
     }
     g_ptr_array_set_size(stops.breakpoints, 0);
     unwatch();
     stops.watches = false;
+    return all_there;
 }

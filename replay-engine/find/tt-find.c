@@ -138,8 +138,13 @@ static bool visit(void *opaque, uint64_t pos, bool is_hit)
 
 static void scanned(void *opaque, uint64_t pos, int reason)
 {
-    tt_find_clear_stops();
-    finish(reason == TT_STOP_END ? TT_STOP_TARGET : reason, NULL);
+    Error *err = NULL;
+
+    if (!tt_find_clear_stops()) {
+        error_setg(&err, "a gdb that came or went took out the search's breakpoints: "
+                   "search again");
+    }
+    finish(reason == TT_STOP_END ? TT_STOP_TARGET : reason, err);
 }
 
 static void at_from(void *opaque, uint64_t pos, int reason)

@@ -10,7 +10,7 @@ import subprocess
 
 from guests import guest_args
 from test_gdb_lines import lines_run
-from ttlib import (BUILD, check, equal, goto, limit, one_sentence, qemu_binary, record,
+from ttlib import (BUILD, check, digest, equal, goto, limit, one_sentence, qemu_binary, record,
                    run_tool, seed, stopped_replay, tool, tt, wait_until)
 
 SYMBOLS = f'{BUILD}/guests/lines64.debug'
@@ -178,6 +178,34 @@ def test_interrupted(work):
     equal((p.returncode, answer['complete']), (1, False), 'status')
     check('interrupted' in answer['problems'], f'{answer}')
     wait_until(lambda: not os.path.exists(f'/proc/{child}'), 'the end of QEMU')
+
+
+@limit(60)
+def test_in_a_replay(work):
+    """The monitor's commands find the same, and the VM stands where it was."""
+    run = lines_run(work)
+    changes = values(in_lines(run, '*(u64 *)&counter', '--changes'))
+    address = re.search(r'\b0*([0-9a-f]+) \w counter$',
+                        run_tool('nm', SYMBOLS)[0], re.M).group(1)
+    memory = f'*(u64 *)0x{address}'
+    with stopped_replay(work, run) as vm:
+        goto(vm, position=changes[2][0])
+        there = digest(vm)
+        answer = vm.qmp.cmd('tt-find', condition=memory, changes=True)
+        equal([(p['position'], p['value']) for p in answer['places']], changes, 'QMP')
+        equal((answer['complete'], digest(vm)), (True, there), 'state afterwards')
+        answer = vm.qmp.cmd('tt-find', condition=memory, changes=True, limit=3)
+        equal((len(answer['places']), answer['complete']), (3, False), 'limit')
+        answer = vm.qmp.cmd('tt-find', condition=f'{memory} == 7', monotone=True)
+        equal(answer['places'], [], 'not true at the end')
+        said = vm.qmp.hmp(f'tt find -m {memory} >= 7')
+        check(said.startswith(f'position {changes[6][0]} ') and '1 found' in said, said)
+        said = vm.qmp.hmp(f'tt find -c -f {changes[1][0]} -t {changes[3][0]} {memory}')
+        equal(re.findall(r'position (\d+)', said), [str(p) for p, _ in changes[2:4]],
+              'HMP')
+        equal(digest(vm), there, 'state afterwards')
+        for wrong in ('', ' -n', ' -n 0 $rax', ' $rax +', ' -f 9999999999 $rax'):
+            check(len(vm.qmp.hmp(f'tt find{wrong}').split()) > 4, f'tt find{wrong}')
 
 
 @limit(60)

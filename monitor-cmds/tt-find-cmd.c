@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The commands that search a replay: tt-find of QMP, "tt find" of HMP and gdb.
+ */
+#include "qemu/osdep.h"
+#include "monitor-cmds/tt-task.h"
+#include "find/tt-find.h"
+#include "session/tt-session.h"
+#include "timeline/tt-timeline.h"
+#include "tt-hmp-task-int.h"
+#include "qapi/error.h"
+#include "qapi/qapi-commands-tt.h"
+#include "qemu/cutils.h"
+#include "monitor/monitor.h"
+
+#define LIMIT 1000
+
+/* An answer that would not fit into memory is nobody's wish. */
+static bool is_limit(uint64_t limit, Error **errp)
+{
+    if (limit < 1 || limit > 1000000) {
+        error_setg(errp, "limit takes a number from 1 to 1000000");
+        return false;
+    }
+    return true;
+}
+
+static TtFoundPlaces *answer(const TtTask *t)
+{
+    TtFoundPlaces *all = g_new0(TtFoundPlaces, 1);
+    TtFoundPlaceList **tail = &all->places;
+
+    for (unsigned i = 0; i < t->hits->len; i++) {
+        const TtFindHit *hit = &g_array_index(t->hits, TtFindHit, i);
+        TtFoundPlace *one = g_new0(TtFoundPlace, 1);
+
+        *one = (TtFoundPlace) {
+            .position = hit->pos, .pc = hit->pc, .cpu = hit->cpu, .value = hit->value,
+        };
+        QAPI_LIST_APPEND(tail, one);
+    }
+    all->complete = t->reason == TT_STOP_TARGET && t->hits->len < t->find.limit;
+    return all;
+}
+
+/* True: it was interrupted, or is complete. */
+static bool is_well(const TtTask *t, Error **errp)
+{
+    if (t->reason != TT_STOP_TARGET && t->reason != TT_STOP_INTERRUPTED) {
+        error_setg(errp, "the search ended at position %" PRIu64 ": %s", t->pos,
+                   tt_stop_name(t->reason));
+        return false;
+    }
+    return true;
+}
+
+TtFoundPlaces *coroutine_fn qmp_tt_find(const char *condition, bool has_from,
+                                        uint64_t from, bool has_to, uint64_t to,
+                                        bool has_changes, bool changes,
+                                        bool has_monotone, bool monotone,
+                                        bool has_limit, uint64_t limit, Error **errp)
+{
+    TtTask t = {
+        .kind = TT_TASK_FIND,
+        .find = {
+            .condition = condition, .from = has_from ? from : 0,
+            .to = has_to ? to : UINT64_MAX, .limit = has_limit ? limit : LIMIT,
+            .changes = has_changes && changes, .monotone = has_monotone && monotone,
+        },
+    };
+    TtFoundPlaces *all = NULL;
+
+    if (is_limit(t.find.limit, errp) && tt_task_run(&t, JOB_TYPE__MAX, errp) &&
+        is_well(&t, errp)) {
+        all = answer(&t);
+    }
+    tt_task_clear(&t);
+    return all;
+}
+
+/* ---- HMP: "[-c] [-m] [-f POS] [-t POS] [-n N] CONDITION" ---- */
+
+static bool take_number(const char **text, uint64_t *n)
+{
+    *text += strspn(*text, " ");
+    return g_ascii_isdigit(**text) && !qemu_strtou64(*text, text, 0, n) &&
+        (!**text || **text == ' ');
+}
+
+static bool take_option(const char **text, TtFindWant *w)
+{
+    char which = (*text)[1];
+
+    *text += 2;
+    switch (which) {
+    case 'c':
+        w->changes = true;
+        return true;
+    case 'm':
+        w->monotone = true;
+        return true;
+    case 'f':
+        return take_number(text, &w->from);
+    case 't':
+        return take_number(text, &w->to);
+    default:
+        return take_number(text, &w->limit);
+    }
+}
+
+static bool parse(const char *text, TtFindWant *w, Error **errp)
+{
+    text += strspn(text, " ");
+    while (text[0] == '-' && text[1] && strchr("cmftn", text[1]) &&
+           (text[2] == ' ' || !text[2])) {
+        if (!take_option(&text, w)) {
+            error_setg(errp, "tt find: -f, -t and -n take a number");
+            return false;
+        }
+        text += strspn(text, " ");
+    }
+    w->condition = text;
+    return is_limit(w->limit, errp);
+}
+
+void tt_hmp_find(Monitor *mon, const char *arg, Error **errp)
+{
+    TtTask t = {
+        .kind = TT_TASK_FIND, .find = { .to = UINT64_MAX, .limit = LIMIT },
+    };
+
+    if (!arg) {
+        error_setg(errp, "tt find takes a condition: tt find [-c] [-m] [-f POS] [-t POS] "
+                   "[-n N] CONDITION");
+        return;
+    }
+    if (parse(arg, &t.find, errp) && tt_hmp_carry_out(mon, &t, errp) &&
+        is_well(&t, errp)) {
+        for (unsigned i = 0; i < t.hits->len; i++) {
+            const TtFindHit *hit = &g_array_index(t.hits, TtFindHit, i);
+
+            monitor_printf(mon, "position %" PRIu64 " pc 0x%" PRIx64 " cpu %u value 0x%"
+                           PRIx64 "\n", hit->pos, hit->pc, hit->cpu, hit->value);
+        }
+        monitor_printf(mon, "%u found%s\n", t.hits->len,
+                       t.reason == TT_STOP_INTERRUPTED ? ", and interrupted" :
+                       t.hits->len == t.find.limit ? ", and there may be more (-n)" : "");
+    }
+    tt_task_clear(&t);
+}
