@@ -261,6 +261,8 @@ static const struct {
     { "save", tt_hmp_save },
     { "record", tt_hmp_record },
     { "trace", tt_hmp_trace },
+    { "undo", tt_hmp_undo },
+    { "redo", tt_hmp_redo },
 };
 
 void hmp_tt(Monitor *mon, const QDict *qdict)
@@ -277,7 +279,7 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
         }
     }
     error_setg(&err, "there is no command 'tt %s': use goto, mark, digest, verify, "
-               "checkpoint, interrupt, save, record or trace", verb);
+               "checkpoint, interrupt, save, record, trace, undo or redo", verb);
     hmp_handle_error(mon, err);
 }
 
@@ -314,6 +316,10 @@ void hmp_info_tt(Monitor *mon, const QDict *qdict)
         }
         if (i->store && i->store->taken) {
             show_store(mon, i->store);
+        }
+        if (i->has_undos) {
+            monitor_printf(mon, "%" PRIu64 " inputs can be undone, %" PRIu64
+                           " redone\n", i->undos, i->redos);
         }
         if (i->diverged) {
             monitor_printf(mon, "diverged: %s\n", i->divergence);

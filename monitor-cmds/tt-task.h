@@ -10,6 +10,7 @@
 #include "checkpoint/tt-checkpointer.h"
 #include "control/tt-attach.h"
 #include "monitor-cmds/tt-monitor.h"
+#include "undo/tt-undo.h"
 #include "qapi/qapi-types-job.h"
 
 typedef enum TtTaskKind {
@@ -19,6 +20,7 @@ typedef enum TtTaskKind {
     TT_TASK_DELETE,
     TT_TASK_SAVE,
     TT_TASK_RECORD_STOP,
+    TT_TASK_UNDO,               /* or redo */
 } TtTaskKind;
 
 typedef struct TtTask {
@@ -28,6 +30,7 @@ typedef struct TtTask {
     const char *name;           /* add, save; or NULL */
     bool full;                  /* add */
     uint32_t id;                /* delete */
+    int64_t n_inputs;           /* undo: back (< 0), or forward */
     const char *job_id;         /* or NULL */
     bool cancelled;             /* set it at any time: end soon */
 
@@ -43,6 +46,7 @@ typedef struct TtTask {
     /* private */
     bool has_begun, is_done, told_cancel, is_recording;
     TtCheckpointerTask checkpointer;
+    TtUndoTask undo;
 } TtTask;
 
 /* A TtWaitStep; @opaque is the TtTask. */
