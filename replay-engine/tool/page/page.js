@@ -45,11 +45,14 @@ const goTo = (pos, what) =>
     show(`tt goto ${pos}`, `${what}; in the monitor of -tt replay,dir=${data.run},` +
          'with -S -monitor stdio');
 
+/* The position of a parent is in that. */
+const children = data.branches.filter(b => b.kind === 'branch');
+
 /* What a click near to it means. */
 const places = [
     ...data.checkpoints.map(c => ({ pos: c.pos, what: `checkpoint ${c.id}` })),
     ...data.marks.map(m => ({ pos: m.pos, what: `mark @${m.name}` })),
-    ...data.branches.map(b => ({ pos: b.pos, what: `branch ${b.path}` })),
+    ...children.map(b => ({ pos: b.pos, what: `branch ${b.path}` })),
 ];
 
 function clicked(u, event) {
@@ -90,7 +93,7 @@ function drawPlaces(u) {
     u.ctx.save();
     u.ctx.lineWidth = 1;
     data.checkpoints.forEach(c => line(u, c.pos, c.full ? '#080' : '#9c9', 0.93, []));
-    data.branches.forEach(b => line(u, b.pos, '#b0b', 0.5, [2, 2]));
+    children.forEach(b => line(u, b.pos, '#b0b', 0.5, [2, 2]));
     data.marks.forEach(m => line(u, m.pos, '#c60', 0, [4, 3]));
     u.ctx.restore();
 }
