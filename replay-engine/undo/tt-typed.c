@@ -57,8 +57,14 @@ static int64_t now_ms(void)
     return qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
 }
 
+static void step(void *opaque);
+
+/* QEMU has no clocks yet when it reads its options. */
 static void wake(int64_t in_ms)
 {
+    if (!ty.timer) {
+        ty.timer = timer_new_ms(QEMU_CLOCK_REALTIME, step, NULL);
+    }
     timer_mod(ty.timer, now_ms() + in_ms);
 }
 
@@ -264,9 +270,14 @@ bool tt_key_typed_slow(QemuConsole *src, InputEvent *evt)
     return true;
 }
 
+void tt_typed_anew(void)
+{
+    memset(ty.terminal, 0, sizeof(ty.terminal));
+    ty.key_ms = 0;
+}
+
 void tt_typed_begin(int64_t pause_ms)
 {
     ty.pause_ms = pause_ms;
-    ty.timer = timer_new_ms(QEMU_CLOCK_REALTIME, step, NULL);
     tt_undo_is_on = true;
 }

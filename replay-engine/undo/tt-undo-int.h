@@ -12,6 +12,7 @@ bool tt_undo_is_at_work(void);          /* what is typed now comes behind it */
 
 /* ---- tt-typed.c ---- */
 void tt_typed_begin(int64_t pause_ms);
+void tt_typed_anew(void);               /* what comes next begins an input */
 bool tt_typed_is_any(void);             /* an input waits for its checkpoint */
 
 #endif

@@ -211,6 +211,7 @@ static void go(TtUndoTask *t)
     if (p && tt_attach_branch(&opt, p->run, p->id, is_alone, &t->err)) {
         un.depth = is_alone ? 0 : p->depth + 1;
         tt_undolist_go(un.list, t->n);
+        tt_typed_anew();
         error_printf("tt: recording into %s, a branch of %s\n",
                      tt_printable(tt_session.dir), tt_printable(p->run));
     }

@@ -72,6 +72,7 @@ def spoil(run):
 
 @limit(120)
 def test_page(work):
+    """It draws, zooms, and says where a click leads; a hostile run stays text."""
     find_browser()
     run, mark, point = record_some(work)
     spoil(run)
