@@ -2,6 +2,7 @@
 """Undo and redo of what was typed on a terminal of the guest, in the process that
 records: a shell, a debugger and an editor, with a disk, and the keyboard."""
 
+import json
 import os
 import subprocess
 import time
@@ -166,13 +167,12 @@ def undo_keys(vm):
 def check_runs(work, root, states):
     """Each branch says where it comes from; parent and child replay, and the parent has
     the states that the branches began with."""
-    text = tt('info', root).stdout
-    check('-undo-' in text, text)
-    found = [c for c in map(str.split, text.splitlines()) if c and c[-1] == 'full']
-    check(len(found) >= 3, f'full checkpoints of {root}: {text}')
+    info = json.loads(tt('info', root, '--json').stdout)
+    places = {c['position'] for c in info['full']}
+    begun = {b['position'] for b in info['branches']}
+    check(len(begun) >= 3 and begun <= places, f'branches of {root}: {info}')
     with stopped_replay(work, root, 'places', timeout=120) as vm:
-        places = [c['position'] for c in vm.qmp.cmd('query-tt-checkpoints') if c['full']]
-        seen = {digest_at(vm, p)[1:] for p in places}
+        seen = {digest_at(vm, p)[1:] for p in sorted(places)}
     equal(set(states.values()) - seen, set(), 'states that the parent has not')
 
 
