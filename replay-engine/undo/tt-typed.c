@@ -76,6 +76,17 @@ static bool is_held_now(void)
 
 /* ---- to the guest ---- */
 
+static TtTyping *typing_on(const CharBackend *chr)
+{
+    unsigned i = 0;
+
+    while (i < TERMINALS - 1 && ty.terminal[i].chr && ty.terminal[i].chr != chr) {
+        i++;
+    }
+    ty.terminal[i].chr = chr;
+    return &ty.terminal[i].typing;
+}
+
 static void free_held(Held *k)
 {
     if (k->chr) {
@@ -110,6 +121,11 @@ static void pass_on(const Held *k)
         qemu_input_event_sync();
     }
     ty.is_passing = false;
+    if (k->chr) {
+        typing_on(k->chr)->last_ms = now_ms();  /* the wait was ours, no pause */
+    } else {
+        ty.key_ms = now_ms();
+    }
     if (k->chr && k->dev->realized && !tt_typed_waits_slow(k->chr)) {
         qemu_chr_fe_accept_input(k->chr);
     }
@@ -180,17 +196,6 @@ static void hold(Held *k)
         wake(0);
     }
     QSIMPLEQ_INSERT_TAIL(&ty.held, k, next);
-}
-
-static TtTyping *typing_on(const CharBackend *chr)
-{
-    unsigned i = 0;
-
-    while (i < TERMINALS - 1 && ty.terminal[i].chr && ty.terminal[i].chr != chr) {
-        i++;
-    }
-    ty.terminal[i].chr = chr;
-    return &ty.terminal[i].typing;
 }
 
 static void hold_bytes(CharBackend *chr, TtDeliver *deliver, void *device,
