@@ -194,7 +194,6 @@ extern bool tt_iothreads_fold;
 #define TT_HOOK_TLB_BITS 11     /* fixed TLB: 2048 entries, no cost measured */
 #define TT_HOOK_TLB_INVALID 0x800ull     /* TLB_INVALID_MASK of x86 */
 
-
 extern bool tt_gdb_has_filters;
 struct CPUWatchpoint;
 bool tt_gdb_filter_passes(struct CPUState *cpu, const struct CPUWatchpoint *wp,
