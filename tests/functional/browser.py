@@ -79,12 +79,16 @@ class Browser:
         os.write(self.write_fd, json.dumps(message).encode() + b'\0')
         while True:
             answer = self._message()
-            if answer.get('method') in ('Runtime.exceptionThrown', 'Log.entryAdded'):
-                self.errors.append(json.dumps(answer['params']))
+            self._note(answer.get('method'), answer.get('params', {}))
             if answer.get('id') == self.count:
                 if 'error' in answer:
                     fail(f'{method}: {answer["error"]}')
                 return answer['result']
+
+    def _note(self, method, params):
+        if method == 'Runtime.exceptionThrown' or (
+                method == 'Log.entryAdded' and params['entry']['level'] == 'error'):
+            self.errors.append(json.dumps(params))
 
     def value(self, expression):
         """What JavaScript says."""
