@@ -10,6 +10,7 @@ typedef struct Console {
     uint8_t line_control;
     uint64_t pos;               /* where the line began */
     GString *line;
+    bool is_escape, is_sequence;    /* behind ESC; behind ESC [ */
 } Console;
 
 static uint64_t *new_bins(const PageLog *p)
@@ -48,6 +49,22 @@ static void end_line(PageLog *p, Console *c)
     }
 }
 
+/* What moves a terminal's cursor or sets a colour is left out. */
+static bool is_control(Console *c, uint8_t byte)
+{
+    if (c->is_sequence) {
+        c->is_sequence = byte < '@' || byte > '~';
+        return true;
+    }
+    if (c->is_escape) {
+        c->is_escape = false;
+        c->is_sequence = byte == '[';
+        return true;
+    }
+    c->is_escape = byte == 033;
+    return byte < ' ' || byte == 0x7f;
+}
+
 static void print_byte(PageLog *p, Console *c, uint64_t pos, uint8_t byte)
 {
     if (byte == '\n') {
@@ -57,7 +74,7 @@ static void print_byte(PageLog *p, Console *c, uint64_t pos, uint8_t byte)
     if (!c->line->len) {
         c->pos = pos;
     }
-    if (byte >= ' ' && byte != 0x7f && c->line->len < PAGE_LINE_BYTES) {
+    if (!is_control(c, byte) && c->line->len < PAGE_LINE_BYTES) {
         g_string_append_c(c->line, byte);
     }
 }

@@ -117,10 +117,13 @@ const short = (u, values) => values.map(v => v === null ? '' :
     Math.abs(v) >= 1e12 ? `${v / 1e12}T` : Math.abs(v) >= 1e9 ? `${v / 1e9}G` :
     Math.abs(v) >= 1e6 ? `${v / 1e6}M` : Math.abs(v) >= 1e3 ? `${v / 1e3}k` : `${v}`);
 
-function chart(id, height, x, series) {
+function chart(id, height, x, series, steep) {
     const u = new uPlot({
         width: WIDTH, height, cursor: { sync: { key: 'tt' }, drag: { x: true, y: false } },
-        scales: { x: { time: false, range: (self, min, max) => [min, Math.max(max, min + 1)] } },
+        scales: {
+            x: { time: false, range: (self, min, max) => [min, Math.max(max, min + 1)] },
+            y: { distr: steep ? 4 : 1, asinh: 1 },      /* 4: logarithmic, with a zero */
+        },
         axes: [{ values: short }, { size: 70, values: short }],
         series: [{ label: 'position' }, ...series.map((s, i) => ({
             label: s.name, stroke: COLOURS[i % COLOURS.length], width: 1,
@@ -186,11 +189,11 @@ function facts() {
 facts();
 chart('time', 150, data.time.pos, [{ name: 'seconds', values: data.time.s }]);
 chart('events', 260, data.bins, data.kinds.map((k, i) =>
-    ({ name: k.name, values: k.counts, show: i < COLOURS.length })));
+    ({ name: k.name, values: k.counts, show: i < COLOURS.length })), true);
 chart('rates', 200, data.bins, [
     { name: 'port and MMIO accesses', values: data.io },
     { name: 'bytes that devices wrote to RAM', values: data.dma },
-    { name: 'bytes of log', values: data.log }]);
+    { name: 'bytes of log', values: data.log }], true);
 lists();
 document.body.dataset.ready = 'yes';
 })();
