@@ -443,23 +443,33 @@ static TtIo *create(const char *name, TtDiag *diag)
     return tt_io_posix_create(path, &io, diag) == TT_OK ? io : NULL;
 }
 
+/* Of a store that could not be made: it may be tried again. */
+static void discard(const char *name)
+{
+    g_autofree char *path = g_build_filename(tt_session.dir, name, NULL);
+    unlink(path);
+}
+
 static bool open_store(uint64_t max_bytes, TtDiag *diag)
 {
-    TtPageStoreOptions opt = {
-        .cache_bytes = CACHE_BYTES, .max_bytes = max_bytes,
-    };
+    TtPageStoreOptions opt = { .cache_bytes = CACHE_BYTES, .max_bytes = max_bytes };
 
     memcpy(opt.uuid, tt_session.manifest.uuid, sizeof(opt.uuid));
     opt.pages = create("pages", diag);
     opt.checkpoints = opt.pages ? create("checkpoints", diag) : NULL;
-    if (!opt.checkpoints) {
-        if (opt.pages) {
-            tt_io_close(opt.pages);
+    if (opt.checkpoints) {
+        tt_runstore_set_origin(&opt, &tt_session.manifest, tt_session.dir);
+        if (tt_pagestore_create(&opt, &fs.store, diag) == TT_OK) {
+            return true;
         }
-        return false;
+        discard("checkpoints");
+    } else if (opt.pages) {
+        tt_io_close(opt.pages);
     }
-    tt_runstore_set_origin(&opt, &tt_session.manifest, tt_session.dir);
-    return tt_pagestore_create(&opt, &fs.store, diag) == TT_OK;
+    if (opt.pages) {
+        discard("pages");
+    }
+    return false;
 }
 
 void tt_cpfiles_forget(void)

@@ -19,6 +19,9 @@
 /* Inputs that can be undone; older ones are forgotten. */
 #define TT_UNDO_MAX 100000
 
+/* In place of an id: there is no checkpoint before that input. */
+#define TT_UNDO_NO_POINT 0
+
 typedef struct TtUndoPoint {
     const char *run;                /* its directory; stays valid */
     uint32_t id;                    /* of a full checkpoint of that */

@@ -135,11 +135,10 @@ static void pass_on(const Held *k)
 
 static void end_task(void)
 {
-    if (!ty.task.err) {
-        TtUndoPoint p = tt_undo_point(ty.task.id);
+    TtUndoPoint p = tt_undo_point(ty.task.err ? TT_UNDO_NO_POINT : ty.task.id);
 
-        tt_undolist_add(tt_undo_list(), &p);
-    } else if (!ty.has_told) {
+    tt_undolist_add(tt_undo_list(), &p);
+    if (ty.task.err && !ty.has_told) {
         ty.has_told = true;
         warn_report("tt: what is typed now cannot be undone: %s",
                     error_get_pretty(ty.task.err));

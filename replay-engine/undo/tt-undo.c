@@ -114,8 +114,8 @@ static bool is_kept(const TtUndoPoint *p)
 {
     g_autoptr(GArray) all = NULL;
 
-    if (strcmp(p->run, tt_session.dir)) {
-        return true;
+    if (p->id == TT_UNDO_NO_POINT || strcmp(p->run, tt_session.dir)) {
+        return p->id != TT_UNDO_NO_POINT;
     }
     all = tt_checkpointer_list();
     for (unsigned i = 0; i < all->len; i++) {
@@ -157,12 +157,12 @@ static void say_not_kept(int64_t n, Error **errp)
         }
     }
     if (near) {
-        error_setg(errp, "the checkpoint of that state is gone, deleted or thinned out "
-                   "because of max-size: there is one for tt %s %" PRId64,
+        error_setg(errp, "there is no checkpoint of that state (deleted, or thinned out "
+                   "because of max-size or a full disk): there is one for tt %s %" PRId64,
                    near < 0 ? "undo" : "redo", near < 0 ? -near : near);
     } else {
-        error_setg(errp, "the checkpoint of that state is gone, deleted or thinned out "
-                   "because of max-size, and there is none near it");
+        error_setg(errp, "there is no checkpoint of that state (deleted, or thinned out "
+                   "because of max-size or a full disk), and none near it");
     }
 }
 
@@ -238,7 +238,8 @@ static bool leave(TtUndoTask *t)
     g_string_free(t->leaving.full, true);
     t->has_left = true;
     if (t->leaving.err) {
-        error_propagate(&t->err, t->leaving.err);
+        error_propagate_prepend(&t->err, t->leaving.err, "there can be no checkpoint of "
+                                "now, to be redone: ");
     } else if (!t->cancelled) {
         p = tt_undo_point(t->leaving.id);
         tt_undolist_leave(un.list, &p);

@@ -4,6 +4,7 @@ records: a shell, a debugger and an editor, with a disk, and the keyboard."""
 
 import json
 import os
+import re
 import subprocess
 import time
 
@@ -13,6 +14,8 @@ from ttlib import (check, digest_at, equal, limit, one_sentence, recorder, repla
                    stopped_replay, tt, wait_until)
 from undoer import PROMPT, Terminal, counts, move, state, undo_recorder
 
+SIZE = 400 << 20
+INPUTS = 20
 PAUSE = 1.5     # seconds: longer than a busy host takes for one line
 
 DEBUGGED = b'''my $sum = 0;
@@ -200,6 +203,33 @@ def test_terminal(work):
         rep = replay(work, run, name='exact', timeout=120)
         check('replay exact' in rep.stderr, rep.stderr)
     tt('check', last)
+
+
+@limit(120)
+def test_bounded(work):
+    """With max-size the states far back become sparse; the command says which one is
+    there, and that is exact."""
+    with undo_recorder(work, options=f',max-size={SIZE}', timeout=100) as vm:
+        term = Terminal(vm.console)
+        term.wait(PROMPT)
+        term.line('a=0')
+        for _ in range(INPUTS):
+            term.line('head -c 6000000 /dev/urandom > /tmp/f; a=$((a + 1))')
+        store = vm.qmp.cmd('query-tt')['store']
+        check(store['bytes'] < SIZE, f'the checkpoints take {store["bytes"]}')
+        full = [c for c in vm.qmp.cmd('query-tt-checkpoints') if c['full']]
+        check(2 < len(full) < INPUTS, f'{len(full)} states are kept of {INPUTS}')
+        for count in range(INPUTS, 1, -1):
+            said = vm.qmp.hmp(f'tt undo {count}')
+            if 'there is one for' in said:
+                break
+            move(vm, 'redo', count)
+        found = re.search(r'there is one for tt undo (\d+)', said)
+        check(found, f'none was thinned out: {said}')
+        move(vm, 'undo', int(found.group(1)))
+        term.line('echo "r"=$a,', f'r={INPUTS - int(found.group(1))},')
+        vm.qmp.send('quit')
+        vm.wait(0)
 
 
 @limit(60)
