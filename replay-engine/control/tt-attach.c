@@ -245,6 +245,12 @@ static void say_what_now(const char *dir, bool has_changed, Error **errp)
     }
 }
 
+/* It has come to an end, which is undone. */
+static bool is_over(void)
+{
+    return runstate_needs_reset() || runstate_check(RUN_STATE_GUEST_PANICKED);
+}
+
 bool tt_attach_branch(const TtRecordOptions *opt, const char *parent, uint32_t id,
                       bool is_alone, Error **errp)
 {
@@ -270,6 +276,10 @@ bool tt_attach_branch(const TtRecordOptions *opt, const char *parent, uint32_t i
         tt_branch_drop();
         say_what_now(dir, has_changed, errp);
         return false;
+    }
+    if (is_over()) {
+        runstate_set(RUN_STATE_PRELAUNCH);
+        was_live = true;
     }
     if (was_live) {
         vm_start();

@@ -23,6 +23,10 @@
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
+#include "qemu/notify.h"
+#include "system/runstate.h"
+#include "system/runstate-action.h"
+#include "system/system.h"
 
 #define LOOKED_AT   10000           /* inputs, for one whose state is kept */
 
@@ -38,10 +42,19 @@ static struct {
     unsigned depth;                 /* of the run of now; of root: not asked yet */
     unsigned n_branches;
     TtUndoTask *at_work;            /* one after the other */
+    bool is_ending;                 /* QEMU */
 } un;
+
+static void shuts_down(Notifier *n, void *cause)
+{
+    un.is_ending = shutdown_action != SHUTDOWN_ACTION_PAUSE;
+}
 
 void tt_undo_option(uint64_t pause_ms)
 {
+    static Notifier notifier = { .notify = shuts_down };
+
+    qemu_register_shutdown_notifier(&notifier);
     un.on = true;
     un.options = tt_record_options;
     un.options.dir_option = "";
@@ -94,6 +107,10 @@ static bool may_undo(Error **errp)
 {
     if (!un.on) {
         error_setg(errp, "there is no undo: start QEMU with -tt record,undo=console");
+        return false;
+    }
+    if (un.is_ending) {
+        error_setg(errp, "QEMU is ending");
         return false;
     }
     if (tt_past) {

@@ -158,6 +158,15 @@ def same_states(vm, term):
     return root, states
 
 
+def undo_end(vm, term):
+    """The input that ended the VM is taken back."""
+    term.send('poweroff -f\r')
+    wait_until(lambda: vm.qmp.cmd('query-status')['status'] == 'shutdown', 'the end')
+    move(vm, 'undo')
+    equal(vm.qmp.cmd('query-status')['status'], 'running', 'alive')
+    term.line('echo "r"=alive', 'r=alive')
+
+
 def undo_keys(vm):
     """A key of the keyboard is an input, too."""
     undos = counts(vm)[0]
@@ -182,7 +191,8 @@ def check_runs(work, root, states):
 @limit(240)
 def test_terminal(work):
     """One VM: shell, disk, debugger, editor, keyboard; then all of its runs replay."""
-    with undo_recorder(work, disks(work), options=f',undo-pause={PAUSE}', timeout=200) as vm:
+    args = [*disks(work), '-no-shutdown']
+    with undo_recorder(work, args, options=f',undo-pause={PAUSE}', timeout=200) as vm:
         term = Terminal(vm.console)
         term.wait(PROMPT)
         check('nothing was typed' in vm.qmp.error('tt-undo'), 'an undo of nothing')
@@ -192,6 +202,7 @@ def test_terminal(work):
         undo_editor(vm, term)
         root, states = same_states(vm, term)
         undo_keys(vm)
+        undo_end(vm, term)
         said = vm.qmp.hmp('tt undo 100000')
         check('can be undone' in said, said)
         last = vm.qmp.cmd('query-tt')['dir']
