@@ -12,6 +12,7 @@
 #include "undo/tt-undo.h"
 #include "branch/tt-branch.h"
 #include "checkpoint/tt-checkpointer.h"
+#include "checkpoint/tt-cplist.h"
 #include "control/tt-attach.h"
 #include "record/tt-record-options.h"
 #include "run/tt-manifest.h"
@@ -243,7 +244,10 @@ static bool leave(TtUndoTask *t)
         return true;
     }
     if (!t->is_leaving) {
+        const TtUndoPoint *to = tt_undolist_at(un.list, t->n);
+
         t->is_leaving = true;
+        tt_cplist_spare(!strcmp(to->run, tt_session.dir) ? to->id : 0);
         t->leaving = (TtCheckpointerTask) {
             .kind = TT_CHECKPOINTER_ADD, .full = g_string_new(NULL), .is_thinned = true,
         };
@@ -266,6 +270,7 @@ static bool leave(TtUndoTask *t)
 
 static bool has_ended(TtUndoTask *t)
 {
+    tt_cplist_spare(0);
     un.at_work = NULL;
     return true;
 }
