@@ -12,5 +12,7 @@
 void tt_hmp_save(Monitor *mon, const char *arg, Error **errp);
 void tt_hmp_record(Monitor *mon, const char *arg, Error **errp);
 void tt_hmp_trace(Monitor *mon, const char *arg, Error **errp);
+void tt_hmp_undo(Monitor *mon, const char *arg, Error **errp);
+void tt_hmp_redo(Monitor *mon, const char *arg, Error **errp);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * HMP commands of a recording: tt record, tt save, tt trace.
+ * HMP commands of a recording: tt record, tt save, tt trace, tt undo, tt redo.
  */
 #include "qemu/osdep.h"
 #include "control/tt-values.h"
@@ -205,4 +205,34 @@ void tt_hmp_trace(Monitor *mon, const char *arg, Error **errp)
     } else {
         error_setg(errp, "tt trace takes start FILE or stop");
     }
+}
+
+/* ---- undo and redo ---- */
+
+static void move(Monitor *mon, const char *verb, const char *arg, int sign, Error **errp)
+{
+    TtTask t = { .kind = TT_TASK_UNDO };
+    uint64_t n = 1, undos, redos;
+
+    if (arg && *arg && (!g_ascii_isdigit(*arg) || qemu_strtou64(arg, NULL, 10, &n) ||
+                        !n || n > TT_UNDO_COUNT_MAX)) {
+        error_setg(errp, "tt %s takes how many inputs, from 1 on, not '%s'", verb, arg);
+        return;
+    }
+    t.n_inputs = sign * (int64_t)n;
+    if (tt_hmp_carry_out(mon, &t, errp)) {
+        tt_undo_counts(&undos, &redos);
+        monitor_printf(mon, "%" PRIu64 " more can be undone, %" PRIu64 " redone\n", undos,
+                       redos);
+    }
+}
+
+void tt_hmp_undo(Monitor *mon, const char *arg, Error **errp)
+{
+    move(mon, "undo", arg, -1, errp);
+}
+
+void tt_hmp_redo(Monitor *mon, const char *arg, Error **errp)
+{
+    move(mon, "redo", arg, 1, errp);
 }

@@ -262,6 +262,8 @@ static const struct {
     { "save", tt_hmp_save },
     { "record", tt_hmp_record },
     { "trace", tt_hmp_trace },
+    { "undo", tt_hmp_undo },
+    { "redo", tt_hmp_redo },
 };
 
 void hmp_tt(Monitor *mon, const QDict *qdict)
@@ -278,7 +280,7 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
         }
     }
     error_setg(&err, "there is no command 'tt %s': use goto, mark, digest, verify, "
-               "find, checkpoint, interrupt, save, record or trace", verb);
+               "find, checkpoint, interrupt, save, record, trace, undo or redo", verb);
     hmp_handle_error(mon, err);
 }
 
@@ -315,6 +317,10 @@ void hmp_info_tt(Monitor *mon, const QDict *qdict)
         }
         if (i->store && i->store->taken) {
             show_store(mon, i->store);
+        }
+        if (i->has_undos) {
+            monitor_printf(mon, "%" PRIu64 " inputs can be undone, %" PRIu64
+                           " redone\n", i->undos, i->redos);
         }
         if (i->diverged) {
             monitor_printf(mon, "diverged: %s\n", i->divergence);

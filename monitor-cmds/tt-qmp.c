@@ -29,6 +29,7 @@
 #include "travel/tt-cptable.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
+#include "undo/tt-undo.h"
 #include "qapi/error.h"
 #include "qemu/coroutine.h"
 #include "qapi/qapi-commands-tt.h"
@@ -72,6 +73,8 @@ TtInfo *qmp_query_tt(Error **errp)
     info->trouble = tt_recording() ? g_strdup(tt_stall_why()) : NULL;
     info->damage = tt_replayer.damaged ? g_strdup(tt_replayer.divergence) : NULL;
     info->travelling = tt_travel_active();
+    info->has_undos = info->has_redos = tt_recording() && tt_record_options.undo;
+    tt_undo_counts(&info->undos, &info->redos);
     return info;
 }
 
@@ -310,6 +313,38 @@ TtRun *qmp_tt_record_stop(Error **errp)
     run->bytes = t.ended.bytes;
     run->whole = t.ended.whole;
     return run;
+}
+
+/* ---- undo and redo ---- */
+
+static TtUndone *coroutine_fn move(int sign, bool has_count, uint32_t count, Error **errp)
+{
+    TtTask t = {
+        .kind = TT_TASK_UNDO, .n_inputs = sign * (int64_t)(has_count ? count : 1),
+    };
+    TtUndone *u;
+
+    if (has_count && !count) {
+        error_setg(errp, "count is how many inputs, from 1 on");
+        return NULL;
+    }
+    if (!tt_task_run(&t, JOB_TYPE__MAX, errp)) {
+        return NULL;
+    }
+    u = g_new0(TtUndone, 1);
+    u->dir = g_strdup(tt_session.dir);
+    tt_undo_counts(&u->undos, &u->redos);
+    return u;
+}
+
+TtUndone *coroutine_fn qmp_tt_undo(bool has_count, uint32_t count, Error **errp)
+{
+    return move(-1, has_count, count, errp);
+}
+
+TtUndone *coroutine_fn qmp_tt_redo(bool has_count, uint32_t count, Error **errp)
+{
+    return move(1, has_count, count, errp);
 }
 
 /* ---- branch traces ---- */

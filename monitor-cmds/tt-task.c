@@ -211,6 +211,20 @@ static bool step_record_stop(TtTask *t)
     return true;
 }
 
+static bool step_undo(TtTask *t)
+{
+    if (!t->has_begun) {
+        t->has_begun = true;
+        t->undo.n = t->n_inputs;
+    }
+    t->undo.cancelled = t->cancelled;
+    if (!tt_undo_step(&t->undo)) {
+        return false;
+    }
+    error_propagate(&t->err, t->undo.err);
+    return true;
+}
+
 bool tt_task_step(void *opaque)
 {
     TtTask *t = opaque;
@@ -228,6 +242,8 @@ bool tt_task_step(void *opaque)
         return step_save(t);
     case TT_TASK_RECORD_STOP:
         return step_record_stop(t);
+    case TT_TASK_UNDO:
+        return step_undo(t);
     }
     g_assert_not_reached();
 }

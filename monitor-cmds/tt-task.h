@@ -11,6 +11,7 @@
 #include "control/tt-attach.h"
 #include "find/tt-find.h"
 #include "monitor-cmds/tt-monitor.h"
+#include "undo/tt-undo.h"
 #include "qapi/qapi-types-job.h"
 
 typedef enum TtTaskKind {
@@ -21,6 +22,7 @@ typedef enum TtTaskKind {
     TT_TASK_DELETE,
     TT_TASK_SAVE,
     TT_TASK_RECORD_STOP,
+    TT_TASK_UNDO,               /* or redo */
 } TtTaskKind;
 
 typedef struct TtTask {
@@ -31,6 +33,7 @@ typedef struct TtTask {
     const char *name;           /* add, save; or NULL */
     bool full;                  /* add */
     uint32_t id;                /* delete */
+    int64_t n_inputs;           /* undo: back (< 0), or forward */
     const char *job_id;         /* or NULL */
     bool cancelled;             /* set it at any time: end soon */
 
@@ -47,6 +50,7 @@ typedef struct TtTask {
     /* private */
     bool has_begun, is_done, told_cancel, is_recording;
     TtCheckpointerTask checkpointer;
+    TtUndoTask undo;
 } TtTask;
 
 /* A TtWaitStep; @opaque is the TtTask. */

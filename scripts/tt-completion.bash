@@ -4,7 +4,7 @@
 # as .../bash-completion/completions/tt.
 
 _tt_commands="info log stats check verify find pack unpack branch trace branches
-compare-traces disk group hub"
+compare-traces disk page group hub"
 
 # The kinds of events; `tt log --kind` also takes numbers.
 _tt_kinds="pio-in pio-out mmio-ld mmio-st tsc msr-rd msr-wr cr8-rd rand cpuid
@@ -17,6 +17,7 @@ _tt_options()
     info|stats|check) echo --json --help ;;
     disk) echo --disk --version --at --format --force --socket --port --seconds --keep \
                --blocks --files --json --help ;;
+    page) echo -o --force --help ;;
     group) echo --json --help ;;
     hub) echo --group --listen --key-file --delay --jitter --loss --rate --queue --seed \
               --log --seconds --help ;;
@@ -66,7 +67,7 @@ _tt()
         mapfile -t COMPREPLY < <(compgen -W "info check cut order" -- "$word")
     elif [[ $command = *pack || $command = *trace* || $command = branches ||
             $command = disk || $command = group || $command = hub ||
-            $before = --symbols ||
+            $before = --symbols || $before = -o ||
             $before = --qemu ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
     else

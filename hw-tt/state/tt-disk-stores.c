@@ -47,6 +47,25 @@ bool tt_disk_is_inserted(BlockDriverState *bs)
     return g_str_has_prefix(bdrv_get_node_name(bs), OUR_NODES);
 }
 
+/* ---- names ---- */
+
+static GHashTable *users_names;         /* of nodes of ours */
+
+const char *tt_disk_users_name(BlockDriverState *bs)
+{
+    return users_names ? g_hash_table_lookup(users_names, bdrv_get_node_name(bs)) : NULL;
+}
+
+void tt_disk_name_for_user(const char *node, const char *name)
+{
+    if (!users_names) {
+        users_names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    }
+    g_hash_table_insert(users_names, g_strdup(node), g_strdup(name));
+}
+
+/* ---- which are stores ---- */
+
 bool tt_disk_is_store(BlockDriverState *bs)
 {
     return !strcmp(bs->drv->format_name, "tt") &&
@@ -80,15 +99,21 @@ static bool can_have_store(GArray *disks, unsigned i)
         is_first(disks, i) && !has_store(k);
 }
 
-static TransactionAction *insert_action(const TtDisk *k, const char *path)
+char *tt_disk_new_node(void)
 {
     static unsigned count;
+
+    return g_strdup_printf(OUR_NODES "%u", ++count);
+}
+
+static TransactionAction *insert_action(const TtDisk *k, const char *path)
+{
     TransactionAction *a = g_new0(TransactionAction, 1);
     BlockdevSnapshotSync *s = g_new0(BlockdevSnapshotSync, 1);
 
     s->node_name = g_strdup(bdrv_get_node_name(k->bs));
     s->snapshot_file = g_strdup(path);
-    s->snapshot_node_name = g_strdup_printf(OUR_NODES "%u", ++count);
+    s->snapshot_node_name = tt_disk_new_node();
     s->format = g_strdup("tt");
     s->has_mode = true;
     s->mode = NEW_IMAGE_MODE_EXISTING;

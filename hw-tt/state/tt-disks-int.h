@@ -21,6 +21,8 @@ typedef struct TtDisk {
 GArray *tt_disks_collect(void);
 bool tt_disks_make_directory(Error **errp);     /* RUN/disks */
 char * GRAPH_RDLOCK tt_disk_image_name(BlockDriverState *bs);
+/* The node that the user named: below our stores, but for that of a branch. */
+const char * GRAPH_RDLOCK tt_disk_user_node(BlockDriverState *bs);
 
 /* ---- tt-disk-stores.c ---- */
 
@@ -29,6 +31,10 @@ bool tt_disk_is_store(BlockDriverState *bs);
 /* It stands above the node that the user named. */
 bool tt_disk_is_inserted(BlockDriverState *bs);
 char *tt_disk_store_path(BlockDriverState *bs);
+char *tt_disk_new_node(void);           /* a name for the next of them */
+/* @node takes the place of what the user had named @name. Later: that, or NULL. */
+void tt_disk_name_for_user(const char *node, const char *name);
+const char *tt_disk_users_name(BlockDriverState *bs);
 bool tt_disks_insert_stores(TtFullMayMake *may_make, GString *said, Error **errp);
 /* A version of each store. All or none; on disk later (tt_disks_settle). */
 bool tt_disks_pin(GArray *disks, const char *name, Error **errp);

@@ -142,10 +142,14 @@ static int64_t drive_number(BlockBackend *blk)
     return s.found;
 }
 
-/* The node that the user named: below our stores, but for that of a branch. */
-static const char * GRAPH_RDLOCK user_node(BlockDriverState *bs)
+const char *tt_disk_user_node(BlockDriverState *bs)
 {
     while (bs && tt_disk_is_inserted(bs)) {
+        const char *name = tt_disk_users_name(bs);
+
+        if (name) {
+            return name;
+        }
         bs = bdrv_cow_bs(bs);
     }
     return bs ? bdrv_get_node_name(bs) : "";
@@ -165,7 +169,7 @@ static bool GRAPH_RDLOCK describe(TtDisk *k, Error **errp)
         d->format = g_strdup("");
         return true;
     }
-    d->node = g_strdup(user_node(k->bs));
+    d->node = g_strdup(tt_disk_user_node(k->bs));
     len = bdrv_getlength(k->bs);
     if (len < 0) {
         error_setg_errno(errp, -len, "cannot determine the size of disk '%s'",

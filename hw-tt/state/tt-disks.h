@@ -44,6 +44,13 @@ void tt_disks_settle(void);                     /* waits: BQL, any thread */
 /* No checkpoint has @version of the store @image (as TtFullDisk has it) any more. The VM
  * may run. */
 void tt_disks_forget(const char *image, uint32_t version);
+/*
+ * tt_disks_swap: the disks of the machine become what they were at a full checkpoint
+ * Each that the guest can write gets a store in the run directory of now, on the version
+ * that was pinned; @dir: of the run that @d is of. Nobody uses them meanwhile. False:
+ * *@has_changed says whether some are other ones now.
+ */
+bool tt_disks_swap(const TtFullDesc *d, const char *dir, bool *has_changed, Error **errp);
 /* They get it when QEMU ends. */
 void tt_disks_commit_at_end(void);
 bool tt_disks_are_committed_at_end(void);

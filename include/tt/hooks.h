@@ -481,6 +481,7 @@ void tt_past_debugger(void *handler);
 
 #include "tt/hooks-gdb.h"
 #include "tt/hooks-kvm.h"
+#include "tt/hooks-undo.h"
 #include "tt/hooks-vfio.h"
 
 #endif

@@ -406,3 +406,32 @@ bool tt_branch_check_disks(Error **errp)
     }
     return true;
 }
+
+/* A disk that is only read, or a medium that can be taken out, is as it was? */
+static bool has_image(const TtFullDisk *d, const char *dir, Error **errp)
+{
+    g_autofree char *have = tt_disk_image_of(d->device);
+    g_autofree char *want = tt_disk_path_from(d->image, dir);
+
+    if (!have || (d->is_writable ? !*have : strcmp(have, want))) {
+        error_setg(errp, "the machine had '%s' in '%s' then, and has %s now: put it back",
+                   *want ? want : "nothing", d->device, !have ? "no such device" :
+                   *have ? have : "no medium");
+        return false;
+    }
+    return true;
+}
+
+bool tt_branch_disks_fit(const TtFullDesc *d, const char *dir, Error **errp)
+{
+    for (unsigned i = 0; i < d->n_disks; i++) {
+        const TtFullDisk *disk = &d->disks[i];
+        g_autofree char *image = tt_disk_path_from(disk->image, dir);
+
+        if (!has_image(disk, dir, errp) || !check_files(disk, dir, errp) ||
+            (disk->version && !tt_disk_has_version(image, disk->version, errp))) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -11,6 +11,8 @@ const TtFullDesc *tt_branch_disks_wanted(const char **parent_dir);
 bool tt_branch_is_forced(void);         /* images may have changed */
 /* The branch did not begin: removes what was made for its disks. */
 void tt_branch_discard_disks(void);
+/* The same in a process that recorded until now: can @d, of the run in @dir, come back? */
+bool tt_branch_disks_fit(const TtFullDesc *d, const char *dir, Error **errp);
 /* After the machine was made: are the disks those of the checkpoint? */
 bool tt_branch_check_disks(Error **errp);
 

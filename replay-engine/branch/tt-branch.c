@@ -91,7 +91,7 @@ static char *path_of_parent(void)
         g_build_filename("..", name, NULL);
 }
 
-static void note_parent(void)
+void tt_branch_note_parent(void)
 {
     TtManifest *m = &tt_session.manifest;
 
@@ -164,7 +164,7 @@ bool tt_branch_open(Error **errp)
     }
     br.is_made = true;
     atexit(discard);
-    note_parent();
+    tt_branch_note_parent();
     return true;
 }
 
@@ -326,20 +326,22 @@ static bool load_cpus(Error **errp)
     return true;
 }
 
-static bool load(Error **errp)
+static bool load_state(Error **errp)
 {
     bool ok;
 
-    if (!check_kind(errp) || !check_blocks(errp) ||
-        !tt_branch_check_disks(errp)) {
-        return false;
-    }
     bdrv_drain_all_begin();
     qemu_system_reset(SHUTDOWN_CAUSE_SNAPSHOT_LOAD);
     ok = load_ram(errp) && tt_full_load(br.parent->state.full, errp) &&
         load_cpus(errp);
     bdrv_drain_all_end();
     return ok;
+}
+
+static bool load(Error **errp)
+{
+    return check_kind(errp) && check_blocks(errp) && tt_branch_check_disks(errp) &&
+        load_state(errp);
 }
 
 void tt_machine_made(void)
@@ -357,6 +359,51 @@ void tt_machine_made(void)
     error_printf("tt: recording into %s, a branch of %s from position %" PRIu64
                  "\n", tt_printable(tt_session.dir), tt_printable(br.dir),
                  br.parent->info.pos);
+}
+
+/* ---- in a process that recorded until now ---- */
+
+void tt_branch_drop(void)
+{
+    tt_parent_close(br.parent);
+    br.parent = NULL;
+    tt_fulldesc_cleanup(&br.desc);
+}
+
+bool tt_branch_choose(const char *dir, uint32_t id, Error **errp)
+{
+    TtDiag diag;
+
+    g_free(br.dir);
+    br.dir = tt_path_absolute(dir);
+    br.is_forced = false;
+    br.parent = tt_parent_open(br.dir, errp);
+    if (!br.parent || !tt_parent_choose(br.parent, id, errp)) {
+        tt_branch_drop();
+        return false;
+    }
+    if (tt_fulldesc_find(br.parent->state.full, &br.desc, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+    } else if (check_kind(errp) && check_blocks(errp) &&
+               tt_branch_disks_fit(&br.desc, br.dir, errp)) {
+        return true;
+    }
+    tt_branch_drop();
+    return false;
+}
+
+bool tt_branch_load(bool *has_changed, Error **errp)
+{
+    if (!tt_disks_swap(&br.desc, br.dir, has_changed, errp)) {
+        return false;
+    }
+    *has_changed = true;
+    return load_state(errp);
+}
+
+uint64_t tt_branch_pos(void)
+{
+    return br.parent->info.pos;
 }
 
 /* ---- the recording ---- */

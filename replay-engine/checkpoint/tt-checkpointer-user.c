@@ -149,7 +149,8 @@ static bool add_stopped(TtCheckpointerTask *t)
             return false;
         }
     }
-    ok = add_here(first_cpu, t->name, w, TT_CHECKPOINT_PINNED, &t->job, &t->err);
+    ok = add_here(first_cpu, t->name, w, t->is_thinned ? 0 : TT_CHECKPOINT_PINNED,
+                  &t->job, &t->err);
     tt_full_writer_free(w);
     return ok;
 }

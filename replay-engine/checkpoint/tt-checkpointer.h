@@ -13,7 +13,7 @@ void tt_checkpointer_init(void);
 void tt_checkpointer_settle(void);
 /*
  * What the user asks of the checkpointer. An add makes a checkpoint of the present
- * position, which stays until it is deleted; the VM is stopped for as long as it
+ * position, which stays until it is deleted (or, see below, thinned); the VM is stopped for as long as it
  * takes to copy what changed, and goes on if it ran.
  */
 typedef struct TtCheckpointerTask {
@@ -22,6 +22,7 @@ typedef struct TtCheckpointerTask {
     GString *full;              /* add: not NULL: with devices and disks, so that a
                                  * branch can start there; gets a line for each disk
                                  * whose writes go to another file from now on */
+    bool is_thinned;            /* add, with full: it goes when max-size needs its room */
     uint64_t id;                /* to delete; or of what was added */
     bool cancelled;             /* set it at any time; what was added goes again */
     Error *err;                 /* it has ended: why there is none, or NULL */

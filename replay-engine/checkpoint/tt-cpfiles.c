@@ -3,14 +3,12 @@
  * The files of a recording's checkpoints, RUN/pages and RUN/checkpoints: what is added
  * to them, and which checkpoints go again. Owns the page store.
  *
- * When the disk is full no more are made, and the files go, since the log needs
- * the space more; but if the user added checkpoints, those stay, and only the
- * others go.
+ * When the disk is full no more are made, and the files go, since the log needs the
+ * space more; but if the user added checkpoints, those stay, and only the others go.
  *
- * With a cap checkpoints are thinned before one is added: dense near the present,
- * sparse far away, and never those of the user or the first. When one has no room
- * all the same, the store is *over*: the poster deletes it again, since only he
- * can say where RAM comes from then.
+ * With a cap checkpoints are thinned before one is added: dense near the present, sparse
+ * far away, and never those of the user or the first. When one has no room all the same,
+ * the store is *over*: the poster deletes it; only he knows where RAM comes from then.
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-cpfiles.h"
@@ -61,8 +59,8 @@ static void enter(TtNodeId id)
     TtCheckpointInfo info;
 
     if (tt_pagestore_info(fs.store, id, &info)) {
-        tt_timeline_add(fs.timeline, id, info.pos,
-                        info.flags & TT_CHECKPOINT_PINNED);
+        tt_timeline_add(fs.timeline, id, info.pos, info.flags & TT_CHECKPOINT_PINNED ||
+                        tt_cplist_is_spared(id));
         tt_cplist_show(fs.store, id);
         tt_flight_enter(id);
     }
@@ -189,8 +187,7 @@ static bool drop_automatic(void)
 
     n = tt_pagestore_list(fs.store, infos, n);
     for (size_t i = 1; i < n; i++) {
-        if (!(infos[i].flags & TT_CHECKPOINT_PINNED) &&
-            infos[i].id != fs.base) {
+        if (!(infos[i].flags & TT_CHECKPOINT_PINNED) && infos[i].id != fs.base) {
             drop(infos[i].id);
             any = true;
         }
@@ -259,6 +256,11 @@ static void make_space(uint64_t bytes)
     bool thinned = false;
 
     while (tt_pagestore_wants_thinning(fs.store, bytes) && (id = victim())) {
+        if (tt_cplist_is_spared(id)) {
+            tt_timeline_remove(fs.timeline, id);
+            enter(id);                  /* pinned from now on */
+            continue;
+        }
         drop(id);
         thinned = true;
     }
@@ -267,8 +269,7 @@ static void make_space(uint64_t bytes)
     }
 }
 
-TtStatus tt_cpfiles_add(uint64_t pos, TtPageBatch *batch,
-                        const TtCheckpointMeta *meta)
+TtStatus tt_cpfiles_add(uint64_t pos, TtPageBatch *batch, const TtCheckpointMeta *meta)
 {
     TtStatus s = TT_OK;
 
@@ -443,23 +444,32 @@ static TtIo *create(const char *name, TtDiag *diag)
     return tt_io_posix_create(path, &io, diag) == TT_OK ? io : NULL;
 }
 
+static void discard(const char *name)
+{
+    g_autofree char *path = g_build_filename(tt_session.dir, name, NULL);
+    unlink(path);
+}
+
 static bool open_store(uint64_t max_bytes, TtDiag *diag)
 {
-    TtPageStoreOptions opt = {
-        .cache_bytes = CACHE_BYTES, .max_bytes = max_bytes,
-    };
+    TtPageStoreOptions opt = { .cache_bytes = CACHE_BYTES, .max_bytes = max_bytes };
 
     memcpy(opt.uuid, tt_session.manifest.uuid, sizeof(opt.uuid));
     opt.pages = create("pages", diag);
     opt.checkpoints = opt.pages ? create("checkpoints", diag) : NULL;
-    if (!opt.checkpoints) {
-        if (opt.pages) {
-            tt_io_close(opt.pages);
+    if (opt.checkpoints) {
+        tt_runstore_set_origin(&opt, &tt_session.manifest, tt_session.dir);
+        if (tt_pagestore_create(&opt, &fs.store, diag) == TT_OK) {
+            return true;
         }
-        return false;
+        discard("checkpoints");
+    } else if (opt.pages) {
+        tt_io_close(opt.pages);
     }
-    tt_runstore_set_origin(&opt, &tt_session.manifest, tt_session.dir);
-    return tt_pagestore_create(&opt, &fs.store, diag) == TT_OK;
+    if (opt.pages) {
+        discard("pages");
+    }
+    return false;
 }
 
 void tt_cpfiles_forget(void)

@@ -8,6 +8,7 @@
 #include "pages/tt-page.h"
 #include "pages/tt-pagestore.h"
 #include "session/tt-checkpoint.h"
+#include "qemu/atomic.h"
 
 static GMutex lock;
 static GArray *points;              /* of TtCheckpointDesc, by position */
@@ -97,4 +98,16 @@ GArray *tt_cplist_list(void)
     }
     g_mutex_unlock(&lock);
     return list;
+}
+
+static TtNodeId spared;         /* atomic */
+
+void tt_cplist_spare(TtNodeId id)
+{
+    qatomic_set(&spared, id);
+}
+
+bool tt_cplist_is_spared(TtNodeId id)
+{
+    return id && id == qatomic_read(&spared);
 }

@@ -16,6 +16,9 @@ void tt_cplist_show(TtPageStore *store, TtNodeId id);
 /* @id is gone: its pages are with the one behind it now. False: it was not listed. */
 bool tt_cplist_remove(TtPageStore *store, TtNodeId id);
 void tt_cplist_clear(void);
+/* Somebody is about to go to checkpoint @id: no other makes it go. 0: to none. */
+void tt_cplist_spare(TtNodeId id);
+bool tt_cplist_is_spared(TtNodeId id);
 /* A copy, of TtCheckpointDesc, by position; the caller frees it. */
 GArray *tt_cplist_list(void);
 

@@ -300,7 +300,7 @@ uint32_t tt_cpstore_add(uint64_t pos, bool has_batch,
     sh.pos = pos;
     sh.has_batch = has_batch;
     sh.meta = *meta;
-    return post(JOB_ADD, meta->flags & TT_CHECKPOINT_PINNED);
+    return post(JOB_ADD, meta->flags & (TT_CHECKPOINT_PINNED | TT_CHECKPOINT_FULL));
 }
 
 uint32_t tt_cpstore_delete(TtNodeId id, bool is_users)

@@ -54,7 +54,7 @@ uint32_t tt_cpstore_move(void);
 
 /* ---- at any time ---- */
 bool tt_cpstore_is_done(uint32_t job);
-/* Of one that was the user's (a pinned add, a delete) and is done: TT_OK, and *@id is
+/* Of one that was the user's (a pinned or full add, a delete) and is done: TT_OK, and *@id is
  * the new one's; or *@diag says what went wrong. */
 TtStatus tt_cpstore_result(uint32_t job, TtNodeId *id, TtDiag *diag);
 /* Once, at start: what copies the files while nobody works on them, in the thread or,

@@ -24,6 +24,7 @@
 #include "accel-tt/tt-token.h"
 #include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
+#include "branch/tt-branch.h"
 #include "control/tt-describe.h"
 #include "control/tt-recordable.h"
 #include "control/tt-values.h"
@@ -197,4 +198,91 @@ bool tt_detach(TtEnded *ended, Error **errp)
         vm_start();
     }
     return ok;
+}
+
+/* ---- from a recording into a branch of it ---- */
+
+/* A directory for the run, and what its manifest says. */
+static bool open_branch(const TtRecordOptions *opt, bool is_alone, Error **errp)
+{
+    if (!tt_block_migration(errp)) {
+        return false;
+    }
+    tt_describe_recording();
+    tt_set_dir(opt->dir);
+    tt_record_options = *opt;
+    if (!is_alone) {
+        tt_branch_note_parent();
+    }
+    return tt_record_open(errp);
+}
+
+/* @has_changed: the VM is no more what it was. */
+static bool begin_branch(const TtRecordOptions *opt, bool is_alone, bool *has_changed,
+                         Error **errp)
+{
+    *has_changed = false;
+    if (!open_branch(opt, is_alone, errp) || !tt_branch_load(has_changed, errp)) {
+        return false;
+    }
+    if (is_alone) {
+        tt_branch_drop();           /* nothing is as in a parent: all is logged */
+    }
+    set_mode(TT_RECORD);
+    tt_vcpus_find();
+    return tt_record_start(errp);
+}
+
+static void say_what_now(const char *dir, bool has_changed, Error **errp)
+{
+    if (has_changed) {
+        error_prepend(errp, "the VM could not go back, and cannot go on: its recording "
+                      "in '%s' is complete, go on from a full checkpoint of it with 'tt "
+                      "branch': ", tt_printable(dir));
+    } else {
+        error_prepend(errp, "the VM could not go back; its recording in '%s' has ended, "
+                      "and it goes on unrecorded with 'cont': ", tt_printable(dir));
+    }
+}
+
+/* It has come to an end, which is undone. */
+static bool is_over(void)
+{
+    return runstate_needs_reset() || runstate_check(RUN_STATE_GUEST_PANICKED);
+}
+
+bool tt_attach_branch(const TtRecordOptions *opt, const char *parent, uint32_t id,
+                      bool is_alone, Error **errp)
+{
+    ERRP_GUARD();
+    bool was_live = runstate_is_live(runstate_get()), is_chaos = tt_schedule_chaos;
+    const char *dir = tt_session.dir;
+    bool has_changed;
+
+    if (!tt_branch_choose(parent, id, errp)) {
+        return false;
+    }
+    vm_stop(RUN_STATE_PAUSED);                          /* I1, I2 */
+    tt_crash_settle();
+    tt_record_finish(TT_FINISH_STOPPED);
+    set_mode(TT_OFF);
+    forget_run();
+    tt_schedule_chaos = is_chaos;
+    if (!begin_branch(opt, is_alone, &has_changed, errp)) {
+        if (tt_mode == TT_RECORD) {
+            set_mode(TT_OFF);
+        }
+        forget_run();
+        tt_branch_drop();
+        say_what_now(dir, has_changed, errp);
+        return false;
+    }
+    if (is_over()) {
+        runstate_set(RUN_STATE_PRELAUNCH);
+        was_live = true;
+    }
+    if (was_live) {
+        vm_start();
+    }
+    return true;
 }

@@ -19,4 +19,13 @@ typedef struct TtEnded {
 } TtEnded;
 bool tt_detach(TtEnded *ended, Error **errp);
 
+/*
+ * Main thread: ends the recording, and the VM goes on from full checkpoint @id of the run
+ * @parent, which may be the one that ends; that is recorded with @opt, as a branch, or,
+ * with @is_alone, as a run that needs no other. False while there is still a recording:
+ * nothing has changed.
+ */
+bool tt_attach_branch(const TtRecordOptions *opt, const char *parent, uint32_t id,
+                      bool is_alone, Error **errp);
+
 #endif

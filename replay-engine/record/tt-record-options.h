@@ -37,6 +37,7 @@ typedef struct TtRecordOptions {
     TtRecordDisks disks;
     bool names_reads;               /* what is read from disks is not in the log */
     bool full;                      /* each checkpoint can be branched from */
+    bool undo;                      /* a full checkpoint before each input */
     uint64_t unlogged;              /* for tests: so many writes of devices to RAM
                                        until one is not logged; 0: all are */
 } TtRecordOptions;

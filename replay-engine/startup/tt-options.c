@@ -23,6 +23,7 @@
 #include "travel/tt-cptable.h"
 #include "travel/tt-retrace.h"
 #include "tt/hooks.h"
+#include "undo/tt-undo.h"
 #include "verify/tt-verify.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
@@ -130,6 +131,11 @@ static QemuOptsList tt_opts = {
                   "(default), or only its place in the store: log, store" },
         { .name = "full", .type = QEMU_OPT_BOOL,
           .help = "record, branch: a branch can begin at each checkpoint (default off)" },
+        { .name = "undo", .type = QEMU_OPT_STRING,
+          .help = "record, branch: console: what is typed can be undone, with tt undo" },
+        { .name = "undo-pause", .type = QEMU_OPT_STRING,
+          .help = "with undo: an input begins after so many seconds without one "
+                  "(default 1)" },
         { .name = "sync", .type = QEMU_OPT_STRING,
           .help = "record, branch: seconds between flushes of the log to disk "
                   "(default 0: when it ends)" },
@@ -251,6 +257,25 @@ static void only_in(int mode, QemuOpts *opts, const char *name)
     }
 }
 
+static void check_modes(QemuOpts *opts)
+{
+    static const char *const of_record[] = {
+        "max-size", "checkpoint-interval", "last", "save-on-panic", "panic-pattern",
+        "chaos", "on-error", "guard", "check-interval", "sync", "disk", "disk-reads",
+        "full", "undo", "undo-pause", "x-unlogged",
+    };
+    static const char *const of_replay[] = {
+        "at-end", "checkpoint-memory", "verify", "find",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(of_record); i++) {
+        only_in(TT_RECORD, opts, of_record[i]);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(of_replay); i++) {
+        only_in(TT_REPLAY, opts, of_replay[i]);
+    }
+}
+
 static void only_in_branch(QemuOpts *opts, const char *name)
 {
     if (qemu_opt_get(opts, name) && !is_branch) {
@@ -268,6 +293,43 @@ static void parse_sync(const char *seconds)
                   seconds);
     }
     tt_record_options.sync_ms = s > 0 ? MAX(s * 1000, 1) : 0;
+}
+
+#define UNDO_PAUSE_MAX 3600
+
+/* When all else is known. */
+static void parse_undo(QemuOpts *opts)
+{
+    const char *what = qemu_opt_get(opts, "undo");
+    const char *pause = qemu_opt_get(opts, "undo-pause");
+    const TtRecordOptions *opt = &tt_record_options;
+    double s = 1;
+
+    if (pause && (qemu_strtod_finite(pause, NULL, &s) || s < 0.001 ||
+                  s > UNDO_PAUSE_MAX)) {
+        tt_refuse("-tt: undo-pause takes seconds, from 0.001 to %d, not '%s'",
+                  UNDO_PAUSE_MAX, pause);
+    }
+    if (pause && !what) {
+        tt_refuse("-tt: undo-pause says when an input begins: add undo=console");
+    }
+    if (!what) {
+        return;
+    }
+    if (strcmp(what, "console")) {
+        tt_refuse("-tt: undo is 'console', not '%s'", what);
+    }
+    if (opt->window_ns || opt->disks != TT_DISKS_PRIVATE ||
+        qemu_opt_get_bool(opts, "guard", false)) {
+        tt_refuse("-tt: undo=console does not go with %s: leave that out",
+                  opt->window_ns ? "last=, whose checkpoints do not stay" :
+                  opt->disks == TT_DISKS_PRIVATE ? "guard=on, which works once in a process" :
+                  opt->disks == TT_DISKS_COMMIT ?
+                  "disk=commit: only one history can go into the images" :
+                  "disk=image: the images would have to go back");
+    }
+    tt_record_options.undo = true;
+    tt_undo_option(s * 1000);
 }
 
 static void parse_check_interval(QemuOpts *opts)
@@ -388,31 +450,15 @@ void tt_option_parse(const char *optarg)
         exit(1);
     }
     parse_mode(opts);
-    only_in(TT_RECORD, opts, "max-size");
-    only_in(TT_RECORD, opts, "checkpoint-interval");
-    only_in(TT_RECORD, opts, "last");
-    only_in(TT_RECORD, opts, "save-on-panic");
-    only_in(TT_RECORD, opts, "panic-pattern");
-    only_in(TT_RECORD, opts, "chaos");
-    only_in(TT_RECORD, opts, "on-error");
-    only_in(TT_RECORD, opts, "guard");
-    only_in(TT_RECORD, opts, "check-interval");
-    only_in(TT_RECORD, opts, "sync");
-    only_in(TT_RECORD, opts, "disk");
-    only_in(TT_RECORD, opts, "disk-reads");
+    check_modes(opts);
     parse_disk(qemu_opt_get(opts, "disk"));
     parse_disk_reads(qemu_opt_get(opts, "disk-reads"));
-    only_in(TT_RECORD, opts, "full");
     tt_record_options.full = qemu_opt_get_bool(opts, "full", false);
     parse_sync(qemu_opt_get(opts, "sync"));
     parse_check_interval(opts);
     tt_guard_option(qemu_opt_get_bool(opts, "guard", false));
     parse_on_error(qemu_opt_get(opts, "on-error"));
     tt_schedule_chaos = qemu_opt_get_bool(opts, "chaos", false);
-    only_in(TT_REPLAY, opts, "at-end");
-    only_in(TT_REPLAY, opts, "checkpoint-memory");
-    only_in(TT_REPLAY, opts, "verify");
-    only_in(TT_REPLAY, opts, "find");
     if (qemu_opt_get(opts, "verify") &&
         !tt_verify_option(qemu_opt_get(opts, "verify"))) {
         tt_refuse("-tt: verify takes 'all', or two positions, FROM-TO, not '%s'",
@@ -424,6 +470,7 @@ void tt_option_parse(const char *optarg)
     parse_window(opts);
     parse_dirs(opts);
     tt_record_options.max_size_bytes = qemu_opt_get_size(opts, "max-size", 0);
+    parse_undo(opts);
     tt_checkpoints_bytes = qemu_opt_get_size(opts, "checkpoint-memory", GiB);
     at_end = qemu_opt_get(opts, "at-end");
     if (at_end) {
@@ -434,7 +481,6 @@ void tt_option_parse(const char *optarg)
         tt_at_end_exit = !strcmp(at_end, "exit");
     }
     parse_short_memory(qemu_opt_get(opts, "x-short-memory"));
-    only_in(TT_RECORD, opts, "x-unlogged");
     tt_record_options.unlogged = qemu_opt_get_number(opts, "x-unlogged", 0);
     omit = qemu_opt_get(opts, "x-omit");
     if (omit) {

@@ -173,6 +173,10 @@ static void use_kvm(MachineState *ms)
     if (opt->names_reads) {
         tt_refuse("-tt record: disk-reads=store works with -accel tcg only");
     }
+    if (opt->undo) {
+        tt_refuse("-tt record: undo=console needs checkpoints, which a recording under "
+                  "KVM cannot take yet: leave it out, or record with -accel tcg");
+    }
     if (opt->guard) {
         tt_refuse("-tt record: guard=on works with -accel tcg only");
     }

@@ -188,7 +188,8 @@ static void keep_limits(GString *tt, const char *recorded)
 
     for (char **p = parts; *p; p++) {
         if (g_str_has_prefix(*p, "max-size=") ||
-            g_str_has_prefix(*p, "on-error=") ||
+            g_str_has_prefix(*p, "on-error=") || g_str_has_prefix(*p, "undo=") ||
+            g_str_has_prefix(*p, "undo-pause=") ||
             g_str_has_prefix(*p, "checkpoint-interval=")) {
             g_string_append_printf(tt, ",%s", *p);
         }

@@ -248,3 +248,22 @@ void tool_json_tree(const char *run, const TtManifest *m)
     json_list("branches", branches, "path", false);
     json_list("full", full, "name", false);
 }
+
+static void tell(GArray *list, const char *kind, ToolBranchFound *found, void *opaque)
+{
+    for (unsigned i = 0; i < list->len; i++) {
+        const Relative *r = &g_array_index(list, Relative, i);
+
+        found(opaque, kind, r->path, r->checkpoint, r->pos);
+    }
+}
+
+void tool_each_branch(const char *run, const TtManifest *m, ToolBranchFound *found,
+                      void *opaque)
+{
+    g_autoptr(GArray) parents = find_parents(run, m);
+    g_autoptr(GArray) branches = find_branches(run, m, parents);
+
+    tell(parents, "parent", found, opaque);
+    tell(branches, "branch", found, opaque);
+}

@@ -192,6 +192,12 @@ TtStatus tool_edit_log(TtLogReader *r, const char *path, ToolFill *fill, TtIo **
  * object, with a comma in front. */
 void tool_print_tree(const char *run, const TtManifest *m);
 void tool_json_tree(const char *run, const TtManifest *m);
+/* Each parent, nearest first, and each branch: @kind is "parent" or "branch", and @pos
+ * where the branch begins, of a parent in that. */
+typedef void ToolBranchFound(void *opaque, const char *kind, const char *path,
+                             uint32_t checkpoint, uint64_t pos);
+void tool_each_branch(const char *run, const TtManifest *m, ToolBranchFound *found,
+                      void *opaque);
 
 /* ---- commands ---- */
 int tool_info(const ToolArgs *a);
@@ -209,5 +215,6 @@ int tool_compare_traces(const ToolArgs *a);
 int tool_disk(const ToolArgs *a);
 int tool_group(const ToolArgs *a);
 int tool_hub(const ToolArgs *a);
+int tool_page(const ToolArgs *a);
 
 #endif

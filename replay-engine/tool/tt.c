@@ -171,6 +171,14 @@ const ToolCommand tool_commands[] = {
         }, tool_disk,
     },
     {
+        "page", { "RUN" }, false,
+        "One file for a browser, without a server: time, events, I/O, checkpoints, marks,\n"
+        "branches and the console over positions. A click says how to go there.",
+        {
+            { "-o", "FILE", false, "the file to make (required)", true },
+            { "--force", NULL, false, "write over FILE if it exists" },
+        }, tool_page,
+    }, {
         "group", { "info|check|cut|order", "DIR|FILE", "[PLACE]", "[PLACE]" }, false,
         "The runs of VMs that talked to each other (-netdev tt): those in the directory\n"
         "DIR, or those that FILE lists. info shows them, check says whether they fit\n"

@@ -19,9 +19,10 @@ def read(path):
         return f.read()
 
 
-def program_disk(path, *names):
-    """An ext4 image with bin/NAME and lib; the guest has it as /dev/vdb."""
-    files = {}
+def program_disk(path, *names, more=()):
+    """An ext4 image with bin/NAME and lib, and more files; the guest has it as
+    /dev/vdb."""
+    files = dict(more)
     for name in names:
         where = shutil.which(name)
         check(where, f'there is no {name}: install it (Debian has it)')

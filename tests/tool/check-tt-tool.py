@@ -283,7 +283,7 @@ def test_wrong_usage_is_told_from_a_problem(work):
 
 COMMANDS = ('info', 'log', 'stats', 'check', 'verify', 'find', 'pack', 'unpack',
             'branch', 'trace', 'branches', 'compare-traces',
-            'disk', 'group', 'hub')
+            'disk', 'page', 'group', 'hub')
 
 
 def completed(work, *words):

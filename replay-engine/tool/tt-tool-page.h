@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt page: what its files share. tt-tool-page-log.c adds the log up, so that the page has
+ * the same size for any run; tt-tool-page.c writes it.
+ */
+#ifndef TT_TOOL_PAGE_H
+#define TT_TOOL_PAGE_H
+
+#include "tt-tool.h"
+
+enum {
+    PAGE_BINS = 2000,           /* at most, over the positions of the run */
+    PAGE_TIMES = 2000,
+    PAGE_LINES_FIRST = 500,     /* of the console; what is between is left out */
+    PAGE_LINES_LAST = 3500,
+    PAGE_LINE_BYTES = 300,
+    PAGE_LIST = 2000,           /* checkpoints, marks, branches: of each */
+};
+
+typedef struct PageLine {
+    uint64_t pos;
+    char *text;
+} PageLine;
+
+typedef struct PageTime {
+    uint64_t pos, ns;
+} PageTime;
+
+typedef struct PageLog {
+    uint64_t start, end, width; /* positions; of a bin */
+    unsigned n_bins;
+    uint64_t *count[TT_EV_KIND_MAX + 1];    /* NULL: there are none of it */
+    uint64_t *io, *dma, *log_bytes;
+    GArray *times;              /* of PageTime */
+    GPtrArray *lines;           /* of PageLine */
+    uint64_t n_lines_left_out;
+    TtDiag damage;              /* status TT_OK: none */
+} PageLog;
+
+/* Reads all of @r, as far as it can be read. Memory: the size of the page. */
+void page_log_read(PageLog *p, TtLogReader *r, uint64_t start, uint64_t end);
+void page_log_cleanup(PageLog *p);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the two halves of undo share. Main thread, BQL held. */
+#ifndef TT_UNDO_INT_H
+#define TT_UNDO_INT_H
+
+#include "timeline/tt-undolist.h"
+
+/* ---- tt-undo.c ---- */
+TtUndoList *tt_undo_list(void);
+TtUndoPoint tt_undo_point(uint32_t id);     /* a checkpoint of the run of now */
+bool tt_undo_is_at_work(void);          /* what is typed now comes behind it */
+
+/* ---- tt-typed.c ---- */
+void tt_typed_begin(int64_t pause_ms);
+void tt_typed_anew(void);               /* what comes next begins an input */
+bool tt_typed_is_any(void);             /* an input waits for its checkpoint */
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Undo and redo: the VM is live again as it was before an input, in this process.
+ *
+ * Context: main thread, BQL held.
+ */
+#ifndef TT_UNDO_H
+#define TT_UNDO_H
+
+#include "checkpoint/tt-checkpointer.h"
+
+/* -tt record,undo=console: after all other options. */
+void tt_undo_option(uint64_t pause_ms);
+
+#define TT_UNDO_COUNT_MAX UINT32_MAX
+
+typedef struct TtUndoTask {
+    int64_t n;                  /* so many inputs back (< 0) or forward */
+    bool cancelled;             /* set it at any time: it ends before anything changed */
+    Error *err;                 /* it has ended: why nothing was done, or NULL */
+    /* private */
+    bool has_begun, is_leaving, has_left;
+    TtCheckpointerTask leaving;
+} TtUndoTask;
+
+/* No coroutine; does not sleep. Call it until it is true: it has ended. */
+bool tt_undo_step(TtUndoTask *t);
+/* How many inputs can be undone, and redone. */
+void tt_undo_counts(uint64_t *undos, uint64_t *redos);
+
+#endif

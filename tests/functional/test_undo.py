@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Undo and redo of what was typed on a terminal of the guest, in the process that
+records: a shell, a debugger and an editor, with a disk, and the keyboard."""
+
+import json
+import os
+import re
+import subprocess
+import time
+
+from guests import guest_args, linux_disk
+from programs import MOUNT, program_disk
+from ttlib import (check, digest_at, equal, limit, one_sentence, recorder, replay,
+                   stopped_replay, tt, wait_until)
+from undoer import PROMPT, Terminal, counts, move, state, undo_recorder
+
+SIZE = 400 << 20
+INPUTS = 20
+PAUSE = 1.5     # seconds: longer than a busy host takes for one line
+
+DEBUGGED = b'''my $sum = 0;
+for my $i (1 .. 5) {
+    $sum += $i;
+}
+print "sum=$sum\\n";
+'''
+
+
+def perl_files():
+    """What `perl -d` needs, as files of a disk."""
+    asked = ('require "perl5db.pl"; require Term::ReadLine; require "dumpvar.pl"; '
+             'require Term::Cap; require IO::Handle; require Cwd; '
+             'require "Config_heavy.pl"; print map { "$_ $INC{$_}\\n" } keys %INC')
+    said = subprocess.run(['/usr/bin/perl', '-e', asked], check=True, text=True,
+                          capture_output=True, timeout=60, stdin=subprocess.DEVNULL,
+                          env={'PERLDB_OPTS': 'NonStop=1 noTTY', 'TERM': 'dumb'}).stdout
+    files = {}
+    for line in said.splitlines():
+        name, _, path = line.partition(' ')
+        if os.path.isfile(path):
+            with open(path, 'rb') as f:
+                files[f'perl/{name}'] = f.read()
+            base = os.path.dirname(path)
+            for lib in ('auto/IO/IO.so', 'auto/Cwd/Cwd.so'):
+                if os.path.isfile(os.path.join(base, lib)):
+                    with open(os.path.join(base, lib), 'rb') as f:
+                        files[f'perl/{lib}'] = f.read()
+    return files
+
+
+def disks(work):
+    """vda to be written, vdb with perl and what it debugs."""
+    files = {**perl_files(), 'sum.pl': DEBUGGED}
+    path = program_disk(os.path.join(work, 'perl.img'), 'perl', more=files)
+    return [*linux_disk(work), '-drive', f'file={path},format=raw,if=none,id=disk1',
+            '-device', 'virtio-blk-pci,drive=disk1']
+
+
+def undo_lines(vm, term):
+    """Five lines of a shell are undone, and it is answered differently."""
+    before = counts(vm)[0]
+    term.line('a=1')
+    for _ in range(4):
+        term.line('a=$((a * 3))')
+    equal(counts(vm), (before + 5, 0), 'inputs')
+    term.line('echo "r"=$a', 'r=81')
+    move(vm, 'undo', 6)
+    equal(counts(vm), (before, 6), 'inputs after an undo of all')
+    move(vm, 'redo', 5)
+    term.line('echo "r"=$a,$((a + 1))', 'r=81,82')
+    move(vm, 'undo', 6)
+    term.line('a=7')
+    term.line('a=$((a * 3))')
+    term.line('echo "r"=$a', 'r=21')
+    error = vm.qmp.error('tt-redo')
+    check('nothing was undone' in error, error)
+    move(vm, 'undo', 3)
+    term.line('echo "r"=$a', 'r=\r\n')
+
+
+def undo_disk(term, vm):
+    """What was written to a disk is gone with the input that wrote it."""
+    read = 'echo 3 > /proc/sys/vm/drop_caches; echo "r"=$(head -c 3 /dev/vda)'
+    put = 'echo %s | dd of=/dev/vda conv=notrunc,fsync 2> /dev/null'
+    term.line(put % 'one')
+    term.line(put % 'two')
+    term.line(read, 'r=two')
+    move(vm, 'undo', 2)
+    term.line(read, 'r=one')
+    move(vm, 'undo', 1)
+    move(vm, 'redo', 1)
+    term.line(read, 'r=one')
+    term.line(put % 'six')
+    term.line(read, 'r=six')
+
+
+def undo_debugger(vm, term):
+    """perl -d: five steps back, and the loop goes on with another sum."""
+    prompt = 'DB<'
+    for line in MOUNT.splitlines():
+        term.line(line)
+    term.line('export PERL5LIB=/t/perl TERM=dumb')
+    term.line('t perl -d /t/sum.pl', prompt)
+    for _ in range(5):
+        term.line('s', prompt)
+    term.line('print "i=$i sum=$sum,"', 'i=4 sum=6,')
+    move(vm, 'undo', 5)
+    term.line('$sum = 1000', prompt)
+    term.line('c', 'sum=1015')
+    term.wait(prompt)
+    term.line('q')
+
+
+def undo_editor(vm, term):
+    """A program that owns the screen: vi, key by key; a pause parts the keys."""
+    term.forget()
+    term.send('TERM=vt100 vi /tmp/text\r')
+    term.wait('~')
+    for key in 'iAB':
+        known = counts(vm)[0]
+        time.sleep(PAUSE + 0.1)             # a longer one does no harm
+        term.send(key)
+        wait_until(lambda n=known: counts(vm)[0] == n + 1, f'an input for {key}')
+        if key != 'i':
+            term.wait(key)
+    move(vm, 'undo')
+    term.send('X')
+    term.wait('X')
+    equal(counts(vm)[1], 0, 'what can be redone after another key')
+    term.send('\033')
+    time.sleep(PAUSE + 0.1)
+    term.forget()
+    term.send(':wq\r')
+    term.wait(PROMPT)
+    term.line('echo "r"=$(cat /tmp/text)', 'r=AX\r')
+
+
+def same_states(vm, term):
+    """Stopped, there and back is the same state; it is the recorded one."""
+    root = vm.qmp.cmd('query-tt')['dir']
+    term.line('b=1')
+    term.line('b=2')
+    term.line('b=3')
+    vm.qmp.cmd('stop')
+    tip, states = state(vm), {}
+    for verb, count, where in (('undo', 2, 1), ('undo', 1, 0), ('redo', 2, 2),
+                               ('undo', 1, 1), ('redo', 2, 3), ('undo', 3, 0)):
+        move(vm, verb, count)
+        equal(vm.qmp.cmd('query-status')['status'], 'paused', 'a stopped VM')
+        now = state(vm)
+        equal(now, tip if where == 3 else states.setdefault(where, now),
+              f'state {where} after tt-{verb} {count}')
+    equal(len({tip, *states.values()}), 4, 'states that differ')
+    points = [c for c in vm.qmp.cmd('query-tt-checkpoints') if c['full']]
+    check(not points, f'a branch that never ran has {points}')
+    vm.qmp.cmd('cont')
+    term.line('echo "r"=$b,', 'r=,')
+    return root, states
+
+
+def undo_end(vm, term):
+    """The input that ended the VM is taken back."""
+    term.send('poweroff -f\r')
+    wait_until(lambda: vm.qmp.cmd('query-status')['status'] == 'shutdown', 'the end')
+    move(vm, 'undo')
+    equal(vm.qmp.cmd('query-status')['status'], 'running', 'alive')
+    term.line('echo "r"=alive', 'r=alive')
+
+
+def undo_keys(vm):
+    """A key of the keyboard is an input, too."""
+    undos = counts(vm)[0]
+    vm.qmp.cmd('send-key', keys=[{'type': 'qcode', 'data': 'shift'}])
+    wait_until(lambda: counts(vm)[0] == undos + 1, 'an input of the keyboard')
+    move(vm, 'undo')
+    equal(counts(vm), (undos, 1), 'after the undo of a key')
+
+
+def check_runs(work, root, states):
+    """Each branch says where it comes from; parent and child replay, and the parent has
+    the states that the branches began with."""
+    info = json.loads(tt('info', root, '--json').stdout)
+    places = {c['position'] for c in info['full']}
+    begun = {b['position'] for b in info['branches']}
+    check(len(begun) >= 3 and begun <= places, f'branches of {root}: {info}')
+    with stopped_replay(work, root, 'places', timeout=120) as vm:
+        seen = {digest_at(vm, p)[1:] for p in sorted(places)}
+    equal(set(states.values()) - seen, set(), 'states that the parent has not')
+
+
+@limit(240)
+def test_terminal(work):
+    """One VM: shell, disk, debugger, editor, keyboard; then all of its runs replay."""
+    args = [*disks(work), '-no-shutdown']
+    with undo_recorder(work, args, options=f',undo-pause={PAUSE}', timeout=200) as vm:
+        term = Terminal(vm.console)
+        term.wait(PROMPT)
+        check('nothing was typed' in vm.qmp.error('tt-undo'), 'an undo of nothing')
+        undo_lines(vm, term)
+        undo_disk(term, vm)
+        undo_debugger(vm, term)
+        undo_editor(vm, term)
+        root, states = same_states(vm, term)
+        undo_keys(vm)
+        undo_end(vm, term)
+        said = vm.qmp.hmp('tt undo 100000')
+        check('can be undone' in said, said)
+        last = vm.qmp.cmd('query-tt')['dir']
+        vm.qmp.send('quit')
+        vm.wait(0)
+        term.close()
+    check_runs(work, root, states)
+    for run in (vm.run, last):
+        rep = replay(work, run, name='exact', timeout=120)
+        check('replay exact' in rep.stderr, rep.stderr)
+    tt('check', last)
+
+
+@limit(120)
+def test_bounded(work):
+    """With max-size the states far back become sparse; the command says which one is
+    there, and that is exact."""
+    with undo_recorder(work, options=f',max-size={SIZE}', timeout=100) as vm:
+        term = Terminal(vm.console)
+        term.wait(PROMPT)
+        term.line('a=0')
+        for _ in range(INPUTS):
+            term.line('head -c 6000000 /dev/urandom > /tmp/f; a=$((a + 1))')
+        store = vm.qmp.cmd('query-tt')['store']
+        check(store['bytes'] < SIZE, f'the checkpoints take {store["bytes"]}')
+        full = [c for c in vm.qmp.cmd('query-tt-checkpoints') if c['full']]
+        check(2 < len(full) < INPUTS, f'{len(full)} states are kept of {INPUTS}')
+        for count in range(INPUTS, 1, -1):
+            said = vm.qmp.hmp(f'tt undo {count}')
+            if 'there is one for' in said:
+                break
+            move(vm, 'redo', count)
+        found = re.search(r'there is one for tt undo (\d+)', said)
+        check(found, f'none was thinned out: {said}')
+        move(vm, 'undo', int(found.group(1)))
+        term.line('echo "r"=$a,', f'r={INPUTS - int(found.group(1))},')
+        vm.qmp.send('quit')
+        vm.wait(0)
+
+
+@limit(60)
+def test_refusals(work):
+    """What undo cannot do is said, and nothing is left."""
+    args = guest_args(work, 'torture', 'rounds=100000 percent=30')
+    for number, (options, why) in enumerate((
+            ('undo=all', "undo is 'console'"), ('undo-pause=1', 'add undo=console'),
+            ('undo=console,undo-pause=0', 'undo-pause takes seconds'),
+            ('undo=console,undo-pause=x', 'undo-pause takes seconds'),
+            ('undo=console,last=10s', 'last='), ('undo=console,guard=on', 'guard=on'),
+            ('undo=console,disk=commit', 'disk=commit'),
+            ('undo=console,disk=image', 'disk=image'))):
+        with recorder(work, args, f'no{number}', f',{options}') as vm:
+            vm.wait(1)
+        check(why in one_sentence(vm, options), vm.stderr)
+        check(not os.path.exists(vm.run), f'{options} left {vm.run}')
+    with recorder(work, args, 'plain', qmp=1) as vm:
+        check('undo=console' in vm.qmp.error('tt-undo'), 'an undo without the option')
+        check('undo=console' in vm.qmp.hmp('tt redo'), 'a redo without the option')
+        check('how many inputs' in vm.qmp.hmp('tt undo 0'), 'tt undo 0')
+        check('how many inputs' in vm.qmp.hmp('tt undo -1'), 'tt undo -1')
+        check('how many inputs' in vm.qmp.hmp('tt undo 4294967296'), 'too large')
+        check('from 1 on' in vm.qmp.error('tt-undo', count=0), 'count 0')

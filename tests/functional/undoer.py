@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Somebody who types on a guest's terminal, and takes it back."""
+
+import os
+import socket
+import threading
+import time
+
+from guests import linux_args
+from ttlib import SLOW, check, digest, equal, fail, recorder, short
+
+PROMPT = 'guest# '
+
+
+class Terminal:
+    """A console of the guest on a socket: it stays connected, whatever is undone."""
+
+    def __init__(self, path, timeout=20):
+        end = time.monotonic() + timeout * SLOW
+        self.sock = socket.socket(socket.AF_UNIX)
+        while True:
+            try:
+                self.sock.connect(path)
+                break
+            except OSError as error:
+                if time.monotonic() > end:
+                    fail(f'no terminal at {path}: {error}')
+                time.sleep(0.05)
+        self.text, self.seen = b'', 0
+        self.more = threading.Condition()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        while True:
+            try:
+                data = self.sock.recv(1 << 16)
+            except OSError:
+                return
+            if not data:
+                return
+            with self.more:
+                self.text += data
+                self.more.notify_all()
+
+    def send(self, text):
+        self.sock.sendall(text.encode() if isinstance(text, str) else text)
+
+    def wait(self, text, timeout=60):
+        """Until the text comes, behind all that was waited for before."""
+        needle = text.encode() if isinstance(text, str) else text
+        end = time.monotonic() + timeout * SLOW
+        with self.more:
+            while needle not in self.text[self.seen:]:
+                left = end - time.monotonic()
+                if left <= 0 or not self.more.wait(left):
+                    fail(f'not within {timeout} s on the terminal: {text!r}, but '
+                         f'{short(self.text[self.seen:][-300:])}')
+            self.seen += self.text[self.seen:].index(needle) + len(needle)
+
+    def forget(self):
+        with self.more:
+            self.seen = len(self.text)
+
+    def line(self, text, answer=PROMPT):
+        """One line, and what comes of it."""
+        self.forget()
+        self.send(f'{text}\r')
+        self.wait('\n')
+        self.wait(answer)
+
+    def close(self):
+        self.sock.close()
+
+
+def undo_recorder(work, args=(), name='u', options='', works='shell', **kw):
+    """A Vm with a shell of the guest's on a socket, and undo."""
+    path = os.path.join(work, f'{name}.con')
+    args = [*linux_args(works, 'quiet', memory='128'), *args, '-chardev',
+            f'socket,id=con,path={path},server=on,wait=off', '-serial', 'chardev:con']
+    vm = recorder(work, args, name, f',undo=console{options}', qmp=1, serial=False, **kw)
+    vm.console = path
+    return vm
+
+
+def counts(vm):
+    info = vm.qmp.cmd('query-tt')
+    return info['undos'], info['redos']
+
+
+def move(vm, verb, count=1):
+    """tt-undo or tt-redo; returns the run that is recorded now."""
+    answer = vm.qmp.cmd(f'tt-{verb}', timeout=60, count=count)
+    check(os.path.isfile(os.path.join(answer['dir'], 'manifest')) or
+          vm.qmp.cmd('query-status')['status'] == 'paused', f'no run in {answer}')
+    equal(counts(vm), (answer['undos'], answer['redos']), 'counts afterwards')
+    return answer['dir']
+
+
+def state(vm):
+    """What the stopped VM is: a digest of its vCPUs and one of its RAM."""
+    return digest(vm)[1:]
