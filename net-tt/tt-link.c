@@ -85,14 +85,12 @@ static void append(TtLink *l, TtMessage *m)
     }
 }
 
-void tt_link_send(TtLink *l, TtFrame *f)
+void tt_link_send(TtLink *l, const TtFrame *f)
 {
-    TtMessage m = { .kind = TT_MESSAGE_FRAME };
+    TtMessage m = { .kind = TT_MESSAGE_FRAME, .frame = *f };
 
     assert(tt_link_is_open(l) && f->len >= TT_FRAME_BYTES_MIN &&
            f->len <= TT_FRAME_BYTES_MAX);
-    f->hash = tt_frame_hash(f->data, f->len);
-    m.frame = *f;
     append(l, &m);
 }
 

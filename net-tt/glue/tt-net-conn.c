@@ -166,7 +166,7 @@ bool tt_net_conn_has_room(TtNetConn *c)
     return has;
 }
 
-void tt_net_conn_send(TtNetConn *c, TtFrame *f)
+void tt_net_conn_send(TtNetConn *c, const TtFrame *f)
 {
     tt_link_send(c->link, f);
     if (!c->write_tag && flush(c)) {

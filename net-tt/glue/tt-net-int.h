@@ -48,7 +48,7 @@ void tt_net_conn_free(TtNetConn *c);
 bool tt_net_conn_is_open(const TtNetConn *c);
 /* Is there room for another frame? If not, writable is called later. */
 bool tt_net_conn_has_room(TtNetConn *c);
-void tt_net_conn_send(TtNetConn *c, TtFrame *f);
+void tt_net_conn_send(TtNetConn *c, const TtFrame *f);
 void tt_net_conn_go_on(TtNetConn *c);
 /* One sentence, but not too many of them. */
 void tt_net_conn_say(TtNetConn *c, const char *fmt, ...) G_GNUC_PRINTF(2, 3);

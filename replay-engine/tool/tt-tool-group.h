@@ -18,6 +18,7 @@ typedef struct GroupGot {
     uint64_t pos, seq, hash, sent_at;
     uint32_t len;
     unsigned from;              /* member; or GROUP_OUTSIDE */
+    bool is_early;              /* sent before the log of its member begins */
     uint32_t n_sent;            /* that its member had sent before */
 } GroupGot;
 

@@ -155,7 +155,11 @@ static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *d
         int from = f.is_recorded ? find_uuid(g, f.run) : -1;
 
         if (from >= 0) {
+            const GroupMember *sender = group_at(g, from);
+
+            /* The log of a flight recorder may have none of its sends at all. */
             got.from = from;
+            got.is_early = !sender->is_kvm && f.pos < sender->first;
         } else {
             m->outside++;
         }
@@ -178,8 +182,14 @@ static TtStatus index_frame(Group *g, unsigned i, const TtEvent *ev, TtDiag *dia
         return tt_causal_sent(g->causal, i, ev->pos, ev->val, diag);
     }
     got = &g_array_index(m->got, GroupGot, m->got->len - 1);
-    return got->from == GROUP_OUTSIDE ? TT_OK :
-           tt_causal_delivered(g->causal, i, ev->pos, got->from, got->seq, diag);
+    if (got->from == GROUP_OUTSIDE) {
+        return TT_OK;
+    }
+    if (got->is_early) {
+        tt_causal_early(g->causal);
+        return TT_OK;
+    }
+    return tt_causal_delivered(g->causal, i, ev->pos, got->from, got->seq, diag);
 }
 
 static TtStatus read_log(Group *g, unsigned i, TtLogReader *r, TtDiag *diag)
@@ -363,7 +373,7 @@ GPtrArray *group_findings(const Group *g)
         for (unsigned k = 0; k < m->got->len; k++) {
             const GroupGot *got = &g_array_index(m->got, GroupGot, k);
 
-            if (got->from != GROUP_OUTSIDE) {
+            if (got->from != GROUP_OUTSIDE && !got->is_early) {
                 check_got(g, m, got, list);
             }
         }

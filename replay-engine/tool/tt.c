@@ -152,7 +152,11 @@ const ToolCommand tool_commands[] = {
         "together, cut gives for a PLACE in one the latest positions of the others that\n"
         "are consistent with it, and order says which of two places came before the\n"
         "other. A PLACE is MEMBER:POSITION, also MEMBER:start, :end or :@MARK.",
-        { JSON }, tool_group,
+        {
+            { "--at-most", "PLACE", true, "cut: the greatest that is behind none of "
+              "these, nor behind the first" },
+            JSON,
+        }, tool_group,
     }, {
         "hub", { NULL }, false,
         "Joins the VMs of a group (-netdev tt,connect=...) as a switch does. Frames can be\n"
@@ -171,6 +175,7 @@ const ToolCommand tool_commands[] = {
               "is lost (default 100)" },
             { "--seed", "N", false, "of what looks like chance (default 1)" },
             { "--log", "FILE", false, "the fate of each frame, one JSON object per line" },
+            { "--once", NULL, false, "it ends when the last member has left" },
             { "--seconds", "N", false, "no longer than that" },
         }, tool_hub,
     },

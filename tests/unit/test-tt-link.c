@@ -48,7 +48,8 @@ static void greet(TtLink *a, TtLink *b, size_t step)
 static TtFrame frame_of(const uint8_t *data, uint32_t len, uint64_t seq)
 {
     TtFrame f = { .run = "0123456789abcde", .is_recorded = true, .pos = 4711,
-                  .seq = seq, .epoch = 3, .data = data, .len = len };
+                  .seq = seq, .epoch = 3, .hash = tt_frame_hash(data, len),
+                  .data = data, .len = len };
 
     return f;
 }
@@ -74,11 +75,12 @@ static void test_frames(void)
         const uint8_t *k = i & 1 ? key : NULL;
         TtLink *a = end_of("g", k, 1), *b = end_of("g", k, 2);
         size_t step = (size_t[]) { 1, 7, 96, 160, 4096, 65536 }[i / 4];
-        TtFrame f = frame_of(data, i & 2 ? 14 : 1500, 9), got;
+        TtFrame f, got;
         TtDiag diag;
 
         greet(a, b, step);
         memset(data, i, 1500);
+        f = frame_of(data, i & 2 ? 14 : 1500, 9);
         tt_link_send(a, &f);
         g_assert_cmpint(pass(a, b, step, SIZE_MAX, &got, &diag), ==, TT_OK);
         g_assert_cmpuint(got.pos, ==, 4711);
@@ -89,6 +91,7 @@ static void test_frames(void)
         f.is_recorded = false;
         f.pos = TT_FRAME_NO_POS;
         f.len = TT_FRAME_BYTES_MAX;
+        f.hash = tt_frame_hash(data, f.len);
         tt_link_send(b, &f);
         g_assert_cmpint(pass(b, a, 65536, SIZE_MAX, &got, &diag), ==, TT_OK);
         g_assert_false(got.is_recorded);
