@@ -184,8 +184,9 @@ void tt_causal_cut_below(TtCausal *c, const uint64_t *at, uint64_t *out)
     for (unsigned i = 0; i < c->n_runs; i++) {
         const TtCausalRun *r = &c->runs[i];
 
-        out[i] = c->mark[i] < r->n ? r->pos[c->mark[i]] : r->end;
-        out[i] = MIN(out[i], at[i]);
+        uint64_t first = c->mark[i] < r->n ? r->pos[c->mark[i]] : r->end;
+
+        out[i] = MIN(first, at[i]);
     }
 }
 
