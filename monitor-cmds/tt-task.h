@@ -26,7 +26,7 @@ typedef struct TtTask {
     TtGoto g;                   /* goto */
     uint64_t straight_to;
     const char *name;           /* add, save; or NULL */
-    bool full;                  /* add */
+    bool full, of_group;        /* add */
     uint32_t id;                /* delete */
     const char *job_id;         /* or NULL */
     bool cancelled;             /* set it at any time: end soon */

@@ -50,6 +50,10 @@ TtStatus tt_link_next(TtLink *l, TtFrame *f, TtDiag *diag);
 
 /* Appends @f, whose hash is right, to what is to be sent; the link is open. */
 void tt_link_send(TtLink *l, const TtFrame *f);
+/* Appends that checkpoint @epoch of the group was made; the link is open. */
+void tt_link_send_epoch(TtLink *l, uint32_t epoch);
+/* The highest that the peer has said, in this way; 0: none. */
+uint32_t tt_link_epoch(const TtLink *l);
 /* What is to be sent; who sends takes it out with tt_link_sent. */
 const uint8_t *tt_link_out(const TtLink *l, size_t *len);
 void tt_link_sent(TtLink *l, size_t len);

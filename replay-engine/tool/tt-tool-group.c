@@ -244,7 +244,8 @@ int tool_group(const ToolArgs *a)
     static const struct {
         const char *name;
         int (*run)(const ToolArgs *a, const Group *g);
-    } verbs[] = { { "info", info }, { "check", check }, { "cut", cut },
+    } verbs[] = { { "info", info }, { "check", check },
+                  { "checkpoints", group_checkpoints }, { "cut", cut },
                   { "order", order } };
     g_autoptr(Group) g = NULL;
 
@@ -253,13 +254,14 @@ int tool_group(const ToolArgs *a)
             if (tool_has(a, "--at-most") && verbs[i].run != cut) {
                 return tool_usage(a->command, "--at-most is for cut only");
             }
-            if (i < 2 && a->operand[2]) {
+            if (i < 3 && a->operand[2]) {
                 return tool_usage(a->command, "%s needs no place", verbs[i].name);
             }
             g = group_load(a->operand[1]);
             return g ? verbs[i].run(a, g) : TOOL_PROBLEM;
         }
     }
-    return tool_usage(a->command, "a group has info, check, cut and order, and not '%s'",
+    return tool_usage(a->command, "a group has info, check, checkpoints, cut and order, "
+                      "and not '%s'",
                       a->operand[0]);
 }

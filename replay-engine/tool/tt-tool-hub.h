@@ -28,6 +28,7 @@ typedef struct Hub {
     GSource *timer;
     FILE *log;
     uint64_t n_came, n_gone, n_lost;
+    uint32_t epoch;             /* checkpoints of the group so far */
     unsigned n_members;         /* that are here now */
     bool is_for_once;           /* the loop ends when the last of them has left */
     GMainLoop *loop;            /* NULL: it does not run */

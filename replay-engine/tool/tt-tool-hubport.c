@@ -280,6 +280,30 @@ static void frame_came(HubPort *p, const TtFrame *f)
     }
 }
 
+/* ---- checkpoints of the group ---- */
+
+/* What one member says of them, all others hear at once; who comes later, then. */
+static void pass_epoch_on(HubPort *p)
+{
+    Hub *h = p->hub;
+    uint32_t epoch = tt_link_epoch(p->link);
+
+    if (epoch <= h->epoch) {
+        return;
+    }
+    h->epoch = epoch;
+    for (unsigned i = 0; i < TT_SHAPE_PORTS_MAX; i++) {
+        HubPort *to = h->ports[i];
+
+        if (to && to != p && to->is_member) {
+            tt_link_send_epoch(to->link, epoch);
+            if (!to->write_tag) {
+                flush_port(to);
+            }
+        }
+    }
+}
+
 /* ---- in ---- */
 
 /* False: the port is gone. */
@@ -301,7 +325,11 @@ static bool take(HubPort *p, const uint8_t *bytes, size_t len)
         drop_tag(&p->patience_tag);
         p->is_member = true;
         p->hub->n_members++;
+        if (p->hub->epoch) {
+            tt_link_send_epoch(p->link, p->hub->epoch);
+        }
     }
+    pass_epoch_on(p);
     if (st != TT_END) {
         hub_say(p->hub, "port %u is closed: %s", p->number, diag.text);
         close_port(p);

@@ -146,12 +146,12 @@ const ToolCommand tool_commands[] = {
         }, tool_disk,
     },
     {
-        "group", { "info|check|cut|order", "DIR|FILE", "[PLACE]", "[PLACE]" }, false,
+        "group", { "info|check|checkpoints|cut|order", "DIR|FILE", "[PLACE]", "[PLACE]" }, false,
         "The runs of VMs that talked to each other (-netdev tt): those in the directory\n"
         "DIR, or those that FILE lists. info shows them, check says whether they fit\n"
-        "together, cut gives for a PLACE in one the latest positions of the others that\n"
-        "are consistent with it, and order says which of two places came before the\n"
-        "other. A PLACE is MEMBER:POSITION, also MEMBER:start, :end or :@MARK.",
+        "together, checkpoints lists those of the whole group, cut gives for a PLACE in one\n"
+        "the latest positions of the others that are consistent with it, and order says\n"
+        "which of two places came before the other. A PLACE is MEMBER:POSITION, also MEMBER:start, :end or :@MARK.",
         {
             { "--at-most", "PLACE", true, "cut: the greatest that is behind none of "
               "these, nor behind the first" },
