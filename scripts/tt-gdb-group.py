@@ -41,6 +41,9 @@ def ask(*args):
 
 # ---- which inferior is which ----
 
+chosen = {}                             # number of an inferior -> its thread that was selected
+
+
 @contextlib.contextmanager
 def selection_kept():
     here = gdb.selected_inferior().num
@@ -51,7 +54,18 @@ def selection_kept():
 
 
 def select(num):
-    if gdb.selected_inferior().num != num:
+    """Without a word, where gdb's command would print a frame."""
+    here = gdb.selected_inferior().num
+    if here == num:
+        return
+    chosen[here] = gdb.selected_thread()
+    there = next(i for i in gdb.inferiors() if i.num == num)
+    thread = chosen.get(num)
+    if not thread or not thread.is_valid():
+        thread = there.threads()[0] if there.threads() else None
+    if thread:
+        thread.switch()
+    else:
         gdb.execute(f'inferior {num}', to_string=True)
 
 
@@ -380,15 +394,23 @@ position at which nobody has got what is not sent yet."""
 # ---- back to the latest hit of all ----
 
 class Stops:
-    """Which breakpoints gdb stops for inside."""
+    """Which breakpoints gdb stops for inside; it does not show them."""
 
     def __enter__(self):
         self.numbers = []
+        self.loud = [b for b in gdb.breakpoints() or () if not b.silent]
+        self.show(False)
         gdb.events.stop.connect(self.seen)
         return self
 
     def __exit__(self, *unused):
         gdb.events.stop.disconnect(self.seen)
+        self.show(True)
+
+    def show(self, on):
+        for b in self.loud:
+            if b.is_valid():
+                b.silent = not on
 
     def seen(self, event):
         self.numbers = [b.number for b in getattr(event, 'breakpoints', ())]
@@ -416,7 +438,7 @@ def back_to_hit():
     pos, _, how = when()
     if how == 'interrupted':
         raise gdb.GdbError('tt: interrupted; all stand where they stood')
-    return (pos, stops.numbers) if how == 'breakpoint' else None
+    return (pos, stops.numbers) if stops.numbers else None
 
 
 class GroupReverseContinue(TtCommand):
