@@ -418,6 +418,7 @@ def source(name):
 
 source('tt-gdb-linux.py')
 source('tt-gdb-process.py')
+source('tt-gdb-frames.py')
 source('tt-gdb-group.py')
 if 'gdb.dap.server' in sys.modules:             # gdb -i=dap
     source('tt-gdb-dap.py')

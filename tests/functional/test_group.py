@@ -62,7 +62,7 @@ def guest(work, name, script):
     """The arguments of a Linux guest that runs a script."""
     own = os.path.join(work, name)
     os.makedirs(own, exist_ok=True)
-    return own_args(own, {'own/run': script.encode()}, memory='128')
+    return own_args(own, {'own/run': script.encode()}, 'syms=icmp_rcv', memory='128')
 
 
 @contextlib.contextmanager
@@ -293,6 +293,7 @@ def test_two(work):
     nothing_unnoted(log, vms[0].run)
     group_says_no(work, os.path.join(work, 'group'))
     step_messages(work, *vms)
+    travel_together(os.path.join(work, 'group'), *vms)
 
 
 def step_messages(work, server, client):
@@ -310,6 +311,62 @@ def step_messages(work, server, client):
                  'of inferior 1', f'position {got[0]} of', 'no frame that came up to here'):
         check(said in text, f'not said: {said}: {text[-1500:]}')
     check('Traceback' not in text and 'Python Exception' not in text, text[-1500:])
+
+
+def group_gdb(*commands):
+    """A gdb that starts the replays itself; what it says."""
+    argv = [os.environ.get('TT_GDB', 'gdb'), '-nx', '-batch', '-q']
+    for command in ('set width 0', f'source {REPO}/scripts/tt-gdb.py', *commands):
+        argv += ['-ex', command]
+    text = subprocess.run(argv, stdin=subprocess.DEVNULL, text=True, timeout=150 * SLOW,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          errors='replace').stdout
+    print(text)
+    check('Traceback' not in text and 'Python Exception' not in text, text[-1500:])
+    return text
+
+
+def travel_together(folder, server, client):
+    """tt group goto is the cut of brute force; tt group reverse-continue meets all hits of
+    both, none before one that comes after it, each at a consistent cut."""
+    brute = Brute({'server': server.run, 'client2': client.run})
+    at = {name: int(re.search(rb'TT-SYM ([0-9a-f]+) \w icmp_rcv', vm.serial).group(1), 16)
+          for name, vm in (('server', server), ('client2', client))}
+    here = sorted(m[3] for m in brute.messages if m[2] == 'client2')[-3]
+    n_hits = 10                     # five questions and five answers, if none is lost
+    text = group_gdb(f'tt group open {folder}', f'tt group goto client2:{here}',
+                     'inferior 2', f'break *{at["server"]:#x}', 'echo HITS\\n',
+                     f'tt hits *{at["server"]:#x}', 'inferior 1',
+                     f'break *{at["client2"]:#x}', f'tt hits *{at["client2"]:#x}',
+                     'echo BACK\\n', 'tt group goto client2:end',
+                     *(['tt group reverse-continue', 'tt group when'] * (n_hits + 1)),
+                     'tt group goto nobody:7', 'tt group goto client2:nowhere',
+                     'tt group goto', 'tt group open /nowhere')
+    gone, rest = text.split('HITS')
+    wanted = brute.cut('client2', here)
+    equal(dict(shown(gone)[-2:]), wanted, f'tt group goto client2:{here}')
+    listed, back = rest.split('BACK')
+    # breakpoint 1 is the server's, 2 the client's: tt hits of each in that order
+    parts = re.split(r'hits of .*', listed)
+    hits = {(name, int(pos)) for name, part in zip(('server', 'client2'), parts)
+            for pos in re.findall(r'^ *\d+ +(\d+)$', part, re.M)}
+    visited = [(name, int(pos)) for name, pos in
+               re.findall(r'^breakpoint \d of (\w+), at position (\d+)$', back, re.M)]
+    check(2 < len(hits) <= n_hits, f'{len(hits)} hits of icmp_rcv')
+    equal(sorted(visited), sorted(hits), 'the hits that were met')
+    for earlier, later in zip(visited, visited[1:]):
+        check(brute.order(*later, *earlier) in ('before', 'concurrent'),
+              f'{later} was met behind {earlier}')
+    check('no member meets a breakpoint before here' in back, 'the end of the hits')
+    check('These are not one moment' not in text, 'a cut is not consistent')
+    for why in ("no member 'nobody'", "'nowhere' is no position", 'neither a directory'):
+        check(why in back, f'not said: {why}')
+
+
+def shown(text):
+    """(member, position) of each line of tt group when."""
+    return [(name, int(pos)) for name, pos in
+            re.findall(r'^[* ] (\w+) +(\d+)  inferior \d+$', text, re.M)]
 
 
 def group_says_no(work, folder):
@@ -431,6 +488,39 @@ def test_hub_hostile(work):
             equal({f[1] for f in seen}, {data}, 'their bytes')
     lines = open(f'{path}.stderr', encoding='utf-8').read().splitlines()
     check(len(lines) < 10 * SLOW, f'{len(lines)} sentences')
+
+
+@limit(60)
+def test_hub_left(work):
+    """What is on its way to a peer that leaves is lost, and said to be; who takes its port
+    does not get it. With --once the hub ends when the last has left."""
+    log = os.path.join(work, 'hub.log')
+    path = os.path.join(work, 'hub')
+    to_all = b'\xff' * 6 + bytes(54)
+    with subprocess.Popen([tool('tt'), 'hub', '--group', 'g', '--listen', path, '--delay',
+                           '700', '--log', log, '--once', '--seconds', '50'],
+                          stdout=subprocess.PIPE) as process:
+        check(b'listening' in process.stdout.readline(), 'the hub listens')
+        with Peer(path) as sender:
+            sender.hello()
+            sender.ready()
+            with Peer(path) as gone:
+                gone.hello()
+                gone.ready()
+                for i in range(5):
+                    sender.send(frame_of(to_all, i + 1, seq=i))
+                time.sleep(.2)
+            with Peer(path) as heir:
+                heir.hello()
+                heir.ready()
+                time.sleep(.2)
+                sender.send(frame_of(to_all, 6, seq=5))
+                equal(heir.frame()[0], 5, 'the first frame that the heir gets')
+        process.wait(20)
+        said = process.stdout.read().decode()
+    fates = [(f['sequence'], f['fate']) for f in map(json.loads, open(log, encoding='ascii'))]
+    equal(sorted(fates), [(i, 'peer gone') for i in range(5)] + [(5, 'goes')], 'fates')
+    check('6 frames came, 1 went on, 5 were lost' in said, said)
 
 
 @limit(60)
