@@ -107,10 +107,11 @@ class Frames:
         self.sent, self.got = [], []            # (position, run, sequence)
         for line in ask('log', run, '--kind', 'frame', '--json', '--data').splitlines():
             ev = json.loads(line)
-            seq, data = int(ev['val'], 16), bytes.fromhex(ev['data'])
-            if int(ev['addr'], 16) == SENT:
+            seq, data = int(ev['val'], 16), bytes.fromhex(ev.get('data', ''))
+            what = int(ev['addr'], 16)
+            if what == SENT:
                 self.sent.append((ev['position'], self.id, seq))
-            else:
+            elif what == DELIVERED:
                 self.got.append((ev['position'], data[12:28].hex(), seq))
         self.sent_at = {seq: pos for pos, _, seq in self.sent}
         self.got_at = {}

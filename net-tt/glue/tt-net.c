@@ -14,8 +14,12 @@
 #include "qapi/error.h"
 #include "qapi/qapi-types-net.h"
 #include "qemu/main-loop.h"
+#include "qemu/timer.h"
+#include "session/tt-session.h"
 #include "system/runstate.h"
 #include "tt/hooks.h"
+
+#define AGAIN_MS 1
 
 typedef struct TtNet {
     NetClientState nc;
@@ -25,6 +29,7 @@ typedef struct TtNet {
     TtFrame *queued;            /* nic_is_full: what the NIC has not taken yet */
     bool nic_is_full;
     QEMUBH *release;
+    QEMUTimer *again;           /* the recording has not begun yet */
     VMChangeStateEntry *vm_state;
     char *where;                /* for `info network` */
 } TtNet;
@@ -125,11 +130,15 @@ static bool deliver(TtNet *n, const TtFrame *f)
 }
 
 /* While the VM stands still, or its past is shown, nothing is delivered: by the time it is,
- * another run may be recorded. Nor is what was sent behind a checkpoint that this VM has
+ * another run may be recorded. What came before the recording would be in no log. Nor is what was sent behind a checkpoint that this VM has
  * not made. A NIC that is full stays so when another peer comes. */
 static bool may_deliver(TtNet *n, const TtFrame *f)
 {
     if (n->nic_is_full || !runstate_is_running() || tt_past) {
+        return false;
+    }
+    if (tt_recording() && !tt_session.has_begun) {
+        timer_mod(n->again, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + AGAIN_MS);
         return false;
     }
     if (f->epoch > epoch.now) {
@@ -278,6 +287,7 @@ static void tt_net_cleanup(NetClientState *nc)
     if (n->vm_state) {
         qemu_del_vm_change_state_handler(n->vm_state);
         qemu_bh_delete(n->release);
+        timer_free(n->again);
     }
     all_nets = g_slist_remove(all_nets, n);
     g_queue_clear_full(&n->held, free_frame);
@@ -341,6 +351,7 @@ int net_init_tt(const Netdev *netdev, const char *name, NetClientState *peer,
     n->where = g_strdup_printf("group=%s,%s=%s", from->group, from->listen ? "listen" :
                                "connect", from->listen ?: from->connect);
     n->release = qemu_bh_new(release_held, n);
+    n->again = timer_new_ms(QEMU_CLOCK_REALTIME, release_held, n);
     n->vm_state = qemu_add_vm_change_state_handler(vm_state_changed, n);
     g_queue_init(&n->held);
     all_nets = g_slist_append(all_nets, n);

@@ -24,12 +24,15 @@ static struct {
     TtCheckpointerTask task;        /* full: not NULL: it is under way */
     QEMUTimer *timer;
     int64_t begun_ms;
+    uint32_t wanted;                /* the highest that another VM has made */
 } gr;
 
 static int64_t now_ms(void)
 {
     return qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
 }
+
+static void begin_task(void);
 
 static void end_task(void)
 {
@@ -45,6 +48,9 @@ static void end_task(void)
     }
     g_string_free(t->full, true);
     *t = (TtCheckpointerTask) { 0 };
+    if (gr.wanted > tt_net_epoch()) {
+        begin_task();                   /* there was another meanwhile */
+    }
 }
 
 /* The user's stop, and the past, are waited for; another's that was faster will do. */
@@ -67,27 +73,35 @@ static void step(void *opaque)
     }
 }
 
+static void begin_task(void)
+{
+    int64_t now = now_ms();
+
+    gr.task = (TtCheckpointerTask) {
+        .kind = TT_CHECKPOINTER_ADD, .full = g_string_new(NULL), .of_group = true,
+        .epoch = gr.wanted,
+    };
+    gr.begun_ms = MAX(now, gr.begun_ms + REST_MS);
+    if (!gr.timer) {                    /* there are no clocks yet at init */
+        gr.timer = timer_new_ms(QEMU_CLOCK_REALTIME, step, NULL);
+    }
+    timer_mod(gr.timer, gr.begun_ms);
+}
+
 static bool wanted(uint32_t epoch)
 {
-    int64_t now = now_ms(), at = MAX(now, gr.begun_ms + REST_MS);
-
     if (!tt_recording() || !tt_session.live) {
         return false;
     }
+    gr.wanted = MAX(gr.wanted, epoch);
     if (!gr.task.full) {
-        gr.task = (TtCheckpointerTask) {
-            .kind = TT_CHECKPOINTER_ADD, .full = g_string_new(NULL), .of_group = true,
-            .epoch = epoch,
-        };
-        gr.begun_ms = at;
-        timer_mod(gr.timer, at);
+        begin_task();
     }
     return true;
 }
 
 void tt_cpgroup_init(void)
 {
-    gr.timer = timer_new_ms(QEMU_CLOCK_REALTIME, step, NULL);
     gr.begun_ms = INT64_MIN / 2;
     tt_net_epoch_init(wanted);
 }

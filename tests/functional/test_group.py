@@ -27,9 +27,11 @@ httpd -h /tmp/www
 echo TT-SERVES
 i=0
 while [ $i -lt CLIENTS ]; do
-    nc -l -p 99 < /dev/null >> /tmp/bye
+    # A port for each: one listener refuses whoever comes while it ends.
+    nc -l -p $((102 + i)) < /dev/null >> /tmp/bye &
     i=$((i + 1))
 done
+wait
 sleep 1
 echo "TT-DONE own" $(cat /tmp/bye)
 '''
@@ -45,7 +47,7 @@ done
 echo "TT-FILE $(md5sum /tmp/got | cut -d ' ' -f 1)"
 ping -c 5 -i 0.2 10.9.0.1 | grep transmitted
 i=0
-until echo bye | nc -w 5 10.9.0.1 99 || [ $i -gt 20 ]; do
+until echo bye | nc -w 5 10.9.0.1 10NUMBER || [ $i -gt 20 ]; do
     i=$((i + 1))
     sleep 1
 done
@@ -162,11 +164,11 @@ def read_frames(run):
     sent, got = [], []
     for line in tt('log', run, '--kind', 'frame', '--json', '--data').stdout.splitlines():
         ev = json.loads(line)
-        data = bytes.fromhex(ev['data'])
+        data = bytes.fromhex(ev.get('data', ''))
         seq = int(ev['val'], 16)
         if int(ev['addr'], 16) == 1:
             sent.append((ev['position'], seq, data[:8]))
-        else:
+        elif int(ev['addr'], 16) == 2:
             got.append((ev['position'], data[12:28].hex(), seq, data[:8],
                         int.from_bytes(data[28:36], 'little')))
     return sent, got
@@ -390,6 +392,129 @@ def group_says_no(work, folder):
         out.write('b=group/client2.run\n')
     said = one_sentence(tt('group', 'info', listed, rc=1).stderr, 'a run twice')
     check('second time' in said, said)
+
+
+# Checkpoints of the group
+
+ROUNDS = '''
+ifconfig lo 127.0.0.1 up
+ifconfig eth0 10.9.0.NUMBER netmask 255.255.255.0 up
+i=0
+until wget -q -O /tmp/got http://10.9.0.1/file || [ $i -gt 60 ]; do
+    i=$((i + 1))
+    sleep 1
+done
+i=1
+while [ $i -le 20 ]; do
+    wget -q -O /tmp/got http://10.9.0.1/file
+    echo "TT-ROUND $i $(md5sum /tmp/got | cut -d ' ' -f 1)"
+    i=$((i + 1))
+done
+i=0
+until echo bye | nc -w 5 10.9.0.1 10NUMBER || [ $i -gt 20 ]; do
+    i=$((i + 1))
+    sleep 1
+done
+echo "TT-DONE own"
+'''
+
+
+def members_args(work, path, clients):
+    """{name: arguments} of a server and its clients, which fetch a file again and again."""
+    args = {'server': server_args(work, f'connect={path}', clients)}
+    for number in range(2, clients + 2):
+        args[f'client{number}'] = nic(number, f'connect={path}')
+        args[f'client{number}'][:0] = guest(work, f'c{number}',
+                                            ROUNDS.replace('NUMBER', str(number)))
+    return args
+
+
+def check_rounds(vm, md5, first=1):
+    found = re.findall(rb'TT-ROUND (\d+) ([0-9a-f]{32})', vm.serial)
+    equal([int(n) for n, _ in found], list(range(first, 21)), f'rounds of {vm.name}')
+    equal({digest for _, digest in found}, {md5}, f'files of {vm.name}')
+    check(b'TT-DONE own' in vm.serial, f'{vm.name} says {vm.serial[-300:]}')
+
+
+def group_points(folder):
+    return json.loads(tt('group', 'checkpoints', folder, '--json').stdout)['checkpoints']
+
+
+@limit(400)
+def test_checkpoint(work):
+    """Three VMs that talk make checkpoints of the group: each is one moment. From one of them
+    all go on as branches, with what was on its way, and lose nothing that matters."""
+    os.makedirs(os.path.join(work, 'group'))
+    bad = ['--delay', '10', '--jitter', '30']
+    with hub(work, *bad) as path, contextlib.ExitStack() as running:
+        args = members_args(work, path, 2)
+        vms = {name: running.enter_context(recorder(work, a, f'group/{name}', timeout=350,
+                                                    qmp=1)) for name, a in args.items()}
+        vms['client2'].wait_serial('TT-ROUND 3', timeout=150)
+        said = vms['client3'].qmp.hmp('tt checkpoint add -g')
+        check('full' in said, f'tt checkpoint add -g: {said}')
+        # A second one, asked for by two at a time, in the middle of the frames.
+        vms['client2'].wait_serial('TT-ROUND 8', timeout=150)
+        for name in 'server', 'client2':
+            vms[name].qmp.cmd('tt-checkpoint-add', 60, group=True, job_id='g')
+        for vm in reversed(list(vms.values())):
+            vm.wait(0)
+    md5 = md5_of(vms['server'].serial)
+    for name in 'client2', 'client3':
+        check_rounds(vms[name], md5)
+    folder = os.path.join(work, 'group')
+    check('fit together' in tt('group', 'check', folder).stdout, 'tt group check')
+    points = group_points(folder)
+    check(len(points) in (2, 3), f'checkpoints: {points}')
+    for point in points:
+        equal(sorted(point['members']), sorted(vms), f'members of {point}')
+    compare(folder, {name: vm.run for name, vm in vms.items()}, 10)
+    for name, vm in vms.items():
+        check_exact(work, vm.run, name=f'{name}-rep', serial_wanted=vm.serial, timeout=200)
+    branch_group(work, args, vms, points, md5, bad)
+    group_points_say_no(work, vms)
+
+
+def branch_group(work, args, vms, points, md5, bad):
+    number = points[1]['number']
+    with hub(work, *bad), contextlib.ExitStack() as running:
+        branches = {}
+        for name, a in args.items():
+            run = os.path.join(work, 'second', f'{name}.run')
+            os.makedirs(os.path.dirname(run), exist_ok=True)
+            vm = Vm(work, [*a, '-tt', f'branch,dir={vms[name].run},at=@group-{number},'
+                           f'to={run}'], name=f'second-{name}', timeout=200)
+            vm.run = run
+            branches[name] = running.enter_context(vm)
+        for vm in reversed(list(branches.values())):
+            vm.wait(0)
+    for name in 'client2', 'client3':
+        first = re.search(rb'TT-ROUND (\d+)', branches[name].serial)
+        check(first and 1 < int(first.group(1)) <= 20, f'{name} did not go on: '
+              f'{branches[name].serial[-300:]}')
+        check_rounds(branches[name], md5, int(first.group(1)))
+    check(b'TT-DONE own bye bye' in branches['server'].serial, 'the server did not end')
+    folder = os.path.join(work, 'second')
+    check('fit together' in tt('group', 'check', folder).stdout, 'tt group check')
+    kept = {name: m['kept'] for name, m in points[1]['members'].items()}
+    outside = {m['name']: m['outside'] for m in
+               json.loads(tt('group', 'info', folder, '--json').stdout)['members']}
+    print(f'frames on their way: {kept}')
+    check(sum(kept.values()) > 0, 'nothing was on its way')
+    equal(outside, kept, 'frames that the branches got of the group before')
+    check_exact(work, branches['server'].run, name='second-rep',
+                serial_wanted=branches['server'].serial, timeout=200)
+
+
+def group_points_say_no(work, vms):
+    del vms
+    with recorder(work, MACHINE, 'alone', qmp=1) as vm:
+        said = vm.qmp.hmp('tt checkpoint add -g')
+        check('in no group' in said, said)
+        said = vm.qmp.hmp('tt checkpoint add -g name')
+        check('gets its name from its number' in said, said)
+        vm.qmp.send('quit')
+        vm.wait(0)
 
 
 # Strangers
