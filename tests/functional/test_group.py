@@ -32,7 +32,8 @@ while [ $i -lt CLIENTS ]; do
     i=$((i + 1))
 done
 wait
-sleep 1
+# The host stops this VM again and again, and must find it running.
+sleep 4
 echo "TT-DONE own" $(cat /tmp/bye)
 '''
 
