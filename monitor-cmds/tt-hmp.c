@@ -203,14 +203,16 @@ static void delete_checkpoint(Monitor *mon, const char *arg, Error **errp)
     }
 }
 
-/* @arg: "[-f] [NAME]" */
+/* @arg: "[-f] [NAME]" or "-g" */
 static void add_checkpoint(Monitor *mon, const char *arg, Error **errp)
 {
     const char *rest = arg;
-    bool is_full = strstart(arg, "-f", &rest) && (!*rest || *rest == ' ');
-    const char *name = is_full ? rest + strspn(rest, " ") : arg;
+    bool of_group = strstart(arg, "-g", &rest) && (!*rest || *rest == ' ');
+    bool is_full = !of_group && strstart(arg, "-f", &rest) && (!*rest || *rest == ' ');
+    const char *name = is_full || of_group ? rest + strspn(rest, " ") : arg;
     TtTask t = {
         .kind = TT_TASK_ADD, .name = *name ? name : NULL, .full = is_full,
+        .of_group = of_group,
     };
 
     if (tt_hmp_carry_out(mon, &t, errp) && t.added) {
@@ -233,8 +235,8 @@ static void do_checkpoint(Monitor *mon, const char *arg, Error **errp)
     } else if (strstart(arg, "delete", &rest) && (!*rest || *rest == ' ')) {
         delete_checkpoint(mon, rest + strspn(rest, " "), errp);
     } else {
-        error_setg(errp, "tt checkpoint takes 'add [-f] [NAME]', 'delete ID' or "
-                   "'list'");
+        error_setg(errp, "tt checkpoint takes 'add [-f] [NAME]', 'add -g', 'delete ID' "
+                   "or 'list'");
     }
 }
 

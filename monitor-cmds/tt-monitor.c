@@ -5,6 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include "monitor-cmds/tt-monitor.h"
+#include "net-tt/glue/tt-net-epoch.h"
 #include "accel-tt/tt-position.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "control/tt-mark.h"
@@ -234,6 +235,21 @@ TtCheckpoint *tt_monitor_checkpoint(uint32_t id, Error **errp)
     error_setg(errp, "no checkpoint could be made for position %" PRIu64,
                tt_position());
     return NULL;
+}
+
+bool tt_monitor_may_be_of_group(const char *name, Error **errp)
+{
+    if (name) {
+        error_setg(errp, "a checkpoint of the group gets its name from its number: leave "
+                   "'%s' out", name);
+    } else if (!tt_net_is_there()) {
+        error_setg(errp, "this VM is in no group: it has no netdev tt");
+    } else if (tt_net_epoch() >= TT_EPOCH_MAX) {
+        error_setg(errp, "the group has had all its checkpoints");
+    } else {
+        return true;
+    }
+    return false;
 }
 
 bool tt_monitor_may_be_full(const GString *full, Error **errp)

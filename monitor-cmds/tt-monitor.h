@@ -34,6 +34,8 @@ TtReason tt_monitor_reason(int reason);         /* of a TtStopReason */
 uint64_t tt_monitor_start_of_run(void);
 /* @full: NULL: it is not to be a full one. */
 bool tt_monitor_may_be_full(const GString *full, Error **errp);
+/* A checkpoint of the group; @name: the user's, or NULL. */
+bool tt_monitor_may_be_of_group(const char *name, Error **errp);
 /* False: *errp says what is wrong. */
 bool tt_monitor_target(const TtGoto *g, uint64_t *target, Error **errp);
 /* Main thread, not in a coroutine: stops the VM and posts the movement. @done may

@@ -211,11 +211,12 @@ static TtCheckpointAdded *added_to_qapi(const TtCheckpoint *c, const GString *no
 }
 
 TtCheckpointAdded *coroutine_fn
-qmp_tt_checkpoint_add(const char *name, bool has_full, bool full,
-                      const char *job_id, Error **errp)
+qmp_tt_checkpoint_add(const char *name, bool has_full, bool full, bool has_group,
+                      bool group, const char *job_id, Error **errp)
 {
     TtTask t = {
-        .kind = TT_TASK_ADD, .name = name, .full = full, .job_id = job_id,
+        .kind = TT_TASK_ADD, .name = name, .full = full, .of_group = group,
+        .job_id = job_id,
     };
     TtCheckpointAdded *q = NULL;
 

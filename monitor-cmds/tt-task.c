@@ -127,7 +127,7 @@ static bool step_checkpointer(TtTask *t)
         t->has_begun = true;
         t->checkpointer = (TtCheckpointerTask) {
             .kind = t->kind == TT_TASK_ADD ? TT_CHECKPOINTER_ADD : TT_CHECKPOINTER_DELETE,
-            .name = t->name, .full = t->notes, .id = t->id,
+            .name = t->name, .full = t->notes, .id = t->id, .of_group = t->of_group,
         };
     }
     if (t->cancelled && !t->told_cancel) {
@@ -153,9 +153,12 @@ static void tell_added(TtTask *t, uint32_t id)
 
 static bool step_add(TtTask *t)
 {
+    if (!t->has_begun && t->of_group && !tt_monitor_may_be_of_group(t->name, &t->err)) {
+        return true;
+    }
     if (!t->has_begun) {
         t->is_recording = tt_recording();
-        if (t->full && !t->notes) {
+        if ((t->full || t->of_group) && !t->notes) {
             t->notes = g_string_new(NULL);
         }
     }

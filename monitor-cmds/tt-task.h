@@ -31,7 +31,7 @@ typedef struct TtTask {
     uint64_t straight_to;
     TtFindWant find;
     const char *name;           /* add, save; or NULL */
-    bool full;                  /* add */
+    bool full, of_group;        /* add */
     uint32_t id;                /* delete */
     int64_t n_inputs;           /* undo: back (< 0), or forward */
     const char *job_id;         /* or NULL */

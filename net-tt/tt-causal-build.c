@@ -170,6 +170,12 @@ TtStatus tt_causal_delivered(TtCausal *c, unsigned run, uint64_t pos, unsigned f
     return st;
 }
 
+void tt_causal_early(TtCausal *c)
+{
+    c->totals.deliveries++;
+    c->totals.early++;
+}
+
 void tt_causal_ends(TtCausal *c, unsigned run, uint64_t pos)
 {
     TtCausalRun *r = &c->runs[run];

@@ -169,23 +169,38 @@ const char *tt_causal_name(const TtCausal *c, unsigned run, char buf[16])
     return c->names ? c->names[run] : buf;
 }
 
+void tt_causal_cut_below(TtCausal *c, const uint64_t *at, uint64_t *out)
+{
+    begin(c);
+    for (unsigned i = 0; i < c->n_runs; i++) {
+        uint32_t first = tt_causal_find(&c->runs[i], at[i]);
+
+        first = MIN(first, c->runs[i].lost_at);
+        if (first < c->runs[i].n) {
+            reach(c, i, first, true);
+        }
+    }
+    spread(c, true, c->n_runs);
+    for (unsigned i = 0; i < c->n_runs; i++) {
+        const TtCausalRun *r = &c->runs[i];
+
+        uint64_t first = c->mark[i] < r->n ? r->pos[c->mark[i]] : r->end;
+
+        out[i] = MIN(first, at[i]);
+    }
+}
+
 TtStatus tt_causal_cut(TtCausal *c, unsigned run, uint64_t pos, uint64_t *out,
                        TtDiag *diag)
 {
-    uint32_t start = tt_causal_find(&c->runs[run], pos);
+    g_autofree uint64_t *at = g_new(uint64_t, c->n_runs);
     char name[16];
 
-    begin(c);
     for (unsigned i = 0; i < c->n_runs; i++) {
-        if (c->runs[i].lost_at < c->runs[i].n) {
-            reach(c, i, c->runs[i].lost_at, true);
-        }
+        at[i] = i == run ? pos : UINT64_MAX;
     }
-    if (start < c->runs[run].n) {
-        reach(c, run, start, true);
-    }
-    spread(c, true, c->n_runs);
-    if (c->mark[run] < start) {
+    tt_causal_cut_below(c, at, out);
+    if (c->mark[run] < tt_causal_find(&c->runs[run], pos)) {
         return tt_fail(diag, TT_ERR_MISMATCH, "no consistent cut has %s at position "
                        "%" PRIu64 ": what it got at %" PRIu64 " %s",
                        tt_causal_name(c, run, name), pos,
@@ -193,11 +208,6 @@ TtStatus tt_causal_cut(TtCausal *c, unsigned run, uint64_t pos, uint64_t *out,
                        c->mark[run] == c->runs[run].lost_at ?
                        "is lost: its sender's log ends before" :
                        "hangs on what was sent at one position with it");
-    }
-    for (unsigned i = 0; i < c->n_runs; i++) {
-        const TtCausalRun *r = &c->runs[i];
-
-        out[i] = c->mark[i] < r->n ? r->pos[c->mark[i]] : r->end;
     }
     out[run] = pos;
     return TT_OK;

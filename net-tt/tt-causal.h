@@ -53,6 +53,9 @@ TtStatus tt_causal_sent(TtCausal *c, unsigned run, uint64_t pos, uint64_t seq,
                         TtDiag *diag);
 TtStatus tt_causal_delivered(TtCausal *c, unsigned run, uint64_t pos, unsigned from,
                              uint64_t seq, TtDiag *diag);
+/* The same of what was sent before the log of its sender begins: only counted. (Of a
+ * sender with events tt_causal_seal finds that out itself.) */
+void tt_causal_early(TtCausal *c);
 /* Where the run ends. At its end all has happened: it is behind its last event. */
 void tt_causal_ends(TtCausal *c, unsigned run, uint64_t pos);
 /*
@@ -81,6 +84,9 @@ void tt_causal_clock(TtCausal *c, unsigned run, uint64_t pos, uint32_t *out);
  */
 TtStatus tt_causal_cut(TtCausal *c, unsigned run, uint64_t pos, uint64_t *out,
                        TtDiag *diag);
+/* The greatest consistent cut in which no run stands behind @at, of n_runs; UINT64_MAX:
+ * anywhere. There always is one. @out: may be @at. */
+void tt_causal_cut_below(TtCausal *c, const uint64_t *at, uint64_t *out);
 /* TT_ERR_MISMATCH: @at is not consistent. @diag says which frame shows it. */
 TtStatus tt_causal_check_cut(const TtCausal *c, const uint64_t *at, TtDiag *diag);
 

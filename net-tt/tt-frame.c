@@ -96,6 +96,13 @@ void tt_message_put(uint8_t out[TT_MESSAGE_HEAD_BYTES], const TtMessage *m)
     tt_put_le64(out + 56, m->number);
 }
 
+static TtStatus check_epoch(const TtFrame *f, TtDiag *diag)
+{
+    return f->epoch <= TT_EPOCH_MAX ? TT_OK :
+        tt_fail(diag, TT_ERR_LIMIT, "there is no checkpoint %" PRIu32 " of a group: %d "
+                "is the last", f->epoch, TT_EPOCH_MAX);
+}
+
 static TtStatus check_frame(const TtFrame *f, TtDiag *diag)
 {
     if (f->len > TT_FRAME_BYTES_MAX) {
@@ -111,7 +118,7 @@ static TtStatus check_frame(const TtFrame *f, TtDiag *diag)
         return tt_fail(diag, TT_ERR_FORMAT, "a frame does not say rightly where it "
                        "was sent");
     }
-    return TT_OK;
+    return check_epoch(f, diag);
 }
 
 TtStatus tt_message_get(TtMessage *m, const uint8_t in[TT_MESSAGE_HEAD_BYTES],
@@ -132,6 +139,9 @@ TtStatus tt_message_get(TtMessage *m, const uint8_t in[TT_MESSAGE_HEAD_BYTES],
     memcpy(f->run, in + 16, TT_RUN_BYTES);
     if (m->kind == TT_MESSAGE_FRAME) {
         return check_frame(f, diag);
+    }
+    if (m->kind == TT_MESSAGE_EPOCH && !f->len) {
+        return check_epoch(f, diag);
     }
     if (m->kind != TT_MESSAGE_READY || f->len) {
         return tt_fail(diag, TT_ERR_FORMAT, "there is no message of kind %u with "
@@ -205,22 +215,67 @@ uint32_t tt_frame_note_put(uint8_t out[TT_FRAME_NOTE_MAX], unsigned what,
     return TT_FRAME_NOTE_MAX;
 }
 
+uint32_t tt_frame_kept_put(uint8_t *out, const TtFrame *f, const char *netdev)
+{
+    uint32_t at = tt_frame_note_put(out, TT_FRAME_KEPT, f);
+    size_t n = strlen(netdev);
+
+    n = n > TT_NETDEV_NAME_MAX ? 0 : n;
+    out[at++] = n;
+    memcpy(out + at, netdev, n);
+    memcpy(out + at + n, f->data, f->len);
+    return at + n + f->len;
+}
+
+char *tt_frame_kept_netdev(const uint8_t *data)
+{
+    return g_strndup((const char *)data + TT_FRAME_NOTE_MAX + 1, data[TT_FRAME_NOTE_MAX]);
+}
+
+/* How many bytes the data of a note has; 0: there is no such note. */
+static uint32_t note_bytes(uint64_t what, uint32_t aux, const uint8_t *data, uint32_t len)
+{
+    switch (what) {
+    case TT_FRAME_SENT:
+        return NOTE_SENT_BYTES;
+    case TT_FRAME_DELIVERED:
+        return TT_FRAME_NOTE_MAX;
+    case TT_FRAME_KEPT:
+        return len <= TT_FRAME_NOTE_MAX || aux > TT_FRAME_BYTES_MAX ||
+            aux < TT_FRAME_BYTES_MIN || data[TT_FRAME_NOTE_MAX] > TT_NETDEV_NAME_MAX ? 0 :
+            TT_FRAME_NOTE_MAX + 1 + data[TT_FRAME_NOTE_MAX] + aux;
+    default:
+        return 0;
+    }
+}
+
 TtStatus tt_frame_note_get(TtFrame *f, uint64_t what, uint64_t seq, uint32_t aux,
                            const uint8_t *data, uint32_t len, TtDiag *diag)
 {
-    if ((what != TT_FRAME_SENT || len != NOTE_SENT_BYTES) &&
-        (what != TT_FRAME_DELIVERED || len != TT_FRAME_NOTE_MAX)) {
+    *f = (TtFrame) { .pos = TT_FRAME_NO_POS };
+    if (what == TT_FRAME_EPOCH && !len && seq <= TT_EPOCH_MAX && aux <= 1) {
+        f->epoch = seq;
+        return TT_OK;
+    }
+    if (!len || len != note_bytes(what, aux, data, len)) {
         return tt_fail(diag, TT_ERR_FORMAT, "a note of a frame, %" PRIu64 " with "
                        "%" PRIu32 " bytes, is damaged", what, len);
     }
-    *f = (TtFrame) {
-        .seq = seq, .len = aux, .pos = TT_FRAME_NO_POS, .hash = tt_get_le64(data),
-        .epoch = tt_get_le32(data + 8),
-    };
-    if (what == TT_FRAME_DELIVERED) {
+    f->seq = seq;
+    f->len = aux;
+    f->hash = tt_get_le64(data);
+    f->epoch = tt_get_le32(data + 8);
+    if (what != TT_FRAME_SENT) {
         memcpy(f->run, data + 12, TT_RUN_BYTES);
         f->pos = tt_get_le64(data + 28);
         f->is_recorded = f->pos != TT_FRAME_NO_POS;
+    }
+    if (what == TT_FRAME_KEPT) {
+        f->data = data + len - aux;
+        if (tt_frame_hash(f->data, aux) != f->hash) {
+            return tt_fail(diag, TT_ERR_FORMAT, "frame %" PRIu64 ", kept for a checkpoint "
+                           "of the group, is damaged: its hash is wrong", seq);
+        }
     }
     return TT_OK;
 }

@@ -22,6 +22,7 @@
 #define TT_FRAME_BYTES_MIN      14      /* an Ethernet header */
 #define TT_FRAME_BYTES_MAX      69632   /* what QEMU's own netdevs take */
 #define TT_FRAME_NO_POS         UINT64_MAX
+#define TT_EPOCH_MAX            1000000 /* checkpoints of a group */
 #define TT_HELLO_BYTES          96
 #define TT_MESSAGE_HEAD_BYTES   64
 
@@ -32,7 +33,7 @@ typedef struct TtFrame {
     bool is_recorded;
     uint64_t pos;               /* at which it was sent; TT_FRAME_NO_POS: unrecorded */
     uint64_t seq;               /* counts the frames of the sender's process */
-    uint32_t epoch;
+    uint32_t epoch;             /* of the sender: checkpoints of the group before this */
     uint64_t hash;              /* XXH3-64 of the bytes */
     const uint8_t *data;
     uint32_t len;
@@ -57,7 +58,8 @@ TtStatus tt_hello_get(TtHello *h, const uint8_t in[TT_HELLO_BYTES], TtDiag *diag
 
 /* ---- messages ---- */
 
-enum { TT_MESSAGE_READY = 1, TT_MESSAGE_FRAME = 2 };
+/* EPOCH: the sender has made the checkpoint frame.epoch of the group. */
+enum { TT_MESSAGE_READY = 1, TT_MESSAGE_FRAME = 2, TT_MESSAGE_EPOCH = 3 };
 
 typedef struct TtMessage {
     uint8_t kind;
@@ -88,17 +90,30 @@ bool tt_mac_is_equal(const uint8_t a[TT_MAC_BYTES], const uint8_t b[TT_MAC_BYTES
 
 /* ---- notes in a log: the event kind `frame` ---- */
 
-enum { TT_FRAME_SENT = 1, TT_FRAME_DELIVERED = 2 };
+enum {
+    TT_FRAME_SENT = 1, TT_FRAME_DELIVERED = 2,
+    TT_FRAME_EPOCH = 3,         /* checkpoint val of the group is right before (aux 1), or
+                                 * is without this run (aux 0) */
+    TT_FRAME_KEPT = 4,          /* was on its way at a checkpoint: all of the frame */
+};
 #define TT_FRAME_NOTE_MAX       36
+#define TT_NETDEV_NAME_MAX      127     /* bytes */
+#define TT_FRAME_KEPT_MAX \
+    (TT_FRAME_NOTE_MAX + 1 + TT_NETDEV_NAME_MAX + TT_FRAME_BYTES_MAX)
 
 /* The data of the event; its addr is @what, its val the sequence, its aux the length.
- * Returns the number of bytes. */
+ * Returns the number of bytes. EPOCH: none; val is the epoch. */
 uint32_t tt_frame_note_put(uint8_t out[TT_FRAME_NOTE_MAX], unsigned what,
                            const TtFrame *f);
+/* KEPT: @out has TT_FRAME_KEPT_MAX bytes. @netdev: which was to get it; one whose name is
+ * too long has no name. */
+uint32_t tt_frame_kept_put(uint8_t *out, const TtFrame *f, const char *netdev);
 /* Of a sent frame run and position are not in it: they are those of the log and of the
- * event. */
+ * event. Of an epoch there is nothing but epoch; only what was kept has bytes. */
 TtStatus tt_frame_note_get(TtFrame *f, uint64_t what, uint64_t seq, uint32_t aux,
                            const uint8_t *data, uint32_t len, TtDiag *diag);
+/* The same note of KEPT: a copy of its netdev's name; g_free. */
+char *tt_frame_kept_netdev(const uint8_t *data);
 
 /* 32 hex digits and a 0. */
 void tt_run_text(char out[2 * TT_RUN_BYTES + 1], const uint8_t run[TT_RUN_BYTES]);

@@ -17,6 +17,7 @@ struct TtLink {
     size_t key_len;
     uint8_t out_key[TT_MAC_BYTES], in_key[TT_MAC_BYTES];
     uint64_t out_number, in_number;
+    uint32_t epoch;             /* the highest that the peer has said */
     GByteArray *in, *out;
     size_t used;                /* of @in: was taken */
     TtDiag why;                 /* BROKEN */
@@ -85,15 +86,28 @@ static void append(TtLink *l, TtMessage *m)
     }
 }
 
-void tt_link_send(TtLink *l, TtFrame *f)
+void tt_link_send(TtLink *l, const TtFrame *f)
 {
-    TtMessage m = { .kind = TT_MESSAGE_FRAME };
+    TtMessage m = { .kind = TT_MESSAGE_FRAME, .frame = *f };
 
     assert(tt_link_is_open(l) && f->len >= TT_FRAME_BYTES_MIN &&
            f->len <= TT_FRAME_BYTES_MAX);
-    f->hash = tt_frame_hash(f->data, f->len);
-    m.frame = *f;
     append(l, &m);
+}
+
+void tt_link_send_epoch(TtLink *l, uint32_t epoch)
+{
+    TtMessage m = {
+        .kind = TT_MESSAGE_EPOCH, .frame = { .pos = TT_FRAME_NO_POS, .epoch = epoch },
+    };
+
+    assert(tt_link_is_open(l) && epoch <= TT_EPOCH_MAX);
+    append(l, &m);
+}
+
+uint32_t tt_link_epoch(const TtLink *l)
+{
+    return l->epoch;
 }
 
 /* ---- in ---- */
@@ -176,7 +190,8 @@ static TtStatus check_message(TtLink *l, const TtMessage *m, const uint8_t *head
     return TT_OK;
 }
 
-static TtStatus take_message(TtLink *l, TtFrame *f, TtDiag *diag)
+/* The next message, of whatever kind. */
+static TtStatus take_message(TtLink *l, uint8_t *kind, TtFrame *f, TtDiag *diag)
 {
     size_t head_len = TT_MESSAGE_HEAD_BYTES + (l->key ? TT_MAC_BYTES : 0);
     const uint8_t *head = peek(l, head_len);
@@ -202,6 +217,10 @@ static TtStatus take_message(TtLink *l, TtFrame *f, TtDiag *diag)
     l->used += head_len + m.frame.len;
     l->state = OPEN;
     *f = m.frame;
+    *kind = m.kind;
+    if (m.kind == TT_MESSAGE_EPOCH && f->epoch > l->epoch) {
+        l->epoch = f->epoch;
+    }
     if (m.kind == TT_MESSAGE_FRAME && tt_frame_hash(f->data, f->len) != f->hash) {
         return tt_fail(diag, TT_ERR_MISMATCH, "frame %" PRIu64 " was damaged on its "
                        "way: its hash is wrong", f->seq);
@@ -211,6 +230,7 @@ static TtStatus take_message(TtLink *l, TtFrame *f, TtDiag *diag)
 
 static TtStatus take(TtLink *l, TtFrame *f, TtDiag *diag)
 {
+    uint8_t kind = TT_MESSAGE_READY;
     TtStatus st = TT_OK;
 
     if (l->state == WANTS_HELLO) {
@@ -222,10 +242,10 @@ static TtStatus take(TtLink *l, TtFrame *f, TtDiag *diag)
         l->used += TT_HELLO_BYTES;
         st = greet(l, hello, diag);
     }
-    if (!st && l->state == WANTS_READY) {
-        st = take_message(l, f, diag);
+    while (!st && kind != TT_MESSAGE_FRAME) {
+        st = take_message(l, &kind, f, diag);
     }
-    return st ? st : take_message(l, f, diag);
+    return st;
 }
 
 TtStatus tt_link_next(TtLink *l, TtFrame *f, TtDiag *diag)

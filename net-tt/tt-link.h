@@ -48,8 +48,12 @@ void tt_link_put(TtLink *l, const uint8_t *bytes, size_t len);
  */
 TtStatus tt_link_next(TtLink *l, TtFrame *f, TtDiag *diag);
 
-/* Appends @f to what is to be sent; the link is open. Fills in its hash. */
-void tt_link_send(TtLink *l, TtFrame *f);
+/* Appends @f, whose hash is right, to what is to be sent; the link is open. */
+void tt_link_send(TtLink *l, const TtFrame *f);
+/* Appends that checkpoint @epoch of the group was made; the link is open. */
+void tt_link_send_epoch(TtLink *l, uint32_t epoch);
+/* The highest that the peer has said, in this way; 0: none. */
+uint32_t tt_link_epoch(const TtLink *l);
 /* What is to be sent; who sends takes it out with tt_link_sent. */
 const uint8_t *tt_link_out(const TtLink *l, size_t *len);
 void tt_link_sent(TtLink *l, size_t len);

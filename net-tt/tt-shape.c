@@ -53,6 +53,12 @@ TtFate tt_shape_fate(TtShape *s, unsigned port, uint64_t number, unsigned to,
     return TT_FATE_GOES;
 }
 
+void tt_shape_left(TtShape *s, unsigned port)
+{
+    assert(port < TT_SHAPE_PORTS_MAX);
+    s->free_ns[port] = 0;
+}
+
 /* ---- who is where ---- */
 
 static unsigned slot_of(const uint8_t *mac)

@@ -39,6 +39,9 @@ uint64_t tt_shape_came(TtShape *s, unsigned port);
 TtFate tt_shape_fate(TtShape *s, unsigned port, uint64_t number, unsigned to,
                      uint32_t len, uint64_t now_ns, uint64_t *at_ns);
 
+/* The port is another's from now on: nothing waits to be sent there. */
+void tt_shape_left(TtShape *s, unsigned port);
+
 /* ---- who is where: as a switch learns ---- */
 
 #define TT_PLACES 1024

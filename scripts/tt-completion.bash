@@ -18,9 +18,9 @@ _tt_options()
     disk) echo --disk --version --at --format --force --socket --port --seconds --keep \
                --blocks --files --json --help ;;
     page) echo -o --force --help ;;
-    group) echo --json --help ;;
+    group) echo --at-most --json --help ;;
     hub) echo --group --listen --key-file --delay --jitter --loss --rate --queue --seed \
-              --log --seconds --help ;;
+              --log --once --seconds --help ;;
     log) echo --from --to --kind --limit --json --data --device \
              --registers --timeline --help ;;
     verify) echo -j --qemu --symbols --once --quiet --json --help ;;

@@ -1,138 +1,333 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Frames between the VMs of a group, in a gdb that has the replay of each as an inferior.
+"""Travel of all VMs of a group in one gdb, which has the replay of each as an inferior.
 
-scripts/tt-gdb.py sources this file, and what is defined there is known here. Which run an
-inferior replays is asked of its monitor; who sent and who got a frame is in the logs, which
-the tt tool prints.
+scripts/tt-gdb.py sources this file behind tt-gdb-frames.py, and what is defined in both is
+known here. Which positions fit together the tt tool knows.
 """
 # pylint: disable=undefined-variable
+import atexit
 import json
 import os
 import re
 import shutil
 import subprocess
+import tempfile
+import time
 
 import gdb
 
-SENT, DELIVERED = 1, 2
+# ---- replays that gdb starts ----
+
+class Replays:
+    """QEMUs that end with gdb."""
+
+    PATIENCE = 60
+
+    def __init__(self):
+        self.folder, self.processes = None, []
+
+    def start(self, qemu, run):
+        """Returns the path of its gdb socket."""
+        if not self.folder:
+            self.folder = tempfile.mkdtemp(prefix='tt-gdb-')
+            atexit.register(self.end)
+        base = os.path.join(self.folder, str(len(self.processes)))
+        with open(f'{base}.stderr', 'wb') as err:
+            process = subprocess.Popen(
+                [*self.guarded(), qemu, '-tt', f'replay,dir={run.replace(",", ",,")}',
+                 '-S', '-display', 'none', '-serial', 'null', '-monitor', 'none',
+                 '-chardev', f'socket,id=ttgdb,path={base}.sock,server=on,wait=off',
+                 '-gdb', 'chardev:ttgdb'], stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=err, start_new_session=True)
+        self.processes.append(process)
+        until = time.monotonic() + self.PATIENCE
+        while not os.path.exists(f'{base}.sock'):
+            if process.poll() is not None or time.monotonic() > until:
+                with open(f'{base}.stderr', encoding='utf-8', errors='replace') as said:
+                    why = said.read().strip()
+                raise gdb.GdbError(f'tt: {run} cannot be replayed: '
+                                   f'{why or "QEMU does not answer"}')
+            time.sleep(.02)
+        return f'{base}.sock'
+
+    @staticmethod
+    def guarded():
+        """A gdb that is killed leaves none behind."""
+        return ['setpriv', '--pdeathsig', 'KILL'] if shutil.which('setpriv') else []
+
+    def end(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class Frames:
-    """What a run sent and got, in the order of its log."""
+started = Replays()
 
-    def __init__(self, run):
-        path = os.path.join(run, 'manifest')
+
+def connect(path):
+    """A new inferior, or the first if it is nothing yet; it stays selected."""
+    if gdb.selected_inferior().pid or len(gdb.inferiors()) > 1:
+        before = {inferior.num for inferior in gdb.inferiors()}
+        gdb.execute('add-inferior -no-connection', to_string=True)
+        select(next(i.num for i in gdb.inferiors() if i.num not in before))
+    gdb.execute(f'target remote {path}', to_string=True)
+    return gdb.selected_inferior().num
+
+
+# ---- the group ----
+
+class Group:
+    """The runs of a group, each an inferior."""
+
+    def __init__(self, path, members):
+        self.path, self.members = path, members         # {name: number of its inferior}
+
+    def here(self):
+        """The member that is selected."""
+        num = gdb.selected_inferior().num
+        for name, inferior in self.members.items():
+            if inferior == num:
+                return name
+        raise gdb.GdbError('tt: this inferior is no member of the group: "tt group when" '
+                           'lists them')
+
+    def positions(self):
+        at = {}
+        with selection_kept():
+            for name, num in self.members.items():
+                select(num)
+                at[name] = when()[0]
+        return at
+
+    def cut(self, place, at_most=()):
+        """{member: position}. The cut through a place; or the greatest that is behind
+        neither it nor any of the others."""
+        args = [f'--at-most={name}:{pos}' for name, pos in dict(at_most).items()]
+        said = ask('group', 'cut', self.path, f'{place[0]}:{place[1]}', *args, '--json')
+        return json.loads(said)['cut']
+
+    def together(self, at):
+        """The greatest cut behind none of these positions: they themselves, if they are
+        one."""
+        return self.cut(next(iter(at.items())), at)
+
+    def stand_at(self, cut):
+        with selection_kept():
+            for name, num in self.members.items():
+                select(num)
+                if when()[0] != cut[name]:
+                    go(cut[name])
+
+    def say(self):
+        here, at = gdb.selected_inferior().num, self.positions()
+        for name, num in self.members.items():
+            gdb.write(f'{"*" if num == here else " "} {name:20} {at[name]:>20}  '
+                      f'inferior {num}\n')
+        if self.together(at) != at:
+            gdb.write('These are not one moment: somebody has got what is not sent yet. '
+                      '"tt group goto" goes to one.\n')
+
+
+the_group = None
+
+
+def group():
+    if not the_group:
+        raise gdb.GdbError('tt: no group is open: tt group open DIR|FILE')
+    for name, num in the_group.members.items():
+        if not any(i.num == num and i.pid for i in gdb.inferiors()):
+            raise gdb.GdbError(f'tt: the replay of {name}, inferior {num}, is gone: open '
+                               'the group again')
+    return the_group
+
+
+class TtGroup(gdb.Command):
+    """The VMs of a group, all of them at one moment."""
+
+    def __init__(self):
+        super().__init__('tt group', gdb.COMMAND_RUNNING, prefix=True)
+
+
+class GroupOpen(TtCommand):
+    """Make each member of a group an inferior: tt group open DIR|FILE
+
+A member that an inferior replays already stays there. Of the others replays are started,
+which end with gdb."""
+
+    name, complete_with = 'group open', gdb.COMPLETE_FILENAME
+
+    def invoke(self, arg, from_tty):
+        global the_group
+        path = os.path.expanduser(arg.strip())
+        if not path:
+            raise gdb.GdbError('tt group open takes the directory of a group, or the file '
+                               'that lists its runs')
+        info = json.loads(ask('group', 'info', path, '--json'))
+        there, members = replays(), {}
+        for member in info['members']:
+            run = os.path.realpath(member['run'])
+            members[member['name']] = there[run] if run in there else \
+                connect(started.start(built('qemu-system-x86_64'), run))
+        select(next(iter(members.values())))
+        the_group = Group(path, members)
+        the_group.say()
+
+
+class GroupWhen(TtCommand):
+    """Say where each member stands, and whether that is one moment."""
+
+    name = 'group when'
+
+    def invoke(self, arg, from_tty):
+        group().say()
+
+
+class GroupGoto(TtCommand):
+    """Go to a place of one member, and all others with it: tt group goto [MEMBER:][PLACE]
+
+PLACE is as for "tt goto"; without it the member stays where it is. Without a member it is
+the selected inferior. Each other goes as far as it can have been then: to the latest
+position at which nobody has got what is not sent yet."""
+
+    name = 'group goto'
+
+    @staticmethod
+    def parse(g, text):
+        """(member, place). An expression may have "::" in it."""
+        for name in g.members:
+            if text.startswith(f'{name}:') and not text.startswith(f'{name}::'):
+                return name, text[len(name) + 1:].strip()
+        found = re.match(r'([^:]+):(?!:)', text)
+        if found:
+            raise gdb.GdbError(f"tt: the group has no member '{found.group(1)}'")
+        return g.here(), text
+
+    def invoke(self, arg, from_tty):
+        g = group()
+        name, place = self.parse(g, arg.strip())
+        before = gdb.selected_inferior().num
+        select(g.members[name])
+        origin = when()[0]
         try:
-            with open(path, encoding='utf-8') as manifest:
-                found = re.search(r'^\[run\]$.*?^uuid=([0-9a-f-]+)$', manifest.read(),
-                                  re.M | re.S)
-        except OSError as error:
-            raise gdb.GdbError(f'tt: {path} cannot be read ({error.strerror}): start gdb '
-                               'where QEMU was started') from None
-        self.id = found.group(1).replace('-', '')
-        self.sent, self.got = [], []            # (position, run, sequence)
-        for line in ask('log', run, '--kind', 'frame', '--json', '--data').splitlines():
-            ev = json.loads(line)
-            seq, data = int(ev['val'], 16), bytes.fromhex(ev['data'])
-            if int(ev['addr'], 16) == SENT:
-                self.sent.append((ev['position'], self.id, seq))
-            else:
-                self.got.append((ev['position'], data[12:28].hex(), seq))
+            if place:
+                go(place_of(place))
+            cut = g.cut((name, when()[0]))
+        except (gdb.error, gdb.GdbError):
+            if when()[0] != origin:
+                go(origin)
+            select(before)
+            raise
+        g.stand_at(cut)
+        g.say()
 
 
-def ask(*args):
-    built = os.path.join(FOLDER, '..', 'build', 'tt')
-    tool = built if os.access(built, os.X_OK) else shutil.which('tt')
-    if not tool:
-        raise gdb.GdbError('tt: the tool tt is neither in build nor in PATH')
-    done = subprocess.run([tool, *args], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise gdb.GdbError(done.stderr.strip() or f'tt: {args[0]} failed')
-    return done.stdout
+# ---- back to the latest hit of all ----
+
+class Stops:
+    """Which breakpoints gdb stops for inside; it does not show them."""
+
+    def __enter__(self):
+        self.numbers = []
+        self.loud = [b for b in gdb.breakpoints() or () if not b.silent]
+        self.show(False)
+        gdb.events.stop.connect(self.seen)
+        return self
+
+    def __exit__(self, *unused):
+        gdb.events.stop.disconnect(self.seen)
+        self.show(True)
+
+    def show(self, on):
+        for b in self.loud:
+            if b.is_valid():
+                b.silent = not on
+
+    def seen(self, event):
+        self.numbers = [b.number for b in getattr(event, 'breakpoints', ())]
 
 
-known = {}                              # run -> Frames
+def may_stop(num):
+    """Can the inferior meet any breakpoint? A search that finds none goes all the way."""
+    for b in gdb.breakpoints() or ():
+        if b.type in WATCHPOINTS:
+            places = [(num if home_of(b) == num else 0,)]
+        elif hasattr(b, 'locations'):               # gdb 13
+            places = [place.thread_groups or () for place in b.locations]
+        else:
+            places = [(num,)]
+        if b.enabled and any(num in place for place in places):
+            return True
+    return False
 
 
-def frames_here():
-    """Those of the inferior that is selected."""
-    said = gdb.execute('monitor info tt', to_string=True)
-    found = re.match(r'tt: replay (.*)', said)
-    if not found:
-        raise gdb.GdbError('tt: this inferior is no replay of TTVM')
-    run = os.path.realpath(found.group(1).strip())
-    if run not in known:
-        known[run] = Frames(run)
-    return known[run]
+def back_to_hit():
+    """(position, numbers of breakpoints) of the last hit before here; None: there is
+    none, and the VM is at the start."""
+    with Stops() as stops, Forward():
+        gdb.execute('reverse-continue', to_string=True)
+    pos, _, how = when()
+    if how == 'interrupted':
+        raise gdb.GdbError('tt: interrupted; all stand where they stood')
+    return (pos, stops.numbers) if stops.numbers else None
 
 
-def members():
-    """(number of the inferior, Frames) of each that replays a run."""
-    here = gdb.selected_inferior().num
-    all_of_them = []
-    try:
-        for inferior in gdb.inferiors():
-            if inferior.pid:
-                gdb.execute(f'inferior {inferior.num}', to_string=True)
-                try:
-                    all_of_them.append((inferior.num, frames_here()))
-                except gdb.error:
-                    continue                    # no replay
-    finally:
-        gdb.execute(f'inferior {here}', to_string=True)
-    return all_of_them
+class GroupReverseContinue(TtCommand):
+    """Go back to the causally latest hit of a breakpoint or watchpoint in any member.
 
+No other hit comes after it, by whatever frames. Of hits of which none comes after the
+other, that of the selected inferior is taken. All members go to that moment."""
 
-def visit(number, place, what):
-    gdb.execute(f'inferior {number}', to_string=True)
-    go(place)
-    gdb.write(f'{what}, at position {place} of inferior {number}\n')
-
-
-class StepMessage(gdb.Command):
-    """Go to where the next frame that this VM sends arrives, in the VM that gets it."""
-
-    def __init__(self):
-        super().__init__('step-message', gdb.COMMAND_RUNNING)
+    name = 'group reverse-continue'
 
     def invoke(self, arg, from_tty):
-        position, lost = when()[0], 0
-        mine, others = frames_here(), members()
-        for sent, run, seq in mine.sent:
-            if sent < position:
-                continue
-            for number, frames in others:
-                for got, source_run, got_seq in frames.got:
-                    if (source_run, got_seq) == (run, seq):
-                        if lost:
-                            gdb.write(f'{lost} before it reached nobody here\n')
-                        visit(number, got, f'frame {seq} is delivered')
-                        return
-            lost += 1
-        raise gdb.GdbError('tt: no frame that is sent from here on reaches another '
-                           'inferior')
+        g = group()
+        origin = g.positions()
+        try:
+            start = g.together(origin)
+            g.stand_at(start)
+            hits = self.search(g)
+            if not hits:
+                raise gdb.GdbError('tt: no member meets a breakpoint before here')
+            name, cut = self.latest(g, hits, start)
+        except (gdb.error, gdb.GdbError):
+            g.stand_at(origin)
+            raise
+        g.stand_at(cut)
+        select(g.members[name])
+        pos, numbers = hits[name]
+        gdb.write(f'breakpoint {", ".join(map(str, numbers))} of {name}, at position '
+                  f'{pos}\n')
+        gdb.execute('frame')
+
+    @staticmethod
+    def search(g):
+        """{member: its last hit}, of those that have one."""
+        hits = {}
+        with selection_kept():
+            for name, num in g.members.items():
+                select(num)
+                found = back_to_hit() if may_stop(num) else None
+                if found:
+                    hits[name] = found
+        return hits
+
+    @staticmethod
+    def latest(g, hits, start):
+        """(member, the cut in which it stands at its hit): one whose hit is before no
+        other's."""
+        here = gdb.selected_inferior().num
+        first = None
+        for name in sorted(hits, key=lambda n: g.members[n] != here):
+            pos = hits[name][0]
+            cut = g.cut((name, pos), start)
+            # What another member does at cut[other] or later may come from the hit.
+            if all(hits[other][0] < cut[other] for other in hits if other != name):
+                return name, {**cut, name: pos}
+            first = first or (name, {**cut, name: pos})
+        return first                    # each before the other: positions are too coarse
 
 
-class ReverseStepMessage(gdb.Command):
-    """Go to where the last frame that this VM has got was sent, in the VM that sent it."""
-
-    def __init__(self):
-        super().__init__('reverse-step-message', gdb.COMMAND_RUNNING)
-
-    def invoke(self, arg, from_tty):
-        position = when()[0]
-        mine, others = frames_here(), members()
-        for got, run, seq in reversed(mine.got):
-            if got > position:
-                continue
-            for number, frames in others:
-                for sent, _, sent_seq in frames.sent if frames.id == run else ():
-                    if sent_seq == seq:
-                        visit(number, sent, f'frame {seq} is sent')
-                        return
-        raise gdb.GdbError('tt: no frame that came up to here was sent by another '
-                           'inferior')
-
-
-StepMessage()
-ReverseStepMessage()
+TtGroup()
+for group_command in (GroupOpen, GroupWhen, GroupGoto, GroupReverseContinue):
+    group_command()

@@ -83,10 +83,28 @@ WATCHPOINTS = (gdb.BP_HARDWARE_WATCHPOINT, gdb.BP_READ_WATCHPOINT,
                gdb.BP_ACCESS_WATCHPOINT)
 
 
+homes = {}                              # number of a watchpoint -> of its inferior
+
+
+def home_of(watch):
+    """The number of the inferior whose memory is watched."""
+    return homes.get(watch.number, gdb.selected_inferior().num)
+
+
+def note_home(b):
+    if b.type in WATCHPOINTS:
+        homes[b.number] = gdb.selected_inferior().num
+
+
+gdb.events.breakpoint_created.connect(note_home)
+
+
 def refresh_watchpoints():
-    """Their old values are those of where we came from."""
+    """Their old values are those of where we came from. Those of other inferiors are not
+    touched: gdb would look for what they watch in this one."""
+    here = gdb.selected_inferior().num
     for b in gdb.breakpoints() or ():
-        if b.enabled and b.type in WATCHPOINTS:
+        if b.enabled and b.type in WATCHPOINTS and home_of(b) == here:
             b.enabled = False
             b.enabled = True
 
@@ -144,23 +162,28 @@ def number(text, what='position'):
     return value
 
 
+def place_of(text):
+    """What the stub takes, of what a user writes."""
+    if text[0] == '@':
+        if not re.fullmatch(r'@[\w.-]+', text, re.ASCII):
+            raise gdb.GdbError(f"tt: '{text[1:]}' is no name of a mark: it "
+                               'has letters, digits, "-", "_" and "."')
+        return text
+    if re.fullmatch(r'[+-]?\d+|[+-]?0x[0-9a-f]+|start|end', text):
+        return text
+    return str(number(text))
+
+
 class Goto(TtCommand):
     """Go to a position: tt goto POS|+N|-N|start|end|@MARK"""
 
     name = 'goto'
 
     def invoke(self, arg, from_tty):
-        place = arg.strip()
-        if not place:
+        if not arg.strip():
             raise gdb.GdbError('tt goto takes a position, +N, -N, start, end '
                                'or @MARK')
-        if place[0] == '@':
-            if not re.fullmatch(r'@[\w.-]+', place, re.ASCII):
-                raise gdb.GdbError(f"tt: '{place[1:]}' is no name of a mark: it "
-                                   'has letters, digits, "-", "_" and "."')
-        elif not re.fullmatch(r'[+-]?\d+|[+-]?0x[0-9a-f]+|start|end', place):
-            place = str(number(place))
-        gdb.write(f'position {go(place)[0]}\n')
+        gdb.write(f'position {go(place_of(arg.strip()))[0]}\n')
 
 
 class When(TtCommand):
@@ -395,6 +418,7 @@ def source(name):
 
 source('tt-gdb-linux.py')
 source('tt-gdb-process.py')
+source('tt-gdb-frames.py')
 source('tt-gdb-group.py')
 if 'gdb.dap.server' in sys.modules:             # gdb -i=dap
     source('tt-gdb-dap.py')

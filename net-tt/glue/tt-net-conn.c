@@ -36,6 +36,7 @@ struct TtNetConn {
     bool was_full;                      /* writable must be called */
     bool has_failed;                    /* to connect, which was said */
     bool has_greeted;                   /* it was open */
+    uint32_t epoch;                     /* that the peer has said, and was told */
     QEMUBH *go_on;
     int64_t said_ms;
     unsigned unsaid;
@@ -93,6 +94,7 @@ static void leave(TtNetConn *c)
     }
     g_clear_pointer(&c->link, tt_link_free);
     c->is_blocked = c->has_greeted = false;
+    c->epoch = 0;
 }
 
 static void lose(TtNetConn *c)
@@ -166,12 +168,27 @@ bool tt_net_conn_has_room(TtNetConn *c)
     return has;
 }
 
-void tt_net_conn_send(TtNetConn *c, TtFrame *f)
+void tt_net_conn_send(TtNetConn *c, const TtFrame *f)
 {
     tt_link_send(c->link, f);
     if (!c->write_tag && flush(c)) {
         watch(c);
     }
+}
+
+void tt_net_conn_send_epoch(TtNetConn *c, uint32_t epoch)
+{
+    if (tt_net_conn_is_open(c)) {
+        tt_link_send_epoch(c->link, epoch);
+        if (!c->write_tag && flush(c)) {
+            watch(c);
+        }
+    }
+}
+
+uint32_t tt_net_conn_epoch(const TtNetConn *c)
+{
+    return c->link ? tt_link_epoch(c->link) : 0;
 }
 
 /* ---- in ---- */
@@ -185,6 +202,17 @@ static void greeted(TtNetConn *c)
         info_report("netdev tt %s: connected", c->name);
     }
     tell_state(c);
+    c->ops->epoch(c->opaque);
+}
+
+/* False: the peer is lost. */
+static bool tell_epoch(TtNetConn *c)
+{
+    if (c->epoch != tt_link_epoch(c->link)) {
+        c->epoch = tt_link_epoch(c->link);
+        c->ops->epoch(c->opaque);
+    }
+    return c->link;
 }
 
 /* Gives on what came. False: the peer is lost. */
@@ -198,6 +226,9 @@ static bool drain(TtNetConn *c)
         st = tt_link_next(c->link, &f, &diag);
         if (!c->has_greeted && tt_link_is_open(c->link)) {
             greeted(c);
+            if (!c->link) {
+                return false;       /* nor is there the frame any more */
+            }
         }
         if (st == TT_OK) {
             c->is_blocked = !c->ops->frame(c->opaque, &f);
@@ -211,7 +242,7 @@ static bool drain(TtNetConn *c)
         return false;               /* it was answered at once, and the answer failed */
     }
     if (st == TT_OK || st == TT_END) {
-        return true;
+        return tell_epoch(c);
     }
     tt_net_conn_say(c, "%s", diag.text);
     lose(c);

@@ -16,6 +16,9 @@
 void tt_net_note_sent(TtFrame *f);
 /* @f is about to be given to the NIC. */
 void tt_net_note_delivered(const TtFrame *f);
+/* @f was on its way to @netdev when the group made a checkpoint. */
+void tt_net_note_kept(const TtFrame *f, const char *netdev);
+void tt_net_note_epoch(uint32_t epoch, bool is_made);
 /* Did this process send it? */
 bool tt_net_is_own(const TtFrame *f);
 
@@ -28,6 +31,8 @@ typedef struct TtNetConnOps {
     bool (*frame)(void *opaque, const TtFrame *f);
     /* There is room to send again. */
     void (*writable)(void *opaque);
+    /* The connection is open, or the peer has made a checkpoint of the group. */
+    void (*epoch)(void *opaque);
     /* For `info network`. */
     void (*state)(void *opaque, const char *text);
 } TtNetConnOps;
@@ -48,7 +53,11 @@ void tt_net_conn_free(TtNetConn *c);
 bool tt_net_conn_is_open(const TtNetConn *c);
 /* Is there room for another frame? If not, writable is called later. */
 bool tt_net_conn_has_room(TtNetConn *c);
-void tt_net_conn_send(TtNetConn *c, TtFrame *f);
+void tt_net_conn_send(TtNetConn *c, const TtFrame *f);
+/* Tells the peer of a checkpoint of the group, if the connection is open. */
+void tt_net_conn_send_epoch(TtNetConn *c, uint32_t epoch);
+/* The latest of which the peer has told; 0: none. */
+uint32_t tt_net_conn_epoch(const TtNetConn *c);
 void tt_net_conn_go_on(TtNetConn *c);
 /* One sentence, but not too many of them. */
 void tt_net_conn_say(TtNetConn *c, const char *fmt, ...) G_GNUC_PRINTF(2, 3);

@@ -7,6 +7,7 @@
 #include "qemu/osdep.h"
 #include "tt-net-int.h"
 #include "accel-tt/tt-position.h"
+#include "net-tt/glue/tt-net-epoch.h"
 #include "log/tt-log.h"
 #include "session/tt-ops.h"
 #include "session/tt-session.h"
@@ -37,7 +38,7 @@ void tt_net_note_sent(TtFrame *f)
     f->is_recorded = is_recorded();
     f->pos = f->is_recorded ? tt_position() : TT_FRAME_NO_POS;
     f->seq = next_seq++;
-    f->epoch = 0;               /* a group has no checkpoints yet */
+    f->epoch = tt_net_epoch();
     f->hash = tt_frame_hash(f->data, f->len);
     if (f->is_recorded) {
         memcpy(f->run, tt_session.manifest.uuid, TT_RUN_BYTES);
@@ -54,6 +55,30 @@ void tt_net_note_delivered(const TtFrame *f)
 {
     if (is_recorded()) {
         note(TT_FRAME_DELIVERED, f);
+    }
+}
+
+void tt_net_note_kept(const TtFrame *f, const char *netdev)
+{
+    g_autofree uint8_t *data = NULL;
+    TtEvent ev = { .kind = TT_EV_FRAME, .addr = TT_FRAME_KEPT, .val = f->seq,
+                   .aux = f->len };
+
+    if (is_recorded()) {
+        data = g_malloc(TT_FRAME_KEPT_MAX);
+        ev.len = tt_frame_kept_put(data, f, netdev);
+        ev.data = data;
+        tt_log_event(&ev);
+    }
+}
+
+void tt_net_note_epoch(uint32_t epoch, bool is_made)
+{
+    TtEvent ev = { .kind = TT_EV_FRAME, .addr = TT_FRAME_EPOCH, .val = epoch,
+                   .aux = is_made };
+
+    if (is_recorded()) {
+        tt_log_event(&ev);
     }
 }
 

@@ -8,24 +8,37 @@
  */
 #include "qemu/osdep.h"
 #include "tt-net-int.h"
+#include "net-tt/glue/tt-net-epoch.h"
 #include "net/clients.h"
 #include "net/net.h"
 #include "qapi/error.h"
 #include "qapi/qapi-types-net.h"
 #include "qemu/main-loop.h"
+#include "qemu/timer.h"
+#include "session/tt-session.h"
 #include "system/runstate.h"
 #include "tt/hooks.h"
+
+#define AGAIN_MS 1
 
 typedef struct TtNet {
     NetClientState nc;
     TtNetConn *conn;
     TtHeard heard;
-    TtFrame held;               /* came while it could not be given on; data NULL: none did */
+    GQueue held;                /* of TtFrame: cannot be given on yet */
+    TtFrame *queued;            /* nic_is_full: what the NIC has not taken yet */
     bool nic_is_full;
     QEMUBH *release;
+    QEMUTimer *again;           /* the recording has not begun yet */
     VMChangeStateEntry *vm_state;
     char *where;                /* for `info network` */
 } TtNet;
+
+static GSList *all_nets;        /* of TtNet */
+static struct {
+    uint32_t now;
+    bool (*wanted)(uint32_t epoch);
+} epoch;
 
 static TtNet *net_of(NetClientState *nc)
 {
@@ -33,6 +46,8 @@ static TtNet *net_of(NetClientState *nc)
 }
 
 /* ---- from the NIC ---- */
+
+static void want_epoch(uint32_t e);
 
 static ssize_t tt_net_receive(NetClientState *nc, const uint8_t *data, size_t len)
 {
@@ -60,15 +75,42 @@ static void writable(void *opaque)
 
 /* ---- to the NIC ---- */
 
+static TtFrame *copy_of(const TtFrame *f)
+{
+    TtFrame *copy = g_memdup2(f, sizeof(*f));
+
+    copy->data = g_memdup2(f->data, f->len);
+    return copy;
+}
+
+static void free_frame(gpointer opaque)
+{
+    TtFrame *f = opaque;
+
+    if (f) {
+        g_free((void *)f->data);
+        g_free(f);
+    }
+}
+
 static void delivered(NetClientState *nc, ssize_t len)
 {
     TtNet *n = net_of(nc);
 
     n->nic_is_full = false;
-    if (n->held.data) {
+    g_clear_pointer(&n->queued, free_frame);
+    if (n->held.length) {
         qemu_bh_schedule(n->release);
     } else if (n->conn) {
         tt_net_conn_go_on(n->conn);
+    }
+}
+
+/* What was on its way at a checkpoint of the group is kept with it. */
+static void keep(TtNet *n, const TtFrame *f)
+{
+    if (f->epoch < epoch.now) {
+        tt_net_note_kept(f, n->nc.name);
     }
 }
 
@@ -79,28 +121,46 @@ static bool deliver(TtNet *n, const TtFrame *f)
         return true;
     }
     tt_net_note_delivered(f);
+    keep(n, f);
     n->nic_is_full = !qemu_send_packet_async(&n->nc, f->data, f->len, delivered);
+    if (n->nic_is_full) {
+        n->queued = copy_of(f);
+    }
     return !n->nic_is_full;
 }
 
-static void drop_held(TtNet *n)
+/* While the VM stands still, or its past is shown, nothing is delivered: by the time it is,
+ * another run may be recorded. What came before the recording would be in no log. Nor is what was sent behind a checkpoint that this VM has
+ * not made. A NIC that is full stays so when another peer comes. */
+static bool may_deliver(TtNet *n, const TtFrame *f)
 {
-    g_free((void *)n->held.data);
-    n->held.data = NULL;
+    if (n->nic_is_full || !runstate_is_running() || tt_past) {
+        return false;
+    }
+    if (tt_recording() && !tt_session.has_begun) {
+        timer_mod(n->again, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + AGAIN_MS);
+        return false;
+    }
+    if (f->epoch > epoch.now) {
+        want_epoch(f->epoch);
+    }
+    return f->epoch <= epoch.now;
 }
 
-/* The VM runs again. In the main loop, not among the handlers of its start. */
+/* The VM runs again, or a checkpoint was made. In the main loop, not among the handlers of
+ * its start. */
 static void release_held(void *opaque)
 {
     TtNet *n = opaque;
+    TtFrame *f;
 
-    if (n->conn && n->held.data && !n->nic_is_full && runstate_is_running() && !tt_past) {
-        bool has_room = deliver(n, &n->held);
-
-        drop_held(n);
-        if (has_room) {
-            tt_net_conn_go_on(n->conn);
-        }
+    while ((f = g_queue_peek_head(&n->held)) && may_deliver(n, f)) {
+        g_queue_pop_head(&n->held);
+        deliver(n, f);
+        free_frame(f);
+    }
+    if (n->conn && !n->held.length && !n->nic_is_full) {
+        tt_net_conn_go_on(n->conn);
     }
 }
 
@@ -127,16 +187,84 @@ static bool frame_came(void *opaque, const TtFrame *f)
                         "before, or it is far too late", f->seq);
         return true;
     }
-    /* While the VM stands still, or its past is shown, nothing is delivered: by the time
-     * it is, another run may be recorded. A NIC that is full stays so when another peer
-     * comes. */
-    if (n->nic_is_full || !runstate_is_running() || tt_past) {
-        drop_held(n);
-        n->held = *f;
-        n->held.data = g_memdup2(f->data, f->len);
+    /* To ask for a checkpoint may end the connection that the bytes are of. */
+    if (n->held.length || f->epoch > epoch.now || !may_deliver(n, f)) {
+        g_queue_push_tail(&n->held, copy_of(f));
+        qemu_bh_schedule(n->release);
         return false;
     }
     return deliver(n, f);
+}
+
+/* ---- checkpoints of the group ---- */
+
+uint32_t tt_net_epoch(void)
+{
+    return epoch.now;
+}
+
+bool tt_net_is_there(void)
+{
+    return all_nets;
+}
+
+void tt_net_epoch_init(bool (*wanted)(uint32_t epoch))
+{
+    epoch.wanted = wanted;
+}
+
+static void want_epoch(uint32_t e)
+{
+    if (!epoch.wanted || !epoch.wanted(e)) {
+        tt_net_epoch_begins(e, false);
+    }
+}
+
+void tt_net_epoch_begins(uint32_t e, bool is_made)
+{
+    if (e <= epoch.now) {
+        return;
+    }
+    epoch.now = e;
+    tt_net_note_epoch(e, is_made);
+    for (GSList *i = all_nets; i; i = i->next) {
+        TtNet *n = i->data;
+
+        /* Noted as delivered, and not in the state of the NIC. */
+        if (n->queued) {
+            keep(n, n->queued);
+        }
+        if (n->conn) {
+            tt_net_conn_send_epoch(n->conn, e);
+        }
+        qemu_bh_schedule(n->release);
+    }
+}
+
+/* The connection is open, or its peer knows of more. */
+static void peer_epoch(void *opaque)
+{
+    TtNet *n = opaque;
+    uint32_t theirs = n->conn ? tt_net_conn_epoch(n->conn) : 0;
+
+    if (theirs > epoch.now) {
+        want_epoch(theirs);
+    } else if (theirs < epoch.now) {
+        tt_net_conn_send_epoch(n->conn, epoch.now);
+    }
+}
+
+bool tt_net_deliver_first(const char *netdev, const TtFrame *f)
+{
+    for (GSList *i = all_nets; i; i = i->next) {
+        TtNet *n = i->data;
+
+        if (!strcmp(n->nc.name, netdev)) {
+            g_queue_push_tail(&n->held, copy_of(f));
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- the backend ---- */
@@ -159,8 +287,11 @@ static void tt_net_cleanup(NetClientState *nc)
     if (n->vm_state) {
         qemu_del_vm_change_state_handler(n->vm_state);
         qemu_bh_delete(n->release);
+        timer_free(n->again);
     }
-    drop_held(n);
+    all_nets = g_slist_remove(all_nets, n);
+    g_queue_clear_full(&n->held, free_frame);
+    g_clear_pointer(&n->queued, free_frame);
     g_free(n->where);
 }
 
@@ -174,6 +305,7 @@ static NetClientInfo tt_net_info = {
 static const TtNetConnOps conn_ops = {
     .frame = frame_came,
     .writable = writable,
+    .epoch = peer_epoch,
     .state = tell_state,
 };
 
@@ -219,7 +351,10 @@ int net_init_tt(const Netdev *netdev, const char *name, NetClientState *peer,
     n->where = g_strdup_printf("group=%s,%s=%s", from->group, from->listen ? "listen" :
                                "connect", from->listen ?: from->connect);
     n->release = qemu_bh_new(release_held, n);
+    n->again = timer_new_ms(QEMU_CLOCK_REALTIME, release_held, n);
     n->vm_state = qemu_add_vm_change_state_handler(vm_state_changed, n);
+    g_queue_init(&n->held);
+    all_nets = g_slist_append(all_nets, n);
     n->conn = tt_net_conn_new(&o, &conn_ops, n, errp);
     if (!n->conn) {
         qemu_del_net_client(nc);

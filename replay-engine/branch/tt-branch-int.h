@@ -15,5 +15,8 @@ void tt_branch_discard_disks(void);
 bool tt_branch_disks_fit(const TtFullDesc *d, const char *dir, Error **errp);
 /* After the machine was made: are the disks those of the checkpoint? */
 bool tt_branch_check_disks(Error **errp);
+/* Gives the VM the frames that were on their way to it at the checkpoint @name, at @pos, of
+ * the run in @dir, if that is one of a group. What cannot be is said. */
+void tt_branch_take_frames(const char *dir, const char *name, uint64_t pos);
 
 #endif

@@ -356,6 +356,7 @@ void tt_machine_made(void)
         error_reportf_err(err, "-tt branch: ");
         exit(1);
     }
+    tt_branch_take_frames(br.dir, br.desc.name, br.parent->info.pos);
     error_printf("tt: recording into %s, a branch of %s from position %" PRIu64
                  "\n", tt_printable(tt_session.dir), tt_printable(br.dir),
                  br.parent->info.pos);

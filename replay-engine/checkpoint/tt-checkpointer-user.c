@@ -16,6 +16,7 @@
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/state/tt-full.h"
 #include "io/tt-base.h"
+#include "net-tt/glue/tt-net-epoch.h"
 #include "pages/tt-pagestore.h"
 #include "record/tt-mark-log.h"
 #include "record/tt-record-vcpus.h"
@@ -138,20 +139,29 @@ static bool add_here(CPUState *cpu, const char *name, TtFullWriter *full,
 static bool add_stopped(TtCheckpointerTask *t)
 {
     TtFullWriter *w = NULL;
+    g_autofree char *of_group = NULL;
+    const char *name = t->name;
     bool ok;
 
-    if (!tt_is_live(&t->err) || (t->name && !tt_mark_check(t->name, &t->err))) {
+    if (t->of_group) {
+        t->epoch = MAX(t->epoch, tt_net_epoch() + 1);
+        name = of_group = g_strdup_printf(TT_CPGROUP_NAME, t->epoch);
+    }
+    if (!tt_is_live(&t->err) || (name && !tt_mark_check(name, &t->err))) {
         return false;
     }
     if (t->full) {
-        w = tt_full_save(t->name, tt_rundir_check, t->full, &t->err);
+        w = tt_full_save(name, tt_rundir_check, t->full, &t->err);
         if (!w) {
             return false;
         }
     }
-    ok = add_here(first_cpu, t->name, w, t->is_thinned ? 0 : TT_CHECKPOINT_PINNED,
+    ok = add_here(first_cpu, name, w, t->is_thinned ? 0 : TT_CHECKPOINT_PINNED,
                   &t->job, &t->err);
     tt_full_writer_free(w);
+    if (ok && t->of_group) {
+        tt_net_epoch_begins(t->epoch, true);
+    }
     return ok;
 }
 

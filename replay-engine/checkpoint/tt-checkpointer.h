@@ -9,6 +9,10 @@
 
 /* Once, at start: goes along with every recording. */
 void tt_checkpointer_init(void);
+/* The same: checkpoints that other VMs of the group ask for. */
+void tt_cpgroup_init(void);
+/* The name of a checkpoint of a group, of its number. */
+#define TT_CPGROUP_NAME "group-%u"
 /* Waits until what was taken is in the files. */
 void tt_checkpointer_settle(void);
 /*
@@ -23,6 +27,8 @@ typedef struct TtCheckpointerTask {
                                  * branch can start there; gets a line for each disk
                                  * whose writes go to another file from now on */
     bool is_thinned;            /* add, with full: it goes when max-size needs its room */
+    bool of_group;              /* add: a full one, named by its number in the group */
+    uint32_t epoch;             /* of_group: that number at least; what was added has it */
     uint64_t id;                /* to delete; or of what was added */
     bool cancelled;             /* set it at any time; what was added goes again */
     Error *err;                 /* it has ended: why there is none, or NULL */

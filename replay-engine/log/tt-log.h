@@ -69,8 +69,8 @@ typedef enum TtEventKind {
     TT_EV_NOTE = 35,        /* data=UTF-8 text for people */
     TT_EV_FINISH = 36,      /* val=TT_FINISH_*: a clean end of the run */
     TT_EV_SCREEN = 37,      /* addr=TT_SCREEN_* val=picture aux data: below */
-    TT_EV_FRAME = 38,       /* addr=1 sent, 2 delivered val=sequence aux=bytes of the
-                               frame data=see net-tt/tt-frame.h */
+    TT_EV_FRAME = 38,       /* addr=TT_FRAME_* val=sequence aux=bytes of the frame
+                               data=see net-tt/tt-frame.h */
     TT_EV_KIND_MAX = 63,
 } TtEventKind;
 

@@ -54,6 +54,7 @@ static void init_rooms(void)
     tt_retrace_init();
     tt_branch_init();
     tt_checkpointer_init();
+    tt_cpgroup_init();
     tt_save_init();
     tt_crash_init();
     tt_replay_init();

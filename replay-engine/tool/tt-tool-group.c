@@ -152,21 +152,8 @@ static uint64_t for_index(const Group *g, const Place *p)
 
 /* ---- cut ---- */
 
-static int cut(const ToolArgs *a, const Group *g)
+static void print_cut(const ToolArgs *a, const Group *g, const uint64_t *at)
 {
-    g_autofree uint64_t *at = g_new(uint64_t, g->members->len);
-    Place p;
-    TtDiag diag;
-
-    if (!a->operand[2] || a->operand[3]) {
-        return tool_usage(a->command, "cut needs one place, MEMBER:POSITION");
-    }
-    if (!parse_place(g, a->operand[2], &p)) {
-        return TOOL_PROBLEM;
-    }
-    if (tt_causal_cut(g->causal, p.member, for_index(g, &p), at, &diag)) {
-        return tool_problem(&diag);
-    }
     if (tool_has(a, "--json")) {
         tool_json_begin();
         printf("\"cut\": {");
@@ -187,6 +174,40 @@ static int cut(const ToolArgs *a, const Group *g)
     if (tool_has(a, "--json")) {
         puts("}}");
     }
+}
+
+/* The cut through a place; with --at-most, the greatest that is behind none of the places,
+ * that one included. */
+static int cut(const ToolArgs *a, const Group *g)
+{
+    g_autofree uint64_t *at = g_new(uint64_t, g->members->len);
+    const char *text;
+    unsigned next = 0;
+    Place p;
+    TtDiag diag;
+
+    if (!a->operand[2] || a->operand[3]) {
+        return tool_usage(a->command, "cut needs one place, MEMBER:POSITION");
+    }
+    if (!parse_place(g, a->operand[2], &p)) {
+        return TOOL_PROBLEM;
+    }
+    memset(at, 0xff, g->members->len * sizeof(*at));
+    at[p.member] = for_index(g, &p);
+    if (!tool_has(a, "--at-most")) {
+        if (tt_causal_cut(g->causal, p.member, at[p.member], at, &diag)) {
+            return tool_problem(&diag);
+        }
+    } else {
+        while ((text = tool_next_value(a, "--at-most", &next))) {
+            if (!parse_place(g, text, &p)) {
+                return TOOL_PROBLEM;
+            }
+            at[p.member] = MIN(at[p.member], for_index(g, &p));
+        }
+        tt_causal_cut_below(g->causal, at, at);
+    }
+    print_cut(a, g, at);
     return TOOL_FINE;
 }
 
@@ -223,19 +244,24 @@ int tool_group(const ToolArgs *a)
     static const struct {
         const char *name;
         int (*run)(const ToolArgs *a, const Group *g);
-    } verbs[] = { { "info", info }, { "check", check }, { "cut", cut },
+    } verbs[] = { { "info", info }, { "check", check },
+                  { "checkpoints", group_checkpoints }, { "cut", cut },
                   { "order", order } };
     g_autoptr(Group) g = NULL;
 
     for (unsigned i = 0; i < G_N_ELEMENTS(verbs); i++) {
         if (!strcmp(a->operand[0], verbs[i].name)) {
-            if (i < 2 && a->operand[2]) {
+            if (tool_has(a, "--at-most") && verbs[i].run != cut) {
+                return tool_usage(a->command, "--at-most is for cut only");
+            }
+            if (i < 3 && a->operand[2]) {
                 return tool_usage(a->command, "%s needs no place", verbs[i].name);
             }
             g = group_load(a->operand[1]);
             return g ? verbs[i].run(a, g) : TOOL_PROBLEM;
         }
     }
-    return tool_usage(a->command, "a group has info, check, cut and order, and not '%s'",
+    return tool_usage(a->command, "a group has info, check, checkpoints, cut and order, "
+                      "and not '%s'",
                       a->operand[0]);
 }

@@ -18,10 +18,19 @@ typedef struct GroupGot {
     uint64_t pos, seq, hash, sent_at;
     uint32_t len;
     unsigned from;              /* member; or GROUP_OUTSIDE */
+    bool is_early;              /* sent before the log of its member begins */
     uint32_t n_sent;            /* that its member had sent before */
 } GroupGot;
 
 #define GROUP_OUTSIDE UINT32_MAX
+
+/* A checkpoint of the group, in one run. */
+typedef struct GroupPoint {
+    uint32_t epoch;
+    bool is_made;               /* or this run is without it */
+    uint64_t pos;               /* right behind it */
+    unsigned n_kept;            /* frames that were on their way */
+} GroupPoint;
 
 typedef struct GroupMember {
     char *name, *run;
@@ -31,6 +40,7 @@ typedef struct GroupMember {
     uint64_t first, end;        /* positions */
     uint64_t outside;           /* frames that came from runs that are not here */
     GArray *sent, *got;         /* of GroupSent, GroupGot, in the order of the log */
+    GArray *points;             /* of GroupPoint, the same */
 } GroupMember;
 
 typedef struct Group {
@@ -49,6 +59,11 @@ static inline GroupMember *group_at(const Group *g, unsigned i)
 }
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Group, group_free)
+
+/* The checkpoints of the group: tt group checkpoints. */
+int group_checkpoints(const ToolArgs *a, const Group *g);
+/* Sentences about those that are no consistent cut. */
+void group_check_points(const Group *g, GPtrArray *list);
 
 /* Sentences about what does not fit together; empty: all is well. */
 GPtrArray *group_findings(const Group *g);

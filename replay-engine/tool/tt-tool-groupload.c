@@ -15,6 +15,7 @@ static void member_free(gpointer opaque)
     g_free(m->run);
     g_array_unref(m->sent);
     g_array_unref(m->got);
+    g_array_unref(m->points);
     g_free(m);
 }
 
@@ -35,6 +36,7 @@ static void add_member(Group *g, const char *name, const char *run)
     m->run = g_strdup(run);
     m->sent = g_array_new(false, false, sizeof(GroupSent));
     m->got = g_array_new(false, false, sizeof(GroupGot));
+    m->points = g_array_new(false, false, sizeof(GroupPoint));
     g_ptr_array_add(g->members, m);
 }
 
@@ -135,6 +137,22 @@ static int find_uuid(const Group *g, const uint8_t *uuid)
     return -1;
 }
 
+/* A checkpoint of the group, or a frame that belongs to some. */
+static void add_point(GroupMember *m, const TtEvent *ev, const TtFrame *f)
+{
+    GroupPoint p = { .epoch = f->epoch, .is_made = ev->aux, .pos = ev->pos };
+
+    if (ev->addr == TT_FRAME_EPOCH) {
+        g_array_append_val(m->points, p);
+        return;
+    }
+    for (unsigned i = m->points->len; i-- > 0; ) {
+        GroupPoint *q = &g_array_index(m->points, GroupPoint, i);
+
+        q->n_kept += q->epoch > f->epoch;
+    }
+}
+
 static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *diag)
 {
     TtFrame f;
@@ -144,7 +162,9 @@ static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *d
     if (st) {
         return st;
     }
-    if (ev->addr == TT_FRAME_SENT) {
+    if (ev->addr == TT_FRAME_EPOCH || ev->addr == TT_FRAME_KEPT) {
+        add_point(m, ev, &f);
+    } else if (ev->addr == TT_FRAME_SENT) {
         GroupSent s = { ev->pos, f.seq, f.hash, f.len };
 
         g_array_append_val(m->sent, s);
@@ -155,7 +175,11 @@ static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *d
         int from = f.is_recorded ? find_uuid(g, f.run) : -1;
 
         if (from >= 0) {
+            const GroupMember *sender = group_at(g, from);
+
+            /* The log of a flight recorder may have none of its sends at all. */
             got.from = from;
+            got.is_early = !sender->is_kvm && f.pos < sender->first;
         } else {
             m->outside++;
         }
@@ -171,15 +195,21 @@ static TtStatus index_frame(Group *g, unsigned i, const TtEvent *ev, TtDiag *dia
     TtStatus st = add_frame(g, m, ev, diag);
     const GroupGot *got;
 
-    if (st) {
+    if (st || ev->addr == TT_FRAME_EPOCH || ev->addr == TT_FRAME_KEPT) {
         return st;
     }
     if (ev->addr == TT_FRAME_SENT) {
         return tt_causal_sent(g->causal, i, ev->pos, ev->val, diag);
     }
     got = &g_array_index(m->got, GroupGot, m->got->len - 1);
-    return got->from == GROUP_OUTSIDE ? TT_OK :
-           tt_causal_delivered(g->causal, i, ev->pos, got->from, got->seq, diag);
+    if (got->from == GROUP_OUTSIDE) {
+        return TT_OK;
+    }
+    if (got->is_early) {
+        tt_causal_early(g->causal);
+        return TT_OK;
+    }
+    return tt_causal_delivered(g->causal, i, ev->pos, got->from, got->seq, diag);
 }
 
 static TtStatus read_log(Group *g, unsigned i, TtLogReader *r, TtDiag *diag)
@@ -363,11 +393,12 @@ GPtrArray *group_findings(const Group *g)
         for (unsigned k = 0; k < m->got->len; k++) {
             const GroupGot *got = &g_array_index(m->got, GroupGot, k);
 
-            if (got->from != GROUP_OUTSIDE) {
+            if (got->from != GROUP_OUTSIDE && !got->is_early) {
                 check_got(g, m, got, list);
             }
         }
         check_ties(m, list);
     }
+    group_check_points(g, list);
     return list;
 }

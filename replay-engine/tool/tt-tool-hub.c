@@ -177,6 +177,7 @@ static int parse(const ToolArgs *a, Hub *h)
         return TOOL_USAGE;
     }
     o->loss_ppm = loss;
+    h->is_for_once = tool_has(a, "--once");
     if (!tool_value(a, "--queue")) {
         o->queue_ns = 100 * 1000000;
     }
@@ -202,15 +203,15 @@ static gboolean stop(gpointer loop)
 
 static void run(Hub *h, uint64_t seconds)
 {
-    GMainLoop *loop = g_main_loop_new(NULL, false);
-
-    g_unix_signal_add(SIGTERM, stop, loop);
-    g_unix_signal_add(SIGINT, stop, loop);
+    h->loop = g_main_loop_new(NULL, false);
+    g_unix_signal_add(SIGTERM, stop, h->loop);
+    g_unix_signal_add(SIGINT, stop, h->loop);
     if (seconds) {
-        g_timeout_add_seconds(MIN(seconds, G_MAXUINT), stop, loop);
+        g_timeout_add_seconds(MIN(seconds, G_MAXUINT), stop, h->loop);
     }
-    g_main_loop_run(loop);
-    g_main_loop_unref(loop);
+    g_main_loop_run(h->loop);
+    g_clear_pointer(&h->loop, g_main_loop_unref);
+    hub_end(h);
     printf("%" PRIu64 " frames came, %" PRIu64 " went on, %" PRIu64 " were lost\n",
            h->n_came, h->n_gone, h->n_lost);
 }
@@ -224,7 +225,6 @@ int tool_hub(const ToolArgs *a)
     uint64_t seconds = 0;
     unsigned n = 0, next = 0;
 
-    hub_init(h);
     if (!result && !tool_number_option(a, "--seconds", 0, &seconds)) {
         result = TOOL_USAGE;
     }
@@ -242,9 +242,9 @@ int tool_hub(const ToolArgs *a)
                             "or HOST:PORT");
     }
     if (!result) {
+        hub_init(h);
         run(h, seconds);
     }
-    hub_cleanup(h);
     while (n-- > 0) {
         if (fd[n] >= 0) {
             close(fd[n]);
@@ -256,6 +256,8 @@ int tool_hub(const ToolArgs *a)
     if (h->log && fclose(h->log)) {
         result = tool_complain("cannot write the log: %s", g_strerror(errno));
     }
+    g_free(h->key);
+    g_free(h->group);
     g_free(h);
     return result;
 }

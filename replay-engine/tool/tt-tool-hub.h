@@ -24,15 +24,20 @@ typedef struct Hub {
     HubPort *ports[TT_SHAPE_PORTS_MAX];
     GSequence *waiting;         /* of HubFrame, by the time at which it leaves */
     size_t waiting_bytes;
-    guint64 serial;
-    guint timer;
+    uint64_t serial, n_peers;   /* of frames that wait; of those who were let in */
+    GSource *timer;
     FILE *log;
     uint64_t n_came, n_gone, n_lost;
+    uint32_t epoch;             /* checkpoints of the group so far */
+    unsigned n_members;         /* that are here now */
+    bool is_for_once;           /* the loop ends when the last of them has left */
+    GMainLoop *loop;            /* NULL: it does not run */
     int64_t said_us;
 } Hub;
 
 void hub_init(Hub *h);
-void hub_cleanup(Hub *h);
+/* All ports are closed, and what was on its way is lost. */
+void hub_end(Hub *h);
 /* Takes @fd over: a connection that was accepted. */
 void hub_connected(Hub *h, int fd);
 /* One sentence, but not too many. */

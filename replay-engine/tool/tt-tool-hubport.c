@@ -21,7 +21,9 @@
 
 struct HubPort {
     Hub *hub;
-    unsigned number;
+    unsigned number;            /* free again when its peer is gone */
+    uint64_t peer;              /* never used again */
+    bool is_member;             /* has said READY */
     int fd;
     TtLink *link;
     guint read_tag, write_tag, patience_tag;
@@ -29,9 +31,10 @@ struct HubPort {
 
 /* A frame on its way. */
 typedef struct HubFrame {
-    uint64_t at_ns, serial;
-    unsigned to;
-    TtFrame frame;
+    uint64_t came_ns, at_ns, serial;
+    unsigned from, to;
+    uint64_t peer;              /* whom it is for */
+    TtFrame frame;              /* its data: behind it, or in the buffer of its link */
     uint8_t data[];
 } HubFrame;
 
@@ -73,7 +76,11 @@ static void close_port(HubPort *p)
     close(p->fd);
     tt_link_free(p->link);
     tt_places_forget(&h->places, p->number);
+    tt_shape_left(&h->shape, p->number);
     h->ports[p->number] = NULL;
+    if (p->is_member && !--h->n_members && h->is_for_once && h->loop) {
+        g_main_loop_quit(h->loop);
+    }
     g_free(p);
 }
 
@@ -114,21 +121,43 @@ static gboolean can_write(gint fd, GIOCondition what, gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-static void send_to(Hub *h, unsigned to, const TtFrame *f)
-{
-    HubPort *p = h->ports[to];
-    TtFrame copy = *f;
-    size_t len = 0;
+/* What became of a frame; fates from HUB_FULL on are not the network's. */
+enum { HUB_FULL = TT_FATE_QUEUE_FULL + 1, PEER_SLOW, PEER_GONE };
 
-    if (p) {
-        tt_link_out(p->link, &len);
+static void settle(Hub *h, const HubFrame *w, unsigned fate)
+{
+    static const char *const names[] = {
+        "goes", "lost", "queue full", "hub full", "peer slow", "peer gone",
+    };
+    char run[2 * TT_RUN_BYTES + 1];
+
+    *(fate == TT_FATE_GOES ? &h->n_gone : &h->n_lost) += 1;
+    if (h->log) {
+        tt_run_text(run, w->frame.run);
+        fprintf(h->log, "{\"ns\": %" PRIu64 ", \"from\": %u, \"run\": \"%s\", "
+                "\"sequence\": %" PRIu64 ", \"bytes\": %" PRIu32 ", \"to\": %u, "
+                "\"fate\": \"%s\", \"after_ns\": %" PRIu64 "}\n", w->came_ns, w->from,
+                run, w->frame.seq, w->frame.len, w->to, names[fate],
+                w->at_ns - w->came_ns);
     }
-    if (!p || !tt_link_is_open(p->link) || len > OUT_MAX) {
-        h->n_lost++;
+}
+
+static void send_now(Hub *h, HubFrame *w)
+{
+    HubPort *p = h->ports[w->to];
+    size_t len;
+
+    if (!p || p->peer != w->peer) {
+        settle(h, w, PEER_GONE);
         return;
     }
-    h->n_gone++;
-    tt_link_send(p->link, &copy);
+    tt_link_out(p->link, &len);
+    if (len > OUT_MAX) {
+        settle(h, w, PEER_SLOW);
+        return;
+    }
+    settle(h, w, TT_FATE_GOES);
+    tt_link_send(p->link, &w->frame);
     if (!p->write_tag) {
         flush_port(p);
     }
@@ -144,14 +173,24 @@ static gint by_time(gconstpointer a, gconstpointer b, gpointer unused)
            x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-static void arm_timer(Hub *h);
+/* The one timer goes off when the first of those that wait is due. */
+static void arm_timer(Hub *h)
+{
+    HubFrame *f;
+    gint64 due_us = -1;
+
+    if (!g_sequence_is_empty(h->waiting)) {
+        f = g_sequence_get(g_sequence_get_begin_iter(h->waiting));
+        due_us = (f->at_ns + 999) / 1000;
+    }
+    g_source_set_ready_time(h->timer, due_us);
+}
 
 static gboolean time_passed(gpointer opaque)
 {
     Hub *h = opaque;
     uint64_t now = now_ns();
 
-    h->timer = 0;
     while (!g_sequence_is_empty(h->waiting)) {
         GSequenceIter *first = g_sequence_get_begin_iter(h->waiting);
         HubFrame *f = g_sequence_get(first);
@@ -159,75 +198,64 @@ static gboolean time_passed(gpointer opaque)
         if (f->at_ns > now) {
             break;
         }
-        send_to(h, f->to, &f->frame);
+        send_now(h, f);
         h->waiting_bytes -= f->frame.len;
         g_sequence_remove(first);
     }
     arm_timer(h);
-    return G_SOURCE_REMOVE;
+    return G_SOURCE_CONTINUE;
 }
 
-static void arm_timer(Hub *h)
+static gboolean timer_dispatch(GSource *source, GSourceFunc func, gpointer opaque)
 {
-    uint64_t now = now_ns();
-    HubFrame *f;
-
-    if (!h->timer && !g_sequence_is_empty(h->waiting)) {
-        f = g_sequence_get(g_sequence_get_begin_iter(h->waiting));
-        h->timer = g_timeout_add(f->at_ns <= now ? 0 : (f->at_ns - now) / 1000000,
-                                 time_passed, h);
-    }
+    return func(opaque);
 }
 
-static void wait_for(Hub *h, unsigned to, const TtFrame *f, uint64_t at_ns)
+static void wait_for(Hub *h, const HubFrame *f)
 {
+    size_t len = f->frame.len;
     HubFrame *w;
 
-    if (h->waiting_bytes + f->len > WAITING_MAX) {
-        h->n_lost++;
+    if (h->waiting_bytes + len > WAITING_MAX) {
+        settle(h, f, HUB_FULL);
         hub_say(h, "more than %u MB are on their way: frames are lost",
                 WAITING_MAX >> 20);
         return;
     }
-    w = g_malloc(sizeof(*w) + f->len);
-    *w = (HubFrame) { .at_ns = at_ns, .serial = h->serial++, .to = to, .frame = *f };
-    memcpy(w->data, f->data, f->len);
+    w = g_malloc(sizeof(*w) + len);
+    *w = *f;
+    memcpy(w->data, f->frame.data, len);
     w->frame.data = w->data;
-    h->waiting_bytes += f->len;
-    g_sequence_insert_sorted(h->waiting, w, by_time, NULL);
-    drop_tag(&h->timer);                    /* it may be the first */
-    arm_timer(h);
-}
-
-static void log_fate(Hub *h, unsigned from, unsigned to, const TtFrame *f, TtFate fate,
-                     uint64_t now, uint64_t at)
-{
-    static const char *const names[] = { "goes", "lost", "queue full" };
-    char run[2 * TT_RUN_BYTES + 1];
-
-    if (h->log) {
-        tt_run_text(run, f->run);
-        fprintf(h->log, "{\"ns\": %" PRIu64 ", \"from\": %u, \"run\": \"%s\", "
-                "\"sequence\": %" PRIu64 ", \"bytes\": %" PRIu32 ", \"to\": %u, "
-                "\"fate\": \"%s\", \"after_ns\": %" PRIu64 "}\n", now, from, run,
-                f->seq, f->len, to,
-                names[fate], fate == TT_FATE_GOES ? at - now : 0);
+    w->serial = h->serial++;
+    h->waiting_bytes += len;
+    if (g_sequence_iter_is_begin(g_sequence_insert_sorted(h->waiting, w, by_time, NULL))) {
+        arm_timer(h);
     }
 }
 
 static void decide(Hub *h, unsigned from, uint64_t number, unsigned to, const TtFrame *f)
 {
-    uint64_t now = now_ns(), at = now;
-    TtFate fate = tt_shape_fate(&h->shape, from, number, to, f->len, now, &at);
+    uint64_t now = now_ns();
+    HubFrame w = {
+        .came_ns = now, .at_ns = now, .from = from, .to = to,
+        .peer = h->ports[to]->peer, .frame = *f,
+    };
+    TtFate fate = tt_shape_fate(&h->shape, from, number, to, f->len, now, &w.at_ns);
 
-    log_fate(h, from, to, f, fate, now, at);
     if (fate != TT_FATE_GOES) {
-        h->n_lost++;
-    } else if (at == now) {
-        send_to(h, to, f);
+        settle(h, &w, fate);
+    } else if (w.at_ns == now) {
+        send_now(h, &w);
     } else {
-        wait_for(h, to, f, at);
+        wait_for(h, &w);
     }
+}
+
+/* Is port @i one through which a frame for @to leaves? */
+static bool is_way_out(const Hub *h, unsigned i, unsigned to)
+{
+    return h->ports[i] && tt_link_is_open(h->ports[i]->link) &&
+           (to == TT_PORT_ALL || i == to);
 }
 
 static void frame_came(HubPort *p, const TtFrame *f)
@@ -246,8 +274,32 @@ static void frame_came(HubPort *p, const TtFrame *f)
     to = tt_places_pass(&h->places, f->data, from);
     number = tt_shape_came(&h->shape, from);
     for (unsigned i = 0; i < TT_SHAPE_PORTS_MAX; i++) {
-        if (h->ports[i] && tt_link_is_open(h->ports[i]->link) && i != from && (to == TT_PORT_ALL || i == to)) {
+        if (i != from && is_way_out(h, i, to)) {
             decide(h, from, number, i, f);
+        }
+    }
+}
+
+/* ---- checkpoints of the group ---- */
+
+/* What one member says of them, all others hear at once; who comes later, then. */
+static void pass_epoch_on(HubPort *p)
+{
+    Hub *h = p->hub;
+    uint32_t epoch = tt_link_epoch(p->link);
+
+    if (epoch <= h->epoch) {
+        return;
+    }
+    h->epoch = epoch;
+    for (unsigned i = 0; i < TT_SHAPE_PORTS_MAX; i++) {
+        HubPort *to = h->ports[i];
+
+        if (to && to != p && to->is_member) {
+            tt_link_send_epoch(to->link, epoch);
+            if (!to->write_tag) {
+                flush_port(to);
+            }
         }
     }
 }
@@ -269,9 +321,15 @@ static bool take(HubPort *p, const uint8_t *bytes, size_t len)
             hub_say(p->hub, "a frame of port %u is dropped: %s", p->number, diag.text);
         }
     }
-    if (tt_link_is_open(p->link)) {
+    if (!p->is_member && tt_link_is_open(p->link)) {
         drop_tag(&p->patience_tag);
+        p->is_member = true;
+        p->hub->n_members++;
+        if (p->hub->epoch) {
+            tt_link_send_epoch(p->link, p->hub->epoch);
+        }
     }
+    pass_epoch_on(p);
     if (st != TT_END) {
         hub_say(p->hub, "port %u is closed: %s", p->number, diag.text);
         close_port(p);
@@ -330,27 +388,38 @@ void hub_connected(Hub *h, int fd)
         return;
     }
     p = g_new0(HubPort, 1);
-    *p = (HubPort) { .hub = h, .number = i, .fd = fd, .link = tt_link_new(&o) };
+    *p = (HubPort) { .hub = h, .number = i, .peer = h->n_peers++, .fd = fd,
+                      .link = tt_link_new(&o) };
     h->ports[i] = p;
     p->read_tag = g_unix_fd_add(fd, G_IO_IN | G_IO_HUP, can_read, p);
     p->patience_tag = g_timeout_add(PATIENCE_MS, lose_patience, p);
     flush_port(p);
 }
 
+static GSourceFuncs timer_funcs = { .dispatch = timer_dispatch };
+
 void hub_init(Hub *h)
 {
     h->waiting = g_sequence_new(g_free);
+    h->timer = g_source_new(&timer_funcs, sizeof(GSource));
+    g_source_set_callback(h->timer, time_passed, h, NULL);
+    g_source_attach(h->timer, NULL);
 }
 
-void hub_cleanup(Hub *h)
+static void forget(gpointer frame, gpointer hub)
+{
+    settle(hub, frame, PEER_GONE);
+}
+
+void hub_end(Hub *h)
 {
     for (unsigned i = 0; i < TT_SHAPE_PORTS_MAX; i++) {
         if (h->ports[i]) {
             close_port(h->ports[i]);
         }
     }
-    drop_tag(&h->timer);
+    g_source_destroy(h->timer);
+    g_source_unref(h->timer);
+    g_sequence_foreach(h->waiting, forget, h);
     g_sequence_free(h->waiting);
-    g_free(h->key);
-    g_free(h->group);
 }

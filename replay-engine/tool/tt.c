@@ -179,13 +179,17 @@ const ToolCommand tool_commands[] = {
             { "--force", NULL, false, "write over FILE if it exists" },
         }, tool_page,
     }, {
-        "group", { "info|check|cut|order", "DIR|FILE", "[PLACE]", "[PLACE]" }, false,
+        "group", { "info|check|checkpoints|cut|order", "DIR|FILE", "[PLACE]", "[PLACE]" }, false,
         "The runs of VMs that talked to each other (-netdev tt): those in the directory\n"
         "DIR, or those that FILE lists. info shows them, check says whether they fit\n"
-        "together, cut gives for a PLACE in one the latest positions of the others that\n"
-        "are consistent with it, and order says which of two places came before the\n"
-        "other. A PLACE is MEMBER:POSITION, also MEMBER:start, :end or :@MARK.",
-        { JSON }, tool_group,
+        "together, checkpoints lists those of the whole group, cut gives for a PLACE in one\n"
+        "the latest positions of the others that are consistent with it, and order says\n"
+        "which of two places came before the other. A PLACE is MEMBER:POSITION, also MEMBER:start, :end or :@MARK.",
+        {
+            { "--at-most", "PLACE", true, "cut: the greatest that is behind none of "
+              "these, nor behind the first" },
+            JSON,
+        }, tool_group,
     }, {
         "hub", { NULL }, false,
         "Joins the VMs of a group (-netdev tt,connect=...) as a switch does. Frames can be\n"
@@ -204,6 +208,7 @@ const ToolCommand tool_commands[] = {
               "is lost (default 100)" },
             { "--seed", "N", false, "of what looks like chance (default 1)" },
             { "--log", "FILE", false, "the fate of each frame, one JSON object per line" },
+            { "--once", NULL, false, "it ends when the last member has left" },
             { "--seconds", "N", false, "no longer than that" },
         }, tool_hub,
     },

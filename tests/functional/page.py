@@ -4,8 +4,9 @@
 In the literal blocks of a page a line "$ COMMAND" is for the shell and a line
 "(gdb) COMMAND" for gdb; the lines up to the next of them are the answer, in
 which numbers may differ and "..." stands for the rest, or for other lines. All
-of gdb's commands are one session with the one replay that the page starts. A
-block without commands is for the reader alone.
+of gdb's commands are one session, with the one replay that the page starts or with those
+that gdb starts. A command that ends with "&" goes on until "$ wait". A block without
+commands is for the reader alone.
 """
 
 import collections
@@ -92,13 +93,22 @@ class Page:
         self.work, self.steps = work, read_page(name)
         self.vm = None
         self.output = []
-        for folder, target in (('build', BUILD), ('docs', os.path.join(REPO, 'docs')),
-                               ('tests', os.path.join(REPO, 'tests'))):
-            os.symlink(target, os.path.join(work, folder))
+        self.behind = []                # (command, process) that go on
+        os.symlink(BUILD, os.path.join(work, 'build'))
+        for folder in 'docs', 'tests', 'scripts':
+            os.symlink(os.path.join(REPO, folder), os.path.join(work, folder))
 
     def _shell(self, step):
         """The page's QEMU is the one under test."""
         command = step.command.replace(QEMU, f'{qemu_binary()} ')
+        if command == 'wait':
+            self._wait()
+            return
+        if command.endswith('&'):
+            self.behind.append((command, subprocess.Popen(
+                ['bash', '-c', f'exec {command[:-1]}'], cwd=self.work,
+                stdin=subprocess.DEVNULL)))
+            return
         done = subprocess.run(['bash', '-o', 'pipefail', '-c', command],
                               cwd=self.work, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, text=True,
@@ -108,6 +118,15 @@ class Page:
         check(done.returncode == 0, f'"{command}" ended with '
               f'{done.returncode}: {short(done.stdout[-300:])}')
         compare(step, done.stdout)
+
+    def _wait(self):
+        for command, process in self.behind:
+            try:
+                process.wait(100 * SLOW)
+            except subprocess.TimeoutExpired:
+                fail(f'"{command}" does not end')
+            check(process.returncode == 0,
+                  f'"{command}" ended with {process.returncode}')
 
     def _replay(self, step):
         """Starts the page's replay with a socket in place of its port."""
@@ -166,6 +185,16 @@ class Page:
 
     def run(self):
         """All steps; returns the seconds of the hunt in gdb."""
+        try:
+            return self._steps()
+        finally:
+            if self.vm:
+                self.vm.kill()
+            for _, process in self.behind:
+                process.kill()
+                process.wait()
+
+    def _steps(self):
         program, session = [], []
         for step in self.steps:
             if step.kind == 'gdb':
@@ -176,11 +205,8 @@ class Page:
                 self._replay(step)
             else:
                 self._shell(step)
-        check(self.vm and session, 'the page has no session with a replay')
-        try:
-            return self._gdb(program, session)
-        finally:
-            self.vm.kill()
+        check(session, 'the page has no session with a replay')
+        return self._gdb(program, session)
 
 
 def line_of(path, remark):

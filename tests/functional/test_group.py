@@ -27,10 +27,13 @@ httpd -h /tmp/www
 echo TT-SERVES
 i=0
 while [ $i -lt CLIENTS ]; do
-    nc -l -p 99 < /dev/null >> /tmp/bye
+    # A port for each: one listener refuses whoever comes while it ends.
+    nc -l -p $((102 + i)) < /dev/null >> /tmp/bye &
     i=$((i + 1))
 done
-sleep 1
+wait
+# The host stops this VM again and again, and must find it running.
+sleep 4
 echo "TT-DONE own" $(cat /tmp/bye)
 '''
 
@@ -45,7 +48,7 @@ done
 echo "TT-FILE $(md5sum /tmp/got | cut -d ' ' -f 1)"
 ping -c 5 -i 0.2 10.9.0.1 | grep transmitted
 i=0
-until echo bye | nc -w 5 10.9.0.1 99 || [ $i -gt 20 ]; do
+until echo bye | nc -w 5 10.9.0.1 10NUMBER || [ $i -gt 20 ]; do
     i=$((i + 1))
     sleep 1
 done
@@ -62,7 +65,7 @@ def guest(work, name, script):
     """The arguments of a Linux guest that runs a script."""
     own = os.path.join(work, name)
     os.makedirs(own, exist_ok=True)
-    return own_args(own, {'own/run': script.encode()}, memory='128')
+    return own_args(own, {'own/run': script.encode()}, 'syms=icmp_rcv', memory='128')
 
 
 @contextlib.contextmanager
@@ -162,11 +165,11 @@ def read_frames(run):
     sent, got = [], []
     for line in tt('log', run, '--kind', 'frame', '--json', '--data').stdout.splitlines():
         ev = json.loads(line)
-        data = bytes.fromhex(ev['data'])
+        data = bytes.fromhex(ev.get('data', ''))
         seq = int(ev['val'], 16)
         if int(ev['addr'], 16) == 1:
             sent.append((ev['position'], seq, data[:8]))
-        else:
+        elif int(ev['addr'], 16) == 2:
             got.append((ev['position'], data[12:28].hex(), seq, data[:8],
                         int.from_bytes(data[28:36], 'little')))
     return sent, got
@@ -293,6 +296,7 @@ def test_two(work):
     nothing_unnoted(log, vms[0].run)
     group_says_no(work, os.path.join(work, 'group'))
     step_messages(work, *vms)
+    travel_together(os.path.join(work, 'group'), *vms)
 
 
 def step_messages(work, server, client):
@@ -310,6 +314,62 @@ def step_messages(work, server, client):
                  'of inferior 1', f'position {got[0]} of', 'no frame that came up to here'):
         check(said in text, f'not said: {said}: {text[-1500:]}')
     check('Traceback' not in text and 'Python Exception' not in text, text[-1500:])
+
+
+def group_gdb(*commands):
+    """A gdb that starts the replays itself; what it says."""
+    argv = [os.environ.get('TT_GDB', 'gdb'), '-nx', '-batch', '-q']
+    for command in ('set width 0', f'source {REPO}/scripts/tt-gdb.py', *commands):
+        argv += ['-ex', command]
+    text = subprocess.run(argv, stdin=subprocess.DEVNULL, text=True, timeout=150 * SLOW,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          errors='replace').stdout
+    print(text)
+    check('Traceback' not in text and 'Python Exception' not in text, text[-1500:])
+    return text
+
+
+def travel_together(folder, server, client):
+    """tt group goto is the cut of brute force; tt group reverse-continue meets all hits of
+    both, none before one that comes after it, each at a consistent cut."""
+    brute = Brute({'server': server.run, 'client2': client.run})
+    at = {name: int(re.search(rb'TT-SYM ([0-9a-f]+) \w icmp_rcv', vm.serial).group(1), 16)
+          for name, vm in (('server', server), ('client2', client))}
+    here = sorted(m[3] for m in brute.messages if m[2] == 'client2')[-3]
+    n_hits = 10                     # five questions and five answers, if none is lost
+    text = group_gdb(f'tt group open {folder}', f'tt group goto client2:{here}',
+                     'inferior 2', f'break *{at["server"]:#x}', 'echo HITS\\n',
+                     f'tt hits *{at["server"]:#x}', 'inferior 1',
+                     f'break *{at["client2"]:#x}', f'tt hits *{at["client2"]:#x}',
+                     'echo BACK\\n', 'tt group goto client2:end',
+                     *(['tt group reverse-continue', 'tt group when'] * (n_hits + 1)),
+                     'tt group goto nobody:7', 'tt group goto client2:nowhere',
+                     'tt group goto', 'tt group open /nowhere')
+    gone, rest = text.split('HITS')
+    wanted = brute.cut('client2', here)
+    equal(dict(shown(gone)[-2:]), wanted, f'tt group goto client2:{here}')
+    listed, back = rest.split('BACK')
+    # breakpoint 1 is the server's, 2 the client's: tt hits of each in that order
+    parts = re.split(r'hits of .*', listed)
+    hits = {(name, int(pos)) for name, part in zip(('server', 'client2'), parts)
+            for pos in re.findall(r'^ *\d+ +(\d+)$', part, re.M)}
+    visited = [(name, int(pos)) for name, pos in
+               re.findall(r'^breakpoint \d of (\w+), at position (\d+)$', back, re.M)]
+    check(2 < len(hits) <= n_hits, f'{len(hits)} hits of icmp_rcv')
+    equal(sorted(visited), sorted(hits), 'the hits that were met')
+    for earlier, later in zip(visited, visited[1:]):
+        check(brute.order(*later, *earlier) in ('before', 'concurrent'),
+              f'{later} was met behind {earlier}')
+    check('no member meets a breakpoint before here' in back, 'the end of the hits')
+    check('These are not one moment' not in text, 'a cut is not consistent')
+    for why in ("no member 'nobody'", "'nowhere' is no position", 'neither a directory'):
+        check(why in back, f'not said: {why}')
+
+
+def shown(text):
+    """(member, position) of each line of tt group when."""
+    return [(name, int(pos)) for name, pos in
+            re.findall(r'^[* ] (\w+) +(\d+)  inferior \d+$', text, re.M)]
 
 
 def group_says_no(work, folder):
@@ -333,6 +393,129 @@ def group_says_no(work, folder):
         out.write('b=group/client2.run\n')
     said = one_sentence(tt('group', 'info', listed, rc=1).stderr, 'a run twice')
     check('second time' in said, said)
+
+
+# Checkpoints of the group
+
+ROUNDS = '''
+ifconfig lo 127.0.0.1 up
+ifconfig eth0 10.9.0.NUMBER netmask 255.255.255.0 up
+i=0
+until wget -q -O /tmp/got http://10.9.0.1/file || [ $i -gt 60 ]; do
+    i=$((i + 1))
+    sleep 1
+done
+i=1
+while [ $i -le 20 ]; do
+    wget -q -O /tmp/got http://10.9.0.1/file
+    echo "TT-ROUND $i $(md5sum /tmp/got | cut -d ' ' -f 1)"
+    i=$((i + 1))
+done
+i=0
+until echo bye | nc -w 5 10.9.0.1 10NUMBER || [ $i -gt 20 ]; do
+    i=$((i + 1))
+    sleep 1
+done
+echo "TT-DONE own"
+'''
+
+
+def members_args(work, path, clients):
+    """{name: arguments} of a server and its clients, which fetch a file again and again."""
+    args = {'server': server_args(work, f'connect={path}', clients)}
+    for number in range(2, clients + 2):
+        args[f'client{number}'] = nic(number, f'connect={path}')
+        args[f'client{number}'][:0] = guest(work, f'c{number}',
+                                            ROUNDS.replace('NUMBER', str(number)))
+    return args
+
+
+def check_rounds(vm, md5, first=1):
+    found = re.findall(rb'TT-ROUND (\d+) ([0-9a-f]{32})', vm.serial)
+    equal([int(n) for n, _ in found], list(range(first, 21)), f'rounds of {vm.name}')
+    equal({digest for _, digest in found}, {md5}, f'files of {vm.name}')
+    check(b'TT-DONE own' in vm.serial, f'{vm.name} says {vm.serial[-300:]}')
+
+
+def group_points(folder):
+    return json.loads(tt('group', 'checkpoints', folder, '--json').stdout)['checkpoints']
+
+
+@limit(400)
+def test_checkpoint(work):
+    """Three VMs that talk make checkpoints of the group: each is one moment. From one of them
+    all go on as branches, with what was on its way, and lose nothing that matters."""
+    os.makedirs(os.path.join(work, 'group'))
+    bad = ['--delay', '10', '--jitter', '30']
+    with hub(work, *bad) as path, contextlib.ExitStack() as running:
+        args = members_args(work, path, 2)
+        vms = {name: running.enter_context(recorder(work, a, f'group/{name}', timeout=350,
+                                                    qmp=1)) for name, a in args.items()}
+        vms['client2'].wait_serial('TT-ROUND 3', timeout=150)
+        said = vms['client3'].qmp.hmp('tt checkpoint add -g')
+        check('full' in said, f'tt checkpoint add -g: {said}')
+        # A second one, asked for by two at a time, in the middle of the frames.
+        vms['client2'].wait_serial('TT-ROUND 8', timeout=150)
+        for name in 'server', 'client2':
+            vms[name].qmp.cmd('tt-checkpoint-add', 60, group=True, job_id='g')
+        for vm in reversed(list(vms.values())):
+            vm.wait(0)
+    md5 = md5_of(vms['server'].serial)
+    for name in 'client2', 'client3':
+        check_rounds(vms[name], md5)
+    folder = os.path.join(work, 'group')
+    check('fit together' in tt('group', 'check', folder).stdout, 'tt group check')
+    points = group_points(folder)
+    check(len(points) in (2, 3), f'checkpoints: {points}')
+    for point in points:
+        equal(sorted(point['members']), sorted(vms), f'members of {point}')
+    compare(folder, {name: vm.run for name, vm in vms.items()}, 10)
+    for name, vm in vms.items():
+        check_exact(work, vm.run, name=f'{name}-rep', serial_wanted=vm.serial, timeout=200)
+    branch_group(work, args, vms, points, md5, bad)
+    group_points_say_no(work, vms)
+
+
+def branch_group(work, args, vms, points, md5, bad):
+    number = points[1]['number']
+    with hub(work, *bad), contextlib.ExitStack() as running:
+        branches = {}
+        for name, a in args.items():
+            run = os.path.join(work, 'second', f'{name}.run')
+            os.makedirs(os.path.dirname(run), exist_ok=True)
+            vm = Vm(work, [*a, '-tt', f'branch,dir={vms[name].run},at=@group-{number},'
+                           f'to={run}'], name=f'second-{name}', timeout=200)
+            vm.run = run
+            branches[name] = running.enter_context(vm)
+        for vm in reversed(list(branches.values())):
+            vm.wait(0)
+    for name in 'client2', 'client3':
+        first = re.search(rb'TT-ROUND (\d+)', branches[name].serial)
+        check(first and 1 < int(first.group(1)) <= 20, f'{name} did not go on: '
+              f'{branches[name].serial[-300:]}')
+        check_rounds(branches[name], md5, int(first.group(1)))
+    check(b'TT-DONE own bye bye' in branches['server'].serial, 'the server did not end')
+    folder = os.path.join(work, 'second')
+    check('fit together' in tt('group', 'check', folder).stdout, 'tt group check')
+    kept = {name: m['kept'] for name, m in points[1]['members'].items()}
+    outside = {m['name']: m['outside'] for m in
+               json.loads(tt('group', 'info', folder, '--json').stdout)['members']}
+    print(f'frames on their way: {kept}')
+    check(sum(kept.values()) > 0, 'nothing was on its way')
+    equal(outside, kept, 'frames that the branches got of the group before')
+    check_exact(work, branches['server'].run, name='second-rep',
+                serial_wanted=branches['server'].serial, timeout=200)
+
+
+def group_points_say_no(work, vms):
+    del vms
+    with recorder(work, MACHINE, 'alone', qmp=1) as vm:
+        said = vm.qmp.hmp('tt checkpoint add -g')
+        check('in no group' in said, said)
+        said = vm.qmp.hmp('tt checkpoint add -g name')
+        check('gets its name from its number' in said, said)
+        vm.qmp.send('quit')
+        vm.wait(0)
 
 
 # Strangers
@@ -431,6 +614,39 @@ def test_hub_hostile(work):
             equal({f[1] for f in seen}, {data}, 'their bytes')
     lines = open(f'{path}.stderr', encoding='utf-8').read().splitlines()
     check(len(lines) < 10 * SLOW, f'{len(lines)} sentences')
+
+
+@limit(60)
+def test_hub_left(work):
+    """What is on its way to a peer that leaves is lost, and said to be; who takes its port
+    does not get it. With --once the hub ends when the last has left."""
+    log = os.path.join(work, 'hub.log')
+    path = os.path.join(work, 'hub')
+    to_all = b'\xff' * 6 + bytes(54)
+    with subprocess.Popen([tool('tt'), 'hub', '--group', 'g', '--listen', path, '--delay',
+                           '700', '--log', log, '--once', '--seconds', '50'],
+                          stdout=subprocess.PIPE) as process:
+        check(b'listening' in process.stdout.readline(), 'the hub listens')
+        with Peer(path) as sender:
+            sender.hello()
+            sender.ready()
+            with Peer(path) as gone:
+                gone.hello()
+                gone.ready()
+                for i in range(5):
+                    sender.send(frame_of(to_all, i + 1, seq=i))
+                time.sleep(.2)
+            with Peer(path) as heir:
+                heir.hello()
+                heir.ready()
+                time.sleep(.2)
+                sender.send(frame_of(to_all, 6, seq=5))
+                equal(heir.frame()[0], 5, 'the first frame that the heir gets')
+        process.wait(20)
+        said = process.stdout.read().decode()
+    fates = [(f['sequence'], f['fate']) for f in map(json.loads, open(log, encoding='ascii'))]
+    equal(sorted(fates), [(i, 'peer gone') for i in range(5)] + [(5, 'goes')], 'fates')
+    check('6 frames came, 1 went on, 5 were lost' in said, said)
 
 
 @limit(60)

@@ -58,3 +58,18 @@ def test_asleep(work):
                    'the bug shows here')
     check('scheduling while atomic' in ''.join(page.output[:-1]),
           'the guest did not panic')
+
+
+@limit(300)
+def test_lost_update(work):
+    """One gdb with the replays of two machines goes from a wrong answer on one of them back
+    to the cause on the other, and to who sent it, by the commands of the page."""
+    page, session = hunt(work, 'lost-update', 'tests/tutorials/stock.c',
+                         'the bug shows here')
+    sent = re.findall(r'^#0 +set_price \(version=(\d+),', session, re.M)
+    check(len(sent) == 2 and int(sent[0]) == int(sent[1]) + 1,
+          f'the till sent {sent}, backwards')
+    equal(re.findall(r'^\$[34] = (\d)$', session, re.M), ['1', '1'], 'the two versions')
+    check(f'and I have set {100 + int(sent[0])}' in ''.join(page.output[:-1]),
+          'the till has not complained')
+    check('These are not one moment' not in session, 'a cut is not consistent')

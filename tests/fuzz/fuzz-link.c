@@ -60,6 +60,11 @@ static void note(const uint8_t *data, size_t size)
     unsigned what = size & 1 ? TT_FRAME_SENT : TT_FRAME_DELIVERED;
     TtFrame f;
 
+    if (size > TT_FRAME_NOTE_MAX &&
+        !tt_frame_note_get(&f, TT_FRAME_KEPT, 1, size / 2, data, size, NULL)) {
+        CHECK(f.data > data && f.data + f.len == data + size);
+        g_free(tt_frame_kept_netdev(data));
+    }
     if (size > 8 && !tt_frame_note_get(&f, what, 1, 60, data, size, NULL)) {
         CHECK(tt_frame_note_put(again, what, &f) == size);
         CHECK(!memcmp(again, data, size));

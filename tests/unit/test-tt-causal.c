@@ -106,14 +106,18 @@ static bool is_consistent(const History *h, const uint64_t *at)
     return true;
 }
 
-/* The greatest by trying all: the largest of each over all that are consistent. */
-static bool greatest(const History *h, unsigned run, uint64_t pos, uint64_t *best)
+/* The greatest by trying all: the largest of each over all that are consistent, with
+ * @run (n_runs: none) at @pos and none behind @most. */
+static bool greatest(const History *h, unsigned run, uint64_t pos, const uint64_t *most,
+                     uint64_t *best)
 {
     uint64_t at[RUNS_MAX] = { 0 };
     bool is_any = false;
 
     memset(best, 0, RUNS_MAX * sizeof(*best));
-    at[run] = pos;
+    if (run < h->n_runs) {
+        at[run] = pos;
+    }
     for (;;) {
         unsigned i = 0;
 
@@ -124,7 +128,7 @@ static bool greatest(const History *h, unsigned run, uint64_t pos, uint64_t *bes
             }
         }
         for (; i < h->n_runs; i++) {
-            if (i != run && at[i] < h->end[i]) {
+            if (i != run && at[i] < MIN(most[i], h->end[i])) {
                 at[i]++;
                 break;
             } else if (i != run) {
@@ -142,7 +146,7 @@ static void check_cuts(const History *h, TtCausal *c)
     for (unsigned run = 0; run < h->n_runs; run++) {
         for (uint64_t pos = 0; pos <= h->end[run]; pos++) {
             uint64_t got[RUNS_MAX], best[RUNS_MAX];
-            bool is_any = greatest(h, run, pos, best);
+            bool is_any = greatest(h, run, pos, h->end, best);
             TtDiag diag;
             TtStatus st = tt_causal_cut(c, run, pos, got, &diag);
 
@@ -161,6 +165,24 @@ static void check_cuts(const History *h, TtCausal *c)
                 got[i] = kept;
             }
         }
+    }
+}
+
+static void check_cuts_below(const History *h, TtCausal *c)
+{
+    for (unsigned n = 0; n < 5; n++) {
+        uint64_t most[RUNS_MAX], got[RUNS_MAX], best[RUNS_MAX];
+
+        for (unsigned i = 0; i < h->n_runs; i++) {
+            most[i] = n ? g_test_rand_int_range(0, h->end[i] + 1) : UINT64_MAX;
+        }
+        greatest(h, h->n_runs, 0, most, best);
+        tt_causal_cut_below(c, most, got);
+        for (unsigned i = 0; i < h->n_runs; i++) {
+            g_assert_cmpuint(got[i], ==, best[i]);
+        }
+        tt_causal_cut_below(c, got, got);       /* it is one already */
+        g_assert_cmpmem(got, h->n_runs * 8, best, h->n_runs * 8);
     }
 }
 
@@ -236,6 +258,7 @@ static void test_random(void)
              g_test_rand_int_range(1, 12));
         c = index_of(&h);
         check_cuts(&h, c);
+        check_cuts_below(&h, c);
         tt_causal_free(c);
     }
     for (unsigned i = 0; i < 600; i++) {
@@ -303,10 +326,11 @@ static void test_lost(void)
     g_assert_false(tt_causal_sent(c, 1, 35, 0, NULL));
     g_assert_false(tt_causal_delivered(c, 1, 40, 0, 6, NULL));      /* lost */
     g_assert_false(tt_causal_delivered(c, 1, 50, 0, 7, NULL));
+    tt_causal_early(c);
     tt_causal_ends(c, 1, 100);
     tt_causal_ends(c, 0, 11);
     g_assert_false(tt_causal_seal(c, &diag));
-    g_assert_cmpuint(tt_causal_totals(c).early, ==, 1);
+    g_assert_cmpuint(tt_causal_totals(c).early, ==, 2);
     g_assert_cmpuint(tt_causal_totals(c).lost, ==, 2);
     g_assert_false(tt_causal_cut(c, 0, 11, at, &diag));
     g_assert_cmpuint(at[1], ==, 40);

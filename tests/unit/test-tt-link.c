@@ -48,7 +48,8 @@ static void greet(TtLink *a, TtLink *b, size_t step)
 static TtFrame frame_of(const uint8_t *data, uint32_t len, uint64_t seq)
 {
     TtFrame f = { .run = "0123456789abcde", .is_recorded = true, .pos = 4711,
-                  .seq = seq, .epoch = 3, .data = data, .len = len };
+                  .seq = seq, .epoch = 3, .hash = data ? tt_frame_hash(data, len) : 0,
+                  .data = data, .len = len };
 
     return f;
 }
@@ -74,11 +75,12 @@ static void test_frames(void)
         const uint8_t *k = i & 1 ? key : NULL;
         TtLink *a = end_of("g", k, 1), *b = end_of("g", k, 2);
         size_t step = (size_t[]) { 1, 7, 96, 160, 4096, 65536 }[i / 4];
-        TtFrame f = frame_of(data, i & 2 ? 14 : 1500, 9), got;
+        TtFrame f, got;
         TtDiag diag;
 
         greet(a, b, step);
         memset(data, i, 1500);
+        f = frame_of(data, i & 2 ? 14 : 1500, 9);
         tt_link_send(a, &f);
         g_assert_cmpint(pass(a, b, step, SIZE_MAX, &got, &diag), ==, TT_OK);
         g_assert_cmpuint(got.pos, ==, 4711);
@@ -89,6 +91,7 @@ static void test_frames(void)
         f.is_recorded = false;
         f.pos = TT_FRAME_NO_POS;
         f.len = TT_FRAME_BYTES_MAX;
+        f.hash = tt_frame_hash(data, f.len);
         tt_link_send(b, &f);
         g_assert_cmpint(pass(b, a, 65536, SIZE_MAX, &got, &diag), ==, TT_OK);
         g_assert_false(got.is_recorded);
@@ -267,8 +270,10 @@ static void test_notes(void)
     g_assert_cmpuint(got.hash, ==, 77);
     g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_SENT, 8, 60, bytes, len, &diag),
                     ==, TT_ERR_FORMAT);
-    g_assert_cmpint(tt_frame_note_get(&got, 3, 8, 60, bytes, len, &diag), ==,
-                    TT_ERR_FORMAT);
+    for (unsigned what = TT_FRAME_EPOCH; what < 6; what++) {
+        g_assert_cmpint(tt_frame_note_get(&got, what, 8, 60, bytes, len, &diag), ==,
+                        TT_ERR_FORMAT);
+    }
     len = tt_frame_note_put(bytes, TT_FRAME_SENT, &f);
     g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_SENT, 8, 60, bytes, len, &diag),
                     ==, TT_OK);
@@ -276,6 +281,74 @@ static void test_notes(void)
     g_assert_false(tt_group_name_is_fit(""));
     g_assert_false(tt_group_name_is_fit("a b"));
     g_assert_true(tt_group_name_is_fit("a-1.b_C"));
+}
+
+/* What was on its way at a checkpoint: all of it comes back, and damage is noticed. */
+static void test_kept(void)
+{
+    static uint8_t note[TT_FRAME_KEPT_MAX];
+    uint8_t data[60] = "a frame";
+    TtFrame f = frame_of(data, sizeof(data), 8), got;
+    uint32_t len = tt_frame_kept_put(note, &f, "net0");
+    g_autofree char *name = tt_frame_kept_netdev(note), *none = NULL;
+    char long_name[TT_NETDEV_NAME_MAX + 2] = "";
+    TtDiag diag;
+
+    g_assert_cmpstr(name, ==, "net0");
+    g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_KEPT, 8, 60, note, len, &diag), ==,
+                    TT_OK);
+    g_assert_cmpmem(got.data, got.len, data, sizeof(data));
+    g_assert_cmpmem(got.run, TT_RUN_BYTES, f.run, TT_RUN_BYTES);
+    g_assert_cmpuint(got.pos, ==, f.pos);
+    for (uint32_t n = 0; n < len; n++) {
+        g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_KEPT, 8, 60, note, n, &diag), ==,
+                        TT_ERR_FORMAT);
+    }
+    g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_KEPT, 8, 61, note, len, &diag), ==,
+                    TT_ERR_FORMAT);
+    note[len - 1] ^= 1;
+    g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_KEPT, 8, 60, note, len, &diag), ==,
+                    TT_ERR_FORMAT);
+    g_assert_nonnull(strstr(diag.text, "damaged"));
+    memset(long_name, 'x', sizeof(long_name) - 1);
+    tt_frame_kept_put(note, &f, long_name);
+    none = tt_frame_kept_netdev(note);
+    g_assert_cmpstr(none, ==, "");
+    g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_EPOCH, 5, 1, NULL, 0, &diag), ==,
+                    TT_OK);
+    g_assert_cmpuint(got.epoch, ==, 5);
+    g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_EPOCH, TT_EPOCH_MAX + 1, 1, NULL, 0,
+                                      &diag), ==, TT_ERR_FORMAT);
+}
+
+/* Checkpoints of the group are told between frames, and are none themselves. */
+static void test_epochs(void)
+{
+    uint8_t data[60] = { 0 };
+
+    for (unsigned keyed = 0; keyed < 2; keyed++) {
+        TtLink *a = end_of("g", keyed ? key : NULL, 1);
+        TtLink *b = end_of("g", keyed ? key : NULL, 2);
+        TtFrame f = frame_of(data, sizeof(data), 1), got;
+        TtDiag diag;
+
+        greet(a, b, 4096);
+        tt_link_send_epoch(a, 7);
+        g_assert_cmpint(pass(a, b, 1, SIZE_MAX, &got, &diag), ==, TT_END);
+        g_assert_cmpuint(tt_link_epoch(b), ==, 7);
+        tt_link_send_epoch(a, 6);               /* is known already */
+        tt_link_send(a, &f);
+        tt_link_send_epoch(a, 8);
+        g_assert_cmpint(pass(a, b, 4096, SIZE_MAX, &got, &diag), ==, TT_OK);
+        g_assert_cmpuint(tt_link_epoch(b), ==, 7);
+        g_assert_cmpint(tt_link_next(b, &got, &diag), ==, TT_END);
+        g_assert_cmpuint(tt_link_epoch(b), ==, 8);
+        f.epoch = TT_EPOCH_MAX + 1;
+        tt_link_send(a, &f);
+        g_assert_cmpint(pass(a, b, 4096, SIZE_MAX, &got, &diag), ==, TT_ERR_LIMIT);
+        tt_link_free(a);
+        tt_link_free(b);
+    }
 }
 
 int main(int argc, char **argv)
@@ -289,5 +362,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/link/drops-one-frame", test_dropped);
     g_test_add_func("/tt/link/knows-what-came-before", test_heard);
     g_test_add_func("/tt/link/notes-frames-in-logs", test_notes);
+    g_test_add_func("/tt/link/keeps-what-is-on-its-way", test_kept);
+    g_test_add_func("/tt/link/tells-of-checkpoints", test_epochs);
     return g_test_run();
 }

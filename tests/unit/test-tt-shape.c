@@ -51,6 +51,9 @@ static void test_rate(void)
     g_assert_cmpuint(at, ==, 1000000);
     g_assert_cmpint(tt_shape_fate(s, 0, n++, 1, 1500, 9000000, &at), ==, TT_FATE_GOES);
     g_assert_cmpuint(at, ==, 10000000);
+    tt_shape_left(s, 1);                    /* another's port does not wait for that */
+    g_assert_cmpint(tt_shape_fate(s, 0, n++, 1, 1500, 0, &at), ==, TT_FATE_GOES);
+    g_assert_cmpuint(at, ==, 1000000);
 }
 
 static void test_places(void)

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A branch from a checkpoint of a group: what was on its way to this VM then is in the log
+ * of the parent, behind the checkpoint, and comes in first.
+ */
+#include "qemu/osdep.h"
+#include "tt-branch-int.h"
+#include "checkpoint/tt-checkpointer.h"
+#include "io/tt-base.h"
+#include "log/tt-log.h"
+#include "log/tt-logparts.h"
+#include "net-tt/glue/tt-net-epoch.h"
+#include "session/tt-paths.h"
+#include "qemu/error-report.h"
+
+typedef struct Kept {
+    uint32_t epoch;
+    uint64_t pos;               /* of the checkpoint */
+    GHashTable *seen;           /* run and sequence, as text: some are noted twice */
+    unsigned n, n_astray;
+} Kept;
+
+static uint32_t epoch_of(const char *name)
+{
+    unsigned epoch;
+    int end = 0;
+
+    return sscanf(name, TT_CPGROUP_NAME "%n", &epoch, &end) == 1 && !name[end] ? epoch : 0;
+}
+
+static TtStatus take(Kept *k, const TtEvent *ev, TtDiag *diag)
+{
+    TtFrame f;
+    TtStatus st = tt_frame_note_get(&f, ev->addr, ev->val, ev->aux, ev->data, ev->len,
+                                    diag);
+    char run[2 * TT_RUN_BYTES + 1];
+    g_autofree char *netdev = NULL;
+
+    if (st || f.epoch >= k->epoch) {
+        return st;
+    }
+    tt_run_text(run, f.run);
+    if (g_hash_table_add(k->seen, g_strdup_printf("%s %" PRIu64, run, f.seq))) {
+        netdev = tt_frame_kept_netdev(ev->data);
+        k->n++;
+        k->n_astray += !tt_net_deliver_first(netdev, &f);
+    }
+    return TT_OK;
+}
+
+static TtStatus read_log(Kept *k, TtLogReader *r, TtDiag *diag)
+{
+    TtStatus st = TT_OK;
+
+    for (uint64_t s = tt_log_reader_find(r, k->pos); !st && s < tt_log_reader_end(r); s++) {
+        TtSegment *seg = NULL;
+
+        st = tt_log_reader_load(r, s, &seg, diag);
+        for (uint32_t i = 0; !st && i < seg->n_events; i++) {
+            const TtEvent *ev = &seg->events[i];
+
+            if (ev->kind == TT_EV_FRAME && ev->addr == TT_FRAME_KEPT &&
+                ev->pos >= k->pos) {
+                st = take(k, ev, diag);
+            }
+        }
+        if (seg) {
+            tt_segment_unref(seg);
+        }
+    }
+    return st;
+}
+
+void tt_branch_take_frames(const char *dir, const char *name, uint64_t pos)
+{
+    Kept k = { .epoch = epoch_of(name), .pos = pos };
+    TtLogReader *r = NULL;
+    TtStatus st;
+    TtDiag diag;
+    TtIo *io;
+
+    if (!k.epoch) {
+        return;
+    }
+    k.seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    st = tt_logparts_open(dir, &io, &diag);
+    if (st == TT_OK) {
+        st = tt_log_reader_open_part(io, &r, &diag);
+        st = r ? read_log(&k, r, &diag) : st;
+        tt_log_reader_free(r);
+    }
+    if (st < 0) {
+        warn_report("tt: frames that were on their way at the checkpoint of the group are "
+                    "lost: the log of %s: %s", tt_printable(dir), diag.text);
+    }
+    if (k.n_astray) {
+        warn_report("tt: %u of %u frames that were on their way at the checkpoint of the "
+                    "group are lost: the netdev that they were for is not there",
+                    k.n_astray, k.n);
+    }
+    g_hash_table_unref(k.seen);
+}

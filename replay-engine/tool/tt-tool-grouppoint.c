@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt group checkpoints: the checkpoints of the whole group, and whether each of them is one
+ * moment.
+ */
+#include "tt-tool-group.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* NULL: the run is without it. */
+static const GroupPoint *find_point(const GroupMember *m, uint32_t epoch)
+{
+    for (unsigned i = 0; i < m->points->len; i++) {
+        const GroupPoint *p = &g_array_index(m->points, GroupPoint, i);
+
+        if (p->epoch == epoch && p->is_made) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+static gint by_number(gconstpointer a, gconstpointer b)
+{
+    return *(const uint32_t *)a < *(const uint32_t *)b ? -1 :
+           *(const uint32_t *)a > *(const uint32_t *)b;
+}
+
+/* The numbers of all, ascending. */
+static GArray *epochs_of(const Group *g)
+{
+    GArray *all = g_array_new(false, false, sizeof(uint32_t));
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < g->members->len; i++) {
+        const GArray *points = group_at(g, i)->points;
+
+        for (unsigned k = 0; k < points->len; k++) {
+            g_array_append_val(all, g_array_index(points, GroupPoint, k).epoch);
+        }
+    }
+    g_array_sort(all, by_number);
+    for (unsigned i = 0; i < all->len; i++) {
+        uint32_t e = g_array_index(all, uint32_t, i);
+
+        if (!n || g_array_index(all, uint32_t, n - 1) != e) {
+            g_array_index(all, uint32_t, n++) = e;
+        }
+    }
+    g_array_set_size(all, n);
+    return all;
+}
+
+/* Of a run without it no position counts. */
+static bool is_moment(const Group *g, uint32_t epoch, TtDiag *diag)
+{
+    g_autofree uint64_t *at = g_new0(uint64_t, g->members->len);
+
+    for (unsigned i = 0; i < g->members->len; i++) {
+        const GroupPoint *p = find_point(group_at(g, i), epoch);
+
+        if (!p) {
+            return true;                /* there is no cut that could be wrong */
+        }
+        at[i] = p->pos;
+    }
+    return tt_causal_check_cut(g->causal, at, diag) == TT_OK;
+}
+
+void group_check_points(const Group *g, GPtrArray *list)
+{
+    g_autoptr(GArray) all = epochs_of(g);
+    TtDiag diag;
+
+    for (unsigned i = 0; i < all->len; i++) {
+        uint32_t e = g_array_index(all, uint32_t, i);
+
+        if (!is_moment(g, e, &diag)) {
+            g_ptr_array_add(list, g_strdup_printf("checkpoint %" PRIu32 " of the group is "
+                                                  "not one moment: %s", e, diag.text));
+        }
+    }
+}
+
+static void print_json(const Group *g, uint32_t epoch)
+{
+    bool is_first = true;
+
+    printf("{\"number\": %" PRIu32 ", \"members\": {", epoch);
+    for (unsigned i = 0; i < g->members->len; i++) {
+        const GroupMember *m = group_at(g, i);
+        const GroupPoint *p = find_point(m, epoch);
+
+        if (p) {
+            printf("%s", is_first ? "" : ", ");
+            tool_json_string(m->name);
+            printf(": {\"position\": %" PRIu64 ", \"kept\": %u}", p->pos, p->n_kept);
+            is_first = false;
+        }
+    }
+    printf("}}");
+}
+
+static void print_text(const Group *g, uint32_t epoch)
+{
+    printf("checkpoint %" PRIu32 ", @group-%" PRIu32 "\n", epoch, epoch);
+    for (unsigned i = 0; i < g->members->len; i++) {
+        const GroupMember *m = group_at(g, i);
+        const GroupPoint *p = find_point(m, epoch);
+
+        if (p) {
+            printf("  %-18s %20" PRIu64 "  %u frames on their way\n", m->name, p->pos,
+                   p->n_kept);
+        } else {
+            printf("  %-18s %20s  is without it\n", m->name, "-");
+        }
+    }
+}
+
+int group_checkpoints(const ToolArgs *a, const Group *g)
+{
+    g_autoptr(GArray) all = epochs_of(g);
+
+    if (tool_has(a, "--json")) {
+        tool_json_begin();
+        printf("\"checkpoints\": [");
+        for (unsigned i = 0; i < all->len; i++) {
+            printf("%s", i ? ", " : "");
+            print_json(g, g_array_index(all, uint32_t, i));
+        }
+        puts("]}");
+        return TOOL_FINE;
+    }
+    for (unsigned i = 0; i < all->len; i++) {
+        print_text(g, g_array_index(all, uint32_t, i));
+    }
+    if (!all->len) {
+        printf("%s has none: 'tt checkpoint add -g' in a member's monitor makes one\n",
+               g->name);
+    }
+    return TOOL_FINE;
+}

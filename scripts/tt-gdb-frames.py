@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Frames between the VMs of a group, in a gdb that has the replay of each as an inferior.
+
+scripts/tt-gdb.py sources this file, and what is defined there is known here. Which run an
+inferior replays is asked of its monitor; who sent and who got a frame is in the logs, which
+the tt tool prints.
+"""
+# pylint: disable=undefined-variable
+import bisect
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import gdb
+
+SENT, DELIVERED = 1, 2
+
+
+def built(name):
+    """A program of ours: beside this script's tree, or in PATH."""
+    path = os.path.join(FOLDER, '..', 'build', name)
+    found = path if os.access(path, os.X_OK) else shutil.which(name)
+    if not found:
+        raise gdb.GdbError(f'tt: {name} is neither in build nor in PATH')
+    return found
+
+
+def ask(*args):
+    done = subprocess.run([built('tt'), *args], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise gdb.GdbError(done.stderr.strip() or f'tt: {args[0]} failed')
+    return done.stdout
+
+
+# ---- which inferior is which ----
+
+chosen = {}                             # number of an inferior -> its thread that was selected
+
+
+@contextlib.contextmanager
+def selection_kept():
+    here = gdb.selected_inferior().num
+    try:
+        yield
+    finally:
+        select(here)
+
+
+def select(num):
+    """Without a word, where gdb's command would print a frame."""
+    here = gdb.selected_inferior().num
+    if here == num:
+        return
+    chosen[here] = gdb.selected_thread()
+    there = next(i for i in gdb.inferiors() if i.num == num)
+    thread = chosen.get(num)
+    if not thread or not thread.is_valid():
+        thread = there.threads()[0] if there.threads() else None
+    if thread:
+        thread.switch()
+    else:
+        gdb.execute(f'inferior {num}', to_string=True)
+
+
+def run_here():
+    """The run that the selected inferior replays; None: it replays none."""
+    try:
+        said = gdb.execute('monitor info tt', to_string=True)
+    except gdb.error:
+        return None
+    found = re.match(r'tt: replay (.*)', said)
+    return os.path.realpath(found.group(1).strip()) if found else None
+
+
+def replays():
+    """{run: number of its inferior}."""
+    found = {}
+    with selection_kept():
+        for inferior in gdb.inferiors():
+            if inferior.pid:
+                select(inferior.num)
+                found.setdefault(run_here(), inferior.num)
+    found.pop(None, None)
+    return found
+
+
+# ---- frames ----
+
+class Frames:
+    """What a run sent and got: for each frame where, and in the order of the log."""
+
+    def __init__(self, run):
+        path = os.path.join(run, 'manifest')
+        try:
+            with open(path, encoding='utf-8') as manifest:
+                found = re.search(r'^\[run\]$.*?^uuid=([0-9a-f-]+)$', manifest.read(),
+                                  re.M | re.S)
+        except OSError as error:
+            raise gdb.GdbError(f'tt: {path} cannot be read ({error.strerror}): start gdb '
+                               'where QEMU was started') from None
+        if not found:
+            raise gdb.GdbError(f'tt: {path} names no run')
+        self.id = found.group(1).replace('-', '')
+        self.sent, self.got = [], []            # (position, run, sequence)
+        for line in ask('log', run, '--kind', 'frame', '--json', '--data').splitlines():
+            ev = json.loads(line)
+            seq, data = int(ev['val'], 16), bytes.fromhex(ev.get('data', ''))
+            what = int(ev['addr'], 16)
+            if what == SENT:
+                self.sent.append((ev['position'], self.id, seq))
+            elif what == DELIVERED:
+                self.got.append((ev['position'], data[12:28].hex(), seq))
+        self.sent_at = {seq: pos for pos, _, seq in self.sent}
+        self.got_at = {}
+        for pos, source_run, seq in self.got:
+            self.got_at.setdefault((source_run, seq), pos)
+
+
+known = {}                              # run -> Frames
+
+
+def frames_of(run):
+    if run not in known:
+        known[run] = Frames(run)
+    return known[run]
+
+
+def frames_here():
+    run = run_here()
+    if not run:
+        raise gdb.GdbError('tt: this inferior is no replay of TTVM')
+    return frames_of(run)
+
+
+def visit(num, place, what):
+    select(num)
+    go(place)
+    gdb.write(f'{what}, at position {place} of inferior {num}\n')
+
+
+class StepMessage(gdb.Command):
+    """Go to where the next frame that this VM sends arrives, in the VM that gets it."""
+
+    def __init__(self):
+        super().__init__('step-message', gdb.COMMAND_RUNNING)
+
+    def invoke(self, arg, from_tty):
+        mine = frames_here()
+        first = bisect.bisect_left(mine.sent, (when()[0],))
+        others = [(num, frames_of(run)) for run, num in replays().items()]
+        for lost, (_, run, seq) in enumerate(mine.sent[first:]):
+            for num, frames in others:
+                if (run, seq) in frames.got_at:
+                    if lost:
+                        gdb.write(f'{lost} before it reached nobody here\n')
+                    visit(num, frames.got_at[run, seq], f'frame {seq} is delivered')
+                    return
+        raise gdb.GdbError('tt: no frame that is sent from here on reaches another '
+                           'inferior')
+
+
+class ReverseStepMessage(gdb.Command):
+    """Go to where the last frame that this VM has got was sent, in the VM that sent it."""
+
+    def __init__(self):
+        super().__init__('reverse-step-message', gdb.COMMAND_RUNNING)
+
+    def invoke(self, arg, from_tty):
+        mine = frames_here()
+        n_got = bisect.bisect_left(mine.got, (when()[0] + 1,))
+        senders = {frames_of(run).id: (num, frames_of(run))
+                   for run, num in replays().items()}
+        for _, run, seq in reversed(mine.got[:n_got]):
+            num, frames = senders.get(run, (0, None))
+            if frames and seq in frames.sent_at:
+                visit(num, frames.sent_at[seq], f'frame {seq} is sent')
+                return
+        raise gdb.GdbError('tt: no frame that came up to here was sent by another '
+                           'inferior')
+
+
+StepMessage()
+ReverseStepMessage()
