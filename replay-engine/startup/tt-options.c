@@ -264,9 +264,8 @@ static void check_modes(QemuOpts *opts)
         "chaos", "on-error", "guard", "check-interval", "sync", "disk", "disk-reads",
         "full", "undo", "undo-pause", "x-unlogged",
     };
-    static const char *const of_replay[] = {
-        "at-end", "checkpoint-memory", "verify", "find",
-    };
+    static const char *const of_replay[] = { "at-end", "checkpoint-memory", "verify",
+                                             "find" };
 
     for (size_t i = 0; i < ARRAY_SIZE(of_record); i++) {
         only_in(TT_RECORD, opts, of_record[i]);
@@ -287,10 +286,8 @@ static void parse_sync(const char *seconds)
 {
     double s = 0;
 
-    if (seconds && (qemu_strtod_finite(seconds, NULL, &s) || s < 0 ||
-                    s > 86400)) {
-        tt_refuse("-tt: sync takes seconds up to 86400, 0 for none, not '%s'",
-                  seconds);
+    if (seconds && (qemu_strtod_finite(seconds, NULL, &s) || s < 0 || s > 86400)) {
+        tt_refuse("-tt: sync takes seconds up to 86400, 0 for none, not '%s'", seconds);
     }
     tt_record_options.sync_ms = s > 0 ? MAX(s * 1000, 1) : 0;
 }
@@ -440,8 +437,7 @@ void tt_option_parse(const char *optarg)
         exit(0);
     }
     if (seen) {
-        tt_refuse("-tt may be given once only: a process records or replays one "
-                  "run");
+        tt_refuse("-tt may be given once only: a process records or replays one run");
     }
     seen = true;
     signal(SIGXFSZ, SIG_IGN);           /* it is an error like a full disk */
@@ -459,8 +455,7 @@ void tt_option_parse(const char *optarg)
     tt_guard_option(qemu_opt_get_bool(opts, "guard", false));
     parse_on_error(qemu_opt_get(opts, "on-error"));
     tt_schedule_chaos = qemu_opt_get_bool(opts, "chaos", false);
-    if (qemu_opt_get(opts, "verify") &&
-        !tt_verify_option(qemu_opt_get(opts, "verify"))) {
+    if (qemu_opt_get(opts, "verify") && !tt_verify_option(qemu_opt_get(opts, "verify"))) {
         tt_refuse("-tt: verify takes 'all', or two positions, FROM-TO, not '%s'",
                   qemu_opt_get(opts, "verify"));
     }
