@@ -139,8 +139,11 @@ def test_parts_and_ends(work):
     run = record(work, guest_args(work, 'dmacode', 'rounds=2000'),
                  options=',checkpoint-interval=0.02').dir
     end = json.loads(tt('info', run, '--json').stdout)['end']
-    steps = find(run, '$rsp', '--changes', '--from', str(end // 2), '--to',
-                 str(end // 2 + 20000))['found']
+    steps, span = [], 20000
+    while not steps:                    # it may be waiting for its disk there
+        steps = find(run, '$rsp', '--changes', '--from', str(end // 2), '--to',
+                     str(end // 2 + span))['found']
+        span *= 4
     condition = f'at {steps[0]["pc"]}'
     whole = find(run, condition, '--limit', '1000000')
     equal(whole['processes'], 1, 'processes')
