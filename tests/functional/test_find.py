@@ -136,7 +136,7 @@ def test_watch_where_an_interrupt_pushes(work):
 @limit(90)
 def test_parts_and_ends(work):
     """In several processes, first, last, limited, interrupted: the same positions."""
-    run = record(work, guest_args(work, 'dmacode', 'rounds=2000'),
+    run = record(work, guest_args(work, 'dmacode', 'rounds=5000'),
                  options=',checkpoint-interval=0.02').dir
     end = json.loads(tt('info', run, '--json').stdout)['end']
     steps, span = [], 20000
