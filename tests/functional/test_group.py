@@ -624,7 +624,7 @@ def test_hub_left(work):
     path = os.path.join(work, 'hub')
     to_all = b'\xff' * 6 + bytes(54)
     with subprocess.Popen([tool('tt'), 'hub', '--group', 'g', '--listen', path, '--delay',
-                           '700', '--log', log, '--once', '--seconds', '50'],
+                           '1500', '--log', log, '--once', '--seconds', '50'],
                           stdout=subprocess.PIPE) as process:
         check(b'listening' in process.stdout.readline(), 'the hub listens')
         with Peer(path) as sender:
@@ -633,20 +633,24 @@ def test_hub_left(work):
             with Peer(path) as gone:
                 gone.hello()
                 gone.ready()
+                gone.send(frame_of(to_all, 1, seq=9))       # the hub knows it from here on
+                equal(sender.frame()[0], 9, 'the frame of the one that leaves')
                 for i in range(5):
                     sender.send(frame_of(to_all, i + 1, seq=i))
-                time.sleep(.2)
+                time.sleep(.6)
             with Peer(path) as heir:
                 heir.hello()
                 heir.ready()
-                time.sleep(.2)
+                heir.send(frame_of(to_all, 1, seq=8))
+                equal(sender.frame()[0], 8, 'the frame of the heir')
                 sender.send(frame_of(to_all, 6, seq=5))
                 equal(heir.frame()[0], 5, 'the first frame that the heir gets')
         process.wait(20)
         said = process.stdout.read().decode()
     fates = [(f['sequence'], f['fate']) for f in map(json.loads, open(log, encoding='ascii'))]
-    equal(sorted(fates), [(i, 'peer gone') for i in range(5)] + [(5, 'goes')], 'fates')
-    check('6 frames came, 1 went on, 5 were lost' in said, said)
+    equal(sorted(fates), [(i, 'peer gone') for i in range(5)] +
+          [(i, 'goes') for i in (5, 8, 9)], 'fates')
+    check('8 frames came, 3 went on, 5 were lost' in said, said)
 
 
 @limit(60)
