@@ -213,7 +213,7 @@ position at which nobody has got what is not sent yet."""
             if place:
                 go(place_of(place))
             cut = g.cut((name, when()[0]))
-        except (gdb.error, gdb.GdbError):
+        except BaseException:           # Ctrl-C, too
             if when()[0] != origin:
                 go(origin)
             select(before)
@@ -290,7 +290,7 @@ other, that of the selected inferior is taken. All members go to that moment."""
             if not hits:
                 raise gdb.GdbError('tt: no member meets a breakpoint before here')
             name, cut = self.latest(g, hits, start)
-        except (gdb.error, gdb.GdbError):
+        except BaseException:           # Ctrl-C, too
             g.stand_at(origin)
             raise
         g.stand_at(cut)

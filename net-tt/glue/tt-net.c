@@ -19,6 +19,7 @@
 #include "system/runstate.h"
 #include "tt/hooks.h"
 
+#define HELD_MAX 64             /* each peer that comes leaves one at most */
 #define AGAIN_MS 1
 
 typedef struct TtNet {
@@ -129,9 +130,12 @@ static bool deliver(TtNet *n, const TtFrame *f)
     return !n->nic_is_full;
 }
 
-/* While the VM stands still, or its past is shown, nothing is delivered: by the time it is,
- * another run may be recorded. What came before the recording would be in no log. Nor is what was sent behind a checkpoint that this VM has
- * not made. A NIC that is full stays so when another peer comes. */
+/*
+ * Nothing is delivered while the VM stands still or its past is shown (by the time it is,
+ * another run may be recorded), before the recording has begun (it would be in no log), and
+ * nothing that was sent behind a checkpoint that this VM has not made: that is asked for.
+ * A NIC that is full stays so when another peer comes.
+ */
 static bool may_deliver(TtNet *n, const TtFrame *f)
 {
     if (n->nic_is_full || !runstate_is_running() || tt_past) {
@@ -189,7 +193,11 @@ static bool frame_came(void *opaque, const TtFrame *f)
     }
     /* To ask for a checkpoint may end the connection that the bytes are of. */
     if (n->held.length || f->epoch > epoch.now || !may_deliver(n, f)) {
-        g_queue_push_tail(&n->held, copy_of(f));
+        if (n->held.length < HELD_MAX) {
+            g_queue_push_tail(&n->held, copy_of(f));
+        } else {
+            tt_net_conn_say(n->conn, "a frame is dropped: %u wait already", HELD_MAX);
+        }
         qemu_bh_schedule(n->release);
         return false;
     }

@@ -16,6 +16,7 @@
 typedef struct Kept {
     uint32_t epoch;
     uint64_t pos;               /* of the checkpoint */
+    bool is_behind;             /* its own note has come */
     GHashTable *seen;           /* run and sequence, as text: some are noted twice */
     unsigned n, n_astray;
 } Kept;
@@ -40,6 +41,7 @@ static TtStatus take(Kept *k, const TtEvent *ev, TtDiag *diag)
         return st;
     }
     tt_run_text(run, f.run);
+    f.epoch = 0;                /* the branches are a new group, without checkpoints */
     if (g_hash_table_add(k->seen, g_strdup_printf("%s %" PRIu64, run, f.seq))) {
         netdev = tt_frame_kept_netdev(ev->data);
         k->n++;
@@ -59,8 +61,12 @@ static TtStatus read_log(Kept *k, TtLogReader *r, TtDiag *diag)
         for (uint32_t i = 0; !st && i < seg->n_events; i++) {
             const TtEvent *ev = &seg->events[i];
 
-            if (ev->kind == TT_EV_FRAME && ev->addr == TT_FRAME_KEPT &&
-                ev->pos >= k->pos) {
+            if (ev->kind != TT_EV_FRAME) {
+                continue;
+            }
+            if (ev->addr == TT_FRAME_EPOCH && ev->val == k->epoch) {
+                k->is_behind = true;
+            } else if (ev->addr == TT_FRAME_KEPT && k->is_behind) {
                 st = take(k, ev, diag);
             }
         }

@@ -145,6 +145,11 @@ static bool add_stopped(TtCheckpointerTask *t)
 
     if (t->of_group) {
         t->epoch = MAX(t->epoch, tt_net_epoch() + 1);
+        if (t->epoch > TT_EPOCH_MAX) {
+            t->epoch = TT_EPOCH_MAX;
+            error_setg(&t->err, "the group has had all its checkpoints");
+            return false;
+        }
         name = of_group = g_strdup_printf(TT_CPGROUP_NAME, t->epoch);
     }
     if (!tt_is_live(&t->err) || (name && !tt_mark_check(name, &t->err))) {

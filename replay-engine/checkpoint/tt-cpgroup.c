@@ -61,8 +61,9 @@ static void step(void *opaque)
 
     if (!is_posted) {
         t->cancelled = tt_net_epoch() >= t->epoch;
-        if (!t->cancelled && (!runstate_is_running() || tt_past)) {
-            timer_mod(gr.timer, now_ms() + STEP_MS);
+        if (!t->cancelled && tt_recording() && tt_session.live &&
+            (!runstate_is_running() || tt_past)) {
+            timer_mod(gr.timer, now_ms() + REST_MS / 4);
             return;
         }
     }

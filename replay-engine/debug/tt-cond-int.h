@@ -43,7 +43,7 @@ TtStatus tt_cond_lex_fail(TtCondLexer *l, const char *fmt, ...)
 /* ---- types ---- */
 typedef struct TtCondType {
     uint8_t bytes;                  /* 1, 2, 4, 8; 0: void */
-    bool is_signed;
+    bool is_signed, is_bool;
     uint8_t stars;                  /* a pointer to ... to that */
 } TtCondType;
 

@@ -269,7 +269,8 @@ static unsigned unary(Parser *p)
     p->depth++;
     if (is_op(p, '(')) {
         a = cast_or_bracket(p);
-    } else if (p->l.token == TOKEN_OPERATOR && strchr("*&!~-+", p->l.op)) {
+    } else if (p->l.token == TOKEN_OPERATOR && p->l.op < 0x100 &&
+               strchr("*&!~-+", p->l.op)) {
         a = operator_before(p, p->l.op);
     } else {
         a = postfix(p);

@@ -160,7 +160,11 @@ static TtStatus evaluate(const TtCond *c, const TtCondNode *n,
     case NODE_READ:
         return read_memory(c, n, source, v);
     case NODE_CAST:
-        return tt_cond_eval_node(c, n->a, source, v);
+        s = tt_cond_eval_node(c, n->a, source, v);
+        if (n->type.is_bool && !n->type.stars) {
+            *v = !!*v;
+        }
+        return s;
     case NODE_UNARY:
         s = tt_cond_eval_node(c, n->a, source, &a);
         *v = n->op == '!' ? !a : n->op == '~' ? ~a : n->op == '-' ? -a : a;
@@ -284,8 +288,7 @@ static void look_through(const TtCond *c, unsigned node, bool *memory, bool *sco
     case NODE_CONST:
         return;
     case NODE_REG:
-        *(n->reg == TT_COND_CPU || n->reg == TT_COND_CR3 || n->reg == TT_COND_CPL ?
-          scope : regs) = true;
+        *(n->reg == TT_COND_CPU || n->reg == TT_COND_CR3 ? scope : regs) = true;
         return;
     case NODE_READ:
         *memory = true;

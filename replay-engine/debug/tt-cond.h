@@ -52,7 +52,7 @@ typedef struct TtCondSource {
 typedef enum TtCondKind {
     TT_COND_AT_PLACES,      /* where some addresses are executed: breakpoints */
     TT_COND_OF_MEMORY,      /* where memory is written: watchpoints. It may also ask
-                             * whose turn it is: $cr3, $cpu, $cpl */
+                             * whose turn it is: $cr3, $cpu */
     TT_COND_OF_REGISTERS,   /* anywhere: each instruction must be looked at */
 } TtCondKind;
 

@@ -157,13 +157,16 @@ void tt_find_follow(void)
 {
     bool is_same = stops.watched->len == stops.now->len;
 
+    if (!stops.watches) {
+        return;
+    }
     for (unsigned i = 0; is_same && i < stops.now->len; i++) {
         const Read *a = &g_array_index(stops.now, Read, i);
         const Read *b = &g_array_index(stops.watched, Read, i);
 
         is_same = a->addr == b->addr && a->len == b->len;
     }
-    if (stops.watches && !is_same) {
+    if (!is_same) {
         unwatch();
         watch();
     }

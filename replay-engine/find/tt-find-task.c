@@ -14,6 +14,7 @@
 #include "debug/tt-cond.h"
 #include "io/tt-base.h"
 #include "replay/tt-replay-log.h"
+#include "session/tt-events.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-retrace.h"
@@ -38,14 +39,11 @@ static void say(const char *fmt, ...)
 
 static void say(const char *fmt, ...)
 {
-    g_autofree char *line = NULL;
     va_list ap;
 
     va_start(ap, fmt);
-    line = g_strdup_vprintf(fmt, ap);
+    tt_tell_tool("tt-find", fmt, ap);
     va_end(ap);
-    printf("tt-find %s\n", tt_replace_controls(line, '?'));
-    fflush(stdout);
 }
 
 /* Exit statuses of the tt tool: a replay that was not exact ends with 3. */

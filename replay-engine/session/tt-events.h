@@ -29,6 +29,10 @@ extern const TtEventListener *tt_event_listener;
 /* Once, before the command line is read. @l stays valid, and all of it is set. */
 void tt_listen(const TtEventListener *l);
 
+/* A line on stdout, for the tool that started this process: "@tool " and the text. Control
+ * characters are replaced: a name of a hostile run ends no line. */
+void tt_tell_tool(const char *tool, const char *fmt, va_list ap) G_GNUC_PRINTF(2, 0);
+
 static inline void tt_tell_stopped(uint64_t pos, int reason)
 {
     if (tt_event_listener) {

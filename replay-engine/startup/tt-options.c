@@ -465,7 +465,6 @@ void tt_option_parse(const char *optarg)
     parse_window(opts);
     parse_dirs(opts);
     tt_record_options.max_size_bytes = qemu_opt_get_size(opts, "max-size", 0);
-    parse_undo(opts);
     tt_checkpoints_bytes = qemu_opt_get_size(opts, "checkpoint-memory", GiB);
     at_end = qemu_opt_get(opts, "at-end");
     if (at_end) {
@@ -481,6 +480,7 @@ void tt_option_parse(const char *optarg)
     if (omit) {
         parse_omit(omit);
     }
+    parse_undo(opts);
     if (tt_mode == TT_REPLAY && !tt_session.dir) {
         tt_refuse("-tt replay needs the run directory: -tt replay,dir=DIR");
     }

@@ -161,10 +161,16 @@ static void collect(ToolFind *f)
     }
 }
 
+/* What a value was before a border between two parts, only who comes from there knows. */
+static bool is_one_piece(const ToolFind *f)
+{
+    return f->monotone || (f->changes && tt_cond_has_at(f->cond));
+}
+
 static int search(ToolFind *f, const TtManifest *m, const TtLogReader *r)
 {
     uint64_t jobs = f->replays.jobs;
-    uint64_t n = f->monotone ? 1 : f->which == FIND_LAST ?
+    uint64_t n = is_one_piece(f) ? 1 : f->which == FIND_LAST ?
         MAX(PARTS_LAST, jobs * PARTS_EACH) : jobs > 1 ? jobs * PARTS_EACH : 1;
     bool ok;
 

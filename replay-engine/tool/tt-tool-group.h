@@ -41,6 +41,7 @@ typedef struct GroupMember {
     uint64_t outside;           /* frames that came from runs that are not here */
     GArray *sent, *got;         /* of GroupSent, GroupGot, in the order of the log */
     GArray *points;             /* of GroupPoint, the same */
+    GHashTable *kept;           /* run and sequence -> points that were before its note */
 } GroupMember;
 
 typedef struct Group {

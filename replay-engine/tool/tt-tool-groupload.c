@@ -16,6 +16,7 @@ static void member_free(gpointer opaque)
     g_array_unref(m->sent);
     g_array_unref(m->got);
     g_array_unref(m->points);
+    g_hash_table_unref(m->kept);
     g_free(m);
 }
 
@@ -37,6 +38,7 @@ static void add_member(Group *g, const char *name, const char *run)
     m->sent = g_array_new(false, false, sizeof(GroupSent));
     m->got = g_array_new(false, false, sizeof(GroupGot));
     m->points = g_array_new(false, false, sizeof(GroupPoint));
+    m->kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_ptr_array_add(g->members, m);
 }
 
@@ -141,16 +143,23 @@ static int find_uuid(const Group *g, const uint8_t *uuid)
 static void add_point(GroupMember *m, const TtEvent *ev, const TtFrame *f)
 {
     GroupPoint p = { .epoch = f->epoch, .is_made = ev->aux, .pos = ev->pos };
+    char run[2 * TT_RUN_BYTES + 1], *key;
+    unsigned from;
 
     if (ev->addr == TT_FRAME_EPOCH) {
         g_array_append_val(m->points, p);
         return;
     }
-    for (unsigned i = m->points->len; i-- > 0; ) {
+    tt_run_text(run, f->run);
+    key = g_strdup_printf("%s %" PRIu64, run, f->seq);
+    /* One that was noted before counts only for the checkpoints since. */
+    from = GPOINTER_TO_UINT(g_hash_table_lookup(m->kept, key));
+    for (unsigned i = m->points->len; i-- > from; ) {
         GroupPoint *q = &g_array_index(m->points, GroupPoint, i);
 
         q->n_kept += q->epoch > f->epoch;
     }
+    g_hash_table_replace(m->kept, key, GUINT_TO_POINTER(m->points->len));
 }
 
 static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *diag)

@@ -294,8 +294,15 @@ static void pass_epoch_on(HubPort *p)
     h->epoch = epoch;
     for (unsigned i = 0; i < TT_SHAPE_PORTS_MAX; i++) {
         HubPort *to = h->ports[i];
+        size_t waiting = 0;
 
         if (to && to != p && to->is_member) {
+            tt_link_out(to->link, &waiting);
+            if (waiting > 2 * OUT_MAX) {        /* a number may not be left out */
+                hub_say(h, "port %u is closed: it does not read", i);
+                close_port(to);
+                continue;
+            }
             tt_link_send_epoch(to->link, epoch);
             if (!to->write_tag) {
                 flush_port(to);

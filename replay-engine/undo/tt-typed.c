@@ -10,6 +10,7 @@
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-checkpointer.h"
+#include "record/tt-record-options.h"
 #include "session/tt-session.h"
 #include "tt-undo-int.h"
 #include "tt/hooks.h"
@@ -71,7 +72,19 @@ static void wake(int64_t in_ms)
 /* Only what is recorded here and now has a state to go back to. */
 static bool is_held_now(void)
 {
-    return !ty.is_passing && tt_recording() && tt_session.live && !tt_past;
+    return !ty.is_passing && tt_record_options.undo && tt_recording() &&
+        tt_session.live && !tt_past;
+}
+
+bool tt_typed_is_any(void)
+{
+    return !QSIMPLEQ_EMPTY(&ty.held);
+}
+
+/* What is typed now comes behind that: also the rest of an input. */
+static bool must_wait(void)
+{
+    return tt_typed_is_any() || tt_undo_is_at_work();
 }
 
 /* ---- to the guest ---- */
@@ -151,9 +164,6 @@ static void end_task(void)
 /* False: later. */
 static bool take(void)
 {
-    if (tt_undo_is_at_work()) {
-        return false;
-    }
     if (!ty.is_taking) {
         ty.is_taking = true;
         ty.task = (TtCheckpointerTask) {
@@ -172,7 +182,7 @@ static void step(void *opaque)
     Held *k;
 
     while ((k = QSIMPLEQ_FIRST(&ty.held))) {
-        if (k->begins && !take()) {
+        if (tt_undo_is_at_work() || (k->begins && !take())) {
             wake(STEP_MS);
             return;
         }
@@ -180,11 +190,6 @@ static void step(void *opaque)
         pass_on(k);
         free_held(k);
     }
-}
-
-bool tt_typed_is_any(void)
-{
-    return !QSIMPLEQ_EMPTY(&ty.held);
 }
 
 /* ---- from the terminal ---- */
@@ -216,14 +221,15 @@ bool tt_typed_slow(CharBackend *chr, TtDeliver *deliver, void *device,
                    const uint8_t *buf, int size)
 {
     TtTyping *typing = typing_on(chr);
-    bool is_held = is_held_now(), begins = false;
+    bool is_held = is_held_now(), waits = must_wait(), begins = false;
+    int64_t now = now_ms();
     int from = 0;
 
     if (ty.is_passing) {
         return false;
     }
     for (int i = 0; i < size; i++) {
-        bool is_first = tt_typing_begins(typing, buf[i], now_ms(), ty.pause_ms);
+        bool is_first = tt_typing_begins(typing, buf[i], now, ty.pause_ms);
 
         if (is_first && i > from && is_held) {
             hold_bytes(chr, deliver, device, buf + from, i - from, begins);
@@ -233,7 +239,7 @@ bool tt_typed_slow(CharBackend *chr, TtDeliver *deliver, void *device,
             begins = is_first;
         }
     }
-    if (!is_held || (!begins && !from && !tt_typed_is_any())) {
+    if (!waits && (!is_held || (!begins && !from))) {
         return false;               /* in the midst of an input */
     }
     hold_bytes(chr, deliver, device, buf + from, size - from, begins);
@@ -259,11 +265,11 @@ bool tt_key_typed_slow(QemuConsole *src, InputEvent *evt)
     bool begins;
     Held *k;
 
-    if (!is_held_now()) {
+    if (ty.is_passing || (!must_wait() && !is_held_now())) {
         return false;
     }
-    begins = begins_keys(evt);
-    if (!begins && !tt_typed_is_any()) {
+    begins = is_held_now() && begins_keys(evt);
+    if (!begins && !must_wait()) {
         return false;
     }
     k = g_new0(Held, 1);

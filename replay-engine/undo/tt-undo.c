@@ -6,7 +6,8 @@
  *           checkpoint before that input -> the VM runs, and is recorded there
  *
  * Each undo and each redo makes a run, RUN-undo-N or RUN-redo-N, a branch of the one in
- * which the input was typed. Nothing that was recorded is ever changed.
+ * which the input was typed, or behind 24 of them one that has no parent. Nothing that
+ * was recorded is ever changed.
  */
 #include "qemu/osdep.h"
 #include "undo/tt-undo.h"
@@ -230,8 +231,9 @@ static void go(TtUndoTask *t)
         un.depth = is_alone ? 0 : p->depth + 1;
         tt_undolist_go(un.list, t->n);
         tt_typed_anew();
-        error_printf("tt: recording into %s, a branch of %s\n",
-                     tt_printable(tt_session.dir), tt_printable(p->run));
+        error_printf("tt: recording into %s, %s %s\n", tt_printable(tt_session.dir),
+                     is_alone ? "a run of its own, whose disks come from" : "a branch of",
+                     tt_printable(p->run));
     }
 }
 
@@ -280,15 +282,15 @@ bool tt_undo_step(TtUndoTask *t)
     if (un.at_work != t && (un.at_work || tt_typed_is_any())) {
         return t->cancelled;            /* what was typed before comes first */
     }
-    if (!may_undo(&t->err) || (!t->has_begun && !target(t->n, &t->err))) {
+    if (!t->has_begun && (!may_undo(&t->err) || !target(t->n, &t->err))) {
         return has_ended(t);
     }
     t->has_begun = true;
     un.at_work = t;
     if (!leave(t)) {
-        return false;
+        return false;                   /* a checkpoint is never left half made */
     }
-    if (t->err || t->cancelled) {
+    if (t->err || t->cancelled || !may_undo(&t->err)) {
         return has_ended(t);
     }
     if (tt_checkpointer_is_busy()) {

@@ -8,10 +8,10 @@
 #include "debug/tt-regtext.h"
 #include "hw-tt/memory/tt-block.h"
 #include "hw-tt/memory/tt-memory.h"
-#include "io/tt-base.h"
 #include "log/tt-sched.h"
 #include "pages/tt-page.h"
 #include "replay/tt-replay-log.h"
+#include "session/tt-events.h"
 #include "tt-verify-say-int.h"
 #include "hw/core/cpu.h"
 #include "qemu/rcu.h"
@@ -19,15 +19,11 @@
 
 void tt_verify_say(const char *fmt, ...)
 {
-    g_autofree char *line = NULL;
     va_list ap;
 
     va_start(ap, fmt);
-    line = g_strdup_vprintf(fmt, ap);
+    tt_tell_tool("tt-verify", fmt, ap);
     va_end(ap);
-    /* a name of a hostile run ends no line */
-    printf("tt-verify %s\n", tt_replace_controls(line, '?'));
-    fflush(stdout);
 }
 
 /* ---- pages ---- */

@@ -42,8 +42,8 @@ function show(command, note) {
 }
 
 const goTo = (pos, what) =>
-    show(`tt goto ${pos}`, `${what}; in the monitor of -tt replay,dir=${data.run},` +
-         'with -S -monitor stdio');
+    show(`tt goto ${pos}`, `${what}; in the monitor of -tt ` +
+         `${quoted(`replay,dir=${data.run.replace(/,/g, ',,')}`)} -S -monitor stdio`);
 
 /* The position of a parent is in that. */
 const children = data.branches.filter(b => b.kind === 'branch');
