@@ -164,6 +164,9 @@ def test_parts_and_ends(work):
         one = find(run, memory, '--limit', '1000000', *how)
         two = find(run, memory, '--limit', '1000000', '-j', '2', *how)
         equal(values(two), values(one), f'{memory} {how}')
+    moves = f'$rsp + $rdi {condition}'
+    equal(values(find(run, moves, '--changes', '--limit', '1000000', '-j', '2')),
+          values(find(run, moves, '--changes', '--limit', '1000000')), 'changes at')
     equal(find(run, '*(u32 *)0x1000 == 0x12345678', '-j', '2')['found'], [], 'nothing')
 
 

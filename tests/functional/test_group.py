@@ -497,6 +497,7 @@ def branch_group(work, args, vms, points, md5, bad):
     check(b'TT-DONE own bye bye' in branches['server'].serial, 'the server did not end')
     folder = os.path.join(work, 'second')
     check('fit together' in tt('group', 'check', folder).stdout, 'tt group check')
+    equal(group_points(folder), [], 'checkpoints that nobody asked for')
     kept = {name: m['kept'] for name, m in points[1]['members'].items()}
     outside = {m['name']: m['outside'] for m in
                json.loads(tt('group', 'info', folder, '--json').stdout)['members']}

@@ -105,7 +105,8 @@ static const struct {
     C(1 ? -1 : 1u), C(1 && 2), C(1 && 0), C(0 || 3), C(0 || 0), C(1 || 0 && 0),
     C(1 == 1 == 1), C(3 > 2 > 1), C(5 & 3 == 3), C((5 & 3) == 1), C(1 << 2 + 3),
     C(10 > 5 != 3 < 2), C((s16)(u8)0x80), C((s8)(u8)0x80), C(-5 % -3), C(~(u8)0),
-    C(-(u8)1), C(!(u64)0x100000000), C((bool)1), C(2 - 3u > 0), C((s64)1 << 40),
+    C(-(u8)1), C(!(u64)0x100000000), C((bool)1), C((bool)2), C((bool)0x100),
+    C(2 - 3u > 0), C((s64)1 << 40),
     C((u64)-1 >> 60), C((u64)-1 / 3), C((s64)-9 / 2), C((u32)-9 / 2),
 };
 
@@ -183,6 +184,7 @@ static void test_errors(void)
     static const struct {
         const char *text, *said;
     } wrong[] = {
+        { "&&$rax", "operand" }, { "$rax == && 1", "operand" },
         { "", "operand" }, { "1 +", "operand" }, { "(1", "')'" }, { "1)", "operator" },
         { "$rax = 1", "==" }, { "$foo", "no register '$foo'" }, { "rax == 1", "rax" },
         { "*$rax", "type" }, { "*(void *)1", "type" }, { "(void)1", "void" },
@@ -258,6 +260,7 @@ static void test_kinds(void)
         { "*(u32 *)5 == 1", TT_COND_OF_MEMORY, 0 },
         { "*(u32 *)5 == 1 && $cpu == 1", TT_COND_OF_MEMORY, 0 },
         { "*(u32 *)5 == 1 && $cr3 == 1", TT_COND_OF_MEMORY, 0 },
+        { "*(u32 *)5 == 1 && $cpl == 3", TT_COND_OF_REGISTERS, 0 },
         { "*(u32 *)5 == $rax", TT_COND_OF_REGISTERS, 0 },
         { "*(u32 *)$rax", TT_COND_OF_REGISTERS, 0 },
         { "$cpu == 1", TT_COND_OF_REGISTERS, 0 },
