@@ -5,10 +5,11 @@ import os
 import re
 
 from guests import CPU_MAX, guest_args
-from ttlib import (REPO, Skip, build_guest, check, check_exact, equal, limit, record,
-                   run_tool)
+from ttlib import (REPO, Skip, build_guest, check, check_exact, equal, fail, limit,
+                   record, run_tool)
 
 LIKE = ['-accel', 'tcg,tt-like-hardware=on']
+PLAIN_RUNS_MAX = 8
 
 
 def is_measured():
@@ -46,5 +47,10 @@ def test_resume_flag(work):
     run = record(work, [*args, *LIKE])
     check(b'codebits: end' in run.serial, f'guest: {run.serial[-200:]}')
     check_exact(work, run)
-    plain = record(work, args, name='plain')
-    check(b'RF set' in plain.serial, f'upstream has changed: {plain.serial[-200:]}')
+    # An interrupt must hit an instruction behind a fault: a plain recording shows the
+    # flag in 19 of 20 runs.
+    for part in range(PLAIN_RUNS_MAX):
+        plain = record(work, args, name=f'plain{part}')
+        if b'RF set' in plain.serial:
+            return
+    fail(f'upstream has changed: {plain.serial[-200:]}')
