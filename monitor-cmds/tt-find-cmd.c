@@ -114,7 +114,7 @@ static bool parse(const char *text, TtFindWant *w, Error **errp)
     while (text[0] == '-' && text[1] && strchr("cmftn", text[1]) &&
            (text[2] == ' ' || !text[2])) {
         if (!take_option(&text, w)) {
-            error_setg(errp, "tt find: -f, -t and -n take a number");
+            error_setg(errp, "tt find: -f, -t and -n each take a number");
             return false;
         }
         text += strspn(text, " ");
@@ -143,8 +143,9 @@ void tt_hmp_find(Monitor *mon, const char *arg, Error **errp)
                            PRIx64 "\n", hit->pos, hit->pc, hit->cpu, hit->value);
         }
         monitor_printf(mon, "%u found%s\n", t.hits->len,
-                       t.reason == TT_STOP_INTERRUPTED ? ", and interrupted" :
-                       t.hits->len == t.find.limit ? ", and there may be more (-n)" : "");
+                       t.reason == TT_STOP_INTERRUPTED ? "; the search was interrupted" :
+                       t.hits->len == t.find.limit ? "; there may be more: raise the "
+                                                     "limit with -n" : "");
     }
     tt_task_clear(&t);
 }

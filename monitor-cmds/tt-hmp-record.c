@@ -98,7 +98,7 @@ static bool parse_start_word(const char *word, StartWords *w, Error **errp)
         w->on_error = strcmp(value, "stop") ? TT_ON_ERROR_CONTINUE :
             TT_ON_ERROR_STOP;
         if (strcmp(value, "stop") && strcmp(value, "continue")) {
-            error_setg(errp, "on-error is 'stop' or 'continue', not '%s'",
+            error_setg(errp, "on-error takes 'stop' or 'continue', not '%s'",
                        value);
         }
     } else if (strstart(word, "last=", &w->last) ||
@@ -114,14 +114,15 @@ static bool parse_start_word(const char *word, StartWords *w, Error **errp)
         w->has_disk = true;
         w->disk = qapi_enum_parse(&TtDiskWrites_lookup, value, -1, NULL);
         if ((int)w->disk < 0) {
-            error_setg(errp, "disk is 'private', 'commit' or 'image', not '%s'", value);
+            error_setg(errp, "disk takes 'private', 'commit' or 'image', not "
+                             "'%s'", value);
         }
     } else if (strchr(word, '=') && !strchr(word, '/')) {
         error_setg(errp, "tt record start has no option '%s' (a directory of that name "
                    "is './%s')", word, word);
     } else if (w->dir) {
-        error_setg(errp, "tt record start takes one directory, not '%s' and "
-                   "'%s'", w->dir, word);
+        error_setg(errp, "tt record start takes only one directory, not '%s' and "
+                         "'%s'", w->dir, word);
     } else {
         w->dir = word;
     }
@@ -172,10 +173,10 @@ void tt_hmp_record(Monitor *mon, const char *arg, Error **errp)
                (!*rest || *rest == ' ')) {
         record_start(mon, rest, errp);
     } else {
-        error_setg(errp, "tt record takes start [DIR] [max-size=SIZE] "
-                   "[checkpoint-interval=SECONDS] [on-error=stop|continue] "
-                   "[last=TIME] [save-on-panic=on|off] [panic-pattern=REGEX] "
-                   "[guard=on|off] [disk=private|commit|image] or stop");
+        error_setg(errp, "tt record takes 'stop', or 'start [DIR] [max-size=SIZE] "
+                         "[checkpoint-interval=SECONDS] [on-error=stop|continue] "
+                         "[last=TIME] [save-on-panic=on|off] [panic-pattern=REGEX] "
+                         "[guard=on|off] [disk=private|commit|image]'");
     }
 }
 
@@ -203,7 +204,7 @@ void tt_hmp_trace(Monitor *mon, const char *arg, Error **errp)
                file[strspn(file, " ")]) {
         qmp_tt_trace_start(file + strspn(file, " "), errp);
     } else {
-        error_setg(errp, "tt trace takes start FILE or stop");
+        error_setg(errp, "tt trace takes 'start FILE' or 'stop'");
     }
 }
 
@@ -216,7 +217,8 @@ static void move(Monitor *mon, const char *verb, const char *arg, int sign, Erro
 
     if (arg && *arg && (!g_ascii_isdigit(*arg) || qemu_strtou64(arg, NULL, 10, &n) ||
                         !n || n > TT_UNDO_COUNT_MAX)) {
-        error_setg(errp, "tt %s takes how many inputs, from 1 on, not '%s'", verb, arg);
+        error_setg(errp, "tt %s takes a number of inputs, at least 1, not "
+                         "'%s'", verb, arg);
         return;
     }
     t.n_inputs = sign * (int64_t)n;

@@ -102,8 +102,8 @@ static void tell_verified(Monitor *mon, uint64_t pos, uint64_t digests)
                    ", %" PRIu64 " digests equal\n" : tt_replayer.diverged ?
                    "diverged at position %" PRIu64 " after %" PRIu64
                    " equal digests\n" :
-                   "exact to position %" PRIu64 ", %" PRIu64
-                   " digests equal\n", pos, digests);
+                   "exact up to position %" PRIu64 ", %" PRIu64 " digests "
+                   "equal\n", pos, digests);
 }
 
 /* From the start to the end and back to where we were. Why it ended: interrupted, it
@@ -145,9 +145,9 @@ static int verify(Monitor *mon, Error **errp)
 static void do_verify(Monitor *mon, const char *arg, Error **errp)
 {
     if (!tt_replaying()) {
-        error_setg(errp, !tt_recording() ? "tt verify works in a replay" :
-                   "tt verify works in a replay, or in the past of a recording: "
-                   "'tt goto start' shows that, 'tt goto end' comes back");
+        error_setg(errp, !tt_recording() ? "tt verify works only in a replay" :
+                   "tt verify works only in a replay, or in the past of a recording: go "
+                   "there with 'tt goto start', and return with 'tt goto end'");
         return;
     }
     vm_stop(RUN_STATE_PAUSED);
@@ -253,14 +253,15 @@ static void do_interrupt(Monitor *mon, const char *arg, Error **errp)
 static const struct {
     const char *verb;
     void (*run)(Monitor *mon, const char *arg, Error **errp);
+    bool is_alone;
 } verbs[] = {
     { "goto", do_goto },
     { "mark", do_mark },
-    { "digest", do_digest },
-    { "verify", do_verify },
+    { "digest", do_digest, true },
+    { "verify", do_verify, true },
     { "find", tt_hmp_find },
     { "checkpoint", do_checkpoint },
-    { "interrupt", do_interrupt },
+    { "interrupt", do_interrupt, true },
     { "save", tt_hmp_save },
     { "record", tt_hmp_record },
     { "trace", tt_hmp_trace },
@@ -276,7 +277,11 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
 
     for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
         if (!strcmp(verb, verbs[i].verb)) {
-            verbs[i].run(mon, arg, &err);
+            if (verbs[i].is_alone && arg && *arg) {
+                error_setg(&err, "tt %s takes no argument, not '%s'", verb, arg);
+            } else {
+                verbs[i].run(mon, arg, &err);
+            }
             hmp_handle_error(mon, err);
             return;
         }
@@ -288,8 +293,8 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
 
 static void show_store(Monitor *mon, const TtStore *st)
 {
-    monitor_printf(mon, "%" PRIu64 " bytes of checkpoints; pause %.1f ms (%"
-                   PRIu64 " pages), longest %.1f ms (%" PRIu64 " pages)\n",
+    monitor_printf(mon, "%" PRIu64 " bytes of checkpoints; last pause %.1f ms "
+                        "(%" PRIu64 " pages), longest %.1f ms (%" PRIu64 " pages)\n",
                    st->bytes, st->last_pause_ns / 1e6, st->last_pause_pages,
                    st->longest_pause_ns / 1e6, st->longest_pause_pages);
 }
@@ -314,8 +319,8 @@ void hmp_info_tt(Monitor *mon, const QDict *qdict)
                            i->start);
         }
         if (i->past) {
-            monitor_printf(mon, "this is the past: 'tt goto end' returns to the "
-                           "present, which is recorded\n");
+            monitor_printf(mon, "this is the past of the recording: 'tt goto end' "
+                                "returns to the present\n");
         }
         if (i->store && i->store->taken) {
             show_store(mon, i->store);

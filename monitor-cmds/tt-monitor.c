@@ -104,8 +104,8 @@ static bool add_delta(int64_t delta, uint64_t *target, Error **errp)
     uint64_t now = tt_position(), before = now - tt_monitor_start_of_run();
 
     if (delta < 0 && -(uint64_t)delta > before) {
-        error_setg(errp, "cannot go back so far: there are only %" PRIu64 " positions "
-                   "before position %" PRIu64, before, now);
+        error_setg(errp, "cannot go back that far: there are only %" PRIu64 " positions "
+                         "before position %" PRIu64, before, now);
         return false;
     }
     *target = now + delta;
@@ -240,12 +240,12 @@ TtCheckpoint *tt_monitor_checkpoint(uint32_t id, Error **errp)
 bool tt_monitor_may_be_of_group(const char *name, Error **errp)
 {
     if (name) {
-        error_setg(errp, "a checkpoint of the group gets its name from its number: leave "
-                   "'%s' out", name);
+        error_setg(errp, "a checkpoint of the group is named by its number: leave out "
+                         "the name '%s'", name);
     } else if (!tt_net_is_there()) {
-        error_setg(errp, "this VM is in no group: it has no netdev tt");
+        error_setg(errp, "this VM is not in a group: it has no -netdev tt");
     } else if (tt_net_epoch() >= TT_EPOCH_MAX) {
-        error_setg(errp, "the group has had all its checkpoints");
+        error_setg(errp, "the group has reached its limit of checkpoints");
     } else {
         return true;
     }
@@ -255,8 +255,8 @@ bool tt_monitor_may_be_of_group(const char *name, Error **errp)
 bool tt_monitor_may_be_full(const GString *full, Error **errp)
 {
     if (full && !tt_recording()) {
-        error_setg(errp, "a full checkpoint needs the devices: take it while "
-                   "the VM is recorded");
+        error_setg(errp, "a full checkpoint needs the devices, which a replay does not "
+                         "have: take it while recording");
         return false;
     }
     return true;

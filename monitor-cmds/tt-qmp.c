@@ -277,7 +277,7 @@ TtRecording *qmp_tt_record_start(const char *dir, bool has_max_size,
         return NULL;
     }
     if (has_max_size && max_size > INT64_MAX) {
-        error_setg(errp, "max-size takes bytes, below 8E");
+        error_setg(errp, "max-size takes a number of bytes below 8E");
         return NULL;
     }
     if (last && !tt_window_parse(last, &opt.window_ns, errp)) {
@@ -326,7 +326,7 @@ static TtUndone *coroutine_fn move(int sign, bool has_count, uint32_t count, Err
     TtUndone *u;
 
     if (has_count && !count) {
-        error_setg(errp, "count is how many inputs, from 1 on");
+        error_setg(errp, "count is a number of inputs, at least 1");
         return NULL;
     }
     if (!tt_task_run(&t, JOB_TYPE__MAX, errp)) {
@@ -374,8 +374,8 @@ TtTrace *qmp_tt_trace_stop(Error **errp)
     TtTrace *q;
 
     if (tt_past) {
-        error_setg(errp, "the trace is of the present: return to it first ('tt goto "
-                   "end')");
+        error_setg(errp, "the trace belongs to the present: return there first ('tt goto "
+                         "end')");
         return NULL;
     }
     if (!tt_trace_end(&t, errp)) {

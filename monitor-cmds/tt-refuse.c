@@ -14,11 +14,13 @@
 #include "monitor/hmp.h"
 
 static const char no_input[] =
-    "a replay takes no input, the log says what happened";
+    "a replay takes no input: all input comes from the log";
 static const char in_past[] =
-    "the past is shown, and that takes no input: 'tt goto end' first";
+    "the past of the recording is shown, which takes no input: return to the present "
+    "first ('tt goto end')";
 static const char no_dump[] =
-    "the past is shown, and this would dump the present: 'tt goto end' first";
+    "the past of the recording is shown, but this would dump the present: return to the "
+    "present first ('tt goto end')";
 
 static const char *const qmp_inputs[] = {
     "system_reset", "system_powerdown", "system_wakeup", "inject-nmi",

@@ -169,7 +169,11 @@ static bool step_add(TtTask *t)
         tell_added(t, t->is_recording ? t->checkpointer.id : tt_travel_pinned());
     } else if (t->notes && t->notes->len) {
         /* The disks have moved on all the same. */
-        info_report("tt: the checkpoint was not kept, but note: %s", t->notes->str);
+        g_auto(GStrv) lines = g_strsplit(t->notes->str, "\n", -1);
+
+        for (char **line = lines; *line && **line; line++) {
+            info_report("tt: the checkpoint was not kept, but %s", *line);
+        }
     }
     return true;
 }

@@ -227,8 +227,10 @@ static TtStatus read_version(const TtDiskRef *ref, uint64_t bytes, uint8_t *out,
     }
     if ((uint32_t)XXH3_64bits(out, bytes) != ref->sum) {
         return tt_fail(diag, TT_ERR_FORMAT, "what the guest read here from the disk '%s' "
-                       "(version %" PRIu32 ", sector %" PRIu64 ") is no longer there: the "
-                       "image below it was changed: restore it", name, ref->version,
+                                            "(version %" PRIu32 ", sector %" PRIu64 ") "
+                                            "is no longer there, since the image below "
+                                            "it was changed: restore that "
+                                            "image", name, ref->version,
                        ref->sector);
     }
     return TT_OK;
@@ -240,8 +242,8 @@ TtStatus tt_disk_refs_fill(const TtEvent *ev, uint8_t *out, TtDiag *diag)
 
     if (!tt_disk_ref_decode(ev, &ref) || !ref.version ||
         ref.disk >= tt_session.manifest.n_disks) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the log names a place on a disk that cannot "
-                       "be one");
+        return tt_fail(diag, TT_ERR_FORMAT, "the log names an impossible place on a "
+                                            "disk");
     }
     return read_version(&ref, tt_event_bytes(ev), out, diag);
 }

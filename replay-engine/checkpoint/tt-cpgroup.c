@@ -37,14 +37,15 @@ static void begin_task(void);
 static void end_task(void)
 {
     TtCheckpointerTask *t = &gr.task;
+    g_auto(GStrv) lines = g_strsplit(t->full->str, "\n", -1);
 
     if (t->err) {
         warn_reportf_err(g_steal_pointer(&t->err), "tt: checkpoint %u of the group is "
                          "without this VM: ", t->epoch);
         tt_net_epoch_begins(t->epoch, false);
     }
-    if (t->full->len) {
-        info_report("tt: checkpoint %u of the group: %s", t->epoch, t->full->str);
+    for (char **line = lines; *line && **line; line++) {
+        info_report("tt: checkpoint %u of the group: %s", t->epoch, *line);
     }
     g_string_free(t->full, true);
     *t = (TtCheckpointerTask) { 0 };

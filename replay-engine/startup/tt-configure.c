@@ -48,19 +48,43 @@ static const char *unwanted_machine_option(QDict *opts)
     return NULL;
 }
 
+/* The option of @key, as people write it. */
+static char *machine_option_name(const char *key)
+{
+    static const char *const own[] = {
+        "append", "boot", "dtb", "initrd", "kernel", "smp", "usb",
+    };
+
+    if (!strcmp(key, "type")) {
+        return g_strdup("-machine");
+    }
+    if (!strcmp(key, "firmware")) {
+        return g_strdup("-bios");
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+        if (!strcmp(key, own[i])) {
+            return g_strdup_printf("-%s", key);
+        }
+    }
+    return g_strdup_printf("-machine %s=", key);
+}
+
 /* A replay has no devices: do not ignore the wish for one silently. */
 static void refuse_devices(void)
 {
-    static const char *const groups[] = {
-        "device", "drive", "netdev", "memory", "smp-opts",
+    static const struct {
+        const char *group, *option;
+    } groups[] = {
+        { "device", "-device" }, { "netdev", "-netdev" }, { "memory", "-m" },
+        { "drive", "-drive (or -hda, -cdrom and the like)" },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
-        QemuOptsList *list = qemu_find_opts(groups[i]);
+        QemuOptsList *list = qemu_find_opts(groups[i].group);
 
         if (list && !QTAILQ_EMPTY(&list->head)) {
-            tt_refuse("-tt replay takes the machine from the run and has no "
-                      "devices: leave the %s options out", groups[i]);
+            tt_refuse("-tt replay takes the machine from the run and has no devices: "
+                      "leave out %s", groups[i].option);
         }
     }
 }
@@ -72,7 +96,7 @@ static void turn_smm_off(QDict *machine_opts)
 
     if (smm && strcmp(smm, "off") && strcmp(smm, "auto")) {
         tt_refuse("-tt record: system management mode cannot be recorded under KVM: "
-                  "leave smm=%s out", smm);
+                  "leave out smm=%s", smm);
     }
     qdict_put_str(machine_opts, "smm", "off");
 }
@@ -83,14 +107,14 @@ static bool use_accel(const char *name, const char *option)
         return false;
     }
     if (strcmp(name, "kvm")) {
-        tt_refuse("-tt works with accelerator tcg or kvm only: leave %s%s out", option,
+        tt_refuse("-tt works with accelerator tcg or kvm only: leave out %s%s", option,
                   name);
     }
     if (tt_replaying()) {
-        tt_refuse("-tt replay works with -accel tcg only: leave %skvm out", option);
+        tt_refuse("-tt replay works with -accel tcg only: leave out %skvm", option);
     }
     if (tt_options_are_branch()) {
-        tt_refuse("-tt branch works with -accel tcg only: leave %skvm out", option);
+        tt_refuse("-tt branch works with -accel tcg only: leave out %skvm", option);
     }
     return true;
 }
@@ -126,8 +150,8 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         tt_refuse("%s", tt_no_icount);
     }
     if (has_incoming) {
-        tt_refuse("-tt cannot begin with an incoming migration or a loaded "
-                  "snapshot: leave -incoming and -loadvm out");
+        tt_refuse("-tt cannot start from an incoming migration or a snapshot: leave out "
+                  "-incoming and -loadvm");
     }
     check_accels(machine_opts);
     if (tt_recording()) {
@@ -146,8 +170,8 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
     }
     refuse_devices();
     if (unwanted_machine_option(machine_opts)) {
-        tt_refuse("-tt replay takes the machine from the run: leave the option "
-                  "for '%s' out", unwanted_machine_option(machine_opts));
+        tt_refuse("-tt replay takes the machine from the run: leave out %s",
+                  machine_option_name(unwanted_machine_option(machine_opts)));
     }
     if (has_task()) {
         tt_at_end_exit = false;     /* it has an end of its own */

@@ -77,7 +77,7 @@ static void parse_omit(const char *list)
             }
         }
         if (i == ARRAY_SIZE(remedies)) {
-            error_report("-tt: x-omit: there is no remedy '%s'", *n);
+            error_report("-tt: x-omit knows no remedy '%s'", *n);
             exit(1);
         }
     }
@@ -91,79 +91,78 @@ static QemuOptsList tt_opts = {
         { .name = "mode", .type = QEMU_OPT_STRING,
           .help = "record, replay or branch" },
         { .name = "dir", .type = QEMU_OPT_STRING,
-          .help = "run directory; branch: of the run to start in" },
+          .help = "the run's directory; branch: of the run to branch from" },
         { .name = "at", .type = QEMU_OPT_STRING,
-          .help = "branch: full checkpoint to start at: its number, or @NAME" },
+          .help = "branch: the full checkpoint to start from: its number, or @NAME" },
         { .name = "to", .type = QEMU_OPT_STRING,
           .help = "branch: directory of the new run" },
         { .name = "force", .type = QEMU_OPT_BOOL,
           .help = "branch: start even if disk images have changed" },
         { .name = "max-size", .type = QEMU_OPT_SIZE,
-          .help = "record, branch: end the recording when it is this large; "
-                  "with last: keep less" },
+          .help = "record, branch: end the recording at this size; with last, keep "
+                  "less" },
         { .name = "last", .type = QEMU_OPT_STRING,
-          .help = "record, branch: keep only the last part: 30s, 10min, 2h, 1d "
-                  "or the like" },
+          .help = "record, branch: keep only the last 30s, 10min, 2h, 1d or the like" },
         { .name = "save-on-panic", .type = QEMU_OPT_BOOL,
-          .help = "record, branch: with last: save the window when the guest "
-                  "panics (default on)" },
+          .help = "record, branch: with last, save the window when the guest panics "
+                  "(default: on)" },
         { .name = "panic-pattern", .type = QEMU_OPT_STRING,
-          .help = "record, branch: a line on the first serial port that matches "
-                  "this means a panic (default: what Linux prints; empty: none)" },
+          .help = "record, branch: regular expression; a matching line on the first "
+                  "serial port means a panic (default: what Linux prints; empty: none)" },
         { .name = "at-end", .type = QEMU_OPT_STRING,
-          .help = "replay: stop or exit at the end of the run" },
+          .help = "replay: at the end of the run, 'stop' or 'exit'" },
         { .name = "checkpoint-memory", .type = QEMU_OPT_SIZE,
-          .help = "replay: memory for checkpoints (default 1G)" },
+          .help = "replay: memory for checkpoints (default: 1G)" },
         { .name = "checkpoint-interval", .type = QEMU_OPT_STRING,
-          .help = "record, branch: seconds between checkpoints (default 25, "
-                  "0: none)" },
+          .help = "record, branch: seconds between checkpoints (default: 25; 0: none)" },
         { .name = "on-error", .type = QEMU_OPT_STRING,
-          .help = "record, branch: stop the VM when the log cannot be written, "
-                  "or continue unrecorded" },
+          .help = "record, branch: when the log cannot be written, 'stop' the VM "
+                  "(default) or 'continue' unrecorded" },
         { .name = "chaos", .type = QEMU_OPT_BOOL,
-          .help = "record, branch: several vCPUs take turns at random" },
+          .help = "record, branch: which vCPU runs, and for how long, is random" },
         { .name = "disk", .type = QEMU_OPT_STRING,
-          .help = "record: where the guest's writes to disks go: private, to the run "
-                  "(default); commit, at the end to the images, too; image, to the "
-                  "images" },
+          .help = "record: where the guest's disk writes go: 'private': to the run "
+                  "(default); 'commit': to the run, and to the images at the end; "
+                  "'image': to the images" },
         { .name = "disk-reads", .type = QEMU_OPT_STRING,
-          .help = "record, branch: what the guest reads from its disks is in the log "
-                  "(default), or only its place in the store: log, store" },
+          .help = "record, branch: of what the guest reads from its disks, log the data "
+                  "('log', default) or only where it is stored ('store')" },
         { .name = "full", .type = QEMU_OPT_BOOL,
-          .help = "record, branch: a branch can begin at each checkpoint (default off)" },
+          .help = "record, branch: make each checkpoint a full one, from which a branch "
+                  "can start (default: off)" },
         { .name = "undo", .type = QEMU_OPT_STRING,
-          .help = "record, branch: console: what is typed can be undone, with tt undo" },
+          .help = "record, branch: 'console': let 'tt undo' take back what is typed" },
         { .name = "undo-pause", .type = QEMU_OPT_STRING,
-          .help = "with undo: an input begins after so many seconds without one "
-                  "(default 1)" },
+          .help = "record, branch: with undo, seconds without typing after which a new "
+                  "input begins (default: 1)" },
         { .name = "sync", .type = QEMU_OPT_STRING,
-          .help = "record, branch: seconds between flushes of the log to disk "
-                  "(default 0: when it ends)" },
+          .help = "record, branch: seconds between flushes of the log to disk (default: "
+                  "0, only at the end)" },
         { .name = "check-interval", .type = QEMU_OPT_NUMBER,
-          .help = "record, branch: positions between digests of the vCPUs "
-                  "(default 8388608)" },
+          .help = "record, branch: positions between digests of the vCPUs (default: "
+                  "8388608)" },
         { .name = "guard", .type = QEMU_OPT_BOOL,
-          .help = "record, branch: find writes to RAM that are not logged, and "
-                  "name the writer (slow)" },
+          .help = "record, branch: find writes to RAM that are not logged, and report "
+                  "who made them (slow)" },
         { .name = "verify", .type = QEMU_OPT_STRING,
-          .help = "replay: compare with all checkpoints, and exit: all, or "
+          .help = "replay: compare the run with its checkpoints, then exit: 'all' or "
                   "FROM-TO" },
         { .name = "find", .type = QEMU_OPT_STRING,
-          .help = "replay: search, and exit: all, or FROM-TO; see tt find" },
+          .help = "replay: search, then exit: 'all' or FROM-TO (for 'tt find')" },
         { .name = "find-condition", .type = QEMU_OPT_STRING,
-          .help = "what is searched for" },
+          .help = "replay: the condition that find searches for" },
         { .name = "find-how", .type = QEMU_OPT_STRING,
-          .help = "changes, monotone, later-part, limit=N; ':' between them" },
+          .help = "replay: changes, monotone, later-part or limit=N, joined by ':'" },
         { .name = "trace", .type = QEMU_OPT_STRING,
-          .help = "file for a branch trace; a replay then ends on its own" },
+          .help = "record, replay: file for a branch trace; a replay then exits" },
         { .name = "trace-part", .type = QEMU_OPT_STRING,
-          .help = "what is traced: all (default), or FROM-TO" },
+          .help = "record, replay: part to trace: 'all' (default) or FROM-TO" },
         { .name = "x-omit", .type = QEMU_OPT_STRING,
-          .help = "test only: leave remedies out" },
+          .help = "for tests: leave out these remedies" },
         { .name = "x-short-memory", .type = QEMU_OPT_STRING,
-          .help = "test only: N, or N+: memory fails in a restore" },
+          .help = "for tests: fail the Nth allocation of a restore (N+: and later)" },
         { .name = "x-unlogged", .type = QEMU_OPT_NUMBER,
-          .help = "test only: this device's write to RAM is not logged" },
+          .help = "for tests: leave this device write to RAM out of the log" },
         { }
     },
 };
@@ -182,9 +181,10 @@ static void parse_mode(QemuOpts *opts)
     } else if (mode && !strcmp(mode, "branch")) {
         tt_set_mode(TT_RECORD);
         is_branch = true;
+    } else if (mode) {
+        tt_refuse("-tt takes 'record', 'replay' or 'branch' first, not '%s'", mode);
     } else {
-        tt_refuse("-tt takes 'record', 'replay' or 'branch' first, not '%s'",
-                  mode ?: "nothing");
+        tt_refuse("-tt takes 'record', 'replay' or 'branch' first");
     }
 }
 
@@ -218,7 +218,7 @@ static void parse_window(QemuOpts *opts)
 static void parse_on_error(const char *what)
 {
     if (what && strcmp(what, "stop") && strcmp(what, "continue")) {
-        tt_refuse("-tt: on-error is 'stop' or 'continue', not '%s'", what);
+        tt_refuse("-tt: on-error takes 'stop' or 'continue', not '%s'", what);
     }
     tt_record_options.stop_on_error = !what || !strcmp(what, "stop");
 }
@@ -226,12 +226,11 @@ static void parse_on_error(const char *what)
 static void parse_disk(const char *where)
 {
     if (where && is_branch) {
-        tt_refuse("-tt: 'disk' makes sense with 'record' only: a branch writes to its own "
-                  "run");
+        tt_refuse("-tt: disk is valid with record only: a branch writes to its own run");
     }
     if (where && strcmp(where, "private") && strcmp(where, "commit") &&
         strcmp(where, "image")) {
-        tt_refuse("-tt: disk is 'private', 'commit' or 'image', not '%s'", where);
+        tt_refuse("-tt: disk takes 'private', 'commit' or 'image', not '%s'", where);
     }
     tt_record_options.disks = !where || !strcmp(where, "private") ? TT_DISKS_PRIVATE :
         strcmp(where, "commit") ? TT_DISKS_IMAGE : TT_DISKS_COMMIT;
@@ -240,20 +239,20 @@ static void parse_disk(const char *where)
 static void parse_disk_reads(const char *where)
 {
     if (where && strcmp(where, "log") && strcmp(where, "store")) {
-        tt_refuse("-tt: disk-reads is 'log' or 'store', not '%s'", where);
+        tt_refuse("-tt: disk-reads takes 'log' or 'store', not '%s'", where);
     }
     tt_record_options.names_reads = where && !strcmp(where, "store");
     if (tt_record_options.names_reads && tt_record_options.disks != TT_DISKS_PRIVATE) {
         tt_refuse("-tt: disk-reads=store needs disk=private: the images that the guest "
-                  "reads must stay as they are");
+                  "reads must not change");
     }
 }
 
 static void only_in(int mode, QemuOpts *opts, const char *name)
 {
     if (qemu_opt_get(opts, name) && tt_mode != mode) {
-        tt_refuse("-tt: '%s' makes sense with '%s' only", name,
-                  mode == TT_RECORD ? "record" : "replay");
+        tt_refuse("-tt: %s is valid with %s only", name,
+                  mode == TT_RECORD ? "record and branch" : "replay");
     }
 }
 
@@ -278,7 +277,7 @@ static void check_modes(QemuOpts *opts)
 static void only_in_branch(QemuOpts *opts, const char *name)
 {
     if (qemu_opt_get(opts, name) && !is_branch) {
-        tt_refuse("-tt: '%s' makes sense with 'branch' only", name);
+        tt_refuse("-tt: %s is valid with branch only", name);
     }
 }
 
@@ -287,7 +286,8 @@ static void parse_sync(const char *seconds)
     double s = 0;
 
     if (seconds && (qemu_strtod_finite(seconds, NULL, &s) || s < 0 || s > 86400)) {
-        tt_refuse("-tt: sync takes seconds up to 86400, 0 for none, not '%s'", seconds);
+        tt_refuse("-tt: sync takes seconds, from 0 (no flushes) to 86400, not "
+                  "'%s'", seconds);
     }
     tt_record_options.sync_ms = s > 0 ? MAX(s * 1000, 1) : 0;
 }
@@ -308,22 +308,23 @@ static void parse_undo(QemuOpts *opts)
                   UNDO_PAUSE_MAX, pause);
     }
     if (pause && !what) {
-        tt_refuse("-tt: undo-pause says when an input begins: add undo=console");
+        tt_refuse("-tt: undo-pause is valid with undo=console only");
     }
     if (!what) {
         return;
     }
     if (strcmp(what, "console")) {
-        tt_refuse("-tt: undo is 'console', not '%s'", what);
+        tt_refuse("-tt: undo takes 'console', not '%s'", what);
     }
     if (opt->window_ns || opt->disks != TT_DISKS_PRIVATE ||
         qemu_opt_get_bool(opts, "guard", false)) {
-        tt_refuse("-tt: undo=console does not go with %s: leave that out",
-                  opt->window_ns ? "last=, whose checkpoints do not stay" :
-                  opt->disks == TT_DISKS_PRIVATE ? "guard=on, which works once in a process" :
+        tt_refuse("-tt: undo=console cannot be combined with %s",
+                  opt->window_ns ? "last=: it needs checkpoints that last= deletes" :
+                  opt->disks == TT_DISKS_PRIVATE ?
+                  "guard=on: that works only once in a process" :
                   opt->disks == TT_DISKS_COMMIT ?
-                  "disk=commit: only one history can go into the images" :
-                  "disk=image: the images would have to go back");
+                  "disk=commit: only one history can be written into the images" :
+                  "disk=image: the images would have to be rolled back");
     }
     tt_record_options.undo = true;
     tt_undo_option(s * 1000);
@@ -335,7 +336,7 @@ static void parse_check_interval(QemuOpts *opts)
                                                            TT_CHECK_INTERVAL);
     if (tt_record_options.check_interval < TT_CHECK_INTERVAL_MIN ||
         tt_record_options.check_interval > TT_LOG_POS_MAX) {
-        tt_refuse("-tt: check-interval takes positions, from %d to %" PRIu64,
+        tt_refuse("-tt: check-interval takes a number of positions from %d to %" PRIu64,
                   TT_CHECK_INTERVAL_MIN, TT_LOG_POS_MAX);
     }
 }
@@ -355,20 +356,20 @@ static void parse_trace(QemuOpts *opts)
     Error *err = NULL;
 
     if (part && !path) {
-        tt_refuse("-tt: trace-part says which part is traced: add trace=FILE");
+        tt_refuse("-tt: trace-part is valid with trace=FILE only");
     }
     if (path && tt_verify_is_on()) {
-        tt_refuse("-tt: a replay either verifies or traces: leave verify or trace out");
+        tt_refuse("-tt: verify and trace exclude each other: leave one out");
     }
     if (path && !is_new_file(path)) {
-        tt_refuse("-tt: trace takes the name of a file that does not exist yet, in a "
-                  "directory that can be written, not '%s'", path);
+        tt_refuse("-tt: trace takes a file that does not exist yet, in a writable "
+                  "directory, not '%s'", path);
     }
     if (path && !tt_path_is_outside(path, &err)) {
         tt_refuse("-tt: trace=%s", error_get_pretty(err));
     }
     if (path && !tt_trace_option(path, part)) {
-        tt_refuse("-tt: trace-part takes 'all', or two positions, FROM-TO, not "
+        tt_refuse("-tt: trace-part takes 'all' or two positions, FROM-TO, not "
                   "'%s'", part);
     }
 }
@@ -380,11 +381,10 @@ static void parse_find(QemuOpts *opts)
 
     if (!part && (qemu_opt_get(opts, "find-condition") ||
                   qemu_opt_get(opts, "find-how"))) {
-        tt_refuse("-tt: find-condition says what to search for: add find=all");
+        tt_refuse("-tt: find-condition and find-how need find=all or find=FROM-TO");
     }
     if (part && (tt_verify_is_on() || qemu_opt_get(opts, "trace"))) {
-        tt_refuse("-tt: a replay searches, verifies or traces: leave two of find, verify "
-                  "and trace out");
+        tt_refuse("-tt: find, verify and trace exclude each other: give only one");
     }
     if (part && !tt_find_option(part, qemu_opt_get(opts, "find-condition"),
                                 qemu_opt_get(opts, "find-how"), &err)) {
@@ -419,8 +419,8 @@ static void parse_dirs(QemuOpts *opts)
         return;
     }
     if (!dir || !*dir || !at || !*at) {
-        tt_refuse("-tt branch needs the run and a full checkpoint of it: "
-                  "-tt branch,dir=RUN,at=ID");
+        tt_refuse("-tt branch needs a run and one of its full checkpoints: -tt "
+                  "branch,dir=RUN,at=ID");
     }
     tt_record_options.dir_option = " (to=)";
     tt_branch_option(dir, at, qemu_opt_get_bool(opts, "force", false));
@@ -437,7 +437,7 @@ void tt_option_parse(const char *optarg)
         exit(0);
     }
     if (seen) {
-        tt_refuse("-tt may be given once only: a process records or replays one run");
+        tt_refuse("-tt can be given only once: a process records or replays one run");
     }
     seen = true;
     signal(SIGXFSZ, SIG_IGN);           /* it is an error like a full disk */
@@ -456,7 +456,7 @@ void tt_option_parse(const char *optarg)
     parse_on_error(qemu_opt_get(opts, "on-error"));
     tt_schedule_chaos = qemu_opt_get_bool(opts, "chaos", false);
     if (qemu_opt_get(opts, "verify") && !tt_verify_option(qemu_opt_get(opts, "verify"))) {
-        tt_refuse("-tt: verify takes 'all', or two positions, FROM-TO, not '%s'",
+        tt_refuse("-tt: verify takes 'all' or two positions, FROM-TO, not '%s'",
                   qemu_opt_get(opts, "verify"));
     }
     parse_find(opts);
@@ -469,7 +469,7 @@ void tt_option_parse(const char *optarg)
     at_end = qemu_opt_get(opts, "at-end");
     if (at_end) {
         if (strcmp(at_end, "stop") && strcmp(at_end, "exit")) {
-            tt_refuse("-tt: at-end is 'stop' or 'exit', not '%s'", at_end);
+            tt_refuse("-tt: at-end takes 'stop' or 'exit', not '%s'", at_end);
         }
         at_end_given = true;
         tt_at_end_exit = !strcmp(at_end, "exit");
@@ -482,7 +482,7 @@ void tt_option_parse(const char *optarg)
     }
     parse_undo(opts);
     if (tt_mode == TT_REPLAY && !tt_session.dir) {
-        tt_refuse("-tt replay needs the run directory: -tt replay,dir=DIR");
+        tt_refuse("-tt replay needs the directory of a run: -tt replay,dir=DIR");
     }
     tt_iothreads_fold = tt_recording();
     tt_token_start();

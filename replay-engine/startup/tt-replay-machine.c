@@ -61,8 +61,8 @@ static void machine_init(MachineState *ms)
     ObjectClass *oc = object_class_by_name(m->cpu_type);
 
     if (m->n_cpus > TT_VCPUS_MAX) {
-        error_report("-tt replay: the run has %u vCPUs, but this version "
-                     "supports at most %d", m->n_cpus, TT_VCPUS_MAX);
+        error_report("-tt replay: the run has %u vCPUs, but this version supports %d at "
+                     "most", m->n_cpus, TT_VCPUS_MAX);
         exit(1);
     }
     if (!oc || !object_class_dynamic_cast(oc, TYPE_X86_CPU) ||
@@ -86,7 +86,7 @@ static void machine_class_init(ObjectClass *oc, void *data)
 {
     MachineClass *mc = MACHINE_CLASS(oc);
 
-    mc->desc = "replay of a recorded run (chosen by -tt replay)";
+    mc->desc = "replay of a recorded run (selected by -tt replay)";
     mc->init = machine_init;
     mc->max_cpus = 1;
     mc->default_ram_size = 0;

@@ -84,7 +84,7 @@ void tt_check_cpu(const char *type)
 {
     if (kvm_enabled() && g_strcmp0(type, TT_CPU_MODEL_TYPE)) {
         tt_refuse("-tt record: under KVM only CPU model " TT_CPU_MODEL " can be "
-                  "recorded: leave -cpu out");
+                  "recorded: leave out -cpu");
     }
 }
 
@@ -93,8 +93,9 @@ static void check_cpu_model(void)
     const char *bad = tt_cpu_model_unrecordable(first_cpu);
 
     if (bad) {
-        tt_refuse("-tt record: the CPU has '%s', which KVM answers past QEMU: leave "
-                  "-cpu out, or use -cpu " TT_CPU_MODEL, bad);
+        tt_refuse("-tt record: the CPU has feature '%s', which KVM handles without QEMU, "
+                  "so it cannot be recorded: leave out -cpu, or use "
+                  "-cpu " TT_CPU_MODEL, bad);
     }
     g_free(tt_session.manifest.accel);
     tt_session.manifest.accel = g_strdup("kvm");
@@ -111,15 +112,16 @@ static void make_stores(void)
     }
     if (!tt_disks_make_stores(tt_rundir_check, said, &err)) {
         tt_record_close();
-        error_append_hint(&err, "With disk=image the guest writes to your images.\n");
+        error_append_hint(&err, "With disk=image the guest writes to your images "
+                                "instead.\n");
         error_reportf_err(err, "-tt record: ");
         exit(1);
     }
     error_printf("%s", said->str);
     if (said->len && tt_record_options.disks == TT_DISKS_COMMIT) {
         tt_disks_commit_at_end();
-        error_printf("tt: your images get what the guest wrote when QEMU ends; should it "
-                     "be killed, 'tt disk commit %s' does it\n",
+        error_printf("tt: what the guest writes goes into your images when QEMU exits; "
+                     "if it is killed, use 'tt disk commit %s'\n",
                      tt_printable(tt_session.dir));
     }
 }
@@ -134,8 +136,13 @@ static void commit_disks(void)
     if (!tt_disks_commit(&err)) {
         error_reportf_err(err, "tt: ");
     } else {
-        error_printf("tt: your images have what the guest wrote\n");
+        error_printf("tt: what the guest wrote is in your images\n");
     }
+}
+
+static const char *mode_name(void)
+{
+    return tt_is_branch() ? "-tt branch" : "-tt record";
 }
 
 static void machine_ready(Notifier *n, void *opaque)
@@ -144,14 +151,14 @@ static void machine_ready(Notifier *n, void *opaque)
     Error *err = NULL;
 
     if (why) {
-        tt_refuse("-tt record: %s", why);
+        tt_refuse("%s: %s", mode_name(), why);
     }
     if (kvm_enabled()) {
         check_cpu_model();
     }
     if (!tt_record_open(&err)) {
         tt_record_close();
-        error_reportf_err(err, "-tt record: ");
+        error_reportf_err(err, "%s: ", mode_name());
         exit(1);
     }
     tt_watch_devices();
@@ -168,18 +175,20 @@ static void use_kvm(MachineState *ms)
     Error *err = NULL;
 
     if (opt->window_ns) {
-        tt_refuse("-tt record: last= needs checkpoints, which a recording under KVM "
-                  "cannot take yet: leave it out, or record with -accel tcg");
+        tt_refuse("-tt record: last= needs checkpoints, which cannot be taken under KVM "
+                  "yet: leave it out, or record with -accel tcg");
     }
     if (opt->names_reads) {
-        tt_refuse("-tt record: disk-reads=store works with -accel tcg only");
+        tt_refuse("-tt record: disk-reads=store works with -accel tcg only: leave it "
+                  "out, or record with that");
     }
     if (opt->undo) {
-        tt_refuse("-tt record: undo=console needs checkpoints, which a recording under "
-                  "KVM cannot take yet: leave it out, or record with -accel tcg");
+        tt_refuse("-tt record: undo=console needs checkpoints, which cannot be taken "
+                  "under KVM yet: leave it out, or record with -accel tcg");
     }
     if (opt->guard) {
-        tt_refuse("-tt record: guard=on works with -accel tcg only");
+        tt_refuse("-tt record: guard=on works with -accel tcg only: leave it out, or "
+                  "record with that");
     }
     opt->checkpoint_interval_ms = 0;
     if (!tt_kvm_check(ms, &err)) {
@@ -199,7 +208,7 @@ void tt_check_machine(MachineState *ms)
     if (kvm_enabled()) {
         use_kvm(ms);
     } else if (qemu_tcg_mttcg_enabled()) {
-        tt_refuse("-tt runs all vCPUs in one thread: leave thread=multi out");
+        tt_refuse("-tt runs all vCPUs in one thread: leave out thread=multi");
     }
     tt_block_migration(&error_fatal);
     tt_gdb_start();
@@ -211,8 +220,8 @@ void tt_check_machine(MachineState *ms)
 bool tt_refuses(const char *what, Error **errp)
 {
     if (tt_on()) {
-        error_setg(errp, "%s is not possible with -tt: it would leave the %s "
-                   "history", what,
+        error_setg(errp, "%s is not possible with -tt: the VM would leave its %s "
+                         "history", what,
                    tt_recording() ? "recorded" : "replayed");
     }
     return tt_on();

@@ -148,8 +148,8 @@ static void print_rates(const Stats *s)
     event_bytes = tool_bytes((s->file_bytes - s->t.pl_stored) / seconds);
     events = tool_number(s->t.n_events / seconds);
     all = tool_bytes(s->file_bytes / seconds);
-    printf("\nIn each of %.1f seconds on average: %s events, %s of log, of "
-           "which\n%s is not payload.\n", seconds, events, all, event_bytes);
+    printf("\nPer second, over %.1f seconds: %s events, %s of log, of which\n%s is not "
+           "payload.\n", seconds, events, all, event_bytes);
 }
 
 static void print_text(Stats *s)
@@ -171,8 +171,8 @@ static void print_text(Stats *s)
                  s->file_bytes, s);
     print_rates(s);
     if (s->torn) {
-        printf("\nThe recording %s; its torn tail is counted with the headers.\n",
-               tool_is_growing() ? "goes on" : "was cut off");
+        printf("\nThe recording %s; its incomplete tail is counted as headers.\n",
+               tool_is_growing() ? "is going on" : "was cut off");
     }
 }
 

@@ -37,7 +37,7 @@ static void print_help(const ToolCommand *c)
 
         printf("  %-18s %s\n", left, o->help);
     }
-    printf("  %-18s %s\n", "--help", "say this");
+    printf("  %-18s %s\n", "--help", "show this help");
 }
 
 /* Built without QEMU it has nothing to do with one. */
@@ -51,10 +51,9 @@ static void print_version(void)
 }
 
 static const char general[] =
-    "\nRUN is the directory of a recording. tt COMMAND --help says more; tt --version, which\n"
-    "version this is.\n"
-    "Exit status: 0 fine; 1 something is wrong with the run; 2 wrong usage;\n"
-    "3 a replay was not exact.\n";
+    "\nRUN is the directory of a recording. tt COMMAND --help explains a command;\ntt "
+    "--version shows the version.\nExit status: 0: success; 1: something is wrong with "
+    "the run, or it cannot be read;\n2: wrong usage; 3: a replay was not exact.\n";
 
 static void print_all(FILE *to)
 {
@@ -131,7 +130,7 @@ static int take_option(ToolArgs *a, char ***args)
         }
     }
     if (!o->is_many && tool_has(a, o->name)) {
-        return tool_usage(a->command, "%s is given twice", o->name);
+        return tool_usage(a->command, "%s can be given only once", o->name);
     }
     g_ptr_array_add(a->given, (void *)o->name);
     g_ptr_array_add(a->given, (void *)value);
@@ -146,8 +145,7 @@ static int take_operand(ToolArgs *a, const char *arg)
         i++;
     }
     if (!a->command->operands[i]) {
-        return tool_usage(a->command, "one %s only, please; not understood: "
-                          "%s", a->command->operands[i - 1], arg);
+        return tool_usage(a->command, "unexpected argument: %s", arg);
     }
     if (!*arg) {
         return tool_usage(a->command, "%s is empty", a->command->operands[i]);

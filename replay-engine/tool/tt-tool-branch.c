@@ -49,12 +49,12 @@ static int parse(Branch *b, const ToolArgs *a)
         g_array_append_val(b->without, w);
     }
     if (b->to && !*b->to) {
-        return tool_usage(a->command, "--to takes a directory that is to be made, and "
-                          "it is empty");
+        return tool_usage(a->command, "--to is empty: give the name of the new "
+                                      "directory");
     }
     if (!b->at || !*b->at) {
-        return tool_usage(a->command, "--at is missing: which full "
-                          "checkpoint?");
+        return tool_usage(a->command, "--at is missing: give a full checkpoint of the "
+                                      "run, by number or @NAME");
     }
     if (!strcmp(b->at, "@")) {
         return tool_usage(a->command, "--at @ needs the name of a checkpoint or "
@@ -348,7 +348,7 @@ static int make_command(Branch *b, const TtManifest *m)
         const Without *w = &g_array_index(b->without, Without, i);
 
         if (!w->is_used) {
-            tool_complain("--without %s: the recording has no such option",
+            tool_complain("--without: the recording has no option %s",
                           w->name);
             return TOOL_USAGE;
         }

@@ -52,9 +52,11 @@ static void check_log(Check *c, TtLogReader *r)
     c->totals = tool_totals(r);
     if (!c->totals.n_segments && !tt_log_reader_damage(r)) {
         tool_add(c->problems,
-                 tool_is_growing() ? "log: nothing is sealed yet: it is being "
-                 "recorded" : "log: nothing was recorded: the recorder ended before "
-                 "anything was sealed, and there is nothing to replay");
+                 tool_is_growing() ? "log: it is being recorded, and nothing has been "
+                                     "written yet" : "log: nothing was recorded: the "
+                                                     "recorder ended before it had "
+                                                     "written anything, so there is "
+                                                     "nothing to replay");
     }
     c->is_torn = tt_log_reader_is_torn(r);
     c->first_segment = tt_log_reader_first(r);
@@ -65,9 +67,9 @@ static void check_log(Check *c, TtLogReader *r)
             tt_segment_unref(seg);
         } else if (!damaged++) {
             add_of_log(c, diag.text, "");
-            tool_add(c->problems, "log: segment %" PRIu64 " (from position %" PRIu64
-                     " on) is the first that is damaged; what lies before it can "
-                     "be replayed", i, tt_log_reader_info(r, i)->first_pos);
+            tool_add(c->problems, "log: the first damaged segment is %" PRIu64 ", at "
+                                  "position %" PRIu64 "; what comes before it can be "
+                                  "replayed", i, tt_log_reader_info(r, i)->first_pos);
         }
     }
     if (damaged > 1) {
@@ -90,8 +92,8 @@ static void unreadable_pages(void *opaque, TtNodeId id, uint64_t pos,
     if (!c->n_unusable++) {
         tool_add(c->problems, "%s", why->text);
     }
-    tool_add(c->problems, "checkpoint %u, position %" PRIu64 ": %" PRIu64 " of its "
-             "pages cannot be read, page %" PRIu64 " first", id, pos, n_pages,
+    tool_add(c->problems, "checkpoint %u, position %" PRIu64 ": %" PRIu64 " of its pages "
+                          "cannot be read; the first is page %" PRIu64, id, pos, n_pages,
              first_page);
 }
 
@@ -111,12 +113,12 @@ static void add_before_window(Check *c, const TtCheckpointInfo *info)
         c->unused_to = info->pos + 1;
     }
     if (c->is_torn || c->is_cut || !path) {
-        tool_add(c->notes, "checkpoint %u, position %" PRIu64 ", is before the "
-                 "window that the log holds, and is not used", info->id, info->pos);
+        tool_add(c->notes, "checkpoint %u, position %" PRIu64 ", is before the window of "
+                           "the log and is not used", info->id, info->pos);
     } else {
-        tool_add(c->problems, "'%s' is missing: checkpoint %u, position %" PRIu64 ", "
-                 "stands there or before it, so somebody deleted the beginning of the "
-                 "window", path, info->id, info->pos);
+        tool_add(c->problems, "'%s' is missing, and checkpoint %u, position %" PRIu64 ", "
+                              "needs it: the beginning of the window was "
+                              "deleted", path, info->id, info->pos);
     }
 }
 
@@ -133,12 +135,13 @@ static void check_place(Check *c, const TtCheckpointInfo *info,
     }
     if (s->segment - c->first_segment >= c->totals.n_segments) {
         if (c->is_torn && info->pos >= c->totals.end_pos) {
-            tool_add(c->notes, "checkpoint %u, position %" PRIu64 ", is behind the end "
-                     "of the log%s", info->id, info->pos, tool_is_growing() ?
-                     " as it was when this began" : ", where the recording was cut off");
+            tool_add(c->notes, "checkpoint %u, position %" PRIu64 ", is after the end of "
+                               "the log%s", info->id, info->pos, tool_is_growing() ?
+                     " as it was when this check began" : ", where the recording was cut off");
         } else {
-            tool_add(c->problems, "checkpoint %u, position %" PRIu64 ": it stands in "
-                     "segment %" PRIu64 ", which the log does not have", info->id,
+            tool_add(c->problems, "checkpoint %u, position %" PRIu64 ": it belongs to "
+                                  "segment %" PRIu64 ", which the log does not "
+                                  "have", info->id,
                      info->pos, s->segment);
         }
         return;
@@ -150,8 +153,8 @@ static void check_place(Check *c, const TtCheckpointInfo *info,
         seg->info.end_pos;
     if (s->index > seg->n_events || at < info->pos ||
         seg->info.first_pos > info->pos) {
-        tool_add(c->problems, "checkpoint %u, position %" PRIu64 ": its place in the "
-                 "log has another position", info->id, info->pos);
+        tool_add(c->problems, "checkpoint %u, position %" PRIu64 ": the log has another "
+                              "position at its place", info->id, info->pos);
     } else {
         c->n_in_log++;
     }
@@ -229,7 +232,7 @@ static void check_marks(Check *c)
     if (tt_marks_load(io, NULL, NULL, &bad, &diag) != TT_OK) {
         tool_add(c->problems, "marks: %s", diag.text);
     } else if (bad) {
-        tool_add(c->problems, "marks: line %u is no position and a name", bad);
+        tool_add(c->problems, "marks: line %u is not a position and a name", bad);
     }
     tt_io_close(io);
 }
@@ -333,8 +336,8 @@ static void check_run(Check *c, const TtManifest *m, TtLogReader *r,
     }
     if (look & TOOL_LOOK_STORE && c->first_segment && !c->n_in_log &&
         !(m->features & TT_FEATURE_SCRUBBED)) {
-        tool_add(c->problems, "the log holds a window of the recording, and there "
-                 "is no checkpoint that a replay of it could begin with");
+        tool_add(c->problems, "the log holds only a window of the recording, and there "
+                              "is no checkpoint from which a replay could start");
     }
     if (look & TOOL_LOOK_PARENTS && m->features & TT_FEATURE_PARENT) {
         check_parents(c, m);

@@ -79,8 +79,9 @@ static void check_base(Disks *d, const char *path, const TtBlockMap *map)
         base = map_of(d, name);
         if (base && tool_parse_number(disk.backing_format + 3, &id) &&
             !tt_blockmap_version_info(base, MIN(id, UINT32_MAX), &v)) {
-            tool_add(d->problems, "disk '%s' stands on version %" PRIu64 " of '%s', which "
-                     "is not there: what the branch did not write itself is lost", path,
+            tool_add(d->problems, "disk '%s' is based on version %" PRIu64 " of '%s', "
+                                  "which is missing: what the branch did not write "
+                                  "itself is lost", path,
                      id, name);
         }
     }
@@ -118,8 +119,9 @@ static void check_pin(Disks *d, const TtCheckpointInfo *info, const TtFullDisk *
 
     /* One that went meanwhile had lost its checkpoint before. */
     if (map && !tool_is_growing() && !tt_blockmap_version_info(map, k->version, &v)) {
-        tool_add(d->problems, "checkpoint %u, position %" PRIu64 ": version %" PRIu32 " of disk "
-                 "'%s' is not there: no branch can begin at the checkpoint", info->id,
+        tool_add(d->problems, "checkpoint %u, position %" PRIu64 ": version %" PRIu32 " "
+                              "of disk '%s' is missing, so no branch can start "
+                              "there", info->id,
                  info->pos, k->version, path);
     }
 }

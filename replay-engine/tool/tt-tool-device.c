@@ -82,8 +82,9 @@ static bool read_registers(ToolDialogue *d, const char *path)
 
         if (!parse_register(lines[i], &r)) {
             g_free(r.name);
-            tool_complain("line %u of %s names no register: a line has the number of "
-                          "a BAR, an offset in hex (or FROM-TO), and a name", i + 1,
+            tool_complain("line %u of '%s' does not name a register: a line has the "
+                          "number of a BAR, an offset in hex (or FROM-TO), and a "
+                          "name", i + 1,
                           path);
             return false;
         }
@@ -242,8 +243,9 @@ bool tool_dialogue_add(ToolDialogue *d, const TtSegment *seg, uint64_t from,
 bool tool_dialogue_end(ToolDialogue *d)
 {
     if (!d->is_known) {
-        tool_complain("the log knows no device '%s': it tells of those that vfio-pci and "
-                      "vfio-user-pci brought in, by their id or place, like 00:03.0",
+        tool_complain("the log has no dialogue of a device '%s': it has those of "
+                      "vfio-pci and vfio-user-pci devices, by id or address, such as "
+                      "00:03.0",
                       d->id);
         return false;
     }

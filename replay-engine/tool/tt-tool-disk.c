@@ -113,7 +113,7 @@ static void info_text(const TtDiskInfo *disk, const TtBlockCheck *check)
     printf("Disk:       %s in clusters of %" PRIu32 " KiB\n", size,
            disk->cluster_bytes >> 10);
     printf("Over:       %s\n", tt_replace_controls(backing, '?'));
-    printf("Versions:   %s; the disk comes from %" PRIu32 "\n", n, disk->parent);
+    printf("Versions:   %s; the disk is based on %" PRIu32 "\n", n, disk->parent);
     printf("Uses:       %s, of which %s are the journal; %s inside the file are free\n",
            used, journal, free);
 }
@@ -222,8 +222,8 @@ int tool_disk(const ToolArgs *a)
     int result;
 
     if (!v) {
-        return tool_usage(a->command, "'%s' is none of list, info, commit, export, "
-                          "serve and diff",
+        return tool_usage(a->command, "'%s' is not a command of tt disk: use list, info, "
+                                      "commit, export, serve or diff",
                           a->operand[0]);
     }
     result = check_given(a, v);

@@ -37,7 +37,7 @@ bool tool_disk_open(const ToolArgs *a, ToolDisk *d)
 
     if (!g_file_test(path, G_FILE_TEST_IS_DIR)) {
         if (wanted) {
-            tool_complain("--disk is for a run, and '%s' is none", path);
+            tool_complain("--disk is only for a run, and '%s' is not one", path);
             return false;
         }
         return tool_disk_open_path(path, d);
@@ -78,8 +78,9 @@ static int find_version(const ToolDisk *d, const char *text, ToolDiskAt *at)
     if (tool_parse_number(text, &n) && n <= UINT32_MAX) {
         at->id = n;
         if (n == 0) {
-            return tool_complain("version 0 is the disk as it was made, which has no place "
-                                 "in '%s': tt disk info names the file below it", d->path);
+            return tool_complain("version 0 is the disk as it was created, which '%s' "
+                                 "does not hold: use the file below it, which tt disk "
+                                 "info names", d->path);
         }
         if (tt_blockmap_version_info(d->map, n, &v)) {
             at->words = *v.name ? g_strdup_printf("version %" PRIu32 " (%s)", v.id, v.name)
@@ -117,7 +118,7 @@ int tool_disk_at_option(const ToolArgs *a, const ToolDisk *d, ToolDiskAt *at)
         return tool_usage(a->command, "give --version or --at, not both");
     }
     if (place && !d->run) {
-        return tool_complain("--at is for a run, and '%s' is none: use --version",
+        return tool_complain("--at is only for a run, and '%s' is not one: use --version",
                              a->operand[1]);
     }
     if (version && strcmp(version, "now") != 0) {

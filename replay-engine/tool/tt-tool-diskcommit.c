@@ -67,8 +67,8 @@ static GPtrArray *disks_of(const char *path)
         g_dir_close(dir);
     }
     if (!disks->len) {
-        tool_complain("'%s' has no disk of a guest: it was recorded with disk=image, or "
-                      "the guest had none that it could write", path);
+        tool_complain("the run '%s' has no disk with versions: it was recorded with "
+                      "disk=image, or the guest had no disk that it could write", path);
         g_ptr_array_free(disks, true);
         return NULL;
     }
@@ -113,7 +113,7 @@ int tool_disk_commit(const ToolArgs *a, const char *path)
     if (ok) {
         g_autofree char *n = tool_count(disks->len, "disk");
 
-        printf("%s committed: the images have what the guest wrote\n", n);
+        printf("%s committed: the images now contain what the guest wrote\n", n);
     }
     if (disks) {
         g_ptr_array_free(disks, true);

@@ -329,8 +329,9 @@ int tool_ext_compare(TtIo *disk[2], const TtDiskPart *part, const GArray *change
     if (result == TOOL_FINE) {
         compare_trees(t, changed, r);
         if (tree[0].n_unread || tree[1].n_unread) {
-            result = tool_complain("%u directories or files cannot be read, since the file "
-                                   "system is damaged: what they have is not compared",
+            result = tool_complain("%u directories or files cannot be read because the "
+                                   "file system is damaged: their contents are not "
+                                   "compared",
                                    tree[0].n_unread + tree[1].n_unread);
         }
     }

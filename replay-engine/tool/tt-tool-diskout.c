@@ -84,7 +84,7 @@ static bool give_name(const char *from, const char *out, bool force)
               link(from, out) == 0 && unlink(from) == 0;
 
     if (!ok) {
-        tool_complain("cannot name it '%s': %s", out, g_strerror(errno));
+        tool_complain("cannot rename the new disk to '%s': %s", out, g_strerror(errno));
     }
     return ok;
 }
@@ -112,8 +112,9 @@ static int export_to(const ToolArgs *a, const ToolDisk *d, const ToolDiskAt *at,
     fd = open(part, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     if (fd < 0) {
         return tool_complain("cannot create '%s': %s%s", part, g_strerror(errno),
-                             errno == EEXIST ? "; it is of an export that was killed or "
-                             "still runs: remove it when none does" : "");
+                             errno == EEXIST ? "; it belongs to an export that was "
+                                               "killed or still runs: remove it if none "
+                                               "runs" : "");
     }
     close(fd);
     if (!convert(a, options, format, part) || !give_name(part, whole, force)) {
@@ -158,7 +159,8 @@ static int listen_unix(const char *path)
     bool ok;
 
     if (strlen(path) >= sizeof(addr.sun_path)) {
-        tool_complain("the path of a socket has %zu bytes at most: give a shorter one",
+        tool_complain("the path of a socket can have at most %zu bytes: give a shorter "
+                      "one",
                       sizeof(addr.sun_path) - 1);
         close(fd);
         return -1;
@@ -286,7 +288,8 @@ int tool_disk_serve_command(const ToolArgs *a, const ToolDisk *d)
     int result;
 
     if (tool_has(a, "--socket") == tool_has(a, "--port")) {
-        return tool_usage(a->command, "give --socket PATH, or --port N (0: a free one)");
+        return tool_usage(a->command, "give --socket PATH, or --port N (0: any free "
+                                      "port)");
     }
     if (!tool_number_option(a, "--port", 0, &port) ||
         !tool_number_option(a, "--seconds", 0, &seconds)) {

@@ -184,7 +184,8 @@ static bool find_place(const ToolDisk *d, const GArray *pins, const char *text,
             return false;
         }
         if (!s.is_found) {
-            tool_complain("the run has no full checkpoint and no mark '%s'", text + 1);
+            tool_complain("the run has neither a full checkpoint nor a mark named "
+                          "'%s'", text + 1);
             return false;
         }
         *pos = s.pos;
@@ -219,18 +220,19 @@ int tool_disk_at_place(const ToolDisk *d, const char *text, ToolDiskAt *at)
     }
     pin = pin ? pin : nearest(pins, pos);
     if (!pin && pins->len) {
-        return tool_complain("there is no version of the disk at or before position %"
-                             PRIu64 ": the first one is of position %" PRIu64, pos,
+        return tool_complain("there is no version of the disk at or before position "
+                             "%" PRIu64 ": the first one is at position %" PRIu64, pos,
                              g_array_index(pins, ToolDiskPin, 0).pos);
     }
     if (!pin) {
-        return tool_complain("no full checkpoint of the run has a version of '%s': ask for "
-                             "full checkpoints, or for 'now', the disk as the run left it",
+        return tool_complain("no full checkpoint of the run has a version of '%s': make "
+                             "full checkpoints while recording, or use 'now', the disk "
+                             "as the run left it",
                              d->path);
     }
     if (!tt_blockmap_version_info(d->map, pin->version, &v)) {
-        return tool_complain("version %" PRIu32 " of '%s', which checkpoint %" PRIu32
-                             " needs, is gone", pin->version, d->path, pin->checkpoint);
+        return tool_complain("version %" PRIu32 " of '%s', which checkpoint %" PRIu32 " "
+                             "needs, is missing", pin->version, d->path, pin->checkpoint);
     }
     where = tool_number(pin->pos);
     at->id = pin->version;

@@ -96,14 +96,14 @@ static int compare_files(TtIo *disk[2], const GArray *changed, bool json)
 
             found = tool_ext_compare(disk, both, changed, &r);
         } else {
-            found = tool_complain("%s: only one of the two has a file system of ext2, 3 or "
-                                  "4 there", where);
+            found = tool_complain("%s: only one of the two has an ext2, ext3 or ext4 "
+                                  "file system there", where);
         }
         result = MAX(result, found);
         printf("%s", json ? "]}" : r.n ? "" : "  no difference\n");
     }
     printf("%s", json ? "]" : n_volumes ? "" :
-           "No file system of ext2, 3 or 4: only blocks are compared\n");
+           "No ext2, ext3 or ext4 file system: only blocks are compared\n");
     return result;
 }
 
@@ -169,7 +169,7 @@ int tool_disk_diff_files(TtIo *disk[2], const GArray *changed, bool json)
 int tool_disk_diff_files(TtIo *disk[2], const GArray *changed, bool json)
 {
     tool_note("this tt was built without libext2fs (Debian's libext2fs-dev), so it "
-              "compares blocks and no files");
+              "compares only blocks, not files");
     return TOOL_FINE;
 }
 

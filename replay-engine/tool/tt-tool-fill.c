@@ -78,8 +78,8 @@ TtStatus tool_fill_event(ToolFill *f, TtEvent *ev, TtDiag *diag)
     size_t got;
 
     if (!tt_disk_ref_decode(ev, &ref) || !ref.version || ref.disk >= f->m->n_disks) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the log names a place on a disk that cannot "
-                       "be one");
+        return tt_fail(diag, TT_ERR_FORMAT, "the log names an impossible place on a "
+                                            "disk");
     }
     st = open_version(f, &ref, diag);
     if (st == TT_OK) {
@@ -87,9 +87,11 @@ TtStatus tool_fill_event(ToolFill *f, TtEvent *ev, TtDiag *diag)
                                      diag);
     }
     if (st == TT_OK && (got != ev->aux || (uint32_t)XXH3_64bits(f->bytes, got) != ref.sum)) {
-        st = tt_fail(diag, TT_ERR_FORMAT, "what the guest read from the disk '%s' (version %"
-                     PRIu32 ", sector %" PRIu64 ") is no longer there: the image below it "
-                     "was changed: restore it", f->m->disks[ref.disk], ref.version,
+        st = tt_fail(diag, TT_ERR_FORMAT, "what the guest read from the disk '%s' "
+                                          "(version %" PRIu32 ", sector %" PRIu64 ") is "
+                                          "no longer there, since the image below it was "
+                                          "changed: restore that "
+                                          "image", f->m->disks[ref.disk], ref.version,
                      ref.sector);
     }
     if (st == TT_OK) {

@@ -40,8 +40,8 @@ static char *address_of(void *opaque, const char *chain, size_t *used, bool is_a
     size_t n;
 
     if (!f->symbols) {
-        return fail(why, "'%.*s' is a name of a program: give the file that has it with "
-                    "--symbols", len, chain);
+        return fail(why, "'%.*s' is a symbol of a program: give the file that defines it "
+                         "with --symbols", len, chain);
     }
     n = tool_symbols_address(f->symbols, chain, len, &addr, &is_code);
     if (!n) {
@@ -52,8 +52,8 @@ static char *address_of(void *opaque, const char *chain, size_t *used, bool is_a
                     "you mean", n, len, chain);
     }
     if (!is_code && !is_address) {
-        return fail(why, "what type '%.*s' has is not known: write *(u32 *)&%.*s, or "
-                    "another type that fits", len, chain, len, chain);
+        return fail(why, "the type of '%.*s' is not known: write *(u32 *)&%.*s, or "
+                         "another type that fits", len, chain, len, chain);
     }
     return g_strdup_printf("0x%" PRIx64 "UL", addr + f->offset);
 }
@@ -242,11 +242,11 @@ static int take_options(ToolFind *f, const ToolArgs *a)
     f->changes = tool_has(a, "--changes");
     f->monotone = tool_has(a, "--monotone");
     if (f->monotone && (f->replays.jobs > 1 || last)) {
-        return tool_usage(c, "with --monotone there is one position, found by one process: "
-                          "leave %s out", last ? "--last" : "-j");
+        return tool_usage(c, "--monotone finds one position, with one process: leave out "
+                             "%s", last ? "--last" : "-j");
     }
     if (tool_has(a, "--offset") && !tool_has(a, "--symbols")) {
-        return tool_usage(c, "--offset is added to the addresses of --symbols");
+        return tool_usage(c, "--offset needs --symbols: it is added to their addresses");
     }
     return TOOL_FINE;
 }
@@ -275,12 +275,12 @@ static int find_in(ToolFind *f, const TtManifest *m, const TtLogReader *r)
     int result;
 
     if (m->features & TT_FEATURE_SCRUBBED) {
-        return tool_complain("the run '%s' was scrubbed when it was packed and "
-                             "cannot be replayed: ask for the whole one", f->run);
+        return tool_complain("the run '%s' was scrubbed when it was packed and cannot be "
+                             "replayed: ask for the original", f->run);
     }
     if (!t.n_segments) {
-        return tool_complain("the run '%s' is empty: its recorder ended before "
-                             "anything was sealed", f->run);
+        return tool_complain("the run '%s' is empty: its recorder ended before it had "
+                             "written anything", f->run);
     }
     result = understand(f, t.end_pos);
     return result == TOOL_FINE ? search(f, m, r) : result;

@@ -17,40 +17,39 @@ struct ToolFinding {
 static const struct {
     const char *kind, *words;
 } all_words[] = {
-    { "diverged", "the replay is as recorded at position {after} and no longer at "
-      "{position}, pc {pc}: {text}" },
+    { "diverged", "the replay is as recorded at position {after}, but not at {position}, "
+                  "pc {pc}: {text}" },
     { "damaged", "the replay cannot go on from position {position}: {text}" },
-    { "release", "QEMU {text} recorded this run, and this is {replayed}: "
-      "releases fix instructions, so replay it with that release" },
-    { "further", "what follows of it, at position {position}, pc {pc}: {text}" },
+    { "release", "the run was recorded with QEMU {text}, and this is {replayed}: "
+                 "releases fix instructions, so replay it with the same release" },
+    { "further", "a consequence of it, at position {position}, pc {pc}: {text}" },
     { "state", "registers of the replay at position {position}, vCPU {cpu}: "
       "{text}" },
     { "before", "the last event before it: {text}" },
     { "next", "the next event: {text}" },
-    { "vcpu", "at the end of the interval vCPUs are not as they were recorded" },
+    { "vcpu", "at the end of the interval, vCPUs differ from the recorded ones" },
     { "register", "vCPU {cpu}, register {name}: recorded {recorded}, replayed "
       "{replayed}" },
-    { "hidden", "what differs of them is no register that is shown (an MSR, or what "
-      "is pending)" },
-    { "outputs", "what the guest wrote to its devices is not what was recorded" },
+    { "hidden", "what differs is not in a register that is shown (an MSR, or a pending "
+                "event)" },
+    { "outputs", "what the guest wrote to its devices differs from what was recorded" },
     { "events", "{recorded} events were recorded up to there, {replayed} "
       "replayed" },
-    { "map", "the memory map is not the recorded one" },
+    { "map", "the memory map differs from the recorded one" },
     { "page", "page {page} block {block} offset {offset} recorded {recorded} "
       "replayed {replayed}, physical address {physical}, bytes of the page that "
       "differ: {bytes}" },
     { "pages", "pages that differ: {count}" },
-    { "again", "at position {position} all is as it was recorded again" },
-    { "nowrite", "page {page}: no instruction of this interval wrote what it has "
-      "in the replay: an input is missing from the log" },
-    { "write", "page {page}: what it has in the replay was written at position "
-      "{position}, pc {pc}" },
-    { "kept", "vCPU {cpu}, register {name}: in the replay it is the same from "
-      "position {from} to {to}: an input is missing from the log" },
-    { "wrote", "vCPU {cpu}, register {name}: what it has in the replay was written "
-      "at position {position}, pc {pc}" },
-    { "search", "the search for who wrote it ended at position {position}: "
-      "{text}" },
+    { "again", "at position {position}, all is as recorded again" },
+    { "nowrite", "page {page}: no instruction of this interval wrote its contents in the "
+                 "replay: an input is missing from the log" },
+    { "write", "page {page}: its contents in the replay were written at position "
+               "{position}, pc {pc}" },
+    { "kept", "vCPU {cpu}, register {name}: it does not change in the replay from "
+              "position {from} to {to}: an input is missing from the log" },
+    { "wrote", "vCPU {cpu}, register {name}: its value in the replay was written at "
+               "position {position}, pc {pc}" },
+    { "search", "the search for the writer ended at position {position}: {text}" },
     { "unusable", "checkpoint {id}, position {position}, cannot be used" },
     { "missed", "the replay ended at position {end}, before checkpoint {id}, "
       "position {position}" },

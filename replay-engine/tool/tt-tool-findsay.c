@@ -183,7 +183,7 @@ static void say_text(const ToolFind *f, const GPtrArray *wrong)
     }
     fflush(stdout);
     if (f->is_cut_short) {
-        tool_note("there are more: --limit says how many are shown");
+        tool_note("there are more: raise --limit to see them");
     }
     for (unsigned i = 0; i < wrong->len; i++) {
         tool_complain("%s", (char *)wrong->pdata[i]);
@@ -192,7 +192,7 @@ static void say_text(const ToolFind *f, const GPtrArray *wrong)
         printf("%s\n", is_complete(f) ? "Nothing was found." :
                "Nothing was found in what could be searched.");
     } else if (!is_complete(f)) {
-        tool_note("not all could be searched: there may be more");
+        tool_note("not all of the run could be searched: there may be more");
     }
 }
 

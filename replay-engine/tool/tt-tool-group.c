@@ -50,11 +50,13 @@ static int info(const ToolArgs *a, const Group *g)
                m->sent->len, m->got->len, m->outside, m->is_whole ? "" : "  cut off");
     }
     if (t.early) {
-        printf("%" PRIu64 " were sent before the recording of their sender began\n",
+        printf("%" PRIu64 " frames were sent before the recording of their sender "
+               "began\n",
                t.early);
     }
     if (t.lost) {
-        printf("%" PRIu64 " are lost: the log of their sender ends before\n", t.lost);
+        printf("%" PRIu64 " frames are lost: the log of their sender ends too "
+               "early\n", t.lost);
     }
     return TOOL_FINE;
 }
@@ -115,12 +117,12 @@ static bool parse_position(const GroupMember *m, const char *text, uint64_t *pos
     } else if (!strcmp(text, "start")) {
         *pos = m->first;
     } else if (!tool_parse_number(text, pos)) {
-        tool_complain("'%s' is no position: a number, start, end or @MARK", text);
+        tool_complain("'%s' is not a position: use a number, start, end or @MARK", text);
         return false;
     }
     if (*pos < m->first || *pos > m->end) {
-        tool_complain("position %" PRIu64 " is not in the run of %s, which has %" PRIu64
-                      " to %" PRIu64, *pos, m->name, m->first, m->end);
+        tool_complain("position %" PRIu64 " is not in the run of %s, which goes from "
+                      "%" PRIu64 " to %" PRIu64, *pos, m->name, m->first, m->end);
         return false;
     }
     return true;
@@ -138,8 +140,8 @@ static bool parse_place(const Group *g, const char *text, Place *p)
             return parse_position(m, colon + 1, &p->pos);
         }
     }
-    tool_complain("'%s' is no place: MEMBER:POSITION, and tt group info lists the "
-                  "members", text);
+    tool_complain("'%s' is not a place: use MEMBER:POSITION (tt group info lists the "
+                  "members)", text);
     return false;
 }
 
@@ -187,7 +189,7 @@ static int cut(const ToolArgs *a, const Group *g)
     TtDiag diag;
 
     if (!a->operand[2] || a->operand[3]) {
-        return tool_usage(a->command, "cut needs one place, MEMBER:POSITION");
+        return tool_usage(a->command, "tt group cut needs one place, MEMBER:POSITION");
     }
     if (!parse_place(g, a->operand[2], &p)) {
         return TOOL_PROBLEM;
@@ -224,7 +226,7 @@ static int order(const ToolArgs *a, const Group *g)
     TtCausalOrder o;
 
     if (!a->operand[2] || !a->operand[3]) {
-        return tool_usage(a->command, "order needs two places, MEMBER:POSITION");
+        return tool_usage(a->command, "tt group order needs two places, MEMBER:POSITION");
     }
     if (!parse_place(g, a->operand[2], &p) || !parse_place(g, a->operand[3], &q)) {
         return TOOL_PROBLEM;
@@ -252,16 +254,17 @@ int tool_group(const ToolArgs *a)
     for (unsigned i = 0; i < G_N_ELEMENTS(verbs); i++) {
         if (!strcmp(a->operand[0], verbs[i].name)) {
             if (tool_has(a, "--at-most") && verbs[i].run != cut) {
-                return tool_usage(a->command, "--at-most is for cut only");
+                return tool_usage(a->command, "--at-most is only for tt group cut");
             }
             if (i < 3 && a->operand[2]) {
-                return tool_usage(a->command, "%s needs no place", verbs[i].name);
+                return tool_usage(a->command, "tt group %s takes no "
+                                              "place", verbs[i].name);
             }
             g = group_load(a->operand[1]);
             return g ? verbs[i].run(a, g) : TOOL_PROBLEM;
         }
     }
-    return tool_usage(a->command, "a group has info, check, checkpoints, cut and order, "
-                      "and not '%s'",
+    return tool_usage(a->command, "'%s' is not a command of tt group: use info, check, "
+                                  "checkpoints, cut or order",
                       a->operand[0]);
 }

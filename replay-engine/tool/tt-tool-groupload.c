@@ -91,8 +91,8 @@ static bool read_list(Group *g, const char *path)
         names = g_key_file_get_keys(f, "members", NULL, &err);
     }
     if (!names) {
-        tool_complain("%s is neither a directory with runs nor a list of them, whose "
-                      "lines behind [members] are NAME=RUN: %s", path, err->message);
+        tool_complain("%s is neither a directory with runs nor a list of runs (a line "
+                      "[members], then lines NAME=RUN): %s", path, err->message);
         g_error_free(err);
         return false;
     }
@@ -256,9 +256,9 @@ static bool open_member(Group *g, unsigned i, TtLogReader **r)
         why = "was recorded under KVM and not replayed yet: replay it once, which "
               "converts it";
     } else if (manifest.features & TT_FEATURE_SCRUBBED) {
-        why = "was scrubbed: what it sent and got is not in it any more";
+        why = "was scrubbed: what it sent and received is no longer in it";
     } else if (find_uuid(g, manifest.uuid) >= 0) {
-        why = "is a member a second time, or a copy of one that is";
+        why = "is listed twice, or is a copy of another member";
     }
     t = tool_totals(*r);
     memcpy(m->uuid, manifest.uuid, 16);
@@ -340,7 +340,7 @@ static void G_GNUC_PRINTF(2, 3) find(GPtrArray *list, const char *fmt, ...)
         g_ptr_array_add(list, g_strdup_vprintf(fmt, ap));
         va_end(ap);
     } else if (list->len == FINDINGS_MAX) {
-        g_ptr_array_add(list, g_strdup("and more of that kind"));
+        g_ptr_array_add(list, g_strdup("and more like this"));
     }
 }
 
@@ -352,8 +352,8 @@ static void check_got(const Group *g, const GroupMember *m, const GroupGot *got,
     uint64_t first;
 
     if (!from->sent->len) {
-        find(list, "%s got frame %" PRIu64 " of %s at position %" PRIu64 ", and that run "
-             "has sent nothing", m->name, got->seq, from->name, got->pos);
+        find(list, "%s received frame %" PRIu64 " of %s at position %" PRIu64 ", but "
+                   "that run has sent nothing", m->name, got->seq, from->name, got->pos);
         return;
     }
     first = g_array_index(from->sent, GroupSent, 0).seq;
@@ -361,18 +361,19 @@ static void check_got(const Group *g, const GroupMember *m, const GroupGot *got,
         return;                             /* sent before its recording began */
     }
     if (got->seq - first >= from->sent->len) {
-        find(list, "%s got frame %" PRIu64 " of %s at position %" PRIu64 ", which is "
-             "lost: the log of %s ends before", m->name, got->seq, from->name, got->pos,
+        find(list, "%s received frame %" PRIu64 " of %s at position %" PRIu64 ", which "
+                   "is lost: the log of %s ends before it was sent", m->name, got->seq, from->name, got->pos,
              from->name);
         return;
     }
     s = &g_array_index(from->sent, GroupSent, got->seq - first);
     if (s->hash != got->hash || s->len != got->len) {
-        find(list, "frame %" PRIu64 " of %s is not what %s got at position %" PRIu64
-             ": its hash or its length differs", got->seq, from->name, m->name, got->pos);
+        find(list, "frame %" PRIu64 " of %s is not what %s received at position "
+                   "%" PRIu64 ": its hash or its length differs", got->seq, from->name, m->name, got->pos);
     } else if (!from->is_kvm && s->pos != got->sent_at) {
-        find(list, "frame %" PRIu64 " of %s says that it was sent at position %" PRIu64
-             ", and the log of %s says %" PRIu64, got->seq, from->name, got->sent_at,
+        find(list, "frame %" PRIu64 " of %s says that it was sent at position "
+                   "%" PRIu64 ", but the log of %s says "
+                   "%" PRIu64, got->seq, from->name, got->sent_at,
              from->name, s->pos);
     }
 }

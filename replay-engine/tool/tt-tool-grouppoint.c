@@ -77,8 +77,8 @@ void group_check_points(const Group *g, GPtrArray *list)
         uint32_t e = g_array_index(all, uint32_t, i);
 
         if (!is_moment(g, e, &diag)) {
-            g_ptr_array_add(list, g_strdup_printf("checkpoint %" PRIu32 " of the group is "
-                                                  "not one moment: %s", e, diag.text));
+            g_ptr_array_add(list, g_strdup_printf("checkpoint %" PRIu32 " of the group "
+                                                  "is not consistent: %s", e, diag.text));
         }
     }
 }

@@ -108,7 +108,7 @@ static gboolean peer_came(gint fd, GIOCondition what, gpointer opaque)
         setsockopt(peer, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
         hub_connected(opaque, peer);
     } else if (errno == EMFILE || errno == ENFILE) {
-        hub_say(opaque, "a peer cannot be let in: %s", g_strerror(errno));
+        hub_say(opaque, "a peer cannot be accepted: %s", g_strerror(errno));
         g_usleep(10000);
     }
     return G_SOURCE_CONTINUE;
@@ -148,7 +148,7 @@ static bool real_option(const ToolArgs *a, const char *name, double max, double 
     }
     v = g_ascii_strtod(text, &end);
     if (end == text || *end || !isfinite(v) || v < 0 || v > max) {
-        tool_usage(a->command, "%s is a number from 0 to %.0f, and not '%s'", name, max,
+        tool_usage(a->command, "%s takes a number from 0 to %.0f, not '%s'", name, max,
                    text);
         return false;
     }
@@ -182,7 +182,7 @@ static int parse(const ToolArgs *a, Hub *h)
         o->queue_ns = 100 * 1000000;
     }
     if (o->rate_bits && o->rate_bits < TT_SHAPE_RATE_MIN) {
-        return tool_usage(a->command, "--rate is 0.001 or more");
+        return tool_usage(a->command, "--rate takes a number of at least 0.001");
     }
     if (key && tt_group_key_load(key, &h->key, &h->key_len, &diag)) {
         return tool_problem(&diag);
@@ -212,7 +212,7 @@ static void run(Hub *h, uint64_t seconds)
     g_main_loop_run(h->loop);
     g_clear_pointer(&h->loop, g_main_loop_unref);
     hub_end(h);
-    printf("%" PRIu64 " frames came, %" PRIu64 " went on, %" PRIu64 " were lost\n",
+    printf("%" PRIu64 " frames received, %" PRIu64 " forwarded, %" PRIu64 " lost\n",
            h->n_came, h->n_gone, h->n_lost);
 }
 
@@ -230,7 +230,7 @@ int tool_hub(const ToolArgs *a)
     }
     while (!result && (text = tool_next_value(a, "--listen", &next))) {
         if (n == LISTENERS_MAX) {
-            result = tool_usage(a->command, "a hub listens at %d places at most",
+            result = tool_usage(a->command, "--listen can be given at most %d times",
                                 LISTENERS_MAX);
             break;
         }
@@ -238,8 +238,8 @@ int tool_hub(const ToolArgs *a)
         n++;
     }
     if (!result && !n) {
-        result = tool_usage(a->command, "--listen is needed: the path of a Unix socket, "
-                            "or HOST:PORT");
+        result = tool_usage(a->command, "--listen is missing: give the path of a Unix "
+                                        "socket, or HOST:PORT");
     }
     if (!result) {
         hub_init(h);

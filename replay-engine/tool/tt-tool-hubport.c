@@ -218,7 +218,7 @@ static void wait_for(Hub *h, const HubFrame *f)
 
     if (h->waiting_bytes + len > WAITING_MAX) {
         settle(h, f, HUB_FULL);
-        hub_say(h, "more than %u MB are on their way: frames are lost",
+        hub_say(h, "more than %u MB of frames are queued: frames are lost",
                 WAITING_MAX >> 20);
         return;
     }
@@ -266,8 +266,8 @@ static void frame_came(HubPort *p, const TtFrame *f)
 
     h->n_came++;
     if (!tt_heard_is_new(&h->heard, f)) {
-        hub_say(h, "a frame is dropped: its number %" PRIu64 " came before, or it is "
-                "far too late", f->seq);
+        hub_say(h, "a frame is dropped: its number %" PRIu64 " was seen before, or it is "
+                   "far too late", f->seq);
         return;
     }
     /* Where its sender is, only a frame that is new may say. */
@@ -299,7 +299,7 @@ static void pass_epoch_on(HubPort *p)
         if (to && to != p && to->is_member) {
             tt_link_out(to->link, &waiting);
             if (waiting > 2 * OUT_MAX) {        /* a number may not be left out */
-                hub_say(h, "port %u is closed: it does not read", i);
+                hub_say(h, "port %u is closed: its peer does not read", i);
                 close_port(to);
                 continue;
             }
@@ -372,7 +372,7 @@ static gboolean lose_patience(gpointer opaque)
     HubPort *p = opaque;
 
     p->patience_tag = 0;
-    hub_say(p->hub, "port %u is closed: its peer has not said what it is for %d s",
+    hub_say(p->hub, "port %u is closed: its peer has not introduced itself within %d s",
             p->number, PATIENCE_MS / 1000);
     close_port(p);
     return G_SOURCE_REMOVE;
@@ -390,7 +390,7 @@ void hub_connected(Hub *h, int fd)
     }
     if (i == TT_SHAPE_PORTS_MAX ||
         getrandom(o.nonce, sizeof(o.nonce), 0) != sizeof(o.nonce)) {
-        hub_say(h, "a peer is turned away: the hub has %u already", i);
+        hub_say(h, "a peer is refused: the hub already has %u", i);
         close(fd);
         return;
     }

@@ -109,8 +109,8 @@ static void print_log(const TtLogReader *r, const ToolTotals *t,
     g_autofree char *payload = tool_bytes(t->pl_stored);
 
     if (!s->has_start) {
-        printf("Positions:  a window up to %s, and no checkpoint with which a "
-               "replay could begin\n", end);
+        printf("Positions:  a window up to %s, without a checkpoint from which a replay "
+               "could start\n", end);
     } else {
         printf("Positions:  %s to %s%s\n", first, end,
                tt_log_reader_is_window(r) ? " (a window of the recording)" :
@@ -119,10 +119,10 @@ static void print_log(const TtLogReader *r, const ToolTotals *t,
     printf("Events:     %s in %s\n", events, segments);
     printf("Log:        %s, of which %s are payload\n", all, payload);
     printf("Ended:      %s\n", tt_log_reader_damage(r)
-           ? "damaged; it replays up to there" : !tt_log_reader_is_torn(r)
+           ? "damaged; it can be replayed up to there" : !tt_log_reader_is_torn(r)
            ? "cleanly" : tool_is_growing()
-           ? "not yet, it is being recorded; it replays up to there"
-           : "cut off; it replays up to there");
+           ? "not yet: it is being recorded, and can be replayed up to there"
+           : "cut off; it can be replayed up to there");
 }
 
 static void print_store(const Store *s)

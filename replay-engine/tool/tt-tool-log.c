@@ -121,7 +121,7 @@ static int parse_filter(const ToolArgs *a, Filter *f)
     f->is_json = tool_has(a, "--json");
     f->has_data = tool_has(a, "--data");
     if (f->has_data && !f->is_json) {
-        return tool_usage(a->command, "--data makes sense with --json only");
+        return tool_usage(a->command, "--data needs --json");
     }
     if (!tool_number_option(a, "--from", 0, &f->from) ||
         !tool_number_option(a, "--to", UINT64_MAX, &f->to) ||
@@ -167,8 +167,7 @@ int tool_log(const ToolArgs *a)
             return TOOL_PROBLEM;
         }
     } else if (tool_has(a, "--registers") || tool_has(a, "--timeline")) {
-        return tool_usage(a->command, "--registers and --timeline make sense with "
-                          "--device only");
+        return tool_usage(a->command, "--registers and --timeline need --device");
     }
     r = tool_open_log(a->operand[0]);
     if (!r) {

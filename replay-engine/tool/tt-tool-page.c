@@ -385,7 +385,7 @@ int tool_page(const ToolArgs *a)
     int result;
 
     if (!out || !*out) {
-        return tool_usage(a->command, "-o is missing: which file is to be made?");
+        return tool_usage(a->command, "-o is missing: give the file to write");
     }
     if (!tool_is_fit(out)) {
         return TOOL_PROBLEM;

@@ -108,7 +108,7 @@ static char *read_text(int fd, const char *path)
     while ((n = read(fd, buf, sizeof(buf))) > 0 || (n < 0 && errno == EINTR)) {
         g_string_append_len(text, buf, MAX(n, 0));
         if (text->len > TEXT_MAX) {
-            tool_complain("'%s' is too long for a list of symbols: %u MiB at "
+            tool_complain("'%s' is too large for a list of symbols: %u MiB at "
                           "most", path, TEXT_MAX >> 20);
             return g_string_free(text, true);
         }
@@ -147,8 +147,8 @@ int tool_symbols_load(const char *path, ToolSymbols **out)
     n = take_file(s, fd, path);
     close(fd);
     return n > 0 ? TOOL_FINE : n < 0 ? TOOL_PROBLEM :
-        tool_complain("'%s' has no symbols: give a vmlinux, or what nm or "
-                      "/proc/kallsyms print", path);
+        tool_complain("'%s' has no symbols: give a vmlinux, or the output of nm or "
+                      "/proc/kallsyms", path);
 }
 
 void tool_symbols_free(ToolSymbols *s)

@@ -176,11 +176,11 @@ static void print_text(const ToolArgs *a, const TtTraceDiff *d, bool is_same,
     g_autofree char *n = tool_number(d->n_same);
 
     if (is_same) {
-        printf("Control went the same way from position %s to %s: %s branches."
-               "\n", from, to, n);
+        printf("The control flow is the same from position %s to %s: %s "
+               "branches.\n", from, to, n);
         return;
     }
-    printf("The traces differ behind %s branches from position %s:\n", n,
+    printf("The traces differ after %s branches from position %s:\n", n,
            from);
     for (unsigned i = 0; i < d->n_before; i++) {
         print_branch("  ", &d->before[i], symbols);

@@ -213,8 +213,8 @@ static TtLogReader *open_log(const char *run, bool says_damage)
         tool_problem(&diag);
     }
     if (status == TT_END_TORN) {
-        tool_note(is_growing ? "it is being recorded; what was written up to now is "
-                  "looked at" : diag.text);
+        tool_note(is_growing ? "the run is being recorded; this shows what has been "
+                               "written so far" : diag.text);
     }
     return r;
 }

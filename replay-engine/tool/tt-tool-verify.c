@@ -223,19 +223,19 @@ static void print_branch(const Verify *v, const char *what, const TtBranch *b)
 static void print_second(const Verify *v, const ToolSecond *s)
 {
     if (s->how == AGAIN_ALIKE) {
-        printf("A second replay of it, one instruction in each block, finds the "
-               "same: replays agree with each other, and not with the recording; "
+        printf("A second replay of it, with one instruction per translation block, finds "
+               "the same: the replays agree with each other, but not with the recording; "
                "most often an input is missing from it.\n");
     } else if (s->how == AGAIN_FAILED) {
         printf("A second replay of it ended without a result.\n");
     } else if (s->how != AGAIN_NOT_TRIED) {
-        printf("The replay itself is not deterministic: a second one of the "
-               "interval, one instruction in each block, finds something else."
-               "\n  first: %s\n  second: %s\n", s->first_words,
+        printf("The replay itself is not deterministic: a second replay of the interval, "
+               "with one instruction per translation block, finds something else.\n  "
+               "first: %s\n  second: %s\n", s->first_words,
                s->second_words);
     }
     if (s->how == AGAIN_ELSEWHERE) {
-        printf("  Control goes the same way in both.\n");
+        printf("  The control flow is the same in both.\n");
     }
     if (s->n_last) {
         print_branch(v, "the last branch that both took:", &s->last);
@@ -299,13 +299,13 @@ static int verify(Verify *v, const TtManifest *m, TtLogReader *r)
     int result;
 
     if (m->features & TT_FEATURE_SCRUBBED) {
-        return tool_complain("the run '%s' was scrubbed when it was packed and "
-                             "cannot be replayed: ask for the whole one",
+        return tool_complain("the run '%s' was scrubbed when it was packed and cannot be "
+                             "replayed: ask for the original",
                              v->run);
     }
     if (!t.n_segments) {
-        return tool_complain("the run '%s' is empty: its recorder ended before "
-                             "anything was sealed", v->run);
+        return tool_complain("the run '%s' is empty: its recorder ended before it had "
+                             "written anything", v->run);
     }
     v->end_pos = t.end_pos;
     v->damage = tool_damage(v->run, m, r, TOOL_LOOK_REPLAY);

@@ -9,91 +9,93 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define JSON { "--json", NULL, false, "for programs: JSON" }
+#define JSON { "--json", NULL, false, "print JSON, for programs" }
 
 const ToolCommand tool_commands[] = {
     {
         "info", { "RUN" }, false,
-        "What was recorded, and where the run stands among its branches.",
+        "Shows what was recorded, and the branches that the run belongs to.",
         { JSON }, tool_info,
     }, {
         "log", { "RUN" }, false,
-        "The events of a run, one per line.",
+        "Lists the events of a run, one per line.",
         {
             { "--from", "POS", false, "from this position on" },
             { "--to", "POS", false, "up to this position, not included" },
-            { "--kind", "KIND", true, "of this kind: a name as printed, or a "
-              "number" },
-            { "--limit", "N", false, "no more than N" },
-            { "--json", NULL, false, "for programs: one JSON object per line" },
-            { "--data", NULL, false, "with --json: also the data, in hex" },
-            { "--device", "ID", false, "what driver and device ID said to each "
-              "other" },
-            { "--registers", "FILE", false, "names of its registers" },
-            { "--timeline", NULL, false, "the same as a plot" },
+            { "--kind", "KIND", true, "only events of this kind: a name as printed, or a "
+                                      "number" },
+            { "--limit", "N", false, "at most N" },
+            { "--json", NULL, false, "print one JSON object per line, for programs" },
+            { "--data", NULL, false, "with --json: include the data, in hex" },
+            { "--device", "ID", false, "show what the driver and device ID said to each "
+                                       "other" },
+            { "--registers", "FILE", false, "with --device: names of its registers" },
+            { "--timeline", NULL, false, "with --device: show it as a plot" },
         }, tool_log,
     }, {
         "stats", { "RUN" }, false,
-        "Where the bytes of a log go, by kind of event.",
+        "Shows what the bytes of a log are used for, by kind of event.",
         { JSON }, tool_stats,
     }, {
         "check", { "RUN" }, false,
-        "Reads all of a run and compares its checksums: log, manifest, pages and\n"
-        "checkpoints, marks, disks, and what a branch needs of its parents. Executes\n"
-        "nothing; use tt verify to see whether it replays exactly.",
+        "Reads a whole run and compares its checksums: log, manifest, pages "
+        "and\ncheckpoints, marks, disks, and what a branch needs of its parents. It "
+        "executes\nnothing; use tt verify to find out whether the run replays exactly.",
         { JSON }, tool_check,
     }, {
         "verify", { "RUN" }, false,
-        "Re-executes a run in QEMU, the intervals between its checkpoints each on\n"
-        "its own, and compares what comes of it with what was recorded.",
+        "Replays a run in QEMU, each interval between two checkpoints on its own, "
+        "and\ncompares the result with what was recorded.",
         {
-            { "-j", "N", false, "number of QEMU processes at a time (default 1)" },
+            { "-j", "N", false, "number of QEMU processes at a time (default: 1)" },
             { "--qemu", "PATH", false, "default: qemu-system-x86_64 next to this "
               "program" },
-            { "--symbols", "FILE", false, "names for addresses: a vmlinux, "
-              "or what nm or /proc/kallsyms print" },
-            { "--once", NULL, false, "do not replay the first wrong interval a "
-              "second time" },
-            { "--quiet", NULL, false, "say only what is wrong" },
+            { "--symbols", "FILE", false, "names for addresses: a vmlinux, or the output "
+                                          "of nm or /proc/kallsyms" },
+            { "--once", NULL, false, "do not replay the first wrong interval a second "
+                                     "time" },
+            { "--quiet", NULL, false, "print only what is wrong" },
             JSON,
         }, tool_verify,
     }, {
         "find", { "RUN", "CONDITION" }, false,
-        "The positions at which CONDITION becomes true: a C expression of registers ($rip),\n"
-        "memory (*(u32 *)0x1000) and names (*(u64 *)&jiffies). EXPRESSION at ADDRESS is\n"
-        "looked at where ADDRESS is executed. QEMU replays the run for it.",
+        "Finds the positions at which CONDITION becomes true: a C expression of "
+        "registers\n($rip), memory (*(u32 *)0x1000) and names (*(u64 *)&jiffies). "
+        "EXPRESSION at ADDRESS\nis evaluated only where ADDRESS is executed. QEMU "
+        "replays the run for it.",
         {
             { "--first", NULL, false, "only the first position" },
-            { "--last", NULL, false, "only the last one" },
-            { "--all", NULL, false, "all (default)" },
-            { "--changes", NULL, false, "where its value changes" },
-            { "--monotone", NULL, false, "once true, it stays true: bisect, which is "
-              "fast" },
+            { "--last", NULL, false, "only the last position" },
+            { "--all", NULL, false, "all positions (default)" },
+            { "--changes", NULL, false, "find where the value of CONDITION changes" },
+            { "--monotone", NULL, false, "CONDITION stays true once it is true: bisect, "
+                                         "which is fast" },
             { "--from", "POS", false, "from this position on" },
             { "--to", "POS", false, "up to this position" },
-            { "-j", "N", false, "number of QEMU processes at a time (default 1)" },
-            { "--limit", "N", false, "no more than N (default 10000)" },
-            { "--symbols", "FILE", false, "names: a vmlinux, or what nm or /proc/kallsyms "
-              "print" },
-            { "--offset", "N", false, "the program was loaded so much higher than FILE "
-              "says" },
+            { "-j", "N", false, "number of QEMU processes at a time (default: 1)" },
+            { "--limit", "N", false, "at most N (default: 10000)" },
+            { "--symbols", "FILE", false, "names: a vmlinux, or the output of nm or "
+                                          "/proc/kallsyms" },
+            { "--offset", "N", false, "add N to the addresses in FILE: the program was "
+                                      "loaded higher" },
             { "--qemu", "PATH", false, "default: qemu-system-x86_64 next to this "
               "program" },
-            { "--quiet", NULL, false, "no progress, nothing if nothing was found" },
+            { "--quiet", NULL, false, "print no progress, and nothing if nothing was "
+                                      "found" },
             JSON,
         }, tool_find,
     }, {
         "pack", { "RUN", "FILE" }, false,
-        "Packs a run into one file, with all that a replay needs. What concerns\n"
-        "the host (its name, directories, the command line) is left out unless you\n"
-        "ask for it.",
+        "Packs a run into one file, with all that a replay needs. What identifies "
+        "the\nhost (its name, directories, the command line) is left out unless you ask "
+        "for it.",
         {
-            { "--with-host", NULL, false, "also what concerns the host; tt "
-              "branch needs it" },
-            { "--no-checkpoints", NULL, false, "smaller; a replay makes its "
-              "own" },
-            { "--scrub", NULL, false, "for reports: only the shape of the log. It "
-              "cannot be replayed" },
+            { "--with-host", NULL, false, "include what identifies the host; tt branch "
+                                          "needs it" },
+            { "--no-checkpoints", NULL, false, "leave out the checkpoints; a replay "
+                                               "makes its own" },
+            { "--scrub", NULL, false, "keep only the shape of the log, for reports; it "
+                                      "cannot be replayed" },
             JSON,
         }, tool_pack,
     }, {
@@ -102,23 +104,22 @@ const ToolCommand tool_commands[] = {
         { JSON }, tool_unpack,
     }, {
         "branch", { "RUN" }, true,
-        "Goes on from a full checkpoint of RUN, with the options of the recording,\n"
-        "and records that. Options after -- are added to them.",
+        "Continues from a full checkpoint of RUN, with the options of the "
+        "recording,\nand records that. Options after -- are added to them.",
         {
-            { "--at", "ID|@NAME", false, "the full checkpoint (required)",
+            { "--at", "ID|@NAME", false, "the full checkpoint to start from (required)",
               true },
-            { "--to", "DIR", false, "directory of the new run; default: a "
-              "fresh one" },
+            { "--to", "DIR", false, "directory of the new run; default: a new one" },
             { "--qemu", "PATH", false, "default: qemu-system-x86_64 next to this "
               "program" },
-            { "--without", "OPTION", true, "leaves a recorded option out, with its "
-              "value, each time it is there" },
-            { "--print", NULL, false, "shows the command and does not run it" },
+            { "--without", "OPTION", true, "leave out a recorded option and its value, "
+                                           "wherever it occurs" },
+            { "--print", NULL, false, "print the command, but do not run it" },
         }, tool_branch,
     }, {
         "trace", { "RUN", "FILE" }, false,
-        "Replays a part of a run in QEMU and records the control flow: each\n"
-        "taken branch, interrupt and exception.",
+        "Replays a run or a part of it in QEMU, and writes the control flow to "
+        "FILE:\neach taken branch, interrupt and exception.",
         {
             { "--from", "POS", false, "from this position on" },
             { "--to", "POS", false, "up to this position, not included" },
@@ -127,89 +128,97 @@ const ToolCommand tool_commands[] = {
         }, tool_trace,
     }, {
         "branches", { "FILE" }, false,
-        "Shows a branch trace: where execution went on, one per line.",
+        "Lists the entries of a branch trace: where execution continued, one per line.",
         {
             { "--from", "POS", false, "from this position on" },
             { "--to", "POS", false, "up to this position, not included" },
-            { "--limit", "N", false, "no more than N" },
-            { "--symbols", "FILE", false, "names for addresses: a vmlinux, "
-              "or what nm or /proc/kallsyms print" },
+            { "--limit", "N", false, "at most N" },
+            { "--symbols", "FILE", false, "names for addresses: a vmlinux, or the output "
+                                          "of nm or /proc/kallsyms" },
         }, tool_branches,
     }, {
         "compare-traces", { "A", "B" }, false,
-        "The first difference between two branch traces of one run, in the part that\n"
-        "both have: of two replays, or of the recording and a replay.",
+        "Shows the first difference between two branch traces of one run, in the "
+        "part\nthat both cover: of two replays, or of the recording and a replay.",
         {
-            { "--symbols", "FILE", false, "names for addresses: a vmlinux, "
-              "or what nm or /proc/kallsyms print" },
+            { "--symbols", "FILE", false, "names for addresses: a vmlinux, or the output "
+                                          "of nm or /proc/kallsyms" },
             JSON,
         }, tool_compare_traces,
     }, {
         "disk", { "list|info|commit|export|serve|diff", "FILE|RUN", "[OUT|A]", "[B]" },
         false,
-        "A disk with versions (an image of the format tt), or a disk of a run: list shows\n"
-        "them, info says what the disk is, commit writes what a guest wrote into the image\n"
-        "below, export writes one to the file OUT, serve offers one over NBD, read-only,\n"
-        "and diff says in which blocks and files A and B differ. Of a FILE, A, B and V are\n"
-        "numbers or names; of a RUN, A, B and PLACE are positions, ids of full\n"
-        "checkpoints, or @NAMEs of these or of marks: the version that the nearest full\n"
-        "checkpoint at or before it has. 'now' is the disk as it is now.",
+        "Works on a disk with versions (an image of the format tt) or a disk of a run: "
+        "list\nshows the versions, info the properties of the disk; commit writes what a "
+        "guest\nwrote into the image below; export writes a version to the file OUT; "
+        "serve offers\none over NBD, read-only; diff shows the blocks and files in which "
+        "A and B differ.\nFor a FILE, A, B and V are numbers or names of versions. For a "
+        "RUN, A, B and PLACE\nare positions, ids of full checkpoints, or @NAMEs of these "
+        "or of marks; they mean\nthe version of the nearest full checkpoint at or before "
+        "that. 'now' is the disk as\nit is now.",
         {
             { "--disk", "NAME", false, "which of a run's disks, if it has several" },
-            { "--version", "V", false, "export, serve: which; default: now" },
-            { "--at", "PLACE", false, "export, serve: the same, by a place in the run" },
-            { "--format", "FORMAT", false, "export: raw or qcow2; default: as OUT's name "
-              "ends" },
-            { "--force", NULL, false, "export: write over OUT if it exists" },
-            { "--socket", "PATH", false, "serve: on a Unix socket that it makes" },
-            { "--port", "N", false, "serve: on this port of 127.0.0.1; 0: a free one" },
-            { "--seconds", "N", false, "serve: no longer than that" },
-            { "--keep", NULL, false, "serve: also when the last client has left" },
-            { "--blocks", NULL, false, "diff: the blocks only" },
-            { "--files", NULL, false, "diff: the files only" },
+            { "--version", "V", false, "export, serve: the version; default: now" },
+            { "--at", "PLACE", false, "export, serve: the version at a place in the "
+                                      "run" },
+            { "--format", "FORMAT", false, "export: raw or qcow2; default: by the ending "
+                                           "of OUT" },
+            { "--force", NULL, false, "export: overwrite OUT if it exists" },
+            { "--socket", "PATH", false, "serve: on a new Unix socket" },
+            { "--port", "N", false, "serve: on this port of 127.0.0.1; 0: any free "
+                                    "port" },
+            { "--seconds", "N", false, "serve: end after N seconds" },
+            { "--keep", NULL, false, "serve: go on when the last client has left" },
+            { "--blocks", NULL, false, "diff: only the blocks" },
+            { "--files", NULL, false, "diff: only the files" },
             JSON,
         }, tool_disk,
     },
     {
         "page", { "RUN" }, false,
-        "One file for a browser, without a server: time, events, I/O, checkpoints, marks,\n"
-        "branches and the console over positions. A click says how to go there.",
+        "Makes one file for a browser, without a server: time, events, I/O, "
+        "checkpoints,\nmarks, branches and the console over positions. A click shows how "
+        "to go there.",
         {
-            { "-o", "FILE", false, "the file to make (required)", true },
-            { "--force", NULL, false, "write over FILE if it exists" },
+            { "-o", "FILE", false, "the file to write (required)", true },
+            { "--force", NULL, false, "overwrite FILE if it exists" },
         }, tool_page,
     }, {
         "group", { "info|check|checkpoints|cut|order", "DIR|FILE", "[PLACE]", "[PLACE]" }, false,
-        "The runs of VMs that talked to each other (-netdev tt): those in the directory\n"
-        "DIR, or those that FILE lists. info shows them, check says whether they fit\n"
-        "together, checkpoints lists those of the whole group, cut gives for a PLACE in one\n"
-        "the latest positions of the others that are consistent with it, and order says\n"
-        "which of two places came before the other. A PLACE is MEMBER:POSITION, also MEMBER:start, :end or :@MARK.",
+        "Works on the runs of VMs that talked to each other (-netdev tt): those in "
+        "the\ndirectory DIR, or those listed in FILE. info shows them; check tells "
+        "whether they\nfit together; checkpoints lists those of the whole group; cut "
+        "gives, for a PLACE in\none run, the latest positions of the others that are "
+        "consistent with it; order tells\nwhich of two places came first. A PLACE is "
+        "MEMBER:POSITION, where POSITION may also\nbe start, end or @MARK.",
         {
-            { "--at-most", "PLACE", true, "cut: the greatest that is behind none of "
-              "these, nor behind the first" },
+            { "--at-most", "PLACE", true, "cut: the latest cut that is not after this "
+                                          "place, nor after PLACE" },
             JSON,
         }, tool_group,
     }, {
         "hub", { NULL }, false,
-        "Joins the VMs of a group (-netdev tt,connect=...) as a switch does. Frames can be\n"
-        "delayed and lost, by a seed: the same frames have the same fate again.",
+        "Joins the VMs of a group (-netdev tt,connect=...) as a switch does. Frames can "
+        "be\ndelayed and lost at random: with the same seed, the same frames meet the "
+        "same fate.",
         {
-            { "--group", "NAME", false, "of the group (required)", true },
-            { "--listen", "ADDRESS", true, "where: the path of a Unix socket, or "
-              "HOST:PORT (required)", true },
-            { "--key-file", "FILE", false, "key of the group; needed beyond this host" },
-            { "--delay", "MS", false, "each frame waits so long" },
-            { "--jitter", "MS", false, "and up to so much longer: frames overtake each "
-              "other" },
-            { "--loss", "PERCENT", false, "so many are lost" },
-            { "--rate", "MBIT", false, "so much leaves each port a second" },
-            { "--queue", "MS", false, "with --rate: what would wait longer for its port "
-              "is lost (default 100)" },
-            { "--seed", "N", false, "of what looks like chance (default 1)" },
-            { "--log", "FILE", false, "the fate of each frame, one JSON object per line" },
-            { "--once", NULL, false, "it ends when the last member has left" },
-            { "--seconds", "N", false, "no longer than that" },
+            { "--group", "NAME", false, "name of the group (required)", true },
+            { "--listen", "ADDRESS", true, "listen on a Unix socket (a path) or "
+                                           "HOST:PORT (required)", true },
+            { "--key-file", "FILE", false, "key of the group; needed when members are on "
+                                           "other hosts" },
+            { "--delay", "MS", false, "delay each frame by MS" },
+            { "--jitter", "MS", false, "and by up to MS more, at random: frames can "
+                                       "overtake each other" },
+            { "--loss", "PERCENT", false, "lose PERCENT of the frames" },
+            { "--rate", "MBIT", false, "limit the output of each port" },
+            { "--queue", "MS", false, "with --rate: lose frames that would wait longer "
+                                      "(default: 100)" },
+            { "--seed", "N", false, "seed of the random choices (default: 1)" },
+            { "--log", "FILE", false, "write the fate of each frame, one JSON object per "
+                                      "line" },
+            { "--once", NULL, false, "end when the last member has left" },
+            { "--seconds", "N", false, "end after N seconds" },
         }, tool_hub,
     },
     { NULL },

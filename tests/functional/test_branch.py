@@ -313,7 +313,7 @@ def test_full_refused(work):
         vm.wait(0)
     with stopped_replay(work, vm.run) as rep:
         said = rep.qmp.error('tt-checkpoint-add', full=True)
-        check('while the VM is recorded' in said, said)
+        check('take it while recording' in said, said)
 
 
 @limit(100)

@@ -383,7 +383,7 @@ def test_options(work):
             ('record,last=1s,checkpoint-interval=0', 'needs checkpoints'),
             ('record,panic-pattern=(', 'not a regular expression'),
             ('record,save-on-panic=on', 'with last= only'),
-            ('replay,dir=x,last=1s', "with 'record' only")):
+            ('replay,dir=x,last=1s', 'with record and branch only')):
         with Vm(work, ['-display', 'none', '-tt', options],
                 serial=False) as vm:
             vm.wait(1)

@@ -512,9 +512,9 @@ def group_points_say_no(work, vms):
     del vms
     with recorder(work, MACHINE, 'alone', qmp=1) as vm:
         said = vm.qmp.hmp('tt checkpoint add -g')
-        check('in no group' in said, said)
+        check('not in a group' in said, said)
         said = vm.qmp.hmp('tt checkpoint add -g name')
-        check('gets its name from its number' in said, said)
+        check('is named by its number' in said, said)
         vm.qmp.send('quit')
         vm.wait(0)
 

@@ -148,7 +148,7 @@ def test_commands(work):
         vm.wait_serial('\n')
         check(' kept' in vm.qmp.hmp('tt checkpoint add here'), 'add')
         info = vm.qmp.hmp('info tt')
-        check('bytes of checkpoints; pause' in info, info)
+        check('bytes of checkpoints; last pause' in info, info)
         first, last = listed(vm)
         for line, answer in (
                 ('tt checkpoint add end', "'end'"),

@@ -243,7 +243,7 @@ def test_verify(work):
         check('in the past of a recording' in said and "'tt goto start'" in said, said)
         vm.qmp.hmp('tt goto start', timeout=60)
         said = vm.qmp.hmp('tt verify', timeout=100)
-        check('exact to position' in said, said)
+        check('exact up to position' in said, said)
         vm.qmp.send('quit')
         vm.wait(0)
 

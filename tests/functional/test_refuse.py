@@ -166,14 +166,19 @@ def test_bad_numbers(work):
         check(not os.path.exists(f'{work}/r'), f'{option} left a run')
     for option in ('check-interval=999', 'check-interval=18446744073709551615'):
         refused(work, 'no', [*args, '-tt', f'record,dir={work}/r,{option}'],
-                'takes positions, from 1000 to ')
+                'takes a number of positions from 1000 to ')
 
 
 def test_options_of_replay(work):
     """A replay needs no machine options; a second VM in it is refused."""
     run = record(work, guest_args(work, 'cpuid', 'rounds=1'))
     for name, extra, words in (
-            ('smp', ['-smp', '2'], ['smp', 'replay']),
+            ('smp', ['-smp', '2'], ['leave out -smp']),
+            ('bios', ['-bios', 'x'], ['leave out -bios']),
+            ('machine', ['-M', 'q35'], ['leave out -machine']),
+            ('smm', ['-M', 'smm=off'], ['leave out -machine smm=']),
+            ('memory', ['-m', '1G'], ['leave out -m']),
+            ('cdrom', ['-cdrom', '/dev/null'], ['-cdrom']),
             ('kvm', ['-accel', 'kvm'], ['kvm', 'KVM', 'tcg', 'accel']),
             ('icount', ['-icount', 'shift=1'], ['icount']),
             ('loadvm', ['-loadvm', 'x'], ['loadvm', 'snapshot'])):
@@ -225,6 +230,14 @@ def test_input_in_a_replay(work):
         vm.qmp.cmd('cont')
         equal(vm.qmp.event('TT_STOPPED', 30)['reason'], 'end', 'stop')
         check(not vm.qmp.cmd('query-tt')['diverged'], 'it diverged')
+
+
+def test_no_mode(work):
+    """An option without a mode is refused, and what was not given is not quoted."""
+    with Vm(work, ['-display', 'none', '-tt', 'dir=x'], serial=False) as vm:
+        vm.wait(1)
+    line = one_sentence(vm, 'no mode')
+    check("'branch' first" in line and 'not' not in line, line)
 
 
 def test_order_of_replay(work):

@@ -261,8 +261,8 @@ def test_refusals(work):
     path = os.path.join(work, 'x.trace')
     for options, words in (
             (f',trace={path},trace-part=7-5', 'trace-part takes'),
-            (',trace-part=5-7', 'add trace=FILE'),
-            (f',trace={path},verify=all', 'leave verify or trace out'),
+            (',trace-part=5-7', 'with trace=FILE only'),
+            (f',trace={path},verify=all', 'verify and trace exclude each other'),
             (f',trace={path},trace-part=99999999999-', 'the run ends at'),
             (f',trace={work}', 'exist')):
         with replayer(work, run, name='no', options=options) as vm:

@@ -248,7 +248,8 @@ def test_refusals(work):
     """What undo cannot do is said, and nothing is left."""
     args = guest_args(work, 'torture', 'rounds=100000 percent=30')
     for number, (options, why) in enumerate((
-            ('undo=all', "undo is 'console'"), ('undo-pause=1', 'add undo=console'),
+            ('undo=all', "undo takes 'console'"),
+            ('undo-pause=1', 'with undo=console only'),
             ('undo=console,undo-pause=0', 'undo-pause takes seconds'),
             ('undo=console,undo-pause=x', 'undo-pause takes seconds'),
             ('undo=console,last=10s', 'last='), ('undo=console,guard=on', 'guard=on'),
@@ -261,7 +262,7 @@ def test_refusals(work):
     with recorder(work, args, 'plain', qmp=1) as vm:
         check('undo=console' in vm.qmp.error('tt-undo'), 'an undo without the option')
         check('undo=console' in vm.qmp.hmp('tt redo'), 'a redo without the option')
-        check('how many inputs' in vm.qmp.hmp('tt undo 0'), 'tt undo 0')
-        check('how many inputs' in vm.qmp.hmp('tt undo -1'), 'tt undo -1')
-        check('how many inputs' in vm.qmp.hmp('tt undo 4294967296'), 'too large')
-        check('from 1 on' in vm.qmp.error('tt-undo', count=0), 'count 0')
+        check('a number of inputs' in vm.qmp.hmp('tt undo 0'), 'tt undo 0')
+        check('a number of inputs' in vm.qmp.hmp('tt undo -1'), 'tt undo -1')
+        check('a number of inputs' in vm.qmp.hmp('tt undo 4294967296'), 'too large')
+        check('at least 1' in vm.qmp.error('tt-undo', count=0), 'count 0')
