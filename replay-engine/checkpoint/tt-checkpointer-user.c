@@ -147,7 +147,7 @@ static bool add_stopped(TtCheckpointerTask *t)
         t->epoch = MAX(t->epoch, tt_net_epoch() + 1);
         if (t->epoch > TT_EPOCH_MAX) {
             t->epoch = TT_EPOCH_MAX;
-            error_setg(&t->err, "the group has had all its checkpoints");
+            error_setg(&t->err, "the group has reached its limit of checkpoints");
             return false;
         }
         name = of_group = g_strdup_printf(TT_CPGROUP_NAME, t->epoch);
