@@ -8,11 +8,12 @@ import os
 import time
 
 from disker import checked
-from guests import guest_args
+from guests import guest_args, linux_disk
 from test_full import add_full
 from test_stores import store_of, versions_of
 from ttlib import (REPO, check, check_exact, equal, limit, read_text, recorder, run_tool,
                    seed, tt, wait_until)
+from undoer import PROMPT, Terminal, undo_recorder
 
 
 class Faults:
@@ -82,8 +83,8 @@ def test_stores(work):
 
 @limit(60)
 def test_stored(work):
-    """The first checkpoint is stored while the VM stands: if its disks fail, whoever asked
-    is told so, it is no full one, and its version goes."""
+    """The first checkpoint is stored while the VM stands: if its disks fail, whoever
+    asked is told so, it is no full one, and its version goes."""
     faults = Faults(work)
     with faults.running(recorder(work, disk_args(work), qmp=1,
                                  options=',checkpoint-interval=0')) as vm:
@@ -121,8 +122,8 @@ def test_checkpoints(work):
 
 @limit(60)
 def test_killed_recorders(work):
-    """A recorder that is killed leaves a whole disk and the version of each checkpoint, and
-    one more version at most."""
+    """A recorder that is killed leaves a whole disk and the version of each checkpoint,
+    and one more version at most."""
     rng = seed()
     for n in range(4):
         args = disk_args(work)
@@ -138,3 +139,34 @@ def test_killed_recorders(work):
         listed = json.loads(tt('disk', 'list', vm.run, '--json').stdout)
         spare = [v for v in listed['versions'] if 'checkpoint' not in v]
         check(len(spare) <= 1, f'versions of no checkpoint: {spare}')
+
+
+@limit(60)
+def test_undo_without_a_disk(work):
+    """When the second disk of an undo cannot be made, the VM has both disks that it had,
+    can go on with them, and nothing is left of the run that was to begin."""
+    faults, image = Faults(work), os.path.join(work, 'second.img')
+    with open(image, 'wb') as out:
+        out.truncate(1 << 20)
+    args = [*linux_disk(work), '-drive', f'file={image},format=raw,if=none,id=disk1',
+            '-device', 'virtio-blk-pci,drive=disk1']
+    with faults.running(undo_recorder(work, args, timeout=50)) as vm:
+        term = Terminal(vm.console)
+        term.wait(PROMPT)
+        term.line('a=1')
+        faults.put('no-file-disk1.tt')
+        said = vm.qmp.error('tt-undo')
+        check('could not go back' in said and 'No space left' in said, said)
+        equal([n for n in os.listdir(work) if '-undo-' in n], [], 'runs that are left')
+        used = {b['file'] for b in vm.qmp.cmd('query-named-block-nodes')
+                if b['drv'] == 'tt'}
+        equal(used, {os.path.join(vm.run, 'disks', f'disk{i}.tt') for i in (0, 1)},
+              'the disks')
+        vm.qmp.cmd('cont')
+        term.line('echo x | dd of=/dev/vdb conv=notrunc,fsync 2> /dev/null; echo "r"=$?',
+                  'r=0')
+        vm.qmp.send('quit')
+        vm.wait(0)
+        term.close()
+    for i in 0, 1:
+        checked(os.path.join(vm.run, 'disks', f'disk{i}.tt'))
