@@ -107,6 +107,9 @@ static bool write_new(const char *path, const uint8_t *bytes, size_t len, Error 
     if (fd >= 0 && !ok) {
         unlink(path);
     }
+    if (ok) {                       /* checkpoints will name it */
+        tt_io_posix_sync_directory_of(path);
+    }
     return ok;
 }
 

@@ -47,10 +47,13 @@ const char *tt_disks_problem(void)
     return kd.problem;
 }
 
-void tt_disk_delete_version(BlockDriverState *bs, TtVersionId version)
+/* Not where the log may name what was read from it (disk-reads=store). */
+static void delete_version(BlockDriverState *bs, TtVersionId version)
 {
     GRAPH_RDLOCK_GUARD_MAINLOOP();
-    tt_blk_version_delete(bs, version);
+    if (!(tt_session.manifest.features & TT_FEATURE_DISKS)) {
+        tt_blk_version_delete(bs, version);
+    }
 }
 
 void tt_disks_forget(const char *image, uint32_t version)
@@ -66,7 +69,16 @@ void tt_disks_forget(const char *image, uint32_t version)
         store = !g_strcmp0(its, path) ? bs : NULL;
     }
     if (store) {
-        tt_disk_delete_version(store, version);
+        delete_version(store, version);
+    }
+}
+
+void tt_disks_unpin(const TtFullDesc *d)
+{
+    for (unsigned i = 0; i < d->n_disks; i++) {
+        if (d->disks[i].version && d->disks[i].is_writable) {
+            tt_disks_forget(d->disks[i].image, d->disks[i].version);
+        }
     }
 }
 
@@ -95,7 +107,7 @@ static void ended(void *opaque)
     for (unsigned i = 0; kd.problem && i < kd.all->len; i++) {
         const Kept *k = &g_array_index(kd.all, Kept, i);
 
-        tt_disk_delete_version(k->bs, k->version);
+        delete_version(k->bs, k->version);
     }
     clear();
     kd.is_pending = false;
@@ -133,7 +145,7 @@ void tt_disk_keep_none(void)
     for (unsigned i = 0; kd.all && i < kd.all->len; i++) {
         const Kept *k = &g_array_index(kd.all, Kept, i);
 
-        tt_disk_delete_version(k->bs, k->version);
+        delete_version(k->bs, k->version);
     }
     if (kd.all) {
         clear();

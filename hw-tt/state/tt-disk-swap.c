@@ -65,6 +65,7 @@ static BlockDriverState *open_store(const char *path, const char *node,
 
 typedef struct Swap {
     BlockDriverState *old, *bs;         /* references */
+    char *path;                         /* of the store that was made */
 } Swap;
 
 static void clear_swap(void *opaque)
@@ -73,6 +74,7 @@ static void clear_swap(void *opaque)
 
     bdrv_unref(w->old);
     bdrv_unref(w->bs);
+    g_free(w->path);
 }
 
 static bool is_known(const GArray *swaps, const BlockDriverState *old)
@@ -102,6 +104,7 @@ static bool add(GArray *swaps, BlockDriverState *old, const TtFullDisk *d,
     if (w.bs) {
         take_name(node, old);
         bdrv_ref(old);
+        w.path = g_steal_pointer(&path);
         g_array_append_val(swaps, w);
     } else if (path) {
         unlink(path);
@@ -125,15 +128,37 @@ static bool prepare(GArray *swaps, GArray *disks, const TtFullDesc *d, const cha
     return true;
 }
 
-static bool replace(GArray *disks, const Swap *w, Error **errp)
+/* The devices of that disk have @bs now. */
+static bool give(GArray *disks, const Swap *w, BlockDriverState *bs, Error **errp)
 {
     for (unsigned i = 0; i < disks->len; i++) {
         const TtDisk *k = &g_array_index(disks, TtDisk, i);
 
-        if (k->bs == w->old && blk_replace_bs(k->blk, w->bs, errp) < 0) {
+        if (k->bs == w->old && blk_bs(k->blk) != bs &&
+            blk_replace_bs(k->blk, bs, errp) < 0) {
             return false;
         }
     }
+    return true;
+}
+
+/* Each device has what it had, and nothing is left of the new stores. False: one cannot
+ * have it back. */
+static bool take_back(GArray *disks, GArray *swaps)
+{
+    g_autofree char *dir = g_build_filename(tt_session.dir, "disks", NULL);
+
+    for (unsigned i = 0; i < swaps->len; i++) {
+        const Swap *w = &g_array_index(swaps, Swap, i);
+
+        if (!give(disks, w, w->old, NULL)) {
+            return false;
+        }
+    }
+    for (unsigned i = 0; i < swaps->len; i++) {
+        unlink(g_array_index(swaps, Swap, i).path);
+    }
+    rmdir(dir);
     return true;
 }
 
@@ -145,11 +170,12 @@ bool tt_disks_swap(const TtFullDesc *d, const char *dir, bool *has_changed, Erro
 
     g_array_set_clear_func(swaps, clear_swap);
     tt_disks_settle();
-    *has_changed = false;
     ok = prepare(swaps, disks, d, dir, errp);
     for (unsigned i = 0; ok && i < swaps->len; i++) {
-        *has_changed = true;
-        ok = replace(disks, &g_array_index(swaps, Swap, i), errp);
+        const Swap *w = &g_array_index(swaps, Swap, i);
+
+        ok = give(disks, w, w->bs, errp);
     }
+    *has_changed = !ok && !take_back(disks, swaps);
     return ok;
 }

@@ -45,6 +45,5 @@ bool tt_disks_pin(GArray *disks, const char *name, Error **errp);
 void tt_disk_keep(BlockDriverState *bs, TtVersionId version, const char *device);
 void tt_disk_keep_begin(void);          /* that was all: to disk with them */
 void tt_disk_keep_none(void);           /* that was all: they are deleted */
-void tt_disk_delete_version(BlockDriverState *bs, TtVersionId version);
 
 #endif

@@ -368,7 +368,9 @@ bool tt_disks_make_directory(Error **errp)
 {
     g_autofree char *dir = g_build_filename(tt_session.dir, "disks", NULL);
 
-    if (mkdir(dir, 0700) && errno != EEXIST) {
+    if (mkdir(dir, 0700) == 0) {
+        tt_io_posix_sync_directory_of(dir);
+    } else if (errno != EEXIST) {
         error_setg_errno(errp, errno, "cannot create '%s'", dir);
         return false;
     }

@@ -42,8 +42,10 @@ bool tt_disks_are_pending(void);
 const char *tt_disks_problem(void);             /* of those pinned last, or NULL */
 void tt_disks_settle(void);                     /* waits: BQL, any thread */
 /* No checkpoint has @version of the store @image (as TtFullDisk has it) any more. The VM
- * may run. */
+ * may run. It stays if the log may name what was read from it. */
 void tt_disks_forget(const char *image, uint32_t version);
+/* There will be no checkpoint with what tt_disks_freeze has pinned. */
+void tt_disks_unpin(const TtFullDesc *d);
 /*
  * tt_disks_swap: the disks of the machine become what they were at a full checkpoint
  * Each that the guest can write gets a store in the run directory of now, on the version

@@ -129,6 +129,9 @@ TtFullWriter *tt_full_save(const char *name, TtFullMayMake *may_make,
     if (ok) {
         text = tt_fulldesc_text(&d);
         ok = put(w, TT_FULL_TEXT, NULL, text, strlen(text), errp);
+        if (!ok) {
+            tt_disks_unpin(&d);
+        }
     }
     tt_fulldesc_cleanup(&d);
     if (!ok) {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Disks of a branch: each disk that the guest can write is a fresh disk with versions,
- * DIR/disks/NAME.tt, on top of the version, or the image, of the checkpoint. It takes the place of what the -drive or -blockdev option says
- * before that is opened, so that nothing of the parent is opened for writing.
+ * DIR/disks/NAME.tt, on top of the version, or the image, of the checkpoint. It takes the
+ * place of what the -drive or -blockdev option says before that is opened, so that nothing
+ * of the parent is opened for writing.
  */
 #include "qemu/osdep.h"
 #include "hw-tt/state/tt-disk-image.h"
 #include "hw-tt/state/tt-disks.h"
+#include "io/tt-io.h"
 #include "record/tt-rundir.h"
 #include "run/tt-fullstate.h"
 #include "session/tt-session.h"
@@ -138,7 +140,9 @@ static void make_stores(const TtFullDesc *desc, const char *dir)
     if (!tt_rundir_check(&err)) {
         refuse(err);
     }
-    if (mkdir(disks, 0700) && errno != EEXIST) {
+    if (mkdir(disks, 0700) == 0) {
+        tt_io_posix_sync_directory_of(disks);
+    } else if (errno != EEXIST) {
         error_setg_errno(&err, errno, "cannot create '%s'", disks);
         refuse(err);
     }

@@ -14,6 +14,7 @@
 #include "checkpoint/tt-cpstore.h"
 #include "checkpoint/tt-cptake.h"
 #include "hw-tt/memory/tt-memory.h"
+#include "hw-tt/state/tt-disks.h"
 #include "hw-tt/state/tt-full.h"
 #include "io/tt-base.h"
 #include "net-tt/glue/tt-net-epoch.h"
@@ -134,6 +135,18 @@ static bool add_here(CPUState *cpu, const char *name, TtFullWriter *full,
     return ok;
 }
 
+/* If it was not taken, nobody needs what its disks have pinned. */
+static void end_full(TtFullWriter *w, bool is_taken)
+{
+    TtFullDesc d = { 0 };
+
+    if (w && !is_taken && tt_fulldesc_find(tt_full_bytes(w), &d, NULL) == TT_OK) {
+        tt_disks_unpin(&d);
+    }
+    tt_fulldesc_cleanup(&d);
+    tt_full_writer_free(w);
+}
+
 /* The VM is stopped, and the checkpoint store is ours. Whatever can be refused is,
  * before anything of the disks is changed. */
 static bool add_stopped(TtCheckpointerTask *t)
@@ -163,7 +176,7 @@ static bool add_stopped(TtCheckpointerTask *t)
     }
     ok = add_here(first_cpu, name, w, t->is_thinned ? 0 : TT_CHECKPOINT_PINNED,
                   &t->job, &t->err);
-    tt_full_writer_free(w);
+    end_full(w, ok);
     if (ok && t->of_group) {
         tt_net_epoch_begins(t->epoch, true);
     }
@@ -206,7 +219,7 @@ bool tt_checkpointer_take_full(Error **errp)
     stop_briefly();
     w = tt_full_save(NULL, tt_rundir_check, said, errp);
     ok = w && add_here(first_cpu, NULL, w, 0, &(uint32_t) { 0 }, errp);
-    tt_full_writer_free(w);
+    end_full(w, ok);
     tt_checkpointer_reserve(false);
     vm_start();
     return ok;

@@ -403,6 +403,8 @@ static void finish(void)
     is_in_trouble();
     kp.on = false;
     tt_cpstore_close();
+    tt_disks_settle();
+    tt_cpdisks_collect();
 }
 
 /* A log that is near its limit waits for the last one, which may let it begin later. Not

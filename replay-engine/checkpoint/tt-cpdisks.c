@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Collects versions of disks: the thread that drops a checkpoint notes them, the main
- * loop deletes them when the files know of it. In this order a recorder that is killed
- * leaves a version that nobody needs, and never a checkpoint without its version.
+ * loop deletes them when the disk has files that know of it. In this order a recorder that
+ * is killed, or a power cut, leaves a version that nobody needs, and never a checkpoint
+ * without its version. So it is with one that was pinned for a checkpoint that the store
+ * did not take.
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-cpdisks.h"
@@ -45,25 +47,38 @@ static void add(TtNodeId id, const TtFullDesc *d)
     g_mutex_unlock(&lock);
 }
 
-void tt_cpdisks_going(TtPageStore *store, TtNodeId id)
+/* @blob: of checkpoint @id, or of one that has none (0). */
+static void add_blob(TtNodeId id, TtBytes blob)
 {
-    g_autofree void *blob = NULL;
-    TtCheckpointInfo info;
     TtFullDesc d = { 0 };
     TtCpState s;
-    size_t len;
 
-    if (!tt_pagestore_info(store, id, &info) || !(info.flags & TT_CHECKPOINT_FULL) ||
-        info.pos <= qatomic_read(&shared_pos) ||
-        tt_session.manifest.features & TT_FEATURE_DISKS) {
-        return;
-    }
-    if (tt_pagestore_blob(store, id, &blob, &len, NULL) == TT_OK && blob &&
-        tt_cpstate_decode((TtBytes) { blob, len }, &s, NULL) == TT_OK &&
+    if (tt_cpstate_decode(blob, &s, NULL) == TT_OK &&
         tt_fulldesc_find(s.full, &d, NULL) == TT_OK) {
         add(id, &d);
     }
     tt_fulldesc_cleanup(&d);
+}
+
+void tt_cpdisks_going(TtPageStore *store, TtNodeId id)
+{
+    g_autofree void *blob = NULL;
+    TtCheckpointInfo info;
+    size_t len;
+
+    if (tt_pagestore_info(store, id, &info) && info.flags & TT_CHECKPOINT_FULL &&
+        info.pos > qatomic_read(&shared_pos) &&
+        !(tt_session.manifest.features & TT_FEATURE_DISKS) &&
+        tt_pagestore_blob(store, id, &blob, &len, NULL) == TT_OK && blob) {
+        add_blob(id, (TtBytes) { blob, len });
+    }
+}
+
+void tt_cpdisks_not_stored(const TtCheckpointMeta *meta)
+{
+    if (meta->flags & TT_CHECKPOINT_FULL) {
+        add_blob(0, (TtBytes) { meta->blob, meta->blob_bytes });
+    }
 }
 
 void tt_cpdisks_all_going(TtPageStore *store)
@@ -80,6 +95,16 @@ void tt_cpdisks_all_going(TtPageStore *store)
 static void collect_now(void *opaque)
 {
     tt_cpdisks_collect();
+}
+
+bool tt_cpdisks_are_going(void)
+{
+    bool any;
+
+    g_mutex_lock(&lock);
+    any = going && going->len;
+    g_mutex_unlock(&lock);
+    return any;
 }
 
 void tt_cpdisks_gone(void)
@@ -128,7 +153,7 @@ void tt_cpdisks_collect(void)
     all = take(&gone);
     for (unsigned i = 0; all && i < all->len; i++) {
         Going *g = &g_array_index(all, Going, i);
-        g_autofree char *branch =
+        g_autofree char *branch = !g->id ? NULL :
             tt_runstore_branch_of(tt_session.dir, tt_session.manifest.uuid, g->id);
 
         if (!branch) {

@@ -11,10 +11,12 @@
 
 #include "pages/tt-pagestore.h"
 
-/* The checkpoint store's thread, or whoever has it: @id is about to go; the files say so
- * now: what was going is gone. */
+/* The checkpoint store's thread, or whoever has it: @id is about to go, or one was not
+ * added; the disk has files that say so now: what was going is gone. */
 void tt_cpdisks_going(TtPageStore *store, TtNodeId id);
 void tt_cpdisks_all_going(TtPageStore *store);
+void tt_cpdisks_not_stored(const TtCheckpointMeta *meta);
+bool tt_cpdisks_are_going(void);
 void tt_cpdisks_gone(void);
 /* Any thread: another run has the disks of this one, as they are up to @pos. */
 void tt_cpdisks_are_shared(uint64_t pos);

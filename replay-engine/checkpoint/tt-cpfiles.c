@@ -76,16 +76,23 @@ static void drop(TtNodeId id)
     }
 }
 
-void tt_cpfiles_note(void)
+/* What a power cut could bring back keeps its versions of disks. */
+static void let_disks_go(bool is_behind)
 {
-    TtPageStoreStats st = { 0 };
+    TtDiag unused;
 
-    if (fs.store) {
-        st = tt_pagestore_stats(fs.store);
-    }
-    if (!st.is_behind) {
+    if (tt_cpdisks_are_going() && !is_behind &&
+        (!fs.store || tt_pagestore_sync(fs.store, &unused) == TT_OK)) {
         tt_cpdisks_gone();
     }
+}
+
+void tt_cpfiles_note(void)
+{
+    TtPageStoreStats st = fs.store ? tt_pagestore_stats(fs.store) :
+        (TtPageStoreStats) { 0 };
+
+    let_disks_go(st.is_behind);
     qatomic_set(&fs.bytes, st.stored_bytes + st.journal_bytes);
     qatomic_set(&fs.count, fs.store ? tt_pagestore_count(fs.store) : 0);
 }
@@ -148,11 +155,13 @@ static void give_way(const char *why)
     g_autofree char *pages = g_build_filename(tt_session.dir, "pages", NULL);
     g_autofree char *points = g_build_filename(tt_session.dir, "checkpoints", NULL);
 
-    tt_cpdisks_all_going(fs.store);
     tt_rundir_has_points(false);
     if (tt_rundir_is_ours()) {
-        unlink(points);
+        if (unlink(points) == 0) {      /* else they still need their disks */
+            tt_cpdisks_all_going(fs.store);
+        }
         unlink(pages);
+        tt_io_posix_sync_directory_of(points);
     }
     tt_pagestore_free(fs.store);
     fs.store = NULL;
@@ -167,16 +176,6 @@ static bool may_give_way(void)
     return tt_flight_oldest_part() <= 1;
 }
 
-static bool has_pinned(void)
-{
-    g_autoptr(GArray) all = tt_cplist_list();
-    bool any = false;
-
-    for (unsigned i = 0; i < all->len; i++) {
-        any |= g_array_index(all, TtCheckpointDesc, i).pinned;
-    }
-    return any;
-}
 
 /* All but the first, the user's, and the one that RAM comes from. */
 static bool drop_automatic(void)
@@ -308,7 +307,7 @@ TtStatus tt_cpfiles_flush(bool is_new)
         s = TT_OK;                  /* with what was to be written */
     }
     if (s == TT_ERR_NOSPACE && may_give_way()) {
-        if (has_pinned()) {
+        if (tt_cplist_has_pinned()) {
             keep_pinned();
         } else {
             give_way(disk_is_full);
@@ -360,7 +359,7 @@ bool tt_cpfiles_give_room(void)
     }
     if (tt_flight_is_on()) {
         any = shrink_window();
-    } else if (has_pinned()) {
+    } else if (tt_cplist_has_pinned()) {
         any = keep_pinned();
     } else {
         give_way(disk_is_full);
@@ -493,6 +492,7 @@ bool tt_cpfiles_open(uint64_t max_bytes, TtDiag *diag)
 void tt_cpfiles_close(void)
 {
     tt_cpfiles_flush_behind();
+    tt_cpfiles_note();
     tt_pagestore_free(fs.store);
     fs.store = NULL;
     tt_timeline_free(fs.timeline);

@@ -100,6 +100,17 @@ GArray *tt_cplist_list(void)
     return list;
 }
 
+bool tt_cplist_has_pinned(void)
+{
+    g_autoptr(GArray) all = tt_cplist_list();
+    bool any = false;
+
+    for (unsigned i = 0; i < all->len; i++) {
+        any |= g_array_index(all, TtCheckpointDesc, i).pinned;
+    }
+    return any;
+}
+
 static TtNodeId spared;         /* atomic */
 
 void tt_cplist_spare(TtNodeId id)

@@ -21,5 +21,6 @@ void tt_cplist_spare(TtNodeId id);
 bool tt_cplist_is_spared(TtNodeId id);
 /* A copy, of TtCheckpointDesc, by position; the caller frees it. */
 GArray *tt_cplist_list(void);
+bool tt_cplist_has_pinned(void);        /* one that the user added */
 
 #endif

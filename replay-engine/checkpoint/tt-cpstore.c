@@ -96,6 +96,9 @@ static TtStatus do_add(void)
     if (batch) {
         empty_batch();
     }
+    if (s != TT_OK) {
+        tt_cpdisks_not_stored(&sh.meta);
+    }
     g_free((void *)sh.meta.blob);
     return s == TT_OK ? tt_cpfiles_flush(true) : s;
 }
@@ -104,6 +107,7 @@ static TtStatus carry_out(void)
 {
     if (!tt_cpfiles_store()) {      /* the log took it, just now */
         if (sh.kind == JOB_ADD) {
+            tt_cpdisks_not_stored(&sh.meta);
             g_free((void *)sh.meta.blob);
             if (sh.has_batch) {
                 tt_pagebatch_clear(sh.batch);
@@ -257,6 +261,11 @@ bool tt_cpstore_is_held(void)
     return qatomic_read(&sh.is_held);
 }
 
+void tt_cpstore_is_unkept(const char *problem)
+{
+    tt_fail(&sh.unkept, TT_ERR_IO, "no branch can begin at this checkpoint: %s", problem);
+}
+
 void tt_cpstore_let_go(const char *problem)
 {
     if (!sh.is_held) {
@@ -264,8 +273,7 @@ void tt_cpstore_let_go(const char *problem)
     }
     if (problem) {
         sh.meta.flags &= ~TT_CHECKPOINT_FULL;
-        tt_fail(&sh.unkept, TT_ERR_IO, "no branch can begin at this checkpoint: %s",
-                problem);
+        tt_cpstore_is_unkept(problem);
     }
     qatomic_store_release(&sh.is_held, false);
     qemu_sem_post(&sh.has_job);
@@ -300,7 +308,8 @@ uint32_t tt_cpstore_add(uint64_t pos, bool has_batch,
     sh.pos = pos;
     sh.has_batch = has_batch;
     sh.meta = *meta;
-    return post(JOB_ADD, meta->flags & (TT_CHECKPOINT_PINNED | TT_CHECKPOINT_FULL));
+    return post(JOB_ADD, meta->flags & (TT_CHECKPOINT_PINNED | TT_CHECKPOINT_FULL) ||
+                sh.unkept.status);
 }
 
 uint32_t tt_cpstore_delete(TtNodeId id, bool is_users)

@@ -85,12 +85,12 @@ bool tt_cptake_has_room(uint32_t *job)
     return false;
 }
 
-/* The disks' versions are there, or it is no full one. */
-static void wait_for_disks(TtCheckpointMeta *meta)
+/* The disks' versions are there, or it is no full one; or that is not known yet. */
+static void look_at_disks(TtCheckpointMeta *meta)
 {
-    tt_disks_settle();
-    if (tt_disks_problem()) {
+    if (meta->flags & TT_CHECKPOINT_FULL && !tt_disks_are_pending() && tt_disks_problem()) {
         meta->flags &= ~TT_CHECKPOINT_FULL;
+        tt_cpstore_is_unkept(tt_disks_problem());
     }
 }
 
@@ -106,7 +106,8 @@ static TtStatus collect(TtCheckpointMeta *meta, bool *has_batch,
     if (!*has_batch) {
         TtPageStore *store;
 
-        wait_for_disks(meta);
+        tt_disks_settle();
+        look_at_disks(meta);
         store = tt_cpstore_take();
         s = !store ? TT_ERR_NOSPACE :
             tt_pagestore_add_checkpoint(store, tt_now.pos, base, dirty, *n,
@@ -155,6 +156,7 @@ TtStatus tt_cptake(CPUState *cpu, uint32_t flags, TtBytes full, uint32_t *job)
     kp.pos = tt_now.pos;
     kp.prepared_for = 0;
     kp.last_ms = began / SCALE_MS;
+    look_at_disks(&meta);
     if (tt_disks_are_pending()) {
         tt_cpstore_hold();
     }
