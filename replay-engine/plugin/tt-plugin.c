@@ -86,6 +86,9 @@ static void at_end(void *opaque, uint64_t pos, int reason)
     say("span from=%" PRIu64 " to=%" PRIu64 " instructions=%" PRIu64 " digests=%" PRIu64,
         task.began, pos, tt_tcg_begun() - task.n_before,
         tt_replay_digests() - task.digests);
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        tt_vcpus_at(i)->stop = true;    /* not one instruction more until the end */
+    }
     leave(reason, NULL);
 }
 
