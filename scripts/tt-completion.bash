@@ -4,7 +4,7 @@
 # as .../bash-completion/completions/tt.
 
 _tt_commands="info log stats check verify find pack unpack branch trace branches
-compare-traces disk page group hub"
+compare-traces disk page group hub run-plugin"
 
 # The kinds of events; `tt log --kind` also takes numbers.
 _tt_kinds="pio-in pio-out mmio-ld mmio-st tsc msr-rd msr-wr cr8-rd rand cpuid
@@ -26,6 +26,8 @@ _tt_options()
     verify) echo -j --qemu --symbols --once --quiet --json --help ;;
     find) echo --first --last --all --changes --monotone --from --to -j --limit \
                --symbols --offset --qemu --quiet --json --help ;;
+    run-plugin) echo --from --to -j --out --symbols --offset --qemu --quiet --json \
+                     --help ;;
     pack) echo --with-host --no-checkpoints --scrub --json --help ;;
     unpack) echo --json --help ;;
     trace) echo --from --to --qemu --help ;;
@@ -62,12 +64,13 @@ _tt()
         mapfile -t COMPREPLY < <(compgen -W "$(_tt_options "$command")" \
             -- "$word")
     elif [[ $command = disk && $COMP_CWORD = 2 ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "list info export serve diff" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "list info export serve diff commit" -- "$word")
     elif [[ $command = group && $COMP_CWORD = 2 ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "info check cut order" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "info check cut order checkpoints" -- "$word")
     elif [[ $command = *pack || $command = *trace* || $command = branches ||
             $command = disk || $command = group || $command = hub ||
-            $before = --symbols || $before = -o ||
+            $command = run-plugin ||
+            $before = --symbols || $before = -o || $before = --out ||
             $before = --qemu ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
     else

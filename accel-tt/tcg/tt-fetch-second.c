@@ -7,6 +7,7 @@
  * the page lies without a look-up, and the block makes the real one.
  */
 #include "qemu/osdep.h"
+#include "accel-tt/tcg/tt-fetch.h"
 #include "tt/hooks.h"
 #include "hw/core/cpu.h"
 #include "cpu.h"
@@ -75,9 +76,12 @@ static bool peek_tables(CPUState *cpu, vaddr page, void **host)
 bool tt_fetch_peek(CPUState *cpu, uint64_t page, void **host)
 {
     page &= TARGET_PAGE_MASK;
-    return !(tt_omit & (TT_OMIT_FETCH | TT_OMIT_SECOND_FETCH)) &&
-        (peek_tlb(cpu, page, cpu_mmu_index(cpu, true), host) ||
-         peek_tables(cpu, page, host));
+    if (tt_omit & (TT_OMIT_FETCH | TT_OMIT_SECOND_FETCH)) {
+        return false;
+    }
+    tt_no_insn_begun = !peek_tlb(cpu, page, cpu_mmu_index(cpu, true), host) &&
+        !peek_tables(cpu, page, host);
+    return !tt_no_insn_begun;           /* if it is, it will fault */
 }
 
 /* ---- the look-up ---- */
@@ -98,8 +102,10 @@ static void second_fetch(CPUArchState *env, TranslationBlock *tb)
         return;                         /* it is on one page; or not in RAM */
     }
     cpu_get_tb_cpu_state(env, &pc, &cs_base, &flags);
+    tt_no_insn_begun = true;
     probe_access_full(env, TARGET_PAGE_ALIGN(pc), 1, MMU_INST_FETCH,
                       cpu_mmu_index(cpu, true), false, &host, &full, GETPC());
+    tt_no_insn_begun = false;
     if (!host ||
         qemu_ram_addr_from_host(tt_guard_host(host)) != tb_page_addr1(tb)) {
         tcg_flush_jmp_cache(cpu);

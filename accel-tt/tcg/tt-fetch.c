@@ -35,6 +35,7 @@
 
 TtFetched tt_fetched = NOTHING_FETCHED;
 bool tt_fetch_names_page;
+bool tt_no_insn_begun;
 
 /* For each vCPU: pages that control has entered since they were flushed -> host
  * address; and the set of who runs. */
@@ -169,7 +170,9 @@ bool tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
             tt_fetched.page = 1;    /* also when the look-up faults */
             tt_page_touched(page, false);   /* a stop may be met before it */
             stay_before_fault(cpu, pc, mmu_idx);
+            tt_no_insn_begun = true;
             host = look_up(cpu, pc, mmu_idx);
+            tt_no_insn_begun = false;
             if (tt_pageset_count(entered) >= ENTERED_MAX) {
                 forget_all(cpu);
             }

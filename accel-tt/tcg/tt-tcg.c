@@ -45,6 +45,13 @@ bool tt_has_breakpoint(CPUState *cpu, uint64_t pc)
 
 /* ---- the budget ---- */
 
+static uint64_t n_begun;
+
+uint64_t tt_tcg_begun(void)
+{
+    return n_begun;
+}
+
 static int64_t executed(CPUState *cpu)
 {
     return cpu->icount_budget -
@@ -71,6 +78,7 @@ static uint64_t count(CPUState *cpu)
     int64_t n = executed(cpu);
 
     cpu->icount_budget -= n;
+    n_begun += n;
     return n;
 }
 
@@ -141,8 +149,9 @@ void tt_count_exception(CPUState *cpu)
     }
     if (!(tt_omit & TT_OMIT_EXCEPTION_COUNT) && !tt_insn_counted) {
         tt_now.pos++;
+        n_begun += !tt_no_insn_begun;
     }
-    tt_insn_counted = false;
+    tt_insn_counted = tt_no_insn_begun = false;
     tt_vcpu_arm(cpu);
 }
 
@@ -176,6 +185,17 @@ void tt_handle_interrupt(CPUState *cpu, int mask)
         }
     }
     tcg_handle_interrupt(cpu, mask);
+}
+
+/* A fault of it is no instruction's. */
+static bool deliver(CPUState *cpu, uint64_t type, uint64_t vector)
+{
+    bool done;
+
+    tt_no_insn_begun = true;
+    done = tt_target_deliver(cpu, type, vector);
+    tt_no_insn_begun = false;
+    return done;
 }
 
 /* ---- state ---- */
@@ -214,7 +234,7 @@ static const TtVcpuBackend backend = {
     .limit = limit, .prepare = prepare,
     .save = tt_target_save, .load = tt_target_load, .digest = tt_target_digest,
     .fingerprint = tt_target_fingerprint, .flush = flush,
-    .turn_to = tt_fetch_turn_to, .deliver = tt_target_deliver,
+    .turn_to = tt_fetch_turn_to, .deliver = deliver,
     .mode_changed = change_mode,
 };
 

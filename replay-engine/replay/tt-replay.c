@@ -287,7 +287,7 @@ static bool boundary(CPUState *cpu)
     tt_session.events++;
     tt_now.pos++;
     tt_vcpu_arm(cpu);
-    if (!tt_target_deliver(cpu, type, vector)) {
+    if (!tt_backend->deliver(cpu, type, vector)) {
         tt_replay_report("an interrupt of class %" PRIu64 " cannot be "
                          "delivered here", type);
     }

@@ -9,16 +9,14 @@
 #include "control/tt-describe.h"
 #include "control/tt-recordable.h"
 #include "convert/tt-convert.h"
-#include "find/tt-find.h"
 #include "gdbstub-tt/tt-gdb.h"
 #include "replay/tt-replay.h"
 #include "replay/tt-stop.h"
 #include "session/tt-events.h"
 #include "startup/tt-options.h"
 #include "startup/tt-startup.h"
-#include "travel/tt-retrace.h"
 #include "tt/hooks.h"
-#include "verify/tt-verify.h"
+#include "tt-tasks-int.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "qemu/option.h"
@@ -27,12 +25,6 @@
 #include "qapi/qapi-types-ui.h"
 #include "hw/boards.h"
 #include "system/system.h"
-
-/* The replay is for something else than a user who moves it, and ends by itself. */
-static bool has_task(void)
-{
-    return tt_verify_is_on() || tt_find_is_on() || tt_retrace_is_on();
-}
 
 static const char *unwanted_machine_option(QDict *opts)
 {
@@ -173,7 +165,7 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         tt_refuse("-tt replay takes the machine from the run: leave out %s",
                   machine_option_name(unwanted_machine_option(machine_opts)));
     }
-    if (has_task()) {
+    if (tt_tasks_is_one()) {
         tt_at_end_exit = false;     /* it has an end of its own */
     } else if (!tt_options_say_at_end()) {
         tt_at_end_exit = !stopped && *default_monitor && !tt_gdb_wanted();
@@ -183,7 +175,7 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
         *display = DISPLAY_TYPE_NONE;
     }
     *nographic = true;
-    if (!has_default_serial || tt_at_end_exit || has_task()) {
+    if (!has_default_serial || tt_at_end_exit || tt_tasks_is_one()) {
         *default_monitor = 0;       /* stdio, if used, is the console's */
     }
 }

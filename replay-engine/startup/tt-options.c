@@ -10,21 +10,18 @@
 #include "branch/tt-branch.h"
 #include "control/tt-values.h"
 #include "convert/tt-convert.h"
-#include "find/tt-find.h"
 #include "flight/tt-crash.h"
 #include "hw-tt/memory/tt-guard.h"
 #include "log/tt-log.h"
 #include "record/tt-record-options.h"
 #include "replay/tt-stop.h"
-#include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "startup/tt-startup.h"
 #include "travel/tt-cprestore.h"
 #include "travel/tt-cptable.h"
-#include "travel/tt-retrace.h"
 #include "tt/hooks.h"
 #include "undo/tt-undo.h"
-#include "verify/tt-verify.h"
+#include "tt-tasks-int.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "qemu/option.h"
@@ -153,6 +150,11 @@ static QemuOptsList tt_opts = {
           .help = "replay: the condition that find searches for" },
         { .name = "find-how", .type = QEMU_OPT_STRING,
           .help = "replay: changes, monotone, later-part or limit=N, joined by ':'" },
+        { .name = "plugin", .type = QEMU_OPT_STRING,
+          .help = "replay: run a TCG plugin over 'all' or FROM-TO, then exit (for 'tt "
+                  "run-plugin')" },
+        { .name = "plugin-load", .type = QEMU_OPT_STRING,
+          .help = "replay: the plugin and its arguments, as for -plugin" },
         { .name = "trace", .type = QEMU_OPT_STRING,
           .help = "record, replay: file for a branch trace; a replay then exits" },
         { .name = "trace-part", .type = QEMU_OPT_STRING,
@@ -264,7 +266,7 @@ static void check_modes(QemuOpts *opts)
         "full", "undo", "undo-pause", "x-unlogged",
     };
     static const char *const of_replay[] = { "at-end", "checkpoint-memory", "verify",
-                                             "find" };
+                                             "find", "plugin" };
 
     for (size_t i = 0; i < ARRAY_SIZE(of_record); i++) {
         only_in(TT_RECORD, opts, of_record[i]);
@@ -341,57 +343,6 @@ static void parse_check_interval(QemuOpts *opts)
     }
 }
 
-static bool is_new_file(const char *path)
-{
-    g_autofree char *dir = g_path_get_dirname(path);
-
-    return *path && !g_file_test(path, G_FILE_TEST_EXISTS) &&
-        g_file_test(dir, G_FILE_TEST_IS_DIR) && !access(dir, W_OK);
-}
-
-static void parse_trace(QemuOpts *opts)
-{
-    const char *path = qemu_opt_get(opts, "trace");
-    const char *part = qemu_opt_get(opts, "trace-part");
-    Error *err = NULL;
-
-    if (part && !path) {
-        tt_refuse("-tt: trace-part is valid with trace=FILE only");
-    }
-    if (path && tt_verify_is_on()) {
-        tt_refuse("-tt: verify and trace exclude each other: leave one out");
-    }
-    if (path && !is_new_file(path)) {
-        tt_refuse("-tt: trace takes a file that does not exist yet, in a writable "
-                  "directory, not '%s'", path);
-    }
-    if (path && !tt_path_is_outside(path, &err)) {
-        tt_refuse("-tt: trace=%s", error_get_pretty(err));
-    }
-    if (path && !tt_trace_option(path, part)) {
-        tt_refuse("-tt: trace-part takes 'all' or two positions, FROM-TO, not "
-                  "'%s'", part);
-    }
-}
-
-static void parse_find(QemuOpts *opts)
-{
-    const char *part = qemu_opt_get(opts, "find");
-    Error *err = NULL;
-
-    if (!part && (qemu_opt_get(opts, "find-condition") ||
-                  qemu_opt_get(opts, "find-how"))) {
-        tt_refuse("-tt: find-condition and find-how need find=all or find=FROM-TO");
-    }
-    if (part && (tt_verify_is_on() || qemu_opt_get(opts, "trace"))) {
-        tt_refuse("-tt: find, verify and trace exclude each other: give only one");
-    }
-    if (part && !tt_find_option(part, qemu_opt_get(opts, "find-condition"),
-                                qemu_opt_get(opts, "find-how"), &err)) {
-        tt_refuse("-tt: %s", error_get_pretty(err));
-    }
-}
-
 static void parse_short_memory(const char *text)
 {
     const char *rest;
@@ -455,12 +406,7 @@ void tt_option_parse(const char *optarg)
     tt_guard_option(qemu_opt_get_bool(opts, "guard", false));
     parse_on_error(qemu_opt_get(opts, "on-error"));
     tt_schedule_chaos = qemu_opt_get_bool(opts, "chaos", false);
-    if (qemu_opt_get(opts, "verify") && !tt_verify_option(qemu_opt_get(opts, "verify"))) {
-        tt_refuse("-tt: verify takes 'all' or two positions, FROM-TO, not '%s'",
-                  qemu_opt_get(opts, "verify"));
-    }
-    parse_find(opts);
-    parse_trace(opts);
+    tt_tasks_parse(opts);
     parse_interval(qemu_opt_get(opts, "checkpoint-interval"));
     parse_window(opts);
     parse_dirs(opts);

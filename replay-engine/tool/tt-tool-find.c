@@ -14,8 +14,6 @@
 #define PARTS_LAST  32          /* the last one is found in the last of many parts */
 #define LIMIT       10000
 
-static volatile sig_atomic_t is_over;
-
 /* ---- names ---- */
 
 static char *fail(TtDiag *why, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
@@ -125,21 +123,6 @@ static void reverse(GPtrArray *a)
     }
 }
 
-static void end_soon(int sig)
-{
-    is_over = 1;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction act = { .sa_handler = end_soon };       /* and no restart */
-
-    sigemptyset(&act.sa_mask);
-    sigaction(SIGINT, &act, NULL);
-    sigaction(SIGTERM, &act, NULL);
-    sigaction(SIGHUP, &act, NULL);
-}
-
 static void collect(ToolFind *f)
 {
     for (unsigned i = 0; i < f->replays.parts->len; i++) {
@@ -186,11 +169,10 @@ static int search(ToolFind *f, const TtManifest *m, const TtLogReader *r)
             f->limit + 1,
     };
     f->replays.search = &f->search;
-    f->replays.is_over = &is_over;
-    catch_signals();
+    f->replays.is_over = tool_catch_signals();
     ok = tool_parts_run(&f->replays, ended, f);
     tool_find_hide_progress(f);
-    f->is_interrupted = is_over;
+    f->is_interrupted = *f->replays.is_over;
     if (f->which == FIND_LAST) {
         reverse(f->replays.parts);
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Pieces of a run, re-executed by processes of QEMU: -tt replay,verify=FROM-TO,
- * find=FROM-TO, or a branch trace. What they print with "tt-verify " or "tt-find " in
- * front is theirs to say; the rest is kept, and shown when something is wrong.
+ * find=FROM-TO, plugin=FROM-TO, or a branch trace. What they print with "tt-verify ",
+ * "tt-find " or "tt-plugin " in front is theirs to say; the rest is kept, and shown when
+ * something is wrong.
  */
 #include "tt-tool-verify.h"
 
@@ -19,6 +20,7 @@
 
 #define VERIFY      "tt-verify "
 #define FIND        "tt-find "
+#define PLUGIN      "tt-plugin "
 #define LINE_MAX_   8192        /* of one that is looked at */
 #define OTHER_MAX   (1u << 20)  /* of what else a process prints */
 
@@ -43,6 +45,8 @@ void tool_part_free(ToolPart *p)
         g_string_free(p->line, true);
         g_ptr_array_free(p->found, true);
         g_string_free(p->other, true);
+        g_free(p->dir);
+        g_free(p->log);
         g_free(p);
     }
 }
@@ -67,6 +71,15 @@ static char *search_value(const ToolReplays *r, const ToolPart *p, const char *d
                            r->search->how ? ":" : "", r->search->how ?: "");
 }
 
+static char *plugin_value(const ToolReplays *r, const ToolPart *p, const char *dir,
+                          const char *to)
+{
+    g_autofree char *load = tool_escaped(r->plugin);
+
+    return g_strdup_printf("replay,dir=%s,plugin=%" PRIu64 "-%s,plugin-load=%s", dir,
+                           p->from, to, load);
+}
+
 /* What stands behind -tt. NULL: said why. */
 static char *tt_value(const ToolReplays *r, const ToolPart *p)
 {
@@ -78,7 +91,8 @@ static char *tt_value(const ToolReplays *r, const ToolPart *p)
     if (!dir || (p->trace && !trace)) {
         return NULL;
     }
-    return r->search ? search_value(r, p, dir, to) : trace ?
+    return r->search ? search_value(r, p, dir, to) :
+        r->plugin ? plugin_value(r, p, dir, to) : trace ?
         g_strdup_printf("replay,dir=%s,trace=%s,trace-part=%" PRIu64 "-%s", dir,
                         trace, p->from, to) :
         g_strdup_printf("replay,dir=%s,verify=%" PRIu64 "-%s", dir, p->from, to);
@@ -89,7 +103,8 @@ static void child(const ToolReplays *r, const ToolPart *p, const char *value,
 {
     const char *const argv[] = {
         r->qemu, "-tt", value, "-nodefaults", "-display", "none", "-serial",
-        "none", "-monitor", "none", p->accel ? "-accel" : NULL, p->accel, NULL,
+        "none", "-monitor", "none", p->accel ? "-accel" : p->log ? "-D" : NULL,
+        p->accel ?: p->log, p->log ? "-d" : NULL, "plugin", NULL,
     };
     int null = open("/dev/null", O_RDONLY);
 
@@ -98,6 +113,10 @@ static void child(const ToolReplays *r, const ToolPart *p, const char *value,
     dup2(null, 0);
     dup2(out, 1);
     dup2(out, 2);
+    if (p->dir && chdir(p->dir)) {
+        fprintf(stderr, "cannot work in '%s': %s\n", p->dir, g_strerror(errno));
+        _exit(127);
+    }
     execv(r->qemu, (char **)argv);
     fprintf(stderr, "cannot run '%s': %s\n", r->qemu, g_strerror(errno));
     _exit(127);
@@ -160,7 +179,7 @@ static bool take_other(const ToolReplays *r, ToolPart *p, ToolFinding *f)
     if (r->search) {
         return r->search->said(r->search->opaque, p, f);
     }
-    if (strcmp(tool_finding_kind(f), "interval")) {
+    if (r->plugin || strcmp(tool_finding_kind(f), "interval")) {
         return true;
     }
     take_interval(p, f);
@@ -170,7 +189,7 @@ static bool take_other(const ToolReplays *r, ToolPart *p, ToolFinding *f)
 static void take_line(const ToolReplays *r, ToolPart *p)
 {
     g_autofree char *line = g_strdup(p->line->str);
-    const char *prefix = r->search ? FIND : VERIFY;
+    const char *prefix = r->search ? FIND : r->plugin ? PLUGIN : VERIFY;
     ToolFinding *f;
     uint64_t code, whole;
 
@@ -216,13 +235,14 @@ static void finish(const ToolReplays *r, ToolPart *p)
     while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {
     }
     p->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    p->status = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     if (p->trace && WIFEXITED(status)) {
         p->code = WEXITSTATUS(status);
     } else if (!p->has_ended || !WIFEXITED(status) ||
                WEXITSTATUS(status) != p->code) {
         p->has_ended = p->is_whole = false;
         p->code = TOOL_PROBLEM;
-    } else if (r->search) {
+    } else if (r->search || r->plugin) {
         return;
     } else if (p->code == TOOL_DIVERGED && p->first_wrong == UINT64_MAX) {
         p->first_wrong = p->from;       /* it did not say where */
@@ -273,6 +293,24 @@ static bool serve(ToolReplays *r, void (*done)(void *opaque, ToolPart *p),
         }
     }
     return true;
+}
+
+static volatile sig_atomic_t is_over;
+
+static void end_soon(int sig)
+{
+    is_over = 1;
+}
+
+const volatile sig_atomic_t *tool_catch_signals(void)
+{
+    struct sigaction act = { .sa_handler = end_soon };       /* and no restart */
+
+    sigemptyset(&act.sa_mask);
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    sigaction(SIGHUP, &act, NULL);
+    return &is_over;
 }
 
 void tool_part_drop(ToolPart *p)

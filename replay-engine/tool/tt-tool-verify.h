@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The parts of `tt verify`, `tt find` and `tt trace`: tt-tool-cut.c cuts the run,
+ * The parts of `tt verify`, `tt find`, `tt trace` and `tt run-plugin`: tt-tool-cut.c cuts the run,
  * tt-tool-part.c has QEMU re-execute pieces of it, tt-tool-finding.c takes apart, or
  * puts into words, what that says. tt-tool-verify.c says what came of all,
  * tt-tool-again.c asks whether a second replay goes wrong in the same way.
@@ -36,6 +36,7 @@ typedef struct ToolPart {
     uint64_t from, to;          /* UINT64_MAX: the end of the run */
     const char *accel;          /* of QEMU; NULL: as it comes */
     const char *trace;          /* write a branch trace there, verify nothing */
+    char *dir, *log;            /* QEMU's directory and log file; NULL: ours, none */
     pid_t pid;
     int fd;                     /* -1: not running */
     GString *line;              /* not whole yet */
@@ -50,6 +51,7 @@ typedef struct ToolPart {
     uint64_t at;                /* a search has come so far; 0: nothing was said yet */
     bool is_dropped;            /* nobody wants to know more of it */
     int signal;                 /* that ended QEMU; 0: none */
+    int status;                 /* it ended with, if no signal did */
     int code;                   /* an exit status of ours */
 } ToolPart;
 
@@ -66,7 +68,8 @@ typedef struct ToolReplays {    /* what they have in common */
     const char *qemu;
     uint64_t jobs;
     GPtrArray *parts;           /* of ToolPart; tool_part_free */
-    const ToolSearch *search;   /* NULL: they are verified, or traced */
+    const ToolSearch *search;   /* NULL: they are verified, or traced, or ... */
+    const char *plugin;         /* ... seen by that: a value for plugin-load=; NULL: no */
     const volatile sig_atomic_t *is_over;   /* NULL, or set by a signal: drop all */
 } ToolReplays;
 
@@ -79,6 +82,8 @@ char *tool_part_ending(const ToolPart *p);
 bool tool_parts_run(ToolReplays *r, void (*done)(void *opaque, ToolPart *p),
                     void *opaque);
 
+/* From now on SIGINT, SIGTERM and SIGHUP only set what is returned, for @is_over. */
+const volatile sig_atomic_t *tool_catch_signals(void);
 /* Nothing more is wanted of it: it is ended, or not begun. */
 void tool_part_drop(ToolPart *p);
 /* Adds the parts of @from..@to, cut at checkpoints into about @n_parts of like length.

@@ -85,6 +85,27 @@ const ToolCommand tool_commands[] = {
             JSON,
         }, tool_find,
     }, {
+        "run-plugin", { "RUN", "PLUGIN[,NAME=VALUE...]" }, false,
+        "Replays a part of a run with a plugin of QEMU's TCG, which sees that part and no\n"
+        "more, and shows what it says. PLUGIN is a file, or count (instructions),\n"
+        "functions (instructions by function, as folded stacks) or coverage.",
+        {
+            { "--from", "POS", false, "from this position on" },
+            { "--to", "POS", false, "up to this position, not included" },
+            { "-j", "N", false, "number of QEMU processes at a time (default 1); each has "
+              "a plugin of its own" },
+            { "--out", "FILE", false, "what the plugin says goes there; must not exist" },
+            { "--symbols", "FILE", false, "functions for addresses: a vmlinux, or what nm "
+              "or /proc/kallsyms print" },
+            { "--offset", "N", false, "the program was loaded so much higher than FILE "
+              "says" },
+            { "--qemu", "PATH", false, "default: qemu-system-x86_64 next to this "
+              "program" },
+            { "--quiet", NULL, false, "say only what the plugin says, and what is wrong" },
+            { "--json", NULL, false, "for programs: JSON about the part; what the plugin "
+              "says with --out only" },
+        }, tool_run_plugin,
+    }, {
         "pack", { "RUN", "FILE" }, false,
         "Packs a run into one file, with all that a replay needs. What identifies "
         "the\nhost (its name, directories, the command line) is left out unless you ask "

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A plugin for QEMU's TCG: which instructions were executed, how long they are and how
+ * often they began. `tt run-plugin --drcov` writes the format drcov of it.
+ */
+#include "tt-places.h"
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
+
+static void line(GString *s, const Place *p, uint64_t count)
+{
+    g_string_append_printf(s, "0x%" PRIx64 "+%" PRIu64 " %" PRIu64 "\n", p->addr, p->len,
+                           count);
+}
+
+static void at_exit(qemu_plugin_id_t id, void *opaque)
+{
+    places_print("tt-merge: sum\n", line);
+}
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info,
+                                           int argc, char **argv)
+{
+    return places_install(id, argc, argv, at_exit);
+}

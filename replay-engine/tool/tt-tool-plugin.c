@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt run-plugin: a plugin of QEMU's TCG over a part of a run. QEMU replays pieces of it,
+ * several at a time, each with a plugin of its own (tt-tool-part.c).
+ */
+#include "tt-tool-plugin.h"
+
+#include <glib/gstdio.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PARTS_EACH  4           /* as tt verify */
+
+/* ---- the plugin ---- */
+
+/* In QEMU's way: up to the first comma that is not doubled. *@args begins with it. */
+static char *file_of(const char *text, const char **args)
+{
+    GString *file = g_string_new(NULL);
+
+    while (*text && (*text != ',' || text[1] == ',')) {
+        text += *text == ',';
+        g_string_append_c(file, *text++);
+    }
+    *args = text;
+    return g_string_free(file, false);
+}
+
+/* A word without a slash and a dot names one of ours. */
+static char *path_of(const ToolArgs *a, const char *file)
+{
+    g_autofree char *name = NULL;
+
+    if (strpbrk(file, "/.")) {
+        return tool_whole_path(file);
+    }
+    name = g_strdup_printf("tt-plugins/tt-%s.so", file);
+    return tool_find_beside(a->program, name);
+}
+
+static bool has_text(const char *bytes, size_t len, const char *text)
+{
+    return memmem(bytes, len, text, strlen(text));
+}
+
+/* QEMU looks when the replay has come to its place, which may be late. */
+static bool is_plugin(const char *path)
+{
+    g_autoptr(GError) err = NULL;
+    GMappedFile *f = NULL;
+    bool is = false;
+
+    if (!g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
+        tool_complain("there is no file '%s': give a plugin's, or count, coverage or "
+                      "functions", path);
+        return false;
+    }
+    f = g_mapped_file_new(path, false, &err);
+    if (!f) {
+        tool_complain("%s", err->message);
+        return false;
+    }
+    is = g_mapped_file_get_length(f) &&
+        has_text(g_mapped_file_get_contents(f), g_mapped_file_get_length(f),
+                 "qemu_plugin_install");
+    g_mapped_file_unref(f);
+    if (!is) {
+        tool_complain("'%s' is not a plugin of QEMU: it has no qemu_plugin_install", path);
+    }
+    return is;
+}
+
+static bool choose_plugin(ToolPlugin *p, const ToolArgs *a)
+{
+    g_autofree char *file = NULL, *path = NULL, *escaped = NULL;
+    const char *args;
+
+    file = file_of(a->operand[1], &args);
+    path = path_of(a, file);
+    if (!path || !is_plugin(path)) {
+        return false;
+    }
+    escaped = tool_escaped(path);
+    p->load = g_strconcat(escaped, args, NULL);
+    return true;
+}
+
+/* ---- the parts ---- */
+
+static bool make_rooms(ToolPlugin *p)
+{
+    g_autoptr(GError) err = NULL;
+    bool many = p->replays.parts->len > 1;
+
+    p->scratch = g_dir_make_tmp("tt-plugin-XXXXXX", &err);
+    if (!p->scratch) {
+        tool_complain("%s", err->message);
+        return false;
+    }
+    for (unsigned i = 0; i < p->replays.parts->len; i++) {
+        ToolPart *part = p->replays.parts->pdata[i];
+
+        part->log = g_strdup_printf("%s/said-%u", p->scratch, i);
+        /* What a plugin writes itself must not meet what another one writes. */
+        part->dir = many ? g_strdup_printf("%s/%u", p->scratch, i) : NULL;
+        if (part->dir && g_mkdir(part->dir, 0700)) {
+            tool_complain("cannot make a directory in '%s'", p->scratch);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Returns how many there were in it. */
+static unsigned remove_directory(const char *path)
+{
+    GDir *d = g_dir_open(path, 0, NULL);
+    const char *name;
+    unsigned n = 0;
+
+    while (d && (name = g_dir_read_name(d))) {
+        g_autofree char *file = g_build_filename(path, name, NULL);
+
+        n++;
+        g_unlink(file);
+    }
+    if (d) {
+        g_dir_close(d);
+    }
+    g_rmdir(path);
+    return n;
+}
+
+/* False: the plugin wrote files of its own, and nobody can put them together. */
+static bool clean_up(ToolPlugin *p)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < p->replays.parts->len && p->scratch; i++) {
+        ToolPart *part = p->replays.parts->pdata[i];
+
+        n += part->dir ? remove_directory(part->dir) : 0;
+    }
+    if (p->scratch) {
+        remove_directory(p->scratch);
+    }
+    return !n;
+}
+
+static void ended(void *opaque, ToolPart *p)
+{
+}
+
+static int replay(ToolPlugin *p)
+{
+    int result = TOOL_PROBLEM;
+
+    p->replays.plugin = p->load;
+    p->replays.is_over = tool_catch_signals();
+    if (make_rooms(p) && tool_parts_run(&p->replays, ended, p)) {
+        p->is_interrupted = *p->replays.is_over;
+        result = tool_plugin_say(p);
+    }
+    if (!clean_up(p) && result == TOOL_FINE) {
+        result = tool_complain("the plugin wrote files of its own, in each of %u "
+                               "processes: leave -j out, and there is one set of them",
+                               p->replays.parts->len);
+    }
+    return result;
+}
+
+/* ---- the command line ---- */
+
+static int take_options(ToolPlugin *p, const ToolArgs *a)
+{
+    const ToolCommand *c = a->command;
+
+    if (!tool_number_option(a, "--from", 0, &p->from) ||
+        !tool_number_option(a, "--to", UINT64_MAX, &p->to) ||
+        !tool_number_option(a, "--offset", 0, &p->offset) ||
+        !tool_number_option(a, "-j", 1, &p->replays.jobs)) {
+        return TOOL_USAGE;
+    }
+    if (p->to <= p->from) {
+        return tool_usage(c, "--to must be above --from");
+    }
+    if (p->replays.jobs < 1 || p->replays.jobs > TOOL_JOBS_MAX) {
+        return tool_usage(c, "-j takes a number from 1 to %u", TOOL_JOBS_MAX);
+    }
+    if (tool_has(a, "--offset") && !tool_has(a, "--symbols")) {
+        return tool_usage(c, "--offset is added to the addresses of --symbols");
+    }
+    return TOOL_FINE;
+}
+
+static int prepare(ToolPlugin *p, const ToolArgs *a)
+{
+    const char *symbols = tool_value(a, "--symbols"), *out = tool_value(a, "--out");
+    int result = take_options(p, a);
+
+    if (result != TOOL_FINE) {
+        return result;
+    }
+    if (out && g_file_test(out, G_FILE_TEST_EXISTS)) {
+        return tool_complain("'%s' exists already", out);
+    }
+    if (out && !tool_is_fit(out)) {
+        return TOOL_PROBLEM;
+    }
+    p->replays.qemu = tool_find_qemu(a);
+    if (!p->replays.qemu || !choose_plugin(p, a)) {
+        return TOOL_PROBLEM;
+    }
+    if (!g_file_test(p->replays.qemu, G_FILE_TEST_IS_EXECUTABLE)) {
+        return tool_complain("'%s' is not an executable program", p->replays.qemu);
+    }
+    return symbols ? tool_symbols_load(symbols, &p->symbols) : TOOL_FINE;
+}
+
+static int run_in(ToolPlugin *p, const TtManifest *m, const TtLogReader *r)
+{
+    ToolTotals t = tool_totals(r);
+
+    if (m->features & TT_FEATURE_SCRUBBED) {
+        return tool_complain("the run '%s' was scrubbed when it was packed and cannot be "
+                             "replayed: ask for the whole one", p->run);
+    }
+    if (m->features & TT_FEATURE_EXITS) {
+        return tool_complain("the run '%s' was recorded under KVM and not replayed yet: "
+                             "replay it once, which converts it", p->run);
+    }
+    if (!t.n_segments) {
+        return tool_complain("the run '%s' is empty: its recorder ended before anything "
+                             "was sealed", p->run);
+    }
+    if (p->from >= t.end_pos || (p->to != UINT64_MAX && p->to > t.end_pos)) {
+        return tool_complain("the run ends at position %" PRIu64 ", before %s", t.end_pos,
+                             p->from >= t.end_pos ? "--from" : "--to");
+    }
+    tool_cut(p->replays.parts, p->run, m, r, p->from, p->to,
+             p->replays.jobs > 1 ? p->replays.jobs * PARTS_EACH : 1);
+    return replay(p);
+}
+
+int tool_run_plugin(const ToolArgs *a)
+{
+    ToolPlugin p = {
+        .args = a, .run = a->operand[0],
+        .replays = {
+            .run = a->operand[0],
+            .parts = g_ptr_array_new_with_free_func((GDestroyNotify)tool_part_free),
+        },
+        .is_json = tool_has(a, "--json"), .is_quiet = tool_has(a, "--quiet"),
+    };
+    int result = prepare(&p, a);
+    TtManifest m;
+    TtLogReader *r;
+
+    if (result == TOOL_FINE) {
+        r = tool_open_run(p.run, &m);
+        result = TOOL_PROBLEM;
+        if (r) {
+            result = run_in(&p, &m, r);
+            tt_manifest_cleanup(&m);
+            tt_log_reader_free(r);
+        }
+    }
+    g_ptr_array_free(p.replays.parts, true);
+    tool_symbols_free(p.symbols);
+    g_free(p.scratch);
+    g_free(p.load);
+    g_free((char *)p.replays.qemu);
+    return result;
+}

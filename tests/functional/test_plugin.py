@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tt run-plugin: a plugin sees the instructions of its part of the run, and no others."""
+
+import json
+import os
+import subprocess
+
+from guests import guest_args
+from ttlib import BUILD, check, equal, limit, one_sentence, qemu_binary, record, tt
+
+QEMU = f'{BUILD}/qemu'
+
+
+def plugin(run, what, *args, rc=0):
+    return tt('run-plugin', run, what, '--qemu', qemu_binary(), *args, rc=rc)
+
+
+def counted(text):
+    return sum(int(line.rsplit(' ', 1)[1]) for line in text.splitlines())
+
+
+def about(run, work, what, *args):
+    """What is said of the part, and what the plugin said."""
+    out = os.path.join(work, 'out')
+    answer = json.loads(plugin(run, what, '--json', '--out', out, *args).stdout)
+    check(answer['exact'] and answer['complete'], f'{answer}')
+    with open(out, encoding='ascii') as f:
+        text = f.read()
+    os.unlink(out)
+    return answer, text
+
+
+def positions(run):
+    return json.loads(tt('info', run, '--json').stdout)['end']
+
+
+@limit(90)
+def test_counts_what_began(work):
+    """In one process, in several, and in pieces that others chose: the same."""
+    for guest in ('random', 'smp', 'smc'):
+        run = record(work, guest_args(work, guest), name=guest,
+                     options=',checkpoint-interval=0.1').dir
+        whole, text = about(run, work, 'count')
+        equal(counted(text), whole['instructions'], f'{guest}: instructions')
+        equal(whole['instructions'] + whole['events'], positions(run), f'{guest}: all')
+        both, same = about(run, work, 'count', '-j', '2')
+        equal((same, both['instructions']), (text, whole['instructions']), f'{guest}: -j 2')
+        middle = str(positions(run) // 3 + 1)
+        one, first = about(run, work, 'count', '--to', middle)
+        other, second = about(run, work, 'count', '--from', middle)
+        equal(one['to'], other['from'], f'{guest}: the middle')
+        equal(counted(first) + counted(second), counted(text), f'{guest}: two halves')
+
+
+@limit(60)
+def test_merges_to_one_pass(work):
+    """Places and functions of several processes are those of one."""
+    run = record(work, guest_args(work, 'random'), options=',checkpoint-interval=0.1').dir
+    total = about(run, work, 'count')[0]['instructions']
+    for what in ('functions', 'coverage'):
+        text = about(run, work, what)[1]
+        equal(about(run, work, what, '-j', '2')[1], text, what)
+        equal(counted(text), total, what)
+
+
+def build_plugin(work, source):
+    path = os.path.join(work, os.path.basename(source)[:-2] + '.so')
+    flags = subprocess.run(['pkg-config', '--cflags', 'glib-2.0'], check=True, text=True,
+                           capture_output=True).stdout.split()
+    subprocess.run(['cc', '-shared', '-fPIC', f'-I{QEMU}/include/qemu', *flags, '-o', path,
+                    source], check=True, timeout=30)
+    return path
+
+
+@limit(60)
+def test_upstream_plugins(work):
+    """Unmodified, from QEMU's source."""
+    run = record(work, guest_args(work, 'random')).dir
+    total = about(run, work, 'count')[0]['instructions']
+    insn = build_plugin(work, f'{QEMU}/tests/tcg/plugins/insn.c')
+    text = about(run, work, f'{insn},inline=true')[1]
+    check(f'total insns: {total}' in text, f'{total}: {text}')
+    hot = build_plugin(work, f'{QEMU}/contrib/plugins/hotblocks.c')
+    check('ecount' in about(run, work, hot)[1], 'hotblocks')
+
+
+@limit(60)
+def test_errors(work):
+    """One sentence for each thing that can be wrong."""
+    run = record(work, guest_args(work, 'random')).dir
+    end = positions(run)
+    source = os.path.join(work, 'leaves.c')
+    with open(source, 'w', encoding='ascii') as f:
+        f.write('''#include <stdlib.h>
+#include <qemu-plugin.h>
+QEMU_PLUGIN_EXPORT int qemu_plugin_version = VERSION;
+static void cb(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) { HOW; }
+QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info,
+                                           int argc, char **argv)
+{ qemu_plugin_register_vcpu_tb_trans_cb(id, cb); return 0; }
+''')
+
+    def variant(name, version, how):
+        path = os.path.join(work, name + '.c')
+        with open(source, encoding='ascii') as f, open(path, 'w', encoding='ascii') as to:
+            to.write(f.read().replace('VERSION;', version + ';').replace('HOW', how))
+        return build_plugin(work, path)
+
+    for what, args, says in (
+            ('/no/such.so', [], 'there is no file'),
+            ('/bin/true', [], 'is not a plugin'),
+            (variant('new', '99', ''), [], 'API version 99'),
+            (variant('exits', 'QEMU_PLUGIN_VERSION', 'exit(0)'), [], 'ended QEMU'),
+            (variant('crashes', 'QEMU_PLUGIN_VERSION', 'abort()'), [], 'signal 6'),
+            ('count', ['--from', str(end)], 'before --from'),
+            ('count', ['--to', str(end + 1)], 'before --to')):
+        done = plugin(run, what, *args, rc=1)
+        one_sentence(done.stderr, what)
+        check(says in done.stderr and not done.stdout, f'{what}: {done.stderr}')
+    done = plugin(run, 'count', '--from', '5', '--to', '5', rc=2)
+    check('above --from' in done.stderr, done.stderr)
