@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A plugin for QEMU's TCG: which instructions were executed, how long they are and how
- * often they began. `tt run-plugin --drcov` writes the format drcov of it.
+ * often they began.
  */
 #include "tt-places.h"
 

@@ -3,6 +3,7 @@
  * tt run-plugin: a plugin of QEMU's TCG over a part of a run. QEMU replays pieces of it,
  * several at a time, each with a plugin of its own (tt-tool-part.c).
  */
+#define _GNU_SOURCE         /* memmem */
 #include "tt-tool-plugin.h"
 
 #include <glib/gstdio.h>

@@ -150,7 +150,7 @@ def test_diff_blocks(work):
     equal([(b['offset'], b['length']) for b in there['blocks']],
           [(0, 4096), (512 << 10, 64 << 10), (2 << 20, 8192)], 'what differs')
     said = tt('disk', 'diff', path, '2', 'now').stdout
-    check('0x0000019000  4096 bytes' in said and 'No file system' in said, said)
+    check('0x0000019000  4096 bytes' in said and 'No ext2, ext3 or ext4 file system' in said, said)
     equal(json.loads(tt('disk', 'diff', path, '2', '2', '--json').stdout)['blocks'], [],
           'a version and itself')
     said = one_sentence(tt('disk', 'diff', path, '2', '7', rc=1).stderr, 'no version 7')
@@ -379,7 +379,7 @@ def test_run(work):
     equal(read_ext4(out, 'precious'), b'', 'the file at the end of the run')
     said = one_sentence(tt('disk', 'export', run, out, '--force', '--at', '5000', rc=1).stderr,
                         'a position before all checkpoints')
-    check('first one is of position' in said, said)
+    check('first one is at position' in said, said)
     said = one_sentence(tt('disk', 'export', run, out, '--force', '--at', '@none',
                            rc=1).stderr, 'no such mark')
     check("no mark 'none'" in said, said)

@@ -648,9 +648,9 @@ def test_pieces_are_missing(work):
     rep = replay(work, bare, rc=1)
     check('begins with a checkpoint' in rep.stderr, rep.stderr)
     out = run_tool(tool('tt'), 'check', bare, rc=1)[1]
-    check('no checkpoint that a replay' in out, out)
+    check('no checkpoint from which a replay' in out, out)
     out = run_tool(tool('tt'), 'info', bare)[0]
-    check('no checkpoint with which' in out, out)
+    check('without a checkpoint from which' in out, out)
     parts = sorted(n for n in os.listdir(run) if n.startswith('log.'))
     if parts[0] > 'log.000002':
         with open(os.path.join(run, 'log.000001'), 'wb') as old:
@@ -695,8 +695,8 @@ def test_parts_are_missing(work):
         gone = sorted(n for n in os.listdir(late) if n.startswith('log.'))[0]
         os.unlink(os.path.join(late, gone))
     out = run_tool(tool('tt'), 'check', late, rc=1)[1]
-    check(f"{gone}' is missing: checkpoint" in out and
-          'deleted the beginning' in out, out)
+    check(f"{gone}' is missing, and checkpoint" in out and
+          'the beginning of the window was deleted' in out, out)
     replay(work, late, name='late')         # what is left of it replays
     holed = os.path.join(work, 'holed')     # and here the middle
     shutil.copytree(run, holed)

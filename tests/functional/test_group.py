@@ -362,7 +362,7 @@ def travel_together(folder, server, client):
               f'{later} was met behind {earlier}')
     check('no member meets a breakpoint before here' in back, 'the end of the hits')
     check('These are not one moment' not in text, 'a cut is not consistent')
-    for why in ("no member 'nobody'", "'nowhere' is no position", 'neither a directory'):
+    for why in ("no member 'nobody'", "'nowhere' is not a position", 'neither a directory'):
         check(why in back, f'not said: {why}')
 
 
@@ -374,7 +374,7 @@ def shown(text):
 
 def group_says_no(work, folder):
     for args, why in ((['cut', folder, 'nobody:1'], 'no place'),
-                      (['cut', folder, 'client2:x'], 'no position'),
+                      (['cut', folder, 'client2:x'], 'not a position'),
                       (['cut', folder, 'client2:@x'], 'no mark'),
                       (['cut', folder, f'client2:{1 << 62}'], 'is not in the run'),
                       (['info', os.path.join(work, 'no')], 'neither'),
@@ -651,7 +651,7 @@ def test_hub_left(work):
     fates = [(f['sequence'], f['fate']) for f in map(json.loads, open(log, encoding='ascii'))]
     equal(sorted(fates), [(i, 'peer gone') for i in range(5)] +
           [(i, 'goes') for i in (5, 8, 9)], 'fates')
-    check('8 frames came, 3 went on, 5 were lost' in said, said)
+    check('8 frames received, 3 forwarded, 5 lost' in said, said)
 
 
 @limit(60)

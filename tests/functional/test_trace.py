@@ -167,7 +167,7 @@ def test_a_missing_input(work):
         out.write(f'{int(first["pc"], 16):016x} T where_it_went\n')
     text = tt('compare-traces', trace + '.rec', again, '--symbols', symbols,
               rc=3).stdout
-    check('where_it_went+0x0' in text and 'The traces differ behind' in text,
+    check('where_it_went+0x0' in text and 'The traces differ after' in text,
           text)
 
 

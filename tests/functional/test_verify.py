@@ -103,7 +103,7 @@ def test_unlogged_dma(work):
         check(first in places and last >= first, f'{answer}')
         equal(answer['second']['replay'], 'alike', f'{answer}')
         text = ' '.join(answer['found'])
-        check('no longer at' in text or 'page ' in text, text)
+        check('but not at' in text or 'page ' in text, text)
         if 'an input is missing' in text:
             pages += 1
             check(re.search(r'block \S+ offset 0x[0-9a-f]+ recorded', text), text)
@@ -239,7 +239,7 @@ def first_damaged(run, at):
     flip(os.path.join(run, 'log'), at)
     said = tt('check', run, rc=1).stderr
     flip(os.path.join(run, 'log'), at)
-    return int(re.search(r'\(from position (\d+) on\)', said).group(1))
+    return int(re.search(r'first damaged segment is \d+, at position (\d+);', said).group(1))
 
 
 def n_segments(log):
@@ -463,7 +463,7 @@ def test_a_page_that_nobody_reads(work):
     equal(details['nowrite']['page'], POKED >> 12, 'who wrote it')
     equal(answer['second']['replay'], 'alike', 'a second replay')
     said = verify(run, rc=3).stdout
-    check('finds the same: replays agree with each other' in said, said)
+    check('finds the same: the replays agree with each other' in said, said)
 
 
 def changed_register(work, then):
@@ -493,7 +493,7 @@ def test_a_register(work):
     run, at = changed_register(work, lambda vm: None)
     answer = found(run)
     text = '\n'.join(answer['found'])
-    places = re.search(r'as recorded at position (\d+) and no longer at (\d+), pc '
+    places = re.search(r'as recorded at position (\d+), but not at (\d+), pc '
                        r'(0x[0-9a-f]+)', text)
     check(places, text)
     after, no_longer = (int(n) for n in places.groups()[:2])
@@ -616,7 +616,7 @@ def second_replay(work, guest, append, omitted):
                            rc=3).stdout)['second']
     equal(answer['replay'], 'different', 'a second replay')
     equal(answer['second_found'], 'nothing is wrong', 'and what it finds')
-    check('no longer at' in answer['first_found'], f'{answer}')
+    check('but not at' in answer['first_found'], f'{answer}')
     said = tt('verify', run.dir, '--qemu', wrapper, rc=3).stdout
     check('The replay itself is not deterministic' in said, said)
     return answer, said
@@ -634,7 +634,7 @@ def test_a_replay_that_is_not_deterministic(work):
     check('the last branch that both took: position' in said, said)
     answer, said = second_replay(work, 'btflags', None, 'bt-flags')
     check('last_alike' not in answer, f'{answer}')
-    check('Control goes the same way in both' in said, said)
+    check('The control flow is the same in both' in said, said)
     equal([n for n in os.listdir(work) if n.startswith('tt-verify-')], [],
           'traces that are left')
 
