@@ -382,7 +382,7 @@ def test_run(work):
     check('first one is at position' in said, said)
     said = one_sentence(tt('disk', 'export', run, out, '--force', '--at', '@none',
                            rc=1).stderr, 'no such mark')
-    check("no mark 'none'" in said, said)
+    check("nor a mark named 'none'" in said, said)
     said = one_sentence(tt('disk', 'list', run, '--disk', 'hda', rc=1).stderr, 'no disk')
     check("no disk 'hda'" in said, said)
 

@@ -373,7 +373,7 @@ def shown(text):
 
 
 def group_says_no(work, folder):
-    for args, why in ((['cut', folder, 'nobody:1'], 'no place'),
+    for args, why in ((['cut', folder, 'nobody:1'], 'not a place'),
                       (['cut', folder, 'client2:x'], 'not a position'),
                       (['cut', folder, 'client2:@x'], 'no mark'),
                       (['cut', folder, f'client2:{1 << 62}'], 'is not in the run'),
