@@ -176,7 +176,6 @@ static bool may_give_way(void)
     return tt_flight_oldest_part() <= 1;
 }
 
-
 /* All but the first, the user's, and the one that RAM comes from. */
 static bool drop_automatic(void)
 {
