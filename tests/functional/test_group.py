@@ -392,7 +392,7 @@ def group_says_no(work, folder):
     with open(listed, 'a', encoding='ascii') as out:
         out.write('b=group/client2.run\n')
     said = one_sentence(tt('group', 'info', listed, rc=1).stderr, 'a run twice')
-    check('second time' in said, said)
+    check('is listed twice' in said, said)
 
 
 # Checkpoints of the group
