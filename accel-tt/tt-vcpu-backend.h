@@ -74,8 +74,9 @@ typedef struct TtVcpuBackend {
     bool (*deliver)(struct CPUState *cpu, uint64_t intr_class, uint64_t vector);
 
     /* ---- the token ---- */
-    /* To leave guest code at any moment is dear: who wants the token waits so many
-     * microseconds for an exit first, and then kicks. 0: it may leave at once. */
+    /* Leaving guest code at any moment is expensive: a thread that wants the token
+     * first waits so many microseconds for an exit, and then kicks. 0: it may leave at
+     * once. */
     unsigned hold_us;
     void (*kick)(struct CPUState *cpu);     /* with hold_us; any thread */
 

@@ -21,9 +21,8 @@
  * takes its turns in tt_vcpu_loop while tt_mode says so, and goes back to its own
  * loop when the recording has ended.
  *
- * Several vCPUs take turns in that one thread. The recording chooses: who runs
- * goes on until it waits (HLT, PAUSE), has run for TT_TIME_SLICE positions, or was
- * interrupted; then comes the next that can run. The change is an event.
+ * Several vCPUs take turns in that one thread. While recording, tt-schedule.c chooses
+ * which one runs. The change is an event.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpu.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a virtio-gpu shows. BQL, the vCPU is outside guest code.
+ * What a virtio-gpu shows.
  *
- * Context, unless said otherwise: the BQL is held.
+ * Context: the BQL is held, and the vCPU is outside guest code.
  */
 #ifndef TT_GPU_H
 #define TT_GPU_H

@@ -7,11 +7,10 @@
  *
  *   hook (any place inside an instruction) --> main loop: mark --> timer: save
  *
- * The mark stands where the vCPU does when the main loop comes to it, right behind
- * the instruction. One trouble often shows in several ways: what comes within
- * some seconds is the same one. A guest that goes wrong again and again is saved
- * once per length of the window, and a few times in all: the disk is not ours to
- * fill.
+ * The mark stands where the vCPU does when the main loop comes to it, right behind the
+ * instruction. One crash often shows in several ways: further signs within some seconds
+ * belong to the same one. A guest that goes wrong again and again is saved once per
+ * length of the window, and a few times in all: the disk is not ours to fill.
  */
 #include "qemu/osdep.h"
 #include "flight/tt-crash.h"
