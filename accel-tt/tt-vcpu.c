@@ -289,9 +289,9 @@ void tt_vcpu_round(void)
 }
 
 /*
- * Whoever wanted the lock before the token was on waits for it uncounted, and
- * nobody would give way for him: let him in first. (One that is not there yet
- * gets his chance when the next segment is sealed.)
+ * A thread that wanted the lock before the token was on waits for it uncounted, and
+ * nobody would give way to it: let it in first. (One that is not there yet gets its
+ * chance when the next segment is sealed.)
  */
 static void let_in_the_uncounted(void)
 {

@@ -11,10 +11,10 @@
  * is ever copied (Emulab 7.2.1 lost its speed to a snapshot that copies). Versions
  * form a tree (Emulab 8.5): after tt_blockmap_goto, the next version is a branch.
  *
- * It decides and remembers; it moves no byte of the disk. The caller asks where a
- * range lies, reads or writes there, and says that it is done. What must reach the
- * file comes as a plan of writes and syncs. docs/reference/disk-format.rst is the
- * format; rules H1, J1... are its.
+ * It decides and remembers; it moves no byte of the disk. The caller asks where a range
+ * lies, reads or writes there, and says that it is done. Changes to the file come as a
+ * plan of writes and syncs. docs/reference/disk-format.rst is the format; rules H1,
+ * J1... are its.
  *
  * Context: any thread, one at a time; the caller locks. No call blocks but those with
  * a TtIo. Between a begin and its end all other calls are allowed, unless the other

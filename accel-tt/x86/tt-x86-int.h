@@ -7,7 +7,7 @@
 
 #include "cpu.h"
 
-/* What the guest can read and vmstate does not keep, or not in every machine. */
+/* State that the guest can read and vmstate does not keep, or not in every machine. */
 static inline uint64_t tt_x86_pack_unkept(CPUX86State *env)
 {
     return env->fpcs | (uint64_t)env->fpds << 16 |

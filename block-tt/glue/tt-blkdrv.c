@@ -61,8 +61,8 @@ static TtStatus load_once(BlockDriverState *bs, TtDiag *diag)
     return st;
 }
 
-/* Whoever writes the disk may be making its journal anew just while it is read: then a
- * version that is there is not found. */
+/* The process that writes the disk may be making its journal anew while it is read:
+ * then an existing version is not found. */
 static int load_map(BlockDriverState *bs, Error **errp)
 {
     TtBlkState *s = bs->opaque;

@@ -66,7 +66,7 @@ static void collect_piece(ShadowRange *r, DirtyBitmapSnapshot *snap, uint64_t fr
     }
 }
 
-/* What is dirty of @mr, for everybody who has ranges of it. */
+/* The dirty pages of @mr, for all that have ranges of it. */
 static void collect(MemoryRegion *mr)
 {
     DirtyBitmapSnapshot *snap = memory_region_snapshot_and_clear_dirty(
@@ -150,7 +150,8 @@ static bool differs(const ShadowRange *r, uint64_t at)
     return memcmp(r->shadow + at, r->base + at, bytes_of(r, at / TT_SHADOW_PAGE));
 }
 
-/* As at the DMA of an emulated device: who has translated or logs these bytes is told. */
+/* As at the DMA of an emulated device: all that have translated or log these bytes are
+ * told. */
 static void told(Put *p)
 {
     if (p->to > p->from) {

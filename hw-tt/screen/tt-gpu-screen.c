@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a virtio-gpu shows, in a replay: the pictures that the notes of the log tell
+ * The screen of a virtio-gpu, in a replay: the pictures that the notes of the log tell
  * of (tt-gpu.c), each with its pixels as they were handed over.
  *
  * The notes are carried out where the replay passes them, since the pixels are in

@@ -20,9 +20,9 @@ uint32_t tt_net_epoch(void);
 bool tt_net_is_there(void);
 
 /*
- * Who makes checkpoints says how: @wanted asks for checkpoint @epoch, soon; it may be called
- * again. What it leads to is tt_net_epoch_begins. False: this VM is not recorded, and does
- * without.
+ * The maker of checkpoints installs @wanted, which asks for checkpoint @epoch, soon; it
+ * may be called again. It leads to tt_net_epoch_begins. False: this VM is not recorded,
+ * and makes none.
  */
 void tt_net_epoch_init(bool (*wanted)(uint32_t epoch));
 /* The VM stands right behind its checkpoint @epoch; or it has none (!@is_made), and goes on.

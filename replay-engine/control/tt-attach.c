@@ -7,8 +7,8 @@
  *   I1  the vCPU is outside cpu_exec, so no hook is half way through, and its
  *       position is exact from the first moment;
  *   I2  block devices are drained: no host thread is still filling a guest
- *       buffer that was mapped before DMA was bounced. What is mapped and still
- *       waits is written with the token held, and its end is logged
+ *       buffer that was mapped before DMA was bounced. A buffer that is mapped and
+ *       still waits is written with the token held, and its end is logged
  *       (docs/decisions/0008).
  *
  *   OFF --tt_attach--> RECORD --tt_detach--> OFF --tt_attach--> ...
@@ -85,8 +85,8 @@ static bool may_guard(const TtRecordOptions *opt, Error **errp)
     return true;
 }
 
-/* What is put between disk and image goes into the image when QEMU ends, or it does not:
- * for all recordings of a process alike. */
+/* The store between disk and image goes into the image when QEMU ends, or it does not:
+ * the same for all recordings of a process. */
 static bool may_redirect(const TtRecordOptions *opt, Error **errp)
 {
     if (opt->disks == TT_DISKS_PRIVATE && tt_disks_are_committed_at_end()) {

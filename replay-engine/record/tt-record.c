@@ -326,7 +326,8 @@ static bool begin(Error **errp)
     return true;
 }
 
-/* Who started QEMU with it ends the process when it fails: nothing is closed then. */
+/* With -tt record on the command line the process ends when this fails: nothing is
+ * closed then. */
 bool tt_record_start(Error **errp)
 {
     bool ok = begin(errp);
@@ -424,7 +425,7 @@ void tt_record_close(void)
 
 /* ---- what the vCPU and the devices call ---- */
 
-/* Who started QEMU with -tt record has nothing without it. */
+/* With -tt record, QEMU is of no use without the recording. */
 static void begin_with_the_vm(void)
 {
     Error *err = NULL;

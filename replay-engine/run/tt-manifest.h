@@ -46,10 +46,10 @@
 #define TT_MANIFEST_SUM "# sha256 "
 
 /*
- * Rules of execution: choices, of several that would do, by which the vCPU is
- * the same in the recording and in the replay (explanation/determinism.rst). A
- * replay by other rules diverges somewhere, so it is refused. Who changes what
- * one of them means takes a new bit for it, and leaves the old one out.
+ * Rules of execution: choices, of several that would do, by which the vCPU is the same
+ * in the recording and in the replay (explanation/determinism.rst). A replay by other
+ * rules diverges somewhere, so it is refused. To change the meaning of one, take a new
+ * bit for it, and leave the old one out.
  */
 #define TT_RULE_COUNT       (UINT64_C(1) << 0)  /* what moves the position */
 #define TT_RULE_RESUME_FLAG (UINT64_C(1) << 2)  /* ends with its instruction */

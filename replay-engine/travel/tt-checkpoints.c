@@ -149,9 +149,10 @@ static bool is_due(int64_t ran_ns)
 }
 
 /*
- * Called at each turn that begins at a sync point. What was taken may be given up at
- * once, for lack of memory. It is not taken again at the next turn: who waits for the
- * token meanwhile would end that one, too, before it has executed an instruction.
+ * Called at each turn that begins at a sync point. A new checkpoint may be given up at
+ * once, for lack of memory. It is not taken again at the next turn: a thread that waits
+ * for the token meanwhile would end that turn, too, before it has executed an
+ * instruction.
  */
 TtCheckpointId tt_checkpoints_sync_point(CPUState *cpu, bool wanted, bool pinned)
 {
