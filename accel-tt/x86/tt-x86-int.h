@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What state and digest of an x86 vCPU share. Context: the BQL is held.
+ * Shared by state and digest of an x86 vCPU. Context: the BQL is held.
  */
 #ifndef TT_X86_INT_H
 #define TT_X86_INT_H

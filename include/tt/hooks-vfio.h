@@ -38,8 +38,8 @@ static inline bool tt_vfio_realize(struct PCIDevice *pci, struct Error **errp)
     return !(tt_on() || tt_vfio_is_on()) || tt_vfio_realize_slow(pci, errp);
 }
 
-/* What the device gets instead of the @size bytes of guest memory at @host; NULL: none
- * can be had. */
+/* The memory that the device gets instead of the @size bytes of guest memory at @host;
+ * NULL: none can be had. */
 static inline void *tt_vfio_map(struct VFIOContainerBase *c, uint64_t iova,
                                 uint64_t size, void *host, bool readonly)
 {

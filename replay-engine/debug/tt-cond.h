@@ -90,9 +90,9 @@ TtStatus tt_cond_check(const TtCond *c, bool changes, bool monotone, uint64_t fr
 
 /* ---- names ---- */
 /*
- * What stands for a name: an expression without names, of the caller's; NULL: @why
- * says what is wrong. @chain: the name and what follows of its members, "a.b->c";
- * what of it was used is set in *@used. @is_address: there is a & in front.
+ * The replacement of a name: an expression without names, of the caller's; NULL: @why
+ * says what is wrong. @chain: the name and what follows of its members, "a.b->c"; what
+ * of it was used is set in *@used. @is_address: there is a & in front.
  */
 typedef char *TtCondName(void *opaque, const char *chain, size_t *used,
                          bool is_address, TtDiag *why);

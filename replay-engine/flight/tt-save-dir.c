@@ -47,7 +47,7 @@ TtStatus tt_savedir_name(const TtSaveDir *d, TtDiag *diag)
     return TT_OK;
 }
 
-/* What a save makes, beside the parts of the log. */
+/* The files that a save makes, beside the parts of the log. */
 static const char *const made[] = {
     "manifest", "marks", "checkpoints", "pages", "disks", UNFINISHED, NULL,
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Recorder: takes the events of the hooks, gives them their positions and hands them to
- * the log's writer (tt-writer.c). What others did to the vCPUs is noticed in
- * tt-record-vcpus.c; tt-record-listener.c tells the listeners of a recording.
+ * the log's writer (tt-writer.c). tt-record-vcpus.c notices changes of the vCPUs by
+ * others; tt-record-listener.c tells the listeners of a recording.
  *
  * When the disk refuses, the VM is stopped until there is room (tt-write-stall.c), or,
  * with on-error=continue, the recording ends at the last sealed segment with one

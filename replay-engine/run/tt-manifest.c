@@ -165,7 +165,7 @@ static void parse_run(Parser *p, TtManifest *m)
     m->started = get_text(p, "run", "started", false);
 }
 
-/* What must be there when the run begins in another one. */
+/* Entries that must be there when the run begins in another one. */
 static void parse_parent(Parser *p, TtManifest *m)
 {
     g_autofree char *uuid = NULL;

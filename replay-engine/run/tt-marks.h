@@ -42,7 +42,7 @@ TtStatus tt_marks_load(TtIo *io, TtMarkFound *found, void *opaque,
                        unsigned *bad, TtDiag *diag);
 /*
  * tt_marks_append: add a line, and flush it to disk
- * What is not a whole line at the end of the file is cut off first. When it fails,
+ * An incomplete line at the end of the file is cut off first. When it fails,
  * the file has the lines it had, and perhaps a part of one; TT_ERR_LIMIT: it is
  * full.
  */

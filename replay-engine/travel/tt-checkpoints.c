@@ -24,10 +24,10 @@
 #include "qemu/error-report.h"
 
 /*
- * CPU time between checkpoints: what a short movement may re-execute. They may
- * take a tenth of the time in all; one that is dear (many pages changed) is paid
- * off by and by, with more time between them only when too many were. No
- * movement need re-execute more than the longest time.
+ * CPU time between checkpoints: what a short movement may re-execute. They may take a
+ * tenth of the time in all; one that is expensive (many pages changed) is paid off by
+ * and by, with more time between them only when too many were. No movement need
+ * re-execute more than the longest time.
  */
 #define TT_CHECKPOINT_NS        (100 * SCALE_MS)
 #define TT_CHECKPOINT_NS_MAX    (1000 * SCALE_MS)

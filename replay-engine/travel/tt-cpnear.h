@@ -11,7 +11,7 @@
 #include "timeline/tt-timeline.h"
 #include "hw/core/cpu.h"
 
-/* A near one here, unless one stands here or the vCPU is in the midst of something. */
+/* A near one here, unless one stands here or the vCPU is in the middle of something. */
 void tt_checkpoints_near(CPUState *cpu);
 /* Gives up the near ones behind @from, up to here: a movement from @from to here then
  * executes everything between. */
