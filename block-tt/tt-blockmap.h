@@ -21,7 +21,7 @@
  * one says so: that is where a coroutine waits for its disk.
  * Units: offsets and lengths are bytes; "cluster" is one of the disk, "host" one of
  * the file. Ranges lie within the disk, or the call asserts.
- * Ownership: whoever gets a TtBlockMap frees it. It keeps no TtIo.
+ * Ownership: the caller that gets a TtBlockMap frees it. It keeps no TtIo.
  */
 #ifndef TT_BLOCKMAP_H
 #define TT_BLOCKMAP_H

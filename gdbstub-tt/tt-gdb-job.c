@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The job of gdb's next resumption, in place of running the VM: a packet of
- * scripts/tt-gdb.py has said so before. The stop is reported as that of a single step.
+ * scripts/tt-gdb.py has set it before. The stop is reported as that of a single step.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpus.h"

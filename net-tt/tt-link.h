@@ -6,8 +6,8 @@
  *
  * Each side begins with a hello. When both have the other's, each says READY; then
  * frames follow. With a key of the group each message is authenticated, with a key of
- * its own for each connection and direction, so that what was overheard before is
- * worth nothing. Nothing is encrypted.
+ * its own for each connection and direction, so overheard messages are worth nothing
+ * later. Nothing is encrypted.
  *
  *   new -> (hello came) -> (READY came) open -> broken: by any error but a dropped
  *   frame; the connection must be closed then, and a new link made for the next.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Block driver `tt`, a disk with versions: opening, closing, what it says of itself, and
- * its table of functions. With the option version=N it is that version, read-only.
+ * Block driver `tt`, a disk with versions: opening, closing, information about it, and
+ * its table of functions. With the option version=N the disk is that version,
+ * read-only.
  */
 #include "qemu/osdep.h"
 #include "block-tt/glue/tt-blk-int.h"

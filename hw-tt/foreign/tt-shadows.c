@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shadow memory of a device that is no code of this process. It never gets guest RAM:
- * what it writes there nobody can log. It gets memory of its own for each range, and
- * the bytes that differ are carried over at moments that a recording sees.
+ * Shadow memory of a device whose code is not in this process. It never gets guest RAM,
+ * where its writes could not be logged. It gets memory of its own for each range, and
+ * the bytes that differ are copied at moments that a recording sees.
  *
- * Which pages the guest wrote, QEMU's dirty bitmap tells (that of migration, which a VM
- * with such a device cannot do). Which pages the device wrote nobody tells. For another
- * process they are those that the shadow's file holds: it has holes where nobody ever
- * wrote. A device of this host has its pages pinned, and all are compared.
+ * QEMU's dirty bitmap tells which pages the guest wrote (that of migration, which a VM
+ * with such a device cannot do). Nothing reports which pages the device wrote. For
+ * another process they are among those that the shadow's file holds: it has holes where
+ * nobody ever wrote. A device of this host has its pages pinned, and all are compared.
  */
 #include "qemu/osdep.h"
 #include "hw-tt/foreign/tt-shadows.h"

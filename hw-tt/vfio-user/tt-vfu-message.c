@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Messages of the vfio-user protocol as bytes, and what may be wrong with those that a
- * server sends.
+ * Messages of the vfio-user protocol as bytes, and the checks of those that a server
+ * sends.
  */
 #include "hw-tt/vfio-user/tt-vfu.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Hooks for devices of the host that a guest drives (hw/vfio): what such a device may
- * reach is shadow memory, never guest RAM. Included by tt/hooks.h. Context: BQL.
+ * Hooks for devices of the host that a guest drives (hw/vfio): such a device reaches
+ * shadow memory, never guest RAM. Included by tt/hooks.h. Context: BQL.
  */
 #ifndef TT_HOOKS_VFIO_H
 #define TT_HOOKS_VFIO_H

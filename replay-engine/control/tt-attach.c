@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Recording of a VM that runs already: `tt record start` and `stop`, as often as
- * one likes (Koju 3.1: attach and detach).
+ * Recording of a VM that runs already: `tt record start` and `stop`, any number of
+ * times (Koju 3.1: attach and detach).
  *
  * The mode changes while the VM is stopped. Then
  *   I1  the vCPU is outside cpu_exec, so no hook is half way through, and its

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Conditions of `tt find`: C expressions of registers ($rip), memory
- * (*(u32 *)0x1000) and numbers, as gdb understands them, of integers and pointers.
- * "EXPRESSION at ADDRESS" is looked at where ADDRESS is about to be executed.
+ * Conditions of `tt find`: C expressions of registers ($rip), memory (*(u32 *)0x1000)
+ * and numbers, as gdb understands them, of integers and pointers. "EXPRESSION at
+ * ADDRESS" is evaluated where ADDRESS is about to be executed.
  *
  * Names of a program are no part of an expression: tt_cond_resolve puts addresses in
- * their place before it is parsed, so that only who has the program's file need know
+ * their place before it is parsed, so only the holder of the program's file need know
  * them.
  *
  * Context: any thread; a condition never changes. Text may be hostile: length, depth

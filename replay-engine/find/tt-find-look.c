@@ -4,7 +4,7 @@
  * addresses, watchpoints on the memory that its last evaluation read. A pointer that it
  * follows is watched as well, so when that moves, the watchpoints move along.
  *
- * The look changes nothing of the VM: no TLB entry, no accessed bit.
+ * Evaluation changes nothing in the VM: no TLB entry, no accessed bit.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpus.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * When something goes wrong in the guest (it panics, a watchdog fires, the CPU
- * gives up, the console says so), the place gets a mark, panic-1, panic-2, ...; a
- * flight recorder saves its window a moment later, when the guest has said what it
- * has to say.
+ * When something goes wrong in the guest (it panics, a watchdog fires, the CPU gives
+ * up, the console says so), the place gets a mark, panic-1, panic-2, ...; a flight
+ * recorder saves its window a moment later, when the guest has printed its last
+ * messages.
  *
  *   hook (any place inside an instruction) --> main loop: mark --> timer: save
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * TtIo that asks what to do before it says that a file cannot be written.
+ * TtIo that asks its owner what to do before a failed write is reported.
  */
 #include "io/tt-io.h"
 

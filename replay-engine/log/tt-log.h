@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The log of a run: what crossed from the outside world into the replayed
- * system, in order. Format: docs/reference/log-format.rst.
+ * The log of a run: all inputs from the outside world to the replayed system, in order.
+ * Format: docs/reference/log-format.rst.
  *
  * Model: events are encoded by the producer straight into the buffers of the
  * open segment (no allocation, no I/O); a full segment is handed to a writer

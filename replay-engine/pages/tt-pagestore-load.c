@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Page store with files: making and opening one. The journal is carried out,
- * record by record, by the code that did so when it was written; nothing in it
- * is believed.
+ * Page store with files: making and opening one. The journal is carried out, record by
+ * record, by the code that did so when it was written; nothing in it is trusted.
  */
 #include "tt-pagestore-int.h"
 

@@ -2,9 +2,8 @@
 /*
  * The manifest of a run, as text: docs/reference/manifest.rst.
  *
- * Parsing is strict where a replay depends on the value and silent about
- * groups and keys it does not know: what a reader must not overlook is
- * announced by a bit in `features`.
+ * Parsing is strict where a replay depends on the value and silent about groups and
+ * keys it does not know: a bit in `features` announces what a reader must not overlook.
  */
 #include "run/tt-manifest.h"
 #include "io/tt-io.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The manifest of a run: what a replay must know before the first event, and
- * what a person wants to know about the recording. A GKeyFile text, described
- * in docs/reference/manifest.rst; written once when the recording starts
- * (temporary name, then rename), never changed.
+ * The manifest of a run: the facts that a replay must know before the first event, and
+ * those that a user wants to know about the recording. A GKeyFile text, described in
+ * docs/reference/manifest.rst; written once when the recording starts (temporary name,
+ * then rename), never changed.
  *
  * Context: any thread; blocks on the file. Caller owns the struct; free what
  * it holds with tt_manifest_cleanup.

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Undo and redo: which states there are to go back to, and where in what somebody
- * types an input begins.
+ * Undo and redo: which states there are to go back to, and where in the typed text an
+ * input begins.
  *
  *   points   [0] .. [at - 1]   before each input, oldest first: to undo
  *            [at]              where the VM went on, if it was undone to there
  *            [at + 1] ..       to redo; the last one is the state that the first undo left
  *
- * An input at [at] takes the place of all that could be redone.
+ * An input at [at] takes the place of all states that could be redone.
  *
  * Context: any thread, one at a time; pure.
  */
