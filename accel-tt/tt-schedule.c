@@ -3,8 +3,8 @@
  * Shifts: which of several vCPUs runs while they are recorded, and for how long.
  * Nothing here is part of a replay: the log says who runs.
  *
- * Who runs goes on until it waits (HLT, PAUSE), has run for TT_TIME_SLICE positions, or
- * was interrupted; then comes the next that can run.
+ * A vCPU runs until it waits (HLT, PAUSE), has run for TT_TIME_SLICE positions, or was
+ * interrupted; then the next one that can run has its turn.
  *
  * Context: vCPU thread, outside cpu_exec.
  */

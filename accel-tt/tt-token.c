@@ -20,10 +20,10 @@
  *       when the vCPU ends its sleep (tt_token_owe), since the C library takes
  *       the lock back without asking us.
  *
- * The token comes and goes with recordings (`active`). Whoever has counted itself
- * in pays it back whether or not it is there by then, so the counts always agree;
- * therefore tt_token_on stays set: after a recording a lock costs three calls
- * that do nothing (some 5 ns).
+ * The token comes and goes with recordings (`active`). A thread that has counted itself
+ * in pays back whether or not the token is there by then, so the counts always agree;
+ * therefore tt_token_on stays set: after a recording a lock costs three calls that do
+ * nothing (some 5 ns).
  *
  * Either side spins for as long as it takes to leave a block, or to serve a
  * request, before it sleeps: waking a thread costs more than most requests do.

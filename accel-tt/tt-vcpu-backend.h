@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What an accelerator has to provide so that its vCPUs can be recorded or
+ * The functions that an accelerator has to provide so that its vCPUs can be recorded or
  * replayed: to stop a vCPU at a position, to say where it is, to take and put its
- * state, and to deliver an input. accel-tt/tcg is one, tests/sim another (of a toy
- * VM). Nothing above this interface knows which accelerator is at work.
+ * state, and to deliver an input. accel-tt/tcg is one, tests/sim another (of a toy VM).
+ * Nothing above this interface knows which accelerator is at work.
  *
  * Positions count what passed in guest code (XenTT 4.1); a backend counts, and
  * accel-tt/tt-vcpu.c adds up. Asynchronous events are added there, too.
@@ -46,7 +46,7 @@ typedef struct TtVcpuBackend {
     void (*disarm)(struct CPUState *cpu);
     /* Guest code, up to the stop or to an event that ends it: EXCP_*. */
     int (*run)(struct CPUState *cpu, const TtRunMode *how);
-    /* What the backend itself wants a turn to end at; UINT64_MAX: nowhere. */
+    /* The position at which the backend wants a turn to end; UINT64_MAX: none. */
     uint64_t (*limit)(void);
     /* Before a turn: the backend does what is due at this position. */
     void (*prepare)(void);
@@ -74,8 +74,9 @@ typedef struct TtVcpuBackend {
     bool (*deliver)(struct CPUState *cpu, uint64_t intr_class, uint64_t vector);
 
     /* ---- the token ---- */
-    /* To leave guest code at any moment is dear: who wants the token waits so many
-     * microseconds for an exit first, and then kicks. 0: it may leave at once. */
+    /* Leaving guest code at any moment is expensive: a thread that wants the token
+     * first waits so many microseconds for an exit, and then kicks. 0: it may leave at
+     * once. */
     unsigned hold_us;
     void (*kick)(struct CPUState *cpu);     /* with hold_us; any thread */
 

@@ -21,9 +21,8 @@
  * takes its turns in tt_vcpu_loop while tt_mode says so, and goes back to its own
  * loop when the recording has ended.
  *
- * Several vCPUs take turns in that one thread. The recording chooses: who runs
- * goes on until it waits (HLT, PAUSE), has run for TT_TIME_SLICE positions, or was
- * interrupted; then comes the next that can run. The change is an event.
+ * Several vCPUs take turns in that one thread. While recording, tt-schedule.c chooses
+ * which one runs. The change is an event.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpu.h"
@@ -290,9 +289,9 @@ void tt_vcpu_round(void)
 }
 
 /*
- * Whoever wanted the lock before the token was on waits for it uncounted, and
- * nobody would give way for him: let him in first. (One that is not there yet
- * gets his chance when the next segment is sealed.)
+ * A thread that wanted the lock before the token was on waits for it uncounted, and
+ * nobody would give way to it: let it in first. (One that is not there yet gets its
+ * chance when the next segment is sealed.)
  */
 static void let_in_the_uncounted(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the map says of itself, and whether it adds up: every ref is counted anew, and
- * no host cluster may serve two clusters of the disk.
+ * The figures of the map, and whether they add up: every ref is counted anew, and no
+ * host cluster may serve two clusters of the disk.
  */
 #include "block-tt/tt-blockmap-int.h"
 

@@ -303,7 +303,7 @@ static TtStatus load_segment(TtBlockMap *bm, TtIo *io, uint64_t file, TtHostRun 
         return tt_fail(diag, TT_ERR_FORMAT, "the journal of the disk is wrong: one of "
                        "its segments has no valid length");
     }
-    /* What lies behind the end of the file was never written. */
+    /* Bytes behind the end of the file were never written. */
     size = file > at ? MIN(size, file - at) : 0;
     b = g_try_malloc(size + 1);
     if (!b) {

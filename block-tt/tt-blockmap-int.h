@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of this room share. From the bottom up, none knows an upper one:
+ * Shared by the files of this room. From the bottom up, none knows an upper one:
  *
  *   tt-blocktable    cluster -> value, in leaves; runs
  *   tt-blockalloc    host clusters: how often each is named, which is free
@@ -129,7 +129,7 @@ void tt_alloc_untake(TtBlockAlloc *a, uint32_t host, uint32_t n);
 void tt_alloc_free_later(TtBlockAlloc *a, uint32_t host, uint32_t n);
 void tt_alloc_ref(TtBlockAlloc *a, uint32_t v);         /* nothing, if no host */
 void tt_alloc_unref(TtBlockAlloc *a, uint32_t v);
-/* What is held since before the commit that ended is so no longer. */
+/* Hosts held since before the commit that ended are held no longer. */
 void tt_alloc_let_go(TtBlockAlloc *a);
 void tt_alloc_commit_begin(TtBlockAlloc *a);
 void tt_alloc_commit_end(TtBlockAlloc *a, bool ok);

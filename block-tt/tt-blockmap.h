@@ -11,17 +11,17 @@
  * is ever copied (Emulab 7.2.1 lost its speed to a snapshot that copies). Versions
  * form a tree (Emulab 8.5): after tt_blockmap_goto, the next version is a branch.
  *
- * It decides and remembers; it moves no byte of the disk. The caller asks where a
- * range lies, reads or writes there, and says that it is done. What must reach the
- * file comes as a plan of writes and syncs. docs/reference/disk-format.rst is the
- * format; rules H1, J1... are its.
+ * It decides and remembers; it moves no byte of the disk. The caller asks where a range
+ * lies, reads or writes there, and says that it is done. Changes to the file come as a
+ * plan of writes and syncs. docs/reference/disk-format.rst is the format; rules H1,
+ * J1... are its.
  *
  * Context: any thread, one at a time; the caller locks. No call blocks but those with
  * a TtIo. Between a begin and its end all other calls are allowed, unless the other
  * one says so: that is where a coroutine waits for its disk.
  * Units: offsets and lengths are bytes; "cluster" is one of the disk, "host" one of
  * the file. Ranges lie within the disk, or the call asserts.
- * Ownership: whoever gets a TtBlockMap frees it. It keeps no TtIo.
+ * Ownership: the caller that gets a TtBlockMap frees it. It keeps no TtIo.
  */
 #ifndef TT_BLOCKMAP_H
 #define TT_BLOCKMAP_H

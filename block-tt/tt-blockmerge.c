@@ -46,7 +46,7 @@ static void clear_merges(GArray *merges)
     g_array_unref(merges);
 }
 
-/* What each version that comes from @gone is to have. */
+/* The changes that each version that comes from @gone is to have. */
 static GArray *make_merges(TtBlockMap *bm, const TtBlockVersion *gone)
 {
     GArray *merges = g_array_new(FALSE, FALSE, sizeof(Merge));

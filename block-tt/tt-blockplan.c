@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a commit writes, as a plan. Usually: sync the data (J3), one record behind the
+ * The plan of a commit's writes. Usually: sync the data (J3), one record behind the
  * last one, sync. Where that does not fit, a new segment with the record, and a link to
- * it. Now and then the journal anew (J4): when it has grown by as much as it had when it
- * was made, and by 1 MiB at least, so the work is paid for by what was written.
+ * it. Now and then the journal anew (J4): when it has grown by as much as it had when
+ * it was made, and by 1 MiB at least, so the work is paid for by what was written.
  *
  * A plan may fail or be cut anywhere. A record that is not whole ends the journal. The
  * next commit writes to the same place, more at most. But once a new file head may be on

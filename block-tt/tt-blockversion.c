@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Versions: the head becomes one, becomes equal to one, one is forgotten.
+ * Versions: made from the head, gone back to, deleted.
  *
- * They form a tree. To go from the head to a version is to undo changes up to the
- * nearest version that both come from, and to carry out those below it: what is not on
- * the way is not touched.
+ * They form a tree. Going from the head to a version undoes changes up to the nearest
+ * version that both come from, and carries out those below it: clusters that are not on
+ * the way are not touched.
  */
 #include "block-tt/tt-blockmap-int.h"
 

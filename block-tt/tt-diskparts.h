@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Partitions of a disk: those of a GPT, or of an MBR with its logical partitions. Reads
- * bytes that anybody may have written, and believes none: what lies outside the disk, or
- * is named in a circle, is left out.
+ * Partitions of a disk: those of a GPT, or of an MBR with its logical partitions. The
+ * bytes may come from anybody and are not trusted: a partition that lies outside the
+ * disk, or is named in a circle, is left out.
  *
  * Context: any thread; nothing here has state. Blocks in TtIo::read_at only.
  */

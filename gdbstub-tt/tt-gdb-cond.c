@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Conditions of gdb's breakpoints, which come as agent expressions with the
- * breakpoint. They are looked at where the breakpoint is met, before the vCPU
- * stops, so that a hit whose condition is false costs no stop and no packet.
- * The look changes nothing of the VM: no TLB entry, no accessed bit.
+ * Conditions of gdb's breakpoints, which come as agent expressions with the breakpoint.
+ * They are evaluated where the breakpoint is met, before the vCPU stops, so that a hit
+ * whose condition is false costs no stop and no packet. Evaluation changes nothing in
+ * the VM: no TLB entry, no accessed bit.
  *
  * gdb takes all breakpoints out when the VM stops and puts them in when it goes
  * on, so this table is short-lived.

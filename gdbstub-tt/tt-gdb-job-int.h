@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What gdb's next resumption does instead of running the VM.
+ * The job of gdb's next resumption, in place of running the VM.
  *
  * Context: the BQL is held; main thread, but for the end of a job.
  */

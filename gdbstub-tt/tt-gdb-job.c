@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What gdb's next resumption does instead of running the VM: a packet of
- * scripts/tt-gdb.py has said so before. The stop is reported as that of a single
- * step.
+ * The job of gdb's next resumption, in place of running the VM: a packet of
+ * scripts/tt-gdb.py has set it before. The stop is reported as that of a single step.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpus.h"

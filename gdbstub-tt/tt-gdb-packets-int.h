@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What our packets have in common.
+ * Shared by our packets.
  *
  * Context: main thread, BQL held.
  */

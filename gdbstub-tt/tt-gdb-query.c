@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What gdb can ask beyond its protocol: the register $tt_position, and packets
- * for scripts/tt-gdb.py (docs/reference/gdb.rst, Packets).
+ * Queries of gdb beyond its protocol: the register $tt_position, and packets for
+ * scripts/tt-gdb.py (docs/reference/gdb.rst, Packets).
  *
  * A packet that moves the VM only says what is wanted; the resumption that
  * follows carries it out (tt-gdb.c). So gdb forgets its caches afterwards, as

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What gdb believes of the memory it watches.
+ * gdb's view of the memory that it watches.
  *
  * Context: main thread, BQL held.
  */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What gdb believes of the memory that it watches. gdb stops at a hit of "watch"
- * only if the value is another than the one that it saw at the last hit, and it
- * looks only when a stop reply names the watchpoint. So two things must not
- * happen behind its back:
+ * gdb's view of the memory that it watches. gdb stops at a hit of "watch" only if the
+ * value differs from the one that it saw at the last hit, and it looks only when a stop
+ * reply names the watchpoint. So two things must not happen behind its back:
  *
  * - A step backwards undoes a write. Its stop names the watchpoint whose bytes it
  *   changed.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * gdb: what other rooms may ask of it.
+ * gdb: its interface for other rooms.
  *
  * Context, unless said otherwise: the BQL is held.
  */

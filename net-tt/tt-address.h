@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Where a member of a group listens or connects to: the path of a Unix socket, or
- * HOST:PORT. What leaves the host needs a key.
+ * HOST:PORT. Traffic that leaves the host needs a key.
  *
  * Context: any thread, no state.
  */

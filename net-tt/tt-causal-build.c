@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Makes the causal index: takes the events of all runs, ranks them so that what came
- * before another has the smaller rank, and sorts the deliveries by pairs of runs.
+ * Makes the causal index: takes the events of all runs, ranks them so that an event
+ * that came before another has the smaller rank, and sorts the deliveries by pairs of
+ * runs.
  */
 #include "tt-causal-int.h"
 

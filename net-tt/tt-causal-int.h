@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of the causal index know of each other: events, the index, a heap.
+ * Shared by the files of the causal index: events, the index, a heap.
  */
 #ifndef TT_CAUSAL_INT_H
 #define TT_CAUSAL_INT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The causal order of the runs of a group, from who sent and who got which frame
- * where: vector clocks, the order of two places, consistent cuts.
+ * The causal order of the runs of a group, from the places at which each frame was sent
+ * and received: vector clocks, the order of two places, consistent cuts.
  *
  * Model: an *event* is a frame sent or delivered by a run; those of a run are numbered
  * from 0 in the order of its log. An event came before another if it is earlier in the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Ethernet frames between the VMs of a group, as bytes: the messages of a link, and
- * the notes in the logs of those who sent and who got a frame. Format:
+ * Ethernet frames between the VMs of a group, as bytes: the messages of a link, and the
+ * notes in the logs of the sender and the receiver of a frame. Format:
  * docs/reference/group-format.rst. Encodes and decodes; what a link does with them:
  * tt-link.h.
  *

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One end of a link between two members of a group, or of a member and a hub: bytes
- * in, frames out, and the other way round. It has no socket: who has one passes on
- * what comes, and sends what tt_link_out holds.
+ * One end of a link between two members of a group, or of a member and a hub: bytes in,
+ * frames out, and the other way round. It has no socket: the owner of the socket passes
+ * on received bytes, and sends those that tt_link_out holds.
  *
  * Each side begins with a hello. When both have the other's, each says READY; then
  * frames follow. With a key of the group each message is authenticated, with a key of
- * its own for each connection and direction, so that what was overheard before is
- * worth nothing. Nothing is encrypted.
+ * its own for each connection and direction, so overheard messages are worth nothing
+ * later. Nothing is encrypted.
  *
  *   new -> (hello came) -> (READY came) open -> broken: by any error but a dropped
  *   frame; the connection must be closed then, and a new link made for the next.
@@ -54,7 +54,7 @@ void tt_link_send(TtLink *l, const TtFrame *f);
 void tt_link_send_epoch(TtLink *l, uint32_t epoch);
 /* The highest that the peer has said, in this way; 0: none. */
 uint32_t tt_link_epoch(const TtLink *l);
-/* What is to be sent; who sends takes it out with tt_link_sent. */
+/* The bytes to be sent; the sender takes them out with tt_link_sent. */
 const uint8_t *tt_link_out(const TtLink *l, size_t *len);
 void tt_link_sent(TtLink *l, size_t len);
 
@@ -67,8 +67,9 @@ TtStatus tt_group_key_load(const char *path, uint8_t **key, size_t *len, TtDiag 
 /* ---- frames that came before ---- */
 
 /*
- * What was heard of each run: a frame that comes a second time is known, as long as it
- * is among the last TT_HEARD_WINDOW sequences of one of the last TT_HEARD_RUNS runs.
+ * The sequences heard of each run: a frame that comes a second time is known, as long
+ * as it is among the last TT_HEARD_WINDOW sequences of one of the last TT_HEARD_RUNS
+ * runs.
  */
 #define TT_HEARD_WINDOW 1024
 #define TT_HEARD_RUNS   64

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What becomes of a frame in a hub: through which ports it leaves, when, or that it is
- * lost. All that looks like chance comes from a seed: the n-th frame of a port has the
- * same fate towards another port in every run with this seed.
+ * The fate of a frame in a hub: through which ports it leaves, when, or that it is
+ * lost. Everything that looks like chance comes from a seed: the n-th frame of a port
+ * has the same fate towards another port in every run with this seed.
  *
  * Context: one thread; no clock, the time now is an argument.
  */

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Frames between the VMs of a group, in a gdb that has the replay of each as an inferior.
 
-scripts/tt-gdb.py sources this file, and what is defined there is known here. Which run an
-inferior replays is asked of its monitor; who sent and who got a frame is in the logs, which
-the tt tool prints.
+scripts/tt-gdb.py sources this file, and what is defined there is known here. The
+monitor of an inferior tells which run it replays; sender and receiver of a frame are in
+the logs, which the tt tool prints.
 """
 # pylint: disable=undefined-variable
 import bisect

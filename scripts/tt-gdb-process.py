@@ -242,8 +242,8 @@ class BreakIn(TtCommand):
 tt break-in WHO LOCATION [if CONDITION]
 WHO: a process's number, its name as the kernel has it (up to 15 letters), which
 need not exist yet, pid=N, name=NAME, root=ADDRESS (what $tt_root says while it
-runs), or this. Threads count as their process. What other processes do at
-LOCATION is not even told to gdb."""
+runs), or this. Threads count as their process. gdb is not even
+told when other processes reach LOCATION."""
 
     name, category, gdb_command = 'break-in', gdb.COMMAND_BREAKPOINTS, 'break'
     complete_with = gdb.COMPLETE_LOCATION
@@ -342,7 +342,7 @@ class WatchIn(TtCommand):
 tt watch-in WHO [-r|-a] EXPRESSION
 Stops at each write of what EXPRESSION denotes now in memory, also one that does
 not change it; with -r at each read, with -a at both. WHO as for "tt break-in".
-What other processes do there is not even told to gdb."""
+gdb is not even told of accesses by other processes."""
 
     name, category = 'watch-in', gdb.COMMAND_BREAKPOINTS
     complete_with = gdb.COMPLETE_EXPRESSION

@@ -311,7 +311,7 @@ class LastChange(TtCommand):
 
 tt last-change EXPR: EXPR is something in memory, such as a variable, a field
 or *(int *)ADDRESS. The VM then stands before the instruction that changed it.
-What devices write into memory by themselves is not seen."""
+It does not see writes that devices make by themselves."""
 
     name, complete_with = 'last-change', gdb.COMPLETE_EXPRESSION
 

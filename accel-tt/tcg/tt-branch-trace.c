@@ -2,11 +2,11 @@
 /*
  * Branch traces of what runs, recording or replay: trace/tt-trace.h.
  *
- * Blocks that are translated for a traced stretch (TT_HOOK_CF_TRACE) call us at
- * their beginning, with their size. Where that is not the end of the block before,
- * control went elsewhere. What counts is where the last *instruction* ended: a
- * block that is left in its middle is unwound, and tt_trace_unwound says where to.
- * So how the translator cuts blocks makes no difference.
+ * Blocks that are translated for a traced stretch (TT_HOOK_CF_TRACE) call us at their
+ * beginning, with their size. Where that is not the end of the block before, control
+ * went elsewhere. The place where the last *instruction* ended counts: a block that is
+ * left in its middle is unwound, and tt_trace_unwound says where to. So how the
+ * translator cuts blocks makes no difference.
  *
  * Other blocks do not know of it: off, it costs nothing. Traced blocks run at some
  * third to a half of the speed.

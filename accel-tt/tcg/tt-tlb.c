@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the vCPUs remember of page tables, as a copy: the entries of their TLBs, and
- * the code pages that control has entered. The guest sees both by accessed bits
- * (hazard 1), so a state that stands where the TLB is not empty needs them.
+ * A copy of what the vCPUs cache of page tables: the entries of their TLBs, and the code
+ * pages that control has entered. The guest sees both by accessed bits (hazard 1), so a
+ * state that stands where the TLB is not empty needs them.
  *
  * A copy holds host addresses and numbers of sections. It is good in this process,
  * and only until the memory map changes.

@@ -5,8 +5,8 @@
  * Nothing of the VM changes by looking: no TLB entry, no accessed bit.
  *
  * With page table isolation a Linux process has two roots, the one of user mode a
- * page behind the kernel's. It maps next to nothing of the kernel, by which it
- * is known.
+ * page behind the kernel's. It maps almost nothing of the kernel; that
+ * identifies it.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/x86/tt-process.h"

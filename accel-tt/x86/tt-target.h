@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What only x86 knows of a vCPU: its identity, state, flags and interrupts.
+ * The x86 part of a vCPU: its identity, state, flags and interrupts.
  *
  * Context, unless said otherwise: the BQL is held.
  */
@@ -23,7 +23,7 @@ uint64_t tt_target_fingerprint(CPUState *cpu);
 #define TT_TARGET_REGS 16
 void tt_target_note_regs(CPUState *cpu, uint64_t regs[TT_TARGET_REGS]);
 void tt_target_log_regs(CPUState *cpu, const uint64_t before[TT_TARGET_REGS]);
-/* What devices hang on to a vCPU, of the world that is not shown. */
+/* Links of devices to a vCPU, of the world that is not shown. */
 typedef struct TtLinks {
     uint32_t requests;          /* of interrupts */
     void *apic;

@@ -101,7 +101,7 @@ static uint64_t *put_fpu_state(uint64_t *p, CPUX86State *env)
     return p;
 }
 
-/* What runs of before had not in their digests. */
+/* State that the digests of older runs left out. */
 static uint64_t *put_seldom_state(uint64_t *p, CPUX86State *env)
 {
     *p++ = tt_x86_pack_unkept(env);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What state and digest of an x86 vCPU share. Context: the BQL is held.
+ * Shared by state and digest of an x86 vCPU. Context: the BQL is held.
  */
 #ifndef TT_X86_INT_H
 #define TT_X86_INT_H
 
 #include "cpu.h"
 
-/* What the guest can read and vmstate does not keep, or not in every machine. */
+/* State that the guest can read and vmstate does not keep, or not in every machine. */
 static inline uint64_t tt_x86_pack_unkept(CPUX86State *env)
 {
     return env->fpcs | (uint64_t)env->fpds << 16 |

@@ -229,7 +229,7 @@ static void clear_state(CPUState *cpu)
     env->umwait = 0;
     env->xss = 0;
     env->mcg_ext_ctl = 0;
-    /* What vmstate omits when it has its value after a reset. */
+    /* Fields that vmstate omits when they have their values after a reset. */
     env->msr_ia32_misc_enable = MSR_IA32_MISC_ENABLE_DEFAULT;
     env->poll_control_msr = 1;
 }

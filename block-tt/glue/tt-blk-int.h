@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of the block driver `tt` share. They translate between QEMU's block
+ * Shared by the files of the block driver `tt`. They translate between QEMU's block
  * layer and the block map (block-tt/tt-blockmap.h), which decides all.
  *
  * Locks: map_lock is held for calls of the map only, never while waiting for a disk, but

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Block driver `tt`: what the host's page cache has is read at once, without a thread.
+ * Block driver `tt`: data in the host's page cache is read at once, without a thread.
  *
- * A new cluster of which the guest writes a part is filled with what the disk has around
- * it (tt-blkio.c). By way of the thread pool that made three requests of one. What is not
- * cached, or cannot be asked for like this, goes that way still.
+ * When the guest writes a part of a new cluster, the rest is filled from the disk
+ * (tt-blkio.c). With the thread pool, that made three requests of one. Data that is not
+ * cached, or cannot be read like this, still goes that way.
  */
 #include "qemu/osdep.h"
 #include "block-tt/glue/tt-blk-int.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Block driver `tt`, a disk with versions: opening, closing, what it says of itself, and
- * its table of functions. With the option version=N it is that version, read-only.
+ * Block driver `tt`, a disk with versions: opening, closing, information about it, and
+ * its table of functions. With the option version=N the disk is that version,
+ * read-only.
  */
 #include "qemu/osdep.h"
 #include "block-tt/glue/tt-blk-int.h"
@@ -61,8 +62,8 @@ static TtStatus load_once(BlockDriverState *bs, TtDiag *diag)
     return st;
 }
 
-/* Whoever writes the disk may be making its journal anew just while it is read: then a
- * version that is there is not found. */
+/* The process that writes the disk may be making its journal anew while it is read:
+ * then an existing version is not found. */
 static int load_map(BlockDriverState *bs, Error **errp)
 {
     TtBlkState *s = bs->opaque;

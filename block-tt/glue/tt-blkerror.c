@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Block driver `tt`: what went wrong in the map, in the words of the block layer.
+ * Block driver `tt`: errors of the map, in the words of the block layer.
  */
 #include "qemu/osdep.h"
 #include "block-tt/glue/tt-blk-int.h"

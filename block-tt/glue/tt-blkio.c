@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Block driver `tt`: reads, writes, zeros, discards, flushes, growth. The map says where; here
- * the bytes are moved. Requests that would change the map at a place where another one is
- * under way wait for it.
+ * Block driver `tt`: reads, writes, zeros, discards, flushes, growth. The map says
+ * where; this file moves the bytes. Requests that would change the map at a place where
+ * another one is under way wait for it.
  */
 #include "qemu/osdep.h"
 #include "block-tt/glue/tt-blk-int.h"
@@ -345,7 +345,7 @@ static bool has_versions(TtBlkState *s)
     return info.n_versions;
 }
 
-/* What lies behind the old end in its cluster was never the disk's. */
+/* Bytes behind the old end in its cluster were never the disk's. */
 static int coroutine_fn GRAPH_RDLOCK
 clear_rest(BlockDriverState *bs, int64_t old, int64_t size)
 {

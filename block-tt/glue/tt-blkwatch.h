@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Block driver `tt`: somebody may be told of what is read.
+ * Block driver `tt`: reports reads to a listener, if there is one.
  *
  * Context: where the request runs, which need not hold the BQL.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What only the device knows, as notes in the log of a recording: where its BARs are,
- * which DMA and which interrupts are its own. A replay passes over them. The form:
+ * Facts that only the device knows, as notes in the log of a recording: where its BARs
+ * are, which DMA and which interrupts are its own. A replay passes over them. The form:
  * docs/reference/log-format.rst.
  */
 #include "qemu/osdep.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What driver and device say to each other, as far as no event of a recording tells it:
- * notes for `tt log --device`.
+ * The dialogue of driver and device, as far as no event of a recording shows it: notes
+ * for `tt log --device`.
+ *
  * Context: the BQL is held.
  */
 #ifndef TT_DIALOGUE_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shadow memory of a device that is no code of this process. It never gets guest RAM:
- * what it writes there nobody can log. It gets memory of its own for each range, and
- * the bytes that differ are carried over at moments that a recording sees.
+ * Shadow memory of a device whose code is not in this process. It never gets guest RAM,
+ * where its writes could not be logged. It gets memory of its own for each range, and
+ * the bytes that differ are copied at moments that a recording sees.
  *
- * Which pages the guest wrote, QEMU's dirty bitmap tells (that of migration, which a VM
- * with such a device cannot do). Which pages the device wrote nobody tells. For another
- * process they are those that the shadow's file holds: it has holes where nobody ever
- * wrote. A device of this host has its pages pinned, and all are compared.
+ * QEMU's dirty bitmap tells which pages the guest wrote (that of migration, which a VM
+ * with such a device cannot do). Nothing reports which pages the device wrote. For
+ * another process they are among those that the shadow's file holds: it has holes where
+ * nobody ever wrote. A device of this host has its pages pinned, and all are compared.
  */
 #include "qemu/osdep.h"
 #include "hw-tt/foreign/tt-shadows.h"
@@ -66,7 +66,7 @@ static void collect_piece(ShadowRange *r, DirtyBitmapSnapshot *snap, uint64_t fr
     }
 }
 
-/* What is dirty of @mr, for everybody who has ranges of it. */
+/* The dirty pages of @mr, for all that have ranges of it. */
 static void collect(MemoryRegion *mr)
 {
     DirtyBitmapSnapshot *snap = memory_region_snapshot_and_clear_dirty(
@@ -150,7 +150,8 @@ static bool differs(const ShadowRange *r, uint64_t at)
     return memcmp(r->shadow + at, r->base + at, bytes_of(r, at / TT_SHADOW_PAGE));
 }
 
-/* As at the DMA of an emulated device: who has translated or logs these bytes is told. */
+/* As at the DMA of an emulated device: all that have translated or log these bytes are
+ * told. */
 static void told(Put *p)
 {
     if (p->to > p->from) {

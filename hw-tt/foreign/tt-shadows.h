@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shadow memory: what a device that QEMU does not emulate sees instead of guest RAM.
+ * Shadow memory: a device that QEMU does not emulate sees it in place of guest RAM.
  * Context: the BQL is held.
  */
 #ifndef TT_SHADOWS_H

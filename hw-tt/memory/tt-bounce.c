@@ -5,9 +5,9 @@
  *
  * A device may write part of what it has mapped in another way (virtio-scsi maps
  * what it reads from a disk and transfers to its address), or less than it says,
- * and the guest may write beside it meanwhile. So only what the device changed in
- * the buffer goes to RAM. A byte that it set to the value that was there counts
- * as not changed: as if the device had written it at once, when it mapped.
+ * and the guest may write to neighbouring bytes meanwhile. So only the bytes that the
+ * device changed in the buffer go to RAM. A byte that it set to the value that was
+ * there counts as not changed: as if the device had written it at once, when it mapped.
  */
 #include "qemu/osdep.h"
 #include "tt/hooks.h"

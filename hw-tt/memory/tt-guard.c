@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * -tt record,guard=on: finds each write to guest RAM from outside that does not
- * reach the log, and names who wrote (XenTT 3.6: page guarding).
+ * -tt record,guard=on: finds each write to guest RAM from outside that does not reach
+ * the log, and names the code that wrote (XenTT 3.6: page guarding).
  *
  * The RAM of a block is mapped twice. Devices, and all of QEMU, know the first
  * mapping, which is read-only; the vCPU's TLB leads to the second (alias). So a

@@ -19,7 +19,7 @@
 #define PRESENT (1ull << 63)
 #define SWAPPED (1ull << 62)
 
-/* What guards a block leaves shared memory behind it. */
+/* Guarding a block leaves shared memory behind it. */
 static bool is_private(const TtBlock *b)
 {
     static bool guarded;

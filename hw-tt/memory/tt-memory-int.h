@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files about guest memory know of each other; what others may is in
- * tt-memory.h. Context: the BQL is held.
+ * Shared by the files about guest memory; the interface for others is tt-memory.h.
+ * Context: the BQL is held.
  */
 #ifndef TT_MEMORY_INT_H
 #define TT_MEMORY_INT_H

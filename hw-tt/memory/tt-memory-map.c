@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The memory map at the boundary: where the guest sees which RAM block, in each
- * address space of a vCPU.
+ * The memory map at the boundary: the addresses at which the guest sees each RAM block,
+ * in each address space of a vCPU.
  *
  * In a replay the blocks are mapped by aliases in a container of our own, which
  * replaces the root of the vCPU's address spaces.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What devices write into guest RAM while it is recorded: hooks of the memory API.
+ * Writes of devices to guest RAM while it is recorded: hooks of the memory API.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-position.h"

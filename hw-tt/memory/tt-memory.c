@@ -215,7 +215,7 @@ static void destroy_blocks(bool adopted)
 }
 
 /*
- * The device that has this block goes. What the guest once saw belongs to the
+ * The device that has this block goes. Memory that the guest once saw belongs to the
  * run, so it is kept in memory of our own, which is all dirty at first.
  */
 static void adopt_block(TtBlock *b)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a virtio-gpu shows, in a replay: the pictures that the notes of the log tell
+ * The screen of a virtio-gpu, in a replay: the pictures that the notes of the log tell
  * of (tt-gpu.c), each with its pixels as they were handed over.
  *
- * The notes are carried out where the replay passes them, since the pixels are in
- * RAM there and maybe not later. A checkpoint keeps the pictures as notes, too, with
- * the pixels that are not in RAM. The notes may come from a damaged or hostile log:
- * what makes no sense is passed over.
+ * The notes are carried out where the replay passes them, since the pixels are in RAM
+ * there and maybe not later. A checkpoint keeps the pictures as notes, too, with the
+ * pixels that are not in RAM. The notes may come from a damaged or hostile log: notes
+ * that make no sense are skipped.
  *
  * Context: BQL, the vCPU outside guest code.
  */

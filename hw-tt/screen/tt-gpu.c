@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a virtio-gpu shows, for the screen of a replay: the recorder's side.
+ * The screen of a virtio-gpu, for a replay: the recorder's side.
  *
  * The card keeps pictures on the host's side: the guest hands it pieces of its RAM
  * with a command, which it copies at once. So each such command is noted in the log,

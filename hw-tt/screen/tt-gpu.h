@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a virtio-gpu shows. BQL, the vCPU is outside guest code.
+ * The screen of a virtio-gpu.
  *
- * Context, unless said otherwise: the BQL is held.
+ * Context: the BQL is held, and the vCPU is outside guest code.
  */
 #ifndef TT_GPU_H
 #define TT_GPU_H
@@ -12,7 +12,7 @@
 /* Recording: all of it into the log, for a replay that begins here. Compares the
  * pictures with RAM: 1 ms for a screen of 4 MB. */
 void tt_gpu_note_all(void);
-/* Replay: a TT_EV_SCREEN was passed. What it makes no sense of it passes over. */
+/* Replay: a TT_EV_SCREEN was passed. It skips notes that make no sense. */
 void tt_gpu_passed(const TtEvent *ev);
 GByteArray *tt_gpu_save(void);          /* of a checkpoint; NULL: nothing */
 void tt_gpu_restore(const GByteArray *saved);   /* RAM is that of then */

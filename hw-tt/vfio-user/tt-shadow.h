@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A page in three copies: what the guest has, what another process may change at any
- * time (the shadow), and what both were when they were last compared (the base).
- * Only bytes that one side changed go to the other, so that what each writes beside
- * the other stays.
+ * A page in three copies: that of the guest, one that another process may change at any
+ * time (the shadow), and the content of both when they were last compared (the base).
+ * Only bytes that one side changed go to the other, so the writes of both sides to
+ * different bytes stay.
  *
  * Context: any thread; nothing here has state.
  */

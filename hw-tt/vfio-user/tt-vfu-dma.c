@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * DMA of a vfio-user device: what the server is told of guest memory, and what it may
- * therefore ask for.
+ * DMA of a vfio-user device: the guest memory that the server is told of, and that it
+ * may therefore ask for.
  */
 #include "hw-tt/vfio-user/tt-vfu.h"
 

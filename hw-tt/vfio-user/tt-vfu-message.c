@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Messages of the vfio-user protocol as bytes, and what may be wrong with those that a
- * server sends.
+ * Messages of the vfio-user protocol as bytes, and the checks of those that a server
+ * sends.
  */
 #include "hw-tt/vfio-user/tt-vfu.h"
 
@@ -226,7 +226,7 @@ TtStatus tt_vfu_get_irq_info(uint32_t *count, uint32_t index, const uint8_t *byt
                        PRIu32 " when asked for kind %" PRIu32,
                        tt_get_le32(bytes + 8), index);
     }
-    /* What cannot come by an eventfd cannot come. */
+    /* An interrupt that cannot come by an eventfd cannot come. */
     *count = tt_get_le32(bytes + 4) & IRQ_EVENTFD ? tt_get_le32(bytes + 12) : 0;
     return TT_OK;
 }

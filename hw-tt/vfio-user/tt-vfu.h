@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The vfio-user protocol, seen from the client: messages as bytes, and every check of
- * what a server says. The server is another process and may lie: no length, offset or
+ * The vfio-user protocol, seen from the client: messages as bytes, and every check of a
+ * server's messages. The server is another process and may lie: no length, offset or
  * number of its is used before it was checked here.
  *
  * All fields are little-endian, as on the machines that QEMU's own server runs on.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Devices of the host (vfio-pci) under -tt. Registers and interrupts come through QEMU:
- * its short cuts past the vCPU are turned off. What the host's IOMMU lets the device
- * reach is shadow memory; the guest sees what the device wrote at interrupts, when it
- * reads a register, and every so often.
+ * its short cuts past the vCPU are turned off. The host's IOMMU lets the device reach
+ * shadow memory only; the guest sees the device's writes at interrupts, when it reads a
+ * register, and in intervals.
  *
  * One set of shadows for each container, which is an address space that devices share.
  */
@@ -175,7 +175,7 @@ void tt_vfio_is_looked_at_slow(VFIODevice *d)
 {
     Container *c = container_of_vfio(d->bcontainer);
 
-    /* Who looks while the VM stands still is no guest. */
+    /* A reader while the VM stands still is not the guest. */
     if (c && is_master(d) && runstate_is_running()) {
         shadows_in(c);
     }

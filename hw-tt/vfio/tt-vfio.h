@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Devices of the host under -tt: QEMU's own vfio-pci calls hooks of
- * tt/hooks-vfio.h, this is for the rest of us.
+ * tt/hooks-vfio.h; this header is for the rest of our code.
+ *
+ * Context: the BQL is held.
  */
 #ifndef TT_VFIO_H
 #define TT_VFIO_H

@@ -34,8 +34,8 @@ bool tt_gdb_inserts(unsigned kind, uint64_t addr, const char *conditions);
 void tt_gdb_removes(unsigned kind, uint64_t addr);
 /* The answer to a write into history. */
 const char *tt_gdb_refuse_write(bool memory);
-/* What is missing in a stop reply: where history ends, a watchpoint whose value
- * gdb must read anew, or nothing. Valid until the next call. */
+/* The missing part of a stop reply: where history ends, a watchpoint whose value gdb
+ * must read anew, or nothing. Valid until the next call. */
 const char *tt_gdb_stop_suffix(const char *reply);
 
 /* ---- breakpoints: vCPU ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Hooks of what people type: serial ports, virtio consoles, keyboards. Part of
- * tt/hooks.h. Main thread, BQL held.
+ * Hooks of typed input: serial ports, virtio consoles, keyboards. Part of tt/hooks.h.
+ * Main thread, BQL held.
  *
  * With -tt record,undo=console an input waits until there is a checkpoint of the state
  * before it.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Hooks for devices of the host that a guest drives (hw/vfio): what such a device may
- * reach is shadow memory, never guest RAM. Included by tt/hooks.h. Context: BQL.
+ * Hooks for devices of the host that a guest drives (hw/vfio): such a device reaches
+ * shadow memory, never guest RAM. Included by tt/hooks.h. Context: BQL.
  */
 #ifndef TT_HOOKS_VFIO_H
 #define TT_HOOKS_VFIO_H
@@ -38,8 +38,8 @@ static inline bool tt_vfio_realize(struct PCIDevice *pci, struct Error **errp)
     return !(tt_on() || tt_vfio_is_on()) || tt_vfio_realize_slow(pci, errp);
 }
 
-/* What the device gets instead of the @size bytes of guest memory at @host; NULL: none
- * can be had. */
+/* The memory that the device gets instead of the @size bytes of guest memory at @host;
+ * NULL: none can be had. */
 static inline void *tt_vfio_map(struct VFIOContainerBase *c, uint64_t iova,
                                 uint64_t size, void *host, bool readonly)
 {

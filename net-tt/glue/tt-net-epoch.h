@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Checkpoints of a group, as the frames between its VMs see them: all that is sent before
- * one is of an earlier epoch than what is sent after it.
+ * Checkpoints of a group, as the frames between its VMs see them: all frames sent
+ * before one are of an earlier epoch than those sent after it.
  *
- * A frame of a later epoch than this VM's waits until this VM has made its checkpoint, too.
- * One of an earlier epoch was on its way: it is kept in the log, for those who start from
- * the checkpoint.
+ * A frame of a later epoch than this VM's waits until this VM has made its checkpoint,
+ * too. One of an earlier epoch was on its way: it is kept in the log, for VMs that
+ * start from the checkpoint.
  *
  * Context: main thread, the BQL is held.
  */
@@ -20,9 +20,9 @@ uint32_t tt_net_epoch(void);
 bool tt_net_is_there(void);
 
 /*
- * Who makes checkpoints says how: @wanted asks for checkpoint @epoch, soon; it may be called
- * again. What it leads to is tt_net_epoch_begins. False: this VM is not recorded, and does
- * without.
+ * The maker of checkpoints installs @wanted, which asks for checkpoint @epoch, soon; it
+ * may be called again. It leads to tt_net_epoch_begins. False: this VM is not recorded,
+ * and makes none.
  */
 void tt_net_epoch_init(bool (*wanted)(uint32_t epoch));
 /* The VM stands right behind its checkpoint @epoch; or it has none (!@is_made), and goes on.

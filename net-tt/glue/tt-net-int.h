@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of the network backend tt know of each other.
- * Context: the BQL is held.
+ * Shared by the files of the network backend tt. Context: the BQL is held.
  */
 #ifndef TT_NET_INT_H
 #define TT_NET_INT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who sends a frame, and where: the run that is recorded, its position, a sequence. What
- * was sent and what was delivered is noted in the log, for `tt group`; a replay passes
- * over it.
+ * The sender of a frame: the run that is recorded, its position, a sequence. The log
+ * notes the frames that were sent and delivered, for `tt group`; a replay passes over
+ * these notes.
  */
 #include "qemu/osdep.h"
 #include "tt-net-int.h"

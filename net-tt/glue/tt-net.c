@@ -107,7 +107,7 @@ static void delivered(NetClientState *nc, ssize_t len)
     }
 }
 
-/* What was on its way at a checkpoint of the group is kept with it. */
+/* Frames on their way at a checkpoint of the group are kept with it. */
 static void keep(TtNet *n, const TtFrame *f)
 {
     if (f->epoch < epoch.now) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Recording of a VM that runs already: `tt record start` and `stop`, as often as
- * one likes (Koju 3.1: attach and detach).
+ * Recording of a VM that runs already: `tt record start` and `stop`, any number of
+ * times (Koju 3.1: attach and detach).
  *
  * The mode changes while the VM is stopped. Then
  *   I1  the vCPU is outside cpu_exec, so no hook is half way through, and its
  *       position is exact from the first moment;
  *   I2  block devices are drained: no host thread is still filling a guest
- *       buffer that was mapped before DMA was bounced. What is mapped and still
- *       waits is written with the token held, and its end is logged
+ *       buffer that was mapped before DMA was bounced. A buffer that is mapped and
+ *       still waits is written with the token held, and its end is logged
  *       (docs/decisions/0008).
  *
  *   OFF --tt_attach--> RECORD --tt_detach--> OFF --tt_attach--> ...
@@ -85,8 +85,8 @@ static bool may_guard(const TtRecordOptions *opt, Error **errp)
     return true;
 }
 
-/* What is put between disk and image goes into the image when QEMU ends, or it does not:
- * for all recordings of a process alike. */
+/* The store between disk and image goes into the image when QEMU ends, or it does not:
+ * the same for all recordings of a process. */
 static bool may_redirect(const TtRecordOptions *opt, Error **errp)
 {
     if (opt->disks == TT_DISKS_PRIVATE && tt_disks_are_committed_at_end()) {

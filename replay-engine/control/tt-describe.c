@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the manifest says of a recording: who makes it, where, with which command.
+ * The manifest of a recording: who makes it, where, with which command.
  */
 #include "qemu/osdep.h"
 #include "control/tt-describe.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the manifest says of a recording.
+ * The manifest of a recording.
  *
  * Context: main thread, BQL held.
  */

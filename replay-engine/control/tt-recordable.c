@@ -138,7 +138,7 @@ bool tt_can_record(Error **errp)
     return false;
 }
 
-/* What may not be there when a recording begins may not be plugged in either. */
+/* A device that may not be there at the start of a recording may not be plugged in. */
 static bool refuse_device(DeviceListener *l, const QDict *opts, bool from_json,
                           Error **errp)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Values that -tt and the monitor take alike, and what is said of wrong ones.
+ * Values of options that -tt and the monitor share, and the messages about wrong ones.
  */
 #include "qemu/osdep.h"
 #include "control/tt-values.h"

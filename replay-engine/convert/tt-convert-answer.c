@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the guest asks for inside an instruction: taken from the log of exits, checked
+ * Answers to the guest inside an instruction: taken from the log of exits, checked
  * against what the guest does, and written to the new log.
  *
  * KVM and TCG cut an access to a device in different pieces where it is not aligned:

@@ -3,7 +3,7 @@
  * Looking for a place in code that TCG runs: a breakpoint at its address ends blocks
  * there; each time the vCPU comes by, registers are compared, then the rest, then the
  * pages that the recorded machine had written since the place before. The first that
- * fits is the place: the state is the same, so all that follows is.
+ * fits is the place: the state is the same, so everything that follows is the same.
  */
 #include "qemu/osdep.h"
 #include "tt-convert-parts-int.h"

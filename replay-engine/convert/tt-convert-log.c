@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The log that a conversion writes, and how it takes the place of the log of exits.
- * What is written is complete before a name is changed; whoever is killed in between
- * finds, at the next try, what is left to do:
+ * The log that a conversion writes, and how it takes the place of the log of exits. A
+ * file is complete before its name is changed; after a kill in between, the next try
+ * finds what is left to do:
  *
  *   log, log.new              the pass is made again
  *   exits, log.new            log.new becomes log

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a conversion says of itself on stderr: how far it is, and what it did. */
+/* Messages of a conversion on stderr: how far it is, and what it did. */
 #include "qemu/osdep.h"
 #include "tt-convert-parts-int.h"
 #include "accel-tt/tt-position.h"

@@ -15,7 +15,7 @@
  *   HLT                guest code runs until the vCPU halts
  *   any other event    at_place: it is applied, and written with its position
  *
- * What the vCPU is like, when its TLB is flushed and where digests stand is as in a
+ * The vCPU's state, the flushes of its TLB and the places of digests are as in a
  * recording under TCG (record/tt-record.c), so the new log is replayed like any other.
  */
 #include "qemu/osdep.h"
@@ -321,7 +321,7 @@ static uint64_t limit(void)
 
 /* ---- in guest code, between two blocks ---- */
 
-/* What comes next is looked for from here on: prepare sees to it. */
+/* The next event is looked for from here on: prepare does it. */
 static void leave_unless_answer(CPUState *cpu)
 {
     const TtEvent *ev = next();

@@ -5,9 +5,8 @@
  * Mechanism" in gdb's manual). Tracing, trace state variables, printing and
  * floating point are left out: gdb makes no conditions of them.
  *
- * Context: any thread; no state, no allocation. The bytes may be hostile: what
- * is wrong with them ends the evaluation with a status, and its steps are
- * bounded.
+ * Context: any thread; no state, no allocation. The bytes may be hostile: an error in
+ * them ends the evaluation with a status, and its steps are bounded.
  */
 #ifndef TT_AGENT_H
 #define TT_AGENT_H

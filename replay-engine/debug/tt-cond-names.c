@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Puts addresses in place of a program's names, before a condition is parsed. What the
- * parser complains about afterwards is the text with addresses.
+ * Puts addresses in place of a program's names, before a condition is parsed.
+ * Complaints of the parser afterwards are about the text with addresses.
  */
 #include "debug/tt-cond.h"
 #include "tt-cond-int.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a condition is worth, and where it can become true.
+ * The value of a condition, and where it can become true.
  */
 #include "debug/tt-cond.h"
 #include "tt-cond-int.h"

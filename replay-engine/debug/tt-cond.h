@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Conditions of `tt find`: C expressions of registers ($rip), memory
- * (*(u32 *)0x1000) and numbers, as gdb understands them, of integers and pointers.
- * "EXPRESSION at ADDRESS" is looked at where ADDRESS is about to be executed.
+ * Conditions of `tt find`: C expressions of registers ($rip), memory (*(u32 *)0x1000)
+ * and numbers, as gdb understands them, of integers and pointers. "EXPRESSION at
+ * ADDRESS" is evaluated where ADDRESS is about to be executed.
  *
  * Names of a program are no part of an expression: tt_cond_resolve puts addresses in
- * their place before it is parsed, so that only who has the program's file need know
+ * their place before it is parsed, so only the holder of the program's file need know
  * them.
  *
  * Context: any thread; a condition never changes. Text may be hostile: length, depth
@@ -90,9 +90,9 @@ TtStatus tt_cond_check(const TtCond *c, bool changes, bool monotone, uint64_t fr
 
 /* ---- names ---- */
 /*
- * What stands for a name: an expression without names, of the caller's; NULL: @why
- * says what is wrong. @chain: the name and what follows of its members, "a.b->c";
- * what of it was used is set in *@used. @is_address: there is a & in front.
+ * The replacement of a name: an expression without names, of the caller's; NULL: @why
+ * says what is wrong. @chain: the name and what follows of its members, "a.b->c"; what
+ * of it was used is set in *@used. @is_address: there is a & in front.
  */
 typedef char *TtCondName(void *opaque, const char *chain, size_t *used,
                          bool is_address, TtDiag *why);

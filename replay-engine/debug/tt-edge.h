@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * When a condition becomes true, or its value changes: takes what it was worth at
- * positions, and says which of them count. What cannot be read is not true; and it is
- * no value that something changes to or from.
+ * When a condition becomes true, or its value changes: takes its values at positions,
+ * and says which of them count. A value that cannot be read is not true, and a change
+ * to or from it does not count.
  *
  * Context: any thread. Internal API.
  */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Names of functions, and addresses of names, from the symbol table of a 64-bit
- * little-endian ELF file (a vmlinux, a program). Debug information is not looked at.
+ * little-endian ELF file (a vmlinux, a program). Debug information is not read.
  *
- * Context: any thread; the table is immutable once loaded. Bytes may be hostile:
- * what lies outside of them is left out, and nothing is read twice. Internal API.
+ * Context: any thread; the table is immutable once loaded. Bytes may be hostile: a name
+ * that lies outside of them is left out, and nothing is read twice. Internal API.
  */
 #ifndef TT_ELFSYMS_H
 #define TT_ELFSYMS_H

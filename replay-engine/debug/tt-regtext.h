@@ -17,8 +17,8 @@ typedef struct TtReg {
 
 typedef struct TtRegs TtRegs;
 
-/* Never NULL. What has no '=' is left out. O(text), and of the number of registers,
- * some hundred, the square. */
+/* Never NULL. A word without '=' is left out. O(text) plus the square of the number of
+ * registers, which is some hundred. */
 TtRegs *tt_regs_parse(const char *text);
 void tt_regs_free(TtRegs *r);           /* NULL: nothing */
 size_t tt_regs_count(const TtRegs *r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a search looks at, and the stops that bring it there.
+ * The places that a search looks at, and the stops that bring it there.
  *
  * Context: the vCPU thread, BQL held.
  */
@@ -9,7 +9,7 @@
 
 #include "debug/tt-cond.h"
 
-/* What the condition is worth here. Also remembers which memory was read for it. */
+/* The value of the condition here. Also remembers which memory was read for it. */
 TtStatus tt_find_look(const TtCond *c, uint64_t *value);
 bool tt_find_is_at_place(const TtCond *c);
 /* Breakpoints where it can become true; watchpoints on what the last look read. */

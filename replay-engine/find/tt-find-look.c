@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a condition sees of the VM, and where the VM is stopped for it: breakpoints at
- * its addresses, watchpoints on the memory that it was made of when it was last looked
- * at. A pointer that it follows is watched as well, so when that moves, what is watched
- * moves along.
+ * A condition's view of the VM, and where the VM is stopped for it: breakpoints at its
+ * addresses, watchpoints on the memory that its last evaluation read. A pointer that it
+ * follows is watched as well, so when that moves, the watchpoints move along.
  *
- * The look changes nothing of the VM: no TLB entry, no accessed bit.
+ * Evaluation changes nothing in the VM: no TLB entry, no accessed bit.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpus.h"

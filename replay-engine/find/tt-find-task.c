@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * -tt replay,find=...: a search as what a replay is for. What is found goes to stdout,
- * a line each, for `tt find`, which has several of these work on parts of a run:
+ * -tt replay,find=...: a search as the task of a replay. Hits go to stdout, a line
+ * each, for `tt find`, which has several of these work on parts of a run:
  *
  *   tt-find hit position=P pc=0xA cpu=N value=0xV
  *   tt-find way low=P high=P           how far it is, a few times a second

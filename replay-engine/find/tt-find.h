@@ -38,7 +38,7 @@ typedef struct TtFindListener {
     void (*done)(void *opaque, int reason, Error *err);
 } TtFindListener;
 
-/* One at a time. What the condition or the part has wrong is said at once; then
+/* One at a time. An error in the condition or the part is reported at once; then
  * nothing of @listener is called. @want and its text may go. */
 bool tt_find_begin(const TtFindWant *want, const TtFindListener *listener,
                    void *opaque, Error **errp);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * When something goes wrong in the guest (it panics, a watchdog fires, the CPU
- * gives up, the console says so), the place gets a mark, panic-1, panic-2, ...; a
- * flight recorder saves its window a moment later, when the guest has said what it
- * has to say.
+ * When something goes wrong in the guest (it panics, a watchdog fires, the CPU gives
+ * up, the console says so), the place gets a mark, panic-1, panic-2, ...; a flight
+ * recorder saves its window a moment later, when the guest has printed its last
+ * messages.
  *
  *   hook (any place inside an instruction) --> main loop: mark --> timer: save
  *
- * The mark stands where the vCPU does when the main loop comes to it, right behind
- * the instruction. One trouble often shows in several ways: what comes within
- * some seconds is the same one. A guest that goes wrong again and again is saved
- * once per length of the window, and a few times in all: the disk is not ours to
- * fill.
+ * The mark stands where the vCPU does when the main loop comes to it, right behind the
+ * instruction. One crash often shows in several ways: further signs within some seconds
+ * belong to the same one. A guest that goes wrong again and again is saved once per
+ * length of the window, and a few times in all: the disk is not ours to fill.
  */
 #include "qemu/osdep.h"
 #include "flight/tt-crash.h"

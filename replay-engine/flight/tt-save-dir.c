@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The directory that a window is saved into. It is made as NAME.saving and gets its
- * name at the end, so what has a name is whole. It has a file "unfinished" in it,
- * which goes last, and who makes it holds a lock on it: one that is not locked was
- * left by a process that was killed, and goes when the next window is saved.
+ * name at the end, so a directory with a final name is whole. It has a file
+ * "unfinished" in it, which goes last, and its maker holds a lock on it: one that is
+ * not locked was left by a process that was killed, and goes when the next window is
+ * saved.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE             /* renameat2 */
@@ -47,7 +48,7 @@ TtStatus tt_savedir_name(const TtSaveDir *d, TtDiag *diag)
     return TT_OK;
 }
 
-/* What a save makes, beside the parts of the log. */
+/* The files that a save makes, beside the parts of the log. */
 static const char *const made[] = {
     "manifest", "marks", "checkpoints", "pages", "disks", UNFINISHED, NULL,
 };

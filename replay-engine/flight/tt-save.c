@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tt save: the window of a flight recorder becomes a run of its own, which nobody
- * trims any more, and the recording goes on.
+ * tt save: the window of a flight recorder becomes a run of its own, which is not
+ * trimmed any more, and the recording goes on.
  *
  *   BQL: a note into the log; its part ends here --> checkpoint store's thread:
  *        links the parts up to there (old parts do not change any more; on

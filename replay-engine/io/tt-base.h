@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What every core shares: status codes, diagnostics without allocation,
- * bounds, and little-endian byte access.
+ * Shared by every core: status codes, diagnostics without allocation, bounds, and
+ * little-endian byte access.
  *
  * Context: any thread; nothing here has state. Internal API.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the formats share below their tables: varints, zig-zag numbers, and the
- * checksum of a header that contains it.
+ * Shared by the formats, below their tables: varints, zig-zag numbers, and the checksum
+ * of a header that contains it.
  *
  * Context: any thread; nothing here has state. Private to the cores.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * TtIo that asks what to do before it says that a file cannot be written.
+ * TtIo that asks its owner what to do before a failed write is reported.
  */
 #include "io/tt-io.h"
 
@@ -33,7 +33,7 @@ static TtStatus patient_read_at(TtIo *io, uint64_t offset, void *buf,
     return base->ops->read_at(base, offset, buf, len, got, diag);
 }
 
-/* What a failed try left is cut off before the next, or there is none. */
+/* The remains of a failed try are cut off before the next, or there is no next. */
 static TtStatus patient_append(TtIo *io, const void *buf, size_t len,
                                TtDiag *diag)
 {

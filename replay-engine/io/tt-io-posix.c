@@ -2,9 +2,9 @@
 /*
  * TtIo on a regular file.
  *
- * A full disk (or quota, or file size limit) is told apart from other failures
- * as TT_ERR_NOSPACE: a person can mend it. A file is replaced by writing
- * PATH.new beside it, flushing that, and renaming it.
+ * A full disk (or quota, or file size limit) is told apart from other failures as
+ * TT_ERR_NOSPACE: the user can free space. A file is replaced by writing PATH.new
+ * beside it, flushing that, and renaming it.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE             /* fallocate */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A place: where a vCPU stood that was made to leave guest code between two exits.
- * KVM cannot say how many instructions ran, so the place is described by what the
- * machine was like there: registers, and the pages that were written since the place
- * before it. A replay starts in the same state and runs the same instructions, so
- * the first moment at which all of it is equal is the place, or one with the same
- * future ("landmark", docs/decisions/0019).
+ * A place: the state of a vCPU that was made to leave guest code between two exits. KVM
+ * cannot say how many instructions ran, so the place is described by the machine's
+ * state there: registers, and the pages that were written since the place before it. A
+ * replay starts in the same state and runs the same instructions, so the first moment
+ * at which all of it is equal is the place, or one with the same future ("landmark",
+ * docs/decisions/0019).
  *
  * The bytes are the data of TT_EV_LANDMARK (docs/reference/log-format.rst). Any thread;
  * no allocation.

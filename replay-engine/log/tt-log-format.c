@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What writer and reader of the log share, and names for people.
+ * Shared by writer and reader of the log; and names for people.
  */
 #include "tt-log-format.h"
 
@@ -24,7 +24,7 @@ uint64_t tt_log_seed(const uint8_t uuid[16])
 
 /* ---- for people ---- */
 
-/* What the fields of a kind are called; NULL: shown only when not zero. */
+/* Names of the fields of a kind; NULL: shown only when not zero. */
 typedef struct KindText {
     const char *name;
     const char *addr, *val, *aux;

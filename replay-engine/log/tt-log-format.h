@@ -77,7 +77,7 @@ enum {
 #define TT_F_EV_BYTES_MAX   (1 + 10 + 1 + 1 + 5 + 10 + 10 + 3 + \
                              TT_LOG_INLINE_MAX)
 
-/* What deltas of one kind refer to; zero at the start of a segment (R4). */
+/* The base of the deltas of one kind; zero at the start of a segment (R4). */
 typedef struct TtLogState {
     uint64_t addr;
     uint64_t base;              /* prediction of val */
@@ -94,7 +94,7 @@ static inline bool tt_log_kind_is_readable(unsigned kind)
            (kind >= TT_EV_INTR && kind <= TT_EV_DISK);
 }
 
-/* What the val of the next event of its kind is expected to be. */
+/* The expected val of the next event of its kind. */
 static inline uint64_t tt_log_next_val(const TtEvent *ev)
 {
     return ev->kind == TT_EV_RAM ? ev->val + ev->len :

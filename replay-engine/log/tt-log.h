@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The log of a run: what crossed from the outside world into the replayed
- * system, in order. Format: docs/reference/log-format.rst.
+ * The log of a run: all inputs from the outside world to the replayed system, in order.
+ * Format: docs/reference/log-format.rst.
  *
  * Model: events are encoded by the producer straight into the buffers of the
  * open segment (no allocation, no I/O); a full segment is handed to a writer
@@ -89,7 +89,7 @@ enum { TT_FLAG_A20 = 1, TT_FLAG_IGNNE = 2, TT_FLAG_APIC_FEATURE = 3,
        TT_FLAG_TSC = 5 /* exits only: what RDTSC reads from here on */,
        TT_FLAG_REGISTER = 16 /* plus the number of a general register */ };
 enum { TT_FINISH_QUIT = 1, TT_FINISH_STOPPED = 2 };
-/* What a virtio-gpu did to its pictures; data as in docs/reference/log-format. */
+/* A change of a virtio-gpu to its pictures; data as in docs/reference/log-format. */
 enum { TT_SCREEN_RESET = 1, TT_SCREEN_CREATE = 2, TT_SCREEN_BACKING = 3,
        TT_SCREEN_DETACH = 4, TT_SCREEN_DESTROY = 5, TT_SCREEN_TAKE = 6,
        TT_SCREEN_BYTES = 7, TT_SCREEN_SHOW = 8 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Lock-free ring of pointers, one producer and one consumer: full segments go
- * from the vCPU to the writer thread in one ring, empty ones come back in
- * another. It never blocks; who finds it full or empty waits by his own means.
- * (XenTT 3.4)
+ * Lock-free ring of pointers, one producer and one consumer: full segments go from the
+ * vCPU to the writer thread in one ring, empty ones come back in another. It never
+ * blocks; a caller that finds it full or empty must wait by itself. (XenTT 3.4)
  *
  * Context: push by one thread at a time, pop by one thread at a time.
  * Cost: O(1), no allocation after new.

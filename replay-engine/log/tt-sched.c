@@ -320,7 +320,7 @@ static bool fits(const TtEvent *rec, const TtEvent *seen)
            (!is_output(rec->kind) || rec->val == seen->val);
 }
 
-/* What the replay knows of an input: its value would only confuse. */
+/* An input as the replay knows it: its value would only confuse. */
 static TtEvent without_value(const TtEvent *ev)
 {
     TtEvent e = *ev;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Event scheduler of a replay: a cursor over a log that answers "what is next"
- * and "up to which position may the vCPU run before something must be applied
- * from outside". It checks what the replay did against what was recorded, and
- * describes the first difference; it applies nothing itself.
+ * Event scheduler of a replay: a cursor over a log that answers "what is next" and "up
+ * to which position may the vCPU run before something must be applied from outside". It
+ * checks the replay against the recording, and describes the first difference; it
+ * applies nothing itself.
  *
  * Context: the vCPU thread (or any single thread). tt_sched_peek is hot.
  * May block in TtIo when a segment is entered. (XenTT 3.2, 3.5)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the parts of the page store and its users share: limits, numbers of
- * nodes, callbacks, options and statistics. tt-pagestore.h explains the model.
+ * Shared by the parts of the page store and its users: limits, numbers of nodes,
+ * callbacks, options and statistics. tt-pagestore.h explains the model.
  *
  * Types only: no function, no state, any thread.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * RUN/pages made anew: what lives is copied into a file that takes the name of
- * the old one (P7), for a store with a cap. Holes would give the space back as
- * well, but each leaves a block or two, and the length of the file stays.
+ * RUN/pages made anew: the live versions are copied into a file that takes the name of
+ * the old one (P7), for a store with a cap. Holes would give the space back as well,
+ * but each leaves a block or two, and the length of the file stays.
  */
 #include "tt-pagefile-int.h"
 

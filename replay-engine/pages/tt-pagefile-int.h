@@ -71,7 +71,7 @@ struct TtPageFile {
     ZSTD_CCtx *cctx;
     ZSTD_DCtx *dctx;
     TtPageDraft *draft;
-    /* What was read last, and what may be read next from it. */
+    /* The part that was read last, and what may be read next from it. */
     uint64_t window_at, window_bytes, next_read;
     uint8_t window[TT_PAGE_WINDOW_BYTES];
 };

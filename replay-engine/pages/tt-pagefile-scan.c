@@ -250,7 +250,7 @@ const TtDiag *tt_pagefile_damage(const TtPageFile *pf)
         pf->table_damage.status != TT_OK ? &pf->table_damage : NULL;
 }
 
-/* What is behind the last whole group (P3). */
+/* The tail behind the last whole group (P3). */
 static TtStatus cut_tail(TtPageFile *pf, uint64_t size, bool is_writable,
                          TtDiag *diag)
 {
@@ -324,7 +324,7 @@ uint32_t *tt_pagefile_find(TtPageFile *pf, uint64_t id, TtPlace *place)
         return NULL;
     }
     e = entry_of(pf, id);
-    /* What is gone has no hash: make one that no two share. */
+    /* A version that is gone has no hash: make one that no two share. */
     *place = (TtPlace) { id, e->offset, e->len, { e->hash[0], e->hash[1] } };
     if (!e->offset) {
         place->hash[0] = id * 0x9e3779b97f4a7c15u;

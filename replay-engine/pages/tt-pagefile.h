@@ -61,8 +61,8 @@ void tt_pagefile_free(TtPageFile *pf);
 /* What @origin has is written without its bytes, and read from there (P8). */
 void tt_pagefile_set_origin(TtPageFile *pf, TtPageOrigin origin, void *opaque);
 
-/* What is wrong with the end of the file, found when it was opened; NULL: it is
- * where its writer ended, or was cut off. */
+/* The fault at the end of the file, found when it was opened; NULL: it is where its
+ * writer ended, or was cut off. */
 const TtDiag *tt_pagefile_damage(const TtPageFile *pf);
 
 /* While opening: where version @id lies, and a number beside it for the caller,
@@ -101,7 +101,7 @@ bool tt_pagefile_broken(const TtPageFile *pf);
  * cleaned group by group; the caller makes the file anew.
  */
 void tt_pagefile_limit(TtPageFile *pf, uint64_t bytes);
-/* What the file would have if it were made anew. */
+/* The bytes that the file would have if it were made anew. */
 uint64_t tt_pagefile_live_bytes(const TtPageFile *pf);
 /*
  * The file anew: begin, put the places of all versions in use with ascending

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Page pool: which versions have their bytes in a frame, which are packed, and
- * which are only on disk. A clock decides what leaves memory. Invariants I1 to
- * I6: see tt-pagepool.c.
+ * Page pool: which versions have their bytes in a frame, which are packed, and which
+ * are only on disk. A clock algorithm chooses the versions that leave memory.
+ * Invariants I1 to I6: see tt-pagepool.c.
  */
 #include "tt-pagepool-int.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What both files of the page store begin with, and appending to either.
+ * The head with which both files of the page store begin, and appending to either.
  */
 #include "tt-pagehead.h"
 #include "io/tt-bytes.h"

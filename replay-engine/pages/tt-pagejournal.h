@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * RUN/checkpoints: records of what was done to the checkpoints, in order.
- * docs/reference/page-store-format.rst is the authority; J-numbers are its
- * rules. This module reads and writes records; it does not carry them out.
+ * RUN/checkpoints: records of the operations on the checkpoints, in order.
+ * docs/reference/page-store-format.rst is the authority; J-numbers are its rules. This
+ * module reads and writes records; it does not carry them out.
  *
  * Context: one thread at a time. Blocks only in TtIo. Private to the page store.
  * Memory: one record, which the file has bytes for.

@@ -144,8 +144,8 @@ void tt_tombstones_sweep(TtPageMap *pm)
 /* ---- inserting ---- */
 
 /*
- * What the delta of @next becomes when @node comes before it, into @d (room
- * for both); no reference moves yet. Returns the number of entries.
+ * The new delta of @next when @node comes before it, into @d (room for both); no
+ * reference moves yet. Returns the number of entries.
  */
 static size_t add_split(const TtNode *node, const TtNode *next, TtDelta *d)
 {

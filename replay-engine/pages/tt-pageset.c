@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Page set: open addressing with linear probing. A slot belongs to the set when
- * its generation is the present one, so a new generation clears the set. What is
- * dropped leaves its slot dead: taken for the probing, but not found.
+ * Page set: open addressing with linear probing. A slot belongs to the set when its
+ * generation is the present one, so a new generation clears the set. A dropped key
+ * leaves its slot dead: taken for the probing, but not found.
  *
  * I1: taken = slots of this generation, dead ones included.
  * I2: taken <= 3/4 of the slots, so that each probe ends.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Page store: what a node is besides RAM, and statistics.
+ * Page store: the parts of a node besides RAM, and statistics.
  */
 #include "tt-pagestore-int.h"
 

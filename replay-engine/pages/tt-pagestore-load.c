@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Page store with files: making and opening one. The journal is carried out,
- * record by record, by the code that did so when it was written; nothing in it
- * is believed.
+ * Page store with files: making and opening one. The journal is carried out, record by
+ * record, by the code that did so when it was written; nothing in it is trusted.
  */
 #include "tt-pagestore-int.h"
 
@@ -135,7 +134,7 @@ static TtStatus fill_node(Loader *l, const TtPageRecord *rec, TtNode *node)
     return st == TT_END ? TT_OK : damaged(l, rec, "has a wrong list of pages");
 }
 
-/* What the listed pages were before, from the map. False: memory. */
+/* The former versions of the listed pages, from the map. False: memory. */
 static bool fill_old(TtPageStore *ps, TtNode *node)
 {
     for (size_t i = 0; i < node->n; i++) {
@@ -280,7 +279,7 @@ static void release(Loader *l)
     tt_pagefile_scan_done(ps->file->pages);
 }
 
-/* What is not there although no writer was cut off there. */
+/* Parts that are missing although no writer was cut off there. */
 static TtStatus note_damage(TtStoreFile *f, bool lacks_pages, TtDiag *diag)
 {
     const TtDiag *pages = tt_pagefile_damage(f->pages);

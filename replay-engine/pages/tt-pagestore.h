@@ -222,7 +222,7 @@ TtStatus tt_pagestore_flush(TtPageStore *ps, TtDiag *diag);
 bool tt_pagestore_wants_thinning(const TtPageStore *ps, uint64_t bytes);
 TtStatus tt_pagestore_make_room(TtPageStore *ps, uint64_t bytes,
                                 TtDiag *diag);
-/* What was flushed survives a power cut. TT_OK without files. */
+/* Flushed data then survives a power cut. TT_OK without files. */
 TtStatus tt_pagestore_sync(TtPageStore *ps, TtDiag *diag);
 /* For a store that lives long, without a cap: makes the pages anew when the file is
  * holes for the most part, and @least bytes longer than what is to be expected. A
@@ -237,9 +237,9 @@ TtStatus tt_pagestore_find(TtPageStore *ps, const uint64_t hash[2], void *to,
 /* The last error of reading a page; NULL: there was none. */
 const TtDiag *tt_pagestore_read_error(const TtPageStore *ps);
 
-/* What is lost at the end of a file (@which: 0 pages, 1 checkpoints) although no
- * writer was cut off there, or of a table of pages; NULL: nothing. Found when the
- * store was opened; checkpoints behind it are not there. */
+/* The loss at the end of a file (@which: 0 pages, 1 checkpoints) although no writer was
+ * cut off there, or of a table of pages; NULL: nothing. Found when the store was
+ * opened; checkpoints behind it are not there. */
 const TtDiag *tt_pagestore_damage(const TtPageStore *ps, unsigned which);
 /*
  * tt_pagestore_verify: read everything that the checkpoints need

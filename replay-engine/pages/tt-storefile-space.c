@@ -2,9 +2,9 @@
 /*
  * Page store with files: giving space back.
  *
- * A group of versions becomes a hole when nobody needs any of them. When much is
- * dead, what lives in the deadest groups is copied to the end first; the copies
- * have the same numbers, so that no record changes.
+ * A group of versions becomes a hole when none of them is needed. When much is dead,
+ * the live versions of the deadest groups are copied to the end first; the copies have
+ * the same numbers, so that no record changes.
  */
 #include "tt-storefile.h"
 

@@ -85,7 +85,7 @@ static TtStatus write_versions(TtStoreFile *f, TtDiag *diag)
 
 /* ---- records ---- */
 
-/* What a record's list is made of: of a pending operation, or of a node. */
+/* The source of a record's list: a pending operation, or a node. */
 typedef struct ListSource {
     const TtNamed *named;
     const TtDelta *delta;
@@ -278,7 +278,7 @@ static TtStatus write_records(TtStoreFile *f, TtDiag *diag)
 
 /* ---- flush ---- */
 
-/* What the pages may take, when the journal, and its successor, have theirs. */
+/* The space for the pages, when the journal, and its successor, have theirs. */
 static void limit_pages(TtStoreFile *f)
 {
     uint64_t journal = tt_pagejournal_bytes(f->journal) +

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Page store with files: what is noted until a flush writes it, and reading.
+ * Page store with files: operations noted until a flush writes them, and reading.
  *
  * An operation is carried out in memory first and noted as pending, with a
  * reference on each version that its record will name. A flush writes the new

@@ -18,7 +18,7 @@ typedef struct TtNamed {
     TtVersion version;
 } TtNamed;
 
-/* What will be written: noted before the operation, since it may fail. */
+/* The record that will be written: noted before the operation, since it may fail. */
 typedef struct TtPendingOp {
     uint32_t kind, id, flags;
     uint64_t pos, host_ns;

@@ -7,9 +7,9 @@
  *   checkpoint store    stores one; then deletes those that are too old, and when that is on
  *            disk, the parts of the log before the oldest that is left
  *
- * So at any moment the files are a window that can be replayed: what is deleted
- * first is what nothing needs. A kill between two steps leaves parts too many.
- * Time is that of the VM's clock: while the VM stands nothing gets older.
+ * So at any moment the files are a window that can be replayed: nothing needs the files
+ * that are deleted first. A kill between two steps leaves parts too many. Time is that
+ * of the VM's clock: while the VM stands nothing gets older.
  */
 #include "qemu/osdep.h"
 #include "record/tt-flight.h"

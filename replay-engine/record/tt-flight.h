@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The window of the recording that goes on, when it is a flight recorder (last=):
- * log/tt-window.h, told what happens by the threads that make it so.
+ * log/tt-window.h, kept up to date by the threads that change it.
  *
  * Context: any thread; a lock of its own, never held across I/O. Without last= all
  * of it does nothing.

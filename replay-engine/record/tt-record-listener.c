@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The list of those who go along with a recording. It does not change after start. */
+/* The listeners of a recording. Their list does not change after start. */
 #include "qemu/osdep.h"
 #include "record/tt-record-listener.h"
 #include "tt-record-tell-int.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who goes along with a recording: the checkpointer, the flight recorder, a branch, a
- * trace. Each registers its functions once, at start; they are called in the order of
- * registration, and what is left out is not called.
+ * Listeners of a recording: the checkpointer, the flight recorder, a branch, a trace.
+ * Each registers its functions once, at start; they are called in the order of
+ * registration. A function that is NULL is not called.
  *
  * Context, unless said otherwise: the BQL is held.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What was asked of the recording that is on, or is to begin. */
+/* The options of the recording that is on, or is to begin. */
 #include "qemu/osdep.h"
 #include "record/tt-record-options.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the user asked of the recording: -tt record, `tt record start`.
+ * The options of a recording: those of -tt record and `tt record start`.
  */
 #ifndef TT_RECORD_OPTIONS_H
 #define TT_RECORD_OPTIONS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What others do to the vCPUs while a recording has given the token away, or inside
- * of a device call: a reset, a monitor command, gdb. Owns what they were like when
+ * Changes of the vCPUs by others while a recording has given the token away, or inside
+ * of a device call: a reset, a monitor command, gdb. Owns the state that they had when
  * the token was given away.
  */
 #include "qemu/osdep.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What others do to the vCPUs of a recording: their state is an input then.
+ * Changes of the vCPUs of a recording by others: their state is an input then.
  *
  * Context: the BQL is held.
  */

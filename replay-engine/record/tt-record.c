@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Recorder: takes the events of the hooks, gives them their positions and hands them
- * to the log's writer (tt-writer.c). What others did to the vCPUs is noticed in
- * tt-record-vcpus.c; who else goes along is told by tt-record-listener.c.
+ * Recorder: takes the events of the hooks, gives them their positions and hands them to
+ * the log's writer (tt-writer.c). tt-record-vcpus.c notices changes of the vCPUs by
+ * others; tt-record-listener.c tells the listeners of a recording.
  *
  * When the disk refuses, the VM is stopped until there is room (tt-write-stall.c), or,
  * with on-error=continue, the recording ends at the last sealed segment with one
@@ -326,7 +326,8 @@ static bool begin(Error **errp)
     return true;
 }
 
-/* Who started QEMU with it ends the process when it fails: nothing is closed then. */
+/* With -tt record on the command line the process ends when this fails: nothing is
+ * closed then. */
 bool tt_record_start(Error **errp)
 {
     bool ok = begin(errp);
@@ -424,7 +425,7 @@ void tt_record_close(void)
 
 /* ---- what the vCPU and the devices call ---- */
 
-/* Who started QEMU with -tt record has nothing without it. */
+/* With -tt record, QEMU is of no use without the recording. */
 static void begin_with_the_vm(void)
 {
     Error *err = NULL;

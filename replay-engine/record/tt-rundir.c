@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The run directory of a recording, and what of it goes when there was no run. */
+/* The run directory of a recording, and its removal when there was no run. */
 #include "qemu/osdep.h"
 #include "record/tt-rundir.h"
 #include "io/tt-base.h"

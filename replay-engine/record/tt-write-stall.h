@@ -19,7 +19,7 @@ void tt_stall_disarm(void);
 /* Writer thread, no lock: stops the VM and waits until it goes on. False: the
  * recording is to end with what it has. */
 bool tt_stall_wait(const TtDiag *why);
-/* Who waits shall not wait any longer, now or later. */
+/* Waiting threads wait no longer, now or later. */
 void tt_stall_give_up(void);
 /* Main loop: says it, once. */
 void tt_stall_tell(void);

@@ -126,8 +126,8 @@ static void wait_for_segment(void)
     }
 }
 
-/* The log goes on in the next part, if it is time. What cannot be made stays as it
- * is. */
+/* The log goes on in the next part, if it is time. If the next part cannot be made, the
+ * old one goes on. */
 static void begin_part(const TtSegBuf *sb)
 {
     uint64_t before = tt_log_writer_bytes(wr.writer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The log's writer, for the recorder. What others may ask of it is in tt-record.h
- * (tt_record_seal and what follows it).
+ * The log's writer, for the recorder. Its interface for others is in tt-record.h (from
+ * tt_record_seal on).
  *
  * Context: the BQL is held. Between start and end a segment is open.
  */
@@ -22,7 +22,7 @@ void tt_writer_close(void);             /* ready for another open */
 
 /* Waits only when all segments are on their way. */
 void tt_writer_put(const TtEvent *ev);
-/* What is in the open segment is to be sealed soon. */
+/* Seals the open segment soon. */
 void tt_writer_hand_over(void);
 /* For good; *@why says why, until close. */
 bool tt_writer_has_failed(const char **why);

@@ -16,7 +16,7 @@ void tt_replay_sync(TtEvent *ev);
 
 /* False: it was reported why not. The cursor is not moved. */
 bool tt_replay_apply(const TtEvent *ev);
-/* What the log holds before the first instruction. */
+/* Applies the events of the log before the first instruction. */
 void tt_replay_apply_initial(void);
 
 #endif

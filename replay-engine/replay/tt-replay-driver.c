@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who moves the replay.
+ * The driver of the replay, which moves it.
  */
 #include "qemu/osdep.h"
 #include "replay/tt-replay-driver.h"

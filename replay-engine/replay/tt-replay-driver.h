@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who moves the replay: it says how far the vCPU runs, takes the replay to other
+ * The driver moves the replay: it says how far the vCPU runs, takes the replay to other
  * positions, and hears what happens on the way. Travel is the driver, and it is
  * installed once, before the first replay; all functions are there.
  *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Is the replay exact? Digests of the log are compared; what does not fit is a
- * divergence: the VM stops there, with one sentence, and stays inspectable; going
- * back to an earlier position clears it. A log that cannot be read on stops the VM
- * in the same way, and is called damage.
+ * Is the replay exact? Digests of the log are compared; a difference is a divergence:
+ * the VM stops there, with one sentence, and stays inspectable; going back to an
+ * earlier position clears it. A log that cannot be read on stops the VM in the same
+ * way, and is called damage.
  */
 #include "qemu/osdep.h"
 #include "replay/tt-replay-exact.h"

@@ -237,10 +237,10 @@ static bool is_due(const TtEvent *ev, TtEventKind kind)
 /*
  * The recorder did its check and its sync point right here, before a pending debug
  * interrupt of the guest's own could move the position on. So do we; then leave
- * cpu_exec, if the guest lets us, for a checkpoint. Whoever is to stand at a sync point
- * stands behind it, as checkpoints do: the fetch may set an accessed bit. So did
- * whoever asked the recorder for a digest here, or ended it: those follow the check
- * in the log, and their turn comes behind the fetch.
+ * cpu_exec, if the guest lets us, for a checkpoint. A movement that ends at a sync
+ * point ends behind it, as checkpoints do: the fetch may set an accessed bit. The
+ * same holds for a request to the recorder for a digest here, or for its end: those
+ * follow the check in the log, and their turn comes behind the fetch.
  */
 static void sync_point_inside(CPUState *cpu)
 {

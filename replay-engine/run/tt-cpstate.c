@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See docs/reference/checkpoint-state.rst for the bytes. */
+/*
+ * Encodes and decodes the state of a checkpoint, without RAM. The format is in
+ * docs/reference/checkpoint-state.rst.
+ */
 #include "run/tt-cpstate.h"
 
 #include <assert.h>

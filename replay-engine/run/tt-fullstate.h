@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Full state: what a checkpoint needs besides CPU and RAM to go on for real:
- * the state of the devices, RAM that no guest sees, and a description of the
- * machine and of its disks. It is the last part of a checkpoint state
- * (run/tt-cpstate.h); docs/reference/checkpoint-state.rst has the bytes.
+ * Full state: the parts that a checkpoint needs besides CPU and RAM so that a VM can
+ * really run on from it: the state of the devices, RAM that no guest sees, and a
+ * description of the machine and of its disks. It is the last part of a checkpoint
+ * state (run/tt-cpstate.h); docs/reference/checkpoint-state.rst has the bytes.
  *
  * Context: any thread. No I/O. Bytes from a file may be hostile: every length
  * is bounded before it is used.

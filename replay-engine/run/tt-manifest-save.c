@@ -135,7 +135,7 @@ static char *manifest_text(const TtManifest *m)
     return g_strconcat(text, TT_MANIFEST_SUM, sum, "\n", NULL);
 }
 
-/* What a replay depends on has come back as it was put in. */
+/* Everything that a replay depends on has come back as it was put in. */
 static bool is_same(const TtManifest *a, const TtManifest *b)
 {
     bool same = a->n_blocks == b->n_blocks &&

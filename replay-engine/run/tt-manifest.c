@@ -2,9 +2,8 @@
 /*
  * The manifest of a run, as text: docs/reference/manifest.rst.
  *
- * Parsing is strict where a replay depends on the value and silent about
- * groups and keys it does not know: what a reader must not overlook is
- * announced by a bit in `features`.
+ * Parsing is strict where a replay depends on the value and silent about groups and
+ * keys it does not know: a bit in `features` announces what a reader must not overlook.
  */
 #include "run/tt-manifest.h"
 #include "io/tt-io.h"
@@ -165,7 +164,7 @@ static void parse_run(Parser *p, TtManifest *m)
     m->started = get_text(p, "run", "started", false);
 }
 
-/* What must be there when the run begins in another one. */
+/* Entries that must be there when the run begins in another one. */
 static void parse_parent(Parser *p, TtManifest *m)
 {
     g_autofree char *uuid = NULL;

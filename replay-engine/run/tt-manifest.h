@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The manifest of a run: what a replay must know before the first event, and
- * what a person wants to know about the recording. A GKeyFile text, described
- * in docs/reference/manifest.rst; written once when the recording starts
- * (temporary name, then rename), never changed.
+ * The manifest of a run: the facts that a replay must know before the first event, and
+ * those that a user wants to know about the recording. A GKeyFile text, described in
+ * docs/reference/manifest.rst; written once when the recording starts (temporary name,
+ * then rename), never changed.
  *
  * Context: any thread; blocks on the file. Caller owns the struct; free what
  * it holds with tt_manifest_cleanup.
@@ -46,10 +46,10 @@
 #define TT_MANIFEST_SUM "# sha256 "
 
 /*
- * Rules of execution: choices, of several that would do, by which the vCPU is
- * the same in the recording and in the replay (explanation/determinism.rst). A
- * replay by other rules diverges somewhere, so it is refused. Who changes what
- * one of them means takes a new bit for it, and leaves the old one out.
+ * Rules of execution: choices, of several that would do, by which the vCPU is the same
+ * in the recording and in the replay (explanation/determinism.rst). A replay by other
+ * rules diverges somewhere, so it is refused. To change the meaning of one, take a new
+ * bit for it, and leave the old one out.
  */
 #define TT_RULE_COUNT       (UINT64_C(1) << 0)  /* what moves the position */
 #define TT_RULE_RESUME_FLAG (UINT64_C(1) << 2)  /* ends with its instruction */

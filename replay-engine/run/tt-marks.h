@@ -3,8 +3,8 @@
  * The file RUN/marks: names that replays gave to positions, a line each:
  * "POSITION NAME". It may come from anybody.
  *
- * A line counts when it is whole, its newline included: what a full disk or a power
- * cut left of one never did. Lines that make no sense are passed over.
+ * A line counts when it is whole, its newline included: a part of one, left by a full
+ * disk or a power cut, does not. Lines that make no sense are skipped.
  *
  * Context: one thread at a time. Stability: the text format is public.
  */
@@ -42,7 +42,7 @@ TtStatus tt_marks_load(TtIo *io, TtMarkFound *found, void *opaque,
                        unsigned *bad, TtDiag *diag);
 /*
  * tt_marks_append: add a line, and flush it to disk
- * What is not a whole line at the end of the file is cut off first. When it fails,
+ * An incomplete line at the end of the file is cut off first. When it fails,
  * the file has the lines it had, and perhaps a part of one; TT_ERR_LIMIT: it is
  * full.
  */

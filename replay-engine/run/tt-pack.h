@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A run as one file: its files one behind the other, each with its checksum.
- * Format: docs/reference/pack-format.rst. What a member means is not looked at
- * here; a reader lets only names through that a run has, so that unpacking
- * writes nowhere else.
+ * A run as one file: its files one behind the other, each with its checksum. Format:
+ * docs/reference/pack-format.rst. The content of a member is not examined here; a
+ * reader accepts only names that a run has, so that unpacking writes nowhere else.
  *
  * Context: one thread at a time. Blocks only in TtIo. Memory: 1 MiB.
  */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The lock of a recorder on its run directory: taken with flock() on the directory
+ * itself, so it ends with the process that holds it.
+ */
 #include "run/tt-runlock.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Is somebody recording into a run directory just now? A recorder holds a lock on the
- * directory, which goes with its process, however that ends: so a run whose recorder
- * was killed can be told from one that is still growing.
+ * Is a recorder writing to a run directory now? It holds a lock on the directory, which
+ * ends with its process, however that ends: so a run whose recorder was killed can be
+ * told from one that is still growing.
  *
  * Context: any thread. Cost: three system calls. A file system that cannot lock a
  * directory says nothing either way: the recording goes on, and a reader takes it for

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What happens in the session, for the monitor to tell its clients. Without a
- * listener nobody is told.
+ * Events of the session, for the monitor to tell its clients. Without a listener nobody
+ * is told.
  *
  * Context: the BQL is held.
  */

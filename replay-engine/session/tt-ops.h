@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * To whom the vCPU and the devices report, and whom they ask: the recorder or the
- * replayer. Each registers its functions for its mode, once, before the first
- * run; what it leaves out is not called. So accel-tt and hw-tt know neither.
+ * The receiver of reports and questions of the vCPU and the devices: the recorder or
+ * the replayer. Each registers its functions for its mode, once, before the first run;
+ * functions that it leaves out are not called. So accel-tt and hw-tt know neither.
  *
  * Context: the BQL is held; "vCPU" is the thread that runs guest code. Cost: an
  * indirect call.

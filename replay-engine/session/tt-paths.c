@@ -2,7 +2,7 @@
 /*
  * Names of files and directories, as users give them and as they are shown.
  *
- * A daemonized QEMU works in "/": what a monitor gives it is still meant from the
+ * A daemonized QEMU works in "/": names from a monitor are still relative to the
  * directory that it was started in. Context: any thread.
  */
 #include "qemu/osdep.h"

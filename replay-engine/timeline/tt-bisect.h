@@ -29,8 +29,8 @@ void tt_bisect_begin(TtBisect *b, uint64_t low, uint64_t high, const uint64_t *p
                      size_t n_points);
 /* The position to look at; false: @b->high is the answer. */
 bool tt_bisect_next(const TtBisect *b, uint64_t *pos);
-/* Who wanted to look at @wanted stood at @pos, the first position from there on that
- * can be stood at. */
+/* The caller wanted to look at @wanted and stood at @pos, the first possible position
+ * from there on. */
 void tt_bisect_take(TtBisect *b, uint64_t wanted, uint64_t pos, bool is_true);
 
 #endif

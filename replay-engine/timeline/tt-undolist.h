@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Undo and redo: which states there are to go back to, and where in what somebody
- * types an input begins.
+ * Undo and redo: which states there are to go back to, and where in the typed text an
+ * input begins.
  *
  *   points   [0] .. [at - 1]   before each input, oldest first: to undo
  *            [at]              where the VM went on, if it was undone to there
  *            [at + 1] ..       to redo; the last one is the state that the first undo left
  *
- * An input at [at] takes the place of all that could be redone.
+ * An input at [at] takes the place of all states that could be redone.
  *
  * Context: any thread, one at a time; pure.
  */
@@ -45,7 +45,7 @@ const TtUndoPoint *tt_undolist_at(const TtUndoList *u, int64_t n);
 void tt_undolist_go(TtUndoList *u, int64_t n);
 
 /*
- * What is typed on one terminal. An input ends behind a line's end or ^C or ^D, and it
+ * Input typed on one terminal. An input ends behind a line's end or ^C or ^D, and it
  * begins anew after a pause.
  */
 typedef struct TtTyping {

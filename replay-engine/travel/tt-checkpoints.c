@@ -24,10 +24,10 @@
 #include "qemu/error-report.h"
 
 /*
- * CPU time between checkpoints: what a short movement may re-execute. They may
- * take a tenth of the time in all; one that is dear (many pages changed) is paid
- * off by and by, with more time between them only when too many were. No
- * movement need re-execute more than the longest time.
+ * CPU time between checkpoints: what a short movement may re-execute. They may take a
+ * tenth of the time in all; one that is expensive (many pages changed) is paid off by
+ * and by, with more time between them only when too many were. No movement need
+ * re-execute more than the longest time.
  */
 #define TT_CHECKPOINT_NS        (100 * SCALE_MS)
 #define TT_CHECKPOINT_NS_MAX    (1000 * SCALE_MS)
@@ -149,9 +149,10 @@ static bool is_due(int64_t ran_ns)
 }
 
 /*
- * Called at each turn that begins at a sync point. What was taken may be given up at
- * once, for lack of memory. It is not taken again at the next turn: who waits for the
- * token meanwhile would end that one, too, before it has executed an instruction.
+ * Called at each turn that begins at a sync point. A new checkpoint may be given up at
+ * once, for lack of memory. It is not taken again at the next turn: a thread that waits
+ * for the token meanwhile would end that turn, too, before it has executed an
+ * instruction.
  */
 TtCheckpointId tt_checkpoints_sync_point(CPUState *cpu, bool wanted, bool pinned)
 {

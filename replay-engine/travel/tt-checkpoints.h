@@ -17,8 +17,8 @@ TtTimeline *tt_checkpoints_init(CPUState *cpu);
 /* Frees all, the timeline too. */
 void tt_checkpoints_close(void);
 /*
- * What would be put to make RAM, now at the position of @id, that of @id: page by
- * page what the checkpoint has (NULL: zeros), whether it differs or not. Nothing is
+ * Pages that would be put to make RAM, now at the position of @id, that of @id: page by
+ * page the checkpoint's content (NULL: zeros), whether it differs or not. Nothing is
  * changed. False: the store is damaged or memory is short, and it was said.
  * compare_all: every page, for the checkpoint that RAM is believed to come from.
  */

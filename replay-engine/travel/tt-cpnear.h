@@ -11,10 +11,10 @@
 #include "timeline/tt-timeline.h"
 #include "hw/core/cpu.h"
 
-/* A near one here, unless one stands here or the vCPU is in the midst of something. */
+/* A near one here, unless one stands here or the vCPU is in the middle of something. */
 void tt_checkpoints_near(CPUState *cpu);
-/* Gives up the near ones behind @from, up to here: who goes back to @from and comes here
- * again executes all between. */
+/* Gives up the near ones behind @from, up to here: a movement from @from to here then
+ * executes everything between. */
 void tt_checkpoints_drop_near(uint64_t from);
 /* The nearest one at or before @pos that is not a near one; 0: none. */
 TtCheckpointId tt_checkpoints_find_no_near(uint64_t pos, uint64_t *at);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the loading of the recorder's checkpoints needs of a restore.
+ * The part of a restore that loading the recorder's checkpoints needs.
  *
  * Context: the vCPU thread, outside cpu_exec, BQL held.
  */

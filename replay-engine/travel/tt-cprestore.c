@@ -77,7 +77,7 @@ TtStatus tt_cprestore_load(TtRestorable *c, char **why)
     return TT_OK;
 }
 
-/* What is written down for this checkpoint can be read. Can it be put, too? */
+/* The data of this checkpoint can be read. Can it be put, too? */
 void tt_cprestore_put_nowhere(void *opaque, uint64_t page, const void *bytes)
 {
     bool *is_beyond = opaque;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a search backwards leaves out: intervals in which no page with a stop
- * of gdb's was used (timeline/tt-touched.h).
+ * Intervals that a search backwards leaves out, since no page with a stop of gdb's was
+ * used in them (timeline/tt-touched.h).
  *
- * Why this is exact. gdb's stops are at virtual addresses, whatever they are
- * mapped to. Checkpoints stand at sync points, where every TLB is empty, and a
- * restored VM's are empty, too; so whoever uses a page in between, in whatever
- * address space, brings it into a TLB (tlb_set_page_full). A write goes
- * through an entry that was made for writing while the page was dirty already,
- * or through the slow path of a clean page (notdirty_write): both tell. A page
- * of code is fetched through the TLB when control enters it. So an address
- * whose page nobody told of can have no hit there. RAM deltas would not do:
- * they name physical pages, and an address may have been mapped to others
+ * Why this is exact. gdb's stops are at virtual addresses, whatever they are mapped to.
+ * Checkpoints stand at sync points, where every TLB is empty, and a restored VM's are
+ * empty, too; so any use of a page in between, in whatever address space, brings it
+ * into a TLB (tlb_set_page_full). A write goes through an entry that was made for
+ * writing while the page was dirty already, or through the slow path of a clean page
+ * (notdirty_write): both tell. A page of code is fetched through the TLB when control
+ * enters it. So an address whose page nobody told of can have no hit there. RAM deltas
+ * would not do: they name physical pages, and an address may have been mapped to others
  * then; and a value that was written and written back is in no delta.
  */
 #include "qemu/osdep.h"

@@ -10,7 +10,7 @@
 #include "timeline/tt-timeline.h"
 #include "hw/core/cpu.h"
 
-/* What the replayer calls: see replay/tt-replay-driver.h. */
+/* The functions that the replayer calls: see replay/tt-replay-driver.h. */
 bool tt_travel_is_pending(void);
 bool tt_travel_passes(CPUState *cpu);
 void tt_travel_changes_inside(CPUState *cpu);

@@ -61,9 +61,9 @@ void tt_travel_end(void);               /* nor will it ever again */
 void tt_travel_progress(uint64_t *done, uint64_t *total);
 
 /*
- * What a replay is for, if not for a user who moves it: verification, a trace. It
- * begins as soon as the replay can be moved, and ends the process. What a task does
- * not care for is NULL.
+ * The task of a replay that no user moves: verification, a trace. It begins as soon as
+ * the replay can be moved, and ends the process. Functions that a task does not need
+ * are NULL.
  */
 typedef struct TtTravelTask {
     void (*begin)(void);

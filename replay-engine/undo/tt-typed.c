@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What people type waits here until there is a full checkpoint of the state before it:
- * a line on a serial port or a virtio console, a burst of keys on a keyboard.
+ * Typed input waits here until there is a full checkpoint of the state before it: a
+ * line on a serial port or a virtio console, a burst of keys on a keyboard.
  *
  *   device's handler --> held --> checkpoint is on disk --> device's handler, again
  *
@@ -81,7 +81,7 @@ bool tt_typed_is_any(void)
     return !QSIMPLEQ_EMPTY(&ty.held);
 }
 
-/* What is typed now comes behind that: also the rest of an input. */
+/* Keys typed now come behind that: also the rest of an input. */
 static bool must_wait(void)
 {
     return tt_typed_is_any() || tt_undo_is_at_work();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the two halves of undo share. Main thread, BQL held. */
+/* Shared by the two halves of undo. Main thread, BQL held. */
 #ifndef TT_UNDO_INT_H
 #define TT_UNDO_INT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Undo and redo: the VM is live again as it was before an input, in this process.
+ * Undo and redo: the VM runs again from the state before an input, in this process.
  *
  * Context: main thread, BQL held.
  */

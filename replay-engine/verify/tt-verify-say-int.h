@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What verification asks of the VM where it stands, and how it says what it found.
+ * Queries of verification about the VM where it stands, and its messages about what it
+ * found.
  *
  * Context: the vCPU thread, BQL held, between two instructions. Nothing is changed.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What -tt replay,verify=... says of a place: registers, pages, events.
+ * The messages of -tt replay,verify=... about a place: registers, pages, events.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-position.h"

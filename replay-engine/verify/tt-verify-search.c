@@ -54,7 +54,8 @@ static void end_search(void)
     tt_verify_post(tt_travel_goto(p->pos, back_to_the_end, NULL, &err), err);
 }
 
-/* What is searched for is as the replay had it at the end of the interval. */
+/* The bytes that are searched for are as the replay had them at the end of the
+ * interval. */
 static bool is_there(void)
 {
     const TtDiffering *d = &tt_verify.found.pages[0];

@@ -15,7 +15,7 @@
  * a register differs, positions in between are visited, halving the distance, for
  * the instruction that wrote what should not be there.
  *
- * What was found goes to stdout, a line each, for programs: docs/reference/
+ * Findings go to stdout, a line each, for programs: docs/reference/
  * options-and-commands.rst. Context: the vCPU thread, from travel's callbacks.
  */
 #include "qemu/osdep.h"
@@ -84,8 +84,8 @@ static void say_place(const char *how, uint64_t after, const char *why)
 }
 
 /*
- * What the recording had is known at the checkpoint that ends the interval: the
- * replay goes on to there, as long as the events of the log fit.
+ * The recorded state is known at the checkpoint that ends the interval: the replay goes
+ * on to there, as long as the events of the log fit.
  */
 static bool goes_on(const char *why)
 {
@@ -242,7 +242,7 @@ static void at_checkpoint(const TtCheckpointDesc *p)
 
 /*
  * The VM becomes that of the next checkpoint from which the log can be read. False:
- * there is none. What lies before it is not verified.
+ * there is none. The part before it is not verified.
  */
 static bool begin_anew(void)
 {

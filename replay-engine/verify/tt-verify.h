@@ -7,8 +7,8 @@
 #ifndef TT_VERIFY_H
 #define TT_VERIFY_H
 
-/* What stands behind verify=: all, FROM-, FROM-TO. False: something else. The replay
- * then verifies itself, and ends the process. */
+/* The text behind verify=: all, FROM-, FROM-TO. False: something else. The replay then
+ * verifies itself, and ends the process. */
 bool tt_verify_option(const char *text);
 bool tt_verify_is_on(void);
 

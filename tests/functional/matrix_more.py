@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cells of the matrix for the rarer devices, several to a cell.
 
-What no driver of the guest knows is read by tests/guest-linux/poke.c: the
+Devices without a driver in the guest are read by tests/guest-linux/poke.c: the
 configuration and the registers of each PCI device, or ports.
 """
 from matrix_cell import MIB, Cell, display, keys, no_node

@@ -619,8 +619,9 @@ def test_hub_hostile(work):
 
 @limit(60)
 def test_hub_left(work):
-    """What is on its way to a peer that leaves is lost, and said to be; who takes its port
-    does not get it. With --once the hub ends when the last has left."""
+    """Frames on their way to a peer that leaves are lost, and reported as lost; the
+    next peer at its port does not get them. With --once the hub ends when the last has
+    left."""
     log = os.path.join(work, 'hub.log')
     path = os.path.join(work, 'hub')
     to_all = b'\xff' * 6 + bytes(54)

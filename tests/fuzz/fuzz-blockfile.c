@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fuzz target of the reader of disks with versions: the bytes are the operations of a
- * journal, or (first byte odd) the whole file behind a right head. What opens must add
- * up, must be able to go anywhere, and must be the same after its journal was written.
+ * journal, or (first byte odd) the whole file behind a right head. A file that opens
+ * must add up, must be able to go anywhere, and must be the same after its journal was
+ * written.
  */
 #include "block-tt/tt-blockmap.h"
 #include "io/tt-bytes.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target of what looks into the contents of disks: partition tables, and the journal
- * of ext file systems. First byte even: the bytes are the beginning of a disk, odd: they
- * are a journal. What is found must lie inside.
+ * Fuzz target of the readers of the contents of disks: partition tables, and the
+ * journal of ext file systems. First byte even: the bytes are the beginning of a disk,
+ * odd: they are a journal. Everything that is found must lie inside.
  */
 #include "block-tt/tt-diskparts.h"
 #include "block-tt/tt-extjournal.h"

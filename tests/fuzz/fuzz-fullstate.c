@@ -66,7 +66,7 @@ static void check_blocks(TtBytes all)
     }
 }
 
-/* What is accepted says the same when it is written again. */
+/* An accepted state says the same when it is written again. */
 static void check_again(const TtCpState *s)
 {
     TtCpState again;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target of what a peer sends over a link of a group: any bytes, or right messages
- * that were changed, in pieces. What comes out keeps its promises, and a link that is
- * broken stays so.
+ * Fuzz target of the bytes that a peer sends over a link of a group: any bytes, or
+ * right messages that were changed, in pieces. The output keeps its promises, and a
+ * link that is broken stays so.
  *
  * The first byte: bit 0: with a key; bit 1: a hello and READY come first; the rest:
  * the size of the pieces.

@@ -89,7 +89,7 @@ static TtStatus read_all(const uint8_t *data, size_t size, TtPackWriter *to,
     return st;
 }
 
-/* What is whole can be packed again, and then has the same bytes, but for what newer
+/* A whole run can be packed again, and then has the same bytes, but for what newer
  * versions may add to headers. */
 static void check_again(const uint8_t *data, size_t size)
 {

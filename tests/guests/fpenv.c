@@ -4,7 +4,7 @@
  * Guest "fpenv": state that the guest set long ago and only looks at.
  *
  * The selectors of the last x87 instruction and of its operand (FNSTENV), and the
- * status of a machine-check bank. Who saves a vCPU without them, or changes them
+ * status of a machine-check bank. Code that saves a vCPU without them, or changes them
  * without telling, is found. Option: rounds=N (100000).
  */
 #include "rt.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of the lock on a run directory: who can take it, and when it ends.
+ */
 #include "run/tt-runlock.h"
 
 #include <glib.h>

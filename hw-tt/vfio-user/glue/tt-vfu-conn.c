@@ -233,7 +233,7 @@ int tt_vfu_conn_ask(TtVfuConn *c, uint16_t command, const void *payload, size_t 
         return -ENODEV;
     }
     if (got.error) {
-        /* What means a lost server to our callers, the server cannot say. */
+        /* ENODEV means a lost server to our callers, so the server cannot use it. */
         return got.error == ENODEV ? -EIO : -(int)got.error;
     }
     if (answer) {

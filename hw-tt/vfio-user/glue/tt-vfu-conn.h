@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The connection to a vfio-user server: questions and their answers, one at a time,
- * and what the server asks meanwhile.
+ * The connection to a vfio-user server: questions and their answers, one at a time, and
+ * the server's requests meanwhile.
  *
  * Context: the BQL is held. A question waits for its answer with the lock held, so a
  * device's registers answer like those of an emulated one; it takes the time that

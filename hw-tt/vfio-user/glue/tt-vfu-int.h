@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of the device vfio-user-pci know of each other.
- * Context: the BQL is held.
+ * Shared by the files of the device vfio-user-pci. Context: the BQL is held.
  */
 #ifndef TT_VFU_INT_H
 #define TT_VFU_INT_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Interrupts of a vfio-user device: the server signals eventfds, the main loop raises
- * what the guest chose. Nothing goes past QEMU: a recording sees each at the vCPU.
+ * the interrupts that the guest chose. None bypasses QEMU: a recording sees each at the
+ * vCPU.
  */
 #include "qemu/osdep.h"
 #include "tt-vfu-int.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest memory of a vfio-user device: what the server is told of it, and its DMA, by
- * messages or through shadow memory. Each write goes to guest RAM as that of an
- * emulated device does, so a recording logs it. Nothing but RAM that the guest lets the
- * device reach is reached: bus mastering and a virtual IOMMU count.
+ * Guest memory of a vfio-user device: the ranges that the server is told of, and its
+ * DMA, by messages or through shadow memory. Each write goes to guest RAM as that of an
+ * emulated device does, so a recording logs it. The device reaches only RAM that the
+ * guest lets it reach: bus mastering and a virtual IOMMU count.
  */
 #include "qemu/osdep.h"
 #include "tt-vfu-int.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * -device vfio-user-pci,socket=PATH: a PCI device that another process provides by the
- * protocol vfio-user. Each access of the guest is a message, none goes past QEMU, so
- * what the device does can be recorded like that of an emulated one. A server that
- * dies or lies is one sentence and an unplugged device.
+ * protocol vfio-user. Each access of the guest is a message, none bypasses QEMU, so the
+ * device can be recorded like an emulated one. A server that dies or lies leads to one
+ * sentence and an unplugged device.
  */
 #include "qemu/osdep.h"
 #include "tt-vfu-int.h"
