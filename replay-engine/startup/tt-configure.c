@@ -71,8 +71,8 @@ static void turn_smm_off(QDict *machine_opts)
     const char *smm = qdict_get_try_str(machine_opts, "smm");
 
     if (smm && strcmp(smm, "off") && strcmp(smm, "auto")) {
-        tt_refuse("-tt record: system management mode cannot be recorded under KVM: "
-                  "leave smm=%s out", smm);
+        tt_refuse("%s: system management mode cannot be recorded under KVM: "
+                  "leave smm=%s out", tt_option_name(), smm);
     }
     qdict_put_str(machine_opts, "smm", "off");
 }
@@ -125,11 +125,14 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
     if (has_icount) {
         tt_refuse("%s", tt_no_icount);
     }
-    if (has_incoming) {
+    if (has_incoming && tt_on()) {
         tt_refuse("-tt cannot begin with an incoming migration or a loaded "
                   "snapshot: leave -incoming and -loadvm out");
     }
     check_accels(machine_opts);
+    if (!tt_on()) {
+        return;                     /* -tt ready */
+    }
     if (tt_recording()) {
         tt_describe_recording();
         if (!tt_branch_open(&err)) {

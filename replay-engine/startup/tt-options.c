@@ -89,7 +89,7 @@ static QemuOptsList tt_opts = {
     .head = QTAILQ_HEAD_INITIALIZER(tt_opts.head),
     .desc = {
         { .name = "mode", .type = QEMU_OPT_STRING,
-          .help = "record, replay or branch" },
+          .help = "record, replay, branch or ready" },
         { .name = "dir", .type = QEMU_OPT_STRING,
           .help = "run directory; branch: of the run to start in" },
         { .name = "at", .type = QEMU_OPT_STRING,
@@ -168,12 +168,26 @@ static QemuOptsList tt_opts = {
     },
 };
 
+static int refuse_with_ready(void *opaque, const char *name, const char *value,
+                             Error **errp)
+{
+    if (strcmp(name, "mode")) {
+        tt_refuse("-tt ready: it takes no '%s': 'tt record start' says what and where",
+                  name);
+    }
+    return 0;
+}
+
 static void parse_mode(QemuOpts *opts)
 {
     const char *mode = qemu_opt_get(opts, "mode");
 
     if (mode && !strcmp(mode, "record")) {
         tt_set_mode(TT_RECORD);
+        tt_is_ready = true;
+    } else if (mode && !strcmp(mode, "ready")) {
+        qemu_opt_foreach(opts, refuse_with_ready, NULL, NULL);
+        tt_is_ready = tt_iothreads_fold = true;
     } else if (mode && !strcmp(mode, "replay")) {
         tt_set_mode(TT_REPLAY);
     } else if (mode && !strcmp(mode, "convert")) {
@@ -183,7 +197,7 @@ static void parse_mode(QemuOpts *opts)
         tt_set_mode(TT_RECORD);
         is_branch = true;
     } else {
-        tt_refuse("-tt takes 'record', 'replay' or 'branch' first, not '%s'",
+        tt_refuse("-tt takes 'record', 'replay', 'branch' or 'ready' first, not '%s'",
                   mode ?: "nothing");
     }
 }
@@ -446,6 +460,9 @@ void tt_option_parse(const char *optarg)
         exit(1);
     }
     parse_mode(opts);
+    if (!tt_on()) {
+        return;                         /* ready */
+    }
     check_modes(opts);
     parse_disk(qemu_opt_get(opts, "disk"));
     parse_disk_reads(qemu_opt_get(opts, "disk-reads"));

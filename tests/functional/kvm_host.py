@@ -25,8 +25,10 @@ class Job:
     """One recording: a QEMU command line with paths of this machine."""
 
     def __init__(self, name, args, options='', limit=60, before='', after='',
-                 accel='kvm'):
+                 accel='kvm', parts=0):
+        """parts: so many recordings, one after the other, by tt record start."""
         self.name, self.args, self.options = name, list(args), options
+        self.parts = parts
         self.limit, self.before, self.after, self.accel = limit, before, after, accel
         while accel == 'kvm' and '-cpu' in self.args:   # KVM's is tt-v1
             at = self.args.index('-cpu')
@@ -50,11 +52,27 @@ def script_of(job, archive):
 
     words = ' '.join(quoted(PLACE.sub(brought, a)) for a in job.args)
     out = f'/tmp/out/{job.name}'
+    if job.parts:
+        return (f'{job.before}\n{{ {in_parts(out, job.parts)}; }} | '
+                f'timeout {job.limit} qemu -L /usr/share/qemu -accel {job.accel} '
+                f'{words} -serial file:{out}.serial -tt ready -monitor stdio '
+                f'> {out}.log 2>&1\n'
+                f'echo $? > {out}.status; echo TT-JOB {job.name}\n{job.after}\n')
     return (f'{job.before}\ntimeout {job.limit} qemu -L /usr/share/qemu -accel {job.accel} '
             f'{words} '
             f'-serial file:{out}.serial -tt record,dir={out}.run{job.options} '
             f'> {out}.log 2>&1 < /dev/null\n'
             f'echo $? > {out}.status; echo TT-JOB {job.name}\n{job.after}\n')
+
+
+def in_parts(out, parts):
+    """The monitor's commands: the last recording lasts to the end of the guest."""
+    text = []
+    for part in range(parts):
+        text += ['sleep 0.1', f'echo tt record start {out}.{part}', 'sleep 0.15']
+        if part < parts - 1:
+            text.append('echo tt record stop')
+    return '; '.join([*text, 'sleep 20'])
 
 
 def in_host(work, jobs, timeout=200, memory='2048', machine='pc', more=(), kernel=''):
