@@ -164,7 +164,8 @@ bool tt_attach(const TtRecordOptions *wanted, Error **errp)
                    tt_printable(tt_session.dir));
         return false;
     }
-    if (!tt_can_record(errp) || !is_possible(opt, errp) || !may_guard(opt, errp) || !may_redirect(opt, errp) ||
+    if (!tt_can_record(errp) || !is_possible(opt, errp) || !may_guard(opt, errp) ||
+        !may_redirect(opt, errp) ||
         !tt_window_fits(opt->window_ns, opt->checkpoint_interval_ms, errp) ||
         !tt_crash_set_pattern(opt->panic_pattern ?: tt_panic_pattern_default,
                                 errp) ||
