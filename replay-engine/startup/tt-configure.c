@@ -123,7 +123,8 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
     DisplayType *display = display_type;
 
     if (has_icount) {
-        tt_refuse("%s", tt_no_icount);
+        tt_refuse("%s", tt_on() ? tt_no_icount :
+                  "-tt ready: it and -icount exclude each other: leave -icount out");
     }
     if (has_incoming && tt_on()) {
         tt_refuse("-tt cannot begin with an incoming migration or a loaded "
