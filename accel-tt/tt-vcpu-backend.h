@@ -81,6 +81,9 @@ typedef struct TtVcpuBackend {
     void (*kick)(struct CPUState *cpu);     /* with hold_us; any thread */
 
     /* ---- life ---- */
+    /* The vCPU is stopped: can a recording begin here? False: let it run a moment. NULL:
+     * it can anywhere. */
+    bool (*can_begin)(struct CPUState *cpu);
     /* A recording begins: what else a replay must know of the vCPU is logged. May be
      * NULL. */
     void (*begin)(struct CPUState *cpu);

@@ -17,6 +17,7 @@
 #include "exec/address-spaces.h"
 #include "exec/memory.h"
 #include "qemu/error-report.h"
+#include "qemu/main-loop.h"
 #include "system/kvm.h"
 #include "system/runstate.h"
 #include <linux/kvm.h>
@@ -132,6 +133,29 @@ static void put_apic_base(CPUState *cpu)
         sregs.apic_base = base;
         kvm_vcpu_ioctl(cpu, KVM_SET_SREGS, &sregs);
     }
+}
+
+static int do_msr_unrecorded(CPUState *cpu, bool is_write)
+{
+    uint64_t n = 0;
+
+    bql_lock();
+    do_msr(cpu, is_write, &n);
+    if (is_write) {
+        put_apic_base(cpu);
+    }
+    bql_unlock();
+    return 0;
+}
+
+int tt_kvm_rdmsr(CPUState *cpu)
+{
+    return do_msr_unrecorded(cpu, false);
+}
+
+int tt_kvm_wrmsr(CPUState *cpu)
+{
+    return do_msr_unrecorded(cpu, true);
 }
 
 /* ---- all of them ---- */

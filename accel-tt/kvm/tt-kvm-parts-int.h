@@ -26,8 +26,29 @@ TtKvmBoundary tt_kvm_boundary(CPUState *cpu, bool is_behind);
 /* What CPUID answers goes into the log. */
 void tt_kvm_log_cpuid(CPUState *cpu);
 
-/* The time stamp counter stands still where this host can do that. */
+/* ---- a recording begins (tt-kvm-begin.c) ---- */
+/* The vCPU is stopped: is nothing under way that no event could say? */
+bool tt_kvm_can_begin(CPUState *cpu);
+/* An interrupt that was handed to the kernel before, and not delivered, is logged. True:
+ * there was one. */
+bool tt_kvm_take_over(CPUState *cpu);
+/* No interrupt is taken here, behind STI or MOV SS. */
+bool tt_kvm_has_shadow(CPUState *cpu);
+void tt_kvm_log_tpr(CPUState *cpu);
+
+/* ---- its state, see tt-vcpu-backend.h (tt-kvm-state.c) ---- */
+GByteArray *tt_kvm_save(CPUState *cpu);
+bool tt_kvm_load(CPUState *cpu, const uint8_t *data, size_t len, Error **errp);
+uint64_t tt_kvm_digest(CPUState *cpu);
+uint64_t tt_kvm_fingerprint(CPUState *cpu);
+
+/* ---- the time stamp counter (tt-kvm-tsc.c) ---- */
+void tt_kvm_tsc_init(void);
+/* It stands still where this host can do that, from here to the end of the recording. */
 void tt_kvm_tsc_begin(CPUState *cpu);
+void tt_kvm_tsc_end(CPUState *cpu);
+/* Others may have set it. */
+void tt_kvm_tsc_forget(void);
 bool tt_kvm_tsc_is_frozen(void);
 /* Before guest code; @is_exact: the value may change here, if it is between two
  * instructions; @is_behind: as above. */

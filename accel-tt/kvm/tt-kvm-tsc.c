@@ -10,12 +10,17 @@
  * logged one. A timer makes the vCPU leave shortly before the next tick; it is let pass,
  * and the offset set anew. (At 1 kHz Linux 6.1 rounds its own idea of the frequency to 0
  * and hangs.)
+ *
+ * While nothing is recorded it runs as QEMU counts (cpus_get_elapsed_ticks), which is
+ * where the logged values come from: so it never goes back when a recording begins or
+ * ends.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpu-backend.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "session/tt-ops.h"
+#include "tt/hooks.h"
 #include "tt-kvm-parts-int.h"
 #include "cpu.h"
 #include "qemu/error-report.h"
@@ -24,6 +29,7 @@
 #include "system/cpu-timers.h"
 #include "system/kvm.h"
 #include "system/kvm_int.h"
+#include "system/runstate.h"
 #include "system/cpus.h"
 #include <linux/kvm.h>
 #include <time.h>
@@ -65,34 +71,76 @@ static bool set_offset(CPUState *cpu, uint64_t offset)
     return !kvm_vcpu_ioctl(cpu, KVM_SET_DEVICE_ATTR, &attr);
 }
 
-/* It kicks this thread. */
+/* It kicks the vCPU's thread. */
 static bool make_timer(CPUState *cpu)
 {
     struct sigevent ev = {
         .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIG_IPI,
     };
 
-    ev.sigev_notify_thread_id = qemu_get_thread_id();
+    ev.sigev_notify_thread_id = cpu->thread_id;
     return !timer_create(CLOCK_MONOTONIC, &ev, &tsc.timer);
+}
+
+static void log_value(uint64_t value)
+{
+    TtEvent ev = { .kind = TT_EV_CPU_FLAG, .addr = TT_FLAG_TSC, .val = value };
+
+    tt_log_event(&ev);
+    tsc.value = value;
+    tsc.set_at = UINT64_MAX;
 }
 
 void tt_kvm_tsc_begin(CPUState *cpu)
 {
     int khz = kvm_vcpu_ioctl(cpu, KVM_GET_TSC_KHZ);
 
-    tsc.on = false;
     tsc.fraction_bits = IS_INTEL_CPU(cpu_env(cpu)) ? 48 : 32;
     if (kvm_check_extension(kvm_state, KVM_CAP_TSC_CONTROL) <= 0 || khz <= SLOW_KHZ) {
         return;
     }
     tsc.ratio = ((unsigned __int128)1 << tsc.fraction_bits) * SLOW_KHZ / khz;
     if (((unsigned __int128)khz * tsc.ratio >> tsc.fraction_bits) < 1 ||
-        kvm_vcpu_ioctl(cpu, KVM_SET_TSC_KHZ, SLOW_KHZ) || !set_offset(cpu, 0)) {
+        kvm_vcpu_ioctl(cpu, KVM_SET_TSC_KHZ, SLOW_KHZ)) {
         return;
     }
-    tsc.on = make_timer(cpu);
     tsc.khz = khz;
+    tsc.on = set_offset(cpu, 0) && make_timer(cpu);
+    if (!tsc.on) {
+        kvm_vcpu_ioctl(cpu, KVM_SET_TSC_KHZ, khz);
+        return;
+    }
+    log_value(cpus_get_elapsed_ticks());
+}
+
+void tt_kvm_tsc_forget(void)
+{
     tsc.set_at = UINT64_MAX;
+}
+
+void tt_kvm_tsc_end(CPUState *cpu)
+{
+    if (tsc.on) {
+        tsc.on = false;
+        timer_delete(tsc.timer);
+        kvm_vcpu_ioctl(cpu, KVM_SET_TSC_KHZ, tsc.khz);
+    }
+}
+
+/* The vCPUs are about to run, and QEMU's count runs already. It is read first, so that
+ * the guest's is never ahead of it. */
+static void vm_starts(void *opaque, bool running, RunState state)
+{
+    if (running && !tt_on() && kvm_check_extension(kvm_state, KVM_CAP_TSC_CONTROL) > 0) {
+        uint64_t value = cpus_get_elapsed_ticks();
+
+        set_offset(first_cpu, value - cpu_get_host_ticks());
+    }
+}
+
+void tt_kvm_tsc_init(void)
+{
+    qemu_add_vm_change_state_handler(vm_starts, NULL);
 }
 
 bool tt_kvm_tsc_is_frozen(void)
@@ -145,11 +193,7 @@ static void log_new_value(CPUState *cpu, bool is_behind)
 
     if (value - tsc.value >= NEW_VALUE_TICKS &&
         tt_kvm_boundary(cpu, is_behind) == TT_KVM_BETWEEN) {
-        TtEvent ev = { .kind = TT_EV_CPU_FLAG, .addr = TT_FLAG_TSC, .val = value };
-
-        tt_log_event(&ev);
-        tsc.value = value;
-        tsc.set_at = UINT64_MAX;
+        log_value(value);
     }
 }
 

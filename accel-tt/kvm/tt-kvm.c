@@ -25,7 +25,6 @@
 #include "accel-tt/tt-vcpu-backend.h"
 #include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
-#include "accel-tt/x86/tt-target.h"
 #include "session/tt-ops.h"
 #include "tt-kvm-parts-int.h"
 #include "tt/hooks.h"
@@ -50,7 +49,8 @@ static struct {
     bool is_complete;           /* the last exit's instruction */
     bool is_behind;             /* that instruction; else before one, where a window is */
     bool is_within;             /* a string instruction: no interrupt, and no window */
-} kv = { .exact = true, .is_complete = true };
+    bool is_first;              /* the recording begins: what is under way? */
+} kv = { .exact = true, .is_complete = true, .is_first = true };
 
 /* ---- positions: exits ---- */
 
@@ -255,6 +255,10 @@ static int step(CPUState *cpu)
     struct kvm_run *run = cpu->kvm_run;
     int ret;
 
+    if (kv.is_first) {
+        kv.is_first = false;
+        kv.exact = !tt_kvm_take_over(cpu);
+    }
     if (kv.exact && has_request(cpu)) {
         ret = complete(cpu);
         if (ret != TT_KVM_GO_ON) {
@@ -345,38 +349,7 @@ static int run(CPUState *cpu, const TtRunMode *how)
     return why;
 }
 
-/* ---- state ---- */
-
-static GByteArray *save(CPUState *cpu)
-{
-    bool was_dirty = cpu->vcpu_dirty;
-    GByteArray *state;
-
-    if (!was_dirty) {
-        kvm_arch_get_registers(cpu, &error_abort);
-    }
-    state = tt_target_save(cpu);
-    cpu->vcpu_dirty = was_dirty;
-    return state;
-}
-
-static bool load(CPUState *cpu, const uint8_t *data, size_t len, Error **errp)
-{
-    error_setg(errp, "under KVM a vCPU cannot go back to an earlier state: replay "
-               "the run");
-    return false;
-}
-
-static uint64_t digest(CPUState *cpu)
-{
-    return 0;                   /* positions are exits: nobody compares them */
-}
-
-/* QEMU has the state only while somebody reads or changes it. */
-static uint64_t fingerprint(CPUState *cpu)
-{
-    return cpu->vcpu_dirty ? tt_target_fingerprint(cpu) : cpu->halted;
-}
+/* ---- the rest of a backend ---- */
 
 static void flush(CPUState *cpu)
 {
@@ -391,16 +364,17 @@ static bool deliver(CPUState *cpu, uint64_t intr_class, uint64_t vector)
     g_assert_not_reached();     /* a replay runs under TCG */
 }
 
+/* QEMU's own loop stops a vCPU when its instruction is complete. */
 static void mode_changed(CPUState *cpu)
 {
-    kv.exact = kv.is_complete = true;
-    kv.is_within = false;
-    kv.exits = 0;
+    kv = (typeof(kv)) { .exact = true, .is_complete = true, .is_first = true };
+    tt_kvm_tsc_end(cpu);
 }
 
 static void begin(CPUState *cpu)
 {
     tt_kvm_log_cpuid(cpu);
+    tt_kvm_log_tpr(cpu);
     tt_kvm_tsc_begin(cpu);
     info_report("tt: KVM: positions are %s", tt_kvm_rung());
 }
@@ -414,13 +388,15 @@ static const TtVcpuBackend backend = {
     .name = "kvm", .counts_exits = true, .begin = begin,
     .arm = arm, .passed = passed, .count = count, .disarm = disarm, .run = run,
     .limit = limit, .prepare = prepare,
-    .save = save, .load = load, .digest = digest, .fingerprint = fingerprint,
+    .save = tt_kvm_save, .load = tt_kvm_load, .digest = tt_kvm_digest,
+    .fingerprint = tt_kvm_fingerprint,
     .flush = flush, .turn_to = turn_to, .deliver = deliver,
-    .mode_changed = mode_changed,
+    .mode_changed = mode_changed, .can_begin = tt_kvm_can_begin,
     .hold_us = TT_KVM_HOLD_US, .kick = kick,
 };
 
 void tt_kvm_init(void)
 {
     tt_backend = &backend;
+    tt_kvm_tsc_init();
 }

@@ -25,6 +25,8 @@
 #include "tt-memory-held-int.h"
 #include "tt-memory-int.h"
 #include "tt/hooks.h"
+#include "exec/address-spaces.h"
+#include "system/kvm.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
 #include "exec/memory.h"
@@ -374,6 +376,19 @@ bool tt_memory_apply(const TtEvent *ev, Error **errp)
 
 /* ---- start and end ---- */
 
+/* KVM is told anew which RAM it logs writes to: it does so while -tt is on. */
+static void renew_dirty_log(void)
+{
+    MemoryRegion *root = get_system_memory();
+
+    if (kvm_enabled()) {
+        memory_region_transaction_begin();
+        memory_region_set_enabled(root, false);
+        memory_region_set_enabled(root, true);
+        memory_region_transaction_commit();
+    }
+}
+
 void tt_memory_record_start(CPUState *cpu)
 {
     static RAMBlockNotifier notifier = { .ram_block_removed = block_removed };
@@ -383,6 +398,7 @@ void tt_memory_record_start(CPUState *cpu)
         notified = true;
         ram_block_notifier_add(&notifier);
     }
+    renew_dirty_log();
     tt_memory_map_watch(cpu);
 }
 
@@ -391,6 +407,7 @@ void tt_memory_record_stop(void)
     tt_memory_map_unwatch();
     destroy_blocks(true);
     forget_blocks();
+    renew_dirty_log();
 }
 
 void tt_memory_leave_past(void)

@@ -19,6 +19,10 @@ static inline bool tt_msr_is_input(uint32_t index)
 {
     return __builtin_expect(tt_msrs_are_inputs, 0) && tt_msr_is_input_slow(index);
 }
+/* What the kernel lets QEMU answer (its MSR filter), while nothing is recorded: the
+ * vCPU's thread, without the BQL. Returns 0. */
+int tt_kvm_rdmsr(struct CPUState *cpu);
+int tt_kvm_wrmsr(struct CPUState *cpu);
 /* A conversion keeps in mind which pages were used as page tables: their accessed and
  * dirty bits need not be as on the recorded CPU. @entry: in host memory, or NULL. */
 extern bool tt_notes_tables;

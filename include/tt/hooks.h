@@ -26,6 +26,12 @@ enum { TT_OFF, TT_RECORD, TT_REPLAY };
 extern int tt_mode;
 
 /*
+ * The machine is made so that KVM's vCPUs can be recorded, at any moment: -tt ready, and
+ * -tt record. Set while the command line is read, and never cleared.
+ */
+extern bool tt_is_ready;
+
+/*
  * Remedies that a test leaves out (-tt ...,x-omit=): each known hazard has a
  * guest that diverges without its remedy.
  */
@@ -69,6 +75,12 @@ extern bool tt_stands_briefly;
 static inline bool tt_on(void)
 {
     return __builtin_expect(tt_mode != TT_OFF, 0);
+}
+
+/* -tt is on the command line. */
+static inline bool tt_given(void)
+{
+    return tt_is_ready || tt_on();
 }
 
 static inline bool tt_recording(void)

@@ -23,6 +23,7 @@
 #include "accel-tt/tt-schedule.h"
 #include "accel-tt/tt-token.h"
 #include "accel-tt/tt-vcpu.h"
+#include "accel-tt/tt-vcpu-backend.h"
 #include "accel-tt/tt-vcpus.h"
 #include "branch/tt-branch.h"
 #include "control/tt-describe.h"
@@ -46,6 +47,7 @@
 #include "qemu/main-loop.h"
 #include "migration/blocker.h"
 #include "system/cpus.h"
+#include "system/kvm.h"
 #include "system/runstate.h"
 
 static void set_mode(int mode)
@@ -111,8 +113,48 @@ static bool redirect_disks(Error **errp)
     return ok;
 }
 
-bool tt_attach(const TtRecordOptions *opt, Error **errp)
+#define BEGIN_TRIES 1000
+
+/* The VM is stopped at a place where a recording can begin (can_begin); nobody is told
+ * when it runs on for a moment to come to one. */
+static bool stop_where_it_can_begin(Error **errp)
 {
+    bool was_live = runstate_is_live(runstate_get());
+
+    tt_vcpus_find();
+    for (unsigned n = 0; tt_backend->can_begin && n < BEGIN_TRIES; n++) {
+        pause_all_vcpus();
+        if (tt_backend->can_begin(first_cpu)) {
+            break;
+        }
+        if (!was_live || n == BEGIN_TRIES - 1) {
+            resume_all_vcpus();
+            error_setg(errp, "the vCPU stands in the midst of an exception: let the VM "
+                       "run, and try again");
+            return false;
+        }
+        resume_all_vcpus();
+        bql_unlock();
+        g_usleep(200);
+        bql_lock();
+    }
+    vm_stop(RUN_STATE_PAUSED);                          /* I1, I2 */
+    return true;
+}
+
+static bool is_possible(TtRecordOptions *opt, Error **errp)
+{
+    const char *why = kvm_enabled() ? tt_kvm_unrecordable(opt) : NULL;
+
+    if (why) {
+        error_setg(errp, "%s", why);
+    }
+    return !why;
+}
+
+bool tt_attach(const TtRecordOptions *wanted, Error **errp)
+{
+    TtRecordOptions options = *wanted, *opt = &options;
     bool was_live, ok;
 
     if (tt_on()) {
@@ -122,11 +164,12 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
                    tt_printable(tt_session.dir));
         return false;
     }
-    if (!may_guard(opt, errp) || !may_redirect(opt, errp) ||
+    if (!tt_can_record(errp) || !is_possible(opt, errp) || !may_guard(opt, errp) ||
+        !may_redirect(opt, errp) ||
         !tt_window_fits(opt->window_ns, opt->checkpoint_interval_ms, errp) ||
         !tt_crash_set_pattern(opt->panic_pattern ?: tt_panic_pattern_default,
                                 errp) ||
-        !tt_can_record(errp) || !tt_block_migration(errp)) {
+        !tt_block_migration(errp)) {
         return false;
     }
     tt_describe_recording();
@@ -140,7 +183,10 @@ bool tt_attach(const TtRecordOptions *opt, Error **errp)
     tt_watch_devices();
     tt_iothreads_fold = true;           /* those that come later */
     was_live = runstate_is_live(runstate_get());
-    vm_stop(RUN_STATE_PAUSED);                          /* I1, I2 */
+    if (!stop_where_it_can_begin(errp)) {
+        forget_run();
+        return false;
+    }
     set_mode(TT_RECORD);
     tt_guard_option(opt->guard);
     tt_vcpus_find();

@@ -4,6 +4,8 @@
  */
 #include "qemu/osdep.h"
 #include "control/tt-describe.h"
+#include "accel-tt/tt-vcpu-backend.h"
+#include "accel-tt/tt-vcpus.h"
 #include "io/tt-base.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
@@ -45,7 +47,7 @@ void tt_describe_recording(void)
 
     tt_session.manifest.qemu_version = g_strdup(QEMU_VERSION);
     tt_session.manifest.tt_version = g_strdup(TT_TTVM_VERSION);
-    tt_session.manifest.accel = g_strdup("tcg");
+    tt_session.manifest.accel = g_strdup(tt_backend->name);
     tt_session.manifest.host = g_strdup(g_get_host_name());
     tt_session.manifest.started = g_date_time_format_iso8601(now);
     note_command_line();

@@ -111,6 +111,20 @@ const char *tt_unrecordable_machine(MachineState *ms)
     return NULL;
 }
 
+/* What needs a vCPU that can be taken back is not there. */
+const char *tt_kvm_unrecordable(TtRecordOptions *opt)
+{
+    opt->checkpoint_interval_ms = 0;
+    return opt->window_ns ? "last= needs checkpoints, which cannot be taken under KVM yet: "
+        "leave it out, or record with -accel tcg" :
+        opt->names_reads ? "disk-reads=store works with -accel tcg only: leave it out, or "
+        "record with that" :
+        opt->undo ? "undo=console needs checkpoints, which cannot be taken under KVM yet: "
+        "leave it out, or record with -accel tcg" :
+        opt->guard ? "guard=on works with -accel tcg only: leave it out, or record with "
+        "that" : NULL;
+}
+
 bool tt_can_record(Error **errp)
 {
     const char *machine = tt_unrecordable_machine(current_machine);
@@ -118,9 +132,9 @@ bool tt_can_record(Error **errp)
 
     if (machine || device) {
         error_setg(errp, "%s", machine ?: device);
-    } else if (kvm_enabled()) {
-        error_setg(errp, "under KVM a recording begins with the VM: start QEMU with "
-                   "-tt record");
+    } else if (kvm_enabled() && !tt_is_ready) {
+        error_setg(errp, "under KVM only a machine that is made for it can be recorded: "
+                   "start QEMU with -tt ready");
     } else if (icount_enabled()) {
         error_setg(errp, "%s", tt_no_icount);
     } else if (current_machine->smp.cpus > 1 && qemu_tcg_mttcg_enabled()) {

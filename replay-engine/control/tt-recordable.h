@@ -7,6 +7,8 @@
 #ifndef TT_RECORDABLE_H
 #define TT_RECORDABLE_H
 
+#include "record/tt-record-options.h"
+
 /* Does a device of this type write guest memory past QEMU? */
 bool tt_type_is_unrecordable(const char *name);
 bool tt_net_has_vhost(void);        /* is a network backend served by the host kernel? */
@@ -20,6 +22,8 @@ bool tt_can_record(Error **errp);
 char *tt_unrecordable_device(void);
 struct MachineState;
 const char *tt_unrecordable_machine(struct MachineState *ms);
+/* The same for options under KVM; no checkpoints are taken there. */
+const char *tt_kvm_unrecordable(TtRecordOptions *opt);
 extern const char tt_no_icount[];
 
 #endif

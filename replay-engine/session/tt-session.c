@@ -15,6 +15,7 @@
 #define WORLD_PARTS_MAX 16
 
 int tt_mode;
+bool tt_is_ready;
 unsigned tt_omit;
 bool tt_past;
 bool tt_stands_briefly;

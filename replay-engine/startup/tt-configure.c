@@ -87,8 +87,8 @@ static void turn_smm_off(QDict *machine_opts)
     const char *smm = qdict_get_try_str(machine_opts, "smm");
 
     if (smm && strcmp(smm, "off") && strcmp(smm, "auto")) {
-        tt_refuse("-tt record: system management mode cannot be recorded under KVM: "
-                  "leave out smm=%s", smm);
+        tt_refuse("%s: system management mode cannot be recorded under KVM: "
+                  "leave out smm=%s", tt_option_name(), smm);
     }
     qdict_put_str(machine_opts, "smm", "off");
 }
@@ -139,13 +139,17 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
     DisplayType *display = display_type;
 
     if (has_icount) {
-        tt_refuse("%s", tt_no_icount);
+        tt_refuse("%s", tt_on() ? tt_no_icount :
+                  "-tt ready: it and -icount exclude each other: leave -icount out");
     }
-    if (has_incoming) {
+    if (has_incoming && tt_on()) {
         tt_refuse("-tt cannot start from an incoming migration or a snapshot: leave out "
                   "-incoming and -loadvm");
     }
     check_accels(machine_opts);
+    if (!tt_on()) {
+        return;                     /* -tt ready */
+    }
     if (tt_recording()) {
         tt_describe_recording();
         if (!tt_branch_open(&err)) {

@@ -86,7 +86,7 @@ static QemuOptsList tt_opts = {
     .head = QTAILQ_HEAD_INITIALIZER(tt_opts.head),
     .desc = {
         { .name = "mode", .type = QEMU_OPT_STRING,
-          .help = "record, replay or branch" },
+          .help = "record, replay, branch or ready" },
         { .name = "dir", .type = QEMU_OPT_STRING,
           .help = "the run's directory; branch: of the run to branch from" },
         { .name = "at", .type = QEMU_OPT_STRING,
@@ -169,12 +169,26 @@ static QemuOptsList tt_opts = {
     },
 };
 
+static int refuse_with_ready(void *opaque, const char *name, const char *value,
+                             Error **errp)
+{
+    if (strcmp(name, "mode")) {
+        tt_refuse("-tt ready: it takes no '%s': 'tt record start' says what and where",
+                  name);
+    }
+    return 0;
+}
+
 static void parse_mode(QemuOpts *opts)
 {
     const char *mode = qemu_opt_get(opts, "mode");
 
     if (mode && !strcmp(mode, "record")) {
         tt_set_mode(TT_RECORD);
+        tt_is_ready = true;
+    } else if (mode && !strcmp(mode, "ready")) {
+        qemu_opt_foreach(opts, refuse_with_ready, NULL, NULL);
+        tt_is_ready = tt_iothreads_fold = true;
     } else if (mode && !strcmp(mode, "replay")) {
         tt_set_mode(TT_REPLAY);
     } else if (mode && !strcmp(mode, "convert")) {
@@ -184,9 +198,10 @@ static void parse_mode(QemuOpts *opts)
         tt_set_mode(TT_RECORD);
         is_branch = true;
     } else if (mode) {
-        tt_refuse("-tt takes 'record', 'replay' or 'branch' first, not '%s'", mode);
+        tt_refuse("-tt takes 'record', 'replay', 'branch' or 'ready' first, not "
+                  "'%s'", mode);
     } else {
-        tt_refuse("-tt takes 'record', 'replay' or 'branch' first");
+        tt_refuse("-tt takes 'record', 'replay', 'branch' or 'ready' first");
     }
 }
 
@@ -397,6 +412,9 @@ void tt_option_parse(const char *optarg)
         exit(1);
     }
     parse_mode(opts);
+    if (!tt_on()) {
+        return;                         /* ready */
+    }
     check_modes(opts);
     parse_disk(qemu_opt_get(opts, "disk"));
     parse_disk_reads(qemu_opt_get(opts, "disk-reads"));

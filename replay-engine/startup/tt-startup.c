@@ -6,6 +6,8 @@
 #include "startup/tt-startup.h"
 #include "accel-tt/kvm/tt-kvm.h"
 #include "accel-tt/tcg/tt-tcg.h"
+#include "accel-tt/tt-vcpu-backend.h"
+#include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-cpu-model.h"
 #include "branch/tt-branch.h"
 #include "checkpoint/tt-checkpointer.h"
@@ -80,11 +82,16 @@ void tt_refuse(const char *fmt, ...)
     exit(1);
 }
 
+const char *tt_option_name(void)
+{
+    return !tt_on() ? "-tt ready" : tt_is_branch() ? "-tt branch" : "-tt record";
+}
+
 void tt_check_cpu(const char *type)
 {
     if (kvm_enabled() && g_strcmp0(type, TT_CPU_MODEL_TYPE)) {
-        tt_refuse("-tt record: under KVM only CPU model " TT_CPU_MODEL " can be "
-                  "recorded: leave out -cpu");
+        tt_refuse("%s: under KVM only CPU model " TT_CPU_MODEL " can be recorded: leave "
+                  "out -cpu", tt_option_name());
     }
 }
 
@@ -93,12 +100,10 @@ static void check_cpu_model(void)
     const char *bad = tt_cpu_model_unrecordable(first_cpu);
 
     if (bad) {
-        tt_refuse("-tt record: the CPU has feature '%s', which KVM handles without QEMU, "
-                  "so it cannot be recorded: leave out -cpu, or use "
-                  "-cpu " TT_CPU_MODEL, bad);
+        tt_refuse("%s: the CPU has feature '%s', which KVM handles without QEMU, so it "
+                  "cannot be recorded: leave out -cpu, or use -cpu " TT_CPU_MODEL,
+                  tt_option_name(), bad);
     }
-    g_free(tt_session.manifest.accel);
-    tt_session.manifest.accel = g_strdup("kvm");
 }
 
 /* The guest's writes go to the run from the start. */
@@ -140,25 +145,25 @@ static void commit_disks(void)
     }
 }
 
-static const char *mode_name(void)
-{
-    return tt_is_branch() ? "-tt branch" : "-tt record";
-}
-
 static void machine_ready(Notifier *n, void *opaque)
 {
     g_autofree char *why = tt_unrecordable_device();
     Error *err = NULL;
 
     if (why) {
-        tt_refuse("%s: %s", mode_name(), why);
+        tt_refuse("%s: %s", tt_option_name(), why);
     }
     if (kvm_enabled()) {
         check_cpu_model();
     }
+    if (!tt_on()) {
+        return;
+    }
+    g_free(tt_session.manifest.accel);
+    tt_session.manifest.accel = g_strdup(tt_backend->name);
     if (!tt_record_open(&err)) {
         tt_record_close();
-        error_reportf_err(err, "%s: ", mode_name());
+        error_reportf_err(err, "%s: ", tt_option_name());
         exit(1);
     }
     tt_watch_devices();
@@ -168,31 +173,17 @@ static void machine_ready(Notifier *n, void *opaque)
     }
 }
 
-/* What needs a vCPU that can be taken back is not there. */
 static void use_kvm(MachineState *ms)
 {
     TtRecordOptions *opt = &tt_record_options;
+    const char *why = tt_on() ? tt_kvm_unrecordable(opt) : NULL;
     Error *err = NULL;
 
-    if (opt->window_ns) {
-        tt_refuse("-tt record: last= needs checkpoints, which cannot be taken under KVM "
-                  "yet: leave it out, or record with -accel tcg");
+    if (why) {
+        tt_refuse("-tt record: %s", why);
     }
-    if (opt->names_reads) {
-        tt_refuse("-tt record: disk-reads=store works with -accel tcg only: leave it "
-                  "out, or record with that");
-    }
-    if (opt->undo) {
-        tt_refuse("-tt record: undo=console needs checkpoints, which cannot be taken "
-                  "under KVM yet: leave it out, or record with -accel tcg");
-    }
-    if (opt->guard) {
-        tt_refuse("-tt record: guard=on works with -accel tcg only: leave it out, or "
-                  "record with that");
-    }
-    opt->checkpoint_interval_ms = 0;
     if (!tt_kvm_check(ms, &err)) {
-        tt_refuse("-tt record: %s", error_get_pretty(err));
+        tt_refuse("%s: %s", tt_option_name(), error_get_pretty(err));
     }
     tt_kvm_init();
 }
@@ -207,12 +198,14 @@ void tt_check_machine(MachineState *ms)
     }
     if (kvm_enabled()) {
         use_kvm(ms);
-    } else if (qemu_tcg_mttcg_enabled()) {
+    } else if (tt_on() && qemu_tcg_mttcg_enabled()) {
         tt_refuse("-tt runs all vCPUs in one thread: leave out thread=multi");
     }
-    tt_block_migration(&error_fatal);
-    tt_gdb_start();
-    if (tt_recording()) {
+    if (tt_on()) {
+        tt_block_migration(&error_fatal);
+        tt_gdb_start();
+    }
+    if (!tt_replaying()) {
         qemu_add_machine_init_done_notifier(&ready);
     }
 }

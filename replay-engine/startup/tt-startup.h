@@ -10,4 +10,7 @@
 /* Says why -tt cannot work like that, and ends the process. */
 void G_NORETURN tt_refuse(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 
+/* "-tt record" or "-tt ready", for what both refuse. */
+const char *tt_option_name(void);
+
 #endif

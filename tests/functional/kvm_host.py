@@ -19,14 +19,56 @@ CPU = 'max,+svm,+npt,+tsc-scale'
 GUESTS = ('exceptions', 'window', 'debug', 'hlt', 'smc', 'lines64', 'fp', 'dmacode', 'mmiox',
           'selfdma', 'btflags', 'undef', 'rdmsr', 'bigram')
 PLACE = re.compile(r'/[^,=\s]+')
+# in_parts OUT PARTS LAST COMMAND...: an answer of the monitor ends with its next prompt.
+IN_PARTS = r"""
+has_ended() { ! kill -0 $qemu 2> /dev/null; }
+ask()
+{
+    asked=$((asked + 1))
+    echo "$1" >&3
+    until [ "$(grep -o '(qemu)' $out.log | wc -l)" -gt $asked ] || has_ended; do
+        usleep 5000
+    done
+}
+in_parts()
+{
+    out=$1 parts=$2 last=$3 part=0 asked=0
+    shift 3
+    mkfifo /tmp/monitor
+    "$@" -serial file:$out.serial -monitor stdio < /tmp/monitor > $out.log 2>&1 &
+    qemu=$!
+    exec 3> /tmp/monitor
+    trap '' PIPE
+    until [ -s $out.serial ] || has_ended; do
+        usleep 5000
+    done
+    while [ $part -lt $parts ]; do
+        ask "tt record start $out.$part"
+        usleep 50000
+        part=$((part + 1))
+        if [ $part -lt $parts ]; then
+            ask "tt record stop"
+            usleep 20000
+        fi
+    done
+    [ -z "$last" ] || ask "$last"
+    wait $qemu
+    echo $? > $out.status
+    exec 3>&-
+    rm /tmp/monitor
+}
+"""
 
 
 class Job:
     """One recording: a QEMU command line with paths of this machine."""
 
     def __init__(self, name, args, options='', limit=60, before='', after='',
-                 accel='kvm'):
+                 accel='kvm', parts=0, last=''):
+        """parts: so many recordings, one after the other, by tt record start; the last
+        one lasts to the guest's end, and `last` is said to the monitor in it."""
         self.name, self.args, self.options = name, list(args), options
+        self.parts, self.last = parts, last
         self.limit, self.before, self.after, self.accel = limit, before, after, accel
         while accel == 'kvm' and '-cpu' in self.args:   # KVM's is tt-v1
             at = self.args.index('-cpu')
@@ -50,8 +92,11 @@ def script_of(job, archive):
 
     words = ' '.join(quoted(PLACE.sub(brought, a)) for a in job.args)
     out = f'/tmp/out/{job.name}'
-    return (f'{job.before}\ntimeout {job.limit} qemu -L /usr/share/qemu -accel {job.accel} '
-            f'{words} '
+    qemu = f'timeout {job.limit} qemu -L /usr/share/qemu -accel {job.accel} {words} '
+    if job.parts:
+        return (f'{job.before}\nin_parts {out} {job.parts} {quoted(job.last)} {qemu}'
+                f'-tt ready\necho TT-JOB {job.name}\n{job.after}\n')
+    return (f'{job.before}\n{qemu}'
             f'-serial file:{out}.serial -tt record,dir={out}.run{job.options} '
             f'> {out}.log 2>&1 < /dev/null\n'
             f'echo $? > {out}.status; echo TT-JOB {job.name}\n{job.after}\n')
@@ -61,7 +106,7 @@ def in_host(work, jobs, timeout=200, memory='2048', machine='pc', more=(), kerne
     """Does the jobs, in order, in one boot. {name: Run}; each ended with status 0."""
     todo, done = os.path.join(work, 'jobs.tar'), os.path.join(work, 'done.tar')
     with tarfile.open(todo, 'w') as archive:
-        text = ''.join(script_of(job, archive) for job in jobs)
+        text = IN_PARTS + ''.join(script_of(job, archive) for job in jobs)
         archive.add(write(os.path.join(work, 'run'), text.encode()), 'run')
     os.truncate(todo, (os.path.getsize(todo) + 511) & ~511)
     os.truncate(write(done, b''), 1 << 30)
@@ -88,4 +133,8 @@ def finished(work, job, vm):
 
     log = content('log').decode(errors='replace')
     check(content('status') == b'0\n', f'{job.name} under KVM: {log[-600:]}')
-    return Run(os.path.join(work, f'{job.name}.run'), content('serial'), vm)
+    run = Run(os.path.join(work, f'{job.name}.run'), content('serial'), vm)
+    run.parts = [os.path.join(work, f'{job.name}.{part}') for part in range(job.parts)
+                 if re.search(rf'^.*recorded [1-9]\d* positions, .*/{job.name}\.{part}\s',
+                              log, re.M)]
+    return run

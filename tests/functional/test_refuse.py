@@ -246,3 +246,19 @@ def test_order_of_replay(work):
                       ('device', ['-device', 'e1000'])):
         refused(work, name, ['-tt', f'replay,dir={work}/none.run', *add],
                 'there is no file')
+
+
+test_ready_with_more = option_test(
+    'A VM that is ready to be recorded takes no option of a recording.',
+    'ready,max-size=1M', 'ready')
+
+
+def test_ready_says_so(work):
+    """What a recording refuses, -tt ready refuses in its own name."""
+    args = guest_args(work, 'cpuid', 'rounds=1')
+    refused(work, 'icount', [*args, '-icount', 'shift=auto', '-tt', 'ready'],
+            '-tt ready: ')
+    for name, more in (('erst', ['-object', 'memory-backend-ram,id=m,size=64K',
+                                 '-device', 'acpi-erst,memdev=m']),
+                       ('kvm', ['-accel', 'kvm'])):
+        refused(work, name, [*args, *more, '-tt', 'ready'], '-tt ready', 'KVM')

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The state of a vCPU of KVM as bytes, in the form in which TCG keeps it. QEMU fills the
+ * same struct under either, with two differences: of the x87 registers KVM's is in the
+ * order of the stack, TCG's in that of the registers; and it does not ask KVM for the
+ * shadow of STI and MOV SS, in which no interrupt is taken.
+ */
+#include "qemu/osdep.h"
+#include "accel-tt/x86/tt-target.h"
+#include "tt-kvm-parts-int.h"
+#include "qapi/error.h"
+#include "cpu.h"
+#include "hw/core/cpu.h"
+#include "system/kvm.h"
+
+/* ST(i) is in register (@by + i) % 8. */
+static void turn_x87(CPUX86State *env, unsigned by)
+{
+    FPReg st[8];
+
+    QEMU_BUILD_BUG_ON(sizeof(st) != sizeof(env->fpregs));
+    memcpy(st, env->fpregs, sizeof(st));
+    for (unsigned i = 0; i < 8; i++) {
+        env->fpregs[(by + i) & 7] = st[i];
+    }
+}
+
+GByteArray *tt_kvm_save(CPUState *cpu)
+{
+    CPUX86State *env = cpu_env(cpu);
+    bool was_dirty = cpu->vcpu_dirty;
+    GByteArray *state;
+    uint32_t hflags;
+
+    if (!was_dirty) {
+        kvm_arch_get_registers(cpu, &error_abort);
+    }
+    hflags = env->hflags;
+    env->hflags &= ~HF_INHIBIT_IRQ_MASK;
+    env->hflags |= tt_kvm_has_shadow(cpu) ? HF_INHIBIT_IRQ_MASK : 0;
+    turn_x87(env, env->fpstt);
+    state = tt_target_save(cpu);
+    turn_x87(env, -env->fpstt);
+    env->hflags = hflags;
+    cpu->vcpu_dirty = was_dirty;
+    tt_kvm_tsc_forget();
+    return state;
+}
+
+bool tt_kvm_load(CPUState *cpu, const uint8_t *data, size_t len, Error **errp)
+{
+    error_setg(errp, "under KVM a vCPU cannot go back to an earlier state: replay "
+               "the run");
+    return false;
+}
+
+uint64_t tt_kvm_digest(CPUState *cpu)
+{
+    return 0;                   /* positions are exits: nobody compares them */
+}
+
+/* QEMU has the state only while somebody reads or changes it. */
+uint64_t tt_kvm_fingerprint(CPUState *cpu)
+{
+    return cpu->vcpu_dirty ? tt_target_fingerprint(cpu) : cpu->halted;
+}
