@@ -46,6 +46,7 @@ static void at_exit(qemu_plugin_id_t id, void *opaque)
                                    qemu_plugin_u64_get(stores, i));
         }
     }
+    g_string_append(s, "tt-merge: end\n");
     qemu_plugin_outs(s->str);
 }
 

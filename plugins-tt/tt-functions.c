@@ -16,7 +16,7 @@ static void line(GString *s, const Place *p, uint64_t count)
 
 static void at_exit(qemu_plugin_id_t id, void *opaque)
 {
-    places_print("tt-merge: sum\n", line);
+    places_print(line);
 }
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info,

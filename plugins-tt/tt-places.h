@@ -85,16 +85,15 @@ static int by_place(gconstpointer x, gconstpointer y)
         a->len < b->len ? -1 : a->len > b->len;
 }
 
-/* @kind, then a line for each that was executed, by address. */
-static void places_print(const char *kind, void (*line)(GString *s, const Place *p,
-                                                        uint64_t count))
+/* A line for each that was executed, by address, for tt run-plugin to add up. */
+static void places_print(void (*line)(GString *s, const Place *p, uint64_t count))
 {
     g_autofree Place **all = (Place **)g_hash_table_get_keys_as_array(places, NULL);
     unsigned n = g_hash_table_size(places);
     g_autoptr(GString) s = g_string_new(NULL);
 
     qsort(all, n, sizeof(*all), by_place);
-    qemu_plugin_outs(kind);
+    qemu_plugin_outs("tt-merge: sum\n");
     for (unsigned i = 0; i < n; i++) {
         uint64_t count = qemu_plugin_u64_sum(all[i]->count);
 
@@ -104,6 +103,7 @@ static void places_print(const char *kind, void (*line)(GString *s, const Place 
             qemu_plugin_outs(s->str);
         }
     }
+    qemu_plugin_outs("tt-merge: end\n");
 }
 
 static int places_install(qemu_plugin_id_t id, int argc, char **argv,

@@ -9,10 +9,6 @@
 
 #include "pages/tt-pageset.h"
 
-/* What faults now is a fetch, or a delivery: no instruction has begun. A fault that was
- * delivered clears it. */
-extern bool tt_no_insn_begun;
-
 void tt_fetch_start(void);      /* before the vCPU runs */
 void tt_fetch_stop(void);
 void tt_fetch_turn_to(CPUState *cpu);   /* who runs from now on */

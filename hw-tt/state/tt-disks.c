@@ -420,6 +420,8 @@ bool tt_disks_freeze(TtFullDesc *d, TtFullMayMake *may_make, const char *name,
     if (disks->len && may_make(&err) && tt_disks_make_directory(&err) &&
         prepare(disks, &err)) {
         tt_disks_pin(disks, name, &err);
+    } else if (!disks->len && !tt_disks_are_pending()) {
+        tt_disk_keep_begin();       /* nothing, without a problem */
     }
     if (err) {
         remove_files(disks);

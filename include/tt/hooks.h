@@ -260,6 +260,9 @@ bool tt_mid_block(uintptr_t host_pc);
 /* Set by helpers that raise an exception without unwinding the block: the insn is in
  * the count already, so delivery moves the position no more. */
 extern bool tt_insn_counted;
+/* What faults now is a fetch, a delivery, or a trap between two instructions: none has
+ * begun. A fault that was delivered clears it. */
+extern bool tt_no_insn_begun;
 
 void tt_vcpu_start(struct CPUState *cpu);           /* replay: instead of rr_ */
 /* The vCPU thread, BQL held: its turns as long as the VM is recorded. */

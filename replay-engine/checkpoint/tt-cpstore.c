@@ -266,6 +266,11 @@ void tt_cpstore_is_unkept(const char *problem)
     tt_fail(&sh.unkept, TT_ERR_IO, "no branch can begin at this checkpoint: %s", problem);
 }
 
+void tt_cpstore_has_no_job(void)
+{
+    sh.unkept.status = TT_OK;
+}
+
 void tt_cpstore_let_go(const char *problem)
 {
     if (!sh.is_held) {

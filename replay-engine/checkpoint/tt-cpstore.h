@@ -48,6 +48,7 @@ bool tt_cpstore_is_held(void);
 void tt_cpstore_let_go(const char *problem);
 /* The next job adds a checkpoint whose disks failed before it was posted. */
 void tt_cpstore_is_unkept(const char *problem);
+void tt_cpstore_has_no_job(void);       /* it was not added, so nothing is posted */
 uint32_t tt_cpstore_add(uint64_t pos, bool has_batch,
                       const TtCheckpointMeta *meta);
 uint32_t tt_cpstore_delete(TtNodeId id, bool is_users);

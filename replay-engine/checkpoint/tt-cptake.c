@@ -115,6 +115,8 @@ static TtStatus collect(TtCheckpointMeta *meta, bool *has_batch,
         tt_cpstore_release();
         if (s == TT_OK) {
             tt_cpstore_set_base(base);
+        } else {
+            tt_cpstore_has_no_job();
         }
         return s;
     }

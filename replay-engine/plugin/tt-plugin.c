@@ -139,7 +139,7 @@ static void begin(void)
     Error *err = NULL;
 
     task.from = MAX(task.from, first);
-    if (task.from >= last || (task.to != UINT64_MAX && task.to > last)) {
+    if (task.from >= MIN(last, task.to) || (task.to != UINT64_MAX && task.to > last)) {
         error_setg(&err, "the run goes from position %" PRIu64 " to %" PRIu64 ": the "
                    "plugin is to see a part of that", first, last);
     }

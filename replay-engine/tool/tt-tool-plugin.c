@@ -114,7 +114,7 @@ static bool make_rooms(ToolPlugin *p)
     return true;
 }
 
-/* Returns how many there were in it. */
+/* And all below it. Returns how many there were in it. */
 static unsigned remove_directory(const char *path)
 {
     GDir *d = g_dir_open(path, 0, NULL);
@@ -125,7 +125,11 @@ static unsigned remove_directory(const char *path)
         g_autofree char *file = g_build_filename(path, name, NULL);
 
         n++;
-        g_unlink(file);
+        if (g_file_test(file, G_FILE_TEST_IS_DIR) && !g_file_test(file, G_FILE_TEST_IS_SYMLINK)) {
+            remove_directory(file);
+        } else {
+            g_unlink(file);
+        }
     }
     if (d) {
         g_dir_close(d);
@@ -239,6 +243,10 @@ static int run_in(ToolPlugin *p, const TtManifest *m, const TtLogReader *r)
     if (p->from >= t.end_pos || (p->to != UINT64_MAX && p->to > t.end_pos)) {
         return tool_complain("the run ends at position %" PRIu64 ", before %s", t.end_pos,
                              p->from >= t.end_pos ? "--from" : "--to");
+    }
+    if (p->to <= t.first_pos) {
+        return tool_complain("the run begins at position %" PRIu64 ", not before --to",
+                             t.first_pos);
     }
     tool_cut(p->replays.parts, p->run, m, r, p->from, p->to,
              p->replays.jobs > 1 ? p->replays.jobs * PARTS_EACH : 1);

@@ -2,8 +2,9 @@
 /*
  * What a plugin said (qemu_plugin_outs) in each part of a run. One whose first line is
  * "tt-merge: sum" prints lines of a key and a number behind a space: the numbers of a
- * key are added up, so that the result is that of one pass. Addresses in keys (0x...)
- * become functions, if there are symbols. What other plugins say stands in parts.
+ * key are added up, so that the result is that of one pass. Its last line is
+ * "tt-merge: end": without it something is missing. Addresses in keys (0x...) become
+ * functions, if there are symbols. What other plugins say stands in parts.
  */
 #include "tt-tool-plugin.h"
 
@@ -12,8 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SUM "tt-merge: sum\n"
+#define END "tt-merge: end\n"
 
 static bool is_sum(const char *log)
 {
@@ -31,30 +34,33 @@ static bool is_sum(const char *log)
 static char *named(const ToolPlugin *p, const char *key)
 {
     const char *at = strstr(key, "0x");
-    char *end;
+    char *end = NULL;
     uint64_t addr = at ? g_ascii_strtoull(at, &end, 16) : 0;
     g_autofree char *name = at ? tool_symbols_find(p->symbols, addr - p->offset) : NULL;
 
-    if (!name) {
+    if (!name || *end == '+') {     /* with a length it is a place, no function */
         return g_strdup(key);
     }
     name[strcspn(name, "+")] = '\0';
     return g_strdup_printf("%.*s%s%s", (int)(at - key), key, name, end);
 }
 
-static void add_up(const ToolPlugin *p, GHashTable *sums, const char *log)
+/* False: not all of it is there. */
+static bool add_up(const ToolPlugin *p, GHashTable *sums, const char *log)
 {
     FILE *f = fopen(log, "r");
     char *line = NULL;
     size_t size = 0;
     bool ok = f && getline(&line, &size, f) > 0;    /* the head */
+    bool has_end = false;
 
-    while (ok && getline(&line, &size, f) > 0) {
+    while (ok && !has_end && getline(&line, &size, f) > 0) {
         char *space = strrchr(line, ' ');
         uint64_t *sum, n = space ? g_ascii_strtoull(space, NULL, 10) : 0;
         g_autofree char *key = NULL;
 
-        if (!space) {
+        has_end = !strcmp(line, END);
+        if (!space || has_end) {
             continue;
         }
         *space = '\0';
@@ -70,30 +76,39 @@ static void add_up(const ToolPlugin *p, GHashTable *sums, const char *log)
     if (f) {
         fclose(f);
     }
+    return has_end;
 }
 
-static void copy(FILE *to, const char *log)
+/* False: it could not be read. A plugin that said nothing has no file. */
+static bool copy(FILE *to, const char *log)
 {
     FILE *f = fopen(log, "r");
     char buf[1 << 16];
+    bool ok = f || errno == ENOENT;
     size_t n;
 
     while (f && (n = fread(buf, 1, sizeof(buf), f)) > 0) {
         fwrite(buf, 1, n, to);
     }
     if (f) {
+        ok = !ferror(f);
         fclose(f);
     }
+    return ok;
 }
 
-static void put_sums(const ToolPlugin *p, FILE *to)
+static bool put_sums(const ToolPlugin *p, FILE *to)
 {
     g_autoptr(GHashTable) sums = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
                                                        g_free);
+    bool ok = true;
     GList *keys;
 
     for (unsigned i = 0; i < p->replays.parts->len; i++) {
-        add_up(p, sums, ((ToolPart *)p->replays.parts->pdata[i])->log);
+        ok &= add_up(p, sums, ((ToolPart *)p->replays.parts->pdata[i])->log);
+    }
+    if (!ok) {
+        return false;
     }
     keys = g_list_sort(g_hash_table_get_keys(sums), (GCompareFunc)strcmp);
     for (GList *k = keys; k; k = k->next) {
@@ -101,10 +116,13 @@ static void put_sums(const ToolPlugin *p, FILE *to)
                 *(uint64_t *)g_hash_table_lookup(sums, k->data));
     }
     g_list_free(keys);
+    return true;
 }
 
-static void put_parts(const ToolPlugin *p, FILE *to)
+static bool put_parts(const ToolPlugin *p, FILE *to)
 {
+    bool ok = true;
+
     for (unsigned i = 0; i < p->replays.parts->len; i++) {
         const ToolPart *part = p->replays.parts->pdata[i];
 
@@ -112,34 +130,38 @@ static void put_parts(const ToolPlugin *p, FILE *to)
             fprintf(to, "%s# from position %" PRIu64 "\n", i ? "\n" : "", part->from);
         }
         fputs(part->other->str, to);
-        copy(to, part->log);
+        ok &= copy(to, part->log);
     }
+    return ok;
 }
 
 bool tool_plugin_put(ToolPlugin *p)
 {
     const char *out = tool_value(p->args, "--out");
     FILE *to = out ? fopen(out, "wx") : stdout;
-    bool sums = true, ok;
+    unsigned n_sums = 0;
+    bool is_all, ok;
 
     if (!to) {
         tool_complain("cannot make '%s': %s", out, g_strerror(errno));
         return false;
     }
     for (unsigned i = 0; i < p->replays.parts->len; i++) {
-        sums &= is_sum(((ToolPart *)p->replays.parts->pdata[i])->log);
+        n_sums += is_sum(((ToolPart *)p->replays.parts->pdata[i])->log);
     }
-    if (sums) {
-        put_sums(p, to);
-    } else {
-        put_parts(p, to);
-    }
+    is_all = n_sums ? n_sums == p->replays.parts->len && put_sums(p, to) : put_parts(p, to);
     ok = !ferror(to);
     if (out) {
         ok &= !fclose(to);
     }
     if (!ok && out) {
         tool_complain("cannot write '%s': %s", out, g_strerror(errno));
+    } else if (!is_all) {
+        tool_complain("what the plugin said is not all there: is the disk of '%s' full? Set "
+                      "TMPDIR to a directory with more room", p->scratch);
     }
-    return ok || !out;          /* of stdout main() knows */
+    if (out && !(ok && is_all)) {
+        unlink(out);                /* half a result looks like a whole one */
+    }
+    return is_all && (ok || !out);  /* of stdout main() knows */
 }

@@ -115,13 +115,14 @@ static void say_json(const ToolPlugin *p, const Sum *s, const GPtrArray *wrong)
     tool_json_string(p->run);
     printf(", \"plugin\": ");
     tool_json_string(p->args->operand[1]);
-    if (s->to) {
+    if (s->is_whole) {
         printf(", \"from\": %" PRIu64 ", \"to\": %" PRIu64 ", \"instructions\": %" PRIu64
                ", \"events\": %" PRIu64 ", \"digests\": %" PRIu64, s->from, s->to,
                s->instructions, s->to - s->from - s->instructions, s->digests);
     }
     printf(", \"exact\": %s, \"complete\": %s, \"processes\": %u",
-           tool_json_bool(s->is_exact), tool_json_bool(s->is_whole),
+           s->is_exact && !s->is_whole ? "null" : tool_json_bool(s->is_exact),
+           tool_json_bool(s->is_whole),
            p->replays.parts->len);
     tool_json_list("problems", wrong);
     printf("}\n");

@@ -37,13 +37,15 @@ def positions(run):
 @limit(90)
 def test_counts_what_began(work):
     """In one process, in several, and in pieces that others chose: the same."""
-    for guest in ('random', 'smp', 'smc'):
-        run = record(work, guest_args(work, guest), name=guest,
-                     options=',checkpoint-interval=0.1').dir
+    for guest, args in (('random', 'seed=10 blocks=600 modes=0'), ('smp', 'rounds=1200'),
+                        ('smc', 'rounds=2000')):
+        run = record(work, guest_args(work, guest, args), name=guest,
+                     options=',checkpoint-interval=0.02').dir
         whole, text = about(run, work, 'count')
         equal(counted(text), whole['instructions'], f'{guest}: instructions')
         equal(whole['instructions'] + whole['events'], positions(run), f'{guest}: all')
         both, same = about(run, work, 'count', '-j', '2')
+        check(both['processes'] > 1 or guest == 'smp', f'{guest}: one process')
         equal((same, both['instructions']), (text, whole['instructions']), f'{guest}: -j 2')
         middle = str(positions(run) // 3 + 1)
         one, first = about(run, work, 'count', '--to', middle)
@@ -55,11 +57,14 @@ def test_counts_what_began(work):
 @limit(60)
 def test_merges_to_one_pass(work):
     """Places and functions of several processes are those of one."""
-    run = record(work, guest_args(work, 'random'), options=',checkpoint-interval=0.1').dir
+    run = record(work, guest_args(work, 'dmacode', 'rounds=5000'),
+                 options=',checkpoint-interval=0.02').dir
     total = about(run, work, 'count')[0]['instructions']
     for what in ('functions', 'coverage'):
         text = about(run, work, what)[1]
-        equal(about(run, work, what, '-j', '2')[1], text, what)
+        many, same = about(run, work, what, '-j', '2')
+        check(many['processes'] > 1, 'one process')
+        equal(same, text, what)
         equal(counted(text), total, what)
 
 
@@ -70,6 +75,26 @@ def build_plugin(work, source):
     subprocess.run(['cc', '-shared', '-fPIC', f'-I{QEMU}/include/qemu', *flags, '-o', path,
                     source], check=True, timeout=30)
     return path
+
+
+@limit(60)
+def test_a_full_disk(work):
+    """What a plugin said is not taken for all if the disk was full."""
+    run = record(work, guest_args(work, 'random')).dir
+    source = os.path.join(work, 'half.c')
+    with open(source, 'w', encoding='ascii') as f:
+        f.write('''#include <stdlib.h>
+#include <qemu-plugin.h>
+QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
+static void cb(qemu_plugin_id_t id, void *p) { qemu_plugin_outs("tt-merge: sum\\na 1\\n"); }
+QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info,
+                                           int argc, char **argv)
+{ qemu_plugin_register_atexit_cb(id, cb, NULL); return 0; }
+''')
+    out = os.path.join(work, 'out')
+    done = plugin(run, build_plugin(work, source), '--out', out, rc=1)
+    check('is not all there' in one_sentence(done.stderr, 'half'), done.stderr)
+    check(not os.path.exists(out), 'half a result')
 
 
 @limit(60)

@@ -236,7 +236,7 @@ def broken_disks(run, branch):
     """tt check says what is wrong with the disks of a run and of its branch."""
     qemu_img('snapshot', '-d', 'p4', store_of(run))
     said = tt('check', run, rc=1).stderr
-    check("version 4 of disk" in said and 'no branch can begin' in said, said)
+    check("version 4 of disk" in said and 'no branch can start' in said, said)
     check('is intact' in tt('check', branch).stdout, 'the branch')
     qemu_img('snapshot', '-d', 'p5', store_of(run))
     said = tt('check', branch, rc=1).stderr
