@@ -362,7 +362,7 @@ def travel_together(folder, server, client):
               f'{later} was met behind {earlier}')
     check('no member meets a breakpoint before here' in back, 'the end of the hits')
     check('These are not one moment' not in text, 'a cut is not consistent')
-    for why in ("no member 'nobody'", "'nowhere' is not a position", 'neither a directory'):
+    for why in ("no member 'nobody'", "'nowhere' is no position", 'neither a directory'):
         check(why in back, f'not said: {why}')
 
 

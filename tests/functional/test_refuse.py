@@ -237,7 +237,7 @@ def test_no_mode(work):
     with Vm(work, ['-display', 'none', '-tt', 'dir=x'], serial=False) as vm:
         vm.wait(1)
     line = one_sentence(vm, 'no mode')
-    check("'branch' first" in line and 'not' not in line, line)
+    check("'ready' first" in line and 'not' not in line, line)
 
 
 def test_order_of_replay(work):

@@ -240,7 +240,7 @@ def broken_disks(run, branch):
     check('is intact' in tt('check', branch).stdout, 'the branch')
     qemu_img('snapshot', '-d', 'p5', store_of(run))
     said = tt('check', branch, rc=1).stderr
-    check('stands on version 5 of' in said, said)
+    check('is based on version 5 of' in said, said)
     with open(store_of(run), 'r+b') as disk:
         disk.write(bytes(8192))
     said = tt('check', run, rc=1).stderr
