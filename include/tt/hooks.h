@@ -257,11 +257,9 @@ void tt_trace_unwound(struct CPUState *cpu);    /* a block was left in its midst
  */
 bool tt_mid_block(uintptr_t host_pc);
 
-/* Set by helpers that raise an exception without unwinding the block: the insn is in
- * the count already, so delivery moves the position no more. */
+/* A helper raised an exception without unwinding: its insn is in the count already. */
 extern bool tt_insn_counted;
-/* What faults now is a fetch, a delivery, or a trap between two instructions: none has
- * begun. A fault that was delivered clears it. */
+/* No instruction has begun: what faults is a fetch, a delivery, or a debug trap. */
 extern bool tt_no_insn_begun;
 
 void tt_vcpu_start(struct CPUState *cpu);           /* replay: instead of rr_ */
