@@ -239,7 +239,7 @@ def test_refused(work):
             ('find=all', 'find-condition'), ('find-condition=1', 'find=all'),
             ('find=5-4,find-condition=$rax', 'FROM-TO'),
             ('find=all,find-condition=$foo', 'no register'),
-            ('find=all,find-condition=$rax,verify=all', 'leave'),
+            ('find=all,find-condition=$rax,verify=all', 'give only one'),
             ('find=all,find-condition=$rax,find-how=x', 'find-how')):
         said = run_tool(qemu_binary(), '-tt', f'replay,dir={run},{options}', rc=1)[1]
         check(wanted in one_sentence(said, options), f'{options}: {said}')
