@@ -12,8 +12,9 @@
  * and hangs.)
  *
  * While nothing is recorded it runs as QEMU counts (cpus_get_elapsed_ticks), which is
- * where the logged values come from: so it never goes back when a recording begins or
- * ends.
+ * where the logged values come from: so it does not go back when a recording of a running
+ * VM begins or ends. (After stop and cont it may, by what the guest counted until its
+ * thread had stopped.)
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpu-backend.h"
