@@ -6,7 +6,8 @@
  *   device's handler --> held --> checkpoint is on disk --> device's handler, again
  *
  * Order is kept, also among devices. When no checkpoint can be taken the input goes on
- * without one, and that is said once.
+ * without one, and that is said once. Bytes for which a device has no room yet wait until
+ * it has; only the bytes behind them on the same terminal wait with them.
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-checkpointer.h"
@@ -15,6 +16,7 @@
 #include "tt-undo-int.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
+#include "chardev/char.h"
 #include "chardev/char-fe.h"
 #include "hw/qdev-core.h"
 #include "qapi/clone-visitor.h"
@@ -25,10 +27,12 @@
 #include "ui/input.h"
 
 #define STEP_MS     1
+#define ROOM_MS     10                  /* a device without room is asked again */
 #define TERMINALS   64                  /* that are told apart */
 
 typedef struct Held {
     bool begins;                        /* an input: a checkpoint comes first */
+    bool is_stuck;                      /* there was no room for it */
     CharBackend *chr;                   /* NULL: a key */
     TtDeliver *deliver;
     DeviceState *dev;                   /* a reference */
@@ -44,7 +48,8 @@ static struct {
     QSIMPLEQ_HEAD(, Held) held;
     QEMUTimer *timer;
     int64_t pause_ms;
-    bool is_taking, is_passing, has_told;
+    bool is_passing, has_told;
+    Held *taken_for;                    /* whose checkpoint is being taken */
     TtCheckpointerTask task;
     struct {
         const CharBackend *chr;
@@ -78,10 +83,17 @@ static bool is_held_now(void)
 
 bool tt_typed_is_any(void)
 {
-    return !QSIMPLEQ_EMPTY(&ty.held);
+    const Held *k;
+
+    QSIMPLEQ_FOREACH(k, &ty.held, next) {
+        if (!k->is_stuck) {
+            return true;
+        }
+    }
+    return false;
 }
 
-/* Keys typed now come behind that: also the rest of an input. */
+/* What is typed now comes after that: also the rest of an input. */
 static bool must_wait(void)
 {
     return tt_typed_is_any() || tt_undo_is_at_work();
@@ -110,7 +122,7 @@ static void free_held(Held *k)
     g_free(k);
 }
 
-bool tt_typed_waits_slow(const CharBackend *chr)
+static bool is_held(const CharBackend *chr)
 {
     const Held *k;
 
@@ -122,12 +134,44 @@ bool tt_typed_waits_slow(const CharBackend *chr)
     return false;
 }
 
-/* The device may have been unplugged meanwhile. */
-static void pass_on(const Held *k)
+/* Its own bytes may go to the device. */
+bool tt_typed_waits_slow(const CharBackend *chr)
 {
+    return !ty.is_passing && is_held(chr);
+}
+
+/* As the backend would do it. What had room when it was typed may have none now: an undo
+ * may have filled the device, or its driver may have changed its mode. */
+static void pass_bytes(Held *k)
+{
+    unsigned n;
+
+    while (k->bytes->len) {
+        n = MAX(0, k->chr->chr_can_read(k->chr->opaque));
+        n = MIN(n, k->bytes->len);
+        if (!n) {
+            return;
+        }
+        k->deliver(k->dev, k->bytes->data, n);
+        g_byte_array_remove_range(k->bytes, 0, n);
+    }
+}
+
+/* The device may have been unplugged, or its chardev taken away. */
+static bool can_take_bytes(const Held *k)
+{
+    return k->chr && k->dev->realized && k->chr->chr_can_read;
+}
+
+/* False: there was no room for all of it. */
+static bool pass_on(Held *k)
+{
+    bool is_whole = true;
+
     ty.is_passing = true;
-    if (k->chr && k->dev->realized) {
-        k->deliver(k->dev, k->bytes->data, k->bytes->len);
+    if (can_take_bytes(k)) {
+        pass_bytes(k);
+        is_whole = !k->bytes->len;
     } else if (k->evt) {
         qemu_input_event_send(k->src, k->evt);
     } else if (!k->chr) {
@@ -139,8 +183,17 @@ static void pass_on(const Held *k)
     } else {
         ty.key_ms = now_ms();
     }
-    if (k->chr && k->dev->realized && !tt_typed_waits_slow(k->chr)) {
-        qemu_chr_fe_accept_input(k->chr);
+    return is_whole;
+}
+
+static void forget(Held *k)
+{
+    CharBackend *accepts = can_take_bytes(k) ? k->chr : NULL;
+
+    QSIMPLEQ_REMOVE(&ty.held, k, Held, next);
+    free_held(k);
+    if (accepts && !is_held(accepts)) {
+        qemu_chr_fe_accept_input(accepts);
     }
 }
 
@@ -158,14 +211,15 @@ static void end_task(void)
     }
     error_free(ty.task.err);
     g_string_free(ty.task.full, true);
-    ty.is_taking = false;
+    ty.taken_for->begins = false;
+    ty.taken_for = NULL;
 }
 
 /* False: later. */
-static bool take(void)
+static bool take(Held *k)
 {
-    if (!ty.is_taking) {
-        ty.is_taking = true;
+    if (!ty.taken_for) {
+        ty.taken_for = k;
         ty.task = (TtCheckpointerTask) {
             .kind = TT_CHECKPOINTER_ADD, .full = g_string_new(NULL), .is_thinned = true,
         };
@@ -177,18 +231,56 @@ static bool take(void)
     return true;
 }
 
+/* Does something before it in the queue wait for room in the same device? */
+static bool is_behind_stuck(const Held *k)
+{
+    const Held *before;
+
+    QSIMPLEQ_FOREACH(before, &ty.held, next) {
+        if (before == k) {
+            return false;
+        }
+        if (k->chr && before->chr == k->chr) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_room(const Held *k)
+{
+    bool has;
+
+    ty.is_passing = true;
+    has = !can_take_bytes(k) || k->chr->chr_can_read(k->chr->opaque) > 0;
+    ty.is_passing = false;
+    return has;
+}
+
 static void step(void *opaque)
 {
-    Held *k;
+    Held *k, *next;
 
-    while ((k = QSIMPLEQ_FIRST(&ty.held))) {
-        if (tt_undo_is_at_work() || (k->begins && !take())) {
+    QSIMPLEQ_FOREACH_SAFE(k, &ty.held, next, next) {
+        if (tt_undo_is_at_work() || (ty.taken_for && !take(ty.taken_for))) {
             wake(STEP_MS);
             return;
         }
-        QSIMPLEQ_REMOVE_HEAD(&ty.held, next);
-        pass_on(k);
-        free_held(k);
+        k->is_stuck = is_behind_stuck(k) || !has_room(k);
+        if (k->is_stuck) {
+            continue;
+        }
+        if (k->begins && !take(k)) {
+            wake(STEP_MS);
+            return;
+        }
+        k->is_stuck = !pass_on(k);
+        if (!k->is_stuck) {
+            forget(k);
+        }
+    }
+    if (!QSIMPLEQ_EMPTY(&ty.held)) {
+        wake(tt_typed_is_any() ? 0 : ROOM_MS);
     }
 }
 
@@ -196,9 +288,7 @@ static void step(void *opaque)
 
 static void hold(Held *k)
 {
-    if (QSIMPLEQ_EMPTY(&ty.held)) {
-        wake(0);
-    }
+    wake(0);
     QSIMPLEQ_INSERT_TAIL(&ty.held, k, next);
 }
 
@@ -280,10 +370,31 @@ bool tt_key_typed_slow(QemuConsole *src, InputEvent *evt)
     return true;
 }
 
+/* The backends that wait for a device's word: it is another one now. */
+static int accept_input(Object *obj, void *opaque)
+{
+    Chardev *chr = CHARDEV(obj);
+
+    if (CHARDEV_GET_CLASS(chr)->chr_accept_input) {
+        CHARDEV_GET_CLASS(chr)->chr_accept_input(chr);
+    }
+    return 0;
+}
+
+/* What found no room before the undo was typed before it, and is undone. */
 void tt_typed_anew(void)
 {
+    Held *k, *next;
+
+    QSIMPLEQ_FOREACH_SAFE(k, &ty.held, next, next) {
+        if (k->is_stuck) {
+            QSIMPLEQ_REMOVE(&ty.held, k, Held, next);
+            free_held(k);
+        }
+    }
     memset(ty.terminal, 0, sizeof(ty.terminal));
     ty.key_ms = 0;
+    object_child_foreach(object_get_container("chardevs"), accept_input, NULL);
 }
 
 void tt_typed_begin(int64_t pause_ms)

@@ -2,16 +2,20 @@
 """Undo and redo of what was typed on a terminal of the guest, in the process that
 records: a shell, a debugger and an editor, with a disk, and the keyboard."""
 
+import fcntl
+import glob
 import json
 import os
 import re
+import struct
 import subprocess
+import termios
 import time
 
 from guests import guest_args, linux_disk
 from programs import MOUNT, program_disk
-from ttlib import (check, digest_at, equal, limit, one_sentence, recorder, replay,
-                   stopped_replay, tt, wait_until)
+from ttlib import (REPO, check, digest_at, equal, limit, one_sentence, recorder, replay,
+                   run_tool, stopped_replay, tt, wait_until)
 from undoer import PROMPT, Terminal, counts, move, state, undo_recorder
 
 SIZE = 400 << 20
@@ -241,6 +245,92 @@ def test_bounded(work):
         term.line('echo "r"=$a,', f'r={INPUTS - int(found.group(1))},')
         vm.qmp.send('quit')
         vm.wait(0)
+
+
+def unread(sock):
+    """Was something sent on the Unix socket that is not read yet?"""
+    return struct.unpack('i', fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0]
+
+
+def undo_while_typing(vm, term, text):
+    """Types while an undo of the stopped VM goes on. Returns 'during', or 'before' or
+    'after' if QEMU read it then."""
+    undos = counts(vm)[0]
+    undo = vm.qmp.send('tt-undo')
+    time.sleep(0.03)
+    term.send(text)
+    wait_until(lambda: not unread(term.sock) or vm.qmp.has_answer(undo), 'QEMU to read')
+    when = 'after' if vm.qmp.has_answer(undo) else 'during'
+    vm.qmp.answer(undo, 60)
+    if counts(vm) == (undos, 1):
+        when = 'before'             # it is what was undone
+    time.sleep(1.5)                 # for its checkpoint; a VM that runs would make room
+    vm.qmp.cmd('cont')
+    return when
+
+
+def undo_into_full(vm, term):
+    """The port is full in the state it goes back to, and empty in the one it leaves."""
+    term.line('echo 14 > /sys/class/tty/ttyS0/rx_trig_bytes')
+    tries = []
+    while 'during' not in tries and len(tries) < 5:
+        vm.qmp.cmd('stop')
+        before = counts(vm)[0]
+        for line in ('echo "r"1234\r', 'echo "s"\r'):
+            before += 1
+            term.send(line)
+            wait_until(lambda n=before: counts(vm)[0] == n, 'an input')
+        term.forget()
+        vm.qmp.cmd('cont')
+        term.wait('s\r\n')
+        term.wait(PROMPT)
+        term.forget()
+        vm.qmp.cmd('stop')
+        tries.append(undo_while_typing(vm, term, 'echo "t"1234\r'))
+        if tries[-1] != 'before':
+            term.wait('r1234')
+            term.wait('t1234\r\n')
+            term.wait(PROMPT)
+    check('during' in tries, f'QEMU never read it during the undo: {tries}')
+
+
+def undo_with_mux(vm, term):
+    """A multiplexer's bytes wait for the port's word; after an undo that is another."""
+    before = counts(vm)[0]
+    vm.qmp.cmd('stop')
+    term.send('v=1\r')
+    wait_until(lambda: counts(vm)[0] == before + 1, 'an input')
+    term.send('echo "w"123456789123456789\r')
+    wait_until(lambda: counts(vm)[0] == before + 2, 'an input')
+    wait_until(lambda: not unread(term.sock), 'what the multiplexer takes')
+    term.forget()
+    move(vm, 'undo', 2)
+    vm.qmp.cmd('cont')
+    term.wait('123456789\r\n')
+
+
+@limit(150)
+def test_typed_ahead(work):
+    """What is typed while an undo goes on reaches the guest whole. The store of the
+    checkpoints is slow: so the undo lasts."""
+    slow = os.path.join(work, 'slow_disk.so')
+    run_tool('gcc', '-shared', '-fPIC', '-DSLOW_MS=150', '-o', slow,
+             os.path.join(REPO, 'tests/functional/slow_disk.c'))
+    for case, mux, preload in ((undo_into_full, 'off', slow), (undo_with_mux, 'on', '')):
+        os.environ['LD_PRELOAD'] = preload
+        with undo_recorder(work, name=case.__name__, mux=mux, timeout=50) as vm:
+            del os.environ['LD_PRELOAD']
+            term = Terminal(vm.console)
+            term.wait(PROMPT)
+            case(vm, term)
+            vm.qmp.send('quit')
+            vm.wait(0)
+            term.close()
+    for case in (undo_into_full, undo_with_mux):
+        dirs = sorted(glob.glob(f'{work}/{case.__name__}.run*/manifest'))
+        check(len(dirs) > 1, f'runs that {case.__name__} made: {dirs}')
+        rep = replay(work, os.path.dirname(dirs[-1]), name=f'{case.__name__}-exact')
+        check('replay exact' in rep.stderr, rep.stderr)
 
 
 @limit(60)

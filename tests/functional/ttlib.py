@@ -16,6 +16,7 @@ import random
 import re
 import shutil
 import signal
+import select
 import socket
 import subprocess
 import threading
@@ -197,6 +198,12 @@ class Qmp:
             request['arguments'] = arguments
         self.sock.sendall(json.dumps(request).encode() + b'\n')
         return number
+
+    def has_answer(self, number):
+        while number not in self.answers and (
+                self.pending or select.select([self.sock], [], [], 0)[0]):
+            self._take(self.timeout)
+        return number in self.answers
 
     def answer(self, number, timeout=None):
         end = time.monotonic() + (timeout or self.timeout) * SLOW
