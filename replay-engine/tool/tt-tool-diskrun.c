@@ -163,6 +163,10 @@ static bool find_place(const ToolDisk *d, const GArray *pins, const char *text,
     TtDiag diag;
 
     *pin = NULL;
+    if (is_name && !text[1]) {
+        tool_complain("the name of a full checkpoint or of a mark is missing after '@'");
+        return false;
+    }
     if (!is_name && !tool_parse_number(text, &n)) {
         tool_complain("--at takes a position, the id of a full checkpoint, or @ and the "
                       "name of one or of a mark, not '%s'", text);

@@ -11,6 +11,8 @@ import subprocess
 from disker import checked, contents, new_disk, qemu_img, write_disk
 from ext import MB, change_ext4, gpt, make_ext4, mbr, put, read_ext4
 from guests import own_args
+from test_disk_collect import disk_args
+from test_full import add_full
 from ttlib import (Vm, check, equal, limit, one_sentence, recorder, run_tool, seed, tool,
                    tt)
 
@@ -385,6 +387,21 @@ def test_run(work):
     check("nor a mark named 'none'" in said, said)
     said = one_sentence(tt('disk', 'list', run, '--disk', 'hda', rc=1).stderr, 'no disk')
     check("no disk 'hda'" in said, said)
+
+
+@limit(60)
+def test_no_name(work):
+    """An @ without a name is refused: it is not the last checkpoint without one."""
+    with recorder(work, disk_args(work), qmp=1) as vm:
+        vm.wait_serial('ticks')
+        add_full(vm)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    out = os.path.join(work, 'out.raw')
+    for args in (('export', vm.run, out, '--at', '@'), ('diff', vm.run, '@', 'now')):
+        said = one_sentence(tt('disk', *args, rc=1).stderr, args[0])
+        check("is missing after '@'" in said, said)
+    check(not os.path.exists(out), 'something was exported')
 
 
 @limit(400)
