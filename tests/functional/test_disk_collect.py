@@ -170,3 +170,29 @@ def test_undo_without_a_disk(work):
         term.close()
     for i in 0, 1:
         checked(os.path.join(vm.run, 'disks', f'disk{i}.tt'))
+
+
+@limit(60)
+def test_no_holes(work):
+    """Where no file can give space back, the space of versions that go is used again."""
+    faults, args = Faults(work), disk_args(work)
+    args[-3] += ',discard=unmap'
+    faults.put('no-holes')
+    with faults.running(recorder(work, args, qmp=1)) as vm:
+        vm.wait_serial('ticks')
+        last = None
+        for n in range(9):
+            said = vm.qmp.hmp(f'qemu-io disk0 "write -P {n + 1} 0 1m"')
+            check('failed' not in said and 'rror' not in said, said)
+            new = add_full(vm)['id']
+            if last:
+                vm.qmp.cmd('tt-checkpoint-delete', id=last, timeout=60)
+            last = new
+        add_full(vm)
+        wait_until(lambda: versions_of(vm.run) == {9, 10}, 'the versions')
+        holes = {c for c in faults.calls() if c.startswith('hole')}
+        equal(holes, {'hole disk0.tt', 'hole pages'}, 'what was to give space back')
+        end(vm)
+    used = os.stat(store_of(vm.run)).st_blocks * 512
+    check(used < 5 << 20, f'the disk uses {used} bytes')
+    check_exact(work, vm.run, serial_wanted=vm.serial)
