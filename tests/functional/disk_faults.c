@@ -7,6 +7,7 @@
  *   no-holes       no file can give space back
  *   full           there is no space for what is written to a file *.tt
  *   slow           ... and that takes 0.3 s
+ *   slow-sync      a flush takes 0.3 s more
  *
  * The file "calls" there says, in their order, what was flushed ("sync NAME") and what was
  * to give space back ("hole NAME"). */
@@ -72,6 +73,9 @@ int fdatasync(int fd)
     int ret = syscall(SYS_fdatasync, fd);
 
     note("sync", fd);
+    if (is_on("slow-sync", "")) {
+        usleep(300 * 1000);
+    }
     return ret;
 }
 

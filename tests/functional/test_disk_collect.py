@@ -7,11 +7,11 @@ import json
 import os
 import time
 
-from disker import checked
+from disker import checked, contents, new_disk
 from guests import guest_args, linux_disk
 from test_full import add_full
 from test_stores import store_of, versions_of
-from ttlib import (REPO, check, check_exact, equal, limit, read_text, recorder, run_tool,
+from ttlib import (REPO, Vm, check, check_exact, equal, limit, read_text, recorder, run_tool,
                    seed, tt, wait_until)
 from undoer import PROMPT, Terminal, undo_recorder
 
@@ -196,3 +196,23 @@ def test_no_holes(work):
     used = os.stat(store_of(vm.run)).st_blocks * 512
     check(used < 5 << 20, f'the disk uses {used} bytes')
     check_exact(work, vm.run, serial_wanted=vm.serial)
+
+
+@limit(60)
+def test_grows_beside_a_flush(work):
+    """A disk grows while it is flushed."""
+    faults, path = Faults(work), new_disk(work, size=1 << 20)
+    drive = f'file={path},format=tt,if=none,id=disk'
+    with faults.running(Vm(work, ['-machine', 'none', '-nodefaults', '-display', 'none',
+                                  '-drive', drive], qmp=1, serial=False)) as vm:
+        vm.qmp.hmp('qemu-io disk "truncate 2M"')        # it keeps the permission
+        faults.put('slow-sync')
+        before = len(faults.calls())
+        said = vm.qmp.hmp('qemu-io disk "aio_write -f -P 1 0 64k"')
+        wait_until(lambda: len(faults.calls()) > before, 'the flush')
+        said += vm.qmp.hmp('qemu-io disk "truncate 3M"')
+        check('rror' not in said and 'failed' not in said, said)
+        vm.qmp.cmd('quit')
+        vm.wait(0)
+    checked(path)
+    equal(contents(work, path) == b'\1' * 65536 + bytes((3 << 20) - 65536), True, 'the disk')
