@@ -141,35 +141,52 @@ def test_killed_recorders(work):
         check(len(spare) <= 1, f'versions of no checkpoint: {spare}')
 
 
-@limit(60)
-def test_undo_without_a_disk(work):
-    """When the second disk of an undo cannot be made, the VM has both disks that it had,
-    can go on with them, and nothing is left of the run that was to begin."""
-    faults, image = Faults(work), os.path.join(work, 'second.img')
+def two_disks(work):
+    """A Linux with disk.img and second.img."""
+    image = os.path.join(work, 'second.img')
     with open(image, 'wb') as out:
         out.truncate(1 << 20)
-    args = [*linux_disk(work), '-drive', f'file={image},format=raw,if=none,id=disk1',
+    return [*linux_disk(work), '-drive', f'file={image},format=raw,if=none,id=disk1',
             '-device', 'virtio-blk-pci,drive=disk1']
-    with faults.running(undo_recorder(work, args, timeout=50)) as vm:
+
+
+def undo_fails(work, fault, words):
+    """An undo fails with a fault of its second disk: the VM has both disks that it had, can
+    go on with them, and nothing is left of the run that was to begin."""
+    faults = Faults(work)
+    with faults.running(undo_recorder(work, two_disks(work), timeout=50)) as vm:
         term = Terminal(vm.console)
         term.wait(PROMPT)
         term.line('a=1')
-        faults.put('no-file-disk1.tt')
+        faults.put(fault)
         said = vm.qmp.error('tt-undo')
-        check('could not go back' in said and 'No space left' in said, said)
+        check('could not go back' in said and words in said, said)
         equal([n for n in os.listdir(work) if '-undo-' in n], [], 'runs that are left')
         used = {b['file'] for b in vm.qmp.cmd('query-named-block-nodes')
                 if b['drv'] == 'tt'}
         equal(used, {os.path.join(vm.run, 'disks', f'disk{i}.tt') for i in (0, 1)},
               'the disks')
         vm.qmp.cmd('cont')
-        term.line('echo x | dd of=/dev/vdb conv=notrunc,fsync 2> /dev/null; echo "r"=$?',
-                  'r=0')
+        for letter in 'ab':
+            term.line(f'echo x | dd of=/dev/vd{letter} conv=notrunc,fsync 2> /dev/null; '
+                      f'echo "{letter}"=$?', f'{letter}=0')
         vm.qmp.send('quit')
         vm.wait(0)
         term.close()
     for i in 0, 1:
         checked(os.path.join(vm.run, 'disks', f'disk{i}.tt'))
+
+
+@limit(60)
+def test_undo_without_a_disk(work):
+    """The second disk of an undo cannot be made."""
+    undo_fails(work, 'no-file-disk1.tt', 'No space left')
+
+
+@limit(60)
+def test_undo_half_way(work):
+    """The first disk of an undo is in its place, the second cannot be put there."""
+    undo_fails(work, 'no-lock-second.img', 'lock')
 
 
 @limit(60)
