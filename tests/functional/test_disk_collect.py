@@ -7,8 +7,9 @@ import json
 import os
 import time
 
-from disker import checked, contents, new_disk
+from disker import checked, contents, new_disk, qemu_img
 from guests import guest_args, linux_disk
+from test_branch import brancher
 from test_full import add_full
 from test_stores import store_of, versions_of
 from ttlib import (REPO, Vm, check, check_exact, equal, limit, read_text, recorder, run_tool,
@@ -98,6 +99,50 @@ def test_stored(work):
         equal(full, [False, True], 'which are full ones')
         end(vm)
     equal(versions_of(vm.run), {2}, 'the versions')
+
+
+def copies_of(run):
+    return sorted(n for n in os.listdir(os.path.join(run, 'disks'))
+                  if n.endswith('.qcow2'))
+
+
+@limit(60)
+def test_copies(work):
+    """The copy of a disk with snapshot=on goes with its checkpoint, and stays behind no
+    checkpoint that could not be made or stored."""
+    faults, image = Faults(work), os.path.join(work, 'second.img')
+    with open(image, 'wb') as out:
+        out.truncate(1 << 20)
+    args = [*disk_args(work), '-drive', f'file={image},format=raw,if=none,id=disk1,'
+            'snapshot=on', '-device', 'ide-hd,drive=disk1']
+    with faults.running(recorder(work, args, qmp=1,
+                                 options=',checkpoint-interval=0')) as vm:
+        vm.wait_serial('ticks')
+        vm.qmp.hmp('qemu-io disk1 "write -P 5 0 64k"')
+        in_the_way = os.path.join(vm.run, 'pages')
+        with open(in_the_way, 'wb'):
+            said = vm.qmp.error('tt-checkpoint-add', full=True)
+        check('pages' in said, said)
+        os.remove(in_the_way)
+        equal(copies_of(vm.run), [], 'copies when the store did not take it')
+        for _ in range(2):              # stored while the VM stands, and while it runs
+            faults.put('full')
+            said = vm.qmp.error('tt-checkpoint-add', full=True)
+            check('no branch can begin at this checkpoint' in said, said)
+            faults.put('full', False)
+            wait_until(lambda: not copies_of(vm.run), 'no copy of one that failed')
+            first = add_full(vm)['id']
+            vm.qmp.cmd('tt-checkpoint-delete', id=first, timeout=60)
+            wait_until(lambda: not copies_of(vm.run), 'no copy of one that was deleted')
+        last = add_full(vm)['id']
+        end(vm)
+    equal(len(copies_of(vm.run)), 1, 'copies')
+    check_exact(work, vm.run, serial_wanted=vm.serial)
+    copy = os.path.join(vm.run, 'disks', copies_of(vm.run)[0])
+    qemu_img('compare', copy, image, rc=1)
+    with brancher(work, args, vm.run, last, qmp=1) as branch:
+        said = branch.qmp.hmp('qemu-io disk1 "read -P 5 0 64k"')
+        check('failed' not in said, said)
 
 
 @limit(60)
