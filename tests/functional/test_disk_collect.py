@@ -7,6 +7,7 @@ import json
 import os
 import time
 
+from disk_recorder import is_live, kill_recorders
 from disker import checked, contents, new_disk, qemu_img
 from guests import guest_args, linux_disk
 from test_branch import brancher
@@ -175,8 +176,9 @@ def test_killed_recorders(work):
         with recorder(work, args, f'killed{n}', qmp=1,
                       options=',full=on,checkpoint-interval=0.1') as vm:
             vm.wait_serial('ticks')
-            wait_until(lambda v=vm: [c for c in v.qmp.cmd('query-tt-checkpoints')
-                                     if c['full']], 'a full checkpoint')
+            wait_until(lambda v=vm: is_live(v) and [
+                c for c in v.qmp.cmd('query-tt-checkpoints') if c['full']],
+                       'a full checkpoint')
             time.sleep(rng.random() / 2)
             vm.kill()
         checked(store_of(vm.run))
@@ -220,6 +222,13 @@ def undo_fails(work, fault, words):
         term.close()
     for i in 0, 1:
         checked(os.path.join(vm.run, 'disks', f'disk{i}.tt'))
+
+
+@limit(60)
+def test_killed_recordings(work):
+    """A recorder with two disks that is killed leaves every version that was acknowledged
+    as it was, and a run that replays to its last byte. More: disk-killer --recording."""
+    kill_recorders(work, seed(), 8, 1.5)
 
 
 @limit(60)
