@@ -287,3 +287,31 @@ def test_grows_beside_a_flush(work):
         vm.wait(0)
     checked(path)
     equal(contents(work, path) == b'\1' * 65536 + bytes((3 << 20) - 65536), True, 'the disk')
+
+
+@limit(60)
+def test_not_cached(work):
+    """Where nothing can be read without waiting, that is not tried each time; later it
+    is again."""
+    faults, path = Faults(work), new_disk(work, size=1 << 20)
+    drive = f'file={path},format=tt,if=none,id=disk'
+    with faults.running(Vm(work, ['-machine', 'none', '-nodefaults', '-display', 'none',
+                                  '-drive', drive], qmp=1, serial=False)) as vm:
+        vm.qmp.hmp('qemu-io disk "write -P 7 0 1m"')
+
+        def tries(n):
+            before = len(faults.calls())
+            for i in range(n):
+                said = vm.qmp.hmp(f'qemu-io disk "read -P 7 {i * 4096} 4k"')
+                check('failed' not in said, said)
+            return faults.calls()[before:].count('try disk.tt')
+
+        equal(tries(10), 10, 'tries')
+        faults.put('not-cached')
+        n = tries(100)
+        check(1 <= n <= 20, f'{n} tries of 100')
+        faults.put('not-cached', False)
+        n = tries(100)
+        check(90 <= n, f'{n} tries of 100, later')
+        vm.qmp.cmd('quit')
+        vm.wait(0)
