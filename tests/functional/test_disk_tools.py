@@ -404,6 +404,22 @@ def test_no_name(work):
     check(not os.path.exists(out), 'something was exported')
 
 
+@limit(60)
+def test_changed_base(work):
+    """A version of a run whose image has changed is not passed off as whole."""
+    with recorder(work, disk_args(work), qmp=1, options=',disk=commit') as vm:
+        vm.wait_serial('ticks')
+        point = str(add_full(vm)['id'])
+        vm.qmp.hmp('qemu-io disk0 "write -P 2 0 64k"')
+        out = os.path.join(work, 'out.raw')
+        equal(tt('disk', 'export', vm.run, out, '--at', point).stderr, '', 'what is said')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    said = one_sentence(tt('disk', 'export', vm.run, out, '--force', '--at', point).stderr,
+                        'behind the commit')
+    check('disk.img' in said and f'has changed since checkpoint {point}' in said, said)
+
+
 @limit(400)
 def test_branches(work):
     """A thousand branches from one version cost what each of them writes; each keeps its
