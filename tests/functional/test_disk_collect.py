@@ -102,6 +102,25 @@ def test_stored(work):
     equal(versions_of(vm.run), {2}, 'the versions')
 
 
+@limit(60)
+def test_flushes(work):
+    """What a full checkpoint waits for: a flush of each disk, and one more if it was
+    written since the last one."""
+    faults = Faults(work)
+    with faults.running(recorder(work, disk_args(work), qmp=1)) as vm:
+        vm.wait_serial('ticks')
+        add_full(vm)                        # the files of checkpoints are made
+        vm.qmp.cmd('stop')
+        for written, wanted in ((True, 2), (False, 1), (True, 2), (False, 1)):
+            if written:
+                vm.qmp.hmp('qemu-io disk0 "write -P 1 0 64k"')
+            before = len(faults.calls())
+            add_full(vm)
+            calls = faults.calls()[before:]
+            equal(calls, ['sync disk0.tt'] * wanted, f'calls (written: {written})')
+        end(vm)
+
+
 def copies_of(run):
     return sorted(n for n in os.listdir(os.path.join(run, 'disks'))
                   if n.endswith('.qcow2'))
