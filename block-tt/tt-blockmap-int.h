@@ -163,7 +163,7 @@ typedef struct TtBlockJournal {
     uint64_t generation;
     uint64_t bytes;                     /* written since the journal was made anew */
     uint64_t anew_bytes;                /* that it had then */
-    bool must_be_anew;                  /* a new file head may be on the disk */
+    bool must_be_anew;                  /* the file head is, or may be, another one */
 } TtBlockJournal;
 
 /* What the commit that runs does when it ends well. */

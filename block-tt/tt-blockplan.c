@@ -254,6 +254,7 @@ TtStatus tt_blockmap_commit_begin(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *dia
         add_sync(plan);
     }
     c->runs = true;
+    bm->journal.must_be_anew = false;   /* unless the head changes meanwhile */
     tt_alloc_commit_begin(&bm->alloc);
     return TT_OK;
 }
@@ -262,6 +263,7 @@ static void end_well(TtBlockMap *bm)
 {
     TtBlockCommit *c = &bm->commit;
     GArray *segments = bm->journal.segments;
+    bool must_be_anew = bm->journal.must_be_anew;
 
     if (c->is_anew) {
         g_array_append_vals(bm->alloc.freed, segments->data, segments->len);
@@ -272,6 +274,7 @@ static void end_well(TtBlockMap *bm)
     }
     bm->journal = c->after;
     bm->journal.segments = segments;
+    bm->journal.must_be_anew = must_be_anew;
     g_byte_array_remove_range(bm->ops, 0, c->ops_len);
 }
 

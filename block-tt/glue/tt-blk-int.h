@@ -36,6 +36,8 @@ typedef struct TtBlkState {
     uint64_t n_deleted;                 /* versions, since it was opened; map_lock */
     int cache_fd;                       /* the file once more, read-only; -1: not so */
     BlockDriverState *cache_of;         /* while this is bs->file; no reference */
+    unsigned cache_failed;              /* reads to leave out after the last failure */
+    unsigned cache_left_out;            /* and how many of them still are to come */
 } TtBlkState;
 
 /* tt-blkerror.c: -errno for a status. */

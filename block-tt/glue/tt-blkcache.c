@@ -4,7 +4,9 @@
  *
  * When the guest writes a part of a new cluster, the rest is filled from the disk
  * (tt-blkio.c). With the thread pool, that made three requests of one. Data that is not
- * cached, or cannot be read like this, still goes that way.
+ * cached, or cannot be read like this, still goes that way. To try costs time, as the
+ * kernel begins to read what is not there: after each failure in a row, more reads are
+ * not tried.
  */
 #include "qemu/osdep.h"
 #include "block-tt/glue/tt-blk-int.h"
@@ -13,6 +15,7 @@
 #include <sys/uio.h>
 
 #define AT_ONCE_MAX     (128u << 10)    /* the BQL is held for as long as it takes */
+#define LEFT_OUT_MAX    7               /* reads, after failures */
 #define HEADS           8192            /* both file heads: they have a UUID */
 
 /* Is @fd what @bs->file reads? */
@@ -51,24 +54,41 @@ void tt_blk_cache_close(BlockDriverState *bs)
     }
 }
 
-bool tt_blk_cache_read(BlockDriverState *bs, int64_t host_offset, int64_t bytes,
-                       QEMUIOVector *qiov, size_t qiov_offset)
+static bool read_at_once(int fd, int64_t host_offset, int64_t bytes, QEMUIOVector *qiov,
+                         size_t qiov_offset)
 {
-    TtBlkState *s = bs->opaque;
     size_t head, tail;
     struct iovec *iov;
     int n;
 
-    if (s->cache_fd < 0 || bytes > AT_ONCE_MAX || bs->file->bs != s->cache_of) {
-        return false;
-    }
     iov = qemu_iovec_slice(qiov, qiov_offset, bytes, &head, &tail, &n);
     if (head || tail) {
         g_autofree struct iovec *part = g_new(struct iovec, n);
 
         n = iov_copy(part, n, iov, n, head, bytes);
-        return preadv2(s->cache_fd, part, n, host_offset, RWF_NOWAIT) == bytes;
+        return preadv2(fd, part, n, host_offset, RWF_NOWAIT) == bytes;
     }
     return n <= IOV_MAX &&
-           preadv2(s->cache_fd, iov, n, host_offset, RWF_NOWAIT) == bytes;
+           preadv2(fd, iov, n, host_offset, RWF_NOWAIT) == bytes;
+}
+
+bool tt_blk_cache_read(BlockDriverState *bs, int64_t host_offset, int64_t bytes,
+                       QEMUIOVector *qiov, size_t qiov_offset)
+{
+    TtBlkState *s = bs->opaque;
+    unsigned left_out = qatomic_read(&s->cache_left_out);
+    unsigned failed;
+
+    if (s->cache_fd < 0 || bytes > AT_ONCE_MAX || bs->file->bs != s->cache_of) {
+        return false;
+    }
+    if (left_out) {
+        qatomic_set(&s->cache_left_out, left_out - 1);
+        return false;
+    }
+    failed = read_at_once(s->cache_fd, host_offset, bytes, qiov, qiov_offset) ? 0 :
+        MIN(2 * qatomic_read(&s->cache_failed) + 1, LEFT_OUT_MAX);
+    qatomic_set(&s->cache_failed, failed);
+    qatomic_set(&s->cache_left_out, failed);
+    return !failed;
 }

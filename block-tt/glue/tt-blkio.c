@@ -401,7 +401,7 @@ tt_blk_co_truncate(BlockDriverState *bs, int64_t offset, bool exact,
         ret = st == TT_OK ? 0 : tt_blk_errno(st, &diag);
     }
     if (ret >= 0) {
-        ret = tt_blk_co_flush_to_os(bs);
+        ret = bdrv_co_flush(bs);    /* waits for one that is running */
     }
     if (ret < 0) {
         error_setg_errno(errp, -ret, "the disk cannot be made larger");

@@ -9,12 +9,14 @@
 #include "qapi/error.h"
 #include "qemu/cutils.h"
 
-/* By id, or by name; 0: there is none. Either may be NULL. */
+/* By id, or by name; 0: there is none. Either may be NULL. Alone, the empty name of
+ * versions without one finds none of them. */
 static TtVersionId find_version(TtBlkState *s, const char *id, const char *name)
 {
+    bool is_any = id || (name && *name);
     TtVersionInfo info;
 
-    for (uint32_t i = 0; tt_blockmap_version_at(s->map, i, &info); i++) {
+    for (uint32_t i = 0; is_any && tt_blockmap_version_at(s->map, i, &info); i++) {
         g_autofree char *number = g_strdup_printf("%" PRIu32, info.id);
 
         if ((!id || strcmp(id, number) == 0) && (!name || strcmp(name, info.name) == 0)) {

@@ -26,6 +26,7 @@ typedef struct Kept {
 
 static struct {
     GArray *all;                    /* Kept */
+    GPtrArray *copies;              /* files that go if the versions do */
     unsigned running;               /* flushes */
     bool is_pending;
     char *problem;
@@ -56,11 +57,25 @@ static void delete_version(BlockDriverState *bs, TtVersionId version)
     }
 }
 
+/* Of a disk with snapshot=on. */
+static bool is_copy(const char *image)
+{
+    return g_str_has_prefix(image, "disks/") && !strchr(image + strlen("disks/"), '/') &&
+        g_str_has_suffix(image, ".qcow2");
+}
+
 void tt_disks_forget(const char *image, uint32_t version)
 {
     g_autoptr(GArray) disks = tt_disks_collect();
     g_autofree char *path = tt_disk_path_from(image, tt_session.dir);
     BlockDriverState *store = NULL;
+
+    if (!version) {
+        if (is_copy(image)) {
+            unlink(path);
+        }
+        return;
+    }
 
     for (unsigned i = 0; i < disks->len && !store; i++) {
         BlockDriverState *bs = g_array_index(disks, TtDisk, i).bs;
@@ -76,7 +91,7 @@ void tt_disks_forget(const char *image, uint32_t version)
 void tt_disks_unpin(const TtFullDesc *d)
 {
     for (unsigned i = 0; i < d->n_disks; i++) {
-        if (d->disks[i].version && d->disks[i].is_writable) {
+        if (d->disks[i].is_writable) {
             tt_disks_forget(d->disks[i].image, d->disks[i].version);
         }
     }
@@ -91,6 +106,19 @@ static void clear(void)
         g_free(k->device);
     }
     g_array_set_size(kd.all, 0);
+    g_ptr_array_set_size(kd.copies, 0);
+}
+
+static void delete_all(void)
+{
+    for (unsigned i = 0; i < kd.all->len; i++) {
+        const Kept *k = &g_array_index(kd.all, Kept, i);
+
+        delete_version(k->bs, k->version);
+    }
+    for (unsigned i = 0; i < kd.copies->len; i++) {
+        unlink(kd.copies->pdata[i]);
+    }
 }
 
 /* Main loop: all have ended. */
@@ -104,10 +132,8 @@ static void ended(void *opaque)
                                          k->device, strerror(-k->ret));
         }
     }
-    for (unsigned i = 0; kd.problem && i < kd.all->len; i++) {
-        const Kept *k = &g_array_index(kd.all, Kept, i);
-
-        delete_version(k->bs, k->version);
+    if (kd.problem) {
+        delete_all();
     }
     clear();
     kd.is_pending = false;
@@ -128,34 +154,44 @@ static void coroutine_fn flush_one(void *opaque)
     }
 }
 
+static void make_lists(void)
+{
+    assert(!kd.is_pending);
+    kd.all = kd.all ?: g_array_new(false, false, sizeof(Kept));
+    kd.copies = kd.copies ?: g_ptr_array_new_with_free_func(g_free);
+}
+
 void tt_disk_keep(BlockDriverState *bs, TtVersionId version, const char *device)
 {
     Kept k = { .bs = bs, .version = version, .device = g_strdup(device) };
 
-    assert(!kd.is_pending);
-    if (!kd.all) {
-        kd.all = g_array_new(false, false, sizeof(Kept));
-    }
+    make_lists();
     bdrv_ref(bs);
     g_array_append_val(kd.all, k);
 }
 
+void tt_disk_keep_copy(const char *path)
+{
+    make_lists();
+    g_ptr_array_add(kd.copies, g_strdup(path));
+}
+
 void tt_disk_keep_none(void)
 {
-    for (unsigned i = 0; kd.all && i < kd.all->len; i++) {
-        const Kept *k = &g_array_index(kd.all, Kept, i);
-
-        delete_version(k->bs, k->version);
-    }
-    if (kd.all) {
-        clear();
-    }
+    make_lists();
+    delete_all();
+    clear();
 }
 
 void tt_disk_keep_begin(void)
 {
-    unsigned n = kd.all ? kd.all->len : 0;
+    unsigned n;
 
+    make_lists();
+    n = kd.all->len;
+    if (!n) {
+        clear();                    /* copies are there already */
+    }
     g_free(g_steal_pointer(&kd.problem));
     kd.running = n;
     kd.is_pending = n;

@@ -277,7 +277,6 @@ static bool pin(TtDisk *k, const char *name, Error **errp)
 
 bool tt_disks_pin(GArray *disks, const char *name, Error **errp)
 {
-    tt_disks_settle();
     for (unsigned i = 0; i < disks->len; i++) {
         TtDisk *k = &g_array_index(disks, TtDisk, i);
 
@@ -290,7 +289,6 @@ bool tt_disks_pin(GArray *disks, const char *name, Error **errp)
             }
         }
         if (!k->version && !pin(k, name, errp)) {
-            tt_disk_keep_none();
             return false;
         }
     }

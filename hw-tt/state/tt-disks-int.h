@@ -36,13 +36,16 @@ char *tt_disk_new_node(void);           /* a name for the next of them */
 void tt_disk_name_for_user(const char *node, const char *name);
 const char *tt_disk_users_name(BlockDriverState *bs);
 bool tt_disks_insert_stores(TtFullMayMake *may_make, GString *said, Error **errp);
-/* A version of each store. All or none; on disk later (tt_disks_settle). */
+/* A version of each store, on disk later (tt_disks_settle); nothing is pending. False: no
+ * flush has begun (tt_disk_keep_none). */
 bool tt_disks_pin(GArray *disks, const char *name, Error **errp);
 
 /* ---- tt-disk-keep.c: nothing is pending ---- */
 
 /* @version was made just now, in memory. */
 void tt_disk_keep(BlockDriverState *bs, TtVersionId version, const char *device);
+/* The file @path was made just now, for the same checkpoint. */
+void tt_disk_keep_copy(const char *path);
 void tt_disk_keep_begin(void);          /* that was all: to disk with them */
 void tt_disk_keep_none(void);           /* that was all: they are deleted */
 

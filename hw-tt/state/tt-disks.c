@@ -298,6 +298,7 @@ static bool GRAPH_RDLOCK keep_temporary(TtDisk *k, Error **errp)
     if (!copy_temporary(k, path, errp)) {
         return false;
     }
+    tt_disk_keep_copy(path);
     k->desc->image = tt_disk_path_for(path, tt_session.dir);
     k->desc->format = g_strdup("qcow2");
     describe_files(k->desc, below_temporary(k->bs));
@@ -346,20 +347,6 @@ static void describe_images(GArray *disks, GString *said)
             describe_files(k->desc, bdrv_cow_bs(bs));
         } else if (bs && !k->desc->image) {
             describe_image(k->desc, below_temporary(bs));
-        }
-    }
-}
-
-/* What was copied is of no use. */
-static void remove_files(GArray *disks)
-{
-    for (unsigned i = 0; i < disks->len; i++) {
-        TtDisk *k = &g_array_index(disks, TtDisk, i);
-
-        if (k->is_temporary && k->desc->image) {
-            g_autofree char *path = tt_disk_path_from(k->desc->image, tt_session.dir);
-
-            unlink(path);
         }
     }
 }
@@ -417,14 +404,15 @@ bool tt_disks_freeze(TtFullDesc *d, TtFullMayMake *may_make, const char *name,
     }
     here = enter_start();
     disks = collect(d);
+    tt_disks_settle();
     if (disks->len && may_make(&err) && tt_disks_make_directory(&err) &&
         prepare(disks, &err)) {
         tt_disks_pin(disks, name, &err);
-    } else if (!disks->len && !tt_disks_are_pending()) {
+    } else if (!disks->len) {
         tt_disk_keep_begin();       /* nothing, without a problem */
     }
     if (err) {
-        remove_files(disks);
+        tt_disk_keep_none();
         error_propagate(errp, err);
     } else {
         describe_images(disks, said);

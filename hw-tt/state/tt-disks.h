@@ -41,8 +41,9 @@ void tt_disks_on_kept(TtDisksKept *on_kept);    /* once, at start */
 bool tt_disks_are_pending(void);
 const char *tt_disks_problem(void);             /* of those pinned last, or NULL */
 void tt_disks_settle(void);                     /* waits: BQL, any thread */
-/* No checkpoint has @version of the store @image (as TtFullDisk has it) any more. The VM
- * may run. It stays if the log may name what was read from it. */
+/* No checkpoint has @version of the store @image (as TtFullDisk has it) any more; 0: the
+ * copy @image, if it is one. The VM may run. A version stays if the log may name what was
+ * read from it. */
 void tt_disks_forget(const char *image, uint32_t version);
 /* There will be no checkpoint with what tt_disks_freeze has pinned. */
 void tt_disks_unpin(const TtFullDesc *d);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Collects versions of disks: the thread that drops a checkpoint notes them, the main
- * loop deletes them when the disk has files that know of it. In this order a recorder that
- * is killed, or a power cut, leaves a version that nobody needs, and never a checkpoint
- * without its version. So it is with one that was pinned for a checkpoint that the store
- * did not take.
+ * Collects versions of disks, and copies of those with snapshot=on: the thread that drops
+ * a checkpoint notes them, the main loop deletes them when the disk has files that know
+ * of it. In this order a recorder that is killed, or a power cut, leaves a version that
+ * nobody needs, and never a checkpoint without its version. So it is with one that was
+ * pinned for a checkpoint that the store did not take.
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-cpdisks.h"
@@ -21,7 +21,7 @@
 typedef struct Going {
     TtNodeId id;
     char *image;                    /* as the checkpoint names it */
-    uint32_t version;
+    uint32_t version;               /* 0: a copy */
 } Going;
 
 static GMutex lock;
@@ -30,6 +30,8 @@ static uint64_t shared_pos;         /* versions up to there stay */
 
 static void add(TtNodeId id, const TtFullDesc *d)
 {
+    bool versions_stay = tt_session.manifest.features & TT_FEATURE_DISKS;
+
     g_mutex_lock(&lock);
     going = going ?: g_array_new(false, false, sizeof(Going));
     for (unsigned i = 0; i < d->n_disks; i++) {
@@ -38,7 +40,7 @@ static void add(TtNodeId id, const TtFullDesc *d)
             .version = d->disks[i].version,
         };
 
-        if (g.version && d->disks[i].is_writable) {
+        if (d->disks[i].is_writable && !(g.version && versions_stay)) {
             g_array_append_val(going, g);
         } else {
             g_free(g.image);
@@ -68,7 +70,6 @@ void tt_cpdisks_going(TtPageStore *store, TtNodeId id)
 
     if (tt_pagestore_info(store, id, &info) && info.flags & TT_CHECKPOINT_FULL &&
         info.pos > qatomic_read(&shared_pos) &&
-        !(tt_session.manifest.features & TT_FEATURE_DISKS) &&
         tt_pagestore_blob(store, id, &blob, &len, NULL) == TT_OK && blob) {
         add_blob(id, (TtBytes) { blob, len });
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The parts of `tt disk`: tt-tool-disk.c lists and describes, tt-tool-diskat.c finds the
- * disk and the version that are meant (tt-tool-diskrun.c those of a run), tt-tool-diskout.c exports and serves,
- * tt-tool-disknbd.c has qemu-nbd read a version for us, tt-tool-diskdiff.c compares two,
- * tt-tool-diskvolumes.c finds their file systems, and tt-tool-diskfiles.c compares these
- * (with libext2fs, through tt-tool-extio.c).
+ * disk and the version that are meant (tt-tool-diskrun.c those of a run),
+ * tt-tool-diskout.c exports and serves, tt-tool-disknbd.c has qemu-nbd read a version for
+ * us, tt-tool-diskdiff.c compares two, tt-tool-diskvolumes.c finds their file systems, and
+ * tt-tool-diskfiles.c compares these (with libext2fs, through tt-tool-extio.c).
  */
 #ifndef TT_TOOL_DISK_H
 #define TT_TOOL_DISK_H
@@ -51,6 +51,7 @@ typedef struct ToolDiskPin {
     uint64_t pos;
     TtVersionId version;
     char *name;                 /* of the checkpoint, or "" */
+    char *changed;              /* an image below that is another one now; or NULL */
 } ToolDiskPin;
 
 /* The image of @run's disk @wanted, or (NULL) of the only one. NULL: said why. g_free. */

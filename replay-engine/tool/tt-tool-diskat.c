@@ -75,6 +75,9 @@ static int find_version(const ToolDisk *d, const char *text, ToolDiskAt *at)
     TtVersionInfo v;
     uint64_t n;
 
+    if (!*text) {
+        return tool_complain("a version is missing: give its number or its name");
+    }
     if (tool_parse_number(text, &n) && n <= UINT32_MAX) {
         at->id = n;
         if (n == 0) {

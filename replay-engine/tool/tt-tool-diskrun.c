@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- which disk ---- */
 
@@ -76,6 +77,7 @@ char *tool_disk_of_run(const char *run, const char *wanted)
 static void pin_clear(void *p)
 {
     g_free(((ToolDiskPin *)p)->name);
+    g_free(((ToolDiskPin *)p)->changed);
 }
 
 /* Of the run's own disks the image is relative to the run. */
@@ -97,6 +99,25 @@ bool tool_full_desc(TtPageStore *store, TtNodeId id, void **blob, TtFullDesc *de
            tt_fulldesc_find(s.full, desc, NULL) == TT_OK;
 }
 
+/* An image below the disk that is there, and is not what it was at the checkpoint. */
+static char *changed_image(const ToolDisk *d, const TtFullDisk *k)
+{
+    g_autofree char *run = g_canonicalize_filename(d->run, NULL);
+
+    for (unsigned i = 0; i < k->n_files; i++) {
+        g_autofree char *path = g_canonicalize_filename(k->files[i].path, run);
+        struct stat st;
+
+        if (!stat(path, &st) &&
+            ((uint64_t)st.st_size != k->files[i].size_bytes ||
+             st.st_mtim.tv_sec * 1000000000ull + st.st_mtim.tv_nsec !=
+             k->files[i].mtime_ns)) {
+            return g_steal_pointer(&path);
+        }
+    }
+    return NULL;
+}
+
 static void take_checkpoint(const ToolDisk *d, TtPageStore *store,
                             const TtCheckpointInfo *info, GArray *pins)
 {
@@ -110,7 +131,8 @@ static void take_checkpoint(const ToolDisk *d, TtPageStore *store,
         const TtFullDisk *k = &desc.disks[i];
 
         if (k->version && is_image_of(d, k->image)) {
-            ToolDiskPin p = { info->id, info->pos, k->version, g_strdup(desc.name) };
+            ToolDiskPin p = { info->id, info->pos, k->version, g_strdup(desc.name),
+                              changed_image(d, k) };
 
             g_array_append_val(pins, p);
             break;
@@ -163,6 +185,10 @@ static bool find_place(const ToolDisk *d, const GArray *pins, const char *text,
     TtDiag diag;
 
     *pin = NULL;
+    if (is_name && !text[1]) {
+        tool_complain("the name of a full checkpoint or of a mark is missing after '@'");
+        return false;
+    }
     if (!is_name && !tool_parse_number(text, &n)) {
         tool_complain("--at takes a position, the id of a full checkpoint, or @ and the "
                       "name of one or of a mark, not '%s'", text);
@@ -233,6 +259,14 @@ int tool_disk_at_place(const ToolDisk *d, const char *text, ToolDiskAt *at)
     if (!tt_blockmap_version_info(d->map, pin->version, &v)) {
         return tool_complain("version %" PRIu32 " of '%s', which checkpoint %" PRIu32 " "
                              "needs, is missing", pin->version, d->path, pin->checkpoint);
+    }
+    if (pin->changed) {
+        g_autofree char *note =
+            g_strdup_printf("the image '%s' has changed since checkpoint %" PRIu32 ": where "
+                            "the guest had written nothing, the version is like the image "
+                            "now", pin->changed, pin->checkpoint);
+
+        tool_note(note);
     }
     where = tool_number(pin->pos);
     at->id = pin->version;

@@ -4,6 +4,8 @@
 
   tests/bench/bench-disk.py [-n ROUNDS] [--seconds S] [--interval S] [--jobs J[,J...]]
   tests/bench/bench-disk.py --curve [-n ROUNDS] [--versions N]
+  tests/bench/bench-disk.py --clusters [-n ROUNDS]
+  tests/bench/bench-disk.py --cold [-n ROUNDS]
 
 The first form: fio and dd in the Linux guest (fio of this Debian), under the recorder,
 on one qcow2 image, with a checkpoint each 10 s: written directly (disk=image), and with a
@@ -16,6 +18,11 @@ wrote until the time was over.
 --curve: QEMU's own `qemu-img bench` on one disk of 1 GiB, random writes and reads of
 4 KiB, after 0, 1, 10, 100... versions, of each of which a random 4 MiB was written, and
 the same of a qcow2 image without any. Prints MiB/s, the median of the rounds.
+
+--clusters: the same disk with clusters of several sizes, directly after a version was
+made: random writes of 4 KiB, each of which has to copy a cluster, random reads, then
+sequential writes of 64 KiB after another version. --cold: reads of what is not in the
+page cache, with 8 requests at a time: tt divided by qcow2, of pairs.
 """
 import argparse
 import os
@@ -187,6 +194,73 @@ def curve(args, work):
                   'MiB/s', flush=True)
 
 
+def filled(work, fmt, *options):
+    image = f'{work}/disk{"".join(options)}.{fmt}'
+    subprocess.run([f'{TOP}/build/qemu-img', 'create', '-q', '-f', fmt, *options, image,
+                    '1G'], check=True)
+    subprocess.run([f'{TOP}/build/qemu-img', 'bench', '-q', '-f', fmt, '-w', '-c', '1024',
+                    '-s', '1M', image], check=True, stdout=subprocess.DEVNULL)
+    return image
+
+
+def timed(image, fmt, *how):
+    began = time.monotonic()
+    subprocess.run([f'{TOP}/build/qemu-img', 'bench', '-q', '-f', fmt, '-t', 'writeback',
+                    *how, image], check=True, stdout=subprocess.DEVNULL)
+    return time.monotonic() - began
+
+
+RANDOM_4K = ['-s', '4096', '-S', str(4096 * 25013), '-d', '8']
+CLUSTERS = ('4k', '16k', '32k', '64k', '256k', '2M')
+
+
+def clusters(args, work):
+    images = {c: filled(work, 'tt', '-o', f'cluster_size={c}') for c in CLUSTERS}
+    found = {}
+    for number in range(args.rounds):
+        for size in CLUSTERS[::-1 if number % 2 else 1]:
+            image = images[size]
+            snapshot = [f'{TOP}/build/qemu-img', 'snapshot', image]
+            subprocess.run([*snapshot, '-c', 'a'], check=True)
+            row = [4000 / 256 / timed(image, 'tt', '-w', '--flush-interval', '1000', '-c',
+                                      '4000', *RANDOM_4K),
+                   20000 / 256 / timed(image, 'tt', '-c', '20000', *RANDOM_4K)]
+            subprocess.run([*snapshot, '-c', 'b'], check=True)
+            row.append(256 / timed(image, 'tt', '-w', '--flush-interval', '1000', '-c',
+                                   '4096', '-s', '65536', '-d', '8'))
+            for name in 'ab':
+                subprocess.run([*snapshot, '-d', name], check=True)
+            found.setdefault(size, []).append(row)
+    for size, rows in found.items():
+        write, read, sequential = (
+            f'{statistics.median(c):.0f} ({min(c):.0f} to {max(c):.0f})' for c in zip(*rows))
+        print(f'clusters of {size:5} random write {write}, read {read}, sequential write '
+              f'{sequential} MiB/s')
+
+
+def forget(path):
+    """Out of the page cache with it."""
+    fd = os.open(path, os.O_RDONLY)
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+
+
+def cold(args, work):
+    images = {fmt: filled(work, fmt) for fmt in ('qcow2', 'tt')}
+    for name, how in (('random 4 KiB', ['-c', '8000', *RANDOM_4K]),
+                      ('sequential 64 KiB', ['-c', '8192', '-s', '65536', '-d', '8'])):
+        ratios = []
+        for number in range(args.rounds):
+            seconds = {}
+            for fmt in ('qcow2', 'tt')[::-1 if number % 2 else 1]:
+                forget(images[fmt])
+                seconds[fmt] = timed(images[fmt], fmt, *how)
+            ratios.append(seconds['qcow2'] / seconds['tt'])
+        print(f'cold, {name}: {statistics.median(ratios):.2f} ({min(ratios):.2f} to '
+              f'{max(ratios):.2f})')
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument('-n', '--rounds', type=int, default=3)
@@ -196,11 +270,14 @@ def main():
     p.add_argument('--mode', default='tt', choices=list(MODES)[1:],
                    help='tt-unpinned: checkpoints pin nothing')
     p.add_argument('--curve', action='store_true')
+    p.add_argument('--clusters', action='store_true')
+    p.add_argument('--cold', action='store_true')
     p.add_argument('--versions', type=int, default=1000)
     p.add_argument('--qemu', default=f'{TOP}/build/qemu-system-x86_64')
     args = p.parse_args()
     with tempfile.TemporaryDirectory(prefix='tt-bench-disk-') as work:
-        (curve if args.curve else in_guest)(args, work)
+        (curve if args.curve else clusters if args.clusters else cold if args.cold else
+         in_guest)(args, work)
 
 
 if __name__ == '__main__':

@@ -7,9 +7,11 @@
  *   no-holes       no file can give space back
  *   full           there is no space for what is written to a file *.tt
  *   slow           ... and that takes 0.3 s
+ *   slow-sync      a flush takes 0.3 s more
+ *   not-cached     nothing can be read without waiting
  *
- * The file "calls" there says, in their order, what was flushed ("sync NAME") and what was
- * to give space back ("hole NAME"). */
+ * The file "calls" there says, in their order, what was flushed ("sync NAME"), what was to
+ * give space back ("hole NAME") and to be read without waiting ("try NAME"). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static int is_on(const char *fault, const char *name)
@@ -72,6 +75,9 @@ int fdatasync(int fd)
     int ret = syscall(SYS_fdatasync, fd);
 
     note("sync", fd);
+    if (is_on("slow-sync", "")) {
+        usleep(300 * 1000);
+    }
     return ret;
 }
 
@@ -91,6 +97,16 @@ int fallocate64(int fd, int mode, off64_t offset, off64_t len)
         return -1;
     }
     return syscall(SYS_fallocate, fd, mode, offset, len);
+}
+
+ssize_t preadv64v2(int fd, const struct iovec *iov, int n, off64_t offset, int flags)
+{
+    note("try", fd);
+    if (is_on("not-cached", "")) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return syscall(SYS_preadv2, fd, iov, n, offset, 0, flags);
 }
 
 ssize_t pwrite64(int fd, const void *buf, size_t len, off64_t offset)

@@ -62,8 +62,9 @@ def write_disk(work, path, *commands):
 class Writer:
     """A QEMU that has the disk open, and the model of what it does."""
 
-    def __init__(self, work, path, rng, count):
+    def __init__(self, work, path, rng, count, device='disk'):
         self.work, self.path, self.rng, self.count = work, path, rng, count
+        self.device = device
         self.sure = {}                  # block -> value flushed
         self.later = {}                 # block -> values since
         self.versions = {}              # name -> {block: value}
@@ -86,13 +87,13 @@ class Writer:
         for block in range(first, first + n):
             self.later.setdefault(block, []).append(value)
         how = '-z' if value == 0 else f'-P {value}'
-        said = vm.qmp.hmp(f'qemu-io disk "write {how} {first * BLOCK} {n * BLOCK}"')
+        said = vm.qmp.hmp(f'qemu-io {self.device} "write {how} {first * BLOCK} {n * BLOCK}"')
         check('error' not in said.lower() and 'failed' not in said.lower(),
               f'a write failed: {said}')
 
     def flush(self, vm):
         head = {b: self.head(b) for b in range(BLOCKS)}
-        said = vm.qmp.hmp('qemu-io disk flush')
+        said = vm.qmp.hmp(f'qemu-io {self.device} flush')
         check('failed' not in said, f'a flush failed: {said}')
         self.settle(head)
 

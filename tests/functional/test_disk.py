@@ -6,7 +6,8 @@ import os
 
 from disker import (checked, contents, kill_writers, new_disk, qemu_img, write_disk)
 from guests import linux_args
-from ttlib import Vm, check, equal, limit, run_tool, seed, tool, tt, wait_until
+from ttlib import (Vm, check, equal, limit, one_sentence, run_tool, seed, tool, tt,
+                   wait_until)
 
 SIZE = 3 << 20
 
@@ -132,6 +133,27 @@ def test_refused(work):
     said = run_tool(tool('qemu-img'), 'create', '-f', 'tt', '-o', 'cluster_size=5000',
                     os.path.join(work, 'odd.tt'), '1m', rc=1)[1]
     check('power of two' in said, said)
+
+
+def test_no_name(work):
+    """No name stands for a version without a name: it has its number."""
+    path = new_disk(work, size=SIZE)
+    write(path, 'write -P 1 0 64k')
+    qemu_img('snapshot', '-c', '', path)
+    write(path, 'write -P 2 0 64k')
+    before = contents(work, path)
+    out = os.path.join(work, 'out')
+    said = run_tool(tool('qemu-img'), 'snapshot', '-a', '', path, rc=1)[1]
+    equal(said.count('\n'), 1, said)
+    run_tool(tool('qemu-img'), 'convert', '-l', 'snapshot.name=', '-O', 'raw', path, out,
+             rc=1)
+    said = one_sentence(tt('disk', 'export', path, out, '--version', '', rc=1).stderr,
+                        'a version without a name')
+    check('a version is missing' in said, said)
+    equal(contents(work, path) == before, True, 'the disk as it was')
+    qemu_img('snapshot', '-a', '1', path)
+    equal(contents(work, path)[:65536] == b'\1' * 65536, True, 'version 1')
+    checked(path)
 
 
 def test_rebase(work):

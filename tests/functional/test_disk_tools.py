@@ -11,6 +11,8 @@ import subprocess
 from disker import checked, contents, new_disk, qemu_img, write_disk
 from ext import MB, change_ext4, gpt, make_ext4, mbr, put, read_ext4
 from guests import own_args
+from test_disk_collect import disk_args
+from test_full import add_full
 from ttlib import (Vm, check, equal, limit, one_sentence, recorder, run_tool, seed, tool,
                    tt)
 
@@ -385,6 +387,37 @@ def test_run(work):
     check("nor a mark named 'none'" in said, said)
     said = one_sentence(tt('disk', 'list', run, '--disk', 'hda', rc=1).stderr, 'no disk')
     check("no disk 'hda'" in said, said)
+
+
+@limit(60)
+def test_no_name(work):
+    """An @ without a name is refused: it is not the last checkpoint without one."""
+    with recorder(work, disk_args(work), qmp=1) as vm:
+        vm.wait_serial('ticks')
+        add_full(vm)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    out = os.path.join(work, 'out.raw')
+    for args in (('export', vm.run, out, '--at', '@'), ('diff', vm.run, '@', 'now')):
+        said = one_sentence(tt('disk', *args, rc=1).stderr, args[0])
+        check("is missing after '@'" in said, said)
+    check(not os.path.exists(out), 'something was exported')
+
+
+@limit(60)
+def test_changed_base(work):
+    """A version of a run whose image has changed is not passed off as whole."""
+    with recorder(work, disk_args(work), qmp=1, options=',disk=commit') as vm:
+        vm.wait_serial('ticks')
+        point = str(add_full(vm)['id'])
+        vm.qmp.hmp('qemu-io disk0 "write -P 2 0 64k"')
+        out = os.path.join(work, 'out.raw')
+        equal(tt('disk', 'export', vm.run, out, '--at', point).stderr, '', 'what is said')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    said = one_sentence(tt('disk', 'export', vm.run, out, '--force', '--at', point).stderr,
+                        'behind the commit')
+    check('disk.img' in said and f'has changed since checkpoint {point}' in said, said)
 
 
 @limit(400)

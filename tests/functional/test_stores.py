@@ -149,8 +149,9 @@ def test_started_later(work):
             vm.wait_serial(READY, 60)
             said = vm.qmp.hmp(f'tt record start {run} disk=other')
             check("'private', 'commit' or 'image'" in said, said)
+            began = len(vm.serial)
             vm.qmp.cmd('tt-record-start', 60, dir=run, disk=disk)
-            before, began = read_bytes(image_of(work)), len(vm.serial)
+            before = read_bytes(image_of(work))
             vm.wait_serial('TT-DONE vda', 100)
             vm.qmp.cmd('tt-record-stop', 60)
             console = vm.serial[began:]

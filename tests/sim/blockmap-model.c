@@ -31,6 +31,7 @@ typedef struct State {
     Content *version[VERSIONS_MAX];
     unsigned n;
     Content head;                       /* its id: 0 */
+    unsigned base;                      /* number in the name of the backing file */
 } State;
 
 typedef struct Model {
@@ -223,6 +224,9 @@ static const char *compare(Model *m, const State *st, bool may_be_late)
     tt_blockmap_info(m->map, &all);
     if (all.n_versions != st->n || all.parent != st->head.parent) {
         return "other versions, or another parent of the head";
+    }
+    if (all.backing && atoi(all.backing + strlen("base")) != (int)st->base) {
+        return "another backing file";
     }
     for (unsigned i = 0; i < st->n; i++) {
         const Content *v = st->version[i];
@@ -584,6 +588,17 @@ static void do_goto(Model *m)
     m->now.head.parent = v ? v->id : 0;
 }
 
+/* The backing file gets another name. */
+static void do_rename(Model *m)
+{
+    g_autofree char *name = NULL;
+
+    if (m->has_backing) {
+        name = g_strdup_printf("base%u", ++m->now.base);
+        tt_blockmap_set_backing(m->map, name, NULL, NULL);
+    }
+}
+
 /* ---- cuts ---- */
 
 static void reopen(Model *m)
@@ -705,6 +720,9 @@ static void do_rest(Model *m, unsigned k)
     } else if (k < 30) {
         m->doing = "opening";
         reopen(m);
+    } else if (k < 31) {
+        m->doing = "another backing file";
+        do_rename(m);
     } else {
         m->doing = "looking at all";
         check_now(m);

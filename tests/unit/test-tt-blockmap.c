@@ -507,6 +507,67 @@ static void test_long_journal(void)
 
 /* ---- bad input ---- */
 
+static uint64_t size_of(const Disk *d)
+{
+    TtDiskInfo info;
+
+    tt_blockmap_info(d->map, &info);
+    return info.size_bytes;
+}
+
+static void begin(Disk *d, TtBlockPlan *plan)
+{
+    g_assert_cmpint(tt_blockmap_commit_begin(d->map, plan, NULL), ==, TT_OK);
+}
+
+static void end(Disk *d, const TtBlockPlan *plan, bool ok)
+{
+    for (unsigned i = 0; ok && i < plan->n; i++) {
+        const TtBlockStep *s = &plan->step[i];
+
+        if (s->kind == TT_BLOCK_WRITE) {
+            d->io->ops->write_at(d->io, s->offset, s->data, s->len, NULL);
+        }
+    }
+    tt_blockmap_commit_end(d->map, ok);
+}
+
+/* What changes the file head while a commit runs is in the next one, whatever kind of
+ * commit that was. */
+static void test_head_beside_a_commit(void)
+{
+    Disk d = disk_new(8, "old");
+    TtBlockPlan plan;
+    TtDiskInfo info;
+
+    put(&d, 0, CLUSTER);
+    begin(&d, &plan);                                   /* a record */
+    g_assert_cmpint(tt_blockmap_grow(d.map, 9 * CLUSTER, NULL), ==, TT_OK);
+    end(&d, &plan, true);
+    g_assert_true(tt_blockmap_is_dirty(d.map));
+    begin(&d, &plan);                                   /* the journal anew */
+    g_assert_cmpint(tt_blockmap_grow(d.map, 10 * CLUSTER, NULL), ==, TT_OK);
+    end(&d, &plan, true);
+    reopen(&d);
+    g_assert_cmpuint(size_of(&d), ==, 9 * CLUSTER);
+    g_assert_cmpint(tt_blockmap_grow(d.map, 10 * CLUSTER, NULL), ==, TT_OK);
+    begin(&d, &plan);
+    g_assert_cmpint(tt_blockmap_set_backing(d.map, "new", "raw", NULL), ==, TT_OK);
+    end(&d, &plan, true);
+    g_assert_true(tt_blockmap_is_dirty(d.map));
+    begin(&d, &plan);
+    end(&d, &plan, false);
+    g_assert_true(tt_blockmap_is_dirty(d.map));
+    commit(&d);
+    g_assert_false(tt_blockmap_is_dirty(d.map));
+    reopen(&d);
+    tt_blockmap_info(d.map, &info);
+    g_assert_cmpuint(info.size_bytes, ==, 10 * CLUSTER);
+    g_assert_cmpstr(info.backing, ==, "new");
+    g_assert_cmpint(at(&d, 0).kind, ==, TT_BLOCK_HOST);
+    disk_free(&d);
+}
+
 static void test_bad_spec(void)
 {
     TtBlockSpec odd = { .size_bytes = 1000 }, large = { .size_bytes = 1ull << 50 };
@@ -574,6 +635,8 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/blockmap/file/damage-is-told-from-a-cut", test_damage);
     g_test_add_func("/tt/blockmap/file/each-operation-fails-once", test_each_failure);
     g_test_add_func("/tt/blockmap/file/long-journal-is-made-anew", test_long_journal);
+    g_test_add_func("/tt/blockmap/file/head-changes-beside-a-commit",
+                    test_head_beside_a_commit);
     g_test_add_func("/tt/blockmap/bad/spec", test_bad_spec);
     g_test_add_func("/tt/blockmap/bad/not-ours", test_not_ours);
     g_test_add_func("/tt/blockmap/sizes-of-clusters", test_sizes);
