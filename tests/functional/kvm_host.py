@@ -34,11 +34,10 @@ in_parts()
 {
     out=$1 parts=$2 last=$3 part=0 asked=0
     shift 3
-    mkfifo /tmp/monitor
-    "$@" -serial file:$out.serial -monitor stdio < /tmp/monitor > $out.log 2>&1 &
+    mkfifo $out.monitor
+    "$@" -serial file:$out.serial -monitor stdio < $out.monitor > $out.log 2>&1 &
     qemu=$!
-    exec 3> /tmp/monitor
-    trap '' PIPE
+    exec 3<> $out.monitor
     until [ -s $out.serial ] || has_ended; do
         usleep 5000
     done
@@ -55,7 +54,7 @@ in_parts()
     wait $qemu
     echo $? > $out.status
     exec 3>&-
-    rm /tmp/monitor
+    rm $out.monitor
 }
 """
 
