@@ -17,7 +17,7 @@ CPU = 'max,+svm,+npt,+tsc-scale'
 # Registers and memory in loops, exceptions, interrupts by timer and disk, DMA into code
 # and data, string instructions, ports and MMIO, HLT, self-modification, x87 and SSE.
 GUESTS = ('exceptions', 'window', 'debug', 'hlt', 'smc', 'lines64', 'fp', 'dmacode', 'mmiox',
-          'selfdma', 'btflags', 'undef', 'rdmsr', 'bigram')
+          'selfdma', 'btflags', 'undef', 'rdmsr', 'bigram', 'quiet')
 PLACE = re.compile(r'/[^,=\s]+')
 # in_parts OUT PARTS LAST COMMAND...: an answer of the monitor ends with its next prompt.
 IN_PARTS = r"""
