@@ -403,6 +403,7 @@ static const TtVcpuBackend backend = {
     .fingerprint = tt_kvm_fingerprint,
     .flush = flush, .turn_to = turn_to, .deliver = deliver,
     .mode_changed = mode_changed, .can_begin = tt_kvm_can_begin,
+    .refusal = tt_kvm_refusal,
     .hold_us = TT_KVM_HOLD_US, .kick = kick,
 };
 

@@ -14,12 +14,12 @@ from ttlib import (BUILD, Gdb, check, check_exact, end_of, equal, goto_exact, li
 # Linux takes longer: kvm_report.py has it, and all guests.
 EXACT = ('hlt', 'smc', 'lines64', 'fp', 'selfdma', 'btflags', 'debug', 'mmiox', 'window',
          'quiet')
-# Recorded in parts: {guest: (append, parts, said to the monitor in the last part)}. Their
+# Recorded in parts: {guest: (append, parts, what is done in the last one)}. Their
 # rounds last several times as long as the parts before the last one, which lasts to their
 # end. A tick of hlt is mostly on its way where one of its parts begins.
-PARTS = {'fp': ('rounds=20000', 3, ''), 'selfdma': ('rounds=120', 3, ''),
-         'hlt': ('hz=8000 rounds=100 nmis=1', 8, 'nmi'),
-         'quiet': ('rounds=1 nmis=1', 1, 'nmi')}
+PARTS = {'fp': ('rounds=20000', 3, ':'), 'selfdma': ('rounds=120', 3, ':'),
+         'hlt': ('hz=8000 rounds=100 nmis=1', 8, 'ask nmi'),
+         'quiet': ('rounds=1 nmis=1', 1, 'ask nmi')}
 NO_CHAINS = ['-d', 'nochain']   # each block is looked up
 
 
@@ -124,11 +124,63 @@ def test_parts(work):
         check('vector=0x2\n' in text, f'no NMI is in the last part of {name}')
 
 
+def packet(text):
+    """A packet of gdb's for the shell's printf; the acknowledgement of the answer before
+    comes first."""
+    return f'+${text}#{sum(text.encode()) & 255:02x}'
+
+
+def gdb_says(*packets):
+    """Shell code: they are sent through a pipe, and each answer is waited for."""
+    return '\n'.join(f"say_gdb '{p}'" for p in packets)
+
+
+GDB_PIPE = """
+mkfifo /tmp/gdb.in /tmp/gdb.out
+cat /tmp/gdb.out > /tmp/out/hlt.gdb &
+say_gdb()
+{
+    had=$(grep -o '#' /tmp/out/hlt.gdb | wc -l)
+    printf "$1" > /tmp/gdb.in
+    until [ "$(grep -o '#' /tmp/out/hlt.gdb | wc -l)" -gt "$had" ] || has_ended; do
+        usleep 5000
+    done
+}
+"""
+STOP = r'\003'
+
+
+def test_breakpoints(work):
+    """gdb's breakpoints and steps are refused in a recording, and a recording while there
+    are breakpoints; the VM goes on."""
+    insert = [packet('Z0,300000,1'), packet('Z1,300000,1'), packet('Z2,300000,1')]
+    goes_on = f"printf '{packet('c')}' > /tmp/gdb.in"
+    steps = [
+        gdb_says(STOP, *insert, packet('vCont;s:p1.1')), goes_on,
+        'ask "tt record stop"', 'ask stop', gdb_says(insert[0]),
+        'ask "tt record start /tmp/out/no"', gdb_says(packet('z0,300000,1'), insert[1]),
+        'ask "tt record start /tmp/out/no"', gdb_says(packet('z1,300000,1')), goes_on,
+        'ask nmi']
+    args = [*guest_args(work, 'hlt', 'rounds=100 nmis=1'), '-chardev',
+            'pipe,id=gdb,path=/tmp/gdb', '-gdb', 'chardev:gdb']
+    run = in_host(work, [Job('hlt', args, parts=1, before=GDB_PIPE,
+                             last='\n'.join(steps))], timeout=60)['hlt']
+    said = read_text(os.path.join(work, 'hlt.gdb'))
+    equal(re.findall(r'\$([^#]*)#', re.sub(r'T05[^#]*', 'T05', said)),
+          ['T02thread:01;', 'E22', 'E22', 'E22', 'T05', 'T02thread:01;', 'OK', 'OK', 'OK',
+           'OK', 'W00'], 'what gdb got')
+    log = read_text(os.path.join(work, 'hlt.log'))
+    equal(log.count('no breakpoints, watchpoints and steps of gdb'), 1, 'warnings')
+    equal(log.count('Error: gdb has breakpoints or watchpoints in this VM'), 2, 'refusals')
+    check_ended('hlt', run)
+    replay(work, run.parts[0])
+
+
 def test_part_script(work):
     """Of the job in parts: it ends when QEMU does, and leaves SIGPIPE as it was."""
     out = os.path.join(work, 'job')
     script = ('usleep() { :; }\n' + IN_PARTS +
-              f'in_parts {out} 3 "" sh -c "exit 7"\n'
+              f'last() {{ :; }}\nin_parts {out} 3 sh -c "exit 7"\n'
               'sh -c \'kill -PIPE $$; echo survived\'\n')
     done = subprocess.run(['sh', '-c', script], capture_output=True, text=True, timeout=30)
     equal(read_text(f'{out}.status'), '7\n', 'the status of QEMU')
