@@ -84,6 +84,8 @@ typedef struct TtVcpuBackend {
     /* The vCPU is stopped: can a recording begin here? False: let it run a moment. NULL:
      * it can anywhere. */
     bool (*can_begin)(struct CPUState *cpu);
+    /* Why no recording can begin now, a sentence; NULL: it can. May be NULL itself. */
+    const char *(*refusal)(struct CPUState *cpu);
     /* A recording begins: what else a replay must know of the vCPU is logged. May be
      * NULL. */
     void (*begin)(struct CPUState *cpu);

@@ -9,6 +9,8 @@
  * on, so this table is short-lived.
  */
 #include "qemu/osdep.h"
+#include "accel-tt/tt-vcpu-backend.h"
+#include "accel-tt/tt-vcpus.h"
 #include "debug/tt-agent.h"
 #include "io/tt-base.h"
 #include "tt-gdb-cond-int.h"
@@ -16,6 +18,7 @@
 #include "tt/hooks.h"
 #include "hw/core/cpu.h"
 #include "qemu/cutils.h"
+#include "qemu/error-report.h"
 #include "exec/cpu-common.h"
 #include "exec/gdbstub.h"
 #include "gdbstub/commands.h"
@@ -160,17 +163,32 @@ static bool has_breakpoints(void)
     return false;
 }
 
+/* KVM writes breakpoints into guest RAM, and steps with a flag that the guest can see:
+ * a replay would find neither. gdb shows no sentence for these packets. */
+bool tt_gdb_cannot_stop_at_places(void)
+{
+    if (!tt_recording() || !tt_backend->counts_exits) {
+        return false;
+    }
+    warn_report_once("tt: a VM that is recorded under KVM has no breakpoints, watchpoints "
+                     "and steps of gdb: use them in a replay of the run");
+    return true;
+}
+
 /*
  * gdb inserts again what is there when the condition has changed; QEMU would
  * have two then and remove one.
  */
-bool tt_gdb_inserts(unsigned kind, uint64_t addr, const char *text)
+const char *tt_gdb_inserts(unsigned kind, uint64_t addr, const char *text)
 {
     uint64_t key = key_of(addr, kind);
     bool is_there;
 
+    if (tt_gdb_cannot_stop_at_places()) {
+        return "E22";
+    }
     if (!conditions || kind >= KINDS) {
-        return false;
+        return NULL;
     }
     if (!has_breakpoints()) {
         g_hash_table_remove_all(conditions);    /* of a gdb that is gone */
@@ -179,7 +197,7 @@ bool tt_gdb_inserts(unsigned kind, uint64_t addr, const char *text)
     g_hash_table_replace(conditions, g_memdup2(&key, sizeof(key)),
                          parse_all(text ?: ""));
     tt_gdb_has_conditions = true;
-    return is_there;
+    return is_there ? "OK" : NULL;
 }
 
 void tt_gdb_removes(unsigned kind, uint64_t addr)

@@ -141,10 +141,21 @@ static bool is_broken_off(void)
     return true;
 }
 
+/* gdb has seen the VM run; nothing has moved. */
+static bool answered_step(bool step)
+{
+    if (!step || !tt_gdb_cannot_stop_at_places()) {
+        return false;
+    }
+    vm_start();
+    vm_stop(RUN_STATE_DEBUG);
+    return true;
+}
+
 bool tt_gdb_resume(const char *actions)
 {
     forget_steps();
-    if (is_broken_off()) {
+    if (is_broken_off() || answered_step(has_step(actions))) {
         return true;
     }
     if (tt_replaying() && tt_gdb_run_job()) {

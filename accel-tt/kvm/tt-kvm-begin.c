@@ -33,6 +33,15 @@ bool tt_kvm_can_begin(CPUState *cpu)
         !e.nmi.pending && !(e.interrupt.injected && e.interrupt.soft);
 }
 
+const char *tt_kvm_refusal(CPUState *cpu)
+{
+    struct kvm_guest_debug debug = { 0 };
+
+    kvm_arch_update_guest_debug(cpu, &debug);
+    return debug.control ? "gdb has breakpoints or watchpoints in this VM, and under KVM "
+        "they cannot be recorded: delete them first" : NULL;
+}
+
 bool tt_kvm_take_over(CPUState *cpu)
 {
     struct kvm_vcpu_events e;

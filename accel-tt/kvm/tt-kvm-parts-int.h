@@ -29,6 +29,8 @@ void tt_kvm_log_cpuid(CPUState *cpu);
 /* ---- a recording begins (tt-kvm-begin.c) ---- */
 /* The vCPU is stopped: is nothing under way that no event could say? */
 bool tt_kvm_can_begin(CPUState *cpu);
+/* Why no recording can begin, or NULL. */
+const char *tt_kvm_refusal(CPUState *cpu);
 /* An interrupt that was handed to the kernel before, and not delivered, is logged. True:
  * there was one. */
 bool tt_kvm_take_over(CPUState *cpu);

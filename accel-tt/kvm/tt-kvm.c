@@ -145,16 +145,23 @@ static int enter(CPUState *cpu, bool only_complete)
     return ret;
 }
 
+/* A replay finds the place by the exit's event. An exit without one (a write to ROM) is
+ * no place. */
 static int handle(CPUState *cpu, int ret)
 {
+    bool is_window = cpu->kvm_run->exit_reason == KVM_EXIT_IRQ_WINDOW_OPEN;
+    uint64_t before = kv.exits;
+    int why;
+
     if (ret < 0) {
         error_report("tt: KVM_RUN failed: %s", strerror(-ret));
         return TT_KVM_FAILED;
     }
     kv.is_complete = false;
-    kv.exact = true;
-    kv.is_behind = cpu->kvm_run->exit_reason != KVM_EXIT_IRQ_WINDOW_OPEN;
-    return tt_kvm_exit(cpu, &kv.exits);
+    kv.is_behind = !is_window;
+    why = tt_kvm_exit(cpu, &kv.exits);
+    kv.exact = is_window || kv.exits != before;
+    return why;
 }
 
 /*
@@ -183,7 +190,8 @@ static void inject_nmi(CPUState *cpu)
     struct kvm_vcpu_events events = { 0 };
 
     if (kvm_vcpu_ioctl(cpu, KVM_GET_VCPU_EVENTS, &events) ||
-        events.nmi.masked || events.nmi.pending || events.nmi.injected) {
+        events.nmi.masked || events.nmi.pending || events.nmi.injected ||
+        events.interrupt.shadow) {
         return;                 /* looked at again behind the next exit */
     }
     cpu->interrupt_request &= ~CPU_INTERRUPT_NMI;
@@ -298,9 +306,12 @@ static bool settle(CPUState *cpu, int *why)
 {
     TtLandmark place;
 
+    *why = complete(cpu);
+    if (*why != TT_KVM_GO_ON) {
+        return true;
+    }
     if (kv.exact) {
-        *why = complete(cpu);
-        return *why != TT_KVM_GO_ON || tt_kvm_boundary(cpu, kv.is_behind) != TT_KVM_WITHIN;
+        return tt_kvm_boundary(cpu, kv.is_behind) != TT_KVM_WITHIN;
     }
     if (!tt_kvm_place(cpu, &place)) {
         return false;
@@ -392,6 +403,7 @@ static const TtVcpuBackend backend = {
     .fingerprint = tt_kvm_fingerprint,
     .flush = flush, .turn_to = turn_to, .deliver = deliver,
     .mode_changed = mode_changed, .can_begin = tt_kvm_can_begin,
+    .refusal = tt_kvm_refusal,
     .hold_us = TT_KVM_HOLD_US, .kick = kick,
 };
 

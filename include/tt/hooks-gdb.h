@@ -28,9 +28,10 @@ bool tt_gdb_takes(uint8_t byte, bool is_idle);
 typedef struct _GArray TtGdbParams;
 bool tt_gdb_defers(void (*handler)(TtGdbParams *params, void *opaque),
                    TtGdbParams *params);
-/* A breakpoint of gdb's with its conditions (or NULL) is inserted, removed.
- * True: it is there already. @kind: 0 software, 1 hardware. */
-bool tt_gdb_inserts(unsigned kind, uint64_t addr, const char *conditions);
+/* A breakpoint of gdb's with its conditions (or NULL) is inserted, removed. The answer,
+ * where it is there already or cannot be; or NULL. @kind: 0 software, 1 hardware, else a
+ * watchpoint. */
+const char *tt_gdb_inserts(unsigned kind, uint64_t addr, const char *conditions);
 void tt_gdb_removes(unsigned kind, uint64_t addr);
 /* The answer to a write into history. */
 const char *tt_gdb_refuse_write(bool memory);

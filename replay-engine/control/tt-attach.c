@@ -146,6 +146,10 @@ static bool is_possible(TtRecordOptions *opt, Error **errp)
 {
     const char *why = kvm_enabled() ? tt_kvm_unrecordable(opt) : NULL;
 
+    if (!why && tt_backend->refusal) {
+        why = tt_backend->refusal(first_cpu);
+    }
+
     if (why) {
         error_setg(errp, "%s", why);
     }

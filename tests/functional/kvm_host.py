@@ -17,9 +17,10 @@ CPU = 'max,+svm,+npt,+tsc-scale'
 # Registers and memory in loops, exceptions, interrupts by timer and disk, DMA into code
 # and data, string instructions, ports and MMIO, HLT, self-modification, x87 and SSE.
 GUESTS = ('exceptions', 'window', 'debug', 'hlt', 'smc', 'lines64', 'fp', 'dmacode', 'mmiox',
-          'selfdma', 'btflags', 'undef', 'rdmsr', 'bigram')
+          'selfdma', 'btflags', 'undef', 'rdmsr', 'bigram', 'quiet')
 PLACE = re.compile(r'/[^,=\s]+')
-# in_parts OUT PARTS LAST COMMAND...: an answer of the monitor ends with its next prompt.
+# in_parts OUT PARTS COMMAND...: an answer of the monitor ends with its next prompt; `last`
+# is defined outside.
 IN_PARTS = r"""
 has_ended() { ! kill -0 $qemu 2> /dev/null; }
 ask()
@@ -32,13 +33,12 @@ ask()
 }
 in_parts()
 {
-    out=$1 parts=$2 last=$3 part=0 asked=0
-    shift 3
-    mkfifo /tmp/monitor
-    "$@" -serial file:$out.serial -monitor stdio < /tmp/monitor > $out.log 2>&1 &
+    out=$1 parts=$2 part=0 asked=0
+    shift 2
+    mkfifo $out.monitor
+    "$@" -serial file:$out.serial -monitor stdio < $out.monitor > $out.log 2>&1 &
     qemu=$!
-    exec 3> /tmp/monitor
-    trap '' PIPE
+    exec 3<> $out.monitor
     until [ -s $out.serial ] || has_ended; do
         usleep 5000
     done
@@ -51,11 +51,11 @@ in_parts()
             usleep 20000
         fi
     done
-    [ -z "$last" ] || ask "$last"
+    last
     wait $qemu
     echo $? > $out.status
     exec 3>&-
-    rm /tmp/monitor
+    rm $out.monitor
 }
 """
 
@@ -64,9 +64,10 @@ class Job:
     """One recording: a QEMU command line with paths of this machine."""
 
     def __init__(self, name, args, options='', limit=60, before='', after='',
-                 accel='kvm', parts=0, last=''):
+                 accel='kvm', parts=0, last=':'):
         """parts: so many recordings, one after the other, by tt record start; the last
-        one lasts to the guest's end, and `last` is said to the monitor in it."""
+        one lasts to the guest's end, and `last` is shell code that is executed in it:
+        `ask COMMAND` asks the monitor."""
         self.name, self.args, self.options = name, list(args), options
         self.parts, self.last = parts, last
         self.limit, self.before, self.after, self.accel = limit, before, after, accel
@@ -94,8 +95,8 @@ def script_of(job, archive):
     out = f'/tmp/out/{job.name}'
     qemu = f'timeout {job.limit} qemu -L /usr/share/qemu -accel {job.accel} {words} '
     if job.parts:
-        return (f'{job.before}\nin_parts {out} {job.parts} {quoted(job.last)} {qemu}'
-                f'-tt ready\necho TT-JOB {job.name}\n{job.after}\n')
+        return (f'{job.before}\nlast()\n{{\n{job.last}\n}}\n'
+                f'in_parts {out} {job.parts} {qemu}-tt ready\necho TT-JOB {job.name}\n{job.after}\n')
     return (f'{job.before}\n{qemu}'
             f'-serial file:{out}.serial -tt record,dir={out}.run{job.options} '
             f'> {out}.log 2>&1 < /dev/null\n'
