@@ -161,7 +161,6 @@ void tt_convert_hunt_ends(CPUState *cpu)
 {
     cpu_breakpoint_remove_by_ref(cpu, hunt.bp);
     tt_hunting = false;
-    tt_convert_counts.places++;
     tt_convert_counts.candidates += hunt.candidates;
     tt_convert_counts.same_registers += hunt.same_registers;
 }

@@ -215,6 +215,17 @@ static void do_annotation(const TtEvent *ev)
 
 typedef enum Step { RUN, AGAIN, STAND } Step;
 
+/* The landmark at the cursor is here. */
+static void found(CPUState *cpu)
+{
+    if (tt_convert_is_hunting()) {
+        tt_convert_hunt_ends(cpu);
+    }
+    tt_convert_counts.places++;
+    pop();
+    cv.at_place = true;
+}
+
 /* The vCPU stands where @ev happened, or runs until it does. */
 static Step reach(CPUState *cpu, const TtEvent *ev)
 {
@@ -224,11 +235,7 @@ static Step reach(CPUState *cpu, const TtEvent *ev)
     }
     if (ev->kind == TT_EV_LANDMARK) {
         if (tt_convert_is_here(cpu, ev)) {
-            if (tt_convert_is_hunting()) {
-                tt_convert_hunt_ends(cpu);
-            }
-            pop();
-            cv.at_place = true;
+            found(cpu);
             return AGAIN;
         }
         cv.at_place = false;
@@ -422,9 +429,7 @@ static bool left(CPUState *cpu, int why)
         return true;
     }
     if (why == EXCP_DEBUG && tt_convert_is_hunting()) {
-        tt_convert_hunt_ends(cpu);
-        pop();
-        cv.at_place = true;
+        found(cpu);
     } else if (why == EXCP_HLT) {
         if (!ev || ev->kind != TT_EV_HLT) {
             tt_replay_report("the guest halts, recorded was '%s'",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What was recorded under KVM (in the emulated host) replays exactly under TCG, and is a
-run like any other then. Linux: kvm_report.py, by hand."""
+run like any other then. Linux: test_kvm_linux.py."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from kvm_host import Job, in_host
 from ttlib import (Gdb, check, check_exact, end_of, equal, goto_exact, limit, replayer,
                    replay, stopped_replay)
 
-# Linux takes longer: kvm_report.py has it, and all guests.
+# kvm_report.py has all guests.
 EXACT = ('hlt', 'smc', 'lines64', 'fp', 'selfdma', 'btflags', 'debug', 'mmiox', 'window')
 # Recorded in parts. Their rounds last several times as long as the parts before the last
 # one, which lasts to their end.
