@@ -139,6 +139,17 @@ char *tt_x86_register_difference(CPUState *cpu, const TtLandmark *p)
     return g_string_free(s, false);
 }
 
+void tt_x86_get_registers(CPUState *cpu, TtLandmark *p)
+{
+    CPUX86State *env = cpu_env(cpu);
+
+    p->pc = env->eip + env->segs[R_CS].base;
+    p->flags = flags_of(cpu);
+    for (unsigned i = 0; i < MIN(CPU_NB_REGS, TT_LANDMARK_REGS); i++) {
+        p->regs[i] = env->regs[i];
+    }
+}
+
 TtX86Match tt_x86_match_place(CPUState *cpu, const TtLandmark *p)
 {
     CPUX86State *env = cpu_env(cpu);

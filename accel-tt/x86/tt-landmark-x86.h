@@ -52,6 +52,9 @@ unsigned tt_x86_equal_registers(struct CPUState *cpu, const TtLandmark *p);
 /* Which of them are not. g_free. */
 char *tt_x86_register_difference(struct CPUState *cpu, const TtLandmark *p);
 
+/* General registers, flags and the address, and no more. */
+void tt_x86_get_registers(struct CPUState *cpu, TtLandmark *p);
+
 TtX86Match tt_x86_match_place(struct CPUState *cpu, const TtLandmark *p);
 
 #endif

@@ -121,20 +121,29 @@ static unsigned length_of(const TtEvent *ev)
     return ev->size ?: ev->aux >> 16;
 }
 
-static void G_NORETURN other(const TtEvent *seen, const TtEvent *want)
+void tt_convert_report_other(const char *does, const TtEvent *want)
 {
-    char a[160], b[160] = "the end of the log";
-    g_autofree char *text = NULL;
+    char text[160] = "the end of the log";
+    g_autofree char *why = NULL;
 
-    tt_event_format(seen, a, sizeof(a));
     if (want) {
-        tt_event_format(want, b, sizeof(b));
+        tt_event_format(want, text, sizeof(text));
     }
     if (want && want->kind == TT_EV_LANDMARK && tt_convert_is_hunting()) {
-        text = tt_convert_hunt_text();
+        why = tt_convert_hunt_text();
     }
-    tt_replay_report("the guest does '%s', recorded was '%s'%s%s", a, b,
-                     text ? ": " : "", text ?: "");
+    tt_replay_report("the guest %s, recorded was '%s'%s%s", does, text, why ? ": " : "",
+                     why ?: "");
+}
+
+static void G_NORETURN other(const TtEvent *seen, const TtEvent *want)
+{
+    char text[160];
+    g_autofree char *does = NULL;
+
+    tt_event_format(seen, text, sizeof(text));
+    does = g_strdup_printf("does '%s'", text);
+    tt_convert_report_other(does, want);
     tt_convert_leave(current_cpu);
 }
 
@@ -169,7 +178,8 @@ static void answer_access(TtEvent *ev)
     while (n < ev->size) {
         const TtEvent *want = expect(ev);
 
-        if (want->addr + known.used != ev->addr + n || length_of(want) > 8) {
+        if (want->addr + known.used != ev->addr + n || length_of(want) > 8 ||
+            known.used >= length_of(want)) {
             other(ev, want);
         }
         tt_put_le64(said, want->val);

@@ -4,11 +4,15 @@
 #include "convert/tt-convert-files.h"
 #include "convert/tt-convert.h"
 #include "io/tt-base.h"
+#include "log/tt-log.h"
+#include "replay/tt-replay-log.h"
 #include "run/tt-manifest.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
+#include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 char *tt_convert_path(const char *name)
@@ -32,6 +36,48 @@ static bool move(const char *from, const char *to, Error **errp)
         return false;
     }
     return true;
+}
+
+/* ---- who may ---- */
+
+/* The log of exits itself is locked: it stays, under another name in the end. A file
+ * system that cannot lock says nothing. */
+bool tt_convert_lock(Error **errp)
+{
+    static int fd = -1;
+    struct stat ours, there;
+    g_autofree char *path = NULL;
+
+    do {
+        g_free(path);
+        path = tt_convert_path(exists(TT_CONVERT_EXITS) ? TT_CONVERT_EXITS : "log");
+        close(fd);
+        fd = qemu_open_old(path, O_RDONLY);
+        if (fd < 0) {
+            return true;            /* who reads it says why */
+        }
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+            error_setg(errp, "another process converts '%s' just now: wait until it is "
+                       "done", tt_printable(tt_session.dir));
+            return false;
+        }
+    } while (fstat(fd, &ours) == 0 && stat(path, &there) == 0 &&
+             ours.st_ino != there.st_ino);      /* it got its new name meanwhile */
+    return true;
+}
+
+bool tt_convert_is_possible(Error **errp)
+{
+    if (!(tt_session.manifest.features & TT_FEATURE_EXITS)) {
+        error_setg(errp, "the run '%s' needs no conversion", tt_session.dir);
+    } else if (tt_replayer.growing) {
+        error_setg(errp, "the run '%s' is being recorded under KVM: it can be replayed "
+                   "when its recording has ended", tt_session.dir);
+    } else if (tt_log_reader_is_window(tt_replay_reader())) {
+        error_setg(errp, "the run '%s' was recorded under KVM, and the beginning of its "
+                   "log is missing: it cannot be converted", tt_session.dir);
+    }
+    return !*errp;
 }
 
 bool tt_convert_is_installing(void)
@@ -63,6 +109,18 @@ bool tt_convert_install(Error **errp)
 
 /* ---- the process ---- */
 
+static bool is_needed(void)
+{
+    g_autofree char *path = tt_convert_path("manifest");
+    TtManifest m = { 0 };
+    TtDiag diag;
+    bool is_needed = tt_manifest_load(path, &m, &diag) == TT_OK &&
+        m.features & TT_FEATURE_EXITS;
+
+    tt_manifest_cleanup(&m);
+    return is_needed;
+}
+
 static bool run_converter(Error **errp)
 {
     g_autofree char *escaped = g_strjoinv(",,", g_strsplit(tt_session.dir, ",", -1));
@@ -83,6 +141,7 @@ static bool run_converter(Error **errp)
     if (!pid) {
         int null = open("/dev/null", O_RDWR);
 
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
         dup2(null, 0);
         dup2(null, 1);
         execv(self, argv);
@@ -90,7 +149,12 @@ static bool run_converter(Error **errp)
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
-    if (!WIFEXITED(status) || WEXITSTATUS(status)) {
+    if (is_needed()) {              /* whatever the status: it may have been told to end */
+        if (tt_convert_lock(NULL)) {
+            g_autofree char *half = tt_convert_path(TT_CONVERT_NEW);
+
+            unlink(half);
+        }
         error_setg(errp, "the run was recorded under KVM and could not be converted for "
                    "a replay; the reason is above");
         return false;
@@ -100,18 +164,11 @@ static bool run_converter(Error **errp)
 
 bool tt_convert_if_needed(Error **errp)
 {
-    g_autofree char *path = tt_convert_path("manifest");
-    TtManifest m = { 0 };
-    TtDiag diag;
-    bool is_needed = tt_manifest_load(path, &m, &diag) == TT_OK &&
-        m.features & TT_FEATURE_EXITS;
-
-    tt_manifest_cleanup(&m);
-    if (!is_needed) {
+    if (!is_needed()) {
         return true;                /* or whoever opens it says what is wrong */
     }
     if (tt_convert_is_installing()) {
-        return tt_convert_install(errp);
+        return tt_convert_lock(errp) && (!is_needed() || tt_convert_install(errp));
     }
     error_printf("tt: %s was recorded under KVM: it is converted once\n",
                  tt_printable(tt_session.dir));

@@ -9,6 +9,11 @@
 
 /* Of a file of tt_session.dir; g_free. */
 char *tt_convert_path(const char *name);
+/* This process converts the run; until it ends no other does. False: *errp, another
+ * does it now. */
+bool tt_convert_lock(Error **errp);
+/* The manifest and the log of exits are open, and it can begin. False: *errp. */
+bool tt_convert_is_possible(Error **errp);
 /* log.new is whole: the names change. May be called again after it was cut. */
 bool tt_convert_install(Error **errp);
 /* The names have begun to change. */

@@ -16,6 +16,8 @@
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-io.h"
 #include "log/tt-log.h"
+#include "log/tt-sched.h"
+#include "replay/tt-replay-log.h"
 #include "session/tt-session.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
@@ -25,6 +27,8 @@ static struct {
     TtLogEncoder *encoder;
     TtLogWriter *writer;
     TtSegBuf *open;
+    char *path;
+    bool is_whole;                  /* it stays */
 } out;
 
 static void begin_segment(uint64_t pos)
@@ -44,13 +48,23 @@ static void seal(bool last)
     }
 }
 
+/* However this process ends, but by SIGKILL: what it could not finish is begun anew by
+ * the next one, and its room on the disk is free until then. */
+static void remove_unfinished(void)
+{
+    if (!out.is_whole) {
+        unlink(out.path);
+    }
+}
+
 bool tt_convert_log_open(Error **errp)
 {
-    g_autofree char *path = tt_convert_path(TT_CONVERT_NEW);
+    char *path = out.path = tt_convert_path(TT_CONVERT_NEW);
     TtDiag diag;
     TtIo *io;
 
     unlink(path);
+    atexit(remove_unfinished);
     if (tt_io_posix_create(path, &io, &diag) != TT_OK ||
         tt_log_writer_new(io, tt_session.manifest.uuid, &out.writer, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
@@ -76,6 +90,16 @@ void tt_convert_put(TtEvent *ev)
     tt_session.events += !TT_EV_IS_ANNOTATION(ev->kind);
 }
 
+void tt_convert_put_check(void)
+{
+    TtEvent ev = {
+        .kind = TT_EV_CHECK, .pos = tt_now.pos, .addr = tt_now.output_hash,
+        .val = tt_vcpus_digest(),
+    };
+
+    tt_convert_put(&ev);
+}
+
 void tt_convert_put_digest(const TtEvent *recorded)
 {
     TtEvent ev = {
@@ -90,6 +114,26 @@ void tt_convert_put_digest(const TtEvent *recorded)
     tt_convert_put(&ev);
 }
 
+void tt_convert_put_damage(void)
+{
+    const TtDiag *said = tt_log_reader_damage(tt_replay_reader());
+    TtEvent ev = { .kind = TT_EV_NOTE, .pos = tt_now.pos };
+    g_autofree char *text = NULL;
+    TtDiag diag;
+
+    if (!said && tt_sched_status(tt_replay_sched(), &diag) < 0) {
+        said = &diag;
+    }
+    if (said) {
+        warn_report("tt: the log of exits is damaged, and the run ends there: %s",
+                    said->text);
+        text = g_strdup_printf("the log of exits is damaged here: %s", said->text);
+        ev.data = (uint8_t *)text;
+        ev.len = strlen(text);
+        tt_convert_put(&ev);
+    }
+}
+
 bool tt_convert_log_finish(bool is_clean, Error **errp)
 {
     TtDiag diag;
@@ -100,5 +144,6 @@ bool tt_convert_log_finish(bool is_clean, Error **errp)
         return false;
     }
     tt_log_writer_free(out.writer);
+    out.is_whole = true;
     return tt_convert_install(errp);
 }

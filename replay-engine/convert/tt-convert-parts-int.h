@@ -10,8 +10,12 @@
 bool tt_convert_log_open(Error **errp);
 /* With the position filled in. */
 void tt_convert_put(TtEvent *ev);
+void tt_convert_put_check(void);
 /* The digest of this place; with a warning if RAM is not the @recorded one. */
 void tt_convert_put_digest(const TtEvent *recorded);
+/* The log of exits has no more: says so, here and in the new log, if the rest of it is
+ * damaged. */
+void tt_convert_put_damage(void);
 /* The last segment; @is_clean: the run had a clean end. Then the files change
  * their names. False: *errp. */
 bool tt_convert_log_finish(bool is_clean, Error **errp);
@@ -35,6 +39,8 @@ void tt_convert_answer(TtEvent *ev);
 /* Events of the log that change what is answered. True: @ev was one. */
 bool tt_convert_learn(const TtEvent *ev);
 void tt_convert_cr8_written(uint64_t val);
+/* The guest @does something, and @want (NULL: nothing) was recorded. */
+void tt_convert_report_other(const char *does, const TtEvent *want);
 
 /* ---- half a store (tt-convert-half.c) ---- */
 /* The instruction got @n bytes from a device. */

@@ -12,9 +12,21 @@
 #define PROGRESS_MS 2000
 
 static int64_t told_ms, began_ms;
+static uint64_t told_at;            /* position in the log of exits */
+
+/* The main thread takes the token for it, so a vCPU that searches for long leaves guest
+ * code, too, and tells. */
+static void tick(void *opaque)
+{
+    timer_mod(opaque, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + PROGRESS_MS);
+}
 
 void tt_convert_tell_start(void)
 {
+    QEMUTimer *timer = g_new0(QEMUTimer, 1);
+
+    timer_init_ms(timer, QEMU_CLOCK_REALTIME, tick, timer);
+    tick(timer);
     began_ms = told_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
 }
 
@@ -22,13 +34,22 @@ void tt_convert_tell_progress(void)
 {
     int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
     uint64_t end = MAX(tt_replay_end(), 1);
+    g_autofree char *text = NULL;
     const TtEvent *ev;
+    uint64_t at;
 
-    if (now - told_ms >= PROGRESS_MS) {
-        ev = tt_sched_peek(tt_replay_sched());
-        told_ms = now;
-        error_printf("tt: converting: %.1f %%\n", 100.0 * (ev ? ev->pos : end) / end);
+    if (now - told_ms < PROGRESS_MS) {
+        return;
     }
+    ev = tt_sched_peek(tt_replay_sched());
+    at = ev ? ev->pos : end;
+    if (at == told_at && tt_convert_is_hunting()) {     /* all the time: why? */
+        text = tt_convert_hunt_text();
+    }
+    told_ms = now;
+    told_at = at;
+    error_printf("tt: converting: %.1f %%%s%s\n", 100.0 * at / end,
+                 text ? ", in search of a landmark: " : "", text ?: "");
 }
 
 void tt_convert_tell_done(void)

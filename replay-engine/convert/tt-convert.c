@@ -20,6 +20,7 @@
  */
 #include "qemu/osdep.h"
 #include "convert/tt-convert.h"
+#include "convert/tt-convert-files.h"
 #include "tt-convert-parts-int.h"
 #include "accel-tt/tcg/tt-fetch.h"
 #include "accel-tt/tcg/tt-tcg.h"
@@ -124,6 +125,11 @@ void tt_convert_apply_nested(void)
     const TtEvent *ev;
 
     while ((ev = next()) && ev->nested) {
+        if (!tt_replay_may_be_nested(ev)) {
+            tt_replay_report("the log has event '%s' inside an instruction",
+                             tt_event_kind_name(ev->kind));
+            tt_convert_leave(current_cpu);
+        }
         if (!apply(ev)) {
             tt_convert_leave(current_cpu);
         }
@@ -153,19 +159,9 @@ void tt_convert_answered(void)
 
 /* ---- digests, as a recorder makes them ---- */
 
-static void put_check(void)
-{
-    TtEvent ev = {
-        .kind = TT_EV_CHECK, .pos = tt_now.pos, .addr = tt_now.output_hash,
-        .val = tt_vcpus_digest(),
-    };
-
-    tt_convert_put(&ev);
-}
-
 static void sync_point(CPUState *cpu)
 {
-    put_check();
+    tt_convert_put_check();
     tt_now.sync_next = tt_next_sync_point(tt_now.pos);
     tt_vcpus_flush();
     tt_fetch_again(cpu);
@@ -181,6 +177,9 @@ static void end(bool is_clean)
         return;
     }
     cv.is_over = true;
+    if (!is_clean) {
+        tt_convert_put_damage();
+    }
     if (!tt_convert_log_finish(is_clean, &err)) {
         error_reportf_err(err, "-tt convert: ");
         exit(1);
@@ -196,7 +195,7 @@ static void do_annotation(const TtEvent *ev)
     copy.pos = tt_now.pos;
     switch (ev->kind) {
     case TT_EV_CHECK:
-        put_check();
+        tt_convert_put_check();
         break;
     case TT_EV_DIGEST:
         tt_convert_put_digest(ev);
@@ -215,6 +214,17 @@ static void do_annotation(const TtEvent *ev)
 
 typedef enum Step { RUN, AGAIN, STAND } Step;
 
+/* The landmark at the cursor is here. */
+static void found(CPUState *cpu)
+{
+    if (tt_convert_is_hunting()) {
+        tt_convert_hunt_ends(cpu);
+    }
+    tt_convert_counts.places++;
+    pop();
+    cv.at_place = true;
+}
+
 /* The vCPU stands where @ev happened, or runs until it does. */
 static Step reach(CPUState *cpu, const TtEvent *ev)
 {
@@ -224,11 +234,7 @@ static Step reach(CPUState *cpu, const TtEvent *ev)
     }
     if (ev->kind == TT_EV_LANDMARK) {
         if (tt_convert_is_here(cpu, ev)) {
-            if (tt_convert_is_hunting()) {
-                tt_convert_hunt_ends(cpu);
-            }
-            pop();
-            cv.at_place = true;
+            found(cpu);
             return AGAIN;
         }
         cv.at_place = false;
@@ -422,13 +428,10 @@ static bool left(CPUState *cpu, int why)
         return true;
     }
     if (why == EXCP_DEBUG && tt_convert_is_hunting()) {
-        tt_convert_hunt_ends(cpu);
-        pop();
-        cv.at_place = true;
+        found(cpu);
     } else if (why == EXCP_HLT) {
         if (!ev || ev->kind != TT_EV_HLT) {
-            tt_replay_report("the guest halts, recorded was '%s'",
-                             ev ? tt_event_kind_name(ev->kind) : "the end");
+            tt_convert_report_other("halts", ev);
             return true;
         }
         pop();
@@ -463,11 +466,8 @@ static const TtOps ops = {
 bool tt_convert_open(Error **errp)
 {
     tt_ops_register(TT_REPLAY, &ops);
-    if (!tt_replay_log_open(errp)) {
-        return false;
-    }
-    if (!(tt_session.manifest.features & TT_FEATURE_EXITS)) {
-        error_setg(errp, "the run '%s' needs no conversion", tt_session.dir);
+    if (!tt_convert_lock(errp) || !tt_replay_log_open(errp) ||
+        !tt_convert_is_possible(errp)) {
         return false;
     }
     tt_msrs_are_inputs = tt_notes_tables = true;
@@ -482,7 +482,9 @@ void tt_convert_start(CPUState *cpu)
     tt_now.pos = 0;
     tt_now.sync_next = tt_next_sync_point(0);
     tt_vcpus_turn_to(first_cpu);
-    tt_convert_apply_nested();
+    while (next() && next()->nested && apply(next())) {
+        pop();
+    }
     tt_vcpus_do_work();
     cv.at_place = true;
     if (next() && next()->kind == TT_EV_CHECK) {

@@ -129,7 +129,7 @@ static void G_NORETURN leave(void)
 }
 
 /* Inside an instruction: a recorder changes a whole vCPU between two turns only. */
-static bool may_be_nested(const TtEvent *ev)
+bool tt_replay_may_be_nested(const TtEvent *ev)
 {
     return ev->kind != TT_EV_CPU_STATE && ev->kind != TT_EV_CPU_SWITCH;
 }
@@ -139,7 +139,7 @@ static void apply_nested(void)
     const TtEvent *ev;
 
     while ((ev = tt_sched_peek(tt_replay_sched())) && ev->nested) {
-        if (!may_be_nested(ev)) {
+        if (!tt_replay_may_be_nested(ev)) {
             tt_replay_report("the log has event '%s' inside an instruction",
                              tt_event_kind_name(ev->kind));
             leave();

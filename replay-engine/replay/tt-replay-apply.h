@@ -18,5 +18,7 @@ void tt_replay_sync(TtEvent *ev);
 bool tt_replay_apply(const TtEvent *ev);
 /* Applies the events of the log before the first instruction. */
 void tt_replay_apply_initial(void);
+/* A nested event inside an instruction: not a change of a whole vCPU. */
+bool tt_replay_may_be_nested(const TtEvent *ev);
 
 #endif

@@ -15,9 +15,11 @@ from ttlib import (BUILD, SLOW, Skip, check, digest_at, edit_manifest, equal, go
                    stopped_replay, tool, tt, wait_until)
 
 KINDS = {'pio-in': 1, 'pio-out': 2, 'mmio-ld': 3, 'mmio-st': 4, 'tsc': 5, 'msr-rd': 6,
-         'msr-wr': 7, 'cr8-rd': 8, 'rand': 9, 'cpuid': 10, 'value': 11, 'intr': 16,
+         'msr-wr': 7, 'cr8-rd': 8, 'rand': 9, 'cpuid': 10, 'value': 11, 'hlt': 12,
+         'tpr-wr': 13, 'intr': 16,
          'unhalt': 17, 'ram': 18, 'map': 19, 'cpu-flag': 20, 'cpu-state': 21,
-         'block': 22, 'cpu-switch': 23, 'ram-fill': 24, 'check': 32, 'digest': 33,
+         'block': 22, 'cpu-switch': 23, 'ram-fill': 24, 'landmark': 25, 'window': 26,
+         'cpuid-table': 27, 'check': 32, 'digest': 33,
          'mark': 34, 'note': 35, 'finish': 36, 'screen': 37}
 ROMD = 2
 SMI = 3

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What was recorded under KVM (in the emulated host) replays exactly under TCG, and is a
-run like any other then. Linux: kvm_report.py, by hand."""
+run like any other then. Linux: test_kvm_linux.py."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from kvm_host import IN_PARTS, Job, in_host
 from ttlib import (BUILD, Gdb, check, check_exact, end_of, equal, goto_exact, limit,
                    read_text, replayer, replay, run_tool, stopped_replay)
 
-# Linux takes longer: kvm_report.py has it, and all guests.
+# kvm_report.py has all guests.
 EXACT = ('hlt', 'smc', 'lines64', 'fp', 'selfdma', 'btflags', 'debug', 'mmiox', 'window',
          'quiet')
 # Recorded in parts: {guest: (append, parts, what is done in the last one)}. Their
