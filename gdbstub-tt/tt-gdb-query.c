@@ -166,7 +166,7 @@ static void handle_marks(GArray *params, void *user_ctx)
 
 /* ---- qtt.when ---- */
 
-/* POSITION,END,HOW: HOW is how the last job ended. */
+/* POSITION,END,HOW: HOW is how the last movement for gdb ended. */
 static void handle_when(GArray *params, void *user_ctx)
 {
     g_autofree char *answer =

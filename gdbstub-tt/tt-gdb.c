@@ -156,6 +156,7 @@ bool tt_gdb_resume(const char *actions)
 static void arrived(void *opaque, uint64_t pos, int reason)
 {
     tt_session.last_stop = reason;
+    tt_gdb_note_end(reason);
     tt_vcpus_stop_for_gdb();
 }
 

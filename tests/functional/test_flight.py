@@ -194,8 +194,8 @@ def test_past(work):
 
 @limit(100)
 def test_gdb(work):
-    """gdb's history ends where the window begins; checkpoints that are added
-    and deleted are as elsewhere, and the first one stays."""
+    """gdb's history ends where the window begins, and its script says so; checkpoints
+    that are added and deleted are as elsewhere, and the first one stays."""
     with recorder(work, guest_args(work, *TORTURE), options=TINY, qmp=1,
                   timeout=90) as vm:
         wait_moved(vm, 2)
@@ -216,8 +216,11 @@ def test_gdb(work):
         check(re.search('No more reverse-execution history|'
                         'Reached end of recorded history', text) and
               f'= {start}' in text, text)
-        text = gdb('reverse-stepi', 'p $tt_position')
-        check(f'= {start}' in text, text)
+        text = gdb(f'source {REPO}/scripts/tt-gdb.py', 'reverse-stepi', 'p $tt_position',
+                   'python print(when()[2])', 'tt goto +1000',
+                   'tt last-change *(int *)$pc')
+        check(f'= {start}' in text and re.search('^start$', text, re.M), text)
+        check('no instruction has changed' in text, text)
 
 
 @limit(200)

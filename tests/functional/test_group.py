@@ -311,7 +311,7 @@ def step_messages(work, server, client):
     sent = {seq: pos for pos, seq, _ in read_frames(server.run)[0]}[got[2]]
     for said in (f'frame {got[2]} is sent, at position {sent} of inferior 2',
                  f'position {sent} of', f'frame {got[2]} is delivered, at position {got[0]} '
-                 'of inferior 1', f'position {got[0]} of', 'no frame that came up to here'):
+                 'of inferior 1', f'position {got[0]} of', 'no frame received up to here'):
         check(said in text, f'not said: {said}: {text[-1500:]}')
     check('Traceback' not in text and 'Python Exception' not in text, text[-1500:])
 
@@ -360,9 +360,9 @@ def travel_together(folder, server, client):
     for earlier, later in zip(visited, visited[1:]):
         check(brute.order(*later, *earlier) in ('before', 'concurrent'),
               f'{later} was met behind {earlier}')
-    check('no member meets a breakpoint before here' in back, 'the end of the hits')
-    check('These are not one moment' not in text, 'a cut is not consistent')
-    for why in ("no member 'nobody'", "'nowhere' is no position", 'neither a directory'):
+    check('no member reaches a breakpoint or watchpoint' in back, 'the end of the hits')
+    check('These positions are not one' not in text, 'a cut is not consistent')
+    for why in ("no member 'nobody'", "'nowhere' is not a position", 'neither a directory'):
         check(why in back, f'not said: {why}')
 
 
