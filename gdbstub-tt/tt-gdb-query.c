@@ -150,7 +150,7 @@ static void handle_marks(GArray *params, void *user_ctx)
     g_autoptr(GString) answer = g_string_new("m");
 
     if (!tt_replaying()) {
-        gdb_put_packet("E.only a replay lists its marks");
+        gdb_put_packet("E.marks can be listed only in a replay");
         return;
     }
     tt_mark_each(note_mark, marks);

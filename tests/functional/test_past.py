@@ -192,7 +192,7 @@ def test_gdb(work):
         # The last one is of the vCPU's state, which the visit has noted.
         check(seen[0] == (seen[0][1] - 2, seen[0][1]) and
               seen[1] == (seen[0][0] - 1, seen[0][1]), f'steps: {text}')
-        check('this is the past of a recording, and history cannot' in text,
+        check('this is the past of a recording, which cannot be changed' in text,
               f'a write into the past: {text}')
         check('No more reverse-execution history' in text or
               'end of' in text.lower() or 'history' in text.lower(),
