@@ -296,8 +296,8 @@ void tt_memory_map_leave_past(void)
 bool tt_memory_map_apply(const TtEvent *ev, Error **errp)
 {
     if (ev->addr >= n_spaces()) {
-        error_setg(errp, "the log maps address space %" PRIu64
-                   ", which this CPU lacks", ev->addr);
+        error_setg(errp, "the log maps address space %" PRIu64 ", which this CPU does "
+                   "not have", ev->addr);
         return false;
     }
     if (!map_is_valid(ev->data, ev->len, tt_memory_n_blocks(), errp)) {

@@ -426,9 +426,9 @@ bool tt_screen_is_possible(void)
     if (getrlimit(RLIMIT_FSIZE, &files) || files.rlim_cur >= TT_PICTURE_BYTES_MAX) {
         return true;
     }
-    warn_report("tt: the guest's screen is not shown: files of this process are "
-                "limited to %" PRIu64 " bytes (ulimit -f), and a picture may "
-                "need %" PRIu64, (uint64_t)files.rlim_cur, TT_PICTURE_BYTES_MAX);
+    warn_report("tt: the guest's screen is not shown: files of this process are limited "
+                "to %" PRIu64 " bytes, and a picture may need %" PRIu64 ": raise the "
+                "limit (ulimit -f)", (uint64_t)files.rlim_cur, TT_PICTURE_BYTES_MAX);
     return false;
 }
 

@@ -63,8 +63,7 @@ bool tt_parent_choose(TtParent *p, uint32_t id, Error **errp)
     size_t len;
 
     if (!tt_pagestore_info(p->store, id, &p->info)) {
-        error_setg(errp, "the run '%s' has no checkpoint %" PRIu32 " (any "
-                   "more)", p->dir, id);
+        error_setg(errp, "the run '%s' no longer has checkpoint %" PRIu32, p->dir, id);
         return false;
     }
     g_clear_pointer(&p->blob, g_free);
