@@ -91,8 +91,8 @@ static void add_sync(TtBlockPlan *plan)
 
 static TtStatus no_memory(TtDiag *diag)
 {
-    return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for what the disk's "
-                   "journal is to get");
+    return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for a record of the disk's "
+                   "journal");
 }
 
 /* A segment for @len bytes of records at least, and a link. */

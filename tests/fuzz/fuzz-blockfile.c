@@ -48,7 +48,7 @@ static void adds_up(const TtBlockMap *bm, bool one_owner)
 
     expect(tt_blockmap_check(bm, &check, NULL) == TT_OK);
     /* A hostile journal may name a host cluster twice: that is found, and harmless. */
-    expect(!check.errors || (!one_owner && strstr(check.text, "serves two")));
+    expect(!check.errors || (!one_owner && strstr(check.text, "used by two")));
 }
 
 static void use(TtBlockMap *bm, TtIo *io)
