@@ -182,12 +182,12 @@ static bool frame_came(void *opaque, const TtFrame *f)
     TtNet *n = opaque;
 
     if (tt_net_is_own(f)) {
-        tt_net_conn_say(n->conn, "a frame of this VM came back: is the group joined in "
-                        "a circle?");
+        tt_net_conn_say(n->conn, "a frame of this VM came back: is the group connected "
+                        "in a circle?");
         return true;
     }
     if (!tt_heard_is_new(&n->heard, f)) {
-        tt_net_conn_say(n->conn, "a frame is dropped: its number %" PRIu64 " came "
+        tt_net_conn_say(n->conn, "a frame is dropped: its number %" PRIu64 " was seen "
                         "before, or it is far too late", f->seq);
         return true;
     }
@@ -196,7 +196,8 @@ static bool frame_came(void *opaque, const TtFrame *f)
         if (n->held.length < HELD_MAX) {
             g_queue_push_tail(&n->held, copy_of(f));
         } else {
-            tt_net_conn_say(n->conn, "a frame is dropped: %u wait already", HELD_MAX);
+            tt_net_conn_say(n->conn, "a frame is dropped: %u are waiting already",
+                            HELD_MAX);
         }
         qemu_bh_schedule(n->release);
         return false;
@@ -327,8 +328,8 @@ static bool parse_options(TtNetConnOptions *o, const NetdevTtOptions *from, Erro
         return false;
     }
     if (!tt_group_name_is_fit(from->group)) {
-        error_setg(errp, "the name of a group has 1 to %d letters, digits, '.', '_' and "
-                   "'-'", TT_GROUP_NAME_MAX);
+        error_setg(errp, "the name of a group must have 1 to %d letters, digits, '.', "
+                   "'_' and '-'", TT_GROUP_NAME_MAX);
         return false;
     }
     o->group = from->group;

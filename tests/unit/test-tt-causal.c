@@ -309,7 +309,7 @@ static void test_ask(void)
     at[0] = 100;
     at[1] = 51;
     g_assert_cmpint(tt_causal_check_cut(c, at, &diag), ==, TT_ERR_MISMATCH);
-    g_assert_nonnull(strstr(diag.text, "server has got what client sent"));
+    g_assert_nonnull(strstr(diag.text, "server has received what client sent"));
     tt_causal_free(c);
 }
 
