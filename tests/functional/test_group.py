@@ -674,7 +674,8 @@ def test_refused(work):
         check(why.replace('needs', 'need') in said or why in said, f'{options}: {said}')
     for args, why in ((['--group', 'g'], '--listen'),
                       (['--group', 'g', '--listen', ':0', '--loss', '101'], '--loss'),
-                      (['--listen', ':0'], '--group')):
+                      (['--listen', ':0'], '--group is missing'),
+                      (['--group', 'a b', '--listen', ':0'], "not 'a b'")):
         check(why in tt('hub', *args, rc=2).stderr, f'{args}')
     said = one_sentence(tt('hub', '--group', 'g', '--listen', '0.0.0.0:0', rc=1).stderr,
                         'a hub for all')
