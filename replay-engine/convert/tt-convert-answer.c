@@ -103,7 +103,7 @@ static void answer_tsc(TtEvent *ev)
 {
     if (!known.has_tsc) {
         tt_replay_report("the guest reads the time stamp counter, which KVM answered "
-                         "past QEMU: this host cannot freeze it");
+                         "without QEMU: the host of the recording could not freeze it");
         tt_convert_leave(current_cpu);
     }
     ev->val = known.tsc;
@@ -133,7 +133,7 @@ static void G_NORETURN other(const TtEvent *seen, const TtEvent *want)
     if (want && want->kind == TT_EV_LANDMARK && tt_convert_is_hunting()) {
         text = tt_convert_hunt_text();
     }
-    tt_replay_report("the guest does '%s', recorded was '%s'%s%s", a, b,
+    tt_replay_report("the guest does '%s', but '%s' was recorded%s%s", a, b,
                      text ? ": " : "", text ?: "");
     tt_convert_leave(current_cpu);
 }
