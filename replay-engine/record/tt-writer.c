@@ -3,7 +3,7 @@
  * The log's writer: encodes events into the open segment, and has a thread of its own
  * seal full segments into RUN/log (XenTT 3.4).
  *
- *   recorder (vCPU, or who holds the BQL)         writer thread
+ *   recorder (vCPU, or holder of the BQL)         writer thread
  *        | tt_writer_put                               |
  *        v                                             v
  *   open segment --full, or old--> [ring: full] --> compress, append
@@ -225,7 +225,7 @@ bool tt_record_is_tight(void)
 /*
  * A window's log goes on at its limit when its beginning is gone, and for that
  * there must be a checkpoint: the checkpointer lets no more be handed over while the
- * disk is at the last one, which else might be a whole log behind.
+ * disk is at the last one, which else might be a whole log after.
  */
 static void make_way(void)
 {
