@@ -81,7 +81,7 @@ bool tt_typed_is_any(void)
     return !QSIMPLEQ_EMPTY(&ty.held);
 }
 
-/* Keys typed now come behind that: also the rest of an input. */
+/* Keys typed now come after that: also the rest of an input. */
 static bool must_wait(void)
 {
     return tt_typed_is_any() || tt_undo_is_at_work();
