@@ -243,7 +243,7 @@ static bool is_record(const TtBlockMap *bm, uint8_t *b, uint64_t at, uint64_t si
            tt_get_le64(b + at + 16) == tt_header_sum(b + at, len, 16, j->seed);
 }
 
-/* J2: does a record of this journal stand behind its end? The block of the end may have a
+/* J2: does a record of this journal stand after its end? The block of the end may have a
  * header that was being written, of which some bytes are older: it does not count. */
 static void look_for_damage(TtBlockMap *bm, const uint8_t *b, uint64_t at, uint64_t size)
 {
@@ -261,7 +261,7 @@ static void look_for_damage(TtBlockMap *bm, const uint8_t *b, uint64_t at, uint6
     }
 }
 
-/* Carries out the records of @seg, in @b. @next: the segment behind it. */
+/* Carries out the records of @seg, in @b. @next: the segment after it. */
 static TtStatus load_records(TtBlockMap *bm, uint8_t *b, uint64_t size, TtHostRun *next,
                              TtDiag *diag)
 {
@@ -284,7 +284,7 @@ static TtStatus load_records(TtBlockMap *bm, uint8_t *b, uint64_t size, TtHostRu
         j->anew_bytes = j->number == 1 ? len : j->anew_bytes;
         j->number++;
     }
-    j->at = at;         /* behind @size, if the file ends in the last one's padding */
+    j->at = at;         /* after @size, if the file ends in the last one's padding */
     if (!next->n) {
         look_for_damage(bm, b, j->at, size);
     }
@@ -303,7 +303,7 @@ static TtStatus load_segment(TtBlockMap *bm, TtIo *io, uint64_t file, TtHostRun 
         return tt_fail(diag, TT_ERR_FORMAT, "the journal of the disk is damaged: a "
                        "segment has no valid length");
     }
-    /* Bytes behind the end of the file were never written. */
+    /* Bytes after the end of the file were never written. */
     size = file > at ? MIN(size, file - at) : 0;
     b = g_try_malloc(size + 1);
     if (!b) {

@@ -327,7 +327,7 @@ static TtStatus apply_op(TtBlockMap *bm, uint64_t type, Reader *r, TtHostRun *ne
     }
 }
 
-/* While loading, what is freed is free at once: the journal has it behind it. */
+/* While loading, what is freed is free at once: the journal is past it. */
 static void drop_freed(TtBlockAlloc *a)
 {
     for (guint i = 0; i < a->free_next->len; i++) {

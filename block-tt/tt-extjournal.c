@@ -2,7 +2,7 @@
 /*
  * The journal of an ext file system (JBD2; the format is in the kernel's documentation,
  * filesystems/ext4/journal.rst). All numbers are big-endian. From the superblock's start
- * on there are transactions: descriptors, each with the blocks that its tags name behind
+ * on there are transactions: descriptors, each with the blocks that its tags name after
  * it, revocations, and a commit block at the end. One whose commit is missing never was.
  *
  * A table says where the newest copy of each block is. A transaction's tags are kept
@@ -120,7 +120,7 @@ static uint32_t tag_bytes(const Reader *r)
            (r->features & HAS_64BIT ? 4 : 0);
 }
 
-/* Its tags; *@at goes behind the blocks that they name. */
+/* Its tags; *@at goes after the blocks that they name. */
 static void take_descriptor(Reader *r, uint32_t *at, uint32_t *left)
 {
     uint32_t bytes = tag_bytes(r);

@@ -166,7 +166,7 @@ static void handle_hits_in(GArray *params, void *user_ctx)
     }
 }
 
-/* qtt.found:INDEX: POSITION.PC of those from INDEX on, as many as fit; behind
+/* qtt.found:INDEX: POSITION.PC of those from INDEX on, as many as fit; after
  * an l there are no more. */
 static void handle_found(GArray *params, void *user_ctx)
 {

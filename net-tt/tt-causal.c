@@ -61,7 +61,7 @@ static uint32_t n_below(const uint32_t *v, uint32_t n, uint32_t value)
     return from;
 }
 
-/* The first delivery of what was sent with or behind event @sent; or TT_CAUSAL_END. */
+/* The first delivery of what was sent with or after event @sent; or TT_CAUSAL_END. */
 static uint32_t first_got(const TtCausal *c, const TtCausalPair *p, uint32_t sent)
 {
     uint32_t i = n_below(c->sent + p->first, p->n, sent);
@@ -79,7 +79,7 @@ static uint32_t n_sent_before(const TtCausal *c, const TtCausalPair *p, uint32_t
 
 /* ---- what follows ---- */
 
-/* Event @at of @run follows, and all behind it. @is_coarse: of a position all or
+/* Event @at of @run follows, and all after it. @is_coarse: of a position all or
  * nothing. */
 static void reach(TtCausal *c, unsigned run, uint32_t at, bool is_coarse)
 {

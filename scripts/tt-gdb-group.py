@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Travel of all VMs of a group in one gdb, which has the replay of each as an inferior.
 
-scripts/tt-gdb.py sources this file behind tt-gdb-frames.py, and what is defined in both is
+scripts/tt-gdb.py sources this file after tt-gdb-frames.py, and what is defined in both is
 known here. Which positions fit together the tt tool knows.
 """
 # pylint: disable=undefined-variable
@@ -101,14 +101,14 @@ class Group:
         return at
 
     def cut(self, place, at_most=()):
-        """{member: position}. The cut through a place; or the greatest that is behind
+        """{member: position}. The cut through a place; or the greatest that is after
         neither it nor any of the others."""
         args = [f'--at-most={name}:{pos}' for name, pos in dict(at_most).items()]
         said = ask('group', 'cut', self.path, f'{place[0]}:{place[1]}', *args, '--json')
         return json.loads(said)['cut']
 
     def together(self, at):
-        """The greatest cut behind none of these positions: they themselves, if they are
+        """The greatest cut after none of these positions: they themselves, if they are
         one."""
         return self.cut(next(iter(at.items())), at)
 

@@ -24,7 +24,7 @@ class Btf:
     HEAD = struct.Struct('<HBBI4I')
     TYPE = struct.Struct('<3I')
     INT, ARRAY, STRUCT, UNION, VAR, DATASEC = 1, 3, 4, 5, 14, 15
-    # Bytes behind the head of a type: fixed, and for each of its parts.
+    # Bytes after the head of a type: fixed, and for each of its parts.
     MORE = {INT: (4, 0), ARRAY: (12, 0), STRUCT: (0, 12), UNION: (0, 12),
             6: (0, 8), 13: (0, 8), VAR: (4, 0), DATASEC: (0, 12),
             17: (4, 0), 19: (0, 12)}

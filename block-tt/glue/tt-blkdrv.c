@@ -28,7 +28,7 @@ static TtStatus file_size(TtIo *io, uint64_t *bytes, TtDiag *diag)
                              "file") : TT_OK;
 }
 
-/* Behind the end of the file there are zeros. */
+/* After the end of the file there are zeros. */
 static TtStatus file_read_at(TtIo *io, uint64_t offset, void *buf, size_t len,
                              size_t *got, TtDiag *diag)
 {

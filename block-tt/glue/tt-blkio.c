@@ -345,7 +345,7 @@ static bool has_versions(TtBlkState *s)
     return info.n_versions;
 }
 
-/* Bytes behind the old end in its cluster were never the disk's. */
+/* Bytes after the old end in its cluster were never the disk's. */
 static int coroutine_fn GRAPH_RDLOCK
 clear_rest(BlockDriverState *bs, int64_t old, int64_t size)
 {

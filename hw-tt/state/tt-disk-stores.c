@@ -145,7 +145,7 @@ typedef struct Insertion {
     GString *said;                  /* NULL: nobody wants to hear */
 } Insertion;
 
-/* What stays as it was before there were stores is said. */
+/* Says which disks stay as they were before there were stores. */
 static void say_filtered(const TtDisk *k, GString *said)
 {
     GRAPH_RDLOCK_GUARD_MAINLOOP();

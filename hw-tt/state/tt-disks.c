@@ -350,7 +350,7 @@ static void describe_images(GArray *disks, GString *said)
     }
 }
 
-/* What was copied is of no use. */
+/* The copies are of no use. */
 static void remove_files(GArray *disks)
 {
     for (unsigned i = 0; i < disks->len; i++) {

@@ -290,7 +290,7 @@ static gboolean peer_gone(QIOChannel *ioc, GIOCondition condition, gpointer opaq
     return G_SOURCE_REMOVE;
 }
 
-/* What is to be waited for. */
+/* The conditions to wait for. */
 static void watch(TtNetConn *c)
 {
     size_t len;

@@ -133,7 +133,7 @@ static bool deliver(TtNet *n, const TtFrame *f)
 /*
  * Nothing is delivered while the VM stands still or its past is shown (by the time it is,
  * another run may be recorded), before the recording has begun (it would be in no log), and
- * nothing that was sent behind a checkpoint that this VM has not made: that is asked for.
+ * nothing that was sent after a checkpoint that this VM has not made: that is asked for.
  * A NIC that is full stays so when another peer comes.
  */
 static bool may_deliver(TtNet *n, const TtFrame *f)

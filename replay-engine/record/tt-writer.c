@@ -225,7 +225,7 @@ bool tt_record_is_tight(void)
 /*
  * A window's log goes on at its limit when its beginning is gone, and for that
  * there must be a checkpoint: the checkpointer lets no more be handed over while the
- * disk is at the last one, which else might be a whole log after.
+ * disk is at the last one, which else might be a whole log behind.
  */
 static void make_way(void)
 {

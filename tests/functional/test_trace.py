@@ -48,7 +48,7 @@ def same_way(work, name, append=None):
 
 
 def test_exceptions(work):
-    """Faults inside of blocks, and what is behind them."""
+    """Faults inside of blocks, and what is after them."""
     same_way(work, 'exceptions')
 
 
