@@ -229,8 +229,8 @@ TtStatus tt_extjournal_open(TtIo *journal, uint32_t block_bytes, TtExtJournal **
 
     *out = NULL;
     if (block_bytes < SUPER_BYTES || block_bytes > 65536) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the file system has impossible blocks, of "
-                       "%u bytes",
+        return tt_fail(diag, TT_ERR_FORMAT, "the file system has an impossible block "
+                       "size, %u bytes",
                        block_bytes);
     }
     r.j = g_new0(TtExtJournal, 1);

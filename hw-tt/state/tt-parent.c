@@ -178,9 +178,9 @@ bool tt_parent_find(TtParent *p, const char *at, Error **errp)
                    "is at=%" PRIu32 ", position %" PRIu64, pos,
                    before->id, before->pos);
     } else {
-        error_setg(errp, "there is no full checkpoint at or before position %"
-                   PRIu64 ", and a branch can start only from one: make them "
-                   "while recording with 'tt checkpoint add -f'", pos);
+        error_setg(errp, "there is no full checkpoint at or before position %" PRIu64 ", "
+                   "and a branch can start only from one: make them while recording, "
+                   "with 'tt checkpoint add -f' (in QMP tt-checkpoint-add)", pos);
     }
     return false;
 }

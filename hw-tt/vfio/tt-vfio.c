@@ -207,8 +207,8 @@ bool tt_vfio_holds_slow(VFIODevice *d, EventNotifier *e)
     /* The device may be reset meanwhile, and close its own. */
     fd = dup(event_notifier_get_fd(e));
     if (fd < 0) {
-        warn_report("vfio %s: an interrupt is lost: no file descriptors are left: raise "
-                    "the limit (ulimit -n)", d->name);
+        warn_report("vfio %s: an interrupt is lost, since no file descriptors are left: "
+                    "raise the limit (ulimit -n)", d->name);
     } else {
         g_array_append_val(held, fd);
     }

@@ -334,7 +334,7 @@ static gboolean lose_patience(gpointer opaque)
     TtNetConn *c = opaque;
 
     c->patience_tag = 0;
-    tt_net_conn_say(c, "the peer has not said within %d s what it is: it is left",
+    tt_net_conn_say(c, "the peer did not introduce itself within %d s: disconnected",
                     PATIENCE_MS / 1000);
     lose(c);
     return G_SOURCE_REMOVE;

@@ -377,7 +377,7 @@ TtStatus tt_cond_check(const TtCond *c, bool changes, bool monotone, uint64_t fr
     if (!monotone && c->kind == TT_COND_OF_REGISTERS && to > from &&
         to - from > TT_COND_STEPS_MAX) {
         return tt_fail(diag, TT_ERR_INVALID, "registers can change with each "
-                       "instruction: say where to look: put '$rip == ADDRESS &&' in "
+                       "instruction, so say where to look: put '$rip == ADDRESS &&' in "
                        "front, or give a part of the run of at most %d positions",
                        TT_COND_STEPS_MAX);
     }

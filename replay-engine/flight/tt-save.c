@@ -195,11 +195,11 @@ static bool may_save(const char *name, Error **errp)
     } else if (!tt_is_live(errp)) {
         /* said */
     } else if (!tt_recording()) {
-        error_setg(errp, "only a flight recorder (last= of -tt record) has a window to "
-                   "save: this is a replay");
+        error_setg(errp, "only a recording with last= has a window to save, and this is "
+                   "a replay");
     } else if (!tt_flight_is_on()) {
         error_setg(errp, "this recording keeps everything, so there is no window to "
-                   "save: only last= of -tt record has one");
+                   "save: only a recording with last= has one");
     } else if (sv.busy) {
         error_setg(errp, "a window is being saved: wait until it is finished");
     } else {

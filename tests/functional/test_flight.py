@@ -370,7 +370,7 @@ def test_save_is_refused(work):
     run = os.path.join(work, 'on')
     with stopped_replay(work, run) as rep:
         digest(rep)             # it has begun
-        check('only a flight recorder' in rep.qmp.error('tt-save'),
+        check('only a recording with last=' in rep.qmp.error('tt-save'),
               'in a replay')
     replay(work, run, name='again')
 
