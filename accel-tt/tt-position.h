@@ -25,7 +25,7 @@ typedef struct TtPosition {
 
 extern TtPosition tt_now;
 
-/* The position now: O(1), exact for who holds the BQL. */
+/* The position now: O(1), exact if the BQL is held. */
 uint64_t tt_position(void);
 /* As in a new process. */
 void tt_position_reset(void);

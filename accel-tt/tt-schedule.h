@@ -8,11 +8,11 @@
 #define TT_SCHEDULE_H
 
 void tt_schedule_start(void);            /* a recording begins */
-bool tt_schedule_choose(void);             /* who runs next; false: nobody can */
+bool tt_schedule_choose(void);             /* which vCPU runs next; false: none can */
 uint64_t tt_schedule_end(void);            /* the position at which others are due */
 void tt_schedule_note(bool yielded);       /* cpu_exec was left: for others? */
 
-/* While recording: who runs when is left to chance. */
+/* While recording: which vCPU runs when is left to chance. */
 extern bool tt_schedule_chaos;
 
 #endif

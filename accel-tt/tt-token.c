@@ -236,7 +236,7 @@ bool tt_token_yield(void (*before)(void))
 
 void tt_token_enter_guest(bool slice)
 {
-    /* T3: a slice is not cut. Where an exit is waited for, that is the slice. */
+    /* T3: a slice is not cut short. If an exit is waited for, the slice ends there. */
     qatomic_set(&in_guest, !slice || tt_backend->hold_us);
     smp_mb();                                   /* T1 */
     if (!slice && !tt_backend->hold_us && tt_token_is_wanted()) {

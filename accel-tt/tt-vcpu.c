@@ -144,7 +144,7 @@ static bool are_idle(void)
     return true;
 }
 
-/* A replay runs as one: it is the log that says who. */
+/* A replay runs as one: the log says which vCPU. */
 static bool may_run(void)
 {
     bool stopped = true;
@@ -173,7 +173,7 @@ static bool prepare(void)
     if (!tt_ops->prepare()) {
         return false;
     }
-    /* A new map waits to be used; or it is for us to say who runs. */
+    /* A new map waits to be used; or it is for us to say which vCPU runs. */
     return tt_recording() ? tt_schedule_choose() : cpu_work_list_empty(tt_vcpu());
 }
 
@@ -252,7 +252,7 @@ static void wait_for_work(void)
             releasing();
         }
         if (cpu->stop && !cpu->stopped && tt_is_moving()) {
-            tt_ops->abort();    /* who stops the VM waits for us until then */
+            tt_ops->abort();    /* the one that stops the VM waits for us */
         }
         current_cpu = cpu;
         qemu_wait_io_event_common(cpu);

@@ -142,8 +142,8 @@ static bool load_set(const uint8_t *data, size_t len, Error **errp)
     if (len < SET_HEAD || ldl_le_p(data) != SET_MAGIC ||
         ldl_le_p(data + 4) != n_vcpus ||
         (runs = ldl_le_p(data + 8)) >= n_vcpus) {
-        error_setg(errp, "the run's state of its vCPUs does not fit this "
-                   "machine: the run is damaged");
+        error_setg(errp, "the state of the run's vCPUs does not fit this machine: the "
+                   "run is damaged");
         return false;
     }
     for (unsigned i = 0; i < n_vcpus; i++) {
@@ -151,7 +151,8 @@ static bool load_set(const uint8_t *data, size_t len, Error **errp)
 
         if (len - at < SET_ENTRY ||
             (size = ldl_le_p(data + at)) > len - at - SET_ENTRY) {
-            error_setg(errp, "the state of the run's vCPUs is cut off");
+            error_setg(errp, "the state of the run's vCPUs is cut short: the run is "
+                       "damaged");
             return false;
         }
         if (!tt_backend->load(vcpus[i], data + at + SET_ENTRY, size, errp)) {

@@ -22,7 +22,7 @@ CPUState *tt_vcpu(void);                /* who runs, or NULL before that */
 void tt_vcpus_turn_to(CPUState *cpu);   /* outside cpu_exec */
 uint64_t tt_vcpus_digest(void);
 void tt_vcpus_flush(void);              /* the TLBs */
-void tt_vcpus_stop_for_gdb(void);       /* all stand; who runs is at the stop */
+void tt_vcpus_stop_for_gdb(void);       /* all stand; the one that runs is at the stop */
 void tt_vcpus_do_work(void);            /* what is queued: vCPU thread */
 /* @halted: of one vCPU; the state of several has those flags in it. */
 GByteArray *tt_vcpus_save(void);

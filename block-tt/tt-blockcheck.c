@@ -52,7 +52,7 @@ static void count(Sums *s, uint32_t cluster, uint32_t v)
     }
     s->ref[v]++;
     if (s->owner[v] && s->owner[v] != cluster + 1) {
-        error(s->check, "serves two clusters of the disk", v);
+        error(s->check, "is used by two clusters of the disk", v);
     }
     s->owner[v] = cluster + 1;
 }
@@ -83,13 +83,14 @@ static void compare(const TtBlockMap *bm, const Sums *s)
 
         n_free += !busy;
         if (s->ref[h] != a->ref[h]) {
-            error(s->check, "is not named as often as was counted", h);
+            error(s->check, "has a wrong reference count", h);
         } else if (s->ref[h] && !busy) {
-            error(s->check, "is needed, and counts as free", h);
+            error(s->check, "is used, but marked as free", h);
         }
     }
-    if (n_free != a->n_free) {
-        error(s->check, "and others: the number of free ones is wrong", 0);
+    if (n_free != a->n_free && !s->check->errors++) {
+        g_strlcpy(s->check->text, "the number of free host clusters is wrong",
+                  sizeof(s->check->text));
     }
     s->check->free_hosts = n_free;
 }

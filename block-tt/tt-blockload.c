@@ -164,12 +164,12 @@ static TtStatus check_head(uint8_t *b, TtDiag *diag)
     }
     if (tt_get_le32(b + 8) != TT_F_BLOCK_HEAD_BYTES ||
         tt_get_le64(b + 56) != tt_header_sum(b, TT_F_BLOCK_HEAD_BYTES, 56, 0)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the head of the disk's file is damaged: "
+        return tt_fail(diag, TT_ERR_FORMAT, "the header of the disk's file is damaged: "
                        "restore the file from a copy");
     }
     if (tt_get_le64(b + 16)) {
-        return tt_fail(diag, TT_ERR_VERSION, "the disk was made by a newer version of "
-                       "this program: use that one");
+        return tt_fail(diag, TT_ERR_VERSION, "the disk was made by a newer version: use "
+                       "that version");
     }
     return TT_OK;
 }
@@ -209,7 +209,7 @@ static TtStatus take_head(TtBlockMap *bm, const uint8_t *b, TtHostRun *first,
     }
     if (name > TT_BLOCKMAP_BACKING_MAX || format > TT_BLOCKMAP_FORMAT_MAX ||
         memchr(b + 104, 0, name + format) || host > TT_BLOCKMAP_HOSTS_MAX) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the head of the disk's file has "
+        return tt_fail(diag, TT_ERR_FORMAT, "the header of the disk's file has "
                        "impossible values: restore the file from a copy");
     }
     if (!tt_table_init(&bm->table, size, bits)) {
@@ -243,7 +243,7 @@ static bool is_record(const TtBlockMap *bm, uint8_t *b, uint64_t at, uint64_t si
            tt_get_le64(b + at + 16) == tt_header_sum(b + at, len, 16, j->seed);
 }
 
-/* J2: does a record of this journal stand behind its end? The block of the end may have a
+/* J2: does a record of this journal stand after its end? The block of the end may have a
  * header that was being written, of which some bytes are older: it does not count. */
 static void look_for_damage(TtBlockMap *bm, const uint8_t *b, uint64_t at, uint64_t size)
 {
@@ -252,16 +252,16 @@ static void look_for_damage(TtBlockMap *bm, const uint8_t *b, uint64_t at, uint6
         if (memcmp(b + at, "TTJR", 4) == 0 &&
             tt_get_le32(b + at + 8) == (uint32_t)bm->journal.generation &&
             tt_get_le32(b + at + 12) > bm->journal.number) {
-            bm->damage = g_strdup_printf("the journal of the disk is damaged behind "
-                                         "record %" G_GUINT32_FORMAT ": what was "
-                                         "written later is lost; convert the image to "
-                                         "save the rest", bm->journal.number - 1);
+            bm->damage = g_strdup_printf("the journal of the disk is damaged after "
+                                         "record %" G_GUINT32_FORMAT ": what was written "
+                                         "later is lost; convert the image to save the "
+                                         "rest", bm->journal.number - 1);
             return;
         }
     }
 }
 
-/* Carries out the records of @seg, in @b. @next: the segment behind it. */
+/* Carries out the records of @seg, in @b. @next: the segment after it. */
 static TtStatus load_records(TtBlockMap *bm, uint8_t *b, uint64_t size, TtHostRun *next,
                              TtDiag *diag)
 {
@@ -284,7 +284,7 @@ static TtStatus load_records(TtBlockMap *bm, uint8_t *b, uint64_t size, TtHostRu
         j->anew_bytes = j->number == 1 ? len : j->anew_bytes;
         j->number++;
     }
-    j->at = at;         /* behind @size, if the file ends in the last one's padding */
+    j->at = at;         /* after @size, if the file ends in the last one's padding */
     if (!next->n) {
         look_for_damage(bm, b, j->at, size);
     }
@@ -300,10 +300,10 @@ static TtStatus load_segment(TtBlockMap *bm, TtIo *io, uint64_t file, TtHostRun 
     TtStatus st;
 
     if (!seg->n || size > TT_F_BLOCK_SEGMENT_MAX) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the journal of the disk is wrong: one of "
-                       "its segments has no valid length");
+        return tt_fail(diag, TT_ERR_FORMAT, "the journal of the disk is damaged: a "
+                       "segment has no valid length");
     }
-    /* Bytes behind the end of the file were never written. */
+    /* Bytes after the end of the file were never written. */
     size = file > at ? MIN(size, file - at) : 0;
     b = g_try_malloc(size + 1);
     if (!b) {
@@ -333,8 +333,8 @@ static TtStatus claim_segments(TtBlockMap *bm, TtDiag *diag)
                            "clusters");
         }
         if (!tt_alloc_claim(&bm->alloc, r->host, r->n)) {
-            return tt_fail(diag, TT_ERR_FORMAT, "the journal of the disk is wrong: it "
-                           "stands where data is");
+            return tt_fail(diag, TT_ERR_FORMAT, "the journal of the disk is damaged: it "
+                           "overlaps data");
         }
     }
     return TT_OK;
@@ -356,7 +356,7 @@ static TtStatus load(TtBlockMap *bm, TtIo *io, TtDiag *diag)
     hosts = (file >> bm->table.cluster_bits) + 1;
     hosts = MAX(hosts, tt_head_hosts(bm->table.cluster_bits));
     if (hosts > TT_BLOCKMAP_HOSTS_MAX || !tt_alloc_reserve(&bm->alloc, hosts)) {
-        return tt_fail(diag, TT_ERR_LIMIT, "the file of the disk is too long");
+        return tt_fail(diag, TT_ERR_LIMIT, "the disk's file is too long");
     }
     tt_alloc_claim(&bm->alloc, 0, tt_head_hosts(bm->table.cluster_bits));
     bm->is_loading = true;

@@ -130,7 +130,7 @@ void tt_blockmap_view_lookup(const TtBlockView *view, uint64_t offset, uint64_t 
 /*
  * One write of a range, from begin to end. If it is new, the caller writes whole
  * clusters: @fill_before bytes of what the disk has in front of @offset, the data, and
- * @fill_after bytes of what it has behind; at @host_offset - @fill_before. Else it
+ * @fill_after bytes of what it has after; at @host_offset - @fill_before. Else it
  * writes the data in place.
  */
 typedef struct TtBlockWrite {

@@ -134,7 +134,7 @@ TtStatus tt_blockmap_version_delete(TtBlockMap *bm, TtVersionId id, TtDiag *diag
     }
     if (gone->pins) {
         return tt_fail(diag, TT_ERR_INVALID, "version %" G_GUINT32_FORMAT " is being "
-                       "read: close what reads it first", id);
+                       "read: close its readers first", id);
     }
     merges = make_merges(bm, gone);
     if (!merges) {

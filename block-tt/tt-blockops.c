@@ -200,7 +200,7 @@ static uint64_t get(Reader *r)
 
 static TtStatus bad(TtDiag *diag, const char *what)
 {
-    return tt_fail(diag, TT_ERR_FORMAT, "the journal of the disk is wrong: %s", what);
+    return tt_fail(diag, TT_ERR_FORMAT, "the journal of the disk is damaged: %s", what);
 }
 
 /* A host cluster that the journal gives to a cluster of the disk. */
@@ -212,7 +212,7 @@ static TtStatus claim_host(TtBlockMap *bm, uint64_t host, TtDiag *diag)
         return bad(diag, "it names data after the end of the file");
     }
     if (!a->ref[host] && !tt_alloc_claim(a, host, 1)) {
-        return bad(diag, "it names data where the file head is, or twice");
+        return bad(diag, "it names data in the file's header, or twice");
     }
     return TT_OK;
 }
@@ -301,7 +301,7 @@ static TtStatus apply_next(Reader *r, TtHostRun *next, TtDiag *diag)
     uint64_t host = get(r), n = get(r);
 
     if (r->is_bad || !n || host > TT_BLOCKMAP_HOSTS_MAX || n > TT_F_BLOCK_SEGMENT_MAX) {
-        return bad(diag, "its next segment has no place");
+        return bad(diag, "its next segment has an impossible place");
     }
     *next = (TtHostRun) { host, n };
     return TT_OK;
@@ -322,12 +322,12 @@ static TtStatus apply_op(TtBlockMap *bm, uint64_t type, Reader *r, TtHostRun *ne
         return apply_next(r, next, diag);
     default:
         return type >= OP_SKIPPABLE ? TT_OK :
-               tt_fail(diag, TT_ERR_VERSION, "the disk was written by a newer version "
-                       "of this program: use that one");
+               tt_fail(diag, TT_ERR_VERSION, "the disk was written by a newer version: "
+                       "use that version");
     }
 }
 
-/* While loading, what is freed is free at once: the journal has it behind it. */
+/* While loading, what is freed is free at once: the journal is past it. */
 static void drop_freed(TtBlockAlloc *a)
 {
     for (guint i = 0; i < a->free_next->len; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The plan of a commit's writes. Usually: sync the data (J3), one record behind the
+ * The plan of a commit's writes. Usually: sync the data (J3), one record after the
  * last one, sync. Where that does not fit, a new segment with the record, and a link to
  * it. Now and then the journal anew (J4): when it has grown by as much as it had when
  * it was made, and by 1 MiB at least, so the work is paid for by what was written.
@@ -53,7 +53,7 @@ void tt_block_head_put(uint8_t *b, const TtBlockMap *bm, uint64_t generation,
     tt_put_le64(b + 56, tt_header_sum(b, TT_F_BLOCK_HEAD_BYTES, 56, 0));
 }
 
-/* A record of @ops behind @j, which moves on; @at it stands. g_free; NULL: no memory. */
+/* A record of @ops after @j, which moves on; @at it stands. g_free; NULL: no memory. */
 static uint8_t *make_record(TtBlockJournal *j, const uint8_t *ops, size_t ops_len,
                             size_t *len)
 {
@@ -91,8 +91,8 @@ static void add_sync(TtBlockPlan *plan)
 
 static TtStatus no_memory(TtDiag *diag)
 {
-    return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for what the disk's "
-                   "journal is to get");
+    return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for a record of the disk's "
+                   "journal");
 }
 
 /* A segment for @len bytes of records at least, and a link. */
@@ -118,7 +118,7 @@ static TtHostRun last_segment(const TtBlockMap *bm)
     return g_array_index(s, TtHostRun, s->len - 1);
 }
 
-/* ---- a record behind the last one ---- */
+/* ---- a record after the last one ---- */
 
 static TtStatus plan_link(TtBlockMap *bm, uint64_t at_offset, TtBlockPlan *plan,
                           TtDiag *diag)

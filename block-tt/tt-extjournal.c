@@ -2,7 +2,7 @@
 /*
  * The journal of an ext file system (JBD2; the format is in the kernel's documentation,
  * filesystems/ext4/journal.rst). All numbers are big-endian. From the superblock's start
- * on there are transactions: descriptors, each with the blocks that its tags name behind
+ * on there are transactions: descriptors, each with the blocks that its tags name after
  * it, revocations, and a commit block at the end. One whose commit is missing never was.
  *
  * A table says where the newest copy of each block is. A transaction's tags are kept
@@ -61,8 +61,8 @@ static TtStatus read_block(Reader *r, uint32_t n)
                                       r->block_bytes, &got, r->diag);
 
     if (st == TT_OK && got < r->block_bytes) {
-        return tt_fail(r->diag, TT_ERR_FORMAT, "the journal of the file system is shorter "
-                       "than it says");
+        return tt_fail(r->diag, TT_ERR_FORMAT, "the journal of the file system is "
+                       "shorter than its header says");
     }
     return st;
 }
@@ -93,7 +93,7 @@ static TtStatus read_super(Reader *r, uint32_t *start)
     }
     if (r->features & ~KNOWN) {
         return tt_fail(r->diag, TT_ERR_VERSION, "the journal of the file system has "
-                       "features that are not known here (0x%x)", r->features & ~KNOWN);
+                       "unknown features (0x%x)", r->features & ~KNOWN);
     }
     if (fast >= blocks || !r->first || r->first >= blocks - fast ||
         (*start && (*start < r->first || *start >= blocks - fast))) {
@@ -120,7 +120,7 @@ static uint32_t tag_bytes(const Reader *r)
            (r->features & HAS_64BIT ? 4 : 0);
 }
 
-/* Its tags; *@at goes behind the blocks that they name. */
+/* Its tags; *@at goes after the blocks that they name. */
 static void take_descriptor(Reader *r, uint32_t *at, uint32_t *left)
 {
     uint32_t bytes = tag_bytes(r);
@@ -229,7 +229,8 @@ TtStatus tt_extjournal_open(TtIo *journal, uint32_t block_bytes, TtExtJournal **
 
     *out = NULL;
     if (block_bytes < SUPER_BYTES || block_bytes > 65536) {
-        return tt_fail(diag, TT_ERR_FORMAT, "a file system has no blocks of %u bytes",
+        return tt_fail(diag, TT_ERR_FORMAT, "the file system has an impossible block "
+                       "size, %u bytes",
                        block_bytes);
     }
     r.j = g_new0(TtExtJournal, 1);

@@ -158,15 +158,15 @@ static void handle_hits_in(GArray *params, void *user_ctx)
         tt_gdb_parse_list(gdb_get_cmd_param(params, 0)->data, v, 3) != 3 ||
         !tt_gdb_parse_who(v, &hits.who)) {
         hits.who.kind = 0;
-        gdb_put_packet("E.qtt.hits-in takes KIND,VALUE,VALUE2 in hex, KIND "
-                       "being the letter r, p or n");
+        gdb_put_packet("E.qtt.hits-in takes KIND,VALUE,VALUE2 in hex; KIND is the letter "
+                       "r, p or n");
     } else {
         tt_gdb_has_conditions = true;       /* hits are looked at */
         gdb_put_packet("OK");
     }
 }
 
-/* qtt.found:INDEX: POSITION.PC of those from INDEX on, as many as fit; behind
+/* qtt.found:INDEX: POSITION.PC of those from INDEX on, as many as fit; after
  * an l there are no more. */
 static void handle_found(GArray *params, void *user_ctx)
 {

@@ -19,7 +19,9 @@ void tt_gdb_on_job_end(void (*on_end)(void));
 bool tt_gdb_run_job(void);
 /* The user thought better of it. */
 void tt_gdb_break_job(void);
-/* How the last job ended, as a TtStopReason. */
+/* How the last movement for gdb ended, a job or one backwards: a TtStopReason. */
 int tt_gdb_job_reason(void);
+/* One backwards has ended. */
+void tt_gdb_note_end(int reason);
 
 #endif

@@ -14,7 +14,7 @@
 
 static struct {
     TtGdbBegin *begin;          /* NULL: there is none */
-    int reason;                 /* of the last one */
+    int reason;                 /* how the last movement for gdb ended */
     void (*on_end)(void);
 } job;
 
@@ -31,6 +31,11 @@ void tt_gdb_on_job_end(void (*on_end)(void))
 int tt_gdb_job_reason(void)
 {
     return job.reason;
+}
+
+void tt_gdb_note_end(int reason)
+{
+    job.reason = reason;
 }
 
 void tt_gdb_break_job(void)

@@ -117,9 +117,9 @@ static void handle_linux(GArray *params, void *user_ctx)
         return;
     }
     if (tt_gdb_parse_list(only_text(params), v, 3) != 3) {
-        gdb_put_packet("E.qtt.linux takes nothing, or three offsets in hex: of "
-                       "the current task from the base of GS, and in a task of "
-                       "the process's number and of its name");
+        gdb_put_packet("E.qtt.linux takes nothing, or three offsets in hex: that of the "
+                       "current task from the base of GS, and those of the process's "
+                       "number and name in a task");
         return;
     }
     tt_process_set_layout(&(TtLinuxLayout) {
@@ -206,11 +206,12 @@ static void handle_only(GArray *params, void *user_ctx)
         gdb_put_packet("OK");
     } else if (tt_gdb_parse_list(text, v, 6) != 6 ||
                !tt_gdb_parse_who(v + 3, &who)) {
-        gdb_put_packet("E.qtt.only takes nothing, or ADDRESS,LENGTH,WRITES,KIND,"
-                       "VALUE,VALUE2 in hex, KIND being the letter r, p or n");
+        gdb_put_packet("E.qtt.only takes nothing, or "
+                       "ADDRESS,LENGTH,WRITES,KIND,VALUE,VALUE2 in hex; KIND is the "
+                       "letter r, p or n");
     } else if (!find(v[0], v[1]) && filters->len >= FILTERS_MAX) {
-        gdb_put_packet("E.64 watchpoints of single processes are all there can "
-                       "be: delete some");
+        gdb_put_packet("E.there can be at most 64 watchpoints of single processes: "
+                       "delete some");
     } else {
         set_filter(v, &who);
         gdb_put_packet("OK");

@@ -150,7 +150,7 @@ static void handle_marks(GArray *params, void *user_ctx)
     g_autoptr(GString) answer = g_string_new("m");
 
     if (!tt_replaying()) {
-        gdb_put_packet("E.only a replay lists its marks");
+        gdb_put_packet("E.marks can be listed only in a replay");
         return;
     }
     tt_mark_each(note_mark, marks);
@@ -166,7 +166,7 @@ static void handle_marks(GArray *params, void *user_ctx)
 
 /* ---- qtt.when ---- */
 
-/* POSITION,END,HOW: HOW is how the last job ended. */
+/* POSITION,END,HOW: HOW is how the last movement for gdb ended. */
 static void handle_when(GArray *params, void *user_ctx)
 {
     g_autofree char *answer =

@@ -94,7 +94,7 @@ static CPUWatchpoint *next_to_name(void)
     return NULL;
 }
 
-/* What gdb inserts later it has read later. */
+/* gdb reads the value of a watchpoint before it inserts it. */
 static void be_unsure(void)
 {
     CPUWatchpoint *wp;

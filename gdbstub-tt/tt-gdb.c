@@ -31,12 +31,12 @@
 #include "system/system.h"
 
 static const char refusal[] =
-    "E.this is a replay, and history cannot be changed: to go on in another "
-    "way, branch from a full checkpoint (tt branch RUN --at ID)";
+    "E.this is a replay, and its history cannot be changed: to go on differently, branch "
+    "from a full checkpoint (tt branch RUN --at ID)";
 static const char refusal_in_past[] =
-    "E.this is the past of a recording, and history cannot be changed: write "
-    "in the present, to which 'monitor tt goto end' returns, or branch from a "
-    "full checkpoint (tt branch RUN --at ID)";
+    "E.this is the past of a recording, which cannot be changed: return to the present "
+    "first ('monitor tt goto end'), or branch from a full checkpoint (tt branch RUN --at "
+    "ID)";
 
 /*
  * Where gdb looks at each hit itself (a condition that only gdb can evaluate)
@@ -167,6 +167,7 @@ bool tt_gdb_resume(const char *actions)
 static void arrived(void *opaque, uint64_t pos, int reason)
 {
     tt_session.last_stop = reason;
+    tt_gdb_note_end(reason);
     tt_vcpus_stop_for_gdb();
 }
 

@@ -2,7 +2,7 @@
 /*
  * HMP commands of a recording.
  *
- * Context: main thread, BQL held. @arg: what stands behind the verb, or NULL.
+ * Context: main thread, BQL held. @arg: what stands after the verb, or NULL.
  */
 #ifndef TT_HMP_RECORD_INT_H
 #define TT_HMP_RECORD_INT_H

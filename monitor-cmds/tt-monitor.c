@@ -167,8 +167,7 @@ bool tt_monitor_go(const TtGoto *g, TtTravelDone *done, void *opaque,
         return false;
     }
     if (tt_travel_active()) {
-        error_setg(errp, "another movement is under way: wait for its end, or use "
-                   "'tt interrupt'");
+        error_setg(errp, "another movement is under way: " TT_WAIT_OR_INTERRUPT);
         return false;
     }
     if (leads_to_present(g, target)) {

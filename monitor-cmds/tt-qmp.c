@@ -285,7 +285,7 @@ TtRecording *qmp_tt_record_start(const char *dir, bool has_max_size,
     }
     if (has_interval &&
         !tt_interval_parse(interval, &opt.checkpoint_interval_ms)) {
-        error_setg(errp, "%s, not %g", tt_interval_help, interval);
+        error_setg(errp, "%s, not %.10g", tt_interval_help, interval);
         return NULL;
     }
     if (!tt_attach(&opt, errp)) {
@@ -359,8 +359,8 @@ void qmp_tt_trace_start(const char *file, Error **errp)
         return;
     }
     if (tt_past) {
-        error_setg(errp, "the past of a recording cannot be traced: return to the "
-                   "present ('tt goto end'), or trace a replay");
+        error_setg(errp, "the past of a recording cannot be traced: " TT_RETURN_FIRST
+                   ", or trace a replay");
         return;
     }
     if (tt_path_is_outside(path, errp)) {
@@ -374,8 +374,7 @@ TtTrace *qmp_tt_trace_stop(Error **errp)
     TtTrace *q;
 
     if (tt_past) {
-        error_setg(errp, "the trace belongs to the present: return there first ('tt goto "
-                         "end')");
+        error_setg(errp, "the trace belongs to the present: " TT_RETURN_FIRST);
         return NULL;
     }
     if (!tt_trace_end(&t, errp)) {

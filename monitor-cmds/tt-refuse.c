@@ -7,6 +7,7 @@
  */
 #include "qemu/osdep.h"
 #include "monitor-cmds/tt-refuse.h"
+#include "session/tt-session.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "monitor/monitor-internal.h"
@@ -16,11 +17,10 @@
 static const char no_input[] =
     "a replay takes no input: all input comes from the log";
 static const char in_past[] =
-    "the past of the recording is shown, which takes no input: return to the present "
-    "first ('tt goto end')";
+    "the past of the recording is shown, which takes no input: " TT_RETURN_FIRST;
 static const char no_dump[] =
-    "the past of the recording is shown, but this would dump the present: return to the "
-    "present first ('tt goto end')";
+    "the past of the recording is shown, but this would dump the present: "
+    TT_RETURN_FIRST;
 
 static const char *const qmp_inputs[] = {
     "system_reset", "system_powerdown", "system_wakeup", "inject-nmi",
@@ -50,6 +50,14 @@ static void refuse(Monitor *mon, const QDict *qdict)
     hmp_handle_error(mon, err);
 }
 
+static void refuse_dump(Monitor *mon, const QDict *qdict)
+{
+    Error *err = NULL;
+
+    error_setg(&err, "%s", no_dump);
+    hmp_handle_error(mon, err);
+}
+
 static HMPCommand *find_hmp(const char *name)
 {
     for (HMPCommand *c = hmp_cmds; c->name; c++) {
@@ -64,16 +72,18 @@ static void turn_hmp(bool on)
 {
     for (size_t i = 0; i < ARRAY_SIZE(hmp_inputs); i++) {
         HMPCommand *c = find_hmp(hmp_inputs[i].name);
+        void (*refusal)(Monitor *, const QDict *) = hmp_inputs[i].dumps ? refuse_dump :
+            refuse;
 
         if (hmp_inputs[i].dumps && on && !tt_past) {
             continue;
         }
-        if (c && on && c->cmd != refuse) {
+        if (c && on && c->cmd != refusal) {
             hmp_inputs[i].cmd = c->cmd;
             hmp_inputs[i].coroutine = c->coroutine;
-            c->cmd = refuse;
+            c->cmd = refusal;
             c->coroutine = false;
-        } else if (c && !on && c->cmd == refuse) {
+        } else if (c && !on && c->cmd == refusal) {
             c->cmd = hmp_inputs[i].cmd;
             c->coroutine = hmp_inputs[i].coroutine;
         }

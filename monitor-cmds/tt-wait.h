@@ -24,7 +24,7 @@ void tt_wait_init(void);
  * So a command that can be a coroutine is one.
  */
 void tt_wait(TtWaitStep *step, void *opaque);
-/* What somebody waits for may be there: ask again soon, not at the next tick. Any
+/* Something that is waited for may be there: ask again soon, not at the next tick. Any
  * thread. */
 void tt_wait_kick(void);
 

@@ -9,8 +9,8 @@
 static TtStatus parse_path(TtAddress *a, const char *path, TtDiag *diag)
 {
     if (!*path || strlen(path) > TT_ADDRESS_PATH_MAX) {
-        return tt_fail(diag, TT_ERR_INVALID, "the path of a Unix socket has 1 to %d "
-                       "bytes, and this one %zu: use a shorter one",
+        return tt_fail(diag, TT_ERR_INVALID, "the path of a Unix socket must have 1 to "
+                       "%d bytes, and this one has %zu",
                        TT_ADDRESS_PATH_MAX, strlen(path));
     }
     a->is_unix = true;
@@ -52,8 +52,8 @@ TtStatus tt_address_parse(TtAddress *a, const char *text, TtDiag *diag)
     }
     if (!colon || end - host > TT_ADDRESS_HOST_MAX || !parse_port(a, colon + 1)) {
         return tt_fail(diag, TT_ERR_INVALID, "an address is the path of a Unix socket "
-                       "(unix:PATH) or HOST:PORT with a port up to 65535, and not "
-                       "'%.60s'", text);
+                       "(unix:PATH) or HOST:PORT with a port up to 65535, not '%.60s'",
+                       text);
     }
     g_strlcpy(a->host, host, end - host + 1);
     if (!*a->host) {
@@ -86,7 +86,7 @@ TtStatus tt_address_check(const TtAddress *a, bool has_key, TtDiag *diag)
 {
     if (!has_key && !tt_address_is_local(a)) {
         return tt_fail(diag, TT_ERR_INVALID, "%.60s is not on this host: frames that "
-                       "leave it need a key of the group, the same for all members "
+                       "leave the host need a key of the group, the same for all members "
                        "(key-file)", a->host);
     }
     return TT_OK;

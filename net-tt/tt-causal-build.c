@@ -117,7 +117,8 @@ static TtStatus add_event(TtCausal *c, unsigned run, uint64_t pos, uint32_t from
 
         if (!make_room(&r->pos, sizeof(*r->pos), room) ||
             !make_room(&r->from, sizeof(*r->from), room)) {
-            return tt_fail(diag, TT_ERR_NOMEM, "no memory for the frames of the group");
+            return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for the frames of the "
+                           "group");
         }
         r->room = room;
     }
@@ -137,8 +138,8 @@ TtStatus tt_causal_sent(TtCausal *c, unsigned run, uint64_t pos, uint64_t seq,
         r->first_seq = seq;
     }
     if (seq - r->first_seq != r->n_sends) {
-        return tt_fail(diag, TT_ERR_FORMAT, "frame %" PRIu64 " was sent where %" PRIu64
-                       " is due", seq, r->first_seq + r->n_sends);
+        return tt_fail(diag, TT_ERR_FORMAT, "the log has frame %" PRIu64 " where frame "
+                       "%" PRIu64 " should be", seq, r->first_seq + r->n_sends);
     }
     st = add_event(c, run, pos, TT_CAUSAL_SENT, diag);
     if (!st) {
@@ -159,7 +160,8 @@ TtStatus tt_causal_delivered(TtCausal *c, unsigned run, uint64_t pos, unsigned f
         uint32_t room = r->got_room ? r->got_room + r->got_room / 2 : 1024;
 
         if (!make_room(&r->seq, sizeof(*r->seq), room)) {
-            return tt_fail(diag, TT_ERR_NOMEM, "no memory for the frames of the group");
+            return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for the frames of the "
+                           "group");
         }
         r->got_room = room;
     }
@@ -255,8 +257,8 @@ static TtStatus rank_events(TtCausal *c, Walk *walks, TtDiag *diag)
     for (unsigned i = 0; i < c->n_runs; i++) {
         if (walks[i].at < c->runs[i].n) {
             return tt_fail(diag, TT_ERR_MISMATCH, "the runs contradict each other: what "
-                           "%s got at position %" PRIu64 " was sent only "
-                           "afterwards; are all of them of one group?",
+                           "%s received at position %" PRIu64 " was sent only "
+                           "afterwards; do all of them belong to one group?",
                            tt_causal_name(c, i, name),
                            c->runs[i].pos[walks[i].at]);
         }
@@ -418,7 +420,7 @@ TtStatus tt_causal_seal(TtCausal *c, TtDiag *diag)
         st = TT_ERR_NOMEM;
     }
     if (st == TT_ERR_NOMEM) {
-        return tt_fail(diag, st, "no memory for the order of the group's frames");
+        return tt_fail(diag, st, "not enough memory for the order of the group's frames");
     }
     c->mark = g_new(uint32_t, c->n_runs);
     return st;

@@ -47,7 +47,7 @@ struct TtCausal {
     TtCausalRun *runs;
     TtCausalTotals totals;
     TtCausalPair *out_pairs, *in_pairs;
-    uint32_t *out_first, *in_first;     /* of each run, and one behind the last */
+    uint32_t *out_first, *in_first;     /* of each run, and one after the last */
     uint32_t *got;              /* number of the delivery in its run, ascending */
     uint32_t *sent;             /* the greatest number of a send so far */
     uint32_t *mark;             /* of a question: n_runs numbers of events */
@@ -59,7 +59,7 @@ TtHeapItem tt_heap_pop(TtHeap *h);
 
 const char *tt_causal_name(const TtCausal *c, unsigned run, char buf[16]);
 
-/* The first event at or behind @pos; n: there is none. */
+/* The first event at or after @pos; n: there is none. */
 uint32_t tt_causal_find(const TtCausalRun *r, uint64_t pos);
 
 #endif

@@ -61,7 +61,7 @@ static uint32_t n_below(const uint32_t *v, uint32_t n, uint32_t value)
     return from;
 }
 
-/* The first delivery of what was sent with or behind event @sent; or TT_CAUSAL_END. */
+/* The first delivery of what was sent with or after event @sent; or TT_CAUSAL_END. */
 static uint32_t first_got(const TtCausal *c, const TtCausalPair *p, uint32_t sent)
 {
     uint32_t i = n_below(c->sent + p->first, p->n, sent);
@@ -79,7 +79,7 @@ static uint32_t n_sent_before(const TtCausal *c, const TtCausalPair *p, uint32_t
 
 /* ---- what follows ---- */
 
-/* Event @at of @run follows, and all behind it. @is_coarse: of a position all or
+/* Event @at of @run follows, and all after it. @is_coarse: of a position all or
  * nothing. */
 static void reach(TtCausal *c, unsigned run, uint32_t at, bool is_coarse)
 {
@@ -202,12 +202,12 @@ TtStatus tt_causal_cut(TtCausal *c, unsigned run, uint64_t pos, uint64_t *out,
     tt_causal_cut_below(c, at, out);
     if (c->mark[run] < tt_causal_find(&c->runs[run], pos)) {
         return tt_fail(diag, TT_ERR_MISMATCH, "no consistent cut has %s at position "
-                       "%" PRIu64 ": what it got at %" PRIu64 " %s",
+                       "%" PRIu64 ": the frame that it received at %" PRIu64 " %s",
                        tt_causal_name(c, run, name), pos,
                        c->runs[run].pos[c->mark[run]],
                        c->mark[run] == c->runs[run].lost_at ?
-                       "is lost: its sender's log ends before" :
-                       "hangs on what was sent at one position with it");
+                       "is lost, because its sender's log ends before it" :
+                       "depends on events that share one position");
     }
     out[run] = pos;
     return TT_OK;
@@ -221,8 +221,8 @@ TtStatus tt_causal_check_cut(const TtCausal *c, const uint64_t *at, TtDiag *diag
         uint32_t end = tt_causal_find(&c->runs[to], at[to]);
 
         if (c->runs[to].lost_at < end) {
-            return tt_fail(diag, TT_ERR_MISMATCH, "%s got a frame at position %" PRIu64
-                           " that its sender's log does not have",
+            return tt_fail(diag, TT_ERR_MISMATCH, "%s received a frame at position "
+                           "%" PRIu64 " that its sender's log does not have",
                            tt_causal_name(c, to, name),
                            c->runs[to].pos[c->runs[to].lost_at]);
         }
@@ -231,8 +231,8 @@ TtStatus tt_causal_check_cut(const TtCausal *c, const uint64_t *at, TtDiag *diag
             uint32_t n = n_sent_before(c, &c->in_pairs[i], end);
 
             if (n > tt_causal_find(&c->runs[from], at[from])) {
-                return tt_fail(diag, TT_ERR_MISMATCH, "%s has got what %s sent at "
-                               "position %" PRIu64 ", behind the cut",
+                return tt_fail(diag, TT_ERR_MISMATCH, "%s has received what %s sent at "
+                               "position %" PRIu64 ", after the cut",
                                tt_causal_name(c, to, name),
                                tt_causal_name(c, from, other),
                                c->runs[from].pos[n - 1]);

@@ -36,7 +36,7 @@ typedef struct TtCausalTotals {
     uint64_t early;             /* deliveries of what was sent before the log of the
                                    sender begins: they order nothing */
     uint64_t lost;              /* of what its sender's log does not have any more: no
-                                   cut is behind them */
+                                   cut is after them */
 } TtCausalTotals;
 
 /* 1 to TT_CAUSAL_RUNS_MAX runs, numbered from 0. */
@@ -56,7 +56,7 @@ TtStatus tt_causal_delivered(TtCausal *c, unsigned run, uint64_t pos, unsigned f
 /* The same of what was sent before the log of its sender begins: only counted. (Of a
  * sender with events tt_causal_seal finds that out itself.) */
 void tt_causal_early(TtCausal *c);
-/* Where the run ends. At its end all has happened: it is behind its last event. */
+/* Where the run ends. At its end all has happened: it is after its last event. */
 void tt_causal_ends(TtCausal *c, unsigned run, uint64_t pos);
 /*
  * tt_causal_seal: make the index; no events come afterwards
@@ -84,13 +84,13 @@ void tt_causal_clock(TtCausal *c, unsigned run, uint64_t pos, uint32_t *out);
  */
 TtStatus tt_causal_cut(TtCausal *c, unsigned run, uint64_t pos, uint64_t *out,
                        TtDiag *diag);
-/* The greatest consistent cut in which no run stands behind @at, of n_runs; UINT64_MAX:
+/* The greatest consistent cut in which no run stands after @at, of n_runs; UINT64_MAX:
  * anywhere. There always is one. @out: may be @at. */
 void tt_causal_cut_below(TtCausal *c, const uint64_t *at, uint64_t *out);
 /* TT_ERR_MISMATCH: @at is not consistent. @diag says which frame shows it. */
 TtStatus tt_causal_check_cut(const TtCausal *c, const uint64_t *at, TtDiag *diag);
 
-/* What happened at one position is one: the instruction there, or what came then. */
+/* All that happened at one position is one: the instruction there, or what came then. */
 typedef enum TtCausalOrder {
     TT_CAUSAL_SAME, TT_CAUSAL_BEFORE, TT_CAUSAL_AFTER, TT_CAUSAL_CONCURRENT,
     TT_CAUSAL_BOTH,             /* each before the other: positions are too coarse */

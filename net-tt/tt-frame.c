@@ -63,16 +63,16 @@ TtStatus tt_hello_get(TtHello *h, const uint8_t in[TT_HELLO_BYTES], TtDiag *diag
                        "must be a -netdev tt or tt hub");
     }
     if (version != HELLO_VERSION || flags & ~HELLO_KNOWN) {
-        return tt_fail(diag, TT_ERR_VERSION, "the peer speaks version %" PRIu32 " of "
-                       "the protocol and this one version %d: use the same TTVM on "
-                       "both", version, HELLO_VERSION);
+        return tt_fail(diag, TT_ERR_VERSION, "the peer speaks version %" PRIu32 " of the "
+                       "protocol, and this side version %d: use the same TTVM on both",
+                       version, HELLO_VERSION);
     }
     h->is_authenticated = flags & HELLO_AUTHENTICATED;
     h->is_hub = flags & HELLO_HUB;
     memcpy(h->nonce, in + 16, TT_NONCE_BYTES);
     memcpy(h->group, in + 32, TT_GROUP_NAME_MAX + 1);
     if (h->group[TT_GROUP_NAME_MAX] || !tt_group_name_is_fit(h->group)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the peer's name of its group is damaged");
+        return tt_fail(diag, TT_ERR_FORMAT, "the name of the peer's group is damaged");
     }
     return TT_OK;
 }
@@ -99,8 +99,8 @@ void tt_message_put(uint8_t out[TT_MESSAGE_HEAD_BYTES], const TtMessage *m)
 static TtStatus check_epoch(const TtFrame *f, TtDiag *diag)
 {
     return f->epoch <= TT_EPOCH_MAX ? TT_OK :
-        tt_fail(diag, TT_ERR_LIMIT, "there is no checkpoint %" PRIu32 " of a group: %d "
-                "is the last", f->epoch, TT_EPOCH_MAX);
+        tt_fail(diag, TT_ERR_LIMIT, "a group cannot have checkpoint %" PRIu32 ": %d is "
+                "the last possible", f->epoch, TT_EPOCH_MAX);
 }
 
 static TtStatus check_frame(const TtFrame *f, TtDiag *diag)
@@ -110,13 +110,13 @@ static TtStatus check_frame(const TtFrame *f, TtDiag *diag)
                        "than %u", f->len, TT_FRAME_BYTES_MAX);
     }
     if (f->len < TT_FRAME_BYTES_MIN) {
-        return tt_fail(diag, TT_ERR_FORMAT, "a frame of %" PRIu32 " bytes is no "
+        return tt_fail(diag, TT_ERR_FORMAT, "a frame of %" PRIu32 " bytes is not an "
                        "Ethernet frame", f->len);
     }
     if (f->is_recorded == (f->pos == TT_FRAME_NO_POS) ||
         (f->is_recorded && f->pos > INT64_MAX)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "a frame does not say rightly where it "
-                       "was sent");
+        return tt_fail(diag, TT_ERR_FORMAT, "a frame does not say correctly where it was "
+                       "sent");
     }
     return check_epoch(f, diag);
 }
@@ -127,7 +127,7 @@ TtStatus tt_message_get(TtMessage *m, const uint8_t in[TT_MESSAGE_HEAD_BYTES],
     TtFrame *f = &m->frame;
 
     if (tt_get_le32(in) != MESSAGE_MAGIC || in[5] & ~FLAG_RECORDED || in[6] || in[7]) {
-        return tt_fail(diag, TT_ERR_FORMAT, "no message begins where one should");
+        return tt_fail(diag, TT_ERR_FORMAT, "there is no message where one should begin");
     }
     m->kind = in[4];
     m->number = tt_get_le64(in + 56);

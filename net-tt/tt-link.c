@@ -149,12 +149,12 @@ static TtStatus greet(TtLink *l, const uint8_t *bytes, TtDiag *diag)
                        a->is_authenticated ? "one" : "none");
     }
     if (a->is_hub && b->is_hub) {
-        return tt_fail(diag, TT_ERR_INVALID, "the peer is a hub, too: a hub joins members "
-                       "only");
+        return tt_fail(diag, TT_ERR_INVALID, "the peer is a hub, too: a hub connects "
+                       "only members");
     }
     if (!memcmp(a->nonce, b->nonce, TT_NONCE_BYTES)) {
-        return tt_fail(diag, TT_ERR_INVALID, "the peer sends back what this side "
-                       "says: is it connected to itself?");
+        return tt_fail(diag, TT_ERR_INVALID, "the peer sends back what this side sent: "
+                       "is it connected to itself?");
     }
     if (l->key) {
         tt_frame_link_key(l->out_key, l->key, l->key_len, a->group, a->nonce, b->nonce,
@@ -184,8 +184,8 @@ static TtStatus check_message(TtLink *l, const TtMessage *m, const uint8_t *head
         }
     }
     if (m->number != l->in_number || is_first != (m->kind == TT_MESSAGE_READY)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "message %" PRIu64 " of kind %u comes out "
-                       "of turn", m->number, m->kind);
+        return tt_fail(diag, TT_ERR_FORMAT, "message %" PRIu64 " of kind %u is out of "
+                       "order", m->number, m->kind);
     }
     l->in_number++;
     return TT_OK;
@@ -280,8 +280,8 @@ TtStatus tt_group_key_load(const char *path, uint8_t **key, size_t *len, TtDiag 
     n -= n && text[n - 1] == '\n';
     if (n < TT_GROUP_KEY_MIN || n > TT_GROUP_KEY_MAX) {
         g_free(text);
-        return tt_fail(diag, TT_ERR_LIMIT, "a key has %d to %d bytes and %.100s has %zu: "
-                       "head -c 32 /dev/urandom | base64 makes a good one",
+        return tt_fail(diag, TT_ERR_LIMIT, "a key must have %d to %d bytes, and %.100s "
+                       "has %zu: 'head -c 32 /dev/urandom | base64' makes a good one",
                        TT_GROUP_KEY_MIN, TT_GROUP_KEY_MAX, path, (size_t)n);
     }
     *key = (uint8_t *)text;

@@ -110,7 +110,7 @@ static int places_install(qemu_plugin_id_t id, int argc, char **argv,
                           qemu_plugin_udata_cb_t at_exit)
 {
     if (argc) {
-        g_printerr("this plugin takes no arguments, not '%s' either\n", argv[0]);
+        g_printerr("this plugin takes no arguments: leave out '%s'\n", argv[0]);
         return -1;
     }
     places = g_hash_table_new(place_hash, place_equal);

@@ -337,7 +337,7 @@ def check_drawing(rooms):
     want = '\n'.join(f'   {line}'.rstrip() for line in draw(rooms))
     if want not in text[at:]:
         yield (f'{PAGE} does not show these floors: put what --draw prints '
-               'behind "::", indented by three')
+               'after "::", indented by three')
 
 
 def draw(rooms):

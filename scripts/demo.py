@@ -122,9 +122,9 @@ class Recorded:
         self.seconds = seconds
         self.serial = vm.serial
         text = self.serial.decode(errors='replace')
-        check('TT-FAIL' not in text, 'a work of the guest failed')
+        check('TT-FAIL' not in text, 'a task of the guest failed')
         for work in WORKS.split(','):
-            check(f'TT-DONE {work}' in text, f'the guest did not do {work}')
+            check(f'TT-DONE {work}' in text, f'the guest did not finish {work}')
         found = re.search(rf'^TT-SYM ([0-9a-f]+) \w {SYMBOL}\b', text, re.M)
         check(found, f'the guest does not know the address of {SYMBOL}')
         self.symbol = int(found.group(1), 16)
@@ -216,7 +216,7 @@ def replay_vm(work, name, *more):
 
 
 def travel(vm, positions, journeys):
-    with Step('Travel in it: each place has one digest, whatever the way'):
+    with Step('Travel in it: a position has one digest, however it is reached'):
         for position in positions:
             journeys.go(vm, position)
 
@@ -226,8 +226,7 @@ def first_replay(work, recorded, positions, journeys):
     with replay_vm(work, 'replay-1') as vm:
         with Step('Replay it: no disk, no network, no device'):
             to_the_end(vm, recorded)
-            Step.note("every byte of the console and the last digest are the "
-                      "recorder's")
+            Step.note('the console and the last digest are the same as recorded')
         travel(vm, (low, middle, high), journeys)
 
 
@@ -259,7 +258,7 @@ def go_back_with_gdb(vm, recorded):
         equal(strings, ['/dev/vda', 'ext4'],
               f'arguments of {SYMBOL} in the guest')
         position = vm.qmp.cmd('query-tt')['position']
-        check(0 < position < end, f'gdb stands at {position}, not in the run')
+        check(0 < position < end, f'gdb is at position {position}, outside the run')
         Step.note(f'at position {grouped(position)} of {grouped(end)}: '
                   f'{SYMBOL}("{strings[0]}", ..., "{strings[1]}")')
     return position
@@ -281,18 +280,18 @@ def report(recorded, stats, replayed, journeys, mount):
          f' s: boot, a download of {size(DOWNLOAD_BYTES)}, {PROCESSES} '
          'processes, a file system made, written and read back, shell work'),
         ('Positions', f'{grouped(end)}: each is one exact state of CPU and '
-         f'RAM; {grouped(stats["events"])} events tie them to the world'),
+         f'RAM; the log has {grouped(stats["events"])} events'),
         ('Log', f'{size(stats["bytes"])}: {size(events)} of events (from '
          f'{size(stats["events_raw_bytes"])}), {size(payload)} of data that '
          'devices brought in (kernel, disk, network; from '
          f'{size(stats["payload_raw_bytes"])})'),
-        ('Replayed', f'twice, exact to the last bit, in {wall:.1f} s; it '
-         f'took {cpu / recorded.cpu_seconds:.2f} of the CPU time of '
-         'recording'),
+        ('Replayed', 'twice, exact to the last bit; the second time took '
+         f'{wall:.1f} s and {cpu / recorded.cpu_seconds:.2f} of the CPU time '
+         'of recording'),
         ('Travelled', f'{len(journeys.rows)} journeys to '
-         f'{len(journeys.digests)} places, {min(journey_seconds):.1f} to '
-         f'{max(journey_seconds):.1f} s each; at each place both replays '
-         'had the same digest'),
+         f'{len(journeys.digests)} positions, {min(journey_seconds):.1f} to '
+         f'{max(journey_seconds):.1f} s each; at each position both '
+         'replays had the same digest'),
         ('gdb', f'went back from the end to the last mount, position '
          f'{grouped(mount)}'),
         ('The run', f'{relative(RUN)}'),
@@ -310,11 +309,11 @@ def print_next(recorded, mount):
     qemu = f'build/qemu-system-x86_64 -tt replay,dir={run}'
     print(f'''
 What to type next, in {TOP}:
-  Watch the boot once more, with the disk gone:
+  Watch the boot once more, without its disk:
     {qemu}
   Travel by hand; try: tt goto {mount}   tt goto -1   info registers
     {qemu} -S -serial null -monitor stdio
-  Debug it backwards, from the first call of {SYMBOL}() and on:
+  Debug it backwards, starting at the first call of {SYMBOL}():
     {qemu} -S -serial null \\
         -gdb tcp:127.0.0.1:1234 &
     gdb -ex 'set arch i386:x86-64' -ex 'target remote 127.0.0.1:1234' \\
@@ -326,7 +325,7 @@ What to type next, in {TOP}:
 def demonstrate(work):
     with Step('Record a Debian kernel: boot, network, processes, disk, shell'):
         recorded = record(work)
-    with Step("Check the log's sums and look where its bytes go"):
+    with Step("Check the log's checksums and see where its bytes go"):
         stats = look_at_run()
     rng = random.Random(stats['end'])
     positions = [int(stats['end'] * (share + rng.random() / 20))

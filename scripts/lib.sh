@@ -43,7 +43,7 @@ tt_begin()
     # killed script keeps the lock until it has ended.
     exec 9>> "$lock"
     if ! flock -n 9; then
-        tt_say "Another script is working in $TT_BUILD; waiting for its end."
+        tt_say "Another script is working in $TT_BUILD; waiting for it to finish."
         flock 9
     fi
 }
@@ -97,7 +97,7 @@ tt_as_root()
     elif command -v sudo > /dev/null; then
         sudo "$@"
     else
-        tt_die "not root and no sudo here; as root, run: $*"
+        tt_die "this needs root, and sudo is not installed; as root, run: $*"
     fi
 }
 
@@ -131,7 +131,7 @@ tt_need_packages()
     # Lists that are absent or out of date are the usual cause.
     tt_apt_get update || tt_die "apt-get update failed; see $TT_LOG"
     tt_apt_get install --no-install-recommends "${missing[@]}" ||
-        tt_die "cannot install ${missing[*]}; apt's words are in $TT_LOG"
+        tt_die "cannot install ${missing[*]}; apt's output is in $TT_LOG"
 }
 
 # tt_debian_sites: the archive sites of the machine's own apt configuration,

@@ -8,8 +8,8 @@ compare-traces disk page group hub run-plugin"
 
 # The kinds of events; `tt log --kind` also takes numbers.
 _tt_kinds="pio-in pio-out mmio-ld mmio-st tsc msr-rd msr-wr cr8-rd rand cpuid
-value intr unhalt ram map cpu-flag cpu-state block cpu-switch ram-fill check
-digest mark note finish screen frame"
+value hlt tpr-wr intr unhalt ram map cpu-flag cpu-state block cpu-switch ram-fill
+landmark window cpuid-table disk check digest mark note finish screen frame"
 
 _tt_options()
 {

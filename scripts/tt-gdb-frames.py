@@ -24,7 +24,8 @@ def built(name):
     path = os.path.join(FOLDER, '..', 'build', name)
     found = path if os.access(path, os.X_OK) else shutil.which(name)
     if not found:
-        raise gdb.GdbError(f'tt: {name} is neither in build nor in PATH')
+        raise gdb.GdbError(f'tt: {name} is neither in build nor in PATH: run '
+                           'scripts/build')
     return found
 
 
@@ -102,7 +103,7 @@ class Frames:
             raise gdb.GdbError(f'tt: {path} cannot be read ({error.strerror}): start gdb '
                                'where QEMU was started') from None
         if not found:
-            raise gdb.GdbError(f'tt: {path} names no run')
+            raise gdb.GdbError(f'tt: {path} has no uuid: it is not the manifest of a run')
         self.id = found.group(1).replace('-', '')
         self.sent, self.got = [], []            # (position, run, sequence)
         for line in ask('log', run, '--kind', 'frame', '--json', '--data').splitlines():
@@ -131,7 +132,7 @@ def frames_of(run):
 def frames_here():
     run = run_here()
     if not run:
-        raise gdb.GdbError('tt: this inferior is no replay of TTVM')
+        raise gdb.GdbError('tt: this inferior is not a replay of TTVM')
     return frames_of(run)
 
 
@@ -142,7 +143,7 @@ def visit(num, place, what):
 
 
 class StepMessage(gdb.Command):
-    """Go to where the next frame that this VM sends arrives, in the VM that gets it."""
+    """Go to where the next frame that this VM sends arrives, in the VM that receives it."""
 
     def __init__(self):
         super().__init__('step-message', gdb.COMMAND_RUNNING)
@@ -155,15 +156,15 @@ class StepMessage(gdb.Command):
             for num, frames in others:
                 if (run, seq) in frames.got_at:
                     if lost:
-                        gdb.write(f'{lost} before it reached nobody here\n')
+                        gdb.write(f'{lost} earlier frame{"s" if lost > 1 else ""} '
+                                  'reached no inferior\n')
                     visit(num, frames.got_at[run, seq], f'frame {seq} is delivered')
                     return
-        raise gdb.GdbError('tt: no frame that is sent from here on reaches another '
-                           'inferior')
+        raise gdb.GdbError('tt: no frame sent from here on reaches another inferior')
 
 
 class ReverseStepMessage(gdb.Command):
-    """Go to where the last frame that this VM has got was sent, in the VM that sent it."""
+    """Go to where the last frame that this VM received was sent, in the VM that sent it."""
 
     def __init__(self):
         super().__init__('reverse-step-message', gdb.COMMAND_RUNNING)
@@ -178,7 +179,7 @@ class ReverseStepMessage(gdb.Command):
             if frames and seq in frames.sent_at:
                 visit(num, frames.sent_at[seq], f'frame {seq} is sent')
                 return
-        raise gdb.GdbError('tt: no frame that came up to here was sent by another '
+        raise gdb.GdbError('tt: no frame received up to here was sent by another '
                            'inferior')
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Travel of all VMs of a group in one gdb, which has the replay of each as an inferior.
 
-scripts/tt-gdb.py sources this file behind tt-gdb-frames.py, and what is defined in both is
+scripts/tt-gdb.py sources this file after tt-gdb-frames.py, and what is defined in both is
 known here. Which positions fit together the tt tool knows.
 """
 # pylint: disable=undefined-variable
@@ -46,7 +46,7 @@ class Replays:
                 with open(f'{base}.stderr', encoding='utf-8', errors='replace') as said:
                     why = said.read().strip()
                 raise gdb.GdbError(f'tt: {run} cannot be replayed: '
-                                   f'{why or "QEMU does not answer"}')
+                                   f'{why or "QEMU does not respond"}')
             time.sleep(.02)
         return f'{base}.sock'
 
@@ -89,8 +89,8 @@ class Group:
         for name, inferior in self.members.items():
             if inferior == num:
                 return name
-        raise gdb.GdbError('tt: this inferior is no member of the group: "tt group when" '
-                           'lists them')
+        raise gdb.GdbError('tt: this inferior is not a member of the group: "tt group '
+                           'when" lists the members')
 
     def positions(self):
         at = {}
@@ -101,14 +101,14 @@ class Group:
         return at
 
     def cut(self, place, at_most=()):
-        """{member: position}. The cut through a place; or the greatest that is behind
+        """{member: position}. The cut through a place; or the greatest that is after
         neither it nor any of the others."""
         args = [f'--at-most={name}:{pos}' for name, pos in dict(at_most).items()]
         said = ask('group', 'cut', self.path, f'{place[0]}:{place[1]}', *args, '--json')
         return json.loads(said)['cut']
 
     def together(self, at):
-        """The greatest cut behind none of these positions: they themselves, if they are
+        """The greatest cut after none of these positions: they themselves, if they are
         one."""
         return self.cut(next(iter(at.items())), at)
 
@@ -125,8 +125,8 @@ class Group:
             gdb.write(f'{"*" if num == here else " "} {name:20} {at[name]:>20}  '
                       f'inferior {num}\n')
         if self.together(at) != at:
-            gdb.write('These are not one moment: somebody has got what is not sent yet. '
-                      '"tt group goto" goes to one.\n')
+            gdb.write('These positions are not one moment: a member has received a frame '
+                      'that is not sent yet.\n"tt group goto" goes to one moment.\n')
 
 
 the_group = None
@@ -134,16 +134,16 @@ the_group = None
 
 def group():
     if not the_group:
-        raise gdb.GdbError('tt: no group is open: tt group open DIR|FILE')
+        raise gdb.GdbError('tt: no group is open: use "tt group open DIR|FILE"')
     for name, num in the_group.members.items():
         if not any(i.num == num and i.pid for i in gdb.inferiors()):
-            raise gdb.GdbError(f'tt: the replay of {name}, inferior {num}, is gone: open '
-                               'the group again')
+            raise gdb.GdbError(f'tt: the replay of {name}, inferior {num}, has ended: '
+                               'open the group again')
     return the_group
 
 
 class TtGroup(gdb.Command):
-    """The VMs of a group, all of them at one moment."""
+    """Travel with all VMs of a group."""
 
     def __init__(self):
         super().__init__('tt group', gdb.COMMAND_RUNNING, prefix=True)
@@ -152,8 +152,8 @@ class TtGroup(gdb.Command):
 class GroupOpen(TtCommand):
     """Make each member of a group an inferior: tt group open DIR|FILE
 
-A member that an inferior replays already stays there. Of the others replays are started,
-which end with gdb."""
+A member that an inferior already replays stays there. For the others, replays are
+started, which end with gdb."""
 
     name, complete_with = 'group open', gdb.COMPLETE_FILENAME
 
@@ -175,7 +175,7 @@ which end with gdb."""
 
 
 class GroupWhen(TtCommand):
-    """Say where each member stands, and whether that is one moment."""
+    """Show the position of each member, and whether they are one moment."""
 
     name = 'group when'
 
@@ -186,9 +186,10 @@ class GroupWhen(TtCommand):
 class GroupGoto(TtCommand):
     """Go to a place of one member, and all others with it: tt group goto [MEMBER:][PLACE]
 
-PLACE is as for "tt goto"; without it the member stays where it is. Without a member it is
-the selected inferior. Each other goes as far as it can have been then: to the latest
-position at which nobody has got what is not sent yet."""
+PLACE is as for "tt goto"; without it, the member stays where it is. Without MEMBER, it is
+that of the selected inferior. Each other member goes as far as it can have been at that
+moment: to its latest position at which no member has received a frame that is not sent
+yet."""
 
     name = 'group goto'
 
@@ -268,15 +269,15 @@ def back_to_hit():
         gdb.execute('reverse-continue', to_string=True)
     pos, _, how = when()
     if how == 'interrupted':
-        raise gdb.GdbError('tt: interrupted; all stand where they stood')
+        raise gdb.GdbError('tt: interrupted; all members are where they were')
     return (pos, stops.numbers) if stops.numbers else None
 
 
 class GroupReverseContinue(TtCommand):
     """Go back to the causally latest hit of a breakpoint or watchpoint in any member.
 
-No other hit comes after it, by whatever frames. Of hits of which none comes after the
-other, that of the selected inferior is taken. All members go to that moment."""
+No other hit comes after it by way of frames. If that is true of several hits, the selected
+inferior's is taken. All members go to that moment."""
 
     name = 'group reverse-continue'
 
@@ -288,7 +289,8 @@ other, that of the selected inferior is taken. All members go to that moment."""
             g.stand_at(start)
             hits = self.search(g)
             if not hits:
-                raise gdb.GdbError('tt: no member meets a breakpoint before here')
+                raise gdb.GdbError('tt: no member reaches a breakpoint or watchpoint '
+                                   'before here')
             name, cut = self.latest(g, hits, start)
         except BaseException:           # Ctrl-C, too
             g.stand_at(origin)

@@ -89,10 +89,10 @@ def symbol_files(build_id):
 class Symbols(TtCommand):
     """Load the symbols of the Linux kernel in the guest.
 
-Finds the kernel's build id in the guest's memory and the file with its symbols
+Finds the kernel's build id in the guest's memory, and the file with its symbols
 in the directories of "show debug-file-directory" (Debian's package
-linux-image-VERSION-dbg puts it there), at the address where KASLR moved it.
-Says how long it takes; a kernel's take some seconds."""
+linux-image-VERSION-dbg puts it there). Loads them at the address to which KASLR
+moved the kernel. That takes some seconds."""
 
     name, category = 'symbols', gdb.COMMAND_FILES
 
@@ -109,7 +109,7 @@ Says how long it takes; a kernel's take some seconds."""
                     gdb.execute(f'symbol-file -o {base - text:#x} {path}')
                     gdb.write(f'{path}, moved by {base - text:#x}\n')
                     return
-        raise gdb.GdbError('tt: no file with the symbols of build id '
+        raise gdb.GdbError('tt: there is no file with symbols for build id '
                            f'{" or ".join(build_ids) or "(none)"} in '
                            f'{gdb.parameter("debug-file-directory")}: install '
                            'the debug package of the guest\'s kernel, or "set '
@@ -121,7 +121,7 @@ def need(name):
         return gdb.parse_and_eval(name)
     except gdb.error:
         raise gdb.GdbError('tt: the symbols of the guest\'s kernel are not '
-                           'loaded: say "tt symbols" first') from None
+                           'loaded: use "tt symbols" first') from None
 
 
 def current_task_address():
@@ -140,7 +140,8 @@ def current_task():
         if base >= 1 << 63:
             break
     else:
-        raise gdb.GdbError('tt: the kernel has not set up this vCPU yet')
+        raise gdb.GdbError('tt: the kernel has not set up this vCPU yet: go to a '
+                           'later position')
     offset = current_task_address() - \
         int(need('(unsigned long)&__per_cpu_start'))
     pointer = gdb.Value((base + offset) & (1 << 64) - 1)
@@ -179,7 +180,7 @@ def tasks():
 class Ps(TtCommand):
     """List the processes of the guest's kernel at this position.
 
-The one that runs has a star."""
+A star marks the one that runs."""
 
     name, category = 'ps', gdb.COMMAND_STATUS
 

@@ -24,7 +24,7 @@ class Btf:
     HEAD = struct.Struct('<HBBI4I')
     TYPE = struct.Struct('<3I')
     INT, ARRAY, STRUCT, UNION, VAR, DATASEC = 1, 3, 4, 5, 14, 15
-    # Bytes behind the head of a type: fixed, and for each of its parts.
+    # Bytes after the head of a type: fixed, and for each of its parts.
     MORE = {INT: (4, 0), ARRAY: (12, 0), STRUCT: (0, 12), UNION: (0, 12),
             6: (0, 8), 13: (0, 8), VAR: (4, 0), DATASEC: (0, 12),
             17: (4, 0), 19: (0, 12)}
@@ -178,10 +178,10 @@ def find_layout():
     except gdb.GdbError:
         layout = layout_elsewhere()
     if not layout:
-        raise gdb.GdbError('tt: this kernel does not say where its tasks are: '
-                           'load its symbols with "tt symbols", or name the '
-                           'process by root=ADDRESS, which is what $tt_root '
-                           'says while it runs')
+        raise gdb.GdbError('tt: this kernel has no type information (BTF) that '
+                           'says where its tasks are: load its symbols with "tt '
+                           'symbols", or give the process as root=ADDRESS, the '
+                           'value of $tt_root while it runs')
     packet('qtt.linux:' + ','.join(f'{n & (1 << 64) - 1:x}' for n in layout))
     gdb.execute('maintenance flush register-cache', to_string=True)
 
@@ -202,14 +202,14 @@ class Who:
         elif not kind:
             kind = 'pid' if text.isdigit() else 'name'
         if kind not in ('pid', 'name', 'root') or not value:
-            raise gdb.GdbError(f"tt: '{text}' is no process: give a number, a "
+            raise gdb.GdbError(f"tt: '{text}' is not a process: give a number, a "
                                'name, pid=N, name=NAME, root=ADDRESS or this')
         self.kind = kind
         if kind == 'name':
             raw = value.encode()[:NAME_BYTES - 1].ljust(NAME_BYTES, b'\0')
             self.values = struct.unpack('<2Q', raw)
         else:
-            self.values = (number(value, 'number of a process' if kind == 'pid'
+            self.values = (number(value, 'process number' if kind == 'pid'
                                   else 'root of page tables'), 0)
         if kind != 'root':
             find_layout()
@@ -237,30 +237,30 @@ def split_who(arg, usage):
 # ---- breakpoints ----
 
 class BreakIn(TtCommand):
-    """Set a breakpoint that counts in one process of the guest only.
+    """Set a breakpoint for only one process of the guest.
 
 tt break-in WHO LOCATION [if CONDITION]
-WHO: a process's number, its name as the kernel has it (up to 15 letters), which
-need not exist yet, pid=N, name=NAME, root=ADDRESS (what $tt_root says while it
-runs), or this. Threads count as their process. gdb is not even
-told when other processes reach LOCATION."""
+WHO is a process's number, its name in the kernel (up to 15 letters), pid=N,
+name=NAME, root=ADDRESS (the value of $tt_root while it runs), or "this", the
+process that runs now. It need not exist yet. Threads belong to their process.
+gdb is not even told when other processes reach LOCATION."""
 
     name, category, gdb_command = 'break-in', gdb.COMMAND_BREAKPOINTS, 'break'
     complete_with = gdb.COMPLETE_LOCATION
 
     def invoke(self, arg, from_tty):
         who, rest = split_who(arg, f'tt {self.name} takes a process and a '
-                              'location: tt break-in init vfs_write')
+                              'location, as in: tt break-in init vfs_write')
         location, word, condition = re.match(
             r'(.*?)(?:\s+(if)\b\s*(.*))?$', rest, re.S).groups()
         if word and not condition:
-            raise gdb.GdbError('tt: there is no condition behind "if"')
+            raise gdb.GdbError('tt: a condition is missing after "if"')
         whole = who.condition() + (f' && ({condition})' if word else '')
         gdb.execute(f'{self.gdb_command} {location} if {whole}', from_tty)
 
 
 class TbreakIn(BreakIn):
-    """Set a temporary breakpoint that counts in one process only.
+    """Set a temporary breakpoint for only one process of the guest.
 
 See "help tt break-in"."""
 
@@ -337,19 +337,19 @@ gdb.events.breakpoint_deleted.connect(on_breakpoint_deleted)
 
 
 class WatchIn(TtCommand):
-    """Set a watchpoint that counts in one process of the guest only.
+    """Set a watchpoint for only one process of the guest.
 
 tt watch-in WHO [-r|-a] EXPRESSION
-Stops at each write of what EXPRESSION denotes now in memory, also one that does
-not change it; with -r at each read, with -a at both. WHO as for "tt break-in".
-gdb is not even told of accesses by other processes."""
+Stops at each write to the memory that EXPRESSION denotes now, even one that does
+not change it; with -r, at each read; with -a, at both. WHO is as for
+"tt break-in". gdb is not even told of accesses by other processes."""
 
     name, category = 'watch-in', gdb.COMMAND_BREAKPOINTS
     complete_with = gdb.COMPLETE_EXPRESSION
 
     def invoke(self, arg, from_tty):
         who, rest = split_who(arg, 'tt watch-in takes a process and an '
-                              'expression: tt watch-in init *(int *)0x404010')
+                              'expression, as in: tt watch-in init *(int *)0x404010')
         access = gdb.WP_WRITE
         for option, meaning in (('-r', gdb.WP_READ), ('-a', gdb.WP_ACCESS)):
             if rest.startswith(f'{option} '):
@@ -358,8 +358,8 @@ gdb is not even told of accesses by other processes."""
         watch = ProcessWatch(who, expression, address, size, access)
         if watch.type not in WATCHPOINTS:
             watch.delete()
-            raise gdb.GdbError('tt: gdb makes no hardware watchpoint of '
-                               f'{size} bytes')
+            raise gdb.GdbError('tt: gdb cannot set a hardware watchpoint of '
+                               f'{size} bytes: choose a smaller part')
         watches.append(watch)
         send_filters()
 

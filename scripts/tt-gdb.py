@@ -34,8 +34,8 @@ def packet(text):
     if answer.startswith('E.'):
         raise gdb.GdbError(f'tt: {answer[2:]}')
     if answer == '':
-        raise gdb.GdbError('tt: this is no recording or replay of TTVM, or '
-                           'gdb is not connected: use "target remote"')
+        raise gdb.GdbError('tt: gdb is not connected to a recording or replay of '
+                           'TTVM: use "target remote"')
     return answer
 
 
@@ -151,14 +151,14 @@ def number(text, what='position'):
     try:
         value = gdb.parse_and_eval(text)
         if value.type.strip_typedefs().code == gdb.TYPE_CODE_FLT:
-            raise ValueError('it is no whole number')
+            raise ValueError('it is not a whole number')
         value = int(value)
     except (gdb.error, ValueError, OverflowError) as error:
-        raise gdb.GdbError(f"tt: '{text}' is no {what}: {error}") from None
+        raise gdb.GdbError(f"tt: '{text}' is not a {what}: {error}") from None
     if not 0 <= value < 1 << 63:
-        why = 'it lies before the start of the run' \
+        why = 'it is before the start of the run' \
             if what == 'position' else 'it is out of range'
-        raise gdb.GdbError(f"tt: '{text}' is no {what}: {why}")
+        raise gdb.GdbError(f"tt: '{text}' is not a {what}: {why}")
     return value
 
 
@@ -166,8 +166,8 @@ def place_of(text):
     """What the stub takes, of what a user writes."""
     if text[0] == '@':
         if not re.fullmatch(r'@[\w.-]+', text, re.ASCII):
-            raise gdb.GdbError(f"tt: '{text[1:]}' is no name of a mark: it "
-                               'has letters, digits, "-", "_" and "."')
+            raise gdb.GdbError(f"tt: '{text[1:]}' cannot be the name of a mark: "
+                               'names have only letters, digits, "-", "_" and "."')
         return text
     if re.fullmatch(r'[+-]?\d+|[+-]?0x[0-9a-f]+|start|end', text):
         return text
@@ -187,7 +187,7 @@ class Goto(TtCommand):
 
 
 class When(TtCommand):
-    """Say where in the run the VM stands."""
+    """Show the position of the VM in the run."""
 
     name = 'when'
 
@@ -218,11 +218,11 @@ class Marks(TtCommand):
             place = int(pos, 16)
             gdb.write(f'{"*" if place == here else " "} {place:>20} @{name}\n')
         if not marks:
-            gdb.write('no marks: "tt mark NAME" makes one\n')
+            gdb.write('this run has no marks: "tt mark NAME" adds one\n')
 
 
 class Info(TtCommand):
-    """Say what is recorded or replayed."""
+    """Show what is recorded or replayed, as "info tt" does in QEMU's monitor."""
 
     name = 'info'
 
@@ -257,7 +257,7 @@ def denoted(text):
     except gdb.error as error:
         raise gdb.GdbError(f'tt: {error}') from None
     if value.address is None:
-        raise gdb.GdbError(f'tt: {text} is not in memory: only what is can be '
+        raise gdb.GdbError(f'tt: {text} is not in memory, and only memory can be '
                            'watched')
     address, size = int(value.address), value.type.sizeof
     if not size:
@@ -297,8 +297,8 @@ def back_to_change(address, size):
     watch.silent = True
     try:
         if watch.type not in WATCHPOINTS:
-            raise gdb.GdbError('tt: gdb makes no hardware watchpoint of '
-                               f'{size} bytes')
+            raise gdb.GdbError('tt: gdb cannot set a hardware watchpoint of '
+                               f'{size} bytes: choose a smaller part')
         with Forward():
             gdb.execute('reverse-continue', to_string=True)
         return watch.hit_count > 0
@@ -311,7 +311,7 @@ class LastChange(TtCommand):
 
 tt last-change EXPR: EXPR is something in memory, such as a variable, a field
 or *(int *)ADDRESS. The VM then stands before the instruction that changed it.
-It does not see writes that devices make by themselves."""
+It does not find writes by devices."""
 
     name, complete_with = 'last-change', gdb.COMPLETE_EXPRESSION
 
@@ -321,14 +321,14 @@ It does not see writes that devices make by themselves."""
         try:
             after = read_bytes(address, size)
         except gdb.MemoryError:
-            raise gdb.GdbError(f'tt: nothing is mapped at {address:#x} here: go '
+            raise gdb.GdbError(f'tt: address {address:#x} is not mapped here: go '
                                'to a position where it is') from None
         with Quiet():
             found = back_to_change(address, size)
-        pos = when()[0]
-        if not found and pos != 0:
-            raise gdb.GdbError(f'tt: interrupted at position {pos}; it began '
-                               f'at {origin}')
+        pos, _, how = when()
+        if not found and how == 'interrupted':
+            raise gdb.GdbError(f'tt: interrupted at position {pos}: the search '
+                               f'began at position {origin}')
         if not found:
             go(origin)
             raise gdb.GdbError(f'tt: no instruction has changed {arg} before '
@@ -349,7 +349,7 @@ def addresses_of(location):
     b = gdb.Breakpoint(location, internal=True)
     try:
         if b.pending:
-            raise gdb.GdbError(f'tt: there is no {location}')
+            raise gdb.GdbError(f"tt: gdb does not know the location '{location}'")
         if hasattr(b, 'locations'):
             return sorted({place.address for place in b.locations})
     finally:
@@ -358,12 +358,12 @@ def addresses_of(location):
 
 
 class Hits(TtCommand):
-    """List the positions at which the run comes to a location.
+    """List the positions at which the run reaches a location.
 
 tt hits LOCATION [--limit N] [--from POS] [--to POS] [--in WHO]
-LOCATION as for "break", WHO as for "tt break-in", POS as for "tt goto" without
-+, - and @. At most N, 1000 if not given, from the first on. "tt goto" goes to one
-of them. The VM stands where it stood afterwards."""
+LOCATION is as for "break", WHO as for "tt break-in", POS as for "tt goto" but
+without +, - and @. Lists the first N hits (default: 1000); "tt goto" goes to one
+of them. Afterwards the VM is where it was."""
 
     name, complete_with = 'hits', gdb.COMPLETE_LOCATION
 
@@ -382,7 +382,7 @@ of them. The VM stands where it stood afterwards."""
                               arg).partition('--in ')
         location = rest.strip()
         if not location or location.startswith('--'):
-            raise gdb.GdbError('tt hits takes a location, as break does, and '
+            raise gdb.GdbError('tt hits takes a location, as "break" does, and '
                                '--limit N, --from POS, --to POS, --in WHO')
         return location, numbers, who.strip()
 
@@ -391,8 +391,8 @@ of them. The VM stands where it stood afterwards."""
         who = Who(who) if who else None
         places = addresses_of(location)
         if len(places) > 16:
-            raise gdb.GdbError(f'tt: {location} stands for {len(places)} '
-                               'places; 16 can be looked for at once')
+            raise gdb.GdbError(f'tt: {location} has {len(places)} addresses, but '
+                               'only 16 can be searched at once')
         wanted = [numbers['limit'], numbers['from'], numbers['to'], *places]
         if who:
             packet(f'qtt.hits-in:{who.packet_part()}')
@@ -402,9 +402,10 @@ of them. The VM stands where it stood afterwards."""
         for number, (pos, pc) in enumerate(found, 1):
             where = f'  {pc:#x} {describe(pc)}' if len(places) > 1 else ''
             gdb.write(f'{number:6} {pos:20}{where}\n')
-        more = ' (there may be more: see --limit)' \
+        more = ' (there may be more: raise --limit)' \
             if len(found) == numbers['limit'] else ''
-        gdb.write(f'{len(found)} hits of {location}{more}\n')
+        gdb.write(f'{len(found)} hit{"" if len(found) == 1 else "s"} of '
+                  f'{location}{more}\n')
 
 
 Tt()

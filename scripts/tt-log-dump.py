@@ -113,7 +113,7 @@ class Cursor:
 
     def take(self, length):
         if length == 0:
-            raise Refused('format', 'data is announced and empty')
+            raise Refused('format', 'data is announced but empty')
         if length <= INLINE_MAX:
             data = self.data[self.at:min(self.at + length, self.end)]
             self.at += length
@@ -160,7 +160,7 @@ def events(seg, raw, payload):
         head = cursor.byte()
         kind, nested = head & 0x3f, head >> 6 & 1
         if kind < 32 and kind not in NEEDED:
-            raise Refused('version', f'kind {kind} is not known')
+            raise Refused('version', f'unknown kind {kind}')
         state = states.setdefault(kind, State())
         here = pos + cursor.varint()
         if here >= POS_MAX:
@@ -225,7 +225,7 @@ class Log:
         if stored != checksum(without(head, 56)):
             raise Refused('format', 'the checksum of the head is wrong')
         if must_know & ~1:
-            raise Refused('version', f'features {must_know:#x} not known')
+            raise Refused('version', f'unknown features {must_know:#x}')
 
     def begin_of(self, head):
         if len(head) < 96:
@@ -257,7 +257,7 @@ class Log:
             raise Refused('format', 'another log begins inside this one')
         if (head[40:56] != self.uuid or
                 self.begin_of(head) != self.expected()):
-            raise Refused('format', 'a part is missing or of another run')
+            raise Refused('format', 'a part is missing or belongs to another run')
         self.at += length
 
     def whole_header(self, at):
@@ -283,7 +283,7 @@ class Log:
 
     def check(self, seg):
         if seg['flags'] & 0xfff8:
-            raise Refused('version', f'flags {seg["flags"]:#x} not known')
+            raise Refused('version', f'unknown flags {seg["flags"]:#x}')
         if (len(self.segments) >= 2 ** 26 or seg['ev_raw'] > EVENTS_MAX or
                 seg['pl_raw'] > PAYLOAD_MAX or
                 2 * seg['n_events'] > seg['ev_raw'] or

@@ -165,10 +165,11 @@ static int do_error(CPUState *cpu)
     struct kvm_run *run = cpu->kvm_run;
 
     if (run->internal.suberror == KVM_INTERNAL_ERROR_EMULATION) {
-        error_report("tt: KVM on this host cannot execute an instruction of the "
-                     "guest's: record with -accel tcg");
+        error_report("tt: KVM on this host cannot execute an instruction of the guest: "
+                     "record with -accel tcg");
     } else {
-        error_report("tt: KVM reports internal error %u", run->internal.suberror);
+        error_report("tt: KVM reports internal error %u: record with -accel tcg",
+                     run->internal.suberror);
     }
     return TT_KVM_FAILED;
 }

@@ -4,7 +4,7 @@
  *
  * Not every place will do. While an exception or interrupt waits for its delivery the
  * state does not tell all; a fault that was not delivered leaves RF set, which TCG has
- * behind an IRET only; and a replay cannot stop within a string instruction with REP.
+ * after an IRET only; and a replay cannot stop within a string instruction with REP.
  * Then the vCPU runs on and is kicked again.
  */
 #include "qemu/osdep.h"
@@ -79,7 +79,7 @@ static int rep_bytes(CPUState *cpu, uint64_t pc, bool *other_size)
 /*
  * KVM's emulator leaves a string instruction between its iterations, with RF set, and
  * also with RCX = 0 and RIP still at it. A CPU never stands in the latter place, so the
- * rest is done here: nothing but to go on behind it.
+ * rest is done here: nothing but to go on after it.
  */
 TtKvmBoundary tt_kvm_boundary(CPUState *cpu, bool is_behind)
 {

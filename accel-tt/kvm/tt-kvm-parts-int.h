@@ -19,7 +19,7 @@ bool tt_kvm_place(CPUState *cpu, TtLandmark *place);
 
 /* At a complete exit: is it between two instructions, or within a string instruction
  * with REP, where a replay cannot stop? @is_behind: it is that of an instruction, and
- * stands behind it. UNKNOWN: KVM does not say. */
+ * stands after it. UNKNOWN: KVM does not say. */
 typedef enum { TT_KVM_BETWEEN, TT_KVM_WITHIN, TT_KVM_UNKNOWN } TtKvmBoundary;
 TtKvmBoundary tt_kvm_boundary(CPUState *cpu, bool is_behind);
 
@@ -34,7 +34,7 @@ const char *tt_kvm_refusal(CPUState *cpu);
 /* An interrupt that was handed to the kernel before, and not delivered, is logged. True:
  * there was one. */
 bool tt_kvm_take_over(CPUState *cpu);
-/* No interrupt is taken here, behind STI or MOV SS. */
+/* No interrupt is taken here, after STI or MOV SS. */
 bool tt_kvm_has_shadow(CPUState *cpu);
 void tt_kvm_log_tpr(CPUState *cpu);
 

@@ -101,8 +101,8 @@ static bool filter_msrs(Error **errp)
         ret = kvm_vm_ioctl(kvm_state, KVM_X86_SET_MSR_FILTER, &filter);
     }
     if (ret) {
-        error_setg(errp, "KVM on this host takes no MSR filter (%s): record with "
-                   "-accel tcg", strerror(-ret));
+        error_setg(errp, "KVM on this host does not accept an MSR filter (%s): record "
+                   "with -accel tcg", strerror(-ret));
     }
     return !ret;
 }
@@ -133,7 +133,7 @@ static bool is_like_hardware(void)
 bool tt_kvm_check(MachineState *ms, Error **errp)
 {
     if (ms->smp.max_cpus > 1) {
-        error_setg(errp, "with -accel kvm, -tt records one vCPU: use -smp 1, or "
+        error_setg(errp, "with -accel kvm, -tt records only one vCPU: use -smp 1, or "
                    "-accel tcg for several");
         return false;
     }

@@ -7,7 +7,7 @@
  * QEMU and asynchronous events count one each. Nothing from outside may reach the
  * vCPU but at a place that a replay can find again:
  *
- *   K1  right behind an exit, when its instruction is complete (complete()), and all of
+ *   K1  right after an exit, when its instruction is complete (complete()), and all of
  *       it if it is a string instruction with REP (tt_kvm_boundary());
  *   K2  where an interrupt window opened: the first boundary at which an interrupt
  *       can be taken (TT_EV_WINDOW);
@@ -192,7 +192,7 @@ static void inject_nmi(CPUState *cpu)
     if (kvm_vcpu_ioctl(cpu, KVM_GET_VCPU_EVENTS, &events) ||
         events.nmi.masked || events.nmi.pending || events.nmi.injected ||
         events.interrupt.shadow) {
-        return;                 /* looked at again behind the next exit */
+        return;                 /* looked at again after the next exit */
     }
     cpu->interrupt_request &= ~CPU_INTERRUPT_NMI;
     tt_interrupt_accepted(cpu, CPU_INTERRUPT_NMI, EXCP02_NMI);

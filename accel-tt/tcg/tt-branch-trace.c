@@ -60,12 +60,12 @@ bool tt_trace_begin(const char *path, uint64_t from, uint64_t to,
     TtDiag diag;
 
     if (trace.path) {
-        error_setg(errp, "a trace is already being written to '%s'",
+        error_setg(errp, "a trace is already being written to '%s': stop it first",
                    tt_printable(trace.path));
         return false;
     }
     if (MAX(from, tt_now.pos) >= TT_TRACE_POS_MAX) {
-        error_setg(errp, "a trace can only hold positions below %llu",
+        error_setg(errp, "a trace can hold only positions below %llu",
                    TT_TRACE_POS_MAX);
         return false;
     }
@@ -96,8 +96,8 @@ static void set_blocks(bool traced)
 static void open_writer(void)
 {
     TtIo *io = g_steal_pointer(&trace.io);
-    TtStatus s = tt_trace_writer_new(io, tt_session.manifest.uuid, tt_now.pos, &trace.writer,
-                                     &trace.failure);
+    TtStatus s = tt_trace_writer_new(io, tt_session.manifest.uuid, tt_now.pos,
+                                     &trace.writer, &trace.failure);
 
     trace.began = tt_now.pos;
     if (s != TT_OK) {
@@ -114,8 +114,8 @@ static void give_up(Error **errp)
     if (trace.failure.status) {
         error_setg(errp, "there is no trace: %s", trace.failure.text);
     } else {
-        error_setg(errp, "there is no trace: the run did not reach position %"
-                   PRIu64 ", where it was to begin", trace.from);
+        error_setg(errp, "there is no trace: the run did not reach position %" PRIu64 ", "
+                   "where the trace was to begin", trace.from);
     }
 }
 
@@ -139,8 +139,8 @@ bool tt_trace_end(TtTraced *t, Error **errp)
         t->branches = tt_trace_count(trace.writer);
         t->bytes = tt_trace_bytes(trace.writer);
         if (s != TT_OK) {
-            error_setg(errp, "the trace is incomplete: %s; what was written of "
-                       "it stays", diag.text);
+            error_setg(errp, "the trace is incomplete: %s; what was written so far is "
+                       "kept", diag.text);
         }
     } else {
         give_up(errp);

@@ -38,7 +38,7 @@ bool tt_fetch_names_page;
 bool tt_no_insn_begun;
 
 /* For each vCPU: pages that control has entered since they were flushed -> host
- * address; and the set of who runs. */
+ * address; and the set of the one that runs. */
 static TtPageSet *sets[TT_VCPUS_MAX];
 static TtPageSet *entered;
 
@@ -87,7 +87,7 @@ static uint64_t key_of(uint64_t page, int mmu_idx)
 /*
  * A fetch that faults leads away from its position at once, but in a replay
  * one may want to stand there: why, as cpu_exec would say it, or -1. Where a
- * sync point is due nobody stands: the recorder had its own behind the fault.
+ * sync point is due nobody stands: the recorder had its own after the fault.
  */
 static int reason_to_stay(CPUState *cpu, uint64_t pc)
 {

@@ -11,7 +11,7 @@
 
 void tt_fetch_start(void);      /* before the vCPU runs */
 void tt_fetch_stop(void);
-void tt_fetch_turn_to(CPUState *cpu);   /* who runs from now on */
+void tt_fetch_turn_to(CPUState *cpu);   /* the vCPU that runs from now on */
 
 /* The code pages that control has entered; to be freed. */
 TtPageSet *tt_fetch_save(CPUState *cpu);

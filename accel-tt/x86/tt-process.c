@@ -5,7 +5,7 @@
  * Nothing of the VM changes by looking: no TLB entry, no accessed bit.
  *
  * With page table isolation a Linux process has two roots, the one of user mode a
- * page behind the kernel's. It maps almost nothing of the kernel; that
+ * page after the kernel's. It maps almost nothing of the kernel; that
  * identifies it.
  */
 #include "qemu/osdep.h"

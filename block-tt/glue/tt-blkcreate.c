@@ -52,7 +52,7 @@ write_head(BlockBackend *blk, const uint8_t *bytes, size_t len, Error **errp)
             ret = blk_co_flush(blk);
         }
         if (ret < 0) {
-            error_setg_errno(errp, -ret, "the image cannot be written");
+            error_setg_errno(errp, -ret, "cannot write the image");
         }
     }
     return ret < 0 ? ret : 0;

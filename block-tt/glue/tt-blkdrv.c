@@ -24,11 +24,11 @@ static TtStatus file_size(TtIo *io, uint64_t *bytes, TtDiag *diag)
     int64_t len = bdrv_getlength(container_of(io, FileIo, io)->file->bs);
 
     *bytes = MAX(len, 0);
-    return len < 0 ? tt_fail(diag, TT_ERR_IO, "cannot find out how long the disk's "
-                             "file is") : TT_OK;
+    return len < 0 ? tt_fail(diag, TT_ERR_IO, "cannot determine the size of the disk's "
+                             "file") : TT_OK;
 }
 
-/* Behind the end of the file there are zeros. */
+/* After the end of the file there are zeros. */
 static TtStatus file_read_at(TtIo *io, uint64_t offset, void *buf, size_t len,
                              size_t *got, TtDiag *diag)
 {
@@ -89,7 +89,7 @@ static QemuOptsList runtime_opts = {
         {
             .name = "version",
             .type = QEMU_OPT_NUMBER,
-            .help = "This version of the disk, read-only",
+            .help = "Version of the disk to open, read-only",
         },
         { /* end of list */ }
     },

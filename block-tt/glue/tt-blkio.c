@@ -345,7 +345,7 @@ static bool has_versions(TtBlkState *s)
     return info.n_versions;
 }
 
-/* Bytes behind the old end in its cluster were never the disk's. */
+/* Bytes after the old end in its cluster were never the disk's. */
 static int coroutine_fn GRAPH_RDLOCK
 clear_rest(BlockDriverState *bs, int64_t old, int64_t size)
 {
@@ -369,7 +369,7 @@ tt_blk_co_truncate(BlockDriverState *bs, int64_t offset, bool exact,
     int ret = 0;
 
     if (prealloc != PREALLOC_MODE_OFF) {
-        error_setg(errp, "a disk with versions takes its space as it is written: use "
+        error_setg(errp, "a disk with versions takes space only as it is written: use "
                    "preallocation=off");
         return -ENOTSUP;
     }
@@ -379,8 +379,8 @@ tt_blk_co_truncate(BlockDriverState *bs, int64_t offset, bool exact,
     }
     WITH_QEMU_LOCK_GUARD(&s->map_lock) {
         if (whole != old && offset > old && has_versions(s)) {
-            error_setg(errp, "the disk ends within a cluster that its versions have as "
-                       "well: delete them first");
+            error_setg(errp, "the disk ends within a cluster that its versions use, too: "
+                       "delete them first");
             return -ENOTSUP;
         }
         st = tt_blockmap_grow(s->map, offset, &diag);

@@ -273,7 +273,8 @@ static ShadowRange *range_add(TtShadows *s, const TtShadowsRange *range,
     r->base = r->shadow ? map_memory(r->is.size, MAP_PRIVATE) : NULL;
     if (!r->base) {
         if (r->shadow || !has_file) {
-            error_setg(errp, "no memory for a copy of %" PRIu64 " bytes", r->is.size);
+            error_setg(errp, "not enough memory for a copy of %" PRIu64 " bytes",
+                       r->is.size);
         }
         range_free(r);
         return NULL;

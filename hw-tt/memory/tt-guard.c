@@ -405,8 +405,8 @@ void tt_guard_add(void *ram_block)
         return;
     }
     if (rb->fd >= 0) {
-        warn_report("tt: guard: RAM block '%s' is backed by a file and is not "
-                    "guarded", rb->idstr);
+        warn_report("tt: guard: RAM block '%s' is backed by a file, so it is not guarded",
+                    rb->idstr);
         return;
     }
     if (guard.n == GUARDED_MAX || !map_twice(&g)) {
@@ -481,11 +481,11 @@ void tt_guard_stop(void)
                      PROT_READ | PROT_WRITE);
         }
     }
-    error_printf("tt: guard: pages were written from outside %" PRIu64 " times; %"
-                 PRIu64 " writes were not in the log\n", guard.n_seen,
+    error_printf("tt: guard: pages were written by others than the vCPUs %" PRIu64 " "
+                 "times; %" PRIu64 " writes were not in the log\n", guard.n_seen,
                  guard.n_reports);
     if (guard.n_unwatched) {
-        warn_report("tt: guard: %" PRIu64 " pages were not watched: too many at "
-                    "a time", guard.n_unwatched);
+        warn_report("tt: guard: %" PRIu64 " pages were not watched: too many at once",
+                    guard.n_unwatched);
     }
 }

@@ -245,7 +245,7 @@ static void set_map(unsigned space, const uint8_t *data, size_t len)
         roots[space] = g_new0(MemoryRegion, 1);
         memory_region_init(roots[space], NULL, "tt-root", UINT64_MAX);
         current_map[space] = g_byte_array_new();
-        if (!space && !tt_past) {       /* for who dumps it: nothing else is there */
+        if (!space && !tt_past) {       /* for dumps: nothing else is there */
             memory_region_add_subregion(get_system_memory(), 0, roots[space]);
         }
     }
@@ -296,8 +296,8 @@ void tt_memory_map_leave_past(void)
 bool tt_memory_map_apply(const TtEvent *ev, Error **errp)
 {
     if (ev->addr >= n_spaces()) {
-        error_setg(errp, "the log maps address space %" PRIu64
-                   ", which this CPU lacks", ev->addr);
+        error_setg(errp, "the log maps address space %" PRIu64 ", which this CPU does "
+                   "not have", ev->addr);
         return false;
     }
     if (!map_is_valid(ev->data, ev->len, tt_memory_n_blocks(), errp)) {

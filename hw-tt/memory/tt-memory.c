@@ -280,8 +280,8 @@ static bool ensure_block(uint64_t index, const char *name, uint64_t size,
     if (index < n) {
         b = tt_memory_block(index);
         if (b->size_bytes != size || strcmp(b->name, name)) {
-            error_setg(errp, "RAM block %" PRIu64 " appears twice, with another "
-                       "name or size", index);
+            error_setg(errp, "the run is damaged: RAM block %" PRIu64 " appears twice, "
+                       "with different names or sizes", index);
             return false;
         }
         return true;
@@ -303,7 +303,8 @@ static bool apply_block(const TtEvent *ev, Error **errp)
     TtBlock *b;
 
     if (ev->addr != n_live) {
-        error_setg(errp, "RAM block %" PRIu64 " of the log is out of order",
+        error_setg(errp, "the run is damaged: RAM block %" PRIu64 " of the log is out of "
+                   "order",
                    ev->addr);
         return false;
     }
@@ -453,7 +454,7 @@ bool tt_memory_blocks_load(const uint8_t *data, size_t len, unsigned n,
         if (len - at < 16 ||
             (name_len = tt_get_le32(data + at + 12)) > TT_BLOCK_NAME_MAX ||
             name_len > len - at - 16) {
-            error_setg(errp, "the list of RAM blocks is damaged");
+            error_setg(errp, "the run is damaged: its list of RAM blocks is invalid");
             return false;
         }
         name = g_strndup((const char *)data + at + 16, name_len);

@@ -4,7 +4,7 @@
  *
  * The card keeps pictures on the host's side: the guest hands it pieces of its RAM
  * with a command, which it copies at once. So each such command is noted in the log,
- * behind it: the picture's size, the RAM that it is drawn in, which piece was taken,
+ * after it: the picture's size, the RAM that it is drawn in, which piece was taken,
  * what is shown. No pixel is logged for that: a replay that comes by takes it from
  * its own RAM, which is the same. Only where a replay may begin (at a checkpoint)
  * the pixels are that the guest has drawn but not handed over, or the other way
@@ -145,7 +145,7 @@ static void note_transfer(VirtIOGPU *g,
     }
 }
 
-/* Of commands about a picture as a whole the number stands behind the header. */
+/* Of commands about a picture as a whole the number stands after the header. */
 static uint32_t picture_of(const struct virtio_gpu_ctrl_command *cmd)
 {
     struct {

@@ -11,11 +11,11 @@
  * gone back), the memory is copied, and QEMU's code draws. The card has no port,
  * no memory that the guest sees and no influence on the replay.
  *
- * Registers are at fixed ports, and for PCI cards also behind the third base
+ * Registers are at fixed ports, and for PCI cards also at the third base
  * address, which is found by the card's configuration space: by its ports, or by
  * the memory that q35's host bridge was told to show it in.
  *
- * The position of a port or memory access is that behind its instruction, so what
+ * The position of a port or memory access is that after its instruction, so what
  * has the position where the replay stands has happened.
  *
  * Context: BQL, so the vCPU stands between two instructions.
@@ -77,7 +77,7 @@ static struct {
     uint64_t bar;                   /* 0: not known */
     uint16_t vbe[VBE_DISPI_INDEX_NB];
     bool is_big_endian;
-    int drew;                       /* DREW_*: who did last */
+    int drew;                       /* DREW_*: which one did last */
 } screen;
 
 /* ---- registers ---- */
@@ -176,7 +176,7 @@ static void feed_port(const TtEvent *ev)
     }
 }
 
-/* Registers behind the card's base address. */
+/* Registers at the card's base address. */
 static void feed_card(uint64_t at, const TtEvent *ev, bool write)
 {
     unsigned index = (at - MMIO_VBE) / 2;
@@ -426,9 +426,9 @@ bool tt_screen_is_possible(void)
     if (getrlimit(RLIMIT_FSIZE, &files) || files.rlim_cur >= TT_PICTURE_BYTES_MAX) {
         return true;
     }
-    warn_report("tt: the guest's screen is not shown: files of this process are "
-                "limited to %" PRIu64 " bytes (ulimit -f), and a picture may "
-                "need %" PRIu64, (uint64_t)files.rlim_cur, TT_PICTURE_BYTES_MAX);
+    warn_report("tt: the guest's screen is not shown: files of this process are limited "
+                "to %" PRIu64 " bytes, and a picture may need %" PRIu64 ": raise the "
+                "limit (ulimit -f)", (uint64_t)files.rlim_cur, TT_PICTURE_BYTES_MAX);
     return false;
 }
 

@@ -17,7 +17,7 @@ char *tt_disk_fresh_store(const char *dir, const char *name);
 bool tt_disk_make_store(const char *path, const char *backing, const char *format,
                         uint32_t version, uint64_t size_bytes, Error **errp);
 bool tt_disk_has_version(const char *path, uint32_t version, Error **errp);
-/* @path as somebody finds it who knows where @dir is: relative when it lies
+/* @path for somebody who knows where @dir is: relative when it lies
  * within; else absolute. Names with a protocol stay as they are. */
 char *tt_disk_path_for(const char *path, const char *dir);
 /* The inverse. */

@@ -128,7 +128,7 @@ static void ended(void *opaque)
         const Kept *k = &g_array_index(kd.all, Kept, i);
 
         if (k->ret < 0 && !kd.problem) {
-            kd.problem = g_strdup_printf("disk '%s' cannot keep a version: %s",
+            kd.problem = g_strdup_printf("cannot make a version of disk '%s': %s",
                                          k->device, strerror(-k->ret));
         }
     }

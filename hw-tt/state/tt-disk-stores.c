@@ -145,7 +145,7 @@ typedef struct Insertion {
     GString *said;                  /* NULL: nobody wants to hear */
 } Insertion;
 
-/* What stays as it was before there were stores is said. */
+/* Says which disks stay as they were before there were stores. */
 static void say_filtered(const TtDisk *k, GString *said)
 {
     GRAPH_RDLOCK_GUARD_MAINLOOP();
@@ -267,7 +267,7 @@ static bool pin(TtDisk *k, const char *name, Error **errp)
     }
     bdrv_drained_end(k->bs);
     if (id < 0) {
-        error_setg_errno(errp, -id, "disk '%s' cannot keep a version", device);
+        error_setg_errno(errp, -id, "cannot make a version of disk '%s'", device);
         return false;
     }
     k->version = id;
@@ -310,8 +310,9 @@ static bool commit(BlockDriverState *bs, Error **errp)
     int ret = bdrv_commit(bs);
 
     if (ret < 0) {
-        error_setg_errno(errp, -ret, "the image does not get what the guest wrote: "
-                         "'%s' still has it, write it with 'qemu-img commit -d %s'",
+        error_setg_errno(errp, -ret, "what the guest wrote could not be written into the "
+                         "image: it is still in '%s'; commit it with 'qemu-img commit -d "
+                         "%s'",
                          path, path);
     }
     return ret >= 0;

@@ -87,7 +87,7 @@ static bool is_known(const GArray *swaps, const BlockDriverState *old)
     return false;
 }
 
-/* What @old was for the user, @node is. */
+/* For the user, @node takes the place of @old. */
 static void take_name(const char *node, BlockDriverState *old)
 {
     GRAPH_RDLOCK_GUARD_MAINLOOP();

@@ -384,7 +384,7 @@ static void come_back(int here)
 {
     if (here >= 0) {
         if (fchdir(here)) {
-            warn_report("tt: the working directory has changed: %s",
+            warn_report("tt: cannot return to the working directory: %s",
                         g_strerror(errno));
         }
         close(here);

@@ -149,8 +149,8 @@ static bool load_block(const TtFullPart *part, Error **errp)
     TtDiag diag;
 
     if (!rb) {
-        error_setg(errp, "the machine lacks the RAM block '%s' of the recorded "
-                   "one: use the same options", part->name);
+        error_setg(errp, "the machine does not have the recorded RAM block '%s': use the "
+                   "same options", part->name);
         return false;
     }
     if (rb->used_length != part->raw_bytes &&

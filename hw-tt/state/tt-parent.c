@@ -63,8 +63,7 @@ bool tt_parent_choose(TtParent *p, uint32_t id, Error **errp)
     size_t len;
 
     if (!tt_pagestore_info(p->store, id, &p->info)) {
-        error_setg(errp, "the run '%s' has no checkpoint %" PRIu32 " (any "
-                   "more)", p->dir, id);
+        error_setg(errp, "the run '%s' no longer has checkpoint %" PRIu32, p->dir, id);
         return false;
     }
     g_clear_pointer(&p->blob, g_free);
@@ -179,9 +178,9 @@ bool tt_parent_find(TtParent *p, const char *at, Error **errp)
                    "is at=%" PRIu32 ", position %" PRIu64, pos,
                    before->id, before->pos);
     } else {
-        error_setg(errp, "there is no full checkpoint at or before position %"
-                   PRIu64 ", and a branch can start only from one: make them "
-                   "while recording with 'tt checkpoint add -f'", pos);
+        error_setg(errp, "there is no full checkpoint at or before position %" PRIu64 ", "
+                   "and a branch can start only from one: make them while recording, "
+                   "with 'tt checkpoint add -f' (in QMP tt-checkpoint-add)", pos);
     }
     return false;
 }

@@ -9,7 +9,7 @@
 
 #define PIECE 64
 
-/* Where the first difference behind @at is; @n: there is none. */
+/* Where the first difference after @at is; @n: there is none. */
 static size_t next_difference(const uint8_t *a, const uint8_t *b, size_t at, size_t n)
 {
     while (at < n) {

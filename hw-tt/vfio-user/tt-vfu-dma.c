@@ -64,7 +64,7 @@ size_t tt_vfu_put_dma_reply(uint8_t *out, const TtVfuDma *d)
 
 /* ---- ranges ---- */
 
-/* The first that ends behind @addr; @r->n: none does. */
+/* The first that ends after @addr; @r->n: none does. */
 static unsigned first_behind(const TtVfuRanges *r, uint64_t addr)
 {
     unsigned from = 0, to = r->n;

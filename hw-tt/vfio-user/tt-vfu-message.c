@@ -106,7 +106,8 @@ TtStatus tt_vfu_get_version(const uint8_t *bytes, size_t len, const char **text,
 {
     *text = "";
     if (len < 4 || len > TT_VFU_TEXT_MAX) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the server's version has %zu bytes", len);
+        return tt_fail(diag, TT_ERR_FORMAT, "the server's version message has a wrong "
+                       "length, %zu bytes", len);
     }
     if (tt_get_le16(bytes) != MAJOR) {
         return tt_fail(diag, TT_ERR_VERSION, "the server speaks version %u.%u of "
@@ -128,11 +129,11 @@ TtStatus tt_vfu_check_limits(int64_t *fds, int64_t *data, TtDiag *diag)
     *fds = *fds == -1 ? 1 : *fds;
     *data = *data == -1 ? TT_VFU_DATA_MAX : *data;
     if (*fds < 1) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the server takes %" PRId64 " descriptors "
-                       "with a message: interrupts need at least one", *fds);
+        return tt_fail(diag, TT_ERR_FORMAT, "the server accepts %" PRId64 " descriptors "
+                       "in a message: interrupts need at least one", *fds);
     }
     if (*data < TT_VFU_DATA_MIN) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the server takes %" PRId64 " bytes in a "
+        return tt_fail(diag, TT_ERR_FORMAT, "the server accepts %" PRId64 " bytes in a "
                        "message: at least %u are needed", *data, TT_VFU_DATA_MIN);
     }
     *fds = *fds < TT_VFU_FDS_MAX ? *fds : TT_VFU_FDS_MAX;
@@ -250,9 +251,8 @@ TtStatus tt_vfu_get_access(const uint8_t **data, uint32_t region, uint64_t offse
     if (len < TT_VFU_ACCESS_BYTES || tt_get_le64(bytes) != offset ||
         tt_get_le32(bytes + 8) != region || tt_get_le32(bytes + 12) != count ||
         (data && len != TT_VFU_ACCESS_BYTES + (size_t)count)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the server did not answer the access to "
-                       "%" PRIu32 " bytes at %" PRIx64 "h of region %" PRIu32
-                       ", but another one",
+        return tt_fail(diag, TT_ERR_FORMAT, "the server answered something else than the "
+                       "access to %" PRIu32 " bytes at %" PRIx64 "h of region %" PRIu32,
                        count, offset, region);
     }
     if (data) {

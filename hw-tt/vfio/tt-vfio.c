@@ -207,8 +207,8 @@ bool tt_vfio_holds_slow(VFIODevice *d, EventNotifier *e)
     /* The device may be reset meanwhile, and close its own. */
     fd = dup(event_notifier_get_fd(e));
     if (fd < 0) {
-        warn_report("vfio %s: an interrupt is lost: the host has no descriptors left "
-                    "(ulimit -n)", d->name);
+        warn_report("vfio %s: an interrupt is lost, since no file descriptors are left: "
+                    "raise the limit (ulimit -n)", d->name);
     } else {
         g_array_append_val(held, fd);
     }
@@ -225,7 +225,7 @@ static void vm_state(void *opaque, bool running, RunState state)
         int fd = g_array_index(held, int, i);
 
         if (write(fd, &one, sizeof(one)) < 0) {
-            warn_report("a device's interrupt is lost: %s", strerror(errno));
+            warn_report("vfio: an interrupt of a device is lost: %s", strerror(errno));
         }
         close(fd);
     }

@@ -72,7 +72,7 @@ static inline bool tt_breakpoint_hit(struct CPUState *cpu, uint64_t pc)
 extern bool tt_gdb_has_filters;
 bool tt_gdb_filter_passes(struct CPUState *cpu, const struct CPUWatchpoint *wp,
                           int access);
-/* False: the vCPU stops for @wp behind the delivery that it is in. */
+/* False: the vCPU stops for @wp after the delivery that it is in. */
 bool tt_watchpoint_in_delivery(struct CPUState *cpu, struct CPUWatchpoint *wp);
 
 /*

@@ -304,11 +304,11 @@ void tt_fetch_again(struct CPUState *cpu);      /* where the vCPU stands */
 bool tt_fetch_known(struct CPUState *cpu, uint64_t pc);
 /*
  * An instruction on two pages begins its block. The second page is looked up when
- * it runs, behind the block's own check that it may: while blocks are searched and
+ * it runs, after the block's own check that it may: while blocks are searched and
  * translated, an interrupt may still come first.
  * peek: where code on @page lies now, seen from outside; *@host NULL: not in RAM.
  * False: that cannot be known without a fetch (there is a fault, most likely).
- * begins: translator, behind the start of each instruction of @tb, which is at @pc.
+ * begins: translator, after the start of each instruction of @tb, which is at @pc.
  */
 bool tt_fetch_peek(struct CPUState *cpu, uint64_t page, void **host);
 void tt_fetch_gen_second(struct TranslationBlock *tb);

@@ -59,7 +59,7 @@ void tt_net_conn_say(TtNetConn *c, const char *fmt, ...)
     text = g_strdup_vprintf(fmt, args);
     va_end(args);
     if (c->unsaid) {
-        warn_report("netdev tt %s: %s (and %u more such)", c->name, text, c->unsaid);
+        warn_report("netdev tt %s: %s (and %u more like this)", c->name, text, c->unsaid);
     } else {
         warn_report("netdev tt %s: %s", c->name, text);
     }
@@ -290,7 +290,7 @@ static gboolean peer_gone(QIOChannel *ioc, GIOCondition condition, gpointer opaq
     return G_SOURCE_REMOVE;
 }
 
-/* What is to be waited for. */
+/* The conditions to wait for. */
 static void watch(TtNetConn *c)
 {
     size_t len;
@@ -334,7 +334,7 @@ static gboolean lose_patience(gpointer opaque)
     TtNetConn *c = opaque;
 
     c->patience_tag = 0;
-    tt_net_conn_say(c, "the peer has not said what it is for %d s, and is left",
+    tt_net_conn_say(c, "the peer did not introduce itself within %d s: disconnected",
                     PATIENCE_MS / 1000);
     lose(c);
     return G_SOURCE_REMOVE;
@@ -345,7 +345,7 @@ static void begin(TtNetConn *c, QIOChannelSocket *sioc)
     TtLinkOptions o = { .group = c->group, .key = c->o.key, .key_len = c->o.key_len };
 
     if (getrandom(o.nonce, sizeof(o.nonce), 0) != sizeof(o.nonce)) {
-        tt_net_conn_say(c, "there are no random numbers for the connection: %s",
+        tt_net_conn_say(c, "cannot get random numbers for the connection: %s",
                         strerror(errno));
         object_unref(OBJECT(sioc));
         arm_retry(c);
@@ -366,8 +366,8 @@ static void peer_came(QIONetListener *listener, QIOChannelSocket *sioc, gpointer
     TtNetConn *c = opaque;
 
     if (c->ioc) {
-        tt_net_conn_say(c, "another peer is turned away: one netdev has one peer, and "
-                        "tt hub joins more");
+        tt_net_conn_say(c, "another peer is refused: a netdev has only one peer; use tt "
+                        "hub to connect more");
         return;
     }
     object_ref(OBJECT(sioc));

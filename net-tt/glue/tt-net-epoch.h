@@ -25,7 +25,7 @@ bool tt_net_is_there(void);
  * and makes none.
  */
 void tt_net_epoch_init(bool (*wanted)(uint32_t epoch));
-/* The VM stands right behind its checkpoint @epoch; or it has none (!@is_made), and goes on.
+/* The VM stands right after its checkpoint @epoch, or has none (!@is_made) and goes on.
  * All others are told. */
 void tt_net_epoch_begins(uint32_t epoch, bool is_made);
 

@@ -133,7 +133,7 @@ static bool deliver(TtNet *n, const TtFrame *f)
 /*
  * Nothing is delivered while the VM stands still or its past is shown (by the time it is,
  * another run may be recorded), before the recording has begun (it would be in no log), and
- * nothing that was sent behind a checkpoint that this VM has not made: that is asked for.
+ * nothing that was sent after a checkpoint that this VM has not made: that is asked for.
  * A NIC that is full stays so when another peer comes.
  */
 static bool may_deliver(TtNet *n, const TtFrame *f)
@@ -182,12 +182,12 @@ static bool frame_came(void *opaque, const TtFrame *f)
     TtNet *n = opaque;
 
     if (tt_net_is_own(f)) {
-        tt_net_conn_say(n->conn, "a frame of this VM came back: is the group joined in "
-                        "a circle?");
+        tt_net_conn_say(n->conn, "a frame of this VM came back: is the group connected "
+                        "in a circle?");
         return true;
     }
     if (!tt_heard_is_new(&n->heard, f)) {
-        tt_net_conn_say(n->conn, "a frame is dropped: its number %" PRIu64 " came "
+        tt_net_conn_say(n->conn, "a frame is dropped: its number %" PRIu64 " was seen "
                         "before, or it is far too late", f->seq);
         return true;
     }
@@ -196,7 +196,8 @@ static bool frame_came(void *opaque, const TtFrame *f)
         if (n->held.length < HELD_MAX) {
             g_queue_push_tail(&n->held, copy_of(f));
         } else {
-            tt_net_conn_say(n->conn, "a frame is dropped: %u wait already", HELD_MAX);
+            tt_net_conn_say(n->conn, "a frame is dropped: %u are waiting already",
+                            HELD_MAX);
         }
         qemu_bh_schedule(n->release);
         return false;
@@ -327,8 +328,8 @@ static bool parse_options(TtNetConnOptions *o, const NetdevTtOptions *from, Erro
         return false;
     }
     if (!tt_group_name_is_fit(from->group)) {
-        error_setg(errp, "the name of a group has 1 to %d letters, digits, '.', '_' and "
-                   "'-'", TT_GROUP_NAME_MAX);
+        error_setg(errp, "the name of a group must have 1 to %d letters, digits, '.', "
+                   "'_' and '-'", TT_GROUP_NAME_MAX);
         return false;
     }
     o->group = from->group;

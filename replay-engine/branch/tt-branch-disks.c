@@ -160,7 +160,7 @@ static void make_stores(const TtFullDesc *desc, const char *dir)
 
 /* ---- -drive ---- */
 
-/* What says where the disk is in the machine, and how it is accessed; the rest
+/* These say where the disk is in the machine, and how it is accessed; the rest
  * is about the image, which is another one now. */
 static bool is_kept(const char *name)
 {
@@ -418,7 +418,8 @@ static bool has_image(const TtFullDisk *d, const char *dir, Error **errp)
     g_autofree char *want = tt_disk_path_from(d->image, dir);
 
     if (!have || (d->is_writable ? !*have : strcmp(have, want))) {
-        error_setg(errp, "the machine had '%s' in '%s' then, and has %s now: put it back",
+        error_setg(errp, "the machine had '%s' in '%s' then, and has %s now: change it "
+                   "back",
                    *want ? want : "nothing", d->device, !have ? "no such device" :
                    *have ? have : "no medium");
         return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A branch from a checkpoint of a group: what was on its way to this VM then is in the log
- * of the parent, behind the checkpoint, and comes in first.
+ * of the parent, after the checkpoint, and comes in first.
  */
 #include "qemu/osdep.h"
 #include "tt-branch-int.h"
@@ -101,7 +101,7 @@ void tt_branch_take_frames(const char *dir, const char *name, uint64_t pos)
     }
     if (k.n_astray) {
         warn_report("tt: %u of %u frames that were on their way at the checkpoint of the "
-                    "group are lost: the netdev that they were for is not there",
+                    "group are lost: the netdev that they were for does not exist",
                     k.n_astray, k.n);
     }
     g_hash_table_unref(k.seen);

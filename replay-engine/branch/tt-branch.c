@@ -130,9 +130,9 @@ static void warn_of_window(void)
 {
     if (br.parent->manifest.features & TT_FEATURE_WINDOW &&
         tt_runlock_is_held(br.dir)) {
-        warn_report("tt: the window in '%s' is still being recorded: once it "
-                    "moves past position %" PRIu64 ", this branch can no longer "
-                    "be replayed; branch from a window saved with tt save",
+        warn_report("tt: the window in '%s' is still being recorded: once it moves past "
+                    "position %" PRIu64 ", this branch can no longer be replayed; branch "
+                    "from a window saved with 'tt save'",
                     tt_printable(br.dir), br.parent->info.pos);
     }
 }
@@ -233,7 +233,7 @@ static bool check_block(RAMBlock *rb, GHashTable *recorded, Error **errp)
 
     if (!size) {
         return !qemu_ram_is_migratable(rb) ||
-            wrong_block(rb->idstr, "is not one of the recorded machine", errp);
+            wrong_block(rb->idstr, "does not exist in the recorded machine", errp);
     }
     if (*size != rb->used_length &&
         (*size > rb->max_length || qemu_ram_resize(rb, *size, NULL) < 0)) {

@@ -2,7 +2,7 @@
 /*
  * Checkpoints that the user asks for, and deletes: main thread, with the VM stopped.
  *
- * The TLB is emptied and the vCPU's state logged right behind one, so that a replay
+ * The TLB is emptied and the vCPU's state logged right after one, so that a replay
  * which comes by empties its own, too.
  */
 #include "qemu/osdep.h"
@@ -73,12 +73,11 @@ static bool may_act(const TtCheckpointerTask *t, bool *busy, Error **errp)
         return false;
     }
     if (tt_past) {              /* it came while this waited for the store */
-        error_setg(errp, "the past of the recording is shown now: go to the present "
-                   "('cont'), and try again");
+        error_setg(errp, "the past of the recording is shown: " TT_RETURN_FIRST);
         return false;
     }
     if (tt_backend->counts_exits) {
-        error_setg(errp, "a recording under KVM has no checkpoints: end it, and replay "
+        error_setg(errp, "a recording under KVM has no checkpoints: end it and replay "
                    "the run");
         return false;
     }
@@ -86,15 +85,15 @@ static bool may_act(const TtCheckpointerTask *t, bool *busy, Error **errp)
         return false;
     }
     if (tt_cpstore_is_saving()) {
-        error_setg(errp, "a window is being saved, and no checkpoint can be added or "
-                   "deleted meanwhile: try again when it is finished");
+        error_setg(errp, "a window is being saved, and until then no checkpoint can be "
+                   "added or deleted: try again when it is finished");
         return false;
     }
     if (!tt_checkpointer_is_reserved() && !tt_cpstore_is_busy() && tt_cpfiles_is_over()) {
         tt_checkpointer_drop_newest();
         if (!tt_cpstore_is_busy() && tt_cpfiles_is_over()) {
-            error_setg(errp, "the store of checkpoints is full, and not enough memory "
-                       "is left to make room in it");
+            error_setg(errp, "the store of checkpoints is full, and there is not enough "
+                       "memory to make room in it");
             return false;
         }
     }
@@ -232,8 +231,8 @@ static bool is_needed(const TtCheckpointDesc *p, Error **errp)
         tt_runstore_branch_of(tt_session.dir, tt_session.manifest.uuid, p->id) : NULL;
 
     if (branch) {
-        error_setg(errp, "checkpoint %" PRIu32 " is where the branch '%s' began, "
-                   "and a replay of that needs it: delete the branch first", p->id,
+        error_setg(errp, "checkpoint %" PRIu32 " is where the branch '%s' starts, and "
+                   "its replay needs it: delete the branch first", p->id,
                    branch);
     }
     return branch;
@@ -249,8 +248,8 @@ static bool delete_now(TtCheckpointerTask *t)
     for (i = 0; i < all->len && points[i].id != id; i++) {
     }
     if (i == all->len) {
-        error_setg(&t->err, "there is no checkpoint %" PRIu64 ": see 'tt "
-                   "checkpoint list'", id);
+        error_setg(&t->err, "there is no checkpoint %" PRIu64 ": see 'tt checkpoint "
+                   "list' (in QMP query-tt-checkpoints)", id);
     } else if (i == 0) {
         error_setg(&t->err, "checkpoint %" PRIu64 " is the first one and cannot "
                    "be deleted: the others hold only what changed since", id);

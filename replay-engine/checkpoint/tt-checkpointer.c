@@ -74,9 +74,8 @@ static void stop_keeping(const char *why)
     kp.on = false;
     if (!kp.told) {
         kp.told = true;
-        warn_report("tt: the recording goes on without more checkpoints%s: %s",
-                    tt_flight_is_on() ? ", and its window does not move any "
-                    "more" : "", why);
+        warn_report("tt: the recording goes on without further checkpoints%s: %s",
+                    tt_flight_is_on() ? ", and its window no longer moves" : "", why);
     }
 }
 
@@ -146,12 +145,12 @@ bool tt_checkpointer_open_store(TtDiag *diag)
                                   SHARE_OF_WINDOW : SHARE_OF_SIZE);
 
     if (share && tt_record_bytes() + share > tt_record_options.max_size_bytes) {
-        tt_fail(diag, TT_ERR_NOSPACE, "max-size leaves no room for checkpoints: "
-                "the log has most of it; record with a larger one");
+        tt_fail(diag, TT_ERR_NOSPACE, "max-size leaves no room for checkpoints, because "
+                "the log takes most of it: record with a larger max-size");
         return false;
     }
     if (!tt_rundir_is_ours()) {
-        tt_fail(diag, TT_ERR_IO, "'%s' was deleted, or moved away",
+        tt_fail(diag, TT_ERR_IO, "'%s' was deleted or moved",
                 tt_printable(tt_session.dir));
         return false;
     }
@@ -186,8 +185,8 @@ static bool is_in_trouble(void)
     }
     why = tt_cpfiles_problem();
     if (why) {
-        warn_report("tt: a checkpoint cannot be stored, the recording goes on "
-                    "and tries again with the next: %s", why);
+        warn_report("tt: a checkpoint could not be stored; the recording goes on and "
+                    "tries again with the next one: %s", why);
     }
     if (tt_cpfiles_has_shrunk()) {
         warn_report("tt: the disk is full: the window was made shorter and begins at "
@@ -228,7 +227,7 @@ static void take_full(void *opaque)
     }
     if (!tt_checkpointer_take_full(&err)) {
         kp.full = false;
-        warn_reportf_err(err, "tt: a branch can begin at no further checkpoint: ");
+        warn_reportf_err(err, "tt: no branch can start from later checkpoints: ");
     }
 }
 
@@ -236,7 +235,7 @@ static void disks_are_kept(const char *problem)
 {
     if (problem && kp.full) {
         kp.full = false;
-        warn_report("tt: a branch can begin at no further checkpoint: %s", problem);
+        warn_report("tt: no branch can start from later checkpoints: %s", problem);
     }
     tt_cpstore_let_go(problem);
     tt_cpdisks_collect();
@@ -350,9 +349,9 @@ static bool has_first(Error **errp)
         return true;
     }
     kp.told = true;                 /* here, and in these words */
-    error_setg(errp, "max-size is too small for a window (last): its first "
-               "checkpoint, with all that is in RAM now, does not fit into the %"
-               PRIu64 " bytes, half of it, that are for checkpoints: give more",
+    error_setg(errp, "max-size is too small for a window (last=): its first checkpoint, "
+               "with all of RAM, does not fit into the %" PRIu64 " bytes for "
+               "checkpoints, which are half of max-size: give a larger max-size",
                kp.share);
     return false;
 }
@@ -370,8 +369,8 @@ static bool start(CPUState *cpu, Error **errp)
     }
     if (!tt_checkpointer_open_store(&diag)) {
         if (tt_flight_is_on()) {
-            error_setg(errp, "a window (last) begins at a checkpoint, and there can "
-                       "be none: %s", diag.text);
+            error_setg(errp, "a window (last=) begins at a checkpoint, and none can be "
+                       "made: %s", diag.text);
             return false;
         }
         warn_report("tt: the recording makes no checkpoints: %s", diag.text);

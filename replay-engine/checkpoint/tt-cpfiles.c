@@ -76,7 +76,7 @@ static void drop(TtNodeId id)
     }
 }
 
-/* What a power cut could bring back keeps its versions of disks. */
+/* A checkpoint that a power cut could bring back keeps its versions of disks. */
 static void let_disks_go(bool is_behind)
 {
     TtDiag unused;
@@ -200,8 +200,8 @@ static bool keep_pinned(void)
     bool any = drop_automatic() &&
         tt_pagestore_flush(fs.store, &unused) == TT_OK;
 
-    tt_fail(&fs.diag, TT_ERR_NOSPACE, "the disk is full; those that you added "
-            "stay");
+    tt_fail(&fs.diag, TT_ERR_NOSPACE, "the disk is full; the checkpoints that you added "
+            "are kept");
     qatomic_set(&fs.failed, true);
     return any;
 }
@@ -209,7 +209,7 @@ static bool keep_pinned(void)
 /* ---- what is added ---- */
 
 static const char disk_is_full[] =
-    "the disk is full, and what they took is given back to the log";
+    "the disk is full, and the space of the checkpoints is given to the log";
 
 /* What so many pages will take, by what others took lately; many a page that was
  * written is as it was, or as another. */
@@ -291,8 +291,8 @@ static void advise(void)
     g_autoptr(GArray) all = tt_cplist_list();
 
     if (fs.max_bytes && all->len > 1) {
-        tt_fail(&fs.diag, TT_ERR_LIMIT, "max-size leaves no room for this "
-                "checkpoint: delete others, or record with more");
+        tt_fail(&fs.diag, TT_ERR_LIMIT, "max-size leaves no room for this checkpoint: "
+                "delete others, or record with a larger max-size");
     }
 }
 
@@ -314,7 +314,7 @@ TtStatus tt_cpfiles_flush(bool is_new)
         return s;
     }
     if (s == TT_ERR_LIMIT && first && may_give_way()) {
-        give_way("max-size is too small for any");
+        give_way("max-size is too small for checkpoints");
         return s;
     }
     qatomic_set(&fs.over, s == TT_ERR_LIMIT);

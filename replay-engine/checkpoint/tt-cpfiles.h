@@ -34,7 +34,7 @@ TtStatus tt_cpfiles_delete(TtNodeId id);
 TtStatus tt_cpfiles_move(void);
 /* The log needs space. False: there is none to give. */
 bool tt_cpfiles_give_room(void);
-/* What an earlier flush could not write. */
+/* Writes what an earlier flush could not. */
 void tt_cpfiles_flush_behind(void);
 /* The counters that others read are up to date. */
 void tt_cpfiles_note(void);

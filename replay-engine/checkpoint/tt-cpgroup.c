@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Checkpoints of a group: one that another VM has made is made here, too, before anything
- * comes in that was sent behind it. What the user asks for here is a task like any other
+ * comes in that was sent after it. What the user asks for here is a task like any other
  * (tt-checkpointer-user.c).
  *
  * Context: main thread, the BQL is held.
@@ -40,8 +40,8 @@ static void end_task(void)
     g_auto(GStrv) lines = g_strsplit(t->full->str, "\n", -1);
 
     if (t->err) {
-        warn_reportf_err(g_steal_pointer(&t->err), "tt: checkpoint %u of the group is "
-                         "without this VM: ", t->epoch);
+        warn_reportf_err(g_steal_pointer(&t->err), "tt: checkpoint %u of the group does "
+                         "not include this VM: ", t->epoch);
         tt_net_epoch_begins(t->epoch, false);
     }
     for (char **line = lines; *line && **line; line++) {

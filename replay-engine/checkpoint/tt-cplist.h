@@ -13,7 +13,7 @@
 
 /* Tells of @id as it is in @store now; new or known. The store is the caller's. */
 void tt_cplist_show(TtPageStore *store, TtNodeId id);
-/* @id is gone: its pages are with the one behind it now. False: it was not listed. */
+/* @id is gone: its pages are with the one after it now. False: it was not listed. */
 bool tt_cplist_remove(TtPageStore *store, TtNodeId id);
 void tt_cplist_clear(void);
 /* Somebody is about to go to checkpoint @id: no other makes it go. 0: to none. */

@@ -24,7 +24,7 @@
 
 #define BATCH_PAGES_MIN (8u << 10)      /* 32 MiB */
 #define BATCH_SHRINK    8               /* so many jobs that used a quarter */
-#define RESULTS         8               /* who waits for one may be waited for */
+#define RESULTS         8               /* a task that waits for one may be waited for */
 
 typedef enum JobKind { JOB_ADD, JOB_DELETE, JOB_PREPARE, JOB_MOVE } JobKind;
 
@@ -40,7 +40,7 @@ static struct {
     JobKind kind;
     bool is_held;                   /* the disks of the checkpoint come first */
     TtDiag unkept;                  /* they failed */
-    bool is_users;                  /* who asks what came of it */
+    bool is_users;                  /* who asks for the result */
     uint32_t posted, done;          /* free-running counts */
     uint64_t pos;
     bool has_batch;
@@ -263,7 +263,7 @@ bool tt_cpstore_is_held(void)
 
 void tt_cpstore_is_unkept(const char *problem)
 {
-    tt_fail(&sh.unkept, TT_ERR_IO, "no branch can begin at this checkpoint: %s", problem);
+    tt_fail(&sh.unkept, TT_ERR_IO, "no branch can start at this checkpoint: %s", problem);
 }
 
 void tt_cpstore_has_no_job(void)
@@ -334,7 +334,7 @@ TtStatus tt_cpstore_result(uint32_t job, TtNodeId *id, TtDiag *diag)
 
     *id = r->id;
     if (r->job != job) {
-        return tt_fail(diag, TT_ERR_INVALID, "the recording has ended meanwhile");
+        return tt_fail(diag, TT_ERR_INVALID, "the recording has ended");
     }
     *diag = r->diag;
     return r->status;

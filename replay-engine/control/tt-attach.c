@@ -92,8 +92,9 @@ static bool may_guard(const TtRecordOptions *opt, Error **errp)
 static bool may_redirect(const TtRecordOptions *opt, Error **errp)
 {
     if (opt->disks == TT_DISKS_PRIVATE && tt_disks_are_committed_at_end()) {
-        error_setg(errp, "an earlier recording of this VM has disk=commit, so its images "
-                   "get all when QEMU ends: disk=private is not possible any more");
+        error_setg(errp, "an earlier recording of this VM used disk=commit, so "
+                   "everything is written to its images when QEMU ends: disk=private is "
+                   "no longer possible");
         return false;
     }
     return true;
@@ -129,8 +130,8 @@ static bool stop_where_it_can_begin(Error **errp)
         }
         if (!was_live || n == BEGIN_TRIES - 1) {
             resume_all_vcpus();
-            error_setg(errp, "the vCPU stands in the midst of an exception: let the VM "
-                       "run, and try again");
+            error_setg(errp, "the vCPU is in the middle of an exception: let the VM run, "
+                       "and try again");
             return false;
         }
         resume_all_vcpus();
@@ -164,7 +165,7 @@ bool tt_attach(const TtRecordOptions *wanted, Error **errp)
     if (tt_on()) {
         error_setg(errp, tt_replaying() && !tt_past ?
                    "this is a replay: it cannot be recorded" :
-                   "already recording into '%s': stop that first",
+                   "already recording into '%s': stop that recording first",
                    tt_printable(tt_session.dir));
         return false;
     }
@@ -216,8 +217,8 @@ bool tt_detach(TtEnded *ended, Error **errp)
     bool ok = true;
 
     if (tt_past && tt_travel_active()) {
-        error_setg(errp, "a movement in the past of the recording is in "
-                   "progress: wait for it to end, or stop it with 'tt interrupt'");
+        error_setg(errp, "a movement in the past of the recording is under way: "
+                   TT_WAIT_OR_INTERRUPT);
         return false;
     }
     if (tt_past) {
@@ -286,12 +287,12 @@ static bool begin_branch(const TtRecordOptions *opt, bool is_alone, bool *has_ch
 static void say_what_now(const char *dir, bool has_changed, Error **errp)
 {
     if (has_changed) {
-        error_prepend(errp, "the VM could not go back, and cannot go on: its recording "
-                      "in '%s' is complete, go on from a full checkpoint of it with 'tt "
-                      "branch': ", tt_printable(dir));
+        error_prepend(errp, "the VM could not go back, and cannot go on; its recording "
+                      "in '%s' is complete, and 'tt branch' can go on from a full "
+                      "checkpoint of it: ", tt_printable(dir));
     } else {
         error_prepend(errp, "the VM could not go back; its recording in '%s' has ended, "
-                      "and it goes on unrecorded with 'cont': ", tt_printable(dir));
+                      "and 'cont' lets it go on unrecorded: ", tt_printable(dir));
     }
 }
 

@@ -55,7 +55,7 @@ bool tt_mark_add(const char *name, uint64_t *pos, Error **errp)
         return false;
     }
     if (tt_travel_active()) {
-        error_setg(errp, "a movement is in progress: wait until the VM stops");
+        error_setg(errp, "a movement is under way: " TT_WAIT_OR_INTERRUPT);
         return false;
     }
     if (tt_recording()) {

@@ -20,8 +20,8 @@
 #include "system/runstate.h"
 #include "system/tcg.h"
 
-const char tt_no_icount[] = "-tt and -icount exclude each other: -tt "
-    "counts instructions by itself; leave -icount out";
+const char tt_no_icount[] = "-tt and -icount exclude each other: -tt counts instructions "
+    "by itself; leave out -icount";
 
 bool tt_net_has_vhost(void)
 {
@@ -61,12 +61,12 @@ static int find_unrecordable(Object *obj, void *opaque)
     char **why = opaque;
 
     if (!strcmp(name, "iothread") && !tt_iothreads_fold) {
-        *why = g_strdup("an iothread that is at work already cannot be "
-                        "recorded: start QEMU with -tt record, where the main "
-                        "loop does its work, or without the iothread object");
+        *why = g_strdup("an iothread that is already running cannot be recorded: start "
+                        "QEMU with -tt record, where the main loop does its work, or "
+                        "without the iothread object");
     } else if (tt_type_is_unrecordable(name)) {
-        *why = g_strdup_printf("device '%s' writes guest memory past QEMU and "
-                               "cannot be recorded: use one that QEMU emulates",
+        *why = g_strdup_printf("device '%s' bypasses QEMU when it writes guest memory, "
+                               "so it cannot be recorded: use one that QEMU emulates",
                                name);
     } else if (!strcmp(name, "vfio-user-pci") &&
                object_property_get_bool(obj, "x-direct", NULL)) {
@@ -74,12 +74,12 @@ static int find_unrecordable(Object *obj, void *opaque)
                         "memory with its server: start QEMU with -tt record, or use "
                         "dma=messages");
     } else if (is_vfio_pci(name) && !tt_vfio_is_shadowed(obj)) {
-        *why = g_strdup("a vfio-pci that was plugged in without -tt has guest memory "
-                        "itself and cannot be recorded: start QEMU with -tt record");
+        *why = g_strdup("a vfio-pci that was plugged in without -tt writes guest memory "
+                        "itself, so it cannot be recorded: start QEMU with -tt record");
     } else if (!strcmp(name, "nvme") &&
                object_property_get_link(obj, "pmrdev", NULL)) {
-        *why = g_strdup("a persistent memory region of NVMe is written past "
-                        "QEMU and cannot be recorded: leave pmrdev out");
+        *why = g_strdup("writes to a persistent memory region of NVMe bypass QEMU and "
+                        "cannot be recorded: leave out pmrdev");
     }
     return *why != NULL;
 }
@@ -90,8 +90,8 @@ char *tt_unrecordable_device(void)
 
     object_child_foreach_recursive(object_get_root(), find_unrecordable, &why);
     if (!why && tt_net_has_vhost()) {
-        why = g_strdup("vhost cannot be recorded: leave vhost=on and vhost-user "
-                       "netdevs out");
+        why = g_strdup("vhost cannot be recorded: leave out vhost=on and vhost-user "
+                       "netdevs");
     }
     return why;
 }
@@ -99,19 +99,18 @@ char *tt_unrecordable_device(void)
 const char *tt_unrecordable_machine(MachineState *ms)
 {
     if (!tcg_enabled() && !kvm_enabled()) {
-        return "-tt works with accelerator tcg or kvm only: leave the other out";
+        return "-tt works with accelerator tcg or kvm only: leave out the other one";
     }
     if (ms->smp.max_cpus > TT_VCPUS_MAX) {
         return "-tt records 8 vCPUs at most: use -smp 8 or less";
     }
     if (ms->smp.max_cpus != ms->smp.cpus) {
-        return "-tt cannot record a vCPU that is plugged in later: leave "
-            "maxcpus out";
+        return "-tt cannot record a vCPU that is plugged in later: leave out maxcpus";
     }
     return NULL;
 }
 
-/* What needs a vCPU that can be taken back is not there. */
+/* KVM cannot take a vCPU back: options that need that are refused. */
 const char *tt_kvm_unrecordable(TtRecordOptions *opt)
 {
     opt->checkpoint_interval_ms = 0;
@@ -163,8 +162,8 @@ static bool refuse_device(DeviceListener *l, const QDict *opts, bool from_json,
     }
     if (driver && (tt_type_is_unrecordable(driver) ||
                    qdict_haskey(opts, "pmrdev"))) {
-        error_setg(errp, "device '%s' writes guest memory past QEMU and cannot "
-                   "be recorded", driver);
+        error_setg(errp, "device '%s' bypasses QEMU when it writes guest memory, so it "
+                   "cannot be recorded", driver);
     } else if (tt_net_has_vhost()) {
         error_setg(errp, "cannot record with vhost: first remove the netdev that "
                    "has vhost=on or is vhost-user");

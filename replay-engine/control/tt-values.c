@@ -9,7 +9,7 @@
 #include "qemu/cutils.h"
 
 const char tt_interval_help[] =
-    "checkpoint-interval takes seconds, 1000000 at most, 0 for no checkpoints";
+    "checkpoint-interval takes seconds, from 0 (no checkpoints) to 1000000";
 
 bool tt_interval_parse(double seconds, uint64_t *ms)
 {
@@ -55,4 +55,4 @@ bool tt_window_fits(uint64_t ns, uint64_t interval_ms, Error **errp)
 }
 
 const char tt_save_on_panic_help[] =
-    "save-on-panic makes sense with last= only: without, all is kept";
+    "save-on-panic is valid with last= only: without it, everything is kept";

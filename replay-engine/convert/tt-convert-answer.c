@@ -103,7 +103,7 @@ static void answer_tsc(TtEvent *ev)
 {
     if (!known.has_tsc) {
         tt_replay_report("the guest reads the time stamp counter, which KVM answered "
-                         "past QEMU: this host cannot freeze it");
+                         "without QEMU: the host of the recording could not freeze it");
         tt_convert_leave(current_cpu);
     }
     ev->val = known.tsc;
@@ -132,7 +132,7 @@ void tt_convert_report_other(const char *does, const TtEvent *want)
     if (want && want->kind == TT_EV_LANDMARK && tt_convert_is_hunting()) {
         why = tt_convert_hunt_text();
     }
-    tt_replay_report("the guest %s, recorded was '%s'%s%s", does, text, why ? ": " : "",
+    tt_replay_report("the guest %s, but '%s' was recorded%s%s", does, text, why ? ": " : "",
                      why ?: "");
 }
 

@@ -32,7 +32,7 @@ static bool move(const char *from, const char *to, Error **errp)
     g_autofree char *a = tt_convert_path(from), *b = tt_convert_path(to);
 
     if (rename(a, b)) {
-        error_setg_errno(errp, errno, "'%s' cannot be renamed", a);
+        error_setg_errno(errp, errno, "cannot rename '%s'", a);
         return false;
     }
     return true;
@@ -156,7 +156,7 @@ static bool run_converter(Error **errp)
             unlink(half);
         }
         error_setg(errp, "the run was recorded under KVM and could not be converted for "
-                   "a replay; the reason is above");
+                   "replay; the reason is above");
         return false;
     }
     return true;
@@ -170,7 +170,7 @@ bool tt_convert_if_needed(Error **errp)
     if (tt_convert_is_installing()) {
         return tt_convert_lock(errp) && (!is_needed() || tt_convert_install(errp));
     }
-    error_printf("tt: %s was recorded under KVM: it is converted once\n",
+    error_printf("tt: %s was recorded under KVM: it is converted for replay, once\n",
                  tt_printable(tt_session.dir));
     return run_converter(errp);
 }

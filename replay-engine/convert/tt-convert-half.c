@@ -17,7 +17,7 @@
 #define LOAD_MAX 8
 
 static struct {
-    uint64_t pos, end;              /* behind the instruction; behind the last byte */
+    uint64_t pos, end;              /* after the instruction; after the last byte */
     uint8_t bytes[LOAD_MAX];
     unsigned n;
 } load;                             /* from a device, of the last instruction with one */

@@ -108,8 +108,8 @@ void tt_convert_put_digest(const TtEvent *recorded)
     };
 
     if (ev.val != recorded->val) {
-        warn_report("tt: RAM is not the recorded one at the end of the run (accessed "
-                    "and dirty bits of page tables may differ)");
+        warn_report("tt: RAM at the end of the run differs from the recorded RAM "
+                    "(accessed and dirty bits of page tables may differ)");
     }
     tt_convert_put(&ev);
 }

@@ -7,7 +7,7 @@
  *
  *   next is            then
  *   an answer          guest code runs until it asks (tt-convert-answer.c); if
- *                      something else than an answer follows, it stops behind the
+ *                      something else than an answer follows, it stops after the
  *                      instruction, and that is the place
  *   a place            guest code runs until the state fits (tt-convert-landmark.c)
  *   a window           guest code runs to the first boundary where an interrupt can
@@ -298,7 +298,7 @@ static bool prepare(void)
 
     tt_convert_tell_progress();
     if (tt_now.pos - cv.last_at >= NEXT_MAX) {
-        tt_replay_report("the guest never comes to the event that was recorded next");
+        tt_replay_report("the guest never reaches the event that was recorded next");
     }
     while (step == AGAIN && !tt_replayer.diverged && !cv.is_over) {
         step = do_next(cpu);
@@ -437,7 +437,7 @@ static bool left(CPUState *cpu, int why)
         pop();
         cv.at_place = true;
     } else if (why == EXCP_HALTED) {
-        tt_replay_report("the guest waits for an interrupt, and the log has none here");
+        tt_replay_report("the guest waits for an interrupt, but the log has none here");
     }
     return true;
 }

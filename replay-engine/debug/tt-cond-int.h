@@ -22,7 +22,7 @@ typedef enum TtCondToken {
 #define OP2(a, b) ((a) << 8 | (b))
 
 typedef struct TtCondLexer {
-    const char *text, *at;          /* all; behind the token */
+    const char *text, *at;          /* all; after the token */
     const char *start;              /* of the token */
     TtCondToken token;
     uint64_t number;
@@ -85,7 +85,7 @@ struct TtCond {
 bool tt_cond_find_reg(const char *name, size_t len, TtCondNode *node);
 TtStatus tt_cond_eval_node(const TtCond *c, unsigned node, const TtCondSource *source,
                            uint64_t *value);
-/* Sets kind and places. @at: node of the address behind "at", or -1. */
+/* Sets kind and places. @at: node of the address after "at", or -1. */
 TtStatus tt_cond_classify(TtCond *c, int at, TtDiag *diag);
 
 #endif

@@ -102,7 +102,7 @@ static void take_number(TtCondLexer *l)
     }
     take_suffix(l);
     if (l->status == TT_OK && !any) {
-        tt_cond_lex_fail(l, "0x needs hex digits behind it");
+        tt_cond_lex_fail(l, "0x must be followed by hex digits");
     }
     choose_type(l);
 }
@@ -150,7 +150,7 @@ static void take_operator(TtCondLexer *l)
         }
     }
     if (*l->at == '=') {
-        tt_cond_lex_fail(l, "'=' compares nothing: write ==");
+        tt_cond_lex_fail(l, "'=' is not a comparison: write ==");
     } else if (!strchr("+-*/%&|^~!<>?:()[].", *l->at)) {
         tt_cond_lex_fail(l, "'%.*s' has no meaning here",
                          (int)MAX(tt_control_bytes(l->at), 1), l->at);

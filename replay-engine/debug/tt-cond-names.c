@@ -10,7 +10,7 @@
 
 #define EXPANDED_MAX (4 * TT_COND_TEXT_MAX)
 
-/* What stands before a token, as far as it says what & means behind it. */
+/* What stands before a token, as far as it says what & means after it. */
 typedef struct Before {
     bool is_operand;            /* & has two sides; else it is an address */
     bool in_cast;               /* "(u32 *": the next ) ends no operand */

@@ -112,7 +112,7 @@ static unsigned address_of(Parser *p, unsigned a)
         return NONE;
     }
     if (p->c->nodes[a].kind != NODE_READ) {
-        tt_cond_lex_fail(&p->l, "& needs something in memory");
+        tt_cond_lex_fail(&p->l, "& needs an operand in memory");
         return NONE;
     }
     addr = p->c->nodes[a].a;
@@ -220,7 +220,7 @@ static unsigned cast_or_bracket(Parser *p)
         return postfix(p);
     }
     if (!is_op(p, ')')) {
-        tt_cond_lex_fail(&p->l, "')' is missing behind a type");
+        tt_cond_lex_fail(&p->l, "')' is missing after a type");
         return NONE;
     }
     if (!type.bytes && !type.stars) {
@@ -264,7 +264,7 @@ static unsigned unary(Parser *p)
     unsigned a;
 
     if (p->depth == TT_COND_DEPTH_MAX) {
-        return fail_large(p, "brackets in each other");
+        return fail_large(p, "nested brackets");
     }
     p->depth++;
     if (is_op(p, '(')) {
@@ -433,7 +433,7 @@ static unsigned expression(Parser *p)
     unsigned a;
 
     if (p->depth == TT_COND_DEPTH_MAX) {
-        return fail_large(p, "brackets in each other");
+        return fail_large(p, "nested brackets");
     }
     p->depth++;
     a = climb(p, 1);

@@ -314,8 +314,8 @@ TtStatus tt_cond_classify(TtCond *c, int at, TtDiag *diag)
 
     if (c->has_at) {
         if (!is_constant(c, at, &place)) {
-            return tt_fail(diag, TT_ERR_FORMAT, "what stands behind 'at' must be an "
-                           "address that never changes");
+            return tt_fail(diag, TT_ERR_FORMAT, "'at' must be followed by an address "
+                           "that never changes");
         }
         add_place(c, place);
         c->kind = TT_COND_AT_PLACES;
@@ -363,12 +363,12 @@ TtStatus tt_cond_check(const TtCond *c, bool changes, bool monotone, uint64_t fr
                        uint64_t to, TtDiag *diag)
 {
     if (changes && monotone) {
-        return refuse(diag, "what changes does not stay true: leave out one of changes "
-                      "and monotone");
+        return refuse(diag, "a change does not stay true: leave out 'changes' or "
+                      "'monotone'");
     }
     if (monotone && c->kind == TT_COND_AT_PLACES) {
-        return refuse(diag, "a condition of $rip, or with 'at', does not stay true: leave "
-                      "monotone out");
+        return refuse(diag, "a condition of $rip, or with 'at', does not stay true: "
+                      "leave out 'monotone'");
     }
     if (changes && c->kind == TT_COND_AT_PLACES && !c->has_at) {
         return refuse(diag, "to see how something changes from one execution of an address "
@@ -376,9 +376,10 @@ TtStatus tt_cond_check(const TtCond *c, bool changes, bool monotone, uint64_t fr
     }
     if (!monotone && c->kind == TT_COND_OF_REGISTERS && to > from &&
         to - from > TT_COND_STEPS_MAX) {
-        return tt_fail(diag, TT_ERR_INVALID, "registers can change with each instruction: "
-                       "say where to look, with '$rip == ADDRESS &&' in front, or by a "
-                       "part of the run of at most %d positions", TT_COND_STEPS_MAX);
+        return tt_fail(diag, TT_ERR_INVALID, "registers can change with each "
+                       "instruction, so say where to look: put '$rip == ADDRESS &&' in "
+                       "front, or give a part of the run of at most %d positions",
+                       TT_COND_STEPS_MAX);
     }
     return TT_OK;
 }

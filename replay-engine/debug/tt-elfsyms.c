@@ -17,7 +17,7 @@
 #define STT_FUNC    2u
 #define STT_IFUNC   10u
 #define NAME_MAX_   512u
-#define FAR         (1u << 20)  /* behind a symbol without size: no part of it */
+#define FAR         (1u << 20)  /* after a symbol without size: no part of it */
 
 typedef struct Sym {
     uint64_t addr, size;

@@ -116,8 +116,8 @@ static bool parse_word(const char *word, Error **errp)
         task.want.is_later_part = true;
     } else if (!strstart(word, "limit=", &limit) ||
                qemu_strtou64(limit, NULL, 10, &task.want.limit) || !task.want.limit) {
-        error_setg(errp, "find-how takes changes, monotone, later-part and limit=N, with "
-                   "':' between them, not '%s'", word);
+        error_setg(errp, "find-how takes changes, monotone, later-part or limit=N, "
+                   "joined by ':', not '%s'", word);
         return false;
     }
     return true;
@@ -133,11 +133,11 @@ bool tt_find_option(const char *part, const char *condition, const char *how,
 
     task.want.limit = UINT64_MAX;
     if (!condition) {
-        error_setg(errp, "find says where to search: add find-condition=EXPRESSION");
+        error_setg(errp, "find needs a condition: add find-condition=EXPRESSION");
         return false;
     }
     if (!tt_part_parse(part, &task.want.from, &task.want.to)) {
-        error_setg(errp, "find takes 'all', or two positions, FROM-TO, not '%s'", part);
+        error_setg(errp, "find takes 'all' or two positions, FROM-TO, not '%s'", part);
         return false;
     }
     for (char **w = words; *w; w++) {

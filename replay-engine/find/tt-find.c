@@ -19,6 +19,7 @@
 #include "debug/tt-edge.h"
 #include "replay/tt-replay-log.h"
 #include "session/tt-checkpoint.h"
+#include "session/tt-session.h"
 #include "timeline/tt-bisect.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-cptable.h"
@@ -141,8 +142,8 @@ static void scanned(void *opaque, uint64_t pos, int reason)
     Error *err = NULL;
 
     if (!tt_find_clear_stops()) {
-        error_setg(&err, "a gdb that came or went took out the search's breakpoints: "
-                   "search again");
+        error_setg(&err, "a gdb that connected or disconnected removed the search's "
+                   "breakpoints: search again");
     }
     finish(reason == TT_STOP_END ? TT_STOP_TARGET : reason, err);
 }
@@ -307,8 +308,8 @@ static bool is_part(TtFindWant *w, Error **errp)
     w->from = MAX(w->from, first);
     w->to = MIN(w->to, last);
     if (w->from > w->to || (w->from == w->to && first != last)) {
-        error_setg(errp, "the run goes from position %" PRIu64 " to %" PRIu64 ": there "
-                   "is nothing of it to search", first, last);
+        error_setg(errp, "the run goes from position %" PRIu64 " to %" PRIu64 ": the "
+                   "part to search is outside it", first, last);
         return false;
     }
     return true;
@@ -342,8 +343,7 @@ bool tt_find_begin(const TtFindWant *want, const TtFindListener *listener,
     bool ok;
 
     if (find.active) {
-        error_setg(errp, "another search is under way: wait for its end, or use "
-                   "'tt interrupt'");
+        error_setg(errp, "another search is under way: " TT_WAIT_OR_INTERRUPT);
         return false;
     }
     if (!tt_travel_is_possible(errp) || !understand(want, &w, &cond, errp)) {

@@ -7,7 +7,7 @@
  *
  *   hook (any place inside an instruction) --> main loop: mark --> timer: save
  *
- * The mark stands where the vCPU does when the main loop comes to it, right behind the
+ * The mark stands where the vCPU does when the main loop comes to it, right after the
  * instruction. One crash often shows in several ways: further signs within some seconds
  * belong to the same one. A guest that goes wrong again and again is saved once per
  * length of the window, and a few times in all: the disk is not ours to fill.
@@ -110,8 +110,8 @@ static void plan_save(int64_t now)
     }
     if (tb.n_saves >= SAVES_MAX) {
         if (tb.n_saves++ == SAVES_MAX) {
-            warn_report("tt: %u windows have been saved automatically, no more "
-                        "will be: use 'tt save' for another", SAVES_MAX);
+            warn_report("tt: %u windows have been saved automatically, and no more will "
+                        "be: use 'tt save' (in QMP tt-save) for another", SAVES_MAX);
         }
         return;
     }
@@ -171,7 +171,7 @@ void tt_guest_crash_slow(int kind)
 
     qatomic_set(&tb.what, what[kind]);
     if (!qatomic_xchg(&tb.scheduled, true)) {
-        /* Where only the main loop is: a vCPU turns the other one in an instruction. */
+        /* Only the main loop runs this context; a vCPU may run the other one. */
         aio_bh_schedule_oneshot(iohandler_get_aio_context(), mark, NULL);
     }
 }

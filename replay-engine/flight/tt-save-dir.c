@@ -20,7 +20,7 @@
 #include <sys/file.h>
 
 #define UNFINISHED "unfinished" /* a file in it until then: it may be removed */
-#define SAVING ".saving"        /* behind the name, until it is whole */
+#define SAVING ".saving"        /* after the name, until it is whole */
 
 void tt_savedir_sync(const char *path)
 {
@@ -261,10 +261,9 @@ bool tt_savedir_make(const char *name, TtSaveDir *d, char **mark, Error **errp)
             return true;
         }
         if (name || errno != EEXIST) {
-            error_setg_errno(errp, errno, "cannot create the directory '%s' for "
-                             "the window: %s", tt_printable(dir), errno == ENOENT ?
-                             "create its parent directory first" :
-                             "give another name");
+            error_setg(errp, "cannot create the directory '%s' for the window (%s): %s",
+                       tt_printable(dir), g_strerror(errno), errno == ENOENT ?
+                       "create its parent directory first" : "give another name");
             return false;
         }
     }

@@ -191,15 +191,15 @@ static void settle(void)
 static bool may_save(const char *name, Error **errp)
 {
     if (tt_past) {
-        error_setg(errp, "the past is shown: go to the present first ('tt goto "
-                   "end')");
+        error_setg(errp, "the past of the recording is shown: " TT_RETURN_FIRST);
     } else if (!tt_is_live(errp)) {
         /* said */
     } else if (!tt_recording()) {
-        error_setg(errp, "tt save works in a flight recorder: this is a replay");
+        error_setg(errp, "only a recording with last= has a window to save, and this is "
+                   "a replay");
     } else if (!tt_flight_is_on()) {
-        error_setg(errp, "this recording keeps everything, so there is no window "
-                   "to save (see last= of -tt record)");
+        error_setg(errp, "this recording keeps everything, so there is no window to "
+                   "save: only a recording with last= has one");
     } else if (sv.busy) {
         error_setg(errp, "a window is being saved: wait until it is finished");
     } else {

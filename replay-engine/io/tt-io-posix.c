@@ -388,7 +388,7 @@ static char *real(const char *path)
     return copy;
 }
 
-/* What stands behind the last ".." of @path, which is a name of its own; NULL: there is
+/* What stands after the last ".." of @path, which is a name of its own; NULL: there is
  * none. */
 static const char *behind_last_up(const char *path)
 {
@@ -402,7 +402,7 @@ static const char *behind_last_up(const char *path)
     return behind;
 }
 
-/* Up to the last ".." only the kernel knows where a path leads; behind it there are
+/* Up to the last ".." only the kernel knows where a path leads; after it there are
  * plain names, which need not exist. */
 char *tt_io_posix_absolute(const char *path)
 {

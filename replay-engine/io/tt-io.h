@@ -25,9 +25,9 @@ typedef struct TtIoOps {
     TtStatus (*sync)(TtIo *io, TtDiag *diag);
     void (*close)(TtIo *io);
     /* Those below may be NULL: then the object cannot do it. */
-    /* cuts what lies behind @bytes, such as a failed append's tail */
+    /* cuts what lies after @bytes, such as a failed append's tail */
     TtStatus (*truncate)(TtIo *io, uint64_t bytes, TtDiag *diag);
-    /* writes over what is there, or behind it (a gap reads as zeros); all or fails:
+    /* writes over what is there, or after it (a gap reads as zeros); all or fails:
      * then that range is undefined */
     TtStatus (*write_at)(TtIo *io, uint64_t offset, const void *buf, size_t len,
                          TtDiag *diag);

@@ -267,7 +267,7 @@ static uint64_t entry_end(const TtLogEntry *e)
            e->info.pl_stored;
 }
 
-/* Is there the head of another part of this log behind @offset? */
+/* Is there the head of another part of this log after @offset? */
 static bool part_follows(TtLogReader *r, uint64_t offset)
 {
     enum { STEP = 1 << 20 };

@@ -131,7 +131,7 @@ static inline uint32_t tt_event_bytes(const TtEvent *ev)
 
 /*
  * Where a log begins, or goes on. A log is one file from segment 0 on, or parts:
- * files one behind another, the first of which may begin anywhere (a window that
+ * files one after another, the first of which may begin anywhere (a window that
  * moves, log/tt-window.h).
  */
 typedef struct TtLogPlace {
@@ -270,7 +270,7 @@ typedef struct TtSegment {
  */
 TtStatus tt_log_reader_open(TtIo *io, TtLogReader **out, TtDiag *diag);
 /*
- * tt_log_reader_open_part: the same, but when the headers are damaged behind at
+ * tt_log_reader_open_part: the same, but when the headers are damaged after at
  * least one segment, *@out is a reader of what lies before
  * Then it returns TT_ERR_FORMAT or TT_ERR_LIMIT all the same, and
  * tt_log_reader_damage says what @diag does: never take the end for the end.

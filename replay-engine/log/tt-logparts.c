@@ -120,7 +120,7 @@ bool tt_logparts_gap(const char *dir, uint32_t *oldest, uint32_t *before,
     return from;
 }
 
-/* ---- one behind another ---- */
+/* ---- one after another ---- */
 
 static PartsIo *parts_io(TtIo *io)
 {
@@ -193,7 +193,7 @@ static void parts_close(TtIo *io)
 
 static TtStatus refuse_write(TtDiag *diag)
 {
-    return tt_fail(diag, TT_ERR_INVALID, "this log is open for reading only");
+    return tt_fail(diag, TT_ERR_INVALID, "this log is open only for reading");
 }
 
 static TtStatus parts_append(TtIo *io, const void *buf, size_t len,

@@ -28,7 +28,7 @@ bool tt_logparts_gap(const char *dir, uint32_t *oldest, uint32_t *before,
                      uint32_t *behind);
 /*
  * tt_logparts_open: the log of run @dir for reading, whatever it is made of: the
- * parts one behind another look like one file
+ * parts one after another look like one file
  * All are open from then on, so that a recorder which deletes old ones does not
  * disturb; one that goes meanwhile is left out, with those before it. The size is
  * that of the moment. TT_ERR_IO with a sentence; TT_ERR_LIMIT: more parts than

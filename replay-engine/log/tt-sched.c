@@ -134,7 +134,7 @@ TtCursor tt_sched_tell(const TtSched *s)
     return s->at;
 }
 
-/* The cursor stands behind the last event of cur: go to the next segment. */
+/* The cursor stands after the last event of cur: go to the next segment. */
 static bool enter_next(TtSched *s)
 {
     TtSegment *next = s->ahead;

@@ -5,7 +5,7 @@
  * I1: parts have ascending numbers without a gap, and ascending first segments.
  * I2: points ascend by position and by segment.
  * I3: while there is a point, the part that holds the oldest one's segment, and all
- *     behind it, are there: only spent parts are dropped. That segment was sealed
+ *     after it, are there: only spent parts are dropped. That segment was sealed
  *     before any older point was called surplus.
  */
 #include "log/tt-window.h"

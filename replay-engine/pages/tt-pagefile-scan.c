@@ -250,7 +250,7 @@ const TtDiag *tt_pagefile_damage(const TtPageFile *pf)
         pf->table_damage.status != TT_OK ? &pf->table_damage : NULL;
 }
 
-/* The tail behind the last whole group (P3). */
+/* The tail after the last whole group (P3). */
 static TtStatus cut_tail(TtPageFile *pf, uint64_t size, bool is_writable,
                          TtDiag *diag)
 {

@@ -186,7 +186,7 @@ static TtStatus fail_at(TtDiag *diag, TtStatus st, uint64_t offset,
 
 /*
  * The stored bytes of @place, from the window or by a read. Pages of a
- * checkpoint lie one behind the other more often than not: a read that follows
+ * checkpoint lie one after the other more often than not: a read that follows
  * the last one takes more than it needs.
  */
 TtStatus tt_pagefile_read_stored(TtPageFile *pf, const TtPlace *place,
@@ -228,7 +228,7 @@ static TtStatus load_inherited(TtPageFile *pf, const TtPlace *place, void *to,
     return st <= 0 ? st :
         fail_at(diag, TT_ERR_FORMAT, place->offset, pf->origin ?
                 "is inherited, and the run that it comes from no longer has it" :
-                "is inherited by another run, which is not at hand", place->id);
+                "is inherited from another run, which is not available", place->id);
 }
 
 static TtStatus load_stored(TtPageFile *pf, const TtPlace *place, void *to,

@@ -35,8 +35,7 @@ TtStatus tt_page_head_read(TtIo *io, const char *name, const char *magic,
         return st;
     }
     if (got < TT_F_PHEAD_BYTES || memcmp(h, magic, 8)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "%s: this file does not begin like a "
-                       "file of a run", name);
+        return tt_fail(diag, TT_ERR_FORMAT, "%s: this is not a file of a run", name);
     }
     *length = tt_get_le32(h + TT_F_PHEAD_LENGTH);
     if (*length < TT_F_PHEAD_BYTES || *length > got ||

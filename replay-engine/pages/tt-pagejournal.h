@@ -75,7 +75,7 @@ uint64_t tt_pagejournal_torn_bytes(const TtPageJournal *j);
 TtStatus tt_pagejournal_tail(const TtPageJournal *j, TtDiag *diag);
 
 /* Walks the list of @rec: *@n counts up from 0; *@version 0 is the zero page.
- * TT_END behind the last page. */
+ * TT_END after the last page. */
 typedef struct TtPageListCursor {
     const uint8_t *at, *end;
     uint32_t left;

@@ -87,7 +87,7 @@ static inline TtNode *node_get(const TtPageMap *pm, TtNodeId id)
     return g_hash_table_lookup(pm->by_id, GUINT_TO_POINTER(id));
 }
 
-/* Index of the first node behind @pos. */
+/* Index of the first node after @pos. */
 size_t tt_node_upper(const TtPageMap *pm, uint64_t pos);
 /* How many nodes lead up to and include @node; 0 for the all-zero state. */
 size_t tt_node_rank(const TtPageMap *pm, const TtNode *node);

@@ -175,8 +175,7 @@ static TtStatus load_add(Loader *l, const TtPageRecord *rec)
     if (rec->id < 1 || rec->id > LOAD_IDS_MAX || node_get(&ps->map, rec->id) ||
         tt_node_is_taken(&ps->map, index, rec->pos) ||
         ps->map.nodes->len >= TT_PAGESTORE_NODES_MAX) {
-        return damaged(l, rec, "adds a checkpoint that is there already, or "
-                       "one too many");
+        return damaged(l, rec, "adds a checkpoint that exists already, or one too many");
     }
     node = tt_node_new(&ps->map, rec->pos, rec->n_pages);
     if (!node) {
@@ -208,7 +207,7 @@ static TtStatus load_delete(Loader *l, const TtPageRecord *rec)
     TtStatus st;
 
     if (!node) {
-        return damaged(l, rec, "deletes a checkpoint that is not there");
+        return damaged(l, rec, "deletes a checkpoint that does not exist");
     }
     st = spend(l, tt_node_rank(&ps->map, node));
     if (st != TT_OK) {
@@ -224,7 +223,7 @@ static TtStatus load_flags(Loader *l, const TtPageRecord *rec)
     TtNode *node = node_get(&l->ps->map, rec->id);
 
     if (!node) {
-        return damaged(l, rec, "is about a checkpoint that is not there");
+        return damaged(l, rec, "is about a checkpoint that does not exist");
     }
     node->flags = rec->flags;
     l->ps->file->dead_bytes += rec->bytes;

@@ -123,7 +123,7 @@ typedef struct AddArgs {
     const TtCheckpointMeta *meta;
 } AddArgs;
 
-/* The new node goes in at @index, behind the node the map is at. */
+/* The new node goes in at @index, after the node the map is at. */
 static bool add_at(TtPageStore *ps, size_t index, const TtTouchList *tl,
                    const AddArgs *args, TtNodeId *out)
 {

@@ -190,7 +190,7 @@ TtStatus tt_pagestore_create(const TtPageStoreOptions *opt, TtPageStore **out,
                              TtDiag *diag);
 /*
  * tt_pagestore_open: the store as the files say, up to where a writer was
- * killed; unless read_only, what is behind that is cut off
+ * killed; unless read_only, what is after that is cut off
  * TT_ERR_FORMAT: damaged, foreign, or of another run; TT_ERR_VERSION;
  * TT_ERR_LIMIT: more work than any run of ours makes; TT_ERR_NOMEM; TT_ERR_IO.
  * Reads all tables and the whole journal, no page.
@@ -239,7 +239,7 @@ const TtDiag *tt_pagestore_read_error(const TtPageStore *ps);
 
 /* The loss at the end of a file (@which: 0 pages, 1 checkpoints) although no writer was
  * cut off there, or of a table of pages; NULL: nothing. Found when the store was
- * opened; checkpoints behind it are not there. */
+ * opened; checkpoints after it are not there. */
 const TtDiag *tt_pagestore_damage(const TtPageStore *ps, unsigned which);
 /*
  * tt_pagestore_verify: read everything that the checkpoints need

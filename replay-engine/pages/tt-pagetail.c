@@ -2,10 +2,10 @@
 /*
  * The end of a file of the page store: cut off, or damaged.
  *
- * Parts are written one behind the other, each with one append. A writer that is killed
+ * Parts are written one after the other, each with one append. A writer that is killed
  * leaves a prefix of one; a machine that loses its power may leave zeros in place of
  * bytes that were not written yet. Everything else is damage: bytes that no writer put
- * there, or parts that can no longer be reached behind them.
+ * there, or parts that can no longer be reached after them.
  */
 #include "tt-pagetail.h"
 #include "io/tt-bytes.h"

@@ -22,7 +22,7 @@ typedef struct TtPageTail {
 } TtPageTail;
 
 /*
- * tt_page_tail: what is behind @end, where no whole part stands, up to @size
+ * tt_page_tail: what is after @end, where no whole part stands, up to @size
  * Returns TT_OK: nothing, or what a killed writer or a power cut leave;
  * TT_ERR_FORMAT with one sentence: damage; TT_ERR_IO. Reads up to 2 MiB of
  * zeros.

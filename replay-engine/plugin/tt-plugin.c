@@ -19,7 +19,7 @@
  *   tt-plugin failed text=...
  *   tt-plugin end code=N whole=0|1
  *
- * The plugin's own end (its atexit callback) comes behind that, when the process ends.
+ * The plugin's own end (its atexit callback) comes after that, when the process ends.
  *
  * Context: the vCPU thread, from travel's callbacks; main thread for the option.
  */
@@ -141,7 +141,7 @@ static void begin(void)
     task.from = MAX(task.from, first);
     if (task.from >= MIN(last, task.to) || (task.to != UINT64_MAX && task.to > last)) {
         error_setg(&err, "the run goes from position %" PRIu64 " to %" PRIu64 ": the "
-                   "plugin is to see a part of that", first, last);
+                   "plugin's part is not inside it", first, last);
     }
     if (err || !tt_travel_goto(task.from, at_beginning, NULL, &err)) {
         leave(TT_STOP_NONE, err);
@@ -160,12 +160,11 @@ bool tt_plugin_option(const char *part, const char *load, Error **errp)
     static const TtTravelTask travel_task = { .begin = begin };
 
     if (!load) {
-        error_setg(errp, "plugin says what part a plugin is to see: add "
-                   "plugin-load=FILE");
+        error_setg(errp, "plugin needs a plugin to load: add plugin-load=FILE");
         return false;
     }
     if (!tt_part_parse(part, &task.from, &task.to)) {
-        error_setg(errp, "plugin takes 'all', or two positions, FROM-TO, not '%s'", part);
+        error_setg(errp, "plugin takes 'all' or two positions, FROM-TO, not '%s'", part);
         return false;
     }
     QTAILQ_INIT(&task.plugins);

@@ -9,7 +9,7 @@
 
 /*
  * The option: -tt replay,plugin=FROM-TO,plugin-load=FILE[,,NAME=VALUE...], where what
- * stands behind plugin-load= is what QEMU's -plugin takes. False: *errp. The process
+ * stands after plugin-load= is what QEMU's -plugin takes. False: *errp. The process
  * then replays that part with the plugin, says what came of it, and ends.
  */
 bool tt_plugin_option(const char *part, const char *load, Error **errp);

@@ -70,9 +70,8 @@ bool tt_mark_check(const char *name, Error **errp)
     case TT_MARK_NAME_TAKEN:
         break;
     }
-    error_setg(errp, "'%s' is not a valid name for a mark, since it means "
-               "another place to tt goto: use a name that is not a number, "
-               "'start' or 'end'", name);
+    error_setg(errp, "'%s' is not a valid name for a mark, since it would be taken for a "
+               "position: use a name that is not a number, 'start' or 'end'", name);
     return false;
 }
 

@@ -17,7 +17,7 @@ void tt_record_listen(const TtRecordListener *l)
     listeners[n_listeners++] = l;
 }
 
-/* Calls function @what of all who have it. */
+/* Calls function @what of all listeners that have it. */
 #define TELL(what, ...)                                 \
     do {                                                \
         for (unsigned i = 0; i < n_listeners; i++) {    \

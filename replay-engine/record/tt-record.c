@@ -277,8 +277,8 @@ static bool initial_fits(Error **errp)
         return false;
     }
     if (rec.full_up || tt_writer_is_full()) {
-        error_setg(errp, "max-size is too small: the log begins with all that is in "
-                   "RAM now, and that alone is larger: give more");
+        error_setg(errp, "max-size is too small: the log begins with all of RAM, which "
+                   "alone is larger: give a larger max-size");
         return false;
     }
     return true;

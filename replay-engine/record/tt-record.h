@@ -27,7 +27,7 @@ void tt_record_resync(void);            /* before guest code runs */
 /* Waits until all events so far are in the file. */
 bool tt_record_seal(Error **errp);
 
-/* Ends the part of the log here: *@seq is the first segment behind it. There is an
+/* Ends the part of the log here: *@seq is the first segment after it. There is an
  * event since the last time. */
 bool tt_record_cut(uint64_t *seq, Error **errp);
 /* The log of a window is to be no longer than this; 0: as it comes. */

@@ -90,9 +90,9 @@ void tt_stall_tell(void)
 {
     if (tt_stall_why() && !st.told) {
         st.told = true;
-        warn_report("tt: the VM is stopped because its recording cannot be "
-                    "written: %s; make room and use 'cont', or end the recording "
-                    "with 'tt record stop'", st.why.text);
+        warn_report("tt: the VM is stopped because its recording cannot be written: %s; "
+                    "make room and use 'cont', or end the recording with 'tt record "
+                    "stop' (in QMP tt-record-stop)", st.why.text);
     }
 }
 

@@ -3,7 +3,7 @@
  * The log's writer: encodes events into the open segment, and has a thread of its own
  * seal full segments into RUN/log (XenTT 3.4).
  *
- *   recorder (vCPU, or who holds the BQL)         writer thread
+ *   recorder (vCPU, or holder of the BQL)         writer thread
  *        | tt_writer_put                               |
  *        v                                             v
  *   open segment --full, or old--> [ring: full] --> compress, append

@@ -96,8 +96,9 @@ void tt_replay_report(const char *fmt, ...)
                  why);
     error_printf("tt: the log around it:\n%s", context);
     if (release) {
-        error_printf("tt: QEMU %s recorded this run, and this is " QEMU_VERSION
-                     ": releases mend instructions, so replay it with that one\n",
+        error_printf("tt: the run was recorded with QEMU %s, and this is "
+                     QEMU_VERSION ": releases fix instructions, so replay it with the "
+                     "same release\n",
                      release);
     }
     tt_tell_diverged(tt_position(), why);
@@ -119,9 +120,9 @@ bool tt_replay_ends_in_damage(void)
 /* A digest of the log says so. */
 static void differs(const char *what, uint64_t seen, uint64_t want)
 {
-    g_autofree char *why = g_strdup_printf("%s the recorded one (digest "
-                                           "%016" PRIx64 ", recorded %016"
-                                           PRIx64 ")", what, seen, want);
+    g_autofree char *why = g_strdup_printf("%s differs from the recording (digest "
+                                           "%016" PRIx64 ", recorded %016" PRIx64 ")",
+                                           what, seen, want);
 
     if (!tt_replay_driver->goes_on(why)) {
         tt_replay_report("%s", why);
@@ -137,11 +138,11 @@ void tt_replay_check(const TtEvent *ev)
 
     ex.digests++;
     if (cpu_digest != want) {
-        differs("the CPU state is not", cpu_digest, want);
+        differs("the CPU state", cpu_digest, want);
     } else if (full && ram != ev->val) {
-        differs("the memory is not", ram, ev->val);
+        differs("the memory", ram, ev->val);
     } else if (!full && ev->addr != tt_now.output_hash) {
-        differs("what the guest wrote to its devices is not", tt_now.output_hash,
+        differs("what the guest wrote to its devices", tt_now.output_hash,
                 ev->addr);
     } else {
         ex.last_equal = tt_now.pos;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The log that is replayed: opened, with a cursor that stands behind the last event
+ * The log that is replayed: opened, with a cursor that stands after the last event
  * that was applied, and with the positions where the replay begins and ends.
  */
 #include "qemu/osdep.h"
@@ -108,8 +108,8 @@ bool tt_replay_log_open(Error **errp)
     if (tt_log_reader_n_segments(rl.reader) == 0) {
         error_setg(errp, "the run '%s' is empty: %s", tt_session.dir,
                    tt_replayer.growing ?
-                   "it is being recorded, and nothing is sealed yet" :
-                   "its recorder ended before anything was sealed");
+                   "it is being recorded, and nothing can be replayed yet" :
+                   "its recorder ended before it had written anything");
         return false;
     }
     if (tt_sched_new(rl.reader, &rl.sched, &diag) != TT_OK ||

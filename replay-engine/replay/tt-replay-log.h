@@ -34,7 +34,7 @@ void tt_replay_set_end(uint64_t pos);
 bool tt_replay_log_open(Error **errp);
 void tt_replay_log_close(void);
 void tt_replay_begins_at(uint64_t pos);
-/* Nothing behind @pos can be replayed. */
+/* Nothing after @pos can be replayed. */
 void tt_replay_cut_end(uint64_t pos);
 
 #endif

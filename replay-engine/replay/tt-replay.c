@@ -238,9 +238,9 @@ static bool is_due(const TtEvent *ev, TtEventKind kind)
  * The recorder did its check and its sync point right here, before a pending debug
  * interrupt of the guest's own could move the position on. So do we; then leave
  * cpu_exec, if the guest lets us, for a checkpoint. A movement that ends at a sync
- * point ends behind it, as checkpoints do: the fetch may set an accessed bit. The
+ * point ends after it, as checkpoints do: the fetch may set an accessed bit. The
  * same holds for a request to the recorder for a digest here, or for its end: those
- * follow the check in the log, and their turn comes behind the fetch.
+ * follow the check in the log, and their turn comes after the fetch.
  */
 static void sync_point_inside(CPUState *cpu)
 {
@@ -324,8 +324,7 @@ static bool left(CPUState *cpu, int why)
         if (at_end_of_log(true)) {
             return true;        /* what ends the wait cannot be read */
         }
-        tt_replay_report("the guest waits for an interrupt, and the log has "
-                         "none here");
+        tt_replay_report("the guest waits for an interrupt, but the log has none here");
         return true;
     }
     if (tt_now.pos != turn.stall_pos) {
@@ -388,8 +387,8 @@ void tt_replay_start(CPUState *cpu)
     tt_vcpus_do_work();
     tt_vcpus_flush();
     if (tt_log_reader_damage(tt_replay_reader()) && !tt_at_end_exit) {
-        warn_report("tt: the run can be replayed up to where its log is "
-                    "damaged: %s", tt_log_reader_damage(tt_replay_reader())->text);
+        warn_report("tt: the run can be replayed only up to where its log is damaged: %s",
+                    tt_log_reader_damage(tt_replay_reader())->text);
     }
     tt_replay_driver->init(cpu);
     tt_replay_begins_at(tt_now.pos);

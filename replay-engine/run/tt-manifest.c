@@ -209,7 +209,7 @@ static void parse_disks(Parser *p, TtManifest *m)
 
         m->disks[i] = get_name(p, "disks", key);
         if (p->status == TT_OK && !is_inside(m->disks[i])) {
-            wrong(p, TT_ERR_FORMAT, "'%s' in [disks] is no file of the run: '%.40s'",
+            wrong(p, TT_ERR_FORMAT, "'%s' in [disks] is not a file of the run: '%.40s'",
                   key, m->disks[i]);
         }
     }
@@ -294,7 +294,7 @@ static void parse_blocks(Parser *p, TtManifest *m)
     }
 }
 
-/* What GKeyFile itself would misunderstand or say badly. */
+/* Cases that GKeyFile would misunderstand, or report badly. */
 static TtStatus check_text(const char *text, size_t len, TtDiag *diag)
 {
     if (len > TT_MANIFEST_BYTES_MAX) {

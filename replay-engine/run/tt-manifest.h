@@ -142,7 +142,7 @@ TtStatus tt_manifest_load(const char *path, TtManifest *m, TtDiag *diag);
  * tt_manifest_check_unpacked: TT_ERR_IO when there is no manifest @path, but one under
  * the name that it has until its run is unpacked to the end. Loading says it, too.
  */
-#define TT_MANIFEST_UNPACKING ".unpacking"      /* is behind that name */
+#define TT_MANIFEST_UNPACKING ".unpacking"      /* is after that name */
 TtStatus tt_manifest_check_unpacked(const char *path, TtDiag *diag);
 /* Parse from memory, for tests and fuzzing; @len <= TT_MANIFEST_BYTES_MAX. */
 TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,

@@ -230,7 +230,7 @@ const uint8_t *tt_pack_uuid(const TtPackReader *r)
     return r->uuid;
 }
 
-/* The end mark: nothing is behind it (K4). */
+/* The end mark: nothing is after it (K4). */
 static TtStatus end(TtPackReader *r, uint64_t bytes, TtDiag *diag)
 {
     if (r->at + bytes != r->size) {
@@ -288,7 +288,7 @@ static TtStatus read_name(TtPackReader *r, const uint8_t *h, size_t got,
     m->name[len] = 0;
     if (strlen(m->name) != len || !tt_pack_name_is_known(m->name) ||
         !g_hash_table_add(r->names, g_strdup(m->name))) {
-        return bad(r, "has a file that no run has, or has one twice", diag);
+        return bad(r, "has a file that does not belong to a run, or a file twice", diag);
     }
     m->offset = r->at + length + len;
     return TT_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A run as one file: its files one behind the other, each with its checksum. Format:
+ * A run as one file: its files one after the other, each with its checksum. Format:
  * docs/reference/pack-format.rst. The content of a member is not examined here; a
  * reader accepts only names that a run has, so that unpacking writes nowhere else.
  *
@@ -48,7 +48,7 @@ typedef struct TtPackMember {
  * _IO. */
 TtStatus tt_pack_open(TtIo *io, TtPackReader **out, TtDiag *diag);
 const uint8_t *tt_pack_uuid(const TtPackReader *r);
-/* TT_OK; TT_END behind the last; TT_ERR_FORMAT for damage and for a pack that was
+/* TT_OK; TT_END after the last; TT_ERR_FORMAT for damage and for a pack that was
  * cut off, _LIMIT, _IO. */
 TtStatus tt_pack_next(TtPackReader *r, TtPackMember *m, TtDiag *diag);
 /* Appends the data of @m, which tt_pack_next gave last, to @to, and checks them;

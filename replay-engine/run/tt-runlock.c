@@ -21,14 +21,14 @@ TtStatus tt_runlock_take(const char *dir, int *fd, TtDiag *diag)
 {
     *fd = open_directory(dir);
     if (*fd < 0) {
-        return tt_fail(diag, TT_ERR_IO, "cannot open the directory '%s': %s: make "
-                       "it readable, or give another dir=", dir, g_strerror(errno));
+        return tt_fail(diag, TT_ERR_IO, "cannot open the directory '%s': %s: make it "
+                       "readable, or give another directory", dir, g_strerror(errno));
     }
     if (flock(*fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
         tt_runlock_drop(*fd);
         *fd = -1;
-        return tt_fail(diag, TT_ERR_INVALID, "another process is recording into "
-                       "'%s': give another dir=", dir);
+        return tt_fail(diag, TT_ERR_INVALID, "another process is recording into '%s': "
+                       "give another directory", dir);
     }
     return TT_OK;
 }

@@ -68,10 +68,10 @@ TtStatus tt_runstore_check_parent(const TtManifest *m, const TtManifest *pm,
     TtCheckpointInfo info;
 
     if (memcmp(pm->uuid, m->parent_uuid, sizeof(pm->uuid))) {
-        return tt_fail(diag, TT_ERR_FORMAT, "there is another run in that place");
+        return tt_fail(diag, TT_ERR_FORMAT, "another run is in that place");
     }
     if (!tt_pagestore_info(store, m->parent_checkpoint, &info)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "it has no checkpoint %u (any more)",
+        return tt_fail(diag, TT_ERR_FORMAT, "it no longer has checkpoint %u",
                        m->parent_checkpoint);
     }
     if (info.pos != m->parent_pos) {

@@ -41,7 +41,7 @@ char *tt_runstore_parent_dir(const TtManifest *m, const char *dir,
 /*
  * tt_runstore_check_parent: are @pm and @store manifest and checkpoints of the run
  * that branch @m began in?
- * TT_ERR_FORMAT with a clause for behind "the parent ...: ".
+ * TT_ERR_FORMAT with a clause for after "the parent ...: ".
  */
 TtStatus tt_runstore_check_parent(const TtManifest *m, const TtManifest *pm,
                                   const TtPageStore *store, TtDiag *diag);

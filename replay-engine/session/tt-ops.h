@@ -62,7 +62,7 @@ typedef struct TtOps {
     bool (*is_blind)(void);             /* no stop of gdb's counts now */
     bool (*steps_over)(void);           /* the breakpoint here does not */
     uint64_t (*stop_at)(void);          /* it ends here; UINT64_MAX: nowhere */
-    void (*abort)(void);                /* who stops the VM waits for its end */
+    void (*abort)(void);                /* the one that stops the VM waits for it */
 } TtOps;
 
 /* Those of tt_mode; with TT_OFF one where nothing is set. */

@@ -54,4 +54,10 @@ bool tt_is_live(Error **errp);
 
 const char *tt_stop_name(int reason);
 
+/* Ends of messages: in one wording, right for both monitors. */
+#define TT_RETURN_FIRST "return to the present first ('tt goto end', in QMP tt-goto " \
+    "with where=end)"
+#define TT_WAIT_OR_INTERRUPT "wait for it to end, or use 'tt interrupt' (in QMP " \
+    "tt-interrupt)"
+
 #endif

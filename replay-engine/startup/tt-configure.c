@@ -40,7 +40,7 @@ static const char *unwanted_machine_option(QDict *opts)
     return NULL;
 }
 
-/* The option of @key, as people write it. */
+/* The option of @key, as people write it; it may have been written as -machine KEY=. */
 static char *machine_option_name(const char *key)
 {
     static const char *const own[] = {
@@ -51,11 +51,11 @@ static char *machine_option_name(const char *key)
         return g_strdup("-machine");
     }
     if (!strcmp(key, "firmware")) {
-        return g_strdup("-bios");
+        return g_strdup("-bios (or firmware= of -machine)");
     }
     for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
         if (!strcmp(key, own[i])) {
-            return g_strdup_printf("-%s", key);
+            return g_strdup_printf("-%s (or %s= of -machine)", key, key);
         }
     }
     return g_strdup_printf("-machine %s=", key);

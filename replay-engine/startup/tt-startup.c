@@ -43,8 +43,8 @@
 #include "system/system.h"
 #include "system/tcg.h"
 
-/* Who is told of what, and who asks whom, beyond what a room knows of those below it.
- * Here once, so that the order depends on no linker. */
+/* Connects rooms where one must be told by, or must ask, a room that it does not know.
+ * All of it is here, so that the order does not depend on the linker. */
 static void init_rooms(void)
 {
     static const TtRecordListener disks = { .removing = tt_disks_discard_stores };

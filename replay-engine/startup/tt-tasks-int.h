@@ -8,7 +8,7 @@
 #define TT_TASKS_INT_H
 
 void tt_tasks_parse(struct QemuOpts *opts);     /* exits on what is wrong */
-/* The replay is for something else than a user who moves it, and ends by itself. */
+/* The replay has such a task: no user moves it, and it ends by itself. */
 bool tt_tasks_is_one(void);
 
 #endif

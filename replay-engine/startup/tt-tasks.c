@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a replay is for, if not for a user who moves it: options of -tt of which there
- * is one at most.
+ * Tasks of a replay that no user moves: options of -tt, of which there is one at most.
  */
 #include "qemu/osdep.h"
 #include "find/tt-find.h"

@@ -4,7 +4,7 @@
  * goes to, so that the next steps backwards have little to execute again.
  *
  * Their distances to the target shrink by a factor. A walk backwards passes one after
- * the other; behind the last of them it restores the next, which is farther, and leaves
+ * the other; after the last of them it restores the next, which is farther, and leaves
  * new ones on the way. So n steps make O(log n) of them, and a step executes on
  * average a few thousand positions.
  *

@@ -57,7 +57,7 @@ static inline Checkpoint *tt_timeline_cp_at(const TtTimeline *t, size_t index)
     return &g_array_index(t->cps, Checkpoint, index);
 }
 
-/* Index of the first checkpoint behind @pos. */
+/* Index of the first checkpoint after @pos. */
 size_t tt_timeline_cp_upper(const TtTimeline *t, uint64_t pos);
 /* The nearest at or before @pos; NULL: none. */
 const Checkpoint *tt_timeline_cp_find(const TtTimeline *t, uint64_t pos);

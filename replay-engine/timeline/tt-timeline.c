@@ -120,7 +120,7 @@ static void run(TtTimeline *t)
 
 /*
  * Goes to @target, to end there with @arrive. A position before the first checkpoint
- * cannot be reached from behind: then it ends at that checkpoint.
+ * cannot be reached: such a movement ends at that checkpoint.
  */
 static void go(TtTimeline *t, uint64_t target, TtStopReason arrive)
 {

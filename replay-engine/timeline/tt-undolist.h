@@ -45,7 +45,7 @@ const TtUndoPoint *tt_undolist_at(const TtUndoList *u, int64_t n);
 void tt_undolist_go(TtUndoList *u, int64_t n);
 
 /*
- * Input typed on one terminal. An input ends behind a line's end or ^C or ^D, and it
+ * Input typed on one terminal. An input ends after a line's end or ^C or ^D, and it
  * begins anew after a pause.
  */
 typedef struct TtTyping {

@@ -2,7 +2,7 @@
 /*
  * The command line of the `tt` tool, taken apart by the table of commands.
  *
- * Options may stand anywhere, also as --name=value. Behind `--` stand names only
+ * Options may stand anywhere, also as --name=value. After `--` stand names only
  * (a run may be called --json), or what is for the program that the command
  * starts.
  */
@@ -156,7 +156,7 @@ static int take_operand(ToolArgs *a, const char *arg)
 
 static int take_all(ToolArgs *a, char **args)
 {
-    bool is_plain = false;      /* behind -- */
+    bool is_plain = false;      /* after -- */
     int wrong = TOOL_FINE;
 
     for (; *args && !wrong; args++) {

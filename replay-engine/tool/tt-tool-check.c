@@ -122,7 +122,7 @@ static void add_before_window(Check *c, const TtCheckpointInfo *info)
     }
 }
 
-/* Its place in the log: there is an event, or it is behind the last. */
+/* Its place in the log: there is an event, or it is after the last. */
 static void check_place(Check *c, const TtCheckpointInfo *info,
                         const TtCpState *s, TtLogReader *r)
 {

@@ -15,7 +15,7 @@ void tool_dialogue_free(ToolDialogue *d);
 /* What the segment has of it, from position @from to @to. False: enough. */
 bool tool_dialogue_add(ToolDialogue *d, const TtSegment *seg, uint64_t from,
                        uint64_t to, uint64_t *limit);
-/* Behind the last. False: the run knows no such device, which was said. */
+/* After the last. False: the run knows no such device, which was said. */
 bool tool_dialogue_end(ToolDialogue *d);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ToolDialogue, tool_dialogue_free)

@@ -163,7 +163,7 @@ static int info(const ToolArgs *a, const ToolDisk *d)
     return list_or_info(a, d, false);
 }
 
-/* What it does, how many operands it takes behind the disk, and its options. */
+/* What it does, how many operands it takes after the disk, and its options. */
 typedef struct Verb {
     const char *name;
     int (*run)(const ToolArgs *a, const ToolDisk *d);

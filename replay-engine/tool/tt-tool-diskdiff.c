@@ -107,11 +107,14 @@ static uint64_t total(const GArray *ranges)
     return bytes;
 }
 
-static void say_begin(const ToolDiskAt at[2], const GArray *ranges, bool json)
+static void say_begin(const ToolDisk *d, const ToolDiskAt at[2], const GArray *ranges,
+                      bool json)
 {
     if (json) {
         tool_json_begin();
-        printf("\"a\": ");
+        printf("\"disk\": ");
+        tool_json_string(d->path);
+        printf(", \"a\": ");
         tool_json_string(at[0].words);
         printf(", \"b\": ");
         tool_json_string(at[1].words);
@@ -121,8 +124,9 @@ static void say_begin(const ToolDiskAt at[2], const GArray *ranges, bool json)
         g_autofree char *n = tool_count(ranges->len, "place");
         g_autofree char *a = tt_replace_controls(g_strdup(at[0].words), '?');
         g_autofree char *b = tt_replace_controls(g_strdup(at[1].words), '?');
+        g_autofree char *disk = tt_replace_controls(g_strdup(d->path), '?');
 
-        printf("From %s to %s: %s differ, in %s\n", a, b, bytes, n);
+        printf("Disk '%s', from %s to %s: %s differ, in %s\n", disk, a, b, bytes, n);
     }
 }
 
@@ -152,7 +156,7 @@ static int compare(const ToolArgs *a, const ToolDisk *d, ToolDiskAt at[2], TtIo 
     if (!ranges) {
         return TOOL_PROBLEM;
     }
-    say_begin(at, ranges, json);
+    say_begin(d, at, ranges, json);
     if (!only_files || only_blocks) {
         say_blocks(ranges, json);
     }

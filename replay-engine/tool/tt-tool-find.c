@@ -144,7 +144,8 @@ static void collect(ToolFind *f)
     }
 }
 
-/* What a value was before a border between two parts, only who comes from there knows. */
+/* Only a search that comes from there knows what a value was before a border between
+ * two parts. */
 static bool is_one_piece(const ToolFind *f)
 {
     return f->monotone || (f->changes && tt_cond_has_at(f->cond));

@@ -69,7 +69,7 @@ static void add(ToolFinding *f, const char *key, char *value)
     g_ptr_array_add(f->keys, value);
 }
 
-/* Words of a register stand behind one another with a '_'. */
+/* Words of a register stand after one another with a '_'. */
 static char *value_of(const char *key, const char *value)
 {
     char *copy = g_strdup(value);

@@ -178,7 +178,7 @@ static void print_cut(const ToolArgs *a, const Group *g, const uint64_t *at)
     }
 }
 
-/* The cut through a place; with --at-most, the greatest that is behind none of the places,
+/* The cut through a place; with --at-most, the greatest that is after none of the places,
  * that one included. */
 static int cut(const ToolArgs *a, const Group *g)
 {

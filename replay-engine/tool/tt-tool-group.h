@@ -28,7 +28,7 @@ typedef struct GroupGot {
 typedef struct GroupPoint {
     uint32_t epoch;
     bool is_made;               /* or this run is without it */
-    uint64_t pos;               /* right behind it */
+    uint64_t pos;               /* right after it */
     unsigned n_kept;            /* frames that were on their way */
 } GroupPoint;
 

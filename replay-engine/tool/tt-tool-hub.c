@@ -164,9 +164,12 @@ static int parse(const ToolArgs *a, Hub *h)
     TtDiag diag;
 
     h->group = g_strdup(tool_value(a, "--group"));
-    if (!h->group || !tt_group_name_is_fit(h->group)) {
-        return tool_usage(a->command, "--group is needed, a name of letters, digits, "
-                          "'.', '_' and '-'");
+    if (!h->group) {
+        return tool_usage(a->command, "--group is missing: give the name of the group");
+    }
+    if (!tt_group_name_is_fit(h->group)) {
+        return tool_usage(a->command, "--group takes 1 to %d letters, digits, '.', '_' "
+                          "and '-', not '%s'", TT_GROUP_NAME_MAX, h->group);
     }
     if (!real_option(a, "--delay", 60000, 1e6, &o->delay_ns) ||
         !real_option(a, "--jitter", 60000, 1e6, &o->jitter_ns) ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tt hub: what its two files know of each other. The ports carry the frames; who runs
- * the hub makes a port of each connection.
+ * tt hub: what its two files know of each other. The ports carry the frames; the hub
+ * makes a port of each connection.
  */
 #ifndef TT_TOOL_HUB_H
 #define TT_TOOL_HUB_H

@@ -34,7 +34,7 @@ typedef struct HubFrame {
     uint64_t came_ns, at_ns, serial;
     unsigned from, to;
     uint64_t peer;              /* whom it is for */
-    TtFrame frame;              /* its data: behind it, or in the buffer of its link */
+    TtFrame frame;              /* its data: after it, or in the buffer of its link */
     uint8_t data[];
 } HubFrame;
 
@@ -270,7 +270,7 @@ static void frame_came(HubPort *p, const TtFrame *f)
                    "far too late", f->seq);
         return;
     }
-    /* Where its sender is, only a frame that is new may say. */
+    /* Only a frame that is new may say where its sender is. */
     to = tt_places_pass(&h->places, f->data, from);
     number = tt_shape_came(&h->shape, from);
     for (unsigned i = 0; i < TT_SHAPE_PORTS_MAX; i++) {
@@ -282,7 +282,7 @@ static void frame_came(HubPort *p, const TtFrame *f)
 
 /* ---- checkpoints of the group ---- */
 
-/* What one member says of them, all others hear at once; who comes later, then. */
+/* All other members are told at once what one says of them; later ones when they come. */
 static void pass_epoch_on(HubPort *p)
 {
     Hub *h = p->hub;

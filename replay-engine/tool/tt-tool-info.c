@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* What is to be said about the checkpoints. */
+/* The facts to print about the checkpoints. */
 typedef struct Store {
     bool is_there;
     size_t n, n_full;

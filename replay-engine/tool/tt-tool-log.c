@@ -174,7 +174,7 @@ int tool_log(const ToolArgs *a)
         return TOOL_PROBLEM;
     }
     n = tt_log_reader_end(r);
-    /* Where the device's registers are stands further ahead. */
+    /* The notes of where the device's registers are stand further ahead. */
     i = dialogue ? tt_log_reader_first(r) : tt_log_reader_find(r, f.from);
     /* Events of one position may lie in several segments. */
     while (i > tt_log_reader_first(r) &&

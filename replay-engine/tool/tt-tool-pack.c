@@ -129,7 +129,7 @@ static void strip(void **blob, size_t *len, uint32_t *flags)
 }
 
 /* The journal anew, without what is dead; then the pages that it names, without what
- * lies behind the last of them, which may be a hole of terabytes. */
+ * lies after the last of them, which may be a hole of terabytes. */
 static TtStatus add_store(Pack *p, const char *prefix, const char *dir,
                           const TtManifest *m)
 {

@@ -10,7 +10,7 @@ typedef struct Console {
     uint8_t line_control;
     uint64_t pos;               /* where the line began */
     GString *line;
-    bool is_escape, is_sequence;    /* behind ESC; behind ESC [ */
+    bool is_escape, is_sequence;    /* after ESC; after ESC [ */
 } Console;
 
 static uint64_t *new_bins(const PageLog *p)

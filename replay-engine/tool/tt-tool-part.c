@@ -80,7 +80,7 @@ static char *plugin_value(const ToolReplays *r, const ToolPart *p, const char *d
                            p->from, to, load);
 }
 
-/* What stands behind -tt. NULL: said why. */
+/* What stands after -tt. NULL: said why. */
 static char *tt_value(const ToolReplays *r, const ToolPart *p)
 {
     g_autofree char *dir = tool_option_value(r->run);
@@ -152,7 +152,7 @@ static bool start(const ToolReplays *r, ToolPart *p)
 
 /* ---- what they say ---- */
 
-/* The end of an interval, behind all that is said of it. */
+/* The end of an interval, after all that is said of it. */
 static void take_interval(ToolPart *p, const ToolFinding *f)
 {
     const char *how = tool_finding_get(f, "how");

@@ -104,7 +104,7 @@ static bool make_rooms(ToolPlugin *p)
         ToolPart *part = p->replays.parts->pdata[i];
 
         part->log = g_strdup_printf("%s/said-%u", p->scratch, i);
-        /* What a plugin writes itself must not meet what another one writes. */
+        /* Files that a plugin writes itself must not clash with those of another. */
         part->dir = many ? g_strdup_printf("%s/%u", p->scratch, i) : NULL;
         if (part->dir && g_mkdir(part->dir, 0700)) {
             tool_complain("cannot make a directory in '%s'", p->scratch);

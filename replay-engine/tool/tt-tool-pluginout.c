@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What a plugin said (qemu_plugin_outs) in each part of a run. One whose first line is
- * "tt-merge: sum" prints lines of a key and a number behind a space: the numbers of a
+ * "tt-merge: sum" prints lines of a key and a number after a space: the numbers of a
  * key are added up, so that the result is that of one pass. Its last line is
  * "tt-merge: end": without it something is missing. Addresses in keys (0x...) become
  * functions, if there are symbols. What other plugins say stands in parts.

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define TEXT_MAX (256u << 20)   /* of a list; Linux has 10 MiB of names */
-#define FAR (1u << 20)          /* an address that far behind a name is no part
+#define FAR (1u << 20)          /* an address that far after a name is no part
                                    of it */
 
 typedef struct Symbol {

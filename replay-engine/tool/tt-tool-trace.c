@@ -77,7 +77,7 @@ static TtTraceReader *open_trace(const char *path)
     return r;
 }
 
-/* What is to be ended with when nothing else is wrong. */
+/* The exit status when nothing else is wrong. */
 static int trace_status(const TtTraceReader *r)
 {
     return tt_trace_info(r)->is_torn ? TOOL_PROBLEM : TOOL_FINE;

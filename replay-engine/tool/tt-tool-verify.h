@@ -103,7 +103,7 @@ typedef enum ToolAgain {
 typedef struct ToolSecond {
     ToolAgain how;
     TtBranch last;              /* PARTED: the last branch that is alike; */
-    TtBranch first[2];          /* the ones behind it, if there are any */
+    TtBranch first[2];          /* the ones after it, if there are any */
     unsigned n_last, n_first[2];
     char *first_words, *second_words;   /* ELSEWHERE, PARTED: what the two found,
                                    where it begins to differ; g_free */

@@ -44,7 +44,7 @@ typedef struct ToolCommand {
     const char *name;
     const char *operands[TOOL_OPERANDS_MAX + 1];    /* "RUN"; NULL
                                    ends; those in [] may be absent */
-    bool takes_rest;            /* what is behind -- is for another program */
+    bool takes_rest;            /* what is after -- is for another program */
     const char *what;           /* a sentence */
     ToolOption options[TOOL_OPTIONS_MAX + 1];
     int (*run)(const ToolArgs *args);
@@ -55,12 +55,12 @@ struct ToolArgs {
     const char *program;        /* as this one was called */
     const char *operand[TOOL_OPERANDS_MAX];         /* or NULL */
     GPtrArray *given;           /* name, value, name, value ... */
-    char **rest;                /* behind --; NULL: nothing */
+    char **rest;                /* after --; NULL: nothing */
 };
 
 extern const ToolCommand tool_commands[];           /* ends with name NULL */
 
-/* Takes @argv (behind the program's name) apart. Returns TOOL_FINE, or what the
+/* Takes @argv (after the program's name) apart. Returns TOOL_FINE, or what the
  * process ends with; then *@is_over. */
 int tool_args_parse(ToolArgs *a, const char *program, char **argv,
                     bool *is_over);
@@ -68,7 +68,7 @@ void tool_args_cleanup(ToolArgs *a);
 bool tool_has(const ToolArgs *a, const char *option);
 /* The last value given, or NULL. */
 const char *tool_value(const ToolArgs *a, const char *option);
-/* The values one after the other, from *@n = 0 on; NULL behind the last. */
+/* The values one after the other, from *@n = 0 on; NULL after the last. */
 const char *tool_next_value(const ToolArgs *a, const char *option,
                             unsigned *n);
 /* A number; @fallback when it is not given. False: said what is wrong. */
@@ -171,7 +171,7 @@ char *tool_symbols_find(const ToolSymbols *s, uint64_t addr);
  * addresses. Cost: looks at all. */
 size_t tool_symbols_address(const ToolSymbols *s, const char *name, size_t len,
                             uint64_t *addr, bool *is_code);
-/* @text with a name behind the address of its first "pc 0x...". The same. */
+/* @text with a name after the address of its first "pc 0x...". The same. */
 char *tool_symbols_add(const ToolSymbols *s, const char *text);
 
 /* What the disks of @run have, for a log that names it. */

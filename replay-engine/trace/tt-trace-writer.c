@@ -87,7 +87,7 @@ static TtStatus append_chunk(TtTraceWriter *w, uint64_t to, uint32_t flags,
 }
 
 /* The buffer is empty afterwards, whatever came of it: after a failure nothing is
- * written any more, and who puts branches needs not know. */
+ * written any more, and the caller need not know. */
 static void put_chunk(TtTraceWriter *w, uint64_t to, uint32_t flags)
 {
     TtDiag diag = { 0 };

@@ -3,7 +3,7 @@
  * Branch traces: where control went in a part of a run. Format:
  * docs/reference/trace-format.rst.
  *
- * Model: between two entries instructions were executed one behind the other; an
+ * Model: between two entries instructions were executed one after the other; an
  * entry says at which position, and where, execution went on elsewhere. So two
  * traces of the same run are the same bytes of fact, whatever blocks TCG made,
  * and the first entry that differs is the first wrong branch. (XenTT 3.6.)
@@ -67,7 +67,7 @@ typedef struct TtTraceReader TtTraceReader;
  */
 TtStatus tt_trace_open(TtIo *io, TtTraceReader **out, TtDiag *diag);
 const TtTraceInfo *tt_trace_info(const TtTraceReader *r);
-/* The entry behind the last one; TT_END behind all. After an error, which it
+/* The entry after the last one; TT_END after all. After an error, which it
  * repeats, only to be freed. */
 TtStatus tt_trace_next(TtTraceReader *r, TtBranch *b, TtDiag *diag);
 void tt_trace_reader_free(TtTraceReader *r);        /* NULL is fine */

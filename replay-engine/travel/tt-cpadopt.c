@@ -45,7 +45,7 @@ static bool is_within_log(const TtCheckpointInfo *info)
         s.segment < tt_log_reader_end(tt_replay_reader());
 }
 
-/* Behind it there are checkpoints that cannot be used any more. */
+/* After it there are checkpoints that cannot be used any more. */
 static void say_damage(void)
 {
     const TtDiag *d = tt_pagestore_damage(tt_cptable.pages, 0);
@@ -57,7 +57,7 @@ static void say_damage(void)
     }
 }
 
-/* Without the start nothing could be reached that lies behind: is all of its RAM
+/* Without the start nothing after it could be reached: is all of its RAM
  * there? In the process that records, it has just been written. */
 static bool is_start_whole(TtNodeId id, TtDiag *diag)
 {

@@ -13,7 +13,7 @@
 
 /* A near one here, unless one stands here or the vCPU is in the middle of something. */
 void tt_checkpoints_near(CPUState *cpu);
-/* Gives up the near ones behind @from, up to here: a movement from @from to here then
+/* Gives up the near ones after @from, up to here: a movement from @from to here then
  * executes everything between. */
 void tt_checkpoints_drop_near(uint64_t from);
 /* The nearest one at or before @pos that is not a near one; 0: none. */

@@ -295,7 +295,7 @@ static void stay_lost(void)
 {
     TtDiag diag;
 
-    tt_fail(&diag, TT_ERR_FORMAT, "the state here was given up for a checkpoint that "
+    tt_fail(&diag, TT_ERR_FORMAT, "the state at this position was lost when a checkpoint "
             "could not be restored: go to another position");
     tt_replayer.diverged = false;            /* what was wrong with it is gone, too */
     tt_replay_damaged(&diag);

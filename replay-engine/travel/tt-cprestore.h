@@ -20,7 +20,7 @@ typedef enum TtRestored {
 } TtRestored;
 
 /* The VM becomes that of @id. Also restored, with tt_replayer.diverged set: the log
- * behind it is damaged. */
+ * after it is damaged. */
 TtRestored tt_checkpoints_restore(CPUState *cpu, TtCheckpointId id);
 /* For tests: in every other of these, from the first on, allocation @nth of the page
  * store fails, and those after it unless @once. 0: never. */

@@ -256,11 +256,11 @@ bool tt_checkpoints_delete(uint64_t id, Error **errp)
     TtRestorable *c = id && id <= UINT32_MAX ? tt_cptable_find(id) : NULL;
 
     if (!c || c->tlbs) {
-        error_setg(errp, "there is no checkpoint %" PRIu64 ": see 'tt "
-                   "checkpoint list'", id);
+        error_setg(errp, "there is no checkpoint %" PRIu64 ": see 'tt checkpoint list' "
+                   "(in QMP query-tt-checkpoints)", id);
     } else if (tt_past && c->stored) {
-        error_setg(errp, "checkpoint %" PRIu64 " belongs to the recording: return "
-                   "to the present ('tt goto end') and delete it there", id);
+        error_setg(errp, "checkpoint %" PRIu64 " belongs to the recording, so it can be "
+                   "deleted only there: " TT_RETURN_FIRST, id);
     } else if (c->id == tt_cptable.start) {
         error_setg(errp, "checkpoint %" PRIu64 " is the beginning of the run "
                    "and cannot be deleted", id);

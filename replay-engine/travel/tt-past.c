@@ -152,7 +152,7 @@ bool tt_past_enter(Error **errp)
         return false;
     }
     if (tt_backend->counts_exits) {
-        error_setg(errp, "a recording under KVM cannot show its past: end it, and replay "
+        error_setg(errp, "a recording under KVM cannot show its past: end it and replay "
                    "the run");
         return false;
     }

@@ -347,7 +347,7 @@ bool tt_travel_advance(CPUState *cpu)
 }
 
 /*
- * Going forward a watchpoint stops behind the access. Going back it must stop
+ * Going forward a watchpoint stops after the access. Going back it must stop
  * before it, where the old value still stands: gdb compares the two.
  */
 static void note_hit(uint64_t pos)

@@ -121,7 +121,7 @@ static void pin(TtCheckpointId id)
 }
 
 /* The last sync point before a place that somebody goes to: steps back from there will
- * begin here, when they are behind the near ones. */
+ * begin here, when they are after the near ones. */
 static bool is_last_sync_point(void)
 {
     return tt_travel.active && tt_travel.heads_for && tt_now.pos < tt_travel.heads_for &&
@@ -175,8 +175,8 @@ bool tt_travel_is_possible(Error **errp)
     } else if (!tt_travel.timeline) {
         error_setg(errp, "the replay has not begun yet");
     } else if (qemu_system_dump_in_progress()) {
-        error_setg(errp, "the memory of this position is being dumped: wait for "
-                   "the end (query-dump)");
+        error_setg(errp, "the memory at this position is being dumped: wait for the "
+                   "dump to end");
     } else {
         return true;
     }
@@ -190,8 +190,7 @@ static bool may_begin(Error **errp)
     }
     if (tt_travel.active || is_over) {
         error_setg(errp, is_over ? "QEMU is ending" :
-                   "another movement is under way: wait for its end, or use "
-                   "'tt interrupt'");
+                   "another movement is under way: " TT_WAIT_OR_INTERRUPT);
         return false;
     }
     tt_travel.pin_at = 0;
@@ -206,7 +205,7 @@ bool tt_travel_next_point(uint64_t *at)
         tt_timeline_find_after(tt_travel.timeline, tt_now.pos, at);
 }
 
-/* From where the replay went wrong it does not go on; behind it there may be a
+/* From where the replay went wrong it does not go on; after it there may be a
  * checkpoint. */
 static void set_no_way(Error **errp)
 {
@@ -359,8 +358,8 @@ bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp)
         return false;
     }
     if (!step) {
-        error_setg(errp, "this run has no sync points, and checkpoints are made "
-                   "only there: record it again");
+        error_setg(errp, "this run has no sync points, and checkpoints can be made only "
+                   "there: record it again");
         return false;
     }
     last = tt_now.pos / step * step;
@@ -396,8 +395,7 @@ bool tt_travel_delete(uint64_t id, Error **errp)
         return false;
     }
     if (tt_travel.active) {
-        error_setg(errp, "a movement is under way: wait for its end, or use "
-                   "'tt interrupt'");
+        error_setg(errp, "a movement is under way: " TT_WAIT_OR_INTERRUPT);
         return false;
     }
     return tt_checkpoints_delete(id, errp);

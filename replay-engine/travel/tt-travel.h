@@ -19,7 +19,7 @@ bool tt_travel_active(void);
 /*
  * Post a movement; the vCPU thread carries it out. @done is called there. A trap
  * comes together with its instruction: a movement to the position between the
- * two ends behind them; one back from @from, by 1 to @from positions, ends before
+ * two ends after them; one back from @from, by 1 to @from positions, ends before
  * them. (@from is where the user stands: a past that is entered begins at 0.)
  */
 bool tt_travel_goto(uint64_t target, TtTravelDone *done, void *opaque,
@@ -29,7 +29,7 @@ bool tt_travel_back(uint64_t from, uint64_t count, TtTravelDone *done,
 /* Run forward to @target and skip nothing, so that every digest is compared. */
 bool tt_travel_run(uint64_t target, TtTravelDone *done, void *opaque,
                    Error **errp);
-/* The first checkpoint behind this position, if there is one. */
+/* The first checkpoint after this position, if there is one. */
 bool tt_travel_next_point(uint64_t *at);
 bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
                        Error **errp);
@@ -44,11 +44,11 @@ bool tt_travel_survey(uint64_t from, uint64_t to, TtTravelHit *hit,
 /*
  * Run forward to @target with gdb's kinds of stops armed, and stay there. @visit is
  * called, in the vCPU thread, at the start, at the end, wherever a breakpoint or
- * watchpoint fires (behind the access), and before and after each event that changes
+ * watchpoint fires (after the access), and before and after each event that changes
  * the VM between or in instructions, so that who watches memory hears of what devices
  * write; with @each at every position that can be stood at. @is_hit: a stop fired, so
  * the instruction here is the next that is executed. It says false when it has enough:
- * then the movement ends with TT_STOP_TARGET, here, or behind the instruction or event
+ * then the movement ends with TT_STOP_TARGET, here, or after the instruction or event
  * that is under way. It may change stops.
  */
 typedef bool TtTravelVisit(void *opaque, uint64_t pos, bool is_hit);

@@ -6,7 +6,7 @@
  *           checkpoint before that input -> the VM runs, and is recorded there
  *
  * Each undo and each redo makes a run, RUN-undo-N or RUN-redo-N, a branch of the one in
- * which the input was typed, or behind 24 of them one that has no parent. Nothing that
+ * which the input was typed, or after 24 of them one that has no parent. Nothing that
  * was recorded is ever changed.
  */
 #include "qemu/osdep.h"
@@ -116,13 +116,12 @@ static bool may_undo(Error **errp)
         return false;
     }
     if (tt_past) {
-        error_setg(errp, "the past of the recording is shown now: go to the present "
-                   "('cont'), and try again");
+        error_setg(errp, "the past of the recording is shown: " TT_RETURN_FIRST);
         return false;
     }
     if (tt_recording() && tt_session.live && !tt_record_options.undo) {
-        error_setg(errp, "this recording was begun without undo: only what was typed "
-                   "while the one of -tt record,undo=console went on can be undone");
+        error_setg(errp, "this recording was started without undo: only what was typed "
+                   "during the recording of -tt record,undo=console can be undone");
         return false;
     }
     return tt_is_live(errp);
@@ -163,7 +162,7 @@ static void say_too_many(int64_t n, Error **errp)
     }
 }
 
-/* The next one on the way that is kept, or else behind it. */
+/* The next one on the way that is kept, or else after it. */
 static void say_not_kept(int64_t n, Error **errp)
 {
     int64_t near = 0;
@@ -177,7 +176,8 @@ static void say_not_kept(int64_t n, Error **errp)
     }
     if (near) {
         error_setg(errp, "there is no checkpoint of that state (deleted, or thinned out "
-                   "because of max-size or a full disk): there is one for tt %s %" PRId64,
+                   "because of max-size or a full disk): the nearest is that of '%s "
+                   "%" PRId64 "'",
                    near < 0 ? "undo" : "redo", near < 0 ? -near : near);
     } else {
         error_setg(errp, "there is no checkpoint of that state (deleted, or thinned out "
@@ -261,8 +261,8 @@ static bool leave(TtUndoTask *t)
     g_string_free(t->leaving.full, true);
     t->has_left = true;
     if (t->leaving.err) {
-        error_propagate_prepend(&t->err, t->leaving.err, "there can be no checkpoint of "
-                                "now, to be redone: ");
+        error_propagate_prepend(&t->err, t->leaving.err, "cannot make a checkpoint of "
+                                "the present, which redo needs: ");
     } else if (!t->cancelled) {
         p = tt_undo_point(t->leaving.id);
         tt_undolist_leave(un.list, &p);

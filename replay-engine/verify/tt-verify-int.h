@@ -37,7 +37,7 @@ extern TtVerify tt_verify;
 
 /* With it the present interval ends; NULL: it ends with the run. */
 const TtCheckpointDesc *tt_verify_next_point(void);
-/* Behind all that there is to say of it. */
+/* After all that there is to say of it. */
 void tt_verify_say_interval(uint64_t to, const char *how);
 void tt_verify_next_interval(void);
 /* To the next checkpoint from which the log can be read. */

@@ -3,7 +3,7 @@
  * -tt replay,verify=...: re-executes the intervals between stored checkpoints and
  * compares what comes of each with the checkpoint at its end: RAM page by page,
  * vCPUs, memory map, outputs. Each interval begins with the stored state, so a
- * wrong one does not spoil those behind it, and several processes can share a run
+ * wrong one does not spoil those after it, and several processes can share a run
  * (`tt verify -j`).
  *
  *   start --goto--> at the checkpoint --run--> at the next --compare, restore--+
@@ -11,7 +11,7 @@
  *                         +----------------------------------------------------+
  *
  * A digest that differs on the way does not end the interval, since the checkpoint
- * behind it has what the recording had: both sides are named there. Where a page or
+ * after it has what the recording had: both sides are named there. Where a page or
  * a register differs, positions in between are visited, halving the distance, for
  * the instruction that wrote what should not be there.
  *
@@ -125,7 +125,7 @@ void tt_verify_post(bool ok, Error *err)
     }
 }
 
-/* Behind all that there is to say of it. */
+/* After all that there is to say of it. */
 void tt_verify_say_interval(uint64_t to, const char *how)
 {
     tt_verify_say("interval from=%" PRIu64 " to=%" PRIu64 " how=%s",
@@ -150,7 +150,7 @@ void tt_verify_next_interval(void)
     tt_verify.next++;
     if (was_last || (!tt_verify_next_point() && tt_verify.to != UINT64_MAX)) {
         leave();
-    } else if (tt_replayer.diverged) {           /* the log behind it cannot be read */
+    } else if (tt_replayer.diverged) {           /* the log after it cannot be read */
         tt_verify.began = tt_now.pos;
         in_trouble(tt_replay_failure());
     } else if (tt_checkpoints_is_lost()) {

@@ -7,7 +7,7 @@
 #ifndef TT_VERIFY_H
 #define TT_VERIFY_H
 
-/* The text behind verify=: all, FROM-, FROM-TO. False: something else. The replay then
+/* The text after verify=: all, FROM-, FROM-TO. False: something else. The replay then
  * verifies itself, and ends the process. */
 bool tt_verify_option(const char *text);
 bool tt_verify_is_on(void);

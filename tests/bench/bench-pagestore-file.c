@@ -77,7 +77,7 @@ static void open_files(const Files *f, TtPageStoreOptions *opt)
     g_assert(!tt_io_posix_open_append(f->journal, &opt->checkpoints, NULL));
 }
 
-/* Adds nodes behind id[0], at positions from @pos on. */
+/* Adds nodes after id[0], at positions from @pos on. */
 static void bench_add(TtPageStore *ps, GRand *rng, uint64_t pos, TtNodeId *id)
 {
     double stage[N_ROUNDS], add[N_ROUNDS], flush[N_ROUNDS];

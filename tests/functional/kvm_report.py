@@ -129,10 +129,13 @@ def one_round(report, emulated, with_linux):
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument('--emulated', action='store_true',
-                   help='record in the emulated host: needs no /dev/kvm')
-    p.add_argument('--rounds', type=int, default=3, help='of the bare-metal guests (3)')
-    p.add_argument('--linux', type=int, default=1, help='rounds with Linux, too (1)')
-    p.add_argument('--out', default=os.path.join(BUILD, 'kvm-report.txt'))
+                   help='record in the emulated host, without /dev/kvm')
+    p.add_argument('--rounds', type=int, default=3,
+                   help='rounds with the bare-metal guests (default: 3)')
+    p.add_argument('--linux', type=int, default=1,
+                   help='rounds with Linux (default: 1)')
+    p.add_argument('--out', default=os.path.join(BUILD, 'kvm-report.txt'),
+                   help='file for the report (default: build/kvm-report.txt)')
     args = p.parse_args()
     if not args.emulated and not os.access('/dev/kvm', os.R_OK | os.W_OK):
         print('kvm-report: this user cannot open /dev/kvm: load kvm-intel or kvm-amd, '

@@ -47,7 +47,7 @@ def test_resume_flag(work):
     run = record(work, [*args, *LIKE])
     check(b'codebits: end' in run.serial, f'guest: {run.serial[-200:]}')
     check_exact(work, run)
-    # An interrupt must hit an instruction behind a fault: a plain recording shows the
+    # An interrupt must hit an instruction after a fault: a plain recording shows the
     # flag in 19 of 20 runs.
     for part in range(PLAIN_RUNS_MAX):
         plain = record(work, args, name=f'plain{part}')

@@ -82,8 +82,11 @@ def test_in_use(work):
             tt('disk', 'export', path, out, '--version', 'first')
             with open(out, 'rb') as f:
                 equal(f.read() == wanted, True, 'the version beside a writer')
-        check(json.loads(tt('disk', 'diff', path, 'x0', 'x4', '--json',
-                            '--blocks').stdout)['changed_bytes'] == SIZE, 'x0 and x4')
+        diff = json.loads(tt('disk', 'diff', path, 'x0', 'x4', '--json',
+                             '--blocks').stdout)
+        equal((diff['disk'], diff['changed_bytes']), (path, SIZE), 'x0 and x4')
+        said = tt('disk', 'diff', path, 'x0', 'x4', '--blocks').stdout
+        check(said.startswith(f"Disk '{path}', from version "), said)
         said = tt('disk', 'export', path, os.path.join(work, 'now'), rc=1).stderr
         check('lock' in said, said)
         vm.qmp.cmd('quit')
@@ -277,7 +280,7 @@ echo "TT-DONE own"
 
 
 def talking_guest(work):
-    """The guest above, which waits behind each step for a byte on its socket."""
+    """The guest above, which waits after each step for a byte on its socket."""
     sock = os.path.join(work, 'talk')
     return sock, own_args(work, {'own/run': GUEST}) + [
         '-chardev', f'socket,id=talk,path={sock},server=on,wait=off',

@@ -164,7 +164,7 @@ def test_pack_while_it_moves(work):
 @limit(100)
 def test_past(work):
     """In the process that records, history begins with the window; it goes on
-    behind the visit."""
+    after the visit."""
     rng = seed()
     with recorder(work, guest_args(work, *TORTURE), options=TINY, qmp=1,
                   timeout=90) as vm:
@@ -184,7 +184,7 @@ def test_past(work):
                 equal(digest_at(vm, place), digest_at(vm, place), 'twice')
             equal(digest_at(vm, seen['position'])[1:],
                   (seen['cpu'], seen['ram']), 'digest of the present')
-            check('go to the present' in vm.qmp.error('tt-save'), 'save')
+            check('tt-goto' in vm.qmp.error('tt-save'), 'save')
             goto(vm, where='end')
             vm.qmp.cmd('cont')
             wait_moved(vm, 1)
@@ -194,8 +194,8 @@ def test_past(work):
 
 @limit(100)
 def test_gdb(work):
-    """gdb's history ends where the window begins; checkpoints that are added
-    and deleted are as elsewhere, and the first one stays."""
+    """gdb's history ends where the window begins, and its script says so; checkpoints
+    that are added and deleted are as elsewhere, and the first one stays."""
     with recorder(work, guest_args(work, *TORTURE), options=TINY, qmp=1,
                   timeout=90) as vm:
         wait_moved(vm, 2)
@@ -216,8 +216,11 @@ def test_gdb(work):
         check(re.search('No more reverse-execution history|'
                         'Reached end of recorded history', text) and
               f'= {start}' in text, text)
-        text = gdb('reverse-stepi', 'p $tt_position')
-        check(f'= {start}' in text, text)
+        text = gdb(f'source {REPO}/scripts/tt-gdb.py', 'reverse-stepi', 'p $tt_position',
+                   'python print(when()[2])', 'tt goto +1000',
+                   'tt last-change *(int *)$pc')
+        check(f'= {start}' in text and re.search('^start$', text, re.M), text)
+        check('no instruction has changed' in text, text)
 
 
 @limit(200)
@@ -348,9 +351,9 @@ def test_save_is_refused(work):
         check("'last' takes a time" in text, text)
         for how in ('on', 'off'):
             text = vm.qmp.hmp(f'tt record start {work}/on save-on-panic={how}')
-            check('save-on-panic makes sense with last= only' in text, text)
+            check('save-on-panic is valid with last= only' in text, text)
         text = vm.qmp.error('tt-record-start', dir=f'{work}/on', save_on_panic=True)
-        check('save-on-panic makes sense with last= only' in text, text)
+        check('save-on-panic is valid with last= only' in text, text)
         text = vm.qmp.hmp(f'tt record start {work}/on last=1s '
                           'checkpoint-interval=0')
         check('needs checkpoints' in text, text)
@@ -367,7 +370,7 @@ def test_save_is_refused(work):
     run = os.path.join(work, 'on')
     with stopped_replay(work, run) as rep:
         digest(rep)             # it has begun
-        check('works in a flight recorder' in rep.qmp.error('tt-save'),
+        check('only a recording with last=' in rep.qmp.error('tt-save'),
               'in a replay')
     replay(work, run, name='again')
 
@@ -379,7 +382,7 @@ def test_options(work):
             ('record,last=soon', 'takes a time'), ('record,last=', 'a time'),
             ('record,last=-1s', 'takes a time'), ('record,last=1y', 'a time'),
             ('record,last=1158d', 'from 0.1s to 1157d'),
-            ('record,checkpoint-interval=1000001', '1000000 at most'),
+            ('record,checkpoint-interval=1000001', 'to 1000000'),
             ('record,last=1s,checkpoint-interval=0', 'needs checkpoints'),
             ('record,panic-pattern=(', 'not a regular expression'),
             ('record,save-on-panic=on', 'with last= only'),
@@ -684,7 +687,7 @@ def test_a_group_of_pages_is_damaged(work):
 @limit(60)
 def test_parts_are_missing(work):
     """Parts of the log that somebody deleted are named, in the middle and at the
-    beginning; what is behind them replays."""
+    beginning; what is after them replays."""
     run = several_parts(work)
     parts = sorted(n for n in os.listdir(run) if n.startswith('log.'))
     check(len(parts) > 3, f'{parts}')
@@ -766,7 +769,7 @@ def test_pvpanic(work):
 
 @limit(60)
 def test_panic_while_a_window_is_saved(work):
-    """It is saved, too, a bit later; and one behind which somebody looks at the past."""
+    """It is saved, too, a bit later; and one after which somebody looks at the past."""
     library = os.path.join(work, 'slow_copy.so')
     run_tool('gcc', '-shared', '-fPIC', '-o', library,
              os.path.join(REPO, 'tests/functional/slow_copy.c'))

@@ -98,7 +98,7 @@ HISTORY_ENDS = ('No more reverse-execution history|Reached end of recorded histo
 
 def behind_damage(work, run, name):
     """Damages the log in its middle. Where does a replay come to it, and where is
-    the first checkpoint behind that from which it can go on?"""
+    the first checkpoint after that from which it can go on?"""
     log = read_log(run.dir)
     places = segments(log)
     broken = bytearray(log)
@@ -259,7 +259,7 @@ def test_monitor_goto_in_gdb(work):
 @limit(90)
 def test_breakpoint_where_the_guest_has_one(work):
     """The guest's debug register has gdb's address: gdb stops before the guest's trap,
-    and again behind it, where the resume flag is set."""
+    and again after it, where the resume flag is set."""
     run = record(work, guest_args(work, 'debug', 'rounds=2 parts=8 quiet=1'))
     look = ['p $eflags & 0x10000', WHERE]
     vm, gdb = debugged(work, run)
@@ -310,7 +310,7 @@ def test_huge_watchpoint(work):
 
 @limit(90)
 def test_watchpoint_after_travel(work):
-    """A watchpoint that a movement passed blindly counts again behind it."""
+    """A watchpoint that a movement passed blindly counts again after it."""
     run = record(work, guest_args(work, 'exceptions', 'rounds=6'))
     place = symbol('exceptions', 'exc_counts')
     vm, gdb = debugged(work, run)

@@ -136,8 +136,8 @@ def test_one_of_three(work):
                        'tt break-in 1 work if')
         for sentence in ('takes a process and a location',
                          '5 is not in memory', 'No symbol "none"',
-                         "'who=1' is no process",
-                         'no condition behind "if"'):
+                         "'who=1' is not a process",
+                         'a condition is missing after "if"'):
             check(sentence in text, f'no sentence "{sentence}": {text}')
         with stopped_replay(work, run, 'other', timeout=100) as other:
             equal(digest_at(other, here[0]), here, 'digest after it all')

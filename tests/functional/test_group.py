@@ -311,7 +311,7 @@ def step_messages(work, server, client):
     sent = {seq: pos for pos, seq, _ in read_frames(server.run)[0]}[got[2]]
     for said in (f'frame {got[2]} is sent, at position {sent} of inferior 2',
                  f'position {sent} of', f'frame {got[2]} is delivered, at position {got[0]} '
-                 'of inferior 1', f'position {got[0]} of', 'no frame that came up to here'):
+                 'of inferior 1', f'position {got[0]} of', 'no frame received up to here'):
         check(said in text, f'not said: {said}: {text[-1500:]}')
     check('Traceback' not in text and 'Python Exception' not in text, text[-1500:])
 
@@ -360,9 +360,9 @@ def travel_together(folder, server, client):
     for earlier, later in zip(visited, visited[1:]):
         check(brute.order(*later, *earlier) in ('before', 'concurrent'),
               f'{later} was met behind {earlier}')
-    check('no member meets a breakpoint before here' in back, 'the end of the hits')
-    check('These are not one moment' not in text, 'a cut is not consistent')
-    for why in ("no member 'nobody'", "'nowhere' is no position", 'neither a directory'):
+    check('no member reaches a breakpoint or watchpoint' in back, 'the end of the hits')
+    check('These positions are not one' not in text, 'a cut is not consistent')
+    for why in ("no member 'nobody'", "'nowhere' is not a position", 'neither a directory'):
         check(why in back, f'not said: {why}')
 
 
@@ -674,7 +674,8 @@ def test_refused(work):
         check(why.replace('needs', 'need') in said or why in said, f'{options}: {said}')
     for args, why in ((['--group', 'g'], '--listen'),
                       (['--group', 'g', '--listen', ':0', '--loss', '101'], '--loss'),
-                      (['--listen', ':0'], '--group')):
+                      (['--listen', ':0'], '--group is missing'),
+                      (['--group', 'a b', '--listen', ':0'], "not 'a b'")):
         check(why in tt('hub', *args, rc=2).stderr, f'{args}')
     said = one_sentence(tt('hub', '--group', 'g', '--listen', '0.0.0.0:0', rc=1).stderr,
                         'a hub for all')

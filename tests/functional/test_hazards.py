@@ -181,7 +181,7 @@ def test_watch_tlb(work):
 
 @limit(120)
 def test_fence_digest(work):
-    """A digest that was asked for, and an end, exactly at a fence are seen behind the
+    """A digest that was asked for, and an end, exactly at a fence are seen after the
     fetch that follows it. The guest's many written pages, stored at each fence, are
     why a stop comes there."""
     args = guest_args(work, 'codebits', 'rounds=1000000000 dirty=7000')

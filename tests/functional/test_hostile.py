@@ -233,7 +233,7 @@ def go_about(vm, at, work):
 
 @limit(120)
 def test_far_positions(work):
-    """Positions that no guest reaches, behind a checkpoint where one can go to."""
+    """Positions that no guest reaches, after a checkpoint where one can go to."""
     with recorder(work, guest_args(work, 'abits', 'rounds=1000000'), qmp=1,
                   options=',checkpoint-interval=1000') as vm:
         time.sleep(0.5)

@@ -173,7 +173,7 @@ def test_record_start_options(work):
         for words, answer in (
                 ('checkpoint-interval=often', 'takes seconds'),
                 ('checkpoint-interval=-1', 'takes seconds'),
-                ('checkpoint-interval=1000001', '1000000 at most'),
+                ('checkpoint-interval=1000001', 'to 1000000, not 1000001'),
                 ('guard=perhaps', 'guard'),
                 ('max-size=huge', 'not a size'), ('one two', 'one directory')):
             text = vm.qmp.hmp(f'tt record start {words}')

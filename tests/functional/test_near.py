@@ -24,7 +24,7 @@ def straight(work, run, places):
 
 
 def walk_back(vm, top, steps, wanted=None):
-    """From @top by each of @steps; then all that is behind is executed. Its end."""
+    """From @top by each of @steps; then all that follows is executed. Its end."""
     goto_exact(vm, top)
     for step in steps:
         top -= step

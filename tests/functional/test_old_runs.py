@@ -91,7 +91,7 @@ def test_branch_of_overlays(work):
     """A run from before there were disks with versions kept its disk in qcow2 overlays: a
     branch has what its checkpoint had, and leaves the overlays alone. (The machine of the
     packed runs, and a disk of 1 MiB; the first 64 KiB were written between the two full
-    checkpoints 2 and 3, and again behind them.)"""
+    checkpoints 2 and 3, and again after them.)"""
     with tarfile.open(os.path.join(PLACE, 'qcow2-overlays.tar.xz')) as tar:
         tar.extractall(work)
     run = os.path.join(work, 'rec.run')

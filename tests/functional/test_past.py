@@ -192,7 +192,7 @@ def test_gdb(work):
         # The last one is of the vCPU's state, which the visit has noted.
         check(seen[0] == (seen[0][1] - 2, seen[0][1]) and
               seen[1] == (seen[0][0] - 1, seen[0][1]), f'steps: {text}')
-        check('this is the past of a recording, and history cannot' in text,
+        check('this is the past of a recording, which cannot be changed' in text,
               f'a write into the past: {text}')
         check('No more reverse-execution history' in text or
               'end of' in text.lower() or 'history' in text.lower(),
@@ -216,9 +216,12 @@ def test_refusals(work):
         check(not where(vm)['past'], 'a bad goto leads into the past')
         goto(vm, delta=-5000)
         for command in ('system_reset', 'inject-nmi'):
-            vm.qmp.error(command)
-            check('goto end' in vm.qmp.hmp(command.replace('inject-', '')),
-                  f'{command} says what to do')
+            said = vm.qmp.error(command)
+            check('which takes no input' in said and 'in QMP tt-goto' in said, said)
+            said = vm.qmp.hmp(command.replace('inject-', ''))
+            check('which takes no input' in said and "'tt goto end'" in said, said)
+        said = vm.qmp.hmp(f'pmemsave 0 16 "{work}/dump"')
+        check('would dump the present' in said and "'tt goto end'" in said, said)
         check('history' in vm.qmp.hmp('loadvm x'), 'loadvm in the past')
         vm.qmp.error('tt-record-start')
         stored = [p for p in vm.qmp.cmd('query-tt-checkpoints')

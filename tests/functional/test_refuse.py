@@ -176,6 +176,7 @@ def test_options_of_replay(work):
             ('smp', ['-smp', '2'], ['leave out -smp']),
             ('bios', ['-bios', 'x'], ['leave out -bios']),
             ('machine', ['-M', 'q35'], ['leave out -machine']),
+            ('usb', ['-M', 'usb=on'], ['leave out -usb (or usb= of -machine)']),
             ('smm', ['-M', 'smm=off'], ['leave out -machine smm=']),
             ('memory', ['-m', '1G'], ['leave out -m']),
             ('cdrom', ['-cdrom', '/dev/null'], ['-cdrom']),

@@ -82,7 +82,7 @@ def check_all(work, run, places, wanted, args=()):
 @limit(240)
 def test_of_stored_checkpoints(work):
     """A restore of what the recorder stored that lacks memory, at whichever
-    allocation, leaves the VM as it is, or says that it could not, behind the
+    allocation, leaves the VM as it is, or says that it could not, after the
     trial of what comes from a file; the next one is exact."""
     run = long_run(work)
     with stopped_replay(work, run, 'places') as vm:

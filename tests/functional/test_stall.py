@@ -112,7 +112,7 @@ def test_keeps_what_the_user_added(work):
             taken = vm.qmp.cmd('query-tt')['store']['taken']
             check(len(stored) <= 5 < taken, f'{len(stored)} of {taken} are '
                   'left')             # one may have been under way
-            wait_until(lambda: 'those that you added stay' in vm.stderr, 'advice')
+            wait_until(lambda: 'that you added are kept' in vm.stderr, 'advice')
             vm.qmp.send('quit')
             vm.wait(0)
         run_tool(tool('tt'), 'check', f'{place}/run')

@@ -204,7 +204,7 @@ def test_damaged_ahead(work):
 
 
 def spoil_first_group(path):
-    """Its table, behind two heads, no longer has the checksum that it should."""
+    """Its table, after two heads, no longer has the checksum that it should."""
     data = bytearray(read_bytes(path))
     at = int.from_bytes(data[8:12], 'little')
     at += int.from_bytes(data[at + 8:at + 12], 'little')
@@ -276,7 +276,7 @@ def test_full_disk_log_first(work):
             wait_recording_ends(vm, 'space', 'full')
             vm.qmp.send('quit')
             vm.wait(0)
-        check('what they took is given back' in vm.stderr, vm.stderr)
+        check('is given to the log' in vm.stderr, vm.stderr)
         equal(sorted(os.listdir(f'{place}/run')), ['log', 'manifest'], 'files')
         check_graceful(replay_status(work, f'{place}/run', 'rep'),
                        'run of a full disk', (0,), vm.serial)
@@ -442,7 +442,7 @@ def test_cap_linux(work):
 
 @limit(60)
 def test_sparse_tail(work):
-    """A hole of terabytes behind the pages, which is nothing of the run's, is not
+    """A hole of terabytes after the pages, which is nothing of the run's, is not
     packed: the pack is as long as without it, and whole."""
     run = record(work, guest_args(work, 'torture', 'rounds=1'))
     whole, cut = os.path.join(work, 'whole.ttrun'), os.path.join(work, 'cut.ttrun')

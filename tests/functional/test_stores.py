@@ -220,8 +220,8 @@ def test_no_space(work):
         add_full(vm, 'before')
         with open(flag, 'wb'):
             said = vm.qmp.error('tt-checkpoint-add', full=True)
-        check('no branch can begin at this checkpoint' in said and 'cannot keep a version: '
-              'No space left' in said, said)
+        check('no branch can start at this checkpoint' in said and
+              "cannot make a version of disk '" in said and "': No space left" in said, said)
         os.remove(flag)
         add_full(vm, 'behind')
         full = [c['full'] for c in vm.qmp.cmd('query-tt-checkpoints')]

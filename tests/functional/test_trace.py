@@ -48,7 +48,7 @@ def same_way(work, name, append=None):
 
 
 def test_exceptions(work):
-    """Faults inside of blocks, and what is behind them."""
+    """Faults inside of blocks, and what is after them."""
     same_way(work, 'exceptions')
 
 
@@ -89,7 +89,7 @@ def check_tool_tells(run, place):
                 filler.write(bytes(8192))
         said = tt('trace', run, trace, '--qemu', qemu_binary(), rc=1).stderr
         check(said.count('\n') == 1 and 'No space left' in said and
-              ('what was written of it stays' in said) == room and
+              ('what was written so far is kept' in said) == room and
               ('there is no trace: ' in said) != room, said)
         check(os.path.exists(trace) == room, f'the file, with room: {room}')
         if room:

@@ -94,7 +94,7 @@ def place_with_breakpoints(vm):
 @limit(90)
 def test_stops_at_guest_breakpoints(work):
     """Stops at every position around the guest's own breakpoints and
-    watchpoints change nothing of what comes behind."""
+    watchpoints change nothing of what comes after."""
     run = record(work, guest_args(work, 'debug', 'rounds=4 parts=1'))
     with stopped_replay(work, run, 'one') as one, \
             stopped_replay(work, run, 'other') as other:
@@ -471,7 +471,7 @@ def test_dump(work):
         os.unlink(there)
         vm.qmp.cmd('dump-guest-memory', paging=False, detach=True,
                    protocol=f'file:{there}')
-        for _ in range(2):      # while it lasts, and behind it
+        for _ in range(2):      # while it lasts, and after it
             try:
                 vm.qmp.cmd('tt-goto', 60, position=1000)
             except QmpError as why:

@@ -72,4 +72,4 @@ def test_lost_update(work):
     equal(re.findall(r'^\$[34] = (\d)$', session, re.M), ['1', '1'], 'the two versions')
     check(f'and I have set {100 + int(sent[0])}' in ''.join(page.output[:-1]),
           'the till has not complained')
-    check('These are not one moment' not in session, 'a cut is not consistent')
+    check('These positions are not one' not in session, 'a cut is not consistent')

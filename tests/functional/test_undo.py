@@ -236,10 +236,10 @@ def test_bounded(work):
         check(2 < len(full) < INPUTS, f'{len(full)} states are kept of {INPUTS}')
         for count in range(INPUTS, 1, -1):
             said = vm.qmp.hmp(f'tt undo {count}')
-            if 'there is one for' in said:
+            if 'the nearest is that of' in said:
                 break
             move(vm, 'redo', count)
-        found = re.search(r'there is one for tt undo (\d+)', said)
+        found = re.search(r"the nearest is that of 'undo (\d+)'", said)
         check(found, f'none was thinned out: {said}')
         move(vm, 'undo', int(found.group(1)))
         term.line('echo "r"=$a,', f'r={INPUTS - int(found.group(1))},')

@@ -208,7 +208,7 @@ def damaged(run, *words, args=()):
 @limit(200)
 def test_damage_is_no_divergence(work):
     """Where the log cannot be read nothing is said of the replay: the status is
-    that of damage, and what lies before and behind is verified."""
+    that of damage, and what lies before and after it is verified."""
     run = with_checkpoints(work).run
     whole = found(run, rc=0)
     equal(whole['damaged'], [], 'a good run')
@@ -249,7 +249,7 @@ def n_segments(log):
 @limit(60)
 def test_damage_where_a_checkpoint_stands(work):
     """The log cannot be read from where one of the checkpoints is: that is one
-    interval, and those behind it are verified."""
+    interval, and those after it are verified."""
     with recorder(work, guest_args(work, 'abits', 'rounds=1000000'), qmp=1,
                   options=',checkpoint-interval=1000') as vm:
         pages, middle = os.path.join(vm.run, 'pages'), [0]
@@ -293,7 +293,7 @@ def test_damage_where_a_checkpoint_stands(work):
 
 
 def at_the_border(work, run, position):
-    """What lies behind the next checkpoint can be reached from there, too."""
+    """What lies after the next checkpoint can be reached from there, too."""
     behind = next(p for p in checkpoints(run) if p > position)
     with stopped_replay(work, run, f'b{position}') as vm:
         for target in (behind + 1, position + 9, behind + 1, position + 9):
@@ -539,7 +539,7 @@ def verdict(run, *args):
 
 @limit(120)
 def test_divergence_beside_damage(work):
-    """What diverged has done so, whatever is damaged behind it or ends the replay; and
+    """What diverged has done so, whatever is damaged after it or ends the replay; and
     one process finds what several do."""
     run, at = changed_register(work, lambda vm: time.sleep(1.5))
     wrong = found(run)['first_wrong']
@@ -593,10 +593,10 @@ def test_another_release(work):
     run, _ = changed_register(work, lambda vm: None)
     info, _ = run_tool(tool('tt'), 'info', run, '--json')
     release = json.loads(info)['qemu']
-    check('recorded this run' not in '\n'.join(found(run)['found']), 'the same one')
+    check('was recorded with QEMU' not in '\n'.join(found(run)['found']), 'the same one')
     edit_manifest(run, lambda text: text.replace(f'qemu-version={release}',
                                                  'qemu-version=10.0.99'))
-    words = f'QEMU 10.0.99 recorded this run, and this is {release}: '
+    words = f'the run was recorded with QEMU 10.0.99, and this is {release}: '
     check(any(words in line for line in found(run)['found']), f'{found(run)}')
     vm = replay(work, run, name='other', rc=3)
     check(words in vm.stderr, vm.stderr)

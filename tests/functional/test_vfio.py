@@ -34,7 +34,7 @@ def check_dialogue(run):
 
 def check_refusals(work):
     for name, words in (('unbound', "Could not open '/dev/vfio/"),
-                        ('late', 'plugged in without -tt has guest memory'),
+                        ('late', 'plugged in without -tt writes guest memory'),
                         ('full', 'the state of this machine cannot be saved')):
         said = answer(work, name)
         check(words in said, f'{name}: {said}')

@@ -159,7 +159,7 @@ def test_refused(work):
     """What is no server is refused in one sentence."""
     cases = [('vfio-user-pci', 'needs the server'),
              ('vfio-user-pci,socket=none.sock', 'none.sock'),
-             ('vfio-user-pci,socket=none.sock,timeout=0', 'number of seconds')]
+             ('vfio-user-pci,socket=none.sock,timeout=0', 'takes seconds, from 1')]
     for device, words in cases:
         with Vm(work, [*MACHINE, '-device', device]) as vm:
             equal(vm.wait(), 1, f'exit status with {device}')

@@ -46,7 +46,7 @@ class Terminal:
         self.sock.sendall(text.encode() if isinstance(text, str) else text)
 
     def wait(self, text, timeout=60):
-        """Until the text comes, behind all that was waited for before."""
+        """Until the text comes, after all that was waited for before."""
         needle = text.encode() if isinstance(text, str) else text
         end = time.monotonic() + timeout * SLOW
         with self.more:

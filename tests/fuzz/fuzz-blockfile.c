@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fuzz target of the reader of disks with versions: the bytes are the operations of a
- * journal, or (first byte odd) the whole file behind a right head. A file that opens
+ * journal, or (first byte odd) the whole file after a right head. A file that opens
  * must add up, must be able to go anywhere, and must be the same after its journal was
  * written.
  */
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define FILE_BYTES      (200u << BITS)
 #define JOURNAL_AT      (2u << BITS)
 
-/* One record of the first generation, behind the head. */
+/* One record of the first generation, after the head. */
 static void put_record(TtIo *io, const uint8_t *ops, size_t len)
 {
     uint8_t *b = g_malloc0(24 + len);
@@ -48,7 +48,7 @@ static void adds_up(const TtBlockMap *bm, bool one_owner)
 
     expect(tt_blockmap_check(bm, &check, NULL) == TT_OK);
     /* A hostile journal may name a host cluster twice: that is found, and harmless. */
-    expect(!check.errors || (!one_owner && strstr(check.text, "serves two")));
+    expect(!check.errors || (!one_owner && strstr(check.text, "used by two")));
 }
 
 static void use(TtBlockMap *bm, TtIo *io)

@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define MORE (1 << 16)          /* zeros behind */
+#define MORE (1 << 16)          /* zeros after */
 #define BLOCK 1024
 
 static void expect(bool what)

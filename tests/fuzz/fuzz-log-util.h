@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Checksums would stop every mutation of a log at the door: this sets them
- * right again, so that fuzzing reaches what is behind.
+ * right again, so that fuzzing reaches what follows.
  */
 #ifndef FUZZ_LOG_UTIL_H
 #define FUZZ_LOG_UTIL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fuzz target of packed runs: any bytes, and the same with right checksums, so that
- * what is behind those is reached; names that come out are those of a run, each once,
+ * what is after those is reached; names that come out are those of a run, each once,
  * data lie within the bytes given, and what is refused says why.
  */
 #include "run/tt-pack.h"

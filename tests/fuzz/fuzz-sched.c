@@ -59,7 +59,7 @@ static void check_horizon(const Model *m, uint32_t at, TtSched *s)
         stop++;
     }
     uint64_t limit = g_array_index(m->events, TtEvent, MIN(stop, n - 1)).pos;
-    /* Behind the last readable event a damaged segment's start is the limit. */
+    /* After the last readable event a damaged segment's start is the limit. */
     CHECK(h >= pos && (h <= limit || (m->damaged && stop == n)));
     CHECK(h > pos || limit == pos);
 }

@@ -236,7 +236,7 @@ def accepted():
         Writer().segment(event(1), 1, flags=1 | 1 << 20, length=120))
     # A varint may be longer than it needs to be.
     yield 'padded-numbers', one(b'\x02\x80\x80\x00\x40\x85\x80\x80\x00')
-    # The low bytes lie behind all events, the first one last.
+    # The low bytes lie after all events, the first one last.
     yield 'tsc-low-bytes', one(
         event(5, 0, val=0x12345) + event(1) + short(5, 0, 0x101) +
         short(5, 0, -1) + short(5, 0, 2 ** 63) + event(5, 0, size=8),

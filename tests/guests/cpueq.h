@@ -45,7 +45,7 @@ extern const struct eq_op eq_ops[];
 extern const eq_u32 eq_ops_count;
 extern const char *const eq_class_names[EQ_CLASSES];
 
-/* The hash over cases @from to @from + @count of a form. @detail: called behind each
+/* The hash over cases @from to @from + @count of a form. @detail: called after each
  * case with its state before and after. */
 typedef void eq_detail(eq_u64 n, const struct eq_state *in,
                        const struct eq_state *out);

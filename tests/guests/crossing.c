@@ -19,7 +19,7 @@ enum { PAGES = 8000, CALLS = 20000, IRQ0 = 0x20 };
 static volatile u64 seen = 1;
 static volatile u32 met;
 
-/* MOV to EAX: two bytes before the end of page i, three behind it; RET. */
+/* MOV to EAX: two bytes before the end of page i, three after it; RET. */
 static u8 *code_of(u32 i)
 {
     return RT_ARENA + (i + 1) * PAGE - 2;

@@ -156,7 +156,7 @@ static void call_on_no_stack(void)
 
 /*
  * The last page of the address space, and three in a row of its last 2 MiB. Of those the
- * first two are no neighbours in RAM, and the third is a device's that nobody has. Behind
+ * first two are no neighbours in RAM, and the third is a device's that nobody has. After
  * each page of RAM lies another that nothing may be stored into.
  */
 static u64 tables[3][512] __attribute__((aligned(PAGE)));

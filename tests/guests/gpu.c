@@ -107,7 +107,7 @@ static void start_card(void)
     common[20] = 15;
 }
 
-/* The words of a command behind its header are there. */
+/* The words of a command after its header are there. */
 static void send(u32 type, u32 words)
 {
     u16 next = avail.idx + 1;

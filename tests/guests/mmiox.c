@@ -77,7 +77,7 @@ static void timer_accesses(void)
     fold(REG32(LAPIC + 0x30));
     REG32(IOAPIC) = 1;
     fold(REG32(IOAPIC + 0x10));
-    fold(REG32(HPET + 0xffe));                  /* into the page behind */
+    fold(REG32(HPET + 0xffe));                  /* into the page after */
     fold(REG16(HPET + HPET_COUNTER + 1));
 }
 

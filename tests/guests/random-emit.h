@@ -7,7 +7,7 @@
  * A block uses all registers but ESP as it likes. Memory is addressed absolutely,
  * in the windows below, or by string instructions whose registers are set just
  * before; so whatever it does, it stays there. Faults are welcome: the start of
- * each instruction is kept, so that a handler can go on behind it.
+ * each instruction is kept, so that a handler can go on after it.
  */
 #ifndef RANDOM_EMIT_H
 #define RANDOM_EMIT_H
@@ -24,7 +24,7 @@ extern u8 block_code[CODE_BYTES];
 #define DATA_ALIAS (52u << 20)
 
 extern u32 dice_state;
-extern u16 block_next[CODE_BYTES];      /* where the instruction behind begins */
+extern u16 block_next[CODE_BYTES];      /* where the next instruction begins */
 extern volatile u32 block_turns;
 
 /* A number below @n. */

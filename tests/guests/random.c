@@ -78,7 +78,7 @@ static void on_fault(struct rt_frame *f)
     }
 }
 
-/* Software interrupts: the frame is behind the instruction already. */
+/* Software interrupts: the frame is after the instruction already. */
 static void on_soft(struct rt_frame *f)
 {
     faults++;

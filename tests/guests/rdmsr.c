@@ -5,7 +5,7 @@
  *
  * APIC base comes from a device, so its read is an input with a position.
  * The reads stand in the middle of arithmetic, where a block that does not
- * end at the read counts the instructions behind it too early. MSR 0x10
+ * end at the read counts the instructions after it too early. MSR 0x10
  * (TSC) is read if that does not fault. Option: rounds=N (20000).
  */
 #include "rt.h"

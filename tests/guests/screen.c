@@ -5,7 +5,7 @@
  *
  * Text with colours, a moved cursor and a scrolled start address; then pixels in
  * 320x200 with 256 colours of its own palette, set by VGA ports; then true colours
- * in a mode set by the registers behind the card's base address. Needs the device
+ * in a mode set by the registers at the card's base address. Needs the device
  * VGA. Options: rounds=N (40) in each mode, turns=N (1) through the last two.
  */
 #include "dev.h"

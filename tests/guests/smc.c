@@ -3,7 +3,7 @@
  *
  * Guest "smc": code that changes itself, near and far, under the timer.
  *
- * The next instruction, one earlier in the loop, one behind a page boundary,
+ * The next instruction, one earlier in the loop, one after a page boundary,
  * counters that lie beside code, and string stores over code that runs.
  * Every part computes what it must return, so that a stale translation is
  * found in the recording as well. Option: rounds=N (400).
@@ -41,7 +41,7 @@ static void across_pages(u32 r)
     }
 }
 
-/* A loop that keeps its counter a few bytes behind its own code. */
+/* A loop that keeps its counter a few bytes after its own code. */
 static void beside_code(u32 r)
 {
     u8 *code = pages + 2 * PAGE + 64 * (r % 16);

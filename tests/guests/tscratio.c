@@ -5,7 +5,7 @@
  * TSC ratio MSR) and adds an offset.
  *
  * The inner guest reads the counter in three ways. The hypervisor reads its own before
- * and behind that, and works out what lies between. A small ratio leaves one value or
+ * and after that, and works out what lies between. A small ratio leaves one value or
  * two. Needs tsc-scale. Option: rounds=N (2000).
  */
 #include "rt.h"

@@ -11,7 +11,7 @@
  *   tt-forge LOG NEW-LOG -
  *
  * Takes the events from its standard input, a line for each, ascending: position,
- * kind, nested, cpu, size, addr, val, aux (numbers), data (in hex, or -; *N behind
+ * kind, nested, cpu, size, addr, val, aux (numbers), data (in hex, or -; *N after
  * it: so many times).
  */
 #include "log/tt-log.h"

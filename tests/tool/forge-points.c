@@ -6,7 +6,7 @@
  *
  *   tt-forge-points RUN NEW-CHECKPOINTS SEED
  *   tt-forge-points RUN NEW-CHECKPOINTS small    each RAM block has one page
- *   tt-forge-points RUN NEW-CHECKPOINTS banks    behind the first one, each vCPU
+ *   tt-forge-points RUN NEW-CHECKPOINTS banks    after the first one, each vCPU
  *                                                has too many for its array
  */
 #include "run/tt-cpstate.h"

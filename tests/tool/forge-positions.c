@@ -56,7 +56,7 @@ static uint64_t shift_last(const char *from, const char *to, uint64_t seed,
     return pos;
 }
 
-/* The state of a vCPU, behind a checkpoint that a user added, has its position. */
+/* The state of a vCPU, after a checkpoint that a user added, has its position. */
 static bool is_behind(uint64_t pos, uint64_t first, uint64_t last)
 {
     return pos > last || first >= last;

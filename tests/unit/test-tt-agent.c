@@ -14,7 +14,7 @@ typedef struct World {
     uint64_t rax, rip;
     uint64_t at_8, at_16, at_24;    /* locals below RBP */
     uint64_t counter, total;
-    uint64_t pointed;               /* behind at_8 and at_16 */
+    uint64_t pointed;               /* after at_8 and at_16 */
     unsigned reads;
 } World;
 
@@ -318,7 +318,7 @@ static const struct {
     { "22010227", TT_ERR_FORMAT },          /* add of one value */
     { "2927", TT_ERR_FORMAT },
     { "22013201" "27", TT_ERR_FORMAT },     /* pick below the stack */
-    { "210063", TT_ERR_FORMAT },            /* jump behind the end */
+    { "210063", TT_ERR_FORMAT },            /* jump after the end */
     { "210000", TT_ERR_LIMIT },             /* for ever */
     { "2201" "210000", TT_ERR_LIMIT },      /* for ever, and deeper */
     { "2c0001", TT_ERR_FORMAT },            /* trace state, tracing */

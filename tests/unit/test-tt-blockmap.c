@@ -390,7 +390,7 @@ static void test_second_head(void)
             tt_blockmap_free(map);
         }
     }
-    g_assert_nonnull(strstr(diag.text, "the head of the disk's file is damaged"));
+    g_assert_nonnull(strstr(diag.text, "the header of the disk's file is damaged"));
     disk_free(&d);
 }
 

@@ -107,7 +107,7 @@ static bool is_consistent(const History *h, const uint64_t *at)
 }
 
 /* The greatest by trying all: the largest of each over all that are consistent, with
- * @run (n_runs: none) at @pos and none behind @most. */
+ * @run (n_runs: none) at @pos and none after @most. */
 static bool greatest(const History *h, unsigned run, uint64_t pos, const uint64_t *most,
                      uint64_t *best)
 {
@@ -211,7 +211,7 @@ static void check_clocks(const History *h, TtCausal *c)
     }
 }
 
-/* Does anything at @a or behind it lead to anything at @b or before it? */
+/* Does anything at @a or after it lead to anything at @b or before it? */
 static bool leads(const History *h, unsigned a, uint64_t pos_a, unsigned b,
                   uint64_t pos_b)
 {
@@ -309,7 +309,7 @@ static void test_ask(void)
     at[0] = 100;
     at[1] = 51;
     g_assert_cmpint(tt_causal_check_cut(c, at, &diag), ==, TT_ERR_MISMATCH);
-    g_assert_nonnull(strstr(diag.text, "server has got what client sent"));
+    g_assert_nonnull(strstr(diag.text, "server has received what client sent"));
     tt_causal_free(c);
 }
 

@@ -55,7 +55,7 @@ static void test_round_trip(void)
 }
 
 /* Every cut is refused; the copy is exactly as long, so that a sanitizer or
- * valgrind sees a read behind it. */
+ * valgrind sees a read after it. */
 static void test_cut(void)
 {
     TtCpState in = sample(true), out;

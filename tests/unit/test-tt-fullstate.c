@@ -164,7 +164,7 @@ static void test_cut_and_flipped(void)
 
         whole += read_all((TtBytes) { cut, len }) == TT_END;
     }
-    g_assert_cmpuint(whole, ==, 4);     /* between parts, and behind the head */
+    g_assert_cmpuint(whole, ==, 4);     /* between parts, and after the head */
     for (uint32_t bit = 0; bit < all.len * 8; bit++) {
         g_autofree uint8_t *flipped = g_memdup2(all.data, all.len);
         TtStatus s;

@@ -156,7 +156,7 @@ static void test_overheard(void)
 
     tt_link_put(b, said + 96, len - 96);        /* again, in the same connection */
     g_assert_cmpint(tt_link_next(b, &got, &diag), ==, TT_ERR_FORMAT);
-    g_assert_nonnull(strstr(diag.text, "out of turn"));
+    g_assert_nonnull(strstr(diag.text, "is out of order"));
 
     c = end_of("g", key, 3);                    /* in one with a new nonce */
     tt_link_free(a);

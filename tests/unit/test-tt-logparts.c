@@ -146,7 +146,7 @@ static void test_other_files_are_none(void)
     g_assert_cmpint(tt_logparts_open(dir, &io, &d), ==, TT_ERR_IO);
     g_assert_nonnull(strstr(d.text, "directory"));
     g_assert_null(io);
-    put(4, "four");                     /* behind it: no quiet end either */
+    put(4, "four");                     /* after it: no quiet end either */
     g_assert_cmpint(tt_logparts_open(dir, &io, &d), ==, TT_ERR_IO);
     drop(4);
     rmdir(third);

@@ -165,7 +165,7 @@ static void test_whole(void)
     /* Without the origin nothing can be read, and the reason is told. */
     again = reopen(&s, NULL, NULL, true);
     g_assert_cmpint(check(again, id, &ram), ==, TT_ERR_FORMAT);
-    g_assert(strstr(tt_pagestore_read_error(again)->text, "not at hand"));
+    g_assert(strstr(tt_pagestore_read_error(again)->text, "not available"));
     tt_pagestore_free(again);
     tt_pagestore_free(s.ps);
     tt_pagestore_free(from);

@@ -510,7 +510,7 @@ static void test_thin_of_equal_losses_takes_the_farther(void)
     tt_timeline_free(t);
 }
 
-/* What lay behind the last checkpoint still has to be reached from it. */
+/* What lay after the last checkpoint still has to be reached from it. */
 static void test_thin_remembers_how_far_history_goes(void)
 {
     TtTimeline *t = tt_timeline_new();

@@ -35,7 +35,7 @@ GByteArray *log_model_write(const LogModel *m, bool closed);
  * @every: their files. The last segment is at number @first + n - 1. */
 GPtrArray *log_model_write_parts(const LogModel *m, unsigned every,
                                  const TtLogPlace *first, bool closed);
-/* All of @parts from the one at @from on, one behind another. */
+/* All of @parts from the one at @from on, one after another. */
 GByteArray *log_util_join(const GPtrArray *parts, unsigned from);
 
 /* @n_segments of up to 11 random events each, some empty. */

@@ -81,7 +81,7 @@ static bool wait_for(TtVfuConn *c, short what)
         tt_vfu_conn_lose(c, "the server has not answered for %u s",
                          (unsigned)(c->patience_ms / 1000));
     } else if (ret < 0 && errno != EINTR) {
-        tt_vfu_conn_lose(c, "its socket cannot be waited for: %s", strerror(errno));
+        tt_vfu_conn_lose(c, "the server's socket cannot be polled: %s", strerror(errno));
     }
     return !c->is_lost;
 }
@@ -220,7 +220,8 @@ int tt_vfu_conn_ask(TtVfuConn *c, uint16_t command, const void *payload, size_t 
     while (read_message(c, &got) && !got.is_reply) {
         serve(c, &got);
         if (!c->is_lost && qemu_clock_get_ms(QEMU_CLOCK_REALTIME) > c->deadline) {
-            tt_vfu_conn_lose(c, "the server asks without end and does not answer");
+            tt_vfu_conn_lose(c, "the server sends requests without end and does not "
+                             "answer");
         }
         if (c->is_lost) {
             return -ENODEV;
@@ -258,7 +259,7 @@ static void readable(void *opaque)
             return;
         }
         if (h.is_reply) {
-            tt_vfu_conn_lose(c, "the server answered %s, which nobody asked",
+            tt_vfu_conn_lose(c, "the server answered %s, which was not requested",
                              tt_vfu_command_name(h.command));
             return;
         }

@@ -128,8 +128,8 @@ static bool make_vectors(TtVfu *d, unsigned n)
         v->device = d;
         v->index = i;
         if (event_notifier_init(&v->event, 0)) {
-            tt_vfu_warn(d, "the host has no descriptors left for its %u interrupts: "
-                        "raise the limit of open files (ulimit -n)", n);
+            tt_vfu_warn(d, "no file descriptors are left for its %u interrupts: raise "
+                        "the limit (ulimit -n)", n);
             drop_vectors(d);
             return false;
         }

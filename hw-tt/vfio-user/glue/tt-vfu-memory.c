@@ -52,9 +52,10 @@ static int descriptor(TtVfu *d, MemoryRegionSection *s, uint64_t size, uint64_t 
         return tt_shadows_add(d->shadows, &range, errp);
     }
     if (fd < 0 || !qemu_ram_is_shared(s->mr->ram_block)) {
-        error_setg(errp, "the server cannot see '%s': without -tt dma=shared needs "
-                   "guest RAM in a shared file (-object memory-backend-memfd,id=m,"
-                   "share=on,size=... -machine memory-backend=m)",
+        error_setg(errp, "the server cannot access '%s': without -tt, dma=shared needs "
+                   "guest RAM in a shared file (-object "
+                   "memory-backend-memfd,id=m,share=on,size=... -machine "
+                   "memory-backend=m)",
                    memory_region_name(s->mr));
         return -1;
     }
@@ -77,7 +78,7 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
     }
     if (is_shared && memory_region_is_iommu(s->mr)) {
         tt_vfu_warn(d, "it cannot reach memory: dma=shared does not work behind a "
-                    "virtual IOMMU; leave dma=shared out");
+                    "virtual IOMMU: leave out dma=shared");
         return;
     }
     if (tt_vfu_ranges_add(&d->ranges, addr, size, !s->readonly, &diag)) {
@@ -180,7 +181,7 @@ bool tt_vfu_dma_init(TtVfu *d, Error **errp)
         return true;
     }
     if (strcmp(d->dma, "shared")) {
-        error_setg(errp, "dma of vfio-user-pci is messages or shared, not '%s'",
+        error_setg(errp, "dma takes 'messages' or 'shared', not '%s'",
                    d->dma);
         return false;
     }

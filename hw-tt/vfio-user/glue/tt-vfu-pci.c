@@ -197,8 +197,8 @@ static bool get_plan(TtVfu *d, uint8_t *config, Error **errp)
         st = tt_vfu_get_irq_info(&irqs[i], i, answer, n, &diag);
     }
     if (!st && d->regions[TT_VFU_CONFIG].size < TT_VFU_CONFIG_BYTES) {
-        st = tt_fail(&diag, TT_ERR_FORMAT, "the server's device has no configuration "
-                     "space of %u bytes", TT_VFU_CONFIG_BYTES);
+        st = tt_fail(&diag, TT_ERR_FORMAT, "the configuration space of the server's "
+                     "device has less than %u bytes", TT_VFU_CONFIG_BYTES);
     }
     if (!st && !read_region(d, TT_VFU_CONFIG, 0, config, TT_VFU_CONFIG_BYTES)) {
         st = tt_fail(&diag, TT_ERR_FORMAT, "%s", tt_vfu_conn_is_lost(d->conn) ?
@@ -343,7 +343,7 @@ static void realize(PCIDevice *pci, Error **errp)
         return;
     }
     if (!d->deadline_s || d->deadline_s > 3600) {
-        error_setg(errp, "timeout of vfio-user-pci is a number of seconds, 1 to 3600");
+        error_setg(errp, "timeout of vfio-user-pci takes seconds, from 1 to 3600");
         return;
     }
     d->conn = tt_vfu_conn_open(d->path, d->deadline_s, &ops, d, errp);
