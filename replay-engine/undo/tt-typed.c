@@ -14,6 +14,7 @@
 #include "record/tt-record-options.h"
 #include "session/tt-session.h"
 #include "tt-undo-int.h"
+#include "undo/tt-undo.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "chardev/char.h"
@@ -49,6 +50,7 @@ static struct {
     QEMUTimer *timer;
     int64_t pause_ms;
     bool is_passing, has_told;
+    bool is_on_hold;                    /* no terminal gives anything */
     Held *taken_for;                    /* whose checkpoint is being taken */
     TtCheckpointerTask task;
     struct {
@@ -137,7 +139,7 @@ static bool is_held(const CharBackend *chr)
 /* Its own bytes may go to the device. */
 bool tt_typed_waits_slow(const CharBackend *chr)
 {
-    return !ty.is_passing && is_held(chr);
+    return !ty.is_passing && (ty.is_on_hold || is_held(chr));
 }
 
 /* As the backend would do it. What had room when it was typed may have none now: an undo
@@ -370,7 +372,7 @@ bool tt_key_typed_slow(QemuConsole *src, InputEvent *evt)
     return true;
 }
 
-/* The backends that wait for a device's word: it is another one now. */
+/* The backends that wait for a device's word: it may be another one now. */
 static int accept_input(Object *obj, void *opaque)
 {
     Chardev *chr = CHARDEV(obj);
@@ -379,6 +381,19 @@ static int accept_input(Object *obj, void *opaque)
         CHARDEV_GET_CLASS(chr)->chr_accept_input(chr);
     }
     return 0;
+}
+
+static void accept_all_input(void)
+{
+    object_child_foreach(object_get_container("chardevs"), accept_input, NULL);
+}
+
+void tt_undo_hold_terminals(bool on)
+{
+    ty.is_on_hold = on;
+    if (!on) {
+        accept_all_input();
+    }
 }
 
 /* What found no room before the undo was typed before it, and is undone. */
@@ -394,7 +409,7 @@ void tt_typed_anew(void)
     }
     memset(ty.terminal, 0, sizeof(ty.terminal));
     ty.key_ms = 0;
-    object_child_foreach(object_get_container("chardevs"), accept_input, NULL);
+    accept_all_input();
 }
 
 void tt_typed_begin(int64_t pause_ms)

@@ -25,6 +25,9 @@ typedef struct TtUndoTask {
 
 /* No coroutine; does not sleep. Call it until it is true: it has ended. */
 bool tt_undo_step(TtUndoTask *t);
+/* What is typed on a terminal of the guest's waits, until this is off again: it comes after
+ * an undo that has been asked for and has not begun. */
+void tt_undo_hold_terminals(bool on);
 /* How many inputs can be undone, and redone. */
 void tt_undo_counts(uint64_t *undos, uint64_t *redos);
 

@@ -307,6 +307,31 @@ def undo_with_mux(vm, term):
     move(vm, 'undo', 2)
     vm.qmp.cmd('cont')
     term.wait('123456789\r\n')
+    term.wait(PROMPT)
+    undo_by_keys(vm, term)
+
+
+def undo_by_keys(vm, term):
+    """The keys of a multiplexer; what is typed right after them comes after the undo."""
+    for n in range(3):
+        term.line(f'a={n}')
+    before = counts(vm)
+    term.forget()
+    term.send('\1?')
+    term.wait('C-a u    takes back')
+    term.wait('C-a b    send break')
+    term.send('\1u\1u' + 'echo "a"=$a\r')
+    term.wait('more can be undone, 2 redone\r\n')
+    term.wait('a=0\r\n')
+    equal(counts(vm), (before[0] - 1, 0), 'counts after undos by keys')
+    term.wait(PROMPT)
+    term.send('\1r')
+    term.wait('tt: nothing was undone that can be redone')
+    term.send('\1u')
+    term.wait('1 redone')
+    term.send('\1r')
+    term.wait('0 redone')
+    term.line('echo "b"=$a', 'b=0\r\n')
 
 
 @limit(150)

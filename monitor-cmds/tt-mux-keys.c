@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Undo and redo as keys: Ctrl-a u and Ctrl-a r, on a terminal that the guest shares with
+ * a monitor (-nographic, -serial mon:stdio). What is typed after them goes to the guest
+ * when they are done. Main thread, BQL held.
+ */
+#include "qemu/osdep.h"
+#include "monitor-cmds/tt-task.h"
+#include "monitor-cmds/tt-wait.h"
+#include "monitor-cmds/tt-mux-keys.h"
+#include "tt/hooks.h"
+#include "chardev/char.h"
+#include "qapi/error.h"
+#include "qemu/coroutine.h"
+
+static struct {
+    int64_t n_inputs;           /* asked for and not begun: back (< 0), or forward */
+    bool is_at_work;
+} mux;
+
+static void G_GNUC_PRINTF(2, 3) say(Chardev *chr, const char *fmt, ...)
+{
+    g_autofree char *text = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    text = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    qemu_chr_write_all(chr, (const uint8_t *)text, strlen(text));
+}
+
+static void carry_out(Chardev *chr)
+{
+    TtTask t = { .kind = TT_TASK_UNDO, .n_inputs = mux.n_inputs };
+    uint64_t undos, redos;
+
+    mux.n_inputs = 0;
+    tt_wait(tt_task_step, &t);
+    if (t.err) {
+        say(chr, "\r\ntt: %s\r\n", error_get_pretty(t.err));
+    } else {
+        tt_undo_counts(&undos, &redos);
+        say(chr, "\r\ntt: %" PRIu64 " more can be undone, %" PRIu64 " redone\r\n", undos,
+            redos);
+    }
+    tt_task_clear(&t);
+}
+
+static void coroutine_fn work(void *opaque)
+{
+    Chardev *chr = opaque;
+
+    while (mux.n_inputs) {
+        carry_out(chr);
+    }
+    mux.is_at_work = false;
+    tt_undo_hold_terminals(false);
+    object_unref(OBJECT(chr));
+}
+
+static bool key(Chardev *chr, int ch)
+{
+    g_autofree char *escape = NULL;
+
+    if (!tt_undo_is_on) {
+        return false;
+    }
+    escape = term_escape_char > 0 && term_escape_char < 26 ?
+        g_strdup_printf("C-%c", term_escape_char - 1 + 'a') : g_strdup("Escape-Char");
+    if (ch == '?' || ch == 'h') {
+        say(chr, "\r\n%s u    takes back your last input (tt undo)\r\n"
+            "%s r    does it again (tt redo)", escape, escape);
+        return false;           /* QEMU's own help comes after it */
+    }
+    if (ch != 'u' && ch != 'r') {
+        return false;
+    }
+    mux.n_inputs += ch == 'u' ? -1 : 1;
+    if (!mux.is_at_work) {
+        mux.is_at_work = true;
+        tt_undo_hold_terminals(true);
+        object_ref(OBJECT(chr));
+        qemu_coroutine_enter(qemu_coroutine_create(work, chr));
+    }
+    return true;
+}
+
+void tt_mux_keys_init(void)
+{
+    tt_mux_key = key;
+}
