@@ -4,7 +4,7 @@
 # as .../bash-completion/completions/tt.
 
 _tt_commands="info log stats check verify find pack unpack branch trace branches
-compare-traces disk page group hub run-plugin"
+compare-traces disk page group hub run-plugin term"
 
 # The kinds of events; `tt log --kind` also takes numbers.
 _tt_kinds="pio-in pio-out mmio-ld mmio-st tsc msr-rd msr-wr cr8-rd rand cpuid
@@ -33,7 +33,7 @@ _tt_options()
     trace) echo --from --to --qemu --help ;;
     branches) echo --from --to --limit --symbols --help ;;
     compare-traces) echo --symbols --json --help ;;
-    branch) echo --at --to --qemu --without --print --help ;;
+    branch|term) echo --at --to --qemu --without --print --help ;;
     esac
 }
 

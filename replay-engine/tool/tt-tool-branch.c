@@ -7,6 +7,8 @@
  * that have nothing to do with it and would get in the way of the VM that was
  * recorded, should that still run: monitors, gdb, -daemonize, -pidfile. What
  * prints into a file goes on at its end.
+ *
+ * tt term RUN is the same, with undo and the first serial port on this terminal.
  */
 #include "tt-tool.h"
 
@@ -27,6 +29,8 @@ typedef struct Branch {
     GArray *without;            /* of Without */
     char **extra;               /* NULL-terminated */
     bool is_print;
+    bool is_term;               /* tt term: undo, and this terminal */
+    bool has_term;
     GPtrArray *args;            /* the new command */
     unsigned n_files;
 } Branch;
@@ -42,6 +46,7 @@ static int parse(Branch *b, const ToolArgs *a)
     b->at = tool_value(a, "--at");
     b->to = tool_value(a, "--to");
     b->is_print = tool_has(a, "--print");
+    b->is_term = !strcmp(a->command->name, "term");
     b->extra = a->rest;
     while ((name = tool_next_value(a, "--without", &n))) {
         Without w = { g_strconcat("-", name + strspn(name, "-"), NULL) };
@@ -121,8 +126,24 @@ static void add_file_console(Branch *b, const char *name, const char *path)
     add(b, value);
 }
 
+/* The first serial port is on the terminal that tt term was called in. */
+static bool add_term(Branch *b, const char *name)
+{
+    if (!b->is_term || b->has_term || strcmp(name, "-serial")) {
+        return false;
+    }
+    b->has_term = true;
+    add(b, name);
+    add(b, "mon:stdio");
+    return true;
+}
+
 static void add_option(Branch *b, const char *name, const char *value)
 {
+    b->has_term |= !strcmp(name, "-chardev") && g_str_has_prefix(value, "stdio,");
+    if (add_term(b, name)) {
+        return;
+    }
     if ((!strcmp(name, "-serial") || !strcmp(name, "-parallel") ||
          !strcmp(name, "-debugcon")) && g_str_has_prefix(value, "file:")) {
         g_autofree char *path = tool_escaped(value + 5);
@@ -206,6 +227,9 @@ static int translate(Branch *b, char **recorded, const char *dir, GString *tt)
         if (takes_value(name) && !value) {
             break;
         }
+        if (!value && !strcmp(name, "-nographic") && !is_dropped(b, name)) {
+            b->has_term = true;
+        }
         if (!strcmp(name, "-tt")) {
             keep_limits(tt, value);
         }
@@ -286,15 +310,12 @@ static char *quote(const char *text)
     return g_string_free(s, false);
 }
 
-static void print_command(const Branch *b, const char *dir)
+void tool_print_command(char **args)
 {
-    g_autofree char *quoted = quote(dir);
+    for (char **a = args; *a; a++) {
+        g_autofree char *arg = quote(*a);
 
-    printf("cd %s &&", quoted);
-    for (unsigned i = 0; i < b->args->len; i++) {
-        g_autofree char *arg = quote(b->args->pdata[i]);
-
-        printf(" %s", arg);
+        printf("%s%s", a > args ? " " : "", arg);
     }
     printf("\n");
     fflush(stdout);
@@ -302,7 +323,11 @@ static void print_command(const Branch *b, const char *dir)
 
 static int run(Branch *b, const char *dir)
 {
-    print_command(b, dir);
+    g_autofree char *quoted = quote(dir);
+
+    printf("cd %s && ", quoted);
+    g_ptr_array_add(b->args, NULL);
+    tool_print_command((char **)b->args->pdata);
     if (b->is_print) {
         return TOOL_FINE;
     }
@@ -312,7 +337,6 @@ static int run(Branch *b, const char *dir)
                        "files there",
                        dir, g_strerror(errno));
     }
-    g_ptr_array_add(b->args, NULL);
     execv(b->args->pdata[0], (char **)b->args->pdata);
     return tool_complain("cannot run '%s': %s", (char *)b->args->pdata[0],
                    g_strerror(errno));
@@ -352,6 +376,13 @@ static int make_command(Branch *b, const TtManifest *m)
                           w->name);
             return TOOL_USAGE;
         }
+    }
+    if (b->is_term && !b->has_term) {
+        add(b, "-serial");
+        add(b, "mon:stdio");
+    }
+    if (b->is_term && !strstr(tt->str, ",undo=console")) {
+        g_string_append(tt, ",undo=console");
     }
     add(b, "-tt");
     add(b, tt->str);

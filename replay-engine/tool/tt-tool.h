@@ -149,6 +149,8 @@ typedef struct ToolTotals {
     uint64_t ev_raw, ev_stored, pl_raw, pl_stored;
 } ToolTotals;
 ToolTotals tool_totals(const TtLogReader *r);
+/* One that can be given to a shell, on stdout. */
+void tool_print_command(char **args);
 /* The next four: g_free. NULL: said why. */
 char *tool_whole_path(const char *path);        /* tt_io_posix_absolute */
 /* What --qemu names, or the qemu-system-x86_64 beside this program. */
@@ -210,6 +212,7 @@ int tool_run_plugin(const ToolArgs *a);
 int tool_pack(const ToolArgs *a);
 int tool_unpack(const ToolArgs *a);
 int tool_branch(const ToolArgs *a);
+int tool_term(const ToolArgs *a);
 int tool_trace(const ToolArgs *a);
 int tool_branches(const ToolArgs *a);
 int tool_compare_traces(const ToolArgs *a);

@@ -138,6 +138,20 @@ const ToolCommand tool_commands[] = {
             { "--print", NULL, false, "print the command, but do not run it" },
         }, tool_branch,
     }, {
+        "term", { "[RUN]" }, true,
+        "Runs a VM on this terminal, recorded, with keys that undo and redo what was "
+        "typed:\nCtrl-a u, Ctrl-a r. From a full checkpoint of RUN, or a new one with "
+        "QEMU's options\nafter --.",
+        {
+            { "--at", "ID|@NAME", false, "with RUN: the full checkpoint to start from" },
+            { "--to", "DIR", false, "directory of the new run; default: a new one" },
+            { "--qemu", "PATH", false, "default: qemu-system-x86_64 next to this "
+              "program" },
+            { "--without", "OPTION", true, "with RUN: leave out a recorded option and its "
+                                           "value, wherever it occurs" },
+            { "--print", NULL, false, "print the command, but do not run it" },
+        }, tool_term,
+    }, {
         "trace", { "RUN", "FILE" }, false,
         "Replays a run or a part of it in QEMU, and writes the control flow to "
         "FILE:\neach taken branch, interrupt and exception.",

@@ -6,16 +6,18 @@ import fcntl
 import glob
 import json
 import os
+import pty
 import re
 import struct
 import subprocess
 import termios
+import threading
 import time
 
-from guests import guest_args, linux_disk
+from guests import guest_args, linux_args, linux_disk
 from programs import MOUNT, program_disk
-from ttlib import (REPO, check, digest_at, equal, limit, one_sentence, recorder, replay,
-                   run_tool, stopped_replay, tt, wait_until)
+from ttlib import (REPO, check, digest_at, equal, limit, one_sentence, qemu_binary,
+                   recorder, replay, run_tool, stopped_replay, tool, tt, wait_until)
 from undoer import PROMPT, Terminal, counts, move, state, undo_recorder
 
 SIZE = 400 << 20
@@ -356,6 +358,83 @@ def test_typed_ahead(work):
         check(len(dirs) > 1, f'runs that {case.__name__} made: {dirs}')
         rep = replay(work, os.path.dirname(dirs[-1]), name=f'{case.__name__}-exact')
         check('replay exact' in rep.stderr, rep.stderr)
+
+
+class Pty(Terminal):
+    """A program on a terminal of its own."""
+
+    def __init__(self, *args):
+        pid, fd = pty.fork()
+        if not pid:
+            os.execv(args[0], args)
+        self.pid, self.text, self.seen = pid, b'', 0
+        self.sock, self.more = self, threading.Condition()
+        self.fd = fd
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def recv(self, size):
+        return os.read(self.fd, size)
+
+    def sendall(self, data):
+        os.write(self.fd, data)
+
+    def end(self):
+        equal(os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1]), 0, 'exit status')
+        os.close(self.fd)
+
+
+def use_term(term):
+    term.wait(PROMPT)
+    term.line('a=1')
+    term.line('a=$((a + 1))')
+    term.forget()
+    term.send('\1u')
+    term.wait('1 redone')
+    term.line('echo "a"=$a', 'a=1\r')
+
+
+@limit(90)
+def test_term(work):
+    """tt term: a new VM, then a branch of it, with undo keys on a real terminal."""
+    run, branch = os.path.join(work, 'run'), os.path.join(work, 'branch')
+    args = [*linux_args('shell', 'quiet', memory='128'), '-nic', 'none']
+    term = Pty(tool('tt'), 'term', '--to', run, '--qemu', qemu_binary(), '--', *args)
+    use_term(term)
+    term.send('\1x')
+    term.end()
+    full = json.loads(tt('info', run, '--json').stdout)['full']
+    check(len(full) >= 2, f'full checkpoints: {full}')
+    term = Pty(tool('tt'), 'term', run, '--at', str(full[1]['checkpoint']), '--to', branch,
+               '--qemu', qemu_binary())
+    term.wait('recording into')
+    term.line('echo "a"=$a', 'a=1\r')
+    term.forget()
+    term.send('a=5\r')
+    term.wait(PROMPT)
+    term.send('\1u')
+    term.wait('redone')
+    term.line('echo "a"=$a', 'a=1\r')
+    term.send('\1x')
+    term.end()
+    check('replay exact' in replay(work, branch, name='exact', timeout=60).stderr, branch)
+
+
+def test_term_refuses(work):
+    """What cannot be a terminal with undo is one sentence."""
+    for args, why in (((), 'give a RUN'), (('--',), 'give a RUN'),
+                      (('--at', '1', '--', '-m', '64'), 'need a RUN'),
+                      (('--', '-serial', 'stdio'), 'mon:stdio'),
+                      (('--', '-tt', 'record,dir=x'), 'undo=console'),
+                      (('--', '-tt', 'replay,dir=x,undo=console'), 'undo=console'),
+                      (('--to', 'x', '--', '-tt', 'record,undo=console'), 'leave one'),
+                      ((work,), '--at is missing')):
+        said = tt('term', *args, rc=2).stderr
+        check(why in said, f'{args}: {said}')
+    said = tt('term', '--', '/no/qemu', '-m', '64', rc=1).stderr
+    check("cannot run '/no/qemu'" in said, said)
+    said = tt('term', '--print', '--', 'q', '-display', 'none').stdout
+    equal(said, "'q' '-display' 'none' '-tt' 'record,undo=console' '-serial' "
+          "'mon:stdio'\n", 'the command')
 
 
 @limit(60)

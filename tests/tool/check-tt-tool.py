@@ -283,7 +283,7 @@ def test_wrong_usage_is_told_from_a_problem(work):
 
 COMMANDS = ('info', 'log', 'stats', 'check', 'verify', 'find', 'pack', 'unpack',
             'branch', 'trace', 'branches', 'compare-traces',
-            'disk', 'page', 'group', 'hub', 'run-plugin')
+            'disk', 'page', 'group', 'hub', 'run-plugin', 'term')
 
 
 def completed(work, *words):
