@@ -109,6 +109,7 @@ GUESTS = {
     'tsc': guest(machine=CPU_MAX),
     'apic': guest(machine=CPU_MAX),
     'cpuid': guest(machine=CPU_MAX),
+    'smap': guest(machine=CPU_MAX),
     'selfdma': guest(prepare=prepare_selfdma),
     'fp': guest(),
     'fpenv': guest(),
