@@ -99,6 +99,7 @@ GUESTS = {
     'tscratio': guest(machine=CPU_RATIO),
     'edge64': guest(machine=CPU_MAX),
     'hlt': guest(),
+    'mmiofp': guest(),
     'quiet': guest(),
     'bigram': guest(),
     'reset': guest(machine=REBOOT),

@@ -174,6 +174,11 @@ say_gdb()
 }
 """
 STOP = r'\003'
+STUCK = """ask nmi
+until grep -q 'cannot execute' $out.log || has_ended; do
+    usleep 5000
+done
+ask quit"""
 WRONG_CPUS = ''.join(f'qemu -L /usr/share/qemu -accel kvm -nodefaults -display none '
                      f'-cpu {cpu} -tt ready >> /tmp/out/hlt.wrong 2>&1\n'
                      for cpu in ('qemu64', 'tt-v1,tsc-frequency=1000000000'))
@@ -181,7 +186,8 @@ WRONG_CPUS = ''.join(f'qemu -L /usr/share/qemu -accel kvm -nodefaults -display n
 
 def test_refusals(work):
     """gdb's breakpoints and steps are refused in a recording, and a recording while there
-    are breakpoints; the VM goes on. Options that KVM cannot serve are refused."""
+    are breakpoints; the VM goes on. Options that KVM cannot serve are refused, and an
+    instruction of user code that it cannot emulate is named."""
     insert = [packet('Z0,300000,1'), packet('Z1,300000,1'), packet('Z2,300000,1')]
     goes_on = f"printf '{packet('c')}' > /tmp/gdb.in"
     steps = [
@@ -193,8 +199,9 @@ def test_refusals(work):
         'ask nmi']
     args = [*guest_args(work, 'hlt', 'rounds=100 nmis=1'), '-chardev',
             'pipe,id=gdb,path=/tmp/gdb', '-gdb', 'chardev:gdb']
-    run = in_host(work, [Job('hlt', args, parts=1, before=GDB_PIPE + WRONG_CPUS,
-                             last='\n'.join(steps))], timeout=60)['hlt']
+    jobs = [Job('hlt', args, parts=1, before=GDB_PIPE + WRONG_CPUS, last='\n'.join(steps)),
+            Job('mmiofp', guest_args(work, 'mmiofp', 'nmis=1'), parts=1, last=STUCK)]
+    run = in_host(work, jobs, timeout=60)['hlt']
     said = read_text(os.path.join(work, 'hlt.gdb'))
     equal(re.findall(r'\$([^#]*)#', re.sub(r'T05[^#]*', 'T05', said)),
           ['T02thread:01;', 'E22', 'E22', 'E22', 'T05', 'T02thread:01;', 'OK', 'OK', 'OK',
@@ -202,6 +209,8 @@ def test_refusals(work):
     log = read_text(os.path.join(work, 'hlt.log'))
     equal(log.count('no breakpoints, watchpoints and steps of gdb'), 1, 'warnings')
     equal(log.count('Error: gdb has breakpoints or watchpoints in this VM'), 2, 'refusals')
+    check('tt: KVM on this host cannot execute an instruction of the guest'
+          in read_text(os.path.join(work, 'mmiofp.log')), 'no word of the instruction')
     equal(log.count('Error: checkpoint-interval= needs checkpoints'), 1, 'refusals')
     wrong = read_text(os.path.join(work, 'hlt.wrong'))
     for text in ('only CPU model tt-v1', 'leave out tsc-frequency'):
