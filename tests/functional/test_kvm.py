@@ -97,11 +97,11 @@ def check_ended(name, run):
           f'guest {name} did not end under KVM: {run.serial[-200:]}')
 
 
-@limit(300)
+@limit(100)
 def test_guests(work):
     """Bare-metal guests, one after the other in one emulated host, and travel in one."""
     runs = in_host(work, [Job(name, guest_args(work, name)) for name in EXACT],
-                   timeout=240)
+                   timeout=90)
     landmarks = 0
     for name, run in runs.items():
         check_ended(name, run)
@@ -116,7 +116,7 @@ def recorded_in_parts(work, *names):
     """What check_parts says of each guest, and the runs."""
     jobs = [Job(name, guest_args(work, name, PARTS[name][0]), parts=PARTS[name][1],
                 last=PARTS[name][2], cpu=CPUS.get(name, '')) for name in names]
-    runs = in_host(work, jobs, timeout=150)
+    runs = in_host(work, jobs, timeout=90)
     seen = {}
     for name, run in runs.items():
         check_ended(name, run)
@@ -125,14 +125,14 @@ def recorded_in_parts(work, *names):
     return seen, runs
 
 
-@limit(200)
+@limit(100)
 def test_parts(work):
     """Recordings that begin and end in the midst of a guest's life."""
     seen, _ = recorded_in_parts(work, 'fp', 'selfdma')
     check(all(landmarks for landmarks, _ in seen['fp']), 'a part without landmarks')
 
 
-@limit(200)
+@limit(100)
 def test_interrupts(work):
     """The same with an interrupt on its way where they begin, and with a non-maskable
     interrupt from the monitor."""
@@ -144,7 +144,7 @@ def test_interrupts(work):
         check('vector=0x2\n' in text, f'no NMI is in the last part of {name}')
 
 
-@limit(200)
+@limit(100)
 def test_state(work):
     """The same with SMAP on, and with a time stamp counter that never goes back."""
     recorded_in_parts(work, 'smap', 'tsc')
