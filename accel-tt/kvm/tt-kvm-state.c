@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The state of a vCPU of KVM as bytes, in the form in which TCG keeps it. QEMU fills the
- * same struct under either, with two differences: of the x87 registers KVM's is in the
- * order of the stack, TCG's in that of the registers; and it does not ask KVM for the
- * shadow of STI and MOV SS, in which no interrupt is taken.
+ * same struct under either, with some differences: of the x87 registers KVM's is in the
+ * order of the stack, TCG's in that of the registers; it does not ask KVM for the
+ * shadow of STI and MOV SS, in which no interrupt is taken; and only TCG keeps bits of
+ * CR4 among its hidden flags.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/x86/tt-target.h"
@@ -25,6 +26,18 @@ static void turn_x87(CPUX86State *env, unsigned by)
     }
 }
 
+/* hflags as TCG has them. */
+static uint32_t hidden_flags(CPUState *cpu)
+{
+    CPUX86State *env = cpu_env(cpu);
+    uint32_t mask = HF_INHIBIT_IRQ_MASK | HF_SMAP_MASK | HF_UMIP_MASK;
+
+    return (env->hflags & ~mask) |
+        (tt_kvm_has_shadow(cpu) ? HF_INHIBIT_IRQ_MASK : 0) |
+        (env->cr[4] & CR4_SMAP_MASK ? HF_SMAP_MASK : 0) |
+        (env->cr[4] & CR4_UMIP_MASK ? HF_UMIP_MASK : 0);
+}
+
 GByteArray *tt_kvm_save(CPUState *cpu)
 {
     CPUX86State *env = cpu_env(cpu);
@@ -36,8 +49,7 @@ GByteArray *tt_kvm_save(CPUState *cpu)
         kvm_arch_get_registers(cpu, &error_abort);
     }
     hflags = env->hflags;
-    env->hflags &= ~HF_INHIBIT_IRQ_MASK;
-    env->hflags |= tt_kvm_has_shadow(cpu) ? HF_INHIBIT_IRQ_MASK : 0;
+    env->hflags = hidden_flags(cpu);
     turn_x87(env, env->fpstt);
     state = tt_target_save(cpu);
     turn_x87(env, -env->fpstt);

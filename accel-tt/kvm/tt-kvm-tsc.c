@@ -13,8 +13,8 @@
  *
  * While nothing is recorded it runs as QEMU counts (cpus_get_elapsed_ticks), which is
  * where the logged values come from: so it does not go back when a recording of a running
- * VM begins or ends. (After stop and cont it may, by what the guest counted until its
- * thread had stopped.)
+ * VM begins or ends. QEMU's count stops before the vCPU's thread does; what the guest
+ * counted until then is added from there on (`ahead`).
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpu-backend.h"
@@ -49,6 +49,7 @@ static struct {
     uint64_t value;             /* what the guest reads */
     uint64_t set_at;            /* the scaled counter when the offset was set */
     unsigned khz;               /* of the host's */
+    uint64_t ahead;             /* of QEMU's count */
     timer_t timer;
 } tsc;
 
@@ -70,6 +71,24 @@ static bool set_offset(CPUState *cpu, uint64_t offset)
     };
 
     return !kvm_vcpu_ioctl(cpu, KVM_SET_DEVICE_ATTR, &attr);
+}
+
+static uint64_t count(void)
+{
+    return cpus_get_elapsed_ticks() + tsc.ahead;
+}
+
+/* What the guest would read now. */
+static bool get_value(CPUState *cpu, uint64_t *value)
+{
+    struct {
+        struct kvm_msrs head;
+        struct kvm_msr_entry entry;
+    } msrs = { .head.nmsrs = 1, .entry.index = MSR_IA32_TSC };
+    bool ok = kvm_vcpu_ioctl(cpu, KVM_GET_MSRS, &msrs) == 1;
+
+    *value = msrs.entry.data;
+    return ok;
 }
 
 /* It kicks the vCPU's thread. */
@@ -111,7 +130,7 @@ void tt_kvm_tsc_begin(CPUState *cpu)
         kvm_vcpu_ioctl(cpu, KVM_SET_TSC_KHZ, khz);
         return;
     }
-    log_value(cpus_get_elapsed_ticks());
+    log_value(count());
 }
 
 void tt_kvm_tsc_forget(void)
@@ -124,24 +143,50 @@ void tt_kvm_tsc_end(CPUState *cpu)
     if (tsc.on) {
         tsc.on = false;
         timer_delete(tsc.timer);
-        kvm_vcpu_ioctl(cpu, KVM_SET_TSC_KHZ, tsc.khz);
+        if (kvm_vcpu_ioctl(cpu, KVM_SET_TSC_KHZ, tsc.khz)) {
+            error_report("tt: KVM does not give the guest's time stamp counter its "
+                         "frequency back: it stands still");
+        }
     }
 }
 
 /* The vCPUs are about to run, and QEMU's count runs already. It is read first, so that
  * the guest's is never ahead of it. */
-static void vm_starts(void *opaque, bool running, RunState state)
+static void starts(CPUState *cpu)
 {
-    if (running && !tt_on() && kvm_check_extension(kvm_state, KVM_CAP_TSC_CONTROL) > 0) {
-        uint64_t value = cpus_get_elapsed_ticks();
+    uint64_t value = count();
 
-        set_offset(first_cpu, value - cpu_get_host_ticks());
+    if (!set_offset(cpu, value - cpu_get_host_ticks())) {
+        error_report("tt: KVM does not set the guest's time stamp counter, which may go "
+                     "back");
+    }
+}
+
+/* QEMU's count has stopped, and then the vCPUs have. */
+static void stops(CPUState *cpu)
+{
+    uint64_t seen, counted = count();
+
+    if (get_value(cpu, &seen) && (int64_t)(seen - counted) > 0) {
+        tsc.ahead += seen - counted;
+    }
+}
+
+static void vm_state_changed(void *opaque, bool running, RunState state)
+{
+    if (kvm_check_extension(kvm_state, KVM_CAP_TSC_CONTROL) <= 0) {
+        return;
+    }
+    if (!running) {
+        stops(first_cpu);
+    } else if (!tt_on()) {
+        starts(first_cpu);
     }
 }
 
 void tt_kvm_tsc_init(void)
 {
-    qemu_add_vm_change_state_handler(vm_starts, NULL);
+    qemu_add_vm_change_state_handler(vm_state_changed, NULL);
 }
 
 bool tt_kvm_tsc_is_frozen(void)
@@ -190,7 +235,7 @@ static bool arm_timer(void)
 
 static void log_new_value(CPUState *cpu, bool is_behind)
 {
-    uint64_t value = cpus_get_elapsed_ticks();
+    uint64_t value = count();
 
     if (value - tsc.value >= NEW_VALUE_TICKS &&
         tt_kvm_boundary(cpu, is_behind) == TT_KVM_BETWEEN) {

@@ -55,6 +55,11 @@ const char *tt_cpu_model_unrecordable(CPUState *cpu)
     return NULL;
 }
 
+bool tt_cpu_model_has_tsc_frequency(CPUState *cpu)
+{
+    return cpu_env(cpu)->user_tsc_khz != 0;
+}
+
 static void register_model(void)
 {
     static const TypeInfo type = {

@@ -13,5 +13,7 @@ struct CPUState;
 
 /* What of its features must not be there; NULL: all is well. */
 const char *tt_cpu_model_unrecordable(struct CPUState *cpu);
+/* The user gave tsc-frequency. */
+bool tt_cpu_model_has_tsc_frequency(struct CPUState *cpu);
 
 #endif

@@ -104,6 +104,10 @@ static void check_cpu_model(void)
                   "cannot be recorded: leave out -cpu, or use -cpu " TT_CPU_MODEL,
                   tt_option_name(), bad);
     }
+    if (tt_cpu_model_has_tsc_frequency(first_cpu)) {
+        tt_refuse("%s: under KVM the time stamp counter has the host's frequency: leave "
+                  "out tsc-frequency", tt_option_name());
+    }
 }
 
 /* The guest's writes go to the run from the start. */

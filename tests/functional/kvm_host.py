@@ -19,7 +19,7 @@ CPU = 'max,+svm,+npt,+tsc-scale'
 GUESTS = ('exceptions', 'window', 'debug', 'hlt', 'smc', 'lines64', 'fp', 'dmacode', 'mmiox',
           'selfdma', 'btflags', 'undef', 'rdmsr', 'bigram', 'quiet')
 PLACE = re.compile(r'/[^,=\s]+')
-# in_parts OUT PARTS COMMAND...: an answer of the monitor ends with its next prompt; `last`
+# in_parts OUT PARTS COMMAND...: an answer of the monitor ends with its next prompt. `last`
 # is defined outside.
 IN_PARTS = r"""
 has_ended() { ! kill -0 $qemu 2> /dev/null; }
@@ -64,7 +64,7 @@ class Job:
     """One recording: a QEMU command line with paths of this machine."""
 
     def __init__(self, name, args, options='', limit=60, before='', after='',
-                 accel='kvm', parts=0, last=':'):
+                 accel='kvm', parts=0, last=':', cpu=''):
         """parts: so many recordings, one after the other, by tt record start; the last
         one lasts to the guest's end, and `last` is shell code that is executed in it:
         `ask COMMAND` asks the monitor."""
@@ -74,6 +74,7 @@ class Job:
         while accel == 'kvm' and '-cpu' in self.args:   # KVM's is tt-v1
             at = self.args.index('-cpu')
             del self.args[at:at + 2]
+        self.args += ['-cpu', f'tt-v1{cpu}'] if cpu else []
 
 
 def quoted(word):
@@ -96,7 +97,8 @@ def script_of(job, archive):
     qemu = f'timeout {job.limit} qemu -L /usr/share/qemu -accel {job.accel} {words} '
     if job.parts:
         return (f'{job.before}\nlast()\n{{\n{job.last}\n}}\n'
-                f'in_parts {out} {job.parts} {qemu}-tt ready\necho TT-JOB {job.name}\n{job.after}\n')
+                f'in_parts {out} {job.parts} {qemu}-tt ready\n'
+                f'echo TT-JOB {job.name}\n{job.after}\n')
     return (f'{job.before}\n{qemu}'
             f'-serial file:{out}.serial -tt record,dir={out}.run{job.options} '
             f'> {out}.log 2>&1 < /dev/null\n'

@@ -14,12 +14,18 @@ from ttlib import (BUILD, Gdb, check, check_exact, end_of, equal, goto_exact, li
 # kvm_report.py has all guests.
 EXACT = ('hlt', 'smc', 'lines64', 'fp', 'selfdma', 'btflags', 'debug', 'mmiox', 'window',
          'quiet')
+# The time stamp counter may not go back, recorded or not. (It did where the vCPU runs on
+# while another CPU stops QEMU's count; the emulated host does not show that.)
+STOPS = '\n'.join(['ask stop', 'ask cont'] * 2 + ['ask "tt record stop"'] +
+                  ['ask stop', 'ask cont'] * 4 + ['ask nmi'])
 # Recorded in parts: {guest: (append, parts, what is done in the last one)}. Their
 # rounds last several times as long as the parts before the last one, which lasts to their
 # end. A tick of hlt is mostly on its way where one of its parts begins.
 PARTS = {'fp': ('rounds=20000', 3, ':'), 'selfdma': ('rounds=120', 3, ':'),
          'hlt': ('hz=8000 rounds=100 nmis=1', 8, 'ask nmi'),
-         'quiet': ('rounds=1 nmis=1', 1, 'ask nmi')}
+         'quiet': ('rounds=1 nmis=1', 1, 'ask nmi'),
+         'smap': ('nmis=1', 3, 'ask nmi'), 'tsc': ('p=0 nmis=1', 2, STOPS)}
+CPUS = {'smap': ',+smap'}
 NO_CHAINS = ['-d', 'nochain']   # each block is looked up
 
 
@@ -65,7 +71,8 @@ def check_parts(work, name, run, wanted):
     landmarks, and whether it begins with an interrupt that was on its way."""
     if len(run.parts) < wanted:
         print(f'{name}: it ended early, {len(run.parts)} parts of {wanted}')
-    check(len(run.parts) >= min(2, wanted), f'{name}: only {len(run.parts)} parts have positions')
+    check(len(run.parts) >= min(2, wanted),
+          f'{name}: only {len(run.parts)} parts have positions')
     check(run.serial.startswith(f'{name}: start\n'.encode()),
           f'{name}: the console begins with {run.serial[:100]}')
     seen, consoles = [], []
@@ -79,7 +86,8 @@ def check_parts(work, name, run, wanted):
         seen.append((landmarks, begins_with_interrupt(path)))
         consoles.append(vm.serial)
     said = b'.*'.join(re.escape(c) for c in consoles)
-    check(re.search(said + (b'$' if len(run.parts) == wanted else b''), run.serial, re.S),
+    lasts = len(run.parts) == wanted and PARTS[name][2] != STOPS
+    check(re.search(said + (b'$' if lasts else b''), run.serial, re.S),
           f'{name}: the parts print {consoles}, the guest printed {run.serial}')
     return seen
 
@@ -89,11 +97,11 @@ def check_ended(name, run):
           f'guest {name} did not end under KVM: {run.serial[-200:]}')
 
 
-@limit(300)
+@limit(100)
 def test_guests(work):
     """Bare-metal guests, one after the other in one emulated host, and travel in one."""
     runs = in_host(work, [Job(name, guest_args(work, name)) for name in EXACT],
-                   timeout=240)
+                   timeout=90)
     landmarks = 0
     for name, run in runs.items():
         check_ended(name, run)
@@ -104,24 +112,42 @@ def test_guests(work):
     print(f'{landmarks} landmarks in {len(runs)} guests')
 
 
-@limit(200)
-def test_parts(work):
-    """Recordings that begin and end in the midst of a guest's life, also with an
-    interrupt on its way, and with a non-maskable interrupt from the monitor."""
-    jobs = [Job(name, guest_args(work, name, append), parts=parts, last=last)
-            for name, (append, parts, last) in PARTS.items()]
-    runs = in_host(work, jobs, timeout=150)
+def recorded_in_parts(work, *names):
+    """What check_parts says of each guest, and the runs."""
+    jobs = [Job(name, guest_args(work, name, PARTS[name][0]), parts=PARTS[name][1],
+                last=PARTS[name][2], cpu=CPUS.get(name, '')) for name in names]
+    runs = in_host(work, jobs, timeout=90)
     seen = {}
     for name, run in runs.items():
         check_ended(name, run)
         seen[name] = check_parts(work, name, run, PARTS[name][1])
     print(f'(landmarks, begins with an interrupt) of parts: {seen}')
+    return seen, runs
+
+
+@limit(100)
+def test_parts(work):
+    """Recordings that begin and end in the midst of a guest's life."""
+    seen, _ = recorded_in_parts(work, 'fp', 'selfdma')
     check(all(landmarks for landmarks, _ in seen['fp']), 'a part without landmarks')
+
+
+@limit(100)
+def test_interrupts(work):
+    """The same with an interrupt on its way where they begin, and with a non-maskable
+    interrupt from the monitor."""
+    seen, runs = recorded_in_parts(work, 'hlt', 'quiet')
     check(any(first for _, first in seen['hlt']), 'no part begins with an interrupt')
-    for name in ('hlt', 'quiet'):
-        check(b'nmis=00000001' in runs[name].serial, f'{name} got no NMI')
-        text, _ = run_tool(os.path.join(BUILD, 'tt'), 'log', runs[name].parts[-1])
+    for name, run in runs.items():
+        check(b'nmis=00000001' in run.serial, f'{name} got no NMI')
+        text, _ = run_tool(os.path.join(BUILD, 'tt'), 'log', run.parts[-1])
         check('vector=0x2\n' in text, f'no NMI is in the last part of {name}')
+
+
+@limit(100)
+def test_state(work):
+    """The same with SMAP on, and with a time stamp counter that never goes back."""
+    recorded_in_parts(work, 'smap', 'tsc')
 
 
 def packet(text):
@@ -148,11 +174,20 @@ say_gdb()
 }
 """
 STOP = r'\003'
+STUCK = """ask nmi
+until grep -q 'cannot execute' $out.log || has_ended; do
+    usleep 5000
+done
+ask quit"""
+WRONG_CPUS = ''.join(f'qemu -L /usr/share/qemu -accel kvm -nodefaults -display none '
+                     f'-cpu {cpu} -tt ready >> /tmp/out/hlt.wrong 2>&1\n'
+                     for cpu in ('qemu64', 'tt-v1,tsc-frequency=1000000000'))
 
 
-def test_breakpoints(work):
+def test_refusals(work):
     """gdb's breakpoints and steps are refused in a recording, and a recording while there
-    are breakpoints; the VM goes on."""
+    are breakpoints; the VM goes on. Options that KVM cannot serve are refused, and an
+    instruction of user code that it cannot emulate is named."""
     insert = [packet('Z0,300000,1'), packet('Z1,300000,1'), packet('Z2,300000,1')]
     goes_on = f"printf '{packet('c')}' > /tmp/gdb.in"
     steps = [
@@ -160,11 +195,13 @@ def test_breakpoints(work):
         'ask "tt record stop"', 'ask stop', gdb_says(insert[0]),
         'ask "tt record start /tmp/out/no"', gdb_says(packet('z0,300000,1'), insert[1]),
         'ask "tt record start /tmp/out/no"', gdb_says(packet('z1,300000,1')), goes_on,
+        'ask "tt record start /tmp/out/no checkpoint-interval=5"',
         'ask nmi']
     args = [*guest_args(work, 'hlt', 'rounds=100 nmis=1'), '-chardev',
             'pipe,id=gdb,path=/tmp/gdb', '-gdb', 'chardev:gdb']
-    run = in_host(work, [Job('hlt', args, parts=1, before=GDB_PIPE,
-                             last='\n'.join(steps))], timeout=60)['hlt']
+    jobs = [Job('hlt', args, parts=1, before=GDB_PIPE + WRONG_CPUS, last='\n'.join(steps)),
+            Job('mmiofp', guest_args(work, 'mmiofp', 'nmis=1'), parts=1, last=STUCK)]
+    run = in_host(work, jobs, timeout=60)['hlt']
     said = read_text(os.path.join(work, 'hlt.gdb'))
     equal(re.findall(r'\$([^#]*)#', re.sub(r'T05[^#]*', 'T05', said)),
           ['T02thread:01;', 'E22', 'E22', 'E22', 'T05', 'T02thread:01;', 'OK', 'OK', 'OK',
@@ -172,6 +209,12 @@ def test_breakpoints(work):
     log = read_text(os.path.join(work, 'hlt.log'))
     equal(log.count('no breakpoints, watchpoints and steps of gdb'), 1, 'warnings')
     equal(log.count('Error: gdb has breakpoints or watchpoints in this VM'), 2, 'refusals')
+    check('tt: KVM on this host cannot execute an instruction of the guest'
+          in read_text(os.path.join(work, 'mmiofp.log')), 'no word of the instruction')
+    equal(log.count('Error: checkpoint-interval= needs checkpoints'), 1, 'refusals')
+    wrong = read_text(os.path.join(work, 'hlt.wrong'))
+    for text in ('only CPU model tt-v1', 'leave out tsc-frequency'):
+        check(re.search(f'-tt ready: under KVM .*{text}', wrong), f'{text}: {wrong}')
     check_ended('hlt', run)
     replay(work, run.parts[0])
 

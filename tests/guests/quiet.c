@@ -5,7 +5,7 @@
  *
  * Writes to ROM, which leave guest code and tell nothing, under the timer; then loads of
  * SS from device memory, where an NMI (inject-nmi) has to wait for one more instruction.
- * The frames of the interrupts are folded. Options: rounds=N (40) of writes, nmis=N (0):
+ * The frames of the interrupts are folded. Options: rounds=N (12) of writes, nmis=N (0):
  * go on with the loads until so many NMIs came.
  */
 #include "rt.h"
@@ -42,7 +42,7 @@ static void NOINLINE load_ss(void)
 
 void main(void)
 {
-    u32 rounds = option("rounds", 40), wanted = option("nmis", 0);
+    u32 rounds = option("rounds", 12), wanted = option("nmis", 0);
 
     put_str("ready\n");
     rt_timer(2000);

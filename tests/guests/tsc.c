@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
  * Guest "tsc": the time-stamp counter, read back to back, in straight code
- * and with RDTSCP; it must never go back. Needs -cpu max. Option:
- * rounds=N (20000).
+ * and with RDTSCP; it must never go back. Needs -cpu max. Options:
+ * rounds=N (20000), p=0: no RDTSCP, nmis=N (0): go on until so many NMIs came.
  */
 #include "rt.h"
 
@@ -22,10 +22,11 @@ static void observe(u64 now)
 
 void main(void)
 {
-    u32 rounds = option("rounds", 20000);
+    u32 rounds = option("rounds", 20000), has_p = option("p", 1);
+    u32 wanted = option("nmis", 0);
 
     rt_timer(4000);
-    for (u32 r = 0; r < rounds; r++) {
+    for (u32 r = 0; r < rounds || rt_nmis < wanted; r++) {
         u32 low, high, low2, high2, aux;
 
         observe(rdtsc());
@@ -39,6 +40,9 @@ void main(void)
             : "=&r"(low), "=&r"(high), "=&a"(low2), "=&d"(high2) :: "cc");
         observe((u64)high << 32 | low);
         observe((u64)high2 << 32 | low2);
+        if (!has_p) {
+            continue;
+        }
         __asm__ volatile("rdtscp" : "=a"(low), "=d"(high), "=c"(aux));
         observe((u64)high << 32 | low);
         fold(aux);
