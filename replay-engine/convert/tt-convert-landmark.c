@@ -65,6 +65,19 @@ void tt_note_table(void *entry)
     set_bit(page, tables);
 }
 
+TtBytes tt_convert_tables(void)
+{
+    return (TtBytes) { (uint8_t *)tables, BITS_TO_LONGS(n_tables) * sizeof(long) };
+}
+
+void tt_convert_set_tables(TtBytes bits)
+{
+    n_tables = MIN((uint64_t)bits.len / sizeof(long) * BITS_PER_LONG,
+                   tt_memory_n_pages());
+    tables = g_realloc(tables, BITS_TO_LONGS(n_tables) * sizeof(long));
+    memcpy(tables, bits.data, BITS_TO_LONGS(n_tables) * sizeof(long));
+}
+
 static bool is_table(uint64_t page)
 {
     return page < n_tables && test_bit(page, tables);
