@@ -74,6 +74,12 @@ extern TtConvertCounts tt_convert_counts;
 /* And written, where the vCPU stands. False: it could not be, and that was said. */
 bool tt_convert_apply(const TtEvent *ev);
 
+/* ---- a guest that never comes to the next event (tt-convert-repeat.c) ---- */
+/* Now and then, out of guest code. */
+void tt_convert_repeat_tick(CPUState *cpu);
+/* In guest code, where tt_hunting has it stop: the state is one that was there before. */
+bool tt_convert_repeats(CPUState *cpu);
+
 /* ---- what the guest asks for (tt-convert-answer.c) ---- */
 void tt_convert_answer(TtEvent *ev);
 /* Events of the log that change what is answered. True: @ev was one. */
@@ -97,7 +103,8 @@ bool tt_convert_owes_half(void);
 
 /* ---- what is said on the way (tt-convert-tell.c) ---- */
 void tt_convert_tell_start(void);
-void tt_convert_tell_progress(void);
+/* True: it is time for it. */
+bool tt_convert_tell_progress(void);
 void tt_convert_tell_done(void);
 
 /* ---- the pass (tt-convert.c) ---- */

@@ -292,7 +292,9 @@ static bool prepare(void)
     if (cv.point_at) {
         take_point(cpu);
     }
-    tt_convert_tell_progress();
+    if (tt_convert_tell_progress()) {
+        tt_convert_repeat_tick(cpu);
+    }
     if (tt_now.pos - cv.last_at >= NEXT_MAX) {
         tt_replay_report("the guest never comes to the event that was recorded next");
     }

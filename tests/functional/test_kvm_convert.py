@@ -193,19 +193,22 @@ def test_made_up_logs(work):
 
 @limit(60)
 def test_guest_without_end(work):
-    """The guest is in a loop that nothing ends, and the landmark is none of its states:
-    this is found out."""
+    """The guest is in a loop that nothing ends, and what was recorded next is another
+    state there, a state elsewhere, or something that it does not do: this is found out."""
     run, _ = fresh(work, 'run')
     events = events_of(run)
-    code = first(events, 'ram')
+    code, begin = first(events, 'ram'), initial_end(events)
     data = bytes.fromhex(events[code]['data'])
     landmark = bytes.fromhex(events[first(events, 'landmark')]['data'])
-    landmark = patched(landmark, LANDMARK_PC, struct.pack('<Q', START))
-    pos = events[initial_end(events)]['position']
+    there = patched(landmark, LANDMARK_PC, struct.pack('<Q', START))
+    pos = events[begin]['position']
     forged = events[:code] + [{**events[code], 'data': patched(data, 0, FOREVER).hex()}]
-    forged += events[code + 1:initial_end(events)]
-    rejected(work, run, 'loop', forged + [event(pos, 'check'), event(
-        pos, 'landmark', data=landmark)], 'the guest repeats itself')
+    forged += events[code + 1:begin] + [event(pos, 'check')]
+    for name, following in (
+            ('there', event(pos, 'landmark', data=there)),
+            ('elsewhere', event(pos, 'landmark', data=landmark)),
+            ('out', event(pos, 'pio-out', size=1, addr=0x20, val=0x11))):
+        rejected(work, run, name, forged + [following], 'the guest repeats itself')
 
 
 # ---- broken off ----
