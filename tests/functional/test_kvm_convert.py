@@ -194,7 +194,7 @@ def test_made_up_logs(work):
 @limit(60)
 def test_guest_without_end(work):
     """The guest is in a loop that nothing ends, and what was recorded next is another
-    state there, a state elsewhere, or something that it does not do: this is found out."""
+    state there, one elsewhere, or something that it does not do: this is found out."""
     run, _ = fresh(work, 'run')
     events = events_of(run)
     code, begin = first(events, 'ram'), initial_end(events)
