@@ -33,9 +33,7 @@ static struct {
 bool tt_convert_learn(const TtEvent *ev)
 {
     if (ev->kind == TT_EV_CPUID_TABLE) {
-        known.cpuid = known.cpuid ?: g_byte_array_new();
-        g_byte_array_set_size(known.cpuid, 0);
-        g_byte_array_append(known.cpuid, ev->data, ev->len - ev->len % ENTRY_BYTES);
+        tt_convert_set_cpuid((TtBytes) { ev->data, ev->len });
         return true;
     }
     if (ev->kind != TT_EV_CPU_FLAG) {
@@ -53,6 +51,33 @@ bool tt_convert_learn(const TtEvent *ev)
         return true;                /* KVM knows no A20 */
     }
     return false;
+}
+
+TtBytes tt_convert_cpuid(void)
+{
+    return known.cpuid ? (TtBytes) { known.cpuid->data, known.cpuid->len } :
+        (TtBytes) { NULL, 0 };
+}
+
+void tt_convert_set_cpuid(TtBytes table)
+{
+    known.cpuid = known.cpuid ?: g_byte_array_new();
+    g_byte_array_set_size(known.cpuid, 0);
+    g_byte_array_append(known.cpuid, table.data, table.len - table.len % ENTRY_BYTES);
+}
+
+void tt_convert_known_save(TtConvertPoint *p)
+{
+    p->tpr = known.tpr;
+    p->tsc = known.tsc;
+    p->has_tsc = known.has_tsc;
+}
+
+void tt_convert_known_load(const TtConvertPoint *p)
+{
+    known.tpr = p->tpr;
+    known.tsc = p->tsc;
+    known.has_tsc = p->has_tsc;
 }
 
 static const uint8_t *find_cpuid(uint32_t leaf, uint32_t subleaf)

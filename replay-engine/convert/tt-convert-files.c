@@ -88,13 +88,18 @@ bool tt_convert_is_installing(void)
 bool tt_convert_install(Error **errp)
 {
     g_autofree char *path = tt_convert_path("manifest");
+    g_autofree char *point = tt_convert_path(TT_CONVERT_POINT);
     TtManifest m = { 0 };
     TtDiag diag;
 
     if ((!exists(TT_CONVERT_EXITS) && !move("log", TT_CONVERT_EXITS, errp)) ||
-        (exists(TT_CONVERT_NEW) && !move(TT_CONVERT_NEW, "log", errp))) {
+        (exists(TT_CONVERT_NEW) && !move(TT_CONVERT_NEW, "log", errp)) ||
+        (exists(TT_CONVERT_PAGES) && !move(TT_CONVERT_PAGES, "pages", errp)) ||
+        (exists(TT_CONVERT_CHECKPOINTS) &&
+         !move(TT_CONVERT_CHECKPOINTS, "checkpoints", errp))) {
         return false;
     }
+    unlink(point);
     if (tt_manifest_load(path, &m, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
@@ -105,6 +110,36 @@ bool tt_convert_install(Error **errp)
     }
     tt_manifest_cleanup(&m);
     return !*errp;
+}
+
+/* ---- what is not whole ---- */
+
+static void discard(const char *name)
+{
+    g_autofree char *path = tt_convert_path(name);
+
+    unlink(path);
+}
+
+void tt_convert_discard_points(void)
+{
+    discard(TT_CONVERT_POINT);          /* the one that says what the others are */
+    discard(TT_CONVERT_POINT_PART);
+    discard(TT_CONVERT_CHECKPOINTS);
+    discard(TT_CONVERT_PAGES);
+}
+
+void tt_convert_discard_all(void)
+{
+    tt_convert_discard_points();
+    discard(TT_CONVERT_NEW);
+}
+
+void tt_convert_discard_unfinished(bool is_wrong)
+{
+    if (is_wrong || !exists(TT_CONVERT_POINT)) {
+        tt_convert_discard_all();
+    }
 }
 
 /* ---- the process ---- */
@@ -149,11 +184,12 @@ static bool run_converter(Error **errp)
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
-    if (is_needed()) {              /* whatever the status: it may have been told to end */
+    if (is_needed()) {          /* whatever the status: it may have been told to end */
+        if (WIFEXITED(status) && WEXITSTATUS(status) == TT_CONVERT_AGAIN) {
+            return run_converter(errp);     /* once: there is nothing to go on from */
+        }
         if (tt_convert_lock(NULL)) {
-            g_autofree char *half = tt_convert_path(TT_CONVERT_NEW);
-
-            unlink(half);
+            tt_convert_discard_unfinished(false);
         }
         error_setg(errp, "the run was recorded under KVM and could not be converted for "
                    "replay; the reason is above");

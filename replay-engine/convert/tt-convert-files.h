@@ -6,6 +6,11 @@
 
 #define TT_CONVERT_EXITS "exits"        /* the log of exits, afterwards */
 #define TT_CONVERT_NEW   "log.new"      /* the new log, before that */
+#define TT_CONVERT_PAGES "pages.new"    /* its checkpoints, which become the run's */
+#define TT_CONVERT_CHECKPOINTS "checkpoints.new"
+#define TT_CONVERT_POINT "point.new"    /* the last of them */
+#define TT_CONVERT_POINT_PART "point-part.new"
+#define TT_CONVERT_AGAIN 75             /* exit status: a new process is to begin anew */
 
 /* Of a file of tt_session.dir; g_free. */
 char *tt_convert_path(const char *name);
@@ -16,6 +21,12 @@ bool tt_convert_lock(Error **errp);
 bool tt_convert_is_possible(Error **errp);
 /* log.new is whole: the names change. May be called again after it was cut. */
 bool tt_convert_install(Error **errp);
+/* What a conversion has made so far goes; or what there is to go on from alone. */
+void tt_convert_discard_all(void);
+void tt_convert_discard_points(void);
+/* This process, or its child, does not end it: what it made goes, unless the next one can
+ * go on from there. @is_wrong: it cannot. */
+void tt_convert_discard_unfinished(bool is_wrong);
 /* The names have begun to change. */
 bool tt_convert_is_installing(void);
 

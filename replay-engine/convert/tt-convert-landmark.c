@@ -7,24 +7,20 @@
  */
 #include "qemu/osdep.h"
 #include "tt-convert-parts-int.h"
-#include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-landmark-x86.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "log/tt-landmark.h"
+#include "log/tt-sched.h"
 #include "pages/tt-page.h"
 #include "replay/tt-replay-exact.h"
+#include "replay/tt-replay-log.h"
 #include "tt/hooks.h"
 #include "exec/breakpoint.h"
 #include "qemu/bitmap.h"
 
 #define NEAREST_MAX 1000
-/* From so many candidates on, is the guest in a loop that nothing ends? No search of a
- * good log is known to take as many (2026-11: 52,000 in the mean, with a loop of five
- * instructions). */
-#define REPEATS_MIN (UINT64_C(1) << 22)
-
 TtConvertCounts tt_convert_counts;
-bool tt_hunting;
+bool tt_hunting;                    /* from the first breakpoint on */
 
 static struct {
     TtLandmark want;
@@ -34,6 +30,7 @@ static struct {
                                        most telling one */
     uint64_t candidates, same_registers;
     unsigned nearest;
+    bool is_on;
     uint64_t matches[TT_X86_SAME + 1];
     char *difference;               /* of the nearest candidate, or of the system
                                        registers the last time */
@@ -63,6 +60,19 @@ void tt_note_table(void *entry)
         n_tables = n;
     }
     set_bit(page, tables);
+}
+
+TtBytes tt_convert_tables(void)
+{
+    return (TtBytes) { (uint8_t *)tables, BITS_TO_LONGS(n_tables) * sizeof(long) };
+}
+
+void tt_convert_set_tables(TtBytes bits)
+{
+    n_tables = MIN((uint64_t)bits.len / sizeof(long) * BITS_PER_LONG,
+                   tt_memory_n_pages());
+    tables = g_realloc(tables, BITS_TO_LONGS(n_tables) * sizeof(long));
+    memcpy(tables, bits.data, BITS_TO_LONGS(n_tables) * sizeof(long));
 }
 
 static bool is_table(uint64_t page)
@@ -133,49 +143,28 @@ static bool is_at(CPUState *cpu, const TtLandmark *p)
     return is_ram_equal(p);
 }
 
-/*
- * The same state twice, with no event in between: the landmark is none of those that
- * come again and again. A state is kept at each power of two, and the first one after
- * it with equal registers is compared as a whole (Brent's way to find a cycle).
- */
-static bool repeats(CPUState *cpu)
+static void report_repetition(void)
 {
-    static struct {
-        TtLandmark state;
-        uint64_t cpu, ram;
-        bool is_tried;
-    } kept;
+    g_autofree char *why = hunt.is_on ? tt_convert_hunt_text() : NULL;
+    const TtEvent *ev = tt_sched_peek(tt_replay_sched());
+    char text[160] = "the end of the log";
 
-    if (hunt.candidates < REPEATS_MIN) {
-        return false;
+    if (ev) {
+        tt_event_format(ev, text, sizeof(text));
     }
-    if (!(hunt.candidates & (hunt.candidates - 1))) {
-        tt_x86_get_registers(cpu, &kept.state);
-        kept.cpu = tt_vcpus_digest();
-        kept.ram = tt_memory_digest();
-        kept.is_tried = false;
-        return false;
-    }
-    if (kept.is_tried || tt_x86_match_place(cpu, &kept.state) == TT_X86_OTHER) {
-        return false;
-    }
-    kept.is_tried = true;
-    return tt_vcpus_digest() == kept.cpu && tt_memory_digest() == kept.ram;
+    tt_replay_report("the guest repeats itself and never comes to what was recorded "
+                     "next, '%s'%s%s", text, why ? ": " : "", why ?: "");
 }
 
 bool tt_hunt_stops(CPUState *cpu)
 {
-    g_autofree char *text = NULL;
-
-    if (is_at(cpu, &hunt.want)) {
+    if (hunt.is_on && is_at(cpu, &hunt.want)) {
         return true;
     }
-    if (!repeats(cpu)) {
+    if (!tt_convert_repeats(cpu)) {
         return false;
     }
-    text = tt_convert_hunt_text();
-    tt_replay_report("the guest repeats itself and never comes to the landmark that was "
-                     "recorded next: %s", text);
+    report_repetition();
     return true;
 }
 
@@ -200,21 +189,21 @@ bool tt_convert_hunt(CPUState *cpu, const TtEvent *ev)
     cpu_breakpoint_insert(cpu, hunt.want.pc, BP_GDB, &hunt.bp);
     g_free(hunt.difference);
     hunt.difference = NULL;
-    tt_hunting = true;
+    tt_hunting = hunt.is_on = true;
     return true;
 }
 
 void tt_convert_hunt_ends(CPUState *cpu)
 {
     cpu_breakpoint_remove_by_ref(cpu, hunt.bp);
-    tt_hunting = false;
+    hunt.is_on = false;
     tt_convert_counts.candidates += hunt.candidates;
     tt_convert_counts.same_registers += hunt.same_registers;
 }
 
 bool tt_convert_is_hunting(void)
 {
-    return tt_hunting;
+    return hunt.is_on;
 }
 
 char *tt_convert_hunt_text(void)

@@ -27,7 +27,8 @@ static struct {
     TtLogEncoder *encoder;
     TtLogWriter *writer;
     TtSegBuf *open;
-    char *path;
+    const TtConvertPoint *from;     /* it goes on from there */
+    bool is_muted, has_pictures;
     bool is_whole;                  /* it stays */
 } out;
 
@@ -53,35 +54,128 @@ static void seal(bool last)
 static void remove_unfinished(void)
 {
     if (!out.is_whole) {
-        unlink(out.path);
+        tt_convert_discard_unfinished(tt_replayer.diverged);
     }
 }
 
-bool tt_convert_log_open(Error **errp)
+static TtStatus begin(TtDiag *diag)
 {
-    char *path = out.path = tt_convert_path(TT_CONVERT_NEW);
+    g_autofree char *path = tt_convert_path(TT_CONVERT_NEW);
+    TtIo *io;
+    TtStatus s = tt_io_posix_create(path, &io, diag);
+
+    out.encoder = tt_log_encoder_new();
+    return s != TT_OK ? s :
+        tt_log_writer_new(io, tt_session.manifest.uuid, &out.writer, diag);
+}
+
+static TtStatus go_on(const TtConvertPoint *p, TtDiag *diag)
+{
+    g_autofree char *path = tt_convert_path(TT_CONVERT_NEW);
+    TtLogPlace at = { p->place_segment, p->place_event, p->place_pos };
+    TtIo *io;
+    TtStatus s = tt_io_posix_open_append(path, &io, diag);
+
+    out.encoder = tt_log_encoder_new_at(&at);
+    return s != TT_OK ? s : tt_log_writer_go_on(io, tt_session.manifest.uuid, &at,
+                                                p->log_bytes, &out.writer, diag);
+}
+
+static bool is_readable(TtLogReader *r, const TtConvertPoint *p)
+{
+    TtSegment *segment;
+    TtDiag diag;
+    bool ok = !memcmp(tt_log_reader_uuid(r), tt_session.manifest.uuid, 16) &&
+        tt_log_reader_bytes(r) == p->log_bytes &&
+        tt_log_reader_n_segments(r) == p->place_segment;
+
+    for (uint64_t i = 0; ok && i < p->place_segment; i++) {
+        ok = tt_log_reader_load(r, i, &segment, &diag) == TT_OK;
+        if (ok) {
+            ok = i + 1 < p->place_segment || segment->info.first_event +
+                segment->info.n_events == p->place_event;
+            tt_segment_unref(segment);
+        }
+    }
+    return ok;
+}
+
+bool tt_convert_log_is_whole(const TtConvertPoint *p)
+{
+    g_autofree char *path = tt_convert_path(TT_CONVERT_NEW);
+    TtLogReader *r = NULL;
     TtDiag diag;
     TtIo *io;
+    bool ok;
 
-    unlink(path);
+    if (truncate(path, p->log_bytes) || tt_io_posix_open(path, &io, &diag) != TT_OK) {
+        return false;
+    }
+    ok = tt_log_reader_open(io, &r, &diag) >= 0 && is_readable(r, p);
+    tt_log_reader_free(r);
+    return ok;
+}
+
+bool tt_convert_log_has_pictures(void)
+{
+    return out.has_pictures;
+}
+
+const TtConvertPoint *tt_convert_log_point(void)
+{
+    return out.from;
+}
+
+void tt_convert_log_goes_on(void)
+{
+    out.is_muted = false;
+}
+
+void tt_convert_log_seal(TtConvertPoint *p)
+{
+    TtLogPlace at;
+    TtDiag diag;
+
+    p->host_ns = out.open->host_ns;
+    seal(false);
+    if (tt_log_writer_sync(out.writer, &diag) != TT_OK) {
+        error_report("tt: the run cannot be converted: %s", diag.text);
+        exit(1);
+    }
+    at = tt_log_writer_place(out.writer);
+    p->log_bytes = tt_log_writer_bytes(out.writer);
+    p->place_segment = at.segment;
+    p->place_event = at.event;
+    p->place_pos = tt_now.pos;
+    begin_segment(tt_now.pos);
+}
+
+bool tt_convert_log_open(const TtConvertPoint *from, Error **errp)
+{
+    TtDiag diag;
+
+    out.from = from;
     atexit(remove_unfinished);
-    if (tt_io_posix_create(path, &io, &diag) != TT_OK ||
-        tt_log_writer_new(io, tt_session.manifest.uuid, &out.writer, &diag) != TT_OK) {
+    if ((out.from ? go_on(out.from, &diag) : begin(&diag)) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
     }
-    out.encoder = tt_log_encoder_new();
+    out.is_muted = out.from;
     out.open = tt_segbuf_new();
     if (!out.open) {
         error_setg(errp, "not enough memory for the log's buffer");
         return false;
     }
-    begin_segment(0);
+    begin_segment(out.from ? out.from->place_pos : 0);
     return true;
 }
 
 void tt_convert_put(TtEvent *ev)
 {
+    if (out.is_muted) {
+        return;
+    }
+    out.has_pictures |= ev->kind == TT_EV_SCREEN;
     if (!tt_log_encoder_fits(out.encoder, ev->len)) {
         seal(false);
         begin_segment(ev->pos);

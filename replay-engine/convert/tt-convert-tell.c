@@ -30,7 +30,7 @@ void tt_convert_tell_start(void)
     began_ms = told_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
 }
 
-void tt_convert_tell_progress(void)
+bool tt_convert_tell_progress(void)
 {
     int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
     uint64_t end = MAX(tt_replay_end(), 1);
@@ -39,7 +39,7 @@ void tt_convert_tell_progress(void)
     uint64_t at;
 
     if (now - told_ms < PROGRESS_MS) {
-        return;
+        return false;
     }
     ev = tt_sched_peek(tt_replay_sched());
     at = ev ? ev->pos : end;
@@ -50,6 +50,7 @@ void tt_convert_tell_progress(void)
     told_at = at;
     error_printf("tt: converting: %.1f %%%s%s\n", 100.0 * at / end,
                  text ? ", in search of a landmark: " : "", text ?: "");
+    return true;
 }
 
 void tt_convert_tell_done(void)

@@ -51,7 +51,10 @@ static struct {
     bool wants_window;
     bool is_over;
     uint64_t last_at;           /* the last event's position */
+    uint64_t point_at;          /* leave guest code here: a point to go on from */
 } cv;
+
+int64_t tt_convert_interval_ms;
 
 /* The recorder's vCPU leaves guest code each second: there is an event before so many. */
 #define NEXT_MAX (UINT64_C(1) << 36)
@@ -84,42 +87,6 @@ void G_NORETURN tt_convert_leave(CPUState *cpu)
 
 /* ---- events that are applied ---- */
 
-/* KVM's own form of a vCPU's state may have what TCG has not: it is written as TCG
- * keeps it. */
-static void put_state(TtEvent *ev)
-{
-    CPUState *cpu = tt_vcpus_at(0);
-    GByteArray *state;
-
-    tt_target_set_flag(cpu, TT_FLAG_A20, 1);
-    state = tt_target_save(cpu);
-    ev->data = state->data;
-    ev->len = state->len;
-    tt_convert_put(ev);
-    g_byte_array_unref(state);
-}
-
-/* False: it could not be applied, and that was said. */
-static bool apply(const TtEvent *ev)
-{
-    TtEvent copy = *ev;
-
-    if (tt_convert_learn(ev)) {
-        return true;
-    }
-    /* A note of a device's changes nothing. */
-    if (!TT_EV_IS_ANNOTATION(ev->kind) && !tt_replay_apply(ev)) {
-        return false;
-    }
-    copy.pos = tt_position();
-    if (ev->kind == TT_EV_CPU_STATE) {
-        put_state(&copy);
-    } else {
-        tt_convert_put(&copy);
-    }
-    return true;
-}
-
 void tt_convert_apply_nested(void)
 {
     const TtEvent *ev;
@@ -130,7 +97,7 @@ void tt_convert_apply_nested(void)
                              tt_event_kind_name(ev->kind));
             tt_convert_leave(current_cpu);
         }
-        if (!apply(ev)) {
+        if (!tt_convert_apply(ev)) {
             tt_convert_leave(current_cpu);
         }
         pop();
@@ -165,6 +132,32 @@ static void sync_point(CPUState *cpu)
     tt_now.sync_next = tt_next_sync_point(tt_now.pos);
     tt_vcpus_flush();
     tt_fetch_again(cpu);
+    if (tt_convert_point_is_due(tt_convert_interval_ms)) {
+        cv.point_at = tt_now.pos;
+        cpu->exit_request = true;
+    }
+}
+
+/* Something else may have come first: the next sync point. */
+static void take_point(CPUState *cpu)
+{
+    TtConvertPoint p = { .at_place = cv.at_place, .last_at = cv.last_at };
+
+    if (cv.point_at == tt_now.pos && !cv.stops_behind && !tt_convert_owes_half()) {
+        tt_convert_known_save(&p);
+        p.exits_pos = next() ? next()->pos : 0;
+        tt_convert_point_take(cpu, &p, tt_convert_cpuid());
+    }
+    cv.point_at = 0;
+}
+
+static void go_on(const TtConvertPoint *p)
+{
+    tt_convert_set_cpuid(tt_convert_point_restore());
+    tt_convert_known_load(p);
+    cv.at_place = p->at_place;
+    cv.last_at = p->last_at;
+    tt_convert_log_goes_on();
 }
 
 /* ---- the end ---- */
@@ -180,7 +173,7 @@ static void end(bool is_clean)
     if (!is_clean) {
         tt_convert_put_damage();
     }
-    if (!tt_convert_log_finish(is_clean, &err)) {
+    if (!tt_convert_points_close(&err) || !tt_convert_log_finish(is_clean, &err)) {
         error_reportf_err(err, "-tt convert: ");
         exit(1);
     }
@@ -283,7 +276,7 @@ static Step do_next(CPUState *cpu)
     is_state = ev->kind == TT_EV_CPU_FLAG &&
         (ev->addr == TT_FLAG_TPR || ev->addr == TT_FLAG_TSC ||
          ev->addr == TT_FLAG_A20);
-    if (!apply(ev)) {
+    if (!tt_convert_apply(ev)) {
         return STAND;
     }
     pop();
@@ -296,7 +289,12 @@ static bool prepare(void)
     CPUState *cpu = tt_vcpu();
     Step step = AGAIN;
 
-    tt_convert_tell_progress();
+    if (cv.point_at) {
+        take_point(cpu);
+    }
+    if (tt_convert_tell_progress()) {
+        tt_convert_repeat_tick(cpu);
+    }
     if (tt_now.pos - cv.last_at >= NEXT_MAX) {
         tt_replay_report("the guest never reaches the event that was recorded next");
     }
@@ -374,7 +372,7 @@ static void store_half(CPUState *cpu)
 {
     const TtEvent *ev = tt_convert_take_half();
 
-    if (ev && apply(ev)) {
+    if (ev && tt_convert_apply(ev)) {
         tt_now.pos++;
         tt_vcpu_arm(cpu);
     }
@@ -471,7 +469,7 @@ bool tt_convert_open(Error **errp)
         return false;
     }
     tt_msrs_are_inputs = tt_notes_tables = true;
-    return tt_convert_log_open(errp);
+    return tt_convert_log_open(tt_convert_point_find(), errp);
 }
 
 void tt_convert_start(CPUState *cpu)
@@ -482,10 +480,14 @@ void tt_convert_start(CPUState *cpu)
     tt_now.pos = 0;
     tt_now.sync_next = tt_next_sync_point(0);
     tt_vcpus_turn_to(first_cpu);
-    while (next() && next()->nested && apply(next())) {
+    while (next() && next()->nested && tt_convert_apply(next())) {
         pop();
     }
     tt_vcpus_do_work();
+    if (tt_convert_log_point() && !tt_replayer.diverged) {
+        go_on(tt_convert_log_point());
+        return;
+    }
     cv.at_place = true;
     if (next() && next()->kind == TT_EV_CHECK) {
         do_annotation(next());

@@ -16,6 +16,8 @@
 /* -tt convert: this process makes the pass. Before the options of the machine. */
 void tt_convert_set_on(void);
 bool tt_convert_is_on(void);
+/* So often there is a point from which a later process can go on; 0: never. */
+extern int64_t tt_convert_interval_ms;
 /* Opens the log of exits. */
 bool tt_convert_open(Error **errp);
 /* The machine is there: vCPU thread. */

@@ -86,9 +86,21 @@ static TtStatus put_head(TtLogWriter *w, bool is_part, TtDiag *diag)
     return put(w, head, len, diag);
 }
 
-/* @at: of a part; NULL: the log is one file. */
+static TtStatus cut(TtLogWriter *w, uint64_t bytes, TtDiag *diag)
+{
+    uint64_t size;
+    TtStatus s = w->io->ops->size(w->io, &size, diag);
+
+    w->bytes = bytes;
+    if (s == TT_OK && size < bytes) {
+        return tt_fail(diag, TT_ERR_FORMAT, "the log is shorter than it was");
+    }
+    return s == TT_OK ? w->io->ops->truncate(w->io, bytes, diag) : s;
+}
+
+/* @at: of a part; NULL: the log is one file. @bytes: not 0: it goes on there. */
 static TtStatus writer_new(TtIo *io, const uint8_t uuid[16],
-                           const TtLogPlace *at, TtLogWriter **out,
+                           const TtLogPlace *at, uint64_t bytes, TtLogWriter **out,
                            TtDiag *diag)
 {
     TtLogWriter *w = g_new0(TtLogWriter, 1);
@@ -111,7 +123,7 @@ static TtStatus writer_new(TtIo *io, const uint8_t uuid[16],
         status = tt_fail(diag, TT_ERR_NOMEM,
                          "not enough memory to write the log");
     } else {
-        status = put_head(w, at, diag);
+        status = bytes ? cut(w, bytes, diag) : put_head(w, at, diag);
     }
     if (status != TT_OK) {
         tt_log_writer_free(w);
@@ -124,14 +136,21 @@ static TtStatus writer_new(TtIo *io, const uint8_t uuid[16],
 TtStatus tt_log_writer_new(TtIo *io, const uint8_t uuid[16],
                            TtLogWriter **out, TtDiag *diag)
 {
-    return writer_new(io, uuid, NULL, out, diag);
+    return writer_new(io, uuid, NULL, 0, out, diag);
+}
+
+TtStatus tt_log_writer_go_on(TtIo *io, const uint8_t uuid[16], const TtLogPlace *at,
+                             uint64_t bytes, TtLogWriter **out, TtDiag *diag)
+{
+    assert(bytes >= TT_F_HEAD_BYTES);
+    return writer_new(io, uuid, at, bytes, out, diag);
 }
 
 TtStatus tt_log_writer_new_part(TtIo *io, const uint8_t uuid[16],
                                 const TtLogPlace *at, TtLogWriter **out,
                                 TtDiag *diag)
 {
-    return writer_new(io, uuid, at, out, diag);
+    return writer_new(io, uuid, at, 0, out, diag);
 }
 
 TtLogPlace tt_log_writer_place(const TtLogWriter *w)

@@ -268,7 +268,7 @@ static void parse_disk_reads(const char *where)
 
 static void only_in(int mode, QemuOpts *opts, const char *name)
 {
-    if (qemu_opt_get(opts, name) && tt_mode != mode) {
+    if (qemu_opt_get(opts, name) && tt_mode != mode && !tt_convert_is_on()) {
         tt_refuse("-tt: %s is valid with %s only", name,
                   mode == TT_RECORD ? "record and branch" : "replay");
     }
@@ -427,6 +427,7 @@ void tt_option_parse(const char *optarg)
     tt_schedule_chaos = qemu_opt_get_bool(opts, "chaos", false);
     tt_tasks_parse(opts);
     parse_interval(qemu_opt_get(opts, "checkpoint-interval"));
+    tt_convert_interval_ms = tt_record_options.checkpoint_interval_ms;
     parse_window(opts);
     parse_dirs(opts);
     tt_record_options.max_size_bytes = qemu_opt_get_size(opts, "max-size", 0);

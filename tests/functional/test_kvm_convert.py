@@ -179,33 +179,36 @@ def test_made_up_logs(work):
     for name, forged, *words in (
             ('state', events[:out] + [{**state, 'position': pos, 'nested': 1}] +
              events[out:], 'inside an instruction'),
-            ('switch', events[:out] + [event(pos, 'cpu-switch', 1, addr=0)] + events[out:],
+            ('switch', events[:out] + [event(pos, 'cpu-switch', 1)] + events[out:],
              'inside an instruction'),
-            ('vcpu', events[:begin] + [event(0, 'cpu-switch', 1, addr=7)] + events[begin:],
-             'there are only 1'),
+            ('vcpu', events[:begin] + [event(0, 'cpu-switch', 1, addr=7)] +
+             events[begin:], 'there are only 1'),
             ('block', [event(0, 'block', 1, addr=3, val=1 << 62, data=b'x')] + events,
              'RAM block', 'block'),
             ('headless', events[begin:], 'diverged', 'the guest'),
-            ('nothing', events[:out] + [event(pos, 'mmio-st', addr=0x1000)] + events[out:],
-             'recorded was')):
+            ('nothing', events[:out] + [event(pos, 'mmio-st', addr=0x1000)] +
+             events[out:], 'recorded was')):
         rejected(work, run, name, forged, *words)
 
 
 @limit(60)
 def test_guest_without_end(work):
-    """The guest is in a loop that nothing ends, and the landmark is none of its states:
-    this is found out."""
+    """The guest is in a loop that nothing ends, and what was recorded next is another
+    state there, one elsewhere, or something that it does not do: this is found out."""
     run, _ = fresh(work, 'run')
     events = events_of(run)
-    code = first(events, 'ram')
+    code, begin = first(events, 'ram'), initial_end(events)
     data = bytes.fromhex(events[code]['data'])
     landmark = bytes.fromhex(events[first(events, 'landmark')]['data'])
-    landmark = patched(landmark, LANDMARK_PC, struct.pack('<Q', START))
-    pos = events[initial_end(events)]['position']
+    there = patched(landmark, LANDMARK_PC, struct.pack('<Q', START))
+    pos = events[begin]['position']
     forged = events[:code] + [{**events[code], 'data': patched(data, 0, FOREVER).hex()}]
-    forged += events[code + 1:initial_end(events)]
-    rejected(work, run, 'loop', forged + [event(pos, 'check'), event(
-        pos, 'landmark', data=landmark)], 'the guest repeats itself')
+    forged += events[code + 1:begin] + [event(pos, 'check')]
+    for name, following in (
+            ('there', event(pos, 'landmark', data=there)),
+            ('elsewhere', event(pos, 'landmark', data=landmark)),
+            ('out', event(pos, 'pio-out', size=1, addr=0x20, val=0x11))):
+        rejected(work, run, name, forged + [following], 'the guest repeats itself')
 
 
 # ---- broken off ----
@@ -286,6 +289,96 @@ def test_told_to_end(work):
     check('could not be converted' in said, said)
     check_kept(run, log, 'told to end')
     check('exits' not in os.listdir(run), 'it was converted')
+
+
+POINTS = 0.05                   # seconds between two, in place of 25
+NEW = ('log.new', 'pages.new', 'checkpoints.new', 'point.new')
+
+
+def converting(run):
+    """The process that converts, with points to go on from."""
+    return subprocess.Popen(
+        [qemu_binary(), '-tt', f'convert,dir={run},checkpoint-interval={POINTS}',
+         '-display', 'none', '-serial', 'null', '-monitor', 'none'],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def cut_behind_a_point(run, rng, how=signal.SIGKILL):
+    """It has a point more than before, and some work behind it. What it said."""
+    path = f'{run}/point.new'
+    before = read_bytes(path)
+    with converting(run) as p:
+        wait_until(lambda: p.poll() is not None or read_bytes(path) != before, 'a point')
+        time.sleep(rng.random() * 0.2)
+        with contextlib.suppress(ProcessLookupError):
+            p.send_signal(how)
+        return p.communicate(timeout=60 * SLOW)[1].decode(errors='replace')
+
+
+def ended(run):
+    """Converted to the end. What was said."""
+    with converting(run) as p:
+        said = p.communicate(timeout=60 * SLOW)[1].decode(errors='replace')
+    equal(p.returncode, 0, f'status: {said}')
+    return said
+
+
+@limit(60)
+def test_goes_on(work):
+    """Killed or told to end again and again, the conversion goes on from its last point;
+    the result is the same, and the points are checkpoints of the run."""
+    rng = seed()
+    _, wanted = reference(work)
+    run, log = fresh(work, 'run')
+    for turn in range(5):
+        said = cut_behind_a_point(run, rng, rng.choice((signal.SIGKILL, signal.SIGINT)))
+        check(bool(turn) == ('it goes on where' in said) or 'converted: ' in said, said)
+        if 'exits' in os.listdir(run):
+            break                   # it was done before it was killed
+    if 'exits' not in os.listdir(run):
+        check('it goes on where' in ended(run), 'it began anew')
+    check_whole(run, wanted, 'cut again and again')
+    check_kept(run, log, 'cut again and again')
+    equal(sorted(os.listdir(run)), ['checkpoints', 'exits', 'log', 'manifest', 'pages'],
+          'its files')
+    run_tool(tool('tt'), 'check', run)
+    run_tool(tool('tt'), 'verify', run, '--qemu', qemu_binary(), timeout=60)
+
+
+def damage_of_point(rng, run):
+    """Of one of the files from which it would go on."""
+    name = rng.choice(NEW)
+    data = bytearray(read_bytes(f'{run}/{name}'))
+    how = rng.choice(('flip', 'cut', 'gone', 'old'))
+    if how == 'flip':
+        for _ in range(rng.choice((1, 40))):
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    elif how == 'cut':
+        data = data[:rng.randrange(len(data))]
+    with open(f'{run}/{name}', 'wb') as out:
+        out.write(b'' if how == 'old' else data)
+    if how == 'gone':
+        os.unlink(f'{run}/{name}')
+    return f'{name}, {how}'
+
+
+@limit(120)
+def test_damaged_points(work):
+    """What was left of an earlier conversion is damaged: the next one begins anew or
+    goes on, and the result is never another one."""
+    rng = seed()
+    _, wanted = reference(work)
+    cut, _ = fresh(work, 'cut')
+    cut_behind_a_point(cut, rng)
+    check('point.new' in os.listdir(cut), 'no point')
+    for turn in range(8):
+        run = os.path.join(work, f'p{turn}')
+        shutil.copytree(cut, run)
+        what = f'turn {turn}: {damage_of_point(rng, run)}'
+        status, console, said = replayed(run)
+        equal((status, console), (0, CONSOLE), f'{what}: {said}')
+        equal(result(run), wanted, what)
+        shutil.rmtree(run)
 
 
 @limit(60)

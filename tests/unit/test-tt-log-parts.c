@@ -325,6 +325,45 @@ static void test_a_failing_disk_poisons_the_next_part(void)
     }
 }
 
+/* A writer that was killed: another one goes on behind what is known to be whole. */
+static void test_a_log_goes_on_where_it_was_whole(void)
+{
+    LogModel *m = log_model_small(7, 3, 40);
+    GByteArray *bytes = log_model_write(m, false);
+    TtLogPlace at = { 3, m->events->len, m->pos };
+    size_t whole = bytes->len, len;
+    TtLogEncoder *e = tt_log_encoder_new_at(&at);
+    TtSegBuf *sb = tt_segbuf_new();
+    const uint8_t *data;
+    TtLogReader *r;
+    TtLogWriter *w;
+    TtDiag d;
+    TtIo *io;
+
+    g_byte_array_append(bytes, (const uint8_t *)"half a segment", 14);
+    io = tt_io_mem_new(bytes->data, bytes->len);
+    g_assert_cmpint(tt_log_writer_go_on(io, log_util_uuid, &at, whole, &w, &d), ==,
+                    TT_OK);
+    g_assert_cmpuint(tt_log_writer_bytes(w), ==, whole);
+    tt_log_encoder_begin(e, sb, m->pos, 1);
+    tt_log_encoder_put(e, &(TtEvent) { .kind = TT_EV_FINISH, .pos = m->pos, .val = 1 });
+    tt_log_encoder_end(e, true);
+    g_assert_cmpint(tt_log_writer_seal(w, sb, &d), ==, TT_OK);
+    data = tt_io_mem_data(io, &len);
+    r = log_util_open(data, len, TT_OK);
+    g_assert_cmpuint(tt_log_reader_n_segments(r), ==, 4);
+    log_util_check_segments_at_least(r, m, 3);
+    tt_log_reader_free(r);
+    tt_log_writer_free(w);
+    io = tt_io_mem_new(bytes->data, whole - 1);
+    g_assert_cmpint(tt_log_writer_go_on(io, log_util_uuid, &at, whole, &w, &d), ==,
+                    TT_ERR_FORMAT);
+    tt_segbuf_free(sb);
+    tt_log_encoder_free(e);
+    g_byte_array_unref(bytes);
+    log_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -342,5 +381,7 @@ int main(int argc, char **argv)
                     test_an_end_can_be_put_behind_any_part);
     g_test_add_func("/tt/log-parts/a-failing-disk-poisons-the-next-part",
                     test_a_failing_disk_poisons_the_next_part);
+    g_test_add_func("/tt/log-parts/a-log-goes-on-where-it-was-whole",
+                    test_a_log_goes_on_where_it_was_whole);
     return g_test_run();
 }

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Points from which a conversion that was broken off goes on: at a sync point, now and
+ * then, the new log is sealed, and RAM and vCPU become a checkpoint of the new run, which
+ * it keeps. RUN/point.new says which of them is the last one, and has what else the
+ * pass knows: magic, the numbers of TtConvertPoint, le64 length and bytes of the CPUID
+ * table and of the bitmap of page tables, XXH3-64 of all before it.
+ *
+ *   log.new    |=== sealed ===| what came behind it is cut off
+ *   pages.new, checkpoints.new: the page store
+ *
+ * What stands there is compared by its digests before the pass goes on. If anything is
+ * wrong with it, it is deleted, and the pass begins anew.
+ */
+#include "qemu/osdep.h"
+#include "convert/tt-convert-files.h"
+#include "tt-convert-parts-int.h"
+#include "accel-tt/tt-position.h"
+#include "accel-tt/tt-vcpus.h"
+#include "hw-tt/memory/tt-memory.h"
+#include "io/tt-bytes.h"
+#include "io/tt-io.h"
+#include "log/tt-sched.h"
+#include "pages/tt-pagestore.h"
+#include "replay/tt-replay-log.h"
+#include "run/tt-cpstate.h"
+#include "session/tt-session.h"
+#include "qapi/error.h"
+#include "qemu/error-report.h"
+#include "qemu/timer.h"
+#include "qemu/units.h"
+
+#define MAGIC "TTVMCNV\n"
+#define N_NUMBERS (sizeof(TtConvertPoint) / sizeof(uint64_t))
+#define HEAD (8 + 8 * N_NUMBERS)
+#define BYTES_MAX (64 * MiB)
+#define LOG_BYTES_MIN 64            /* its head */
+
+static struct {
+    TtPageStore *store;
+    TtNodeId base;                  /* of RAM */
+    int64_t last_ms;
+    bool is_off;
+    bool goes_on;                   /* there is one to go on from: */
+    TtConvertPoint from;
+    GByteArray *more;               /* the two fields behind its numbers */
+} pt;
+
+/* The pass goes on without more of them: what is there is of use no longer. */
+static void give_up(const char *why)
+{
+    warn_report("tt: if the conversion is broken off, the next one begins anew: %s", why);
+    pt.is_off = true;
+    tt_pagestore_free(pt.store);
+    pt.store = NULL;
+    tt_convert_discard_points();
+}
+
+/* ---- the store ---- */
+
+static TtIo *open_file(const char *name, bool is_new, TtDiag *diag)
+{
+    g_autofree char *path = tt_convert_path(name);
+    TtIo *io;
+    TtStatus s;
+
+    if (is_new) {
+        unlink(path);
+    }
+    s = is_new ? tt_io_posix_create(path, &io, diag) :
+        tt_io_posix_open_append(path, &io, diag);
+    return s == TT_OK ? io : NULL;
+}
+
+static bool open_store(bool is_new, TtDiag *diag)
+{
+    TtPageStoreOptions opt = { .cache_bytes = 64 * MiB };
+    TtStatus s;
+
+    memcpy(opt.uuid, tt_session.manifest.uuid, sizeof(opt.uuid));
+    opt.pages = open_file(TT_CONVERT_PAGES, is_new, diag);
+    opt.checkpoints = opt.pages ? open_file(TT_CONVERT_CHECKPOINTS, is_new, diag) : NULL;
+    if (!opt.checkpoints) {
+        tt_io_close(opt.pages);
+        return false;
+    }
+    s = is_new ? tt_pagestore_create(&opt, &pt.store, diag) :
+        tt_pagestore_open(&opt, &pt.store, diag);
+    if (s != TT_OK) {
+        pt.store = NULL;
+    }
+    return s == TT_OK;
+}
+
+/* ---- a point is made ---- */
+
+static void put_field(GByteArray *to, const uint8_t *bytes, size_t len)
+{
+    uint8_t le[8];
+
+    tt_put_le64(le, len);
+    g_byte_array_append(to, le, sizeof(le));
+    g_byte_array_append(to, bytes, len);
+}
+
+static bool write_point(const TtConvertPoint *p, TtBytes cpuid, TtDiag *diag)
+{
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    g_autofree char *to = tt_convert_path(TT_CONVERT_POINT);
+    g_autofree char *temporary = tt_convert_path(TT_CONVERT_POINT_PART);
+    const uint64_t *numbers = (const uint64_t *)p;
+    TtBytes tables = tt_convert_tables();
+    TtIo *io = open_file(TT_CONVERT_POINT_PART, true, diag);
+    uint8_t le[8];
+    bool ok;
+
+    if (!io) {
+        return false;
+    }
+    g_byte_array_append(bytes, (const uint8_t *)MAGIC, 8);
+    for (size_t i = 0; i < N_NUMBERS; i++) {
+        tt_put_le64(le, numbers[i]);
+        g_byte_array_append(bytes, le, sizeof(le));
+    }
+    put_field(bytes, cpuid.data, cpuid.len);
+    put_field(bytes, tables.data, tables.len);
+    tt_put_le64(le, XXH3_64bits(bytes->data, bytes->len));
+    g_byte_array_append(bytes, le, sizeof(le));
+    ok = io->ops->append(io, bytes->data, bytes->len, diag) == TT_OK &&
+        io->ops->sync(io, diag) == TT_OK;
+    tt_io_close(io);
+    if (ok && rename(temporary, to)) {
+        tt_fail(diag, TT_ERR_IO, "'%s' cannot be renamed: %s", temporary,
+                strerror(errno));
+        ok = false;
+    }
+    return ok;
+}
+
+/* RAM and vCPU, in the page store: as a recorder's checkpoint. */
+static bool store(CPUState *cpu, TtConvertPoint *p, TtDiag *diag)
+{
+    g_autoptr(GByteArray) regs = tt_vcpus_save();
+    g_autoptr(GByteArray) blocks = tt_memory_blocks_save();
+    g_autofree uint64_t *dirty = NULL;
+    g_autofree uint8_t *blob = NULL;
+    TtCheckpointMeta meta = { .host_ns = p->host_ns };
+    TtCpState s = {
+        .segment = p->place_segment, .halted = cpu->halted, .output_hash = p->output_hash,
+        .events = p->events, .blocks = { blocks->data, blocks->len },
+        .cpu = { regs->data, regs->len },
+    };
+    TtMapState map;
+    TtNodeId id;
+    uint32_t len;
+    size_t n;
+
+    tt_memory_map_save(&map);
+    s.n_blocks = map.n_blocks;
+    for (unsigned i = 0; i < TT_CPSTATE_SPACES; i++) {
+        if (map.sections[i]) {
+            s.map[i] = (TtBytes) { map.sections[i]->data, map.sections[i]->len };
+        }
+    }
+    meta.blob = blob = tt_cpstate_encode(&s, &len);
+    meta.blob_bytes = len;
+    tt_memory_map_free(&map);
+    dirty = tt_memory_collect_dirty(&n);
+    if (tt_pagestore_add_checkpoint(pt.store, p->place_pos, pt.base, dirty, n,
+                                    tt_memory_page, NULL, &meta, &id) != TT_OK) {
+        tt_fail(diag, TT_ERR_NOMEM, "not enough memory for a checkpoint");
+        return false;
+    }
+    p->node = pt.base = id;
+    return tt_pagestore_flush(pt.store, diag) == TT_OK;
+}
+
+bool tt_convert_point_is_due(int64_t interval_ms)
+{
+    return !pt.is_off && interval_ms &&
+        qemu_clock_get_ms(QEMU_CLOCK_REALTIME) - pt.last_ms >= interval_ms;
+}
+
+void tt_convert_point_take(CPUState *cpu, TtConvertPoint *p, TtBytes cpuid)
+{
+    TtCursor at = tt_sched_tell(tt_replay_sched());
+    TtDiag diag;
+
+    if (tt_convert_log_has_pictures()) {        /* they are described at the start only */
+        give_up("the run has pictures of a virtio-gpu");
+        return;
+    }
+    if (!pt.store && !open_store(true, &diag)) {
+        give_up(diag.text);
+        return;
+    }
+    p->exits_segment = at.segment;
+    p->exits_index = at.index;
+    p->output_hash = tt_now.output_hash;
+    p->events = tt_session.events;
+    p->cpu_digest = tt_vcpus_digest();
+    p->ram_digest = tt_memory_digest();
+    p->places = tt_convert_counts.places;
+    p->candidates = tt_convert_counts.candidates;
+    p->same_registers = tt_convert_counts.same_registers;
+    tt_convert_log_seal(p);
+    if (!store(cpu, p, &diag) || !write_point(p, cpuid, &diag)) {
+        give_up(diag.text);
+    }
+    pt.last_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+}
+
+/* ---- going on from one ---- */
+
+static bool parse(const uint8_t *bytes, size_t len)
+{
+    uint64_t *numbers = (uint64_t *)&pt.from;
+
+    if (len < HEAD + 24 || memcmp(bytes, MAGIC, 8) ||
+        tt_get_le64(bytes + len - 8) != XXH3_64bits(bytes, len - 8)) {
+        return false;
+    }
+    for (size_t i = 0; i < N_NUMBERS; i++) {
+        numbers[i] = tt_get_le64(bytes + 8 + 8 * i);
+    }
+    pt.more = g_byte_array_new();
+    g_byte_array_append(pt.more, bytes + HEAD, len - HEAD - 8);
+    return pt.from.place_pos <= INT64_MAX && pt.from.place_segment <= TT_LOG_NUMBER_MAX &&
+        pt.from.place_event <= TT_LOG_NUMBER_MAX && pt.from.log_bytes >= LOG_BYTES_MIN &&
+        pt.from.exits_index <= UINT32_MAX;
+}
+
+static bool read_point(void)
+{
+    g_autofree char *path = tt_convert_path(TT_CONVERT_POINT);
+    g_autofree char *bytes = NULL;
+    gsize len;
+
+    return g_file_get_contents(path, &bytes, &len, NULL) && len <= BYTES_MAX &&
+        parse((uint8_t *)bytes, len);
+}
+
+const TtConvertPoint *tt_convert_point_find(void)
+{
+    TtCheckpointInfo info;
+    TtDiag diag;
+
+    pt.last_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+    pt.goes_on = read_point() && open_store(false, &diag) &&
+        tt_pagestore_info(pt.store, pt.from.node, &info) &&
+        info.pos == pt.from.place_pos && tt_convert_log_is_whole(&pt.from);
+    if (!pt.goes_on) {
+        tt_pagestore_free(pt.store);
+        pt.store = NULL;
+        tt_convert_discard_all();
+    }
+    return pt.goes_on ? &pt.from : NULL;
+}
+
+static bool take_field(TtBytes *rest, TtBytes *out)
+{
+    uint64_t len = rest->len >= 8 ? tt_get_le64(rest->data) : UINT64_MAX;
+
+    if (len > rest->len - 8) {
+        return false;
+    }
+    *out = (TtBytes) { rest->data + 8, len };
+    *rest = (TtBytes) { rest->data + 8 + len, rest->len - 8 - len };
+    return true;
+}
+
+static bool restore(TtBytes *cpuid, TtDiag *diag)
+{
+    TtBytes rest = { pt.more->data, pt.more->len }, tables;
+    g_autofree uint64_t *dirty = NULL;
+    g_autofree void *blob = NULL;
+    TtMapState map;
+    TtCpState s;
+    size_t len, n;
+
+    if (!take_field(&rest, cpuid) || !take_field(&rest, &tables) ||
+        tt_pagestore_blob(pt.store, pt.from.node, &blob, &len, diag) != TT_OK ||
+        tt_cpstate_decode((TtBytes) { blob, len }, &s, diag) != TT_OK ||
+        !tt_memory_map_load(&map, &s, NULL)) {
+        return false;
+    }
+    dirty = tt_memory_collect_dirty(&n);
+    if (tt_pagestore_restore(pt.store, pt.from.node, 0, dirty, n, tt_memory_put_page,
+                             NULL, NULL) != TT_OK) {
+        return false;
+    }
+    tt_memory_map_restore(&map);
+    tt_memory_map_free(&map);
+    g_free(tt_memory_collect_dirty(&n));
+    pt.base = pt.from.node;
+    if (!tt_vcpus_load(s.cpu.data, s.cpu.len, s.halted, NULL)) {
+        return false;
+    }
+    tt_now.pos = pt.from.place_pos;
+    tt_now.sync_next = tt_next_sync_point(tt_now.pos);
+    tt_now.output_hash = pt.from.output_hash;
+    tt_session.events = pt.from.events;
+    tt_convert_counts = (TtConvertCounts) {
+        pt.from.places, pt.from.candidates, pt.from.same_registers,
+    };
+    tt_convert_set_tables(tables);
+    tt_vcpus_do_work();
+    tt_vcpus_flush();
+    return tt_vcpus_digest() == pt.from.cpu_digest &&
+        tt_memory_digest() == pt.from.ram_digest &&
+        tt_sched_seek(tt_replay_sched(), (TtCursor) {
+            pt.from.exits_segment, pt.from.exits_index }, diag) == TT_OK;
+}
+
+/* The machine is half another one: a process of its own begins anew. */
+TtBytes tt_convert_point_restore(void)
+{
+    TtBytes cpuid;
+    TtDiag diag;
+
+    if (!restore(&cpuid, &diag)) {
+        error_report("tt: what is there of an earlier conversion is damaged: it begins "
+                     "anew");
+        tt_convert_discard_all();
+        _exit(TT_CONVERT_AGAIN);
+    }
+    error_printf("tt: it goes on where an earlier conversion was broken off, at %.1f "
+                 "%%\n", 100.0 * pt.from.exits_pos / MAX(tt_replay_end(), 1));
+    return cpuid;
+}
+
+/* ---- the end ---- */
+
+bool tt_convert_points_close(Error **errp)
+{
+    TtDiag diag;
+    bool ok = !pt.store || tt_pagestore_flush(pt.store, &diag) == TT_OK;
+
+    if (!ok) {
+        error_setg(errp, "%s", diag.text);
+    }
+    tt_pagestore_free(pt.store);
+    pt.store = NULL;
+    return ok;
+}
