@@ -26,7 +26,7 @@ _tt_options()
     verify) echo -j --qemu --symbols --once --quiet --json --help ;;
     find) echo --first --last --all --changes --monotone --from --to -j --limit \
                --symbols --offset --qemu --quiet --json --help ;;
-    run-plugin) echo --from --to -j --out --symbols --offset --qemu --quiet --json \
+    run-plugin) echo --from --to -j --out --lcov --symbols --offset --qemu --quiet --json \
                      --help ;;
     pack) echo --with-host --no-checkpoints --scrub --json --help ;;
     unpack) echo --json --help ;;

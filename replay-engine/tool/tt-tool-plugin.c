@@ -4,6 +4,7 @@
  * several at a time, each with a plugin of its own (tt-tool-part.c).
  */
 #define _GNU_SOURCE         /* memmem */
+#include "tt-tool-lcov.h"
 #include "tt-tool-plugin.h"
 
 #include <glib/gstdio.h>
@@ -200,18 +201,42 @@ static int take_options(ToolPlugin *p, const ToolArgs *a)
     return TOOL_FINE;
 }
 
+static bool can_make(const char *file)
+{
+    if (file && g_file_test(file, G_FILE_TEST_EXISTS)) {
+        tool_complain("'%s' exists already", file);
+        return false;
+    }
+    return !file || tool_is_fit(file);
+}
+
+static int check_lcov(const ToolPlugin *p, const ToolArgs *a)
+{
+    const char *symbols = tool_value(a, "--symbols");
+
+    if (strcmp(a->operand[1], "coverage") || !symbols) {
+        return tool_usage(a->command, "--lcov needs the plugin 'coverage', and --symbols "
+                          "with a program that was compiled with -g");
+    }
+    if (!tool_lcov_is_built()) {
+        return tool_complain("--lcov is not there: this tt was built without libdw");
+    }
+    return tool_lcov_check(symbols) ? TOOL_FINE : TOOL_PROBLEM;
+}
+
 static int prepare(ToolPlugin *p, const ToolArgs *a)
 {
-    const char *symbols = tool_value(a, "--symbols"), *out = tool_value(a, "--out");
+    const char *symbols = tool_value(a, "--symbols");
     int result = take_options(p, a);
 
+    p->lcov = tool_value(a, "--lcov");
+    if (result == TOOL_FINE && p->lcov) {
+        result = check_lcov(p, a);
+    }
     if (result != TOOL_FINE) {
         return result;
     }
-    if (out && g_file_test(out, G_FILE_TEST_EXISTS)) {
-        return tool_complain("'%s' exists already", out);
-    }
-    if (out && !tool_is_fit(out)) {
+    if (!can_make(tool_value(a, "--out")) || !can_make(p->lcov)) {
         return TOOL_PROBLEM;
     }
     p->replays.qemu = tool_find_qemu(a);
@@ -221,7 +246,7 @@ static int prepare(ToolPlugin *p, const ToolArgs *a)
     if (!g_file_test(p->replays.qemu, G_FILE_TEST_IS_EXECUTABLE)) {
         return tool_complain("'%s' is not an executable program", p->replays.qemu);
     }
-    return symbols ? tool_symbols_load(symbols, &p->symbols) : TOOL_FINE;
+    return symbols && !p->lcov ? tool_symbols_load(symbols, &p->symbols) : TOOL_FINE;
 }
 
 static int run_in(ToolPlugin *p, const TtManifest *m, const TtLogReader *r)

@@ -16,13 +16,14 @@ typedef struct ToolPlugin {
     ToolReplays replays;
     ToolSymbols *symbols;       /* NULL: none */
     uint64_t offset;            /* of the addresses there */
+    const char *lcov;           /* a file to be made, or NULL */
     uint64_t from, to;
     char *scratch;              /* directory of what the processes write; ours */
     bool is_json, is_quiet, is_interrupted;
 } ToolPlugin;
 
 /* What the plugin said in all parts: put together if it says how, else one after the
- * other. False: said why not. */
+ * other; to stdout or --out, and to --lcov. False: said why not. */
 bool tool_plugin_put(ToolPlugin *p);
 /* What came of all, when all parts have ended. Returns an exit status. */
 int tool_plugin_say(ToolPlugin *p);

@@ -6,6 +6,7 @@
  * "tt-merge: end": without it something is missing. Addresses in keys (0x...) become
  * functions, if there are symbols. What other plugins say stands in parts.
  */
+#include "tt-tool-lcov.h"
 #include "tt-tool-plugin.h"
 
 #include <errno.h>
@@ -17,6 +18,8 @@
 
 #define SUM "tt-merge: sum\n"
 #define END "tt-merge: end\n"
+#define NOT_ALL "what the plugin said is not all there: is the disk of '%s' full? Set " \
+                "TMPDIR to a directory with more room"
 
 static bool is_sum(const char *log)
 {
@@ -97,26 +100,51 @@ static bool copy(FILE *to, const char *log)
     return ok;
 }
 
-static bool put_sums(const ToolPlugin *p, FILE *to)
+/* NULL: not all of it is there. */
+static GHashTable *sum_up(const ToolPlugin *p)
 {
-    g_autoptr(GHashTable) sums = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
-                                                       g_free);
+    GHashTable *sums = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     bool ok = true;
-    GList *keys;
 
     for (unsigned i = 0; i < p->replays.parts->len; i++) {
         ok &= add_up(p, sums, ((ToolPart *)p->replays.parts->pdata[i])->log);
     }
     if (!ok) {
-        return false;
+        g_hash_table_destroy(sums);
     }
-    keys = g_list_sort(g_hash_table_get_keys(sums), (GCompareFunc)strcmp);
+    return ok ? sums : NULL;
+}
+
+static void put_sums(GHashTable *sums, FILE *to)
+{
+    GList *keys = g_list_sort(g_hash_table_get_keys(sums), (GCompareFunc)strcmp);
+
     for (GList *k = keys; k; k = k->next) {
         fprintf(to, "%s %" PRIu64 "\n", (char *)k->data,
                 *(uint64_t *)g_hash_table_lookup(sums, k->data));
     }
     g_list_free(keys);
-    return true;
+}
+
+/* False: said why not. */
+static bool put_lcov(const ToolPlugin *p, GHashTable *sums)
+{
+    FILE *to = fopen(p->lcov, "wx");
+    bool ok;
+
+    if (!to) {
+        tool_complain("cannot make '%s': %s", p->lcov, g_strerror(errno));
+        return false;
+    }
+    ok = tool_lcov_put(to, tool_value(p->args, "--symbols"), p->offset, sums);
+    if (fclose(to) && ok) {
+        ok = false;
+        tool_complain("cannot write '%s': %s", p->lcov, g_strerror(errno));
+    }
+    if (!ok) {
+        unlink(p->lcov);
+    }
+    return ok;
 }
 
 static bool put_parts(const ToolPlugin *p, FILE *to)
@@ -135,21 +163,32 @@ static bool put_parts(const ToolPlugin *p, FILE *to)
     return ok;
 }
 
-bool tool_plugin_put(ToolPlugin *p)
+static unsigned count_sums(const ToolPlugin *p)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < p->replays.parts->len; i++) {
+        n += is_sum(((ToolPart *)p->replays.parts->pdata[i])->log);
+    }
+    return n;
+}
+
+/* False: said why not. */
+static bool put_text(const ToolPlugin *p, GHashTable *sums)
 {
     const char *out = tool_value(p->args, "--out");
     FILE *to = out ? fopen(out, "wx") : stdout;
-    unsigned n_sums = 0;
-    bool is_all, ok;
+    bool is_all = true, ok;
 
     if (!to) {
         tool_complain("cannot make '%s': %s", out, g_strerror(errno));
         return false;
     }
-    for (unsigned i = 0; i < p->replays.parts->len; i++) {
-        n_sums += is_sum(((ToolPart *)p->replays.parts->pdata[i])->log);
+    if (sums) {
+        put_sums(sums, to);
+    } else {
+        is_all = put_parts(p, to);
     }
-    is_all = n_sums ? n_sums == p->replays.parts->len && put_sums(p, to) : put_parts(p, to);
     ok = !ferror(to);
     if (out) {
         ok &= !fclose(to);
@@ -157,11 +196,29 @@ bool tool_plugin_put(ToolPlugin *p)
     if (!ok && out) {
         tool_complain("cannot write '%s': %s", out, g_strerror(errno));
     } else if (!is_all) {
-        tool_complain("what the plugin said is not all there: is the disk of '%s' full? Set "
-                      "TMPDIR to a directory with more room", p->scratch);
+        tool_complain(NOT_ALL, p->scratch);
     }
     if (out && !(ok && is_all)) {
         unlink(out);                /* half a result looks like a whole one */
     }
     return is_all && (ok || !out);  /* of stdout main() knows */
+}
+
+bool tool_plugin_put(ToolPlugin *p)
+{
+    bool has_out = tool_has(p->args, "--out");
+    unsigned n_sums = count_sums(p);
+    g_autoptr(GHashTable) sums = NULL;
+
+    if (n_sums) {
+        sums = n_sums == p->replays.parts->len ? sum_up(p) : NULL;
+        if (!sums) {
+            tool_complain(NOT_ALL, p->scratch);
+            return false;
+        }
+    }
+    if (p->lcov && (!sums || !put_lcov(p, sums))) {
+        return false;
+    }
+    return (p->is_json || p->lcov) && !has_out ? true : put_text(p, sums);
 }

@@ -155,7 +155,7 @@ int tool_plugin_say(ToolPlugin *p)
     Sum s = sum_up(p);
 
     /* Half a result looks like a whole one. */
-    if (s.is_whole && (!p->is_json || tool_has(p->args, "--out")) && !tool_plugin_put(p)) {
+    if (s.is_whole && !tool_plugin_put(p)) {
         return TOOL_PROBLEM;
     }
     fflush(stdout);

@@ -95,6 +95,8 @@ const ToolCommand tool_commands[] = {
             { "-j", "N", false, "number of QEMU processes at a time (default 1); each has "
               "a plugin of its own" },
             { "--out", "FILE", false, "what the plugin says goes there; must not exist" },
+            { "--lcov", "FILE", false, "with coverage and --symbols: lines of source code, "
+              "for genhtml" },
             { "--symbols", "FILE", false, "functions for addresses: a vmlinux, or what nm "
               "or /proc/kallsyms print" },
             { "--offset", "N", false, "the program was loaded so much higher than FILE "

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 
 from guests import guest_args
@@ -66,6 +67,58 @@ def test_merges_to_one_pass(work):
         check(many['processes'] > 1, 'one process')
         equal(same, text, what)
         equal(counted(text), total, what)
+
+
+def lines_of(tracefile):
+    """{(file, line): count} of a tracefile of lcov, and {function: count}."""
+    lines, functions, path = {}, {}, None
+    with open(tracefile, encoding='ascii') as f:
+        for text in f:
+            kind, _, rest = text.rstrip('\n').partition(':')
+            if kind == 'SF':
+                path = rest
+            elif kind == 'DA':
+                line, count = rest.split(',')
+                lines[path, int(line)] = int(count)
+            elif kind == 'FNDA':
+                count, name = rest.split(',')
+                functions[name] = int(count)
+    return lines, functions
+
+
+@limit(60)
+def test_lines_of_source(work):
+    """Coverage by lines is what binutils makes of the same addresses."""
+    args = guest_args(work, 'exceptions')
+    elf = args[args.index('-kernel') + 1]
+    run = record(work, args, options=',checkpoint-interval=0.02').dir
+    places = [line.split('+')[0] for line in about(run, work, 'coverage')[1].splitlines()]
+    out = os.path.join(work, 'info')
+    done = plugin(run, 'coverage', '--symbols', elf, '--lcov', out, '-j', '2')
+    check(not done.stdout, f'beside the file: {done.stdout[:200]}')
+    lines, functions = lines_of(out)
+    said = subprocess.run(['addr2line', '-e', elf, *places], check=True, timeout=30,
+                          capture_output=True, text=True).stdout.split('\n')
+    wanted = {(os.path.normpath(name), int(line.split()[0])) for name, _, line in
+              (text.rpartition(':') for text in said) if line and line[0] in '123456789'}
+    hit = {(os.path.normpath(path), line) for (path, line), count in lines.items() if count}
+    equal(wanted - hit, set(), 'lines that are not in the file')
+    said = subprocess.run(['objdump', '--dwarf=decodedline', elf], check=True, timeout=30,
+                          capture_output=True, text=True).stdout
+    rows = re.findall(r'^(\S+) +(\d+) +0x([0-9a-f]+)', said, re.M)
+    begun = {(name, int(line)) for name, line, addr in rows if f'0x{addr}' in places}
+    equal({(f, n) for f, n in hit - wanted if (os.path.basename(f), n) not in begun}, set(),
+          'lines that were not executed')
+    check(any(not count for count in lines.values()), 'all was executed')
+    check(functions['main'] == 1 and 0 in functions.values(), f'{functions}')
+    for args, rc, why in ((['count', '--lcov', 'x'], 2, "the plugin 'coverage'"),
+                          (['coverage', '--lcov', 'x'], 2, 'compiled with -g'),
+                          (['coverage', '--lcov', out, '--symbols', elf], 1, 'exists'),
+                          (['coverage', '--lcov', f'{run}/x', '--symbols', elf], 1, 'run'),
+                          (['coverage', '--lcov', 'x', '--symbols', '/bin/true'], 1,
+                           'no DWARF')):
+        said = plugin(run, *args, rc=rc).stderr.split('usage:')[0]
+        check(why in one_sentence(said, why), said)
 
 
 def build_plugin(work, source):
