@@ -170,8 +170,8 @@ bool tt_gdb_cannot_stop_at_places(void)
     if (!tt_recording() || !tt_backend->counts_exits) {
         return false;
     }
-    warn_report_once("tt: a VM that is recorded under KVM has no breakpoints, "
-                     "watchpoints and steps of gdb: use them in a replay of the run");
+    warn_report_once("tt: gdb cannot set breakpoints or watchpoints, or step, in a VM "
+                     "that is recorded under KVM: do that in a replay of the run");
     return true;
 }
 

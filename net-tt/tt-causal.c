@@ -207,7 +207,7 @@ TtStatus tt_causal_cut(TtCausal *c, unsigned run, uint64_t pos, uint64_t *out,
                        c->runs[run].pos[c->mark[run]],
                        c->mark[run] == c->runs[run].lost_at ?
                        "is lost, because its sender's log ends before it" :
-                       "depends on events that share one position");
+                       "cannot be told apart from what was sent at the same position");
     }
     out[run] = pos;
     return TT_OK;

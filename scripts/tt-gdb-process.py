@@ -242,7 +242,8 @@ class BreakIn(TtCommand):
 tt break-in WHO LOCATION [if CONDITION]
 WHO is a process's number, its name in the kernel (up to 15 letters), pid=N,
 name=NAME, root=ADDRESS (the value of $tt_root while it runs), or "this", the
-process that runs now. It need not exist yet. Threads belong to their process.
+process that runs now. One that is given by number or name need not exist yet.
+Threads belong to their process.
 gdb is not even told when other processes reach LOCATION."""
 
     name, category, gdb_command = 'break-in', gdb.COMMAND_BREAKPOINTS, 'break'

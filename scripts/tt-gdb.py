@@ -331,8 +331,9 @@ It does not find writes by devices."""
                                f'began at position {origin}')
         if not found:
             go(origin)
-            raise gdb.GdbError(f'tt: no instruction has changed {arg} before '
-                               f'position {origin}')
+            where = f'between positions {pos} and' if pos else 'before position'
+            raise gdb.GdbError(f'tt: no instruction has changed {arg} {where} '
+                               f'{origin}')
         refresh_watchpoints()
         pc = int(gdb.selected_frame().pc())
         gdb.write(f'{arg} was changed at position {pos}\n'

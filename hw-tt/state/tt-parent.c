@@ -180,7 +180,7 @@ bool tt_parent_find(TtParent *p, const char *at, Error **errp)
     } else {
         error_setg(errp, "there is no full checkpoint at or before position %" PRIu64 ", "
                    "and a branch can start only from one: make them while recording, "
-                   "with 'tt checkpoint add -f' (in QMP tt-checkpoint-add)", pos);
+                   "with 'tt checkpoint add -f' (in QMP tt-checkpoint-add with full=true)", pos);
     }
     return false;
 }

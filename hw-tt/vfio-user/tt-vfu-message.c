@@ -251,7 +251,7 @@ TtStatus tt_vfu_get_access(const uint8_t **data, uint32_t region, uint64_t offse
     if (len < TT_VFU_ACCESS_BYTES || tt_get_le64(bytes) != offset ||
         tt_get_le32(bytes + 8) != region || tt_get_le32(bytes + 12) != count ||
         (data && len != TT_VFU_ACCESS_BYTES + (size_t)count)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the server answered something else than the "
+        return tt_fail(diag, TT_ERR_FORMAT, "the server's answer does not fit the "
                        "access to %" PRIu32 " bytes at %" PRIx64 "h of region %" PRIu32,
                        count, offset, region);
     }

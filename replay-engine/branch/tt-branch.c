@@ -132,7 +132,7 @@ static void warn_of_window(void)
         tt_runlock_is_held(br.dir)) {
         warn_report("tt: the window in '%s' is still being recorded: once it moves past "
                     "position %" PRIu64 ", this branch can no longer be replayed; branch "
-                    "from a window saved with 'tt save'",
+                    "from a window saved with 'tt save' (in QMP tt-save)",
                     tt_printable(br.dir), br.parent->info.pos);
     }
 }

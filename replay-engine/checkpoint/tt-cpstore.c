@@ -263,7 +263,7 @@ bool tt_cpstore_is_held(void)
 
 void tt_cpstore_is_unkept(const char *problem)
 {
-    tt_fail(&sh.unkept, TT_ERR_IO, "no branch can start at this checkpoint: %s", problem);
+    tt_fail(&sh.unkept, TT_ERR_IO, "no branch can start from this checkpoint: %s", problem);
 }
 
 void tt_cpstore_has_no_job(void)

@@ -165,7 +165,8 @@ bool tt_attach(const TtRecordOptions *wanted, Error **errp)
     if (tt_on()) {
         error_setg(errp, tt_replaying() && !tt_past ?
                    "this is a replay: it cannot be recorded" :
-                   "already recording into '%s': stop that recording first",
+                   "already recording into '%s': stop that recording first "
+                   "('tt record stop', in QMP tt-record-stop)",
                    tt_printable(tt_session.dir));
         return false;
     }

@@ -148,13 +148,15 @@ static unsigned length_of(const TtEvent *ev)
 
 void tt_convert_report_other(const char *does, const TtEvent *want)
 {
-    char text[160] = "the end of the log";
     g_autofree char *why = NULL;
+    char text[160];
 
-    if (want) {
-        tt_event_format(want, text, sizeof(text));
+    if (!want) {
+        tt_replay_report("the guest %s, but the log ends here", does);
+        return;
     }
-    if (want && want->kind == TT_EV_LANDMARK && tt_convert_is_hunting()) {
+    tt_event_format(want, text, sizeof(text));
+    if (want->kind == TT_EV_LANDMARK && tt_convert_is_hunting()) {
         why = tt_convert_hunt_text();
     }
     tt_replay_report("the guest %s, but '%s' was recorded%s%s", does, text, why ? ": " : "",

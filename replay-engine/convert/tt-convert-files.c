@@ -57,8 +57,8 @@ bool tt_convert_lock(Error **errp)
             return true;            /* who reads it says why */
         }
         if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
-            error_setg(errp, "another process converts '%s' just now: wait until it is "
-                       "done", tt_printable(tt_session.dir));
+            error_setg(errp, "another process is converting '%s': wait for it to "
+                       "finish", tt_printable(tt_session.dir));
             return false;
         }
     } while (fstat(fd, &ours) == 0 && stat(path, &there) == 0 &&
@@ -68,14 +68,16 @@ bool tt_convert_lock(Error **errp)
 
 bool tt_convert_is_possible(Error **errp)
 {
+    const char *name = tt_printable(tt_session.dir);
+
     if (!(tt_session.manifest.features & TT_FEATURE_EXITS)) {
-        error_setg(errp, "the run '%s' needs no conversion", tt_session.dir);
+        error_setg(errp, "the run '%s' needs no conversion", name);
     } else if (tt_replayer.growing) {
         error_setg(errp, "the run '%s' is being recorded under KVM: it can be replayed "
-                   "when its recording has ended", tt_session.dir);
+                   "when its recording has ended", name);
     } else if (tt_log_reader_is_window(tt_replay_reader())) {
         error_setg(errp, "the run '%s' was recorded under KVM, and the beginning of its "
-                   "log is missing: it cannot be converted", tt_session.dir);
+                   "log is missing: it cannot be converted", name);
     }
     return !*errp;
 }
@@ -191,8 +193,14 @@ static bool run_converter(Error **errp)
         if (tt_convert_lock(NULL)) {
             tt_convert_discard_unfinished(false);
         }
-        error_setg(errp, "the run was recorded under KVM and could not be converted for "
-                   "replay; the reason is above");
+        if (WIFSIGNALED(status)) {
+            error_setg(errp, "the run was recorded under KVM, and the process that "
+                       "converts it was killed by signal %d (%s): replay it again",
+                       WTERMSIG(status), strsignal(WTERMSIG(status)));
+        } else {
+            error_setg(errp, "the run was recorded under KVM and could not be converted "
+                       "for replay; the reason is above");
+        }
         return false;
     }
     return true;

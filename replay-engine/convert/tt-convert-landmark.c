@@ -147,11 +147,13 @@ static void report_repetition(void)
 {
     g_autofree char *why = hunt.is_on ? tt_convert_hunt_text() : NULL;
     const TtEvent *ev = tt_sched_peek(tt_replay_sched());
-    char text[160] = "the end of the log";
+    char text[160];
 
-    if (ev) {
-        tt_event_format(ev, text, sizeof(text));
+    if (!ev) {
+        tt_replay_report("the guest repeats itself and never comes to the end of the log");
+        return;
     }
+    tt_event_format(ev, text, sizeof(text));
     tt_replay_report("the guest repeats itself and never comes to what was recorded "
                      "next, '%s'%s%s", text, why ? ": " : "", why ?: "");
 }

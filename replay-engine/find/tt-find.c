@@ -308,8 +308,8 @@ static bool is_part(TtFindWant *w, Error **errp)
     w->from = MAX(w->from, first);
     w->to = MIN(w->to, last);
     if (w->from > w->to || (w->from == w->to && first != last)) {
-        error_setg(errp, "the run goes from position %" PRIu64 " to %" PRIu64 ": the "
-                   "part to search is outside it", first, last);
+        error_setg(errp, "nothing to search: give a part with its beginning before its "
+                   "end, within positions %" PRIu64 " to %" PRIu64, first, last);
         return false;
     }
     return true;

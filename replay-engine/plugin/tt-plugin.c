@@ -140,8 +140,8 @@ static void begin(void)
 
     task.from = MAX(task.from, first);
     if (task.from >= MIN(last, task.to) || (task.to != UINT64_MAX && task.to > last)) {
-        error_setg(&err, "the run goes from position %" PRIu64 " to %" PRIu64 ": the "
-                   "plugin's part is not inside it", first, last);
+        error_setg(&err, "the run goes from position %" PRIu64 " to %" PRIu64 ": give "
+                   "the plugin a part of that", first, last);
     }
     if (err || !tt_travel_goto(task.from, at_beginning, NULL, &err)) {
         leave(TT_STOP_NONE, err);

@@ -176,7 +176,7 @@ static void say_not_kept(int64_t n, Error **errp)
     }
     if (near) {
         error_setg(errp, "there is no checkpoint of that state (deleted, or thinned out "
-                   "because of max-size or a full disk): the nearest is that of '%s "
+                   "because of max-size or a full disk): the nearest is that of 'tt %s "
                    "%" PRId64 "'",
                    near < 0 ? "undo" : "redo", near < 0 ? -near : near);
     } else {

@@ -117,7 +117,7 @@ def test_what_a_branch_needs_stays(work):
             child.qmp.send('quit')
             child.wait(0)
         text = parent.qmp.error('tt-checkpoint-delete', id=points[0]['id'])
-        check(f"the branch '{child.run}' began" in text and
+        check(f"the branch '{child.run}' starts" in text and
               'delete the branch first' in text, text)
         check_exact(work, child.run, serial_wanted=child.serial)
         parent.qmp.cmd('tt-checkpoint-delete', id=points[1]['id'], timeout=60)

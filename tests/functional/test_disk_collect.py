@@ -93,7 +93,7 @@ def test_stored(work):
         vm.wait_serial('ticks')
         faults.put('full')
         said = vm.qmp.error('tt-checkpoint-add', full=True)
-        check('no branch can start at this checkpoint' in said, said)
+        check('no branch can start from this checkpoint' in said, said)
         faults.put('full', False)
         add_full(vm)
         full = [c['full'] for c in vm.qmp.cmd('query-tt-checkpoints')]
@@ -148,7 +148,7 @@ def test_copies(work):
         for _ in range(2):              # stored while the VM stands, and while it runs
             faults.put('full')
             said = vm.qmp.error('tt-checkpoint-add', full=True)
-            check('no branch can begin at this checkpoint' in said, said)
+            check('no branch can start from this checkpoint' in said, said)
             faults.put('full', False)
             wait_until(lambda: not copies_of(vm.run), 'no copy of one that failed')
             first = add_full(vm)['id']

@@ -405,7 +405,7 @@ def test_a_limit_that_holds_nothing(work):
             name='no') as vm:
         vm.wait(1)
     said = [line for line in vm.stderr.splitlines() if 'too small' in line]
-    check(len(said) == 1 and 'give more' in said[0] and 'window' in said[0],
+    check(len(said) == 1 and 'give a larger max-size' in said[0] and 'window' in said[0],
           vm.stderr)
     check(not os.path.exists(run), 'the run directory is left')
     with Vm(work, args, name='on', qmp=1) as vm:

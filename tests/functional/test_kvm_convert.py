@@ -22,7 +22,7 @@ LANDMARK_PC, LANDMARK_REGS, LANDMARK_SYSTEM = 0, 16, 16 + 16 * 8
 LANDMARK_PAGES = 312
 FOREVER = b'\xeb\xfe'                   # jmp to itself
 START = 0xf0000                         # of the firmware
-BUSY = 'another process converts'
+BUSY = 'another process is converting'
 
 
 def fresh(work, name):
@@ -187,7 +187,7 @@ def test_made_up_logs(work):
              'RAM block', 'block'),
             ('headless', events[begin:], 'diverged', 'the guest'),
             ('nothing', events[:out] + [event(pos, 'mmio-st', addr=0x1000)] +
-             events[out:], 'recorded was')):
+             events[out:], "' was recorded")):
         rejected(work, run, name, forged, *words)
 
 

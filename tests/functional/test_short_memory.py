@@ -37,7 +37,7 @@ def visit(vm, position, wanted):
         equal(digest(vm), wanted[position], f'digest at {position}')
         return 'nothing'
     said = vm.stderr[said:]
-    lost = 'given up' in said
+    lost = 'at this position was lost' in said
     equal(answer['reason'], 'damaged' if lost else 'interrupted',
           f'reason of a movement to {position}')
     check('not enough memory' in said, f'what is wrong is not said: {said}')

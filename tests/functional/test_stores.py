@@ -220,7 +220,7 @@ def test_no_space(work):
         add_full(vm, 'before')
         with open(flag, 'wb'):
             said = vm.qmp.error('tt-checkpoint-add', full=True)
-        check('no branch can start at this checkpoint' in said and
+        check('no branch can start from this checkpoint' in said and
               "cannot make a version of disk '" in said and "': No space left" in said, said)
         os.remove(flag)
         add_full(vm, 'behind')

@@ -241,7 +241,7 @@ def test_bounded(work):
             if 'the nearest is that of' in said:
                 break
             move(vm, 'redo', count)
-        found = re.search(r"the nearest is that of 'undo (\d+)'", said)
+        found = re.search(r"the nearest is that of 'tt undo (\d+)'", said)
         check(found, f'none was thinned out: {said}')
         move(vm, 'undo', int(found.group(1)))
         term.line('echo "r"=$a,', f'r={INPUTS - int(found.group(1))},')

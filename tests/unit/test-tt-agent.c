@@ -14,7 +14,7 @@ typedef struct World {
     uint64_t rax, rip;
     uint64_t at_8, at_16, at_24;    /* locals below RBP */
     uint64_t counter, total;
-    uint64_t pointed;               /* after at_8 and at_16 */
+    uint64_t pointed;               /* what at_8 and at_16 point to */
     unsigned reads;
 } World;
 

@@ -198,7 +198,7 @@ static bool get_plan(TtVfu *d, uint8_t *config, Error **errp)
     }
     if (!st && d->regions[TT_VFU_CONFIG].size < TT_VFU_CONFIG_BYTES) {
         st = tt_fail(&diag, TT_ERR_FORMAT, "the configuration space of the server's "
-                     "device has less than %u bytes", TT_VFU_CONFIG_BYTES);
+                     "device has fewer than %u bytes", TT_VFU_CONFIG_BYTES);
     }
     if (!st && !read_region(d, TT_VFU_CONFIG, 0, config, TT_VFU_CONFIG_BYTES)) {
         st = tt_fail(&diag, TT_ERR_FORMAT, "%s", tt_vfu_conn_is_lost(d->conn) ?
