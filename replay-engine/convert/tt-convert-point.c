@@ -240,6 +240,20 @@ static bool read_point(void)
         parse((uint8_t *)bytes, len);
 }
 
+/* The process ended between the flush of a checkpoint and that of its point. */
+static void forget_later_ones(void)
+{
+    size_t n = tt_pagestore_count(pt.store);
+    g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
+
+    n = tt_pagestore_list(pt.store, infos, n);
+    for (size_t i = 0; i < n; i++) {
+        if (infos[i].pos > pt.from.place_pos) {
+            tt_pagestore_delete(pt.store, infos[i].id);
+        }
+    }
+}
+
 const TtConvertPoint *tt_convert_point_find(void)
 {
     TtCheckpointInfo info;
@@ -249,7 +263,9 @@ const TtConvertPoint *tt_convert_point_find(void)
     pt.goes_on = read_point() && open_store(false, &diag) &&
         tt_pagestore_info(pt.store, pt.from.node, &info) &&
         info.pos == pt.from.place_pos && tt_convert_log_is_whole(&pt.from);
-    if (!pt.goes_on) {
+    if (pt.goes_on) {
+        forget_later_ones();
+    } else {
         tt_pagestore_free(pt.store);
         pt.store = NULL;
         tt_convert_discard_all();

@@ -345,6 +345,26 @@ def test_goes_on(work):
     run_tool(tool('tt'), 'verify', run, '--qemu', qemu_binary(), timeout=60)
 
 
+@limit(60)
+def test_killed_between_two_files(work):
+    """The checkpoint was stored, and the point that names it was not: the conversion goes
+    on from the one before, and stores it again."""
+    rng = seed()
+    _, wanted = reference(work)
+    run, _ = fresh(work, 'run')
+    cut_behind_a_point(run, rng)
+    before = read_bytes(f'{run}/point.new')
+    cut_behind_a_point(run, rng)
+    if 'exits' in os.listdir(run):
+        return                      # it was done before it was killed
+    with open(f'{run}/point.new', 'wb') as out:
+        out.write(before)
+    said = ended(run)
+    check('it goes on where' in said and 'begins anew' not in said, said)
+    equal(result(run), wanted, 'the result')
+    check('checkpoints' in os.listdir(run), 'no checkpoints')
+
+
 def damage_of_point(rng, run):
     """Of one of the files from which it would go on."""
     name = rng.choice(NEW)
