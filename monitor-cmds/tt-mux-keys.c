@@ -18,6 +18,8 @@ static struct {
     bool is_at_work;
 } mux;
 
+/* As much as there is room for: to wait here would keep the vCPU, which may be about to
+ * write to the same terminal, from going on. */
 static void G_GNUC_PRINTF(2, 3) say(Chardev *chr, const char *fmt, ...)
 {
     g_autofree char *text = NULL;
@@ -26,7 +28,7 @@ static void G_GNUC_PRINTF(2, 3) say(Chardev *chr, const char *fmt, ...)
     va_start(ap, fmt);
     text = g_strdup_vprintf(fmt, ap);
     va_end(ap);
-    qemu_chr_write_all(chr, (const uint8_t *)text, strlen(text));
+    qemu_chr_write(chr, (const uint8_t *)text, strlen(text), false);
 }
 
 static void carry_out(Chardev *chr)
@@ -35,6 +37,12 @@ static void carry_out(Chardev *chr)
     uint64_t undos, redos;
 
     mux.n_inputs = 0;
+    tt_undo_counts(&undos, &redos);
+    if (t.n_inputs < 0 && undos) {      /* as far as there are any */
+        t.n_inputs = MAX(t.n_inputs, -(int64_t)MIN(undos, INT64_MAX));
+    } else if (t.n_inputs > 0 && redos) {
+        t.n_inputs = MIN(t.n_inputs, (int64_t)MIN(redos, INT64_MAX));
+    }
     tt_wait(tt_task_step, &t);
     if (t.err) {
         say(chr, "\r\ntt: %s\r\n", error_get_pretty(t.err));

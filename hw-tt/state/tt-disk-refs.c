@@ -129,7 +129,11 @@ bool tt_disk_refs_begin(TtManifest *m, Error **errp)
         .seed = (uint64_t)g_random_int() << 32 | g_random_int(),
         .slot = g_new0(Slot, SLOTS),
     };
+    tt_disks_settle();
     ok = tt_disks_pin(disks, "start", errp);
+    if (!ok) {
+        tt_disk_keep_none();
+    }
     tt_disks_settle();
     if (ok && tt_disks_problem()) {
         error_setg(errp, "%s", tt_disks_problem());

@@ -30,7 +30,9 @@ typedef struct Branch {
     char **extra;               /* NULL-terminated */
     bool is_print;
     bool is_term;               /* tt term: undo, and this terminal */
-    bool has_term;
+    bool has_term;              /* a serial port is on it */
+    bool has_no_port;           /* unless there is -serial */
+    bool has_undo;
     GPtrArray *args;            /* the new command */
     unsigned n_files;
 } Branch;
@@ -126,22 +128,28 @@ static void add_file_console(Branch *b, const char *name, const char *path)
     add(b, value);
 }
 
-/* The first serial port is on the terminal that tt term was called in. */
-static bool add_term(Branch *b, const char *name)
+/* tt term: the first serial port is on the terminal that it was called in, and no other
+ * one is. NULL: as it was recorded. */
+static const char *port_of(Branch *b, const char *value)
 {
-    if (!b->is_term || b->has_term || strcmp(name, "-serial")) {
-        return false;
+    if (!b->is_term || !strcmp(value, "none") ||
+        (b->has_term && strcmp(value, "stdio") && strcmp(value, "mon:stdio"))) {
+        return NULL;
+    }
+    if (b->has_term) {
+        return "null";
     }
     b->has_term = true;
-    add(b, name);
-    add(b, "mon:stdio");
-    return true;
+    return "mon:stdio";
 }
 
 static void add_option(Branch *b, const char *name, const char *value)
 {
-    b->has_term |= !strcmp(name, "-chardev") && g_str_has_prefix(value, "stdio,");
-    if (add_term(b, name)) {
+    const char *port = strcmp(name, "-serial") ? NULL : port_of(b, value);
+
+    if (port) {
+        add(b, name);
+        add(b, port);
         return;
     }
     if ((!strcmp(name, "-serial") || !strcmp(name, "-parallel") ||
@@ -203,7 +211,7 @@ static int check_socket(const char *name, const char *value, const char *dir)
 }
 
 /* What the recorded -tt says besides where: limits and intervals. */
-static void keep_limits(GString *tt, const char *recorded)
+static void keep_limits(Branch *b, GString *tt, const char *recorded)
 {
     g_auto(GStrv) parts = g_strsplit(recorded, ",", -1);
 
@@ -213,6 +221,7 @@ static void keep_limits(GString *tt, const char *recorded)
             g_str_has_prefix(*p, "undo-pause=") ||
             g_str_has_prefix(*p, "checkpoint-interval=")) {
             g_string_append_printf(tt, ",%s", *p);
+            b->has_undo |= !strcmp(*p, "undo=console");
         }
     }
 }
@@ -227,11 +236,16 @@ static int translate(Branch *b, char **recorded, const char *dir, GString *tt)
         if (takes_value(name) && !value) {
             break;
         }
-        if (!value && !strcmp(name, "-nographic") && !is_dropped(b, name)) {
-            b->has_term = true;
+        if (b->is_term && !strcmp(name, "-chardev") && g_str_has_prefix(value, "stdio,")) {
+            return tool_complain("the recorded option -chardev '%s' takes this terminal, "
+                                 "where the first serial port is to be: use tt branch, or "
+                                 "leave it out with --without", value);
+        }
+        if (b->is_term && !strcmp(name, "-nodefaults")) {
+            b->has_no_port = true;
         }
         if (!strcmp(name, "-tt")) {
-            keep_limits(tt, value);
+            keep_limits(b, tt, value);
         }
         if (is_dropped(b, name)) {
             continue;
@@ -342,6 +356,25 @@ static int run(Branch *b, const char *dir)
                    g_strerror(errno));
 }
 
+static int end_term(Branch *b, GString *tt)
+{
+    if (!b->is_term) {
+        return TOOL_FINE;
+    }
+    if (!b->has_term && b->has_no_port) {
+        return tool_complain("the recorded VM has no serial port that could be in this "
+                             "terminal: use tt branch");
+    }
+    if (!b->has_term) {
+        add(b, "-serial");
+        add(b, "mon:stdio");
+    }
+    if (!b->has_undo) {
+        g_string_append(tt, ",undo=console");
+    }
+    return TOOL_FINE;
+}
+
 static int make_command(Branch *b, const TtManifest *m)
 {
     g_autoptr(GString) tt = tt_value(b);
@@ -377,12 +410,9 @@ static int make_command(Branch *b, const TtManifest *m)
             return TOOL_USAGE;
         }
     }
-    if (b->is_term && !b->has_term) {
-        add(b, "-serial");
-        add(b, "mon:stdio");
-    }
-    if (b->is_term && !strstr(tt->str, ",undo=console")) {
-        g_string_append(tt, ",undo=console");
+    result = end_term(b, tt);
+    if (result) {
+        return result;
     }
     add(b, "-tt");
     add(b, tt->str);

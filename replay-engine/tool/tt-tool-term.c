@@ -35,8 +35,8 @@ static bool has(char **args, const char *name)
 static bool has_term(char **args)
 {
     for (char **a = args; *a; a++) {
-        if (is_option(*a, "nographic") || strstr(*a, "mon:stdio") ||
-            (g_str_has_prefix(*a, "stdio,") && strstr(*a, "mux=on"))) {
+        if (!strcmp(*a, "mon:stdio") ||
+            (g_str_has_prefix(*a, "stdio,") && strstr(*a, ",mux=on"))) {
             return true;
         }
     }
@@ -48,9 +48,12 @@ static int add_recording(const ToolArgs *a, GPtrArray *args)
     const char *to = tool_value(a, "--to"), *given = value_of(a->rest, "tt");
     g_autofree char *dir = NULL;
 
-    if (given && (!g_str_has_prefix(given, "record") || !strstr(given, "undo=console"))) {
+    if (given && (g_str_has_prefix(given, "replay") || !strstr(given, ",undo=console"))) {
         return tool_usage(a->command, "-tt %s has no undo: leave it out, or say -tt "
                           "record,undo=console", given);
+    }
+    if (to && !*to) {
+        return tool_usage(a->command, "--to is empty: give the name of the new directory");
     }
     if (given && to) {
         return tool_usage(a->command, "--to and -tt both say where the recording goes: "
@@ -77,12 +80,13 @@ static int add_term(const ToolArgs *a, GPtrArray *args)
         return tool_usage(a->command, "these options give the guest no terminal here: "
                           "leave -serial and -daemonize out, or use -serial mon:stdio");
     }
-    if (has(a->rest, "display") || has(a->rest, "vnc") || has(a->rest, "spice")) {
-        g_ptr_array_add(args, g_strdup("-serial"));
-        g_ptr_array_add(args, g_strdup("mon:stdio"));
-    } else {
-        g_ptr_array_add(args, g_strdup("-nographic"));
+    if (!has(a->rest, "display") && !has(a->rest, "vnc") && !has(a->rest, "spice") &&
+        !has(a->rest, "nographic")) {
+        g_ptr_array_add(args, g_strdup("-display"));
+        g_ptr_array_add(args, g_strdup("none"));
     }
+    g_ptr_array_add(args, g_strdup("-serial"));
+    g_ptr_array_add(args, g_strdup("mon:stdio"));
     return TOOL_FINE;
 }
 
@@ -97,6 +101,10 @@ static int new_vm(const ToolArgs *a)
     if (!a->rest || !*a->rest) {
         return tool_usage(a->command, "give a RUN, or after -- the options of QEMU for "
                           "a new VM");
+    }
+    if (**a->rest != '-' && tool_has(a, "--qemu")) {
+        return tool_usage(a->command, "--qemu and the program after -- both say what to "
+                          "run: leave one out");
     }
     if (**a->rest == '-') {
         char *qemu = tool_find_qemu(a);

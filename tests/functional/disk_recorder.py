@@ -112,7 +112,9 @@ class Recorder:
             while True:
                 self.rng.choice((self.write,) * 8 + (self.flush,) * 2 +
                                 (self.checkpoint,) * 2 + (self.delete,))(vm)
-        except (OSError, TestFailure, QmpError) as error:
+        except QmpError:
+            raise                       # an answer: it was alive
+        except (OSError, TestFailure) as error:
             if vm.process.poll() is None:
                 time.sleep(0.5)
             if vm.process.poll() is None or 'failed:' in str(error):

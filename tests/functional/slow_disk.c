@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* For the program that this is preloaded into, writing to a file RUN/pages takes
- * 0.3 s or SLOW_MS: its checkpoints come late, as where many compete for the disk. */
+ * 0.3 s: its checkpoints come late, as where many compete for the disk. With SLOW_WHILE
+ * it takes as long as that file exists, 20 s at most. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#ifndef SLOW_MS
-#define SLOW_MS 300
-#endif
 
 ssize_t write(int fd, const void *buf, size_t len)
 {
@@ -18,7 +16,12 @@ ssize_t write(int fd, const void *buf, size_t len)
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     n = readlink(link, path, sizeof(path));
     if (n >= 6 && !memcmp(path + n - 6, "/pages", 6)) {
-        usleep(SLOW_MS * 1000);
+        const char *hold = getenv("SLOW_WHILE");
+
+        for (int i = 0; hold && i < 2000 && !access(hold, F_OK); i++) {
+            usleep(10 * 1000);
+        }
+        usleep(hold ? 0 : 300 * 1000);
     }
     return syscall(SYS_write, fd, buf, len);
 }

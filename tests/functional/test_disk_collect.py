@@ -145,7 +145,7 @@ def test_copies(work):
         check('pages' in said, said)
         os.remove(in_the_way)
         equal(copies_of(vm.run), [], 'copies when the store did not take it')
-        for _ in range(2):              # stored while the VM stands, and while it runs
+        for _ in range(2):              # with a store that is new, and one that is not
             faults.put('full')
             said = vm.qmp.error('tt-checkpoint-add', full=True)
             check('no branch can start from this checkpoint' in said, said)

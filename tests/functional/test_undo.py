@@ -254,49 +254,37 @@ def unread(sock):
     return struct.unpack('i', fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0]
 
 
-def undo_while_typing(vm, term, text):
-    """Types while an undo of the stopped VM goes on. Returns 'during', or 'before' or
-    'after' if QEMU read it then."""
-    undos = counts(vm)[0]
-    undo = vm.qmp.send('tt-undo')
-    time.sleep(0.03)
-    term.send(text)
-    wait_until(lambda: not unread(term.sock) or vm.qmp.has_answer(undo), 'QEMU to read')
-    when = 'after' if vm.qmp.has_answer(undo) else 'during'
-    vm.qmp.answer(undo, 60)
-    if counts(vm) == (undos, 1):
-        when = 'before'             # it is what was undone
-    time.sleep(1.5)                 # for its checkpoint; a VM that runs would make room
-    vm.qmp.cmd('cont')
-    return when
-
-
-def undo_into_full(vm, term):
-    """The port is full in the state it goes back to, and empty in the one it leaves."""
+def undo_into_full(vm, term, hold):
+    """The port is full in the state it goes back to, and empty in the one it leaves. The
+    undo lasts until the text is read: the store waits for it."""
     term.line('echo 14 > /sys/class/tty/ttyS0/rx_trig_bytes')
-    tries = []
-    while 'during' not in tries and len(tries) < 5:
-        vm.qmp.cmd('stop')
-        before = counts(vm)[0]
-        for line in ('echo "r"1234\r', 'echo "s"\r'):
-            before += 1
-            term.send(line)
-            wait_until(lambda n=before: counts(vm)[0] == n, 'an input')
-        term.forget()
-        vm.qmp.cmd('cont')
-        term.wait('s\r\n')
-        term.wait(PROMPT)
-        term.forget()
-        vm.qmp.cmd('stop')
-        tries.append(undo_while_typing(vm, term, 'echo "t"1234\r'))
-        if tries[-1] != 'before':
-            term.wait('r1234')
-            term.wait('t1234\r\n')
-            term.wait(PROMPT)
-    check('during' in tries, f'QEMU never read it during the undo: {tries}')
+    vm.qmp.cmd('stop')
+    before = counts(vm)[0]
+    for line in ('echo "r"1234\r', 'echo "s"\r'):
+        before += 1
+        term.send(line)
+        wait_until(lambda n=before: counts(vm)[0] == n, 'an input')
+    term.forget()
+    vm.qmp.cmd('cont')
+    term.wait('s\r\n')
+    term.wait(PROMPT)
+    term.forget()
+    vm.qmp.cmd('stop')
+    with open(hold, 'wb'):
+        undo = vm.qmp.send('tt-undo')
+        time.sleep(0.5)
+        term.send('echo "t"1234\r')
+        wait_until(lambda: not unread(term.sock), 'QEMU to read what is typed')
+        check(not vm.qmp.has_answer(undo), 'the undo is over')
+    os.remove(hold)
+    equal(vm.qmp.answer(undo, 60)['undos'], before - 1, 'inputs: the text is none of them')
+    time.sleep(1)                   # for its checkpoint; a VM that runs would make room
+    vm.qmp.cmd('cont')
+    term.wait('r1234')
+    term.wait('t1234\r\n')
 
 
-def undo_with_mux(vm, term):
+def undo_with_mux(vm, term, _):
     """A multiplexer's bytes wait for the port's word; after an undo that is another."""
     before = counts(vm)[0]
     vm.qmp.cmd('stop')
@@ -334,22 +322,23 @@ def undo_by_keys(vm, term):
     term.send('\1r')
     term.wait('0 redone')
     term.line('echo "b"=$a', 'b=0\r\n')
+    term.send('\1u' * (counts(vm)[0] + 3))         # more than there are
+    term.wait('tt: 0 more can be undone')
 
 
 @limit(150)
 def test_typed_ahead(work):
-    """What is typed while an undo goes on reaches the guest whole. The store of the
-    checkpoints is slow: so the undo lasts."""
-    slow = os.path.join(work, 'slow_disk.so')
-    run_tool('gcc', '-shared', '-fPIC', '-DSLOW_MS=150', '-o', slow,
+    """What is typed while an undo goes on reaches the guest whole."""
+    slow, hold = os.path.join(work, 'slow_disk.so'), os.path.join(work, 'hold')
+    run_tool('gcc', '-shared', '-fPIC', '-o', slow,
              os.path.join(REPO, 'tests/functional/slow_disk.c'))
     for case, mux, preload in ((undo_into_full, 'off', slow), (undo_with_mux, 'on', '')):
-        os.environ['LD_PRELOAD'] = preload
+        os.environ.update(LD_PRELOAD=preload, SLOW_WHILE=hold)
         with undo_recorder(work, name=case.__name__, mux=mux, timeout=50) as vm:
-            del os.environ['LD_PRELOAD']
+            del os.environ['LD_PRELOAD'], os.environ['SLOW_WHILE']
             term = Terminal(vm.console)
             term.wait(PROMPT)
-            case(vm, term)
+            case(vm, term, hold)
             vm.qmp.send('quit')
             vm.wait(0)
             term.close()
@@ -426,15 +415,22 @@ def test_term_refuses(work):
                       (('--', '-serial', 'stdio'), 'mon:stdio'),
                       (('--', '-tt', 'record,dir=x'), 'undo=console'),
                       (('--', '-tt', 'replay,dir=x,undo=console'), 'undo=console'),
+                      (('--to', '', '--', '-m', '64'), '--to is empty'),
+                      (('--qemu', '/bin/true', '--', 'q', '-m', '64'), 'both say'),
+                      (('--', '-serial', 'file:x', '-nographic'), 'mon:stdio'),
                       (('--to', 'x', '--', '-tt', 'record,undo=console'), 'leave one'),
                       ((work,), '--at is missing')):
         said = tt('term', *args, rc=2).stderr
         check(why in said, f'{args}: {said}')
     said = tt('term', '--', '/no/qemu', '-m', '64', rc=1).stderr
     check("cannot run '/no/qemu'" in said, said)
-    said = tt('term', '--print', '--', 'q', '-display', 'none').stdout
-    equal(said, "'q' '-display' 'none' '-tt' 'record,undo=console' '-serial' "
-          "'mon:stdio'\n", 'the command')
+    for args, more in ((['-display', 'none'], "'-serial' 'mon:stdio'"),
+                       (['-nographic'], "'-serial' 'mon:stdio'"),
+                       (['-qmp', 'unix:x'], "'-display' 'none' '-serial' 'mon:stdio'"),
+                       (['-serial', 'mon:stdio'], '')):
+        said = tt('term', '--print', '--', 'q', *args).stdout
+        words = ' '.join(f"'{a}'" for a in ['q', *args])
+        equal(said.strip(), f"{words} '-tt' 'record,undo=console' {more}".strip(), 'command')
 
 
 @limit(60)

@@ -632,6 +632,31 @@ def test_a_branch_repeats_the_recorded_options(work):
                     '-nodefaults', '-m', '64', '-tt', tt_value], f'{words}')
 
 
+def test_a_term_puts_one_port_on_the_terminal(work):
+    def ports(options):
+        run = make_run(tempfile.mkdtemp(dir=work), golden('one-event'), recorded(f'qemu {options} -tt record'))
+        words = shlex.split(tt('term', run, '--at', '1', '--to', '/x', '--print', '--qemu',
+                               '/bin/true').stdout)
+        check(words[words.index('-tt') + 1].endswith(',undo=console'), f'{words}')
+        return [words[i + 1] for i, word in enumerate(words) if word == '-serial']
+
+    for options, wanted in (('-m 64', ['mon:stdio']), ('-nographic', ['mon:stdio']),
+                            ('-serial unix:/no/x', ['mon:stdio']),
+                            ('-serial none -serial file:a', ['none', 'mon:stdio']),
+                            ('-serial null -serial stdio', ['mon:stdio', 'null']),
+                            ('-nodefaults -serial null', ['mon:stdio']),
+                            ('-m 64 -tt record,undo=console', ['mon:stdio'])):
+        seen = ports(options)
+        check(seen == wanted, f'{options}: {seen}')
+    for options, why in (('-nodefaults', 'no serial port'),
+                         ('-chardev stdio,id=c -serial chardev:c', 'takes this terminal')):
+        run = make_run(tempfile.mkdtemp(dir=work), golden('one-event'),
+                       recorded(f'qemu {options}'))
+        said = tt('term', run, '--at', '1', '--to', '/x', '--print', '--qemu', '/bin/true',
+                  status=1).stderr
+        check(why in said, said)
+
+
 def test_a_printed_command_drives_no_terminal(work):
     odd = "-\x1b[31m'\\\\'1\x07\u0085\u009b"
     evil = recorded(f'qemu -append "{odd}" -name plain', '/some\x1bwhere')
