@@ -28,14 +28,28 @@ static struct {
     TtLogWriter *writer;
     TtSegBuf *open;
     const TtConvertPoint *from;     /* it goes on from there */
+    uint64_t exits;                 /* segment of the exits that it is made of */
+    bool has_events;                /* the open segment */
     bool is_muted, has_pictures;
     bool is_whole;                  /* it stays */
 } out;
 
+/* The host's time of the recording: that of the exits. */
+static uint64_t host_ns(void)
+{
+    const TtLogReader *r = tt_replay_reader();
+    const TtSegInfo *info;
+
+    out.exits = tt_sched_tell(tt_replay_sched()).segment;
+    info = out.exits < tt_log_reader_n_segments(r) ? tt_log_reader_info(r, out.exits) :
+        NULL;
+    return info ? info->host_ns : out.open->host_ns;
+}
+
 static void begin_segment(uint64_t pos)
 {
-    tt_log_encoder_begin(out.encoder, out.open, pos,
-                         qemu_clock_get_ns(QEMU_CLOCK_REALTIME));
+    out.has_events = false;
+    tt_log_encoder_begin(out.encoder, out.open, pos, host_ns());
 }
 
 static void seal(bool last)
@@ -176,10 +190,14 @@ void tt_convert_put(TtEvent *ev)
         return;
     }
     out.has_pictures |= ev->kind == TT_EV_SCREEN;
-    if (!tt_log_encoder_fits(out.encoder, ev->len)) {
+    if (tt_sched_tell(tt_replay_sched()).segment != out.exits && !out.has_events) {
+        out.open->host_ns = host_ns();
+    } else if (tt_sched_tell(tt_replay_sched()).segment != out.exits ||
+               !tt_log_encoder_fits(out.encoder, ev->len)) {
         seal(false);
         begin_segment(ev->pos);
     }
+    out.has_events = true;
     tt_log_encoder_put(out.encoder, ev);
     tt_session.events += !TT_EV_IS_ANNOTATION(ev->kind);
 }

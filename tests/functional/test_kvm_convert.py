@@ -4,6 +4,7 @@ that is broken off. The run is small and was recorded once (tests/golden/runs)."
 
 import contextlib
 import fcntl
+import json
 import os
 import resource
 import shutil
@@ -14,7 +15,7 @@ import time
 
 from test_hostile import event, events_of, first, forge, forger, initial_end
 from ttlib import (REPO, SLOW, check, equal, goto_exact, limit, qemu_binary, read_bytes,
-                   run_tool, seed, short, stopped_replay, tool, wait_until)
+                   run_tool, seed, short, stopped_replay, tool, tt, wait_until)
 
 PACK = os.path.join(REPO, 'tests', 'golden', 'runs', 'kvm-exits.ttrun')
 CONSOLE = b'.............................................................lhdmpldc\n'
@@ -75,7 +76,10 @@ def reference(work):
 @limit(60)
 def test_golden(work):
     """A recording of KVM's is converted once, and a run like any other then."""
+    before = json.loads(tt('info', fresh(work, 'before')[0], '--json').stdout)
     run, _ = reference(work)
+    after = json.loads(tt('info', run, '--json').stdout)
+    equal(after['host_ns'], before['host_ns'], 'how long it was recorded')
     status, console, said = replayed(run)
     equal((status, console), (0, CONSOLE), said)
     check('convert' not in said, f'it was converted again: {said}')
