@@ -14,7 +14,8 @@ landmark window cpuid-table disk check digest mark note finish screen frame"
 _tt_options()
 {
     case $1 in
-    info|stats|check) echo --json --help ;;
+    info|check) echo --json --help ;;
+    stats) echo --exits --json --help ;;
     disk) echo --disk --version --at --format --force --socket --port --seconds --keep \
                --blocks --files --json --help ;;
     page) echo -o --force --help ;;

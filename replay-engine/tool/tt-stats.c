@@ -213,7 +213,8 @@ static void print_json(Stats *s)
 
 int tool_stats(const ToolArgs *a)
 {
-    TtLogReader *r = tool_open_log(a->operand[0]);
+    TtLogReader *r = tool_has(a, "--exits") ? tool_open_exits(a->operand[0]) :
+        tool_open_log(a->operand[0]);
     Stats s = { 0 };
     TtDiag diag;
     TtStatus status;

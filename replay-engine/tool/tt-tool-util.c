@@ -253,6 +253,28 @@ TtLogReader *tool_open_log(const char *run)
     return open_log(run, true);
 }
 
+TtLogReader *tool_open_exits(const char *run)
+{
+    g_autofree char *path = g_build_filename(run, "exits", NULL);
+    TtLogReader *r = NULL;
+    TtDiag diag;
+    TtIo *io;
+
+    if (!is_directory(run)) {
+        return NULL;
+    }
+    if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+        tool_complain("the run '%s' has no log of exits: only one that was recorded under "
+                      "KVM has, once it was converted", run);
+        return NULL;
+    }
+    if (tt_io_posix_open(path, &io, &diag) != TT_OK ||
+        tt_log_reader_open(io, &r, &diag) < 0) {
+        tool_problem(&diag);
+    }
+    return r;
+}
+
 int tool_log_status(const TtLogReader *r)
 {
     return tt_log_reader_damage(r) ? TOOL_PROBLEM : TOOL_FINE;

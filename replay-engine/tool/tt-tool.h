@@ -106,6 +106,8 @@ const char *tool_json_bool(bool value);
 /* Opens RUN/log, or what lies before its damage; that is said, and tool_log_status
  * is TOOL_PROBLEM then. NULL after having said why. */
 TtLogReader *tool_open_log(const char *run);
+/* The log of exits that a converted run keeps: what KVM recorded. */
+TtLogReader *tool_open_exits(const char *run);
 int tool_log_status(const TtLogReader *r);
 /* Can all be read that the checkpoints in @pack need? It is one of the run @m in @run. */
 bool tool_pack_is_whole(TtIo *pack, const TtManifest *m, const char *run);

@@ -35,7 +35,11 @@ const ToolCommand tool_commands[] = {
     }, {
         "stats", { "RUN" }, false,
         "Shows what the bytes of a log are used for, by kind of event.",
-        { JSON }, tool_stats,
+        {
+            { "--exits", NULL, false, "of a converted run: the log of exits that KVM "
+                                      "recorded" },
+            JSON,
+        }, tool_stats,
     }, {
         "check", { "RUN" }, false,
         "Reads a whole run and compares its checksums: log, manifest, pages "

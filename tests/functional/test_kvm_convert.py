@@ -76,8 +76,13 @@ def reference(work):
 @limit(60)
 def test_golden(work):
     """A recording of KVM's is converted once, and a run like any other then."""
-    before = json.loads(tt('info', fresh(work, 'before')[0], '--json').stdout)
+    raw = fresh(work, 'before')[0]
+    before = json.loads(tt('info', raw, '--json').stdout)
     run, _ = reference(work)
+    equal(tt('stats', run, '--exits', '--json').stdout, tt('stats', raw, '--json').stdout,
+          'statistics of the exits')
+    said = tt('stats', raw, '--exits', rc=1).stderr
+    check('has no log of exits' in said, said)
     after = json.loads(tt('info', run, '--json').stdout)
     equal(after['host_ns'], before['host_ns'], 'how long it was recorded')
     status, console, said = replayed(run)
