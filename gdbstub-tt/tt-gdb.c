@@ -147,6 +147,9 @@ static bool answered_step(bool step)
     if (!step || !tt_gdb_cannot_stop_at_places()) {
         return false;
     }
+    if (runstate_needs_reset()) {
+        return false;               /* gdb hears that it cannot run */
+    }
     vm_start();
     vm_stop(RUN_STATE_DEBUG);
     return true;

@@ -25,6 +25,8 @@ TtKvmBoundary tt_kvm_boundary(CPUState *cpu, bool is_behind);
 
 /* What CPUID answers goes into the log. */
 void tt_kvm_log_cpuid(CPUState *cpu);
+/* What KVM cannot emulate ends in QEMU, also where it is user code. */
+void tt_kvm_leaves_to_emulate(bool on);
 
 /* ---- a recording begins (tt-kvm-begin.c) ---- */
 /* The vCPU is stopped: is nothing under way that no event could say? */

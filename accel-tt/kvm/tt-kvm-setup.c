@@ -77,11 +77,12 @@ static bool has_needed(Error **errp)
 }
 
 /* An instruction that KVM cannot emulate comes to QEMU. Without this, KVM raises #UD
- * where user code executes one, which no CPU does. It is there since Linux 5.15. */
-static void exit_on_emulation_failure(void)
+ * where user code executes one, which no CPU does, and what QEMU relies on where nothing
+ * is recorded. It is there since Linux 5.15. */
+void tt_kvm_leaves_to_emulate(bool on)
 {
     if (kvm_check_extension(kvm_state, KVM_CAP_EXIT_ON_EMULATION_FAILURE) > 0) {
-        kvm_vm_enable_cap(kvm_state, KVM_CAP_EXIT_ON_EMULATION_FAILURE, 0, 1);
+        kvm_vm_enable_cap(kvm_state, KVM_CAP_EXIT_ON_EMULATION_FAILURE, 0, on);
     }
 }
 
@@ -149,7 +150,6 @@ bool tt_kvm_check(MachineState *ms, Error **errp)
     if (!has_needed(errp) || !filter_msrs(errp) || !turn_off(ms, "vmport", errp)) {
         return false;
     }
-    exit_on_emulation_failure();
     kvm_state->coalesced_mmio = kvm_state->coalesced_pio = 0;
     MACHINE_GET_CLASS(ms)->default_cpu_type = TT_CPU_MODEL_TYPE;
     tt_like_hardware = is_like_hardware();

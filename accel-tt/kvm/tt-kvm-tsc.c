@@ -73,6 +73,16 @@ static bool set_offset(CPUState *cpu, uint64_t offset)
     return !kvm_vcpu_ioctl(cpu, KVM_SET_DEVICE_ATTR, &attr);
 }
 
+/* Linux 5.16 has it. */
+static bool has_offset(CPUState *cpu)
+{
+    struct kvm_device_attr attr = {
+        .group = KVM_VCPU_TSC_CTRL, .attr = KVM_VCPU_TSC_OFFSET,
+    };
+
+    return !kvm_vcpu_ioctl(cpu, KVM_HAS_DEVICE_ATTR, &attr);
+}
+
 static uint64_t count(void)
 {
     return cpus_get_elapsed_ticks() + tsc.ahead;
@@ -174,8 +184,9 @@ static void stops(CPUState *cpu)
 
 static void vm_state_changed(void *opaque, bool running, RunState state)
 {
-    if (kvm_check_extension(kvm_state, KVM_CAP_TSC_CONTROL) <= 0) {
-        return;
+    if (kvm_check_extension(kvm_state, KVM_CAP_TSC_CONTROL) <= 0 ||
+        !has_offset(first_cpu)) {
+        return;                         /* nobody here ever sets it */
     }
     if (!running) {
         stops(first_cpu);

@@ -380,6 +380,7 @@ static void mode_changed(CPUState *cpu)
 {
     kv = (typeof(kv)) { .exact = true, .is_complete = true, .is_first = true };
     tt_kvm_tsc_end(cpu);
+    tt_kvm_leaves_to_emulate(false);
 }
 
 static void begin(CPUState *cpu)
@@ -387,6 +388,7 @@ static void begin(CPUState *cpu)
     tt_kvm_log_cpuid(cpu);
     tt_kvm_log_tpr(cpu);
     tt_kvm_tsc_begin(cpu);
+    tt_kvm_leaves_to_emulate(true);
     info_report("tt: KVM: positions are %s", tt_kvm_rung());
 }
 

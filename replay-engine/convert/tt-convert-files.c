@@ -52,8 +52,8 @@ bool tt_convert_lock(Error **errp)
         g_free(path);
         path = tt_convert_path(exists(TT_CONVERT_EXITS) ? TT_CONVERT_EXITS : "log");
         close(fd);
-        fd = qemu_open_old(path, O_RDONLY);
-        if (fd < 0) {
+        fd = qemu_open_old(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0 || fstat(fd, &ours) || !S_ISREG(ours.st_mode)) {
             return true;            /* who reads it says why */
         }
         if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
@@ -72,6 +72,9 @@ bool tt_convert_is_possible(Error **errp)
 
     if (!(tt_session.manifest.features & TT_FEATURE_EXITS)) {
         error_setg(errp, "the run '%s' needs no conversion", name);
+    } else if (tt_convert_is_installing()) {
+        error_setg(errp, "another process has converted '%s' and was ended before it was "
+                   "done: replay it again", name);
     } else if (tt_replayer.growing) {
         error_setg(errp, "the run '%s' is being recorded under KVM: it can be replayed "
                    "when its recording has ended", name);
@@ -158,9 +161,10 @@ static bool is_needed(void)
     return is_needed;
 }
 
-static bool run_converter(Error **errp)
+static bool run_converter(bool again, Error **errp)
 {
-    g_autofree char *escaped = g_strjoinv(",,", g_strsplit(tt_session.dir, ",", -1));
+    g_auto(GStrv) words = g_strsplit(tt_session.dir, ",", -1);
+    g_autofree char *escaped = g_strjoinv(",,", words);
     g_autofree char *option = g_strdup_printf("convert,dir=%s", escaped);
     g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
     char *argv[] = { self, (char *)"-tt", option, (char *)"-display", (char *)"none",
@@ -187,8 +191,8 @@ static bool run_converter(Error **errp)
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (is_needed()) {          /* whatever the status: it may have been told to end */
-        if (WIFEXITED(status) && WEXITSTATUS(status) == TT_CONVERT_AGAIN) {
-            return run_converter(errp);     /* once: there is nothing to go on from */
+        if (WIFEXITED(status) && WEXITSTATUS(status) == TT_CONVERT_AGAIN && !again) {
+            return run_converter(true, errp);   /* there is nothing to go on from */
         }
         if (tt_convert_lock(NULL)) {
             tt_convert_discard_unfinished(false);
@@ -216,5 +220,5 @@ bool tt_convert_if_needed(Error **errp)
     }
     error_printf("tt: %s was recorded under KVM: it is converted for replay, once\n",
                  tt_printable(tt_session.dir));
-    return run_converter(errp);
+    return run_converter(false, errp);
 }

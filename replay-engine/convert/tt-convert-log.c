@@ -114,6 +114,21 @@ static bool is_readable(TtLogReader *r, const TtConvertPoint *p)
     return ok;
 }
 
+/* What was written after the point goes. The directory may be a hostile one: nothing but
+ * a file of its own is cut. */
+static bool cut(const char *path, uint64_t bytes)
+{
+    int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+    bool ok = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        st.st_nlink == 1 && st.st_size >= bytes && ftruncate(fd, bytes) == 0;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return ok;
+}
+
 bool tt_convert_log_is_whole(const TtConvertPoint *p)
 {
     g_autofree char *path = tt_convert_path(TT_CONVERT_NEW);
@@ -122,7 +137,7 @@ bool tt_convert_log_is_whole(const TtConvertPoint *p)
     TtIo *io;
     bool ok;
 
-    if (truncate(path, p->log_bytes) || tt_io_posix_open(path, &io, &diag) != TT_OK) {
+    if (!cut(path, p->log_bytes) || tt_io_posix_open(path, &io, &diag) != TT_OK) {
         return false;
     }
     ok = tt_log_reader_open(io, &r, &diag) >= 0 && is_readable(r, p);
@@ -224,6 +239,19 @@ void tt_convert_put_digest(const TtEvent *recorded)
                     "(accessed and dirty bits of page tables may differ)");
     }
     tt_convert_put(&ev);
+}
+
+/* What cannot be read now may be readable another time: then the run does not end here,
+ * and the next conversion goes on from the last point. */
+void tt_convert_log_can_end(void)
+{
+    TtDiag diag;
+    TtStatus s = tt_sched_status(tt_replay_sched(), &diag);
+
+    if (s == TT_ERR_IO || s == TT_ERR_NOMEM) {
+        error_report("tt: the log of exits cannot be read: %s", diag.text);
+        exit(1);
+    }
 }
 
 void tt_convert_put_damage(void)

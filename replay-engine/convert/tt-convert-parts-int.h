@@ -49,6 +49,7 @@ void tt_convert_put_digest(const TtEvent *recorded);
 /* The log of exits has no more: says so, here and in the new log, if the rest of it is
  * damaged. */
 void tt_convert_put_damage(void);
+void tt_convert_log_can_end(void);      /* exits, if it was not read to its end */
 /* The last segment; @is_clean: the run had a clean end. Then the files change
  * their names. False: *errp. */
 bool tt_convert_log_finish(bool is_clean, Error **errp);

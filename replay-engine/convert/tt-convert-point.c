@@ -4,7 +4,7 @@
  * then, the new log is sealed, and RAM and vCPU become a checkpoint of the new run, which
  * it keeps. RUN/point.new says which of them is the last one, and has what else the
  * pass knows: magic, the numbers of TtConvertPoint, le64 length and bytes of the CPUID
- * table and of the bitmap of page tables, XXH3-64 of all before it.
+ * table and of the bitmap of page tables, sum_of() all before it.
  *
  *   log.new    |=== sealed ===| what came behind it is cut off
  *   pages.new, checkpoints.new: the page store
@@ -26,6 +26,7 @@
 #include "run/tt-cpstate.h"
 #include "session/tt-session.h"
 #include "qapi/error.h"
+#include "qemu-version.h"
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
 #include "qemu/units.h"
@@ -45,6 +46,14 @@ static struct {
     TtConvertPoint from;
     GByteArray *more;               /* the two fields behind its numbers */
 } pt;
+
+/* Another version of the program begins anew. */
+static uint64_t sum_of(const uint8_t *bytes, size_t len)
+{
+    static const char program[] = QEMU_FULL_VERSION "/" TT_TTVM_VERSION "/1";
+
+    return XXH3_64bits_withSeed(bytes, len, XXH3_64bits(program, sizeof(program)));
+}
 
 /* The pass goes on without more of them: what is there is of use no longer. */
 static void give_up(const char *why)
@@ -124,7 +133,7 @@ static bool write_point(const TtConvertPoint *p, TtBytes cpuid, TtDiag *diag)
     }
     put_field(bytes, cpuid.data, cpuid.len);
     put_field(bytes, tables.data, tables.len);
-    tt_put_le64(le, XXH3_64bits(bytes->data, bytes->len));
+    tt_put_le64(le, sum_of(bytes->data, bytes->len));
     g_byte_array_append(bytes, le, sizeof(le));
     ok = io->ops->append(io, bytes->data, bytes->len, diag) == TT_OK &&
         io->ops->sync(io, diag) == TT_OK;
@@ -217,7 +226,7 @@ static bool parse(const uint8_t *bytes, size_t len)
     uint64_t *numbers = (uint64_t *)&pt.from;
 
     if (len < HEAD + 24 || memcmp(bytes, MAGIC, 8) ||
-        tt_get_le64(bytes + len - 8) != XXH3_64bits(bytes, len - 8)) {
+        tt_get_le64(bytes + len - 8) != sum_of(bytes, len - 8)) {
         return false;
     }
     for (size_t i = 0; i < N_NUMBERS; i++) {
@@ -236,8 +245,10 @@ static bool read_point(void)
     g_autofree char *bytes = NULL;
     gsize len;
 
-    return g_file_get_contents(path, &bytes, &len, NULL) && len <= BYTES_MAX &&
-        parse((uint8_t *)bytes, len);
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= BYTES_MAX &&
+        g_file_get_contents(path, &bytes, &len, NULL) && parse((uint8_t *)bytes, len);
 }
 
 /* The process ended between the flush of a checkpoint and that of its point. */

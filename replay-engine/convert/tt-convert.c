@@ -258,6 +258,7 @@ static Step do_next(CPUState *cpu)
     bool is_state;
 
     if (!ev) {
+        tt_convert_log_can_end();
         end(false);
         return STAND;
     }

@@ -127,6 +127,7 @@ def test_damaged_logs(work):
         status, _, said = replayed(run)
         check(status in (0, 1, 3), f'turn {turn}: status {status}: {short(said)}')
         check(status == 0 or len(said.split()) > 4, f'turn {turn}: it says {said!r}')
+        check('killed by signal' not in said, f'turn {turn}: {said!r}')
         check(all(line.isprintable() for line in said.splitlines()),
               f'turn {turn}: control characters: {said!r}')
         check_kept(run, bad, f'turn {turn}: {short(said)}')
@@ -139,6 +140,7 @@ def rejected(work, run, name, events, *words):
     log = read_bytes(f'{place}/log')
     status, _, said = replayed(place)
     check(status in (1, 3), f'{name}: status {status}: {short(said)}')
+    check('killed by signal' not in said, f'{name}: {short(said, 600)}')
     check(any(w in said for w in words), f'{name}: {short(said, 600)}')
     check_kept(place, log, name)
     check('exits' not in os.listdir(place), f'{name}: it was converted')
