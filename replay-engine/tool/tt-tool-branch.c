@@ -31,7 +31,7 @@ typedef struct Branch {
     bool is_print;
     bool is_term;               /* tt term: undo, and this terminal */
     bool has_term;              /* a serial port is on it */
-    bool has_no_port;           /* unless there is -serial */
+    bool has_no_port;           /* that QEMU would make by itself */
     bool has_undo;
     GPtrArray *args;            /* the new command */
     unsigned n_files;
@@ -236,12 +236,8 @@ static int translate(Branch *b, char **recorded, const char *dir, GString *tt)
         if (takes_value(name) && !value) {
             break;
         }
-        if (b->is_term && !strcmp(name, "-chardev") && g_str_has_prefix(value, "stdio,")) {
-            return tool_complain("the recorded option -chardev '%s' takes this terminal, "
-                                 "where the first serial port is to be: use tt branch, or "
-                                 "leave it out with --without", value);
-        }
-        if (b->is_term && !strcmp(name, "-nodefaults")) {
+        if (!strcmp(name, "-nodefaults") ||
+            (!strcmp(name, "-serial") && !is_dropped(b, name))) {
             b->has_no_port = true;
         }
         if (!strcmp(name, "-tt")) {
@@ -253,6 +249,11 @@ static int translate(Branch *b, char **recorded, const char *dir, GString *tt)
         if (!value) {
             add(b, name);
             continue;
+        }
+        if (b->is_term && !strcmp(name, "-chardev") && g_str_has_prefix(value, "stdio,")) {
+            return tool_complain("the recorded option -chardev '%s' takes this terminal, "
+                                 "where the first serial port is to be: use tt branch, or "
+                                 "leave it out with --without, as all that names it", value);
         }
         result = check_socket(name, value, dir);
         if (result) {

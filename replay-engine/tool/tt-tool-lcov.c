@@ -18,16 +18,8 @@ typedef struct Count {
     uint64_t addr, n;
 } Count;
 
-typedef struct Function {
-    char *name;
-    int line;
-    uint64_t n;
-} Function;
-
 typedef struct Source {
     GHashTable *lines;          /* number -> uint64_t *, how often it was executed */
-    GPtrArray *functions;       /* of Function */
-    GHashTable *names;          /* of them: the same one may be in many units */
 } Source;
 
 typedef struct Lcov {
@@ -37,35 +29,25 @@ typedef struct Lcov {
     uint64_t offset;
 } Lcov;
 
-static void function_free(void *opaque)
-{
-    Function *f = opaque;
-
-    g_free(f->name);
-    g_free(f);
-}
-
 static void source_free(void *opaque)
 {
     Source *s = opaque;
 
     g_hash_table_destroy(s->lines);
-    g_hash_table_destroy(s->names);
-    g_ptr_array_free(s->functions, true);
     g_free(s);
 }
 
 static Source *source_of(Lcov *l, const char *name)
 {
-    g_autofree char *path = l->directory && !g_path_is_absolute(name) ?
-        g_build_filename(l->directory, name, NULL) : g_strdup(name);
-    Source *s = g_hash_table_lookup(l->sources, path);
+    g_autofree char *path = g_canonicalize_filename(name, l->directory ?: "/");
+    Source *s;
+
+    tt_replace_controls(path, '?');
+    s = g_hash_table_lookup(l->sources, path);
 
     if (!s) {
         s = g_new0(Source, 1);
         s->lines = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
-        s->names = g_hash_table_new(g_str_hash, g_str_equal);
-        s->functions = g_ptr_array_new_with_free_func(function_free);
         g_hash_table_insert(l->sources, g_steal_pointer(&path), s);
     }
     return s;
@@ -139,6 +121,8 @@ static void add_line(Lcov *l, const char *name, int line, uint64_t n)
 
 static void add_lines(Lcov *l, Dwarf_Lines *lines, size_t n)
 {
+    Dwarf_Addr ended = 0;               /* the sequence before */
+
     for (size_t i = 0; i + 1 < n; i++) {
         Dwarf_Line *row = dwarf_onesrcline(lines, i);
         Dwarf_Line *after = dwarf_onesrcline(lines, i + 1);
@@ -147,41 +131,19 @@ static void add_lines(Lcov *l, Dwarf_Lines *lines, size_t n)
         const char *name = dwarf_linesrc(row, NULL, NULL);
         int line = 0;
 
-        if (!name || dwarf_lineendsequence(row, &is_end) || is_end ||
+        if (!dwarf_lineendsequence(row, &is_end) && is_end) {
+            dwarf_lineaddr(row, &ended);
+        }
+        if (!name || is_end ||
             dwarf_lineno(row, &line) || line <= 0 || dwarf_lineaddr(row, &begin) ||
             dwarf_lineaddr(after, &end)) {
             continue;
         }
-        /* Several lines may begin at one instruction: all of them but the last are empty. */
-        end = MAX(end, begin + 1);
+        /* Several lines may begin at one instruction: all of them but the last are empty.
+         * So is one after the end of its sequence, before which it is sorted. */
+        end = begin == ended ? begin + 1 : MAX(end, begin + 1);
         add_line(l, name, line, most_in(l, begin + l->offset, end + l->offset));
     }
-}
-
-static int add_function(Dwarf_Die *die, void *opaque)
-{
-    const char *name = dwarf_diename(die), *file = dwarf_decl_file(die);
-    Lcov *l = opaque;
-    Dwarf_Addr entry;
-    Function *f;
-    Source *s;
-    int line;
-
-    if (!name || !file || dwarf_decl_line(die, &line) || dwarf_entrypc(die, &entry)) {
-        return DWARF_CB_OK;             /* it was inlined, or is declared only */
-    }
-    s = source_of(l, file);
-    entry += l->offset;
-    f = g_hash_table_lookup(s->names, name);
-    if (!f) {
-        f = g_new0(Function, 1);
-        f->name = g_strdup(name);
-        f->line = line;
-        g_ptr_array_add(s->functions, f);
-        g_hash_table_insert(s->names, f->name, f);
-    }
-    f->n = MAX(f->n, most_in(l, entry, entry + 1));
-    return DWARF_CB_OK;
 }
 
 static void add_unit(Lcov *l, Dwarf_Die *unit)
@@ -194,7 +156,6 @@ static void add_unit(Lcov *l, Dwarf_Die *unit)
     if (!dwarf_getsrclines(unit, &lines, &n)) {
         add_lines(l, lines, n);
     }
-    dwarf_getfuncs(unit, add_function, l, 0);
 }
 
 /* False: there are no lines in it. */
@@ -224,16 +185,9 @@ static int compare_lines(const void *a, const void *b)
 static void put_source(FILE *to, const char *path, const Source *s)
 {
     GList *lines = g_list_sort(g_hash_table_get_keys(s->lines), compare_lines);
-    unsigned n_hit = 0, n_called = 0;
+    unsigned n_hit = 0;
 
     fprintf(to, "TN:\nSF:%s\n", path);
-    for (unsigned i = 0; i < s->functions->len; i++) {
-        const Function *f = s->functions->pdata[i];
-
-        fprintf(to, "FN:%d,%s\nFNDA:%" PRIu64 ",%s\n", f->line, f->name, f->n, f->name);
-        n_called += f->n > 0;
-    }
-    fprintf(to, "FNF:%u\nFNH:%u\n", s->functions->len, n_called);
     for (GList *k = lines; k; k = k->next) {
         uint64_t n = *(uint64_t *)g_hash_table_lookup(s->lines, k->data);
 

@@ -86,6 +86,7 @@ static bool choose_plugin(ToolPlugin *p, const ToolArgs *a)
     }
     escaped = tool_escaped(path);
     p->load = g_strconcat(escaped, args, NULL);
+    p->is_ours = !strpbrk(file, "/.");
     return true;
 }
 
@@ -217,6 +218,9 @@ static int check_lcov(const ToolPlugin *p, const ToolArgs *a)
     if (strcmp(a->operand[1], "coverage") || !symbols) {
         return tool_usage(a->command, "--lcov needs the plugin 'coverage', and --symbols "
                           "with a program that was compiled with -g");
+    }
+    if (!g_strcmp0(p->lcov, tool_value(a, "--out"))) {
+        return tool_usage(a->command, "--lcov and --out name one file");
     }
     if (!tool_lcov_is_built()) {
         return tool_complain("--lcov is not there: this tt was built without libdw");

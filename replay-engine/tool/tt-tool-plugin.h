@@ -13,6 +13,7 @@ typedef struct ToolPlugin {
     const ToolArgs *args;
     const char *run;
     char *load;                 /* for -plugin: whole path, and arguments */
+    bool is_ours;               /* its parts can be added up */
     ToolReplays replays;
     ToolSymbols *symbols;       /* NULL: none */
     uint64_t offset;            /* of the addresses there */

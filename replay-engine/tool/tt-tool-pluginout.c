@@ -130,14 +130,16 @@ static void put_sums(GHashTable *sums, FILE *to)
 static bool put_lcov(const ToolPlugin *p, GHashTable *sums)
 {
     FILE *to = fopen(p->lcov, "wx");
-    bool ok;
+    bool ok, bad;
 
     if (!to) {
         tool_complain("cannot make '%s': %s", p->lcov, g_strerror(errno));
         return false;
     }
     ok = tool_lcov_put(to, tool_value(p->args, "--symbols"), p->offset, sums);
-    if (fclose(to) && ok) {
+    bad = ferror(to);
+    bad |= fclose(to) != 0;
+    if (bad && ok) {
         ok = false;
         tool_complain("cannot write '%s': %s", p->lcov, g_strerror(errno));
     }
@@ -210,14 +212,14 @@ bool tool_plugin_put(ToolPlugin *p)
     unsigned n_sums = count_sums(p);
     g_autoptr(GHashTable) sums = NULL;
 
-    if (n_sums) {
+    if (n_sums || p->is_ours) {
         sums = n_sums == p->replays.parts->len ? sum_up(p) : NULL;
         if (!sums) {
             tool_complain(NOT_ALL, p->scratch);
             return false;
         }
     }
-    if (p->lcov && (!sums || !put_lcov(p, sums))) {
+    if (p->lcov && !put_lcov(p, sums)) {
         return false;
     }
     return (p->is_json || p->lcov) && !has_out ? true : put_text(p, sums);

@@ -36,7 +36,8 @@ typedef struct Held {
     bool is_stuck;                      /* there was no room for it */
     CharBackend *chr;                   /* NULL: a key */
     TtDeliver *deliver;
-    DeviceState *dev;                   /* a reference */
+    DeviceState *dev;
+    Object *owner;                      /* a reference: @dev may be a part of it */
     GByteArray *bytes;
     QemuConsole *src;
     InputEvent *evt;                    /* NULL: the end of some */
@@ -117,7 +118,7 @@ static TtTyping *typing_on(const CharBackend *chr)
 static void free_held(Held *k)
 {
     if (k->chr) {
-        object_unref(OBJECT(k->dev));
+        object_unref(k->owner);
         g_byte_array_unref(k->bytes);
     }
     qapi_free_InputEvent(k->evt);
@@ -233,20 +234,15 @@ static bool take(Held *k)
     return true;
 }
 
-/* Does something before it in the queue wait for room in the same device? */
-static bool is_behind_stuck(const Held *k)
+/* Is something of the same terminal before it, or of the keys? */
+static bool is_behind_another(const Held *k)
 {
-    const Held *before;
+    const Held *before = QSIMPLEQ_FIRST(&ty.held);
 
-    QSIMPLEQ_FOREACH(before, &ty.held, next) {
-        if (before == k) {
-            return false;
-        }
-        if (k->chr && before->chr == k->chr) {
-            return true;
-        }
+    while (before != k && before->chr != k->chr) {
+        before = QSIMPLEQ_NEXT(before, next);
     }
-    return false;
+    return before != k;
 }
 
 static bool has_room(const Held *k)
@@ -268,7 +264,7 @@ static void step(void *opaque)
             wake(STEP_MS);
             return;
         }
-        k->is_stuck = is_behind_stuck(k) || !has_room(k);
+        k->is_stuck = (k->chr && is_behind_another(k)) || !has_room(k);
         if (k->is_stuck) {
             continue;
         }
@@ -303,7 +299,10 @@ static void hold_bytes(CharBackend *chr, TtDeliver *deliver, void *device,
     k->chr = chr;
     k->deliver = deliver;
     k->dev = device;
-    object_ref(OBJECT(device));
+    for (k->owner = OBJECT(device); !k->owner->free && k->owner->parent; ) {
+        k->owner = k->owner->parent;
+    }
+    object_ref(k->owner);
     k->bytes = g_byte_array_new();
     g_byte_array_append(k->bytes, buf, size);
     hold(k);
@@ -406,6 +405,9 @@ void tt_typed_anew(void)
             QSIMPLEQ_REMOVE(&ty.held, k, Held, next);
             free_held(k);
         }
+    }
+    QSIMPLEQ_FOREACH(k, &ty.held, next) {
+        k->begins |= k->chr && !is_behind_another(k);
     }
     memset(ty.terminal, 0, sizeof(ty.terminal));
     ty.key_ms = 0;

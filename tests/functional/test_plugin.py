@@ -70,8 +70,8 @@ def test_merges_to_one_pass(work):
 
 
 def lines_of(tracefile):
-    """{(file, line): count} of a tracefile of lcov, and {function: count}."""
-    lines, functions, path = {}, {}, None
+    """{(file, line): count} of a tracefile of lcov."""
+    lines, path = {}, None
     with open(tracefile, encoding='ascii') as f:
         for text in f:
             kind, _, rest = text.rstrip('\n').partition(':')
@@ -80,10 +80,7 @@ def lines_of(tracefile):
             elif kind == 'DA':
                 line, count = rest.split(',')
                 lines[path, int(line)] = int(count)
-            elif kind == 'FNDA':
-                count, name = rest.split(',')
-                functions[name] = int(count)
-    return lines, functions
+    return lines
 
 
 @limit(60)
@@ -96,7 +93,7 @@ def test_lines_of_source(work):
     out = os.path.join(work, 'info')
     done = plugin(run, 'coverage', '--symbols', elf, '--lcov', out, '-j', '2')
     check(not done.stdout, f'beside the file: {done.stdout[:200]}')
-    lines, functions = lines_of(out)
+    lines = lines_of(out)
     said = subprocess.run(['addr2line', '-e', elf, *places], check=True, timeout=30,
                           capture_output=True, text=True).stdout.split('\n')
     wanted = {(os.path.normpath(name), int(line.split()[0])) for name, _, line in
@@ -110,13 +107,14 @@ def test_lines_of_source(work):
     equal({(f, n) for f, n in hit - wanted if (os.path.basename(f), n) not in begun}, set(),
           'lines that were not executed')
     check(any(not count for count in lines.values()), 'all was executed')
-    check(functions['main'] == 1 and 0 in functions.values(), f'{functions}')
     for args, rc, why in ((['count', '--lcov', 'x'], 2, "the plugin 'coverage'"),
                           (['coverage', '--lcov', 'x'], 2, 'compiled with -g'),
                           (['coverage', '--lcov', out, '--symbols', elf], 1, 'exists'),
                           (['coverage', '--lcov', f'{run}/x', '--symbols', elf], 1, 'run'),
                           (['coverage', '--lcov', 'x', '--symbols', '/bin/true'], 1,
-                           'no DWARF')):
+                           'no DWARF'),
+                          (['coverage', '--lcov', 'x', '--out', 'x', '--symbols', elf], 2,
+                           'one file')):
         said = plugin(run, *args, rc=rc).stderr.split('usage:')[0]
         check(why in one_sentence(said, why), said)
 

@@ -355,7 +355,10 @@ class Pty(Terminal):
     def __init__(self, *args):
         pid, fd = pty.fork()
         if not pid:
-            os.execv(args[0], args)
+            try:
+                os.execv(args[0], args)
+            finally:
+                os._exit(127)
         self.pid, self.text, self.seen = pid, b'', 0
         self.sock, self.more = self, threading.Condition()
         self.fd = fd

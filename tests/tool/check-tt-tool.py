@@ -649,6 +649,7 @@ def test_a_term_puts_one_port_on_the_terminal(work):
         seen = ports(options)
         check(seen == wanted, f'{options}: {seen}')
     for options, why in (('-nodefaults', 'no serial port'),
+                         ('-serial none', 'no serial port'),
                          ('-chardev stdio,id=c -serial chardev:c', 'takes this terminal')):
         run = make_run(tempfile.mkdtemp(dir=work), golden('one-event'),
                        recorded(f'qemu {options}'))
