@@ -607,6 +607,8 @@ def test_hub_hostile(work):
             for peer in (p, q):
                 peer.hello()
                 peer.ready()
+            q.send(frame_of(b'\xff' * 6 + b'q' * 54, 1, seq=50))
+            equal(p.frame()[0], 50, 'the frame by which the hub knows q')
             data = rng.randbytes(6) + bytes(60)
             for i in range(40):
                 p.send(frame_of(data, i + 1, seq=i, damaged=i == 5))
