@@ -155,6 +155,7 @@ void tt_blockmap_write_end(TtBlockMap *bm, const TtBlockWrite *w, bool ok)
 {
     assert(bm->writes > 0);
     bm->writes--;
+    bm->has_fill |= w->is_new && (w->fill_before || w->fill_after);
     for (uint32_t i = 0; w->is_new && i < w->n; i++) {
         if (ok) {
             tt_head_set(bm, w->cluster + i, w->host + i);   /* the leaf is there */

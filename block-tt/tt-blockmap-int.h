@@ -190,6 +190,8 @@ struct TtBlockMap {
     uint8_t uuid[16];
     bool is_loading;                    /* what happens stands in the journal */
     uint32_t writes;                    /* between begin and end */
+    bool has_fill;                      /* a new cluster since the last commit has bytes
+                                           that were copied (J3) */
     uint32_t anew_bytes;                /* growth after which J4 is due, at least */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The plan of a commit's writes. Usually: sync the data (J3), one record after the
- * last one, sync. Where that does not fit, a new segment with the record, and a link to
- * it. Now and then the journal anew (J4): when it has grown by as much as it had when
+ * The plan of a commit's writes. Usually: sync the data where J3 asks for it, one record
+ * after the last one, sync. Where that does not fit, a new segment with the record, and a
+ * link to it. Now and then the journal anew (J4): when it has grown by as much as it had when
  * it was made, and by 1 MiB at least, so the work is paid for by what was written.
  *
  * A plan may fail or be cut anywhere. A record that is not whole ends the journal. The
@@ -228,16 +228,27 @@ bool tt_blockmap_is_dirty(const TtBlockMap *bm)
     return bm->dirty->len || bm->ops->len || bm->journal.must_be_anew;
 }
 
+/* J3: must the data be on the disk before the record is written? Operations that wait
+ * are versions, or a commit's that failed. A journal anew has a sync of its own before
+ * its file head. */
+static bool is_data_first(const TtBlockMap *bm, bool is_anew)
+{
+    return !is_anew && (bm->has_fill || bm->ops->len || !bm->dirty->len);
+}
+
 TtStatus tt_blockmap_commit_begin(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *diag)
 {
     TtBlockCommit *c = &bm->commit;
+    bool is_anew = bm->journal.must_be_anew || is_long(bm);
     TtStatus st = TT_OK;
 
     assert(!c->runs && !bm->damage);
     plan->n = 0;
-    add_sync(plan);
+    if (is_data_first(bm, is_anew)) {
+        add_sync(plan);
+    }
     tt_ops_dirty(bm);
-    if (bm->journal.must_be_anew || is_long(bm)) {
+    if (is_anew) {
         st = plan_anew(bm, plan, diag);
     } else if (bm->ops->len) {
         st = plan_record(bm, plan, diag);
@@ -249,11 +260,12 @@ TtStatus tt_blockmap_commit_begin(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *dia
         clear_commit(c);
         return st;
     }
-    c->has_record = plan->n > 1;
+    c->has_record = c->bytes;
     if (c->has_record) {
         add_sync(plan);
     }
     c->runs = true;
+    bm->has_fill = false;
     bm->journal.must_be_anew = false;   /* unless the head changes meanwhile */
     tt_alloc_commit_begin(&bm->alloc);
     return TT_OK;

@@ -41,6 +41,12 @@ typedef struct Model {
     State *asked;                       /* since the last good commit, that one first */
     unsigned n_asked;
     GArray *late[N_SECTORS];            /* values written in place since then */
+    GArray *was[N_SECTORS];             /* and what was there before */
+    /* J3: sectors of new clusters that were written as a whole. Of an unordered commit,
+     * which writes its record before a sync: those that are undefined after a cut of
+     * power, and what may still be in those that were written in place. */
+    bool whole[N_SECTORS], undefined[N_SECTORS];
+    GArray *older[N_SECTORS];
     TtBlockPlan plan;
     bool commit_runs, has_backing;
     bool wrote_late;                    /* in place, since the commit began */
@@ -190,9 +196,32 @@ static void put_sector(Model *m, unsigned s, uint32_t value)
 /* Written in place: any state whose map names that place may have it. */
 static void put_in_place(Model *m, unsigned s, uint32_t value)
 {
+    g_array_append_val(m->was[s], m->now.head.sector[s]);
     put_sector(m, s, value);
     g_array_append_val(m->late[s], value);
     m->wrote_late = true;
+}
+
+static void forget_unordered(Model *m)
+{
+    memset(m->undefined, 0, sizeof(m->undefined));
+    for (unsigned s = 0; s < N_SECTORS; s++) {
+        g_array_set_size(m->older[s], 0);
+    }
+}
+
+/* A commit begins. What comes later is no business of its record. */
+static void note_unordered(Model *m, bool is_unordered)
+{
+    for (unsigned s = 0; s < N_SECTORS; s++) {
+        if (is_unordered) {
+            m->undefined[s] |= m->whole[s];
+            g_array_append_vals(m->older[s], m->was[s]->data, m->was[s]->len);
+        }
+        m->whole[s] = false;
+        g_array_set_size(m->was[s], 0);
+    }
+    m->stats->unordered += is_unordered;
 }
 
 static void clear_late(Model *m)
@@ -204,14 +233,19 @@ static void clear_late(Model *m)
 
 /* ---- comparing ---- */
 
-static bool is_late(const Model *m, unsigned s, uint32_t value)
+static bool is_in(const GArray *values, uint32_t value)
 {
-    for (guint i = 0; i < m->late[s]->len; i++) {
-        if (g_array_index(m->late[s], uint32_t, i) == value) {
+    for (guint i = 0; i < values->len; i++) {
+        if (g_array_index(values, uint32_t, i) == value) {
             return true;
         }
     }
     return false;
+}
+
+static bool may_hold(const Model *m, unsigned s, uint32_t value)
+{
+    return m->undefined[s] || is_in(m->late[s], value) || is_in(m->older[s], value);
 }
 
 /* Is the map in state @st? @may_be_late: sectors of the head may be newer. */
@@ -249,7 +283,7 @@ static const char *compare(Model *m, const State *st, bool may_be_late)
     read_all(m, NULL, sector);
     for (unsigned s = 0; s < N_SECTORS; s++) {
         if (sector[s] != st->head.sector[s] &&
-            !(may_be_late && is_late(m, s, sector[s]))) {
+            !(may_be_late && may_hold(m, s, sector[s]))) {
             return "the head has other contents";
         }
     }
@@ -308,6 +342,7 @@ static void end_commit(Model *m, bool ok)
     if (ok) {
         /* Late values that were written while it ran stay. */
         settle(m);
+        forget_unordered(m);
         if (!m->wrote_late) {
             clear_late(m);
         }
@@ -317,6 +352,7 @@ static void end_commit(Model *m, bool ok)
 
 static void begin_commit(Model *m)
 {
+    bool is_anew;
     TtDiag diag;
 
     if (m->commit_runs) {
@@ -328,7 +364,9 @@ static void begin_commit(Model *m)
     m->commit_runs = true;
     m->wrote_late = false;
     m->step = 0;
-    m->stats->anew += m->plan.n == 5;
+    is_anew = m->plan.n > 1 && m->plan.step[m->plan.n - 2].offset < 2 * 4096;
+    m->stats->anew += is_anew;
+    note_unordered(m, !is_anew && m->plan.step[0].kind == TT_BLOCK_WRITE);
     ask(m);
 }
 
@@ -381,6 +419,7 @@ static void some_range(Model *m, unsigned *s, unsigned *n)
 }
 
 static void do_delete(Model *m);
+static void do_version(Model *m);
 
 static void write_sectors(Model *m, unsigned s, unsigned n, bool zeros, bool fails)
 {
@@ -422,6 +461,7 @@ static void write_sectors(Model *m, unsigned s, unsigned n, bool zeros, bool fai
         tt_blockmap_write_end(m->map, &w, !(fails && w.is_new));
         for (unsigned i = 0; i < got && !(fails && w.is_new); i++) {
             (w.is_new ? put_sector : put_in_place)(m, s + i, value[before + i]);
+            m->whole[s + i] |= w.is_new && !before && !after;
         }
         s += got;
         n -= got;
@@ -435,6 +475,24 @@ static void do_write(Model *m)
     some_range(m, &s, &n);
     m->stats->writes++;
     write_sectors(m, s, n, false, next_byte(m) % 16 == 0);
+}
+
+/* Whole clusters, and nothing else since the last commit: often an unordered one. */
+static void do_whole(Model *m)
+{
+    commit(m, true);
+    for (unsigned n = 1 + below(m, 3); n; n--) {
+        unsigned first = below(m, N_SECTORS / PER_CLUSTER);
+        unsigned count = 1 + below(m, 4);
+        unsigned s = first * PER_CLUSTER;
+
+        m->stats->writes++;
+        write_sectors(m, s, MIN(count * PER_CLUSTER, N_SECTORS - s), false, false);
+        if (below(m, 8) == 0) {
+            do_version(m);
+        }
+    }
+    begin_commit(m);
 }
 
 static void do_zero(Model *m)
@@ -642,6 +700,8 @@ static void adopt(Model *m, unsigned which)
     }
     m->n_asked = 0;
     clear_late(m);
+    note_unordered(m, false);
+    forget_unordered(m);
     /* What was read is what the disk has; a sync makes that sure. */
     m->file->ops->sync(m->file, NULL);
     ask(m);
@@ -695,7 +755,8 @@ static const struct {
     const char *name;
     void (*run)(Model *m);
 } kinds[] = {
-    { 100, "write", do_write },
+    { 90, "write", do_write },
+    { 10, "whole clusters", do_whole },
     { 18, "zero", do_zero },
     { 18, "discard", do_discard },
     { 20, "read", do_read },
@@ -771,6 +832,8 @@ static void begin(Model *m)
     m->asked = g_new0(State, STATES_MAX);
     for (unsigned s = 0; s < N_SECTORS; s++) {
         m->late[s] = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+        m->was[s] = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+        m->older[s] = g_array_new(FALSE, FALSE, sizeof(uint32_t));
         m->now.head.sector[s] = base_of(m, s);
     }
     open_map(m);
@@ -790,6 +853,8 @@ static void end(Model *m)
     }
     for (unsigned s = 0; s < N_SECTORS; s++) {
         g_array_unref(m->late[s]);
+        g_array_unref(m->was[s]);
+        g_array_unref(m->older[s]);
     }
     g_free(m->asked);
 }

@@ -8,7 +8,9 @@
  * any byte. Any step of a plan and any write of data may fail. The model has the
  * contents of each version and of the head by sectors, and all states that were asked
  * for since the last commit that ended well: what is found after a cut must be one of
- * these. Sectors that were written in place since then may be old or new.
+ * these. Sectors that were written in place since then may be old or new; those of new
+ * clusters that were written as a whole are undefined if a record that was not preceded
+ * by a sync may name them (J3).
  *
  * Context: one thread. A difference aborts, with a sentence on stderr.
  */
@@ -20,7 +22,7 @@
 
 typedef struct BlockmapModelStats {
     uint64_t ops, writes, reads, versions, gotos, deletes, commits, failed, cuts,
-             anew;
+             anew, unordered;
 } BlockmapModelStats;
 
 /* Operations from @data until it ends. @stats may be NULL. */

@@ -25,8 +25,9 @@ int main(int argc, char **argv)
     }
     printf("%" PRIu64 " operations: %" PRIu64 " writes, %" PRIu64 " reads, %" PRIu64
            " versions, %" PRIu64 " gone to, %" PRIu64 " deleted; %" PRIu64
-           " commits, %" PRIu64 " failed, %" PRIu64 " journals anew; %" PRIu64
-           " cuts. No difference.\n", s.ops, s.writes, s.reads, s.versions, s.gotos,
-           s.deletes, s.commits, s.failed, s.anew, s.cuts);
+           " commits, %" PRIu64 " of them unordered, %" PRIu64 " failed, %" PRIu64
+           " journals anew; %" PRIu64 " cuts. No difference.\n", s.ops, s.writes,
+           s.reads, s.versions, s.gotos, s.deletes, s.commits, s.unordered, s.failed,
+           s.anew, s.cuts);
     return 0;
 }
