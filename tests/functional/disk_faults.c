@@ -7,7 +7,7 @@
  *   no-holes       no file can give space back
  *   full           there is no space for what is written to a file *.tt
  *   slow           ... and that takes 0.3 s
- *   slow-sync      a flush takes 0.3 s more
+ *   slow-sync      a flush takes 1 s more, and its end is noted as "synced NAME"
  *   not-cached     nothing can be read without waiting
  *
  * The file "calls" there says, in their order, what was flushed ("sync NAME"), what was to
@@ -76,7 +76,8 @@ int fdatasync(int fd)
 
     note("sync", fd);
     if (is_on("slow-sync", "")) {
-        usleep(300 * 1000);
+        usleep(1000 * 1000);
+        note("synced", fd);
     }
     return ret;
 }
