@@ -285,9 +285,20 @@ static bool begin_branch(const TtRecordOptions *opt, bool is_alone, bool *has_ch
     return tt_record_start(errp);
 }
 
+/* The state is of two moments: 'cont' is refused until the VM is reset. The way there is
+ * by RUNNING, of which nobody is told. */
+static void forbid_to_run(void)
+{
+    if (!runstate_needs_reset()) {
+        runstate_set(RUN_STATE_RUNNING);
+        runstate_set(RUN_STATE_INTERNAL_ERROR);
+    }
+}
+
 static void say_what_now(const char *dir, bool has_changed, Error **errp)
 {
     if (has_changed) {
+        forbid_to_run();
         error_prepend(errp, "the VM could not go back, and cannot go on; its recording "
                       "in '%s' is complete, and 'tt branch' can go on from a full "
                       "checkpoint of it: ", tt_printable(dir));

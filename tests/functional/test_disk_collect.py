@@ -262,6 +262,40 @@ def test_undo_half_way(work):
     undo_fails(work, 'no-lock-second.img', 'lock')
 
 
+def spoil_page_data(path):
+    """Of the first group; its table stays (docs/reference/page-store-format.rst)."""
+    with open(path, 'r+b') as f:
+        head = f.read(12)
+        at = int.from_bytes(head[8:], 'little')
+        f.seek(at)
+        group = f.read(40)
+        n, length = (int.from_bytes(group[i:i + 4], 'little') for i in (32, 36))
+        f.seek(at + int.from_bytes(group[8:12], 'little') + 18 * n)
+        f.write(bytes(length))
+
+
+@limit(60)
+def test_undo_of_damaged_pages(work):
+    """An undo finds that RAM of its checkpoint is damaged when both disks are changed
+    already: the VM can be reset, but not go on in a state of two moments."""
+    with undo_recorder(work, two_disks(work), timeout=50) as vm:
+        term = Terminal(vm.console)
+        term.wait(PROMPT)
+        term.line('a=1')
+        spoil_page_data(os.path.join(vm.run, 'pages'))
+        said = vm.qmp.error('tt-undo')
+        check('could not go back, and cannot go on' in said, said)
+        check('is required' in vm.qmp.error('cont'), 'cont')
+        vm.qmp.cmd('set-action', reboot='reset')
+        vm.qmp.cmd('system_reset')
+        term.forget()
+        vm.qmp.cmd('cont')
+        term.wait(PROMPT)
+        vm.qmp.send('quit')
+        vm.wait(0)
+        term.close()
+
+
 @limit(60)
 def test_no_holes(work):
     """Where no file can give space back, the space of versions that go is used again."""
