@@ -127,23 +127,28 @@ static bool may_undo(Error **errp)
     return tt_is_live(errp);
 }
 
-/* Is the checkpoint still there? What has ended thins nothing. */
-static bool is_kept(const TtUndoPoint *p)
+/* Ids of the full checkpoints of the run of now. */
+static GHashTable *full_ones(void)
 {
-    g_autoptr(GArray) all = NULL;
+    GHashTable *ids = g_hash_table_new(NULL, NULL);
+    g_autoptr(GArray) all = tt_checkpointer_list();
 
-    if (p->id == TT_UNDO_NO_POINT || strcmp(p->run, tt_session.dir)) {
-        return p->id != TT_UNDO_NO_POINT;
-    }
-    all = tt_checkpointer_list();
     for (unsigned i = 0; i < all->len; i++) {
         const TtCheckpointDesc *c = &g_array_index(all, TtCheckpointDesc, i);
 
-        if (c->id == p->id) {
-            return c->full;
+        if (c->full) {
+            g_hash_table_add(ids, GUINT_TO_POINTER(c->id));
         }
     }
-    return false;
+    return ids;
+}
+
+/* Is the checkpoint still there? What has ended thins nothing. */
+static bool is_kept(const TtUndoPoint *p, GHashTable *full)
+{
+    return p->id != TT_UNDO_NO_POINT &&
+        (strcmp(p->run, tt_session.dir) ||
+         g_hash_table_contains(full, GUINT_TO_POINTER(p->id)));
 }
 
 static void say_too_many(int64_t n, Error **errp)
@@ -163,7 +168,7 @@ static void say_too_many(int64_t n, Error **errp)
 }
 
 /* The next one on the way that is kept, or else after it. */
-static void say_not_kept(int64_t n, Error **errp)
+static void say_not_kept(int64_t n, GHashTable *full, Error **errp)
 {
     int64_t near = 0;
 
@@ -171,7 +176,7 @@ static void say_not_kept(int64_t n, Error **errp)
         for (int64_t k = n - d; !near && k <= n + d; k += 2 * d) {
             const TtUndoPoint *p = k ? tt_undolist_at(un.list, k) : NULL;
 
-            near = p && (k < 0) == (n < 0) && is_kept(p) ? k : 0;
+            near = p && (k < 0) == (n < 0) && is_kept(p, full) ? k : 0;
         }
     }
     if (near) {
@@ -188,13 +193,15 @@ static void say_not_kept(int64_t n, Error **errp)
 static const TtUndoPoint *target(int64_t n, Error **errp)
 {
     const TtUndoPoint *p = tt_undolist_at(un.list, n);
+    GHashTable *full = full_ones();
 
     if (!p) {
         say_too_many(n, errp);
-    } else if (!is_kept(p)) {
-        say_not_kept(n, errp);
+    } else if (!is_kept(p, full)) {
+        say_not_kept(n, full, errp);
         p = NULL;
     }
+    g_hash_table_unref(full);
     return p;
 }
 
