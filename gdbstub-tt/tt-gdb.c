@@ -26,6 +26,7 @@
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
 #include "exec/gdbstub.h"
+#include "gdbstub/commands.h"
 #include "system/cpus.h"
 #include "system/runstate.h"
 #include "system/system.h"
@@ -165,6 +166,20 @@ bool tt_gdb_resume(const char *actions)
         return true;
     }
     return answered_watch(has_step(actions));
+}
+
+bool tt_gdb_resume_plain(CPUState *stepping, bool has_pc)
+{
+    g_autofree char *actions = g_strnfill(tt_vcpus_count(), 'c');
+
+    if (has_pc && tt_replaying()) {
+        gdb_put_packet(tt_gdb_refuse_write(false));
+        return true;
+    }
+    if (stepping) {
+        actions[stepping->cpu_index] = 's';
+    }
+    return tt_gdb_resume(actions);
 }
 
 static void arrived(void *opaque, uint64_t pos, int reason)

@@ -18,6 +18,9 @@ bool tt_gdb_reverse(bool step);         /* false: cannot. True: goes, or went */
 /* gdb resumes the VM, each vCPU as @actions says: 's' is a step. True: done, in
  * another way than by running it. */
 bool tt_gdb_resume(const char *actions);
+/* The same by one of the old packets, c, C or s: all vCPUs run, and @stepping (or NULL)
+ * makes a step; @has_pc: from another address. */
+bool tt_gdb_resume_plain(struct CPUState *stepping, bool has_pc);
 /* A gdb has connected. */
 void tt_gdb_attached(void);
 /* A byte came from gdb; @is_idle: it begins something. True: nobody else need see

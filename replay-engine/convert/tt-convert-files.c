@@ -140,9 +140,14 @@ void tt_convert_discard_all(void)
     discard(TT_CONVERT_NEW);
 }
 
+bool tt_convert_has_point(void)
+{
+    return exists(TT_CONVERT_POINT);
+}
+
 void tt_convert_discard_unfinished(bool is_wrong)
 {
-    if (is_wrong || !exists(TT_CONVERT_POINT)) {
+    if (is_wrong || !tt_convert_has_point()) {
         tt_convert_discard_all();
     }
 }

@@ -27,6 +27,8 @@ void tt_convert_discard_points(void);
 /* This process, or its child, does not end it: what it made goes, unless the next one can
  * go on from there. @is_wrong: it cannot. */
 void tt_convert_discard_unfinished(bool is_wrong);
+/* There is a point to go on from. */
+bool tt_convert_has_point(void);
 /* The names have begun to change. */
 bool tt_convert_is_installing(void);
 

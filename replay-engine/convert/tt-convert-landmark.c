@@ -123,10 +123,16 @@ static void note_nearest(CPUState *cpu, const TtLandmark *p)
     }
 }
 
+/* Elsewhere it is no candidate: it may be at the breakpoint of the search for a
+ * repetition, or out of guest code for another reason. */
 static bool is_at(CPUState *cpu, const TtLandmark *p)
 {
-    TtX86Match match = tt_x86_match_place(cpu, p);
+    TtX86Match match;
 
+    if (cpu->cc->get_pc(cpu) != p->pc) {
+        return false;
+    }
+    match = tt_x86_match_place(cpu, p);
     hunt.candidates++;
     hunt.matches[match]++;
     if (match == TT_X86_OTHER && hunt.candidates <= NEAREST_MAX) {

@@ -52,14 +52,27 @@ static void begin_segment(uint64_t pos)
     tt_log_encoder_begin(out.encoder, out.open, pos, host_ns());
 }
 
+/* The points made so far stay. */
+static void G_NORETURN cannot_write(TtStatus s, const TtDiag *diag)
+{
+    if (s == TT_ERR_NOSPACE && tt_convert_has_point()) {
+        error_report("tt: the run is not converted to its end: %s; make room and replay "
+                     "it again: that goes on from the last point", diag->text);
+    } else {
+        error_report("tt: the run cannot be converted: %s", diag->text);
+    }
+    exit(1);
+}
+
 static void seal(bool last)
 {
     TtDiag diag;
+    TtStatus s;
 
     tt_log_encoder_end(out.encoder, last);
-    if (tt_log_writer_seal(out.writer, out.open, &diag) != TT_OK) {
-        error_report("tt: the run cannot be converted: %s", diag.text);
-        exit(1);
+    s = tt_log_writer_seal(out.writer, out.open, &diag);
+    if (s != TT_OK) {
+        cannot_write(s, &diag);
     }
 }
 
@@ -164,12 +177,13 @@ void tt_convert_log_seal(TtConvertPoint *p)
 {
     TtLogPlace at;
     TtDiag diag;
+    TtStatus s;
 
     p->host_ns = out.open->host_ns;
     seal(false);
-    if (tt_log_writer_sync(out.writer, &diag) != TT_OK) {
-        error_report("tt: the run cannot be converted: %s", diag.text);
-        exit(1);
+    s = tt_log_writer_sync(out.writer, &diag);
+    if (s != TT_OK) {
+        cannot_write(s, &diag);
     }
     at = tt_log_writer_place(out.writer);
     p->log_bytes = tt_log_writer_bytes(out.writer);

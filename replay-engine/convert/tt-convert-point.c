@@ -42,6 +42,7 @@ static struct {
     TtNodeId base;                  /* of RAM */
     int64_t last_ms;
     bool is_off;
+    bool is_full;                   /* there was no room for the last one */
     bool goes_on;                   /* there is one to go on from: */
     TtConvertPoint from;
     GByteArray *more;               /* the two fields behind its numbers */
@@ -67,38 +68,37 @@ static void give_up(const char *why)
 
 /* ---- the store ---- */
 
-static TtIo *open_file(const char *name, bool is_new, TtDiag *diag)
+static TtStatus open_file(const char *name, bool is_new, TtIo **io, TtDiag *diag)
 {
     g_autofree char *path = tt_convert_path(name);
-    TtIo *io;
-    TtStatus s;
 
     if (is_new) {
         unlink(path);
     }
-    s = is_new ? tt_io_posix_create(path, &io, diag) :
-        tt_io_posix_open_append(path, &io, diag);
-    return s == TT_OK ? io : NULL;
+    return is_new ? tt_io_posix_create(path, io, diag) :
+        tt_io_posix_open_append(path, io, diag);
 }
 
-static bool open_store(bool is_new, TtDiag *diag)
+static TtStatus open_store(bool is_new, TtDiag *diag)
 {
     TtPageStoreOptions opt = { .cache_bytes = 64 * MiB };
-    TtStatus s;
+    TtStatus s = open_file(TT_CONVERT_PAGES, is_new, &opt.pages, diag);
 
+    if (s != TT_OK) {
+        return s;
+    }
     memcpy(opt.uuid, tt_session.manifest.uuid, sizeof(opt.uuid));
-    opt.pages = open_file(TT_CONVERT_PAGES, is_new, diag);
-    opt.checkpoints = opt.pages ? open_file(TT_CONVERT_CHECKPOINTS, is_new, diag) : NULL;
-    if (!opt.checkpoints) {
+    s = open_file(TT_CONVERT_CHECKPOINTS, is_new, &opt.checkpoints, diag);
+    if (s != TT_OK) {
         tt_io_close(opt.pages);
-        return false;
+        return s;
     }
     s = is_new ? tt_pagestore_create(&opt, &pt.store, diag) :
         tt_pagestore_open(&opt, &pt.store, diag);
     if (s != TT_OK) {
         pt.store = NULL;
     }
-    return s == TT_OK;
+    return s;
 }
 
 /* ---- a point is made ---- */
@@ -112,19 +112,19 @@ static void put_field(GByteArray *to, const uint8_t *bytes, size_t len)
     g_byte_array_append(to, bytes, len);
 }
 
-static bool write_point(const TtConvertPoint *p, TtBytes cpuid, TtDiag *diag)
+static TtStatus write_point(const TtConvertPoint *p, TtBytes cpuid, TtDiag *diag)
 {
     g_autoptr(GByteArray) bytes = g_byte_array_new();
     g_autofree char *to = tt_convert_path(TT_CONVERT_POINT);
     g_autofree char *temporary = tt_convert_path(TT_CONVERT_POINT_PART);
     const uint64_t *numbers = (const uint64_t *)p;
     TtBytes tables = tt_convert_tables();
-    TtIo *io = open_file(TT_CONVERT_POINT_PART, true, diag);
+    TtIo *io;
+    TtStatus s = open_file(TT_CONVERT_POINT_PART, true, &io, diag);
     uint8_t le[8];
-    bool ok;
 
-    if (!io) {
-        return false;
+    if (s != TT_OK) {
+        return s;
     }
     g_byte_array_append(bytes, (const uint8_t *)MAGIC, 8);
     for (size_t i = 0; i < N_NUMBERS; i++) {
@@ -135,19 +135,18 @@ static bool write_point(const TtConvertPoint *p, TtBytes cpuid, TtDiag *diag)
     put_field(bytes, tables.data, tables.len);
     tt_put_le64(le, sum_of(bytes->data, bytes->len));
     g_byte_array_append(bytes, le, sizeof(le));
-    ok = io->ops->append(io, bytes->data, bytes->len, diag) == TT_OK &&
-        io->ops->sync(io, diag) == TT_OK;
+    s = io->ops->append(io, bytes->data, bytes->len, diag);
+    s = s == TT_OK ? io->ops->sync(io, diag) : s;
     tt_io_close(io);
-    if (ok && rename(temporary, to)) {
-        tt_fail(diag, TT_ERR_IO, "'%s' cannot be renamed: %s", temporary,
-                strerror(errno));
-        ok = false;
+    if (s == TT_OK && rename(temporary, to)) {
+        s = tt_fail(diag, TT_ERR_IO, "'%s' cannot be renamed: %s", temporary,
+                    strerror(errno));
     }
-    return ok;
+    return s;
 }
 
 /* RAM and vCPU, in the page store: as a recorder's checkpoint. */
-static bool store(CPUState *cpu, TtConvertPoint *p, TtDiag *diag)
+static TtStatus store(CPUState *cpu, TtConvertPoint *p, TtDiag *diag)
 {
     g_autoptr(GByteArray) regs = tt_vcpus_save();
     g_autoptr(GByteArray) blocks = tt_memory_blocks_save();
@@ -177,11 +176,30 @@ static bool store(CPUState *cpu, TtConvertPoint *p, TtDiag *diag)
     dirty = tt_memory_collect_dirty(&n);
     if (tt_pagestore_add_checkpoint(pt.store, p->place_pos, pt.base, dirty, n,
                                     tt_memory_page, NULL, &meta, &id) != TT_OK) {
-        tt_fail(diag, TT_ERR_NOMEM, "not enough memory for a checkpoint");
-        return false;
+        return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for a checkpoint");
     }
     p->node = pt.base = id;
-    return tt_pagestore_flush(pt.store, diag) == TT_OK;
+    return tt_pagestore_flush(pt.store, diag);
+}
+
+/* If the disk is full, the points that are there stay, and later there may be room. */
+static void cannot_store(TtStatus s, const TtDiag *diag)
+{
+    if (s != TT_ERR_NOSPACE) {
+        give_up(diag->text);
+    } else if (!pt.is_full) {
+        pt.is_full = true;
+        warn_report("tt: while there is no room, the conversion makes no points to go on "
+                    "from: %s", diag->text);
+    }
+}
+
+/* What waits in the store is written first, so it waits no longer than one point. */
+static bool has_room(void)
+{
+    TtDiag diag;
+
+    return !pt.is_full || !pt.store || tt_pagestore_flush(pt.store, &diag) == TT_OK;
 }
 
 bool tt_convert_point_is_due(int64_t interval_ms)
@@ -193,14 +211,20 @@ bool tt_convert_point_is_due(int64_t interval_ms)
 void tt_convert_point_take(CPUState *cpu, TtConvertPoint *p, TtBytes cpuid)
 {
     TtCursor at = tt_sched_tell(tt_replay_sched());
+    TtStatus s = TT_OK;
     TtDiag diag;
 
     if (tt_convert_log_has_pictures()) {        /* they are described at the start only */
         give_up("the run has pictures of a virtio-gpu");
         return;
     }
-    if (!pt.store && !open_store(true, &diag)) {
-        give_up(diag.text);
+    pt.last_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+    if (!has_room()) {
+        return;
+    }
+    s = pt.store ? TT_OK : open_store(true, &diag);
+    if (s != TT_OK) {
+        cannot_store(s, &diag);
         return;
     }
     p->exits_segment = at.segment;
@@ -213,8 +237,12 @@ void tt_convert_point_take(CPUState *cpu, TtConvertPoint *p, TtBytes cpuid)
     p->candidates = tt_convert_counts.candidates;
     p->same_registers = tt_convert_counts.same_registers;
     tt_convert_log_seal(p);
-    if (!store(cpu, p, &diag) || !write_point(p, cpuid, &diag)) {
-        give_up(diag.text);
+    s = store(cpu, p, &diag);
+    s = s == TT_OK ? write_point(p, cpuid, &diag) : s;
+    if (s == TT_OK) {
+        pt.is_full = false;
+    } else {
+        cannot_store(s, &diag);
     }
     pt.last_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
 }
@@ -271,7 +299,7 @@ const TtConvertPoint *tt_convert_point_find(void)
     TtDiag diag;
 
     pt.last_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
-    pt.goes_on = read_point() && open_store(false, &diag) &&
+    pt.goes_on = read_point() && open_store(false, &diag) == TT_OK &&
         tt_pagestore_info(pt.store, pt.from.node, &info) &&
         info.pos == pt.from.place_pos && tt_convert_log_is_whole(&pt.from);
     if (pt.goes_on) {
@@ -361,12 +389,17 @@ TtBytes tt_convert_point_restore(void)
 bool tt_convert_points_close(Error **errp)
 {
     TtDiag diag;
-    bool ok = !pt.store || tt_pagestore_flush(pt.store, &diag) == TT_OK;
+    TtStatus s = pt.store ? tt_pagestore_flush(pt.store, &diag) : TT_OK;
 
-    if (!ok) {
-        error_setg(errp, "%s", diag.text);
-    }
     tt_pagestore_free(pt.store);
     pt.store = NULL;
-    return ok;
+    if (s == TT_ERR_NOSPACE || s == TT_END) {   /* its files hold what was flushed before */
+        if (!tt_convert_has_point()) {
+            tt_convert_discard_points();
+        }
+    } else if (s != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    return true;
 }
