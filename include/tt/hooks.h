@@ -69,7 +69,7 @@ extern unsigned tt_omit;
  */
 extern bool tt_past;
 
-/* vm_stop: the VM stands for a moment only, so its disks are not flushed. BQL. */
+/* vm_stop, vm_start: for a moment only. No disk is flushed, no QMP event sent. BQL. */
 extern bool tt_stands_briefly;
 
 static inline bool tt_on(void)

@@ -190,6 +190,13 @@ static void stop_briefly(void)
     tt_stands_briefly = false;
 }
 
+static void go_on(void)
+{
+    tt_stands_briefly = true;
+    vm_start();
+    tt_stands_briefly = false;
+}
+
 /* Nobody else posts a job from before the VM is stopped, which takes a while, until
  * the user's is posted: nor do the events that this logs urge one. A sync point that
  * was just being made may have been faster: then it is the turn of that. */
@@ -203,7 +210,7 @@ static bool add_now(TtCheckpointerTask *t)
     ok = !t->is_late && add_stopped(t);
     tt_checkpointer_reserve(false);
     if (was_live) {
-        vm_start();
+        go_on();
     }
     return ok;
 }
@@ -220,7 +227,7 @@ bool tt_checkpointer_take_full(Error **errp)
     ok = w && add_here(first_cpu, NULL, w, 0, &(uint32_t) { 0 }, errp);
     end_full(w, ok);
     tt_checkpointer_reserve(false);
-    vm_start();
+    go_on();
     return ok;
 }
 

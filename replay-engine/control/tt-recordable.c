@@ -114,7 +114,9 @@ const char *tt_unrecordable_machine(MachineState *ms)
 const char *tt_kvm_unrecordable(TtRecordOptions *opt)
 {
     bool wants_checkpoints = opt->has_interval && opt->checkpoint_interval_ms;
+    bool is_full = opt->full && opt->full_is_given;
 
+    opt->full = false;
     opt->checkpoint_interval_ms = 0;
     return opt->window_ns ? "last= needs checkpoints, which cannot be taken under KVM yet: "
         "leave it out, or record with -accel tcg" :
@@ -124,7 +126,7 @@ const char *tt_kvm_unrecordable(TtRecordOptions *opt)
         "record with that" :
         opt->undo ? "undo=console needs checkpoints, which cannot be taken under KVM yet: "
         "leave it out, or record with -accel tcg" :
-        opt->full ? "full=on needs checkpoints, which cannot be taken under KVM yet: leave "
+        is_full ? "full=on needs checkpoints, which cannot be taken under KVM yet: leave "
         "it out, or record with -accel tcg" :
         opt->guard ? "guard=on works with -accel tcg only: leave it out, or record with "
         "that" : NULL;

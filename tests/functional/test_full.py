@@ -7,7 +7,8 @@ import os
 import time
 
 from guests import guest_args, linux_args, linux_disk, linux_net
-from ttlib import (check, check_exact, equal, limit, recorder, run_tool, tool)
+from ttlib import (check, check_exact, equal, limit, recorder, run_tool, tool,
+                   wait_until)
 
 
 def add_full(vm, name=None):
@@ -60,3 +61,39 @@ def test_linux(work):
         vm.wait(0)
     equal(image_hash(image, 'raw'), before, 'image after the run')
     check_exact(work, vm.run, serial_wanted=vm.serial, timeout=150)
+
+
+@limit(120)
+def test_by_itself(work):
+    """Where each disk has a store, the recorder's own checkpoints are full ones, and
+    nobody is told that the VM stops for them. Elsewhere they are not, but on request."""
+    def flags(name, options, disk, wanted):
+        image = os.path.join(work, f'{name}.img')
+        with open(image, 'wb') as out:
+            out.truncate(1 << 20)
+        drive = f'file={image},format=raw,if=none,id=disk0{disk}'
+        args = [*guest_args(work, 'torture', 'rounds=100000 percent=30'), '-drive', drive,
+                '-device', 'ide-hd,drive=disk0']
+        with recorder(work, args, name, qmp=1, timeout=60,
+                      options=f',checkpoint-interval=0.1{options}') as vm:
+            def points():
+                return vm.qmp.cmd('query-tt-checkpoints')
+
+            vm.wait_serial('\n')
+            wait_until(lambda: sum(p['stored'] for p in points()) >= 4,
+                       'checkpoints')
+            full = [p['full'] for p in points()[1:]]
+            equal(set(full), {wanted}, f'{name}: full')
+            told = {message['event'] for message in vm.qmp.events}
+            equal(told & {'STOP', 'RESUME'}, set(), f'{name}: events')
+            vm.qmp.send('quit')
+            vm.wait(0)
+        check('warning' not in vm.stderr, vm.stderr)
+        return vm
+
+    vm = flags('private', '', '', True)
+    check_exact(work, vm.run, serial_wanted=vm.serial, timeout=60)
+    flags('off', ',full=off', '', False)
+    flags('image', ',disk=image', '', False)
+    flags('snapshot', '', ',snapshot=on', False)
+    flags('on', ',full=on', ',snapshot=on', True)
