@@ -160,17 +160,15 @@ int tt_kvm_wrmsr(CPUState *cpu)
 
 /* ---- all of them ---- */
 
-static int do_error(CPUState *cpu)
+static int do_error(CPUState *cpu, uint64_t *exits)
 {
     struct kvm_run *run = cpu->kvm_run;
 
     if (run->internal.suberror == KVM_INTERNAL_ERROR_EMULATION) {
-        error_report("tt: KVM on this host cannot execute an instruction of the guest: "
-                     "record with -accel tcg");
-    } else {
-        error_report("tt: KVM reports internal error %u: record with -accel tcg",
-                     run->internal.suberror);
+        return tt_kvm_once(cpu, exits) ? TT_KVM_GO_ON : TT_KVM_FAILED;
     }
+    error_report("tt: KVM reports internal error %u: record with -accel tcg",
+                 run->internal.suberror);
     return TT_KVM_FAILED;
 }
 
@@ -211,7 +209,7 @@ int tt_kvm_exit(CPUState *cpu, uint64_t *exits)
         return TT_KVM_GO_ON;
     }
     case KVM_EXIT_INTERNAL_ERROR:
-        return do_error(cpu);
+        return do_error(cpu, exits);
     default:
         return kvm_arch_handle_exit(cpu, run) < 0 ? TT_KVM_FAILED : TT_KVM_GO_ON;
     }

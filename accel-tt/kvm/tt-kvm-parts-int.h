@@ -23,6 +23,10 @@ bool tt_kvm_place(CPUState *cpu, TtLandmark *place);
 typedef enum { TT_KVM_BETWEEN, TT_KVM_WITHIN, TT_KVM_UNKNOWN } TtKvmBoundary;
 TtKvmBoundary tt_kvm_boundary(CPUState *cpu, bool is_behind);
 
+/* The vCPU stands before an instruction that KVM cannot emulate: it is executed, and
+ * logged. Counts its exits in *@exits. False: it cannot be, and the user was told why. */
+bool tt_kvm_once(CPUState *cpu, uint64_t *exits);
+
 /* What CPUID answers goes into the log. */
 void tt_kvm_log_cpuid(CPUState *cpu);
 /* What KVM cannot emulate ends in QEMU, also where it is user code. */
@@ -45,6 +49,10 @@ GByteArray *tt_kvm_save(CPUState *cpu);
 bool tt_kvm_load(CPUState *cpu, const uint8_t *data, size_t len, Error **errp);
 uint64_t tt_kvm_digest(CPUState *cpu);
 uint64_t tt_kvm_fingerprint(CPUState *cpu);
+/* The registers that QEMU has, in TCG's form and in KVM's again. The first returns
+ * KVM's hidden flags, which the second takes. */
+uint32_t tt_kvm_to_tcg(CPUState *cpu);
+void tt_kvm_from_tcg(CPUState *cpu, uint32_t hflags);
 
 /* ---- the time stamp counter (tt-kvm-tsc.c) ---- */
 void tt_kvm_tsc_init(void);

@@ -76,3 +76,23 @@ uint64_t tt_kvm_fingerprint(CPUState *cpu)
 {
     return cpu->vcpu_dirty ? tt_target_fingerprint(cpu) : cpu->halted;
 }
+
+/* ---- the registers that QEMU has, for one instruction of TCG's ---- */
+
+uint32_t tt_kvm_to_tcg(CPUState *cpu)
+{
+    CPUX86State *env = cpu_env(cpu);
+    uint32_t hflags = env->hflags;
+
+    env->hflags = hidden_flags(cpu);
+    turn_x87(env, env->fpstt);
+    return hflags;
+}
+
+void tt_kvm_from_tcg(CPUState *cpu, uint32_t hflags)
+{
+    CPUX86State *env = cpu_env(cpu);
+
+    turn_x87(env, -env->fpstt);
+    env->hflags = hflags;
+}

@@ -99,7 +99,7 @@ GUESTS = {
     'tscratio': guest(machine=CPU_RATIO),
     'edge64': guest(machine=CPU_MAX),
     'hlt': guest(),
-    'mmiofp': guest(),
+    'mmiofp': guest(machine=[*MACHINE, '-device', 'VGA']),
     'quiet': guest(),
     'bigram': guest(),
     'reset': guest(machine=REBOOT),

@@ -62,6 +62,7 @@ in_parts()
 
 class Job:
     """One recording: a QEMU command line with paths of this machine."""
+    tt = None           # the whole -tt option, in place of one that records
 
     def __init__(self, name, args, options='', limit=60, before='', after='',
                  accel='kvm', parts=0, last=':', cpu=''):
@@ -99,8 +100,8 @@ def script_of(job, archive):
         return (f'{job.before}\nlast()\n{{\n{job.last}\n}}\n'
                 f'in_parts {out} {job.parts} {qemu}-tt ready\n'
                 f'echo TT-JOB {job.name}\n{job.after}\n')
-    return (f'{job.before}\n{qemu}'
-            f'-serial file:{out}.serial -tt record,dir={out}.run{job.options} '
+    tt = f'-tt record,dir={out}.run{job.options}' if job.tt is None else job.tt
+    return (f'{job.before}\n{qemu}-serial file:{out}.serial {tt} '
             f'> {out}.log 2>&1 < /dev/null\n'
             f'echo $? > {out}.status; echo TT-JOB {job.name}\n{job.after}\n')
 

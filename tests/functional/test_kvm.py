@@ -179,6 +179,8 @@ until grep -q 'cannot execute' $out.log || has_ended; do
     usleep 5000
 done
 ask quit"""
+# Not with -tt record: the name of the job, and its -tt option.
+UNRECORDED = {'plain': '', 'ready': '-tt ready'}
 WRONG_CPUS = ''.join(f'qemu -L /usr/share/qemu -accel kvm -nodefaults -display none '
                      f'-cpu {cpu} -tt ready >> /tmp/out/hlt.wrong 2>&1\n'
                      for cpu in ('qemu64', 'tt-v1,tsc-frequency=1000000000'))
@@ -186,8 +188,8 @@ WRONG_CPUS = ''.join(f'qemu -L /usr/share/qemu -accel kvm -nodefaults -display n
 
 def test_refusals(work):
     """gdb's breakpoints and steps are refused in a recording, and a recording while there
-    are breakpoints; the VM goes on. Options that KVM cannot serve are refused, and an
-    instruction of user code that it cannot emulate is named."""
+    are breakpoints; the VM goes on. Options that KVM cannot serve are refused, and so
+    is an instruction that neither it nor TCG can execute."""
     insert = [packet('Z0,300000,1'), packet('Z1,300000,1'), packet('Z2,300000,1')]
     goes_on = f"printf '{packet('c')}' > /tmp/gdb.in"
     steps = [
@@ -200,7 +202,8 @@ def test_refusals(work):
     args = [*guest_args(work, 'hlt', 'rounds=100 nmis=1'), '-chardev',
             'pipe,id=gdb,path=/tmp/gdb', '-gdb', 'chardev:gdb']
     jobs = [Job('hlt', args, parts=1, before=GDB_PIPE + WRONG_CPUS, last='\n'.join(steps)),
-            Job('mmiofp', guest_args(work, 'mmiofp', 'nmis=1'), parts=1, last=STUCK)]
+            Job('mmiofp', guest_args(work, 'mmiofp', 'nmis=1 break=1'), parts=1,
+                last=STUCK)]
     run = in_host(work, jobs, timeout=60)['hlt']
     said = read_text(os.path.join(work, 'hlt.gdb'))
     equal(re.findall(r'\$([^#]*)#', re.sub(r'T05[^#]*', 'T05', said)),
@@ -209,7 +212,8 @@ def test_refusals(work):
     log = read_text(os.path.join(work, 'hlt.log'))
     equal(log.count('gdb cannot set breakpoints or watchpoints'), 1, 'warnings')
     equal(log.count('Error: gdb has breakpoints or watchpoints in this VM'), 2, 'refusals')
-    check('tt: KVM on this host cannot execute an instruction of the guest'
+    check('tt: KVM on this host cannot execute an instruction of the guest, while its '
+          'debug registers are in use: record with -accel tcg'
           in read_text(os.path.join(work, 'mmiofp.log')), 'no word of the instruction')
     equal(log.count('Error: checkpoint-interval= needs checkpoints'), 1, 'refusals')
     wrong = read_text(os.path.join(work, 'hlt.wrong'))
@@ -217,6 +221,27 @@ def test_refusals(work):
         check(re.search(f'-tt ready: under KVM .*{text}', wrong), f'{text}: {wrong}')
     check_ended('hlt', run)
     replay(work, run.parts[0])
+
+
+@limit(100)
+def test_once(work):
+    """What KVM cannot emulate: in a recording TCG executes it once, and all goes on.
+    Where nothing is recorded it is as with upstream, which takes it for undefined."""
+    jobs = [Job('mmiofp', guest_args(work, 'mmiofp'))]
+    for name, tt in UNRECORDED.items():
+        jobs.append(Job(name, guest_args(work, 'mmiofp', 'rounds=0')))
+        jobs[-1].tt = tt
+    runs = in_host(work, jobs, timeout=90)
+    for name in UNRECORDED:
+        check_ended('mmiofp', runs[name])
+        check(b'undefined=' in runs[name].serial,
+              f'-tt {name} is not like upstream: {runs[name].serial[-200:]}')
+    run = runs['mmiofp']
+    check_ended('mmiofp', run)
+    check(b'undefined=' not in run.serial and b'faults=00000028 steps=00000014' in
+          run.serial, f'not what a CPU does: {run.serial[-200:]}')
+    converted(work, run, 'once')
+    check_exact(work, run, NO_CHAINS, 'once-again')
 
 
 def test_part_script(work):
