@@ -4,17 +4,17 @@
 # as .../bash-completion/completions/tt.
 
 _tt_commands="info log stats check verify find pack unpack branch trace branches
-compare-traces disk page group hub run-plugin term"
+compare-traces disk page group hub run-plugin term time"
 
 # The kinds of events; `tt log --kind` also takes numbers.
 _tt_kinds="pio-in pio-out mmio-ld mmio-st tsc msr-rd msr-wr cr8-rd rand cpuid
 value hlt tpr-wr intr unhalt ram map cpu-flag cpu-state block cpu-switch ram-fill
-landmark window cpuid-table disk check digest mark note finish screen frame"
+landmark window cpuid-table disk check digest mark note finish screen frame time"
 
 _tt_options()
 {
     case $1 in
-    info|check) echo --json --help ;;
+    info|check|time) echo --json --help ;;
     stats) echo --exits --json --help ;;
     disk) echo --disk --version --at --format --force --socket --port --seconds --keep \
                --blocks --files --json --help ;;

@@ -38,22 +38,33 @@ static uint32_t hidden_flags(CPUState *cpu)
         (env->cr[4] & CR4_UMIP_MASK ? HF_UMIP_MASK : 0);
 }
 
+/* TCG keeps the descriptor as LTR found it, not busy, and refuses another when an
+ * interrupt changes to the kernel's stack. */
+static uint32_t task_flags(const CPUX86State *env)
+{
+    return env->tr.selector & 0xfffc ? env->tr.flags & ~DESC_TSS_BUSY_MASK :
+        env->tr.flags;
+}
+
 GByteArray *tt_kvm_save(CPUState *cpu)
 {
     CPUX86State *env = cpu_env(cpu);
     bool was_dirty = cpu->vcpu_dirty;
     GByteArray *state;
-    uint32_t hflags;
+    uint32_t hflags, tr_flags;
 
     if (!was_dirty) {
         kvm_arch_get_registers(cpu, &error_abort);
     }
     hflags = env->hflags;
+    tr_flags = env->tr.flags;
     env->hflags = hidden_flags(cpu);
+    env->tr.flags = task_flags(env);
     turn_x87(env, env->fpstt);
     state = tt_target_save(cpu);
     turn_x87(env, -env->fpstt);
     env->hflags = hflags;
+    env->tr.flags = tr_flags;
     cpu->vcpu_dirty = was_dirty;
     tt_kvm_tsc_forget();
     return state;

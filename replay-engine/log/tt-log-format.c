@@ -65,6 +65,7 @@ static const KindText kind_text[TT_EV_KIND_MAX + 1] = {
     [TT_EV_FINISH] = { "finish", NULL, "how", NULL },
     [TT_EV_SCREEN] = { "screen", "what", "picture", "at" },
     [TT_EV_FRAME] = { "frame", "what", "seq", "bytes" },
+    [TT_EV_TIME] = { "time", "host_ns", "tsc", NULL },
 };
 
 const char *tt_event_kind_name(unsigned kind)

@@ -71,6 +71,8 @@ typedef enum TtEventKind {
     TT_EV_SCREEN = 37,      /* addr=TT_SCREEN_* val=picture aux data: below */
     TT_EV_FRAME = 38,       /* addr=TT_FRAME_* val=sequence aux=bytes of the frame
                                data=see net-tt/tt-frame.h */
+    TT_EV_TIME = 39,        /* addr=host ns since the run began val=the guest's time
+                               stamp counter then */
     TT_EV_KIND_MAX = 63,
 } TtEventKind;
 

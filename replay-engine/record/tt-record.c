@@ -30,6 +30,7 @@
 #include "log/tt-log.h"
 #include "record/tt-flight.h"
 #include "record/tt-record-options.h"
+#include "record/tt-record-time.h"
 #include "record/tt-record-landmark.h"
 #include "record/tt-record-vcpus.h"
 #include "record/tt-rundir.h"
@@ -136,8 +137,9 @@ void tt_record_event(TtEvent *ev)
         unlikely(tt_record_options.unlogged && is_unlogged(ev))) {
         return;
     }
+    tt_record_time_before(ev);
     ev->pos = tt_position();
-    ev->nested = rec.initial ||
+    ev->nested = rec.initial || (ev->kind == TT_EV_TIME && ev->nested) ||
         ((TT_EV_IS_ASYNC(ev->kind) || ev->kind == TT_EV_NOTE ||
           ev->kind == TT_EV_FRAME) && tt_now.device_depth);
     tt_writer_put(ev);
@@ -299,6 +301,7 @@ static bool begin(Error **errp)
     tt_session.live = true;
     tt_session.gave_up = false;
     set_first_digests();
+    tt_record_time_start();
     tt_inputs_start();
     rec.initial = true;
     if (!tt_guard_start(errp)) {
@@ -470,6 +473,9 @@ static bool boundary(CPUState *cpu)
 
 static bool left(CPUState *cpu, int why)
 {
+    if (why == EXCP_HLT && tt_session.live) {
+        tt_record_time();
+    }
     tt_record_tell_turned(cpu);
     return false;
 }

@@ -222,5 +222,6 @@ int tool_disk(const ToolArgs *a);
 int tool_group(const ToolArgs *a);
 int tool_hub(const ToolArgs *a);
 int tool_page(const ToolArgs *a);
+int tool_time(const ToolArgs *a);
 
 #endif

@@ -41,6 +41,11 @@ const ToolCommand tool_commands[] = {
             JSON,
         }, tool_stats,
     }, {
+        "time", { "RUN", "POS" }, false,
+        "Shows what time it was at a position of a recording: the host's, the guest's "
+        "clock\nand the speed, between the two nearest times that are in the log.",
+        { JSON }, tool_time,
+    }, {
         "check", { "RUN" }, false,
         "Reads a whole run and compares its checksums: log, manifest, pages "
         "and\ncheckpoints, marks, disks, and what a branch needs of its parents. It "

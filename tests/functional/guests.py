@@ -111,6 +111,7 @@ GUESTS = {
     'apic': guest(machine=CPU_MAX),
     'cpuid': guest(machine=CPU_MAX),
     'smap': guest(machine=CPU_MAX),
+    'umip': guest(machine=CPU_MAX),
     'selfdma': guest(prepare=prepare_selfdma),
     'fp': guest(),
     'fpenv': guest(),

@@ -10,7 +10,7 @@ import re
 import tarfile
 
 from guests import nested_args, write
-from ttlib import Run, Vm, check
+from ttlib import Run, TestFailure, Vm, check
 
 LEVEL0 = ['-accel', 'tcg,tt-like-hardware=on', '-icount', 'shift=1,sleep=off']
 CPU = 'max,+svm,+npt,+tsc-scale'
@@ -65,12 +65,13 @@ class Job:
     tt = None           # the whole -tt option, in place of one that records
 
     def __init__(self, name, args, options='', limit=60, before='', after='',
-                 accel='kvm', parts=0, last=':', cpu=''):
-        """parts: so many recordings, one after the other, by tt record start; the last
+                 accel='kvm', parts=0, last=':', cpu='', preload=''):
+        """preload: a library of this machine for its QEMU. parts: so many recordings, one after the other, by tt record start; the last
         one lasts to the guest's end, and `last` is shell code that is executed in it:
         `ask COMMAND` asks the monitor."""
         self.name, self.args, self.options = name, list(args), options
         self.parts, self.last = parts, last
+        self.preload = preload
         self.limit, self.before, self.after, self.accel = limit, before, after, accel
         while accel == 'kvm' and '-cpu' in self.args:   # KVM's is tt-v1
             at = self.args.index('-cpu')
@@ -95,7 +96,8 @@ def script_of(job, archive):
 
     words = ' '.join(quoted(PLACE.sub(brought, a)) for a in job.args)
     out = f'/tmp/out/{job.name}'
-    qemu = f'timeout {job.limit} qemu -L /usr/share/qemu -accel {job.accel} {words} '
+    env = f'env LD_PRELOAD={PLACE.sub(brought, job.preload)} ' if job.preload else ''
+    qemu = f'timeout {job.limit} {env}qemu -L /usr/share/qemu -accel {job.accel} {words} '
     if job.parts:
         return (f'{job.before}\nlast()\n{{\n{job.last}\n}}\n'
                 f'in_parts {out} {job.parts} {qemu}-tt ready\n'
@@ -106,8 +108,10 @@ def script_of(job, archive):
             f'echo $? > {out}.status; echo TT-JOB {job.name}\n{job.after}\n')
 
 
-def in_host(work, jobs, timeout=200, memory='2048', machine='pc', more=(), kernel=''):
-    """Does the jobs, in order, in one boot. {name: Run}; each ended with status 0."""
+def in_host(work, jobs, timeout=200, memory='2048', machine='pc', more=(), kernel='',
+            failed=None):
+    """Does the jobs, in order, in one boot. {name: Run}; each ended with status 0, or is
+    left out and gets a sentence in `failed`, if that is given."""
     todo, done = os.path.join(work, 'jobs.tar'), os.path.join(work, 'done.tar')
     with tarfile.open(todo, 'w') as archive:
         text = IN_PARTS + ''.join(script_of(job, archive) for job in jobs)
@@ -127,7 +131,15 @@ def in_host(work, jobs, timeout=200, memory='2048', machine='pc', more=(), kerne
     with tarfile.open(done) as archive:
         archive.extractall(work)
     os.remove(done)
-    return {job.name: finished(work, job, vm) for job in jobs}
+    runs = {}
+    for job in jobs:
+        try:
+            runs[job.name] = finished(work, job, vm)
+        except (TestFailure, OSError) as why:
+            if failed is None:
+                raise
+            failed[job.name] = str(why)
+    return runs
 
 
 def finished(work, job, vm):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Records bare-metal guests and Linux under KVM, replays each, and writes a report.
 
-    scripts/kvm-report [--emulated] [--rounds N] [--linux N] [--out FILE]
+    scripts/kvm-report [--emulated [--boot N]] [--rounds N] [--linux N] [--out FILE]
 
 On a host with VMX or SVM it says what positions are made of there, which guests replay
 exactly, and how long Linux takes with and without -tt. With --emulated the recordings
@@ -12,6 +12,7 @@ import argparse
 import os
 import platform
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -29,16 +30,30 @@ class Report:
     def __init__(self, path):
         self.file = open(path, 'w', encoding='utf-8')
         self.exact = self.failed = 0
+        self.rows = {}
 
     def say(self, text):
         print(text, flush=True)
         self.file.write(f'{text}\n')
         self.file.flush()
 
-    def result(self, name, why=None, more=''):
+    def result(self, name, why=None, more='', landmarks=0, candidates=0):
         self.failed += bool(why)
         self.exact += not why
+        row = self.rows.setdefault(name, [0, 0, 0, 0])
+        row[bool(why)] += 1
+        row[2] += landmarks
+        row[3] += candidates
         self.say(f'{name:<12} {"NOT EXACT: " + why if why else "exact"}{more}')
+
+    def table(self):
+        """What came of each guest in all rounds."""
+        self.say(f'{"guest":<12} {"exact":>6} {"not":>4} {"landmarks":>10} '
+                 f'{"candidates each":>16}')
+        for name, (exact, failed, landmarks, candidates) in self.rows.items():
+            self.say(f'{name:<12} {exact:>6} {failed:>4} {landmarks:>10} '
+                     f'{candidates / max(landmarks, 1):>16.1f}')
+        self.say(f'{self.exact} exact, {self.failed} not')
 
 
 def first_match(path, pattern):
@@ -63,16 +78,22 @@ def cut(why):
     return ' '.join(str(why).split())[:500]
 
 
-def replayed(report, work, run, name, took=''):
+def replayed(report, work, run, name, took='', twice=True):
     """The first replay converts; the second is one like any other."""
     try:
         vm = check_exact(work, run, name=f'{name}-rep', timeout=LIMIT)
-        check_exact(work, run, name=f'{name}-again', timeout=LIMIT)
+        if twice:
+            check_exact(work, run, name=f'{name}-again', timeout=LIMIT)
     except TestFailure as why:
         report.result(name, cut(why), took)
         return
-    found = re.search(r'converted: (.*)', vm.stderr)
-    report.result(name, more=f'; {found[1] if found else ""}{took}')
+    found = re.search(r'converted: (.*?(\d+) landmarks, ([\d.]+) candidates.*)', vm.stderr)
+    if not found:
+        report.result(name, 'it was not converted', took)
+        return
+    n = int(found[2])
+    report.result(name, more=f'; {found[1]}{took}', landmarks=n,
+                  candidates=n * float(found[3]))
 
 
 def linux_args():
@@ -113,17 +134,52 @@ def bare(work, name):
     return job.args
 
 
-def one_round(report, emulated, with_linux):
-    names = [*GUESTS, *(['linux'] if with_linux else [])]
+def names_of(guests, with_linux):
+    return [*guests, *(['linux'] if with_linux else [])]
+
+
+def all_args(work, names):
+    return {n: linux_args() if n == 'linux' else bare(work, n) for n in names}
+
+
+def on_this_host(report, names):
     with tempfile.TemporaryDirectory(prefix='tt-kvm-') as work:
-        args = {n: linux_args() if n == 'linux' else bare(work, n) for n in names}
-        if not emulated:
-            for name in names:
-                on_host(report, work, name, args[name])
-            return
-        jobs = [Job(n, args[n], limit=LIMIT) for n in names]
-        for name, run in in_host(work, jobs, timeout=600).items():
-            replayed(report, work, Run(run.dir, run.serial, run.vm), name)
+        for name, args in all_args(work, names).items():
+            on_host(report, work, name, args)
+
+
+def in_emulated_host(report, first, rounds):
+    """One boot of it; rounds: for each, the guests. Only in the very first round each run
+    is replayed a second time."""
+    with tempfile.TemporaryDirectory(prefix='tt-kvm-') as work:
+        jobs, failed = [], {}
+        for number, names in enumerate(rounds, first):
+            jobs += [Job(f'{n}.{number}', args, limit=LIMIT)
+                     for n, args in all_args(work, names).items()]
+        for name, run in in_host(work, jobs, timeout=600 * len(rounds),
+                                 failed=failed).items():
+            replayed(report, work, Run(run.dir, run.serial, run.vm), name.split('.')[0],
+                     twice=first == 0)
+            shutil.rmtree(run.dir)
+        for name, why in failed.items():
+            report.result(name.split('.')[0], f'not recorded: {cut(why)}')
+
+
+def all_rounds(report, args):
+    n = max(args.rounds, args.linux)
+    rounds = [names_of(GUESTS if i < args.rounds else (), i < args.linux)
+              for i in range(n)]
+    step = args.boot if args.emulated else 1
+    for first in range(0, n, step):
+        last = min(first + step, n)
+        report.say(f'-- round {first + 1}' + (f' to {last}' if last > first + 1 else ''))
+        try:
+            if args.emulated:
+                in_emulated_host(report, first, rounds[first:last])
+            else:
+                on_this_host(report, rounds[first])
+        except TestFailure as why:
+            report.result('the host', cut(why))
 
 
 def main():
@@ -134,6 +190,8 @@ def main():
                    help='rounds with the bare-metal guests (default: 3)')
     p.add_argument('--linux', type=int, default=1,
                    help='rounds with Linux (default: 1)')
+    p.add_argument('--boot', type=int, default=1, metavar='N',
+                   help='with --emulated: rounds in one boot of the host (default: 1)')
     p.add_argument('--out', default=os.path.join(BUILD, 'kvm-report.txt'),
                    help='file for the report (default: build/kvm-report.txt)')
     args = p.parse_args()
@@ -143,13 +201,8 @@ def main():
         return 2
     report = Report(args.out)
     describe(report, args.emulated)
-    for number in range(max(args.rounds, args.linux)):
-        report.say(f'-- round {number + 1}')
-        try:
-            one_round(report, args.emulated, number < args.linux)
-        except TestFailure as why:
-            report.result('the host', cut(why))
-    report.say(f'{report.exact} exact, {report.failed} not')
+    all_rounds(report, args)
+    report.table()
     print(f'The report is {args.out}: please send it to us.')
     return report.failed != 0
 

@@ -8,24 +8,25 @@ import subprocess
 
 from guests import guest_args
 from kvm_host import IN_PARTS, Job, in_host
-from ttlib import (BUILD, Gdb, check, check_exact, end_of, equal, goto_exact, limit,
+from ttlib import (BUILD, REPO, Gdb, check, check_exact, end_of, equal, goto_exact, limit,
                    read_text, replayer, replay, run_tool, stopped_replay)
 
 # kvm_report.py has all guests.
 EXACT = ('hlt', 'smc', 'lines64', 'fp', 'selfdma', 'btflags', 'debug', 'mmiox', 'window',
          'quiet')
-# The time stamp counter may not go back, recorded or not. (It did where the vCPU runs on
-# while another CPU stops QEMU's count; the emulated host does not show that.)
-STOPS = '\n'.join(['ask stop', 'ask cont'] * 2 + ['ask "tt record stop"'] +
-                  ['ask stop', 'ask cont'] * 4 + ['ask nmi'])
+# The time stamp counter may not go back, recorded or not. QEMU stops its count before the
+# vCPU has left guest code, and late_kick.c makes that 2 ms.
+LATE = ['> /tmp/late', 'ask stop', 'rm /tmp/late', 'ask cont']
+STOPS = '\n'.join(LATE + ['ask "tt record stop"'] + LATE * 2 + ['ask nmi'])
 # Recorded in parts: {guest: (append, parts, what is done in the last one)}. Their
 # rounds last several times as long as the parts before the last one, which lasts to their
 # end. A tick of hlt is mostly on its way where one of its parts begins.
 PARTS = {'fp': ('rounds=20000', 3, ':'), 'selfdma': ('rounds=120', 3, ':'),
          'hlt': ('hz=8000 rounds=100 nmis=1', 8, 'ask nmi'),
          'quiet': ('rounds=1 nmis=1', 1, 'ask nmi'),
-         'smap': ('nmis=1', 3, 'ask nmi'), 'tsc': ('p=0 nmis=1', 2, STOPS)}
-CPUS = {'smap': ',+smap'}
+         'smap': ('nmis=1', 3, 'ask nmi'), 'umip': ('nmis=1', 3, 'ask nmi'),
+         'tsc': ('p=0 nmis=1', 2, STOPS)}
+CPUS = {'smap': ',+smap', 'umip': ',+umip'}
 NO_CHAINS = ['-d', 'nochain']   # each block is looked up
 
 
@@ -112,10 +113,18 @@ def test_guests(work):
     print(f'{landmarks} landmarks in {len(runs)} guests')
 
 
+def late_kick(work):
+    library = os.path.join(work, 'late_kick.so')
+    run_tool('cc', '-shared', '-fPIC', '-O2', '-o', library,
+             os.path.join(REPO, 'tests/functional/late_kick.c'), '-ldl')
+    return library
+
+
 def recorded_in_parts(work, *names):
     """What check_parts says of each guest, and the runs."""
     jobs = [Job(name, guest_args(work, name, PARTS[name][0]), parts=PARTS[name][1],
-                last=PARTS[name][2], cpu=CPUS.get(name, '')) for name in names]
+                last=PARTS[name][2], cpu=CPUS.get(name, ''),
+                preload=late_kick(work) if name == 'tsc' else '') for name in names]
     runs = in_host(work, jobs, timeout=90)
     seen = {}
     for name, run in runs.items():
@@ -146,8 +155,9 @@ def test_interrupts(work):
 
 @limit(100)
 def test_state(work):
-    """The same with SMAP on, and with a time stamp counter that never goes back."""
-    recorded_in_parts(work, 'smap', 'tsc')
+    """The same with SMAP on, with UMIP on, and with a time stamp counter that never goes
+    back."""
+    recorded_in_parts(work, 'smap', 'umip', 'tsc')
 
 
 def packet(text):
@@ -191,9 +201,11 @@ def test_refusals(work):
     are breakpoints; the VM goes on. Options that KVM cannot serve are refused, and so
     is an instruction that neither it nor TCG can execute."""
     insert = [packet('Z0,300000,1'), packet('Z1,300000,1'), packet('Z2,300000,1')]
+    where = packet('p10')       # RIP
     goes_on = f"printf '{packet('c')}' > /tmp/gdb.in"
     steps = [
-        gdb_says(STOP, *insert, packet('vCont;s:p1.1')), goes_on,
+        gdb_says(STOP, *insert, where, packet('vCont;s:p1.1'), packet('s'), where),
+        goes_on,
         'ask "tt record stop"', 'ask stop', gdb_says(insert[0]),
         'ask "tt record start /tmp/out/no"', gdb_says(packet('z0,300000,1'), insert[1]),
         'ask "tt record start /tmp/out/no"', gdb_says(packet('z1,300000,1')), goes_on,
@@ -206,9 +218,12 @@ def test_refusals(work):
                 last=STUCK)]
     run = in_host(work, jobs, timeout=60)['hlt']
     said = read_text(os.path.join(work, 'hlt.gdb'))
+    places = re.findall(r'\$([0-9a-f]{16})#', said)
+    check(len(places) == 2 and places[0] == places[1], f'a step moves the VM: {places}')
+    said = said.replace(places[0], 'RIP')
     equal(re.findall(r'\$([^#]*)#', re.sub(r'T05[^#]*', 'T05', said)),
-          ['T02thread:01;', 'E22', 'E22', 'E22', 'T05', 'T02thread:01;', 'OK', 'OK', 'OK',
-           'OK', 'W00'], 'what gdb got')
+          ['T02thread:01;', 'E22', 'E22', 'E22', 'RIP', 'T05', 'T05', 'RIP',
+           'T02thread:01;', 'OK', 'OK', 'OK', 'OK', 'W00'], 'what gdb got')
     log = read_text(os.path.join(work, 'hlt.log'))
     equal(log.count('gdb cannot set breakpoints or watchpoints'), 1, 'warnings')
     equal(log.count('Error: gdb has breakpoints or watchpoints in this VM'), 2, 'refusals')

@@ -228,6 +228,14 @@ def accepted():
         event(38, 0, addr=1, val=9, aux=98,
               data=struct.pack('<QI16sQ', 78, 3, b'r' * 16, 4711)),
         pl=struct.pack('<QI16sQ', 78, 3, b'r' * 16, 4711), n_events=2, end=5)
+    # Nested in an access, and around a halt at 400.
+    yield 'times', one(
+        event(39, 100, addr=10 ** 6, val=5000, nested=1) + event(1, 0, size=1) +
+        event(5, 50, val=6100) + event(39, 150, addr=2 * 10 ** 6, val=9000, nested=1) +
+        event(2, 0, size=1) + event(39, 100, addr=10 ** 6, val=10000) +
+        event(39, 0, addr=5 * 10 ** 6, val=15000) + event(17) +
+        event(39, 100, addr=10 ** 6, val=16000, nested=1) + event(1, 0, size=1),
+        n_events=10, end=501)
     yield 'unknown-annotation', one(
         event(63, 7, size=8, addr=1, val=2, data=b'from the future') +
         event(1, 0, size=1), n_events=2, end=7)

@@ -151,6 +151,34 @@ def test_log_selects(work):
     check(got == want[:7], 'limited')
 
 
+def test_time_lies_between_two(work):
+    """The nearest times at or before a position and after it, one of which may be the
+    guest's look at its counter; around a halt there are two, and what lies before it does
+    not get its time."""
+    run = make_run(work, golden('times'))
+    for pos, ns, tsc, earlier, later in (
+            (100, 1000000, 5000, 100, 150), (125, 1275000, 5550, 100, 150),
+            (150, 1550000, 6100, 150, 300), (225, 2275000, 7550, 150, 300), (300, 3000000, 9000, 300, 400),
+            (399, 3990000, 9990, 300, 400), (400, 9000000, 15000, 400, 501),
+            (451, 9504950, 15504, 400, 501)):
+        got = json.loads(tt('time', run, str(pos), '--json').stdout)
+        check((got['host_ns'], got['tsc'], got['earlier']['position'],
+               got['later']['position']) == (ns, tsc, earlier, later), f'{pos}: {got}')
+        check(('read' in got) == (pos >= 150), f'{got}')
+    check(got['read'] == {'position': 150, 'tsc': 6100}, f'{got}')
+    got = json.loads(tt('time', run, '501', '--json').stdout)
+    check(got['later'] is None and got['host_ns'] == 10000000, f'{got}')
+    text = tt('time', run, '350').stdout
+    check('0.003500 s' in text and '10000.00 ns an instruction' in text, text)
+    text = tt('time', run, '501').stdout
+    check('or later' in text and 'the log has no later time' in text, text)
+    check('outside of the run' in tt('time', run, '502', status=1).stderr, 'no refusal')
+    os.makedirs(os.path.join(work, 'old'))
+    old = make_run(os.path.join(work, 'old'), golden('three-segments'))
+    got = json.loads(tt('time', old, '9', '--json').stdout)
+    check('tsc' not in got and got['host_ns'] == 692, f'{got}')
+
+
 def test_stats_accounts_for_every_byte(work):
     for seed in (BIG_LOG, 5, 6):
         where = os.path.join(work, str(seed))
@@ -269,6 +297,7 @@ def test_wrong_usage_is_told_from_a_problem(work):
                                           '--limit', '2'),
                  ('stats', '--from', '1', run), ('info', ''),
                  ('info', run, '--json=1'), ('--json', 'info', run),
+                 ('time', run), ('time', run, 'x'),
                  ('verify', run, '-j', '0'), ('verify', run, '-j', 'x'),
                  ('pack', run), ('pack', run, 'f', '--scrub', '--with-host'),
                  ('unpack', run), ('branch', run), ('branch', '--at', '1'),
@@ -283,7 +312,8 @@ def test_wrong_usage_is_told_from_a_problem(work):
 
 COMMANDS = ('info', 'log', 'stats', 'check', 'verify', 'find', 'pack', 'unpack',
             'branch', 'trace', 'branches', 'compare-traces',
-            'disk', 'page', 'group', 'hub', 'run-plugin', 'term')
+            'disk', 'page', 'group', 'hub', 'run-plugin', 'term',
+            'time')
 
 
 def completed(work, *words):

@@ -1,0 +1,100 @@
+/*
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Guest "umip": user code may not read the system's registers (CR4.UMIP).
+ *
+ * A recording that begins in it must know that. Needs a CPU with UMIP. Options:
+ * rounds=N (300), nmis=N (0): go on until so many NMIs came.
+ */
+#include "rt.h"
+
+const char guest_name[] = "umip";
+
+enum { PROTECTION = 13, CALL = 4, USER_CODE = 0x18, USER_DATA = 0x20, TASK = 0x28,
+       RING3 = 3, KERNEL_CODE = 8, KERNEL_DATA = 0x10, CR4_UMIP = 1 << 11,
+       REFUSED = 0x5eed };
+
+static u32 tss[26], rounds, wanted, faults;
+u32 umip_esp;
+extern u8 umip_behind[], umip_back[];
+static u8 kernel_stack[4096] ALIGNED(16), user_stack[4096] ALIGNED(16);
+static u64 gdt[6] = { 0, 0x00cf9a000000ffff, 0x00cf92000000ffff, 0x00cffa000000ffff,
+                      0x00cff2000000ffff };
+
+static void on_fault(struct rt_frame *f)
+{
+    fold(f->err);
+    f->eax = REFUSED;
+    f->eip = (u32)umip_behind;
+    if (++faults >= rounds && rt_nmis >= wanted) {
+        f->eip = (u32)umip_back;
+        f->cs = KERNEL_CODE;
+    }
+}
+
+static void on_call(struct rt_frame *f)
+{
+    rt_fail("user code reads CR0", f->eax);
+}
+
+static void load_tables(void)
+{
+    struct { u16 limit; u32 base; } __attribute__((packed)) pointer = { sizeof gdt - 1, (u32)gdt };
+    u64 base = (u32)tss;
+
+    tss[1] = (u32)(kernel_stack + sizeof kernel_stack);
+    tss[2] = KERNEL_DATA;
+    gdt[5] = (sizeof tss - 1) | (base & 0xffffff) << 16 | 0x89ull << 40 |
+        (base >> 24) << 56;
+    __asm__ volatile("lgdt %0\n\t" "ltr %w1" :: "m"(pointer), "r"(TASK) : "memory");
+}
+
+static void user_code(void)
+{
+    __asm__ volatile("1: smsw %%eax\n\t"
+                     ".globl umip_behind\n" "umip_behind:\n\t"
+                     "cmp %0, %%eax\n\t"
+                     "je 1b\n\t"
+                     "int %1" :: "i"(REFUSED), "i"(CALL) : "eax", "cc");
+}
+
+static void run_user_code(void)
+{
+    __asm__ volatile(
+        "push %%ebp\n\t"
+        "mov %%esp, umip_esp\n\t"
+        "mov %0, %%eax\n\t"
+        "mov %%eax, %%ds\n\t"
+        "mov %%eax, %%es\n\t"
+        "push %0\n\t"
+        "push %1\n\t"
+        "pushf\n\t"
+        "push %2\n\t"
+        "push %3\n\t"
+        "iret\n\t"
+        ".globl umip_back\n"
+        "umip_back:\n\t"
+        "mov umip_esp, %%esp\n\t"
+        "pop %%ebp\n\t"
+        :: "i"(USER_DATA | RING3), "i"(user_stack + sizeof user_stack),
+        "i"(USER_CODE | RING3), "i"(user_code)
+        : "eax", "ebx", "ecx", "edx", "esi", "edi", "cc", "memory");
+}
+
+void main(void)
+{
+    u32 cr4;
+
+    rounds = option("rounds", 300);
+    wanted = option("nmis", 0);
+    load_tables();
+    rt_on(PROTECTION, on_fault, GATE_INTR);
+    rt_on(CALL, on_call, GATE_INTR | RING3 << 5);
+    __asm__ volatile("mov %%cr4, %0" : "=r"(cr4));
+    __asm__ volatile("mov %0, %%cr4" :: "r"(cr4 | CR4_UMIP) : "memory");
+    put_str("ready\n");
+    rt_timer(500);
+    run_user_code();
+    rt_timer_off();
+    fold(faults);
+}
