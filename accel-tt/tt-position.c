@@ -28,11 +28,41 @@ void tt_position_reset(void)
     tt_now = (TtPosition) TT_POSITION_START;
 }
 
+/* Sync points count anew from some positions: how many of these are not after @pos? */
+static unsigned n_starts(uint64_t pos)
+{
+    const TtManifest *m = &tt_session.manifest;
+    unsigned low = 0, high = m->n_sync_starts;
+
+    while (low < high) {
+        unsigned middle = low + (high - low) / 2;
+
+        if (m->sync_starts[middle] <= pos) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+uint64_t tt_last_sync_point(uint64_t pos)
+{
+    const TtManifest *m = &tt_session.manifest;
+    unsigned n = n_starts(pos);
+    uint64_t start = n ? m->sync_starts[n - 1] : 0;
+
+    return m->sync_interval ? pos - (pos - start) % m->sync_interval : start;
+}
+
 uint64_t tt_next_sync_point(uint64_t pos)
 {
-    uint64_t step = tt_session.manifest.sync_interval;
+    const TtManifest *m = &tt_session.manifest;
+    unsigned n = n_starts(pos);
+    uint64_t next = m->sync_interval ? tt_last_sync_point(pos) + m->sync_interval :
+        UINT64_MAX;
 
-    return step ? (pos / step + 1) * step : UINT64_MAX;
+    return n < m->n_sync_starts ? MIN(next, m->sync_starts[n]) : next;
 }
 
 static void __attribute__((constructor)) take_part_in_worlds(void)

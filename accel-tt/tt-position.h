@@ -29,8 +29,11 @@ extern TtPosition tt_now;
 uint64_t tt_position(void);
 /* As in a new process. */
 void tt_position_reset(void);
-/* Next multiple of the run's sync interval after @pos. */
+/* Multiples of the run's sync interval, from the start or from the last of the
+ * positions at which they count anew (TtManifest): the next one after @pos, and the last
+ * one that is not. */
 uint64_t tt_next_sync_point(uint64_t pos);
+uint64_t tt_last_sync_point(uint64_t pos);
 
 static inline void tt_fold_output(const TtEvent *ev)
 {

@@ -89,6 +89,11 @@ typedef struct TtVcpuBackend {
     /* A recording begins: what else a replay must know of the vCPU is logged. May be
      * NULL. */
     void (*begin)(struct CPUState *cpu);
+    /* With counts_exits: the vCPU stands outside guest code, and a landmark says where.
+     * False: none can. */
+    bool (*place)(struct CPUState *cpu);
+    /* Its state was logged anew: so is what else a replay must know that begins here. */
+    void (*renew)(struct CPUState *cpu);
     /* The mode (TT_OFF, ...) has changed, the vCPU is stopped: nothing that was made
      * for the mode before is used again. */
     void (*mode_changed)(struct CPUState *cpu);

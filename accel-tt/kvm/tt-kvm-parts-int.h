@@ -59,6 +59,8 @@ void tt_kvm_tsc_init(void);
 /* It stands still where this host can do that, from here to the end of the recording. */
 void tt_kvm_tsc_begin(CPUState *cpu);
 void tt_kvm_tsc_end(CPUState *cpu);
+/* The log says once more where it stands. */
+void tt_kvm_tsc_log(void);
 /* Others may have set it. */
 void tt_kvm_tsc_forget(void);
 bool tt_kvm_tsc_is_frozen(void);

@@ -121,6 +121,13 @@ static void log_value(uint64_t value)
     tsc.set_at = UINT64_MAX;
 }
 
+void tt_kvm_tsc_log(void)
+{
+    if (tsc.on) {
+        log_value(tsc.value);
+    }
+}
+
 void tt_kvm_tsc_begin(CPUState *cpu)
 {
     int khz = kvm_vcpu_ioctl(cpu, KVM_GET_TSC_KHZ);

@@ -322,6 +322,24 @@ static bool settle(CPUState *cpu, int *why)
     return true;
 }
 
+static bool place_here(CPUState *cpu)
+{
+    TtLandmark place;
+
+    if (!kv.exact || !kv.is_complete || cpu->halted || cpu->vcpu_dirty ||
+        !tt_kvm_place(cpu, &place)) {
+        return false;
+    }
+    tt_ops->placed(cpu, &place);
+    return true;
+}
+
+static void renew(CPUState *cpu)
+{
+    tt_kvm_log_tpr(cpu);
+    tt_kvm_tsc_log();
+}
+
 static int turns(CPUState *cpu)
 {
     int why = TT_KVM_GO_ON;
@@ -405,7 +423,7 @@ static const TtVcpuBackend backend = {
     .fingerprint = tt_kvm_fingerprint,
     .flush = flush, .turn_to = turn_to, .deliver = deliver,
     .mode_changed = mode_changed, .can_begin = tt_kvm_can_begin,
-    .refusal = tt_kvm_refusal,
+    .refusal = tt_kvm_refusal, .place = place_here, .renew = renew,
     .hold_us = TT_KVM_HOLD_US, .kick = kick,
 };
 

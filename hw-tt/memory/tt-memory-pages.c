@@ -20,6 +20,13 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+/* A landmark has listed them, and no checkpoint since: a bit for each page. */
+static struct {
+    unsigned long *bits;
+    uint64_t n;                 /* bits that there are */
+    size_t n_set;
+} listed;
+
 /* The dirty pages of @b, appended to @out. */
 static void find_dirty(const DirtyMemoryBlocks *map, const TtBlock *b, GArray *out)
 {
@@ -80,7 +87,7 @@ static size_t count_block(const DirtyMemoryBlocks *map, const TtBlock *b)
 size_t tt_memory_count_dirty(void)
 {
     const DirtyMemoryBlocks *map;
-    size_t n = 0;
+    size_t n = listed.n_set;
 
     RCU_READ_LOCK_GUARD();
     map = qatomic_rcu_read(&ram_list.dirty_memory[DIRTY_MEMORY_TT]);
@@ -90,7 +97,7 @@ size_t tt_memory_count_dirty(void)
     return n;
 }
 
-uint64_t *tt_memory_collect_dirty(size_t *n)
+static GArray *collect(void)
 {
     GArray *out = g_array_new(false, false, sizeof(uint64_t));
 
@@ -99,6 +106,55 @@ uint64_t *tt_memory_collect_dirty(size_t *n)
     }
     for (unsigned i = 0; i < tt_memory_n_made(); i++) {
         collect_block(tt_memory_block(i), out);
+    }
+    return out;
+}
+
+/* ---- two who collect ---- */
+
+static void list(const GArray *pages)
+{
+    uint64_t n = tt_memory_n_pages();
+
+    if (n > listed.n) {
+        listed.bits = g_realloc(listed.bits, BITS_TO_LONGS(n) * sizeof(long));
+        bitmap_clear(listed.bits, listed.n, n - listed.n);
+        listed.n = n;
+    }
+    for (guint i = 0; i < pages->len; i++) {
+        listed.n_set += !test_and_set_bit(g_array_index(pages, uint64_t, i),
+                                          listed.bits);
+    }
+}
+
+/* Moves them to @out, which is empty. */
+static void take_listed(GArray *out)
+{
+    for (uint64_t i = find_first_bit(listed.bits, listed.n); i < listed.n;
+         i = find_next_bit(listed.bits, listed.n, i + 1)) {
+        g_array_append_val(out, i);
+    }
+    bitmap_clear(listed.bits, 0, listed.n);
+    listed.n_set = 0;
+}
+
+uint64_t *tt_memory_list_dirty(size_t *n)
+{
+    GArray *out = collect();
+
+    list(out);
+    *n = out->len;
+    return (uint64_t *)g_array_free(out, false);
+}
+
+uint64_t *tt_memory_collect_dirty(size_t *n)
+{
+    GArray *out = collect();
+
+    if (listed.n_set) {
+        list(out);
+        g_array_set_size(out, 0);
+        take_listed(out);
     }
     *n = out->len;
     return (uint64_t *)g_array_free(out, false);

@@ -38,6 +38,9 @@ GByteArray *tt_memory_blocks_save(void);
 bool tt_memory_map_load(TtMapState *ms, const TtCpState *s, Error **errp);
 /* Pages written since the last call (or since start), ascending. */
 uint64_t *tt_memory_collect_dirty(size_t *n);
+/* The same for another one who collects: since the last call of either; the next
+ * tt_memory_collect_dirty returns these pages, too. */
+uint64_t *tt_memory_list_dirty(size_t *n);
 size_t tt_memory_count_dirty(void);     /* collects none; 1 us per 100 MiB */
 void tt_memory_mark_dirty(uint64_t page);
 /* Nobody watched until now: dirty is what may be other than zero. */

@@ -77,8 +77,8 @@ static bool may_act(const TtCheckpointerTask *t, bool *busy, Error **errp)
         return false;
     }
     if (tt_backend->counts_exits) {
-        error_setg(errp, "a recording under KVM has no checkpoints: end it and replay "
-                   "the run");
+        error_setg(errp, "under KVM checkpoints are made by the recording alone: end it "
+                   "and replay the run");
         return false;
     }
     if (!tt_is_live(errp)) {

@@ -6,10 +6,10 @@
  * store (tt-cpstore.c), a thread of its own, stores them.
  *
  *   sync point, and it is time --> leave cpu_exec --+
- *                                                   +--> copy pages and state --> store
+ *   KVM: it is time, a place for a landmark --------+--> copy pages and state --> store
  *   the user asks --> VM stopped -------------------+
  *
- * Those on time stand at sync points, as those of a replay do. One job is under way at
+ * Those on time stand at sync points, as those of a replay do, or at landmarks. One job is under way at
  * a time: a slow disk makes checkpoints rarer, not the VM slower. When storing fails for
  * good, the recording goes on without more of them.
  */
@@ -17,6 +17,7 @@
 #include "checkpoint/tt-checkpointer.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-token.h"
+#include "accel-tt/tt-vcpus.h"
 #include "checkpoint/tt-cpdisks.h"
 #include "checkpoint/tt-cpfiles.h"
 #include "checkpoint/tt-cplist.h"
@@ -326,8 +327,27 @@ static void take_urgently(CPUState *cpu)
     }
 }
 
+/* Under KVM: a replay finds a landmark again, and begins with what follows it. */
+static void take_at_landmark(CPUState *cpu)
+{
+    uint32_t job;
+
+    if (!kp.on || !tt_session.live || !is_due() || is_the_users() ||
+        tt_cpstore_is_busy() || is_in_trouble() || (!tt_cptake_has_room(&job) && job) ||
+        !tt_backend->place(cpu)) {
+        return;
+    }
+    tt_checkpointer_take(cpu, 0, (TtBytes) { 0 }, &job);
+    tt_record_renew();
+    tt_backend->renew(cpu);
+}
+
 static void turned(CPUState *cpu)
 {
+    if (tt_backend->counts_exits) {
+        take_at_landmark(cpu);
+        return;
+    }
     if (kp.urgent) {
         take_urgently(cpu);
         return;

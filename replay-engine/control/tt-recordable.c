@@ -113,21 +113,17 @@ const char *tt_unrecordable_machine(MachineState *ms)
 /* KVM cannot take a vCPU back: options that need that are refused. */
 const char *tt_kvm_unrecordable(TtRecordOptions *opt)
 {
-    bool wants_checkpoints = opt->has_interval && opt->checkpoint_interval_ms;
     bool is_full = opt->full && opt->full_is_given;
 
     opt->full = false;
-    opt->checkpoint_interval_ms = 0;
-    return opt->window_ns ? "last= needs checkpoints, which cannot be taken under KVM yet: "
-        "leave it out, or record with -accel tcg" :
-        wants_checkpoints ? "checkpoint-interval= needs checkpoints, which cannot be "
-        "taken under KVM yet: leave it out, or record with -accel tcg" :
+    return opt->window_ns ? "last= does not work under KVM yet: leave it out, or record with "
+        "-accel tcg" :
         opt->names_reads ? "disk-reads=store works with -accel tcg only: leave it out, or "
         "record with that" :
-        opt->undo ? "undo=console needs checkpoints, which cannot be taken under KVM yet: "
+        opt->undo ? "undo=console needs full checkpoints, which cannot be taken under KVM "
+        "yet: leave it out, or record with -accel tcg" :
+        is_full ? "full=on needs full checkpoints, which cannot be taken under KVM yet: "
         "leave it out, or record with -accel tcg" :
-        is_full ? "full=on needs checkpoints, which cannot be taken under KVM yet: leave "
-        "it out, or record with -accel tcg" :
         opt->guard ? "guard=on works with -accel tcg only: leave it out, or record with "
         "that" : NULL;
 }

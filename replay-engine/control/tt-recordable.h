@@ -22,7 +22,7 @@ bool tt_can_record(Error **errp);
 char *tt_unrecordable_device(void);
 struct MachineState;
 const char *tt_unrecordable_machine(struct MachineState *ms);
-/* The same for options under KVM; no checkpoints are taken there. */
+/* The same for options under KVM. */
 const char *tt_kvm_unrecordable(TtRecordOptions *opt);
 extern const char tt_no_icount[];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The names of a run's files, and the process that converts it. */
+/* The names of a run's files, and who may change them. */
 #include "qemu/osdep.h"
 #include "convert/tt-convert-files.h"
 #include "convert/tt-convert.h"
@@ -12,8 +12,6 @@
 #include "qapi/error.h"
 #include "qemu/error-report.h"
 #include <sys/file.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 char *tt_convert_path(const char *name)
 {
@@ -38,32 +36,67 @@ static bool move(const char *from, const char *to, Error **errp)
     return true;
 }
 
+static void discard(const char *name)
+{
+    g_autofree char *path = tt_convert_path(name);
+
+    unlink(path);
+}
+
+static void discard_parts(void)
+{
+    GDir *dir = g_dir_open(tt_session.dir, 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        if (g_str_has_prefix(name, TT_CONVERT_PART)) {
+            discard(name);
+        }
+    }
+    if (dir) {
+        g_dir_close(dir);
+    }
+}
+
 /* ---- who may ---- */
 
 /* The log of exits itself is locked: it stays, under another name in the end. A file
  * system that cannot lock says nothing. */
+static int lock_fd = -1;
+
 bool tt_convert_lock(Error **errp)
 {
-    static int fd = -1;
     struct stat ours, there;
     g_autofree char *path = NULL;
 
     do {
         g_free(path);
         path = tt_convert_path(exists(TT_CONVERT_EXITS) ? TT_CONVERT_EXITS : "log");
-        close(fd);
-        fd = qemu_open_old(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-        if (fd < 0 || fstat(fd, &ours) || !S_ISREG(ours.st_mode)) {
+        close(lock_fd);
+        lock_fd = qemu_open_old(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+        if (lock_fd < 0 || fstat(lock_fd, &ours) || !S_ISREG(ours.st_mode)) {
             return true;            /* who reads it says why */
         }
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+        if (flock(lock_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
             error_setg(errp, "another process is converting '%s': wait for it to "
                        "finish", tt_printable(tt_session.dir));
             return false;
         }
-    } while (fstat(fd, &ours) == 0 && stat(path, &there) == 0 &&
+    } while (fstat(lock_fd, &ours) == 0 && stat(path, &there) == 0 &&
              ours.st_ino != there.st_ino);      /* it got its new name meanwhile */
     return true;
+}
+
+void tt_convert_unlock(void)
+{
+    close(lock_fd);
+    lock_fd = -1;
+}
+
+/* The run stays locked for as long as a process lives that converts a part. */
+void tt_convert_lock_inherit(void)
+{
+    fcntl(lock_fd, F_SETFD, 0);
 }
 
 bool tt_convert_is_possible(Error **errp)
@@ -97,6 +130,10 @@ bool tt_convert_install(Error **errp)
     TtManifest m = { 0 };
     TtDiag diag;
 
+    if (!exists(TT_CONVERT_EXITS)) {            /* the recorder's have other positions */
+        discard("checkpoints");
+        discard("pages");
+    }
     if ((!exists(TT_CONVERT_EXITS) && !move("log", TT_CONVERT_EXITS, errp)) ||
         (exists(TT_CONVERT_NEW) && !move(TT_CONVERT_NEW, "log", errp)) ||
         (exists(TT_CONVERT_PAGES) && !move(TT_CONVERT_PAGES, "pages", errp)) ||
@@ -105,6 +142,7 @@ bool tt_convert_install(Error **errp)
         return false;
     }
     unlink(point);
+    discard_parts();
     if (tt_manifest_load(path, &m, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
@@ -117,14 +155,29 @@ bool tt_convert_install(Error **errp)
     return !*errp;
 }
 
-/* ---- what is not whole ---- */
-
-static void discard(const char *name)
+bool tt_convert_install_parts(const uint64_t *starts, unsigned n, Error **errp)
 {
-    g_autofree char *path = tt_convert_path(name);
+    g_autofree char *path = tt_convert_path("manifest");
+    TtManifest m = { 0 };
+    TtDiag diag;
 
-    unlink(path);
+    if (tt_manifest_load(path, &m, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    g_free(m.sync_starts);
+    m.sync_starts = g_memdup2(starts, n * sizeof(*starts));
+    m.n_sync_starts = n;
+    m.features &= ~TT_FEATURE_SYNC_STARTS;
+    m.features |= n ? TT_FEATURE_SYNC_STARTS : 0;
+    if (tt_manifest_save(&m, path, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+    }
+    tt_manifest_cleanup(&m);
+    return !*errp && tt_convert_install(errp);
 }
+
+/* ---- what is not whole ---- */
 
 void tt_convert_discard_points(void)
 {
@@ -150,80 +203,4 @@ void tt_convert_discard_unfinished(bool is_wrong)
     if (is_wrong || !tt_convert_has_point()) {
         tt_convert_discard_all();
     }
-}
-
-/* ---- the process ---- */
-
-static bool is_needed(void)
-{
-    g_autofree char *path = tt_convert_path("manifest");
-    TtManifest m = { 0 };
-    TtDiag diag;
-    bool is_needed = tt_manifest_load(path, &m, &diag) == TT_OK &&
-        m.features & TT_FEATURE_EXITS;
-
-    tt_manifest_cleanup(&m);
-    return is_needed;
-}
-
-static bool run_converter(bool again, Error **errp)
-{
-    g_auto(GStrv) words = g_strsplit(tt_session.dir, ",", -1);
-    g_autofree char *escaped = g_strjoinv(",,", words);
-    g_autofree char *option = g_strdup_printf("convert,dir=%s", escaped);
-    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
-    char *argv[] = { self, (char *)"-tt", option, (char *)"-display", (char *)"none",
-                     (char *)"-serial", (char *)"null", (char *)"-monitor",
-                     (char *)"none", NULL };
-    int status;
-    pid_t pid;
-
-    pid = self ? fork() : -1;
-    if (pid < 0) {
-        error_setg(errp, "cannot start the process that converts the run: %s",
-                   strerror(errno));
-        return false;
-    }
-    if (!pid) {
-        int null = open("/dev/null", O_RDWR);
-
-        prctl(PR_SET_PDEATHSIG, SIGTERM);
-        dup2(null, 0);
-        dup2(null, 1);
-        execv(self, argv);
-        _exit(127);
-    }
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (is_needed()) {          /* whatever the status: it may have been told to end */
-        if (WIFEXITED(status) && WEXITSTATUS(status) == TT_CONVERT_AGAIN && !again) {
-            return run_converter(true, errp);   /* there is nothing to go on from */
-        }
-        if (tt_convert_lock(NULL)) {
-            tt_convert_discard_unfinished(false);
-        }
-        if (WIFSIGNALED(status)) {
-            error_setg(errp, "the run was recorded under KVM, and the process that "
-                       "converts it was killed by signal %d (%s): replay it again",
-                       WTERMSIG(status), strsignal(WTERMSIG(status)));
-        } else {
-            error_setg(errp, "the run was recorded under KVM and could not be converted "
-                       "for replay; the reason is above");
-        }
-        return false;
-    }
-    return true;
-}
-
-bool tt_convert_if_needed(Error **errp)
-{
-    if (!is_needed()) {
-        return true;                /* or whoever opens it says what is wrong */
-    }
-    if (tt_convert_is_installing()) {
-        return tt_convert_lock(errp) && (!is_needed() || tt_convert_install(errp));
-    }
-    error_printf("tt: %s was recorded under KVM: it is converted for replay, once\n",
-                 tt_printable(tt_session.dir));
-    return run_converter(false, errp);
 }

@@ -10,6 +10,7 @@
 #define TT_CONVERT_CHECKPOINTS "checkpoints.new"
 #define TT_CONVERT_POINT "point.new"    /* the last of them */
 #define TT_CONVERT_POINT_PART "point-part.new"
+#define TT_CONVERT_PART "part-"         /* and its first checkpoint, .new or .done */
 #define TT_CONVERT_AGAIN 75             /* exit status: a new process is to begin anew */
 
 /* Of a file of tt_session.dir; g_free. */
@@ -17,10 +18,15 @@ char *tt_convert_path(const char *name);
 /* This process converts the run; until it ends no other does. False: *errp, another
  * does it now. */
 bool tt_convert_lock(Error **errp);
+void tt_convert_unlock(void);
+/* In a new process: it holds the lock, too. */
+void tt_convert_lock_inherit(void);
 /* The manifest and the log of exits are open, and it can begin. False: *errp. */
 bool tt_convert_is_possible(Error **errp);
 /* log.new is whole: the names change. May be called again after it was cut. */
 bool tt_convert_install(Error **errp);
+/* The same; sync points count anew from @starts, of which there are @n. */
+bool tt_convert_install_parts(const uint64_t *starts, unsigned n, Error **errp);
 /* What a conversion has made so far goes; or what there is to go on from alone. */
 void tt_convert_discard_all(void);
 void tt_convert_discard_points(void);

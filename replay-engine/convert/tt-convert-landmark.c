@@ -75,7 +75,7 @@ void tt_convert_set_tables(TtBytes bits)
     memcpy(tables, bits.data, BITS_TO_LONGS(n_tables) * sizeof(long));
 }
 
-static bool is_table(uint64_t page)
+bool tt_convert_is_table(uint64_t page)
 {
     return page < n_tables && test_bit(page, tables);
 }
@@ -91,7 +91,7 @@ static bool is_page_equal(const TtLandmark *p, uint32_t i)
     }
     tt_landmark_hash(&now, tt_memory_page(NULL, want.page));
     return now.hash == want.hash ||
-        (now.table_hash == want.table_hash && is_table(want.page));
+        (now.table_hash == want.table_hash && tt_convert_is_table(want.page));
 }
 
 static bool is_ram_equal(const TtLandmark *p)
@@ -231,7 +231,7 @@ char *tt_convert_hunt_text(void)
 
         g_string_append_printf(s, "; then page %" PRIu32 " differed, of %" PRIu32
                                " written ones%s", page, hunt.want.n_pages,
-                               is_table(page) ? ", a page table" : "");
+                               tt_convert_is_table(page) ? ", a page table" : "");
     }
     return g_string_free(s, false);
 }

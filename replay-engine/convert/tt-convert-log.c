@@ -13,6 +13,7 @@
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "convert/tt-convert-files.h"
+#include "tt-convert-part-int.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "io/tt-io.h"
 #include "log/tt-log.h"
@@ -76,21 +77,37 @@ static void seal(bool last)
     }
 }
 
+static char *new_path(void)
+{
+    g_autofree char *name = tt_convert_part_is_on() ?
+        tt_convert_part_name(tt_convert_part_from(), false) : g_strdup(TT_CONVERT_NEW);
+
+    return tt_convert_path(name);
+}
+
 /* However this process ends, but by SIGKILL: what it could not finish is begun anew by
  * the next one, and its room on the disk is free until then. */
 static void remove_unfinished(void)
 {
-    if (!out.is_whole) {
+    g_autofree char *path = new_path();
+
+    if (!out.is_whole && tt_convert_part_is_on()) {
+        unlink(path);
+    } else if (!out.is_whole) {
         tt_convert_discard_unfinished(tt_replayer.diverged);
     }
 }
 
 static TtStatus begin(TtDiag *diag)
 {
-    g_autofree char *path = tt_convert_path(TT_CONVERT_NEW);
+    g_autofree char *path = new_path();
+    TtStatus s;
     TtIo *io;
-    TtStatus s = tt_io_posix_create(path, &io, diag);
 
+    if (tt_convert_part_is_on()) {
+        unlink(path);               /* of one that was killed */
+    }
+    s = tt_io_posix_create(path, &io, diag);
     out.encoder = tt_log_encoder_new();
     return s != TT_OK ? s :
         tt_log_writer_new(io, tt_session.manifest.uuid, &out.writer, diag);
@@ -173,6 +190,13 @@ void tt_convert_log_goes_on(void)
     out.is_muted = false;
 }
 
+uint64_t tt_convert_log_cut(void)
+{
+    seal(false);
+    begin_segment(tt_now.pos);
+    return tt_log_writer_place(out.writer).segment;
+}
+
 void tt_convert_log_seal(TtConvertPoint *p)
 {
     TtLogPlace at;
@@ -203,7 +227,7 @@ bool tt_convert_log_open(const TtConvertPoint *from, Error **errp)
         error_setg(errp, "%s", diag.text);
         return false;
     }
-    out.is_muted = out.from;
+    out.is_muted = out.from || tt_convert_part_from();
     out.open = tt_segbuf_new();
     if (!out.open) {
         error_setg(errp, "not enough memory for the log's buffer");
@@ -288,16 +312,19 @@ void tt_convert_put_damage(void)
     }
 }
 
-bool tt_convert_log_finish(bool is_clean, Error **errp)
+bool tt_convert_log_finish(bool is_end, bool is_clean, Error **errp)
 {
+    uint64_t bytes;
     TtDiag diag;
 
-    seal(is_clean);
+    seal(is_clean || tt_convert_part_is_on());  /* or it would look cut off */
     if (tt_log_writer_sync(out.writer, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
     }
+    bytes = tt_log_writer_bytes(out.writer);
     tt_log_writer_free(out.writer);
     out.is_whole = true;
-    return tt_convert_install(errp);
+    return tt_convert_part_is_on() ? tt_convert_part_finish(bytes, is_end, is_clean, errp) :
+        tt_convert_install_parts(NULL, 0, errp);
 }

@@ -5,6 +5,8 @@
 
 #include "hw/core/cpu.h"
 #include "log/tt-log.h"
+#include "log/tt-sched.h"
+#include "pages/tt-pagestore.h"
 #include "run/tt-cpstate.h"
 
 /* ---- points to go on from (tt-convert-point.c) ---- */
@@ -28,6 +30,14 @@ bool tt_convert_point_is_due(int64_t interval_ms);
 void tt_convert_point_take(CPUState *cpu, TtConvertPoint *p, TtBytes cpuid);
 /* The last one is in its files. */
 bool tt_convert_points_close(Error **errp);
+/* For files that only this version of the program reads. */
+uint64_t tt_convert_sum(const uint8_t *bytes, size_t len);
+/* All of a checkpoint here but RAM: g_free. */
+uint8_t *tt_convert_state(CPUState *cpu, uint32_t *len);
+/* An empty one for the new run; NULL: *diag. */
+TtPageStore *tt_convert_new_store(TtDiag *diag);
+/* RAM, map and vCPU become those of a checkpoint, where *@at is the place in the log. */
+bool tt_convert_become(TtPageStore *store, uint32_t id, TtCursor *at, TtDiag *diag);
 
 /* ---- the new log (tt-convert-log.c) ---- */
 /* @from: it goes on there; NULL: it begins. */
@@ -39,6 +49,8 @@ bool tt_convert_log_has_pictures(void);
  * tt_convert_log_goes_on. */
 const TtConvertPoint *tt_convert_log_point(void);
 void tt_convert_log_goes_on(void);
+/* Ends the open segment here: the number of the next one. */
+uint64_t tt_convert_log_cut(void);
 /* On disk up to here: says so in @p. */
 void tt_convert_log_seal(TtConvertPoint *p);
 /* With the position filled in. */
@@ -50,9 +62,9 @@ void tt_convert_put_digest(const TtEvent *recorded);
  * damaged. */
 void tt_convert_put_damage(void);
 void tt_convert_log_can_end(void);      /* exits, if it was not read to its end */
-/* The last segment; @is_clean: the run had a clean end. Then the files change
- * their names. False: *errp. */
-bool tt_convert_log_finish(bool is_clean, Error **errp);
+/* The last segment; @is_end: of the run, and @is_clean: it had a clean one. Then the
+ * files change their names. False: *errp. */
+bool tt_convert_log_finish(bool is_end, bool is_clean, Error **errp);
 
 /* ---- looking for a place (tt-convert-landmark.c) ---- */
 /* The vCPU stands in the place of @ev. */
@@ -64,12 +76,29 @@ bool tt_convert_is_hunting(void);
 /* Which pages were page tables: a bitmap. */
 TtBytes tt_convert_tables(void);
 void tt_convert_set_tables(TtBytes bits);
+bool tt_convert_is_table(uint64_t page);
 /* Why none has fitted so far, for the report. */
 char *tt_convert_hunt_text(void);
 typedef struct TtConvertCounts {
     uint64_t places, candidates, same_registers;
+    uint64_t compared;              /* checkpoints; in this process */
 } TtConvertCounts;
 extern TtConvertCounts tt_convert_counts;
+
+/* ---- the recorder's checkpoints (tt-convert-recorded.c) ---- */
+void tt_convert_recorded_open(void);
+/* They have numbers, from 1 on. So many are in a log that ends there. */
+uint64_t tt_convert_recorded_count(uint64_t end);
+/* The one that was taken there, between two events of the exits; 0: none. */
+uint64_t tt_convert_recorded_find(uint64_t exits_pos);
+/* The vCPU stands there: RAM is the recorded one, or becomes it. False: it differs, and
+ * that was said. */
+bool tt_convert_recorded_compare(uint64_t index);
+/* The machine becomes that of one, and the log of exits goes on there. */
+bool tt_convert_recorded_restore(uint64_t index, TtDiag *diag);
+/* Its pages that may have changed since the one before it; @is_first: all that are not
+ * zero. NULL: memory is short, or they cannot be read. */
+TtPageBatch *tt_convert_recorded_batch(uint64_t index, uint64_t n_pages, bool is_first);
 
 /* ---- events that are applied (tt-convert-apply.c) ---- */
 /* And written, where the vCPU stands. False: it could not be, and that was said. */
@@ -104,11 +133,38 @@ bool tt_convert_owes_half(void);
 
 /* ---- what is said on the way (tt-convert-tell.c) ---- */
 void tt_convert_tell_start(void);
+void tt_convert_tell_began(int64_t ms);     /* in another process */
 /* True: it is time for it. */
 bool tt_convert_tell_progress(void);
 void tt_convert_tell_done(void);
 
 /* ---- the pass (tt-convert.c) ---- */
+typedef struct TtConvertPass {
+    bool at_place;
+    bool stops_behind;          /* this instruction: the next event is no answer */
+    bool wants_window;
+    bool is_over;
+    uint64_t last_at;           /* the last event's position */
+    uint64_t point_at;          /* leave guest code here: a point to go on from */
+    uint64_t checkpoint;        /* of the recorder's, which was taken here */
+    /* ---- who begins the pass puts them here ---- */
+    /* The recorder's checkpoint between two events of the exits; 0: none. */
+    uint64_t (*find)(uint64_t exits_pos);
+    /* tt_pass.checkpoint is here. False: RAM differs from it, which was said, or the
+     * part ends. */
+    bool (*passes)(CPUState *cpu);
+    /* Out of guest code: a point from which a later process can go on. */
+    void (*take_point)(CPUState *cpu);
+} TtConvertPass;
+extern TtConvertPass tt_pass;
+/* The vCPU and the devices report to it. */
+void tt_convert_register(void);
+/* The event at the cursor was dealt with. */
+void tt_convert_pop(void);
+/* The part is whole. */
+void tt_convert_end_part(void);
+/* Writes it, with the digests of this place. */
+void tt_convert_annotate(const TtEvent *ev);
 /* The log of exits says something else than what happens here. */
 void G_NORETURN tt_convert_leave(CPUState *cpu);
 /* Applies a nested event that stands at the cursor, and pops it. */

@@ -4,7 +4,7 @@
  * then, the new log is sealed, and RAM and vCPU become a checkpoint of the new run, which
  * it keeps. RUN/point.new says which of them is the last one, and has what else the
  * pass knows: magic, the numbers of TtConvertPoint, le64 length and bytes of the CPUID
- * table and of the bitmap of page tables, sum_of() all before it.
+ * table and of the bitmap of page tables, tt_convert_sum() all before it.
  *
  *   log.new    |=== sealed ===| what came behind it is cut off
  *   pages.new, checkpoints.new: the page store
@@ -49,7 +49,7 @@ static struct {
 } pt;
 
 /* Another version of the program begins anew. */
-static uint64_t sum_of(const uint8_t *bytes, size_t len)
+uint64_t tt_convert_sum(const uint8_t *bytes, size_t len)
 {
     static const char program[] = QEMU_FULL_VERSION "/" TT_TTVM_VERSION "/1";
 
@@ -133,7 +133,7 @@ static TtStatus write_point(const TtConvertPoint *p, TtBytes cpuid, TtDiag *diag
     }
     put_field(bytes, cpuid.data, cpuid.len);
     put_field(bytes, tables.data, tables.len);
-    tt_put_le64(le, sum_of(bytes->data, bytes->len));
+    tt_put_le64(le, tt_convert_sum(bytes->data, bytes->len));
     g_byte_array_append(bytes, le, sizeof(le));
     s = io->ops->append(io, bytes->data, bytes->len, diag);
     s = s == TT_OK ? io->ops->sync(io, diag) : s;
@@ -145,34 +145,50 @@ static TtStatus write_point(const TtConvertPoint *p, TtBytes cpuid, TtDiag *diag
     return s;
 }
 
-/* RAM and vCPU, in the page store: as a recorder's checkpoint. */
-static TtStatus store(CPUState *cpu, TtConvertPoint *p, TtDiag *diag)
+/* All but RAM, as a recorder's checkpoint has it. */
+static uint8_t *encode(CPUState *cpu, TtCpState *s, uint32_t *len)
 {
     g_autoptr(GByteArray) regs = tt_vcpus_save();
     g_autoptr(GByteArray) blocks = tt_memory_blocks_save();
+    TtMapState map;
+    uint8_t *bytes;
+
+    s->halted = cpu->halted;
+    s->blocks = (TtBytes) { blocks->data, blocks->len };
+    s->cpu = (TtBytes) { regs->data, regs->len };
+    tt_memory_map_save(&map);
+    s->n_blocks = map.n_blocks;
+    for (unsigned i = 0; i < TT_CPSTATE_SPACES; i++) {
+        if (map.sections[i]) {
+            s->map[i] = (TtBytes) { map.sections[i]->data, map.sections[i]->len };
+        }
+    }
+    bytes = tt_cpstate_encode(s, len);
+    tt_memory_map_free(&map);
+    return bytes;
+}
+
+uint8_t *tt_convert_state(CPUState *cpu, uint32_t *len)
+{
+    TtCpState s = { 0 };
+
+    return encode(cpu, &s, len);
+}
+
+static TtStatus store(CPUState *cpu, TtConvertPoint *p, TtDiag *diag)
+{
     g_autofree uint64_t *dirty = NULL;
     g_autofree uint8_t *blob = NULL;
     TtCheckpointMeta meta = { .host_ns = p->host_ns };
     TtCpState s = {
-        .segment = p->place_segment, .halted = cpu->halted, .output_hash = p->output_hash,
-        .events = p->events, .blocks = { blocks->data, blocks->len },
-        .cpu = { regs->data, regs->len },
+        .segment = p->place_segment, .output_hash = p->output_hash, .events = p->events,
     };
-    TtMapState map;
     TtNodeId id;
     uint32_t len;
     size_t n;
 
-    tt_memory_map_save(&map);
-    s.n_blocks = map.n_blocks;
-    for (unsigned i = 0; i < TT_CPSTATE_SPACES; i++) {
-        if (map.sections[i]) {
-            s.map[i] = (TtBytes) { map.sections[i]->data, map.sections[i]->len };
-        }
-    }
-    meta.blob = blob = tt_cpstate_encode(&s, &len);
+    meta.blob = blob = encode(cpu, &s, &len);
     meta.blob_bytes = len;
-    tt_memory_map_free(&map);
     dirty = tt_memory_collect_dirty(&n);
     if (tt_pagestore_add_checkpoint(pt.store, p->place_pos, pt.base, dirty, n,
                                     tt_memory_page, NULL, &meta, &id) != TT_OK) {
@@ -200,6 +216,14 @@ static bool has_room(void)
     TtDiag diag;
 
     return !pt.is_full || !pt.store || tt_pagestore_flush(pt.store, &diag) == TT_OK;
+}
+
+TtPageStore *tt_convert_new_store(TtDiag *diag)
+{
+    TtPageStore *store = open_store(true, diag) == TT_OK ? pt.store : NULL;
+
+    pt.store = NULL;
+    return store;
 }
 
 bool tt_convert_point_is_due(int64_t interval_ms)
@@ -254,7 +278,7 @@ static bool parse(const uint8_t *bytes, size_t len)
     uint64_t *numbers = (uint64_t *)&pt.from;
 
     if (len < HEAD + 24 || memcmp(bytes, MAGIC, 8) ||
-        tt_get_le64(bytes + len - 8) != sum_of(bytes, len - 8)) {
+        tt_get_le64(bytes + len - 8) != tt_convert_sum(bytes, len - 8)) {
         return false;
     }
     for (size_t i = 0; i < N_NUMBERS; i++) {
@@ -324,33 +348,41 @@ static bool take_field(TtBytes *rest, TtBytes *out)
     return true;
 }
 
-static bool restore(TtBytes *cpuid, TtDiag *diag)
+bool tt_convert_become(TtPageStore *store, uint32_t id, TtCursor *at, TtDiag *diag)
 {
-    TtBytes rest = { pt.more->data, pt.more->len }, tables;
     g_autofree uint64_t *dirty = NULL;
     g_autofree void *blob = NULL;
     TtMapState map;
     TtCpState s;
     size_t len, n;
 
-    if (!take_field(&rest, cpuid) || !take_field(&rest, &tables) ||
-        tt_pagestore_blob(pt.store, pt.from.node, &blob, &len, diag) != TT_OK ||
+    if (tt_pagestore_blob(store, id, &blob, &len, diag) != TT_OK ||
         tt_cpstate_decode((TtBytes) { blob, len }, &s, diag) != TT_OK ||
         !tt_memory_map_load(&map, &s, NULL)) {
         return false;
     }
     dirty = tt_memory_collect_dirty(&n);
-    if (tt_pagestore_restore(pt.store, pt.from.node, 0, dirty, n, tt_memory_put_page,
-                             NULL, NULL) != TT_OK) {
+    if (tt_pagestore_restore(store, id, 0, dirty, n, tt_memory_put_page, NULL, NULL) !=
+        TT_OK) {
         return false;
     }
     tt_memory_map_restore(&map);
     tt_memory_map_free(&map);
     g_free(tt_memory_collect_dirty(&n));
-    pt.base = pt.from.node;
-    if (!tt_vcpus_load(s.cpu.data, s.cpu.len, s.halted, NULL)) {
+    *at = (TtCursor) { s.segment, s.index };
+    return tt_vcpus_load(s.cpu.data, s.cpu.len, s.halted, NULL);
+}
+
+static bool restore(TtBytes *cpuid, TtDiag *diag)
+{
+    TtBytes rest = { pt.more->data, pt.more->len }, tables;
+    TtCursor at;
+
+    if (!take_field(&rest, cpuid) || !take_field(&rest, &tables) ||
+        !tt_convert_become(pt.store, pt.from.node, &at, diag)) {
         return false;
     }
+    pt.base = pt.from.node;
     tt_now.pos = pt.from.place_pos;
     tt_now.sync_next = tt_next_sync_point(tt_now.pos);
     tt_now.output_hash = pt.from.output_hash;

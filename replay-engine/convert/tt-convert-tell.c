@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Messages of a conversion on stderr: how far it is, and what it did. */
 #include "qemu/osdep.h"
+#include "tt-convert-part-int.h"
 #include "tt-convert-parts-int.h"
 #include "accel-tt/tt-position.h"
 #include "log/tt-sched.h"
@@ -19,6 +20,11 @@ static uint64_t told_at;            /* position in the log of exits */
 static void tick(void *opaque)
 {
     timer_mod(opaque, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + PROGRESS_MS);
+}
+
+void tt_convert_tell_began(int64_t ms)
+{
+    began_ms = ms;
 }
 
 void tt_convert_tell_start(void)
@@ -41,6 +47,10 @@ bool tt_convert_tell_progress(void)
     if (now - told_ms < PROGRESS_MS) {
         return false;
     }
+    if (tt_convert_part_is_on()) {              /* who began it says how far it is */
+        told_ms = now;
+        return true;
+    }
     ev = tt_sched_peek(tt_replay_sched());
     at = ev ? ev->pos : end;
     if (at == told_at && tt_convert_is_hunting()) {     /* all the time: why? */
@@ -60,7 +70,8 @@ void tt_convert_tell_done(void)
 
     error_printf("tt: converted: %" PRIu64 " positions, %" PRIu64 " events in %.1f s; "
                  "%" PRIu64 " landmarks, %.1f candidates each, %.1f with equal "
-                 "registers\n", tt_now.pos, tt_session.events, s, c->places,
+                 "registers; %" PRIu64 " checkpoints compared\n", tt_now.pos,
+                 tt_session.events, s, c->places,
                  (double)c->candidates / MAX(c->places, 1),
-                 (double)c->same_registers / MAX(c->places, 1));
+                 (double)c->same_registers / MAX(c->places, 1), c->compared);
 }

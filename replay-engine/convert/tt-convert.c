@@ -21,6 +21,7 @@
 #include "qemu/osdep.h"
 #include "convert/tt-convert.h"
 #include "convert/tt-convert-files.h"
+#include "tt-convert-part-int.h"
 #include "tt-convert-parts-int.h"
 #include "accel-tt/tcg/tt-fetch.h"
 #include "accel-tt/tcg/tt-tcg.h"
@@ -44,40 +45,21 @@
 #include "system/cpus.h"
 #include "system/runstate.h"
 
-static struct {
-    bool on;
-    bool at_place;
-    bool stops_behind;          /* this instruction: the next event is no answer */
-    bool wants_window;
-    bool is_over;
-    uint64_t last_at;           /* the last event's position */
-    uint64_t point_at;          /* leave guest code here: a point to go on from */
-} cv;
-
+TtConvertPass tt_pass;
 int64_t tt_convert_interval_ms;
 
 /* The recorder's vCPU leaves guest code each second: there is an event before so many. */
 #define NEXT_MAX (UINT64_C(1) << 36)
-
-void tt_convert_set_on(void)
-{
-    cv.on = true;
-}
-
-bool tt_convert_is_on(void)
-{
-    return cv.on;
-}
 
 static const TtEvent *next(void)
 {
     return tt_sched_peek(tt_replay_sched());
 }
 
-static void pop(void)
+void tt_convert_pop(void)
 {
     tt_sched_pop(tt_replay_sched());
-    cv.last_at = tt_now.pos;
+    tt_pass.last_at = tt_now.pos;
 }
 
 void G_NORETURN tt_convert_leave(CPUState *cpu)
@@ -100,7 +82,7 @@ void tt_convert_apply_nested(void)
         if (!tt_convert_apply(ev)) {
             tt_convert_leave(current_cpu);
         }
-        pop();
+        tt_convert_pop();
     }
 }
 
@@ -120,7 +102,7 @@ void tt_convert_answered(void)
         return;
     }
     tt_vcpu_count(cpu);
-    cv.stops_behind = true;
+    tt_pass.stops_behind = true;
     tt_vcpu_arm(cpu);
 }
 
@@ -133,31 +115,9 @@ static void sync_point(CPUState *cpu)
     tt_vcpus_flush();
     tt_fetch_again(cpu);
     if (tt_convert_point_is_due(tt_convert_interval_ms)) {
-        cv.point_at = tt_now.pos;
+        tt_pass.point_at = tt_now.pos;
         cpu->exit_request = true;
     }
-}
-
-/* Something else may have come first: the next sync point. */
-static void take_point(CPUState *cpu)
-{
-    TtConvertPoint p = { .at_place = cv.at_place, .last_at = cv.last_at };
-
-    if (cv.point_at == tt_now.pos && !cv.stops_behind && !tt_convert_owes_half()) {
-        tt_convert_known_save(&p);
-        p.exits_pos = next() ? next()->pos : 0;
-        tt_convert_point_take(cpu, &p, tt_convert_cpuid());
-    }
-    cv.point_at = 0;
-}
-
-static void go_on(const TtConvertPoint *p)
-{
-    tt_convert_set_cpuid(tt_convert_point_restore());
-    tt_convert_known_load(p);
-    cv.at_place = p->at_place;
-    cv.last_at = p->last_at;
-    tt_convert_log_goes_on();
 }
 
 /* ---- the end ---- */
@@ -166,22 +126,36 @@ static void end(bool is_clean)
 {
     Error *err = NULL;
 
-    if (cv.is_over) {
+    if (tt_pass.is_over) {
         return;
     }
-    cv.is_over = true;
+    tt_pass.is_over = true;
     if (!is_clean) {
         tt_convert_put_damage();
     }
-    if (!tt_convert_points_close(&err) || !tt_convert_log_finish(is_clean, &err)) {
+    if (!tt_convert_points_close(&err) || !tt_convert_log_finish(true, is_clean, &err)) {
         error_reportf_err(err, "-tt convert: ");
         exit(1);
     }
-    tt_convert_tell_done();
+    if (!tt_convert_part_is_on()) {
+        tt_convert_tell_done();
+    }
     qemu_system_shutdown_request_with_code(SHUTDOWN_CAUSE_HOST_QMP_QUIT, 0);
 }
 
-static void do_annotation(const TtEvent *ev)
+void tt_convert_end_part(void)
+{
+    Error *err = NULL;
+
+    tt_pass.is_over = true;
+    if (!tt_convert_log_finish(false, false, &err)) {
+        error_reportf_err(err, "-tt convert: ");
+        exit(1);
+    }
+    qemu_system_shutdown_request_with_code(SHUTDOWN_CAUSE_HOST_QMP_QUIT, 0);
+}
+
+void tt_convert_annotate(const TtEvent *ev)
 {
     TtEvent copy = *ev;
 
@@ -214,15 +188,16 @@ static void found(CPUState *cpu)
         tt_convert_hunt_ends(cpu);
     }
     tt_convert_counts.places++;
-    pop();
-    cv.at_place = true;
+    tt_pass.checkpoint = tt_pass.find(next()->pos + 1);
+    tt_convert_pop();
+    tt_pass.at_place = true;
 }
 
 /* The vCPU stands where @ev happened, or runs until it does. */
 static Step reach(CPUState *cpu, const TtEvent *ev)
 {
     if (is_answer(ev) || ev->kind == TT_EV_HLT) {
-        cv.at_place = false;
+        tt_pass.at_place = false;
         return RUN;
     }
     if (ev->kind == TT_EV_LANDMARK) {
@@ -230,7 +205,7 @@ static Step reach(CPUState *cpu, const TtEvent *ev)
             found(cpu);
             return AGAIN;
         }
-        cv.at_place = false;
+        tt_pass.at_place = false;
         if (!tt_convert_is_hunting() && !tt_convert_hunt(cpu, ev)) {
             tt_replay_report("a recorded place is damaged");
             return STAND;
@@ -238,12 +213,12 @@ static Step reach(CPUState *cpu, const TtEvent *ev)
         return RUN;
     }
     if (ev->kind == TT_EV_WINDOW) {
-        cv.at_place = false;
-        cv.wants_window = true;
+        tt_pass.at_place = false;
+        tt_pass.wants_window = true;
         cpu->interrupt_request |= CPU_INTERRUPT_HARD;
         return RUN;
     }
-    if (!cv.at_place) {
+    if (!tt_pass.at_place) {
         tt_replay_report("recorded event '%s' has no place",
                          tt_event_kind_name(ev->kind));
         return STAND;
@@ -257,6 +232,9 @@ static Step do_next(CPUState *cpu)
     Step step;
     bool is_state;
 
+    if (tt_pass.checkpoint && !tt_pass.passes(cpu)) {
+        return STAND;
+    }
     if (!ev) {
         tt_convert_log_can_end();
         end(false);
@@ -270,9 +248,9 @@ static Step do_next(CPUState *cpu)
         return RUN;                     /* inside: boundary, unhalts */
     }
     if (TT_EV_IS_ANNOTATION(ev->kind)) {
-        do_annotation(ev);
-        pop();
-        return cv.is_over ? STAND : AGAIN;
+        tt_convert_annotate(ev);
+        tt_convert_pop();
+        return tt_pass.is_over ? STAND : AGAIN;
     }
     is_state = ev->kind == TT_EV_CPU_FLAG &&
         (ev->addr == TT_FLAG_TPR || ev->addr == TT_FLAG_TSC ||
@@ -280,7 +258,7 @@ static Step do_next(CPUState *cpu)
     if (!tt_convert_apply(ev)) {
         return STAND;
     }
-    pop();
+    tt_convert_pop();
     tt_now.pos += !is_state;
     return AGAIN;
 }
@@ -290,16 +268,17 @@ static bool prepare(void)
     CPUState *cpu = tt_vcpu();
     Step step = AGAIN;
 
-    if (cv.point_at) {
-        take_point(cpu);
+    if (tt_pass.point_at && tt_pass.point_at == tt_now.pos) {
+        tt_pass.take_point(cpu);
     }
+    tt_pass.point_at = 0;            /* something else came first: the next sync point */
     if (tt_convert_tell_progress()) {
         tt_convert_repeat_tick(cpu);
     }
-    if (tt_now.pos - cv.last_at >= NEXT_MAX) {
+    if (tt_now.pos - tt_pass.last_at >= NEXT_MAX) {
         tt_replay_report("the guest never reaches the event that was recorded next");
     }
-    while (step == AGAIN && !tt_replayer.diverged && !cv.is_over) {
+    while (step == AGAIN && !tt_replayer.diverged && !tt_pass.is_over) {
         step = do_next(cpu);
     }
     if (tt_replayer.diverged) {
@@ -314,14 +293,14 @@ static bool is_due(void)
 {
     const TtEvent *ev = next();
 
-    return cv.at_place && ev && !is_answer(ev) && ev->kind != TT_EV_HLT &&
+    return tt_pass.at_place && ev && !is_answer(ev) && ev->kind != TT_EV_HLT &&
         ev->kind != TT_EV_LANDMARK && ev->kind != TT_EV_WINDOW;
 }
 
 static uint64_t limit(void)
 {
-    return cv.stops_behind || tt_convert_owes_half() || is_due() ? tt_now.pos :
-        cv.last_at + NEXT_MAX;
+    return tt_pass.stops_behind || tt_convert_owes_half() || is_due() ? tt_now.pos :
+        tt_pass.last_at + NEXT_MAX;
 }
 
 /* ---- in guest code, between two blocks ---- */
@@ -341,13 +320,13 @@ static bool take(CPUState *cpu, TtEventKind kind, TtEvent *taken)
 {
     const TtEvent *ev = next();
 
-    if (!cv.at_place || !ev || ev->kind != kind) {
+    if (!tt_pass.at_place || !ev || ev->kind != kind) {
         return false;
     }
     *taken = *ev;
     taken->pos = tt_now.pos;
     tt_convert_put(taken);
-    pop();
+    tt_convert_pop();
     tt_now.pos++;
     tt_vcpu_arm(cpu);
     return true;
@@ -381,11 +360,11 @@ static void store_half(CPUState *cpu)
 
 static bool boundary(CPUState *cpu)
 {
-    bool is_behind = cv.stops_behind;
+    bool is_behind = tt_pass.stops_behind;
 
     if (is_behind) {
-        cv.stops_behind = false;
-        cv.at_place = true;
+        tt_pass.stops_behind = false;
+        tt_pass.at_place = true;
     }
     if (tt_now.pos >= tt_now.sync_next) {
         sync_point(cpu);
@@ -403,11 +382,11 @@ static bool boundary(CPUState *cpu)
 
 static void window_open(CPUState *cpu)
 {
-    if (cv.wants_window) {
-        cv.wants_window = false;
+    if (tt_pass.wants_window) {
+        tt_pass.wants_window = false;
         cpu->interrupt_request &= ~CPU_INTERRUPT_HARD;
-        pop();
-        cv.at_place = true;
+        tt_convert_pop();
+        tt_pass.at_place = true;
         cpu->exit_request = true;
     }
 }
@@ -423,7 +402,7 @@ static bool left(CPUState *cpu, int why)
 {
     const TtEvent *ev = next();
 
-    if (tt_replayer.diverged || cv.is_over) {
+    if (tt_replayer.diverged || tt_pass.is_over) {
         return true;
     }
     if (why == EXCP_DEBUG && tt_convert_is_hunting()) {
@@ -433,15 +412,15 @@ static bool left(CPUState *cpu, int why)
             tt_convert_report_other("halts", ev);
             return true;
         }
-        pop();
-        cv.at_place = true;
+        tt_convert_pop();
+        tt_pass.at_place = true;
     } else if (why == EXCP_HALTED) {
         tt_replay_report("the guest waits for an interrupt, but the log has none here");
     }
     return true;
 }
 
-/* ---- start ---- */
+/* ---- all of it ---- */
 
 static void port_written(uint32_t port, uint32_t val, unsigned size) { }
 
@@ -462,37 +441,7 @@ static const TtOps ops = {
     .stop_at = stop_at, .abort = no_movement,
 };
 
-bool tt_convert_open(Error **errp)
+void tt_convert_register(void)
 {
     tt_ops_register(TT_REPLAY, &ops);
-    if (!tt_convert_lock(errp) || !tt_replay_log_open(errp) ||
-        !tt_convert_is_possible(errp)) {
-        return false;
-    }
-    tt_msrs_are_inputs = tt_notes_tables = true;
-    return tt_convert_log_open(tt_convert_point_find(), errp);
-}
-
-void tt_convert_start(CPUState *cpu)
-{
-    tt_convert_tell_start();
-    tt_at_end_exit = true;
-    tt_session.live = true;
-    tt_now.pos = 0;
-    tt_now.sync_next = tt_next_sync_point(0);
-    tt_vcpus_turn_to(first_cpu);
-    while (next() && next()->nested && tt_convert_apply(next())) {
-        pop();
-    }
-    tt_vcpus_do_work();
-    if (tt_convert_log_point() && !tt_replayer.diverged) {
-        go_on(tt_convert_log_point());
-        return;
-    }
-    cv.at_place = true;
-    if (next() && next()->kind == TT_EV_CHECK) {
-        do_annotation(next());
-        pop();
-    }
-    tt_vcpus_flush();
 }

@@ -18,6 +18,10 @@ void tt_convert_set_on(void);
 bool tt_convert_is_on(void);
 /* So often there is a point from which a later process can go on; 0: never. */
 extern int64_t tt_convert_interval_ms;
+/* So many processes at a time; 0: as many as there are processors. */
+extern int64_t tt_convert_jobs;
+/* This process converts a part only: FROM-TO, or puts them together: join-MS. */
+void tt_convert_part_option(const char *text);
 /* Opens the log of exits. */
 bool tt_convert_open(Error **errp);
 /* The machine is there: vCPU thread. */

@@ -12,7 +12,7 @@
 void tt_record_landmark(CPUState *cpu, TtLandmark *place)
 {
     size_t n;
-    g_autofree uint64_t *pages = tt_memory_collect_dirty(&n);
+    g_autofree uint64_t *pages = tt_memory_list_dirty(&n);
     g_autofree uint8_t *data = NULL;
     TtEvent ev = { .kind = TT_EV_LANDMARK };
 

@@ -66,6 +66,18 @@ static void fill_run(GKeyFile *kf, const TtManifest *m)
     set_number(kf, "run", "fence-interval", m->sync_interval);
 }
 
+static void fill_sync_starts(GKeyFile *kf, const TtManifest *m)
+{
+    g_autoptr(GString) list = g_string_new(NULL);
+
+    if (m->features & TT_FEATURE_SYNC_STARTS) {
+        for (unsigned i = 0; i < m->n_sync_starts; i++) {
+            g_string_append_printf(list, "%s%" PRIu64, i ? " " : "", m->sync_starts[i]);
+        }
+        g_key_file_set_value(kf, "run", "sync-starts", list->str);
+    }
+}
+
 static void fill_parent(GKeyFile *kf, const TtManifest *m)
 {
     g_autofree char *uuid = uuid_text(m->parent_uuid);
@@ -125,6 +137,7 @@ static char *manifest_text(const TtManifest *m)
     g_autofree char *body = NULL, *text = NULL, *sum = NULL;
 
     fill_run(kf, m);
+    fill_sync_starts(kf, m);
     fill_parent(kf, m);
     fill_disks(kf, m);
     fill_cpu(kf, m);

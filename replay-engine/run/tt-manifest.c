@@ -164,6 +164,32 @@ static void parse_run(Parser *p, TtManifest *m)
     m->started = get_text(p, "run", "started", false);
 }
 
+/* Positions, ascending. */
+static void parse_sync_starts(Parser *p, TtManifest *m)
+{
+    g_autofree char *text = NULL;
+    g_auto(GStrv) words = NULL;
+    uint64_t v, before = 0;
+
+    if (!(m->features & TT_FEATURE_SYNC_STARTS)) {
+        return;
+    }
+    text = get_text(p, "run", "sync-starts", true);
+    words = g_strsplit(text ? text : "", " ", TT_SYNC_STARTS_MAX + 1);
+    m->sync_starts = g_new0(uint64_t, g_strv_length(words) + 1);
+    for (unsigned i = 0; p->status == TT_OK && words[i]; i++) {
+        if (i == TT_SYNC_STARTS_MAX) {
+            wrong(p, TT_ERR_LIMIT, "'sync-starts' in [run] has more than %u positions",
+                  TT_SYNC_STARTS_MAX);
+        } else if (!parse_number(words[i], &v) || v <= before || v > INT64_MAX) {
+            wrong(p, TT_ERR_FORMAT, "'sync-starts' in [run] must be ascending positions "
+                  "with one space between, not '%.40s'", words[i]);
+        } else {
+            before = m->sync_starts[m->n_sync_starts++] = v;
+        }
+    }
+}
+
 /* Entries that must be there when the run begins in another one. */
 static void parse_parent(Parser *p, TtManifest *m)
 {
@@ -348,6 +374,7 @@ TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,
         wrong(&p, TT_ERR_FORMAT, "%s", err->message);
     }
     parse_run(&p, m);
+    parse_sync_starts(&p, m);
     parse_parent(&p, m);
     parse_disks(&p, m);
     parse_cpu(&p, m);
@@ -448,5 +475,6 @@ void tt_manifest_cleanup(TtManifest *m)
     g_free(m->started);
     g_free(m->cpu_type);
     g_free(m->blocks);
+    g_free(m->sync_starts);
     memset(m, 0, sizeof(*m));
 }

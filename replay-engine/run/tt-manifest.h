@@ -14,6 +14,7 @@
 #include "io/tt-base.h"
 #include "io/tt-io.h"
 
+#define TT_SYNC_STARTS_MAX     20000u
 #define TT_MANIFEST_BYTES_MAX  (1u << 20)
 #define TT_BLOCKS_MAX          1024
 #define TT_BLOCK_NAME_MAX      255
@@ -37,9 +38,11 @@
                                                        are exits */
 #define TT_FEATURE_DISKS       (UINT64_C(1) << 4)   /* what was read from disks is
                                                        there, not in the log */
+#define TT_FEATURE_SYNC_STARTS (UINT64_C(1) << 5)   /* sync points count anew from some
+                                                       positions */
 #define TT_MANIFEST_FEATURES   (TT_FEATURE_PARENT | TT_FEATURE_SCRUBBED | \
                                 TT_FEATURE_WINDOW | TT_FEATURE_EXITS | \
-                                TT_FEATURE_DISKS)
+                                TT_FEATURE_DISKS | TT_FEATURE_SYNC_STARTS)
 
 /* How the last line begins; the SHA-256 of all before it follows. Runs since rule
  * TT_RULE_WHOLE_STATE have it. */
@@ -105,6 +108,9 @@ typedef struct TtManifest {
     uint64_t tlb_entries;       /* of the TLB of each MMU mode */
     uint64_t sync_interval;    /* the TLB is flushed at multiples of this
                                    position; 0: never */
+    /* With TT_FEATURE_SYNC_STARTS: ascending; each is a sync point. */
+    unsigned n_sync_starts;
+    uint64_t *sync_starts;      /* g_malloc'ed array */
     uint32_t n_cpus;
     char *cpu_type;             /* QOM type name of the vCPUs */
     uint32_t cpu_words[TT_CPU_WORDS_MAX];   /* target's opaque identity */

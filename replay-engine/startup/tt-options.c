@@ -112,6 +112,11 @@ static QemuOptsList tt_opts = {
           .help = "replay: memory for checkpoints (default: 1G)" },
         { .name = "checkpoint-interval", .type = QEMU_OPT_STRING,
           .help = "record, branch: seconds between checkpoints (default: 25; 0: none)" },
+        { .name = "convert-jobs", .type = QEMU_OPT_NUMBER,
+          .help = "replay: processes that convert a run of KVM's at the same time "
+                  "(default: one for each processor)" },
+        { .name = "part", .type = QEMU_OPT_STRING,
+          .help = "for -tt replay itself: the part of a run that is converted" },
         { .name = "on-error", .type = QEMU_OPT_STRING,
           .help = "record, branch: when the log cannot be written, 'stop' the VM "
                   "(default) or 'continue' unrecorded" },
@@ -216,6 +221,21 @@ static void parse_interval(const char *seconds)
     tt_record_options.has_interval = seconds;
 }
 
+static void parse_convert(QemuOpts *opts)
+{
+    const char *part = qemu_opt_get(opts, "part");
+
+    tt_convert_jobs = qemu_opt_get_number(opts, "convert-jobs", 0);
+    if (tt_convert_jobs < 0 || tt_convert_jobs > 64) {
+        tt_refuse("-tt: convert-jobs takes a number from 0 (one for each processor) to 64");
+    }
+    if (part && tt_convert_is_on()) {
+        tt_convert_part_option(part);
+    } else if (part) {
+        tt_refuse("-tt: part is not for you: -tt replay converts a run by itself");
+    }
+}
+
 static void parse_window(QemuOpts *opts)
 {
     const char *last = qemu_opt_get(opts, "last");
@@ -281,7 +301,8 @@ static void check_modes(QemuOpts *opts)
         "chaos", "on-error", "guard", "check-interval", "sync", "disk", "disk-reads",
         "full", "undo", "undo-pause", "x-unlogged",
     };
-    static const char *const of_replay[] = { "at-end", "checkpoint-memory", "verify",
+    static const char *const of_replay[] = { "at-end", "checkpoint-memory",
+                                             "convert-jobs", "verify",
                                              "find", "plugin" };
 
     for (size_t i = 0; i < ARRAY_SIZE(of_record); i++) {
@@ -429,6 +450,7 @@ void tt_option_parse(const char *optarg)
     tt_tasks_parse(opts);
     parse_interval(qemu_opt_get(opts, "checkpoint-interval"));
     tt_convert_interval_ms = tt_record_options.checkpoint_interval_ms;
+    parse_convert(opts);
     parse_window(opts);
     parse_dirs(opts);
     tt_record_options.max_size_bytes = qemu_opt_get_size(opts, "max-size", 0);

@@ -67,7 +67,7 @@ static bool may_stand_near(void)
             return false;
         }
     }
-    return !tt_replayer.diverged && tt_now.pos % tt_session.manifest.sync_interval &&
+    return !tt_replayer.diverged && tt_now.pos != tt_last_sync_point(tt_now.pos) &&
         !tt_insn_counted;
 }
 

@@ -362,7 +362,7 @@ bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp)
                    "there: record it again");
         return false;
     }
-    last = tt_now.pos / step * step;
+    last = tt_last_sync_point(tt_now.pos);
     id = tt_checkpoints_find_no_near(tt_now.pos, &at);
     if (!id || (at < last && tt_replayer.diverged)) {
         error_setg(errp, "no checkpoint can be made where a replay diverged");

@@ -26,7 +26,7 @@ RUNS = {
 # By rules that this version does not have any more: their number.
 REFUSED = {'rules-0f': '0xf'}
 # Of KVM's, not converted: test_kvm_convert.py.
-ELSEWHERE = ('kvm-exits',)
+ELSEWHERE = ('kvm-exits', 'kvm-checkpoints')
 
 
 def unpacked(work, name):

@@ -128,7 +128,7 @@ static void test_each_wrong_value_is_named(void)
         const char *says;
     } cases[] = {
         { "features=0x0\n", "", TT_ERR_FORMAT, "'features' in [run]" },
-        { "0x0\n", "0x20\n", TT_ERR_VERSION, "(0x20)" },
+        { "0x0\n", "0x40\n", TT_ERR_VERSION, "(0x40)" },
         { "0x0\n", "none\n", TT_ERR_FORMAT, "not 'none'" },
         { "rules=0x3d\n", "", TT_ERR_FORMAT, "'rules' in [run]" },
         { "rules=0x3d", "rules=all", TT_ERR_FORMAT, "not 'all'" },
@@ -285,6 +285,38 @@ static TtManifest sample(TtBlockInfo *blocks)
     blocks[1].max_bytes = 1;
     blocks[1].flags = TT_BLOCK_ROM;
     return m;
+}
+
+static void test_sync_starts(void)
+{
+    static const char *const wrong[] = { "9 9", "8 7", "0", "1  2", "x" };
+    g_autofree char *dir = g_dir_make_tmp("tt-manifest-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(dir, "manifest", NULL);
+    uint64_t starts[] = { 5, 6, INT64_MAX };
+    TtBlockInfo blocks[2];
+    TtManifest a = sample(blocks), b;
+    TtDiag d = { 0 };
+
+    a.features = TT_FEATURE_SYNC_STARTS;
+    a.sync_starts = starts;
+    a.n_sync_starts = G_N_ELEMENTS(starts);
+    g_assert_cmpint(tt_manifest_save(&a, path, &d), ==, TT_OK);
+    g_assert_cmpint(tt_manifest_load(path, &b, &d), ==, TT_OK);
+    g_assert_cmpmem(starts, sizeof(starts), b.sync_starts,
+                    b.n_sync_starts * sizeof(*b.sync_starts));
+    tt_manifest_cleanup(&b);
+    for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_autofree char *line = g_strdup_printf("features=0x20\nsync-starts=%s\n",
+                                                wrong[i]);
+        g_auto(GStrv) halves = g_strsplit(good, "features=0x0\n", 2);
+        g_autofree char *text = g_strjoinv(line, halves);
+
+        g_assert_cmpint(tt_manifest_parse(text, strlen(text), &b, &d), ==,
+                        TT_ERR_FORMAT);
+        g_assert_nonnull(strstr(d.text, "'sync-starts' in [run]"));
+    }
+    g_unlink(path);
+    g_rmdir(dir);
 }
 
 static void test_what_is_saved_is_loaded(void)
@@ -465,6 +497,7 @@ int main(int argc, char **argv)
                     test_sizes_at_the_limit);
     g_test_add_func("/tt/manifest/a-text-cut-anywhere-is-no-crash",
                     test_a_text_cut_anywhere_is_no_crash);
+    g_test_add_func("/tt/manifest/sync-starts", test_sync_starts);
     g_test_add_func("/tt/manifest/what-is-saved-is-loaded",
                     test_what_is_saved_is_loaded);
     g_test_add_func("/tt/manifest/each-flip-is-found", test_each_flip_is_found);

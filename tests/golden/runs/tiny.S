@@ -7,7 +7,8 @@
  * It is here to say what the packed runs beside it are; they are never made again.
  *   gcc -m32 -c tiny.S && ld -m elf_i386 -Ttext 0 --oformat binary -e 0 tiny.o
  * gives the 64 KiB of the ROM. With -DTICKS=60 -DROUNDS=40 it is that of kvm-exits,
- * which was recorded under KVM: it works longer than there is no exit.
+ * which was recorded under KVM: it works longer than there is no exit. TICKS=150 is that
+ * of kvm-checkpoints.
  */
 #ifndef TICKS
 #define TICKS 600

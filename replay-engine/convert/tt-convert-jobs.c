@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A pass in parts: a process for each interval between two of the recorder's checkpoints,
+ * some at a time, and one that puts together what they made. A part that is whole stays
+ * until then, so a pass that was broken off loses only those that were under way.
+ */
+#include "qemu/osdep.h"
+#include "convert/tt-convert.h"
+#include "convert/tt-convert-files.h"
+#include "tt-convert-part-int.h"
+#include "io/tt-base.h"
+#include "io/tt-io.h"
+#include "log/tt-log.h"
+#include "pages/tt-pagestore.h"
+#include "run/tt-manifest.h"
+#include "run/tt-runstore.h"
+#include "session/tt-paths.h"
+#include "session/tt-session.h"
+#include "qapi/error.h"
+#include "qemu/error-report.h"
+#include "qemu/timer.h"
+#include "qemu/units.h"
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#define JOBS_MAX 64
+
+int64_t tt_convert_jobs;
+
+typedef struct Job {
+    pid_t pid;
+    uint64_t from;
+} Job;
+
+static struct {
+    Job jobs[JOBS_MAX];
+    unsigned n;                     /* that run */
+    uint64_t n_parts, next;
+    unsigned n_done;
+    int status;                     /* of the first that failed */
+    bool has_failed;
+} at;
+
+/* A process that converts @part, or all of it: NULL. Its id, or -1. */
+static pid_t spawn(const char *part)
+{
+    g_auto(GStrv) words = g_strsplit(tt_session.dir, ",", -1);
+    g_autofree char *escaped = g_strjoinv(",,", words);
+    g_autofree char *option = g_strdup_printf("convert,dir=%s%s%s", escaped,
+                                              part ? ",part=" : "", part ?: "");
+    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+    char *argv[] = { self, (char *)"-tt", option, (char *)"-display", (char *)"none",
+                     (char *)"-serial", (char *)"null", (char *)"-monitor",
+                     (char *)"none", NULL };
+    pid_t pid = self ? fork() : -1;
+
+    if (!pid) {
+        int null = open("/dev/null", O_RDWR);
+
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        dup2(null, 0);
+        dup2(null, 1);
+        if (part) {
+            tt_convert_lock_inherit();
+        }
+        execv(self, argv);
+        _exit(127);
+    }
+    return pid;
+}
+
+/* How many checkpoints lie within the log of exits; 0: there is one part only. */
+static uint64_t count_checkpoints(void)
+{
+    g_autofree char *manifest = tt_convert_path("manifest");
+    g_autofree char *log = tt_convert_path("log");
+    g_autofree TtCheckpointInfo *infos = NULL;
+    TtPageStore *store = NULL;
+    TtLogReader *r = NULL;
+    TtManifest m = { 0 };
+    uint64_t end = 0;
+    size_t n = 0;
+    TtDiag diag;
+    TtIo *io;
+
+    if (tt_manifest_load(manifest, &m, &diag) == TT_OK &&
+        tt_runstore_open(tt_session.dir, &m, MiB, &store, &diag) == TT_OK &&
+        tt_io_posix_open(log, &io, &diag) == TT_OK) {
+        tt_log_reader_open_part(io, &r, &diag);
+    }
+    if (r && tt_log_reader_n_segments(r)) {
+        end = tt_log_reader_info(r, tt_log_reader_end(r) - 1)->end_pos;
+        n = tt_pagestore_count(store);
+        infos = g_new0(TtCheckpointInfo, n + 1);
+        n = tt_pagestore_list(store, infos, n);
+        n = n && !infos[0].pos ? n : 0;
+    }
+    while (n && infos[n - 1].pos > end) {
+        n--;
+    }
+    tt_log_reader_free(r);
+    tt_pagestore_free(store);
+    tt_manifest_cleanup(&m);
+    return MAX(n, 1) - 1;
+}
+
+/* ---- one part ---- */
+
+/* Not what an earlier pass, or a longer part, has done already. */
+static bool skip_done(void)
+{
+    TtConvertDone done;
+
+    while (at.next < at.n_parts && tt_convert_part_load(tt_session.dir, at.next, &done)) {
+        at.n_done++;
+        at.next = done.part.to == TT_CONVERT_END ? at.n_parts : done.part.to;
+        tt_convert_done_cleanup(&done);
+    }
+    return at.next < at.n_parts;
+}
+
+static void start_next(void)
+{
+    g_autofree char *part = g_strdup_printf("%" PRIu64 "-%" PRIu64, at.next, at.next + 1);
+    pid_t pid = spawn(part);
+
+    if (pid < 0) {
+        at.has_failed = true;
+        return;
+    }
+    at.jobs[at.n++] = (Job) { pid, at.next++ };
+}
+
+static void ended(pid_t pid, int status)
+{
+    for (unsigned i = 0; i < at.n; i++) {
+        if (at.jobs[i].pid != pid) {
+            continue;
+        }
+        at.jobs[i] = at.jobs[--at.n];
+        if (!WIFEXITED(status) || WEXITSTATUS(status)) {
+            at.status = at.has_failed ? at.status : status;
+            at.has_failed = true;
+            return;
+        }
+        at.n_done++;
+        error_printf("tt: converting: %u of %" PRIu64 " intervals\n", at.n_done,
+                     at.n_parts);
+        return;
+    }
+}
+
+static void run_parts(unsigned n_jobs)
+{
+    int status;
+    pid_t pid;
+
+    for (;;) {
+        while (!at.has_failed && at.n < n_jobs && skip_done()) {
+            start_next();
+        }
+        if (!at.n) {
+            return;
+        }
+        pid = waitpid(-1, &status, 0);
+        if (pid > 0) {
+            ended(pid, status);
+        } else if (errno != EINTR) {
+            return;
+        }
+    }
+}
+
+static int join(int64_t began_ms)
+{
+    g_autofree char *part = g_strdup_printf("join-%" PRId64, began_ms);
+    pid_t pid = spawn(part);
+    int status = -1;
+
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return status;
+}
+
+/* False: the recorder made no checkpoints, or a part failed: it has to be converted in
+ * one. Otherwise *@status is that of the process that did not end well, or of the last one;
+ * -1: none was started, and *errp may say why. */
+static bool in_parts(int *status, Error **errp)
+{
+    int64_t began_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+    unsigned n_jobs = tt_convert_jobs ?: g_get_num_processors();
+    uint64_t n = count_checkpoints();
+
+    if (!n) {
+        return false;
+    }
+    *status = -1;
+    if (!tt_convert_lock(errp)) {
+        return true;
+    }
+    at = (typeof(at)) { .n_parts = n + 1, .status = -1 };
+    run_parts(MIN(n_jobs, JOBS_MAX));
+    *status = at.has_failed ? at.status : join(began_ms);
+    if (WIFEXITED(*status) && WEXITSTATUS(*status)) {
+        error_printf("tt: the run cannot be converted in parts: it is converted in one\n");
+        tt_convert_unlock();
+        return false;
+    }
+    return true;
+}
+
+/* ---- the whole run ---- */
+
+static bool is_needed(void)
+{
+    g_autofree char *path = tt_convert_path("manifest");
+    TtManifest m = { 0 };
+    TtDiag diag;
+    bool is_needed = tt_manifest_load(path, &m, &diag) == TT_OK &&
+        m.features & TT_FEATURE_EXITS;
+
+    tt_manifest_cleanup(&m);
+    return is_needed;
+}
+
+/* Whatever the status: it may have been told to end. */
+static bool is_converted(int status, Error **errp)
+{
+    if (is_needed()) {
+        if (tt_convert_lock(NULL)) {
+            tt_convert_discard_unfinished(false);
+        }
+        if (WIFSIGNALED(status)) {
+            error_setg(errp, "the run was recorded under KVM, and the process that "
+                       "converts it was killed by signal %d (%s): replay it again",
+                       WTERMSIG(status), strsignal(WTERMSIG(status)));
+        } else {
+            error_setg(errp, "the run was recorded under KVM and could not be converted "
+                       "for replay; the reason is above");
+        }
+        return false;
+    }
+    return true;
+}
+
+static bool run_converter(bool again, Error **errp)
+{
+    int status;
+    pid_t pid;
+
+    if (!again && in_parts(&status, errp)) {
+        return !*errp && is_converted(status, errp);
+    }
+    pid = spawn(NULL);
+    if (pid < 0) {
+        error_setg(errp, "cannot start the process that converts the run: %s",
+                   strerror(errno));
+        return false;
+    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (is_needed() && WIFEXITED(status) && WEXITSTATUS(status) == TT_CONVERT_AGAIN &&
+        !again) {
+        return run_converter(true, errp);       /* there is nothing to go on from */
+    }
+    return is_converted(status, errp);
+}
+
+bool tt_convert_if_needed(Error **errp)
+{
+    if (!is_needed()) {
+        return true;                /* or whoever opens it says what is wrong */
+    }
+    if (tt_convert_is_installing()) {
+        return tt_convert_lock(errp) && (!is_needed() || tt_convert_install(errp));
+    }
+    error_printf("tt: %s was recorded under KVM: it is converted for replay, once\n",
+                 tt_printable(tt_session.dir));
+    return run_converter(false, errp);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Checkpoints of the recorder's, which stand at landmarks. Where the pass comes to one,
+ * all of RAM is compared with it. Accessed and dirty bits of page tables, which hardware
+ * and TCG set at other times, become those of the recorded machine, by events of the new
+ * log: whoever begins at the checkpoint and whoever comes by have the same RAM. Anything
+ * else that differs is a divergence.
+ */
+#include "qemu/osdep.h"
+#include "tt-convert-parts-int.h"
+#include "accel-tt/tt-position.h"
+#include "hw-tt/memory/tt-memory.h"
+#include "log/tt-landmark.h"
+#include "pages/tt-pagestore.h"
+#include "replay/tt-replay-exact.h"
+#include "replay/tt-replay-log.h"
+#include "run/tt-runstore.h"
+#include "session/tt-session.h"
+#include "log/tt-sched.h"
+#include "qemu/bitmap.h"
+#include "qemu/cutils.h"
+#include "qemu/error-report.h"
+#include "qemu/units.h"
+
+#define CACHE_BYTES (64 * MiB)
+
+typedef struct Page {
+    uint64_t number;
+    uint8_t bytes[TT_PAGE_BYTES];       /* recorded */
+} Page;
+
+static struct {
+    TtPageStore *store;
+    TtCheckpointInfo *points;           /* by position */
+    size_t n;
+} rc;
+
+void tt_convert_recorded_open(void)
+{
+    TtDiag diag;
+    TtStatus s = tt_runstore_open(tt_session.dir, &tt_session.manifest, CACHE_BYTES,
+                                  &rc.store, &diag);
+
+    if (s != TT_OK) {
+        if (s != TT_END) {
+            warn_report("tt: the recorder's checkpoints are not compared: %s", diag.text);
+        }
+        rc.store = NULL;
+        return;
+    }
+    rc.n = tt_pagestore_count(rc.store);
+    rc.points = g_new0(TtCheckpointInfo, rc.n + 1);
+    rc.n = tt_pagestore_list(rc.store, rc.points, rc.n);
+}
+
+/* One may have been stored whose place in the log was not. */
+uint64_t tt_convert_recorded_count(uint64_t end)
+{
+    size_t n = rc.n && !rc.points[0].pos ? rc.n : 0;
+
+    while (n && rc.points[n - 1].pos > end) {
+        n--;
+    }
+    return MAX(n, 1) - 1;
+}
+
+uint64_t tt_convert_recorded_find(uint64_t exits_pos)
+{
+    for (size_t i = 1; i < rc.n; i++) {
+        if (rc.points[i].pos == exits_pos) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+bool tt_convert_recorded_restore(uint64_t index, TtDiag *diag)
+{
+    TtCursor at;
+
+    return index < rc.n &&
+        tt_convert_become(rc.store, rc.points[index].id, &at, diag) &&
+        tt_sched_seek(tt_replay_sched(), at, diag) == TT_OK;
+}
+
+/* ---- pages for the new store ---- */
+
+typedef struct Taking {
+    const unsigned long *changed;   /* NULL: all that are not zero */
+    TtPageBatch *batch;             /* NULL: they are counted */
+    uint64_t next, n;
+} Taking;
+
+static void take(Taking *t, uint64_t page, const void *bytes)
+{
+    static const uint8_t zeros[TT_PAGE_BYTES];
+
+    if (t->changed ? test_bit(page, t->changed) : bytes != NULL) {
+        t->n++;
+        if (t->batch) {
+            tt_pagebatch_put(t->batch, page, bytes ?: zeros);
+        }
+    }
+}
+
+static void take_put(void *opaque, uint64_t page, const void *bytes)
+{
+    Taking *t = opaque;
+
+    for (; t->next < page; t->next++) {
+        take(t, t->next, NULL);
+    }
+    take(t, page, bytes);
+    t->next = page + 1;
+}
+
+static bool take_all(Taking *t, uint64_t index, uint64_t n_pages)
+{
+    t->next = t->n = 0;
+    if (tt_pagestore_read(rc.store, rc.points[index].id, 0, n_pages, take_put, t) < 0) {
+        return false;
+    }
+    for (; t->next < n_pages; t->next++) {
+        take(t, t->next, NULL);
+    }
+    return true;
+}
+
+TtPageBatch *tt_convert_recorded_batch(uint64_t index, uint64_t n_pages, bool is_first)
+{
+    g_autofree unsigned long *changed = is_first ? NULL : bitmap_new(n_pages);
+    Taking t = { .changed = changed };
+    bool ok;
+
+    if (index >= rc.n) {
+        return NULL;
+    }
+    for (uint64_t i = 0; changed && i < n_pages; i++) {
+        if (tt_pagestore_changed(rc.store, rc.points[index].id, i)) {
+            set_bit(i, changed);
+            t.n++;
+        }
+    }
+    if (is_first && !take_all(&t, index, n_pages)) {
+        return NULL;
+    }
+    t.batch = tt_pagebatch_new(MAX(t.n, 1));
+    ok = t.batch && take_all(&t, index, n_pages);
+    if (!ok) {
+        tt_pagebatch_free(t.batch);
+    }
+    return ok ? t.batch : NULL;
+}
+
+/* ---- comparing ---- */
+
+typedef struct Compared {
+    uint64_t next;              /* pages before it are compared */
+    uint64_t n_other, first_other;
+    GArray *bits;               /* of Page: accessed and dirty bits differ */
+} Compared;
+
+static void compare_page(Compared *c, uint64_t page, const uint8_t *bytes)
+{
+    const uint8_t *here = tt_memory_page(NULL, page);
+    TtLandmarkPage want, now;
+    Page p = { .number = page };
+
+    if (bytes ? !memcmp(here, bytes, TT_PAGE_BYTES) :
+        buffer_is_zero(here, TT_PAGE_BYTES)) {
+        return;
+    }
+    if (bytes) {
+        memcpy(p.bytes, bytes, TT_PAGE_BYTES);
+    }
+    tt_landmark_hash(&want, p.bytes);
+    tt_landmark_hash(&now, here);
+    if (want.table_hash == now.table_hash && tt_convert_is_table(page)) {
+        g_array_append_val(c->bits, p);
+    } else if (!c->n_other++) {
+        c->first_other = page;
+    }
+}
+
+/* Those between two that are put are zero. */
+static void put(void *opaque, uint64_t page, const void *bytes)
+{
+    Compared *c = opaque;
+
+    for (; c->next < page; c->next++) {
+        compare_page(c, c->next, NULL);
+    }
+    compare_page(c, page, bytes);
+    c->next = page + 1;
+}
+
+static bool compare(uint64_t index, Compared *c)
+{
+    uint64_t n = tt_memory_n_pages();
+    TtStatus s = tt_pagestore_read(rc.store, rc.points[index].id, 0, n, put, c);
+    const TtDiag *said;
+
+    if (s < 0) {
+        said = tt_pagestore_read_error(rc.store);
+        warn_report("tt: a checkpoint of the recorder's cannot be compared: %s",
+                    said ? said->text : tt_status_name(s));
+        return false;
+    }
+    for (; c->next < n; c->next++) {
+        compare_page(c, c->next, NULL);
+    }
+    return true;
+}
+
+static bool put_bits(const Page *p)
+{
+    uint64_t offset = 0;
+    TtEvent ev = { .kind = TT_EV_RAM, .len = TT_PAGE_BYTES, .data = p->bytes };
+
+    ev.addr = tt_memory_locate((void *)tt_memory_page(NULL, p->number), &offset);
+    ev.val = offset;
+    if (!tt_convert_apply(&ev)) {
+        return false;
+    }
+    tt_now.pos++;
+    return true;
+}
+
+bool tt_convert_recorded_compare(uint64_t index)
+{
+    g_autoptr(GArray) bits = g_array_new(false, false, sizeof(Page));
+    Compared c = { .bits = bits };
+
+    if (!compare(index, &c)) {
+        return true;
+    }
+    tt_convert_counts.compared++;
+    if (c.n_other) {
+        tt_replay_report("RAM differs from the checkpoint that was recorded here, in %"
+                         PRIu64 " pages; the first is page %" PRIu64, c.n_other,
+                         c.first_other);
+        return false;
+    }
+    for (guint i = 0; i < bits->len; i++) {
+        if (!put_bits(&g_array_index(bits, Page, i))) {
+            return false;
+        }
+    }
+    return true;
+}
