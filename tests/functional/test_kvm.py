@@ -9,7 +9,7 @@ import subprocess
 from guests import guest_args
 from kvm_host import IN_PARTS, Job, in_host
 from ttlib import (BUILD, Gdb, check, check_exact, end_of, equal, goto_exact, limit,
-                   qemu_binary, read_text, replayer, replay, run_tool, stopped_replay)
+                   read_text, replayer, replay, run_tool, stopped_replay)
 
 # kvm_report.py has all guests.
 EXACT = ('hlt', 'smc', 'lines64', 'fp', 'selfdma', 'btflags', 'debug', 'mmiox', 'window',
@@ -110,24 +110,6 @@ def test_guests(work):
     check(landmarks > 100, f'only {landmarks} landmarks')
     travelled(work, runs['fp'])
     print(f'{landmarks} landmarks in {len(runs)} guests')
-
-
-@limit(100)
-def test_checkpoints(work):
-    """Checkpoints of a recording under KVM: the conversion finds the same RAM there, and
-    the run has them afterwards."""
-    job = Job('fp', guest_args(work, 'fp', 'rounds=60000'),
-              options=',checkpoint-interval=0.1')
-    run = in_host(work, [job], timeout=90)['fp']
-    check_ended('fp', run)
-    vm = check_exact(work, run, name='first', timeout=120)
-    found = re.search(r'(\d+) checkpoints compared', vm.stderr)
-    check(found and int(found[1]) >= 1, f'the conversion: {vm.stderr[-500:]}')
-    tt = os.path.join(BUILD, 'tt')
-    text, _ = run_tool(tt, 'check', run.dir)
-    check(f'{found[1]} checkpoint' in text, text)
-    run_tool(tt, 'verify', run.dir, '--qemu', qemu_binary(), timeout=60)
-    check_exact(work, run, name='again')
 
 
 def recorded_in_parts(work, *names):
