@@ -21,7 +21,6 @@ def events(run, kind):
 def check_order(run, positions):
     """Time does not go back, and lies between the two bounds."""
     last = 0
-    whole = json.loads(tt('info', run, '--json').stdout)['host_ns']
     for pos in sorted(positions):
         at = time_at(run, pos)
         check(last <= at['host_ns'], f'{pos}: {at}, before: {last}')
@@ -31,7 +30,7 @@ def check_order(run, positions):
             check(pos < at['later']['position'], f'{pos}: {at}')
             check(at['host_ns'] <= at['later']['host_ns'], f'{pos}: {at}')
         last = at['host_ns']
-    check(last > 0 and whole > 0, f'{last} of {whole}')
+    check(last > 0, 'no time has passed')
 
 
 def test_reads(work):
