@@ -425,7 +425,7 @@ bool tt_convert_points_close(Error **errp)
 
     tt_pagestore_free(pt.store);
     pt.store = NULL;
-    if (s == TT_ERR_NOSPACE || s == TT_END) {   /* its files hold what was flushed before */
+    if (s == TT_ERR_NOSPACE || s == TT_END) {   /* the files hold what was flushed */
         if (!tt_convert_has_point()) {
             tt_convert_discard_points();
         }

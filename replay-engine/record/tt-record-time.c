@@ -19,7 +19,7 @@ void tt_record_time_start(void)
     next_ns = 0;
 }
 
-static void put(bool is_nested)
+static void put(bool is_nested, TtRecordPut *record)
 {
     uint64_t now = tt_record_ns();
     TtEvent ev = { .kind = TT_EV_TIME, .nested = is_nested, .addr = now };
@@ -27,20 +27,20 @@ static void put(bool is_nested)
     if (now >= next_ns) {
         next_ns = now + EVERY_NS;
         ev.val = cpus_get_elapsed_ticks();
-        tt_record_event(&ev);
+        record(&ev);
     }
 }
 
-void tt_record_time_before(const TtEvent *ev)
+void tt_record_time_before(const TtEvent *ev, TtRecordPut *record)
 {
     if (ev->kind <= TT_EV_MMIO_ST) {
-        put(true);                      /* in its instruction */
+        put(true, record);              /* in its instruction */
     } else if (ev->kind == TT_EV_UNHALT && !tt_now.device_depth) {
-        put(false);
+        put(false, record);
     }
 }
 
-void tt_record_time(void)
+void tt_record_time(TtRecordPut *record)
 {
-    put(false);
+    put(false, record);
 }

@@ -12,8 +12,9 @@
 
 void tt_record_time_start(void);        /* a recording begins */
 /* @ev is about to be logged: an access to a device, or the end of a halt. */
-void tt_record_time_before(const TtEvent *ev);
+typedef void TtRecordPut(TtEvent *ev);  /* the recorder's */
+void tt_record_time_before(const TtEvent *ev, TtRecordPut *record);
 /* The vCPU has left guest code, between two instructions. */
-void tt_record_time(void);
+void tt_record_time(TtRecordPut *record);
 
 #endif

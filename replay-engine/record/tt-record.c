@@ -137,7 +137,7 @@ void tt_record_event(TtEvent *ev)
         unlikely(tt_record_options.unlogged && is_unlogged(ev))) {
         return;
     }
-    tt_record_time_before(ev);
+    tt_record_time_before(ev, tt_record_event);
     ev->pos = tt_position();
     ev->nested = rec.initial || (ev->kind == TT_EV_TIME && ev->nested) ||
         ((TT_EV_IS_ASYNC(ev->kind) || ev->kind == TT_EV_NOTE ||
@@ -474,7 +474,7 @@ static bool boundary(CPUState *cpu)
 static bool left(CPUState *cpu, int why)
 {
     if (why == EXCP_HLT && tt_session.live) {
-        tt_record_time();
+        tt_record_time(tt_record_event);
     }
     tt_record_tell_turned(cpu);
     return false;

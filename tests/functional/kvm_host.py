@@ -65,13 +65,12 @@ class Job:
     tt = None           # the whole -tt option, in place of one that records
 
     def __init__(self, name, args, options='', limit=60, before='', after='',
-                 accel='kvm', parts=0, last=':', cpu='', preload=''):
-        """preload: a library of this machine for its QEMU. parts: so many recordings, one after the other, by tt record start; the last
+                 accel='kvm', parts=0, last=':', cpu=''):
+        """parts: so many recordings, one after the other, by tt record start; the last
         one lasts to the guest's end, and `last` is shell code that is executed in it:
         `ask COMMAND` asks the monitor."""
         self.name, self.args, self.options = name, list(args), options
         self.parts, self.last = parts, last
-        self.preload = preload
         self.limit, self.before, self.after, self.accel = limit, before, after, accel
         while accel == 'kvm' and '-cpu' in self.args:   # KVM's is tt-v1
             at = self.args.index('-cpu')
@@ -96,8 +95,7 @@ def script_of(job, archive):
 
     words = ' '.join(quoted(PLACE.sub(brought, a)) for a in job.args)
     out = f'/tmp/out/{job.name}'
-    env = f'env LD_PRELOAD={PLACE.sub(brought, job.preload)} ' if job.preload else ''
-    qemu = f'timeout {job.limit} {env}qemu -L /usr/share/qemu -accel {job.accel} {words} '
+    qemu = f'timeout {job.limit} qemu -L /usr/share/qemu -accel {job.accel} {words} '
     if job.parts:
         return (f'{job.before}\nlast()\n{{\n{job.last}\n}}\n'
                 f'in_parts {out} {job.parts} {qemu}-tt ready\n'

@@ -13,8 +13,8 @@ import time
 
 from test_kvm_convert import (CONSOLE, PAUSES, check_kept, check_whole, fresh, reference,
                               replayed, result)
-from ttlib import (REPO, SLOW, check, equal, limit, qemu_binary, read_bytes, run_tool, seed, tool,
-                   tt, wait_until)
+from ttlib import (REPO, SLOW, check, equal, limit, qemu_binary, read_bytes, run_tool,
+                   seed, tool, tt, wait_until)
 
 POINTS = 0.05                   # seconds between two, in place of 25
 NEW = ('log.new', 'pages.new', 'checkpoints.new', 'point.new')

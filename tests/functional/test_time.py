@@ -21,7 +21,6 @@ def events(run, kind):
 def check_order(run, positions):
     """Time does not go back, and lies between the two bounds."""
     last = 0
-    whole = json.loads(tt('info', run, '--json').stdout)['host_ns']
     for pos in sorted(positions):
         at = time_at(run, pos)
         check(last <= at['host_ns'], f'{pos}: {at}, before: {last}')
@@ -31,7 +30,7 @@ def check_order(run, positions):
             check(pos < at['later']['position'], f'{pos}: {at}')
             check(at['host_ns'] <= at['later']['host_ns'], f'{pos}: {at}')
         last = at['host_ns']
-    check(last > 0 and whole > 0, f'{last} of {whole}')
+    check(last > 0, 'no time has passed')
 
 
 def test_reads(work):
@@ -55,14 +54,14 @@ def test_reads(work):
 
 
 def test_halts(work):
-    """Around a halt there are two times, and its length is not spread over instructions."""
+    """Around a halt there are two times: its length is not spread over instructions."""
     run = record(work, guest_args(work, 'hlt', 'hz=100 rounds=10'))
     replay(work, run)
     times = [(e['position'], int(e['addr'], 16)) for e in events(run.dir, 'time')]
     halts = [(a, b) for a, b in zip(times, times[1:]) if a[0] == b[0]]
     check(len(halts) >= 5, f'{len(halts)} halts')
     for a, b in halts:
-        equal(time_at(run.dir, a[0])['host_ns'], b[1], f'the time at {a[0]}, after the halt')
+        equal(time_at(run.dir, a[0])['host_ns'], b[1], f'the time after the halt at {a[0]}')
         before = time_at(run.dir, a[0] - 1)
         check(before['host_ns'] <= a[1], f'before the halt of {a}, {b}: {before}')
 
