@@ -3,7 +3,7 @@
 # Completion of the `tt` tool's command lines for bash: source it, or install it
 # as .../bash-completion/completions/tt.
 
-_tt_commands="info log stats check verify find pack unpack branch trace branches
+_tt_commands="info log stats check verify find origin pack unpack branch trace branches
 compare-traces disk page group hub run-plugin term time"
 
 # The kinds of events; `tt log --kind` also takes numbers.
@@ -27,6 +27,7 @@ _tt_options()
     verify) echo -j --qemu --symbols --once --quiet --json --help ;;
     find) echo --first --last --all --changes --monotone --from --to -j --limit \
                --symbols --offset --qemu --quiet --json --help ;;
+    origin) echo --depth --nodes --within --symbols --offset --qemu --quiet --json --help ;;
     run-plugin) echo --from --to -j --out --lcov --symbols --offset --qemu --quiet --json \
                      --help ;;
     pack) echo --with-host --no-checkpoints --scrub --json --help ;;
@@ -57,7 +58,7 @@ _tt()
     --kind)
         mapfile -t COMPREPLY < <(compgen -W "$_tt_kinds" -- "$word")
         return ;;
-    --from|--limit|--offset|-j|--at|--without|--version|--format|--port|--seconds|--disk|\
+    --from|--limit|--offset|--depth|--nodes|--within|-j|--at|--without|--version|--format|--port|--seconds|--disk|\
     --group|--delay|--jitter|--loss|--rate|--queue|--seed) return ;;
     --to) [ "$command" = branch ] || return ;;
     esac

@@ -45,11 +45,16 @@ bool tt_has_breakpoint(CPUState *cpu, uint64_t pc)
 
 /* ---- the budget ---- */
 
-static uint64_t n_begun;
+static uint64_t n_begun, n_excepted;
 
 uint64_t tt_tcg_begun(void)
 {
     return n_begun;
+}
+
+uint64_t tt_tcg_excepted(void)
+{
+    return n_excepted;
 }
 
 static int64_t executed(CPUState *cpu)
@@ -144,6 +149,7 @@ void tt_cpu_was_reset(CPUState *cpu)
 void tt_count_exception(CPUState *cpu)
 {
     tt_count_update(cpu);
+    n_excepted++;
     if (tt_ops->excepted) {
         tt_ops->excepted(cpu);
     }

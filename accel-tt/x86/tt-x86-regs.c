@@ -67,3 +67,23 @@ uint64_t tt_target_reg(CPUState *cpu, TtCondReg reg)
     }
     return system_reg(cpu, reg);
 }
+
+void tt_target_flow_regs(CPUState *cpu, TtFlowRegs *regs)
+{
+    CPUX86State *env = cpu_env(cpu);
+
+    regs->bits = env->hflags & HF_CS64_MASK ? 64 : env->hflags & HF_CS32_MASK ? 32 : 16;
+    for (unsigned i = 0; i < TT_FLOW_GENERAL; i++) {
+        regs->general[i] = env->regs[i];
+    }
+    regs->pc = env->eip;
+    regs->flags = cpu_compute_eflags(env);
+    for (unsigned i = 0; i < 6; i++) {
+        regs->bases[i] = env->segs[i].base;
+    }
+}
+
+void tt_target_vector(CPUState *cpu, unsigned n, uint8_t *bytes)
+{
+    memcpy(bytes, &cpu_env(cpu)->xmm_regs[n], 32);
+}

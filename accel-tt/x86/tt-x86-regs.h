@@ -8,7 +8,11 @@
 #define TT_X86_REGS_H
 
 #include "debug/tt-cond.h"
+#include "debug/tt-flow.h"
 
 uint64_t tt_target_reg(CPUState *cpu, TtCondReg reg);
+/* What the next instruction works with; and a vector register, of 32 bytes. */
+void tt_target_flow_regs(CPUState *cpu, TtFlowRegs *regs);
+void tt_target_vector(CPUState *cpu, unsigned n, uint8_t *bytes);
 
 #endif

@@ -7,6 +7,7 @@
 #include "accel-tt/tt-token.h"
 #include "hw-tt/memory/tt-guard.h"
 #include "hw-tt/memory/tt-memory.h"
+#include "hw-tt/memory/tt-memory-watch.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "pages/tt-page.h"
@@ -122,6 +123,7 @@ void tt_ram_written_slow(MemoryRegion *mr, uint64_t offset, uint64_t len)
     bool turned = tt_memory_turn_to_present(mr->ram_block);
     int index;
 
+    tt_memory_watch_note(mr, offset, len, false);
     if (tt_recording() && tt_session.live && len && is_external()) {
         index = tt_memory_find(mr->ram_block);
         if (index >= 0) {

@@ -14,6 +14,7 @@
  */
 #include "qemu/osdep.h"
 #include "hw-tt/memory/tt-memory.h"
+#include "hw-tt/memory/tt-memory-watch.h"
 #include "hw-tt/memory/tt-block.h"
 #include "hw-tt/memory/tt-guard.h"
 #include "io/tt-base.h"
@@ -344,6 +345,7 @@ static bool apply_ram(const TtEvent *ev, Error **errp)
     if (len && !(tt_omit & TT_OMIT_DMA_INVALIDATE)) {
         tt_ram_changed(b->mr, ev->val, len);
     }
+    tt_memory_watch_note(b->mr, ev->val, len, true);
     return true;
 }
 

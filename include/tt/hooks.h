@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "tt/hooks-watch.h"
 
 enum { TT_OFF, TT_RECORD, TT_REPLAY };
 
@@ -388,10 +389,9 @@ void tt_ram_written_slow(struct MemoryRegion *mr, uint64_t offset, uint64_t len)
 void tt_ram_discarded_slow(void *ram_block, uint64_t start, uint64_t len);
 
 /* Bytes of a RAM block changed, from whatever side; called after the write. */
-static inline void tt_ram_written(struct MemoryRegion *mr, uint64_t offset,
-                                  uint64_t len)
+static inline void tt_ram_written(struct MemoryRegion *mr, uint64_t offset, uint64_t len)
 {
-    if (tt_recording() || tt_past) {
+    if (tt_recording() || tt_past || tt_ram_is_watched()) {
         tt_ram_written_slow(mr, offset, len);
     }
 }

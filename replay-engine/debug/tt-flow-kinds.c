@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Instructions whose operands do not say what is copied where: moves, the stack,
- * strings, inputs.
+ * Instructions whose operands do not say what is copied where: the stack, strings,
+ * inputs. Moves: tt-flow-moves.c.
  */
 #include "tt-flow-int.h"
 
@@ -9,7 +9,7 @@
 
 #ifdef TT_HAVE_CAPSTONE
 
-#define NOTHING ((TtPlace) { 0 })
+#define NOTHING ((TtFlowPlace) { 0 })
 enum { AX, CX, DX, BX, SP, BP, SI, DI };
 
 static uint64_t masked(const TtFlowWork *w, unsigned reg, unsigned bytes)
@@ -25,177 +25,34 @@ static unsigned address_bytes(const TtFlowWork *w)
     return w->x86->addr_size ?: w->regs->bits / 8;
 }
 
-static TtPlace memory_at(const TtFlowWork *w, unsigned reg, unsigned seg, unsigned bytes,
-                         int64_t more, unsigned len)
+static TtFlowPlace memory_at(const TtFlowWork *w, unsigned reg, unsigned seg,
+                             unsigned bytes, int64_t more, unsigned len)
 {
     uint64_t at = masked(w, reg, 8) + more;
 
     at = bytes < 8 ? at & ((UINT64_C(1) << 8 * bytes) - 1) : at;
     at += w->regs->bits == 64 && seg < 4 ? 0 : w->regs->bases[seg];
-    return (TtPlace) { .kind = TT_PLACE_MEM, .len = len,
+    return (TtFlowPlace) { .kind = TT_FLOW_AT_MEM, .len = len,
                        .addr = w->regs->bits == 64 ? at : at & UINT32_MAX };
 }
 
 static void computed(TtFlowWork *w, unsigned reg, unsigned bytes)
 {
-    TtPlace p = tt_flow_general(reg, bytes);
+    TtFlowPlace p = tt_flow_general(reg, bytes);
 
     tt_flow_read(w, p);
     tt_flow_write(w, p, TT_FLOW_COMPUTED, NOTHING);
 }
 
-/* ---- moves ---- */
-
-static TtPlace cut(TtPlace p, unsigned from, unsigned len)
-{
-    p.first += p.kind == TT_PLACE_REG ? from : 0;
-    p.addr += p.kind == TT_PLACE_MEM ? from : 0;
-    p.addr >>= p.kind == TT_PLACE_CONST && from < 8 ? 8 * from : 0;
-    p.len = len;
-    return p;
-}
-
-/* @from, or as much of it as fits, to the lower bytes of @to. */
-static void copy(TtFlowWork *w, TtPlace to, TtPlace from)
-{
-    unsigned len = to.len < from.len ? to.len : from.len;
-
-    tt_flow_write(w, cut(to, 0, len),
-                  from.kind == TT_PLACE_CONST ? TT_FLOW_CONSTANT : TT_FLOW_COPY,
-                  cut(from, 0, len));
-}
-
-static void fill(TtFlowWork *w, TtPlace to, unsigned from, TtFlowHow how)
-{
-    if (to.len > from) {
-        tt_flow_write(w, cut(to, from, to.len - from), how,
-                      tt_flow_const(0, to.len - from));
-    }
-}
-
-static void mov(TtFlowWork *w)
-{
-    TtPlace to, from;
-    bool from_known = tt_flow_operand(w, 1, &from);
-
-    if (!tt_flow_operand(w, 0, &to)) {
-        return;
-    }
-    if (!from_known) {                      /* a segment, a control register, mmx */
-        tt_flow_write(w, to, TT_FLOW_UNKNOWN, NOTHING);
-        return;
-    }
-    if (from.kind == TT_PLACE_CONST) {      /* extended to what is written */
-        from.len = to.len;
-    }
-    copy(w, to, from);
-}
-
-static void move_extending(TtFlowWork *w, TtFlowHow above)
-{
-    TtPlace to, from;
-
-    if (!tt_flow_operand(w, 0, &to) || !tt_flow_operand(w, 1, &from)) {
-        return;
-    }
-    tt_flow_read(w, from);
-    if (to.len <= from.len) {
-        copy(w, to, from);
-        return;
-    }
-    fill(w, to, from.len, above);
-    tt_flow_write(w, cut(to, 0, from.len), TT_FLOW_COPY, from);
-}
-
-/* The lower @len bytes of a vector register; zeros above them where it is loaded. */
-static void move_scalar(TtFlowWork *w, unsigned len, bool keeps)
-{
-    TtPlace to, from;
-
-    if (!tt_flow_operand(w, 0, &to)) {
-        return;
-    }
-    if (w->x86->op_count != 2 || !tt_flow_operand(w, 1, &from)) {
-        tt_flow_write(w, to, TT_FLOW_UNKNOWN, NOTHING);
-        return;
-    }
-    len = len > from.len ? from.len : len;
-    if (to.kind == TT_PLACE_REG && to.reg >= TT_FLOW_GENERAL &&
-        !(keeps && from.kind == TT_PLACE_REG)) {
-        fill(w, to, len, TT_FLOW_CONSTANT);
-    }
-    tt_flow_write(w, cut(to, 0, len > to.len ? to.len : len), TT_FLOW_COPY,
-                  cut(from, 0, len > to.len ? to.len : len));
-}
-
-static bool is_taken(unsigned cc, uint64_t flags)
-{
-    bool c = flags & 1, p = flags & 4, z = flags & 0x40, s = flags & 0x80;
-    bool o = flags & 0x800, is;
-
-    switch (cc >> 1) {
-    case 0: is = o; break;
-    case 1: is = c; break;
-    case 2: is = z; break;
-    case 3: is = c || z; break;
-    case 4: is = s; break;
-    case 5: is = p; break;
-    case 6: is = s != o; break;
-    default: is = z || s != o; break;
-    }
-    return is != (cc & 1);
-}
-
-static void move_if(TtFlowWork *w)
-{
-    TtPlace to;
-
-    if (is_taken(w->x86->opcode[1] & 15, w->regs->flags)) {
-        mov(w);
-    } else if (tt_flow_operand(w, 0, &to) && to.len == 4 && w->regs->bits == 64) {
-        fill(w, (TtPlace) { .reg = to.reg, .len = 8 }, 4, TT_FLOW_CONSTANT);
-    }
-}
-
-static void exchange(TtFlowWork *w, bool adds)
-{
-    TtPlace a, b;
-
-    if (tt_flow_operand(w, 0, &a) && tt_flow_operand(w, 1, &b)) {
-        if (adds) {
-            tt_flow_read(w, a);
-            tt_flow_read(w, b);
-            tt_flow_write(w, a, TT_FLOW_COMPUTED, NOTHING);
-        } else {
-            copy(w, a, b);
-        }
-        copy(w, b, a);
-    }
-}
-
-static void compare_exchange(TtFlowWork *w)
-{
-    TtPlace to, from, acc;
-
-    if (tt_flow_operand(w, 0, &to) && tt_flow_operand(w, 1, &from)) {
-        acc = tt_flow_general(AX, to.len);
-        tt_flow_read(w, to);
-        tt_flow_read(w, from);
-        tt_flow_read(w, acc);
-        tt_flow_write(w, to, TT_FLOW_COMPUTED, NOTHING);
-        copy(w, acc, to);       /* if both are equal, it is the same */
-    }
-}
-
 /* ---- the stack ---- */
 
-static void push(TtFlowWork *w, TtFlowHow how, const TtPlace *from, unsigned len)
+static void push(TtFlowWork *w, TtFlowHow how, const TtFlowPlace *from, unsigned len)
 {
     unsigned bytes = w->regs->bits / 8;
-    TtPlace at = memory_at(w, SP, 2, bytes, -(int64_t)len, len);
+    TtFlowPlace at = memory_at(w, SP, 2, bytes, -(int64_t)len, len);
 
     if (how == TT_FLOW_COPY) {
-        copy(w, at, *from);
+        tt_flow_copy(w, at, *from);
     } else {
         tt_flow_write(w, at, how, from ? *from : NOTHING);
     }
@@ -212,15 +69,15 @@ static unsigned pushed_bytes(const TtFlowWork *w)
 
 static void push_operand(TtFlowWork *w)
 {
-    TtPlace from;
+    TtFlowPlace from;
 
     if (!tt_flow_operand(w, 0, &from)) {
         push(w, TT_FLOW_UNKNOWN, NULL, pushed_bytes(w));
     } else {
-        if (from.kind == TT_PLACE_CONST) {
+        if (from.kind == TT_FLOW_AT_CONST) {
             from.len = pushed_bytes(w);
         }
-        push(w, from.kind == TT_PLACE_CONST ? TT_FLOW_CONSTANT : TT_FLOW_COPY, &from,
+        push(w, from.kind == TT_FLOW_AT_CONST ? TT_FLOW_CONSTANT : TT_FLOW_COPY, &from,
              from.len);
     }
 }
@@ -228,24 +85,24 @@ static void push_operand(TtFlowWork *w)
 static void pop_operand(TtFlowWork *w)
 {
     unsigned bytes = w->regs->bits / 8;
-    TtPlace to;
+    TtFlowPlace to;
 
     if (!tt_flow_operand(w, 0, &to)) {
         computed(w, SP, bytes);             /* a segment register */
         return;
     }
-    if (to.kind == TT_PLACE_MEM && w->x86->operands[0].mem.base == X86_REG_RSP) {
+    if (to.kind == TT_FLOW_AT_MEM && w->x86->operands[0].mem.base == X86_REG_RSP) {
         to.addr += to.len;                  /* its address is that after the pop */
     }
-    if (to.kind != TT_PLACE_REG || to.reg != SP) {
+    if (to.kind != TT_FLOW_AT_REG || to.reg != SP) {
         computed(w, SP, bytes);
     }
-    copy(w, to, memory_at(w, SP, 2, bytes, 0, to.len));
+    tt_flow_copy(w, to, memory_at(w, SP, 2, bytes, 0, to.len));
 }
 
 static void call(TtFlowWork *w)
 {
-    TtPlace back = tt_flow_const(w->regs->pc + w->insn->size, pushed_bytes(w));
+    TtFlowPlace back = tt_flow_const(w->regs->pc + w->insn->size, pushed_bytes(w));
 
     push(w, TT_FLOW_CONSTANT, &back, back.len);
 }
@@ -256,13 +113,13 @@ static void leave(TtFlowWork *w)
 
     tt_flow_read(w, tt_flow_general(BP, bytes));
     tt_flow_write(w, tt_flow_general(SP, bytes), TT_FLOW_COMPUTED, NOTHING);
-    copy(w, tt_flow_general(BP, bytes), memory_at(w, BP, 2, bytes, 0, bytes));
+    tt_flow_copy(w, tt_flow_general(BP, bytes), memory_at(w, BP, 2, bytes, 0, bytes));
 }
 
 static void enter(TtFlowWork *w)
 {
     unsigned bytes = w->regs->bits / 8;
-    TtPlace frame = tt_flow_general(BP, bytes);
+    TtFlowPlace frame = tt_flow_general(BP, bytes);
 
     push(w, TT_FLOW_COPY, &frame, bytes);
     tt_flow_write(w, frame, TT_FLOW_COMPUTED, NOTHING);
@@ -273,17 +130,31 @@ static void push_all(TtFlowWork *w)
     unsigned bytes = pushed_bytes(w);
 
     for (unsigned i = 0; i < 8; i++) {
-        copy(w, memory_at(w, SP, 2, w->regs->bits / 8, -(int64_t)(bytes * (i + 1)), bytes),
-             tt_flow_general(i, bytes));
+        int64_t down = -(int64_t)(bytes * (i + 1));
+
+        tt_flow_copy(w, memory_at(w, SP, 2, w->regs->bits / 8, down, bytes),
+                     tt_flow_general(i, bytes));
     }
     computed(w, SP, w->regs->bits / 8);
 }
 
 /* ---- strings ---- */
 
+/* capstone forgets REPNE where it means REP. */
 static bool is_repeated(const TtFlowWork *w)
 {
-    return w->x86->prefix[0] == X86_PREFIX_REP || w->x86->prefix[0] == X86_PREFIX_REPNE;
+    for (unsigned i = 0; i < w->insn->size; i++) {
+        uint8_t b = w->insn->bytes[i];
+
+        if (b == 0xf2 || b == 0xf3) {
+            return true;
+        }
+        if (!b || (!strchr("\x66\x67\xf0\x2e\x36\x3e\x26\x64\x65", b) &&
+                   (w->regs->bits != 64 || (b & 0xf0) != 0x40))) {
+            break;
+        }
+    }
+    return false;
 }
 
 static unsigned segment_of_source(const TtFlowWork *w)
@@ -306,11 +177,49 @@ static unsigned string_bytes(const TtFlowWork *w)
         (w->regs->bits == 16) != is_short ? 2 : 4;
 }
 
+/* QEMU leaves a repeated one where the lower 16 bits of the count are 0. */
+static unsigned repetitions(const TtFlowWork *w, unsigned address)
+{
+    uint64_t count = is_repeated(w) ? masked(w, CX, address) : 1;
+
+    return count & 0xffff ?: count ? 0x10000 : 0;
+}
+
+/* All that @times elements from @p on are, up or down. */
+static TtFlowPlace all_of(const TtFlowWork *w, TtFlowPlace p, unsigned times)
+{
+    if (times && w->regs->flags & 0x400) {
+        p.addr -= (uint64_t)p.len * (times - 1);
+    }
+    p.len *= times;
+    return p;
+}
+
+static void move_string(TtFlowWork *w, TtFlowPlace target, TtFlowPlace source, unsigned n)
+{
+    uint64_t ahead = target.addr - source.addr;
+    bool is_down = w->regs->flags & 0x400;
+
+    if (target.len > n && ahead && (is_down ? -ahead : ahead) < target.len) {
+        /* It reads what it wrote: the first bytes, again and again. */
+        source.len = ahead;
+        if (is_down || ahead < n) {
+            source.len = n;
+            source.addr += is_down ? target.len - n : 0;
+            tt_flow_read(w, source);
+            tt_flow_write(w, target, TT_FLOW_COMPUTED, NOTHING);
+            return;
+        }
+    }
+    tt_flow_write(w, target, TT_FLOW_COPY, source);
+}
+
 static void string(TtFlowWork *w, char what)
 {
-    unsigned a = address_bytes(w), n = string_bytes(w);
-    TtPlace source = memory_at(w, SI, segment_of_source(w), a, 0, n);
-    TtPlace target = memory_at(w, DI, 0, a, 0, n);
+    unsigned a = address_bytes(w), n = string_bytes(w), times = repetitions(w, a);
+    TtFlowPlace last = memory_at(w, SI, segment_of_source(w), a, 0, n);
+    TtFlowPlace source = all_of(w, last, times);
+    TtFlowPlace target = all_of(w, memory_at(w, DI, 0, a, 0, n), times);
 
     if (is_repeated(w)) {
         if (!masked(w, CX, a)) {
@@ -325,11 +234,12 @@ static void string(TtFlowWork *w, char what)
         computed(w, DI, a);
     }
     if (what == 'm') {
-        copy(w, target, source);
+        move_string(w, target, source, n);
     } else if (what == 's') {
-        copy(w, target, tt_flow_general(AX, n));
+        tt_flow_write(w, target, TT_FLOW_COPY, tt_flow_general(AX, n));
     } else if (what == 'l') {
-        copy(w, tt_flow_general(AX, n), source);
+        last.addr = w->regs->flags & 0x400 ? source.addr : source.addr + source.len - n;
+        tt_flow_copy(w, tt_flow_general(AX, n), last);
     } else if (what == 'i') {
         tt_flow_write(w, target, TT_FLOW_PORT, tt_flow_const(masked(w, DX, 2), 2));
     }
@@ -339,11 +249,11 @@ static void string(TtFlowWork *w, char what)
 
 static void port_in(TtFlowWork *w)
 {
-    TtPlace to, port;
+    TtFlowPlace to, port;
 
     if (tt_flow_operand(w, 0, &to) && tt_flow_operand(w, 1, &port)) {
         tt_flow_write(w, to, TT_FLOW_PORT,
-                      tt_flow_const(port.kind == TT_PLACE_CONST ? port.addr & 0xff :
+                      tt_flow_const(port.kind == TT_FLOW_AT_CONST ? port.addr & 0xff :
                                     masked(w, DX, 2), 2));
     }
 }
@@ -359,7 +269,7 @@ static void inputs(TtFlowWork *w, TtFlowHow how, const char *regs)
 
 static void input_operand(TtFlowWork *w, TtFlowHow how)
 {
-    TtPlace to;
+    TtFlowPlace to;
 
     if (tt_flow_operand(w, 0, &to)) {
         tt_flow_write(w, to, how, NOTHING);
@@ -372,57 +282,26 @@ static void input_operand(TtFlowWork *w, TtFlowHow how)
 static void save_area(TtFlowWork *w, bool loads, bool is_plain)
 {
     unsigned n = w->regs->bits == 64 ? 16 : 8;
-    TtPlace area;
+    TtFlowPlace area;
 
-    if (!tt_flow_operand(w, 0, &area) || area.kind != TT_PLACE_MEM) {
+    if (!tt_flow_operand(w, 0, &area) || area.kind != TT_FLOW_AT_MEM) {
         return;
     }
     area.len = is_plain ? 512 : 4096;
     for (unsigned i = 0; i < n; i++) {
-        TtPlace reg = { .reg = TT_FLOW_GENERAL + i, .len = is_plain ? 16 : 32 };
+        TtFlowPlace reg = { .reg = TT_FLOW_GENERAL + i, .len = is_plain ? 16 : 32 };
 
         if (!loads) {
             reg.len = 16;
-            copy(w, cut(area, 160 + 16 * i, 16), reg);
+            tt_flow_copy(w, tt_flow_cut(area, 160 + 16 * i, 16), reg);
         } else if (is_plain) {
-            copy(w, reg, cut(area, 160 + 16 * i, 16));
+            tt_flow_copy(w, reg, tt_flow_cut(area, 160 + 16 * i, 16));
         } else {
             tt_flow_write(w, reg, TT_FLOW_UNKNOWN, NOTHING);
         }
     }
     if (!loads) {
         tt_flow_write(w, area, TT_FLOW_UNKNOWN, NOTHING);
-    }
-}
-
-/* True: both operands are one register, and the result is 0. */
-static bool is_zero(TtFlowWork *w)
-{
-    unsigned last = w->x86->op_count - 1;
-    TtPlace a, b, to;
-
-    if (w->x86->op_count < 2 || !tt_flow_operand(w, last, &a) ||
-        !tt_flow_operand(w, last - 1, &b) || a.kind != TT_PLACE_REG ||
-        memcmp(&a, &b, sizeof(a)) || !tt_flow_operand(w, 0, &to)) {
-        return false;
-    }
-    tt_flow_write(w, to, TT_FLOW_CONSTANT, tt_flow_const(0, to.len));
-    return true;
-}
-
-static void address(TtFlowWork *w)
-{
-    const x86_op_mem *mem = &w->x86->operands[1].mem;
-    TtPlace to, p;
-
-    if (tt_flow_operand(w, 0, &to)) {
-        if (tt_flow_reg(mem->base, &p)) {
-            tt_flow_read(w, p);
-        }
-        if (tt_flow_reg(mem->index, &p)) {
-            tt_flow_read(w, p);
-        }
-        tt_flow_write(w, to, TT_FLOW_COMPUTED, NOTHING);
     }
 }
 
@@ -436,13 +315,13 @@ static void look_up(TtFlowWork *w)
 {
     unsigned a = address_bytes(w);
 
-    copy(w, tt_flow_general(AX, 1),
+    tt_flow_copy(w, tt_flow_general(AX, 1),
          memory_at(w, BX, segment_of_source(w), a, masked(w, AX, 1), 1));
 }
 
 static void compare_exchange_two(TtFlowWork *w)
 {
-    TtPlace to;
+    TtFlowPlace to;
 
     if (tt_flow_operand(w, 0, &to)) {
         unsigned half = w->insn->id == X86_INS_CMPXCHG8B ? 4 : 8;
@@ -452,89 +331,19 @@ static void compare_exchange_two(TtFlowWork *w)
         tt_flow_read(w, tt_flow_general(BX, half));
         tt_flow_read(w, tt_flow_general(CX, half));
         tt_flow_write(w, to, TT_FLOW_COMPUTED, NOTHING);
-        copy(w, tt_flow_general(AX, half), cut(to, 0, half));
-        copy(w, tt_flow_general(DX, half), cut(to, half, half));
+        tt_flow_copy(w, tt_flow_general(AX, half), tt_flow_cut(to, 0, half));
+        tt_flow_copy(w, tt_flow_general(DX, half), tt_flow_cut(to, half, half));
     }
 }
 
 /* ---- the table ---- */
 
-static bool is_vector_move(const TtFlowWork *w)
-{
-    TtPlace p;
-
-    for (unsigned i = 0; i < 2; i++) {
-        if (tt_flow_operand(w, i, &p) && p.kind == TT_PLACE_REG &&
-            p.reg >= TT_FLOW_GENERAL) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool moves(TtFlowWork *w)
-{
-    switch (w->insn->id) {
-    case X86_INS_MOV: case X86_INS_MOVABS: case X86_INS_MOVAPS: case X86_INS_MOVAPD:
-    case X86_INS_MOVUPS: case X86_INS_MOVUPD: case X86_INS_MOVDQA: case X86_INS_MOVDQU:
-    case X86_INS_LDDQU: case X86_INS_MOVNTDQ: case X86_INS_MOVNTDQA:
-    case X86_INS_MOVNTPS: case X86_INS_MOVNTPD: case X86_INS_MOVNTI:
-    case X86_INS_VMOVAPS: case X86_INS_VMOVAPD: case X86_INS_VMOVUPS:
-    case X86_INS_VMOVUPD: case X86_INS_VMOVDQA: case X86_INS_VMOVDQU:
-    case X86_INS_VMOVNTDQ: case X86_INS_VMOVNTPS: case X86_INS_VMOVNTPD:
-    case X86_INS_VMOVNTDQA: case X86_INS_VLDDQU:
-        mov(w);
-        return true;
-    case X86_INS_MOVZX:
-        move_extending(w, TT_FLOW_CONSTANT);
-        return true;
-    case X86_INS_MOVSX: case X86_INS_MOVSXD:
-        move_extending(w, TT_FLOW_COMPUTED);
-        return true;
-    case X86_INS_MOVQ: case X86_INS_VMOVQ:
-        move_scalar(w, 8, false);
-        return true;
-    case X86_INS_MOVD: case X86_INS_VMOVD:
-        move_scalar(w, 4, false);
-        return true;
-    case X86_INS_MOVSS: case X86_INS_VMOVSS:
-        move_scalar(w, 4, true);
-        return true;
-    case X86_INS_VMOVSD:
-        move_scalar(w, 8, true);
-        return true;
-    case X86_INS_CMOVA: case X86_INS_CMOVAE: case X86_INS_CMOVB: case X86_INS_CMOVBE:
-    case X86_INS_CMOVE: case X86_INS_CMOVG: case X86_INS_CMOVGE: case X86_INS_CMOVL:
-    case X86_INS_CMOVLE: case X86_INS_CMOVNE: case X86_INS_CMOVNO: case X86_INS_CMOVNP:
-    case X86_INS_CMOVNS: case X86_INS_CMOVO: case X86_INS_CMOVP: case X86_INS_CMOVS:
-        move_if(w);
-        return true;
-    case X86_INS_XCHG:
-        exchange(w, false);
-        return true;
-    case X86_INS_XADD:
-        exchange(w, true);
-        return true;
-    case X86_INS_CMPXCHG:
-        compare_exchange(w);
-        return true;
-    case X86_INS_LEA:
-        address(w);
-        return true;
-    case X86_INS_XOR: case X86_INS_SUB: case X86_INS_PXOR: case X86_INS_XORPS:
-    case X86_INS_XORPD: case X86_INS_VPXOR: case X86_INS_VXORPS: case X86_INS_VXORPD:
-        return is_zero(w);
-    default:
-        return false;
-    }
-}
-
 static bool strings(TtFlowWork *w)
 {
     switch (w->insn->id) {
     case X86_INS_MOVSD:
-        if (is_vector_move(w)) {
-            move_scalar(w, 8, true);
+        if (tt_flow_is_vector(w)) {
+            tt_flow_move_scalar(w, 8, true);
             return true;
         }
         /* fall through */
@@ -551,7 +360,7 @@ static bool strings(TtFlowWork *w)
         string(w, 'x');
         return true;
     case X86_INS_CMPSD:
-        if (is_vector_move(w)) {
+        if (tt_flow_is_vector(w)) {
             return false;
         }
         /* fall through */
@@ -656,7 +465,7 @@ static bool others(TtFlowWork *w)
 
 bool tt_flow_special(TtFlowWork *w)
 {
-    return moves(w) || strings(w) || stack(w) || others(w);
+    return tt_flow_moves(w) || strings(w) || stack(w) || others(w);
 }
 
 #endif

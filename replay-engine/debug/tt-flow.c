@@ -21,24 +21,24 @@ static const char *const general_names[][TT_FLOW_GENERAL] = {
       "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15" },
 };
 
-bool tt_place_meets(const TtPlace *a, const TtPlace *b)
+bool tt_flow_place_meets(const TtFlowPlace *a, const TtFlowPlace *b)
 {
-    if (a->kind != b->kind || a->kind == TT_PLACE_CONST || !a->len || !b->len) {
+    if (a->kind != b->kind || a->kind == TT_FLOW_AT_CONST || !a->len || !b->len) {
         return false;
     }
-    if (a->kind == TT_PLACE_MEM) {
+    if (a->kind == TT_FLOW_AT_MEM) {
         return a->addr - b->addr < b->len || b->addr - a->addr < a->len;
     }
     return a->reg == b->reg && a->first < b->first + b->len &&
         b->first < a->first + a->len;
 }
 
-char *tt_place_text(const TtPlace *p, char *buf, size_t size)
+char *tt_flow_place_text(const TtFlowPlace *p, char *buf, size_t size)
 {
     static const uint8_t order[] = { [1] = 1, [2] = 2, [4] = 3, [8] = 4 };
     unsigned known = p->len < sizeof(order) ? order[p->len] : 0;
 
-    if (p->kind != TT_PLACE_REG) {
+    if (p->kind != TT_FLOW_AT_REG) {
         snprintf(buf, size, "0x%" PRIx64, p->addr);
     } else if (p->reg >= TT_FLOW_GENERAL && !p->first && p->len >= 16) {
         snprintf(buf, size, "%cmm%u", p->len > 16 ? 'y' : 'x', p->reg - TT_FLOW_GENERAL);
@@ -65,7 +65,7 @@ struct TtFlowDecoder {
 
 /* ---- places ---- */
 
-typedef struct Known { bool is; TtPlace place; } Known;
+typedef struct Known { bool is; TtFlowPlace place; } Known;
 
 static Known known[X86_REG_ENDING];
 
@@ -94,7 +94,7 @@ static void note_name(csh h, unsigned id)
     }
 }
 
-bool tt_flow_reg(unsigned id, TtPlace *p)
+bool tt_flow_reg(unsigned id, TtFlowPlace *p)
 {
     if (id >= X86_REG_ENDING || !known[id].is) {
         return false;
@@ -103,19 +103,19 @@ bool tt_flow_reg(unsigned id, TtPlace *p)
     return true;
 }
 
-TtPlace tt_flow_general(unsigned reg, unsigned len)
+TtFlowPlace tt_flow_general(unsigned reg, unsigned len)
 {
-    return (TtPlace) { .kind = TT_PLACE_REG, .reg = reg, .len = len };
+    return (TtFlowPlace) { .kind = TT_FLOW_AT_REG, .reg = reg, .len = len };
 }
 
-TtPlace tt_flow_const(uint64_t value, unsigned len)
+TtFlowPlace tt_flow_const(uint64_t value, unsigned len)
 {
-    return (TtPlace) { .kind = TT_PLACE_CONST, .addr = value, .len = len };
+    return (TtFlowPlace) { .kind = TT_FLOW_AT_CONST, .addr = value, .len = len };
 }
 
 static uint64_t part_of(const TtFlowWork *w, unsigned id)
 {
-    TtPlace p;
+    TtFlowPlace p;
     uint64_t v;
 
     if (id == X86_REG_RIP || id == X86_REG_EIP || id == X86_REG_IP) {
@@ -133,7 +133,7 @@ static uint64_t segment_base(const TtFlowWork *w, const x86_op_mem *mem)
     static const unsigned ids[] = { X86_REG_ES, X86_REG_CS, X86_REG_SS, X86_REG_DS,
                                     X86_REG_FS, X86_REG_GS };
     unsigned seg = 3;
-    TtPlace p;
+    TtFlowPlace p;
 
     if (tt_flow_reg(mem->base, &p) && (p.reg == 4 || p.reg == 5)) {
         seg = 2;
@@ -144,7 +144,7 @@ static uint64_t segment_base(const TtFlowWork *w, const x86_op_mem *mem)
     return w->regs->bits == 64 && seg < 4 ? 0 : w->regs->bases[seg];
 }
 
-TtPlace tt_flow_mem(const TtFlowWork *w, const x86_op_mem *mem, unsigned len)
+TtFlowPlace tt_flow_mem(const TtFlowWork *w, const x86_op_mem *mem, unsigned len)
 {
     uint64_t at = part_of(w, mem->base) + part_of(w, mem->index) * mem->scale + mem->disp;
     unsigned bytes = w->x86->addr_size;
@@ -156,10 +156,10 @@ TtPlace tt_flow_mem(const TtFlowWork *w, const x86_op_mem *mem, unsigned len)
     if (w->regs->bits != 64) {
         at &= UINT32_MAX;
     }
-    return (TtPlace) { .kind = TT_PLACE_MEM, .addr = at, .len = len };
+    return (TtFlowPlace) { .kind = TT_FLOW_AT_MEM, .addr = at, .len = len };
 }
 
-bool tt_flow_operand(const TtFlowWork *w, unsigned n, TtPlace *p)
+bool tt_flow_operand(const TtFlowWork *w, unsigned n, TtFlowPlace *p)
 {
     const cs_x86_op *op = &w->x86->operands[n];
 
@@ -182,7 +182,7 @@ bool tt_flow_operand(const TtFlowWork *w, unsigned n, TtPlace *p)
 
 /* ---- what it reads and writes ---- */
 
-void tt_flow_read(TtFlowWork *w, TtPlace p)
+void tt_flow_read(TtFlowWork *w, TtFlowPlace p)
 {
     TtFlow *f = w->out;
 
@@ -196,7 +196,7 @@ void tt_flow_read(TtFlowWork *w, TtPlace p)
     }
 }
 
-static void write_one(TtFlowWork *w, TtPlace to, TtFlowHow how, TtPlace from)
+static void write_one(TtFlowWork *w, TtFlowPlace to, TtFlowHow how, TtFlowPlace from)
 {
     TtFlow *f = w->out;
 
@@ -205,13 +205,13 @@ static void write_one(TtFlowWork *w, TtPlace to, TtFlowHow how, TtPlace from)
     }
 }
 
-void tt_flow_write(TtFlowWork *w, TtPlace to, TtFlowHow how, TtPlace from)
+void tt_flow_write(TtFlowWork *w, TtFlowPlace to, TtFlowHow how, TtFlowPlace from)
 {
     unsigned end = to.first + to.len, all = end;
-    TtPlace above = to;
+    TtFlowPlace above = to;
 
     write_one(w, to, how, from);
-    if (to.kind != TT_PLACE_REG) {
+    if (to.kind != TT_FLOW_AT_REG) {
         return;
     }
     if (to.reg < TT_FLOW_GENERAL && w->regs->bits == 64 && end == 4) {
@@ -224,10 +224,10 @@ void tt_flow_write(TtFlowWork *w, TtPlace to, TtFlowHow how, TtPlace from)
     write_one(w, above, TT_FLOW_CONSTANT, tt_flow_const(0, above.len));
 }
 
-static bool has_written(const TtFlowWork *w, const TtPlace *p)
+static bool has_written(const TtFlowWork *w, const TtFlowPlace *p)
 {
     for (unsigned i = 0; i < w->out->n_writes; i++) {
-        if (tt_place_meets(&w->out->writes[i].to, p)) {
+        if (tt_flow_place_meets(&w->out->writes[i].to, p)) {
             return true;
         }
     }
@@ -238,7 +238,7 @@ static void explicit_ones(TtFlowWork *w)
 {
     for (unsigned i = 0; i < w->x86->op_count; i++) {
         const cs_x86_op *op = &w->x86->operands[i];
-        TtPlace p;
+        TtFlowPlace p;
 
         if (!tt_flow_operand(w, i, &p)) {
             continue;
@@ -247,7 +247,7 @@ static void explicit_ones(TtFlowWork *w)
             tt_flow_read(w, p);
         }
         if (op->type != X86_OP_IMM && op->access & CS_AC_WRITE) {
-            tt_flow_write(w, p, TT_FLOW_COMPUTED, (TtPlace) { 0 });
+            tt_flow_write(w, p, TT_FLOW_COMPUTED, (TtFlowPlace) { 0 });
         }
     }
 }
@@ -255,7 +255,7 @@ static void explicit_ones(TtFlowWork *w)
 static void implicit_ones(TtFlowWork *w)
 {
     const cs_detail *d = w->insn->detail;
-    TtPlace p;
+    TtFlowPlace p;
 
     for (unsigned i = 0; i < d->regs_read_count; i++) {
         if (tt_flow_reg(d->regs_read[i], &p) && !(p.reg == 4 && d->regs_read_count > 1)) {
@@ -264,7 +264,7 @@ static void implicit_ones(TtFlowWork *w)
     }
     for (unsigned i = 0; i < d->regs_write_count; i++) {
         if (tt_flow_reg(d->regs_write[i], &p) && !has_written(w, &p)) {
-            tt_flow_write(w, p, TT_FLOW_COMPUTED, (TtPlace) { 0 });
+            tt_flow_write(w, p, TT_FLOW_COMPUTED, (TtFlowPlace) { 0 });
         }
     }
 }
@@ -323,7 +323,7 @@ uint32_t tt_flow_may_write(TtFlowDecoder *d, const uint8_t *bytes, size_t n,
             return UINT32_MAX;
         }
         for (unsigned i = 0; i < f.n_writes; i++) {
-            mask |= f.writes[i].to.kind == TT_PLACE_REG ? 1u << f.writes[i].to.reg : 0;
+            mask |= f.writes[i].to.kind == TT_FLOW_AT_REG ? 1u << f.writes[i].to.reg : 0;
         }
     }
     return mask;

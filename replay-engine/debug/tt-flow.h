@@ -22,17 +22,18 @@
 #define TT_FLOW_GENERAL     16      /* registers 0 to 15, in the order of their numbers */
 #define TT_FLOW_REGS        32      /* 16 to 31: vector registers, of 32 bytes */
 
-typedef enum TtPlaceKind { TT_PLACE_REG, TT_PLACE_MEM, TT_PLACE_CONST } TtPlaceKind;
+typedef enum TtFlowKind { TT_FLOW_AT_REG, TT_FLOW_AT_MEM, TT_FLOW_AT_CONST } TtFlowKind;
 
-typedef struct TtPlace {
-    TtPlaceKind kind;
+typedef struct TtFlowPlace {
+    TtFlowKind kind;
     unsigned reg, first;        /* REG: number, and first byte in it */
     unsigned len;               /* bytes */
     uint64_t addr;              /* MEM: linear; CONST: the value */
-} TtPlace;
+} TtFlowPlace;
 
 typedef enum TtFlowHow {
-    TT_FLOW_COPY,               /* of @from, byte by byte */
+    TT_FLOW_COPY,               /* of @from, byte by byte; again and again if it is
+                                 * shorter */
     TT_FLOW_COMPUTED,           /* from reads[] */
     TT_FLOW_CONSTANT,           /* @from is it */
     TT_FLOW_PORT,               /* an input: from port @from.addr */
@@ -41,7 +42,7 @@ typedef enum TtFlowHow {
 } TtFlowHow;
 
 typedef struct TtFlowWrite {
-    TtPlace to, from;
+    TtFlowPlace to, from;
     TtFlowHow how;
 } TtFlowWrite;
 
@@ -50,7 +51,7 @@ typedef struct TtFlow {
     char text[TT_FLOW_TEXT_MAX];
     TtFlowWrite writes[TT_FLOW_PLACES_MAX];
     unsigned n_writes;
-    TtPlace reads[TT_FLOW_PLACES_MAX];
+    TtFlowPlace reads[TT_FLOW_PLACES_MAX];
     unsigned n_reads;
 } TtFlow;
 
@@ -76,8 +77,8 @@ TtStatus tt_flow_decode(TtFlowDecoder *d, const uint8_t *bytes, size_t n,
 uint32_t tt_flow_may_write(TtFlowDecoder *d, const uint8_t *bytes, size_t n,
                            unsigned bits);
 /* Have @a and @b a byte in common? Never with a constant. */
-bool tt_place_meets(const TtPlace *a, const TtPlace *b);
+bool tt_flow_place_meets(const TtFlowPlace *a, const TtFlowPlace *b);
 /* "rax", "ah", "xmm3", "rax[4..8)" ... or "0x1000" for memory. Returns @buf. */
-char *tt_place_text(const TtPlace *p, char *buf, size_t size);
+char *tt_flow_place_text(const TtFlowPlace *p, char *buf, size_t size);
 
 #endif

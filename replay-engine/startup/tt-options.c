@@ -160,6 +160,11 @@ static QemuOptsList tt_opts = {
                   "run-plugin')" },
         { .name = "plugin-load", .type = QEMU_OPT_STRING,
           .help = "replay: the plugin and its arguments, as for -plugin" },
+        { .name = "origin", .type = QEMU_OPT_STRING,
+          .help = "replay: find where values came from, 'POS EXPRESSION;...', then exit "
+                  "(for 'tt origin')" },
+        { .name = "origin-how", .type = QEMU_OPT_STRING,
+          .help = "replay: depth=N, nodes=N or within=N, joined by ':'" },
         { .name = "trace", .type = QEMU_OPT_STRING,
           .help = "record, replay: file for a branch trace; a replay then exits" },
         { .name = "trace-part", .type = QEMU_OPT_STRING,
@@ -303,7 +308,7 @@ static void check_modes(QemuOpts *opts)
     };
     static const char *const of_replay[] = { "at-end", "checkpoint-memory",
                                              "convert-jobs", "verify",
-                                             "find", "plugin" };
+                                             "find", "plugin", "origin" };
 
     for (size_t i = 0; i < ARRAY_SIZE(of_record); i++) {
         only_in(TT_RECORD, opts, of_record[i]);

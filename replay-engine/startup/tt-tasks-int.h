@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a replay is for: verify=, find=, trace=, plugin= of -tt.
+ * What a replay is for: verify=, find=, trace=, plugin=, origin= of -tt.
  *
  * Context: main thread, at start.
  */

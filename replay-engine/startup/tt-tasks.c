@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "find/tt-find.h"
+#include "origin/tt-origin.h"
 #include "plugin/tt-plugin.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
@@ -18,7 +19,7 @@
 bool tt_tasks_is_one(void)
 {
     return tt_verify_is_on() || tt_find_is_on() || tt_plugin_is_on() ||
-        tt_retrace_is_on();
+        tt_origin_is_on() || tt_retrace_is_on();
 }
 
 static void parse_verify(QemuOpts *opts)
@@ -98,10 +99,29 @@ static void parse_plugin(QemuOpts *opts)
     }
 }
 
+static void parse_origin(QemuOpts *opts)
+{
+    const char *asked = qemu_opt_get(opts, "origin");
+    const char *how = qemu_opt_get(opts, "origin-how");
+    Error *err = NULL;
+
+    if (!asked && how) {
+        tt_refuse("-tt: origin-how needs origin='POS EXPRESSION'");
+    }
+    if (asked && (tt_verify_is_on() || tt_find_is_on() || tt_plugin_is_on() ||
+                  qemu_opt_get(opts, "trace"))) {
+        tt_refuse("-tt: origin excludes verify, find, plugin and trace: give only one");
+    }
+    if (asked && !tt_origin_option(asked, how, &err)) {
+        tt_refuse("-tt: %s", error_get_pretty(err));
+    }
+}
+
 void tt_tasks_parse(QemuOpts *opts)
 {
     parse_verify(opts);
     parse_find(opts);
     parse_trace(opts);
     parse_plugin(opts);
+    parse_origin(opts);
 }

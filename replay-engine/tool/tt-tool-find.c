@@ -14,54 +14,12 @@
 #define PARTS_LAST  32          /* the last one is found in the last of many parts */
 #define LIMIT       10000
 
-/* ---- names ---- */
-
-static char *fail(TtDiag *why, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
-
-static char *fail(TtDiag *why, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    g_vsnprintf(why->text, sizeof(why->text), fmt, ap);
-    va_end(ap);
-    return NULL;
-}
-
-static char *address_of(void *opaque, const char *chain, size_t *used, bool is_address,
-                        TtDiag *why)
-{
-    const ToolFind *f = opaque;
-    int len = *used;
-    uint64_t addr;
-    bool is_code;
-    size_t n;
-
-    if (!f->symbols) {
-        return fail(why, "'%.*s' is a symbol of a program: give the file that defines it "
-                         "with --symbols", len, chain);
-    }
-    n = tool_symbols_address(f->symbols, chain, len, &addr, &is_code);
-    if (!n) {
-        return fail(why, "there is no symbol '%.*s'", len, chain);
-    }
-    if (n > 1) {
-        return fail(why, "there are %zu symbols '%.*s': write the address of the one that "
-                    "you mean", n, len, chain);
-    }
-    if (!is_code && !is_address) {
-        return fail(why, "the type of '%.*s' is not known: write *(u32 *)&%.*s, or "
-                         "another type that fits", len, chain, len, chain);
-    }
-    return g_strdup_printf("0x%" PRIx64 "UL", addr + f->offset);
-}
-
 /* Returns an exit status, having said what is wrong. */
 static int understand(ToolFind *f, uint64_t end)
 {
     TtDiag diag;
 
-    if (tt_cond_resolve(f->condition, address_of, f, &f->resolved, &diag) != TT_OK ||
+    if (tool_resolve(f->condition, f->symbols, f->offset, &f->resolved, &diag) != TT_OK ||
         tt_cond_parse(f->resolved, &f->cond, &diag) != TT_OK ||
         tt_cond_check(f->cond, f->changes, f->monotone, f->from, MIN(f->to, end),
                       &diag) != TT_OK) {

@@ -29,6 +29,10 @@ typedef struct ToolFind {
     GPtrArray *hits;                /* of ToolFinding, in order; of the parts' */
 } ToolFind;
 
+/* tt_cond_resolve, with the names of @symbols, which may be NULL, @offset higher. */
+TtStatus tool_resolve(const char *text, const ToolSymbols *symbols, uint64_t offset,
+                      char **out, TtDiag *diag);
+
 /* How far it is, on a terminal; and gone again. */
 void tool_find_show_progress(const ToolFind *f);
 void tool_find_hide_progress(const ToolFind *f);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Pieces of a run, re-executed by processes of QEMU: -tt replay,verify=FROM-TO,
- * find=FROM-TO, plugin=FROM-TO, or a branch trace. What they print with "tt-verify ",
- * "tt-find " or "tt-plugin " in front is theirs to say; the rest is kept, and shown when
+ * find=FROM-TO, plugin=FROM-TO, origin=..., or a branch trace. What they print with
+ * "tt-verify ", "tt-find ", "tt-plugin " or "tt-origin " in front is theirs to say; the rest is kept, and shown when
  * something is wrong.
  */
 #include "tt-tool-verify.h"
@@ -21,6 +21,7 @@
 #define VERIFY      "tt-verify "
 #define FIND        "tt-find "
 #define PLUGIN      "tt-plugin "
+#define ORIGIN      "tt-origin "
 #define LINE_MAX_   8192        /* of one that is looked at */
 #define OTHER_MAX   (1u << 20)  /* of what else a process prints */
 
@@ -71,6 +72,14 @@ static char *search_value(const ToolReplays *r, const ToolPart *p, const char *d
                            r->search->how ? ":" : "", r->search->how ?: "");
 }
 
+static char *origin_value(const ToolReplays *r, const char *dir)
+{
+    g_autofree char *asked = tool_escaped(r->search->origin);
+
+    return g_strdup_printf("replay,dir=%s,origin=%s,origin-how=%s", dir, asked,
+                           r->search->origin_how);
+}
+
 static char *plugin_value(const ToolReplays *r, const ToolPart *p, const char *dir,
                           const char *to)
 {
@@ -91,7 +100,8 @@ static char *tt_value(const ToolReplays *r, const ToolPart *p)
     if (!dir || (p->trace && !trace)) {
         return NULL;
     }
-    return r->search ? search_value(r, p, dir, to) :
+    return r->search && r->search->origin ? origin_value(r, dir) :
+        r->search ? search_value(r, p, dir, to) :
         r->plugin ? plugin_value(r, p, dir, to) : trace ?
         g_strdup_printf("replay,dir=%s,trace=%s,trace-part=%" PRIu64 "-%s", dir,
                         trace, p->from, to) :
@@ -189,7 +199,7 @@ static bool take_other(const ToolReplays *r, ToolPart *p, ToolFinding *f)
 static void take_line(const ToolReplays *r, ToolPart *p)
 {
     g_autofree char *line = g_strdup(p->line->str);
-    const char *prefix = r->search ? FIND : r->plugin ? PLUGIN : VERIFY;
+    const char *prefix = r->search ? (r->search->origin ? ORIGIN : FIND) : r->plugin ? PLUGIN : VERIFY;
     ToolFinding *f;
     uint64_t code, whole;
 

@@ -55,7 +55,8 @@ typedef struct ToolPart {
     int code;                   /* an exit status of ours */
 } ToolPart;
 
-typedef struct ToolSearch {     /* of tt find */
+typedef struct ToolSearch {     /* of tt find, or tt origin */
+    const char *origin, *origin_how;    /* for -tt replay,origin=; NULL: of tt find */
     const char *condition, *how;    /* for -tt replay,find=; how: NULL, or some of it */
     uint64_t limit;                 /* of hits in each part */
     /* A part has said something, but its end; true: @f is kept. It may drop parts. */

@@ -211,6 +211,7 @@ int tool_check(const ToolArgs *a);
 int tool_verify(const ToolArgs *a);
 int tool_find(const ToolArgs *a);
 int tool_run_plugin(const ToolArgs *a);
+int tool_origin(const ToolArgs *a);
 int tool_pack(const ToolArgs *a);
 int tool_unpack(const ToolArgs *a);
 int tool_branch(const ToolArgs *a);

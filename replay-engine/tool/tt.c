@@ -94,6 +94,26 @@ const ToolCommand tool_commands[] = {
             JSON,
         }, tool_find,
     }, {
+        "origin", { "RUN", "POS", "PLACE" }, false,
+        "Says where the value of PLACE at position POS came from: the last write, what it\n"
+        "was copied or computed from, and so on, up to an input. PLACE is a register ($rax,\n"
+        "$xmm0) or memory (*(u64 *)0x1000, *(u32 *)&name). QEMU replays the run for it.",
+        {
+            { "--depth", "N", false, "follow through N computations; copies do not count "
+                                     "(default: 3)" },
+            { "--nodes", "N", false, "at most N writes (default: 100)" },
+            { "--within", "N", false, "look for each write no more than N positions back "
+                                      "(default: 10000000000)" },
+            { "--symbols", "FILE", false, "names, and lines if it has them: a vmlinux, or "
+                                          "the output of nm or /proc/kallsyms" },
+            { "--offset", "N", false, "add N to the addresses in FILE: the program was "
+                                      "loaded higher" },
+            { "--qemu", "PATH", false, "default: qemu-system-x86_64 next to this "
+              "program" },
+            { "--quiet", NULL, false, "print no progress" },
+            JSON,
+        }, tool_origin,
+    }, {
         "run-plugin", { "RUN", "PLUGIN[,NAME=VALUE...]" }, false,
         "Replays a part of a run with a plugin of QEMU's TCG, which sees that part and no\n"
         "more, and shows what it says. PLUGIN is a file, or count (instructions),\n"

@@ -13,13 +13,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define CHECK(x) do { if (!(x)) { abort(); } } while (0)
 
-static void check_place(const TtPlace *p)
+static void check_place(const TtFlowPlace *p)
 {
-    CHECK(p->kind <= TT_PLACE_CONST);
-    CHECK(p->kind != TT_PLACE_REG || p->reg < TT_FLOW_REGS);
-    CHECK(p->kind != TT_PLACE_REG ||
+    CHECK(p->kind <= TT_FLOW_AT_CONST);
+    CHECK(p->kind != TT_FLOW_AT_REG || p->reg < TT_FLOW_REGS);
+    CHECK(p->kind != TT_FLOW_AT_REG ||
           p->first + p->len <= (p->reg < TT_FLOW_GENERAL ? 8 : 32));
-    CHECK(p->len <= 4096);
+    CHECK(p->len <= 8 * 0x10000);
 }
 
 static void check_one(TtFlowDecoder *d, const uint8_t *bytes, size_t n, unsigned bits,
@@ -43,9 +43,10 @@ static void check_one(TtFlowDecoder *d, const uint8_t *bytes, size_t n, unsigned
 
         check_place(&w->to);
         check_place(&w->from);
-        CHECK(w->to.len && w->to.kind != TT_PLACE_CONST);
-        CHECK(w->how != TT_FLOW_COPY || w->to.len == w->from.len);
-        CHECK(w->to.kind == TT_PLACE_MEM || mask & 1u << w->to.reg);
+        CHECK(w->to.len && w->to.kind != TT_FLOW_AT_CONST);
+        CHECK(w->how != TT_FLOW_COPY || w->to.len >= w->from.len);
+        CHECK(w->how != TT_FLOW_COPY || w->from.len);
+        CHECK(w->to.kind == TT_FLOW_AT_MEM || mask & 1u << w->to.reg);
     }
     for (unsigned i = 0; i < f.n_reads; i++) {
         check_place(&f.reads[i]);

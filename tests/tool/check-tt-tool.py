@@ -310,10 +310,9 @@ def test_wrong_usage_is_told_from_a_problem(work):
     check('tt stats has no option --from' in said, said)
 
 
-COMMANDS = ('info', 'log', 'stats', 'check', 'verify', 'find', 'pack', 'unpack',
-            'branch', 'trace', 'branches', 'compare-traces',
-            'disk', 'page', 'group', 'hub', 'run-plugin', 'term',
-            'time')
+COMMANDS = ('info', 'log', 'stats', 'check', 'verify', 'find', 'origin', 'pack',
+            'unpack', 'branch', 'trace', 'branches', 'compare-traces',
+            'disk', 'page', 'group', 'hub', 'run-plugin', 'term', 'time')
 
 
 def completed(work, *words):

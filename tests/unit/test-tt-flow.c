@@ -19,16 +19,16 @@ static const char *const hows[] = {
     "", "computed ", "constant ", "port ", "tsc ", "random ", "cpuid ", "msr ", "unknown ",
 };
 
-static void add_place(GString *s, const TtPlace *p)
+static void add_place(GString *s, const TtFlowPlace *p)
 {
     char buf[48];
 
-    if (p->kind == TT_PLACE_CONST) {
+    if (p->kind == TT_FLOW_AT_CONST) {
         g_string_append_printf(s, "%" PRIx64, p->addr);
-    } else if (p->kind == TT_PLACE_MEM) {
+    } else if (p->kind == TT_FLOW_AT_MEM) {
         g_string_append_printf(s, "[%" PRIx64 ":%u]", p->addr, p->len);
     } else {
-        g_string_append(s, tt_place_text(p, buf, sizeof(buf)));
+        g_string_append(s, tt_flow_place_text(p, buf, sizeof(buf)));
     }
 }
 
@@ -92,9 +92,9 @@ static void check_all(const Case *cases, size_t n)
         g_test_message("%s: %s", f.text, says);
         g_assert_cmpstr(says, ==, cases[i].says);
         for (unsigned k = 0; k < f.n_writes; k++) {
-            const TtPlace *to = &f.writes[k].to;
+            const TtFlowPlace *to = &f.writes[k].to;
 
-            g_assert_true(to->kind == TT_PLACE_MEM ||
+            g_assert_true(to->kind == TT_FLOW_AT_MEM ||
                           tt_flow_may_write(decoder, bytes, len, cases[i].bits) &
                           1u << to->reg);
         }
@@ -140,18 +140,18 @@ static void test_nothing_is_written(void)
 
 static void test_places_meet(void)
 {
-    TtPlace ah = { .reg = 0, .first = 1, .len = 1 }, al = { .reg = 0, .len = 1 };
-    TtPlace ax = { .reg = 0, .len = 2 }, m = { TT_PLACE_MEM, .addr = 0x10, .len = 8 };
-    TtPlace n = { TT_PLACE_MEM, .addr = 0x17, .len = 1 };
-    TtPlace none = { TT_PLACE_CONST, .len = 8 };
+    TtFlowPlace ah = { .reg = 0, .first = 1, .len = 1 }, al = { .reg = 0, .len = 1 };
+    TtFlowPlace ax = { .reg = 0, .len = 2 }, m = { TT_FLOW_AT_MEM, .addr = 0x10, .len = 8 };
+    TtFlowPlace n = { TT_FLOW_AT_MEM, .addr = 0x17, .len = 1 };
+    TtFlowPlace none = { TT_FLOW_AT_CONST, .len = 8 };
 
-    g_assert_false(tt_place_meets(&ah, &al));
-    g_assert_true(tt_place_meets(&ah, &ax));
-    g_assert_true(tt_place_meets(&m, &n));
-    g_assert_true(tt_place_meets(&n, &m));
+    g_assert_false(tt_flow_place_meets(&ah, &al));
+    g_assert_true(tt_flow_place_meets(&ah, &ax));
+    g_assert_true(tt_flow_place_meets(&m, &n));
+    g_assert_true(tt_flow_place_meets(&n, &m));
     n.addr = 0x18;
-    g_assert_false(tt_place_meets(&m, &n));
-    g_assert_false(tt_place_meets(&none, &none));
+    g_assert_false(tt_flow_place_meets(&m, &n));
+    g_assert_false(tt_flow_place_meets(&none, &none));
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Every write to some bytes of RAM, through whatever addresses it comes, by vCPUs and by
+ * recorded devices.
+ *
+ * Context: the BQL is held; @written is called where the write is made, before a vCPU's,
+ * after a device's.
+ */
+#ifndef TT_MEMORY_WATCH_H
+#define TT_MEMORY_WATCH_H
+
+/* A vCPU's may be told of twice, and of bytes that it only might write. */
+typedef void TtMemoryWritten(bool by_device);
+
+/* @ram_addr: of QEMU. One range at a time, in pages that then are slow to write. */
+void tt_memory_watch(uint64_t ram_addr, uint64_t len, TtMemoryWritten *written);
+void tt_memory_unwatch(void);
+/* Written by other means than a store: a device, or a helper of the vCPU. */
+void tt_memory_watch_note(MemoryRegion *mr, uint64_t offset, uint64_t len,
+                          bool by_device);
+
+#endif

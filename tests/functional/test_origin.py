@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tt origin: where values came from. origins.py knows all writes of a run."""
+
+import json
+import os
+
+from guests import guest_args
+from origins import compare
+from ttlib import (check, equal, limit, one_sentence, qemu_binary, record, run_tool, seed,
+                   tt)
+
+
+def origin(run, pos, place, *args, rc=0):
+    done = tt('origin', run, str(pos), place, '--qemu', qemu_binary(), '--json', *args,
+              rc=rc)
+    return json.loads(done.stdout) if done.stdout else done
+
+
+@limit(60)
+def test_the_last_write(work):
+    """Of registers and memory, at random positions of a random program."""
+    run = record(work, guest_args(work, 'random', 'seed=10 blocks=30 modes=0')).dir
+    kinds = compare(seed(), work, run, 60, part=50000)
+    print(dict(kinds))
+    check(kinds['store'] > 5 and kinds['change'] > 5, f'too few of a kind: {kinds}')
+
+
+def events(run, kind):
+    return [json.loads(line) for line in
+            tt('log', run, '--json', '--kind', kind).stdout.splitlines()]
+
+
+@limit(60)
+def test_what_a_device_wrote(work):
+    """Each word of a transfer by DMA comes from the event that has it in the log."""
+    run = record(work, guest_args(work, 'selfdma', 'rounds=3')).dir
+    end = json.loads(tt('info', run, '--json').stdout)['end']
+    sides = [ev for ev in events(run, 'ram') if ev['length'] >= 512]
+    for word in (0, 1, 8191, 8192, 20000, 32767):
+        addr = (32 << 20) + 4 * word
+        for pos in (end, end // 2):
+            last = [ev for ev in sides if ev['position'] < pos and
+                    int(ev['val'], 16) <= addr < int(ev['val'], 16) + ev['length']]
+            node = origin(run, pos, f'*(u32 *)0x{addr:x}')['nodes'][0]
+            if node['how'] == 'constant':
+                continue                    # the guest has cleared it since
+            if node['how'] == 'initial':
+                check(not last, f'nothing before {pos}, but {last}')
+                continue
+            check(last, f'nothing in the log, but {node}')
+            equal((node['how'], node['position']), ('device', last[-1]['position']),
+                  f'word {word} at {pos}')
+            equal(node['bytes'], last[-1]['length'], 'bytes of the event')
+
+
+@limit(60)
+def test_follows_to_an_input(work):
+    """What REP INSB read comes from a port; --symbols names places."""
+    args = guest_args(work, 'ins')
+    names = os.path.join(work, 'names')
+    with open(names, 'w', encoding='ascii') as out:
+        out.write(run_tool('nm', args[args.index('-kernel') + 1])[0])
+    run = record(work, args).dir
+    end = json.loads(tt('info', run, '--json').stdout)['end']
+    with open(names, encoding='ascii') as f:
+        base = next(int(line.split()[0], 16) for line in f if line.endswith(' target\n'))
+    place = f'*(u8 *)0x{base + 4095:x}'
+    answer = origin(run, end, place, '--symbols', names)
+    node = answer['nodes'][0]
+    equal((answer['complete'], node['how'], len(answer['nodes'])), (True, 'port', 1),
+          f'{node}')
+    check(node['port'] in ('0x511', '0x1f0') and '+0x' in node['symbol'], f'{node}')
+    same = origin(run, end, '*(u8 *)&target', '--symbols', names)['nodes'][0]
+    equal(same['place'], f'0x{base:x}:1', 'the place of a name')
+    text = tt('origin', run, str(end), place, '--qemu', qemu_binary(), '--quiet').stdout
+    check(f'read from port {node["port"]}' in text and f'{place} = ' in text, text)
+
+
+@limit(60)
+def test_copies_have_the_same_bytes(work):
+    """What a copy was made of has its value, whatever the way; limits are kept."""
+    run = record(work, guest_args(work, 'random', 'seed=11 blocks=3 modes=0')).dir
+    end = json.loads(tt('info', run, '--json').stdout)['end']
+    copies = 0
+    for at in range(1, 9):
+        answer = origin(run, end - 3000 * at, '$esp' if at % 4 == 0 else '$eax',
+                        '--depth', '2', '--nodes', '15', '--within', '1000000')
+        nodes = {n['id']: n for n in answer['nodes'] if 'id' in n}
+        check(answer['complete'] and 0 < len(nodes) <= 15, f'{answer}')
+        for n in answer['nodes']:
+            parent = nodes.get(n['parent'])
+            if not parent or 'value' not in n:
+                continue
+            check(n['position'] <= parent['position'], f'{n} after {parent}')
+            if parent['how'] == 'copy' and not n['rest']:
+                copies += 1
+                check(n['value'][2:] in parent['value'], f'{n} is no part of {parent}')
+    check(copies > 2, f'only {copies} copies')
+
+
+@limit(60)
+def test_refusals(work):
+    """One sentence for what is no place, not mapped, or not in the run."""
+    run = record(work, guest_args(work, 'random', 'seed=12 blocks=3 modes=0')).dir
+    for pos, place, rc, why in ((5, '$rip', 1, 'is no place'),
+                                (5, '12', 1, 'is no place'),
+                                (5, '*(u32 *)&x', 2, 'symbol'),
+                                ('x', '$rax', 2, 'a number'),
+                                (10 ** 15, '$rax', 2, 'the run goes from'),
+                                (5, '$rax;5 $rbx', 2, "';'")):
+        done = tt('origin', run, str(pos), place, '--qemu', qemu_binary(), rc=rc)
+        check(why in one_sentence(done.stderr.split('usage:')[0], why), done.stderr)
+    far = origin(run, 3000, '*(u8 *)0x100000', '--within', '2')['nodes'][0]
+    equal(far['how'], 'far', 'a write further back than --within')
