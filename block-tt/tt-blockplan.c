@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The plan of a commit's writes. Usually: sync the data where J3 asks for it, one record
- * after the last one, sync. Where that does not fit, a new segment with the record, and a
- * link to it. Now and then the journal anew (J4): when it has grown by as much as it had when
+ * after the last one, sync. Where that does not fit, a new segment with the record (J5),
+ * and a link to it. Now and then the journal anew (J4): when it has grown by as much as it had when
  * it was made, and by 1 MiB at least, so the work is paid for by what was written.
  *
  * A plan may fail or be cut anywhere. A record that is not whole ends the journal. The
@@ -53,12 +53,13 @@ void tt_block_head_put(uint8_t *b, const TtBlockMap *bm, uint64_t generation,
     tt_put_le64(b + 56, tt_header_sum(b, TT_F_BLOCK_HEAD_BYTES, 56, 0));
 }
 
-/* A record of @ops after @j, which moves on; @at it stands. g_free; NULL: no memory. */
+/* A record of @ops after @j, which moves on; zeros follow, up to @least bytes in all.
+ * g_free; NULL: no memory. */
 static uint8_t *make_record(TtBlockJournal *j, const uint8_t *ops, size_t ops_len,
-                            size_t *len)
+                            size_t least, size_t *len)
 {
     uint64_t used = TT_F_BLOCK_RECORD_HEAD + (uint64_t)ops_len;
-    uint8_t *b = g_try_malloc0(padded(used));
+    uint8_t *b = g_try_malloc0(MAX(padded(used), least));
 
     if (!b) {
         return NULL;
@@ -71,9 +72,9 @@ static uint8_t *make_record(TtBlockJournal *j, const uint8_t *ops, size_t ops_le
     tt_put_le64(b + 16, tt_header_sum(b, used, 16, j->seed));
     j->seed = tt_get_le64(b + 16);
     j->number++;
-    *len = padded(used);
-    j->at += *len;
-    j->bytes += *len;
+    j->at += padded(used);
+    j->bytes += padded(used);
+    *len = MAX(padded(used), least);
     return b;
 }
 
@@ -128,17 +129,20 @@ static TtStatus plan_link(TtBlockMap *bm, uint64_t at_offset, TtBlockPlan *plan,
     size_t link_len = 0, len = 0;
 
     tt_ops_next(ops, c->fresh);
-    c->link = make_record(&c->after, ops->data, ops->len, &link_len);
+    c->link = make_record(&c->after, ops->data, ops->len, 0, &link_len);
     g_byte_array_unref(ops);
     assert(!c->link || link_len == TT_F_BLOCK_ALIGN);
     c->after.at = 0;
     if (c->link) {
-        c->bytes = make_record(&c->after, bm->ops->data, c->ops_len, &len);
+        c->bytes = make_record(&c->after, bm->ops->data, c->ops_len,
+                               tt_host_offset(bm, c->fresh.n), &len);
     }
     if (!c->bytes) {
         return no_memory(diag);
     }
+    /* J5: nothing that was data there before may be read as a record. */
     add_step(plan, TT_BLOCK_WRITE, tt_host_offset(bm, c->fresh.host), c->bytes, len);
+    add_sync(plan);
     add_step(plan, TT_BLOCK_WRITE, at_offset, c->link, link_len);
     return TT_OK;
 }
@@ -158,7 +162,7 @@ static TtStatus plan_record(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *diag)
         st = take_segment(bm, len, bm->journal.bytes / 4, &c->fresh, diag);
         return st == TT_OK ? plan_link(bm, at, plan, diag) : st;
     }
-    c->bytes = make_record(&c->after, bm->ops->data, c->ops_len, &got);
+    c->bytes = make_record(&c->after, bm->ops->data, c->ops_len, 0, &got);
     if (!c->bytes) {
         return no_memory(diag);
     }
@@ -184,7 +188,8 @@ static TtStatus plan_anew(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *diag)
     st = take_segment(bm, padded(TT_F_BLOCK_RECORD_HEAD + (uint64_t)state->len),
                       (uint64_t)state->len + state->len / 4, &c->fresh, diag);
     if (st == TT_OK) {
-        c->bytes = make_record(&c->after, state->data, state->len, &len);
+        c->bytes = make_record(&c->after, state->data, state->len,
+                               tt_host_offset(bm, c->fresh.n), &len);     /* J5 */
         c->head = g_try_malloc(TT_F_BLOCK_HEAD_BYTES);
         st = c->bytes && c->head ? TT_OK : no_memory(diag);
     }

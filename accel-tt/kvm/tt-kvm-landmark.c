@@ -27,6 +27,15 @@ static bool has_event(CPUState *cpu)
         e.interrupt.injected || e.nmi.injected || e.nmi.pending;
 }
 
+/* An instruction of TCG's has raised it (tt-kvm-once.c), and it is not delivered yet. */
+static bool has_exception(CPUState *cpu)
+{
+    struct kvm_vcpu_events e = { 0 };
+
+    return kvm_vcpu_ioctl(cpu, KVM_GET_VCPU_EVENTS, &e) ||
+        e.exception.injected || e.exception.pending;
+}
+
 /* Some bytes of code at @pc; they may end with the page. */
 static unsigned fetch(CPUState *cpu, uint64_t pc, uint8_t *code, unsigned max)
 {
@@ -92,6 +101,9 @@ TtKvmBoundary tt_kvm_boundary(CPUState *cpu, bool is_behind)
     if (cpu->vcpu_dirty || !is_behind) {
         return TT_KVM_BETWEEN;      /* the state comes from QEMU, or from an IRET: its RF
                                        is in the frame of an interrupt that comes here */
+    }
+    if (has_exception(cpu)) {
+        return TT_KVM_WITHIN;       /* it is delivered first; KVM_SET_REGS would drop it */
     }
     if (kvm_vcpu_ioctl(cpu, KVM_GET_REGS, &r)) {
         return TT_KVM_UNKNOWN;

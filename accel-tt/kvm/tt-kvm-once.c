@@ -30,6 +30,7 @@
 #include "exec/cputlb.h"
 #include "exec/tb-flush.h"
 #include "exec/translation-block.h"
+#include "fpu/softfloat-helpers.h"
 #include "kvm/kvm_i386.h"
 #include "qemu/bswap.h"
 #include "qemu/error-report.h"
@@ -198,7 +199,7 @@ static int take_exception(CPUState *cpu)
 
     cpu->exception_index = -1;
     env->old_exception = -1;
-    tt_insn_counted = tt_no_insn_begun = false;
+    tt_insn_counted = false;
     if (vector < 0) {
         return NOTHING;
     }
@@ -224,6 +225,7 @@ static int execute_there(CPUState *cpu)
     forget_code(cpu);
     is_done = execute(cpu);
     update_mxcsr_from_sse_status(env);
+    set_float_exception_flags(0, &env->sse_status);     /* KVM's MXCSR is all there is */
     cpu->vcpu_dirty = tcg_allowed = false;
     raised = take_exception(cpu);
     env->a20_mask = a20_mask;

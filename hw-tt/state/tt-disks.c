@@ -430,19 +430,6 @@ bool tt_disks_make_stores(TtFullMayMake *may_make, GString *said, Error **errp)
     return ok;
 }
 
-bool tt_disks_have_stores(void)
-{
-    g_autoptr(GArray) disks = tt_disks_collect();
-    bool all = true;
-
-    for (unsigned i = 0; i < disks->len; i++) {
-        const TtDisk *k = &g_array_index(disks, TtDisk, i);
-
-        all &= !k->is_writable || tt_disk_is_store(k->bs);
-    }
-    return all;
-}
-
 char *tt_disk_image_of(const char *device)
 {
     BlockBackend *blk;

@@ -20,9 +20,6 @@ typedef bool TtFullMayMake(Error **errp);
  * False: nothing was changed.
  */
 bool tt_disks_make_stores(TtFullMayMake *may_make, GString *said, Error **errp);
-/* Has each disk that the guest can write such a store? Then a full checkpoint only pins
- * versions. */
-bool tt_disks_have_stores(void);
 /* The recording never began: nothing is left of its stores. */
 void tt_disks_discard_stores(void);
 /*

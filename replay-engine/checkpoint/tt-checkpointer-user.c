@@ -35,6 +35,9 @@
 #include "system/cpus.h"
 #include "system/runstate.h"
 
+/* system/runstate.c: gdb is to be told of a breakpoint. */
+extern int debug_requested;
+
 /* Nothing was kept so far: this is the first one. */
 static bool begin_late(Error **errp)
 {
@@ -190,11 +193,24 @@ static void stop_briefly(void)
     tt_stands_briefly = false;
 }
 
+/* Somebody may have asked meanwhile that the VM stops (a panic of the guest, an error of a
+ * disk): then it does so now, and all are told. If a vCPU is at a breakpoint, it stays
+ * there: the main loop is about to tell gdb. */
 static void go_on(void)
 {
+    RunState wanted;
+    bool shall_stop = qemu_vmstop_requested(&wanted);
+
     tt_stands_briefly = true;
-    vm_start();
+    if (debug_requested) {
+        vm_prepare_start(false);
+    } else {
+        vm_start();
+    }
     tt_stands_briefly = false;
+    if (shall_stop) {
+        vm_stop(wanted);
+    }
 }
 
 /* Nobody else posts a job from before the VM is stopped, which takes a while, until

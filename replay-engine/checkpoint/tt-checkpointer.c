@@ -222,20 +222,12 @@ static void take_full(void *opaque)
     Error *err = NULL;
 
     kp.full_comes = false;
-    if (!tt_record_options.full_is_given && !tt_disks_have_stores()) {
-        kp.full = false;            /* it would be dear, or write into other files */
-        return;
-    }
     if (!kp.on || is_the_users() || !tt_session.live || tt_past || !runstate_is_running() ||
         tt_cpstore_is_busy() || is_in_trouble()) {
         return;                     /* a later sync point */
     }
     if (!tt_checkpointer_take_full(&err)) {
         kp.full = false;
-        if (!tt_record_options.full_is_given) {
-            error_free(err);        /* a branch that somebody asks for says it */
-            return;
-        }
         warn_reportf_err(err, "tt: no branch can start from later checkpoints: ");
     }
 }

@@ -299,9 +299,9 @@ static void say_what_now(const char *dir, bool has_changed, Error **errp)
 {
     if (has_changed) {
         forbid_to_run();
-        error_prepend(errp, "the VM could not go back, and cannot go on; its recording "
-                      "in '%s' is complete, and 'tt branch' can go on from a full "
-                      "checkpoint of it: ", tt_printable(dir));
+        error_prepend(errp, "the VM could not go back, and cannot go on before a reset; "
+                      "its recording in '%s' is complete, and 'tt branch' can go on from "
+                      "a full checkpoint of it: ", tt_printable(dir));
     } else {
         error_prepend(errp, "the VM could not go back; its recording in '%s' has ended, "
                       "and 'cont' lets it go on unrecorded: ", tt_printable(dir));

@@ -113,16 +113,16 @@ const char *tt_unrecordable_machine(MachineState *ms)
 /* KVM cannot take a vCPU back: options that need that are refused. */
 const char *tt_kvm_unrecordable(TtRecordOptions *opt)
 {
-    bool is_full = opt->full && opt->full_is_given;
-
-    opt->full = false;
+    if (!opt->has_interval) {
+        opt->checkpoint_interval_ms = 0;    /* on request only: docs/decisions/0019 */
+    }
     return opt->window_ns ? "last= does not work under KVM yet: leave it out, or record with "
         "-accel tcg" :
         opt->names_reads ? "disk-reads=store works with -accel tcg only: leave it out, or "
         "record with that" :
         opt->undo ? "undo=console needs full checkpoints, which cannot be taken under KVM "
         "yet: leave it out, or record with -accel tcg" :
-        is_full ? "full=on needs full checkpoints, which cannot be taken under KVM yet: "
+        opt->full ? "full=on needs full checkpoints, which cannot be taken under KVM yet: "
         "leave it out, or record with -accel tcg" :
         opt->guard ? "guard=on works with -accel tcg only: leave it out, or record with "
         "that" : NULL;

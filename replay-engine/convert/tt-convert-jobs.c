@@ -131,11 +131,25 @@ static void start_next(void)
     at.jobs[at.n++] = (Job) { pid, at.next++ };
 }
 
+static bool is_part_done(uint64_t from)
+{
+    TtConvertDone done;
+    bool is_done = tt_convert_part_load(tt_session.dir, from, &done);
+
+    if (is_done) {
+        tt_convert_done_cleanup(&done);
+    }
+    return is_done;
+}
+
 static void ended(pid_t pid, int status)
 {
     for (unsigned i = 0; i < at.n; i++) {
         if (at.jobs[i].pid != pid) {
             continue;
+        }
+        if (WIFEXITED(status) && !WEXITSTATUS(status) && !is_part_done(at.jobs[i].from)) {
+            status = SIGTERM;       /* told to end, QEMU ends with 0 */
         }
         at.jobs[i] = at.jobs[--at.n];
         if (!WIFEXITED(status) || WEXITSTATUS(status)) {
@@ -182,6 +196,15 @@ static int join(int64_t began_ms)
     return status;
 }
 
+/* Not told to end by somebody: then it would end so again. */
+static bool has_failed(int status)
+{
+    int by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+    return by ? by != SIGINT && by != SIGTERM && by != SIGHUP && by != SIGKILL :
+        WIFEXITED(status) && WEXITSTATUS(status);
+}
+
 /* False: the recorder made no checkpoints, or a part failed: it has to be converted in
  * one. Otherwise *@status is that of the process that did not end well, or of the last one;
  * -1: none was started, and *errp may say why. */
@@ -201,7 +224,7 @@ static bool in_parts(int *status, Error **errp)
     at = (typeof(at)) { .n_parts = n + 1, .status = -1 };
     run_parts(MIN(n_jobs, JOBS_MAX));
     *status = at.has_failed ? at.status : join(began_ms);
-    if (WIFEXITED(*status) && WEXITSTATUS(*status)) {
+    if (has_failed(*status)) {
         error_printf("tt: the run cannot be converted in parts: it is converted in one\n");
         tt_convert_unlock();
         return false;

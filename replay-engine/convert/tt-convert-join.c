@@ -104,18 +104,33 @@ static void put(const TtEvent *from)
     tt_session.events += !TT_EV_IS_ANNOTATION(ev.kind);
 }
 
-static bool put_segment(const TtSegment *segment, bool last, Error **errp)
+static bool seal(bool last, Error **errp)
 {
     TtDiag diag;
 
-    tt_log_encoder_begin(jo.encoder, jo.open, jo.start + segment->info.first_pos,
-                         segment->info.host_ns);
-    jo.host_ns = segment->info.host_ns;
-    for (uint32_t i = 0; i < segment->n_events; i++) {
-        put(&segment->events[i]);
-    }
     tt_log_encoder_end(jo.encoder, last);
     return tt_log_writer_seal(jo.writer, jo.open, &diag) == TT_OK || fail(errp, &diag);
+}
+
+/* A digest takes more bytes than in the part if its hash is a longer number now: a segment
+ * that was full may become two. */
+static bool put_segment(const TtSegment *segment, bool last, Error **errp)
+{
+    jo.host_ns = segment->info.host_ns;
+    tt_log_encoder_begin(jo.encoder, jo.open, jo.start + segment->info.first_pos,
+                         jo.host_ns);
+    for (uint32_t i = 0; i < segment->n_events; i++) {
+        const TtEvent *ev = &segment->events[i];
+
+        if (!tt_log_encoder_fits(jo.encoder, ev->len)) {
+            if (!seal(false, errp)) {
+                return false;
+            }
+            tt_log_encoder_begin(jo.encoder, jo.open, jo.start + ev->pos, jo.host_ns);
+        }
+        put(ev);
+    }
+    return seal(last, errp);
 }
 
 static bool put_log(TtLogReader *r, const TtConvertDone *done, Error **errp)

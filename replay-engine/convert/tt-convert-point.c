@@ -214,8 +214,12 @@ static void cannot_store(TtStatus s, const TtDiag *diag)
 static bool has_room(void)
 {
     TtDiag diag;
+    TtStatus s = pt.is_full && pt.store ? tt_pagestore_flush(pt.store, &diag) : TT_OK;
 
-    return !pt.is_full || !pt.store || tt_pagestore_flush(pt.store, &diag) == TT_OK;
+    if (s != TT_OK) {
+        cannot_store(s, &diag);
+    }
+    return s == TT_OK;
 }
 
 TtPageStore *tt_convert_new_store(TtDiag *diag)
@@ -348,10 +352,23 @@ static bool take_field(TtBytes *rest, TtBytes *out)
     return true;
 }
 
+/* The store may come from anybody. */
+static void put_in_ram(void *opaque, uint64_t page, const void *bytes)
+{
+    bool *is_beyond = opaque;
+
+    if (page < tt_memory_n_pages()) {
+        tt_memory_put_page(NULL, page, bytes);
+    } else {
+        *is_beyond = true;
+    }
+}
+
 bool tt_convert_become(TtPageStore *store, uint32_t id, TtCursor *at, TtDiag *diag)
 {
     g_autofree uint64_t *dirty = NULL;
     g_autofree void *blob = NULL;
+    bool is_beyond = false;
     TtMapState map;
     TtCpState s;
     size_t len, n;
@@ -362,8 +379,8 @@ bool tt_convert_become(TtPageStore *store, uint32_t id, TtCursor *at, TtDiag *di
         return false;
     }
     dirty = tt_memory_collect_dirty(&n);
-    if (tt_pagestore_restore(store, id, 0, dirty, n, tt_memory_put_page, NULL, NULL) !=
-        TT_OK) {
+    if (tt_pagestore_restore(store, id, 0, dirty, n, put_in_ram, &is_beyond, NULL) !=
+        TT_OK || is_beyond) {
         return false;
     }
     tt_memory_map_restore(&map);

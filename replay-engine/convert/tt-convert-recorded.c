@@ -7,6 +7,7 @@
  * else that differs is a divergence.
  */
 #include "qemu/osdep.h"
+#include "tt-convert-part-int.h"
 #include "tt-convert-parts-int.h"
 #include "accel-tt/tt-position.h"
 #include "hw-tt/memory/tt-memory.h"
@@ -232,6 +233,10 @@ bool tt_convert_recorded_compare(uint64_t index)
     Compared c = { .bits = bits };
 
     if (!compare(index, &c)) {
+        if (tt_convert_part_is_on()) {      /* the next part begins with what it has */
+            error_report("tt: a checkpoint of the recorder's cannot be read");
+            exit(1);
+        }
         return true;
     }
     tt_convert_counts.compared++;

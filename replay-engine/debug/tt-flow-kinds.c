@@ -91,7 +91,8 @@ static void pop_operand(TtFlowWork *w)
         computed(w, SP, bytes);             /* a segment register */
         return;
     }
-    if (to.kind == TT_FLOW_AT_MEM && w->x86->operands[0].mem.base == X86_REG_RSP) {
+    if (to.kind == TT_FLOW_AT_MEM && (w->x86->operands[0].mem.base == X86_REG_RSP ||
+                                      w->x86->operands[0].mem.base == X86_REG_ESP)) {
         to.addr += to.len;                  /* its address is that after the pop */
     }
     if (to.kind != TT_FLOW_AT_REG || to.reg != SP) {
@@ -134,6 +135,19 @@ static void push_all(TtFlowWork *w)
 
         tt_flow_copy(w, memory_at(w, SP, 2, w->regs->bits / 8, down, bytes),
                      tt_flow_general(i, bytes));
+    }
+    computed(w, SP, w->regs->bits / 8);
+}
+
+static void pop_all(TtFlowWork *w)
+{
+    unsigned bytes = pushed_bytes(w);
+
+    for (unsigned i = 0; i < 8; i++) {
+        if (7 - i != SP) {
+            tt_flow_copy(w, tt_flow_general(7 - i, bytes),
+                         memory_at(w, SP, 2, w->regs->bits / 8, bytes * i, bytes));
+        }
     }
     computed(w, SP, w->regs->bits / 8);
 }
@@ -401,6 +415,9 @@ static bool stack(TtFlowWork *w)
         return true;
     case X86_INS_PUSHAW: case X86_INS_PUSHAL:
         push_all(w);
+        return true;
+    case X86_INS_POPAW: case X86_INS_POPAL:
+        pop_all(w);
         return true;
     case X86_INS_LEAVE:
         leave(w);

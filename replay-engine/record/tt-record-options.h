@@ -37,8 +37,7 @@ typedef struct TtRecordOptions {
     bool guard;                     /* find writes to RAM that are not logged */
     TtRecordDisks disks;
     bool names_reads;               /* what is read from disks is not in the log */
-    bool full;                      /* each checkpoint can be branched from... */
-    bool full_is_given;             /* ...and the user said so, or that none shall */
+    bool full;                      /* each checkpoint can be branched from */
     bool undo;                      /* a full checkpoint before each input */
     uint64_t unlogged;              /* for tests: so many writes of devices to RAM
                                        until one is not logged; 0: all are */

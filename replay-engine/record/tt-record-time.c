@@ -11,36 +11,67 @@
 #include "system/cpu-timers.h"
 
 #define EVERY_NS 250000
+#define LONG_NS  50000          /* a shorter halt is as good as none */
 
 static uint64_t next_ns;
+/* The last halt began so soon after a time that it has none; written when it ends. */
+static struct {
+    bool is_on;
+    uint64_t pos, ns, tsc;
+} halt;
 
 void tt_record_time_start(void)
 {
     next_ns = 0;
+    halt.is_on = false;
 }
 
-static void put(bool is_nested, TtRecordPut *record)
+static void put(uint64_t ns, uint64_t tsc, bool is_nested, TtRecordPut *record)
+{
+    TtEvent ev = { .kind = TT_EV_TIME, .nested = is_nested, .addr = ns, .val = tsc };
+
+    next_ns = ns + EVERY_NS;
+    record(&ev);
+}
+
+static void halt_ends(TtRecordPut *record)
 {
     uint64_t now = tt_record_ns();
-    TtEvent ev = { .kind = TT_EV_TIME, .nested = is_nested, .addr = now };
+    bool is_long = halt.is_on && halt.pos == tt_position() && now - halt.ns >= LONG_NS;
 
-    if (now >= next_ns) {
-        next_ns = now + EVERY_NS;
-        ev.val = cpus_get_elapsed_ticks();
-        record(&ev);
+    halt.is_on = false;
+    if (is_long) {
+        put(halt.ns, halt.tsc, false, record);
+    }
+    if (is_long || now >= next_ns) {
+        put(now, cpus_get_elapsed_ticks(), false, record);
     }
 }
 
 void tt_record_time_before(const TtEvent *ev, TtRecordPut *record)
 {
     if (ev->kind <= TT_EV_MMIO_ST) {
-        put(true, record);              /* in its instruction */
+        uint64_t now = tt_record_ns();
+
+        if (now >= next_ns) {
+            put(now, cpus_get_elapsed_ticks(), true, record);   /* in its instruction */
+        }
     } else if (ev->kind == TT_EV_UNHALT && !tt_now.device_depth) {
-        put(false, record);
+        halt_ends(record);
     }
 }
 
 void tt_record_time(TtRecordPut *record)
 {
-    put(false, record);
+    uint64_t now = tt_record_ns(), tsc = cpus_get_elapsed_ticks();
+
+    if (now >= next_ns) {
+        put(now, tsc, false, record);
+        halt.is_on = false;
+    } else {
+        halt.is_on = true;
+        halt.pos = tt_position();
+        halt.ns = now;
+        halt.tsc = tsc;
+    }
 }

@@ -139,17 +139,21 @@ static void apply_nested(void)
     const TtEvent *ev;
 
     while ((ev = tt_sched_peek(tt_replay_sched())) && ev->nested) {
+        bool is_note = TT_EV_IS_ANNOTATION(ev->kind);
+
         if (!tt_replay_may_be_nested(ev)) {
             tt_replay_report("the log has event '%s' inside an instruction",
                              tt_event_kind_name(ev->kind));
             leave();
         }
         /* A device's note stands where it was made; a replay can do without. */
-        if (!TT_EV_IS_ANNOTATION(ev->kind) && !tt_replay_apply(ev)) {
+        if (!is_note && !tt_replay_apply(ev)) {
             leave();
         }
         tt_sched_pop(tt_replay_sched());
-        tt_replay_driver->changes_inside(current_cpu);
+        if (!is_note) {
+            tt_replay_driver->changes_inside(current_cpu);
+        }
     }
 }
 

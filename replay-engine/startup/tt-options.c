@@ -131,7 +131,7 @@ static QemuOptsList tt_opts = {
                   "('log', default) or only where it is stored ('store')" },
         { .name = "full", .type = QEMU_OPT_BOOL,
           .help = "record, branch: make each checkpoint a full one, from which a branch "
-                  "can start (default: on, if each disk has a store in the run)" },
+                  "can start (default: off)" },
         { .name = "undo", .type = QEMU_OPT_STRING,
           .help = "record, branch: 'console': let 'tt undo' take back what is typed" },
         { .name = "undo-pause", .type = QEMU_OPT_STRING,
@@ -445,8 +445,7 @@ void tt_option_parse(const char *optarg)
     check_modes(opts);
     parse_disk(qemu_opt_get(opts, "disk"));
     parse_disk_reads(qemu_opt_get(opts, "disk-reads"));
-    tt_record_options.full = qemu_opt_get_bool(opts, "full", true);
-    tt_record_options.full_is_given = qemu_opt_get(opts, "full");
+    tt_record_options.full = qemu_opt_get_bool(opts, "full", false);
     parse_sync(qemu_opt_get(opts, "sync"));
     parse_check_interval(opts);
     tt_guard_option(qemu_opt_get_bool(opts, "guard", false));

@@ -122,7 +122,9 @@ static double share(const Search *s)
 
 static uint64_t between(uint64_t a, uint64_t b, double share)
 {
-    return b > a ? a + (uint64_t)((b - a) * share) : a;
+    double more = b > a ? (double)(b - a) * share : 0;
+
+    return b <= a ? a : more >= (double)(b - a) ? b : a + MIN(b - a, (uint64_t)more);
 }
 
 static uint64_t host_ns(const Search *s)

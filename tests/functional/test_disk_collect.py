@@ -284,7 +284,7 @@ def test_undo_of_damaged_pages(work):
         term.line('a=1')
         spoil_page_data(os.path.join(vm.run, 'pages'))
         said = vm.qmp.error('tt-undo')
-        check('could not go back, and cannot go on' in said, said)
+        check('could not go back, and cannot go on before a reset' in said, said)
         check('is required' in vm.qmp.error('cont'), 'cont')
         vm.qmp.cmd('set-action', reboot='reset')
         vm.qmp.cmd('system_reset')

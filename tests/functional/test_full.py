@@ -4,10 +4,12 @@ stay as they were."""
 
 import hashlib
 import os
+import re
 import time
 
 from guests import guest_args, linux_args, linux_disk, linux_net
-from ttlib import (check, check_exact, equal, limit, recorder, run_tool, tool,
+from test_gdb_lines import Packets
+from ttlib import (BUILD, check, check_exact, equal, limit, recorder, run_tool, tool,
                    wait_until)
 
 
@@ -16,6 +18,11 @@ def add_full(vm, name=None):
     point = vm.qmp.cmd('tt-checkpoint-add', timeout=60, full=True, **more)
     check(point['full'] and point['pinned'] and point['stored'], f'{point}')
     return point
+
+
+def address_in(guest, name):
+    text, _ = run_tool('nm', os.path.join(BUILD, 'guests', f'{guest}.elf'))
+    return int(re.search(rf'^([0-9a-f]+) \w {name}$', text, re.M).group(1), 16)
 
 
 def image_hash(path, fmt=None):
@@ -63,37 +70,69 @@ def test_linux(work):
     check_exact(work, vm.run, serial_wanted=vm.serial, timeout=150)
 
 
-@limit(120)
-def test_by_itself(work):
-    """Where each disk has a store, the recorder's own checkpoints are full ones, and
-    nobody is told that the VM stops for them. Elsewhere they are not, but on request."""
-    def flags(name, options, disk, wanted):
-        image = os.path.join(work, f'{name}.img')
-        with open(image, 'wb') as out:
-            out.truncate(1 << 20)
-        drive = f'file={image},format=raw,if=none,id=disk0{disk}'
-        args = [*guest_args(work, 'torture', 'rounds=100000 percent=30'), '-drive', drive,
-                '-device', 'ide-hd,drive=disk0']
-        with recorder(work, args, name, qmp=1, timeout=60,
-                      options=f',checkpoint-interval=0.1{options}') as vm:
-            def points():
-                return vm.qmp.cmd('query-tt-checkpoints')
+def disk_args(work):
+    image = os.path.join(work, 'disk.img')
+    with open(image, 'wb') as out:
+        out.truncate(1 << 20)
+    return ['-drive', f'file={image},format=raw,if=none,id=disk0', '-device',
+            'ide-hd,drive=disk0']
 
-            vm.wait_serial('\n')
-            wait_until(lambda: sum(p['stored'] for p in points()) >= 4,
-                       'checkpoints')
-            full = [p['full'] for p in points()[1:]]
-            equal(set(full), {wanted}, f'{name}: full')
-            told = {message['event'] for message in vm.qmp.events}
-            equal(told & {'STOP', 'RESUME'}, set(), f'{name}: events')
-            vm.qmp.send('quit')
-            vm.wait(0)
-        check('warning' not in vm.stderr, vm.stderr)
-        return vm
 
-    vm = flags('private', '', '', True)
-    check_exact(work, vm.run, serial_wanted=vm.serial, timeout=60)
-    flags('off', ',full=off', '', False)
-    flags('image', ',disk=image', '', False)
-    flags('snapshot', '', ',snapshot=on', False)
-    flags('on', ',full=on', ',snapshot=on', True)
+def full_points(vm):
+    return [p for p in vm.qmp.cmd('query-tt-checkpoints') if p['full'] and p['stored']]
+
+
+@limit(60)
+def test_unnoticed(work):
+    """The recorder's own full checkpoints stop the VM, but nobody is told: no event of QMP,
+    no signal in gdb; and gdb's breakpoints are met where they are."""
+    path = os.path.join(work, 'gdb')
+    args = [*guest_args(work, 'panic', 'how=0'), *disk_args(work), '-gdb',
+            f'unix:{path},server=on,wait=off']
+    with recorder(work, args, options=',full=on,checkpoint-interval=0.1', qmp=1,
+                  timeout=50) as vm:
+        vm.wait_serial('working')
+        gdb = Packets(path)
+        before = len(full_points(vm))
+        vm.qmp.events.clear()
+        gdb.send('vCont;c')
+        wait_until(lambda: len(full_points(vm)) >= before + 5, 'full checkpoints')
+        gdb.interrupt()
+        check(gdb.answer().startswith('T02'), 'the only stop is that of gdb')
+        told = [m['event'] for m in vm.qmp.events if m['event'] in ('STOP', 'RESUME')]
+        equal(told, ['RESUME', 'STOP'], 'events: gdb has continued, and stopped')
+        at = address_in('panic', 'on_timer')
+        equal(gdb(f'Z1,{at:x},1'), 'OK', 'a breakpoint')
+        before = len(full_points(vm))
+        for _ in range(300):
+            reply = gdb('vCont;c')
+            check(reply.startswith('T05'), reply)
+            equal(int.from_bytes(bytes.fromhex(gdb('p10'))[:4], 'little'), at, 'where')
+            gdb('vCont;s')
+        check(len(full_points(vm)) > before, 'no full checkpoint meanwhile')
+        gdb(f'z1,{at:x},1')
+        gdb.send('vCont;c')
+        vm.qmp.send('quit')
+        vm.wait(0)
+        gdb.close()
+    check_exact(work, vm.run, serial_wanted=vm.serial)
+
+
+@limit(60)
+def test_panic_meanwhile(work):
+    """A panic of the guest stops the VM, also where that happens while it stands for a full
+    checkpoint."""
+    args = [*guest_args(work, 'panic', 'how=1 ticks=1 again=1'), *disk_args(work),
+            '-device', 'pvpanic', '-action', 'panic=pause']
+    with recorder(work, args, options=',full=on,checkpoint-interval=0.02', qmp=1,
+                  timeout=50) as vm:
+        for _ in range(60):
+            vm.qmp.event('GUEST_PANICKED')
+            vm.qmp.event('STOP')
+            left = [m for m in vm.qmp.events if m['event'] == 'GUEST_PANICKED']
+            equal(left, [], 'panics after which the VM went on')
+            vm.qmp.cmd('cont')
+        check(len(full_points(vm)) > 5, 'too few full checkpoints')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check_exact(work, vm.run, serial_wanted=vm.serial)

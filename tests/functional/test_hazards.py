@@ -185,7 +185,7 @@ def test_fence_digest(work):
     fetch that follows it. The guest's many written pages, stored at each fence, are
     why a stop comes there."""
     args = guest_args(work, 'codebits', 'rounds=1000000000 dirty=7000')
-    with recorder(work, args, options=',checkpoint-interval=0.001,full=off', qmp=1,
+    with recorder(work, args, options=',checkpoint-interval=0.001', qmp=1,
                   timeout=100) as vm:
         vm.wait_serial('sum')
         hits, rng = 0, seed()

@@ -177,7 +177,7 @@ def test_versions_go(work):
     """With a checkpoint goes the version of the disk that it pinned, also while the guest
     writes; what others have stays what it was, and the disk is whole."""
     args = linux_args('vda,hold', 'n=50') + linux_disk(work)
-    with recorder(work, args, qmp=1, timeout=200, options=',full=off') as vm:
+    with recorder(work, args, qmp=1, timeout=200) as vm:
         vm.wait_serial('TT-GUEST-READY', 60)
         points = [add_full(vm, f'p{i}')['id'] for i in range(1, 5)]
         equal(versions_of(vm.run), {1, 2, 3, 4}, 'the versions')

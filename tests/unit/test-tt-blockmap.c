@@ -452,6 +452,33 @@ static void test_damage(void)
     disk_free(&d);
 }
 
+/* A guest that writes what looks like records, and no longer needs it: the journal comes
+ * to lie there. */
+static void test_old_data(void)
+{
+    Disk d = disk_new(200, NULL);
+    g_autofree uint8_t *bytes = g_malloc0(CLUSTER);
+
+    for (unsigned i = 0; i < CLUSTER; i += 512) {
+        memcpy(bytes + i, "TTJR\0\2\0\0\1\0\0\0\xff\xff\xff\x7f", 16);
+    }
+    for (unsigned i = 0; i < 40; i++) {
+        TtBlockWrite w = put(&d, i * CLUSTER, CLUSTER);
+
+        d.io->ops->write_at(d.io, w.host_offset, bytes, CLUSTER, NULL);
+    }
+    commit(&d);
+    tt_blockmap_discard(d.map, 0, 40 * CLUSTER);
+    commit(&d);
+    for (unsigned i = 0; i < 300; i++) {
+        put(&d, (100 + i % 100) * CLUSTER, CLUSTER);
+        tt_blockmap_discard(d.map, (100 + (i + 50) % 100) * CLUSTER, CLUSTER);
+        commit(&d);
+        reopen(&d);
+    }
+    disk_free(&d);
+}
+
 /* J3: is the data synced before the record is written? @ok: the commit ends well. */
 static bool is_data_first(Disk *d, bool ok)
 {
@@ -677,6 +704,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/blockmap/file/record-cut-at-each-byte", test_cut_record);
     g_test_add_func("/tt/blockmap/file/damage-is-told-from-a-cut", test_damage);
     g_test_add_func("/tt/blockmap/file/data-before-its-record", test_order);
+    g_test_add_func("/tt/blockmap/file/old-data-is-no-record", test_old_data);
     g_test_add_func("/tt/blockmap/file/each-operation-fails-once", test_each_failure);
     g_test_add_func("/tt/blockmap/file/long-journal-is-made-anew", test_long_journal);
     g_test_add_func("/tt/blockmap/file/head-changes-beside-a-commit",
