@@ -99,8 +99,10 @@ def test_unnoticed(work):
         wait_until(lambda: len(full_points(vm)) >= before + 5, 'full checkpoints')
         gdb.interrupt()
         check(gdb.answer().startswith('T02'), 'the only stop is that of gdb')
+        vm.qmp.event('RESUME')
+        vm.qmp.event('STOP')
         told = [m['event'] for m in vm.qmp.events if m['event'] in ('STOP', 'RESUME')]
-        equal(told, ['RESUME', 'STOP'], 'events: gdb has continued, and stopped')
+        equal(told, [], 'events but those of gdb')
         at = address_in('panic', 'on_timer')
         equal(gdb(f'Z1,{at:x},1'), 'OK', 'a breakpoint')
         before = len(full_points(vm))
@@ -123,7 +125,7 @@ def test_panic_meanwhile(work):
     """A panic of the guest stops the VM, also where that happens while it stands for a full
     checkpoint."""
     args = [*guest_args(work, 'panic', 'how=1 ticks=1 again=1'), *disk_args(work),
-            '-device', 'pvpanic', '-action', 'panic=pause']
+            '-action', 'panic=pause']
     with recorder(work, args, options=',full=on,checkpoint-interval=0.02', qmp=1,
                   timeout=50) as vm:
         for _ in range(60):
