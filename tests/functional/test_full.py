@@ -118,23 +118,3 @@ def test_unnoticed(work):
         vm.wait(0)
         gdb.close()
     check_exact(work, vm.run, serial_wanted=vm.serial)
-
-
-@limit(60)
-def test_panic_meanwhile(work):
-    """A panic of the guest stops the VM, also where that happens while it stands for a full
-    checkpoint."""
-    args = [*guest_args(work, 'panic', 'how=1 ticks=1 again=1'), *disk_args(work),
-            '-action', 'panic=pause']
-    with recorder(work, args, options=',full=on,checkpoint-interval=0.02', qmp=1,
-                  timeout=50) as vm:
-        for _ in range(60):
-            vm.qmp.event('GUEST_PANICKED')
-            vm.qmp.event('STOP')
-            left = [m for m in vm.qmp.events if m['event'] == 'GUEST_PANICKED']
-            equal(left, [], 'panics after which the VM went on')
-            vm.qmp.cmd('cont')
-        check(len(full_points(vm)) > 5, 'too few full checkpoints')
-        vm.qmp.send('quit')
-        vm.wait(0)
-    check_exact(work, vm.run, serial_wanted=vm.serial)

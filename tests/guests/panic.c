@@ -6,7 +6,7 @@
  * Options: how=N (0) 1: says so to pvpanic, 2: triple fault, 3: a line on the
  * console as Linux writes it, 4: lets the ib700 watchdog expire, 5: a line that
  * only looks like one; ticks=N (100) of the timer before it; rounds=N (0) of
- * work after it, 0: without end; again=1: the same trouble after each.
+ * work after it, 0: without end.
  */
 #include "rt.h"
 
@@ -63,8 +63,5 @@ void main(void)
     put_str("behind it\n");
     for (u32 r = 0; !rounds || r < rounds; r++) {
         work(50);
-        if (option("again", 0)) {
-            trouble(option("how", 0));
-        }
     }
 }

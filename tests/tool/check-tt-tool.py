@@ -252,7 +252,7 @@ def test_a_run_in_pieces_is_a_problem(work):
             ('no-manifest', log, None, 'manifest'),
             ('empty-manifest', log, '\n', 'features'),
             ('other-run', log, MANIFEST.replace('1e1f', '1e20'), 'different'),
-            ('newer', log, MANIFEST.replace('features=0', 'features=32'),
+            ('newer', log, MANIFEST.replace('features=0', 'features=1048576'),
              'newer')):
         where = os.path.join(work, name)
         os.makedirs(where)
