@@ -286,7 +286,7 @@ static const char *try(CPUState *cpu)
         return why ?: "and takes no exceptions from QEMU";
     }
     raised = execute_there(cpu);
-    return raised == NOT_SO ? "and neither can TCG" :
+    return raised == NOT_SO ? "and what TCG makes of it does not fit into KVM" :
         put(cpu, raised) ? NULL : "and does not take its result";
 }
 
