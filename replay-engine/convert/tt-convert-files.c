@@ -130,12 +130,14 @@ bool tt_convert_install(Error **errp)
     TtManifest m = { 0 };
     TtDiag diag;
 
-    if (!exists(TT_CONVERT_EXITS)) {            /* the recorder's have other positions */
-        discard("checkpoints");
+    if (!exists(TT_CONVERT_EXITS) && !move("log", TT_CONVERT_EXITS, errp)) {
+        return false;
+    }
+    if (exists(TT_CONVERT_NEW)) {
+        discard("checkpoints");     /* these are the recorder's: they have other positions */
         discard("pages");
     }
-    if ((!exists(TT_CONVERT_EXITS) && !move("log", TT_CONVERT_EXITS, errp)) ||
-        (exists(TT_CONVERT_NEW) && !move(TT_CONVERT_NEW, "log", errp)) ||
+    if ((exists(TT_CONVERT_NEW) && !move(TT_CONVERT_NEW, "log", errp)) ||
         (exists(TT_CONVERT_PAGES) && !move(TT_CONVERT_PAGES, "pages", errp)) ||
         (exists(TT_CONVERT_CHECKPOINTS) &&
          !move(TT_CONVERT_CHECKPOINTS, "checkpoints", errp))) {

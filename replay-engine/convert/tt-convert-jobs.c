@@ -52,12 +52,15 @@ static pid_t spawn(const char *part)
     char *argv[] = { self, (char *)"-tt", option, (char *)"-display", (char *)"none",
                      (char *)"-serial", (char *)"null", (char *)"-monitor",
                      (char *)"none", NULL };
-    pid_t pid = self ? fork() : -1;
+    pid_t parent = getpid(), pid = self ? fork() : -1;
 
     if (!pid) {
         int null = open("/dev/null", O_RDWR);
 
         prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() != parent) {
+            _exit(1);               /* it has ended already */
+        }
         dup2(null, 0);
         dup2(null, 1);
         if (part) {

@@ -26,6 +26,7 @@ static struct {
     TtNodeId base;
     uint64_t start;                 /* of the part, in the run */
     uint64_t host_ns;               /* of the last segment */
+    uint64_t index;                 /* of the last checkpoint */
     GArray *sync_starts;
 } jo;
 
@@ -80,6 +81,11 @@ static bool add_checkpoint(const TtConvertPassed *p, Error **errp)
     TtCpState s;
     TtDiag diag;
 
+    if (p->index != ++jo.index) {       /* each has only what changed since the one before */
+        tt_fail(&diag, TT_ERR_FORMAT, "checkpoint %" PRIu64 " of the recorder's is in no "
+                "part", jo.index);
+        return fail(errp, &diag);
+    }
     if (tt_cpstate_decode(p->state, &s, &diag) != TT_OK || add(p, &s, &diag) != TT_OK) {
         return fail(errp, &diag);
     }
