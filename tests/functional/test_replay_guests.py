@@ -158,7 +158,7 @@ def test_counts_of_events(work):
     run = record(work, guest_args(work, 'torture', 'rounds=3 percent=10'))
     stats = json.loads(tt('stats', run.dir, '--json').stdout)
     notes = sum(stats['kinds'].get(kind, {'events': 0})['events']
-                for kind in ('check', 'digest', 'mark', 'note', 'finish'))
+                for kind in ('check', 'digest', 'mark', 'note', 'finish', 'time'))
     counts = [int(re.search(r' (\d+) events, ', said).group(1))
               for said in (run.vm.stderr, replay(work, run).stderr)]
     equal(counts, [stats['events'] - notes] * 2, 'events that are counted')
