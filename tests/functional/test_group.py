@@ -52,6 +52,8 @@ until echo bye | nc -w 5 10.9.0.1 10NUMBER || [ $i -gt 20 ]; do
     i=$((i + 1))
     sleep 1
 done
+# A FIN that is lost is sent again, but not by a VM that is off.
+sleep 4
 echo "TT-DONE own"
 '''
 
@@ -416,6 +418,8 @@ until echo bye | nc -w 5 10.9.0.1 10NUMBER || [ $i -gt 20 ]; do
     i=$((i + 1))
     sleep 1
 done
+# A FIN that is lost is sent again, but not by a VM that is off.
+sleep 4
 echo "TT-DONE own"
 '''
 
