@@ -9,8 +9,8 @@
  *   KVM: it is time, a place for a landmark --------+--> copy pages and state --> store
  *   the user asks --> VM stopped -------------------+
  *
- * Those on time stand at sync points, as those of a replay do, or at landmarks. One job is under way at
- * a time: a slow disk makes checkpoints rarer, not the VM slower. When storing fails for
+ * Those on time stand at sync points, as those of a replay do, or at landmarks. One job is
+ * under way at a time: a slow disk makes checkpoints rarer, not the VM slower. When storing fails for
  * good, the recording goes on without more of them.
  */
 #include "qemu/osdep.h"

@@ -41,7 +41,7 @@ static struct {
     bool has_failed;
 } at;
 
-/* A process that converts @part, or all of it: NULL. Its id, or -1. */
+/* Starts a process that converts @part, or the whole run: NULL. Its id, or -1. */
 static pid_t spawn(const char *part)
 {
     g_auto(GStrv) words = g_strsplit(tt_session.dir, ",", -1);
@@ -249,7 +249,7 @@ static bool is_needed(void)
     return is_needed;
 }
 
-/* Whatever the status: it may have been told to end. */
+/* The status does not tell: QEMU ends with 0 when it was told to end. */
 static bool is_converted(int status, Error **errp)
 {
     if (is_needed()) {

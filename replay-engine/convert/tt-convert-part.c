@@ -35,7 +35,7 @@
 static struct {
     bool on;
     int64_t join_ms;                /* when the pass began */
-    TtConvertPart part;             /* numbers[0] on: see there */
+    TtConvertPart part;             /* written as numbers, from the first on */
     GByteArray *passed;             /* checkpoints, as in the file */
 } pp;
 

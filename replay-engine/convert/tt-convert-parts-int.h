@@ -87,9 +87,8 @@ extern TtConvertCounts tt_convert_counts;
 
 /* ---- the recorder's checkpoints (tt-convert-recorded.c) ---- */
 void tt_convert_recorded_open(void);
-/* They have numbers, from 1 on. So many are in a log that ends there. */
-uint64_t tt_convert_recorded_count(uint64_t end);
-/* The one that was taken there, between two events of the exits; 0: none. */
+/* The number, from 1 on, of the one that was taken there, between two events of the exits;
+ * 0: none. */
 uint64_t tt_convert_recorded_find(uint64_t exits_pos);
 /* The vCPU stands there: RAM is the recorded one, or becomes it. False: it differs, and
  * that was said. */

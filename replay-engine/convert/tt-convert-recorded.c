@@ -54,17 +54,6 @@ void tt_convert_recorded_open(void)
     rc.n = tt_pagestore_list(rc.store, rc.points, rc.n);
 }
 
-/* One may have been stored whose place in the log was not. */
-uint64_t tt_convert_recorded_count(uint64_t end)
-{
-    size_t n = rc.n && !rc.points[0].pos ? rc.n : 0;
-
-    while (n && rc.points[n - 1].pos > end) {
-        n--;
-    }
-    return MAX(n, 1) - 1;
-}
-
 uint64_t tt_convert_recorded_find(uint64_t exits_pos)
 {
     for (size_t i = 1; i < rc.n; i++) {

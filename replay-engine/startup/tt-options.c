@@ -237,7 +237,7 @@ static void parse_convert(QemuOpts *opts)
     if (part && tt_convert_is_on()) {
         tt_convert_part_option(part);
     } else if (part) {
-        tt_refuse("-tt: part is not for you: -tt replay converts a run by itself");
+        tt_refuse("-tt: part is internal: -tt replay converts a run by itself");
     }
 }
 
