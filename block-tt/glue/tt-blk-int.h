@@ -34,8 +34,9 @@ typedef struct TtBlkState {
     TtVersionId version;                /* 0: the head, to be written */
     bool is_frozen;                     /* an old version: nothing is ever written */
     uint64_t n_deleted;                 /* versions, since it was opened; map_lock */
-    int cache_fd;                       /* the file once more, read-only; -1: not so */
-    BlockDriverState *cache_of;         /* while this is bs->file; no reference */
+    int fd;                             /* the file once more (tt-blkfd.c); -1: not so */
+    bool fd_writes;                     /* may be written; no write failed so far */
+    BlockDriverState *fd_of;            /* while this is bs->file; no reference */
     unsigned cache_failed;              /* reads to leave out after the last failure */
     unsigned cache_left_out;            /* and how many of them still are to come */
 } TtBlkState;
@@ -44,13 +45,18 @@ typedef struct TtBlkState {
 int tt_blk_errno(TtStatus status, const TtDiag *diag);
 void tt_blk_error(Error **errp, const TtDiag *diag);
 
-/* tt-blkcache.c: all but the read, main thread. */
-void GRAPH_RDLOCK tt_blk_cache_open(BlockDriverState *bs);
-void tt_blk_cache_close(BlockDriverState *bs);
+/* tt-blkfd.c: open and close in the main thread. */
+void GRAPH_RDLOCK tt_blk_fd_open(BlockDriverState *bs);
+void tt_blk_fd_close(BlockDriverState *bs);
 /* Reads from bs->file without waiting. False: what is in @qiov is undefined, read it by
  * way of the block layer. */
-bool tt_blk_cache_read(BlockDriverState *bs, int64_t host_offset, int64_t bytes,
-                       QEMUIOVector *qiov, size_t qiov_offset);
+bool tt_blk_fd_read(BlockDriverState *bs, int64_t host_offset, int64_t bytes,
+                    QEMUIOVector *qiov, size_t qiov_offset);
+/* Writes, then makes all that was written to bs->file durable, as one request; @ret: 0
+ * or -errno. False: nothing was done, write and flush by way of the block layer. */
+bool coroutine_fn GRAPH_RDLOCK
+tt_blk_fd_write_sync(BlockDriverState *bs, int64_t offset, const uint8_t *data,
+                     size_t len, int *ret);
 
 /* tt-blkio.c */
 int coroutine_fn GRAPH_RDLOCK

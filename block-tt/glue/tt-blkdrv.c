@@ -174,7 +174,7 @@ static int tt_blk_open(BlockDriverState *bs, QDict *options, int flags, Error **
     }
     take_info(bs);
     take_backing_version(bs, options, flags);
-    tt_blk_cache_open(bs);
+    tt_blk_fd_open(bs);
     bs->supported_truncate_flags = BDRV_REQ_ZERO_WRITE;
     qemu_mutex_init(&s->map_lock);
     QLIST_INIT(&s->requests);
@@ -187,7 +187,7 @@ static void GRAPH_UNLOCKED tt_blk_close(BlockDriverState *bs)
     TtBlkState *s = bs->opaque;
 
     assert(QLIST_EMPTY(&s->requests));
-    tt_blk_cache_close(bs);
+    tt_blk_fd_close(bs);
     tt_blockmap_free(s->map);
     qemu_mutex_destroy(&s->map_lock);
 }

@@ -55,7 +55,7 @@ read_run(BlockDriverState *bs, const TtBlockRun *run, int64_t offset,
 {
     if (run->kind == TT_BLOCK_HOST) {
         BLKDBG_CO_EVENT(bs->file, BLKDBG_READ_AIO);
-        if (tt_blk_cache_read(bs, run->host_offset, run->len, qiov, qiov_offset)) {
+        if (tt_blk_fd_read(bs, run->host_offset, run->len, qiov, qiov_offset)) {
             return 0;
         }
         return bdrv_co_preadv_part(bs->file, run->host_offset, run->len, qiov,
@@ -250,6 +250,13 @@ tt_blk_co_pdiscard(BlockDriverState *bs, int64_t offset, int64_t bytes)
 
 /* ---- flushing ---- */
 
+static int coroutine_fn GRAPH_RDLOCK run_step(BlockDriverState *bs,
+                                              const TtBlockStep *step)
+{
+    return step->kind == TT_BLOCK_SYNC ? bdrv_co_flush(bs->file->bs) :
+           bdrv_co_pwrite(bs->file, step->offset, step->len, step->data, 0);
+}
+
 /* Called by one coroutine at a time. */
 static int coroutine_fn GRAPH_RDLOCK run_plan(BlockDriverState *bs,
                                               const TtBlockPlan *plan)
@@ -258,9 +265,15 @@ static int coroutine_fn GRAPH_RDLOCK run_plan(BlockDriverState *bs,
 
     for (unsigned i = 0; i < plan->n && ret >= 0; i++) {
         const TtBlockStep *step = &plan->step[i];
+        bool is_synced = step->kind == TT_BLOCK_WRITE && i + 1 < plan->n &&
+                         step[1].kind == TT_BLOCK_SYNC;
 
-        ret = step->kind == TT_BLOCK_SYNC ? bdrv_co_flush(bs->file->bs) :
-              bdrv_co_pwrite(bs->file, step->offset, step->len, step->data, 0);
+        if (is_synced && tt_blk_fd_write_sync(bs, step->offset, step->data, step->len,
+                                              &ret)) {
+            i++;
+        } else {
+            ret = run_step(bs, step);
+        }
     }
     return ret;
 }

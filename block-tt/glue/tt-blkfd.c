@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Block driver `tt`: the image file, opened once more, for what the block layer would
+ * need a request of its thread pool too many for.
+ *
+ * Reads: when the guest writes a part of a new cluster, the rest is filled from the disk
+ * (tt-blkio.c). With the thread pool, that made three requests of one, so what is in the
+ * host's page cache is read at once. Data that is not cached, or cannot be read like
+ * this, still goes that way. To try costs time, as the kernel begins to read what is not
+ * there: after each failure in a row, more reads are not tried.
+ *
+ * Records of the journal: the record and the sync after it are one request. The file
+ * node is told that it was flushed, as its own flush would do it.
+ */
+#include "qemu/osdep.h"
+#include "block-tt/glue/tt-blk-int.h"
+#include "block/thread-pool.h"
+#include "qemu/iov.h"
+
+#include <sys/uio.h>
+
+#define AT_ONCE_MAX     (128u << 10)    /* the BQL is held for as long as it takes */
+#define LEFT_OUT_MAX    7               /* reads, after failures */
+#define HEADS           8192            /* both file heads: they have a UUID */
+
+/* Is @fd what @bs->file reads? */
+static bool is_same_file(BlockDriverState *bs, int fd)
+{
+    g_autofree uint8_t *ours = g_malloc(HEADS);
+    g_autofree uint8_t *its = g_malloc(HEADS);
+
+    return pread(fd, ours, HEADS, 0) == HEADS &&
+           bdrv_pread(bs->file, 0, HEADS, its, 0) >= 0 && !memcmp(ours, its, HEADS);
+}
+
+void tt_blk_fd_open(BlockDriverState *bs)
+{
+    TtBlkState *s = bs->opaque;
+    BlockDriverState *file = bs->file->bs;
+
+    s->fd = -1;
+    s->fd_writes = false;
+    if (strcmp(file->drv->format_name, "file") || file->open_flags & BDRV_O_NOCACHE) {
+        return;
+    }
+    s->fd_writes = !bdrv_is_read_only(file);
+    s->fd = open(file->filename, (s->fd_writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+    if (s->fd >= 0 && !is_same_file(bs, s->fd)) {
+        tt_blk_fd_close(bs);
+    }
+    s->fd_of = file;
+}
+
+void tt_blk_fd_close(BlockDriverState *bs)
+{
+    TtBlkState *s = bs->opaque;
+
+    if (s->fd >= 0) {
+        close(s->fd);
+        s->fd = -1;
+    }
+}
+
+static bool read_at_once(int fd, int64_t host_offset, int64_t bytes, QEMUIOVector *qiov,
+                         size_t qiov_offset)
+{
+    size_t head, tail;
+    struct iovec *iov;
+    int n;
+
+    iov = qemu_iovec_slice(qiov, qiov_offset, bytes, &head, &tail, &n);
+    if (head || tail) {
+        g_autofree struct iovec *part = g_new(struct iovec, n);
+
+        n = iov_copy(part, n, iov, n, head, bytes);
+        return preadv2(fd, part, n, host_offset, RWF_NOWAIT) == bytes;
+    }
+    return n <= IOV_MAX &&
+           preadv2(fd, iov, n, host_offset, RWF_NOWAIT) == bytes;
+}
+
+bool tt_blk_fd_read(BlockDriverState *bs, int64_t host_offset, int64_t bytes,
+                       QEMUIOVector *qiov, size_t qiov_offset)
+{
+    TtBlkState *s = bs->opaque;
+    unsigned left_out = qatomic_read(&s->cache_left_out);
+    unsigned failed;
+
+    if (s->fd < 0 || bytes > AT_ONCE_MAX || bs->file->bs != s->fd_of) {
+        return false;
+    }
+    if (left_out) {
+        qatomic_set(&s->cache_left_out, left_out - 1);
+        return false;
+    }
+    failed = read_at_once(s->fd, host_offset, bytes, qiov, qiov_offset) ? 0 :
+        MIN(2 * qatomic_read(&s->cache_failed) + 1, LEFT_OUT_MAX);
+    qatomic_set(&s->cache_failed, failed);
+    qatomic_set(&s->cache_left_out, failed);
+    return !failed;
+}
+
+/* ---- a record and its sync ---- */
+
+typedef struct Record {
+    int fd;
+    const uint8_t *data;
+    size_t len;
+    int64_t offset;
+} Record;
+
+/* In a thread of the pool. 0 or -errno. */
+static int write_and_sync(void *opaque)
+{
+    const Record *r = opaque;
+    size_t done = 0;
+
+    while (done < r->len) {
+        ssize_t n = pwrite(r->fd, r->data + done, r->len - done, r->offset + done);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return n < 0 ? -errno : -EIO;
+        }
+        done += n;
+    }
+    return qemu_fdatasync(r->fd) < 0 ? -errno : 0;
+}
+
+/* What the block layer does for a write, and this does not, must not be needed. */
+static bool can_write(BlockDriverState *bs, int64_t end)
+{
+    TtBlkState *s = bs->opaque;
+    BlockDriverState *file = bs->file->bs;
+
+    return s->fd >= 0 && s->fd_writes && file == s->fd_of && !bdrv_is_read_only(file) &&
+           !(file->open_flags & (BDRV_O_NO_FLUSH | BDRV_O_NOCACHE)) &&
+           QLIST_EMPTY(&file->dirty_bitmaps) &&
+           end <= file->total_sectors * BDRV_SECTOR_SIZE;
+}
+
+bool coroutine_fn tt_blk_fd_write_sync(BlockDriverState *bs, int64_t offset,
+                                       const uint8_t *data, size_t len, int *ret)
+{
+    TtBlkState *s = bs->opaque;
+    BlockDriverState *file = bs->file->bs;
+    Record record = { s->fd, data, len, offset };
+    int gen;
+
+    if (!can_write(bs, offset + len)) {
+        return false;
+    }
+    WITH_QEMU_LOCK_GUARD(&file->reqs_lock) {
+        gen = qatomic_read(&file->write_gen);
+        while (file->active_flush_req) {
+            qemu_co_queue_wait(&file->flush_queue, &file->reqs_lock);
+        }
+        file->active_flush_req = true;
+    }
+    *ret = thread_pool_submit_co(write_and_sync, &record);
+    if (*ret >= 0) {
+        file->flushed_gen = gen;
+    } else {
+        s->fd_writes = false;   /* the file node finds out itself what is wrong */
+    }
+    WITH_QEMU_LOCK_GUARD(&file->reqs_lock) {
+        file->active_flush_req = false;
+        qemu_co_queue_next(&file->flush_queue);
+    }
+    return true;
+}
