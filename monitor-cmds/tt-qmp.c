@@ -263,7 +263,7 @@ TtRecording *qmp_tt_record_start(const char *dir, bool has_max_size,
 {
     TtRecordOptions opt = {
         .dir = dir, .max_size_bytes = has_max_size ? max_size : 0,
-        .checkpoint_interval_ms = TT_CHECKPOINT_INTERVAL_MS, .has_interval = has_interval,
+        .checkpoint_interval_ms = TT_CHECKPOINT_INTERVAL_MS,
         .stop_on_error = !has_on_error || on_error == TT_ON_ERROR_STOP,
         .save_on_panic = !has_save || save, .panic_pattern = pattern,
         .guard = guard,

@@ -111,11 +111,8 @@ const char *tt_unrecordable_machine(MachineState *ms)
 }
 
 /* KVM cannot take a vCPU back: options that need that are refused. */
-const char *tt_kvm_unrecordable(TtRecordOptions *opt)
+const char *tt_kvm_unrecordable(const TtRecordOptions *opt)
 {
-    if (!opt->has_interval) {
-        opt->checkpoint_interval_ms = 0;    /* on request only: docs/decisions/0019 */
-    }
     return opt->window_ns ? "last= does not work under KVM yet: leave it out, or record with "
         "-accel tcg" :
         opt->names_reads ? "disk-reads=store works with -accel tcg only: leave it out, or "

@@ -23,7 +23,7 @@ char *tt_unrecordable_device(void);
 struct MachineState;
 const char *tt_unrecordable_machine(struct MachineState *ms);
 /* The same for options under KVM. */
-const char *tt_kvm_unrecordable(TtRecordOptions *opt);
+const char *tt_kvm_unrecordable(const TtRecordOptions *opt);
 extern const char tt_no_icount[];
 
 #endif

@@ -11,7 +11,9 @@
 #define TT_CONVERT_POINT "point.new"    /* the last of them */
 #define TT_CONVERT_POINT_PART "point-part.new"
 #define TT_CONVERT_PART "part-"         /* and its first checkpoint, .new or .done */
-#define TT_CONVERT_AGAIN 75             /* exit status: a new process is to begin anew */
+/* Exit statuses: a new process is to begin anew; the disk is full, what is there stays. */
+#define TT_CONVERT_AGAIN 75
+#define TT_CONVERT_NO_ROOM 76
 
 /* Of a file of tt_session.dir; g_free. */
 char *tt_convert_path(const char *name);

@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 
 #define JOBS_MAX 64
+#define PROCESS_BYTES (300 * MiB)       /* of a process, besides RAM */
 
 int64_t tt_convert_jobs;
 
@@ -72,8 +73,40 @@ static pid_t spawn(const char *part)
     return pid;
 }
 
+/* Of the recorded machine: the log begins with its blocks. */
+static uint64_t ram_bytes(TtLogReader *r)
+{
+    TtSegment *segment;
+    uint64_t bytes = 0;
+    TtDiag diag;
+
+    if (tt_log_reader_load(r, 0, &segment, &diag) != TT_OK) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < segment->n_events; i++) {
+        bytes += segment->events[i].kind == TT_EV_BLOCK ? segment->events[i].val : 0;
+    }
+    tt_segment_unref(segment);
+    return bytes;
+}
+
+/* As many processes as memory has room for, with all of RAM in each. */
+static unsigned jobs_that_fit(uint64_t ram, unsigned n)
+{
+    uint64_t each = ram + PROCESS_BYTES, free_kib;
+    g_autofree char *info = NULL;
+    const char *line;
+
+    if (!g_file_get_contents("/proc/meminfo", &info, NULL, NULL) ||
+        !(line = strstr(info, "MemAvailable:")) ||
+        sscanf(line, "MemAvailable: %" PRIu64, &free_kib) != 1) {
+        return n;
+    }
+    return MAX(1, MIN(n, free_kib * KiB / each));
+}
+
 /* How many checkpoints lie within the log of exits; 0: there is one part only. */
-static uint64_t count_checkpoints(void)
+static uint64_t count_checkpoints(uint64_t *ram)
 {
     g_autofree char *manifest = tt_convert_path("manifest");
     g_autofree char *log = tt_convert_path("log");
@@ -91,7 +124,9 @@ static uint64_t count_checkpoints(void)
         tt_io_posix_open(log, &io, &diag) == TT_OK) {
         tt_log_reader_open_part(io, &r, &diag);
     }
+    *ram = 0;
     if (r && tt_log_reader_n_segments(r)) {
+        *ram = ram_bytes(r);
         end = tt_log_reader_info(r, tt_log_reader_end(r) - 1)->end_pos;
         n = tt_pagestore_count(store);
         infos = g_new0(TtCheckpointInfo, n + 1);
@@ -199,13 +234,14 @@ static int join(int64_t began_ms)
     return status;
 }
 
-/* Not told to end by somebody: then it would end so again. */
+/* Not told to end by somebody, nor for want of room: then it would end so again. */
 static bool has_failed(int status)
 {
     int by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 
     return by ? by != SIGINT && by != SIGTERM && by != SIGHUP && by != SIGKILL :
-        WIFEXITED(status) && WEXITSTATUS(status);
+        WIFEXITED(status) && WEXITSTATUS(status) &&
+        WEXITSTATUS(status) != TT_CONVERT_NO_ROOM;
 }
 
 /* False: the recorder made no checkpoints, or a part failed: it has to be converted in
@@ -214,8 +250,8 @@ static bool has_failed(int status)
 static bool in_parts(int *status, Error **errp)
 {
     int64_t began_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
-    unsigned n_jobs = tt_convert_jobs ?: g_get_num_processors();
-    uint64_t n = count_checkpoints();
+    uint64_t ram, n = count_checkpoints(&ram);
+    unsigned n_jobs = tt_convert_jobs ?: jobs_that_fit(ram, g_get_num_processors());
 
     if (!n) {
         return false;
@@ -224,9 +260,15 @@ static bool in_parts(int *status, Error **errp)
     if (!tt_convert_lock(errp)) {
         return true;
     }
-    at = (typeof(at)) { .n_parts = n + 1, .status = -1 };
-    run_parts(MIN(n_jobs, JOBS_MAX));
-    *status = at.has_failed ? at.status : join(began_ms);
+    for (unsigned tries = 0; tries < 2; tries++) {
+        at = (typeof(at)) { .n_parts = n + 1, .status = -1 };
+        run_parts(MIN(n_jobs, JOBS_MAX));
+        *status = at.has_failed ? at.status : join(began_ms);
+        if (at.has_failed || !WIFEXITED(*status) ||
+            WEXITSTATUS(*status) != TT_CONVERT_AGAIN) {
+            break;                  /* or a part was damaged, and is made again */
+        }
+    }
     if (has_failed(*status)) {
         error_printf("tt: the run cannot be converted in parts: it is converted in one\n");
         tt_convert_unlock();

@@ -28,11 +28,26 @@ static struct {
     uint64_t host_ns;               /* of the last segment */
     uint64_t index;                 /* of the last checkpoint */
     GArray *sync_starts;
+    bool is_full;                   /* the disk */
+    bool is_damaged;                /* a part: it was removed */
 } jo;
 
 static bool fail(Error **errp, const TtDiag *diag)
 {
+    jo.is_full = diag->status == TT_ERR_NOSPACE;
     error_setg(errp, "%s", diag->text);
+    return false;
+}
+
+/* The next pass makes this part again, and no other. */
+static bool remove_part(uint64_t from, const char *why, Error **errp)
+{
+    g_autofree char *name = tt_convert_part_name(from, true);
+    g_autofree char *path = tt_convert_path(name);
+
+    jo.is_damaged = true;
+    unlink(path);
+    error_setg(errp, "'%s' is damaged (%s): this interval is converted again", name, why);
     return false;
 }
 
@@ -157,7 +172,7 @@ static bool put_log(TtLogReader *r, const TtConvertDone *done, Error **errp)
             break;
         }
         if (tt_log_reader_load(r, i, &segment, &diag) != TT_OK) {
-            return fail(errp, &diag);
+            return remove_part(done->part.from, diag.text, errp);
         }
         if (segment->n_events || (is_clean && i == n - 1)) {
             ok = put_segment(segment, is_clean && i == n - 1, errp);
@@ -178,13 +193,11 @@ static bool put_part(const TtConvertDone *done, Error **errp)
 
     if (tt_io_posix_open(path, &io, &diag) != TT_OK ||
         tt_log_reader_open(io, &r, &diag) < 0) {
-        return fail(errp, &diag);
+        return remove_part(done->part.from, diag.text, errp);
     }
-    ok = !tt_log_reader_is_torn(r) && tt_log_reader_bytes(r) == done->part.log_bytes;
-    if (!ok) {
-        error_setg(errp, "'%s' is damaged", path);
-    }
-    ok = ok && put_log(r, done, errp);
+    ok = !tt_log_reader_is_torn(r) && tt_log_reader_bytes(r) == done->part.log_bytes ?
+        put_log(r, done, errp) :
+        remove_part(done->part.from, "it has another length", errp);
     tt_log_reader_free(r);
     jo.start += done->part.positions;
     tt_convert_counts.places += done->part.places;
@@ -226,8 +239,9 @@ static bool put_parts(Error **errp)
 
     while (ok && from != TT_CONVERT_END) {
         if (!tt_convert_part_load(tt_session.dir, from, &done)) {
-            error_setg(errp, "the part from checkpoint %" PRIu64 " is missing or damaged",
-                       from);
+            jo.is_damaged = true;
+            error_setg(errp, "the interval from checkpoint %" PRIu64 " on is missing: it is "
+                       "converted again", from);
             return false;
         }
         ok = put_part(&done, errp);
@@ -235,6 +249,11 @@ static bool put_parts(Error **errp)
         tt_convert_done_cleanup(&done);
     }
     return ok;
+}
+
+int tt_convert_join_status(void)
+{
+    return jo.is_full ? TT_CONVERT_NO_ROOM : jo.is_damaged ? TT_CONVERT_AGAIN : 1;
 }
 
 bool tt_convert_join(Error **errp)

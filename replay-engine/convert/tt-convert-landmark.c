@@ -25,6 +25,7 @@ bool tt_hunting;                    /* from the first breakpoint on */
 static struct {
     TtLandmark want;
     GByteArray *data;               /* a copy of the event's: want leads into it */
+    GByteArray *more;               /* pages of the events before it */
     CPUBreakpoint *bp;
     uint32_t last_bad;              /* the page that differed last time: it is the
                                        most telling one */
@@ -82,9 +83,30 @@ bool tt_convert_is_table(uint64_t page)
 
 /* ---- is it here? ---- */
 
+static uint32_t n_more(void)
+{
+    return hunt.more ? hunt.more->len / TT_LANDMARK_PAGE : 0;
+}
+
+static uint32_t n_pages(const TtLandmark *p)
+{
+    return n_more() + p->n_pages;
+}
+
+static TtLandmarkPage page_of(const TtLandmark *p, uint32_t i)
+{
+    TtLandmark more = { .n_pages = n_more() };
+
+    if (i >= more.n_pages) {
+        return tt_landmark_page(p, i - more.n_pages);
+    }
+    more.pages = hunt.more->data;
+    return tt_landmark_page(&more, i);
+}
+
 static bool is_page_equal(const TtLandmark *p, uint32_t i)
 {
-    TtLandmarkPage want = tt_landmark_page(p, i), now;
+    TtLandmarkPage want = page_of(p, i), now;
 
     if (want.page >= tt_memory_n_pages()) {
         return false;
@@ -99,10 +121,10 @@ static bool is_ram_equal(const TtLandmark *p)
     if (p->n_pages == TT_LANDMARK_WHOLE_RAM) {
         return tt_memory_digest() == p->ram_digest;
     }
-    if (hunt.last_bad < p->n_pages && !is_page_equal(p, hunt.last_bad)) {
+    if (hunt.last_bad < n_pages(p) && !is_page_equal(p, hunt.last_bad)) {
         return false;
     }
-    for (uint32_t i = 0; i < p->n_pages; i++) {
+    for (uint32_t i = 0; i < n_pages(p); i++) {
         if (!is_page_equal(p, i)) {
             hunt.last_bad = i;
             return false;
@@ -184,6 +206,21 @@ bool tt_convert_is_here(CPUState *cpu, const TtEvent *ev)
     return tt_landmark_decode(&p, ev->data, ev->len) && is_at(cpu, &p);
 }
 
+bool tt_convert_more_pages(const TtEvent *ev)
+{
+    if (ev->len % TT_LANDMARK_PAGE || (uint64_t)n_more() + ev->len > INT32_MAX) {
+        return false;
+    }
+    hunt.more = hunt.more ?: g_byte_array_new();
+    g_byte_array_append(hunt.more, ev->data, ev->len);
+    return true;
+}
+
+bool tt_convert_has_more_pages(void)
+{
+    return n_more();
+}
+
 bool tt_convert_hunt(CPUState *cpu, const TtEvent *ev)
 {
     hunt.data = hunt.data ?: g_byte_array_new();
@@ -203,6 +240,12 @@ bool tt_convert_hunt(CPUState *cpu, const TtEvent *ev)
 
 void tt_convert_hunt_ends(CPUState *cpu)
 {
+    if (hunt.more) {
+        g_byte_array_set_size(hunt.more, 0);
+    }
+    if (!hunt.is_on) {
+        return;
+    }
     cpu_breakpoint_remove_by_ref(cpu, hunt.bp);
     hunt.is_on = false;
     tt_convert_counts.candidates += hunt.candidates;
@@ -226,11 +269,11 @@ char *tt_convert_hunt_text(void)
                     hunt.difference ? ": " : "", hunt.difference ?: "");
     if (hunt.same_registers && hunt.want.n_pages == TT_LANDMARK_WHOLE_RAM) {
         g_string_append(s, "; then RAM differed");
-    } else if (hunt.same_registers && hunt.last_bad < hunt.want.n_pages) {
-        uint32_t page = tt_landmark_page(&hunt.want, hunt.last_bad).page;
+    } else if (hunt.same_registers && hunt.last_bad < n_pages(&hunt.want)) {
+        uint32_t page = page_of(&hunt.want, hunt.last_bad).page;
 
         g_string_append_printf(s, "; then page %" PRIu32 " differed, of %" PRIu32
-                               " written ones%s", page, hunt.want.n_pages,
+                               " written ones%s", page, n_pages(&hunt.want),
                                tt_convert_is_table(page) ? ", a page table" : "");
     }
     return g_string_free(s, false);

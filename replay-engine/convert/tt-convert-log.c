@@ -62,7 +62,7 @@ static void G_NORETURN cannot_write(TtStatus s, const TtDiag *diag)
     } else {
         error_report("tt: the run cannot be converted: %s", diag->text);
     }
-    exit(1);
+    exit(s == TT_ERR_NOSPACE ? TT_CONVERT_NO_ROOM : 1);
 }
 
 static void seal(bool last)
@@ -220,10 +220,15 @@ void tt_convert_log_seal(TtConvertPoint *p)
 bool tt_convert_log_open(const TtConvertPoint *from, Error **errp)
 {
     TtDiag diag;
+    TtStatus s;
 
     out.from = from;
     atexit(remove_unfinished);
-    if ((out.from ? go_on(out.from, &diag) : begin(&diag)) != TT_OK) {
+    s = out.from ? go_on(out.from, &diag) : begin(&diag);
+    if (s == TT_ERR_NOSPACE) {
+        cannot_write(s, &diag);
+    }
+    if (s != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
     }
@@ -319,12 +324,16 @@ bool tt_convert_log_finish(bool is_end, bool is_clean, Error **errp)
 
     seal(is_clean || tt_convert_part_is_on());  /* or it would look cut off */
     if (tt_log_writer_sync(out.writer, &diag) != TT_OK) {
-        error_setg(errp, "%s", diag.text);
-        return false;
+        cannot_write(diag.status, &diag);
     }
     bytes = tt_log_writer_bytes(out.writer);
     tt_log_writer_free(out.writer);
     out.is_whole = true;
-    return tt_convert_part_is_on() ? tt_convert_part_finish(bytes, is_end, is_clean, errp) :
-        tt_convert_install_parts(NULL, 0, errp);
+    if (!tt_convert_part_is_on()) {
+        return tt_convert_install_parts(NULL, 0, errp);
+    }
+    if (!tt_convert_part_finish(bytes, is_end, is_clean, &diag)) {
+        cannot_write(diag.status, &diag);
+    }
+    return true;
 }

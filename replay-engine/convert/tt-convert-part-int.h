@@ -37,14 +37,16 @@ bool tt_convert_part_is_on(void);
 int64_t tt_convert_part_join(void);
 /* They are whole: they become the run. False: *errp. */
 bool tt_convert_join(Error **errp);
+/* After that failed: the exit status. */
+int tt_convert_join_status(void);
 /* The checkpoint at which this process begins; 0: the run's start. */
 uint64_t tt_convert_part_from(void);
 /* Of a file in the run; g_free. */
 char *tt_convert_part_name(uint64_t from, bool is_done);
 /* The vCPU stands at a checkpoint, and RAM is the recorded one. True: the part ends. */
 bool tt_convert_part_passes(CPUState *cpu, uint64_t index);
-/* Its log is whole: so is the part. @is_end: of the log of exits. False: *errp. */
-bool tt_convert_part_finish(uint64_t log_bytes, bool is_end, bool is_clean, Error **errp);
+/* Its log is whole: so is the part. @is_end: of the log of exits. False: *diag. */
+bool tt_convert_part_finish(uint64_t log_bytes, bool is_end, bool is_clean, TtDiag *diag);
 /* False: there is no whole part from there. Otherwise it has to be cleaned up. */
 bool tt_convert_part_load(const char *dir, uint64_t from, TtConvertDone *done);
 void tt_convert_done_cleanup(TtConvertDone *done);

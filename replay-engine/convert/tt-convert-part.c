@@ -149,10 +149,8 @@ static bool write_done(TtDiag *diag)
     return ok;
 }
 
-bool tt_convert_part_finish(uint64_t log_bytes, bool is_end, bool is_clean, Error **errp)
+bool tt_convert_part_finish(uint64_t log_bytes, bool is_end, bool is_clean, TtDiag *diag)
 {
-    TtDiag diag;
-
     if (is_end) {
         pp.part.to = TT_CONVERT_END;
     }
@@ -163,11 +161,7 @@ bool tt_convert_part_finish(uint64_t log_bytes, bool is_end, bool is_clean, Erro
     pp.part.candidates = tt_convert_counts.candidates;
     pp.part.same_registers = tt_convert_counts.same_registers;
     pp.part.compared = tt_convert_counts.compared;
-    if (!write_done(&diag)) {
-        error_setg(errp, "%s", diag.text);
-        return false;
-    }
-    return true;
+    return write_done(diag);
 }
 
 static uint64_t number_at(const uint8_t *bytes, size_t i)

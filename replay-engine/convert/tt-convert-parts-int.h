@@ -69,8 +69,12 @@ bool tt_convert_log_finish(bool is_end, bool is_clean, Error **errp);
 /* ---- looking for a place (tt-convert-landmark.c) ---- */
 /* The vCPU stands in the place of @ev. */
 bool tt_convert_is_here(CPUState *cpu, const TtEvent *ev);
+/* Pages of the place that follows: TT_EV_LANDMARK_PAGES. False: @ev is damaged. */
+bool tt_convert_more_pages(const TtEvent *ev);
+bool tt_convert_has_more_pages(void);
 /* Guest code ends there: EXCP_DEBUG. False: @ev is no place. */
 bool tt_convert_hunt(CPUState *cpu, const TtEvent *ev);
+/* The place is found, in guest code or where the vCPU stood already. */
 void tt_convert_hunt_ends(CPUState *cpu);
 bool tt_convert_is_hunting(void);
 /* Which pages were page tables: a bitmap. */

@@ -104,7 +104,7 @@ static void join_and_exit(void)
     tt_convert_tell_began(tt_convert_part_join());
     if (!tt_convert_join(&err)) {
         error_reportf_err(err, "-tt convert: ");
-        exit(1);
+        exit(tt_convert_join_status());
     }
     tt_convert_tell_done();
     exit(0);

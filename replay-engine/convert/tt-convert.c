@@ -114,7 +114,8 @@ static void sync_point(CPUState *cpu)
     tt_now.sync_next = tt_next_sync_point(tt_now.pos);
     tt_vcpus_flush();
     tt_fetch_again(cpu);
-    if (tt_convert_point_is_due(tt_convert_interval_ms)) {
+    if (!tt_convert_has_more_pages() &&
+        tt_convert_point_is_due(tt_convert_interval_ms)) {
         tt_pass.point_at = tt_now.pos;
         cpu->exit_request = true;
     }
@@ -184,9 +185,7 @@ typedef enum Step { RUN, AGAIN, STAND } Step;
 /* The landmark at the cursor is here. */
 static void found(CPUState *cpu)
 {
-    if (tt_convert_is_hunting()) {
-        tt_convert_hunt_ends(cpu);
-    }
+    tt_convert_hunt_ends(cpu);
     tt_convert_counts.places++;
     tt_pass.checkpoint = tt_pass.find(next()->pos + 1);
     tt_convert_pop();
@@ -199,6 +198,14 @@ static Step reach(CPUState *cpu, const TtEvent *ev)
     if (is_answer(ev) || ev->kind == TT_EV_HLT) {
         tt_pass.at_place = false;
         return RUN;
+    }
+    if (ev->kind == TT_EV_LANDMARK_PAGES) {
+        if (!tt_convert_more_pages(ev)) {
+            tt_replay_report("the pages of a recorded place are damaged");
+            return STAND;
+        }
+        tt_convert_pop();
+        return AGAIN;
     }
     if (ev->kind == TT_EV_LANDMARK) {
         if (tt_convert_is_here(cpu, ev)) {

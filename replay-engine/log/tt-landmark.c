@@ -8,7 +8,9 @@
 #include <assert.h>
 
 #define PAGE_BYTES 4096
-#define ACCESSED_AND_DIRTY 0x60u
+/* Of an entry of 8 bytes, or of two of 4: then 8 bytes have them twice. In an entry of 8,
+ * the upper ones are bits of an address beyond 128 GiB. */
+#define ACCESSED_AND_DIRTY UINT64_C(0x6000000060)
 
 TtLandmarkPage tt_landmark_page(const TtLandmark *p, uint32_t i)
 {
@@ -29,7 +31,7 @@ void tt_landmark_hash(TtLandmarkPage *page, const void *bytes)
     for (unsigned i = 0; i < PAGE_BYTES / 8; i++) {
         uint64_t e = tt_get_le64((const uint8_t *)bytes + 8 * i);
 
-        tt_put_le64((uint8_t *)&entries[i], e & ~(uint64_t)ACCESSED_AND_DIRTY);
+        tt_put_le64((uint8_t *)&entries[i], e & ~ACCESSED_AND_DIRTY);
     }
     page->table_hash = XXH3_64bits(entries, PAGE_BYTES);
 }
@@ -51,9 +53,9 @@ void tt_landmark_put_head(const TtLandmark *p, uint8_t *out)
     }
 }
 
-void tt_landmark_put_page(uint8_t *out, uint32_t i, const TtLandmarkPage *page)
+void tt_landmark_put_page(uint8_t *pages, uint32_t i, const TtLandmarkPage *page)
 {
-    uint8_t *at = out + TT_LANDMARK_HEAD + (size_t)TT_LANDMARK_PAGE * i;
+    uint8_t *at = pages + (size_t)TT_LANDMARK_PAGE * i;
 
     assert(i < TT_LANDMARK_PAGES_MAX);
     tt_put_le32(at, page->page);

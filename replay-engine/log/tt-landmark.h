@@ -16,12 +16,14 @@
 #include "io/tt-base.h"
 
 #define TT_LANDMARK_REGS      16
-#define TT_LANDMARK_PAGES_MAX 3000     /* with more, all of RAM is compared */
+#define TT_LANDMARK_PAGES_MAX 3000     /* of one event: with more, the first ones stand in
+                                         events of TT_EV_LANDMARK_PAGES before it */
 #define TT_LANDMARK_SYSTEM    20
 #define TT_LANDMARK_HEAD      (8 * (TT_LANDMARK_REGS + TT_LANDMARK_SYSTEM + 3) + 4)
 #define TT_LANDMARK_PAGE      20
 #define TT_LANDMARK_BYTES_MAX (TT_LANDMARK_HEAD + TT_LANDMARK_PAGE * TT_LANDMARK_PAGES_MAX)
-#define TT_LANDMARK_WHOLE_RAM UINT32_MAX   /* in place of the number of pages */
+/* In place of the number of pages: all of RAM is compared. Not written any more. */
+#define TT_LANDMARK_WHOLE_RAM UINT32_MAX
 
 typedef struct TtLandmark {
     uint64_t pc, flags;         /* flags: those that the guest can read */
@@ -37,7 +39,8 @@ typedef struct TtLandmarkPage {
     uint32_t page;              /* its number in the run */
     uint64_t hash;              /* of its bytes */
     uint64_t table_hash;        /* the same without accessed and dirty bits, as if it
-                                   were a page table of x86's */
+                                   were a page table of x86's, with entries of 4 or 8
+                                   bytes */
 } TtLandmarkPage;
 
 /* Page @i of a decoded place. */
@@ -47,7 +50,8 @@ void tt_landmark_hash(TtLandmarkPage *page, const void *bytes);
 
 /* Fills the first TT_LANDMARK_HEAD bytes of @out; the pages follow. */
 void tt_landmark_put_head(const TtLandmark *p, uint8_t *out);
-void tt_landmark_put_page(uint8_t *out, uint32_t i, const TtLandmarkPage *page);
+/* Page @i of those at @pages. */
+void tt_landmark_put_page(uint8_t *pages, uint32_t i, const TtLandmarkPage *page);
 size_t tt_landmark_bytes(uint32_t n_pages);
 
 /* False: these bytes are no place. @p->pages points into @data. */

@@ -63,6 +63,9 @@ typedef enum TtEventKind {
     TT_EV_DISK = 28,        /* addr=block index val=offset aux=bytes that a
                                disk has, data=which, see TtDiskRef */
 
+    TT_EV_LANDMARK_PAGES = 29, /* exits only: data=written pages, see tt-landmark.h:
+                               more of those of the place that follows */
+
     TT_EV_CHECK = 32,       /* addr=output hash val=cpu digest */
     TT_EV_DIGEST = 33,      /* addr=cpu digest val=ram digest */
     TT_EV_MARK = 34,        /* data=name */

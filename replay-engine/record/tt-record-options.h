@@ -25,7 +25,6 @@ typedef struct TtRecordOptions {
     const char *dir_option;         /* of -tt, for messages; NULL: " (dir=)" */
     uint64_t max_size_bytes;        /* cap of the log; 0: none */
     uint64_t checkpoint_interval_ms;        /* 0: none */
-    bool has_interval;              /* the user gave it */
     uint64_t check_interval;        /* positions between two digests; 0: default */
     uint64_t sync_ms;               /* the log is flushed to disk so often; 0: at
                                        its end */

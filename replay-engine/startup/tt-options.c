@@ -223,7 +223,6 @@ static void parse_interval(const char *seconds)
         !tt_interval_parse(s, &tt_record_options.checkpoint_interval_ms)) {
         tt_refuse("-tt: %s, not '%s'", tt_interval_help, seconds);
     }
-    tt_record_options.has_interval = seconds;
 }
 
 static void parse_convert(QemuOpts *opts)

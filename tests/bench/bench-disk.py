@@ -13,11 +13,11 @@ disk with versions on top of it, each checkpoint a full one that pins a version
 (disk=private,full=on). Prints KiB/s of each job and the median of the ratios; and what
 a busy machine does not hide as much: milliseconds of CPU time of the whole process for
 each MiB, and MiB written to files for each. The rate is the guest's: it knows what it
-wrote until the time was over. Before the first round the page cache is filled with
-a file, as on a machine that has been up for some time, and images are deleted at the end
-only: a disk with versions writes to new places, whose pages the kernel then takes from
-old files. In a VM whose host takes free memory back, memory that was free costs a fault of
-the host's for each page, ten times as much as the copy.
+wrote until the time was over. Before each recording the page cache is filled with a file
+of the size of memory, as on a machine that has been up for some time: a disk with versions
+writes to new places, whose pages the kernel then takes from old files. In a VM whose host
+takes free memory back (or whose kernel is told to free it: DAMON), memory that was free
+costs a fault of the host's for each page, ten times as much as the copy.
 
 --curve: QEMU's own `qemu-img bench` on one disk of 1 GiB, random writes and reads of
 4 KiB, after 0, 1, 10, 100... versions, of each of which a random 4 MiB was written, and
@@ -143,22 +143,25 @@ def free_bytes(path):
 
 
 def fill_page_cache(path):
-    """Writes until there is little free memory: see above."""
-    with open(path, 'wb') as f:
-        while free_bytes(path) > 1 << 30:
+    """Until there is little free memory: see above."""
+    with open(path, 'ab+') as f:
+        f.seek(0)
+        while free_bytes(path) > 320 << 20 and f.read(64 << 20):
+            pass
+        while free_bytes(path) > 320 << 20:
             f.write(bytes(64 << 20))
         os.fsync(f.fileno())
 
 
 def in_guest(args, work):
     tools = program_disk(f'{work}/tools.img', 'fio')
-    fill_page_cache(f'{work}/full')
     ratios, rates = {}, {}
     for number in range(args.rounds):
         found = {}
         for mode in ('qcow2', args.mode)[::-1 if number % 2 else 1]:
-            os.mkdir(f'{work}/{mode}{number}')
-            found[mode] = one(f'{work}/{mode}{number}', mode, args, tools)
+            fill_page_cache(f'{work}/full')
+            with tempfile.TemporaryDirectory(dir=work) as place:
+                found[mode] = one(place, mode, args, tools)
         for job in args.jobs.split(','):
             a, b = found['qcow2'].get(job), found[args.mode].get(job)
             if a and b:

@@ -33,7 +33,7 @@ def linux_job(work):
     args += linux_disk(work, size=DISK) + linux_net()
     args += ['-drive', f'file={ide},format=raw,if=ide', '-fw_cfg',
              f'name=opt/tt/payload,file={payload}']
-    return Job('linux', args, limit=200, before=f'httpd -p {PORT} -h /tmp/in')
+    return Job('linux', args, limit=200, options=',checkpoint-interval=10', before=f'httpd -p {PORT} -h /tmp/in')
 
 
 def check_console(console):
@@ -47,13 +47,15 @@ def check_console(console):
 def converted(work, run):
     """The first replay converts: it finds each landmark, and what it says of RAM. Its
     log is the recorded one, but for positions."""
-    recorded = events(run.dir, 'landmark')
+    recorded, pages = (events(run.dir, kind) for kind in ('landmark', 'landmark-pages'))
     vm = check_exact(work, run, name='first', timeout=200)
     found = re.search(r'converted: (.*)', vm.stderr)
     check(found, f'it was not converted: {vm.stderr[-800:]}')
     print(found[1])
     landmarks = int(re.search(r'(\d+) landmarks', found[1])[1])
     equal(landmarks, recorded, 'landmarks found, of those recorded')
+    check(pages, 'no landmark has more than 3,000 pages')
+    check(re.search(r'[1-9]\d* checkpoints compared', found[1]), 'no checkpoint')
     check(landmarks > 300, f'only {landmarks} landmarks')
     check('differs from the recorded RAM' not in vm.stderr, f'RAM at the end: {vm.stderr[-800:]}')
     equal(events(run.dir, 'landmark'), 0, 'landmarks in the converted log')

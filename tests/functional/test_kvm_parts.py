@@ -32,9 +32,10 @@ def command(run, options=''):
             'none', '-serial', 'stdio']
 
 
-def replayed(run, options=''):
+def replayed(run, options='', **env):
     done = subprocess.run(command(run, options), stdin=subprocess.DEVNULL,
-                          capture_output=True, timeout=60 * SLOW)
+                          capture_output=True, timeout=60 * SLOW,
+                          env={**os.environ, **env})
     return done.returncode, done.stdout, done.stderr.decode(errors='replace')
 
 
@@ -184,7 +185,7 @@ def test_killed(work):
 
 @limit(60)
 def test_damaged_parts(work):
-    """What is left of a part is damaged: the replay is exact all the same."""
+    """What is left of a part is damaged: it is made again, and no other."""
     rng = seed()
     whole = fresh(work, 'whole')
     for i in range(PARTS):
@@ -200,7 +201,35 @@ def test_damaged_parts(work):
             data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         with open(f'{run}/{name}', 'wb') as out:
             out.write(data)
+        before = finished(run)
         status, _, said = replayed(run)
         equal(status, 0, f'turn {turn}, {name}: {said}')
-        check('replay exact' in said, said)
+        check('replay exact' in said and 'converted in one' not in said, said)
+        equal(said.count(' intervals'), 1, f'parts that were made again: {said}')
+        check(len(before) == PARTS, before)
         shutil.rmtree(run)
+
+
+@limit(60)
+def test_full_disk(work):
+    """There is no room for a part, then none to put the parts together: the replay says so
+    and ends, what is done stays, and with room the result is the same."""
+    wanted = in_one(work)
+    run = fresh(work, 'run')
+    library, flag = os.path.join(work, 'full_disk.so'), os.path.join(work, 'full')
+    run_tool('gcc', '-shared', '-fPIC', '-o', library,
+             os.path.join(REPO, 'tests/functional/full_disk.c'))
+    with open(flag, 'wb'):
+        pass
+    kept = 0
+    for name in ('part-3.new', 'log.new'):
+        status, _, said = replayed(run, ',convert-jobs=1', LD_PRELOAD=library,
+                                   TT_NO_SPACE=flag, TT_NO_SPACE_IN=name)
+        equal(status, 1, f'{name}: {said}')
+        check('No space left' in said and 'converted in one' not in said, said)
+        check(len(finished(run)) > kept, f'{name}: parts {finished(run)}')
+        kept = len(finished(run))
+    equal(kept, PARTS, 'parts that are done')
+    status, _, said = replayed(run)
+    equal((status, said.count(' intervals')), (0, 0), said)
+    equal(contents(run), wanted, 'with room')

@@ -178,7 +178,7 @@ def test_full_behind_a_point(work):
     run, log = fresh(work, 'run')
     with full_behind_a_point(work, run, 'log.new') as (p, _):
         said = p.communicate(timeout=60 * SLOW)[1].decode(errors='replace')
-    equal(p.returncode, 1, f'status: {said}')
+    equal(p.returncode, 76, f'status: {said}')
     equal(said.count('No space left'), 1, f'said of the log: {said}')
     check('goes on from the last point' in said, said)
     check('it goes on where' in ended(run), 'it began anew')

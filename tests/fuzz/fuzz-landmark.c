@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (uint32_t i = 0; p.n_pages != TT_LANDMARK_WHOLE_RAM && i < p.n_pages; i++) {
         TtLandmarkPage page = tt_landmark_page(&p, i);
 
-        tt_landmark_put_page(again, i, &page);
+        tt_landmark_put_page(again + TT_LANDMARK_HEAD, i, &page);
     }
     CHECK(!memcmp(again, exact, size));
     return 0;

@@ -24,7 +24,7 @@ static size_t make(uint8_t *out, uint32_t n_pages)
     for (uint32_t i = 0; n_pages != TT_LANDMARK_WHOLE_RAM && i < n_pages; i++) {
         TtLandmarkPage p = { .page = 10 + i, .hash = 100 + i, .table_hash = 200 + i };
 
-        tt_landmark_put_page(out, i, &p);
+        tt_landmark_put_page(out + TT_LANDMARK_HEAD, i, &p);
     }
     return tt_landmark_bytes(n_pages);
 }
@@ -81,6 +81,7 @@ static void test_table_hash(void)
 
     tt_landmark_hash(&a, page);
     page[0] |= 0x60;
+    page[4] |= 0x60;
     tt_landmark_hash(&b, page);
     page[0] |= 0x80;
     tt_landmark_hash(&c, page);
