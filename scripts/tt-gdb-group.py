@@ -126,7 +126,7 @@ class Group:
                       f'inferior {num}\n')
         if self.together(at) != at:
             gdb.write('These positions are not one moment: a member has received a frame '
-                      'that is not sent yet.\n"tt group goto" goes to one moment.\n')
+                      'that has not been sent yet.\n"tt group goto" goes to one moment.\n')
 
 
 the_group = None
@@ -188,8 +188,8 @@ class GroupGoto(TtCommand):
 
 PLACE is as for "tt goto"; without it, the member stays where it is. Without MEMBER, it is
 that of the selected inferior. Each other member goes as far as it can have been at that
-moment: to its latest position at which no member has received a frame that is not sent
-yet."""
+moment: to its latest position at which no member has received a frame that has not been
+sent yet."""
 
     name = 'group goto'
 

@@ -100,7 +100,7 @@ static bool put_state(CPUState *cpu)
         return true;
     }
     if (kvm_arch_put_registers(cpu, KVM_PUT_RUNTIME_STATE, &err)) {
-        error_report("tt: KVM refuses the vCPU's state: %s",
+        error_report("tt: KVM refuses to set the vCPU's state: %s",
                      err ? error_get_pretty(err) : "unknown");
         error_free(err);
         return false;
@@ -215,7 +215,7 @@ static void inject_interrupt(CPUState *cpu)
     tt_interrupt_accepted(cpu, CPU_INTERRUPT_HARD, irq);
     intr.irq = irq;
     if (kvm_vcpu_ioctl(cpu, KVM_INTERRUPT, &intr)) {
-        error_report("tt: KVM refuses interrupt %d", irq);
+        error_report("tt: KVM refuses to deliver interrupt %d", irq);
     }
     kv.exact = false;
 }

@@ -151,7 +151,7 @@ static void say_filtered(const TtDisk *k, GString *said)
     GRAPH_RDLOCK_GUARD_MAINLOOP();
     if (said && k->is_writable && !k->is_temporary && k->bs->drv->is_filter) {
         g_string_append_printf(said, "disk '%s' is behind a block filter ('%s'): the "
-                               "guest writes into your image, and there can be no full "
+                               "guest writes to your image, and there can be no full "
                                "checkpoint\n", bdrv_get_device_or_node_name(k->bs),
                                k->bs->drv->format_name);
     }
@@ -178,8 +178,8 @@ static bool make_stores(Insertion *in, Error **errp)
         QAPI_LIST_APPEND(tail, insert_action(k, path));
         image = tt_disk_image_name(k->bs);
         if (in->said) {
-            g_string_append_printf(in->said, "disk '%s' stays as it is; the guest writes "
-                                   "into '%s' from now on\n", image, path);
+            g_string_append_printf(in->said, "the image '%s' stays as it is; the guest "
+                                   "writes to '%s' from now on\n", image, path);
         }
     }
     return true;

@@ -196,7 +196,7 @@ static bool frame_came(void *opaque, const TtFrame *f)
         if (n->held.length < HELD_MAX) {
             g_queue_push_tail(&n->held, copy_of(f));
         } else {
-            tt_net_conn_say(n->conn, "a frame is dropped: %u are waiting already",
+            tt_net_conn_say(n->conn, "a frame is dropped: %u others are waiting already",
                             HELD_MAX);
         }
         qemu_bh_schedule(n->release);

@@ -97,7 +97,8 @@ void tt_branch_take_frames(const char *dir, const char *name, uint64_t pos)
     }
     if (st < 0) {
         warn_report("tt: frames that were on their way at the checkpoint of the group are "
-                    "lost: the log of %s: %s", tt_printable(dir), diag.text);
+                    "lost, because the log of '%s' cannot be read: %s", tt_printable(dir),
+                    diag.text);
     }
     if (k.n_astray) {
         warn_report("tt: %u of %u frames that were on their way at the checkpoint of the "

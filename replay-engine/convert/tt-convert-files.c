@@ -106,8 +106,8 @@ bool tt_convert_is_possible(Error **errp)
     if (!(tt_session.manifest.features & TT_FEATURE_EXITS)) {
         error_setg(errp, "the run '%s' needs no conversion", name);
     } else if (tt_convert_is_installing()) {
-        error_setg(errp, "another process has converted '%s' and was ended before it was "
-                   "done: replay it again", name);
+        error_setg(errp, "another process converted '%s' and ended before the new log "
+                   "was in its place: replay the run again", name);
     } else if (tt_replayer.growing) {
         error_setg(errp, "the run '%s' is being recorded under KVM: it can be replayed "
                    "when its recording has ended", name);

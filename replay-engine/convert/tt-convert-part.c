@@ -47,7 +47,7 @@ void tt_convert_part_option(const char *text)
         return;
     }
     if (sscanf(text, "%" PRIu64 "-%" PRIu64, &from, &to) < 1) {
-        error_report("-tt convert: part is FROM-TO or FROM-, not '%s'", text);
+        error_report("-tt: part takes FROM-TO or FROM-, not '%s'", text);
         exit(1);
     }
     pp.on = true;

@@ -59,7 +59,8 @@ uint64_t tt_convert_sum(const uint8_t *bytes, size_t len)
 /* The pass goes on without more of them: what is there is of use no longer. */
 static void give_up(const char *why)
 {
-    warn_report("tt: if the conversion is broken off, the next one begins anew: %s", why);
+    warn_report("tt: if the conversion is interrupted, the next one starts from the "
+                "beginning: %s", why);
     pt.is_off = true;
     tt_pagestore_free(pt.store);
     pt.store = NULL;
@@ -205,8 +206,8 @@ static void cannot_store(TtStatus s, const TtDiag *diag)
         give_up(diag->text);
     } else if (!pt.is_full) {
         pt.is_full = true;
-        warn_report("tt: while there is no room, the conversion makes no points to go on "
-                    "from: %s", diag->text);
+        warn_report("tt: until there is room, the conversion makes no points from which "
+                    "it could continue: %s", diag->text);
     }
 }
 
@@ -423,13 +424,13 @@ TtBytes tt_convert_point_restore(void)
     TtDiag diag;
 
     if (!restore(&cpuid, &diag)) {
-        error_report("tt: what is there of an earlier conversion is damaged: it begins "
-                     "anew");
+        error_report("tt: the files of an interrupted conversion are damaged: starting "
+                     "from the beginning");
         tt_convert_discard_all();
         _exit(TT_CONVERT_AGAIN);
     }
-    error_printf("tt: it goes on where an earlier conversion was broken off, at %.1f "
-                 "%%\n", 100.0 * pt.from.exits_pos / MAX(tt_replay_end(), 1));
+    error_printf("tt: continuing an interrupted conversion at %.1f %%\n",
+                 100.0 * pt.from.exits_pos / MAX(tt_replay_end(), 1));
     return cpuid;
 }
 

@@ -59,7 +59,7 @@ bool tt_convert_tell_progress(void)
     told_ms = now;
     told_at = at;
     error_printf("tt: converting: %.1f %%%s%s\n", 100.0 * at / end,
-                 text ? ", in search of a landmark: " : "", text ?: "");
+                 text ? ", looking for a landmark: " : "", text ?: "");
     return true;
 }
 

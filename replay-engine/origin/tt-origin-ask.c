@@ -161,8 +161,8 @@ bool tt_origin_parse(const char *text, TtFlowPlace *place, Error **errp)
         return true;
     }
     if (*text != '*') {
-        error_setg(errp, "'%s' is no place: write a general or vector register, as $rax, "
-                   "or memory, as *(u64 *)0x1000", text);
+        error_setg(errp, "'%s' is not a place: write a general or vector register, such "
+                   "as $rax, or memory, such as *(u64 *)0x1000", text);
         return false;
     }
     if (tt_cond_parse(text, &c, &diag) != TT_OK) {

@@ -108,7 +108,7 @@ void tt_undo_counts(uint64_t *undos, uint64_t *redos)
 static bool may_undo(Error **errp)
 {
     if (!un.on) {
-        error_setg(errp, "there is no undo: start QEMU with -tt record,undo=console");
+        error_setg(errp, "undo is not enabled: start QEMU with -tt record,undo=console");
         return false;
     }
     if (un.is_ending) {
