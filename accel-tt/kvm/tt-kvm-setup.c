@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What has to be so before a VM can be recorded under KVM: everything that the kernel
- * would do past QEMU is off, and all MSRs that are not plain state come to QEMU.
+ * Sets KVM up so that a VM can be recorded: everything that the kernel would do without
+ * QEMU is turned off, and all MSRs that are not plain state come to QEMU.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/kvm/tt-kvm.h"

@@ -14,9 +14,9 @@
  *   K3  where the vCPU was made to leave guest code, if its state says exactly
  *       where it is (TT_EV_LANDMARK).
  *
- * K3 is dear, so who wants the token waits for an exit first (TT_KVM_HOLD_US).
- * `exact` says that the vCPU stands at such a place. After an interrupt was handed
- * to the kernel it does not, until the next exit.
+ * K3 is expensive, so a thread that wants the token waits for an exit first
+ * (TT_KVM_HOLD_US). `exact` says that the vCPU stands at such a place. After an interrupt
+ * was handed to the kernel it does not, until the next exit.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/kvm/tt-kvm.h"
@@ -39,7 +39,7 @@
 #include "system/runstate.h"
 #include <linux/kvm.h>
 
-/* So long an exit is waited for, before the vCPU is made to leave. A guest that
+/* How long a thread waits for an exit before the vCPU is made to leave. A guest that
  * computes leaves once in this time at most; a timer of 1000 Hz is still served. */
 #define TT_KVM_HOLD_US 1000
 

@@ -10,7 +10,7 @@
 #include "hw/boards.h"
 #include "log/tt-log.h"
 
-/* Before the accelerator is made: what KVM would do past QEMU is switched off. */
+/* Before the accelerator is made: what KVM would do without QEMU is turned off. */
 void tt_kvm_configure(void);
 /* KVM is there, no device and no vCPU is yet. False: *errp says what this host
  * lacks. */

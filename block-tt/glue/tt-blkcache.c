@@ -4,9 +4,9 @@
  *
  * When the guest writes a part of a new cluster, the rest is filled from the disk
  * (tt-blkio.c). With the thread pool, that made three requests of one. Data that is not
- * cached, or cannot be read like this, still goes that way. To try costs time, as the
- * kernel begins to read what is not there: after each failure in a row, more reads are
- * not tried.
+ * cached, or cannot be read like this, still goes that way. A try costs time, since the
+ * kernel begins to read what is not cached: with each failure in a row, more of the next
+ * reads go the other way without a try.
  */
 #include "qemu/osdep.h"
 #include "block-tt/glue/tt-blk-int.h"

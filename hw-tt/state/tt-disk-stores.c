@@ -142,7 +142,7 @@ typedef struct Insertion {
     GArray *disks;
     GPtrArray *paths;
     TransactionActionList *actions;
-    GString *said;                  /* NULL: nobody wants to hear */
+    GString *said;                  /* NULL: not wanted */
 } Insertion;
 
 /* Says which disks stay as they were before there were stores. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Disks of a full checkpoint and of a branch, within the engine. All calls, unless said
- * otherwise: main thread, BQL held, VM stopped or not made yet.
+ * Disks of a full checkpoint and of a branch. All calls, unless said otherwise: main
+ * thread, BQL held, VM stopped or not made yet.
  */
 #ifndef TT_DISKS_H
 #define TT_DISKS_H

@@ -215,7 +215,7 @@ static bool tell_epoch(TtNetConn *c)
     return c->link;
 }
 
-/* Gives on what came. False: the peer is lost. */
+/* Passes on what came. False: the peer is lost. */
 static bool drain(TtNetConn *c)
 {
     TtStatus st = TT_OK;

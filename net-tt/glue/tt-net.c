@@ -26,7 +26,7 @@ typedef struct TtNet {
     NetClientState nc;
     TtNetConn *conn;
     TtHeard heard;
-    GQueue held;                /* of TtFrame: cannot be given on yet */
+    GQueue held;                /* of TtFrame: cannot be passed on yet */
     TtFrame *queued;            /* nic_is_full: what the NIC has not taken yet */
     bool nic_is_full;
     QEMUBH *release;

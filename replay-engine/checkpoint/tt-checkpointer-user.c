@@ -54,8 +54,8 @@ static bool begin_late(Error **errp)
     return true;
 }
 
-/* While a task of the user's waits for the store, the recorder's own checkpoints do
- * not take it: it could wait for ever on a slow disk. */
+/* While a task of the user's waits for the store, the recorder's own checkpoints do not
+ * take it: it could wait forever on a slow disk. */
 static void wait_for_store(TtCheckpointerTask *t, bool on)
 {
     if (t->is_waiting != on) {

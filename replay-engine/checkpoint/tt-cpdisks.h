@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Versions of disks whose checkpoint went: nobody can begin there any more, so they go,
- * too, and what only they needed is written anew.
+ * Versions of disks whose checkpoint was deleted: no branch can begin there any more, so
+ * they are deleted, too, and the space that only they needed is used again.
  *
  * Those of a branch that began there stay, and so do all of a run whose log names what
  * was read (disk-reads=store).

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The names of a run's files, and who may change them. */
+/* The files of a run that is converted: their names, and the lock of the process that may
+ * change them. */
 #include "qemu/osdep.h"
 #include "convert/tt-convert-files.h"
 #include "convert/tt-convert.h"
@@ -75,7 +76,7 @@ bool tt_convert_lock(Error **errp)
         close(lock_fd);
         lock_fd = qemu_open_old(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
         if (lock_fd < 0 || fstat(lock_fd, &ours) || !S_ISREG(ours.st_mode)) {
-            return true;            /* who reads it says why */
+            return true;            /* opening it reports why */
         }
         if (flock(lock_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
             error_setg(errp, "another process is converting '%s': wait for it to "

@@ -175,7 +175,7 @@ static uint64_t number_at(const uint8_t *bytes, size_t i)
     return tt_get_le64(bytes + 8 * i);
 }
 
-/* The checkpoints behind the head of @done. */
+/* The checkpoints after the head of @done. */
 static bool parse_passed(TtConvertDone *done)
 {
     const uint8_t *at = (uint8_t *)done->bytes + HEAD;

@@ -4,9 +4,9 @@
  * then, the new log is sealed, and RAM and vCPU become a checkpoint of the new run, which
  * it keeps. RUN/point.new says which of them is the last one, and has what else the
  * pass knows: magic, the numbers of TtConvertPoint, le64 length and bytes of the CPUID
- * table and of the bitmap of page tables, tt_convert_sum() all before it.
+ * table and of the bitmap of page tables, tt_convert_sum() of all before it.
  *
- *   log.new    |=== sealed ===| what came behind it is cut off
+ *   log.new    |=== sealed ===| what came after it is cut off
  *   pages.new, checkpoints.new: the page store
  *
  * What stands there is compared by its digests before the pass goes on. If anything is
@@ -45,7 +45,7 @@ static struct {
     bool is_full;                   /* there was no room for the last one */
     bool goes_on;                   /* there is one to go on from: */
     TtConvertPoint from;
-    GByteArray *more;               /* the two fields behind its numbers */
+    GByteArray *more;               /* the two fields after its numbers */
 } pt;
 
 /* Another version of the program begins anew. */
@@ -56,7 +56,7 @@ uint64_t tt_convert_sum(const uint8_t *bytes, size_t len)
     return XXH3_64bits_withSeed(bytes, len, XXH3_64bits(program, sizeof(program)));
 }
 
-/* The pass goes on without more of them: what is there is of use no longer. */
+/* The pass goes on without more points, and those made so far are of no use any more. */
 static void give_up(const char *why)
 {
     warn_report("tt: if the conversion is interrupted, the next one starts from the "
@@ -417,7 +417,8 @@ static bool restore(TtBytes *cpuid, TtDiag *diag)
             pt.from.exits_segment, pt.from.exits_index }, diag) == TT_OK;
 }
 
-/* The machine is half another one: a process of its own begins anew. */
+/* The machine's state is half that of the point: a new process starts from the
+ * beginning. */
 TtBytes tt_convert_point_restore(void)
 {
     TtBytes cpuid;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Places: of an expression, of an operand; where they are in RAM, what is there now.
+ * The places that are asked about: taken from an expression or an operand, where they are
+ * in RAM, and what is there now.
  */
 #include "qemu/osdep.h"
 #include "tt-origin-ask-int.h"
