@@ -13,6 +13,7 @@
 #include "accel-tt/tt-position.h"
 #include "block-tt/glue/tt-blkversion.h"
 #include "hw-tt/state/tt-disk-image.h"
+#include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "qapi/error.h"
 #include "block/block_int.h"
@@ -179,7 +180,8 @@ static bool make_stores(Insertion *in, Error **errp)
         image = tt_disk_image_name(k->bs);
         if (in->said) {
             g_string_append_printf(in->said, "the image '%s' stays as it is; the guest "
-                                   "writes to '%s' from now on\n", image, path);
+                                   "writes to '%s' from now on\n",
+                                   tt_printable(image), tt_printable(path));
         }
     }
     return true;
