@@ -11,8 +11,9 @@
 
 #include "pages/tt-pagestore.h"
 
-/* The checkpoint store's thread, or whoever has it: @id is about to go, or one was not
- * added; the disk has files that say so now: what was going is gone. */
+/* The checkpoint store's thread, or another one that has the store: checkpoint @id, or
+ * all of them, are about to be deleted; one was not added. gone: the files on disk say
+ * so. */
 void tt_cpdisks_going(TtPageStore *store, TtNodeId id);
 void tt_cpdisks_all_going(TtPageStore *store);
 void tt_cpdisks_not_stored(const TtCheckpointMeta *meta);
