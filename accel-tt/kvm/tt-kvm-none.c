@@ -18,7 +18,7 @@ void tt_kvm_init(void)
 {
 }
 
-const char *tt_kvm_rung(void)
+const char *tt_kvm_positions(void)
 {
     return "none";
 }

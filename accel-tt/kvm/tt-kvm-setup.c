@@ -156,7 +156,7 @@ bool tt_kvm_check(MachineState *ms, Error **errp)
     return true;
 }
 
-const char *tt_kvm_rung(void)
+const char *tt_kvm_positions(void)
 {
     return tt_kvm_tsc_is_frozen() ? "exits and landmarks; the TSC is frozen" :
         "exits and landmarks; this host cannot freeze the TSC: a guest that reads it "

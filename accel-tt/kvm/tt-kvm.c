@@ -100,8 +100,8 @@ static bool put_state(CPUState *cpu)
         return true;
     }
     if (kvm_arch_put_registers(cpu, KVM_PUT_RUNTIME_STATE, &err)) {
-        error_report("tt: KVM refuses to set the vCPU's state: %s",
-                     err ? error_get_pretty(err) : "unknown");
+        error_report("tt: KVM refuses to set the vCPU's state (%s): record with -accel "
+                     "tcg", err ? error_get_pretty(err) : "no reason given");
         error_free(err);
         return false;
     }
@@ -286,6 +286,8 @@ static int step(CPUState *cpu)
             kv.is_within = true;
             break;
         case TT_KVM_UNKNOWN:
+            error_report("tt: KVM does not give the vCPU's registers: record with -accel "
+                         "tcg");
             return TT_KVM_FAILED;
         }
     }
@@ -407,7 +409,7 @@ static void begin(CPUState *cpu)
     tt_kvm_log_tpr(cpu);
     tt_kvm_tsc_begin(cpu);
     tt_kvm_leaves_to_emulate(true);
-    info_report("tt: KVM: positions are %s", tt_kvm_rung());
+    info_report("tt: KVM: positions are %s", tt_kvm_positions());
 }
 
 static void kick(CPUState *cpu)

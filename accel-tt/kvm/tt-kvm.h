@@ -18,6 +18,6 @@ bool tt_kvm_check(MachineState *ms, Error **errp);
 /* From here on the vCPUs are KVM's. */
 void tt_kvm_init(void);
 /* What positions are made of on this host, for people. */
-const char *tt_kvm_rung(void);
+const char *tt_kvm_positions(void);
 
 #endif

@@ -102,8 +102,8 @@ void tt_branch_take_frames(const char *dir, const char *name, uint64_t pos)
     }
     if (k.n_astray) {
         warn_report("tt: %u of %u frames that were on their way at the checkpoint of the "
-                    "group are lost: the netdev that they were for does not exist",
-                    k.n_astray, k.n);
+                    "group are lost, because their netdev does not exist: use the same "
+                    "options", k.n_astray, k.n);
     }
     g_hash_table_unref(k.seen);
 }
