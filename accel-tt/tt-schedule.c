@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shifts: which of several vCPUs runs while they are recorded, and for how long.
- * Nothing here is part of a replay: the log says who runs.
+ * Turns: which of several vCPUs runs while they are recorded, and for how long. Nothing
+ * here is part of a replay: the log says who runs.
  *
  * A vCPU runs until it waits (HLT, PAUSE), has run for TT_TIME_SLICE positions, or was
  * interrupted; then the next one that can run has its turn.

@@ -175,7 +175,8 @@ TtStatus tt_alloc_take(TtBlockAlloc *a, uint32_t n, bool whole, TtHostRun *run,
         }
         if (n > TT_BLOCKMAP_HOSTS_MAX - host) {
             return tt_fail(diag, TT_ERR_LIMIT, "the image has reached its limit of "
-                           "clusters: delete versions, or convert it to larger clusters");
+                           "clusters: delete versions, or convert it to an image with "
+                           "larger clusters");
         }
         if (!tt_alloc_reserve(a, (uint64_t)host + n)) {
             return tt_fail(diag, TT_ERR_NOMEM, "not enough memory to make the image "

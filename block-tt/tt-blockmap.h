@@ -59,7 +59,7 @@ typedef struct TtBlockSpec {
 /*
  * tt_blockmap_format: the first bytes of a new image, to be written at offset 0 of an
  * empty file; what follows reads as zeros there, or not at all
- * @bytes: g_malloc'ed. TT_ERR_INVALID, TT_ERR_LIMIT: the sentence says what to mend.
+ * @bytes: g_malloc'ed. TT_ERR_INVALID, TT_ERR_LIMIT: the sentence says what to change.
  */
 TtStatus tt_blockmap_format(const TtBlockSpec *spec, uint8_t **bytes, size_t *len,
                             TtDiag *diag);

@@ -2,8 +2,9 @@
 /*
  * The plan of a commit's writes. Usually: sync the data where J3 asks for it, one record
  * after the last one, sync. Where that does not fit, a new segment with the record (J5),
- * and a link to it. Now and then the journal anew (J4): when it has grown by as much as it had when
- * it was made, and by 1 MiB at least, so the work is paid for by what was written.
+ * and a link to it. Now and then the whole journal is written anew (J4): when it has
+ * grown by as much as it had when it was made, and by 1 MiB at least, so the work is paid
+ * for by what was written.
  *
  * A plan may fail or be cut anywhere. A record that is not whole ends the journal. The
  * next commit writes to the same place, more at most. But once a new file head may be on

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shared by our packets.
+ * What our packets share: their registration, answers, numbers in hex.
  */
 #include "qemu/osdep.h"
 #include "tt-gdb-packets-int.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One process of the guest.
+ * Breakpoints and watchpoints of one process of the guest.
  *
  * Context: the BQL is held.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Monitor commands that gdb sends, during which it may be heard.
+ * Monitor commands that gdb sends: gdb can be heard while they run.
  *
  * Context: main thread, BQL held.
  */

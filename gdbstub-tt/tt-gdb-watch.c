@@ -77,7 +77,7 @@ static void forget(GArray *list, const CPUWatchpoint *wp)
     g_array_remove_index(list, w - (Watched *)(void *)list->data);
 }
 
-/* A watchpoint that gdb may have a wrong idea of, and from now on has not. */
+/* A watchpoint whose value gdb may not know; from now on it counts as known. */
 static CPUWatchpoint *next_to_name(void)
 {
     CPUWatchpoint *wp;

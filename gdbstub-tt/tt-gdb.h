@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * gdb: its interface for other rooms.
+ * The interface of this room: gdb in a recording or replay.
  *
  * Context, unless said otherwise: the BQL is held.
  */

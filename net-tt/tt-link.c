@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One end of a link: hello, READY, frames and the numbers of the
- * group's checkpoints; see the states in tt-link.h.
+ * One end of a link: hello, READY, frames and the numbers of the group's checkpoints; see
+ * the states in tt-link.h.
  */
 #include "net-tt/tt-link.h"
 

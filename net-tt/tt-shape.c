@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The fate of a frame in a hub: delay, loss and rate from a seed; who is where.
+ * The fate of a frame in a hub: delay, loss and rate from a seed, and which sender is at
+ * which port.
  */
 #include "net-tt/tt-shape.h"
 #include "io/tt-bytes.h"

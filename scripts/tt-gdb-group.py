@@ -2,7 +2,7 @@
 """Travel of all VMs of a group in one gdb, which has the replay of each as an inferior.
 
 scripts/tt-gdb.py sources this file after tt-gdb-frames.py, and what is defined in both is
-known here. Which positions fit together the tt tool knows.
+known here. The tt tool knows which positions fit together.
 """
 # pylint: disable=undefined-variable
 import atexit
@@ -126,7 +126,8 @@ class Group:
                       f'inferior {num}\n')
         if self.together(at) != at:
             gdb.write('These positions are not one moment: a member has received a frame '
-                      'that is not sent yet.\n"tt group goto" goes to one moment.\n')
+                      'that has not been sent yet.\n'
+                      '"tt group goto" goes to one moment.\n')
 
 
 the_group = None
@@ -188,8 +189,8 @@ class GroupGoto(TtCommand):
 
 PLACE is as for "tt goto"; without it, the member stays where it is. Without MEMBER, it is
 that of the selected inferior. Each other member goes as far as it can have been at that
-moment: to its latest position at which no member has received a frame that is not sent
-yet."""
+moment: to its latest position at which no member has received a frame that has not been
+sent yet."""
 
     name = 'group goto'
 

@@ -3,9 +3,8 @@
 
 scripts/tt-gdb.py sources this file, and what is defined there is known here.
 The stub says whose turn it is: $tt_root, $tt_pid, $tt_name, $tt_name2
-(docs/reference/gdb.rst). How the guest's kernel keeps its tasks it is told by
-us: from the symbols, or from the type information (BTF) that Linux has in its
-own memory.
+(docs/reference/gdb.rst). We tell it how the guest's kernel keeps its tasks: from
+the symbols, or from the type information (BTF) that Linux has in its own memory.
 """
 # pylint: disable=undefined-variable
 import re

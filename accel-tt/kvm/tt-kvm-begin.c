@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A recording that begins in the midst of a VM's life (tt record start): what KVM knows
+ * A recording that begins in the middle of a VM's life (tt record start): what KVM knows
  * of the vCPU beyond its registers.
  *
  * Until then QEMU's own loop (kvm_cpu_exec) has the vCPU, which leaves guest code
- * anywhere. An interrupt may be on its way then, handed to the kernel and not
- * delivered: that is the first event of the recording. An exception on its way is
- * nothing that an event could say, so the VM runs on until there is none.
+ * anywhere. An interrupt may be on its way then, handed to the kernel and not delivered:
+ * that is the first event of the recording. No event can express an exception on its way,
+ * so the VM runs on until there is none.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpu-backend.h"

@@ -53,7 +53,7 @@ static void do_port(CPUState *cpu, uint64_t *exits)
 
 /* ---- memory ---- */
 
-/* RAM that KVM has no slot for, or a write to ROM: TCG asks nobody either. */
+/* RAM that KVM has no slot for, or a write to ROM: TCG asks no device either. */
 static bool is_memory(struct kvm_run *run)
 {
     hwaddr addr = run->mmio.phys_addr;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A host that has no KVM for x86 guests. */
+/* The functions of this room where the host has no KVM for x86 guests: it is refused. */
 #include "qemu/osdep.h"
 #include "accel-tt/kvm/tt-kvm.h"
 #include "qapi/error.h"
@@ -18,7 +18,7 @@ void tt_kvm_init(void)
 {
 }
 
-const char *tt_kvm_rung(void)
+const char *tt_kvm_positions(void)
 {
     return "none";
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * An instruction that KVM cannot emulate (one of x87 or SSE on device memory, mostly) is
- * executed once by TCG, on the vCPU's state as KVM has it, and KVM goes on behind it.
+ * executed once by TCG, on the vCPU's state as KVM has it, and KVM goes on after it.
  *
  *   O1  TCG is there from the first such instruction on. QEMU takes it for switched off
  *       but while that instruction runs: no device has to tell it of changed code. So

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of this room share. Context: the vCPU thread, BQL held. */
+/* Shared by the files of this room. Context: the vCPU thread, BQL held. */
 #ifndef TT_KVM_PARTS_INT_H
 #define TT_KVM_PARTS_INT_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What has to be so before a VM can be recorded under KVM: everything that the kernel
- * would do past QEMU is off, and all MSRs that are not plain state come to QEMU.
+ * Sets KVM up so that a VM can be recorded: everything that the kernel would do without
+ * QEMU is turned off, and all MSRs that are not plain state come to QEMU.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/kvm/tt-kvm.h"
@@ -156,7 +156,7 @@ bool tt_kvm_check(MachineState *ms, Error **errp)
     return true;
 }
 
-const char *tt_kvm_rung(void)
+const char *tt_kvm_positions(void)
 {
     return tt_kvm_tsc_is_frozen() ? "exits and landmarks; the TSC is frozen" :
         "exits and landmarks; this host cannot freeze the TSC: a guest that reads it "

@@ -161,8 +161,8 @@ void tt_kvm_tsc_end(CPUState *cpu)
         tsc.on = false;
         timer_delete(tsc.timer);
         if (kvm_vcpu_ioctl(cpu, KVM_SET_TSC_KHZ, tsc.khz)) {
-            error_report("tt: KVM does not give the guest's time stamp counter its "
-                         "frequency back: it stands still");
+            error_report("tt: KVM does not restore the frequency of the guest's time "
+                         "stamp counter, which stands still: restart the VM");
         }
     }
 }
@@ -174,8 +174,8 @@ static void starts(CPUState *cpu)
     uint64_t value = count();
 
     if (!set_offset(cpu, value - cpu_get_host_ticks())) {
-        error_report("tt: KVM does not set the guest's time stamp counter, which may go "
-                     "back");
+        error_report("tt: KVM refuses to set the guest's time stamp counter: it may go "
+                     "back, so restart the VM");
     }
 }
 

@@ -14,9 +14,9 @@
  *   K3  where the vCPU was made to leave guest code, if its state says exactly
  *       where it is (TT_EV_LANDMARK).
  *
- * K3 is dear, so who wants the token waits for an exit first (TT_KVM_HOLD_US).
- * `exact` says that the vCPU stands at such a place. After an interrupt was handed
- * to the kernel it does not, until the next exit.
+ * K3 is expensive, so a thread that wants the token waits for an exit first
+ * (TT_KVM_HOLD_US). `exact` says that the vCPU stands at such a place. After an interrupt
+ * was handed to the kernel it does not, until the next exit.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/kvm/tt-kvm.h"
@@ -39,7 +39,7 @@
 #include "system/runstate.h"
 #include <linux/kvm.h>
 
-/* So long an exit is waited for, before the vCPU is made to leave. A guest that
+/* How long a thread waits for an exit before the vCPU is made to leave. A guest that
  * computes leaves once in this time at most; a timer of 1000 Hz is still served. */
 #define TT_KVM_HOLD_US 1000
 
@@ -100,8 +100,8 @@ static bool put_state(CPUState *cpu)
         return true;
     }
     if (kvm_arch_put_registers(cpu, KVM_PUT_RUNTIME_STATE, &err)) {
-        error_report("tt: KVM refuses the vCPU's state: %s",
-                     err ? error_get_pretty(err) : "unknown");
+        error_report("tt: KVM refuses to set the vCPU's state (%s): record with -accel "
+                     "tcg", err ? error_get_pretty(err) : "no reason given");
         error_free(err);
         return false;
     }
@@ -215,7 +215,7 @@ static void inject_interrupt(CPUState *cpu)
     tt_interrupt_accepted(cpu, CPU_INTERRUPT_HARD, irq);
     intr.irq = irq;
     if (kvm_vcpu_ioctl(cpu, KVM_INTERRUPT, &intr)) {
-        error_report("tt: KVM refuses interrupt %d", irq);
+        error_report("tt: KVM refuses to deliver interrupt %d", irq);
     }
     kv.exact = false;
 }
@@ -286,6 +286,8 @@ static int step(CPUState *cpu)
             kv.is_within = true;
             break;
         case TT_KVM_UNKNOWN:
+            error_report("tt: KVM does not give the vCPU's registers: record with -accel "
+                         "tcg");
             return TT_KVM_FAILED;
         }
     }
@@ -407,7 +409,7 @@ static void begin(CPUState *cpu)
     tt_kvm_log_tpr(cpu);
     tt_kvm_tsc_begin(cpu);
     tt_kvm_leaves_to_emulate(true);
-    info_report("tt: KVM: positions are %s", tt_kvm_rung());
+    info_report("tt: KVM: positions are %s", tt_kvm_positions());
 }
 
 static void kick(CPUState *cpu)

@@ -10,7 +10,7 @@
 #include "hw/boards.h"
 #include "log/tt-log.h"
 
-/* Before the accelerator is made: what KVM would do past QEMU is switched off. */
+/* Before the accelerator is made: what KVM would do without QEMU is turned off. */
 void tt_kvm_configure(void);
 /* KVM is there, no device and no vCPU is yet. False: *errp says what this host
  * lacks. */
@@ -18,6 +18,6 @@ bool tt_kvm_check(MachineState *ms, Error **errp);
 /* From here on the vCPUs are KVM's. */
 void tt_kvm_init(void);
 /* What positions are made of on this host, for people. */
-const char *tt_kvm_rung(void);
+const char *tt_kvm_positions(void);
 
 #endif

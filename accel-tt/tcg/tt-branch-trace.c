@@ -60,8 +60,8 @@ bool tt_trace_begin(const char *path, uint64_t from, uint64_t to,
     TtDiag diag;
 
     if (trace.path) {
-        error_setg(errp, "a trace is already being written to '%s': stop it first",
-                   tt_printable(trace.path));
+        error_setg(errp, "a trace is already being written to '%s': stop it first ('tt "
+                   "trace stop', in QMP tt-trace-stop)", tt_printable(trace.path));
         return false;
     }
     if (MAX(from, tt_now.pos) >= TT_TRACE_POS_MAX) {

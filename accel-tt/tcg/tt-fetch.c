@@ -27,8 +27,8 @@
 #include "exec/tb-flush.h"
 #include "exec/translation-block.h"
 
-/* A guest that jumps about in more pages than this without any flush is as good
- * as none; the bound keeps the memory of the set small. */
+/* Hardly any guest enters more pages than this without a flush; the bound keeps the
+ * memory of the set small. */
 #define ENTERED_MAX (1u << 16)
 
 #define NOTHING_FETCHED { .page = 1, .flags = ~0u }
@@ -108,8 +108,8 @@ static int reason_to_stay(CPUState *cpu, uint64_t pc)
     return -1;
 }
 
-/* The look-up is that of the fetch: what it writes is the same, time and again,
- * and whoever stays has made it. */
+/* The look-up is that of the fetch: it always writes the same, and a VM that stays here
+ * has made it already. */
 static void stay_before_fault(CPUState *cpu, uint64_t pc, int mmu_idx)
 {
     int why = reason_to_stay(cpu, pc);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * gdb's watchpoints: out of the way while a movement passes them blindly, and known
- * to the TLB without a flush.
+ * gdb's watchpoints: takes them away while a movement runs without stops, and makes them
+ * known to the TLB without a flush.
  *
  * Context: vCPU thread, outside cpu_exec; tt_watch_marks also BQL with the VM
  * stopped.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* CPU model tt-v1: QEMU's qemu64 with what x86-64-v2 has, and without what KVM answers
- * past QEMU. */
+/* CPU model tt-v1: QEMU's qemu64 with what x86-64-v2 has, and without what KVM answers by
+ * itself. */
 #include "qemu/osdep.h"
 #include "accel-tt/x86/tt-cpu-model.h"
 #include "cpu.h"

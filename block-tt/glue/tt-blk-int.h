@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shared by the files of the block driver `tt`. They translate between QEMU's block
- * layer and the block map (block-tt/tt-blockmap.h), which decides all.
+ * Shared by the files of the block driver `tt`. They translate between QEMU's block layer
+ * and the block map (block-tt/tt-blockmap.h), which decides everything.
  *
- * Locks: map_lock is held for calls of the map only, never while waiting for a disk, but
- * for qemu_co_queue_wait, which lets go of it. The block layer lets one flush run at a
- * time; versions are made, left and deleted with no request in flight (drained).
+ * Locks: map_lock is held for calls of the map only, never while waiting for a disk,
+ * except in qemu_co_queue_wait, which releases it. The block layer lets one flush run at
+ * a time; versions are made, left and deleted with no request in flight (drained).
  */
 #ifndef TT_BLK_INT_H
 #define TT_BLK_INT_H
@@ -34,7 +34,7 @@ typedef struct TtBlkState {
     TtVersionId version;                /* 0: the head, to be written */
     bool is_frozen;                     /* an old version: nothing is ever written */
     uint64_t n_deleted;                 /* versions, since it was opened; map_lock */
-    int fd;                             /* the file once more (tt-blkfd.c); -1: not so */
+    int fd;                             /* the file once more (tt-blkfd.c); -1: not open */
     bool fd_writes;                     /* may be written; no write failed so far */
     BlockDriverState *fd_of;            /* while this is bs->file; no reference */
     unsigned cache_failed;              /* reads to leave out after the last failure */

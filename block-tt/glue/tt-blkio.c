@@ -405,7 +405,7 @@ tt_blk_co_truncate(BlockDriverState *bs, int64_t offset, bool exact,
     if (whole != old && offset > old) {
         ret = clear_rest(bs, old, offset);
     }
-    /* The backing file is longer than the disk was, and must not come to light. */
+    /* The backing file is longer than the disk was, and must not become visible. */
     if (ret >= 0 && flags & BDRV_REQ_ZERO_WRITE && offset > whole) {
         uint64_t before, after;
 

@@ -123,8 +123,8 @@ int GRAPH_RDLOCK tt_blk_snapshot_delete(BlockDriverState *bs, const char *id,
     }
     ret = bdrv_flush(bs);
     if (ret < 0) {
-        error_setg_errno(errp, -ret, "the deletion could not be written: mend that, then "
-                         "delete the version again");
+        error_setg_errno(errp, -ret, "the deletion could not be written: remove the "
+                         "cause, then delete the version again");
     }
     return ret;
 }

@@ -15,7 +15,7 @@ typedef void TtShadowsChanged(void *opaque, uint64_t addr, uint32_t n);
 
 typedef struct TtShadowsRange {
     uint64_t addr, size;            /* as the device sees it */
-    MemoryRegion *mr;               /* guest RAM behind it, */
+    MemoryRegion *mr;               /* the guest RAM that it stands for, */
     uint64_t at;                    /* and where in that */
     bool can_write;
 } TtShadowsRange;

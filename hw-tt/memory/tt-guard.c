@@ -481,8 +481,8 @@ void tt_guard_stop(void)
                      PROT_READ | PROT_WRITE);
         }
     }
-    error_printf("tt: guard: pages were written by others than the vCPUs %" PRIu64 " "
-                 "times; %" PRIu64 " writes were not in the log\n", guard.n_seen,
+    error_printf("tt: guard: pages were written by something other than a vCPU %" PRIu64
+                 " times; %" PRIu64 " writes were not in the log\n", guard.n_seen,
                  guard.n_reports);
     if (guard.n_unwatched) {
         warn_report("tt: guard: %" PRIu64 " pages were not watched: too many at once",

@@ -349,8 +349,8 @@ static void count_change(MemoryListener *l)
     changes++;
 }
 
-/* Whatever changes in whatever address space is heard of, and counts: what copies are
- * good for is told by nothing less. */
+/* Every change of every address space counts: nothing less tells whether copies of TLBs
+ * can still be used. */
 uint64_t tt_memory_map_changes(void)
 {
     static MemoryListener listener = { .name = "tt-changes", .commit = count_change };

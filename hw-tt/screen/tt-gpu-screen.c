@@ -185,7 +185,7 @@ static void add_backing(Picture *p, const uint8_t *data, uint32_t len)
         return;
     }
     for (uint32_t at = 0; at < len; at += BACKING_BYTES) {
-        if (tt_get_le32(data + at + 4)) {       /* none is empty, but of a forger's */
+        if (tt_get_le32(data + at + 4)) {       /* only a forged one is empty */
             g_byte_array_append(p->backing, data + at, BACKING_BYTES);
             gpu.entries += BACKING_BYTES;
         }

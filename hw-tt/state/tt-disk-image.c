@@ -2,6 +2,7 @@
 /* Names of disk images, as a full checkpoint has them, and new images on top of others. */
 #include "qemu/osdep.h"
 #include "hw-tt/state/tt-disk-image.h"
+#include "session/tt-paths.h"
 #include "qapi/error.h"
 #include "block-tt/tt-blockmap.h"
 #include "block/block.h"
@@ -157,7 +158,7 @@ bool tt_disk_has_version(const char *path, uint32_t version, Error **errp)
     tt_blockmap_free(map);
     if (s != TT_OK) {
         error_setg(errp, "the disk with versions '%s', which is needed, cannot be used: "
-                   "%s", path, diag.text);
+                   "%s", tt_printable(path), diag.text);
     }
     return s == TT_OK;
 }

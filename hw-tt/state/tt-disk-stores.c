@@ -13,6 +13,7 @@
 #include "accel-tt/tt-position.h"
 #include "block-tt/glue/tt-blkversion.h"
 #include "hw-tt/state/tt-disk-image.h"
+#include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "qapi/error.h"
 #include "block/block_int.h"
@@ -142,7 +143,7 @@ typedef struct Insertion {
     GArray *disks;
     GPtrArray *paths;
     TransactionActionList *actions;
-    GString *said;                  /* NULL: nobody wants to hear */
+    GString *said;                  /* NULL: not wanted */
 } Insertion;
 
 /* Says which disks stay as they were before there were stores. */
@@ -151,7 +152,7 @@ static void say_filtered(const TtDisk *k, GString *said)
     GRAPH_RDLOCK_GUARD_MAINLOOP();
     if (said && k->is_writable && !k->is_temporary && k->bs->drv->is_filter) {
         g_string_append_printf(said, "disk '%s' is behind a block filter ('%s'): the "
-                               "guest writes into your image, and there can be no full "
+                               "guest writes to your image, and there can be no full "
                                "checkpoint\n", bdrv_get_device_or_node_name(k->bs),
                                k->bs->drv->format_name);
     }
@@ -178,8 +179,9 @@ static bool make_stores(Insertion *in, Error **errp)
         QAPI_LIST_APPEND(tail, insert_action(k, path));
         image = tt_disk_image_name(k->bs);
         if (in->said) {
-            g_string_append_printf(in->said, "disk '%s' stays as it is; the guest writes "
-                                   "into '%s' from now on\n", image, path);
+            g_string_append_printf(in->said, "the image '%s' stays as it is; the guest "
+                                   "writes to '%s' from now on\n",
+                                   tt_printable(image), tt_printable(path));
         }
     }
     return true;

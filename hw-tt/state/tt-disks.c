@@ -330,7 +330,7 @@ static void describe_pinned(TtDisk *k, GString *said)
     k->desc->format = g_strdup("tt");
     k->desc->version = k->version;
     g_string_append_printf(said, "disk '%s' is kept as version %" PRIu32 " of '%s'\n",
-                           k->desc->device, k->version, path);
+                           k->desc->device, k->version, tt_printable(path));
 }
 
 /* Versions are pinned: what the checkpoint names changes no more. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Disks of a full checkpoint and of a branch, within the engine. All calls, unless said
- * otherwise: main thread, BQL held, VM stopped or not made yet.
+ * Disks of a full checkpoint and of a branch. All calls, unless said otherwise: main
+ * thread, BQL held, VM stopped or not made yet.
  */
 #ifndef TT_DISKS_H
 #define TT_DISKS_H
@@ -49,7 +49,7 @@ void tt_disks_forget(const char *image, uint32_t version);
 void tt_disks_unpin(const TtFullDesc *d);
 /*
  * tt_disks_swap: the disks of the machine become what they were at a full checkpoint
- * Each that the guest can write gets a store in the run directory of now, on the version
+ * Each that the guest can write gets a store in the present run directory, on the version
  * that was pinned; @dir: of the run that @d is of. Nobody uses them meanwhile. False:
  * *@has_changed says whether some are other ones now.
  */

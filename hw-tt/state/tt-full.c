@@ -11,6 +11,7 @@
 #include "io/tt-base.h"
 #include "run/tt-cpstate.h"
 #include "run/tt-fullstate.h"
+#include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "qapi/error.h"
 #include "qemu/rcu.h"
@@ -150,7 +151,7 @@ static bool load_block(const TtFullPart *part, Error **errp)
 
     if (!rb) {
         error_setg(errp, "the machine does not have the recorded RAM block '%s': use the "
-                   "same options", part->name);
+                   "same options", tt_printable(part->name));
         return false;
     }
     if (rb->used_length != part->raw_bytes &&
@@ -158,7 +159,8 @@ static bool load_block(const TtFullPart *part, Error **errp)
          qemu_ram_resize(rb, part->raw_bytes, errp) < 0)) {
         if (!*errp) {
             error_setg(errp, "the size of RAM block '%s' differs from the "
-                       "recorded one: use the same options", part->name);
+                       "recorded one: use the same options",
+                       tt_printable(part->name));
         }
         return false;
     }

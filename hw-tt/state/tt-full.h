@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Full checkpoints, within the engine. Main thread, BQL held, VM stopped. */
+/* Full checkpoints: saves and loads the state of all devices. Main thread, BQL held, VM
+ * stopped. */
 #ifndef TT_FULL_H
 #define TT_FULL_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The run that a branch began in, within the engine: opened for reading only,
- * also while its recorder still writes. BQL held; may block on files.
+ * The run that a branch began in: opened for reading only, also while its recorder still
+ * writes. BQL held; may block on files.
  */
 #ifndef TT_PARENT_H
 #define TT_PARENT_H

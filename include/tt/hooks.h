@@ -240,7 +240,7 @@ static inline uint32_t tt_insns_before_break(uint64_t distance, uint32_t count)
  */
 #define TT_HOOK_CF_TRACE 0x00080000     /* a bit that CF_* leave free */
 extern bool tt_trace_is_on;
-void tt_trace_unwound(struct CPUState *cpu);    /* a block was left in its midst */
+void tt_trace_unwound(struct CPUState *cpu);    /* a block was left in its middle */
 
 /*
  * A counted block loads the counter, takes its instructions off and stores it: all

@@ -215,7 +215,7 @@ static bool tell_epoch(TtNetConn *c)
     return c->link;
 }
 
-/* Gives on what came. False: the peer is lost. */
+/* Passes on what came. False: the peer is lost. */
 static bool drain(TtNetConn *c)
 {
     TtStatus st = TT_OK;
@@ -404,7 +404,7 @@ static void connected(QIOTask *task, gpointer opaque)
     if (qio_task_propagate_error(task, &err)) {
         object_unref(OBJECT(sioc));
         if (!c->has_failed) {
-            warn_report("netdev tt %s: %s; it tries again each second", c->name,
+            warn_report("netdev tt %s: %s; trying again every second", c->name,
                         error_get_pretty(err));
         }
         c->has_failed = true;

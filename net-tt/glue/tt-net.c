@@ -26,7 +26,7 @@ typedef struct TtNet {
     NetClientState nc;
     TtNetConn *conn;
     TtHeard heard;
-    GQueue held;                /* of TtFrame: cannot be given on yet */
+    GQueue held;                /* of TtFrame: cannot be passed on yet */
     TtFrame *queued;            /* nic_is_full: what the NIC has not taken yet */
     bool nic_is_full;
     QEMUBH *release;
@@ -196,7 +196,7 @@ static bool frame_came(void *opaque, const TtFrame *f)
         if (n->held.length < HELD_MAX) {
             g_queue_push_tail(&n->held, copy_of(f));
         } else {
-            tt_net_conn_say(n->conn, "a frame is dropped: %u are waiting already",
+            tt_net_conn_say(n->conn, "a frame is dropped: %u others are waiting already",
                             HELD_MAX);
         }
         qemu_bh_schedule(n->release);

@@ -11,6 +11,7 @@
 #include "io/tt-io.h"
 #include "record/tt-rundir.h"
 #include "run/tt-fullstate.h"
+#include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "tt-branch-int.h"
 #include "tt/hooks.h"
@@ -66,7 +67,7 @@ static bool check_file(const TtFullFile *f, const char *dir, Error **errp)
 
     if (stat(path, &st)) {
         error_setg_errno(errp, errno, "cannot find the disk image '%s': move it back "
-                         "to that place", path);
+                         "to that place", tt_printable(path));
         return false;
     }
     if (st.st_size == f->size_bytes && f->mtime_ns ==
@@ -75,12 +76,12 @@ static bool check_file(const TtFullFile *f, const char *dir, Error **errp)
     }
     if (tt_branch_is_forced()) {
         warn_report("tt: the disk image '%s' has changed since the checkpoint",
-                    path);
+                    tt_printable(path));
         return true;
     }
     error_setg(errp, "the disk image '%s' has changed since the checkpoint, so "
                "the guest would find a damaged disk: restore the image, or use "
-               "force=on to take it as it is", path);
+               "force=on to take it as it is", tt_printable(path));
     return false;
 }
 
@@ -402,9 +403,10 @@ bool tt_branch_check_disks(Error **errp)
 
         if (!have || strcmp(have, want)) {
             error_setg(errp, "the recorded machine had the disk '%s' at '%s', "
-                       "but this one has %s there: use the same options", want,
-                       d->device, !have ? "no such device" :
-                       *have ? have : "no medium");
+                       "but this one has %s there: use the same options",
+                       tt_printable(want), tt_printable(d->device),
+                       !have ? "no such device" :
+                       *have ? tt_printable(have) : "no medium");
             return false;
         }
     }
@@ -419,9 +421,9 @@ static bool has_image(const TtFullDisk *d, const char *dir, Error **errp)
 
     if (!have || (d->is_writable ? !*have : strcmp(have, want))) {
         error_setg(errp, "the machine had '%s' in '%s' then, and has %s now: change it "
-                   "back",
-                   *want ? want : "nothing", d->device, !have ? "no such device" :
-                   *have ? have : "no medium");
+                   "back", *want ? tt_printable(want) : "nothing",
+                   tt_printable(d->device), !have ? "no such device" :
+                   *have ? tt_printable(have) : "no medium");
         return false;
     }
     return true;

@@ -97,12 +97,13 @@ void tt_branch_take_frames(const char *dir, const char *name, uint64_t pos)
     }
     if (st < 0) {
         warn_report("tt: frames that were on their way at the checkpoint of the group are "
-                    "lost: the log of %s: %s", tt_printable(dir), diag.text);
+                    "lost, because the log of '%s' cannot be read: %s", tt_printable(dir),
+                    diag.text);
     }
     if (k.n_astray) {
         warn_report("tt: %u of %u frames that were on their way at the checkpoint of the "
-                    "group are lost: the netdev that they were for does not exist",
-                    k.n_astray, k.n);
+                    "group are lost, because their netdev does not exist: use the same "
+                    "options", k.n_astray, k.n);
     }
     g_hash_table_unref(k.seen);
 }

@@ -223,7 +223,8 @@ static GHashTable *recorded_blocks(void)
 static bool wrong_block(const char *name, const char *how, Error **errp)
 {
     error_setg(errp, "RAM block '%s' %s: give the options of the recorded "
-               "machine, see 'tt info %s'", name, how, br.dir);
+               "machine, see 'tt info %s'", tt_printable(name), how,
+               tt_printable(br.dir));
     return false;
 }
 

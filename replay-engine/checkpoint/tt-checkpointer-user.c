@@ -54,8 +54,8 @@ static bool begin_late(Error **errp)
     return true;
 }
 
-/* While a task of the user's waits for the store, the recorder's own checkpoints do
- * not take it: it could wait for ever on a slow disk. */
+/* While a task of the user's waits for the store, the recorder's own checkpoints do not
+ * take it: it could wait forever on a slow disk. */
 static void wait_for_store(TtCheckpointerTask *t, bool on)
 {
     if (t->is_waiting != on) {
@@ -80,22 +80,22 @@ static bool may_act(const TtCheckpointerTask *t, bool *busy, Error **errp)
         return false;
     }
     if (tt_backend->counts_exits) {
-        error_setg(errp, "under KVM checkpoints are made by the recording alone: end it "
-                   "and replay the run");
+        error_setg(errp, "under KVM only the recording itself adds and deletes "
+                   "checkpoints: end it, and replay the run");
         return false;
     }
     if (!tt_is_live(errp)) {
         return false;
     }
     if (tt_cpstore_is_saving()) {
-        error_setg(errp, "a window is being saved, and until then no checkpoint can be "
+        error_setg(errp, "a window is being saved, and meanwhile no checkpoint can be "
                    "added or deleted: try again when it is finished");
         return false;
     }
     if (!tt_checkpointer_is_reserved() && !tt_cpstore_is_busy() && tt_cpfiles_is_over()) {
         tt_checkpointer_drop_newest();
         if (!tt_cpstore_is_busy() && tt_cpfiles_is_over()) {
-            error_setg(errp, "the store of checkpoints is full, and there is not enough "
+            error_setg(errp, "the checkpoint store is full, and there is not enough "
                        "memory to make room in it");
             return false;
         }

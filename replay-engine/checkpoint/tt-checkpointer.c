@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Checkpointer: has the checkpoints of a recording taken. Every checkpoint-interval
- * seconds, and when the user asks (tt-checkpointer-user.c), the VM stands for as long
- * as it takes to copy the pages that were written since the last one; the checkpoint
- * store (tt-cpstore.c), a thread of its own, stores them.
+ * Checkpointer: decides when the checkpoints of a recording are taken. Every
+ * checkpoint-interval seconds, and when the user asks (tt-checkpointer-user.c), the VM
+ * stands for as long as it takes to copy the pages that were written since the last one;
+ * the checkpoint store (tt-cpstore.c), a thread of its own, stores them.
  *
  *   sync point, and it is time --> leave cpu_exec --+
  *   KVM: it is time, a place for a landmark --------+--> copy pages and state --> store
  *   the user asks --> VM stopped -------------------+
  *
- * Those on time stand at sync points, as those of a replay do, or at landmarks. One job is
- * under way at a time: a slow disk makes checkpoints rarer, not the VM slower. When storing fails for
- * good, the recording goes on without more of them.
+ * Those on time stand at sync points, as those of a replay do, or at landmarks. One job
+ * is under way at a time: a slow disk makes checkpoints rarer, not the VM slower. When
+ * storing fails for good, the recording goes on without more of them.
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-checkpointer.h"
@@ -428,7 +428,7 @@ static void finish(void)
 
 /* A log that is near its limit waits for the last one, which may let it begin later. Not
  * if that one waits for its disks: to wait for these runs devices, and this is in the
- * midst of an event. The limit is passed for so long. */
+ * middle of an event. The limit is passed for so long. */
 static void log_grew(bool is_tight)
 {
     if (is_tight && !tt_cpstore_is_held()) {

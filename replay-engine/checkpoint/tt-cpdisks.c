@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Collects versions of disks, and copies of those with snapshot=on: the thread that drops
- * a checkpoint notes them, the main loop deletes them when the disk has files that know
- * of it. In this order a recorder that is killed, or a power cut, leaves a version that
- * nobody needs, and never a checkpoint without its version. So it is with one that was
- * pinned for a checkpoint that the store did not take.
+ * Deletes the versions of disks that no checkpoint needs any more, and copies of disks
+ * with snapshot=on: the thread that drops a checkpoint notes them, and the main loop
+ * deletes them when the files on disk no longer have the checkpoint. So a recorder that
+ * is killed, or a power cut, may leave a version that nobody needs, but never a
+ * checkpoint without its version. The same holds for a version that was pinned for a
+ * checkpoint that the store did not take.
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-cpdisks.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Versions of disks whose checkpoint went: nobody can begin there any more, so they go,
- * too, and what only they needed is written anew.
+ * Versions of disks whose checkpoint was deleted: no branch can begin there any more, so
+ * they are deleted, too, and the space that only they needed is used again.
  *
  * Those of a branch that began there stay, and so do all of a run whose log names what
  * was read (disk-reads=store).
@@ -11,8 +11,9 @@
 
 #include "pages/tt-pagestore.h"
 
-/* The checkpoint store's thread, or whoever has it: @id is about to go, or one was not
- * added; the disk has files that say so now: what was going is gone. */
+/* The checkpoint store's thread, or another one that has the store: checkpoint @id, or
+ * all of them, are about to be deleted; one was not added. gone: the files on disk say
+ * so. */
 void tt_cpdisks_going(TtPageStore *store, TtNodeId id);
 void tt_cpdisks_all_going(TtPageStore *store);
 void tt_cpdisks_not_stored(const TtCheckpointMeta *meta);

@@ -16,7 +16,8 @@ void tt_cplist_show(TtPageStore *store, TtNodeId id);
 /* @id is gone: its pages are with the one after it now. False: it was not listed. */
 bool tt_cplist_remove(TtPageStore *store, TtNodeId id);
 void tt_cplist_clear(void);
-/* Somebody is about to go to checkpoint @id: no other makes it go. 0: to none. */
+/* Checkpoint @id is about to be restored: it is not thinned out to make room for another.
+ * 0: none is. */
 void tt_cplist_spare(TtNodeId id);
 bool tt_cplist_is_spared(TtNodeId id);
 /* A copy, of TtCheckpointDesc, by position; the caller frees it. */

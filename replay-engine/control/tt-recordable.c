@@ -145,7 +145,7 @@ bool tt_can_record(Error **errp)
                    "it is complete");
     } else if (runstate_check(RUN_STATE_IO_ERROR)) {
         error_setg(errp, "a device is waiting to retry a failed transfer: "
-                   "continue the VM first");
+                   "use 'cont' first");
     } else {
         return true;
     }
@@ -161,10 +161,12 @@ static bool refuse_device(DeviceListener *l, const QDict *opts, bool from_json,
     if (!tt_recording()) {
         return false;
     }
-    if (driver && (tt_type_is_unrecordable(driver) ||
-                   qdict_haskey(opts, "pmrdev"))) {
+    if (driver && tt_type_is_unrecordable(driver)) {
         error_setg(errp, "device '%s' bypasses QEMU when it writes guest memory, so it "
-                   "cannot be recorded", driver);
+                   "cannot be recorded: use one that QEMU emulates", driver);
+    } else if (driver && qdict_haskey(opts, "pmrdev")) {
+        error_setg(errp, "writes to a persistent memory region of NVMe bypass QEMU and "
+                   "cannot be recorded: leave out pmrdev");
     } else if (tt_net_has_vhost()) {
         error_setg(errp, "cannot record with vhost: first remove the netdev that "
                    "has vhost=on or is vhost-user");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Can this machine be recorded?
+ * Says whether this machine can be recorded, and if not, why.
  *
  * Context, unless said otherwise: the BQL is held.
  */
@@ -9,7 +9,7 @@
 
 #include "record/tt-record-options.h"
 
-/* Does a device of this type write guest memory past QEMU? */
+/* Does a device of this type write guest memory without QEMU? */
 bool tt_type_is_unrecordable(const char *name);
 bool tt_net_has_vhost(void);        /* is a network backend served by the host kernel? */
 /* From now on such devices cannot be plugged in while a recording is on. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The names of a run's files, and who may change them. */
+/* The files of a run that is converted: their names, and the lock of the process that may
+ * change them. */
 #include "qemu/osdep.h"
 #include "convert/tt-convert-files.h"
 #include "convert/tt-convert.h"
@@ -75,7 +76,7 @@ bool tt_convert_lock(Error **errp)
         close(lock_fd);
         lock_fd = qemu_open_old(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
         if (lock_fd < 0 || fstat(lock_fd, &ours) || !S_ISREG(ours.st_mode)) {
-            return true;            /* who reads it says why */
+            return true;            /* opening it reports why */
         }
         if (flock(lock_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
             error_setg(errp, "another process is converting '%s': wait for it to "
@@ -106,8 +107,8 @@ bool tt_convert_is_possible(Error **errp)
     if (!(tt_session.manifest.features & TT_FEATURE_EXITS)) {
         error_setg(errp, "the run '%s' needs no conversion", name);
     } else if (tt_convert_is_installing()) {
-        error_setg(errp, "another process has converted '%s' and was ended before it was "
-                   "done: replay it again", name);
+        error_setg(errp, "another process converted '%s' and ended before the new log "
+                   "was in its place: replay the run again", name);
     } else if (tt_replayer.growing) {
         error_setg(errp, "the run '%s' is being recorded under KVM: it can be replayed "
                    "when its recording has ended", name);

@@ -3,7 +3,7 @@
  * Half a store, as KVM leaves it. A move from a device to RAM (MOVS) is emulated by KVM,
  * which stores page after page: if the operand lies in two pages and the second one
  * faults, what belongs into the first is there already. A CPU, and TCG, looks at both
- * pages first. The bytes become an event of guest RAM behind the fault, so that the new
+ * pages first. The bytes become an event of guest RAM after the fault, so that the new
  * log says what the recorded machine saw.
  */
 #include "qemu/osdep.h"

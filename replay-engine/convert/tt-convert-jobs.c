@@ -270,7 +270,8 @@ static bool in_parts(int *status, Error **errp)
         }
     }
     if (has_failed(*status)) {
-        error_printf("tt: the run cannot be converted in parts: it is converted in one\n");
+        error_printf("tt: the run cannot be converted in parts: converting it as a "
+                     "whole\n");
         tt_convert_unlock();
         return false;
     }
@@ -342,7 +343,7 @@ bool tt_convert_if_needed(Error **errp)
     if (tt_convert_is_installing()) {
         return tt_convert_lock(errp) && (!is_needed() || tt_convert_install(errp));
     }
-    error_printf("tt: %s was recorded under KVM: it is converted for replay, once\n",
-                 tt_printable(tt_session.dir));
+    error_printf("tt: %s was recorded under KVM: converting it, once, so that it can be "
+                 "replayed\n", tt_printable(tt_session.dir));
     return run_converter(false, errp);
 }

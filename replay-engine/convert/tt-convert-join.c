@@ -74,7 +74,8 @@ static TtStatus add(const TtConvertPassed *p, TtCpState *s, TtDiag *diag)
     uint32_t len;
 
     if (!batch) {
-        return tt_fail(diag, TT_ERR_IO, "a checkpoint of the recorder's cannot be read");
+        return tt_fail(diag, TT_ERR_IO, "one of the recorder's checkpoints cannot be "
+                       "read");
     }
     s->segment = tt_log_writer_place(jo.writer).segment;
     s->index = 0;
@@ -97,8 +98,8 @@ static bool add_checkpoint(const TtConvertPassed *p, Error **errp)
     TtDiag diag;
 
     if (p->index != ++jo.index) {       /* each has only what changed since the one before */
-        tt_fail(&diag, TT_ERR_FORMAT, "checkpoint %" PRIu64 " of the recorder's is in no "
-                "part", jo.index);
+        tt_fail(&diag, TT_ERR_FORMAT, "no part contains the recorder's checkpoint %"
+                PRIu64, jo.index);
         return fail(errp, &diag);
     }
     if (tt_cpstate_decode(p->state, &s, &diag) != TT_OK || add(p, &s, &diag) != TT_OK) {

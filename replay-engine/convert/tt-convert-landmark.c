@@ -178,12 +178,13 @@ static void report_repetition(void)
     char text[160];
 
     if (!ev) {
-        tt_replay_report("the guest repeats itself and never comes to the end of the log");
+        tt_replay_report("the guest is in an endless loop and never reaches the end of "
+                         "the log");
         return;
     }
     tt_event_format(ev, text, sizeof(text));
-    tt_replay_report("the guest repeats itself and never comes to what was recorded "
-                     "next, '%s'%s%s", text, why ? ": " : "", why ?: "");
+    tt_replay_report("the guest is in an endless loop and never reaches what was "
+                     "recorded next, '%s'%s%s", text, why ? ": " : "", why ?: "");
 }
 
 bool tt_hunt_stops(CPUState *cpu)

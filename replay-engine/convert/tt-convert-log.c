@@ -57,8 +57,8 @@ static void begin_segment(uint64_t pos)
 static void G_NORETURN cannot_write(TtStatus s, const TtDiag *diag)
 {
     if (s == TT_ERR_NOSPACE && tt_convert_has_point()) {
-        error_report("tt: the run is not converted to its end: %s; make room and replay "
-                     "it again: that goes on from the last point", diag->text);
+        error_report("tt: the conversion of the run stops here: %s; make room and replay "
+                     "it again: that continues from the last point", diag->text);
     } else {
         error_report("tt: the run cannot be converted: %s", diag->text);
     }

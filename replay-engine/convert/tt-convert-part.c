@@ -47,7 +47,7 @@ void tt_convert_part_option(const char *text)
         return;
     }
     if (sscanf(text, "%" PRIu64 "-%" PRIu64, &from, &to) < 1) {
-        error_report("-tt convert: part is FROM-TO or FROM-, not '%s'", text);
+        error_report("-tt: part takes FROM-TO or FROM-, not '%s'", text);
         exit(1);
     }
     pp.on = true;
@@ -169,7 +169,7 @@ static uint64_t number_at(const uint8_t *bytes, size_t i)
     return tt_get_le64(bytes + 8 * i);
 }
 
-/* The checkpoints behind the head of @done. */
+/* The checkpoints after the head of @done. */
 static bool parse_passed(TtConvertDone *done)
 {
     const uint8_t *at = (uint8_t *)done->bytes + HEAD;

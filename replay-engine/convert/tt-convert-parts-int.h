@@ -42,7 +42,7 @@ bool tt_convert_become(TtPageStore *store, uint32_t id, TtCursor *at, TtDiag *di
 /* ---- the new log (tt-convert-log.c) ---- */
 /* @from: it goes on there; NULL: it begins. */
 bool tt_convert_log_open(const TtConvertPoint *from, Error **errp);
-/* Up to @p it is there and intact; what is behind that is cut off. */
+/* Up to @p it is there and intact; what is after that is cut off. */
 bool tt_convert_log_is_whole(const TtConvertPoint *p);
 bool tt_convert_log_has_pictures(void);
 /* Not NULL: the log goes on from there, and what is put at first is not written, until

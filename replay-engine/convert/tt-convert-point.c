@@ -4,9 +4,9 @@
  * then, the new log is sealed, and RAM and vCPU become a checkpoint of the new run, which
  * it keeps. RUN/point.new says which of them is the last one, and has what else the
  * pass knows: magic, the numbers of TtConvertPoint, le64 length and bytes of the CPUID
- * table and of the bitmap of page tables, tt_convert_sum() all before it.
+ * table and of the bitmap of page tables, tt_convert_sum() of all before it.
  *
- *   log.new    |=== sealed ===| what came behind it is cut off
+ *   log.new    |=== sealed ===| what came after it is cut off
  *   pages.new, checkpoints.new: the page store
  *
  * What stands there is compared by its digests before the pass goes on. If anything is
@@ -45,7 +45,7 @@ static struct {
     bool is_full;                   /* there was no room for the last one */
     bool goes_on;                   /* there is one to go on from: */
     TtConvertPoint from;
-    GByteArray *more;               /* the two fields behind its numbers */
+    GByteArray *more;               /* the two fields after its numbers */
 } pt;
 
 /* Another version of the program begins anew. */
@@ -56,10 +56,11 @@ uint64_t tt_convert_sum(const uint8_t *bytes, size_t len)
     return XXH3_64bits_withSeed(bytes, len, XXH3_64bits(program, sizeof(program)));
 }
 
-/* The pass goes on without more of them: what is there is of use no longer. */
+/* The pass goes on without more points, and those made so far are of no use any more. */
 static void give_up(const char *why)
 {
-    warn_report("tt: if the conversion is broken off, the next one begins anew: %s", why);
+    warn_report("tt: if the conversion is interrupted, the next one starts from the "
+                "beginning: %s", why);
     pt.is_off = true;
     tt_pagestore_free(pt.store);
     pt.store = NULL;
@@ -205,8 +206,8 @@ static void cannot_store(TtStatus s, const TtDiag *diag)
         give_up(diag->text);
     } else if (!pt.is_full) {
         pt.is_full = true;
-        warn_report("tt: while there is no room, the conversion makes no points to go on "
-                    "from: %s", diag->text);
+        warn_report("tt: until there is room, the conversion makes no points from which "
+                    "it could continue: %s", diag->text);
     }
 }
 
@@ -416,20 +417,21 @@ static bool restore(TtBytes *cpuid, TtDiag *diag)
             pt.from.exits_segment, pt.from.exits_index }, diag) == TT_OK;
 }
 
-/* The machine is half another one: a process of its own begins anew. */
+/* The machine's state is half that of the point: a new process starts from the
+ * beginning. */
 TtBytes tt_convert_point_restore(void)
 {
     TtBytes cpuid;
     TtDiag diag;
 
     if (!restore(&cpuid, &diag)) {
-        error_report("tt: what is there of an earlier conversion is damaged: it begins "
-                     "anew");
+        error_report("tt: the files of an interrupted conversion are damaged: starting "
+                     "from the beginning");
         tt_convert_discard_all();
         _exit(TT_CONVERT_AGAIN);
     }
-    error_printf("tt: it goes on where an earlier conversion was broken off, at %.1f "
-                 "%%\n", 100.0 * pt.from.exits_pos / MAX(tt_replay_end(), 1));
+    error_printf("tt: continuing an interrupted conversion at %.1f %%\n",
+                 100.0 * pt.from.exits_pos / MAX(tt_replay_end(), 1));
     return cpuid;
 }
 

@@ -192,7 +192,7 @@ static bool compare(uint64_t index, Compared *c)
 
     if (s < 0) {
         said = tt_pagestore_read_error(rc.store);
-        warn_report("tt: a checkpoint of the recorder's cannot be compared: %s",
+        warn_report("tt: one of the recorder's checkpoints cannot be compared: %s",
                     said ? said->text : tt_status_name(s));
         return false;
     }
@@ -223,7 +223,7 @@ bool tt_convert_recorded_compare(uint64_t index)
 
     if (!compare(index, &c)) {
         if (tt_convert_part_is_on()) {      /* the next part begins with what it has */
-            error_report("tt: a checkpoint of the recorder's cannot be read");
+            error_report("tt: one of the recorder's checkpoints cannot be read");
             exit(1);
         }
         return true;

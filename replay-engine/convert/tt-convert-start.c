@@ -84,7 +84,7 @@ static void begin_at_checkpoint(void)
     TtDiag diag = { 0 };
 
     if (!tt_convert_recorded_restore(tt_convert_part_from(), &diag)) {
-        error_report("tt: a checkpoint of the recorder's cannot be restored: %s",
+        error_report("tt: one of the recorder's checkpoints cannot be restored: %s",
                      diag.text);
         exit(1);
     }
@@ -103,8 +103,11 @@ static void join_and_exit(void)
 
     tt_convert_tell_began(tt_convert_part_join());
     if (!tt_convert_join(&err)) {
-        error_reportf_err(err, "-tt convert: ");
-        exit(tt_convert_join_status());
+        int status = tt_convert_join_status();
+
+        error_reportf_err(err, "tt: %s", status == TT_CONVERT_AGAIN ? "" :
+                          "the run cannot be converted: ");
+        exit(status);
     }
     tt_convert_tell_done();
     exit(0);

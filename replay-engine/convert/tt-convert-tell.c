@@ -47,7 +47,7 @@ bool tt_convert_tell_progress(void)
     if (now - told_ms < PROGRESS_MS) {
         return false;
     }
-    if (tt_convert_part_is_on()) {              /* who began it says how far it is */
+    if (tt_convert_part_is_on()) {              /* its parent reports progress */
         told_ms = now;
         return true;
     }
@@ -59,7 +59,7 @@ bool tt_convert_tell_progress(void)
     told_ms = now;
     told_at = at;
     error_printf("tt: converting: %.1f %%%s%s\n", 100.0 * at / end,
-                 text ? ", in search of a landmark: " : "", text ?: "");
+                 text ? ", looking for a landmark: " : "", text ?: "");
     return true;
 }
 

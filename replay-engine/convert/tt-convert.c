@@ -135,7 +135,7 @@ static void end(bool is_clean)
         tt_convert_put_damage();
     }
     if (!tt_convert_points_close(&err) || !tt_convert_log_finish(true, is_clean, &err)) {
-        error_reportf_err(err, "-tt convert: ");
+        error_reportf_err(err, "tt: the run cannot be converted: ");
         exit(1);
     }
     if (!tt_convert_part_is_on()) {
@@ -150,7 +150,7 @@ void tt_convert_end_part(void)
 
     tt_pass.is_over = true;
     if (!tt_convert_log_finish(false, false, &err)) {
-        error_reportf_err(err, "-tt convert: ");
+        error_reportf_err(err, "tt: the run cannot be converted: ");
         exit(1);
     }
     qemu_system_shutdown_request_with_code(SHUTDOWN_CAUSE_HOST_QMP_QUIT, 0);
@@ -214,7 +214,7 @@ static Step reach(CPUState *cpu, const TtEvent *ev)
         }
         tt_pass.at_place = false;
         if (!tt_convert_is_hunting() && !tt_convert_hunt(cpu, ev)) {
-            tt_replay_report("a recorded place is damaged");
+            tt_replay_report("a recorded landmark is damaged");
             return STAND;
         }
         return RUN;
@@ -226,7 +226,7 @@ static Step reach(CPUState *cpu, const TtEvent *ev)
         return RUN;
     }
     if (!tt_pass.at_place) {
-        tt_replay_report("recorded event '%s' has no place",
+        tt_replay_report("the log does not say where the recorded event '%s' happened",
                          tt_event_kind_name(ev->kind));
         return STAND;
     }

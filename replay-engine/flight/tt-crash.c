@@ -165,7 +165,7 @@ void tt_guest_crash_slow(int kind)
     static const char *const what[] = {
         [TT_CRASH_PANIC] = "panicked",
         [TT_CRASH_WATCHDOG] = "did not answer its watchdog",
-        [TT_CRASH_TRIPLE_FAULT] = "met a triple fault",
+        [TT_CRASH_TRIPLE_FAULT] = "had a triple fault",
         [TT_CRASH_CONSOLE] = "reports a crash on its console",
     };
 

@@ -41,7 +41,7 @@ TtStatus tt_savedir_name(const TtSaveDir *d, TtDiag *diag)
     if (renameat2(AT_FDCWD, d->making, AT_FDCWD, d->to, RENAME_NOREPLACE) &&
         (errno != EINVAL || g_file_test(d->to, G_FILE_TEST_EXISTS) ||
          rename(d->making, d->to))) {
-        return tt_save_fail(diag, "give the window its name", d->to);
+        return tt_save_fail(diag, "give the window the name", d->to);
     }
     unlink(sign);
     tt_savedir_sync(folder);

@@ -86,7 +86,7 @@ static TtStatus mem_truncate(TtIo *io, uint64_t bytes, TtDiag *diag)
     GByteArray *b = mem_io(io)->bytes;
 
     if (bytes > b->len) {
-        return tt_fail(diag, TT_ERR_INVALID, "a file cannot be cut to more");
+        return tt_fail(diag, TT_ERR_INVALID, "a file cannot be truncated to more bytes");
     }
     g_byte_array_set_size(b, bytes);
     return TT_OK;
@@ -256,7 +256,7 @@ static TtStatus fault_truncate(TtIo *io, uint64_t bytes, TtDiag *diag)
         return fault_fail(f, diag);
     }
     if (!f->base->ops->truncate) {
-        return tt_fail(diag, TT_ERR_INVALID, "this file cannot be cut");
+        return tt_fail(diag, TT_ERR_INVALID, "this file cannot be truncated");
     }
     return f->base->ops->truncate(f->base, bytes, diag);
 }

@@ -62,8 +62,8 @@ TtStatus tt_io_posix_dup(TtIo *io, TtIo **out, TtDiag *diag);
 /* Opens an existing file for reading and appending; not through a symbolic link. */
 TtStatus tt_io_posix_open_append(const char *path, TtIo **out, TtDiag *diag);
 /* @path from the root on, without "." and ".." and slashes at its end; ".." leads where
- * the kernel goes (behind symbolic links). The part behind the last ".." need not
- * exist. g_free. NULL, errno: it cannot be found out. */
+ * the kernel goes (through symbolic links). The part after the last ".." need not exist.
+ * g_free. NULL, errno: it cannot be found out. */
 char *tt_io_posix_absolute(const char *path);
 /* So that a power cut does not undo the making or renaming of @path. Failures are
  * ignored: some file systems cannot. */

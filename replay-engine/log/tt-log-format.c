@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shared by writer and reader of the log; and names for people.
+ * What writer and reader of the log share, and the names of its kinds and fields.
  */
 #include "tt-log-format.h"
 

@@ -217,8 +217,8 @@ typedef struct TtLogWriter TtLogWriter;
  * failure. Returns TT_OK or what @io failed with, or TT_ERR_NOMEM. */
 TtStatus tt_log_writer_new(TtIo *io, const uint8_t uuid[16],
                            TtLogWriter **out, TtDiag *diag);
-/* @io has a log without an end: what is behind its first @bytes is cut off, and it goes
- * on at @at. */
+/* @io has a log without an end: what is after its first @bytes is cut off, and it goes on
+ * at @at. */
 TtStatus tt_log_writer_go_on(TtIo *io, const uint8_t uuid[16], const TtLogPlace *at,
                              uint64_t bytes, TtLogWriter **out, TtDiag *diag);
 /* The same for a part that begins at @at. */

@@ -20,9 +20,9 @@ char *tt_logparts_path(const char *dir, uint32_t number);
  */
 uint32_t *tt_logparts_list(const char *dir, unsigned *n);
 /*
- * tt_logparts_gap: are there parts that do not count, since others are missing
- * between them and the newest? Then *@oldest is the oldest of them; *@before and
- * *@behind stand at the last gap.
+ * tt_logparts_gap: are there parts that do not count, since others are missing between
+ * them and the newest? Then *@oldest is the oldest of them; *@before and *@behind are the
+ * parts on either side of the last gap.
  */
 bool tt_logparts_gap(const char *dir, uint32_t *oldest, uint32_t *before,
                      uint32_t *behind);

@@ -2,9 +2,8 @@
 /*
  * Single-producer, single-consumer ring of pointers.
  *
- * head counts all pushes, tail all pops; both run on for ever (2^32 wraps are
- * harmless because the capacity divides it) and their difference is what the
- * ring holds.
+ * head counts all pushes, tail all pops; both run on forever (2^32 wraps are harmless
+ * because the capacity divides it) and their difference is what the ring holds.
  *
  * I1: 0 <= head - tail <= size.
  * I2: only the producer stores head, only the consumer stores tail.

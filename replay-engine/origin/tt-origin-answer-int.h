@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the last write was.
+ * Answers a question: what the last write was.
  *
  * Context: the vCPU thread, BQL held.
  */

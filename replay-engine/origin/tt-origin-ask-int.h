@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Places, and what is there; the decoder.
+ * The places that are asked about, and what is there; the decoder.
  *
  * Context: the vCPU thread, BQL held.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Places: of an expression, of an operand; where they are in RAM, what is there now.
+ * The places that are asked about: taken from an expression or an operand, where they are
+ * in RAM, and what is there now.
  */
 #include "qemu/osdep.h"
 #include "tt-origin-ask-int.h"
@@ -161,8 +162,8 @@ bool tt_origin_parse(const char *text, TtFlowPlace *place, Error **errp)
         return true;
     }
     if (*text != '*') {
-        error_setg(errp, "'%s' is no place: write a general or vector register, as $rax, "
-                   "or memory, as *(u64 *)0x1000", text);
+        error_setg(errp, "'%s' is not a place: write a general or vector register, such "
+                   "as $rax, or memory, such as *(u64 *)0x1000", text);
         return false;
     }
     if (tt_cond_parse(text, &c, &diag) != TT_OK) {

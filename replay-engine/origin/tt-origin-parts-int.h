@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Questions, and what the last write was.
+ * What the files of this room share: places, questions, and what the last write was.
  *
  * Context: the vCPU thread, BQL held.
  */

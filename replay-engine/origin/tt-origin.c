@@ -176,7 +176,7 @@ static void begin(void)
 
     if (!tt_origin_decoder()) {
         error_setg(&err, "this QEMU was built without capstone, which origin needs to "
-                   "decode instructions");
+                   "decode instructions: install libcapstone-dev, and build it again");
         leave(TT_STOP_NONE, err);
         return;
     }

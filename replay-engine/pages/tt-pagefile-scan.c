@@ -269,7 +269,7 @@ static TtStatus cut_tail(TtPageFile *pf, uint64_t size, bool is_writable,
                        "up to there, but not written", pf->end, pf->torn_bytes);
     }
     if (!pf->io->ops->truncate) {
-        return tt_fail(diag, TT_ERR_INVALID, "pages: the file cannot be cut "
+        return tt_fail(diag, TT_ERR_INVALID, "pages: the file cannot be truncated "
                        "where its writer was killed");
     }
     return pf->io->ops->truncate(pf->io, pf->end, diag);

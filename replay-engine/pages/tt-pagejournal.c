@@ -282,7 +282,7 @@ TtStatus tt_pagejournal_cut(TtPageJournal *j, TtDiag *diag)
     }
     if (!j->io->ops->truncate) {
         return tt_fail(diag, TT_ERR_INVALID, "checkpoints: the file cannot be "
-                       "cut where its writer was killed");
+                       "truncated where its writer was killed");
     }
     st = j->io->ops->truncate(j->io, j->end, diag);
     if (st == TT_OK) {
@@ -298,7 +298,7 @@ TtStatus tt_pagejournal_read_blob(TtPageJournal *j, uint64_t offset,
     TtStatus st = sum_blob(j, offset, bytes, sum, to, diag);
 
     if (st == TT_END_TORN) {
-        st = tt_fail(diag, TT_ERR_FORMAT, "checkpoints: the blob at byte %"
+        st = tt_fail(diag, TT_ERR_FORMAT, "checkpoints: the state at byte %"
                      PRIu64 " is damaged: its checksum is wrong", offset);
         if (diag) {
             diag->offset = offset;

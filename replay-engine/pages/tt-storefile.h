@@ -34,7 +34,7 @@ typedef struct TtStoreFile {
     TtPageJournal *journal;
     bool is_writable;
     bool is_behind;             /* the journal must be made anew */
-    bool said;                  /* that it is behind */
+    bool said;                  /* that the journal is behind */
     bool no_cleaning;           /* something there cannot be read */
     uint64_t max_bytes;         /* of both files, 0: no cap */
     void (*origin_free)(void *origin_opaque);

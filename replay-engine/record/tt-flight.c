@@ -2,10 +2,10 @@
 /*
  * Flight recorder: which thread does what.
  *
- *   writer   seals segments; when a part is long enough, begins the next file
- *   checkpointer   takes checkpoints often enough (tt-checkpointer.c)
- *   checkpoint store    stores one; then deletes those that are too old, and when that is on
- *            disk, the parts of the log before the oldest that is left
+ *   writer             seals segments; when a part is long enough, begins the next file
+ *   checkpointer       takes checkpoints often enough (tt-checkpointer.c)
+ *   checkpoint store   stores one; then deletes those that are too old, and when that is
+ *                      on disk, the parts of the log before the oldest that is left
  *
  * So at any moment the files are a window that can be replayed: nothing needs the files
  * that are deleted first. A kill between two steps leaves parts too many. Time is that

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What time it was. An access to a device is where the guest waits for the outside, and a
- * halt is where time passes and the position does not: so these are the places. Under KVM,
- * they are places at which a conversion can write an event of its own, too.
+ * Logs the time while recording: at accesses to devices, where the guest waits for the
+ * outside world, and at halts, where time passes and the position does not. Under KVM
+ * these are also places at which a conversion can write an event of its own.
  */
 #include "qemu/osdep.h"
 #include "record/tt-record-time.h"
@@ -11,7 +11,7 @@
 #include "system/cpu-timers.h"
 
 #define EVERY_NS 250000
-#define LONG_NS  50000          /* a shorter halt is as good as none */
+#define LONG_NS  50000          /* a shorter halt does not matter */
 
 static uint64_t next_ns;
 /* The last halt began so soon after a time that it has none; written when it ends. */

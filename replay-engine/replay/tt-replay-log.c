@@ -12,6 +12,7 @@
 #include "log/tt-sched.h"
 #include "run/tt-manifest.h"
 #include "run/tt-runlock.h"
+#include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
@@ -102,11 +103,11 @@ bool tt_replay_log_open(Error **errp)
     tt_replayer.torn = s == TT_END_TORN;
     if (memcmp(tt_log_reader_uuid(rl.reader), tt_session.manifest.uuid, 16)) {
         error_setg(errp, "manifest and log in '%s' belong to different runs",
-                   tt_session.dir);
+                   tt_printable(tt_session.dir));
         return false;
     }
     if (tt_log_reader_n_segments(rl.reader) == 0) {
-        error_setg(errp, "the run '%s' is empty: %s", tt_session.dir,
+        error_setg(errp, "the run '%s' is empty: %s", tt_printable(tt_session.dir),
                    tt_replayer.growing ?
                    "it is being recorded, and nothing can be replayed yet" :
                    "its recorder ended before it had written anything");

@@ -75,7 +75,8 @@ static Annotated do_annotations(bool to_check)
             return SOME_LEFT;
         }
         if (ev->pos < tt_now.pos) {
-            tt_replay_report("position %" PRIu64 " was passed", ev->pos);
+            tt_replay_report("position %" PRIu64 " of a recorded %s was passed", ev->pos,
+                             tt_event_kind_name(ev->kind));
             break;
         }
         if (ev->kind == TT_EV_FINISH) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The one who is told what happens in the session. */
+/* The listener that is told what happens in the session. */
 #include "qemu/osdep.h"
 #include "session/tt-events.h"
 #include "io/tt-base.h"

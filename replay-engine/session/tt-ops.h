@@ -22,7 +22,7 @@ typedef struct TtOps {
     /* vCPU, inside an instruction that waits for the answer @ev: it is logged, or
      * replaced by what the log says. */
     void (*answer)(TtEvent *ev);
-    /* vCPU, after it wrote to a port: whoever watches the console. */
+    /* vCPU, after it wrote to a port: for code that watches the console. */
     void (*port_written)(uint32_t port, uint32_t val, unsigned size);
     void (*was_reset)(struct CPUState *cpu);
     /* KVM: the vCPU was made to leave guest code, and stands where @place says; the

@@ -123,7 +123,7 @@ void tt_set_dir(const char *dir)
 bool tt_is_live(Error **errp)
 {
     if (!tt_on()) {
-        error_setg(errp, "there is no recording or replay");
+        error_setg(errp, "there is no recording or replay: start one first");
     } else if (tt_replaying() && !tt_session.live) {
         error_setg(errp, "the replay has not begun yet");
     } else if (!tt_session.live) {

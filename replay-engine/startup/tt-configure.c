@@ -140,7 +140,7 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
 
     if (has_icount) {
         tt_refuse("%s", tt_on() ? tt_no_icount :
-                  "-tt ready: it and -icount exclude each other: leave -icount out");
+                  "-tt ready and -icount exclude each other: leave out -icount");
     }
     if (has_incoming && tt_on()) {
         tt_refuse("-tt cannot start from an incoming migration or a snapshot: leave out "

@@ -113,10 +113,10 @@ static QemuOptsList tt_opts = {
         { .name = "checkpoint-interval", .type = QEMU_OPT_STRING,
           .help = "record, branch: seconds between checkpoints (default: 25; 0: none)" },
         { .name = "convert-jobs", .type = QEMU_OPT_NUMBER,
-          .help = "replay: processes that convert a run of KVM's at the same time "
-                  "(default: one for each processor)" },
+          .help = "replay: processes that convert a run recorded under KVM at the same "
+                  "time (default: one for each processor)" },
         { .name = "part", .type = QEMU_OPT_STRING,
-          .help = "for -tt replay itself: the part of a run that is converted" },
+          .help = "internal, for -tt replay: the part of a run that is converted" },
         { .name = "on-error", .type = QEMU_OPT_STRING,
           .help = "record, branch: when the log cannot be written, 'stop' the VM "
                   "(default) or 'continue' unrecorded" },
@@ -183,8 +183,8 @@ static int refuse_with_ready(void *opaque, const char *name, const char *value,
                              Error **errp)
 {
     if (strcmp(name, "mode")) {
-        tt_refuse("-tt ready: it takes no '%s': 'tt record start' says what and where",
-                  name);
+        tt_refuse("-tt ready takes no '%s': leave it out; what to record, and where, is "
+                  "for 'tt record start' (in QMP tt-record-start)", name);
     }
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The engine of this process: its rooms are connected, the machine is ready, the end.
+ * The start and the end of the engine: connects its rooms, checks the machine when it is
+ * made, and finishes the recording.
  */
 #include "qemu/osdep.h"
 #include "startup/tt-startup.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The start of the process.
+ * Refusals at the start of the process.
  *
  * Context: main thread, BQL held.
  */
@@ -10,7 +10,7 @@
 /* Says why -tt cannot work like that, and ends the process. */
 void G_NORETURN tt_refuse(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 
-/* "-tt record" or "-tt ready", for what both refuse. */
+/* "-tt record", "-tt branch" or "-tt ready", for what all of them refuse. */
 const char *tt_option_name(void);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Pieces of a run, re-executed by processes of QEMU: -tt replay,verify=FROM-TO,
- * find=FROM-TO, plugin=FROM-TO, origin=..., or a branch trace. What they print with
- * "tt-verify ", "tt-find ", "tt-plugin " or "tt-origin " in front is theirs to say; the rest is kept, and shown when
- * something is wrong.
+ * find=FROM-TO, plugin=FROM-TO, origin=..., or a branch trace. Lines that begin with
+ * "tt-verify ", "tt-find ", "tt-plugin " or "tt-origin " are their results; the rest is
+ * kept, and shown when something is wrong.
  */
 #include "tt-tool-verify.h"
 

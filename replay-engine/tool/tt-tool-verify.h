@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The parts of `tt verify`, `tt find`, `tt trace` and `tt run-plugin`: tt-tool-cut.c cuts the run,
- * tt-tool-part.c has QEMU re-execute pieces of it, tt-tool-finding.c takes apart, or
- * puts into words, what that says. tt-tool-verify.c says what came of all,
+ * The parts of `tt verify`, `tt find`, `tt trace` and `tt run-plugin`: tt-tool-cut.c cuts
+ * the run, tt-tool-part.c has QEMU re-execute pieces of it, tt-tool-finding.c takes
+ * apart, or puts into words, what that says. tt-tool-verify.c says what came of all,
  * tt-tool-again.c asks whether a second replay goes wrong in the same way.
  */
 #ifndef TT_TOOL_VERIFY_H

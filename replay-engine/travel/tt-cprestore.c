@@ -18,6 +18,7 @@
 #include "replay/tt-replay-exact.h"
 #include "replay/tt-replay-log.h"
 #include "run/tt-cpstate.h"
+#include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "tt-cprestore-int.h"
@@ -106,7 +107,7 @@ static TtRestored discard(TtRestorable *c, const char *why)
         error_report("tt: the start cannot be restored, the VM stays at position "
                      "%" PRIu64 ": %s: move 'pages' and 'checkpoints' out of "
                      "'%s', and replay it again without them", tt_now.pos, why,
-                     tt_session.dir);
+                     tt_printable(tt_session.dir));
         return TT_RESTORE_NONE;
     }
     warn_report("tt: checkpoint %u cannot be used: %s", c->id, why);
@@ -118,10 +119,9 @@ static TtRestored discard(TtRestorable *c, const char *why)
 }
 
 /*
- * Could its vCPUs be loaded? Once, of what comes from a file: when RAM is that of the
- * checkpoint it is too late. What stands here pays with its TLB, and that is of the
- * guest's history, but where a checkpoint stands: nothing may be wrong with this one but
- * what is tried.
+ * Can the vCPUs of @c be loaded? This is tried once for a checkpoint from a file, before
+ * RAM is changed. The try empties the TLB, which belongs to the guest's history, so the
+ * present state is lost unless it is that of @c: everything else was found right before.
  */
 static bool can_be_loaded(TtRestorable *c, char **why)
 {

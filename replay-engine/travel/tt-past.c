@@ -157,7 +157,7 @@ bool tt_past_enter(Error **errp)
         return false;
     }
     if (qemu_reset_requested_get()) {       /* it is the present's */
-        error_setg(errp, "the machine is about to be reset: go back after that");
+        error_setg(errp, "the machine is about to be reset: go back after the reset");
         return false;
     }
     if (!tt_vcpu_is_ours()) {

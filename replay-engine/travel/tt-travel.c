@@ -365,7 +365,8 @@ bool tt_travel_pin(TtTravelDone *done, void *opaque, Error **errp)
     last = tt_last_sync_point(tt_now.pos);
     id = tt_checkpoints_find_no_near(tt_now.pos, &at);
     if (!id || (at < last && tt_replayer.diverged)) {
-        error_setg(errp, "no checkpoint can be made where a replay diverged");
+        error_setg(errp, "no checkpoint can be made where the replay diverged: go to an "
+                   "earlier position first");
         return false;
     }
     tt_travel.pinned_id = 0;

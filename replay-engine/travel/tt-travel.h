@@ -44,12 +44,12 @@ bool tt_travel_survey(uint64_t from, uint64_t to, TtTravelHit *hit,
 /*
  * Run forward to @target with gdb's kinds of stops armed, and stay there. @visit is
  * called, in the vCPU thread, at the start, at the end, wherever a breakpoint or
- * watchpoint fires (after the access), and before and after each event that changes
- * the VM between or in instructions, so that who watches memory hears of what devices
- * write; with @each at every position that can be stood at. @is_hit: a stop fired, so
- * the instruction here is the next that is executed. It says false when it has enough:
- * then the movement ends with TT_STOP_TARGET, here, or after the instruction or event
- * that is under way. It may change stops.
+ * watchpoint fires (after the access), and before and after each event that changes the
+ * VM between or in instructions, so that code that watches memory hears of what devices
+ * write; with @each at every position that can be stood at. @is_hit: a stop fired, so the
+ * instruction here is the next that is executed. It says false when it has enough: then
+ * the movement ends with TT_STOP_TARGET, here, or after the instruction or event that is
+ * under way. It may change stops.
  */
 typedef bool TtTravelVisit(void *opaque, uint64_t pos, bool is_hit);
 bool tt_travel_scan(uint64_t target, bool each, TtTravelVisit *visit,

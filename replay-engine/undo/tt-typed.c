@@ -7,7 +7,7 @@
  *
  * Order is kept, also among devices. When no checkpoint can be taken the input goes on
  * without one, and that is said once. Bytes for which a device has no room yet wait until
- * it has; only the bytes behind them on the same terminal wait with them.
+ * it has; only the bytes after them on the same terminal wait with them.
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-checkpointer.h"
@@ -331,7 +331,7 @@ bool tt_typed_slow(CharBackend *chr, TtDeliver *deliver, void *device,
         }
     }
     if (!waits && (!is_held || (!begins && !from))) {
-        return false;               /* in the midst of an input */
+        return false;               /* in the middle of an input */
     }
     hold_bytes(chr, deliver, device, buf + from, size - from, begins);
     return true;

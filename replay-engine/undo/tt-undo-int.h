@@ -7,7 +7,7 @@
 
 /* ---- tt-undo.c ---- */
 TtUndoList *tt_undo_list(void);
-TtUndoPoint tt_undo_point(uint32_t id);     /* a checkpoint of the run of now */
+TtUndoPoint tt_undo_point(uint32_t id);     /* a checkpoint of the present run */
 bool tt_undo_is_at_work(void);          /* what is typed now comes after it */
 
 /* ---- tt-typed.c ---- */

@@ -41,7 +41,7 @@ static struct {
     TtRecordOptions options;        /* of every run that is made here */
     TtUndoList *list;
     const char *root;               /* the run that it began with */
-    unsigned depth;                 /* of the run of now; of root: not asked yet */
+    unsigned depth;                 /* of the present run; of root: not asked yet */
     unsigned n_branches;
     TtUndoTask *at_work;            /* one after the other */
     bool is_ending;                 /* QEMU */
@@ -108,7 +108,7 @@ void tt_undo_counts(uint64_t *undos, uint64_t *redos)
 static bool may_undo(Error **errp)
 {
     if (!un.on) {
-        error_setg(errp, "there is no undo: start QEMU with -tt record,undo=console");
+        error_setg(errp, "undo is not enabled: start QEMU with -tt record,undo=console");
         return false;
     }
     if (un.is_ending) {
@@ -127,7 +127,7 @@ static bool may_undo(Error **errp)
     return tt_is_live(errp);
 }
 
-/* Ids of the full checkpoints of the run of now. */
+/* Ids of the full checkpoints of the present run. */
 static GHashTable *full_ones(void)
 {
     GHashTable *ids = g_hash_table_new(NULL, NULL);
@@ -180,10 +180,13 @@ static void say_not_kept(int64_t n, GHashTable *full, Error **errp)
         }
     }
     if (near) {
+        const char *verb = near < 0 ? "undo" : "redo";
+        int64_t count = near < 0 ? -near : near;
+
         error_setg(errp, "there is no checkpoint of that state (deleted, or thinned out "
                    "because of max-size or a full disk): the nearest is that of 'tt %s "
-                   "%" PRId64 "'",
-                   near < 0 ? "undo" : "redo", near < 0 ? -near : near);
+                   "%" PRId64 "' (in QMP tt-%s with count=%" PRId64 ")", verb, count,
+                   verb, count);
     } else {
         error_setg(errp, "there is no checkpoint of that state (deleted, or thinned out "
                    "because of max-size or a full disk), and none near it");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The search for the write that should not be.
+ * The search for the wrong write.
  *
  * Context: the vCPU thread, BQL held, from travel's callbacks.
  */

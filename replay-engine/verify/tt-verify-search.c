@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The search for the write that should not be: positions inside of an interval are
- * visited, halving the distance, for the instruction that wrote what differs at its
- * end.
+ * The search for the wrong write: positions inside of an interval are visited, halving
+ * the distance, for the instruction that wrote what differs at its end.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpus.h"

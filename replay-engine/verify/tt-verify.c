@@ -336,7 +336,8 @@ static void reached(void *opaque, uint64_t pos, int reason)
 
 /*
  * Is there a stored checkpoint at @pos, or the start of the run, or @or_end its end? Of
- * one that is being recorded the end moves. @before, @behind: the next that are.
+ * one that is being recorded the end moves. @before, @behind: the nearest ones on either
+ * side.
  */
 static bool is_at_point(GArray *all, uint64_t pos, bool or_end, uint64_t *before,
                         uint64_t *behind)

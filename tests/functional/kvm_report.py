@@ -121,9 +121,9 @@ def on_host(report, work, name, args):
     except TestFailure as why:
         report.result(name, f'not recorded: {cut(why)}')
         return
-    if 'positions are' in run.vm.stderr and not hasattr(report, 'rung'):
-        report.rung = re.search(r'positions are (.*)', run.vm.stderr)[1]
-        report.say(f'rung         {report.rung}')
+    if 'positions are' in run.vm.stderr and not hasattr(report, 'positions'):
+        report.positions = re.search(r'positions are (.*)', run.vm.stderr)[1]
+        report.say(f'positions    {report.positions}')
     took = seconds(start)
     replayed(report, work, run, name,
              f'; plain {plain:.2f} s, recorded {took:.2f} s, ratio {took / plain:.2f}')

@@ -816,7 +816,7 @@ def test_save_of_what_is_gone(work):
 def test_triple_fault(work):
     """So does one whose CPU gives up; it reboots, and goes on."""
     event = panics(work, 2, serial='working')
-    equal(event['what'], 'met a triple fault', 'what')
+    equal(event['what'], 'had a triple fault', 'what')
 
 
 @limit(60)

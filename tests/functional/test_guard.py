@@ -10,7 +10,8 @@ from guests import guest_args
 from ttlib import (Gdb, Vm, check, check_exact, equal, goto, limit, record,
                    recorder, replay, run_tool, tool, wait_until)
 
-SUM = r'tt: guard: pages were written by others than the vCPUs (\d+) times; (\d+) writes'
+SUM = (r'tt: guard: pages were written by something other than a vCPU (\d+) times; '
+       r'(\d+) writes')
 
 
 def told(vm):

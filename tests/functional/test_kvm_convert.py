@@ -173,8 +173,8 @@ def test_landmarks_that_never_match(work):
              'then page'),
             ('place', 50, lambda d: patched(d, LANDMARK_PC, b'\x77'), 'was passed'),
             ('count', 300, lambda d: patched(d, LANDMARK_PAGES, b'\xfe\xff\xff\xff'),
-             'place is damaged'),
-            ('short', 10, lambda d: d[:200], 'place is damaged')):
+             'landmark is damaged'),
+            ('short', 10, lambda d: d[:200], 'landmark is damaged')):
         rejected(work, run, name, with_landmark(events, number, change), word)
 
 
@@ -221,7 +221,7 @@ def test_guest_without_end(work):
             ('elsewhere', event(pos, 'landmark', data=landmark)),
             ('out', event(pos, 'pio-out', size=1, addr=0x20, val=0x11))):
         said = rejected(work, run, name, forged + [following],
-                        'the guest repeats itself')
+                        'the guest is in an endless loop')
         if name == 'elsewhere':     # what looks for a repetition is no candidate
             check('was passed 0 times' in said, said)
 

@@ -82,9 +82,9 @@ def test_goes_on(work):
     turns = 0
     while turns < 2 or (turns < 5 and part_done(run) < 0.5):
         said = cut_behind_a_point(run, rng, rng.choice((signal.SIGKILL, signal.SIGINT)))
-        check(bool(turns) == ('it goes on where' in said), said)
+        check(bool(turns) == ('continuing an interrupted' in said), said)
         turns += 1
-    check('it goes on where' in ended(run), 'it began anew')
+    check('continuing an interrupted' in ended(run), 'it began anew')
     check_whole(run, wanted, 'cut again and again')
     check_kept(run, log, 'cut again and again')
     equal(sorted(os.listdir(run)), ['checkpoints', 'exits', 'log', 'manifest', 'pages'],
@@ -106,7 +106,7 @@ def test_killed_between_two_files(work):
     with open(f'{run}/point.new', 'wb') as out:
         out.write(before)
     said = ended(run)
-    check('it goes on where' in said and 'begins anew' not in said, said)
+    check('continuing an interrupted' in said and 'beginning' not in said, said)
     equal(result(run), wanted, 'the result')
     check('checkpoints' in os.listdir(run), 'no checkpoints')
 
@@ -180,8 +180,8 @@ def test_full_behind_a_point(work):
         said = p.communicate(timeout=60 * SLOW)[1].decode(errors='replace')
     equal(p.returncode, 76, f'status: {said}')
     equal(said.count('No space left'), 1, f'said of the log: {said}')
-    check('goes on from the last point' in said, said)
-    check('it goes on where' in ended(run), 'it began anew')
+    check('continues from the last point' in said, said)
+    check('continuing an interrupted' in ended(run), 'it began anew')
     equal(result(run), wanted, 'the result')
     check_kept(run, log, 'full')
 
@@ -193,7 +193,7 @@ def test_full_for_a_while(work):
     _, wanted = reference(work)
     run, _ = fresh(work, 'run')
     with full_behind_a_point(work, run, 'pages.new') as (p, flag):
-        said = lines_up_to(p, 'while there is no room')
+        said = lines_up_to(p, 'until there is room')
         os.remove(flag)
         said += p.communicate(timeout=60 * SLOW)[1].decode(errors='replace')
     equal(p.returncode, 0, f'status: {said}')

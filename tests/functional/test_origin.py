@@ -102,8 +102,8 @@ def test_copies_have_the_same_bytes(work):
 def test_refusals(work):
     """One sentence for what is no place, not mapped, or not in the run."""
     run = record(work, guest_args(work, 'random', 'seed=12 blocks=3 modes=0')).dir
-    for pos, place, rc, why in ((5, '$rip', 1, 'is no place'),
-                                (5, '12', 1, 'is no place'),
+    for pos, place, rc, why in ((5, '$rip', 1, 'is not a place'),
+                                (5, '12', 1, 'is not a place'),
                                 (5, '*(u32 *)&x', 2, 'symbol'),
                                 ('x', '$rax', 2, 'a number'),
                                 (10 ** 15, '$rax', 2, 'the run goes from'),

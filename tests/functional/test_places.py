@@ -7,6 +7,8 @@ import os
 import signal
 
 from guests import guest_args
+from test_branch import refused
+from test_full import add_full
 from ttlib import (Qmp, Vm, check, equal, limit, one_sentence, read_text, record,
                    recorder, run_tool, tool, tt, wait_until)
 
@@ -251,3 +253,24 @@ def test_control_characters(work):
         vm.wait(1)
     check(f"'{shown}' already contains a run" in one_sentence(vm, 'contains a run'),
           vm.stderr)
+
+
+def test_control_characters_of_images(work):
+    """Nor do those of disk images, whose names a full checkpoint has: a run may come from
+    anybody."""
+    name = 'a\033[31m\007.img'
+    args = [*guest_args(work, *ENDLESS), *disk(work, name)]
+    with recorder(work, args, qmp=1) as vm:
+        vm.wait_serial('\n')
+        point = add_full(vm)['id']
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check(all(line.isprintable() for line in vm.stderr.splitlines()), vm.stderr)
+    image = os.path.join(work, name)
+    with open(image, 'ab') as out:
+        out.write(bytes(512))
+    said = refused(work, args, vm.run, point)
+    check("a?[31m?.img' has changed since" in said, said)
+    os.remove(image)
+    said = refused(work, args, vm.run, point, 'gone')
+    check("a?[31m?.img': move it back" in said, said)

@@ -259,6 +259,6 @@ def test_ready_says_so(work):
     kvm/refusals.)"""
     args = guest_args(work, 'cpuid', 'rounds=1')
     refused(work, 'icount', [*args, '-icount', 'shift=auto', '-tt', 'ready'],
-            '-tt ready: ')
+            '-tt ready and -icount')
     refused(work, 'erst', [*args, '-object', 'memory-backend-ram,id=m,size=64K', '-device',
                            'acpi-erst,memdev=m', '-tt', 'ready'], '-tt ready')
