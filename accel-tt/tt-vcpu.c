@@ -91,6 +91,18 @@ static void disarm(CPUState *cpu)
     tt_backend->disarm(cpu);
 }
 
+void G_NORETURN tt_vcpu_leave(CPUState *cpu)
+{
+    tt_backend->leave(cpu);
+}
+
+void tt_vcpu_fetch_again(CPUState *cpu)
+{
+    if (tt_backend->fetch_again) {
+        tt_backend->fetch_again(cpu);
+    }
+}
+
 void tt_vcpu_kick(CPUState *cpu)
 {
     cpu_exit(cpu);

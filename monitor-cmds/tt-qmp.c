@@ -3,7 +3,7 @@
  * QMP commands of -tt: they translate, the engine decides.
  */
 #include "qemu/osdep.h"
-#include "accel-tt/tcg/tt-branch-trace.h"
+#include "accel-tt/tt-branch-trace.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"

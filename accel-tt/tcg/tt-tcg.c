@@ -9,9 +9,11 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tcg/tt-tcg.h"
-#include "accel-tt/tcg/tt-branch-trace.h"
 #include "accel-tt/tcg/tt-fetch.h"
+#include "accel-tt/tcg/tt-tcg-trace.h"
+#include "accel-tt/tcg/tt-tlb.h"
 #include "accel-tt/tcg/tt-watch.h"
+#include "accel-tt/tt-branch-trace.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-token.h"
 #include "accel-tt/tt-vcpu-backend.h"
@@ -47,12 +49,12 @@ bool tt_has_breakpoint(CPUState *cpu, uint64_t pc)
 
 static uint64_t n_begun, n_excepted;
 
-uint64_t tt_tcg_begun(void)
+static uint64_t begun(void)
 {
     return n_begun;
 }
 
-uint64_t tt_tcg_excepted(void)
+static uint64_t excepted(void)
 {
     return n_excepted;
 }
@@ -173,7 +175,7 @@ bool tt_boundary(CPUState *cpu)
     return tt_ops->boundary(cpu);
 }
 
-void G_NORETURN tt_vcpu_leave(CPUState *cpu)
+static void G_NORETURN leave(CPUState *cpu)
 {
     cpu->exception_index = EXCP_INTERRUPT;
     cpu_loop_exit(cpu);
@@ -217,6 +219,10 @@ static void change_mode(CPUState *cpu)
     tt_insn_counted = false;    /* set in any mode, cleared in ours */
     if (cpu == first_cpu) {
         tb_flush(cpu);
+        tt_fetch_stop();
+        if (tt_on()) {
+            tt_fetch_start();
+        }
     }
     if (tt_on()) {
         cpu->tcg_cflags |= CF_USE_ICOUNT;
@@ -241,7 +247,10 @@ static const TtVcpuBackend backend = {
     .save = tt_target_save, .load = tt_target_load, .digest = tt_target_digest,
     .fingerprint = tt_target_fingerprint, .flush = flush,
     .turn_to = tt_fetch_turn_to, .deliver = deliver,
-    .mode_changed = change_mode,
+    .mode_changed = change_mode, .leave = leave, .begun = begun, .excepted = excepted,
+    .fetch_again = tt_fetch_again, .report_branches = tt_tcg_report_branches,
+    .save_tlbs = tt_tlbs_save, .load_tlbs = tt_tlbs_load, .free_tlbs = tt_tlbs_free,
+    .bytes_of_tlbs = tt_tlbs_bytes,
 };
 
 void tt_tcg_init(void)

@@ -301,7 +301,6 @@ extern TtFetched tt_fetched;
 
 /* False: what is due here comes first, and no block may be looked up. */
 bool tt_fetch_slow(struct CPUState *cpu, uint64_t pc, uint32_t flags);
-void tt_fetch_again(struct CPUState *cpu);      /* where the vCPU stands */
 bool tt_fetch_known(struct CPUState *cpu, uint64_t pc);
 /*
  * An instruction on two pages begins its block. The second page is looked up when
