@@ -24,7 +24,7 @@
 #include "system/cpu-timers.h"
 
 void (*tt_settle_slow)(void);
-bool tt_like_hardware;
+bool tt_like_hardware, tt_fetch_names_page;
 
 static void sync_event(TtEvent *ev)
 {

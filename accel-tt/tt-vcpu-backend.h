@@ -3,7 +3,8 @@
  * The functions that an accelerator has to provide so that its vCPUs can be recorded or
  * replayed: to stop a vCPU at a position, to say where it is, to take and put its
  * state, and to deliver an input. accel-tt/tcg is one, tests/sim another (of a toy VM).
- * Nothing above this interface knows which accelerator is at work.
+ * Nothing above this interface knows which accelerator is at work, but startup, which
+ * installs it (scripts/layers.toml).
  *
  * Positions count what passed in guest code (XenTT 4.1); a backend counts, and
  * accel-tt/tt-vcpu.c adds up. Asynchronous events are added there, too.
@@ -21,6 +22,8 @@
 struct CPUState;
 struct Error;
 struct _GByteArray;
+
+typedef struct TtTlbs TtTlbs;   /* a backend's own copies of TLBs */
 
 /* How guest code is run. */
 typedef struct TtRunMode {
@@ -97,6 +100,35 @@ typedef struct TtVcpuBackend {
     /* The mode (TT_OFF, ...) has changed, the vCPU is stopped: nothing that was made
      * for the mode before is used again. */
     void (*mode_changed)(struct CPUState *cpu);
+
+    /* ---- what a backend that only records may leave NULL ---- */
+    /* Ends a turn from inside an instruction; does not return. */
+    void (*leave)(struct CPUState *cpu) __attribute__((noreturn));
+    /* How many instructions have begun in this process: those that were executed, and
+     * those that faulted. A plugin's call at each instruction counts the same. And how
+     * many exceptions, traps too, were delivered in it. */
+    uint64_t (*begun)(void);
+    uint64_t (*excepted)(void);
+
+    /* ---- what any backend may leave NULL ---- */
+    /* After a sync point: the vCPU asks anew for the code where it stands, which the
+     * guest can see. */
+    void (*fetch_again)(struct CPUState *cpu);
+    /* Copies of all vCPUs' TLBs, for checkpoints where these are not empty (near ones);
+     * NULL: there are none. No work is queued for a vCPU. Save: never NULL, some 0.1 ms.
+     * Load: everything else of the state is that of the copy, and the memory map has
+     * not changed since: tt_memory_map_changes says the same as then. Free: NULL is
+     * nothing to do. Bytes: host memory. */
+    TtTlbs *(*save_tlbs)(void);
+    void (*load_tlbs)(const TtTlbs *tlbs);
+    void (*free_tlbs)(TtTlbs *tlbs);
+    size_t (*bytes_of_tlbs)(const TtTlbs *tlbs);
+    /* From now on every vCPU tells a branch trace where control goes elsewhere, or does
+     * not (accel-tt/tt-branch-trace.h). Between two turns. NULL: it cannot. */
+    void (*report_branches)(bool on);
+    /* The host kernel keeps the list of pages that guest code wrote to, of RAM that was
+     * mapped while it was to be logged. */
+    bool logs_writes_in_host;
 } TtVcpuBackend;
 
 #endif

@@ -22,5 +22,9 @@ void tt_vcpu_round(void);
 void tt_vcpu_force_rcu(Notifier *notify, void *data);
 /* In guest code: what has passed is added to tt_now.pos. */
 void tt_vcpu_count(CPUState *cpu);
+/* Ends a turn from inside an instruction; does not return. Replay. */
+void G_NORETURN tt_vcpu_leave(CPUState *cpu);
+/* After a sync point: the vCPU asks anew for the code where it stands. */
+void tt_vcpu_fetch_again(CPUState *cpu);
 
 #endif

@@ -6,7 +6,8 @@
 
 Prints TAP. Looks at definitions and at where they are named, not at includes
 alone: a file uses another one when its code names a function, a variable, a
-type or a macro that the other defines. --draw prints the floors as text
+type or a macro that the other defines; a declaration names it, too, but for those
+in the hooks. What QEMU makes from a schema of ours belongs to its room. --draw prints the floors as text
 instead; docs/explanation/architecture.rst shows the same.
 """
 import fnmatch
@@ -25,7 +26,10 @@ except ImportError:
 INCLUDE = re.compile(r'^(\+?)\s*#\s*include\s*([<"])([^>"]+)[>"]')
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.S)
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
-OURS = re.compile(r'^(?:tt|Tt|TT)(?:_|[A-Z])\w*$|^tt$')
+OURS = re.compile(r'^(?:tt|Tt|TT)(?:_|[A-Z])\w*$|^tt$|'
+                  r'^(?:(?:(?:qmp_|qmp_marshal_)(?:query_)?|hmp_|qapi_event_send_)tt|'
+                  r'qapi_free_Tt)\w*$')
+SCHEMA = re.compile(r"'(command|event|struct|enum|union)': '([\w-]+)'")
 DRAWING = '.. The floors, as scripts/check-layering.py --draw prints them.'
 PAGE = 'docs/explanation/architecture.rst'
 CIRCLE_MAX = 3
@@ -49,7 +53,8 @@ class Source:
         self.code = STRING.sub(blank, text)
         self.defined = self.definitions()
         self.named = {w for w in re.findall(r'\w+', self.code)
-                      if OURS.match(w)} - self.declared()
+                      if OURS.match(w)}
+        self.declared = self.declarations()
 
     def definitions(self):
         names = set(re.findall(r'^\s*#\s*define\s+(\w+)', self.code, re.M))
@@ -74,8 +79,8 @@ class Source:
                 names.update(re.findall(r'(\w+)\s*(?:\[[^]]*\]\s*)*$', head))
         return {n for n in names if OURS.match(n) and not n.endswith('_H')}
 
-    def declared(self):
-        """Functions and variables that a header announces: that is no use."""
+    def declarations(self):
+        """Functions and variables that a header declares."""
         if not self.path.endswith('.h'):
             return set()
         names = set()
@@ -88,9 +93,25 @@ class Source:
                 names.update(re.findall(r'(\w+)(?:\[[^]]*\])*\s*$', head))
         return names
 
+    def only_declares(self, name):
+        return name in self.declared and \
+            len(re.findall(rf'\b{name}\b', self.code)) == 1
+
     def line_of(self, name):
         m = re.search(rf'\b{name}\b', self.code)
         return self.code.count('\n', 0, m.start()) + 1 if m else 0
+
+
+def generated(schema):
+    """The names in C that QEMU makes of a schema."""
+    for kind, name in SCHEMA.findall(schema):
+        c = name.replace('-', '_')
+        if kind == 'command':
+            yield from (f'qmp_{c}', f'qmp_marshal_{c}')
+        elif kind == 'event':
+            yield f'qapi_event_send_{c.lower()}'
+        else:
+            yield from (name, f'{name}List', f'qapi_free_{name}')
 
 
 def top_level(code):
@@ -142,6 +163,16 @@ class Rooms:
             if p.endswith('.c'):
                 for n in s.defined:
                     self.owner[n] = p
+        self.add_schemas()
+
+    def add_schemas(self):
+        """What QEMU generates from a room's schemas is that room's."""
+        for name, room in self.rooms.items():
+            for p in sorted(q for g in room.get('schemas', ()) for q in glob.glob(g)):
+                self.room_of[p] = name
+                with open(p, encoding='utf-8') as f:
+                    for n in generated(f.read()):
+                        self.owner.setdefault(n, p)
 
     def below(self, name):
         """All rooms that @name may use."""
@@ -191,7 +222,8 @@ def check_uses(rooms, name):
             continue
         for n, owner in rooms.uses(path):
             there = rooms.room_of[owner]
-            if there in below:
+            if there in below or (n in source.declared and
+                                  rooms.rooms[name].get('declares_upper')):
                 continue
             yield (f'{path}:{source.line_of(n)}: names {n} of {owner}: '
                    f'{name} may not use {there}')
@@ -273,13 +305,15 @@ def unit(path):
 
 
 def check_circles(rooms, name):
-    """No circle of more than CIRCLE_MAX files in a room (Tarjan)."""
+    """No circle of more than CIRCLE_MAX files in a room (Tarjan). A header may declare
+    what several files define."""
     graph = {}
-    for path in rooms.sources:
+    for path, source in rooms.sources.items():
         if rooms.room_of[path] == name:
             to = graph.setdefault(unit(path), set())
-            to.update(unit(o) for _, o in rooms.uses(path)
-                      if rooms.room_of[o] == name and unit(o) != unit(path))
+            to.update(unit(o) for n, o in rooms.uses(path)
+                      if rooms.room_of[o] == name and unit(o) != unit(path)
+                      and not source.only_declares(n))
     index, low, stack, out = {}, {}, [], []
 
     def visit(v):

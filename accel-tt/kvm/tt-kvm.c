@@ -418,7 +418,7 @@ static void kick(CPUState *cpu)
 }
 
 static const TtVcpuBackend backend = {
-    .name = "kvm", .counts_exits = true, .begin = begin,
+    .name = "kvm", .counts_exits = true, .logs_writes_in_host = true, .begin = begin,
     .arm = arm, .passed = passed, .count = count, .disarm = disarm, .run = run,
     .limit = limit, .prepare = prepare,
     .save = tt_kvm_save, .load = tt_kvm_load, .digest = tt_kvm_digest,

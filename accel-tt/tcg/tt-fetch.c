@@ -34,7 +34,6 @@
 #define NOTHING_FETCHED { .page = 1, .flags = ~0u }
 
 TtFetched tt_fetched = NOTHING_FETCHED;
-bool tt_fetch_names_page;
 bool tt_no_insn_begun;
 
 /* For each vCPU: pages that control has entered since they were flushed -> host

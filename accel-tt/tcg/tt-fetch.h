@@ -12,6 +12,7 @@
 void tt_fetch_start(void);      /* before the vCPU runs */
 void tt_fetch_stop(void);
 void tt_fetch_turn_to(CPUState *cpu);   /* the vCPU that runs from now on */
+void tt_fetch_again(CPUState *cpu);     /* where the vCPU stands */
 
 /* The code pages that control has entered; to be freed. */
 TtPageSet *tt_fetch_save(CPUState *cpu);

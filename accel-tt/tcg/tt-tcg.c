@@ -9,9 +9,11 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tcg/tt-tcg.h"
-#include "accel-tt/tcg/tt-branch-trace.h"
 #include "accel-tt/tcg/tt-fetch.h"
+#include "accel-tt/tcg/tt-tcg-trace.h"
+#include "accel-tt/tcg/tt-tlb.h"
 #include "accel-tt/tcg/tt-watch.h"
+#include "accel-tt/tt-branch-trace.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-token.h"
 #include "accel-tt/tt-vcpu-backend.h"
@@ -30,6 +32,7 @@
 #include "exec/cputlb.h"
 #include "exec/cpu-common.h"
 #include "exec/translation-block.h"
+#include "system/accel-ops.h"
 #include "system/cpus.h"
 #include "system/tcg.h"
 #include "tcg/startup.h"
@@ -47,12 +50,12 @@ bool tt_has_breakpoint(CPUState *cpu, uint64_t pc)
 
 static uint64_t n_begun, n_excepted;
 
-uint64_t tt_tcg_begun(void)
+static uint64_t begun(void)
 {
     return n_begun;
 }
 
-uint64_t tt_tcg_excepted(void)
+static uint64_t excepted(void)
 {
     return n_excepted;
 }
@@ -173,7 +176,7 @@ bool tt_boundary(CPUState *cpu)
     return tt_ops->boundary(cpu);
 }
 
-void G_NORETURN tt_vcpu_leave(CPUState *cpu)
+static void G_NORETURN leave(CPUState *cpu)
 {
     cpu->exception_index = EXCP_INTERRUPT;
     cpu_loop_exit(cpu);
@@ -181,7 +184,7 @@ void G_NORETURN tt_vcpu_leave(CPUState *cpu)
 
 /* ---- interrupts raised by devices ---- */
 
-void tt_handle_interrupt(CPUState *cpu, int mask)
+static void handle_interrupt(CPUState *cpu, int mask)
 {
     if (tt_replaying() && (!tt_past || tt_token_is_mine())) {
         /* No device acts in a replay: only what the vCPU does to itself. */
@@ -217,6 +220,10 @@ static void change_mode(CPUState *cpu)
     tt_insn_counted = false;    /* set in any mode, cleared in ours */
     if (cpu == first_cpu) {
         tb_flush(cpu);
+        tt_fetch_stop();
+        if (tt_on()) {
+            tt_fetch_start();
+        }
     }
     if (tt_on()) {
         cpu->tcg_cflags |= CF_USE_ICOUNT;
@@ -241,7 +248,10 @@ static const TtVcpuBackend backend = {
     .save = tt_target_save, .load = tt_target_load, .digest = tt_target_digest,
     .fingerprint = tt_target_fingerprint, .flush = flush,
     .turn_to = tt_fetch_turn_to, .deliver = deliver,
-    .mode_changed = change_mode,
+    .mode_changed = change_mode, .leave = leave, .begun = begun, .excepted = excepted,
+    .fetch_again = tt_fetch_again, .report_branches = tt_tcg_report_branches,
+    .save_tlbs = tt_tlbs_save, .load_tlbs = tt_tlbs_load, .free_tlbs = tt_tlbs_free,
+    .bytes_of_tlbs = tt_tlbs_bytes,
 };
 
 void tt_tcg_init(void)
@@ -293,7 +303,7 @@ static void join_first(CPUState *cpu)
     cpu->created = true;
 }
 
-void tt_vcpu_start(CPUState *cpu)
+static void start(CPUState *cpu)
 {
     tt_vcpus_find();
     tcg_cpu_init_cflags(cpu, false);
@@ -304,4 +314,25 @@ void tt_vcpu_start(CPUState *cpu)
     cpu->thread = cpu->thread ?: g_new0(QemuThread, 1);
     qemu_thread_create(cpu->thread, "CPU 0/TT", vcpu_thread, cpu,
                        QEMU_THREAD_JOINABLE);
+}
+
+static void kick(CPUState *cpu)
+{
+    cpu_exit(cpu);
+    cpu_exit(tt_vcpu() ?: cpu);         /* it may run in the same thread */
+}
+
+static bool is_idle(CPUState *cpu)
+{
+    return !tt_replaying();             /* a replay knows no idle time */
+}
+
+void tt_tcg_take_threads(void)
+{
+    AccelOpsClass *ops = ACCEL_OPS_CLASS(object_class_by_name(ACCEL_OPS_NAME("tcg")));
+
+    ops->create_vcpu_thread = start;
+    ops->kick_vcpu_thread = kick;
+    ops->handle_interrupt = handle_interrupt;
+    ops->cpu_thread_is_idle = is_idle;
 }

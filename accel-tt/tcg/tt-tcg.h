@@ -8,12 +8,7 @@
 #define TT_TCG_H
 
 void tt_tcg_init(void);         /* the vCPUs are TCG's: once, at start */
-/* How many instructions have begun in this process: those that were executed, and those
- * that faulted. A plugin's call at each instruction counts the same. */
-uint64_t tt_tcg_begun(void);
-/* How many exceptions, traps too, were delivered in it. */
-uint64_t tt_tcg_excepted(void);
-/* Ends a turn of the vCPU from inside a helper; does not return. */
-void G_NORETURN tt_vcpu_leave(CPUState *cpu);
+/* In a replay, after TCG was chosen and before there are vCPUs: they have our thread. */
+void tt_tcg_take_threads(void);
 
 #endif

@@ -6,8 +6,9 @@
  * Reads: when the guest writes a part of a new cluster, the rest is filled from the disk
  * (tt-blkio.c). With the thread pool, that made three requests of one, so what is in the
  * host's page cache is read at once. Data that is not cached, or cannot be read like
- * this, still goes that way. To try costs time, as the kernel begins to read what is not
- * there: after each failure in a row, more reads are not tried.
+ * this, still goes that way. A try costs time, since the kernel begins to read what is not
+ * cached: with each failure in a row, more of the next reads go the other way without a
+ * try.
  *
  * Records of the journal: the record and the sync after it are one request. The file
  * node is told that it was flushed, as its own flush would do it.

@@ -4,6 +4,7 @@
  * which were written since the last one was taken (TTVM 3.3).
  */
 #include "qemu/osdep.h"
+#include "accel-tt/tt-vcpus.h"
 #include "hw-tt/memory/tt-block.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "pages/tt-page.h"
@@ -11,7 +12,6 @@
 #include "tt-memory-int.h"
 #include "tt/hooks.h"
 #include "exec/memory.h"
-#include "system/kvm.h"
 #include "qemu/bitmap.h"
 #include "qemu/rcu.h"
 #include "exec/ramblock.h"
@@ -101,7 +101,7 @@ static GArray *collect(void)
 {
     GArray *out = g_array_new(false, false, sizeof(uint64_t));
 
-    if (kvm_enabled()) {
+    if (tt_backend->logs_writes_in_host) {
         memory_global_dirty_log_sync(false);
     }
     for (unsigned i = 0; i < tt_memory_n_made(); i++) {

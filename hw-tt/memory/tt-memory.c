@@ -13,6 +13,7 @@
  * In a replay the blocks are ours: plain RAM with the recorded names.
  */
 #include "qemu/osdep.h"
+#include "accel-tt/tt-vcpus.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/memory/tt-memory-watch.h"
 #include "hw-tt/memory/tt-block.h"
@@ -27,7 +28,6 @@
 #include "tt-memory-int.h"
 #include "tt/hooks.h"
 #include "exec/address-spaces.h"
-#include "system/kvm.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
 #include "exec/memory.h"
@@ -379,12 +379,13 @@ bool tt_memory_apply(const TtEvent *ev, Error **errp)
 
 /* ---- start and end ---- */
 
-/* KVM is told anew which RAM it logs writes to: it does so while -tt is on. */
+/* A host kernel is told anew which RAM it logs writes to: it does so while -tt is
+ * on. */
 static void renew_dirty_log(void)
 {
     MemoryRegion *root = get_system_memory();
 
-    if (kvm_enabled()) {
+    if (tt_backend->logs_writes_in_host) {
         memory_region_transaction_begin();
         memory_region_set_enabled(root, false);
         memory_region_set_enabled(root, true);

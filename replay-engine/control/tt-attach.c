@@ -18,7 +18,6 @@
  */
 #include "qemu/osdep.h"
 #include "control/tt-attach.h"
-#include "accel-tt/tcg/tt-fetch.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-schedule.h"
 #include "accel-tt/tt-token.h"
@@ -56,10 +55,8 @@ static void set_mode(int mode)
     tt_set_mode(mode);
     if (mode == TT_RECORD) {
         tt_token_start();
-        tt_fetch_start();
     } else {
         tt_token_stop();
-        tt_fetch_stop();
     }
     tt_vcpu_mode_changed();
 }

@@ -13,5 +13,6 @@ extern const char tt_interval_help[];
 /* Time with a unit, as of last=; false: it is none, *errp. */
 bool tt_window_parse(const char *text, uint64_t *ns, Error **errp);
 bool tt_window_fits(uint64_t ns, uint64_t interval_ms, Error **errp);
+extern const char tt_save_on_panic_help[];
 
 #endif

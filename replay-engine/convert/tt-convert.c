@@ -23,8 +23,6 @@
 #include "convert/tt-convert-files.h"
 #include "tt-convert-part-int.h"
 #include "tt-convert-parts-int.h"
-#include "accel-tt/tcg/tt-fetch.h"
-#include "accel-tt/tcg/tt-tcg.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
@@ -113,7 +111,7 @@ static void sync_point(CPUState *cpu)
     tt_convert_put_check();
     tt_now.sync_next = tt_next_sync_point(tt_now.pos);
     tt_vcpus_flush();
-    tt_fetch_again(cpu);
+    tt_vcpu_fetch_again(cpu);
     if (!tt_convert_has_more_pages() &&
         tt_convert_point_is_due(tt_convert_interval_ms)) {
         tt_pass.point_at = tt_now.pos;

@@ -10,7 +10,6 @@
 /* Once, at start: watches the console of every recording. */
 void tt_crash_init(void);
 extern const char tt_panic_pattern_default[];
-extern const char tt_save_on_panic_help[];
 /* A regular expression for lines of the console; "": none are looked at. */
 bool tt_crash_set_pattern(const char *text, Error **errp);
 void tt_crash_settle(void);           /* what was met and is not marked yet */

@@ -17,7 +17,6 @@
 #include "tt-origin-search-int.h"
 #include "tt-origin-ask-int.h"
 #include "tt-origin-queue-int.h"
-#include "accel-tt/tcg/tt-tcg.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-x86-regs.h"
@@ -153,7 +152,8 @@ static bool is_changed(void)
 /* From s.pos to here. */
 static void look_at_step(void)
 {
-    bool began = tt_tcg_begun() != s.begun, excepted = tt_tcg_excepted() != s.excepted;
+    bool began = tt_backend->begun() != s.begun;
+    bool excepted = tt_backend->excepted() != s.excepted;
     TtOriginBy by = !began ? TT_ORIGIN_BY_EVENT : excepted ? TT_ORIGIN_BY_EXCEPTION :
         TT_ORIGIN_BY_INSN;
     bool is = is_ram() ? s.is_written :
@@ -193,8 +193,8 @@ static void note_step(uint64_t pos)
     CPUState *cpu = tt_vcpu();
 
     s.pos = pos;
-    s.begun = tt_tcg_begun();
-    s.excepted = tt_tcg_excepted();
+    s.begun = tt_backend->begun();
+    s.excepted = tt_backend->excepted();
     s.cpu = cpu->cpu_index;
     s.is_written = s.by_device = false;
     if (!is_ram()) {

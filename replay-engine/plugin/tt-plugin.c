@@ -25,7 +25,6 @@
  */
 #include "qemu/osdep.h"
 #include "plugin/tt-plugin.h"
-#include "accel-tt/tcg/tt-tcg.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "replay/tt-replay-exact.h"
@@ -84,7 +83,7 @@ static void leave(int reason, Error *err)
 static void at_end(void *opaque, uint64_t pos, int reason)
 {
     say("span from=%" PRIu64 " to=%" PRIu64 " instructions=%" PRIu64 " digests=%" PRIu64,
-        task.began, pos, tt_tcg_begun() - task.n_before,
+        task.began, pos, tt_backend->begun() - task.n_before,
         tt_replay_digests() - task.digests);
     for (unsigned i = 0; i < tt_vcpus_count(); i++) {
         tt_vcpus_at(i)->stop = true;    /* not one instruction more until the end */
@@ -125,7 +124,7 @@ static void at_beginning(void *opaque, uint64_t pos, int reason)
         return;
     }
     task.began = pos;
-    task.n_before = tt_tcg_begun();
+    task.n_before = tt_backend->begun();
     task.digests = tt_replay_digests();
     say("begin position=%" PRIu64, pos);
     if (!tt_travel_run(MIN(task.to, INT64_MAX), at_end, NULL, &err)) {

@@ -13,7 +13,7 @@
  */
 #include "qemu/osdep.h"
 #include "record/tt-record.h"
-#include "accel-tt/tcg/tt-branch-trace.h"
+#include "accel-tt/tt-branch-trace.h"
 #include "accel-tt/tt-inputs.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-schedule.h"
@@ -107,7 +107,7 @@ static void step_over(void)
     CPUState *cpu = tt_vcpu();
 
     if (tt_token_is_mine() && cpu->running) {
-        tt_count_update(cpu);
+        tt_vcpu_count(cpu);
         tt_now.pos++;
         tt_vcpu_arm(cpu);
     } else {
@@ -194,7 +194,7 @@ static void sync_point(CPUState *cpu)
         tt_record_event(&ev);
         tt_record_tell_sync_point(cpu);
     }
-    tt_fetch_again(cpu);            /* as a replay does that begins here */
+    tt_vcpu_fetch_again(cpu);       /* as a replay does that begins here */
 }
 
 void tt_record_resync(void)

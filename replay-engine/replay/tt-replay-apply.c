@@ -6,8 +6,8 @@
  */
 #include "qemu/osdep.h"
 #include "replay/tt-replay-apply.h"
-#include "accel-tt/tcg/tt-tcg.h"
 #include "accel-tt/tt-position.h"
+#include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-target.h"
 #include "hw-tt/memory/tt-memory.h"

@@ -247,7 +247,7 @@ static void sync_point_inside(CPUState *cpu)
 {
     do_annotations(true);
     pass_sync_point();
-    tt_fetch_again(cpu);
+    tt_vcpu_fetch_again(cpu);
     cpu->exit_request = true;
 }
 

@@ -5,7 +5,6 @@
  */
 #include "qemu/osdep.h"
 #include "travel/tt-cpnear.h"
-#include "accel-tt/tcg/tt-tlb.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "hw-tt/memory/tt-memory.h"
@@ -77,7 +76,7 @@ void tt_checkpoints_near(CPUState *cpu)
     uint64_t at;
 
     /* Without that remedy tables change their size, and entries their place. */
-    if ((tt_omit & TT_OMIT_FIXED_TLB) || tt_at_end_exit ||
+    if (!tt_backend->save_tlbs || (tt_omit & TT_OMIT_FIXED_TLB) || tt_at_end_exit ||
         !tt_session.manifest.sync_interval || !may_stand_near() ||
         (tt_timeline_find(tt_cptable.timeline, tt_now.pos, &at) && at == tt_now.pos)) {
         return;
@@ -88,8 +87,8 @@ void tt_checkpoints_near(CPUState *cpu)
     c = tt_cptable_take(cpu, false);
     if (c) {
         c->map_changes = tt_memory_map_changes();
-        c->tlbs = tt_tlbs_save();
-        tt_cptable.tlb_bytes += tt_tlbs_bytes(c->tlbs);
+        c->tlbs = tt_backend->save_tlbs();
+        tt_cptable.tlb_bytes += tt_backend->bytes_of_tlbs(c->tlbs);
         tt_cptable.n_near++;
         tt_cptable_make_room();
     }

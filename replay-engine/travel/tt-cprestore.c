@@ -5,8 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include "travel/tt-cprestore.h"
-#include "accel-tt/tcg/tt-branch-trace.h"
-#include "accel-tt/tcg/tt-tlb.h"
+#include "accel-tt/tt-branch-trace.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "hw-tt/memory/tt-memory.h"
@@ -282,7 +281,7 @@ TtRestored tt_cprestore_try(CPUState *cpu, TtCheckpointId id)
     tt_vcpus_do_work();                     /* a changed memory map */
     tt_vcpus_flush();
     if (c->tlbs) {
-        tt_tlbs_load(c->tlbs);
+        tt_backend->load_tlbs(c->tlbs);
     }
     if (tt_sched_seek(tt_replay_sched(), c->cursor, &diag) != TT_OK) {
         tt_replay_damaged(&diag);

@@ -8,7 +8,7 @@
 #ifndef TT_CPTABLE_INT_H
 #define TT_CPTABLE_INT_H
 
-#include "accel-tt/tcg/tt-tlb.h"
+#include "accel-tt/tt-vcpu-backend.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "log/tt-sched.h"
 #include "pages/tt-page.h"

@@ -6,7 +6,6 @@
  */
 #include "qemu/osdep.h"
 #include "travel/tt-cptable.h"
-#include "accel-tt/tcg/tt-tlb.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "hw-tt/memory/tt-memory.h"
@@ -47,9 +46,9 @@ void tt_cptable_free(TtRestorable *c)
     tt_cptable.screen_bytes -= c->screen ? c->screen->len : 0;
     g_clear_pointer(&c->screen, g_byte_array_unref);
     if (c->tlbs) {
-        tt_cptable.tlb_bytes -= tt_tlbs_bytes(c->tlbs);
+        tt_cptable.tlb_bytes -= tt_backend->bytes_of_tlbs(c->tlbs);
         tt_cptable.n_near--;
-        tt_tlbs_free(c->tlbs);
+        tt_backend->free_tlbs(c->tlbs);
     }
     g_free(c);
 }

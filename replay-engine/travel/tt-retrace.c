@@ -9,7 +9,7 @@
  */
 #include "qemu/osdep.h"
 #include "travel/tt-retrace.h"
-#include "accel-tt/tcg/tt-branch-trace.h"
+#include "accel-tt/tt-branch-trace.h"
 #include "record/tt-record-listener.h"
 #include "replay/tt-replay-log.h"
 #include "session/tt-paths.h"

@@ -64,6 +64,31 @@ def upward_call():
            f'\nvoid tt_planted(void)\n{{\n    {a_function_of("control")}();\n}}\n')
 
 
+def upward_header():
+    n = a_function_of('control')
+    append('accel-tt/tt-token.h',
+           f'\nvoid {n}(void);\nstatic inline void tt_planted(void)\n'
+           f'{{\n    {n}();\n}}\n')
+
+
+def upward_declaration():
+    append('accel-tt/tt-token.h', f'\nvoid {a_function_of("control")}(void);\n')
+
+
+def upward_hook():
+    append('include/tt/hooks.h', f'\nvoid {a_function_of("control")}(void);\n')
+
+
+def upward_event():
+    append('accel-tt/tt-vcpu.c', '\nvoid tt_planted(void)\n'
+           '{\n    qapi_event_send_tt_progress(0, 0);\n}\n')
+
+
+def upward_command():
+    append('accel-tt/tt-vcpu.c', '\nvoid tt_planted(void)\n'
+           '{\n    qmp_tt_interrupt(NULL);\n}\n')
+
+
 def call_of_neighbour():
     append('replay-engine/timeline/tt-touched.c',
            f'\nvoid tt_planted(void)\n{{\n    {a_function_of("pages")}();\n}}\n')
@@ -120,6 +145,16 @@ SIZES = 'tests/checks/sizes'
 CASES = (
     ('a call of an upper floor', upward_call, LAYERING,
      r'tt-vcpu\.c:\d+: names tt_\w+ of .*: accel-tt\S* may not use control'),
+    ('a header that calls an upper floor inline', upward_header, LAYERING,
+     r'tt-token\.h:\d+: names tt_\w+ of .*: accel-tt may not use control'),
+    ('a header that declares a function of an upper floor', upward_declaration,
+     LAYERING, r'tt-token\.h:\d+: names tt_\w+ of .*: accel-tt may not use control'),
+    ('a hook that an upper floor defines, which is allowed', upward_hook, LAYERING,
+     None),
+    ('an event of QMP from below', upward_event, LAYERING,
+     r'tt-vcpu\.c:\d+: names qapi_event_send_tt_progress of .*: accel-tt may not'),
+    ('a command of QMP that is called from below', upward_command, LAYERING,
+     r'tt-vcpu\.c:\d+: names qmp_tt_interrupt of .*: accel-tt may not'),
     ('a call of a room of the same floor', call_of_neighbour, LAYERING,
      r'tt-touched\.c:\d+: names .*: timeline may not use pages'),
     ('an include of an upper floor', upward_include, LAYERING,

@@ -2,19 +2,13 @@
 /*
  * Branch traces of what runs, recording or replay: trace/tt-trace.h.
  *
- * Blocks that are translated for a traced stretch (TT_HOOK_CF_TRACE) call us at their
- * beginning, with their size. Where that is not the end of the block before, control
- * went elsewhere. The place where the last *instruction* ended counts: a block that is
- * left in its middle is unwound, and tt_trace_unwound says where to. So how the
- * translator cuts blocks makes no difference.
- *
- * Other blocks do not know of it: off, it costs nothing. Traced blocks run at some
- * third to a half of the speed.
+ * The file, where it begins and ends, and what is put in. The backend of the vCPUs
+ * reports where control went elsewhere (accel-tt/tcg/tt-tcg-trace.c).
  *
  * Context: vCPU thread, BQL held; begin and end also others that hold it.
  */
 #include "qemu/osdep.h"
-#include "accel-tt/tcg/tt-branch-trace.h"
+#include "accel-tt/tt-branch-trace.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "io/tt-base.h"
@@ -25,19 +19,12 @@
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
-#include "cpu.h"
 #include "qemu/error-report.h"
-#include "exec/translation-block.h"
-#include "exec/helper-proto-common.h"
 
-QEMU_BUILD_BUG_ON(TT_HOOK_CF_TRACE &
-                  (CF_COUNT_MASK | CF_NO_GOTO_TB | CF_NO_GOTO_PTR |
-                   CF_SINGLE_STEP | CF_MEMI_ONLY | CF_USE_ICOUNT | CF_INVALID |
-                   CF_PARALLEL | CF_NOIRQ | CF_PCREL | CF_BP_PAGE |
-                   CF_CLUSTER_MASK));
 QEMU_BUILD_BUG_ON(TT_TRACE_CPUS_MAX < TT_VCPUS_MAX);
 
 bool tt_trace_is_on;
+TtTracedVcpu tt_traced[TT_VCPUS_MAX];
 
 static struct {
     char *path;                 /* NULL: there is none */
@@ -45,8 +32,6 @@ static struct {
     TtTraceWriter *writer;      /* since then */
     uint64_t from, to;          /* asked for */
     uint64_t began;
-    bool has_begun[TT_VCPUS_MAX];       /* of each vCPU: its first entry is there */
-    uint64_t ends[TT_VCPUS_MAX];        /* where the last instruction ended */
     TtDiag failure;             /* nothing could be written; status TT_OK: none */
 } trace;
 
@@ -59,6 +44,11 @@ bool tt_trace_begin(const char *path, uint64_t from, uint64_t to,
 {
     TtDiag diag;
 
+    if (!tt_backend->report_branches) {
+        error_setg(errp, "with -accel %s no branch trace can be written: trace a "
+                   "replay", tt_backend->name);
+        return false;
+    }
     if (trace.path) {
         error_setg(errp, "a trace is already being written to '%s': stop it first ('tt "
                    "trace stop', in QMP tt-trace-stop)", tt_printable(trace.path));
@@ -78,19 +68,6 @@ bool tt_trace_begin(const char *path, uint64_t from, uint64_t to,
     trace.to = MIN(to, TT_TRACE_POS_MAX - 1);
     tt_trace_is_on = true;
     return true;
-}
-
-static void set_blocks(bool traced)
-{
-    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
-        CPUState *cpu = tt_vcpus_at(i);
-
-        if (traced) {
-            cpu->tcg_cflags |= TT_HOOK_CF_TRACE;
-        } else {
-            cpu->tcg_cflags &= ~TT_HOOK_CF_TRACE;
-        }
-    }
 }
 
 static void open_writer(void)
@@ -148,8 +125,9 @@ bool tt_trace_end(TtTraced *t, Error **errp)
     tt_trace_writer_free(trace.writer);
     g_free(trace.path);
     memset(&trace, 0, sizeof(trace));
+    memset(tt_traced, 0, sizeof(tt_traced));
     tt_trace_is_on = false;
-    set_blocks(false);
+    tt_backend->report_branches(false);
     has_failed |= s != TT_OK;
     return s == TT_OK;
 }
@@ -186,7 +164,7 @@ void tt_trace_turn(void)
     if (!tt_past && trace.writer && tt_now.pos >= trace.to) {
         tt_trace_end_and_tell();
     }
-    set_blocks(trace.writer && !tt_past);
+    tt_backend->report_branches(trace.writer && !tt_past);
 }
 
 uint64_t tt_trace_limit(void)
@@ -196,29 +174,15 @@ uint64_t tt_trace_limit(void)
 
 /* ---- inside ---- */
 
-void tt_trace_unwound(CPUState *cpu)
+void tt_trace_jumped(CPUState *cpu, uint64_t pos, uint64_t pc)
 {
-    if (!tt_past) {                     /* the present goes on where it stood */
-        trace.ends[cpu->cpu_index] = cpu->cc->get_pc(cpu);
-    }
-}
+    TtTracedVcpu *v = &tt_traced[cpu->cpu_index];
+    TtBranch b = {
+        .pos = pos, .pc = pc, .cpu = cpu->cpu_index, .is_start = !v->has_begun,
+    };
 
-void HELPER(tt_block)(CPUArchState *env, const void *block)
-{
-    const TranslationBlock *tb = block;
-    CPUState *cpu = env_cpu(env);
-    uint64_t pc = env->eip + env->segs[R_CS].base;
-    uint64_t *end = &trace.ends[cpu->cpu_index];
-
-    if ((pc != *end || !trace.has_begun[cpu->cpu_index]) && trace.writer) {
-        /* The instructions of this block are counted already. */
-        TtBranch b = {
-            .pos = tt_position() - tb->icount, .pc = pc, .cpu = cpu->cpu_index,
-            .is_start = !trace.has_begun[cpu->cpu_index],
-        };
-
-        trace.has_begun[cpu->cpu_index] = true;
+    if (trace.writer) {
+        v->has_begun = true;
         tt_trace_put(trace.writer, &b);
     }
-    *end = pc + tb->size;
 }
