@@ -15,5 +15,7 @@ void tt_hmp_task_init(bool (*gave_up)(void));
 /* Until it has ended; this monitor waits. False: *errp. The caller clears @t. */
 bool tt_hmp_carry_out(Monitor *mon, TtTask *t, Error **errp);
 void tt_hmp_find(Monitor *mon, const char *arg, Error **errp);
+/* tt-time-cmd.c; does not last. */
+void tt_hmp_time(Monitor *mon, const char *arg, Error **errp);
 
 #endif

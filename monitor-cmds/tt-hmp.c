@@ -260,6 +260,7 @@ static const struct {
     { "digest", do_digest, true },
     { "verify", do_verify, true },
     { "find", tt_hmp_find },
+    { "time", tt_hmp_time },
     { "checkpoint", do_checkpoint },
     { "interrupt", do_interrupt, true },
     { "save", tt_hmp_save },
@@ -287,7 +288,7 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
         }
     }
     error_setg(&err, "there is no command 'tt %s': use goto, mark, digest, verify, "
-               "find, checkpoint, interrupt, save, record, trace, undo or redo", verb);
+               "find, time, checkpoint, interrupt, save, record, trace, undo or redo", verb);
     hmp_handle_error(mon, err);
 }
 
