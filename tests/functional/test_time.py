@@ -6,7 +6,8 @@ import json
 import os
 
 from guests import guest_args
-from ttlib import REPO, check, equal, record, replay, run_tool, tool, tt
+from ttlib import (REPO, check, equal, goto_exact, record, replay, run_tool,
+                   stopped_replay, tool, tt)
 
 
 def time_at(run, pos):
@@ -51,6 +52,22 @@ def test_reads(work):
         behind = time_at(run.dir, r['position'] + 1)
         check(at['tsc'] <= behind['tsc'] <= at['later']['tsc'], f'{at}, {behind}')
     check_order(run.dir, [r['position'] for r in some] + [0, first, last])
+    asked_in_the_monitor(work, run, [r['position'] for r in some])
+
+
+def asked_in_the_monitor(work, run, positions):
+    """QMP and HMP say the same, of any position and of the present one."""
+    with stopped_replay(work, run) as vm:
+        for pos in positions:
+            at, said = time_at(run.dir, pos), vm.qmp.cmd('query-tt-time', position=pos)
+            equal((said['position'], said['host-ns'], said['tsc'], said['read-tsc']),
+                  (pos, at['host_ns'], at['tsc'], at['read']['tsc']), f'QMP at {pos}')
+            equal(said['earlier']['host-ns'], at['earlier']['host_ns'], f'before {pos}')
+        goto_exact(vm, positions[-1])
+        equal(vm.qmp.cmd('query-tt-time'), said, 'where the VM stands')
+        check(f'TSC {said["tsc"]}' in vm.qmp.hmp('tt time'), vm.qmp.hmp('tt time'))
+        vm.qmp.error('query-tt-time', position=1 << 60)
+        check('no position' in vm.qmp.hmp('tt time soon'), vm.qmp.hmp('tt time soon'))
 
 
 def test_halts(work):
