@@ -45,7 +45,7 @@ static void search_moves(void *opaque, const TtFindWay *way)
 {
     TtTask *t = opaque;
 
-    t->left_to_find = way->high - way->low;
+    t->left_to_find = way->high > way->low ? way->high - way->low : 0;
     t->to_find = MAX(t->to_find, t->left_to_find);
 }
 
@@ -164,7 +164,7 @@ static bool step_find(TtTask *t)
         error_setg(&t->err, "the search ended at position %" PRIu64 ": %s", t->pos,
                    tt_stop_name(t->reason));
     }
-    if (t->job_id && !t->err) {
+    if (t->job_id && t->hits && !t->err) {
         TtFoundPlaceList *places = tt_task_places(t);
 
         qapi_event_send_tt_found(t->job_id, places, tt_task_has_all(t));

@@ -14,7 +14,7 @@ bool tt_kvm_check(MachineState *ms, Error **errp)
     return false;
 }
 
-void tt_kvm_init(void)
+void tt_kvm_init(void (*mode_changed_of_tcg)(void))
 {
 }
 

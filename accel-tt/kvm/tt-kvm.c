@@ -395,9 +395,13 @@ static bool deliver(CPUState *cpu, uint64_t intr_class, uint64_t vector)
     g_assert_not_reached();     /* a replay runs under TCG */
 }
 
+/* TCG executes what KVM cannot (tt-kvm-once.c). */
+static void (*tcg_mode_changed)(void);
+
 /* QEMU's own loop stops a vCPU when its instruction is complete. */
 static void mode_changed(CPUState *cpu)
 {
+    tcg_mode_changed();
     kv = (typeof(kv)) { .exact = true, .is_complete = true, .is_first = true };
     tt_kvm_tsc_end(cpu);
     tt_kvm_leaves_to_emulate(false);
@@ -429,8 +433,9 @@ static const TtVcpuBackend backend = {
     .hold_us = TT_KVM_HOLD_US, .kick = kick,
 };
 
-void tt_kvm_init(void)
+void tt_kvm_init(void (*mode_changed_of_tcg)(void))
 {
+    tcg_mode_changed = mode_changed_of_tcg;
     tt_backend = &backend;
     tt_kvm_tsc_init();
 }

@@ -16,7 +16,8 @@ void tt_kvm_configure(void);
  * lacks. */
 bool tt_kvm_check(MachineState *ms, Error **errp);
 /* From here on the vCPUs are KVM's. */
-void tt_kvm_init(void);
+/* @mode_changed_of_tcg: that of TCG's fetch, which executes what KVM cannot. */
+void tt_kvm_init(void (*mode_changed_of_tcg)(void));
 /* What positions are made of on this host, for people. */
 const char *tt_kvm_positions(void);
 

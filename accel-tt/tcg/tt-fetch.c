@@ -50,13 +50,21 @@ void tt_fetch_start(void)
     tt_fetched = (TtFetched) NOTHING_FETCHED;
 }
 
-void tt_fetch_stop(void)
+static void stop(void)
 {
     for (unsigned i = 0; i < TT_VCPUS_MAX; i++) {
         tt_pageset_free(sets[i]);
         sets[i] = NULL;
     }
     entered = NULL;
+}
+
+void tt_fetch_mode_changed(void)
+{
+    stop();
+    if (tt_on()) {
+        tt_fetch_start();
+    }
 }
 
 void tt_fetch_turn_to(CPUState *cpu)

@@ -10,7 +10,7 @@
 #include "pages/tt-pageset.h"
 
 void tt_fetch_start(void);      /* before the vCPU runs */
-void tt_fetch_stop(void);
+void tt_fetch_mode_changed(void);       /* the same where -tt is on; else nothing is left */
 void tt_fetch_turn_to(CPUState *cpu);   /* the vCPU that runs from now on */
 void tt_fetch_again(CPUState *cpu);     /* where the vCPU stands */
 

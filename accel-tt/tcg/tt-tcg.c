@@ -219,10 +219,7 @@ static void change_mode(CPUState *cpu)
     tt_insn_counted = false;    /* set in any mode, cleared in ours */
     if (cpu == first_cpu) {
         tb_flush(cpu);
-        tt_fetch_stop();
-        if (tt_on()) {
-            tt_fetch_start();
-        }
+        tt_fetch_mode_changed();
     }
     if (tt_on()) {
         cpu->tcg_cflags |= CF_USE_ICOUNT;

@@ -35,7 +35,10 @@ typedef struct TtBlkState {
     bool is_frozen;                     /* an old version: nothing is ever written */
     uint64_t n_deleted;                 /* versions, since it was opened; map_lock */
     int fd;                             /* the file once more (tt-blkfd.c); -1: not open */
-    bool fd_writes;                     /* may be written; no write failed so far */
+    bool fd_writes;                     /* it may be written */
+    int sync_failed;                    /* -errno of the first sync that failed: nobody
+                                           knows what is on the disk since, as with the
+                                           file driver */
     BlockDriverState *fd_of;            /* while this is bs->file; no reference */
     unsigned cache_failed;              /* reads to leave out after the last failure */
     unsigned cache_left_out;            /* and how many of them still are to come */

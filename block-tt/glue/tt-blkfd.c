@@ -6,12 +6,13 @@
  * Reads: when the guest writes a part of a new cluster, the rest is filled from the disk
  * (tt-blkio.c). With the thread pool, that made three requests of one, so what is in the
  * host's page cache is read at once. Data that is not cached, or cannot be read like
- * this, still goes that way. A try costs time, since the kernel begins to read what is not
- * cached: with each failure in a row, more of the next reads go the other way without a
- * try.
+ * this, still goes that way. A try costs time, since the kernel begins to read what is
+ * not cached: with each failure in a row, more of the next reads go the other way without
+ * a try.
  *
  * Records of the journal: the record and the sync after it are one request. The file
- * node is told that it was flushed, as its own flush would do it.
+ * node is told that it was flushed, as its own flush would do it. It does not see these
+ * writes otherwise (block-set-write-threshold, statistics).
  */
 #include "qemu/osdep.h"
 #include "block-tt/glue/tt-blk-int.h"
@@ -46,6 +47,10 @@ void tt_blk_fd_open(BlockDriverState *bs)
     }
     s->fd_writes = !bdrv_is_read_only(file);
     s->fd = open(file->filename, (s->fd_writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+    if (s->fd < 0 && s->fd_writes) {        /* auto-read-only */
+        s->fd_writes = false;
+        s->fd = open(file->filename, O_RDONLY | O_CLOEXEC);
+    }
     if (s->fd >= 0 && !is_same_file(bs, s->fd)) {
         tt_blk_fd_close(bs);
     }
@@ -60,6 +65,17 @@ void tt_blk_fd_close(BlockDriverState *bs)
         close(s->fd);
         s->fd = -1;
     }
+}
+
+/* Another node was here, if only for a moment: the next one's file may be another. */
+static bool is_still_its(BlockDriverState *bs)
+{
+    TtBlkState *s = bs->opaque;
+
+    if (bs->file->bs != s->fd_of) {
+        s->fd_of = NULL;
+    }
+    return s->fd >= 0 && s->fd_of;
 }
 
 static bool read_at_once(int fd, int64_t host_offset, int64_t bytes, QEMUIOVector *qiov,
@@ -87,7 +103,7 @@ bool tt_blk_fd_read(BlockDriverState *bs, int64_t host_offset, int64_t bytes,
     unsigned left_out = qatomic_read(&s->cache_left_out);
     unsigned failed;
 
-    if (s->fd < 0 || bytes > AT_ONCE_MAX || bs->file->bs != s->fd_of) {
+    if (!is_still_its(bs) || bytes > AT_ONCE_MAX) {
         return false;
     }
     if (left_out) {
@@ -105,6 +121,7 @@ bool tt_blk_fd_read(BlockDriverState *bs, int64_t host_offset, int64_t bytes,
 
 typedef struct Record {
     int fd;
+    bool is_written;                    /* what failed, if anything, was the sync */
     const uint8_t *data;
     size_t len;
     int64_t offset;
@@ -113,7 +130,7 @@ typedef struct Record {
 /* In a thread of the pool. 0 or -errno. */
 static int write_and_sync(void *opaque)
 {
-    const Record *r = opaque;
+    Record *r = opaque;
     size_t done = 0;
 
     while (done < r->len) {
@@ -127,6 +144,7 @@ static int write_and_sync(void *opaque)
         }
         done += n;
     }
+    r->is_written = true;
     return qemu_fdatasync(r->fd) < 0 ? -errno : 0;
 }
 
@@ -136,8 +154,9 @@ static bool can_write(BlockDriverState *bs, int64_t end)
     TtBlkState *s = bs->opaque;
     BlockDriverState *file = bs->file->bs;
 
-    return s->fd >= 0 && s->fd_writes && file == s->fd_of && !bdrv_is_read_only(file) &&
-           !(file->open_flags & (BDRV_O_NO_FLUSH | BDRV_O_NOCACHE)) &&
+    return is_still_its(bs) && s->fd_writes && !bdrv_is_read_only(file) &&
+           !(file->open_flags & (BDRV_O_NO_FLUSH | BDRV_O_NOCACHE | BDRV_O_INACTIVE)) &&
+           bs->file->perm & BLK_PERM_WRITE &&
            QLIST_EMPTY(&file->dirty_bitmaps) &&
            end <= file->total_sectors * BDRV_SECTOR_SIZE;
 }
@@ -147,7 +166,7 @@ bool coroutine_fn tt_blk_fd_write_sync(BlockDriverState *bs, int64_t offset,
 {
     TtBlkState *s = bs->opaque;
     BlockDriverState *file = bs->file->bs;
-    Record record = { s->fd, data, len, offset };
+    Record record = { .fd = s->fd, .data = data, .len = len, .offset = offset };
     int gen;
 
     if (!can_write(bs, offset + len)) {
@@ -163,8 +182,8 @@ bool coroutine_fn tt_blk_fd_write_sync(BlockDriverState *bs, int64_t offset,
     *ret = thread_pool_submit_co(write_and_sync, &record);
     if (*ret >= 0) {
         file->flushed_gen = gen;
-    } else {
-        s->fd_writes = false;   /* the file node finds out itself what is wrong */
+    } else if (record.is_written) {
+        s->sync_failed = *ret;
     }
     WITH_QEMU_LOCK_GUARD(&file->reqs_lock) {
         file->active_flush_req = false;

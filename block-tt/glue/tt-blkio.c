@@ -253,8 +253,15 @@ tt_blk_co_pdiscard(BlockDriverState *bs, int64_t offset, int64_t bytes)
 static int coroutine_fn GRAPH_RDLOCK run_step(BlockDriverState *bs,
                                               const TtBlockStep *step)
 {
-    return step->kind == TT_BLOCK_SYNC ? bdrv_co_flush(bs->file->bs) :
-           bdrv_co_pwrite(bs->file, step->offset, step->len, step->data, 0);
+    TtBlkState *s = bs->opaque;
+    int ret;
+
+    if (step->kind == TT_BLOCK_WRITE) {
+        return bdrv_co_pwrite(bs->file, step->offset, step->len, step->data, 0);
+    }
+    ret = bdrv_co_flush(bs->file->bs);
+    s->fd_writes &= ret >= 0;           /* the file node remembers what failed */
+    return ret;
 }
 
 /* Called by one coroutine at a time. */
@@ -307,6 +314,12 @@ int coroutine_fn GRAPH_RDLOCK tt_blk_co_flush_to_os(BlockDriverState *bs)
     TtDiag diag;
     int ret;
 
+    if (s->sync_failed) {
+        return s->sync_failed;
+    }
+    if (bs->open_flags & BDRV_O_INACTIVE) {
+        return 0;                       /* the image is another process's now */
+    }
     WITH_QEMU_LOCK_GUARD(&s->map_lock) {
         TtStatus st;
 

@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 
 #define JOBS_MAX 64
+#define RAM_MAX       (UINT64_C(1) << 60)
 #define PROCESS_BYTES (300 * MiB)       /* of a process, besides RAM */
 
 int64_t tt_convert_jobs;
@@ -84,7 +85,9 @@ static uint64_t ram_bytes(TtLogReader *r)
         return 0;
     }
     for (uint32_t i = 0; i < segment->n_events; i++) {
-        bytes += segment->events[i].kind == TT_EV_BLOCK ? segment->events[i].val : 0;
+        if (segment->events[i].kind == TT_EV_BLOCK) {
+            bytes = MIN(bytes + MIN(segment->events[i].val, RAM_MAX), RAM_MAX);
+        }
     }
     tt_segment_unref(segment);
     return bytes;

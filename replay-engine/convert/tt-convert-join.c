@@ -51,6 +51,12 @@ static bool remove_part(uint64_t from, const char *why, Error **errp)
     return false;
 }
 
+static bool cannot_read(uint64_t from, const TtDiag *diag, Error **errp)
+{
+    return diag->status == TT_ERR_FORMAT ? remove_part(from, diag->text, errp) :
+        fail(errp, diag);
+}
+
 /* ---- a checkpoint ---- */
 
 static uint64_t n_pages(const TtCpState *s)
@@ -173,7 +179,7 @@ static bool put_log(TtLogReader *r, const TtConvertDone *done, Error **errp)
             break;
         }
         if (tt_log_reader_load(r, i, &segment, &diag) != TT_OK) {
-            return remove_part(done->part.from, diag.text, errp);
+            return cannot_read(done->part.from, &diag, errp);
         }
         if (segment->n_events || (is_clean && i == n - 1)) {
             ok = put_segment(segment, is_clean && i == n - 1, errp);
@@ -194,7 +200,7 @@ static bool put_part(const TtConvertDone *done, Error **errp)
 
     if (tt_io_posix_open(path, &io, &diag) != TT_OK ||
         tt_log_reader_open(io, &r, &diag) < 0) {
-        return remove_part(done->part.from, diag.text, errp);
+        return cannot_read(done->part.from, &diag, errp);
     }
     ok = !tt_log_reader_is_torn(r) && tt_log_reader_bytes(r) == done->part.log_bytes ?
         put_log(r, done, errp) :

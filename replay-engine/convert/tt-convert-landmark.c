@@ -19,6 +19,7 @@
 #include "qemu/bitmap.h"
 
 #define NEAREST_MAX 1000
+#define PAGES_MAX   (UINT32_MAX / TT_LANDMARK_PAGE - TT_LANDMARK_PAGES_MAX)
 TtConvertCounts tt_convert_counts;
 bool tt_hunting;                    /* from the first breakpoint on */
 
@@ -26,6 +27,7 @@ static struct {
     TtLandmark want;
     GByteArray *data;               /* a copy of the event's: want leads into it */
     GByteArray *more;               /* pages of the events before it */
+    TtCursor first_more;            /* of which this is the first */
     CPUBreakpoint *bp;
     uint32_t last_bad;              /* the page that differed last time: it is the
                                        most telling one */
@@ -209,8 +211,13 @@ bool tt_convert_is_here(CPUState *cpu, const TtEvent *ev)
 
 bool tt_convert_more_pages(const TtEvent *ev)
 {
-    if (ev->len % TT_LANDMARK_PAGE || (uint64_t)n_more() + ev->len > INT32_MAX) {
+    uint64_t n = n_more() + (uint64_t)ev->len / TT_LANDMARK_PAGE;
+
+    if (ev->len % TT_LANDMARK_PAGE || n > MIN(tt_memory_n_pages(), PAGES_MAX)) {
         return false;
+    }
+    if (!n_more()) {
+        hunt.first_more = tt_sched_tell(tt_replay_sched());
     }
     hunt.more = hunt.more ?: g_byte_array_new();
     g_byte_array_append(hunt.more, ev->data, ev->len);
@@ -220,6 +227,11 @@ bool tt_convert_more_pages(const TtEvent *ev)
 bool tt_convert_has_more_pages(void)
 {
     return n_more();
+}
+
+TtCursor tt_convert_cursor(void)
+{
+    return n_more() ? hunt.first_more : tt_sched_tell(tt_replay_sched());
 }
 
 bool tt_convert_hunt(CPUState *cpu, const TtEvent *ev)

@@ -56,7 +56,10 @@ static void begin_segment(uint64_t pos)
 /* The points made so far stay. */
 static void G_NORETURN cannot_write(TtStatus s, const TtDiag *diag)
 {
-    if (s == TT_ERR_NOSPACE && tt_convert_has_point()) {
+    if (s == TT_ERR_NOSPACE && tt_convert_part_is_on()) {
+        error_report("tt: the conversion of the run stops here: %s; make room and replay "
+                     "it again: intervals that are done are kept", diag->text);
+    } else if (s == TT_ERR_NOSPACE && tt_convert_has_point()) {
         error_report("tt: the conversion of the run stops here: %s; make room and replay "
                      "it again: that continues from the last point", diag->text);
     } else {

@@ -72,6 +72,8 @@ bool tt_convert_is_here(CPUState *cpu, const TtEvent *ev);
 /* Pages of the place that follows: TT_EV_LANDMARK_PAGES. False: @ev is damaged. */
 bool tt_convert_more_pages(const TtEvent *ev);
 bool tt_convert_has_more_pages(void);
+/* Where a later process goes on: at the first of these pages, or at the next event. */
+TtCursor tt_convert_cursor(void);
 /* Guest code ends there: EXCP_DEBUG. False: @ev is no place. */
 bool tt_convert_hunt(CPUState *cpu, const TtEvent *ev);
 /* The place is found, in guest code or where the vCPU stood already. */

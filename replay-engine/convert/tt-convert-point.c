@@ -239,7 +239,7 @@ bool tt_convert_point_is_due(int64_t interval_ms)
 
 void tt_convert_point_take(CPUState *cpu, TtConvertPoint *p, TtBytes cpuid)
 {
-    TtCursor at = tt_sched_tell(tt_replay_sched());
+    TtCursor at = tt_convert_cursor();
     TtStatus s = TT_OK;
     TtDiag diag;
 

@@ -112,8 +112,7 @@ static void sync_point(CPUState *cpu)
     tt_now.sync_next = tt_next_sync_point(tt_now.pos);
     tt_vcpus_flush();
     tt_vcpu_fetch_again(cpu);
-    if (!tt_convert_has_more_pages() &&
-        tt_convert_point_is_due(tt_convert_interval_ms)) {
+    if (tt_convert_point_is_due(tt_convert_interval_ms)) {
         tt_pass.point_at = tt_now.pos;
         cpu->exit_request = true;
     }
@@ -193,6 +192,11 @@ static void found(CPUState *cpu)
 /* The vCPU stands where @ev happened, or runs until it does. */
 static Step reach(CPUState *cpu, const TtEvent *ev)
 {
+    if (tt_convert_has_more_pages() && ev->kind != TT_EV_LANDMARK &&
+        ev->kind != TT_EV_LANDMARK_PAGES) {
+        tt_replay_report("the pages of a recorded place are damaged");
+        return STAND;
+    }
     if (is_answer(ev) || ev->kind == TT_EV_HLT) {
         tt_pass.at_place = false;
         return RUN;

@@ -114,7 +114,8 @@ static QemuOptsList tt_opts = {
           .help = "record, branch: seconds between checkpoints (default: 25; 0: none)" },
         { .name = "convert-jobs", .type = QEMU_OPT_NUMBER,
           .help = "replay: processes that convert a run recorded under KVM at the same "
-                  "time (default: one for each processor)" },
+                  "time (default: one for each processor, if memory "
+                  "has room)" },
         { .name = "part", .type = QEMU_OPT_STRING,
           .help = "internal, for -tt replay: the part of a run that is converted" },
         { .name = "on-error", .type = QEMU_OPT_STRING,
@@ -231,7 +232,8 @@ static void parse_convert(QemuOpts *opts)
 
     tt_convert_jobs = qemu_opt_get_number(opts, "convert-jobs", 0);
     if (tt_convert_jobs < 0 || tt_convert_jobs > 64) {
-        tt_refuse("-tt: convert-jobs takes a number from 0 (one for each processor) to 64");
+        tt_refuse("-tt: convert-jobs takes a number from 0 (one for each processor, if "
+                  "memory has room) to 64");
     }
     if (part && tt_convert_is_on()) {
         tt_convert_part_option(part);

@@ -6,6 +6,7 @@
 #include "qemu/osdep.h"
 #include "startup/tt-startup.h"
 #include "accel-tt/kvm/tt-kvm.h"
+#include "accel-tt/tcg/tt-fetch.h"
 #include "accel-tt/tcg/tt-tcg.h"
 #include "accel-tt/tt-vcpu-backend.h"
 #include "accel-tt/tt-vcpus.h"
@@ -190,7 +191,7 @@ static void use_kvm(MachineState *ms)
     if (!tt_kvm_check(ms, &err)) {
         tt_refuse("%s: %s", tt_option_name(), error_get_pretty(err));
     }
-    tt_kvm_init();
+    tt_kvm_init(tt_fetch_mode_changed);
 }
 
 void tt_check_machine(MachineState *ms)

@@ -13,11 +13,13 @@ import time
 
 from test_kvm_convert import (CONSOLE, PAUSES, check_kept, check_whole, fresh, reference,
                               replayed, result)
+from test_hostile import events_of, forge
 from ttlib import (REPO, SLOW, check, equal, limit, qemu_binary, read_bytes, run_tool,
                    seed, tool, tt, wait_until)
 
 POINTS = 0.05                   # seconds between two, in place of 25
 NEW = ('log.new', 'pages.new', 'checkpoints.new', 'point.new')
+PAGES = 8 * (16 + 20 + 3)       # the number of them in a landmark
 POINT_EXITS_POS = 8 + 6 * 8     # the seventh number behind the magic
 
 
@@ -91,6 +93,45 @@ def test_goes_on(work):
           'its files')
     run_tool(tool('tt'), 'check', run)
     run_tool(tool('tt'), 'verify', run, '--qemu', qemu_binary(), timeout=60)
+
+
+def in_two_events(events):
+    """Half of the pages of each landmark stand in an event before it, as the first ones of
+    more than 3,000 do."""
+    moved, out = 0, []
+    for e in events:
+        e = {**e, 'position': e['position'] + moved}
+        data = bytes.fromhex(e['data']) if e['kind'] == 'landmark' else b''
+        n = struct.unpack_from('<I', data, PAGES)[0] if data else 0
+        if n:
+            at = PAGES + 4 + 20 * ((n + 1) // 2)
+            out.append({**e, 'kind': 'landmark-pages', 'data': data[PAGES + 4:at].hex()})
+            moved += 1
+            e = {**e, 'position': e['position'] + 1,
+                 'data': (data[:PAGES] + struct.pack('<I', n // 2) + data[at:]).hex()}
+        out.append(e)
+    return out
+
+
+@limit(90)
+def test_pages_in_two_events(work):
+    """Landmarks with pages in events of their own are found all the same, also if the
+    conversion was cut between these and the place."""
+    rng = seed()
+    plain, _ = fresh(work, 'plain')
+    events = in_two_events(events_of(plain))
+    run = forge(plain, os.path.join(work, 'run'), events)
+    at = [e['kind'] for e in events].index('landmark-pages') + 1
+    other = forge(plain, os.path.join(work, 'other'), events[:at] + events[at + 1:])
+    said = cut_behind_a_point(run, rng)
+    said = ended(run)
+    check('continuing an interrupted' in said, said)
+    ended(plain)
+    equal([e for e in events_of(run) if e['kind'] != 'time'],
+          [e for e in events_of(plain) if e['kind'] != 'time'], 'events')
+    equal(replayed(run)[:2], (0, CONSOLE), 'its replay')
+    status, _, said = replayed(other)
+    check(status == 1 and 'pages of a recorded place are damaged' in said, said)
 
 
 @limit(60)
