@@ -268,6 +268,7 @@ static void take_full(void *opaque)
 static void disks_are_kept(const char *problem)
 {
     full_is_kept(problem);
+    tt_cpdisks_note(tt_disks_kept_bytes());
     tt_cpstore_let_go(problem);
     tt_cpdisks_collect();
 }
