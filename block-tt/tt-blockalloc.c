@@ -214,7 +214,7 @@ void tt_alloc_ref(TtBlockAlloc *a, uint32_t v)
 {
     if (tt_v_is_host(v)) {
         assert(v < a->n && tt_bit(a->busy, v) && a->ref[v] < UINT32_MAX);
-        a->ref[v]++;
+        a->n_named += !a->ref[v]++;
     }
 }
 
@@ -223,6 +223,7 @@ void tt_alloc_unref(TtBlockAlloc *a, uint32_t v)
     if (tt_v_is_host(v)) {
         assert(a->ref[v] > 0);
         if (--a->ref[v] == 0) {
+            a->n_named--;
             tt_alloc_free_later(a, v, 1);
         } else {
             g_array_append_val(a->held_next, v);

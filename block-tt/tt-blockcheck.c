@@ -26,6 +26,7 @@ void tt_blockmap_info(const TtBlockMap *bm, TtDiskInfo *info)
         .parent = bm->parent ? bm->parent->info.id : 0,
         .head_clusters = bm->changed->len,
         .used_hosts = bm->alloc.n - bm->alloc.n_free,
+        .kept_hosts = MAX(bm->alloc.n_named, bm->table.n_hosts) - bm->table.n_hosts,
         .file_hosts = bm->alloc.n,
         .journal_bytes = tt_host_offset(bm, journal_hosts(bm)),
     };
@@ -76,19 +77,20 @@ static void count_all(const TtBlockMap *bm, Sums *s)
 static void compare(const TtBlockMap *bm, const Sums *s)
 {
     const TtBlockAlloc *a = &bm->alloc;
-    uint32_t n_free = 0;
+    uint32_t n_free = 0, n_named = 0;
 
     for (uint32_t h = 0; h < a->n; h++) {
         bool busy = tt_bit(a->busy, h);
 
         n_free += !busy;
+        n_named += s->ref[h] > 0;
         if (s->ref[h] != a->ref[h]) {
             error(s->check, "has a wrong reference count", h);
         } else if (s->ref[h] && !busy) {
             error(s->check, "is used, but marked as free", h);
         }
     }
-    if (n_free != a->n_free && !s->check->errors++) {
+    if ((n_free != a->n_free || n_named != a->n_named) && !s->check->errors++) {
         g_strlcpy(s->check->text, "the number of free host clusters is wrong",
                   sizeof(s->check->text));
     }
@@ -109,6 +111,10 @@ static void count_runs(const TtBlockMap *bm, TtBlockCheck *check)
         check->host_clusters += run.kind == TT_BLOCK_HOST ? n : 0;
         check->fragments += run.kind == TT_BLOCK_HOST && run.host_offset != behind;
         behind = run.kind == TT_BLOCK_HOST ? run.host_offset + run.len : behind;
+    }
+    if (check->host_clusters != bm->table.n_hosts && !check->errors++) {
+        g_strlcpy(check->text, "the number of the disk's own host clusters is wrong",
+                  sizeof(check->text));
     }
 }
 

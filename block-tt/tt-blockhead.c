@@ -46,7 +46,7 @@ bool tt_head_set(TtBlockMap *bm, uint32_t cluster, uint32_t value)
     } else {
         tt_alloc_unref(&bm->alloc, l->value[i]);
     }
-    l->value[i] = value;
+    tt_table_put(&bm->table, l, i, value);
     tt_alloc_ref(&bm->alloc, value);
     if (!bm->is_loading && !tt_bit(l->dirty, i)) {
         tt_bit_put(l->dirty, i, true);

@@ -62,6 +62,7 @@ typedef struct TtBlockLeaf {
 typedef struct TtBlockTable {
     uint32_t n_clusters, n_leaves;
     unsigned cluster_bits;
+    uint32_t n_hosts;                   /* clusters with a host */
     uint64_t size_bytes;
     TtBlockLeaf **leaf;
 } TtBlockTable;
@@ -80,6 +81,13 @@ static inline uint32_t tt_table_get(const TtBlockTable *t, uint32_t cluster)
     const TtBlockLeaf *l = t->leaf[cluster >> TT_LEAF_BITS];
 
     return l ? l->value[cluster & (TT_LEAF - 1)] : TT_V_BACKING;
+}
+
+static inline void tt_table_put(TtBlockTable *t, TtBlockLeaf *l, uint32_t i, uint32_t value)
+{
+    t->n_hosts += tt_v_is_host(value);
+    t->n_hosts -= tt_v_is_host(l->value[i]);
+    l->value[i] = value;
 }
 
 static inline bool tt_bit(const uint64_t *bits, uint32_t i)
@@ -104,6 +112,7 @@ typedef struct TtBlockAlloc {
     uint64_t *held;             /* a bit each: not to be written in place (I2) */
     uint32_t n, room;           /* hosts known; for how many is memory */
     uint32_t n_free;            /* of them, not busy */
+    uint32_t n_named;           /* with a ref */
     uint32_t cursor;            /* where the next run is looked for */
     GArray *free_next;          /* TtHostRun: freed since the last commit began */
     GArray *free_now;           /* freed before: the commit that runs frees them */

@@ -85,6 +85,7 @@ typedef struct TtDiskInfo {
     TtVersionId parent;                 /* of the head */
     uint64_t head_clusters;             /* changed in the head */
     uint64_t used_hosts;                /* needed: data, journal, file head */
+    uint64_t kept_hosts;                /* data that versions have, and the head has not */
     uint64_t file_hosts;                /* up to the last one that was ever used */
     uint64_t journal_bytes;
 } TtDiskInfo;

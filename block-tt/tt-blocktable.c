@@ -15,6 +15,7 @@ bool tt_table_init(TtBlockTable *t, uint64_t size_bytes, unsigned cluster_bits)
     t->cluster_bits = cluster_bits;
     t->n_clusters = n;
     t->n_leaves = (n + TT_LEAF - 1) / TT_LEAF;
+    t->n_hosts = 0;
     t->leaf = g_try_new0(TtBlockLeaf *, t->n_leaves + 1);
     return t->leaf;
 }
@@ -28,6 +29,7 @@ bool tt_table_grow(TtBlockTable *t, uint64_t size_bytes)
     }
     assert(big.n_leaves >= t->n_leaves);
     memcpy(big.leaf, t->leaf, t->n_leaves * sizeof(*t->leaf));
+    big.n_hosts = t->n_hosts;
     g_free(t->leaf);
     *t = big;
     return true;
@@ -47,6 +49,7 @@ bool tt_table_copy(TtBlockTable *to, const TtBlockTable *from)
     if (!tt_table_init(to, from->size_bytes, from->cluster_bits)) {
         return false;
     }
+    to->n_hosts = from->n_hosts;
     for (uint32_t i = 0; i < from->n_leaves; i++) {
         if (from->leaf[i]) {
             to->leaf[i] = g_try_new(TtBlockLeaf, 1);

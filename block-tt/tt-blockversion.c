@@ -101,7 +101,7 @@ static void put_value(TtBlockTable *t, uint32_t cluster, uint32_t value)
 {
     TtBlockLeaf *l = t->leaf[cluster >> TT_LEAF_BITS];
 
-    l->value[cluster & (TT_LEAF - 1)] = value;      /* I3 */
+    tt_table_put(t, l, cluster & (TT_LEAF - 1), value);     /* I3 */
 }
 
 static void carry_out(TtBlockTable *t, const TtBlockVersion *v)

@@ -58,6 +58,16 @@ int64_t GRAPH_RDLOCK tt_blk_version_new(BlockDriverState *bs, QEMUSnapshotInfo *
     return id;
 }
 
+uint64_t GRAPH_RDLOCK tt_blk_version_kept_bytes(BlockDriverState *bs)
+{
+    TtBlkState *s = bs->opaque;
+    TtDiskInfo info;
+
+    QEMU_LOCK_GUARD(&s->map_lock);
+    tt_blockmap_info(s->map, &info);
+    return info.kept_hosts * info.cluster_bytes;
+}
+
 bool GRAPH_RDLOCK tt_blk_version_delete(BlockDriverState *bs, TtVersionId id)
 {
     TtBlkState *s = bs->opaque;

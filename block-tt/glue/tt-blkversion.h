@@ -15,6 +15,8 @@
 /* The head becomes a version; @sn: name, dates, icount; gets its id. The id, or
  * -errno: nothing changed. */
 int64_t GRAPH_RDLOCK tt_blk_version_new(BlockDriverState *bs, QEMUSnapshotInfo *sn);
+/* Bytes that versions have, and the disk as it is now has not. */
+uint64_t GRAPH_RDLOCK tt_blk_version_kept_bytes(BlockDriverState *bs);
 /* False: there is no such version, or no memory. */
 bool GRAPH_RDLOCK tt_blk_version_delete(BlockDriverState *bs, TtVersionId id);
 

@@ -57,6 +57,20 @@ static void delete_version(BlockDriverState *bs, TtVersionId version)
     }
 }
 
+uint64_t tt_disks_kept_bytes(void)
+{
+    g_autoptr(GArray) disks = tt_disks_collect();
+    uint64_t sum = 0;
+
+    GRAPH_RDLOCK_GUARD_MAINLOOP();
+    for (unsigned i = 0; i < disks->len; i++) {
+        BlockDriverState *bs = g_array_index(disks, TtDisk, i).bs;
+
+        sum += bs && tt_disk_is_store(bs) ? tt_blk_version_kept_bytes(bs) : 0;
+    }
+    return sum;
+}
+
 /* Of a disk with snapshot=on. */
 static bool is_copy(const char *image)
 {

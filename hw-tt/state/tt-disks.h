@@ -45,6 +45,8 @@ void tt_disks_settle(void);                     /* waits: BQL, any thread */
  * copy @image, if it is one. The VM may run. A version stays if the log may name what was
  * read from it. */
 void tt_disks_forget(const char *image, uint32_t version);
+/* Bytes that versions of the stores keep: what the guest has overwritten since then. */
+uint64_t tt_disks_kept_bytes(void);
 /* There will be no checkpoint with what tt_disks_freeze has pinned. */
 void tt_disks_unpin(const TtFullDesc *d);
 /*

@@ -66,6 +66,9 @@ static struct {
     bool urgent;                    /* take one wherever it is left */
     bool full;                      /* those on time are full ones */
     bool full_comes;                /* one is about to be taken */
+    bool full_failed;               /* the next one is none, then they are again */
+    bool keeps_full;                /* one on time waits for its disks */
+    char *told_full;                /* why the last one was none; NULL: it was one */
     bool reserved;                  /* for the user's, just now: others wait */
     uint64_t share;                 /* of max-size */
 } kp;
@@ -216,6 +219,31 @@ static bool is_on(void)
     return kp.on;
 }
 
+/* Takes @why. A cause that stays is told once. */
+static void no_full(char *why)
+{
+    if (g_strcmp0(why, kp.told_full)) {
+        warn_report("tt: no branch can start from checkpoints that are made while this "
+                    "lasts: %s", why);
+    }
+    g_free(kp.told_full);
+    kp.told_full = why;
+}
+
+/* One on time has its disks, or not. */
+static void full_is_kept(const char *problem)
+{
+    if (!kp.keeps_full) {
+        return;
+    }
+    kp.keeps_full = false;
+    if (problem) {
+        no_full(g_strdup(problem));
+    } else {
+        g_free(g_steal_pointer(&kp.told_full));
+    }
+}
+
 /* Main thread: here the devices can be stopped. Meanwhile the user may have done so. */
 static void take_full(void *opaque)
 {
@@ -226,18 +254,21 @@ static void take_full(void *opaque)
         tt_cpstore_is_busy() || is_in_trouble()) {
         return;                     /* a later sync point */
     }
+    kp.keeps_full = true;
     if (!tt_checkpointer_take_full(&err)) {
-        kp.full = false;
-        warn_reportf_err(err, "tt: no branch can start from later checkpoints: ");
+        kp.keeps_full = false;
+        kp.full_failed = true;
+        no_full(g_strdup(error_get_pretty(err)));
+        error_free(err);
+    } else if (!tt_disks_are_pending()) {
+        full_is_kept(tt_disks_problem());
     }
 }
 
 static void disks_are_kept(const char *problem)
 {
-    if (problem && kp.full) {
-        kp.full = false;
-        warn_report("tt: no branch can start from later checkpoints: %s", problem);
-    }
+    full_is_kept(problem);
+    tt_cpdisks_note(tt_disks_kept_bytes());
     tt_cpstore_let_go(problem);
     tt_cpdisks_collect();
 }
@@ -253,7 +284,7 @@ static void sync_point(CPUState *cpu)
     if (!tt_cptake_has_room(&job) && job) {
         return;                     /* a later sync point */
     }
-    if (kp.full) {
+    if (kp.full && !kp.full_failed) {
         if (!kp.full_comes) {
             aio_bh_schedule_oneshot(qemu_get_aio_context(), take_full, NULL);
         }
@@ -348,6 +379,7 @@ static void turned(CPUState *cpu)
         if (kp.wanted_pos == tt_now.pos && kp.on && !kp.reserved && tt_session.live &&
             !tt_cpstore_is_busy()) {
             tt_checkpointer_take(cpu, 0, (TtBytes) { 0 }, &(uint32_t) { 0 });
+            kp.full_failed = false;
         }
         kp.wanted_pos = 0;          /* an interrupt came first, or tt save: next sync point */
     }
@@ -381,6 +413,7 @@ static bool start(CPUState *cpu, Error **errp)
 {
     TtDiag diag;
 
+    g_free(kp.told_full);
     memset(&kp, 0, sizeof(kp));
     tt_cpstore_forget();
     tt_cptake_begin();

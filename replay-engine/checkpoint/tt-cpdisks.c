@@ -9,8 +9,10 @@
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-cpdisks.h"
+#include "checkpoint/tt-cplist.h"
 #include "hw-tt/state/tt-disks.h"
 #include "io/tt-base.h"
+#include "record/tt-flight.h"
 #include "run/tt-cpstate.h"
 #include "run/tt-fullstate.h"
 #include "run/tt-runstore.h"
@@ -28,6 +30,9 @@ typedef struct Going {
 static GMutex lock;
 static GArray *going, *gone;        /* Going; under the lock */
 static uint64_t shared_pos;         /* versions up to there stay */
+static uint64_t kept_bytes;         /* by versions, as it was lately */
+
+#define PLAIN_AT_ONCE   2           /* checkpoints: see tt_cpdisks_limit */
 
 static void add(TtNodeId id, const TtFullDesc *d)
 {
@@ -93,6 +98,60 @@ void tt_cpdisks_all_going(TtPageStore *store)
         tt_cpdisks_going(store, infos[i].id);
     }
 }
+
+/* ---- what they keep is limited ---- */
+
+bool tt_cpdisks_has_branch(TtPageStore *store, TtNodeId id)
+{
+    g_autofree char *branch = NULL;
+    TtCheckpointInfo info;
+
+    if (!tt_flight_is_on() && tt_pagestore_info(store, id, &info) &&
+        info.flags & TT_CHECKPOINT_FULL) {
+        branch = tt_runstore_branch_of(tt_session.dir, tt_session.manifest.uuid, id);
+    }
+    return branch;
+}
+
+/* Its version of each disk goes, RAM stays. A branch that starts there needs both. */
+static bool make_plain(TtPageStore *store, const TtCheckpointInfo *info)
+{
+    if (info->flags & TT_CHECKPOINT_PINNED || !(info->flags & TT_CHECKPOINT_FULL) ||
+        info->pos <= qatomic_read(&shared_pos) || tt_cplist_is_spared(info->id) ||
+        tt_cpdisks_has_branch(store, info->id)) {
+        return false;
+    }
+    tt_cpdisks_going(store, info->id);
+    tt_pagestore_set_flags(store, info->id, info->flags & ~TT_CHECKPOINT_FULL);
+    tt_cplist_show(store, info->id);
+    return true;
+}
+
+/* What only the oldest version has was overwritten before the next one: about as much as
+ * is overwritten now. Two go for each that comes, so it becomes less. */
+void tt_cpdisks_limit(TtPageStore *store, uint64_t max_bytes)
+{
+    size_t n = tt_pagestore_count(store);
+    g_autofree TtCheckpointInfo *infos = NULL;
+    unsigned left = PLAIN_AT_ONCE;
+
+    if (!max_bytes || qatomic_read(&kept_bytes) <= max_bytes ||
+        tt_session.manifest.features & TT_FEATURE_DISKS) {
+        return;
+    }
+    infos = g_new0(TtCheckpointInfo, n + 1);
+    n = tt_pagestore_list(store, infos, n);
+    for (size_t i = 0; i < n && left; i++) {
+        left -= make_plain(store, &infos[i]);
+    }
+}
+
+void tt_cpdisks_note(uint64_t bytes)
+{
+    qatomic_set(&kept_bytes, bytes);
+}
+
+/* ---- collecting ---- */
 
 static void collect_now(void *opaque)
 {
@@ -180,4 +239,5 @@ void tt_cpdisks_forget(void)
     drop(take(&going));
     drop(take(&gone));
     qatomic_set(&shared_pos, 0);
+    qatomic_set(&kept_bytes, 0);
 }

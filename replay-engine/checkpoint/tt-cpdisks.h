@@ -5,6 +5,9 @@
  *
  * Those of a branch that began there stay, and so do all of a run whose log names what
  * was read (disk-reads=store).
+ *
+ * With a cap (max-size), versions go before their checkpoints when they keep more than
+ * that: it becomes one from which no branch can start.
  */
 #ifndef TT_CPDISKS_H
 #define TT_CPDISKS_H
@@ -18,7 +21,15 @@ void tt_cpdisks_going(TtPageStore *store, TtNodeId id);
 void tt_cpdisks_all_going(TtPageStore *store);
 void tt_cpdisks_not_stored(const TtCheckpointMeta *meta);
 bool tt_cpdisks_are_going(void);
+/* A branch beside the run began at checkpoint @id: its replay needs that. Not asked of a
+ * window's, which go all the same. Reads the manifests there. */
+bool tt_cpdisks_has_branch(TtPageStore *store, TtNodeId id);
+/* Before a checkpoint is added to @store: if versions keep more than @max_bytes (not 0),
+ * the oldest full checkpoints that nobody asked for become others; a flush is to follow. */
+void tt_cpdisks_limit(TtPageStore *store, uint64_t max_bytes);
 void tt_cpdisks_gone(void);
+/* Any thread: what versions keep now. */
+void tt_cpdisks_note(uint64_t kept_bytes);
 /* Any thread: another run has the disks of this one, as they are up to @pos. */
 void tt_cpdisks_are_shared(uint64_t pos);
 /* Main thread: no version is pending any more; a new recording. */

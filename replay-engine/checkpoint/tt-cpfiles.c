@@ -55,13 +55,13 @@ static struct {
 /* ---- what others may know: see tt-cplist.h, too ---- */
 
 /* The new one is on disk, or will be. */
-static void enter(TtNodeId id)
+static void enter(TtNodeId id, bool must_stay)
 {
     TtCheckpointInfo info;
 
     if (tt_pagestore_info(fs.store, id, &info)) {
-        tt_timeline_add(fs.timeline, id, info.pos, info.flags & TT_CHECKPOINT_PINNED ||
-                        tt_cplist_is_spared(id));
+        tt_timeline_add(fs.timeline, id, info.pos,
+                        info.flags & TT_CHECKPOINT_PINNED || must_stay);
         tt_cplist_show(fs.store, id);
         tt_flight_enter(id);
     }
@@ -255,9 +255,9 @@ static void make_space(uint64_t bytes)
     bool thinned = false;
 
     while (tt_pagestore_wants_thinning(fs.store, bytes) && (id = victim())) {
-        if (tt_cplist_is_spared(id)) {
+        if (tt_cplist_is_spared(id) || tt_cpdisks_has_branch(fs.store, id)) {
             tt_timeline_remove(fs.timeline, id);
-            enter(id);                  /* pinned from now on */
+            enter(id, true);            /* pinned from now on */
             continue;
         }
         drop(id);
@@ -277,6 +277,7 @@ TtStatus tt_cpfiles_add(uint64_t pos, TtPageBatch *batch, const TtCheckpointMeta
     if (batch) {
         fs.n_pages = tt_pagebatch_count(batch);
         make_space(expected_bytes(fs.n_pages, meta));
+        tt_cpdisks_limit(fs.store, fs.max_bytes);
         s = tt_pagestore_add_batch(fs.store, pos, fs.base, batch, meta, &fs.base);
     }
     if (s != TT_OK) {
@@ -327,7 +328,7 @@ TtStatus tt_cpfiles_flush(bool is_new)
     }
     if (is_new && s != TT_ERR_LIMIT) {
         fs.n_over = 0;
-        enter(fs.base);
+        enter(fs.base, false);
         if (fs.has_batch) {
             note_growth(before, fs.n_pages);
         }

@@ -62,6 +62,10 @@ def prepare_selfdma(work):
     return ide_disk(disk)
 
 
+def prepare_diskwrite(work):
+    return ide_disk(write(os.path.join(work, 'write.img'), bytes(range(256)) * 4096))
+
+
 def prepare_pflash(work):
     with open('/usr/share/seabios/bios-256k.bin', 'rb') as bios:
         firmware = write(os.path.join(work, 'bios'), bios.read())
@@ -113,6 +117,7 @@ GUESTS = {
     'smap': guest(machine=CPU_MAX),
     'umip': guest(machine=CPU_MAX),
     'selfdma': guest(prepare=prepare_selfdma),
+    'diskwrite': guest('writes=20', prepare=prepare_diskwrite),
     'fp': guest(),
     'fpenv': guest(),
     'lines64': guest(),

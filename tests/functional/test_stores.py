@@ -53,10 +53,12 @@ def test_private(work):
     check_exact(work, vm.run, serial_wanted=vm.serial, timeout=200)
     check('exact' in tt('verify', vm.run).stdout, 'tt verify')
 
-    fulls = [line for line in tt('info', vm.run).stdout.split('\n') if ' checkpoint ' in line]
+    fulls = json.loads(tt('info', vm.run, '--json').stdout)['full']
     check(fulls, 'no checkpoint is a full one')
-    versions = json.loads(tt('disk', 'list', store_of(vm.run), '--json').stdout)['versions']
-    check(len(versions) > 1 and versions[0]['name'] == 'start', f'{versions}')
+    versions = json.loads(tt('disk', 'list', vm.run, '--json').stdout)['versions']
+    equal(versions[0]['name'], 'start', 'the first version')
+    equal([v.get('checkpoint') for v in versions[1:]], [f['checkpoint'] for f in fulls],
+          'the versions of full checkpoints')
     qemu_img('compare', '--image-opts',
              f'driver=tt,version=1,file.driver=file,file.filename={store_of(vm.run)}',
              f'driver=raw,file.driver=file,file.filename={image_of(work)}')

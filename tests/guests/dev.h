@@ -15,7 +15,7 @@ enum {
     FW_NAME_MAX = 56,
     IDE = 0x1f0, IDE_ALT = 0x3f6, IDE_SECTOR = 512,
     IDE_ERR = 1, IDE_DRQ = 8, IDE_BSY = 0x80,
-    IDE_READ_PIO = 0x20, IDE_READ_DMA = 0xc8,
+    IDE_READ_PIO = 0x20, IDE_WRITE_PIO = 0x30, IDE_READ_DMA = 0xc8,
 };
 
 static inline u32 swap32(u32 v)
@@ -132,6 +132,18 @@ static inline void ide_read_pio(u32 lba, void *to)
     ide_wait(IDE_DRQ, IDE_DRQ);
     __asm__ volatile("rep insw" : "+D"(to), "+c"(words) : "d"(IDE)
                      : "memory");
+}
+
+/* Writes one sector. */
+static inline void ide_write_pio(u32 lba, const void *from)
+{
+    u32 words = IDE_SECTOR / 2;
+
+    ide_command(lba, 1, IDE_WRITE_PIO);
+    ide_wait(IDE_DRQ, IDE_DRQ);
+    __asm__ volatile("rep outsw" : "+S"(from), "+c"(words) : "d"(IDE)
+                     : "memory");
+    ide_wait(0, 0);
 }
 
 /* Bus-master base of the PIIX3 IDE function (00:01.1), mastering enabled. */

@@ -126,6 +126,43 @@ static void test_kept(void)
     disk_free(&d);
 }
 
+static uint64_t kept(const Disk *d)
+{
+    TtDiskInfo info;
+
+    tt_blockmap_info(d->map, &info);
+    return info.kept_hosts;
+}
+
+/* What only versions have: also after a deletion, on another branch, when opened again. */
+static void test_kept_by_versions(void)
+{
+    Disk d = disk_new(100, "base.raw");
+    TtVersionId first, second;
+
+    put(&d, 0, 10 * CLUSTER);
+    first = version(&d, "first");
+    g_assert_cmpuint(kept(&d), ==, 0);
+    put(&d, 0, 3 * CLUSTER);
+    put(&d, 20 * CLUSTER, CLUSTER);
+    g_assert_cmpuint(kept(&d), ==, 3);
+    second = version(&d, "second");
+    put(&d, 0, CLUSTER);
+    tt_blockmap_discard(d.map, 20 * CLUSTER, CLUSTER);
+    g_assert_cmpuint(kept(&d), ==, 5);
+    commit(&d);
+    reopen(&d);
+    g_assert_cmpuint(kept(&d), ==, 5);
+    g_assert_cmpint(tt_blockmap_goto(d.map, first, NULL), ==, TT_OK);
+    g_assert_cmpuint(kept(&d), ==, 4);
+    g_assert_cmpint(tt_blockmap_grow(d.map, 200 * CLUSTER, NULL), ==, TT_OK);
+    g_assert_cmpuint(kept(&d), ==, 4);
+    g_assert_cmpint(tt_blockmap_version_delete(d.map, second, NULL), ==, TT_OK);
+    g_assert_cmpuint(kept(&d), ==, 0);
+    commit(&d);
+    disk_free(&d);
+}
+
 /* ---- where writes go ---- */
 
 static void test_first_write(void)
@@ -686,6 +723,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tt/blockmap/write/first-after-a-version-is-new", test_first_write);
     g_test_add_func("/tt/blockmap/kept", test_kept);
+    g_test_add_func("/tt/blockmap/kept-by-versions", test_kept_by_versions);
     g_test_add_func("/tt/blockmap/write/random-becomes-sequential", test_sequential);
     g_test_add_func("/tt/blockmap/write/failed-changes-nothing", test_failed_write);
     g_test_add_func("/tt/blockmap/lookup/runs-are-as-long-as-can-be", test_long_runs);

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The recorder's own full checkpoints (full=on): a VM goes on for real from any of them, and
+what once kept one from being full does not keep those after it."""
+
+import os
+
+from guests import guest_args, linux_args, linux_disk
+from many_branches import used
+from test_branch import brancher, refused, results
+from test_disk_collect import Faults, disk_args, end
+from test_full import add_full, full_points
+from ttlib import (check, check_exact, digest_at, equal, limit, recorder, seed,
+                   stopped_replay, wait_until)
+
+OFTEN = ',full=on,checkpoint-interval=0.1'
+
+
+def quit_now(vm):
+    vm.qmp.send('quit')
+    vm.wait(0)
+
+
+def same_start(work, parent, point, child):
+    """The branch begins with the vCPU that a replay of the parent has there."""
+    with stopped_replay(work, parent, 'before') as vm:
+        wanted = digest_at(vm, point['position'])
+    with stopped_replay(work, child, 'after') as vm:
+        equal(digest_at(vm, 0)[1], wanted[1], f'the vCPU at {point}')
+
+
+@limit(100)
+def test_torture(work):
+    """A guest that is interrupted all the time goes on from three of them, and each branch
+    replays exactly."""
+    rng, args = seed(), disk_args(work)
+    with recorder(work, args, options=OFTEN, qmp=1) as vm:
+        vm.wait_serial('ticks')
+        wait_until(lambda: len(full_points(vm)) >= 8, 'full checkpoints')
+        points = full_points(vm)
+        quit_now(vm)
+    check(not [p for p in points if p['pinned']], f'{points}')
+    for point in rng.sample(points, 3):
+        with brancher(work, args, vm.run, point['id'], qmp=1) as child:
+            child.wait_serial('ticks')
+            quit_now(child)
+        same_start(work, vm.run, point, child.run)
+        check_exact(work, child.run, serial_wanted=child.serial)
+
+
+@limit(300)
+def test_linux(work):
+    """A Linux that writes to its disk goes on from a random one, to its end; the branch
+    replays exactly."""
+    rng = seed()
+    args = linux_args('vda,vdb,rand') + linux_disk(work) + [
+        '-drive', f'file={work}/disk1.img,format=raw,if=virtio']
+    with open(f'{work}/disk1.img', 'wb') as out:
+        out.truncate(64 << 20)
+    with recorder(work, args, options=',full=on,checkpoint-interval=0.5', qmp=1,
+                  timeout=150) as vm:
+        vm.wait_serial('TT-DONE vda', 100)
+        points = full_points(vm)
+        vm.wait(0)
+    point = rng.choice(points)
+    with brancher(work, args, vm.run, point['id'], timeout=150) as child:
+        child.wait(0)
+    check('rand' in results(child.serial), f'the branch of {point} did not get to its end')
+    check_exact(work, child.run, serial_wanted=child.serial, timeout=150)
+
+
+def more(vm, is_full, count=1):
+    """Waits for so many checkpoints of that kind that are not there yet."""
+    def new():
+        return [c for c in vm.qmp.cmd('query-tt-checkpoints')
+                if c['id'] > last and c['full'] == is_full]
+
+    last = max(c['id'] for c in vm.qmp.cmd('query-tt-checkpoints'))
+    wait_until(lambda: len(new()) >= count, f'{count} checkpoints, full: {is_full}')
+
+
+@limit(60)
+def test_full_disk(work):
+    """While a disk is full they are no full ones; as soon as there is space they are. That
+    is said once each time."""
+    faults = Faults(work)
+    with faults.running(recorder(work, disk_args(work), options=OFTEN, qmp=1)) as vm:
+        vm.wait_serial('ticks')
+        for _ in range(2):
+            more(vm, True)
+            faults.put('full')
+            more(vm, False, 3)
+            faults.put('full', False)
+        more(vm, True)
+        end(vm)
+    equal(vm.stderr.count('no branch can start from checkpoints that are made while'), 2,
+          f'warnings ({vm.stderr})')
+    check_exact(work, vm.run, serial_wanted=vm.serial)
+
+
+@limit(60)
+def test_plugged(work):
+    """A disk that no full checkpoint can have comes and goes: those before and after are
+    full ones, those between are kept, too."""
+    args = [*guest_args(work, 'torture', 'rounds=100000 percent=30'), '-device',
+            'qemu-xhci,id=usb']
+    with recorder(work, args, options=OFTEN, qmp=1) as vm:
+        vm.wait_serial('ticks')
+        more(vm, True)
+        vm.qmp.cmd('blockdev-add', driver='null-co', node_name='below')
+        vm.qmp.cmd('blockdev-add', driver='copy-on-read', node_name='filter', file='below')
+        vm.qmp.cmd('device_add', driver='usb-storage', id='stick', drive='filter',
+                   bus='usb.0')
+        more(vm, False, 3)
+        vm.qmp.cmd('device_del', id='stick')
+        more(vm, True)
+        quit_now(vm)
+    equal(vm.stderr.count('no branch can start'), 1, f'warnings ({vm.stderr})')
+    check('leave out the filter' in vm.stderr, vm.stderr)
+    check_exact(work, vm.run, serial_wanted=vm.serial)
+
+
+def runs(vm):
+    wait_until(lambda: vm.qmp.cmd('query-tt')['position'] > 100000, 'that it runs')
+
+
+MIB = 1 << 20
+HEAD, KEPT, EACH, WRITES = 32 * MIB, 64 * MIB, 16 * MIB, 20
+
+
+def with_disk(work, size):
+    with open(f'{work}/disk.img', 'wb') as out:
+        out.truncate(size)
+    return [*guest_args(work, 'panic', 'how=0'), '-drive',
+            f'file={work}/disk.img,format=raw,if=none,id=disk0', '-device',
+            'ide-hd,drive=disk0']
+
+
+def branch_of(work, args, parent, point):
+    """The Vm of a branch that has run and ended."""
+    with brancher(work, args, parent, point, f'child{point}', qmp=1) as child:
+        runs(child)
+        quit_now(child)
+    return child
+
+
+@limit(60)
+def test_thinned(work):
+    """With max-size some of them go again, but for one where a branch beside the run
+    began: the branch still replays."""
+    args = with_disk(work, MIB)
+    with recorder(work, args, options=f'{OFTEN},max-size={24 * MIB}', qmp=1) as vm:
+        vm.wait_serial('working')
+        more(vm, True, 3)
+        first = full_points(vm)[0]['id']
+        child = branch_of(work, args, vm.run, first)
+        wait_until(lambda: max(p['id'] for p in full_points(vm)) >= first + 20 >
+                   first + len(full_points(vm)) + 5, 'that some are thinned out')
+        check(first in [p['id'] for p in full_points(vm)], f'{first} is gone')
+        end(vm)
+    check_exact(work, child.run, serial_wanted=child.serial)
+
+
+@limit(100)
+def test_bounded(work):
+    """With max-size, what they keep of the disks is bounded: the oldest are full no more,
+    but for the user's and those where a branch begins, and go on to serve `tt goto`."""
+    args = with_disk(work, HEAD)
+    with recorder(work, args, options=f',full=on,checkpoint-interval=0.3,max-size='
+                  f'{3 * KEPT}', qmp=1, timeout=90) as vm:
+        vm.wait_serial('working')
+        mine = add_full(vm)['id']
+        more(vm, True)
+        first = [p for p in full_points(vm) if not p['pinned']]
+        child = branch_of(work, args, vm.run, first[0]['id'])
+        for n in range(WRITES):
+            said = vm.qmp.hmp(f'qemu-io disk0 "write -P {n + 1} {n % 2 * EACH} {EACH}"')
+            check('failed' not in said and 'rror' not in said, said)
+            more(vm, True)
+        points = vm.qmp.cmd('query-tt-checkpoints')
+        end(vm)
+    taken = used(os.path.join(vm.run, 'disks'))
+    print(f'{WRITES * EACH} bytes were written, RUN/disks takes {taken}')
+    check(taken < HEAD + KEPT + 4 * EACH, f'RUN/disks takes {taken}')
+    full = {p['id'] for p in points if p['full']}
+    plain = [p for p in points[1:] if not p['full']]
+    check({mine, first[0]['id']} <= full and len(full) > 3, f'{mine} and {first[0]}; full ones: {full}')
+    check(len(plain) > WRITES // 2, f'{len(plain)} are full no more')
+    said = refused(work, args, vm.run, plain[0]['id'])
+    check('no full checkpoint' in said, said)
+    check_exact(work, child.run, serial_wanted=child.serial)
+    for point in max(full), first[0]['id']:
+        again = branch_of(work, args, vm.run, point)
+        check_exact(work, again.run, serial_wanted=again.serial)
+    check_exact(work, vm.run, serial_wanted=vm.serial)
