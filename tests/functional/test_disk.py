@@ -6,9 +6,11 @@ import os
 
 from disker import (NbdServer, checked, contents, kill_writers, new_disk, qemu_img,
                     write_disk)
-from guests import linux_args
-from ttlib import (Vm, check, equal, limit, one_sentence, read_bytes, run_tool, seed, tool,
-                   tt, wait_until)
+from guests import guest_args, linux_args
+from test_branch import brancher
+from test_full import add_full
+from ttlib import (Vm, check, check_exact, equal, limit, one_sentence, read_bytes, recorder,
+                   run_tool, seed, tool, tt, wait_until)
 
 SIZE = 3 << 20
 
@@ -215,6 +217,41 @@ def test_resize(work):
     equal(contents(work, odd) == before.ljust(200 << 10, b'\0'), True,
           'a disk that ended within a cluster')
     checked(odd)
+
+
+@limit(120)
+def test_large(work):
+    """A disk of 16 TiB: it is recorded, has versions, replays and is branched; made by hand
+    it has clusters that are large enough, too."""
+    image, mark = os.path.join(work, 'large.qcow2'), 'write -P 7 15T 64k'
+    qemu_img('create', '-q', '-f', 'qcow2', image, '16T')
+    before = read_bytes(image)
+    args = [*guest_args(work, 'torture', 'rounds=100000 percent=30'), '-drive',
+            f'file={image},format=qcow2,if=none,id=disk0', '-device',
+            'virtio-blk-pci,drive=disk0']
+    with recorder(work, args, qmp=1) as vm:
+        vm.wait_serial('ticks')
+        said = vm.qmp.hmp(f'qemu-io disk0 "{mark}"')
+        check('failed' not in said and 'rror' not in said, said)
+        point = add_full(vm)['id']
+        vm.qmp.hmp('qemu-io disk0 "write -P 8 15T 64k"')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    store = os.path.join(vm.run, 'disks', 'disk0.tt')
+    checked(store)
+    info = json.loads(qemu_img('info', '--output=json', store))
+    equal((info['virtual-size'], info['cluster-size']), (16 << 40, 128 << 10), 'the store')
+    equal(read_bytes(image) == before, True, 'the image is as it was')
+    check_exact(work, vm.run, serial_wanted=vm.serial)
+    with brancher(work, args, vm.run, point, qmp=1) as branch:
+        said = branch.qmp.hmp(f'qemu-io disk0 "{mark.replace("write", "read")}"')
+        check('failed' not in said and 'rror' not in said, said)
+    path = new_disk(work, size='16T')
+    write(path, mark, 'read -P 7 15T 64k', 'read -P 0 14T 64k')
+    checked(path)
+    said = run_tool(tool('qemu-img'), 'create', '-f', 'tt', '-o', 'cluster_size=32k',
+                    path, '16T', rc=1)[1]
+    check('larger clusters' in said, said)
 
 
 def test_blockdev_create(work):
