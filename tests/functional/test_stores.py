@@ -11,8 +11,8 @@ from guests import guest_args, linux_args, linux_disk
 from test_branch import brancher, refused, tree_hash
 from test_full import add_full
 from test_linux import READY
-from ttlib import (REPO, Vm, check, check_exact, equal, limit, one_sentence, read_bytes,
-                   recorder, replay, run_tool, tt)
+from ttlib import (REPO, Vm, check, check_exact, digest_at, equal, limit, one_sentence,
+                   read_bytes, recorder, replay, run_tool, stopped_replay, tt)
 
 WORK = 'vda,rand'
 
@@ -88,6 +88,45 @@ def lost(work, run, why):
         vm.wait(1)
     said = one_sentence(vm, 'lost')
     check('cannot go on from position' in said and why in said, said)
+    return said
+
+
+@limit(400)
+def test_missing(work):
+    """A disk that the log names is missing: the replay, tt info and tt check say so, and
+    which positions can still be reached; and these are what they were."""
+    vm = linux(work, ',disk-reads=store,checkpoint-interval=1')[0]
+    store, moved = store_of(vm.run), os.path.join(work, 'moved')
+    equal(json.loads(tt('info', vm.run, '--json').stdout)['missing_disks'], [], 'missing')
+    os.rename(store, moved)
+    done = tt('info', vm.run, '--json', rc=1)
+    info = json.loads(done.stdout)
+    equal(info['missing_disks'], ['disks/disk0.tt'], 'what is missing')
+    spans = info['reachable']
+    check(len(spans) > 1 and spans[0][0] == 0 and spans[0][1] < info['end'], spans)
+    said = one_sentence(done.stderr, 'tt info')
+    check('is missing' in said and f'positions 0 to {spans[0][1]:,}, ' in said, said)
+    said = one_sentence(tt('check', vm.run, rc=1).stderr, 'tt check')
+    check('is missing' in said and 'tt info' in said, said)
+    said = lost(work, vm.run, 'is missing')
+    for words in (f'cannot go on from position {spans[0][1]}: ',
+                  f'positions 0 to {spans[0][1]} can still be reached; tt info lists all'):
+        check(words in said, said)
+
+    os.rename(moved, store)
+    places = sorted({p for span in spans[:2] + spans[-2:] for p in span})
+    with stopped_replay(work, vm.run, 'whole', timeout=200) as rep:
+        wanted = {p: digest_at(rep, p) for p in places}
+    os.rename(store, moved)
+    with stopped_replay(work, vm.run, 'without', timeout=200) as rep:
+        for place in places[::-1] + places:
+            equal(digest_at(rep, place), wanted[place], f'position {place}')
+        answer = rep.qmp.cmd('tt-goto', position=spans[0][1] + 1)
+        equal((answer['position'], answer['reason']), (spans[0][1], 'damaged'), answer)
+        said = rep.stderr.splitlines()[-1]
+        for words in (f'positions 0 to {spans[0][1]} can still be reached, ',
+                      f'from the checkpoint at position {spans[1][0]} up to the next'):
+            check(words in said, said)
 
 
 @limit(300)
