@@ -129,6 +129,55 @@ def test_missing(work):
             check(words in said, said)
 
 
+def plug_in(vm, name, image):
+    """Writes to a disk as soon as it is there; its device, and what QEMU said."""
+    if name == 'monitor':
+        vm.qmp.hmp(f'drive_add 0 if=none,id={name},file={image},format=raw')
+    else:
+        vm.qmp.cmd('blockdev-add', **{'driver': 'raw', 'node-name': name,
+                                      'file': {'driver': 'file', 'filename': image}})
+    driver = {'node': 'virtio-blk-pci', 'usb': 'usb-storage'}.get(name, 'scsi-hd')
+    vm.qmp.cmd('device_add', driver=driver, id=f'{name}-device', drive=name)
+    found = [b['qdev'] for b in vm.qmp.cmd('query-block') if f'{name}-device' in
+             b.get('qdev', '')]
+    equal(len(found), 1, f'devices of {name}')
+    said = vm.qmp.hmp(f'qemu-io -d {found[0]} "write -P 5 64k 64k"')
+    check('failed' not in said and 'rror' not in said, said)
+    return found[0]
+
+
+@limit(120)
+def test_plugged_in(work):
+    """A disk that is plugged in later stays as it is, too: what is written goes to the run,
+    full checkpoints have versions of it; with disk=image the image gets it."""
+    args = [*guest_args(work, 'torture', 'rounds=100000 percent=30'), '-device',
+            'virtio-scsi-pci', '-usb']
+    names, blank = ('node', 'usb', 'scsi', 'monitor'), bytes(1 << 20)
+    images = {name: os.path.join(work, f'{name}.img') for name in names}
+    for how in ('private', 'image'):
+        for path in images.values():
+            with open(path, 'wb') as f:
+                f.write(blank)
+        with recorder(work, args, how, options=f',disk={how}', qmp=1) as vm:
+            vm.wait_serial('ticks')
+            devices = [plug_in(vm, name, images[name]) for name in names]
+            first = add_full(vm)['id']
+            vm.qmp.hmp(f'qemu-io -d {devices[0]} "write -P 6 64k 64k"')
+            vm.qmp.send('quit')
+            vm.wait(0)
+        check_exact(work, vm.run, serial_wanted=vm.serial)
+        wanted = blank if how == 'private' else blank[:1 << 16] + b'\5' * (1 << 16)
+        for name, path in images.items():
+            equal(read_bytes(path)[:len(wanted)] == wanted, True, f'{how}: image {name}')
+            checked(os.path.join(vm.run, 'disks', f'{name}.tt'))
+            check(how == 'image' or f"into '{vm.run}/disks/{name}.tt'" in vm.stderr,
+                  vm.stderr)
+        out = os.path.join(work, 'out.raw')
+        for at, value in ((['--at', str(first)], b'\5'), ([], b'\6')):
+            tt('disk', 'export', vm.run, out, '--disk', 'node', '--force', *at)
+            equal(read_bytes(out)[1 << 16:1 << 17] == value * (1 << 16), True, f'{how} {at}')
+
+
 @limit(300)
 def test_commit(work):
     """The image gets the result at the end; after a kill, by command."""
