@@ -51,6 +51,17 @@ const char *tt_blockmap_damage(const TtBlockMap *bm)
 
 /* ---- a new image ---- */
 
+unsigned tt_blockmap_cluster_bits_for(uint64_t size_bytes)
+{
+    unsigned bits = TT_BLOCKMAP_CLUSTER_BITS;
+
+    while (bits < TT_BLOCKMAP_CLUSTER_BITS_MAX &&
+           size_bytes >> bits >= TT_BLOCKMAP_CLUSTERS_MAX) {
+        bits++;
+    }
+    return bits;
+}
+
 static TtStatus check_size(uint64_t bytes, unsigned bits, TtDiag *diag)
 {
     if (bits < TT_BLOCKMAP_CLUSTER_BITS_MIN || bits > TT_BLOCKMAP_CLUSTER_BITS_MAX) {
@@ -63,9 +74,9 @@ static TtStatus check_size(uint64_t bytes, unsigned bits, TtDiag *diag)
     }
     if (bytes >> bits >= TT_BLOCKMAP_CLUSTERS_MAX) {
         return tt_fail(diag, TT_ERR_LIMIT, "the disk is too large for its clusters: "
-                       "give it at most %" G_GUINT64_FORMAT " bytes, or larger "
-                       "clusters",
-                       ((uint64_t)TT_BLOCKMAP_CLUSTERS_MAX - 1) << bits);
+                       "give it at most %" G_GUINT64_FORMAT " bytes%s",
+                       ((uint64_t)TT_BLOCKMAP_CLUSTERS_MAX - 1) << bits,
+                       bits < TT_BLOCKMAP_CLUSTER_BITS_MAX ? ", or larger clusters" : "");
     }
     return TT_OK;
 }
@@ -116,7 +127,8 @@ TtStatus tt_blockmap_grow(TtBlockMap *bm, uint64_t size_bytes, TtDiag *diag)
 TtStatus tt_blockmap_format(const TtBlockSpec *spec, uint8_t **bytes, size_t *len,
                             TtDiag *diag)
 {
-    unsigned bits = spec->cluster_bits ? spec->cluster_bits : TT_BLOCKMAP_CLUSTER_BITS;
+    unsigned bits = spec->cluster_bits ? spec->cluster_bits :
+                    tt_blockmap_cluster_bits_for(spec->size_bytes);
     TtStatus st = check_size(spec->size_bytes, bits, diag);
     TtBlockMap like = { 0 };
     TtHostRun journal;

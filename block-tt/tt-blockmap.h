@@ -51,11 +51,14 @@ typedef uint32_t TtVersionId;           /* 0: the disk as it was made */
 
 typedef struct TtBlockSpec {
     uint64_t size_bytes;                /* of the disk, a multiple of 512 */
-    unsigned cluster_bits;              /* 0: TT_BLOCKMAP_CLUSTER_BITS */
+    unsigned cluster_bits;              /* 0: tt_blockmap_cluster_bits_for */
     uint8_t uuid[16];
     const char *backing, *backing_format;       /* NULL: none */
 } TtBlockSpec;
 
+/* TT_BLOCKMAP_CLUSTER_BITS, for a disk of less than 8 TiB; more for a larger one, as few as
+ * it needs, up to TT_BLOCKMAP_CLUSTER_BITS_MAX (512 TiB). */
+unsigned tt_blockmap_cluster_bits_for(uint64_t size_bytes);
 /*
  * tt_blockmap_format: the first bytes of a new image, to be written at offset 0 of an
  * empty file; what follows reads as zeros there, or not at all

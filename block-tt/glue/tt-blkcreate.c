@@ -31,8 +31,8 @@ QemuOptsList tt_blk_create_opts = {
         {
             .name = BLOCK_OPT_CLUSTER_SIZE,
             .type = QEMU_OPT_SIZE,
-            .help = "Cluster size (in bytes)",
-            .def_value_str = "32768"
+            .help = "Cluster size (in bytes; by default 32768, and more for a disk "
+                    "of 8 TiB or more)"
         },
         { /* end of list */ }
     }

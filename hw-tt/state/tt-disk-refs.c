@@ -208,6 +208,13 @@ static BlockBackend *find_version(uint32_t disk, uint32_t version, Error **errp)
     return blk;
 }
 
+static bool is_missing(const char *name)
+{
+    g_autofree char *path = g_build_filename(tt_session.dir, name, NULL);
+
+    return !g_file_test(path, G_FILE_TEST_EXISTS);
+}
+
 static TtStatus read_version(const TtDiskRef *ref, uint64_t bytes, uint8_t *out,
                              TtDiag *diag)
 {
@@ -216,6 +223,11 @@ static TtStatus read_version(const TtDiskRef *ref, uint64_t bytes, uint8_t *out,
     BlockBackend *blk = find_version(ref->disk, ref->version, &err);
     int ret;
 
+    if (!blk && is_missing(name)) {
+        error_free(err);
+        return tt_fail(diag, TT_ERR_IO, "what the guest reads here is on the disk '%s' of "
+                       "the run, which is missing: put it back", name);
+    }
     if (!blk) {
         tt_fail(diag, TT_ERR_IO, "what the guest reads here is on the disk '%s' (version %"
                 PRIu32 "), which cannot be opened: %s", name, ref->version,

@@ -97,8 +97,7 @@ static bool may_redirect(const TtRecordOptions *opt, Error **errp)
     return true;
 }
 
-/* The VM stands at the start of the recording. */
-static bool redirect_disks(Error **errp)
+bool tt_redirect_disks(Error **errp)
 {
     g_autoptr(GString) said = g_string_new(NULL);
     bool ok = tt_record_options.disks == TT_DISKS_IMAGE ||
@@ -194,7 +193,7 @@ bool tt_attach(const TtRecordOptions *wanted, Error **errp)
     tt_guard_option(opt->guard);
     tt_vcpus_find();
     ok = tt_record_start(errp);
-    if (ok && !redirect_disks(errp)) {
+    if (ok && !tt_redirect_disks(errp)) {
         tt_record_finish(TT_FINISH_STOPPED);
         ok = false;
     }

@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "control/tt-recordable.h"
+#include "control/tt-attach.h"
 #include "accel-tt/tt-vcpus.h"
 #include "hw-tt/vfio/tt-vfio.h"
 #include "tt/hooks.h"
@@ -174,9 +175,23 @@ static bool refuse_device(DeviceListener *l, const QDict *opts, bool from_json,
     return false;
 }
 
+/* What the guest writes to a disk that is plugged in goes to the run from the start. */
+static void redirect_disk(DeviceListener *l, DeviceState *dev)
+{
+    Error *err = NULL;
+
+    if (tt_recording() && dev->hotplugged && !tt_redirect_disks(&err)) {
+        error_prepend(&err, "tt: the guest writes to the image of the disk that was "
+                      "plugged in: ");
+        warn_report_err(err);
+    }
+}
+
 void tt_watch_devices(void)
 {
-    static DeviceListener listener = { .hide_device = refuse_device };
+    static DeviceListener listener = {
+        .hide_device = refuse_device, .realize = redirect_disk,
+    };
     static bool watched;
 
     if (!watched) {

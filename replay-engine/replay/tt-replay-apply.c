@@ -98,7 +98,7 @@ bool tt_replay_apply(const TtEvent *ev)
 
         tt_fail(&diag, ev->kind == TT_EV_BLOCK ? TT_ERR_NOMEM : TT_ERR_IO, "%s",
                 error_get_pretty(err));
-        tt_replay_damaged(&diag);
+        (ev->kind == TT_EV_DISK ? tt_replay_lacks : tt_replay_damaged)(&diag);
     } else if (err) {
         tt_replay_report("%s", error_get_pretty(err));
     } else {

@@ -20,6 +20,9 @@ typedef struct TtReplayDriver {
     bool (*is_blind)(void);             /* no stop of gdb's counts now */
     bool (*steps_over)(void);           /* the breakpoint here does not */
     uint64_t (*stop_at)(void);          /* UINT64_MAX: nowhere */
+    uint64_t (*came_from)(void);        /* where the way to this position began */
+    /* Position of the first one after @pos; UINT64_MAX: there is none. */
+    uint64_t (*next_checkpoint)(uint64_t pos);
     bool (*is_pending)(void);           /* the next step is due here */
     bool (*advance)(CPUState *cpu);     /* take it; true: run on */
     /* In cpu_exec, between two instructions, an event is or was applied. False: leave

@@ -60,15 +60,67 @@ static void stop_in_trouble(char *why)
     }
 }
 
-void tt_replay_damaged(const TtDiag *diag)
+static void cannot_go_on(char *why)
 {
-    if (tt_replayer.diverged) {
-        return;
-    }
     tt_replayer.diverged = tt_replayer.damaged = true;
     error_printf("tt: the replay cannot go on from position %" PRIu64 ": %s\n",
-                 tt_position(), diag->text);
-    stop_in_trouble(g_strdup(diag->text));
+                 tt_position(), why);
+    stop_in_trouble(why);
+}
+
+void tt_replay_damaged(const TtDiag *diag)
+{
+    if (!tt_replayer.diverged) {
+        cannot_go_on(g_strdup(diag->text));
+    }
+}
+
+/* The last place up to @pos where something was read from a disk of the run. */
+static bool last_read(uint64_t pos, uint64_t *at)
+{
+    TtLogReader *r = tt_replay_reader();
+    bool is_found = false;
+    TtSegment *seg;
+
+    for (uint64_t n = tt_log_reader_find(r, pos) + 1;
+         !is_found && n-- > tt_log_reader_first(r);) {
+        if (tt_log_reader_load(r, n, &seg, NULL) != TT_OK) {
+            *at = tt_log_reader_info(r, n)->end_pos;
+            return true;
+        }
+        for (uint32_t i = seg->n_events; !is_found && i-- > 0;) {
+            is_found = seg->events[i].kind == TT_EV_DISK && seg->events[i].pos <= pos;
+            *at = seg->events[i].pos;
+        }
+        tt_segment_unref(seg);
+    }
+    return is_found;
+}
+
+/* Where the positions begin that lead here with nothing that is missing between. */
+static uint64_t reachable_from(void)
+{
+    uint64_t from = tt_replay_driver->came_from(), read;
+
+    if (from == tt_replay_first()) {
+        return from;
+    }
+    return last_read(from, &read) ? MIN(from, tt_replay_driver->next_checkpoint(read)) :
+        tt_replay_first();
+}
+
+void tt_replay_lacks(const TtDiag *diag)
+{
+    uint64_t next = tt_replay_driver->next_checkpoint(tt_position());
+    g_autofree char *more = next == UINT64_MAX ? g_strdup("") :
+        g_strdup_printf(", and by tt goto those from the checkpoint at position %" PRIu64
+                        " up to the next such place", next);
+
+    if (!tt_replayer.diverged) {
+        cannot_go_on(g_strdup_printf("%s; positions %" PRIu64 " to %" PRIu64 " can still be "
+                                     "reached%s; tt info lists all", diag->text,
+                                     reachable_from(), tt_position(), more));
+    }
 }
 
 char *tt_replay_other_release(void)

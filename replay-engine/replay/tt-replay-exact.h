@@ -13,6 +13,9 @@
 /* The replay cannot go on: it diverged; the log cannot be read. */
 void tt_replay_report(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 void tt_replay_damaged(const TtDiag *diag);
+/* The same, where something outside the log is missing; says what can be reached without
+ * it. */
+void tt_replay_lacks(const TtDiag *diag);
 /* Why it cannot go on, as a TtStopReason. */
 int tt_replay_failure(void);
 /* The release of QEMU that recorded it, for people; NULL: this one. To be freed. */

@@ -87,6 +87,20 @@ static void check_base(Disks *d, const char *path, const TtBlockMap *map)
     }
 }
 
+/* The log names what was read from these. */
+static void check_named(Disks *d, const TtManifest *m)
+{
+    for (unsigned i = 0; i < m->n_disks && m->features & TT_FEATURE_DISKS; i++) {
+        g_autofree char *path = g_build_filename(d->run, m->disks[i], NULL);
+
+        if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+            tool_add(d->problems, "disk '%s' is missing, and the log names what was read "
+                     "from it: tt info says which positions a replay reaches", path);
+            g_hash_table_insert(d->maps, g_steal_pointer(&path), NULL);
+        }
+    }
+}
+
 static void check_files(Disks *d)
 {
     g_autofree char *folder = g_build_filename(d->run, "disks", NULL);
@@ -175,6 +189,7 @@ void tool_check_disks(const char *run, const TtManifest *m, GPtrArray *problems)
         .maps = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_map),
     };
 
+    check_named(&d, m);
     check_files(&d);
     check_pins(&d, m);
     g_hash_table_destroy(d.maps);

@@ -148,7 +148,7 @@ static void json_field(const char *name, const char *text)
 
 static void print_json(const char *run, const TtLogReader *r,
                        const TtManifest *m, const ToolTotals *t,
-                       const Store *s)
+                       const Store *s, const ToolReach *reach)
 {
     tool_json_begin();
     printf("\"run\": ");
@@ -179,6 +179,7 @@ static void print_json(const char *run, const TtLogReader *r,
     } else {
         tool_json_string(s->damage.text);
     }
+    tool_reach_json(reach);
     tool_json_tree(run, m);
     printf("}\n");
 }
@@ -190,6 +191,7 @@ int tool_info(const ToolArgs *a)
     TtManifest m;
     TtLogReader *r = tool_open_run(run, &m);
     g_autofree char *gap = NULL;
+    ToolReach *reach;
     ToolTotals t;
     int result;
 
@@ -202,8 +204,9 @@ int tool_info(const ToolArgs *a)
         tool_note(gap);
     }
     look_at_store(run, &m, r, &s);
+    reach = tool_reach(run, &m, r);
     if (tool_has(a, "--json")) {
-        print_json(run, r, &m, &t, &s);
+        print_json(run, r, &m, &t, &s, reach);
     } else {
         g_autofree char *name = g_strdup(run);
 
@@ -214,9 +217,14 @@ int tool_info(const ToolArgs *a)
         print_machine(&m);
         print_log(r, &t, &s);
         print_store(&s);
+        tool_reach_print(reach);
         tool_print_tree(run, &m);
     }
     result = tool_log_status(r);
+    if (reach->missing->len) {
+        result = tool_reach_complain(reach);
+    }
+    tool_reach_free(reach);
     tt_manifest_cleanup(&m);
     tt_log_reader_free(r);
     return s.damage.status == TT_OK ? result :

@@ -192,6 +192,25 @@ TtStatus tool_fill_event(ToolFill *f, TtEvent *ev, TtDiag *diag);
 TtStatus tool_edit_log(TtLogReader *r, const char *path, ToolFill *fill, TtIo **out,
                        TtDiag *diag);
 
+/* Disks that are missing of those that the log names, and what a replay reaches without
+ * them. Cost: reads the whole log if there are any. */
+typedef struct ToolSpan {
+    uint64_t from, to;          /* positions, both included */
+} ToolSpan;
+
+typedef struct ToolReach {
+    GPtrArray *missing;         /* names; none: all can be reached */
+    GArray *spans;              /* of ToolSpan, ascending; only if some are missing */
+} ToolReach;
+
+ToolReach *tool_reach(const char *run, const TtManifest *m, TtLogReader *r);
+void tool_reach_free(ToolReach *reach);
+/* Lines of `tt info`; members of its JSON object, with a comma in front; a complaint, if
+ * some are missing. */
+void tool_reach_print(const ToolReach *reach);
+void tool_reach_json(const ToolReach *reach);
+int tool_reach_complain(const ToolReach *reach);
+
 /* Where the run stands among its branches: lines of `tt info`; members of its JSON
  * object, with a comma in front. */
 void tool_print_tree(const char *run, const TtManifest *m);

@@ -42,6 +42,14 @@ static void name_watchpoint(void)
     }
 }
 
+uint64_t tt_travel_next_checkpoint(uint64_t pos)
+{
+    uint64_t at;
+
+    return tt_travel.timeline &&
+        tt_timeline_find_after(tt_travel.timeline, pos, &at) ? at : UINT64_MAX;
+}
+
 void tt_travel_finish(const TtStep *step)
 {
     TtStopReason reason = step->reason;

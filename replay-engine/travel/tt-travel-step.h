@@ -12,6 +12,7 @@
 
 /* The functions that the replayer calls: see replay/tt-replay-driver.h. */
 bool tt_travel_is_pending(void);
+uint64_t tt_travel_next_checkpoint(uint64_t pos);
 bool tt_travel_passes(CPUState *cpu);
 void tt_travel_changes_inside(CPUState *cpu);
 bool tt_travel_advance(CPUState *cpu);

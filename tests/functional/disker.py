@@ -9,10 +9,11 @@ version that was acknowledged must hold what they should.
 
 import json
 import os
+import signal
 import threading
 import time
 
-from ttlib import Vm, check, fail, run_tool, tool
+from ttlib import Vm, check, fail, run_tool, tool, wait_until
 
 BLOCK = 4096
 BLOCKS = 300
@@ -57,6 +58,26 @@ def write_disk(work, path, *commands):
             check('failed' not in said, f'{command}: {said}')
         vm.qmp.cmd('quit')
         vm.wait(0)
+
+
+class NbdServer:
+    """qemu-nbd: an image on a Unix socket, for as many clients as come."""
+
+    def __init__(self, work, image, fmt='raw'):
+        self.socket = os.path.join(work, 'nbd.sock')
+        self.uri = f'nbd+unix:///?socket={self.socket}'
+        self.image, self.format = image, fmt
+        self.pid_file = os.path.join(work, 'nbd.pid')
+
+    def __enter__(self):
+        run_tool(tool('qemu-nbd'), '--fork', '--persistent', '--shared=0', '-f', self.format,
+                 '--pid-file', self.pid_file, '-k', self.socket, self.image)
+        return self
+
+    def __exit__(self, *unused):
+        with open(self.pid_file, encoding='ascii') as f:
+            os.kill(int(f.read()), signal.SIGTERM)
+        wait_until(lambda: not os.path.exists(self.socket), 'the end of qemu-nbd')
 
 
 class Writer:

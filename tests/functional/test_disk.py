@@ -4,10 +4,13 @@
 import json
 import os
 
-from disker import (checked, contents, kill_writers, new_disk, qemu_img, write_disk)
-from guests import linux_args
-from ttlib import (Vm, check, equal, limit, one_sentence, run_tool, seed, tool, tt,
-                   wait_until)
+from disker import (NbdServer, checked, contents, kill_writers, new_disk, qemu_img,
+                    write_disk)
+from guests import guest_args, linux_args
+from test_branch import brancher
+from test_full import add_full
+from ttlib import (Vm, check, check_exact, equal, limit, one_sentence, read_bytes, recorder,
+                   run_tool, seed, tool, tt, wait_until)
 
 SIZE = 3 << 20
 
@@ -24,11 +27,8 @@ def write(path, *commands):
     write_disk(os.path.dirname(path), path, *commands)
 
 
-def test_base(work):
-    """A disk over a base image shows the base, until it is written; the base stays."""
-    base = base_image(work)
-    before = open(base, 'rb').read()
-    path = new_disk(work, '-b', base, '-F', 'raw')
+def shows_its_base(work, before, base, fmt):
+    path = new_disk(work, '-b', base, '-F', fmt)
     equal(contents(work, path) == before, True, 'the new disk is the base')
     write(path, 'write -P 7 10000 20000', 'write -z 1m 64k', 'discard 2m 64k',
           'write -P 9 0 512')
@@ -36,9 +36,29 @@ def test_base(work):
     wanted[10000:30000] = b'\x07' * 20000
     wanted[1 << 20:(1 << 20) + 65536] = bytes(65536)
     wanted[:512] = b'\x09' * 512
+    qemu_img('snapshot', '-c', 'v', path)
+    write(path, 'write -P 4 20000 4000')
+    equal(contents(work, path, ',version=1') == wanted, True, 'the version')
+    wanted[20000:24000] = b'\x04' * 4000
     equal(contents(work, path) == wanted, True, 'the disk is what was written')
-    equal(open(base, 'rb').read() == before, True, 'the base is as it was')
     checked(path)
+
+
+def test_base(work):
+    """A disk over a base, raw, qcow2 or NBD, shows it until it is written; the base
+    stays."""
+    raw, qcow2 = base_image(work), os.path.join(work, 'base.qcow2')
+    qemu_img('convert', '-O', 'qcow2', raw, qcow2)
+    files = {path: read_bytes(path) for path in (raw, qcow2)}
+    shows_its_base(work, files[raw], raw, 'raw')
+    shows_its_base(work, files[raw], qcow2, 'qcow2')
+    with NbdServer(work, raw) as server:
+        shows_its_base(work, files[raw], server.uri, 'raw')
+        shows_its_base(work, files[raw], server.uri, 'nbd')
+    with NbdServer(work, qcow2, 'qcow2') as server:
+        shows_its_base(work, files[raw], server.uri, 'raw')
+    for path, before in files.items():
+        equal(read_bytes(path) == before, True, f'{path} is as it was')
 
 
 def test_convert(work):
@@ -86,7 +106,7 @@ def test_versions(work):
 
 
 def test_space(work):
-    """A thousand versions cost what they changed; deleting them gives it back."""
+    """Two hundred versions cost what they changed; deleting them gives it back."""
     path = new_disk(work, size=64 << 20)
     node = f'driver=tt,node-name=disk,file.driver=file,file.filename={path}'
     with Vm(work, ['-machine', 'none', '-nodefaults', '-display', 'none', '-blockdev',
@@ -197,6 +217,41 @@ def test_resize(work):
     equal(contents(work, odd) == before.ljust(200 << 10, b'\0'), True,
           'a disk that ended within a cluster')
     checked(odd)
+
+
+@limit(120)
+def test_large(work):
+    """A disk of 16 TiB: it is recorded, has versions, replays and is branched; made by hand
+    it has clusters that are large enough, too."""
+    image, mark = os.path.join(work, 'large.qcow2'), 'write -P 7 15T 64k'
+    qemu_img('create', '-q', '-f', 'qcow2', image, '16T')
+    before = read_bytes(image)
+    args = [*guest_args(work, 'torture', 'rounds=100000 percent=30'), '-drive',
+            f'file={image},format=qcow2,if=none,id=disk0', '-device',
+            'virtio-blk-pci,drive=disk0']
+    with recorder(work, args, qmp=1) as vm:
+        vm.wait_serial('ticks')
+        said = vm.qmp.hmp(f'qemu-io disk0 "{mark}"')
+        check('failed' not in said and 'rror' not in said, said)
+        point = add_full(vm)['id']
+        vm.qmp.hmp('qemu-io disk0 "write -P 8 15T 64k"')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    store = os.path.join(vm.run, 'disks', 'disk0.tt')
+    checked(store)
+    info = json.loads(qemu_img('info', '--output=json', store))
+    equal((info['virtual-size'], info['cluster-size']), (16 << 40, 128 << 10), 'the store')
+    equal(read_bytes(image) == before, True, 'the image is as it was')
+    check_exact(work, vm.run, serial_wanted=vm.serial)
+    with brancher(work, args, vm.run, point, qmp=1) as branch:
+        said = branch.qmp.hmp(f'qemu-io disk0 "{mark.replace("write", "read")}"')
+        check('failed' not in said and 'rror' not in said, said)
+    path = new_disk(work, size='16T')
+    write(path, mark, 'read -P 7 15T 64k', 'read -P 0 14T 64k')
+    checked(path)
+    said = run_tool(tool('qemu-img'), 'create', '-f', 'tt', '-o', 'cluster_size=32k',
+                    path, '16T', rc=1)[1]
+    check('larger clusters' in said, said)
 
 
 def test_blockdev_create(work):

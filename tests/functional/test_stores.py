@@ -11,8 +11,8 @@ from guests import guest_args, linux_args, linux_disk
 from test_branch import brancher, refused, tree_hash
 from test_full import add_full
 from test_linux import READY
-from ttlib import (REPO, Vm, check, check_exact, equal, limit, one_sentence, read_bytes,
-                   recorder, replay, run_tool, tt)
+from ttlib import (REPO, Vm, check, check_exact, digest_at, equal, limit, one_sentence,
+                   read_bytes, recorder, replay, run_tool, stopped_replay, tt)
 
 WORK = 'vda,rand'
 
@@ -90,6 +90,94 @@ def lost(work, run, why):
         vm.wait(1)
     said = one_sentence(vm, 'lost')
     check('cannot go on from position' in said and why in said, said)
+    return said
+
+
+@limit(400)
+def test_missing(work):
+    """A disk that the log names is missing: the replay, tt info and tt check say so, and
+    which positions can still be reached; and these are what they were."""
+    vm = linux(work, ',disk-reads=store,checkpoint-interval=1')[0]
+    store, moved = store_of(vm.run), os.path.join(work, 'moved')
+    equal(json.loads(tt('info', vm.run, '--json').stdout)['missing_disks'], [], 'missing')
+    os.rename(store, moved)
+    done = tt('info', vm.run, '--json', rc=1)
+    info = json.loads(done.stdout)
+    equal(info['missing_disks'], ['disks/disk0.tt'], 'what is missing')
+    spans = info['reachable']
+    check(len(spans) > 1 and spans[0][0] == 0 and spans[0][1] < info['end'], spans)
+    said = one_sentence(done.stderr, 'tt info')
+    check('is missing' in said and f'positions 0 to {spans[0][1]:,}, ' in said, said)
+    said = one_sentence(tt('check', vm.run, rc=1).stderr, 'tt check')
+    check('is missing' in said and 'tt info' in said, said)
+    said = lost(work, vm.run, 'is missing')
+    for words in (f'cannot go on from position {spans[0][1]}: ',
+                  f'positions 0 to {spans[0][1]} can still be reached; tt info lists all'):
+        check(words in said, said)
+
+    os.rename(moved, store)
+    places = sorted({p for span in spans[:2] + spans[-2:] for p in span})
+    with stopped_replay(work, vm.run, 'whole', timeout=200) as rep:
+        wanted = {p: digest_at(rep, p) for p in places}
+    os.rename(store, moved)
+    with stopped_replay(work, vm.run, 'without', timeout=200) as rep:
+        for place in places[::-1] + places:
+            equal(digest_at(rep, place), wanted[place], f'position {place}')
+        answer = rep.qmp.cmd('tt-goto', position=spans[0][1] + 1)
+        equal((answer['position'], answer['reason']), (spans[0][1], 'damaged'), answer)
+        said = rep.stderr.splitlines()[-1]
+        for words in (f'positions 0 to {spans[0][1]} can still be reached, ',
+                      f'from the checkpoint at position {spans[1][0]} up to the next'):
+            check(words in said, said)
+
+
+def plug_in(vm, name, image):
+    """Writes to a disk as soon as it is there; its device, and what QEMU said."""
+    if name == 'monitor':
+        vm.qmp.hmp(f'drive_add 0 if=none,id={name},file={image},format=raw')
+    else:
+        vm.qmp.cmd('blockdev-add', **{'driver': 'raw', 'node-name': name,
+                                      'file': {'driver': 'file', 'filename': image}})
+    driver = {'node': 'virtio-blk-pci', 'usb': 'usb-storage'}.get(name, 'scsi-hd')
+    vm.qmp.cmd('device_add', driver=driver, id=f'{name}-device', drive=name)
+    found = [b['qdev'] for b in vm.qmp.cmd('query-block') if f'{name}-device' in
+             b.get('qdev', '')]
+    equal(len(found), 1, f'devices of {name}')
+    said = vm.qmp.hmp(f'qemu-io -d {found[0]} "write -P 5 64k 64k"')
+    check('failed' not in said and 'rror' not in said, said)
+    return found[0]
+
+
+@limit(120)
+def test_plugged_in(work):
+    """A disk that is plugged in later stays as it is, too: what is written goes to the run,
+    full checkpoints have versions of it; with disk=image the image gets it."""
+    args = [*guest_args(work, 'torture', 'rounds=100000 percent=30'), '-device',
+            'virtio-scsi-pci', '-usb']
+    names, blank = ('node', 'usb', 'scsi', 'monitor'), bytes(1 << 20)
+    images = {name: os.path.join(work, f'{name}.img') for name in names}
+    for how in ('private', 'image'):
+        for path in images.values():
+            with open(path, 'wb') as f:
+                f.write(blank)
+        with recorder(work, args, how, options=f',disk={how}', qmp=1) as vm:
+            vm.wait_serial('ticks')
+            devices = [plug_in(vm, name, images[name]) for name in names]
+            first = add_full(vm)['id']
+            vm.qmp.hmp(f'qemu-io -d {devices[0]} "write -P 6 64k 64k"')
+            vm.qmp.send('quit')
+            vm.wait(0)
+        check_exact(work, vm.run, serial_wanted=vm.serial)
+        wanted = blank if how == 'private' else blank[:1 << 16] + b'\5' * (1 << 16)
+        for name, path in images.items():
+            equal(read_bytes(path)[:len(wanted)] == wanted, True, f'{how}: image {name}')
+            checked(os.path.join(vm.run, 'disks', f'{name}.tt'))
+            check(how == 'image' or f"into '{vm.run}/disks/{name}.tt'" in vm.stderr,
+                  vm.stderr)
+        out = os.path.join(work, 'out.raw')
+        for at, value in ((['--at', str(first)], b'\5'), ([], b'\6')):
+            tt('disk', 'export', vm.run, out, '--disk', 'node', '--force', *at)
+            equal(read_bytes(out)[1 << 16:1 << 17] == value * (1 << 16), True, f'{how} {at}')
 
 
 @limit(300)

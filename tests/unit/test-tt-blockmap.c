@@ -685,9 +685,41 @@ static void test_bad_spec(void)
 
     g_assert_cmpint(tt_blockmap_format(&odd, &bytes, &len, &diag), ==, TT_ERR_INVALID);
     g_assert_cmpint(tt_blockmap_format(&large, &bytes, &len, &diag), ==, TT_ERR_LIMIT);
+    g_assert_null(strstr(diag.text, "larger clusters"));
+    large.cluster_bits = 20;
+    g_assert_cmpint(tt_blockmap_format(&large, &bytes, &len, &diag), ==, TT_ERR_LIMIT);
     g_assert_nonnull(strstr(diag.text, "larger clusters"));
     g_assert_cmpint(tt_blockmap_format(&bits, &bytes, &len, &diag), ==, TT_ERR_INVALID);
     g_assert_null(bytes);
+}
+
+/* Larger disks get larger clusters, and no larger ones than they need. */
+static void test_large(void)
+{
+    static const struct { uint64_t bytes; uint32_t cluster; } disks[] = {
+        { 64ull << 30, 32 << 10 }, { (8ull << 40) - 512, 32 << 10 },
+        { 8ull << 40, 64 << 10 }, { 16ull << 40, 128 << 10 }, { 511ull << 40, 2 << 20 },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(disks); i++) {
+        TtBlockSpec spec = { .size_bytes = disks[i].bytes };
+        Disk d = { .map = NULL };
+        TtDiskInfo info;
+        uint8_t *bytes;
+        size_t len;
+
+        g_assert_cmpint(tt_blockmap_format(&spec, &bytes, &len, NULL), ==, TT_OK);
+        d.io = tt_io_mem_new(bytes, len);
+        g_free(bytes);
+        g_assert_cmpint(tt_blockmap_open(d.io, &d.map, NULL), ==, TT_OK);
+        tt_blockmap_info(d.map, &info);
+        g_assert_cmpuint(info.cluster_bytes, ==, disks[i].cluster);
+        put(&d, disks[i].bytes - 512, 512);
+        commit(&d);
+        reopen(&d);
+        g_assert_cmpint(at(&d, disks[i].bytes - 512).kind, ==, TT_BLOCK_HOST);
+        disk_free(&d);
+    }
 }
 
 static void test_not_ours(void)
@@ -748,6 +780,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/blockmap/file/head-changes-beside-a-commit",
                     test_head_beside_a_commit);
     g_test_add_func("/tt/blockmap/bad/spec", test_bad_spec);
+    g_test_add_func("/tt/blockmap/large-disks-have-larger-clusters", test_large);
     g_test_add_func("/tt/blockmap/bad/not-ours", test_not_ours);
     g_test_add_func("/tt/blockmap/sizes-of-clusters", test_sizes);
     return g_test_run();
