@@ -10,11 +10,16 @@ whose speed drifts does not favour one side, and the ratio of the least seconds 
 all rounds: what other tenants of the host do can only add.
 
   tests/bench/bench-cost.py [-n ROUNDS] [--upstream] [--log]
-                            [--smp N] [--plain OTHER-QEMU] [--fixed] [WORK...]
+                            [--smp N] [--plain OTHER-QEMU] [--fixed]
+                            [--short-boot] [WORK...]
 
 --fixed takes a guest that does next to nothing, with 256 MiB and 4 GiB, instead of the
 works: what a recording and a replay cost however short they are, as the difference of
 the least seconds.
+
+--short-boot boots Linux to its first process, with no disk and no network, and powers
+off: some two seconds of CPU. It prints the least seconds of the rounds; the status is 1
+if the replay takes more than plain TCG.
 
 --upstream adds -icount shift=auto,rr=record and rr=replay of the same binary, each
 with a limit of time, since they may hang. --log prints what one recording of each
@@ -215,6 +220,31 @@ def fixed(args):
               f"{least['replay'] - least['off']:+.3f} s", flush=True)
 
 
+def short_boot(args):
+    """A boot and nothing else, least of the rounds; True: the replay takes less."""
+    least = {}
+    with tempfile.TemporaryDirectory(prefix='tt-bench-') as tmp:
+        run = os.path.join(tmp, 'run')
+        argv = [args.qemu, '-M', 'pc', '-accel', 'tcg,thread=single', '-m', '256',
+                '-nodefaults', '-display', 'none', '-no-reboot', '-kernel',
+                f'{TOP}/build/guest/vmlinuz', '-initrd', f'{TOP}/build/guest/initrd.img',
+                '-append', 'console=ttyS0 quiet panic=-1 t=none', '-serial', 'null']
+        replay = [args.qemu, '-tt', f'replay,dir={run},at-end=exit', '-serial', 'null']
+        for _ in range(args.rounds):
+            shutil.rmtree(run, ignore_errors=True)
+            for kind, command, want in (
+                    ('off', argv, b''),
+                    ('record', [*argv, '-tt', f'record,dir={run}'], b'recorded'),
+                    ('replay', replay, b'replay exact')):
+                took = cpu_seconds(command, want)
+                least[kind] = min(took, least.get(kind, took))
+    off = least['off']
+    print(f"short boot, least of {args.rounds}: off {off:.3f} s, record "
+          f"{least['record']:.3f} s ({least['record'] / off:.3f}), replay "
+          f"{least['replay']:.3f} s ({least['replay'] / off:.3f})", flush=True)
+    return least['replay'] <= off
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument('-n', '--rounds', type=int, default=5)
@@ -225,12 +255,15 @@ def main():
     p.add_argument('--plain', help='an unpatched build to compare `off` with')
     p.add_argument('--plain-args', default='', help='more arguments for it')
     p.add_argument('--fixed', action='store_true')
+    p.add_argument('--short-boot', action='store_true')
     p.add_argument('works', nargs='*', metavar='WORK',
                    help=f"of {', '.join([*WORKS, *OWN_GUEST])}")
     args = p.parse_args()
     if args.fixed:
         fixed(args)
         return
+    if args.short_boot:
+        sys.exit(not short_boot(args))
     print(f"{args.rounds} rounds; CPU seconds are medians; ratios: median "
           "(least-most) of rounds, then the ratio of the least seconds")
     print("work        off   record   replay   record/off              "

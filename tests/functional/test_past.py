@@ -14,6 +14,7 @@ from ttlib import (Gdb, QmpError, check, digest, digest_at, equal, fail, goto,
                    stopped_replay, wait_until, web_server)
 
 ENDLESS = 'rounds=100000 percent=10'
+LONG = 20_000_000       # positions
 THREADS = {'one': [], 'single': ['-accel', 'tcg,thread=single']}
 
 
@@ -282,9 +283,9 @@ def test_stop_recording_in_the_past(work):
 def test_stop_recording_in_a_movement(work):
     """While the past is gone about in, the recording is not stopped."""
     with recorder(work, guest_args(work, 'torture', ENDLESS), qmp=1) as vm:
-        time.sleep(4)
+        wait_until(lambda: where(vm)['position'] > LONG, 'a past that is long enough', 50)
         # The first is answered when the movement has begun, and the second is carried
-        # out then, whatever this process does: it comes seconds before the end.
+        # out then, whatever this process does: so much is executed before its end.
         going = vm.qmp.send('tt-goto', **{'position': where(vm)['position'] - 1000,
                                           'job-id': 'going'})
         stopping = vm.qmp.send('tt-record-stop')
