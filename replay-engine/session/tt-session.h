@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The session of this process: its run directory, its manifest, where it stands and how it stopped.
+ * The session of this process: its run directory, its manifest, where it stands and how
+ * it stopped.
  *
  * Context, unless said otherwise: the BQL is held.
  */

@@ -9,9 +9,9 @@ Passes once through the run (not with --cold), goes to PLACES random positions a
 gives N + 1 reverse-stepi at each: the first one of each place and those after it
 are told apart. --walks N: instead, N fresh replays each go to the end without a pass
 and walk back from there, in turn with near checkpoints and without (x-omit=near); the
-ratio is that of the medians behind the first step. --watch: from the end, reverse-continue to a watchpoint on the four
-bytes at ADDRESS, against the time of the pass, which is a full replay. All times
-are gdb's, by the clock, in one session.
+ratio is that of the medians behind the first step. --watch: from the end,
+reverse-continue to a watchpoint on the four bytes at ADDRESS, against the time of the
+pass, which is a full replay. All times are gdb's, by the clock, in one session.
 """
 import argparse
 import json
