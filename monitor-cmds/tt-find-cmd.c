@@ -25,43 +25,15 @@ static bool is_limit(uint64_t limit, Error **errp)
     return true;
 }
 
-static TtFoundPlaces *answer(const TtTask *t)
-{
-    TtFoundPlaces *all = g_new0(TtFoundPlaces, 1);
-    TtFoundPlaceList **tail = &all->places;
-
-    for (unsigned i = 0; i < t->hits->len; i++) {
-        const TtFindHit *hit = &g_array_index(t->hits, TtFindHit, i);
-        TtFoundPlace *one = g_new0(TtFoundPlace, 1);
-
-        *one = (TtFoundPlace) {
-            .position = hit->pos, .pc = hit->pc, .cpu = hit->cpu, .value = hit->value,
-        };
-        QAPI_LIST_APPEND(tail, one);
-    }
-    all->complete = t->reason == TT_STOP_TARGET && t->hits->len < t->find.limit;
-    return all;
-}
-
-/* True: it was interrupted, or is complete. */
-static bool is_well(const TtTask *t, Error **errp)
-{
-    if (t->reason != TT_STOP_TARGET && t->reason != TT_STOP_INTERRUPTED) {
-        error_setg(errp, "the search ended at position %" PRIu64 ": %s", t->pos,
-                   tt_stop_name(t->reason));
-        return false;
-    }
-    return true;
-}
-
 TtFoundPlaces *coroutine_fn qmp_tt_find(const char *condition, bool has_from,
                                         uint64_t from, bool has_to, uint64_t to,
                                         bool has_changes, bool changes,
                                         bool has_monotone, bool monotone,
-                                        bool has_limit, uint64_t limit, Error **errp)
+                                        bool has_limit, uint64_t limit,
+                                        const char *job_id, Error **errp)
 {
     TtTask t = {
-        .kind = TT_TASK_FIND,
+        .kind = TT_TASK_FIND, .job_id = job_id,
         .find = {
             .condition = condition, .from = has_from ? from : 0,
             .to = has_to ? to : UINT64_MAX, .limit = has_limit ? limit : LIMIT,
@@ -70,9 +42,10 @@ TtFoundPlaces *coroutine_fn qmp_tt_find(const char *condition, bool has_from,
     };
     TtFoundPlaces *all = NULL;
 
-    if (is_limit(t.find.limit, errp) && tt_task_run(&t, JOB_TYPE__MAX, errp) &&
-        is_well(&t, errp)) {
-        all = answer(&t);
+    if (is_limit(t.find.limit, errp) && tt_task_run(&t, JOB_TYPE_TT_FIND, errp)) {
+        all = g_new0(TtFoundPlaces, 1);
+        all->places = tt_task_places(&t);
+        all->complete = tt_task_has_all(&t);
     }
     tt_task_clear(&t);
     return all;
@@ -134,8 +107,7 @@ void tt_hmp_find(Monitor *mon, const char *arg, Error **errp)
                    "[-n N] CONDITION");
         return;
     }
-    if (parse(arg, &t.find, errp) && tt_hmp_carry_out(mon, &t, errp) &&
-        is_well(&t, errp)) {
+    if (parse(arg, &t.find, errp) && tt_hmp_carry_out(mon, &t, errp) && t.hits) {
         for (unsigned i = 0; i < t.hits->len; i++) {
             const TtFindHit *hit = &g_array_index(t.hits, TtFindHit, i);
 

@@ -18,7 +18,7 @@
 typedef struct TtJob {
     Job common;
     TtTask task;
-    char *name, *mark;
+    char *name, *mark, *condition;
     bool has_ended;
     uint64_t done;              /* of the progress, as told */
 } TtJob;
@@ -35,7 +35,7 @@ static void tell_progress(TtJob *j)
     if (!tt_task_moves(&j->task)) {
         return;
     }
-    tt_travel_progress(&done, &total);
+    tt_task_progress(&j->task, &done, &total);
     if (done > j->done) {
         job_progress_update(&j->common, done - j->done);
         j->done = done;
@@ -67,7 +67,7 @@ static int coroutine_fn run(Job *job, Error **errp)
     if (!j->done) {
         job_progress_update(job, 1);
     }
-    if (j->task.err && job_is_cancelled(job)) {
+    if (j->task.err && job_is_cancelled(job) && j->task.kind == TT_TASK_ADD) {
         warn_reportf_err(g_steal_pointer(&j->task.err), "tt: job '%s' was cancelled, "
                          "but its checkpoint could not be deleted: ", job->id);
     }
@@ -85,6 +85,7 @@ static void clear(Job *job)
     tt_task_clear(&j->task);
     g_free(j->name);
     g_free(j->mark);
+    g_free(j->condition);
 }
 
 #define DRIVER(type) \
@@ -96,6 +97,9 @@ static const JobDriver drivers[] = {
     DRIVER(JOB_TYPE_TT_CHECKPOINT_ADD),
     DRIVER(JOB_TYPE_TT_CHECKPOINT_DELETE),
     DRIVER(JOB_TYPE_TT_SAVE),
+    DRIVER(JOB_TYPE_TT_FIND),
+    DRIVER(JOB_TYPE_TT_UNDO),
+    DRIVER(JOB_TYPE_TT_REDO),
 };
 
 /* Only the first step. */
@@ -118,6 +122,7 @@ static bool run_as_job(TtTask *t, JobType type, Error **errp)
     j->task.job_id = j->common.id;
     j->task.name = j->name = g_strdup(t->name);
     j->task.g.mark = j->mark = g_strdup(t->g.mark);
+    j->task.find.condition = j->condition = g_strdup(t->find.condition);
     tt_wait(first_step, j);             /* says what can be refused */
     if (j->has_ended && j->task.err) {
         error_propagate(errp, g_steal_pointer(&j->task.err));

@@ -10,6 +10,7 @@
 #include "session/tt-checkpoint.h"
 #include "travel/tt-travel.h"
 #include "qapi/qapi-types-tt.h"
+#include "qapi/qapi-types-tt-checkpoint.h"
 
 typedef struct TtGoto {
     bool has_position, has_delta, has_where;

@@ -33,6 +33,7 @@
 #include "qapi/error.h"
 #include "qemu/coroutine.h"
 #include "qapi/qapi-commands-tt.h"
+#include "qapi/qapi-commands-tt-checkpoint.h"
 #include "qapi/qapi-commands-tt-record.h"
 #include "system/runstate.h"
 #include "system/cpus.h"
@@ -318,10 +319,13 @@ TtRun *qmp_tt_record_stop(Error **errp)
 
 /* ---- undo and redo ---- */
 
-static TtUndone *coroutine_fn move(int sign, bool has_count, uint32_t count, Error **errp)
+static TtUndone *coroutine_fn move(JobType type, bool has_count, uint32_t count,
+                                   const char *job_id, Error **errp)
 {
+    int64_t n = has_count ? count : 1;
     TtTask t = {
-        .kind = TT_TASK_UNDO, .n_inputs = sign * (int64_t)(has_count ? count : 1),
+        .kind = TT_TASK_UNDO, .n_inputs = type == JOB_TYPE_TT_UNDO ? -n : n,
+        .job_id = job_id,
     };
     TtUndone *u;
 
@@ -329,7 +333,7 @@ static TtUndone *coroutine_fn move(int sign, bool has_count, uint32_t count, Err
         error_setg(errp, "count is a number of inputs, at least 1");
         return NULL;
     }
-    if (!tt_task_run(&t, JOB_TYPE__MAX, errp)) {
+    if (!tt_task_run(&t, type, errp)) {
         return NULL;
     }
     u = g_new0(TtUndone, 1);
@@ -338,14 +342,16 @@ static TtUndone *coroutine_fn move(int sign, bool has_count, uint32_t count, Err
     return u;
 }
 
-TtUndone *coroutine_fn qmp_tt_undo(bool has_count, uint32_t count, Error **errp)
+TtUndone *coroutine_fn qmp_tt_undo(bool has_count, uint32_t count, const char *job_id,
+                                   Error **errp)
 {
-    return move(-1, has_count, count, errp);
+    return move(JOB_TYPE_TT_UNDO, has_count, count, job_id, errp);
 }
 
-TtUndone *coroutine_fn qmp_tt_redo(bool has_count, uint32_t count, Error **errp)
+TtUndone *coroutine_fn qmp_tt_redo(bool has_count, uint32_t count, const char *job_id,
+                                   Error **errp)
 {
-    return move(1, has_count, count, errp);
+    return move(JOB_TYPE_TT_REDO, has_count, count, job_id, errp);
 }
 
 /* ---- branch traces ---- */

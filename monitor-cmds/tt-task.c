@@ -12,12 +12,14 @@
 #include "monitor-cmds/tt-monitor.h"
 #include "monitor-cmds/tt-wait.h"
 #include "session/tt-session.h"
+#include "timeline/tt-timeline.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
 #include "qemu/main-loop.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "qapi/qapi-events-tt.h"
+#include "qapi/qapi-events-tt-checkpoint.h"
 #include "system/runstate.h"
 #include "system/cpus.h"
 
@@ -39,6 +41,14 @@ static void found(void *opaque, const TtFindHit *hit)
     g_array_append_val(t->hits, *hit);
 }
 
+static void search_moves(void *opaque, const TtFindWay *way)
+{
+    TtTask *t = opaque;
+
+    t->left_to_find = way->high - way->low;
+    t->to_find = MAX(t->to_find, t->left_to_find);
+}
+
 static void searched(void *opaque, int reason, Error *err)
 {
     TtTask *t = opaque;
@@ -49,7 +59,9 @@ static void searched(void *opaque, int reason, Error *err)
 
 static bool begin_search(TtTask *t)
 {
-    static const TtFindListener listener = { .found = found, .done = searched };
+    static const TtFindListener listener = {
+        .found = found, .moves = search_moves, .done = searched,
+    };
 
     t->hits = g_array_new(false, false, sizeof(TtFindHit));
     t->find.returns = true;
@@ -119,6 +131,46 @@ static bool step_movement(TtTask *t)
         tt_travel_interrupt();
     }
     return t->is_done;
+}
+
+TtFoundPlaceList *tt_task_places(const TtTask *t)
+{
+    TtFoundPlaceList *list = NULL, **tail = &list;
+
+    for (unsigned i = 0; t->hits && i < t->hits->len; i++) {
+        const TtFindHit *hit = &g_array_index(t->hits, TtFindHit, i);
+        TtFoundPlace *one = g_new0(TtFoundPlace, 1);
+
+        *one = (TtFoundPlace) {
+            .position = hit->pos, .pc = hit->pc, .cpu = hit->cpu, .value = hit->value,
+        };
+        QAPI_LIST_APPEND(tail, one);
+    }
+    return list;
+}
+
+bool tt_task_has_all(const TtTask *t)
+{
+    return t->hits && t->reason == TT_STOP_TARGET && t->hits->len < t->find.limit;
+}
+
+static bool step_find(TtTask *t)
+{
+    if (!step_movement(t)) {
+        return false;
+    }
+    if (!t->err && !t->cancelled && t->reason != TT_STOP_TARGET &&
+        t->reason != TT_STOP_INTERRUPTED) {
+        error_setg(&t->err, "the search ended at position %" PRIu64 ": %s", t->pos,
+                   tt_stop_name(t->reason));
+    }
+    if (t->job_id && !t->err) {
+        TtFoundPlaceList *places = tt_task_places(t);
+
+        qapi_event_send_tt_found(t->job_id, places, tt_task_has_all(t));
+        qapi_free_TtFoundPlaceList(places);
+    }
+    return true;
 }
 
 static bool step_checkpointer(TtTask *t)
@@ -239,8 +291,9 @@ bool tt_task_step(void *opaque)
     switch (t->kind) {
     case TT_TASK_GOTO:
     case TT_TASK_STRAIGHT:
-    case TT_TASK_FIND:
         return step_movement(t);
+    case TT_TASK_FIND:
+        return step_find(t);
     case TT_TASK_ADD:
         return step_add(t);
     case TT_TASK_DELETE:
@@ -259,6 +312,16 @@ bool tt_task_moves(const TtTask *t)
 {
     return t->has_begun && !t->is_done && !t->is_recording &&
         t->kind <= TT_TASK_ADD;
+}
+
+void tt_task_progress(const TtTask *t, uint64_t *done, uint64_t *total)
+{
+    if (t->kind == TT_TASK_FIND) {
+        *total = t->to_find;
+        *done = t->to_find - t->left_to_find;
+    } else {
+        tt_travel_progress(done, total);
+    }
 }
 
 void tt_task_clear(TtTask *t)

@@ -41,7 +41,7 @@ typedef struct TtTask {
     Error *err;                 /* nothing, because of that */
     uint64_t pos;               /* goto, straight, find: where it ended */
     int reason;
-    GArray *hits;               /* find: of TtFindHit */
+    GArray *hits;               /* find: of TtFindHit; NULL: it has not begun */
     TtCheckpoint *added;        /* add; NULL: cancelled */
     GString *notes;             /* add */
     char *dir;                  /* save */
@@ -49,6 +49,7 @@ typedef struct TtTask {
 
     /* private */
     bool has_begun, is_done, told_cancel, is_recording;
+    uint64_t to_find, left_to_find;     /* positions */
     TtCheckpointerTask checkpointer;
     TtUndoTask undo;
 } TtTask;
@@ -57,6 +58,11 @@ typedef struct TtTask {
 bool tt_task_step(void *opaque);
 /* Has begun a movement that has not ended. */
 bool tt_task_moves(const TtTask *t);
+/* How far that is, in positions. */
+void tt_task_progress(const TtTask *t, uint64_t *done, uint64_t *total);
+/* What a search has found; for QMP. */
+TtFoundPlaceList *tt_task_places(const TtTask *t);
+bool tt_task_has_all(const TtTask *t);
 /* What it holds, not itself. */
 void tt_task_clear(TtTask *t);
 /*

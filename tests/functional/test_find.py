@@ -10,11 +10,13 @@ import subprocess
 
 from guests import guest_args
 from test_gdb_lines import lines_run
+from test_waiting import job_ends
 from ttlib import (BUILD, check, digest, equal, goto, limit, one_sentence, qemu_binary, record,
                    run_tool, seed, stopped_replay, tool, tt, wait_until)
 
 SYMBOLS = f'{BUILD}/guests/lines64.debug'
 SPAN = 100000
+FEW = 50_000_000        # positions that are searched by single steps at most
 
 
 def find(run, condition, *args, rc=0):
@@ -214,6 +216,33 @@ def test_in_a_replay(work):
         equal(digest(vm), there, 'state afterwards')
         for wrong in ('', ' -n', ' -n 0 $rax', ' $rax +', ' -f 9999999999 $rax'):
             check(len(vm.qmp.hmp(f'tt find{wrong}').split()) > 4, f'tt find{wrong}')
+
+
+@limit(60)
+def test_is_a_job(work):
+    """As a job, an event has what the command itself would have found; what is wrong is
+    said at once; one that is cancelled ends, and has not found all."""
+    run = record(work, guest_args(work, 'dmacode', 'rounds=300'))
+    with stopped_replay(work, run) as vm:
+        there, end = digest(vm), vm.qmp.cmd('query-tt')['end']
+        whole = vm.qmp.cmd('tt-find', condition='*(u32 *)0x1000', changes=True)
+        nothing = vm.qmp.cmd('tt-find', condition='*(u32 *)0x1000', changes=True,
+                             job_id='f')
+        equal(nothing, {'places': [], 'complete': False}, 'answer of a job')
+        job = job_ends(vm, 'f')
+        equal((job['type'], job['current-progress']), ('tt-find', job['total-progress']),
+              'the job')
+        found = vm.qmp.event('TT_FOUND')
+        equal((found.pop('job-id'), found, digest(vm)), ('f', whole, there), 'the event')
+        for wrong in ('$rax +', 'nobody == 1'):
+            check(vm.qmp.error('tt-find', condition=wrong, job_id='x'), wrong)
+        equal(vm.qmp.cmd('query-jobs'), [], 'jobs')
+        vm.qmp.cmd('tt-find', condition='$rsp == 1 && $cpu', to=min(end, FEW),
+                   job_id='g')
+        vm.qmp.cmd('job-cancel', id='g')
+        job_ends(vm, 'g', '')
+        equal(vm.qmp.event('TT_FOUND'), {'job-id': 'g', 'places': [], 'complete': False},
+              'of one that was cancelled')
 
 
 @limit(60)

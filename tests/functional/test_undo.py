@@ -16,6 +16,7 @@ import time
 
 from guests import guest_args, linux_args, linux_disk
 from programs import MOUNT, program_disk
+from test_waiting import Hold, job_ends
 from ttlib import (REPO, check, digest_at, equal, limit, one_sentence, qemu_binary,
                    recorder, replay, run_tool, stopped_replay, tool, tt, wait_until)
 from undoer import PROMPT, Terminal, counts, move, state, undo_recorder
@@ -247,6 +248,42 @@ def test_bounded(work):
         term.line('echo "r"=$a,', f'r={INPUTS - int(found.group(1))},')
         vm.qmp.send('quit')
         vm.wait(0)
+
+
+@limit(100)
+def test_jobs(work):
+    """Undo and redo as jobs: refused at once, or they end and query-tt has the rest; one
+    that is cancelled while its checkpoint waits for the disk changes nothing."""
+    hold = Hold(work)
+    os.environ.update(LD_PRELOAD=hold.library, TT_HOLD=hold.path)
+    with undo_recorder(work) as vm:
+        del os.environ['LD_PRELOAD'], os.environ['TT_HOLD']
+        term = Terminal(vm.console)
+        term.wait(PROMPT)
+        check('nothing was typed' in vm.qmp.error('tt-undo', job_id='u'), 'at once')
+        equal(vm.qmp.cmd('query-jobs'), [], 'jobs')
+        term.line('a=1')
+        term.line('a=2')
+        before = vm.qmp.cmd('query-tt')
+        hold.on()
+        said = vm.qmp.cmd('tt-undo', job_id='c')
+        equal(said, {k: before[k] for k in said}, 'answer of a job')
+        vm.qmp.cmd('job-cancel', id='c')
+        hold.off()
+        job_ends(vm, 'c', '')
+        equal(vm.qmp.cmd('query-tt')['dir'], before['dir'], 'run after it was cancelled')
+        term.line('echo "r"=$a,', 'r=2,')
+        vm.qmp.cmd('tt-undo', count=2, job_id='u')
+        equal(job_ends(vm, 'u')['type'], 'tt-undo', 'job')
+        info = vm.qmp.cmd('query-tt')
+        equal((info['dir'] != before['dir'], info['redos']), (True, 2), 'after the undo')
+        vm.qmp.cmd('tt-redo', job_id='r')
+        equal(job_ends(vm, 'r')['type'], 'tt-redo', 'job')
+        equal(counts(vm)[1], 1, 'redos')
+        term.line('echo "r"=$a,', 'r=2,')
+        vm.qmp.send('quit')
+        vm.wait(0)
+        term.close()
 
 
 def unread(sock):
