@@ -103,12 +103,6 @@ void tt_vcpu_fetch_again(CPUState *cpu)
     }
 }
 
-void tt_vcpu_kick(CPUState *cpu)
-{
-    cpu_exit(cpu);
-    cpu_exit(tt_vcpu() ?: cpu);         /* it may run in the same thread */
-}
-
 bool tt_vcpu_is_ours(void)
 {
     return in_loop;
@@ -117,11 +111,6 @@ bool tt_vcpu_is_ours(void)
 void tt_vcpu_wake(void)
 {
     qemu_cpu_kick(tt_vcpu());
-}
-
-bool tt_vcpu_is_idle(CPUState *cpu)
-{
-    return !tt_replaying();         /* a replay knows no idle time */
 }
 
 /* ---- the thread ---- */
@@ -140,7 +129,7 @@ static bool is_one_idle(CPUState *cpu)
     if (tt_is_moving() && !cpu->stop) {
         return false;
     }
-    if (tt_past) {                      /* QEMU does not ask tt_vcpu_is_idle */
+    if (tt_past) {                      /* QEMU does not ask its functions of a replay */
         return !cpu->stop && cpu_work_list_empty(cpu) && cpu_is_stopped(cpu);
     }
     return cpu_thread_is_idle(cpu);

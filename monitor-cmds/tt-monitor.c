@@ -10,7 +10,6 @@
 #include "checkpoint/tt-checkpointer.h"
 #include "control/tt-mark.h"
 #include "monitor-cmds/tt-refuse.h"
-#include "monitor-cmds/tt-mux-keys.h"
 #include "monitor-cmds/tt-wait.h"
 #include "record/tt-flight.h"
 #include "replay/tt-replay-log.h"
@@ -84,7 +83,6 @@ void tt_monitor_init(void)
 
     tt_listen(&listener);
     tt_wait_init();
-    tt_mux_keys_init();
 }
 
 /* ---- movements ---- */

@@ -3,6 +3,9 @@
  * Undo and redo as keys: Ctrl-a u and Ctrl-a r, on a terminal that the guest shares with
  * a monitor (-nographic, -serial mon:stdio). What is typed after them goes to the guest
  * when they are done. Main thread, BQL held.
+ *
+ * QEMU's class of multiplexers gets another function that sets their read handlers: it
+ * puts ours before QEMU's own.
  */
 #include "qemu/osdep.h"
 #include "monitor-cmds/tt-task.h"
@@ -10,6 +13,7 @@
 #include "monitor-cmds/tt-mux-keys.h"
 #include "tt/hooks.h"
 #include "chardev/char.h"
+#include "chardev/chardev-internal.h"
 #include "qapi/error.h"
 #include "qemu/coroutine.h"
 
@@ -66,14 +70,10 @@ static void coroutine_fn work(void *opaque)
     object_unref(OBJECT(chr));
 }
 
+/* The key after the escape key. False: it is QEMU's. */
 static bool key(Chardev *chr, int ch)
 {
-    g_autofree char *escape = NULL;
-
-    if (!tt_undo_is_on) {
-        return false;
-    }
-    escape = term_escape_char > 0 && term_escape_char < 26 ?
+    g_autofree char *escape = term_escape_char > 0 && term_escape_char < 26 ?
         g_strdup_printf("C-%c", term_escape_char - 1 + 'a') : g_strdup("Escape-Char");
     if (ch == '?' || ch == 'h') {
         say(chr, "\r\n%s u    takes back your last input (tt undo)\r\n"
@@ -93,7 +93,40 @@ static bool key(Chardev *chr, int ch)
     return true;
 }
 
+/* ---- before QEMU's handler ---- */
+
+static void (*set_qemu_handlers)(Chardev *chr);
+static IOReadHandler *qemu_read;
+
+static void read_bytes(void *opaque, const uint8_t *buf, int size)
+{
+    MuxChardev *d = MUX_CHARDEV(opaque);
+
+    for (int i = 0; i < size; i++) {
+        if (d->term_got_escape && buf[i] != term_escape_char && key(opaque, buf[i])) {
+            d->term_got_escape = false;
+            d->cons[d->focus] = d->prod[d->focus];      /* typed before, and not read */
+        } else {
+            qemu_read(opaque, &buf[i], 1);
+        }
+    }
+}
+
+static void set_handlers(Chardev *chr)
+{
+    MuxChardev *d = MUX_CHARDEV(chr);
+
+    set_qemu_handlers(chr);
+    if (d->chr.chr_read != read_bytes) {
+        qemu_read = d->chr.chr_read;
+        d->chr.chr_read = read_bytes;
+    }
+}
+
 void tt_mux_keys_init(void)
 {
-    tt_mux_key = key;
+    ChardevClass *cc = CHARDEV_CLASS(object_class_by_name(TYPE_CHARDEV_MUX));
+
+    set_qemu_handlers = cc->chr_update_read_handler;
+    cc->chr_update_read_handler = set_handlers;
 }

@@ -3,7 +3,7 @@
 #ifndef TT_MUX_KEYS_H
 #define TT_MUX_KEYS_H
 
-/* Once, at the start; main thread. */
+/* Once, before there is a chardev: with -tt record,undo=console. Main thread. */
 void tt_mux_keys_init(void);
 
 #endif

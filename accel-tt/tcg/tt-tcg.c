@@ -32,6 +32,7 @@
 #include "exec/cputlb.h"
 #include "exec/cpu-common.h"
 #include "exec/translation-block.h"
+#include "system/accel-ops.h"
 #include "system/cpus.h"
 #include "system/tcg.h"
 #include "tcg/startup.h"
@@ -183,7 +184,7 @@ static void G_NORETURN leave(CPUState *cpu)
 
 /* ---- interrupts raised by devices ---- */
 
-void tt_handle_interrupt(CPUState *cpu, int mask)
+static void handle_interrupt(CPUState *cpu, int mask)
 {
     if (tt_replaying() && (!tt_past || tt_token_is_mine())) {
         /* No device acts in a replay: only what the vCPU does to itself. */
@@ -299,7 +300,7 @@ static void join_first(CPUState *cpu)
     cpu->created = true;
 }
 
-void tt_vcpu_start(CPUState *cpu)
+static void start(CPUState *cpu)
 {
     tt_vcpus_find();
     tcg_cpu_init_cflags(cpu, false);
@@ -310,4 +311,34 @@ void tt_vcpu_start(CPUState *cpu)
     cpu->thread = cpu->thread ?: g_new0(QemuThread, 1);
     qemu_thread_create(cpu->thread, "CPU 0/TT", vcpu_thread, cpu,
                        QEMU_THREAD_JOINABLE);
+}
+
+static void kick(CPUState *cpu)
+{
+    cpu_exit(cpu);
+    cpu_exit(tt_vcpu() ?: cpu);         /* it may run in the same thread */
+}
+
+static bool is_idle(CPUState *cpu)
+{
+    return !tt_replaying();             /* a replay knows no idle time */
+}
+
+static void (*init_qemu_ops)(AccelOpsClass *ops);
+
+static void init_ops(AccelOpsClass *ops)
+{
+    init_qemu_ops(ops);
+    ops->create_vcpu_thread = start;
+    ops->kick_vcpu_thread = kick;
+    ops->handle_interrupt = handle_interrupt;
+    ops->cpu_thread_is_idle = is_idle;
+}
+
+void tt_tcg_take_threads(void)
+{
+    AccelOpsClass *ops = ACCEL_OPS_CLASS(object_class_by_name(ACCEL_OPS_NAME("tcg")));
+
+    init_qemu_ops = ops->ops_init;
+    ops->ops_init = init_ops;
 }

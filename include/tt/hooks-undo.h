@@ -11,15 +11,9 @@
 
 extern bool tt_undo_is_on;
 
-struct Chardev;
 struct CharBackend;
 struct InputEvent;
 struct QemuConsole;
-
-/* The key after the escape key of a terminal that is shared with a monitor (chardev's
- * mux). False: it is QEMU's. NULL where no machine runs. */
-typedef bool TtMuxKey(struct Chardev *chr, int ch);
-extern TtMuxKey *tt_mux_key;
 
 typedef void TtDeliver(void *device, const uint8_t *buf, int size);
 

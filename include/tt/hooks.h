@@ -263,12 +263,8 @@ extern bool tt_insn_counted;
 /* No instruction has begun: what faults is a fetch, a delivery, or a debug trap. */
 extern bool tt_no_insn_begun;
 
-void tt_vcpu_start(struct CPUState *cpu);           /* replay: instead of rr_ */
 /* The vCPU thread, BQL held: its turns as long as the VM is recorded. */
 void tt_vcpu_loop(struct CPUState *cpu);
-void tt_vcpu_kick(struct CPUState *cpu);
-void tt_handle_interrupt(struct CPUState *cpu, int mask);
-bool tt_vcpu_is_idle(struct CPUState *cpu);
 void tt_count_update(struct CPUState *cpu);         /* instead of icount_ */
 void tt_count_exception(struct CPUState *cpu);      /* one was delivered */
 /* Between two blocks, before interrupts are looked at: the counter may have run

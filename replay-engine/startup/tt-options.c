@@ -13,6 +13,7 @@
 #include "flight/tt-crash.h"
 #include "hw-tt/memory/tt-guard.h"
 #include "log/tt-log.h"
+#include "monitor-cmds/tt-mux-keys.h"
 #include "record/tt-record-options.h"
 #include "replay/tt-stop.h"
 #include "session/tt-session.h"
@@ -373,6 +374,7 @@ static void parse_undo(QemuOpts *opts)
     }
     tt_record_options.undo = true;
     tt_undo_option(s * 1000);
+    tt_mux_keys_init();
 }
 
 static void parse_check_interval(QemuOpts *opts)

@@ -207,6 +207,9 @@ void tt_check_machine(MachineState *ms)
     } else if (tt_on() && qemu_tcg_mttcg_enabled()) {
         tt_refuse("-tt runs all vCPUs in one thread: leave out thread=multi");
     }
+    if (tt_replaying()) {
+        tt_tcg_take_threads();
+    }
     if (tt_on()) {
         tt_block_migration(&error_fatal);
         tt_gdb_start();

@@ -19,6 +19,7 @@
 #include "qapi/error.h"
 #include "chardev/char.h"
 #include "chardev/char-fe.h"
+#include "chardev/chardev-internal.h"
 #include "hw/qdev-core.h"
 #include "qapi/clone-visitor.h"
 #include "qapi/qapi-visit-ui.h"
@@ -376,6 +377,9 @@ static int accept_input(Object *obj, void *opaque)
 {
     Chardev *chr = CHARDEV(obj);
 
+    if (CHARDEV_IS_MUX(chr) && MUX_CHARDEV(chr)->focus < 0) {
+        return 0;                       /* nobody uses it */
+    }
     if (CHARDEV_GET_CLASS(chr)->chr_accept_input) {
         CHARDEV_GET_CLASS(chr)->chr_accept_input(chr);
     }

@@ -14,7 +14,7 @@ from ttlib import (Gdb, QmpError, check, digest, digest_at, equal, fail, goto,
                    stopped_replay, wait_until, web_server)
 
 ENDLESS = 'rounds=100000 percent=10'
-LONG = 300_000_000      # positions
+LONG = 20_000_000       # positions
 THREADS = {'one': [], 'single': ['-accel', 'tcg,thread=single']}
 
 
