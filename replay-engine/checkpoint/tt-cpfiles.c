@@ -8,8 +8,7 @@
  *
  * With a cap checkpoints are thinned before one is added: dense near the present, sparse
  * far away, and never those of the user or the first. When one has no room all the same,
- * the store is *over*: the poster of the job deletes it, since only the poster knows
- * where RAM comes from then.
+ * the store is *over*: who posted the job deletes it, and knows where RAM comes from then.
  */
 #include "qemu/osdep.h"
 #include "checkpoint/tt-cpfiles.h"
