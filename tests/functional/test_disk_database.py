@@ -16,4 +16,12 @@ def test_power_cuts(work):
 def test_going_live(work):
     """The same database goes on for real from three random full checkpoints, and is whole
     when these branches are killed."""
-    equal(pull_the_plug(work, seed(), 3, live=True), 3, 'databases')
+    equal(pull_the_plug(work, seed(), 3, 'live'), 3, 'databases')
+
+
+@limit(400)
+def test_going_back_and_live(work):
+    """A replay goes to each of three random full checkpoints (`tt goto`), the VM goes on
+    for real from there with the same vCPU, the database finds nothing wrong, and
+    is whole when these branches are killed."""
+    equal(pull_the_plug(work, seed(), 3, 'goto'), 3, 'databases')
