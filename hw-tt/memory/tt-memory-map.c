@@ -86,24 +86,28 @@ static void map_del(MemoryListener *l, MemoryRegionSection *s)
     container_of(l, MapWatch, listener)->touched = true;
 }
 
+/* TCG empties its TLBs at each commit, whatever has changed: of a device that is plugged
+ * in, say. So there is an event for each, and a replay does the same. */
 static void map_commit(MemoryListener *l)
 {
     MapWatch *w = container_of(l, MapWatch, listener);
-    GByteArray *t;
-    TtEvent ev = {
-        .kind = TT_EV_MAP, .addr = w->space,
-        .data = w->now->data, .len = w->now->len,
-    };
+    TtEvent ev = { .kind = TT_EV_MAP, .addr = w->space };
 
-    if (!tt_recording() || !tt_session.live || !w->touched ||
-        (w->now->len == w->last->len &&
-         !memcmp(w->now->data, w->last->data, w->now->len))) {
+    if (!tt_recording() || !tt_session.live) {
         return;
     }
+    if (w->touched && (w->now->len != w->last->len ||
+                       memcmp(w->now->data, w->last->data, w->now->len))) {
+        GByteArray *t = w->now;
+
+        w->now = w->last;
+        w->last = t;
+    } else if (w->space || tt_backend->counts_exits || tt_omit & TT_OMIT_MAP_COMMIT) {
+        return;
+    }
+    ev.data = w->last->data;
+    ev.len = w->last->len;
     tt_log_event(&ev);
-    t = w->now;
-    w->now = w->last;
-    w->last = t;
 }
 
 void tt_memory_map_watch(CPUState *cpu)

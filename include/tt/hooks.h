@@ -59,6 +59,7 @@ enum {
     TT_OMIT_NEAR_TLB = 1 << 19,
     TT_OMIT_SEARCH_SKIP = 1 << 20,  /* no hazard: searches look everywhere */
     TT_OMIT_NEAR = 1 << 21,         /* no hazard: no near checkpoints */
+    TT_OMIT_MAP_COMMIT = 1 << 22,
 };
 extern unsigned tt_omit;
 

@@ -59,6 +59,7 @@ static const struct {
     { "near-tlb", TT_OMIT_NEAR_TLB },
     { "search-skip", TT_OMIT_SEARCH_SKIP },
     { "near", TT_OMIT_NEAR },
+    { "map-commit", TT_OMIT_MAP_COMMIT },
 };
 
 static void parse_omit(const char *list)

@@ -121,6 +121,35 @@ def let_run(vm):
     wait_until(lambda: vm.qmp.cmd('query-tt')['events'] > events + 100, 'it works')
 
 
+def plugged_in(work, name, options=''):
+    """Devices that map nothing are plugged in; the ended replay, and the recorder."""
+    with recorder(work, guest_args(work, 'abits', 'rounds=1000000000'), name, options,
+                  qmp=1) as vm:
+        vm.wait_serial('start')
+        for i in range(8):
+            vm.qmp.cmd('device_add', driver='virtio-rng-pci', id=f'rng{i}')
+            let_run(vm)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    with replayer(work, vm.run, (), f'{name}-rep', ',at-end=exit') as rep:
+        rep.wait()
+    return rep, vm
+
+
+@limit(120)
+def test_map_commit(work):
+    """Remedy map-commit: TCG empties its TLBs when a device is plugged in, whether or not
+    the map that the guest sees is another then."""
+    rep, vm = plugged_in(work, 'with')
+    equal((rep.process.returncode, rep.serial), (0, vm.serial), rep.stderr)
+    for attempt in range(5):
+        rep, vm = plugged_in(work, f'without{attempt}', omitting(True, 'map-commit'))
+        if rep.process.returncode == 3:
+            check('tt: diverged at position ' in rep.stderr, rep.stderr)
+            return
+    fail('without map-commit it still replayed exactly')
+
+
 def looked_at(work, name, options=''):
     """A checkpoint in the midst of the run, at which the vCPU is logged, and a
     machine check; the ended replay, and the recorder."""

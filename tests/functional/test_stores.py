@@ -172,7 +172,7 @@ def test_plugged_in(work):
         for name, path in images.items():
             equal(read_bytes(path)[:len(wanted)] == wanted, True, f'{how}: image {name}')
             checked(os.path.join(vm.run, 'disks', f'{name}.tt'))
-            check(how == 'image' or f"into '{vm.run}/disks/{name}.tt'" in vm.stderr,
+            check(how == 'image' or f"to '{vm.run}/disks/{name}.tt'" in vm.stderr,
                   vm.stderr)
         out = os.path.join(work, 'out.raw')
         for at, value in ((['--at', str(first)], b'\5'), ([], b'\6')):
