@@ -45,7 +45,7 @@ bool tt_trace_begin(const char *path, uint64_t from, uint64_t to,
     TtDiag diag;
 
     if (!tt_backend->report_branches) {
-        error_setg(errp, "with -accel %s no branch trace can be written: trace a "
+        error_setg(errp, "a branch trace cannot be written with -accel %s: trace a "
                    "replay", tt_backend->name);
         return false;
     }

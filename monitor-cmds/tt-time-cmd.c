@@ -22,7 +22,7 @@ static bool find(uint64_t pos, TtTimeAt *at, Error **errp)
         return false;
     }
     if (pos < tt_replay_first() || pos > tt_replay_end()) {
-        error_setg(errp, "position %" PRIu64 " is outside of the run: it has %" PRIu64
+        error_setg(errp, "position %" PRIu64 " is outside the run, which has %" PRIu64
                    " to %" PRIu64, pos, tt_replay_first(), tt_replay_end());
         return false;
     }
@@ -79,7 +79,7 @@ void tt_hmp_time(Monitor *mon, const char *arg, Error **errp)
     TtTime *t;
 
     if (arg && *arg && qemu_strtou64(arg, NULL, 10, &pos)) {
-        error_setg(errp, "'%s' is no position: tt time [POSITION]", arg);
+        error_setg(errp, "'%s' is not a position: tt time [POSITION]", arg);
         return;
     }
     t = qmp_query_tt_time(arg && *arg, pos, errp);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Block driver `tt`: the image file, opened once more, for what the block layer would
- * need a request of its thread pool too many for.
+ * Block driver `tt`: the image file, opened once more, for reads and journal records that
+ * would cost more requests to the thread pool of the block layer.
  *
  * Reads: when the guest writes a part of a new cluster, the rest is filled from the disk
  * (tt-blkio.c). With the thread pool, that made three requests of one, so what is in the

@@ -203,7 +203,7 @@ static Step reach(CPUState *cpu, const TtEvent *ev)
     }
     if (ev->kind == TT_EV_LANDMARK_PAGES) {
         if (!tt_convert_more_pages(ev)) {
-            tt_replay_report("the pages of a recorded place are damaged");
+            tt_replay_report("the pages of a recorded landmark are damaged");
             return STAND;
         }
         tt_convert_pop();

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Finds the times around a position in the log, and interpolates: see tt-timeat.h. */
 #include "tt-timeat.h"
 
 #include <glib.h>

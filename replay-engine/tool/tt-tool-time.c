@@ -85,14 +85,14 @@ int tool_time(const ToolArgs *a)
     int result;
 
     if (!tool_parse_number(a->operand[1], &pos)) {
-        return tool_usage(a->command, "'%s' is no position", a->operand[1]);
+        return tool_usage(a->command, "'%s' is not a position", a->operand[1]);
     }
     r = tool_open_run(a->operand[0], &m);
     if (!r) {
         return TOOL_PROBLEM;
     }
     if (pos < tool_totals(r).first_pos || pos > tool_totals(r).end_pos) {
-        result = tool_complain("position %" PRIu64 " is outside of the run: it has %"
+        result = tool_complain("position %" PRIu64 " is outside the run, which has %"
                                PRIu64 " to %" PRIu64, pos, tool_totals(r).first_pos,
                                tool_totals(r).end_pos);
     } else {
