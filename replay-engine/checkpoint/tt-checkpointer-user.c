@@ -32,6 +32,7 @@
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
+#include "qemu/timer.h"
 #include "system/cpus.h"
 #include "system/runstate.h"
 
@@ -213,12 +214,20 @@ static void go_on(void)
     }
 }
 
+static void stood_since(int64_t began, bool is_taken)
+{
+    if (is_taken) {
+        tt_cptake_stood(qemu_clock_get_ns(QEMU_CLOCK_REALTIME) - began);
+    }
+}
+
 /* Nobody else posts a job from before the VM is stopped, which takes a while, until
  * the user's is posted: nor do the events that this logs urge one. A sync point that
  * was just being made may have been faster: then it is the turn of that. */
 static bool add_now(TtCheckpointerTask *t)
 {
     bool was_live = runstate_is_live(runstate_get()), ok;
+    int64_t began = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
 
     tt_checkpointer_reserve(true);
     stop_briefly();
@@ -227,6 +236,7 @@ static bool add_now(TtCheckpointerTask *t)
     tt_checkpointer_reserve(false);
     if (was_live) {
         go_on();
+        stood_since(began, ok);
     }
     return ok;
 }
@@ -234,6 +244,7 @@ static bool add_now(TtCheckpointerTask *t)
 bool tt_checkpointer_take_full(Error **errp)
 {
     g_autoptr(GString) said = g_string_new(NULL);
+    int64_t began = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
     TtFullWriter *w;
     bool ok;
 
@@ -244,6 +255,7 @@ bool tt_checkpointer_take_full(Error **errp)
     end_full(w, ok);
     tt_checkpointer_reserve(false);
     go_on();
+    stood_since(began, ok);
     return ok;
 }
 

@@ -139,6 +139,13 @@ static void note_pause(int64_t ns, size_t pages)
     }
 }
 
+void tt_cptake_stood(int64_t ns)
+{
+    if (kp.stats.taken > 1) {
+        note_pause(ns, qatomic_read(&kp.stats.pause_pages_last));
+    }
+}
+
 TtStatus tt_cptake(CPUState *cpu, uint32_t flags, TtBytes full, uint32_t *job)
 {
     int64_t began = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);

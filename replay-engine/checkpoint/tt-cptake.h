@@ -20,6 +20,9 @@ void tt_cptake_begin(void);             /* there is none yet */
  * When it fails none was taken.
  */
 TtStatus tt_cptake(CPUState *cpu, uint32_t flags, TtBytes full, uint32_t *job);
+/* For the one that was taken just now the VM stood this long in all: it was stopped, and
+ * devices and disks were saved. */
+void tt_cptake_stood(int64_t ns);
 /*
  * Is there room for what is dirty now? If not, it is being made, by job *@job; or
  * there cannot be any: then *@job is 0. Also in cpu_exec.

@@ -4,6 +4,7 @@
 
   tests/bench/bench-disk.py [-n ROUNDS] [--seconds S] [--interval S] [--jobs J[,J...]]
   tests/bench/bench-disk.py --curve [-n ROUNDS] [--versions N]
+  tests/bench/bench-disk.py --guest-curve [-n ROUNDS] [--versions N] [--seconds S]
   tests/bench/bench-disk.py --clusters [-n ROUNDS]
   tests/bench/bench-disk.py --cold [-n ROUNDS]
 
@@ -23,6 +24,11 @@ costs a fault of the host's for each page, ten times as much as the copy.
 4 KiB, after 0, 1, 10, 100... versions, of each of which a random 4 MiB was written, and
 the same of a qcow2 image without any. Prints MiB/s, the median of the rounds.
 
+--guest-curve: fio in the Linux guest, under -tt record,disk=private, after 0, 1, 10, 100...
+full checkpoints, all kept; before each one the guest writes 64 KiB somewhere. Prints KiB/s
+of each job, the median of the rounds, and that divided by what it was without checkpoints;
+how long a checkpoint took from the command to its answer, and what RUN/disks takes.
+
 --clusters: the same disk with clusters of several sizes, directly after a version was
 made: random writes of 4 KiB, each of which has to copy a cluster, random reads, then
 sequential writes of 64 KiB after another version. --cold: reads of what is not in the
@@ -41,7 +47,10 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, f'{TOP}/tests/functional')
 from guests import own_args                                 # noqa: E402
+from many_branches import used                              # noqa: E402
 from programs import MOUNT, program_disk                    # noqa: E402
+from test_branch import Console, console                    # noqa: E402
+from ttlib import recorder                                  # noqa: E402
 
 FIO = '--ioengine={} --iodepth={} --rw={} --bs={}'
 JOBS = {
@@ -57,8 +66,16 @@ JOBS = {
     'read-random-async': FIO.format('libaio', 16, 'randread', '4k'),
     'dd': '',
 }
+STOPS = [0, 1, 10, 100, 300, 1000]      # versions
 MODES = {'qcow2': 'disk=image', 'tt': 'disk=private,full=on',
          'tt-unpinned': 'disk=private'}
+
+
+def fio(job, seconds, size='400M'):
+    """A line of shell that says how fast the job was."""
+    return (f'echo "TT-RATE {job} $(t fio --name=j --filename=/dev/vda --direct=1 '
+            f'--size={size} --time_based --runtime={seconds} --randseed=7 --minimal '
+            f'{JOBS[job]} | cut -d ";" -f {7 if "read" in job else 48})"')
 
 
 def script(jobs, seconds):
@@ -70,10 +87,7 @@ def script(jobs, seconds):
                          'b=$(cut -d " " -f 1 /proc/uptime | tr -d .); '
                          'echo "TT-RATE dd $((192 * 1024 * 100 / (b - a)))"')
             continue
-        field = 7 if 'read' in job else 48
-        lines.append(f'echo "TT-RATE {job} $(t fio --name=j --filename=/dev/vda --direct=1 '
-                     f'--size=400M --time_based --runtime={seconds} --randseed=7 --minimal '
-                     f'{JOBS[job]} | cut -d ";" -f {field})"')
+        lines.append(fio(job, seconds))
     return '\n'.join([*lines, 'echo "TT-DONE own"', '']).encode()
 
 
@@ -111,13 +125,19 @@ def watch(qemu, serial, timeout):
     return [f for f in found if f[0][0] == 'TT-RATE' and len(f[0]) == 3]
 
 
-def one(work, mode, args, tools):
-    """What the jobs did: {job: (KiB/s, CPU ms a MiB, MiB written to files a MiB)}."""
+def guest_image(work):
+    """512 MiB, of which 400 were written."""
     image = f'{work}/image.qcow2'
     subprocess.run([f'{TOP}/build/qemu-img', 'create', '-q', '-f', 'qcow2', image, '512M'],
                    check=True)
     subprocess.run([f'{TOP}/build/qemu-img', 'bench', '-q', '-f', 'qcow2', '-w', '-c', '400',
                     '-s', '1M', image], check=True, stdout=subprocess.DEVNULL)
+    return image
+
+
+def one(work, mode, args, tools):
+    """What the jobs did: {job: (KiB/s, CPU ms a MiB, MiB written to files a MiB)}."""
+    image = guest_image(work)
     jobs = args.jobs.split(',')
     own = own_args(work, {'own/run': script(jobs, args.seconds)}, memory='384')
     command = [args.qemu, *own, '-serial', f'file:{work}/serial',
@@ -159,7 +179,8 @@ def in_guest(args, work):
     for number in range(args.rounds):
         found = {}
         for mode in ('qcow2', args.mode)[::-1 if number % 2 else 1]:
-            fill_page_cache(f'{work}/full')
+            if not args.no_fill:
+                fill_page_cache(f'{work}/full')
             with tempfile.TemporaryDirectory(dir=work) as place:
                 found[mode] = one(place, mode, args, tools)
         for job in args.jobs.split(','):
@@ -180,6 +201,78 @@ def least(rounds, which):
     """CPU ms a MiB in the round with the least of them: others were disturbed more."""
     return min(r[which][1] for r in rounds)
 
+
+# ---- as the number of full checkpoints grows ----
+
+CURVE_JOBS = 'write-random,write-random-sync,write-seq,read-random'
+
+
+def curve_script(jobs, seconds):
+    """Does what the host types: all jobs, or a write somewhere."""
+    lines = ['#!/bin/busybox sh', MOUNT, 'echo TT-READY', 'while read -r what where; do',
+             'if [ "$what" = jobs ]; then', *(fio(job, seconds, '256M') for job in jobs),
+             'else dd if=/dev/urandom of=/dev/vda bs=64k count=1 seek=$where conv=notrunc '
+             'oflag=direct 2> /dev/null; fi; echo TT-READY; done', '']
+    return '\n'.join(lines).encode()
+
+
+def add_points(vm, con, count, rng):
+    """So many full checkpoints, a write before each; seconds of the median one."""
+    seconds = []
+    for _ in range(count):
+        con.type(f'write {rng.randrange(4096)}')
+        con.wait('TT-READY')
+        began = time.monotonic()
+        vm.qmp.cmd('tt-checkpoint-add', timeout=60, full=True)
+        seconds.append(time.monotonic() - began)
+    return statistics.median(seconds) if seconds else 0
+
+
+def stage(con, args, made, first):
+    """The jobs' rates now. @first: what they were at first, filled in if empty."""
+    rates = {}
+    for _ in range(args.rounds):
+        con.type('jobs')
+        said = con.wait('TT-READY', 60 + len(args.jobs.split(',')) * (args.seconds + 20))
+        for job, rate in re.findall(rb'TT-RATE (\S+) (\d+)', said):
+            rates.setdefault(job.decode(), []).append(int(rate))
+    for job, found in rates.items():
+        median = statistics.median(found)
+        base = first.setdefault(job, median)
+        print(f'{made:5} full checkpoints: {job:18} {median:8.0f} KiB/s ({min(found)} to '
+              f'{max(found)}), {median / max(base, 1):.3f} of the first', flush=True)
+
+
+def guest_curve(args, work):
+    tools = program_disk(f'{work}/tools.img', 'fio')
+    image, rng, first = guest_image(work), random.Random(1), {}
+    if not args.no_fill:
+        fill_page_cache(f'{work}/full')
+    own = own_args(work, {'own/run': curve_script(args.jobs.split(','), args.seconds)},
+                   memory='384')
+    vm = recorder(work, [*own, '-drive', f'file={image},format=qcow2,if=virtio,'
+                         'cache=writeback', '-drive',
+                         f'file={tools},format=raw,if=virtio,readonly=on'],
+                  options=',disk=private,checkpoint-interval=3600', qmp=1, serial=False,
+                  timeout=3600)
+    path = console(vm)
+    with vm:
+        con, made = Console(path), 0
+        con.wait('TT-READY')
+        for stop in [s for s in STOPS if s <= args.versions]:
+            took = add_points(vm, con, stop - made, rng)
+            made = stop
+            if made:
+                print(f'{made:5} full checkpoints: the median of the last took '
+                      f'{took * 1000:.1f} ms')
+            stage(con, args, made, first)
+            print(f'{made:5} full checkpoints: RUN/disks takes '
+                  f'{used(vm.run + "/disks") >> 20} MiB')
+        vm.qmp.send('quit')
+        vm.wait(0)
+
+
+# ---- without a guest ----
 
 def bench(image, fmt, how, count):
     """MiB/s of 4 KiB requests that jump about in 1 GiB."""
@@ -210,7 +303,7 @@ def curve(args, work):
                        check=True)
         subprocess.run([f'{TOP}/build/qemu-img', 'bench', '-q', '-f', fmt, '-w', '-c', '1024',
                         '-s', '1M', image], check=True, stdout=subprocess.DEVNULL)
-        made, stops = 0, [0, 1, 10, 100, 300, 1000] if fmt == 'tt' else [0]
+        made, stops = 0, STOPS if fmt == 'tt' else [0]
         for stop in [s for s in stops if s <= args.versions]:
             while made < stop:
                 made += 1
@@ -290,20 +383,24 @@ def cold(args, work):
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument('-n', '--rounds', type=int, default=3)
-    p.add_argument('--seconds', type=int, default=12)
+    p.add_argument('--seconds', type=int, help='of each job (12, or 4 for --guest-curve)')
     p.add_argument('--interval', type=int, default=10)
-    p.add_argument('--jobs', default=','.join(JOBS))
+    p.add_argument('--jobs')
     p.add_argument('--mode', default='tt', choices=list(MODES)[1:],
                    help='tt-unpinned: checkpoints pin nothing')
+    p.add_argument('--no-fill', action='store_true', help='leave the page cache as it is')
     p.add_argument('--curve', action='store_true')
+    p.add_argument('--guest-curve', action='store_true')
     p.add_argument('--clusters', action='store_true')
     p.add_argument('--cold', action='store_true')
     p.add_argument('--versions', type=int, default=1000)
     p.add_argument('--qemu', default=f'{TOP}/build/qemu-system-x86_64')
     args = p.parse_args()
+    args.seconds = args.seconds or (4 if args.guest_curve else 12)
+    args.jobs = args.jobs or (CURVE_JOBS if args.guest_curve else ','.join(JOBS))
     with tempfile.TemporaryDirectory(prefix='tt-bench-disk-') as work:
-        (curve if args.curve else clusters if args.clusters else cold if args.cold else
-         in_guest)(args, work)
+        (curve if args.curve else guest_curve if args.guest_curve else
+         clusters if args.clusters else cold if args.cold else in_guest)(args, work)
 
 
 if __name__ == '__main__':
