@@ -337,7 +337,7 @@ static void init_ops(AccelOpsClass *ops)
 
 void tt_tcg_take_threads(void)
 {
-    AccelOpsClass *ops = ACCEL_OPS_CLASS(object_class_by_name(ACCEL_OPS_NAME("tcg")));
+    AccelOpsClass *ops = ACCEL_OPS_CLASS(module_object_class_by_name(ACCEL_OPS_NAME("tcg")));
 
     init_qemu_ops = ops->ops_init;
     ops->ops_init = init_ops;
