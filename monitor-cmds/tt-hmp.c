@@ -267,6 +267,7 @@ static const struct {
     { "trace", tt_hmp_trace },
     { "undo", tt_hmp_undo },
     { "redo", tt_hmp_redo },
+    { "incident", tt_hmp_incident },
 };
 
 void hmp_tt(Monitor *mon, const QDict *qdict)
@@ -287,7 +288,8 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
         }
     }
     error_setg(&err, "there is no command 'tt %s': use goto, mark, digest, verify, "
-               "find, checkpoint, interrupt, save, record, trace, undo or redo", verb);
+               "find, checkpoint, interrupt, save, record, trace, undo, redo or "
+               "incident", verb);
     hmp_handle_error(mon, err);
 }
 

@@ -16,6 +16,7 @@ static void member_free(gpointer opaque)
     g_array_unref(m->sent);
     g_array_unref(m->got);
     g_array_unref(m->points);
+    g_array_unref(m->incidents);
     g_hash_table_unref(m->kept);
     g_free(m);
 }
@@ -38,6 +39,7 @@ static void add_member(Group *g, const char *name, const char *run)
     m->sent = g_array_new(false, false, sizeof(GroupSent));
     m->got = g_array_new(false, false, sizeof(GroupGot));
     m->points = g_array_new(false, false, sizeof(GroupPoint));
+    m->incidents = g_array_new(false, false, sizeof(GroupIncident));
     m->kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_ptr_array_add(g->members, m);
 }
@@ -47,6 +49,47 @@ static void add_member(Group *g, const char *name, const char *run)
 static gint by_name(gconstpointer a, gconstpointer b)
 {
     return strcmp((*(GroupMember **)a)->name, (*(GroupMember **)b)->name);
+}
+
+static bool has_same_id(const GroupMember *a, const GroupMember *b)
+{
+    const GroupMember *const two[] = { a, b };
+    uint8_t id[2][16] = { { 0 } };
+
+    for (unsigned i = 0; i < 2; i++) {
+        g_autofree char *path = g_build_filename(two[i]->run, "manifest", NULL);
+        TtManifest m;
+
+        if (tt_manifest_load(path, &m, NULL)) {
+            return false;               /* which is said when it is opened */
+        }
+        memcpy(id[i], m.uuid, 16);
+        tt_manifest_cleanup(&m);
+    }
+    return !memcmp(id[0], id[1], 16);
+}
+
+/* A window that a flight recorder saved beside its run, as RUN-NAME? */
+static bool is_window(const Group *g, unsigned i)
+{
+    for (unsigned k = 0; k < g->members->len; k++) {
+        g_autofree char *head = g_strconcat(group_at(g, k)->run, "-", NULL);
+
+        if (g_str_has_prefix(group_at(g, i)->run, head) &&
+            has_same_id(group_at(g, i), group_at(g, k))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void leave_out_windows(Group *g)
+{
+    for (unsigned i = g->members->len; i-- > 0; ) {
+        if (is_window(g, i)) {
+            g_ptr_array_remove_index(g->members, i);
+        }
+    }
 }
 
 /* Each directory in @path with a manifest is a run, and its name without ".run" that of
@@ -75,6 +118,7 @@ static bool find_runs(Group *g, const char *path)
         }
     }
     g_dir_close(dir);
+    leave_out_windows(g);
     g->name = g_path_get_basename(path);
     return true;
 }
@@ -162,6 +206,17 @@ static void add_point(GroupMember *m, const TtEvent *ev, const TtFrame *f)
     g_hash_table_replace(m->kept, key, GUINT_TO_POINTER(m->points->len));
 }
 
+static TtStatus add_incident(GroupMember *m, const TtEvent *ev, TtDiag *diag)
+{
+    GroupIncident i = { .pos = ev->pos };
+    TtStatus st = tt_incident_note_get(&i.what, ev->val, ev->data, ev->len, diag);
+
+    if (!st) {
+        g_array_append_val(m->incidents, i);
+    }
+    return st;
+}
+
 static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *diag)
 {
     TtFrame f;
@@ -201,10 +256,11 @@ static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *d
 static TtStatus index_frame(Group *g, unsigned i, const TtEvent *ev, TtDiag *diag)
 {
     GroupMember *m = group_at(g, i);
-    TtStatus st = add_frame(g, m, ev, diag);
+    TtStatus st = ev->addr == TT_FRAME_INCIDENT ? add_incident(m, ev, diag) :
+        add_frame(g, m, ev, diag);
     const GroupGot *got;
 
-    if (st || ev->addr == TT_FRAME_EPOCH || ev->addr == TT_FRAME_KEPT) {
+    if (st || ev->addr == TT_FRAME_INCIDENT || ev->addr == TT_FRAME_EPOCH || ev->addr == TT_FRAME_KEPT) {
         return st;
     }
     if (ev->addr == TT_FRAME_SENT) {
@@ -410,5 +466,6 @@ GPtrArray *group_findings(const Group *g)
         check_ties(m, list);
     }
     group_check_points(g, list);
+    group_check_incidents(g, list);
     return list;
 }
