@@ -45,6 +45,8 @@ typedef struct GroupMember {
     uint8_t uuid[16];
     bool is_kvm;                /* positions in frames are those before conversion */
     bool is_whole;              /* the log has its end */
+    bool is_saved;              /* a window: its log ends where it was saved, and the others
+                                 * may go on */
     uint64_t first, end;        /* positions */
     uint64_t outside;           /* frames that came from runs that are not here */
     GArray *sent, *got;         /* of GroupSent, GroupGot, in the order of the log */

@@ -277,8 +277,18 @@ static TtStatus index_frame(Group *g, unsigned i, const TtEvent *ev, TtDiag *dia
     return tt_causal_delivered(g->causal, i, ev->pos, got->from, got->seq, diag);
 }
 
+/* tt-save.c notes where a window ends; the recording itself goes on after that. */
+static bool is_end_of_window(const GroupMember *m, const TtEvent *ev)
+{
+    static const char words[] = "a window ends here";
+
+    return ev->kind == TT_EV_NOTE && ev->pos == m->end && ev->len >= strlen(words) &&
+        !memcmp(ev->data, words, strlen(words));
+}
+
 static TtStatus read_log(Group *g, unsigned i, TtLogReader *r, TtDiag *diag)
 {
+    GroupMember *m = group_at(g, i);
     TtStatus st = TT_OK;
 
     for (uint64_t s = tt_log_reader_first(r); !st && s < tt_log_reader_end(r); s++) {
@@ -286,6 +296,7 @@ static TtStatus read_log(Group *g, unsigned i, TtLogReader *r, TtDiag *diag)
 
         st = tt_log_reader_load(r, s, &seg, diag);
         for (uint32_t k = 0; !st && k < seg->n_events; k++) {
+            m->is_saved |= is_end_of_window(m, &seg->events[k]);
             if (seg->events[k].kind == TT_EV_FRAME) {
                 st = index_frame(g, i, &seg->events[k], diag);
             }
@@ -415,6 +426,9 @@ static void check_got(const Group *g, const GroupMember *m, const GroupGot *got,
     first = g_array_index(from->sent, GroupSent, 0).seq;
     if (got->seq < first) {
         return;                             /* sent before its recording began */
+    }
+    if (got->seq - first >= from->sent->len && from->is_saved) {
+        return;                             /* sent after its window was saved */
     }
     if (got->seq - first >= from->sent->len) {
         find(list, "%s received frame %" PRIu64 " of %s at position %" PRIu64 ", which "
