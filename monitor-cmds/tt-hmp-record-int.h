@@ -14,5 +14,6 @@ void tt_hmp_record(Monitor *mon, const char *arg, Error **errp);
 void tt_hmp_trace(Monitor *mon, const char *arg, Error **errp);
 void tt_hmp_undo(Monitor *mon, const char *arg, Error **errp);
 void tt_hmp_redo(Monitor *mon, const char *arg, Error **errp);
+void tt_hmp_incident(Monitor *mon, const char *arg, Error **errp);
 
 #endif

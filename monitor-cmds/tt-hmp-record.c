@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * HMP commands of a recording: tt record, tt save, tt trace, tt undo, tt redo.
+ * HMP commands of a recording: tt record, tt save, tt trace, tt undo, tt redo, tt
+ * incident.
  */
 #include "qemu/osdep.h"
 #include "control/tt-values.h"
@@ -237,4 +238,16 @@ void tt_hmp_undo(Monitor *mon, const char *arg, Error **errp)
 void tt_hmp_redo(Monitor *mon, const char *arg, Error **errp)
 {
     move(mon, "redo", arg, 1, errp);
+}
+
+/* ---- incidents ---- */
+
+void tt_hmp_incident(Monitor *mon, const char *arg, Error **errp)
+{
+    TtMarked *m = qmp_tt_incident(arg && *arg ? arg : NULL, errp);
+
+    if (m) {
+        monitor_printf(mon, "@%s is position %" PRIu64 "\n", m->mark, m->position);
+        qapi_free_TtMarked(m);
+    }
 }

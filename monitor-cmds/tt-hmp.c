@@ -268,6 +268,7 @@ static const struct {
     { "trace", tt_hmp_trace },
     { "undo", tt_hmp_undo },
     { "redo", tt_hmp_redo },
+    { "incident", tt_hmp_incident },
 };
 
 void hmp_tt(Monitor *mon, const QDict *qdict)
@@ -288,7 +289,8 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
         }
     }
     error_setg(&err, "there is no command 'tt %s': use goto, mark, digest, verify, "
-               "find, time, checkpoint, interrupt, save, record, trace, undo or redo", verb);
+               "find, time, checkpoint, interrupt, save, record, trace, undo, redo or "
+               "incident", verb);
     hmp_handle_error(mon, err);
 }
 

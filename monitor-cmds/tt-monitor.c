@@ -68,6 +68,11 @@ static void crashed(uint64_t pos, const char *mark, const char *what)
     qapi_event_send_tt_guest_panic(pos, mark, what);
 }
 
+static void incident(uint64_t pos, const char *mark, const char *what)
+{
+    qapi_event_send_tt_incident(pos, mark, what);
+}
+
 static void progress(uint64_t done, uint64_t total)
 {
     qapi_event_send_tt_progress(done, total);
@@ -78,6 +83,7 @@ void tt_monitor_init(void)
     static const TtEventListener listener = {
         .stopped = stopped, .diverged = diverged, .progress = progress,
         .saved = saved, .crashed = crashed,
+        .incident = incident,
         .refuse_input = tt_monitor_refuse_input,
     };
 

@@ -12,6 +12,7 @@
 #include "control/tt-mark.h"
 #include "control/tt-values.h"
 #include "flight/tt-crash.h"
+#include "flight/tt-incident.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "log/tt-log.h"
 #include "monitor-cmds/tt-monitor.h"
@@ -250,6 +251,21 @@ TtRecording *coroutine_fn qmp_tt_save(const char *name, const char *job_id,
     }
     tt_task_clear(&t);
     return r;
+}
+
+TtMarked *qmp_tt_incident(const char *what, Error **errp)
+{
+    g_autofree char *mark = NULL;
+    TtMarked *m;
+    uint64_t pos;
+
+    if (!tt_incident_report(what, &mark, &pos, errp)) {
+        return NULL;
+    }
+    m = g_new0(TtMarked, 1);
+    m->mark = g_steal_pointer(&mark);
+    m->position = pos;
+    return m;
 }
 
 /* ---- recording on demand ---- */

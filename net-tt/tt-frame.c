@@ -10,7 +10,7 @@
 #include <inttypes.h>
 
 #define HELLO_MAGIC     "TTVMNET\n"
-#define HELLO_VERSION   1
+#define HELLO_VERSION   2       /* 1 had no incidents */
 #define MESSAGE_MAGIC   0x464d5454u     /* "TTMF" */
 
 enum { HELLO_AUTHENTICATED = 1, HELLO_HUB = 2, HELLO_KNOWN = 3 };
@@ -103,6 +103,13 @@ static TtStatus check_epoch(const TtFrame *f, TtDiag *diag)
                 "the last possible", f->epoch, TT_EPOCH_MAX);
 }
 
+static TtStatus check_incident(const TtFrame *f, TtDiag *diag)
+{
+    return f->len && f->len <= TT_INCIDENT_TEXT_MAX && f->is_recorded &&
+        f->pos <= INT64_MAX ? TT_OK :
+        tt_fail(diag, TT_ERR_FORMAT, "a message about an incident is damaged");
+}
+
 static TtStatus check_frame(const TtFrame *f, TtDiag *diag)
 {
     if (f->len > TT_FRAME_BYTES_MAX) {
@@ -143,11 +150,88 @@ TtStatus tt_message_get(TtMessage *m, const uint8_t in[TT_MESSAGE_HEAD_BYTES],
     if (m->kind == TT_MESSAGE_EPOCH && !f->len) {
         return check_epoch(f, diag);
     }
+    if (m->kind == TT_MESSAGE_INCIDENT) {
+        f->is_incident = true;
+        return check_incident(f, diag);
+    }
     if (m->kind != TT_MESSAGE_READY || f->len) {
         return tt_fail(diag, TT_ERR_FORMAT, "there is no message of kind %u with "
                        "%" PRIu32 " bytes", m->kind, f->len);
     }
     return TT_OK;
+}
+
+/* ---- incidents ---- */
+
+static uint32_t text_put(uint8_t *out, const TtIncident *i)
+{
+    size_t n = strnlen(i->mark, TT_INCIDENT_MARK_MAX);
+    size_t k = strnlen(i->what, TT_INCIDENT_WHAT_MAX);
+
+    out[0] = n;
+    memcpy(out + 1, i->mark, n);
+    memcpy(out + 1 + n, i->what, k);
+    return 1 + n + k;
+}
+
+/* A mark's name, and words that drive no terminal. */
+static TtStatus text_get(TtIncident *i, const uint8_t *text, uint32_t len, TtDiag *diag)
+{
+    uint32_t n = len ? text[0] : 0;
+    bool is_fit = n && n <= TT_INCIDENT_MARK_MAX && len >= 1 + n &&
+        len - 1 - n <= TT_INCIDENT_WHAT_MAX && !memchr(text, 0, len);
+
+    if (is_fit) {
+        memset(i->mark, 0, sizeof(i->mark));
+        memset(i->what, 0, sizeof(i->what));
+        memcpy(i->mark, text + 1, n);
+        memcpy(i->what, text + 1 + n, len - 1 - n);
+        for (uint32_t k = 0; k < n; k++) {
+            is_fit &= g_ascii_isalnum(i->mark[k]) || strchr("._-", i->mark[k]);
+        }
+        tt_replace_controls(i->what, '?');
+    }
+    return is_fit ? TT_OK :
+        tt_fail(diag, TT_ERR_FORMAT, "a message about an incident is damaged");
+}
+
+TtFrame tt_incident_put(const TtIncident *i, uint8_t text[TT_INCIDENT_TEXT_MAX])
+{
+    TtFrame f = {
+        .is_recorded = true, .pos = i->pos, .seq = i->number, .data = text,
+        .len = text_put(text, i), .is_incident = true,
+    };
+
+    memcpy(f.run, i->run, TT_RUN_BYTES);
+    f.hash = tt_frame_hash(f.data, f.len);
+    return f;
+}
+
+TtStatus tt_incident_get(TtIncident *i, const TtFrame *f, TtDiag *diag)
+{
+    memcpy(i->run, f->run, TT_RUN_BYTES);
+    i->pos = f->pos;
+    i->number = f->seq;
+    return text_get(i, f->data, f->len, diag);
+}
+
+uint32_t tt_incident_note_put(uint8_t out[TT_INCIDENT_NOTE_MAX], const TtIncident *i)
+{
+    memcpy(out, i->run, TT_RUN_BYTES);
+    tt_put_le64(out + TT_RUN_BYTES, i->pos);
+    return TT_RUN_BYTES + 8 + text_put(out + TT_RUN_BYTES + 8, i);
+}
+
+TtStatus tt_incident_note_get(TtIncident *i, uint64_t number, const uint8_t *data,
+                              uint32_t len, TtDiag *diag)
+{
+    if (len < TT_RUN_BYTES + 8) {
+        return tt_fail(diag, TT_ERR_FORMAT, "a note of an incident is damaged");
+    }
+    memcpy(i->run, data, TT_RUN_BYTES);
+    i->pos = tt_get_le64(data + TT_RUN_BYTES);
+    i->number = number;
+    return text_get(i, data + TT_RUN_BYTES + 8, len - TT_RUN_BYTES - 8, diag);
 }
 
 /* ---- authentication ---- */

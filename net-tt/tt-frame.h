@@ -37,6 +37,7 @@ typedef struct TtFrame {
     uint64_t hash;              /* XXH3-64 of the bytes */
     const uint8_t *data;
     uint32_t len;
+    bool is_incident;           /* no frame: the text of a TtIncident; see below */
 } TtFrame;
 
 uint64_t tt_frame_hash(const uint8_t *data, uint32_t len);
@@ -58,8 +59,12 @@ TtStatus tt_hello_get(TtHello *h, const uint8_t in[TT_HELLO_BYTES], TtDiag *diag
 
 /* ---- messages ---- */
 
-/* EPOCH: the sender has made the checkpoint frame.epoch of the group. */
-enum { TT_MESSAGE_READY = 1, TT_MESSAGE_FRAME = 2, TT_MESSAGE_EPOCH = 3 };
+/* EPOCH: the sender has made the checkpoint frame.epoch of the group. INCIDENT: something
+ * went wrong where the message comes from first. */
+enum {
+    TT_MESSAGE_READY = 1, TT_MESSAGE_FRAME = 2, TT_MESSAGE_EPOCH = 3,
+    TT_MESSAGE_INCIDENT = 4,
+};
 
 typedef struct TtMessage {
     uint8_t kind;
@@ -72,6 +77,31 @@ void tt_message_put(uint8_t out[TT_MESSAGE_HEAD_BYTES], const TtMessage *m);
  * understood either. */
 TtStatus tt_message_get(TtMessage *m, const uint8_t in[TT_MESSAGE_HEAD_BYTES],
                         TtDiag *diag);
+
+/* ---- incidents ---- */
+
+#define TT_INCIDENT_MARK_MAX    64      /* bytes */
+#define TT_INCIDENT_WHAT_MAX    120
+#define TT_INCIDENT_TEXT_MAX    (1 + TT_INCIDENT_MARK_MAX + TT_INCIDENT_WHAT_MAX)
+#define TT_INCIDENT_NOTE_MAX    (TT_RUN_BYTES + 8 + TT_INCIDENT_TEXT_MAX)
+
+/* Something went wrong in the run of a member: it stood at pos, the place has a mark. */
+typedef struct TtIncident {
+    uint8_t run[TT_RUN_BYTES];
+    uint64_t pos;
+    uint64_t number;            /* counts those that this process found */
+    char mark[TT_INCIDENT_MARK_MAX + 1];
+    char what[TT_INCIDENT_WHAT_MAX + 1];        /* words for people */
+} TtIncident;
+
+/* As the TtFrame of a message, whose data is @text. What is too long is cut off. */
+TtFrame tt_incident_put(const TtIncident *i, uint8_t text[TT_INCIDENT_TEXT_MAX]);
+/* From a frame that is_incident. TT_ERR_FORMAT. */
+TtStatus tt_incident_get(TtIncident *i, const TtFrame *f, TtDiag *diag);
+/* The data of its note in a log; the event's val is the number. Returns its length. */
+uint32_t tt_incident_note_put(uint8_t out[TT_INCIDENT_NOTE_MAX], const TtIncident *i);
+TtStatus tt_incident_note_get(TtIncident *i, uint64_t number, const uint8_t *data,
+                              uint32_t len, TtDiag *diag);
 
 /* ---- authentication ---- */
 
@@ -95,6 +125,7 @@ enum {
     TT_FRAME_EPOCH = 3,         /* checkpoint val of the group is right before (aux 1), or
                                  * is without this run (aux 0) */
     TT_FRAME_KEPT = 4,          /* was on its way at a checkpoint: all of the frame */
+    TT_FRAME_INCIDENT = 5,      /* of the group: a TtIncident */
 };
 #define TT_FRAME_NOTE_MAX       36
 #define TT_NETDEV_NAME_MAX      127     /* bytes */
@@ -109,7 +140,8 @@ uint32_t tt_frame_note_put(uint8_t out[TT_FRAME_NOTE_MAX], unsigned what,
  * too long has no name. */
 uint32_t tt_frame_kept_put(uint8_t *out, const TtFrame *f, const char *netdev);
 /* Of a sent frame run and position are not in it: they are those of the log and of the
- * event. Of an epoch there is nothing but epoch; only what was kept has bytes. */
+ * event. Of an epoch there is nothing but epoch; only what was kept has bytes. Not for
+ * INCIDENT. */
 TtStatus tt_frame_note_get(TtFrame *f, uint64_t what, uint64_t seq, uint32_t aux,
                            const uint8_t *data, uint32_t len, TtDiag *diag);
 /* The same note of KEPT: a copy of its netdev's name; g_free. */

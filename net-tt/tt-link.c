@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One end of a link: hello, READY, frames and the numbers of the group's checkpoints; see
- * the states in tt-link.h.
+ * One end of a link: hello, READY, frames, incidents and the numbers of the group's
+ * checkpoints; see the states in tt-link.h.
  */
 #include "net-tt/tt-link.h"
 
@@ -103,6 +103,15 @@ void tt_link_send_epoch(TtLink *l, uint32_t epoch)
     };
 
     assert(tt_link_is_open(l) && epoch <= TT_EPOCH_MAX);
+    append(l, &m);
+}
+
+void tt_link_send_incident(TtLink *l, const TtIncident *i)
+{
+    uint8_t text[TT_INCIDENT_TEXT_MAX];
+    TtMessage m = { .kind = TT_MESSAGE_INCIDENT, .frame = tt_incident_put(i, text) };
+
+    assert(tt_link_is_open(l) && i->pos <= INT64_MAX);
     append(l, &m);
 }
 
@@ -222,11 +231,12 @@ static TtStatus take_message(TtLink *l, uint8_t *kind, TtFrame *f, TtDiag *diag)
     if (m.kind == TT_MESSAGE_EPOCH && f->epoch > l->epoch) {
         l->epoch = f->epoch;
     }
-    if (m.kind == TT_MESSAGE_FRAME && tt_frame_hash(f->data, f->len) != f->hash) {
-        return tt_fail(diag, TT_ERR_MISMATCH, "frame %" PRIu64 " was damaged on its "
-                       "way: its hash is wrong", f->seq);
+    if (f->len && tt_frame_hash(f->data, f->len) != f->hash) {
+        return tt_fail(diag, TT_ERR_MISMATCH, "%s %" PRIu64 " was damaged on its way: its "
+                       "hash is wrong", f->is_incident ? "the message about incident" :
+                       "frame", f->seq);
     }
-    return TT_OK;
+    return f->is_incident ? tt_incident_get(&(TtIncident) { 0 }, f, diag) : TT_OK;
 }
 
 static TtStatus take(TtLink *l, TtFrame *f, TtDiag *diag)
@@ -243,7 +253,7 @@ static TtStatus take(TtLink *l, TtFrame *f, TtDiag *diag)
         l->used += TT_HELLO_BYTES;
         st = greet(l, hello, diag);
     }
-    while (!st && kind != TT_MESSAGE_FRAME) {
+    while (!st && kind != TT_MESSAGE_FRAME && kind != TT_MESSAGE_INCIDENT) {
         st = take_message(l, &kind, f, diag);
     }
     return st;

@@ -41,7 +41,8 @@ bool tt_link_is_open(const TtLink *l);
 #define TT_LINK_PUT_MAX 65536
 void tt_link_put(TtLink *l, const uint8_t *bytes, size_t len);
 /*
- * tt_link_next: the next frame of what came
+ * tt_link_next: the next frame of what came, or incident (is_incident), in the order in
+ * which the peer sent them
  * Returns TT_OK: *@f, whose data is valid until the next call; TT_END: more bytes are
  * needed; TT_ERR_MISMATCH: this frame is dropped, @diag says why, and the link
  * goes on. Anything else: the link is broken, and repeats it.
@@ -52,6 +53,8 @@ TtStatus tt_link_next(TtLink *l, TtFrame *f, TtDiag *diag);
 void tt_link_send(TtLink *l, const TtFrame *f);
 /* Appends that checkpoint @epoch of the group was made; the link is open. */
 void tt_link_send_epoch(TtLink *l, uint32_t epoch);
+/* Appends an incident; the link is open. */
+void tt_link_send_incident(TtLink *l, const TtIncident *i);
 /* The highest that the peer has said, in this way; 0: none. */
 uint32_t tt_link_epoch(const TtLink *l);
 /* The bytes to be sent; the sender takes them out with tt_link_sent. */

@@ -4,7 +4,7 @@
 # as .../bash-completion/completions/tt.
 
 _tt_commands="info log stats check verify find origin pack unpack branch trace branches
-compare-traces disk page group hub run-plugin term time"
+compare-traces disk page group hub watch run-plugin term time"
 
 # The kinds of events; `tt log --kind` also takes numbers.
 _tt_kinds="pio-in pio-out mmio-ld mmio-st tsc msr-rd msr-wr cr8-rd rand cpuid
@@ -19,7 +19,8 @@ _tt_options()
     disk) echo --disk --version --at --format --force --socket --port --seconds --keep \
                --blocks --files --json --help ;;
     page) echo -o --force --help ;;
-    group) echo --at-most --json --help ;;
+    group) echo --at-most --at --to --hub --qemu --without --print --json --help ;;
+    watch) echo --tcp --agent --script --every --patience --fails --once --help ;;
     hub) echo --group --listen --key-file --delay --jitter --loss --rate --queue --seed \
               --log --once --seconds --help ;;
     log) echo --from --to --kind --limit --json --data --device \
@@ -59,8 +60,9 @@ _tt()
         mapfile -t COMPREPLY < <(compgen -W "$_tt_kinds" -- "$word")
         return ;;
     --from|--limit|--offset|--depth|--nodes|--within|-j|--at|--without|--version|--format|--port|--seconds|--disk|\
-    --group|--delay|--jitter|--loss|--rate|--queue|--seed) return ;;
-    --to) [ "$command" = branch ] || return ;;
+    --group|--delay|--jitter|--loss|--rate|--queue|--seed|--tcp|--script|--every|--patience|\
+    --fails|--hub) return ;;
+    --to) [ "$command" = branch ] || [ "$command" = group ] || return ;;
     esac
     if [[ $word = -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_tt_options "$command")" \
@@ -68,9 +70,10 @@ _tt()
     elif [[ $command = disk && $COMP_CWORD = 2 ]]; then
         mapfile -t COMPREPLY < <(compgen -W "list info export serve diff commit" -- "$word")
     elif [[ $command = group && $COMP_CWORD = 2 ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "info check cut order checkpoints" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "info check cut order checkpoints \
+            incidents live" -- "$word")
     elif [[ $command = *pack || $command = *trace* || $command = branches ||
-            $command = disk || $command = group || $command = hub ||
+            $command = disk || $command = group || $command = hub || $command = watch ||
             $command = run-plugin ||
             $before = --symbols || $before = -o || $before = --out ||
             $before = --qemu ]]; then

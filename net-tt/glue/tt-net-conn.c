@@ -168,21 +168,32 @@ bool tt_net_conn_has_room(TtNetConn *c)
     return has;
 }
 
-void tt_net_conn_send(TtNetConn *c, const TtFrame *f)
+static void flush_and_watch(TtNetConn *c)
 {
-    tt_link_send(c->link, f);
     if (!c->write_tag && flush(c)) {
         watch(c);
     }
+}
+
+void tt_net_conn_send(TtNetConn *c, const TtFrame *f)
+{
+    tt_link_send(c->link, f);
+    flush_and_watch(c);
 }
 
 void tt_net_conn_send_epoch(TtNetConn *c, uint32_t epoch)
 {
     if (tt_net_conn_is_open(c)) {
         tt_link_send_epoch(c->link, epoch);
-        if (!c->write_tag && flush(c)) {
-            watch(c);
-        }
+        flush_and_watch(c);
+    }
+}
+
+void tt_net_conn_send_incident(TtNetConn *c, const TtIncident *i)
+{
+    if (tt_net_conn_is_open(c)) {
+        tt_link_send_incident(c->link, i);
+        flush_and_watch(c);
     }
 }
 
@@ -231,7 +242,7 @@ static bool drain(TtNetConn *c)
             }
         }
         if (st == TT_OK) {
-            c->is_blocked = !c->ops->frame(c->opaque, &f);
+            c->is_blocked = !c->ops->frame(c->opaque, &f) && c->link;
         } else if (st == TT_ERR_MISMATCH) {
             tt_net_conn_say(c, "a frame is dropped: %s", diag.text);
         } else {

@@ -18,6 +18,7 @@ void tt_net_note_delivered(const TtFrame *f);
 /* @f was on its way to @netdev when the group made a checkpoint. */
 void tt_net_note_kept(const TtFrame *f, const char *netdev);
 void tt_net_note_epoch(uint32_t epoch, bool is_made);
+void tt_net_note_incident(const TtIncident *i);
 /* Did this process send it? */
 bool tt_net_is_own(const TtFrame *f);
 
@@ -26,7 +27,7 @@ bool tt_net_is_own(const TtFrame *f);
 typedef struct TtNetConn TtNetConn;
 
 typedef struct TtNetConnOps {
-    /* A frame came. False: no more for now, until tt_net_conn_go_on. */
+    /* A frame came, or an incident. False: no more for now, until tt_net_conn_go_on. */
     bool (*frame)(void *opaque, const TtFrame *f);
     /* There is room to send again. */
     void (*writable)(void *opaque);
@@ -55,6 +56,8 @@ bool tt_net_conn_has_room(TtNetConn *c);
 void tt_net_conn_send(TtNetConn *c, const TtFrame *f);
 /* Tells the peer of a checkpoint of the group, if the connection is open. */
 void tt_net_conn_send_epoch(TtNetConn *c, uint32_t epoch);
+/* The same of an incident. */
+void tt_net_conn_send_incident(TtNetConn *c, const TtIncident *i);
 /* The latest of which the peer has told; 0: none. */
 uint32_t tt_net_conn_epoch(const TtNetConn *c);
 void tt_net_conn_go_on(TtNetConn *c);

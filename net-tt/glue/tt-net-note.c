@@ -82,6 +82,18 @@ void tt_net_note_epoch(uint32_t epoch, bool is_made)
     }
 }
 
+void tt_net_note_incident(const TtIncident *i)
+{
+    uint8_t data[TT_INCIDENT_NOTE_MAX];
+    TtEvent ev = { .kind = TT_EV_FRAME, .addr = TT_FRAME_INCIDENT, .val = i->number,
+                   .data = data };
+
+    if (is_recorded()) {
+        ev.len = tt_incident_note_put(data, i);
+        tt_log_event(&ev);
+    }
+}
+
 bool tt_net_is_own(const TtFrame *f)
 {
     return (!qemu_uuid_is_null(&live_id) &&

@@ -7,8 +7,10 @@
  * Context: the BQL is held.
  */
 #include "qemu/osdep.h"
+#include "tt-net-heard-int.h"
 #include "tt-net-int.h"
 #include "net-tt/glue/tt-net-epoch.h"
+#include "net-tt/glue/tt-net-incident.h"
 #include "net/clients.h"
 #include "net/net.h"
 #include "qapi/error.h"
@@ -40,6 +42,10 @@ static struct {
     uint32_t now;
     bool (*wanted)(uint32_t epoch);
 } epoch;
+static struct {
+    uint64_t next_number;       /* of this process */
+    void (*heard)(const TtIncident *i);
+} incident;
 
 static TtNet *net_of(NetClientState *nc)
 {
@@ -133,12 +139,14 @@ static bool deliver(TtNet *n, const TtFrame *f)
 /*
  * Nothing is delivered while the VM stands still or its past is shown (by the time it is,
  * another run may be recorded), before the recording has begun (it would be in no log), and
- * nothing that was sent after a checkpoint that this VM has not made: that is asked for.
+ * nothing that was sent after a checkpoint that this VM has not made (that is asked for) or
+ * after an incident that is not marked here yet.
  * A NIC that is full stays so when another peer comes.
  */
 static bool may_deliver(TtNet *n, const TtFrame *f)
 {
-    if (n->nic_is_full || !runstate_is_running() || tt_past) {
+    if (n->nic_is_full || !runstate_is_running() || tt_past ||
+        tt_net_incident_is_pending()) {
         return false;
     }
     if (tt_recording() && !tt_session.has_begun) {
@@ -177,10 +185,37 @@ static void vm_state_changed(void *opaque, bool running, RunState state)
     }
 }
 
+static void tell_all(const TtIncident *incident);
+
+/* The past is of a recording, which goes on afterwards. */
+static bool incident_came(TtNet *n, const TtFrame *f)
+{
+    TtNetHeard what;
+    TtIncident i;
+
+    if (tt_net_is_own(f)) {
+        return true;                    /* it has been round */
+    }
+    what = tt_net_incident_came(f, &i);
+    if (what == TT_NET_HEARD_TOO_MUCH) {
+        tt_net_conn_say(n->conn, "an incident is not marked: there are too many");
+    } else if (what == TT_NET_HEARD_NEW) {
+        tell_all(&i);
+        if (incident.heard && (tt_past || (tt_recording() && tt_session.has_begun))) {
+            tt_net_incident_begins();
+            incident.heard(&i);
+        }
+    }
+    return !tt_net_incident_is_pending();
+}
+
 static bool frame_came(void *opaque, const TtFrame *f)
 {
     TtNet *n = opaque;
 
+    if (f->is_incident) {
+        return incident_came(n, f);
+    }
     if (tt_net_is_own(f)) {
         tt_net_conn_say(n->conn, "a frame of this VM came back: is the group connected "
                         "in a circle?");
@@ -203,6 +238,44 @@ static bool frame_came(void *opaque, const TtFrame *f)
         return false;
     }
     return deliver(n, f);
+}
+
+/* ---- incidents ---- */
+
+static void tell_all(const TtIncident *what)
+{
+    for (GSList *i = all_nets; i; i = i->next) {
+        TtNet *n = i->data;
+
+        if (n->conn) {
+            tt_net_conn_send_incident(n->conn, what);
+        }
+    }
+}
+
+void tt_net_incident_init(void (*heard)(const TtIncident *i))
+{
+    incident.heard = heard;
+}
+
+void tt_net_incident_is_done(const TtIncident *i)
+{
+    if (i) {
+        tt_net_note_incident(i);
+    }
+    if (tt_net_incident_ends()) {
+        for (GSList *n = all_nets; n; n = n->next) {
+            qemu_bh_schedule(((TtNet *)n->data)->release);
+        }
+    }
+}
+
+void tt_net_incident_tell(TtIncident *i)
+{
+    memcpy(i->run, tt_session.manifest.uuid, TT_RUN_BYTES);
+    i->number = incident.next_number++;
+    tt_net_note_incident(i);
+    tell_all(i);
 }
 
 /* ---- checkpoints of the group ---- */

@@ -66,13 +66,14 @@ static void wait_for_store(TtCheckpointerTask *t, bool on)
 }
 
 /* *@busy: ask again later. What goes on by itself waits for the present, and for a
- * window that is being saved. */
+ * window that is being saved; so does what all VMs of a group do. */
 static bool may_act(const TtCheckpointerTask *t, bool *busy, Error **errp)
 {
     const char *why;
 
     *busy = false;
-    if (t->is_undo && (tt_past || tt_cpstore_is_saving())) {
+    if ((t->is_undo && tt_past) ||
+        ((t->is_undo || t->of_group) && tt_is_live(NULL) && tt_cpstore_is_saving())) {
         *busy = true;
         return false;
     }
@@ -239,6 +240,25 @@ static bool add_now(TtCheckpointerTask *t)
         stood_since(began, ok);
     }
     return ok;
+}
+
+void tt_checkpointer_new_place(void)
+{
+    bool was_live = runstate_is_live(runstate_get());
+
+    if (tt_backend->counts_exits || !tt_session.live) {
+        return;
+    }
+    tt_checkpointer_reserve(true);
+    stop_briefly();
+    tt_record_resync();
+    if (tt_session.live) {
+        tt_record_renew();
+    }
+    tt_checkpointer_reserve(false);
+    if (was_live) {
+        go_on();
+    }
 }
 
 bool tt_checkpointer_take_full(Error **errp)

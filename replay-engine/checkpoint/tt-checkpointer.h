@@ -42,6 +42,10 @@ typedef struct TtCheckpointerTask {
 /* Main thread, no coroutine; does not sleep. Call it until it is true: it has ended. */
 bool tt_checkpointer_step(TtCheckpointerTask *t);
 bool tt_checkpointer_is_busy(void);     /* something is being stored */
+/* Main thread: the recording moves to a position at which nothing has happened yet: the
+ * vCPUs' state is logged, for which the VM stands still for some milliseconds if it runs.
+ * Under KVM it stays where it is. */
+void tt_checkpointer_new_place(void);
 GArray *tt_checkpointer_list(void);           /* of TtCheckpointDesc, by position */
 
 #endif

@@ -2,23 +2,21 @@
 /*
  * When something goes wrong in the guest (it panics, a watchdog fires, the CPU gives
  * up, the console says so), the place gets a mark, panic-1, panic-2, ...; a flight
- * recorder saves its window a moment later, when the guest has printed its last
- * messages.
+ * recorder saves its window a moment later (tt-autosave.c), and the other VMs of the group
+ * do the same (tt-incident.c).
  *
  *   hook (any place inside an instruction) --> main loop: mark --> timer: save
  *
  * The mark stands where the vCPU does when the main loop comes to it, right after the
  * instruction. One crash often shows in several ways: further signs within some seconds
- * belong to the same one. A guest that goes wrong again and again is saved once per
- * length of the window, and a few times in all: the disk is not ours to fill.
+ * belong to the same one.
  */
 #include "qemu/osdep.h"
 #include "flight/tt-crash.h"
-#include "flight/tt-save.h"
-#include "record/tt-flight.h"
+#include "flight/tt-autosave.h"
+#include "flight/tt-incident.h"
 #include "record/tt-mark-log.h"
 #include "record/tt-record-listener.h"
-#include "record/tt-record-options.h"
 #include "session/tt-events.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
@@ -30,9 +28,6 @@
 #include "block/aio.h"
 
 #define SAME_NS     (10 * NANOSECONDS_PER_SECOND)
-#define SETTLE_MS   1500        /* the rest of the guest's last words */
-#define AGAIN_MS    200
-#define SAVES_MAX   10
 #define LINE_MAX_BYTES 512
 
 const char tt_panic_pattern_default[] =
@@ -49,10 +44,7 @@ static struct {
     bool scheduled;
     unsigned n;                 /* marks so far */
     int64_t last_ns;            /* VM's clock */
-    unsigned n_saves;
-    int64_t saved_ns;
-    char name[24];              /* of the mark that is to be saved */
-    QEMUTimer *timer;
+    char name[24];              /* of the last mark */
     /* console */
     char line[LINE_MAX_BYTES + 1];
     unsigned len;
@@ -83,45 +75,7 @@ bool tt_crash_set_pattern(const char *text, Error **errp)
     return true;
 }
 
-/* ---- marking and saving: main loop ---- */
-
-static void save(void *opaque)
-{
-    Error *err = NULL;
-
-    if (tt_past || tt_save_is_busy()) {             /* later */
-        timer_mod(tb.timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + AGAIN_MS);
-        return;
-    }
-    if (!tt_recording() || !tt_session.live || !tt_flight_is_on()) {
-        return;                 /* the run itself is what is left */
-    }
-    if (!tt_save_begin(tb.name, true, NULL, NULL, &err)) {
-        warn_report("tt: the window was not saved: %s", error_get_pretty(err));
-        error_free(err);
-    }
-}
-
-static void plan_save(int64_t now)
-{
-    if (!tt_flight_is_on() || !tt_record_options.save_on_panic ||
-        (tb.n_saves && now - tb.saved_ns < (int64_t)tt_record_options.window_ns)) {
-        return;
-    }
-    if (tb.n_saves >= SAVES_MAX) {
-        if (tb.n_saves++ == SAVES_MAX) {
-            warn_report("tt: %u windows have been saved automatically, and no more will "
-                        "be: use 'tt save' (in QMP tt-save) for another", SAVES_MAX);
-        }
-        return;
-    }
-    tb.n_saves++;
-    tb.saved_ns = now;
-    if (!tb.timer) {
-        tb.timer = timer_new_ms(QEMU_CLOCK_REALTIME, save, NULL);
-    }
-    timer_mod(tb.timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + SETTLE_MS);
-}
+/* ---- marking: main loop ---- */
 
 /* A name that no mark of this run has. */
 static bool add_mark(uint64_t *pos)
@@ -156,7 +110,8 @@ static void mark(void *opaque)
         warn_report("tt: the guest %s: mark @%s, position %" PRIu64, what,
                     tb.name, pos);
         tt_tell_crashed(pos, tb.name, what);
-        plan_save(now);
+        tt_autosave_plan(tb.name);
+        tt_incident_tell_group(tb.name, what);
     }
 }
 
@@ -185,9 +140,6 @@ void tt_crash_settle(void)
 
 static void forget(void)
 {
-    if (tb.timer) {
-        timer_free(tb.timer);
-    }
     memset(&tb, 0, sizeof(tb));
 }
 

@@ -6,7 +6,7 @@
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
 
-#define LISTENERS_MAX 8
+#define LISTENERS_MAX 12
 
 static const TtRecordListener *listeners[LISTENERS_MAX];
 static unsigned n_listeners;

@@ -19,6 +19,8 @@ typedef struct TtEventListener {
     void (*saved)(const char *dir);
     /* The guest has crashed there, and the place has a mark. */
     void (*crashed)(uint64_t pos, const char *mark, const char *what);
+    /* The same: something went wrong, as somebody else says. */
+    void (*incident)(uint64_t pos, const char *mark, const char *what);
     /* No request: commands that are inputs of the guest are refused from now on, or
      * no longer. */
     void (*refuse_input)(bool on);
@@ -65,6 +67,13 @@ static inline void tt_tell_crashed(uint64_t pos, const char *mark, const char *w
 {
     if (tt_event_listener) {
         tt_event_listener->crashed(pos, mark, what);
+    }
+}
+
+static inline void tt_tell_incident(uint64_t pos, const char *mark, const char *what)
+{
+    if (tt_event_listener) {
+        tt_event_listener->incident(pos, mark, what);
     }
 }
 

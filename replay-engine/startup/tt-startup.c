@@ -14,7 +14,9 @@
 #include "branch/tt-branch.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "control/tt-recordable.h"
+#include "flight/tt-autosave.h"
 #include "flight/tt-crash.h"
+#include "flight/tt-incident.h"
 #include "flight/tt-save.h"
 #include "gdbstub-tt/tt-gdb-rcmd.h"
 #include "gdbstub-tt/tt-gdb.h"
@@ -60,7 +62,9 @@ static void init_rooms(void)
     tt_checkpointer_init();
     tt_cpgroup_init();
     tt_save_init();
+    tt_autosave_init();
     tt_crash_init();
+    tt_incident_init();
     tt_replay_init();
     tt_travel_init();
     tt_past_init(tt_checkpointer_settle);

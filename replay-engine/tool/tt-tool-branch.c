@@ -10,12 +10,10 @@
  *
  * tt term RUN is the same, with undo and the first serial port on this terminal.
  */
-#include "tt-tool.h"
+#include "tt-tool-qmp.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 typedef struct Without {
@@ -173,17 +171,12 @@ static void add_option(Branch *b, const char *name, const char *value)
 /* Does somebody serve the socket at @path? */
 static bool is_served(const char *path)
 {
-    struct sockaddr_un addr = { .sun_family = AF_UNIX };
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    bool served;
+    int fd = tool_unix_connect(path);
 
-    if (fd < 0 || strlen(path) >= sizeof(addr.sun_path)) {
-        return false;
+    if (fd >= 0) {
+        close(fd);
     }
-    strcpy(addr.sun_path, path);
-    served = connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0;
-    close(fd);
-    return served;
+    return fd >= 0;
 }
 
 /* QEMU would take the socket of a VM that runs away from it. */

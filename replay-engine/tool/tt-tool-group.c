@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tt group: info, check, cut and order of the runs of a group.
+ * tt group: info, check, cut and order of the runs of a group; the other verbs are in
+ * tt-tool-grouppoint.c, tt-tool-groupincident.c and tt-tool-grouplive.c.
  */
 #include "tt-tool-group.h"
 #include "run/tt-marks.h"
@@ -241,30 +242,62 @@ static int order(const ToolArgs *a, const Group *g)
     return TOOL_FINE;
 }
 
+typedef int GroupVerb(const ToolArgs *a, const Group *g);
+
+/* Does the verb take what is given? */
+static int check_options(const ToolArgs *a, GroupVerb *verb)
+{
+    static const char *const of_live[] = { "--at", "--to", "--hub", "--qemu", "--without",
+                                           "--print" };
+    bool is_live = verb == group_live, has_places = verb == cut || verb == order;
+
+    if (tool_has(a, "--at-most") && verb != cut) {
+        return tool_usage(a->command, "--at-most is only for tt group cut");
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(of_live); i++) {
+        if (tool_has(a, of_live[i]) && !is_live) {
+            return tool_usage(a->command, "%s is only for tt group live", of_live[i]);
+        }
+    }
+    if (a->rest && !is_live) {
+        return tool_usage(a->command, "options of QEMU are only for tt group live");
+    }
+    if (is_live && tool_has(a, "--json")) {
+        return tool_usage(a->command, "tt group live has no --json");
+    }
+    if (is_live && !*(tool_value(a, "--to") ?: "")) {
+        return tool_usage(a->command, "--to is missing: give the name of a new "
+                                      "directory");
+    }
+    if (!has_places && a->operand[2]) {
+        return tool_usage(a->command, "tt group %s takes no place", a->operand[0]);
+    }
+    return TOOL_FINE;
+}
+
 int tool_group(const ToolArgs *a)
 {
     static const struct {
         const char *name;
-        int (*run)(const ToolArgs *a, const Group *g);
+        GroupVerb *run;
     } verbs[] = { { "info", info }, { "check", check },
                   { "checkpoints", group_checkpoints }, { "cut", cut },
-                  { "order", order } };
+                  { "order", order }, { "incidents", group_incidents },
+                  { "live", group_live } };
     g_autoptr(Group) g = NULL;
+    int wrong;
 
     for (unsigned i = 0; i < G_N_ELEMENTS(verbs); i++) {
         if (!strcmp(a->operand[0], verbs[i].name)) {
-            if (tool_has(a, "--at-most") && verbs[i].run != cut) {
-                return tool_usage(a->command, "--at-most is only for tt group cut");
-            }
-            if (i < 3 && a->operand[2]) {
-                return tool_usage(a->command, "tt group %s takes no "
-                                              "place", verbs[i].name);
+            wrong = check_options(a, verbs[i].run);
+            if (wrong) {
+                return wrong;
             }
             g = group_load(a->operand[1]);
             return g ? verbs[i].run(a, g) : TOOL_PROBLEM;
         }
     }
     return tool_usage(a->command, "'%s' is not a command of tt group: use info, check, "
-                                  "checkpoints, cut or order",
+                                  "checkpoints, cut, order, incidents or live",
                       a->operand[0]);
 }

@@ -16,6 +16,7 @@ static void member_free(gpointer opaque)
     g_array_unref(m->sent);
     g_array_unref(m->got);
     g_array_unref(m->points);
+    g_array_unref(m->incidents);
     g_hash_table_unref(m->kept);
     g_free(m);
 }
@@ -38,6 +39,7 @@ static void add_member(Group *g, const char *name, const char *run)
     m->sent = g_array_new(false, false, sizeof(GroupSent));
     m->got = g_array_new(false, false, sizeof(GroupGot));
     m->points = g_array_new(false, false, sizeof(GroupPoint));
+    m->incidents = g_array_new(false, false, sizeof(GroupIncident));
     m->kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_ptr_array_add(g->members, m);
 }
@@ -47,6 +49,47 @@ static void add_member(Group *g, const char *name, const char *run)
 static gint by_name(gconstpointer a, gconstpointer b)
 {
     return strcmp((*(GroupMember **)a)->name, (*(GroupMember **)b)->name);
+}
+
+static bool has_same_id(const GroupMember *a, const GroupMember *b)
+{
+    const GroupMember *const two[] = { a, b };
+    uint8_t id[2][16] = { { 0 } };
+
+    for (unsigned i = 0; i < 2; i++) {
+        g_autofree char *path = g_build_filename(two[i]->run, "manifest", NULL);
+        TtManifest m;
+
+        if (tt_manifest_load(path, &m, NULL)) {
+            return false;               /* which is said when it is opened */
+        }
+        memcpy(id[i], m.uuid, 16);
+        tt_manifest_cleanup(&m);
+    }
+    return !memcmp(id[0], id[1], 16);
+}
+
+/* A window that a flight recorder saved beside its run, as RUN-NAME? */
+static bool is_window(const Group *g, unsigned i)
+{
+    for (unsigned k = 0; k < g->members->len; k++) {
+        g_autofree char *head = g_strconcat(group_at(g, k)->run, "-", NULL);
+
+        if (g_str_has_prefix(group_at(g, i)->run, head) &&
+            has_same_id(group_at(g, i), group_at(g, k))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void leave_out_windows(Group *g)
+{
+    for (unsigned i = g->members->len; i-- > 0; ) {
+        if (is_window(g, i)) {
+            g_ptr_array_remove_index(g->members, i);
+        }
+    }
 }
 
 /* Each directory in @path with a manifest is a run, and its name without ".run" that of
@@ -75,6 +118,7 @@ static bool find_runs(Group *g, const char *path)
         }
     }
     g_dir_close(dir);
+    leave_out_windows(g);
     g->name = g_path_get_basename(path);
     return true;
 }
@@ -162,6 +206,17 @@ static void add_point(GroupMember *m, const TtEvent *ev, const TtFrame *f)
     g_hash_table_replace(m->kept, key, GUINT_TO_POINTER(m->points->len));
 }
 
+static TtStatus add_incident(GroupMember *m, const TtEvent *ev, TtDiag *diag)
+{
+    GroupIncident i = { .pos = ev->pos };
+    TtStatus st = tt_incident_note_get(&i.what, ev->val, ev->data, ev->len, diag);
+
+    if (!st) {
+        g_array_append_val(m->incidents, i);
+    }
+    return st;
+}
+
 static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *diag)
 {
     TtFrame f;
@@ -201,10 +256,11 @@ static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *d
 static TtStatus index_frame(Group *g, unsigned i, const TtEvent *ev, TtDiag *diag)
 {
     GroupMember *m = group_at(g, i);
-    TtStatus st = add_frame(g, m, ev, diag);
+    TtStatus st = ev->addr == TT_FRAME_INCIDENT ? add_incident(m, ev, diag) :
+        add_frame(g, m, ev, diag);
     const GroupGot *got;
 
-    if (st || ev->addr == TT_FRAME_EPOCH || ev->addr == TT_FRAME_KEPT) {
+    if (st || ev->addr == TT_FRAME_INCIDENT || ev->addr == TT_FRAME_EPOCH || ev->addr == TT_FRAME_KEPT) {
         return st;
     }
     if (ev->addr == TT_FRAME_SENT) {
@@ -221,8 +277,18 @@ static TtStatus index_frame(Group *g, unsigned i, const TtEvent *ev, TtDiag *dia
     return tt_causal_delivered(g->causal, i, ev->pos, got->from, got->seq, diag);
 }
 
+/* tt-save.c notes where a window ends; the recording itself goes on after that. */
+static bool is_end_of_window(const GroupMember *m, const TtEvent *ev)
+{
+    static const char words[] = "a window ends here";
+
+    return ev->kind == TT_EV_NOTE && ev->pos == m->end && ev->len >= strlen(words) &&
+        !memcmp(ev->data, words, strlen(words));
+}
+
 static TtStatus read_log(Group *g, unsigned i, TtLogReader *r, TtDiag *diag)
 {
+    GroupMember *m = group_at(g, i);
     TtStatus st = TT_OK;
 
     for (uint64_t s = tt_log_reader_first(r); !st && s < tt_log_reader_end(r); s++) {
@@ -230,6 +296,7 @@ static TtStatus read_log(Group *g, unsigned i, TtLogReader *r, TtDiag *diag)
 
         st = tt_log_reader_load(r, s, &seg, diag);
         for (uint32_t k = 0; !st && k < seg->n_events; k++) {
+            m->is_saved |= is_end_of_window(m, &seg->events[k]);
             if (seg->events[k].kind == TT_EV_FRAME) {
                 st = index_frame(g, i, &seg->events[k], diag);
             }
@@ -360,6 +427,9 @@ static void check_got(const Group *g, const GroupMember *m, const GroupGot *got,
     if (got->seq < first) {
         return;                             /* sent before its recording began */
     }
+    if (got->seq - first >= from->sent->len && from->is_saved) {
+        return;                             /* sent after its window was saved */
+    }
     if (got->seq - first >= from->sent->len) {
         find(list, "%s received frame %" PRIu64 " of %s at position %" PRIu64 ", which "
                    "is lost: the log of %s ends before it was sent", m->name, got->seq, from->name, got->pos,
@@ -410,5 +480,6 @@ GPtrArray *group_findings(const Group *g)
         check_ties(m, list);
     }
     group_check_points(g, list);
+    group_check_incidents(g, list);
     return list;
 }

@@ -8,8 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* NULL: the run is without it. */
-static const GroupPoint *find_point(const GroupMember *m, uint32_t epoch)
+const GroupPoint *group_point(const GroupMember *m, uint32_t epoch)
 {
     for (unsigned i = 0; i < m->points->len; i++) {
         const GroupPoint *p = &g_array_index(m->points, GroupPoint, i);
@@ -27,8 +26,7 @@ static gint by_number(gconstpointer a, gconstpointer b)
            *(const uint32_t *)a > *(const uint32_t *)b;
 }
 
-/* The numbers of all, ascending. */
-static GArray *epochs_of(const Group *g)
+GArray *group_epochs(const Group *g)
 {
     GArray *all = g_array_new(false, false, sizeof(uint32_t));
     unsigned n = 0;
@@ -53,12 +51,12 @@ static GArray *epochs_of(const Group *g)
 }
 
 /* Of a run without it no position counts. */
-static bool is_moment(const Group *g, uint32_t epoch, TtDiag *diag)
+bool group_is_moment(const Group *g, uint32_t epoch, TtDiag *diag)
 {
     g_autofree uint64_t *at = g_new0(uint64_t, g->members->len);
 
     for (unsigned i = 0; i < g->members->len; i++) {
-        const GroupPoint *p = find_point(group_at(g, i), epoch);
+        const GroupPoint *p = group_point(group_at(g, i), epoch);
 
         if (!p) {
             return true;                /* there is no cut that could be wrong */
@@ -70,13 +68,13 @@ static bool is_moment(const Group *g, uint32_t epoch, TtDiag *diag)
 
 void group_check_points(const Group *g, GPtrArray *list)
 {
-    g_autoptr(GArray) all = epochs_of(g);
+    g_autoptr(GArray) all = group_epochs(g);
     TtDiag diag;
 
     for (unsigned i = 0; i < all->len; i++) {
         uint32_t e = g_array_index(all, uint32_t, i);
 
-        if (!is_moment(g, e, &diag)) {
+        if (!group_is_moment(g, e, &diag)) {
             g_ptr_array_add(list, g_strdup_printf("checkpoint %" PRIu32 " of the group "
                                                   "is not consistent: %s", e, diag.text));
         }
@@ -90,7 +88,7 @@ static void print_json(const Group *g, uint32_t epoch)
     printf("{\"number\": %" PRIu32 ", \"members\": {", epoch);
     for (unsigned i = 0; i < g->members->len; i++) {
         const GroupMember *m = group_at(g, i);
-        const GroupPoint *p = find_point(m, epoch);
+        const GroupPoint *p = group_point(m, epoch);
 
         if (p) {
             printf("%s", is_first ? "" : ", ");
@@ -107,7 +105,7 @@ static void print_text(const Group *g, uint32_t epoch)
     printf("checkpoint %" PRIu32 ", @group-%" PRIu32 "\n", epoch, epoch);
     for (unsigned i = 0; i < g->members->len; i++) {
         const GroupMember *m = group_at(g, i);
-        const GroupPoint *p = find_point(m, epoch);
+        const GroupPoint *p = group_point(m, epoch);
 
         if (p) {
             printf("  %-18s %20" PRIu64 "  %u frames on their way\n", m->name, p->pos,
@@ -120,7 +118,7 @@ static void print_text(const Group *g, uint32_t epoch)
 
 int group_checkpoints(const ToolArgs *a, const Group *g)
 {
-    g_autoptr(GArray) all = epochs_of(g);
+    g_autoptr(GArray) all = group_epochs(g);
 
     if (tool_has(a, "--json")) {
         tool_json_begin();

@@ -20,7 +20,7 @@ typedef struct Hub {
     size_t key_len;
     TtShape shape;
     TtPlaces places;
-    TtHeard heard;
+    TtHeard heard, told;        /* frames; incidents */
     HubPort *ports[TT_SHAPE_PORTS_MAX];
     GSequence *waiting;         /* of HubFrame, by the time at which it leaves */
     size_t waiting_bytes;

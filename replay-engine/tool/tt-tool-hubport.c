@@ -280,34 +280,53 @@ static void frame_came(HubPort *p, const TtFrame *f)
     }
 }
 
-/* ---- checkpoints of the group ---- */
+/* ---- checkpoints and incidents of the group ---- */
 
-/* All other members are told at once what one says of them; later ones when they come. */
-static void pass_epoch_on(HubPort *p)
+/* All other members are told at once: of an incident, or of the latest checkpoint
+ * (NULL). It is in order with the frames of its sender that come after it. */
+static void tell_others(HubPort *p, const TtIncident *incident)
 {
     Hub *h = p->hub;
-    uint32_t epoch = tt_link_epoch(p->link);
 
-    if (epoch <= h->epoch) {
-        return;
-    }
-    h->epoch = epoch;
     for (unsigned i = 0; i < TT_SHAPE_PORTS_MAX; i++) {
         HubPort *to = h->ports[i];
         size_t waiting = 0;
 
         if (to && to != p && to->is_member) {
             tt_link_out(to->link, &waiting);
-            if (waiting > 2 * OUT_MAX) {        /* a number may not be left out */
+            if (waiting > 2 * OUT_MAX) {        /* it may not be left out */
                 hub_say(h, "port %u is closed: its peer does not read", i);
                 close_port(to);
                 continue;
             }
-            tt_link_send_epoch(to->link, epoch);
+            if (incident) {
+                tt_link_send_incident(to->link, incident);
+            } else {
+                tt_link_send_epoch(to->link, h->epoch);
+            }
             if (!to->write_tag) {
                 flush_port(to);
             }
         }
+    }
+}
+
+/* Members that come later are told when they come. */
+static void pass_epoch_on(HubPort *p)
+{
+    if (tt_link_epoch(p->link) > p->hub->epoch) {
+        p->hub->epoch = tt_link_epoch(p->link);
+        tell_others(p, NULL);
+    }
+}
+
+/* One goes round the group once. */
+static void incident_came(HubPort *p, const TtFrame *f)
+{
+    TtIncident i;
+
+    if (tt_heard_is_new(&p->hub->told, f) && tt_incident_get(&i, f, NULL) == TT_OK) {
+        tell_others(p, &i);
     }
 }
 
@@ -322,7 +341,9 @@ static bool take(HubPort *p, const uint8_t *bytes, size_t len)
 
     tt_link_put(p->link, bytes, len);
     while ((st = tt_link_next(p->link, &f, &diag)) == TT_OK || st == TT_ERR_MISMATCH) {
-        if (st == TT_OK) {
+        if (st == TT_OK && f.is_incident) {
+            incident_came(p, &f);
+        } else if (st == TT_OK) {
             frame_came(p, &f);
         } else {
             hub_say(p->hub, "a frame of port %u is dropped: %s", p->number, diag.text);

@@ -241,6 +241,7 @@ int tool_compare_traces(const ToolArgs *a);
 int tool_disk(const ToolArgs *a);
 int tool_group(const ToolArgs *a);
 int tool_hub(const ToolArgs *a);
+int tool_watch(const ToolArgs *a);
 int tool_page(const ToolArgs *a);
 int tool_time(const ToolArgs *a);
 

@@ -250,16 +250,28 @@ const ToolCommand tool_commands[] = {
             { "--force", NULL, false, "overwrite FILE if it exists" },
         }, tool_page,
     }, {
-        "group", { "info|check|checkpoints|cut|order", "DIR|FILE", "[PLACE]", "[PLACE]" }, false,
+        "group",
+        { "info|check|checkpoints|incidents|cut|order|live", "DIR|FILE", "[PLACE]", "[PLACE]" }, true,
         "Works on the runs of VMs that talked to each other (-netdev tt): those in "
         "the\ndirectory DIR, or those listed in FILE. info shows them; check tells "
-        "whether they\nfit together; checkpoints lists those of the whole group; cut "
+        "whether they\nfit together; checkpoints lists those of the whole group, "
+        "incidents what went wrong\nin a member and where all of them stood then; cut "
         "gives, for a PLACE in\none run, the latest positions of the others that are "
         "consistent with it; order tells\nwhich of two places came first. A PLACE is "
-        "MEMBER:POSITION, where POSITION may also\nbe start, end or @MARK.",
+        "MEMBER:POSITION, where POSITION may also\nbe start, end or @MARK. live lets the "
+        "whole group go on from one of its checkpoints,\neach member as a branch; options "
+        "after -- are for each of them, with its name in\nplace of {member}.",
         {
             { "--at-most", "PLACE", true, "cut: the latest cut that is not after this "
                                           "place, nor after PLACE" },
+            { "--at", "@group-N", false, "live: the checkpoint; default: the last one" },
+            { "--to", "DIR", false, "live: directory of the new runs (required)" },
+            { "--hub", "OPTIONS", false, "live: start a hub, too, with these options of "
+                                         "tt hub, such as '--loss 1', or ''" },
+            { "--qemu", "PATH", false, "live: default: qemu-system-x86_64 next to this "
+                                       "program" },
+            { "--without", "OPTION", true, "live: leave out a recorded option" },
+            { "--print", NULL, false, "live: print the commands, but do not run them" },
             JSON,
         }, tool_group,
     }, {
@@ -286,6 +298,21 @@ const ToolCommand tool_commands[] = {
             { "--once", NULL, false, "end when the last member has left" },
             { "--seconds", "N", false, "end after N seconds" },
         }, tool_hub,
+    }, {
+        "watch", { "QMP-SOCKET" }, false,
+        "Asks a service of the guest again and again whether it answers. When it does no "
+        "more,\nthe VM at QMP-SOCKET gets a mark, incident-N, and a flight recorder saves "
+        "its\nwindow; so do all VMs of its group, at positions that are consistent.",
+        {
+            { "--tcp", "HOST:PORT", false, "the service accepts connections" },
+            { "--agent", "SOCKET", false, "the guest agent behind this socket answers" },
+            { "--script", "COMMAND", false, "this command of the shell ends with "
+                                            "status 0" },
+            { "--every", "SECONDS", false, "how often (default: 5)" },
+            { "--patience", "SECONDS", false, "how long one answer may take (default: 5)" },
+            { "--fails", "N", false, "how often it must fail in a row (default: 3)" },
+            { "--once", NULL, false, "end after the first incident" },
+        }, tool_watch,
     },
     { NULL },
 };

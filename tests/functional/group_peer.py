@@ -11,12 +11,21 @@ from ttlib import SLOW, check
 HELLO = 96
 HEAD = 64
 NO_POSITION = (1 << 64) - 1
-READY, FRAME = 1, 2
+READY, FRAME, INCIDENT = 1, 2, 4
 
 
 def message(kind, number, data=b'', seq=0, digest=0, run=b'r' * 16):
     return struct.pack('<4sBBHII16sQQQQ', b'TTMF', kind, 0, 0, len(data), 0, run,
                        NO_POSITION, seq, digest, number) + data
+
+
+def incident_of(mark, what, number, seq=0, run=b'r' * 16):
+    """The sender says that it is recorded, at position 7."""
+    text = bytes([len(mark)]) + mark.encode() + what
+    # XXH3 here is for 17 bytes and more.
+    text += b' ' * max(0, 17 - len(text))
+    return struct.pack('<4sBBHII16sQQQQ', b'TTMF', INCIDENT, 1, 0, len(text), 0, run, 7, seq,
+                       xxh3(text), number) + text
 
 
 def frame_of(data, number, seq=0, damaged=False):
@@ -77,7 +86,7 @@ class Peer:
             pass                    # it has left us
 
     def hello(self, group='g', flags=0):
-        self.send(struct.pack('<8sII16s64s', b'TTVMNET\n', 1, flags, os.urandom(16),
+        self.send(struct.pack('<8sII16s64s', b'TTVMNET\n', 2, flags, os.urandom(16),
                               group.encode()))
 
     def ready(self):

@@ -36,7 +36,13 @@ static void drain(TtLink *l, TtHeard *heard, TtPlaces *places)
     TtStatus st;
 
     while ((st = tt_link_next(l, &f, &diag)) == TT_OK || st == TT_ERR_MISMATCH) {
-        if (st == TT_OK) {
+        if (st == TT_OK && f.is_incident) {
+            TtIncident i;
+
+            CHECK(tt_link_is_open(l));
+            CHECK(tt_incident_get(&i, &f, NULL) == TT_OK && *i.mark);
+            CHECK(!tt_has_control(i.what));
+        } else if (st == TT_OK) {
             CHECK(tt_link_is_open(l));
             CHECK(f.len >= TT_FRAME_BYTES_MIN && f.len <= TT_FRAME_BYTES_MAX);
             CHECK(f.hash == tt_frame_hash(f.data, f.len));
@@ -56,9 +62,15 @@ static void drain(TtLink *l, TtHeard *heard, TtPlaces *places)
 
 static void note(const uint8_t *data, size_t size)
 {
-    uint8_t again[TT_FRAME_NOTE_MAX];
+    uint8_t again[TT_FRAME_NOTE_MAX], more[TT_INCIDENT_NOTE_MAX];
     unsigned what = size & 1 ? TT_FRAME_SENT : TT_FRAME_DELIVERED;
+    TtIncident i;
     TtFrame f;
+
+    if (!tt_incident_note_get(&i, 1, data, size, NULL)) {
+        CHECK(*i.mark && !tt_has_control(i.what));
+        CHECK(tt_incident_note_put(more, &i) == size);
+    }
 
     if (size > TT_FRAME_NOTE_MAX &&
         !tt_frame_note_get(&f, TT_FRAME_KEPT, 1, size / 2, data, size, NULL)) {

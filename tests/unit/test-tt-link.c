@@ -351,6 +351,53 @@ static void test_epochs(void)
     }
 }
 
+/* Incidents come in order with the frames; what is damaged is no incident. */
+static void test_incidents(void)
+{
+    uint8_t data[60] = { 0 }, note[TT_INCIDENT_NOTE_MAX];
+    TtIncident i = { .run = "0123456789abcde", .pos = 815, .number = 4, .mark = "panic-1",
+                     .what = "words\33[2J" }, got_i;
+    TtFrame f = frame_of(data, sizeof(data), 1), got;
+    uint32_t len = tt_incident_note_put(note, &i);
+    TtDiag diag;
+
+    for (unsigned keyed = 0; keyed < 2; keyed++) {
+        TtLink *a = end_of("g", keyed ? key : NULL, 1);
+        TtLink *b = end_of("g", keyed ? key : NULL, 2);
+
+        greet(a, b, 4096);
+        tt_link_send(a, &f);
+        tt_link_send_incident(a, &i);
+        tt_link_send(a, &f);
+        g_assert_cmpint(pass(a, b, 4096, SIZE_MAX, &got, &diag), ==, TT_OK);
+        g_assert_false(got.is_incident);
+        g_assert_cmpint(tt_link_next(b, &got, &diag), ==, TT_OK);
+        g_assert_true(got.is_incident);
+        g_assert_cmpint(tt_incident_get(&got_i, &got, &diag), ==, TT_OK);
+        g_assert_cmpmem(got_i.run, TT_RUN_BYTES, i.run, TT_RUN_BYTES);
+        g_assert_cmpuint(got_i.pos, ==, 815);
+        g_assert_cmpuint(got_i.number, ==, 4);
+        g_assert_cmpstr(got_i.mark, ==, "panic-1");
+        g_assert_cmpstr(got_i.what, ==, "words?[2J");
+        g_assert_cmpint(tt_link_next(b, &got, &diag), ==, TT_OK);
+        g_assert_false(got.is_incident);
+        tt_link_send_incident(a, &i);
+        g_assert_cmpint(pass(a, b, 4096, TT_MESSAGE_HEAD_BYTES + (keyed ? TT_MAC_BYTES : 0) +
+                             3, &got, &diag), ==, keyed ? TT_ERR_INVALID : TT_ERR_MISMATCH);
+        tt_link_free(a);
+        tt_link_free(b);
+    }
+    g_assert_cmpint(tt_incident_note_get(&got_i, 4, note, len, &diag), ==, TT_OK);
+    g_assert_cmpstr(got_i.mark, ==, "panic-1");
+    g_assert_cmpuint(got_i.pos, ==, 815);
+    for (uint32_t n = 0; n < TT_RUN_BYTES + 8 + 1 + strlen(i.mark); n++) {
+        g_assert_cmpint(tt_incident_note_get(&got_i, 4, note, n, &diag), ==,
+                        TT_ERR_FORMAT);
+    }
+    note[TT_RUN_BYTES + 8 + 2] = '/';           /* no name for a mark */
+    g_assert_cmpint(tt_incident_note_get(&got_i, 4, note, len, &diag), ==, TT_ERR_FORMAT);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -364,5 +411,6 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/link/notes-frames-in-logs", test_notes);
     g_test_add_func("/tt/link/keeps-what-is-on-its-way", test_kept);
     g_test_add_func("/tt/link/tells-of-checkpoints", test_epochs);
+    g_test_add_func("/tt/link/tells-of-incidents", test_incidents);
     return g_test_run();
 }

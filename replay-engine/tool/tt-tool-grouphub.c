@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt group live: where the members meet, by their recorded options -netdev tt; and a hub
+ * there, if one is asked for (--hub).
+ */
+#include "tt-tool-group.h"
+#include "tt-tool-qmp.h"
+#include "net-tt/tt-address.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* Where one -netdev tt meets others. */
+typedef struct Meeting {
+    char *group, *address, *key_file;
+    bool listens;
+} Meeting;
+
+static void meeting_free(gpointer opaque)
+{
+    Meeting *m = opaque;
+
+    g_free(m->group);
+    g_free(m->address);
+    g_free(m->key_file);
+    g_free(m);
+}
+
+/* The value of @key in an option of QEMU's, where a comma in a value is doubled; g_free.
+ * NULL: it is not there. */
+static char *value_of(const char *option, const char *key)
+{
+    const char *p = option;
+
+    while (*p) {
+        GString *word = g_string_new(NULL);
+
+        for (; *p && (*p != ',' || p[1] == ','); p++) {
+            g_string_append_c(word, *p);
+            p += *p == ',';
+        }
+        p += *p == ',';
+        if (g_str_has_prefix(word->str, key) && word->str[strlen(key)] == '=') {
+            g_string_erase(word, 0, strlen(key) + 1);
+            return g_string_free(word, false);
+        }
+        g_string_free(word, true);
+    }
+    return NULL;
+}
+
+/* A path of the member's becomes a whole one; takes @path over. */
+static char *whole(char *path, const char *dir)
+{
+    g_autofree char *given = path;
+
+    return given && !g_path_is_absolute(given) ? g_canonicalize_filename(given, dir) :
+        g_steal_pointer(&given);
+}
+
+static char *whole_address(char *text, const char *dir)
+{
+    g_autofree char *given = text, *path = NULL;
+    TtAddress a;
+
+    if (!given || tt_address_parse(&a, given, NULL) || !a.is_unix) {
+        return g_steal_pointer(&given);
+    }
+    path = whole(g_strdup(a.path), dir);
+    return g_strconcat("unix:", path, NULL);
+}
+
+static void add_meeting(GPtrArray *all, const char *netdev, const char *dir)
+{
+    char *listen = value_of(netdev, "listen");
+    Meeting *m;
+
+    if (!g_str_has_prefix(netdev, "tt,")) {
+        g_free(listen);
+        return;
+    }
+    m = g_new0(Meeting, 1);
+    m->listens = listen;
+    m->group = value_of(netdev, "group");
+    m->address = whole_address(listen ?: value_of(netdev, "connect"), dir);
+    m->key_file = whole(value_of(netdev, "key-file"), dir);
+    if (m->group && m->address) {
+        g_ptr_array_add(all, m);
+    } else {
+        meeting_free(m);
+    }
+}
+
+/* NULL: said why. */
+static GPtrArray *meetings_of(const Group *g)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(meeting_free);
+
+    for (unsigned i = 0; i < g->members->len; i++) {
+        const char *run = group_at(g, i)->run;
+        g_autofree char *path = g_build_filename(run, "manifest", NULL);
+        g_auto(GStrv) args = NULL;
+        TtManifest m;
+        TtDiag diag;
+
+        if (tt_manifest_load(path, &m, &diag)) {
+            tool_problem(&diag);
+            return NULL;
+        }
+        if (*m.directory && g_shell_parse_argv(m.command_line, NULL, &args, NULL)) {
+            for (char **a = args; a[0] && a[1]; a++) {
+                if (!strcmp(*a + (g_str_has_prefix(*a, "--")), "-netdev")) {
+                    add_meeting(all, a[1], m.directory);
+                }
+            }
+        }
+        tt_manifest_cleanup(&m);
+    }
+    return g_steal_pointer(&all);
+}
+
+/* ---- who is missing there ---- */
+
+/* Only of a Unix socket: elsewhere the members try again by themselves. */
+static bool is_served(const Meeting *m)
+{
+    TtAddress a;
+    int fd;
+
+    if (tt_address_parse(&a, m->address, NULL) || !a.is_unix) {
+        return true;
+    }
+    fd = tool_unix_connect(a.path);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd >= 0;
+}
+
+static bool is_first(const GPtrArray *all, unsigned i)
+{
+    for (unsigned k = 0; k < i; k++) {
+        const Meeting *a = all->pdata[k], *b = all->pdata[i];
+
+        if (!a->listens && !strcmp(a->address, b->address)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* To which several connect, or one, and no member listens there. */
+static bool needs_hub(const GPtrArray *all, unsigned i)
+{
+    const Meeting *m = all->pdata[i];
+
+    if (m->listens || !is_first(all, i)) {
+        return false;
+    }
+    for (unsigned k = 0; k < all->len; k++) {
+        const Meeting *other = all->pdata[k];
+
+        if (other->listens && !strcmp(other->address, m->address)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void add(GPtrArray *args, const char *name, const char *value)
+{
+    g_ptr_array_add(args, g_strdup(name));
+    if (value) {
+        g_ptr_array_add(args, g_strdup(value));
+    }
+}
+
+/* The command of a hub; NULL: no member needs one. *@result: see group_hub_plan. */
+static GPtrArray *hub_command(const ToolArgs *a, const GPtrArray *all, int *result)
+{
+    g_autoptr(GPtrArray) args = g_ptr_array_new_with_free_func(g_free);
+    const char *options = tool_value(a, "--hub");
+    g_autofree char *program = group_program(a);
+    const Meeting *first = NULL;
+
+    for (unsigned i = 0; i < all->len; i++) {
+        const Meeting *m = all->pdata[i];
+
+        if (!needs_hub(all, i)) {
+            continue;
+        }
+        if (!options && !is_served(m)) {
+            *result = tool_complain("nobody is at %s, where members connect to: start tt "
+                                    "hub there first, or use --hub", m->address);
+            return NULL;
+        }
+        if (options && first && (strcmp(first->group, m->group) ||
+                                 g_strcmp0(first->key_file, m->key_file))) {
+            *result = tool_complain("the members are in more than one group, '%s' and "
+                                    "'%s': start a hub for each first, without --hub",
+                                    first->group, m->group);
+            return NULL;
+        }
+        if (!first) {
+            first = m;
+            add(args, program, NULL);
+            add(args, "hub", "--once");
+            add(args, "--group", m->group);
+            if (m->key_file) {
+                add(args, "--key-file", m->key_file);
+            }
+        }
+        add(args, "--listen", m->address);
+    }
+    if (!first && options) {
+        *result = tool_usage(a->command, "--hub: no member connects to a hub");
+    }
+    return first && options ? g_steal_pointer(&args) : NULL;
+}
+
+int group_hub_plan(GroupHub *h, const ToolArgs *a, const Group *g)
+{
+    g_autoptr(GPtrArray) all = meetings_of(g);
+    g_autoptr(GPtrArray) args = NULL;
+    g_auto(GStrv) more = NULL;
+    int result = TOOL_FINE;
+    GError *err = NULL;
+
+    *h = (GroupHub) { NULL };
+    if (!all) {
+        return TOOL_PROBLEM;
+    }
+    args = hub_command(a, all, &result);
+    if (!args) {
+        return result;
+    }
+    if (!g_shell_parse_argv(tool_value(a, "--hub"), NULL, &more, &err) &&
+        !g_error_matches(err, G_SHELL_ERROR, G_SHELL_ERROR_EMPTY_STRING)) {
+        result = tool_usage(a->command, "--hub takes options of tt hub: %s",
+                            err->message);
+        g_error_free(err);
+        return result;
+    }
+    g_clear_error(&err);
+    for (char **m = more; m && *m; m++) {
+        add(args, *m, NULL);
+    }
+    g_ptr_array_add(args, NULL);
+    h->argv = (char **)g_ptr_array_free(g_steal_pointer(&args), false);
+    return TOOL_FINE;
+}
+
+/* ---- it ---- */
+
+bool group_hub_start(GroupHub *h, const char *path)
+{
+    FILE *out;
+    bool listens = false;
+
+    if (!h->argv) {
+        return true;
+    }
+    out = fopen(path, "we+");
+    if (!out) {
+        tool_complain("cannot write '%s': %s", path, g_strerror(errno));
+        return false;
+    }
+    h->pid = group_start(h->argv, fileno(out), -1);
+    /* It says where it listens, or why it ends. */
+    while (h->pid > 0 && !listens && !group_has_ended(h->pid)) {
+        g_autofree char *text = NULL;
+
+        g_usleep(10000);
+        listens = g_file_get_contents(path, &text, NULL, NULL) &&
+            strstr(text, "listening at ");
+    }
+    fclose(out);
+    if (!listens && h->pid > 0) {
+        g_autofree char *line = group_last_line(path);
+
+        h->pid = 0;
+        tool_complain("the hub did not begin: %s", line);
+    }
+    return listens;
+}
+
+void group_hub_end(GroupHub *h)
+{
+    if (h->pid > 0) {
+        kill(h->pid, SIGTERM);
+        while (!group_has_ended(h->pid)) {
+            g_usleep(10000);
+        }
+    }
+    g_clear_pointer(&h->argv, g_strfreev);
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt group live: the whole group goes on for real from a checkpoint of the group, each
+ * member as a branch (tt branch), all at one moment.
+ *
+ *   each member is started and stands still --> all have loaded their state --> each
+ *   is told to go on
+ *
+ * If one cannot begin none does. Each member is controlled by QMP over a socket that it
+ * inherits, so nothing else has a part in it.
+ */
+#include "tt-tool-group.h"
+#include "tt-tool-qmp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib-unix.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LOAD_SECONDS    600     /* until a member has loaded its state */
+#define ANSWER_SECONDS  60
+#define MEMBER_WORD     "{member}"
+
+typedef struct Live Live;
+
+typedef struct LiveMember {
+    Live *live;
+    const char *name, *parent;  /* the group's */
+    char *run, *out;            /* the branch; what QEMU says */
+    pid_t pid;                  /* 0: it is not there */
+    ToolQmp *qmp;
+} LiveMember;
+
+struct Live {
+    const ToolArgs *a;
+    const Group *g;
+    uint32_t epoch;
+    char *to;
+    GroupHub hub;
+    LiveMember *members;
+    unsigned n, n_running;
+    bool is_stopped;            /* -S: the user lets them go on */
+    GMainLoop *loop;
+    int result;
+};
+
+/* ---- processes ---- */
+
+pid_t group_start(char **argv, int out, int keep)
+{
+    pid_t pid;
+
+    fflush(stdout);
+    pid = fork();
+    if (pid == 0) {
+        dup2(open("/dev/null", O_RDONLY), 0);
+        dup2(out, 1);
+        dup2(out, 2);
+        setpgid(0, 0);          /* ^C is for this process, which tells them */
+        if (keep >= 0) {
+            fcntl(keep, F_SETFD, 0);
+        }
+        execv(argv[0], argv);
+        fprintf(stderr, "cannot run '%s': %s\n", argv[0], g_strerror(errno));
+        _exit(127);
+    }
+    if (pid < 0) {
+        tool_complain("cannot start a process: %s", g_strerror(errno));
+    }
+    return pid;
+}
+
+/* QEMU is beside that path, and perhaps not beside what it leads to. */
+char *group_program(const ToolArgs *a)
+{
+    g_autofree char *found = g_find_program_in_path(a->program);
+    char *path = found ? tt_io_posix_absolute(found) : NULL;
+
+    return path ?: g_strdup("/proc/self/exe");
+}
+
+bool group_has_ended(pid_t pid)
+{
+    return waitpid(pid, NULL, WNOHANG) == pid;
+}
+
+char *group_last_line(const char *path)
+{
+    g_autofree char *text = NULL;
+    char *line;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL) || !*g_strchomp(text)) {
+        return g_strdup_printf("it said nothing in '%s'", path);
+    }
+    line = strrchr(text, '\n');
+    return g_strdup(tt_replace_controls(line ? line + 1 : text, '?'));
+}
+
+/* ---- which checkpoint ---- */
+
+static bool is_of_all(const Group *g, uint32_t epoch)
+{
+    for (unsigned i = 0; i < g->members->len; i++) {
+        if (!group_point(group_at(g, i), epoch)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The last one that all members have. */
+static int choose_last(Live *l)
+{
+    g_autoptr(GArray) all = group_epochs(l->g);
+
+    for (unsigned i = all->len; i-- > 0; ) {
+        l->epoch = g_array_index(all, uint32_t, i);
+        if (is_of_all(l->g, l->epoch)) {
+            return TOOL_FINE;
+        }
+    }
+    return tool_complain(all->len ? "%s has no checkpoint that all members have: tt "
+                         "group checkpoints shows who is without" :
+                         "%s has no checkpoint of the group: 'tt checkpoint add -g' in a "
+                         "member's monitor makes one", l->g->name);
+}
+
+static int choose(Live *l)
+{
+    const char *at = tool_value(l->a, "--at");
+    uint64_t n;
+    TtDiag diag;
+
+    if (!at) {
+        int result = choose_last(l);
+
+        if (result) {
+            return result;
+        }
+    } else if (!tool_parse_number(at + (g_str_has_prefix(at, "@group-") ? 7 : 0), &n) ||
+               !n || n > TT_EPOCH_MAX) {
+        return tool_usage(l->a->command, "--at takes a checkpoint of the group, such as "
+                                         "@group-1, not '%s'", at);
+    } else {
+        l->epoch = n;
+    }
+    for (unsigned i = 0; i < l->g->members->len; i++) {
+        const GroupMember *m = group_at(l->g, i);
+
+        if (!group_point(m, l->epoch)) {
+            return tool_complain("%s has no checkpoint @group-%" PRIu32 ": tt group "
+                                 "checkpoints lists those of the group", m->name,
+                                 l->epoch);
+        }
+    }
+    return group_is_moment(l->g, l->epoch, &diag) ? TOOL_FINE :
+        tool_complain("checkpoint @group-%" PRIu32 " is not consistent: %s", l->epoch,
+                      diag.text);
+}
+
+/* ---- the commands ---- */
+
+static void add(GPtrArray *args, const char *name, const char *value)
+{
+    g_ptr_array_add(args, g_strdup(name));
+    if (value) {
+        g_ptr_array_add(args, g_strdup(value));
+    }
+}
+
+/* An option of the user's: each member's own. */
+static void add_own(GPtrArray *args, const char *text, const char *name)
+{
+    g_auto(GStrv) parts = g_strsplit(text, MEMBER_WORD, -1);
+
+    g_ptr_array_add(args, g_strjoinv(name, parts));
+}
+
+/* tt branch, which becomes QEMU; @fd: of its QMP, or -1. */
+static char **command_of(const LiveMember *m, int fd)
+{
+    GPtrArray *args = g_ptr_array_new();
+    const ToolArgs *a = m->live->a;
+    g_autofree char *at = g_strdup_printf("@group-%" PRIu32, m->live->epoch);
+    g_autofree char *socket = g_strdup_printf("socket,id=tt-live,fd=%d", fd);
+    g_autofree char *program = group_program(a);
+    const char *value;
+    unsigned n = 0;
+
+    add(args, program, "branch");
+    add(args, "--at", at);
+    add(args, "--to", m->run);
+    if (tool_has(a, "--qemu")) {
+        add(args, "--qemu", tool_value(a, "--qemu"));
+    }
+    while ((value = tool_next_value(a, "--without", &n))) {
+        add(args, "--without", value);
+    }
+    if (fd < 0) {
+        add(args, "--print", NULL);
+    }
+    add(args, m->parent, "--");
+    if (fd >= 0) {
+        add(args, "-S", NULL);
+        add(args, "-chardev", socket);
+        add(args, "-mon", "chardev=tt-live,mode=control");
+    }
+    for (char **r = a->rest; r && *r; r++) {
+        if (strcmp(*r, "-S") || fd < 0) {
+            add_own(args, *r, m->name);
+        }
+    }
+    g_ptr_array_add(args, NULL);
+    return (char **)g_ptr_array_free(args, false);
+}
+
+static int print_commands(const Live *l)
+{
+    if (l->hub.argv) {
+        tool_print_command(l->hub.argv);
+    }
+    for (unsigned i = 0; i < l->n; i++) {
+        g_auto(GStrv) argv = command_of(&l->members[i], -1);
+        pid_t pid = group_start(argv, STDOUT_FILENO, -1);
+        int status = 1;
+
+        while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+        }
+        if (status) {
+            return TOOL_PROBLEM;
+        }
+    }
+    return TOOL_FINE;
+}
+
+/* ---- they begin ---- */
+
+static bool start(LiveMember *m)
+{
+    int ends[2], out = open(m->out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    g_auto(GStrv) argv = NULL;
+
+    if (out < 0) {
+        tool_complain("cannot write '%s': %s", m->out, g_strerror(errno));
+        return false;
+    }
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
+        tool_complain("cannot create a socket: %s", g_strerror(errno));
+        close(out);
+        return false;
+    }
+    argv = command_of(m, ends[1]);
+    m->pid = group_start(argv, out, ends[1]);
+    close(ends[1]);
+    close(out);
+    m->qmp = tool_qmp_new(ends[0]);
+    return m->pid > 0;
+}
+
+/* It has loaded its state, and stands still. */
+static bool is_ready(LiveMember *m)
+{
+    g_autofree char *why = NULL;
+
+    if (tool_qmp_greet(m->qmp, LOAD_SECONDS, &why) &&
+        tool_qmp_do(m->qmp, "query-status", NULL, LOAD_SECONDS, NULL, &why)) {
+        return true;
+    }
+    if (waitpid(m->pid, NULL, WNOHANG) == m->pid || !strcmp(why, "it has closed the "
+                                                                 "connection")) {
+        g_autofree char *line = group_last_line(m->out);
+
+        tool_complain("%s did not begin: %s", m->name, line);
+    } else {
+        tool_complain("%s did not begin: %s", m->name, why);
+    }
+    return false;
+}
+
+static bool go_on(LiveMember *m)
+{
+    g_autofree char *why = NULL;
+
+    if (!tool_qmp_do(m->qmp, "cont", NULL, ANSWER_SECONDS, NULL, &why)) {
+        tool_complain("%s does not go on: %s", m->name, why);
+        return false;
+    }
+    return true;
+}
+
+static void end_all(Live *l)
+{
+    for (unsigned i = 0; i < l->n; i++) {
+        if (l->members[i].pid > 0) {
+            kill(l->members[i].pid, SIGTERM);
+        }
+    }
+}
+
+static void wait_for_all(Live *l)
+{
+    for (unsigned i = 0; i < l->n; i++) {
+        while (l->members[i].pid > 0 && waitpid(l->members[i].pid, NULL, 0) < 0 &&
+               errno == EINTR) {
+        }
+        l->members[i].pid = 0;
+    }
+}
+
+static bool begin(Live *l)
+{
+    bool ok = true;
+
+    for (unsigned i = 0; ok && i < l->n; i++) {
+        ok = start(&l->members[i]);
+    }
+    for (unsigned i = 0; ok && i < l->n; i++) {
+        ok = is_ready(&l->members[i]);
+    }
+    for (unsigned i = 0; ok && !l->is_stopped && i < l->n; i++) {
+        ok = go_on(&l->members[i]);
+    }
+    for (unsigned i = 0; i < l->n; i++) {
+        g_clear_pointer(&l->members[i].qmp, tool_qmp_free);
+    }
+    if (!ok) {
+        end_all(l);
+        wait_for_all(l);
+    }
+    return ok;
+}
+
+/* ---- they run ---- */
+
+static void ended(GPid pid, gint status, gpointer opaque)
+{
+    LiveMember *m = opaque;
+    Live *l = m->live;
+
+    m->pid = 0;
+    if (WIFEXITED(status) && !WEXITSTATUS(status)) {
+        printf("%s has ended\n", m->name);
+        fflush(stdout);
+    } else {
+        g_autofree char *line = group_last_line(m->out);
+
+        l->result = WIFSIGNALED(status) ?
+            tool_complain("%s was ended by signal %d: %s", m->name, WTERMSIG(status),
+                          line) :
+            tool_complain("%s ended with status %d: %s", m->name, WEXITSTATUS(status),
+                          line);
+    }
+    if (!--l->n_running) {
+        g_main_loop_quit(l->loop);
+    }
+}
+
+static gboolean told_to_end(gpointer l)
+{
+    end_all(l);
+    return G_SOURCE_CONTINUE;
+}
+
+static void say_where(const Live *l)
+{
+    printf("the group goes on from @group-%" PRIu32 "%s:\n", l->epoch,
+           l->is_stopped ? ", once each member is told 'cont'" : "");
+    for (unsigned i = 0; i < l->n; i++) {
+        const LiveMember *m = &l->members[i];
+
+        printf("  %-18s process %d, %s, output in %s\n", m->name, (int)m->pid, m->run,
+               m->out);
+    }
+    fflush(stdout);
+}
+
+static void run(Live *l)
+{
+    l->loop = g_main_loop_new(NULL, false);
+    l->n_running = l->n;
+    g_unix_signal_add(SIGTERM, told_to_end, l);
+    g_unix_signal_add(SIGINT, told_to_end, l);
+    for (unsigned i = 0; i < l->n; i++) {
+        g_child_watch_add(l->members[i].pid, ended, &l->members[i]);
+    }
+    g_main_loop_run(l->loop);
+    g_main_loop_unref(l->loop);
+}
+
+/* ---- the command ---- */
+
+/* A new directory, for the branches. */
+static int make_place(Live *l)
+{
+    const char *to = tool_value(l->a, "--to");
+
+    l->to = tool_whole_path(to);
+    if (!l->to || !tool_is_fit(l->to)) {
+        return TOOL_PROBLEM;
+    }
+    if (!tool_has(l->a, "--print") && mkdir(l->to, 0700)) {
+        return tool_complain("cannot create the directory '%s': %s", to,
+                             g_strerror(errno));
+    }
+    return TOOL_FINE;
+}
+
+static int make_members(Live *l)
+{
+    l->n = l->g->members->len;
+    l->members = g_new0(LiveMember, l->n);
+    for (unsigned i = 0; i < l->n; i++) {
+        const GroupMember *of = group_at(l->g, i);
+        LiveMember *m = &l->members[i];
+        g_autofree char *out = g_strconcat(of->name, ".out", NULL);
+
+        if (strchr(of->name, '/') || *of->name == '.') {
+            return tool_complain("'%s' cannot be the name of a directory: give the "
+                                 "member another name in the list of runs", of->name);
+        }
+        *m = (LiveMember) {
+            .live = l, .name = of->name, .parent = of->run,
+            .run = g_build_filename(l->to, of->name, NULL),
+            .out = g_build_filename(l->to, out, NULL),
+        };
+    }
+    return TOOL_FINE;
+}
+
+static void clean_up(Live *l)
+{
+    for (unsigned i = 0; i < l->n; i++) {
+        g_free(l->members[i].run);
+        g_free(l->members[i].out);
+    }
+    g_free(l->members);
+    g_free(l->to);
+}
+
+int group_live(const ToolArgs *a, const Group *g)
+{
+    Live l = { .a = a, .g = g,
+               .is_stopped = a->rest && g_strv_contains((const char **)a->rest, "-S") };
+    g_autofree char *hub_out = NULL;
+    int result = choose(&l);
+
+    result = result ?: group_hub_plan(&l.hub, a, g);
+    result = result ?: make_place(&l);
+    result = result ?: make_members(&l);
+    if (!result && tool_has(a, "--print")) {
+        result = print_commands(&l);
+    } else if (!result) {
+        hub_out = g_build_filename(l.to, "hub.out", NULL);
+        result = group_hub_start(&l.hub, hub_out) && begin(&l) ? TOOL_FINE : TOOL_PROBLEM;
+        if (!result) {
+            say_where(&l);
+            run(&l);
+            result = l.result;
+        }
+    }
+    group_hub_end(&l.hub);
+    clean_up(&l);
+    return result;
+}

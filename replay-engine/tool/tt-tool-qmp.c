@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The tool as a client of QMP. QEMU sends one JSON object a line, and begins those that
+ * matter here with "QMP", "return" or "error"; an event begins with its timestamp.
+ */
+#include "tt-tool-qmp.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define LINE_BYTES_MAX (1u << 20)
+
+struct ToolQmp {
+    int fd;
+    GString *in;                /* what came and was not taken */
+};
+
+ToolQmp *tool_qmp_new(int fd)
+{
+    ToolQmp *q = g_new0(ToolQmp, 1);
+
+    q->fd = fd;
+    q->in = g_string_new(NULL);
+    return q;
+}
+
+void tool_qmp_free(ToolQmp *q)
+{
+    if (q) {
+        close(q->fd);
+        g_string_free(q->in, true);
+        g_free(q);
+    }
+}
+
+int tool_unix_connect(const char *path)
+{
+    struct sockaddr_un where = { .sun_family = AF_UNIX };
+    int fd, error;
+
+    if (strlen(path) >= sizeof(where.sun_path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    strcpy(where.sun_path, path);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&where, sizeof(where)) < 0) {
+        error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+/* ---- lines ---- */
+
+/* The next one, g_free. NULL: *@why. */
+static char *read_line(ToolQmp *q, int64_t until_us, char **why)
+{
+    char bytes[4096], *end;
+    size_t len;
+
+    while (!(end = memchr(q->in->str, '\n', q->in->len))) {
+        int64_t left_ms = (until_us - g_get_monotonic_time()) / 1000;
+        struct pollfd p = { .fd = q->fd, .events = POLLIN };
+        ssize_t n = 0;
+
+        if (left_ms <= 0 || poll(&p, 1, MIN(left_ms, INT_MAX)) == 0) {
+            *why = g_strdup("it does not answer");
+            return NULL;
+        }
+        n = read(q->fd, bytes, sizeof(bytes));
+        if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
+            continue;
+        }
+        if (n <= 0 || q->in->len > LINE_BYTES_MAX) {
+            *why = g_strdup(n <= 0 ? "it has closed the connection" :
+                            "it does not speak QMP");
+            return NULL;
+        }
+        g_string_append_len(q->in, bytes, n);
+    }
+    len = end - q->in->str;
+    end = g_strndup(q->in->str, len);
+    g_string_erase(q->in, 0, len + 1);
+    return g_strchomp(end);
+}
+
+static bool is_a(const char *line, const char *key)
+{
+    g_autofree char *head = g_strdup_printf("{\"%s\":", key);
+
+    return g_str_has_prefix(line, head);
+}
+
+/* Passes over what is neither. NULL: *@why. */
+static char *read_answer(ToolQmp *q, const char *one, const char *other,
+                         unsigned seconds, char **why)
+{
+    int64_t until_us = g_get_monotonic_time() + seconds * G_USEC_PER_SEC;
+    char *line;
+
+    while ((line = read_line(q, until_us, why)) && !is_a(line, one) &&
+           !is_a(line, other)) {
+        g_free(line);
+    }
+    return line;
+}
+
+/* The sentence in an error; QEMU escapes what would end it. */
+static char *words_of(const char *line)
+{
+    const char *from = strstr(line, "\"desc\": \"");
+    GString *words = g_string_new(NULL);
+
+    for (from = from ? from + 9 : ""; *from && *from != '"'; from++) {
+        from += *from == '\\' && from[1];
+        g_string_append_c(words, *from);
+    }
+    return g_string_free(words, false);
+}
+
+bool tool_qmp_do(ToolQmp *q, const char *command, const char *arguments,
+                 unsigned seconds, char **answer, char **why)
+{
+    g_autofree char *text = g_strdup_printf("{\"execute\": \"%s\"%s%s}\n", command,
+                                            arguments ? ", \"arguments\": " : "",
+                                            arguments ?: "");
+    g_autofree char *line = NULL;
+
+    *why = NULL;
+    if (send(q->fd, text, strlen(text), MSG_NOSIGNAL) != (ssize_t)strlen(text)) {
+        *why = g_strdup("it has closed the connection");
+        return false;
+    }
+    line = read_answer(q, "return", "error", seconds, why);
+    if (line && is_a(line, "error")) {
+        *why = words_of(line);
+    }
+    if (!*why && answer) {
+        *answer = g_steal_pointer(&line);
+    }
+    return !*why;
+}
+
+bool tool_qmp_greet(ToolQmp *q, unsigned seconds, char **why)
+{
+    g_autofree char *line = read_answer(q, "QMP", "QMP", seconds, why);
+
+    return line && tool_qmp_do(q, "qmp_capabilities", NULL, seconds, NULL, why);
+}
+
+char *tool_qmp_quote(const char *text)
+{
+    GString *s = g_string_new("\"");
+
+    for (const char *p = text; *p; p++) {
+        if ((unsigned char)*p < ' ') {
+            g_string_append_printf(s, "\\u%04x", *p);
+        } else {
+            g_string_append_printf(s, "%s%c", *p == '"' || *p == '\\' ? "\\" : "", *p);
+        }
+    }
+    return g_string_free(g_string_append_c(s, '"'), false);
+}

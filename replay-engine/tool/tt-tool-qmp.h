@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A client of QMP for the tool: one command at a time, and its answer. Events are passed
+ * over.
+ */
+#ifndef TT_TOOL_QMP_H
+#define TT_TOOL_QMP_H
+
+#include "tt-tool.h"
+
+typedef struct ToolQmp ToolQmp;
+
+/* Takes @fd over, a connected socket. */
+ToolQmp *tool_qmp_new(int fd);
+void tool_qmp_free(ToolQmp *q);         /* NULL is fine */
+/* A connected Unix socket; -1: errno. */
+int tool_unix_connect(const char *path);
+/* Waits for the greeting, and answers it. False: @why, g_free. */
+bool tool_qmp_greet(ToolQmp *q, unsigned seconds, char **why);
+/* @arguments: a JSON object, or NULL. True: *@answer is the line of the answer, g_free;
+ * it may be NULL. False: *@why, g_free: QEMU's own words, or what became of it. */
+bool tool_qmp_do(ToolQmp *q, const char *command, const char *arguments,
+                 unsigned seconds, char **answer, char **why);
+/* @text as a JSON string, in quotes; g_free. */
+char *tool_qmp_quote(const char *text);
+
+#endif
