@@ -4,7 +4,7 @@
 # as .../bash-completion/completions/tt.
 
 _tt_commands="info log stats check verify find origin pack unpack branch trace branches
-compare-traces disk page group hub watch run-plugin term time"
+compare-traces disk page group hub watch run-plugin term time console mcp"
 
 # The kinds of events; `tt log --kind` also takes numbers.
 _tt_kinds="pio-in pio-out mmio-ld mmio-st tsc msr-rd msr-wr cr8-rd rand cpuid
@@ -19,6 +19,8 @@ _tt_options()
     disk) echo --disk --version --at --format --force --socket --port --seconds --keep \
                --blocks --files --json --help ;;
     page) echo -o --force --help ;;
+    console) echo --from --to --last --json --help ;;
+    mcp) echo --symbols --offset --qemu --gdb --help ;;
     group) echo --at-most --at --to --hub --qemu --without --print --json --help ;;
     watch) echo --tcp --agent --script --every --patience --fails --once --help ;;
     hub) echo --group --listen --key-file --delay --jitter --loss --rate --queue --seed \
@@ -59,7 +61,7 @@ _tt()
     --kind)
         mapfile -t COMPREPLY < <(compgen -W "$_tt_kinds" -- "$word")
         return ;;
-    --from|--limit|--offset|--depth|--nodes|--within|-j|--at|--without|--version|--format|--port|--seconds|--disk|\
+    --from|--limit|--last|--offset|--depth|--nodes|--within|-j|--at|--without|--version|--format|--port|--seconds|--disk|\
     --group|--delay|--jitter|--loss|--rate|--queue|--seed|--tcp|--script|--every|--patience|\
     --fails|--hub) return ;;
     --to) [ "$command" = branch ] || [ "$command" = group ] || return ;;
@@ -76,7 +78,7 @@ _tt()
             $command = disk || $command = group || $command = hub || $command = watch ||
             $command = run-plugin ||
             $before = --symbols || $before = -o || $before = --out ||
-            $before = --qemu ]]; then
+            $before = --qemu || $before = --gdb ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
     else
         mapfile -t COMPREPLY < <(compgen -d -- "$word")

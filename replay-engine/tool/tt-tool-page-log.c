@@ -1,17 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* tt page: the log, added up in bins of positions; the console's lines. */
 #include "tt-tool-page.h"
-
-#define COM1            0x3f8
-#define COM1_LCR        0x3fb
-#define LCR_DLAB        0x80    /* then COM1 is a divisor's byte */
-
-typedef struct Console {
-    uint8_t line_control;
-    uint64_t pos;               /* where the line began */
-    GString *line;
-    bool is_escape, is_sequence;    /* after ESC; after ESC [ */
-} Console;
+#include "tt-tool-console.h"
 
 static uint64_t *new_bins(const PageLog *p)
 {
@@ -35,67 +25,25 @@ static void free_line(void *opaque)
     g_free(l);
 }
 
-static void end_line(PageLog *p, Console *c)
+static void add_line(void *opaque, uint64_t pos, const char *text)
 {
+    PageLog *p = opaque;
     PageLine *l = g_new0(PageLine, 1);
 
-    l->pos = c->pos;
-    l->text = g_utf8_make_valid(c->line->str, c->line->len);
+    l->pos = pos;
+    l->text = g_strdup(text);
     g_ptr_array_add(p->lines, l);
-    g_string_truncate(c->line, 0);
     if (p->lines->len > PAGE_LINES_FIRST + 2 * PAGE_LINES_LAST) {
         g_ptr_array_remove_range(p->lines, PAGE_LINES_FIRST, PAGE_LINES_LAST);
         p->n_lines_left_out += PAGE_LINES_LAST;
     }
 }
 
-/* What moves a terminal's cursor or sets a colour is left out. */
-static bool is_control(Console *c, uint8_t byte)
-{
-    if (c->is_sequence) {
-        c->is_sequence = byte < '@' || byte > '~';
-        return true;
-    }
-    if (c->is_escape) {
-        c->is_escape = false;
-        c->is_sequence = byte == '[';
-        return true;
-    }
-    c->is_escape = byte == 033;
-    return byte < ' ' || byte == 0x7f;
-}
-
-static void print_byte(PageLog *p, Console *c, uint64_t pos, uint8_t byte)
-{
-    if (byte == '\n') {
-        end_line(p, c);
-        return;
-    }
-    if (!c->line->len) {
-        c->pos = pos;
-    }
-    if (!is_control(c, byte) && c->line->len < PAGE_LINE_BYTES) {
-        g_string_append_c(c->line, byte);
-    }
-}
-
-static void look_at_output(PageLog *p, Console *c, const TtEvent *ev)
-{
-    if (ev->addr == COM1_LCR) {
-        c->line_control = ev->val;
-    } else if (ev->addr == COM1 && !(c->line_control & LCR_DLAB)) {
-        print_byte(p, c, ev->pos, ev->val);
-    }
-}
-
-static void end_console(PageLog *p, Console *c)
+static void end_console(PageLog *p, ToolConsole *c)
 {
     unsigned most = PAGE_LINES_FIRST + PAGE_LINES_LAST;
 
-    if (c->line->len) {
-        end_line(p, c);
-    }
-    g_string_free(c->line, true);
+    tool_console_end(c);
     if (p->lines->len > most) {
         p->n_lines_left_out += p->lines->len - most;
         g_ptr_array_remove_range(p->lines, PAGE_LINES_FIRST, p->lines->len - most);
@@ -104,7 +52,7 @@ static void end_console(PageLog *p, Console *c)
 
 /* ---- events ---- */
 
-static void add_event(PageLog *p, Console *c, const TtEvent *ev)
+static void add_event(PageLog *p, ToolConsole *c, const TtEvent *ev)
 {
     unsigned bin = bin_of(p, ev->pos), kind = ev->kind & TT_EV_KIND_MAX;
 
@@ -117,13 +65,11 @@ static void add_event(PageLog *p, Console *c, const TtEvent *ev)
     } else if (kind == TT_EV_RAM || kind == TT_EV_DISK) {
         p->dma[bin] += tt_event_bytes(ev);
     }
-    if (kind == TT_EV_PIO_OUT) {
-        look_at_output(p, c, ev);
-    }
+    tool_console_add(c, ev);
 }
 
 /* Its stored bytes go to its events in equal parts. */
-static void add_segment(PageLog *p, Console *c, const TtSegment *s)
+static void add_segment(PageLog *p, ToolConsole *c, const TtSegment *s)
 {
     uint64_t bytes = (uint64_t)s->info.ev_stored + s->info.pl_stored, given = 0;
 
@@ -154,7 +100,7 @@ static void add_time(PageLog *p, uint64_t pos, uint64_t ns)
 
 void page_log_read(PageLog *p, TtLogReader *r, uint64_t start, uint64_t end)
 {
-    Console c = { .line = g_string_new(NULL) };
+    ToolConsole c = { .line = add_line, .opaque = p, .most = PAGE_LINE_BYTES };
     uint64_t began = 0;
 
     p->start = start;

@@ -244,5 +244,7 @@ int tool_hub(const ToolArgs *a);
 int tool_watch(const ToolArgs *a);
 int tool_page(const ToolArgs *a);
 int tool_time(const ToolArgs *a);
+int tool_console(const ToolArgs *a);
+int tool_mcp(const ToolArgs *a);
 
 #endif

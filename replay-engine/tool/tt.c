@@ -46,6 +46,16 @@ const ToolCommand tool_commands[] = {
         "clock\nand the speed, between the two nearest times that are in the log.",
         { JSON }, tool_time,
     }, {
+        "console", { "RUN" }, false,
+        "Prints what the guest wrote to its first serial port: the position of each line, "
+        "and\nthe line. Colours and movements of the cursor are left out.",
+        {
+            { "--from", "POS", false, "lines that begin at this position or later" },
+            { "--to", "POS", false, "what was written before this position" },
+            { "--last", "N", false, "only the last N of these lines" },
+            { "--json", NULL, false, "print one JSON object per line, for programs" },
+        }, tool_console,
+    }, {
         "check", { "RUN" }, false,
         "Reads a whole run and compares its checksums: log, manifest, pages "
         "and\ncheckpoints, marks, disks, and what a branch needs of its parents. It "
@@ -241,6 +251,21 @@ const ToolCommand tool_commands[] = {
         }, tool_disk,
     },
     {
+        "mcp", { "RUN" }, false,
+        "Answers questions about RUN for a program that speaks MCP (an agent, an editor), on\n"
+        "standard input and output: go to a position, find, origin, registers, memory,\n"
+        "backtrace, console, screenshot, events. QEMU replays the run for it. Nothing is\n"
+        "changed, neither the run nor anything else.",
+        {
+            { "--symbols", "FILE", false, "names: a vmlinux, or the output of nm or "
+                                          "/proc/kallsyms; backtraces need an ELF file" },
+            { "--offset", "N", false, "add N to the addresses in FILE: the program was "
+                                      "loaded higher" },
+            { "--qemu", "PATH", false, "default: qemu-system-x86_64 next to this "
+              "program" },
+            { "--gdb", "PATH", false, "for backtraces (default: gdb)" },
+        }, tool_mcp,
+    }, {
         "page", { "RUN" }, false,
         "Makes one file for a browser, without a server: time, events, I/O, "
         "checkpoints,\nmarks, branches and the console over positions. A click shows how "

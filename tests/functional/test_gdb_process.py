@@ -30,10 +30,10 @@ def build_twins(work):
     return path
 
 
-def twins_run(work, extra):
+def twins_run(work, extra, devices=()):
     with open(build_twins(work), 'rb') as twins:
         files = {'own/run': RUN, 'own/twins': twins.read()}
-    run = record(work, own_args(work, files, extra, '128'), timeout=90)
+    run = record(work, [*own_args(work, files, extra, '128'), *devices], timeout=90)
     said = re.findall(rb'TT-TWIN (\S+) (\d+)', run.serial)
     equal(sorted(said), sorted(
         (f'/tmp/{name}'.encode(), b'%d' % (7 + COUNT * (COUNT + 1) // 2))
