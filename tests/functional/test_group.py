@@ -152,7 +152,7 @@ def test_plain(work):
     server = server_args(work, f'listen=127.0.0.1:{port},key-file={key}')
     with Vm(work, client, name='client', timeout=150) as c:
         # The client tries again until there is a server.
-        wait_until(lambda: 'tries again' in c.stderr, 'a sentence on no server')
+        wait_until(lambda: 'trying again' in c.stderr, 'a sentence on no server')
         with Vm(work, server, name='server', timeout=150) as s:
             c.wait(0)
             s.wait(0)

@@ -176,7 +176,7 @@ def check_mistakes(client):
             ('find', {'condition': '$rax +'}, 'operand'),
             ('find', {'condition': '--help'}, ''),
             ('find', {'condition': '$rip == 1', 'from': 'x'}, 'a number'),
-            ('origin', {'place': '$rip'}, 'is no place'),
+            ('origin', {'place': '$rip'}, 'is not a place'),
             ('origin', {'place': '$rax', 'position': 10 ** 15}, 'the run goes from'),
             ('console', {'to': '--json'}, 'a number'),
             ('events', {'kinds': ['nonsense']}, 'nonsense')):
