@@ -191,12 +191,13 @@ static unsigned string_bytes(const TtFlowWork *w)
         (w->regs->bits == 16) != is_short ? 2 : 4;
 }
 
-/* QEMU leaves a repeated one where the lower 16 bits of the count are 0. */
+/* After at least one, QEMU leaves a repeated one where the lower 16 bits of the count are 1
+ * and others are not 0. */
 static unsigned repetitions(const TtFlowWork *w, unsigned address)
 {
     uint64_t count = is_repeated(w) ? masked(w, CX, address) : 1;
 
-    return count & 0xffff ?: count ? 0x10000 : 0;
+    return count <= 0x10001 ? count : (count - 1) & 0xffff ?: 0x10000;
 }
 
 /* All that @times elements from @p on are, up or down. */

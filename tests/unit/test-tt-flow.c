@@ -138,6 +138,26 @@ static void test_nothing_is_written(void)
                     TT_ERR_FORMAT);
 }
 
+/* As QEMU does it: the count that it leaves is 1 more than a multiple of 65536. */
+static void test_long_repetitions(void)
+{
+    static const uint64_t counts[][2] = {       /* count, and how many it does at once */
+        { 1, 1 }, { 0xffff, 0xffff }, { 0x10000, 0x10000 }, { 0x10001, 0x10001 },
+        { 0x10002, 1 }, { 0x20000, 0xffff }, { 0x20001, 0x10000 }, { 0x20002, 1 },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(counts); i++) {
+        TtFlowRegs regs = some_regs(64);
+        TtFlow f;
+
+        regs.general[1] = counts[i][0];
+        g_assert_cmpint(tt_flow_decode(decoder, (const uint8_t *)"\xf3\xaa", 2, &regs, &f),
+                        ==, TT_OK);             /* rep stosb */
+        g_assert_cmpuint(f.n_writes, ==, 3);    /* rcx, rdi, memory */
+        g_assert_cmpuint(f.writes[2].to.len, ==, counts[i][1]);
+    }
+}
+
 static void test_places_meet(void)
 {
     TtFlowPlace ah = { .reg = 0, .first = 1, .len = 1 }, al = { .reg = 0, .len = 1 };
@@ -163,6 +183,7 @@ int main(int argc, char **argv)
         g_test_add_func("/tt/flow/moves", test_moves);
         g_test_add_func("/tt/flow/others", test_others);
         g_test_add_func("/tt/flow/nothing-is-written", test_nothing_is_written);
+        g_test_add_func("/tt/flow/long-repetitions", test_long_repetitions);
     }
     return g_test_run();
 }
