@@ -18,6 +18,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -62,7 +63,8 @@ pid_t group_start(char **argv, int out, int keep)
         dup2(open("/dev/null", O_RDONLY), 0);
         dup2(out, 1);
         dup2(out, 2);
-        setpgid(0, 0);          /* ^C is for this process, which tells them */
+        setpgid(0, 0);          /* ^C is for the parent, which tells them ... */
+        prctl(PR_SET_PDEATHSIG, SIGTERM);       /* ... or ends while they begin */
         if (keep >= 0) {
             fcntl(keep, F_SETFD, 0);
         }

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import threading
@@ -121,6 +122,8 @@ def test_two(work):
     check_windows(work, windows, event['position'])
     md5 = md5_of(server.serial)
     live_says_no(work)
+    live_is_told(work, signal.SIGTERM)
+    live_is_told(work, signal.SIGKILL)
     second = os.path.join(work, 'second')
     live(work, *CONSOLE, f'file:{second}/{{member}}.console')
     check_went_on(work, client, 'client2', md5)
@@ -167,6 +170,25 @@ def live_says_no(work):
     check(not done.stdout, done.stdout)
     printed = tt('group', 'live', group, '--to', f'{work}/x', '--print').stdout
     equal(printed.count('at=@group-1'), 2, f'commands: {printed}')
+
+
+def live_is_told(work, number):
+    """The group has gone on, and the command gets a signal: all members end."""
+    pids = []
+    with subprocess.Popen([tool('tt'), 'group', 'live', os.path.join(work, 'group'), '--to',
+                           os.path.join(work, f'told{number}'), *CONSOLE, 'null'],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
+        for line in process.stdout:
+            pids += re.findall(r'process (\d+),', line)
+            if len(pids) == 2:
+                break
+        process.send_signal(number)
+        said, wrong = process.communicate(timeout=60 * SLOW)
+    wait_until(lambda: not any(os.path.exists(f'/proc/{pid}') for pid in pids),
+               'all members have ended')
+    if number == signal.SIGTERM:
+        equal([process.returncode, said.count('has ended')], [0, 2], f'{said} {wrong}')
 
 
 @limit(300)
