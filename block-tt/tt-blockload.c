@@ -187,7 +187,7 @@ static TtStatus check_head(uint8_t *b, TtDiag *diag)
 }
 
 /* H1: the copy that counts; both are in @b. */
-static TtStatus choose_head(uint8_t *b, uint8_t **chosen, TtDiag *diag)
+static TtStatus choose_head(uint8_t *b, uint8_t **chosen, bool *is_alone, TtDiag *diag)
 {
     uint8_t *other = b + TT_F_BLOCK_HEAD_BYTES;
     TtDiag d0, d1;
@@ -205,7 +205,20 @@ static TtStatus choose_head(uint8_t *b, uint8_t **chosen, TtDiag *diag)
     }
     *chosen = st1 != TT_OK || (st0 == TT_OK && tt_get_le64(b + 72) >
                                tt_get_le64(other + 72)) ? b : other;
+    *is_alone = st0 != TT_OK || st1 != TT_OK;
     return TT_OK;
+}
+
+/* A writer that was killed while it wrote a copy leaves the other one, whose journal has
+ * records. If that has none, the copy that counted has been damaged since; a new file's
+ * generation is 1, and has none at first. */
+static void look_for_lost_head(TtBlockMap *bm)
+{
+    if (bm->journal.generation != 1 && bm->journal.number == 1 && !bm->damage) {
+        bm->damage = g_strdup("the header of the disk's file is damaged, and what its other "
+                              "copy names is not there any more: restore the file from a "
+                              "copy");
+    }
 }
 
 static TtStatus take_head(TtBlockMap *bm, const uint8_t *b, TtHostRun *first,
@@ -357,9 +370,10 @@ static TtStatus load(TtBlockMap *bm, TtIo *io, TtDiag *diag)
     uint8_t head[2 * TT_F_BLOCK_HEAD_BYTES], *chosen;
     TtHostRun seg;
     uint64_t file = 0, hosts;
+    bool is_alone = false;
     TtStatus st = read_all(io, 0, head, sizeof(head), diag);
 
-    st = st == TT_OK ? choose_head(head, &chosen, diag) : st;
+    st = st == TT_OK ? choose_head(head, &chosen, &is_alone, diag) : st;
     st = st == TT_OK ? take_head(bm, chosen, &seg, diag) : st;
     st = st == TT_OK ? io->ops->size(io, &file, diag) : st;
     if (st != TT_OK) {
@@ -376,6 +390,9 @@ static TtStatus load(TtBlockMap *bm, TtIo *io, TtDiag *diag)
         st = load_segment(bm, io, file, &seg, diag);
     } while (st == TT_OK && seg.n);
     bm->is_loading = false;
+    if (is_alone) {
+        look_for_lost_head(bm);
+    }
     if (st == TT_OK) {
         st = claim_segments(bm, diag);
     }

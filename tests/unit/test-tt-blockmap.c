@@ -431,6 +431,26 @@ static void test_second_head(void)
     disk_free(&d);
 }
 
+/* The copy that counts is damaged, and the other one's journal has nothing: the disk is
+ * not empty, it is damaged. */
+static void test_lost_head(void)
+{
+    Disk d = disk_new(10, NULL);
+    TtBlockMap *map;
+
+    put(&d, 0, CLUSTER);
+    version(&d, "a");
+    commit(&d);
+    for (unsigned i = 0; i < 2; i++) {
+        d.io->ops->write_at(d.io, 4096 + 104, i ? "\0" : "?", 1, NULL);
+        g_assert_cmpint(tt_blockmap_open(d.io, &map, NULL), ==, TT_OK);
+        g_assert_true(i ? !tt_blockmap_damage(map) :
+                      strstr(tt_blockmap_damage(map), "header") != NULL);
+        tt_blockmap_free(map);
+    }
+    disk_free(&d);
+}
+
 /* A record cut at each byte: the state before it, or after it. */
 static void test_cut_record(void)
 {
@@ -773,6 +793,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/blockmap/file/second-head-counts", test_second_head);
     g_test_add_func("/tt/blockmap/file/record-cut-at-each-byte", test_cut_record);
     g_test_add_func("/tt/blockmap/file/damage-is-told-from-a-cut", test_damage);
+    g_test_add_func("/tt/blockmap/file/a-lost-head-is-damage", test_lost_head);
     g_test_add_func("/tt/blockmap/file/data-before-its-record", test_order);
     g_test_add_func("/tt/blockmap/file/old-data-is-no-record", test_old_data);
     g_test_add_func("/tt/blockmap/file/each-operation-fails-once", test_each_failure);
