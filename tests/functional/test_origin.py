@@ -54,6 +54,24 @@ def test_what_a_device_wrote(work):
 
 
 @limit(60)
+def test_what_the_cpu_stored(work):
+    """VMRUN stores the host's state: by physical address, and then by the TLB, which must
+    still be slow for that page."""
+    args = guest_args(work, 'svm')
+    names = run_tool('nm', args[args.index('-kernel') + 1])[0].splitlines()
+    save = next(int(n.split()[0], 16) for n in names if n.endswith(' host_save')) + 0x400
+    run = record(work, args).dir
+    found = tt('find', run, f'*(u32 *)0x{save + 0x14:x}', '--changes', '--first', '--json',
+               '--qemu', qemu_binary()).stdout
+    first = json.loads(found)['found'][0]
+    for offset in (0x68, 0x14):             # the base of the GDT; the limit of CS
+        node = origin(run, first['position'], f'*(u32 *)0x{save + offset:x}', '--within',
+                      '10000')['nodes'][0]
+        equal((node['how'], node['position'], node['instruction']),
+              ('cpu', first['position'] - 1, 'vmrun eax'), f'{node}')
+
+
+@limit(60)
 def test_follows_to_an_input(work):
     """What REP INSB read comes from a port; --symbols names places."""
     args = guest_args(work, 'ins')
