@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A plugin that writes down all that a vCPU does: what stands in its registers before
+ * A plugin that writes down all that the vCPUs do: what stands in the registers before
  * each instruction, and each store. out=FILE; two kinds of entries, of 8-byte numbers:
  *
- *   0, pc, 16 general registers by number
+ *   vCPU << 32, pc, 16 general registers by number
  *   1, physical address, bytes, virtual address
  */
 #include <inttypes.h>
@@ -18,12 +18,12 @@ static const char *const names[16] = {
     "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
     "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
 };
-static struct qemu_plugin_register *regs[16];
+static struct qemu_plugin_register *regs[16];    /* the same of each vCPU */
 static FILE *out;
 
 static void executed(unsigned int cpu, void *pc)
 {
-    uint64_t entry[18] = { 0, (uintptr_t)pc };
+    uint64_t entry[18] = { (uint64_t)cpu << 32, (uintptr_t)pc };
     g_autoptr(GByteArray) value = g_byte_array_new();
 
     for (int i = 0; i < 16; i++) {

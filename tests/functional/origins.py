@@ -18,6 +18,9 @@ TYPES = {1: 'u8', 2: 'u16', 4: 'u32', 8: 'u64'}
 # Events that take a position of their own.
 BETWEEN = ('intr', 'unhalt', 'ram', 'map', 'cpu-flag', 'cpu-state', 'block', 'cpu-switch',
            'ram-fill', 'disk')
+# A block of TCG's serves all addresses at which its page is mapped; the plugin has the
+# one for which it was translated.
+PAGE_BITS = 4095
 # By no instruction: the plugin does not hear of them.
 OUTSIDE = ('exception', 'interrupt', 'event', 'device', 'disk', 'cpu')
 
@@ -32,12 +35,41 @@ def build_recorder(work):
     return path
 
 
+class Registers:
+    """Of one vCPU, before each of its instructions."""
+
+    def __init__(self):
+        self.insn = array.array('Q')            # which of all instructions it is
+        self.values = [array.array('Q') for _ in GENERAL]
+        self.changes = []
+
+    def add(self, insn, values):
+        self.insn.append(insn)
+        for all_of, value in zip(self.values, values):
+            all_of.append(value)
+
+    def end(self):
+        self.changes = [[i for i in range(len(values) - 1) if values[i] != values[i + 1]]
+                        for values in self.values]
+
+    def last_change(self, reg, first, size, n):
+        """The last instruction before @n, one of this vCPU's, that changed it, or -1; its
+        value there."""
+        at = bisect.bisect_left(self.insn, n)
+        mask, values, changes = (1 << 8 * size) - 1 << 8 * first, self.values[reg], \
+            self.changes[reg]
+        i = bisect.bisect_left(changes, at) - 1
+        while i >= 0 and not (values[changes[i]] ^ values[changes[i] + 1]) & mask:
+            i -= 1
+        return self.insn[changes[i]] if i >= 0 else -1, (values[at] & mask) >> 8 * first
+
+
 class Truth:
     """What each instruction of a part of a run had in registers, and where it wrote."""
 
     def __init__(self, work, run, begin):
-        self.begin, self.pc = begin, array.array('Q')
-        self.regs = [array.array('Q') for _ in GENERAL]
+        self.begin, self.pc, self.cpu = begin, array.array('Q'), bytearray()
+        self.regs = collections.defaultdict(Registers)
         self.stores = collections.defaultdict(list)     # byte -> instructions
         self.crossing = set()
         out = os.path.join(work, 'all-writes')
@@ -49,8 +81,8 @@ class Truth:
             self.read(f.read())
         os.unlink(out)
         self.positions = self.place(run)
-        self.changes = [[i for i in range(len(values) - 1) if values[i] != values[i + 1]]
-                        for values in self.regs]
+        for regs in self.regs.values():
+            regs.end()
 
     def read(self, data):
         """Pages that were seen at another address than their own are left out."""
@@ -68,11 +100,10 @@ class Truth:
                 at += 32
             else:
                 entry = struct.unpack_from('<17Q', data, at + 8)
+                self.regs[data[at + 4]].add(len(self.pc), entry[1:])
+                self.cpu.append(data[at + 4])
                 self.pc.append(entry[0])
-                for values, value in zip(self.regs, entry[1:]):
-                    values.append(value)
                 at += 144
-
         self.bytes = [byte for byte in sorted(self.stores) if byte >> 12 not in moved]
 
     def place(self, run):
@@ -97,14 +128,10 @@ class Truth:
         return last
 
     def last_change(self, reg, first, size, pos):
-        """The last instruction before @pos that changed it, or -1; its value there."""
+        """Of the vCPU whose turn it is at @pos: the last instruction before that changed
+        it, or -1; its value there."""
         n = min(bisect.bisect_left(self.positions, pos), len(self.pc) - 1)
-        mask, values, changes = (1 << 8 * size) - 1 << 8 * first, self.regs[reg], \
-            self.changes[reg]
-        i = bisect.bisect_left(changes, n) - 1
-        while i >= 0 and not (values[changes[i]] ^ values[changes[i] + 1]) & mask:
-            i -= 1
-        return changes[i] if i >= 0 else -1, (values[n] & mask) >> 8 * first
+        return self.regs[self.cpu[n]].last_change(reg, first, size, n)
 
 
 def replay(run, questions, how):
@@ -113,7 +140,7 @@ def replay(run, questions, how):
     done = subprocess.run(
         [qemu_binary(), '-tt', f'replay,dir={run},origin={text},origin-how={how}',
          '-nodefaults', '-display', 'none', '-serial', 'none', '-monitor', 'none'],
-        capture_output=True, text=True, timeout=500)
+        capture_output=True, text=True, timeout=1500)
     is_unmapped = done.returncode == 1 and 'cannot be read there' in done.stdout
     equal(done.returncode, int(is_unmapped), f'origin: {done.stdout} {done.stderr}')
     answers, asked = {}, 0
@@ -160,9 +187,14 @@ def judge(truth, question, answer):
     at, how = int(answer['position']), answer['how']
     n = bisect.bisect_left(truth.positions, at)
     is_old = at < truth.begin or how in ('initial', 'far')
-    if how not in OUTSIDE and not is_old and (at >= pos or truth.positions[n] != at or
-                                              truth.pc[n] != int(answer['pc'], 16)):
+    if how not in OUTSIDE and not is_old and (
+            at >= pos or truth.positions[n] != at or
+            (truth.pc[n] ^ int(answer['pc'], 16)) & PAGE_BITS or
+            truth.cpu[n] != int(answer['cpu'])):
         return 'there is no such instruction', None
+    if what[0] == 'reg' and not is_old and \
+            int(answer['of']) != truth.cpu[bisect.bisect_left(truth.positions, pos)]:
+        return 'that is the register of another vCPU', None
     if what[0] == 'mem':
         last = truth.last_store(*what[1:], pos)
     else:
@@ -182,7 +214,7 @@ def judge(truth, question, answer):
         (None, 'the same again')
 
 
-def compare(rng, work, run, count, part=200000, batch=500, wide=False):
+def compare(rng, work, run, count, part=200000, batch=100, wide=False):
     """Asks @count questions about the last @part positions; returns how many of which
     kind. All must be right."""
     end = json.loads(tt('info', run, '--json').stdout)['end']

@@ -25,6 +25,16 @@ def test_the_last_write(work):
     check(kinds['store'] > 5 and kinds['change'] > 5, f'too few of a kind: {kinds}')
 
 
+@limit(60)
+def test_other_machines(work):
+    """The same of four vCPUs, and of 64-bit code."""
+    for guest, wide in (('smp', False), ('lines64', True)):
+        run = record(work, guest_args(work, guest), name=guest).dir
+        kinds = compare(seed(), work, run, 40, part=30000, wide=wide)
+        print(guest, dict(kinds))
+        check(kinds['store'] + kinds['change'] > 3, f'{guest}: too few: {kinds}')
+
+
 def events(run, kind):
     return [json.loads(line) for line in
             tt('log', run, '--json', '--kind', kind).stdout.splitlines()]
@@ -51,6 +61,44 @@ def test_what_a_device_wrote(work):
             equal((node['how'], node['position']), ('device', last[-1]['position']),
                   f'word {word} at {pos}')
             equal(node['bytes'], last[-1]['length'], 'bytes of the event')
+
+
+@limit(60)
+def test_what_a_disk_wrote(work):
+    """With disk-reads=store, the answer is the byte of the disk that has the value."""
+    run = record(work, guest_args(work, 'selfdma', 'rounds=3'),
+                 options=',disk-reads=store').dir
+    end = json.loads(tt('info', run, '--json').stdout)['end']
+    with open(os.path.join(work, 'selfdma.img'), 'rb') as f:
+        image = f.read()
+    seen = 0
+    for word in (0, 1, 127, 128, 8191, 8192, 20000, 32767):
+        for pos in (end, end * 2 // 3):
+            node = origin(run, pos, f'*(u32 *)0x{(32 << 20) + 4 * word:x}')['nodes'][0]
+            if node['how'] == 'disk':
+                at = int(node['sector']) * 512 + int(node['byte'])
+                equal(int(node['value'], 16), int.from_bytes(image[at:at + 4], 'little'),
+                      f'{node}')
+                seen += 1
+    check(seen > 2, f'only {seen} words came from the disk')
+
+
+@limit(60)
+def test_what_the_cpu_stored(work):
+    """VMRUN stores the host's state: by physical address, and then by the TLB, which must
+    still be slow for that page."""
+    args = guest_args(work, 'svm')
+    names = run_tool('nm', args[args.index('-kernel') + 1])[0].splitlines()
+    save = next(int(n.split()[0], 16) for n in names if n.endswith(' host_save')) + 0x400
+    run = record(work, args).dir
+    found = tt('find', run, f'*(u32 *)0x{save + 0x14:x}', '--changes', '--first',
+               '--json', '--qemu', qemu_binary()).stdout
+    first = json.loads(found)['found'][0]
+    for offset in (0x68, 0x14):             # the base of the GDT; the limit of CS
+        node = origin(run, first['position'], f'*(u32 *)0x{save + offset:x}', '--within',
+                      '10000')['nodes'][0]
+        equal((node['how'], node['position'], node['instruction']),
+              ('cpu', first['position'] - 1, 'vmrun eax'), f'{node}')
 
 
 @limit(60)
