@@ -430,6 +430,15 @@ bool tt_disks_make_stores(TtFullMayMake *may_make, GString *said, Error **errp)
     return ok;
 }
 
+bool tt_disks_can_write(const char *node, Error **errp)
+{
+    int here = enter_start();
+    bool ok = tt_disk_reopen(node, errp);
+
+    come_back(here);
+    return ok;
+}
+
 char *tt_disk_image_of(const char *device)
 {
     BlockBackend *blk;

@@ -20,6 +20,13 @@ typedef bool TtFullMayMake(Error **errp);
  * False: nothing was changed.
  */
 bool tt_disks_make_stores(TtFullMayMake *may_make, GString *said, Error **errp);
+/*
+ * tt_disks_can_write: a device is about to be plugged in on the node @node, if there is one
+ * of that name
+ * A store made the image below it read-only; if that store is gone with its device, the
+ * image can be written again. The VM may run. False: it cannot be opened for that.
+ */
+bool tt_disks_can_write(const char *node, Error **errp);
 /* The recording never began: nothing is left of its stores. */
 void tt_disks_discard_stores(void);
 /*

@@ -6,6 +6,7 @@
 #include "control/tt-recordable.h"
 #include "control/tt-attach.h"
 #include "accel-tt/tt-vcpus.h"
+#include "hw-tt/state/tt-disks.h"
 #include "hw-tt/vfio/tt-vfio.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
@@ -153,13 +154,15 @@ bool tt_can_record(Error **errp)
     return false;
 }
 
-/* A device that may not be there at the start of a recording may not be plugged in. */
+/* A device that may not be there at the start of a recording may not be plugged in. A disk
+ * that was plugged out can be written again. */
 static bool refuse_device(DeviceListener *l, const QDict *opts, bool from_json,
                           Error **errp)
 {
     const char *driver = qdict_get_try_str(opts, "driver");
+    const char *drive = qdict_get_try_str(opts, "drive");
 
-    if (!tt_recording()) {
+    if ((drive && !tt_disks_can_write(drive, errp)) || !tt_recording()) {
         return false;
     }
     if (driver && tt_type_is_unrecordable(driver)) {

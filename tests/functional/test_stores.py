@@ -12,7 +12,8 @@ from test_branch import brancher, refused, tree_hash
 from test_full import add_full
 from test_linux import READY
 from ttlib import (REPO, Vm, check, check_exact, digest_at, equal, limit, one_sentence,
-                   read_bytes, recorder, replay, run_tool, stopped_replay, tt)
+                   read_bytes, recorder, replay, run_tool, stopped_replay, tt,
+                   wait_until)
 
 WORK = 'vda,rand'
 
@@ -131,21 +132,33 @@ def test_missing(work):
             check(words in said, said)
 
 
-def plug_in(vm, name, image):
-    """Writes to a disk as soon as it is there; its device, and what QEMU said."""
+def add_disk(vm, name, image):
     if name == 'monitor':
         vm.qmp.hmp(f'drive_add 0 if=none,id={name},file={image},format=raw')
     else:
         vm.qmp.cmd('blockdev-add', **{'driver': 'raw', 'node-name': name,
                                       'file': {'driver': 'file', 'filename': image}})
+
+
+def devices_of(vm, name, is_writable=None):
+    return [b['qdev'] for b in vm.qmp.cmd('query-block') if f'{name}-device' in
+            b.get('qdev', '') and is_writable in (None, not b['inserted']['ro'])]
+
+
+def plug_in(vm, name, value=5):
+    """Writes to a disk as soon as it is there; its device."""
     driver = {'node': 'virtio-blk-pci', 'usb': 'usb-storage'}.get(name, 'scsi-hd')
     vm.qmp.cmd('device_add', driver=driver, id=f'{name}-device', drive=name)
-    found = [b['qdev'] for b in vm.qmp.cmd('query-block') if f'{name}-device' in
-             b.get('qdev', '')]
+    found = devices_of(vm, name, True)
     equal(len(found), 1, f'devices of {name}')
-    said = vm.qmp.hmp(f'qemu-io -d {found[0]} "write -P 5 64k 64k"')
+    said = vm.qmp.hmp(f'qemu-io -d {found[0]} "write -P {value} 64k 64k"')
     check('failed' not in said and 'rror' not in said, said)
     return found[0]
+
+
+def plug_out(vm, name):
+    vm.qmp.cmd('device_del', id=f'{name}-device')
+    wait_until(lambda: not devices_of(vm, name), f'{name} is plugged out')
 
 
 @limit(120)
@@ -162,7 +175,9 @@ def test_plugged_in(work):
                 f.write(blank)
         with recorder(work, args, how, options=f',disk={how}', qmp=1) as vm:
             vm.wait_serial('ticks')
-            devices = [plug_in(vm, name, images[name]) for name in names]
+            for name in names:
+                add_disk(vm, name, images[name])
+            devices = [plug_in(vm, name) for name in names]
             first = add_full(vm)['id']
             vm.qmp.hmp(f'qemu-io -d {devices[0]} "write -P 6 64k 64k"')
             vm.qmp.send('quit')
@@ -178,6 +193,35 @@ def test_plugged_in(work):
         for at, value in ((['--at', str(first)], b'\5'), ([], b'\6')):
             tt('disk', 'export', vm.run, out, '--disk', 'node', '--force', *at)
             equal(read_bytes(out)[1 << 16:1 << 17] == value * (1 << 16), True, f'{how} {at}')
+
+
+@limit(100)
+def test_plugged_again(work):
+    """A disk that was plugged out can be plugged in again, and the guest can write to it,
+    whether or not it had a full checkpoint."""
+    args = [*guest_args(work, 'torture', 'rounds=100000 percent=30'), '-device',
+            'virtio-scsi-pci', '-usb']
+    blank = bytes(1 << 20)
+    images = {name: os.path.join(work, f'{name}.img') for name in ('usb', 'scsi')}
+    for how in ('private', 'image'):
+        for path in images.values():
+            with open(path, 'wb') as f:
+                f.write(blank)
+        with recorder(work, args, how, options=f',disk={how}', qmp=1) as vm:
+            vm.wait_serial('ticks')
+            for name in images:
+                add_disk(vm, name, images[name])
+                plug_in(vm, name)
+            add_full(vm)
+            for name in images:
+                plug_out(vm, name)
+                plug_in(vm, name, 6)
+            vm.qmp.send('quit')
+            vm.wait(0)
+        check_exact(work, vm.run, serial_wanted=vm.serial)
+        wanted = blank[:1 << 16] * (how == 'private') or b'\6' * (1 << 16)
+        for name, path in images.items():
+            equal(read_bytes(path)[1 << 16:1 << 17] == wanted, True, f'{how}: {name}')
 
 
 @limit(300)
