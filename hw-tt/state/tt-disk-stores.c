@@ -380,6 +380,29 @@ bool tt_disks_are_committed_at_end(void)
     return commits_at_end;
 }
 
+static bool some_left;
+
+/* Several recordings may have put a store on an image; all go with the device. */
+char *tt_disks_leave(DeviceState *dev)
+{
+    g_autoptr(GArray) disks = tt_disks_collect();
+
+    for (unsigned i = 0; commits_at_end && i < disks->len; i++) {
+        const TtDisk *k = &g_array_index(disks, TtDisk, i);
+
+        if (k->bs && tt_disk_is_store(k->bs) && blk_get_attached_dev(k->blk) == dev) {
+            some_left = true;
+            return tt_disk_store_path(k->bs);
+        }
+    }
+    return NULL;
+}
+
+bool tt_disks_some_left(void)
+{
+    return some_left;
+}
+
 bool tt_disks_commit(Error **errp)
 {
     g_autoptr(GArray) disks = tt_disks_collect();

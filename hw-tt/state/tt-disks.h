@@ -67,6 +67,12 @@ bool tt_disks_swap(const TtFullDesc *d, const char *dir, bool *has_changed, Erro
 void tt_disks_commit_at_end(void);
 bool tt_disks_are_committed_at_end(void);
 /*
+ * tt_disks_leave: @dev is plugged out. If what the guest wrote to its disk should be in the
+ * image when QEMU ends, it will not be: where it is instead. Otherwise NULL.
+ */
+char *tt_disks_leave(DeviceState *dev);
+bool tt_disks_some_left(void);          /* those did */
+/*
  * tt_disks_commit: writes what the stores of this process have into the images that the
  * user gave. False: *errp, and the stores still have it.
  */

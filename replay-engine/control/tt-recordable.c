@@ -9,7 +9,9 @@
 #include "hw-tt/state/tt-disks.h"
 #include "hw-tt/vfio/tt-vfio.h"
 #include "tt/hooks.h"
+#include "session/tt-paths.h"
 #include "qapi/error.h"
+#include "qemu/error-report.h"
 #include "qobject/qdict.h"
 #include "qom/object.h"
 #include "hw/boards.h"
@@ -190,10 +192,22 @@ static void redirect_disk(DeviceListener *l, DeviceState *dev)
     }
 }
 
+static void disk_leaves(DeviceListener *l, DeviceState *dev)
+{
+    g_autofree char *store = tt_disks_leave(dev);
+
+    if (store) {
+        warn_report("tt: what the guest wrote to the disk '%s' is not written into the image "
+                    "when QEMU exits, since it is plugged out: use 'tt disk commit %s'",
+                    dev->id ?: object_get_typename(OBJECT(dev)), tt_printable(store));
+    }
+}
+
 void tt_watch_devices(void)
 {
     static DeviceListener listener = {
         .hide_device = refuse_device, .realize = redirect_disk,
+        .unrealize = disk_leaves,
     };
     static bool watched;
 

@@ -147,7 +147,8 @@ static void commit_disks(void)
     if (!tt_disks_commit(&err)) {
         error_reportf_err(err, "tt: ");
     } else {
-        error_printf("tt: what the guest wrote is in your images\n");
+        error_printf("tt: what the guest wrote is in your images%s\n",
+                     tt_disks_some_left() ? ", but for disks that were plugged out" : "");
     }
 }
 

@@ -248,6 +248,33 @@ def test_commit(work):
     check('has changed since' in said and image_of(work) in said, said)
 
 
+@limit(60)
+def test_committed_without(work):
+    """A disk that was plugged out gets nothing at the end; QEMU says that, and where it is."""
+    image = os.path.join(work, 'scsi.img')
+    with open(image, 'wb') as f:
+        f.write(bytes(1 << 20))
+    args = guest_args(work, 'torture', 'rounds=100000 percent=30')
+    with recorder(work, [*args, '-device', 'virtio-scsi-pci'], options=',disk=commit',
+                  qmp=1) as vm:
+        vm.wait_serial('ticks')
+        for name in ('scsi', 'other'):
+            shutil.copy(image, f'{work}/{name}.new')
+            add_disk(vm, name, f'{work}/{name}.new')
+            plug_in(vm, name)
+        plug_out(vm, 'scsi')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    wanted = f"tt disk commit {vm.run}/disks/scsi.tt'"
+    equal(vm.stderr.count(wanted), 1, vm.stderr)
+    check('is in your images, but for disks that were plugged out\n' in vm.stderr, vm.stderr)
+    written = [read_bytes(f'{work}/{n}.new')[1 << 16] for n in ('scsi', 'other')]
+    equal(written, [0, 5], 'what the images have')
+    tt('disk', 'commit', f'{vm.run}/disks/scsi.tt')
+    same_disk(f'{vm.run}/disks/scsi.tt', f'{work}/scsi.new')
+    check_exact(work, vm.run, serial_wanted=vm.serial)
+
+
 @limit(300)
 def test_image(work):
     """With disk=image the guest writes to the image, until there is a full checkpoint;
