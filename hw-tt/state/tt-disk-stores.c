@@ -261,9 +261,23 @@ static bool insert(Insertion *in, TtFullMayMake *may_make, Error **errp)
     return true;
 }
 
-bool tt_disks_insert_stores(TtFullMayMake *may_make, GString *said, Error **errp)
+/* NULL: of any device. */
+static GArray *disks_of(DeviceState *dev)
 {
-    g_autoptr(GArray) disks = tt_disks_collect();
+    GArray *disks = tt_disks_collect();
+
+    for (unsigned i = disks->len; dev && i--; ) {
+        if (blk_get_attached_dev(g_array_index(disks, TtDisk, i).blk) != dev) {
+            g_array_remove_index(disks, i);
+        }
+    }
+    return disks;
+}
+
+bool tt_disks_insert_stores(DeviceState *dev, TtFullMayMake *may_make, GString *said,
+                            Error **errp)
+{
+    g_autoptr(GArray) disks = disks_of(dev);
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
     Insertion in = { .disks = disks, .paths = paths, .said = said };
     size_t len = said ? said->len : 0;

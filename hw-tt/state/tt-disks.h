@@ -15,11 +15,13 @@ typedef bool TtFullMayMake(Error **errp);
  * tt_disks_make_stores: from now on what the guest writes goes to RUN/disks, and the
  * images that the user gave stay as they are
  * Disks that have a store already, and those that can have none, are left alone.
+ * @dev: only what this device has; NULL: all
  * @may_make: asked before a file is made
  * @said: one line for each disk whose writes go into another file from now on
  * False: nothing was changed.
  */
-bool tt_disks_make_stores(TtFullMayMake *may_make, GString *said, Error **errp);
+bool tt_disks_make_stores(DeviceState *dev, TtFullMayMake *may_make, GString *said,
+                          Error **errp);
 /*
  * tt_disks_can_write: a device is about to be plugged in on the node @node, if there is one
  * of that name

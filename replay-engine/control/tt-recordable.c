@@ -185,7 +185,7 @@ static void redirect_disk(DeviceListener *l, DeviceState *dev)
 {
     Error *err = NULL;
 
-    if (tt_recording() && dev->hotplugged && !tt_redirect_disks(&err)) {
+    if (tt_recording() && dev->hotplugged && !tt_redirect_disks(dev, &err)) {
         error_prepend(&err, "tt: the guest writes to the image of the disk that was "
                       "plugged in: ");
         warn_report_err(err);

@@ -121,7 +121,7 @@ static void make_stores(void)
     if (tt_record_options.disks == TT_DISKS_IMAGE || tt_is_branch()) {
         return;
     }
-    if (!tt_disks_make_stores(tt_rundir_check, said, &err)) {
+    if (!tt_disks_make_stores(NULL, tt_rundir_check, said, &err)) {
         tt_record_close();
         error_append_hint(&err, "With disk=image the guest writes to your images "
                                 "instead.\n");

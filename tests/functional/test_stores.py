@@ -224,6 +224,30 @@ def test_plugged_again(work):
             equal(read_bytes(path)[1 << 16:1 << 17] == wanted, True, f'{how}: {name}')
 
 
+@limit(60)
+def test_filtered_once(work):
+    """Which disk is behind a block filter is said once, when it is plugged in, and not again
+    for each device after it."""
+    args = [*guest_args(work, 'torture', 'rounds=100000 percent=30'), '-device',
+            'virtio-scsi-pci', '-usb']
+    for name in ('scsi', 'usb'):
+        shutil.copyfile('/dev/null', f'{work}/{name}.img')
+        os.truncate(f'{work}/{name}.img', 1 << 20)
+    with recorder(work, args, qmp=1) as vm:
+        vm.wait_serial('ticks')
+        add_disk(vm, 'below', f'{work}/scsi.img')
+        vm.qmp.cmd('blockdev-add', **{'driver': 'copy-on-read', 'node-name': 'scsi',
+                                      'file': 'below'})
+        plug_in(vm, 'scsi')
+        vm.qmp.cmd('device_add', driver='usb-tablet', id='tablet')
+        add_disk(vm, 'usb', f'{work}/usb.img')
+        plug_in(vm, 'usb')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    equal(vm.stderr.count('is behind a block filter'), 1, vm.stderr)
+    check(f"to '{vm.run}/disks/usb.tt'" in vm.stderr, vm.stderr)
+
+
 @limit(300)
 def test_commit(work):
     """The image gets the result at the end; after a kill, by command."""
