@@ -10,6 +10,7 @@
 #include "hw-tt/vfio/tt-vfio.h"
 #include "tt/hooks.h"
 #include "session/tt-paths.h"
+#include "session/tt-session.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "qobject/qdict.h"
@@ -180,12 +181,18 @@ static bool refuse_device(DeviceListener *l, const QDict *opts, bool from_json,
     return false;
 }
 
+/* One that gave up (its disk may be full) takes no new disks. */
+static bool takes_disks(void)
+{
+    return tt_recording() && (tt_session.live || !tt_session.has_begun);
+}
+
 /* What the guest writes to a disk that is plugged in goes to the run from the start. */
 static void redirect_disk(DeviceListener *l, DeviceState *dev)
 {
     Error *err = NULL;
 
-    if (tt_recording() && dev->hotplugged && !tt_redirect_disks(dev, &err)) {
+    if (takes_disks() && dev->hotplugged && !tt_redirect_disks(dev, &err)) {
         error_prepend(&err, "tt: the guest writes to the image of the disk that was "
                       "plugged in: ");
         warn_report_err(err);

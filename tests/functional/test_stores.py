@@ -11,6 +11,7 @@ from guests import guest_args, linux_args, linux_disk
 from test_branch import brancher, refused, tree_hash
 from test_full import add_full
 from test_linux import READY
+from test_robust import ENDLESS
 from ttlib import (REPO, Vm, check, check_exact, digest_at, equal, limit, one_sentence,
                    read_bytes, recorder, replay, run_tool, stopped_replay, tt,
                    wait_until)
@@ -246,6 +247,25 @@ def test_filtered_once(work):
         vm.wait(0)
     equal(vm.stderr.count('is behind a block filter'), 1, vm.stderr)
     check(f"to '{vm.run}/disks/usb.tt'" in vm.stderr, vm.stderr)
+
+
+@limit(60)
+def test_after_the_end(work):
+    """When the recording has ended by itself, since it reached its limit, the guest writes
+    to the image of a disk that is plugged in."""
+    image = os.path.join(work, 'scsi.img')
+    shutil.copyfile('/dev/null', image)
+    os.truncate(image, 1 << 20)
+    args = [*guest_args(work, *ENDLESS), '-device',
+            'virtio-scsi-pci']
+    with recorder(work, args, options=',max-size=2M', qmp=1) as vm:
+        wait_until(lambda: 'max-size' in vm.stderr, 'the end of the recording')
+        add_disk(vm, 'scsi', image)
+        plug_in(vm, 'scsi')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    equal(read_bytes(image)[1 << 16], 5, 'what the image has')
+    check(not os.path.exists(f'{vm.run}/disks'), 'there is a store')
 
 
 @limit(300)
