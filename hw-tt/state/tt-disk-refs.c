@@ -18,6 +18,7 @@
 #include "session/tt-session.h"
 #include "qapi/error.h"
 #include "block/block_int.h"
+#include "qemu/cutils.h"
 #include "qemu/main-loop.h"
 #include "qobject/qdict.h"
 #include "system/block-backend.h"
@@ -35,8 +36,15 @@ typedef struct Slot {
     uint32_t disk, version;         /* 0: the slot is empty */
 } Slot;
 
+/* Nothing keeps it from being freed, and that of a disk which is plugged in later may get
+ * its address: but not its name, which is never used twice (tt_disk_new_node). */
+typedef struct Store {
+    const BlockDriverState *bs;
+    char node[sizeof_field(BlockDriverState, node_name)];
+} Store;
+
 static struct {
-    BlockDriverState *disk[TT_DISKS_MAX];
+    Store disk[TT_DISKS_MAX];
     unsigned n_disks;
     uint64_t seed;                  /* nobody can make two pages of one hash */
     Slot *slot;                     /* of each hash's, the newest first */
@@ -86,12 +94,18 @@ static void remember(unsigned disk, TtVersionId version, const uint8_t *bytes, s
     }
 }
 
+/* @bs is there. */
+static bool is_of(BlockDriverState *bs, const Store *s)
+{
+    return s->bs == bs && !strcmp(s->node, bdrv_get_node_name(bs));
+}
+
 static void was_read(BlockDriverState *bs, TtVersionId version, int64_t offset,
                      const QEMUIOVector *qiov, size_t skip, size_t bytes)
 {
     unsigned disk = 0;
 
-    while (disk < rec.n_disks && rec.disk[disk] != bs) {
+    while (disk < rec.n_disks && !is_of(bs, &rec.disk[disk])) {
         disk++;
     }
     if (disk == rec.n_disks || !bql_locked() || offset % 512) {
@@ -143,7 +157,10 @@ bool tt_disk_refs_begin(TtManifest *m, Error **errp)
         const TtDisk *k = &g_array_index(disks, TtDisk, i);
 
         if (k->version) {
-            rec.disk[rec.n_disks++] = k->bs;
+            Store *s = &rec.disk[rec.n_disks++];
+
+            s->bs = k->bs;
+            pstrcpy(s->node, sizeof(s->node), bdrv_get_node_name(k->bs));
             g_ptr_array_add(names, path_in_run(k->bs));
         }
     }

@@ -20,8 +20,10 @@
 #include "block/snapshot.h"
 #include "qemu/cutils.h"
 #include "qemu/error-report.h"
+#include "qemu/rcu.h"
 #include "qapi/qapi-commands-transaction.h"
 #include "qapi/util.h"
+#include "qobject/qdict.h"
 #include "qemu/timer.h"
 #include "system/block-backend.h"
 
@@ -105,6 +107,46 @@ char *tt_disk_new_node(void)
     static unsigned count;
 
     return g_strdup_printf(OUR_NODES "%u", ++count);
+}
+
+#define WAS_WRITABLE    "x-tt-was-writable"     /* option of a node below a store */
+
+/* QEMU has made the node read-only, and it stays so when its device and with it the store
+ * are plugged out. The mark goes with the node: another one may get its name. */
+static void mark_writable(BlockDriverState *bs)
+{
+    if (bdrv_is_read_only(bs)) {
+        qdict_put_bool(bs->options, WAS_WRITABLE, true);
+    }
+}
+
+static bool has_parent(BlockDriverState *bs)
+{
+    GRAPH_RDLOCK_GUARD_MAINLOOP();
+    return !QLIST_EMPTY(&bs->parents);
+}
+
+bool tt_disk_reopen(const char *node, Error **errp)
+{
+    BlockDriverState *bs = bdrv_find_node(node);
+
+    if (!bs || !qdict_haskey(bs->options, WAS_WRITABLE)) {
+        return true;
+    }
+    tt_disks_settle();              /* the flush of a version uses the store, too, */
+    if (has_parent(bs)) {
+        drain_call_rcu();           /* and a device that is not freed yet */
+    }
+    if (has_parent(bs)) {
+        return true;                /* it is below its store */
+    }
+    if (bdrv_reopen_set_read_only(bs, false, errp) < 0) {
+        error_prepend(errp, "the guest could not write to the disk '%s', since its image "
+                      "cannot be opened for that: ", node);
+        return false;
+    }
+    qdict_del(bs->options, WAS_WRITABLE);
+    return true;
 }
 
 static TransactionAction *insert_action(const TtDisk *k, const char *path)
@@ -209,13 +251,33 @@ static bool insert(Insertion *in, TtFullMayMake *may_make, Error **errp)
             unlink(in->paths->pdata[i]);
         }
         error_propagate(errp, err);
+        return false;
     }
-    return !err;
+    for (unsigned i = 0; i < in->disks->len; i++) {
+        if (can_have_store(in->disks, i)) {
+            mark_writable(g_array_index(in->disks, TtDisk, i).bs);
+        }
+    }
+    return true;
 }
 
-bool tt_disks_insert_stores(TtFullMayMake *may_make, GString *said, Error **errp)
+/* NULL: of any device. */
+static GArray *disks_of(DeviceState *dev)
 {
-    g_autoptr(GArray) disks = tt_disks_collect();
+    GArray *disks = tt_disks_collect();
+
+    for (unsigned i = disks->len; dev && i--; ) {
+        if (blk_get_attached_dev(g_array_index(disks, TtDisk, i).blk) != dev) {
+            g_array_remove_index(disks, i);
+        }
+    }
+    return disks;
+}
+
+bool tt_disks_insert_stores(DeviceState *dev, TtFullMayMake *may_make, GString *said,
+                            Error **errp)
+{
+    g_autoptr(GArray) disks = disks_of(dev);
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
     Insertion in = { .disks = disks, .paths = paths, .said = said };
     size_t len = said ? said->len : 0;
@@ -330,6 +392,29 @@ void tt_disks_commit_at_end(void)
 bool tt_disks_are_committed_at_end(void)
 {
     return commits_at_end;
+}
+
+static bool some_left;
+
+/* Several recordings may have put a store on an image; all go with the device. */
+char *tt_disks_leave(DeviceState *dev)
+{
+    g_autoptr(GArray) disks = tt_disks_collect();
+
+    for (unsigned i = 0; commits_at_end && i < disks->len; i++) {
+        const TtDisk *k = &g_array_index(disks, TtDisk, i);
+
+        if (k->bs && tt_disk_is_store(k->bs) && blk_get_attached_dev(k->blk) == dev) {
+            some_left = true;
+            return tt_disk_store_path(k->bs);
+        }
+    }
+    return NULL;
+}
+
+bool tt_disks_some_left(void)
+{
+    return some_left;
 }
 
 bool tt_disks_commit(Error **errp)

@@ -35,7 +35,10 @@ char *tt_disk_new_node(void);           /* a name for the next of them */
 /* @node takes the place of what the user had named @name. Later: that, or NULL. */
 void tt_disk_name_for_user(const char *node, const char *name);
 const char *tt_disk_users_name(BlockDriverState *bs);
-bool tt_disks_insert_stores(TtFullMayMake *may_make, GString *said, Error **errp);
+bool tt_disks_insert_stores(DeviceState *dev, TtFullMayMake *may_make, GString *said,
+                            Error **errp);
+/* See tt_disks_can_write. */
+bool tt_disk_reopen(const char *node, Error **errp);
 /* A version of each store, on disk later (tt_disks_settle); nothing is pending. False: no
  * flush has begun (tt_disk_keep_none). */
 bool tt_disks_pin(GArray *disks, const char *name, Error **errp);

@@ -399,7 +399,7 @@ bool tt_disks_freeze(TtFullDesc *d, TtFullMayMake *may_make, const char *name,
     Error *err = NULL;
     int here;
 
-    if (!tt_disks_make_stores(may_make, said, errp)) {
+    if (!tt_disks_make_stores(NULL, may_make, said, errp)) {
         return false;
     }
     here = enter_start();
@@ -421,10 +421,20 @@ bool tt_disks_freeze(TtFullDesc *d, TtFullMayMake *may_make, const char *name,
     return !err;
 }
 
-bool tt_disks_make_stores(TtFullMayMake *may_make, GString *said, Error **errp)
+bool tt_disks_make_stores(DeviceState *dev, TtFullMayMake *may_make, GString *said,
+                          Error **errp)
 {
     int here = enter_start();
-    bool ok = tt_disks_insert_stores(may_make, said, errp);
+    bool ok = tt_disks_insert_stores(dev, may_make, said, errp);
+
+    come_back(here);
+    return ok;
+}
+
+bool tt_disks_can_write(const char *node, Error **errp)
+{
+    int here = enter_start();
+    bool ok = tt_disk_reopen(node, errp);
 
     come_back(here);
     return ok;

@@ -15,11 +15,20 @@ typedef bool TtFullMayMake(Error **errp);
  * tt_disks_make_stores: from now on what the guest writes goes to RUN/disks, and the
  * images that the user gave stay as they are
  * Disks that have a store already, and those that can have none, are left alone.
+ * @dev: only what this device has; NULL: all
  * @may_make: asked before a file is made
  * @said: one line for each disk whose writes go into another file from now on
  * False: nothing was changed.
  */
-bool tt_disks_make_stores(TtFullMayMake *may_make, GString *said, Error **errp);
+bool tt_disks_make_stores(DeviceState *dev, TtFullMayMake *may_make, GString *said,
+                          Error **errp);
+/*
+ * tt_disks_can_write: a device is about to be plugged in on the node @node, if there is one
+ * of that name
+ * A store made the image below it read-only; if that store is gone with its device, the
+ * image can be written again. The VM may run. False: it cannot be opened for that.
+ */
+bool tt_disks_can_write(const char *node, Error **errp);
 /* The recording never began: nothing is left of its stores. */
 void tt_disks_discard_stores(void);
 /*
@@ -59,6 +68,12 @@ bool tt_disks_swap(const TtFullDesc *d, const char *dir, bool *has_changed, Erro
 /* They get it when QEMU ends. */
 void tt_disks_commit_at_end(void);
 bool tt_disks_are_committed_at_end(void);
+/*
+ * tt_disks_leave: @dev is plugged out. If what the guest wrote to its disk should be in the
+ * image when QEMU ends, it will not be: where it is instead. Otherwise NULL.
+ */
+char *tt_disks_leave(DeviceState *dev);
+bool tt_disks_some_left(void);          /* those did */
 /*
  * tt_disks_commit: writes what the stores of this process have into the images that the
  * user gave. False: *errp, and the stores still have it.

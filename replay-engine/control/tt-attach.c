@@ -97,11 +97,11 @@ static bool may_redirect(const TtRecordOptions *opt, Error **errp)
     return true;
 }
 
-bool tt_redirect_disks(Error **errp)
+bool tt_redirect_disks(DeviceState *dev, Error **errp)
 {
     g_autoptr(GString) said = g_string_new(NULL);
     bool ok = tt_record_options.disks == TT_DISKS_IMAGE ||
-        tt_disks_make_stores(tt_rundir_check, said, errp);
+        tt_disks_make_stores(dev, tt_rundir_check, said, errp);
 
     if (ok && said->len && tt_record_options.disks == TT_DISKS_COMMIT) {
         tt_disks_commit_at_end();
@@ -193,7 +193,7 @@ bool tt_attach(const TtRecordOptions *wanted, Error **errp)
     tt_guard_option(opt->guard);
     tt_vcpus_find();
     ok = tt_record_start(errp);
-    if (ok && !tt_redirect_disks(errp)) {
+    if (ok && !tt_redirect_disks(NULL, errp)) {
         tt_record_finish(TT_FINISH_STOPPED);
         ok = false;
     }

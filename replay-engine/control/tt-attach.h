@@ -11,10 +11,10 @@
 
 /* Main thread. The VM is stopped for the while and goes on afterwards if it ran. */
 bool tt_attach(const TtRecordOptions *opt, Error **errp);
-/* Main thread; recording: from now on what the guest writes to disks that have no store yet
- * goes to the run, unless they are not to (disk=image). Says which. False: nothing was
- * changed. */
-bool tt_redirect_disks(Error **errp);
+/* Main thread; recording: from now on what the guest writes to disks of @dev, or of any
+ * device (NULL), that have no store yet goes to the run, unless they are not to (disk=image).
+ * Says which. False: nothing was changed. */
+bool tt_redirect_disks(DeviceState *dev, Error **errp);
 /* Where the recording that has ended stood. @dir stays valid. */
 typedef struct TtEnded {
     const char *dir;

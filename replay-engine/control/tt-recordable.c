@@ -6,9 +6,13 @@
 #include "control/tt-recordable.h"
 #include "control/tt-attach.h"
 #include "accel-tt/tt-vcpus.h"
+#include "hw-tt/state/tt-disks.h"
 #include "hw-tt/vfio/tt-vfio.h"
 #include "tt/hooks.h"
+#include "session/tt-paths.h"
+#include "session/tt-session.h"
 #include "qapi/error.h"
+#include "qemu/error-report.h"
 #include "qobject/qdict.h"
 #include "qom/object.h"
 #include "hw/boards.h"
@@ -153,13 +157,15 @@ bool tt_can_record(Error **errp)
     return false;
 }
 
-/* A device that may not be there at the start of a recording may not be plugged in. */
+/* A device that may not be there at the start of a recording may not be plugged in. A disk
+ * that was plugged out can be written again. */
 static bool refuse_device(DeviceListener *l, const QDict *opts, bool from_json,
                           Error **errp)
 {
     const char *driver = qdict_get_try_str(opts, "driver");
+    const char *drive = qdict_get_try_str(opts, "drive");
 
-    if (!tt_recording()) {
+    if ((drive && !tt_disks_can_write(drive, errp)) || !tt_recording()) {
         return false;
     }
     if (driver && tt_type_is_unrecordable(driver)) {
@@ -175,15 +181,32 @@ static bool refuse_device(DeviceListener *l, const QDict *opts, bool from_json,
     return false;
 }
 
+/* One that gave up (its disk may be full) takes no new disks. */
+static bool takes_disks(void)
+{
+    return tt_recording() && (tt_session.live || !tt_session.has_begun);
+}
+
 /* What the guest writes to a disk that is plugged in goes to the run from the start. */
 static void redirect_disk(DeviceListener *l, DeviceState *dev)
 {
     Error *err = NULL;
 
-    if (tt_recording() && dev->hotplugged && !tt_redirect_disks(&err)) {
+    if (takes_disks() && dev->hotplugged && !tt_redirect_disks(dev, &err)) {
         error_prepend(&err, "tt: the guest writes to the image of the disk that was "
                       "plugged in: ");
         warn_report_err(err);
+    }
+}
+
+static void disk_leaves(DeviceListener *l, DeviceState *dev)
+{
+    g_autofree char *store = tt_disks_leave(dev);
+
+    if (store) {
+        warn_report("tt: what the guest wrote to the disk '%s' is not written into the image "
+                    "when QEMU exits, since it is plugged out: use 'tt disk commit %s'",
+                    dev->id ?: object_get_typename(OBJECT(dev)), tt_printable(store));
     }
 }
 
@@ -191,6 +214,7 @@ void tt_watch_devices(void)
 {
     static DeviceListener listener = {
         .hide_device = refuse_device, .realize = redirect_disk,
+        .unrealize = disk_leaves,
     };
     static bool watched;
 

@@ -125,7 +125,7 @@ static void make_stores(void)
     if (tt_record_options.disks == TT_DISKS_IMAGE || tt_is_branch()) {
         return;
     }
-    if (!tt_disks_make_stores(tt_rundir_check, said, &err)) {
+    if (!tt_disks_make_stores(NULL, tt_rundir_check, said, &err)) {
         tt_record_close();
         error_append_hint(&err, "With disk=image the guest writes to your images "
                                 "instead.\n");
@@ -151,7 +151,8 @@ static void commit_disks(void)
     if (!tt_disks_commit(&err)) {
         error_reportf_err(err, "tt: ");
     } else {
-        error_printf("tt: what the guest wrote is in your images\n");
+        error_printf("tt: what the guest wrote is in your images%s\n",
+                     tt_disks_some_left() ? ", but for disks that were plugged out" : "");
     }
 }
 

@@ -11,8 +11,10 @@ from guests import guest_args, linux_args, linux_disk
 from test_branch import brancher, refused, tree_hash
 from test_full import add_full
 from test_linux import READY
+from test_robust import ENDLESS
 from ttlib import (REPO, Vm, check, check_exact, digest_at, equal, limit, one_sentence,
-                   read_bytes, recorder, replay, run_tool, stopped_replay, tt)
+                   read_bytes, recorder, replay, run_tool, stopped_replay, tt,
+                   wait_until)
 
 WORK = 'vda,rand'
 
@@ -131,21 +133,33 @@ def test_missing(work):
             check(words in said, said)
 
 
-def plug_in(vm, name, image):
-    """Writes to a disk as soon as it is there; its device, and what QEMU said."""
+def add_disk(vm, name, image):
     if name == 'monitor':
         vm.qmp.hmp(f'drive_add 0 if=none,id={name},file={image},format=raw')
     else:
         vm.qmp.cmd('blockdev-add', **{'driver': 'raw', 'node-name': name,
                                       'file': {'driver': 'file', 'filename': image}})
+
+
+def devices_of(vm, name, is_writable=None):
+    return [b['qdev'] for b in vm.qmp.cmd('query-block') if f'{name}-device' in
+            b.get('qdev', '') and is_writable in (None, not b['inserted']['ro'])]
+
+
+def plug_in(vm, name, value=5):
+    """Writes to a disk as soon as it is there; its device."""
     driver = {'node': 'virtio-blk-pci', 'usb': 'usb-storage'}.get(name, 'scsi-hd')
     vm.qmp.cmd('device_add', driver=driver, id=f'{name}-device', drive=name)
-    found = [b['qdev'] for b in vm.qmp.cmd('query-block') if f'{name}-device' in
-             b.get('qdev', '')]
+    found = devices_of(vm, name, True)
     equal(len(found), 1, f'devices of {name}')
-    said = vm.qmp.hmp(f'qemu-io -d {found[0]} "write -P 5 64k 64k"')
+    said = vm.qmp.hmp(f'qemu-io -d {found[0]} "write -P {value} 64k 64k"')
     check('failed' not in said and 'rror' not in said, said)
     return found[0]
+
+
+def plug_out(vm, name):
+    vm.qmp.cmd('device_del', id=f'{name}-device')
+    wait_until(lambda: not devices_of(vm, name), f'{name} is plugged out')
 
 
 @limit(120)
@@ -162,7 +176,9 @@ def test_plugged_in(work):
                 f.write(blank)
         with recorder(work, args, how, options=f',disk={how}', qmp=1) as vm:
             vm.wait_serial('ticks')
-            devices = [plug_in(vm, name, images[name]) for name in names]
+            for name in names:
+                add_disk(vm, name, images[name])
+            devices = [plug_in(vm, name) for name in names]
             first = add_full(vm)['id']
             vm.qmp.hmp(f'qemu-io -d {devices[0]} "write -P 6 64k 64k"')
             vm.qmp.send('quit')
@@ -178,6 +194,78 @@ def test_plugged_in(work):
         for at, value in ((['--at', str(first)], b'\5'), ([], b'\6')):
             tt('disk', 'export', vm.run, out, '--disk', 'node', '--force', *at)
             equal(read_bytes(out)[1 << 16:1 << 17] == value * (1 << 16), True, f'{how} {at}')
+
+
+@limit(100)
+def test_plugged_again(work):
+    """A disk that was plugged out can be plugged in again, and the guest can write to it,
+    whether or not it had a full checkpoint."""
+    args = [*guest_args(work, 'torture', 'rounds=100000 percent=30'), '-device',
+            'virtio-scsi-pci', '-usb']
+    blank = bytes(1 << 20)
+    images = {name: os.path.join(work, f'{name}.img') for name in ('usb', 'scsi')}
+    for how in ('private', 'image'):
+        for path in images.values():
+            with open(path, 'wb') as f:
+                f.write(blank)
+        with recorder(work, args, how, options=f',disk={how}', qmp=1) as vm:
+            vm.wait_serial('ticks')
+            for name in images:
+                add_disk(vm, name, images[name])
+                plug_in(vm, name)
+            add_full(vm)
+            for name in images:
+                plug_out(vm, name)
+                plug_in(vm, name, 6)
+            vm.qmp.send('quit')
+            vm.wait(0)
+        check_exact(work, vm.run, serial_wanted=vm.serial)
+        wanted = blank[:1 << 16] * (how == 'private') or b'\6' * (1 << 16)
+        for name, path in images.items():
+            equal(read_bytes(path)[1 << 16:1 << 17] == wanted, True, f'{how}: {name}')
+
+
+@limit(60)
+def test_filtered_once(work):
+    """Which disk is behind a block filter is said once, when it is plugged in, and not again
+    for each device after it."""
+    args = [*guest_args(work, 'torture', 'rounds=100000 percent=30'), '-device',
+            'virtio-scsi-pci', '-usb']
+    for name in ('scsi', 'usb'):
+        shutil.copyfile('/dev/null', f'{work}/{name}.img')
+        os.truncate(f'{work}/{name}.img', 1 << 20)
+    with recorder(work, args, qmp=1) as vm:
+        vm.wait_serial('ticks')
+        add_disk(vm, 'below', f'{work}/scsi.img')
+        vm.qmp.cmd('blockdev-add', **{'driver': 'copy-on-read', 'node-name': 'scsi',
+                                      'file': 'below'})
+        plug_in(vm, 'scsi')
+        vm.qmp.cmd('device_add', driver='usb-tablet', id='tablet')
+        add_disk(vm, 'usb', f'{work}/usb.img')
+        plug_in(vm, 'usb')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    equal(vm.stderr.count('is behind a block filter'), 1, vm.stderr)
+    check(f"to '{vm.run}/disks/usb.tt'" in vm.stderr, vm.stderr)
+
+
+@limit(60)
+def test_after_the_end(work):
+    """When the recording has ended by itself, since it reached its limit, the guest writes
+    to the image of a disk that is plugged in."""
+    image = os.path.join(work, 'scsi.img')
+    shutil.copyfile('/dev/null', image)
+    os.truncate(image, 1 << 20)
+    args = [*guest_args(work, *ENDLESS), '-device',
+            'virtio-scsi-pci']
+    with recorder(work, args, options=',max-size=2M', qmp=1) as vm:
+        wait_until(lambda: 'max-size' in vm.stderr, 'the end of the recording')
+        add_disk(vm, 'scsi', image)
+        plug_in(vm, 'scsi')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    equal(read_bytes(image)[1 << 16], 5, 'what the image has')
+    check(not os.path.exists(f'{vm.run}/disks'), 'there is a store')
 
 
 @limit(300)
@@ -202,6 +290,33 @@ def test_commit(work):
     same_disk(store_of(vm.run), image_of(work))
     said = refused(work, args, vm.run, point)
     check('has changed since' in said and image_of(work) in said, said)
+
+
+@limit(60)
+def test_committed_without(work):
+    """A disk that was plugged out gets nothing at the end; QEMU says that, and where it is."""
+    image = os.path.join(work, 'scsi.img')
+    with open(image, 'wb') as f:
+        f.write(bytes(1 << 20))
+    args = guest_args(work, 'torture', 'rounds=100000 percent=30')
+    with recorder(work, [*args, '-device', 'virtio-scsi-pci'], options=',disk=commit',
+                  qmp=1) as vm:
+        vm.wait_serial('ticks')
+        for name in ('scsi', 'other'):
+            shutil.copy(image, f'{work}/{name}.new')
+            add_disk(vm, name, f'{work}/{name}.new')
+            plug_in(vm, name)
+        plug_out(vm, 'scsi')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    wanted = f"tt disk commit {vm.run}/disks/scsi.tt'"
+    equal(vm.stderr.count(wanted), 1, vm.stderr)
+    check('is in your images, but for disks that were plugged out\n' in vm.stderr, vm.stderr)
+    written = [read_bytes(f'{work}/{n}.new')[1 << 16] for n in ('scsi', 'other')]
+    equal(written, [0, 5], 'what the images have')
+    tt('disk', 'commit', f'{vm.run}/disks/scsi.tt')
+    same_disk(f'{vm.run}/disks/scsi.tt', f'{work}/scsi.new')
+    check_exact(work, vm.run, serial_wanted=vm.serial)
 
 
 @limit(300)
