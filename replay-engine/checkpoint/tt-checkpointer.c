@@ -268,9 +268,8 @@ static void take_full(void *opaque)
 static void disks_are_kept(const char *problem)
 {
     full_is_kept(problem);
-    tt_cpdisks_note(tt_disks_kept_bytes());
+    tt_cpdisks_collect();           /* and counts: the store asks for it */
     tt_cpstore_let_go(problem);
-    tt_cpdisks_collect();
 }
 
 static void sync_point(CPUState *cpu)

@@ -222,6 +222,7 @@ void tt_cpdisks_collect(void)
         }
         g_free(g->image);
     }
+    tt_cpdisks_note(tt_disks_kept_bytes());
 }
 
 static void drop(GArray *all)
