@@ -268,6 +268,11 @@ static void take_full(void *opaque)
 static void disks_are_kept(const char *problem)
 {
     full_is_kept(problem);
+    if (tt_cpdisks_is_over()) {
+        warn_report("tt: what full checkpoints keep of the disks is more than the share of "
+                    "max-size for checkpoints: it is kept for those that you asked for, "
+                    "for branches, and for the newest %d", TT_CPDISKS_STAY);
+    }
     tt_cpdisks_collect();           /* and counts: the store asks for it */
     tt_cpstore_let_go(problem);
 }

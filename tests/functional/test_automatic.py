@@ -144,6 +144,31 @@ def branch_of(work, args, parent, point):
 
 
 @limit(60)
+def test_asked_for(work):
+    """With max-size, when those that the user asked for keep more than there is for all:
+    the newest four are full all the same, and that is said once."""
+    args = with_disk(work, HEAD)
+    with recorder(work, args, options=f',full=on,checkpoint-interval=0.1,max-size='
+                  f'{3 * EACH}', qmp=1) as vm:
+        def write(byte):
+            said = vm.qmp.hmp(f'qemu-io disk0 "write -P {byte} 0 {HEAD}"')
+            check('failed' not in said and 'rror' not in said, said)
+
+        vm.wait_serial('working')
+        write(1)
+        mine = add_full(vm)['id']
+        write(2)
+        more(vm, True, 4)
+        more(vm, True, 4)
+        full = full_points(vm)
+        end(vm)
+    check(mine in [p['id'] for p in full], f'{mine} is gone')
+    check(3 <= len([p for p in full if not p['pinned']]) <= 4, f'the newest: {full}')
+    equal(vm.stderr.count('for the newest 4'), 1, f'warnings ({vm.stderr})')
+    check_exact(work, vm.run, serial_wanted=vm.serial)
+
+
+@limit(60)
 def test_thinned(work):
     """With max-size some of them go again, but for one where a branch beside the run
     began: the branch still replays."""
