@@ -103,16 +103,24 @@ void tt_cpdisks_all_going(TtPageStore *store)
 
 /* ---- what they keep is limited ---- */
 
-bool tt_cpdisks_has_branch(TtPageStore *store, TtNodeId id)
+static bool any_plain;              /* that were full, in this recording */
+
+/* One may have become plain while the branch was being made. */
+static bool has_branch(TtPageStore *store, TtNodeId id)
 {
     g_autofree char *branch = NULL;
     TtCheckpointInfo info;
 
-    if (!tt_flight_is_on() && tt_pagestore_info(store, id, &info) &&
-        info.flags & TT_CHECKPOINT_FULL) {
+    if (tt_pagestore_info(store, id, &info) &&
+        (info.flags & TT_CHECKPOINT_FULL || any_plain)) {
         branch = tt_runstore_branch_of(tt_session.dir, tt_session.manifest.uuid, id);
     }
     return branch;
+}
+
+bool tt_cpdisks_has_branch(TtPageStore *store, TtNodeId id)
+{
+    return !tt_flight_is_on() && has_branch(store, id);
 }
 
 /* Its version of each disk goes, RAM stays. A branch that starts there needs both. */
@@ -120,9 +128,10 @@ static bool make_plain(TtPageStore *store, const TtCheckpointInfo *info)
 {
     if (info->flags & TT_CHECKPOINT_PINNED || !(info->flags & TT_CHECKPOINT_FULL) ||
         info->pos <= qatomic_read(&shared_pos) || tt_cplist_is_spared(info->id) ||
-        tt_cpdisks_has_branch(store, info->id)) {
+        has_branch(store, info->id)) {
         return false;
     }
+    any_plain = true;
     tt_cpdisks_going(store, info->id);
     tt_pagestore_set_flags(store, info->id, info->flags & ~TT_CHECKPOINT_FULL);
     tt_cplist_show(store, info->id);
@@ -276,4 +285,5 @@ void tt_cpdisks_forget(void)
     qatomic_set(&kept_bytes, 0);
     qatomic_set(&is_over, false);
     told_over = false;
+    any_plain = false;
 }

@@ -3,6 +3,7 @@
 what once kept one from being full does not keep those after it."""
 
 import os
+import signal
 
 from guests import guest_args, linux_args, linux_disk
 from many_branches import used
@@ -183,6 +184,34 @@ def test_thinned(work):
         check(first in [p['id'] for p in full_points(vm)], f'{first} is gone')
         end(vm)
     check_exact(work, child.run, serial_wanted=child.serial)
+
+
+@limit(100)
+def test_overtaken(work):
+    """A checkpoint that goes while a branch is being made there is not found again: the
+    branch says so, and leaves nothing."""
+    args = with_disk(work, MIB)
+    with recorder(work, args, options=',full=on,checkpoint-interval=0.3', qmp=1) as vm:
+        vm.wait_serial('working')
+        for n in range(20):
+            more(vm, True, 2)
+            point = full_points(vm)[-2]['id']
+            child = brancher(work, args, vm.run, point, f'child{n}').start()
+            disks = os.path.join(child.run, 'disks', 'disk0.tt')
+            while not os.path.exists(disks) and child.process.poll() is None:
+                pass
+            os.kill(child.process.pid, signal.SIGSTOP)
+            if not os.path.exists(os.path.join(child.run, 'manifest')):
+                vm.qmp.cmd('tt-checkpoint-delete', id=point)
+                break
+            child.kill()
+        else:
+            check(False, 'no branch was caught before it had a manifest')
+        os.kill(child.process.pid, signal.SIGCONT)
+        child.wait(1)
+        check(f'no longer has checkpoint {point}' in child.stderr, child.stderr)
+        check(not os.path.exists(child.run), f'it left {child.run}')
+        end(vm)
 
 
 @limit(100)
