@@ -268,6 +268,9 @@ bool tt_checkpointer_take_full(Error **errp)
     TtFullWriter *w;
     bool ok;
 
+    if (!tt_full_is_possible(errp)) {
+        return false;
+    }
     tt_checkpointer_reserve(true);
     stop_briefly();
     w = tt_full_save(NULL, tt_rundir_check, said, errp);

@@ -120,6 +120,26 @@ def test_plugged(work):
     check_exact(work, vm.run, serial_wanted=vm.serial)
 
 
+@limit(60)
+def test_impossible(work):
+    """Nothing of a disk with snapshot=on is copied for a full checkpoint that cannot be,
+    because another disk is behind a filter."""
+    with open(f'{work}/disk.img', 'wb') as out:
+        out.truncate(1 << 20)
+    args = [*guest_args(work, 'torture', 'rounds=100000 percent=30'), '-drive',
+            f'file={work}/disk.img,format=raw,if=none,id=disk0,snapshot=on', '-device',
+            'ide-hd,drive=disk0', '-blockdev', 'null-co,node-name=below', '-blockdev',
+            'copy-on-read,node-name=filter,file=below', '-device', 'ide-hd,drive=filter']
+    with recorder(work, args, options=OFTEN, qmp=1) as vm:
+        vm.wait_serial('ticks')
+        more(vm, False, 3)
+        quit_now(vm)
+    equal(vm.stderr.count('no branch can start'), 1, f'warnings ({vm.stderr})')
+    check('leave out the filter' in vm.stderr, vm.stderr)
+    check(not os.path.exists(os.path.join(vm.run, 'disks')), 'something was copied')
+    check_exact(work, vm.run, serial_wanted=vm.serial)
+
+
 def runs(vm):
     wait_until(lambda: vm.qmp.cmd('query-tt')['position'] > 100000, 'that it runs')
 
