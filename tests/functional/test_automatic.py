@@ -121,6 +121,32 @@ def test_plugged(work):
 
 
 @limit(60)
+def test_alternate(work):
+    """Of two causes that alternate each is told once."""
+    def plug(stick):
+        vm.qmp.cmd('device_add', driver='usb-storage', id=f'stick{stick}',
+                   drive=f'filter{stick}', bus='usb.0')
+
+    args = [*guest_args(work, 'torture', 'rounds=100000 percent=30'), '-device',
+            'qemu-xhci,id=usb']
+    with recorder(work, args, options=OFTEN, qmp=1) as vm:
+        vm.wait_serial('ticks')
+        for stick in range(2):
+            vm.qmp.cmd('blockdev-add', driver='null-co', node_name=f'below{stick}')
+            vm.qmp.cmd('blockdev-add', driver='copy-on-read', node_name=f'filter{stick}',
+                       file=f'below{stick}')
+        plug(0)
+        plug(1)
+        more(vm, False, 2)
+        for stick in range(4):
+            vm.qmp.cmd('device_del', id=f'stick{stick % 2}')
+            more(vm, False, 2)
+            plug(stick % 2)
+        quit_now(vm)
+    equal(vm.stderr.count('no branch can start'), 2, f'warnings ({vm.stderr})')
+
+
+@limit(60)
 def test_impossible(work):
     """Nothing of a disk with snapshot=on is copied for a full checkpoint that cannot be,
     because another disk is behind a filter."""
