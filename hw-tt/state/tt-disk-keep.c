@@ -64,9 +64,9 @@ uint64_t tt_disks_kept_bytes(void)
 
     GRAPH_RDLOCK_GUARD_MAINLOOP();
     for (unsigned i = 0; i < disks->len; i++) {
-        BlockDriverState *bs = g_array_index(disks, TtDisk, i).bs;
-
-        sum += bs && tt_disk_is_store(bs) ? tt_blk_version_kept_bytes(bs) : 0;
+        if (tt_disk_has_own_store(disks, i)) {
+            sum += tt_blk_version_kept_bytes(g_array_index(disks, TtDisk, i).bs);
+        }
     }
     return sum;
 }

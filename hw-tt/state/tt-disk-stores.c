@@ -94,6 +94,13 @@ static bool is_first(GArray *disks, unsigned i)
     return true;
 }
 
+bool tt_disk_has_own_store(GArray *disks, unsigned i)
+{
+    const TtDisk *k = &g_array_index(disks, TtDisk, i);
+
+    return k->bs && has_store(k) && is_first(disks, i);
+}
+
 static bool can_have_store(GArray *disks, unsigned i)
 {
     const TtDisk *k = &g_array_index(disks, TtDisk, i);

@@ -28,6 +28,8 @@ const char * GRAPH_RDLOCK tt_disk_user_node(BlockDriverState *bs);
 
 /* Is it a disk with versions that this process, or the branch's start, has made? */
 bool tt_disk_is_store(BlockDriverState *bs);
+/* One of this run, that no disk before the i-th of @disks (tt_disks_collect) has, too? */
+bool tt_disk_has_own_store(GArray *disks, unsigned i);
 /* It stands above the node that the user named. */
 bool tt_disk_is_inserted(BlockDriverState *bs);
 char *tt_disk_store_path(BlockDriverState *bs);

@@ -177,12 +177,6 @@ static bool GRAPH_RDLOCK describe(TtDisk *k, Error **errp)
         return false;
     }
     d->size_bytes = len;
-    if (k->is_writable && k->bs->drv->is_filter) {
-        error_setg(errp, "disk '%s' is behind a block filter ('%s'), which "
-                   "cannot have an overlay: leave out the filter",
-                   d->device, k->bs->drv->format_name);
-        return false;
-    }
     return true;
 }
 
@@ -202,6 +196,26 @@ GArray *tt_disks_collect(void)
         g_array_append_val(disks, k);
     }
     return disks;
+}
+
+bool tt_disks_can_be_kept(Error **errp)
+{
+    g_autoptr(GArray) disks = tt_disks_collect();
+
+    GRAPH_RDLOCK_GUARD_MAINLOOP();
+    for (unsigned i = 0; i < disks->len; i++) {
+        const TtDisk *k = &g_array_index(disks, TtDisk, i);
+
+        if (k->is_writable && k->bs->drv->is_filter) {
+            g_autofree char *device = blk_get_attached_dev_id(k->blk);
+
+            error_setg(errp, "disk '%s' is behind a block filter ('%s'), which "
+                       "cannot have an overlay: leave out the filter", device,
+                       k->bs->drv->format_name);
+            return false;
+        }
+    }
+    return true;
 }
 
 static GArray *collect(TtFullDesc *desc)
@@ -307,15 +321,20 @@ static bool GRAPH_RDLOCK keep_temporary(TtDisk *k, Error **errp)
 
 /* ---- all of them ---- */
 
+/* What can be refused comes before what takes long. */
 static bool prepare(GArray *disks, Error **errp)
 {
     GRAPH_RDLOCK_GUARD_MAINLOOP();
 
     for (unsigned i = 0; i < disks->len; i++) {
+        if (!describe(&g_array_index(disks, TtDisk, i), errp)) {
+            return false;
+        }
+    }
+    for (unsigned i = 0; i < disks->len; i++) {
         TtDisk *k = &g_array_index(disks, TtDisk, i);
 
-        if (!describe(k, errp) ||
-            (k->is_writable && k->is_temporary && !keep_temporary(k, errp))) {
+        if (k->is_writable && k->is_temporary && !keep_temporary(k, errp)) {
             return false;
         }
     }

@@ -31,8 +31,11 @@ bool tt_disks_make_stores(DeviceState *dev, TtFullMayMake *may_make, GString *sa
 bool tt_disks_can_write(const char *node, Error **errp);
 /* The recording never began: nothing is left of its stores. */
 void tt_disks_discard_stores(void);
+/* False: a disk of the machine can be in no full checkpoint, whenever that is. */
+bool tt_disks_can_be_kept(Error **errp);
 /*
  * tt_disks_freeze: pins a version of each disk, after tt_disks_make_stores
+ * tt_disks_can_be_kept was true.
  * @d: n_disks and disks are filled in: what each disk of the machine has
  * @name: of the versions, or NULL
  * @said: one line for each disk

@@ -52,6 +52,11 @@ static bool is_migratable(Error **errp)
     return !blocked;
 }
 
+bool tt_full_is_possible(Error **errp)
+{
+    return is_migratable(errp) && tt_disks_can_be_kept(errp);
+}
+
 static bool put(TtFullWriter *w, uint32_t kind, const char *name,
                 const void *bytes, size_t len, Error **errp)
 {
@@ -121,7 +126,7 @@ TtFullWriter *tt_full_save(const char *name, TtFullMayMake *may_make,
     bool ok;
 
     tt_full_describe(&d);
-    ok = is_migratable(errp);
+    ok = tt_full_is_possible(errp);
     if (ok) {
         w = tt_full_writer_new();
         ok = put_devices(w, errp) && put_blocks(w, errp) &&

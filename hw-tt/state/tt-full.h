@@ -8,6 +8,8 @@
 #include "run/tt-cpstate.h"
 #include "run/tt-fullstate.h"
 
+/* Can this machine, as it is, have full checkpoints? The VM may run. False: *errp. */
+bool tt_full_is_possible(Error **errp);
 /*
  * tt_full_save: what a checkpoint of this moment needs to be branched from
  * Freezes the disks. May raise interrupts and write RAM, as stopping a VM may;

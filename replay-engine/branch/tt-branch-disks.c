@@ -390,6 +390,22 @@ void tt_branch_disks(int *snapshot)
 
 /* ---- afterwards ---- */
 
+bool tt_branch_check_versions(Error **errp)
+{
+    const char *dir;
+    const TtFullDesc *desc = tt_branch_disks_wanted(&dir);
+
+    for (unsigned i = 0; i < desc->n_disks; i++) {
+        const TtFullDisk *d = &desc->disks[i];
+        g_autofree char *image = tt_disk_path_from(d->image, dir);
+
+        if (d->version && !tt_disk_has_version(image, d->version, errp)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool tt_branch_check_disks(Error **errp)
 {
     const char *dir;

@@ -13,6 +13,8 @@ bool tt_branch_is_forced(void);         /* images may have changed */
 void tt_branch_discard_disks(void);
 /* The same in a process that recorded until now: can @d, of the run in @dir, come back? */
 bool tt_branch_disks_fit(const TtFullDesc *d, const char *dir, Error **errp);
+/* Does the parent still have the versions of the checkpoint? */
+bool tt_branch_check_versions(Error **errp);
 /* After the machine was made: are the disks those of the checkpoint? */
 bool tt_branch_check_disks(Error **errp);
 /* Gives the VM the frames that were on their way to it at the checkpoint @name, at @pos, of

@@ -49,6 +49,7 @@ static struct {
     bool has_begun;                 /* to record */
     bool had_dir;                   /* the run's directory was there before */
     bool is_made;                   /* it is to be discarded, if nothing begins */
+    bool is_recorded;               /* the parent was, when it was opened */
     char *dir, *at;
     TtParent *parent;               /* until the recording has started */
     TtFullDesc desc;
@@ -125,11 +126,17 @@ static bool lies_within(const char *path, const char *dir)
     return path && strstart(path, whole, &rest) && (!*rest || *rest == '/');
 }
 
+static bool is_recorded(const char *dir)
+{
+    g_autofree char *manifest = g_build_filename(dir, "manifest", NULL);
+
+    return g_file_test(manifest, G_FILE_TEST_EXISTS) && tt_runlock_is_held(dir);
+}
+
 /* A window that goes on moves past what the branch begins with. */
 static void warn_of_window(void)
 {
-    if (br.parent->manifest.features & TT_FEATURE_WINDOW &&
-        tt_runlock_is_held(br.dir)) {
+    if (br.parent->manifest.features & TT_FEATURE_WINDOW && br.is_recorded) {
         warn_report("tt: the window in '%s' is still being recorded: once it moves past "
                     "position %" PRIu64 ", this branch can no longer be replayed; branch "
                     "from a window saved with 'tt save' (in QMP tt-save)",
@@ -144,6 +151,7 @@ bool tt_branch_open(Error **errp)
     if (!br.on) {
         return true;
     }
+    br.is_recorded = is_recorded(br.dir);
     br.parent = tt_parent_open(br.dir, errp);
     if (!br.parent || !tt_parent_find(br.parent, br.at, errp)) {
         return false;
@@ -339,9 +347,31 @@ static bool load_state(Error **errp)
     return ok;
 }
 
+/* Its recorder knows of us by our manifest, which is there now. Until then it may have let
+ * go what we have opened. */
+static bool check_parent(Error **errp)
+{
+    uint32_t id = br.parent->info.id;
+    TtParent *now;
+    bool ok;
+
+    if (!br.is_recorded) {
+        return true;
+    }
+    now = tt_parent_open(br.dir, errp);
+    ok = now && tt_parent_choose(now, id, errp);
+    if (ok && !(now->info.flags & TT_CHECKPOINT_FULL)) {
+        error_setg(errp, "checkpoint %" PRIu32 " of '%s' is no full checkpoint any more: "
+                   "start from a later one", id, tt_printable(br.dir));
+        ok = false;
+    }
+    tt_parent_close(now);
+    return ok && tt_branch_check_versions(errp);
+}
+
 static bool load(Error **errp)
 {
-    return check_kind(errp) && check_blocks(errp) && tt_branch_check_disks(errp) &&
+    return check_parent(errp) && check_kind(errp) && check_blocks(errp) && tt_branch_check_disks(errp) &&
         load_state(errp);
 }
 

@@ -268,6 +268,9 @@ bool tt_checkpointer_take_full(Error **errp)
     TtFullWriter *w;
     bool ok;
 
+    if (!tt_full_is_possible(errp)) {
+        return false;
+    }
     tt_checkpointer_reserve(true);
     stop_briefly();
     w = tt_full_save(NULL, tt_rundir_check, said, errp);
@@ -282,8 +285,8 @@ bool tt_checkpointer_take_full(Error **errp)
 /* A branch began there: its replay takes RAM from it. */
 static bool is_needed(const TtCheckpointDesc *p, Error **errp)
 {
-    g_autofree char *branch = p->full ?
-        tt_runstore_branch_of(tt_session.dir, tt_session.manifest.uuid, p->id) : NULL;
+    g_autofree char *branch =
+        tt_runstore_branch_of(tt_session.dir, tt_session.manifest.uuid, p->id);
 
     if (branch) {
         error_setg(errp, "checkpoint %" PRIu32 " is where the branch '%s' starts, and "

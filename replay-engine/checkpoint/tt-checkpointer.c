@@ -60,6 +60,9 @@
 /* So many in turn that found no room: there will be none. */
 #define OVER_MAX        3
 
+/* So many causes are told, until one is full again. */
+#define TOLD_MAX        4
+
 static struct {
     bool on, told;
     uint64_t wanted_pos;            /* leave cpu_exec here; 0: nowhere */
@@ -68,7 +71,7 @@ static struct {
     bool full_comes;                /* one is about to be taken */
     bool full_failed;               /* the next one is none, then they are again */
     bool keeps_full;                /* one on time waits for its disks */
-    char *told_full;                /* why the last one was none; NULL: it was one */
+    GPtrArray *told_full;           /* why those since the last full one were none */
     bool reserved;                  /* for the user's, just now: others wait */
     uint64_t share;                 /* of max-size */
 } kp;
@@ -219,15 +222,24 @@ static bool is_on(void)
     return kp.on;
 }
 
-/* Takes @why. A cause that stays is told once. */
-static void no_full(char *why)
+/* A cause that stays, or comes again before there was a full one, is told once; and no more
+ * than a few. */
+static void no_full(const char *why)
 {
-    if (g_strcmp0(why, kp.told_full)) {
+    kp.told_full = kp.told_full ?: g_ptr_array_new_with_free_func(g_free);
+    if (kp.told_full->len < TOLD_MAX &&
+        !g_ptr_array_find_with_equal_func(kp.told_full, why, g_str_equal, NULL)) {
         warn_report("tt: no branch can start from checkpoints that are made while this "
                     "lasts: %s", why);
+        g_ptr_array_add(kp.told_full, g_strdup(why));
     }
-    g_free(kp.told_full);
-    kp.told_full = why;
+}
+
+static void forget_told(void)
+{
+    if (kp.told_full) {
+        g_ptr_array_free(g_steal_pointer(&kp.told_full), true);
+    }
 }
 
 /* One on time has its disks, or not. */
@@ -238,9 +250,9 @@ static void full_is_kept(const char *problem)
     }
     kp.keeps_full = false;
     if (problem) {
-        no_full(g_strdup(problem));
+        no_full(problem);
     } else {
-        g_free(g_steal_pointer(&kp.told_full));
+        forget_told();
     }
 }
 
@@ -258,7 +270,7 @@ static void take_full(void *opaque)
     if (!tt_checkpointer_take_full(&err)) {
         kp.keeps_full = false;
         kp.full_failed = true;
-        no_full(g_strdup(error_get_pretty(err)));
+        no_full(error_get_pretty(err));
         error_free(err);
     } else if (!tt_disks_are_pending()) {
         full_is_kept(tt_disks_problem());
@@ -268,9 +280,13 @@ static void take_full(void *opaque)
 static void disks_are_kept(const char *problem)
 {
     full_is_kept(problem);
-    tt_cpdisks_note(tt_disks_kept_bytes());
+    if (tt_cpdisks_is_over()) {
+        warn_report("tt: what full checkpoints keep of the disks is more than the share of "
+                    "max-size for checkpoints: it is kept for those that you asked for, "
+                    "for branches, and for the newest %d", TT_CPDISKS_STAY);
+    }
+    tt_cpdisks_collect();           /* and counts: the store asks for it */
     tt_cpstore_let_go(problem);
-    tt_cpdisks_collect();
 }
 
 static void sync_point(CPUState *cpu)
@@ -413,7 +429,7 @@ static bool start(CPUState *cpu, Error **errp)
 {
     TtDiag diag;
 
-    g_free(kp.told_full);
+    forget_told();
     memset(&kp, 0, sizeof(kp));
     tt_cpstore_forget();
     tt_cptake_begin();

@@ -32,6 +32,8 @@ static GArray *going, *gone;        /* Going; under the lock */
 static uint64_t shared_pos;         /* versions up to there stay */
 static uint64_t kept_bytes;         /* by versions, as it was lately */
 
+static bool is_over, told_over;     /* it is more than it may be, and nothing can go */
+
 #define PLAIN_AT_ONCE   2           /* checkpoints: see tt_cpdisks_limit */
 
 static void add(TtNodeId id, const TtFullDesc *d)
@@ -101,16 +103,24 @@ void tt_cpdisks_all_going(TtPageStore *store)
 
 /* ---- what they keep is limited ---- */
 
-bool tt_cpdisks_has_branch(TtPageStore *store, TtNodeId id)
+static bool any_plain;              /* that were full, in this recording */
+
+/* One may have become plain while the branch was being made. */
+static bool has_branch(TtPageStore *store, TtNodeId id)
 {
     g_autofree char *branch = NULL;
     TtCheckpointInfo info;
 
-    if (!tt_flight_is_on() && tt_pagestore_info(store, id, &info) &&
-        info.flags & TT_CHECKPOINT_FULL) {
+    if (tt_pagestore_info(store, id, &info) &&
+        (info.flags & TT_CHECKPOINT_FULL || any_plain)) {
         branch = tt_runstore_branch_of(tt_session.dir, tt_session.manifest.uuid, id);
     }
     return branch;
+}
+
+bool tt_cpdisks_has_branch(TtPageStore *store, TtNodeId id)
+{
+    return !tt_flight_is_on() && has_branch(store, id);
 }
 
 /* Its version of each disk goes, RAM stays. A branch that starts there needs both. */
@@ -118,22 +128,41 @@ static bool make_plain(TtPageStore *store, const TtCheckpointInfo *info)
 {
     if (info->flags & TT_CHECKPOINT_PINNED || !(info->flags & TT_CHECKPOINT_FULL) ||
         info->pos <= qatomic_read(&shared_pos) || tt_cplist_is_spared(info->id) ||
-        tt_cpdisks_has_branch(store, info->id)) {
+        has_branch(store, info->id)) {
         return false;
     }
+    any_plain = true;
     tt_cpdisks_going(store, info->id);
     tt_pagestore_set_flags(store, info->id, info->flags & ~TT_CHECKPOINT_FULL);
     tt_cplist_show(store, info->id);
     return true;
 }
 
+static bool is_automatic(const TtCheckpointInfo *info)
+{
+    return info->flags & TT_CHECKPOINT_FULL && !(info->flags & TT_CHECKPOINT_PINNED);
+}
+
+/* How many may become plain: the newest stay, with the one that comes. */
+static size_t count_old(const TtCheckpointInfo *infos, size_t n)
+{
+    size_t full = 1;
+
+    for (size_t i = 0; i < n; i++) {
+        full += is_automatic(&infos[i]);
+    }
+    return full - MIN(full, TT_CPDISKS_STAY);
+}
+
 /* What only the oldest version has was overwritten before the next one: about as much as
- * is overwritten now. Two go for each that comes, so it becomes less. */
+ * is overwritten now. Two go for each that comes, so it becomes less. If it does not, what
+ * must stay keeps too much: then the newest ones are full all the same. */
 void tt_cpdisks_limit(TtPageStore *store, uint64_t max_bytes)
 {
     size_t n = tt_pagestore_count(store);
     g_autofree TtCheckpointInfo *infos = NULL;
     unsigned left = PLAIN_AT_ONCE;
+    size_t old;
 
     if (!max_bytes || qatomic_read(&kept_bytes) <= max_bytes ||
         tt_session.manifest.features & TT_FEATURE_DISKS) {
@@ -141,9 +170,22 @@ void tt_cpdisks_limit(TtPageStore *store, uint64_t max_bytes)
     }
     infos = g_new0(TtCheckpointInfo, n + 1);
     n = tt_pagestore_list(store, infos, n);
-    for (size_t i = 0; i < n && left; i++) {
+    old = count_old(infos, n);
+    for (size_t i = 0; old && left; i++) {
+        old -= is_automatic(&infos[i]);
         left -= make_plain(store, &infos[i]);
     }
+    if (left) {
+        qatomic_set(&is_over, true);
+    }
+}
+
+bool tt_cpdisks_is_over(void)
+{
+    bool is_new = qatomic_read(&is_over) && !told_over;
+
+    told_over |= is_new;
+    return is_new;
 }
 
 void tt_cpdisks_note(uint64_t bytes)
@@ -222,6 +264,7 @@ void tt_cpdisks_collect(void)
         }
         g_free(g->image);
     }
+    tt_cpdisks_note(tt_disks_kept_bytes());
 }
 
 static void drop(GArray *all)
@@ -240,4 +283,7 @@ void tt_cpdisks_forget(void)
     drop(take(&gone));
     qatomic_set(&shared_pos, 0);
     qatomic_set(&kept_bytes, 0);
+    qatomic_set(&is_over, false);
+    told_over = false;
+    any_plain = false;
 }

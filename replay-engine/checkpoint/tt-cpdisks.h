@@ -25,13 +25,17 @@ bool tt_cpdisks_are_going(void);
  * window's, which go all the same. Reads the manifests there. */
 bool tt_cpdisks_has_branch(TtPageStore *store, TtNodeId id);
 /* Before a checkpoint is added to @store: if versions keep more than @max_bytes (not 0),
- * the oldest full checkpoints that nobody asked for become others; a flush is to follow. */
+ * the oldest full checkpoints that nobody asked for become others; a flush is to follow.
+ * So many of them stay full, with the one that is added. */
+#define TT_CPDISKS_STAY 4
 void tt_cpdisks_limit(TtPageStore *store, uint64_t max_bytes);
 void tt_cpdisks_gone(void);
 /* Any thread: what versions keep now. */
 void tt_cpdisks_note(uint64_t kept_bytes);
 /* Any thread: another run has the disks of this one, as they are up to @pos. */
 void tt_cpdisks_are_shared(uint64_t pos);
+/* Main thread: they keep more, and nothing more can go. True once for each recording. */
+bool tt_cpdisks_is_over(void);
 /* Main thread: no version is pending any more; a new recording. */
 void tt_cpdisks_collect(void);
 void tt_cpdisks_forget(void);

@@ -79,10 +79,9 @@ static void drop(TtNodeId id)
 /* A checkpoint that a power cut could bring back keeps its versions of disks. */
 static void let_disks_go(bool is_behind)
 {
-    TtDiag unused;
-
     if (tt_cpdisks_are_going() && !is_behind &&
-        (!fs.store || tt_pagestore_sync(fs.store, &unused) == TT_OK)) {
+        (!fs.store || (tt_pagestore_flush(fs.store, NULL) == TT_OK &&
+                       tt_pagestore_sync(fs.store, NULL) == TT_OK))) {
         tt_cpdisks_gone();
     }
 }

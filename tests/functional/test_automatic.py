@@ -2,7 +2,10 @@
 """The recorder's own full checkpoints (full=on): a VM goes on for real from any of them, and
 what once kept one from being full does not keep those after it."""
 
+import contextlib
 import os
+import signal
+import time
 
 from guests import guest_args, linux_args, linux_disk
 from many_branches import used
@@ -119,6 +122,52 @@ def test_plugged(work):
     check_exact(work, vm.run, serial_wanted=vm.serial)
 
 
+@limit(60)
+def test_alternate(work):
+    """Of two causes that alternate each is told once."""
+    def plug(stick):
+        vm.qmp.cmd('device_add', driver='usb-storage', id=f'stick{stick}',
+                   drive=f'filter{stick}', bus='usb.0')
+
+    args = [*guest_args(work, 'torture', 'rounds=100000 percent=30'), '-device',
+            'qemu-xhci,id=usb']
+    with recorder(work, args, options=OFTEN, qmp=1) as vm:
+        vm.wait_serial('ticks')
+        for stick in range(2):
+            vm.qmp.cmd('blockdev-add', driver='null-co', node_name=f'below{stick}')
+            vm.qmp.cmd('blockdev-add', driver='copy-on-read', node_name=f'filter{stick}',
+                       file=f'below{stick}')
+        plug(0)
+        plug(1)
+        more(vm, False, 2)
+        for stick in range(4):
+            vm.qmp.cmd('device_del', id=f'stick{stick % 2}')
+            more(vm, False, 2)
+            plug(stick % 2)
+        quit_now(vm)
+    equal(vm.stderr.count('no branch can start'), 2, f'warnings ({vm.stderr})')
+
+
+@limit(60)
+def test_impossible(work):
+    """Nothing of a disk with snapshot=on is copied for a full checkpoint that cannot be,
+    because another disk is behind a filter."""
+    with open(f'{work}/disk.img', 'wb') as out:
+        out.truncate(1 << 20)
+    args = [*guest_args(work, 'torture', 'rounds=100000 percent=30'), '-drive',
+            f'file={work}/disk.img,format=raw,if=none,id=disk0,snapshot=on', '-device',
+            'ide-hd,drive=disk0', '-blockdev', 'null-co,node-name=below', '-blockdev',
+            'copy-on-read,node-name=filter,file=below', '-device', 'ide-hd,drive=filter']
+    with recorder(work, args, options=OFTEN, qmp=1) as vm:
+        vm.wait_serial('ticks')
+        more(vm, False, 3)
+        quit_now(vm)
+    equal(vm.stderr.count('no branch can start'), 1, f'warnings ({vm.stderr})')
+    check('leave out the filter' in vm.stderr, vm.stderr)
+    check(not os.path.exists(os.path.join(vm.run, 'disks')), 'something was copied')
+    check_exact(work, vm.run, serial_wanted=vm.serial)
+
+
 def runs(vm):
     wait_until(lambda: vm.qmp.cmd('query-tt')['position'] > 100000, 'that it runs')
 
@@ -143,6 +192,32 @@ def branch_of(work, args, parent, point):
     return child
 
 
+def write_all(vm, byte):
+    said = vm.qmp.hmp(f'qemu-io disk0 "write -P {byte} 0 {HEAD}"')
+    check('failed' not in said and 'rror' not in said, said)
+
+
+@limit(60)
+def test_asked_for(work):
+    """With max-size, when those that the user asked for keep more than there is for all:
+    the newest four are full all the same, and that is said once."""
+    args = with_disk(work, HEAD)
+    with recorder(work, args, options=f',full=on,checkpoint-interval=0.1,max-size='
+                  f'{3 * EACH}', qmp=1) as vm:
+        vm.wait_serial('working')
+        write_all(vm, 1)
+        mine = add_full(vm)['id']
+        write_all(vm, 2)
+        more(vm, True, 4)
+        more(vm, True, 4)
+        full = full_points(vm)
+        end(vm)
+    check(mine in [p['id'] for p in full], f'{mine} is gone')
+    check(3 <= len([p for p in full if not p['pinned']]) <= 4, f'the newest: {full}')
+    equal(vm.stderr.count('for the newest 4'), 1, f'warnings ({vm.stderr})')
+    check_exact(work, vm.run, serial_wanted=vm.serial)
+
+
 @limit(60)
 def test_thinned(work):
     """With max-size some of them go again, but for one where a branch beside the run
@@ -158,6 +233,60 @@ def test_thinned(work):
         check(first in [p['id'] for p in full_points(vm)], f'{first} is gone')
         end(vm)
     check_exact(work, child.run, serial_wanted=child.serial)
+
+
+def files_of(process):
+    """Those that it has open."""
+    files, folder = set(), f'/proc/{process.pid}/fd'
+    for fd in os.listdir(folder):
+        with contextlib.suppress(OSError):
+            files.add(os.readlink(os.path.join(folder, fd)))
+    return files
+
+
+def caught(work, args, parent, point, number):
+    """A branch that stands where it has its disks and no manifest yet; None: it was missed."""
+    child = brancher(work, args, parent, point, f'child{number}', qmp=1).start()
+    disks = {os.path.join(run, 'disks', 'disk0.tt') for run in (parent, child.run)}
+    while child.process.poll() is None and not disks <= files_of(child.process):
+        pass
+    time.sleep(0.01 * number)           # elsewhere each time
+    if child.process.poll() is None:
+        os.kill(child.process.pid, signal.SIGSTOP)
+        if not os.path.exists(os.path.join(child.run, 'manifest')):
+            return child
+    child.kill()
+    return None
+
+
+@limit(100)
+def test_overtaken(work):
+    """A checkpoint that becomes plain while a branch is being made there: the branch says
+    so, and leaves nothing."""
+    args, n_caught = with_disk(work, HEAD), 0
+    with recorder(work, args, options=f',full=on,checkpoint-interval=0.3,max-size='
+                  f'{3 * EACH}', qmp=1) as vm:
+        vm.wait_serial('working')
+        write_all(vm, 1)
+        add_full(vm)
+        write_all(vm, 2)
+        for n in range(9):
+            more(vm, True)
+            point = full_points(vm)[-1]['id']
+            child = caught(work, args, vm.run, point, n)
+            if not child:
+                continue
+            wait_until(lambda: point not in [p['id'] for p in full_points(vm)],
+                       f'that {point} is plain')
+            more(vm, True)
+            more(vm, True)
+            os.kill(child.process.pid, signal.SIGCONT)
+            child.wait(1)
+            check(not os.path.exists(child.run), f'it left {child.run}')
+            print(child.stderr)
+            n_caught += 1
+        end(vm)
+    check(n_caught, 'no branch was caught before it had a manifest')
 
 
 @limit(100)

@@ -294,6 +294,8 @@ class Vm:
         self.kill()
 
     def start(self):
+        if f'file:{self.serial_path}' in self.args and os.path.exists(self.serial_path):
+            os.remove(self.serial_path)     # that of an earlier Vm of this name
         with open(f'{self.base}.cmd', 'w', encoding='utf-8') as out:
             out.write(' '.join(self.args) + '\n')
         with open(f'{self.base}.stderr', 'wb') as err, \
