@@ -109,8 +109,14 @@ TtStatus tt_blockmap_set_backing(TtBlockMap *bm, const char *backing,
 
 TtStatus tt_blockmap_grow(TtBlockMap *bm, uint64_t size_bytes, TtDiag *diag)
 {
-    TtStatus st = check_size(size_bytes, bm->table.cluster_bits, diag);
+    unsigned bits = bm->table.cluster_bits;
+    TtStatus st = check_size(size_bytes, bits, diag);
 
+    if (st == TT_ERR_LIMIT) {
+        st = tt_fail(diag, st, "with its clusters, which were chosen when it was made, the "
+                     "disk can have %" G_GUINT64_FORMAT " bytes at most",
+                     ((uint64_t)TT_BLOCKMAP_CLUSTERS_MAX - 1) << bits);
+    }
     if (st == TT_OK && size_bytes < bm->table.size_bytes) {
         st = tt_fail(diag, TT_ERR_INVALID, "a disk with versions cannot be made smaller");
     }

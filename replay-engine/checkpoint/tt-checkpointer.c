@@ -302,7 +302,8 @@ static void sync_point(CPUState *cpu)
     }
     if (kp.full && !kp.full_failed) {
         if (!kp.full_comes) {
-            aio_bh_schedule_oneshot(qemu_get_aio_context(), take_full, NULL);
+            /* Not in that of the disks, which runs in a command that waits for them. */
+            aio_bh_schedule_oneshot(iohandler_get_aio_context(), take_full, NULL);
         }
         kp.full_comes = true;
         return;

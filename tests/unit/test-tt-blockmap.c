@@ -699,6 +699,7 @@ static void test_bad_spec(void)
 {
     TtBlockSpec odd = { .size_bytes = 1000 }, large = { .size_bytes = 1ull << 50 };
     TtBlockSpec bits = { .size_bytes = 512, .cluster_bits = 30 };
+    Disk d = disk_new(8, NULL);
     uint8_t *bytes;
     size_t len;
     TtDiag diag;
@@ -711,6 +712,9 @@ static void test_bad_spec(void)
     g_assert_nonnull(strstr(diag.text, "larger clusters"));
     g_assert_cmpint(tt_blockmap_format(&bits, &bytes, &len, &diag), ==, TT_ERR_INVALID);
     g_assert_null(bytes);
+    g_assert_cmpint(tt_blockmap_grow(d.map, 1ull << 50, &diag), ==, TT_ERR_LIMIT);
+    g_assert_null(strstr(diag.text, "larger clusters"));    /* nobody can give it those */
+    disk_free(&d);
 }
 
 /* Larger disks get larger clusters, and no larger ones than they need. */
