@@ -270,7 +270,7 @@ def test_overtaken(work):
         write_all(vm, 1)
         add_full(vm)
         write_all(vm, 2)
-        for n in range(9):
+        for n in range(4):
             more(vm, True)
             point = full_points(vm)[-1]['id']
             child = caught(work, args, vm.run, point, n)
