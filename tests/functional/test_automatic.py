@@ -226,8 +226,10 @@ def test_thinned(work):
     with recorder(work, args, options=f'{OFTEN},max-size={24 * MIB}', qmp=1) as vm:
         vm.wait_serial('working')
         more(vm, True, 3)
+        vm.qmp.cmd('stop')              # or it may be thinned out before the branch is there
         first = full_points(vm)[0]['id']
         child = branch_of(work, args, vm.run, first)
+        vm.qmp.cmd('cont')
         wait_until(lambda: max(p['id'] for p in full_points(vm)) >= first + 20 >
                    first + len(full_points(vm)) + 5, 'that some are thinned out')
         check(first in [p['id'] for p in full_points(vm)], f'{first} is gone')
