@@ -131,6 +131,12 @@ static void check_accels(QDict *machine_opts)
     }
 }
 
+/* Or QMP. "none" is no monitor. */
+static bool has_monitor(void)
+{
+    return !QTAILQ_EMPTY(&qemu_find_opts("mon")->head);
+}
+
 void tt_configure(QDict *machine_opts, bool has_default_serial,
                   int *default_monitor, bool *nographic, void *display_type,
                   bool has_icount, bool has_incoming, bool stopped)
@@ -172,7 +178,7 @@ void tt_configure(QDict *machine_opts, bool has_default_serial,
     if (tt_tasks_is_one()) {
         tt_at_end_exit = false;     /* it has an end of its own */
     } else if (!tt_options_say_at_end()) {
-        tt_at_end_exit = !stopped && *default_monitor && !tt_gdb_wanted();
+        tt_at_end_exit = !stopped && !has_monitor() && !tt_gdb_wanted();
     }
     qdict_put_str(machine_opts, "type", "tt-replay");
     if (*display == DISPLAY_TYPE_DEFAULT) {

@@ -98,12 +98,31 @@ static bool is_refused(const char *path)
     return bad;
 }
 
+/* The log of a run names what was read from the images, as they were. */
+static bool needs_images(const char *path)
+{
+    g_autofree char *manifest = g_build_filename(path, "manifest", NULL);
+    TtManifest m = { 0 };
+    TtDiag diag;
+    bool needs = tt_manifest_load(manifest, &m, &diag) == TT_OK &&
+        m.features & TT_FEATURE_DISKS;
+
+    tt_manifest_cleanup(&m);
+    return needs;
+}
+
 int tool_disk_commit(const ToolArgs *a, const char *path)
 {
     g_autofree char *program = tool_find_beside(a->program, "qemu-img");
     GPtrArray *disks = program ? disks_of(path) : NULL;
     bool ok = disks;
 
+    if (ok && !tool_has(a, "--force") && needs_images(path)) {
+        tool_complain("the run '%s' reads from the images as they were "
+                      "(disk-reads=store), and could not be replayed any more: 'tt pack' "
+                      "it first, then use --force", path);
+        ok = false;
+    }
     for (unsigned i = 0; ok && i < disks->len; i++) {
         ok = !is_refused(disks->pdata[i]);
     }

@@ -89,6 +89,29 @@ static bool give_name(const char *from, const char *out, bool force)
     return ok;
 }
 
+static bool is_file(const struct stat *st, const char *path)
+{
+    struct stat other;
+
+    return path && !stat(path, &other) && other.st_dev == st->st_dev &&
+        other.st_ino == st->st_ino;
+}
+
+/* The disk itself, or the image below it: it would be lost, with all that needs it. */
+static bool is_own(const ToolDisk *d, const char *out)
+{
+    g_autofree char *folder = g_path_get_dirname(d->path), *below = NULL;
+    TtDiskInfo info;
+    struct stat st;
+
+    tt_blockmap_info(d->map, &info);
+    if (info.backing) {
+        below = g_path_is_absolute(info.backing) ? g_strdup(info.backing) :
+            g_build_filename(folder, info.backing, NULL);
+    }
+    return !stat(out, &st) && (is_file(&st, d->path) || is_file(&st, below));
+}
+
 static int export_to(const ToolArgs *a, const ToolDisk *d, const ToolDiskAt *at,
                      const char *out)
 {
@@ -108,6 +131,10 @@ static int export_to(const ToolArgs *a, const ToolDisk *d, const ToolDiskAt *at,
     if (!force && faccessat(AT_FDCWD, whole, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
         return tool_complain("'%s' exists: give another name, or --force to write over it",
                              out);
+    }
+    if (is_own(d, whole)) {
+        return tool_complain("'%s' is the disk itself, or the image below it, and would be "
+                             "lost: give another name", out);
     }
     fd = open(part, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     if (fd < 0) {

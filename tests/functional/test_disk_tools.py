@@ -60,6 +60,10 @@ def test_export(work):
     out = os.path.join(work, '1.raw')
     said = one_sentence(tt('disk', 'export', path, out, rc=1).stderr, 'a file in the way')
     check('exists' in said and '--force' in said, said)
+    for own in (path, json.loads(qemu_img('info', '--output=json', path)).get(
+            'full-backing-filename', path)):
+        said = one_sentence(tt('disk', 'export', path, own, '--force', rc=1).stderr, own)
+        check('is the disk itself, or the image below it' in said, said)
     answer = json.loads(tt('disk', 'export', path, out, '--version', '2', '--force',
                            '--json').stdout)
     equal((answer['version'], answer['format']), (2, 'raw'), 'the answer')

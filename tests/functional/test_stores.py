@@ -81,7 +81,10 @@ def test_private(work):
     check('was changed' in said and not os.path.exists(pack + '2'), said)
     os.rename(moved, image_of(work))
 
-    tt('disk', 'commit', vm.run)
+    said = one_sentence(tt('disk', 'commit', vm.run, rc=1).stderr, 'a run that reads')
+    check('disk-reads=store' in said and '--force' in said, said)
+    equal(read_bytes(image_of(work)), before, 'the image')
+    tt('disk', 'commit', vm.run, '--force')
     check(read_bytes(image_of(work)) != before, 'nothing was committed')
     same_disk(store_of(vm.run), image_of(work))
 
