@@ -272,8 +272,8 @@ def test_overtaken(work):
         write_all(vm, 1)
         add_full(vm)
         write_all(vm, 2)
-        for n in range(4):
-            more(vm, True)
+        for n in range(3):              # later the store is at its limit, and the recorder
+            more(vm, True)              # decides before that is on disk
             point = full_points(vm)[-1]['id']
             child = caught(work, args, vm.run, point, n)
             if not child:
@@ -285,8 +285,8 @@ def test_overtaken(work):
             os.kill(child.process.pid, signal.SIGCONT)
             child.wait(1)
             check(not os.path.exists(child.run), f'it left {child.run}')
-            print(child.stderr)
             n_caught += 1
+            break
         end(vm)
     check(n_caught, 'no branch was caught before it had a manifest')
 
