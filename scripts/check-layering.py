@@ -7,8 +7,8 @@
 Prints TAP. Looks at definitions and at where they are named, not at includes
 alone: a file uses another one when its code names a function, a variable, a
 type or a macro that the other defines; a declaration names it, too, but for those
-in the hooks. What QEMU makes from a schema of ours belongs to its room. --draw prints the floors as text
-instead; docs/explanation/architecture.rst shows the same.
+in the hooks. What QEMU makes from a schema of ours belongs to its room. --draw prints
+the floors as text instead; docs/explanation/architecture.rst shows the same.
 """
 import fnmatch
 import glob

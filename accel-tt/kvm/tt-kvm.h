@@ -15,8 +15,8 @@ void tt_kvm_configure(void);
 /* KVM is there, no device and no vCPU is yet. False: *errp says what this host
  * lacks. */
 bool tt_kvm_check(MachineState *ms, Error **errp);
-/* From here on the vCPUs are KVM's. */
-/* @mode_changed_of_tcg: that of TCG's fetch, which executes what KVM cannot. */
+/* From here on the vCPUs are KVM's. @mode_changed_of_tcg: for TCG's fetch, since TCG
+ * executes what KVM cannot. */
 void tt_kvm_init(void (*mode_changed_of_tcg)(void));
 /* What positions are made of on this host, for people. */
 const char *tt_kvm_positions(void);

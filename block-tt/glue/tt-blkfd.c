@@ -97,7 +97,7 @@ static bool read_at_once(int fd, int64_t host_offset, int64_t bytes, QEMUIOVecto
 }
 
 bool tt_blk_fd_read(BlockDriverState *bs, int64_t host_offset, int64_t bytes,
-                       QEMUIOVector *qiov, size_t qiov_offset)
+                    QEMUIOVector *qiov, size_t qiov_offset)
 {
     TtBlkState *s = bs->opaque;
     unsigned left_out = qatomic_read(&s->cache_left_out);

@@ -371,8 +371,8 @@ static bool check_parent(Error **errp)
 
 static bool load(Error **errp)
 {
-    return check_parent(errp) && check_kind(errp) && check_blocks(errp) && tt_branch_check_disks(errp) &&
-        load_state(errp);
+    return check_parent(errp) && check_kind(errp) && check_blocks(errp) &&
+        tt_branch_check_disks(errp) && load_state(errp);
 }
 
 void tt_machine_made(void)

@@ -286,13 +286,8 @@ static bool in_parts(int *status, Error **errp)
 static bool is_needed(void)
 {
     g_autofree char *path = tt_convert_path("manifest");
-    TtManifest m = { 0 };
-    TtDiag diag;
-    bool is_needed = tt_manifest_load(path, &m, &diag) == TT_OK &&
-        m.features & TT_FEATURE_EXITS;
 
-    tt_manifest_cleanup(&m);
-    return is_needed;
+    return tt_manifest_has(path, TT_FEATURE_EXITS);
 }
 
 /* The status does not tell: QEMU ends with 0 when it was told to end. */

@@ -462,6 +462,16 @@ TtStatus tt_manifest_check_rules(const TtManifest *m, uint64_t tlb_entries,
                    *version ? version : "which it does not name");
 }
 
+bool tt_manifest_has(const char *path, uint64_t feature)
+{
+    TtManifest m = { 0 };
+    TtDiag diag;
+    bool has = tt_manifest_load(path, &m, &diag) == TT_OK && m.features & feature;
+
+    tt_manifest_cleanup(&m);
+    return has;
+}
+
 void tt_manifest_cleanup(TtManifest *m)
 {
     g_free(m->qemu_version);

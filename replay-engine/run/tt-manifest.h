@@ -144,6 +144,8 @@ TtStatus tt_manifest_write(const TtManifest *m, TtIo *io, TtDiag *diag);
  * Returns TT_OK, TT_ERR_IO, TT_ERR_FORMAT, TT_ERR_LIMIT, TT_ERR_VERSION.
  */
 TtStatus tt_manifest_load(const char *path, TtManifest *m, TtDiag *diag);
+/* It can be read, and has this one of TT_FEATURE_*. */
+bool tt_manifest_has(const char *path, uint64_t feature);
 /*
  * tt_manifest_check_unpacked: TT_ERR_IO when there is no manifest @path, but one under
  * the name that it has until its run is unpacked to the end. Loading says it, too.

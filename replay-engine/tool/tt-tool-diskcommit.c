@@ -102,13 +102,8 @@ static bool is_refused(const char *path)
 static bool needs_images(const char *path)
 {
     g_autofree char *manifest = g_build_filename(path, "manifest", NULL);
-    TtManifest m = { 0 };
-    TtDiag diag;
-    bool needs = tt_manifest_load(manifest, &m, &diag) == TT_OK &&
-        m.features & TT_FEATURE_DISKS;
 
-    tt_manifest_cleanup(&m);
-    return needs;
+    return tt_manifest_has(manifest, TT_FEATURE_DISKS);
 }
 
 int tool_disk_commit(const ToolArgs *a, const char *path)
