@@ -15,8 +15,8 @@
  * a register differs, positions in between are visited, halving the distance, for
  * the instruction that wrote what should not be there.
  *
- * Findings go to stdout, a line each, for programs: docs/reference/
- * options-and-commands.rst. Context: the vCPU thread, from travel's callbacks.
+ * Findings go to stdout, a line each, for programs: docs/reference/verify.rst.
+ * Context: the vCPU thread, from travel's callbacks.
  */
 #include "qemu/osdep.h"
 #include "verify/tt-verify.h"
