@@ -185,53 +185,62 @@ static int complete(CPUState *cpu)
 
 /* ---- interrupts ---- */
 
-static void inject_nmi(CPUState *cpu)
+/* The log already has it: what follows would not be what was recorded. */
+static bool refused(int vector, int err)
+{
+    error_report("tt: KVM does not deliver interrupt %d: %s", vector, strerror(-err));
+    return false;
+}
+
+static bool inject_nmi(CPUState *cpu)
 {
     struct kvm_vcpu_events events = { 0 };
+    int ret;
 
     if (kvm_vcpu_ioctl(cpu, KVM_GET_VCPU_EVENTS, &events) ||
         events.nmi.masked || events.nmi.pending || events.nmi.injected ||
         events.interrupt.shadow) {
-        return;                 /* looked at again after the next exit */
+        return true;            /* looked at again after the next exit */
     }
     cpu->interrupt_request &= ~CPU_INTERRUPT_NMI;
     tt_interrupt_accepted(cpu, CPU_INTERRUPT_NMI, EXCP02_NMI);
-    kvm_vcpu_ioctl(cpu, KVM_NMI);
     kv.exact = false;
+    ret = kvm_vcpu_ioctl(cpu, KVM_NMI);
+    return !ret || refused(EXCP02_NMI, ret);
 }
 
-static void inject_interrupt(CPUState *cpu)
+static bool inject_interrupt(CPUState *cpu)
 {
     struct kvm_interrupt intr;
-    int irq;
+    int irq, ret;
 
     cpu->interrupt_request &= ~CPU_INTERRUPT_HARD;
     tt_interrupt_ack(true);
     irq = cpu_get_pic_interrupt(cpu_env(cpu));
     tt_interrupt_ack(false);
     if (irq < 0) {
-        return;
+        return true;
     }
     tt_interrupt_accepted(cpu, CPU_INTERRUPT_HARD, irq);
     intr.irq = irq;
-    if (kvm_vcpu_ioctl(cpu, KVM_INTERRUPT, &intr)) {
-        error_report("tt: KVM refuses to deliver interrupt %d", irq);
-    }
     kv.exact = false;
+    ret = kvm_vcpu_ioctl(cpu, KVM_INTERRUPT, &intr);
+    return !ret || refused(irq, ret);
 }
 
-/* At an exact place. */
-static void inject(CPUState *cpu)
+/* At an exact place. False: KVM does not take what was logged. */
+static bool inject(CPUState *cpu)
 {
     struct kvm_run *run = cpu->kvm_run;
 
-    if (cpu->interrupt_request & CPU_INTERRUPT_NMI) {
-        inject_nmi(cpu);
+    if (cpu->interrupt_request & CPU_INTERRUPT_NMI && !inject_nmi(cpu)) {
+        return false;
     }
     if (kv.exact && cpu->interrupt_request & CPU_INTERRUPT_HARD &&
         run->ready_for_interrupt_injection && run->if_flag) {
-        inject_interrupt(cpu);
+        return inject_interrupt(cpu);
     }
+    return true;
 }
 
 /* INIT, SIPI and the like: the vCPU's state is another afterwards. True: it halts. */
@@ -280,7 +289,9 @@ static int step(CPUState *cpu)
         case TT_KVM_BETWEEN:
             kv.is_within = false;
             do_requests(cpu);
-            inject(cpu);
+            if (!inject(cpu)) {
+                return TT_KVM_FAILED;
+            }
             break;
         case TT_KVM_WITHIN:
             kv.is_within = true;
