@@ -8,7 +8,8 @@ CPU seconds of a shared machine differ by far more than 1 %, so this counts: bot
 binaries run under valgrind (cachegrind). A run is recorded by the other one, without
 valgrind, and both replay it to its end: the guest executes the same in both. A work
 whose guest has no timer is recorded under valgrind as well; with a timer, how often it
-fires would depend on the time that passes. Minutes, also on a busy machine; `boot`
+fires would depend on the time that passes. Where the two recordings differ by over 2 % in
+length (a guest that finds a fault in one of them ends there), they are not compared. Minutes, also on a busy machine; `boot`
 takes some twenty.
 """
 import argparse
@@ -38,14 +39,18 @@ def run(argv, want):
     if done.returncode != 0 or want not in done.stderr:
         sys.exit(f"{' '.join(argv)}\nended with {done.returncode}: "
                  f"{done.stderr[-400:]}")
+    found = re.search(r'recorded (\d+) positions', done.stderr)
+    return int(found.group(1)) if found else 0
 
 
 def count(argv, want, tmp):
+    """Host instructions, and positions if it records."""
     out = os.path.join(tmp, 'out')
-    run(['valgrind', '--tool=cachegrind', '--cache-sim=no',
-         '--smc-check=all-non-file', f'--cachegrind-out-file={out}', *argv], want)
+    positions = run(['valgrind', '--tool=cachegrind', '--cache-sim=no',
+                     '--smc-check=all-non-file', f'--cachegrind-out-file={out}', *argv],
+                    want)
     with open(out, encoding='utf-8', errors='replace') as f:
-        return int(re.search(r'^summary: (\d+)', f.read(), re.M).group(1))
+        return int(re.search(r'^summary: (\d+)', f.read(), re.M).group(1)), positions
 
 
 def measure(args, name, tmp):
@@ -63,10 +68,13 @@ def measure(args, name, tmp):
         kinds.append(('record', 'recorded', record))
     line = f'{name:10}'
     for kind, want, argv in kinds:
-        counts = [count([qemu, *argv(who)], want, tmp)
-                  for who, qemu in (('other', args.other), ('ours', args.qemu))]
-        line += (f'  {kind}: {counts[0]} -> {counts[1]}, ratio '
-                 f'{counts[1] / counts[0]:.4f}')
+        (other, length), (ours, our_length) = (
+            count([qemu, *argv(who)], want, tmp)
+            for who, qemu in (('other', args.other), ('ours', args.qemu)))
+        if abs(our_length - length) > length / 50:
+            line += f'  {kind}: {length} and {our_length} positions: not compared'
+            continue
+        line += f'  {kind}: {other} -> {ours}, ratio {ours / other:.4f}'
     print(line, flush=True)
 
 
