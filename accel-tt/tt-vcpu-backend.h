@@ -4,7 +4,7 @@
  * replayed: to stop a vCPU at a position, to say where it is, to take and put its
  * state, and to deliver an input. accel-tt/tcg is one, tests/sim another (of a toy VM).
  * Nothing above this interface knows which accelerator is at work, but startup, which
- * installs it (scripts/layers.toml).
+ * installs it (scripts/layers.toml), and control, which says what cannot be recorded.
  *
  * Positions count what passed in guest code (XenTT 4.1); a backend counts, and
  * accel-tt/tt-vcpu.c adds up. Asynchronous events are added there, too.

@@ -32,6 +32,7 @@ OURS = re.compile(r'^(?:tt|Tt|TT)(?:_|[A-Z])\w*$|^tt$|'
 SCHEMA = re.compile(r"'(command|event|struct|enum|union)': '([\w-]+)'")
 DRAWING = '.. The floors, as scripts/check-layering.py --draw prints them.'
 PAGE = 'docs/explanation/architecture.rst'
+README = 'README.rst'
 CIRCLE_MAX = 3
 
 
@@ -353,12 +354,13 @@ def check_patches(rooms):
 
 
 def check_strays(rooms):
-    for p in sorted(glob.glob('*/*.[ch]') + glob.glob('*/*/*.[ch]')):
-        if p.split('/')[0] in ('tests', 'build', 'scripts') or \
-                os.path.exists(p.split('/')[0] + '/meson-private'):
+    for top in sorted(glob.glob('*/')):
+        if top in ('tests/', 'build/', 'scripts/') or \
+                os.path.exists(top + 'meson-private'):
             continue
-        if p not in rooms.sources:
-            yield f'{p} belongs to no room: name it in scripts/layers.toml'
+        for p in sorted(glob.glob(top + '**/*.[ch]', recursive=True)):
+            if p not in rooms.sources:
+                yield f'{p} belongs to no room: name it in scripts/layers.toml'
 
 
 def check_drawing(rooms):
@@ -372,6 +374,22 @@ def check_drawing(rooms):
     if want not in text[at:]:
         yield (f'{PAGE} does not show these floors: put what --draw prints '
                'after "::", indented by three')
+
+
+def check_readme(rooms):
+    """The README lists all rooms, from the top floor down."""
+    with open(README, encoding='utf-8') as f:
+        text = f.read()
+    last = 0
+    for floor in reversed(rooms.floors):
+        folders = [os.path.dirname(rooms.rooms[r]['files'][0]) for r in floor]
+        found = [text.find(f'\n``{d}`` ') for d in folders]
+        for folder, at in zip(folders, found):
+            if at < 0:
+                yield f'{README} does not list {folder}'
+            elif at < last:
+                yield f'{README} lists {folder} above a room of a higher floor'
+        last = max(found + [last])
 
 
 def draw(rooms):
@@ -410,6 +428,7 @@ def main():
         ('patches to QEMU call hooks only', check_patches(rooms)),
         ('every source belongs to a room', check_strays(rooms)),
         ('the architecture page shows these floors', check_drawing(rooms)),
+        ('README.rst lists the rooms in their order', check_readme(rooms)),
     ]
     failed = 0
     print(f'1..{len(checks)}')

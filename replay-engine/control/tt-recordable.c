@@ -205,7 +205,7 @@ static void disk_leaves(DeviceListener *l, DeviceState *dev)
 
     if (store) {
         warn_report("tt: what the guest wrote to the disk '%s' is not written into the image "
-                    "when QEMU exits, since it is plugged out: use 'tt disk commit %s'",
+                    "when QEMU exits, since it was unplugged: use 'tt disk commit %s'",
                     dev->id ?: object_get_typename(OBJECT(dev)), tt_printable(store));
     }
 }

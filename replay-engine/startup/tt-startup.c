@@ -152,7 +152,7 @@ static void commit_disks(void)
         error_reportf_err(err, "tt: ");
     } else {
         error_printf("tt: what the guest wrote is in your images%s\n",
-                     tt_disks_some_left() ? ", but for disks that were plugged out" : "");
+                     tt_disks_some_left() ? ", except for disks that were unplugged" : "");
     }
 }
 

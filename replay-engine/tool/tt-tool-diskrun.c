@@ -57,7 +57,7 @@ static char *choose(const char *run, const char *wanted, GPtrArray *names)
     g_ptr_array_add(names, NULL);
     all = g_strjoinv(", ", (char **)names->pdata);
     tool_complain(wanted ? "the run has no disk '%s'; it has %s" :
-                  "the run has more than one disk: say --disk NAME, with%s one of %s",
+                  "the run has more than one disk: give --disk NAME%s, one of %s",
                   wanted ? wanted : "", all);
     return NULL;
 }

@@ -244,7 +244,7 @@ bool tool_lcov_put(FILE *to, const char *program, uint64_t offset, GHashTable *s
     if (ok) {
         put_all(&l, to);
     } else {
-        tool_complain("'%s' has no table of source lines, or is not what it was",
+        tool_complain("'%s' has no table of source lines, or has changed meanwhile",
                       program);
     }
     g_hash_table_destroy(l.sources);

@@ -223,7 +223,7 @@ static int check_lcov(const ToolPlugin *p, const ToolArgs *a)
         return tool_usage(a->command, "--lcov and --out name one file");
     }
     if (!tool_lcov_is_built()) {
-        return tool_complain("--lcov is not there: this tt was built without libdw");
+        return tool_complain("--lcov is not available: this tt was built without libdw");
     }
     return tool_lcov_check(symbols) ? TOOL_FINE : TOOL_PROBLEM;
 }
@@ -259,7 +259,7 @@ static int run_in(ToolPlugin *p, const TtManifest *m, const TtLogReader *r)
 
     if (m->features & TT_FEATURE_SCRUBBED) {
         return tool_complain("the run '%s' was scrubbed when it was packed and cannot be "
-                             "replayed: ask for the whole one", p->run);
+                             "replayed: ask for the original", p->run);
     }
     if (m->features & TT_FEATURE_EXITS) {
         return tool_complain("the run '%s' was recorded under KVM and not replayed yet: "

@@ -138,8 +138,8 @@ static void say_text(const ToolPlugin *p, const Sum *s, const GPtrArray *wrong)
         tool_complain("%s", (char *)wrong->pdata[i]);
     }
     if (!s->is_exact) {
-        tool_complain("the replay is not exact (see tt verify): what the plugin saw is "
-                      "not all as it was");
+        tool_complain("the replay is not exact (see tt verify): some of what the plugin "
+                      "saw differs from the recording");
     } else if (s->is_whole && !p->is_quiet) {
         g_autofree char *text = g_strdup_printf(
             "the plugin saw positions %" PRIu64 " to %" PRIu64 ": %s, and between them %s; "

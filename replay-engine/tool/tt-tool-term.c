@@ -49,7 +49,7 @@ static int add_recording(const ToolArgs *a, GPtrArray *args)
     g_autofree char *dir = NULL;
 
     if (given && (g_str_has_prefix(given, "replay") || !strstr(given, ",undo=console"))) {
-        return tool_usage(a->command, "-tt %s has no undo: leave it out, or say -tt "
+        return tool_usage(a->command, "-tt %s has no undo: leave it out, or use -tt "
                           "record,undo=console", given);
     }
     if (to && !*to) {

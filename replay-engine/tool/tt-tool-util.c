@@ -264,8 +264,8 @@ TtLogReader *tool_open_exits(const char *run)
         return NULL;
     }
     if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
-        tool_complain("the run '%s' has no log of exits: only one that was recorded under "
-                      "KVM has, once it was converted", run);
+        tool_complain("the run '%s' has no log of exits: only a run that was recorded "
+                      "under KVM and then converted has one", run);
         return NULL;
     }
     if (tt_io_posix_open(path, &io, &diag) != TT_OK ||

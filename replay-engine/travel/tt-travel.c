@@ -189,7 +189,7 @@ static bool may_begin(Error **errp)
         return false;
     }
     if (tt_travel.active || is_over) {
-        error_setg(errp, is_over ? "QEMU is ending" :
+        error_setg(errp, is_over ? "QEMU is exiting" :
                    "another movement is under way: " TT_WAIT_OR_INTERRUPT);
         return false;
     }

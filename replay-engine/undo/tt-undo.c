@@ -112,7 +112,7 @@ static bool may_undo(Error **errp)
         return false;
     }
     if (un.is_ending) {
-        error_setg(errp, "QEMU is ending");
+        error_setg(errp, "QEMU is exiting");
         return false;
     }
     if (tt_past) {

@@ -454,6 +454,8 @@ def test_refusals(work):
         console = vm.console
         refused(vm, 'tt-record-start', 'already contains a run', dir=run)
         check(is_running(vm), 'the VM stands')
+        text = vm.qmp.hmp(f'tt record start {run}')     # this command has no dir=
+        check('already contains a run: give another directory or' in text, text)
         text = vm.qmp.hmp(f'tt record start {work}/hmp')
         check('recording into' in text, f'it says {text}')
         text = vm.qmp.hmp('tt record stop')

@@ -314,7 +314,7 @@ def test_committed_without(work):
         vm.wait(0)
     wanted = f"tt disk commit {vm.run}/disks/scsi.tt'"
     equal(vm.stderr.count(wanted), 1, vm.stderr)
-    check('is in your images, but for disks that were plugged out\n' in vm.stderr, vm.stderr)
+    check('is in your images, except for disks that were unplugged\n' in vm.stderr, vm.stderr)
     written = [read_bytes(f'{work}/{n}.new')[1 << 16] for n in ('scsi', 'other')]
     equal(written, [0, 5], 'what the images have')
     tt('disk', 'commit', f'{vm.run}/disks/scsi.tt')

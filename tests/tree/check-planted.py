@@ -115,6 +115,19 @@ def stray():
     append('replay-engine/tt-stray.c', SPDX)
 
 
+def deep_stray():
+    os.makedirs('replay-engine/log/deep/er')
+    append('replay-engine/log/deep/er/tt-stray.h', SPDX)
+
+
+def room_not_listed():
+    change('README.rst', '\n``replay-engine/travel`` ', '\n``replay-engine/trip`` ')
+
+
+def room_too_high():
+    change('README.rst', '\n``monitor-cmds`` ', '\n``replay-engine/io`` x\n``monitor-cmds`` ')
+
+
 def changed_page():
     change(PAGE, '| startup ', '| begin   ')
 
@@ -171,6 +184,12 @@ CASES = (
      None),
     ('a file that belongs to no room', stray, LAYERING,
      r'replay-engine/tt-stray\.c belongs to no room'),
+    ('a file that belongs to no room, in a folder of a room', deep_stray, LAYERING,
+     r'replay-engine/log/deep/er/tt-stray\.h belongs to no room'),
+    ('a room that the README does not list', room_not_listed, LAYERING,
+     r'README\.rst does not list replay-engine/travel'),
+    ('a README that lists a room above its floor', room_too_high, LAYERING,
+     r'README\.rst lists replay-engine/io above a room of a higher floor'),
     ('a drawing that was changed', changed_page, LAYERING,
      r'architecture\.rst does not show these floors'),
     ('floors that the drawing does not show', changed_floors, LAYERING,
@@ -213,6 +232,7 @@ def copy_tree(top, to):
     for part in PARTS:
         shutil.copytree(os.path.join(top, part), os.path.join(to, part),
                         ignore=shutil.ignore_patterns('__pycache__'))
+    shutil.copy(os.path.join(top, 'README.rst'), to)
 
 
 def main():
