@@ -275,6 +275,7 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
 {
     const char *verb = qdict_get_str(qdict, "verb");
     const char *arg = qdict_get_try_str(qdict, "arg");
+    g_autoptr(GString) known = g_string_new("");
     Error *err = NULL;
 
     for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
@@ -288,9 +289,11 @@ void hmp_tt(Monitor *mon, const QDict *qdict)
             return;
         }
     }
-    error_setg(&err, "there is no command 'tt %s': use goto, mark, digest, verify, "
-               "find, time, checkpoint, interrupt, save, record, trace, undo, redo or "
-               "incident", verb);
+    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+        g_string_append_printf(known, "%s%s", i == 0 ? "" :
+                               i + 1 < ARRAY_SIZE(verbs) ? ", " : " or ", verbs[i].verb);
+    }
+    error_setg(&err, "there is no command 'tt %s': use %s", verb, known->str);
     hmp_handle_error(mon, err);
 }
 
