@@ -19,6 +19,7 @@
 void tt_alloc_init(TtBlockAlloc *a)
 {
     memset(a, 0, sizeof(*a));
+    a->lost_from = UINT32_MAX;
     a->free_next = g_array_new(FALSE, FALSE, sizeof(TtHostRun));
     a->free_now = g_array_new(FALSE, FALSE, sizeof(TtHostRun));
     a->freed = g_array_new(FALSE, FALSE, sizeof(TtHostRun));
@@ -212,7 +213,7 @@ void tt_alloc_free_later(TtBlockAlloc *a, uint32_t host, uint32_t n)
 
 void tt_alloc_ref(TtBlockAlloc *a, uint32_t v)
 {
-    if (tt_v_is_host(v)) {
+    if (tt_v_is_host(v) && v < a->lost_from) {
         assert(v < a->n && tt_bit(a->busy, v) && a->ref[v] < UINT32_MAX);
         a->n_named += !a->ref[v]++;
     }
@@ -220,7 +221,7 @@ void tt_alloc_ref(TtBlockAlloc *a, uint32_t v)
 
 void tt_alloc_unref(TtBlockAlloc *a, uint32_t v)
 {
-    if (tt_v_is_host(v)) {
+    if (tt_v_is_host(v) && v < a->lost_from) {
         assert(a->ref[v] > 0);
         if (--a->ref[v] == 0) {
             a->n_named--;

@@ -35,6 +35,7 @@ void tt_blockmap_info(const TtBlockMap *bm, TtDiskInfo *info)
 
 typedef struct Sums {
     uint32_t *ref, *owner;      /* owner: cluster + 1 */
+    uint32_t lost_from;
     TtBlockCheck *check;
 } Sums;
 
@@ -48,7 +49,7 @@ static void error(TtBlockCheck *c, const char *what, uint32_t host)
 
 static void count(Sums *s, uint32_t cluster, uint32_t v)
 {
-    if (!tt_v_is_host(v)) {
+    if (!tt_v_is_host(v) || v >= s->lost_from) {
         return;
     }
     s->ref[v]++;
@@ -103,14 +104,16 @@ static void count_runs(const TtBlockMap *bm, TtBlockCheck *check)
     TtBlockRun run;
 
     for (; at < bm->table.size_bytes; at += run.len) {
+        bool is_host;
         uint64_t n;
 
         tt_table_lookup(&bm->table, at, bm->table.size_bytes - at, &run);
         n = (run.len + (1u << bm->table.cluster_bits) - 1) >> bm->table.cluster_bits;
+        is_host = run.kind == TT_BLOCK_HOST || run.kind == TT_BLOCK_LOST;
         check->mapped_clusters += run.kind == TT_BLOCK_BACKING ? 0 : n;
-        check->host_clusters += run.kind == TT_BLOCK_HOST ? n : 0;
-        check->fragments += run.kind == TT_BLOCK_HOST && run.host_offset != behind;
-        behind = run.kind == TT_BLOCK_HOST ? run.host_offset + run.len : behind;
+        check->host_clusters += is_host ? n : 0;
+        check->fragments += is_host && run.host_offset != behind;
+        behind = is_host ? run.host_offset + run.len : behind;
     }
     if (check->host_clusters != bm->table.n_hosts && !check->errors++) {
         g_strlcpy(check->text, "the number of the disk's own host clusters is wrong",
@@ -121,7 +124,8 @@ static void count_runs(const TtBlockMap *bm, TtBlockCheck *check)
 TtStatus tt_blockmap_check(const TtBlockMap *bm, TtBlockCheck *check, TtDiag *diag)
 {
     Sums s = { .ref = g_try_new0(uint32_t, bm->alloc.n + 1),
-               .owner = g_try_new0(uint32_t, bm->alloc.n + 1), .check = check };
+               .owner = g_try_new0(uint32_t, bm->alloc.n + 1),
+               .lost_from = bm->alloc.lost_from, .check = check };
     bool ok = s.ref && s.owner;
 
     memset(check, 0, sizeof(*check));

@@ -8,6 +8,8 @@
 
 #define JOURNAL_BYTES   (64u << 10)     /* first segment of a new image */
 
+#define TRIES           3               /* to read a file that becomes longer */
+
 static TtBlockMap *map_new(void)
 {
     TtBlockMap *bm = g_new0(TtBlockMap, 1);
@@ -155,7 +157,7 @@ TtStatus tt_blockmap_format(const TtBlockSpec *spec, uint8_t **bytes, size_t *le
     journal = (TtHostRun) { tt_head_hosts(bits), MAX(JOURNAL_BYTES >> bits, 1) };
     *len = 2 * TT_F_BLOCK_HEAD_BYTES;
     *bytes = g_malloc(*len);
-    tt_block_head_put(*bytes, &like, 0, journal);
+    tt_block_head_put(*bytes, &like, 1, journal);
     tt_block_head_put(*bytes + TT_F_BLOCK_HEAD_BYTES, &like, 1, journal);
     return TT_OK;
 }
@@ -192,44 +194,69 @@ static TtStatus check_head(uint8_t *b, TtDiag *diag)
     return TT_OK;
 }
 
-/* H1: the copy that counts; both are in @b. */
-static TtStatus choose_head(uint8_t *b, uint8_t **chosen, bool *is_alone, TtDiag *diag)
+typedef struct HeadChoice {
+    const uint8_t *bytes;               /* of the copy that counts */
+    bool is_alone;                      /* the other one is damaged */
+    bool is_twice;                      /* both are the same */
+    bool is_in_other_copy;              /* not where its generation belongs */
+} HeadChoice;
+
+/* H1; both copies are in @b. */
+static TtStatus choose_head(uint8_t *b, HeadChoice *choice, TtDiag *diag)
 {
-    uint8_t *other = b + TT_F_BLOCK_HEAD_BYTES;
-    TtDiag d0, d1;
-    TtStatus st0 = check_head(b, &d0), st1 = check_head(other, &d1);
+    uint8_t *copy[2] = { b, b + TT_F_BLOCK_HEAD_BYTES };
+    TtDiag d[2];
+    TtStatus st[2] = { check_head(copy[0], &d[0]), check_head(copy[1], &d[1]) };
+    uint64_t g0 = tt_get_le64(copy[0] + 72), g1 = tt_get_le64(copy[1] + 72);
+    unsigned i = g0 == g1 ? g0 & 1 : g1 > g0;
 
-    if (st0 != TT_OK && st1 != TT_OK) {
+    if (st[0] != TT_OK && st[1] != TT_OK) {
         /* The one that says more: a file of ours has a magic. */
-        bool first = memcmp(b, TT_BLOCKMAP_MAGIC, TT_BLOCKMAP_MAGIC_BYTES) == 0 ||
-                     memcmp(other, TT_BLOCKMAP_MAGIC, TT_BLOCKMAP_MAGIC_BYTES) != 0;
-
+        i = memcmp(copy[0], TT_BLOCKMAP_MAGIC, TT_BLOCKMAP_MAGIC_BYTES) != 0 &&
+            memcmp(copy[1], TT_BLOCKMAP_MAGIC, TT_BLOCKMAP_MAGIC_BYTES) == 0;
         if (diag) {
-            *diag = first ? d0 : d1;
+            *diag = d[i];
         }
-        return first ? st0 : st1;
+        return st[i];
     }
-    *chosen = st1 != TT_OK || (st0 == TT_OK && tt_get_le64(b + 72) >
-                               tt_get_le64(other + 72)) ? b : other;
-    *is_alone = st0 != TT_OK || st1 != TT_OK;
+    i = st[i] == TT_OK ? i : !i;
+    choice->bytes = copy[i];
+    choice->is_alone = st[!i] != TT_OK;
+    choice->is_twice = memcmp(copy[0], copy[1], TT_F_BLOCK_HEAD_BYTES) == 0;
+    choice->is_in_other_copy = i != (tt_get_le64(copy[i] + 72) & 1);
     return TT_OK;
 }
 
-/* A writer that was killed while it wrote a copy leaves the other one, whose journal has
- * records. If that has none, the copy that counted has been damaged since; a new file's
- * generation is 1, and has none at first. */
-static void look_for_lost_head(TtBlockMap *bm)
+static void G_GNUC_PRINTF(2, 3) add_damage(TtBlockMap *bm, const char *format, ...)
 {
-    if (bm->journal.generation != 1 && bm->journal.number == 1 && !bm->damage) {
-        bm->damage = g_strdup("the header of the disk's file is damaged, and what its other "
-                              "copy names is not there any more: restore the file from a "
-                              "copy");
+    va_list args;
+
+    va_start(args, format);
+    if (!bm->damage) {
+        bm->damage = g_strdup_vprintf(format, args);
     }
+    va_end(args);
 }
 
-static TtStatus take_head(TtBlockMap *bm, const uint8_t *b, TtHostRun *first,
+/* J5: a segment that is named has a record. So a head that names one without has been
+ * left behind by a newer head that is lost, or the segment is damaged. Only a new file's
+ * journal, of generation 1, has none at first. */
+static void look_for_lost_start(TtBlockMap *bm, const HeadChoice *head)
+{
+    if (bm->journal.generation == 1 || bm->journal.number > 1) {
+        return;
+    }
+    add_damage(bm, head->is_alone ?
+               "the header of the disk's file is damaged, and what its other copy names is "
+               "not there any more: restore the file from a copy" :
+               "the journal of the disk is damaged at its beginning: restore the file from "
+               "a copy");
+}
+
+static TtStatus take_head(TtBlockMap *bm, const HeadChoice *head, TtHostRun *first,
                           TtDiag *diag)
 {
+    const uint8_t *b = head->bytes;
     uint64_t size = tt_get_le64(b + 64), host = tt_get_le64(b + 80);
     uint32_t bits = tt_get_le32(b + 12), name = tt_get_le32(b + 96);
     uint32_t format = tt_get_le32(b + 100);
@@ -252,6 +279,8 @@ static TtStatus take_head(TtBlockMap *bm, const uint8_t *b, TtHostRun *first,
     bm->journal.generation = tt_get_le64(b + 72);
     bm->journal.number = 1;
     bm->journal.seed = tt_block_first_seed(bm->uuid, bm->journal.generation);
+    bm->journal.is_marked = head->is_twice && bm->journal.generation > 1;
+    bm->journal.is_in_other_copy = head->is_in_other_copy;
     *first = (TtHostRun) { host, tt_get_le32(b + 88) };
     return TT_OK;
 }
@@ -274,21 +303,31 @@ static bool is_record(const TtBlockMap *bm, uint8_t *b, uint64_t at, uint64_t si
            tt_get_le64(b + at + 16) == tt_header_sum(b + at, len, 16, j->seed);
 }
 
-/* J2: does a record of this journal stand after its end? The block of the end may have a
- * header that was being written, of which some bytes are older: it does not count. */
-static void look_for_damage(TtBlockMap *bm, const uint8_t *b, uint64_t at, uint64_t size)
+/* Is there, after the block at @at, a record of this journal or a mark (J6) that has a
+ * higher number than the next one? The block at @at may have a header that was being
+ * written, of which some bytes are older: it does not count. */
+static bool goes_on(const TtBlockMap *bm, const uint8_t *b, uint64_t at, uint64_t size)
 {
     for (at += TT_F_BLOCK_ALIGN; at + TT_F_BLOCK_RECORD_HEAD <= size;
          at += TT_F_BLOCK_ALIGN) {
         if (memcmp(b + at, "TTJR", 4) == 0 &&
             tt_get_le32(b + at + 8) == (uint32_t)bm->journal.generation &&
             tt_get_le32(b + at + 12) > bm->journal.number) {
-            bm->damage = g_strdup_printf("the journal of the disk is damaged after "
-                                         "record %" G_GUINT32_FORMAT ": what was written "
-                                         "later is lost; convert the image to save the "
-                                         "rest", bm->journal.number - 1);
-            return;
+            return true;
         }
+    }
+    return false;
+}
+
+/* J2 */
+static void look_for_damage(TtBlockMap *bm, const uint8_t *b, uint64_t at, uint64_t size)
+{
+    bool is_linked = at == 0 && bm->journal.number > 1;         /* J5 */
+
+    if (is_linked || goes_on(bm, b, at, size)) {
+        add_damage(bm, "the journal of the disk is damaged after record "
+                   "%" G_GUINT32_FORMAT ": what was written later is lost; convert the "
+                   "image to save the rest", bm->journal.number - 1);
     }
 }
 
@@ -301,10 +340,15 @@ static TtStatus load_records(TtBlockMap *bm, uint8_t *b, uint64_t size, TtHostRu
 
     next->n = 0;
     while (!next->n && is_record(bm, b, at, size)) {
-        uint64_t len = tt_get_le32(b + at + 4);
-        TtStatus st = tt_ops_apply(bm, b + at + TT_F_BLOCK_RECORD_HEAD,
-                                   len - TT_F_BLOCK_RECORD_HEAD, next, diag);
+        uint64_t len = tt_get_le32(b + at + 4), ops_len = len - TT_F_BLOCK_RECORD_HEAD;
+        const uint8_t *ops = b + at + TT_F_BLOCK_RECORD_HEAD;
+        TtStatus st;
 
+        if (j->is_marked && tt_ops_is_map_of_lost(bm, ops, ops_len) &&
+            !goes_on(bm, b, at, size)) {
+            break;      /* J3: a cut of power left it there without its data */
+        }
+        st = tt_ops_apply(bm, ops, ops_len, next, diag);
         if (st != TT_OK) {
             return st;
         }
@@ -318,12 +362,16 @@ static TtStatus load_records(TtBlockMap *bm, uint8_t *b, uint64_t size, TtHostRu
     j->at = at;         /* after @size, if the file ends in the last one's padding */
     if (!next->n) {
         look_for_damage(bm, b, j->at, size);
+    } else if (!goes_on(bm, b, at - TT_F_BLOCK_ALIGN, size)) {
+        j->is_marked = false;           /* the mark of the link was never written */
     }
     return TT_OK;
 }
 
+/* @is_short: the file does not have all of it (J7). That of a new file need not be there
+ * yet. */
 static TtStatus load_segment(TtBlockMap *bm, TtIo *io, uint64_t file, TtHostRun *seg,
-                             TtDiag *diag)
+                             bool *is_short, TtDiag *diag)
 {
     uint64_t size = tt_host_offset(bm, seg->n), at = tt_host_offset(bm, seg->host);
     TtHostRun next = { 0, 0 };
@@ -334,7 +382,7 @@ static TtStatus load_segment(TtBlockMap *bm, TtIo *io, uint64_t file, TtHostRun 
         return tt_fail(diag, TT_ERR_FORMAT, "the journal of the disk is damaged: a "
                        "segment has no valid length");
     }
-    /* Bytes after the end of the file were never written. */
+    *is_short |= file < at + size && bm->journal.generation > 1;
     size = file > at ? MIN(size, file - at) : 0;
     b = g_try_malloc(size + 1);
     if (!b) {
@@ -359,6 +407,9 @@ static TtStatus claim_segments(TtBlockMap *bm, TtDiag *diag)
     for (guint i = 0; i < s->len; i++) {
         const TtHostRun *r = &g_array_index(s, TtHostRun, i);
 
+        if (bm->is_cut) {
+            return TT_OK;       /* it may lie anywhere, and nobody will write */
+        }
         if (!tt_alloc_reserve(&bm->alloc, (uint64_t)r->host + r->n)) {
             return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for the disk's "
                            "clusters");
@@ -373,14 +424,15 @@ static TtStatus claim_segments(TtBlockMap *bm, TtDiag *diag)
 
 static TtStatus load(TtBlockMap *bm, TtIo *io, TtDiag *diag)
 {
-    uint8_t head[2 * TT_F_BLOCK_HEAD_BYTES], *chosen;
+    uint8_t copies[2 * TT_F_BLOCK_HEAD_BYTES];
+    HeadChoice head = { 0 };
     TtHostRun seg;
     uint64_t file = 0, hosts;
-    bool is_alone = false;
-    TtStatus st = read_all(io, 0, head, sizeof(head), diag);
+    bool is_short = false;
+    TtStatus st = read_all(io, 0, copies, sizeof(copies), diag);
 
-    st = st == TT_OK ? choose_head(head, &chosen, &is_alone, diag) : st;
-    st = st == TT_OK ? take_head(bm, chosen, &seg, diag) : st;
+    st = st == TT_OK ? choose_head(copies, &head, diag) : st;
+    st = st == TT_OK ? take_head(bm, &head, &seg, diag) : st;
     st = st == TT_OK ? io->ops->size(io, &file, diag) : st;
     if (st != TT_OK) {
         return st;
@@ -390,19 +442,21 @@ static TtStatus load(TtBlockMap *bm, TtIo *io, TtDiag *diag)
     if (hosts > TT_BLOCKMAP_HOSTS_MAX || !tt_alloc_reserve(&bm->alloc, hosts)) {
         return tt_fail(diag, TT_ERR_LIMIT, "the disk's file is too long");
     }
+    bm->table.file_bytes = file;
+    bm->alloc.lost_from = hosts;
     tt_alloc_claim(&bm->alloc, 0, tt_head_hosts(bm->table.cluster_bits));
     bm->is_loading = true;
     do {
-        st = load_segment(bm, io, file, &seg, diag);
+        st = load_segment(bm, io, file, &seg, &is_short, diag);
     } while (st == TT_OK && seg.n);
     bm->is_loading = false;
-    if (is_alone) {
-        look_for_lost_head(bm);
+    if (st != TT_OK) {
+        return st;
     }
-    if (st == TT_OK) {
-        st = claim_segments(bm, diag);
-    }
-    bm->last_id = MAX(bm->last_id, tt_get_le32(chosen + 92));
+    look_for_lost_start(bm, &head);
+    tt_cut_find(bm, is_short);
+    st = claim_segments(bm, diag);
+    bm->last_id = MAX(bm->last_id, tt_get_le32(head.bytes + 92));
     /* All of it is on the disk. */
     tt_alloc_commit_begin(&bm->alloc);
     tt_alloc_let_go(&bm->alloc);
@@ -410,11 +464,25 @@ static TtStatus load(TtBlockMap *bm, TtIo *io, TtDiag *diag)
     return st;
 }
 
+/* Nothing is lost if somebody was making the file longer while it was read. */
+static bool has_grown(const TtBlockMap *bm, TtIo *io)
+{
+    uint64_t now;
+
+    return bm->is_cut && io->ops->size(io, &now, NULL) == TT_OK &&
+           now > bm->table.file_bytes;
+}
+
 TtStatus tt_blockmap_open(TtIo *io, TtBlockMap **out, TtDiag *diag)
 {
     TtBlockMap *bm = map_new();
     TtStatus st = load(bm, io, diag);
 
+    for (unsigned i = 0; st == TT_OK && i < TRIES && has_grown(bm, io); i++) {
+        tt_blockmap_free(bm);
+        bm = map_new();
+        st = load(bm, io, diag);
+    }
     *out = st == TT_OK ? bm : NULL;
     if (st != TT_OK) {
         tt_blockmap_free(bm);

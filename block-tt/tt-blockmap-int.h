@@ -9,6 +9,7 @@
  *   tt-blockops      operations of the journal (O1 to O5)
  *   tt-blockplan     records, segments, the journal anew: what a commit writes
  *   tt-blockload     file head; carries the journal out
+ *   tt-blockcut      what is lost in a file that was cut off
  *   tt-blockcheck    adds up, for qemu-img check and the tool
  *
  * Invariants:
@@ -40,6 +41,7 @@
 #define TT_F_BLOCK_HEAD_BYTES   4096u
 #define TT_F_BLOCK_RECORD_HEAD  24u
 #define TT_F_BLOCK_ALIGN        512u
+#define TT_F_BLOCK_MARK_ALIGN   4096u
 #define TT_F_BLOCK_SEGMENT_MAX  (1u << 30)
 #define TT_BLOCK_ANEW_BYTES     (1u << 20)
 
@@ -64,6 +66,7 @@ typedef struct TtBlockTable {
     unsigned cluster_bits;
     uint32_t n_hosts;                   /* clusters with a host */
     uint64_t size_bytes;
+    uint64_t file_bytes;                /* what lies behind is lost; UINT64_MAX: nothing */
     TtBlockLeaf **leaf;
 } TtBlockTable;
 
@@ -90,6 +93,15 @@ static inline void tt_table_put(TtBlockTable *t, TtBlockLeaf *l, uint32_t i, uin
     l->value[i] = value;
 }
 
+/* Is @v, which is the value of @cluster, lost? The last cluster may be short. */
+static inline bool tt_table_is_lost(const TtBlockTable *t, uint32_t cluster, uint32_t v)
+{
+    uint64_t rest = t->size_bytes - ((uint64_t)cluster << t->cluster_bits);
+
+    return tt_v_is_host(v) && ((uint64_t)v << t->cluster_bits) +
+           MIN(1ull << t->cluster_bits, rest) > t->file_bytes;
+}
+
 static inline bool tt_bit(const uint64_t *bits, uint32_t i)
 {
     return bits[i / 64] >> i % 64 & 1;
@@ -114,6 +126,7 @@ typedef struct TtBlockAlloc {
     uint32_t n_free;            /* of them, not busy */
     uint32_t n_named;           /* with a ref */
     uint32_t cursor;            /* where the next run is looked for */
+    uint32_t lost_from;         /* hosts that are lost as a whole: they are not counted */
     GArray *free_next;          /* TtHostRun: freed since the last commit began */
     GArray *free_now;           /* freed before: the commit that runs frees them */
     GArray *freed;              /* free, but not released yet */
@@ -155,6 +168,7 @@ typedef struct TtBlockVersion {
     TtBlockChange *change;              /* by cluster */
     size_t n;
     uint32_t pins;
+    uint64_t lost;                      /* clusters that it needs, when it was loaded */
     bool mark;                          /* of a walk; false between calls */
 } TtBlockVersion;
 
@@ -173,6 +187,10 @@ typedef struct TtBlockJournal {
     uint64_t bytes;                     /* written since the journal was made anew */
     uint64_t anew_bytes;                /* that it had then */
     bool must_be_anew;                  /* the file head is, or may be, another one */
+    bool is_marked;                     /* both copies of the head are this one, and what
+                                           has reached the disk has a mark (H1, J6) */
+    bool is_in_other_copy;              /* the copy that counts, and no other, is not the
+                                           one of its generation */
 } TtBlockJournal;
 
 /* What the commit that runs does when it ends well. */
@@ -182,6 +200,7 @@ typedef struct TtBlockCommit {
     TtHostRun fresh;                    /* segment that it began; n 0: none */
     TtBlockJournal after;               /* segments: unused */
     uint8_t *bytes, *link, *head;       /* of its steps */
+    uint8_t mark[TT_F_BLOCK_ALIGN];
 } TtBlockCommit;
 
 struct TtBlockMap {
@@ -198,6 +217,8 @@ struct TtBlockMap {
     char *backing, *backing_format, *damage;
     uint8_t uuid[16];
     bool is_loading;                    /* what happens stands in the journal */
+    bool names_lost;                    /* a record did, if only for a while */
+    bool is_cut;                        /* something is lost, or a part of the journal */
     uint32_t writes;                    /* between begin and end */
     bool has_fill;                      /* a new cluster since the last commit has bytes
                                            that were copied (J3) */
@@ -238,6 +259,12 @@ void tt_ops_state(GByteArray *ops, const TtBlockMap *bm);
 /* Carries out @len bytes of operations; @next gets O5 (n 0: there is none). */
 TtStatus tt_ops_apply(TtBlockMap *bm, const uint8_t *p, size_t len, TtHostRun *next,
                       TtDiag *diag);
+
+/* Is it a single O1 that names what is lost? */
+bool tt_ops_is_map_of_lost(const TtBlockMap *bm, const uint8_t *p, size_t len);
+
+/* tt-blockcut: when all is loaded. @is_short: the file has not all of its journal. */
+void tt_cut_find(TtBlockMap *bm, bool is_short);
 
 /* tt-blockplan: the file head of @generation, whose journal begins at @first. */
 void tt_block_head_put(uint8_t *bytes, const TtBlockMap *bm, uint64_t generation,

@@ -70,13 +70,14 @@ TtStatus tt_blockmap_format(const TtBlockSpec *spec, uint8_t **bytes, size_t *le
  * tt_blockmap_open: read the map of an image
  * @io: borrowed for this call
  * TT_ERR_FORMAT, TT_ERR_VERSION, TT_ERR_LIMIT, TT_ERR_NOMEM, TT_ERR_IO. A journal that
- * is damaged (J2) opens all the same, see tt_blockmap_damage. Cost: reads the file
- * head and the journal; O(changes of all versions).
+ * is damaged (J2) opens all the same, and so does a file that was cut off (J7), see
+ * tt_blockmap_damage. Cost: reads the file head and the journal; O(changes of all
+ * versions).
  */
 TtStatus tt_blockmap_open(TtIo *io, TtBlockMap **out, TtDiag *diag);
 void tt_blockmap_free(TtBlockMap *bm);
-/* A sentence, owned by @bm, if the journal is damaged: then @bm must not be written;
- * tt_blockmap_commit_begin asserts. NULL: it is not. */
+/* A sentence, owned by @bm, if the journal is damaged or the file has been cut off: then
+ * @bm must not be written; tt_blockmap_commit_begin asserts. NULL: it is not. */
 const char *tt_blockmap_damage(const TtBlockMap *bm);
 
 typedef struct TtDiskInfo {
@@ -101,11 +102,13 @@ typedef enum TtBlockKind {
     TT_BLOCK_BACKING,           /* in the backing file; zeros where there is none */
     TT_BLOCK_ZERO,
     TT_BLOCK_HOST,              /* in the image, from host_offset on */
+    TT_BLOCK_LOST,              /* was there, but the file has been cut off: the disk is
+                                   damaged, and this cannot be read */
 } TtBlockKind;
 
 typedef struct TtBlockRun {
     TtBlockKind kind;
-    uint64_t host_offset;       /* TT_BLOCK_HOST only */
+    uint64_t host_offset;       /* TT_BLOCK_HOST, TT_BLOCK_LOST only */
     uint64_t len;               /* 1 to what was asked */
 } TtBlockRun;
 
@@ -179,10 +182,13 @@ typedef struct TtBlockStep {
 
 #define TT_BLOCK_STEPS_MAX 6
 
-/* Steps in order; each must have succeeded before the next begins. */
+/* Steps in order; each must have succeeded before the next begins. @after is written when
+ * all have, and needs no sync: it says in another place that they have. If it fails, the
+ * commit has succeeded all the same. Its length is 0: there is none. */
 typedef struct TtBlockPlan {
     TtBlockStep step[TT_BLOCK_STEPS_MAX];
     unsigned n;
+    TtBlockStep after;
 } TtBlockPlan;
 
 /*

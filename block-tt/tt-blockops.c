@@ -208,8 +208,11 @@ static TtStatus claim_host(TtBlockMap *bm, uint64_t host, TtDiag *diag)
 {
     TtBlockAlloc *a = &bm->alloc;
 
-    if (host >= a->n) {
-        return bad(diag, "it names data after the end of the file");
+    if (host >= TT_BLOCKMAP_HOSTS_MAX) {
+        return bad(diag, "it names data where no file has any");
+    }
+    if (host >= a->lost_from) {
+        return TT_OK;
     }
     if (!a->ref[host] && !tt_alloc_claim(a, host, 1)) {
         return bad(diag, "it names data in the file's header, or twice");
@@ -228,6 +231,7 @@ static TtStatus apply_run(TtBlockMap *bm, uint64_t first, uint64_t n, unsigned k
         if (st != TT_OK) {
             return st;
         }
+        bm->names_lost |= tt_table_is_lost(&bm->table, first + i, v);
         if (!tt_head_set(bm, first + i, v)) {
             return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for the disk's "
                            "table");
@@ -236,31 +240,64 @@ static TtStatus apply_run(TtBlockMap *bm, uint64_t first, uint64_t n, unsigned k
     return TT_OK;
 }
 
+/* An extent of O1, and where the ones before it have ended. */
+typedef struct Extent {
+    uint64_t first, n, host;
+    unsigned kind;
+    uint64_t end, host_end;
+} Extent;
+
+/* The next one. False: it does not fit the disk. */
+static bool next_extent(const TtBlockMap *bm, Reader *r, Extent *e)
+{
+    uint64_t gap = get(r), what = get(r), n_clusters = bm->table.n_clusters;
+
+    e->n = what / 4 + 1;
+    e->kind = what % 4;
+    e->host = e->kind == RUN_HOST ? e->host_end + tt_unzigzag(get(r)) : 0;
+    if (r->is_bad || e->kind > RUN_HOST || gap > n_clusters - e->end ||
+        e->n > n_clusters - e->end - gap || e->host > TT_BLOCKMAP_HOSTS_MAX) {
+        return false;
+    }
+    e->first = e->end + gap;
+    e->end = e->first + e->n;
+    e->host_end = e->kind == RUN_HOST ? e->host + e->n : e->host_end;
+    return true;
+}
+
 static TtStatus apply_map(TtBlockMap *bm, Reader *r, TtDiag *diag)
 {
-    uint64_t end = 0, host_end = 0;
+    Extent e = { 0 };
 
     while (r->p < r->end) {
-        uint64_t gap = get(r), what = get(r), host = 0, n = what / 4 + 1;
-        unsigned kind = what % 4;
-        TtStatus st;
+        TtStatus st = next_extent(bm, r, &e) ?
+                      apply_run(bm, e.first, e.n, e.kind, e.host, diag) :
+                      bad(diag, "a run of clusters does not fit the disk");
 
-        if (kind == RUN_HOST) {
-            host = host_end + tt_unzigzag(get(r));
-        }
-        if (r->is_bad || kind > RUN_HOST || gap > bm->table.n_clusters - end ||
-            n > bm->table.n_clusters - end - gap ||
-            host > TT_BLOCKMAP_HOSTS_MAX) {
-            return bad(diag, "a run of clusters does not fit the disk");
-        }
-        st = apply_run(bm, end + gap, n, kind, host, diag);
         if (st != TT_OK) {
             return st;
         }
-        end += gap + n;
-        host_end = kind == RUN_HOST ? host + n : host_end;
     }
     return TT_OK;
+}
+
+bool tt_ops_is_map_of_lost(const TtBlockMap *bm, const uint8_t *p, size_t len)
+{
+    Reader r = { p, p + len, false };
+    Extent e = { 0 };
+
+    if (get(&r) != OP_MAP || get(&r) != (uint64_t)(r.end - r.p)) {
+        return false;
+    }
+    while (r.p < r.end && next_extent(bm, &r, &e)) {
+        uint64_t last = e.n - 1;
+
+        if (e.kind == RUN_HOST && e.host + last < TT_BLOCKMAP_HOSTS_MAX &&
+            tt_table_is_lost(&bm->table, e.first + last, e.host + last)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static TtStatus apply_version(TtBlockMap *bm, Reader *r, TtDiag *diag)

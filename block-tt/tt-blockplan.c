@@ -8,13 +8,22 @@
  *
  * A plan may fail or be cut anywhere. A record that is not whole ends the journal. The
  * next commit writes to the same place, more at most. But once a new file head may be on
- * the disk, the old journal must not grow any more: then the next commit makes one anew,
- * too, in the same copy of the head.
+ * the disk, or a link to a new segment, the old journal must not grow any more: then the
+ * next commit makes one anew, too, in the same copy of the head.
+ *
+ * A record that cannot be read and a record that was never written whole look the same.
+ * So what has reached the disk is said in a second place, in another block of 4096 bytes,
+ * once the sync is over: a mark after a record or a link (J6), the other copy of the file
+ * head (H1). Nobody waits for these writes, and no sync is spent on them; but one damaged
+ * block never gives an older state without a word. Where the file has not been written
+ * like that, the first commit makes its journal anew.
  */
 #include "block-tt/tt-blockmap-int.h"
 #include "io/tt-bytes.h"
 
 #define SEGMENT_BYTES   (64u << 10)     /* at least */
+/* Kept at the end of a segment: for the link to the next one, and its mark. */
+#define SEGMENT_ROOM    (TT_F_BLOCK_ALIGN + TT_F_BLOCK_MARK_ALIGN)
 
 static uint64_t padded(uint64_t len)
 {
@@ -79,6 +88,36 @@ static uint8_t *make_record(TtBlockJournal *j, const uint8_t *ops, size_t ops_le
     return b;
 }
 
+/* J6: what says at @b that all records before @number have reached the disk. */
+static void put_mark(uint8_t *b, uint64_t generation, uint32_t number)
+{
+    memset(b, 0, TT_F_BLOCK_ALIGN);
+    memcpy(b, "TTJR", 4);
+    tt_put_le32(b + 8, generation);
+    tt_put_le32(b + 12, number);
+}
+
+/* Where the mark of what ends at byte @end of its segment stands. */
+static uint64_t mark_at(uint64_t end)
+{
+    return (end + TT_F_BLOCK_MARK_ALIGN - 1) / TT_F_BLOCK_MARK_ALIGN *
+           TT_F_BLOCK_MARK_ALIGN;
+}
+
+/* A segment with its first record, and the mark of that: it is written at once, since
+ * nothing refers to it before it has reached the disk. */
+static uint8_t *make_segment(TtBlockJournal *j, const uint8_t *ops, size_t ops_len,
+                             size_t bytes, size_t *len)
+{
+    uint8_t *b = make_record(j, ops, ops_len, bytes, len);
+
+    if (b) {
+        assert(mark_at(j->at) + TT_F_BLOCK_ALIGN <= bytes);
+        put_mark(b + mark_at(j->at), j->generation, j->number);
+    }
+    return b;
+}
+
 static void add_step(TtBlockPlan *plan, TtBlockStepKind kind, uint64_t offset,
                      const uint8_t *data, size_t len)
 {
@@ -91,6 +130,18 @@ static void add_sync(TtBlockPlan *plan)
     add_step(plan, TT_BLOCK_SYNC, 0, NULL, 0);
 }
 
+/* The mark of what ends at byte @end of @seg, when all steps are done. */
+static void add_mark(TtBlockMap *bm, TtBlockPlan *plan, TtHostRun seg, uint64_t end)
+{
+    TtBlockCommit *c = &bm->commit;
+    uint64_t at = mark_at(end);
+
+    assert(at + TT_F_BLOCK_ALIGN <= tt_host_offset(bm, seg.n));
+    put_mark(c->mark, c->after.generation, c->after.number);
+    plan->after = (TtBlockStep) { TT_BLOCK_WRITE, tt_host_offset(bm, seg.host) + at,
+                                  c->mark, sizeof(c->mark) };
+}
+
 static TtStatus no_memory(TtDiag *diag)
 {
     return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for a record of the disk's "
@@ -101,10 +152,9 @@ static TtStatus no_memory(TtDiag *diag)
 static TtStatus take_segment(TtBlockMap *bm, uint64_t len, uint64_t wish, TtHostRun *run,
                              TtDiag *diag)
 {
-    uint64_t want = MAX(MAX(len, wish), SEGMENT_BYTES - TT_F_BLOCK_ALIGN) +
-                    TT_F_BLOCK_ALIGN;
+    uint64_t want = MAX(MAX(len, wish), SEGMENT_BYTES - SEGMENT_ROOM) + SEGMENT_ROOM;
 
-    if (len + TT_F_BLOCK_ALIGN > TT_F_BLOCK_SEGMENT_MAX) {
+    if (len + SEGMENT_ROOM > TT_F_BLOCK_SEGMENT_MAX) {
         return tt_fail(diag, TT_ERR_LIMIT, "the disk's journal is too long: delete "
                        "versions");
     }
@@ -122,10 +172,11 @@ static TtHostRun last_segment(const TtBlockMap *bm)
 
 /* ---- a record after the last one ---- */
 
-static TtStatus plan_link(TtBlockMap *bm, uint64_t at_offset, TtBlockPlan *plan,
-                          TtDiag *diag)
+static TtStatus plan_link(TtBlockMap *bm, TtHostRun seg, uint64_t at_offset,
+                          TtBlockPlan *plan, TtDiag *diag)
 {
     TtBlockCommit *c = &bm->commit;
+    uint64_t end = bm->journal.at + TT_F_BLOCK_ALIGN;
     GByteArray *ops = g_byte_array_new();
     size_t link_len = 0, len = 0;
 
@@ -135,8 +186,8 @@ static TtStatus plan_link(TtBlockMap *bm, uint64_t at_offset, TtBlockPlan *plan,
     assert(!c->link || link_len == TT_F_BLOCK_ALIGN);
     c->after.at = 0;
     if (c->link) {
-        c->bytes = make_record(&c->after, bm->ops->data, c->ops_len,
-                               tt_host_offset(bm, c->fresh.n), &len);
+        c->bytes = make_segment(&c->after, bm->ops->data, c->ops_len,
+                                tt_host_offset(bm, c->fresh.n), &len);
     }
     if (!c->bytes) {
         return no_memory(diag);
@@ -145,6 +196,7 @@ static TtStatus plan_link(TtBlockMap *bm, uint64_t at_offset, TtBlockPlan *plan,
     add_step(plan, TT_BLOCK_WRITE, tt_host_offset(bm, c->fresh.host), c->bytes, len);
     add_sync(plan);
     add_step(plan, TT_BLOCK_WRITE, at_offset, c->link, link_len);
+    add_mark(bm, plan, seg, end);
     return TT_OK;
 }
 
@@ -159,19 +211,26 @@ static TtStatus plan_record(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *diag)
 
     c->ops_len = bm->ops->len;
     c->after = bm->journal;
-    if (bm->journal.at + len + TT_F_BLOCK_ALIGN > tt_host_offset(bm, seg.n)) {
+    if (bm->journal.at + len + SEGMENT_ROOM > tt_host_offset(bm, seg.n)) {
         st = take_segment(bm, len, bm->journal.bytes / 4, &c->fresh, diag);
-        return st == TT_OK ? plan_link(bm, at, plan, diag) : st;
+        return st == TT_OK ? plan_link(bm, seg, at, plan, diag) : st;
     }
     c->bytes = make_record(&c->after, bm->ops->data, c->ops_len, 0, &got);
     if (!c->bytes) {
         return no_memory(diag);
     }
     add_step(plan, TT_BLOCK_WRITE, at, c->bytes, got);
+    add_mark(bm, plan, seg, c->after.at);
     return TT_OK;
 }
 
 /* ---- the journal anew ---- */
+
+/* The copy that it goes to must not be the only one that is good (H1). */
+static uint64_t next_generation(const TtBlockMap *bm)
+{
+    return bm->journal.generation + (bm->journal.is_in_other_copy ? 2 : 1);
+}
 
 static TtStatus plan_anew(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *diag)
 {
@@ -183,14 +242,14 @@ static TtStatus plan_anew(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *diag)
     c->is_anew = true;
     c->ops_len = bm->ops->len;
     tt_ops_state(state, bm);
-    c->after = (TtBlockJournal) { .generation = bm->journal.generation + 1,
-                                  .number = 1 };
+    c->after = (TtBlockJournal) { .generation = next_generation(bm),
+                                  .number = 1, .is_marked = true };
     c->after.seed = tt_block_first_seed(bm->uuid, c->after.generation);
     st = take_segment(bm, padded(TT_F_BLOCK_RECORD_HEAD + (uint64_t)state->len),
                       (uint64_t)state->len + state->len / 4, &c->fresh, diag);
     if (st == TT_OK) {
-        c->bytes = make_record(&c->after, state->data, state->len,
-                               tt_host_offset(bm, c->fresh.n), &len);     /* J5 */
+        c->bytes = make_segment(&c->after, state->data, state->len,
+                                tt_host_offset(bm, c->fresh.n), &len);    /* J5 */
         c->head = g_try_malloc(TT_F_BLOCK_HEAD_BYTES);
         st = c->bytes && c->head ? TT_OK : no_memory(diag);
     }
@@ -204,7 +263,20 @@ static TtStatus plan_anew(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *diag)
     add_sync(plan);
     add_step(plan, TT_BLOCK_WRITE, (c->after.generation & 1) * TT_F_BLOCK_HEAD_BYTES,
              c->head, TT_F_BLOCK_HEAD_BYTES);
+    plan->after = (TtBlockStep) { TT_BLOCK_WRITE, (~c->after.generation & 1) *
+                                  TT_F_BLOCK_HEAD_BYTES, c->head,
+                                  TT_F_BLOCK_HEAD_BYTES };
     return TT_OK;
+}
+
+/* Marks need room; and where the other copy of the head, or the marks, are not there,
+ * what is written now would not be safe from a single damaged block. */
+static bool is_unsafe(const TtBlockMap *bm)
+{
+    const TtBlockJournal *j = &bm->journal;
+
+    return !j->is_marked || (uint64_t)j->at + SEGMENT_ROOM >
+                            tt_host_offset(bm, last_segment(bm).n);
 }
 
 static bool is_long(const TtBlockMap *bm)
@@ -245,11 +317,12 @@ static bool is_data_first(const TtBlockMap *bm, bool is_anew)
 TtStatus tt_blockmap_commit_begin(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *diag)
 {
     TtBlockCommit *c = &bm->commit;
-    bool is_anew = bm->journal.must_be_anew || is_long(bm);
+    bool is_anew = bm->journal.must_be_anew || is_long(bm) ||
+                   (tt_blockmap_is_dirty(bm) && is_unsafe(bm));
     TtStatus st = TT_OK;
 
     assert(!c->runs && !bm->damage);
-    plan->n = 0;
+    memset(plan, 0, sizeof(*plan));
     if (is_data_first(bm, is_anew)) {
         add_sync(plan);
     }
@@ -300,12 +373,10 @@ static void end_badly(TtBlockMap *bm)
 {
     TtBlockCommit *c = &bm->commit;
 
-    if (c->is_anew) {
-        /* A head on the disk may name it, until the next one is there. */
+    if (c->fresh.n) {
+        /* A head or a link on the disk may name it, until the next head is there. */
         bm->journal.must_be_anew = true;
         tt_alloc_free_later(&bm->alloc, c->fresh.host, c->fresh.n);
-    } else if (c->fresh.n) {
-        tt_alloc_untake(&bm->alloc, c->fresh.host, c->fresh.n);
     }
 }
 
@@ -334,6 +405,10 @@ TtStatus tt_blockmap_commit(TtBlockMap *bm, TtIo *io, TtDiag *diag)
 
         st = s->kind == TT_BLOCK_SYNC ? io->ops->sync(io, diag) :
              io->ops->write_at(io, s->offset, s->data, s->len, diag);
+    }
+    if (st == TT_OK && plan.after.len) {
+        (void)io->ops->write_at(io, plan.after.offset, plan.after.data, plan.after.len,
+                                NULL);
     }
     tt_blockmap_commit_end(bm, st == TT_OK);
     return st;

@@ -16,6 +16,7 @@ bool tt_table_init(TtBlockTable *t, uint64_t size_bytes, unsigned cluster_bits)
     t->n_clusters = n;
     t->n_leaves = (n + TT_LEAF - 1) / TT_LEAF;
     t->n_hosts = 0;
+    t->file_bytes = UINT64_MAX;
     t->leaf = g_try_new0(TtBlockLeaf *, t->n_leaves + 1);
     return t->leaf;
 }
@@ -30,6 +31,7 @@ bool tt_table_grow(TtBlockTable *t, uint64_t size_bytes)
     assert(big.n_leaves >= t->n_leaves);
     memcpy(big.leaf, t->leaf, t->n_leaves * sizeof(*t->leaf));
     big.n_hosts = t->n_hosts;
+    big.file_bytes = t->file_bytes;
     g_free(t->leaf);
     *t = big;
     return true;
@@ -50,6 +52,7 @@ bool tt_table_copy(TtBlockTable *to, const TtBlockTable *from)
         return false;
     }
     to->n_hosts = from->n_hosts;
+    to->file_bytes = from->file_bytes;
     for (uint32_t i = 0; i < from->n_leaves; i++) {
         if (from->leaf[i]) {
             to->leaf[i] = g_try_new(TtBlockLeaf, 1);
@@ -99,11 +102,12 @@ void tt_table_lookup(const TtBlockTable *t, uint64_t offset, uint64_t len,
     uint32_t end = ((offset + len - 1) >> t->cluster_bits) + 1;
     uint64_t in_cluster = offset & ((1ull << t->cluster_bits) - 1);
     uint32_t v = tt_table_get(t, c);
+    bool is_cut = t->file_bytes != UINT64_MAX;
+    bool is_lost = is_cut && tt_table_is_lost(t, c, v);
 
     assert(len && offset < t->size_bytes && len <= t->size_bytes - offset);
-    run->kind = kind_of(v);
-    run->host_offset = run->kind == TT_BLOCK_HOST ?
-                       ((uint64_t)v << t->cluster_bits) + in_cluster : 0;
+    run->kind = is_lost ? TT_BLOCK_LOST : kind_of(v);
+    run->host_offset = tt_v_is_host(v) ? ((uint64_t)v << t->cluster_bits) + in_cluster : 0;
     for (c++; c < end; c++) {
         if (run->kind == TT_BLOCK_BACKING) {
             c += skip_leaf(t, c, end);
@@ -111,8 +115,8 @@ void tt_table_lookup(const TtBlockTable *t, uint64_t offset, uint64_t len,
                 break;
             }
         }
-        if (tt_table_get(t, c) !=
-            (run->kind == TT_BLOCK_HOST ? v + (c - first) : v)) {
+        if (tt_table_get(t, c) != (tt_v_is_host(v) ? v + (c - first) : v) ||
+            (is_cut && tt_table_is_lost(t, c, v + (c - first)) != is_lost)) {
             break;
         }
     }

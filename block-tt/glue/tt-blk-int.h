@@ -55,11 +55,14 @@ void tt_blk_fd_close(BlockDriverState *bs);
  * way of the block layer. */
 bool tt_blk_fd_read(BlockDriverState *bs, int64_t host_offset, int64_t bytes,
                     QEMUIOVector *qiov, size_t qiov_offset);
-/* Writes, then makes all that was written to bs->file durable, as one request; @ret: 0
- * or -errno. False: nothing was done, write and flush by way of the block layer. */
+/* Writes, then makes all that was written to bs->file durable, and then writes @after, if
+ * its length is not 0, as one request; @ret: 0 or -errno. False: nothing was done, do it
+ * by way of the block layer. */
 bool coroutine_fn GRAPH_RDLOCK
-tt_blk_fd_write_sync(BlockDriverState *bs, int64_t offset, const uint8_t *data,
-                     size_t len, int *ret);
+tt_blk_fd_write_sync(BlockDriverState *bs, const TtBlockStep *step,
+                     const TtBlockStep *after, int *ret);
+/* Of the file, to the byte. -1: not known. */
+int64_t tt_blk_fd_size(BlockDriverState *bs);
 
 /* tt-blkio.c */
 int coroutine_fn GRAPH_RDLOCK

@@ -16,13 +16,18 @@
 
 typedef struct FileIo {
     TtIo io;
+    BlockDriverState *bs;
     BdrvChild *file;
 } FileIo;
 
 static TtStatus file_size(TtIo *io, uint64_t *bytes, TtDiag *diag)
 {
-    int64_t len = bdrv_getlength(container_of(io, FileIo, io)->file->bs);
+    FileIo *f = container_of(io, FileIo, io);
+    int64_t len = tt_blk_fd_size(f->bs);
 
+    if (len < 0) {
+        len = bdrv_getlength(f->file->bs);      /* rounded up to a sector */
+    }
     *bytes = MAX(len, 0);
     return len < 0 ? tt_fail(diag, TT_ERR_IO, "cannot determine the size of the disk's "
                              "file") : TT_OK;
@@ -49,7 +54,7 @@ static const TtIoOps file_ops = { .size = file_size, .read_at = file_read_at };
 static TtStatus load_once(BlockDriverState *bs, TtDiag *diag)
 {
     TtBlkState *s = bs->opaque;
-    FileIo io = { .io.ops = &file_ops, .file = bs->file };
+    FileIo io = { .io.ops = &file_ops, .bs = bs, .file = bs->file };
     TtStatus st = tt_blockmap_open(&io.io, &s->map, diag);
 
     if (st == TT_OK && s->version) {
@@ -155,11 +160,14 @@ static int tt_blk_open(BlockDriverState *bs, QDict *options, int flags, Error **
         return ret;
     }
     GRAPH_RDLOCK_GUARD_MAINLOOP();
+    s->fd = -1;
     if (!take_options(s, options, errp)) {
         return -EINVAL;
     }
+    tt_blk_fd_open(bs);
     ret = load_map(bs, errp);
     if (ret < 0) {
+        tt_blk_fd_close(bs);
         return ret;
     }
     damage = tt_blockmap_damage(s->map);
@@ -167,6 +175,7 @@ static int tt_blk_open(BlockDriverState *bs, QDict *options, int flags, Error **
         ret = bdrv_apply_auto_read_only(bs, damage ?: "an old version of a disk cannot "
                                         "be written: use read-only=on", errp);
         if (ret < 0) {
+            tt_blk_fd_close(bs);
             tt_blockmap_free(s->map);
             s->map = NULL;
             return ret;
@@ -174,7 +183,6 @@ static int tt_blk_open(BlockDriverState *bs, QDict *options, int flags, Error **
     }
     take_info(bs);
     take_backing_version(bs, options, flags);
-    tt_blk_fd_open(bs);
     bs->supported_truncate_flags = BDRV_REQ_ZERO_WRITE;
     qemu_mutex_init(&s->map_lock);
     QLIST_INIT(&s->requests);

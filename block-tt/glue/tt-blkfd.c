@@ -12,7 +12,9 @@
  *
  * Records of the journal: the record and the sync after it are one request. The file
  * node is told that it was flushed, as its own flush would do it. It does not see these
- * writes otherwise (block-set-write-threshold, statistics).
+ * writes otherwise (block-set-write-threshold, statistics). A mark that follows (J6 of
+ * docs/reference/disk-format.rst) costs a write to the host's page cache: it must not make
+ * the next flush of the file node necessary.
  */
 #include "qemu/osdep.h"
 #include "block-tt/glue/tt-blk-int.h"
@@ -65,6 +67,15 @@ void tt_blk_fd_close(BlockDriverState *bs)
         close(s->fd);
         s->fd = -1;
     }
+}
+
+int64_t tt_blk_fd_size(BlockDriverState *bs)
+{
+    TtBlkState *s = bs->opaque;
+    struct stat st;
+
+    return s->fd >= 0 && bs->file->bs == s->fd_of && fstat(s->fd, &st) == 0 &&
+           S_ISREG(st.st_mode) ? st.st_size : -1;
 }
 
 /* Another node was here, if only for a moment: the next one's file may be another. */
@@ -122,19 +133,16 @@ bool tt_blk_fd_read(BlockDriverState *bs, int64_t host_offset, int64_t bytes,
 typedef struct Record {
     int fd;
     bool is_written;                    /* what failed, if anything, was the sync */
-    const uint8_t *data;
-    size_t len;
-    int64_t offset;
+    const TtBlockStep *step, *after;
 } Record;
 
-/* In a thread of the pool. 0 or -errno. */
-static int write_and_sync(void *opaque)
+/* 0 or -errno. */
+static int write_all(int fd, const TtBlockStep *s)
 {
-    Record *r = opaque;
     size_t done = 0;
 
-    while (done < r->len) {
-        ssize_t n = pwrite(r->fd, r->data + done, r->len - done, r->offset + done);
+    while (done < s->len) {
+        ssize_t n = pwrite(fd, s->data + done, s->len - done, s->offset + done);
 
         if (n < 0 && errno == EINTR) {
             continue;
@@ -144,12 +152,28 @@ static int write_and_sync(void *opaque)
         }
         done += n;
     }
+    return 0;
+}
+
+/* In a thread of the pool. 0 or -errno. */
+static int write_and_sync(void *opaque)
+{
+    Record *r = opaque;
+    int ret = write_all(r->fd, r->step);
+
+    if (ret < 0) {
+        return ret;
+    }
     r->is_written = true;
-    return qemu_fdatasync(r->fd) < 0 ? -errno : 0;
+    if (qemu_fdatasync(r->fd) < 0) {
+        return -errno;
+    }
+    (void)write_all(r->fd, r->after);
+    return 0;
 }
 
 /* What the block layer does for a write, and this does not, must not be needed. */
-static bool can_write(BlockDriverState *bs, int64_t end)
+static bool can_write(BlockDriverState *bs, uint64_t end)
 {
     TtBlkState *s = bs->opaque;
     BlockDriverState *file = bs->file->bs;
@@ -158,18 +182,18 @@ static bool can_write(BlockDriverState *bs, int64_t end)
            !(file->open_flags & (BDRV_O_NO_FLUSH | BDRV_O_NOCACHE | BDRV_O_INACTIVE)) &&
            bs->file->perm & BLK_PERM_WRITE &&
            QLIST_EMPTY(&file->dirty_bitmaps) &&
-           end <= file->total_sectors * BDRV_SECTOR_SIZE;
+           end <= (uint64_t)file->total_sectors * BDRV_SECTOR_SIZE;
 }
 
-bool coroutine_fn tt_blk_fd_write_sync(BlockDriverState *bs, int64_t offset,
-                                       const uint8_t *data, size_t len, int *ret)
+bool coroutine_fn tt_blk_fd_write_sync(BlockDriverState *bs, const TtBlockStep *step,
+                                       const TtBlockStep *after, int *ret)
 {
     TtBlkState *s = bs->opaque;
     BlockDriverState *file = bs->file->bs;
-    Record record = { .fd = s->fd, .data = data, .len = len, .offset = offset };
+    Record record = { .fd = s->fd, .step = step, .after = after };
     int gen;
 
-    if (!can_write(bs, offset + len)) {
+    if (!can_write(bs, MAX(step->offset + step->len, after->offset + after->len))) {
         return false;
     }
     WITH_QEMU_LOCK_GUARD(&file->reqs_lock) {

@@ -65,6 +65,9 @@ read_run(BlockDriverState *bs, const TtBlockRun *run, int64_t offset,
         BLKDBG_CO_EVENT(bs->file, BLKDBG_READ_BACKING_AIO);
         return bdrv_co_preadv_part(bs->backing, offset, run->len, qiov, qiov_offset, 0);
     }
+    if (run->kind == TT_BLOCK_LOST) {
+        return -EIO;
+    }
     qemu_iovec_memset(qiov, qiov_offset, 0, run->len);
     return 0;
 }
@@ -264,23 +267,49 @@ static int coroutine_fn GRAPH_RDLOCK run_step(BlockDriverState *bs,
     return ret;
 }
 
+/* What follows a plan that ended well. It need not be durable, so the file node is told
+ * that no flush is due for it, if it was not before. */
+static void coroutine_fn GRAPH_RDLOCK run_after(BlockDriverState *bs,
+                                                const TtBlockStep *step)
+{
+    BlockDriverState *file = bs->file->bs;
+    unsigned gen = qatomic_read(&file->write_gen);
+
+    if (!step->len || bdrv_co_pwrite(bs->file, step->offset, step->len, step->data, 0) < 0) {
+        return;
+    }
+    WITH_QEMU_LOCK_GUARD(&file->reqs_lock) {
+        if (!file->active_flush_req && file->flushed_gen == gen &&
+            qatomic_read(&file->write_gen) == gen + 1) {
+            file->flushed_gen = gen + 1;
+        }
+    }
+}
+
 /* Called by one coroutine at a time. */
 static int coroutine_fn GRAPH_RDLOCK run_plan(BlockDriverState *bs,
                                               const TtBlockPlan *plan)
 {
+    static const TtBlockStep nothing = { TT_BLOCK_WRITE };
+    const TtBlockStep *after = &plan->after;
     int ret = 0;
 
     for (unsigned i = 0; i < plan->n && ret >= 0; i++) {
         const TtBlockStep *step = &plan->step[i];
         bool is_synced = step->kind == TT_BLOCK_WRITE && i + 1 < plan->n &&
                          step[1].kind == TT_BLOCK_SYNC;
+        bool is_last = i + 2 == plan->n;
 
-        if (is_synced && tt_blk_fd_write_sync(bs, step->offset, step->data, step->len,
+        if (is_synced && tt_blk_fd_write_sync(bs, step, is_last ? after : &nothing,
                                               &ret)) {
             i++;
+            after = is_last ? &nothing : after;
         } else {
             ret = run_step(bs, step);
         }
+    }
+    if (ret >= 0) {
+        run_after(bs, after);
     }
     return ret;
 }
@@ -357,6 +386,9 @@ tt_blk_co_block_status(BlockDriverState *bs, bool want_zero, int64_t offset,
         *map = run.host_offset;
         *file = bs->file->bs;
         return BDRV_BLOCK_DATA | BDRV_BLOCK_OFFSET_VALID;
+    }
+    if (run.kind == TT_BLOCK_LOST) {
+        return BDRV_BLOCK_DATA;         /* whoever reads it gets an error */
     }
     return run.kind == TT_BLOCK_ZERO ? BDRV_BLOCK_ZERO : 0;
 }

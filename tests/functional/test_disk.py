@@ -155,6 +155,45 @@ def test_refused(work):
     check('power of two' in said, said)
 
 
+def of_version(path, n):
+    return f'driver=tt,file.driver=file,file.filename={path}' + (f',version={n}' if n else '')
+
+
+def test_cut_off(work):
+    """A file whose end is missing, if only a byte: what does not need it is read exactly,
+    the rest cannot be read, and it is said what is missing."""
+    path, out = new_disk(work, size=SIZE), os.path.join(work, 'out.raw')
+    wanted = {}
+    for n in range(1, 5):
+        write(path, f'write -P {n} {n * 64}k 64k', f'write -P {n + 100} 2m 64k')
+        qemu_img('snapshot', '-c', f'v{n}', path)
+        wanted[n] = contents(work, path)
+    write(path, 'write -P 99 0 32k')
+    whole, size = read_bytes(path), os.path.getsize(path)
+    # The head's 32 KiB are the last ones, those of version 4 come before.
+    for less, lost in ((1, [0]), (700, [0]), (32768, [0]), (32769, [0, 4]),
+                       (5 * 32768, [0, 4])):
+        with open(path, 'wb') as f:
+            f.write(whole[:size - less])
+        said = run_tool(tool('qemu-img'), 'check', '-f', 'tt', path, rc=2)
+        check(f'cut off at byte {size - less}' in said[1] and
+              ('missing clusters: 4;' if 4 in lost else 'no version needs') in said[1],
+              f'{said}')
+        check(path in qemu_img('info', '-f', 'tt', path), 'qemu-img info')
+        for n in range(5):
+            args = ('convert', '--image-opts', '-O', 'raw', of_version(path, n), out)
+            if n in lost:
+                said = run_tool(tool('qemu-img'), *args, rc=1)[1]
+                check('Input/output error' in said, said)
+            else:
+                qemu_img(*args)
+                equal(read_bytes(out) == wanted[n], True, f'version {n}, less {less}')
+        with Vm(work, ['-machine', 'none', '-nodefaults', '-display', 'none', '-blockdev',
+                       f'{of_version(path, 0)},node-name=d'], serial=False) as vm:
+            vm.wait(1)
+        check('has been cut off' in vm.stderr, vm.stderr)
+
+
 def test_no_name(work):
     """No name stands for a version without a name: it has its number."""
     path = new_disk(work, size=SIZE)

@@ -17,7 +17,7 @@ typedef struct Pending {
 typedef struct CutFile {
     TtIo io;
     uint8_t *bytes;
-    uint64_t len, room;
+    uint64_t len, room, synced_len;
     GArray *pending;
 } CutFile;
 
@@ -84,6 +84,7 @@ static void forget(CutFile *f)
 static TtStatus file_sync(TtIo *io, TtDiag *diag)
 {
     forget(cut_file(io));
+    cut_file(io)->synced_len = cut_file(io)->len;
     return TT_OK;
 }
 
@@ -141,10 +142,14 @@ void cut_file_power(TtIo *io, CutKeep keep, void *opaque)
 
         memcpy(f->bytes + p->offset, p->was, p->len);
     }
+    f->len = f->synced_len;
     for (guint i = 0; i < f->pending->len; i++) {
         const Pending *p = &g_array_index(f->pending, Pending, i);
+        size_t n = MIN(p->len, keep(opaque, p->len));
 
-        memcpy(f->bytes + p->offset, p->is, MIN(p->len, keep(opaque, p->len)));
+        memcpy(f->bytes + p->offset, p->is, n);
+        f->len = MAX(f->len, n ? p->offset + n : 0);
     }
+    f->synced_len = f->len;
     forget(f);
 }

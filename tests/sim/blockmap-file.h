@@ -15,7 +15,8 @@ void cut_file_write_part(TtIo *io, uint64_t offset, const void *buf, size_t len,
                          size_t part);
 void cut_file_punch(TtIo *io, uint64_t offset, uint64_t len);
 /* The power is gone: of each write since the last sync, @keep says how many of its
- * bytes are there. What was there before is there else. */
+ * bytes are there. What was there before is there else; the file is as long as it must
+ * be. */
 typedef size_t (*CutKeep)(void *opaque, size_t len);
 void cut_file_power(TtIo *io, CutKeep keep, void *opaque);
 

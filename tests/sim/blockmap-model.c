@@ -3,6 +3,7 @@
  * Block map against a flat array with versions: see blockmap-model.h.
  */
 #include "blockmap-model.h"
+#include "blockmap-damage.h"
 #include "blockmap-file.h"
 #include "block-tt/tt-blockmap.h"
 
@@ -50,6 +51,7 @@ typedef struct Model {
     TtBlockPlan plan;
     bool commit_runs, has_backing;
     bool wrote_late;                    /* in place, since the commit began */
+    bool is_said_twice;                 /* what follows the last commit was written */
     unsigned step;
     uint32_t stamp;
     const uint8_t *in, *end;
@@ -333,6 +335,19 @@ static void give_back_space(Model *m)
     }
 }
 
+/* What is written when all steps are done: nothing of it may be needed. */
+static void after_commit(Model *m, bool may_fail)
+{
+    const TtBlockStep *s = &m->plan.after;
+
+    if (!s->len) {
+        return;
+    }
+    m->is_said_twice = !may_fail || below(m, 12);
+    cut_file_write_part(m->file, s->offset, s->data, s->len, m->is_said_twice ? s->len :
+                        (uint64_t)s->len * below(m, 257) / 256);
+}
+
 static void end_commit(Model *m, bool ok)
 {
     tt_blockmap_commit_end(m->map, ok);
@@ -379,6 +394,7 @@ static void step_commit(Model *m, bool may_fail)
         return;
     }
     if (m->step == m->plan.n) {
+        after_commit(m, may_fail);
         end_commit(m, true);
     } else if (may_fail && m->n_asked < STATES_MAX - 2 && step_fails(m)) {
         if (s->kind == TT_BLOCK_WRITE) {
@@ -726,10 +742,14 @@ static void do_cut(Model *m)
         cut_file_write_part(m->file, s->offset, s->data, s->len,
                             (uint64_t)s->len * below(m, 1024) / 1024);
     }
+    if (m->commit_runs && m->step == m->plan.n && below(m, 2)) {
+        after_commit(m, true);
+    }
     if (m->commit_runs) {
         tt_blockmap_commit_end(m->map, false);
         m->commit_runs = false;
     }
+    m->is_said_twice = false;
     tt_blockmap_free(m->map);
     if (below(m, 3)) {
         cut_file_power(m->file, keep_some, m);
@@ -767,6 +787,22 @@ static const struct {
     { 16, "begin a commit", begin_commit },
 };
 
+/* Of what a commit has made durable, no damaged block may take a part without a word.
+ * Too slow for a fuzzer. */
+static void damage_each(Model *m)
+{
+    const char *what = NULL;
+    uint64_t at;
+
+    if (m->rng && below(m, 2) && m->is_said_twice && !m->commit_runs && m->n_asked == 1) {
+        what = blockmap_damage_each(m->file, below(m, 2) ? 512 : 4096, &at);
+        m->stats->damaged++;
+    }
+    if (what) {
+        differs(m, what, at);
+    }
+}
+
 static void do_rest(Model *m, unsigned k)
 {
     if (k < 18) {
@@ -787,6 +823,7 @@ static void do_rest(Model *m, unsigned k)
     } else {
         m->doing = "looking at all";
         check_now(m);
+        damage_each(m);
     }
 }
 

@@ -10,7 +10,8 @@
  * for since the last commit that ended well: what is found after a cut must be one of
  * these. Sectors that were written in place since then may be old or new; those of new
  * clusters that were written as a whole are undefined if a record that was not preceded
- * by a sync may name them (J3).
+ * by a sync may name them (J3). After a commit that ended well, no damage of a single
+ * block may lead to an older state without a word.
  *
  * Context: one thread. A difference aborts, with a sentence on stderr.
  */
@@ -22,7 +23,7 @@
 
 typedef struct BlockmapModelStats {
     uint64_t ops, writes, reads, versions, gotos, deletes, commits, failed, cuts,
-             anew, unordered;
+             anew, unordered, damaged;
 } BlockmapModelStats;
 
 /* Operations from @data until it ends. @stats may be NULL. */
