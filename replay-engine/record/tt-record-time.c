@@ -8,12 +8,18 @@
 #include "record/tt-record-time.h"
 #include "accel-tt/tt-position.h"
 #include "record/tt-record.h"
+#include "qemu/timer.h"
 #include "system/cpu-timers.h"
 
 #define EVERY_NS 250000
 #define LONG_NS  50000          /* a shorter halt does not matter */
 
 static uint64_t next_ns;
+/* An access to a device looks at the host's tick counter, which costs an instruction, and
+ * only after half of EVERY_NS at the clock. */
+static struct {
+    uint64_t ns, at, wait;          /* of the last time; ticks: then, to wait */
+} ticks;
 /* The last halt began so soon after a time that it has none; written when it ends. */
 static struct {
     bool is_on;
@@ -24,12 +30,33 @@ void tt_record_time_start(void)
 {
     next_ns = 0;
     halt.is_on = false;
+    ticks.wait = 0;
+}
+
+/* How fast the counter goes is taken from the last two times, by a clock that runs while
+ * the VM stands, as the counter does. */
+static void note_ticks(void)
+{
+    uint64_t now = cpu_get_host_ticks(), ns = get_clock(), took = ns - ticks.ns;
+
+    if (next_ns && took >= EVERY_NS) {
+        ticks.wait = (now - ticks.at) / (took / (EVERY_NS / 2));
+    }
+    ticks.at = now;
+    ticks.ns = ns;
+}
+
+/* A counter that goes backwards looks late: then the clock is asked. */
+static bool may_be_due(void)
+{
+    return (uint64_t)cpu_get_host_ticks() - ticks.at >= ticks.wait;
 }
 
 static void put(uint64_t ns, uint64_t tsc, bool is_nested, TtRecordPut *record)
 {
     TtEvent ev = { .kind = TT_EV_TIME, .nested = is_nested, .addr = ns, .val = tsc };
 
+    note_ticks();
     next_ns = ns + EVERY_NS;
     record(&ev);
 }
@@ -50,7 +77,7 @@ static void halt_ends(TtRecordPut *record)
 
 void tt_record_time_before(const TtEvent *ev, TtRecordPut *record)
 {
-    if (ev->kind <= TT_EV_MMIO_ST) {
+    if (ev->kind <= TT_EV_MMIO_ST && may_be_due()) {
         uint64_t now = tt_record_ns();
 
         if (now >= next_ns) {
