@@ -794,7 +794,8 @@ static void damage_each(Model *m)
     const char *what = NULL;
     uint64_t at;
 
-    if (m->rng && below(m, 2) && m->is_said_twice && !m->commit_runs && m->n_asked == 1) {
+    if (m->rng && m->is_said_twice && !m->commit_runs && m->n_asked == 1 &&
+        below(m, 8) == 0) {
         what = blockmap_damage_each(m->file, below(m, 2) ? 512 : 4096, &at);
         m->stats->damaged++;
     }
