@@ -248,11 +248,13 @@ def test_refusals(work):
     replay(work, run.parts[0])
 
 
-@limit(100)
+@limit(200)
 def test_once(work):
-    """What KVM cannot emulate: in a recording TCG executes it once, and all goes on.
-    Where nothing is recorded it is as with upstream, which takes it for undefined."""
-    jobs = [Job('mmiofp', guest_args(work, 'mmiofp'))]
+    """What KVM cannot emulate: in a recording TCG executes it once, and all goes on, also
+    in one that began while the VM ran. Where nothing is recorded it is as with upstream,
+    which takes it for undefined."""
+    jobs = [Job('mmiofp', guest_args(work, 'mmiofp')),
+            Job('later', guest_args(work, 'mmiofp', 'nmis=1'), parts=1, last='ask nmi')]
     for name, tt in UNRECORDED.items():
         jobs.append(Job(name, guest_args(work, 'mmiofp', 'rounds=0')))
         jobs[-1].tt = tt
@@ -267,6 +269,9 @@ def test_once(work):
           run.serial, f'not what a CPU does: {run.serial[-200:]}')
     converted(work, run, 'once')
     check_exact(work, run, NO_CHAINS, 'once-again')
+    check_ended('mmiofp', runs['later'])
+    check(b'undefined=' not in runs['later'].serial, f'{runs["later"].serial[-200:]}')
+    replay(work, runs['later'].parts[0])
 
 
 def test_part_script(work):
