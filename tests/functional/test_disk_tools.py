@@ -98,6 +98,19 @@ def test_in_use(work):
     checked(path)
 
 
+def test_preallocation(work):
+    """Space that is asked for ahead is refused, not ignored."""
+    path = os.path.join(work, 'disk.tt')
+    for mode in ('metadata', 'falloc', 'full'):
+        said = run_tool(tool('qemu-img'), 'create', '-f', 'tt', '-o',
+                        f'preallocation={mode}', path, '1M', rc=1)[1]
+        check(f"Unsupported preallocation mode '{mode}'" in said and "only 'off'" in said,
+              said)
+        check(not os.path.exists(path), 'it was made')
+    new_disk(work, '-o', 'preallocation=off', size=1 << 20)
+    equal(len(contents(work, path)), 1 << 20, 'the size')
+
+
 class Server:
     """tt disk serve, in the background."""
 
