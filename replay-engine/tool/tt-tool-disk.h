@@ -117,7 +117,9 @@ typedef struct ToolRange {
 int tool_disk_diff(const ToolArgs *a, const ToolDisk *d);
 /* Which files differ between two disks, of which only @changed differs (of ToolRange)?
  * Prints that, as text or as the members of a JSON object, and looks at the disks in a
- * process of its own, so that nothing in them does harm here. Returns a status. */
-int tool_disk_diff_files(TtIo *disk[2], const GArray *changed, bool json);
+ * process of its own, so that nothing in them does harm here. @name: of the versions, as
+ * the user gave them. Returns a status. */
+int tool_disk_diff_files(TtIo *disk[2], const char *const name[2], const GArray *changed,
+                         bool json);
 
 #endif
