@@ -38,6 +38,19 @@ QemuOptsList tt_blk_create_opts = {
     }
 };
 
+/* The options of the file below, which come as well, list some that have no meaning here. */
+static bool check_preallocation(QemuOpts *opts, Error **errp)
+{
+    g_autofree char *mode = qemu_opt_get_del(opts, BLOCK_OPT_PREALLOC);
+
+    if (mode && strcmp(mode, "off")) {
+        error_setg(errp, "Unsupported preallocation mode '%s': a disk with versions takes "
+                   "space when it is written, so only 'off' is possible", mode);
+        return false;
+    }
+    return true;
+}
+
 /* An empty file, and the head of the image in it. */
 static int coroutine_fn GRAPH_UNLOCKED
 write_head(BlockBackend *blk, const uint8_t *bytes, size_t len, Error **errp)
@@ -127,7 +140,8 @@ tt_blk_co_create_opts(BlockDriver *drv, const char *filename, QemuOpts *opts,
     };
     BlockBackend *blk;
     size_t len;
-    int ret = make_head(&spec, cluster, &bytes, &len, errp);
+    int ret = check_preallocation(opts, errp) ?
+        make_head(&spec, cluster, &bytes, &len, errp) : -EINVAL;
 
     if (ret >= 0) {
         ret = bdrv_co_create_file(filename, opts, errp);

@@ -2,11 +2,13 @@
 /* Names of disk images, as a full checkpoint has them, and new images on top of others. */
 #include "qemu/osdep.h"
 #include "hw-tt/state/tt-disk-image.h"
+#include "run/tt-bases.h"
 #include "session/tt-paths.h"
 #include "qapi/error.h"
 #include "block-tt/tt-blockmap.h"
 #include "block/block.h"
 #include "qemu/cutils.h"
+#include "qemu/error-report.h"
 #include "qemu/uuid.h"
 
 char *tt_disk_path_for(const char *path, const char *dir)
@@ -114,6 +116,70 @@ static bool write_new(const char *path, const uint8_t *bytes, size_t len, Error 
     return ok;
 }
 
+char *tt_disk_store_name(const char *path)
+{
+    g_autofree char *name = g_path_get_basename(path);
+
+    return g_strndup(name, strlen(name) - (g_str_has_suffix(name, ".tt") ? 3 : 0));
+}
+
+/* The run knows that it has the disk @path, and over which image. */
+static bool note_store(const char *path, const char *image, uint32_t version, Error **errp)
+{
+    g_autofree char *disks = g_path_get_dirname(path), *name = tt_disk_store_name(path);
+    TtBases bases;
+    TtDiag diag;
+    bool ok = tt_bases_load(disks, &bases, &diag) == TT_OK;
+
+    if (ok) {
+        tt_bases_add(&bases, name, image, version);
+        ok = tt_bases_save(disks, &bases, &diag) == TT_OK;
+        tt_bases_cleanup(&bases);
+    }
+    if (!ok) {
+        error_setg(errp, "%s", diag.text);
+    }
+    return ok;
+}
+
+static bool add_files(const char *disks, const char *name, const TtFullDisk *d)
+{
+    TtBases bases;
+    bool ok = tt_bases_load(disks, &bases, NULL) == TT_OK;
+    TtBase *k = ok ? tt_bases_find(&bases, name) : NULL;
+
+    ok = k;
+    for (unsigned i = 0; ok && i < d->n_files; i++) {
+        ok = tt_base_add_file(k, d->files[i].path, disks);
+    }
+    ok = ok && tt_bases_save(disks, &bases, NULL) == TT_OK;
+    tt_bases_cleanup(&bases);
+    return ok;
+}
+
+void tt_disk_note_files(const char *path, const TtFullDisk *d)
+{
+    g_autofree char *disks = g_path_get_dirname(path), *name = tt_disk_store_name(path);
+
+    if (!add_files(disks, name, d)) {
+        warn_report("tt: what the image below '%s' looks like cannot be noted, so nobody "
+                    "will notice when it changes", tt_printable(path));
+    }
+}
+
+void tt_disk_remove_store(const char *path)
+{
+    g_autofree char *disks = g_path_get_dirname(path), *name = tt_disk_store_name(path);
+    TtBases bases;
+
+    unlink(path);
+    if (tt_bases_load(disks, &bases, NULL) == TT_OK) {
+        tt_bases_remove(&bases, name);
+        tt_bases_save(disks, &bases, NULL);
+        tt_bases_cleanup(&bases);
+    }
+}
+
 bool tt_disk_make_store(const char *path, const char *backing, const char *format,
                         uint32_t version, uint64_t size_bytes, Error **errp)
 {
@@ -137,7 +203,14 @@ bool tt_disk_make_store(const char *path, const char *backing, const char *forma
                    "%s", backing, diag.text);
         return false;
     }
-    return write_new(path, bytes, len, errp);
+    if (!write_new(path, bytes, len, errp)) {
+        return false;
+    }
+    if (!note_store(path, name, version, errp)) {
+        unlink(path);
+        return false;
+    }
+    return true;
 }
 
 bool tt_disk_has_version(const char *path, uint32_t version, Error **errp)

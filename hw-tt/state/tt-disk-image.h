@@ -7,6 +7,8 @@
 #ifndef TT_DISK_IMAGE_H
 #define TT_DISK_IMAGE_H
 
+#include "run/tt-fullstate.h"
+
 /* A new qcow2 image on top of @backing. */
 bool tt_disk_make_overlay(const char *path, const char *backing,
                           const char *format, uint64_t size_bytes,
@@ -16,6 +18,13 @@ char *tt_disk_fresh_store(const char *dir, const char *name);
 /* A new disk with versions, on top of @backing; of that one's @version, if not 0. */
 bool tt_disk_make_store(const char *path, const char *backing, const char *format,
                         uint32_t version, uint64_t size_bytes, Error **errp);
+/* It was put on an image just now, which the files of @d hold: the run notes what they
+ * look like (run/tt-bases.h). */
+void tt_disk_note_files(const char *path, const TtFullDisk *d);
+/* It, and what the run knows of it. */
+void tt_disk_remove_store(const char *path);
+/* NAME of DIR/disks/NAME.tt. */
+char *tt_disk_store_name(const char *path);
 bool tt_disk_has_version(const char *path, uint32_t version, Error **errp);
 /* @path for somebody who knows where @dir is: relative when it lies
  * within; else absolute. Names with a protocol stay as they are. */

@@ -83,8 +83,7 @@ static bool has_store(const TtDisk *k)
     return tt_disk_is_store(k->bs) && is_in_run(k->bs);
 }
 
-/* Two devices may have one image. */
-static bool is_first(GArray *disks, unsigned i)
+bool tt_disk_is_first(GArray *disks, unsigned i)
 {
     for (unsigned k = 0; k < i; k++) {
         if (g_array_index(disks, TtDisk, k).bs == g_array_index(disks, TtDisk, i).bs) {
@@ -98,7 +97,7 @@ bool tt_disk_has_own_store(GArray *disks, unsigned i)
 {
     const TtDisk *k = &g_array_index(disks, TtDisk, i);
 
-    return k->bs && has_store(k) && is_first(disks, i);
+    return k->bs && has_store(k) && tt_disk_is_first(disks, i);
 }
 
 static bool can_have_store(GArray *disks, unsigned i)
@@ -106,7 +105,7 @@ static bool can_have_store(GArray *disks, unsigned i)
     const TtDisk *k = &g_array_index(disks, TtDisk, i);
 
     return k->is_writable && !k->is_temporary && !k->bs->drv->is_filter &&
-        is_first(disks, i) && !has_store(k);
+        tt_disk_is_first(disks, i) && !has_store(k);
 }
 
 char *tt_disk_new_node(void)
@@ -246,23 +245,42 @@ static bool is_any(GArray *disks)
     return false;
 }
 
+/* What the image @bs looks like, now that it is below the store @path. */
+static void note_base(const char *path, BlockDriverState *bs)
+{
+    TtFullDisk d = { 0 };
+
+    WITH_GRAPH_RDLOCK_GUARD() {
+        tt_disk_describe_files(&d, bs);
+    }
+    tt_disk_note_files(path, &d);
+    for (unsigned i = 0; i < d.n_files; i++) {
+        g_free(d.files[i].path);
+    }
+    g_free(d.files);
+}
+
 static bool insert(Insertion *in, TtFullMayMake *may_make, Error **errp)
 {
     Error *err = NULL;
+    unsigned n = 0;
 
     if (may_make(&err) && tt_disks_make_directory(&err) && make_stores(in, &err)) {
         qmp_transaction(in->actions, NULL, &err);
     }
     if (err) {
         for (unsigned i = 0; i < in->paths->len; i++) {
-            unlink(in->paths->pdata[i]);
+            tt_disk_remove_store(in->paths->pdata[i]);
         }
         error_propagate(errp, err);
         return false;
     }
     for (unsigned i = 0; i < in->disks->len; i++) {
         if (can_have_store(in->disks, i)) {
-            mark_writable(g_array_index(in->disks, TtDisk, i).bs);
+            BlockDriverState *bs = g_array_index(in->disks, TtDisk, i).bs;
+
+            mark_writable(bs);
+            note_base(in->paths->pdata[n++], bs);
         }
     }
     return true;
@@ -312,10 +330,27 @@ void tt_disks_discard_stores(void)
         if (k->bs && has_store(k)) {
             g_autofree char *path = tt_disk_store_path(k->bs);
 
-            unlink(path);
+            tt_disk_remove_store(path);
         }
     }
     rmdir(dir);
+}
+
+char *tt_disks_lost(void)
+{
+    g_autoptr(GArray) disks = tt_disks_collect();
+
+    for (unsigned i = 0; i < disks->len; i++) {
+        if (tt_disk_has_own_store(disks, i)) {
+            g_autofree char *path = tt_disk_store_path(g_array_index(disks, TtDisk, i).bs);
+            g_autofree char *name = g_path_get_basename(path);
+
+            if (access(path, F_OK) && errno == ENOENT) {
+                return g_build_filename("disks", name, NULL);
+            }
+        }
+    }
+    return NULL;
 }
 
 /* ---- versions ---- */
@@ -364,78 +399,5 @@ bool tt_disks_pin(GArray *disks, const char *name, Error **errp)
         }
     }
     tt_disk_keep_begin();
-    return true;
-}
-
-/* ---- at the end ---- */
-
-static BlockDriverState *below(BlockDriverState *bs)
-{
-    GRAPH_RDLOCK_GUARD_MAINLOOP();
-    return bdrv_cow_bs(bs);
-}
-
-static bool commit(BlockDriverState *bs, Error **errp)
-{
-    g_autofree char *path = tt_disk_store_path(bs);
-    int ret = bdrv_commit(bs);
-
-    if (ret < 0) {
-        error_setg_errno(errp, -ret, "what the guest wrote could not be written into the "
-                         "image: it is still in '%s'; commit it with 'qemu-img commit -d "
-                         "%s'",
-                         path, path);
-    }
-    return ret >= 0;
-}
-
-static bool commits_at_end;
-
-void tt_disks_commit_at_end(void)
-{
-    commits_at_end = true;
-}
-
-bool tt_disks_are_committed_at_end(void)
-{
-    return commits_at_end;
-}
-
-static bool some_left;
-
-/* Several recordings may have put a store on an image; all go with the device. */
-char *tt_disks_leave(DeviceState *dev)
-{
-    g_autoptr(GArray) disks = tt_disks_collect();
-
-    for (unsigned i = 0; commits_at_end && i < disks->len; i++) {
-        const TtDisk *k = &g_array_index(disks, TtDisk, i);
-
-        if (k->bs && tt_disk_is_store(k->bs) && blk_get_attached_dev(k->blk) == dev) {
-            some_left = true;
-            return tt_disk_store_path(k->bs);
-        }
-    }
-    return NULL;
-}
-
-bool tt_disks_some_left(void)
-{
-    return some_left;
-}
-
-bool tt_disks_commit(Error **errp)
-{
-    g_autoptr(GArray) disks = tt_disks_collect();
-
-    for (unsigned i = 0; i < disks->len; i++) {
-        BlockDriverState *bs = g_array_index(disks, TtDisk, i).bs;
-
-        for (; bs && is_first(disks, i) && tt_disk_is_store(bs); bs = below(bs)) {
-            if (!commit(bs, errp)) {
-                return false;
-            }
-        }
-    }
     return true;
 }

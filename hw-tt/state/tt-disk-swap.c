@@ -107,7 +107,7 @@ static bool add(GArray *swaps, BlockDriverState *old, const TtFullDisk *d,
         w.path = g_steal_pointer(&path);
         g_array_append_val(swaps, w);
     } else if (path) {
-        unlink(path);
+        tt_disk_remove_store(path);
     }
     return w.bs;
 }
@@ -156,7 +156,7 @@ static bool take_back(GArray *disks, GArray *swaps)
         }
     }
     for (unsigned i = 0; i < swaps->len; i++) {
-        unlink(g_array_index(swaps, Swap, i).path);
+        tt_disk_remove_store(g_array_index(swaps, Swap, i).path);
     }
     rmdir(dir);
     return true;

@@ -21,6 +21,15 @@ typedef struct TtDisk {
 GArray *tt_disks_collect(void);
 bool tt_disks_make_directory(Error **errp);     /* RUN/disks */
 char * GRAPH_RDLOCK tt_disk_image_name(BlockDriverState *bs);
+/* The files that hold what @bs, which may be NULL, has. */
+void GRAPH_RDLOCK tt_disk_describe_files(TtFullDisk *d, BlockDriverState *bs);
+/*
+ * QEMU opens an image anew, for reading only or for writing as well, by the name that it
+ * was given: of a daemonized one that is the name from where it was started. -1: nothing
+ * to come back from.
+ */
+int tt_disks_enter_start(void);
+void tt_disks_come_back(int here);
 /* The node that the user named: below our stores, but for that of a branch. */
 const char * GRAPH_RDLOCK tt_disk_user_node(BlockDriverState *bs);
 
@@ -30,6 +39,8 @@ const char * GRAPH_RDLOCK tt_disk_user_node(BlockDriverState *bs);
 bool tt_disk_is_store(BlockDriverState *bs);
 /* One of this run, that no disk before the i-th of @disks (tt_disks_collect) has, too? */
 bool tt_disk_has_own_store(GArray *disks, unsigned i);
+/* Two devices may have one image: has none before the i-th of @disks this one? */
+bool tt_disk_is_first(GArray *disks, unsigned i);
 /* It stands above the node that the user named. */
 bool tt_disk_is_inserted(BlockDriverState *bs);
 char *tt_disk_store_path(BlockDriverState *bs);

@@ -96,8 +96,7 @@ static void GRAPH_RDLOCK add_files(TtFullDisk *d, GArray *files,
     }
 }
 
-/* Those that hold what @bs, which may be NULL, holds. */
-static void GRAPH_RDLOCK describe_files(TtFullDisk *d, BlockDriverState *bs)
+void GRAPH_RDLOCK tt_disk_describe_files(TtFullDisk *d, BlockDriverState *bs)
 {
     GArray *files = g_array_new(false, false, sizeof(TtFullFile));
 
@@ -114,7 +113,7 @@ static void GRAPH_RDLOCK describe_image(TtFullDisk *d, BlockDriverState *bs)
 
     d->image = tt_disk_path_for(name, tt_session.dir);
     d->format = g_strdup(bs->drv->format_name);
-    describe_files(d, bs);
+    tt_disk_describe_files(d, bs);
 }
 
 typedef struct Search {
@@ -315,7 +314,7 @@ static bool GRAPH_RDLOCK keep_temporary(TtDisk *k, Error **errp)
     tt_disk_keep_copy(path);
     k->desc->image = tt_disk_path_for(path, tt_session.dir);
     k->desc->format = g_strdup("qcow2");
-    describe_files(k->desc, below_temporary(k->bs));
+    tt_disk_describe_files(k->desc, below_temporary(k->bs));
     return true;
 }
 
@@ -363,7 +362,7 @@ static void describe_images(GArray *disks, GString *said)
 
         if (k->version) {
             describe_pinned(k, said);
-            describe_files(k->desc, bdrv_cow_bs(bs));
+            tt_disk_describe_files(k->desc, bdrv_cow_bs(bs));
         } else if (bs && !k->desc->image) {
             describe_image(k->desc, below_temporary(bs));
         }
@@ -383,12 +382,7 @@ bool tt_disks_make_directory(Error **errp)
     return true;
 }
 
-/*
- * QEMU opens an image anew for reading only, by the name that it was given: of a
- * daemonized one that is the name from where it was started. -1: nothing to come back
- * from.
- */
-static int enter_start(void)
+int tt_disks_enter_start(void)
 {
     int here = tt_start_directory() ? open(".", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 
@@ -399,7 +393,7 @@ static int enter_start(void)
     return here;
 }
 
-static void come_back(int here)
+void tt_disks_come_back(int here)
 {
     if (here >= 0) {
         if (fchdir(here)) {
@@ -421,7 +415,7 @@ bool tt_disks_freeze(TtFullDesc *d, TtFullMayMake *may_make, const char *name,
     if (!tt_disks_make_stores(NULL, may_make, said, errp)) {
         return false;
     }
-    here = enter_start();
+    here = tt_disks_enter_start();
     disks = collect(d);
     tt_disks_settle();
     if (disks->len && may_make(&err) && tt_disks_make_directory(&err) &&
@@ -436,26 +430,26 @@ bool tt_disks_freeze(TtFullDesc *d, TtFullMayMake *may_make, const char *name,
     } else {
         describe_images(disks, said);
     }
-    come_back(here);
+    tt_disks_come_back(here);
     return !err;
 }
 
 bool tt_disks_make_stores(DeviceState *dev, TtFullMayMake *may_make, GString *said,
                           Error **errp)
 {
-    int here = enter_start();
+    int here = tt_disks_enter_start();
     bool ok = tt_disks_insert_stores(dev, may_make, said, errp);
 
-    come_back(here);
+    tt_disks_come_back(here);
     return ok;
 }
 
 bool tt_disks_can_write(const char *node, Error **errp)
 {
-    int here = enter_start();
+    int here = tt_disks_enter_start();
     bool ok = tt_disk_reopen(node, errp);
 
-    come_back(here);
+    tt_disks_come_back(here);
     return ok;
 }
 

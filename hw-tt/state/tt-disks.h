@@ -68,6 +68,8 @@ void tt_disks_unpin(const TtFullDesc *d);
  * *@has_changed says whether some are other ones now.
  */
 bool tt_disks_swap(const TtFullDesc *d, const char *dir, bool *has_changed, Error **errp);
+/* A store of the run whose file is not there any more, relative to the run; NULL: none. */
+char *tt_disks_lost(void);
 /* They get it when QEMU ends. */
 void tt_disks_commit_at_end(void);
 bool tt_disks_are_committed_at_end(void);

@@ -142,6 +142,7 @@ struct BlockdevOptions;
 void tt_branch_blockdev(struct BlockdevOptions **options);
 void tt_branch_disks(int *snapshot);
 void tt_finish(void);                               /* runstate.c, BQL */
+int tt_exit_status(int status);     /* main.c: another one if tt_finish failed */
 /* A monitor command that would leave the recorded or replayed history. True:
  * refused, *errp set. */
 bool tt_refuses(const char *what, struct Error **errp);

@@ -52,7 +52,7 @@ void tt_branch_discard_disks(void)
 
     for (unsigned i = 0; bd.stores && i < bd.stores->len; i++) {
         if (bd.stores->pdata[i]) {
-            unlink(bd.stores->pdata[i]);
+            tt_disk_remove_store(bd.stores->pdata[i]);
         }
     }
     rmdir(dir);

@@ -2,6 +2,7 @@
 /* The run directory of a recording, and its removal when there was no run. */
 #include "qemu/osdep.h"
 #include "record/tt-rundir.h"
+#include "hw-tt/state/tt-disks.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "log/tt-logparts.h"
@@ -228,7 +229,8 @@ bool tt_rundir_is_there(void)
 
 static void watch_files(void)
 {
-    g_autofree char *lost = tt_rundir_lost();
+    g_autofree char *file = tt_rundir_lost(), *disk = file ? NULL : tt_disks_lost();
+    const char *lost = file ?: disk;
 
     if (lost) {
         rd.told = true;

@@ -109,6 +109,21 @@ static uint64_t reachable_from(void)
         tt_replay_first();
 }
 
+/* A file that tt info misses, too: of an image that has changed it knows nothing. */
+static bool is_disk_missing(void)
+{
+    const TtManifest *m = &tt_session.manifest;
+
+    for (unsigned i = 0; i < m->n_disks; i++) {
+        g_autofree char *path = g_build_filename(tt_session.dir, m->disks[i], NULL);
+
+        if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void tt_replay_lacks(const TtDiag *diag)
 {
     uint64_t next = tt_replay_driver->next_checkpoint(tt_position());
@@ -118,8 +133,9 @@ void tt_replay_lacks(const TtDiag *diag)
 
     if (!tt_replayer.diverged) {
         cannot_go_on(g_strdup_printf("%s; positions %" PRIu64 " to %" PRIu64 " can still be "
-                                     "reached%s; tt info lists all", diag->text,
-                                     reachable_from(), tt_position(), more));
+                                     "reached%s%s", diag->text, reachable_from(),
+                                     tt_position(), more, is_disk_missing() ?
+                                     "; tt info lists all" : ""));
     }
 }
 

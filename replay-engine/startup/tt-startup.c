@@ -141,6 +141,13 @@ static void make_stores(void)
     }
 }
 
+static bool has_failed;         /* what was promised for the end */
+
+int tt_exit_status(int status)
+{
+    return status ? status : has_failed;
+}
+
 static void commit_disks(void)
 {
     Error *err = NULL;
@@ -148,7 +155,8 @@ static void commit_disks(void)
     if (!tt_disks_are_committed_at_end()) {
         return;
     }
-    if (!tt_disks_commit(&err)) {
+    has_failed = !tt_disks_commit(&err);
+    if (has_failed) {
         error_reportf_err(err, "tt: ");
     } else {
         error_printf("tt: what the guest wrote is in your images%s\n",

@@ -175,7 +175,7 @@ typedef struct Verb {
 static const Verb verbs[] = {
     { "list", list, 0, "", { "--disk" } },
     { "info", info, 0, "", { "--disk" } },
-    { "commit", NULL, 0, "", { "--force" } },
+    { "commit", NULL, 0, "", { "--disk", "--force" } },
     { "export", tool_disk_export, 1, "one file to write",
       { "--disk", "--version", "--at", "--format", "--force" } },
     { "serve", tool_disk_serve_command, 0, "",

@@ -2,6 +2,7 @@
 /*
  * The parts of `tt disk`: tt-tool-disk.c lists and describes, tt-tool-diskat.c finds the
  * disk and the version that are meant (tt-tool-diskrun.c those of a run),
+ * tt-tool-diskbase.c looks at the image below, tt-tool-diskcommit.c writes into it,
  * tt-tool-diskout.c exports and serves, tt-tool-disknbd.c has qemu-nbd read a version for
  * us, tt-tool-diskdiff.c compares two, tt-tool-diskvolumes.c finds their file systems, and
  * tt-tool-diskfiles.c compares these (with libext2fs, through tt-tool-extio.c).
@@ -12,6 +13,7 @@
 #include "tt-tool.h"
 #include "block-tt/tt-blockmap.h"
 #include "block-tt/tt-diskparts.h"
+#include "run/tt-bases.h"
 #include "run/tt-fullstate.h"
 
 #include <sys/types.h>
@@ -30,6 +32,7 @@ typedef struct ToolDiskAt {
     bool is_now;                /* as it is now; @id is 0 */
     bool has_pos;               /* of the full checkpoint that pinned it */
     uint64_t pos;
+    const char *typed;          /* what the user gave */
     char *words;                /* for people; g_free */
 } ToolDiskAt;
 
@@ -56,6 +59,8 @@ typedef struct ToolDiskPin {
 
 /* The image of @run's disk @wanted, or (NULL) of the only one. NULL: said why. g_free. */
 char *tool_disk_of_run(const char *run, const char *wanted);
+/* Those of all its disks; NULL: it has none, or one is missing; said why. */
+GPtrArray *tool_disks_of_run(const char *run);
 /* Of the full checkpoint @id; @desc leads into *@blob (g_free). False: it has none, or it
  * cannot be read. */
 bool tool_full_desc(TtPageStore *store, TtNodeId id, void **blob, TtFullDesc *desc);
@@ -72,6 +77,23 @@ void tool_check_disks(const char *run, const TtManifest *m, GPtrArray *problems)
  * (NULL at first) keeps what was read for the next one; g_hash_table_destroy. */
 bool tool_full_has_disks(const char *run, TtPageStore *store, TtNodeId id,
                          GHashTable **maps);
+
+/* ---- the image below a disk ---- */
+
+/* Its path; NULL: there is none, or it is no file. g_free. */
+char *tool_disk_image(const ToolDisk *d);
+/* False: it is not where it was, which has been said. */
+bool tool_disk_has_image(const ToolDisk *d);
+/* RUN/disks of the disk of a run; NULL: it is nobody's. g_free. */
+char *tool_disk_folder(const char *disk);
+/* NAME of NAME.tt. g_free. */
+char *tool_disk_name(const char *disk);
+/* Says so if it is not what the run had of it. */
+void tool_disk_note_changed(const ToolDisk *d);
+/* Has a program of QEMU's opened this file? */
+bool tool_disk_is_in_use(const char *path);
+/* How many bytes more the file @image takes at least when it gets all of @d. */
+uint64_t tool_disk_needs_bytes(const ToolDisk *d, const char *image);
 
 /* ---- QEMU's programs ---- */
 
@@ -100,7 +122,9 @@ typedef struct ToolRange {
 int tool_disk_diff(const ToolArgs *a, const ToolDisk *d);
 /* Which files differ between two disks, of which only @changed differs (of ToolRange)?
  * Prints that, as text or as the members of a JSON object, and looks at the disks in a
- * process of its own, so that nothing in them does harm here. Returns a status. */
-int tool_disk_diff_files(TtIo *disk[2], const GArray *changed, bool json);
+ * process of its own, so that nothing in them does harm here. @name: of the versions, as
+ * the user gave them. Returns a status. */
+int tool_disk_diff_files(TtIo *disk[2], const char *const name[2], const GArray *changed,
+                         bool json);
 
 #endif

@@ -70,6 +70,40 @@ void tool_disk_close(ToolDisk *d)
 
 /* ---- the version ---- */
 
+#define LISTED  8
+
+/* "1 (first), 2 and 3 more" */
+static char *list_versions(const TtBlockMap *map)
+{
+    GString *out = g_string_new(NULL);
+    TtVersionInfo v;
+    uint32_t n = 0;
+
+    for (; n < LISTED && tt_blockmap_version_at(map, n, &v); n++) {
+        g_string_append_printf(out, "%s%" PRIu32, n ? ", " : "", v.id);
+        if (*v.name) {
+            g_string_append_printf(out, " (%s)", v.name);
+        }
+    }
+    while (tt_blockmap_version_at(map, n, &v)) {
+        n++;
+    }
+    if (n > LISTED) {
+        g_string_append_printf(out, " and %" PRIu32 " more", n - LISTED);
+    }
+    return g_string_free(out, false);
+}
+
+static int complain_no_version(const ToolDisk *d, const char *text)
+{
+    g_autofree char *all = list_versions(d->map);
+
+    return !*all ? tool_complain("the disk '%s' has no version '%s': it has none, only "
+                                 "'now', the disk as it is", d->path, text) :
+        tool_complain("the disk '%s' has no version '%s': it has %s; see tt disk list",
+                      d->path, text, all);
+}
+
 static int find_version(const ToolDisk *d, const char *text, ToolDiskAt *at)
 {
     TtVersionInfo v;
@@ -98,14 +132,14 @@ static int find_version(const ToolDisk *d, const char *text, ToolDiskAt *at)
             return TOOL_FINE;
         }
     }
-    return tool_complain("the disk '%s' has no version '%s': tt disk list shows those "
-                         "that it has", d->path, text);
+    return complain_no_version(d, text);
 }
 
 int tool_disk_at(const ToolArgs *a, const ToolDisk *d, const char *text, ToolDiskAt *at)
 {
-    *at = (ToolDiskAt) { .is_now = strcmp(text, "now") == 0 };
+    *at = (ToolDiskAt) { .is_now = strcmp(text, "now") == 0, .typed = text };
     if (at->is_now) {
+        tool_disk_note_changed(d);
         at->words = g_strdup("the disk as it is now");
         return TOOL_FINE;
     }
@@ -116,7 +150,7 @@ int tool_disk_at_option(const ToolArgs *a, const ToolDisk *d, ToolDiskAt *at)
 {
     const char *version = tool_value(a, "--version"), *place = tool_value(a, "--at");
 
-    *at = (ToolDiskAt) { 0 };
+    *at = (ToolDiskAt) { .typed = version };
     if (version && place) {
         return tool_usage(a->command, "give --version or --at, not both");
     }

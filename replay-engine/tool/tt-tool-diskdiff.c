@@ -38,8 +38,8 @@ static void add_range(GArray *ranges, uint64_t start, uint64_t len)
 }
 
 /* False: said why. */
-static bool compare_cluster(TtIo *disk[2], uint64_t start, uint64_t len, uint8_t *buf[2],
-                            GArray *ranges)
+static bool compare_cluster(const ToolDiskAt at[2], TtIo *disk[2], uint64_t start,
+                            uint64_t len, uint8_t *buf[2], GArray *ranges)
 {
     TtDiag diag;
     size_t got[2];
@@ -50,15 +50,16 @@ static bool compare_cluster(TtIo *disk[2], uint64_t start, uint64_t len, uint8_t
             return false;
         }
         if (got[i] != len) {
-            tool_complain("the disk ends at byte %" PRIu64, start + got[i]);
+            tool_complain("the disk '%s' ends at byte %" PRIu64, at[i].typed,
+                          start + got[i]);
             return false;
         }
     }
-    for (uint64_t at = 0; at < len; at += UNIT) {
-        uint64_t part = MIN(UNIT, len - at);
+    for (uint64_t i = 0; i < len; i += UNIT) {
+        uint64_t part = MIN(UNIT, len - i);
 
-        if (memcmp(buf[0] + at, buf[1] + at, part) != 0) {
-            add_range(ranges, start + at, part);
+        if (memcmp(buf[0] + i, buf[1] + i, part) != 0) {
+            add_range(ranges, start + i, part);
         }
     }
     return true;
@@ -86,7 +87,7 @@ static GArray *find_ranges(const ToolDisk *d, const ToolDiskAt at[2], TtIo *disk
         uint64_t start = (uint64_t)cluster[i] * info.cluster_bytes;
         uint64_t len = MIN(info.cluster_bytes, info.size_bytes - start);
 
-        ok = compare_cluster(disk, start, len, (uint8_t *[2]) { a, b }, ranges);
+        ok = compare_cluster(at, disk, start, len, (uint8_t *[2]) { a, b }, ranges);
     }
     if (!ok) {
         g_array_free(ranges, true);
@@ -161,7 +162,9 @@ static int compare(const ToolArgs *a, const ToolDisk *d, ToolDiskAt at[2], TtIo 
         say_blocks(ranges, json);
     }
     if (!only_blocks || only_files) {
-        result = tool_disk_diff_files(disk, ranges, json);
+        const char *const name[2] = { at[0].typed, at[1].typed };
+
+        result = tool_disk_diff_files(disk, name, ranges, json);
     }
     printf("%s", json ? "}\n" : "");
     g_array_free(ranges, true);

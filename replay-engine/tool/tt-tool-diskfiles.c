@@ -307,16 +307,16 @@ static void compare_trees(Tree *t[2], const GArray *changed, ToolFileReport *r)
     }
 }
 
-int tool_ext_compare(TtIo *disk[2], const TtDiskPart *part, const GArray *changed,
-                     ToolFileReport *r)
+int tool_ext_compare(TtIo *disk[2], const char *const name[2], const TtDiskPart *part,
+                     const GArray *changed, ToolFileReport *r)
 {
     Tree tree[2] = { 0 }, *t[2] = { &tree[0], &tree[1] };
     int result = TOOL_FINE;
 
     for (unsigned i = 0; i < 2 && result == TOOL_FINE; i++) {
         g_autofree char *what = part[i].number ?
-            g_strdup_printf("%s, partition %u", i ? "the second" : "the first",
-                            part[i].number) : g_strdup(i ? "the second" : "the first");
+            g_strdup_printf("'%s', partition %u", name[i], part[i].number) :
+            g_strdup_printf("'%s'", name[i]);
 
         tree[i].volume = (ToolExtVolume) { disk[i], part[i].start, part[i].len };
         tree[i].fs = tool_ext_open(&tree[i].volume, what);

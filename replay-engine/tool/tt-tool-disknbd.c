@@ -26,7 +26,7 @@ char *tool_disk_options(const ToolDisk *d, const ToolDiskAt *at)
 {
     g_autofree char *path = tool_option_value(d->path);
 
-    if (!path) {
+    if (!path || !tool_disk_has_image(d)) {
         return NULL;
     }
     if (at->is_now) {

@@ -18,58 +18,156 @@ static gint by_name(gconstpointer a, gconstpointer b)
     return strcmp(*(char **)a, *(char **)b);
 }
 
-/* The names without ".tt", sorted. */
-static GPtrArray *find_names(const char *folder)
+/* Names without ".tt", sorted: of those that are there, and of those that the run has
+ * made and that are gone. */
+typedef struct Names {
+    GPtrArray *there, *missing;
+} Names;
+
+static bool has_name(const GPtrArray *names, const char *name)
 {
-    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < names->len; i++) {
+        if (strcmp(names->pdata[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_missing(const char *folder, Names *n)
+{
+    TtBases bases;
+
+    if (tt_bases_load(folder, &bases, NULL) == TT_OK) {
+        for (unsigned i = 0; i < bases.n; i++) {
+            if (!has_name(n->there, bases.base[i]->name)) {
+                g_ptr_array_add(n->missing, g_strdup(bases.base[i]->name));
+            }
+        }
+        tt_bases_cleanup(&bases);
+    }
+    g_ptr_array_sort(n->missing, by_name);
+}
+
+static void find_names(const char *folder, Names *n)
+{
     GDir *dir = g_dir_open(folder, 0, NULL);
     const char *name;
 
+    n->there = g_ptr_array_new_with_free_func(g_free);
+    n->missing = g_ptr_array_new_with_free_func(g_free);
     while (dir && (name = g_dir_read_name(dir))) {
         if (g_str_has_suffix(name, ".tt")) {
-            g_ptr_array_add(names, g_strndup(name, strlen(name) - 3));
+            g_ptr_array_add(n->there, g_strndup(name, strlen(name) - 3));
         }
     }
     if (dir) {
         g_dir_close(dir);
     }
-    g_ptr_array_sort(names, by_name);
-    return names;
+    g_ptr_array_sort(n->there, by_name);
+    find_missing(folder, n);
 }
 
-static char *choose(const char *run, const char *wanted, GPtrArray *names)
+static void free_names(Names *n)
 {
-    g_autofree char *all = NULL;
+    g_ptr_array_unref(n->there);
+    g_ptr_array_unref(n->missing);
+}
 
-    if (!names->len) {
+static void complain_missing(const char *folder, const char *name)
+{
+    tool_complain("the disk '%s' of the run is missing: its file '%s/%s.tt' was deleted or "
+                  "moved: put it back", name, folder, name);
+}
+
+static bool is_any(const char *run, const Names *n)
+{
+    if (!n->there->len && !n->missing->len) {
         tool_complain("the run '%s' has no disk with versions: it was recorded with "
-                      "disk=image, or the guest had no disk that it could write", run);
+                      "disk=image, the guest had no disk that it could write, or the "
+                      "directory 'disks' of the run was deleted", run);
+        return false;
+    }
+    return true;
+}
+
+/* "a, b (missing), c" */
+static char *list(const Names *n)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(g_free);
+
+    for (guint i = 0; i < n->there->len; i++) {
+        g_ptr_array_add(all, g_strdup(n->there->pdata[i]));
+    }
+    for (guint i = 0; i < n->missing->len; i++) {
+        g_ptr_array_add(all, g_strdup_printf("%s (missing)",
+                                             (char *)n->missing->pdata[i]));
+    }
+    g_ptr_array_sort(all, by_name);
+    g_ptr_array_add(all, NULL);
+    return g_strjoinv(", ", (char **)all->pdata);
+}
+
+/* NULL: said why. */
+static char *choose(const char *run, const char *folder, const char *wanted, const Names *n)
+{
+    g_autofree char *all = list(n);
+    const char *only = n->there->len + n->missing->len > 1 ? NULL :
+        n->there->len ? n->there->pdata[0] : n->missing->len ? n->missing->pdata[0] : NULL;
+    const char *name = wanted ? wanted : only;
+
+    if (!is_any(run, n)) {
         return NULL;
     }
-    if (!wanted && names->len == 1) {
-        return g_strdup(names->pdata[0]);
+    if (name && has_name(n->there, name)) {
+        return g_strdup(name);
     }
-    for (guint i = 0; wanted && i < names->len; i++) {
-        if (strcmp(names->pdata[i], wanted) == 0) {
-            return g_strdup(wanted);
-        }
+    if (name && has_name(n->missing, name)) {
+        complain_missing(folder, name);
+    } else if (wanted) {
+        tool_complain("the run has no disk '%s'; it has %s", wanted, all);
+    } else {
+        tool_complain("the run has more than one disk: give --disk NAME, one of %s",
+                      all);
     }
-    g_ptr_array_add(names, NULL);
-    all = g_strjoinv(", ", (char **)names->pdata);
-    tool_complain(wanted ? "the run has no disk '%s'; it has %s" :
-                  "the run has more than one disk: give --disk NAME%s, one of %s",
-                  wanted ? wanted : "", all);
     return NULL;
+}
+
+static char *path_of(const char *folder, const char *name)
+{
+    g_autofree char *file = g_strconcat(name, ".tt", NULL);
+
+    return g_build_filename(folder, file, NULL);
 }
 
 char *tool_disk_of_run(const char *run, const char *wanted)
 {
-    g_autofree char *folder = g_build_filename(run, "disks", NULL);
-    g_autoptr(GPtrArray) names = find_names(folder);
-    g_autofree char *name = choose(run, wanted, names);
-    g_autofree char *file = name ? g_strconcat(name, ".tt", NULL) : NULL;
+    g_autofree char *folder = g_build_filename(run, "disks", NULL), *name = NULL;
+    Names n;
 
-    return file ? g_build_filename(folder, file, NULL) : NULL;
+    find_names(folder, &n);
+    name = choose(run, folder, wanted, &n);
+    free_names(&n);
+    return name ? path_of(folder, name) : NULL;
+}
+
+GPtrArray *tool_disks_of_run(const char *run)
+{
+    g_autofree char *folder = g_build_filename(run, "disks", NULL);
+    GPtrArray *paths = NULL;
+    Names n;
+
+    find_names(folder, &n);
+    if (n.missing->len) {
+        complain_missing(folder, n.missing->pdata[0]);
+    } else if (is_any(run, &n)) {
+        paths = g_ptr_array_new_with_free_func(g_free);
+        for (guint i = 0; i < n.there->len; i++) {
+            g_ptr_array_add(paths, path_of(folder, n.there->pdata[i]));
+        }
+    }
+    free_names(&n);
+    return paths;
 }
 
 /* ---- what the full checkpoints have pinned ---- */
@@ -176,13 +274,70 @@ GArray *tool_disk_pins(const ToolDisk *d)
 
 /* ---- a place in the run ---- */
 
+/* Names that can stand behind an @, of full checkpoints and of marks. */
+typedef struct NameSearch {
+    TtMarkSearch mark;
+    GPtrArray *names;
+} NameSearch;
+
+static void take_name(void *opaque, const char *name, uint64_t pos)
+{
+    NameSearch *s = opaque;
+
+    tt_mark_search(&s->mark, name, pos);
+    if (*name && !has_name(s->names, name)) {
+        g_ptr_array_add(s->names, g_strdup(name));
+    }
+}
+
+#define LISTED  8
+
+static void complain_no_name(const char *name, const GPtrArray *names)
+{
+    g_autoptr(GString) all = g_string_new(NULL);
+
+    for (guint i = 0; i < MIN(names->len, LISTED); i++) {
+        g_string_append_printf(all, "%s@%s", i ? ", " : "", (char *)names->pdata[i]);
+    }
+    if (names->len > LISTED) {
+        g_string_append_printf(all, " and %u more", names->len - LISTED);
+    }
+    tool_complain("the run has neither a full checkpoint nor a mark named '%s': it has %s",
+                  name, names->len ? all->str : "no names");
+}
+
+/* Returns whether there is such a mark; if not, that is said. */
+static bool find_mark(const ToolDisk *d, const GArray *pins, const char *name,
+                      uint64_t *pos)
+{
+    NameSearch s = { { name }, g_ptr_array_new_with_free_func(g_free) };
+    TtDiag diag;
+    bool ok;
+
+    for (guint i = 0; i < pins->len; i++) {
+        const ToolDiskPin *p = &g_array_index(pins, ToolDiskPin, i);
+
+        if (*p->name && !has_name(s.names, p->name)) {
+            g_ptr_array_add(s.names, g_strdup(p->name));
+        }
+    }
+    ok = tt_marks_of_run(d->run, take_name, &s, &diag) == TT_OK;
+    if (!ok) {
+        tool_problem(&diag);
+    } else if (!s.mark.is_found) {
+        complain_no_name(name, s.names);
+    }
+    *pos = s.mark.pos;
+    g_ptr_array_unref(s.names);
+    return ok && s.mark.is_found;
+}
+
 /* A checkpoint's name or id, a mark, a position. *@pin: that checkpoint itself. */
 static bool find_place(const ToolDisk *d, const GArray *pins, const char *text,
                        uint64_t *pos, const ToolDiskPin **pin)
 {
     bool is_name = *text == '@';
     uint64_t n = 0;
-    TtDiag diag;
 
     *pin = NULL;
     if (is_name && !text[1]) {
@@ -190,8 +345,8 @@ static bool find_place(const ToolDisk *d, const GArray *pins, const char *text,
         return false;
     }
     if (!is_name && !tool_parse_number(text, &n)) {
-        tool_complain("--at takes a position, the id of a full checkpoint, or @ and the "
-                      "name of one or of a mark, not '%s'", text);
+        tool_complain("'%s' is no place in a run: give a position, the id of a full "
+                      "checkpoint, @ and the name of one or of a mark, or 'now'", text);
         return false;
     }
     for (guint i = 0; i < pins->len; i++) {
@@ -202,21 +357,7 @@ static bool find_place(const ToolDisk *d, const GArray *pins, const char *text,
         }
     }
     *pos = n;
-    if (is_name && !*pin) {
-        TtMarkSearch s = { text + 1 };
-
-        if (tt_marks_of_run(d->run, tt_mark_search, &s, &diag) != TT_OK) {
-            tool_problem(&diag);
-            return false;
-        }
-        if (!s.is_found) {
-            tool_complain("the run has neither a full checkpoint nor a mark named "
-                          "'%s'", text + 1);
-            return false;
-        }
-        *pos = s.pos;
-    }
-    return true;
+    return !is_name || *pin || find_mark(d, pins, text + 1, pos);
 }
 
 static const ToolDiskPin *nearest(const GArray *pins, uint64_t pos)
@@ -237,17 +378,20 @@ int tool_disk_at_place(const ToolDisk *d, const char *text, ToolDiskAt *at)
 {
     g_autoptr(GArray) pins = tool_disk_pins(d);
     const ToolDiskPin *pin;
-    g_autofree char *where = NULL;
+    g_autofree char *where = NULL, *near = NULL;
     TtVersionInfo v;
     uint64_t pos;
 
     if (!find_place(d, pins, text, &pos, &pin)) {
         return TOOL_PROBLEM;
     }
-    pin = pin ? pin : nearest(pins, pos);
+    if (!pin) {
+        near = g_strdup_printf(", the nearest one before '%s'", text);
+        pin = nearest(pins, pos);
+    }
     if (!pin && pins->len) {
-        return tool_complain("there is no version of the disk at or before position "
-                             "%" PRIu64 ": the first one is at position %" PRIu64, pos,
+        return tool_complain("there is no version of the disk at or before '%s', position "
+                             "%" PRIu64 ": the first one is at position %" PRIu64, text, pos,
                              g_array_index(pins, ToolDiskPin, 0).pos);
     }
     if (!pin) {
@@ -271,8 +415,9 @@ int tool_disk_at_place(const ToolDisk *d, const char *text, ToolDiskAt *at)
     where = tool_number(pin->pos);
     at->id = pin->version;
     at->words = g_strdup_printf("version %" PRIu32 ", of checkpoint %" PRIu32 "%s%s at "
-                                "position %s", pin->version, pin->checkpoint,
-                                *pin->name ? " " : "", pin->name, where);
+                                "position %s%s", pin->version, pin->checkpoint,
+                                *pin->name ? " " : "", pin->name, where,
+                                near && pin->pos != pos ? near : "");
     at->has_pos = true;
     at->pos = pin->pos;
     return TOOL_FINE;

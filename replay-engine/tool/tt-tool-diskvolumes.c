@@ -63,7 +63,8 @@ static bool is_ext(TtIo *disk, const TtDiskPart *p)
     return p && is_ext_at(disk, p->start, p->len);
 }
 
-static int compare_files(TtIo *disk[2], const GArray *changed, bool json)
+static int compare_files(TtIo *disk[2], const char *const name[2], const GArray *changed,
+                         bool json)
 {
     g_autofree TtDiskPart *part[2] = { g_new0(TtDiskPart, TT_DISKPARTS_MAX + 1), NULL };
     g_autofree TtDiskPart *other = g_new0(TtDiskPart, TT_DISKPARTS_MAX + 1);
@@ -94,10 +95,12 @@ static int compare_files(TtIo *disk[2], const GArray *changed, bool json)
         if (is_ext(disk[1], &other[i]) && is_ext(disk[0], old)) {
             const TtDiskPart both[2] = { *old, other[i] };
 
-            found = tool_ext_compare(disk, both, changed, &r);
+            found = tool_ext_compare(disk, name, both, changed, &r);
         } else {
-            found = tool_complain("%s: only one of the two has an ext2, ext3 or ext4 "
-                                  "file system there", where);
+            found = tool_complain("%s: only '%s' has an ext2, ext3 or ext4 file system "
+                                  "there, '%s' has none", where,
+                                  name[is_ext(disk[1], &other[i])],
+                                  name[!is_ext(disk[1], &other[i])]);
         }
         result = MAX(result, found);
         printf("%s", json ? "]}" : r.n ? "" : "  no difference\n");
@@ -109,7 +112,8 @@ static int compare_files(TtIo *disk[2], const GArray *changed, bool json)
 
 /* ---- in a process of its own ---- */
 
-static void be_child(TtIo *disk[2], const GArray *changed, bool json, int out)
+static void be_child(TtIo *disk[2], const char *const name[2], const GArray *changed,
+                     bool json, int out)
 {
     struct rlimit space = { CHILD_BYTES, CHILD_BYTES };
     struct rlimit cpu = { CHILD_SECONDS, CHILD_SECONDS }, core = { 0, 0 };
@@ -119,7 +123,7 @@ static void be_child(TtIo *disk[2], const GArray *changed, bool json, int out)
     setrlimit(RLIMIT_CPU, &cpu);
     setrlimit(RLIMIT_CORE, &core);
     dup2(out, 1);
-    result = compare_files(disk, changed, json);
+    result = compare_files(disk, name, changed, json);
     _exit(fflush(stdout) ? TOOL_PROBLEM : result);
 }
 
@@ -134,7 +138,8 @@ static void copy_out(FILE *from)
     }
 }
 
-int tool_disk_diff_files(TtIo *disk[2], const GArray *changed, bool json)
+int tool_disk_diff_files(TtIo *disk[2], const char *const name[2], const GArray *changed,
+                         bool json)
 {
     FILE *out = tmpfile();
     int status = 0, result;
@@ -143,7 +148,7 @@ int tool_disk_diff_files(TtIo *disk[2], const GArray *changed, bool json)
     fflush(stdout);
     pid = out ? fork() : -1;
     if (pid == 0) {
-        be_child(disk, changed, json, fileno(out));
+        be_child(disk, name, changed, json, fileno(out));
     }
     if (pid < 0) {
         result = tool_complain("cannot look at the files: %s", g_strerror(errno));
@@ -166,7 +171,8 @@ int tool_disk_diff_files(TtIo *disk[2], const GArray *changed, bool json)
 
 #else
 
-int tool_disk_diff_files(TtIo *disk[2], const GArray *changed, bool json)
+int tool_disk_diff_files(TtIo *disk[2], const char *const name[2], const GArray *changed,
+                         bool json)
 {
     tool_note("this tt was built without libext2fs (Debian's libext2fs-dev), so it "
               "compares only blocks, not files");

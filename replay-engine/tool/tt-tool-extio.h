@@ -34,7 +34,7 @@ typedef struct ToolFileReport {
 
 /* Prints which files differ between the file systems in part[i] of disk[i], of which only
  * @changed (of ToolRange) differs. Returns a status, having said what is wrong. */
-int tool_ext_compare(TtIo *disk[2], const TtDiskPart *part, const GArray *changed,
-                     ToolFileReport *r);
+int tool_ext_compare(TtIo *disk[2], const char *const name[2], const TtDiskPart *part,
+                     const GArray *changed, ToolFileReport *r);
 
 #endif

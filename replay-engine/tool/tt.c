@@ -239,8 +239,8 @@ const ToolCommand tool_commands[] = {
                                       "run" },
             { "--format", "FORMAT", false, "export: raw or qcow2; default: by the ending "
                                            "of OUT" },
-            { "--force", NULL, false, "export: overwrite OUT if it exists; commit: "
-                                       "also where the run needs the image" },
+            { "--force", NULL, false, "export: overwrite OUT if it exists; commit: also "
+                                       "where an image has changed, or the run needs it" },
             { "--socket", "PATH", false, "serve: on a new Unix socket" },
             { "--port", "N", false, "serve: on this port of 127.0.0.1; 0: any free "
                                     "port" },

@@ -36,7 +36,7 @@ def parent_of(work):
 
 
 def store_in(run):
-    disks = os.listdir(os.path.join(run, 'disks'))
+    disks = [n for n in os.listdir(os.path.join(run, 'disks')) if n.endswith('.tt')]
     equal(len(disks), 1, f'disks of {run}')
     return os.path.join(run, 'disks', disks[0])
 

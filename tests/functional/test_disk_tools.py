@@ -98,6 +98,19 @@ def test_in_use(work):
     checked(path)
 
 
+def test_preallocation(work):
+    """Space that is asked for ahead is refused, not ignored."""
+    path = os.path.join(work, 'disk.tt')
+    for mode in ('metadata', 'falloc', 'full'):
+        said = run_tool(tool('qemu-img'), 'create', '-f', 'tt', '-o',
+                        f'preallocation={mode}', path, '1M', rc=1)[1]
+        check(f"Unsupported preallocation mode '{mode}'" in said and "only 'off'" in said,
+              said)
+        check(not os.path.exists(path), 'it was made')
+    new_disk(work, '-o', 'preallocation=off', size=1 << 20)
+    equal(len(contents(work, path)), 1 << 20, 'the size')
+
+
 class Server:
     """tt disk serve, in the background."""
 
@@ -162,8 +175,10 @@ def test_diff_blocks(work):
     check('0x0000019000  4096 bytes' in said and 'No ext2, ext3 or ext4 file system' in said, said)
     equal(json.loads(tt('disk', 'diff', path, '2', '2', '--json').stdout)['blocks'], [],
           'a version and itself')
-    said = one_sentence(tt('disk', 'diff', path, '2', '7', rc=1).stderr, 'no version 7')
-    check('tt disk list' in said, said)
+    for name in ('7', 'third'):
+        said = one_sentence(tt('disk', 'diff', path, '2', name, rc=1).stderr, name)
+        check(f"no version '{name}': it has 1 (first), 2 (second); see tt disk list" in said,
+              said)
     equal(tt('disk', 'diff', path, '2', rc=2).stdout, '', 'one version only')
 
 
@@ -228,6 +243,11 @@ def test_diff_files(work):
         equal([v['partition'] for v in volumes], list(numbers), f'partitions of {name}')
         equal(volumes[0]['files'], [], 'the first partition')
         check_files(volumes[1], numbers[1])
+    blank = os.path.join(work, 'blank.raw')
+    put(blank, [], size)
+    path = image(os.path.join(work, 'half.tt'), (old, blank))
+    said = one_sentence(tt('disk', 'diff', path, 'v1', '2', rc=1).stderr, 'one has none')
+    check("only 'v1' has an ext2, ext3 or ext4 file system there, '2' has none" in said, said)
     for kind in ('ext2', 'ext3'):
         other = make_ext4(os.path.join(work, kind), FILES, kind=kind)
         both = image(os.path.join(work, f'{kind}.tt'), (other, other))
@@ -391,7 +411,12 @@ def test_run(work):
     check('first one is at position' in said, said)
     said = one_sentence(tt('disk', 'export', run, out, '--force', '--at', '@none',
                            rc=1).stderr, 'no such mark')
-    check("nor a mark named 'none'" in said, said)
+    check("nor a mark named 'none': it has @mounted, @written, @deleted, @here" in said,
+          said)
+    said = tt('disk', 'diff', run, '@here', 'now', '--blocks').stdout
+    check("of checkpoint " in said and "the nearest one before '@here'" in said, said)
+    said = one_sentence(tt('disk', 'diff', run, 'here', 'now', rc=1).stderr, 'no place')
+    check("'here' is no place in a run" in said, said)
     said = one_sentence(tt('disk', 'list', run, '--disk', 'hda', rc=1).stderr, 'no disk')
     check("no disk 'hda'" in said, said)
 

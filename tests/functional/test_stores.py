@@ -76,7 +76,8 @@ def test_private(work):
     shutil.copy(moved, image_of(work))
     with open(image_of(work), 'r+b') as image:
         image.write(b'another image')
-    lost(work, vm.run, 'was changed')
+    said = lost(work, vm.run, 'was changed')
+    check('can still be reached' in said and 'tt info' not in said, said)
     said = tt('pack', vm.run, pack + '2', rc=1).stderr
     check('was changed' in said and not os.path.exists(pack + '2'), said)
     os.rename(moved, image_of(work))
@@ -226,6 +227,10 @@ def test_plugged_again(work):
         wanted = blank[:1 << 16] * (how == 'private') or b'\6' * (1 << 16)
         for name, path in images.items():
             equal(read_bytes(path)[1 << 16:1 << 17] == wanted, True, f'{how}: {name}')
+        if how == 'private':
+            said = one_sentence(tt('disk', 'commit', vm.run, rc=1).stderr, 'two on one image')
+            check(f"are both on top of the image '{images['scsi']}'" in said and
+                  '--disk' in said, said)
 
 
 @limit(60)
