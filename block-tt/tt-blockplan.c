@@ -78,7 +78,9 @@ static uint8_t *make_record(TtBlockJournal *j, const uint8_t *ops, size_t ops_le
     tt_put_le32(b + 4, used);
     tt_put_le32(b + 8, j->generation);
     tt_put_le32(b + 12, j->number);
-    memcpy(b + TT_F_BLOCK_RECORD_HEAD, ops, ops_len);
+    if (ops_len) {
+        memcpy(b + TT_F_BLOCK_RECORD_HEAD, ops, ops_len);
+    }
     tt_put_le64(b + 16, tt_header_sum(b, used, 16, j->seed));
     j->seed = tt_get_le64(b + 16);
     j->number++;
