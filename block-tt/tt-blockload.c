@@ -8,6 +8,8 @@
 
 #define JOURNAL_BYTES   (64u << 10)     /* first segment of a new image */
 
+#define UNSYNCED_MAX    (1u << 22)      /* clusters at the end of a file, of one record */
+
 #define TRIES           3               /* to read a file that becomes longer */
 
 static TtBlockMap *map_new(void)
@@ -331,6 +333,22 @@ static void look_for_damage(TtBlockMap *bm, const uint8_t *b, uint64_t at, uint6
     }
 }
 
+/* J3: a cut of power left the last record there without all of its data, and the file
+ * without the end of that, which is undefined: zeros, as in a file that is long enough. The
+ * next commit makes it so before it writes a record. */
+static void allow_short_file(TtBlockMap *bm, uint64_t needs)
+{
+    uint64_t hosts = ((needs - 1) >> bm->table.cluster_bits) + 1;
+
+    if (!needs || bm->names_lost || hosts > bm->alloc.lost_from + UNSYNCED_MAX ||
+        !tt_alloc_reserve(&bm->alloc, hosts)) {
+        return;
+    }
+    bm->table.file_bytes = bm->needs_bytes = needs;
+    bm->alloc.lost_from = MAX(bm->alloc.lost_from, hosts);
+    bm->has_fill = true;                /* that commit begins with a sync */
+}
+
 /* Carries out the records of @seg, in @b. @next: the segment after it. */
 static TtStatus load_records(TtBlockMap *bm, uint8_t *b, uint64_t size, TtHostRun *next,
                              TtDiag *diag)
@@ -344,9 +362,8 @@ static TtStatus load_records(TtBlockMap *bm, uint8_t *b, uint64_t size, TtHostRu
         const uint8_t *ops = b + at + TT_F_BLOCK_RECORD_HEAD;
         TtStatus st;
 
-        if (j->is_marked && tt_ops_is_map_of_lost(bm, ops, ops_len) &&
-            !goes_on(bm, b, at, size)) {
-            break;      /* J3: a cut of power left it there without its data */
+        if (j->is_marked && !goes_on(bm, b, at, size)) {
+            allow_short_file(bm, tt_ops_map_needs(bm, ops, ops_len));
         }
         st = tt_ops_apply(bm, ops, ops_len, next, diag);
         if (st != TT_OK) {

@@ -219,6 +219,8 @@ struct TtBlockMap {
     bool is_loading;                    /* what happens stands in the journal */
     bool names_lost;                    /* a record did, if only for a while */
     bool is_cut;                        /* something is lost, or a part of the journal */
+    uint64_t needs_bytes;               /* that the file has to have before the next record
+                                         * (J3); 0: it has them */
     uint32_t writes;                    /* between begin and end */
     bool has_fill;                      /* a new cluster since the last commit has bytes
                                            that were copied (J3) */
@@ -260,8 +262,9 @@ void tt_ops_state(GByteArray *ops, const TtBlockMap *bm);
 TtStatus tt_ops_apply(TtBlockMap *bm, const uint8_t *p, size_t len, TtHostRun *next,
                       TtDiag *diag);
 
-/* Is it a single O1 that names what is lost? */
-bool tt_ops_is_map_of_lost(const TtBlockMap *bm, const uint8_t *p, size_t len);
+/* A single O1 that names what is lost: how many bytes the file has to have for it. 0: it
+ * is none. */
+uint64_t tt_ops_map_needs(const TtBlockMap *bm, const uint8_t *p, size_t len);
 
 /* tt-blockcut: when all is loaded. @is_short: the file has not all of its journal. */
 void tt_cut_find(TtBlockMap *bm, bool is_short);

@@ -171,7 +171,11 @@ void tt_blockmap_discard(TtBlockMap *bm, uint64_t offset, uint64_t len);
 
 /* ---- making it durable ---- */
 
-typedef enum TtBlockStepKind { TT_BLOCK_WRITE, TT_BLOCK_SYNC } TtBlockStepKind;
+typedef enum TtBlockStepKind {
+    TT_BLOCK_WRITE,
+    TT_BLOCK_SYNC,
+    TT_BLOCK_GROW,              /* the file has @offset bytes at least, zeros at its end */
+} TtBlockStepKind;
 
 typedef struct TtBlockStep {
     TtBlockStepKind kind;
@@ -180,7 +184,7 @@ typedef struct TtBlockStep {
     size_t len;                 /* a multiple of 512 */
 } TtBlockStep;
 
-#define TT_BLOCK_STEPS_MAX 6
+#define TT_BLOCK_STEPS_MAX 7
 
 /* Steps in order; each must have succeeded before the next begins. @after is written when
  * all have, and needs no sync: it says in another place that they have. If it fails, the
@@ -201,7 +205,9 @@ TtStatus tt_blockmap_commit_begin(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *dia
 /* @ok: all steps succeeded. Else the next commit has all of it again: whatever part
  * of this one reached the disk, every state there is one that was asked for. */
 void tt_blockmap_commit_end(TtBlockMap *bm, bool ok);
-/* Both, with @io (which can write_at) for the steps. */
+/* One step, with @io, which can write_at. */
+TtStatus tt_block_step_io(const TtBlockStep *s, TtIo *io, TtDiag *diag);
+/* Both, with @io for the steps. */
 TtStatus tt_blockmap_commit(TtBlockMap *bm, TtIo *io, TtDiag *diag);
 /* Another backing file (NULL: none, what lay there reads as zeros), from the next commit
  * on, which makes the journal anew. TT_ERR_LIMIT: a name is too long. */

@@ -281,23 +281,27 @@ static TtStatus apply_map(TtBlockMap *bm, Reader *r, TtDiag *diag)
     return TT_OK;
 }
 
-bool tt_ops_is_map_of_lost(const TtBlockMap *bm, const uint8_t *p, size_t len)
+uint64_t tt_ops_map_needs(const TtBlockMap *bm, const uint8_t *p, size_t len)
 {
+    const TtBlockTable *t = &bm->table;
     Reader r = { p, p + len, false };
     Extent e = { 0 };
+    uint64_t needs = 0;
 
     if (get(&r) != OP_MAP || get(&r) != (uint64_t)(r.end - r.p)) {
-        return false;
+        return 0;
     }
     while (r.p < r.end && next_extent(bm, &r, &e)) {
-        uint64_t last = e.n - 1;
+        uint64_t last = e.n - 1, end;
 
         if (e.kind == RUN_HOST && e.host + last < TT_BLOCKMAP_HOSTS_MAX &&
-            tt_table_is_lost(&bm->table, e.first + last, e.host + last)) {
-            return true;
+            tt_table_is_lost(t, e.first + last, e.host + last)) {
+            end = MIN((uint64_t)(e.first + last + 1) << t->cluster_bits, t->size_bytes);
+            needs = MAX(needs, ((e.host + last) << t->cluster_bits) + end -
+                               ((uint64_t)(e.first + last) << t->cluster_bits));
         }
     }
-    return false;
+    return needs;
 }
 
 static TtStatus apply_version(TtBlockMap *bm, Reader *r, TtDiag *diag)

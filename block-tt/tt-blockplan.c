@@ -325,6 +325,9 @@ TtStatus tt_blockmap_commit_begin(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *dia
 
     assert(!c->runs && !bm->damage);
     memset(plan, 0, sizeof(*plan));
+    if (bm->needs_bytes) {
+        add_step(plan, TT_BLOCK_GROW, bm->needs_bytes, NULL, 0);
+    }
     if (is_data_first(bm, is_anew)) {
         add_sync(plan);
     }
@@ -387,11 +390,30 @@ void tt_blockmap_commit_end(TtBlockMap *bm, bool ok)
     TtBlockCommit *c = &bm->commit;
 
     assert(c->runs);
+    bm->needs_bytes = ok ? 0 : bm->needs_bytes;
     if (c->has_record) {
         (ok ? end_well : end_badly)(bm);
     }
     tt_alloc_commit_end(&bm->alloc, ok);
     clear_commit(c);
+}
+
+TtStatus tt_block_step_io(const TtBlockStep *s, TtIo *io, TtDiag *diag)
+{
+    uint64_t size = 0;
+    TtStatus st;
+
+    switch (s->kind) {
+    case TT_BLOCK_WRITE:
+        return io->ops->write_at(io, s->offset, s->data, s->len, diag);
+    case TT_BLOCK_SYNC:
+        return io->ops->sync(io, diag);
+    case TT_BLOCK_GROW:
+        break;
+    }
+    st = io->ops->size(io, &size, diag);
+    return st == TT_OK && size < s->offset ?
+        io->ops->write_at(io, s->offset - 1, "", 1, diag) : st;
 }
 
 TtStatus tt_blockmap_commit(TtBlockMap *bm, TtIo *io, TtDiag *diag)
@@ -403,10 +425,7 @@ TtStatus tt_blockmap_commit(TtBlockMap *bm, TtIo *io, TtDiag *diag)
         return st;
     }
     for (unsigned i = 0; st == TT_OK && i < plan.n; i++) {
-        const TtBlockStep *s = &plan.step[i];
-
-        st = s->kind == TT_BLOCK_SYNC ? io->ops->sync(io, diag) :
-             io->ops->write_at(io, s->offset, s->data, s->len, diag);
+        st = tt_block_step_io(&plan.step[i], io, diag);
     }
     if (st == TT_OK && plan.after.len) {
         (void)io->ops->write_at(io, plan.after.offset, plan.after.data, plan.after.len,

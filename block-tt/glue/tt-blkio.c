@@ -253,6 +253,14 @@ tt_blk_co_pdiscard(BlockDriverState *bs, int64_t offset, int64_t bytes)
 
 /* ---- flushing ---- */
 
+static int coroutine_fn GRAPH_RDLOCK grow_file(BlockDriverState *bs, int64_t bytes)
+{
+    int64_t now = bdrv_co_getlength(bs->file->bs);
+
+    return now < 0 ? now : now >= bytes ? 0 :
+        bdrv_co_truncate(bs->file, bytes, false, PREALLOC_MODE_OFF, 0, NULL);
+}
+
 static int coroutine_fn GRAPH_RDLOCK run_step(BlockDriverState *bs,
                                               const TtBlockStep *step)
 {
@@ -261,6 +269,9 @@ static int coroutine_fn GRAPH_RDLOCK run_step(BlockDriverState *bs,
 
     if (step->kind == TT_BLOCK_WRITE) {
         return bdrv_co_pwrite(bs->file, step->offset, step->len, step->data, 0);
+    }
+    if (step->kind == TT_BLOCK_GROW) {
+        return grow_file(bs, step->offset);
     }
     ret = bdrv_co_flush(bs->file->bs);
     s->fd_writes &= ret >= 0;           /* the file node remembers what failed */

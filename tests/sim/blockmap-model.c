@@ -402,11 +402,8 @@ static void step_commit(Model *m, bool may_fail)
                                 (uint64_t)s->len * below(m, 257) / 256);
         }
         end_commit(m, false);
-    } else if (s->kind == TT_BLOCK_SYNC) {
-        m->file->ops->sync(m->file, NULL);
-        m->step++;
     } else {
-        m->file->ops->write_at(m->file, s->offset, s->data, s->len, NULL);
+        tt_block_step_io(s, m->file, NULL);
         m->step++;
     }
 }
