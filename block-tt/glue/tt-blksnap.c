@@ -108,6 +108,37 @@ int GRAPH_UNLOCKED tt_blk_snapshot_goto(BlockDriverState *bs, const char *id_or_
     return st == TT_OK ? bdrv_flush(bs) : tt_blk_errno(st, &diag);
 }
 
+/* The run whose disk @bs is (RUN/disks/NAME.tt); NULL: it is nobody's. */
+static char * GRAPH_RDLOCK run_of(BlockDriverState *bs)
+{
+    g_autofree char *path = g_canonicalize_filename(bs->file->bs->filename, NULL);
+    g_autofree char *disks = g_path_get_dirname(path);
+    g_autofree char *name = g_path_get_basename(disks);
+    g_autofree char *run = g_path_get_dirname(disks);
+    g_autofree char *manifest = g_build_filename(run, "manifest", NULL);
+
+    return strcmp(name, "disks") == 0 && g_file_test(manifest, G_FILE_TEST_EXISTS) ?
+        g_steal_pointer(&run) : NULL;
+}
+
+/* A recorder made it, and says at which position: a full checkpoint or a branch of the run
+ * needs it, or its log names what was read from it. The recorder deletes such a version by
+ * way of tt_blk_version_delete, when nobody needs it any more. map_lock is held. */
+static bool GRAPH_RDLOCK is_needed(BlockDriverState *bs, TtVersionId version, Error **errp)
+{
+    TtBlkState *s = bs->opaque;
+    g_autofree char *run = run_of(bs);
+    TtVersionInfo info;
+
+    if (!run || !tt_blockmap_version_info(s->map, version, &info) || !info.has_tag) {
+        return false;
+    }
+    error_setg(errp, "version %" PRIu32 " of the disk is that of the full checkpoint at "
+               "position %" PRIu64 " of the run '%s', which needs it: while the run is "
+               "recorded, 'tt checkpoint delete' deletes both", version, info.tag, run);
+    return true;
+}
+
 int GRAPH_RDLOCK tt_blk_snapshot_delete(BlockDriverState *bs, const char *id,
                                         const char *name, Error **errp)
 {
@@ -124,6 +155,9 @@ int GRAPH_RDLOCK tt_blk_snapshot_delete(BlockDriverState *bs, const char *id,
             error_setg(errp, "the disk has no version '%s': qemu-img snapshot -l "
                        "lists them", id ? id : name);
             return -ENOENT;
+        }
+        if (is_needed(bs, version, errp)) {
+            return -EBUSY;
         }
         st = tt_blockmap_version_delete(s->map, version, &diag);
         if (st != TT_OK) {

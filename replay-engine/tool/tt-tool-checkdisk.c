@@ -124,10 +124,15 @@ static void check_files(Disks *d)
 
 /* ---- what the checkpoints have pinned ---- */
 
+static char *path_of(const Disks *d, const TtFullDisk *k)
+{
+    return g_path_is_absolute(k->image) ? g_strdup(k->image) :
+        g_build_filename(d->run, k->image, NULL);
+}
+
 static void check_pin(Disks *d, const TtCheckpointInfo *info, const TtFullDisk *k)
 {
-    g_autofree char *path = g_path_is_absolute(k->image) ? g_strdup(k->image) :
-        g_build_filename(d->run, k->image, NULL);
+    g_autofree char *path = path_of(d, k);
     TtBlockMap *map = map_of(d, path);
     TtVersionInfo v;
 
@@ -138,6 +143,16 @@ static void check_pin(Disks *d, const TtCheckpointInfo *info, const TtFullDisk *
                               "there", info->id,
                  info->pos, k->version, path);
     }
+}
+
+/* Is what a full checkpoint needs of disk @k there? */
+static bool is_there(Disks *d, const TtFullDisk *k)
+{
+    g_autofree char *path = path_of(d, k);
+    TtBlockMap *map = map_of(d, path);
+    TtVersionInfo v;
+
+    return map && (tool_is_growing() || tt_blockmap_version_info(map, k->version, &v));
 }
 
 static void check_checkpoint(Disks *d, TtPageStore *store, const TtCheckpointInfo *info)
@@ -182,12 +197,33 @@ static void free_map(gpointer map)
     tt_blockmap_free(map);
 }
 
+static GHashTable *new_maps(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_map);
+}
+
+bool tool_full_has_disks(const char *run, TtPageStore *store, TtNodeId id,
+                         GHashTable **maps)
+{
+    g_autoptr(GPtrArray) unsaid = g_ptr_array_new_with_free_func(g_free);
+    Disks d = { .run = run, .problems = unsaid, .maps = *maps ? *maps : new_maps() };
+    g_autofree void *blob = NULL;
+    bool ok = true;
+    TtFullDesc desc;
+
+    *maps = d.maps;
+    if (tool_full_desc(store, id, &blob, &desc)) {
+        for (unsigned i = 0; i < desc.n_disks; i++) {
+            ok &= !desc.disks[i].version || is_there(&d, &desc.disks[i]);
+        }
+        tt_fulldesc_cleanup(&desc);
+    }
+    return ok;
+}
+
 void tool_check_disks(const char *run, const TtManifest *m, GPtrArray *problems)
 {
-    Disks d = {
-        .run = run, .problems = problems,
-        .maps = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_map),
-    };
+    Disks d = { .run = run, .problems = problems, .maps = new_maps() };
 
     check_named(&d, m);
     check_files(&d);

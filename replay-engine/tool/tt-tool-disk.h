@@ -68,6 +68,11 @@ int tool_disk_at_place(const ToolDisk *d, const char *text, ToolDiskAt *at);
 /* Are they whole, and do they have what checkpoints and a branch need? Adds sentences. */
 void tool_check_disks(const char *run, const TtManifest *m, GPtrArray *problems);
 
+/* Is each version of a disk there that the full checkpoint @id of @run has pinned? *@maps
+ * (NULL at first) keeps what was read for the next one; g_hash_table_destroy. */
+bool tool_full_has_disks(const char *run, TtPageStore *store, TtNodeId id,
+                         GHashTable **maps);
+
 /* ---- QEMU's programs ---- */
 
 /* What QEMU opens for it, as --image-opts takes it: read-only, and beside a VM that uses

@@ -4,7 +4,7 @@
  * that began in it (looked for beside it and beside its parents), and the full
  * checkpoints from which more can start.
  */
-#include "tt-tool.h"
+#include "tt-tool-disk.h"
 #include "run/tt-cpstate.h"
 #include "run/tt-fullstate.h"
 
@@ -13,11 +13,11 @@
 
 #define DEPTH_MAX 1000          /* of a chain of parents: a ring ends */
 
-typedef struct Relative {       /* a parent or a branch */
+typedef struct Relative {       /* a parent, a branch or a full checkpoint */
     char *path;
     uint32_t checkpoint;
     uint64_t pos;
-    bool is_there;              /* and is that run */
+    bool is_there;              /* and is that run; it has its disks */
 } Relative;
 
 static void relative_clear(void *r)
@@ -161,6 +161,7 @@ static GArray *find_full(const char *run, const TtManifest *m)
     TtStatus st = tt_runstore_open(run, m, 0, &store, NULL);
     size_t n = st == TT_OK ? tt_pagestore_count(store) : 0;
     g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
+    g_autoptr(GHashTable) maps = NULL;
 
     g_array_set_clear_func(all, relative_clear);
     n = n ? tt_pagestore_list(store, infos, n) : 0;
@@ -169,6 +170,7 @@ static GArray *find_full(const char *run, const TtManifest *m)
             Relative r = {
                 .path = full_name(store, infos[i].id),
                 .checkpoint = infos[i].id, .pos = infos[i].pos,
+                .is_there = tool_full_has_disks(run, store, infos[i].id, &maps),
             };
 
             g_array_append_val(all, r);
@@ -202,9 +204,10 @@ static void print_full(GArray *list)
         g_autofree char *harmless = g_strdup(r->path);
 
         tt_replace_controls(harmless, '?');
-        printf("%-11s checkpoint %u, position %s%s%s\n",
-               i ? "" : "Full:", r->checkpoint, pos, *harmless ? ", @" : "",
-               harmless);
+        printf("%-11s checkpoint %u, position %s%s%s%s\n",
+               i ? "" : "Full:", r->checkpoint, pos, *harmless ? ", @" : "", harmless,
+               r->is_there ? "" : " (no branch can start there: a version of a disk is "
+               "missing, see tt check)");
     }
 }
 
@@ -219,8 +222,9 @@ void tool_print_tree(const char *run, const TtManifest *m)
     print_full(full);
 }
 
+/* @found: what says whether it is there; NULL: nothing. */
 static void json_list(const char *name, GArray *list, const char *key,
-                      bool has_found)
+                      const char *found)
 {
     printf(", \"%s\": [", name);
     for (unsigned i = 0; i < list->len; i++) {
@@ -230,8 +234,8 @@ static void json_list(const char *name, GArray *list, const char *key,
         tool_json_string(r->path);
         printf(", \"checkpoint\": %u, \"position\": %" PRIu64, r->checkpoint,
                r->pos);
-        if (has_found) {
-            printf(", \"found\": %s", tool_json_bool(r->is_there));
+        if (found) {
+            printf(", \"%s\": %s", found, tool_json_bool(r->is_there));
         }
         printf("}");
     }
@@ -244,9 +248,9 @@ void tool_json_tree(const char *run, const TtManifest *m)
     g_autoptr(GArray) branches = find_branches(run, m, parents);
     g_autoptr(GArray) full = find_full(run, m);
 
-    json_list("parents", parents, "path", true);
-    json_list("branches", branches, "path", false);
-    json_list("full", full, "name", false);
+    json_list("parents", parents, "path", "found");
+    json_list("branches", branches, "path", NULL);
+    json_list("full", full, "name", "has-disks");
 }
 
 static void tell(GArray *list, const char *kind, ToolBranchFound *found, void *opaque)

@@ -13,7 +13,7 @@ from test_full import add_full
 from test_linux import READY
 from test_robust import ENDLESS
 from ttlib import (REPO, Vm, check, check_exact, digest_at, equal, limit, one_sentence,
-                   read_bytes, recorder, replay, run_tool, stopped_replay, tt,
+                   read_bytes, recorder, replay, run_tool, stopped_replay, tool, tt,
                    wait_until)
 
 WORK = 'vda,rand'
@@ -389,6 +389,8 @@ def test_versions_go(work):
         vm.wait_serial('TT-GUEST-READY', 60)
         points = [add_full(vm, f'p{i}')['id'] for i in range(1, 5)]
         equal(versions_of(vm.run), {1, 2, 3, 4}, 'the versions')
+        said = vm.qmp.error('blockdev-snapshot-delete-internal-sync', device='disk0', id='1')
+        check('needs it' in said and "'tt checkpoint delete'" in said, said)
         for point in points[1], points[2]:
             vm.qmp.cmd('tt-checkpoint-delete', id=point, timeout=60)
         last = add_full(vm, 'p5')['id']
@@ -441,13 +443,30 @@ def test_no_space(work):
     check_exact(work, vm.run, serial_wanted=vm.serial)
 
 
+def delete_by_force(run, name):
+    """A version that the run needs; qemu-img refuses that."""
+    store = store_of(run)
+    for path in store, os.path.basename(store):
+        said = run_tool('env', '-C', os.path.dirname(store), tool('qemu-img'), 'snapshot',
+                        '-d', name, path, rc=1)[1]
+        check('needs it' in said and f"'{run}'" in said and said.count('\n') == 1, said)
+    os.rename(store, f'{run}.tt')
+    qemu_img('snapshot', '-d', name, f'{run}.tt')
+    os.rename(f'{run}.tt', store)
+
+
 def broken_disks(run, branch):
-    """tt check says what is wrong with the disks of a run and of its branch."""
-    qemu_img('snapshot', '-d', 'p4', store_of(run))
+    """tt check and tt info say what is wrong with the disks of a run and of its branch."""
+    check('no branch can start' not in tt('info', run).stdout, 'tt info before')
+    delete_by_force(run, 'p4')
     said = tt('check', run, rc=1).stderr
     check("version 4 of disk" in said and 'no branch can start' in said, said)
+    said = [line for line in tt('info', run).stdout.split('\n') if 'no branch can' in line]
+    check(len(said) == 1 and '@p4 ' in said[0], f'{said}')
+    equal([f['has-disks'] for f in json.loads(tt('info', run, '--json').stdout)['full']],
+          [True, False, True], 'who has its disks')
     check('is intact' in tt('check', branch).stdout, 'the branch')
-    qemu_img('snapshot', '-d', 'p5', store_of(run))
+    delete_by_force(run, 'p5')
     said = tt('check', branch, rc=1).stderr
     check('is based on version 5 of' in said, said)
     with open(store_of(run), 'r+b') as disk:
