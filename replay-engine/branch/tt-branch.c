@@ -347,8 +347,27 @@ static bool load_state(Error **errp)
     return ok;
 }
 
-/* Its recorder knows of us by our manifest, which is there now. Until then it may have let
- * go what we have opened. */
+#define WAIT_STEP_MS    10
+#define WAIT_MS         (30 * 1000)     /* the recorder's disk may be slow, or full */
+
+/* What the parent's recorder has decided before it could see us is in its files then. */
+static bool wait_for_decision(Error **errp)
+{
+    for (unsigned i = 0; tt_runlock_is_deciding(br.dir); i++) {
+        if (i == WAIT_MS / WAIT_STEP_MS) {
+            error_setg(errp, "'%s' is being recorded, and its recorder has been deleting "
+                       "checkpoints for %d s, since its disk is slow or full: try again "
+                       "later", tt_printable(br.dir), WAIT_MS / 1000);
+            return false;
+        }
+        g_usleep(WAIT_STEP_MS * 1000);
+    }
+    return true;
+}
+
+/* Its recorder knows of us by our manifest, which is there from here on, although nothing is
+ * recorded yet. Until now it may have let go what we have opened; see has_branch in
+ * tt-cpdisks.c for why one of us sees the other. */
 static bool check_parent(Error **errp)
 {
     uint32_t id = br.parent->info.id;
@@ -357,6 +376,9 @@ static bool check_parent(Error **errp)
 
     if (!br.is_recorded) {
         return true;
+    }
+    if (!tt_record_announce(errp) || !wait_for_decision(errp)) {
+        return false;
     }
     now = tt_parent_open(br.dir, errp);
     ok = now && tt_parent_choose(now, id, errp);
@@ -371,8 +393,8 @@ static bool check_parent(Error **errp)
 
 static bool load(Error **errp)
 {
-    return check_parent(errp) && check_kind(errp) && check_blocks(errp) &&
-        tt_branch_check_disks(errp) && load_state(errp);
+    return check_kind(errp) && check_blocks(errp) && tt_branch_check_disks(errp) &&
+        check_parent(errp) && load_state(errp);
 }
 
 void tt_machine_made(void)

@@ -15,6 +15,7 @@
 #include "record/tt-flight.h"
 #include "run/tt-cpstate.h"
 #include "run/tt-fullstate.h"
+#include "run/tt-runlock.h"
 #include "run/tt-runstore.h"
 #include "session/tt-session.h"
 #include "block/aio.h"
@@ -104,8 +105,48 @@ void tt_cpdisks_all_going(TtPageStore *store)
 /* ---- what they keep is limited ---- */
 
 static bool any_plain;              /* that were full, in this recording */
+static int deciding = -1;           /* the lock, see below */
 
-/* One may have become plain while the branch was being made. */
+void tt_cpdisks_decided(void)
+{
+    tt_runlock_drop(deciding);
+    deciding = -1;
+}
+
+static void decide(void)
+{
+    g_autofree char *points = g_build_filename(tt_session.dir, "checkpoints", NULL);
+
+    if (deciding >= 0 && !tt_runlock_is_at(deciding, points)) {
+        tt_cpdisks_decided();           /* the file was written anew, with all of it */
+    }
+    if (deciding < 0) {
+        deciding = tt_runlock_decide(tt_session.dir);
+    }
+}
+
+/*
+ * Is there a branch that needs checkpoint @id? If not, it may be let go.
+ *
+ * A branch that is being made is another process. It and this one do two things each, and
+ * whatever the order, one of the two sees the other:
+ *
+ *   this one   L  locks (tt_runlock_decide), then looks for manifests of branches;
+ *              D  writes the decision to disk, then unlocks. Only then versions of disks
+ *                 are deleted, after another look (tt_cpdisks_collect).
+ *   a branch   M  writes its manifest;
+ *              P  waits until nobody holds the lock, then opens the store again: is the
+ *                 checkpoint still there, and full? If not, it ends (tt-branch.c).
+ *
+ * If M comes before L, this one finds the manifest, and the checkpoint stays. Else M, and
+ * so P, comes after L: P waits for the unlocking, which comes after D, and finds what was
+ * decided. Without the lock P could come between L and D: then the branch would go on, and
+ * its replay would lack RAM. If this process dies while it holds the lock, the lock is
+ * gone, and the files stay as P finds them. A deletion (of versions) that begins before M
+ * is found by P, too; one after M finds the manifest.
+ *
+ * The lock is held for as long as the files are behind: the disk may be full.
+ */
 static bool has_branch(TtPageStore *store, TtNodeId id)
 {
     g_autofree char *branch = NULL;
@@ -113,6 +154,7 @@ static bool has_branch(TtPageStore *store, TtNodeId id)
 
     if (tt_pagestore_info(store, id, &info) &&
         (info.flags & TT_CHECKPOINT_FULL || any_plain)) {
+        decide();
         branch = tt_runstore_branch_of(tt_session.dir, tt_session.manifest.uuid, id);
     }
     return branch;
@@ -286,4 +328,5 @@ void tt_cpdisks_forget(void)
     qatomic_set(&is_over, false);
     told_over = false;
     any_plain = false;
+    tt_cpdisks_decided();
 }

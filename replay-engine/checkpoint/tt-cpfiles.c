@@ -77,9 +77,9 @@ static void drop(TtNodeId id)
 }
 
 /* A checkpoint that a power cut could bring back keeps its versions of disks. */
-static void let_disks_go(bool is_behind)
+static void let_disks_go(void)
 {
-    if (tt_cpdisks_are_going() && !is_behind &&
+    if (tt_cpdisks_are_going() &&
         (!fs.store || (tt_pagestore_flush(fs.store, NULL) == TT_OK &&
                        tt_pagestore_sync(fs.store, NULL) == TT_OK))) {
         tt_cpdisks_gone();
@@ -91,7 +91,10 @@ void tt_cpfiles_note(void)
     TtPageStoreStats st = fs.store ? tt_pagestore_stats(fs.store) :
         (TtPageStoreStats) { 0 };
 
-    let_disks_go(st.is_behind);
+    if (!st.is_behind) {
+        let_disks_go();
+        tt_cpdisks_decided();
+    }
     qatomic_set(&fs.bytes, st.stored_bytes + st.journal_bytes);
     qatomic_set(&fs.count, fs.store ? tt_pagestore_count(fs.store) : 0);
 }
@@ -401,10 +404,7 @@ bool tt_cpfiles_has_failed(const char **why)
 
 const char *tt_cpfiles_problem(void)
 {
-    bool is_new = fs.diag.status && !qatomic_read(&fs.told);
-
-    qatomic_set(&fs.told, true);
-    return is_new ? fs.diag.text : NULL;
+    return !qatomic_xchg(&fs.told, true) && fs.diag.status ? fs.diag.text : NULL;
 }
 
 bool tt_cpfiles_has_shrunk(void)
@@ -492,6 +492,7 @@ void tt_cpfiles_close(void)
 {
     tt_cpfiles_flush_behind();
     tt_cpfiles_note();
+    tt_cpdisks_decided();           /* whatever the files say now */
     tt_pagestore_free(fs.store);
     fs.store = NULL;
     tt_timeline_free(fs.timeline);

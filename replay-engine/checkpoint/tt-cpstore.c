@@ -122,6 +122,11 @@ static TtStatus carry_out(void)
     if (sh.kind == JOB_MOVE) {
         return tt_cpfiles_move();
     }
+    if (sh.kind == JOB_DELETE && tt_cpdisks_has_branch(tt_cpfiles_store(), sh.victim)) {
+        tt_fail(&sh.unkept, TT_ERR_INVALID, "checkpoint %" PRIu32 " is where a branch "
+                "starts, and its replay needs it: delete the branch first", sh.victim);
+        return TT_OK;
+    }
     return sh.kind == JOB_ADD ? do_add() : tt_cpfiles_delete(sh.victim);
 }
 

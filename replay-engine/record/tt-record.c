@@ -234,7 +234,7 @@ bool tt_record_open(Error **errp)
     return true;
 }
 
-static bool save_manifest(Error **errp)
+bool tt_record_announce(Error **errp)
 {
     g_autofree char *path = g_build_filename(tt_session.dir, "manifest", NULL);
     TtManifest *m = &tt_session.manifest;
@@ -315,7 +315,7 @@ static bool begin(Error **errp)
     rec.initial = false;
     ready.val = tt_vcpus_digest();
     tt_record_event(&ready);
-    if (!initial_fits(errp) || !save_manifest(errp) ||
+    if (!initial_fits(errp) || !tt_record_announce(errp) ||
         !tt_record_tell_started(first_cpu, errp)) {
         return false;
     }

@@ -18,6 +18,8 @@ void tt_record_init(void);
  */
 bool tt_record_open(Error **errp);              /* directory and buffers */
 bool tt_record_start(Error **errp);     /* vCPUs out of cpu_exec */
+/* For others the run is there from now on, before it starts. The machine is made. */
+bool tt_record_announce(Error **errp);
 void tt_record_event(TtEvent *ev);              /* pos, nested are filled in */
 void tt_record_finish(unsigned why);            /* may take seconds */
 bool tt_record_is_whole(void);                  /* after finish */

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The lock of a recorder on its run directory: taken with flock() on the directory
- * itself, so it ends with the process that holds it.
+ * itself, so it ends with the process that holds it. That of its decisions is one of the
+ * kind that others can ask about without taking it: nobody ever makes a recorder wait.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE                 /* F_OFD_SETLK */
+#endif
 #include "run/tt-runlock.h"
 
 #include <errno.h>
@@ -64,4 +68,33 @@ bool tt_runlock_is_held(const char *dir)
 
     tt_runlock_drop(fd);
     return is_held;
+}
+
+static int open_points(const char *dir, int how)
+{
+    g_autofree char *path = g_build_filename(dir, "checkpoints", NULL);
+
+    return open(path, how | O_CLOEXEC);
+}
+
+int tt_runlock_decide(const char *dir)
+{
+    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    int fd = open_points(dir, O_RDWR);
+
+    if (fd >= 0 && fcntl(fd, F_OFD_SETLK, &whole) < 0) {
+        tt_runlock_drop(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+bool tt_runlock_is_deciding(const char *dir)
+{
+    struct flock whole = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+    int fd = open_points(dir, O_RDONLY);
+    bool is = fd >= 0 && fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+
+    tt_runlock_drop(fd);
+    return is;
 }

@@ -12,8 +12,8 @@ from many_branches import used
 from test_branch import brancher, refused, results
 from test_disk_collect import Faults, disk_args, end
 from test_full import add_full, full_points
-from ttlib import (check, check_exact, digest_at, equal, limit, recorder, seed,
-                   stopped_replay, wait_until)
+from ttlib import (REPO, check, check_exact, digest_at, equal, limit, recorder, run_tool,
+                   seed, stopped_replay, wait_until)
 
 OFTEN = ',full=on,checkpoint-interval=0.1'
 
@@ -289,6 +289,52 @@ def test_overtaken(work):
             break
         end(vm)
     check(n_caught, 'no branch was caught before it had a manifest')
+
+
+def undecided(vm, hold):
+    """The id of a full checkpoint that the recorder has let go in memory, while its files
+    still have it: they are written when the file HOLD is gone."""
+    def ids():
+        return {p['id'] for p in full_points(vm)}
+
+    for _ in range(100):
+        more(vm, True, 2)
+        with open(hold, 'w'):
+            known, end_at = ids(), time.monotonic() + 2
+        while time.monotonic() < end_at:
+            gone = known - ids()
+            if gone:
+                return min(gone)
+            time.sleep(0.01)
+        os.unlink(hold)
+    return check(False, 'nothing was thinned out')
+
+
+@limit(100)
+def test_decided(work):
+    """A branch from a checkpoint that the recorder has just decided to delete, when that is
+    not on disk yet: the branch waits for it, and says so. Else its replay would lack RAM."""
+    args, hold = with_disk(work, MIB), os.path.join(work, 'hold')
+    slow = os.path.join(work, 'slow_disk.so')
+    run_tool('gcc', '-shared', '-fPIC', '-o', slow,
+             os.path.join(REPO, 'tests/functional/slow_disk.c'))
+    os.environ.update(LD_PRELOAD=slow, SLOW_WHILE=hold, SLOW_FILE='checkpoints')
+    with recorder(work, args, options=f'{OFTEN},max-size={24 * MIB}', qmp=1) as vm:
+        for name in 'LD_PRELOAD', 'SLOW_WHILE', 'SLOW_FILE':
+            del os.environ[name]
+        vm.wait_serial('working')
+        point = undecided(vm, hold)
+        child = brancher(work, args, vm.run, point, qmp=1).start()
+        manifest = os.path.join(child.run, 'manifest')
+        wait_until(lambda: os.path.exists(manifest) or child.process.poll() is not None,
+                   'the manifest of the branch')
+        time.sleep(1)                   # for it to look at its parent
+        os.unlink(hold)
+        child.wait(1)
+        check(not os.path.exists(child.run), f'it left {child.run}')
+        check(f'checkpoint {point}' in child.stderr, child.stderr)
+        end(vm)
+    check_exact(work, vm.run, serial_wanted=vm.serial)
 
 
 @limit(100)

@@ -80,6 +80,31 @@ static void test_another_in_its_place(void)
     g_rmdir(moved);
 }
 
+/* Whoever asks takes nothing; a file that was written anew is another one. */
+static void test_decisions(void)
+{
+    g_autofree char *points = g_build_filename(dir, "checkpoints", NULL);
+    int fd, again;
+
+    g_assert_cmpint(tt_runlock_decide(dir), ==, -1);    /* no file */
+    g_assert_false(tt_runlock_is_deciding(dir));
+    g_assert_true(g_file_set_contents(points, "", 0, NULL));
+    g_assert_false(tt_runlock_is_deciding(dir));
+    fd = tt_runlock_decide(dir);
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_true(tt_runlock_is_deciding(dir));
+    g_assert_true(tt_runlock_is_deciding(dir));
+    g_assert_true(tt_runlock_is_at(fd, points));
+    g_assert_true(g_file_set_contents(points, "x", 1, NULL));   /* renames */
+    g_assert_false(tt_runlock_is_at(fd, points));
+    again = tt_runlock_decide(dir);
+    tt_runlock_drop(fd);
+    g_assert_true(tt_runlock_is_deciding(dir));
+    tt_runlock_drop(again);
+    g_assert_false(tt_runlock_is_deciding(dir));
+    g_unlink(points);
+}
+
 static void test_nothing_there(void)
 {
     g_autofree char *none = g_build_filename(dir, "none", NULL);
@@ -103,6 +128,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/runlock/one-holder", test_one_holder);
     g_test_add_func("/tt/runlock/goes-with-the-process", test_goes_with_the_process);
     g_test_add_func("/tt/runlock/another-in-its-place", test_another_in_its_place);
+    g_test_add_func("/tt/runlock/decisions", test_decisions);
     g_test_add_func("/tt/runlock/nothing-there", test_nothing_there);
     failed = g_test_run();
     g_rmdir(dir);
