@@ -237,6 +237,17 @@ void tt_cpdisks_note(uint64_t bytes)
 
 /* ---- collecting ---- */
 
+/*
+ * It may run within any wait of the main loop (a drain, a write of another device): that is
+ * harmless. It changes no node and no edge of the block graph, which others may be walking;
+ * it starts no request and waits for none, so it ends a drain neither late nor early, and
+ * cannot be nested in itself. What it deletes is gone from the maps at once, under their
+ * lock: requests under way allow for that (tt_blockmap_version_delete, n_deleted in
+ * tt-blkio.c). And nobody who waits counts on these versions: their checkpoints are gone
+ * from the files, pending ones are others (tt_disks_are_pending is asked all the same, since
+ * it counts what is kept), and the one that is about to be restored is spared
+ * (tt_cplist_spare), as are those of branches.
+ */
 static void collect_now(void *opaque)
 {
     tt_cpdisks_collect();
