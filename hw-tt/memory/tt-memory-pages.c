@@ -265,6 +265,9 @@ static uint64_t block_digest(const TtBlock *b)
     return XXH3_64bits(hashes, n_hashes * sizeof(uint64_t));
 }
 
+/* Of all blocks that this run knows, by number: one that is not mapped now may be mapped
+ * again. A branch does not know those that only its parent has seen, and numbers them anew,
+ * so its first digest need not be that of its parent there. */
 uint64_t tt_memory_digest(void)
 {
     uint64_t h = 0;
