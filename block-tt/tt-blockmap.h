@@ -241,6 +241,7 @@ typedef struct TtVersionInfo {
     uint64_t tag;               /* the maker's number, such as a position... */
     bool has_tag;               /* ...if it has one */
     uint64_t clusters;          /* changed since the parent */
+    uint64_t lost;              /* of those that it needs: the file was cut off */
     char name[TT_BLOCKMAP_NAME_MAX + 1];
 } TtVersionInfo;
 

@@ -261,6 +261,7 @@ bool tt_blockmap_version_at(const TtBlockMap *bm, uint32_t i, TtVersionInfo *inf
     *info = v->info;
     info->parent = v->parent ? v->parent->info.id : 0;
     info->clusters = v->n;
+    info->lost = v->lost;
     return true;
 }
 

@@ -227,6 +227,9 @@ bool tt_disk_has_version(const char *path, uint32_t version, Error **errp)
     }
     if (s == TT_OK && !tt_blockmap_version_info(map, version, &info)) {
         s = tt_fail(&diag, TT_ERR_INVALID, "it has no version %" PRIu32, version);
+    } else if (s == TT_OK && info.lost) {
+        s = tt_fail(&diag, TT_ERR_FORMAT, "its file has been cut off, and version %" PRIu32
+                    " needs what is missing", version);
     }
     tt_blockmap_free(map);
     if (s != TT_OK) {

@@ -152,7 +152,8 @@ static bool is_there(Disks *d, const TtFullDisk *k)
     TtBlockMap *map = map_of(d, path);
     TtVersionInfo v;
 
-    return map && (tool_is_growing() || tt_blockmap_version_info(map, k->version, &v));
+    return map && (tool_is_growing() ||
+                   (tt_blockmap_version_info(map, k->version, &v) && !v.lost));
 }
 
 static void check_checkpoint(Disks *d, TtPageStore *store, const TtCheckpointInfo *info)

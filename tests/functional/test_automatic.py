@@ -223,6 +223,9 @@ def test_asked_for(work):
     check(3 <= len([p for p in full if not p['pinned']]) <= 4, f'the newest: {full}')
     equal(vm.stderr.count('for the newest 4'), 1, f'warnings ({vm.stderr})')
     check_exact(work, vm.run, serial_wanted=vm.serial)
+    os.truncate(os.path.join(vm.run, 'disks', 'disk0.tt'), MIB)
+    said = refused(work, args, vm.run, mine)
+    check('which is needed, cannot be used' in said, said)
 
 
 @limit(60)

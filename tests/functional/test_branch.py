@@ -378,7 +378,8 @@ def test_tool(work):
     check(len(parent.serial) > before, 'the console file did not grow')
     info = json.loads(run_tool(tool('tt'), 'info', parent.run, '--json')[0])
     equal(info['full'], [{'name': 'here', 'checkpoint': point['id'],
-                          'position': point['position']}], 'full checkpoints')
+                          'position': point['position'], 'has-disks': True}],
+          'full checkpoints')
     equal(info['branches'], [{'path': path, 'checkpoint': point['id'],
                               'position': point['position']}], 'branches')
     info = json.loads(run_tool(tool('tt'), 'info', path, '--json')[0])

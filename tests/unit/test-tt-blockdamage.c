@@ -275,6 +275,7 @@ static void test_cut_off(void)
 {
     Disk d = disk_new();
     uint64_t size;
+    TtVersionInfo version2;
     TtBlockCheck check;
 
     for (unsigned i = 0; i < 20; i++) {
@@ -304,6 +305,8 @@ static void test_cut_off(void)
         g_assert_cmpuint(read_version(&c, 2, 30), ==, lost - 1);
         g_assert_true(!strstr(said, "versions that need missing clusters: 2") ==
                       (lost == 1));
+        g_assert_true(tt_blockmap_version_info(c.map, 2, &version2));
+        g_assert_cmpuint(version2.lost, ==, lost - 1);
         g_assert_cmpint(tt_blockmap_check(c.map, &check, NULL), ==, TT_OK);
         g_assert_cmpuint(check.errors, ==, 0);
         disk_free(&c);
