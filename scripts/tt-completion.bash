@@ -27,11 +27,11 @@ _tt_options()
               --log --once --seconds --help ;;
     log) echo --from --to --kind --limit --json --data --device \
              --registers --timeline --help ;;
-    verify) echo -j --qemu --symbols --once --quiet --json --help ;;
-    find) echo --first --last --all --changes --monotone --from --to -j --limit \
+    verify) echo -j --on --qemu --symbols --once --quiet --json --help ;;
+    find) echo --first --last --all --changes --monotone --from --to -j --on --limit \
                --symbols --offset --qemu --quiet --json --help ;;
     origin) echo --depth --nodes --within --symbols --offset --qemu --quiet --json --help ;;
-    run-plugin) echo --from --to -j --out --lcov --symbols --offset --qemu --quiet --json \
+    run-plugin) echo --from --to -j --on --out --lcov --symbols --offset --qemu --quiet --json \
                      --help ;;
     pack) echo --with-host --no-checkpoints --scrub --json --help ;;
     unpack) echo --json --help ;;

@@ -21,7 +21,7 @@ static void done(void *opaque, ToolPart *p)
 static ToolReplays like(const ToolReplays *all, uint64_t jobs)
 {
     return (ToolReplays) {
-        .run = all->run, .qemu = all->qemu, .jobs = jobs,
+        .run = all->run, .qemu = all->qemu, .jobs = jobs, .is_over = all->is_over,
         .parts = g_ptr_array_new_with_free_func((GDestroyNotify)tool_part_free),
     };
 }

@@ -151,8 +151,7 @@ static int take_numbers(ToolFind *f, const ToolArgs *a)
     if (!tool_number_option(a, "--from", 0, &f->from) ||
         !tool_number_option(a, "--to", UINT64_MAX, &f->to) ||
         !tool_number_option(a, "--limit", LIMIT, &f->limit) ||
-        !tool_number_option(a, "--offset", 0, &f->offset) ||
-        !tool_number_option(a, "-j", 1, &f->replays.jobs)) {
+        !tool_number_option(a, "--offset", 0, &f->offset)) {
         return TOOL_USAGE;
     }
     if (f->to <= f->from) {
@@ -161,10 +160,7 @@ static int take_numbers(ToolFind *f, const ToolArgs *a)
     if (!f->limit || f->limit > 100000000) {
         return tool_usage(c, "--limit takes a number from 1 to 100000000");
     }
-    if (f->replays.jobs < 1 || f->replays.jobs > TOOL_JOBS_MAX) {
-        return tool_usage(c, "-j takes a number from 1 to %u", TOOL_JOBS_MAX);
-    }
-    return TOOL_FINE;
+    return tool_take_jobs(a, &f->replays);
 }
 
 static int take_options(ToolFind *f, const ToolArgs *a)
@@ -182,7 +178,7 @@ static int take_options(ToolFind *f, const ToolArgs *a)
     f->which = first ? FIND_FIRST : last ? FIND_LAST : FIND_ALL;
     f->changes = tool_has(a, "--changes");
     f->monotone = tool_has(a, "--monotone");
-    if (f->monotone && (f->replays.jobs > 1 || last)) {
+    if (f->monotone && ((tool_has(a, "-j") && f->replays.jobs > 1) || last)) {
         return tool_usage(c, "--monotone finds one position, with one process: leave out "
                              "%s", last ? "--last" : "-j");
     }
@@ -236,7 +232,8 @@ int tool_find(const ToolArgs *a)
             .parts = g_ptr_array_new_with_free_func((GDestroyNotify)tool_part_free),
         },
         .is_json = tool_has(a, "--json"), .is_quiet = tool_has(a, "--quiet"),
-        .shows_progress = isatty(STDERR_FILENO) && !tool_has(a, "--quiet"),
+        .shows_progress = isatty(STDERR_FILENO) && !tool_has(a, "--quiet") &&
+            !tool_has(a, "--on"),       /* that shows its own */
         .hits = g_ptr_array_new(),
     };
     int result = prepare(&f, a);
@@ -253,10 +250,9 @@ int tool_find(const ToolArgs *a)
         }
     }
     g_ptr_array_free(f.hits, true);
-    g_ptr_array_free(f.replays.parts, true);
+    tool_replays_cleanup(&f.replays);
     tool_symbols_free(f.symbols);
     tt_cond_free(f.cond);
     g_free(f.resolved);
-    g_free((char *)f.replays.qemu);
     return result;
 }

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Pieces of a run, re-executed by processes of QEMU: -tt replay,verify=FROM-TO,
+ * Pieces of a run, re-executed by QEMU, here or elsewhere (tt-tool-place.h): -tt replay,verify=FROM-TO,
  * find=FROM-TO, plugin=FROM-TO, origin=..., or a branch trace. Lines that begin with
  * "tt-verify ", "tt-find ", "tt-plugin " or "tt-origin " are their results; the rest is
  * kept, and shown when something is wrong.
  */
-#include "tt-tool-verify.h"
+#include "tt-tool-place.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define VERIFY      "tt-verify "
 #define FIND        "tt-find "
@@ -31,7 +25,6 @@ ToolPart *tool_part_new(uint64_t from, uint64_t to)
 
     p->from = from;
     p->to = to;
-    p->fd = -1;
     p->line = g_string_new(NULL);
     p->found = g_ptr_array_new_with_free_func(
         (GDestroyNotify)tool_finding_free);
@@ -48,11 +41,12 @@ void tool_part_free(ToolPart *p)
         g_string_free(p->other, true);
         g_free(p->dir);
         g_free(p->log);
+        g_free(p->lost);
         g_free(p);
     }
 }
 
-/* ---- processes ---- */
+/* ---- what is executed ---- */
 
 /* Each of several searches says what is true at its beginning; only the first knows
  * that nothing was before it. */
@@ -108,56 +102,16 @@ static char *tt_value(const ToolReplays *r, const ToolPart *p)
         g_strdup_printf("replay,dir=%s,verify=%" PRIu64 "-%s", dir, p->from, to);
 }
 
-static void child(const ToolReplays *r, const ToolPart *p, const char *value,
-                  int out)
+char **tool_part_command(const ToolReplays *r, const ToolPart *p)
 {
+    g_autofree char *value = tt_value(r, p);
     const char *const argv[] = {
         r->qemu, "-tt", value, "-nodefaults", "-display", "none", "-serial",
         "none", "-monitor", "none", p->accel ? "-accel" : p->log ? "-D" : NULL,
         p->accel ?: p->log, p->log ? "-d" : NULL, "plugin", NULL,
     };
-    int null = open("/dev/null", O_RDONLY);
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);   /* nobody would read what it says */
-    signal(SIGPIPE, SIG_DFL);
-    dup2(null, 0);
-    dup2(out, 1);
-    dup2(out, 2);
-    if (p->dir && chdir(p->dir)) {
-        fprintf(stderr, "cannot work in '%s': %s\n", p->dir, g_strerror(errno));
-        _exit(127);
-    }
-    execv(r->qemu, (char **)argv);
-    fprintf(stderr, "cannot run '%s': %s\n", r->qemu, g_strerror(errno));
-    _exit(127);
-}
-
-static bool start(const ToolReplays *r, ToolPart *p)
-{
-    g_autofree char *value = tt_value(r, p);
-    int ends[2];
-
-    if (!value) {
-        return false;
-    }
-    if (pipe(ends)) {
-        tool_complain("cannot create a pipe: %s", g_strerror(errno));
-        return false;
-    }
-    fflush(stdout);
-    p->pid = fork();
-    if (p->pid == 0) {
-        close(ends[0]);
-        child(r, p, value, ends[1]);
-    }
-    close(ends[1]);
-    if (p->pid < 0) {
-        close(ends[0]);
-        tool_complain("cannot start a process: %s", g_strerror(errno));
-        return false;
-    }
-    p->fd = ends[0];
-    return true;
+    return value ? g_strdupv((char **)argv) : NULL;
 }
 
 /* ---- what they say ---- */
@@ -224,9 +178,9 @@ static void take_line(const ToolReplays *r, ToolPart *p)
     tool_finding_free(f);
 }
 
-static void take_bytes(const ToolReplays *r, ToolPart *p, const char *buf, ssize_t n)
+void tool_part_take(const ToolReplays *r, ToolPart *p, const char *buf, size_t n)
 {
-    for (ssize_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (buf[i] == '\n') {
             take_line(r, p);
             g_string_truncate(p->line, 0);
@@ -236,20 +190,26 @@ static void take_bytes(const ToolReplays *r, ToolPart *p, const char *buf, ssize
     }
 }
 
-static void finish(const ToolReplays *r, ToolPart *p)
+void tool_part_reset(ToolPart *p)
 {
-    int status = 0;
+    g_string_truncate(p->line, 0);
+    g_ptr_array_set_size(p->found, 0);
+    g_string_truncate(p->other, 0);
+    p->n_intervals = p->n_damaged = p->at = 0;
+    p->first_wrong = UINT64_MAX;
+    p->n_first = 0;
+    p->has_ended = p->is_whole = false;
+    p->signal = p->status = p->code = 0;
+}
 
-    close(p->fd);
-    p->fd = -1;
-    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    p->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    p->status = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    if (p->trace && WIFEXITED(status)) {
-        p->code = WEXITSTATUS(status);
-    } else if (!p->has_ended || !WIFEXITED(status) ||
-               WEXITSTATUS(status) != p->code) {
+void tool_part_finish(const ToolReplays *r, ToolPart *p, int signal, int status)
+{
+    p->is_running = false;
+    p->signal = signal;
+    p->status = signal ? 0 : status;
+    if (p->trace && !signal) {
+        p->code = status;
+    } else if (!p->has_ended || signal || status != p->code) {
         p->has_ended = p->is_whole = false;
         p->code = TOOL_PROBLEM;
     } else if (r->search || r->plugin) {
@@ -264,46 +224,14 @@ static void finish(const ToolReplays *r, ToolPart *p)
 
 char *tool_part_ending(const ToolPart *p)
 {
-    return p->signal ? g_strdup_printf("QEMU was killed by signal %d (%s)",
+    return p->lost ? g_strdup(p->lost) :
+        p->signal ? g_strdup_printf("QEMU was killed by signal %d (%s)",
                                        p->signal,
                                        g_strsignal(p->signal)) :
         p->has_ended ? NULL : g_strdup("QEMU ended without a result");
 }
 
 /* ---- all of them ---- */
-
-/* Waits until one says something. False: an error. */
-static bool serve(ToolReplays *r, void (*done)(void *opaque, ToolPart *p),
-                  void *opaque)
-{
-    struct pollfd fds[TOOL_JOBS_MAX];
-    ToolPart *who[TOOL_JOBS_MAX];
-    unsigned n = 0;
-    char buf[4096];
-
-    for (unsigned i = 0; i < r->parts->len && n < TOOL_JOBS_MAX; i++) {
-        ToolPart *p = r->parts->pdata[i];
-
-        if (p->fd >= 0) {
-            fds[n] = (struct pollfd) { p->fd, POLLIN, 0 };
-            who[n++] = p;
-        }
-    }
-    if (poll(fds, n, -1) < 0) {
-        return errno == EINTR;
-    }
-    for (unsigned i = 0; i < n; i++) {
-        ssize_t got = fds[i].revents ? read(fds[i].fd, buf, sizeof(buf)) : -1;
-
-        if (got > 0) {
-            take_bytes(r, who[i], buf, got);
-        } else if (fds[i].revents && (got == 0 || errno != EINTR)) {
-            finish(r, who[i]);
-            done(opaque, who[i]);
-        }
-    }
-    return true;
-}
 
 static volatile sig_atomic_t is_over;
 
@@ -327,7 +255,7 @@ void tool_part_drop(ToolPart *p)
 {
     if (!p->is_dropped) {
         p->is_dropped = true;
-        if (p->fd >= 0) {
+        if (p->pid > 0 && p->is_running) {
             kill(p->pid, SIGKILL);
         }
     }
@@ -344,30 +272,55 @@ static void drop_if_over(ToolReplays *r)
     }
 }
 
-bool tool_parts_run(ToolReplays *r, void (*done)(void *opaque, ToolPart *p),
-                    void *opaque)
+bool tool_parts_run(ToolReplays *r, ToolDone *done, void *opaque)
 {
+    const ToolPlace *place = r->slurm ? &tool_slurm : &tool_local;
+    uint64_t most = place->has_queue ? UINT64_MAX : r->jobs;
     unsigned next = 0, running;
 
     do {
         drop_if_over(r);
         running = 0;
         for (unsigned i = 0; i < next; i++) {
-            running += ((ToolPart *)r->parts->pdata[i])->fd >= 0;
+            running += ((ToolPart *)r->parts->pdata[i])->is_running;
         }
-        while (running < r->jobs && next < r->parts->len) {
+        while (running < most && next < r->parts->len) {
             ToolPart *p = r->parts->pdata[next++];
 
             if (!p->is_dropped) {
-                if (!start(r, p)) {
+                if (!place->start(r, p)) {
                     return false;
                 }
                 running++;
             }
         }
-        if (running && !serve(r, done, opaque)) {
+        if (running && !place->serve(r, done, opaque)) {
             return false;
         }
     } while (running);
     return true;
+}
+
+/* ---- how many, and where ---- */
+
+int tool_take_jobs(const ToolArgs *a, ToolReplays *r)
+{
+    const char *on = tool_value(a, "--on");
+    uint64_t most = on ? TOOL_TASKS_MAX : TOOL_JOBS_MAX;
+
+    if (!tool_number_option(a, "-j", on ? TOOL_TASKS_USUAL : 1, &r->jobs)) {
+        return TOOL_USAGE;
+    }
+    if (r->jobs < 1 || r->jobs > most) {
+        return tool_usage(a->command, "-j takes a number from 1 to %" PRIu64 "%s", most,
+                          on ? " with --on" : "");
+    }
+    return on ? tool_slurm_new(a, on, r) : TOOL_FINE;
+}
+
+void tool_replays_cleanup(ToolReplays *r)
+{
+    tool_slurm_free(r->slurm);
+    g_ptr_array_free(r->parts, true);
+    g_free((char *)r->qemu);
 }

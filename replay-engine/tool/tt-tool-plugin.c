@@ -97,9 +97,12 @@ static bool make_rooms(ToolPlugin *p)
     g_autoptr(GError) err = NULL;
     bool many = p->replays.parts->len > 1;
 
-    p->scratch = g_dir_make_tmp("tt-plugin-XXXXXX", &err);
+    p->scratch = p->replays.slurm ? g_strdup(tool_slurm_dir(p->replays.slurm)) :
+        g_dir_make_tmp("tt-plugin-XXXXXX", &err);
     if (!p->scratch) {
-        tool_complain("%s", err->message);
+        if (err) {
+            tool_complain("%s", err->message);
+        }
         return false;
     }
     for (unsigned i = 0; i < p->replays.parts->len; i++) {
@@ -116,30 +119,6 @@ static bool make_rooms(ToolPlugin *p)
     return true;
 }
 
-/* And all below it. Returns how many there were in it. */
-static unsigned remove_directory(const char *path)
-{
-    GDir *d = g_dir_open(path, 0, NULL);
-    const char *name;
-    unsigned n = 0;
-
-    while (d && (name = g_dir_read_name(d))) {
-        g_autofree char *file = g_build_filename(path, name, NULL);
-
-        n++;
-        if (g_file_test(file, G_FILE_TEST_IS_DIR) && !g_file_test(file, G_FILE_TEST_IS_SYMLINK)) {
-            remove_directory(file);
-        } else {
-            g_unlink(file);
-        }
-    }
-    if (d) {
-        g_dir_close(d);
-    }
-    g_rmdir(path);
-    return n;
-}
-
 /* False: the plugin wrote files of its own, and nobody can put them together. */
 static bool clean_up(ToolPlugin *p)
 {
@@ -148,10 +127,10 @@ static bool clean_up(ToolPlugin *p)
     for (unsigned i = 0; i < p->replays.parts->len && p->scratch; i++) {
         ToolPart *part = p->replays.parts->pdata[i];
 
-        n += part->dir ? remove_directory(part->dir) : 0;
+        n += part->dir ? tool_remove_directory(part->dir) : 0;
     }
     if (p->scratch) {
-        remove_directory(p->scratch);
+        tool_remove_directory(p->scratch);
     }
     return !n;
 }
@@ -186,20 +165,16 @@ static int take_options(ToolPlugin *p, const ToolArgs *a)
 
     if (!tool_number_option(a, "--from", 0, &p->from) ||
         !tool_number_option(a, "--to", UINT64_MAX, &p->to) ||
-        !tool_number_option(a, "--offset", 0, &p->offset) ||
-        !tool_number_option(a, "-j", 1, &p->replays.jobs)) {
+        !tool_number_option(a, "--offset", 0, &p->offset)) {
         return TOOL_USAGE;
     }
     if (p->to <= p->from) {
         return tool_usage(c, "--to must be above --from");
     }
-    if (p->replays.jobs < 1 || p->replays.jobs > TOOL_JOBS_MAX) {
-        return tool_usage(c, "-j takes a number from 1 to %u", TOOL_JOBS_MAX);
-    }
     if (tool_has(a, "--offset") && !tool_has(a, "--symbols")) {
         return tool_usage(c, "--offset is added to the addresses of --symbols");
     }
-    return TOOL_FINE;
+    return tool_take_jobs(a, &p->replays);
 }
 
 static bool can_make(const char *file)
@@ -305,10 +280,9 @@ int tool_run_plugin(const ToolArgs *a)
             tt_log_reader_free(r);
         }
     }
-    g_ptr_array_free(p.replays.parts, true);
+    tool_replays_cleanup(&p.replays);
     tool_symbols_free(p.symbols);
     g_free(p.scratch);
     g_free(p.load);
-    g_free((char *)p.replays.qemu);
     return result;
 }

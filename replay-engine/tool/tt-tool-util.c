@@ -9,6 +9,7 @@
 #include "run/tt-runlock.h"
 
 #include <errno.h>
+#include <glib/gstdio.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -452,4 +453,28 @@ char *tool_option_value(const char *path)
     g_autofree char *whole = tool_whole_path(path);
 
     return whole ? tool_escaped(whole) : NULL;
+}
+
+unsigned tool_remove_directory(const char *path)
+{
+    GDir *d = g_dir_open(path, 0, NULL);
+    const char *name;
+    unsigned n = 0;
+
+    while (d && (name = g_dir_read_name(d))) {
+        g_autofree char *file = g_build_filename(path, name, NULL);
+
+        n++;
+        if (g_file_test(file, G_FILE_TEST_IS_DIR) &&
+            !g_file_test(file, G_FILE_TEST_IS_SYMLINK)) {
+            tool_remove_directory(file);
+        } else {
+            g_unlink(file);
+        }
+    }
+    if (d) {
+        g_dir_close(d);
+    }
+    g_rmdir(path);
+    return n;
 }

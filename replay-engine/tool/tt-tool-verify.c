@@ -45,7 +45,7 @@ static void report_part(void *opaque, ToolPart *p)
     g_auto(GStrv) lines = other_lines(p);
     const Verify *v = opaque;
 
-    if (v->is_json || (p->code == 0 && p->is_whole)) {
+    if (v->is_json || p->is_dropped || (p->code == 0 && p->is_whole)) {
         return;
     }
     if (p->first_wrong != UINT64_MAX) {
@@ -311,8 +311,12 @@ static int verify(Verify *v, const TtManifest *m, TtLogReader *r)
     v->damage = tool_damage(v->run, m, r, TOOL_LOOK_REPLAY);
     tool_cut(v->replays.parts, v->run, m, r, 0, UINT64_MAX,
              v->replays.jobs > 1 ? v->replays.jobs * PARTS_EACH : 1);
+    v->replays.is_over = tool_catch_signals();
     if (!tool_parts_run(&v->replays, report_part, v)) {
         return TOOL_PROBLEM;
+    }
+    if (*v->replays.is_over) {
+        return tool_complain("interrupted: the run was not verified to its end");
     }
     s = sum_up(v);
     if (s.is_damaged && !v->damage->len) {
@@ -335,13 +339,10 @@ static int verify(Verify *v, const TtManifest *m, TtLogReader *r)
 static int prepare(Verify *v, const ToolArgs *a)
 {
     const char *symbols = tool_value(a, "--symbols");
+    int result = tool_take_jobs(a, &v->replays);
 
-    if (!tool_number_option(a, "-j", 1, &v->replays.jobs)) {
-        return TOOL_USAGE;
-    }
-    if (v->replays.jobs < 1 || v->replays.jobs > TOOL_JOBS_MAX) {
-        return tool_usage(a->command, "-j takes a number from 1 to %u",
-                          TOOL_JOBS_MAX);
+    if (result != TOOL_FINE) {
+        return result;
     }
     v->replays.qemu = tool_find_qemu(a);
     if (!v->replays.qemu) {
@@ -383,7 +384,6 @@ int tool_verify(const ToolArgs *a)
     if (v.damage) {
         g_ptr_array_free(v.damage, true);
     }
-    g_ptr_array_free(v.replays.parts, true);
-    g_free((char *)v.replays.qemu);
+    tool_replays_cleanup(&v.replays);
     return result;
 }

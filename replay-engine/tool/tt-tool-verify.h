@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The parts of `tt verify`, `tt find`, `tt trace` and `tt run-plugin`: tt-tool-cut.c cuts
- * the run, tt-tool-part.c has QEMU re-execute pieces of it, tt-tool-finding.c takes
+ * the run, tt-tool-part.c has QEMU re-execute pieces of it (tt-tool-place.h: where), tt-tool-finding.c takes
  * apart, or puts into words, what that says. tt-tool-verify.c says what came of all,
  * tt-tool-again.c asks whether a second replay goes wrong in the same way.
  */
@@ -30,15 +30,18 @@ char *tool_finding_words(const ToolFinding *f, const ToolSymbols *symbols);
 void tool_finding_json(const ToolFinding *f, const ToolSymbols *symbols);
 
 /* ---- pieces of the run, to be verified, searched or traced ---- */
-#define TOOL_JOBS_MAX 256
+#define TOOL_JOBS_MAX   256
+#define TOOL_TASKS_MAX  250     /* of a cluster: four times as many are an array there */
+#define TOOL_TASKS_USUAL 16
 
 typedef struct ToolPart {
     uint64_t from, to;          /* UINT64_MAX: the end of the run */
     const char *accel;          /* of QEMU; NULL: as it comes */
     const char *trace;          /* write a branch trace there, verify nothing */
     char *dir, *log;            /* QEMU's directory and log file; NULL: ours, none */
-    pid_t pid;
-    int fd;                     /* -1: not running */
+    bool is_running;            /* or waits for its turn in a queue */
+    pid_t pid;                  /* of tt-tool-local.c, as the next */
+    int fd;
     GString *line;              /* not whole yet */
     GPtrArray *found;           /* of ToolFinding, as they came */
     GString *other;             /* what else it printed */
@@ -53,6 +56,7 @@ typedef struct ToolPart {
     int signal;                 /* that ended QEMU; 0: none */
     int status;                 /* it ended with, if no signal did */
     int code;                   /* an exit status of ours */
+    char *lost;                 /* it was given up: a sentence; NULL: no */
 } ToolPart;
 
 typedef struct ToolSearch {     /* of tt find, or tt origin */
@@ -64,6 +68,8 @@ typedef struct ToolSearch {     /* of tt find, or tt origin */
     void *opaque;
 } ToolSearch;
 
+typedef struct ToolSlurm ToolSlurm;         /* tt-tool-slurm.c */
+
 typedef struct ToolReplays {    /* what they have in common */
     const char *run;
     const char *qemu;
@@ -72,8 +78,13 @@ typedef struct ToolReplays {    /* what they have in common */
     const ToolSearch *search;   /* NULL: they are verified, or traced, or ... */
     const char *plugin;         /* ... seen by that: a value for plugin-load=; NULL: no */
     const volatile sig_atomic_t *is_over;   /* NULL, or set by a signal: drop all */
+    ToolSlurm *slurm;           /* where they are executed; NULL: on this host */
 } ToolReplays;
 
+/* -j and --on, with r->run. Returns an exit status, having said what is wrong. */
+int tool_take_jobs(const ToolArgs *a, ToolReplays *r);
+/* Ends what still runs; frees parts, qemu and slurm. */
+void tool_replays_cleanup(ToolReplays *r);
 ToolPart *tool_part_new(uint64_t from, uint64_t to);
 void tool_part_free(ToolPart *p);
 /* How QEMU ended, if not as it should; NULL. The caller frees it. */
@@ -82,6 +93,13 @@ char *tool_part_ending(const ToolPart *p);
  * error, and it was said. */
 bool tool_parts_run(ToolReplays *r, void (*done)(void *opaque, ToolPart *p),
                     void *opaque);
+
+/* --on @on. Returns an exit status; r->slurm is for tool_slurm_free, which cancels what
+ * runs, and removes the directory. */
+int tool_slurm_new(const ToolArgs *a, const char *on, ToolReplays *r);
+void tool_slurm_free(ToolSlurm *s);             /* NULL is fine */
+/* A directory for what they write, which the nodes see, too. NULL: said why. */
+const char *tool_slurm_dir(ToolSlurm *s);
 
 /* From now on SIGINT, SIGTERM and SIGHUP only set what is returned, for @is_over. */
 const volatile sig_atomic_t *tool_catch_signals(void);

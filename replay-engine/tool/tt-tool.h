@@ -161,6 +161,8 @@ char *tool_find_qemu(const ToolArgs *a);
 char *tool_find_beside(const char *program, const char *name);
 /* The whole @path as the value of an option of QEMU's. */
 char *tool_option_value(const char *path);
+/* Removes it and all below it. Returns how many there were in it. */
+unsigned tool_remove_directory(const char *path);
 /* A comma in a value of QEMU's options is doubled. g_free. */
 char *tool_escaped(const char *text);
 

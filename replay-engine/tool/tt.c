@@ -67,6 +67,8 @@ const ToolCommand tool_commands[] = {
         "and\ncompares the result with what was recorded.",
         {
             { "-j", "N", false, "number of QEMU processes at a time (default: 1)" },
+            { "--on", "slurm", false, "as tasks of a cluster (default for -j: 16); "
+              "slurm,NAME=VALUE: partition, time" },
             { "--qemu", "PATH", false, "default: qemu-system-x86_64 next to this "
               "program" },
             { "--symbols", "FILE", false, "names for addresses: a vmlinux, or the output "
@@ -92,6 +94,8 @@ const ToolCommand tool_commands[] = {
             { "--from", "POS", false, "from this position on" },
             { "--to", "POS", false, "up to this position" },
             { "-j", "N", false, "number of QEMU processes at a time (default: 1)" },
+            { "--on", "slurm", false, "as tasks of a cluster (default for -j: 16); "
+              "slurm,NAME=VALUE: partition, time" },
             { "--limit", "N", false, "at most N (default: 10000)" },
             { "--symbols", "FILE", false, "names: a vmlinux, or the output of nm or "
                                           "/proc/kallsyms" },
@@ -133,6 +137,8 @@ const ToolCommand tool_commands[] = {
             { "--to", "POS", false, "up to this position, not included" },
             { "-j", "N", false, "number of QEMU processes at a time (default 1); each has "
               "a plugin of its own" },
+            { "--on", "slurm", false, "as tasks of a cluster (default for -j: 16); "
+              "slurm,NAME=VALUE: partition, time" },
             { "--out", "FILE", false, "what the plugin says goes there; must not exist" },
             { "--lcov", "FILE", false, "with coverage and --symbols: lines of source code, "
               "for genhtml" },
