@@ -7,6 +7,7 @@
 #include "qemu/osdep.h"
 #include "block-tt/glue/tt-blk-int.h"
 #include "qapi/error.h"
+#include "qemu/error-report.h"
 #include "qobject/qdict.h"
 #include "qemu/cutils.h"
 #include "qemu/module.h"
@@ -180,6 +181,9 @@ static int tt_blk_open(BlockDriverState *bs, QDict *options, int flags, Error **
             s->map = NULL;
             return ret;
         }
+    }
+    if (damage && !s->version && !(flags & (BDRV_O_CHECK | BDRV_O_NO_IO))) {
+        warn_report("'%s': %s", bs->file->bs->filename, damage);
     }
     take_info(bs);
     take_backing_version(bs, options, flags);

@@ -257,6 +257,12 @@ static void say_changed(const Writing *w, const char *image, Error **errp)
 {
     g_autofree char *run = run_of(w);
 
+    if (access(image, F_OK)) {
+        error_setg(errp, "what the guest wrote is not in your images: the image '%s' is not "
+                   "there any more; the run still has it: put the image back, then 'tt disk "
+                   "commit %s'", tt_printable(image), tt_printable(run));
+        return;
+    }
     error_setg(errp, "what the guest wrote is not in your images: the image '%s' has changed "
                "since the recording began to use it, and both would be mixed; the run still "
                "has it: 'tt disk export %s OUT --disk %s' makes a disk of its own",

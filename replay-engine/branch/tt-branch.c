@@ -144,6 +144,24 @@ static void warn_of_window(void)
     }
 }
 
+/* A recorder looks for branches beside its run. Of one that is elsewhere it would let go
+ * what that stands on: space of the disk that the branch reads gets other contents. */
+static bool would_be_lost(Error **errp)
+{
+    g_autofree char *ours = g_path_get_dirname(tt_session.dir);
+    g_autofree char *theirs = g_path_get_dirname(br.dir);
+    struct stat a, b;
+
+    if (!br.is_recorded || br.parent->manifest.features & TT_FEATURE_WINDOW ||
+        (!stat(ours, &a) && !stat(theirs, &b) && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino)) {
+        return false;
+    }
+    error_setg(errp, "'%s' is being recorded, and its recorder knows only branches beside it: "
+               "give a directory there, such as to=%s/NAME", tt_printable(br.dir), theirs);
+    return true;
+}
+
 bool tt_branch_open(Error **errp)
 {
     TtDiag diag;
@@ -163,6 +181,9 @@ bool tt_branch_open(Error **errp)
     if (lies_within(tt_session.dir, br.dir)) {
         error_setg(errp, "the branch would be inside its parent's directory, "
                    "which never changes: give another directory with to=");
+        return false;
+    }
+    if (would_be_lost(errp)) {
         return false;
     }
     warn_of_window();

@@ -65,7 +65,8 @@ static TtBlockMap *map_of(Disks *d, const char *path)
 
 static void check_base(Disks *d, const char *path, const TtBlockMap *map)
 {
-    g_autofree char *folder = g_path_get_dirname(path);
+    g_autofree char *whole = g_canonicalize_filename(path, NULL);
+    g_autofree char *folder = g_path_get_dirname(whole);
     TtDiskInfo disk;
     TtVersionInfo v;
     TtBlockMap *base;

@@ -24,7 +24,8 @@ static bool is_path(const char *name)
 
 char *tool_disk_image(const ToolDisk *d)
 {
-    g_autofree char *folder = g_path_get_dirname(d->path);
+    g_autofree char *whole = g_canonicalize_filename(d->path, NULL);
+    g_autofree char *folder = g_path_get_dirname(whole);
     TtDiskInfo info;
 
     tt_blockmap_info(d->map, &info);

@@ -9,10 +9,12 @@
 #include "run/tt-runlock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -24,6 +26,7 @@ typedef struct Target {
     char *name, *image;         /* image: NULL if it is no file */
     TtBase *base;               /* of the list; NULL: not known */
     bool is_done;               /* the image has all of it already */
+    int lock;                   /* on the image, from before it is checked; -1: none */
     dev_t dev;                  /* of the image */
     ino_t ino;
     uint64_t needs_bytes;       /* on that file system, at least */
@@ -34,6 +37,7 @@ typedef struct Commit {
     const char *path;           /* as it was given */
     char *program, *folder;     /* folder: of the disks; NULL: it is nobody's disk */
     bool is_forced, is_many;
+    bool is_unnoted;            /* what was done could not be noted; that has been said */
     TtBases bases;
     GArray *targets;            /* of Target */
 } Commit;
@@ -47,6 +51,9 @@ static void clear_target(void *p)
     tool_disk_close(&t->d);
     g_free(t->name);
     g_free(t->image);
+    if (t->lock >= 0) {
+        close(t->lock);
+    }
 }
 
 /* A run's, by name; or the one disk itself. NULL: said why. */
@@ -122,7 +129,12 @@ static void complain_changed(const Commit *c, const Target *t, const char *chang
     g_autofree char *option = c->is_many ? g_strdup_printf(" --disk %s", t->name) :
         g_strdup("");
 
-    if (t->base->state == TT_BASE_FRESH) {
+    if (t->base->state == TT_BASE_BEGUN) {
+        tool_complain("a commit of the disk '%s' was killed, and the image '%s' has changed "
+                      "since it began: if nobody else has written to the image, repeat it "
+                      "with --force; if somebody has, 'tt disk export %s OUT%s' makes a disk "
+                      "of its own", t->name, changed, c->path, option);
+    } else if (t->base->state == TT_BASE_FRESH) {
         tool_complain("the image '%s' has changed since the run began to use it, and what "
                       "the guest wrote to the disk '%s' would be mixed with that: 'tt disk "
                       "export %s OUT%s' makes a disk of its own, and --force commits all "
@@ -164,14 +176,40 @@ static bool check_base(const Commit *c, Target *t)
                       "again", t->name, info.backing);
         return false;
     }
-    if (changed && t->base->state == TT_BASE_BEGUN) {
-        tool_note("an earlier commit was killed: it is done again");
-        return true;
-    }
     if (changed) {
         complain_changed(c, t, changed);
     }
     return !changed;
+}
+
+/* Two commits into one image would both find it as it was. The lock is not one of QEMU's,
+ * which are of another kind. */
+static bool lock_image(const Commit *c, Target *t)
+{
+    struct stat st;
+
+    if (!t->image || stat(t->image, &st)) {
+        return true;
+    }
+    t->dev = st.st_dev;
+    t->ino = st.st_ino;
+    if (!S_ISREG(st.st_mode)) {
+        return true;
+    }
+    for (guint i = 0; i < c->targets->len; i++) {
+        const Target *other = &g_array_index(c->targets, Target, i);
+
+        if (other->lock >= 0 && other->dev == t->dev && other->ino == t->ino) {
+            return true;
+        }
+    }
+    t->lock = open(t->image, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (t->lock >= 0 && flock(t->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+        tool_complain("another 'tt disk commit' writes to the image '%s': wait for its end",
+                      t->image);
+        return false;
+    }
+    return true;
 }
 
 static bool check_use(const Target *t)
@@ -235,15 +273,12 @@ static bool check_room(const Commit *c, const Target *t)
 
 static bool check(const Commit *c, Target *t)
 {
-    struct stat st;
-
-    if (!has_image_to_write(t) || !check_base(c, t)) {
+    if (!has_image_to_write(t)) {
         return false;
     }
     t->image = tool_disk_image(&t->d);
-    if (t->image && stat(t->image, &st) == 0) {
-        t->dev = st.st_dev;
-        t->ino = st.st_ino;
+    if (!lock_image(c, t) || !check_base(c, t)) {
+        return false;
     }
     if (t->is_done) {
         return check_others(c, t);
@@ -266,7 +301,7 @@ static bool prepare(Commit *c, const GPtrArray *disks)
         return false;
     }
     for (guint i = 0; i < disks->len; i++) {
-        Target t = { .name = tool_disk_name(disks->pdata[i]) };
+        Target t = { .name = tool_disk_name(disks->pdata[i]), .lock = -1 };
         bool ok = tool_disk_open_path(disks->pdata[i], &t.d);
 
         t.base = ok && c->folder ? tt_bases_find(&c->bases, t.name) : NULL;
@@ -342,10 +377,14 @@ static bool commit(Commit *c, Target *t, bool *is_partial)
     ok = run_qemu_img(c->program, t->d.path);
     *is_partial = !ok && !(is_known && tt_basefile_look(t->image, &after) &&
                            memcmp(&before, &after, sizeof(before)) == 0);
-    if (ok || *is_partial) {
-        note(c, t, ok ? TT_BASE_DONE : TT_BASE_PARTIAL, true);
-    } else {
+    if (!ok && !*is_partial) {
         note(c, t, was, false);
+    } else if (!note(c, t, ok ? TT_BASE_DONE : TT_BASE_PARTIAL, true) && ok) {
+        tool_complain("the image '%s' has all that the guest wrote, but the run cannot note "
+                      "that: make room there, and repeat the command with --force",
+                      t->image ? t->image : t->name);
+        c->is_unnoted = true;
+        return false;
     }
     return ok;
 }
@@ -383,7 +422,9 @@ static bool commit_all(Commit *c)
         Target *t = &g_array_index(c->targets, Target, i);
 
         if (!t->is_done && !commit(c, t, &is_partial)) {
-            complain_partial(c, i, is_partial);
+            if (!c->is_unnoted) {
+                complain_partial(c, i, is_partial);
+            }
             return false;
         }
     }

@@ -120,6 +120,7 @@ static int export_to(const ToolArgs *a, const ToolDisk *d, const ToolDiskAt *at,
     g_autofree char *whole = tool_whole_path(out);
     g_autofree char *part = whole ? g_strconcat(whole, ".part", NULL) : NULL;
     bool force = tool_has(a, "--force");
+    struct stat st;
     int fd;
 
     if (!format || !options || !part) {
@@ -131,6 +132,11 @@ static int export_to(const ToolArgs *a, const ToolDisk *d, const ToolDiskAt *at,
     if (!force && faccessat(AT_FDCWD, whole, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
         return tool_complain("'%s' exists: give another name, or --force to write over it",
                              out);
+    }
+    if (!stat(whole, &st) && !S_ISREG(st.st_mode)) {
+        return tool_complain("'%s' is not a file: export writes a new one, and would put it "
+                             "in that place. Give another name, and copy it from there "
+                             "with dd or qemu-img", out);
     }
     if (is_own(d, whole)) {
         return tool_complain("'%s' is the disk itself, or the image below it, and would be "
@@ -160,6 +166,11 @@ static int export_to(const ToolArgs *a, const ToolDisk *d, const ToolDiskAt *at,
         g_autofree char *name = tt_replace_controls(g_strdup(at->words), '?');
 
         printf("%s is in %s (%s)\n", name, out, format);
+    }
+    if (at->is_now && tt_blockmap_damage(d->map)) {
+        return tool_complain("the disk is damaged, and what is in '%s' is only what can be "
+                             "read of it: it may be older, or lack what was written last",
+                             out);
     }
     return TOOL_FINE;
 }

@@ -51,8 +51,13 @@ static void find_missing(const char *folder, Names *n)
 
 static void find_names(const char *folder, Names *n)
 {
-    GDir *dir = g_dir_open(folder, 0, NULL);
+    g_autoptr(GError) err = NULL;
+    GDir *dir = g_dir_open(folder, 0, &err);
     const char *name;
+
+    if (!dir && !g_error_matches(err, G_FILE_ERROR, G_FILE_ERROR_NOENT)) {
+        tool_complain("%s", err->message);
+    }
 
     n->there = g_ptr_array_new_with_free_func(g_free);
     n->missing = g_ptr_array_new_with_free_func(g_free);

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define LOOK_MS 200     /* a signal may come just before we wait */
+
 static void child(char **argv, const ToolPart *p, int out)
 {
     int null = open("/dev/null", O_RDONLY);
@@ -88,7 +90,7 @@ static bool serve(ToolReplays *r, ToolDone *done, void *opaque)
             who[n++] = p;
         }
     }
-    if (poll(fds, n, -1) < 0) {
+    if (poll(fds, n, LOOK_MS) < 0) {
         return errno == EINTR;
     }
     for (unsigned i = 0; i < n; i++) {

@@ -52,8 +52,8 @@ def record(work, name, images, writes, options='', rc=0, before_end=lambda: None
     return vm
 
 
-def refused(*words, args):
-    said = one_sentence(tt('disk', 'commit', *args, rc=1).stderr, args)
+def refused(*words, args, verb='commit'):
+    said = one_sentence(tt('disk', verb, *args, rc=1).stderr, args)
     for word in words:
         check(word in said, f'{word}: {said}')
     return said
@@ -113,18 +113,20 @@ def test_hidden_change(work):
 
 @limit(60)
 def test_killed(work):
-    """A commit that was killed is done again, whatever the image has of it."""
+    """A commit that was killed is done again; when the image has changed since it began, by
+    it or by somebody else, only with --force."""
     image = image_at(work)
     run = record(work, 'run', [image], [('disk0', 1, 0)]).run
     bases = os.path.join(run, 'disks', 'bases')
     text = read_bytes(bases)
     with open(bases, 'wb') as f:
         f.write(text.replace(b'state=fresh', b'state=begun'))
-    with open(image, 'r+b') as f:
-        f.write(b'\1' * 4 * KB)
-    said = one_sentence(tt('disk', 'commit', run).stderr, 'a commit that is repeated')
-    check('was killed' in said, said)
+    tt('disk', 'commit', run)
     qemu_img('compare', f'{run}/disks/disk0.tt', image)
+    with open(bases, 'wb') as f:
+        f.write(text.replace(b'state=fresh', b'state=begun'))
+    refused(f"'{image}' has changed since it began", 'was killed', '--force', args=[run])
+    tt('disk', 'commit', run, '--force')
     with open(bases, 'wb') as f:
         f.write(b'nonsense')
     refused('is damaged', '--force', args=[run])
@@ -132,6 +134,24 @@ def test_killed(work):
     os.remove(bases)
     said = one_sentence(tt('disk', 'commit', run).stderr, 'an older run')
     check('does not say what the image' in said, said)
+
+
+@limit(60)
+def test_from_where_it_lies(work):
+    """A run that is named by a relative path; an image into which another commit writes; no
+    export takes the place of a device."""
+    image, pipe = image_at(work), os.path.join(work, 'pipe')
+    run = record(work, 'run', [image], [('disk0', 1, 0)]).run
+    os.mkfifo(pipe)
+    refused('is not a file', args=[run, pipe, '--force'], verb='export')
+    with open(image, 'rb') as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        refused("another 'tt disk commit'", args=[run])
+    with held(image):
+        refused('is in use', args=[os.path.relpath(run)])
+    said = tt('disk', 'commit', os.path.relpath(run))
+    equal((said.stdout.count('1 disk committed'), said.stderr), (1, ''), 'a relative path')
+    qemu_img('compare', f'{run}/disks/disk0.tt', image)
 
 
 @limit(100)
