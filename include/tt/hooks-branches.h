@@ -27,6 +27,12 @@ enum { TT_BRANCH_COND, TT_BRANCH_OTHER, TT_BRANCH_KINDS };
  */
 #define TT_BRANCH_CLASSES 4         /* 2 * in a guest + in user mode */
 extern bool tt_pmu_is_on;
+
+static inline unsigned tt_branch_class(bool in_guest, bool in_user)
+{
+    return tt_pmu_is_on ? 2 * in_guest + in_user : 0;
+}
+
 /* False: @msr is none of its registers. */
 bool tt_pmu_write(struct CPUState *cpu, uint32_t msr, uint64_t val);
 bool tt_pmu_read(struct CPUState *cpu, uint32_t msr, uint64_t *val);
