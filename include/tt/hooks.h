@@ -489,6 +489,7 @@ void tt_past_notify(bool running, int state);
 /* The debugger's handler, a VMChangeStateHandler. */
 void tt_past_debugger(void *handler);
 
+#include "tt/hooks-branches.h"
 #include "tt/hooks-gdb.h"
 #include "tt/hooks-kvm.h"
 #include "tt/hooks-undo.h"

@@ -220,6 +220,10 @@ void tt_check_machine(MachineState *ms)
     } else if (tt_on() && qemu_tcg_mttcg_enabled()) {
         tt_refuse("-tt runs all vCPUs in one thread: leave out thread=multi");
     }
+    if (tt_pmu_is_on) {
+        tt_refuse("%s: performance counters cannot be recorded: leave out tt-pmu",
+                  tt_option_name());
+    }
     if (tt_replaying()) {
         tt_tcg_take_threads();
     }

@@ -13,6 +13,7 @@ from guests import nested_args, write
 from ttlib import Run, TestFailure, Vm, check
 
 LEVEL0 = ['-accel', 'tcg,tt-like-hardware=on', '-icount', 'shift=1,sleep=off']
+LEVEL0_PMU = ['-accel', 'tcg,tt-like-hardware=on,tt-pmu=on', *LEVEL0[2:]]
 CPU = 'max,+svm,+npt,+tsc-scale'
 # Registers and memory in loops, exceptions, interrupts by timer and disk, DMA into code
 # and data, string instructions, ports and MMIO, HLT, self-modification, x87 and SSE.
@@ -78,6 +79,13 @@ class Job:
         self.args += ['-cpu', f'tt-v1{cpu}'] if cpu else []
 
 
+class Program(Job):
+    """In place of a recording: a program of this machine, linked statically."""
+
+    def __init__(self, name, path):
+        super().__init__(name, [path])
+
+
 def quoted(word):
     return "'" + word.replace("'", "'\\''") + "'"
 
@@ -95,6 +103,9 @@ def script_of(job, archive):
 
     words = ' '.join(quoted(PLACE.sub(brought, a)) for a in job.args)
     out = f'/tmp/out/{job.name}'
+    if isinstance(job, Program):
+        return (f'{{ dmesg; {words}; }} > {out}.log 2>&1\necho $? > {out}.status\n'
+                f'true > {out}.serial\n')
     qemu = f'timeout {job.limit} qemu -L /usr/share/qemu -accel {job.accel} {words} '
     if job.parts:
         return (f'{job.before}\nlast()\n{{\n{job.last}\n}}\n'
@@ -107,7 +118,7 @@ def script_of(job, archive):
 
 
 def in_host(work, jobs, timeout=200, memory='2048', machine='pc', more=(), kernel='',
-            failed=None):
+            failed=None, level0=LEVEL0):
     """Does the jobs, in order, in one boot. {name: Run}; each ended with status 0, or is
     left out and gets a sentence in `failed`, if that is given."""
     todo, done = os.path.join(work, 'jobs.tar'), os.path.join(work, 'done.tar')
@@ -122,7 +133,7 @@ def in_host(work, jobs, timeout=200, memory='2048', machine='pc', more=(), kerne
     for name, path in (('todo', todo), ('done', done)):
         args += ['-drive', f'file={path},format=raw,if=none,id={name}',
                  '-device', f'virtio-blk-pci,drive={name}']
-    with Vm(work, [*LEVEL0, *args], name='host', timeout=timeout) as vm:
+    with Vm(work, [*level0, *args], name='host', timeout=timeout) as vm:
         vm.wait(0)
         text = vm.serial.decode(errors='replace')
     check('TT-HOST-END 0' in text, f'the emulated host failed: {text[-600:]}')

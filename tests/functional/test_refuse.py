@@ -49,6 +49,9 @@ test_enable_kvm = refuse_test(
 test_multi_threaded = refuse_test(
     'mttcg', 'Multi-threaded TCG is refused.', 'thread',
     add=['-accel', 'tcg,thread=multi'])
+test_pmu = refuse_test(
+    'pmu', 'Performance counters are for hosts that are not recorded.', 'tt-pmu',
+    add=['-accel', 'tcg,tt-pmu=on'])
 test_icount_rr = refuse_test(
     'rr', 'Upstream\'s record/replay beside ours is refused.', 'icount',
     'rr', add=['-icount', 'shift=auto,rr=record,rrfile=rr.bin'])
