@@ -3,6 +3,7 @@
 #ifndef TT_BRANCH_INT_H
 #define TT_BRANCH_INT_H
 
+#include "hw-tt/state/tt-parent.h"
 #include "run/tt-fullstate.h"
 
 /* The disks of the checkpoint that the branch starts at, and the run it is of; NULL:
@@ -17,6 +18,9 @@ bool tt_branch_disks_fit(const TtFullDesc *d, const char *dir, Error **errp);
 bool tt_branch_check_versions(Error **errp);
 /* After the machine was made: are the disks those of the checkpoint? */
 bool tt_branch_check_disks(Error **errp);
+/* After the machine was made: are its RAM blocks those of the checkpoint of @parent, the run
+ * in @dir? One that may have another size gets it. */
+bool tt_branch_check_blocks(const TtParent *parent, const char *dir, Error **errp);
 /* Gives the VM the frames that were on their way to it at the checkpoint @name, at @pos, of
  * the run in @dir, if that is one of a group. What cannot be is said. */
 void tt_branch_take_frames(const char *dir, const char *name, uint64_t pos);

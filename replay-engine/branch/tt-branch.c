@@ -36,7 +36,6 @@
 #include "qemu/cutils.h"
 #include "qemu/error-report.h"
 #include "qemu/rcu.h"
-#include "exec/cpu-common.h"
 #include "exec/ram_addr.h"
 #include "exec/ramblock.h"
 #include "exec/ramlist.h"
@@ -225,74 +224,6 @@ static bool check_kind(Error **errp)
     return !what;
 }
 
-/* Names and sizes of the RAM blocks of the checkpoint. */
-static GHashTable *recorded_blocks(void)
-{
-    GHashTable *all = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
-                                            g_free);
-    TtBytes rest = br.parent->state.blocks, full = br.parent->state.full;
-    unsigned n = 0;
-    TtFullPart part;
-    TtCpBlock b;
-
-    while (tt_cpstate_next_block(&rest, &b)) {
-        g_hash_table_insert(all, g_strndup((const char *)b.name.data,
-                                           b.name.len),
-                            g_memdup2(&b.size_bytes, sizeof(uint64_t)));
-    }
-    while (tt_full_next(&full, &n, &part, NULL) == TT_OK) {
-        if (part.kind == TT_FULL_BLOCK) {
-            g_hash_table_insert(all, g_strdup(part.name),
-                                g_memdup2(&part.raw_bytes, sizeof(uint64_t)));
-        }
-    }
-    return all;
-}
-
-static bool wrong_block(const char *name, const char *how, Error **errp)
-{
-    error_setg(errp, "RAM block '%s' %s: give the options of the recorded "
-               "machine, see 'tt info %s'", tt_printable(name), how,
-               tt_printable(br.dir));
-    return false;
-}
-
-static bool check_block(RAMBlock *rb, GHashTable *recorded, Error **errp)
-{
-    const uint64_t *size = g_hash_table_lookup(recorded, rb->idstr);
-
-    if (!size) {
-        return !qemu_ram_is_migratable(rb) ||
-            wrong_block(rb->idstr, "does not exist in the recorded machine", errp);
-    }
-    if (*size != rb->used_length &&
-        (*size > rb->max_length || qemu_ram_resize(rb, *size, NULL) < 0)) {
-        return wrong_block(rb->idstr, "has another size", errp);
-    }
-    g_hash_table_remove(recorded, rb->idstr);
-    return true;
-}
-
-static bool check_blocks(Error **errp)
-{
-    g_autoptr(GHashTable) recorded = recorded_blocks();
-    GHashTableIter it;
-    const char *name;
-    RAMBlock *rb;
-
-    RCU_READ_LOCK_GUARD();
-    QLIST_FOREACH_RCU(rb, &ram_list.blocks, next) {
-        if (!check_block(rb, recorded, errp)) {
-            return false;
-        }
-    }
-    g_hash_table_iter_init(&it, recorded);
-    if (g_hash_table_iter_next(&it, (void **)&name, NULL)) {
-        return wrong_block(name, "is missing", errp);
-    }
-    return true;
-}
-
 /* ---- loading ---- */
 
 static bool fill_ram(Error **errp)
@@ -414,7 +345,7 @@ static bool check_parent(Error **errp)
 
 static bool load(Error **errp)
 {
-    return check_kind(errp) && check_blocks(errp) && tt_branch_check_disks(errp) &&
+    return check_kind(errp) && tt_branch_check_blocks(br.parent, br.dir, errp) && tt_branch_check_disks(errp) &&
         check_parent(errp) && load_state(errp);
 }
 
@@ -459,7 +390,7 @@ bool tt_branch_choose(const char *dir, uint32_t id, Error **errp)
     }
     if (tt_fulldesc_find(br.parent->state.full, &br.desc, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
-    } else if (check_kind(errp) && check_blocks(errp) &&
+    } else if (check_kind(errp) && tt_branch_check_blocks(br.parent, br.dir, errp) &&
                tt_branch_disks_fit(&br.desc, br.dir, errp)) {
         return true;
     }
