@@ -369,8 +369,11 @@ static gboolean told_to_end(gpointer l)
     return G_SOURCE_CONTINUE;
 }
 
-static void say_where(const Live *l)
+/* From here on, a signal is for the members. */
+static void say_where(Live *l)
 {
+    g_unix_signal_add(SIGTERM, told_to_end, l);
+    g_unix_signal_add(SIGINT, told_to_end, l);
     printf("the group goes on from @group-%" PRIu32 "%s:\n", l->epoch,
            l->is_stopped ? ", once each member is told 'cont'" : "");
     for (unsigned i = 0; i < l->n; i++) {
@@ -386,8 +389,6 @@ static void run(Live *l)
 {
     l->loop = g_main_loop_new(NULL, false);
     l->n_running = l->n;
-    g_unix_signal_add(SIGTERM, told_to_end, l);
-    g_unix_signal_add(SIGINT, told_to_end, l);
     for (unsigned i = 0; i < l->n; i++) {
         g_child_watch_add(l->members[i].pid, ended, &l->members[i]);
     }
