@@ -20,8 +20,8 @@ def a_run(work):
     """In a directory of its own, in which nothing else may be left."""
     where = os.path.join(work, 'shared')
     os.mkdir(where)
-    record(work, guest_args(work, 'dmacode', 'rounds=1000'), name='made',
-           options=',checkpoint-interval=0.03')
+    record(work, guest_args(work, 'dmacode', 'rounds=12000'), name='made',
+           options=',checkpoint-interval=0.01')
     run = os.path.join(where, 'rec.run')
     os.rename(os.path.join(work, 'made.run'), run)
     return run
