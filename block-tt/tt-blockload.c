@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A new image, and opening one: the file head, then the journal from its first
- * segment on, whose operations are carried out as they were the first time.
+ * Opening an image: the file head, then the journal from its first segment on, whose
+ * operations are carried out as they were the first time.
  */
 #include "block-tt/tt-blockmap-int.h"
 #include "io/tt-bytes.h"
-
-#define JOURNAL_BYTES   (64u << 10)     /* first segment of a new image */
 
 #define UNSYNCED_MAX    (1u << 22)      /* clusters at the end of a file, of one record */
 
@@ -51,117 +49,6 @@ void tt_blockmap_free(TtBlockMap *bm)
 const char *tt_blockmap_damage(const TtBlockMap *bm)
 {
     return bm->damage;
-}
-
-/* ---- a new image ---- */
-
-unsigned tt_blockmap_cluster_bits_for(uint64_t size_bytes)
-{
-    unsigned bits = TT_BLOCKMAP_CLUSTER_BITS;
-
-    while (bits < TT_BLOCKMAP_CLUSTER_BITS_MAX &&
-           size_bytes >> bits >= TT_BLOCKMAP_CLUSTERS_MAX) {
-        bits++;
-    }
-    return bits;
-}
-
-static TtStatus check_size(uint64_t bytes, unsigned bits, TtDiag *diag)
-{
-    if (bits < TT_BLOCKMAP_CLUSTER_BITS_MIN || bits > TT_BLOCKMAP_CLUSTER_BITS_MAX) {
-        return tt_fail(diag, TT_ERR_INVALID, "the size of a cluster must be a power "
-                       "of two from 4096 bytes to 2 MiB");
-    }
-    if (bytes % 512) {
-        return tt_fail(diag, TT_ERR_INVALID, "the size of a disk must be a multiple "
-                       "of 512 bytes");
-    }
-    if (bytes >> bits >= TT_BLOCKMAP_CLUSTERS_MAX) {
-        return tt_fail(diag, TT_ERR_LIMIT, "the disk is too large for its clusters: "
-                       "give it at most %" G_GUINT64_FORMAT " bytes%s",
-                       ((uint64_t)TT_BLOCKMAP_CLUSTERS_MAX - 1) << bits,
-                       bits < TT_BLOCKMAP_CLUSTER_BITS_MAX ? ", or larger clusters" : "");
-    }
-    return TT_OK;
-}
-
-static TtStatus check_backing(const char *name, const char *format, TtDiag *diag)
-{
-    if ((name && strlen(name) > TT_BLOCKMAP_BACKING_MAX) ||
-        (format && strlen(format) > TT_BLOCKMAP_FORMAT_MAX)) {
-        return tt_fail(diag, TT_ERR_LIMIT, "the name of the backing file is longer than "
-                       "%d bytes: give a shorter one", TT_BLOCKMAP_BACKING_MAX);
-    }
-    return TT_OK;
-}
-
-TtStatus tt_blockmap_set_backing(TtBlockMap *bm, const char *backing,
-                                 const char *format, TtDiag *diag)
-{
-    TtStatus st = check_backing(backing, format, diag);
-
-    if (st == TT_OK) {
-        g_free(bm->backing);
-        g_free(bm->backing_format);
-        bm->backing = backing && backing[0] ? g_strdup(backing) : NULL;
-        bm->backing_format = format && format[0] && bm->backing ? g_strdup(format) :
-                             NULL;
-        bm->journal.must_be_anew = true;
-    }
-    return st;
-}
-
-TtStatus tt_blockmap_grow(TtBlockMap *bm, uint64_t size_bytes, TtDiag *diag)
-{
-    unsigned bits = bm->table.cluster_bits;
-    TtStatus st = check_size(size_bytes, bits, diag);
-
-    if (st == TT_ERR_LIMIT) {
-        st = tt_fail(diag, st, "with its clusters, which were chosen when it was made, the "
-                     "disk can have %" G_GUINT64_FORMAT " bytes at most",
-                     ((uint64_t)TT_BLOCKMAP_CLUSTERS_MAX - 1) << bits);
-    }
-    if (st == TT_OK && size_bytes < bm->table.size_bytes) {
-        st = tt_fail(diag, TT_ERR_INVALID, "a disk with versions cannot be made smaller");
-    }
-    if (st == TT_OK && !tt_table_grow(&bm->table, size_bytes)) {
-        st = tt_fail(diag, TT_ERR_NOMEM, "there is not enough memory for a disk of that "
-                     "size");
-    }
-    if (st == TT_OK) {
-        bm->journal.must_be_anew = true;
-    }
-    return st;
-}
-
-TtStatus tt_blockmap_format(const TtBlockSpec *spec, uint8_t **bytes, size_t *len,
-                            TtDiag *diag)
-{
-    unsigned bits = spec->cluster_bits ? spec->cluster_bits :
-                    tt_blockmap_cluster_bits_for(spec->size_bytes);
-    TtStatus st = check_size(spec->size_bytes, bits, diag);
-    TtBlockMap like = { 0 };
-    TtHostRun journal;
-
-    *bytes = NULL;
-    if (st != TT_OK) {
-        return st;
-    }
-    st = check_backing(spec->backing, spec->backing_format, diag);
-    if (st != TT_OK) {
-        return st;
-    }
-    like.table.size_bytes = spec->size_bytes;
-    like.table.cluster_bits = bits;
-    like.backing = (char *)spec->backing;
-    like.backing_format = (char *)spec->backing_format;
-    memcpy(like.uuid, spec->uuid, sizeof(like.uuid));
-    journal = (TtHostRun) { tt_head_hosts(bits), MAX(JOURNAL_BYTES >> bits, 1) };
-    *len = 2 * TT_F_BLOCK_HEAD_BYTES;
-    *bytes = g_malloc(*len);
-    tt_block_head_put(*bytes, &like, 1, journal);
-    tt_block_head_put(*bytes + TT_F_BLOCK_HEAD_BYTES, &like, 1, journal);
-    return TT_OK;
 }
 
 /* ---- the file head ---- */
@@ -241,8 +128,8 @@ static void G_GNUC_PRINTF(2, 3) add_damage(TtBlockMap *bm, const char *format, .
 }
 
 /* J5: a segment that is named has a record. So a head that names one without has been
- * left behind by a newer head that is lost, or the segment is damaged. Only a new file's
- * journal, of generation 1, has none at first. */
+ * left behind by a newer head that is lost, or the segment is damaged. Only that of an image
+ * of an older version, of generation 1, has none at first. */
 static void look_for_lost_start(TtBlockMap *bm, const HeadChoice *head)
 {
     if (bm->journal.generation == 1 || bm->journal.number > 1) {
@@ -262,7 +149,7 @@ static TtStatus take_head(TtBlockMap *bm, const HeadChoice *head, TtHostRun *fir
     uint64_t size = tt_get_le64(b + 64), host = tt_get_le64(b + 80);
     uint32_t bits = tt_get_le32(b + 12), name = tt_get_le32(b + 96);
     uint32_t format = tt_get_le32(b + 100);
-    TtStatus st = check_size(size, bits, diag);
+    TtStatus st = tt_block_check_size(size, bits, diag);
 
     if (st != TT_OK) {
         return st;
@@ -385,8 +272,8 @@ static TtStatus load_records(TtBlockMap *bm, uint8_t *b, uint64_t size, TtHostRu
     return TT_OK;
 }
 
-/* @is_short: the file does not have all of it (J7). That of a new file need not be there
- * yet. */
+/* @is_short: the file does not have all of it (J7). That of an image that an older version
+ * made need not be there yet. */
 static TtStatus load_segment(TtBlockMap *bm, TtIo *io, uint64_t file, TtHostRun *seg,
                              bool *is_short, TtDiag *diag)
 {

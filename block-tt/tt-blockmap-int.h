@@ -266,6 +266,9 @@ TtStatus tt_ops_apply(TtBlockMap *bm, const uint8_t *p, size_t len, TtHostRun *n
  * is none. */
 uint64_t tt_ops_map_needs(const TtBlockMap *bm, const uint8_t *p, size_t len);
 
+/* tt-blockformat: can a disk have that size? */
+TtStatus tt_block_check_size(uint64_t bytes, unsigned cluster_bits, TtDiag *diag);
+
 /* tt-blockcut: when all is loaded. @is_short: the file has not all of its journal. */
 void tt_cut_find(TtBlockMap *bm, bool is_short);
 
@@ -273,5 +276,8 @@ void tt_cut_find(TtBlockMap *bm, bool is_short);
 void tt_block_head_put(uint8_t *bytes, const TtBlockMap *bm, uint64_t generation,
                        TtHostRun first);
 uint64_t tt_block_first_seed(const uint8_t *uuid, uint64_t generation);
+/* How the segment begins that this head names: a record without operations, and its mark
+ * (J5, J6). g_free. */
+uint8_t *tt_block_first_segment(const uint8_t *uuid, uint64_t generation, size_t *len);
 
 #endif

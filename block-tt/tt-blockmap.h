@@ -60,13 +60,6 @@ typedef struct TtBlockSpec {
  * it needs, up to TT_BLOCKMAP_CLUSTER_BITS_MAX (512 TiB). */
 unsigned tt_blockmap_cluster_bits_for(uint64_t size_bytes);
 /*
- * tt_blockmap_format: the first bytes of a new image, to be written at offset 0 of an
- * empty file; what follows reads as zeros there, or not at all
- * @bytes: g_malloc'ed. TT_ERR_INVALID, TT_ERR_LIMIT: the sentence says what to change.
- */
-TtStatus tt_blockmap_format(const TtBlockSpec *spec, uint8_t **bytes, size_t *len,
-                            TtDiag *diag);
-/*
  * tt_blockmap_open: read the map of an image
  * @io: borrowed for this call
  * TT_ERR_FORMAT, TT_ERR_VERSION, TT_ERR_LIMIT, TT_ERR_NOMEM, TT_ERR_IO. A journal that
@@ -205,6 +198,16 @@ TtStatus tt_blockmap_commit_begin(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *dia
 /* @ok: all steps succeeded. Else the next commit has all of it again: whatever part
  * of this one reached the disk, every state there is one that was asked for. */
 void tt_blockmap_commit_end(TtBlockMap *bm, bool ok);
+/*
+ * tt_blockmap_format: what makes an empty file an image
+ * @bytes: what @plan writes, g_malloc'ed.
+ * TT_ERR_INVALID, TT_ERR_LIMIT: the sentence says what to change. O(1), and so are the
+ * writes: 8 KiB of head, and 8 of the journal, of which the rest reads as zeros.
+ */
+TtStatus tt_blockmap_format(const TtBlockSpec *spec, TtBlockPlan *plan, uint8_t **bytes,
+                            TtDiag *diag);
+/* Both, with @io for the steps. */
+TtStatus tt_blockmap_format_io(const TtBlockSpec *spec, TtIo *io, TtDiag *diag);
 /* One step, with @io, which can write_at. */
 TtStatus tt_block_step_io(const TtBlockStep *s, TtIo *io, TtDiag *diag);
 /* Both, with @io for the steps. */

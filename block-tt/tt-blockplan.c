@@ -120,6 +120,14 @@ static uint8_t *make_segment(TtBlockJournal *j, const uint8_t *ops, size_t ops_l
     return b;
 }
 
+uint8_t *tt_block_first_segment(const uint8_t *uuid, uint64_t generation, size_t *len)
+{
+    TtBlockJournal j = { .generation = generation, .number = 1,
+                         .seed = tt_block_first_seed(uuid, generation) };
+
+    return make_segment(&j, NULL, 0, mark_at(TT_F_BLOCK_ALIGN) + TT_F_BLOCK_ALIGN, len);
+}
+
 static void add_step(TtBlockPlan *plan, TtBlockStepKind kind, uint64_t offset,
                      const uint8_t *data, size_t len)
 {

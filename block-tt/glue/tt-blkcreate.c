@@ -51,29 +51,44 @@ static bool check_preallocation(QemuOpts *opts, Error **errp)
     return true;
 }
 
-/* An empty file, and the head of the image in it. */
 static int coroutine_fn GRAPH_UNLOCKED
-write_head(BlockBackend *blk, const uint8_t *bytes, size_t len, Error **errp)
+do_step(BlockBackend *blk, const TtBlockStep *step)
+{
+    switch (step->kind) {
+    case TT_BLOCK_WRITE:
+        return blk_co_pwrite(blk, step->offset, step->len, step->data, 0);
+    case TT_BLOCK_GROW:
+        return blk_co_truncate(blk, step->offset, true, PREALLOC_MODE_OFF,
+                               BDRV_REQ_ZERO_WRITE, NULL);
+    case TT_BLOCK_SYNC:
+        return blk_co_flush(blk);
+    }
+    g_assert_not_reached();
+}
+
+/* An empty file, and the image in it. */
+static int coroutine_fn GRAPH_UNLOCKED
+write_image(BlockBackend *blk, const TtBlockPlan *plan, Error **errp)
 {
     int ret;
 
     blk_set_allow_write_beyond_eof(blk, true);
     ret = blk_co_truncate(blk, 0, true, PREALLOC_MODE_OFF, 0, errp);
-    if (ret >= 0) {
-        ret = blk_co_pwrite(blk, 0, len, bytes, 0);
-        if (ret >= 0) {
-            ret = blk_co_flush(blk);
-        }
-        if (ret < 0) {
-            error_setg_errno(errp, -ret, "cannot write the image");
-        }
+    if (ret < 0) {
+        return ret;
+    }
+    for (unsigned i = 0; ret >= 0 && i < plan->n; i++) {
+        ret = do_step(blk, &plan->step[i]);
+    }
+    if (ret < 0) {
+        error_setg_errno(errp, -ret, "cannot write the image");
     }
     return ret < 0 ? ret : 0;
 }
 
-/* @cluster: bytes, 0: as is best. Fills in the rest of @spec, and makes the bytes. */
-static int make_head(TtBlockSpec *spec, uint64_t cluster, uint8_t **bytes, size_t *len,
-                     Error **errp)
+/* @cluster: bytes, 0: as is best. Fills in the rest of @spec. @bytes: of @plan. */
+static int make_plan(TtBlockSpec *spec, uint64_t cluster, TtBlockPlan *plan,
+                     uint8_t **bytes, Error **errp)
 {
     QemuUUID uuid;
     TtDiag diag;
@@ -86,7 +101,7 @@ static int make_head(TtBlockSpec *spec, uint64_t cluster, uint8_t **bytes, size_
     spec->cluster_bits = cluster ? ctz64(cluster) : 0;
     qemu_uuid_generate(&uuid);
     memcpy(spec->uuid, uuid.data, sizeof(spec->uuid));
-    st = tt_blockmap_format(spec, bytes, len, &diag);
+    st = tt_blockmap_format(spec, plan, bytes, &diag);
     if (st != TT_OK) {
         tt_blk_error(errp, &diag);
         return tt_blk_errno(st, &diag);
@@ -107,8 +122,8 @@ tt_blk_co_create(BlockdevCreateOptions *options, Error **errp)
     g_autofree uint8_t *bytes = NULL;
     BlockDriverState *bs;
     BlockBackend *blk;
-    size_t len;
-    int ret = make_head(&spec, o->has_cluster_size ? o->cluster_size : 0, &bytes, &len,
+    TtBlockPlan plan;
+    int ret = make_plan(&spec, o->has_cluster_size ? o->cluster_size : 0, &plan, &bytes,
                         errp);
 
     if (ret < 0) {
@@ -119,7 +134,7 @@ tt_blk_co_create(BlockdevCreateOptions *options, Error **errp)
         return -EIO;
     }
     blk = blk_co_new_with_bs(bs, BLK_PERM_WRITE | BLK_PERM_RESIZE, BLK_PERM_ALL, errp);
-    ret = blk ? write_head(blk, bytes, len, errp) : -EPERM;
+    ret = blk ? write_image(blk, &plan, errp) : -EPERM;
     blk_co_unref(blk);
     bdrv_co_unref(bs);
     return ret;
@@ -139,9 +154,9 @@ tt_blk_co_create_opts(BlockDriver *drv, const char *filename, QemuOpts *opts,
         .backing_format = format,
     };
     BlockBackend *blk;
-    size_t len;
+    TtBlockPlan plan;
     int ret = check_preallocation(opts, errp) ?
-        make_head(&spec, cluster, &bytes, &len, errp) : -EINVAL;
+        make_plan(&spec, cluster, &plan, &bytes, errp) : -EINVAL;
 
     if (ret >= 0) {
         ret = bdrv_co_create_file(filename, opts, errp);
@@ -154,7 +169,7 @@ tt_blk_co_create_opts(BlockDriver *drv, const char *filename, QemuOpts *opts,
     if (!blk) {
         return -EIO;
     }
-    ret = write_head(blk, bytes, len, errp);
+    ret = write_image(blk, &plan, errp);
     blk_co_unref(blk);
     return ret;
 }

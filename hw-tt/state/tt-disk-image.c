@@ -96,11 +96,28 @@ static char *name_for_store(const char *backing, const char *dir)
     return g_steal_pointer(&full);
 }
 
-static bool write_new(const char *path, const uint8_t *bytes, size_t len, Error **errp)
+static bool do_step(int fd, const TtBlockStep *step)
+{
+    switch (step->kind) {
+    case TT_BLOCK_WRITE:
+        return lseek(fd, step->offset, SEEK_SET) >= 0 &&
+               qemu_write_full(fd, step->data, step->len) == step->len;
+    case TT_BLOCK_GROW:
+        return !ftruncate(fd, step->offset);
+    case TT_BLOCK_SYNC:
+        return !fsync(fd);
+    }
+    g_assert_not_reached();
+}
+
+static bool write_new(const char *path, const TtBlockPlan *plan, Error **errp)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool ok = fd >= 0 && qemu_write_full(fd, bytes, len) == len && !fsync(fd);
+    bool ok = fd >= 0;
 
+    for (unsigned i = 0; ok && i < plan->n; i++) {
+        ok = do_step(fd, &plan->step[i]);
+    }
     if (!ok) {
         error_setg_errno(errp, errno, "cannot write '%s'", path);
     }
@@ -193,17 +210,17 @@ bool tt_disk_make_store(const char *path, const char *backing, const char *forma
         .size_bytes = size_bytes, .backing = name, .backing_format = kind,
     };
     QemuUUID uuid;
+    TtBlockPlan plan;
     TtDiag diag;
-    size_t len;
 
     qemu_uuid_generate(&uuid);
     memcpy(spec.uuid, uuid.data, sizeof(spec.uuid));
-    if (tt_blockmap_format(&spec, &bytes, &len, &diag) != TT_OK) {
+    if (tt_blockmap_format(&spec, &plan, &bytes, &diag) != TT_OK) {
         error_setg(errp, "the image '%s' cannot have a disk with versions on top of it: "
                    "%s", backing, diag.text);
         return false;
     }
-    if (!write_new(path, bytes, len, errp)) {
+    if (!write_new(path, &plan, errp)) {
         return false;
     }
     if (!note_store(path, name, version, errp)) {

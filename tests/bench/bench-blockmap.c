@@ -200,13 +200,10 @@ static TtIo *sparse_new(void)
 static void bench(unsigned bits)
 {
     TtBlockSpec spec = { .size_bytes = DISK_BYTES, .cluster_bits = bits };
-    g_autofree uint8_t *head = NULL;
     Bench b = { .rand = g_rand_new_with_seed(1) };
-    size_t len;
 
     b.io = sparse_new();
-    expect(tt_blockmap_format(&spec, &head, &len, NULL));
-    b.io->ops->write_at(b.io, 0, head, len, NULL);
+    expect(tt_blockmap_format_io(&spec, b.io, NULL));
     expect(tt_blockmap_open(b.io, &b.map, NULL));
     fill(&b);
     printf("clusters of %u KiB\n%8s %8s %7s %10s %9s %8s %8s %8s %6s\n", 1u << bits >> 10,

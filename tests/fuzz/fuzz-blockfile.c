@@ -18,19 +18,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define FILE_BYTES      (200u << BITS)
 #define JOURNAL_AT      (2u << BITS)
 
-/* One record of the first generation, after the head. */
+/* The first record of a new image, another one. */
 static void put_record(TtIo *io, const uint8_t *ops, size_t len)
 {
     uint8_t *b = g_malloc0(24 + len);
 
     memcpy(b, "TTJR", 4);
     tt_put_le32(b + 4, 24 + len);
-    tt_put_le32(b + 8, 1);
+    tt_put_le32(b + 8, 2);
     tt_put_le32(b + 12, 1);
     if (len) {
         memcpy(b + 24, ops, len);
     }
-    tt_put_le64(b + 16, tt_header_sum(b, 24 + len, 16, 1));
+    tt_put_le64(b + 16, tt_header_sum(b, 24 + len, 16, 2));
     io->ops->write_at(io, JOURNAL_AT, b, 24 + len, NULL);
     g_free(b);
 }
@@ -56,6 +56,7 @@ static void use(TtBlockMap *bm, TtIo *io)
     TtVersionInfo info;
     TtDiskInfo before, after;
     TtBlockWrite w;
+    TtStatus st;
     TtBlockMap *again;
 
     for (uint32_t i = 0; tt_blockmap_version_at(bm, i, &info); i += 3) {
@@ -78,7 +79,11 @@ static void use(TtBlockMap *bm, TtIo *io)
     tt_blockmap_write_end(bm, &w, true);
     adds_up(bm, false);
     tt_blockmap_set_anew_bytes(bm, 0);
-    expect(tt_blockmap_commit(bm, io, NULL) == TT_OK);
+    st = tt_blockmap_commit(bm, io, NULL);
+    if (st == TT_ERR_NOSPACE) {         /* it names more than a file in memory can have */
+        return;
+    }
+    expect(st == TT_OK);
     expect(tt_blockmap_commit(bm, io, NULL) == TT_OK);
     tt_blockmap_info(bm, &before);
     expect(tt_blockmap_open(io, &again, NULL) == TT_OK);
@@ -92,15 +97,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     TtBlockSpec spec = { .size_bytes = DISK_BYTES, .cluster_bits = BITS };
     TtIo *io = tt_io_mem_new(NULL, 0);
-    uint8_t *head;
-    size_t len;
     TtBlockMap *bm;
     TtDiag diag;
 
-    expect(tt_blockmap_format(&spec, &head, &len, NULL) == TT_OK);
-    io->ops->write_at(io, 0, head, len, NULL);
+    expect(tt_blockmap_format_io(&spec, io, NULL) == TT_OK);
     io->ops->write_at(io, FILE_BYTES - 1, "", 1, NULL);
-    g_free(head);
     if (size && data[0] & 1) {
         io->ops->write_at(io, data[0] & 2 ? 0 : JOURNAL_AT, data + 1, size - 1, NULL);
     } else if (size) {

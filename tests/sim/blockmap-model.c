@@ -849,21 +849,17 @@ static void begin(Model *m)
 {
     TtBlockSpec spec = { .size_bytes = (uint64_t)N_SECTORS * SECTOR,
                          .cluster_bits = BITS };
-    uint8_t first = next_byte(m), *bytes;
+    uint8_t first = next_byte(m);
     TtDiag diag;
-    size_t len;
 
     m->doing = "making a disk";
     m->has_backing = first & 1;
     spec.backing = m->has_backing ? "base" : NULL;
     spec.uuid[3] = first;
     m->file = cut_file_new();
-    if (tt_blockmap_format(&spec, &bytes, &len, &diag) != TT_OK) {
+    if (tt_blockmap_format_io(&spec, m->file, &diag) != TT_OK) {
         differs(m, diag.text, 0);
     }
-    m->file->ops->write_at(m->file, 0, bytes, len, NULL);
-    m->file->ops->sync(m->file, NULL);
-    g_free(bytes);
     m->asked = g_new0(State, STATES_MAX);
     for (unsigned s = 0; s < N_SECTORS; s++) {
         m->late[s] = g_array_new(FALSE, FALSE, sizeof(uint32_t));

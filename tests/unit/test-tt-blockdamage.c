@@ -24,11 +24,8 @@ static Disk disk_new(void)
     TtBlockSpec spec = { .size_bytes = (N << BITS) - 512, .cluster_bits = BITS,
                          .backing = "base", .uuid = "0123456789abcde" };
     Disk d = { .io = tt_io_mem_new(NULL, 0) };
-    g_autofree uint8_t *bytes = NULL;
-    size_t len;
 
-    g_assert_cmpint(tt_blockmap_format(&spec, &bytes, &len, NULL), ==, TT_OK);
-    d.io->ops->write_at(d.io, 0, bytes, len, NULL);
+    g_assert_cmpint(tt_blockmap_format_io(&spec, d.io, NULL), ==, TT_OK);
     g_assert_cmpint(tt_blockmap_open(d.io, &d.map, NULL), ==, TT_OK);
     return d;
 }
@@ -405,10 +402,13 @@ static Disk old_disk(void)
     size_t got;
 
     d.io->ops->read_at(d.io, 0, b, sizeof(b), &got, NULL);
-    tt_put_le64(b + 72, 0);
-    tt_put_le64(b + 56, tt_header_sum(b, 4096, 56, 0));
-    d.io->ops->write_at(d.io, 0, b, sizeof(b), NULL);
+    for (unsigned generation = 0; generation < 2; generation++) {
+        tt_put_le64(b + 72, generation);
+        tt_put_le64(b + 56, tt_header_sum(b, 4096, 56, 0));
+        d.io->ops->write_at(d.io, generation * 4096, b, sizeof(b), NULL);
+    }
     memset(b, 0, sizeof(b));
+    d.io->ops->write_at(d.io, 2 * CLUSTER + 4096, b, 512, NULL);        /* no mark */
     memcpy(b, "TTJR", 4);
     tt_put_le32(b + 4, 24 + sizeof(ops));
     tt_put_le32(b + 8, 1);

@@ -22,11 +22,8 @@ static TtIo *new_image(uint64_t clusters, unsigned bits, const char *backing)
                          .backing = backing, .backing_format = backing ? "raw" : NULL,
                          .uuid = "0123456789abcde" };
     TtIo *io = tt_io_mem_new(NULL, 0);
-    g_autofree uint8_t *bytes = NULL;
-    size_t len;
 
-    g_assert_cmpint(tt_blockmap_format(&spec, &bytes, &len, NULL), ==, TT_OK);
-    io->ops->write_at(io, 0, bytes, len, NULL);
+    g_assert_cmpint(tt_blockmap_format_io(&spec, io, NULL), ==, TT_OK);
     return io;
 }
 
@@ -601,13 +598,16 @@ static void test_each_failure(void)
             TtIo *real = d.io;
             TtStatus st;
 
-            tt_blockmap_set_anew_bytes(d.map, anew ? 0 : 1 << 20);
+            tt_blockmap_set_anew_bytes(d.map, 1 << 20);
             for (unsigned i = 0; i < 3; i++) {
                 put(&d, (3 + i) * CLUSTER, CLUSTER);
                 commit(&d);
             }
             put(&d, 0, 2 * CLUSTER);
             version(&d, "a");
+            if (anew) {
+                tt_blockmap_set_backing(d.map, NULL, NULL, NULL);
+            }
             d.io = tt_io_fault_new(real, nth, TT_ERR_NOSPACE);
             st = tt_blockmap_commit(d.map, d.io, NULL);
             g_assert_cmpint(st, ==, TT_ERR_NOSPACE);
@@ -716,16 +716,16 @@ static void test_bad_spec(void)
     TtBlockSpec bits = { .size_bytes = 512, .cluster_bits = 30 };
     Disk d = disk_new(8, NULL);
     uint8_t *bytes;
-    size_t len;
+    TtBlockPlan plan;
     TtDiag diag;
 
-    g_assert_cmpint(tt_blockmap_format(&odd, &bytes, &len, &diag), ==, TT_ERR_INVALID);
-    g_assert_cmpint(tt_blockmap_format(&large, &bytes, &len, &diag), ==, TT_ERR_LIMIT);
+    g_assert_cmpint(tt_blockmap_format(&odd, &plan, &bytes, &diag), ==, TT_ERR_INVALID);
+    g_assert_cmpint(tt_blockmap_format(&large, &plan, &bytes, &diag), ==, TT_ERR_LIMIT);
     g_assert_null(strstr(diag.text, "larger clusters"));
     large.cluster_bits = 20;
-    g_assert_cmpint(tt_blockmap_format(&large, &bytes, &len, &diag), ==, TT_ERR_LIMIT);
+    g_assert_cmpint(tt_blockmap_format(&large, &plan, &bytes, &diag), ==, TT_ERR_LIMIT);
     g_assert_nonnull(strstr(diag.text, "larger clusters"));
-    g_assert_cmpint(tt_blockmap_format(&bits, &bytes, &len, &diag), ==, TT_ERR_INVALID);
+    g_assert_cmpint(tt_blockmap_format(&bits, &plan, &bytes, &diag), ==, TT_ERR_INVALID);
     g_assert_null(bytes);
     g_assert_cmpint(tt_blockmap_grow(d.map, 1ull << 50, &diag), ==, TT_ERR_LIMIT);
     g_assert_null(strstr(diag.text, "larger clusters"));    /* nobody can give it those */
@@ -744,12 +744,9 @@ static void test_large(void)
         TtBlockSpec spec = { .size_bytes = disks[i].bytes };
         Disk d = { .map = NULL };
         TtDiskInfo info;
-        uint8_t *bytes;
-        size_t len;
 
-        g_assert_cmpint(tt_blockmap_format(&spec, &bytes, &len, NULL), ==, TT_OK);
-        d.io = tt_io_mem_new(bytes, len);
-        g_free(bytes);
+        d.io = tt_io_mem_new(NULL, 0);
+        g_assert_cmpint(tt_blockmap_format_io(&spec, d.io, NULL), ==, TT_OK);
         g_assert_cmpint(tt_blockmap_open(d.io, &d.map, NULL), ==, TT_OK);
         tt_blockmap_info(d.map, &info);
         g_assert_cmpuint(info.cluster_bytes, ==, disks[i].cluster);
