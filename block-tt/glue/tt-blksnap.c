@@ -8,6 +8,7 @@
 #include "block-tt/glue/tt-blkversion.h"
 #include "qapi/error.h"
 #include "qemu/cutils.h"
+#include "qemu/error-report.h"
 
 /* By id, or by name; 0: there is none. Either may be NULL. Alone, the empty name of
  * versions without one finds none of them. */
@@ -80,34 +81,6 @@ bool GRAPH_RDLOCK tt_blk_version_delete(BlockDriverState *bs, TtVersionId id)
     return true;
 }
 
-int GRAPH_RDLOCK tt_blk_snapshot_create(BlockDriverState *bs, QEMUSnapshotInfo *sn)
-{
-    int64_t id = tt_blk_version_new(bs, sn);
-    int ret = id < 0 ? id : bdrv_flush(bs);
-
-    if (id > 0 && ret < 0) {
-        tt_blk_version_delete(bs, id);
-    }
-    return ret < 0 ? ret : 0;
-}
-
-int GRAPH_UNLOCKED tt_blk_snapshot_goto(BlockDriverState *bs, const char *id_or_name)
-{
-    TtBlkState *s = bs->opaque;
-    TtDiag diag;
-    TtStatus st;
-
-    WITH_QEMU_LOCK_GUARD(&s->map_lock) {
-        TtVersionId id = find_either(s, id_or_name);
-
-        if (!id) {
-            return -ENOENT;
-        }
-        st = tt_blockmap_goto(s->map, id, &diag);
-    }
-    return st == TT_OK ? bdrv_flush(bs) : tt_blk_errno(st, &diag);
-}
-
 /* The run whose disk @bs is (RUN/disks/NAME.tt); NULL: it is nobody's. */
 static char * GRAPH_RDLOCK run_of(BlockDriverState *bs)
 {
@@ -119,6 +92,52 @@ static char * GRAPH_RDLOCK run_of(BlockDriverState *bs)
 
     return strcmp(name, "disks") == 0 && g_file_test(manifest, G_FILE_TEST_EXISTS) ?
         g_steal_pointer(&run) : NULL;
+}
+
+/* Not by the recorder: a tag would be a position of the run. */
+int GRAPH_RDLOCK tt_blk_snapshot_create(BlockDriverState *bs, QEMUSnapshotInfo *sn)
+{
+    g_autofree char *run = run_of(bs);
+    int64_t id;
+    int ret;
+
+    if (run) {
+        sn->icount = -1ULL;             /* qemu-img says 0 */
+    }
+    id = tt_blk_version_new(bs, sn);
+    ret = id < 0 ? id : bdrv_flush(bs);
+    if (id > 0 && ret < 0) {
+        tt_blk_version_delete(bs, id);
+    }
+    return ret < 0 ? ret : 0;
+}
+
+/* What a run ends with is the head of its disks. */
+int GRAPH_UNLOCKED tt_blk_snapshot_goto(BlockDriverState *bs, const char *id_or_name)
+{
+    TtBlkState *s = bs->opaque;
+    g_autofree char *run = NULL;
+    TtDiag diag;
+    TtStatus st;
+
+    bdrv_graph_rdlock_main_loop();
+    run = run_of(bs);
+    bdrv_graph_rdunlock_main_loop();
+    if (run) {
+        error_report("the disk is that of the run '%s', which needs it as it is: 'tt disk "
+                     "export %s OUT --version %s' makes a disk of its own", run, run,
+                     id_or_name);
+        return -EBUSY;
+    }
+    WITH_QEMU_LOCK_GUARD(&s->map_lock) {
+        TtVersionId id = find_either(s, id_or_name);
+
+        if (!id) {
+            return -ENOENT;
+        }
+        st = tt_blockmap_goto(s->map, id, &diag);
+    }
+    return st == TT_OK ? bdrv_flush(bs) : tt_blk_errno(st, &diag);
 }
 
 /* A recorder made it, and says at which position: a full checkpoint or a branch of the run

@@ -153,15 +153,13 @@ static bool check_base(const Commit *c, Target *t)
     g_autofree char *changed = NULL;
     TtDiskInfo info;
 
-    if (!t->base && c->folder) {
-        g_autofree char *text =
-            g_strdup_printf("the run does not say what the image of the disk '%s' looked "
-                            "like: if it has changed since, the two are mixed", t->name);
-
-        tool_note(text);
-    }
     if (!t->base) {
-        return true;
+        return !c->folder || c->is_forced ||
+            tool_complain("the run does not say what the image of the disk '%s' looked like "
+                          "when it was recorded, as '%s/" TT_BASES_NAME "' %s: if nobody "
+                          "has written to the image since, give --force", t->name,
+                          c->folder, c->bases.is_there ? "does not name it" :
+                          "is missing") == TOOL_FINE;
     }
     tt_blockmap_info(t->d.map, &info);
     changed = tt_base_changed(t->base, c->folder, info.backing);

@@ -405,6 +405,7 @@ def test_versions_go(work):
         vm.wait(0)
     checked(store_of(vm.run))
     equal(versions_of(vm.run), {1, 4, 5}, 'the versions at the end')
+    from_outside(store_of(vm.run))
     with brancher(work, args, vm, last, qmp=1, timeout=200) as child:
         child.wait_serial('TT-DONE vda', 100)
         child.qmp.send('quit')
@@ -458,6 +459,16 @@ def delete_by_force(run, name):
     os.rename(store, f'{run}.tt')
     qemu_img('snapshot', '-d', name, f'{run}.tt')
     os.rename(f'{run}.tt', store)
+
+
+def from_outside(store):
+    """What a user may do with a disk of a run, and what not."""
+    qemu_img('snapshot', '-c', 'mine', store)
+    qemu_img('snapshot', '-d', 'mine', store)
+    before = read_bytes(store)
+    said = run_tool(tool('qemu-img'), 'snapshot', '-a', '1', store, rc=1)[1]
+    check('which needs it as it is' in said and "--version 1'" in said, said)
+    equal(read_bytes(store), before, 'the disk after it was refused')
 
 
 def broken_disks(run, branch):
