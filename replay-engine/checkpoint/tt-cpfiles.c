@@ -178,7 +178,26 @@ static bool may_give_way(void)
     return tt_flight_oldest_part() <= 1;
 }
 
-/* All but the first, the user's, and the one that RAM comes from. */
+/* The user's, and those where a branch starts. */
+static bool is_wanted(const TtCheckpointInfo *info)
+{
+    return info->flags & TT_CHECKPOINT_PINNED || tt_cpdisks_has_branch(fs.store, info->id);
+}
+
+static bool has_wanted(void)
+{
+    size_t n = tt_pagestore_count(fs.store);
+    g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
+    bool any = tt_cplist_has_pinned();
+
+    n = tt_pagestore_list(fs.store, infos, n);
+    for (size_t i = 0; i < n && !any; i++) {
+        any = is_wanted(&infos[i]);
+    }
+    return any;
+}
+
+/* All but the first, those that are wanted, and the one that RAM comes from. */
 static bool drop_automatic(void)
 {
     size_t n = tt_pagestore_count(fs.store);
@@ -187,7 +206,7 @@ static bool drop_automatic(void)
 
     n = tt_pagestore_list(fs.store, infos, n);
     for (size_t i = 1; i < n; i++) {
-        if (!(infos[i].flags & TT_CHECKPOINT_PINNED) && infos[i].id != fs.base) {
+        if (infos[i].id != fs.base && !is_wanted(&infos[i])) {
             drop(infos[i].id);
             any = true;
         }
@@ -195,15 +214,15 @@ static bool drop_automatic(void)
     return any;
 }
 
-/* The disk is full, and the user wants some of them. Was space given back? */
-static bool keep_pinned(void)
+/* The disk is full, and some of them are wanted. Was space given back? */
+static bool keep_wanted(void)
 {
     TtDiag unused;
     bool any = drop_automatic() &&
         tt_pagestore_flush(fs.store, &unused) == TT_OK;
 
     tt_fail(&fs.diag, TT_ERR_NOSPACE, "the disk is full; the checkpoints that you added "
-            "are kept");
+            "are kept, and those where a branch starts");
     qatomic_set(&fs.failed, true);
     return any;
 }
@@ -309,8 +328,8 @@ TtStatus tt_cpfiles_flush(bool is_new)
         s = TT_OK;                  /* with what was to be written */
     }
     if (s == TT_ERR_NOSPACE && may_give_way()) {
-        if (tt_cplist_has_pinned()) {
-            keep_pinned();
+        if (has_wanted()) {
+            keep_wanted();
         } else {
             give_way(disk_is_full);
         }
@@ -361,8 +380,8 @@ bool tt_cpfiles_give_room(void)
     }
     if (tt_flight_is_on()) {
         any = shrink_window();
-    } else if (tt_cplist_has_pinned()) {
-        any = keep_pinned();
+    } else if (has_wanted()) {
+        any = keep_wanted();
     } else {
         give_way(disk_is_full);
     }

@@ -78,6 +78,28 @@ def test_linux(work):
     check_exact(work, child.run, serial_wanted=child.serial, timeout=150)
 
 
+@limit(60)
+def test_full_disk_and_a_branch(work):
+    """When the disk is full, checkpoints make room for the log; but not the one where a
+    branch starts."""
+    args, full = with_disk(work, MIB), os.path.join(work, 'full')
+    library = os.path.join(work, 'full_disk.so')
+    run_tool('gcc', '-shared', '-fPIC', '-o', library,
+             os.path.join(REPO, 'tests/functional/full_disk.c'))
+    os.environ.update(LD_PRELOAD=library, TT_NO_SPACE=full, TT_NO_SPACE_IN='/pages')
+    with recorder(work, args, options=OFTEN, qmp=1) as vm:
+        for name in 'LD_PRELOAD', 'TT_NO_SPACE', 'TT_NO_SPACE_IN':
+            del os.environ[name]
+        vm.wait_serial('working')
+        more(vm, True, 2)
+        child = branch_of(work, args, vm.run, full_points(vm)[-1]['id'])
+        with open(full, 'wb'):
+            wait_until(lambda: 'where a branch starts' in vm.stderr, 'what is kept')
+        end(vm)
+    check_exact(work, child.run, serial_wanted=child.serial)
+    check_exact(work, vm.run, serial_wanted=vm.serial)
+
+
 def more(vm, is_full, count=1):
     """Waits for so many checkpoints of that kind that are not there yet."""
     def new():
