@@ -140,6 +140,10 @@ def walk(dap):
     dap.stop_of('stepIn', threadId=1, granularity='instruction')
     equal(int(dap.value('p $tt_position').split('=')[1]), before + 1,
           'a step of one instruction')
+    said = dap.value('tt origin counter')
+    check('add rax, 1' in said and 'lines64.c:' in said, f'tt origin: {said}')
+    check('0 found' in dap.value('tt find $rip == 1'), 'tt find')
+    check('undo is not enabled' in dap.value('tt undo'), 'tt undo')
     dap.value('tt goto end')
     dap.take('the stop of tt goto', type='event', event='stopped')
     equal(dap.value('p counter').strip(), '$7 = 10', 'counter at the end')

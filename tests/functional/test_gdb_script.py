@@ -81,6 +81,29 @@ def test_hits(work):
         equal(digest(vm), before, 'state after all searches')
 
 
+@limit(90)
+def test_ask(work):
+    """tt find and tt origin, of a symbol, a register and bytes; the VM stays where it is."""
+    run = lines_run(work)
+    vm, gdb = debugged(work, run)
+    with vm:
+        text = gdb(SCRIPT, 'break leaf', *['continue'] * 3, 'tt when',
+                   'python gdb.execute("tt find *(u64 *)%#x == 2" % '
+                   'int(gdb.parse_and_eval("&counter")))', 'tt origin counter',
+                   'tt origin $rip', 'tt origin counter --depth 1 --nodes=1', 'tt when')
+        check('1 found' in text, f'tt find: {text}')
+        check(text.count('= 0x0000000000000002') >= 2 and 'lines64.c:' in text,
+              f'tt origin counter: {text}')
+        here = re.findall(r'^position (\d+) of', text, re.M)
+        equal(here[0], here[-1], 'the place before and after')
+        text = gdb(SCRIPT, 'tt find', 'tt origin', 'tt origin --depth 2', 'tt origin nobody',
+                   'tt origin *(char (*)[3])&counter', 'tt undo')
+        for sentence in ('tt find takes a condition', 'tt origin takes a register',
+                         'No symbol "nobody"', 'has 3 bytes', 'undo is not enabled'):
+            check(sentence in text, f'no sentence "{sentence}": {text}')
+        check('Traceback' not in text, text)
+
+
 @limit(120)
 def test_many_hits(work):
     """A hundred thousand hits are counted inside QEMU, in seconds."""

@@ -17,7 +17,7 @@ import time
 from guests import guest_args, linux_args, linux_disk
 from programs import MOUNT, program_disk
 from test_waiting import Hold, job_ends
-from ttlib import (REPO, check, digest_at, equal, limit, one_sentence, qemu_binary,
+from ttlib import (REPO, Gdb, check, digest_at, equal, limit, one_sentence, qemu_binary,
                    recorder, replay, run_tool, stopped_replay, tool, tt, wait_until)
 from undoer import PROMPT, Terminal, counts, move, state, undo_recorder
 
@@ -248,6 +248,26 @@ def test_bounded(work):
         term.line('echo "r"=$a,', f'r={INPUTS - int(found.group(1))},')
         vm.qmp.send('quit')
         vm.wait(0)
+
+
+@limit(60)
+def test_in_gdb(work):
+    """gdb holds the VM: it undoes, sees the state of then, and does it again."""
+    with undo_recorder(work, Gdb.args(work, 'u')) as vm:
+        term = Terminal(vm.console)
+        term.wait(PROMPT)
+        term.line('a=1')
+        term.line('a=2')
+        gdb = Gdb(vm)
+        look = ['p $tt_position', 'p/x $rsp']
+        said = gdb(f'source {REPO}/scripts/tt-gdb.py', *look, 'tt undo 1', *look,
+                   'tt redo', *look, 'tt undo 2', 'tt redo', 'tt undo x')
+        seen = re.findall(r'^\$\d+ = (\w+)', said, re.M)
+        check(len(seen) == 6 and int(seen[2]) == 0 and 'Traceback' not in said, said)
+        check('takes a number of inputs' in said, said)
+        vm.qmp.cmd('cont')
+        term.line('echo "r"=$a', 'r=1')
+        term.close()
 
 
 @limit(100)

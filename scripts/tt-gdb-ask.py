@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Questions about a whole run, and going back in one that is recorded; sourced by
+scripts/tt-gdb.py. In an editor they are typed in its debug console.
+"""
+import os
+import re
+import shutil
+import subprocess
+
+import gdb
+
+SIZES = (1, 2, 4, 8)
+
+
+def state():
+    """(what it does, the directory of the run), as "info tt" says."""
+    said = gdb.execute('monitor info tt', to_string=True)
+    found = re.match(r'tt: (\w+) (.+?)(?: \(it has [a-z ]+\))?\s*$', said, re.M)
+    if not found:
+        raise gdb.GdbError('tt: gdb is not connected to a recording or replay of TTVM: use '
+                           '"target remote"')
+    return found.groups()
+
+
+def tool():
+    """The program tt, of the build that this script belongs to, or of PATH."""
+    built = os.path.join(FOLDER, '..', 'build', 'tt')
+    program = built if os.access(built, os.X_OK) else shutil.which('tt')
+    if not program:
+        raise gdb.GdbError('tt: there is no program tt: run scripts/build, or add it to PATH')
+    return os.path.normpath(program)
+
+
+def place_of_value(text):
+    """What tt origin takes: a register, or bytes of memory."""
+    if re.fullmatch(r'\$\w+', text) and not text.startswith('$tt_'):
+        return text
+    _, address, size = denoted(text)
+    if size not in SIZES:
+        raise gdb.GdbError(f'tt: {text} has {size} bytes, and 1, 2, 4 or 8 can be followed: '
+                           'choose a part of it')
+    return f'*(u{8 * size} *){address:#x}'
+
+
+class Find(TtCommand):
+    """List the positions at which a condition becomes true.
+
+tt find [-c] [-m] [-f POS] [-t POS] [-n N] CONDITION, as in the monitor: docs/reference/find
+has the conditions. Afterwards the VM is where it was."""
+
+    name, category = 'find', gdb.COMMAND_DATA
+
+    def invoke(self, arg, from_tty):
+        gdb.execute(f'monitor tt find {arg}')
+
+
+class Origin(TtCommand):
+    """Say where a value came from: tt origin EXPR [--depth N] [--nodes N] [--within N]
+
+EXPR is a register or something in memory. A replay of its own looks for the last write, for
+what that was copied or computed from, and so on, up to an input of the machine. The VM stays
+where it is."""
+
+    name, category = 'origin', gdb.COMMAND_DATA
+    complete_with = gdb.COMPLETE_EXPRESSION
+
+    def invoke(self, arg, from_tty):
+        options = re.findall(r'--(?:depth|nodes|within)[ =]\d+', arg)
+        text = re.sub(r'\s*--(?:depth|nodes|within)[ =]\d+', '', arg).strip()
+        if not text or text.startswith('--'):
+            raise gdb.GdbError('tt origin takes a register or something in memory, and '
+                               '--depth N, --nodes N, --within N')
+        place, (_, run) = place_of_value(text), state()
+        command = [tool(), 'origin', run, str(when()[0]), place, '--quiet']
+        for option in options:
+            command += re.split('[ =]', option)
+        program = gdb.current_progspace().filename
+        if program:
+            command += ['--symbols', program]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, errors='replace') as process:
+            try:
+                for line in process.stdout:
+                    gdb.write(line)
+            except KeyboardInterrupt:
+                process.terminate()
+                raise
+
+
+class Undo(TtCommand):
+    """Undo the last inputs of a recording with undo=console: tt undo [N]
+
+The VM is live again as it was before them."""
+
+    name = 'undo'
+
+    def invoke(self, arg, from_tty):
+        gdb.execute(f'monitor tt {self.name} {arg}')
+        forget()
+
+
+class Redo(Undo):
+    """Do again what was undone: tt redo [N]"""
+
+    name = 'redo'
+
+
+def forget():
+    """gdb does not know that the VM is elsewhere."""
+    gdb.execute('maintenance flush register-cache', to_string=True)
+    try:
+        gdb.execute('maintenance flush dcache', to_string=True)
+    except gdb.error:
+        pass                            # gdb 11 and older
+    refresh_watchpoints()
+
+
+for command in (Find, Origin, Undo, Redo):
+    command()
