@@ -165,6 +165,24 @@ bool tt_cpdisks_has_branch(TtPageStore *store, TtNodeId id)
     return !tt_flight_is_on() && has_branch(store, id);
 }
 
+bool tt_cpdisks_is_wanted(TtPageStore *store, const TtCheckpointInfo *info)
+{
+    return info->flags & TT_CHECKPOINT_PINNED || tt_cpdisks_has_branch(store, info->id);
+}
+
+bool tt_cpdisks_has_wanted(TtPageStore *store)
+{
+    size_t n = tt_pagestore_count(store);
+    g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
+    bool any = tt_cplist_has_pinned();
+
+    n = tt_pagestore_list(store, infos, n);
+    for (size_t i = 0; i < n && !any; i++) {
+        any = tt_cpdisks_is_wanted(store, &infos[i]);
+    }
+    return any;
+}
+
 /* Its version of each disk goes, RAM stays. A branch that starts there needs both. */
 static bool make_plain(TtPageStore *store, const TtCheckpointInfo *info)
 {

@@ -24,6 +24,9 @@ bool tt_cpdisks_are_going(void);
 /* A branch beside the run began at checkpoint @id: its replay needs that. Not asked of a
  * window's, which go all the same. Reads the manifests there. */
 bool tt_cpdisks_has_branch(TtPageStore *store, TtNodeId id);
+/* The user asked for it, or it has a branch. One of them, or any. */
+bool tt_cpdisks_is_wanted(TtPageStore *store, const TtCheckpointInfo *info);
+bool tt_cpdisks_has_wanted(TtPageStore *store);
 /* What was let go since tt_cpdisks_has_branch was asked is let go on disk, too. */
 void tt_cpdisks_decided(void);
 /* Before a checkpoint is added to @store: if versions keep more than @max_bytes (not 0),

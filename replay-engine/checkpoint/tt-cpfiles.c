@@ -178,25 +178,6 @@ static bool may_give_way(void)
     return tt_flight_oldest_part() <= 1;
 }
 
-/* The user's, and those where a branch starts. */
-static bool is_wanted(const TtCheckpointInfo *info)
-{
-    return info->flags & TT_CHECKPOINT_PINNED || tt_cpdisks_has_branch(fs.store, info->id);
-}
-
-static bool has_wanted(void)
-{
-    size_t n = tt_pagestore_count(fs.store);
-    g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
-    bool any = tt_cplist_has_pinned();
-
-    n = tt_pagestore_list(fs.store, infos, n);
-    for (size_t i = 0; i < n && !any; i++) {
-        any = is_wanted(&infos[i]);
-    }
-    return any;
-}
-
 /* All but the first, those that are wanted, and the one that RAM comes from. */
 static bool drop_automatic(void)
 {
@@ -206,7 +187,7 @@ static bool drop_automatic(void)
 
     n = tt_pagestore_list(fs.store, infos, n);
     for (size_t i = 1; i < n; i++) {
-        if (infos[i].id != fs.base && !is_wanted(&infos[i])) {
+        if (infos[i].id != fs.base && !tt_cpdisks_is_wanted(fs.store, &infos[i])) {
             drop(infos[i].id);
             any = true;
         }
@@ -328,7 +309,7 @@ TtStatus tt_cpfiles_flush(bool is_new)
         s = TT_OK;                  /* with what was to be written */
     }
     if (s == TT_ERR_NOSPACE && may_give_way()) {
-        if (has_wanted()) {
+        if (tt_cpdisks_has_wanted(fs.store)) {
             keep_wanted();
         } else {
             give_way(disk_is_full);
@@ -380,7 +361,7 @@ bool tt_cpfiles_give_room(void)
     }
     if (tt_flight_is_on()) {
         any = shrink_window();
-    } else if (has_wanted()) {
+    } else if (tt_cpdisks_has_wanted(fs.store)) {
         any = keep_wanted();
     } else {
         give_way(disk_is_full);
