@@ -27,7 +27,7 @@ POS_MAX = 2 ** 63 - 1
 NUMBER_MAX = 2 ** 63 - 1
 M64 = 2 ** 64 - 1
 KIND_TSC, KIND_RAM, KIND_DISK = 5, 18, 28
-NEEDED = set(range(1, 14)) | set(range(16, 30))
+NEEDED = set(range(1, 14)) | set(range(16, 31))
 SIZES = (0, 1, 2, 4, 8)
 
 

@@ -181,6 +181,7 @@ bool tt_kvm_place(CPUState *cpu, TtLandmark *p)
                   r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15 },
         .fpu_hash = fpu,
     };
+    p->has_branches = tt_kvm_branches_passed(&p->branches);
     put_system(&s, p);
     return true;
 }

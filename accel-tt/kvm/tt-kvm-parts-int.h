@@ -44,6 +44,15 @@ bool tt_kvm_take_over(CPUState *cpu);
 bool tt_kvm_has_shadow(CPUState *cpu);
 void tt_kvm_log_tpr(CPUState *cpu);
 
+/* ---- branches, where the host counts them exactly (tt-kvm-branches.c) ---- */
+void tt_kvm_branches_begin(CPUState *cpu);
+void tt_kvm_branches_end(void);
+/* Why they are not counted, or NULL. */
+const char *tt_kvm_branches_missing(void);
+/* The vCPU is at an exact place. The second: so many since then. False: not known. */
+void tt_kvm_branches_mark(void);
+bool tt_kvm_branches_passed(uint64_t *n);
+
 /* ---- its state, see tt-vcpu-backend.h (tt-kvm-state.c) ---- */
 GByteArray *tt_kvm_save(CPUState *cpu);
 bool tt_kvm_load(CPUState *cpu, const uint8_t *data, size_t len, Error **errp);

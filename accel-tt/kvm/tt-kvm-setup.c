@@ -150,6 +150,8 @@ bool tt_kvm_check(MachineState *ms, Error **errp)
     if (!has_needed(errp) || !filter_msrs(errp) || !turn_off(ms, "vmport", errp)) {
         return false;
     }
+    /* RDPMC faults, as with a CPU without counters. */
+    kvm_vm_enable_cap(kvm_state, KVM_CAP_PMU_CAPABILITY, 0, KVM_PMU_CAP_DISABLE);
     kvm_state->coalesced_mmio = kvm_state->coalesced_pio = 0;
     MACHINE_GET_CLASS(ms)->default_cpu_type = TT_CPU_MODEL_TYPE;
     tt_like_hardware = is_like_hardware();
@@ -158,9 +160,16 @@ bool tt_kvm_check(MachineState *ms, Error **errp)
 
 const char *tt_kvm_positions(void)
 {
-    return tt_kvm_tsc_is_frozen() ? "exits and landmarks; the TSC is frozen" :
-        "exits and landmarks; this host cannot freeze the TSC: a guest that reads it "
-        "cannot be replayed";
+    const char *why = tt_kvm_branches_missing();
+    g_autofree char *text = NULL;
+
+    text = g_strdup_printf(
+        "exits%s landmarks%s%s%s; %s", why ? " and" : ",",
+        why ? " (branches are not counted: " : " and branch counts", why ?: "",
+        why ? ")" : "",
+        tt_kvm_tsc_is_frozen() ? "the TSC is frozen" :
+        "this host cannot freeze the TSC: a guest that reads it cannot be replayed");
+    return g_intern_string(text);
 }
 
 /* ---- CPUID ---- */

@@ -12,7 +12,7 @@
  *   K2  where an interrupt window opened: the first boundary at which an interrupt
  *       can be taken (TT_EV_WINDOW);
  *   K3  where the vCPU was made to leave guest code, if its state says exactly
- *       where it is (TT_EV_LANDMARK).
+ *       where it is (TT_EV_LANDMARK), with a count of branches if the host has one.
  *
  * K3 is expensive, so a thread that wants the token waits for an exit first
  * (TT_KVM_HOLD_US). `exact` says that the vCPU stands at such a place. After an interrupt
@@ -26,6 +26,7 @@
 #include "accel-tt/tt-vcpu.h"
 #include "accel-tt/tt-vcpus.h"
 #include "session/tt-ops.h"
+#include "session/tt-session.h"
 #include "tt-kvm-parts-int.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
@@ -276,6 +277,9 @@ static int step(CPUState *cpu)
         kv.is_first = false;
         kv.exact = !tt_kvm_take_over(cpu);
     }
+    if (kv.exact) {
+        tt_kvm_branches_mark();
+    }
     if (kv.exact && has_request(cpu)) {
         ret = complete(cpu);
         if (ret != TT_KVM_GO_ON) {
@@ -339,8 +343,11 @@ static bool place_here(CPUState *cpu)
 {
     TtLandmark place;
 
-    if (!kv.exact || !kv.is_complete || cpu->halted || cpu->vcpu_dirty ||
-        !tt_kvm_place(cpu, &place)) {
+    if (!kv.exact || !kv.is_complete || cpu->halted || cpu->vcpu_dirty) {
+        return false;
+    }
+    tt_kvm_branches_mark();
+    if (!tt_kvm_place(cpu, &place)) {
         return false;
     }
     tt_ops->placed(cpu, &place);
@@ -415,6 +422,7 @@ static void mode_changed(CPUState *cpu)
     tcg_mode_changed();
     kv = (typeof(kv)) { .exact = true, .is_complete = true, .is_first = true };
     tt_kvm_tsc_end(cpu);
+    tt_kvm_branches_end();
     tt_kvm_leaves_to_emulate(false);
 }
 
@@ -423,7 +431,10 @@ static void begin(CPUState *cpu)
     tt_kvm_log_cpuid(cpu);
     tt_kvm_log_tpr(cpu);
     tt_kvm_tsc_begin(cpu);
+    tt_kvm_branches_begin(cpu);
     tt_kvm_leaves_to_emulate(true);
+    g_free(tt_session.manifest.positions);
+    tt_session.manifest.positions = g_strdup(tt_kvm_positions());
     info_report("tt: KVM: positions are %s", tt_kvm_positions());
 }
 

@@ -33,7 +33,7 @@
 #define SELECT_GUEST  (UINT64_C(1) << 40)       /* both of these, or none: all code */
 #define SELECT_HOST   (UINT64_C(1) << 41)
 
-bool tt_counts_branches, tt_pmu_is_on;
+bool tt_pmu_is_on;
 
 typedef struct Counter {
     uint64_t select;

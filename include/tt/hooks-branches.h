@@ -15,7 +15,8 @@ struct CPUState;
  * CPUX86State.tt_branches: those that depend on flags or a counter (Jcc, JCXZ, LOOP)
  * and the others (jumps, calls, returns, SYSCALL and its kin; not INT, no exception and
  * no interrupt). Set before the first block is translated, and never changed. Off:
- * nothing is translated.
+ * nothing is translated. With -tt, a conditional branch that makes their count
+ * tt_branch_stop ends guest code behind it.
  */
 extern bool tt_counts_branches;
 enum { TT_BRANCH_COND, TT_BRANCH_OTHER, TT_BRANCH_KINDS };

@@ -60,6 +60,7 @@ enum {
     TT_OMIT_SEARCH_SKIP = 1 << 20,  /* no hazard: searches look everywhere */
     TT_OMIT_NEAR = 1 << 21,         /* no hazard: no near checkpoints */
     TT_OMIT_MAP_COMMIT = 1 << 22,
+    TT_OMIT_BRANCH_COUNTS = 1 << 23,    /* no hazard: landmarks are without */
 };
 extern unsigned tt_omit;
 

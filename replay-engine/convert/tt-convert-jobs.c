@@ -16,6 +16,7 @@
 #include "run/tt-runstore.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
+#include "tt/hooks.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
@@ -48,8 +49,10 @@ static pid_t spawn(const char *part)
 {
     g_auto(GStrv) words = g_strsplit(tt_session.dir, ",", -1);
     g_autofree char *escaped = g_strjoinv(",,", words);
-    g_autofree char *option = g_strdup_printf("convert,dir=%s%s%s", escaped,
-                                              part ? ",part=" : "", part ?: "");
+    bool has_counts = !(tt_omit & TT_OMIT_BRANCH_COUNTS);
+    g_autofree char *option = g_strdup_printf("convert,dir=%s%s%s%s", escaped,
+                                              part ? ",part=" : "", part ?: "",
+                                              has_counts ? "" : ",x-omit=branch-counts");
     g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
     char *argv[] = { self, (char *)"-tt", option, (char *)"-display", (char *)"none",
                      (char *)"-serial", (char *)"null", (char *)"-monitor",

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Looking for a place in code that TCG runs: a breakpoint at its address ends blocks
- * there; each time the vCPU comes by, registers are compared, then the rest, then the
- * pages that the recorded machine had written since the place before. The first that
- * fits is the place: the state is the same, so everything that follows is the same.
+ * Looking for a place in code that TCG runs, from the branch before it on if that is
+ * known: a breakpoint at its address ends blocks there; each time the vCPU comes by,
+ * registers are compared, then the rest, then the pages that the recorded machine had
+ * written since the place before. The first that fits is the place: the state is the
+ * same, so everything that follows is the same.
  */
 #include "qemu/osdep.h"
 #include "tt-convert-parts-int.h"
@@ -27,8 +28,9 @@ static struct {
     TtLandmark want;
     GByteArray *data;               /* a copy of the event's: want leads into it */
     GByteArray *more;               /* pages of the events before it */
-    TtCursor first_more;            /* of which this is the first */
-    CPUBreakpoint *bp;
+    TtCursor first_more;            /* the first of them, or of what else says more */
+    bool has_more;
+    CPUBreakpoint *bp;              /* NULL: the branch before it is still to come */
     uint32_t last_bad;              /* the page that differed last time: it is the
                                        most telling one */
     uint64_t candidates, same_registers;
@@ -153,7 +155,8 @@ static bool is_at(CPUState *cpu, const TtLandmark *p)
 {
     TtX86Match match;
 
-    if (cpu->cc->get_pc(cpu) != p->pc) {
+    if (cpu->cc->get_pc(cpu) != p->pc ||
+        tt_convert_branches_near() != TT_CONVERT_HERE) {
         return false;
     }
     match = tt_x86_match_place(cpu, p);
@@ -209,6 +212,14 @@ bool tt_convert_is_here(CPUState *cpu, const TtEvent *ev)
     return tt_landmark_decode(&p, ev->data, ev->len) && is_at(cpu, &p);
 }
 
+static void note_more(void)
+{
+    if (!hunt.has_more) {
+        hunt.has_more = true;
+        hunt.first_more = tt_sched_tell(tt_replay_sched());
+    }
+}
+
 bool tt_convert_more_pages(const TtEvent *ev)
 {
     uint64_t n = n_more() + (uint64_t)ev->len / TT_LANDMARK_PAGE;
@@ -216,22 +227,40 @@ bool tt_convert_more_pages(const TtEvent *ev)
     if (ev->len % TT_LANDMARK_PAGE || n > MIN(tt_memory_n_pages(), PAGES_MAX)) {
         return false;
     }
-    if (!n_more()) {
-        hunt.first_more = tt_sched_tell(tt_replay_sched());
-    }
+    note_more();
     hunt.more = hunt.more ?: g_byte_array_new();
     g_byte_array_append(hunt.more, ev->data, ev->len);
     return true;
 }
 
-bool tt_convert_has_more_pages(void)
+void tt_convert_more_branches(const TtEvent *ev)
 {
-    return n_more();
+    note_more();
+    if (!(tt_omit & TT_OMIT_BRANCH_COUNTS)) {
+        tt_convert_branches_want(ev->val);
+    }
+}
+
+bool tt_convert_has_more(void)
+{
+    return hunt.has_more;
 }
 
 TtCursor tt_convert_cursor(void)
 {
-    return n_more() ? hunt.first_more : tt_sched_tell(tt_replay_sched());
+    return hunt.has_more ? hunt.first_more : tt_sched_tell(tt_replay_sched());
+}
+
+bool tt_convert_hunt_goes_on(CPUState *cpu)
+{
+    TtConvertNear near = tt_convert_branches_near();
+
+    if (!hunt.bp && near == TT_CONVERT_HERE) {
+        cpu_breakpoint_insert(cpu, hunt.want.pc, BP_GDB, &hunt.bp);
+        tt_hunting = true;
+    }
+    tt_convert_branches_hunt(cpu);
+    return near != TT_CONVERT_BEHIND;
 }
 
 bool tt_convert_hunt(CPUState *cpu, const TtEvent *ev)
@@ -244,10 +273,9 @@ bool tt_convert_hunt(CPUState *cpu, const TtEvent *ev)
     }
     hunt.candidates = hunt.same_registers = hunt.nearest = 0;
     memset(hunt.matches, 0, sizeof(hunt.matches));
-    cpu_breakpoint_insert(cpu, hunt.want.pc, BP_GDB, &hunt.bp);
     g_free(hunt.difference);
     hunt.difference = NULL;
-    tt_hunting = hunt.is_on = true;
+    hunt.is_on = true;
     return true;
 }
 
@@ -256,10 +284,15 @@ void tt_convert_hunt_ends(CPUState *cpu)
     if (hunt.more) {
         g_byte_array_set_size(hunt.more, 0);
     }
+    hunt.has_more = false;
+    tt_convert_branches_end(cpu);
     if (!hunt.is_on) {
         return;
     }
-    cpu_breakpoint_remove_by_ref(cpu, hunt.bp);
+    if (hunt.bp) {
+        cpu_breakpoint_remove_by_ref(cpu, hunt.bp);
+        hunt.bp = NULL;
+    }
     hunt.is_on = false;
     tt_convert_counts.candidates += hunt.candidates;
     tt_convert_counts.same_registers += hunt.same_registers;
@@ -273,6 +306,7 @@ bool tt_convert_is_hunting(void)
 char *tt_convert_hunt_text(void)
 {
     GString *s = g_string_new(NULL);
+    g_autofree char *branches = tt_convert_branches_text();
 
     g_string_printf(s, "0x%" PRIx64 " was passed %" PRIu64 " times, %" PRIu64
                     " times with the recorded registers (system registers differed %"
@@ -289,5 +323,6 @@ char *tt_convert_hunt_text(void)
                                " written ones%s", page, n_pages(&hunt.want),
                                tt_convert_is_table(page) ? ", a page table" : "");
     }
+    g_string_append(s, branches);
     return g_string_free(s, false);
 }

@@ -18,6 +18,7 @@ typedef struct TtConvertPoint {
     uint64_t cpu_digest, ram_digest, output_hash, events, host_ns;
     uint64_t at_place, last_at, tpr, tsc, has_tsc;
     uint64_t places, candidates, same_registers;
+    uint64_t branches;              /* since the last exact place */
 } TtConvertPoint;
 
 /* Before the new log is opened. NULL: there is none, and nothing is left of one. */
@@ -71,11 +72,17 @@ bool tt_convert_log_finish(bool is_end, bool is_clean, Error **errp);
 bool tt_convert_is_here(CPUState *cpu, const TtEvent *ev);
 /* Pages of the place that follows: TT_EV_LANDMARK_PAGES. False: @ev is damaged. */
 bool tt_convert_more_pages(const TtEvent *ev);
-bool tt_convert_has_more_pages(void);
-/* Where a later process goes on: at the first of these pages, or at the next event. */
+/* A count of branches: the same. */
+void tt_convert_more_branches(const TtEvent *ev);
+/* One of these was there, and the place is still to come. */
+bool tt_convert_has_more(void);
+/* Where a later process goes on: at the first of these, or at the next event. */
 TtCursor tt_convert_cursor(void);
-/* Guest code ends there: EXCP_DEBUG. False: @ev is no place. */
+/* It is looked for from here on. False: @ev is no place. */
 bool tt_convert_hunt(CPUState *cpu, const TtEvent *ev);
+/* Out of guest code while hunting: from the branch before the place on, guest code ends at
+ * its address (EXCP_DEBUG). False: the branch after it has come. */
+bool tt_convert_hunt_goes_on(CPUState *cpu);
 /* The place is found, in guest code or where the vCPU stood already. */
 void tt_convert_hunt_ends(CPUState *cpu);
 bool tt_convert_is_hunting(void);
@@ -90,6 +97,23 @@ typedef struct TtConvertCounts {
     uint64_t compared;              /* checkpoints; in this process */
 } TtConvertCounts;
 extern TtConvertCounts tt_convert_counts;
+
+/* ---- branches since the last exact place (tt-convert-branches.c) ---- */
+/* This is one, or was: @passed since. */
+void tt_convert_branches_restart(uint64_t passed);
+uint64_t tt_convert_branches(void);
+/* The place that follows comes after so many, and guest code ends there. */
+void tt_convert_branches_want(uint64_t n);
+void tt_convert_branches_hunt(CPUState *cpu);
+void tt_convert_branches_end(CPUState *cpu);
+typedef enum TtConvertNear {
+    TT_CONVERT_BEFORE,              /* not that far */
+    TT_CONVERT_HERE,                /* or nobody knows */
+    TT_CONVERT_BEHIND,
+} TtConvertNear;
+TtConvertNear tt_convert_branches_near(void);
+/* For the report; g_free. Empty without a count. */
+char *tt_convert_branches_text(void);
 
 /* ---- the recorder's checkpoints (tt-convert-recorded.c) ---- */
 void tt_convert_recorded_open(void);

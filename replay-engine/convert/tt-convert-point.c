@@ -51,7 +51,7 @@ static struct {
 /* Another version of the program begins anew. */
 uint64_t tt_convert_sum(const uint8_t *bytes, size_t len)
 {
-    static const char program[] = QEMU_FULL_VERSION "/" TT_TTVM_VERSION "/1";
+    static const char program[] = QEMU_FULL_VERSION "/" TT_TTVM_VERSION "/2";
 
     return XXH3_64bits_withSeed(bytes, len, XXH3_64bits(program, sizeof(program)));
 }

@@ -41,7 +41,10 @@ static const TtEvent *next(void)
 
 static void take_point(CPUState *cpu)
 {
-    TtConvertPoint p = { .at_place = tt_pass.at_place, .last_at = tt_pass.last_at };
+    TtConvertPoint p = {
+        .at_place = tt_pass.at_place, .last_at = tt_pass.last_at,
+        .branches = tt_convert_branches(),
+    };
 
     if (!tt_pass.stops_behind && !tt_convert_owes_half()) {
         tt_convert_known_save(&p);
@@ -76,6 +79,7 @@ static void go_on(const TtConvertPoint *p)
     tt_convert_known_load(p);
     tt_pass.at_place = p->at_place;
     tt_pass.last_at = p->last_at;
+    tt_convert_branches_restart(p->branches);
     tt_convert_log_goes_on();
 }
 
@@ -94,6 +98,7 @@ static void begin_at_checkpoint(void)
     tt_vcpus_do_work();
     tt_vcpus_flush();
     tt_pass.at_place = true;
+    tt_convert_branches_restart(0);
     tt_convert_log_goes_on();
 }
 
@@ -127,7 +132,7 @@ bool tt_convert_open(Error **errp)
         !tt_convert_is_possible(errp)) {
         return false;
     }
-    tt_msrs_are_inputs = tt_notes_tables = true;
+    tt_msrs_are_inputs = tt_notes_tables = tt_counts_branches = true;
     tt_convert_recorded_open();
     tt_session.manifest.n_sync_starts = 0;      /* of a pass that was broken off */
     tt_convert_interval_ms = is_part ? 0 : tt_convert_interval_ms;

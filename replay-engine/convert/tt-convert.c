@@ -54,8 +54,17 @@ static const TtEvent *next(void)
     return tt_sched_peek(tt_replay_sched());
 }
 
+/* It belongs to the place that follows. */
+static bool is_more(const TtEvent *ev)
+{
+    return ev->kind == TT_EV_LANDMARK_PAGES || ev->kind == TT_EV_BRANCHES;
+}
+
 void tt_convert_pop(void)
 {
+    if (!is_more(next())) {
+        tt_convert_branches_restart(0);
+    }
     tt_sched_pop(tt_replay_sched());
     tt_pass.last_at = tt_now.pos;
 }
@@ -96,6 +105,7 @@ void tt_convert_answered(void)
     const TtEvent *ev = next();
     CPUState *cpu = current_cpu;
 
+    tt_convert_branches_restart(0);
     if (ev && (is_answer(ev) || ev->kind == TT_EV_HLT)) {
         return;
     }
@@ -192,9 +202,8 @@ static void found(CPUState *cpu)
 /* The vCPU stands where @ev happened, or runs until it does. */
 static Step reach(CPUState *cpu, const TtEvent *ev)
 {
-    if (tt_convert_has_more_pages() && ev->kind != TT_EV_LANDMARK &&
-        ev->kind != TT_EV_LANDMARK_PAGES) {
-        tt_replay_report("the pages of a recorded place are damaged");
+    if (tt_convert_has_more() && ev->kind != TT_EV_LANDMARK && !is_more(ev)) {
+        tt_replay_report("the count or the pages of a recorded place are damaged");
         return STAND;
     }
     if (is_answer(ev) || ev->kind == TT_EV_HLT) {
@@ -209,6 +218,11 @@ static Step reach(CPUState *cpu, const TtEvent *ev)
         tt_convert_pop();
         return AGAIN;
     }
+    if (ev->kind == TT_EV_BRANCHES) {
+        tt_convert_more_branches(ev);
+        tt_convert_pop();
+        return AGAIN;
+    }
     if (ev->kind == TT_EV_LANDMARK) {
         if (tt_convert_is_here(cpu, ev)) {
             found(cpu);
@@ -217,6 +231,14 @@ static Step reach(CPUState *cpu, const TtEvent *ev)
         tt_pass.at_place = false;
         if (!tt_convert_is_hunting() && !tt_convert_hunt(cpu, ev)) {
             tt_replay_report("a recorded landmark is damaged");
+            return STAND;
+        }
+        if (!tt_convert_hunt_goes_on(cpu)) {
+            g_autofree char *why = tt_convert_hunt_text();
+
+            tt_replay_report("a recorded landmark was not where its branches are; replay "
+                             "with x-omit=branch-counts to look for it elsewhere: %s",
+                             why);
             return STAND;
         }
         return RUN;

@@ -7,6 +7,9 @@
  * at which all of it is equal is the place, or one with the same future ("landmark",
  * docs/decisions/0019).
  *
+ * Where branches can be counted there is a count, too: it says which of the moments with
+ * these registers it is, before anything is compared.
+ *
  * The bytes are the data of TT_EV_LANDMARK (docs/reference/log-format.rst). Any thread;
  * no allocation.
  */
@@ -33,6 +36,8 @@ typedef struct TtLandmark {
     uint32_t n_pages;           /* or TT_LANDMARK_WHOLE_RAM */
     uint64_t ram_digest;        /* with that */
     const uint8_t *pages;       /* in the event's data: see tt_landmark_page */
+    bool has_branches;          /* not in the bytes: in an event before it */
+    uint64_t branches;          /* executed since the last exact place */
 } TtLandmark;
 
 typedef struct TtLandmarkPage {

@@ -56,6 +56,7 @@ static const KindText kind_text[TT_EV_KIND_MAX + 1] = {
     [TT_EV_RAM_FILL] = { "ram-fill", "block", "offset", "byte" },
     [TT_EV_LANDMARK] = { "landmark", NULL, NULL, NULL },
     [TT_EV_LANDMARK_PAGES] = { "landmark-pages", NULL, NULL, NULL },
+    [TT_EV_BRANCHES] = { "branches", NULL, "count", NULL },
     [TT_EV_WINDOW] = { "window", NULL, NULL, NULL },
     [TT_EV_CPUID_TABLE] = { "cpuid-table", NULL, NULL, NULL },
     [TT_EV_DISK] = { "disk", "block", "offset", "bytes" },

@@ -91,7 +91,7 @@ static inline bool tt_log_kind_is_readable(unsigned kind)
 {
     return kind >= TT_EV_ANNOTATION_MIN ||
            (kind >= TT_EV_PIO_IN && kind <= TT_EV_TPR_WR) ||
-           (kind >= TT_EV_INTR && kind <= TT_EV_LANDMARK_PAGES);
+           (kind >= TT_EV_INTR && kind <= TT_EV_BRANCHES);
 }
 
 /* The expected val of the next event of its kind. */

@@ -65,6 +65,8 @@ typedef enum TtEventKind {
 
     TT_EV_LANDMARK_PAGES = 29, /* exits only: data=written pages, see tt-landmark.h:
                                more of those of the place that follows */
+    TT_EV_BRANCHES = 30,    /* exits only: val=conditional branches from the last exact
+                               place to the place that follows */
 
     TT_EV_CHECK = 32,       /* addr=output hash val=cpu digest */
     TT_EV_DIGEST = 33,      /* addr=cpu digest val=ram digest */

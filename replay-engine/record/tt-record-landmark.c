@@ -39,13 +39,18 @@ static size_t put_first_ones(uint8_t *data, const uint64_t *pages, size_t n)
 
 void tt_record_landmark(CPUState *cpu, TtLandmark *place)
 {
+    TtEvent branches = { .kind = TT_EV_BRANCHES, .val = place->branches };
     size_t n;
     g_autofree uint64_t *pages = tt_memory_list_dirty(&n);
     g_autofree uint8_t *data =
         g_malloc(tt_landmark_bytes(MIN(n, TT_LANDMARK_PAGES_MAX)));
-    size_t first = put_first_ones(data, pages, n);
     TtEvent ev = { .kind = TT_EV_LANDMARK, .data = data };
+    size_t first;
 
+    if (place->has_branches) {
+        tt_record_event(&branches);
+    }
+    first = put_first_ones(data, pages, n);
     place->n_pages = n - first;
     ev.len = tt_landmark_bytes(place->n_pages);
     tt_landmark_put_head(place, data);

@@ -62,6 +62,9 @@ static void fill_run(GKeyFile *kf, const TtManifest *m)
     set_text(kf, "run", "qemu-version", m->qemu_version);
     set_text(kf, "run", "tt-version", m->tt_version);
     set_text(kf, "run", "host", m->host);
+    if (m->positions && *m->positions) {
+        set_text(kf, "run", "positions", m->positions);
+    }
     set_number(kf, "run", "tlb-entries", m->tlb_entries);
     set_number(kf, "run", "fence-interval", m->sync_interval);
 }

@@ -162,6 +162,7 @@ static void parse_run(Parser *p, TtManifest *m)
     m->directory = get_text(p, "run", "directory", false);
     m->host = get_text(p, "run", "host", false);
     m->started = get_text(p, "run", "started", false);
+    m->positions = get_text(p, "run", "positions", false);
 }
 
 /* Positions, ascending. */
@@ -483,6 +484,7 @@ void tt_manifest_cleanup(TtManifest *m)
     g_strfreev(m->disks);
     g_free(m->host);
     g_free(m->started);
+    g_free(m->positions);
     g_free(m->cpu_type);
     g_free(m->blocks);
     g_free(m->sync_starts);

@@ -104,6 +104,7 @@ typedef struct TtManifest {
     char *directory;            /* in which it was given; "": not known, and
                                    command_line is for people only */
     char *host;                 /* for people */
+    char *positions;            /* for people; KVM: what they were made of */
     char *started;              /* ISO 8601, for people */
     uint64_t tlb_entries;       /* of the TLB of each MMU mode */
     uint64_t sync_interval;    /* the TLB is flushed at multiples of this

@@ -60,6 +60,7 @@ static const struct {
     { "search-skip", TT_OMIT_SEARCH_SKIP },
     { "near", TT_OMIT_NEAR },
     { "map-commit", TT_OMIT_MAP_COMMIT },
+    { "branch-counts", TT_OMIT_BRANCH_COUNTS },
 };
 
 static void parse_omit(const char *list)

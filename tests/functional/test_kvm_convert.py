@@ -34,13 +34,13 @@ def fresh(work, name):
     return run, read_bytes(f'{run}/log')
 
 
-def command(run):
-    return [qemu_binary(), '-tt', f'replay,dir={run},at-end=exit', '-display', 'none',
+def command(run, more=''):
+    return [qemu_binary(), '-tt', f'replay,dir={run},at-end=exit{more}', '-display', 'none',
             '-serial', 'stdio']
 
 
-def replayed(run, before=None):
-    done = subprocess.run(command(run), stdin=subprocess.DEVNULL, capture_output=True,
+def replayed(run, before=None, more=''):
+    done = subprocess.run(command(run, more), stdin=subprocess.DEVNULL, capture_output=True,
                           timeout=60 * SLOW, preexec_fn=before)
     return done.returncode, done.stdout, done.stderr.decode(errors='replace')
 

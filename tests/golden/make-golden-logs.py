@@ -204,6 +204,7 @@ def accepted():
         event(28, 0, aux=65536, val=512, data=b'efgh\x02\x03\x10') +
         event(28, 0, aux=512, data=b'ijkl\x00\x01\x00'), n_events=3, end=3)
     yield 'landmark-pages', one(event(29, 0, data=b'p' * 40), pl=b'p' * 40, end=1)
+    yield 'branches', one(event(30, 0, val=2 ** 40), end=1)
     yield 'ram-goes-on', one(
         event(18, 0, val=4096, data=b'x' * 16) + event(18, data=b'y' * 17) +
         short(18) + event(18, val=-33, data=b'z'), pl=b'y' * 17,
@@ -368,7 +369,7 @@ def overlapping_segments():
 
 def wrong_events():
     yield 'version-kind-0', one(event(0))
-    for kind in (14, 15, 30, 31):
+    for kind in (14, 15, 31):
         yield f'version-kind-{kind}', one(event(kind), end=int(kind > 15))
     yield 'format-access-size', one(b'\x01\x00\x05')
     yield 'format-event-cut', one(b'\x01\x00')

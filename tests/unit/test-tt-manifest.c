@@ -60,6 +60,9 @@ static void test_a_branch_names_its_parent(void)
     g_assert_cmpint(parse(branch, &m, &d), ==, TT_OK);
     g_free(m.directory);
     m.directory = g_strdup("/some where");
+    g_assert_cmpstr(m.positions, ==, "");
+    g_free(m.positions);
+    m.positions = g_strdup("exits and landmarks");
     g_assert_cmpint(tt_manifest_save(&m, path, &d), ==, TT_OK);
     g_assert_cmpint(tt_manifest_load(path, &again, &d), ==, TT_OK);
     g_assert_cmpstr(again.parent_path, ==, "../parent.run");
@@ -67,6 +70,7 @@ static void test_a_branch_names_its_parent(void)
     g_assert_cmpuint(again.parent_checkpoint, ==, 7);
     g_assert_cmpuint(again.parent_pos, ==, 123456789012);
     g_assert_cmpstr(again.directory, ==, "/some where");
+    g_assert_cmpstr(again.positions, ==, "exits and landmarks");
     tt_manifest_cleanup(&m);
     tt_manifest_cleanup(&again);
     g_unlink(path);
