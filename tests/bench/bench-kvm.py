@@ -4,12 +4,13 @@
 the guest its exits, landmarks and bytes by kind; what the conversion costs against plain
 TCG; and what the exits would cost on real hardware.
 
-    bench-kvm.py [--exit-us N] [--landmark-us N] [--keep DIR]
+    bench-kvm.py [--exit-us N] [--landmark-us N] [--branches] [--keep DIR]
 
 The guest is recorded in the emulated host (scripts/guest-nested), whose time is counted in
 instructions. --exit-us: an exit to QEMU and back (default: 1, from published 2528 cycles
 of one KVM_RUN on an AMD CPU); --landmark-us: a landmark (default: 20, an estimate: a kick,
-four ioctls, the dirty log, and a hash of some pages).
+four ioctls, the dirty log, and a hash of some pages). --branches: the emulated host has
+performance counters, so each landmark has its count of branches.
 """
 import argparse
 import collections
@@ -25,7 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(HERE, '..', 'functional'))
 from guests import linux_args, linux_disk, linux_net, write  # noqa: E402
-from kvm_host import Job, in_host  # noqa: E402
+from kvm_host import LEVEL0, LEVEL0_PMU, Job, in_host  # noqa: E402
 from ttlib import Vm, check_exact, tool  # noqa: E402
 
 WORKS = {'sha': 'compute', 'vda': 'disk', 'net': 'network', 'idle': 'idle'}
@@ -148,13 +149,15 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument('--exit-us', type=float, default=1)
     p.add_argument('--landmark-us', type=float, default=20)
+    p.add_argument('--branches', action='store_true')
     p.add_argument('--keep', metavar='DIR', help='leave all there')
     args = p.parse_args()
     with tempfile.TemporaryDirectory(prefix='tt-bench-') as work:
         work = args.keep or work
         os.makedirs(work, exist_ok=True)
         job = job_of(work)
-        run = in_host(work, [job], timeout=1500)['linux']
+        run = in_host(work, [job], timeout=1500,
+                      level0=LEVEL0_PMU if args.branches else LEVEL0)['linux']
         print_table(phases_of(run.dir), encoded(run.dir), args)
         took, vm = cpu_seconds(lambda: check_exact(work, run, name='first', timeout=900))
         print(re.search(r'converted: .*', vm.stderr)[0])
