@@ -272,8 +272,14 @@ static TtStatus load_records(TtBlockMap *bm, uint8_t *b, uint64_t size, TtHostRu
     return TT_OK;
 }
 
-/* @is_short: the file does not have all of it (J7). That of an image that an older version
- * made need not be there yet. */
+/* Older versions made images whose first segment, behind the head, was not there yet. */
+static bool may_be_missing(const TtBlockMap *bm, const TtHostRun *seg)
+{
+    return bm->journal.generation == 1 &&
+           seg->host == tt_head_hosts(bm->table.cluster_bits);
+}
+
+/* @is_short: the file does not have all of it (J7). */
 static TtStatus load_segment(TtBlockMap *bm, TtIo *io, uint64_t file, TtHostRun *seg,
                              bool *is_short, TtDiag *diag)
 {
@@ -286,7 +292,7 @@ static TtStatus load_segment(TtBlockMap *bm, TtIo *io, uint64_t file, TtHostRun 
         return tt_fail(diag, TT_ERR_FORMAT, "the journal of the disk is damaged: a "
                        "segment has no valid length");
     }
-    *is_short |= file < at + size && bm->journal.generation > 1;
+    *is_short |= file < at + size && !may_be_missing(bm, seg);
     size = file > at ? MIN(size, file - at) : 0;
     b = g_try_malloc(size + 1);
     if (!b) {

@@ -438,6 +438,32 @@ static void test_older_file(void)
     disk_free(&d);
 }
 
+/* A journal that such a file says is far behind its end is no reason to reserve memory for
+ * all that lies between. */
+static void test_far_segment(void)
+{
+    Disk d = old_disk();
+    TtBlockMap *map = NULL;
+    uint8_t b[4096];
+    size_t got;
+    TtStatus st;
+
+    d.io->ops->read_at(d.io, CLUSTER, b, sizeof(b), &got, NULL);
+    tt_put_le64(b + 80, UINT64_C(1) << 30);
+    tt_put_le64(b + 56, tt_header_sum(b, 4096, 56, 0));
+    d.io->ops->write_at(d.io, CLUSTER, b, sizeof(b), NULL);
+    st = tt_blockmap_open(d.io, &map, NULL);
+    g_assert_true(st != TT_OK || tt_blockmap_damage(map));
+    if (map) {
+        TtDiskInfo info;
+
+        tt_blockmap_info(map, &info);
+        g_assert_cmpuint(info.file_hosts, <, 1000);
+    }
+    tt_blockmap_free(map);
+    disk_free(&d);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -450,5 +476,6 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/blockmap/cut-off/a-record-without-its-data",
                     test_record_without_data);
     g_test_add_func("/tt/blockmap/older-file", test_older_file);
+    g_test_add_func("/tt/blockmap/older-file/far-segment", test_far_segment);
     return g_test_run();
 }
