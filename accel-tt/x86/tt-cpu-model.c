@@ -18,6 +18,8 @@ static GlobalProperty properties[] = {
     { TT_CPU_MODEL_TYPE, "monitor", "off" },
     { TT_CPU_MODEL_TYPE, "x2apic", "off" },
     { TT_CPU_MODEL_TYPE, "kvm", "off" },
+    /* QEMU would have bits in the masks of MTRRs that no guest sees. */
+    { TT_CPU_MODEL_TYPE, "fill-mtrr-mask", "off" },
     { TT_CPU_MODEL_TYPE, "ssse3", "on" },
     { TT_CPU_MODEL_TYPE, "sse4.1", "on" },
     { TT_CPU_MODEL_TYPE, "sse4.2", "on" },

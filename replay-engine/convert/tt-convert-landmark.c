@@ -110,14 +110,11 @@ static TtLandmarkPage page_of(const TtLandmark *p, uint32_t i)
 
 static bool is_page_equal(const TtLandmark *p, uint32_t i)
 {
-    TtLandmarkPage want = page_of(p, i), now;
+    TtLandmarkPage want = page_of(p, i);
 
-    if (want.page >= tt_memory_n_pages()) {
-        return false;
-    }
-    tt_landmark_hash(&now, tt_memory_page(NULL, want.page));
-    return now.hash == want.hash ||
-        (now.table_hash == want.table_hash && tt_convert_is_table(want.page));
+    return want.page < tt_memory_n_pages() &&
+        tt_landmark_page_is(&want, tt_memory_page(NULL, want.page),
+                            tt_convert_is_table(want.page));
 }
 
 static bool is_ram_equal(const TtLandmark *p)

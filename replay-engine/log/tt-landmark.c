@@ -23,17 +23,28 @@ TtLandmarkPage tt_landmark_page(const TtLandmark *p, uint32_t i)
     };
 }
 
-void tt_landmark_hash(TtLandmarkPage *page, const void *bytes)
+static uint64_t table_hash(const void *bytes)
 {
     uint64_t entries[PAGE_BYTES / 8];
 
-    page->hash = XXH3_64bits(bytes, PAGE_BYTES);
     for (unsigned i = 0; i < PAGE_BYTES / 8; i++) {
         uint64_t e = tt_get_le64((const uint8_t *)bytes + 8 * i);
 
         tt_put_le64((uint8_t *)&entries[i], e & ~ACCESSED_AND_DIRTY);
     }
-    page->table_hash = XXH3_64bits(entries, PAGE_BYTES);
+    return XXH3_64bits(entries, PAGE_BYTES);
+}
+
+void tt_landmark_hash(TtLandmarkPage *page, const void *bytes)
+{
+    page->hash = XXH3_64bits(bytes, PAGE_BYTES);
+    page->table_hash = table_hash(bytes);
+}
+
+bool tt_landmark_page_is(const TtLandmarkPage *page, const void *bytes, bool is_table)
+{
+    return XXH3_64bits(bytes, PAGE_BYTES) == page->hash ||
+        (is_table && table_hash(bytes) == page->table_hash);
 }
 
 void tt_landmark_put_head(const TtLandmark *p, uint8_t *out)

@@ -52,6 +52,9 @@ typedef struct TtLandmarkPage {
 TtLandmarkPage tt_landmark_page(const TtLandmark *p, uint32_t i);
 /* Hashes the 4096 bytes at @bytes. */
 void tt_landmark_hash(TtLandmarkPage *page, const void *bytes);
+/* Are these its 4096 bytes? In a page table, accessed and dirty bits do not count. Costs one
+ * hash if nothing differs. */
+bool tt_landmark_page_is(const TtLandmarkPage *page, const void *bytes, bool is_table);
 
 /* Fills the first TT_LANDMARK_HEAD bytes of @out; the pages follow. */
 void tt_landmark_put_head(const TtLandmark *p, uint8_t *out);

@@ -126,6 +126,11 @@ def test_conversion(work):
         check(status == 1 and 'was not where its branches are' in said, f'{name}: {said}')
         status, _, said = replayed(forged, more=',x-omit=branch-counts')
         check(status == 0 and 'replay exact' in said, f'{name}, not asked: {said}')
+    never = forge(run, os.path.join(work, 'never'), events[:at] +
+                  [{**events[at], 'val': 2**64 - 1}] + events[at + 1:])
+    status, _, said = replayed(never)
+    check(status == 1 and f'of {2**64 - 1} recorded ones' in said,
+          f'a count that is never reached: {said}')
     equal(replayed(run)[0], 0, 'the status of the replay')
     for _ in range(2):
         cut_behind_a_point(cut, rng, signal.SIGKILL)

@@ -1,9 +1,10 @@
 /*
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Guest "umip": user code may not read the system's registers (CR4.UMIP).
+ * Guest "umip": user code may not read the system's registers (CR4.UMIP), and the masks of
+ * the MTRRs are read.
  *
- * A recording that begins in it must know that. Needs a CPU with UMIP. Options:
+ * A recording that begins in it must know that, and have the masks as they are. Needs a CPU with UMIP. Options:
  * rounds=N (300), nmis=N (0): go on until so many NMIs came.
  */
 #include "rt.h"
@@ -12,7 +13,7 @@ const char guest_name[] = "umip";
 
 enum { PROTECTION = 13, CALL = 4, USER_CODE = 0x18, USER_DATA = 0x20, TASK = 0x28,
        RING3 = 3, KERNEL_CODE = 8, KERNEL_DATA = 0x10, CR4_UMIP = 1 << 11,
-       REFUSED = 0x5eed };
+       REFUSED = 0x5eed, MTRR_MASK_0 = 0x201, MTRRS = 8 };
 
 static u32 tss[26], rounds, wanted, faults;
 u32 umip_esp;
@@ -24,6 +25,7 @@ static u64 gdt[6] = { 0, 0x00cf9a000000ffff, 0x00cf92000000ffff, 0x00cffa000000f
 static void on_fault(struct rt_frame *f)
 {
     fold(f->err);
+    fold64(rdmsr(MTRR_MASK_0 + 2 * (faults % MTRRS)));
     f->eax = REFUSED;
     f->eip = (u32)umip_behind;
     if (++faults >= rounds && rt_nmis >= wanted) {

@@ -88,6 +88,11 @@ static void test_table_hash(void)
     g_assert_cmphex(a.hash, !=, b.hash);
     g_assert_cmphex(a.table_hash, ==, b.table_hash);
     g_assert_cmphex(b.table_hash, !=, c.table_hash);
+    g_assert_true(tt_landmark_page_is(&c, page, false));
+    g_assert_false(tt_landmark_page_is(&b, page, true));
+    page[0] &= ~0x80;
+    g_assert_true(tt_landmark_page_is(&a, page, true));
+    g_assert_false(tt_landmark_page_is(&a, page, false));
 }
 
 int main(int argc, char **argv)
