@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A pass in parts: a process for each interval between two of the recorder's checkpoints,
- * some at a time, and one that puts together what they made. A part that is whole stays
- * until then, so a pass that was broken off loses only those that were under way.
+ * A pass in parts: a process for some intervals between the recorder's checkpoints, several
+ * at a time, and one that puts together what they made. Each has to translate the guest's
+ * code anew, so it gets several intervals, if there are enough for all processes. A part
+ * that is whole stays until then, so a pass that was broken off loses only those that were
+ * under way.
  */
 #include "qemu/osdep.h"
 #include "convert/tt-convert.h"
@@ -25,6 +27,7 @@
 #include <sys/wait.h>
 
 #define JOBS_MAX 64
+#define INTERVALS_MAX 4                 /* of a part */
 #define RAM_MAX       (UINT64_C(1) << 60)
 #define PROCESS_BYTES (300 * MiB)       /* of a process, besides RAM */
 
@@ -32,14 +35,15 @@ int64_t tt_convert_jobs;
 
 typedef struct Job {
     pid_t pid;
-    uint64_t from;
+    uint64_t from, to;
 } Job;
 
 static struct {
     Job jobs[JOBS_MAX];
     unsigned n;                     /* that run */
-    uint64_t n_parts, next;
-    unsigned n_done;
+    uint64_t n_intervals, next;
+    uint64_t each;                  /* intervals of a part */
+    uint64_t n_done;
     int status;                     /* of the first that failed */
     bool has_failed;
 } at;
@@ -155,24 +159,15 @@ static bool skip_done(void)
 {
     TtConvertDone done;
 
-    while (at.next < at.n_parts && tt_convert_part_load(tt_session.dir, at.next, &done)) {
-        at.n_done++;
-        at.next = done.part.to == TT_CONVERT_END ? at.n_parts : done.part.to;
+    while (at.next < at.n_intervals &&
+           tt_convert_part_load(tt_session.dir, at.next, &done)) {
+        uint64_t to = MIN(done.part.to, at.n_intervals);
+
+        at.n_done += to - at.next;
+        at.next = to;
         tt_convert_done_cleanup(&done);
     }
-    return at.next < at.n_parts;
-}
-
-static void start_next(void)
-{
-    g_autofree char *part = g_strdup_printf("%" PRIu64 "-%" PRIu64, at.next, at.next + 1);
-    pid_t pid = spawn(part);
-
-    if (pid < 0) {
-        at.has_failed = true;
-        return;
-    }
-    at.jobs[at.n++] = (Job) { pid, at.next++ };
+    return at.next < at.n_intervals;
 }
 
 static bool is_part_done(uint64_t from)
@@ -186,13 +181,34 @@ static bool is_part_done(uint64_t from)
     return is_done;
 }
 
+static void start_next(void)
+{
+    uint64_t to = at.next + 1, end = MIN(at.next + at.each, at.n_intervals);
+    g_autofree char *part = NULL;
+    pid_t pid;
+
+    while (to < end && !is_part_done(to)) {
+        to++;
+    }
+    part = g_strdup_printf("%" PRIu64 "-%" PRIu64, at.next, to);
+    pid = spawn(part);
+    if (pid < 0) {
+        at.has_failed = true;
+        return;
+    }
+    at.jobs[at.n++] = (Job) { pid, at.next, to };
+    at.next = to;
+}
+
 static void ended(pid_t pid, int status)
 {
     for (unsigned i = 0; i < at.n; i++) {
-        if (at.jobs[i].pid != pid) {
+        Job job = at.jobs[i];
+
+        if (job.pid != pid) {
             continue;
         }
-        if (WIFEXITED(status) && !WEXITSTATUS(status) && !is_part_done(at.jobs[i].from)) {
+        if (WIFEXITED(status) && !WEXITSTATUS(status) && !is_part_done(job.from)) {
             status = SIGTERM;       /* told to end, QEMU ends with 0 */
         }
         at.jobs[i] = at.jobs[--at.n];
@@ -201,9 +217,9 @@ static void ended(pid_t pid, int status)
             at.has_failed = true;
             return;
         }
-        at.n_done++;
-        error_printf("tt: converting: %u of %" PRIu64 " intervals\n", at.n_done,
-                     at.n_parts);
+        at.n_done += job.to - job.from;
+        error_printf("tt: converting: %" PRIu64 " of %" PRIu64 " intervals\n", at.n_done,
+                     at.n_intervals);
         return;
     }
 }
@@ -267,7 +283,10 @@ static bool in_parts(int *status, Error **errp)
         return true;
     }
     for (unsigned tries = 0; tries < 2; tries++) {
-        at = (typeof(at)) { .n_parts = n + 1, .status = -1 };
+        at = (typeof(at)) {
+            .n_intervals = n + 1, .status = -1,
+            .each = MIN(DIV_ROUND_UP(n + 1, n_jobs), INTERVALS_MAX),
+        };
         run_parts(MIN(n_jobs, JOBS_MAX));
         *status = at.has_failed ? at.status : join(began_ms);
         if (at.has_failed || !WIFEXITED(*status) ||
