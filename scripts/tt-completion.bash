@@ -4,7 +4,7 @@
 # as .../bash-completion/completions/tt.
 
 _tt_commands="info log stats check verify find origin pack unpack branch trace branches
-compare-traces disk page group hub watch run-plugin term time console mcp"
+compare-traces syscalls compare disk page group hub watch run-plugin term time console mcp"
 
 # The kinds of events; `tt log --kind` also takes numbers.
 _tt_kinds="pio-in pio-out mmio-ld mmio-st tsc msr-rd msr-wr cr8-rd rand cpuid
@@ -38,6 +38,8 @@ _tt_options()
     trace) echo --from --to --qemu --help ;;
     branches) echo --from --to --limit --symbols --help ;;
     compare-traces) echo --symbols --json --help ;;
+    syscalls) echo --process --from --to --limit -j --qemu --json --help ;;
+    compare) echo --process --with --all -j --qemu --json --help ;;
     branch|term) echo --at --to --qemu --without --print --help ;;
     esac
 }

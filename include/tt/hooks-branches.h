@@ -34,6 +34,12 @@ static inline unsigned tt_branch_class(bool in_guest, bool in_user)
     return tt_pmu_is_on ? 2 * in_guest + in_user : 0;
 }
 
+/* The places of runs need conditional branches alone. */
+static inline bool tt_branch_counts(unsigned kind)
+{
+    return kind == TT_BRANCH_COND || tt_pmu_is_on;
+}
+
 /* False: @msr is none of its registers. */
 bool tt_pmu_write(struct CPUState *cpu, uint32_t msr, uint64_t val);
 bool tt_pmu_read(struct CPUState *cpu, uint32_t msr, uint64_t *val);

@@ -147,6 +147,11 @@ static void begin(void)
     }
 }
 
+uint64_t tt_plugin_position(void)
+{
+    return tt_position();
+}
+
 /* ---- the option ---- */
 
 bool tt_plugin_is_on(void)

@@ -15,4 +15,9 @@
 bool tt_plugin_option(const char *part, const char *load, Error **errp);
 bool tt_plugin_is_on(void);
 
+/* For plugins, which find it by its name: the position behind the block that is executed.
+ * Exact, minus one, for an instruction that ends its block. Context: the vCPU thread, in a
+ * plugin's callback. */
+uint64_t tt_plugin_position(void);
+
 #endif

@@ -2,8 +2,9 @@
 /*
  * What a plugin said (qemu_plugin_outs) in each part of a run. One whose first line is
  * "tt-merge: sum" prints lines of a key and a number after a space: the numbers of a
- * key are added up, so that the result is that of one pass. Its last line is
- * "tt-merge: end": without it something is missing. Addresses in keys (0x...) become
+ * key are added up, so that the result is that of one pass. If its first line is
+ * "tt-merge: list", the lines of all parts stand one after the other. The last line is
+ * "tt-merge: end" in both: without it something is missing. Addresses in keys (0x...) become
  * functions, if there are symbols. What other plugins say stands in parts.
  */
 #include "tt-tool-lcov.h"
@@ -17,15 +18,16 @@
 #include <unistd.h>
 
 #define SUM "tt-merge: sum\n"
+#define LIST "tt-merge: list\n"
 #define END "tt-merge: end\n"
 #define NOT_ALL "what the plugin said is not all there: is the disk of '%s' full? Set " \
                 "TMPDIR to a directory with more room"
 
-static bool is_sum(const char *log)
+static bool begins_with(const char *log, const char *line)
 {
-    char head[sizeof(SUM)] = "";
+    char head[sizeof(LIST)] = "";
     FILE *f = fopen(log, "r");
-    bool is = f && fgets(head, sizeof(head), f) && !strcmp(head, SUM);
+    bool is = f && fgets(head, sizeof(head), f) && !strcmp(head, line);
 
     if (f) {
         fclose(f);
@@ -46,6 +48,27 @@ static char *named(const ToolPlugin *p, const char *key)
     }
     name[strcspn(name, "+")] = '\0';
     return g_strdup_printf("%.*s%s%s", (int)(at - key), key, name, end);
+}
+
+/* A list, without its head and end. False: not all of it is there. */
+static bool put_list(FILE *to, const char *log)
+{
+    FILE *f = fopen(log, "r");
+    char *line = NULL;
+    size_t size = 0;
+    bool ok = f && getline(&line, &size, f) > 0, has_end = false;
+
+    while (ok && !has_end && getline(&line, &size, f) > 0) {
+        has_end = !strcmp(line, END);
+        if (!has_end) {
+            fputs(line, to);
+        }
+    }
+    free(line);
+    if (f) {
+        fclose(f);
+    }
+    return has_end;
 }
 
 /* False: not all of it is there. */
@@ -149,13 +172,17 @@ static bool put_lcov(const ToolPlugin *p, GHashTable *sums)
     return ok;
 }
 
-static bool put_parts(const ToolPlugin *p, FILE *to)
+static bool put_parts(const ToolPlugin *p, FILE *to, bool are_lists)
 {
     bool ok = true;
 
     for (unsigned i = 0; i < p->replays.parts->len; i++) {
         const ToolPart *part = p->replays.parts->pdata[i];
 
+        if (are_lists) {
+            ok &= put_list(to, part->log);
+            continue;
+        }
         if (p->replays.parts->len > 1) {
             fprintf(to, "%s# from position %" PRIu64 "\n", i ? "\n" : "", part->from);
         }
@@ -165,18 +192,19 @@ static bool put_parts(const ToolPlugin *p, FILE *to)
     return ok;
 }
 
-static unsigned count_sums(const ToolPlugin *p)
+/* How many parts begin with that line. */
+static unsigned count(const ToolPlugin *p, const char *line)
 {
     unsigned n = 0;
 
     for (unsigned i = 0; i < p->replays.parts->len; i++) {
-        n += is_sum(((ToolPart *)p->replays.parts->pdata[i])->log);
+        n += begins_with(((ToolPart *)p->replays.parts->pdata[i])->log, line);
     }
     return n;
 }
 
 /* False: said why not. */
-static bool put_text(const ToolPlugin *p, GHashTable *sums)
+static bool put_text(const ToolPlugin *p, GHashTable *sums, bool are_lists)
 {
     const char *out = tool_value(p->args, "--out");
     FILE *to = out ? fopen(out, "wx") : stdout;
@@ -189,7 +217,7 @@ static bool put_text(const ToolPlugin *p, GHashTable *sums)
     if (sums) {
         put_sums(sums, to);
     } else {
-        is_all = put_parts(p, to);
+        is_all = put_parts(p, to, are_lists);
     }
     ok = !ferror(to);
     if (out) {
@@ -209,10 +237,14 @@ static bool put_text(const ToolPlugin *p, GHashTable *sums)
 bool tool_plugin_put(ToolPlugin *p)
 {
     bool has_out = tool_has(p->args, "--out");
-    unsigned n_sums = count_sums(p);
+    unsigned n_sums = count(p, SUM), n_lists = count(p, LIST);
     g_autoptr(GHashTable) sums = NULL;
 
-    if (n_sums || p->is_ours) {
+    if (n_lists && n_lists != p->replays.parts->len) {
+        tool_complain(NOT_ALL, p->scratch);
+        return false;
+    }
+    if (!n_lists && (n_sums || p->is_ours)) {
         sums = n_sums == p->replays.parts->len ? sum_up(p) : NULL;
         if (!sums) {
             tool_complain(NOT_ALL, p->scratch);
@@ -222,5 +254,6 @@ bool tool_plugin_put(ToolPlugin *p)
     if (p->lcov && !put_lcov(p, sums)) {
         return false;
     }
-    return (p->is_json || p->lcov) && !has_out ? true : put_text(p, sums);
+    return (p->is_json || p->lcov) && !has_out ? true :
+        put_text(p, sums, n_lists > 0);
 }

@@ -240,6 +240,8 @@ int tool_term(const ToolArgs *a);
 int tool_trace(const ToolArgs *a);
 int tool_branches(const ToolArgs *a);
 int tool_compare_traces(const ToolArgs *a);
+int tool_syscalls(const ToolArgs *a);
+int tool_compare(const ToolArgs *a);
 int tool_disk(const ToolArgs *a);
 int tool_group(const ToolArgs *a);
 int tool_hub(const ToolArgs *a);

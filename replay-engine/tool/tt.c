@@ -228,6 +228,37 @@ const ToolCommand tool_commands[] = {
             JSON,
         }, tool_compare_traces,
     }, {
+        "syscalls", { "RUN" }, false,
+        "Shows the system calls of the guest's programs (64-bit Linux), with their "
+        "positions.\nQEMU replays the run for it.",
+        {
+            { "--process", "NAME", false, "only of the program that began with this path "
+              "or file name; NAME#2: of the second one" },
+            { "--from", "POS", false, "from this position on" },
+            { "--to", "POS", false, "up to this position, not included" },
+            { "--limit", "N", false, "at most N" },
+            { "-j", "N", false, "number of QEMU processes at a time (default: 1)" },
+            { "--qemu", "PATH", false, "default: qemu-system-x86_64 next to this "
+              "program" },
+            JSON,
+        }, tool_syscalls,
+    }, {
+        "compare", { "RUN-A", "RUN-B" }, false,
+        "Shows where a program of RUN-A and one of RUN-B first do something else, such as "
+        "its\nold and its new version, by their system calls: which, with what, and with "
+        "what\nresult. Pointers and ids of processes do not count. QEMU replays both "
+        "runs.",
+        {
+            { "--process", "NAME", false, "the program: the path or file name that it "
+              "began with; NAME#2: the second one (required)", true },
+            { "--with", "NAME", false, "the program in RUN-B, if its name differs" },
+            { "--all", NULL, false, "all differences, as diff shows them" },
+            { "-j", "N", false, "number of QEMU processes at a time (default: 1)" },
+            { "--qemu", "PATH", false, "default: qemu-system-x86_64 next to this "
+              "program" },
+            JSON,
+        }, tool_compare,
+    }, {
         "disk", { "list|info|commit|export|serve|diff", "FILE|RUN", "[OUT|A]", "[B]" },
         false,
         "Works on a disk with versions (an image of the format tt) or a disk of a run: "

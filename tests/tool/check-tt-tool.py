@@ -312,7 +312,7 @@ def test_wrong_usage_is_told_from_a_problem(work):
 
 COMMANDS = ('info', 'log', 'stats', 'check', 'verify', 'find', 'origin', 'pack',
             'unpack', 'branch', 'trace', 'branches', 'compare-traces',
-            'disk', 'page', 'group', 'hub', 'watch', 'run-plugin', 'term', 'time',
+            'syscalls', 'compare', 'disk', 'page', 'group', 'hub', 'watch', 'run-plugin', 'term', 'time',
             'console', 'mcp')
 
 

@@ -133,7 +133,7 @@ def changed_page():
 
 
 def changed_floors():
-    change('scripts/layers.toml', 'says = "core: branch traces"',
+    change('scripts/layers.toml', 'says = "core: branch traces, system calls"',
            'says = "core: traces"')
 
 

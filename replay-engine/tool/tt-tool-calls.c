@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt syscalls: what programs of the guest asked of its kernel. `tt run-plugin` has QEMU
+ * replay the run with the plugin.
+ */
+#include "tt-tool-calls.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef TT_HAVE_SECCOMP
+#include <seccomp.h>
+#endif
+
+/* ---- from the plugin ---- */
+
+static void add_option(GPtrArray *argv, const ToolArgs *a, const char *option)
+{
+    const char *value = tool_value(a, option);
+
+    if (value) {
+        g_ptr_array_add(argv, (char *)option);
+        g_ptr_array_add(argv, (char *)value);
+    }
+}
+
+/* Returns its exit status. */
+static int run_plugin(const ToolArgs *a, const char *run, const char *out)
+{
+    static const char *const options[] = { "-j", "--qemu", "--from", "--to" };
+    g_autofree char *self = g_find_program_in_path(a->program);
+    g_autoptr(GPtrArray) argv = g_ptr_array_new();
+    g_autoptr(GError) err = NULL;
+    int status;
+
+    if (!self) {
+        return tool_complain("cannot find '%s', which is this program", a->program);
+    }
+    g_ptr_array_add(argv, self);
+    g_ptr_array_add(argv, (char *)"run-plugin");
+    g_ptr_array_add(argv, (char *)run);
+    g_ptr_array_add(argv, (char *)"syscalls");
+    g_ptr_array_add(argv, (char *)"--quiet");
+    g_ptr_array_add(argv, (char *)"--out");
+    g_ptr_array_add(argv, (char *)out);
+    for (size_t i = 0; i < G_N_ELEMENTS(options); i++) {
+        add_option(argv, a, options[i]);
+    }
+    g_ptr_array_add(argv, NULL);
+    if (!g_spawn_sync(NULL, (char **)argv->pdata, NULL, G_SPAWN_STDOUT_TO_DEV_NULL |
+                      G_SPAWN_CHILD_INHERITS_STDIN, NULL, NULL, NULL, NULL, &status,
+                      &err)) {
+        return tool_complain("%s", err->message);
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : TOOL_PROBLEM;
+}
+
+static TtCalls *read_calls(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    TtCalls *c = tt_calls_new();
+    char *line = NULL;
+    size_t size = 0;
+
+    while (f && getline(&line, &size, f) > 0) {
+        if (!tt_calls_line(c, line)) {
+            tool_complain("the plugin 'syscalls' says what this tt does not know: '%.60s'; "
+                          "build both together", g_strchomp(line));
+            fclose(f);
+            f = NULL;
+        }
+    }
+    free(line);
+    if (!f) {
+        tt_calls_free(c);
+        return NULL;
+    }
+    fclose(f);
+    tt_calls_end(c);
+    return c;
+}
+
+TtCalls *tool_calls_load(const ToolArgs *a, const char *run, int *status)
+{
+    g_autoptr(GError) err = NULL;
+    g_autofree char *dir = g_dir_make_tmp("tt-syscalls-XXXXXX", &err);
+    g_autofree char *out = dir ? g_build_filename(dir, "calls", NULL) : NULL;
+    TtCalls *c = NULL;
+
+    *status = dir ? run_plugin(a, run, out) : tool_complain("%s", err->message);
+    if (*status == TOOL_FINE) {
+        c = read_calls(out);
+        *status = c ? TOOL_FINE : TOOL_PROBLEM;
+    }
+    if (dir) {
+        tool_remove_directory(dir);
+    }
+    return c;
+}
+
+/* ---- names ---- */
+
+uint32_t tool_calls_find(const TtCalls *c, const char *name, const char *run)
+{
+    const char *number = strrchr(name, '#');
+    g_autofree char *path = number ? g_strndup(name, number - name) : g_strdup(name);
+    uint64_t nth = 1;
+    uint32_t n, found;
+
+    if (number && (!tool_parse_number(number + 1, &nth) || !nth || nth > UINT32_MAX)) {
+        tool_complain("in '%s', the number after # is the how many-th process of that name",
+                      name);
+        return TT_CALLS_NO_PROCESS;
+    }
+    found = tt_calls_find(c, path, nth, &n);
+    if (found == TT_CALLS_NO_PROCESS && n) {
+        tool_complain("only %" PRIu32 " program%s named '%s' began in '%s'", n,
+                      n > 1 ? "s" : "", path, run);
+    } else if (found == TT_CALLS_NO_PROCESS) {
+        tool_complain("no program named '%s' began in '%s': tt syscalls shows which did, in "
+                      "lines of execve", path, run);
+    } else if (!number && n > 1) {
+        g_autofree char *text = g_strdup_printf("'%s' began %" PRIu32 " times in '%s': this "
+                                                "is the first; '%s#2' is the second", path,
+                                                n, run, path);
+
+        tool_note(text);
+    }
+    return found;
+}
+
+char *tool_call_text(const TtCall *call)
+{
+    char *name = NULL, *text;
+
+#ifdef TT_HAVE_SECCOMP
+    name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_X86_64, call->number);
+#endif
+    text = tt_call_text(call, name);
+    free(name);
+    return text;
+}
+
+/* ---- tt syscalls ---- */
+
+static const char *process_name(const TtCalls *c, const TtCall *call)
+{
+    const TtCallsProcess *p = tt_calls_process(c, call->process);
+    const char *slash = p ? strrchr(p->name, '/') : NULL;
+
+    return !p ? "?" : slash && slash[1] ? slash + 1 : p->name;
+}
+
+static void print_call(const TtCalls *c, const TtCall *call)
+{
+    g_autofree char *text = tool_call_text(call), *pos = tool_number(call->pos);
+
+    printf("%17s  %-15s %s\n", pos, process_name(c, call), text);
+}
+
+static void json_call(const TtCalls *c, const TtCall *call, bool is_first)
+{
+    const TtCallsProcess *p = tt_calls_process(c, call->process);
+    g_autofree char *text = tool_call_text(call);
+
+    printf("%s\n {\"position\": %" PRIu64 ", \"number\": %" PRIu32 ", \"text\": ",
+           is_first ? "" : ",", call->pos, call->number);
+    tool_json_string(text);
+    if (call->has_result) {
+        printf(", \"result\": %" PRId64 ", \"returned\": %" PRIu64, (int64_t)call->result,
+               call->back_pos);
+    }
+    if (p) {
+        printf(", \"table\": %" PRIu64 ", \"process\": ", p->table);
+        tool_json_string(p->name);
+    }
+    printf("}");
+}
+
+static uint64_t print_all(const ToolArgs *a, const TtCalls *c, uint32_t process,
+                          uint64_t limit)
+{
+    bool is_json = tool_has(a, "--json");
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < tt_calls_count(c) && n < limit; i++) {
+        const TtCall *call = tt_calls_at(c, i);
+
+        if (process != TT_CALLS_NO_PROCESS && call->process != process) {
+            continue;
+        }
+        if (is_json) {
+            json_call(c, call, !n);
+        } else {
+            print_call(c, call);
+        }
+        n++;
+    }
+    return n;
+}
+
+int tool_syscalls(const ToolArgs *a)
+{
+    const char *name = tool_value(a, "--process");
+    uint32_t process = TT_CALLS_NO_PROCESS;
+    uint64_t limit;
+    int status;
+    TtCalls *c;
+
+    if (!tool_number_option(a, "--limit", UINT64_MAX, &limit)) {
+        return TOOL_USAGE;
+    }
+    c = tool_calls_load(a, a->operand[0], &status);
+    if (c && name) {
+        process = tool_calls_find(c, name, a->operand[0]);
+        status = process == TT_CALLS_NO_PROCESS ? TOOL_PROBLEM : TOOL_FINE;
+    }
+    if (status == TOOL_FINE && tool_has(a, "--json")) {
+        tool_json_begin();
+        printf("\"calls\": [");
+        print_all(a, c, process, limit);
+        printf("]}\n");
+    } else if (status == TOOL_FINE) {
+        print_all(a, c, process, limit);
+    }
+    tt_calls_free(c);
+    return status;
+}
