@@ -27,6 +27,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 #define PTI_BIT     4096ull             /* of CR3: the program's half of two tables */
 #define ARGC_MAX    65536
 #define AT_EXECFN   31
+#define EXIT_GROUP  231
 
 enum { RAX, RDI, RSI, RDX, R10, R8, R9, RSP, CR3, RBX, RBP, R12, R13, R14, R15, N_REGS };
 static const char *const names[N_REGS] = {
@@ -202,6 +203,11 @@ static uint64_t position(void)
     return tt_position_behind_block() - 1;      /* these end their blocks */
 }
 
+static gboolean has_table(gpointer key, gpointer value, gpointer table)
+{
+    return ((Thread *)key)->table == *(uint64_t *)table;
+}
+
 static void called(unsigned int vcpu, void *opaque)
 {
     static const unsigned order[] = { RDI, RSI, RDX, R10, R8, R9 };
@@ -214,7 +220,12 @@ static void called(unsigned int vcpu, void *opaque)
         call->args[i] = reg(order[i]);
     }
     show(&t, call, false);
-    note(&t, call);
+    if (call->number == EXIT_GROUP) {   /* another process may get these tables */
+        g_hash_table_foreach_remove(threads, has_table, &t.table);
+        g_free(call);
+    } else {
+        note(&t, call);
+    }
 }
 
 /* ---- back to the program ---- */

@@ -7,7 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#define CLONE       56
+#define FORK        57
+#define VFORK       58
 #define EXIT_GROUP  231
+#define CLONE3      435
 #define LARGE       65536       /* from here on, what may be a pointer is one */
 #define ERRNO_MAX   4095
 
@@ -16,11 +20,18 @@ typedef struct Waiting {
     uint32_t call;
 } Waiting;
 
+typedef struct Forked {
+    uint64_t pos, table;
+    uint32_t process;
+} Forked;
+
 struct TtCalls {
     GArray *calls;              /* of TtCall */
     GArray *processes;          /* of TtCallsProcess */
     GHashTable *current;        /* table -> process + 1 */
     GHashTable *waiting;        /* of Waiting */
+    GHashTable *forks;          /* stack -> the last Forked on it */
+    GArray *last;               /* uint64_t: the last position of each process */
     GStringChunk *texts;
 };
 
@@ -46,6 +57,8 @@ TtCalls *tt_calls_new(void)
     c->processes = g_array_new(false, false, sizeof(TtCallsProcess));
     c->current = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     c->waiting = g_hash_table_new_full(waiting_hash, waiting_equal, g_free, NULL);
+    c->forks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    c->last = g_array_new(false, false, sizeof(uint64_t));
     c->texts = g_string_chunk_new(65536);
     return c;
 }
@@ -57,6 +70,8 @@ void tt_calls_free(TtCalls *c)
         g_array_free(c->processes, true);
         g_hash_table_destroy(c->current);
         g_hash_table_destroy(c->waiting);
+        g_hash_table_destroy(c->forks);
+        g_array_free(c->last, true);
         g_string_chunk_free(c->texts);
         g_free(c);
     }
@@ -74,6 +89,14 @@ static TtCallsProcess *process_at(const TtCalls *c, uint32_t i)
 
 /* ---- lines ---- */
 
+static void begin(TtCalls *c, const TtCallsProcess *p)
+{
+    g_array_append_val(c->processes, *p);
+    g_array_append_val(c->last, p->pos);
+    g_hash_table_insert(c->current, g_memdup2(&p->table, sizeof(p->table)),
+                        GUINT_TO_POINTER(c->processes->len));
+}
+
 /* A program that faults at its first instruction comes by twice. */
 static bool take_exec(TtCalls *c, uint64_t pos, uint64_t table, const char *name)
 {
@@ -87,10 +110,38 @@ static bool take_exec(TtCalls *c, uint64_t pos, uint64_t table, const char *name
         return true;
     }
     p.name = g_string_chunk_insert(c->texts, name);
-    g_array_append_val(c->processes, p);
-    g_hash_table_insert(c->current, g_memdup2(&table, sizeof(table)),
-                        GUINT_TO_POINTER(c->processes->len));
+    begin(c, &p);
     return true;
+}
+
+static bool is_fork(const TtCall *call)
+{
+    return call->number == CLONE || call->number == FORK || call->number == VFORK ||
+        call->number == CLONE3;
+}
+
+static void note_fork(TtCalls *c, const TtCall *call, uint64_t table, uint64_t stack)
+{
+    Forked f = { call->pos, table, call->process };
+
+    g_hash_table_insert(c->forks, g_memdup2(&stack, sizeof(stack)),
+                        g_memdup2(&f, sizeof(f)));
+}
+
+/* Somebody comes back with 0 on the stack on which another one called fork, in tables in
+ * which nothing has happened since. */
+static void find_child(TtCalls *c, uint64_t pos, uint64_t table, uint64_t stack)
+{
+    const Forked *f = g_hash_table_lookup(c->forks, &stack);
+    uint32_t now = process_of(c, table);
+    TtCallsProcess p = { .table = table, .pos = pos, .is_child = true };
+
+    if (!f || f->table == table || pos < f->pos || f->process == TT_CALLS_NO_PROCESS ||
+        (process_at(c, now) && g_array_index(c->last, uint64_t, now) > f->pos)) {
+        return;
+    }
+    p.name = process_at(c, f->process)->name;
+    begin(c, &p);
 }
 
 static bool take_call(TtCalls *c, TtCall *call, uint64_t table, uint64_t stack)
@@ -102,6 +153,10 @@ static bool take_call(TtCalls *c, TtCall *call, uint64_t table, uint64_t stack)
     p = process_at(c, call->process);
     if (p) {
         p->n_calls++;
+        g_array_index(c->last, uint64_t, call->process) = call->pos;
+    }
+    if (is_fork(call)) {
+        note_fork(c, call, table, stack);
     }
     *w = (Waiting) { table, stack, c->calls->len };
     g_hash_table_replace(c->waiting, w, w);
@@ -123,6 +178,8 @@ static void take_back(TtCalls *c, uint64_t pos, uint64_t table, uint64_t stack,
         call->result = value;
         call->has_result = true;
         g_hash_table_remove(c->waiting, w);
+    } else if (!call && !value) {
+        find_child(c, pos, table, stack);
     }
 }
 
@@ -197,7 +254,9 @@ uint32_t tt_calls_find(const TtCalls *c, const char *name, uint32_t nth, uint32_
 
     *n = 0;
     for (uint32_t i = 0; i < c->processes->len; i++) {
-        if (is_called(process_at(c, i)->name, name) && ++*n == nth) {
+        const TtCallsProcess *p = process_at(c, i);
+
+        if (!p->is_child && is_called(p->name, name) && ++*n == nth) {
             found = i;
         }
     }

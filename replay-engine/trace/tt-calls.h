@@ -5,7 +5,8 @@
  * section 6: two versions of a program side by side.)
  *
  * A process is a program that began (exec) until the next one in the same page tables, or
- * its exit_group. Calls of threads stand in the order in which they began.
+ * its exit_group. A child that another process forked is one, too: it comes back with 0 from
+ * a call on that one's stack. Calls of threads stand in the order in which they began.
  *
  * Context: any thread, one at a time. The caller owns a TtCalls; all that it hands out is
  * valid until tt_calls_free. Bad lines are refused, and nothing is trusted.
@@ -28,10 +29,11 @@ typedef struct TtCall {
 } TtCall;
 
 typedef struct TtCallsProcess {
-    const char *name;           /* path, as given to execve */
+    const char *name;           /* path, as given to execve; of a child its parent's */
     uint64_t table;             /* physical address of its page tables */
     uint64_t pos;               /* where it began */
     uint32_t n_calls;
+    bool is_child;              /* without an exec of its own */
 } TtCallsProcess;
 
 typedef struct TtCalls TtCalls;
@@ -47,7 +49,7 @@ uint32_t tt_calls_count(const TtCalls *c);
 const TtCall *tt_calls_at(const TtCalls *c, uint32_t i);
 uint32_t tt_calls_n_processes(const TtCalls *c);
 const TtCallsProcess *tt_calls_process(const TtCalls *c, uint32_t i);
-/* The @nth (from 1 on) process that is called so, by its path or by the end of that.
+/* The @nth (from 1 on) program that is called so, by its path or by the end of that.
  * TT_CALLS_NO_PROCESS: there is none; *@n is how many there are. */
 uint32_t tt_calls_find(const TtCalls *c, const char *name, uint32_t nth, uint32_t *n);
 

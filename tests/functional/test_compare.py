@@ -75,7 +75,8 @@ def test_versions(work):
     check_places(work, run, rng.sample([c for c in old if 'result' in c], 4))
     everything = calls(run.dir)
     equal(calls(run.dir, '-j', '2'), everything, 'two processes')
-    check(any("the child's" in c['text'] for c in everything), 'a child is not shown')
+    children = [c['process'] for c in everything if "the child's" in c['text']]
+    equal(children, ['/own/old', '/own/new', '/own/old'], 'processes of the children')
 
     same = asked('compare', run.dir, run.dir, '--process', 'old', '--with', 'old#2')
     equal((same['same'], same['calls'][0]), (True, len(old)), 'old and old')

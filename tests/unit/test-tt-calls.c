@@ -64,6 +64,34 @@ static void test_processes(void)
     tt_calls_free(c);
 }
 
+/* A child has the name of who forked it, also where page tables are used again. */
+static void test_children(void)
+{
+    static const char *const lines[] = {
+        "exec 10 1000 /bin/sh\n", "call 20 1000 a0 57 p\n", "back 25 2000 a0 0\n",
+        "call 26 2000 a0 39 p\n", "back 27 1000 a0 7\n", "back 28 2000 a0 8\n",
+        "call 30 2000 a0 231 v v0\n",
+        "exec 40 3000 /bin/dies\n", "call 41 3000 c0 39 p\n",
+        "call 50 1000 a0 57 p\n", "back 55 3000 a0 0\n", "call 56 3000 a0 39 p\n",
+        "back 57 4000 b0 0\n", "call 58 4000 b0 39 p\n", NULL,
+    };
+    TtCalls *c = tt_calls_new();
+    uint32_t n;
+
+    take(c, lines);
+    g_assert_cmpuint(tt_calls_n_processes(c), ==, 4);
+    g_assert_cmpuint(tt_calls_at(c, 1)->process, ==, 1);
+    g_assert_true(tt_calls_process(c, 1)->is_child);
+    g_assert_cmpstr(tt_calls_process(c, 1)->name, ==, "/bin/sh");
+    g_assert_cmpuint(tt_calls_at(c, 1)->result, ==, 8);
+    g_assert_cmpuint(tt_calls_at(c, 3)->process, ==, 2);
+    g_assert_cmpstr(tt_calls_process(c, tt_calls_at(c, 5)->process)->name, ==, "/bin/sh");
+    g_assert_cmpuint(tt_calls_at(c, 6)->process, ==, TT_CALLS_NO_PROCESS);
+    g_assert_cmpuint(tt_calls_find(c, "sh", 1, &n), ==, 0);
+    g_assert_cmpuint(n, ==, 1);
+    tt_calls_free(c);
+}
+
 static char *key_of(const char *call, const char *back)
 {
     const char *const lines[] = { call, back, NULL };
@@ -153,6 +181,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tt/calls/processes", test_processes);
+    g_test_add_func("/tt/calls/children", test_children);
     g_test_add_func("/tt/calls/keys", test_keys);
     g_test_add_func("/tt/calls/refuses", test_refuses);
     g_test_add_func("/tt/calls/random-lines", test_random);
