@@ -39,7 +39,8 @@ _tt_options()
     branches) echo --from --to --limit --symbols --help ;;
     compare-traces) echo --symbols --json --help ;;
     syscalls) echo --process --from --to --limit -j --qemu --json --help ;;
-    compare) echo --process --with --all -j --qemu --json --help ;;
+    compare) echo --process --with --by --with-by --symbols --with-symbols --all -j --qemu \
+                 --json --help ;;
     branch|term) echo --at --to --qemu --without --print --help ;;
     esac
 }

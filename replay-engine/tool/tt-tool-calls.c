@@ -6,13 +6,11 @@
 #include "tt-tool-calls.h"
 
 #include <errno.h>
-#include <glib/gstdio.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #ifdef TT_HAVE_SECCOMP
 #include <seccomp.h>
 #endif
@@ -29,76 +27,78 @@ static void add_option(GPtrArray *argv, const ToolArgs *a, const char *option)
     }
 }
 
-/* Returns its exit status. */
-static int run_plugin(const ToolArgs *a, const char *run, const char *out)
+int tool_run_self(const ToolArgs *a, const GPtrArray *words, FILE **out)
 {
-    static const char *const options[] = { "-j", "--qemu", "--from", "--to" };
     g_autofree char *self = g_find_program_in_path(a->program);
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
     g_autoptr(GError) err = NULL;
-    int status;
+    int status = 0;
+    GPid pid;
 
-    if (!self) {
-        return tool_complain("cannot find '%s', which is this program", a->program);
+    *out = tmpfile();
+    if (!self || !*out) {
+        return tool_complain("cannot run '%s', which is this program: %s", a->program,
+                             self ? g_strerror(errno) : "it is not where it was");
     }
     g_ptr_array_add(argv, self);
-    g_ptr_array_add(argv, (char *)"run-plugin");
-    g_ptr_array_add(argv, (char *)run);
-    g_ptr_array_add(argv, (char *)"syscalls");
-    g_ptr_array_add(argv, (char *)"--quiet");
-    g_ptr_array_add(argv, (char *)"--out");
-    g_ptr_array_add(argv, (char *)out);
-    for (size_t i = 0; i < G_N_ELEMENTS(options); i++) {
-        add_option(argv, a, options[i]);
-    }
+    g_ptr_array_extend(argv, (GPtrArray *)words, NULL, NULL);
+    add_option(argv, a, "-j");
+    add_option(argv, a, "--qemu");
     g_ptr_array_add(argv, NULL);
-    if (!g_spawn_sync(NULL, (char **)argv->pdata, NULL, G_SPAWN_STDOUT_TO_DEV_NULL |
-                      G_SPAWN_CHILD_INHERITS_STDIN, NULL, NULL, NULL, NULL, &status,
-                      &err)) {
+    fflush(stdout);
+    if (!g_spawn_async_with_pipes_and_fds(
+            NULL, (const char *const *)argv->pdata, NULL, G_SPAWN_DO_NOT_REAP_CHILD, NULL,
+            NULL, -1, fileno(*out), -1, NULL, NULL, 0, &pid, NULL, NULL, NULL, &err)) {
         return tool_complain("%s", err->message);
     }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    rewind(*out);
     return WIFEXITED(status) ? WEXITSTATUS(status) : TOOL_PROBLEM;
 }
 
-static TtCalls *read_calls(const char *path)
+static TtCalls *read_calls(FILE *f)
 {
-    FILE *f = fopen(path, "r");
     TtCalls *c = tt_calls_new();
     char *line = NULL;
     size_t size = 0;
+    bool ok = true;
 
-    while (f && getline(&line, &size, f) > 0) {
-        if (!tt_calls_line(c, line)) {
+    while (ok && getline(&line, &size, f) > 0) {
+        ok = tt_calls_line(c, line);
+        if (!ok) {
             tool_complain("the plugin 'syscalls' says what this tt does not know: '%.60s'; "
                           "build both together", g_strchomp(line));
-            fclose(f);
-            f = NULL;
         }
     }
     free(line);
-    if (!f) {
+    if (!ok) {
         tt_calls_free(c);
         return NULL;
     }
-    fclose(f);
     tt_calls_end(c);
     return c;
 }
 
 TtCalls *tool_calls_load(const ToolArgs *a, const char *run, int *status)
 {
-    g_autoptr(GError) err = NULL;
-    g_autofree char *dir = g_dir_make_tmp("tt-syscalls-XXXXXX", &err);
-    g_autofree char *out = dir ? g_build_filename(dir, "calls", NULL) : NULL;
+    g_autoptr(GPtrArray) words = g_ptr_array_new();
+    const char *const fixed[] = { "run-plugin", run, "syscalls", "--quiet" };
     TtCalls *c = NULL;
+    FILE *f;
 
-    *status = dir ? run_plugin(a, run, out) : tool_complain("%s", err->message);
+    for (size_t i = 0; i < G_N_ELEMENTS(fixed); i++) {
+        g_ptr_array_add(words, (char *)fixed[i]);
+    }
+    add_option(words, a, "--from");
+    add_option(words, a, "--to");
+    *status = tool_run_self(a, words, &f);
     if (*status == TOOL_FINE) {
-        c = read_calls(out);
+        c = read_calls(f);
         *status = c ? TOOL_FINE : TOOL_PROBLEM;
     }
-    if (dir) {
-        tool_remove_directory(dir);
+    if (f) {
+        fclose(f);
     }
     return c;
 }

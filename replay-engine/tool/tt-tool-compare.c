@@ -11,13 +11,20 @@
 
 #define DIFFERENCES_MAX 4000    /* elements that only one side has: see tt_align */
 #define CONTEXT         2
+#define EXIT_GROUP      231
+
+/* What is compared: a call, or a value of --by. */
+typedef struct Item {
+    uint64_t pos, value;
+    const TtCall *call;         /* NULL: it is a value */
+} Item;
 
 typedef struct Side {
-    const char *run;
+    const char *run, *process, *by, *symbols;
     TtCalls *calls;
-    uint32_t process;
-    GArray *which;              /* uint32_t: calls of that process */
-    GArray *keys;               /* uint32_t: the same number, the same call */
+    uint32_t index;             /* of the process */
+    GArray *items;
+    GArray *keys;               /* uint32_t: the same number, the same item */
 } Side;
 
 typedef struct Compare {
@@ -32,58 +39,112 @@ typedef struct Compare {
 
 /* ---- two sides ---- */
 
-static uint32_t number_of(Compare *c, const TtCall *call)
+static void add(Compare *c, Side *s, const Item *item)
 {
-    g_autofree char *key = tt_call_key(call);
+    g_autofree char *key = item->call ? tt_call_key(item->call) :
+        g_strdup_printf("%" PRIx64, item->value);
     gpointer known = g_hash_table_lookup(c->known, key);
+    uint32_t number;
 
     if (!known) {
         known = GUINT_TO_POINTER(g_hash_table_size(c->known) + 1);
         g_hash_table_insert(c->known, g_steal_pointer(&key), known);
     }
-    return GPOINTER_TO_UINT(known);
+    number = GPOINTER_TO_UINT(known);
+    g_array_append_val(s->items, *item);
+    g_array_append_val(s->keys, number);
 }
 
-static int load(Compare *c, Side *s, const char *run, const char *process)
+static const TtCallsProcess *process_of(const Side *s)
+{
+    return tt_calls_process(s->calls, s->index);
+}
+
+static void add_calls(Compare *c, Side *s)
+{
+    for (uint32_t i = 0; i < tt_calls_count(s->calls); i++) {
+        const TtCall *call = tt_calls_at(s->calls, i);
+        Item item = { .pos = call->pos, .call = call };
+
+        if (call->process == s->index) {
+            add(c, s, &item);
+        }
+    }
+}
+
+/* Up to there the process has its page tables for itself. */
+static uint64_t end_of(const Side *s)
+{
+    for (uint32_t i = 0; i < tt_calls_count(s->calls); i++) {
+        const TtCall *call = tt_calls_at(s->calls, i);
+
+        if (call->process == s->index && call->number == EXIT_GROUP) {
+            return call->pos;
+        }
+    }
+    return 0;
+}
+
+static int add_values(Compare *c, Side *s)
+{
+    ToolValues asked = {
+        .by = s->by, .symbols = s->symbols, .process = process_of(s), .end = end_of(s),
+    };
+    g_autoptr(GArray) values = g_array_new(false, false, sizeof(ToolValue));
+    int status = tool_values_load(c->args, s->run, &asked, values);
+
+    for (guint i = 0; status == TOOL_FINE && i < values->len; i++) {
+        const ToolValue *v = &g_array_index(values, ToolValue, i);
+        Item item = { v->pos, v->value };
+
+        add(c, s, &item);
+    }
+    return status;
+}
+
+static int load(Compare *c, Side *s)
 {
     int status;
 
-    s->run = run;
-    s->which = g_array_new(false, false, sizeof(uint32_t));
+    s->items = g_array_new(false, false, sizeof(Item));
     s->keys = g_array_new(false, false, sizeof(uint32_t));
-    s->calls = tool_calls_load(c->args, run, &status);
+    s->calls = tool_calls_load(c->args, s->run, &status);
     if (!s->calls) {
         return status;
     }
-    s->process = tool_calls_find(s->calls, process, run);
-    if (s->process == TT_CALLS_NO_PROCESS) {
+    s->index = tool_calls_find(s->calls, s->process, s->run);
+    if (s->index == TT_CALLS_NO_PROCESS) {
         return TOOL_PROBLEM;
     }
-    for (uint32_t i = 0; i < tt_calls_count(s->calls); i++) {
-        const TtCall *call = tt_calls_at(s->calls, i);
-        uint32_t key;
-
-        if (call->process == s->process) {
-            key = number_of(c, call);
-            g_array_append_val(s->which, i);
-            g_array_append_val(s->keys, key);
-        }
+    if (s->by) {
+        return add_values(c, s);
     }
+    add_calls(c, s);
     return TOOL_FINE;
 }
 
-static const TtCall *call_at(const Side *s, uint32_t i)
+static const Item *item_at(const Side *s, uint32_t i)
 {
-    return i < s->which->len ?
-        tt_calls_at(s->calls, g_array_index(s->which, uint32_t, i)) : NULL;
+    return &g_array_index(s->items, Item, i);
+}
+
+static char *item_text(const Item *item)
+{
+    return item->call ? tool_call_text(item->call) :
+        g_strdup_printf("0x%" PRIx64 " (%" PRId64 ")", item->value, (int64_t)item->value);
+}
+
+static const char *what(const Compare *c)
+{
+    return c->side[0].by ? "value" : "system call";
 }
 
 /* ---- for people ---- */
 
-static void print_call(const Side *s, const char *mark, uint32_t i)
+static void print_item(const Side *s, const char *mark, uint32_t i)
 {
-    const TtCall *call = call_at(s, i);
-    g_autofree char *text = tool_call_text(call), *pos = tool_number(call->pos);
+    const Item *item = item_at(s, i);
+    g_autofree char *text = item_text(item), *pos = tool_number(item->pos);
 
     printf("%s %17s  %s\n", mark, pos, text);
 }
@@ -92,44 +153,40 @@ static void print_call(const Side *s, const char *mark, uint32_t i)
 static void print_hunk(const Compare *c, const TtHunk *h)
 {
     for (uint32_t i = h->a > CONTEXT ? h->a - CONTEXT : 0; i < h->a; i++) {
-        print_call(&c->side[0], " ", i);
+        print_item(&c->side[0], " ", i);
     }
     for (uint32_t i = 0; i < h->n_a; i++) {
-        print_call(&c->side[0], "-", h->a + i);
+        print_item(&c->side[0], "-", h->a + i);
     }
     for (uint32_t i = 0; i < h->n_b; i++) {
-        print_call(&c->side[1], "+", h->b + i);
+        print_item(&c->side[1], "+", h->b + i);
     }
 }
 
-static void print_side(const Side *s, const char *mark)
+static void print_side(const Compare *c, const Side *s, const char *mark)
 {
-    const TtCallsProcess *p = tt_calls_process(s->calls, s->process);
-    g_autofree char *pos = tool_number(p->pos), *n = tool_count(s->which->len, "call");
+    const TtCallsProcess *p = process_of(s);
+    g_autofree char *pos = tool_number(p->pos), *n = tool_count(s->items->len, what(c));
 
     printf("%s %s of '%s', which began at position %s: %s\n", mark, p->name, s->run, pos, n);
 }
 
 static void print_text(const Compare *c)
 {
-    guint n = MIN(c->n_hunks, c->limit);
-    g_autofree char *same = NULL;
+    uint32_t n = MIN(c->n_hunks, c->limit);
+    g_autofree char *same = tool_count(c->n_hunks ? c->hunks[0].a : c->side[0].items->len,
+                                       what(c));
 
     if (!c->n_hunks) {
-        g_autofree char *all = tool_count(c->side[0].which->len, "system call");
-
-        printf("Both did the same: %s.\n", all);
+        printf("Both are the same: %s.\n", same);
         return;
     }
-    print_side(&c->side[0], "-");
-    print_side(&c->side[1], "+");
-    same = tool_count(c->hunks[0].a, "call");
+    print_side(c, &c->side[0], "-");
+    print_side(c, &c->side[1], "+");
     printf("The same at first: %s.\n", same);
-    for (guint i = 0; i < n; i++) {
-        const TtHunk *h = &c->hunks[i];
-
+    for (uint32_t i = 0; i < n; i++) {
         printf("\n");
-        print_hunk(c, h);
+        print_hunk(c, &c->hunks[i]);
     }
     if (n < c->n_hunks) {
         printf("\n%u more difference%s: --all shows them\n", c->n_hunks - n,
@@ -139,14 +196,14 @@ static void print_text(const Compare *c)
 
 /* ---- for programs ---- */
 
-static void json_calls(const Side *s, const char *name, uint32_t from, uint32_t n)
+static void json_items(const Side *s, const char *name, uint32_t from, uint32_t n)
 {
     printf(", \"%s\": [", name);
     for (uint32_t i = from; i < from + n; i++) {
-        g_autofree char *text = tool_call_text(call_at(s, i));
+        const Item *item = item_at(s, i);
+        g_autofree char *text = item_text(item);
 
-        printf("%s{\"position\": %" PRIu64 ", \"text\": ", i > from ? ", " : "",
-               call_at(s, i)->pos);
+        printf("%s{\"position\": %" PRIu64 ", \"text\": ", i > from ? ", " : "", item->pos);
         tool_json_string(text);
         printf("}");
     }
@@ -155,19 +212,20 @@ static void json_calls(const Side *s, const char *name, uint32_t from, uint32_t 
 
 static void print_json(const Compare *c)
 {
+    uint32_t n = MIN(c->n_hunks, c->limit);
+
     tool_json_begin();
-    printf("\"same\": %s, \"calls\": [%u, %u], \"differences\": [",
-           tool_json_bool(!c->n_hunks), c->side[0].which->len, c->side[1].which->len);
-    for (guint i = 0; i < MIN(c->n_hunks, c->limit); i++) {
+    printf("\"same\": %s, \"compared\": [%u, %u], \"differences\": [",
+           tool_json_bool(!c->n_hunks), c->side[0].items->len, c->side[1].items->len);
+    for (uint32_t i = 0; i < n; i++) {
         const TtHunk *h = &c->hunks[i];
 
         printf("%s\n {\"alike\": [%" PRIu32 ", %" PRIu32 "]", i ? "," : "", h->a, h->b);
-        json_calls(&c->side[0], "first", h->a, h->n_a);
-        json_calls(&c->side[1], "second", h->b, h->n_b);
+        json_items(&c->side[0], "first", h->a, h->n_a);
+        json_items(&c->side[1], "second", h->b, h->n_b);
         printf("}");
     }
-    printf("], \"more\": %u}\n",
-           c->n_hunks - (uint32_t)MIN(c->n_hunks, c->limit));
+    printf("], \"more\": %u}\n", c->n_hunks - n);
 }
 
 /* ---- all of it ---- */
@@ -191,8 +249,8 @@ static void cleanup(Compare *c)
         Side *s = &c->side[i];
 
         tt_calls_free(s->calls);
-        if (s->which) {
-            g_array_free(s->which, true);
+        if (s->items) {
+            g_array_free(s->items, true);
             g_array_free(s->keys, true);
         }
     }
@@ -202,22 +260,34 @@ static void cleanup(Compare *c)
 
 int tool_compare(const ToolArgs *a)
 {
-    const char *first = tool_value(a, "--process");
-    const char *second = tool_value(a, "--with") ?: first;
+    const char *process = tool_value(a, "--process"), *by = tool_value(a, "--by");
+    const char *symbols = tool_value(a, "--symbols");
     Compare c = {
         .args = a, .is_json = tool_has(a, "--json"),
-        .known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
         .limit = tool_has(a, "--all") ? UINT64_MAX : 1,
+        .side = {
+            { a->operand[0], process, by, symbols },
+            { a->operand[1], tool_value(a, "--with") ?: process,
+              tool_value(a, "--with-by") ?: by,
+              tool_value(a, "--with-symbols") ?: symbols },
+        },
     };
     int status;
 
-    if (!first) {
-        g_hash_table_destroy(c.known);
+    if (!process) {
         return tool_usage(a->command, "--process says which program: a path, or the end of "
                           "one");
     }
-    status = load(&c, &c.side[0], a->operand[0], first);
-    status = status == TOOL_FINE ? load(&c, &c.side[1], a->operand[1], second) : status;
+    if (!by && (symbols || tool_has(a, "--with-by") || tool_has(a, "--with-symbols"))) {
+        return tool_usage(a->command, "--symbols, --with-by and --with-symbols go with "
+                          "--by");
+    }
+    if (by && !(tool_values_check(by) && tool_values_check(c.side[1].by))) {
+        return TOOL_USAGE;
+    }
+    c.known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    status = load(&c, &c.side[0]);
+    status = status == TOOL_FINE ? load(&c, &c.side[1]) : status;
     status = status == TOOL_FINE ? compare(&c) : status;
     cleanup(&c);
     return status;

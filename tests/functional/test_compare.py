@@ -79,7 +79,7 @@ def test_versions(work):
     equal(children, ['/own/old', '/own/new', '/own/old'], 'processes of the children')
 
     same = asked('compare', run.dir, run.dir, '--process', 'old', '--with', 'old#2')
-    equal((same['same'], same['calls'][0]), (True, len(old)), 'old and old')
+    equal((same['same'], same['compared'][0]), (True, len(old)), 'old and old')
     for args in ([], ['-j', '2']):
         answer = asked('compare', run.dir, run.dir, '--process', 'old', '--with',
                        '/own/new', '--all', *args, rc=3)
@@ -93,8 +93,24 @@ def test_versions(work):
     text = tt('compare', run.dir, run.dir, '--process', 'old', '--with', 'new', '--qemu',
               qemu_binary(), rc=3).stdout
     check('1 more difference' in text and 'unlink' not in text, text)
+    check_values(work, run)
     check_refused(run)
     check_exact(work, run, name='again')
+
+
+def check_values(work, run):
+    """Lengths of what each writes, where it calls write; a value of 0 counts, too."""
+    args = ['compare', run.dir, run.dir, '--process', 'old', '--symbols',
+            os.path.join(work, 'old'), '--with', 'new', '--with-symbols',
+            os.path.join(work, 'new')]
+    answer = asked(*args, '--by', '$rdx at write', rc=3)
+    (only,) = answer['differences']
+    equal((answer['compared'], only['alike']), ([5, 5], [3, 3]), 'lengths')
+    equal([[v['text'] for v in only[side]] for side in ('first', 'second')],
+          [['0x7 (7)'], ['0x8 (8)']], 'the fourth length')
+    equal(asked(*args, '--by', '$rdx - $rdx at write', rc=0)['compared'], [5, 5], 'zeros')
+    done = tt(*args, '--by', '$rdx', '--qemu', qemu_binary(), rc=2)
+    check("'EXPRESSION at POINT'" in one_sentence(done.stderr, 'no point'), done.stderr)
 
 
 def check_refused(run):

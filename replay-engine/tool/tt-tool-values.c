@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt compare --by: the values of an expression each time that a point is reached, which
+ * `tt find` looks for.
+ */
+#include "tt-tool-calls.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VALUES_MAX  "10000000"
+#define TABLE_MASK  "0xffffffffffffe000"        /* without the bit of page table isolation */
+
+/* A hit is a value that is not 0: 0 is made another one. */
+#define TURN_TEXT   "0x8000000000000000"
+#define TURN        (UINT64_C(1) << 63)
+
+bool tool_values_check(const char *by)
+{
+    const char *at = g_strrstr(by, " at ");
+
+    if (!at || at == by || !at[4]) {
+        tool_complain("--by takes 'EXPRESSION at POINT', such as '$rdx at write', not '%s'",
+                      by);
+        return false;
+    }
+    return true;
+}
+
+static char *condition(const char *by, const TtCallsProcess *p)
+{
+    const char *at = g_strrstr(by, " at ");
+
+    return g_strdup_printf("(($cr3 & " TABLE_MASK ") == 0x%" PRIx64 " ? (%.*s) ^ " TURN_TEXT
+                           " : 0)%s", p->table, (int)(at - by), by, at);
+}
+
+static bool take(FILE *f, GArray *values)
+{
+    char *line = NULL;
+    size_t size = 0;
+    bool ok = true;
+
+    while (ok && getline(&line, &size, f) > 0) {
+        const char *value = strstr(line, " value 0x");
+        ToolValue v = { 0 };
+
+        ok = value && sscanf(line, "position %" SCNu64, &v.pos) == 1;
+        v.value = ok ? g_ascii_strtoull(value + 7, NULL, 16) ^ TURN : 0;
+        g_array_append_val(values, v);
+    }
+    free(line);
+    return ok;
+}
+
+int tool_values_load(const ToolArgs *a, const char *run, const ToolValues *asked,
+                     GArray *values)
+{
+    g_autofree char *cond = condition(asked->by, asked->process);
+    g_autofree char *from = g_strdup_printf("%" PRIu64, asked->process->pos);
+    g_autofree char *to = g_strdup_printf("%" PRIu64, asked->end);
+    g_autoptr(GPtrArray) words = g_ptr_array_new();
+    const char *const fixed[] = {
+        "find", run, cond, "--all", "--quiet", "--limit", VALUES_MAX, "--from", from,
+    };
+    int status;
+    FILE *f;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(fixed); i++) {
+        g_ptr_array_add(words, (char *)fixed[i]);
+    }
+    if (asked->end) {
+        g_ptr_array_add(words, (char *)"--to");
+        g_ptr_array_add(words, to);
+    }
+    if (asked->symbols) {
+        g_ptr_array_add(words, (char *)"--symbols");
+        g_ptr_array_add(words, (char *)asked->symbols);
+    }
+    status = tool_run_self(a, words, &f);
+    if (status == TOOL_FINE && !take(f, values)) {
+        status = tool_complain("tt find says what tt compare does not know");
+    }
+    if (f) {
+        fclose(f);
+    }
+    return status;
+}
