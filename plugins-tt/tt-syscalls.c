@@ -29,9 +29,9 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 #define AT_EXECFN   31
 #define EXIT_GROUP  231
 
-enum { RAX, RDI, RSI, RDX, R10, R8, R9, RSP, CR3, RBX, RBP, R12, R13, R14, R15, N_REGS };
+enum { RAX, RCX, RDI, RSI, RDX, R10, R8, R9, RSP, CR3, RBX, RBP, R12, R13, R14, R15, N_REGS };
 static const char *const names[N_REGS] = {
-    "rax", "rdi", "rsi", "rdx", "r10", "r8", "r9", "rsp", "cr3", "rbx", "rbp", "r12",
+    "rax", "rcx", "rdi", "rsi", "rdx", "r10", "r8", "r9", "rsp", "cr3", "rbx", "rbp", "r12",
     "r13", "r14", "r15",
 };
 
@@ -49,7 +49,7 @@ typedef struct Call {
 static struct qemu_plugin_register *regs[N_REGS];
 static GByteArray *buf;
 static bool is_over;                    /* there is no vCPU any more */
-static GHashTable *threads;             /* of Thread: Call, or NULL */
+static GHashTable *threads;             /* of Thread: Call */
 
 /* ---- what a vCPU has ---- */
 
@@ -193,14 +193,12 @@ static void show(const Thread *t, Call *call, bool anyway)
     }
 }
 
-static void note(const Thread *t, Call *call)
-{
-    g_hash_table_insert(threads, g_memdup2(t, sizeof(*t)), call);
-}
-
+/* Of an instruction that ends its block, as all of these do. 0: nobody knows it. */
 static uint64_t position(void)
 {
-    return tt_position_behind_block() - 1;      /* these end their blocks */
+    uint64_t behind = tt_position_behind_block();
+
+    return behind ? behind - 1 : 0;
 }
 
 static gboolean has_table(gpointer key, gpointer value, gpointer table)
@@ -224,7 +222,7 @@ static void called(unsigned int vcpu, void *opaque)
         g_hash_table_foreach_remove(threads, has_table, &t.table);
         g_free(call);
     } else {
-        note(&t, call);
+        g_hash_table_insert(threads, g_memdup2(&t, sizeof(t)), call);
     }
 }
 
@@ -263,43 +261,59 @@ static GString *program(uint64_t stack)
     return NULL;
 }
 
-static void returned(uint64_t stack, bool by_sysret)
+/* @pc is behind a SYSCALL: this is where a call ends, and no interrupt or fault. */
+static bool is_behind_call(uint64_t pc)
 {
-    Thread t = { table(), stack };
-    gpointer call = NULL;
-    bool known = g_hash_table_lookup_extended(threads, &t, NULL, &call);
-    g_autoptr(GString) name = call ? NULL : program(stack);
+    static const uint8_t syscall[] = { 0x0f, 0x05 };
+
+    return load(pc - sizeof(syscall), sizeof(syscall)) &&
+        !memcmp(buf->data, syscall, sizeof(syscall));
+}
+
+static void began(uint64_t stack)
+{
+    g_autoptr(GString) name = program(stack);
     g_autoptr(GString) line = g_string_new(NULL);
 
-    if (call && !((Call *)call)->is_shown) {
-        show(&t, call, true);
-    }
     if (name) {
-        g_string_printf(line, "exec %" PRIu64 " %" PRIx64 " ", position(), t.table);
+        g_string_printf(line, "exec %" PRIu64 " %" PRIx64 " ", position(), table());
         put_bytes(line, (uint8_t *)name->str, name->len);
         g_string_append_c(line, '\n');
-    }
-    if (by_sysret || !known || call) {
-        g_string_append_printf(line, "back %" PRIu64 " %" PRIx64 " %" PRIx64 " %" PRIx64
-                               "\n", position(), t.table, t.stack, reg(RAX));
-    }
-    if (line->len) {
         qemu_plugin_outs(line->str);
     }
-    note(&t, NULL);
+}
+
+static void returned(uint64_t pc, uint64_t stack)
+{
+    Thread t = { table(), stack };
+    Call *call = g_hash_table_lookup(threads, &t);
+    g_autofree char *line = NULL;
+
+    if (!is_behind_call(pc)) {
+        began(stack);
+        return;
+    }
+    if (call && !call->is_shown) {
+        show(&t, call, true);
+    }
+    line = g_strdup_printf("back %" PRIu64 " %" PRIx64 " %" PRIx64 " %" PRIx64 "\n",
+                           position(), t.table, t.stack, reg(RAX));
+    qemu_plugin_outs(line);
+    g_hash_table_remove(threads, &t);
 }
 
 static void sysret(unsigned int vcpu, void *opaque)
 {
-    returned(reg(RSP), true);
+    returned(reg(RCX), reg(RSP));
 }
 
 static void iret(unsigned int vcpu, void *opaque)
 {
-    uint64_t frame = reg(RSP), cs, stack;
+    uint64_t frame = reg(RSP), pc, cs, stack;
 
-    if (load_word(frame + 8, &cs) && (cs & 3) == 3 && load_word(frame + 24, &stack)) {
-        returned(stack, false);
+    if (load_word(frame, &pc) && load_word(frame + 8, &cs) && (cs & 3) == 3 &&
+        load_word(frame + 24, &stack)) {
+        returned(pc, stack);
     }
 }
 
@@ -351,7 +365,7 @@ static void at_exit(qemu_plugin_id_t id, void *opaque)
     is_over = true;
     g_hash_table_iter_init(&all, threads);
     while (g_hash_table_iter_next(&all, &t, &call)) {
-        if (call && !((Call *)call)->is_shown) {
+        if (!((Call *)call)->is_shown) {
             show(t, call, true);
         }
     }
