@@ -80,16 +80,15 @@ def test_versions(work):
 
     same = asked('compare', run.dir, run.dir, '--process', 'old', '--with', 'old#2')
     equal((same['same'], same['compared'][0]), (True, len(old)), 'old and old')
-    for args in ([], ['-j', '2']):
-        answer = asked('compare', run.dir, run.dir, '--process', 'old', '--with',
-                       '/own/new', '--all', *args, rc=3)
-        first, second = answer['differences']
-        equal(names(first['first']), [WRITES[3]], 'the old fourth line')
-        equal(names(first['second']), [('write', 'write(3, "line 30\\n", 8) = 8')],
-              'the new fourth line')
-        equal((second['first'], names(second['second'])),
-              ([], [('unlink', 'unlink("/tmp/list") = 0')]), 'what new does besides')
-        equal(first['alike'][0], texts.index(WRITES[3]), 'calls that are alike')
+    answer = asked('compare', run.dir, run.dir, '--process', 'old', '--with', '/own/new',
+                   '--all', '-j', '2', rc=3)
+    first, second = answer['differences']
+    equal(names(first['first']), [WRITES[3]], 'the old fourth line')
+    equal(names(first['second']), [('write', 'write(3, "line 30\\n", 8) = 8')],
+          'the new fourth line')
+    equal((second['first'], names(second['second'])),
+          ([], [('unlink', 'unlink("/tmp/list") = 0')]), 'what new does besides')
+    equal(first['alike'][0], texts.index(WRITES[3]), 'calls that are alike')
     text = tt('compare', run.dir, run.dir, '--process', 'old', '--with', 'new', '--qemu',
               qemu_binary(), rc=3).stdout
     check('1 more difference' in text and 'unlink' not in text, text)
@@ -99,24 +98,22 @@ def test_versions(work):
 
 
 def check_values(work, run):
-    """Lengths of what each writes, where it calls write; a value of 0 counts, too."""
+    """Lengths of what each writes, less 7, where it calls write: a value of 0 counts."""
     args = ['compare', run.dir, run.dir, '--process', 'old', '--symbols',
             os.path.join(work, 'old'), '--with', 'new', '--with-symbols',
             os.path.join(work, 'new')]
-    answer = asked(*args, '--by', '$rdx at write', rc=3)
+    answer = asked(*args, '--by', '$rdx - 7 at write', rc=3)
     (only,) = answer['differences']
     equal((answer['compared'], only['alike']), ([5, 5], [3, 3]), 'lengths')
     equal([[v['text'] for v in only[side]] for side in ('first', 'second')],
-          [['0x7 (7)'], ['0x8 (8)']], 'the fourth length')
-    equal(asked(*args, '--by', '$rdx - $rdx at write', rc=0)['compared'], [5, 5], 'zeros')
+          [['0x0 (0)'], ['0x1 (1)']], 'the fourth length')
     done = tt(*args, '--by', '$rdx', '--qemu', qemu_binary(), rc=2)
     check("'EXPRESSION at POINT'" in one_sentence(done.stderr, 'no point'), done.stderr)
 
 
 def check_refused(run):
     for args, words in ((['--process', 'nobody'], "no program named 'nobody' began"),
-                        (['--process', 'old#9'], "only 2 programs named 'old' began"),
-                        (['--process', 'old#x'], 'the number after #')):
+                        (['--process', 'old#9'], "only 2 programs named 'old' began")):
         done = tt('syscalls', run.dir, '--qemu', qemu_binary(), *args, rc=1)
         check(words in one_sentence(done.stderr, str(args)), done.stderr)
     done = tt('compare', run.dir, run.dir, rc=2)
