@@ -5,8 +5,12 @@
  *
  *   vCPU << 32, pc, 16 general registers by number
  *   1, physical address, bytes, virtual address
+ *
+ * What an instruction writes that only loads a segment is not its own: the CPU marks the
+ * descriptor as used, mostly again. These stores are left out.
  */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <glib.h>
@@ -48,16 +52,35 @@ static void stored(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t addr, 
     }
 }
 
+/* MOV and POP to a segment register, LDS and its kin (these guests have no AVX), LTR. */
+static bool loads_segment(const uint8_t *code, size_t len)
+{
+    static const char prefixes[] = "\x26\x2e\x36\x3e\x64\x65\x66\x67\xf0\xf2\xf3";
+    static const char one[] = "\x07\x17\x1f\x8e\xc4\xc5", two[] = "\xa1\xa9\xb2\xb4\xb5";
+
+    while (len > 1 && (strchr(prefixes, *code) || *code >> 4 == 4)) {
+        code++;                         /* 4X: REX; elsewhere an instruction of one byte */
+        len--;
+    }
+    return len && *code && (*code != 0x0f ? strchr(one, *code) != NULL :
+                            len > 1 && code[1] ? strchr(two, code[1]) != NULL :
+                            len > 2 && (code[2] >> 3 & 7) == 3);
+}
+
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+        uint8_t code[15];
+        size_t len = qemu_plugin_insn_data(insn, code, sizeof(code));
 
         qemu_plugin_register_vcpu_insn_exec_cb(
             insn, executed, QEMU_PLUGIN_CB_R_REGS,
             (void *)(uintptr_t)qemu_plugin_insn_vaddr(insn));
-        qemu_plugin_register_vcpu_mem_cb(insn, stored, QEMU_PLUGIN_CB_NO_REGS,
-                                         QEMU_PLUGIN_MEM_W, NULL);
+        if (!loads_segment(code, MIN(len, qemu_plugin_insn_size(insn)))) {
+            qemu_plugin_register_vcpu_mem_cb(insn, stored, QEMU_PLUGIN_CB_NO_REGS,
+                                             QEMU_PLUGIN_MEM_W, NULL);
+        }
     }
 }
 
