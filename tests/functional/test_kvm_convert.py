@@ -22,6 +22,8 @@ CONSOLE = b'.............................................................lhdmpld
 LANDMARK_PC, LANDMARK_REGS, LANDMARK_SYSTEM = 0, 16, 16 + 16 * 8
 LANDMARK_PAGES = 312
 FOREVER = b'\xeb\xfe'                   # jmp to itself
+# add dword [0x2000], 1; adc dword [0x2004], 0; jmp to the first
+COUNTING = bytes.fromhex('668306002001668316042000ebf2')
 START = 0xf0000                         # of the firmware
 BUSY = 'another process is converting'
 
@@ -116,15 +118,37 @@ def damage(rng, turn, run, log):
     return bytes(bad)
 
 
+def told_to_end(p, run, what):
+    """A search that lasts says so every two seconds, and ends when it is told to."""
+    def progress():
+        return read_bytes(f'{run}.said').count(b'converting: ')
+
+    told = progress()
+    wait_until(lambda: progress() > told + 1, f'{what}: progress; it said '
+               f'{short(read_bytes(f"{run}.said").decode(errors="replace"), 600)}')
+    child = converter_of(p)
+    check(child, f'{what}: no process converts')
+    os.kill(child, signal.SIGINT)
+    equal(p.wait(60 * SLOW), 1, what)
+
+
 @limit(120)
 def test_damaged_logs(work):
     """Bits, cuts and values at random: the conversion says what is wrong and ends, and
-    the log that it was given is there afterwards."""
+    the log that it was given is there afterwards. A made-up log may be that of a guest
+    that computes for long: then it says how far it is, and ends when it is told to."""
     rng = seed()
     for turn in range(30):
         run, log = fresh(work, f'd{turn}')
         bad = damage(rng, turn, run, log)
-        status, _, said = replayed(run)
+        with started(run) as p:
+            try:
+                status = p.wait(10 * SLOW)
+            except subprocess.TimeoutExpired:
+                print(f'turn {turn} lasts')
+                told_to_end(p, run, f'turn {turn}')
+                status = 1
+        said = read_bytes(f'{run}.said').decode(errors='replace')
         check(status in (0, 1, 3), f'turn {turn}: status {status}: {short(said)}')
         check(status == 0 or len(said.split()) > 4, f'turn {turn}: it says {said!r}')
         check('killed by signal' not in said, f'turn {turn}: {said!r}')
@@ -224,6 +248,32 @@ def test_guest_without_end(work):
                         'the guest is in an endless loop')
         if name == 'elsewhere':     # what looks for a repetition is no candidate
             check('was passed 0 times' in said, said)
+
+
+@limit(60)
+def test_guest_that_counts(work):
+    """A loop that counts in memory has no state twice: the search for what was recorded
+    next lasts minutes. It says where it is, and nothing is lost when it is told to
+    end."""
+    run, _ = fresh(work, 'run')
+    events = events_of(run)
+    code, begin = first(events, 'ram'), initial_end(events)
+    data = bytes.fromhex(events[code]['data'])
+    landmark = bytes.fromhex(events[first(events, 'landmark')]['data'])
+    there = patched(landmark, LANDMARK_PC, struct.pack('<Q', START))
+    pos = events[begin]['position']
+    forged = events[:code]
+    forged += [{**events[code], 'data': patched(data, 0, COUNTING).hex()}]
+    forged += events[code + 1:begin]
+    forged += [event(pos, 'check'), event(pos, 'landmark', data=there)]
+    place = forge(run, os.path.join(work, 'counts'), forged)
+    log = read_bytes(f'{place}/log')
+    with started(place) as p:
+        wait_until(lambda: b'0xf0000 was passed' in read_bytes(f'{place}.said'),
+                   'it says where it is')
+        told_to_end(p, place, 'counts')
+    check_kept(place, log, 'counts')
+    check('exits' not in os.listdir(place), 'it was converted')
 
 
 # ---- broken off ----
