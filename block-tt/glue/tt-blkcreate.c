@@ -94,7 +94,7 @@ static int make_plan(TtBlockSpec *spec, uint64_t cluster, TtBlockPlan *plan,
     TtDiag diag;
     TtStatus st;
 
-    if (cluster & (cluster - 1)) {
+    if (cluster == 1 || cluster & (cluster - 1)) {
         error_setg(errp, "cluster_size must be a power of two, such as 32k");
         return -EINVAL;
     }

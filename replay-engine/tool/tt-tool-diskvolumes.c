@@ -103,7 +103,8 @@ static int compare_files(TtIo *disk[2], const char *const name[2], const GArray 
                                   name[!is_ext(disk[1], &other[i])]);
         }
         result = MAX(result, found);
-        printf("%s", json ? "]}" : r.n ? "" : "  no difference\n");
+        printf("%s", json ? "]}" : r.n ? "" :
+               found == TOOL_FINE ? "  no difference\n" : "  not compared\n");
     }
     printf("%s", json ? "]" : n_volumes ? "" :
            "No ext2, ext3 or ext4 file system: only blocks are compared\n");

@@ -246,8 +246,11 @@ def test_diff_files(work):
     blank = os.path.join(work, 'blank.raw')
     put(blank, [], size)
     path = image(os.path.join(work, 'half.tt'), (old, blank))
-    said = one_sentence(tt('disk', 'diff', path, 'v1', '2', rc=1).stderr, 'one has none')
+    done = tt('disk', 'diff', path, 'v1', '2', rc=1)
+    said = one_sentence(done.stderr, 'one has none')
     check("only 'v1' has an ext2, ext3 or ext4 file system there, '2' has none" in said, said)
+    check('not compared' in done.stdout and 'no difference' not in done.stdout,
+          done.stdout)
     for kind in ('ext2', 'ext3'):
         other = make_ext4(os.path.join(work, kind), FILES, kind=kind)
         both = image(os.path.join(work, f'{kind}.tt'), (other, other))
