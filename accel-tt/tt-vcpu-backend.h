@@ -2,7 +2,8 @@
 /*
  * The functions that an accelerator has to provide so that its vCPUs can be recorded or
  * replayed: to stop a vCPU at a position, to say where it is, to take and put its
- * state, and to deliver an input. accel-tt/tcg is one, tests/sim another (of a toy VM).
+ * state, and to deliver an input. accel-tt/tcg and accel-tt/kvm are two, tests/sim has
+ * one of a toy VM.
  * Nothing above this interface knows which accelerator is at work, but startup, which
  * installs it (scripts/layers.toml), and control, which says what cannot be recorded.
  *
