@@ -227,23 +227,27 @@ def test_made_up_logs(work):
         rejected(work, run, name, forged, *words)
 
 
+def at_start(events, instructions):
+    """The events until the guest begins, with other code there; and a landmark that is
+    there, and one elsewhere."""
+    code, begin = first(events, 'ram'), initial_end(events)
+    data = bytes.fromhex(events[code]['data'])
+    pos = events[begin]['position']
+    landmark = bytes.fromhex(events[first(events, 'landmark')]['data'])
+    there = patched(landmark, LANDMARK_PC, struct.pack('<Q', START))
+    changed = {**events[code], 'data': patched(data, 0, instructions).hex()}
+    return [*events[:code], changed, *events[code + 1:begin], event(pos, 'check')], \
+        event(pos, 'landmark', data=there), event(pos, 'landmark', data=landmark)
+
+
 @limit(60)
 def test_guest_without_end(work):
     """The guest is in a loop that nothing ends, and what was recorded next is another
     state there, one elsewhere, or something that it does not do: this is found out."""
     run, _ = fresh(work, 'run')
-    events = events_of(run)
-    code, begin = first(events, 'ram'), initial_end(events)
-    data = bytes.fromhex(events[code]['data'])
-    landmark = bytes.fromhex(events[first(events, 'landmark')]['data'])
-    there = patched(landmark, LANDMARK_PC, struct.pack('<Q', START))
-    pos = events[begin]['position']
-    forged = events[:code] + [{**events[code], 'data': patched(data, 0, FOREVER).hex()}]
-    forged += events[code + 1:begin] + [event(pos, 'check')]
-    for name, following in (
-            ('there', event(pos, 'landmark', data=there)),
-            ('elsewhere', event(pos, 'landmark', data=landmark)),
-            ('out', event(pos, 'pio-out', size=1, addr=0x20, val=0x11))):
+    forged, there, elsewhere = at_start(events_of(run), FOREVER)
+    out = event(there['position'], 'pio-out', size=1, addr=0x20, val=0x11)
+    for name, following in (('there', there), ('elsewhere', elsewhere), ('out', out)):
         said = rejected(work, run, name, forged + [following],
                         'the guest is in an endless loop')
         if name == 'elsewhere':     # what looks for a repetition is no candidate
@@ -256,17 +260,8 @@ def test_guest_that_counts(work):
     next lasts minutes. It says where it is, and nothing is lost when it is told to
     end."""
     run, _ = fresh(work, 'run')
-    events = events_of(run)
-    code, begin = first(events, 'ram'), initial_end(events)
-    data = bytes.fromhex(events[code]['data'])
-    landmark = bytes.fromhex(events[first(events, 'landmark')]['data'])
-    there = patched(landmark, LANDMARK_PC, struct.pack('<Q', START))
-    pos = events[begin]['position']
-    forged = events[:code]
-    forged += [{**events[code], 'data': patched(data, 0, COUNTING).hex()}]
-    forged += events[code + 1:begin]
-    forged += [event(pos, 'check'), event(pos, 'landmark', data=there)]
-    place = forge(run, os.path.join(work, 'counts'), forged)
+    forged, there, _ = at_start(events_of(run), COUNTING)
+    place = forge(run, os.path.join(work, 'counts'), forged + [there])
     log = read_bytes(f'{place}/log')
     with started(place) as p:
         wait_until(lambda: b'0xf0000 was passed' in read_bytes(f'{place}.said'),
