@@ -36,6 +36,19 @@ void tt_convert_tell_start(void)
     began_ms = told_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
 }
 
+/* Why nothing of the log has been reached for a while. */
+static char *what_lasts(const TtEvent *ev)
+{
+    g_autofree char *hunt = tt_convert_is_hunting() ? tt_convert_hunt_text() : NULL;
+
+    if (hunt) {
+        return g_strdup_printf(", looking for a landmark: %s", hunt);
+    }
+    return ev ? g_strdup_printf(", %" PRIu64 " positions without '%s', which was recorded "
+                                "next", tt_now.pos - tt_pass.last_at,
+                                tt_event_kind_name(ev->kind)) : NULL;
+}
+
 bool tt_convert_tell_progress(void)
 {
     int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
@@ -53,13 +66,12 @@ bool tt_convert_tell_progress(void)
     }
     ev = tt_sched_peek(tt_replay_sched());
     at = ev ? ev->pos : end;
-    if (at == told_at && tt_convert_is_hunting()) {     /* all the time: why? */
-        text = tt_convert_hunt_text();
+    if (at == told_at) {
+        text = what_lasts(ev);
     }
     told_ms = now;
     told_at = at;
-    error_printf("tt: converting: %.1f %%%s%s\n", 100.0 * at / end,
-                 text ? ", looking for a landmark: " : "", text ?: "");
+    error_printf("tt: converting: %.1f %%%s\n", 100.0 * at / end, text ?: "");
     return true;
 }
 

@@ -261,14 +261,17 @@ def test_guest_that_counts(work):
     end."""
     run, _ = fresh(work, 'run')
     forged, there, _ = at_start(events_of(run), COUNTING)
-    place = forge(run, os.path.join(work, 'counts'), forged + [there])
-    log = read_bytes(f'{place}/log')
-    with started(place) as p:
-        wait_until(lambda: b'0xf0000 was passed' in read_bytes(f'{place}.said'),
-                   'it says where it is')
-        told_to_end(p, place, 'counts')
-    check_kept(place, log, 'counts')
-    check('exits' not in os.listdir(place), 'it was converted')
+    out = event(there['position'], 'pio-out', size=1, addr=0x20, val=0x11)
+    for name, following, words in (('landmark', there, b'0xf0000 was passed'),
+                                   ('out', out, b"positions without 'pio-out")):
+        place = forge(run, os.path.join(work, name), forged + [following])
+        log = read_bytes(f'{place}/log')
+        with started(place) as p:
+            wait_until(lambda at=f'{place}.said', said=words: said in read_bytes(at),
+                       f'{name}: it says what it waits for')
+            told_to_end(p, place, name)
+        check_kept(place, log, name)
+        check('exits' not in os.listdir(place), f'{name}: it was converted')
 
 
 # ---- broken off ----
