@@ -215,8 +215,8 @@ static void look_for_damage(TtBlockMap *bm, const uint8_t *b, uint64_t at, uint6
 
     if (is_linked || goes_on(bm, b, at, size)) {
         add_damage(bm, "the journal of the disk is damaged after record "
-                   "%" G_GUINT32_FORMAT ": what was written later is lost; save the "
-                   "rest with tt disk export, each version", bm->journal.number - 1);
+                   "%" G_GUINT32_FORMAT ": what was written later is lost; save each "
+                   "version with tt disk export", bm->journal.number - 1);
     }
 }
 

@@ -60,10 +60,6 @@ bool tt_convert_tell_progress(void)
     if (now - told_ms < PROGRESS_MS) {
         return false;
     }
-    if (tt_convert_part_is_on()) {              /* its parent reports progress */
-        told_ms = now;
-        return true;
-    }
     ev = tt_sched_peek(tt_replay_sched());
     at = ev ? ev->pos : end;
     if (at == told_at) {
@@ -71,7 +67,9 @@ bool tt_convert_tell_progress(void)
     }
     told_ms = now;
     told_at = at;
-    error_printf("tt: converting: %.1f %%%s\n", 100.0 * at / end, text ?: "");
+    if (text || !tt_convert_part_is_on()) {     /* a part's parent reports progress */
+        error_printf("tt: converting: %.1f %%%s\n", 100.0 * at / end, text ?: "");
+    }
     return true;
 }
 
