@@ -163,8 +163,8 @@ bool tt_convert_owes_half(void);
 /* ---- what is said on the way (tt-convert-tell.c) ---- */
 void tt_convert_tell_start(void);
 void tt_convert_tell_began(int64_t ms);     /* in another process */
-/* True: it is time for it. */
-bool tt_convert_tell_progress(void);
+/* True: it is time for it. @positions: since the last event. */
+bool tt_convert_tell_progress(uint64_t positions);
 void tt_convert_tell_done(void);
 
 /* ---- the pass (tt-convert.c) ---- */

@@ -37,7 +37,7 @@ void tt_convert_tell_start(void)
 }
 
 /* Why nothing of the log has been reached for a while. */
-static char *what_lasts(const TtEvent *ev)
+static char *what_lasts(const TtEvent *ev, uint64_t positions)
 {
     g_autofree char *hunt = tt_convert_is_hunting() ? tt_convert_hunt_text() : NULL;
 
@@ -45,11 +45,10 @@ static char *what_lasts(const TtEvent *ev)
         return g_strdup_printf(", looking for a landmark: %s", hunt);
     }
     return ev ? g_strdup_printf(", %" PRIu64 " positions without '%s', which was recorded "
-                                "next", tt_now.pos - tt_pass.last_at,
-                                tt_event_kind_name(ev->kind)) : NULL;
+                                "next", positions, tt_event_kind_name(ev->kind)) : NULL;
 }
 
-bool tt_convert_tell_progress(void)
+bool tt_convert_tell_progress(uint64_t positions)
 {
     int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
     uint64_t end = MAX(tt_replay_end(), 1);
@@ -63,7 +62,7 @@ bool tt_convert_tell_progress(void)
     ev = tt_sched_peek(tt_replay_sched());
     at = ev ? ev->pos : end;
     if (at == told_at) {
-        text = what_lasts(ev);
+        text = what_lasts(ev, positions);
     }
     told_ms = now;
     told_at = at;

@@ -303,7 +303,7 @@ static bool prepare(void)
         tt_pass.take_point(cpu);
     }
     tt_pass.point_at = 0;            /* something else came first: the next sync point */
-    if (tt_convert_tell_progress()) {
+    if (tt_convert_tell_progress(tt_now.pos - tt_pass.last_at)) {
         tt_convert_repeat_tick(cpu);
     }
     if (tt_now.pos - tt_pass.last_at >= NEXT_MAX) {
