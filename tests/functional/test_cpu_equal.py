@@ -12,11 +12,21 @@ LIKE = ['-accel', 'tcg,tt-like-hardware=on']
 PLAIN_RUNS_MAX = 8
 
 
-def is_measured():
-    """Vendors differ: what was measured, and is emulated, is AMD's Zen 4."""
+def core():
+    """Vendors and generations differ: what was measured, and is emulated, is AMD's Zen 4.
+    Zen 3 is of the same family, and was measured, too."""
     with open('/proc/cpuinfo', encoding='ascii') as info:
         text = info.read()
-    return 'AuthenticAMD' in text and re.search(r'^cpu family\s*: 25$', text, re.M)
+    found = re.search(r'^cpu family\s*: 25\nmodel\s*: (\d+)$', text, re.M)
+    if 'AuthenticAMD' not in text or not found:
+        return None
+    model = int(found.group(1))
+    return 'Zen 3' if model < 0x10 or 0x20 <= model < 0x60 else 'Zen 4'
+
+
+# Where Zen 3 leaves all flags but ZF as they were.
+ZEN_3 = [f'bits {name}{size} %{b}, %{a}' for name in ('bsf', 'bsr')
+         for size, b, a in (('w', 'bx', 'ax'), ('l', 'ebx', 'eax'), ('q', 'rbx', 'rax'))]
 
 
 @limit(120)
@@ -24,10 +34,14 @@ def test_same_as_host(work):
     """Random operands leave the same registers, flags and memory on both, in each form
     but those that are known to differ."""
     del work
-    if not is_measured():
+    known = {'Zen 4': [], 'Zen 3': ZEN_3}.get(core())
+    if known is None:
         raise Skip('this CPU is not of the family that was measured (AMD, 25)')
-    said, _ = run_tool(os.path.join(REPO, 'tests', 'cpu-equal', 'compare'), timeout=100)
-    equal(len(re.findall(r' 0 forms differ', said)), 10, 'classes without a difference')
+    said, _ = run_tool(os.path.join(REPO, 'tests', 'cpu-equal', 'compare'), timeout=100,
+                       rc=1 if known else 0)
+    equal(re.findall(r'^   (\w.*)$', said, re.M), known, 'forms that differ')
+    equal(len(re.findall(r' 0 forms differ', said)), 9 if known else 10,
+          'classes without a difference')
 
 
 def test_replays(work):
