@@ -97,23 +97,29 @@ static QemuOptsList runtime_opts = {
             .type = QEMU_OPT_NUMBER,
             .help = "Version of the disk to open, read-only",
         },
+        {
+            .name = "damaged",
+            .type = QEMU_OPT_BOOL,
+            .help = "Open it, read-only, even if it is damaged",
+        },
         { /* end of list */ }
     },
 };
 
-static const char *const strong_opts[] = { "version", NULL };
+static const char *const strong_opts[] = { "version", "damaged", NULL };
 
-static bool take_options(TtBlkState *s, QDict *options, Error **errp)
+static bool take_options(TtBlkState *s, QDict *options, bool *may_be_damaged, Error **errp)
 {
     QemuOpts *opts = qemu_opts_create(&runtime_opts, NULL, 0, &error_abort);
     bool ok = qemu_opts_absorb_qdict(opts, options, errp);
     uint64_t version = ok ? qemu_opt_get_number(opts, "version", 0) : 0;
 
     if (version > UINT32_MAX) {
-        error_setg(errp, "the disk has no version %" PRIu64 ": qemu-img snapshot "
-                   "-l lists them", version);
+        error_setg(errp, "'version' is a number from 1 to %" PRIu32 ", or 0 for the disk as "
+                   "it is: qemu-img snapshot -l lists the versions", UINT32_MAX);
         ok = false;
     }
+    *may_be_damaged = ok && qemu_opt_get_bool(opts, "damaged", false);
     s->version = version;
     s->is_frozen = version != 0;
     qemu_opts_del(opts);
@@ -151,10 +157,33 @@ static void GRAPH_RDLOCK take_info(BlockDriverState *bs)
     pstrcpy(bs->backing_format, sizeof(bs->backing_format), info.backing_format ?: "");
 }
 
+/* A damaged disk has an older state than it had, which must not pass for the newest one
+ * unnoticed. Versions do not change: what is left of them is exact. */
+static int GRAPH_RDLOCK check_writable(BlockDriverState *bs, int flags, bool may_be_damaged,
+                                       Error **errp)
+{
+    TtBlkState *s = bs->opaque;
+    const char *damage = tt_blockmap_damage(s->map);
+
+    if (damage && !s->version && !may_be_damaged) {
+        if (!(flags & (BDRV_O_CHECK | BDRV_O_NO_IO))) {
+            error_setg(errp, "%s ('tt disk list' lists the versions, version=N opens one, "
+                       "and damaged=on what is left of the disk, read-only)", damage);
+            return -EINVAL;
+        }
+        if (flags & BDRV_O_NO_IO) {
+            warn_report("'%s': %s", bs->file->bs->filename, damage);
+        }
+    }
+    return damage || s->is_frozen ?
+        bdrv_apply_auto_read_only(bs, damage ?: "an old version of a disk cannot be "
+                                  "written: use read-only=on", errp) : 0;
+}
+
 static int tt_blk_open(BlockDriverState *bs, QDict *options, int flags, Error **errp)
 {
     TtBlkState *s = bs->opaque;
-    const char *damage;
+    bool may_be_damaged;
     int ret = bdrv_open_file_child(NULL, options, "file", bs, errp);
 
     if (ret < 0) {
@@ -162,7 +191,7 @@ static int tt_blk_open(BlockDriverState *bs, QDict *options, int flags, Error **
     }
     GRAPH_RDLOCK_GUARD_MAINLOOP();
     s->fd = -1;
-    if (!take_options(s, options, errp)) {
+    if (!take_options(s, options, &may_be_damaged, errp)) {
         return -EINVAL;
     }
     tt_blk_fd_open(bs);
@@ -171,19 +200,12 @@ static int tt_blk_open(BlockDriverState *bs, QDict *options, int flags, Error **
         tt_blk_fd_close(bs);
         return ret;
     }
-    damage = tt_blockmap_damage(s->map);
-    if (damage || s->is_frozen) {
-        ret = bdrv_apply_auto_read_only(bs, damage ?: "an old version of a disk cannot "
-                                        "be written: use read-only=on", errp);
-        if (ret < 0) {
-            tt_blk_fd_close(bs);
-            tt_blockmap_free(s->map);
-            s->map = NULL;
-            return ret;
-        }
-    }
-    if (damage && !s->version && !(flags & (BDRV_O_CHECK | BDRV_O_NO_IO))) {
-        warn_report("'%s': %s", bs->file->bs->filename, damage);
+    ret = check_writable(bs, flags, may_be_damaged, errp);
+    if (ret < 0) {
+        tt_blk_fd_close(bs);
+        tt_blockmap_free(s->map);
+        s->map = NULL;
+        return ret;
     }
     take_info(bs);
     take_backing_version(bs, options, flags);

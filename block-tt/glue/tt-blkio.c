@@ -8,6 +8,7 @@
 #include "block-tt/glue/tt-blk-int.h"
 #include "block-tt/glue/tt-blkwatch.h"
 #include "qapi/error.h"
+#include "qemu/error-report.h"
 #include "qemu/memalign.h"
 
 /* ---- requests that wait for each other ---- */
@@ -460,6 +461,11 @@ tt_blk_co_truncate(BlockDriverState *bs, int64_t offset, bool exact,
     }
     if (whole != old && offset > old) {
         ret = clear_rest(bs, old, offset);
+    }
+    if (offset % s->cluster_bytes && offset > old) {
+        warn_report("%" PRId64 " bytes are no multiple of the disk's clusters of %" PRIu32
+                    " bytes: it cannot grow again once it has versions", offset,
+                    s->cluster_bytes);
     }
     /* The backing file is longer than the disk was, and must not become visible. */
     if (ret >= 0 && flags & BDRV_REQ_ZERO_WRITE && offset > whole) {

@@ -101,6 +101,11 @@ int GRAPH_RDLOCK tt_blk_snapshot_create(BlockDriverState *bs, QEMUSnapshotInfo *
     int64_t id;
     int ret;
 
+    if (!g_utf8_validate(sn->name, -1, NULL)) {
+        error_report("the name of a version must be UTF-8, and have at most %d bytes",
+                     TT_BLOCKMAP_NAME_MAX);
+        return -EINVAL;
+    }
     if (run) {
         sn->icount = -1ULL;             /* qemu-img says 0 */
     }

@@ -92,6 +92,8 @@ char *tool_disk_name(const char *disk);
 void tool_disk_note_changed(const ToolDisk *d);
 /* Has a program of QEMU's opened this file? */
 bool tool_disk_is_in_use(const char *path);
+/* Has one opened it to write? */
+bool tool_disk_is_written(const char *path);
 /* How many bytes more the file @image takes at least when it gets all of @d. */
 uint64_t tool_disk_needs_bytes(const ToolDisk *d, const char *image);
 

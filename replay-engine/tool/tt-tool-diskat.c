@@ -20,7 +20,11 @@ static bool open_map(ToolDisk *d)
         tt_io_close(io);
     }
     if (st != TT_OK) {
-        tool_problem(&diag);
+        if (strstr(diag.text, d->path)) {
+            tool_problem(&diag);
+        } else {
+            tool_complain("%s: %s", d->path, diag.text);
+        }
         return false;
     }
     if (tt_blockmap_damage(d->map)) {
@@ -32,7 +36,7 @@ static bool open_map(ToolDisk *d)
 bool tool_disk_open(const ToolArgs *a, ToolDisk *d)
 {
     const char *path = a->operand[1], *wanted = tool_value(a, "--disk");
-    g_autofree char *image = NULL;
+    g_autofree char *image = NULL, *manifest = NULL;
     bool ok;
 
     if (!g_file_test(path, G_FILE_TEST_IS_DIR)) {
@@ -41,6 +45,12 @@ bool tool_disk_open(const ToolArgs *a, ToolDisk *d)
             return false;
         }
         return tool_disk_open_path(path, d);
+    }
+    manifest = g_build_filename(path, "manifest", NULL);
+    if (!g_file_test(manifest, G_FILE_TEST_EXISTS)) {
+        tool_complain("'%s' is neither a disk nor a run: it is a directory that has no "
+                      "manifest", path);
+        return false;
     }
     image = tool_disk_of_run(path, wanted);
     ok = image && tool_disk_open_path(image, d);

@@ -107,12 +107,13 @@ void tool_disk_note_changed(const ToolDisk *d)
 /* Bytes that QEMU locks in the files of images that it has open (its file-posix.c). */
 #define LOCKS_AT    100
 #define LOCKS_LEN   200
+#define LOCK_WRITES 1           /* of these: somebody writes */
 
-bool tool_disk_is_in_use(const char *path)
+static bool is_locked(const char *path, off_t start, off_t len)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct flock lock = {
-        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCKS_AT, .l_len = LOCKS_LEN,
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = len,
     };
     bool is_held = fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 
@@ -120,6 +121,16 @@ bool tool_disk_is_in_use(const char *path)
         close(fd);
     }
     return is_held;
+}
+
+bool tool_disk_is_in_use(const char *path)
+{
+    return is_locked(path, LOCKS_AT, LOCKS_LEN);
+}
+
+bool tool_disk_is_written(const char *path)
+{
+    return is_locked(path, LOCKS_AT + LOCK_WRITES, 1);
 }
 
 /* Bytes of a range that are in holes of a file, or behind its end. */

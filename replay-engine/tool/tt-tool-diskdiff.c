@@ -185,7 +185,10 @@ int tool_disk_diff(const ToolArgs *a, const ToolDisk *d)
         result = disk[i] && give_id(d, &at[i]) ? TOOL_FINE : TOOL_PROBLEM;
     }
     if (result == TOOL_FINE) {
+        bool is_doubtful = (at[0].is_now || at[1].is_now) && tt_blockmap_damage(d->map);
+
         result = compare(a, d, at, disk);
+        result = result == TOOL_FINE && is_doubtful ? TOOL_PROBLEM : result;
     }
     for (unsigned i = 0; i < 2; i++) {
         tt_io_close(disk[i]);

@@ -29,8 +29,15 @@ char *tool_disk_options(const ToolDisk *d, const ToolDiskAt *at)
     if (!path || !tool_disk_has_image(d)) {
         return NULL;
     }
-    if (at->is_now) {
-        return g_strdup_printf("driver=tt,file.driver=file,file.filename=%s", path);
+    if (at->is_now && tool_disk_is_written(d->path)) {
+        tool_complain("a VM or a tool of QEMU's writes the disk '%s', so the disk as it is now "
+                      "cannot be read: name a version of it, which can (tt disk list has "
+                      "them), or wait until that has ended", d->path);
+        return NULL;
+    }
+    if (at->is_now) {                   /* that it is damaged has been said */
+        return g_strdup_printf("driver=tt,damaged=on,read-only=on,file.driver=file,"
+                               "file.filename=%s", path);
     }
     /* A version never changes, so a VM may write the disk meanwhile. */
     return g_strdup_printf("driver=tt,version=%" PRIu32 ",read-only=on,force-share=on,"

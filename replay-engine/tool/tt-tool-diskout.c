@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,6 +36,8 @@ static const char *format_of(const ToolArgs *a, const char *out)
     return format;
 }
 
+#define LITTLE_BYTES    (1u << 20)
+
 /* How @pid ended. */
 static bool wait_for(pid_t pid)
 {
@@ -43,6 +46,20 @@ static bool wait_for(pid_t pid)
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* qemu-img has said what happened. */
+static void complain_not_written(const char *to)
+{
+    g_autofree char *folder = g_path_get_dirname(to);
+    struct statvfs fs;
+
+    if (!statvfs(folder, &fs) && (uint64_t)fs.f_bavail * fs.f_frsize < LITTLE_BYTES) {
+        tool_complain("the file system of '%s' is full: make room, or export to another "
+                      "one", folder);
+    } else {
+        tool_complain("qemu-img could not write the disk");
+    }
 }
 
 static bool convert(const ToolArgs *a, const char *options, const char *format,
@@ -71,7 +88,7 @@ static bool convert(const ToolArgs *a, const char *options, const char *format,
         return false;
     }
     if (!wait_for(pid)) {
-        tool_complain("qemu-img could not write the disk");
+        complain_not_written(to);
         return false;
     }
     return true;
@@ -210,7 +227,9 @@ static int listen_unix(const char *path)
     if (ok && listen(fd, 16) == 0) {
         return fd;
     }
-    tool_complain("cannot make the socket '%s': %s", path, g_strerror(errno));
+    tool_complain("cannot make the socket '%s': %s%s", path, g_strerror(errno),
+                  errno == EADDRINUSE ? ": there is such a file; give another name, or "
+                                        "remove it if nothing serves there" : "");
     close(fd);
     return -1;
 }
@@ -312,6 +331,9 @@ static int serve(const ToolArgs *a, const ToolDisk *d, const ToolDiskAt *at,
     if (server > 0) {
         say_where(a, at, path, port);
         result = watch(a, server, seconds);
+        if (at->is_now && tt_blockmap_damage(d->map)) {
+            result = TOOL_PROBLEM;      /* which has been said */
+        }
     }
     if (path) {
         unlink(path);
@@ -326,8 +348,9 @@ int tool_disk_serve_command(const ToolArgs *a, const ToolDisk *d)
     int result;
 
     if (tool_has(a, "--socket") == tool_has(a, "--port")) {
-        return tool_usage(a->command, "give --socket PATH, or --port N (0: any free "
-                                      "port)");
+        return tool_usage(a->command, "give %s--socket PATH or --port N (0: any free port)%s",
+                          tool_has(a, "--port") ? "either " : "",
+                          tool_has(a, "--port") ? ", not both" : "");
     }
     if (!tool_number_option(a, "--port", 0, &port) ||
         !tool_number_option(a, "--seconds", 0, &seconds)) {

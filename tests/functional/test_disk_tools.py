@@ -92,7 +92,7 @@ def test_in_use(work):
         said = tt('disk', 'diff', path, 'x0', 'x4', '--blocks').stdout
         check(said.startswith(f"Disk '{path}', from version "), said)
         said = tt('disk', 'export', path, os.path.join(work, 'now'), rc=1).stderr
-        check('lock' in said, said)
+        check('name a version of it' in said and said.count('\n') == 1, said)
         vm.qmp.cmd('quit')
         vm.wait(0)
     checked(path)
@@ -160,6 +160,17 @@ def test_serve(work):
         equal(server.process.wait(60), 0, 'its end after a second')
     said = tt('disk', 'serve', path, rc=2).stderr
     check('--socket' in said, said)
+    said = tt('disk', 'serve', path, '--socket', sock, '--port', '0', rc=2).stderr
+    check('not both' in said, said)
+    said = tt('disk', 'serve', path, '--socket', path, rc=1).stderr
+    check('another name' in said, said)
+    said = tt('disk', 'list', work, rc=1).stderr
+    check('neither a disk nor a run' in said, said)
+    foreign = os.path.join(work, 'foreign.raw')
+    with open(foreign, 'wb') as f:
+        f.write(bytes(65536))
+    said = tt('disk', 'list', foreign, rc=1).stderr
+    check(foreign in said and 'not a disk with versions' in said, said)
 
 
 def test_diff_blocks(work):
