@@ -418,6 +418,7 @@ def source(name):
     gdb.execute(f'source {os.path.join(FOLDER, name)}')
 
 
+source('tt-gdb-step.py')
 source('tt-gdb-ask.py')
 source('tt-gdb-linux.py')
 source('tt-gdb-process.py')

@@ -7,7 +7,7 @@ import socket
 import time
 
 from guests import guest_args
-from ttlib import (BUILD, SLOW, Gdb, check, digest, digest_at, end_of, equal,
+from ttlib import (BUILD, REPO, SLOW, Gdb, check, digest, digest_at, end_of, equal,
                    limit, record, replayer, run_tool, stopped_replay, wait_until)
 
 WHERE = 'monitor info tt'
@@ -73,6 +73,29 @@ def test_lines_both_ways(work):
         check('$1 = 7' in text and 'Temporary breakpoint 1, leaf' in text and
               'No breakpoints' in text, f'tbreak going back: {text}')
         check('middle (n=2)' in text, f'out of a call, going back: {text}')
+
+
+@limit(60)
+def test_unit_of_a_step(work):
+    """tt step and tt back go by the unit that is set."""
+    run = lines_run(work)
+    vm, gdb = debugged(work, run)
+    with vm:
+        script = f'source {REPO}/scripts/tt-gdb.py'
+        text = gdb(script, 'break middle', 'continue', WHERE, 'tt step 3', WHERE,
+                   'tt back 3', WHERE)
+        at = positions(text)
+        equal([at[1] - at[0], at[2] - at[0]], [3, 0], 'instructions')
+        text = gdb(script, 'show tt-step-unit', 'set tt-step-unit call', 'show tt-step-unit',
+                   'tt step 2', 'tt back', 'set tt-step-unit line', 'tt step')
+        check('by one instruction' in text and 'by one call' in text, text)
+        equal(source(text), ['total += a + b;', 'u64 b = leaf(a + 1);',
+                             source(text)[-1]], 'lines over calls')
+        text += gdb(script, 'bt 1', 'set tt-step-unit function', 'tt step', 'tt back')
+        check('leaf (' in text, f'a step into a call: {text}')
+        check('Value returned is $1 = 3' in text and 'sum += middle(i);' in source(text),
+              f'to the end and the beginning of a function: {text}')
+        check('is not a number' in gdb(script, 'tt step x'), 'a wrong number')
 
 
 @limit(90)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One step forwards or back, in the unit that the user has chosen (Koju et al., VEE
+2005, section 3: the granularity is switched while debugging)."""
+
+FORWARDS = {'instruction': 'stepi', 'line': 'step', 'call': 'next', 'function': 'finish'}
+BACK = {unit: f'reverse-{command}' for unit, command in FORWARDS.items()}
+
+
+class StepUnit(gdb.Parameter):
+    """The unit of "tt step" and "tt back"."""
+
+    set_doc = 'Set the unit of "tt step" and "tt back".'
+    show_doc = 'Show the unit of "tt step" and "tt back".'
+    __doc__ = '''instruction; line: a source line, into functions; call: a source line,
+over the functions that it calls; function: to the function's end or beginning.'''
+
+    def __init__(self):
+        super().__init__('tt-step-unit', gdb.COMMAND_RUNNING, gdb.PARAM_ENUM,
+                         list(FORWARDS))
+        self.value = 'instruction'
+
+    def get_set_string(self):
+        return ''
+
+    def get_show_string(self, value):
+        return f'"tt step" and "tt back" go by one {value}.'
+
+
+def by_unit(commands, arg):
+    n = number(arg, 'number') if arg.strip() else 1
+    if not n:
+        return
+    command = commands[gdb.parameter('tt-step-unit')]
+    times = range(n) if command.endswith('finish') else [n]
+    with Forward():
+        for _ in times:
+            gdb.execute(command if command.endswith('finish') else f'{command} {n}')
+
+
+class Step(TtCommand):
+    """One step forwards, or N: tt step [N]. "set tt-step-unit" says of what."""
+
+    name = 'step'
+
+    def invoke(self, arg, from_tty):
+        by_unit(FORWARDS, arg)
+
+
+class Back(TtCommand):
+    """One step back, or N: tt back [N]. "set tt-step-unit" says of what."""
+
+    name = 'back'
+
+    def invoke(self, arg, from_tty):
+        by_unit(BACK, arg)
+
+
+StepUnit()
+Step()
+Back()
