@@ -16,6 +16,7 @@
 #include "qapi/error.h"
 #include "cpu.h"
 #include "hw/boards.h"
+#include "hw/i386/pc.h"
 #include "hw/qdev-properties.h"
 #include "qemu/accel.h"
 #include "qom/object.h"
@@ -154,6 +155,11 @@ bool tt_kvm_check(MachineState *ms, Error **errp)
     kvm_vm_enable_cap(kvm_state, KVM_CAP_PMU_CAPABILITY, 0, KVM_PMU_CAP_DISABLE);
     kvm_state->coalesced_mmio = kvm_state->coalesced_pio = 0;
     MACHINE_GET_CLASS(ms)->default_cpu_type = TT_CPU_MODEL_TYPE;
+    if (object_dynamic_cast(OBJECT(ms), TYPE_PC_MACHINE)) {
+        /* The guest does not see it, and a VM under TCG, to which this one may migrate, has
+         * none. */
+        PC_MACHINE_GET_CLASS(ms)->kvmclock_create_always = false;
+    }
     tt_like_hardware = is_like_hardware();
     return true;
 }

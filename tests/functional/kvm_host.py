@@ -61,6 +61,46 @@ in_parts()
 """
 
 
+# moved OUT "ACCEL ACCEL..." COMMAND...: by the functions of IN_PARTS.
+MOVED = r"""
+moved()
+{
+    base=$1 accels=$2 part=0 last=$(echo $2 | wc -w) from=
+    shift 2
+    for accel in $accels; do
+        out=$base.q$part asked=0
+        mkfifo $out.monitor
+        "$@" -accel $accel $from -chardev file,id=con,path=$base.serial,append=on \
+            -serial chardev:con -monitor stdio -tt ready < $out.monitor > $out.log 2>&1 &
+        qemu=$!
+        exec 3<> $out.monitor
+        until [ -s $base.serial ] || has_ended; do
+            usleep 5000
+        done
+        until grep -q "VM status: running" $out.log || has_ended; do
+            ask "info status"
+        done
+        ask "tt record start $base.$part"
+        part=$((part + 1))
+        if [ $part -lt $last ]; then
+            usleep 60000
+            ask "tt record stop"
+            ask "migrate file:$base.state"
+            ask "info migrate"
+            echo quit >&3
+            from="-incoming file:$base.state"
+        fi
+        wait $qemu
+        echo $? > $base.status
+        exec 3>&-
+        rm $out.monitor
+        cat $out.log >> $base.log
+    done
+    rm $base.state
+}
+"""
+
+
 class Job:
     """One recording: a QEMU command line with paths of this machine."""
     tt = None           # the whole -tt option, in place of one that records
@@ -77,6 +117,17 @@ class Job:
             at = self.args.index('-cpu')
             del self.args[at:at + 2]
         self.args += ['-cpu', f'tt-v1{cpu}'] if cpu else []
+
+
+class Moved(Job):
+    """A VM that moves from one accelerator to the next, by a migration into a file; each of
+    its processes records a part, the last one to the guest's end."""
+
+    def __init__(self, name, args, accels, limit=60):
+        super().__init__(name, args, limit=limit)
+        self.args += ['-cpu', 'tt-v1', '-global', 'apic-common.vapic=off',
+                      '-machine', 'vmport=off']
+        self.accels, self.parts = accels, len(accels)
 
 
 class Program(Job):
@@ -107,6 +158,9 @@ def script_of(job, archive):
         return (f'{{ dmesg; {words}; }} > {out}.log 2>&1\necho $? > {out}.status\n'
                 f'true > {out}.serial\n')
     qemu = f'timeout {job.limit} qemu -L /usr/share/qemu -accel {job.accel} {words} '
+    if isinstance(job, Moved):
+        return (f'moved {out} "{" ".join(job.accels)}" timeout {job.limit} qemu '
+                f'-L /usr/share/qemu {words}\necho TT-JOB {job.name}\n')
     if job.parts:
         return (f'{job.before}\nlast()\n{{\n{job.last}\n}}\n'
                 f'in_parts {out} {job.parts} {qemu}-tt ready\n'
@@ -123,7 +177,7 @@ def in_host(work, jobs, timeout=200, memory='2048', machine='pc', more=(), kerne
     left out and gets a sentence in `failed`, if that is given."""
     todo, done = os.path.join(work, 'jobs.tar'), os.path.join(work, 'done.tar')
     with tarfile.open(todo, 'w') as archive:
-        text = IN_PARTS + ''.join(script_of(job, archive) for job in jobs)
+        text = IN_PARTS + MOVED + ''.join(script_of(job, archive) for job in jobs)
         archive.add(write(os.path.join(work, 'run'), text.encode()), 'run')
     os.truncate(todo, (os.path.getsize(todo) + 511) & ~511)
     os.truncate(write(done, b''), 1 << 30)

@@ -7,7 +7,7 @@ import re
 import subprocess
 
 from guests import guest_args
-from kvm_host import IN_PARTS, Job, in_host
+from kvm_host import IN_PARTS, Job, Moved, in_host
 from ttlib import (BUILD, Gdb, check, check_exact, end_of, equal, goto_exact, limit,
                    qemu_binary, read_text, replayer, replay, run_tool, stopped_replay)
 
@@ -113,13 +113,30 @@ def test_guests(work):
     print(f'{landmarks} landmarks in {len(runs)} guests')
 
 
-@limit(100)
-def test_checkpoints(work):
+def check_moved(work, run):
+    """Each part replays exactly, and together they are the guest's life."""
+    check_ended('fp', run)
+    equal(len(run.parts), 3, 'parts of a VM that moved')
+    said = b''
+    for path in run.parts:
+        part = os.path.basename(path)
+        vm = replay(work, path, name=f'{part}-rep', timeout=120)
+        check('replay exact' in vm.stderr, f'part {part}: {vm.stderr[-500:]}')
+        equal('converted:' in vm.stderr, part != 'moved.1', f'{part} was converted')
+        said += vm.serial
+    check(said and run.serial.endswith(said), f'the parts print {said}')
+
+
+@limit(150)
+def test_checkpoints_and_moved(work):
     """Checkpoints of a recording under KVM: the conversion finds the same RAM there, and
-    the run has them afterwards."""
+    the run has them afterwards. And a VM that moves from KVM to TCG and back."""
     job = Job('fp', guest_args(work, 'fp', 'rounds=60000'),
               options=',checkpoint-interval=0.1')
-    run = in_host(work, [job], timeout=90)['fp']
+    moved = Moved('moved', guest_args(work, 'fp', 'rounds=20000'), ('kvm', 'tcg', 'kvm'))
+    runs = in_host(work, [job, moved], timeout=120)
+    check_moved(work, runs['moved'])
+    run = runs['fp']
     check_ended('fp', run)
     vm = check_exact(work, run, name='first', timeout=120)
     found = re.search(r'(\d+) checkpoints compared', vm.stderr)
