@@ -32,6 +32,7 @@ typedef struct TtBlkState {
     QLIST_HEAD(, TtBlkRequest) requests;
     uint32_t cluster_bytes;
     TtVersionId version;                /* 0: the head, to be written */
+    bool may_be_damaged;                /* the user has agreed to what is left */
     bool is_frozen;                     /* an old version: nothing is ever written */
     uint64_t n_deleted;                 /* versions, since it was opened; map_lock */
     int fd;                             /* the file once more (tt-blkfd.c); -1: not open */

@@ -108,7 +108,7 @@ static QemuOptsList runtime_opts = {
 
 static const char *const strong_opts[] = { "version", "damaged", NULL };
 
-static bool take_options(TtBlkState *s, QDict *options, bool *may_be_damaged, Error **errp)
+static bool take_options(TtBlkState *s, QDict *options, Error **errp)
 {
     QemuOpts *opts = qemu_opts_create(&runtime_opts, NULL, 0, &error_abort);
     bool ok = qemu_opts_absorb_qdict(opts, options, errp);
@@ -119,7 +119,7 @@ static bool take_options(TtBlkState *s, QDict *options, bool *may_be_damaged, Er
                    "it is: qemu-img snapshot -l lists the versions", UINT32_MAX);
         ok = false;
     }
-    *may_be_damaged = ok && qemu_opt_get_bool(opts, "damaged", false);
+    s->may_be_damaged = ok && qemu_opt_get_bool(opts, "damaged", false);
     s->version = version;
     s->is_frozen = version != 0;
     qemu_opts_del(opts);
@@ -127,20 +127,24 @@ static bool take_options(TtBlkState *s, QDict *options, bool *may_be_damaged, Er
 }
 
 /* The backing file may be an old version of a disk: its format is "tt@" and the number.
- * Somebody may be writing that disk meanwhile, but no version of it. */
-static void GRAPH_RDLOCK take_backing_version(BlockDriverState *bs, QDict *options,
-                                              int flags)
+ * Somebody may be writing that disk meanwhile, but no version of it. This does not hold for
+ * the image below it, which nobody may write while we read it. */
+static void GRAPH_RDLOCK take_backing_version(BlockDriverState *bs, QDict *options)
 {
+    TtBlkState *s = bs->opaque;
     char *number = strchr(bs->backing_format, '@');
+    bool is_opened = options && *bs->backing_file &&
+        !(bs->open_flags & BDRV_O_NO_BACKING) && !qdict_haskey(options, "backing") &&
+        !qdict_haskey(options, "backing.driver");
 
-    if (!number) {
-        return;
+    if (number) {
+        *number++ = '\0';
     }
-    *number++ = '\0';
-    if (options && !(flags & BDRV_O_NO_BACKING) && !qdict_haskey(options, "backing") &&
-        !qdict_haskey(options, "backing.driver")) {
+    if (is_opened && number) {
         qdict_put_str(options, "backing.version", number);
         qdict_put_str(options, "backing.force-share", "on");
+    } else if (is_opened && s->version && !qdict_haskey(options, "backing.force-share")) {
+        qdict_put_str(options, "backing.force-share", "off");
     }
 }
 
@@ -159,18 +163,30 @@ static void GRAPH_RDLOCK take_info(BlockDriverState *bs)
 
 /* A damaged disk has an older state than it had, which must not pass for the newest one
  * unnoticed. Versions do not change: what is left of them is exact. */
-static int GRAPH_RDLOCK check_writable(BlockDriverState *bs, int flags, bool may_be_damaged,
-                                       Error **errp)
+static int check_damage(BlockDriverState *bs, int flags, Error **errp)
 {
     TtBlkState *s = bs->opaque;
     const char *damage = tt_blockmap_damage(s->map);
 
-    if (damage && !s->version && !may_be_damaged) {
-        if (!(flags & (BDRV_O_CHECK | BDRV_O_NO_IO))) {
-            error_setg(errp, "%s ('tt disk list' lists the versions, version=N opens one, "
-                       "and damaged=on what is left of the disk, read-only)", damage);
-            return -EINVAL;
-        }
+    if (damage && !s->version && !s->may_be_damaged &&
+        !(flags & (BDRV_O_CHECK | BDRV_O_NO_IO))) {
+        error_setg(errp, "%s ('tt disk list' lists the versions, version=N opens one, "
+                   "and damaged=on what is left of the disk, read-only)", damage);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static int GRAPH_RDLOCK check_writable(BlockDriverState *bs, int flags, Error **errp)
+{
+    TtBlkState *s = bs->opaque;
+    const char *damage = tt_blockmap_damage(s->map);
+    int ret = check_damage(bs, flags, errp);
+
+    if (ret < 0) {
+        return ret;
+    }
+    if (damage && !s->version && !s->may_be_damaged) {
         if (flags & BDRV_O_NO_IO) {
             warn_report("'%s': %s", bs->file->bs->filename, damage);
         }
@@ -183,7 +199,6 @@ static int GRAPH_RDLOCK check_writable(BlockDriverState *bs, int flags, bool may
 static int tt_blk_open(BlockDriverState *bs, QDict *options, int flags, Error **errp)
 {
     TtBlkState *s = bs->opaque;
-    bool may_be_damaged;
     int ret = bdrv_open_file_child(NULL, options, "file", bs, errp);
 
     if (ret < 0) {
@@ -191,7 +206,7 @@ static int tt_blk_open(BlockDriverState *bs, QDict *options, int flags, Error **
     }
     GRAPH_RDLOCK_GUARD_MAINLOOP();
     s->fd = -1;
-    if (!take_options(s, options, &may_be_damaged, errp)) {
+    if (!take_options(s, options, errp)) {
         return -EINVAL;
     }
     tt_blk_fd_open(bs);
@@ -200,7 +215,7 @@ static int tt_blk_open(BlockDriverState *bs, QDict *options, int flags, Error **
         tt_blk_fd_close(bs);
         return ret;
     }
-    ret = check_writable(bs, flags, may_be_damaged, errp);
+    ret = check_writable(bs, flags, errp);
     if (ret < 0) {
         tt_blk_fd_close(bs);
         tt_blockmap_free(s->map);
@@ -208,7 +223,7 @@ static int tt_blk_open(BlockDriverState *bs, QDict *options, int flags, Error **
         return ret;
     }
     take_info(bs);
-    take_backing_version(bs, options, flags);
+    take_backing_version(bs, options);
     bs->supported_truncate_flags = BDRV_REQ_ZERO_WRITE;
     qemu_mutex_init(&s->map_lock);
     QLIST_INIT(&s->requests);
@@ -239,18 +254,39 @@ static int GRAPH_UNLOCKED tt_blk_reopen_prepare(BDRVReopenState *state,
     return 0;
 }
 
-/* Somebody else had the image until now. */
+/* Somebody else had the image until now, and may have made it larger, or damaged it. */
 static void coroutine_fn GRAPH_RDLOCK
 tt_blk_co_invalidate_cache(BlockDriverState *bs, Error **errp)
 {
     TtBlkState *s = bs->opaque;
     TtBlockMap *old = s->map;
+    TtDiskInfo info;
 
     if (load_map(bs, errp) < 0) {
         s->map = old;
         return;
     }
+    if (check_damage(bs, bs->open_flags, errp) < 0) {
+        tt_blockmap_free(s->map);
+        s->map = old;
+        return;
+    }
     tt_blockmap_free(old);
+    tt_blockmap_info(s->map, &info);
+    bs->total_sectors = info.size_bytes / BDRV_SECTOR_SIZE;
+}
+
+/* Who may write a version's disk, by force-share, may not write the image below it. */
+static void tt_blk_child_perm(BlockDriverState *bs, BdrvChild *c, BdrvChildRole role,
+                              BlockReopenQueue *queue, uint64_t perm, uint64_t shared,
+                              uint64_t *nperm, uint64_t *nshared)
+{
+    TtBlkState *s = bs->opaque;
+
+    if (s->version && role & BDRV_CHILD_COW) {
+        shared &= ~(BLK_PERM_WRITE | BLK_PERM_RESIZE);
+    }
+    bdrv_default_perms(bs, c, role, queue, perm, shared, nperm, nshared);
 }
 
 static int tt_blk_probe(const uint8_t *buf, int buf_size, const char *filename)
@@ -320,7 +356,7 @@ tt_blk_co_change_backing_file(BlockDriverState *bs, const char *backing_file,
         }
     }
     take_info(bs);
-    take_backing_version(bs, NULL, 0);
+    take_backing_version(bs, NULL);
     return bdrv_co_flush(bs);
 }
 
@@ -336,7 +372,7 @@ static BlockDriver bdrv_tt = {
     .bdrv_open                  = tt_blk_open,
     .bdrv_close                 = tt_blk_close,
     .bdrv_reopen_prepare        = tt_blk_reopen_prepare,
-    .bdrv_child_perm            = bdrv_default_perms,
+    .bdrv_child_perm            = tt_blk_child_perm,
     .bdrv_co_create             = tt_blk_co_create,
     .bdrv_co_create_opts        = tt_blk_co_create_opts,
     .bdrv_co_truncate           = tt_blk_co_truncate,

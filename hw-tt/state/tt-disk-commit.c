@@ -107,7 +107,8 @@ static GArray *find_all(void)
 
 /* ---- before ---- */
 
-/* One that is not what it was when the recording began to use it. NULL: none. */
+/* One that is not what it was when the recording began to use it. NULL: none. The note of
+ * that is as good as changed if it is not there. */
 static char *changed_image(const Writing *w)
 {
     char *changed = NULL;
@@ -116,7 +117,8 @@ static char *changed_image(const Writing *w)
 
     if (tt_bases_load(w->disks, &bases, NULL) == TT_OK) {
         k = tt_bases_find(&bases, w->name);
-        changed = k ? tt_base_changed(k, w->disks, NULL) : NULL;
+        changed = k ? tt_base_changed(k, w->disks, NULL) :
+            g_build_filename(w->disks, TT_BASES_NAME, NULL);
         tt_bases_cleanup(&bases);
     }
     return changed;
@@ -257,6 +259,12 @@ static void say_changed(const Writing *w, const char *image, Error **errp)
 {
     g_autofree char *run = run_of(w);
 
+    if (g_str_has_suffix(image, "/" TT_BASES_NAME)) {
+        error_setg(errp, "what the guest wrote is not in your images: the file '%s' is gone, "
+                   "so nobody knows whether they have changed; the run still has it: see 'tt "
+                   "disk commit' and 'tt disk export'", tt_printable(image));
+        return;
+    }
     if (access(image, F_OK)) {
         error_setg(errp, "what the guest wrote is not in your images: the image '%s' is not "
                    "there any more; the run still has it: put the image back, then 'tt disk "

@@ -248,6 +248,15 @@ bool tt_disk_has_version(const char *path, uint32_t version, Error **errp)
         s = tt_fail(&diag, TT_ERR_FORMAT, "its file has been cut off, and version %" PRIu32
                     " needs what is missing", version);
     }
+    if (s == TT_OK) {
+        TtDiskInfo disk;
+
+        tt_blockmap_info(map, &disk);
+        if (tt_disk_is_replaced(path, disk.backing)) {
+            s = tt_fail(&diag, TT_ERR_INVALID, "it is on another image than it was (%s): put "
+                        "it back with qemu-img rebase -u", disk.backing ?: "none");
+        }
+    }
     tt_blockmap_free(map);
     if (s != TT_OK) {
         error_setg(errp, "the disk with versions '%s', which is needed, cannot be used: "

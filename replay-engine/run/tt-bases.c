@@ -200,6 +200,37 @@ char *tt_base_changed(const TtBase *k, const char *disks, const char *image)
     return NULL;
 }
 
+static bool is_replaced(const TtBase *k, const char *disks, const char *image)
+{
+    g_autofree char *folder = g_canonicalize_filename(disks, NULL);
+    g_autofree char *was = g_canonicalize_filename(k->image, folder);
+    g_autofree char *now = image ? g_canonicalize_filename(image, folder) : NULL;
+    g_autofree char *changed = NULL;
+
+    if (!*k->image || !now || strcmp(was, now) == 0) {
+        return *k->image && !now;
+    }
+    changed = tt_base_changed(k, disks, image);
+    return changed != NULL;
+}
+
+bool tt_disk_is_replaced(const char *path, const char *image)
+{
+    g_autofree char *disks = g_path_get_dirname(path), *name = g_path_get_basename(path);
+    bool answer = false;
+    const TtBase *k;
+    TtBases bases;
+
+    if (!g_str_has_suffix(name, ".tt") || tt_bases_load(disks, &bases, NULL) != TT_OK) {
+        return false;
+    }
+    name[strlen(name) - 3] = '\0';
+    k = tt_bases_find(&bases, name);
+    answer = k && is_replaced(k, disks, image);
+    tt_bases_cleanup(&bases);
+    return answer;
+}
+
 void tt_base_look_again(TtBase *k, const char *disks, const char *image, const char *disk)
 {
     struct stat st;

@@ -76,6 +76,12 @@ bool tt_basefile_look(const char *path, TtBaseFile *f);
  * there.
  */
 char *tt_base_changed(const TtBase *k, const char *disks, const char *image);
+/*
+ * tt_disk_is_replaced: is the disk @path, RUN/disks/NAME.tt, on another image than the one
+ * it was made over (qemu-img rebase)? @image: what its head says now; NULL: none. The same
+ * image at another place is none. False as well if nothing is known.
+ */
+bool tt_disk_is_replaced(const char *path, const char *image);
 /* From now on they are to be as they are now; the same of @disk, if it is not NULL. */
 void tt_base_look_again(TtBase *k, const char *disks, const char *image, const char *disk);
 /* Is @disk what it was when it was committed? */

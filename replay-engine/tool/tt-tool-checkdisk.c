@@ -72,6 +72,10 @@ static void check_base(Disks *d, const char *path, const TtBlockMap *map)
     TtBlockMap *base;
 
     tt_blockmap_info(map, &disk);
+    if (tt_disk_is_replaced(path, disk.backing)) {
+        tool_add(d->problems, "disk '%s' is on another image than it was (%s): put it back "
+                 "with qemu-img rebase -u", path, disk.backing ? disk.backing : "none");
+    }
     if (disk.backing && disk.backing_format &&
         strncmp(disk.backing_format, "tt@", 3) == 0) {
         g_autofree char *name = g_canonicalize_filename(disk.backing, folder);
@@ -102,12 +106,37 @@ static void check_named(Disks *d, const TtManifest *m)
     }
 }
 
+/* Of those that the run has made. */
+static void check_made(Disks *d, const char *folder)
+{
+    TtBases bases;
+    TtDiag diag;
+
+    if (tt_bases_load(folder, &bases, &diag) != TT_OK) {
+        tool_add(d->problems, "%s: whether an image below a disk has changed cannot be told",
+                 diag.text);
+        return;
+    }
+    for (unsigned i = 0; i < bases.n; i++) {
+        g_autofree char *file = g_strconcat(bases.base[i]->name, ".tt", NULL);
+        g_autofree char *path = g_build_filename(folder, file, NULL);
+
+        if (!g_file_test(path, G_FILE_TEST_EXISTS) &&
+            !g_hash_table_contains(d->maps, path)) {
+            tool_add(d->problems, "disk '%s' is missing, with all that the guest wrote to it",
+                     path);
+        }
+    }
+    tt_bases_cleanup(&bases);
+}
+
 static void check_files(Disks *d)
 {
     g_autofree char *folder = g_build_filename(d->run, "disks", NULL);
     GDir *dir = g_dir_open(folder, 0, NULL);
     const char *name;
 
+    check_made(d, folder);
     while (dir && (name = g_dir_read_name(dir))) {
         if (g_str_has_suffix(name, ".tt")) {
             g_autofree char *path = g_build_filename(folder, name, NULL);

@@ -54,10 +54,11 @@ def write_disk(work, path, *commands):
     with Vm(work, ['-machine', 'none', '-nodefaults', '-display', 'none', '-blockdev',
                    node], qmp=1, serial=False) as vm:
         for command in commands:
-            said = vm.qmp.hmp(f'qemu-io disk "{command}"')
-            check('failed' not in said, f'{command}: {said}')
+            vm.qmp.hmp(f'qemu-io disk "{command}"')
         vm.qmp.cmd('quit')
         vm.wait(0)
+        said = vm.stdout.decode(errors='replace')       # the monitor gets nothing of it
+        check('failed' not in said and 'rror' not in said, f'{commands}: {said}')
 
 
 class NbdServer:
@@ -108,14 +109,12 @@ class Writer:
         for block in range(first, first + n):
             self.later.setdefault(block, []).append(value)
         how = '-z' if value == 0 else f'-P {value}'
-        said = vm.qmp.hmp(f'qemu-io {self.device} "write {how} {first * BLOCK} {n * BLOCK}"')
-        check('error' not in said.lower() and 'failed' not in said.lower(),
-              f'a write failed: {said}')
+        # One that failed is seen as a difference from the model.
+        vm.qmp.hmp(f'qemu-io {self.device} "write {how} {first * BLOCK} {n * BLOCK}"')
 
     def flush(self, vm):
         head = {b: self.head(b) for b in range(BLOCKS)}
-        said = vm.qmp.hmp(f'qemu-io {self.device} flush')
-        check('failed' not in said, f'a flush failed: {said}')
+        vm.qmp.hmp(f'qemu-io {self.device} flush')
         self.settle(head)
 
     def version(self, vm):

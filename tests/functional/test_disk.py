@@ -214,6 +214,19 @@ def test_cut_off(work):
         check('has been cut off' in vm.stderr, vm.stderr)
 
 
+def damage_journal(path):
+    """In the record before the last one. Returns the file as it was."""
+    whole = read_bytes(path)
+    image = bytearray(whole)
+    at = [i for i in range(0, len(image), 512) if image[i:i + 4] == b'TTJR']
+    last = max(i for i in at if image[i + 4:i + 8] != b'\0\0\0\0')
+    before = max(i for i in at if i < last and image[i + 4:i + 8] != b'\0\0\0\0')
+    image[before + 26] ^= 1
+    with open(path, 'wb') as f:
+        f.write(image)
+    return whole
+
+
 def test_damaged_journal(work):
     """Where the journal is damaged the disk is older than it was. That does not pass for the
     newest state anywhere, but versions and what is left can be read."""
@@ -223,13 +236,7 @@ def test_damaged_journal(work):
     wanted = contents(work, path)
     for n in range(2, 5):
         write(path, f'write -P {n} {n * 64}k 64k')
-    image = bytearray(read_bytes(path))
-    at = [i for i in range(0, len(image), 512) if image[i:i + 4] == b'TTJR']
-    last = max(i for i in at if image[i + 4:i + 8] != b'\0\0\0\0')
-    before = max(i for i in at if i < last and image[i + 4:i + 8] != b'\0\0\0\0')
-    image[before + 26] ^= 1
-    with open(path, 'wb') as f:
-        f.write(image)
+    damage_journal(path)
     program = tool('qemu-img')
     for args in (('convert', '-O', 'raw', path, out), ('snapshot', '-l', path),
                  ('snapshot', '-c', 'new', path), ('compare', path, path),
@@ -255,6 +262,36 @@ def test_damaged_journal(work):
     tt('disk', 'diff', path, 'v', 'v', '--blocks')
     said = tt('disk', 'diff', path, 'v', 'now', '--blocks', rc=1).stderr
     equal(said.count('journal'), 1, said)
+
+
+def test_handed_over(work):
+    """A node that becomes active has what others made of the disk meanwhile: its new size;
+    and it stays inactive if the disk is damaged."""
+    path = new_disk(work, size=SIZE)
+    for n in range(1, 5):
+        write(path, f'write -P {n} {n * 64}k 64k')
+    node = f'driver=tt,node-name=d,active=off,file.driver=file,file.filename={path}'
+    with Vm(work, ['-S', '-machine', 'none', '-nodefaults', '-display', 'none', '-blockdev',
+                   node], qmp=1, serial=False) as vm:
+        def size():
+            nodes = vm.qmp.cmd('query-named-block-nodes')
+            return [n for n in nodes if n['node-name'] == 'd'][0]['image']['virtual-size']
+
+        qemu_img('resize', '-f', 'tt', path, str(2 * SIZE))
+        vm.qmp.cmd('blockdev-set-active', **{'node-name': 'd', 'active': True})
+        equal(size(), 2 * SIZE, 'the size')
+        vm.qmp.cmd('blockdev-set-active', **{'node-name': 'd', 'active': False})
+        write(path, 'write -P 8 0 64k')
+        write(path, 'write -P 9 1m 64k')
+        whole = damage_journal(path)
+        said = vm.qmp.error('blockdev-set-active', **{'node-name': 'd', 'active': True})
+        check('journal of the disk is damaged' in said, said)
+        with open(path, 'wb') as f:
+            f.write(whole)
+        vm.qmp.cmd('blockdev-set-active', **{'node-name': 'd', 'active': True})
+        vm.qmp.cmd('quit')
+        vm.wait(0)
+    checked(path)
 
 
 def test_no_name(work):
@@ -313,7 +350,7 @@ def test_resize(work):
     check('smaller' in said, said)
     odd = os.path.join(work, 'odd.tt')
     qemu_img('create', '-q', '-f', 'tt', odd, '70000')
-    write(odd, 'write -P 5 0 512', 'write -P 6 69k 1k')
+    write(odd, 'write -P 5 0 512', 'write -P 6 68k 512')
     before = contents(work, odd)
     said = run_tool(tool('qemu-img'), 'resize', odd, '200k')[1]
     check('cannot grow again' in said, said)

@@ -36,8 +36,7 @@ def disks(work, *images):
 
 
 def write(vm, disk, value, at, size=64 * KB):
-    said = vm.qmp.hmp(f'qemu-io {disk} "write -P {value} {at} {size}"')
-    check('failed' not in said and 'rror' not in said, said)
+    vm.qmp.hmp(f'qemu-io {disk} "write -P {value} {at} {size}"')
 
 
 def record(work, name, images, writes, options='', rc=0, before_end=lambda: None):
@@ -49,6 +48,8 @@ def record(work, name, images, writes, options='', rc=0, before_end=lambda: None
         before_end()
         vm.qmp.send('quit')
         vm.wait(rc)
+    said = vm.stdout.decode(errors='replace')
+    check('failed' not in said and 'rror' not in said, f'qemu-io: {said}')
     return vm
 
 
@@ -134,6 +135,37 @@ def test_killed(work):
     os.remove(bases)
     refused('does not say what the image', 'is missing', '--force', args=[run])
     tt('disk', 'commit', run, '--force')
+
+
+@limit(60)
+def test_notes(work):
+    """What a run notes of its images: two commits of it do not change that at once; without
+    it, or if it is damaged or a disk is missing, somebody says so."""
+    images = [image_at(work, 'a.img'), image_at(work, 'b.img')]
+    run = record(work, 'run', images, [('disk0', 1, 0), ('disk1', 2, 0)]).run
+    folder = os.path.join(run, 'disks')
+    fd = os.open(folder, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    refused('another tt disk commit', args=[run, '--disk', 'disk0'])
+    os.close(fd)
+    tt('check', run)
+    bases = os.path.join(folder, 'bases')
+    text = read_bytes(bases)
+    with open(bases, 'wb') as f:
+        f.write(b'nonsense')
+    said = tt('check', run, rc=1)
+    check('bases' in said.stdout + said.stderr, said.stdout)
+    with open(bases, 'wb') as f:
+        f.write(text)
+    os.rename(f'{folder}/disk1.tt', f'{folder}/gone')
+    said = tt('check', run, rc=1)
+    check("disk1.tt' is missing" in said.stdout + said.stderr, said.stdout)
+
+    before = read_bytes(images[0])
+    vm = record(work, 'auto', images[:1], [('disk0', 3, 0)], ',disk=commit', rc=None,
+                before_end=lambda: os.remove(f'{work}/auto.run/disks/bases'))
+    check('is gone, so nobody knows' in vm.stderr, vm.stderr)
+    equal(read_bytes(images[0]) == before, True, 'the image')
 
 
 @limit(60)

@@ -466,6 +466,59 @@ def test_changed_base(work):
     check('disk.img' in said and f'has changed since checkpoint {point}' in said, said)
 
 
+def test_another_base(work):
+    """A disk of a run that was put on another image: its versions do not pass for what they
+    were. The same image elsewhere is no other."""
+    with recorder(work, disk_args(work), qmp=1) as vm:
+        vm.wait_serial('ticks')
+        point = str(add_full(vm)['id'])
+        vm.qmp.send('quit')
+        vm.wait(0)
+    disk, out = f'{vm.run}/disks/disk0.tt', os.path.join(work, 'out.raw')
+    image = os.path.join(work, 'disk.img')
+    other = os.path.join(work, 'other.img')
+    with open(other, 'wb') as f:
+        f.truncate(os.path.getsize(image))
+    rebase = ('rebase', '-u', '-f', 'tt', '-F', 'raw', '-b')
+    qemu_img(*rebase, other, disk)
+    said = one_sentence(tt('disk', 'export', vm.run, out, '--at', point).stderr, 'export')
+    check('is on another image than it was' in said, said)
+    said = tt('check', vm.run, rc=1)
+    check('is on another image' in said.stdout + said.stderr, said.stdout)
+    said = tt('branch', vm.run, '--at', point, '--to', f'{work}/b', rc=1).stderr
+    check('is on another image' in said, said)
+    os.rename(image, f'{work}/moved.img')
+    qemu_img(*rebase, f'{work}/moved.img', disk)
+    tt('check', vm.run)
+    equal(tt('disk', 'export', vm.run, out, '--force', '--at', point).stderr, '', 'moved')
+
+
+def test_version_below(work):
+    """A disk over a version of another: qemu-img info shows it, and while a VM uses it nobody
+    writes the image at the bottom."""
+    image = os.path.join(work, 'image.raw')
+    with open(image, 'wb') as f:
+        f.write(b'\x33' * SIZE)
+    other = os.path.join(work, 'other.raw')
+    with open(other, 'wb') as f:
+        f.truncate(SIZE)
+    lower, upper = new_disk(work, '-b', image, '-F', 'raw'), os.path.join(work, 'upper.tt')
+    qemu_img('snapshot', '-c', 'one', lower)
+    qemu_img('create', '-q', '-u', '-f', 'tt', '-b', lower, '-F', 'tt@1', upper, str(SIZE))
+    check(lower in qemu_img('info', '-f', 'tt', upper), 'qemu-img info')
+    node = f'driver=tt,node-name=disk,file.driver=file,file.filename={upper}'
+    machine = ['-machine', 'none', '-nodefaults', '-display', 'none', '-blockdev']
+    with Vm(work, [*machine, node], qmp=1, serial=False) as vm:
+        vm.qmp.cmd('query-status')              # it has opened the disk
+        said = run_tool(tool('qemu-img'), 'convert', '-n', '-f', 'raw', '-O', 'raw', other,
+                        image, rc=1)[1]
+        check('lock' in said, said)
+        write_disk(work, lower, 'write -P 9 0 64k')     # no version of it changes
+        vm.qmp.send('quit')
+        vm.wait(0)
+    equal(contents(work, upper) == b'\x33' * SIZE, True, 'the disk over a version')
+
+
 @limit(400)
 def test_branches(work):
     """A thousand branches from one version cost what each of them writes; each keeps its

@@ -12,10 +12,14 @@
 #include "qobject/qdict.h"
 #include "qobject/qjson.h"
 #include "qobject/qnum.h"
+#include "tt/hooks.h"
 #include <poll.h>
 
 /* A server that talks without end shall not keep the main loop. */
 #define MESSAGES_AT_ONCE 64
+/* A transfer is many messages, each after the answer to the one before. To stop the vCPU
+ * for each costs more than to wait for the next one; the server runs meanwhile. */
+#define LINGER_NS       100000
 
 struct TtVfuConn {
     int fd;
@@ -249,9 +253,11 @@ static void readable(void *opaque)
     TtVfuHead h;
 
     for (int i = 0; !c->is_lost && i < MESSAGES_AT_ONCE; i++) {
+        /* While recording, the vCPU has been stopped for the first message. */
+        struct timespec wait = { .tv_nsec = i && tt_on() ? LINGER_NS : 0 };
         struct pollfd p = { .fd = c->fd, .events = POLLIN };
 
-        if (poll(&p, 1, 0) <= 0) {
+        if (ppoll(&p, 1, &wait, NULL) <= 0) {
             return;
         }
         begin(c);
