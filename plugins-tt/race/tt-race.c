@@ -289,6 +289,23 @@ static bool give_clocks(const At *at, Var *v)
     return v->is_sync;
 }
 
+/* The usual case: bytes that are always used together, and are no synchronisation. True:
+ * that is all. */
+static bool access_alone(const At *at)
+{
+    unsigned offset = at->a->addr % TT_RACE_PAGE;
+    uint16_t index = at->page->cells[offset / CELL];
+    Var *v = &at->page->vars[index];
+
+    if (!index || v->first != offset % CELL || v->len != at->a->size || v->is_sync ||
+        at->a->is_atomic || at->r->limits.has_flags) {
+        return false;
+    }
+    at->r->accesses++;
+    check(at, v);
+    return true;
+}
+
 /* First it comes after others, then it is looked at, then others come after it: as a
  * whole, however many vars it has. */
 void tt_race_access(TtRace *r, const TtRaceAccess *a)
@@ -298,11 +315,14 @@ void tt_race_access(TtRace *r, const TtRaceAccess *a)
         .page = tt_race_shadow_page(&r->shadow, a->addr / TT_RACE_PAGE),
     };
     uint16_t list[TT_RACE_ACCESS_MAX];
-    unsigned n = tt_race_shadow_vars(&r->shadow, at.page, a->addr % TT_RACE_PAGE, a->size,
-                                     list);
     bool has_given = false;
+    unsigned n;
 
     assert(a->vcpu < r->limits.n_vcpus);
+    if (access_alone(&at)) {
+        return;
+    }
+    n = tt_race_shadow_vars(&r->shadow, at.page, a->addr % TT_RACE_PAGE, a->size, list);
     r->accesses++;
     r->atomics += a->is_atomic && a->is_write;
     for (unsigned i = 0; i < n; i++) {
