@@ -65,16 +65,17 @@ static void relax(void)
     __asm__ volatile("pause" ::: "memory");
 }
 
-/* Both come here before any goes on; all that it uses is atomic. */
+/* Both come here before any goes on. Who waits only reads the phase: a write would also
+ * order what it does before it waits for the next one. */
 static void barrier(void)
 {
-    u32 now = exchange_add(&phase, 0);
+    u32 now = phase;
 
     if (exchange_add(&arrived, 1) == 1) {
         exchange(&arrived, 0);
         exchange_add(&phase, 1);
     } else {
-        while (exchange_add(&phase, 0) == now) {
+        while (phase == now) {
             relax();
         }
     }
