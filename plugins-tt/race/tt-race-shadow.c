@@ -9,7 +9,8 @@
 #include <assert.h>
 #include <string.h>
 
-#define FIRST_VARS  16
+/* One, which is none, and a power of two: a page of words that are all used has room. */
+#define FIRST_VARS  (1 + 16)
 #define FIRST_WIDES 4
 
 static_assert(sizeof(Var) == 48, "memory per var");
@@ -120,8 +121,8 @@ Page *tt_race_shadow_page(Shadow *s, uint64_t number)
 static uint16_t var_new(Shadow *s, Page *p)
 {
     if (p->n_vars == p->max_vars) {
-        make_room(s, p->max_vars * sizeof(Var), p);
-        p->max_vars *= 2;
+        make_room(s, (p->max_vars - 1) * sizeof(Var), p);
+        p->max_vars += p->max_vars - 1;
         p->vars = g_renew(Var, p->vars, p->max_vars);
     }
     return p->n_vars++;
