@@ -85,7 +85,8 @@ typedef struct Pairs {
 
 void tt_race_pairs_init(Pairs *p, unsigned max);
 void tt_race_pairs_cleanup(Pairs *p);
-/* @access: a number of the later access. True: it is the first of these places. */
+/* @access: a number of the later access. True: these bytes are of the first race of these
+ * places. */
 bool tt_race_pairs_add(Pairs *p, uint64_t access, uint64_t addr, uint64_t len,
                        const TtRaceSide *earlier, const TtRaceSide *later);
 /* These bytes are a synchronisation now. */

@@ -26,8 +26,9 @@ void tt_race_pairs_cleanup(Pairs *p)
     g_array_free(p->all, true);
 }
 
-/* One access may race at several bytes, or with several readers. */
-static void again(Pairs *p, Pair *pair, uint64_t access, uint64_t addr, uint64_t len)
+/* One access may race at several bytes, or with several readers. True: the first access of
+ * the pair has more bytes now. */
+static bool again(Pairs *p, Pair *pair, uint64_t access, uint64_t addr, uint64_t len)
 {
     if (pair->access != access) {
         pair->access = access;
@@ -36,7 +37,9 @@ static void again(Pairs *p, Pair *pair, uint64_t access, uint64_t addr, uint64_t
         p->races++;
     } else if (pair->is_open && addr == pair->pair.addr + pair->pair.len) {
         pair->pair.len += len;
+        return true;
     }
+    return false;
 }
 
 bool tt_race_pairs_add(Pairs *p, uint64_t access, uint64_t addr, uint64_t len,
@@ -51,8 +54,7 @@ bool tt_race_pairs_add(Pairs *p, uint64_t access, uint64_t addr, uint64_t len,
     };
 
     if (index) {
-        again(p, &g_array_index(p->all, Pair, index - 1), access, addr, len);
-        return false;
+        return again(p, &g_array_index(p->all, Pair, index - 1), access, addr, len);
     }
     p->races++;
     if (p->all->len == p->max) {

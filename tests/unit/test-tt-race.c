@@ -154,12 +154,17 @@ static void test_atomic_later(void)
     use(r, 1, 0, 4, false);
     use(r, 0, 32, 4, true);
     use(r, 1, 32, 4, false);
+    use(r, 0, 64, 16, true);
+    use(r, 1, 64, 16, false);
     atomic(r, 2, 2, 2);
-    g_assert_cmpuint(tt_race_count(r), ==, 2);
+    atomic(r, 2, 72, 4);                /* in the second cell of the last one */
+    g_assert_cmpuint(tt_race_count(r), ==, 3);
     tt_race_get(r, 0, &pair);
     g_assert_true(pair.is_atomic_later);
     tt_race_get(r, 1, &pair);
     g_assert_false(pair.is_atomic_later);
+    tt_race_get(r, 2, &pair);
+    g_assert_true(pair.is_atomic_later);
     tt_race_free(r);
 }
 
