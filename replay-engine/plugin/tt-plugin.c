@@ -27,6 +27,7 @@
 #include "plugin/tt-plugin.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
+#include "replay/tt-replay-apply.h"
 #include "replay/tt-replay-exact.h"
 #include "replay/tt-replay-log.h"
 #include "session/tt-events.h"
@@ -150,6 +151,11 @@ static void begin(void)
 uint64_t tt_plugin_position(void)
 {
     return tt_position();
+}
+
+const uint64_t *tt_plugin_interrupts(void)
+{
+    return tt_replay_interrupts();
 }
 
 /* ---- the option ---- */

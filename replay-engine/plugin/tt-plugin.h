@@ -19,5 +19,7 @@ bool tt_plugin_is_on(void);
  * Exact, minus one, for an instruction that ends its block. Context: the vCPU thread, in a
  * plugin's callback. */
 uint64_t tt_plugin_position(void);
+/* The same: tt_replay_interrupts. */
+const uint64_t *tt_plugin_interrupts(void);
 
 #endif

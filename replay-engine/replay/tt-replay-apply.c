@@ -23,6 +23,18 @@
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
 
+static uint64_t interrupts[TT_VCPUS_MAX];
+
+void tt_replay_interrupted(unsigned vcpu)
+{
+    interrupts[vcpu]++;
+}
+
+const uint64_t *tt_replay_interrupts(void)
+{
+    return interrupts;
+}
+
 static bool has_vcpu(uint64_t index, Error **errp)
 {
     if (index >= tt_vcpus_count()) {
@@ -79,6 +91,7 @@ bool tt_replay_apply(const TtEvent *ev)
         if (has_vcpu(ev->cpu, &err) &&
             tt_target_load(tt_vcpus_at(ev->cpu), ev->data, ev->len, &err)) {
             tt_vcpus_at(ev->cpu)->halted = !!ev->val;
+            tt_replay_interrupted(ev->cpu);
         }
         break;
     case TT_EV_CPU_SWITCH:

@@ -12,7 +12,14 @@
 /* A synchronous event: checked against the log; *ev takes the logged values. */
 void tt_replay_sync(TtEvent *ev);
 
+/* How often each vCPU was interrupted so far, or its whole state changed (it was started):
+ * TT_VCPUS_MAX counts, which only grow, whatever the movements. */
+const uint64_t *tt_replay_interrupts(void);
+
 /* ---- for the replayer ---- */
+
+/* Counts one. */
+void tt_replay_interrupted(unsigned vcpu);
 
 /* False: it was reported why not. The cursor is not moved. */
 bool tt_replay_apply(const TtEvent *ev);

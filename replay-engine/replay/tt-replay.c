@@ -287,6 +287,7 @@ static bool boundary(CPUState *cpu)
     tt_sched_pop(tt_replay_sched());
     tt_session.events++;
     tt_now.pos++;
+    tt_replay_interrupted(cpu->cpu_index);
     tt_vcpu_arm(cpu);
     if (!tt_backend->deliver(cpu, type, vector)) {
         tt_replay_report("an interrupt of class %" PRIu64 " cannot be "

@@ -55,8 +55,8 @@ static bool is_plugin(const char *path)
     bool is = false;
 
     if (!g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
-        tool_complain("there is no file '%s': give a plugin's, or count, coverage or "
-                      "functions", path);
+        tool_complain("there is no file '%s': give a plugin's, or count, coverage, "
+                      "functions or races", path);
         return false;
     }
     f = g_mapped_file_new(path, false, &err);
@@ -87,6 +87,7 @@ static bool choose_plugin(ToolPlugin *p, const ToolArgs *a)
     escaped = tool_escaped(path);
     p->load = g_strconcat(escaped, args, NULL);
     p->is_ours = !strpbrk(file, "/.");
+    p->is_races = !strcmp(file, "races");
     return true;
 }
 
@@ -225,7 +226,13 @@ static int prepare(ToolPlugin *p, const ToolArgs *a)
     if (!g_file_test(p->replays.qemu, G_FILE_TEST_IS_EXECUTABLE)) {
         return tool_complain("'%s' is not an executable program", p->replays.qemu);
     }
-    return symbols && !p->lcov ? tool_symbols_load(symbols, &p->symbols) : TOOL_FINE;
+    if (p->is_races && (p->replays.jobs > 1 || p->replays.slurm)) {
+        return tool_usage(a->command, "races looks at the part from its beginning to its "
+                          "end, in one process: leave out %s",
+                          p->replays.slurm ? "--on" : "-j");
+    }
+    result = symbols && !p->lcov ? tool_symbols_load(symbols, &p->symbols) : TOOL_FINE;
+    return result == TOOL_FINE && p->is_races && !tool_races_load(p) ? TOOL_PROBLEM : result;
 }
 
 static int run_in(ToolPlugin *p, const TtManifest *m, const TtLogReader *r)
@@ -282,6 +289,7 @@ int tool_run_plugin(const ToolArgs *a)
     }
     tool_replays_cleanup(&p.replays);
     tool_symbols_free(p.symbols);
+    tool_races_free(p.races);
     g_free(p.scratch);
     g_free(p.load);
     return result;

@@ -2,18 +2,24 @@
 /*
  * tt run-plugin: what it is asked for. tt-tool-plugin.c has QEMU replay the parts,
  * tt-tool-pluginout.c puts together what the plugin said in each, tt-tool-pluginsay.c
- * says what came of it.
+ * says what came of it. tt-tool-races.c is about the plugin races.
  */
 #ifndef TT_TOOL_PLUGIN_H
 #define TT_TOOL_PLUGIN_H
 
 #include "tt-tool-verify.h"
 
+#include <stdio.h>
+
+typedef struct ToolRaces ToolRaces;
+
 typedef struct ToolPlugin {
     const ToolArgs *args;
     const char *run;
     char *load;                 /* for -plugin: whole path, and arguments */
     bool is_ours;               /* its parts can be added up */
+    bool is_races;              /* what it says is put into words */
+    ToolRaces *races;           /* NULL until then */
     ToolReplays replays;
     ToolSymbols *symbols;       /* NULL: none */
     uint64_t offset;            /* of the addresses there */
@@ -28,5 +34,17 @@ typedef struct ToolPlugin {
 bool tool_plugin_put(ToolPlugin *p);
 /* What came of all, when all parts have ended. Returns an exit status. */
 int tool_plugin_say(ToolPlugin *p);
+
+/* ---- races ---- */
+
+/* Functions that take and give locks, from the symbols or named by the user, into
+ * p->load. False: said what is wrong. */
+bool tool_races_load(ToolPlugin *p);
+/* What it said in the file @log. NULL: not all of it is there. */
+ToolRaces *tool_races_read(const char *log);
+void tool_races_free(ToolRaces *all);           /* NULL is fine */
+void tool_races_put(const ToolPlugin *p, const ToolRaces *all, FILE *to);
+/* Members of a JSON object, with a comma in front. */
+void tool_races_json(const ToolPlugin *p, const ToolRaces *all);
 
 #endif

@@ -216,6 +216,8 @@ static bool put_text(const ToolPlugin *p, GHashTable *sums, bool are_lists)
     }
     if (sums) {
         put_sums(sums, to);
+    } else if (p->races) {
+        tool_races_put(p, p->races, to);
     } else {
         is_all = put_parts(p, to, are_lists);
     }
@@ -243,6 +245,13 @@ bool tool_plugin_put(ToolPlugin *p)
     if (n_lists && n_lists != p->replays.parts->len) {
         tool_complain(NOT_ALL, p->scratch);
         return false;
+    }
+    if (p->is_races) {
+        p->races = tool_races_read(((ToolPart *)p->replays.parts->pdata[0])->log);
+        if (!p->races) {
+            tool_complain(NOT_ALL, p->scratch);
+            return false;
+        }
     }
     if (!n_lists && (n_sums || p->is_ours)) {
         sums = n_sums == p->replays.parts->len ? sum_up(p) : NULL;

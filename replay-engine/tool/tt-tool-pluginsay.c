@@ -124,6 +124,9 @@ static void say_json(const ToolPlugin *p, const Sum *s, const GPtrArray *wrong)
            s->is_exact && !s->is_whole ? "null" : tool_json_bool(s->is_exact),
            tool_json_bool(s->is_whole),
            p->replays.parts->len);
+    if (p->races) {
+        tool_races_json(p, p->races);
+    }
     tool_json_list("problems", wrong);
     printf("}\n");
 }
