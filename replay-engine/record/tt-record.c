@@ -123,7 +123,8 @@ static bool is_unlogged(const TtEvent *ev)
 
 static void tell_guard(const TtEvent *ev)
 {
-    if (ev->kind == TT_EV_RAM || ev->kind == TT_EV_RAM_FILL || ev->kind == TT_EV_DISK) {
+    if (ev->kind == TT_EV_RAM || ev->kind == TT_EV_RAM_FILL ||
+        tt_event_is_named(ev->kind)) {
         tt_guard_logged(tt_memory_block(ev->addr)->ram_block, ev->val,
                         ev->kind == TT_EV_RAM_FILL ? tt_get_le64(ev->data) :
                         tt_event_bytes(ev));
