@@ -242,6 +242,13 @@ static void parse_disks(Parser *p, TtManifest *m)
     }
 }
 
+static void parse_frames(Parser *p, TtManifest *m)
+{
+    if (m->features & TT_FEATURE_FRAMES) {
+        m->frames = get_name(p, "frames", "path");
+    }
+}
+
 static void parse_cpu(Parser *p, TtManifest *m)
 {
     m->n_cpus = get_number(p, "cpu", "count", 1, TT_CPUS_MAX);
@@ -378,6 +385,7 @@ TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,
     parse_sync_starts(&p, m);
     parse_parent(&p, m);
     parse_disks(&p, m);
+    parse_frames(&p, m);
     parse_cpu(&p, m);
     parse_blocks(&p, m);
     if (!has_sum && p.status == TT_OK && m->rules & TT_RULE_WHOLE_STATE) {
@@ -473,6 +481,12 @@ bool tt_manifest_has(const char *path, uint64_t feature)
     return has;
 }
 
+char *tt_manifest_frames(const TtManifest *m, const char *dir)
+{
+    return g_path_is_absolute(m->frames) ? g_strdup(m->frames) :
+        g_build_filename(dir, m->frames, NULL);
+}
+
 void tt_manifest_cleanup(TtManifest *m)
 {
     g_free(m->qemu_version);
@@ -482,6 +496,7 @@ void tt_manifest_cleanup(TtManifest *m)
     g_free(m->directory);
     g_free(m->parent_path);
     g_strfreev(m->disks);
+    g_free(m->frames);
     g_free(m->host);
     g_free(m->started);
     g_free(m->positions);
