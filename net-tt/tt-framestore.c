@@ -14,7 +14,7 @@
 
 #define HEAD_MAGIC      "TTVMFRM\n"
 #define RECORD_MAGIC    0x52465454u     /* "TTFR" */
-#define MARK_EVERY      64
+#define MARK_EVERY      16
 #define LOOK_BYTES      (64 * 1024)     /* at a time, behind damage */
 
 enum { HEAD_LENGTH = 8, HEAD_FEATURES = 16, HEAD_RUN = 24, HEAD_SUM = 40 };

@@ -59,7 +59,7 @@ void tt_framestore_free(TtFrameStore *s);
  * tt_framestore_find: where frame @seq is
  * Returns TT_OK; TT_END: the store ends before it; TT_ERR_FORMAT: it is not there, though
  * later ones are: it was never stored, or there is damage; TT_ERR_IO.
- * Cost: one small read for each frame that was not passed before; later 64 at most.
+ * Cost: one small read for each frame that was not passed before; later 16 at most.
  */
 TtStatus tt_framestore_find(TtFrameStore *s, uint64_t seq, TtFrameEntry *e, TtDiag *diag);
 /*

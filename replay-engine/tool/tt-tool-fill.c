@@ -32,7 +32,7 @@ ToolFill *tool_fill_new(const ToolArgs *args, const char *run, const TtManifest 
     f->args = args;
     f->run = run;
     f->m = m;
-    if (m->features & TT_FEATURE_FRAMES) {
+    if (m->frames) {                    /* the features are those of the pack now */
         g_autofree char *dir = tt_manifest_frames(m, run);
 
         f->frames = tt_framestores_new(dir);
