@@ -4,10 +4,11 @@
 
   tests/bench/bench-frames.py [-n MEGABYTES] [--replay]
 
-The file has random bytes. Prints how much of it the receiver's log does not have, compared
-with the log of a pack of the same run, which has all; the bytes of the stores; how long the
-transfer took in the guest, also for a pair without stores. With --replay also whether the
-replay of the receiver was exact, and how long it took."""
+The file has random bytes. Prints by how much the receiver's log grew during the
+transfer, how much of it is named, and what a pack of the run, which has all of it, has
+more; the bytes of the stores; how long the transfer took in the guest. The same for a pair
+without stores. With --replay also whether the replay of the receiver was exact, and how
+long it took."""
 
 import argparse
 import json
@@ -43,15 +44,18 @@ until wget -O /dev/null http://10.9.0.1/ 2>&1 | grep -q 404 || [ $i -gt 60 ]; do
     i=$((i + 1))
     sleep 1
 done
+echo TT-START
+sleep 3
 up=$(cut -d ' ' -f 1 /proc/uptime)
 bytes=$(wget -q -O - http://10.9.0.1/file | wc -c)
 echo "TT-TOOK $up $(cut -d ' ' -f 1 /proc/uptime) $bytes"
+sleep 3
 echo bye | nc -w 5 10.9.0.1 99
 '''
 
 
 def transfer(work, name, size, options):
-    """The receiver's run, and the seconds that the guest saw."""
+    """The receiver's run, the seconds that the guest saw, and by how much the log grew."""
     path = os.path.join(work, f'{name}.sock')
     s = recorder(work, guest(work, f'{name}s', SERVER % size) + nic(1, f'listen={path}'),
                  f'{name}-server', options, timeout=900)
@@ -60,11 +64,18 @@ def transfer(work, name, size, options):
     with s:
         wait_until(lambda: os.path.exists(path), 'the socket')
         with c:
+            c.wait_serial('TT-START', timeout=600)
+            time.sleep(1)
+            log = os.path.join(c.run, 'log')
+            before = os.path.getsize(log)
+            c.wait_serial('TT-TOOK', timeout=600)
+            time.sleep(1)
+            grown = os.path.getsize(log) - before
             c.wait(0)
             s.wait(0)
     found = re.search(rb'TT-TOOK ([0-9.]+) ([0-9.]+) (\d+)', c.serial)
     check(found and int(found.group(3)) == size, f'{c.serial[-300:]} {s.serial[-300:]}')
-    return c.run, float(found.group(2)) - float(found.group(1))
+    return c.run, float(found.group(2)) - float(found.group(1)), grown
 
 
 def main():
@@ -75,7 +86,7 @@ def main():
     size = args.n << 20
     with tempfile.TemporaryDirectory(prefix='tt-frames-') as work:
         frames = os.path.join(work, 'frames')
-        run, took = transfer(work, 'with', size, f',frames={frames}')
+        run, took, grown = transfer(work, 'with', size, f',frames={frames}')
         pack, where = os.path.join(work, 'pack'), os.path.join(work, 'unpacked')
         tt('pack', '--no-checkpoints', run, pack)
         tt('unpack', pack, where)
@@ -83,12 +94,15 @@ def main():
         named = [json.loads(line) for line in
                  tt('log', run, '--kind', 'payload', '--json').stdout.splitlines()]
         stores = sum(os.path.getsize(os.path.join(frames, f)) for f in os.listdir(frames))
-        print(f'{size} bytes got in {took:.2f} s, {len(named)} parts of frames with '
-              f'{sum(ev["aux"] for ev in named)} bytes named')
-        print(f'log {log} bytes, with all in it {whole}: {(whole - log) / size:.4f} of the '
-              f'bytes got are saved; the stores have {stores}')
-        _, plain = transfer(work, 'plain', size, '')
-        print(f'without stores: {plain:.2f} s')
+        _, plain, all_of_it = transfer(work, 'plain', size, '')
+        print(f'{size} bytes got in {took:.2f} s (without stores {plain:.2f} s); '
+              f'{len(named)} parts of frames with {sum(ev["aux"] for ev in named)} bytes are '
+              'named')
+        print(f'the log grew by {grown} bytes (without stores {all_of_it}): '
+              f'{1 - grown / all_of_it:.4f} of that are saved, '
+              f'{(all_of_it - grown) / size:.4f} of the bytes got')
+        print(f'log {log} bytes, {whole} in the pack: {(whole - log) / size:.4f} of the bytes '
+              f'got; the stores have {stores}')
         if args.replay:
             began = time.monotonic()
             replay(work, run, timeout=900)

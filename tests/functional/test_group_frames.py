@@ -225,7 +225,6 @@ def test_not_named(work):
     equal(named(c.run), [], 'frames of a VM that has no store')
     check(not os.path.exists(store_of(frames, s.run)), 'a store that nobody asked for')
     shutil.rmtree(os.path.join(work, 'group'))
-    os.unlink(os.path.join(work, 'sock'))
     s, c, frames = record_two(work, 100000, server=',frames={},payload=both')
     equal(named(s.run), [], 'frames in a log that is to have all')
     check(sum(n for _, n, _, _ in named(c.run)) > 100000, 'what the client names')
