@@ -5,6 +5,7 @@
 #include "qemu/osdep.h"
 #include "replay/tt-replay-frames.h"
 #include "net-tt/tt-framestore.h"
+#include "run/tt-runstore.h"
 #include "session/tt-session.h"
 
 static struct {
@@ -15,7 +16,7 @@ static struct {
 /* The process may turn to another run: of a branch, or one that it records anew. */
 static TtFrameStores *stores(void)
 {
-    g_autofree char *dir = tt_manifest_frames(&tt_session.manifest, tt_session.dir);
+    g_autofree char *dir = tt_runstore_frames(&tt_session.manifest, tt_session.dir);
 
     if (g_strcmp0(fr.dir, dir)) {
         tt_framestores_free(fr.stores);

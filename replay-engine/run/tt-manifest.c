@@ -242,13 +242,6 @@ static void parse_disks(Parser *p, TtManifest *m)
     }
 }
 
-static void parse_frames(Parser *p, TtManifest *m)
-{
-    if (m->features & TT_FEATURE_FRAMES) {
-        m->frames = get_name(p, "frames", "path");
-    }
-}
-
 static void parse_cpu(Parser *p, TtManifest *m)
 {
     m->n_cpus = get_number(p, "cpu", "count", 1, TT_CPUS_MAX);
@@ -385,7 +378,7 @@ TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,
     parse_sync_starts(&p, m);
     parse_parent(&p, m);
     parse_disks(&p, m);
-    parse_frames(&p, m);
+    m->frames = m->features & TT_FEATURE_FRAMES ? get_name(&p, "frames", "path") : NULL;
     parse_cpu(&p, m);
     parse_blocks(&p, m);
     if (!has_sum && p.status == TT_OK && m->rules & TT_RULE_WHOLE_STATE) {
@@ -479,12 +472,6 @@ bool tt_manifest_has(const char *path, uint64_t feature)
 
     tt_manifest_cleanup(&m);
     return has;
-}
-
-char *tt_manifest_frames(const TtManifest *m, const char *dir)
-{
-    return g_path_is_absolute(m->frames) ? g_strdup(m->frames) :
-        g_build_filename(dir, m->frames, NULL);
 }
 
 void tt_manifest_cleanup(TtManifest *m)

@@ -171,8 +171,6 @@ TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,
  */
 TtStatus tt_manifest_check_rules(const TtManifest *m, uint64_t tlb_entries,
                                  TtDiag *diag);
-/* With TT_FEATURE_FRAMES: the directory of the frame stores, for the run @dir. g_free. */
-char *tt_manifest_frames(const TtManifest *m, const char *dir);
 void tt_manifest_cleanup(TtManifest *m);
 
 #endif

@@ -33,7 +33,7 @@ ToolFill *tool_fill_new(const ToolArgs *args, const char *run, const TtManifest 
     f->run = run;
     f->m = m;
     if (m->frames) {                    /* the features are those of the pack now */
-        g_autofree char *dir = tt_manifest_frames(m, run);
+        g_autofree char *dir = tt_runstore_frames(m, run);
 
         f->frames = tt_framestores_new(dir);
     }

@@ -190,7 +190,7 @@ ToolReach *tool_reach(const char *run, const TtManifest *m, TtLogReader *r)
         }
     }
     if (m->features & TT_FEATURE_FRAMES) {
-        g_autofree char *dir = tt_manifest_frames(m, run);
+        g_autofree char *dir = tt_runstore_frames(m, run);
 
         w.frames = tt_framestores_new(dir);
     }
