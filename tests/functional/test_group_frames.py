@@ -254,6 +254,35 @@ def test_killed(work):
     check_exact(work, c.run, name='c-rep', serial_wanted=c.serial, timeout=200)
 
 
+@limit(300)
+def test_past(work):
+    """The process that records shows its past, with frames that its log only names, and
+    goes on; what it sends and gets afterwards is kept and named as before."""
+    path, frames = os.path.join(work, 'sock'), os.path.join(work, 'frames')
+    s = recorder(work, guest(work, 's', SERVER.replace('BYTES', '300000')) +
+                 nic(1, f'listen={path}'), 'server', f',frames={frames}', timeout=200)
+    c = recorder(work, guest(work, 'c', CLIENT.replace('i=0\nuntil echo', 'sleep 5\nuntil '
+                                                       'echo')) +
+                 nic(2, f'connect={path}'), 'client', f',frames={frames}', timeout=200,
+                 qmp=1)
+    with s:
+        wait_until(lambda: os.path.exists(path), 'the socket')
+        with c:
+            c.wait_serial('TT-FILE', timeout=150)
+            c.qmp.cmd('stop')
+            here = c.qmp.cmd('query-tt')['position']
+            answer = c.qmp.cmd('tt-goto', 120, position=here - 20000)
+            equal(answer['position'], here - 20000, answer)
+            answer = c.qmp.cmd('tt-goto', 120, where='end')
+            check(answer['position'] >= here, answer)
+            c.qmp.cmd('cont')
+            c.wait(0)
+            s.wait(0)
+    parts = [part[0] for part in named(c.run)]
+    check(parts[0] < here - 20000 and parts[-1] > here, 'nothing is named there')
+    check_exact(work, c.run, name='c-rep', serial_wanted=c.serial, timeout=200)
+
+
 @limit(500)
 def test_checkpoint(work):
     """A group with frame stores goes on from one of its checkpoints, as one without does,
