@@ -26,8 +26,9 @@ SEGMENT_MAX = 4096 + EVENTS_MAX + PAYLOAD_MAX
 POS_MAX = 2 ** 63 - 1
 NUMBER_MAX = 2 ** 63 - 1
 M64 = 2 ** 64 - 1
-KIND_TSC, KIND_RAM, KIND_DISK = 5, 18, 28
-NEEDED = set(range(1, 14)) | set(range(16, 31))
+KIND_TSC, KIND_RAM, KIND_DISK, KIND_PAYLOAD = 5, 18, 28, 31
+NAMED = (KIND_DISK, KIND_PAYLOAD)
+NEEDED = set(range(1, 14)) | set(range(16, 32))
 SIZES = (0, 1, 2, 4, 8)
 
 
@@ -137,13 +138,15 @@ def fields(cursor, kind, state):
     shape = cursor.byte()
     if shape & 7 >= len(SIZES):
         raise Refused('format', 'an impossible access size')
+    if kind == KIND_PAYLOAD and shape & 7:
+        raise Refused('version', f'unknown kind {kind} with a size')
     cpu = cursor.byte() if shape & 0x08 else 0
     aux = cursor.bounded(2 ** 32 - 1) if shape & 0x10 else 0
     addr = cursor.signed(state.addr) if shape & 0x20 else state.addr
     val = state.base
     if shape & 0x40:
         val = (cursor.split(state.base) if kind == KIND_TSC else
-               cursor.signed(state.base) if kind in (KIND_RAM, KIND_DISK) else
+               cursor.signed(state.base) if kind in (KIND_RAM, *NAMED) else
                cursor.varint())
     data = b''
     if shape & 0x80:
@@ -175,7 +178,7 @@ def events(seg, raw, payload):
             size, cpu, aux, addr, val, data = fields(cursor, kind, state)
         state.size, state.cpu, state.aux, state.addr = size, cpu, aux, addr
         state.base = (val + (len(data) if kind == KIND_RAM else
-                             aux if kind == KIND_DISK else 0)) & M64
+                             aux if kind in NAMED else 0)) & M64
         yield kind, nested, size, cpu, aux, here, addr, val, data
         pos = here + (1 if 16 <= kind < 32 and not nested else 0)
     if (cursor.at, cursor.used, pos) != (cursor.end, len(payload),

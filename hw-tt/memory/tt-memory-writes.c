@@ -92,6 +92,33 @@ static void log_ref(unsigned index, uint64_t at, uint64_t n, TtDiskRef *ref)
     tt_log_event(&ev);
 }
 
+/* ---- what a frame has ---- */
+
+static TtMemoryFindInFrame *find_in_frame;
+
+void tt_memory_in_frame(TtMemoryFindInFrame *find)
+{
+    find_in_frame = find;
+}
+
+/* No disk has it. */
+static void log_bytes(unsigned index, uint64_t offset, uint64_t len)
+{
+    const uint8_t *host = tt_memory_block(index)->host;
+    uint64_t at;
+    TtEvent ev;
+
+    while (find_in_frame && len && find_in_frame(host + offset, len, &at, &ev)) {
+        tt_memory_log_bytes(index, offset, at);
+        ev.addr = index;
+        ev.val = offset + at;
+        offset += at + ev.aux;
+        len -= at + ev.aux;
+        tt_log_event(&ev);
+    }
+    tt_memory_log_bytes(index, offset, len);
+}
+
 /* A page is named as a whole, though the device may have written a part of it: what stands
  * there now is what the disk has. */
 static void log_written(unsigned index, uint64_t offset, uint64_t len)
@@ -106,7 +133,7 @@ static void log_written(unsigned index, uint64_t offset, uint64_t len)
 
         if (n) {
             if (offset < at) {
-                tt_memory_log_bytes(index, offset, at - offset);
+                log_bytes(index, offset, at - offset);
             }
             log_ref(index, at, n, &ref);
             offset = at + n;
@@ -114,7 +141,7 @@ static void log_written(unsigned index, uint64_t offset, uint64_t len)
         at += n ? n : TT_PAGE_BYTES;
     }
     if (offset < end) {
-        tt_memory_log_bytes(index, offset, end - offset);
+        log_bytes(index, offset, end - offset);
     }
 }
 

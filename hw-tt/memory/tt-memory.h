@@ -55,6 +55,15 @@ void tt_memory_leave_past(void);
 typedef bool TtMemoryFindOnDisk(const uint8_t *page, TtDiskRef *ref);
 void tt_memory_on_disk(TtMemoryFindOnDisk *find);      /* NULL: none is */
 
+/*
+ * Recording: are bytes that a device wrote those of a frame that arrives? *@at: where they
+ * begin; @ev: the event that names them, but for block and offset, at most
+ * TT_LOG_DATA_MAX of them. Its data is valid until the next call.
+ */
+typedef bool TtMemoryFindInFrame(const uint8_t *written, uint64_t len, uint64_t *at,
+                                 TtEvent *ev);
+void tt_memory_in_frame(TtMemoryFindInFrame *find);
+
 void tt_memory_init(void);      /* once, at start */
 /* Recording, a block comes in: its pages that are not as in the parent's
  * checkpoint (a bitmap, g_free); NULL: it has no such block, or this is no branch. */

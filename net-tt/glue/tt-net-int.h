@@ -22,6 +22,15 @@ void tt_net_note_incident(const TtIncident *i);
 /* Did this process send it? */
 bool tt_net_is_own(const TtFrame *f);
 
+/* ---- frame stores: tt-net-frames.c ---- */
+
+/* @f was noted as sent by this run, and is not sent yet. */
+void tt_net_frames_sent(const TtFrame *f);
+/* The NIC gets @f now, and perhaps takes it later: @f stays until then, or moves. */
+void tt_net_frames_arrives(const TtFrame *f);
+void tt_net_frames_moved(const TtFrame *f, const TtFrame *to);
+void tt_net_frames_taken(const TtFrame *f);     /* any frame */
+
 /* ---- the connection: tt-net-conn.c ---- */
 
 typedef struct TtNetConn TtNetConn;

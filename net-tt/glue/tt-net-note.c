@@ -43,6 +43,7 @@ void tt_net_note_sent(TtFrame *f)
     if (f->is_recorded) {
         memcpy(f->run, tt_session.manifest.uuid, TT_RUN_BYTES);
         note(TT_FRAME_SENT, f);
+        tt_net_frames_sent(f);
         return;
     }
     if (qemu_uuid_is_null(&live_id)) {
@@ -55,6 +56,7 @@ void tt_net_note_delivered(const TtFrame *f)
 {
     if (is_recorded()) {
         note(TT_FRAME_DELIVERED, f);
+        tt_net_frames_arrives(f);
     }
 }
 

@@ -105,6 +105,7 @@ static void delivered(NetClientState *nc, ssize_t len)
     TtNet *n = net_of(nc);
 
     n->nic_is_full = false;
+    tt_net_frames_taken(n->queued);
     g_clear_pointer(&n->queued, free_frame);
     if (n->held.length) {
         qemu_bh_schedule(n->release);
@@ -132,7 +133,9 @@ static bool deliver(TtNet *n, const TtFrame *f)
     n->nic_is_full = !qemu_send_packet_async(&n->nc, f->data, f->len, delivered);
     if (n->nic_is_full) {
         n->queued = copy_of(f);
+        tt_net_frames_moved(f, n->queued);
     }
+    tt_net_frames_taken(f);
     return !n->nic_is_full;
 }
 
@@ -373,6 +376,7 @@ static void tt_net_cleanup(NetClientState *nc)
     }
     all_nets = g_slist_remove(all_nets, n);
     g_queue_clear_full(&n->held, free_frame);
+    tt_net_frames_taken(n->queued);
     g_clear_pointer(&n->queued, free_frame);
     g_free(n->where);
 }

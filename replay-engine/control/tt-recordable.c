@@ -122,6 +122,8 @@ const char *tt_kvm_unrecordable(const TtRecordOptions *opt)
         "-accel tcg" :
         opt->names_reads ? "disk-reads=store works with -accel tcg only: leave it out, or "
         "record with that" :
+        opt->names_frames ? "payload=reference works with -accel tcg only: add payload=both, "
+        "or record with that" :
         opt->undo ? "undo=console needs full checkpoints, which cannot be taken under KVM "
         "yet: leave it out, or record with -accel tcg" :
         opt->full ? "full=on needs full checkpoints, which cannot be taken under KVM yet: "

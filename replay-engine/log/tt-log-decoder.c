@@ -103,6 +103,7 @@ static bool get_val(Decoder *d, const TtLogState *s, TtEvent *ev)
         return get_split(d, s->base, &ev->val);
     case TT_EV_RAM:
     case TT_EV_DISK:
+    case TT_EV_PAYLOAD:
         return get_signed(d, s->base, &ev->val);
     default:
         return get_varint(d, &ev->val);
@@ -145,6 +146,10 @@ static bool get_fields(Decoder *d, const TtLogState *s, TtEvent *ev,
         return wrong(d, TT_ERR_FORMAT, "it has an impossible access size");
     }
     ev->size = size[*size_code];
+    if (ev->kind == TT_EV_PAYLOAD && ev->size) {            /* R9 */
+        return wrong(d, TT_ERR_VERSION, "its kind is not known to this version; a newer "
+                     "one may be needed");
+    }
     if (shape & TT_F_SHAPE_CPU) {
         if (d->p >= d->end) {
             return wrong(d, TT_ERR_FORMAT, "it is cut short");

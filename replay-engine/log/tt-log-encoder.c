@@ -100,7 +100,7 @@ void tt_log_encoder_begin(TtLogEncoder *e, TtSegBuf *sb, uint64_t pos,
 bool tt_log_encoder_fits(const TtLogEncoder *e, uint32_t len)
 {
     return e->low - e->ev >= TT_F_EV_BYTES_MAX &&
-           (uint64_t)len + e->sb->disk_bytes + e->sb->pl_len <= TT_SEG_PAYLOAD_MAX;
+           (uint64_t)len + e->sb->named_bytes + e->sb->pl_len <= TT_SEG_PAYLOAD_MAX;
 }
 
 /* 0xff: no access has this size. */
@@ -210,7 +210,7 @@ void tt_log_encoder_put(TtLogEncoder *e, const TtEvent *ev)
     s->size_code = code;
     s->cpu = ev->cpu;
     s->base = tt_log_next_val(ev);
-    sb->disk_bytes += ev->kind == TT_EV_DISK ? ev->aux : 0;
+    sb->named_bytes += tt_event_is_named(ev->kind) ? ev->aux : 0;
     e->pos = ev->pos + tt_event_step(ev);
     e->ev = p;
     sb->n_events++;

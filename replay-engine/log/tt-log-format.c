@@ -60,6 +60,7 @@ static const KindText kind_text[TT_EV_KIND_MAX + 1] = {
     [TT_EV_WINDOW] = { "window", NULL, NULL, NULL },
     [TT_EV_CPUID_TABLE] = { "cpuid-table", NULL, NULL, NULL },
     [TT_EV_DISK] = { "disk", "block", "offset", "bytes" },
+    [TT_EV_PAYLOAD] = { "payload", "block", "offset", "bytes" },
     [TT_EV_CHECK] = { "check", "outputs", "cpu", NULL },
     [TT_EV_DIGEST] = { "digest", "cpu", "ram", NULL },
     [TT_EV_MARK] = { "mark", NULL, NULL, NULL, .text = true },

@@ -91,19 +91,19 @@ static inline bool tt_log_kind_is_readable(unsigned kind)
 {
     return kind >= TT_EV_ANNOTATION_MIN ||
            (kind >= TT_EV_PIO_IN && kind <= TT_EV_TPR_WR) ||
-           (kind >= TT_EV_INTR && kind <= TT_EV_BRANCHES);
+           (kind >= TT_EV_INTR && kind <= TT_EV_PAYLOAD);
 }
 
 /* The expected val of the next event of its kind. */
 static inline uint64_t tt_log_next_val(const TtEvent *ev)
 {
     return ev->kind == TT_EV_RAM ? ev->val + ev->len :
-           ev->kind == TT_EV_DISK ? ev->val + ev->aux : ev->val;
+           tt_event_is_named(ev->kind) ? ev->val + ev->aux : ev->val;
 }
 
 static inline bool tt_log_val_is_signed(unsigned kind)
 {
-    return kind == TT_EV_RAM || kind == TT_EV_DISK;
+    return kind == TT_EV_RAM || tt_event_is_named(kind);
 }
 
 /* A split delta: the lowest eight bits apart, the others with their sign. */

@@ -67,6 +67,8 @@ typedef enum TtEventKind {
                                more of those of the place that follows */
     TT_EV_BRANCHES = 30,    /* exits only: val=conditional branches from the last exact
                                place to the place that follows */
+    TT_EV_PAYLOAD = 31,     /* addr=block index val=offset aux=bytes that a frame has
+                               data=which, see net-tt/tt-framestore.h */
 
     TT_EV_CHECK = 32,       /* addr=output hash val=cpu digest */
     TT_EV_DIGEST = 33,      /* addr=cpu digest val=ram digest */
@@ -122,10 +124,16 @@ static inline unsigned tt_event_step(const TtEvent *ev)
     return TT_EV_IS_ASYNC(ev->kind) && !ev->nested;
 }
 
-/* Bytes that stand at @data, or elsewhere: of a disk. */
+/* The log names the bytes, and does not have them: a disk has, or a frame. */
+static inline bool tt_event_is_named(unsigned kind)
+{
+    return kind == TT_EV_DISK || kind == TT_EV_PAYLOAD;
+}
+
+/* Bytes that stand at @data, or elsewhere. */
 static inline uint32_t tt_event_bytes(const TtEvent *ev)
 {
-    return ev->kind == TT_EV_DISK ? ev->aux : ev->len;
+    return tt_event_is_named(ev->kind) ? ev->aux : ev->len;
 }
 
 #define TT_LOG_DATA_MAX        (64u << 10)  /* bytes of one event's data */
@@ -156,7 +164,7 @@ typedef struct TtSegBuf {
     uint64_t host_ns;           /* host time at its start, since run start */
     uint32_t n_events;
     uint32_t ev_len, pl_len;    /* bytes used in the two buffers */
-    uint32_t disk_bytes;        /* that disks have: they would fit in here, too */
+    uint32_t named_bytes;       /* that are elsewhere: they would fit in here, too */
     bool last;                  /* the log was closed cleanly */
     uint64_t kind_count[TT_EV_KIND_MAX + 1];
     uint64_t kind_bytes[TT_EV_KIND_MAX + 1];    /* encoded, without payload */

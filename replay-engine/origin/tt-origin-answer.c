@@ -277,7 +277,7 @@ static void by_device(Answer *a)
                                f->disk.sector + at / 512, at % 512, f->event.aux,
                                f->in_insn);
     } else {
-        more = g_strdup_printf(" bytes=%" PRIu64 " inside=%d", (uint64_t)f->event.len,
+        more = g_strdup_printf(" bytes=%" PRIu32 " inside=%d", tt_event_bytes(&f->event),
                                f->in_insn);
     }
     say(a, f->has_disk ? "disk" : "device", more);

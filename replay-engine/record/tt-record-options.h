@@ -36,6 +36,8 @@ typedef struct TtRecordOptions {
     bool guard;                     /* find writes to RAM that are not logged */
     TtRecordDisks disks;
     bool names_reads;               /* what is read from disks is not in the log */
+    const char *frames;             /* directory of the frame stores, absolute; NULL: none */
+    bool names_frames;              /* what they have is not in the log */
     bool full;                      /* each checkpoint can be branched from */
     bool undo;                      /* a full checkpoint before each input */
     uint64_t unlogged;              /* for tests: so many writes of devices to RAM

@@ -26,7 +26,6 @@
 #include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/screen/tt-gpu.h"
 #include "hw-tt/state/tt-disk-refs.h"
-#include "io/tt-base.h"
 #include "log/tt-log.h"
 #include "record/tt-flight.h"
 #include "record/tt-record-options.h"
@@ -40,6 +39,7 @@
 #include "session/tt-ops.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
+#include "tt-record-frames-int.h"
 #include "tt-record-tell-int.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
@@ -123,7 +123,8 @@ static bool is_unlogged(const TtEvent *ev)
 
 static void tell_guard(const TtEvent *ev)
 {
-    if (ev->kind == TT_EV_RAM || ev->kind == TT_EV_RAM_FILL || ev->kind == TT_EV_DISK) {
+    if (ev->kind == TT_EV_RAM || ev->kind == TT_EV_RAM_FILL ||
+        tt_event_is_named(ev->kind)) {
         tt_guard_logged(tt_memory_block(ev->addr)->ram_block, ev->val,
                         ev->kind == TT_EV_RAM_FILL ? tt_get_le64(ev->data) :
                         tt_event_bytes(ev));
@@ -215,7 +216,7 @@ bool tt_record_open(Error **errp)
 {
     QemuUUID uuid;
 
-    if (!tt_record_directory(errp)) {
+    if (!tt_record_frames_check(errp) || !tt_record_directory(errp)) {
         return false;
     }
     qemu_uuid_generate(&uuid);
@@ -229,6 +230,7 @@ bool tt_record_open(Error **errp)
         tt_session.manifest.rules |= TT_RULE_KVM;
         tt_session.manifest.features |= TT_FEATURE_EXITS;
     }
+    tt_record_frames_note(&tt_session.manifest);
     tt_session.manifest.tlb_entries = 1 << TT_HOOK_TLB_BITS;
     tt_session.manifest.sync_interval = TT_SYNC_INTERVAL;
     return true;

@@ -257,7 +257,7 @@ void tt_writer_put(const TtEvent *ev)
 {
     if (unlikely(!tt_log_encoder_fits(wr.encoder, tt_event_bytes(ev)) ||
                  wr.open->ev_len >= TT_SEAL_BYTES ||
-                 wr.open->pl_len + wr.open->disk_bytes >= wr.payload_max)) {
+                 wr.open->pl_len + wr.open->named_bytes >= wr.payload_max)) {
         hand_over(false);
         open_segment();
     }

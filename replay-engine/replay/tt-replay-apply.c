@@ -17,6 +17,7 @@
 #include "log/tt-sched.h"
 #include "replay/tt-replay-driver.h"
 #include "replay/tt-replay-exact.h"
+#include "replay/tt-replay-frames.h"
 #include "replay/tt-replay-log.h"
 #include "replay/tt-stop.h"
 #include "session/tt-session.h"
@@ -45,8 +46,9 @@ static bool has_vcpu(uint64_t index, Error **errp)
     return true;
 }
 
-/* Bytes that a disk of the run has: applied as if they stood in the log. */
-static bool apply_disk(const TtEvent *ev, Error **errp)
+/* Bytes that a disk of the run, or another run, has: applied as if they stood in the
+ * log. */
+static bool apply_named(const TtEvent *ev, Error **errp)
 {
     static uint8_t bytes[TT_LOG_DATA_MAX];
     TtEvent ram = {
@@ -54,11 +56,13 @@ static bool apply_disk(const TtEvent *ev, Error **errp)
         .val = ev->val, .data = bytes,
     };
     TtDiag diag;
+    TtStatus st = tt_event_bytes(ev) > sizeof(bytes) ?
+        tt_fail(&diag, TT_ERR_LIMIT, "the log names too many bytes") :
+        ev->kind == TT_EV_DISK ? tt_disk_refs_fill(ev, bytes, &diag) :
+        tt_replay_frames_fill(ev, bytes, &diag);
 
-    if (tt_event_bytes(ev) > sizeof(bytes) ||
-        tt_disk_refs_fill(ev, bytes, &diag) != TT_OK) {
-        error_setg(errp, "%s", tt_event_bytes(ev) > sizeof(bytes) ?
-                   "the log names too many bytes of a disk" : diag.text);
+    if (st != TT_OK) {
+        error_setg(errp, "%s", diag.text);
         return false;
     }
     ram.len = tt_event_bytes(ev);
@@ -80,7 +84,8 @@ bool tt_replay_apply(const TtEvent *ev)
         tt_memory_apply(ev, &err);
         break;
     case TT_EV_DISK:
-        is_damage = !apply_disk(ev, &err);
+    case TT_EV_PAYLOAD:
+        is_damage = !apply_named(ev, &err);
         break;
     case TT_EV_CPU_FLAG:
         if (has_vcpu(ev->cpu, &err)) {
@@ -106,12 +111,12 @@ bool tt_replay_apply(const TtEvent *ev)
                    tt_event_kind_name(ev->kind) ?: "unknown");
         break;
     }
-    if (is_damage) {                        /* memory is short, or a disk is gone */
+    if (is_damage) {                        /* memory is short, or a file is gone */
         TtDiag diag;
 
         tt_fail(&diag, ev->kind == TT_EV_BLOCK ? TT_ERR_NOMEM : TT_ERR_IO, "%s",
                 error_get_pretty(err));
-        (ev->kind == TT_EV_DISK ? tt_replay_lacks : tt_replay_damaged)(&diag);
+        (tt_event_is_named(ev->kind) ? tt_replay_lacks : tt_replay_damaged)(&diag);
     } else if (err) {
         tt_replay_report("%s", error_get_pretty(err));
     } else {

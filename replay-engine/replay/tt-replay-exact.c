@@ -75,8 +75,8 @@ void tt_replay_damaged(const TtDiag *diag)
     }
 }
 
-/* The last place up to @pos where something was read from a disk of the run. */
-static bool last_read(uint64_t pos, uint64_t *at)
+/* The last place up to @pos where the log only names what came in. */
+static bool last_named(uint64_t pos, uint64_t *at)
 {
     TtLogReader *r = tt_replay_reader();
     bool is_found = false;
@@ -89,7 +89,8 @@ static bool last_read(uint64_t pos, uint64_t *at)
             return true;
         }
         for (uint32_t i = seg->n_events; !is_found && i-- > 0;) {
-            is_found = seg->events[i].kind == TT_EV_DISK && seg->events[i].pos <= pos;
+            is_found = tt_event_is_named(seg->events[i].kind) &&
+                seg->events[i].pos <= pos;
             *at = seg->events[i].pos;
         }
         tt_segment_unref(seg);
@@ -100,17 +101,17 @@ static bool last_read(uint64_t pos, uint64_t *at)
 /* Where the positions begin that lead here with nothing that is missing between. */
 static uint64_t reachable_from(void)
 {
-    uint64_t from = tt_replay_driver->came_from(), read;
+    uint64_t from = tt_replay_driver->came_from(), named;
 
     if (from == tt_replay_first()) {
         return from;
     }
-    return last_read(from, &read) ? MIN(from, tt_replay_driver->next_checkpoint(read)) :
+    return last_named(from, &named) ? MIN(from, tt_replay_driver->next_checkpoint(named)) :
         tt_replay_first();
 }
 
-/* A file that tt info misses, too: of an image that has changed it knows nothing. */
-static bool is_disk_missing(void)
+/* Something that tt info misses, too: of an image that has changed it knows nothing. */
+static bool knows_info(void)
 {
     const TtManifest *m = &tt_session.manifest;
 
@@ -121,7 +122,7 @@ static bool is_disk_missing(void)
             return true;
         }
     }
-    return false;
+    return m->features & TT_FEATURE_FRAMES;
 }
 
 void tt_replay_lacks(const TtDiag *diag)
@@ -134,7 +135,7 @@ void tt_replay_lacks(const TtDiag *diag)
     if (!tt_replayer.diverged) {
         cannot_go_on(g_strdup_printf("%s; positions %" PRIu64 " to %" PRIu64 " can still be "
                                      "reached%s%s", diag->text, reachable_from(),
-                                     tt_position(), more, is_disk_missing() ?
+                                     tt_position(), more, knows_info() ?
                                      "; tt info lists all" : ""));
     }
 }

@@ -105,6 +105,13 @@ static void fill_disks(GKeyFile *kf, const TtManifest *m)
     }
 }
 
+static void fill_frames(GKeyFile *kf, const TtManifest *m)
+{
+    if (m->features & TT_FEATURE_FRAMES) {
+        set_text(kf, "frames", "path", m->frames);
+    }
+}
+
 static void fill_cpu(GKeyFile *kf, const TtManifest *m)
 {
     g_autoptr(GString) words = g_string_new(NULL);
@@ -143,6 +150,7 @@ static char *manifest_text(const TtManifest *m)
     fill_sync_starts(kf, m);
     fill_parent(kf, m);
     fill_disks(kf, m);
+    fill_frames(kf, m);
     fill_cpu(kf, m);
     fill_blocks(kf, m);
     body = g_key_file_to_data(kf, NULL, NULL);

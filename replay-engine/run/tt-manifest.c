@@ -378,6 +378,7 @@ TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,
     parse_sync_starts(&p, m);
     parse_parent(&p, m);
     parse_disks(&p, m);
+    m->frames = m->features & TT_FEATURE_FRAMES ? get_name(&p, "frames", "path") : NULL;
     parse_cpu(&p, m);
     parse_blocks(&p, m);
     if (!has_sum && p.status == TT_OK && m->rules & TT_RULE_WHOLE_STATE) {
@@ -482,6 +483,7 @@ void tt_manifest_cleanup(TtManifest *m)
     g_free(m->directory);
     g_free(m->parent_path);
     g_strfreev(m->disks);
+    g_free(m->frames);
     g_free(m->host);
     g_free(m->started);
     g_free(m->positions);

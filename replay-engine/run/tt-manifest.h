@@ -40,9 +40,12 @@
                                                        there, not in the log */
 #define TT_FEATURE_SYNC_STARTS (UINT64_C(1) << 5)   /* sync points count anew from some
                                                        positions */
+#define TT_FEATURE_FRAMES      (UINT64_C(1) << 6)   /* what other runs sent is in their
+                                                       frame stores, not in the log */
 #define TT_MANIFEST_FEATURES   (TT_FEATURE_PARENT | TT_FEATURE_SCRUBBED | \
                                 TT_FEATURE_WINDOW | TT_FEATURE_EXITS | \
-                                TT_FEATURE_DISKS | TT_FEATURE_SYNC_STARTS)
+                                TT_FEATURE_DISKS | TT_FEATURE_SYNC_STARTS | \
+                                TT_FEATURE_FRAMES)
 
 /* How the last line begins; the SHA-256 of all before it follows. Runs since rule
  * TT_RULE_WHOLE_STATE have it. */
@@ -126,6 +129,8 @@ typedef struct TtManifest {
     /* With TT_FEATURE_DISKS: the disks with versions that the log names by number. */
     unsigned n_disks;
     char **disks;               /* paths, relative to the run; NULL at the end */
+    /* With TT_FEATURE_FRAMES. */
+    char *frames;               /* directory of the stores; as parent_path */
 } TtManifest;
 
 /*

@@ -48,6 +48,12 @@ char *tt_runstore_parent_path(const TtManifest *m, const char *dir)
     return path;
 }
 
+char *tt_runstore_frames(const TtManifest *m, const char *dir)
+{
+    return g_path_is_absolute(m->frames) ? g_strdup(m->frames) :
+        g_build_filename(dir, m->frames, NULL);
+}
+
 char *tt_runstore_parent_dir(const TtManifest *m, const char *dir, TtDiag *diag)
 {
     char *path = tt_runstore_parent_path(m, dir);

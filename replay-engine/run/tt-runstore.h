@@ -36,6 +36,8 @@ void tt_runstore_set_origin(TtPageStoreOptions *opt, const TtManifest *m,
  * name (it would go to a terminal).
  */
 char *tt_runstore_parent_path(const TtManifest *m, const char *dir);
+/* With TT_FEATURE_FRAMES: the directory of the frame stores, for the run @dir. g_free. */
+char *tt_runstore_frames(const TtManifest *m, const char *dir);
 char *tt_runstore_parent_dir(const TtManifest *m, const char *dir,
                              TtDiag *diag);
 /*

@@ -22,6 +22,7 @@
 #include "travel/tt-cptable.h"
 #include "tt/hooks.h"
 #include "undo/tt-undo.h"
+#include "tt-options-data-int.h"
 #include "tt-tasks-int.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
@@ -133,6 +134,12 @@ static QemuOptsList tt_opts = {
         { .name = "disk-reads", .type = QEMU_OPT_STRING,
           .help = "record, branch: of what the guest reads from its disks, log the data "
                   "('log', default) or only where it is stored ('store')" },
+        { .name = "frames", .type = QEMU_OPT_STRING,
+          .help = "record, branch: directory of the group's frame stores, on this host: "
+                  "what other recorded VMs send is named in the log" },
+        { .name = "payload", .type = QEMU_OPT_STRING,
+          .help = "record, branch: with frames, 'reference' (default), or 'both': the log "
+                  "has all bytes, too" },
         { .name = "full", .type = QEMU_OPT_BOOL,
           .help = "record, branch: make each checkpoint a full one, from which a branch "
                   "can start (default: off)" },
@@ -270,31 +277,6 @@ static void parse_on_error(const char *what)
     tt_record_options.stop_on_error = !what || !strcmp(what, "stop");
 }
 
-static void parse_disk(const char *where)
-{
-    if (where && is_branch) {
-        tt_refuse("-tt: disk is valid with record only: a branch writes to its own run");
-    }
-    if (where && strcmp(where, "private") && strcmp(where, "commit") &&
-        strcmp(where, "image")) {
-        tt_refuse("-tt: disk takes 'private', 'commit' or 'image', not '%s'", where);
-    }
-    tt_record_options.disks = !where || !strcmp(where, "private") ? TT_DISKS_PRIVATE :
-        strcmp(where, "commit") ? TT_DISKS_IMAGE : TT_DISKS_COMMIT;
-}
-
-static void parse_disk_reads(const char *where)
-{
-    if (where && strcmp(where, "log") && strcmp(where, "store")) {
-        tt_refuse("-tt: disk-reads takes 'log' or 'store', not '%s'", where);
-    }
-    tt_record_options.names_reads = where && !strcmp(where, "store");
-    if (tt_record_options.names_reads && tt_record_options.disks != TT_DISKS_PRIVATE) {
-        tt_refuse("-tt: disk-reads=store needs disk=private: the images that the guest "
-                  "reads must not change");
-    }
-}
-
 static void only_in(int mode, QemuOpts *opts, const char *name)
 {
     if (qemu_opt_get(opts, name) && tt_mode != mode && !tt_convert_is_on()) {
@@ -308,7 +290,7 @@ static void check_modes(QemuOpts *opts)
     static const char *const of_record[] = {
         "max-size", "checkpoint-interval", "last", "save-on-panic", "panic-pattern",
         "chaos", "on-error", "guard", "check-interval", "sync", "disk", "disk-reads",
-        "full", "undo", "undo-pause", "x-unlogged",
+        "frames", "payload", "full", "undo", "undo-pause", "x-unlogged",
     };
     static const char *const of_replay[] = { "at-end", "checkpoint-memory",
                                              "convert-jobs", "verify",
@@ -448,8 +430,7 @@ void tt_option_parse(const char *optarg)
         return;                         /* ready */
     }
     check_modes(opts);
-    parse_disk(qemu_opt_get(opts, "disk"));
-    parse_disk_reads(qemu_opt_get(opts, "disk-reads"));
+    tt_options_parse_data(opts);
     tt_record_options.full = qemu_opt_get_bool(opts, "full", false);
     parse_sync(qemu_opt_get(opts, "sync"));
     parse_check_interval(opts);
@@ -462,6 +443,7 @@ void tt_option_parse(const char *optarg)
     parse_convert(opts);
     parse_window(opts);
     parse_dirs(opts);
+    tt_options_parse_frames(opts);
     tt_record_options.max_size_bytes = qemu_opt_get_size(opts, "max-size", 0);
     tt_checkpoints_bytes = qemu_opt_get_size(opts, "checkpoint-memory", GiB);
     at_end = qemu_opt_get(opts, "at-end");

@@ -27,6 +27,7 @@
 #include "monitor-cmds/tt-hmp.h"
 #include "monitor-cmds/tt-monitor.h"
 #include "record/tt-record-listener.h"
+#include "net-tt/glue/tt-net-frames.h"
 #include "record/tt-record-options.h"
 #include "record/tt-record.h"
 #include "record/tt-rundir.h"
@@ -52,11 +53,13 @@
 static void init_rooms(void)
 {
     static const TtRecordListener disks = { .removing = tt_disks_discard_stores };
+    static const TtRecordListener frames = { .ended = tt_net_frames_end };
 
     tt_tcg_init();
     tt_memory_init();
     tt_record_init();
     tt_record_listen(&disks);
+    tt_record_listen(&frames);
     tt_retrace_init();
     tt_branch_init();
     tt_checkpointer_init();

@@ -357,6 +357,21 @@ GPtrArray *tool_damage(const char *run, const TtManifest *m, TtLogReader *r,
     return c.problems;
 }
 
+/* What the log names of other runs. */
+static void check_frames(Check *c, const TtManifest *m, TtLogReader *r)
+{
+    ToolReach *reach;
+
+    if (m->features & TT_FEATURE_FRAMES) {
+        reach = tool_reach(c->run, m, r);
+        for (guint i = 0; i < reach->lost->len; i++) {
+            tool_add(c->problems, "%s: tt info says which positions a replay reaches",
+                     (char *)reach->lost->pdata[i]);
+        }
+        tool_reach_free(reach);
+    }
+}
+
 int tool_check(const ToolArgs *a)
 {
     Check c = check_begin(a->operand[0]);
@@ -367,6 +382,7 @@ int tool_check(const ToolArgs *a)
     if (r) {
         check_run(&c, &m, r, TOOL_LOOK_REPLAY | TOOL_LOOK_MARKS);
         tool_check_disks(c.run, &m, c.problems);
+        check_frames(&c, &m, r);
         if (tool_has(a, "--json")) {
             print_json(&c);
         } else {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tt pack of a run whose log names what was read from disks: in the pack the log has it.
- * Each event stays where it was, in the same segment, so checkpoints find their places.
+ * tt pack of a run whose log names what was read from disks, or what other runs sent: in the
+ * pack the log has it. Each event stays where it was, in the same segment, so checkpoints find their places.
  */
 #include "tt-tool-disk.h"
+#include "net-tt/tt-framestore.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -20,6 +21,7 @@ struct ToolFill {
     const char *run;
     const TtManifest *m;
     Opened now;                 /* reads come from one version after another */
+    TtFrameStores *frames;      /* NULL: the log names none */
     uint8_t bytes[TT_LOG_DATA_MAX];
 };
 
@@ -30,6 +32,11 @@ ToolFill *tool_fill_new(const ToolArgs *args, const char *run, const TtManifest 
     f->args = args;
     f->run = run;
     f->m = m;
+    if (m->frames) {                    /* the features are those of the pack now */
+        g_autofree char *dir = tt_runstore_frames(m, run);
+
+        f->frames = tt_framestores_new(dir);
+    }
     return f;
 }
 
@@ -46,6 +53,7 @@ void tool_fill_free(ToolFill *f)
 {
     if (f) {
         close_now(f);
+        tt_framestores_free(f->frames);
         g_free(f);
     }
 }
@@ -71,7 +79,7 @@ static TtStatus open_version(ToolFill *f, const TtDiskRef *ref, TtDiag *diag)
                 ", which cannot be read", path, ref->version);
 }
 
-TtStatus tool_fill_event(ToolFill *f, TtEvent *ev, TtDiag *diag)
+static TtStatus read_disk(ToolFill *f, const TtEvent *ev, TtDiag *diag)
 {
     TtDiskRef ref;
     TtStatus st;
@@ -94,6 +102,24 @@ TtStatus tool_fill_event(ToolFill *f, TtEvent *ev, TtDiag *diag)
                                           "image", f->m->disks[ref.disk], ref.version,
                      ref.sector);
     }
+    return st;
+}
+
+static TtStatus read_frame(ToolFill *f, const TtEvent *ev, TtDiag *diag)
+{
+    TtFramePart p;
+    TtStatus st = tt_framepart_get(&p, ev->aux, ev->data, ev->len, diag);
+
+    if (st == TT_OK && (!f->frames || ev->aux > sizeof(f->bytes))) {
+        st = tt_fail(diag, TT_ERR_FORMAT, "the log names an impossible part of a frame");
+    }
+    return st == TT_OK ? tt_framestores_read(f->frames, &p, ev->aux, f->bytes, diag) : st;
+}
+
+TtStatus tool_fill_event(ToolFill *f, TtEvent *ev, TtDiag *diag)
+{
+    TtStatus st = ev->kind == TT_EV_DISK ? read_disk(f, ev, diag) : read_frame(f, ev, diag);
+
     if (st == TT_OK) {
         ev->kind = TT_EV_RAM;
         ev->len = ev->aux;

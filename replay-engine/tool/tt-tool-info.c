@@ -221,7 +221,7 @@ int tool_info(const ToolArgs *a)
         tool_print_tree(run, &m);
     }
     result = tool_log_status(r);
-    if (reach->missing->len) {
+    if (!tool_reach_is_whole(reach)) {
         result = tool_reach_complain(reach);
     }
     tool_reach_free(reach);

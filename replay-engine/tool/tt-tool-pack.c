@@ -93,7 +93,8 @@ static TtStatus add_manifest(Pack *p, const char *prefix, TtManifest *m)
     if (p->is_scrub) {
         m->features |= TT_FEATURE_SCRUBBED;
     }
-    m->features &= ~TT_FEATURE_DISKS;       /* of a log without names: add_edited_log */
+    /* Of a log without names: add_edited_log. */
+    m->features &= ~(TT_FEATURE_DISKS | TT_FEATURE_FRAMES);
     st = tt_manifest_write(m, io, &p->diag);
     m->parent_path = parent;
     if (st == TT_OK) {
@@ -215,7 +216,7 @@ static TtStatus add_parent(Pack *p, const char *run, const TtManifest *m,
     return st;
 }
 
-/* The log with its shape only, or with what the disks have: into a file without a name
+/* The log with its shape only, or with what disks and other runs have: into a file without a name
  * in the directory of the pack, then into that. */
 static TtStatus add_edited_log(Pack *p, const TtManifest *m, TtLogReader *r)
 {
@@ -253,7 +254,8 @@ static TtStatus add_all(Pack *p, TtManifest *m, TtLogReader *r)
 {
     g_autofree char *marks = g_build_filename(p->run, "marks", NULL);
     bool is_branch = m->features & TT_FEATURE_PARENT;
-    bool is_edited = p->is_scrub || m->features & TT_FEATURE_DISKS;
+    bool is_edited = p->is_scrub ||
+        m->features & (TT_FEATURE_DISKS | TT_FEATURE_FRAMES);
     TtStatus st = TT_OK;
 
     if (is_branch && !p->is_scrub) {

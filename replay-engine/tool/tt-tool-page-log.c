@@ -62,7 +62,7 @@ static void add_event(PageLog *p, ToolConsole *c, const TtEvent *ev)
     p->count[kind][bin]++;
     if (kind >= TT_EV_PIO_IN && kind <= TT_EV_MMIO_ST) {
         p->io[bin]++;
-    } else if (kind == TT_EV_RAM || kind == TT_EV_DISK) {
+    } else if (kind == TT_EV_RAM || tt_event_is_named(kind)) {
         p->dma[bin] += tt_event_bytes(ev);
     }
     tool_console_add(c, ev);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Disks that are missing, and which positions a replay reaches without them: those from
- * its start, or from a checkpoint, up to where the log names what was read from such a
- * disk.
+ * Disks and frames that are missing, and which positions a replay reaches without them:
+ * those from its start, or from a checkpoint, up to where the log names what was read from
+ * such a disk, or such a frame.
  */
 #include "tt-tool.h"
+#include "net-tt/tt-framestore.h"
 #include "run/tt-cpstate.h"
 
 #include <inttypes.h>
@@ -24,6 +25,8 @@ typedef struct Walk {
     bool is_open;               /* a span is, from @from on */
     uint64_t from;
     bool is_missing[TT_DISKS_MAX];
+    TtFrameStores *frames;      /* NULL: none are named */
+    GHashTable *said;           /* runs of which a frame is lost, as text */
 } Walk;
 
 /* ---- where a replay can begin ---- */
@@ -105,10 +108,35 @@ static void begin(Walk *w, uint64_t segment, uint32_t index)
     }
 }
 
-static bool needs_missing(const Walk *w, const TtEvent *ev)
+/* Tells it of the first one of each run. */
+static bool needs_lost(Walk *w, const TtEvent *ev)
+{
+    static uint8_t bytes[TT_LOG_DATA_MAX];
+    char run[2 * TT_RUN_BYTES + 1] = "";
+    TtFramePart p;
+    TtDiag diag;
+    TtStatus st = tt_framepart_get(&p, tt_event_bytes(ev), ev->data, ev->len, &diag);
+
+    if (st == TT_OK) {
+        tt_run_text(run, p.run);
+        st = tt_framestores_read(w->frames, &p, MIN(tt_event_bytes(ev), sizeof(bytes)),
+                                 bytes, &diag);
+    }
+    if (st != TT_OK && g_hash_table_add(w->said, g_strdup(run))) {
+        g_autofree char *pos = tool_number(ev->pos);
+
+        tool_add(w->reach->lost, "at position %s, %s", pos, diag.text);
+    }
+    return st != TT_OK;
+}
+
+static bool needs_missing(Walk *w, const TtEvent *ev)
 {
     TtDiskRef ref;
 
+    if (ev->kind == TT_EV_PAYLOAD && w->frames) {
+        return needs_lost(w, ev);
+    }
     return ev->kind == TT_EV_DISK && tt_disk_ref_decode(ev, &ref) &&
         ref.disk < TT_DISKS_MAX && w->is_missing[ref.disk];
 }
@@ -125,7 +153,7 @@ static void walk_segment(Walk *w, TtLogReader *r, uint64_t number)
     }
     for (uint32_t i = 0; i < seg->n_events; i++) {
         begin(w, number, i);
-        if (w->is_open && needs_missing(w, &seg->events[i])) {
+        if (needs_missing(w, &seg->events[i]) && w->is_open) {
             stop(w, seg->events[i].pos);
         }
     }
@@ -151,6 +179,7 @@ ToolReach *tool_reach(const char *run, const TtManifest *m, TtLogReader *r)
     Walk w = { .reach = reach, .starts = g_array_new(false, false, sizeof(Start)) };
 
     reach->missing = g_ptr_array_new_with_free_func(g_free);
+    reach->lost = g_ptr_array_new_with_free_func(g_free);
     reach->spans = g_array_new(false, false, sizeof(ToolSpan));
     for (unsigned i = 0; i < m->n_disks && m->features & TT_FEATURE_DISKS; i++) {
         g_autofree char *path = g_build_filename(run, m->disks[i], NULL);
@@ -160,17 +189,31 @@ ToolReach *tool_reach(const char *run, const TtManifest *m, TtLogReader *r)
             tool_add(reach->missing, "%s", m->disks[i]);
         }
     }
-    if (reach->missing->len) {
+    if (m->features & TT_FEATURE_FRAMES) {
+        g_autofree char *dir = tt_runstore_frames(m, run);
+
+        w.frames = tt_framestores_new(dir);
+    }
+    if (reach->missing->len || w.frames) {
+        w.said = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
         find_starts(&w, run, m, r);
         walk(&w, r);
+        g_hash_table_unref(w.said);
     }
+    tt_framestores_free(w.frames);
     g_array_unref(w.starts);
     return reach;
+}
+
+bool tool_reach_is_whole(const ToolReach *reach)
+{
+    return !reach->missing->len && !reach->lost->len;
 }
 
 void tool_reach_free(ToolReach *reach)
 {
     g_ptr_array_unref(reach->missing);
+    g_ptr_array_unref(reach->lost);
     g_array_unref(reach->spans);
     g_free(reach);
 }
@@ -205,7 +248,10 @@ void tool_reach_print(const ToolReach *reach)
         printf("%-11s %s is missing, and the log names what was read from it\n",
                i ? "" : "Disks:", (char *)reach->missing->pdata[i]);
     }
-    if (reach->missing->len) {
+    for (guint i = 0; i < reach->lost->len; i++) {
+        printf("%-11s %s\n", i ? "" : "Frames:", (char *)reach->lost->pdata[i]);
+    }
+    if (!tool_reach_is_whole(reach)) {
         printf("Reachable:  %s\n", spans);
     }
 }
@@ -213,7 +259,8 @@ void tool_reach_print(const ToolReach *reach)
 void tool_reach_json(const ToolReach *reach)
 {
     tool_json_list("missing_disks", reach->missing);
-    if (reach->missing->len) {
+    tool_json_list("lost_frames", reach->lost);
+    if (!tool_reach_is_whole(reach)) {
         printf(", \"reachable\": [");
         for (guint i = 0; i < reach->spans->len; i++) {
             const ToolSpan *s = &g_array_index(reach->spans, ToolSpan, i);
@@ -228,6 +275,10 @@ int tool_reach_complain(const ToolReach *reach)
 {
     g_autofree char *spans = spans_text(reach);
 
+    if (!reach->missing->len) {
+        return tool_complain("%s; without it a replay reaches %s",
+                             (char *)reach->lost->pdata[0], spans);
+    }
     return tool_complain("the disk '%s' is missing, and the log names what was read from "
                          "it: without it a replay reaches %s",
                          (char *)reach->missing->pdata[0], spans);

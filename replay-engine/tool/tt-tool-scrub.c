@@ -4,7 +4,7 @@
  *
  * With --scrub only its shape is kept: which event, where, at which address, how
  * large. Values and data are zeros. Such a run cannot be replayed and says so.
- * Without, what the log only names, since a disk has it, is put in (tt-tool-fill.c).
+ * Without, what the log only names, since a disk or another run has it, is put in (tt-tool-fill.c).
  */
 #include "tt-tool.h"
 
@@ -16,6 +16,7 @@ static bool keeps_val(unsigned kind)
     case TT_EV_INTR:
     case TT_EV_RAM:             /* where, not what */
     case TT_EV_DISK:
+    case TT_EV_PAYLOAD:
     case TT_EV_CPU_FLAG:
     case TT_EV_CPU_STATE:       /* halted */
     case TT_EV_BLOCK:
@@ -56,7 +57,7 @@ static TtStatus edit(Scrubber *s, TtEvent *ev, TtDiag *diag)
         scrub_event(ev, s->zeros);
         return TT_OK;
     }
-    return ev->kind == TT_EV_DISK ? tool_fill_event(s->fill, ev, diag) : TT_OK;
+    return tt_event_is_named(ev->kind) ? tool_fill_event(s->fill, ev, diag) : TT_OK;
 }
 
 static TtStatus scrub_segment(Scrubber *s, const TtSegment *seg, TtDiag *diag)

@@ -180,32 +180,35 @@ size_t tool_symbols_address(const ToolSymbols *s, const char *name, size_t len,
 /* @text with a name after the address of its first "pc 0x...". The same. */
 char *tool_symbols_add(const ToolSymbols *s, const char *text);
 
-/* What the disks of @run have, for a log that names it. */
+/* What the disks of @run, and other runs, have, for a log that names it. */
 typedef struct ToolFill ToolFill;
 ToolFill *tool_fill_new(const ToolArgs *args, const char *run, const TtManifest *m);
 void tool_fill_free(ToolFill *f);               /* NULL is fine */
-/* @ev, of kind TT_EV_DISK, becomes one that has its bytes, valid until the next call. */
+/* @ev, which names bytes (tt_event_is_named), becomes one that has its bytes, valid until the next call. */
 TtStatus tool_fill_event(ToolFill *f, TtEvent *ev, TtDiag *diag);
 /*
- * The log of @r with what the disks have (@fill), or with zeros for all values and data
+ * The log of @r with what it names (@fill), or with zeros for all values and data
  * (NULL), in a file without a name beside @path: *@out is the caller's to close, also
  * after a failure (then it may be NULL). Cost: reads and writes the whole log.
  */
 TtStatus tool_edit_log(TtLogReader *r, const char *path, ToolFill *fill, TtIo **out,
                        TtDiag *diag);
 
-/* Disks that are missing of those that the log names, and what a replay reaches without
- * them. Cost: reads the whole log if there are any. */
+/* Disks and frames that are missing of those that the log names, and what a replay reaches
+ * without them. Cost: reads the whole log if disks are missing, or it names frames. */
 typedef struct ToolSpan {
     uint64_t from, to;          /* positions, both included */
 } ToolSpan;
 
 typedef struct ToolReach {
-    GPtrArray *missing;         /* names; none: all can be reached */
-    GArray *spans;              /* of ToolSpan, ascending; only if some are missing */
+    GPtrArray *missing;         /* names of disks */
+    GPtrArray *lost;            /* a sentence for each run that sent frames: the first
+                                   that is not there */
+    GArray *spans;              /* of ToolSpan, ascending; only if something is missing */
 } ToolReach;
 
 ToolReach *tool_reach(const char *run, const TtManifest *m, TtLogReader *r);
+bool tool_reach_is_whole(const ToolReach *reach);        /* nothing is missing */
 void tool_reach_free(ToolReach *reach);
 /* Lines of `tt info`; members of its JSON object, with a comma in front; a complaint, if
  * some are missing. */

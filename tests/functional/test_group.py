@@ -449,12 +449,16 @@ def group_points(folder):
 def test_checkpoint(work):
     """Three VMs that talk make checkpoints of the group: each is one moment. From one of them
     all go on as branches, with what was on its way, and lose nothing that matters."""
+    checkpoint(work)
+
+
+def checkpoint(work, options=''):
     os.makedirs(os.path.join(work, 'group'))
     bad = ['--delay', '10', '--jitter', '30']
     with hub(work, *bad) as path, contextlib.ExitStack() as running:
         args = members_args(work, path, 2)
-        vms = {name: running.enter_context(recorder(work, a, f'group/{name}', timeout=350,
-                                                    qmp=1)) for name, a in args.items()}
+        vms = {name: running.enter_context(recorder(work, a, f'group/{name}', options,
+                                                    timeout=350, qmp=1)) for name, a in args.items()}
         vms['client2'].wait_serial('TT-ROUND 3', timeout=150)
         said = vms['client3'].qmp.hmp('tt checkpoint add -g')
         check('full' in said, f'tt checkpoint add -g: {said}')
@@ -475,15 +479,18 @@ def test_checkpoint(work):
     points = group_points(folder)
     check(len(points) in (4, 5), f'checkpoints: {points}')
     for point in points:
-        equal(sorted(point['members']), sorted(vms), f'members of {point}')
+        # A busy host brings two together: then some make the second only.
+        check(sorted(point['members']) == sorted(vms) or options, f'members of {point}')
+    points = [point for point in points if sorted(point['members']) == sorted(vms)]
+    check(points, 'no checkpoint has all members')
     compare(folder, {name: vm.run for name, vm in vms.items()}, 10)
     for name, vm in vms.items():
         check_exact(work, vm.run, name=f'{name}-rep', serial_wanted=vm.serial, timeout=200)
-    branch_group(work, args, vms, points, md5, bad)
+    branch_group(work, args, vms, points, md5, bad, options)
     group_points_say_no(work, vms)
 
 
-def branch_group(work, args, vms, points, md5, bad):
+def branch_group(work, args, vms, points, md5, bad, options=''):
     """From the checkpoint with most on its way: at one of them there may be nothing."""
     point = max(points, key=lambda p: sum(m['kept'] for m in p['members'].values()))
     number = point['number']
@@ -493,7 +500,7 @@ def branch_group(work, args, vms, points, md5, bad):
             run = os.path.join(work, 'second', f'{name}.run')
             os.makedirs(os.path.dirname(run), exist_ok=True)
             vm = Vm(work, [*a, '-tt', f'branch,dir={vms[name].run},at=@group-{number},'
-                           f'to={run}'], name=f'second-{name}', timeout=200)
+                           f'to={run}{options}'], name=f'second-{name}', timeout=200)
             vm.run = run
             branches[name] = running.enter_context(vm)
         for vm in reversed(list(branches.values())):

@@ -136,7 +136,7 @@ def event(kind, delta=0, size=0, cpu=None, aux=None, addr=None, val=None,
             out += signed(val >> 8)
             low = bytes([val & 255])
         else:
-            out += signed(val) if kind in (18, 28) else varint(val)
+            out += signed(val) if kind in (18, 28, 31) else varint(val)
     if data is not None:
         shape |= 0x80
         out += varint(len(data))
@@ -167,7 +167,7 @@ def every_kind():
                 if is_short:
                     out += short(kind, 0, 1 if kind == 5 else None, nested)
                 else:
-                    out += event(kind, 3, size=4, cpu=nested,
+                    out += event(kind, 3, size=4 * (kind != 31), cpu=nested,
                                  aux=2 ** 32 - 1, addr=-7, val=2 ** 63 - 1,
                                  data=bytes([kind] * 16), nested=nested)
                     pos += 3
@@ -203,6 +203,11 @@ def accepted():
         event(28, 0, aux=4096, val=4096, data=b'abcd\x00\x01\x08') +
         event(28, 0, aux=65536, val=512, data=b'efgh\x02\x03\x10') +
         event(28, 0, aux=512, data=b'ijkl\x00\x01\x00'), n_events=3, end=3)
+    yield 'payload-goes-on', one(
+        event(31, 0, aux=1448, val=4096, data=b'hash....run-of-16-bytes-\x07\x00') +
+        event(31, 0, aux=66, val=16, data=b'hash....run-of-16-bytes-\x08\x42'),
+        pl=b'hash....run-of-16-bytes-\x07\x00hash....run-of-16-bytes-\x08\x42',
+        n_events=2, end=2)
     yield 'landmark-pages', one(event(29, 0, data=b'p' * 40), pl=b'p' * 40, end=1)
     yield 'branches', one(event(30, 0, val=2 ** 40), end=1)
     yield 'ram-goes-on', one(
@@ -369,7 +374,8 @@ def overlapping_segments():
 
 def wrong_events():
     yield 'version-kind-0', one(event(0))
-    for kind in (14, 15, 31):
+    yield 'version-kind-31-with-a-size', one(event(31, size=1), end=1)
+    for kind in (14, 15):
         yield f'version-kind-{kind}', one(event(kind), end=int(kind > 15))
     yield 'format-access-size', one(b'\x01\x00\x05')
     yield 'format-event-cut', one(b'\x01\x00')

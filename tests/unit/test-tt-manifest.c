@@ -132,7 +132,7 @@ static void test_each_wrong_value_is_named(void)
         const char *says;
     } cases[] = {
         { "features=0x0\n", "", TT_ERR_FORMAT, "'features' in [run]" },
-        { "0x0\n", "0x40\n", TT_ERR_VERSION, "(0x40)" },
+        { "0x0\n", "0x80\n", TT_ERR_VERSION, "(0x80)" },
         { "0x0\n", "none\n", TT_ERR_FORMAT, "not 'none'" },
         { "rules=0x3d\n", "", TT_ERR_FORMAT, "'rules' in [run]" },
         { "rules=0x3d", "rules=all", TT_ERR_FORMAT, "not 'all'" },
@@ -323,6 +323,29 @@ static void test_sync_starts(void)
     g_rmdir(dir);
 }
 
+static void test_frames(void)
+{
+    g_autofree char *dir = g_dir_make_tmp("tt-manifest-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(dir, "manifest", NULL);
+    g_auto(GStrv) halves = g_strsplit(good, "features=0x0\n", 2);
+    g_autofree char *text = g_strjoinv("features=0x40\n", halves);
+    TtBlockInfo blocks[2];
+    TtManifest a = sample(blocks), b;
+    char where[] = "../frames";
+    TtDiag d = { 0 };
+
+    a.features = TT_FEATURE_FRAMES;
+    a.frames = where;
+    g_assert_cmpint(tt_manifest_save(&a, path, &d), ==, TT_OK);
+    g_assert_cmpint(tt_manifest_load(path, &b, &d), ==, TT_OK);
+    g_assert_cmpstr(b.frames, ==, where);
+    tt_manifest_cleanup(&b);
+    g_assert_cmpint(tt_manifest_parse(text, strlen(text), &b, &d), ==, TT_ERR_FORMAT);
+    g_assert_nonnull(strstr(d.text, "'path' in [frames] is missing"));
+    g_unlink(path);
+    g_rmdir(dir);
+}
+
 static void test_what_is_saved_is_loaded(void)
 {
     g_autofree char *dir = g_dir_make_tmp("tt-manifest-XXXXXX", NULL);
@@ -502,6 +525,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/manifest/a-text-cut-anywhere-is-no-crash",
                     test_a_text_cut_anywhere_is_no_crash);
     g_test_add_func("/tt/manifest/sync-starts", test_sync_starts);
+    g_test_add_func("/tt/manifest/frames", test_frames);
     g_test_add_func("/tt/manifest/what-is-saved-is-loaded",
                     test_what_is_saved_is_loaded);
     g_test_add_func("/tt/manifest/each-flip-is-found", test_each_flip_is_found);
