@@ -94,6 +94,9 @@ void tool_disk_note_changed(const ToolDisk *d);
 bool tool_disk_is_in_use(const char *path);
 /* Has one opened it to write? */
 bool tool_disk_is_written(const char *path);
+/* RUN/disks, whose notes are read, changed, and written as a whole: until we end. False:
+ * somebody else has it, which has been said. */
+bool tool_disk_lock_folder(const char *folder);
 /* How many bytes more the file @image takes at least when it gets all of @d. */
 uint64_t tool_disk_needs_bytes(const ToolDisk *d, const char *image);
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -145,6 +146,19 @@ bool tool_disk_is_in_use(const char *path)
 bool tool_disk_is_written(const char *path)
 {
     return is_locked(path, LOCKS_AT + LOCK_WRITES, 1);
+}
+
+bool tool_disk_lock_folder(const char *folder)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+        close(fd);
+        tool_complain("another tt disk commit of this run is at work: wait until it has "
+                      "ended");
+        return false;
+    }
+    return true;
 }
 
 /* Bytes of a range that are in holes of a file, or behind its end. */

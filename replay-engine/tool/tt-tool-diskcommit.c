@@ -287,26 +287,12 @@ static bool check(const Commit *c, Target *t)
     return check_use(t) && check_others(c, t) && check_room(c, t);
 }
 
-/* What is noted there is read, changed, and written as a whole. Ends with us. */
-static bool lock_folder(const Commit *c)
-{
-    int fd = open(c->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
-        close(fd);
-        tool_complain("another tt disk commit of this run is at work: wait until it has "
-                      "ended");
-        return false;
-    }
-    return true;
-}
-
 /* All of them, before the first one is written. */
 static bool prepare(Commit *c, const GPtrArray *disks)
 {
     TtDiag diag;
 
-    if (c->folder && !lock_folder(c)) {
+    if (c->folder && !tool_disk_lock_folder(c->folder)) {
         return false;
     }
     if (c->folder && tt_bases_load(c->folder, &c->bases, &diag) != TT_OK &&
