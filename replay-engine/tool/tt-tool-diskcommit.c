@@ -290,6 +290,7 @@ static bool check(const Commit *c, Target *t)
 /* All of them, before the first one is written. */
 static bool prepare(Commit *c, const GPtrArray *disks)
 {
+    bool ok = true;
     TtDiag diag;
 
     if (c->folder && !tool_disk_lock_folder(c->folder)) {
@@ -301,18 +302,15 @@ static bool prepare(Commit *c, const GPtrArray *disks)
                       "the same", diag.text);
         return false;
     }
-    for (guint i = 0; i < disks->len; i++) {
+    for (guint i = 0; ok && i < disks->len; i++) {
         Target t = { .name = tool_disk_name(disks->pdata[i]), .lock = -1 };
-        bool ok = tool_disk_open_path(disks->pdata[i], &t.d);
 
+        ok = tool_disk_open_path(disks->pdata[i], &t.d);
         t.base = ok && c->folder ? tt_bases_find(&c->bases, t.name) : NULL;
         ok = ok && check(c, &t);
         g_array_append_val(c->targets, t);
-        if (!ok) {
-            return false;
-        }
     }
-    return true;
+    return ok;
 }
 
 /* ---- doing it ---- */
