@@ -28,13 +28,14 @@ uint32_t tt_framepart_put(uint8_t out[TT_FRAMEPART_BYTES_MAX], const TtFramePart
 TtStatus tt_framepart_get(TtFramePart *p, uint64_t bytes, const uint8_t *data, uint32_t len,
                           TtDiag *diag)
 {
-    const uint8_t *end = data + len, *at = data + 8 + TT_RUN_BYTES;
+    const uint8_t *end = NULL, *at = NULL;
     uint64_t from = 0;
 
     if (len >= 8 + TT_RUN_BYTES) {
         p->hash = tt_get_le64(data);
         memcpy(p->run, data + 8, TT_RUN_BYTES);
-        at = tt_get_varint(at, end, &p->seq);
+        end = data + len;
+        at = tt_get_varint(data + 8 + TT_RUN_BYTES, end, &p->seq);
         at = at ? tt_get_varint(at, end, &from) : NULL;
     }
     if (len < 8 + TT_RUN_BYTES || at != end || !bytes || bytes > TT_FRAME_BYTES_MAX ||

@@ -17,6 +17,7 @@
 typedef struct Function {
     uint64_t begin, end;        /* equal: its insides are looked at */
     bool gives;
+    bool is_known;              /* Linux's: its argument is in RDI */
 } Function;
 
 /* One that has begun to take a lock. */
@@ -37,9 +38,9 @@ static GByteArray *bytes;
 /* ---- options ---- */
 
 /* ADDRESS, or BEGIN-END. */
-static bool take_function(const char *text, bool gives)
+static bool take_function(const char *text, bool gives, bool is_known)
 {
-    Function f = { .gives = gives };
+    Function f = { .gives = gives, .is_known = is_known };
     char *end;
 
     f.begin = f.end = g_ascii_strtoull(text, &end, 0);
@@ -54,19 +55,38 @@ static bool take_function(const char *text, bool gives)
         return false;
     }
     functions = functions ? functions : g_array_new(false, false, sizeof(Function));
+    for (guint i = 0; i < functions->len; i++) {
+        Function *old = &g_array_index(functions, Function, i);
+
+        if (old->begin == f.begin && old->gives == gives) {     /* what a user says wins */
+            return true;
+        }
+    }
     g_array_append_val(functions, f);
     return true;
 }
 
+static bool is_argument(const char *text)
+{
+    static const char *const names[] = {
+        "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "r8", "r9", "r10", "r11", "r12",
+        "r13", "r14", "r15", on_stack, no_argument, NULL,
+    };
+
+    return g_strv_contains(names, text);
+}
+
 bool races_locks_option(const char *name, const char *value)
 {
-    if (!g_strcmp0(name, "argument") && *value) {
+    if (!g_strcmp0(name, "argument") && is_argument(value)) {
         g_free(argument);
         argument = g_strdup(value);
         return true;
     }
-    return (!g_strcmp0(name, "lock") && take_function(value, false)) ||
-        (!g_strcmp0(name, "unlock") && take_function(value, true));
+    return (!g_strcmp0(name, "lock") && take_function(value, false, false)) ||
+        (!g_strcmp0(name, "unlock") && take_function(value, true, false)) ||
+        (!g_strcmp0(name, "linux-lock") && take_function(value, false, true)) ||
+        (!g_strcmp0(name, "linux-unlock") && take_function(value, true, true));
 }
 
 /* ---- what a vCPU has ---- */
@@ -116,9 +136,9 @@ static uint64_t load(uint64_t at, size_t size)
 }
 
 /* The lock, at the first instruction of a function. */
-static uint64_t lock_of(uint64_t stack)
+static uint64_t lock_of(const Function *f, uint64_t stack)
 {
-    if (!argument) {
+    if (!argument || f->is_known) {
         return races_register("rdi");
     }
     if (!strcmp(argument, no_argument)) {
@@ -136,13 +156,29 @@ static void count_waiting(void)
     }
 }
 
-static void takes(unsigned int vcpu, void *opaque)
+static void forget_call(const Waiting *like)
 {
+    for (GList *l = waiting.head; l; l = l->next) {
+        const Waiting *w = l->data;
+
+        if (w->stack == like->stack && w->back == like->back) {
+            g_free(l->data);
+            g_queue_delete_link(&waiting, l);
+            return;
+        }
+    }
+}
+
+/* @number of the function. */
+static void takes(unsigned int vcpu, void *number)
+{
+    const Function *f = &g_array_index(functions, Function, GPOINTER_TO_UINT(number));
     Waiting *w = g_new(Waiting, 1);
 
     w->stack = races_register("rsp");
     w->back = load(w->stack, 8);
-    w->lock = lock_of(w->stack);
+    w->lock = lock_of(f, w->stack);
+    forget_call(w);                     /* its first instruction, begun again */
     if (waiting.length == WAITING_MAX) {
         g_free(g_queue_pop_tail(&waiting));
     }
@@ -150,10 +186,12 @@ static void takes(unsigned int vcpu, void *opaque)
     count_waiting();
 }
 
-static void gives(unsigned int vcpu, void *opaque)
+static void gives(unsigned int vcpu, void *number)
 {
+    const Function *f = &g_array_index(functions, Function, GPOINTER_TO_UINT(number));
+
     races_take_interrupts(vcpu);
-    tt_race_release(races, vcpu, lock_of(races_register("rsp")));
+    tt_race_release(races, vcpu, lock_of(f, races_register("rsp")));
 }
 
 /* A block begins, at @addr: does one that takes a lock return to it? */
@@ -199,7 +237,8 @@ bool races_locks_instruction(struct qemu_plugin_insn *insn, uint64_t addr)
 
         if (addr == f->begin) {
             qemu_plugin_register_vcpu_insn_exec_cb(insn, f->gives ? gives : takes,
-                                                   QEMU_PLUGIN_CB_R_REGS, NULL);
+                                                   QEMU_PLUGIN_CB_R_REGS,
+                                                   GUINT_TO_POINTER(i));
         }
         is_inside |= addr >= f->begin && addr < f->end;
     }

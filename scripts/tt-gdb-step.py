@@ -26,15 +26,35 @@ over the functions that it calls; function: to the function's end or beginning.'
         return f'"tt step" and "tt back" go by one {value}.'
 
 
+class Stops:
+    """Did a breakpoint or a signal (Ctrl-C) end what is done inside?"""
+
+    def __enter__(self):
+        self.by_user = False
+        gdb.events.stop.connect(self._take)
+        return self
+
+    def __exit__(self, *unused):
+        gdb.events.stop.disconnect(self._take)
+
+    def _take(self, event):
+        self.by_user |= isinstance(event, (gdb.BreakpointEvent, gdb.SignalEvent))
+
+
 def by_unit(commands, arg):
     n = number(arg, 'number') if arg.strip() else 1
     if not n:
         return
     command = commands[gdb.parameter('tt-step-unit')]
-    times = range(n) if command.endswith('finish') else [n]
     with Forward():
-        for _ in times:
-            gdb.execute(command if command.endswith('finish') else f'{command} {n}')
+        if not command.endswith('finish'):
+            gdb.execute(f'{command} {n}')
+            return
+        for _ in range(n):
+            with Stops() as stops:
+                gdb.execute(command)
+            if stops.by_user:
+                return
 
 
 class Step(TtCommand):

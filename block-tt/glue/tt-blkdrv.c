@@ -169,7 +169,7 @@ static int check_damage(BlockDriverState *bs, int flags, Error **errp)
     const char *damage = tt_blockmap_damage(s->map);
 
     if (damage && !s->version && !s->may_be_damaged &&
-        !(flags & (BDRV_O_CHECK | BDRV_O_NO_IO))) {
+        !(flags & (BDRV_O_CHECK | BDRV_O_NO_IO | BDRV_O_INACTIVE))) {
         error_setg(errp, "%s ('tt disk list' lists the versions, version=N opens one, "
                    "and damaged=on what is left of the disk, read-only)", damage);
         return -EINVAL;
@@ -190,6 +190,9 @@ static int GRAPH_RDLOCK check_writable(BlockDriverState *bs, int flags, Error **
         if (flags & BDRV_O_NO_IO) {
             warn_report("'%s': %s", bs->file->bs->filename, damage);
         }
+    }
+    if (damage && !s->is_frozen && flags & BDRV_O_INACTIVE) {
+        return 0;                       /* somebody may be writing it: it is read again */
     }
     return damage || s->is_frozen ?
         bdrv_apply_auto_read_only(bs, damage ?: "an old version of a disk cannot be "
@@ -266,7 +269,13 @@ tt_blk_co_invalidate_cache(BlockDriverState *bs, Error **errp)
         s->map = old;
         return;
     }
-    if (check_damage(bs, bs->open_flags, errp) < 0) {
+    if (check_damage(bs, bs->open_flags & ~BDRV_O_INACTIVE, errp) < 0) {
+        tt_blockmap_free(s->map);
+        s->map = old;
+        return;
+    }
+    if (tt_blockmap_damage(s->map) && !bdrv_is_read_only(bs)) {
+        error_setg(errp, "%s (it cannot be written)", tt_blockmap_damage(s->map));
         tt_blockmap_free(s->map);
         s->map = old;
         return;

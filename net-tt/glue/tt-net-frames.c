@@ -19,6 +19,7 @@ typedef struct Arrival {
 
 static struct {
     char *dir;                  /* NULL: there are no stores */
+    bool is_on;                 /* this recording uses them */
     TtFrameWriter *own;         /* of this run; NULL: nothing was sent yet */
     bool has_failed;            /* own did, or could not be made */
     uint8_t run[TT_RUN_BYTES];  /* of own, or has_failed */
@@ -30,6 +31,11 @@ void tt_net_frames_init(const char *dir)
 {
     fr.dir = g_strdup(dir);
     fr.others = tt_framestores_new(dir);
+}
+
+void tt_net_frames_begin(bool on)
+{
+    fr.is_on = on && fr.dir;
 }
 
 /* ---- what is sent ---- */
@@ -54,14 +60,16 @@ static void open_own(void)
     if (tt_io_posix_create(path, &io, &diag) != TT_OK ||
         tt_framewriter_new(io, fr.run, &fr.own, &diag) != TT_OK) {
         failed(&diag);
+        return;
     }
+    tt_io_posix_sync_directory_of(path);
 }
 
 void tt_net_frames_sent(const TtFrame *f)
 {
     TtDiag diag;
 
-    if (!fr.dir) {
+    if (!fr.is_on) {
         return;
     }
     if (memcmp(fr.run, f->run, TT_RUN_BYTES)) {
@@ -98,7 +106,7 @@ static GSList *find_arrival(const TtFrame *f)
 
 void tt_net_frames_arrives(const TtFrame *f)
 {
-    if (fr.dir && tt_session.manifest.features & TT_FEATURE_FRAMES && f->is_recorded &&
+    if (fr.is_on && tt_session.manifest.features & TT_FEATURE_FRAMES && f->is_recorded &&
         f->len >= TT_FRAMEPART_MIN && tt_framestores_have(fr.others, f)) {
         Arrival *a = g_new0(Arrival, 1);
 
@@ -130,7 +138,7 @@ bool tt_net_frames_find(const uint8_t *written, uint64_t len, uint64_t *at, TtEv
 {
     static uint8_t data[TT_FRAMEPART_BYTES_MAX];
 
-    for (GSList *i = fr.arriving; i; i = i->next) {
+    for (GSList *i = fr.is_on ? fr.arriving : NULL; i; i = i->next) {
         Arrival *a = i->data;
         const TtFrame *f = a->frame;
         TtFramePart p = { .seq = f->seq, .hash = f->hash, .at = a->found };

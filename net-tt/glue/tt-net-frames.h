@@ -13,6 +13,8 @@
 /* Once, before the first recording: the stores are in @dir. Only with TT_FEATURE_FRAMES of
  * the manifest is anything named. */
 void tt_net_frames_init(const char *dir);
+/* A recording begins. @on: it uses the stores. */
+void tt_net_frames_begin(bool on);
 /* As TtMemoryFindInFrame. Costs nothing when no frame is arriving. */
 bool tt_net_frames_find(const uint8_t *written, uint64_t len, uint64_t *at, TtEvent *ev);
 /* The recording is over: flushes the store of its frames. May wait for the disk. */

@@ -113,8 +113,8 @@ void tt_race_release(TtRace *r, unsigned vcpu, uint64_t lock)
 
     if (!c) {
         if (g_hash_table_size(r->locks) == LOCKS_MAX) {
-            g_hash_table_remove_all(r->locks);
-            r->resets++;
+            r->is_at_end = true;        /* the accesses that they order, too */
+            forget_at_end(r);
         }
         c = g_new0(Clocks, 1);
         g_hash_table_insert(r->locks, g_memdup2(&lock, sizeof(lock)), c);

@@ -18,7 +18,8 @@
  * wrote it last: that may have been a store that ended a lock taken earlier.
  *
  * Memory: bounded by @max_bytes. When it is reached, what is known of the page that was
- * not used for long is forgotten, and counted; races with those accesses are not found.
+ * not used for long is forgotten, and counted; races with those accesses are not found, and where the page had a
+ * lock, accesses that it ordered may be reported.
  * So are races of code that never ran, and of threads on one vCPU.
  *
  * Context: one thread at a time. No I/O. Nothing depends on the host: the same calls give

@@ -48,12 +48,21 @@
 #include "system/system.h"
 #include "system/tcg.h"
 
+/* A later recording of this process may have no stores. */
+static bool begin_frames(CPUState *cpu, Error **errp)
+{
+    tt_net_frames_begin(tt_record_options.frames != NULL);
+    return true;
+}
+
 /* Connects rooms where one must be told by, or must ask, a room that it does not know.
  * All of it is here, so that the order does not depend on the linker. */
 static void init_rooms(void)
 {
     static const TtRecordListener disks = { .removing = tt_disks_discard_stores };
-    static const TtRecordListener frames = { .ended = tt_net_frames_end };
+    static const TtRecordListener frames = {
+        .started = begin_frames, .finishing = tt_net_frames_end,
+    };
 
     tt_tcg_init();
     tt_memory_init();

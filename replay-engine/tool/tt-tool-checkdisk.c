@@ -125,6 +125,7 @@ static void check_made(Disks *d, const char *folder)
             !g_hash_table_contains(d->maps, path)) {
             tool_add(d->problems, "disk '%s' is missing, with all that the guest wrote to it",
                      path);
+            g_hash_table_insert(d->maps, g_steal_pointer(&path), NULL);
         }
     }
     tt_bases_cleanup(&bases);

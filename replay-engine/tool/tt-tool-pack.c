@@ -81,6 +81,7 @@ static TtStatus add_manifest(Pack *p, const char *prefix, TtManifest *m)
     TtIo *io = tt_io_mem_new(NULL, 0);
     char *parent = m->parent_path;
     TtStatus st;
+    uint64_t named;
 
     if (!p->with_host) {
         set_text(&m->host, "");
@@ -94,8 +95,10 @@ static TtStatus add_manifest(Pack *p, const char *prefix, TtManifest *m)
         m->features |= TT_FEATURE_SCRUBBED;
     }
     /* Of a log without names: add_edited_log. */
-    m->features &= ~(TT_FEATURE_DISKS | TT_FEATURE_FRAMES);
+    named = m->features & (TT_FEATURE_DISKS | TT_FEATURE_FRAMES);
+    m->features &= ~named;
     st = tt_manifest_write(m, io, &p->diag);
+    m->features |= named;               /* the pack may be begun anew */
     m->parent_path = parent;
     if (st == TT_OK) {
         st = add(p, prefix, "manifest", io);

@@ -39,11 +39,11 @@ static const char *const linux_takes[] = {
     "_raw_spin_lock", "_raw_spin_lock_bh", "_raw_spin_lock_irq", "_raw_spin_lock_irqsave",
     "_raw_read_lock", "_raw_read_lock_bh", "_raw_read_lock_irq", "_raw_read_lock_irqsave",
     "_raw_write_lock", "_raw_write_lock_bh", "_raw_write_lock_irq",
-    "_raw_write_lock_irqsave", "mutex_lock", "mutex_lock_interruptible",
-    "mutex_lock_killable", "down", "down_interruptible", "down_killable", "down_read",
-    "down_read_killable", "down_write", "down_write_killable", "rt_mutex_lock",
-    "__percpu_down_read", "percpu_down_write", "wait_for_completion",
-    "wait_for_completion_timeout", "wait_for_completion_interruptible",
+    "_raw_write_lock_irqsave", "mutex_lock",
+    "down", "down_read",
+    "down_write", "rt_mutex_lock",
+    "percpu_down_write", "wait_for_completion",
+    "wait_for_completion_interruptible",
 };
 static const char *const linux_gives[] = {
     "_raw_spin_unlock", "_raw_spin_unlock_bh", "_raw_spin_unlock_irq",
@@ -130,8 +130,8 @@ bool tool_races_load(ToolPlugin *p)
         }
     }
     if (ok && p->symbols) {
-        add_known(p, load, "lock", linux_takes, G_N_ELEMENTS(linux_takes));
-        add_known(p, load, "unlock", linux_gives, G_N_ELEMENTS(linux_gives));
+        add_known(p, load, "linux-lock", linux_takes, G_N_ELEMENTS(linux_takes));
+        add_known(p, load, "linux-unlock", linux_gives, G_N_ELEMENTS(linux_gives));
     }
     g_free(p->load);
     p->load = g_string_free(load, false);
@@ -218,7 +218,7 @@ void tool_races_put(const ToolPlugin *p, const ToolRaces *all, FILE *to)
         fprintf(to, "# %" PRIu64 " races of more pairs are not shown\n", all->not_kept);
     }
     if (all->forgotten || all->resets) {
-        fprintf(to, "# not all can be found: accesses to %" PRIu64 " pages were forgotten "
+        fprintf(to, "# not all can be found, and some may be none: accesses to %" PRIu64 " pages were forgotten "
                 "for want of memory (memory=MIB), and all %" PRIu64 " times\n",
                 all->forgotten, all->resets);
     }

@@ -65,7 +65,7 @@ in_parts()
 MOVED = r"""
 moved()
 {
-    base=$1 accels=$2 part=0 last=$(echo $2 | wc -w) from=
+    base=$1 accels=$2 part=0 result=0 last=$(echo $2 | wc -w) from=
     shift 2
     for accel in $accels; do
         out=$base.q$part asked=0
@@ -90,12 +90,12 @@ moved()
             echo quit >&3
             from="-incoming file:$base.state"
         fi
-        wait $qemu
-        echo $? > $base.status
+        wait $qemu || result=$?
         exec 3>&-
         rm $out.monitor
         cat $out.log >> $base.log
     done
+    echo $result > $base.status
     rm $base.state
 }
 """

@@ -96,6 +96,9 @@ def test_unit_of_a_step(work):
         check('Value returned is $1 = 3' in text and 'sum += middle(i);' in source(text),
               f'to the end and the beginning of a function: {text}')
         check('is not a number' in gdb(script, 'tt step x'), 'a wrong number')
+        text = gdb(script, 'tbreak leaf', 'continue', 'set tt-step-unit function',
+                   'break middle', 'tt step 9', 'bt 1')
+        check(re.search('^#0 .*middle ', text, re.M), f'stopped at a breakpoint: {text}')
 
 
 @limit(90)

@@ -114,7 +114,7 @@ def test_guests(work):
 
 
 def check_moved(work, run):
-    """Each part replays exactly, and together they are the guest's life."""
+    """Each part replays exactly, on its accelerator, and the guest has come to its end."""
     check_ended('fp', run)
     equal(len(run.parts), 3, 'parts of a VM that moved')
     said = b''

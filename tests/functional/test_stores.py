@@ -491,7 +491,7 @@ def broken_disks(run, branch):
     check(f"disk '{store_of(run)}': " in said and said.count('\n') == 1, said)
     os.remove(store_of(run))
     said = tt('check', run, rc=1).stderr
-    check(f"disk '{store_of(run)}': " in said and said.count('\n') == 1, said)
+    check(f"disk '{store_of(run)}' is missing" in said and said.count('\n') == 1, said)
 
 
 def test_refused(work):
