@@ -186,10 +186,8 @@ static int GRAPH_RDLOCK check_writable(BlockDriverState *bs, int flags, Error **
     if (ret < 0) {
         return ret;
     }
-    if (damage && !s->version && !s->may_be_damaged) {
-        if (flags & BDRV_O_NO_IO) {
-            warn_report("'%s': %s", bs->file->bs->filename, damage);
-        }
+    if (damage && !s->version && !s->may_be_damaged && flags & BDRV_O_NO_IO) {
+        warn_report("'%s': %s", bs->file->bs->filename, damage);
     }
     if (damage && !s->is_frozen && flags & BDRV_O_INACTIVE) {
         return 0;                       /* somebody may be writing it: it is read again */
@@ -257,6 +255,20 @@ static int GRAPH_UNLOCKED tt_blk_reopen_prepare(BDRVReopenState *state,
     return 0;
 }
 
+/* What check_writable has left to this moment. */
+static int check_active(BlockDriverState *bs, Error **errp)
+{
+    TtBlkState *s = bs->opaque;
+    const char *damage = tt_blockmap_damage(s->map);
+    int ret = check_damage(bs, bs->open_flags, errp);
+
+    if (ret == 0 && damage && !bdrv_is_read_only(bs)) {
+        error_setg(errp, "%s (it cannot be written)", damage);
+        ret = -EACCES;
+    }
+    return ret;
+}
+
 /* Somebody else had the image until now, and may have made it larger, or damaged it. */
 static void coroutine_fn GRAPH_RDLOCK
 tt_blk_co_invalidate_cache(BlockDriverState *bs, Error **errp)
@@ -269,13 +281,7 @@ tt_blk_co_invalidate_cache(BlockDriverState *bs, Error **errp)
         s->map = old;
         return;
     }
-    if (check_damage(bs, bs->open_flags & ~BDRV_O_INACTIVE, errp) < 0) {
-        tt_blockmap_free(s->map);
-        s->map = old;
-        return;
-    }
-    if (tt_blockmap_damage(s->map) && !bdrv_is_read_only(bs)) {
-        error_setg(errp, "%s (it cannot be written)", tt_blockmap_damage(s->map));
+    if (check_active(bs, errp) < 0) {
         tt_blockmap_free(s->map);
         s->map = old;
         return;

@@ -462,11 +462,6 @@ tt_blk_co_truncate(BlockDriverState *bs, int64_t offset, bool exact,
     if (whole != old && offset > old) {
         ret = clear_rest(bs, old, offset);
     }
-    if (offset % s->cluster_bytes && offset > old) {
-        warn_report("%" PRId64 " bytes are no multiple of the disk's clusters of %" PRIu32
-                    " bytes: it cannot grow again once it has versions", offset,
-                    s->cluster_bytes);
-    }
     /* The backing file is longer than the disk was, and must not become visible. */
     if (ret >= 0 && flags & BDRV_REQ_ZERO_WRITE && offset > whole) {
         uint64_t before, after;
@@ -480,6 +475,10 @@ tt_blk_co_truncate(BlockDriverState *bs, int64_t offset, bool exact,
     }
     if (ret < 0) {
         error_setg_errno(errp, -ret, "the disk cannot be made larger");
+    } else if (offset % s->cluster_bytes && offset > old) {
+        warn_report("%" PRId64 " bytes are no multiple of the disk's clusters of %" PRIu32
+                    " bytes: it cannot grow again once it has versions", offset,
+                    s->cluster_bytes);
     }
     return ret;
 }

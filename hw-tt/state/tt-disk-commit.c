@@ -107,18 +107,19 @@ static GArray *find_all(void)
 
 /* ---- before ---- */
 
-/* One that is not what it was when the recording began to use it. NULL: none. The note of
- * that is as good as changed if it is not there. */
-static char *changed_image(const Writing *w)
+/* One that is not what it was when the recording began to use it. NULL: none, or
+ * (*@is_unknown) the note of what it was is gone. */
+static char *changed_image(const Writing *w, bool *is_unknown)
 {
     char *changed = NULL;
     TtBases bases;
     TtBase *k;
 
+    *is_unknown = false;
     if (tt_bases_load(w->disks, &bases, NULL) == TT_OK) {
         k = tt_bases_find(&bases, w->name);
-        changed = k ? tt_base_changed(k, w->disks, NULL) :
-            g_build_filename(w->disks, TT_BASES_NAME, NULL);
+        *is_unknown = !k;
+        changed = k ? tt_base_changed(k, w->disks, NULL) : NULL;
         tt_bases_cleanup(&bases);
     }
     return changed;
@@ -255,16 +256,18 @@ static void say_what_failed(const GArray *all, unsigned n, bool is_partial,
                error_get_pretty(why), how);
 }
 
+static void say_unknown(const Writing *w, Error **errp)
+{
+    error_setg(errp, "what the guest wrote is not in your images: what '%s/" TT_BASES_NAME
+               "' said of them is gone, so nobody knows whether they have changed; the run "
+               "still has it: see 'tt disk commit' and 'tt disk export'",
+               tt_printable(w->disks));
+}
+
 static void say_changed(const Writing *w, const char *image, Error **errp)
 {
     g_autofree char *run = run_of(w);
 
-    if (g_str_has_suffix(image, "/" TT_BASES_NAME)) {
-        error_setg(errp, "what the guest wrote is not in your images: the file '%s' is gone, "
-                   "so nobody knows whether they have changed; the run still has it: see 'tt "
-                   "disk commit' and 'tt disk export'", tt_printable(image));
-        return;
-    }
     if (access(image, F_OK)) {
         error_setg(errp, "what the guest wrote is not in your images: the image '%s' is not "
                    "there any more; the run still has it: put the image back, then 'tt disk "
@@ -286,10 +289,15 @@ static bool commit_all(Error **errp)
 
     for (unsigned i = 0; i < all->len; i++) {
         const Writing *w = &g_array_index(all, Writing, i);
-        g_autofree char *changed = changed_image(w);
+        bool is_unknown;
+        g_autofree char *changed = changed_image(w, &is_unknown);
 
         if (changed) {
             say_changed(w, changed, errp);
+        } else if (is_unknown) {
+            say_unknown(w, errp);
+        }
+        if (changed || is_unknown) {
             return false;
         }
     }

@@ -88,6 +88,8 @@ bool tool_disk_has_image(const ToolDisk *d);
 char *tool_disk_folder(const char *disk);
 /* NAME of NAME.tt. g_free. */
 char *tool_disk_name(const char *disk);
+/* Says so, and returns true, if the disk is on another one than it was. */
+bool tool_disk_note_replaced(const ToolDisk *d);
 /* Says so if it is not what the run had of it. */
 void tool_disk_note_changed(const ToolDisk *d);
 /* Has a program of QEMU's opened this file? */

@@ -77,14 +77,21 @@ char *tool_disk_name(const char *disk)
     return g_strndup(name, strlen(name) - (g_str_has_suffix(name, ".tt") ? 3 : 0));
 }
 
-static void note_replaced(const ToolDisk *d, const char *image)
+bool tool_disk_note_replaced(const ToolDisk *d)
 {
-    g_autofree char *note =
-        g_strdup_printf("the disk '%s' is on another image than it was (%s): where the guest "
-                        "had written nothing, it and its versions are like that. qemu-img "
-                        "rebase -u puts it back", d->path, image ? image : "none");
+    g_autofree char *folder = tool_disk_folder(d->path), *note = NULL;
+    TtDiskInfo info;
 
+    tt_blockmap_info(d->map, &info);
+    if (!folder || !tt_disk_is_replaced(d->path, info.backing)) {
+        return false;
+    }
+    note = g_strdup_printf("the disk '%s' is on another image than it was (%s): where the "
+                           "guest had written nothing, it and its versions are like that. "
+                           "qemu-img rebase -u puts it back", d->path,
+                           info.backing ? info.backing : "none");
     tool_note(note);
+    return true;
 }
 
 void tool_disk_note_changed(const ToolDisk *d)
@@ -95,15 +102,12 @@ void tool_disk_note_changed(const ToolDisk *d)
     TtDiskInfo info;
     TtBases bases;
 
-    tt_blockmap_info(d->map, &info);
-    if (folder && tt_disk_is_replaced(d->path, info.backing)) {
-        note_replaced(d, info.backing);
-        return;
-    }
-    if (!folder || tt_bases_load(folder, &bases, NULL) != TT_OK) {
+    if (tool_disk_note_replaced(d) || !folder ||
+        tt_bases_load(folder, &bases, NULL) != TT_OK) {
         return;
     }
     k = tt_bases_find(&bases, name);
+    tt_blockmap_info(d->map, &info);
     changed = k ? tt_base_changed(k, folder, info.backing) : NULL;
     if (changed && access(changed, F_OK) == 0) {
         g_autofree char *note =

@@ -58,7 +58,7 @@ static void complain_not_written(const char *to)
         tool_complain("the file system of '%s' is full: make room, or export to another "
                       "one", folder);
     } else {
-        tool_complain("qemu-img could not write the disk");
+        tool_complain("qemu-img could not copy the disk");
     }
 }
 

@@ -385,7 +385,6 @@ int tool_disk_at_place(const ToolDisk *d, const char *text, ToolDiskAt *at)
     const ToolDiskPin *pin;
     g_autofree char *where = NULL, *near = NULL;
     TtVersionInfo v;
-    TtDiskInfo disk;
     uint64_t pos;
 
     if (!find_place(d, pins, text, &pos, &pin)) {
@@ -410,10 +409,7 @@ int tool_disk_at_place(const ToolDisk *d, const char *text, ToolDiskAt *at)
         return tool_complain("version %" PRIu32 " of '%s', which checkpoint %" PRIu32 " "
                              "needs, is missing", pin->version, d->path, pin->checkpoint);
     }
-    tt_blockmap_info(d->map, &disk);
-    if (tt_disk_is_replaced(d->path, disk.backing)) {
-        tool_disk_note_changed(d);
-    } else if (pin->changed) {
+    if (!tool_disk_note_replaced(d) && pin->changed) {
         g_autofree char *note =
             g_strdup_printf("the image '%s' has changed since checkpoint %" PRIu32 ": where "
                             "the guest had written nothing, the version is like the image "

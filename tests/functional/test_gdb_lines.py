@@ -89,8 +89,8 @@ def test_unit_of_a_step(work):
         text = gdb(script, 'show tt-step-unit', 'set tt-step-unit call', 'show tt-step-unit',
                    'tt step 2', 'tt back', 'set tt-step-unit line', 'tt step')
         check('by one instruction' in text and 'by one call' in text, text)
-        equal(source(text), ['total += a + b;', 'u64 b = leaf(a + 1);',
-                             source(text)[-1]], 'lines over calls')
+        equal(source(text), ['total += a + b;', 'u64 b = leaf(a + 1);', 'counter++;'],
+              'lines over calls, and into one')
         text += gdb(script, 'bt 1', 'set tt-step-unit function', 'tt step', 'tt back')
         check('leaf (' in text, f'a step into a call: {text}')
         check('Value returned is $1 = 3' in text and 'sum += middle(i);' in source(text),

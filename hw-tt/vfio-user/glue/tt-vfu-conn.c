@@ -12,15 +12,10 @@
 #include "qobject/qdict.h"
 #include "qobject/qjson.h"
 #include "qobject/qnum.h"
-#include "tt/hooks.h"
 #include <poll.h>
 
 /* A server that talks without end shall not keep the main loop. */
 #define MESSAGES_AT_ONCE 64
-/* A transfer is many messages, each after the answer to the one before. To stop the vCPU
- * for each costs more than to wait for the next one; the server runs meanwhile. */
-#define LINGER_NS       100000
-#define TRANSFER_BYTES  512     /* a server that polls memory reads less, and is not waited for */
 
 struct TtVfuConn {
     int fd;
@@ -248,25 +243,15 @@ int tt_vfu_conn_ask(TtVfuConn *c, uint16_t command, const void *payload, size_t 
     return got.bytes - TT_VFU_HEAD_BYTES;
 }
 
-/* By a message that was read. */
-static uint64_t bytes_moved(const TtVfuConn *c, const TtVfuHead *h)
-{
-    return h->command == TT_VFU_DMA_READ && h->bytes >= TT_VFU_HEAD_BYTES + 16 ?
-        ldq_le_p(c->in + TT_VFU_HEAD_BYTES + 8) : h->bytes;
-}
-
 static void readable(void *opaque)
 {
     TtVfuConn *c = opaque;
-    bool is_transfer = false;
     TtVfuHead h;
 
     for (int i = 0; !c->is_lost && i < MESSAGES_AT_ONCE; i++) {
-        /* While recording, the vCPU has been stopped for the first message. */
-        struct timespec wait = { .tv_nsec = is_transfer ? LINGER_NS : 0 };
         struct pollfd p = { .fd = c->fd, .events = POLLIN };
 
-        if (ppoll(&p, 1, &wait, NULL) <= 0) {
+        if (poll(&p, 1, 0) <= 0) {
             return;
         }
         begin(c);
@@ -278,7 +263,6 @@ static void readable(void *opaque)
                              tt_vfu_command_name(h.command));
             return;
         }
-        is_transfer = tt_recording() && bytes_moved(c, &h) >= TRANSFER_BYTES;
         serve(c, &h);
     }
 }
