@@ -21,7 +21,8 @@ _tt_options()
     page) echo -o --force --help ;;
     console) echo --from --to --last --json --help ;;
     mcp) echo --symbols --offset --qemu --gdb --help ;;
-    group) echo --at-most --at --to --hub --qemu --without --print --json --help ;;
+    group) echo --at-most --at --to --hub --qemu --without --print --exact --frames --json \
+        --help ;;
     watch) echo --tcp --agent --script --every --patience --fails --once --help ;;
     hub) echo --group --listen --key-file --delay --jitter --loss --rate --queue --seed \
               --log --once --seconds --help ;;
@@ -66,7 +67,7 @@ _tt()
         return ;;
     --from|--limit|--last|--offset|--depth|--nodes|--within|-j|--at|--without|--version|--format|--port|--seconds|--disk|\
     --group|--delay|--jitter|--loss|--rate|--queue|--seed|--tcp|--script|--every|--patience|\
-    --fails|--hub) return ;;
+    --fails|--hub|--exact) return ;;
     --to) [ "$command" = branch ] || [ "$command" = group ] || return ;;
     esac
     if [[ $word = -* ]]; then
@@ -76,7 +77,7 @@ _tt()
         mapfile -t COMPREPLY < <(compgen -W "list info export serve diff commit" -- "$word")
     elif [[ $command = group && $COMP_CWORD = 2 ]]; then
         mapfile -t COMPREPLY < <(compgen -W "info check cut order checkpoints \
-            incidents live" -- "$word")
+            incidents live compare" -- "$word")
     elif [[ $command = *pack || $command = *trace* || $command = branches ||
             $command = disk || $command = group || $command = hub || $command = watch ||
             $command = run-plugin ||

@@ -22,6 +22,7 @@
 #include "exec/ram_addr.h"
 #include "exec/memory.h"
 #include "hw/boards.h"
+#include "hw/virtio/virtio-net.h"
 #include "io/channel-buffer.h"
 #include "migration/blocker.h"
 #include "migration/global_state.h"
@@ -204,6 +205,21 @@ static bool load_devices(const TtFullPart *part, Error **errp)
     return true;
 }
 
+/* After a migration the guest's network driver tells the switches where it is now. Nobody
+ * has moved here, and the guest is to go on as it was. */
+static int leave_unannounced(Object *o, void *opaque)
+{
+    if (object_dynamic_cast(o, TYPE_VIRTIO_NET)) {
+        AnnounceTimer *t = &VIRTIO_NET(o)->announce_timer;
+
+        if (t->tm) {
+            timer_del(t->tm);
+        }
+        t->round = 0;
+    }
+    return 0;
+}
+
 /* RAM first: devices look into it when their state is loaded. */
 bool tt_full_load(TtBytes full, Error **errp)
 {
@@ -225,5 +241,9 @@ bool tt_full_load(TtBytes full, Error **errp)
                    "the full checkpoint has no device state: it is damaged");
         return false;
     }
-    return load_devices(&devices, errp);
+    if (!load_devices(&devices, errp)) {
+        return false;
+    }
+    object_child_foreach_recursive(object_get_root(), leave_unannounced, NULL);
+    return true;
 }

@@ -203,7 +203,8 @@ static int check_socket(const char *name, const char *value, const char *dir)
         : 0;
 }
 
-/* What the recorded -tt says besides where: limits and intervals. */
+/* What the recorded -tt says besides where: limits and intervals, and the group's frame
+ * stores. */
 static void keep_limits(Branch *b, GString *tt, const char *recorded)
 {
     g_auto(GStrv) parts = g_strsplit(recorded, ",", -1);
@@ -211,7 +212,8 @@ static void keep_limits(Branch *b, GString *tt, const char *recorded)
     for (char **p = parts; *p; p++) {
         if (g_str_has_prefix(*p, "max-size=") ||
             g_str_has_prefix(*p, "on-error=") || g_str_has_prefix(*p, "undo=") ||
-            g_str_has_prefix(*p, "undo-pause=") ||
+            g_str_has_prefix(*p, "undo-pause=") || g_str_has_prefix(*p, "frames=") ||
+            g_str_has_prefix(*p, "payload=") ||
             g_str_has_prefix(*p, "checkpoint-interval=")) {
             g_string_append_printf(tt, ",%s", *p);
             b->has_undo |= !strcmp(*p, "undo=console");

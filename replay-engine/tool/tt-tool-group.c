@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * tt group: info, check, cut and order of the runs of a group; the other verbs are in
- * tt-tool-grouppoint.c, tt-tool-groupincident.c and tt-tool-grouplive.c.
+ * tt-tool-grouppoint.c, -groupincident.c, -groupcompare.c and -grouplive.c.
  */
 #include "tt-tool-group.h"
 #include "run/tt-marks.h"
@@ -248,8 +248,9 @@ typedef int GroupVerb(const ToolArgs *a, const Group *g);
 static int check_options(const ToolArgs *a, GroupVerb *verb)
 {
     static const char *const of_live[] = { "--at", "--to", "--hub", "--qemu", "--without",
-                                           "--print" };
-    bool is_live = verb == group_live, has_places = verb == cut || verb == order;
+                                           "--print", "--exact", "--frames" };
+    bool is_live = verb == group_live, has_places = verb == cut || verb == order ||
+        verb == group_compare;
 
     if (tool_has(a, "--at-most") && verb != cut) {
         return tool_usage(a->command, "--at-most is only for tt group cut");
@@ -283,7 +284,7 @@ int tool_group(const ToolArgs *a)
     } verbs[] = { { "info", info }, { "check", check },
                   { "checkpoints", group_checkpoints }, { "cut", cut },
                   { "order", order }, { "incidents", group_incidents },
-                  { "live", group_live } };
+                  { "live", group_live }, { "compare", group_compare } };
     g_autoptr(Group) g = NULL;
     int wrong;
 
@@ -298,6 +299,6 @@ int tool_group(const ToolArgs *a)
         }
     }
     return tool_usage(a->command, "'%s' is not a command of tt group: use info, check, "
-                                  "checkpoints, cut, order, incidents or live",
+                                  "checkpoints, cut, order, incidents, live or compare",
                       a->operand[0]);
 }

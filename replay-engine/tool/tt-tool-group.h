@@ -6,8 +6,11 @@
 #define TT_TOOL_GROUP_H
 
 #include "tt-tool.h"
+#include "tt-tool-qmp.h"
 #include "net-tt/tt-causal.h"
 #include "net-tt/tt-frame.h"
+#include "net-tt/tt-framediff.h"
+#include "net-tt/tt-framestore.h"
 
 #include <sys/types.h>
 
@@ -47,6 +50,10 @@ typedef struct GroupMember {
     bool is_whole;              /* the log has its end */
     bool is_saved;              /* a window: its log ends where it was saved, and the others
                                  * may go on */
+    bool is_branch;             /* it went on from parent_pos of that run */
+    uint8_t parent_uuid[16];
+    uint64_t parent_pos;
+    char *frames;               /* directory of the frame stores; NULL: none */
     uint64_t first, end;        /* positions */
     uint64_t outside;           /* frames that came from runs that are not here */
     GArray *sent, *got;         /* of GroupSent, GroupGot, in the order of the log */
@@ -98,6 +105,16 @@ char *group_program(const ToolArgs *a); /* this one's path, as it was called; g_
 /* What a program said last in the file @path; g_free. */
 char *group_last_line(const char *path);
 
+/* Where one -netdev tt of a member meets others, by its recorded option. */
+typedef struct GroupMeeting {
+    char *group, *address, *key_file;       /* key_file: NULL: none */
+    bool listens;
+} GroupMeeting;
+
+void group_meeting_free(gpointer meeting);
+/* Adds those of @member. False: said why. */
+bool group_meetings(const GroupMember *member, GPtrArray *all);
+
 /* The hub of a group that goes on. */
 typedef struct GroupHub {
     char **argv;                /* NULL: there is none to start */
@@ -110,6 +127,71 @@ int group_hub_plan(GroupHub *h, const ToolArgs *a, const Group *g);
 /* Its output goes to @path. False: said why. */
 bool group_hub_start(GroupHub *h, const char *path);
 void group_hub_end(GroupHub *h);
+
+/* ---- what a VM sends again ---- */
+
+typedef struct GroupFrame {
+    uint64_t seq, hash;
+    uint32_t len;
+    uint8_t *bytes;             /* owned; NULL: they are in the store, if anywhere */
+} GroupFrame;
+
+/* Frames of one sender, in order. */
+typedef struct GroupFrames {
+    uint8_t uuid[16];
+    GArray *list;               /* of GroupFrame */
+    TtFrameStores *stores;      /* NULL: there are none */
+} GroupFrames;
+
+/* @dir: of the frame stores; NULL: none. */
+void group_frames_init(GroupFrames *f, const char *dir, const uint8_t uuid[16]);
+void group_frames_cleanup(GroupFrames *f);
+void group_frames_add(GroupFrames *f, uint64_t seq, uint64_t hash, uint32_t len);
+/* Its bytes, g_free; NULL: @diag. */
+uint8_t *group_frames_bytes(const GroupFrames *f, const GroupFrame *x, TtDiag *diag);
+
+typedef struct GroupDifference {
+    unsigned n_was, n_is, same, changed, missing, more;     /* frames */
+    const GroupFrame *was, *is; /* the first that differ; both NULL: none */
+    int64_t byte;               /* the first that differs in them; -1: not known, why */
+    int was_byte, is_byte;      /* -1: the frame ends before it */
+    TtDiag why;
+} GroupDifference;
+
+/* Points into @was and @is. */
+void group_difference(GroupDifference *d, const GroupFrames *was, const GroupFrames *is);
+/* A line for each member, below that of group_difference_head. */
+void group_difference_head(const char *what);
+void group_difference_say(const GroupDifference *d, const char *name);
+void group_difference_json(const GroupDifference *d, const char *name);
+/* Two groups: tt group compare. */
+int group_compare(const ToolArgs *a, const Group *g);
+
+/* ---- one member as it was: tt group live --exact ---- */
+
+/* In the place of a member: sends what its run has sent, at the same times, and takes what
+ * the others send it. All on the default main context. */
+typedef struct GroupPlay GroupPlay;
+
+/* For the group's checkpoint @epoch. NULL: said why, or (*@result is TOOL_FINE) --exact is
+ * not given. */
+GroupPlay *group_play_new(const ToolArgs *a, const Group *g, uint32_t epoch, int *result);
+void group_play_free(GroupPlay *p);         /* NULL is fine */
+const Group *group_play_group(const GroupPlay *p);
+unsigned group_play_member(const GroupPlay *p);
+/* Before the others begin; and when they are there: waits for a link. False: said why. */
+bool group_play_open(GroupPlay *p);
+bool group_play_wait(GroupPlay *p);
+/* @member's branch is the run @run (which stays the caller's), and is watched by @qmp,
+ * which is taken over. */
+void group_play_branch(GroupPlay *p, unsigned member, const char *run, ToolQmp *qmp);
+/* Does @member go on, or stand still? Then so does the time here. At first all do. */
+void group_play_runs(GroupPlay *p, unsigned member, bool runs);
+/* A list of the runs, of the member's and of the branches (by member), which is a group
+ * again. False: said why. */
+bool group_play_list(const GroupPlay *p, const char *path, const char *const *runs);
+/* What became of it, and how what it got differs from what it had got. */
+void group_play_say(const GroupPlay *p);
 
 /* Sentences about what does not fit together; empty: all is well. */
 GPtrArray *group_findings(const Group *g);

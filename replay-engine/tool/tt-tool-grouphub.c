@@ -12,15 +12,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Where one -netdev tt meets others. */
-typedef struct Meeting {
-    char *group, *address, *key_file;
-    bool listens;
-} Meeting;
-
-static void meeting_free(gpointer opaque)
+void group_meeting_free(gpointer opaque)
 {
-    Meeting *m = opaque;
+    GroupMeeting *m = opaque;
 
     g_free(m->group);
     g_free(m->address);
@@ -75,13 +69,13 @@ static char *whole_address(char *text, const char *dir)
 static void add_meeting(GPtrArray *all, const char *netdev, const char *dir)
 {
     char *listen = value_of(netdev, "listen");
-    Meeting *m;
+    GroupMeeting *m;
 
     if (!g_str_has_prefix(netdev, "tt,")) {
         g_free(listen);
         return;
     }
-    m = g_new0(Meeting, 1);
+    m = g_new0(GroupMeeting, 1);
     m->listens = listen;
     m->group = value_of(netdev, "group");
     m->address = whole_address(listen ?: value_of(netdev, "connect"), dir);
@@ -89,34 +83,41 @@ static void add_meeting(GPtrArray *all, const char *netdev, const char *dir)
     if (m->group && m->address) {
         g_ptr_array_add(all, m);
     } else {
-        meeting_free(m);
+        group_meeting_free(m);
     }
+}
+
+bool group_meetings(const GroupMember *member, GPtrArray *all)
+{
+    g_autofree char *path = g_build_filename(member->run, "manifest", NULL);
+    g_auto(GStrv) args = NULL;
+    TtManifest m;
+    TtDiag diag;
+
+    if (tt_manifest_load(path, &m, &diag)) {
+        tool_problem(&diag);
+        return false;
+    }
+    if (*m.directory && g_shell_parse_argv(m.command_line, NULL, &args, NULL)) {
+        for (char **a = args; a[0] && a[1]; a++) {
+            if (!strcmp(*a + (g_str_has_prefix(*a, "--")), "-netdev")) {
+                add_meeting(all, a[1], m.directory);
+            }
+        }
+    }
+    tt_manifest_cleanup(&m);
+    return true;
 }
 
 /* NULL: said why. */
 static GPtrArray *meetings_of(const Group *g)
 {
-    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(meeting_free);
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(group_meeting_free);
 
     for (unsigned i = 0; i < g->members->len; i++) {
-        const char *run = group_at(g, i)->run;
-        g_autofree char *path = g_build_filename(run, "manifest", NULL);
-        g_auto(GStrv) args = NULL;
-        TtManifest m;
-        TtDiag diag;
-
-        if (tt_manifest_load(path, &m, &diag)) {
-            tool_problem(&diag);
+        if (!group_meetings(group_at(g, i), all)) {
             return NULL;
         }
-        if (*m.directory && g_shell_parse_argv(m.command_line, NULL, &args, NULL)) {
-            for (char **a = args; a[0] && a[1]; a++) {
-                if (!strcmp(*a + (g_str_has_prefix(*a, "--")), "-netdev")) {
-                    add_meeting(all, a[1], m.directory);
-                }
-            }
-        }
-        tt_manifest_cleanup(&m);
     }
     return g_steal_pointer(&all);
 }
@@ -124,7 +125,7 @@ static GPtrArray *meetings_of(const Group *g)
 /* ---- who is missing there ---- */
 
 /* Only of a Unix socket: elsewhere the members try again by themselves. */
-static bool is_served(const Meeting *m)
+static bool is_served(const GroupMeeting *m)
 {
     TtAddress a;
     int fd;
@@ -142,7 +143,7 @@ static bool is_served(const Meeting *m)
 static bool is_first(const GPtrArray *all, unsigned i)
 {
     for (unsigned k = 0; k < i; k++) {
-        const Meeting *a = all->pdata[k], *b = all->pdata[i];
+        const GroupMeeting *a = all->pdata[k], *b = all->pdata[i];
 
         if (!a->listens && !strcmp(a->address, b->address)) {
             return false;
@@ -154,13 +155,13 @@ static bool is_first(const GPtrArray *all, unsigned i)
 /* To which several connect, or one, and no member listens there. */
 static bool needs_hub(const GPtrArray *all, unsigned i)
 {
-    const Meeting *m = all->pdata[i];
+    const GroupMeeting *m = all->pdata[i];
 
     if (m->listens || !is_first(all, i)) {
         return false;
     }
     for (unsigned k = 0; k < all->len; k++) {
-        const Meeting *other = all->pdata[k];
+        const GroupMeeting *other = all->pdata[k];
 
         if (other->listens && !strcmp(other->address, m->address)) {
             return false;
@@ -183,10 +184,10 @@ static GPtrArray *hub_command(const ToolArgs *a, const GPtrArray *all, int *resu
     g_autoptr(GPtrArray) args = g_ptr_array_new_with_free_func(g_free);
     const char *options = tool_value(a, "--hub");
     g_autofree char *program = group_program(a);
-    const Meeting *first = NULL;
+    const GroupMeeting *first = NULL;
 
     for (unsigned i = 0; i < all->len; i++) {
-        const Meeting *m = all->pdata[i];
+        const GroupMeeting *m = all->pdata[i];
 
         if (!needs_hub(all, i)) {
             continue;

@@ -18,7 +18,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -32,6 +31,7 @@ typedef struct Live Live;
 
 typedef struct LiveMember {
     Live *live;
+    unsigned member;
     const char *name, *parent;  /* the group's */
     char *run, *out;            /* the branch; what QEMU says */
     pid_t pid;                  /* 0: it is not there */
@@ -44,65 +44,14 @@ struct Live {
     uint32_t epoch;
     char *to;
     GroupHub hub;
+    GroupPlay *play;            /* --exact, or NULL */
+    const GroupMember *exact;   /* the same */
     LiveMember *members;
     unsigned n, n_running;
     bool is_stopped;            /* -S: the user lets them go on */
     GMainLoop *loop;
     int result;
 };
-
-/* ---- processes ---- */
-
-pid_t group_start(char **argv, int out, int keep)
-{
-    pid_t pid;
-
-    fflush(stdout);
-    pid = fork();
-    if (pid == 0) {
-        dup2(open("/dev/null", O_RDONLY), 0);
-        dup2(out, 1);
-        dup2(out, 2);
-        setpgid(0, 0);          /* ^C is for the parent, which tells them ... */
-        prctl(PR_SET_PDEATHSIG, SIGTERM);       /* ... or ends while they begin */
-        if (keep >= 0) {
-            fcntl(keep, F_SETFD, 0);
-        }
-        execv(argv[0], argv);
-        fprintf(stderr, "cannot run '%s': %s\n", argv[0], g_strerror(errno));
-        _exit(127);
-    }
-    if (pid < 0) {
-        tool_complain("cannot start a process: %s", g_strerror(errno));
-    }
-    return pid;
-}
-
-/* QEMU is beside that path, and perhaps not beside what it leads to. */
-char *group_program(const ToolArgs *a)
-{
-    g_autofree char *found = g_find_program_in_path(a->program);
-    char *path = found ? tt_io_posix_absolute(found) : NULL;
-
-    return path ?: g_strdup("/proc/self/exe");
-}
-
-bool group_has_ended(pid_t pid)
-{
-    return waitpid(pid, NULL, WNOHANG) == pid;
-}
-
-char *group_last_line(const char *path)
-{
-    g_autofree char *text = NULL;
-    char *line;
-
-    if (!g_file_get_contents(path, &text, NULL, NULL) || !*g_strchomp(text)) {
-        return g_strdup_printf("it said nothing in '%s'", path);
-    }
-    line = strrchr(text, '\n');
-    return g_strdup(tt_replace_controls(line ? line + 1 : text, '?'));
-}
 
 /* ---- which checkpoint ---- */
 
@@ -315,9 +264,21 @@ static void wait_for_all(Live *l)
     }
 }
 
+/* The branches are a group with the run of the other one. */
+static bool write_list(const Live *l)
+{
+    g_autofree char *path = g_build_filename(l->to, "group", NULL);
+    g_autofree const char **runs = g_new0(const char *, l->g->members->len);
+
+    for (unsigned i = 0; i < l->n; i++) {
+        runs[l->members[i].member] = l->members[i].run;
+    }
+    return group_play_list(l->play, path, runs);
+}
+
 static bool begin(Live *l)
 {
-    bool ok = true;
+    bool ok = !l->play || group_play_open(l->play);
 
     for (unsigned i = 0; ok && i < l->n; i++) {
         ok = start(&l->members[i]);
@@ -325,17 +286,26 @@ static bool begin(Live *l)
     for (unsigned i = 0; ok && i < l->n; i++) {
         ok = is_ready(&l->members[i]);
     }
+    ok = ok && (!l->play || group_play_wait(l->play));
     for (unsigned i = 0; ok && !l->is_stopped && i < l->n; i++) {
         ok = go_on(&l->members[i]);
     }
     for (unsigned i = 0; i < l->n; i++) {
-        g_clear_pointer(&l->members[i].qmp, tool_qmp_free);
+        LiveMember *m = &l->members[i];
+
+        if (ok && l->play) {
+            group_play_branch(l->play, m->member, m->run, g_steal_pointer(&m->qmp));
+        }
+        g_clear_pointer(&m->qmp, tool_qmp_free);
     }
     if (!ok) {
         end_all(l);
         wait_for_all(l);
     }
-    return ok;
+    for (unsigned i = 0; ok && l->play && !l->is_stopped && i < l->n; i++) {
+        group_play_runs(l->play, l->members[i].member, true);
+    }
+    return ok && (!l->play || write_list(l));
 }
 
 /* ---- they run ---- */
@@ -382,6 +352,9 @@ static void say_where(Live *l)
         printf("  %-18s process %d, %s, output in %s\n", m->name, (int)m->pid, m->run,
                m->out);
     }
+    if (l->play) {
+        printf("  %-18s as it was, %s\n", l->exact->name, l->exact->run);
+    }
     fflush(stdout);
 }
 
@@ -416,22 +389,22 @@ static int make_place(Live *l)
 
 static int make_members(Live *l)
 {
-    l->n = l->g->members->len;
-    l->members = g_new0(LiveMember, l->n);
-    for (unsigned i = 0; i < l->n; i++) {
+    l->members = g_new0(LiveMember, l->g->members->len);
+    for (unsigned i = 0; i < l->g->members->len; i++) {
         const GroupMember *of = group_at(l->g, i);
-        LiveMember *m = &l->members[i];
         g_autofree char *out = g_strconcat(of->name, ".out", NULL);
 
         if (strchr(of->name, '/') || *of->name == '.') {
             return tool_complain("'%s' cannot be the name of a directory: give the "
                                  "member another name in the list of runs", of->name);
         }
-        *m = (LiveMember) {
-            .live = l, .name = of->name, .parent = of->run,
-            .run = g_build_filename(l->to, of->name, NULL),
-            .out = g_build_filename(l->to, out, NULL),
-        };
+        if (of != l->exact) {
+            l->members[l->n++] = (LiveMember) {
+                .live = l, .member = i, .name = of->name, .parent = of->run,
+                .run = g_build_filename(l->to, of->name, NULL),
+                .out = g_build_filename(l->to, out, NULL),
+            };
+        }
     }
     return TOOL_FINE;
 }
@@ -453,6 +426,8 @@ int group_live(const ToolArgs *a, const Group *g)
     g_autofree char *hub_out = NULL;
     int result = choose(&l);
 
+    l.play = result ? NULL : group_play_new(a, g, l.epoch, &result);
+    l.exact = l.play ? group_at(g, group_play_member(l.play)) : NULL;
     result = result ?: group_hub_plan(&l.hub, a, g);
     result = result ?: make_place(&l);
     result = result ?: make_members(&l);
@@ -466,7 +441,11 @@ int group_live(const ToolArgs *a, const Group *g)
             run(&l);
             result = l.result;
         }
+        if (!result && l.play) {
+            group_play_say(l.play);
+        }
     }
+    group_play_free(l.play);
     group_hub_end(&l.hub);
     clean_up(&l);
     return result;

@@ -13,6 +13,7 @@ static void member_free(gpointer opaque)
 
     g_free(m->name);
     g_free(m->run);
+    g_free(m->frames);
     g_array_unref(m->sent);
     g_array_unref(m->got);
     g_array_unref(m->points);
@@ -330,6 +331,14 @@ static bool open_member(Group *g, unsigned i, TtLogReader **r)
     t = tool_totals(*r);
     memcpy(m->uuid, manifest.uuid, 16);
     m->is_kvm = !g_strcmp0(manifest.accel, "kvm");
+    if (manifest.features & TT_FEATURE_PARENT) {
+        m->is_branch = true;
+        memcpy(m->parent_uuid, manifest.parent_uuid, 16);
+        m->parent_pos = manifest.parent_pos;
+    }
+    if (manifest.features & TT_FEATURE_FRAMES) {
+        m->frames = tt_runstore_frames(&manifest, m->run);
+    }
     m->is_whole = !tt_log_reader_is_torn(*r) && !tt_log_reader_damage(*r);
     m->first = t.first_pos;
     m->end = t.end_pos;

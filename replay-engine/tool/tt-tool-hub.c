@@ -4,7 +4,6 @@
  * seed. It listens on this host only, unless it has a key.
  */
 #include "tt-tool-hub.h"
-#include "net-tt/tt-address.h"
 
 #include <errno.h>
 #include <glib-unix.h>
@@ -80,6 +79,20 @@ static int listen_inet(const TtAddress *a)
     return fd;
 }
 
+int hub_listen(const TtAddress *a)
+{
+    int fd = a->is_unix ? listen_unix(a) : listen_inet(a);
+    int error;
+
+    if (fd >= 0 && listen(fd, 16) < 0) {
+        error = errno;
+        close(fd);
+        errno = error;
+        fd = -1;
+    }
+    return fd;
+}
+
 /* Of port 0 the kernel has chosen one. */
 static void print_place(int fd, const char *text)
 {
@@ -123,8 +136,8 @@ static int listen_at(Hub *h, const char *text, TtAddress *a, int *fd)
     if (tt_address_parse(a, text, &diag) || tt_address_check(a, h->key, &diag)) {
         return tool_problem(&diag);
     }
-    *fd = a->is_unix ? listen_unix(a) : listen_inet(a);
-    if (*fd < 0 || listen(*fd, 16) < 0) {
+    *fd = hub_listen(a);
+    if (*fd < 0) {
         return tool_complain("cannot listen at %s: %s", text, g_strerror(errno));
     }
     print_place(*fd, text);

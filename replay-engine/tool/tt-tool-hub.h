@@ -7,6 +7,7 @@
 #define TT_TOOL_HUB_H
 
 #include "tt-tool.h"
+#include "net-tt/tt-address.h"
 #include "net-tt/tt-link.h"
 #include "net-tt/tt-shape.h"
 
@@ -38,6 +39,8 @@ typedef struct Hub {
 void hub_init(Hub *h);
 /* All ports are closed, and what was on its way is lost. */
 void hub_end(Hub *h);
+/* A socket that listens there, nonblocking; -1: errno. */
+int hub_listen(const TtAddress *a);
 /* Takes @fd over: a connection that was accepted. */
 void hub_connected(Hub *h, int fd);
 /* One sentence, but not too many. */

@@ -58,13 +58,27 @@ int tool_unix_connect(const char *path)
 
 /* ---- lines ---- */
 
+/* One that is there, g_free; or NULL. */
+static char *take_line(ToolQmp *q)
+{
+    char *end = memchr(q->in->str, '\n', q->in->len), *line;
+    size_t len;
+
+    if (!end) {
+        return NULL;
+    }
+    len = end - q->in->str;
+    line = g_strndup(q->in->str, len);
+    g_string_erase(q->in, 0, len + 1);
+    return g_strchomp(line);
+}
+
 /* The next one, g_free. NULL: *@why. */
 static char *read_line(ToolQmp *q, int64_t until_us, char **why)
 {
-    char bytes[4096], *end;
-    size_t len;
+    char bytes[4096], *line;
 
-    while (!(end = memchr(q->in->str, '\n', q->in->len))) {
+    while (!(line = take_line(q))) {
         int64_t left_ms = (until_us - g_get_monotonic_time()) / 1000;
         struct pollfd p = { .fd = q->fd, .events = POLLIN };
         ssize_t n = 0;
@@ -84,10 +98,33 @@ static char *read_line(ToolQmp *q, int64_t until_us, char **why)
         }
         g_string_append_len(q->in, bytes, n);
     }
-    len = end - q->in->str;
-    end = g_strndup(q->in->str, len);
-    g_string_erase(q->in, 0, len + 1);
-    return g_strchomp(end);
+    return line;
+}
+
+int tool_qmp_fd(const ToolQmp *q)
+{
+    return q->fd;
+}
+
+char *tool_qmp_line(ToolQmp *q, bool *is_over)
+{
+    char bytes[4096], *line = take_line(q);
+    ssize_t n;
+
+    *is_over = false;
+    while (!line) {
+        n = recv(q->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0 || q->in->len > LINE_BYTES_MAX) {
+            *is_over = n >= 0 || errno != EAGAIN;
+            return NULL;
+        }
+        g_string_append_len(q->in, bytes, n);
+        line = take_line(q);
+    }
+    return line;
 }
 
 static bool is_a(const char *line, const char *key)

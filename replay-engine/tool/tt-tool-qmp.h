@@ -21,6 +21,10 @@ bool tool_qmp_greet(ToolQmp *q, unsigned seconds, char **why);
  * it may be NULL. False: *@why, g_free: QEMU's own words, or what became of it. */
 bool tool_qmp_do(ToolQmp *q, const char *command, const char *arguments,
                  unsigned seconds, char **answer, char **why);
+int tool_qmp_fd(const ToolQmp *q);
+/* Without waiting: the next line that has come, g_free. NULL: none has, or (*@is_over) the
+ * connection is closed. */
+char *tool_qmp_line(ToolQmp *q, bool *is_over);
 /* @text as a JSON string, in quotes; g_free. */
 char *tool_qmp_quote(const char *text);
 

@@ -320,7 +320,8 @@ const ToolCommand tool_commands[] = {
         }, tool_page,
     }, {
         "group",
-        { "info|check|checkpoints|incidents|cut|order|live", "DIR|FILE", "[PLACE]", "[PLACE]" }, true,
+        { "info|check|checkpoints|incidents|cut|order|compare|live", "DIR|FILE",
+          "[PLACE|SECOND]", "[PLACE]" }, true,
         "Works on the runs of VMs that talked to each other (-netdev tt): those in "
         "the\ndirectory DIR, or those listed in FILE. info shows them; check tells "
         "whether they\nfit together; checkpoints lists those of the whole group, "
@@ -329,7 +330,9 @@ const ToolCommand tool_commands[] = {
         "consistent with it; order tells\nwhich of two places came first. A PLACE is "
         "MEMBER:POSITION, where POSITION may also\nbe start, end or @MARK. live lets the "
         "whole group go on from one of its checkpoints,\neach member as a branch; options "
-        "after -- are for each of them, with its name in\nplace of {member}.",
+        "after -- are for each of them, with its name in\nplace of {member}. compare tells how "
+        "what the members of a SECOND group sent differs\nfrom what they had sent: of those "
+        "that went on, or of a recording of its own.",
         {
             { "--at-most", "PLACE", true, "cut: the latest cut that is not after this "
                                           "place, nor after PLACE" },
@@ -341,6 +344,9 @@ const ToolCommand tool_commands[] = {
                                        "program" },
             { "--without", "OPTION", true, "live: leave out a recorded option" },
             { "--print", NULL, false, "live: print the commands, but do not run them" },
+            { "--exact", "MEMBER", false, "live: this one does what it did, and only the "
+                                          "others go on" },
+            { "--frames", "DIR", false, "live: frame stores (default: as recorded)" },
             JSON,
         }, tool_group,
     }, {

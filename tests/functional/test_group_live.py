@@ -129,6 +129,9 @@ def test_two(work):
     check_went_on(work, client, 'client2', md5)
     check('fit together' in tt('group', 'check', second).stdout, 'tt group check')
     equal(group_points(second), [], 'checkpoints that nobody asked for')
+    answer = json.loads(tt('group', 'compare', os.path.join(work, 'group'), second, '--json').stdout)
+    equal([m['name'] for m in answer['members']], ['client2', 'server'], f'{answer}')
+    check(all(m['same'] + m['different'] > 20 for m in answer['members']), f'{answer}')
     check_exact(work, os.path.join(second, 'client2'), name='second-rep',
                 serial_wanted=read_bytes(f'{second}/client2.console'), timeout=200)
 

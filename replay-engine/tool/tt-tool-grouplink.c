@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The end of a link of a group, in this program: sockets, on glib's main loop. */
+#include "tt-tool-grouplink.h"
+#include "tt-tool-hub.h"
+#include "tt-tool-qmp.h"
+
+#include <errno.h>
+#include <glib-unix.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define RETRY_MS    200
+#define OUT_MAX     (4u << 20)      /* bytes that wait for a peer who does not read */
+
+struct GroupLink {
+    GroupLinkCame *came;
+    void *opaque;
+    char *group;
+    uint8_t *key;
+    size_t key_len;
+    TtAddress address;
+    int listener, fd;               /* -1: none */
+    TtLink *link;                   /* NULL: there is no peer */
+    uint32_t epoch;
+    guint listen_tag, retry_tag, read_tag, write_tag;
+};
+
+static void drop_tag(guint *tag)
+{
+    if (*tag) {
+        g_source_remove(*tag);
+        *tag = 0;
+    }
+}
+
+/* ---- the peer goes ---- */
+
+static gboolean connect_again(gpointer opaque);
+
+static void close_peer(GroupLink *l)
+{
+    drop_tag(&l->read_tag);
+    drop_tag(&l->write_tag);
+    if (l->fd >= 0) {
+        close(l->fd);
+        l->fd = -1;
+    }
+    g_clear_pointer(&l->link, tt_link_free);
+    if (l->listener < 0 && !l->retry_tag) {
+        l->retry_tag = g_timeout_add(RETRY_MS, connect_again, l);
+    }
+}
+
+/* ---- bytes ---- */
+
+static gboolean can_write(gint fd, GIOCondition what, gpointer opaque);
+
+static bool flush(GroupLink *l)
+{
+    const uint8_t *out;
+    size_t len;
+
+    while (out = tt_link_out(l->link, &len), len) {
+        ssize_t n = send(l->fd, out, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n >= 0) {
+            tt_link_sent(l->link, n);
+        } else if (errno == EAGAIN) {
+            if (!l->write_tag) {
+                l->write_tag = g_unix_fd_add(l->fd, G_IO_OUT, can_write, l);
+            }
+            return true;
+        } else if (errno != EINTR) {
+            close_peer(l);
+            return false;
+        }
+    }
+    return true;
+}
+
+static gboolean can_write(gint fd, GIOCondition what, gpointer opaque)
+{
+    GroupLink *l = opaque;
+
+    l->write_tag = 0;
+    flush(l);
+    return G_SOURCE_REMOVE;
+}
+
+/* False: the peer is gone. */
+static bool take(GroupLink *l, const uint8_t *bytes, size_t len)
+{
+    TtFrame f;
+    TtDiag diag;
+    TtStatus st;
+
+    tt_link_put(l->link, bytes, len);
+    while ((st = tt_link_next(l->link, &f, &diag)) == TT_OK || st == TT_ERR_MISMATCH) {
+        if (st == TT_OK && !f.is_incident) {
+            l->came(l->opaque, &f);
+            if (!l->link) {
+                return false;           /* it answered, and the peer was gone */
+            }
+        }
+    }
+    l->epoch = MAX(l->epoch, tt_link_epoch(l->link));
+    if (st != TT_END) {
+        tool_complain("the peer at %s is refused: %s",
+                      l->address.is_unix ? l->address.path : l->address.port, diag.text);
+        close_peer(l);
+        return false;
+    }
+    return flush(l);                    /* READY */
+}
+
+static gboolean can_read(gint fd, GIOCondition what, gpointer opaque)
+{
+    static uint8_t bytes[TT_LINK_PUT_MAX];
+    GroupLink *l = opaque;
+    ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return G_SOURCE_CONTINUE;
+    }
+    if (n <= 0) {
+        close_peer(l);                  /* it removes the source, too */
+        return G_SOURCE_CONTINUE;
+    }
+    take(l, bytes, n);
+    return G_SOURCE_CONTINUE;
+}
+
+/* ---- a peer comes ---- */
+
+static void begin(GroupLink *l, int fd)
+{
+    TtLinkOptions o = { .group = l->group, .key = l->key, .key_len = l->key_len };
+    int one = 1;
+
+    if (getrandom(o.nonce, sizeof(o.nonce), 0) != sizeof(o.nonce)) {
+        close(fd);
+        return;
+    }
+    g_unix_set_fd_nonblocking(fd, true, NULL);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    l->fd = fd;
+    l->link = tt_link_new(&o);
+    l->read_tag = g_unix_fd_add(fd, G_IO_IN, can_read, l);
+    flush(l);                           /* the hello */
+}
+
+static gboolean peer_came(gint fd, GIOCondition what, gpointer opaque)
+{
+    GroupLink *l = opaque;
+    int peer = accept(fd, NULL, NULL);
+
+    if (peer >= 0 && l->link) {
+        close(peer);                    /* as a VM: one at a time */
+    } else if (peer >= 0) {
+        begin(l, peer);
+    }
+    return G_SOURCE_CONTINUE;
+}
+
+static int connect_inet(const TtAddress *a)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found;
+    int fd, error;
+
+    errno = EADDRNOTAVAIL;
+    if (getaddrinfo(a->host, a->port, &hints, &found)) {
+        return -1;
+    }
+    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) < 0) {
+        error = errno;
+        close(fd);
+        errno = error;
+        fd = -1;
+    }
+    freeaddrinfo(found);
+    return fd;
+}
+
+static gboolean connect_again(gpointer opaque)
+{
+    GroupLink *l = opaque;
+    int fd = l->address.is_unix ? tool_unix_connect(l->address.path) :
+        connect_inet(&l->address);
+
+    if (fd < 0) {
+        return G_SOURCE_CONTINUE;
+    }
+    l->retry_tag = 0;
+    begin(l, fd);
+    return G_SOURCE_REMOVE;
+}
+
+/* ---- it ---- */
+
+GroupLink *group_link_new(const GroupMeeting *m, GroupLinkCame *came, void *opaque)
+{
+    GroupLink *l = g_new0(GroupLink, 1);
+    TtDiag diag;
+
+    *l = (GroupLink) { .came = came, .opaque = opaque, .listener = -1, .fd = -1,
+                       .group = g_strdup(m->group) };
+    if (tt_address_parse(&l->address, m->address, &diag) ||
+        (m->key_file && tt_group_key_load(m->key_file, &l->key, &l->key_len, &diag)) ||
+        tt_address_check(&l->address, l->key, &diag)) {
+        tool_problem(&diag);
+        group_link_free(l);
+        return NULL;
+    }
+    if (!m->listens) {
+        if (connect_again(l)) {
+            l->retry_tag = g_timeout_add(RETRY_MS, connect_again, l);
+        }
+        return l;
+    }
+    l->listener = hub_listen(&l->address);
+    if (l->listener < 0) {
+        tool_complain("cannot listen at %s: %s", m->address, g_strerror(errno));
+        group_link_free(l);
+        return NULL;
+    }
+    l->listen_tag = g_unix_fd_add(l->listener, G_IO_IN, peer_came, l);
+    return l;
+}
+
+void group_link_free(GroupLink *l)
+{
+    if (!l) {
+        return;
+    }
+    drop_tag(&l->listen_tag);
+    close_peer(l);
+    drop_tag(&l->retry_tag);
+    if (l->listener >= 0) {
+        close(l->listener);
+        if (l->address.is_unix) {
+            unlink(l->address.path);
+        }
+    }
+    g_free(l->group);
+    g_free(l->key);
+    g_free(l);
+}
+
+bool group_link_is_open(const GroupLink *l)
+{
+    return l->link && tt_link_is_open(l->link);
+}
+
+uint32_t group_link_epoch(const GroupLink *l)
+{
+    return l->epoch;
+}
+
+bool group_link_send(GroupLink *l, const TtFrame *f)
+{
+    size_t waiting;
+
+    if (!group_link_is_open(l)) {
+        return false;
+    }
+    tt_link_out(l->link, &waiting);
+    if (waiting > OUT_MAX) {
+        return false;
+    }
+    tt_link_send(l->link, f);
+    return l->write_tag || flush(l);
+}

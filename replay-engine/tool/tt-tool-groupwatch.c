@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tt group live --exact: what the member that does what it did has to know of the others:
+ * whether they go on, and where their runs are.
+ */
+#include "tt-tool-groupplay.h"
+
+#include <glib-unix.h>
+
+typedef struct Watch {
+    GroupPlay *play;
+    unsigned member;
+    ToolQmp *qmp;
+} Watch;
+
+static void watch_free(gpointer opaque)
+{
+    Watch *w = opaque;
+
+    tool_qmp_free(w->qmp);
+    g_free(w);
+}
+
+static gboolean said(gint fd, GIOCondition what, gpointer opaque)
+{
+    Watch *w = opaque;
+    bool is_over;
+    char *line;
+
+    while ((line = tool_qmp_line(w->qmp, &is_over))) {
+        if (strstr(line, "\"event\": \"STOP\"")) {
+            group_play_runs(w->play, w->member, false);
+        } else if (strstr(line, "\"event\": \"RESUME\"")) {
+            group_play_runs(w->play, w->member, true);
+        }
+        g_free(line);
+    }
+    if (is_over) {
+        group_play_runs(w->play, w->member, true);      /* it holds nobody up */
+    }
+    return !is_over;
+}
+
+void group_play_watch(GroupPlay *p, unsigned member, ToolQmp *qmp)
+{
+    Watch *w = g_new(Watch, 1);
+
+    *w = (Watch) { p, member, qmp };
+    g_unix_fd_add_full(G_PRIORITY_DEFAULT, tool_qmp_fd(qmp), G_IO_IN, said, w, watch_free);
+}
+
+bool group_play_list(const GroupPlay *p, const char *path, const char *const *runs)
+{
+    const Group *g = group_play_group(p);
+    g_autoptr(GKeyFile) f = g_key_file_new();
+    GError *err = NULL;
+
+    g_key_file_set_string(f, "group", "name", g->name);
+    for (unsigned i = 0; i < g->members->len; i++) {
+        const GroupMember *m = group_at(g, i);
+        g_autofree char *run = i == group_play_member(p) ? tool_whole_path(m->run) :
+            g_strdup(runs[i]);
+
+        if (!run) {
+            return false;
+        }
+        g_key_file_set_string(f, "members", m->name, run);
+    }
+    if (!g_key_file_save_to_file(f, path, &err)) {
+        tool_complain("%s", err->message);
+        g_error_free(err);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A group goes on while one of its members does what it did (tt group live --exact): what the
+others send it is compared with what they had sent, byte for byte."""
+
+import json
+import os
+import re
+import subprocess
+import time
+
+from test_group import guest, nic
+from test_group_frames import frames_in, store_of
+from ttlib import (SLOW, Qmp, check, check_exact, equal, limit, one_sentence, read_bytes,
+                   recorder, tool, tt, wait_until)
+
+ALONE = '''
+for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do
+    echo 1 > $f
+done
+ifconfig lo 127.0.0.1 up
+ifconfig eth0 10.9.0.NUMBER netmask 255.255.255.0 up
+# Or it would ask where the other one is, now and then.
+arp -s 10.9.0.1 52:54:00:09:00:01
+arp -s 10.9.0.2 52:54:00:09:00:02
+'''
+# The kernel answers, until a large one came.
+SERVER = ALONE.replace('NUMBER', '1') + '''
+echo TT-SERVES
+i=0
+while [ $(cat /sys/class/net/eth0/statistics/rx_bytes) -lt 15000 ] && [ $i -lt 60 ]; do
+    sleep 1
+    i=$((i + 1))
+done
+echo TT-DONE $i
+'''
+# busybox puts the time into what it sends.
+CLIENT = ALONE.replace('NUMBER', '2') + '''
+i=0
+until ping -c 1 -W 1 10.9.0.1 > /dev/null || [ $i -gt 30 ]; do
+    i=$((i + 1))
+done
+i=1
+while [ $i -le 12 ]; do
+    echo "TT-ROUND $i $(ping -c 1 -W 3 10.9.0.1 | grep -c '1 packets received')"
+    i=$((i + 1))
+    sleep 0.4
+done
+ping -c 1 -W 3 -s 20000 10.9.0.1
+echo TT-DONE
+'''
+
+
+def record_two(work):
+    group, path = os.path.join(work, 'group'), os.path.join(work, 'sock')
+    frames = os.path.join(group, 'frames')
+    os.makedirs(group)
+    with recorder(work, guest(work, 's', SERVER) + nic(1, f'listen={path}'),
+                  'group/server', f',frames={frames}', timeout=300) as s:
+        wait_until(lambda: os.path.exists(path), 'the socket')
+        with recorder(work, guest(work, 'c', CLIENT) + nic(2, f'connect={path}'),
+                      'group/client', f',frames={frames}', timeout=300, qmp=1) as c:
+            c.wait_serial('TT-ROUND 3', timeout=150)
+            check('full' in c.qmp.hmp('tt checkpoint add -g', 60), 'no checkpoint')
+            c.wait(0)
+            s.wait(0)
+    rounds = re.findall(rb'TT-ROUND (\d+) (\d)', c.serial)
+    equal(rounds, [(b'%d' % i, b'1') for i in range(1, 13)], 'rounds of the client')
+    return s, c, frames
+
+
+def live(work, to, exact, *more):
+    """tt group live to its end; what it says, and the line of the other member."""
+    said = tt('group', 'live', os.path.join(work, 'group'), '--to', os.path.join(work, to),
+              '--exact', exact, *more, timeout=150).stdout
+    print(said)
+    check(f'{exact} has sent all that it had sent' in said, said)
+    return said, row_of(said, 'client' if exact == 'server' else 'server')
+
+
+def row_of(said, name):
+    """[the same, different, missing, more], and what is said of the first."""
+    found = re.search(rf'(?m)^{name} +(\d+) +(\d+) +(\d+) +(\d+)\n(  first: .*)?', said)
+    check(found, f'no line of {name}: {said}')
+    return [int(n) for n in found.groups()[:4]], found.group(5)
+
+
+def console_of(work, to, name):
+    return ['--without', 'serial', '--', '-serial', f'file:{work}/{to}/{name}.console']
+
+
+@limit(400)
+def test_surrounding(work):
+    """The server goes on with the client as it was: it answers the same. The client goes on
+    with the server as it was: what it sends is new, which is found out to the byte."""
+    s, c, frames = record_two(work)
+    says_no(work, c, frames)
+
+    _, (row, first) = live(work, 'second', 'client', *console_of(work, 'second', 'server'))
+    check_answers(row, first)
+    second = os.path.join(work, 'second')
+    check('fit together' in tt('group', 'check', f'{second}/group').stdout, 'tt group check')
+    check(b'TT-DONE' in read_bytes(f'{second}/server.console'), 'the server did not end')
+    check_exact(work, f'{second}/server', name='second-rep', timeout=200,
+                serial_wanted=read_bytes(f'{second}/server.console'))
+    answer = compare(work, f'{second}/group')
+    equal([m['name'] for m in answer['members']], ['server'], 'members that are compared')
+    equal([answer['members'][0][k] for k in ('same', 'different', 'missing', 'more')], row,
+          f'{answer}')
+
+    said, (row, first) = live(work, 'third', 'server', *console_of(work, 'third', 'client'))
+    console = read_bytes(f'{work}/third/client.console')
+    check(b'TT-DONE' in console and row[1] >= 6, f'{row} {console[-300:]}')
+    check_first(work, frames, first, f'{work}/third/client')
+    answer = compare(work, f'{work}/third/group')
+    equal(answer['same'], False, f'{answer}')
+    equal(answer['members'][0]['first']['byte'], int(re.search(r'byte (\d+)', first)[1]),
+          f'{answer} {first}')
+    stands_still(work)
+
+
+def check_answers(row, first):
+    """One answer to each question. Linux takes the number of a packet (bytes 18 and 19) from
+    the clock, and the sum over the header (24, 25) with it."""
+    check(sum(row[:2]) >= 9 and row[2:] == [0, 0], f'{row} {first}')
+    check(row[1] == 0 or re.search(r'byte (18|19|24|25) is', first), f'{row} {first}')
+
+
+def compare(work, second):
+    return json.loads(tt('group', 'compare', f'{work}/group', second, '--json').stdout)
+
+
+def check_first(work, frames, said, branch):
+    """The first byte that differs, read from the two frame stores by another reader."""
+    found = re.search(r'first: frame (\d+) of (\d+) bytes, was frame (\d+) of (\d+) bytes: '
+                      r'byte (\d+) is (\w\w), was (\w\w)', said or '')
+    check(found, f'no difference is said: {said}')
+    new, new_len, old, old_len, byte = (int(n) for n in found.groups()[:5])
+    bytes_of = {}
+    for name, run, number in (('is', branch, new), ('was', f'{work}/group/client.run', old)):
+        path = store_of(frames, run)
+        at, size = frames_in(path)[number]
+        bytes_of[name] = read_bytes(path)[at:at + size]
+    equal([len(bytes_of['is']), len(bytes_of['was'])], [new_len, old_len], 'lengths')
+    equal([bytes_of[k][byte:byte + 1].hex() for k in ('is', 'was')], list(found.groups()[5:]),
+          f'the byte of {said}')
+    equal(bytes_of['is'][:byte], bytes_of['was'][:byte], 'what is before it')
+
+
+def stands_still(work):
+    """While the only live member is stopped, the other one does nothing: else all that it
+    sends would be gone by then."""
+    to = os.path.join(work, 'still')
+    with subprocess.Popen([tool('tt'), 'group', 'live', os.path.join(work, 'group'), '--to',
+                           to, '--exact', 'client', *console_of(work, 'still', 'server'),
+                           '-S', '-qmp', f'unix:{work}/q,server=on,wait=off'],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
+        try:
+            check('goes on from' in process.stdout.readline(), 'it has begun')
+            qmp = Qmp(f'{work}/q')
+            time.sleep(9)
+            equal(qmp.cmd('query-status')['running'], False, 'it is stopped')
+            qmp.cmd('cont')
+            wait_until(lambda: qmp.cmd('query-status')['running'], 'it goes on')
+            qmp.cmd('stop')
+            time.sleep(4)
+            qmp.cmd('cont')
+            said, wrong = process.communicate(timeout=60 * SLOW)
+        finally:
+            process.kill()
+    row, first = row_of(said, 'server')
+    equal(process.returncode, 0, f'{said} {wrong}')
+    check_answers(row, first)
+
+
+def says_no(work, c, frames):
+    group, where = os.path.join(work, 'group'), ['--to', os.path.join(work, 'no')]
+    store = store_of(frames, c.run)
+    os.rename(store, store + '-away')
+    said = one_sentence(tt('group', 'live', group, *where, '--exact', 'client', rc=1).stderr,
+                        'without its store')
+    check('is missing' in said, said)
+    os.rename(store + '-away', store)
+    said = one_sentence(tt('group', 'live', group, *where, '--exact', 'nobody', rc=1).stderr,
+                        'no such member')
+    check("no member 'nobody'" in said, said)
+    said = one_sentence(tt('group', 'compare', group, group, rc=1).stderr, 'with itself')
+    check('no member of' in said, said)
+    check('only for tt group live' in tt('group', 'info', group, '--exact', 'x', rc=2).stderr,
+          'an option of another verb')
+    check('needs a second' in tt('group', 'compare', group, rc=2).stderr, 'no second group')
+    check(not os.path.exists(where[1]), 'nothing was made')
