@@ -319,14 +319,16 @@ char *tt_frame_kept_netdev(const uint8_t *data)
 /* How many bytes the data of a note has; 0: there is no such note. */
 static uint32_t note_bytes(uint64_t what, uint32_t aux, const uint8_t *data, uint32_t len)
 {
+    if (aux > TT_FRAME_BYTES_MAX || aux < TT_FRAME_BYTES_MIN) {
+        return 0;
+    }
     switch (what) {
     case TT_FRAME_SENT:
         return NOTE_SENT_BYTES;
     case TT_FRAME_DELIVERED:
         return TT_FRAME_NOTE_MAX;
     case TT_FRAME_KEPT:
-        return len <= TT_FRAME_NOTE_MAX || aux > TT_FRAME_BYTES_MAX ||
-            aux < TT_FRAME_BYTES_MIN || data[TT_FRAME_NOTE_MAX] > TT_NETDEV_NAME_MAX ? 0 :
+        return len <= TT_FRAME_NOTE_MAX || data[TT_FRAME_NOTE_MAX] > TT_NETDEV_NAME_MAX ? 0 :
             TT_FRAME_NOTE_MAX + 1 + data[TT_FRAME_NOTE_MAX] + aux;
     default:
         return 0;

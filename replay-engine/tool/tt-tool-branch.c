@@ -210,6 +210,15 @@ static void keep_limits(Branch *b, GString *tt, const char *recorded)
     g_auto(GStrv) parts = g_strsplit(recorded, ",", -1);
 
     for (char **p = parts; *p; p++) {
+        while (p[1] && !*p[1] && p[2]) {        /* a comma that is doubled */
+            char *whole = g_strconcat(*p, ",,", p[2], NULL);
+
+            g_free(*p);
+            g_free(p[1]);
+            g_free(p[2]);
+            *p = whole;
+            memmove(p + 1, p + 3, (g_strv_length(p + 3) + 1) * sizeof(*p));
+        }
         if (g_str_has_prefix(*p, "max-size=") ||
             g_str_has_prefix(*p, "on-error=") || g_str_has_prefix(*p, "undo=") ||
             g_str_has_prefix(*p, "undo-pause=") || g_str_has_prefix(*p, "frames=") ||

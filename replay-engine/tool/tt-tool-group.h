@@ -16,12 +16,12 @@
 
 typedef struct GroupSent {
     uint64_t pos, seq, hash;
-    uint32_t len;
+    uint32_t len, epoch;
 } GroupSent;
 
 typedef struct GroupGot {
     uint64_t pos, seq, hash, sent_at;
-    uint32_t len;
+    uint32_t len, epoch;
     unsigned from;              /* member; or GROUP_OUTSIDE */
     bool is_early;              /* sent before the log of its member begins */
     uint32_t n_sent;            /* that its member had sent before */

@@ -6,9 +6,10 @@
  */
 #include "tt-tool-group.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
-/* The member of @g that @m went on from, and where; @m's namesake, for runs of their own.
+/* The member of @g that @m went on from, and where; @m's namesake, which begins as it does.
  * NULL: there is none. */
 static const GroupMember *counterpart(const Group *g, const GroupMember *m,
                                       uint64_t *from)
@@ -22,9 +23,13 @@ static const GroupMember *counterpart(const Group *g, const GroupMember *m,
         }
     }
     for (unsigned i = 0; i < g->members->len; i++) {
-        if (!strcmp(group_at(g, i)->name, m->name)) {
+        const GroupMember *other = group_at(g, i);
+
+        if (!strcmp(other->name, m->name) && other->is_branch == m->is_branch &&
+            (!m->is_branch || (other->parent_pos == m->parent_pos &&
+                               !memcmp(other->parent_uuid, m->parent_uuid, 16)))) {
             *from = 0;
-            return group_at(g, i);
+            return other;
         }
     }
     return NULL;
@@ -84,6 +89,10 @@ int group_compare(const ToolArgs *a, const Group *g)
         if (!was || !memcmp(was->uuid, is->uuid, 16)) {
             continue;                       /* a new one, or the same run */
         }
+        if (from && was->first > from) {
+            return tool_complain("the log of %s begins at %" PRIu64 ", and %s went on from "
+                                 "%" PRIu64, was->name, was->first, is->name, from);
+        }
         if (!n++ && is_json) {
             tool_json_begin();
             printf("\"members\": [");
@@ -95,8 +104,8 @@ int group_compare(const ToolArgs *a, const Group *g)
         is_same &= compare_member(was, from, is, is_json);
     }
     if (!n) {
-        return tool_complain("no member of %s goes on from one of %s, or has its name",
-                             second->name, g->name);
+        return tool_complain("no member of %s goes on from one of %s, or has its name and "
+                             "the same beginning", second->name, g->name);
     }
     if (is_json) {
         printf("], \"same\": %s}\n", tool_json_bool(is_same));

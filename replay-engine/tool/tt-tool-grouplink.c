@@ -14,19 +14,22 @@
 #include <unistd.h>
 
 #define RETRY_MS    200
+#define PATIENCE_MS 10000           /* until a peer has said READY */
+#define SAY_US      5000000         /* between two sentences */
 #define OUT_MAX     (4u << 20)      /* bytes that wait for a peer who does not read */
 
 struct GroupLink {
     GroupLinkCame *came;
     void *opaque;
-    char *group;
+    char *group, *where;
+    int64_t said_us;
     uint8_t *key;
     size_t key_len;
     TtAddress address;
     int listener, fd;               /* -1: none */
     TtLink *link;                   /* NULL: there is no peer */
     uint32_t epoch;
-    guint listen_tag, retry_tag, read_tag, write_tag;
+    guint listen_tag, retry_tag, read_tag, write_tag, patience_tag;
 };
 
 static void drop_tag(guint *tag)
@@ -45,6 +48,7 @@ static void close_peer(GroupLink *l)
 {
     drop_tag(&l->read_tag);
     drop_tag(&l->write_tag);
+    drop_tag(&l->patience_tag);
     if (l->fd >= 0) {
         close(l->fd);
         l->fd = -1;
@@ -108,9 +112,14 @@ static bool take(GroupLink *l, const uint8_t *bytes, size_t len)
         }
     }
     l->epoch = MAX(l->epoch, tt_link_epoch(l->link));
+    if (tt_link_is_open(l->link)) {
+        drop_tag(&l->patience_tag);
+    }
     if (st != TT_END) {
-        tool_complain("the peer at %s is refused: %s",
-                      l->address.is_unix ? l->address.path : l->address.port, diag.text);
+        if (!l->said_us || g_get_monotonic_time() - l->said_us > SAY_US) {
+            l->said_us = g_get_monotonic_time();
+            tool_complain("the peer at %s is refused: %s", l->where, diag.text);
+        }
         close_peer(l);
         return false;
     }
@@ -136,6 +145,15 @@ static gboolean can_read(gint fd, GIOCondition what, gpointer opaque)
 
 /* ---- a peer comes ---- */
 
+static gboolean lose_patience(gpointer opaque)
+{
+    GroupLink *l = opaque;
+
+    l->patience_tag = 0;
+    close_peer(l);
+    return G_SOURCE_REMOVE;
+}
+
 static void begin(GroupLink *l, int fd)
 {
     TtLinkOptions o = { .group = l->group, .key = l->key, .key_len = l->key_len };
@@ -150,6 +168,7 @@ static void begin(GroupLink *l, int fd)
     l->fd = fd;
     l->link = tt_link_new(&o);
     l->read_tag = g_unix_fd_add(fd, G_IO_IN, can_read, l);
+    l->patience_tag = g_timeout_add(PATIENCE_MS, lose_patience, l);
     flush(l);                           /* the hello */
 }
 
@@ -200,6 +219,18 @@ static gboolean connect_again(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
+/* When the main loop runs, which answers the peer. */
+static gboolean connect_first(gpointer opaque)
+{
+    GroupLink *l = opaque;
+
+    l->retry_tag = 0;
+    if (connect_again(l)) {
+        l->retry_tag = g_timeout_add(RETRY_MS, connect_again, l);
+    }
+    return G_SOURCE_REMOVE;
+}
+
 /* ---- it ---- */
 
 GroupLink *group_link_new(const GroupMeeting *m, GroupLinkCame *came, void *opaque)
@@ -208,7 +239,7 @@ GroupLink *group_link_new(const GroupMeeting *m, GroupLinkCame *came, void *opaq
     TtDiag diag;
 
     *l = (GroupLink) { .came = came, .opaque = opaque, .listener = -1, .fd = -1,
-                       .group = g_strdup(m->group) };
+                       .group = g_strdup(m->group), .where = g_strdup(m->address) };
     if (tt_address_parse(&l->address, m->address, &diag) ||
         (m->key_file && tt_group_key_load(m->key_file, &l->key, &l->key_len, &diag)) ||
         tt_address_check(&l->address, l->key, &diag)) {
@@ -217,9 +248,7 @@ GroupLink *group_link_new(const GroupMeeting *m, GroupLinkCame *came, void *opaq
         return NULL;
     }
     if (!m->listens) {
-        if (connect_again(l)) {
-            l->retry_tag = g_timeout_add(RETRY_MS, connect_again, l);
-        }
+        l->retry_tag = g_timeout_add(1, connect_first, l);
         return l;
     }
     l->listener = hub_listen(&l->address);
@@ -247,6 +276,7 @@ void group_link_free(GroupLink *l)
         }
     }
     g_free(l->group);
+    g_free(l->where);
     g_free(l->key);
     g_free(l);
 }

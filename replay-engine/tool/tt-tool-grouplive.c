@@ -26,6 +26,7 @@
 #define LOAD_SECONDS    600     /* until a member has loaded its state */
 #define ANSWER_SECONDS  60
 #define MEMBER_WORD     "{member}"
+#define LIST_NAME       "group" /* with --exact, in the directory of the branches */
 
 typedef struct Live Live;
 
@@ -267,7 +268,7 @@ static void wait_for_all(Live *l)
 /* The branches are a group with the run of the other one. */
 static bool write_list(const Live *l)
 {
-    g_autofree char *path = g_build_filename(l->to, "group", NULL);
+    g_autofree char *path = g_build_filename(l->to, LIST_NAME, NULL);
     g_autofree const char **runs = g_new0(const char *, l->g->members->len);
 
     for (unsigned i = 0; i < l->n; i++) {
@@ -286,7 +287,7 @@ static bool begin(Live *l)
     for (unsigned i = 0; ok && i < l->n; i++) {
         ok = is_ready(&l->members[i]);
     }
-    ok = ok && (!l->play || group_play_wait(l->play));
+    ok = ok && (!l->play || (group_play_wait(l->play) && write_list(l)));
     for (unsigned i = 0; ok && !l->is_stopped && i < l->n; i++) {
         ok = go_on(&l->members[i]);
     }
@@ -305,7 +306,7 @@ static bool begin(Live *l)
     for (unsigned i = 0; ok && l->play && !l->is_stopped && i < l->n; i++) {
         group_play_runs(l->play, l->members[i].member, true);
     }
-    return ok && (!l->play || write_list(l));
+    return ok;
 }
 
 /* ---- they run ---- */
@@ -394,7 +395,8 @@ static int make_members(Live *l)
         const GroupMember *of = group_at(l->g, i);
         g_autofree char *out = g_strconcat(of->name, ".out", NULL);
 
-        if (strchr(of->name, '/') || *of->name == '.') {
+        if (strchr(of->name, '/') || *of->name == '.' ||
+            (l->exact && (!strcmp(of->name, LIST_NAME) || strpbrk(of->name, "=[] #")))) {
             return tool_complain("'%s' cannot be the name of a directory: give the "
                                  "member another name in the list of runs", of->name);
         }
@@ -440,9 +442,9 @@ int group_live(const ToolArgs *a, const Group *g)
             say_where(&l);
             run(&l);
             result = l.result;
-        }
-        if (!result && l.play) {
-            group_play_say(l.play);
+            if (l.play) {
+                group_play_say(l.play);
+            }
         }
     }
     group_play_free(l.play);

@@ -230,12 +230,12 @@ static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *d
     if (ev->addr == TT_FRAME_EPOCH || ev->addr == TT_FRAME_KEPT) {
         add_point(m, ev, &f);
     } else if (ev->addr == TT_FRAME_SENT) {
-        GroupSent s = { ev->pos, f.seq, f.hash, f.len };
+        GroupSent s = { ev->pos, f.seq, f.hash, f.len, f.epoch };
 
         g_array_append_val(m->sent, s);
     } else {
         GroupGot got = { .pos = ev->pos, .seq = f.seq, .hash = f.hash, .len = f.len,
-                         .sent_at = f.pos, .from = GROUP_OUTSIDE,
+                         .epoch = f.epoch, .sent_at = f.pos, .from = GROUP_OUTSIDE,
                          .n_sent = m->sent->len };
         int from = f.is_recorded ? find_uuid(g, f.run) : -1;
 

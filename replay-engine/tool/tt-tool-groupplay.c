@@ -45,7 +45,7 @@ static void wake_in(GroupPlay *p, uint64_t ns)
     if (p->timer) {
         g_source_remove(p->timer);
     }
-    p->timer = g_timeout_add((ns + 999999) / 1000000, time_passed, p);
+    p->timer = g_timeout_add(MIN(ns / 1000000 + 1, 60000), time_passed, p);
 }
 
 void group_play_runs(GroupPlay *p, unsigned member, bool runs)
@@ -126,6 +126,10 @@ static bool is_due(GroupPlay *p, const Step *step)
 {
     uint64_t now = now_ns(p), then = then_ns(p, step->pos);
 
+    if (now < then + p->late_ns) {
+        wake_in(p, then + p->late_ns - now);
+        return false;
+    }
     if (!has_come(p)) {
         p->waits_ns = p->waits_ns ?: now;
         if (now - p->waits_ns < PATIENCE_NS) {
@@ -134,13 +138,9 @@ static bool is_due(GroupPlay *p, const Step *step)
         }
         forgive(p);
     }
-    if (p->waits_ns && now > then + p->late_ns) {
+    if (p->waits_ns) {
+        p->waits_ns = 0;
         p->late_ns = now - then;        /* what lies between two frames stays the same */
-    }
-    p->waits_ns = 0;
-    if (now < then + p->late_ns) {
-        wake_in(p, then + p->late_ns - now);
-        return false;
     }
     return true;
 }
@@ -170,13 +170,15 @@ static void advance(GroupPlay *p)
 
 /* ---- in ---- */
 
-/* A hub that does not know yet where somebody is tells everybody. */
+/* A hub that does not know yet where somebody is tells everybody. Who has sent nothing has
+ * no address that is known here. */
 static bool is_for_it(const GroupPlay *p, const TtFrame *f)
 {
     uint64_t to = 0;
 
     memcpy(&to, f->data, 6);
-    return f->data[0] & 1 || g_hash_table_contains(p->addresses, &to);
+    return f->data[0] & 1 || !g_hash_table_size(p->addresses) ||
+        g_hash_table_contains(p->addresses, &to);
 }
 
 /* A branch has its id once it runs, before it sends anything. */
@@ -223,7 +225,7 @@ static void frame_came(void *opaque, const TtFrame *f)
     }
     group_frames_add(&s->is, f->seq, f->hash, f->len);
     x = &g_array_index(s->is.list, GroupFrame, s->is.list->len - 1);
-    if (!is_known && p->kept_bytes + f->len <= KEEP_BYTES_MAX) {
+    if (p->kept_bytes + f->len <= KEEP_BYTES_MAX) {
         x->bytes = g_memdup2(f->data, f->len);
         p->kept_bytes += f->len;
     }
@@ -262,6 +264,7 @@ GroupPlay *group_play_new(const ToolArgs *a, const Group *g, uint32_t epoch, int
     *p = (GroupPlay) {
         .g = g, .m = group_at(g, i), .index = i, .epoch = epoch,
         .steps = g_array_new(false, false, sizeof(Step)),
+        .watches = g_array_new(false, false, sizeof(guint)),
         .addresses = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
     };
     if (!group_play_meet(p) || !group_play_script(p, a)) {
@@ -280,6 +283,15 @@ void group_play_free(GroupPlay *p)
     if (p->timer) {
         g_source_remove(p->timer);
     }
+    for (unsigned i = 0; i < p->watches->len; i++) {
+        GSource *watch = g_main_context_find_source_by_id(
+            NULL, g_array_index(p->watches, guint, i));
+
+        if (watch) {                    /* or its member has ended */
+            g_source_destroy(watch);
+        }
+    }
+    g_array_unref(p->watches);
     group_link_free(p->link);
     for (unsigned i = 0; p->senders && i < p->g->members->len; i++) {
         group_frames_cleanup(&p->senders[i].was);

@@ -51,6 +51,7 @@ struct GroupPlay {
     unsigned n_not_sent;
     size_t kept_bytes;
     guint timer;
+    GArray *watches;            /* of guint: sources */
 };
 
 /* What the member did from the checkpoint on, and what the others did to it; and where it

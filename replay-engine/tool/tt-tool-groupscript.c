@@ -17,7 +17,7 @@ static void add_address(GroupPlay *p, const uint8_t *bytes)
 }
 
 /* All that it sent from the checkpoint on is in its store. */
-static bool add_sends(GroupPlay *p, uint64_t from)
+static bool add_sends(GroupPlay *p)
 {
     for (unsigned i = 0; i < p->m->sent->len; i++) {
         const GroupSent *s = &g_array_index(p->m->sent, GroupSent, i);
@@ -25,13 +25,13 @@ static bool add_sends(GroupPlay *p, uint64_t from)
         g_autofree uint8_t *bytes = NULL;
         TtDiag diag;
 
-        if (s->pos < from) {
+        if (s->epoch < p->epoch) {
             continue;
         }
         bytes = group_frames_bytes(&p->mine, &x, &diag);
         if (!bytes) {
-            tool_complain("%s cannot do again what it did, frame %" PRIu64 " of what it "
-                          "sent is missing: %s", p->m->name, s->seq, diag.text);
+            tool_complain("%s cannot do again what it did, its frame %" PRIu64 " is "
+                          "missing: %s", p->m->name, s->seq, diag.text);
             return false;
         }
         add_address(p, bytes);
@@ -45,7 +45,7 @@ static bool add_sends(GroupPlay *p, uint64_t from)
 static bool is_awaited(const GroupPlay *p, const GroupGot *got, uint64_t from)
 {
     return got->pos >= from && got->from != GROUP_OUTSIDE && !got->is_early &&
-        got->sent_at >= group_point(group_at(p->g, got->from), p->epoch)->pos;
+        got->epoch >= p->epoch;
 }
 
 static void add_steps(GroupPlay *p, uint64_t from)
@@ -70,7 +70,7 @@ static void add_steps(GroupPlay *p, uint64_t from)
                 g_hash_table_add(s->known, g_memdup2(&got->hash, sizeof(got->hash)));
             }
         }
-        if (i < p->m->sent->len && sent->pos >= from) {
+        if (i < p->m->sent->len && sent->epoch >= p->epoch) {
             Step step = { .pos = sent->pos, .from = STEP_SEND, .frame = n++ };
 
             g_array_append_val(p->steps, step);
@@ -106,7 +106,7 @@ bool group_play_script(GroupPlay *p, const ToolArgs *a)
         return false;
     }
     p->began_ns = at.host_ns;
-    if (!add_sends(p, from)) {
+    if (!add_sends(p)) {
         return false;
     }
     add_steps(p, from);
@@ -122,8 +122,8 @@ bool group_play_meet(GroupPlay *p)
         return false;
     }
     if (all->len != 1) {
-        tool_complain("%s has %u netdevs of this kind: --exact takes a member with one",
-                      p->m->name, all->len);
+        tool_complain("%s has %u netdevs of this kind in its recorded options: --exact takes "
+                      "a member with one", p->m->name, all->len);
         return false;
     }
     p->meeting = g_ptr_array_steal_index(all, 0);

@@ -44,9 +44,16 @@ static gboolean said(gint fd, GIOCondition what, gpointer opaque)
 void group_play_watch(GroupPlay *p, unsigned member, ToolQmp *qmp)
 {
     Watch *w = g_new(Watch, 1);
+    guint tag;
 
     *w = (Watch) { p, member, qmp };
-    g_unix_fd_add_full(G_PRIORITY_DEFAULT, tool_qmp_fd(qmp), G_IO_IN, said, w, watch_free);
+    if (said(-1, 0, w)) {               /* what came with an answer */
+        tag = g_unix_fd_add_full(G_PRIORITY_DEFAULT, tool_qmp_fd(qmp), G_IO_IN, said, w,
+                                 watch_free);
+        g_array_append_val(p->watches, tag);
+    } else {
+        watch_free(w);
+    }
 }
 
 bool group_play_list(const GroupPlay *p, const char *path, const char *const *runs)

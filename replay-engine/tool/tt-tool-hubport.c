@@ -78,8 +78,13 @@ static void close_port(HubPort *p)
     tt_places_forget(&h->places, p->number);
     tt_shape_left(&h->shape, p->number);
     h->ports[p->number] = NULL;
-    if (p->is_member && !--h->n_members && h->is_for_once && h->loop) {
-        g_main_loop_quit(h->loop);
+    if (p->is_member && !--h->n_members) {
+        /* Whoever comes now may send again what had been sent: tt group live --exact. */
+        memset(&h->heard, 0, sizeof(h->heard));
+        memset(&h->told, 0, sizeof(h->told));
+        if (h->is_for_once && h->loop) {
+            g_main_loop_quit(h->loop);
+        }
     }
     g_free(p);
 }

@@ -5,11 +5,12 @@ others send it is compared with what they had sent, byte for byte."""
 import json
 import os
 import re
+import select
 import subprocess
 import time
 
 from test_group import guest, nic
-from test_group_frames import frames_in, store_of
+from test_group_frames import events, frames_in, store_of
 from ttlib import (SLOW, Qmp, check, check_exact, equal, limit, one_sentence, read_bytes,
                    recorder, tool, tt, wait_until)
 
@@ -102,6 +103,7 @@ def test_surrounding(work):
     check(b'TT-DONE' in read_bytes(f'{second}/server.console'), 'the server did not end')
     check_exact(work, f'{second}/server', name='second-rep', timeout=200,
                 serial_wanted=read_bytes(f'{second}/server.console'))
+    check_turns(c.run, f'{second}/server')
     answer = compare(work, f'{second}/group')
     equal([m['name'] for m in answer['members']], ['server'], 'members that are compared')
     equal([answer['members'][0][k] for k in ('same', 'different', 'missing', 'more')], row,
@@ -116,6 +118,29 @@ def test_surrounding(work):
     equal(answer['members'][0]['first']['byte'], int(re.search(r'byte (\d+)', first)[1]),
           f'{answer} {first}')
     stands_still(work)
+
+
+def check_turns(client, branch):
+    """Before each frame that the client sends again the server has sent as many as before
+    it then; both counts are those of the two logs."""
+    then, got = {}, None
+    for ev in events(client, 'frame'):
+        what = int(ev['addr'], 16)
+        if what == 3:
+            got = 0                             # the checkpoint
+        elif got is not None and what == 2:
+            got += bytes.fromhex(ev['data'])[8:12] != bytes(4)
+        elif got is not None and what == 1:
+            then[int(ev['val'], 16)] = got
+    sent = n = 0
+    for ev in events(branch, 'frame'):
+        what, number = int(ev['addr'], 16), int(ev['val'], 16)
+        sent += what == 1
+        if what == 2 and number in then:
+            n += 1
+            check(sent >= then[number], f'frame {number}: {sent} instead of {then[number]}')
+    equal(n, len(then), 'frames that the server got')
+    check(max(then.values()) > 5, f'{then}')
 
 
 def check_answers(row, first):
@@ -147,8 +172,7 @@ def check_first(work, frames, said, branch):
 
 
 def stands_still(work):
-    """While the only live member is stopped, the other one does nothing: else all that it
-    sends would be gone by then."""
+    """While the only live member is stopped, the other one does nothing."""
     to = os.path.join(work, 'still')
     with subprocess.Popen([tool('tt'), 'group', 'live', os.path.join(work, 'group'), '--to',
                            to, '--exact', 'client', *console_of(work, 'still', 'server'),
@@ -156,14 +180,17 @@ def stands_still(work):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as process:
         try:
-            check('goes on from' in process.stdout.readline(), 'it has begun')
+            said = ''.join(process.stdout.readline() for _ in range(3))
+            check('goes on from' in said and 'as it was' in said, said)
             qmp = Qmp(f'{work}/q')
             time.sleep(9)
+            equal(select.select([process.stdout], [], [], 0)[0], [], 'it has sent all')
             equal(qmp.cmd('query-status')['running'], False, 'it is stopped')
             qmp.cmd('cont')
             wait_until(lambda: qmp.cmd('query-status')['running'], 'it goes on')
             qmp.cmd('stop')
-            time.sleep(4)
+            time.sleep(9)
+            equal(select.select([process.stdout], [], [], 0)[0], [], 'it has sent all')
             qmp.cmd('cont')
             said, wrong = process.communicate(timeout=60 * SLOW)
         finally:
@@ -189,4 +216,6 @@ def says_no(work, c, frames):
     check('only for tt group live' in tt('group', 'info', group, '--exact', 'x', rc=2).stderr,
           'an option of another verb')
     check('needs a second' in tt('group', 'compare', group, rc=2).stderr, 'no second group')
+    check('only for --exact' in tt('group', 'live', group, *where, '--frames', 'x',
+                                   rc=2).stderr, '--frames alone')
     check(not os.path.exists(where[1]), 'nothing was made')
