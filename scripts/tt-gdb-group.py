@@ -41,7 +41,7 @@ class Replays:
                 stdout=subprocess.DEVNULL, stderr=err, start_new_session=True)
         self.processes.append(process)
         until = time.monotonic() + self.PATIENCE
-        while not os.path.exists(f'{base}.sock'):
+        while not self.is_listening(f'{base}.sock'):
             if process.poll() is not None or time.monotonic() > until:
                 with open(f'{base}.stderr', encoding='utf-8', errors='replace') as said:
                     why = said.read().strip()
@@ -49,6 +49,13 @@ class Replays:
                                    f'{why or "QEMU does not respond"}')
             time.sleep(.02)
         return f'{base}.sock'
+
+    @staticmethod
+    def is_listening(path):
+        """The file of a socket exists some time before it takes connections."""
+        with open('/proc/net/unix', encoding='utf-8', errors='replace') as sockets:
+            lines = [line.rstrip('\n').split(None, 7) for line in sockets]
+        return any(words[3] == '00010000' and words[7:] == [path] for words in lines)
 
     @staticmethod
     def guarded():

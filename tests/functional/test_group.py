@@ -12,10 +12,10 @@ import subprocess
 import time
 
 from group_peer import Peer, frame_of
-from guests import own_args
+from guests import guest_args, own_args
 from ttlib import (MACHINE, REPO, SLOW, Gdb, TestFailure, Vm, check, check_exact, equal,
-                   limit, one_sentence, recorder, seed, stopped_replay, tool, tt,
-                   wait_until)
+                   limit, one_sentence, record, recorder, run_tool, seed, stopped_replay,
+                   tool, tt, wait_until)
 
 SERVER = '''
 ifconfig lo 127.0.0.1 up
@@ -318,7 +318,7 @@ def step_messages(work, server, client):
     check('Traceback' not in text and 'Python Exception' not in text, text[-1500:])
 
 
-def group_gdb(*commands):
+def group_gdb(*commands, quiet=False):
     """A gdb that starts the replays itself; what it says."""
     argv = [os.environ.get('TT_GDB', 'gdb'), '-nx', '-batch', '-q']
     for command in ('set width 0', f'source {REPO}/scripts/tt-gdb.py', *commands):
@@ -326,7 +326,8 @@ def group_gdb(*commands):
     text = subprocess.run(argv, stdin=subprocess.DEVNULL, text=True, timeout=150 * SLOW,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
                           errors='replace').stdout
-    print(text)
+    if not quiet:
+        print(text)
     check('Traceback' not in text and 'Python Exception' not in text, text[-1500:])
     return text
 
@@ -366,6 +367,22 @@ def travel_together(folder, server, client):
     check('These positions are not one' not in text, 'a cut is not consistent')
     for why in ("no member 'nobody'", "'nowhere' is not a position", 'neither a directory'):
         check(why in back, f'not said: {why}')
+
+
+def test_slow_socket(work):
+    """gdb opens a group though the sockets of its replays are there long before they take
+    connections."""
+    library = os.path.join(work, 'slow_listen.so')
+    run_tool('gcc', '-shared', '-fPIC', '-o', library,
+             os.path.join(REPO, 'tests/functional/slow_listen.c'), '-ldl')
+    record(work, guest_args(work, 'hlt'), 'a')
+    record(work, guest_args(work, 'hlt'), 'b')
+    listed = os.path.join(work, 'list')
+    with open(listed, 'w', encoding='ascii') as out:
+        out.write('[group]\nname=two\n[members]\na=a.run\nb=b.run\n')
+    text = group_gdb(f'python os.environ["LD_PRELOAD"] = "{library}"',
+                     f'tt group open {listed}', 'tt group when')
+    equal(shown(text)[-2:], [('a', 0), ('b', 0)], 'members at their start')
 
 
 def shown(text):
