@@ -248,7 +248,8 @@ bool tt_monitor_may_be_of_group(const char *name, Error **errp)
         error_setg(errp, "a checkpoint of the group is named by its number: leave out "
                          "the name '%s'", name);
     } else if (!tt_net_is_there()) {
-        error_setg(errp, "this VM is not in a group: it has no -netdev tt");
+        error_setg(errp, "this VM is not in a group: it has no -netdev tt and "
+                         "no filter-tt");
     } else if (tt_net_epoch() >= TT_EPOCH_MAX) {
         error_setg(errp, "the group has reached its limit of checkpoints");
     } else {

@@ -18,13 +18,12 @@
 
 #define RETRY_MS        1000
 #define PATIENCE_MS     10000           /* until it has said READY */
-#define SAY_MS          5000            /* between two sentences */
 #define OUT_MAX         (256 * 1024)    /* bytes that wait to be sent */
 #define READS_AT_ONCE   8
 
 struct TtNetConn {
     TtNetConnOptions o;
-    char *name, *group;
+    char *group;
     const TtNetConnOps *ops;
     void *opaque;
     QIONetListener *listener;
@@ -38,34 +37,10 @@ struct TtNetConn {
     bool has_greeted;                   /* it was open */
     uint32_t epoch;                     /* that the peer has said, and was told */
     QEMUBH *go_on;
-    int64_t said_ms;
-    unsigned unsaid;
 };
 
 static void arm_retry(TtNetConn *c);
 static void watch(TtNetConn *c);
-
-void tt_net_conn_say(TtNetConn *c, const char *fmt, ...)
-{
-    int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
-    g_autofree char *text = NULL;
-    va_list args;
-
-    if (c->said_ms && now - c->said_ms < SAY_MS) {
-        c->unsaid++;
-        return;
-    }
-    va_start(args, fmt);
-    text = g_strdup_vprintf(fmt, args);
-    va_end(args);
-    if (c->unsaid) {
-        warn_report("netdev tt %s: %s (and %u more like this)", c->name, text, c->unsaid);
-    } else {
-        warn_report("netdev tt %s: %s", c->name, text);
-    }
-    c->unsaid = 0;
-    c->said_ms = now;
-}
 
 static void tell_state(TtNetConn *c)
 {
@@ -210,7 +185,7 @@ static void greeted(TtNetConn *c)
     drop_tag(&c->patience_tag);
     if (c->has_failed) {
         c->has_failed = false;
-        info_report("netdev tt %s: connected", c->name);
+        info_report("%s: connected", c->o.say->who);
     }
     tell_state(c);
     c->ops->epoch(c->opaque);
@@ -244,7 +219,7 @@ static bool drain(TtNetConn *c)
         if (st == TT_OK) {
             c->is_blocked = !c->ops->frame(c->opaque, &f) && c->link;
         } else if (st == TT_ERR_MISMATCH) {
-            tt_net_conn_say(c, "a frame is dropped: %s", diag.text);
+            tt_net_say(c->o.say, "a frame is dropped: %s", diag.text);
         } else {
             break;
         }
@@ -255,7 +230,7 @@ static bool drain(TtNetConn *c)
     if (st == TT_OK || st == TT_END) {
         return tell_epoch(c);
     }
-    tt_net_conn_say(c, "%s", diag.text);
+    tt_net_say(c->o.say, "%s", diag.text);
     lose(c);
     return false;
 }
@@ -345,7 +320,7 @@ static gboolean lose_patience(gpointer opaque)
     TtNetConn *c = opaque;
 
     c->patience_tag = 0;
-    tt_net_conn_say(c, "the peer did not introduce itself within %d s: disconnected",
+    tt_net_say(c->o.say, "the peer did not introduce itself within %d s: disconnected",
                     PATIENCE_MS / 1000);
     lose(c);
     return G_SOURCE_REMOVE;
@@ -356,7 +331,7 @@ static void begin(TtNetConn *c, QIOChannelSocket *sioc)
     TtLinkOptions o = { .group = c->group, .key = c->o.key, .key_len = c->o.key_len };
 
     if (getrandom(o.nonce, sizeof(o.nonce), 0) != sizeof(o.nonce)) {
-        tt_net_conn_say(c, "cannot get random numbers for the connection: %s",
+        tt_net_say(c->o.say, "cannot get random numbers for the connection: %s",
                         strerror(errno));
         object_unref(OBJECT(sioc));
         arm_retry(c);
@@ -377,7 +352,7 @@ static void peer_came(QIONetListener *listener, QIOChannelSocket *sioc, gpointer
     TtNetConn *c = opaque;
 
     if (c->ioc) {
-        tt_net_conn_say(c, "another peer is refused: a netdev has only one peer; use tt "
+        tt_net_say(c->o.say, "another peer is refused: a netdev has only one peer; use tt "
                         "hub to connect more");
         return;
     }
@@ -415,7 +390,7 @@ static void connected(QIOTask *task, gpointer opaque)
     if (qio_task_propagate_error(task, &err)) {
         object_unref(OBJECT(sioc));
         if (!c->has_failed) {
-            warn_report("netdev tt %s: %s; trying again every second", c->name,
+            warn_report("%s: %s; trying again every second", c->o.say->who,
                         error_get_pretty(err));
         }
         c->has_failed = true;
@@ -462,7 +437,6 @@ TtNetConn *tt_net_conn_new(const TtNetConnOptions *o, const TtNetConnOps *ops,
     TtNetConn *c = g_new0(TtNetConn, 1);
 
     c->o = *o;
-    c->name = g_strdup(o->name);
     c->group = g_strdup(o->group);
     c->ops = ops;
     c->opaque = opaque;
@@ -488,7 +462,6 @@ void tt_net_conn_free(TtNetConn *c)
     }
     qemu_bh_delete(c->go_on);
     g_free(c->o.key);
-    g_free(c->name);
     g_free(c->group);
     if (c->connecting) {
         c->connecting = NULL;               /* connected() is yet to come */

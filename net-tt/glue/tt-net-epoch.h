@@ -16,7 +16,7 @@
 
 /* How many checkpoints the group has made that this VM has made or knows of. */
 uint32_t tt_net_epoch(void);
-/* Is there any netdev tt? */
+/* Is there any netdev tt or filter-tt? */
 bool tt_net_is_there(void);
 
 /*

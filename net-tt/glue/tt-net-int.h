@@ -5,6 +5,7 @@
 #ifndef TT_NET_INT_H
 #define TT_NET_INT_H
 
+#include "tt-net-say-int.h"
 #include "net-tt/tt-address.h"
 #include "net-tt/tt-link.h"
 
@@ -21,6 +22,8 @@ void tt_net_note_epoch(uint32_t epoch, bool is_made);
 void tt_net_note_incident(const TtIncident *i);
 /* Did this process send it? */
 bool tt_net_is_own(const TtFrame *f);
+/* False: *errp says what a group may be called. */
+bool tt_net_group_is_fit(const char *group, Error **errp);
 
 /* ---- frame stores: tt-net-frames.c ---- */
 
@@ -47,7 +50,7 @@ typedef struct TtNetConnOps {
 } TtNetConnOps;
 
 typedef struct TtNetConnOptions {
-    const char *name;           /* of the netdev, in sentences */
+    TtNetSay *say;              /* the caller's */
     const char *group;
     TtAddress address;
     bool listens;
@@ -70,7 +73,5 @@ void tt_net_conn_send_incident(TtNetConn *c, const TtIncident *i);
 /* The latest of which the peer has told; 0: none. */
 uint32_t tt_net_conn_epoch(const TtNetConn *c);
 void tt_net_conn_go_on(TtNetConn *c);
-/* One sentence, but not too many of them. */
-void tt_net_conn_say(TtNetConn *c, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 
 #endif

@@ -12,6 +12,7 @@
 #include "session/tt-ops.h"
 #include "session/tt-session.h"
 #include "tt/hooks.h"
+#include "qapi/error.h"
 #include "qemu/uuid.h"
 
 static uint64_t next_seq;       /* of this process, over all its runs */
@@ -101,4 +102,14 @@ bool tt_net_is_own(const TtFrame *f)
     return (!qemu_uuid_is_null(&live_id) &&
             !memcmp(f->run, live_id.data, TT_RUN_BYTES)) ||
            (tt_on() && !memcmp(f->run, tt_session.manifest.uuid, TT_RUN_BYTES));
+}
+
+bool tt_net_group_is_fit(const char *group, Error **errp)
+{
+    if (!tt_group_name_is_fit(group)) {
+        error_setg(errp, "the name of a group must have 1 to %d letters, digits, '.', "
+                   "'_' and '-'", TT_GROUP_NAME_MAX);
+        return false;
+    }
+    return true;
 }
