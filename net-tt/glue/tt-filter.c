@@ -8,7 +8,7 @@
  * a limit. A trailer does not go with offloads (whoever cuts a frame in pieces, or sums it
  * up, would have to know of it), so NICs see a netdev without any.
  *
- * Context: main thread, the BQL is held.
+ * Context: the BQL is held; a NIC may send in a vCPU's thread.
  */
 #include "qemu/osdep.h"
 #include "tt-net-port-int.h"
@@ -71,8 +71,13 @@ static ssize_t from_nic(TtFilter *s, NetClientState *nic, unsigned flags,
     g_autofree uint8_t *bytes = NULL;
     TtFrame f;
 
-    if (len < TT_FRAME_BYTES_MIN || len + TT_TRAILER_BYTES > NET_BUFSIZE) {
-        return 0;                       /* no NIC of a guest sends it */
+    if (len < TT_FRAME_BYTES_MIN) {
+        return 0;                       /* it has no room for a trailer of the guest's own */
+    }
+    if (len + TT_TRAILER_BYTES > NET_BUFSIZE) {
+        tt_net_say(&s->port.say, "a frame of the guest is dropped: it has %zu bytes, and at "
+                   "most %d can be sent", len, (int)(NET_BUFSIZE - TT_TRAILER_BYTES));
+        return len;
     }
     bytes = g_malloc(len + TT_TRAILER_BYTES);
     iov_to_buf(iov, iovcnt, 0, bytes, len);
@@ -207,7 +212,7 @@ static bool take_offloads(TtFilter *s, NetClientState *nc, Error **errp)
     if (!qemu_has_vnet_hdr(nc)) {
         return true;
     }
-    if (nc->peer) {
+    if (nc->vnet_hdr_len) {             /* also of one that is gone */
         error_setg(errp, "the NIC of netdev '%s' uses its offloads, which a trailer does not "
                    "go with: give filter-tt on the command line, or the netdev vnet_hdr=off",
                    nc->name);
@@ -235,6 +240,11 @@ static void setup(NetFilterState *nf, Error **errp)
                    "NIC", nf->netdev_id);
         return;
     }
+    if (nf->direction != NET_FILTER_DIRECTION_ALL || !nf->on) {
+        error_setg(errp, "filter-tt needs all frames of its netdev: leave out queue and "
+                   "status");
+        return;
+    }
     if (tt_net_port_of(nf->netdev)) {
         error_setg(errp, "netdev '%s' is in a group already: it needs no other filter-tt",
                    nf->netdev_id);
@@ -251,12 +261,24 @@ static void setup(NetFilterState *nf, Error **errp)
     s->announce = qemu_bh_new(announce, s);
     tt_net_port_init(&s->port, &port_ops, nf->netdev,
                      g_strdup_printf("filter-tt of netdev %s", nf->netdev_id), HELD_MAX);
+    s->port.is_filter = true;
+}
+
+static void status_changed(NetFilterState *nf, Error **errp)
+{
+    if (!nf->on) {
+        nf->on = true;
+        error_setg(errp, "filter-tt cannot be turned off: object-del takes it away");
+    }
 }
 
 static void cleanup(NetFilterState *nf)
 {
     TtFilter *s = FILTER_TT(nf);
 
+    if (s->port.ops) {
+        qemu_purge_queued_packets(nf->netdev);
+    }
     tt_net_port_cleanup(&s->port);
     if (s->announce) {
         qemu_bh_delete(s->announce);
@@ -273,8 +295,20 @@ static char *get_group(Object *obj, Error **errp)
     return g_strdup(FILTER_TT(obj)->group);
 }
 
+static bool may_set(Object *obj, Error **errp)
+{
+    if (FILTER_TT(obj)->port.ops) {
+        error_setg(errp, "a filter-tt does not change its group or key: make a new one");
+        return false;
+    }
+    return true;
+}
+
 static void set_group(Object *obj, const char *text, Error **errp)
 {
+    if (!may_set(obj, errp)) {
+        return;
+    }
     g_free(FILTER_TT(obj)->group);
     FILTER_TT(obj)->group = g_strdup(text);
 }
@@ -286,6 +320,9 @@ static char *get_key_file(Object *obj, Error **errp)
 
 static void set_key_file(Object *obj, const char *text, Error **errp)
 {
+    if (!may_set(obj, errp)) {
+        return;
+    }
     g_free(FILTER_TT(obj)->key_file);
     FILTER_TT(obj)->key_file = g_strdup(text);
 }
@@ -298,6 +335,7 @@ static void class_init(ObjectClass *oc, void *data)
     object_class_property_add_str(oc, "key-file", get_key_file, set_key_file);
     nfc->setup = setup;
     nfc->cleanup = cleanup;
+    nfc->status_changed = status_changed;
     nfc->receive_iov = receive_iov;
 }
 

@@ -4,7 +4,7 @@
  * netdev with a filter-tt. All that they share: what may be delivered and when, what waits,
  * what is noted, checkpoints of the group.
  *
- * Context: main thread, the BQL is held.
+ * Context: the BQL is held; a NIC may send in a vCPU's thread.
  */
 #ifndef TT_NET_PORT_INT_H
 #define TT_NET_PORT_INT_H
@@ -32,6 +32,7 @@ struct TtNetPort {
     NetClientState *nc;         /* the netdev */
     TtNetSay say;
     unsigned held_max;
+    bool is_filter;             /* the netdev is of another kind */
     TtHeard heard;
     GQueue held;                /* of TtFrame: cannot be passed on yet */
     TtFrame *queued;            /* nic_is_full: what the NIC has not taken yet */

@@ -16,7 +16,7 @@
 
 static GSList *all_ports;       /* of TtNetPort */
 static struct {
-    uint32_t now;
+    uint32_t now, heard;        /* heard: that others have made, by an announcement */
     bool (*wanted)(uint32_t epoch);
 } epoch;
 
@@ -85,7 +85,9 @@ static void keep(TtNetPort *p, const TtFrame *f)
 /* False: the NIC has no room for more; tt_net_port_taken is called when it has. */
 static bool deliver(TtNetPort *p, const TtFrame *f)
 {
-    if (!p->nc->peer || p->nc->link_down || p->nc->peer->link_down) {
+    /* A cable that the user has pulled out is out at the NIC. A netdev that QEMU has from
+     * elsewhere counts as pulled out, too, when its peer has gone: what came before came. */
+    if (!p->nc->peer || p->nc->peer->link_down || (p->nc->link_down && !p->is_filter)) {
         return true;
     }
     tt_net_note_delivered(f);
@@ -103,6 +105,14 @@ static void want_epoch(uint32_t e)
 {
     if (!epoch.wanted || !epoch.wanted(e)) {
         tt_net_epoch_begins(e, false);
+    }
+}
+
+/* While its past is shown the VM makes no checkpoint, and has to later. */
+static void want_heard(void)
+{
+    if (epoch.heard > epoch.now && !tt_past) {
+        want_epoch(epoch.heard);
     }
 }
 
@@ -136,6 +146,7 @@ static void release_held(void *opaque)
     TtNetPort *p = opaque;
     TtFrame *f;
 
+    want_heard();
     while ((f = g_queue_peek_head(&p->held)) && may_deliver(p, f)) {
         g_queue_pop_head(&p->held);
         deliver(p, f);
@@ -214,9 +225,8 @@ void tt_net_epoch_begins(uint32_t e, bool is_made)
 
 void tt_net_port_epoch_came(uint32_t e)
 {
-    if (e > epoch.now) {
-        want_epoch(e);
-    }
+    epoch.heard = MAX(epoch.heard, e);
+    want_heard();
 }
 
 bool tt_net_deliver_first(const char *netdev, const TtFrame *f)

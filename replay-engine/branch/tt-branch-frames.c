@@ -17,7 +17,7 @@ typedef struct Kept {
     uint32_t epoch;
     uint64_t pos;               /* of the checkpoint */
     bool is_behind;             /* its own note has come */
-    GHashTable *seen;           /* run and sequence, as text: some are noted twice */
+    GHashTable *seen;           /* run, sequence and netdev, as text: some are noted twice */
     unsigned n, n_astray;
 } Kept;
 
@@ -42,8 +42,8 @@ static TtStatus take(Kept *k, const TtEvent *ev, TtDiag *diag)
     }
     tt_run_text(run, f.run);
     f.epoch = 0;                /* the branches are a new group, without checkpoints */
-    if (g_hash_table_add(k->seen, g_strdup_printf("%s %" PRIu64, run, f.seq))) {
-        netdev = tt_frame_kept_netdev(ev->data);
+    netdev = tt_frame_kept_netdev(ev->data);
+    if (g_hash_table_add(k->seen, g_strdup_printf("%s %" PRIu64 " %s", run, f.seq, netdev))) {
         k->n++;
         k->n_astray += !tt_net_deliver_first(netdev, &f);
     }

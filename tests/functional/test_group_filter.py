@@ -10,8 +10,10 @@ import re
 import socket
 import struct
 import subprocess
+import time
 
 from group_peer import NO_POSITION, xxh3
+from guests import guest_args
 from test_group import (CLIENT, ROUNDS, SERVER, all_have, check_consoles, check_group,
                         check_rounds, compare, group_points, guest, md5_of, read_frames,
                         stand_still)
@@ -398,6 +400,37 @@ def test_blocked(work):
 
 
 @limit(100)
+def test_waits(work):
+    """What came before the peer went away is delivered when the VM goes on; a checkpoint of
+    the group that is announced while the past is shown is made afterwards."""
+    path = os.path.join(work, 'sock')
+    vm = recorder(work, [*guest_args(work, 'torture', 'rounds=1000000 percent=30'),
+                         *netdevs(stream(path, True)), *filtered(), *card(1, 'rtl8139')],
+                  'rec', qmp=1, timeout=90)
+    with vm:
+        vm.wait_serial('\n')
+        vm.qmp.cmd('stop')
+        with Cable(path) as c:
+            for seq in range(3):
+                c.send(sealed(b'x' * 60, seq))
+            time.sleep(1)                       # they are in
+        equal(delivered(vm), 0, 'frames, while it stands still')
+        vm.qmp.cmd('cont')
+        wait_until(lambda: delivered(vm) == 3, 'the frames of the peer that is gone')
+        vm.qmp.cmd('tt-goto', 60, position=vm.qmp.cmd('query-tt')['position'] // 2)
+        with Cable(path) as c:
+            c.send(sealed(bytes(60), 0, kind=3, len=0, digest=0, epoch=1, pos=NO_POSITION))
+            time.sleep(1)
+            vm.qmp.cmd('tt-goto', 60, where='end')
+            vm.qmp.cmd('cont')
+            wait_until(lambda: any(p['full'] for p in vm.qmp.cmd('query-tt-checkpoints')),
+                       'the checkpoint that was announced in the past', 60)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check_exact(work, vm.run, serial_wanted=vm.serial, timeout=90)
+
+
+@limit(100)
 def test_refused(work):
     """Wrong options are one sentence each. A replay has no netdevs, and so no filters."""
     user = ['-netdev', 'user,id=net0']
@@ -409,6 +442,8 @@ def test_refused(work):
                       ([*user, *filtered(f',key-file={work}/none')], 'cannot be read'),
                       ([*user, *filtered(), '-object', 'filter-tt,id=f1,netdev=net0,group=h'],
                        'is in a group already'),
+                      ([*user, *filtered(',queue=rx')], 'all frames'),
+                      ([*user, *filtered(',status=off')], 'all frames'),
                       ([*user, '-netdev', 'hubport,id=h,hubid=0,netdev=net0', *filtered()],
                        'the hubport of the NIC'),
                       (['-netdev', f'tt,id=net0,group=g,listen={work}/a', *filtered()],
