@@ -52,9 +52,20 @@ def with_checkpoints(work):
                   options=OFTEN, qmp=1) as vm:
         wait_until(lambda: len(vm.qmp.cmd('query-tt-checkpoints')) >= 6 and
                    vm.qmp.cmd('query-tt')['position'] > 40000000, 'six checkpoints')
+        wait_until(lambda: ends_behind_checkpoints(vm), 'an end that is no checkpoint')
         vm.qmp.send('quit')
         vm.wait(0)
     return vm
+
+
+def ends_behind_checkpoints(vm):
+    """Stopped behind the last one: a VM that is told to end while one is made ends there."""
+    vm.qmp.cmd('stop')
+    here = vm.qmp.cmd('query-tt')['position']
+    if here > max(c['position'] for c in vm.qmp.cmd('query-tt-checkpoints')):
+        return True
+    vm.qmp.cmd('cont')
+    return False
 
 
 @limit(120)
