@@ -151,7 +151,7 @@ void group_frames_add(GroupFrames *f, uint64_t seq, uint64_t hash, uint32_t len)
 uint8_t *group_frames_bytes(const GroupFrames *f, const GroupFrame *x, TtDiag *diag);
 
 typedef struct GroupDifference {
-    unsigned n_was, n_is, same, changed, missing, more;     /* frames */
+    unsigned same, changed, missing, more;      /* frames */
     const GroupFrame *was, *is; /* the first that differ; both NULL: none */
     int64_t byte;               /* the first that differs in them; -1: not known, why */
     int was_byte, is_byte;      /* -1: the frame ends before it */

@@ -76,8 +76,7 @@ void group_difference(GroupDifference *d, const GroupFrames *was, const GroupFra
 
     tt_framediff(&diff, a, was->list->len, b, is->list->len);
     *d = (GroupDifference) {
-        .n_was = was->list->len, .n_is = is->list->len, .same = diff.same,
-        .changed = diff.changed, .missing = diff.missing, .more = diff.more, .byte = -1,
+        .same = diff.same, .changed = diff.changed, .missing = diff.missing, .more = diff.more, .byte = -1,
     };
     if (diff.n_pairs) {
         g_autofree uint8_t *x = NULL, *y = NULL;

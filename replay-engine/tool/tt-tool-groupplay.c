@@ -64,13 +64,18 @@ void group_play_runs(GroupPlay *p, unsigned member, bool runs)
     }
 }
 
-/* When was that, from the checkpoint on? */
+/* When was that, from the checkpoint on? It is looked up once, and asked for whenever a
+ * frame comes. */
 static uint64_t then_ns(GroupPlay *p, uint64_t pos)
 {
     TtTimeAt at;
 
-    return tt_time_at(p->reader, pos, false, &at, NULL) == TT_OK &&
-        at.host_ns > p->began_ns ? at.host_ns - p->began_ns : 0;
+    if (p->then_of != pos) {
+        p->then_of = pos;
+        p->then_ns = tt_time_at(p->reader, pos, false, &at, NULL) == TT_OK &&
+            at.host_ns > p->began_ns ? at.host_ns - p->began_ns : 0;
+    }
+    return p->then_ns;
 }
 
 /* ---- out ---- */

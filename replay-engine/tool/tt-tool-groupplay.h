@@ -43,6 +43,7 @@ struct GroupPlay {
     Sender *senders;            /* by member */
     GArray *steps;
     unsigned next;              /* step */
+    uint64_t then_of, then_ns;  /* when what was at that position was; see then_ns() */
     TtHeard heard;
     bool is_running, has_said;
     uint64_t ran_ns, since_ns;  /* time that it ran, until it went on the last time */
