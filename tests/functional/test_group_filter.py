@@ -456,7 +456,7 @@ def test_refused(work):
         check(why in said, f'{args}: {said}')
     vm = recorder(work, [*MACHINE, *user, *filtered(), *card(1)], qmp=1)
     with vm:
-        check(vm.qmp, 'it runs')
+        wait_until(lambda: vm.qmp.cmd('query-tt')['position'] > 0, 'that it runs')
         vm.qmp.send('quit')
         vm.wait(0)
     check_exact(work, vm.run, serial_wanted=vm.serial)
