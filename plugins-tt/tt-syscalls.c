@@ -3,12 +3,12 @@
  * A plugin for QEMU's TCG: the system calls of 64-bit Linux programs, for `tt syscalls`
  * and `tt compare`. A line each:
  *
- *   exec POSITION TABLE NAME                   a new program begins
+ *   exec POSITION TABLE ENTRY NAME             a new program begins
  *   call POSITION TABLE STACK NUMBER RESULT ARGUMENT...
  *   back POSITION TABLE STACK VALUE            of the last call from there
  *
  * TABLE is where the process's page tables are, STACK its stack pointer: both together
- * name a thread that waits. POSITION is that of the instruction SYSCALL, SYSRET or IRET.
+ * name a thread that waits. ENTRY is where the program's file has its first instruction. POSITION is that of the instruction SYSCALL, SYSRET or IRET.
  * An ARGUMENT begins with how it is to be read (tt-syscalls-table.h). What a process reads
  * is not shown. A call that was begun before the plugin was there comes back without one.
  */
@@ -26,6 +26,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 #define PAGE        4096
 #define PTI_BIT     4096ull             /* of CR3: the program's half of two tables */
 #define ARGC_MAX    65536
+#define AT_ENTRY    9
 #define AT_EXECFN   31
 #define EXIT_GROUP  231
 
@@ -230,7 +231,7 @@ static void called(unsigned int vcpu, void *opaque)
 
 /* All registers are 0 where a program begins; at its stack are its arguments, its
  * environment, and then what the kernel tells it. NULL: none begins here. */
-static GString *program(uint64_t stack)
+static GString *program(uint64_t stack, uint64_t *entry)
 {
     static const unsigned zero[] = { RAX, RDI, RSI, RDX, RBX, RBP, R8, R9, R10, R12, R13,
                                      R14, R15 };
@@ -254,7 +255,9 @@ static GString *program(uint64_t stack)
         }
     }
     for (at += 8; load_word(at, &key) && key; at += 16) {
-        if (key == AT_EXECFN && load_word(at + 8, &word)) {
+        if (key == AT_ENTRY && load_word(at + 8, &word)) {
+            *entry = word;
+        } else if (key == AT_EXECFN && load_word(at + 8, &word)) {
             return string_at(word);
         }
     }
@@ -272,11 +275,13 @@ static bool is_behind_call(uint64_t pc)
 
 static void began(uint64_t stack)
 {
-    g_autoptr(GString) name = program(stack);
+    uint64_t entry = 0;
+    g_autoptr(GString) name = program(stack, &entry);
     g_autoptr(GString) line = g_string_new(NULL);
 
     if (name) {
-        g_string_printf(line, "exec %" PRIu64 " %" PRIx64 " ", position(), table());
+        g_string_printf(line, "exec %" PRIu64 " %" PRIx64 " %" PRIx64 " ", position(),
+                        table(), entry);
         put_bytes(line, (uint8_t *)name->str, name->len);
         g_string_append_c(line, '\n');
         qemu_plugin_outs(line->str);

@@ -9,6 +9,9 @@
 
 #define EHDR_BYTES  64u
 #define SHDR_BYTES  64u
+#define PHDR_BYTES  56u
+#define PT_LOAD     1u
+#define PF_X        1u
 #define SYM_BYTES   24u
 #define SHT_SYMTAB  2u
 #define SHT_DYNSYM  11u
@@ -65,11 +68,16 @@ static bool section_at(const uint8_t *bytes, size_t len, unsigned index,
     return true;
 }
 
-static int by_address(const void *a, const void *b)
+/* Of several names for one place the last one counts: the same in each file that has them,
+ * with a length if one has it, and one without underscores in front. */
+static int by_place(const void *a, const void *b)
 {
     const Sym *x = a, *y = b;
 
-    return x->addr < y->addr ? -1 : x->addr > y->addr;
+    if (x->addr != y->addr) {
+        return x->addr < y->addr ? -1 : 1;
+    }
+    return x->size != y->size ? (x->size < y->size ? -1 : 1) : strcmp(x->name, y->name);
 }
 
 /* NULL: it is no name of a function. */
@@ -110,7 +118,7 @@ static TtStatus take(TtElfSyms *s, const Section *table, const Section *names,
                                       tt_get_le64(sym + 16), name };
         }
     }
-    qsort(s->syms, s->n, sizeof(*s->syms), by_address);
+    qsort(s->syms, s->n, sizeof(*s->syms), by_place);
     return TT_OK;
 }
 
@@ -151,13 +159,36 @@ TtStatus tt_elfsyms_load(const uint8_t *bytes, size_t len, TtElfSyms **out,
     return TT_OK;
 }
 
+bool tt_elfsyms_image(const uint8_t *bytes, size_t len, TtElfImage *image)
+{
+    bool is_elf = tt_elfsyms_is_elf(bytes, len) && bytes[4] == 2 && bytes[5] == 1 &&
+        tt_get_le16(bytes + 54) == PHDR_BYTES;
+    uint64_t table = is_elf ? tt_get_le64(bytes + 32) : 0;
+    unsigned n = is_elf ? tt_get_le16(bytes + 56) : 0;
+
+    if (table > len || (uint64_t)n * PHDR_BYTES > len - table) {
+        return false;
+    }
+    *image = (TtElfImage) { is_elf ? tt_get_le64(bytes + 24) : 0, UINT64_MAX, 0 };
+    for (unsigned i = 0; i < n; i++) {
+        const uint8_t *h = bytes + table + (uint64_t)i * PHDR_BYTES;
+        uint64_t at = tt_get_le64(h + 16), size = tt_get_le64(h + 40);
+
+        if (tt_get_le32(h) == PT_LOAD && tt_get_le32(h + 4) & PF_X && size &&
+            size <= UINT64_MAX - at) {
+            image->low = MIN(image->low, at);
+            image->high = MAX(image->high, at + size);
+        }
+    }
+    return image->low < image->high;
+}
+
 size_t tt_elfsyms_count(const TtElfSyms *s)
 {
     return s->n;
 }
 
-const char *tt_elfsyms_find(const TtElfSyms *s, uint64_t addr,
-                            uint64_t *offset)
+static const Sym *sym_at(const TtElfSyms *s, uint64_t addr)
 {
     size_t low = 0, high = s->n;
     const Sym *found;
@@ -175,8 +206,23 @@ const char *tt_elfsyms_find(const TtElfSyms *s, uint64_t addr,
         return NULL;
     }
     found = &s->syms[low - 1];
-    *offset = addr - found->addr;
-    return *offset <= (found->size ?: FAR) ? found->name : NULL;
+    return addr - found->addr <= (found->size ?: FAR) ? found : NULL;
+}
+
+const char *tt_elfsyms_find(const TtElfSyms *s, uint64_t addr,
+                            uint64_t *offset)
+{
+    const Sym *found = sym_at(s, addr);
+
+    *offset = found ? addr - found->addr : 0;
+    return found ? found->name : NULL;
+}
+
+uint64_t tt_elfsyms_size(const TtElfSyms *s, uint64_t addr)
+{
+    const Sym *found = sym_at(s, addr);
+
+    return found ? found->size : 0;
 }
 
 static bool is_called(const TtElfSyms *s, const uint8_t *sym, const char *name,

@@ -36,6 +36,17 @@ const char *tt_elfsyms_find(const TtElfSyms *s, uint64_t addr,
  */
 size_t tt_elfsyms_address(const TtElfSyms *s, const char *name, size_t len,
                           uint64_t *addr, bool *is_code);
+/* How many bytes the function has that tt_elfsyms_find finds; 0: that is not known. */
+uint64_t tt_elfsyms_size(const TtElfSyms *s, uint64_t addr);
+
+/* Where the file says that its code is. */
+typedef struct TtElfImage {
+    uint64_t entry;             /* address of the first instruction */
+    uint64_t low, high;         /* of all segments that can be executed */
+} TtElfImage;
+
+/* False: it is no such file, or has no segment that can be executed. */
+bool tt_elfsyms_image(const uint8_t *bytes, size_t len, TtElfImage *image);
 void tt_elfsyms_free(TtElfSyms *s);             /* NULL is fine */
 
 #endif

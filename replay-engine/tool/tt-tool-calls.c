@@ -27,7 +27,7 @@ static void add_option(GPtrArray *argv, const ToolArgs *a, const char *option)
     }
 }
 
-int tool_run_self(const ToolArgs *a, const GPtrArray *words, FILE **out)
+int tool_run_one(const ToolArgs *a, const GPtrArray *words, FILE **out)
 {
     g_autofree char *self = g_find_program_in_path(a->program);
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
@@ -42,7 +42,6 @@ int tool_run_self(const ToolArgs *a, const GPtrArray *words, FILE **out)
     }
     g_ptr_array_add(argv, self);
     g_ptr_array_extend(argv, (GPtrArray *)words, NULL, NULL);
-    add_option(argv, a, "-j");
     add_option(argv, a, "--qemu");
     g_ptr_array_add(argv, NULL);
     fflush(stdout);
@@ -55,6 +54,15 @@ int tool_run_self(const ToolArgs *a, const GPtrArray *words, FILE **out)
     }
     rewind(*out);
     return WIFEXITED(status) ? WEXITSTATUS(status) : TOOL_PROBLEM;
+}
+
+int tool_run_self(const ToolArgs *a, const GPtrArray *words, FILE **out)
+{
+    g_autoptr(GPtrArray) more = g_ptr_array_new();
+
+    g_ptr_array_extend(more, (GPtrArray *)words, NULL, NULL);
+    add_option(more, a, "-j");
+    return tool_run_one(a, more, out);
 }
 
 static TtCalls *read_calls(FILE *f)

@@ -19,6 +19,8 @@ uint32_t tool_calls_find(const TtCalls *c, const char *name, const char *run);
 /* Runs this program with @words, and -j and --qemu as they were given. What it writes to
  * stdout is in *@out, for the caller to fclose, or NULL. Returns its exit status. */
 int tool_run_self(const ToolArgs *a, const GPtrArray *words, FILE **out);
+/* The same without -j. */
+int tool_run_one(const ToolArgs *a, const GPtrArray *words, FILE **out);
 
 /* What tt compare --by asks for. */
 typedef struct ToolValue {
@@ -38,6 +40,28 @@ bool tool_values_check(const char *by);
  * wrong. Cost: a replay of that part. */
 int tool_values_load(const ToolArgs *a, const char *run, const ToolValues *asked,
                      GArray *values);
+
+/* ---- branches: tt compare --by branches ---- */
+
+typedef struct ToolJump {
+    uint64_t pos, from, to;     /* addresses as in the program's file */
+} ToolJump;
+
+/* Names of functions in the files of both sides, and what they have in common. */
+typedef struct ToolJumps ToolJumps;
+
+/* NULL: said why not. */
+ToolJumps *tool_jumps_new(const char *symbols, const char *with_symbols);
+void tool_jumps_free(ToolJumps *j);             /* NULL is fine */
+/* Each jump of @process, as ToolJump, in *@out, up to position @end; 0: to the run's end.
+ * Returns an exit status, having said what is wrong. Cost: a replay of that part. */
+int tool_jumps_load(const ToolJumps *j, unsigned side, const ToolArgs *a, const char *run,
+                    const TtCallsProcess *process, uint64_t end, GArray *out);
+/* What a jump of one side has in common with one of the other that does the same; @j's.
+ * NULL: it is not compared. Cost: O(1), of a new jump O(log of the functions). */
+const char *tool_jumps_key(ToolJumps *j, unsigned side, uint64_t from, uint64_t to);
+/* "main+0x20 -> write". g_free. */
+char *tool_jumps_text(const ToolJumps *j, unsigned side, uint64_t from, uint64_t to);
 
 /* As tt_call_text, with the name of the call. g_free. */
 char *tool_call_text(const TtCall *call);

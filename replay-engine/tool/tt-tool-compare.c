@@ -8,16 +8,23 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define DIFFERENCES_MAX 4000    /* elements that only one side has: see tt_align */
 #define CONTEXT         2
 #define EXIT_GROUP      231
+#define BRANCHES        "branches"      /* of --by */
 
-/* What is compared: a call, or a value of --by. */
+/* What is compared: a call, a value of --by, or a jump. */
 typedef struct Item {
-    uint64_t pos, value;
-    const TtCall *call;         /* NULL: it is a value */
+    uint64_t pos, value;        /* of a jump: from where */
+    union {
+        const TtCall *call;
+        uint64_t to;
+    };
 } Item;
+
+typedef enum Kind { CALLS, VALUES, JUMPS } Kind;
 
 typedef struct Side {
     const char *run, *process, *by, *symbols;
@@ -30,6 +37,8 @@ typedef struct Side {
 typedef struct Compare {
     const ToolArgs *args;
     Side side[2];
+    Kind kind;
+    ToolJumps *jumps;           /* NULL: of another kind */
     GHashTable *known;          /* key -> its number */
     TtHunk *hunks;
     uint32_t n_hunks;
@@ -39,16 +48,14 @@ typedef struct Compare {
 
 /* ---- two sides ---- */
 
-static void add(Compare *c, Side *s, const Item *item)
+static void add(Compare *c, Side *s, const Item *item, const char *key)
 {
-    g_autofree char *key = item->call ? tt_call_key(item->call) :
-        g_strdup_printf("%" PRIx64, item->value);
     gpointer known = g_hash_table_lookup(c->known, key);
     uint32_t number;
 
     if (!known) {
         known = GUINT_TO_POINTER(g_hash_table_size(c->known) + 1);
-        g_hash_table_insert(c->known, g_steal_pointer(&key), known);
+        g_hash_table_insert(c->known, g_strdup(key), known);
     }
     number = GPOINTER_TO_UINT(known);
     g_array_append_val(s->items, *item);
@@ -65,9 +72,11 @@ static void add_calls(Compare *c, Side *s)
     for (uint32_t i = 0; i < tt_calls_count(s->calls); i++) {
         const TtCall *call = tt_calls_at(s->calls, i);
         Item item = { .pos = call->pos, .call = call };
+        g_autofree char *key = NULL;
 
         if (call->process == s->index) {
-            add(c, s, &item);
+            key = tt_call_key(call);
+            add(c, s, &item, key);
         }
     }
 }
@@ -95,9 +104,33 @@ static int add_values(Compare *c, Side *s)
 
     for (guint i = 0; status == TOOL_FINE && i < values->len; i++) {
         const ToolValue *v = &g_array_index(values, ToolValue, i);
-        Item item = { v->pos, v->value };
+        Item item = { .pos = v->pos, .value = v->value };
+        g_autofree char *key = g_strdup_printf("%" PRIx64, v->value);
 
-        add(c, s, &item);
+        add(c, s, &item, key);
+    }
+    return status;
+}
+
+static unsigned number_of(const Compare *c, const Side *s)
+{
+    return s - c->side;
+}
+
+static int add_jumps(Compare *c, Side *s)
+{
+    g_autoptr(GArray) all = g_array_new(false, false, sizeof(ToolJump));
+    int status = tool_jumps_load(c->jumps, number_of(c, s), c->args, s->run,
+                                 process_of(s), end_of(s), all);
+
+    for (guint i = 0; status == TOOL_FINE && i < all->len; i++) {
+        const ToolJump *j = &g_array_index(all, ToolJump, i);
+        Item item = { .pos = j->pos, .value = j->from, .to = j->to };
+        const char *key = tool_jumps_key(c->jumps, number_of(c, s), j->from, j->to);
+
+        if (key) {
+            add(c, s, &item, key);
+        }
     }
     return status;
 }
@@ -108,7 +141,8 @@ static int load(Compare *c, Side *s)
 
     s->items = g_array_new(false, false, sizeof(Item));
     s->keys = g_array_new(false, false, sizeof(uint32_t));
-    s->calls = tool_calls_load(c->args, s->run, &status);
+    s->calls = s != c->side && !strcmp(s->run, c->side->run) ? c->side->calls :
+        tool_calls_load(c->args, s->run, &status);
     if (!s->calls) {
         return status;
     }
@@ -116,11 +150,15 @@ static int load(Compare *c, Side *s)
     if (s->index == TT_CALLS_NO_PROCESS) {
         return TOOL_PROBLEM;
     }
-    if (s->by) {
+    switch (c->kind) {
+    case VALUES:
         return add_values(c, s);
+    case JUMPS:
+        return add_jumps(c, s);
+    default:
+        add_calls(c, s);
+        return TOOL_FINE;
     }
-    add_calls(c, s);
-    return TOOL_FINE;
 }
 
 static const Item *item_at(const Side *s, uint32_t i)
@@ -128,23 +166,32 @@ static const Item *item_at(const Side *s, uint32_t i)
     return &g_array_index(s->items, Item, i);
 }
 
-static char *item_text(const Item *item)
+static char *item_text(const Compare *c, const Side *s, const Item *item)
 {
-    return item->call ? tool_call_text(item->call) :
-        g_strdup_printf("0x%" PRIx64 " (%" PRId64 ")", item->value, (int64_t)item->value);
+    switch (c->kind) {
+    case CALLS:
+        return tool_call_text(item->call);
+    case JUMPS:
+        return tool_jumps_text(c->jumps, number_of(c, s), item->value, item->to);
+    default:
+        return g_strdup_printf("0x%" PRIx64 " (%" PRId64 ")", item->value,
+                               (int64_t)item->value);
+    }
 }
 
 static const char *what(const Compare *c)
 {
-    return c->side[0].by ? "value" : "system call";
+    static const char *const names[] = { "system call", "value", "jump" };
+
+    return names[c->kind];
 }
 
 /* ---- for people ---- */
 
-static void print_item(const Side *s, const char *mark, uint32_t i)
+static void print_item(const Compare *c, const Side *s, const char *mark, uint32_t i)
 {
     const Item *item = item_at(s, i);
-    g_autofree char *text = item_text(item), *pos = tool_number(item->pos);
+    g_autofree char *text = item_text(c, s, item), *pos = tool_number(item->pos);
 
     printf("%s %17s  %s\n", mark, pos, text);
 }
@@ -153,13 +200,13 @@ static void print_item(const Side *s, const char *mark, uint32_t i)
 static void print_hunk(const Compare *c, const TtHunk *h)
 {
     for (uint32_t i = h->a > CONTEXT ? h->a - CONTEXT : 0; i < h->a; i++) {
-        print_item(&c->side[0], " ", i);
+        print_item(c, &c->side[0], " ", i);
     }
     for (uint32_t i = 0; i < h->n_a; i++) {
-        print_item(&c->side[0], "-", h->a + i);
+        print_item(c, &c->side[0], "-", h->a + i);
     }
     for (uint32_t i = 0; i < h->n_b; i++) {
-        print_item(&c->side[1], "+", h->b + i);
+        print_item(c, &c->side[1], "+", h->b + i);
     }
 }
 
@@ -196,12 +243,13 @@ static void print_text(const Compare *c)
 
 /* ---- for programs ---- */
 
-static void json_items(const Side *s, const char *name, uint32_t from, uint32_t n)
+static void json_items(const Compare *c, const Side *s, const char *name, uint32_t from,
+                       uint32_t n)
 {
     printf(", \"%s\": [", name);
     for (uint32_t i = from; i < from + n; i++) {
         const Item *item = item_at(s, i);
-        g_autofree char *text = item_text(item);
+        g_autofree char *text = item_text(c, s, item);
 
         printf("%s{\"position\": %" PRIu64 ", \"text\": ", i > from ? ", " : "", item->pos);
         tool_json_string(text);
@@ -221,8 +269,8 @@ static void print_json(const Compare *c)
         const TtHunk *h = &c->hunks[i];
 
         printf("%s\n {\"alike\": [%" PRIu32 ", %" PRIu32 "]", i ? "," : "", h->a, h->b);
-        json_items(&c->side[0], "first", h->a, h->n_a);
-        json_items(&c->side[1], "second", h->b, h->n_b);
+        json_items(c, &c->side[0], "first", h->a, h->n_a);
+        json_items(c, &c->side[1], "second", h->b, h->n_b);
         printf("}");
     }
     printf("], \"more\": %u}\n", c->n_hunks - n);
@@ -248,14 +296,65 @@ static void cleanup(Compare *c)
     for (unsigned i = 0; i < 2; i++) {
         Side *s = &c->side[i];
 
-        tt_calls_free(s->calls);
+        if (!i || s->calls != c->side->calls) {
+            tt_calls_free(s->calls);
+        }
         if (s->items) {
             g_array_free(s->items, true);
             g_array_free(s->keys, true);
         }
     }
+    tool_jumps_free(c->jumps);
     g_free(c->hunks);
-    g_hash_table_destroy(c->known);
+    g_clear_pointer(&c->known, g_hash_table_destroy);
+}
+
+/* Whether the options go together. An exit status, having said what is wrong. */
+static int check(Compare *c)
+{
+    const ToolArgs *a = c->args;
+    const char *by = c->side[0].by, *with_by = c->side[1].by;
+
+    if (!c->side[0].process) {
+        return tool_usage(a->command, "--process says which program: a path, or the end of "
+                          "one");
+    }
+    if (!by && (c->side[1].symbols || tool_has(a, "--with-by"))) {
+        return tool_usage(a->command, "--symbols, --with-by and --with-symbols go with "
+                          "--by");
+    }
+    if (!by) {
+        return TOOL_FINE;
+    }
+    if (!strcmp(by, BRANCHES) || !strcmp(with_by, BRANCHES)) {
+        c->kind = JUMPS;
+        if (strcmp(by, with_by)) {
+            return tool_usage(a->command, "--with-by is of another kind than --by");
+        }
+        if (!c->side[0].symbols) {
+            return tool_usage(a->command, "--by branches needs --symbols, the file of the "
+                              "program");
+        }
+        return TOOL_FINE;
+    }
+    c->kind = VALUES;
+    return tool_values_check(by) && tool_values_check(with_by) ? TOOL_FINE : TOOL_USAGE;
+}
+
+static int run(Compare *c)
+{
+    int status;
+
+    if (c->kind == JUMPS) {
+        c->jumps = tool_jumps_new(c->side[0].symbols, c->side[1].symbols);
+        if (!c->jumps) {
+            return TOOL_PROBLEM;
+        }
+    }
+    c->known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    status = load(c, &c->side[0]);
+    status = status == TOOL_FINE ? load(c, &c->side[1]) : status;
+    return status == TOOL_FINE ? compare(c) : status;
 }
 
 int tool_compare(const ToolArgs *a)
@@ -272,23 +371,9 @@ int tool_compare(const ToolArgs *a)
               tool_value(a, "--with-symbols") ?: symbols },
         },
     };
-    int status;
+    int status = check(&c);
 
-    if (!process) {
-        return tool_usage(a->command, "--process says which program: a path, or the end of "
-                          "one");
-    }
-    if (!by && (symbols || tool_has(a, "--with-by") || tool_has(a, "--with-symbols"))) {
-        return tool_usage(a->command, "--symbols, --with-by and --with-symbols go with "
-                          "--by");
-    }
-    if (by && !(tool_values_check(by) && tool_values_check(c.side[1].by))) {
-        return TOOL_USAGE;
-    }
-    c.known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    status = load(&c, &c.side[0]);
-    status = status == TOOL_FINE ? load(&c, &c.side[1]) : status;
-    status = status == TOOL_FINE ? compare(&c) : status;
+    status = status == TOOL_FINE ? run(&c) : status;
     cleanup(&c);
     return status;
 }

@@ -248,15 +248,16 @@ const ToolCommand tool_commands[] = {
         "Shows where a program of RUN-A and one of RUN-B first do something else, such as "
         "its\nold and its new version, by their system calls: which, with what, and with "
         "what\nresult. Pointers and ids of processes do not count. With --by, by the values "
-        "of an\nexpression. QEMU replays both runs.",
+        "of an\nexpression, or by the branches in its own code. QEMU replays both runs.",
         {
             { "--process", "NAME", false, "the program: the path or file name that it "
               "began with; NAME#2: the second one (required)", true },
             { "--with", "NAME", false, "the program in RUN-B, if its name differs" },
-            { "--by", "'EXPR at POINT'", false, "compare the values of EXPR, each time that "
-              "the program reaches POINT, as tt find understands both" },
+            { "--by", "'EXPR at POINT'|branches", false, "compare the values of EXPR, each "
+              "time that the program reaches POINT, as tt find understands both; or the "
+              "branches that it took" },
             { "--with-by", "'EXPR at POINT'", false, "the same for RUN-B, if it differs" },
-            { "--symbols", "FILE", false, "names for --by: the program" },
+            { "--symbols", "FILE", false, "the file of the program, for --by" },
             { "--with-symbols", "FILE", false, "the same for RUN-B, if it differs" },
             { "--all", NULL, false, "all differences, as diff shows them" },
             { "-j", "N", false, "number of QEMU processes at a time (default: 1)" },

@@ -98,10 +98,11 @@ static void begin(TtCalls *c, const TtCallsProcess *p)
 }
 
 /* A program that faults at its first instruction comes by twice. */
-static bool take_exec(TtCalls *c, uint64_t pos, uint64_t table, const char *name)
+static bool take_exec(TtCalls *c, uint64_t pos, uint64_t table, uint64_t entry,
+                      const char *name)
 {
     TtCallsProcess *before = process_at(c, process_of(c, table));
-    TtCallsProcess p = { .table = table, .pos = pos };
+    TtCallsProcess p = { .table = table, .pos = pos, .entry = entry };
 
     if (!*name) {
         return false;
@@ -186,7 +187,7 @@ static void take_back(TtCalls *c, uint64_t pos, uint64_t table, uint64_t stack,
 bool tt_calls_line(TtCalls *c, const char *line)
 {
     g_autofree char *text = g_strchomp(g_strdup(line));
-    uint64_t table, stack, value;
+    uint64_t table, stack, value, entry;
     TtCall call = { 0 };
     int args = -1;
     char result;
@@ -202,8 +203,9 @@ bool tt_calls_line(TtCalls *c, const char *line)
         take_back(c, call.pos, table, stack, value);
         return true;
     }
-    return sscanf(text, "exec %" SCNu64 " %" SCNx64 " %n", &call.pos, &table, &args) == 2 &&
-        args >= 0 && take_exec(c, call.pos, table, text + args);
+    return sscanf(text, "exec %" SCNu64 " %" SCNx64 " %" SCNx64 " %n", &call.pos, &table,
+                  &entry, &args) == 3 &&
+        args >= 0 && take_exec(c, call.pos, table, entry, text + args);
 }
 
 static gint by_position(gconstpointer p, gconstpointer q)

@@ -32,6 +32,7 @@ typedef struct TtCallsProcess {
     const char *name;           /* path, as given to execve; of a child its parent's */
     uint64_t table;             /* physical address of its page tables */
     uint64_t pos;               /* where it began */
+    uint64_t entry;             /* address of its file's first instruction; 0: not known */
     uint32_t n_calls;
     bool is_child;              /* without an exec of its own */
 } TtCallsProcess;

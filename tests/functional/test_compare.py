@@ -15,6 +15,8 @@ mkdir -p /tmp
 /own/old /tmp/list
 /own/new /tmp/list
 /own/old /tmp/list
+/own/pie-old /tmp/list
+/own/pie-new /tmp/list
 echo TT-DONE own
 '''
 WRITES = [('write', f'write(3, "line {i}\\n", 7) = 7') for i in range(5)]
@@ -23,9 +25,10 @@ NUMBERS = {'write': 1, 'openat': 257, 'unlink': 87, 'close': 3}
 
 def recorded(work):
     files = {'own/run': SCRIPT}
-    for name, more in (('old', []), ('new', ['-DNEW'])):
+    for name, more in (('old', ['-static']), ('new', ['-static', '-DNEW']),
+                       ('pie-old', ['-static-pie']), ('pie-new', ['-static-pie', '-DNEW'])):
         path = os.path.join(work, name)
-        run_tool('cc', '-O1', '-static', *more, '-o', path, SOURCE)
+        run_tool('cc', '-O1', '-fno-builtin', *more, '-o', path, SOURCE)
         files[f'own/{name}'] = read_bytes(path)
     return record(work, own_args(work, files), options=',checkpoint-interval=1',
                   timeout=100)
@@ -60,7 +63,7 @@ def check_places(work, run, found):
                 check(re.search(code, bytes_there), f'at {position}: {bytes_there}')
 
 
-@limit(100)
+@limit(160)
 def test_versions(work):
     """What each program did, in order, with its positions; where two versions differ, and
     that two runs of one do not. With several processes it is the same."""
@@ -76,7 +79,8 @@ def test_versions(work):
     everything = calls(run.dir)
     equal(calls(run.dir, '-j', '2'), everything, 'two processes')
     children = [c['process'] for c in everything if "the child's" in c['text']]
-    equal(children, ['/own/old', '/own/new', '/own/old'], 'processes of the children')
+    equal(children, ['/own/old', '/own/new', '/own/old', '/own/pie-old', '/own/pie-new'],
+          'processes of the children')
 
     same = asked('compare', run.dir, run.dir, '--process', 'old', '--with', 'old#2')
     equal((same['same'], same['compared'][0]), (True, len(old)), 'old and old')
@@ -93,6 +97,7 @@ def test_versions(work):
               qemu_binary(), rc=3).stdout
     check('1 more difference' in text and 'unlink' not in text, text)
     check_values(work, run)
+    check_branches(work, run, old)
     check_refused(run)
     check_exact(work, run, name='again')
 
@@ -109,6 +114,60 @@ def check_values(work, run):
           [['0x0 (0)'], ['0x1 (1)']], 'the fourth length')
     done = tt(*args, '--by', '$rdx', '--qemu', qemu_binary(), rc=2)
     check("'EXPRESSION at POINT'" in one_sentence(done.stderr, 'no point'), done.stderr)
+
+
+def image_of(path):
+    """Where its code is: the lowest and the highest address."""
+    found = [(int(at, 16), int(size, 16)) for at, size in re.findall(
+        r'LOAD\s+0x\w+\s+0x(\w+)\s+0x\w+\s+0x\w+\s+0x(\w+)\s+R E',
+        run_tool('readelf', '-lW', path)[0])]
+    return min(at for at, _ in found), max(at + size for at, size in found)
+
+
+def check_branches(work, run, old):
+    """The jumps that the plugin shows are those of a branch trace of the same part, but
+    for a few that the kernel interrupts. Two executions of one program are the same, also
+    at other addresses; an old and a new one part where they write something else."""
+    path = os.path.join(work, 'old')
+    low, high = image_of(path)
+    begin = old[0]['position'] - 1000
+    end = next(c['position'] for c in old if 'clone' in c['text'] or 'fork' in c['text'])
+    said = tt('run-plugin', run.dir, f'branches,table={old[0]["table"]:x},low={low:x},'
+              f'high={high:x}', '--from', str(begin), '--to', str(end), '--quiet', '--qemu',
+              qemu_binary()).stdout
+    jumps = {(int(at) + 1, int(to, 16)) for at, to in
+             re.findall(r'^jump (\d+) \w+ (\w+)$', said, re.M)}
+    trace = os.path.join(work, 'trace')
+    tt('trace', run.dir, trace, '--from', str(begin), '--to', str(end), '--qemu',
+       qemu_binary())
+    wanted, before = set(), 0
+    for at, pc in re.findall(r'^\s*([\d,]+)\s.*?0x(\w+)', tt('branches', trace).stdout, re.M):
+        pc = int(pc, 16)
+        if low <= pc < high and low <= before < high:
+            wanted.add((int(at.replace(',', '')), pc))
+        before = pc
+    check(len(wanted) > 500, f'{len(wanted)} jumps in the trace')
+    equal(wanted - jumps, set(), 'jumps that the plugin does not show')
+    check(len(jumps - wanted) < len(wanted) // 20, f'{len(jumps - wanted)} of {len(jumps)}')
+
+    def branches(name, other, *more, rc=0):
+        names = [os.path.join(work, n.split('#')[0]) for n in (name, other)]
+        return asked('compare', run.dir, run.dir, '--process', name, '--with', other, '--by',
+                     'branches', '--symbols', names[0], '--with-symbols', names[1], *more,
+                     rc=rc)
+    same = branches('old', 'old#2')
+    check(same['same'] and same['compared'][0] > 500, f'{same}')
+    for kind in '', 'pie-':
+        answer = branches(kind + 'old', kind + 'new', '--all', rc=3)
+        texts = [' '.join(j['text'] for side in ('first', 'second') for j in d[side])
+                 for d in answer['differences']]
+        check(any('unlink' in t for t in texts[1:]) and 'unlink' not in texts[0], f'{texts}')
+    done = tt('compare', run.dir, run.dir, '--process', 'old', '--by', 'branches', '--qemu',
+              qemu_binary(), rc=2)
+    check('--by branches needs --symbols' in done.stderr, done.stderr)
+    done = tt('compare', run.dir, run.dir, '--process', 'old', '--by', 'branches', '--symbols',
+              os.path.join(work, 'pie-old'), '--qemu', qemu_binary(), rc=1)
+    check('did not begin where' in one_sentence(done.stderr, 'another file'), done.stderr)
 
 
 def check_refused(run):

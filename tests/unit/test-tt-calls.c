@@ -30,11 +30,11 @@ static void test_processes(void)
 {
     static const char *const lines[] = {
         "call 5 1000 aa 39 p\n",                        /* nobody knows whose */
-        "exec 10 2000 /bin/one\n", "exec 11 2000 /bin/one\n",
+        "exec 10 2000 402000 /bin/one\n", "exec 11 2000 402000 /bin/one\n",
         "call 20 2000 b0 1 v v1 b\"a\\040\\012\\001\" v1\n",
         "call 21 2000 c0 0 v v3 p7f000000 v40\n",       /* another thread */
         "back 30 2000 b0 1\n",
-        "exec 35 3000 /usr/bin/one\n", "call 36 3000 b0 60 v v0\n",
+        "exec 35 3000 403000 /usr/bin/one\n", "call 36 3000 b0 60 v v0\n",
         "back 40 2000 c0 fffffffffffffff5\n",
         "call 50 2000 b0 231 v v0\n",
         "call 60 2000 b0 39 p\n",                       /* a new process, there */
@@ -68,10 +68,10 @@ static void test_processes(void)
 static void test_children(void)
 {
     static const char *const lines[] = {
-        "exec 10 1000 /bin/sh\n", "call 20 1000 a0 57 p\n", "back 25 2000 a0 0\n",
+        "exec 10 1000 401000 /bin/sh\n", "call 20 1000 a0 57 p\n", "back 25 2000 a0 0\n",
         "call 26 2000 a0 39 p\n", "back 27 1000 a0 7\n", "back 28 2000 a0 8\n",
         "call 30 2000 a0 231 v v0\n",
-        "exec 40 3000 /bin/dies\n", "call 41 3000 c0 39 p\n",
+        "exec 40 3000 403000 /bin/dies\n", "call 41 3000 c0 39 p\n",
         "call 50 1000 a0 57 p\n", "back 55 3000 a0 0\n", "call 56 3000 a0 39 p\n",
         "back 57 4000 b0 0\n", "call 58 4000 b0 39 p\n", NULL,
     };
