@@ -332,6 +332,20 @@ def group_gdb(*commands, quiet=False):
     return text
 
 
+# All hits, from the last one to the first. A client that comes before its server has more of
+# them: its kernel tells it by ICMP that nobody is there.
+BACK_TO_THE_START = '''
+def back_to_the_start():
+    try:
+        for _ in range(200):
+            gdb.execute('tt group reverse-continue')
+            gdb.execute('tt group when')
+    except gdb.error as e:
+        print(e)
+back_to_the_start()
+'''
+
+
 def travel_together(folder, server, client):
     """tt group goto is the cut of brute force; tt group reverse-continue meets all hits of
     both, none before one that comes after it, each at a consistent cut."""
@@ -339,13 +353,12 @@ def travel_together(folder, server, client):
     at = {name: int(re.search(rb'TT-SYM ([0-9a-f]+) \w icmp_rcv', vm.serial).group(1), 16)
           for name, vm in (('server', server), ('client2', client))}
     here = sorted(m[3] for m in brute.messages if m[2] == 'client2')[-3]
-    n_hits = 10                     # five questions and five answers, if none is lost
     text = group_gdb(f'tt group open {folder}', f'tt group goto client2:{here}',
                      'inferior 2', f'break *{at["server"]:#x}', 'echo HITS\\n',
                      f'tt hits *{at["server"]:#x}', 'inferior 1',
                      f'break *{at["client2"]:#x}', f'tt hits *{at["client2"]:#x}',
                      'echo BACK\\n', 'tt group goto client2:end',
-                     *(['tt group reverse-continue', 'tt group when'] * (n_hits + 1)),
+                     f'python exec({BACK_TO_THE_START!r})',
                      'tt group goto nobody:7', 'tt group goto client2:nowhere',
                      'tt group goto', 'tt group open /nowhere')
     gone, rest = text.split('HITS')
@@ -358,7 +371,7 @@ def travel_together(folder, server, client):
             for pos in re.findall(r'^ *\d+ +(\d+)$', part, re.M)}
     visited = [(name, int(pos)) for name, pos in
                re.findall(r'^breakpoint \d of (\w+), at position (\d+)$', back, re.M)]
-    check(2 < len(hits) <= n_hits, f'{len(hits)} hits of icmp_rcv')
+    check(len(hits) > 2, f'{len(hits)} hits of icmp_rcv')
     equal(sorted(visited), sorted(hits), 'the hits that were met')
     for earlier, later in zip(visited, visited[1:]):
         check(brute.order(*later, *earlier) in ('before', 'concurrent'),
