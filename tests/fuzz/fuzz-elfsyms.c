@@ -13,8 +13,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     g_autofree uint8_t *exact = g_memdup2(data, size);
     TtElfSyms *s;
+    TtElfImage image;
     TtDiag diag = { 0 };
 
+    if (tt_elfsyms_image(exact, size, &image) && image.low >= image.high) {
+        abort();
+    }
     if (tt_elfsyms_load(exact, size, &s, &diag) != TT_OK) {
         if (s || !diag.text[0]) {
             abort();

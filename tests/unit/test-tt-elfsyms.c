@@ -23,11 +23,35 @@ static void test_self(void)
 
         found |= name && !strcmp(name, "tt_elfsyms_load") ? 1 : 0;
         found |= name && !strcmp(name, "test_self") ? 2 : 0;
+        g_assert_true(!name || !tt_elfsyms_size(s, addr) ||
+                      offset <= tt_elfsyms_size(s, addr));
         g_assert_true(!name || offset <= addr);
     }
     g_assert_cmpuint(found, ==, 3);
     g_assert_null(tt_elfsyms_find(s, UINT64_MAX, &(uint64_t) { 0 }));
+    g_assert_cmpuint(tt_elfsyms_size(s, UINT64_MAX), ==, 0);
     tt_elfsyms_free(s);
+}
+
+/* Its code is where it begins, and where its functions are. */
+static void test_image(void)
+{
+    g_autofree uint8_t *copy = g_memdup2(self, self_len);
+    TtElfImage image;
+    uint64_t addr;
+    bool is_code;
+    TtElfSyms *s;
+
+    g_assert_true(tt_elfsyms_image(self, self_len, &image));
+    g_assert_true(image.low <= image.entry && image.entry < image.high);
+    g_assert_cmpint(tt_elfsyms_load(self, self_len, &s, NULL), ==, TT_OK);
+    g_assert_cmpuint(tt_elfsyms_address(s, "test_self", 9, &addr, &is_code), ==, 1);
+    g_assert_true(image.low <= addr && addr < image.high);
+    g_assert_cmpuint(tt_elfsyms_size(s, addr), >, 0);
+    tt_elfsyms_free(s);
+    g_assert_false(tt_elfsyms_image(self, 64, &image));     /* its table is not there */
+    copy[56] = copy[57] = 0;                                /* no segments */
+    g_assert_false(tt_elfsyms_image(copy, self_len, &image));
 }
 
 static void test_others(void)
@@ -64,6 +88,7 @@ static void test_damage(void)
                     1 << (round + i) % 8;
             }
         }
+        tt_elfsyms_image(copy, len, &(TtElfImage) { 0 });
         if (tt_elfsyms_load(copy, len, &s, NULL) == TT_OK) {
             uint64_t offset;
 
@@ -83,6 +108,7 @@ int main(int argc, char **argv)
     g_assert_true(g_file_get_contents("/proc/self/exe", (char **)&self,
                                       &self_len, NULL));
     g_test_add_func("/tt/elfsyms/names-functions", test_self);
+    g_test_add_func("/tt/elfsyms/image", test_image);
     g_test_add_func("/tt/elfsyms/refuses-other-files", test_others);
     g_test_add_func("/tt/elfsyms/survives-damage", test_damage);
     return g_test_run();
