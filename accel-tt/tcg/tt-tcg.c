@@ -34,6 +34,7 @@
 #include "exec/translation-block.h"
 #include "system/accel-ops.h"
 #include "system/cpus.h"
+#include "system/runstate.h"
 #include "system/tcg.h"
 #include "tcg/startup.h"
 #include "accel/tcg/tcg-accel-ops.h"
@@ -251,9 +252,22 @@ static const TtVcpuBackend backend = {
     .bytes_of_tlbs = tt_tlbs_bytes,
 };
 
+/* QEMU's own saved states (migration, savevm) take the registers as they are. */
+static void vm_changed(void *opaque, bool running, RunState state)
+{
+    CPUState *cpu;
+
+    CPU_FOREACH(cpu) {
+        if (!running) {
+            tt_target_settle(cpu);
+        }
+    }
+}
+
 void tt_tcg_init(void)
 {
     tt_backend = &backend;
+    qemu_add_vm_change_state_handler(vm_changed, NULL);
 }
 
 /* ---- the thread of a replay ---- */

@@ -12,6 +12,8 @@
 void tt_target_identity(CPUState *cpu, TtManifest *m);
 bool tt_target_adopt_identity(CPUState *cpu, const TtManifest *m,
                               Error **errp);
+/* Puts into the registers what TCG keeps beside them: what SSE has raised in MXCSR. */
+void tt_target_settle(CPUState *cpu);
 GByteArray *tt_target_save(CPUState *cpu);      /* halted flag not included */
 bool tt_target_load(CPUState *cpu, const uint8_t *data, size_t len,
                     Error **errp);

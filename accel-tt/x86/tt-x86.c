@@ -189,6 +189,11 @@ static void unpack_unkept(CPUX86State *env, uint64_t v)
     env->msr_smi_count = v >> 32;
 }
 
+void tt_target_settle(CPUState *cpu)
+{
+    update_mxcsr_from_sse_status(cpu_env(cpu));
+}
+
 GByteArray *tt_target_save(CPUState *cpu)
 {
     g_autoptr(QIOChannelBuffer) bioc = qio_channel_buffer_new(16384);
@@ -198,7 +203,7 @@ GByteArray *tt_target_save(CPUState *cpu)
     QEMUFile *f;
     int i;
 
-    update_mxcsr_from_sse_status(cpu_env(cpu));
+    tt_target_settle(cpu);
     tt_target_flags(cpu, flags);
     flags[0] = tt_omit & TT_OMIT_UNKEPT ? 0 : tt_x86_pack_unkept(cpu_env(cpu));
     tt_put_le32(head, STATE_MAGIC);
