@@ -155,6 +155,22 @@ def test_shared_nvme(work):
         check_exact(work, run, name=f'rep{i}', timeout=100)
 
 
+def check_late(serial):
+    """What the device wrote at last came at once, all of it, and nothing later."""
+    check(b'came=00000400' in serial and b'others=00000000' in serial,
+          f'the guest says {serial[-200:]}')
+
+
+@limit(120)
+def test_master(work):
+    """A device has DMA to do when it stops being bus master: its last bytes come then, and
+    none later, when it is bus master again."""
+    with vfio_server(work, 'edu-late') as (_, path):
+        run = record(work, edu_args(path, 'master=1', ',dma=shared,interval=1', 'vfulate'))
+    check_late(run.serial)
+    check_exact(work, run)
+
+
 def test_refused(work):
     """What is no server is refused in one sentence."""
     cases = [('vfio-user-pci', 'needs the server'),

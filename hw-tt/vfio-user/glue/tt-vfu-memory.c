@@ -154,6 +154,16 @@ void tt_vfu_dma_in(TtVfu *d)
     }
 }
 
+void tt_vfu_dma_settle(TtVfu *d, bool goes_on)
+{
+    if (d->shadows && !tt_vfu_conn_is_lost(d->conn)) {
+        tt_shadows_in(d->shadows);
+        if (goes_on) {
+            tt_shadows_out(d->shadows);
+        }
+    }
+}
+
 /* For memory that driver or device poll. No more than a tenth of the time. */
 static void tick(void *opaque)
 {

@@ -147,6 +147,9 @@ static void config_write(PCIDevice *pci, uint32_t addr, uint32_t val, int len)
     if (addr + len <= TT_VFU_CONFIG_BYTES) {
         write_region(d, TT_VFU_CONFIG, addr, val, len);
     }
+    if (ranges_overlap(addr, len, PCI_COMMAND, 2)) {
+        tt_vfu_dma_settle(d, true);
+    }
     tt_vfu_irq_update(d);
     tt_dialogue_notes(&d->dialogue);
 }
@@ -373,6 +376,7 @@ static void reset_hold(Object *obj, ResetType type)
     if (d->conn) {
         tt_vfu_irq_off(d);
         tt_vfu_conn_ask(d->conn, TT_VFU_RESET, NULL, 0, NULL, 0, 0, NULL);
+        tt_vfu_dma_settle(d, false);
         tt_vfu_irq_update(d);
     }
 }
