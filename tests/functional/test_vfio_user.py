@@ -4,7 +4,7 @@
 import json
 import os
 
-from guests import linux_args, linux_disk
+from guests import REBOOT, linux_args, linux_disk
 from ttlib import (MACHINE, REPO, Vm, check, check_exact, equal, limit, one_sentence,
                    record, recorder, seed, tt)
 from vfu import edu_args, hostile, vfio_device, vfio_server
@@ -169,6 +169,18 @@ def test_master(work):
         run = record(work, edu_args(path, 'master=1', ',dma=shared,interval=1', 'vfulate'))
     check_late(run.serial)
     check_exact(work, run)
+
+
+@limit(200)
+def test_reset(work):
+    """The machine is reset while the device has DMA to do, and more MSI vectors than the
+    next driver will have: its last bytes come with the reset, and none later."""
+    for dma in ('messages', 'shared'):
+        with vfio_server(work, 'edu-late', dma) as (_, path):
+            run = record(work, edu_args(path, '', f',dma={dma},interval=1', 'vfulate',
+                                        REBOOT), name=dma)
+        check_late(run.serial)
+        check_exact(work, run, name=f'{dma}-rep')
 
 
 def test_refused(work):

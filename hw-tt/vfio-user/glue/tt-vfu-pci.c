@@ -373,11 +373,11 @@ static void reset_hold(Object *obj, ResetType type)
 {
     TtVfu *d = TT_VFU(obj);
 
+    /* MSI is turned off after this: interrupts begin when the guest configures it. */
     if (d->conn) {
         tt_vfu_irq_off(d);
         tt_vfu_conn_ask(d->conn, TT_VFU_RESET, NULL, 0, NULL, 0, 0, NULL);
         tt_vfu_dma_settle(d, false);
-        tt_vfu_irq_update(d);
     }
 }
 
