@@ -99,6 +99,18 @@ def test_killed(work):
     check_exact(work, vm.run, serial_wanted=vm.serial)
 
 
+@limit(200)
+def test_lost(work):
+    """A server that lied is lost: what it writes and signals afterwards reaches nobody."""
+    for dma in ('messages', 'shared'):
+        with vfio_server(work, 'edu-late', dma) as (_, path):
+            run = record(work, edu_args(path, 'lost=1', f',dma={dma},interval=1', 'vfulate'),
+                         name=dma)
+        check(b'id=ffffffff interrupts=00000000 others=00000000' in run.serial,
+              f'the guest says {run.serial[-200:]}')
+        check_exact(work, run, name=f'{dma}-rep')
+
+
 @limit(120)
 def test_killed_linux(work):
     """A Linux guest whose disk dies goes on."""

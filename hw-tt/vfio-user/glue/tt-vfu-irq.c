@@ -200,7 +200,8 @@ void tt_vfu_irq_accessed(TtVfu *d)
     /* A server whose line is up still signals again now. It must not go down between:
      * the guest would see an interrupt that nobody sent. */
     set_irqs(d, TT_VFU_IRQ_NO_DATA | TT_VFU_IRQ_UNMASK, TT_VFU_INTX, 0, 1, NULL, 0);
-    if (d->n_vectors && event_notifier_test_and_clear(&d->vectors[0].event)) {
+    if (!tt_vfu_conn_is_lost(d->conn) && d->n_vectors &&
+        event_notifier_test_and_clear(&d->vectors[0].event)) {
         tt_vfu_dma_in(d);
     } else {
         d->is_intx_up = false;

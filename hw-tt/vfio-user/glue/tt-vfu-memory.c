@@ -132,7 +132,7 @@ static void region_del(MemoryListener *l, MemoryRegionSection *s)
 
 static bool is_master(TtVfu *d)
 {
-    return d->shadows && pci_get_word(d->pci.config + PCI_COMMAND) &
+    return d->shadows && !tt_vfu_conn_is_lost(d->conn) && pci_get_word(d->pci.config + PCI_COMMAND) &
         PCI_COMMAND_MASTER;
 }
 
@@ -151,6 +151,13 @@ void tt_vfu_dma_in(TtVfu *d)
         tt_shadows_in(d->shadows);
         d->cost_ns = get_clock() - began;
         tt_shadows_stats(d->shadows, d->stats);
+    }
+}
+
+void tt_vfu_dma_lost(TtVfu *d)
+{
+    if (d->shadows) {
+        tt_shadows_lost(d->shadows);
     }
 }
 

@@ -282,6 +282,7 @@ static void unplug(void *opaque)
 {
     TtVfu *d = opaque;
 
+    tt_vfu_irq_off(d);
     /* A bus or a guest without hot-plug keeps it, and reads all ones. */
     qdev_unplug(DEVICE(d), NULL);
 }
@@ -292,6 +293,7 @@ static void lost(void *opaque, const char *why)
 
     error_report("%s '%s': %s; the guest sees an unplugged device", TYPE_TT_VFU,
                  d->path, why);
+    tt_vfu_dma_lost(d);
     qemu_bh_schedule(d->unplug);
 }
 
