@@ -167,6 +167,17 @@ def test_shared_nvme(work):
         check_exact(work, run, name=f'rep{i}', timeout=100)
 
 
+@limit(120)
+def test_slow(work):
+    """A server that is slow in each of its requests keeps nobody waiting for longer than
+    the deadline: it is lost."""
+    with vfio_server(work, 'edu-slow') as (_, path), \
+            Vm(work, edu_args(path, 'slow=1', ',timeout=1', 'vfulate')) as vm:
+        vm.wait()
+    check('unplugged' in vm.stderr and b'id=ffffffff' in vm.serial,
+          f'{vm.stderr}; the guest says {vm.serial[-200:]}')
+
+
 def check_late(serial):
     """What the device wrote at last came at once, all of it, and nothing later."""
     check(b'came=00000400' in serial and b'others=00000000' in serial,

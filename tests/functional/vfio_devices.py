@@ -178,6 +178,21 @@ class EduLate(Edu):
             time.sleep(0.01)
 
 
+class EduSlow(Edu):
+    """Sends requests in halves, and takes its time in each of them."""
+
+    def work(self):
+        data = bytes(8)
+        request = struct.pack('<HHIIIQQ', 7, 12, 32 + len(data), 16, 0, 1 << 20,
+                              len(data)) + data
+        self.server.sock.sendall(request[:20])
+        for _ in range(20):
+            time.sleep(0.4)
+            self.server.sock.sendall(request[20:] + request[:20])
+        self.server.sock.sendall(request[20:])
+        super().work()
+
+
 Queue = collections.namedtuple('Queue', 'addr size vector cq')
 
 PAGE, BLOCK = 4096, 512
@@ -378,4 +393,4 @@ class Nvme(Device):
         return 0, 0
 
 
-DEVICES = {'edu': Edu, 'edu-late': EduLate, 'nvme': Nvme}
+DEVICES = {'edu': Edu, 'edu-late': EduLate, 'edu-slow': EduSlow, 'nvme': Nvme}

@@ -7,7 +7,8 @@
  * The device (edu-late of the tests' server) does its DMA when it is reset, or no longer
  * bus master. What it writes then is there at once, and never over what the guest writes
  * there later. With master=1 it is not reset, but is no bus master for a while. With
- * lost=1 it is lost, and may do nothing more.
+ * lost=1 it is lost, and may do nothing more. With slow=1 it has three seconds for its DMA,
+ * and nobody asks it anything meanwhile.
  */
 #include "dev.h"
 
@@ -139,6 +140,10 @@ void main(void)
     rt_timer(1000);
     if (lost) {
         lose(devfn);
+    } else if (option("slow", 0)) {
+        begin_dma();
+        wait_ticks(3000);
+        say("id", regs[ID]);
     } else if (option("master", 0)) {
         stop_master(devfn);
     } else if (!was_reset) {
