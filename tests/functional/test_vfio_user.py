@@ -216,6 +216,12 @@ def test_refused(work):
             equal(vm.wait(), 1, f'exit status with {device}')
             line = one_sentence(vm, device)
             check(words in line, line)
+    with vfio_server(work) as (_, path), \
+            Vm(work, ['-M', 'q35', '-nodefaults', '-display', 'none', '-device',
+                      'intel-iommu', *vfio_device(path, ',dma=shared')]) as vm:
+        equal(vm.wait(), 1, 'exit status behind an IOMMU')
+        check('does not work behind a virtual IOMMU' in one_sentence(vm, 'dma=shared'),
+              vm.stderr)
 
 
 @limit(240)

@@ -76,11 +76,6 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
     if (!range_of(s, &addr, &size)) {
         return;
     }
-    if (is_shared && memory_region_is_iommu(s->mr)) {
-        tt_vfu_warn(d, "it cannot reach memory: dma=shared does not work behind a "
-                    "virtual IOMMU: leave out dma=shared");
-        return;
-    }
     if (tt_vfu_ranges_add(&d->ranges, addr, size, !s->readonly, &diag)) {
         tt_vfu_warn(d, "%s", diag.text);
         return;
@@ -200,6 +195,11 @@ bool tt_vfu_dma_init(TtVfu *d, Error **errp)
     if (strcmp(d->dma, "shared")) {
         error_setg(errp, "dma takes 'messages' or 'shared', not '%s'",
                    d->dma);
+        return false;
+    }
+    if (pci_device_iommu_address_space(&d->pci) != &address_space_memory) {
+        error_setg(errp, "dma=shared does not work behind a virtual IOMMU: use "
+                   "dma=messages");
         return false;
     }
     if (!tt_on()) {
