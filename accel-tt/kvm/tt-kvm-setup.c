@@ -22,6 +22,7 @@
 #include "qom/object.h"
 #include "system/kvm.h"
 #include "system/kvm_int.h"
+#include "system/system.h"
 #include <linux/kvm.h>
 
 #define CPUID_ENTRIES_MAX 256
@@ -141,8 +142,25 @@ static bool is_like_hardware(void)
     return memcmp(id, "TCGTCGTCGTCG", sizeof(id)) || bt_keeps_flags();
 }
 
+/* What the user asked of KVM that takes it away from us, or NULL. */
+static const char *unrecordable_option(void)
+{
+    return kvm_irqchip_in_kernel() ? "with -accel kvm, -tt records with QEMU's own interrupt "
+        "controller only: leave out kernel-irqchip" :
+        enable_cpu_pm ? "with -accel kvm, -tt has to see when the guest waits: leave out "
+        "-overcommit cpu-pm=on" :
+        kvm_dirty_ring_size() ? "with -accel kvm, -tt cannot record with a ring of dirty "
+        "pages: leave out dirty-ring-size" : NULL;
+}
+
 bool tt_kvm_check(MachineState *ms, Error **errp)
 {
+    const char *why = unrecordable_option();
+
+    if (why) {
+        error_setg(errp, "%s", why);
+        return false;
+    }
     if (ms->smp.max_cpus > 1) {
         error_setg(errp, "with -accel kvm, -tt records only one vCPU: use -smp 1, or "
                    "-accel tcg for several");
