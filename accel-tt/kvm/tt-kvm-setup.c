@@ -15,6 +15,8 @@
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "cpu.h"
+#include "exec/address-spaces.h"
+#include "exec/memory.h"
 #include "hw/boards.h"
 #include "hw/i386/pc.h"
 #include "hw/qdev-properties.h"
@@ -153,6 +155,19 @@ static const char *unrecordable_option(void)
         "pages: leave out dirty-ring-size" : NULL;
 }
 
+/* Also for a device with ioeventfd=on: its doorbell would be no exit. Under KVM QEMU's
+ * dispatch knows no eventfds either, and asks the device. */
+static void turn_off_eventfds(AddressSpace *as)
+{
+    MemoryListener *l;
+
+    QTAILQ_FOREACH(l, &as->listeners, link_as) {
+        if (g_str_has_prefix(l->name, "kvm-")) {
+            l->eventfd_add = l->eventfd_del = NULL;
+        }
+    }
+}
+
 bool tt_kvm_check(MachineState *ms, Error **errp)
 {
     const char *why = unrecordable_option();
@@ -171,6 +186,8 @@ bool tt_kvm_check(MachineState *ms, Error **errp)
     }
     /* RDPMC faults, as with a CPU without counters. */
     kvm_vm_enable_cap(kvm_state, KVM_CAP_PMU_CAPABILITY, 0, KVM_PMU_CAP_DISABLE);
+    turn_off_eventfds(&address_space_memory);
+    turn_off_eventfds(&address_space_io);
     kvm_state->coalesced_mmio = kvm_state->coalesced_pio = 0;
     MACHINE_GET_CLASS(ms)->default_cpu_type = TT_CPU_MODEL_TYPE;
     if (object_dynamic_cast(OBJECT(ms), TYPE_PC_MACHINE)) {
