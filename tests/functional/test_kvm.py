@@ -6,11 +6,14 @@ import os
 import re
 import subprocess
 
-from guests import guest_args
+from guests import guest_args, write
 from kvm_host import IN_PARTS, Job, Moved, in_host
-from ttlib import (BUILD, Gdb, check, check_exact, end_of, equal, goto_exact, limit,
-                   qemu_binary, read_text, replayer, replay, run_tool, stopped_replay, Vm)
+from ttlib import (BUILD, MACHINE, Gdb, check, check_exact, end_of, equal, goto_exact,
+                   limit, qemu_binary, read_text, replayer, replay, run_tool,
+                   stopped_replay, Vm)
 
+# Not among the guests: a disk's boot sector, which prints a letter.
+BOOT_SECTOR = bytes.fromhex('baf803 b04b ee ba0406 b80020 ef f4')
 # kvm_report.py has all guests.
 EXACT = ('hlt', 'smc', 'lines64', 'fp', 'selfdma', 'btflags', 'debug', 'mmiox', 'window',
          'quiet')
@@ -111,6 +114,28 @@ def test_guests(work):
     check(landmarks > 100, f'only {landmarks} landmarks')
     travelled(work, runs['fp'])
     print(f'{landmarks} landmarks in {len(runs)} guests')
+
+
+def boot_args(work, more):
+    """The firmware reads its boot sector from a virtio disk."""
+    disk = write(os.path.join(work, 'boot.img'),
+                 BOOT_SECTOR.ljust(510, b'\0') + b'\x55\xaa' + bytes(1 << 20))
+    return [*MACHINE, '-drive', f'file={disk},format=raw,if=none,id=d', '-device',
+            f'virtio-blk-pci,drive=d{more}']
+
+
+@limit(100)
+def test_inputs(work):
+    """The task priority, which has two names; registers that KVM refuses by itself; and the
+    doorbell of a device that was given ioeventfd=on: all is where a replay looks for it."""
+    jobs = [Job('tpr64', guest_args(work, 'tpr64')),
+            Job('boot', boot_args(work, ',ioeventfd=on'))]
+    runs = in_host(work, jobs, timeout=90)
+    check(b'end tpr=0000000000000000 faults=0000000000000002' in runs['tpr64'].serial,
+          f'the guest says {runs["tpr64"].serial[-200:]}')
+    equal(runs['boot'].serial[-1:], b'K', 'what the boot sector prints')
+    for name, run in runs.items():
+        converted(work, run, f'{name}-rep')
 
 
 def sum_of(serial):
