@@ -288,7 +288,8 @@ def test_refusals(work):
     jobs = [Job('hlt', args, parts=1, before=GDB_PIPE + START_WRONG, last='\n'.join(steps)),
             Job('mmiofp', guest_args(work, 'mmiofp', 'nmis=1 break=1'), parts=1,
                 last=STUCK)]
-    run = in_host(work, jobs, timeout=60)['hlt']
+    runs = in_host(work, jobs, timeout=60)
+    run = runs['hlt']
     said = read_text(os.path.join(work, 'hlt.gdb'))
     places = re.findall(r'\$([0-9a-f]{16})#', said)
     check(len(places) == 2 and places[0] == places[1], f'a step moves the VM: {places}')
@@ -308,6 +309,8 @@ def test_refusals(work):
         check('-tt ready: ' in said and text in said, f'{options}: {said}')
     check_ended('hlt', run)
     replay(work, run.parts[0])
+    check('RAM at the end' not in replay(work, runs['mmiofp'].parts[0], name='stuck').stderr,
+          'the run does not end where the VM did')
 
 
 @limit(200)
