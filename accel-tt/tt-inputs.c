@@ -9,6 +9,7 @@
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-token.h"
 #include "accel-tt/tt-vcpus.h"
+#include "accel-tt/x86/tt-msr.h"
 #include "accel-tt/x86/tt-target.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
@@ -245,7 +246,9 @@ void tt_msr_rd(uint32_t index, uint64_t *val, int *status)
         .aux = status ? -*status : 0,
     };
 
-    if (tt_on()) {
+    if (tt_msr_faults(index)) {
+        *status = -1;
+    } else if (tt_on()) {
         sync_event(&ev);
         *val = ev.val;
         if (status) {
@@ -258,7 +261,9 @@ void tt_msr_wr(uint32_t index, int *status)
 {
     TtEvent ev = { .kind = TT_EV_MSR_WR, .addr = index, .aux = -*status };
 
-    if (tt_on()) {
+    if (tt_msr_faults(index)) {
+        *status = -1;
+    } else if (tt_on()) {
         sync_event(&ev);
         *status = -(int)ev.aux;
     }

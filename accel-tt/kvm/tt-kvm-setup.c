@@ -15,6 +15,8 @@
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "cpu.h"
+#include "exec/address-spaces.h"
+#include "exec/memory.h"
 #include "hw/boards.h"
 #include "hw/i386/pc.h"
 #include "hw/qdev-properties.h"
@@ -22,6 +24,7 @@
 #include "qom/object.h"
 #include "system/kvm.h"
 #include "system/kvm_int.h"
+#include "system/system.h"
 #include <linux/kvm.h>
 
 #define CPUID_ENTRIES_MAX 256
@@ -141,8 +144,38 @@ static bool is_like_hardware(void)
     return memcmp(id, "TCGTCGTCGTCG", sizeof(id)) || bt_keeps_flags();
 }
 
+/* What the user asked of KVM that takes it away from us, or NULL. */
+static const char *unrecordable_option(void)
+{
+    return kvm_irqchip_in_kernel() ? "with -accel kvm, -tt records with QEMU's own interrupt "
+        "controller only: leave out kernel-irqchip" :
+        enable_cpu_pm ? "with -accel kvm, -tt has to see when the guest waits: leave out "
+        "-overcommit cpu-pm=on" :
+        kvm_dirty_ring_size() ? "with -accel kvm, -tt cannot record with a ring of dirty "
+        "pages: leave out dirty-ring-size" : NULL;
+}
+
+/* Also for a device with ioeventfd=on: its doorbell would be no exit. Under KVM QEMU's
+ * dispatch knows no eventfds either, and asks the device. */
+static void turn_off_eventfds(AddressSpace *as)
+{
+    MemoryListener *l;
+
+    QTAILQ_FOREACH(l, &as->listeners, link_as) {
+        if (g_str_has_prefix(l->name, "kvm-")) {
+            l->eventfd_add = l->eventfd_del = NULL;
+        }
+    }
+}
+
 bool tt_kvm_check(MachineState *ms, Error **errp)
 {
+    const char *why = unrecordable_option();
+
+    if (why) {
+        error_setg(errp, "%s", why);
+        return false;
+    }
     if (ms->smp.max_cpus > 1) {
         error_setg(errp, "with -accel kvm, -tt records only one vCPU: use -smp 1, or "
                    "-accel tcg for several");
@@ -153,6 +186,8 @@ bool tt_kvm_check(MachineState *ms, Error **errp)
     }
     /* RDPMC faults, as with a CPU without counters. */
     kvm_vm_enable_cap(kvm_state, KVM_CAP_PMU_CAPABILITY, 0, KVM_PMU_CAP_DISABLE);
+    turn_off_eventfds(&address_space_memory);
+    turn_off_eventfds(&address_space_io);
     kvm_state->coalesced_mmio = kvm_state->coalesced_pio = 0;
     MACHINE_GET_CLASS(ms)->default_cpu_type = TT_CPU_MODEL_TYPE;
     if (object_dynamic_cast(OBJECT(ms), TYPE_PC_MACHINE)) {

@@ -50,6 +50,7 @@ static struct {
     bool is_complete;           /* the last exit's instruction */
     bool is_behind;             /* that instruction; else before one, where a window is */
     bool is_within;             /* a string instruction: no interrupt, and no window */
+    bool is_stuck;              /* before an instruction that cannot be executed */
     bool is_first;              /* the recording begins: what is under way? */
 } kv = { .exact = true, .is_complete = true, .is_first = true };
 
@@ -162,6 +163,10 @@ static int handle(CPUState *cpu, int ret)
     kv.is_behind = !is_window;
     why = tt_kvm_exit(cpu, &kv.exits);
     kv.exact = is_window || kv.exits != before;
+    if (why == TT_KVM_FAILED) {
+        kv.is_stuck = !kv.exact;
+        kv.exact = false;
+    }
     return why;
 }
 
@@ -339,6 +344,18 @@ static bool settle(CPUState *cpu, int *why)
     return true;
 }
 
+/* The recording ends where the VM does, if that is a place. */
+static void place_stuck(CPUState *cpu)
+{
+    TtLandmark place;
+
+    if (kv.is_stuck && tt_kvm_place(cpu, &place)) {
+        tt_ops->placed(cpu, &place);
+        kv.exact = kv.is_complete = true;
+        kv.is_behind = kv.is_within = false;
+    }
+}
+
 static bool place_here(CPUState *cpu)
 {
     TtLandmark place;
@@ -389,6 +406,9 @@ static int run(CPUState *cpu, const TtRunMode *how)
 
     cpu_exec_start(cpu);
     why = turns(cpu);
+    if (why == TT_KVM_FAILED) {
+        place_stuck(cpu);
+    }
     cpu_exec_end(cpu);
     if (why == TT_KVM_FAILED) {
         cpu_dump_state(cpu, stderr, CPU_DUMP_CODE);

@@ -4,8 +4,10 @@
 #include "qemu/osdep.h"
 #include "accel-tt/x86/tt-cpu-model.h"
 #include "cpu.h"
+#include "cpu-internal.h"
 #include "hw/core/cpu.h"
 #include "hw/qdev-properties.h"
+#include "qemu/host-utils.h"
 #include "qemu/module.h"
 #include "qom/object.h"
 
@@ -45,6 +47,9 @@ static const struct {
     { FEAT_7_0_EBX, CPUID_7_0_EBX_HLE, "hle" },
     { FEAT_8000_0001_EDX, CPUID_EXT2_RDTSCP, "rdtscp" },
     { FEAT_8000_0001_ECX, CPUID_EXT3_SVM, "svm" },
+    { FEAT_1_ECX, CPUID_EXT_VMX, "vmx" },
+    { FEAT_7_0_ECX, CPUID_7_0_ECX_PKU, "pku" },
+    { FEAT_7_0_ECX, CPUID_7_0_ECX_WAITPKG, "waitpkg" },
 };
 
 const char *tt_cpu_model_unrecordable(CPUState *cpu)
@@ -52,6 +57,19 @@ const char *tt_cpu_model_unrecordable(CPUState *cpu)
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         if (cpu_env(cpu)->features[bad[i].word] & bad[i].mask) {
             return bad[i].name;
+        }
+    }
+    return X86_CPU(cpu)->enable_pmu ? "pmu" : NULL;
+}
+
+const char *tt_cpu_model_unreplayable(CPUState *cpu)
+{
+    for (unsigned w = 0; w < FEATURE_WORDS; w++) {
+        const FeatureWordInfo *info = &feature_word_info[w];
+        uint64_t more = cpu_env(cpu)->features[w] & ~info->tcg_features;
+
+        if (more) {
+            return info->feat_names[ctz64(more)] ?: "without a name";
         }
     }
     return NULL;

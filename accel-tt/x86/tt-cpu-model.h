@@ -13,6 +13,8 @@ struct CPUState;
 
 /* What of its features must not be there; NULL: all is well. */
 const char *tt_cpu_model_unrecordable(struct CPUState *cpu);
+/* What of them TCG has not, so that no replay could execute it; NULL: nothing. */
+const char *tt_cpu_model_unreplayable(struct CPUState *cpu);
 /* The user gave tsc-frequency. */
 bool tt_cpu_model_has_tsc_frequency(struct CPUState *cpu);
 

@@ -45,6 +45,13 @@ bool tt_msr_is_input_slow(uint32_t index)
     return !tt_msr_is_state(index);
 }
 
+/* No filter covers the APIC's in x2APIC mode. Without that mode, which tt-v1 has not, KVM
+ * raises #GP by itself. */
+bool tt_msr_faults(uint32_t index)
+{
+    return tt_msrs_are_inputs && index >= MSR_APIC_START && index <= MSR_APIC_END;
+}
+
 int tt_msr_device_read(CPUState *cpu, uint32_t index, uint64_t *val)
 {
     switch (index) {

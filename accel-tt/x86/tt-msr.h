@@ -18,6 +18,8 @@ typedef struct TtMsrRange {
 /* The state, in ascending order; @n of them. */
 const TtMsrRange *tt_msr_state(unsigned *n);
 bool tt_msr_is_state(uint32_t index);
+/* Neither: KVM raised #GP, and no exit was logged. In a replay of such a run only. */
+bool tt_msr_faults(uint32_t index);
 
 /* What QEMU answers. Below 0: #GP. */
 int tt_msr_device_read(struct CPUState *cpu, uint32_t index, uint64_t *val);

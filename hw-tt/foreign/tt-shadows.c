@@ -31,6 +31,7 @@ typedef struct ShadowRange {
 struct TtShadows {
     TtShadowsChanged *changed;
     void *opaque;
+    bool is_lost;                   /* its device is */
     QLIST_HEAD(, ShadowRange) ranges;
     uint64_t n_pages, n_bytes, ns, n_calls;
 };
@@ -191,6 +192,9 @@ static void range_in(TtShadows *s, ShadowRange *r)
 {
     uint64_t from = 0, to = r->fd < 0 ? r->is.size : 0;
 
+    if (s->is_lost) {
+        return;
+    }
     while (from < r->is.size) {
         if (r->fd >= 0) {
             off_t data = lseek(r->fd, from, SEEK_DATA);
@@ -220,6 +224,11 @@ void tt_shadows_in(TtShadows *s)
     }
     s->ns += get_clock() - began;
     s->n_calls++;
+}
+
+void tt_shadows_lost(TtShadows *s)
+{
+    s->is_lost = true;
 }
 
 void tt_shadows_stats(const TtShadows *s, uint64_t out[TT_SHADOWS_STATS])

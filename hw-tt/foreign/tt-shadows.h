@@ -43,6 +43,8 @@ void tt_shadows_out(TtShadows *s);
 /* The guest is about to look: it sees what the device wrote. Costs a comparison of all
  * pages that guest or device ever wrote; of all there are, if they were added here. */
 void tt_shadows_in(TtShadows *s);
+/* The device is gone: nothing that it wrote, or still writes, comes in any more. */
+void tt_shadows_lost(TtShadows *s);
 /* For figures: pages compared, bytes taken over, ns spent, and how often. */
 enum { TT_SHADOWS_STATS = 4 };
 void tt_shadows_stats(const TtShadows *s, uint64_t out[TT_SHADOWS_STATS]);

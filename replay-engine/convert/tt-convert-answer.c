@@ -20,6 +20,7 @@
 #include "qemu/bswap.h"
 
 #define ENTRY_BYTES 28
+#define APIC_TPR_AT 0x80
 
 static struct {
     GByteArray *cpuid;              /* entries of TT_EV_CPUID_TABLE */
@@ -51,6 +52,17 @@ bool tt_convert_learn(const TtEvent *ev)
         return true;                /* KVM knows no A20 */
     }
     return false;
+}
+
+/* A reset or INIT clears the APIC's register, too. Nobody else puts the vCPU there. */
+void tt_convert_learn_state(CPUState *cpu)
+{
+    const CPUX86State *env = cpu_env(cpu);
+
+    if (env->eip == 0xfff0 && env->segs[R_CS].base == 0xffff0000 &&
+        !(env->cr[0] & CR0_PE_MASK)) {
+        known.tpr = 0;
+    }
 }
 
 TtBytes tt_convert_cpuid(void)
@@ -228,6 +240,15 @@ static void answer_access(TtEvent *ev)
     }
 }
 
+/* The APIC's register and CR8 are one value. QEMU's APIC has each register 16 bytes long. */
+static void learn_from_store(const TtEvent *ev)
+{
+    if (ev->kind == TT_EV_MMIO_ST && ev->size == 4 &&
+        (ev->addr & ~UINT64_C(15)) == APIC_DEFAULT_ADDRESS + APIC_TPR_AT) {
+        known.tpr = ev->val >> 4 & 15;
+    }
+}
+
 static void answer_plain(TtEvent *ev)
 {
     const TtEvent *want = expect(ev);
@@ -262,6 +283,7 @@ void tt_convert_answer(TtEvent *ev)
     default:
         if (is_access(ev->kind)) {
             answer_access(ev);
+            learn_from_store(ev);
         } else {
             answer_plain(ev);
         }

@@ -17,6 +17,7 @@ static void put_state(TtEvent *ev)
 
     tt_target_set_flag(cpu, TT_FLAG_A20, 1);
     state = tt_target_save(cpu);
+    tt_convert_learn_state(cpu);
     ev->data = state->data;
     ev->len = state->len;
     tt_convert_put(ev);

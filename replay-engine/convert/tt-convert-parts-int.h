@@ -143,6 +143,8 @@ bool tt_convert_repeats(CPUState *cpu);
 void tt_convert_answer(TtEvent *ev);
 /* Events of the log that change what is answered. True: @ev was one. */
 bool tt_convert_learn(const TtEvent *ev);
+/* The vCPU's state was replaced by the log's. */
+void tt_convert_learn_state(CPUState *cpu);
 void tt_convert_cr8_written(uint64_t val);
 TtBytes tt_convert_cpuid(void);
 void tt_convert_set_cpuid(TtBytes table);

@@ -122,6 +122,11 @@ static void check_cpu_model(void)
                   "cannot be recorded: leave out -cpu, or use -cpu " TT_CPU_MODEL,
                   tt_option_name(), bad);
     }
+    bad = tt_cpu_model_unreplayable(first_cpu);
+    if (bad) {
+        tt_refuse("%s: the CPU has feature '%s', which TCG has not, so it cannot be "
+                  "replayed: leave it out of -cpu", tt_option_name(), bad);
+    }
     if (tt_cpu_model_has_tsc_frequency(first_cpu)) {
         tt_refuse("%s: under KVM the time stamp counter has the host's frequency: leave "
                   "out tsc-frequency", tt_option_name());

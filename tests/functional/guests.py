@@ -121,6 +121,7 @@ GUESTS = {
     'fp': guest(),
     'fpenv': guest(),
     'lines64': guest(),
+    'tpr64': guest(machine=REBOOT),
     'smc': guest('rounds=100'),
     'random': guest('seed=10 blocks=30 modes=0'),
     'screen': guest(machine=[*MACHINE, '-device', 'VGA']),

@@ -6,11 +6,14 @@ import os
 import re
 import subprocess
 
-from guests import guest_args
+from guests import guest_args, write
 from kvm_host import IN_PARTS, Job, Moved, in_host
-from ttlib import (BUILD, Gdb, check, check_exact, end_of, equal, goto_exact, limit,
-                   qemu_binary, read_text, replayer, replay, run_tool, stopped_replay, Vm)
+from ttlib import (BUILD, MACHINE, Gdb, check, check_exact, end_of, equal, goto_exact,
+                   limit, qemu_binary, read_text, replayer, replay, run_tool,
+                   stopped_replay, Vm)
 
+# Not among the guests: a disk's boot sector, which prints a letter.
+BOOT_SECTOR = bytes.fromhex('baf803 b04b ee ba0406 b80020 ef f4')
 # kvm_report.py has all guests.
 EXACT = ('hlt', 'smc', 'lines64', 'fp', 'selfdma', 'btflags', 'debug', 'mmiox', 'window',
          'quiet')
@@ -111,6 +114,28 @@ def test_guests(work):
     check(landmarks > 100, f'only {landmarks} landmarks')
     travelled(work, runs['fp'])
     print(f'{landmarks} landmarks in {len(runs)} guests')
+
+
+def boot_args(work, more):
+    """The firmware reads its boot sector from a virtio disk."""
+    disk = write(os.path.join(work, 'boot.img'),
+                 BOOT_SECTOR.ljust(510, b'\0') + b'\x55\xaa' + bytes(1 << 20))
+    return [*MACHINE, '-drive', f'file={disk},format=raw,if=none,id=d', '-device',
+            f'virtio-blk-pci,drive=d{more}']
+
+
+@limit(100)
+def test_inputs(work):
+    """The task priority, which has two names; registers that KVM refuses by itself; and the
+    doorbell of a device that was given ioeventfd=on: all is where a replay looks for it."""
+    jobs = [Job('tpr64', guest_args(work, 'tpr64')),
+            Job('boot', boot_args(work, ',ioeventfd=on'))]
+    runs = in_host(work, jobs, timeout=90)
+    check(b'end tpr=0000000000000000 faults=0000000000000002' in runs['tpr64'].serial,
+          f'the guest says {runs["tpr64"].serial[-200:]}')
+    equal(runs['boot'].serial[-1:], b'K', 'what the boot sector prints')
+    for name, run in runs.items():
+        converted(work, run, f'{name}-rep')
 
 
 def sum_of(serial):
@@ -228,9 +253,19 @@ done
 ask quit"""
 # Not with -tt record: the name of the job, and its -tt option.
 UNRECORDED = {'plain': '', 'ready': '-tt ready'}
-WRONG_CPUS = ''.join(f'qemu -L /usr/share/qemu -accel kvm -nodefaults -display none '
-                     f'-cpu {cpu} -tt ready >> /tmp/out/hlt.wrong 2>&1\n'
-                     for cpu in ('qemu64', 'tt-v1,tsc-frequency=1000000000'))
+# What is refused when it starts, and a part of the sentence.
+WRONG = {'-cpu qemu64': 'only CPU model tt-v1',
+         '-cpu tt-v1,tsc-frequency=1000000000': 'leave out tsc-frequency',
+         '-cpu tt-v1,+tsc-adjust': "feature 'tsc-adjust', which TCG has not",
+         '-cpu tt-v1,pmu=on': "feature 'pmu', which KVM handles",
+         '-machine kernel-irqchip=on': 'leave out kernel-irqchip',
+         '-machine kernel-irqchip=split': 'leave out kernel-irqchip',
+         '-overcommit cpu-pm=on': 'leave out -overcommit cpu-pm',
+         '-accel kvm,dirty-ring-size=4096': 'leave out dirty-ring-size'}
+START_WRONG = ''.join(f'timeout 20 qemu -L /usr/share/qemu -nodefaults -display none -S '
+                      f'{"" if "-accel" in options else "-accel kvm"} {options} -tt ready '
+                      f'> /tmp/out/hlt.wrong{n} 2>&1 < /dev/null\n'
+                      for n, options in enumerate(WRONG))
 
 
 def test_refusals(work):
@@ -250,10 +285,11 @@ def test_refusals(work):
         'ask nmi']
     args = [*guest_args(work, 'hlt', 'rounds=100 nmis=1'), '-chardev',
             'pipe,id=gdb,path=/tmp/gdb', '-gdb', 'chardev:gdb']
-    jobs = [Job('hlt', args, parts=1, before=GDB_PIPE + WRONG_CPUS, last='\n'.join(steps)),
+    jobs = [Job('hlt', args, parts=1, before=GDB_PIPE + START_WRONG, last='\n'.join(steps)),
             Job('mmiofp', guest_args(work, 'mmiofp', 'nmis=1 break=1'), parts=1,
                 last=STUCK)]
-    run = in_host(work, jobs, timeout=60)['hlt']
+    runs = in_host(work, jobs, timeout=60)
+    run = runs['hlt']
     said = read_text(os.path.join(work, 'hlt.gdb'))
     places = re.findall(r'\$([0-9a-f]{16})#', said)
     check(len(places) == 2 and places[0] == places[1], f'a step moves the VM: {places}')
@@ -268,11 +304,13 @@ def test_refusals(work):
           'debug registers are in use: record with -accel tcg'
           in read_text(os.path.join(work, 'mmiofp.log')), 'no word of the instruction')
     equal(log.count('Error: last= does not work under KVM yet'), 1, 'refusals')
-    wrong = read_text(os.path.join(work, 'hlt.wrong'))
-    for text in ('only CPU model tt-v1', 'leave out tsc-frequency'):
-        check(re.search(f'-tt ready: under KVM .*{text}', wrong), f'{text}: {wrong}')
+    for n, (options, text) in enumerate(WRONG.items()):
+        said = read_text(os.path.join(work, f'hlt.wrong{n}'))
+        check('-tt ready: ' in said and text in said, f'{options}: {said}')
     check_ended('hlt', run)
     replay(work, run.parts[0])
+    check('RAM at the end' not in replay(work, runs['mmiofp'].parts[0], name='stuck').stderr,
+          'the run does not end where the VM did')
 
 
 @limit(200)

@@ -4,7 +4,7 @@
 import json
 import os
 
-from guests import linux_args, linux_disk
+from guests import REBOOT, linux_args, linux_disk
 from ttlib import (MACHINE, REPO, Vm, check, check_exact, equal, limit, one_sentence,
                    record, recorder, seed, tt)
 from vfu import edu_args, hostile, vfio_device, vfio_server
@@ -99,6 +99,18 @@ def test_killed(work):
     check_exact(work, vm.run, serial_wanted=vm.serial)
 
 
+@limit(200)
+def test_lost(work):
+    """A server that lied is lost: what it writes and signals afterwards reaches nobody."""
+    for dma in ('messages', 'shared'):
+        with vfio_server(work, 'edu-late', dma) as (_, path):
+            run = record(work, edu_args(path, 'lost=1', f',dma={dma},interval=1', 'vfulate'),
+                         name=dma)
+        check(b'id=ffffffff interrupts=00000000 others=00000000' in run.serial,
+              f'the guest says {run.serial[-200:]}')
+        check_exact(work, run, name=f'{dma}-rep')
+
+
 @limit(120)
 def test_killed_linux(work):
     """A Linux guest whose disk dies goes on."""
@@ -155,6 +167,45 @@ def test_shared_nvme(work):
         check_exact(work, run, name=f'rep{i}', timeout=100)
 
 
+@limit(120)
+def test_slow(work):
+    """A server that is slow in each of its requests keeps nobody waiting for longer than
+    the deadline: it is lost."""
+    with vfio_server(work, 'edu-slow') as (_, path), \
+            Vm(work, edu_args(path, 'slow=1', ',timeout=1', 'vfulate')) as vm:
+        vm.wait()
+    check('unplugged' in vm.stderr and b'id=ffffffff' in vm.serial,
+          f'{vm.stderr}; the guest says {vm.serial[-200:]}')
+
+
+def check_late(serial):
+    """What the device wrote at last came at once, all of it, and nothing later."""
+    check(b'came=00000400' in serial and b'others=00000000' in serial,
+          f'the guest says {serial[-200:]}')
+
+
+@limit(120)
+def test_master(work):
+    """A device has DMA to do when it stops being bus master: its last bytes come then, and
+    none later, when it is bus master again."""
+    with vfio_server(work, 'edu-late') as (_, path):
+        run = record(work, edu_args(path, 'master=1', ',dma=shared,interval=1', 'vfulate'))
+    check_late(run.serial)
+    check_exact(work, run)
+
+
+@limit(200)
+def test_reset(work):
+    """The machine is reset while the device has DMA to do, and more MSI vectors than the
+    next driver will have: its last bytes come with the reset, and none later."""
+    for dma in ('messages', 'shared'):
+        with vfio_server(work, 'edu-late', dma) as (_, path):
+            run = record(work, edu_args(path, '', f',dma={dma},interval=1', 'vfulate',
+                                        REBOOT), name=dma)
+        check_late(run.serial)
+        check_exact(work, run, name=f'{dma}-rep')
+
+
 def test_refused(work):
     """What is no server is refused in one sentence."""
     cases = [('vfio-user-pci', 'needs the server'),
@@ -165,6 +216,12 @@ def test_refused(work):
             equal(vm.wait(), 1, f'exit status with {device}')
             line = one_sentence(vm, device)
             check(words in line, line)
+    with vfio_server(work) as (_, path), \
+            Vm(work, ['-M', 'q35', '-nodefaults', '-display', 'none', '-device',
+                      'intel-iommu', *vfio_device(path, ',dma=shared')]) as vm:
+        equal(vm.wait(), 1, 'exit status behind an IOMMU')
+        check('does not work behind a virtual IOMMU' in one_sentence(vm, 'dma=shared'),
+              vm.stderr)
 
 
 @limit(240)

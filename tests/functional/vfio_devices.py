@@ -4,6 +4,7 @@ driver takes for one."""
 
 import collections
 import struct
+import time
 
 INTX, MSI, MSIX = range(3)
 
@@ -44,6 +45,15 @@ class Device:
 
     def reset(self):
         self.level = False
+
+    def armed(self, kind, count):
+        """The client takes interrupts from so many vectors."""
+
+    def configured(self):
+        """The configuration space was written."""
+
+    def gone(self):
+        """The client has closed the connection."""
 
 
 class Edu(Device):
@@ -120,6 +130,67 @@ class Edu(Device):
         self.todo.popleft()
         if command & 4:
             self.raise_irq(0x100)
+
+
+class EduLate(Edu):
+    """Does its DMA when it is reset or no longer bus master, and signals the last of four
+    vectors when it has them. A write of a number for its factorial is a lie: after it, nothing that the
+    device does may reach the guest, and it does all that it can."""
+
+    irqs = {INTX: 1, MSI: 4}
+
+    def __init__(self, args):
+        super().__init__(args)
+        struct.pack_into('<BBH', self.config, 0x40, 5, 0, 0x84)
+        self.lied = False
+
+    def finish(self):
+        if self.server and self.todo:
+            super().work()
+
+    def configured(self):
+        if not self.config[4] & 4:
+            self.finish()
+
+    def reset(self):
+        self.finish()
+        super().reset()
+        self.buffer = bytearray(b'\xa5' * self.BYTES)
+
+    def has_work(self):
+        return False
+
+    def armed(self, kind, count):
+        if kind == MSI and count == self.irqs[MSI]:
+            self.server.interrupt(MSI, count - 1)
+
+    def write(self, bar, offset, data):
+        if offset == 8:
+            self.lied = True
+            self.server.send(0x7777, 99, 1, b'')
+        super().write(bar, offset, data)
+
+    def gone(self):
+        for _ in range(200 if self.lied else 0):
+            if self.server.find(self.regs[0x88], self.BYTES).memory:
+                self.server.dma_write(self.regs[0x88], bytes(self.buffer))
+            self.server.interrupt(INTX, 0)
+            time.sleep(0.01)
+
+
+class EduSlow(Edu):
+    """Sends requests in halves, and takes its time in each of them."""
+
+    def work(self):
+        data = bytes(8)
+        request = struct.pack('<HHIIIQQ', 7, 12, 32 + len(data), 16, 0, 1 << 20,
+                              len(data)) + data
+        self.server.sock.sendall(request[:20])
+        for _ in range(20):
+            time.sleep(0.4)
+            self.server.sock.sendall(request[20:] + request[:20])
+        self.server.sock.sendall(request[20:])
+        super().work()
 
 
 Queue = collections.namedtuple('Queue', 'addr size vector cq')
@@ -322,4 +393,4 @@ class Nvme(Device):
         return 0, 0
 
 
-DEVICES = {'edu': Edu, 'nvme': Nvme}
+DEVICES = {'edu': Edu, 'edu-late': EduLate, 'edu-slow': EduSlow, 'nvme': Nvme}

@@ -164,6 +164,7 @@ class Server:
                 if old is not None:
                     os.close(old)
                 self.irqs[index, start + i] = fd
+            self.device.armed(index, start + len(fds))
         elif flags == 17 and index == 0:
             self.device.unmasked()
         return b''
@@ -180,6 +181,7 @@ class Server:
         offset, index, count = struct.unpack('<QII', payload[:16])
         if index == CONFIG:
             self.device.config[offset:offset + count] = payload[16:16 + count]
+            self.device.configured()
         else:
             self.device.write(index, offset, payload[16:16 + count])
         return payload[:16]
@@ -297,7 +299,7 @@ def main():
         try:
             Server(sock, device, lies).run()
         except (Gone, ConnectionError):
-            pass
+            device.gone()
         except (OSError, struct.error, IndexError, ValueError) as error:
             if lies is None:
                 raise

@@ -35,8 +35,8 @@ def vfio_device(path, more=''):
     return ['-device', f'vfio-user-pci,socket={path}{more}']
 
 
-def edu_args(path, append='', more=''):
-    return [*MACHINE, '-kernel', build_guest('vfuedu'), '-append', append,
+def edu_args(path, append='', more='', guest='vfuedu', machine=MACHINE):
+    return [*machine, '-kernel', build_guest(guest), '-append', append,
             *vfio_device(path, more)]
 
 

@@ -248,13 +248,13 @@ static void readable(void *opaque)
     TtVfuConn *c = opaque;
     TtVfuHead h;
 
+    begin(c);                           /* of all: the BQL is held */
     for (int i = 0; !c->is_lost && i < MESSAGES_AT_ONCE; i++) {
         struct pollfd p = { .fd = c->fd, .events = POLLIN };
 
         if (poll(&p, 1, 0) <= 0) {
             return;
         }
-        begin(c);
         if (!read_message(c, &h)) {
             return;
         }

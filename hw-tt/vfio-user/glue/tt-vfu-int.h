@@ -79,6 +79,11 @@ void tt_vfu_dma_begin(TtVfu *d);
 /* The device is about to look at guest memory; the guest at what the device wrote. */
 void tt_vfu_dma_out(TtVfu *d);
 void tt_vfu_dma_in(TtVfu *d);
+/* It may be bus master from now on, or was until now: what it wrote comes in at once, or
+ * it would come later, over what the guest has there then. @goes_on: it looks again. */
+void tt_vfu_dma_settle(TtVfu *d, bool goes_on);
+/* The server still has its shadows: nothing of them comes in from now on. */
+void tt_vfu_dma_lost(TtVfu *d);
 void tt_vfu_dma_end(TtVfu *d);
 void tt_vfu_dma_serve(void *opaque, const TtVfuHead *h, const uint8_t *payload,
                       size_t len);

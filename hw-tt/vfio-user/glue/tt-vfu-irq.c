@@ -39,6 +39,14 @@ static unsigned count_of(TtVfu *d, int kind)
     }
 }
 
+/* The guest's choice may be another by now, or the server may be lost. */
+static bool is_wanted(const TtVfuVector *v)
+{
+    int kind = kind_now(v->device);
+
+    return kind == v->device->irq_kind && v->index < count_of(v->device, kind);
+}
+
 /* With it the guest sees what the device wrote before. */
 static void deliver(TtVfuVector *v)
 {
@@ -46,6 +54,9 @@ static void deliver(TtVfuVector *v)
     TtVfu *d = v->device;
 
     v->is_pending = false;
+    if (!is_wanted(v)) {
+        return;
+    }
     tt_vfu_dma_in(d);
     tt_dialogue_irq(&d->dialogue, names[d->irq_kind], v->index);
     switch (d->irq_kind) {
@@ -189,7 +200,8 @@ void tt_vfu_irq_accessed(TtVfu *d)
     /* A server whose line is up still signals again now. It must not go down between:
      * the guest would see an interrupt that nobody sent. */
     set_irqs(d, TT_VFU_IRQ_NO_DATA | TT_VFU_IRQ_UNMASK, TT_VFU_INTX, 0, 1, NULL, 0);
-    if (d->n_vectors && event_notifier_test_and_clear(&d->vectors[0].event)) {
+    if (!tt_vfu_conn_is_lost(d->conn) && d->n_vectors &&
+        event_notifier_test_and_clear(&d->vectors[0].event)) {
         tt_vfu_dma_in(d);
     } else {
         d->is_intx_up = false;

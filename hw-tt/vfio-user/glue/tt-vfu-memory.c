@@ -76,11 +76,6 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
     if (!range_of(s, &addr, &size)) {
         return;
     }
-    if (is_shared && memory_region_is_iommu(s->mr)) {
-        tt_vfu_warn(d, "it cannot reach memory: dma=shared does not work behind a "
-                    "virtual IOMMU: leave out dma=shared");
-        return;
-    }
     if (tt_vfu_ranges_add(&d->ranges, addr, size, !s->readonly, &diag)) {
         tt_vfu_warn(d, "%s", diag.text);
         return;
@@ -132,7 +127,7 @@ static void region_del(MemoryListener *l, MemoryRegionSection *s)
 
 static bool is_master(TtVfu *d)
 {
-    return d->shadows && pci_get_word(d->pci.config + PCI_COMMAND) &
+    return d->shadows && !tt_vfu_conn_is_lost(d->conn) && pci_get_word(d->pci.config + PCI_COMMAND) &
         PCI_COMMAND_MASTER;
 }
 
@@ -151,6 +146,23 @@ void tt_vfu_dma_in(TtVfu *d)
         tt_shadows_in(d->shadows);
         d->cost_ns = get_clock() - began;
         tt_shadows_stats(d->shadows, d->stats);
+    }
+}
+
+void tt_vfu_dma_lost(TtVfu *d)
+{
+    if (d->shadows) {
+        tt_shadows_lost(d->shadows);
+    }
+}
+
+void tt_vfu_dma_settle(TtVfu *d, bool goes_on)
+{
+    if (d->shadows && !tt_vfu_conn_is_lost(d->conn)) {
+        tt_shadows_in(d->shadows);
+        if (goes_on) {
+            tt_shadows_out(d->shadows);
+        }
     }
 }
 
@@ -183,6 +195,11 @@ bool tt_vfu_dma_init(TtVfu *d, Error **errp)
     if (strcmp(d->dma, "shared")) {
         error_setg(errp, "dma takes 'messages' or 'shared', not '%s'",
                    d->dma);
+        return false;
+    }
+    if (pci_device_iommu_address_space(&d->pci) != &address_space_memory) {
+        error_setg(errp, "dma=shared does not work behind a virtual IOMMU: use "
+                   "dma=messages");
         return false;
     }
     if (!tt_on()) {

@@ -147,6 +147,9 @@ static void config_write(PCIDevice *pci, uint32_t addr, uint32_t val, int len)
     if (addr + len <= TT_VFU_CONFIG_BYTES) {
         write_region(d, TT_VFU_CONFIG, addr, val, len);
     }
+    if (ranges_overlap(addr, len, PCI_COMMAND, 2)) {
+        tt_vfu_dma_settle(d, true);
+    }
     tt_vfu_irq_update(d);
     tt_dialogue_notes(&d->dialogue);
 }
@@ -279,6 +282,7 @@ static void unplug(void *opaque)
 {
     TtVfu *d = opaque;
 
+    tt_vfu_irq_off(d);
     /* A bus or a guest without hot-plug keeps it, and reads all ones. */
     qdev_unplug(DEVICE(d), NULL);
 }
@@ -289,6 +293,7 @@ static void lost(void *opaque, const char *why)
 
     error_report("%s '%s': %s; the guest sees an unplugged device", TYPE_TT_VFU,
                  d->path, why);
+    tt_vfu_dma_lost(d);
     qemu_bh_schedule(d->unplug);
 }
 
@@ -370,10 +375,11 @@ static void reset_hold(Object *obj, ResetType type)
 {
     TtVfu *d = TT_VFU(obj);
 
+    /* MSI is turned off after this: interrupts begin when the guest configures it. */
     if (d->conn) {
         tt_vfu_irq_off(d);
         tt_vfu_conn_ask(d->conn, TT_VFU_RESET, NULL, 0, NULL, 0, 0, NULL);
-        tt_vfu_irq_update(d);
+        tt_vfu_dma_settle(d, false);
     }
 }
 
