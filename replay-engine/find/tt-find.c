@@ -143,7 +143,7 @@ static void scanned(void *opaque, uint64_t pos, int reason)
 
     if (!tt_find_clear_stops()) {
         error_setg(&err, "a gdb that connected or disconnected removed the search's "
-                   "breakpoints: search again");
+                   "breakpoints or watchpoints: search again");
     }
     finish(reason == TT_STOP_END ? TT_STOP_TARGET : reason, err);
 }
