@@ -4,7 +4,6 @@
  */
 #include "qemu/osdep.h"
 #include "monitor-cmds/tt-task.h"
-#include "accel-tt/tt-position.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "control/tt-attach.h"
 #include "control/tt-mark.h"
@@ -49,12 +48,12 @@ static void search_moves(void *opaque, const TtFindWay *way)
     t->to_find = MAX(t->to_find, t->left_to_find);
 }
 
-static void searched(void *opaque, int reason, Error *err)
+static void searched(void *opaque, uint64_t pos, int reason, Error *err)
 {
     TtTask *t = opaque;
 
     error_propagate(&t->err, err);
-    arrived(t, tt_now.pos, reason);
+    arrived(t, pos, reason);
 }
 
 static bool begin_search(TtTask *t)
@@ -151,7 +150,7 @@ TtFoundPlaceList *tt_task_places(const TtTask *t)
 
 bool tt_task_has_all(const TtTask *t)
 {
-    return t->hits && t->reason == TT_STOP_TARGET && t->hits->len < t->find.limit;
+    return t->hits && !t->err && t->reason == TT_STOP_TARGET && t->hits->len < t->find.limit;
 }
 
 static bool step_find(TtTask *t)
@@ -164,7 +163,7 @@ static bool step_find(TtTask *t)
         error_setg(&t->err, "the search ended at position %" PRIu64 ": %s", t->pos,
                    tt_stop_name(t->reason));
     }
-    if (t->job_id && t->hits && !t->err) {
+    if (t->job_id && t->hits && (!t->err || t->hits->len)) {
         TtFoundPlaceList *places = tt_task_places(t);
 
         qapi_event_send_tt_found(t->job_id, places, tt_task_has_all(t));

@@ -42,7 +42,8 @@ static struct {
     GArray *points;             /* of uint64_t: checkpoints in the part */
     uint64_t wanted;            /* looked at, or on the way to it */
     TtFindHit high;             /* what was there */
-    int reason;                 /* it ended, and goes home */
+    uint64_t ended;             /* it ended there, and goes home */
+    int reason;
     Error *err;
 } find;
 
@@ -81,12 +82,13 @@ static void end(void)
     find.cond = NULL;
     find.points = NULL;
     find.active = false;
-    find.listener->done(find.opaque, find.reason, g_steal_pointer(&find.err));
+    find.listener->done(find.opaque, find.ended, find.reason, g_steal_pointer(&find.err));
 }
 
 static void at_home(void *opaque, uint64_t pos, int reason)
 {
     if (find.reason == TT_STOP_TARGET && reason != TT_STOP_TARGET) {
+        find.ended = pos;
         find.reason = reason;
     }
     end();
@@ -94,6 +96,7 @@ static void at_home(void *opaque, uint64_t pos, int reason)
 
 static void finish(int reason, Error *err)
 {
+    find.ended = tt_now.pos;
     find.reason = reason;
     find.err = err;
     if (!find.want.returns || reason == TT_STOP_INTERRUPTED ||

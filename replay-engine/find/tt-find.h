@@ -33,9 +33,9 @@ typedef struct TtFindWay {
 typedef struct TtFindListener {
     void (*found)(void *opaque, const TtFindHit *hit);
     void (*moves)(void *opaque, const TtFindWay *way);      /* often; or NULL */
-    /* A TtStopReason: TT_STOP_TARGET, it is complete, or has @limit; others: not.
-     * @err: why it ended, or NULL; the listener's. */
-    void (*done)(void *opaque, int reason, Error *err);
+    /* @pos: where it ended, before it went back. A TtStopReason: TT_STOP_TARGET, it is
+     * complete, or has @limit; others: not. @err: why it ended, or NULL; the listener's. */
+    void (*done)(void *opaque, uint64_t pos, int reason, Error *err);
 } TtFindListener;
 
 /* One at a time. An error in the condition or the part is reported at once; then
