@@ -9,7 +9,7 @@ import signal
 import subprocess
 
 from guests import guest_args
-from test_gdb_lines import lines_run
+from test_gdb_lines import Packets, debugged, lines_run
 from test_waiting import job_ends
 from ttlib import (BUILD, check, digest, equal, goto, limit, one_sentence, qemu_binary, record,
                    run_tool, seed, stopped_replay, tool, tt, wait_until)
@@ -220,6 +220,45 @@ def test_in_a_replay(work):
         equal(digest(vm), there, 'state afterwards')
         for wrong in ('', ' -n', ' -n 0 $rax', ' $rax +', ' -f 9999999999 $rax'):
             check(len(vm.qmp.hmp(f'tt find{wrong}').split()) > 4, f'tt find{wrong}')
+
+
+def at_symbol(name):
+    return re.search(rf'\b0*([0-9a-f]+) \w {name}$', run_tool('nm', SYMBOLS)[0],
+                     re.M).group(1)
+
+
+@limit(90)
+def test_beside_a_gdb(work):
+    """A gdb's own watchpoints of a process and conditions, at the same addresses, hide
+    nothing from a search. One that leaves takes its stops out: then it is not complete."""
+    run = lines_run(work)
+    counter, leaf = at_symbol('counter'), at_symbol('leaf')
+    changes = values(in_lines(run, '*(u64 *)&counter', '--changes'))
+    calls = places(in_lines(run, 'at leaf'))
+    vm, _ = debugged(work, run)
+    with vm:
+        gdb = Packets(vm.socket_path('gdb'))
+        equal(gdb(f'qtt.only:{counter},8,1,{ord("p"):x},4d2,0'), 'OK', 'a filter')
+        answer = vm.qmp.cmd('tt-find', condition=f'*(u64 *)0x{counter}', changes=True)
+        equal([(p['position'], p['value']) for p in answer['places']], changes, 'filtered')
+        equal(gdb(f'Z0,{leaf},1;X3,220027'), 'OK', 'a condition that never holds')
+        answer = vm.qmp.cmd('tt-find', condition=f'at 0x{leaf}')
+        equal([p['position'] for p in answer['places']], calls, 'at leaf')
+        gdb.close()
+    run = record(work, guest_args(work, 'dmacode', 'rounds=300'), name='long')
+    memory = f'*(u32 *){int(find(run, "$rsp", "--changes", "--limit", "1")["found"][0]["value"], 16) & ~3:#x}'
+    vm, _ = debugged(work, run, 'left')
+    with vm:
+        whole = vm.qmp.cmd('tt-find', 60, condition=memory, changes=True)['places']
+        gdb = Packets(vm.socket_path('gdb'))
+        vm.qmp.cmd('tt-find', condition=memory, changes=True, job_id='f')
+        wait_until(lambda: any(job['current-progress'] for job in vm.qmp.cmd('query-jobs')),
+                   'the beginning of the search')
+        gdb.send('D;1')
+        found = vm.qmp.event('TT_FOUND', 60)
+        check(found['places'] == whole or not found['complete'],
+              f'{len(found["places"])} of {len(whole)} places are said to be all')
+        gdb.close()
 
 
 @limit(60)
