@@ -64,7 +64,7 @@ static bool begin_search(TtTask *t)
 
     t->hits = g_array_new(false, false, sizeof(TtFindHit));
     t->find.returns = true;
-    if (!tt_travel_is_possible(&t->err)) {
+    if (!tt_find_check(&t->find, &t->err)) {    /* before it stops anything */
         return false;
     }
     vm_stop(RUN_STATE_PAUSED);

@@ -338,6 +338,25 @@ static bool understand(const TtFindWant *want, TtFindWant *w, TtCond **cond,
     return true;
 }
 
+static bool may_begin(const TtFindWant *want, TtFindWant *w, TtCond **cond, Error **errp)
+{
+    if (find.active) {
+        error_setg(errp, "another search is under way: " TT_WAIT_OR_INTERRUPT);
+        return false;
+    }
+    return tt_travel_is_possible(errp) && understand(want, w, cond, errp);
+}
+
+bool tt_find_check(const TtFindWant *want, Error **errp)
+{
+    TtCond *cond = NULL;
+    TtFindWant w;
+    bool ok = may_begin(want, &w, &cond, errp);
+
+    tt_cond_free(cond);
+    return ok;
+}
+
 bool tt_find_begin(const TtFindWant *want, const TtFindListener *listener,
                    void *opaque, Error **errp)
 {
@@ -345,11 +364,7 @@ bool tt_find_begin(const TtFindWant *want, const TtFindListener *listener,
     TtFindWant w;
     bool ok;
 
-    if (find.active) {
-        error_setg(errp, "another search is under way: " TT_WAIT_OR_INTERRUPT);
-        return false;
-    }
-    if (!tt_travel_is_possible(errp) || !understand(want, &w, &cond, errp)) {
+    if (!may_begin(want, &w, &cond, errp)) {
         tt_cond_free(cond);
         return false;
     }

@@ -38,6 +38,9 @@ typedef struct TtFindListener {
     void (*done)(void *opaque, uint64_t pos, int reason, Error *err);
 } TtFindListener;
 
+/* Could it begin? It says what tt_find_begin would say of the condition and the part,
+ * and moves nothing. */
+bool tt_find_check(const TtFindWant *want, Error **errp);
 /* One at a time. An error in the condition or the part is reported at once; then
  * nothing of @listener is called. @want and its text may go. */
 bool tt_find_begin(const TtFindWant *want, const TtFindListener *listener,

@@ -290,6 +290,11 @@ def test_is_a_job(work):
         job_ends(vm, 'g', '')
         equal(vm.qmp.event('TT_FOUND'), {'job-id': 'g', 'places': [], 'complete': False},
               'of one that was cancelled')
+        goto(vm, position=0)
+        vm.qmp.cmd('cont')
+        check('operand' in vm.qmp.hmp('tt find ('), 'what is wrong')
+        check(vm.qmp.cmd('query-status')['running'] or
+              vm.qmp.cmd('query-tt')['position'] == end, 'what is wrong stopped the VM')
 
 
 @limit(60)
