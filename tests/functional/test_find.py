@@ -136,6 +136,28 @@ def test_watch_where_an_interrupt_pushes(work):
           f'int at {start} wrote {memory}')
 
 
+def last_of_interrupted(work, run):
+    """Two processes, of which the later has found something: Ctrl-C then."""
+    qemu, pids = os.path.join(work, 'qemu'), os.path.join(work, 'pids')
+    with open(qemu, 'w', encoding='ascii') as f:
+        f.write(f'#!/bin/sh\necho $$ >>{pids}\ncase "$2" in\n'
+                '*-,find-condition=*) echo "tt-find hit position=5 pc=0x1 cpu=0 value=0x1";;\n'
+                'esac\nexec sleep 1000\n')
+    os.chmod(qemu, 0o755)
+    with subprocess.Popen([tool('tt'), 'find', run, '*(u32 *)0x1000', '--qemu', qemu,
+                           '--json', '--last', '-j', '2'],
+                          stdout=subprocess.PIPE, text=True) as p:
+        children = f'/proc/{p.pid}/task/{p.pid}/children'
+        wait_until(lambda: os.path.exists(pids) and
+                   len(open(pids, encoding='ascii').read().split()) == 2, 'two processes')
+        wait_until(lambda: len(open(children, encoding='ascii').read().split()) == 1,
+                   'the earlier part is dropped')
+        p.send_signal(signal.SIGINT)
+        answer = json.loads(p.communicate(timeout=30)[0])
+    equal((p.returncode, answer['complete'], places(answer)), (1, False, [5]),
+          'the last one of a search that was interrupted')
+
+
 @limit(150)
 def test_parts_and_ends(work):
     """In several processes, first, last, limited, interrupted: the same positions."""
@@ -163,6 +185,7 @@ def test_parts_and_ends(work):
     equal(places(find(run, condition, '--first', '-j', '2')), there[:1], 'first, -j 2')
     equal(places(find(run, condition, '--last')), there[-1:], 'last')
     equal(places(find(run, condition, '--last', '-j', '2')), there[-1:], 'last, -j 2')
+    last_of_interrupted(work, run)
     few = find(run, condition, '--limit', '5', '-j', '2')
     equal((places(few), few['more']), (there[:5], True), 'five')
     memory = '*(u32 *)' + hex(int(steps[0]['value'], 16) & ~3)
