@@ -231,6 +231,10 @@ static int find_in(ToolFind *f, const TtManifest *m, const TtLogReader *r)
         return tool_complain("the run '%s' was scrubbed when it was packed and cannot be "
                              "replayed: ask for the original", f->run);
     }
+    if (m->features & TT_FEATURE_EXITS) {
+        return tool_complain("the run '%s' was recorded under KVM and not replayed yet: "
+                             "replay it once, which converts it", f->run);
+    }
     if (!t.n_segments) {
         return tool_complain("the run '%s' is empty: its recorder ended before it had "
                              "written anything", f->run);
