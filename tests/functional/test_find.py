@@ -267,6 +267,19 @@ def test_beside_a_gdb(work):
         equal(gdb(f'Z0,{leaf},1;X3,220027'), 'OK', 'a condition that never holds')
         answer = vm.qmp.cmd('tt-find', condition=f'at 0x{leaf}')
         equal([p['position'] for p in answer['places']], calls, 'at leaf')
+        gdb(f'z0,{leaf},1')
+        process = f'qtt.hits-in:{ord("p"):x},4d2,0'
+        for how in ('refused', 'left'):
+            equal(gdb(process), 'OK', 'a process')
+            if how == 'refused':
+                check(gdb('qtt.hits:x').startswith('E'), 'no search')
+            else:
+                gdb.close()
+                gdb = Packets(vm.socket_path('gdb'))
+            equal(gdb(f'qtt.hits:64,0,ffffffff,{leaf}'), 'OK', 'the next search')
+            gdb('vCont;c')
+            equal(gdb('qtt.found:0').count('.'), len(calls),
+                  f'hits after a search in a process was {how}')
         gdb.close()
     run = record(work, guest_args(work, 'dmacode', 'rounds=300'), name='long')
     memory = f'*(u32 *){int(find(run, "$rsp", "--changes", "--limit", "1")["found"][0]["value"], 16) & ~3:#x}'
