@@ -152,6 +152,8 @@ def test_refusals(work):
     run = record(work, guest_args(work, 'random', 'seed=12 blocks=3 modes=0')).dir
     for pos, place, rc, why in ((5, '$rip', 1, 'is not a place'),
                                 (5, '12', 1, 'is not a place'),
+                                (5, '*(u32 *)0x1000 + 8', 1, 'is not a place'),
+                                (5, '*(u32 *)0x1000 at 0x2000', 1, 'is not a place'),
                                 (5, '*(u32 *)&x', 2, 'symbol'),
                                 ('x', '$rax', 2, 'a number'),
                                 (10 ** 15, '$rax', 2, 'the run goes from'),
