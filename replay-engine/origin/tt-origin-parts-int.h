@@ -35,7 +35,7 @@ typedef enum TtOriginBy {
     TT_ORIGIN_BY_EXCEPTION,     /* its delivery */
     TT_ORIGIN_BY_NOBODY,        /* since the beginning of the run */
     TT_ORIGIN_TOO_FAR,          /* not within the bound */
-    TT_ORIGIN_FAILED,           /* the movement ended: @reason */
+    TT_ORIGIN_FAILED,           /* the movement ended: @reason, or @err */
 } TtOriginBy;
 
 typedef struct TtOriginFound {
@@ -46,6 +46,7 @@ typedef struct TtOriginFound {
     TtDiskRef disk;             /* of TT_EV_DISK */
     bool has_disk;
     int reason;                 /* a TtStopReason */
+    Error *err;                 /* FAILED: why it could not move, or NULL */
 } TtOriginFound;
 
 #endif

@@ -274,7 +274,7 @@ static void at_low(void *opaque, uint64_t pos, int reason)
         scanned(NULL, pos, TT_STOP_TARGET);
     } else if (!tt_travel_scan(s.high, s.steps, visit, scanned, NULL, &err)) {
         tt_memory_unwatch();
-        error_free(err);
+        s.found.err = err;
         end(TT_ORIGIN_FAILED, TT_STOP_NONE);
     }
 }
@@ -294,7 +294,7 @@ static void stretch(void)
     }
     s.steps = is_again || !is_ram() || s.high - s.low <= FIRST_OF_RAM;
     if (!tt_travel_goto(s.low, at_low, NULL, &err)) {
-        error_free(err);
+        s.found.err = err;
         end(TT_ORIGIN_FAILED, TT_STOP_NONE);
     }
 }
