@@ -283,13 +283,34 @@ static void by_device(Answer *a)
     say(a, f->has_disk ? "disk" : "device", more);
 }
 
+/* What changes the VM here may stand behind annotations, which do not. */
+static bool is_interrupt(const Answer *a, uint64_t *vector)
+{
+    TtSched *sched = tt_replay_sched();
+    TtCursor here = tt_sched_tell(sched);
+    const TtEvent *ev = tt_sched_peek(sched);
+    bool is, moved = false;
+
+    while (ev && TT_EV_IS_ANNOTATION(ev->kind) && ev->pos <= a->found->pos) {
+        tt_sched_pop(sched);
+        ev = tt_sched_peek(sched);
+        moved = true;
+    }
+    is = ev && ev->kind == TT_EV_INTR;
+    *vector = is ? ev->val : 0;
+    if (moved) {
+        tt_sched_seek(sched, here, NULL);
+    }
+    return is;
+}
+
 static void by_event(Answer *a)
 {
-    const TtEvent *ev = tt_sched_peek(tt_replay_sched());
     g_autofree char *more = NULL;
+    uint64_t vector;
 
-    if (ev && ev->kind == TT_EV_INTR) {
-        more = g_strdup_printf(" vector=%" PRIu64, ev->val);
+    if (is_interrupt(a, &vector)) {
+        more = g_strdup_printf(" vector=%" PRIu64, vector);
     }
     say(a, more ? "interrupt" : "event", more ?: "");
 }
