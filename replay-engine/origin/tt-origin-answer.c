@@ -234,6 +234,18 @@ static void ask_sources(const Answer *a)
 
 /* ---- by whom ---- */
 
+/* What it writes beside an instruction's own writes: the state that VMRUN saves, and bits
+ * of page tables (accessed, dirty) and descriptors (accessed, busy). */
+static bool is_by_cpu(const Answer *a, const uint8_t *before)
+{
+    uint8_t changed = 0;
+
+    for (unsigned b = 0; b < a->q->place.at.len; b++) {
+        changed |= before[b] ^ a->q->value[b];
+    }
+    return !strncmp(a->flow.text, "vmrun", strlen("vmrun")) || !(changed & ~0x63);
+}
+
 static bool by_instruction(Answer *a)
 {
     const TtFlowWrite *w;
@@ -241,14 +253,14 @@ static bool by_instruction(Answer *a)
 
     if (!map_bytes(a)) {
         uint8_t before[TT_ORIGIN_BYTES_MAX];
-        bool is_memory = a->q->place.at.kind == TT_FLOW_AT_MEM;
+        bool is_memory = a->q->place.at.kind == TT_FLOW_AT_MEM &&
+            tt_origin_read(&a->q->place, before);
 
         /* Also a walk of page tables, which looks whether it could write there. */
-        if (is_memory && tt_origin_read(&a->q->place, before) &&
-            !memcmp(before, a->q->value, a->q->place.at.len)) {
+        if (is_memory && !memcmp(before, a->q->value, a->q->place.at.len)) {
             return false;
         }
-        say(a, is_memory ? "cpu" : "unknown", "");
+        say(a, is_memory && is_by_cpu(a, before) ? "cpu" : "unknown", "");
         return true;
     }
     w = main_write(a);
