@@ -13,6 +13,7 @@
 #include "accel-tt/tt-vcpus.h"
 #include "debug/tt-agent.h"
 #include "io/tt-base.h"
+#include "travel/tt-travel.h"
 #include "tt-gdb-cond-int.h"
 #include "tt/hooks-gdb.h"
 #include "tt/hooks.h"
@@ -96,7 +97,10 @@ static int look(CPUState *cpu, uint64_t pc, unsigned kind)
 
 bool tt_gdb_condition_holds(CPUState *cpu, uint64_t pc)
 {
-    int soft, hard, first = look_first ? look_first(cpu, pc) : -1;
+    int soft, hard, first;
+
+    /* A scan has breakpoints of its own, perhaps at the same address. */
+    first = tt_travel_scans() ? 1 : look_first ? look_first(cpu, pc) : -1;
 
     if (first >= 0) {
         return first;

@@ -8,5 +8,7 @@
 #define TT_GDB_HITS_INT_H
 
 void tt_gdb_init_hits(void);
+/* A process that was named for the next search is forgotten. */
+void tt_gdb_hits_forget(void);
 
 #endif

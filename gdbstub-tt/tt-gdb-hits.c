@@ -26,7 +26,7 @@ static struct {
     unsigned n_addresses;
     uint64_t limit;
     bool active;
-    TtGdbWho who;               /* whose */
+    TtGdbWho who, next;         /* whose; and those of the next search */
     GArray *found;              /* of Hit */
 } hits;
 
@@ -91,7 +91,6 @@ static void end_hits(void)
     }
     g_ptr_array_set_size(hits.bps, 0);
     hits.active = false;
-    hits.who.kind = 0;
 }
 
 /* The breakpoints first: what may be left out depends on them. */
@@ -133,10 +132,17 @@ static bool parse_hits(const char *text)
     return false;
 }
 
+void tt_gdb_hits_forget(void)
+{
+    hits.next.kind = 0;
+}
+
 static void handle_hits(GArray *params, void *user_ctx)
 {
+    TtGdbWho who = hits.next;
     Error *err = NULL;
 
+    tt_gdb_hits_forget();
     if (!tt_travel_is_possible(&err)) {
         tt_gdb_put_error(err);
     } else if (!params->len ||
@@ -144,20 +150,21 @@ static void handle_hits(GArray *params, void *user_ctx)
         gdb_put_packet("E.qtt.hits takes LIMIT,FROM,TO and 1 to 16 addresses, "
                        "in hex");
     } else {
+        hits.who = who;
         tt_gdb_post_job(begin_hits);
         gdb_put_packet("OK");
     }
 }
 
-/* qtt.hits-in:KIND,VALUE,VALUE2: the next search is for those of one process. */
+/* qtt.hits-in:KIND,VALUE,VALUE2: the very next search is for those of one process. */
 static void handle_hits_in(GArray *params, void *user_ctx)
 {
     uint64_t v[3];
 
     if (!params->len ||
         tt_gdb_parse_list(gdb_get_cmd_param(params, 0)->data, v, 3) != 3 ||
-        !tt_gdb_parse_who(v, &hits.who)) {
-        hits.who.kind = 0;
+        !tt_gdb_parse_who(v, &hits.next)) {
+        tt_gdb_hits_forget();
         gdb_put_packet("E.qtt.hits-in takes KIND,VALUE,VALUE2 in hex; KIND is the letter "
                        "r, p or n");
     } else {

@@ -11,6 +11,7 @@
 #include "qemu/osdep.h"
 #include "accel-tt/x86/tt-process.h"
 #include "io/tt-base.h"
+#include "travel/tt-travel.h"
 #include "tt-gdb-packets-int.h"
 #include "tt-gdb-process-int.h"
 #include "tt/hooks.h"
@@ -170,8 +171,10 @@ bool tt_gdb_filter_passes(CPUState *cpu, const CPUWatchpoint *wp, int access)
 {
     const Filter *f = wp->flags & BP_GDB ? find(wp->vaddr, wp->len) : NULL;
 
-    return !f || ((!f->only_writes || (access & BP_MEM_WRITE)) &&
-                  tt_gdb_is_turn_of(cpu, &f->who));
+    /* A scan has watchpoints of its own, perhaps at the same address. */
+    return !f || tt_travel_scans() ||
+        ((!f->only_writes || (access & BP_MEM_WRITE)) &&
+         tt_gdb_is_turn_of(cpu, &f->who));
 }
 
 static void set_filter(const uint64_t v[6], const TtGdbWho *who)

@@ -139,6 +139,7 @@ static bool is_broken_off(void)
         return false;
     }
     tt_gdb_break_job();
+    tt_gdb_hits_forget();
     return true;
 }
 
@@ -270,6 +271,7 @@ void tt_gdb_attached(void)
     }
     tt_gdb_watch_attached();
     tt_gdb_process_attached();
+    tt_gdb_hits_forget();
 }
 
 /* ---- start ---- */

@@ -96,6 +96,21 @@ static bool parse(const char *text, TtFindWant *w, Error **errp)
     return is_limit(w->limit, errp);
 }
 
+static void say_hits(Monitor *mon, const TtTask *t, bool is_cut)
+{
+    for (unsigned i = 0; i < t->hits->len; i++) {
+        const TtFindHit *hit = &g_array_index(t->hits, TtFindHit, i);
+
+        monitor_printf(mon, "position %" PRIu64 " pc 0x%" PRIx64 " cpu %u value 0x%"
+                       PRIx64 "\n", hit->pos, hit->pc, hit->cpu, hit->value);
+    }
+    monitor_printf(mon, "%u found%s\n", t->hits->len,
+                   is_cut ? "; the search ended early" :
+                   t->reason == TT_STOP_INTERRUPTED ? "; the search was interrupted" :
+                   t->hits->len == t->find.limit ? "; there may be more: raise the limit "
+                                                   "with -n" : "");
+}
+
 void tt_hmp_find(Monitor *mon, const char *arg, Error **errp)
 {
     TtTask t = {
@@ -107,17 +122,12 @@ void tt_hmp_find(Monitor *mon, const char *arg, Error **errp)
                    "[-n N] CONDITION");
         return;
     }
-    if (parse(arg, &t.find, errp) && tt_hmp_carry_out(mon, &t, errp) && t.hits) {
-        for (unsigned i = 0; i < t.hits->len; i++) {
-            const TtFindHit *hit = &g_array_index(t.hits, TtFindHit, i);
+    if (parse(arg, &t.find, errp)) {
+        bool ok = tt_hmp_carry_out(mon, &t, errp);
 
-            monitor_printf(mon, "position %" PRIu64 " pc 0x%" PRIx64 " cpu %u value 0x%"
-                           PRIx64 "\n", hit->pos, hit->pc, hit->cpu, hit->value);
+        if (t.hits && (ok || t.hits->len)) {
+            say_hits(mon, &t, !ok);
         }
-        monitor_printf(mon, "%u found%s\n", t.hits->len,
-                       t.reason == TT_STOP_INTERRUPTED ? "; the search was interrupted" :
-                       t.hits->len == t.find.limit ? "; there may be more: raise the "
-                                                     "limit with -n" : "");
     }
     tt_task_clear(&t);
 }

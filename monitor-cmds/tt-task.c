@@ -4,7 +4,6 @@
  */
 #include "qemu/osdep.h"
 #include "monitor-cmds/tt-task.h"
-#include "accel-tt/tt-position.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "control/tt-attach.h"
 #include "control/tt-mark.h"
@@ -49,12 +48,12 @@ static void search_moves(void *opaque, const TtFindWay *way)
     t->to_find = MAX(t->to_find, t->left_to_find);
 }
 
-static void searched(void *opaque, int reason, Error *err)
+static void searched(void *opaque, uint64_t pos, int reason, Error *err)
 {
     TtTask *t = opaque;
 
     error_propagate(&t->err, err);
-    arrived(t, tt_now.pos, reason);
+    arrived(t, pos, reason);
 }
 
 static bool begin_search(TtTask *t)
@@ -65,7 +64,7 @@ static bool begin_search(TtTask *t)
 
     t->hits = g_array_new(false, false, sizeof(TtFindHit));
     t->find.returns = true;
-    if (!tt_travel_is_possible(&t->err)) {
+    if (!tt_find_check(&t->find, &t->err)) {    /* before it stops anything */
         return false;
     }
     vm_stop(RUN_STATE_PAUSED);
@@ -151,7 +150,7 @@ TtFoundPlaceList *tt_task_places(const TtTask *t)
 
 bool tt_task_has_all(const TtTask *t)
 {
-    return t->hits && t->reason == TT_STOP_TARGET && t->hits->len < t->find.limit;
+    return t->hits && !t->err && t->reason == TT_STOP_TARGET && t->hits->len < t->find.limit;
 }
 
 static bool step_find(TtTask *t)
@@ -164,7 +163,7 @@ static bool step_find(TtTask *t)
         error_setg(&t->err, "the search ended at position %" PRIu64 ": %s", t->pos,
                    tt_stop_name(t->reason));
     }
-    if (t->job_id && t->hits && !t->err) {
+    if (t->job_id && t->hits && (!t->err || t->hits->len)) {
         TtFoundPlaceList *places = tt_task_places(t);
 
         qapi_event_send_tt_found(t->job_id, places, tt_task_has_all(t));

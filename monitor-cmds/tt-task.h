@@ -38,7 +38,7 @@ typedef struct TtTask {
     bool cancelled;             /* set it at any time: end soon */
 
     /* what came of it */
-    Error *err;                 /* nothing, because of that */
+    Error *err;                 /* nothing, because of that; find: or not all */
     uint64_t pos;               /* goto, straight, find: where it ended */
     int reason;
     GArray *hits;               /* find: of TtFindHit; NULL: it has not begun */

@@ -5,6 +5,7 @@ scripts/tt-gdb.py. In an editor they are typed in its debug console.
 import os
 import re
 import shutil
+import struct
 import subprocess
 
 import gdb
@@ -42,6 +43,50 @@ def place_of_value(text):
     return f'*(u{8 * size} *){address:#x}'
 
 
+def functions_of(path):
+    """(name, address) of the global functions that an ELF file has."""
+    with open(path, 'rb') as file:
+        head = file.read(64)
+        if head[:4] != b'\x7fELF' or head[5] != 1:
+            return
+        wide = head[4] == 2
+        of_section, of_symbol = ('<IIQQQQI', '<IBBHQ8x') if wide else ('<7I', '<II4xBBH')
+        where, = struct.unpack_from('<Q' if wide else '<I', head, 40 if wide else 32)
+        size, count = struct.unpack_from('<HH', head, 58 if wide else 46)
+        file.seek(where)
+        table = file.read(size * count)
+        sections = [struct.unpack_from(of_section, table, size * i) for i in range(count)]
+        for _, kind, _, _, where, size, link in sections:
+            if kind not in (2, 11):     # no table of symbols
+                continue
+            file.seek(sections[link][4])
+            names = file.read(sections[link][5])
+            file.seek(where)
+            for found in struct.iter_unpack(of_symbol, file.read(size)):
+                name, info, _, index, value = found if wide else \
+                    (found[0], *found[2:], found[1])
+                if info == 0x12 and index and value:    # a global function, not elsewhere
+                    yield names[name:names.index(b'\0', name)].decode('latin1'), value
+
+
+def moved_by(path):
+    """How far a program runs from where its file has it (KASLR, PIE), as gdb knows it."""
+    seen = []
+    try:
+        for name, value in functions_of(path):
+            if len(seen) == 5:
+                break
+            if re.fullmatch(r'[A-Za-z_]\w*', name):
+                try:
+                    here = int(gdb.parse_and_eval(f'(unsigned long)&{name}'))
+                    seen.append((here - value) % 2**64)
+                except gdb.error:
+                    pass                # gdb has it not
+    except (OSError, ValueError, IndexError, struct.error):
+        pass                            # tt origin says what is wrong with it
+    return max(set(seen), key=seen.count) if seen else 0    # one may be that of a library
+
+
 class Find(TtCommand):
     """List the positions at which a condition becomes true.
 
@@ -76,7 +121,7 @@ where it is."""
             command += re.split('[ =]', option)
         program = gdb.current_progspace().filename
         if program:
-            command += ['--symbols', program]
+            command += ['--symbols', program, '--offset', str(moved_by(program))]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, errors='replace') as process:
             try:

@@ -352,6 +352,11 @@ bool tt_cond_has_at(const TtCond *c)
     return c->has_at;
 }
 
+bool tt_cond_is_read(const TtCond *c)
+{
+    return !c->has_at && c->nodes[c->root].kind == NODE_READ;
+}
+
 /* ---- how it may be searched for ---- */
 
 static TtStatus refuse(TtDiag *diag, const char *why)

@@ -69,6 +69,8 @@ TtCondKind tt_cond_kind(const TtCond *c);
 const uint64_t *tt_cond_places(const TtCond *c, size_t *n);
 /* Is it "EXPRESSION at ADDRESS"? Then each time counts, not each change. */
 bool tt_cond_has_at(const TtCond *c);
+/* Is it one read of memory, and nothing is computed from that? */
+bool tt_cond_is_read(const TtCond *c);
 
 /*
  * tt_cond_eval: its value, of what stands before "at"

@@ -236,7 +236,8 @@ static void string(TtFlowWork *w, char what)
     TtFlowPlace source = all_of(w, last, times);
     TtFlowPlace target = all_of(w, memory_at(w, DI, 0, a, 0, n), times);
 
-    if (is_repeated(w)) {
+    w->out->repeats = is_repeated(w);
+    if (w->out->repeats) {
         if (!masked(w, CX, a)) {
             return;
         }

@@ -159,9 +159,27 @@ TtFlowPlace tt_flow_mem(const TtFlowWork *w, const x86_op_mem *mem, unsigned len
     return (TtFlowPlace) { .kind = TT_FLOW_AT_MEM, .addr = at, .len = len };
 }
 
+/* BT and its kin with the bit's number in a register: that counts from the operand on,
+ * signed, and the operand's size at this distance is accessed. */
+static int64_t bit_distance(const TtFlowWork *w)
+{
+    const cs_x86_op *bit = &w->x86->operands[1];
+    unsigned id = w->insn->id, bits = bit->size * 8;
+    bool is = id == X86_INS_BT || id == X86_INS_BTS || id == X86_INS_BTR ||
+        id == X86_INS_BTC;
+    uint64_t number;
+
+    if (!is || w->x86->op_count < 2 || bit->type != X86_OP_REG || !bits || bits > 64) {
+        return 0;
+    }
+    number = part_of(w, bit->reg) << (64 - bits);
+    return ((int64_t)number >> (64 - bits)) >> 3 & -(int64_t)bit->size;
+}
+
 bool tt_flow_operand(const TtFlowWork *w, unsigned n, TtFlowPlace *p)
 {
     const cs_x86_op *op = &w->x86->operands[n];
+    x86_op_mem mem;
 
     if (n >= w->x86->op_count) {
         return false;
@@ -170,7 +188,9 @@ bool tt_flow_operand(const TtFlowWork *w, unsigned n, TtFlowPlace *p)
     case X86_OP_REG:
         return tt_flow_reg(op->reg, p);
     case X86_OP_MEM:
-        *p = tt_flow_mem(w, &op->mem, op->size);
+        mem = op->mem;
+        mem.disp += n == 0 ? bit_distance(w) : 0;
+        *p = tt_flow_mem(w, &mem, op->size);
         return true;
     case X86_OP_IMM:
         *p = tt_flow_const(op->imm, op->size);

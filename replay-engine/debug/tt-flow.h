@@ -53,6 +53,7 @@ typedef struct TtFlow {
     unsigned n_writes;
     TtFlowPlace reads[TT_FLOW_PLACES_MAX];
     unsigned n_reads;
+    bool repeats;               /* a string instruction, as often as RCX says */
 } TtFlow;
 
 /* The vCPU before the instruction. */

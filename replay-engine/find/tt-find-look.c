@@ -23,6 +23,7 @@ static struct {
     GPtrArray *breakpoints;     /* of CPUBreakpoint, of each place for each vCPU */
     GPtrArray *watchpoints;     /* the same; NULL: it cannot be watched there */
     bool watches;
+    bool all_there;             /* nobody took one out */
 } stops;
 
 /* ---- what it sees ---- */
@@ -125,6 +126,8 @@ static void unwatch(void)
 
             if (has_watchpoint(cpu, wp)) {
                 cpu_watchpoint_remove_by_ref(cpu, wp);
+            } else if (wp) {
+                stops.all_there = false;
             }
         }
     }
@@ -187,11 +190,11 @@ void tt_find_set_stops(const TtCond *c)
         }
     }
     stops.watches = tt_cond_kind(c) == TT_COND_OF_MEMORY;
+    stops.all_there = true;
 }
 
 bool tt_find_clear_stops(void)
 {
-    bool all_there = true;
     unsigned i = 0;
     CPUState *cpu;
 
@@ -203,12 +206,12 @@ bool tt_find_clear_stops(void)
             if (has_breakpoint(cpu, bp)) {
                 cpu_breakpoint_remove_by_ref(cpu, bp);
             } else {
-                all_there = false;
+                stops.all_there = false;
             }
         }
     }
     g_ptr_array_set_size(stops.breakpoints, 0);
     unwatch();
     stops.watches = false;
-    return all_there;
+    return stops.all_there;
 }

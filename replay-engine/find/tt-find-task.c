@@ -47,7 +47,7 @@ static void say(const char *fmt, ...)
 }
 
 /* Exit statuses of the tt tool: a replay that was not exact ends with 3. */
-static void leave(int reason, Error *err)
+static void leave(uint64_t pos, int reason, Error *err)
 {
     bool whole = reason == TT_STOP_TARGET && !err;
     int code = whole ? 0 : reason == TT_STOP_DIVERGED ? 3 : 1;
@@ -56,7 +56,7 @@ static void leave(int reason, Error *err)
         say("failed text=%s", error_get_pretty(err));
         error_free(err);
     } else if (!whole) {
-        say("failed text=the search ended at position %" PRIu64 ": %s", tt_now.pos,
+        say("failed text=the search ended at position %" PRIu64 ": %s", pos,
             reason == TT_STOP_INTERRUPTED ? "interrupted" :
             tt_replayer.divergence ?: tt_stop_name(reason));
     }
@@ -80,9 +80,9 @@ static void moves(void *opaque, const TtFindWay *way)
     }
 }
 
-static void done(void *opaque, int reason, Error *err)
+static void done(void *opaque, uint64_t pos, int reason, Error *err)
 {
-    leave(reason, err);
+    leave(pos, reason, err);
 }
 
 static void begin(void)
@@ -93,7 +93,7 @@ static void begin(void)
     Error *err = NULL;
 
     if (!tt_find_begin(&task.want, &listener, NULL, &err)) {
-        leave(TT_STOP_NONE, err);
+        leave(tt_now.pos, TT_STOP_NONE, err);
     }
 }
 

@@ -42,7 +42,8 @@ static struct {
     GArray *points;             /* of uint64_t: checkpoints in the part */
     uint64_t wanted;            /* looked at, or on the way to it */
     TtFindHit high;             /* what was there */
-    int reason;                 /* it ended, and goes home */
+    uint64_t ended;             /* it ended there, and goes home */
+    int reason;
     Error *err;
 } find;
 
@@ -81,12 +82,13 @@ static void end(void)
     find.cond = NULL;
     find.points = NULL;
     find.active = false;
-    find.listener->done(find.opaque, find.reason, g_steal_pointer(&find.err));
+    find.listener->done(find.opaque, find.ended, find.reason, g_steal_pointer(&find.err));
 }
 
 static void at_home(void *opaque, uint64_t pos, int reason)
 {
     if (find.reason == TT_STOP_TARGET && reason != TT_STOP_TARGET) {
+        find.ended = pos;
         find.reason = reason;
     }
     end();
@@ -94,6 +96,7 @@ static void at_home(void *opaque, uint64_t pos, int reason)
 
 static void finish(int reason, Error *err)
 {
+    find.ended = tt_now.pos;
     find.reason = reason;
     find.err = err;
     if (!find.want.returns || reason == TT_STOP_INTERRUPTED ||
@@ -143,7 +146,7 @@ static void scanned(void *opaque, uint64_t pos, int reason)
 
     if (!tt_find_clear_stops()) {
         error_setg(&err, "a gdb that connected or disconnected removed the search's "
-                   "breakpoints: search again");
+                   "breakpoints or watchpoints: search again");
     }
     finish(reason == TT_STOP_END ? TT_STOP_TARGET : reason, err);
 }
@@ -335,6 +338,25 @@ static bool understand(const TtFindWant *want, TtFindWant *w, TtCond **cond,
     return true;
 }
 
+static bool may_begin(const TtFindWant *want, TtFindWant *w, TtCond **cond, Error **errp)
+{
+    if (find.active) {
+        error_setg(errp, "another search is under way: " TT_WAIT_OR_INTERRUPT);
+        return false;
+    }
+    return tt_travel_is_possible(errp) && understand(want, w, cond, errp);
+}
+
+bool tt_find_check(const TtFindWant *want, Error **errp)
+{
+    TtCond *cond = NULL;
+    TtFindWant w;
+    bool ok = may_begin(want, &w, &cond, errp);
+
+    tt_cond_free(cond);
+    return ok;
+}
+
 bool tt_find_begin(const TtFindWant *want, const TtFindListener *listener,
                    void *opaque, Error **errp)
 {
@@ -342,11 +364,7 @@ bool tt_find_begin(const TtFindWant *want, const TtFindListener *listener,
     TtFindWant w;
     bool ok;
 
-    if (find.active) {
-        error_setg(errp, "another search is under way: " TT_WAIT_OR_INTERRUPT);
-        return false;
-    }
-    if (!tt_travel_is_possible(errp) || !understand(want, &w, &cond, errp)) {
+    if (!may_begin(want, &w, &cond, errp)) {
         tt_cond_free(cond);
         return false;
     }

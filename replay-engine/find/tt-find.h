@@ -33,11 +33,14 @@ typedef struct TtFindWay {
 typedef struct TtFindListener {
     void (*found)(void *opaque, const TtFindHit *hit);
     void (*moves)(void *opaque, const TtFindWay *way);      /* often; or NULL */
-    /* A TtStopReason: TT_STOP_TARGET, it is complete, or has @limit; others: not.
-     * @err: why it ended, or NULL; the listener's. */
-    void (*done)(void *opaque, int reason, Error *err);
+    /* @pos: where it ended, before it went back. A TtStopReason: TT_STOP_TARGET, it is
+     * complete, or has @limit; others: not. @err: why it ended, or NULL; the listener's. */
+    void (*done)(void *opaque, uint64_t pos, int reason, Error *err);
 } TtFindListener;
 
+/* Could it begin? It says what tt_find_begin would say of the condition and the part,
+ * and moves nothing. */
+bool tt_find_check(const TtFindWant *want, Error **errp);
 /* One at a time. An error in the condition or the part is reported at once; then
  * nothing of @listener is called. @want and its text may go. */
 bool tt_find_begin(const TtFindWant *want, const TtFindListener *listener,

@@ -71,24 +71,39 @@ static void map_register(Answer *a, unsigned w)
     }
 }
 
-/* False: the instruction writes nothing of the place. */
-static bool map_bytes(Answer *a)
+/* What it wrote, as far as it came. */
+static void decode(Answer *a)
 {
     TtFlowRegs regs;
     uint8_t bytes[TT_FLOW_BYTES_MAX];
     uint64_t pc = a->cpu->cc->get_pc(a->cpu);
     size_t n = sizeof(bytes);
-    bool any = false;
+    TtStatus status;
 
-    memset(a->by, NO_WRITE, sizeof(a->by));
     tt_target_flow_regs(a->cpu, &regs);
     while (n && cpu_memory_rw_debug(a->cpu, pc, bytes, n, false)) {
         n--;
     }
-    if (tt_flow_decode(tt_origin_decoder(), bytes, n, &regs, &a->flow) != TT_OK) {
+    status = tt_flow_decode(tt_origin_decoder(), bytes, n, &regs, &a->flow);
+    if (status == TT_OK && a->found->by == TT_ORIGIN_BY_EXCEPTION && a->flow.repeats) {
+        regs.general[1] -= a->found->count;     /* so often */
+        status = tt_flow_decode(tt_origin_decoder(), bytes, n, &regs, &a->flow);
+    } else if (a->found->is_fault) {
+        a->flow.n_writes = 0;
+    }
+    if (status != TT_OK) {
         a->flow.n_writes = 0;
         g_strlcpy(a->flow.text, "(unknown instruction)", sizeof(a->flow.text));
     }
+}
+
+/* False: the instruction writes nothing of the place. */
+static bool map_bytes(Answer *a)
+{
+    bool any = false;
+
+    memset(a->by, NO_WRITE, sizeof(a->by));
+    decode(a);
     for (unsigned w = 0; w < a->flow.n_writes; w++) {
         bool is_memory = a->flow.writes[w].to.kind == TT_FLOW_AT_MEM;
 
@@ -234,31 +249,58 @@ static void ask_sources(const Answer *a)
 
 /* ---- by whom ---- */
 
-static bool by_instruction(Answer *a)
+/* What it writes beside an instruction's own writes: the state that VMRUN saves, and bits
+ * of page tables (accessed, dirty) and descriptors (accessed, busy). */
+static bool is_by_cpu(const Answer *a, const uint8_t *before)
 {
-    const TtFlowWrite *w;
+    uint8_t changed = 0;
+
+    for (unsigned b = 0; b < a->q->place.at.len; b++) {
+        changed |= before[b] ^ a->q->value[b];
+    }
+    return !strncmp(a->flow.text, "vmrun", strlen("vmrun")) || !(changed & ~0x63);
+}
+
+static void say_write(Answer *a)
+{
+    const TtFlowWrite *w = main_write(a);
     char more[64] = "";
 
-    if (!map_bytes(a)) {
-        uint8_t before[TT_ORIGIN_BYTES_MAX];
-        bool is_memory = a->q->place.at.kind == TT_FLOW_AT_MEM;
-
-        /* Also a walk of page tables, which looks whether it could write there. */
-        if (is_memory && tt_origin_read(&a->q->place, before) &&
-            !memcmp(before, a->q->value, a->q->place.at.len)) {
-            return false;
-        }
-        say(a, is_memory ? "cpu" : "unknown", "");
-        return true;
-    }
-    w = main_write(a);
     if (w->how == TT_FLOW_PORT) {
         snprintf(more, sizeof(more), " port=0x%" PRIx64, w->from.addr);
     }
     say(a, w->how == TT_FLOW_COPY && w->from.len < w->to.len ? "fill" : word_of(w->how),
         more);
     ask_sources(a);
+}
+
+static bool by_instruction(Answer *a)
+{
+    if (!map_bytes(a)) {
+        uint8_t before[TT_ORIGIN_BYTES_MAX];
+        bool is_memory = a->q->place.at.kind == TT_FLOW_AT_MEM &&
+            tt_origin_read(&a->q->place, before);
+
+        /* Also a walk of page tables, which looks whether it could write there. */
+        if (is_memory && !memcmp(before, a->q->value, a->q->place.at.len)) {
+            return false;
+        }
+        say(a, is_memory && is_by_cpu(a, before) ? "cpu" : "unknown", "");
+        return true;
+    }
+    say_write(a);
     return true;
+}
+
+/* Or what its instruction wrote: all, and it trapped; or a part of a repeated one. */
+static void by_exception(Answer *a)
+{
+    if (map_bytes(a)) {
+        say_write(a);
+    } else {
+        a->flow.text[0] = 0;
+        say(a, "exception", "");
+    }
 }
 
 static void by_device(Answer *a)
@@ -283,13 +325,34 @@ static void by_device(Answer *a)
     say(a, f->has_disk ? "disk" : "device", more);
 }
 
+/* What changes the VM here may stand behind annotations, which do not. */
+static bool is_interrupt(const Answer *a, uint64_t *vector)
+{
+    TtSched *sched = tt_replay_sched();
+    TtCursor here = tt_sched_tell(sched);
+    const TtEvent *ev = tt_sched_peek(sched);
+    bool is, moved = false;
+
+    while (ev && TT_EV_IS_ANNOTATION(ev->kind) && ev->pos <= a->found->pos) {
+        tt_sched_pop(sched);
+        ev = tt_sched_peek(sched);
+        moved = true;
+    }
+    is = ev && ev->kind == TT_EV_INTR;
+    *vector = is ? ev->val : 0;
+    if (moved) {
+        tt_sched_seek(sched, here, NULL);
+    }
+    return is;
+}
+
 static void by_event(Answer *a)
 {
-    const TtEvent *ev = tt_sched_peek(tt_replay_sched());
     g_autofree char *more = NULL;
+    uint64_t vector;
 
-    if (ev && ev->kind == TT_EV_INTR) {
-        more = g_strdup_printf(" vector=%" PRIu64, ev->val);
+    if (is_interrupt(a, &vector)) {
+        more = g_strdup_printf(" vector=%" PRIu64, vector);
     }
     say(a, more ? "interrupt" : "event", more ?: "");
 }
@@ -308,7 +371,7 @@ bool tt_origin_answer(const TtOriginQuestion *q, const TtOriginFound *found, uns
         by_event(&a);
         break;
     case TT_ORIGIN_BY_EXCEPTION:
-        say(&a, "exception", "");
+        by_exception(&a);
         break;
     case TT_ORIGIN_BY_NOBODY:
         say(&a, "initial", "");

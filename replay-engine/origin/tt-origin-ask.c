@@ -161,13 +161,14 @@ bool tt_origin_parse(const char *text, TtFlowPlace *place, Error **errp)
     if (*text == '$' && parse_register(text + 1, place)) {
         return true;
     }
-    if (*text != '*') {
-        error_setg(errp, "'%s' is not a place: write a general or vector register, such "
-                   "as $rax, or memory, such as *(u64 *)0x1000", text);
+    if (*text == '*' && tt_cond_parse(text, &c, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
         return false;
     }
-    if (tt_cond_parse(text, &c, &diag) != TT_OK) {
-        error_setg(errp, "%s", diag.text);
+    if (!c || !tt_cond_is_read(c)) {
+        tt_cond_free(c);
+        error_setg(errp, "'%s' is not a place: write a general or vector register, such "
+                   "as $rax, or memory, such as *(u64 *)0x1000", text);
         return false;
     }
     ok = tt_cond_eval(c, &source, &value) == TT_OK && r.has;

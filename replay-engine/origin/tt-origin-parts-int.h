@@ -32,10 +32,11 @@ typedef enum TtOriginBy {
     TT_ORIGIN_BY_INSN,
     TT_ORIGIN_BY_DEVICE,        /* RAM: a recorded device, @event */
     TT_ORIGIN_BY_EVENT,         /* an event between two instructions: an interrupt... */
-    TT_ORIGIN_BY_EXCEPTION,     /* its delivery */
+    TT_ORIGIN_BY_EXCEPTION,     /* an instruction, or the delivery of an exception in or
+                                 * after it */
     TT_ORIGIN_BY_NOBODY,        /* since the beginning of the run */
     TT_ORIGIN_TOO_FAR,          /* not within the bound */
-    TT_ORIGIN_FAILED,           /* the movement ended: @reason */
+    TT_ORIGIN_FAILED,           /* the movement ended: @reason, or @err */
 } TtOriginBy;
 
 typedef struct TtOriginFound {
@@ -45,7 +46,10 @@ typedef struct TtOriginFound {
     TtEvent event;              /* DEVICE: without data; */
     TtDiskRef disk;             /* of TT_EV_DISK */
     bool has_disk;
+    bool is_fault;              /* EXCEPTION: the instruction was not completed; */
+    uint64_t count;             /* RCX then: what is left of a repeated one */
     int reason;                 /* a TtStopReason */
+    Error *err;                 /* FAILED: why it could not move, or NULL */
 } TtOriginFound;
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "tt-origin-parts-int.h"
 
-/* One at a time. @done is called later, or at once. */
+/* One at a time. @done is called later, or at once; found->err is its. */
 void tt_origin_search(const TtOriginQuestion *q, uint64_t within,
                       void (*done)(const TtOriginFound *found));
 

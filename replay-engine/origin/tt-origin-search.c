@@ -149,6 +149,26 @@ static bool is_changed(void)
         memcmp(now, s.value, s.q->place.at.len) != 0;
 }
 
+/* A fault pushes the address of its instruction, perhaps below an error code; a trap that
+ * of the next one. */
+static bool is_fault(const TtFlowRegs *now)
+{
+    unsigned bytes = now->bits / 8;
+    uint64_t stack = now->general[4] + (now->bits == 64 ? 0 : now->bases[2]);
+    uint64_t mask = UINT64_MAX >> (64 - now->bits);
+
+    for (unsigned i = 0; i < 2; i++) {
+        uint8_t slot[8] = { 0 };
+
+        if (!cpu_memory_rw_debug(tt_vcpus_at(s.cpu), stack + i * bytes, slot, bytes,
+                                 false) &&
+            tt_get_le64(slot) == (s.regs.pc & mask)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* From s.pos to here. */
 static void look_at_step(void)
 {
@@ -165,6 +185,13 @@ static void look_at_step(void)
     }
     s.has_found = true;
     s.found = (TtOriginFound) { .by = by, .pos = s.pos };
+    if (by == TT_ORIGIN_BY_EXCEPTION) {
+        TtFlowRegs now;
+
+        tt_target_flow_regs(tt_vcpus_at(s.cpu), &now);
+        s.found.is_fault = is_fault(&now);
+        s.found.count = now.general[1];
+    }
     if (is_ram() && s.by_device) {
         s.found = s.device;
         s.found.by = TT_ORIGIN_BY_DEVICE;
@@ -197,10 +224,10 @@ static void note_step(uint64_t pos)
     s.excepted = tt_backend->excepted();
     s.cpu = cpu->cpu_index;
     s.is_written = s.by_device = false;
+    tt_target_flow_regs(cpu, &s.regs);
     if (!is_ram()) {
         tt_origin_read(&s.q->place, s.value);
         if (s.cpu == s.q->place.cpu) {
-            tt_target_flow_regs(cpu, &s.regs);
             s.n_bytes = fetch(cpu);
         }
     }
@@ -274,7 +301,7 @@ static void at_low(void *opaque, uint64_t pos, int reason)
         scanned(NULL, pos, TT_STOP_TARGET);
     } else if (!tt_travel_scan(s.high, s.steps, visit, scanned, NULL, &err)) {
         tt_memory_unwatch();
-        error_free(err);
+        s.found.err = err;
         end(TT_ORIGIN_FAILED, TT_STOP_NONE);
     }
 }
@@ -294,7 +321,7 @@ static void stretch(void)
     }
     s.steps = is_again || !is_ram() || s.high - s.low <= FIRST_OF_RAM;
     if (!tt_travel_goto(s.low, at_low, NULL, &err)) {
-        error_free(err);
+        s.found.err = err;
         end(TT_ORIGIN_FAILED, TT_STOP_NONE);
     }
 }

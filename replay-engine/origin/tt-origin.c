@@ -111,7 +111,7 @@ static void found(const TtOriginFound *f)
 {
     task.found = *f;
     if (f->by == TT_ORIGIN_FAILED) {
-        leave(f->reason, NULL);
+        leave(f->reason, f->err);
     } else if (f->by == TT_ORIGIN_BY_NOBODY || f->by == TT_ORIGIN_TOO_FAR) {
         task.found.pos = tt_now.pos;
         answered();

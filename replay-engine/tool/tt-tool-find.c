@@ -81,12 +81,28 @@ static void reverse(GPtrArray *a)
     }
 }
 
+static bool has_hit(const ToolPart *p)
+{
+    for (unsigned k = 0; k < p->found->len; k++) {
+        if (!strcmp(tool_finding_kind(p->found->pdata[k]), "hit")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void collect(ToolFind *f)
 {
     for (unsigned i = 0; i < f->replays.parts->len; i++) {
         const ToolPart *p = f->replays.parts->pdata[i];
-        bool counts = !p->is_dropped || f->which == FIND_ALL;
+        /* Who interrupts it drops all; then there is only one to be shown. */
+        bool counts = !p->is_dropped || f->which == FIND_ALL || f->is_interrupted;
 
+        if (f->is_interrupted && f->which == FIND_LAST && has_hit(p)) {
+            g_ptr_array_set_size(f->hits, 0);
+        } else if (f->is_interrupted && f->which == FIND_FIRST && f->hits->len) {
+            return;
+        }
         for (unsigned k = 0; counts && k < p->found->len; k++) {
             ToolFinding *one = p->found->pdata[k];
 
@@ -214,6 +230,10 @@ static int find_in(ToolFind *f, const TtManifest *m, const TtLogReader *r)
     if (m->features & TT_FEATURE_SCRUBBED) {
         return tool_complain("the run '%s' was scrubbed when it was packed and cannot be "
                              "replayed: ask for the original", f->run);
+    }
+    if (m->features & TT_FEATURE_EXITS) {
+        return tool_complain("the run '%s' was recorded under KVM and not replayed yet: "
+                             "replay it once, which converts it", f->run);
     }
     if (!t.n_segments) {
         return tool_complain("the run '%s' is empty: its recorder ended before it had "

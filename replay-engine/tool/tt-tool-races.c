@@ -217,10 +217,13 @@ void tool_races_put(const ToolPlugin *p, const ToolRaces *all, FILE *to)
     if (all->not_kept) {
         fprintf(to, "# %" PRIu64 " races of more pairs are not shown\n", all->not_kept);
     }
-    if (all->forgotten || all->resets) {
-        fprintf(to, "# not all can be found, and some may be none: accesses to %" PRIu64 " pages were forgotten "
-                "for want of memory (memory=MIB), and all %" PRIu64 " times\n",
-                all->forgotten, all->resets);
+    if (all->forgotten) {
+        fprintf(to, "# not all can be found, and some may be none: accesses to %" PRIu64
+                " pages were forgotten for want of memory (memory=MIB)\n", all->forgotten);
+    }
+    if (all->resets) {
+        fprintf(to, "# not all can be found, and some may be none: all was forgotten %" PRIu64
+                " time%s, after too many synchronisations or locks\n", all->resets, all->resets == 1 ? "" : "s");
     }
 }
 

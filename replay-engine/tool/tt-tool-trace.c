@@ -99,16 +99,23 @@ static int print_branches(const ToolArgs *a, TtTraceReader *r,
     uint64_t from, to, limit, n = 0;
     TtDiag diag;
     TtBranch b;
-    TtStatus s;
+    TtStatus s = TT_OK;
 
     if (!tool_number_option(a, "--from", 0, &from) ||
         !tool_number_option(a, "--to", UINT64_MAX, &to) ||
         !tool_number_option(a, "--limit", UINT64_MAX, &limit)) {
         return TOOL_USAGE;
     }
-    while ((s = tt_trace_next(r, &b, &diag)) == TT_OK && b.pos < to) {
-        if (b.pos >= from && n++ < limit) {
+    if (from >= to) {
+        return tool_usage(a->command, "--to must be above --from");
+    }
+    if (!limit) {
+        return tool_usage(a->command, "--limit takes a number from 1");
+    }
+    while (n < limit && (s = tt_trace_next(r, &b, &diag)) == TT_OK && b.pos < to) {
+        if (b.pos >= from) {
             print_branch("", &b, symbols);
+            n++;
         }
     }
     return s < 0 ? tool_problem(&diag) : trace_status(r);

@@ -264,6 +264,11 @@ static bool is_scan(void)
     return tt_travel.active && tt_travel.visit;
 }
 
+bool tt_travel_scans(void)
+{
+    return is_scan();
+}
+
 static void visit_here(bool is_hit)
 {
     bool is_new = tt_now.pos != tt_travel.visited || (is_hit && !tt_travel.visited_hit);

@@ -54,6 +54,7 @@ bool tt_travel_survey(uint64_t from, uint64_t to, TtTravelHit *hit,
 typedef bool TtTravelVisit(void *opaque, uint64_t pos, bool is_hit);
 bool tt_travel_scan(uint64_t target, bool each, TtTravelVisit *visit,
                     TtTravelDone *done, void *opaque, Error **errp);
+bool tt_travel_scans(void);             /* is such a movement under way? */
 void tt_travel_interrupt(void);         /* any thread */
 void tt_travel_abort(void);             /* the vCPU does not run */
 void tt_travel_end(void);               /* nor will it ever again */

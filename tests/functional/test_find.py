@@ -9,7 +9,7 @@ import signal
 import subprocess
 
 from guests import guest_args
-from test_gdb_lines import lines_run
+from test_gdb_lines import Packets, debugged, lines_run
 from test_waiting import job_ends
 from ttlib import (BUILD, check, digest, equal, goto, limit, one_sentence, qemu_binary, record,
                    run_tool, seed, stopped_replay, tool, tt, wait_until)
@@ -136,6 +136,30 @@ def test_watch_where_an_interrupt_pushes(work):
           f'int at {start} wrote {memory}')
 
 
+def last_of_interrupted(work, run):
+    """Two processes, of which the later has found something: Ctrl-C then."""
+    qemu, pids = os.path.join(work, 'qemu'), os.path.join(work, 'pids')
+    with open(qemu, 'w', encoding='ascii') as f:
+        f.write(f'#!/bin/sh\necho $$ >>{pids}\ncase "$2" in\n'
+                '*-,find-condition=*)\n'
+                f'while [ $(wc -l <{pids}) -lt 2 ]; do sleep 0.1; done\n'
+                'echo "tt-find hit position=5 pc=0x1 cpu=0 value=0x1";;\n'
+                'esac\nexec sleep 1000\n')
+    os.chmod(qemu, 0o755)
+    with subprocess.Popen([tool('tt'), 'find', run, '*(u32 *)0x1000', '--qemu', qemu,
+                           '--json', '--last', '-j', '2'],
+                          stdout=subprocess.PIPE, text=True) as p:
+        children = f'/proc/{p.pid}/task/{p.pid}/children'
+        wait_until(lambda: os.path.exists(pids) and
+                   len(open(pids, encoding='ascii').read().split()) == 2, 'two processes')
+        wait_until(lambda: len(open(children, encoding='ascii').read().split()) == 1,
+                   'the earlier part is dropped')
+        p.send_signal(signal.SIGINT)
+        answer = json.loads(p.communicate(timeout=30)[0])
+    equal((p.returncode, answer['complete'], places(answer)), (1, False, [5]),
+          'the last one of a search that was interrupted')
+
+
 @limit(150)
 def test_parts_and_ends(work):
     """In several processes, first, last, limited, interrupted: the same positions."""
@@ -163,6 +187,7 @@ def test_parts_and_ends(work):
     equal(places(find(run, condition, '--first', '-j', '2')), there[:1], 'first, -j 2')
     equal(places(find(run, condition, '--last')), there[-1:], 'last')
     equal(places(find(run, condition, '--last', '-j', '2')), there[-1:], 'last, -j 2')
+    last_of_interrupted(work, run)
     few = find(run, condition, '--limit', '5', '-j', '2')
     equal((places(few), few['more']), (there[:5], True), 'five')
     memory = '*(u32 *)' + hex(int(steps[0]['value'], 16) & ~3)
@@ -213,13 +238,72 @@ def test_in_a_replay(work):
         answer = vm.qmp.cmd('tt-find', condition=f'{memory} == 7', monotone=True)
         equal(answer['places'], [], 'not true at the end')
         said = vm.qmp.hmp(f'tt find -m {memory} >= 7')
-        check(said.startswith(f'position {changes[6][0]} ') and '1 found' in said, said)
+        check(f'position {changes[6][0]} ' in said and '1 found' in said, said)
         said = vm.qmp.hmp(f'tt find -c -f {changes[1][0]} -t {changes[3][0]} {memory}')
         equal(re.findall(r'position (\d+)', said), [str(p) for p, _ in changes[2:4]],
               'HMP')
         equal(digest(vm), there, 'state afterwards')
         for wrong in ('', ' -n', ' -n 0 $rax', ' $rax +', ' -f 9999999999 $rax'):
             check(len(vm.qmp.hmp(f'tt find{wrong}').split()) > 4, f'tt find{wrong}')
+
+
+def at_symbol(name):
+    return re.search(rf'\b0*([0-9a-f]+) \w {name}$', run_tool('nm', SYMBOLS)[0],
+                     re.M).group(1)
+
+
+@limit(150)
+def test_beside_a_gdb(work):
+    """A gdb's own watchpoints of a process and conditions, at the same addresses, hide
+    nothing from a search. One that leaves takes its stops out: then it is not complete."""
+    run = lines_run(work)
+    counter, leaf = at_symbol('counter'), at_symbol('leaf')
+    changes = values(in_lines(run, '*(u64 *)&counter', '--changes'))
+    calls = places(in_lines(run, 'at leaf'))
+    vm, _ = debugged(work, run)
+    with vm:
+        gdb = Packets(vm.socket_path('gdb'))
+        equal(gdb(f'qtt.only:{counter},8,1,{ord("p"):x},4d2,0'), 'OK', 'a filter')
+        answer = vm.qmp.cmd('tt-find', condition=f'*(u64 *)0x{counter}', changes=True)
+        equal([(p['position'], p['value']) for p in answer['places']], changes, 'filtered')
+        equal(gdb(f'Z0,{leaf},1;X3,220027'), 'OK', 'a condition that never holds')
+        answer = vm.qmp.cmd('tt-find', condition=f'at 0x{leaf}')
+        equal([p['position'] for p in answer['places']], calls, 'at leaf')
+        gdb(f'z0,{leaf},1')
+        process = f'qtt.hits-in:{ord("p"):x},4d2,0'
+        for how in ('refused', 'left'):
+            equal(gdb(process), 'OK', 'a process')
+            if how == 'refused':
+                check(gdb('qtt.hits:x').startswith('E'), 'no search')
+            else:
+                gdb.close()
+                gdb = Packets(vm.socket_path('gdb'))
+            equal(gdb(f'qtt.hits:64,0,ffffffff,{leaf}'), 'OK', 'the next search')
+            gdb('vCont;c')
+            equal(gdb('qtt.found:0').count('.'), len(calls),
+                  f'hits after a search in a process was {how}')
+        gdb.close()
+    run = record(work, guest_args(work, 'dmacode', 'rounds=300'), name='long')
+    middle = json.loads(tt('info', run.dir, '--json').stdout)['end'] // 2
+    step = find(run, '$rsp', '--changes', '--from', str(middle), '--to', str(middle + 100000),
+                '--limit', '1')['found'][0]
+    memory = f'*(u32 *){int(step["value"], 16) & ~3:#x}'
+    vm, _ = debugged(work, run, 'left')
+    with vm:
+        whole = vm.qmp.cmd('tt-find', 60, condition=memory, changes=True)['places']
+        check(len(whole) > 2, f'{memory}: {whole}')
+        gdb = Packets(vm.socket_path('gdb'))
+        vm.qmp.cmd('tt-find', condition=memory, changes=True, job_id='f')
+        wait_until(lambda: any(job['current-progress'] for job in vm.qmp.cmd('query-jobs')),
+                   'the beginning of the search')
+        gdb.send('D;1')
+        wait_until(lambda: vm.qmp.cmd('query-jobs')[0]['status'] == 'concluded', 'the end', 60)
+        said = vm.qmp.cmd('query-jobs')[0].get('error')
+        if said:
+            check('removed the search' in said, said)
+        else:                           # gdb came too late
+            equal(vm.qmp.event('TT_FOUND')['places'], whole, 'what is said to be all')
+        gdb.close()
 
 
 @limit(60)
@@ -251,6 +335,11 @@ def test_is_a_job(work):
         job_ends(vm, 'g', '')
         equal(vm.qmp.event('TT_FOUND'), {'job-id': 'g', 'places': [], 'complete': False},
               'of one that was cancelled')
+        goto(vm, position=0)
+        vm.qmp.cmd('cont')
+        check('operand' in vm.qmp.hmp('tt find ('), 'what is wrong')
+        check(vm.qmp.cmd('query-status')['running'] or
+              vm.qmp.cmd('query-tt')['position'] == end, 'what is wrong stopped the VM')
 
 
 @limit(60)

@@ -7,7 +7,7 @@ import re
 from guests import linux_args
 from test_gdb_lines import debugged, lines_run, positions
 from ttlib import (BUILD, REPO, Gdb, Skip, check, digest, digest_at, end_of,
-                   equal, limit, record, replayer, stopped_replay)
+                   equal, limit, qemu_binary, record, replayer, stopped_replay, tt)
 
 SCRIPT = f'source {REPO}/scripts/tt-gdb.py'
 WHERE = 'monitor info tt'
@@ -92,6 +92,12 @@ def test_ask(work):
                    'int(gdb.parse_and_eval("&counter")))', 'tt origin counter',
                    'tt origin $rip', 'tt origin counter --depth 1 --nodes=1', 'tt when')
         check('1 found' in text, f'tt find: {text}')
+        program = f'{BUILD}/guests/lines64.debug'
+        moved = gdb(SCRIPT, 'tt when', f'symbol-file {program} -o 0x40', 'tt origin $rsp')
+        where = re.search(r'^position (\d+) of', moved, re.M).group(1)
+        said = tt('origin', run.dir, where, '$rsp', '--symbols', program, '--offset', '0x40',
+                  '--qemu', qemu_binary(), '--quiet').stdout
+        check(said.splitlines()[1] in moved, f'moved: {moved}, and not {said}')
         check(text.count('= 0x0000000000000002') >= 2 and 'lines64.c:' in text,
               f'tt origin counter: {text}')
         here = re.findall(r'^position (\d+) of', text, re.M)

@@ -85,6 +85,9 @@ def test_golden(work):
           'statistics of the exits')
     said = tt('stats', raw, '--exits', rc=1).stderr
     check('has no log of exits' in said, said)
+    for command in (['find', raw, 'at 0x1000'], ['origin', raw, '1', '$rax']):
+        said = tt(*command, '--qemu', qemu_binary(), rc=1).stderr
+        check('replay it once' in said and said.count('\n') == 1, f'{command}: {said}')
     after = json.loads(tt('info', run, '--json').stdout)
     equal(after['host_ns'], before['host_ns'], 'how long it was recorded')
     status, console, said = replayed(run)

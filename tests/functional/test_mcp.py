@@ -13,7 +13,7 @@ import zlib
 
 from guests import guest_args
 from test_gdb_process import COUNT, twins_run
-from ttlib import (BUILD, HERE, SLOW, Skip, check, equal, goto, limit, one_sentence,
+from ttlib import (BUILD, HERE, REPO, SLOW, Skip, check, equal, goto, limit, one_sentence,
                    qemu_binary, read_text, record, stopped_replay, tool, tt, wait_until)
 
 SDK = os.path.join(BUILD, 'tt-mcp', 'node_modules', '@modelcontextprotocol', 'sdk')
@@ -191,6 +191,30 @@ def check_mistakes(client):
 def state_of(run):
     return [(name, os.stat(os.path.join(run, name)).st_mtime_ns)
             for name in sorted(os.listdir(run))]
+
+
+BOUNDED = """
+import { run } from '%s';
+const later = globalThis.setTimeout;
+let ends = 0;
+globalThis.setTimeout = (...args) => { ends++; return later(...args); };
+const said = await run('sh', ['-c',
+                              'trap "" TERM; head -c 9000000 /dev/zero | tr "\\\\0" a'])
+    .then(() => 'no refusal', e => e.message);
+console.log(JSON.stringify({ said, ends }));
+"""
+
+
+@limit(60)
+def test_output_is_bounded(work):
+    """A program that prints too much, and goes on, is asked once to end."""
+    if not shutil.which('node'):
+        raise Skip('there is no node')
+    child = f'{REPO}/replay-engine/tool/mcp/child.mjs'
+    said = subprocess.run(['node', '--input-type=module', '-e', BOUNDED % child],
+                          stdout=subprocess.PIPE, text=True, check=True).stdout
+    equal(json.loads(said), {'said': 'the answer is too long: ask for less', 'ends': 1},
+          'what is too long')
 
 
 @limit(240)

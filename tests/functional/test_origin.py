@@ -102,6 +102,24 @@ def test_what_the_cpu_stored(work):
 
 
 @limit(60)
+def test_what_trapped(work):
+    """What an instruction wrote that hits a watchpoint of the guest's own is not called the
+    delivery of the exception; also the first bytes of a string."""
+    args = guest_args(work, 'debug', 'rounds=2 parts=33 quiet=1')
+    names = {n.split()[2]: n.split()[0] for n in
+             run_tool('nm', args[args.index('-kernel') + 1])[0].splitlines()
+             if len(n.split()) == 3}
+    run = record(work, args).dir
+    end = json.loads(tt('info', run, '--json').stdout)['end']
+    for place, word in ((f'*(u32 *)0x{names["watched"]}', 'add dword ptr [edx]'),
+                        (f'*(u8 *)0x{names["strip"]}', 'stosb'),
+                        (f'*(u8 *)(0x{names["strip"]} + 35)', 'stosb'),
+                        (f'*(u8 *)(0x{names["strip"]} + 63)', 'stosb')):
+        node = origin(run, end, place)['nodes'][0]
+        check(node['how'] != 'exception' and word in node['instruction'], f'{place}: {node}')
+
+
+@limit(60)
 def test_follows_to_an_input(work):
     """What REP INSB read comes from a port; --symbols names places."""
     args = guest_args(work, 'ins')
@@ -152,6 +170,8 @@ def test_refusals(work):
     run = record(work, guest_args(work, 'random', 'seed=12 blocks=3 modes=0')).dir
     for pos, place, rc, why in ((5, '$rip', 1, 'is not a place'),
                                 (5, '12', 1, 'is not a place'),
+                                (5, '*(u32 *)0x1000 + 8', 1, 'is not a place'),
+                                (5, '*(u32 *)0x1000 at 0x2000', 1, 'is not a place'),
                                 (5, '*(u32 *)&x', 2, 'symbol'),
                                 ('x', '$rax', 2, 'a number'),
                                 (10 ** 15, '$rax', 2, 'the run goes from'),

@@ -86,6 +86,9 @@ def test_planted(work):
 def test_a_part(work):
     """From the middle of a run on, locks that were taken before it are locks as well."""
     run, symbols = recorded(work, LOCK | BUG)
+    said = plugin(run, 'races,memory=1', '--symbols', symbols).stdout
+    check('pages were forgotten' in said and ' time' not in said.split('forgotten')[-1],
+          f'with little memory: {said}')
     whole = found(run, symbols)
     middle = whole['races'][-1]['later']['position']
     for step in range(5):

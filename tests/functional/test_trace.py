@@ -141,6 +141,10 @@ def test_torture(work):
     answer = compare(part, made)
     equal((answer['same'], answer['from'], answer['to']),
           (True, end // 3, end // 2), 'the trace that the tool had made')
+    for args, wanted in ((['--from', '10', '--to', '5'], 'above --from'),
+                         (['--limit', '0'], 'from 1')):
+        said = tt('branches', part, *args, rc=2)
+        check(wanted in said.stderr and not said.stdout, f'{args}: {said}')
 
 
 @limit(60)

@@ -7,7 +7,8 @@
  * emulator run single instructions in blocks of their own. Options:
  * rounds=N (150), parts=N (15: 1 watchpoints, 2 single steps, 4 ICEBP,
  * 8 execution breakpoints; 16 watchpoints in code that runs once, for an emulator
- * whose buffer of translated code is small), quiet=1: no timer.
+ * whose buffer of translated code is small; 32 a watchpoint in what a string instruction
+ * writes), quiet=1: no timer.
  */
 #include "rt.h"
 
@@ -24,6 +25,7 @@ u32 debug_work(u32 times, volatile u32 *word);
 enum { FRESH = 12000, FRESH_BYTES = 64, FRESH_TRAP = 10 };
 
 static volatile u32 hits, watched, trap_at;
+static u8 strip[64] ALIGNED(64);
 static u8 fresh[FRESH][FRESH_BYTES] ALIGNED(4096);
 
 static void on_debug(struct rt_frame *f)
@@ -105,6 +107,17 @@ static void watch_in_fresh_code(void)
     }
 }
 
+static void watch_in_strip(u32 r)
+{
+    u8 *d = strip;
+    u32 n = sizeof(strip);
+
+    __asm__ volatile("mov %0, %%dr1" :: "r"(strip + 32));
+    __asm__ volatile("mov %0, %%dr7" :: "r"(DR7_WATCH));
+    __asm__ volatile("rep stosb" : "+D"(d), "+c"(n) : "a"(r + 1) : "memory");
+    __asm__ volatile("mov %0, %%dr7" :: "r"(0));
+}
+
 void main(void)
 {
     u32 rounds = option("rounds", 150), parts = option("parts", 15);
@@ -125,6 +138,9 @@ void main(void)
         }
         if (parts & 2) {
             single_steps(r);
+        }
+        if (parts & 32) {
+            watch_in_strip(r);
         }
         if (parts & 4) {
             __asm__ volatile(".byte 0xf1");     /* ICEBP */

@@ -239,6 +239,26 @@ static void test_limits(void)
 
 /* ---- where to look ---- */
 
+static void test_reads(void)
+{
+    static const struct { const char *text; bool is; } want[] = {
+        { "*(u64 *)0x1000", true }, { "*(u8 *)($rsp + 8)", true },
+        { "**(u32 **)0x1000", true }, { "*(u64 *)0x1000 + 8", false },
+        { "*(u64 *)0x1000 at 0x2000", false }, { "-*(s32 *)0x1000", false },
+        { "*(u64 *)0x1000 == 3", false }, { "$rax", false },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(want); i++) {
+        TtCond *c;
+
+        g_assert_cmpint(tt_cond_parse(want[i].text, &c, NULL), ==, TT_OK);
+        if (tt_cond_is_read(c) != want[i].is) {
+            g_error("%s", want[i].text);
+        }
+        tt_cond_free(c);
+    }
+}
+
 static void test_kinds(void)
 {
     static const struct {
@@ -391,6 +411,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/cond/says-what-is-wrong", test_errors);
     g_test_add_func("/tt/cond/limits", test_limits);
     g_test_add_func("/tt/cond/kinds", test_kinds);
+    g_test_add_func("/tt/cond/what-is-one-read", test_reads);
     g_test_add_func("/tt/cond/places-in-order", test_places_in_order);
     g_test_add_func("/tt/cond/what-cannot-be-searched-for",
                     test_what_cannot_be_searched_for);

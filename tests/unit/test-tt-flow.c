@@ -138,6 +138,26 @@ static void test_nothing_is_written(void)
                     TT_ERR_FORMAT);
 }
 
+/* Bits before the operand. */
+static void test_bit_numbers_are_signed(void)
+{
+    static const struct { uint64_t number, at; } want[] = {
+        { 31, 0x1007 }, { 32, 0x100b }, { 0xffffffff, 0x1003 }, { 0xffffffe0, 0x1003 },
+        { 0xffffffdf, 0xfff }, { 0x80000000, 0x1007 - 0x10000000 },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(want); i++) {
+        TtFlowRegs regs = some_regs(64);
+        TtFlow f;
+
+        regs.general[0] = want[i].number;       /* bts %eax,(%rdi) */
+        g_assert_cmpint(tt_flow_decode(decoder, (const uint8_t *)"\x0f\xab\x07", 3, &regs,
+                                       &f), ==, TT_OK);
+        g_assert_cmpuint(f.n_writes, ==, 1);
+        g_assert_cmphex(f.writes[0].to.addr, ==, want[i].at);
+    }
+}
+
 /* As QEMU does it: the count that it leaves is 1 more than a multiple of 65536. */
 static void test_long_repetitions(void)
 {
@@ -183,6 +203,7 @@ int main(int argc, char **argv)
         g_test_add_func("/tt/flow/moves", test_moves);
         g_test_add_func("/tt/flow/others", test_others);
         g_test_add_func("/tt/flow/nothing-is-written", test_nothing_is_written);
+        g_test_add_func("/tt/flow/bit-numbers-are-signed", test_bit_numbers_are_signed);
         g_test_add_func("/tt/flow/long-repetitions", test_long_repetitions);
     }
     return g_test_run();

@@ -50,8 +50,11 @@ export function run(program, args, { signal, seconds, line } = {}) {
         let refusal = null, rest = '';
 
         const stop = why => {
-            refusal ??= new Refusal(why);
-            endSoon(child);
+            if (!refusal) {
+                refusal = new Refusal(why);
+                text.out = rest = '';
+                endSoon(child);
+            }
         };
         const late = () => stop(`${program} did not end within ${seconds} seconds`);
         const clock = seconds && setTimeout(late, seconds * 1000);
@@ -63,6 +66,9 @@ export function run(program, args, { signal, seconds, line } = {}) {
         }
         child.stdin.end();
         child.stdout.setEncoding('utf8').on('data', more => {
+            if (refusal) {
+                return;                 // nobody wants it any more
+            }
             if (line) {
                 const lines = (rest + more).split('\n');
                 rest = lines.pop();
