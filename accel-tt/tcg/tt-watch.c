@@ -110,6 +110,45 @@ bool tt_watchpoint_in_delivery(CPUState *cpu, CPUWatchpoint *wp)
     return false;
 }
 
+/* Of gdb's, at an access that traps: the vCPU is to stop behind the trap. */
+static CPUWatchpoint *behind_trap;
+
+static bool covers(const CPUWatchpoint *wp, vaddr addr, vaddr len)
+{
+    return addr <= wp->vaddr + wp->len - 1 && wp->vaddr <= addr + len - 1;
+}
+
+/* QEMU stops for one watchpoint at a time, and the trap would be lost. */
+bool tt_watchpoint_is_guests(CPUState *cpu, CPUWatchpoint *wp, uint64_t addr,
+                             uint64_t len, int access)
+{
+    CPUWatchpoint *own;
+
+    if (!tt_on() || !(wp->flags & BP_GDB)) {
+        return false;
+    }
+    QTAILQ_FOREACH(own, &cpu->watchpoints, entry) {
+        if (own->flags & BP_CPU && own->flags & access && covers(own, addr, len)) {
+            behind_trap = wp;
+            return true;
+        }
+    }
+    return false;
+}
+
+void tt_watchpoint_traps(CPUState *cpu)
+{
+    CPUWatchpoint *wp;
+
+    QTAILQ_FOREACH(wp, &cpu->watchpoints, entry) {
+        if (wp == behind_trap) {        /* it is still there */
+            cpu->watchpoint_hit = wp;
+            cpu_interrupt(cpu, CPU_INTERRUPT_DEBUG);
+        }
+    }
+    behind_trap = NULL;
+}
+
 void tt_watchpoints_unmarked(CPUState *cpu)
 {
     hid_some[cpu->cpu_index] = true;

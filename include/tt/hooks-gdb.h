@@ -77,17 +77,25 @@ bool tt_gdb_filter_passes(struct CPUState *cpu, const struct CPUWatchpoint *wp,
                           int access);
 /* False: the vCPU stops for @wp after the delivery that it is in. */
 bool tt_watchpoint_in_delivery(struct CPUState *cpu, struct CPUWatchpoint *wp);
+/* True: the guest's own debug registers watch this access, too. They trap, and the vCPU
+ * stops for @wp behind the trap. */
+bool tt_watchpoint_is_guests(struct CPUState *cpu, struct CPUWatchpoint *wp,
+                             uint64_t addr, uint64_t len, int access);
+/* The guest's debug registers are about to trap. */
+void tt_watchpoint_traps(struct CPUState *cpu);
 
 /*
- * The vCPU is about to make an @access (BP_MEM_*) that a watchpoint covers: does it stop
- * at once? @ra: 0 in the delivery of an interrupt or exception. That must not be left
+ * The vCPU is about to make an @access (BP_MEM_*) to @len bytes at @addr that a watchpoint
+ * covers: does it stop at once? @ra: 0 in the delivery of an interrupt or exception. That must not be left
  * half-way, since it would be repeated with its instruction, or lost.
  */
 static inline bool tt_watchpoint_stops(struct CPUState *cpu, struct CPUWatchpoint *wp,
-                                       int access, uintptr_t ra)
+                                       uint64_t addr, uint64_t len, int access,
+                                       uintptr_t ra)
 {
     return (!tt_gdb_has_filters || tt_gdb_filter_passes(cpu, wp, access)) &&
-        (ra || tt_watchpoint_in_delivery(cpu, wp));
+        (ra || tt_watchpoint_in_delivery(cpu, wp)) &&
+        !tt_watchpoint_is_guests(cpu, wp, addr, len, access);
 }
 
 #endif
