@@ -167,9 +167,11 @@ void tt_blockmap_write_end(TtBlockMap *bm, const TtBlockWrite *w, bool ok)
 
 /* ---- zeros ---- */
 
-static bool reads_as_zeros(const TtBlockMap *bm, uint32_t v)
+/* And will, whatever is put below: a backing file that is named may be left out for a
+ * while, and one that is not named may be there. */
+static bool stays_zeros(const TtBlockMap *bm, uint32_t v, bool has_below)
 {
-    return v == TT_V_ZERO || (v == TT_V_BACKING && !bm->backing);
+    return v == TT_V_ZERO || (v == TT_V_BACKING && !bm->backing && !has_below);
 }
 
 /* The whole clusters of a range; the disk's last one may be short. */
@@ -185,7 +187,7 @@ static void whole_clusters(const TtBlockMap *bm, uint64_t offset, uint64_t len,
            stop >> bm->table.cluster_bits;
 }
 
-TtStatus tt_blockmap_zero(TtBlockMap *bm, uint64_t offset, uint64_t len,
+TtStatus tt_blockmap_zero(TtBlockMap *bm, uint64_t offset, uint64_t len, bool has_below,
                           uint64_t *before, uint64_t *after, TtDiag *diag)
 {
     uint32_t first, end;
@@ -197,7 +199,7 @@ TtStatus tt_blockmap_zero(TtBlockMap *bm, uint64_t offset, uint64_t len,
         return TT_OK;
     }
     for (uint32_t c = first; c < end; c++) {
-        if (!reads_as_zeros(bm, tt_table_get(&bm->table, c)) &&
+        if (!stays_zeros(bm, tt_table_get(&bm->table, c), has_below) &&
             !tt_head_set(bm, c, TT_V_ZERO)) {
             return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for the disk's table");
         }

@@ -155,8 +155,10 @@ TtStatus tt_blockmap_write_begin(TtBlockMap *bm, uint64_t offset, uint64_t len,
 void tt_blockmap_write_end(TtBlockMap *bm, const TtBlockWrite *w, bool ok);
 /* Whole clusters of the range become zeros; what is left of it at both ends is the
  * caller's to write: these lengths are returned in @before and @after (@before is
- * @len, @after 0, where there is no whole cluster). TT_ERR_NOMEM: a part may be done. */
-TtStatus tt_blockmap_zero(TtBlockMap *bm, uint64_t offset, uint64_t len,
+ * @len, @after 0, where there is no whole cluster). @has_below: the caller reads
+ * TT_BLOCK_BACKING from a file that the file head may not name. TT_ERR_NOMEM: a part may
+ * be done. */
+TtStatus tt_blockmap_zero(TtBlockMap *bm, uint64_t offset, uint64_t len, bool has_below,
                           uint64_t *before, uint64_t *after, TtDiag *diag);
 /* The guest needs the range no longer. Whole clusters that lie in the image read as
  * zeros afterwards; all others are left alone. Cannot fail. */

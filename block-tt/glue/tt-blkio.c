@@ -207,15 +207,18 @@ tt_blk_co_pwritev_part(BlockDriverState *bs, int64_t offset, int64_t bytes,
 
 /* ---- zeros and discards ---- */
 
-/* Are they zeros already? map_lock is held. */
-static bool reads_as_zeros(BlockDriverState *bs, int64_t offset, int64_t bytes)
+/* Are they zeros already, whatever is put below? map_lock is held. */
+static bool are_zeros(BlockDriverState *bs, int64_t offset, int64_t bytes)
 {
     TtBlkState *s = bs->opaque;
+    TtDiskInfo info;
     TtBlockRun run;
 
+    tt_blockmap_info(s->map, &info);
     tt_blockmap_lookup(s->map, offset, bytes, &run);
-    return run.len == bytes && (run.kind == TT_BLOCK_ZERO ||
-                                (run.kind == TT_BLOCK_BACKING && !bs->backing));
+    return run.len == bytes &&
+           (run.kind == TT_BLOCK_ZERO ||
+            (run.kind == TT_BLOCK_BACKING && !bs->backing && !info.backing));
 }
 
 int coroutine_fn GRAPH_RDLOCK
@@ -229,10 +232,10 @@ tt_blk_co_pwrite_zeroes(BlockDriverState *bs, int64_t offset, int64_t bytes,
 
     QEMU_LOCK_GUARD(&s->map_lock);
     wait_for_others(s, offset, bytes, true);
-    if (reads_as_zeros(bs, offset, bytes)) {
+    if (are_zeros(bs, offset, bytes)) {
         return 0;
     }
-    st = tt_blockmap_zero(s->map, offset, bytes, &before, &after, &diag);
+    st = tt_blockmap_zero(s->map, offset, bytes, bs->backing, &before, &after, &diag);
     if (st != TT_OK) {
         return tt_blk_errno(st, &diag);
     }
@@ -467,7 +470,8 @@ tt_blk_co_truncate(BlockDriverState *bs, int64_t offset, bool exact,
         uint64_t before, after;
 
         QEMU_LOCK_GUARD(&s->map_lock);
-        st = tt_blockmap_zero(s->map, whole, offset - whole, &before, &after, &diag);
+        st = tt_blockmap_zero(s->map, whole, offset - whole, bs->backing, &before, &after,
+                              &diag);
         ret = st == TT_OK ? 0 : tt_blk_errno(st, &diag);
     }
     if (ret >= 0) {

@@ -123,7 +123,7 @@ static void test_each_step(void)
         version(&d);
     }
     commit(&d, "a long record");
-    tt_blockmap_zero(d.map, 0, 5 * CLUSTER, &before, &after, NULL);
+    tt_blockmap_zero(d.map, 0, 5 * CLUSTER, false, &before, &after, NULL);
     version(&d);
     commit(&d, "zeros");
     g_assert_cmpint(tt_blockmap_goto(d.map, first, NULL), ==, TT_OK);

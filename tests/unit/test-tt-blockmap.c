@@ -231,11 +231,12 @@ static void test_zeros(void)
     uint64_t before, after;
 
     put(&d, 4 * CLUSTER, CLUSTER);
-    tt_blockmap_zero(d.map, CLUSTER - 512, CLUSTER, &before, &after, NULL);
+    tt_blockmap_zero(d.map, CLUSTER - 512, CLUSTER, false, &before, &after, NULL);
     g_assert_cmpuint(before, ==, CLUSTER);
     g_assert_cmpuint(after, ==, 0);
     g_assert_cmpint(at(&d, CLUSTER).kind, ==, TT_BLOCK_BACKING);
-    tt_blockmap_zero(d.map, 3 * CLUSTER - 512, 3 * CLUSTER, &before, &after, NULL);
+    tt_blockmap_zero(d.map, 3 * CLUSTER - 512, 3 * CLUSTER, false, &before, &after,
+                     NULL);
     g_assert_cmpuint(before, ==, 512);
     g_assert_cmpuint(after, ==, CLUSTER - 512);
     g_assert_cmpint(at(&d, 4 * CLUSTER).kind, ==, TT_BLOCK_ZERO);
@@ -244,6 +245,24 @@ static void test_zeros(void)
     reopen(&d);
     g_assert_cmpint(at(&d, 3 * CLUSTER).kind, ==, TT_BLOCK_ZERO);
     disk_free(&d);
+}
+
+/* Zeros are not left out where something may come to light below. */
+static void test_zeros_over(void)
+{
+    static const struct { const char *named; bool has_below; TtBlockKind kind; } ways[] = {
+        { NULL, false, TT_BLOCK_BACKING }, { NULL, true, TT_BLOCK_ZERO },
+        { "base", false, TT_BLOCK_ZERO }, { "base", true, TT_BLOCK_ZERO },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(ways); i++) {
+        Disk d = disk_new(10, ways[i].named);
+        uint64_t before, after;
+
+        tt_blockmap_zero(d.map, 0, CLUSTER, ways[i].has_below, &before, &after, NULL);
+        g_assert_cmpint(at(&d, 0).kind, ==, ways[i].kind);
+        disk_free(&d);
+    }
 }
 
 static void test_discard(void)
@@ -796,6 +815,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/blockmap/write/failed-changes-nothing", test_failed_write);
     g_test_add_func("/tt/blockmap/lookup/runs-are-as-long-as-can-be", test_long_runs);
     g_test_add_func("/tt/blockmap/zero/whole-clusters-only", test_zeros);
+    g_test_add_func("/tt/blockmap/zero/over-what-is-below", test_zeros_over);
     g_test_add_func("/tt/blockmap/discard/gives-space-back", test_discard);
     g_test_add_func("/tt/blockmap/free/is-used-after-a-commit-only", test_free_waits);
     g_test_add_func("/tt/blockmap/versions/go-to-and-fro", test_goto);
