@@ -120,6 +120,26 @@ read_buf(BlockDriverState *bs, int64_t offset, int64_t bytes, void *buf)
 
 /* ---- writing ---- */
 
+/* Like bdrv_co_pwritev, of as many pieces as there may be. */
+static int coroutine_fn GRAPH_RDLOCK
+write_pieces(BlockDriverState *bs, int64_t host_offset, QEMUIOVector *qiov)
+{
+    uint8_t *whole;
+    int ret;
+
+    if (qiov->niov <= IOV_MAX) {
+        return bdrv_co_pwritev(bs->file, host_offset, qiov->size, qiov, 0);
+    }
+    whole = qemu_try_blockalign(bs->file->bs, qiov->size);
+    if (!whole) {
+        return -ENOMEM;
+    }
+    qemu_iovec_to_buf(qiov, 0, whole, qiov->size);
+    ret = bdrv_co_pwrite(bs->file, host_offset, qiov->size, whole, 0);
+    qemu_vfree(whole);
+    return ret;
+}
+
 /* A new cluster, of which the guest writes a part: what the disk has around it goes
  * with it, so that the file is written in one go. */
 static int coroutine_fn GRAPH_RDLOCK
@@ -146,8 +166,7 @@ write_filled(BlockDriverState *bs, const TtBlockWrite *w, QEMUIOVector *qiov,
         if (w->fill_after) {
             qemu_iovec_add(&all, fill + w->fill_before, w->fill_after);
         }
-        ret = bdrv_co_pwritev(bs->file, w->host_offset - w->fill_before, all.size, &all,
-                              0);
+        ret = write_pieces(bs, w->host_offset - w->fill_before, &all);
         qemu_iovec_destroy(&all);
     }
     qemu_vfree(fill);
