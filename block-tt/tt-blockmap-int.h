@@ -223,7 +223,8 @@ struct TtBlockMap {
                                          * (J3); 0: it has them */
     uint32_t writes;                    /* between begin and end */
     bool has_fill;                      /* a new cluster since the last commit has bytes
-                                           that were copied (J3) */
+                                           that were copied, or what that commit wrote at
+                                           its end has to come first (J3) */
     uint32_t anew_bytes;                /* growth after which J4 is due, at least */
 };
 

@@ -391,6 +391,47 @@ static void test_record_without_data(void)
     disk_free(&d);
 }
 
+/* Does the commit of a whole cluster begin with a sync? */
+static bool is_synced_first(Disk *d, unsigned cluster)
+{
+    TtBlockPlan plan;
+    bool is_first;
+
+    put(d, cluster);
+    g_assert_cmpint(tt_blockmap_commit_begin(d->map, &plan, NULL), ==, TT_OK);
+    is_first = plan.step[0].kind == TT_BLOCK_SYNC;
+    for (unsigned i = 0; i < plan.n; i++) {
+        g_assert_cmpint(tt_block_step_io(&plan.step[i], d->io, NULL), ==, TT_OK);
+    }
+    tt_blockmap_commit_end(d->map, true);
+    return is_first;
+}
+
+/* What is written after a new head, or a link, is not synced; a record without its data is
+ * believed only where that is there. So it comes first. */
+static void test_record_after_a_new_head(void)
+{
+    Disk d = disk_new();
+    TtDiskInfo info;
+    uint64_t journal;
+
+    g_assert_false(is_synced_first(&d, 1));
+    tt_blockmap_set_backing(d.map, "other", NULL, NULL);
+    g_assert_cmpint(tt_blockmap_commit(d.map, d.io, NULL), ==, TT_OK);
+    g_assert_true(is_synced_first(&d, 2));
+    g_assert_false(is_synced_first(&d, 3));
+    tt_blockmap_info(d.map, &info);
+    for (journal = info.journal_bytes; info.journal_bytes == journal;) {
+        version(&d);
+        g_assert_cmpint(tt_blockmap_commit(d.map, d.io, NULL), ==, TT_OK);
+        tt_blockmap_info(d.map, &info);
+    }
+    g_assert_cmpuint(info.journal_bytes, >, journal);           /* a link */
+    g_assert_true(is_synced_first(&d, 4));
+    g_assert_false(is_synced_first(&d, 5));
+    disk_free(&d);
+}
+
 /* ---- a file that was written before there were marks ---- */
 
 /* One record of generation 1, after two heads of generations 0 and 1. */
@@ -475,6 +516,8 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/blockmap/cut-off/anywhere", test_cut_anywhere);
     g_test_add_func("/tt/blockmap/cut-off/a-record-without-its-data",
                     test_record_without_data);
+    g_test_add_func("/tt/blockmap/cut-off/a-record-after-a-new-head",
+                    test_record_after_a_new_head);
     g_test_add_func("/tt/blockmap/older-file", test_older_file);
     g_test_add_func("/tt/blockmap/older-file/far-segment", test_far_segment);
     return g_test_run();
