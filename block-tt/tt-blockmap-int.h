@@ -131,6 +131,7 @@ typedef struct TtBlockAlloc {
     GArray *free_now;           /* freed before: the commit that runs frees them */
     GArray *freed;              /* free, but not released yet */
     GArray *held_next, *held_now;       /* uint32_t: as with free_next, free_now */
+    uint64_t frees;                     /* commits that freed some */
 } TtBlockAlloc;
 
 void tt_alloc_init(TtBlockAlloc *a);

@@ -235,6 +235,9 @@ bool tt_blockmap_is_dirty(const TtBlockMap *bm);
  * before. False: there is none.
  */
 bool tt_blockmap_next_freed(TtBlockMap *bm, uint64_t *host_offset, uint64_t *len);
+/* How many commits have freed some: what was read meanwhile from a place that was looked
+ * up before may be another cluster's. */
+uint64_t tt_blockmap_frees(const TtBlockMap *bm);
 void tt_blockmap_release(TtBlockMap *bm, uint64_t host_offset, uint64_t len);
 
 /* ---- versions ---- */

@@ -35,6 +35,7 @@ typedef struct TtBlkState {
     bool may_be_damaged;                /* the user has agreed to what is left */
     bool is_frozen;                     /* an old version: nothing is ever written */
     uint64_t n_deleted;                 /* versions, since it was opened; map_lock */
+    uint64_t frees;                     /* tt_blockmap_frees, when the last flush ended */
     int fd;                             /* the file once more (tt-blkfd.c); -1: not open */
     bool fd_writes;                     /* it may be written */
     int sync_failed;                    /* -errno of the first sync that failed: nobody

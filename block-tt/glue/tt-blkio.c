@@ -78,17 +78,19 @@ tt_blk_co_preadv_part(BlockDriverState *bs, int64_t offset, int64_t bytes,
                       QEMUIOVector *qiov, size_t qiov_offset, BdrvRequestFlags flags)
 {
     TtBlkState *s = bs->opaque;
+    int64_t most = bytes;
     int ret = 0;
 
     while (bytes && ret >= 0) {
         TtBlkReadWatch *watch = qatomic_read(&tt_blk_read_watch);
         TtVersionId kept_in = 0;
-        uint64_t n_deleted;
+        uint64_t n_deleted, frees;
         TtBlockRun run;
 
         WITH_QEMU_LOCK_GUARD(&s->map_lock) {
             n_deleted = s->n_deleted;
-            tt_blockmap_lookup(s->map, offset, bytes, &run);
+            frees = s->frees;
+            tt_blockmap_lookup(s->map, offset, MIN(bytes, most), &run);
             if (watch && tt_blockmap_is_kept(s->map, offset, run.len)) {
                 TtDiskInfo info;
 
@@ -97,7 +99,9 @@ tt_blk_co_preadv_part(BlockDriverState *bs, int64_t offset, int64_t bytes,
             }
         }
         ret = read_run(bs, &run, offset, qiov, qiov_offset);
-        if (ret >= 0 && n_deleted != qatomic_read(&s->n_deleted)) {
+        if (ret >= 0 && (n_deleted != qatomic_read(&s->n_deleted) ||
+                         (run.kind == TT_BLOCK_HOST && frees != qatomic_read(&s->frees)))) {
+            most = s->cluster_bytes;    /* so this comes to an end beside many flushes */
             continue;           /* what was read may have become free meanwhile */
         }
         if (ret >= 0 && kept_in) {
@@ -397,6 +401,7 @@ int coroutine_fn GRAPH_RDLOCK tt_blk_co_flush_to_os(BlockDriverState *bs)
     ret = run_plan(bs, &plan);
     WITH_QEMU_LOCK_GUARD(&s->map_lock) {
         tt_blockmap_commit_end(s->map, ret >= 0);
+        qatomic_set(&s->frees, tt_blockmap_frees(s->map));
     }
     give_space_back(bs);
     return ret < 0 ? ret : 0;

@@ -365,6 +365,25 @@ def test_zeros_over_a_base(work):
     checked(path)
 
 
+def test_read_beside_a_flush(work):
+    """A read that waits while its cluster is given up, freed and written for another one
+    does not get what that one has."""
+    path = new_disk(work, size=SIZE)
+    node = (f'driver=tt,file.driver=blkdebug,file.image.driver=file,'
+            f'file.image.filename={path},if=none,id=disk')
+    with Vm(work, ['-machine', 'none', '-nodefaults', '-display', 'none', '-drive', node],
+            qmp=1, serial=False) as vm:
+        for command in ('write -P 1 0 1M', 'flush', 'break read_aio A',
+                        'aio_read -P 0 0 4k', 'write -z 0 512k', 'flush',
+                        'write -P 9 1M 512k', 'resume A', 'aio_flush'):
+            vm.qmp.hmp(f'qemu-io disk "{command}"')
+        vm.qmp.cmd('quit')
+        vm.wait(0)
+        said = vm.stdout.decode(errors='replace')
+    check('read 4096/4096' in said and 'verification failed' not in said, said)
+    checked(path)
+
+
 def test_resize(work):
     """A disk can be made larger, with versions and over a longer base that stays hidden;
     not smaller."""

@@ -294,6 +294,29 @@ static void test_free_waits(void)
     disk_free(&d);
 }
 
+/* A reader can tell whether what it read may be another cluster's by now. */
+static void test_frees(void)
+{
+    Disk d = disk_new(10, NULL);
+    uint64_t before;
+
+    put(&d, 0, 4 * CLUSTER);
+    version(&d, "v");
+    commit(&d);
+    before = tt_blockmap_frees(d.map);
+    put(&d, 4 * CLUSTER, CLUSTER);
+    commit(&d);
+    g_assert_cmpuint(tt_blockmap_frees(d.map), ==, before);
+    tt_blockmap_version_delete(d.map, 1, NULL);
+    put(&d, 0, CLUSTER);                /* it was held: to a new place */
+    g_assert_cmpuint(tt_blockmap_frees(d.map), ==, before);
+    commit(&d);
+    g_assert_cmpuint(tt_blockmap_frees(d.map), ==, before + 1);
+    commit(&d);
+    g_assert_cmpuint(tt_blockmap_frees(d.map), ==, before + 1);
+    disk_free(&d);
+}
+
 /* ---- versions ---- */
 
 static void test_goto(void)
@@ -818,6 +841,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/blockmap/zero/over-what-is-below", test_zeros_over);
     g_test_add_func("/tt/blockmap/discard/gives-space-back", test_discard);
     g_test_add_func("/tt/blockmap/free/is-used-after-a-commit-only", test_free_waits);
+    g_test_add_func("/tt/blockmap/free/is-counted", test_frees);
     g_test_add_func("/tt/blockmap/versions/go-to-and-fro", test_goto);
     g_test_add_func("/tt/blockmap/versions/deletion-frees-what-only-it-needs",
                     test_delete_frees);
