@@ -55,6 +55,38 @@ bool tt_head_set(TtBlockMap *bm, uint32_t cluster, uint32_t value)
     return true;
 }
 
+void tt_head_cut(TtBlockMap *bm, uint32_t first)
+{
+    guint kept = 0;
+
+    for (guint i = 0; i < bm->changed->len; i++) {
+        TtHeadChange c = g_array_index(bm->changed, TtHeadChange, i);
+
+        if (c.cluster < first) {
+            g_array_index(bm->changed, TtHeadChange, kept++) = c;
+        } else {
+            TtBlockLeaf *l = bm->table.leaf[c.cluster >> TT_LEAF_BITS];
+            uint32_t at = c.cluster & (TT_LEAF - 1);
+
+            tt_alloc_unref(&bm->alloc, l->value[at]);
+            tt_table_put(&bm->table, l, at, c.was);
+            tt_bit_put(l->own, at, false);
+        }
+    }
+    g_array_set_size(bm->changed, kept);
+    kept = 0;
+    for (guint i = 0; i < bm->dirty->len; i++) {
+        uint32_t c = g_array_index(bm->dirty, uint32_t, i);
+
+        if (c < first) {
+            g_array_index(bm->dirty, uint32_t, kept++) = c;
+        } else {
+            tt_bit_put(bm->table.leaf[c >> TT_LEAF_BITS]->dirty, c & (TT_LEAF - 1), false);
+        }
+    }
+    g_array_set_size(bm->dirty, kept);
+}
+
 void tt_head_disown(TtBlockMap *bm)
 {
     for (guint i = 0; i < bm->changed->len; i++) {

@@ -73,6 +73,8 @@ typedef struct TtBlockTable {
 bool tt_table_init(TtBlockTable *t, uint64_t size_bytes, unsigned cluster_bits);
 void tt_table_cleanup(TtBlockTable *t);
 bool tt_table_grow(TtBlockTable *t, uint64_t size_bytes);
+/* What is behind must have no value. */
+void tt_table_shrink(TtBlockTable *t, uint64_t size_bytes);
 bool tt_table_copy(TtBlockTable *to, const TtBlockTable *from);
 /* NULL: no memory. */
 TtBlockLeaf *tt_table_leaf(TtBlockTable *t, uint32_t cluster);
@@ -241,6 +243,8 @@ static inline uint32_t tt_head_hosts(unsigned cluster_bits)
 
 /* tt-blockhead: changes one cluster of the head. False: no memory. */
 bool tt_head_set(TtBlockMap *bm, uint32_t cluster, uint32_t value);
+/* Clusters from @first on are as in the head's parent, and not dirty. */
+void tt_head_cut(TtBlockMap *bm, uint32_t first);
 /* Nothing is own any more; @changed becomes empty. */
 void tt_head_disown(TtBlockMap *bm);
 void tt_head_sort(TtBlockMap *bm);

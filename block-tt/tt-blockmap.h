@@ -225,6 +225,10 @@ TtStatus tt_blockmap_set_backing(TtBlockMap *bm, const char *backing,
  * is written. TT_ERR_INVALID: smaller, or not a multiple of 512; TT_ERR_LIMIT, TT_ERR_NOMEM.
  */
 TtStatus tt_blockmap_grow(TtBlockMap *bm, uint64_t size_bytes, TtDiag *diag);
+/* Back to @size_bytes, which the disk had before the last tt_blockmap_grow, from the next
+ * commit on: no write may be under way in what was new, and no version made since. It is
+ * as if it had never been there. Cannot fail. O(changes of the head). */
+void tt_blockmap_grow_undo(TtBlockMap *bm, uint64_t size_bytes);
 /* For tests: the journal is made anew when it has grown by this, 1 MiB otherwise. */
 void tt_blockmap_set_anew_bytes(TtBlockMap *bm, uint32_t bytes);
 /* Is there anything that a commit would write? */

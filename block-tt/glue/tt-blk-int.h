@@ -84,6 +84,7 @@ tt_blk_co_block_status(BlockDriverState *bs, bool want_zero, int64_t offset,
                        int64_t bytes, int64_t *pnum, int64_t *map,
                        BlockDriverState **file);
 
+/* tt-blkgrow.c */
 int coroutine_fn GRAPH_RDLOCK
 tt_blk_co_truncate(BlockDriverState *bs, int64_t offset, bool exact,
                    PreallocMode prealloc, BdrvRequestFlags flags, Error **errp);

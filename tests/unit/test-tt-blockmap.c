@@ -752,6 +752,39 @@ static void test_head_beside_a_commit(void)
     disk_free(&d);
 }
 
+/* A disk that could not grow is what it was, whatever of it has reached the file. */
+static void test_grow_undo(void)
+{
+    for (uint64_t nth = 1; nth <= 5; nth++) {
+        Disk d = disk_new(700, "base");
+        TtIo *real = d.io;
+        uint64_t before, after;
+
+        put(&d, 699 * CLUSTER, CLUSTER);
+        version(&d, "v");
+        commit(&d);
+        g_assert_cmpint(tt_blockmap_grow(d.map, 3000 * CLUSTER, NULL), ==, TT_OK);
+        tt_blockmap_zero(d.map, 700 * CLUSTER, 2300 * CLUSTER, true, &before, &after, NULL);
+        put(&d, 5 * CLUSTER, CLUSTER);
+        d.io = tt_io_fault_new(real, nth, TT_ERR_NOSPACE);
+        (void)tt_blockmap_commit(d.map, d.io, NULL);
+        tt_blockmap_grow_undo(d.map, 700 * CLUSTER);
+        g_assert_true(tt_blockmap_is_dirty(d.map));
+        put(&d, 6 * CLUSTER, CLUSTER);
+        version(&d, "w");
+        commit(&d);
+        reopen(&d);
+        g_assert_cmpuint(size_of(&d), ==, 700 * CLUSTER);
+        g_assert_cmpint(at(&d, 5 * CLUSTER).kind, ==, TT_BLOCK_HOST);
+        g_assert_cmpint(at(&d, 6 * CLUSTER).kind, ==, TT_BLOCK_HOST);
+        g_assert_cmpint(at(&d, 699 * CLUSTER).kind, ==, TT_BLOCK_HOST);
+        g_assert_cmpint(tt_blockmap_grow(d.map, 1000 * CLUSTER, NULL), ==, TT_OK);
+        g_assert_cmpint(at(&d, 999 * CLUSTER).kind, ==, TT_BLOCK_BACKING);
+        commit(&d);
+        disk_free(&d);
+    }
+}
+
 static void test_bad_spec(void)
 {
     TtBlockSpec odd = { .size_bytes = 1000 }, large = { .size_bytes = 1ull << 50 };
@@ -860,6 +893,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/blockmap/file/long-journal-is-made-anew", test_long_journal);
     g_test_add_func("/tt/blockmap/file/head-changes-beside-a-commit",
                     test_head_beside_a_commit);
+    g_test_add_func("/tt/blockmap/file/growth-that-failed", test_grow_undo);
     g_test_add_func("/tt/blockmap/bad/spec", test_bad_spec);
     g_test_add_func("/tt/blockmap/large-disks-have-larger-clusters", test_large);
     g_test_add_func("/tt/blockmap/bad/not-ours", test_not_ours);
