@@ -64,7 +64,8 @@ unsigned tt_blockmap_cluster_bits_for(uint64_t size_bytes);
  * @io: borrowed for this call
  * TT_ERR_FORMAT, TT_ERR_VERSION, TT_ERR_LIMIT, TT_ERR_NOMEM, TT_ERR_IO. A journal that
  * is damaged (J2) opens all the same, and so does a file that was cut off (J7), see
- * tt_blockmap_damage. Cost: reads the file head and the journal; O(changes of all
+ * tt_blockmap_damage. Somebody may be writing it: it is read again if its head changed
+ * meanwhile, a few times. Cost: reads the file head and the journal; O(changes of all
  * versions).
  */
 TtStatus tt_blockmap_open(TtIo *io, TtBlockMap **out, TtDiag *diag);

@@ -687,6 +687,70 @@ static void test_long_journal(void)
     disk_free(&d);
 }
 
+/* A file that somebody writes: after some reads it is another one. */
+typedef struct TwoFiles {
+    TtIo io;
+    TtIo *before, *after;
+    unsigned reads;             /* of the first one */
+} TwoFiles;
+
+static TtIo *which(TtIo *io, bool is_read)
+{
+    TwoFiles *f = (TwoFiles *)((char *)io - offsetof(TwoFiles, io));
+
+    f->reads -= is_read && f->reads;
+    return f->reads ? f->before : f->after;
+}
+
+static TtStatus two_size(TtIo *io, uint64_t *bytes, TtDiag *diag)
+{
+    TtIo *f = which(io, false);
+
+    return f->ops->size(f, bytes, diag);
+}
+
+static TtStatus two_read_at(TtIo *io, uint64_t offset, void *buf, size_t len, size_t *got,
+                            TtDiag *diag)
+{
+    TtIo *f = which(io, true);
+
+    return f->ops->read_at(f, offset, buf, len, got, diag);
+}
+
+/* The journal is made anew, and its old place is given back, just after the head was
+ * read. Nothing is damaged, and nothing is missing. */
+static void test_open_beside_a_writer(void)
+{
+    static const TtIoOps ops = { .size = two_size, .read_at = two_read_at };
+    Disk d = disk_new(10, "base");
+    TwoFiles two = { .io.ops = &ops, .after = d.io, .reads = 2 };
+    g_autofree uint8_t *zeros = g_malloc0(CLUSTER);
+    const uint8_t *bytes;
+    uint64_t at, len;
+    TtBlockMap *map;
+    size_t size;
+
+    put(&d, 0, CLUSTER);
+    version(&d, "v");
+    commit(&d);
+    bytes = tt_io_mem_data(d.io, &size);
+    two.before = tt_io_mem_new(bytes, size);
+    tt_blockmap_set_backing(d.map, "other", NULL, NULL);
+    g_assert_cmpint(tt_blockmap_commit(d.map, d.io, NULL), ==, TT_OK);
+    while (tt_blockmap_next_freed(d.map, &at, &len)) {
+        for (uint64_t done = 0; done < len; done += CLUSTER) {
+            d.io->ops->write_at(d.io, at + done, zeros, CLUSTER, NULL);
+        }
+        tt_blockmap_release(d.map, at, len);
+    }
+    g_assert_cmpint(tt_blockmap_open(&two.io, &map, NULL), ==, TT_OK);
+    g_assert_null(tt_blockmap_damage(map));
+    g_assert_true(tt_blockmap_version_info(map, 1, &(TtVersionInfo) { 0 }));
+    tt_blockmap_free(map);
+    tt_io_close(two.before);
+    disk_free(&d);
+}
+
 /* ---- bad input ---- */
 
 static uint64_t size_of(const Disk *d)
@@ -894,6 +958,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/blockmap/file/head-changes-beside-a-commit",
                     test_head_beside_a_commit);
     g_test_add_func("/tt/blockmap/file/growth-that-failed", test_grow_undo);
+    g_test_add_func("/tt/blockmap/file/opened-beside-a-writer", test_open_beside_a_writer);
     g_test_add_func("/tt/blockmap/bad/spec", test_bad_spec);
     g_test_add_func("/tt/blockmap/large-disks-have-larger-clusters", test_large);
     g_test_add_func("/tt/blockmap/bad/not-ours", test_not_ours);
