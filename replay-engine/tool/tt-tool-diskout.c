@@ -94,6 +94,22 @@ static bool convert(const ToolArgs *a, const char *options, const char *format,
     return true;
 }
 
+/* A power cut must not leave the name without the bytes: in the place of another file,
+ * that would be lost as well. */
+static bool make_durable(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool ok = fd >= 0 && fsync(fd) == 0;
+
+    if (!ok) {
+        tool_complain("cannot write '%s' to the disk: %s", path, g_strerror(errno));
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return ok;
+}
+
 /* Gives what was written its name, which must be free unless @force. */
 static bool give_name(const char *from, const char *out, bool force)
 {
@@ -102,6 +118,8 @@ static bool give_name(const char *from, const char *out, bool force)
 
     if (!ok) {
         tool_complain("cannot rename the new disk to '%s': %s", out, g_strerror(errno));
+    } else {
+        tt_io_posix_sync_directory_of(out);
     }
     return ok;
 }
@@ -167,7 +185,8 @@ static int export_to(const ToolArgs *a, const ToolDisk *d, const ToolDiskAt *at,
                                                "runs" : "");
     }
     close(fd);
-    if (!convert(a, options, format, part) || !give_name(part, whole, force)) {
+    if (!convert(a, options, format, part) || !make_durable(part) ||
+        !give_name(part, whole, force)) {
         unlink(part);
         return TOOL_PROBLEM;
     }
