@@ -213,6 +213,7 @@ def test_chain(work):
         check(words in said.stdout + said.stderr, said)
     qemu_img('compare', f'{second}/disks/disk0.tt', image)
     third = record(work, 'third', [image], [('disk0', 3, 0)]).run
+    refused('or an image below it', args=[third, below, '--force'], verb='export')
     with open(below, 'r+b') as f:
         f.write(b'somebody')
     refused(f"'{below}' has changed", args=[third])

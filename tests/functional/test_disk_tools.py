@@ -63,7 +63,7 @@ def test_export(work):
     for own in (path, json.loads(qemu_img('info', '--output=json', path)).get(
             'full-backing-filename', path)):
         said = one_sentence(tt('disk', 'export', path, own, '--force', rc=1).stderr, own)
-        check('is the disk itself, or the image below it' in said, said)
+        check('is the disk itself, or an image below it' in said, said)
     answer = json.loads(tt('disk', 'export', path, out, '--version', '2', '--force',
                            '--json').stdout)
     equal((answer['version'], answer['format']), (2, 'raw'), 'the answer')
@@ -517,6 +517,9 @@ def test_version_below(work):
         vm.qmp.send('quit')
         vm.wait(0)
     equal(contents(work, upper) == b'\x33' * SIZE, True, 'the disk over a version')
+    for own in (lower, image):
+        said = one_sentence(tt('disk', 'export', upper, own, '--force', rc=1).stderr, own)
+        check('or an image below it' in said, said)
 
 
 @limit(400)
