@@ -254,6 +254,16 @@ def test_diff_files(work):
         equal([v['partition'] for v in volumes], list(numbers), f'partitions of {name}')
         equal(volumes[0]['files'], [], 'the first partition')
         check_files(volumes[1], numbers[1])
+    with open(old, 'rb') as f:
+        data = f.read()
+    for n, name in ((2, 'both'), (1, 'one')):
+        put(os.path.join(work, name), [*gpt(total, [(s, size) for s in starts[:n]]),
+                                       *[(s, data) for s in starts]], total)
+    path = image(os.path.join(work, 'fewer.tt'), [os.path.join(work, 'both'),
+                                                  os.path.join(work, 'one')])
+    done = tt('disk', 'diff', path, 'v1', 'v2', rc=1)
+    said = one_sentence(done.stderr, 'a partition is gone')
+    check("partition 2: only 'v1' has an ext2" in said, said)
     blank = os.path.join(work, 'blank.raw')
     put(blank, [], size)
     path = image(os.path.join(work, 'half.tt'), (old, blank))
