@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#define ASKED_BYTES     (1u << 20)      /* of changes: less is always there */
+
 void tt_blockmap_lookup(const TtBlockMap *bm, uint64_t offset, uint64_t len,
                         TtBlockRun *run)
 {
@@ -27,6 +29,21 @@ bool tt_blockmap_is_kept(const TtBlockMap *bm, uint64_t offset, uint64_t len)
     return true;
 }
 
+/* The array grows to twice its size at a time, and must find the memory then. In a file, a
+ * few bytes can ask for gigabytes. */
+static bool has_room(const TtBlockMap *bm)
+{
+    size_t bytes = bm->changed->len * sizeof(TtHeadChange);
+    void *room;
+
+    if (!bm->is_loading || bytes < ASKED_BYTES || bytes & (bytes - 1)) {
+        return true;
+    }
+    room = g_try_malloc(2 * bytes);
+    g_free(room);
+    return room;
+}
+
 bool tt_head_set(TtBlockMap *bm, uint32_t cluster, uint32_t value)
 {
     TtBlockLeaf *l = tt_table_leaf(&bm->table, cluster);
@@ -41,6 +58,9 @@ bool tt_head_set(TtBlockMap *bm, uint32_t cluster, uint32_t value)
     if (!tt_bit(l->own, i)) {
         TtHeadChange c = { cluster, l->value[i] };
 
+        if (!has_room(bm)) {
+            return false;
+        }
         g_array_append_val(bm->changed, c);
         tt_bit_put(l->own, i, true);
     } else {

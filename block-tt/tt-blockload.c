@@ -295,6 +295,11 @@ static TtStatus load_segment(TtBlockMap *bm, TtIo *io, uint64_t file, TtHostRun 
     }
     *is_short |= file < at + size && !may_be_missing(bm, seg);
     size = file > at ? MIN(size, file - at) : 0;
+    bm->loaded_bytes += size;
+    if (bm->loaded_bytes > file) {
+        return tt_fail(diag, TT_ERR_FORMAT, "the journal of the disk is damaged: its "
+                       "segments overlap");
+    }
     b = g_try_malloc(size + 1);
     if (!b) {
         return tt_fail(diag, TT_ERR_NOMEM, "not enough memory to read the disk's "

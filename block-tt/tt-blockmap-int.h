@@ -219,6 +219,7 @@ struct TtBlockMap {
     TtBlockCommit commit;
     char *backing, *backing_format, *damage;
     uint8_t uuid[16];
+    uint64_t loaded_bytes;              /* of segments */
     bool is_loading;                    /* what happens stands in the journal */
     bool names_lost;                    /* a record did, if only for a while */
     bool is_cut;                        /* something is lost, or a part of the journal */

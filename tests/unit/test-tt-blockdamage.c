@@ -505,6 +505,29 @@ static void test_far_segment(void)
     disk_free(&d);
 }
 
+/* A segment that is linked to from itself: found before anything is read twice. */
+static void test_overlapping_segments(void)
+{
+    static const uint8_t link[] = { 5, 2, 2, 16 };      /* O5: host cluster 2, 16 of them */
+    Disk d = disk_new();
+    uint8_t first[512], b[512] = { 0 };
+    TtBlockMap *map;
+    TtDiag diag;
+    size_t got;
+
+    d.io->ops->read_at(d.io, 2 * CLUSTER, first, sizeof(first), &got, NULL);
+    memcpy(b, "TTJR", 4);
+    tt_put_le32(b + 4, 24 + sizeof(link));
+    tt_put_le32(b + 8, 2);
+    tt_put_le32(b + 12, 2);
+    memcpy(b + 24, link, sizeof(link));
+    tt_put_le64(b + 16, tt_header_sum(b, 24 + sizeof(link), 16, tt_get_le64(first + 16)));
+    d.io->ops->write_at(d.io, 2 * CLUSTER + 512, b, sizeof(b), NULL);
+    g_assert_cmpint(tt_blockmap_open(d.io, &map, &diag), ==, TT_ERR_FORMAT);
+    g_assert_nonnull(strstr(diag.text, "segments overlap"));
+    disk_free(&d);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -520,5 +543,6 @@ int main(int argc, char **argv)
                     test_record_after_a_new_head);
     g_test_add_func("/tt/blockmap/older-file", test_older_file);
     g_test_add_func("/tt/blockmap/older-file/far-segment", test_far_segment);
+    g_test_add_func("/tt/blockmap/overlapping-segments", test_overlapping_segments);
     return g_test_run();
 }
