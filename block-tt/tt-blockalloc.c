@@ -268,8 +268,14 @@ void tt_alloc_commit_end(TtBlockAlloc *a, bool ok)
 {
     if (ok) {
         move_runs(a->freed, a->free_now);
+        a->frees += a->freed->len > 0;
         tt_alloc_let_go(a);
     }
+}
+
+uint64_t tt_blockmap_frees(const TtBlockMap *bm)
+{
+    return bm->alloc.frees;
 }
 
 bool tt_blockmap_next_freed(TtBlockMap *bm, uint64_t *host_offset, uint64_t *len)

@@ -86,6 +86,16 @@ TtStatus tt_blockmap_grow(TtBlockMap *bm, uint64_t size_bytes, TtDiag *diag)
     return st;
 }
 
+/* Operations that wait may name what is gone: the journal anew has none of them. */
+void tt_blockmap_grow_undo(TtBlockMap *bm, uint64_t size_bytes)
+{
+    unsigned bits = bm->table.cluster_bits;
+
+    tt_head_cut(bm, (size_bytes + (1ull << bits) - 1) >> bits);
+    tt_table_shrink(&bm->table, size_bytes);
+    bm->journal.must_be_anew = true;
+}
+
 /* A journal that was just written anew, of a disk without versions or changes. */
 static void plan_format(const TtBlockMap *like, TtBlockPlan *plan, uint8_t *heads,
                         const uint8_t *segment, size_t len)

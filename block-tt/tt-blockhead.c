@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#define ASKED_BYTES     (1u << 20)      /* of changes: less is always there */
+
 void tt_blockmap_lookup(const TtBlockMap *bm, uint64_t offset, uint64_t len,
                         TtBlockRun *run)
 {
@@ -27,6 +29,21 @@ bool tt_blockmap_is_kept(const TtBlockMap *bm, uint64_t offset, uint64_t len)
     return true;
 }
 
+/* The array grows to twice its size at a time, and must find the memory then. In a file, a
+ * few bytes can ask for gigabytes. */
+static bool has_room(const TtBlockMap *bm)
+{
+    size_t bytes = bm->changed->len * sizeof(TtHeadChange);
+    void *room;
+
+    if (!bm->is_loading || bytes < ASKED_BYTES || bytes & (bytes - 1)) {
+        return true;
+    }
+    room = g_try_malloc(2 * bytes);
+    g_free(room);
+    return room;
+}
+
 bool tt_head_set(TtBlockMap *bm, uint32_t cluster, uint32_t value)
 {
     TtBlockLeaf *l = tt_table_leaf(&bm->table, cluster);
@@ -41,6 +58,9 @@ bool tt_head_set(TtBlockMap *bm, uint32_t cluster, uint32_t value)
     if (!tt_bit(l->own, i)) {
         TtHeadChange c = { cluster, l->value[i] };
 
+        if (!has_room(bm)) {
+            return false;
+        }
         g_array_append_val(bm->changed, c);
         tt_bit_put(l->own, i, true);
     } else {
@@ -53,6 +73,38 @@ bool tt_head_set(TtBlockMap *bm, uint32_t cluster, uint32_t value)
         g_array_append_val(bm->dirty, cluster);
     }
     return true;
+}
+
+void tt_head_cut(TtBlockMap *bm, uint32_t first)
+{
+    guint kept = 0;
+
+    for (guint i = 0; i < bm->changed->len; i++) {
+        TtHeadChange c = g_array_index(bm->changed, TtHeadChange, i);
+
+        if (c.cluster < first) {
+            g_array_index(bm->changed, TtHeadChange, kept++) = c;
+        } else {
+            TtBlockLeaf *l = bm->table.leaf[c.cluster >> TT_LEAF_BITS];
+            uint32_t at = c.cluster & (TT_LEAF - 1);
+
+            tt_alloc_unref(&bm->alloc, l->value[at]);
+            tt_table_put(&bm->table, l, at, c.was);
+            tt_bit_put(l->own, at, false);
+        }
+    }
+    g_array_set_size(bm->changed, kept);
+    kept = 0;
+    for (guint i = 0; i < bm->dirty->len; i++) {
+        uint32_t c = g_array_index(bm->dirty, uint32_t, i);
+
+        if (c < first) {
+            g_array_index(bm->dirty, uint32_t, kept++) = c;
+        } else {
+            tt_bit_put(bm->table.leaf[c >> TT_LEAF_BITS]->dirty, c & (TT_LEAF - 1), false);
+        }
+    }
+    g_array_set_size(bm->dirty, kept);
 }
 
 void tt_head_disown(TtBlockMap *bm)
@@ -167,9 +219,11 @@ void tt_blockmap_write_end(TtBlockMap *bm, const TtBlockWrite *w, bool ok)
 
 /* ---- zeros ---- */
 
-static bool reads_as_zeros(const TtBlockMap *bm, uint32_t v)
+/* And will, whatever is put below: a backing file that is named may be left out for a
+ * while, and one that is not named may be there. */
+static bool stays_zeros(const TtBlockMap *bm, uint32_t v, bool has_below)
 {
-    return v == TT_V_ZERO || (v == TT_V_BACKING && !bm->backing);
+    return v == TT_V_ZERO || (v == TT_V_BACKING && !bm->backing && !has_below);
 }
 
 /* The whole clusters of a range; the disk's last one may be short. */
@@ -185,7 +239,7 @@ static void whole_clusters(const TtBlockMap *bm, uint64_t offset, uint64_t len,
            stop >> bm->table.cluster_bits;
 }
 
-TtStatus tt_blockmap_zero(TtBlockMap *bm, uint64_t offset, uint64_t len,
+TtStatus tt_blockmap_zero(TtBlockMap *bm, uint64_t offset, uint64_t len, bool has_below,
                           uint64_t *before, uint64_t *after, TtDiag *diag)
 {
     uint32_t first, end;
@@ -197,7 +251,7 @@ TtStatus tt_blockmap_zero(TtBlockMap *bm, uint64_t offset, uint64_t len,
         return TT_OK;
     }
     for (uint32_t c = first; c < end; c++) {
-        if (!reads_as_zeros(bm, tt_table_get(&bm->table, c)) &&
+        if (!stays_zeros(bm, tt_table_get(&bm->table, c), has_below) &&
             !tt_head_set(bm, c, TT_V_ZERO)) {
             return tt_fail(diag, TT_ERR_NOMEM, "not enough memory for the disk's table");
         }

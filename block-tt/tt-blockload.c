@@ -6,9 +6,10 @@
 #include "block-tt/tt-blockmap-int.h"
 #include "io/tt-bytes.h"
 
+#define HEADS_BYTES     (2 * TT_F_BLOCK_HEAD_BYTES)
 #define UNSYNCED_MAX    (1u << 22)      /* clusters at the end of a file, of one record */
 
-#define TRIES           3               /* to read a file that becomes longer */
+#define TRIES           3               /* to read a file that somebody writes */
 
 static TtBlockMap *map_new(void)
 {
@@ -294,6 +295,11 @@ static TtStatus load_segment(TtBlockMap *bm, TtIo *io, uint64_t file, TtHostRun 
     }
     *is_short |= file < at + size && !may_be_missing(bm, seg);
     size = file > at ? MIN(size, file - at) : 0;
+    bm->loaded_bytes += size;
+    if (bm->loaded_bytes > file) {
+        return tt_fail(diag, TT_ERR_FORMAT, "the journal of the disk is damaged: its "
+                       "segments overlap");
+    }
     b = g_try_malloc(size + 1);
     if (!b) {
         return tt_fail(diag, TT_ERR_NOMEM, "not enough memory to read the disk's "
@@ -332,14 +338,14 @@ static TtStatus claim_segments(TtBlockMap *bm, TtDiag *diag)
     return TT_OK;
 }
 
-static TtStatus load(TtBlockMap *bm, TtIo *io, TtDiag *diag)
+/* @copies: gets both copies of the file head. */
+static TtStatus load(TtBlockMap *bm, TtIo *io, uint8_t *copies, TtDiag *diag)
 {
-    uint8_t copies[2 * TT_F_BLOCK_HEAD_BYTES];
     HeadChoice head = { 0 };
     TtHostRun seg;
     uint64_t file = 0, hosts;
     bool is_short = false;
-    TtStatus st = read_all(io, 0, copies, sizeof(copies), diag);
+    TtStatus st = read_all(io, 0, copies, HEADS_BYTES, diag);
 
     st = st == TT_OK ? choose_head(copies, &head, diag) : st;
     st = st == TT_OK ? take_head(bm, &head, &seg, diag) : st;
@@ -383,15 +389,27 @@ static bool has_grown(const TtBlockMap *bm, TtIo *io)
            now > bm->table.file_bytes;
 }
 
+/* Somebody made the journal anew while it was read: what was read may have been written
+ * over, or given back. */
+static bool is_another_head(TtIo *io, const uint8_t *copies)
+{
+    uint8_t now[HEADS_BYTES];
+
+    return read_all(io, 0, now, sizeof(now), NULL) == TT_OK &&
+           memcmp(now, copies, sizeof(now)) != 0;
+}
+
 TtStatus tt_blockmap_open(TtIo *io, TtBlockMap **out, TtDiag *diag)
 {
+    uint8_t copies[HEADS_BYTES] = { 0 };
     TtBlockMap *bm = map_new();
-    TtStatus st = load(bm, io, diag);
+    TtStatus st = load(bm, io, copies, diag);
 
-    for (unsigned i = 0; st == TT_OK && i < TRIES && has_grown(bm, io); i++) {
+    for (unsigned i = 0; i < TRIES && (is_another_head(io, copies) ||
+                                       (st == TT_OK && has_grown(bm, io))); i++) {
         tt_blockmap_free(bm);
         bm = map_new();
-        st = load(bm, io, diag);
+        st = load(bm, io, copies, diag);
     }
     *out = st == TT_OK ? bm : NULL;
     if (st != TT_OK) {

@@ -73,6 +73,8 @@ typedef struct TtBlockTable {
 bool tt_table_init(TtBlockTable *t, uint64_t size_bytes, unsigned cluster_bits);
 void tt_table_cleanup(TtBlockTable *t);
 bool tt_table_grow(TtBlockTable *t, uint64_t size_bytes);
+/* What is behind must have no value. */
+void tt_table_shrink(TtBlockTable *t, uint64_t size_bytes);
 bool tt_table_copy(TtBlockTable *to, const TtBlockTable *from);
 /* NULL: no memory. */
 TtBlockLeaf *tt_table_leaf(TtBlockTable *t, uint32_t cluster);
@@ -131,6 +133,7 @@ typedef struct TtBlockAlloc {
     GArray *free_now;           /* freed before: the commit that runs frees them */
     GArray *freed;              /* free, but not released yet */
     GArray *held_next, *held_now;       /* uint32_t: as with free_next, free_now */
+    uint64_t frees;                     /* commits that freed some */
 } TtBlockAlloc;
 
 void tt_alloc_init(TtBlockAlloc *a);
@@ -216,6 +219,7 @@ struct TtBlockMap {
     TtBlockCommit commit;
     char *backing, *backing_format, *damage;
     uint8_t uuid[16];
+    uint64_t loaded_bytes;              /* of segments */
     bool is_loading;                    /* what happens stands in the journal */
     bool names_lost;                    /* a record did, if only for a while */
     bool is_cut;                        /* something is lost, or a part of the journal */
@@ -223,7 +227,8 @@ struct TtBlockMap {
                                          * (J3); 0: it has them */
     uint32_t writes;                    /* between begin and end */
     bool has_fill;                      /* a new cluster since the last commit has bytes
-                                           that were copied (J3) */
+                                           that were copied, or what that commit wrote at
+                                           its end has to come first (J3) */
     uint32_t anew_bytes;                /* growth after which J4 is due, at least */
 };
 
@@ -239,6 +244,8 @@ static inline uint32_t tt_head_hosts(unsigned cluster_bits)
 
 /* tt-blockhead: changes one cluster of the head. False: no memory. */
 bool tt_head_set(TtBlockMap *bm, uint32_t cluster, uint32_t value);
+/* Clusters from @first on are as in the head's parent, and not dirty. */
+void tt_head_cut(TtBlockMap *bm, uint32_t first);
 /* Nothing is own any more; @changed becomes empty. */
 void tt_head_disown(TtBlockMap *bm);
 void tt_head_sort(TtBlockMap *bm);

@@ -64,7 +64,8 @@ unsigned tt_blockmap_cluster_bits_for(uint64_t size_bytes);
  * @io: borrowed for this call
  * TT_ERR_FORMAT, TT_ERR_VERSION, TT_ERR_LIMIT, TT_ERR_NOMEM, TT_ERR_IO. A journal that
  * is damaged (J2) opens all the same, and so does a file that was cut off (J7), see
- * tt_blockmap_damage. Cost: reads the file head and the journal; O(changes of all
+ * tt_blockmap_damage. Somebody may be writing it: it is read again if its head changed
+ * meanwhile, a few times. Cost: reads the file head and the journal; O(changes of all
  * versions).
  */
 TtStatus tt_blockmap_open(TtIo *io, TtBlockMap **out, TtDiag *diag);
@@ -155,8 +156,10 @@ TtStatus tt_blockmap_write_begin(TtBlockMap *bm, uint64_t offset, uint64_t len,
 void tt_blockmap_write_end(TtBlockMap *bm, const TtBlockWrite *w, bool ok);
 /* Whole clusters of the range become zeros; what is left of it at both ends is the
  * caller's to write: these lengths are returned in @before and @after (@before is
- * @len, @after 0, where there is no whole cluster). TT_ERR_NOMEM: a part may be done. */
-TtStatus tt_blockmap_zero(TtBlockMap *bm, uint64_t offset, uint64_t len,
+ * @len, @after 0, where there is no whole cluster). @has_below: the caller reads
+ * TT_BLOCK_BACKING from a file that the file head may not name. TT_ERR_NOMEM: a part may
+ * be done. */
+TtStatus tt_blockmap_zero(TtBlockMap *bm, uint64_t offset, uint64_t len, bool has_below,
                           uint64_t *before, uint64_t *after, TtDiag *diag);
 /* The guest needs the range no longer. Whole clusters that lie in the image read as
  * zeros afterwards; all others are left alone. Cannot fail. */
@@ -223,6 +226,10 @@ TtStatus tt_blockmap_set_backing(TtBlockMap *bm, const char *backing,
  * is written. TT_ERR_INVALID: smaller, or not a multiple of 512; TT_ERR_LIMIT, TT_ERR_NOMEM.
  */
 TtStatus tt_blockmap_grow(TtBlockMap *bm, uint64_t size_bytes, TtDiag *diag);
+/* Back to @size_bytes, which the disk had before the last tt_blockmap_grow, from the next
+ * commit on: no write may be under way in what was new, and no version made since. It is
+ * as if it had never been there. Cannot fail. O(changes of the head). */
+void tt_blockmap_grow_undo(TtBlockMap *bm, uint64_t size_bytes);
 /* For tests: the journal is made anew when it has grown by this, 1 MiB otherwise. */
 void tt_blockmap_set_anew_bytes(TtBlockMap *bm, uint32_t bytes);
 /* Is there anything that a commit would write? */
@@ -233,6 +240,9 @@ bool tt_blockmap_is_dirty(const TtBlockMap *bm);
  * before. False: there is none.
  */
 bool tt_blockmap_next_freed(TtBlockMap *bm, uint64_t *host_offset, uint64_t *len);
+/* How many commits have freed some: what was read meanwhile from a place that was looked
+ * up before may be another cluster's. */
+uint64_t tt_blockmap_frees(const TtBlockMap *bm);
 void tt_blockmap_release(TtBlockMap *bm, uint64_t host_offset, uint64_t len);
 
 /* ---- versions ---- */

@@ -286,9 +286,9 @@ uint64_t tt_ops_map_needs(const TtBlockMap *bm, const uint8_t *p, size_t len)
     const TtBlockTable *t = &bm->table;
     Reader r = { p, p + len, false };
     Extent e = { 0 };
-    uint64_t needs = 0;
+    uint64_t needs = 0, type = get(&r), bytes = get(&r);
 
-    if (get(&r) != OP_MAP || get(&r) != (uint64_t)(r.end - r.p)) {
+    if (type != OP_MAP || bytes != (uint64_t)(r.end - r.p)) {
         return 0;
     }
     while (r.p < r.end && next_extent(bm, &r, &e)) {

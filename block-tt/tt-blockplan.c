@@ -375,6 +375,9 @@ static void end_well(TtBlockMap *bm)
     }
     if (c->fresh.n) {
         g_array_append_val(segments, c->fresh);
+        /* Only a sync makes it sure that the other copy of the head, or the mark of the
+         * link, is there: without, allow_short_file trusts no record. */
+        bm->has_fill = true;
     }
     bm->journal = c->after;
     bm->journal.segments = segments;

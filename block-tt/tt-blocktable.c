@@ -37,6 +37,20 @@ bool tt_table_grow(TtBlockTable *t, uint64_t size_bytes)
     return true;
 }
 
+void tt_table_shrink(TtBlockTable *t, uint64_t size_bytes)
+{
+    uint64_t n = (size_bytes + (1ull << t->cluster_bits) - 1) >> t->cluster_bits;
+
+    assert(size_bytes <= t->size_bytes);
+    t->size_bytes = size_bytes;
+    t->n_clusters = n;
+    while (t->n_leaves > (n + TT_LEAF - 1) / TT_LEAF) {
+        t->n_leaves--;
+        g_free(t->leaf[t->n_leaves]);
+        t->leaf[t->n_leaves] = NULL;
+    }
+}
+
 void tt_table_cleanup(TtBlockTable *t)
 {
     for (uint32_t i = 0; t->leaf && i < t->n_leaves; i++) {

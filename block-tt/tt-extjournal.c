@@ -24,6 +24,8 @@ enum {
     HAS_FAST = 32, KNOWN = 63,
 };
 
+enum { FAST_HEAD = 9, FAST_HEAD_BYTES = 8 };
+
 enum { ESCAPED = 1, SAME_UUID = 2, LAST_TAG = 8 };
 
 typedef struct Place {
@@ -35,13 +37,15 @@ typedef struct Place {
 struct TtExtJournal {
     GHashTable *places;         /* of Place, by block */
     uint32_t transactions;
+    bool has_fast;
 };
 
 typedef struct Reader {
     TtIo *io;
     TtExtJournal *j;
     uint32_t block_bytes;
-    uint32_t first, end;        /* blocks that transactions go round in */
+    uint32_t first, end;        /* blocks that transactions go round in; fast commits are
+                                   after them */
     uint32_t features;
     uint32_t sequence;
     GArray *pending;            /* of Place: of the transaction that is read */
@@ -218,6 +222,19 @@ static TtStatus read_transactions(Reader *r, uint32_t start)
     return TT_OK;
 }
 
+/* A tag that says so, its length, features, and the number of the transaction that follows
+ * those that are complete, all little-endian: then mounting carries out what is there. */
+static TtStatus look_for_fast(Reader *r, uint32_t start)
+{
+    TtStatus st = r->features & HAS_FAST && start ? read_block(r, r->end) : TT_OK;
+
+    if (st == TT_OK && r->features & HAS_FAST && start) {
+        r->j->has_fast = tt_get_le32(r->block) == (FAST_HEAD | FAST_HEAD_BYTES << 16) &&
+                         tt_get_le32(r->block + 8) == r->sequence;
+    }
+    return st;
+}
+
 /* ---- the public part ---- */
 
 TtStatus tt_extjournal_open(TtIo *journal, uint32_t block_bytes, TtExtJournal **out,
@@ -241,6 +258,9 @@ TtStatus tt_extjournal_open(TtIo *journal, uint32_t block_bytes, TtExtJournal **
     if (st == TT_OK) {
         st = read_transactions(&r, start);
     }
+    if (st == TT_OK) {
+        st = look_for_fast(&r, start);
+    }
     g_array_free(r.pending, true);
     g_free(r.block);
     if (st != TT_OK) {
@@ -262,6 +282,11 @@ void tt_extjournal_free(TtExtJournal *j)
 uint32_t tt_extjournal_transactions(const TtExtJournal *j)
 {
     return j->transactions;
+}
+
+bool tt_extjournal_has_fast(const TtExtJournal *j)
+{
+    return j->has_fast;
 }
 
 uint32_t tt_extjournal_blocks(const TtExtJournal *j)

@@ -28,6 +28,9 @@ void tt_extjournal_free(TtExtJournal *j);       /* NULL is fine */
 /* Transactions that were not yet at their places, and blocks in them. */
 uint32_t tt_extjournal_transactions(const TtExtJournal *j);
 uint32_t tt_extjournal_blocks(const TtExtJournal *j);
+/* Are there fast commits of ext4 after them? They change the file system further, and are
+ * not read here. */
+bool tt_extjournal_has_fast(const TtExtJournal *j);
 /* Has @block of the file system a newer copy? Then @at is its block in the journal; if
  * @is_escaped the first four bytes are the journal's magic, and stand there as zeros. */
 bool tt_extjournal_find(const TtExtJournal *j, uint64_t block, uint32_t *at,

@@ -35,6 +35,7 @@ typedef struct TtBlkState {
     bool may_be_damaged;                /* the user has agreed to what is left */
     bool is_frozen;                     /* an old version: nothing is ever written */
     uint64_t n_deleted;                 /* versions, since it was opened; map_lock */
+    uint64_t frees;                     /* tt_blockmap_frees, when the last flush ended */
     int fd;                             /* the file once more (tt-blkfd.c); -1: not open */
     bool fd_writes;                     /* it may be written */
     int sync_failed;                    /* -errno of the first sync that failed: nobody
@@ -83,6 +84,7 @@ tt_blk_co_block_status(BlockDriverState *bs, bool want_zero, int64_t offset,
                        int64_t bytes, int64_t *pnum, int64_t *map,
                        BlockDriverState **file);
 
+/* tt-blkgrow.c */
 int coroutine_fn GRAPH_RDLOCK
 tt_blk_co_truncate(BlockDriverState *bs, int64_t offset, bool exact,
                    PreallocMode prealloc, BdrvRequestFlags flags, Error **errp);

@@ -318,6 +318,8 @@ static void tt_blk_refresh_limits(BlockDriverState *bs, Error **errp)
 
     bs->bl.pwrite_zeroes_alignment = s->cluster_bytes;
     bs->bl.pdiscard_alignment = s->cluster_bytes;
+    /* What is around the guest's pieces comes with them (tt-blkio.c). */
+    bs->bl.max_iov = MIN_NON_ZERO(bs->bl.max_iov, IOV_MAX - 2);
 }
 
 static int coroutine_fn GRAPH_RDLOCK

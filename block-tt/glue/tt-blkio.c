@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Block driver `tt`: reads, writes, zeros, discards, flushes, growth. The map says
- * where; this file moves the bytes. Requests that would change the map at a place where
- * another one is under way wait for it.
+ * Block driver `tt`: reads, writes, zeros, discards, flushes. The map says where; this
+ * file moves the bytes. Requests that would change the map at a place where another one is
+ * under way wait for it.
  */
 #include "qemu/osdep.h"
 #include "block-tt/glue/tt-blk-int.h"
 #include "block-tt/glue/tt-blkwatch.h"
-#include "qapi/error.h"
-#include "qemu/error-report.h"
 #include "qemu/memalign.h"
 
 /* ---- requests that wait for each other ---- */
@@ -78,17 +76,19 @@ tt_blk_co_preadv_part(BlockDriverState *bs, int64_t offset, int64_t bytes,
                       QEMUIOVector *qiov, size_t qiov_offset, BdrvRequestFlags flags)
 {
     TtBlkState *s = bs->opaque;
+    int64_t most = bytes;
     int ret = 0;
 
     while (bytes && ret >= 0) {
         TtBlkReadWatch *watch = qatomic_read(&tt_blk_read_watch);
         TtVersionId kept_in = 0;
-        uint64_t n_deleted;
+        uint64_t n_deleted, frees;
         TtBlockRun run;
 
         WITH_QEMU_LOCK_GUARD(&s->map_lock) {
             n_deleted = s->n_deleted;
-            tt_blockmap_lookup(s->map, offset, bytes, &run);
+            frees = s->frees;
+            tt_blockmap_lookup(s->map, offset, MIN(bytes, most), &run);
             if (watch && tt_blockmap_is_kept(s->map, offset, run.len)) {
                 TtDiskInfo info;
 
@@ -97,7 +97,9 @@ tt_blk_co_preadv_part(BlockDriverState *bs, int64_t offset, int64_t bytes,
             }
         }
         ret = read_run(bs, &run, offset, qiov, qiov_offset);
-        if (ret >= 0 && n_deleted != qatomic_read(&s->n_deleted)) {
+        if (ret >= 0 && (n_deleted != qatomic_read(&s->n_deleted) ||
+                         (run.kind == TT_BLOCK_HOST && frees != qatomic_read(&s->frees)))) {
+            most = s->cluster_bytes;    /* so this comes to an end beside many flushes */
             continue;           /* what was read may have become free meanwhile */
         }
         if (ret >= 0 && kept_in) {
@@ -119,6 +121,26 @@ read_buf(BlockDriverState *bs, int64_t offset, int64_t bytes, void *buf)
 }
 
 /* ---- writing ---- */
+
+/* Like bdrv_co_pwritev, of as many pieces as there may be. */
+static int coroutine_fn GRAPH_RDLOCK
+write_pieces(BlockDriverState *bs, int64_t host_offset, QEMUIOVector *qiov)
+{
+    uint8_t *whole;
+    int ret;
+
+    if (qiov->niov <= IOV_MAX) {
+        return bdrv_co_pwritev(bs->file, host_offset, qiov->size, qiov, 0);
+    }
+    whole = qemu_try_blockalign(bs->file->bs, qiov->size);
+    if (!whole) {
+        return -ENOMEM;
+    }
+    qemu_iovec_to_buf(qiov, 0, whole, qiov->size);
+    ret = bdrv_co_pwrite(bs->file, host_offset, qiov->size, whole, 0);
+    qemu_vfree(whole);
+    return ret;
+}
 
 /* A new cluster, of which the guest writes a part: what the disk has around it goes
  * with it, so that the file is written in one go. */
@@ -146,8 +168,7 @@ write_filled(BlockDriverState *bs, const TtBlockWrite *w, QEMUIOVector *qiov,
         if (w->fill_after) {
             qemu_iovec_add(&all, fill + w->fill_before, w->fill_after);
         }
-        ret = bdrv_co_pwritev(bs->file, w->host_offset - w->fill_before, all.size, &all,
-                              0);
+        ret = write_pieces(bs, w->host_offset - w->fill_before, &all);
         qemu_iovec_destroy(&all);
     }
     qemu_vfree(fill);
@@ -207,15 +228,18 @@ tt_blk_co_pwritev_part(BlockDriverState *bs, int64_t offset, int64_t bytes,
 
 /* ---- zeros and discards ---- */
 
-/* Are they zeros already? map_lock is held. */
-static bool reads_as_zeros(BlockDriverState *bs, int64_t offset, int64_t bytes)
+/* Are they zeros already, whatever is put below? map_lock is held. */
+static bool are_zeros(BlockDriverState *bs, int64_t offset, int64_t bytes)
 {
     TtBlkState *s = bs->opaque;
+    TtDiskInfo info;
     TtBlockRun run;
 
+    tt_blockmap_info(s->map, &info);
     tt_blockmap_lookup(s->map, offset, bytes, &run);
-    return run.len == bytes && (run.kind == TT_BLOCK_ZERO ||
-                                (run.kind == TT_BLOCK_BACKING && !bs->backing));
+    return run.len == bytes &&
+           (run.kind == TT_BLOCK_ZERO ||
+            (run.kind == TT_BLOCK_BACKING && !bs->backing && !info.backing));
 }
 
 int coroutine_fn GRAPH_RDLOCK
@@ -229,10 +253,10 @@ tt_blk_co_pwrite_zeroes(BlockDriverState *bs, int64_t offset, int64_t bytes,
 
     QEMU_LOCK_GUARD(&s->map_lock);
     wait_for_others(s, offset, bytes, true);
-    if (reads_as_zeros(bs, offset, bytes)) {
+    if (are_zeros(bs, offset, bytes)) {
         return 0;
     }
-    st = tt_blockmap_zero(s->map, offset, bytes, &before, &after, &diag);
+    st = tt_blockmap_zero(s->map, offset, bytes, bs->backing, &before, &after, &diag);
     if (st != TT_OK) {
         return tt_blk_errno(st, &diag);
     }
@@ -375,6 +399,7 @@ int coroutine_fn GRAPH_RDLOCK tt_blk_co_flush_to_os(BlockDriverState *bs)
     ret = run_plan(bs, &plan);
     WITH_QEMU_LOCK_GUARD(&s->map_lock) {
         tt_blockmap_commit_end(s->map, ret >= 0);
+        qatomic_set(&s->frees, tt_blockmap_frees(s->map));
     }
     give_space_back(bs);
     return ret < 0 ? ret : 0;
@@ -403,82 +428,4 @@ tt_blk_co_block_status(BlockDriverState *bs, bool want_zero, int64_t offset,
         return BDRV_BLOCK_DATA;         /* whoever reads it gets an error */
     }
     return run.kind == TT_BLOCK_ZERO ? BDRV_BLOCK_ZERO : 0;
-}
-
-/* ---- a larger disk ---- */
-
-static bool has_versions(TtBlkState *s)
-{
-    TtDiskInfo info;
-
-    tt_blockmap_info(s->map, &info);
-    return info.n_versions;
-}
-
-/* Bytes after the old end in its cluster were never the disk's. */
-static int coroutine_fn GRAPH_RDLOCK
-clear_rest(BlockDriverState *bs, int64_t old, int64_t size)
-{
-    TtBlkState *s = bs->opaque;
-    int64_t len = MIN(ROUND_UP(old, s->cluster_bytes), size) - old;
-    g_autofree void *zeros = g_malloc0(len);
-    QEMUIOVector qiov = QEMU_IOVEC_INIT_BUF(qiov, zeros, len);
-
-    return tt_blk_co_pwritev_part(bs, old, len, &qiov, 0, 0);
-}
-
-int coroutine_fn GRAPH_RDLOCK
-tt_blk_co_truncate(BlockDriverState *bs, int64_t offset, bool exact,
-                   PreallocMode prealloc, BdrvRequestFlags flags, Error **errp)
-{
-    TtBlkState *s = bs->opaque;
-    int64_t old = bs->total_sectors * BDRV_SECTOR_SIZE;
-    int64_t whole = ROUND_UP(old, s->cluster_bytes);
-    TtDiag diag;
-    TtStatus st;
-    int ret = 0;
-
-    if (prealloc != PREALLOC_MODE_OFF) {
-        error_setg(errp, "a disk with versions takes space only as it is written: use "
-                   "preallocation=off");
-        return -ENOTSUP;
-    }
-    if (offset < old) {
-        error_setg(errp, "a disk with versions cannot be made smaller");
-        return -ENOTSUP;
-    }
-    WITH_QEMU_LOCK_GUARD(&s->map_lock) {
-        if (whole != old && offset > old && has_versions(s)) {
-            error_setg(errp, "the disk ends within a cluster that its versions use, too: "
-                       "delete them first");
-            return -ENOTSUP;
-        }
-        st = tt_blockmap_grow(s->map, offset, &diag);
-    }
-    if (st != TT_OK) {
-        tt_blk_error(errp, &diag);
-        return tt_blk_errno(st, &diag);
-    }
-    if (whole != old && offset > old) {
-        ret = clear_rest(bs, old, offset);
-    }
-    /* The backing file is longer than the disk was, and must not become visible. */
-    if (ret >= 0 && flags & BDRV_REQ_ZERO_WRITE && offset > whole) {
-        uint64_t before, after;
-
-        QEMU_LOCK_GUARD(&s->map_lock);
-        st = tt_blockmap_zero(s->map, whole, offset - whole, &before, &after, &diag);
-        ret = st == TT_OK ? 0 : tt_blk_errno(st, &diag);
-    }
-    if (ret >= 0) {
-        ret = bdrv_co_flush(bs);    /* waits for one that is running */
-    }
-    if (ret < 0) {
-        error_setg_errno(errp, -ret, "the disk cannot be made larger");
-    } else if (offset % s->cluster_bytes && offset > old) {
-        warn_report("%" PRId64 " bytes are no multiple of the disk's clusters of %" PRIu32
-                    " bytes: it cannot grow again once it has versions", offset,
-                    s->cluster_bytes);
-    }
-    return ret;
 }

@@ -188,25 +188,47 @@ static int write_below(const Writing *w)
     return ret;
 }
 
+/* All of it, and durable: bdrv_commit says nothing of a flush that failed. */
+static bool write_image(const Writing *w, Error **errp)
+{
+    Error *err = NULL;
+    int ret = write_below(w), closed;
+
+    ret = ret >= 0 ? bdrv_flush(w->image) : ret;
+    bdrv_flush(w->bs);
+    closed = bdrv_reopen_set_read_only(w->image, true, &err);   /* so all is in the file */
+    if (ret < 0) {
+        error_setg_errno(errp, -ret, "cannot write into the image '%s'",
+                         tt_printable(w->image_name));
+    } else if (closed < 0) {
+        error_setg(errp, "cannot complete the image '%s': %s", tt_printable(w->image_name),
+                   error_get_pretty(err));
+    }
+    error_free(err);
+    return ret >= 0 && closed >= 0;
+}
+
 /* *@is_partial: it has a part of what the guest wrote. */
 static bool commit(const Writing *w, bool *is_partial, Error **errp)
 {
-    int ret;
+    Error *err = NULL;
+    bool ok;
 
     *is_partial = false;
     if (!note(w, TT_BASE_BEGUN, NULL, errp)) {
         return false;
     }
-    ret = write_below(w);
-    bdrv_flush(w->bs);
-    bdrv_reopen_set_read_only(w->image, true, NULL);    /* so all of it is in the file */
-    note(w, ret < 0 ? TT_BASE_PARTIAL : TT_BASE_DONE, is_partial, NULL);
-    *is_partial = *is_partial && ret < 0;
-    if (ret < 0) {
-        error_setg_errno(errp, -ret, "cannot write into the image '%s'",
-                         tt_printable(w->image_name));
+    if (!write_image(w, errp)) {
+        note(w, TT_BASE_PARTIAL, is_partial, NULL);
+        return false;
     }
-    return ret >= 0;
+    ok = note(w, TT_BASE_DONE, &(bool) { false }, &err);
+    if (!ok) {
+        error_setg(errp, "the image '%s' has all of it, but the run cannot note that: %s",
+                   tt_printable(w->image_name), error_get_pretty(err));
+        error_free(err);
+    }
+    return ok;
 }
 
 /* ---- all of them ---- */
@@ -308,7 +330,8 @@ static bool commit_all(Error **errp)
         n += commit(&g_array_index(all, Writing, n), &is_partial, &err);
     }
     for (unsigned i = 0; i < n; i++) {      /* an image may be below several of them */
-        note(&g_array_index(all, Writing, i), TT_BASE_DONE, &(bool) { false }, NULL);
+        note(&g_array_index(all, Writing, i), TT_BASE_DONE, &(bool) { false },
+             err ? NULL : &err);
     }
     if (err) {
         say_what_failed(all, n, is_partial, err, errp);

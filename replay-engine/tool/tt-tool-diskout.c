@@ -94,6 +94,22 @@ static bool convert(const ToolArgs *a, const char *options, const char *format,
     return true;
 }
 
+/* A power cut must not leave the name without the bytes: in the place of another file,
+ * that would be lost as well. */
+static bool make_durable(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool ok = fd >= 0 && fsync(fd) == 0;
+
+    if (!ok) {
+        tool_complain("cannot write '%s' to the disk: %s", path, g_strerror(errno));
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return ok;
+}
+
 /* Gives what was written its name, which must be free unless @force. */
 static bool give_name(const char *from, const char *out, bool force)
 {
@@ -102,6 +118,8 @@ static bool give_name(const char *from, const char *out, bool force)
 
     if (!ok) {
         tool_complain("cannot rename the new disk to '%s': %s", out, g_strerror(errno));
+    } else {
+        tt_io_posix_sync_directory_of(out);
     }
     return ok;
 }
@@ -114,19 +132,61 @@ static bool is_file(const struct stat *st, const char *path)
         other.st_ino == st->st_ino;
 }
 
-/* The disk itself, or the image below it: it would be lost, with all that needs it. */
+#define BELOW_MAX       64              /* disks on top of each other */
+
+/* Is it one of those that the run of @disk has noted below its disks? */
+static bool is_noted(const struct stat *st, const char *disk)
+{
+    g_autofree char *folder = tool_disk_folder(disk);
+    g_autofree char *run = folder ? g_path_get_dirname(folder) : NULL;
+    bool found = false;
+    TtBases bases;
+
+    if (!folder || tt_bases_load(folder, &bases, NULL) != TT_OK) {
+        return false;
+    }
+    for (unsigned i = 0; i < bases.n; i++) {
+        const TtBase *k = bases.base[i];
+
+        for (unsigned n = 0; n < k->n_files; n++) {
+            g_autofree char *path = g_canonicalize_filename(k->files[n].path, run);
+
+            found |= is_file(st, path);
+        }
+    }
+    tt_bases_cleanup(&bases);
+    return found;
+}
+
+/* The disk itself, or an image below it: it would be lost, with all that needs it. */
 static bool is_own(const ToolDisk *d, const char *out)
 {
-    g_autofree char *folder = g_path_get_dirname(d->path), *below = NULL;
-    TtDiskInfo info;
+    ToolDisk lower = { .path = g_strdup(d->path) };
+    TtBlockMap *map = d->map;
+    bool found = false;
     struct stat st;
 
-    tt_blockmap_info(d->map, &info);
-    if (info.backing) {
-        below = g_path_is_absolute(info.backing) ? g_strdup(info.backing) :
-            g_build_filename(folder, info.backing, NULL);
+    for (unsigned i = 0; i < BELOW_MAX && map && !stat(out, &st); i++) {
+        const ToolDisk at = { .path = lower.path, .map = map };
+        g_autofree char *below = tool_disk_image(&at);
+        TtIo *io;
+
+        found = is_file(&st, at.path) || is_file(&st, below) || is_noted(&st, at.path);
+        if (found || !below) {
+            break;
+        }
+        g_free(lower.path);
+        lower.path = g_steal_pointer(&below);
+        tt_blockmap_free(lower.map);
+        map = lower.map = NULL;
+        if (tt_io_posix_open(lower.path, &io, NULL) == TT_OK) {
+            (void)tt_blockmap_open(io, &lower.map, NULL);       /* NULL: not of this kind */
+            tt_io_close(io);
+            map = lower.map;
+        }
     }
-    return !stat(out, &st) && (is_file(&st, d->path) || is_file(&st, below));
+    tool_disk_close(&lower);
+    return found;
 }
 
 static int export_to(const ToolArgs *a, const ToolDisk *d, const ToolDiskAt *at,
@@ -156,7 +216,7 @@ static int export_to(const ToolArgs *a, const ToolDisk *d, const ToolDiskAt *at,
                              "with dd or qemu-img", out);
     }
     if (is_own(d, whole)) {
-        return tool_complain("'%s' is the disk itself, or the image below it, and would be "
+        return tool_complain("'%s' is the disk itself, or an image below it, and would be "
                              "lost: give another name", out);
     }
     fd = open(part, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
@@ -167,7 +227,8 @@ static int export_to(const ToolArgs *a, const ToolDisk *d, const ToolDiskAt *at,
                                                "runs" : "");
     }
     close(fd);
-    if (!convert(a, options, format, part) || !give_name(part, whole, force)) {
+    if (!convert(a, options, format, part) || !make_durable(part) ||
+        !give_name(part, whole, force)) {
         unlink(part);
         return TOOL_PROBLEM;
     }

@@ -33,26 +33,41 @@ static bool is_ext_at(TtIo *disk, uint64_t start, uint64_t len)
 
 /* ---- all volumes ---- */
 
-/* Where file systems may be: the partitions, or (number 0) the whole disk. */
-static unsigned find_volumes(TtIo *disk, TtDiskPart *part)
+/* Where file systems may be on one of the disks: the partitions, or (number 0) all of it. */
+typedef struct Volumes {
+    TtDiskPart *part;
+    unsigned n;
+} Volumes;
+
+/* False: it cannot be read, which has been said. */
+static bool find_volumes(TtIo *disk, const char *name, Volumes *v)
 {
     uint64_t bytes = 0;
-    unsigned n = 0;
+    TtDiag diag;
+    TtStatus st = disk->ops->size(disk, &bytes, &diag);
 
-    (void)disk->ops->size(disk, &bytes, NULL);
-    if (!is_ext_at(disk, 0, bytes) &&
-        tt_diskparts_read(disk, part, &n, NULL) == TT_OK && n) {
-        return n;
+    v->part = g_new0(TtDiskPart, TT_DISKPARTS_MAX + 1);
+    if (st == TT_OK && !is_ext_at(disk, 0, bytes)) {
+        st = tt_diskparts_read(disk, v->part, &v->n, &diag);
+        st = st == TT_ERR_IO ? st : TT_OK;      /* no table, or a damaged one */
     }
-    part[0] = (TtDiskPart) { 0, 0, bytes };
-    return 1;
+    if (st != TT_OK) {
+        tool_complain("'%s' cannot be read: %s", name, diag.text);
+        v->n = 0;
+        return false;
+    }
+    if (!v->n) {
+        v->part[0] = (TtDiskPart) { 0, 0, bytes };
+        v->n = 1;
+    }
+    return true;
 }
 
-static const TtDiskPart *find_part(const TtDiskPart *part, unsigned n, uint32_t number)
+static const TtDiskPart *find_part(const Volumes *v, uint32_t number)
 {
-    for (unsigned i = 0; i < n; i++) {
-        if (part[i].number == number) {
-            return &part[i];
+    for (unsigned i = 0; i < v->n; i++) {
+        if (v->part[i].number == number) {
+            return &v->part[i];
         }
     }
     return NULL;
@@ -63,51 +78,74 @@ static bool is_ext(TtIo *disk, const TtDiskPart *p)
     return p && is_ext_at(disk, p->start, p->len);
 }
 
+typedef struct Comparison {
+    TtIo **disk;
+    const char *const *name;
+    const GArray *changed;
+    bool json;
+    unsigned n_volumes;
+} Comparison;
+
+/* One volume, which the old disk or the new one may not have. */
+static int compare_volume(Comparison *c, const TtDiskPart *old, const TtDiskPart *new)
+{
+    const TtDiskPart *any = new ? new : old;
+    g_autofree char *where = any->number ?
+        g_strdup_printf("partition %u", any->number) : g_strdup("the whole disk");
+    bool is_old = is_ext(c->disk[0], old), is_new = is_ext(c->disk[1], new);
+    ToolFileReport r = { .json = c->json };
+    int found;
+
+    if (!is_old && !is_new) {
+        return TOOL_FINE;
+    }
+    c->n_volumes++;
+    if (c->json) {
+        printf("%s\n  {\"partition\": %u, \"start\": %" G_GUINT64_FORMAT
+               ", \"files\": [", c->n_volumes > 1 ? "," : "", any->number, any->start);
+    } else {
+        printf("Files of %s:\n", where);
+    }
+    if (is_old && is_new) {
+        const TtDiskPart both[2] = { *old, *new };
+
+        found = tool_ext_compare(c->disk, c->name, both, c->changed, &r);
+    } else {
+        found = tool_complain("%s: only '%s' has an ext2, ext3 or ext4 file system "
+                              "there, '%s' has none", where, c->name[is_new],
+                              c->name[!is_new]);
+    }
+    printf("%s", c->json ? "]}" : r.n ? "" :
+           found == TOOL_FINE ? "  no difference\n" : "  not compared\n");
+    return found;
+}
+
 static int compare_files(TtIo *disk[2], const char *const name[2], const GArray *changed,
                          bool json)
 {
-    g_autofree TtDiskPart *part[2] = { g_new0(TtDiskPart, TT_DISKPARTS_MAX + 1), NULL };
-    g_autofree TtDiskPart *other = g_new0(TtDiskPart, TT_DISKPARTS_MAX + 1);
-    unsigned n[2], n_volumes = 0;
-    int result = TOOL_FINE;
+    Comparison c = { .disk = disk, .name = name, .changed = changed, .json = json };
+    Volumes v[2] = { 0 };
+    int result = find_volumes(disk[0], name[0], &v[0]) &&
+                 find_volumes(disk[1], name[1], &v[1]) ? TOOL_FINE : TOOL_PROBLEM;
 
-    n[0] = find_volumes(disk[0], part[0]);
-    n[1] = find_volumes(disk[1], other);
     printf("%s", json ? ", \"volumes\": [" : "");
-    for (unsigned i = 0; i < n[1]; i++) {
-        const TtDiskPart *old = find_part(part[0], n[0], other[i].number);
-        g_autofree char *where = other[i].number ?
-            g_strdup_printf("partition %u", other[i].number) : g_strdup("the whole disk");
-        ToolFileReport r = { .json = json };
-        int found;
+    for (unsigned i = 0; v[1].n && i < v[1].n; i++) {
+        int found = compare_volume(&c, find_part(&v[0], v[1].part[i].number),
+                                   &v[1].part[i]);
 
-        if (!is_ext(disk[1], &other[i]) && !is_ext(disk[0], old)) {
-            continue;
-        }
-        n_volumes++;
-        if (json) {
-            printf("%s\n  {\"partition\": %u, \"start\": %" G_GUINT64_FORMAT
-                   ", \"files\": [", n_volumes > 1 ? "," : "", other[i].number,
-                   other[i].start);
-        } else {
-            printf("Files of %s:\n", where);
-        }
-        if (is_ext(disk[1], &other[i]) && is_ext(disk[0], old)) {
-            const TtDiskPart both[2] = { *old, other[i] };
-
-            found = tool_ext_compare(disk, name, both, changed, &r);
-        } else {
-            found = tool_complain("%s: only '%s' has an ext2, ext3 or ext4 file system "
-                                  "there, '%s' has none", where,
-                                  name[is_ext(disk[1], &other[i])],
-                                  name[!is_ext(disk[1], &other[i])]);
-        }
         result = MAX(result, found);
-        printf("%s", json ? "]}" : r.n ? "" :
-               found == TOOL_FINE ? "  no difference\n" : "  not compared\n");
     }
-    printf("%s", json ? "]" : n_volumes ? "" :
+    for (unsigned i = 0; v[1].n && i < v[0].n; i++) {
+        if (!find_part(&v[1], v[0].part[i].number)) {
+            int found = compare_volume(&c, &v[0].part[i], NULL);
+
+            result = MAX(result, found);
+        }
+    }
+    printf("%s", json ? "]" : c.n_volumes || result != TOOL_FINE ? "" :
            "No ext2, ext3 or ext4 file system: only blocks are compared\n");
+    g_free(v[0].part);
+    g_free(v[1].part);
     return result;
 }
 

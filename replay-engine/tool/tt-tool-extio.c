@@ -242,6 +242,12 @@ static bool read_journal(ToolExtVolume *v, ext2_filsys fs, const char *what)
         tool_complain("%s: %s", what, diag.text);
         return false;
     }
+    if (tt_extjournal_has_fast(v->journal)) {
+        g_autofree char *text = g_strdup_printf("%s: its last changes are fast commits of "
+                                                "ext4, which are not seen", what);
+
+        tool_note(text);
+    }
     return true;
 }
 

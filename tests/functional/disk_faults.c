@@ -8,6 +8,7 @@
  *   full           there is no space for what is written to a file *.tt
  *   slow           ... and that takes 0.3 s
  *   slow-sync      a flush takes 1 s more, and its end is noted as "synced NAME"
+ *   no-sync-NAME   a flush of the file NAME fails
  *   not-cached     nothing can be read without waiting
  *
  * The file "calls" there says, in their order, what was flushed ("sync NAME"), what was to
@@ -73,8 +74,13 @@ static void note(const char *what, int fd)
 int fdatasync(int fd)
 {
     int ret = syscall(SYS_fdatasync, fd);
+    char path[4096];
 
     note("sync", fd);
+    if (is_on("no-sync-", name_of(fd, path, sizeof(path)))) {
+        errno = EIO;
+        return -1;
+    }
     if (is_on("slow-sync", "")) {
         usleep(1000 * 1000);
         note("synced", fd);

@@ -331,6 +331,59 @@ def test_rebase(work):
     checked(path)
 
 
+def run_node(work, node, *commands):
+    """Commands of qemu-io for a node, in QEMU without a machine; what they said."""
+    with Vm(work, ['-machine', 'none', '-nodefaults', '-display', 'none', '-blockdev',
+                   f'{node},node-name=disk'], qmp=1, serial=False) as vm:
+        for command in commands:
+            vm.qmp.hmp(f'qemu-io disk "{command}"')
+        vm.qmp.cmd('quit')
+        vm.wait(0)
+        return vm.stdout.decode(errors='replace')
+
+
+def test_zeros_over_a_base(work):
+    """Zeros stay zeros when a base that was left out is there again, and where the node has
+    one that the file does not name; also those of a disk that grows."""
+    base = base_image(work)
+    below = f'backing.driver=raw,backing.file.driver=file,backing.file.filename={base}'
+    path = new_disk(work, '-b', base, '-F', 'raw')
+    node = f'driver=tt,file.driver=file,file.filename={path}'
+    with Vm(work, ['-machine', 'none', '-nodefaults', '-display', 'none'], qmp=1,
+            serial=False) as vm:
+        vm.qmp.cmd('blockdev-add', **{
+            'driver': 'tt', 'node-name': 'disk', 'backing': None,
+            'file': {'driver': 'file', 'filename': path}})
+        vm.qmp.hmp('qemu-io disk "write -z 64k 128k"')
+        vm.qmp.cmd('quit')
+        vm.wait(0)
+    equal(contents(work, path)[65536:196608] == bytes(131072), True, 'the base was left out')
+    qemu_img('create', '-q', '-f', 'tt', path, '1M')
+    said = run_node(work, f'{node},{below}', 'write -z 64k 128k', 'read -P 0 64k 128k',
+                    'truncate 2M', 'read -P 0 1M 1M')
+    check('failed' not in said and 'rror' not in said, said)
+    checked(path)
+
+
+def test_read_beside_a_flush(work):
+    """A read that waits while its cluster is given up, freed and written for another one
+    does not get what that one has."""
+    path = new_disk(work, size=SIZE)
+    node = (f'driver=tt,file.driver=blkdebug,file.image.driver=file,'
+            f'file.image.filename={path},if=none,id=disk')
+    with Vm(work, ['-machine', 'none', '-nodefaults', '-display', 'none', '-drive', node],
+            qmp=1, serial=False) as vm:
+        for command in ('write -P 1 0 1M', 'flush', 'break read_aio A',
+                        'aio_read -P 0 0 4k', 'write -z 0 512k', 'flush',
+                        'write -P 9 1M 512k', 'resume A', 'aio_flush'):
+            vm.qmp.hmp(f'qemu-io disk "{command}"')
+        vm.qmp.cmd('quit')
+        vm.wait(0)
+        said = vm.stdout.decode(errors='replace')
+    check('read 4096/4096' in said and 'verification failed' not in said, said)
+    checked(path)
+
+
 def test_resize(work):
     """A disk can be made larger, with versions and over a longer base that stays hidden;
     not smaller."""

@@ -351,6 +351,26 @@ def test_grows_beside_a_flush(work):
 
 
 @limit(60)
+def test_cannot_grow(work):
+    """A disk that could not grow for lack of space is as large as it was."""
+    faults, path = Faults(work), new_disk(work, size=1 << 20)
+    drive = f'file={path},format=tt,if=none,id=disk'
+    with faults.running(Vm(work, ['-machine', 'none', '-nodefaults', '-display', 'none',
+                                  '-drive', drive], qmp=1, serial=False)) as vm:
+        vm.qmp.hmp('qemu-io disk "write -P 1 0 64k"')
+        faults.put('full')
+        vm.qmp.hmp('qemu-io disk "truncate 3M"')
+        faults.put('full', False)
+        vm.qmp.hmp('qemu-io disk "flush"')
+        equal(len(contents(work, path, ',file.locking=off')), 1 << 20, 'bytes')
+        vm.qmp.hmp('qemu-io disk "truncate 2M"')
+        vm.qmp.cmd('quit')
+        vm.wait(0)
+    checked(path)
+    equal(contents(work, path) == b'\1' * 65536 + bytes((2 << 20) - 65536), True, 'the disk')
+
+
+@limit(60)
 def test_not_cached(work):
     """Where nothing can be read without waiting, that is not tried each time; later it
     is again."""

@@ -11,6 +11,7 @@ import subprocess
 
 from disker import qemu_img
 from guests import guest_args
+from test_disk_collect import Faults
 from test_places import daemon
 from ttlib import (SLOW, Vm, check, equal, limit, one_sentence, read_bytes, recorder, run_tool,
                    tool, tt, wait_until)
@@ -212,6 +213,7 @@ def test_chain(work):
         check(words in said.stdout + said.stderr, said)
     qemu_img('compare', f'{second}/disks/disk0.tt', image)
     third = record(work, 'third', [image], [('disk0', 3, 0)]).run
+    refused('or an image below it', args=[third, below, '--force'], verb='export')
     with open(below, 'r+b') as f:
         f.write(b'somebody')
     refused(f"'{below}' has changed", args=[third])
@@ -359,6 +361,23 @@ def test_end_fails(work):
           f"'tt disk export {vm.run} OUT --disk disk0'" in said, said)
     equal(read_bytes(images[1]) == after, True, 'the second image')
     refused(images[0], 'has changed since', args=[vm.run])
+
+
+@limit(60)
+def test_not_flushed(work):
+    """An image that cannot be flushed has not got the result, whatever was written."""
+    image, faults = image_at(work), Faults(work)
+    vm = recorder(work, disks(work, image), options=',disk=commit', qmp=1)
+    with faults.running(vm):
+        vm.wait_serial('ticks')
+        write(vm, 'disk0', 1, 0)
+        faults.put('no-sync-disk.img')
+        vm.qmp.send('quit')
+        vm.wait(1)
+    said = vm.stderr.splitlines()[-1]
+    check(image in said and f"repeat with 'tt disk commit {vm.run}'" in said, said)
+    tt('disk', 'commit', vm.run)
+    equal(read_bytes(image)[:64 * KB] == b'\1' * 64 * KB, True, 'the image')
 
 
 @limit(60)

@@ -63,7 +63,7 @@ def test_export(work):
     for own in (path, json.loads(qemu_img('info', '--output=json', path)).get(
             'full-backing-filename', path)):
         said = one_sentence(tt('disk', 'export', path, own, '--force', rc=1).stderr, own)
-        check('is the disk itself, or the image below it' in said, said)
+        check('is the disk itself, or an image below it' in said, said)
     answer = json.loads(tt('disk', 'export', path, out, '--version', '2', '--force',
                            '--json').stdout)
     equal((answer['version'], answer['format']), (2, 'raw'), 'the answer')
@@ -254,6 +254,16 @@ def test_diff_files(work):
         equal([v['partition'] for v in volumes], list(numbers), f'partitions of {name}')
         equal(volumes[0]['files'], [], 'the first partition')
         check_files(volumes[1], numbers[1])
+    with open(old, 'rb') as f:
+        data = f.read()
+    for n, name in ((2, 'both'), (1, 'one')):
+        put(os.path.join(work, name), [*gpt(total, [(s, size) for s in starts[:n]]),
+                                       *[(s, data) for s in starts]], total)
+    path = image(os.path.join(work, 'fewer.tt'), [os.path.join(work, 'both'),
+                                                  os.path.join(work, 'one')])
+    done = tt('disk', 'diff', path, 'v1', 'v2', rc=1)
+    said = one_sentence(done.stderr, 'a partition is gone')
+    check("partition 2: only 'v1' has an ext2" in said, said)
     blank = os.path.join(work, 'blank.raw')
     put(blank, [], size)
     path = image(os.path.join(work, 'half.tt'), (old, blank))
@@ -517,6 +527,9 @@ def test_version_below(work):
         vm.qmp.send('quit')
         vm.wait(0)
     equal(contents(work, upper) == b'\x33' * SIZE, True, 'the disk over a version')
+    for own in (lower, image):
+        said = one_sentence(tt('disk', 'export', upper, own, '--force', rc=1).stderr, own)
+        check('or an image below it' in said, said)
 
 
 @limit(400)

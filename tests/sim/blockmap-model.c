@@ -514,8 +514,8 @@ static void do_zero(Model *m)
     unsigned s, n, first, end;
 
     some_range(m, &s, &n);
-    if (tt_blockmap_zero(m->map, (uint64_t)s * SECTOR, (uint64_t)n * SECTOR, &before,
-                         &after, NULL) != TT_OK) {
+    if (tt_blockmap_zero(m->map, (uint64_t)s * SECTOR, (uint64_t)n * SECTOR, false,
+                         &before, &after, NULL) != TT_OK) {
         differs(m, "cannot write zeros", 0);
     }
     first = s + before / SECTOR;

@@ -123,7 +123,7 @@ static void test_each_step(void)
         version(&d);
     }
     commit(&d, "a long record");
-    tt_blockmap_zero(d.map, 0, 5 * CLUSTER, &before, &after, NULL);
+    tt_blockmap_zero(d.map, 0, 5 * CLUSTER, false, &before, &after, NULL);
     version(&d);
     commit(&d, "zeros");
     g_assert_cmpint(tt_blockmap_goto(d.map, first, NULL), ==, TT_OK);
@@ -391,6 +391,47 @@ static void test_record_without_data(void)
     disk_free(&d);
 }
 
+/* Does the commit of a whole cluster begin with a sync? */
+static bool is_synced_first(Disk *d, unsigned cluster)
+{
+    TtBlockPlan plan;
+    bool is_first;
+
+    put(d, cluster);
+    g_assert_cmpint(tt_blockmap_commit_begin(d->map, &plan, NULL), ==, TT_OK);
+    is_first = plan.step[0].kind == TT_BLOCK_SYNC;
+    for (unsigned i = 0; i < plan.n; i++) {
+        g_assert_cmpint(tt_block_step_io(&plan.step[i], d->io, NULL), ==, TT_OK);
+    }
+    tt_blockmap_commit_end(d->map, true);
+    return is_first;
+}
+
+/* What is written after a new head, or a link, is not synced; a record without its data is
+ * believed only where that is there. So it comes first. */
+static void test_record_after_a_new_head(void)
+{
+    Disk d = disk_new();
+    TtDiskInfo info;
+    uint64_t journal;
+
+    g_assert_false(is_synced_first(&d, 1));
+    tt_blockmap_set_backing(d.map, "other", NULL, NULL);
+    g_assert_cmpint(tt_blockmap_commit(d.map, d.io, NULL), ==, TT_OK);
+    g_assert_true(is_synced_first(&d, 2));
+    g_assert_false(is_synced_first(&d, 3));
+    tt_blockmap_info(d.map, &info);
+    for (journal = info.journal_bytes; info.journal_bytes == journal;) {
+        version(&d);
+        g_assert_cmpint(tt_blockmap_commit(d.map, d.io, NULL), ==, TT_OK);
+        tt_blockmap_info(d.map, &info);
+    }
+    g_assert_cmpuint(info.journal_bytes, >, journal);           /* a link */
+    g_assert_true(is_synced_first(&d, 4));
+    g_assert_false(is_synced_first(&d, 5));
+    disk_free(&d);
+}
+
 /* ---- a file that was written before there were marks ---- */
 
 /* One record of generation 1, after two heads of generations 0 and 1. */
@@ -464,6 +505,29 @@ static void test_far_segment(void)
     disk_free(&d);
 }
 
+/* A segment that is linked to from itself: found before anything is read twice. */
+static void test_overlapping_segments(void)
+{
+    static const uint8_t link[] = { 5, 2, 2, 16 };      /* O5: host cluster 2, 16 of them */
+    Disk d = disk_new();
+    uint8_t first[512], b[512] = { 0 };
+    TtBlockMap *map;
+    TtDiag diag;
+    size_t got;
+
+    d.io->ops->read_at(d.io, 2 * CLUSTER, first, sizeof(first), &got, NULL);
+    memcpy(b, "TTJR", 4);
+    tt_put_le32(b + 4, 24 + sizeof(link));
+    tt_put_le32(b + 8, 2);
+    tt_put_le32(b + 12, 2);
+    memcpy(b + 24, link, sizeof(link));
+    tt_put_le64(b + 16, tt_header_sum(b, 24 + sizeof(link), 16, tt_get_le64(first + 16)));
+    d.io->ops->write_at(d.io, 2 * CLUSTER + 512, b, sizeof(b), NULL);
+    g_assert_cmpint(tt_blockmap_open(d.io, &map, &diag), ==, TT_ERR_FORMAT);
+    g_assert_nonnull(strstr(diag.text, "segments overlap"));
+    disk_free(&d);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -475,7 +539,10 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/blockmap/cut-off/anywhere", test_cut_anywhere);
     g_test_add_func("/tt/blockmap/cut-off/a-record-without-its-data",
                     test_record_without_data);
+    g_test_add_func("/tt/blockmap/cut-off/a-record-after-a-new-head",
+                    test_record_after_a_new_head);
     g_test_add_func("/tt/blockmap/older-file", test_older_file);
     g_test_add_func("/tt/blockmap/older-file/far-segment", test_far_segment);
+    g_test_add_func("/tt/blockmap/overlapping-segments", test_overlapping_segments);
     return g_test_run();
 }

@@ -231,11 +231,12 @@ static void test_zeros(void)
     uint64_t before, after;
 
     put(&d, 4 * CLUSTER, CLUSTER);
-    tt_blockmap_zero(d.map, CLUSTER - 512, CLUSTER, &before, &after, NULL);
+    tt_blockmap_zero(d.map, CLUSTER - 512, CLUSTER, false, &before, &after, NULL);
     g_assert_cmpuint(before, ==, CLUSTER);
     g_assert_cmpuint(after, ==, 0);
     g_assert_cmpint(at(&d, CLUSTER).kind, ==, TT_BLOCK_BACKING);
-    tt_blockmap_zero(d.map, 3 * CLUSTER - 512, 3 * CLUSTER, &before, &after, NULL);
+    tt_blockmap_zero(d.map, 3 * CLUSTER - 512, 3 * CLUSTER, false, &before, &after,
+                     NULL);
     g_assert_cmpuint(before, ==, 512);
     g_assert_cmpuint(after, ==, CLUSTER - 512);
     g_assert_cmpint(at(&d, 4 * CLUSTER).kind, ==, TT_BLOCK_ZERO);
@@ -244,6 +245,24 @@ static void test_zeros(void)
     reopen(&d);
     g_assert_cmpint(at(&d, 3 * CLUSTER).kind, ==, TT_BLOCK_ZERO);
     disk_free(&d);
+}
+
+/* Zeros are not left out where something may come to light below. */
+static void test_zeros_over(void)
+{
+    static const struct { const char *named; bool has_below; TtBlockKind kind; } ways[] = {
+        { NULL, false, TT_BLOCK_BACKING }, { NULL, true, TT_BLOCK_ZERO },
+        { "base", false, TT_BLOCK_ZERO }, { "base", true, TT_BLOCK_ZERO },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(ways); i++) {
+        Disk d = disk_new(10, ways[i].named);
+        uint64_t before, after;
+
+        tt_blockmap_zero(d.map, 0, CLUSTER, ways[i].has_below, &before, &after, NULL);
+        g_assert_cmpint(at(&d, 0).kind, ==, ways[i].kind);
+        disk_free(&d);
+    }
 }
 
 static void test_discard(void)
@@ -272,6 +291,29 @@ static void test_free_waits(void)
     for (unsigned i = 1; i < 9; i++) {
         g_assert_cmpuint(put(&d, i * CLUSTER, CLUSTER).host_offset, !=, host);
     }
+    disk_free(&d);
+}
+
+/* A reader can tell whether what it read may be another cluster's by now. */
+static void test_frees(void)
+{
+    Disk d = disk_new(10, NULL);
+    uint64_t before;
+
+    put(&d, 0, 4 * CLUSTER);
+    version(&d, "v");
+    commit(&d);
+    before = tt_blockmap_frees(d.map);
+    put(&d, 4 * CLUSTER, CLUSTER);
+    commit(&d);
+    g_assert_cmpuint(tt_blockmap_frees(d.map), ==, before);
+    tt_blockmap_version_delete(d.map, 1, NULL);
+    put(&d, 0, CLUSTER);                /* it was held: to a new place */
+    g_assert_cmpuint(tt_blockmap_frees(d.map), ==, before);
+    commit(&d);
+    g_assert_cmpuint(tt_blockmap_frees(d.map), ==, before + 1);
+    commit(&d);
+    g_assert_cmpuint(tt_blockmap_frees(d.map), ==, before + 1);
     disk_free(&d);
 }
 
@@ -645,6 +687,70 @@ static void test_long_journal(void)
     disk_free(&d);
 }
 
+/* A file that somebody writes: after some reads it is another one. */
+typedef struct TwoFiles {
+    TtIo io;
+    TtIo *before, *after;
+    unsigned reads;             /* of the first one */
+} TwoFiles;
+
+static TtIo *which(TtIo *io, bool is_read)
+{
+    TwoFiles *f = (TwoFiles *)((char *)io - offsetof(TwoFiles, io));
+
+    f->reads -= is_read && f->reads;
+    return f->reads ? f->before : f->after;
+}
+
+static TtStatus two_size(TtIo *io, uint64_t *bytes, TtDiag *diag)
+{
+    TtIo *f = which(io, false);
+
+    return f->ops->size(f, bytes, diag);
+}
+
+static TtStatus two_read_at(TtIo *io, uint64_t offset, void *buf, size_t len, size_t *got,
+                            TtDiag *diag)
+{
+    TtIo *f = which(io, true);
+
+    return f->ops->read_at(f, offset, buf, len, got, diag);
+}
+
+/* The journal is made anew, and its old place is given back, just after the head was
+ * read. Nothing is damaged, and nothing is missing. */
+static void test_open_beside_a_writer(void)
+{
+    static const TtIoOps ops = { .size = two_size, .read_at = two_read_at };
+    Disk d = disk_new(10, "base");
+    TwoFiles two = { .io.ops = &ops, .after = d.io, .reads = 2 };
+    g_autofree uint8_t *zeros = g_malloc0(CLUSTER);
+    const uint8_t *bytes;
+    uint64_t at, len;
+    TtBlockMap *map;
+    size_t size;
+
+    put(&d, 0, CLUSTER);
+    version(&d, "v");
+    commit(&d);
+    bytes = tt_io_mem_data(d.io, &size);
+    two.before = tt_io_mem_new(bytes, size);
+    tt_blockmap_set_backing(d.map, "other", NULL, NULL);
+    g_assert_cmpint(tt_blockmap_commit(d.map, d.io, NULL), ==, TT_OK);
+    while (tt_blockmap_next_freed(d.map, &at, &len)) {
+        for (uint64_t done = 0; done < len; done += CLUSTER) {
+            d.io->ops->write_at(d.io, at + done, zeros, CLUSTER, NULL);
+        }
+        tt_blockmap_release(d.map, at, len);
+    }
+    g_assert_cmpint(tt_blockmap_open(&two.io, &map, NULL), ==, TT_OK);
+    g_assert_null(tt_blockmap_damage(map));
+    g_assert_true(tt_blockmap_version_info(map, 1, &(TtVersionInfo) { 0 }));
+    tt_blockmap_free(map);
+    tt_io_close(two.before);
+    disk_free(&d);
+}
+
 /* ---- bad input ---- */
 
 static uint64_t size_of(const Disk *d)
@@ -708,6 +814,39 @@ static void test_head_beside_a_commit(void)
     g_assert_cmpstr(info.backing, ==, "new");
     g_assert_cmpint(at(&d, 0).kind, ==, TT_BLOCK_HOST);
     disk_free(&d);
+}
+
+/* A disk that could not grow is what it was, whatever of it has reached the file. */
+static void test_grow_undo(void)
+{
+    for (uint64_t nth = 1; nth <= 5; nth++) {
+        Disk d = disk_new(700, "base");
+        TtIo *real = d.io;
+        uint64_t before, after;
+
+        put(&d, 699 * CLUSTER, CLUSTER);
+        version(&d, "v");
+        commit(&d);
+        g_assert_cmpint(tt_blockmap_grow(d.map, 3000 * CLUSTER, NULL), ==, TT_OK);
+        tt_blockmap_zero(d.map, 700 * CLUSTER, 2300 * CLUSTER, true, &before, &after, NULL);
+        put(&d, 5 * CLUSTER, CLUSTER);
+        d.io = tt_io_fault_new(real, nth, TT_ERR_NOSPACE);
+        (void)tt_blockmap_commit(d.map, d.io, NULL);
+        tt_blockmap_grow_undo(d.map, 700 * CLUSTER);
+        g_assert_true(tt_blockmap_is_dirty(d.map));
+        put(&d, 6 * CLUSTER, CLUSTER);
+        version(&d, "w");
+        commit(&d);
+        reopen(&d);
+        g_assert_cmpuint(size_of(&d), ==, 700 * CLUSTER);
+        g_assert_cmpint(at(&d, 5 * CLUSTER).kind, ==, TT_BLOCK_HOST);
+        g_assert_cmpint(at(&d, 6 * CLUSTER).kind, ==, TT_BLOCK_HOST);
+        g_assert_cmpint(at(&d, 699 * CLUSTER).kind, ==, TT_BLOCK_HOST);
+        g_assert_cmpint(tt_blockmap_grow(d.map, 1000 * CLUSTER, NULL), ==, TT_OK);
+        g_assert_cmpint(at(&d, 999 * CLUSTER).kind, ==, TT_BLOCK_BACKING);
+        commit(&d);
+        disk_free(&d);
+    }
 }
 
 static void test_bad_spec(void)
@@ -796,8 +935,10 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/blockmap/write/failed-changes-nothing", test_failed_write);
     g_test_add_func("/tt/blockmap/lookup/runs-are-as-long-as-can-be", test_long_runs);
     g_test_add_func("/tt/blockmap/zero/whole-clusters-only", test_zeros);
+    g_test_add_func("/tt/blockmap/zero/over-what-is-below", test_zeros_over);
     g_test_add_func("/tt/blockmap/discard/gives-space-back", test_discard);
     g_test_add_func("/tt/blockmap/free/is-used-after-a-commit-only", test_free_waits);
+    g_test_add_func("/tt/blockmap/free/is-counted", test_frees);
     g_test_add_func("/tt/blockmap/versions/go-to-and-fro", test_goto);
     g_test_add_func("/tt/blockmap/versions/deletion-frees-what-only-it-needs",
                     test_delete_frees);
@@ -816,6 +957,8 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/blockmap/file/long-journal-is-made-anew", test_long_journal);
     g_test_add_func("/tt/blockmap/file/head-changes-beside-a-commit",
                     test_head_beside_a_commit);
+    g_test_add_func("/tt/blockmap/file/growth-that-failed", test_grow_undo);
+    g_test_add_func("/tt/blockmap/file/opened-beside-a-writer", test_open_beside_a_writer);
     g_test_add_func("/tt/blockmap/bad/spec", test_bad_spec);
     g_test_add_func("/tt/blockmap/large-disks-have-larger-clusters", test_large);
     g_test_add_func("/tt/blockmap/bad/not-ours", test_not_ours);

@@ -205,6 +205,32 @@ static void test_refused(void)
     g_assert_null(read_it(&m, TT_ERR_FORMAT));
 }
 
+/* They are there if their head names the transaction that is not complete yet. */
+static void test_fast(void)
+{
+    static const struct { uint32_t features, start, tid; bool is_there; } ways[] = {
+        { 32, 1, 8, true }, { 32, 1, 7, false }, { 0, 1, 8, false }, { 32, 0, 7, false },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(ways); i++) {
+        TtExtJournal *j;
+        Maker m;
+        uint8_t *p = m.b + (BLOCKS - 4) * BLOCK;
+
+        begin(&m, ways[i].features, ways[i].start);
+        put32(m.b + 84, 4);
+        if (ways[i].start) {
+            descriptor(&m, 100, 1);
+            commit(&m);
+        }
+        memcpy(p, "\x09\0\x08\0\0\0\0\0\0\0\0\0", 12);
+        p[8] = ways[i].tid;
+        j = read_it(&m, TT_OK);
+        g_assert_true(tt_extjournal_has_fast(j) == ways[i].is_there);
+        tt_extjournal_free(j);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -213,5 +239,6 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/extjournal/what-is-left-of-earlier-times-is-nothing",
                     test_old_rest);
     g_test_add_func("/tt/extjournal/refuses-what-it-does-not-know", test_refused);
+    g_test_add_func("/tt/extjournal/fast-commits-are-noticed", test_fast);
     return g_test_run();
 }
