@@ -3,11 +3,15 @@
 
 gdb passes a hit of "watch" over where it reads the value that it saw last."""
 
+import json
 import re
 
-from test_gdb_lines import (Packets, address, debugged, lines_run,
+from guests import guest_args
+from test_full import address_in
+from test_gdb_lines import (Packets, address, debugged, is_end, lines_run,
                             positions)
-from ttlib import check, digest, digest_at, equal, limit, stopped_replay
+from ttlib import (Gdb, check, digest, digest_at, equal, goto, limit, qemu_binary, record,
+                   stopped_replay, tt)
 
 WHERE = 'monitor info tt'
 FLUSH = 'maintenance flush register-cache'
@@ -147,3 +151,28 @@ def test_moved_by_qmp(work):
         gdb('vCont;c')
         check(vm.qmp.cmd('query-tt')['position'] > place,
               'a new gdb was told of a move')
+
+
+@limit(100)
+def test_what_the_guest_watches(work):
+    """A word that the guest's own debug registers watch: gdb and a search stop behind the
+    guest's trap, which is not lost. (It was, and the replay diverged.)"""
+    run = record(work, guest_args(work, 'debug', 'rounds=2 parts=33 quiet=1'))
+    at = address_in('debug', 'watched')
+    found = json.loads(tt('find', run.dir, f'*(u32 *){at:#x}', '--changes', '--all', '--json',
+                          '--qemu', qemu_binary()).stdout)
+    places = [f['position'] for f in found['found']]
+    check(found['complete'] and len(places) > 20, f'{found}')
+    with stopped_replay(work, run, args=Gdb.args(work, 'rep')) as vm:
+        def value_at(position):
+            goto(vm, position=position)
+            return int(vm.qmp.hmp(f'xp /1xw {at:#x}').split()[-1], 16)
+        for one in found['found'][::5]:
+            # No place is between the write and its trap.
+            check(value_at(one['position'] - 2) != value_at(one['position']), f'{one}')
+            equal(value_at(one['position']), int(one['value'], 16), f'value of {one}')
+        goto(vm, where='start')
+        text = Gdb(vm)(f'watch *(unsigned *){at:#x}', *['continue', WHERE] * 3, 'delete',
+                       'continue')
+        equal(positions(text)[:3], places[:3], 'the first stops')
+        check(is_end(text), text[-300:])
