@@ -7,9 +7,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #ifdef TT_HAVE_SECCOMP
 #include <seccomp.h>
@@ -24,6 +26,15 @@ static void add_option(GPtrArray *argv, const ToolArgs *a, const char *option)
     if (value) {
         g_ptr_array_add(argv, (char *)option);
         g_ptr_array_add(argv, (char *)value);
+    }
+}
+
+/* Who ends this process ends that one: it would replay to the end for nobody. */
+static void setup(gpointer parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != GPOINTER_TO_INT(parent)) {
+        _exit(TOOL_PROBLEM);
     }
 }
 
@@ -46,8 +57,9 @@ int tool_run_one(const ToolArgs *a, const GPtrArray *words, FILE **out)
     g_ptr_array_add(argv, NULL);
     fflush(stdout);
     if (!g_spawn_async_with_pipes_and_fds(
-            NULL, (const char *const *)argv->pdata, NULL, G_SPAWN_DO_NOT_REAP_CHILD, NULL,
-            NULL, -1, fileno(*out), -1, NULL, NULL, 0, &pid, NULL, NULL, NULL, &err)) {
+            NULL, (const char *const *)argv->pdata, NULL, G_SPAWN_DO_NOT_REAP_CHILD,
+            setup, GINT_TO_POINTER(getpid()), -1, fileno(*out), -1, NULL, NULL, 0, &pid,
+            NULL, NULL, NULL, &err)) {
         return tool_complain("%s", err->message);
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
@@ -88,7 +100,7 @@ static TtCalls *read_calls(FILE *f)
     return c;
 }
 
-TtCalls *tool_calls_load(const ToolArgs *a, const char *run, int *status)
+TtCalls *tool_calls_load(const ToolArgs *a, const char *run, bool in_one, int *status)
 {
     g_autoptr(GPtrArray) words = g_ptr_array_new();
     const char *const fixed[] = { "run-plugin", run, "syscalls", "--quiet" };
@@ -100,7 +112,7 @@ TtCalls *tool_calls_load(const ToolArgs *a, const char *run, int *status)
     }
     add_option(words, a, "--from");
     add_option(words, a, "--to");
-    *status = tool_run_self(a, words, &f);
+    *status = in_one ? tool_run_one(a, words, &f) : tool_run_self(a, words, &f);
     if (*status == TOOL_FINE) {
         c = read_calls(f);
         *status = c ? TOOL_FINE : TOOL_PROBLEM;
@@ -223,7 +235,7 @@ int tool_syscalls(const ToolArgs *a)
     if (!tool_number_option(a, "--limit", UINT64_MAX, &limit)) {
         return TOOL_USAGE;
     }
-    c = tool_calls_load(a, a->operand[0], &status);
+    c = tool_calls_load(a, a->operand[0], false, &status);
     if (c && name) {
         process = tool_calls_find(c, name, a->operand[0]);
         status = process == TT_CALLS_NO_PROCESS ? TOOL_PROBLEM : TOOL_FINE;

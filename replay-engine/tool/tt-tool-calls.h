@@ -10,16 +10,17 @@
 
 #include <stdio.h>
 
-/* Has QEMU replay @run with the plugin syscalls, and reads what that says. NULL: said why,
- * and *@status is what the process ends with. Cost: a replay of the run. */
-TtCalls *tool_calls_load(const ToolArgs *a, const char *run, int *status);
+/* Has QEMU replay @run with the plugin syscalls, and reads what that says; by -j, or
+ * @in_one process. NULL: said why, and *@status is what the process ends with. Cost: a
+ * replay of the run. */
+TtCalls *tool_calls_load(const ToolArgs *a, const char *run, bool in_one, int *status);
 /* The process that @name means: a path or the end of one, and #N for the Nth of several.
  * TT_CALLS_NO_PROCESS: said that there is none. If it is one of several, that is noted. */
 uint32_t tool_calls_find(const TtCalls *c, const char *name, const char *run);
 /* Runs this program with @words, and -j and --qemu as they were given. What it writes to
  * stdout is in *@out, for the caller to fclose, or NULL. Returns its exit status. */
 int tool_run_self(const ToolArgs *a, const GPtrArray *words, FILE **out);
-/* The same without -j. */
+/* The same without -j. Both end with this process. */
 int tool_run_one(const ToolArgs *a, const GPtrArray *words, FILE **out);
 
 /* What tt compare --by asks for. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUES_MAX  "10000000"
+#define VALUES_MAX  10000000
 #define TABLE_MASK  "0xffffffffffffe000"        /* without the bit of page table isolation */
 
 /* A hit is a value that is not 0: 0 is made another one. */
@@ -60,10 +60,11 @@ int tool_values_load(const ToolArgs *a, const char *run, const ToolValues *asked
 {
     g_autofree char *cond = condition(asked->by, asked->process);
     g_autofree char *from = g_strdup_printf("%" PRIu64, asked->process->pos);
+    g_autofree char *limit = g_strdup_printf("%d", VALUES_MAX + 1);
     g_autofree char *to = g_strdup_printf("%" PRIu64, asked->end);
     g_autoptr(GPtrArray) words = g_ptr_array_new();
     const char *const fixed[] = {
-        "find", run, cond, "--all", "--quiet", "--limit", VALUES_MAX, "--from", from,
+        "find", run, cond, "--all", "--quiet", "--limit", limit, "--from", from,
     };
     int status;
     FILE *f;
@@ -82,6 +83,10 @@ int tool_values_load(const ToolArgs *a, const char *run, const ToolValues *asked
     status = tool_run_self(a, words, &f);
     if (status == TOOL_FINE && !take(f, values)) {
         status = tool_complain("tt find says what tt compare does not know");
+    }
+    if (status == TOOL_FINE && values->len > VALUES_MAX) {
+        status = tool_complain("'%s' has more than %d values in '%s': name a point that is "
+                               "reached less often", asked->by, VALUES_MAX, run);
     }
     if (f) {
         fclose(f);
