@@ -159,16 +159,11 @@ static bool leads_to_present(const TtGoto *g, uint64_t target)
         (tt_recording() && target == tt_position());
 }
 
-bool tt_monitor_go(const TtGoto *g, TtTravelDone *done, void *opaque,
-                   Error **errp)
+/* The VM stands still. */
+static bool go(const TtGoto *g, TtTravelDone *done, void *opaque, Error **errp)
 {
-    uint64_t target, from;
+    uint64_t target, from = tt_position();
 
-    if (!tt_on() && !tt_is_live(errp)) {
-        return false;
-    }
-    vm_stop(RUN_STATE_PAUSED);
-    from = tt_position();
     if (!tt_monitor_target(g, &target, errp)) {
         return false;
     }
@@ -190,6 +185,24 @@ bool tt_monitor_go(const TtGoto *g, TtTravelDone *done, void *opaque,
     return g->has_delta && g->delta < 0 ?
         tt_travel_back(from, from - target, done, opaque, errp) :
         tt_travel_goto(target, done, opaque, errp);
+}
+
+bool tt_monitor_go(const TtGoto *g, TtTravelDone *done, void *opaque,
+                   Error **errp)
+{
+    bool was_running = runstate_is_running();
+
+    if (!tt_on() && !tt_is_live(errp)) {
+        return false;
+    }
+    vm_stop(RUN_STATE_PAUSED);
+    if (go(g, done, opaque, errp)) {
+        return true;
+    }
+    if (was_running && !tt_past && !tt_travel_active()) {
+        vm_start();                     /* it was refused: nothing has changed */
+    }
+    return false;
 }
 
 static bool has_begun(void *opaque)

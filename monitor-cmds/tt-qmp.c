@@ -289,6 +289,12 @@ TtRecording *qmp_tt_record_start(const char *dir, bool has_max_size,
     };
     TtRecording *r;
 
+    if (dir && !*dir) {
+        error_setg(errp, "'dir' names no directory: give a path, or leave it out for one "
+                   "with the date as its name");
+        return NULL;
+    }
+
     if (has_save && !last) {
         error_setg(errp, "%s", tt_save_on_panic_help);
         return NULL;

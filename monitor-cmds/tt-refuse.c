@@ -38,6 +38,7 @@ static struct {
 } hmp_inputs[] = {
     { "system_reset" }, { "system_powerdown" }, { "system_wakeup" }, { "nmi" },
     { "sendkey" }, { "mouse_move" }, { "mouse_button" }, { "mce" }, { "o" },
+    { "i" },                            /* a port that is read may change its device */
     { "device_add" }, { "device_del" }, { "balloon" },
     { "pmemsave", .dumps = true }, { "dump-guest-memory", .dumps = true },
 };

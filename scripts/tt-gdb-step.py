@@ -26,7 +26,7 @@ over the functions that it calls; function: to the function's end or beginning.'
         return f'"tt step" and "tt back" go by one {value}.'
 
 
-class Stops:
+class StepStops:
     """Did a breakpoint or a signal (Ctrl-C) end what is done inside?"""
 
     def __enter__(self):
@@ -51,7 +51,7 @@ def by_unit(commands, arg):
             gdb.execute(f'{command} {n}')
             return
         for _ in range(n):
-            with Stops() as stops:
+            with StepStops() as stops:
                 gdb.execute(command)
             if stops.by_user:
                 return

@@ -17,6 +17,7 @@
 #include "tt/hooks.h"
 #include "qapi/error.h"
 #include "exec/memory.h"
+#include "exec/ram_addr.h"
 #include "exec/ramblock.h"
 #include "hw/core/cpu.h"
 
@@ -187,6 +188,9 @@ void tt_ram_discarded_slow(void *ram_block, uint64_t start, uint64_t len)
         tt_guard_discarded(ram_block, start, len);
         tt_put_le64(le, len);
         tt_log_event(&ev);
+        /* QEMU does not: the next checkpoint would keep what was there. */
+        cpu_physical_memory_set_dirty_range(((RAMBlock *)ram_block)->offset + start, len,
+                                            1 << DIRTY_MEMORY_TT);
     }
     if (turned) {
         tt_world_swap();

@@ -23,7 +23,7 @@
 
 static struct {
     unsigned n;
-    int64_t last_ns;            /* VM's clock */
+    int64_t last_ns, before_ns; /* VM's clock: of this one, of the one before */
     char name[24];              /* of the mark that is to be saved */
     QEMUTimer *timer;
 } au;
@@ -42,6 +42,8 @@ static void save(void *opaque)
     if (!tt_save_begin(au.name, true, NULL, NULL, &err)) {
         warn_report("tt: the window was not saved: %s", error_get_pretty(err));
         error_free(err);
+        au.n--;                 /* the next sign gets its chance */
+        au.last_ns = au.before_ns;
     }
 }
 
@@ -62,6 +64,7 @@ void tt_autosave_plan(const char *mark)
         return;
     }
     au.n++;
+    au.before_ns = au.last_ns;
     au.last_ns = now;
     g_strlcpy(au.name, mark, sizeof(au.name));
     if (!au.timer) {

@@ -243,11 +243,12 @@ static bool is_fit(const char *name, const char *dir, Error **errp)
     return false;
 }
 
-bool tt_savedir_make(const char *name, TtSaveDir *d, char **mark, Error **errp)
+bool tt_savedir_make(const char *name, bool may_number, TtSaveDir *d, char **mark,
+                     Error **errp)
 {
     for (unsigned n = 1; n < 100000; n++) {
-        g_autofree char *fresh = g_strdup_printf("save-%u", n);
-        const char *suffix = name ?: fresh;
+        g_autofree char *fresh = g_strdup_printf("%s-%u", name ?: "save", n);
+        const char *suffix = name && n == 1 ? name : fresh;
         g_autofree char *dir = strchr(suffix, '/') ?
             tt_path_absolute(suffix) :
             g_strdup_printf("%s-%s", tt_session.dir, suffix);
@@ -260,7 +261,7 @@ bool tt_savedir_make(const char *name, TtSaveDir *d, char **mark, Error **errp)
             d->to = g_steal_pointer(&dir);
             return true;
         }
-        if (name || errno != EEXIST) {
+        if ((name && !may_number) || errno != EEXIST) {
             error_setg(errp, "cannot create the directory '%s' for the window (%s): %s",
                        tt_printable(dir), g_strerror(errno), errno == ENOENT ?
                        "create its parent directory first" : "give another name");

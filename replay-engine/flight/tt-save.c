@@ -94,7 +94,6 @@ static void link_disks(void)
     if (g_file_test(from, G_FILE_TEST_IS_DIR) && symlink(from, to)) {
         warn_report("tt: cannot link '%s': %s", to, g_strerror(errno));
     }
-    tt_cpdisks_are_shared(sv.end.pos);
 }
 
 static TtStatus save_all(void)
@@ -118,7 +117,11 @@ static TtStatus save_all(void)
     if (s == TT_OK && qatomic_read(&sv.cancelled)) {     /* until it has its name */
         return tt_fail(&sv.diag, TT_ERR_IO, "it was cancelled");
     }
-    return s == TT_OK ? tt_savedir_name(&sv.dir, &sv.diag) : s;
+    s = s == TT_OK ? tt_savedir_name(&sv.dir, &sv.diag) : s;
+    if (s == TT_OK) {
+        tt_cpdisks_are_shared(sv.end.pos);
+    }
+    return s;
 }
 
 static void report(void *opaque);
@@ -211,7 +214,8 @@ static bool may_save(const char *name, Error **errp)
 /* The log up to here is in parts that do not change any more. */
 static bool cut(const char *to, Error **errp)
 {
-    g_autofree char *text = g_strdup_printf("a window ends here, for %s", to);
+    g_autofree char *name = g_path_get_basename(to);        /* a log may be shared */
+    g_autofree char *text = g_strdup_printf("a window ends here, for %s", name);
     TtEvent ev = {
         .kind = TT_EV_NOTE, .data = (const uint8_t *)text,
         .len = MIN(strlen(text), TT_LOG_DATA_MAX),
@@ -244,7 +248,7 @@ bool tt_save_begin(const char *name, bool is_marked, TtSaveDone *done,
         return false;
     }
     tt_savedir_remove_leftovers();
-    if (!tt_savedir_make(name, &sv.dir, &mark, errp)) {
+    if (!tt_savedir_make(name, is_marked, &sv.dir, &mark, errp)) {
         return false;
     }
     if ((mark && !is_marked && !tt_mark_record(mark, &pos, errp)) ||

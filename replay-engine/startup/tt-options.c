@@ -394,6 +394,10 @@ static void parse_dirs(QemuOpts *opts)
     only_in_branch(opts, "at");
     only_in_branch(opts, "to");
     only_in_branch(opts, "force");
+    if ((dir && !*dir) || !g_strcmp0(qemu_opt_get(opts, "to"), "")) {
+        tt_refuse("-tt: %s= names no directory: give a path, or leave it out for one with "
+                  "the date as its name", dir && !*dir ? "dir" : "to");
+    }
     tt_set_dir(is_branch ? qemu_opt_get(opts, "to") : dir);
     if (!is_branch) {
         return;

@@ -203,8 +203,28 @@ static int check_socket(const char *name, const char *value, const char *dir)
         : 0;
 }
 
-/* What the recorded -tt says besides where: limits and intervals, and the group's frame
- * stores. */
+/* What the recorded -tt says besides where, and is kept. */
+static bool is_kept(const Branch *b, const char *option)
+{
+    static const char *const always[] = {
+        "max-size=", "on-error=", "undo=", "undo-pause=", "frames=", "payload=",
+        "checkpoint-interval=", "full=", "sync=", "disk-reads=",
+    };
+    static const char *const flight[] = { "last=", "save-on-panic=", "panic-pattern=" };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(always); i++) {
+        if (g_str_has_prefix(option, always[i])) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(flight) && !b->is_term; i++) {
+        if (g_str_has_prefix(option, flight[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void keep_limits(Branch *b, GString *tt, const char *recorded)
 {
     g_auto(GStrv) parts = g_strsplit(recorded, ",", -1);
@@ -219,11 +239,7 @@ static void keep_limits(Branch *b, GString *tt, const char *recorded)
             *p = whole;
             memmove(p + 1, p + 3, (g_strv_length(p + 3) + 1) * sizeof(*p));
         }
-        if (g_str_has_prefix(*p, "max-size=") ||
-            g_str_has_prefix(*p, "on-error=") || g_str_has_prefix(*p, "undo=") ||
-            g_str_has_prefix(*p, "undo-pause=") || g_str_has_prefix(*p, "frames=") ||
-            g_str_has_prefix(*p, "payload=") ||
-            g_str_has_prefix(*p, "checkpoint-interval=")) {
+        if (is_kept(b, *p)) {
             g_string_append_printf(tt, ",%s", *p);
             b->has_undo |= !strcmp(*p, "undo=console");
         }

@@ -10,14 +10,15 @@
 
 #include <string.h>
 
-static bool keeps_val(unsigned kind)
+static bool keeps_val(const TtEvent *ev)
 {
-    switch (kind) {
+    switch (ev->kind) {
+    case TT_EV_CPU_FLAG:        /* not what a register or a counter gets */
+        return ev->addr <= TT_FLAG_APIC_FEATURE;
     case TT_EV_INTR:
     case TT_EV_RAM:             /* where, not what */
     case TT_EV_DISK:
     case TT_EV_PAYLOAD:
-    case TT_EV_CPU_FLAG:
     case TT_EV_CPU_STATE:       /* halted */
     case TT_EV_BLOCK:
     case TT_EV_RAM_FILL:
@@ -30,7 +31,7 @@ static bool keeps_val(unsigned kind)
 
 static void scrub_event(TtEvent *ev, const uint8_t *zeros)
 {
-    if (!keeps_val(ev->kind)) {
+    if (!keeps_val(ev)) {
         ev->val = 0;
     }
     if (ev->kind == TT_EV_CHECK || ev->kind == TT_EV_DIGEST) {

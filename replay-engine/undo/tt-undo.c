@@ -264,7 +264,9 @@ static bool leave(TtUndoTask *t)
             .kind = TT_CHECKPOINTER_ADD, .full = g_string_new(NULL), .is_thinned = true,
         };
     }
-    t->leaving.cancelled |= t->cancelled;
+    if (t->cancelled && !t->told_cancel) {      /* once: then its checkpoint goes */
+        t->told_cancel = t->leaving.cancelled = true;
+    }
     if (!tt_checkpointer_step(&t->leaving)) {
         return false;
     }

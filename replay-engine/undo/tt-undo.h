@@ -19,7 +19,7 @@ typedef struct TtUndoTask {
     bool cancelled;             /* set it at any time: it ends before anything changed */
     Error *err;                 /* it has ended: why nothing was done, or NULL */
     /* private */
-    bool has_begun, is_leaving, has_left;
+    bool has_begun, is_leaving, has_left, told_cancel;
     TtCheckpointerTask leaving;
 } TtUndoTask;
 

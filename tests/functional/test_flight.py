@@ -780,6 +780,7 @@ def test_panic_while_a_window_is_saved(work):
                 f'unix:{work}/{name}.hmp,server=on,wait=off']
         with recorder(work, args, options=',last=30s,checkpoint-interval=0.2', qmp=1,
                       name=name) as vm, socket.socket(socket.AF_UNIX) as hmp:
+            os.mkdir(f'{vm.run}-panic-1')       # what an earlier recording has saved
             vm.qmp.cmd('cont')
             hmp.connect(f'{work}/{name}.hmp')
             vm.qmp.event('TT_GUEST_PANIC', timeout=40)
@@ -791,10 +792,10 @@ def test_panic_while_a_window_is_saved(work):
                 time.sleep(2)
                 goto(vm, where='end')
                 vm.qmp.cmd('cont')
-            equal(vm.qmp.event('TT_SAVED', 30)['dir'], f'{vm.run}-panic-1', 'then')
+            equal(vm.qmp.event('TT_SAVED', 30)['dir'], f'{vm.run}-panic-1-2', 'then')
             finish(vm)
         del os.environ['LD_PRELOAD']
-        replay(work, f'{vm.run}-panic-1', name=f'{name}2')
+        replay(work, f'{vm.run}-panic-1-2', name=f'{name}2')
 
 
 @limit(60)

@@ -99,6 +99,8 @@ def test_unit_of_a_step(work):
         text = gdb(script, 'tbreak leaf', 'continue', 'set tt-step-unit function',
                    'break middle', 'tt step 9', 'bt 1')
         check(re.search('^#0 .*middle ', text, re.M), f'stopped at a breakpoint: {text}')
+        text = gdb(script, 'tbreak leaf', 'continue', 'set tt-step-unit function', 'tt step 2')
+        check(text.count('Value returned') == 2 and 'Python' not in text, f'twice: {text}')
 
 
 @limit(90)

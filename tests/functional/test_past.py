@@ -77,6 +77,8 @@ def visits(work, args, rounds, options='', name='rec'):
             seen[after[0]] = after
             goes_on(vm)
             time.sleep(rng.uniform(0, 0.5))
+        check('no mark' in vm.qmp.error('tt-goto', mark='nowhere'), 'a mark that is not')
+        check(vm.qmp.cmd('query-status')['running'], 'what is refused stops nothing')
         vm.qmp.send('quit')
         vm.wait(0)
     check(b'FAIL' not in vm.serial, f'the guest failed: {vm.serial[-200:]}')

@@ -2,6 +2,7 @@
 """A recording can be trusted: what was changed in it, or left out, is found and
 named by tt check and tt verify."""
 
+import glob
 import json
 import os
 import re
@@ -10,12 +11,12 @@ import struct
 import subprocess
 import time
 
-from guests import guest_args
+from guests import guest_args, own_args
 from test_branch import brancher, record_with_full
 from test_flight import several_parts
 from test_full import add_full
 from test_stored import copy_of
-from ttlib import (Gdb, check, check_exact, edit_manifest, equal, goto, limit,
+from ttlib import (BUILD, Gdb, check, check_exact, edit_manifest, equal, goto, limit,
                    one_sentence, qemu_binary, read_bytes, record, recorder,
                    replay, replayer, run_tool, seed, stopped_replay, tool, tt,
                    wait_until)
@@ -696,3 +697,39 @@ def test_a_branch_of_a_branch(work):
     tt('check', back)
     check(found(back, rc=0)['complete'], 'verified')
     check_exact(work, back, serial_wanted=third.serial)
+
+
+FILLS = b'''#!/bin/busybox sh
+insmod /own/virtio_balloon.ko
+mkdir -p /t
+mount -t tmpfs -o size=150M t /t
+head -c 8192 /bin/busybox > /t/f
+while cat /t/f /t/f > /t/g 2> /dev/null && [ "$(stat -c %s /t/g)" -lt 60000000 ]; do
+    mv /t/g /t/f
+done
+rm /t/*
+echo TT-FILLED
+sleep 1000
+'''
+
+
+@limit(150)
+def test_pages_that_a_balloon_took(work):
+    """Pages that the guest gives away as they are, with what was in them: a checkpoint
+    behind it has zeros there."""
+    (module,) = glob.glob(f'{BUILD}/guest-packages/**/virtio_balloon.ko', recursive=True)
+    args = own_args(work, {'own/run': FILLS, 'own/virtio_balloon.ko': read_bytes(module)},
+                    'init_on_alloc=0')
+    with recorder(work, [*args, '-device', 'virtio-balloon-pci'], options=
+                  ',checkpoint-interval=0', qmp=1, timeout=120) as vm:
+        vm.wait_serial('TT-FILLED', 100)
+        vm.qmp.cmd('tt-checkpoint-add', 60)
+        vm.qmp.cmd('balloon', value=100 << 20)
+        wait_until(lambda: vm.qmp.cmd('query-balloon')['actual'] == 100 << 20,
+                   'the balloon has its pages', 60)
+        vm.qmp.cmd('tt-checkpoint-add', 60)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    taken = tt('log', vm.run).stdout.count('ram-fill')
+    check(taken > 100, f'{taken} pieces of RAM were given away')
+    check('replays exactly' in verify(vm.run).stdout, 'verified')
