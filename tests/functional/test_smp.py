@@ -5,7 +5,7 @@ import random
 import re
 import time
 
-from guests import guest_args, linux_args, linux_disk, linux_net
+from guests import guest_args, linux_args, linux_disk, linux_net, own_args
 from test_gdb_lines import Packets
 from test_linux import READY, check_works
 from test_past import check_run, present, visit
@@ -262,3 +262,23 @@ def test_make(work):
         run = record(work, [*args, *linux_net(), '-smp', '4'], timeout=100)
     check_works(run.serial, 'procs', f'net pings=3 bytes={1 << 20}', 'sh')
     check_exact(work, run, name='rep', timeout=100)
+
+
+EJECTS = b'''#!/bin/busybox sh
+for f in /sys/bus/acpi/devices/LNXCPU:*/eject; do
+    [ -e "$f" ] && echo TT-EJECTS "$f" && echo 1 > "$f"
+done
+sleep 3
+echo TT-DONE own
+'''
+
+
+@limit(100)
+def test_ejected(work):
+    """A guest that ejects its vCPUs: they stay, and so does the recording. (QEMU's vCPUs
+    share a thread then, which waited for its own end: the process was aborted.)"""
+    args = own_args(work, {'own/run': EJECTS})
+    vm = record(work, [*args, '-smp', '2'], timeout=90)
+    check(vm.serial.count(b'TT-EJECTS') == 1 and b'TT-DONE own' in vm.serial,
+          f'the guest says {vm.serial[-300:]}')
+    check_exact(work, vm)

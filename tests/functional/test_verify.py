@@ -713,23 +713,38 @@ sleep 1000
 '''
 
 
+def given_away(work, name, more, give):
+    """A guest with virtio-balloon gives RAM away between two checkpoints. The run is exact."""
+    (module,) = glob.glob(f'{BUILD}/guest-packages/**/virtio_balloon.ko', recursive=True)
+    args = own_args(work, {'own/run': FILLS, 'own/virtio_balloon.ko': read_bytes(module)},
+                    'init_on_alloc=0')
+    with recorder(work, [*args, '-device', f'virtio-balloon-pci{more}'], name, options=
+                  ',checkpoint-interval=0', qmp=1, timeout=120) as vm:
+        vm.wait_serial('TT-FILLED', 100)
+        vm.qmp.cmd('tt-checkpoint-add', 60)
+        give(vm)
+        vm.qmp.cmd('tt-checkpoint-add', 60)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    pieces = tt('log', vm.run).stdout.count('ram-fill')
+    check(pieces > 10, f'{pieces} pieces of RAM were given away')
+    check('replays exactly' in verify(vm.run).stdout, 'verified')
+
+
 @limit(150)
 def test_pages_that_a_balloon_took(work):
     """Pages that the guest gives away as they are, with what was in them: a checkpoint
     behind it has zeros there."""
-    (module,) = glob.glob(f'{BUILD}/guest-packages/**/virtio_balloon.ko', recursive=True)
-    args = own_args(work, {'own/run': FILLS, 'own/virtio_balloon.ko': read_bytes(module)},
-                    'init_on_alloc=0')
-    with recorder(work, [*args, '-device', 'virtio-balloon-pci'], options=
-                  ',checkpoint-interval=0', qmp=1, timeout=120) as vm:
-        vm.wait_serial('TT-FILLED', 100)
-        vm.qmp.cmd('tt-checkpoint-add', 60)
+    def give(vm):
         vm.qmp.cmd('balloon', value=100 << 20)
         wait_until(lambda: vm.qmp.cmd('query-balloon')['actual'] == 100 << 20,
                    'the balloon has its pages', 60)
-        vm.qmp.cmd('tt-checkpoint-add', 60)
-        vm.qmp.send('quit')
-        vm.wait(0)
-    taken = tt('log', vm.run).stdout.count('ram-fill')
-    check(taken > 100, f'{taken} pieces of RAM were given away')
-    check('replays exactly' in verify(vm.run).stdout, 'verified')
+    given_away(work, 'balloon', '', give)
+
+
+@limit(150)
+def test_pages_that_were_reported(work):
+    """The same with pages of which the guest only says that they are free."""
+    def give(vm):
+        wait_until(lambda: 'ram-fill' in tt('log', vm.run).stdout, 'a report', 60)
+    given_away(work, 'report', ',free-page-reporting=on', give)
