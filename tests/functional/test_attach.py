@@ -12,8 +12,9 @@ from guests import guest_args, linux_args, linux_disk, linux_net
 from test_linux import READY, check_works
 from test_robust import ENDLESS, mount_small
 from test_token import Hammer, looking, poking
-from ttlib import (Gdb, Vm, check, digest, digest_at, equal, limit, recorder,
-                   replay, short, stopped_replay, tt, wait_until, web_server)
+from ttlib import (Gdb, Vm, check, digest, digest_at, equal, limit, read_bytes,
+                   recorder, replay, seed, short, stopped_replay, tt, wait_until,
+                   web_server)
 
 TORTURE = 'rounds=100000 percent=30'
 THREADS = {'multi': [], 'single': ['-accel', 'tcg,thread=single']}
@@ -599,3 +600,30 @@ def test_leaves_nothing(work):
         equal(counts[-1], counts[1], 'open files and threads')
         check(sizes[-1] < sizes[1] + 32768, f'resident KiB: {sizes}')
         goes_on(vm)
+
+
+@limit(100)
+def test_moved(work):
+    """A VM that moves to other processes by migration, six times and at any moment,
+    computes what one does that stays, with each state of SSE and x87 on its way."""
+    args = guest_args(work, 'fp', 'rounds=60000')
+    with Vm(work, args, name='stays') as vm:
+        vm.wait()
+        wanted = re.search(rb'sum=(\w+)', vm.serial)[1]
+    console, rng, came = os.path.join(work, 'console'), seed(), []
+    args += ['-tt', 'ready', '-chardev', f'file,id=con,path={console},append=on', '-serial',
+             'chardev:con']
+    for number in range(7):
+        with Vm(work, [*args, *came], name=f'moved{number}', qmp=1, serial=False) as vm:
+            check(vm.qmp, 'it is there')
+            if number == 6:
+                vm.wait()
+                break
+            time.sleep(rng.uniform(0.1, 0.3))
+            state = os.path.join(work, f'state{number}')
+            vm.qmp.cmd('migrate', uri=f'file:{state}')
+            wait_until(lambda: vm.qmp.cmd('query-migrate')['status'] == 'completed', 'a move')
+            vm.qmp.send('quit')
+            vm.wait(0)
+            came = ['-incoming', f'file:{state}']
+    equal(re.search(rb'sum=(\w+)', read_bytes(console))[1], wanted, 'what it computes')

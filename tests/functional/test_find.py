@@ -285,8 +285,7 @@ def test_beside_a_gdb(work):
         gdb.close()
     run = record(work, guest_args(work, 'dmacode', 'rounds=300'), name='long')
     middle = json.loads(tt('info', run.dir, '--json').stdout)['end'] // 2
-    step = find(run, '$rsp', '--changes', '--from', str(middle), '--to', str(middle + 100000),
-                '--limit', '1')['found'][0]
+    step = find(run, '$rsp', '--changes', '--from', str(middle), '--first')['found'][0]
     memory = f'*(u32 *){int(step["value"], 16) & ~3:#x}'
     vm, _ = debugged(work, run, 'left')
     with vm:
