@@ -226,9 +226,13 @@ static TtStatus read_transactions(Reader *r, uint32_t start)
  * those that are complete, all little-endian: then mounting carries out what is there. */
 static TtStatus look_for_fast(Reader *r, uint32_t start)
 {
-    TtStatus st = r->features & HAS_FAST && start ? read_block(r, r->end) : TT_OK;
+    TtStatus st;
 
-    if (st == TT_OK && r->features & HAS_FAST && start) {
+    if (!(r->features & HAS_FAST) || !start) {
+        return TT_OK;
+    }
+    st = read_block(r, r->end);
+    if (st == TT_OK) {
         r->j->has_fast = tt_get_le32(r->block) == (FAST_HEAD | FAST_HEAD_BYTES << 16) &&
                          tt_get_le32(r->block + 8) == r->sequence;
     }

@@ -29,6 +29,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 enum { CR3, FS_BASE, N_REGS };
 static const char *const names[N_REGS] = { "cr3", "fs_base" };
 
+#include "tt-registers.h"
+
 /* An instruction that may branch. */
 typedef struct Branch {
     uint64_t at, behind;
@@ -41,44 +43,13 @@ typedef struct Thread {
     const Branch *branch;       /* NULL: none waits */
 } Thread;
 
-static struct qemu_plugin_register *regs[N_REGS];
-static GByteArray *buf;
 static GMutex lock;
 static GHashTable *branches;    /* of Branch */
 static GHashTable *threads;     /* of Thread */
 static GString *lines;
 static uint64_t table, low, high, max, n_lines;
 
-/* ---- what a vCPU has ---- */
-
-static void vcpu_began(qemu_plugin_id_t id, unsigned int vcpu)
-{
-    g_autoptr(GArray) all = qemu_plugin_get_registers();
-
-    for (guint i = 0; i < all->len; i++) {
-        const qemu_plugin_reg_descriptor *r =
-            &g_array_index(all, qemu_plugin_reg_descriptor, i);
-
-        for (unsigned k = 0; k < N_REGS; k++) {
-            if (!strcmp(r->name, names[k])) {
-                regs[k] = r->handle;
-            }
-        }
-    }
-}
-
-static uint64_t reg(unsigned which)
-{
-    uint64_t value = 0;
-
-    g_byte_array_set_size(buf, 0);
-    if (regs[which]) {
-        int n = qemu_plugin_read_register(regs[which], buf);
-
-        memcpy(&value, buf->data, MIN(n, (int)sizeof(value)));
-    }
-    return GUINT64_FROM_LE(value);
-}
+/* ---- who is executed ---- */
 
 /* NULL: another process is executed. */
 static Thread *thread_now(void)

@@ -36,6 +36,8 @@ static const char *const names[N_REGS] = {
     "r13", "r14", "r15",
 };
 
+#include "tt-registers.h"
+
 typedef struct Thread {
     uint64_t table, stack;
 } Thread;
@@ -47,41 +49,10 @@ typedef struct Call {
     bool is_shown;
 } Call;
 
-static struct qemu_plugin_register *regs[N_REGS];
-static GByteArray *buf;
 static bool is_over;                    /* there is no vCPU any more */
 static GHashTable *threads;             /* of Thread: Call */
 
 /* ---- what a vCPU has ---- */
-
-static void vcpu_began(qemu_plugin_id_t id, unsigned int vcpu)
-{
-    g_autoptr(GArray) all = qemu_plugin_get_registers();
-
-    for (guint i = 0; i < all->len; i++) {
-        const qemu_plugin_reg_descriptor *r =
-            &g_array_index(all, qemu_plugin_reg_descriptor, i);
-
-        for (unsigned k = 0; k < N_REGS; k++) {
-            if (!strcmp(r->name, names[k])) {
-                regs[k] = r->handle;
-            }
-        }
-    }
-}
-
-static uint64_t reg(unsigned which)
-{
-    uint64_t value = 0;
-
-    g_byte_array_set_size(buf, 0);
-    if (regs[which]) {
-        int n = qemu_plugin_read_register(regs[which], buf);
-
-        memcpy(&value, buf->data, MIN(n, (int)sizeof(value)));
-    }
-    return GUINT64_FROM_LE(value);
-}
 
 static uint64_t table(void)
 {

@@ -86,8 +86,8 @@ void tt_watchpoint_traps(struct CPUState *cpu);
 
 /*
  * The vCPU is about to make an @access (BP_MEM_*) to @len bytes at @addr that a watchpoint
- * covers: does it stop at once? @ra: 0 in the delivery of an interrupt or exception. That must not be left
- * half-way, since it would be repeated with its instruction, or lost.
+ * covers: does it stop at once? @ra: 0 in the delivery of an interrupt or exception. That
+ * must not be left half-way, since it would be repeated with its instruction, or lost.
  */
 static inline bool tt_watchpoint_stops(struct CPUState *cpu, struct CPUWatchpoint *wp,
                                        uint64_t addr, uint64_t len, int access,

@@ -137,47 +137,48 @@ static int add_jumps(Compare *c, Side *s)
 
 /* A string that came into memory behind the end of a part is not known: two parts differ
  * in it by chance. */
-static bool has_unknown(const TtCalls *calls)
+static bool has_unknown(const TtCalls *calls, uint32_t process)
 {
     for (uint32_t i = 0; i < tt_calls_count(calls); i++) {
-        const char *args = tt_calls_at(calls, i)->args;
+        const TtCall *call = tt_calls_at(calls, i);
 
-        if (strstr(args, " s?") || strstr(args, " b?")) {
+        if (call->process == process &&
+            (strstr(call->args, " s?") || strstr(call->args, " b?"))) {
             return true;
         }
     }
     return false;
 }
 
-/* NULL: said why. */
-static TtCalls *load_calls(const Compare *c, const Side *s, int *status)
+static void free_calls(const Compare *c, Side *s)
 {
-    TtCalls *calls;
-
-    if (s != c->side && !strcmp(s->run, c->side->run)) {
-        return c->side->calls;
+    if (s == c->side || s->calls != c->side->calls) {   /* else both have them */
+        tt_calls_free(s->calls);
     }
-    calls = tool_calls_load(c->args, s->run, false, status);
-    if (calls && tool_has(c->args, "-j") && c->kind == CALLS && has_unknown(calls)) {
-        tt_calls_free(calls);
-        calls = tool_calls_load(c->args, s->run, true, status);
-    }
-    return calls;
+    s->calls = NULL;
 }
 
 static int load(Compare *c, Side *s)
 {
-    int status;
+    bool is_known = s != c->side && !strcmp(s->run, c->side->run);
+    int status = TOOL_FINE;
 
     s->items = g_array_new(false, false, sizeof(Item));
     s->keys = g_array_new(false, false, sizeof(uint32_t));
-    s->calls = load_calls(c, s, &status);
+    s->calls = is_known ? c->side->calls : tool_calls_load(c->args, s->run, false, &status);
     if (!s->calls) {
         return status;
     }
     s->index = tool_calls_find(s->calls, s->process, s->run);
     if (s->index == TT_CALLS_NO_PROCESS) {
         return TOOL_PROBLEM;
+    }
+    if (c->kind == CALLS && tool_has(c->args, "-j") && has_unknown(s->calls, s->index)) {
+        free_calls(c, s);
+        s->calls = tool_calls_load(c->args, s->run, true, &status);
+        if (!s->calls) {
+            return status;
+        }
     }
     switch (c->kind) {
     case VALUES:
@@ -322,12 +323,10 @@ static int compare(Compare *c)
 
 static void cleanup(Compare *c)
 {
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 2; i-- > 0;) {
         Side *s = &c->side[i];
 
-        if (!i || s->calls != c->side->calls) {
-            tt_calls_free(s->calls);
-        }
+        free_calls(c, s);
         if (s->items) {
             g_array_free(s->items, true);
             g_array_free(s->keys, true);

@@ -127,8 +127,8 @@ static void region_del(MemoryListener *l, MemoryRegionSection *s)
 
 static bool is_master(TtVfu *d)
 {
-    return d->shadows && !tt_vfu_conn_is_lost(d->conn) && pci_get_word(d->pci.config + PCI_COMMAND) &
-        PCI_COMMAND_MASTER;
+    return d->shadows && !tt_vfu_conn_is_lost(d->conn) &&
+        pci_get_word(d->pci.config + PCI_COMMAND) & PCI_COMMAND_MASTER;
 }
 
 void tt_vfu_dma_out(TtVfu *d)
