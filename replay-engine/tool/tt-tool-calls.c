@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #ifdef TT_HAVE_SECCOMP
 #include <seccomp.h>
 #endif
