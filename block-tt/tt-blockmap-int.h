@@ -8,6 +8,7 @@
  *   tt-blockversion  versions: make, go to, delete; views
  *   tt-blockops      operations of the journal (O1 to O5)
  *   tt-blockplan     records, segments, the journal anew: what a commit writes
+ *   tt-blocksteps    carries that out
  *   tt-blockload     file head; carries the journal out
  *   tt-blockcut      what is lost in a file that was cut off
  *   tt-blockcheck    adds up, for qemu-img check and the tool
@@ -199,6 +200,9 @@ typedef struct TtBlockJournal {
 /* What the commit that runs does when it ends well. */
 typedef struct TtBlockCommit {
     bool runs, is_anew, has_record;
+    bool is_early;                      /* a record would have done */
+    bool was_needed;                    /* the journal had to be made anew before, too */
+    unsigned named_at;                  /* step from which on the disk may name @fresh */
     size_t ops_len;                     /* of bm->ops that it wrote */
     TtHostRun fresh;                    /* segment that it began; n 0: none */
     TtBlockJournal after;               /* segments: unused */

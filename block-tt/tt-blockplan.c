@@ -205,6 +205,7 @@ static TtStatus plan_link(TtBlockMap *bm, TtHostRun seg, uint64_t at_offset,
     /* J5: nothing that was data there before may be read as a record. */
     add_step(plan, TT_BLOCK_WRITE, tt_host_offset(bm, c->fresh.host), c->bytes, len);
     add_sync(plan);
+    c->named_at = plan->n;
     add_step(plan, TT_BLOCK_WRITE, at_offset, c->link, link_len);
     add_mark(bm, plan, seg, end);
     return TT_OK;
@@ -271,6 +272,7 @@ static TtStatus plan_anew(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *diag)
     tt_block_head_put(c->head, bm, c->after.generation, c->fresh);
     add_step(plan, TT_BLOCK_WRITE, tt_host_offset(bm, c->fresh.host), c->bytes, len);
     add_sync(plan);
+    c->named_at = plan->n;
     add_step(plan, TT_BLOCK_WRITE, (c->after.generation & 1) * TT_F_BLOCK_HEAD_BYTES,
              c->head, TT_F_BLOCK_HEAD_BYTES);
     plan->after = (TtBlockStep) { TT_BLOCK_WRITE, (~c->after.generation & 1) *
@@ -303,8 +305,10 @@ void tt_blockmap_set_anew_bytes(TtBlockMap *bm, uint32_t bytes)
 
 /* ---- begin and end ---- */
 
-static void clear_commit(TtBlockCommit *c)
+static void clear_commit(TtBlockMap *bm)
 {
+    TtBlockCommit *c = &bm->commit;
+
     g_free(c->bytes);
     g_free(c->link);
     g_free(c->head);
@@ -324,14 +328,32 @@ static bool is_data_first(const TtBlockMap *bm, bool is_anew)
     return !is_anew && (bm->has_fill || bm->ops->len || !bm->dirty->len);
 }
 
-TtStatus tt_blockmap_commit_begin(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *diag)
+/* The host may have no room for it: the journal grows on for a while, as before. */
+static void put_off_anew(TtBlockMap *bm)
+{
+    bm->journal.anew_bytes = bm->journal.bytes;
+}
+
+/* No step has been carried out that makes the disk name what the commit began. */
+static void give_up(TtBlockMap *bm)
 {
     TtBlockCommit *c = &bm->commit;
-    bool is_anew = bm->journal.must_be_anew || is_long(bm) ||
-                   (tt_blockmap_is_dirty(bm) && is_unsafe(bm));
+
+    if (c->fresh.n) {
+        tt_alloc_untake(&bm->alloc, c->fresh.host, c->fresh.n);
+    }
+    if (c->is_early) {
+        put_off_anew(bm);
+    }
+    clear_commit(bm);
+}
+
+static TtStatus plan_it(TtBlockMap *bm, TtBlockPlan *plan, bool is_needed, TtDiag *diag)
+{
+    TtBlockCommit *c = &bm->commit;
+    bool is_anew = is_needed || is_long(bm);
     TtStatus st = TT_OK;
 
-    assert(!c->runs && !bm->damage);
     memset(plan, 0, sizeof(*plan));
     if (bm->needs_bytes) {
         add_step(plan, TT_BLOCK_GROW, bm->needs_bytes, NULL, 0);
@@ -340,16 +362,32 @@ TtStatus tt_blockmap_commit_begin(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *dia
         add_sync(plan);
     }
     tt_ops_dirty(bm);
+    c->is_early = is_anew && !is_needed;
     if (is_anew) {
         st = plan_anew(bm, plan, diag);
     } else if (bm->ops->len) {
         st = plan_record(bm, plan, diag);
     }
     if (st != TT_OK) {
-        if (c->fresh.n) {
-            tt_alloc_untake(&bm->alloc, c->fresh.host, c->fresh.n);
-        }
-        clear_commit(c);
+        give_up(bm);
+    }
+    return st;
+}
+
+TtStatus tt_blockmap_commit_begin(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *diag)
+{
+    TtBlockCommit *c = &bm->commit;
+    bool is_needed = bm->journal.must_be_anew ||
+                     (tt_blockmap_is_dirty(bm) && is_unsafe(bm));
+    bool is_early = !is_needed && is_long(bm);
+    TtStatus st;
+
+    assert(!c->runs && !bm->damage);
+    st = plan_it(bm, plan, is_needed, diag);
+    if (st != TT_OK && is_early) {
+        st = plan_it(bm, plan, false, diag);
+    }
+    if (st != TT_OK) {
         return st;
     }
     c->has_record = c->bytes;
@@ -358,6 +396,7 @@ TtStatus tt_blockmap_commit_begin(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *dia
     }
     c->runs = true;
     bm->has_fill = false;
+    c->was_needed = bm->journal.must_be_anew;
     bm->journal.must_be_anew = false;   /* unless the head changes meanwhile */
     tt_alloc_commit_begin(&bm->alloc);
     return TT_OK;
@@ -406,42 +445,21 @@ void tt_blockmap_commit_end(TtBlockMap *bm, bool ok)
         (ok ? end_well : end_badly)(bm);
     }
     tt_alloc_commit_end(&bm->alloc, ok);
-    clear_commit(c);
+    clear_commit(bm);
 }
 
-TtStatus tt_block_step_io(const TtBlockStep *s, TtIo *io, TtDiag *diag)
+bool tt_blockmap_commit_stop(TtBlockMap *bm, unsigned step)
 {
-    uint64_t size = 0;
-    TtStatus st;
+    TtBlockCommit *c = &bm->commit;
+    bool is_early = c->is_early;
 
-    switch (s->kind) {
-    case TT_BLOCK_WRITE:
-        return io->ops->write_at(io, s->offset, s->data, s->len, diag);
-    case TT_BLOCK_SYNC:
-        return io->ops->sync(io, diag);
-    case TT_BLOCK_GROW:
-        break;
+    assert(c->runs);
+    if (!c->fresh.n || step >= c->named_at) {
+        tt_blockmap_commit_end(bm, false);
+        return false;
     }
-    st = io->ops->size(io, &size, diag);
-    return st == TT_OK && size < s->offset ?
-        io->ops->write_at(io, s->offset - 1, "", 1, diag) : st;
-}
-
-TtStatus tt_blockmap_commit(TtBlockMap *bm, TtIo *io, TtDiag *diag)
-{
-    TtBlockPlan plan;
-    TtStatus st = tt_blockmap_commit_begin(bm, &plan, diag);
-
-    if (st != TT_OK) {
-        return st;
-    }
-    for (unsigned i = 0; st == TT_OK && i < plan.n; i++) {
-        st = tt_block_step_io(&plan.step[i], io, diag);
-    }
-    if (st == TT_OK && plan.after.len) {
-        (void)io->ops->write_at(io, plan.after.offset, plan.after.data, plan.after.len,
-                                NULL);
-    }
-    tt_blockmap_commit_end(bm, st == TT_OK);
-    return st;
+    bm->journal.must_be_anew |= c->was_needed;
+    tt_alloc_commit_end(&bm->alloc, false);
+    give_up(bm);
+    return is_early;
 }

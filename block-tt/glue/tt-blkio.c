@@ -322,15 +322,15 @@ static void coroutine_fn GRAPH_RDLOCK run_after(BlockDriverState *bs,
     }
 }
 
-/* Called by one coroutine at a time. */
+/* Called by one coroutine at a time. *@at: the step that failed. */
 static int coroutine_fn GRAPH_RDLOCK run_plan(BlockDriverState *bs,
-                                              const TtBlockPlan *plan)
+                                              const TtBlockPlan *plan, unsigned *at)
 {
     static const TtBlockStep nothing = { TT_BLOCK_WRITE };
     const TtBlockStep *after = &plan->after;
-    int ret = 0;
 
-    for (unsigned i = 0; i < plan->n && ret >= 0; i++) {
+    for (unsigned i = 0; i < plan->n; i++) {
+        int ret;
         const TtBlockStep *step = &plan->step[i];
         bool is_synced = step->kind == TT_BLOCK_WRITE && i + 1 < plan->n &&
                          step[1].kind == TT_BLOCK_SYNC;
@@ -343,11 +343,13 @@ static int coroutine_fn GRAPH_RDLOCK run_plan(BlockDriverState *bs,
         } else {
             ret = run_step(bs, step);
         }
+        if (ret < 0) {
+            *at = i;
+            return ret;
+        }
     }
-    if (ret >= 0) {
-        run_after(bs, after);
-    }
-    return ret;
+    run_after(bs, after);
+    return 0;
 }
 
 /* Space that is free now goes back to the file system, where that can take it. */
@@ -372,19 +374,16 @@ static void coroutine_fn GRAPH_RDLOCK give_space_back(BlockDriverState *bs)
     }
 }
 
-int coroutine_fn GRAPH_RDLOCK tt_blk_co_flush_to_os(BlockDriverState *bs)
+/* *@again: it failed, but the next one may do. */
+static int coroutine_fn GRAPH_RDLOCK commit(BlockDriverState *bs, bool *again)
 {
     TtBlkState *s = bs->opaque;
     TtBlockPlan plan;
+    unsigned at = 0;
     TtDiag diag;
     int ret;
 
-    if (s->sync_failed) {
-        return s->sync_failed;
-    }
-    if (bs->open_flags & BDRV_O_INACTIVE) {
-        return 0;                       /* the image is another process's now */
-    }
+    *again = false;
     WITH_QEMU_LOCK_GUARD(&s->map_lock) {
         TtStatus st;
 
@@ -396,13 +395,36 @@ int coroutine_fn GRAPH_RDLOCK tt_blk_co_flush_to_os(BlockDriverState *bs)
             return tt_blk_errno(st, &diag);
         }
     }
-    ret = run_plan(bs, &plan);
+    ret = run_plan(bs, &plan, &at);
     WITH_QEMU_LOCK_GUARD(&s->map_lock) {
-        tt_blockmap_commit_end(s->map, ret >= 0);
+        if (ret < 0) {
+            *again = tt_blockmap_commit_stop(s->map, at);
+        } else {
+            tt_blockmap_commit_end(s->map, true);
+        }
         qatomic_set(&s->frees, tt_blockmap_frees(s->map));
     }
+    return ret;
+}
+
+int coroutine_fn GRAPH_RDLOCK tt_blk_co_flush_to_os(BlockDriverState *bs)
+{
+    TtBlkState *s = bs->opaque;
+    bool again;
+    int ret;
+
+    if (s->sync_failed) {
+        return s->sync_failed;
+    }
+    if (bs->open_flags & BDRV_O_INACTIVE) {
+        return 0;                       /* the image is another process's now */
+    }
+    ret = commit(bs, &again);
+    if (again && !s->sync_failed) {
+        ret = commit(bs, &again);
+    }
     give_space_back(bs);
-    return ret < 0 ? ret : 0;
+    return ret;
 }
 
 /* ---- where is what ---- */

@@ -350,7 +350,11 @@ static void after_commit(Model *m, bool may_fail)
 
 static void end_commit(Model *m, bool ok)
 {
-    tt_blockmap_commit_end(m->map, ok);
+    if (ok || below(m, 4) == 0) {
+        tt_blockmap_commit_end(m->map, ok);
+    } else {
+        m->stats->stopped_early += tt_blockmap_commit_stop(m->map, m->step);
+    }
     m->commit_runs = false;
     m->stats->commits += ok;
     m->stats->failed += !ok;

@@ -23,7 +23,7 @@
 
 typedef struct BlockmapModelStats {
     uint64_t ops, writes, reads, versions, gotos, deletes, commits, failed, cuts,
-             anew, unordered, damaged;
+             anew, stopped_early, unordered, damaged;
 } BlockmapModelStats;
 
 /* Operations from @data until it ends. @stats may be NULL. */

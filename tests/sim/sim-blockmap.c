@@ -26,9 +26,9 @@ int main(int argc, char **argv)
     printf("%" PRIu64 " operations: %" PRIu64 " writes, %" PRIu64 " reads, %" PRIu64
            " versions, %" PRIu64 " gone to, %" PRIu64 " deleted; %" PRIu64
            " commits, %" PRIu64 " of them unordered, %" PRIu64 " failed, %" PRIu64
-           " journals anew; %" PRIu64 " cuts; %" PRIu64
+           " journals anew, %" PRIu64 " put off; %" PRIu64 " cuts; %" PRIu64
            " times each block damaged. No difference.\n", s.ops, s.writes,
            s.reads, s.versions, s.gotos, s.deletes, s.commits, s.unordered, s.failed,
-           s.anew, s.cuts, s.damaged);
+           s.anew, s.stopped_early, s.cuts, s.damaged);
     return 0;
 }

@@ -664,6 +664,56 @@ static void test_each_failure(void)
     }
 }
 
+static TtStatus (*real_write)(TtIo *io, uint64_t offset, const void *buf, size_t len,
+                              TtDiag *diag);
+static uint64_t host_room;
+static unsigned full_writes;
+
+static TtStatus write_to_full_host(TtIo *io, uint64_t offset, const void *buf, size_t len,
+                                   TtDiag *diag)
+{
+    if (offset + len > host_room) {
+        full_writes++;
+        return tt_fail(diag, TT_ERR_NOSPACE, "no space left");
+    }
+    return real_write(io, offset, buf, len, diag);
+}
+
+/* The host is full, and the journal is due to be made anew: records go on where there is
+ * room for them, and it is made anew when the host has room again. */
+static void test_full_host(void)
+{
+    Disk d = disk_new(50, NULL);
+    const TtIoOps *ops = d.io->ops;
+    TtIoOps full = *ops;
+
+    put(&d, 0, CLUSTER);
+    commit(&d);
+    tt_blockmap_set_anew_bytes(d.map, 100);
+    g_assert_cmpint(d.io->ops->size(d.io, &host_room, NULL), ==, TT_OK);
+    real_write = full.write_at;
+    full.write_at = write_to_full_host;
+    d.io->ops = &full;
+    full_writes = 0;
+    for (unsigned i = 0; i < 60; i++) {
+        version(&d, "while the host is full");
+        commit(&d);
+    }
+    g_assert_cmpuint(full_writes, >, 0);
+    g_assert_cmpuint(full_writes, <, 10);       /* it does not try each time */
+    d.io->ops = ops;
+    reopen(&d);
+    g_assert_true(tt_blockmap_version_info(d.map, 60, &(TtVersionInfo) { 0 }));
+    tt_blockmap_set_anew_bytes(d.map, 100);
+    for (unsigned i = 0; i < 100; i++) {
+        version(&d, "and when it has room again");
+        commit(&d);
+    }
+    reopen(&d);
+    g_assert_true(tt_blockmap_version_info(d.map, 160, &(TtVersionInfo) { 0 }));
+    disk_free(&d);
+}
+
 static void test_long_journal(void)
 {
     Disk d = disk_new(3000, NULL);
@@ -955,6 +1005,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/blockmap/file/old-data-is-no-record", test_old_data);
     g_test_add_func("/tt/blockmap/file/each-operation-fails-once", test_each_failure);
     g_test_add_func("/tt/blockmap/file/long-journal-is-made-anew", test_long_journal);
+    g_test_add_func("/tt/blockmap/file/host-is-full", test_full_host);
     g_test_add_func("/tt/blockmap/file/head-changes-beside-a-commit",
                     test_head_beside_a_commit);
     g_test_add_func("/tt/blockmap/file/growth-that-failed", test_grow_undo);
