@@ -12,9 +12,21 @@
 #include "qemu/osdep.h"
 #include "tt/hooks.h"
 #include "exec/memory.h"
+#include "hw/boards.h"
+#include "qemu/units.h"
+
+/* Beside as much as the VM has RAM. */
+#define SPARE   (256 * MiB)
 
 /* Compared as a whole first; most are wholly changed, or not at all. */
 #define CHUNK 64
+
+uint64_t tt_bounce_room(uint64_t used, uint64_t len)
+{
+    uint64_t most = current_machine->ram_size + SPARE;
+
+    return used >= most ? 0 : MIN(len, QEMU_ALIGN_DOWN(most - used, 4096));
+}
 
 /* One chunk: its unchanged bytes become what RAM holds now. False: no others. */
 static bool merge_chunk(uint8_t *buffer, const uint8_t *before,

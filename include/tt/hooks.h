@@ -444,6 +444,9 @@ static inline void *tt_guard_host(void *p)
 }
 
 struct AddressSpace;
+/* How much of @len a device may map now that has mapped @used: the guest says where and
+ * how often, but not how much memory of the host that takes. 0: it has to wait. */
+uint64_t tt_bounce_room(uint64_t used, uint64_t len);
 /*
  * The end of a bounced DMA, BQL: which of the @len bytes at @buffer, that held
  * @before when the device mapped them, go to @addr. What the device has not changed

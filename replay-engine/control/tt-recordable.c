@@ -6,13 +6,17 @@
 #include "control/tt-recordable.h"
 #include "control/tt-attach.h"
 #include "accel-tt/tt-vcpus.h"
+#include "hw-tt/memory/tt-memory.h"
 #include "hw-tt/state/tt-disks.h"
 #include "hw-tt/vfio/tt-vfio.h"
+#include "pages/tt-page.h"
+#include "run/tt-manifest.h"
 #include "tt/hooks.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
+#include "qemu/units.h"
 #include "qobject/qdict.h"
 #include "qom/object.h"
 #include "hw/boards.h"
@@ -24,6 +28,11 @@
 #include "system/kvm.h"
 #include "system/runstate.h"
 #include "system/tcg.h"
+
+/* Memory of devices, and their ROMs. */
+#define DEVICES_MEMORY_MAX  (4 * GiB)
+/* Pieces of memory that one may have, or a few. */
+#define BLOCKS_OF_DEVICE    16
 
 const char tt_no_icount[] = "-tt and -icount exclude each other: -tt counts instructions "
     "by itself; leave out -icount";
@@ -109,6 +118,9 @@ const char *tt_unrecordable_machine(MachineState *ms)
     if (ms->smp.max_cpus > TT_VCPUS_MAX) {
         return "-tt records 8 vCPUs at most: use -smp 8 or less";
     }
+    if (ms->maxram_size > TT_PAGES_MAX * TT_PAGE_BYTES - DEVICES_MEMORY_MAX) {
+        return "-tt records 1020 GiB of RAM at most: use a smaller -m, and maxmem";
+    }
     if (ms->smp.max_cpus != ms->smp.cpus) {
         return "-tt cannot record a vCPU that is plugged in later: leave out maxcpus";
     }
@@ -170,7 +182,10 @@ static bool refuse_device(DeviceListener *l, const QDict *opts, bool from_json,
     if ((drive && !tt_disks_can_write(drive, errp)) || !tt_recording()) {
         return false;
     }
-    if (driver && tt_type_is_unrecordable(driver)) {
+    if (tt_memory_n_blocks() > TT_BLOCKS_MAX - BLOCKS_OF_DEVICE) {
+        error_setg(errp, "this recording has seen too many devices that came and went with "
+                   "memory of theirs: start another one with 'tt record start'");
+    } else if (driver && tt_type_is_unrecordable(driver)) {
         error_setg(errp, "device '%s' bypasses QEMU when it writes guest memory, so it "
                    "cannot be recorded: use one that QEMU emulates", driver);
     } else if (driver && qdict_haskey(opts, "pmrdev")) {

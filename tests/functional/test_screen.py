@@ -10,8 +10,8 @@ import struct
 import time
 
 from guests import guest_args
-from ttlib import (TestFailure, Vm, check, digest, equal, goto_exact, limit,
-                   read_bytes, record, recorder, run_tool, stopped_replay, tool,
+from ttlib import (TestFailure, Vm, check, check_exact, digest, equal, goto_exact,
+                   limit, read_bytes, record, recorder, run_tool, stopped_replay, tool,
                    wait_until)
 
 GRAPHICS = {b'P6 320 200', b'P6 640 480'}
@@ -102,6 +102,15 @@ def same_pictures(work, run, pictures):
             goto_exact(rep, place)
             check(picture(rep, 'replayed.ppm') == pictures[place],
                   f'the picture at {place} is another')
+
+
+@limit(60)
+def test_greedy_gpu_guest(work):
+    """A guest offers a device several times as much memory as it has: the recorder does not
+    take that much of the host's. The device says that it has had enough."""
+    run = record(work, guest_args(work, 'gpu', 'rounds=3 greedy=1'))
+    check(b'status=0000004f' in run.serial, f'the guest says {run.serial}')
+    check_exact(work, run)
 
 
 @limit(90)
