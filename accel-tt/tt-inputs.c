@@ -246,9 +246,7 @@ void tt_msr_rd(uint32_t index, uint64_t *val, int *status)
         .aux = status ? -*status : 0,
     };
 
-    if (tt_msr_faults(index)) {
-        *status = -1;
-    } else if (tt_on()) {
+    if (tt_on()) {
         sync_event(&ev);
         *val = ev.val;
         if (status) {
@@ -261,9 +259,7 @@ void tt_msr_wr(uint32_t index, int *status)
 {
     TtEvent ev = { .kind = TT_EV_MSR_WR, .addr = index, .aux = -*status };
 
-    if (tt_msr_faults(index)) {
-        *status = -1;
-    } else if (tt_on()) {
+    if (tt_on()) {
         sync_event(&ev);
         *status = -(int)ev.aux;
     }

@@ -95,13 +95,13 @@ static bool filter_msrs(Error **errp)
 {
     struct kvm_msr_filter filter = { .flags = KVM_MSR_FILTER_DEFAULT_DENY };
     static uint8_t all[32];             /* 256 MSRs from the first on */
-    unsigned n;
-    const TtMsrRange *state = tt_msr_state(&n);
+    unsigned count;
+    const TtMsrRange *state = tt_msr_state(&count);
     int ret;
 
-    assert(n <= KVM_MSR_FILTER_MAX_RANGES);
+    assert(count <= KVM_MSR_FILTER_MAX_RANGES);
     memset(all, 0xff, sizeof(all));
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < count; i++) {
         filter.ranges[i] = (struct kvm_msr_filter_range) {
             .flags = KVM_MSR_FILTER_READ | KVM_MSR_FILTER_WRITE,
             .base = state[i].first,
@@ -186,6 +186,9 @@ bool tt_kvm_check(MachineState *ms, Error **errp)
     }
     /* RDPMC faults, as with a CPU without counters. */
     kvm_vm_enable_cap(kvm_state, KVM_CAP_PMU_CAPABILITY, 0, KVM_PMU_CAP_DISABLE);
+    /* KVM does not write its own hypercall over another vendor's (since Linux 5.19). */
+    kvm_vm_enable_cap(kvm_state, KVM_CAP_DISABLE_QUIRKS2, 0,
+                      KVM_X86_QUIRK_FIX_HYPERCALL_INSN);
     turn_off_eventfds(&address_space_memory);
     turn_off_eventfds(&address_space_io);
     kvm_state->coalesced_mmio = kvm_state->coalesced_pio = 0;

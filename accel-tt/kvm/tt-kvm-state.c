@@ -1,50 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The state of a vCPU of KVM as bytes, in the form in which TCG keeps it. QEMU fills the
- * same struct under either, with some differences: of the x87 registers KVM's is in the
- * order of the stack, TCG's in that of the registers; it does not ask KVM for the
- * shadow of STI and MOV SS, in which no interrupt is taken; and only TCG keeps bits of
- * CR4 among its hidden flags.
+ * The state of a vCPU of KVM as bytes, in the form in which TCG keeps it. What QEMU does
+ * not ask KVM for is the shadow of STI and MOV SS, in which no interrupt is taken.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/x86/tt-target.h"
+#include "accel-tt/x86/tt-x86-move.h"
 #include "tt-kvm-parts-int.h"
 #include "qapi/error.h"
 #include "cpu.h"
 #include "hw/core/cpu.h"
 #include "system/kvm.h"
-
-/* ST(i) is in register (@by + i) % 8. */
-static void turn_x87(CPUX86State *env, unsigned by)
-{
-    FPReg st[8];
-
-    QEMU_BUILD_BUG_ON(sizeof(st) != sizeof(env->fpregs));
-    memcpy(st, env->fpregs, sizeof(st));
-    for (unsigned i = 0; i < 8; i++) {
-        env->fpregs[(by + i) & 7] = st[i];
-    }
-}
-
-/* hflags as TCG has them. */
-static uint32_t hidden_flags(CPUState *cpu)
-{
-    CPUX86State *env = cpu_env(cpu);
-    uint32_t mask = HF_INHIBIT_IRQ_MASK | HF_SMAP_MASK | HF_UMIP_MASK;
-
-    return (env->hflags & ~mask) |
-        (tt_kvm_has_shadow(cpu) ? HF_INHIBIT_IRQ_MASK : 0) |
-        (env->cr[4] & CR4_SMAP_MASK ? HF_SMAP_MASK : 0) |
-        (env->cr[4] & CR4_UMIP_MASK ? HF_UMIP_MASK : 0);
-}
-
-/* TCG keeps the descriptor as LTR found it, not busy, and refuses another when an
- * interrupt changes to the kernel's stack. */
-static uint32_t task_flags(const CPUX86State *env)
-{
-    return env->tr.selector & 0xfffc ? env->tr.flags & ~DESC_TSS_BUSY_MASK :
-        env->tr.flags;
-}
 
 GByteArray *tt_kvm_save(CPUState *cpu)
 {
@@ -58,11 +24,11 @@ GByteArray *tt_kvm_save(CPUState *cpu)
     }
     hflags = env->hflags;
     tr_flags = env->tr.flags;
-    env->hflags = hidden_flags(cpu);
-    env->tr.flags = task_flags(env);
-    turn_x87(env, env->fpstt);
+    env->hflags = tt_x86_hidden_flags(env, tt_kvm_has_shadow(cpu));
+    env->tr.flags = tt_x86_task_flags(env);
+    tt_x86_turn_x87(env, env->fpstt);
     state = tt_target_save(cpu);
-    turn_x87(env, -env->fpstt);
+    tt_x86_turn_x87(env, -env->fpstt);
     env->hflags = hflags;
     env->tr.flags = tr_flags;
     cpu->vcpu_dirty = was_dirty;
@@ -95,8 +61,8 @@ uint32_t tt_kvm_to_tcg(CPUState *cpu)
     CPUX86State *env = cpu_env(cpu);
     uint32_t hflags = env->hflags;
 
-    env->hflags = hidden_flags(cpu);
-    turn_x87(env, env->fpstt);
+    env->hflags = tt_x86_hidden_flags(env, tt_kvm_has_shadow(cpu));
+    tt_x86_turn_x87(env, env->fpstt);
     return hflags;
 }
 
@@ -104,6 +70,6 @@ void tt_kvm_from_tcg(CPUState *cpu, uint32_t hflags)
 {
     CPUX86State *env = cpu_env(cpu);
 
-    turn_x87(env, -env->fpstt);
+    tt_x86_turn_x87(env, -env->fpstt);
     env->hflags = hflags;
 }

@@ -166,7 +166,7 @@ bool tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
     if (unlikely(tt_omit & TT_OMIT_FETCH)) {
         return true;
     }
-    if (unlikely(tt_msrs_are_inputs) && is_something_due(cpu)) {
+    if (unlikely(tt_replays_kvm) && is_something_due(cpu)) {
         return false;   /* under KVM it came before a fault of the fetch */
     }
     if (flags != tt_fetched.flags) {                /* it follows from them */

@@ -20,6 +20,8 @@ static GlobalProperty properties[] = {
     { TT_CPU_MODEL_TYPE, "monitor", "off" },
     { TT_CPU_MODEL_TYPE, "x2apic", "off" },
     { TT_CPU_MODEL_TYPE, "kvm", "off" },
+    /* Hypercalls that CPUID does not name are refused. */
+    { TT_CPU_MODEL_TYPE, "kvm-pv-enforce-cpuid", "on" },
     /* QEMU would have bits in the masks of MTRRs that no guest sees. */
     { TT_CPU_MODEL_TYPE, "fill-mtrr-mask", "off" },
     { TT_CPU_MODEL_TYPE, "ssse3", "on" },

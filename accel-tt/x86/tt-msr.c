@@ -9,10 +9,11 @@
 #include "tt/hooks.h"
 #include "hw/core/cpu.h"
 #include "cpu.h"
+#include "tcg/helper-tcg.h"
 #include "hw/i386/apic.h"
 #include "system/cpu-timers.h"
 
-bool tt_msrs_are_inputs;
+bool tt_replays_kvm;
 
 static const TtMsrRange state[] = {
     { 0xfe, 0xfe },                     /* MTRRcap */
@@ -40,17 +41,147 @@ bool tt_msr_is_state(uint32_t index)
     return false;
 }
 
-bool tt_msr_is_input_slow(uint32_t index)
+/* ---- #GP without an exit ---- */
+
+static bool is_memory_type(uint64_t type)
 {
-    return !tt_msr_is_state(index);
+    return type <= 6 && 0x73 >> type & 1;
+}
+
+static bool are_memory_types(uint64_t types)
+{
+    for (unsigned i = 0; i < 8; i++) {
+        if (!is_memory_type(types >> 8 * i & 0xff)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_pat(uint64_t val)
+{
+    for (unsigned i = 0; i < 8; i++) {
+        unsigned type = val >> 8 * i & 0xff;
+
+        if (type > 7 || type == 2 || type == 3) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One of a pair; the odd one is the mask. */
+static bool is_mtrr(CPUState *cpu, uint32_t index, uint64_t val)
+{
+    uint64_t reserved = ~0ull << X86_CPU(cpu)->phys_bits;
+
+    return index & 1 ? !(val & (reserved | 0x7ff)) :
+        !(val & (reserved | 0xf00)) && is_memory_type(val & 0xff);
+}
+
+static bool is_canonical(const CPUX86State *env, uint64_t address)
+{
+    unsigned more = env->features[FEAT_7_0_ECX] & CPUID_7_0_ECX_LA57 ? 7 : 16;
+
+    return (uint64_t)((int64_t)(address << more) >> more) == address;
+}
+
+/* KVM leaves these to the CPU: which may be TCG, if the host is emulated. */
+static bool takes_address(const CPUX86State *env, uint32_t index, uint64_t val)
+{
+    switch (index) {
+    case MSR_LSTAR: case MSR_CSTAR:
+    case MSR_FSBASE: case MSR_GSBASE: case MSR_KERNELGSBASE:
+        return is_canonical(env, val) || !tt_is_like_hardware();
+    default:
+        return true;
+    }
+}
+
+static bool is_efer(const CPUX86State *env, uint64_t val)
+{
+    uint32_t edx = env->features[FEAT_8000_0001_EDX];
+    uint64_t allowed = MSR_EFER_SCE |
+        (edx & CPUID_EXT2_LM ? MSR_EFER_LME | MSR_EFER_LMA : 0) |
+        (edx & CPUID_EXT2_NX ? MSR_EFER_NXE : 0) |
+        (edx & CPUID_EXT2_FFXSR ? MSR_EFER_FFXSR : 0);
+
+    return !(val & ~allowed) &&
+        (!(env->cr[0] & CR0_PG_MASK) || !((val ^ env->efer) & MSR_EFER_LME));
+}
+
+static bool takes(CPUState *cpu, uint32_t index, uint64_t val)
+{
+    switch (index) {
+    case MSR_MTRRcap:
+        return false;
+    case MSR_MTRRphysBase(0) ... MSR_MTRRphysMask(7):
+        return is_mtrr(cpu, index, val);
+    case MSR_MTRRfix64K_00000: case MSR_MTRRfix16K_80000: case MSR_MTRRfix16K_A0000:
+    case MSR_MTRRfix4K_C0000 ... MSR_MTRRfix4K_F8000:
+        return are_memory_types(val);
+    case MSR_MTRRdefType:
+        return !(val & ~0xcffull) && is_memory_type(val & 0xff);
+    case MSR_PAT:
+        return is_pat(val);
+    case MSR_EFER:
+        return is_efer(cpu_env(cpu), val);
+    default:
+        return takes_address(cpu_env(cpu), index, val);
+    }
 }
 
 /* No filter covers the APIC's in x2APIC mode. Without that mode, which tt-v1 has not, KVM
  * raises #GP by itself. */
-bool tt_msr_faults(uint32_t index)
+static bool is_missing(CPUState *cpu, uint32_t index)
 {
-    return tt_msrs_are_inputs && index >= MSR_APIC_START && index <= MSR_APIC_END;
+    return (index >= MSR_APIC_START && index <= MSR_APIC_END) ||
+        (index == MSR_TSC_AUX && !(cpu_env(cpu)->features[FEAT_7_0_ECX] &
+                                   CPUID_7_0_ECX_RDPID));
 }
+
+bool tt_msr_wr_as_kvm_slow(CPUState *cpu, uint64_t val, uintptr_t ra)
+{
+    uint32_t index = cpu_env(cpu)->regs[R_ECX];
+    bool is_state = tt_msr_is_state(index) || !tt_replays_kvm;
+    int status = 0;
+
+    if (!tt_replays_kvm ? !takes_address(cpu_env(cpu), index, val) :
+        is_missing(cpu, index) || (is_state && !takes(cpu, index, val))) {
+        status = -1;
+    } else if (!is_state) {
+        tt_msr_wr(index, &status);
+    }
+    if (status < 0) {
+        raise_exception_err_ra(cpu_env(cpu), EXCP0D_GPF, 0, ra);
+    }
+    return !is_state;
+}
+
+bool tt_msr_rd_as_kvm_slow(CPUState *cpu, uintptr_t ra)
+{
+    CPUX86State *env = cpu_env(cpu);
+    uint32_t index = env->regs[R_ECX];
+    bool is_state = tt_msr_is_state(index);
+    int status = 0;
+    uint64_t val = 0;
+
+    if (is_missing(cpu, index)) {
+        status = -1;
+    } else if (!is_state) {
+        tt_msr_rd(index, &val, &status);
+    }
+    if (status < 0) {
+        raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
+    }
+    if (!is_state) {
+        env->regs[R_EAX] = (uint32_t)val;
+        env->regs[R_EDX] = val >> 32;
+    }
+    return !is_state;
+}
+
+/* ---- what QEMU answers ---- */
 
 int tt_msr_device_read(CPUState *cpu, uint32_t index, uint64_t *val)
 {

@@ -2,7 +2,8 @@
 /*
  * Model-specific registers of a run that is recorded under KVM. Some are state of the
  * vCPU, which KVM and TCG keep alike. All others are inputs: KVM asks QEMU, whose
- * answer is logged.
+ * answer is logged. Where KVM, or the CPU, raises #GP for one that is state, nothing is
+ * logged, so a replay has to know.
  *
  * Context: the BQL is held.
  */
@@ -18,8 +19,6 @@ typedef struct TtMsrRange {
 /* The state, in ascending order; @n of them. */
 const TtMsrRange *tt_msr_state(unsigned *n);
 bool tt_msr_is_state(uint32_t index);
-/* Neither: KVM raised #GP, and no exit was logged. In a replay of such a run only. */
-bool tt_msr_faults(uint32_t index);
 
 /* What QEMU answers. Below 0: #GP. */
 int tt_msr_device_read(struct CPUState *cpu, uint32_t index, uint64_t *val);

@@ -125,10 +125,11 @@ bool tt_pmu_read(CPUState *cpu, uint32_t msr, uint64_t *val)
     return c;
 }
 
+/* Also in a replay of a run of KVM's, which has no counters. */
 void HELPER(tt_rdpmc)(CPUX86State *env)
 {
     uint32_t index = env->regs[R_ECX];
-    Counter *c = counter_of(env_cpu(env), index, 0);
+    Counter *c = tt_pmu_is_on ? counter_of(env_cpu(env), index, 0) : NULL;
     uint64_t val;
 
     if (!(env->cr[4] & CR4_PCE_MASK) && env->hflags & HF_CPL_MASK) {

@@ -11,14 +11,25 @@
 
 struct CPUState;
 
-/* A run that was recorded under KVM: MSRs that QEMU answered there are inputs. */
-extern bool tt_msrs_are_inputs;
-bool tt_msr_is_input_slow(uint32_t index);
+/* A replay of a run that was recorded under KVM: what KVM does without QEMU is done as
+ * there. */
+extern bool tt_replays_kvm;
+/* WRMSR and RDMSR of it: true: that was all. @ra: of the helper; #GP does not return.
+ * WRMSR also if what a CPU does is wanted. */
+bool tt_msr_wr_as_kvm_slow(struct CPUState *cpu, uint64_t val, uintptr_t ra);
+bool tt_msr_rd_as_kvm_slow(struct CPUState *cpu, uintptr_t ra);
 
-static inline bool tt_msr_is_input(uint32_t index)
+static inline bool tt_msr_wr_as_kvm(struct CPUState *cpu, uint64_t val, uintptr_t ra)
 {
-    return __builtin_expect(tt_msrs_are_inputs, 0) && tt_msr_is_input_slow(index);
+    return __builtin_expect(tt_replays_kvm || tt_is_like_hardware(), 0) &&
+        tt_msr_wr_as_kvm_slow(cpu, val, ra);
 }
+
+static inline bool tt_msr_rd_as_kvm(struct CPUState *cpu, uintptr_t ra)
+{
+    return __builtin_expect(tt_replays_kvm, 0) && tt_msr_rd_as_kvm_slow(cpu, ra);
+}
+
 /* What the kernel lets QEMU answer (its MSR filter), while nothing is recorded: the
  * vCPU's thread, without the BQL. Returns 0. */
 int tt_kvm_rdmsr(struct CPUState *cpu);

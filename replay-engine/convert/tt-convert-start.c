@@ -132,7 +132,7 @@ bool tt_convert_open(Error **errp)
         !tt_convert_is_possible(errp)) {
         return false;
     }
-    tt_msrs_are_inputs = tt_notes_tables = tt_counts_branches = true;
+    tt_replays_kvm = tt_notes_tables = tt_counts_branches = true;
     tt_convert_recorded_open();
     tt_session.manifest.n_sync_starts = 0;      /* of a pass that was broken off */
     tt_convert_interval_ms = is_part ? 0 : tt_convert_interval_ms;

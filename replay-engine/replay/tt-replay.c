@@ -346,7 +346,7 @@ bool tt_replay_open(Error **errp)
     if (!tt_replay_log_open(errp)) {
         return false;
     }
-    tt_msrs_are_inputs = tt_session.manifest.rules & TT_RULE_KVM;
+    tt_replays_kvm = tt_session.manifest.rules & TT_RULE_KVM;
     tt_fetch_names_page = !(tt_session.manifest.rules & TT_RULE_FETCH_FAULT);
     if (tt_session.manifest.features & TT_FEATURE_PARENT) {
         parent = tt_parent_of(&tt_session.manifest, tt_session.dir, errp);

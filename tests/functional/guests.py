@@ -120,6 +120,7 @@ GUESTS = {
     'diskwrite': guest('writes=20', prepare=prepare_diskwrite),
     'fp': guest(),
     'fpenv': guest(),
+    'asked': guest(),
     'lines64': guest(),
     'tpr64': guest(machine=REBOOT),
     'smc': guest('rounds=100'),

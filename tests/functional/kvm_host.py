@@ -123,9 +123,9 @@ class Moved(Job):
     """A VM that moves from one accelerator to the next, by a migration into a file; each of
     its processes records a part, the last one to the guest's end."""
 
-    def __init__(self, name, args, accels, limit=60):
+    def __init__(self, name, args, accels, limit=60, cpu=''):
         super().__init__(name, args, limit=limit)
-        self.args += ['-cpu', 'tt-v1', '-global', 'apic-common.vapic=off',
+        self.args += ['-cpu', 'tt-v1' + cpu, '-global', 'apic-common.vapic=off',
                       '-machine', 'vmport=off']
         self.accels, self.parts = accels, len(accels)
 

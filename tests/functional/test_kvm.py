@@ -8,7 +8,7 @@ import subprocess
 
 from guests import guest_args, write
 from kvm_host import IN_PARTS, Job, Moved, in_host
-from ttlib import (BUILD, MACHINE, Gdb, check, check_exact, end_of, equal, goto_exact,
+from ttlib import (BUILD, MACHINE, Gdb, Vm, check, check_exact, end_of, equal, goto_exact,
                    limit, qemu_binary, read_text, replayer, replay, run_tool,
                    stopped_replay)
 
@@ -16,7 +16,7 @@ from ttlib import (BUILD, MACHINE, Gdb, check, check_exact, end_of, equal, goto_
 BOOT_SECTOR = bytes.fromhex('baf803 b04b ee ba0406 b80020 ef f4')
 # kvm_report.py has all guests.
 EXACT = ('hlt', 'smc', 'lines64', 'fp', 'selfdma', 'btflags', 'debug', 'mmiox', 'window',
-         'quiet')
+         'quiet', 'asked')
 # The time stamp counter may not go back, recorded or not. (It did where the vCPU runs on
 # while another CPU stops QEMU's count; the emulated host does not show that.)
 STOPS = '\n'.join(['ask stop', 'ask cont'] * 2 + ['ask "tt record stop"'] +
@@ -30,6 +30,9 @@ PARTS = {'fp': ('rounds=20000', 3, ':'), 'selfdma': ('rounds=120', 3, ':'),
          'smap': ('nmis=1', 3, 'ask nmi'), 'umip': ('nmis=1', 3, 'ask nmi'),
          'tsc': ('p=0 nmis=1', 2, STOPS)}
 CPUS = {'smap': ',+smap', 'umip': ',+umip'}
+# {guest: (append, what its CPU has)}
+MOVES = {'fp': ('rounds=20000', ''), 'smap': ('rounds=1000000', ',+smap'),
+         'umip': ('rounds=100000', ',+umip')}
 NO_CHAINS = ['-d', 'nochain']   # each block is looked up
 
 
@@ -138,31 +141,39 @@ def test_inputs(work):
         converted(work, run, f'{name}-rep')
 
 
-def check_moved(work, run):
-    """Each part replays exactly, on its accelerator, and the guest has come to its end."""
-    check_ended('fp', run)
+def says_under_tcg(work, name, append, cpu):
+    """What the guest prints where it stays where it is."""
+    args = [*guest_args(work, name, append), '-cpu', 'tt-v1' + cpu]
+    with Vm(work, [*args, '-accel', 'tcg'], name=f'{name}-plain', timeout=60) as vm:
+        vm.wait(0)
+        return vm.serial
+
+
+def result_of(serial):
+    """Of a guest: its sum. How many ticks it has in that time is another matter."""
+    return serial.split(b'sum=')[-1]
+
+
+def check_moved(work, name, run):
+    """Each part replays exactly, on its accelerator, and the guest has come to its end
+    with the result that it has elsewhere."""
+    append, cpu = MOVES[name]
+    check_ended(name, run)
+    equal(result_of(run.serial), result_of(says_under_tcg(work, name, append, cpu)),
+          f'the result of {name}, which moved')
     equal(len(run.parts), 3, 'parts of a VM that moved')
     said = b''
     for path in run.parts:
         part = os.path.basename(path)
         vm = replay(work, path, name=f'{part}-rep', timeout=120)
         check('replay exact' in vm.stderr, f'part {part}: {vm.stderr[-500:]}')
-        equal('converted:' in vm.stderr, part != 'moved.1', f'{part} was converted')
+        equal('converted:' in vm.stderr, not part.endswith('.1'), f'{part} was converted')
         said += vm.serial
     check(said and run.serial.endswith(said), f'the parts print {said}')
 
 
-@limit(150)
-def test_checkpoints_and_moved(work):
-    """Checkpoints of a recording under KVM: the conversion finds the same RAM there, and
-    the run has them afterwards. And a VM that moves from KVM to TCG and back."""
-    job = Job('fp', guest_args(work, 'fp', 'rounds=60000'),
-              options=',checkpoint-interval=0.1')
-    moved = Moved('moved', guest_args(work, 'fp', 'rounds=20000'), ('kvm', 'tcg', 'kvm'))
-    runs = in_host(work, [job, moved], timeout=120)
-    check_moved(work, runs['moved'])
-    run = runs['fp']
-    check_ended('fp', run)
+def check_checkpoints(work, run):
+    """The conversion finds the same RAM, and the run has them afterwards."""
     vm = check_exact(work, run, name='first', timeout=120)
     found = re.search(r'(\d+) checkpoints compared', vm.stderr)
     check(found and int(found[1]) >= 1, f'the conversion: {vm.stderr[-500:]}')
@@ -171,6 +182,21 @@ def test_checkpoints_and_moved(work):
     check(f'{found[1]} checkpoint' in text, text)
     run_tool(tt, 'verify', run.dir, '--qemu', qemu_binary(), timeout=60)
     check_exact(work, run, name='again')
+
+
+@limit(240)
+def test_checkpoints_and_moved(work):
+    """Checkpoints of a recording under KVM. And VMs that move from KVM to TCG and back:
+    with something on the x87 stack, with SMAP on, with a task register and user code."""
+    jobs = [Moved(name, guest_args(work, name, append), ('kvm', 'tcg', 'kvm'), cpu=cpu)
+            for name, (append, cpu) in MOVES.items()]
+    job = Job('kept', guest_args(work, 'fp', 'rounds=60000'),
+              options=',checkpoint-interval=0.1')
+    runs = in_host(work, [job, *jobs], timeout=200)
+    check_ended('fp', runs['kept'])
+    check_checkpoints(work, runs['kept'])
+    for name in MOVES:
+        check_moved(work, name, runs[name])
 
 
 def recorded_in_parts(work, *names):
