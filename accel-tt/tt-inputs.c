@@ -9,7 +9,6 @@
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-token.h"
 #include "accel-tt/tt-vcpus.h"
-#include "accel-tt/x86/tt-msr.h"
 #include "accel-tt/x86/tt-target.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
@@ -25,7 +24,7 @@
 #include "system/cpu-timers.h"
 
 void (*tt_settle_slow)(void);
-bool tt_like_hardware, tt_fetch_names_page;
+bool tt_like_hardware, tt_fetch_names_page, tt_replays_kvm;
 
 static void sync_event(TtEvent *ev)
 {

@@ -9,11 +9,8 @@
 #include "tt/hooks.h"
 #include "hw/core/cpu.h"
 #include "cpu.h"
-#include "tcg/helper-tcg.h"
 #include "hw/i386/apic.h"
 #include "system/cpu-timers.h"
-
-bool tt_replays_kvm;
 
 static const TtMsrRange state[] = {
     { 0xfe, 0xfe },                     /* MTRRcap */
@@ -87,12 +84,12 @@ static bool is_canonical(const CPUX86State *env, uint64_t address)
 }
 
 /* KVM leaves these to the CPU: which may be TCG, if the host is emulated. */
-static bool takes_address(const CPUX86State *env, uint32_t index, uint64_t val)
+bool tt_msr_takes_address(CPUState *cpu, uint32_t index, uint64_t val)
 {
     switch (index) {
     case MSR_LSTAR: case MSR_CSTAR:
     case MSR_FSBASE: case MSR_GSBASE: case MSR_KERNELGSBASE:
-        return is_canonical(env, val) || !tt_is_like_hardware();
+        return is_canonical(cpu_env(cpu), val) || !tt_is_like_hardware();
     default:
         return true;
     }
@@ -110,7 +107,7 @@ static bool is_efer(const CPUX86State *env, uint64_t val)
         (!(env->cr[0] & CR0_PG_MASK) || !((val ^ env->efer) & MSR_EFER_LME));
 }
 
-static bool takes(CPUState *cpu, uint32_t index, uint64_t val)
+bool tt_msr_takes(CPUState *cpu, uint32_t index, uint64_t val)
 {
     switch (index) {
     case MSR_MTRRcap:
@@ -127,58 +124,17 @@ static bool takes(CPUState *cpu, uint32_t index, uint64_t val)
     case MSR_EFER:
         return is_efer(cpu_env(cpu), val);
     default:
-        return takes_address(cpu_env(cpu), index, val);
+        return tt_msr_takes_address(cpu, index, val);
     }
 }
 
 /* No filter covers the APIC's in x2APIC mode. Without that mode, which tt-v1 has not, KVM
  * raises #GP by itself. */
-static bool is_missing(CPUState *cpu, uint32_t index)
+bool tt_msr_is_missing(CPUState *cpu, uint32_t index)
 {
     return (index >= MSR_APIC_START && index <= MSR_APIC_END) ||
         (index == MSR_TSC_AUX && !(cpu_env(cpu)->features[FEAT_7_0_ECX] &
                                    CPUID_7_0_ECX_RDPID));
-}
-
-bool tt_msr_wr_as_kvm_slow(CPUState *cpu, uint64_t val, uintptr_t ra)
-{
-    uint32_t index = cpu_env(cpu)->regs[R_ECX];
-    bool is_state = tt_msr_is_state(index) || !tt_replays_kvm;
-    int status = 0;
-
-    if (!tt_replays_kvm ? !takes_address(cpu_env(cpu), index, val) :
-        is_missing(cpu, index) || (is_state && !takes(cpu, index, val))) {
-        status = -1;
-    } else if (!is_state) {
-        tt_msr_wr(index, &status);
-    }
-    if (status < 0) {
-        raise_exception_err_ra(cpu_env(cpu), EXCP0D_GPF, 0, ra);
-    }
-    return !is_state;
-}
-
-bool tt_msr_rd_as_kvm_slow(CPUState *cpu, uintptr_t ra)
-{
-    CPUX86State *env = cpu_env(cpu);
-    uint32_t index = env->regs[R_ECX];
-    bool is_state = tt_msr_is_state(index);
-    int status = 0;
-    uint64_t val = 0;
-
-    if (is_missing(cpu, index)) {
-        status = -1;
-    } else if (!is_state) {
-        tt_msr_rd(index, &val, &status);
-    }
-    if (status < 0) {
-        raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
-    }
-    if (!is_state) {
-        env->regs[R_EAX] = (uint32_t)val;
-        env->regs[R_EDX] = val >> 32;
-    }
-    return !is_state;
 }
 
 /* ---- what QEMU answers ---- */

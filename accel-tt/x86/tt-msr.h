@@ -19,6 +19,12 @@ typedef struct TtMsrRange {
 /* The state, in ascending order; @n of them. */
 const TtMsrRange *tt_msr_state(unsigned *n);
 bool tt_msr_is_state(uint32_t index);
+/* Neither: KVM raises #GP. */
+bool tt_msr_is_missing(struct CPUState *cpu, uint32_t index);
+/* Is @val one that KVM, or the CPU, takes for @index, which is state? */
+bool tt_msr_takes(struct CPUState *cpu, uint32_t index, uint64_t val);
+/* Only what KVM leaves to the CPU. */
+bool tt_msr_takes_address(struct CPUState *cpu, uint32_t index, uint64_t val);
 
 /* What QEMU answers. Below 0: #GP. */
 int tt_msr_device_read(struct CPUState *cpu, uint32_t index, uint64_t *val);

@@ -14,6 +14,13 @@ struct CPUState;
 /* A replay of a run that was recorded under KVM: what KVM does without QEMU is done as
  * there. */
 extern bool tt_replays_kvm;
+
+/* VMCALL and VMMCALL: asked when a block is translated. */
+static inline bool tt_answers_hypercalls(void)
+{
+    return tt_replays_kvm;
+}
+
 /* WRMSR and RDMSR of it: true: that was all. @ra: of the helper; #GP does not return.
  * WRMSR also if what a CPU does is wanted. */
 bool tt_msr_wr_as_kvm_slow(struct CPUState *cpu, uint64_t val, uintptr_t ra);

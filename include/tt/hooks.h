@@ -444,14 +444,12 @@ static inline void *tt_guard_host(void *p)
 }
 
 struct AddressSpace;
-/* How much of @len a device may map now that has mapped @used: the guest says where and
- * how often, but not how much memory of the host that takes. 0: it has to wait. */
+/* How much of @len may be mapped of RAM by a device that has @used; 0: it has to wait. */
 uint64_t tt_bounce_room(uint64_t used, uint64_t len);
 /*
- * The end of a bounced DMA, BQL: which of the @len bytes at @buffer, that held
- * @before when the device mapped them, go to @addr. What the device has not changed
- * becomes what is there now. Returns where those begin that are to be written, and
- * in @len how many they are.
+ * The end of a bounced DMA, BQL: which of the @len bytes at @buffer, that held @before
+ * when the device mapped them, go to @addr. What it has not changed becomes what is there
+ * now. Returns where those begin that are to be written, and in @len how many they are.
  */
 uint64_t tt_bounce_merge(struct AddressSpace *as, uint64_t addr,
                          uint8_t *buffer, const uint8_t *before, uint64_t *len);
