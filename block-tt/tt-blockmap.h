@@ -201,10 +201,10 @@ TtStatus tt_blockmap_commit_begin(TtBlockMap *bm, TtBlockPlan *plan, TtDiag *dia
 /* @ok: all steps succeeded. Else the next commit has all of it again: whatever part
  * of this one reached the disk, every state there is one that was asked for. */
 void tt_blockmap_commit_end(TtBlockMap *bm, bool ok);
-/* Instead: step @step failed, and none after it was begun. True: it was for a journal made
- * anew before it had to be, and the next commit, which should follow at once, does without:
- * a host that is full takes a record where the segment for it is there already. */
-bool tt_blockmap_commit_stop(TtBlockMap *bm, unsigned step);
+/* Instead: step @step failed, and none after it was begun. True: it was a write for a journal
+ * made anew before it had to be, and the next commit, which should follow at once, does
+ * without: a host that is full takes a record where the segment for it is there already. */
+bool tt_blockmap_commit_stop(TtBlockMap *bm, const TtBlockPlan *plan, unsigned step);
 /*
  * tt_blockmap_format: what makes an empty file an image
  * @bytes: what @plan writes, g_malloc'ed.

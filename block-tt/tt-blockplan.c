@@ -4,7 +4,8 @@
  * after the last one, sync. Where that does not fit, a new segment with the record (J5),
  * and a link to it. Now and then the whole journal is written anew (J4): when it has
  * grown by as much as it had when it was made, and by 1 MiB at least, so the work is paid
- * for by what was written.
+ * for by what was written. If it fails before the disk names what is new, it is put off until
+ * the journal has grown by as much again, and the commit is a record.
  *
  * A plan may fail or be cut anywhere. A record that is not whole ends the journal. The
  * next commit writes to the same place, more at most. But once a new file head may be on
@@ -448,10 +449,11 @@ void tt_blockmap_commit_end(TtBlockMap *bm, bool ok)
     clear_commit(bm);
 }
 
-bool tt_blockmap_commit_stop(TtBlockMap *bm, unsigned step)
+bool tt_blockmap_commit_stop(TtBlockMap *bm, const TtBlockPlan *plan, unsigned step)
 {
     TtBlockCommit *c = &bm->commit;
-    bool is_early = c->is_early;
+    /* A sync that fails must be said: a second one that succeeds proves nothing. */
+    bool may_retry = c->is_early && plan->step[step].kind != TT_BLOCK_SYNC;
 
     assert(c->runs);
     if (!c->fresh.n || step >= c->named_at) {
@@ -461,5 +463,5 @@ bool tt_blockmap_commit_stop(TtBlockMap *bm, unsigned step)
     bm->journal.must_be_anew |= c->was_needed;
     tt_alloc_commit_end(&bm->alloc, false);
     give_up(bm);
-    return is_early;
+    return may_retry;
 }

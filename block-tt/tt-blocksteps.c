@@ -35,7 +35,7 @@ static TtStatus commit_once(TtBlockMap *bm, TtIo *io, bool *again, TtDiag *diag)
     for (unsigned i = 0; i < plan.n; i++) {
         st = tt_block_step_io(&plan.step[i], io, diag);
         if (st != TT_OK) {
-            *again = tt_blockmap_commit_stop(bm, i);
+            *again = tt_blockmap_commit_stop(bm, &plan, i);
             return st;
         }
     }

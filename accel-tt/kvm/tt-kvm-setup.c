@@ -66,6 +66,7 @@ static const struct {
     { KVM_CAP_VCPU_EVENTS, "the state of pending events" },
     { KVM_CAP_X86_USER_SPACE_MSR, "MSR exits to user space" },
     { KVM_CAP_X86_MSR_FILTER, "MSR filters" },
+    { KVM_CAP_ENFORCE_PV_FEATURE_CPUID, "a check of hypercalls" },
 };
 
 static bool has_needed(Error **errp)

@@ -51,6 +51,7 @@ static const struct {
     { FEAT_8000_0001_ECX, CPUID_EXT3_SVM, "svm" },
     { FEAT_1_ECX, CPUID_EXT_VMX, "vmx" },
     { FEAT_7_0_ECX, CPUID_7_0_ECX_PKU, "pku" },
+    { FEAT_7_0_ECX, CPUID_7_0_ECX_RDPID, "rdpid" },
     { FEAT_7_0_ECX, CPUID_7_0_ECX_WAITPKG, "waitpkg" },
 };
 

@@ -24,13 +24,19 @@ static int64_t answer(uint64_t nr, bool in_kernel)
     return nr == POLL_IRQ ? 0 : nr == CLOCK_PAIRING ? NO_SUCH_CLOCK : NO_SUCH_CALL;
 }
 
+/* The host's CPU: KVM's guests have its vendor. */
+static bool has_svm(const CPUX86State *env)
+{
+    return IS_AMD_CPU(env) || env->cpuid_vendor1 == 0x6f677948;     /* "Hygo" */
+}
+
 void HELPER(tt_hypercall)(CPUX86State *env, uint32_t is_vmcall)
 {
     bool in_kernel = !(env->hflags & HF_CPL_MASK), wide = env->hflags & HF_CS64_MASK;
     uint64_t nr = wide ? env->regs[R_EAX] : (uint32_t)env->regs[R_EAX];
     int64_t result;
 
-    if (is_vmcall == IS_AMD_CPU(env)) {
+    if (is_vmcall == has_svm(env)) {
         /* KVM's emulator has VMCALL as an instruction of the kernel's. */
         raise_exception_err_ra(env, is_vmcall && !in_kernel ? EXCP0D_GPF : EXCP06_ILLOP, 0,
                                GETPC());

@@ -12,9 +12,13 @@
 #include "system/kvm.h"
 #include "system/system.h"
 #include "tt/hooks.h"
+#ifdef CONFIG_KVM
+#include <linux/kvm.h>
+#endif
 
 typedef struct Moved {
-    uint8_t is_of_kvm;
+    bool is_of_kvm;
+    uint8_t shadow;             /* KVM_X86_SHADOW_INT_*, of the only vCPU that KVM has */
 } Moved;
 
 void tt_x86_turn_x87(CPUX86State *env, unsigned by)
@@ -47,10 +51,45 @@ uint32_t tt_x86_task_flags(const CPUX86State *env)
     return has_task(env) ? env->tr.flags & ~DESC_TSS_BUSY_MASK : env->tr.flags;
 }
 
-static void from_kvm(CPUX86State *env)
+/* QEMU neither asks KVM for the shadow nor tells it: an interrupt between STI and HLT would
+ * be taken too early, and HLT wait for the next one. */
+#ifdef CONFIG_KVM
+#define SHADOW_OF_STI   KVM_X86_SHADOW_INT_STI
+
+static uint8_t shadow_of_kvm(CPUState *cpu)
+{
+    struct kvm_vcpu_events events = { 0 };
+
+    return kvm_vcpu_ioctl(cpu, KVM_GET_VCPU_EVENTS, &events) ? 0 : events.interrupt.shadow;
+}
+
+static void set_shadow_of_kvm(CPUState *cpu, uint8_t shadow)
+{
+    struct kvm_vcpu_events events = { 0 };
+
+    if (shadow && !kvm_vcpu_ioctl(cpu, KVM_GET_VCPU_EVENTS, &events)) {
+        events.flags |= KVM_VCPUEVENT_VALID_SHADOW;
+        events.interrupt.shadow = shadow;
+        (void)kvm_vcpu_ioctl(cpu, KVM_SET_VCPU_EVENTS, &events);
+    }
+}
+#else
+#define SHADOW_OF_STI   2
+
+static uint8_t shadow_of_kvm(CPUState *cpu)
+{
+    return 0;
+}
+
+static void set_shadow_of_kvm(CPUState *cpu, uint8_t shadow)
+{
+}
+#endif
+
+static void from_kvm(CPUX86State *env, bool shadow)
 {
     tt_x86_turn_x87(env, env->fpstt);
-    env->hflags = tt_x86_hidden_flags(env, false);
+    env->hflags = tt_x86_hidden_flags(env, shadow);
     env->tr.flags = tt_x86_task_flags(env);
 }
 
@@ -73,6 +112,8 @@ static int before_save(void *opaque)
     Moved *m = opaque;
 
     m->is_of_kvm = kvm_enabled();
+    m->shadow = kvm_enabled() ? shadow_of_kvm(first_cpu) :
+        cpu_env(first_cpu)->hflags & HF_INHIBIT_IRQ_MASK ? SHADOW_OF_STI : 0;
     return 0;
 }
 
@@ -81,11 +122,15 @@ static int after_load(void *opaque, int version)
     const Moved *m = opaque;
     CPUState *cpu;
 
-    if (m->is_of_kvm == kvm_enabled()) {
-        return 0;
-    }
     CPU_FOREACH(cpu) {
-        (m->is_of_kvm ? from_kvm : from_tcg)(cpu_env(cpu));
+        if (m->is_of_kvm && !kvm_enabled()) {
+            from_kvm(cpu_env(cpu), m->shadow);
+        } else if (!m->is_of_kvm && kvm_enabled()) {
+            from_tcg(cpu_env(cpu));
+        }
+    }
+    if (kvm_enabled()) {
+        set_shadow_of_kvm(first_cpu, m->shadow);
     }
     return 0;
 }
@@ -98,7 +143,8 @@ static const VMStateDescription vmstate = {
     .pre_save = before_save,
     .post_load = after_load,
     .fields = (const VMStateField[]) {
-        VMSTATE_UINT8(is_of_kvm, Moved),
+        VMSTATE_BOOL(is_of_kvm, Moved),
+        VMSTATE_UINT8(shadow, Moved),
         VMSTATE_END_OF_LIST()
     },
 };

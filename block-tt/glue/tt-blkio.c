@@ -328,6 +328,7 @@ static int coroutine_fn GRAPH_RDLOCK run_plan(BlockDriverState *bs,
 {
     static const TtBlockStep nothing = { TT_BLOCK_WRITE };
     const TtBlockStep *after = &plan->after;
+    TtBlkState *s = bs->opaque;
 
     for (unsigned i = 0; i < plan->n; i++) {
         int ret;
@@ -338,7 +339,7 @@ static int coroutine_fn GRAPH_RDLOCK run_plan(BlockDriverState *bs,
 
         if (is_synced && tt_blk_fd_write_sync(bs, step, is_last ? after : &nothing,
                                               &ret)) {
-            i++;
+            i += ret >= 0 || s->sync_failed;
             after = is_last ? &nothing : after;
         } else {
             ret = run_step(bs, step);
@@ -398,7 +399,7 @@ static int coroutine_fn GRAPH_RDLOCK commit(BlockDriverState *bs, bool *again)
     ret = run_plan(bs, &plan, &at);
     WITH_QEMU_LOCK_GUARD(&s->map_lock) {
         if (ret < 0) {
-            *again = tt_blockmap_commit_stop(s->map, at);
+            *again = tt_blockmap_commit_stop(s->map, &plan, at);
         } else {
             tt_blockmap_commit_end(s->map, true);
         }

@@ -13,19 +13,51 @@
 #include "tt/hooks.h"
 #include "exec/memory.h"
 #include "hw/boards.h"
+#include "qemu/lockable.h"
+#include "qemu/thread.h"
 #include "qemu/units.h"
 
-/* Beside as much as the VM has RAM. */
+/* A guest says where devices write, and how often to the same place: each PCI function gets
+ * as much as the VM can have RAM, and this. It takes twice that of the host's. */
 #define SPARE   (256 * MiB)
 
 /* Compared as a whole first; most are wholly changed, or not at all. */
 #define CHUNK 64
 
-uint64_t tt_bounce_room(uint64_t used, uint64_t len)
-{
-    uint64_t most = current_machine->ram_size + SPARE;
+/* Of each address space: what its devices have under way. Upstream's own count is for
+ * what is no RAM. */
+static GHashTable *taken;
+static QemuMutex lock;
 
-    return used >= most ? 0 : MIN(len, QEMU_ALIGN_DOWN(most - used, 4096));
+static void __attribute__((constructor)) init(void)
+{
+    qemu_mutex_init(&lock);
+    taken = g_hash_table_new(NULL, NULL);
+}
+
+uint64_t tt_bounce_take(AddressSpace *as, uint64_t len)
+{
+    uint64_t most = current_machine->maxram_size + SPARE, used;
+
+    QEMU_LOCK_GUARD(&lock);
+    used = (uintptr_t)g_hash_table_lookup(taken, as);
+    len = used >= most ? 0 : MIN(len, QEMU_ALIGN_DOWN(most - used, 4096));
+    g_hash_table_insert(taken, as, (void *)(uintptr_t)(used + len));
+    return len;
+}
+
+uint64_t tt_bounce_give(AddressSpace *as, uint64_t len)
+{
+    uint64_t used;
+
+    QEMU_LOCK_GUARD(&lock);
+    used = (uintptr_t)g_hash_table_lookup(taken, as) - len;
+    if (used) {
+        g_hash_table_insert(taken, as, (void *)(uintptr_t)used);
+    } else {
+        g_hash_table_remove(taken, as);
+    }
+    return 0;
 }
 
 /* One chunk: its unchanged bytes become what RAM holds now. False: no others. */

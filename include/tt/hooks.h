@@ -444,8 +444,9 @@ static inline void *tt_guard_host(void *p)
 }
 
 struct AddressSpace;
-/* How much of @len may be mapped of RAM by a device that has @used; 0: it has to wait. */
-uint64_t tt_bounce_room(uint64_t used, uint64_t len);
+/* How much of @len of RAM may be mapped now; 0: the device has to wait. Give it back: 0. */
+uint64_t tt_bounce_take(struct AddressSpace *as, uint64_t len);
+uint64_t tt_bounce_give(struct AddressSpace *as, uint64_t len);
 /*
  * The end of a bounced DMA, BQL: which of the @len bytes at @buffer, that held @before
  * when the device mapped them, go to @addr. What it has not changed becomes what is there
@@ -455,7 +456,6 @@ uint64_t tt_bounce_merge(struct AddressSpace *as, uint64_t addr,
                          uint8_t *buffer, const uint8_t *before, uint64_t *len);
 
 void tt_mapped_written_slow(void *host, size_t len);
-
 static inline void tt_mapped_written(void *host, size_t len)
 {
     if (tt_recording() || tt_past) {

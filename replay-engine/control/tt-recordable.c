@@ -118,8 +118,8 @@ const char *tt_unrecordable_machine(MachineState *ms)
     if (ms->smp.max_cpus > TT_VCPUS_MAX) {
         return "-tt records 8 vCPUs at most: use -smp 8 or less";
     }
-    if (ms->maxram_size > TT_PAGES_MAX * TT_PAGE_BYTES - DEVICES_MEMORY_MAX) {
-        return "-tt records 1020 GiB of RAM at most: use a smaller -m, and maxmem";
+    if (ms->ram_size > TT_PAGES_MAX * TT_PAGE_BYTES - DEVICES_MEMORY_MAX) {
+        return "-tt records 1020 GiB of RAM at most: use a smaller -m";
     }
     if (ms->smp.max_cpus != ms->smp.cpus) {
         return "-tt cannot record a vCPU that is plugged in later: leave out maxcpus";

@@ -184,7 +184,7 @@ def check_checkpoints(work, run):
     check_exact(work, run, name='again')
 
 
-@limit(240)
+@limit(360)
 def test_checkpoints_and_moved(work):
     """Checkpoints of a recording under KVM. And VMs that move from KVM to TCG and back:
     with something on the x87 stack, with SMAP on, with a task register and user code."""

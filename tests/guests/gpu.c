@@ -8,7 +8,7 @@
  * that the screen is seldom what stands in RAM; halfway it resets the card and
  * begins anew. Needs the device virtio-vga or virtio-gpu-pci. Options: rounds=N
  * (60); greedy=1: at the end it offers the card more memory than the VM has, many times
- * the same.
+ * the same; greedy=2: some memory, and many times addresses where nothing is.
  */
 #include "dev.h"
 
@@ -19,7 +19,7 @@ enum { CARD = 0x10501af4, SLOTS = 32 * 8, CAP_VENDOR = 9, CAP_COMMON = 1,
 enum { WIDTH = 320, HEIGHT = 200, BYTES = WIDTH * HEIGHT * 4, PIECE = 100000 };
 enum { CREATE = 0x101, UNREF = 0x102, SHOW = 0x103, FLUSH = 0x104, TAKE = 0x105,
        ATTACH = 0x106, DETACH = 0x107, OK = 0x1100, BGRX = 2 };
-enum { NEEDS_RESET = 0x40, MEGABYTE = 1 << 20, LARGEST = 62 << 20 };
+enum { NEEDS_RESET = 0x40, MEGABYTE = 1 << 20, LARGEST = 62 << 20, HOLE = 0x60000000 };
 
 struct desc {
     u32 addr, addr_high, len;
@@ -195,7 +195,7 @@ static void draw(u32 id)
 }
 
 /* The card's answer has room in the first piece. */
-static void be_greedy(void)
+static void be_greedy(u32 how)
 {
     volatile u8 *common = (u8 *)caps[CAP_COMMON];
     u16 next = avail.idx + 1;
@@ -204,7 +204,10 @@ static void be_greedy(void)
     descs[0] = (struct desc) { (u32)command, 0, 48, 1, 1 };
     descs[1] = (struct desc) { (u32)answer, 0, 24, 3, 2 };
     for (u16 i = 2; i < QUEUE; i++) {
-        descs[i] = (struct desc) { MEGABYTE, 0, LARGEST, i + 1 < QUEUE ? 3 : 2, i + 1 };
+        u32 is_hole = how == 2 && i > 2;
+
+        descs[i] = (struct desc) { is_hole ? HOLE : MEGABYTE, 0, how == 1 || is_hole ? LARGEST :
+                                   2 * PAGE, i + 1 < QUEUE ? 3 : 2, i + 1 };
     }
     avail.ring[avail.idx % QUEUE] = 0;
     BARRIER();
@@ -244,6 +247,6 @@ void main(void)
         put_char('\n');
     }
     if (option("greedy", 0)) {
-        be_greedy();
+        be_greedy(option("greedy", 0));
     }
 }

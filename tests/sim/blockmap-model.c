@@ -353,7 +353,7 @@ static void end_commit(Model *m, bool ok)
     if (ok || below(m, 4) == 0) {
         tt_blockmap_commit_end(m->map, ok);
     } else {
-        m->stats->stopped_early += tt_blockmap_commit_stop(m->map, m->step);
+        m->stats->stopped_early += tt_blockmap_commit_stop(m->map, &m->plan, m->step);
     }
     m->commit_runs = false;
     m->stats->commits += ok;

@@ -714,6 +714,52 @@ static void test_full_host(void)
     disk_free(&d);
 }
 
+/* A commit that makes the journal anew before it has to. */
+static void begin_early_anew(Disk *d, TtBlockPlan *plan)
+{
+    while (true) {
+        version(d, "until the journal is long");
+        g_assert_cmpint(tt_blockmap_commit_begin(d->map, plan, NULL), ==, TT_OK);
+        if (plan->step[plan->n - 2].offset < 2 * 4096) {
+            return;
+        }
+        for (unsigned i = 0; i < plan->n; i++) {
+            g_assert_cmpint(tt_block_step_io(&plan->step[i], d->io, NULL), ==, TT_OK);
+        }
+        tt_blockmap_commit_end(d->map, true);
+    }
+}
+
+/* One whose write fails is tried again, as a record; one whose sync fails is not. */
+static void test_stopped_commit(void)
+{
+    Disk d = disk_new(50, NULL);
+    TtBlockPlan plan;
+    uint64_t used_before;
+
+    put(&d, 0, CLUSTER);
+    commit(&d);
+    tt_blockmap_set_anew_bytes(d.map, 100);
+    used_before = used(&d);
+    begin_early_anew(&d, &plan);
+    g_assert_cmpint(plan.step[0].kind, ==, TT_BLOCK_WRITE);
+    g_assert_cmpint(plan.step[1].kind, ==, TT_BLOCK_SYNC);
+    g_assert_true(tt_blockmap_commit_stop(d.map, &plan, 0));
+    g_assert_cmpuint(used(&d), ==, used_before);
+    g_assert_cmpint(tt_blockmap_commit_begin(d.map, &plan, NULL), ==, TT_OK);
+    g_assert_cmpuint(plan.step[plan.n - 2].offset, >=, 2 * 4096);
+    g_assert_false(tt_blockmap_commit_stop(d.map, &plan, plan.n - 1));
+    commit(&d);
+    begin_early_anew(&d, &plan);
+    g_assert_false(tt_blockmap_commit_stop(d.map, &plan, 1));
+    commit(&d);
+    begin_early_anew(&d, &plan);
+    g_assert_false(tt_blockmap_commit_stop(d.map, &plan, 2));   /* it may name it */
+    commit(&d);
+    reopen(&d);
+    disk_free(&d);
+}
+
 static void test_long_journal(void)
 {
     Disk d = disk_new(3000, NULL);
@@ -1006,6 +1052,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/blockmap/file/each-operation-fails-once", test_each_failure);
     g_test_add_func("/tt/blockmap/file/long-journal-is-made-anew", test_long_journal);
     g_test_add_func("/tt/blockmap/file/host-is-full", test_full_host);
+    g_test_add_func("/tt/blockmap/file/commit-stops", test_stopped_commit);
     g_test_add_func("/tt/blockmap/file/head-changes-beside-a-commit",
                     test_head_beside_a_commit);
     g_test_add_func("/tt/blockmap/file/growth-that-failed", test_grow_undo);
