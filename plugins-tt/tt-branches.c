@@ -24,6 +24,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
 #define TABLE_MASK  0x000fffffffffe000ull   /* without the bit of page table isolation */
 #define INSN_MAX    15
+#define THREADS_MAX 65536
 #define LINES_SIZE  65536
 
 enum { CR3, FS_BASE, N_REGS };
@@ -62,6 +63,9 @@ static Thread *thread_now(void)
     }
     fs_base = reg(FS_BASE);
     t = g_hash_table_lookup(threads, &fs_base);
+    if (!t && g_hash_table_size(threads) == THREADS_MAX) {
+        return NULL;
+    }
     if (!t) {
         t = g_new0(Thread, 1);
         t->fs_base = fs_base;

@@ -177,6 +177,9 @@ static void takes(unsigned int vcpu, void *number)
 
     w->stack = races_register("rsp");
     w->back = load(w->stack, 8);
+    if (!w->back) {                     /* 32-bit code, at the end of what is mapped */
+        w->back = load(w->stack, 4);
+    }
     w->lock = lock_of(f, w->stack);
     forget_call(w);                     /* its first instruction, begun again */
     if (waiting.length == WAITING_MAX) {

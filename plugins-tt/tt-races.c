@@ -118,6 +118,7 @@ static void accessed(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vad
 
 static void write_msr(unsigned int vcpu, void *opaque)
 {
+    races_take_interrupts(vcpu);
     if ((uint32_t)races_register("rcx") == MSR_X2APIC_ICR) {
         interrupt(vcpu, races_register("rax"), races_register("rdx"), true);
     }

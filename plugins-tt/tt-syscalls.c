@@ -26,6 +26,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 #define PAGE        4096
 #define PTI_BIT     4096ull             /* of CR3: the program's half of two tables */
 #define ARGC_MAX    65536
+#define AUXV_MAX    64
 #define AT_ENTRY    9
 #define AT_EXECFN   31
 #define EXIT_GROUP  231
@@ -225,7 +226,8 @@ static GString *program(uint64_t stack, uint64_t *entry)
             break;
         }
     }
-    for (at += 8; load_word(at, &key) && key; at += 16) {
+    at += 8;
+    for (unsigned i = 0; i < AUXV_MAX && load_word(at, &key) && key; i++, at += 16) {
         if (key == AT_ENTRY && load_word(at + 8, &word)) {
             *entry = word;
         } else if (key == AT_EXECFN && load_word(at + 8, &word)) {
@@ -250,7 +252,7 @@ static void began(uint64_t stack)
     g_autoptr(GString) name = program(stack, &entry);
     g_autoptr(GString) line = g_string_new(NULL);
 
-    if (name) {
+    if (name && name->len) {
         g_string_printf(line, "exec %" PRIu64 " %" PRIx64 " %" PRIx64 " ", position(),
                         table(), entry);
         put_bytes(line, (uint8_t *)name->str, name->len);

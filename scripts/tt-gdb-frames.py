@@ -59,7 +59,7 @@ def select(num):
     there = next(i for i in gdb.inferiors() if i.num == num)
     thread = chosen.get(num)
     if not thread or not thread.is_valid():
-        thread = there.threads()[0] if there.threads() else None
+        thread = min(there.threads(), key=lambda t: t.num, default=None)
     if thread:
         thread.switch()
     else:

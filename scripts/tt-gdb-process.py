@@ -293,43 +293,57 @@ class ProcessWatch(gdb.Breakpoint):
 watches = []
 
 
-def send_filters(unused=None):
-    """Another watchpoint of the same bytes may want to know of everybody: then
-    ours look themselves, with a stop for each access."""
-    live = [w for w in watches if w.is_valid()]
-    watches[:] = live
+def filters_of(num, gone):
+    """{(address, size): those who watch it in that inferior; None: everybody}. @gone is
+    being deleted, and gdb still lists it."""
     places = {}
-    for w in live:
-        places.setdefault((w.address, w.size), []).append(w)
     for b in gdb.breakpoints() or ():
-        if b.type in WATCHPOINTS and b not in live:
+        if b is gone or b.type not in WATCHPOINTS or home_of(b) != num:
+            continue
+        if b in watches:
+            place, owner = (b.address, b.size), b
+        else:
             try:
                 value = gdb.parse_and_eval(b.expression)
-                place = (int(value.address), value.type.sizeof)
+                place, owner = (int(value.address), value.type.sizeof), None
             except (gdb.error, TypeError):
                 continue
-            places.setdefault(place, []).append(None)
-    packet('qtt.only:')
-    for owners in places.values():
-        if len(owners) == 1 and owners[0]:
-            packet(owners[0].filter())
+        places.setdefault(place, []).append(owner)
+    return places
+
+
+def send_filters(num=None, gone=None):
+    """Each stub gets those of its inferior. Another watchpoint of the same bytes may want
+    to know of everybody: then ours look themselves, with a stop for each access."""
+    num = num or gdb.selected_inferior().num
+    watches[:] = [w for w in watches if w.is_valid() and w is not gone]
+    if not any(i.num == num and i.pid for i in gdb.inferiors()):
+        return
+    with selection_kept():
+        select(num)
+        packet('qtt.only:')
+        for owners in filters_of(num, gone).values():
+            if len(owners) == 1 and owners[0]:
+                packet(owners[0].filter())
+
+
+def send_again(b, gone=None):
+    """Not connected: the stub has forgotten them."""
+    if b.type in WATCHPOINTS and (b in watches or
+                                  any(home_of(w) == home_of(b) for w in watches)):
+        try:
+            send_filters(home_of(b), gone)
+        except gdb.GdbError:
+            pass
 
 
 def on_breakpoints_changed(b):
-    if watches and b.type in WATCHPOINTS and b not in watches:
-        try:
-            send_filters()
-        except gdb.GdbError:
-            pass                # not connected: the stub has forgotten them
+    if b not in watches:
+        send_again(b)
 
 
 def on_breakpoint_deleted(b):
-    if b in watches:
-        watches.remove(b)
-        try:
-            send_filters()
-        except gdb.GdbError:
-            pass
+    send_again(b, gone=b)
 
 
 gdb.events.breakpoint_created.connect(on_breakpoints_changed)

@@ -275,7 +275,10 @@ class Quiet:
     """All breakpoints of the user are out of the way inside."""
 
     def __enter__(self):
-        self.disabled = [b for b in gdb.breakpoints() or () if b.enabled]
+        here = gdb.selected_inferior().num
+        # gdb would look here for what one of another inferior watches.
+        self.disabled = [b for b in gdb.breakpoints() or () if b.enabled and
+                         (b.type not in WATCHPOINTS or home_of(b) == here)]
         for b in self.disabled:
             b.enabled = False
 
@@ -352,7 +355,9 @@ def addresses_of(location):
         if b.pending:
             raise gdb.GdbError(f"tt: gdb does not know the location '{location}'")
         if hasattr(b, 'locations'):
-            return sorted({place.address for place in b.locations})
+            here = gdb.selected_inferior().num
+            return sorted({place.address for place in b.locations
+                           if not place.thread_groups or here in place.thread_groups})
     finally:
         b.delete()
     return sorted({sal.pc for sal in gdb.decode_line(location)[1] or ()})

@@ -326,6 +326,17 @@ static gboolean lose_patience(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
+/* As the hub does; nothing on a Unix socket. */
+static void keep_alive(int fd)
+{
+    const int on = 1, idle_s = 10, every_s = 5, probes = 4;
+
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+}
+
 static void begin(TtNetConn *c, QIOChannelSocket *sioc)
 {
     TtLinkOptions o = { .group = c->group, .key = c->o.key, .key_len = c->o.key_len };
@@ -340,6 +351,7 @@ static void begin(TtNetConn *c, QIOChannelSocket *sioc)
     c->ioc = QIO_CHANNEL(sioc);
     qio_channel_set_blocking(c->ioc, false, NULL);
     qio_channel_set_delay(c->ioc, false);
+    keep_alive(sioc->fd);
     c->link = tt_link_new(&o);
     c->patience_tag = g_timeout_add(PATIENCE_MS, lose_patience, c);
     if (flush(c)) {

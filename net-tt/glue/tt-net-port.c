@@ -66,6 +66,10 @@ void tt_net_port_taken(NetClientState *nc, ssize_t len)
     }
     p->nic_is_full = false;
     tt_net_frames_taken(p->queued);
+    if (len <= 0 && !runstate_is_running() && p->queued) {
+        /* The VM stops, so QEMU empties its queues; the NIC never had it. */
+        g_queue_push_head(&p->held, g_steal_pointer(&p->queued));
+    }
     g_clear_pointer(&p->queued, free_frame);
     if (p->held.length) {
         qemu_bh_schedule(p->release);

@@ -9,9 +9,10 @@
 #include <assert.h>
 #include <string.h>
 
-/* One, which is none, and a power of two: a page of words that are all used has room. */
+/* One, which is none, and a power of two: a page of words, or bytes, that are all used has
+ * room. */
 #define FIRST_VARS  (1 + 16)
-#define FIRST_WIDES 4
+#define FIRST_WIDES (1 + 4)
 
 static_assert(sizeof(Var) == 48, "memory per var");
 static_assert(sizeof(Wide) == 16 * N_MAX, "memory per wide");
@@ -136,7 +137,7 @@ void tt_race_shadow_widen(Shadow *s, Page *p, Var *v)
         p->free_wide = p->wides[v->wide].next_free;
     } else {
         if (p->n_wides >= p->max_wides) {
-            uint16_t max = p->max_wides ? 2 * p->max_wides : FIRST_WIDES;
+            uint16_t max = p->max_wides ? 2 * p->max_wides - 1 : FIRST_WIDES;
 
             make_room(s, (max - p->max_wides) * sizeof(Wide), p);
             p->max_wides = max;

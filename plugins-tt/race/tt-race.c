@@ -173,15 +173,18 @@ static void found(const At *at, Var *v, const Stamp *s, unsigned vcpu, bool was_
 static void make_sync(const At *at, Var *v)
 {
     TtRace *r = at->r;
+    Clocks message = { 0 };
 
     if (v->write.clock && v->writer != at->a->vcpu) {
-        join(r, at->clock, r->clock[v->writer].of);
+        message = r->clock[v->writer];
+        join(r, at->clock, message.of);
         tick(r, v->writer);
     }
     if (v->wide) {
         tt_race_shadow_narrow(at->page, v);
     }
     tt_race_shadow_widen(&r->shadow, at->page, v);
+    memcpy(at->page->wides[v->wide].clock, message.of, sizeof(message));
     v->write = v->read = (Stamp) { 0 };
     v->reader = 0;
     v->is_sync = true;

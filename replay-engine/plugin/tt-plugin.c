@@ -39,6 +39,7 @@
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
 #include "exec/tb-flush.h"
+#include "exec/translation-block.h"
 #include "qemu/plugin.h"
 #include "system/runstate.h"
 #include "system/system.h"
@@ -106,6 +107,11 @@ static bool install(Error **errp)
     }
     for (unsigned i = 0; i < tt_vcpus_count(); i++) {
         qemu_plugin_vcpu_init_hook(tt_vcpus_at(i));
+    }
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        /* A block may serve all addresses at which its page is mapped, and a plugin is told
+         * of the first one only. */
+        tt_vcpus_at(i)->tcg_cflags &= ~CF_PCREL;
     }
     tb_flush(tt_vcpu());
     tt_vcpus_do_work();         /* all of this was only queued */

@@ -39,6 +39,14 @@ static void setup(gpointer parent)
     }
 }
 
+/* Whoever asked has statuses of its own. What the problem is, if it is one, was said. */
+static int status_of(int status, const GPtrArray *words)
+{
+    return status != TOOL_DIVERGED ? status :
+        tool_complain("a replay of '%s' was not exact: see tt verify",
+                      (const char *)words->pdata[1]);
+}
+
 int tool_run_one(const ToolArgs *a, const GPtrArray *words, FILE **out)
 {
     g_autofree char *self = g_find_program_in_path(a->program);
@@ -66,7 +74,7 @@ int tool_run_one(const ToolArgs *a, const GPtrArray *words, FILE **out)
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     rewind(*out);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : TOOL_PROBLEM;
+    return status_of(WIFEXITED(status) ? WEXITSTATUS(status) : TOOL_PROBLEM, words);
 }
 
 int tool_run_self(const ToolArgs *a, const GPtrArray *words, FILE **out)

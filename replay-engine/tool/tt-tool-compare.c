@@ -81,17 +81,35 @@ static void add_calls(Compare *c, Side *s)
     }
 }
 
+/* Where another process begins that has its page tables: it was killed before. 0: none. */
+static uint64_t next_of_tables(const Side *s)
+{
+    const TtCallsProcess *me = process_of(s);
+    uint64_t next = 0;
+
+    for (uint32_t i = 0; i < tt_calls_n_processes(s->calls); i++) {
+        const TtCallsProcess *p = tt_calls_process(s->calls, i);
+
+        if (p->table == me->table && p->pos > me->pos && (!next || p->pos < next)) {
+            next = p->pos;
+        }
+    }
+    return next;
+}
+
 /* Up to there the process has its page tables for itself. */
 static uint64_t end_of(const Side *s)
 {
+    uint64_t end = next_of_tables(s);
+
     for (uint32_t i = 0; i < tt_calls_count(s->calls); i++) {
         const TtCall *call = tt_calls_at(s->calls, i);
 
         if (call->process == s->index && call->number == EXIT_GROUP) {
-            return call->pos;
+            return end ? MIN(end, call->pos) : call->pos;
         }
     }
-    return 0;
+    return end;
 }
 
 static int add_values(Compare *c, Side *s)

@@ -165,6 +165,7 @@ static void begin(GroupLink *l, int fd)
     }
     g_unix_set_fd_nonblocking(fd, true, NULL);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    hub_keep_alive(fd);
     l->fd = fd;
     l->link = tt_link_new(&o);
     l->read_tag = g_unix_fd_add(fd, G_IO_IN, can_read, l);

@@ -43,6 +43,7 @@ void hub_end(Hub *h);
 int hub_listen(const TtAddress *a);
 /* Takes @fd over: a connection that was accepted. */
 void hub_connected(Hub *h, int fd);
+void hub_keep_alive(int fd);
 /* One sentence, but not too many. */
 void hub_say(Hub *h, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 

@@ -54,6 +54,17 @@ static const char *const linux_gives[] = {
     "percpu_up_write", "complete", "complete_all",
 };
 
+/* Other programs have functions of the same names that are something else. */
+static bool is_linux(const ToolPlugin *p)
+{
+    const char *name = "start_kernel";
+    uint64_t addr;
+    bool is_code;
+
+    return p->symbols && tool_symbols_address(p->symbols, name, strlen(name), &addr,
+                                              &is_code) == 1;
+}
+
 static void add_known(const ToolPlugin *p, GString *load, const char *option,
                       const char *const *names, size_t n)
 {
@@ -129,7 +140,7 @@ bool tool_races_load(ToolPlugin *p)
             g_string_append_printf(load, ",%s", *w);
         }
     }
-    if (ok && p->symbols) {
+    if (ok && is_linux(p)) {
         add_known(p, load, "linux-lock", linux_takes, G_N_ELEMENTS(linux_takes));
         add_known(p, load, "linux-unlock", linux_gives, G_N_ELEMENTS(linux_gives));
     }

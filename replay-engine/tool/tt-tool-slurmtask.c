@@ -58,6 +58,8 @@ bool tool_slurm_put_command(const ToolSlurm *s, const ToolReplays *r,
     if (t->part->dir) {
         g_string_append(text, "cd");
         add_quoted(text, t->part->dir);
+        g_string_append(text, " || tell lacks \"$SLURMD_NODENAME\"");
+        add_quoted(text, t->part->dir);
         g_string_append_c(text, '\n');
     }
     for (char **a = argv; *a; a++) {

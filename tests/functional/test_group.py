@@ -482,6 +482,27 @@ def test_checkpoint(work):
     checkpoint(work)
 
 
+def leader_is_at(vms, number):
+    """Waits for that round of the client that is first: on a busy machine the other one may
+    be far behind, or through before this one begins."""
+    def shown():
+        for name in 'client2', 'client3':
+            if b'TT-ROUND %d' % number in vms[name].serial:
+                return True
+            vms[name].check_alive(f'waiting for round {number}')
+        return False
+    wait_until(shown, f'round {number} of a client', 150)
+
+
+def round_of_branch(name, serial):
+    """The first one of a client that went on, and did not begin anew. None: it had done
+    all."""
+    first = re.search(rb'TT-ROUND (\d+)', serial)
+    check(not first or int(first.group(1)) > 1 or b'TT-GUEST-READY' not in serial,
+          f'{name} began anew: {serial[:300]}')
+    return int(first.group(1)) if first else None
+
+
 def all_have(vms, n):
     """A member that hears of the next one first makes only that."""
     wait_until(lambda: all(len([c for c in vm.qmp.cmd('query-tt-checkpoints') if c['full']])
@@ -495,16 +516,16 @@ def checkpoint(work, options=''):
         args = members_args(work, path, 2)
         vms = {name: running.enter_context(recorder(work, a, f'group/{name}', options,
                                                     timeout=350, qmp=1)) for name, a in args.items()}
-        vms['client2'].wait_serial('TT-ROUND 3', timeout=150)
+        leader_is_at(vms, 3)
         said = vms['client3'].qmp.hmp('tt checkpoint add -g')
         check('full' in said, f'tt checkpoint add -g: {said}')
         all_have(vms, 1)
         for n, number in enumerate((5, 7), 2):
-            vms['client2'].wait_serial(f'TT-ROUND {number}', timeout=150)
+            leader_is_at(vms, number)
             vms['client3'].qmp.hmp('tt checkpoint add -g')
             all_have(vms, n)
         # The last one is asked for by two at a time, in the middle of the frames.
-        vms['client2'].wait_serial('TT-ROUND 9', timeout=150)
+        leader_is_at(vms, 9)
         for name in 'server', 'client2':
             vms[name].qmp.cmd('tt-checkpoint-add', 60, group=True, job_id='g')
         for vm in reversed(list(vms.values())):
@@ -545,10 +566,9 @@ def branch_group(work, args, vms, points, md5, bad, options=''):
         for vm in reversed(list(branches.values())):
             vm.wait(0)
     for name in 'client2', 'client3':
-        first = re.search(rb'TT-ROUND (\d+)', branches[name].serial)
-        check(first and 1 < int(first.group(1)) <= 20, f'{name} did not go on: '
-              f'{branches[name].serial[-300:]}')
-        check_rounds(branches[name], md5, int(first.group(1)))
+        first = round_of_branch(name, branches[name].serial)
+        check(first, f'{name} did not go on: {branches[name].serial[-300:]}')
+        check_rounds(branches[name], md5, first)
     check(b'TT-DONE own bye bye' in branches['server'].serial, 'the server did not end')
     folder = os.path.join(work, 'second')
     check('fit together' in tt('group', 'check', folder).stdout, 'tt group check')

@@ -369,6 +369,7 @@ static void model_access(Model *m, int event, const TtRaceAccess *a)
             b->is_sync = true;
             if (b->writer >= 0 && b->writer != a->vcpu) {
                 follows(m, event, m->last[b->writer]);
+                b->written = m->last[b->writer];
             }
         }
         if (b->is_sync && !a->is_write) {

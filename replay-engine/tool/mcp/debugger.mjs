@@ -59,13 +59,16 @@ export class Debugger {
             const said = await replay.monitor(
                 `gdbserver unix:${path.replaceAll(',', ',,')},server=on,wait=off`);
 
-            if (/error|could not|cannot/i.test(said)) {
+            if (/error|could not|cannot/i.test(said.replaceAll(path, ''))) {
                 throw new Refusal(said);
             }
             try {
                 const { out, err } = await this.run([
                     `target remote ${path}`, `thread ${cpu + 1}`, `echo ${BEGIN}\\n`,
                     command, 'disconnect'], signal);
+                if (/^(Unknown thread|Invalid thread ID)/m.test(err)) {
+                    throw new Refusal(`there is no vCPU ${cpu}`);
+                }
                 const said = out.split(`${BEGIN}\n`)[1]?.replace(DISCONNECTED, '').trim();
 
                 if (!said) {

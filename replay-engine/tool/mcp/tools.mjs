@@ -60,6 +60,7 @@ export function makeTools(options, replay) {
 
     async function move(to, { signal, progress }) {
         await replay.ready();
+        signal?.throwIfAborted();
         if (to !== undefined) {
             return replay.goto(parsePlace(to), signal, progress);
         }
