@@ -668,6 +668,25 @@ def test_blocked(work):
         vm.wait(0)
 
 
+@limit(60)
+def test_stopped_while_full(work):
+    """A frame that waits for a NIC when the VM stops still waits when it runs again: QEMU
+    empties its queues at a stop, also at that of a checkpoint."""
+    path = os.path.join(work, 'sock')
+    with recorder(work, [*MACHINE, *nic(1, f'listen={path}')], qmp=1) as vm:
+        wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
+        with friend(path) as p:
+            p.send(b''.join(frame_of(b'x' * 60, i + 1, seq=i) for i in range(3)))
+            wait_until(lambda: len(read_frames(vm.run)[1]) == 1, 'the first frame came')
+            for _ in range(2):
+                vm.qmp.cmd('stop')
+                vm.qmp.cmd('cont')
+            wait_until(lambda: len(read_frames(vm.run)[1]) == 3, 'it came again')
+            vm.qmp.send('quit')
+            vm.wait(0)
+    equal([seq for _, _, seq, _, _ in read_frames(vm.run)[1]], [0, 0, 0], 'frames')
+
+
 @limit(100)
 def test_hub_hostile(work):
     """The same strangers at a hub, which then still joins two friends."""
