@@ -121,6 +121,7 @@ GUESTS = {
     'fp': guest(),
     'fpenv': guest(),
     'asked': guest(),
+    'twice': guest(),
     'lines64': guest(),
     'tpr64': guest(machine=REBOOT),
     'smc': guest('rounds=100'),

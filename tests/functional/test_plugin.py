@@ -69,6 +69,18 @@ def test_merges_to_one_pass(work):
         equal(counted(text), total, what)
 
 
+@limit(60)
+def test_one_page_at_two_addresses(work):
+    """What runs at each address counts there, although the code is the same page."""
+    run = record(work, guest_args(work, 'twice'), options=',checkpoint-interval=0.001')
+    at = [int(x, 16) for x in re.search(rb'first=(\w+) second=(\w+)', run.serial).groups()]
+    for jobs in '1', '2':
+        text = about(run.dir, work, 'coverage', '-j', jobs)[1]
+        counts = {int(line.split('+')[0], 16): int(line.split()[-1])
+                  for line in text.splitlines()}
+        equal([counts.get(a) for a in at], [3000, 500], f'-j {jobs}: runs at each address')
+
+
 def lines_of(tracefile):
     """{(file, line): count} of a tracefile of lcov."""
     lines, path = {}, None
