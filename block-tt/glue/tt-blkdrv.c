@@ -21,11 +21,23 @@ typedef struct FileIo {
     BdrvChild *file;
 } FileIo;
 
+/* QEMU knows how long a file was when it was opened, and reads zeros after that: another
+ * process may have made it longer since. */
+static void refresh_length(BlockDriverState *bs)
+{
+    if (bs->file) {
+        refresh_length(bs->file->bs);
+    }
+    (void)bdrv_refresh_total_sectors(bs, bs->total_sectors);
+}
+
 static TtStatus file_size(TtIo *io, uint64_t *bytes, TtDiag *diag)
 {
     FileIo *f = container_of(io, FileIo, io);
-    int64_t len = tt_blk_fd_size(f->bs);
+    int64_t len;
 
+    refresh_length(f->file->bs);
+    len = tt_blk_fd_size(f->bs);
     if (len < 0) {
         len = bdrv_getlength(f->file->bs);      /* rounded up to a sector */
     }

@@ -277,6 +277,7 @@ def test_handed_over(work):
             nodes = vm.qmp.cmd('query-named-block-nodes')
             return [n for n in nodes if n['node-name'] == 'd'][0]['image']['virtual-size']
 
+        equal(size(), SIZE, 'the size, when it was opened')
         qemu_img('resize', '-f', 'tt', path, str(2 * SIZE))
         vm.qmp.cmd('blockdev-set-active', **{'node-name': 'd', 'active': True})
         equal(size(), 2 * SIZE, 'the size')
