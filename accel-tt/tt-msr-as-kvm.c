@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * RDMSR and WRMSR in a replay of a run that was recorded under KVM.
+ * RDMSR and WRMSR in a replay of a run that was recorded under KVM; and, where TCG is to be
+ * like a real CPU, what that takes of addresses.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/x86/tt-msr.h"

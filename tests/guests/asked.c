@@ -6,22 +6,18 @@
  * model-specific registers do not take; and performance counters. Options: do=MASK
  * (15), first=N (0), last=N (1000): of the values.
  */
-#include "rt.h"
+#include "ring3.h"
 
 const char guest_name[] = "asked";
 
-enum { UNDEFINED = 6, PROTECTION = 13, CALL = 4, USER_CODE = 0x18, USER_DATA = 0x20,
-       TASK = 0x28, RING3 = 3, KERNEL_CODE = 8, KERNEL_DATA = 0x10, FAULTED = 0xfa017,
+enum { UNDEFINED = 6, PROTECTION = 13, CALL = 4, FAULTED = 0xfa017,
        PAT = 0x277, EFER = 0xc0000080, LSTAR = 0xc0000082, TSC_AUX = 0xc0000103,
        FS_BASE = 0xc0000100, MTRR_CAP = 0xfe, MTRR_BASE_0 = 0x200, MTRR_MASK_0 = 0x201,
        MTRR_FIXED = 0x250, MTRR_TYPE = 0x2ff, SYSENTER_CS = 0x174, LIMITS = 0x2000 };
 
-static u32 tss[26], faults;
+static u32 faults;
 u32 asked_esp;
 extern u8 asked_back[];
-static u8 kernel_stack[4096] ALIGNED(16), user_stack[4096] ALIGNED(16);
-static u64 gdt[6] = { 0, 0x00cf9a000000ffff, 0x00cf92000000ffff, 0x00cffa000000ffff,
-                      0x00cff2000000ffff };
 
 /* All that fault here have EDI say where they go on. */
 static void on_fault(struct rt_frame *f)
@@ -124,18 +120,6 @@ static void try_calls(void)
         fold(vmmcall(nr, 7));
         fold(vmcall(nr, 7));
     }
-}
-
-static void load_tables(void)
-{
-    struct { u16 limit; u32 base; } __attribute__((packed)) pointer = { sizeof gdt - 1, (u32)gdt };
-    u64 base = (u32)tss;
-
-    tss[1] = (u32)(kernel_stack + sizeof kernel_stack);
-    tss[2] = KERNEL_DATA;
-    gdt[5] = (sizeof tss - 1) | (base & 0xffffff) << 16 | 0x89ull << 40 |
-        (base >> 24) << 56;
-    __asm__ volatile("lgdt %0\n\t" "ltr %w1" :: "m"(pointer), "r"(TASK) : "memory");
 }
 
 static void user_code(void)

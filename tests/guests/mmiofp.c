@@ -11,24 +11,19 @@
  * is never hit; time=N: how long N loads take, in ticks of the HPET, and N that KVM can
  * emulate.
  */
-#include "rt.h"
+#include "ring3.h"
 
 const char guest_name[] = "mmiofp";
 
 enum { IOAPIC = 0xfec00000, HPET = 0xfed00000, HPET_COUNTER = 0xf0, VGA = 0xa0000,
-       DEBUG = 1, UNDEFINED = 6, FAULT = 14, CALL = 4, USER_CODE = 0x18,
-       USER_DATA = 0x20, TASK = 0x28, RING3 = 3, KERNEL_CODE = 8, KERNEL_DATA = 0x10,
+       DEBUG = 1, UNDEFINED = 6, FAULT = 14, CALL = 4,
        CR0_MP = 2, CR0_EM = 4, CR0_TS = 8, CR0_NE = 0x20,
        CR4_OSFXSR = 0x200, CR4_OSXMMEXCPT = 0x400, EFLAGS_TF = 0x100 };
 
 #define AT(a) (*(volatile u8 (*)[16])(a))
 
-static u32 tss[26];
 u32 kernel_esp;
 extern u8 back[], stepped[];
-static u8 kernel_stack[4096] ALIGNED(16), user_stack[4096] ALIGNED(16);
-static u64 gdt[6] = { 0, 0x00cf9a000000ffff, 0x00cf92000000ffff, 0x00cffa000000ffff,
-                      0x00cff2000000ffff };
 static u8 seen[16] ALIGNED(16);
 static volatile u32 faults, steps;
 
@@ -54,18 +49,6 @@ static void on_call(struct rt_frame *f)
     fold(f->ebx);
     f->eip = (u32)back;
     f->cs = KERNEL_CODE;
-}
-
-static void load_tables(void)
-{
-    struct { u16 limit; u32 base; } __attribute__((packed)) pointer = { sizeof gdt - 1, (u32)gdt };
-    u64 base = (u32)tss;
-
-    tss[1] = (u32)(kernel_stack + sizeof kernel_stack);
-    tss[2] = KERNEL_DATA;
-    gdt[5] = (sizeof tss - 1) | (base & 0xffffff) << 16 | 0x89ull << 40 |
-        (base >> 24) << 56;
-    __asm__ volatile("lgdt %0\n\t" "ltr %w1" :: "m"(pointer), "r"(TASK) : "memory");
 }
 
 static void user_code(void)

@@ -7,20 +7,16 @@
  * A recording that begins in it must know that, and have the masks as they are. Needs a CPU with UMIP. Options:
  * rounds=N (300), nmis=N (0): go on until so many NMIs came.
  */
-#include "rt.h"
+#include "ring3.h"
 
 const char guest_name[] = "umip";
 
-enum { PROTECTION = 13, CALL = 4, USER_CODE = 0x18, USER_DATA = 0x20, TASK = 0x28,
-       RING3 = 3, KERNEL_CODE = 8, KERNEL_DATA = 0x10, CR4_UMIP = 1 << 11,
+enum { PROTECTION = 13, CALL = 4, CR4_UMIP = 1 << 11,
        REFUSED = 0x5eed, MTRR_MASK_0 = 0x201, MTRRS = 8 };
 
-static u32 tss[26], rounds, wanted, faults;
+static u32 rounds, wanted, faults;
 u32 umip_esp;
 extern u8 umip_behind[], umip_back[];
-static u8 kernel_stack[4096] ALIGNED(16), user_stack[4096] ALIGNED(16);
-static u64 gdt[6] = { 0, 0x00cf9a000000ffff, 0x00cf92000000ffff, 0x00cffa000000ffff,
-                      0x00cff2000000ffff };
 
 static void on_fault(struct rt_frame *f)
 {
@@ -37,18 +33,6 @@ static void on_fault(struct rt_frame *f)
 static void on_call(struct rt_frame *f)
 {
     rt_fail("user code reads CR0", f->eax);
-}
-
-static void load_tables(void)
-{
-    struct { u16 limit; u32 base; } __attribute__((packed)) pointer = { sizeof gdt - 1, (u32)gdt };
-    u64 base = (u32)tss;
-
-    tss[1] = (u32)(kernel_stack + sizeof kernel_stack);
-    tss[2] = KERNEL_DATA;
-    gdt[5] = (sizeof tss - 1) | (base & 0xffffff) << 16 | 0x89ull << 40 |
-        (base >> 24) << 56;
-    __asm__ volatile("lgdt %0\n\t" "ltr %w1" :: "m"(pointer), "r"(TASK) : "memory");
 }
 
 static void user_code(void)
