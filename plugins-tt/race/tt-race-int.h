@@ -23,6 +23,17 @@
 #define CACHE_SIZE  1024u
 #define BY_SEVERAL  0xff
 
+typedef struct Clocks {
+    uint32_t of[N_MAX];
+} Clocks;
+
+static inline void clocks_join(uint32_t *to, const uint32_t *from)
+{
+    for (unsigned i = 0; i < N_MAX; i++) {
+        to[i] = MAX(to[i], from[i]);
+    }
+}
+
 /* An access; clock 0: none. */
 typedef struct Stamp {
     uint64_t position;
@@ -37,6 +48,7 @@ typedef struct Var {
     uint8_t writer, reader;     /* vCPUs, or BY_SEVERAL */
     uint16_t next, wide, cell;  /* of the page; next of the cell */
     bool is_sync, has_example;  /* a pair's first race was here */
+    bool is_flag;               /* this access makes it a synchronisation */
 } Var;
 
 typedef union Wide {
@@ -56,6 +68,8 @@ typedef struct Page {
 
 typedef struct Shadow {
     GHashTable *pages;          /* number -> Page */
+    GHashTable *left;           /* number -> Clocks: of synchronisations that were forgotten */
+    Clocks left_by_all;         /* of those that @left has no room for */
     GPtrArray *ring;            /* the same, for the hand */
     guint hand;
     Page *cache[CACHE_SIZE];
@@ -68,6 +82,9 @@ void tt_race_shadow_clear(Shadow *s);           /* forgets all */
 void tt_race_shadow_cleanup(Shadow *s);
 /* Makes it if need be; others may be forgotten. */
 Page *tt_race_shadow_page(Shadow *s, uint64_t number);
+/* Joins to @clock what forgotten synchronisations of this page had: which bytes they were
+ * is not known any more. */
+void tt_race_shadow_join_left(const Shadow *s, uint64_t number, uint32_t clock[N_MAX]);
 /* The vars for just these bytes of the page, in *@list, ascending. Returns how many.
  * Others are made and cut as it takes. */
 unsigned tt_race_shadow_vars(Shadow *s, Page *p, unsigned offset, unsigned size,
@@ -81,6 +98,7 @@ typedef struct Pairs {
     GArray *all;                /* of Pair */
     unsigned max;
     uint64_t races, not_kept;
+    uint64_t left_out;          /* the last access that was not kept */
 } Pairs;
 
 void tt_race_pairs_init(Pairs *p, unsigned max);

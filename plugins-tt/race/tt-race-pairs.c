@@ -56,11 +56,13 @@ bool tt_race_pairs_add(Pairs *p, uint64_t access, uint64_t addr, uint64_t len,
     if (index) {
         return again(p, &g_array_index(p->all, Pair, index - 1), access, addr, len);
     }
-    p->races++;
     if (p->all->len == p->max) {
-        p->not_kept++;
+        p->races += p->left_out != access;      /* which may race at several bytes */
+        p->not_kept += p->left_out != access;
+        p->left_out = access;
         return false;
     }
+    p->races++;
     g_array_append_val(p->all, pair);
     g_hash_table_insert(p->by_places, g_memdup2(&key, sizeof(key)),
                         GUINT_TO_POINTER(p->all->len));

@@ -14,6 +14,10 @@
 #define FIRST_VARS  (1 + 16)
 #define FIRST_WIDES (1 + 4)
 
+/* Pages with synchronisations that are forgotten one by one; all together when there are
+ * more. */
+#define LEFT_MAX    (1u << 14)
+
 static_assert(sizeof(Var) == 48, "memory per var");
 static_assert(sizeof(Wide) == 16 * N_MAX, "memory per wide");
 
@@ -35,6 +39,7 @@ void tt_race_shadow_init(Shadow *s, size_t max_bytes)
 {
     *s = (Shadow) { .max_bytes = max_bytes };
     s->pages = g_hash_table_new(g_int64_hash, g_int64_equal);
+    s->left = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     s->ring = g_ptr_array_new_with_free_func(page_free);
 }
 
@@ -42,6 +47,8 @@ void tt_race_shadow_clear(Shadow *s)
 {
     g_hash_table_remove_all(s->pages);
     g_ptr_array_set_size(s->ring, 0);
+    g_hash_table_remove_all(s->left);
+    s->left_by_all = (Clocks) { 0 };
     memset(s->cache, 0, sizeof(s->cache));
     s->bytes = 0;
     s->hand = 0;
@@ -50,15 +57,56 @@ void tt_race_shadow_clear(Shadow *s)
 void tt_race_shadow_cleanup(Shadow *s)
 {
     g_hash_table_destroy(s->pages);
+    g_hash_table_destroy(s->left);
     g_ptr_array_free(s->ring, true);
 }
 
 /* ---- pages ---- */
 
+static Clocks *left_of(Shadow *s, uint64_t number)
+{
+    Clocks *c = g_hash_table_lookup(s->left, &number);
+    GHashTableIter all;
+    gpointer other;
+
+    if (!c && g_hash_table_size(s->left) == LEFT_MAX) {
+        g_hash_table_iter_init(&all, s->left);
+        while (g_hash_table_iter_next(&all, NULL, &other)) {
+            clocks_join(s->left_by_all.of, ((Clocks *)other)->of);
+        }
+        g_hash_table_remove_all(s->left);
+    }
+    if (!c) {
+        c = g_new0(Clocks, 1);
+        g_hash_table_insert(s->left, g_memdup2(&number, sizeof(number)), c);
+    }
+    return c;
+}
+
+static void leave_clocks(Shadow *s, const Page *p)
+{
+    for (unsigned i = 1; i < p->n_vars; i++) {
+        if (p->vars[i].is_sync) {
+            clocks_join(left_of(s, p->number)->of, p->wides[p->vars[i].wide].clock);
+        }
+    }
+}
+
+void tt_race_shadow_join_left(const Shadow *s, uint64_t number, uint32_t clock[N_MAX])
+{
+    const Clocks *c = s->forgotten ? g_hash_table_lookup(s->left, &number) : NULL;
+
+    if (c) {
+        clocks_join(clock, c->of);
+    }
+    clocks_join(clock, s->left_by_all.of);
+}
+
 static void forget(Shadow *s, Page *p)
 {
     Page **cached = &s->cache[p->number % CACHE_SIZE];
 
+    leave_clocks(s, p);
     if (*cached == p) {
         *cached = NULL;
     }

@@ -11,10 +11,6 @@
 #include <assert.h>
 #include <string.h>
 
-typedef struct Clocks {
-    uint32_t of[N_MAX];
-} Clocks;
-
 /* Locks by name that are known at a time; all are forgotten when there are more. */
 #define LOCKS_MAX   (1u << 18)
 
@@ -39,13 +35,6 @@ static void start_clocks(TtRace *r)
     memset(r->mail, 0, sizeof(r->mail));
     for (unsigned i = 0; i < N_MAX; i++) {
         r->clock[i].of[i] = 1;
-    }
-}
-
-static void join(TtRace *r, uint32_t *to, const uint32_t *from)
-{
-    for (unsigned i = 0; i < r->limits.n_vcpus; i++) {
-        to[i] = MAX(to[i], from[i]);
     }
 }
 
@@ -103,7 +92,7 @@ void tt_race_acquire(TtRace *r, unsigned vcpu, uint64_t lock)
     const Clocks *c = g_hash_table_lookup(r->locks, &lock);
 
     if (c) {
-        join(r, r->clock[vcpu].of, c->of);
+        clocks_join(r->clock[vcpu].of, c->of);
     }
 }
 
@@ -119,7 +108,7 @@ void tt_race_release(TtRace *r, unsigned vcpu, uint64_t lock)
         c = g_new0(Clocks, 1);
         g_hash_table_insert(r->locks, g_memdup2(&lock, sizeof(lock)), c);
     }
-    join(r, c->of, r->clock[vcpu].of);
+    clocks_join(c->of, r->clock[vcpu].of);
     tick(r, vcpu);
     forget_at_end(r);
 }
@@ -128,7 +117,7 @@ void tt_race_send(TtRace *r, unsigned vcpu, uint32_t to)
 {
     for (unsigned i = 0; i < r->limits.n_vcpus; i++) {
         if (to >> i & 1) {
-            join(r, r->mail[i].of, r->clock[vcpu].of);
+            clocks_join(r->mail[i].of, r->clock[vcpu].of);
         }
     }
     tick(r, vcpu);
@@ -137,7 +126,7 @@ void tt_race_send(TtRace *r, unsigned vcpu, uint32_t to)
 
 void tt_race_receive(TtRace *r, unsigned vcpu)
 {
-    join(r, r->clock[vcpu].of, r->mail[vcpu].of);
+    clocks_join(r->clock[vcpu].of, r->mail[vcpu].of);
 }
 
 /* ---- accesses ---- */
@@ -177,9 +166,10 @@ static void make_sync(const At *at, Var *v)
 
     if (v->write.clock && v->writer != at->a->vcpu) {
         message = r->clock[v->writer];
-        join(r, at->clock, message.of);
         tick(r, v->writer);
     }
+    tt_race_shadow_join_left(&r->shadow, at->page->number, message.of);
+    clocks_join(at->clock, message.of);
     if (v->wide) {
         tt_race_shadow_narrow(at->page, v);
     }
@@ -188,6 +178,7 @@ static void make_sync(const At *at, Var *v)
     v->write = v->read = (Stamp) { 0 };
     v->reader = 0;
     v->is_sync = true;
+    v->is_flag = false;
 }
 
 /* What others wrote as synchronisations comes before this access. */
@@ -202,7 +193,7 @@ static void take_clocks(const At *at, Var *v)
         }
     }
     if (v->is_sync && !a->is_write) {
-        join(at->r, at->clock, at->page->wides[v->wide].clock);
+        clocks_join(at->clock, at->page->wides[v->wide].clock);
     }
 }
 
@@ -275,7 +266,7 @@ static void check(const At *at, Var *v)
         has_raced |= check_readers(at, v);
     }
     if (has_raced && at->r->limits.has_flags) {
-        make_sync(at, v);
+        v->is_flag = true;              /* when all of the access is looked at */
     } else if (a->is_write) {
         stamp_write(at, v, &now);
     } else {
@@ -336,6 +327,11 @@ void tt_race_access(TtRace *r, const TtRaceAccess *a)
 
         if (!v->is_sync) {
             check(&at, v);
+        }
+    }
+    for (unsigned i = 0; i < n; i++) {
+        if (at.page->vars[list[i]].is_flag) {
+            make_sync(&at, &at.page->vars[list[i]]);
         }
     }
     for (unsigned i = 0; a->is_write && i < n; i++) {

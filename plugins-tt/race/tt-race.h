@@ -18,9 +18,10 @@
  * wrote it last: that may have been a store that ended a lock taken earlier.
  *
  * Memory: bounded by @max_bytes. When it is reached, what is known of the page that was
- * not used for long is forgotten, and counted; races with those accesses are not found, and where the page had a
- * lock, accesses that it ordered may be reported.
- * So are races of code that never ran, and of threads on one vCPU.
+ * not used for long is forgotten, and counted; races with those accesses are not found.
+ * Nor are races of code that never ran, and of threads on one vCPU. Of a synchronisation
+ * that is forgotten its page still knows what it ordered, so that nothing is reported
+ * which a lock there orders.
  *
  * Context: one thread at a time. No I/O. Nothing depends on the host: the same calls give
  * the same answers. Internal API.
@@ -72,10 +73,10 @@ typedef struct TtRacePair {
 
 typedef struct TtRaceStats {
     uint64_t accesses, atomics;
-    uint64_t races;             /* the sum of all times, also of those not kept */
-    uint64_t not_kept;          /* of these */
+    uint64_t races;             /* the sum of all times, and not_kept */
+    uint64_t not_kept;          /* later accesses that raced, of pairs that are not kept */
     uint64_t forgotten_pages;
-    uint64_t resets;            /* all was forgotten: a clock was at its end */
+    uint64_t resets;            /* how often all was forgotten: a clock was at its end */
     size_t peak_bytes;
 } TtRaceStats;
 

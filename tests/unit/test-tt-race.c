@@ -231,6 +231,44 @@ static void test_memory_is_bounded(void)
     g_assert_cmpuint(end(r), ==, 10);
 }
 
+/* A lock orders what it did also when its page was forgotten meanwhile. */
+static void test_a_lock_is_forgotten(void)
+{
+    const TtRaceLimits limits = {
+        .n_vcpus = 2, .max_bytes = TT_RACE_BYTES_MIN, .max_pairs = 10,
+    };
+    const uint64_t lock = TT_RACE_PAGE, others = 2 * TT_RACE_PAGE;
+    TtRace *r = tt_race_new(&limits);
+
+    atomic(r, 0, lock, 4);
+    use(r, 0, 0, 4, true);
+    use(r, 0, lock, 4, true);           /* given back */
+    for (uint64_t at = 0; at < 8 << 20; at += TT_RACE_PAGE) {
+        use(r, 0, others + at, 8, true);
+        use(r, 0, 0, 4, false);         /* this page stays known */
+    }
+    atomic(r, 1, lock, 4);
+    use(r, 1, 0, 4, false);
+    g_assert_cmpuint(tt_race_count(r), ==, 0);
+    use(r, 1, 0, 4, true);              /* vCPU 0 read it after that */
+    g_assert_cmpuint(end(r), ==, 1);
+}
+
+/* An access is looked at as a whole before any of its bytes orders others. */
+static void test_a_wide_flag(void)
+{
+    TtRace *r = race_new(true);
+    TtRacePair pair;
+
+    use(r, 0, 0, 4, true);
+    use(r, 0, 4, 4, true);
+    use(r, 1, 0, 8, false);
+    g_assert_cmpuint(tt_race_count(r), ==, 2);
+    tt_race_get(r, 1, &pair);
+    g_assert_cmpuint(pair.addr, ==, BASE + 4);
+    g_assert_cmpuint(end(r), ==, 2);
+}
+
 static void test_clocks_end(void)
 {
     const TtRaceLimits limits = {
@@ -495,6 +533,8 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/race/named-locks", test_named_locks);
     g_test_add_func("/tt/race/interrupts", test_interrupts);
     g_test_add_func("/tt/race/memory-is-bounded", test_memory_is_bounded);
+    g_test_add_func("/tt/race/a-lock-is-forgotten", test_a_lock_is_forgotten);
+    g_test_add_func("/tt/race/a-wide-flag", test_a_wide_flag);
     g_test_add_func("/tt/race/clocks-end", test_clocks_end);
     g_test_add_func("/tt/race/atomic-instructions", test_atomic_instructions);
     g_test_add_func("/tt/race/targets", test_targets);
