@@ -8,7 +8,8 @@
  *   back POSITION TABLE STACK VALUE            of the last call from there
  *
  * TABLE is where the process's page tables are, STACK its stack pointer: both together
- * name a thread that waits. ENTRY is where the program's file has its first instruction. POSITION is that of the instruction SYSCALL, SYSRET or IRET.
+ * name a thread that waits. ENTRY is where the program's file has its first instruction.
+ * POSITION is that of the instruction SYSCALL, SYSRET or IRET.
  * An ARGUMENT begins with how it is to be read (tt-syscalls-table.h). What a process reads
  * is not shown. A call that was begun before the plugin was there comes back without one.
  */
@@ -50,7 +51,7 @@ typedef struct Call {
     bool is_shown;
 } Call;
 
-static bool is_over;                    /* there is no vCPU any more */
+static bool is_over;                    /* the memory cannot be read: no vCPU, or no process */
 static GHashTable *threads;             /* of Thread: Call */
 
 /* ---- what a vCPU has ---- */
@@ -174,9 +175,28 @@ static uint64_t position(void)
     return behind ? behind - 1 : 0;
 }
 
-static gboolean has_table(gpointer key, gpointer value, gpointer table)
+/* A process ends with all its threads, and another may get these tables. */
+static gboolean ends(gpointer key, gpointer value, gpointer table)
 {
-    return ((Thread *)key)->table == *(uint64_t *)table;
+    bool is_its = ((Thread *)key)->table == *(uint64_t *)table;
+
+    if (is_its && !((Call *)value)->is_shown) {
+        show(key, value, true);
+    }
+    return is_its;
+}
+
+/* One that did not come back is of a process that was killed. */
+static void keep(const Thread *t, Call *call)
+{
+    Call *before = g_hash_table_lookup(threads, t);
+
+    if (before && !before->is_shown) {
+        is_over = true;
+        show(t, before, true);
+        is_over = false;
+    }
+    g_hash_table_insert(threads, g_memdup2(t, sizeof(*t)), call);
 }
 
 static void called(unsigned int vcpu, void *opaque)
@@ -191,11 +211,11 @@ static void called(unsigned int vcpu, void *opaque)
         call->args[i] = reg(order[i]);
     }
     show(&t, call, false);
-    if (call->number == EXIT_GROUP) {   /* another process may get these tables */
-        g_hash_table_foreach_remove(threads, has_table, &t.table);
+    if (call->number == EXIT_GROUP) {
+        g_hash_table_foreach_remove(threads, ends, &t.table);
         g_free(call);
     } else {
-        g_hash_table_insert(threads, g_memdup2(&t, sizeof(t)), call);
+        keep(&t, call);
     }
 }
 
