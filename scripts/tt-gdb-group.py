@@ -216,18 +216,16 @@ sent yet."""
         g = group()
         name, place = self.parse(g, arg.strip())
         before = gdb.selected_inferior().num
+        origin = g.positions()
         select(g.members[name])
-        origin = when()[0]
         try:
             if place:
                 go(place_of(place))
-            cut = g.cut((name, when()[0]))
+            g.stand_at(g.cut((name, when()[0])))
         except BaseException:           # Ctrl-C, too
-            if when()[0] != origin:
-                go(origin)
+            g.stand_at(origin)
             select(before)
             raise
-        g.stand_at(cut)
         g.say()
 
 
@@ -300,10 +298,10 @@ inferior's is taken. All members go to that moment."""
                 raise gdb.GdbError('tt: no member reaches a breakpoint or watchpoint '
                                    'before here')
             name, cut = self.latest(g, hits, start)
+            g.stand_at(cut)
         except BaseException:           # Ctrl-C, too
             g.stand_at(origin)
             raise
-        g.stand_at(cut)
         select(g.members[name])
         pos, numbers = hits[name]
         gdb.write(f'breakpoint {", ".join(map(str, numbers))} of {name}, at position '

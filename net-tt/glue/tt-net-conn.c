@@ -18,6 +18,7 @@
 
 #define RETRY_MS        1000
 #define PATIENCE_MS     10000           /* until it has said READY */
+#define GIVES_WAY_US    1000000         /* without READY, when another peer comes */
 #define OUT_MAX         (256 * 1024)    /* bytes that wait to be sent */
 #define READS_AT_ONCE   8
 
@@ -35,6 +36,7 @@ struct TtNetConn {
     bool was_full;                      /* writable must be called */
     bool has_failed;                    /* to connect, which was said */
     bool has_greeted;                   /* it was open */
+    int64_t came_us;                    /* when the peer came; g_get_monotonic_time */
     uint32_t epoch;                     /* that the peer has said, and was told */
     QEMUBH *go_on;
 };
@@ -349,6 +351,7 @@ static void begin(TtNetConn *c, QIOChannelSocket *sioc)
         return;
     }
     c->ioc = QIO_CHANNEL(sioc);
+    c->came_us = g_get_monotonic_time();
     qio_channel_set_blocking(c->ioc, false, NULL);
     qio_channel_set_delay(c->ioc, false);
     keep_alive(sioc->fd);
@@ -363,6 +366,11 @@ static void peer_came(QIONetListener *listener, QIOChannelSocket *sioc, gpointer
 {
     TtNetConn *c = opaque;
 
+    if (c->ioc && !c->has_greeted &&
+        g_get_monotonic_time() - c->came_us > GIVES_WAY_US) {
+        tt_net_say(c->o.say, "a peer that has not introduced itself gives way to another");
+        lose(c);                        /* it listens, so nothing else begins */
+    }
     if (c->ioc) {
         tt_net_say(c->o.say, "another peer is refused: a netdev has only one peer; use tt "
                         "hub to connect more");

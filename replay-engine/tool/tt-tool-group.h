@@ -87,7 +87,12 @@ void group_check_points(const Group *g, GPtrArray *list);
 GArray *group_epochs(const Group *g);
 /* NULL: the run is without it. */
 const GroupPoint *group_point(const GroupMember *m, uint32_t epoch);
-/* False: @diag says which frame shows that it is none. */
+/*
+ * Are these positions, one for each member, a consistent cut? UINT64_MAX: not known; then
+ * there is to be one with the others. False: @diag says what shows that it is none.
+ */
+bool group_is_cut(const Group *g, const uint64_t *at, TtDiag *diag);
+/* Is a checkpoint of the group a consistent cut? */
 bool group_is_moment(const Group *g, uint32_t epoch, TtDiag *diag);
 
 /* What went wrong in the group: tt group incidents. */

@@ -255,6 +255,25 @@ int group_hub_plan(GroupHub *h, const ToolArgs *a, const Group *g)
 
 /* ---- it ---- */
 
+/* Does it say so of all addresses that it was given? */
+static bool listens_everywhere(const GroupHub *h, const char *path)
+{
+    g_autofree char *text = NULL;
+    const char *at;
+    int n = 0;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL)) {
+        return false;
+    }
+    for (at = text; (at = strstr(at, "listening at ")); at++) {
+        n++;
+    }
+    for (char **arg = h->argv; *arg; arg++) {
+        n -= !strcmp(*arg, "--listen") || g_str_has_prefix(*arg, "--listen=");
+    }
+    return n >= 0;
+}
+
 bool group_hub_start(GroupHub *h, const char *path)
 {
     FILE *out;
@@ -271,11 +290,8 @@ bool group_hub_start(GroupHub *h, const char *path)
     h->pid = group_start(h->argv, fileno(out), -1);
     /* It says where it listens, or why it ends. */
     while (h->pid > 0 && !listens && !group_has_ended(h->pid)) {
-        g_autofree char *text = NULL;
-
         g_usleep(10000);
-        listens = g_file_get_contents(path, &text, NULL, NULL) &&
-            strstr(text, "listening at ");
+        listens = listens_everywhere(h, path);
     }
     fclose(out);
     if (!listens && h->pid > 0) {

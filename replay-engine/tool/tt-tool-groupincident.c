@@ -54,20 +54,16 @@ static GArray *incidents_of(const Group *g)
     return all;
 }
 
-/* Of a run that has not heard of it no position counts. */
 static bool is_cut(const Group *g, const TtIncident *of, TtDiag *diag)
 {
-    g_autofree uint64_t *at = g_new0(uint64_t, g->members->len);
+    g_autofree uint64_t *at = g_new(uint64_t, g->members->len);
 
     for (unsigned i = 0; i < g->members->len; i++) {
         const GroupIncident *n = note_of(group_at(g, i), of);
 
-        if (!n) {
-            return true;
-        }
-        at[i] = n->pos;
+        at[i] = n ? n->pos : UINT64_MAX;
     }
-    return tt_causal_check_cut(g->causal, at, diag) == TT_OK;
+    return group_is_cut(g, at, diag);
 }
 
 void group_check_incidents(const Group *g, GPtrArray *list)

@@ -9,11 +9,13 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define RETRY_MS    200
+#define CONNECT_MS  1000
 #define PATIENCE_MS 10000           /* until a peer has said READY */
 #define SAY_US      5000000         /* between two sentences */
 #define OUT_MAX     (4u << 20)      /* bytes that wait for a peer who does not read */
@@ -186,6 +188,29 @@ static gboolean peer_came(gint fd, GIOCondition what, gpointer opaque)
     return G_SOURCE_CONTINUE;
 }
 
+/* connect(2), for CONNECT_MS at most: a host that is down does not answer. */
+static int connect_soon(int fd, const struct addrinfo *to)
+{
+    struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
+    int error = 0;
+    socklen_t len = sizeof(error);
+
+    g_unix_set_fd_nonblocking(fd, true, NULL);
+    if (connect(fd, to->ai_addr, to->ai_addrlen) == 0) {
+        return 0;
+    }
+    if (errno != EINPROGRESS) {
+        return -1;
+    }
+    if (poll(&poll_fd, 1, CONNECT_MS) != 1) {
+        errno = ETIMEDOUT;
+        return -1;
+    }
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
+    errno = error;
+    return error ? -1 : 0;
+}
+
 static int connect_inet(const TtAddress *a)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found;
@@ -196,7 +221,7 @@ static int connect_inet(const TtAddress *a)
         return -1;
     }
     fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) < 0) {
+    if (fd >= 0 && connect_soon(fd, found) < 0) {
         error = errno;
         close(fd);
         errno = error;

@@ -169,6 +169,15 @@ static bool find_members(Group *g, const char *path)
         return false;
     }
     g_ptr_array_sort(g->members, by_name);
+    for (unsigned i = 1; i < g->members->len; i++) {
+        const GroupMember *a = group_at(g, i - 1), *b = group_at(g, i);
+
+        if (!strcmp(a->name, b->name)) {
+            tool_complain("%s has two members '%s', %s and %s: rename one, or give them "
+                          "names in a group file", path, a->name, a->run, b->run);
+            return false;
+        }
+    }
     return true;
 }
 

@@ -50,20 +50,38 @@ GArray *group_epochs(const Group *g)
     return all;
 }
 
-/* Of a run without it no position counts. */
+bool group_is_cut(const Group *g, const uint64_t *at, TtDiag *diag)
+{
+    g_autofree uint64_t *most = g_new(uint64_t, g->members->len);
+    bool is_whole = true;
+
+    for (unsigned i = 0; i < g->members->len; i++) {
+        is_whole &= at[i] != UINT64_MAX;
+    }
+    if (is_whole) {
+        return tt_causal_check_cut(g->causal, at, diag) == TT_OK;
+    }
+    tt_causal_cut_below(g->causal, at, most);
+    for (unsigned i = 0; i < g->members->len; i++) {
+        if (at[i] != UINT64_MAX && most[i] < at[i]) {
+            tt_fail(diag, TT_ERR_MISMATCH, "%s at position %" PRIu64 " has received what "
+                    "was sent after it", group_at(g, i)->name, at[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
 bool group_is_moment(const Group *g, uint32_t epoch, TtDiag *diag)
 {
-    g_autofree uint64_t *at = g_new0(uint64_t, g->members->len);
+    g_autofree uint64_t *at = g_new(uint64_t, g->members->len);
 
     for (unsigned i = 0; i < g->members->len; i++) {
         const GroupPoint *p = group_point(group_at(g, i), epoch);
 
-        if (!p) {
-            return true;                /* there is no cut that could be wrong */
-        }
-        at[i] = p->pos;
+        at[i] = p ? p->pos : UINT64_MAX;
     }
-    return tt_causal_check_cut(g->causal, at, diag) == TT_OK;
+    return group_is_cut(g, at, diag);
 }
 
 void group_check_points(const Group *g, GPtrArray *list)

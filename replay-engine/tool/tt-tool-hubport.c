@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define PATIENCE_MS     10000           /* until a peer has said READY */
+#define GIVES_WAY_US    1000000         /* without READY, when another peer comes */
 #define SAY_US          1000000         /* between two sentences */
 #define OUT_MAX         (4u << 20)      /* bytes that wait for a peer who is slow */
 #define WAITING_MAX     (256u << 20)    /* bytes on their way */
@@ -24,6 +25,7 @@ struct HubPort {
     unsigned number;            /* free again when its peer is gone */
     uint64_t peer;              /* never used again */
     bool is_member;             /* has said READY */
+    int64_t came_us;            /* g_get_monotonic_time */
     int fd;
     TtLink *link;
     guint read_tag, write_tag, patience_tag;
@@ -404,6 +406,28 @@ static gboolean lose_patience(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
+/* The one that has been silent for longest gives its place to another peer. */
+static void make_room(Hub *h)
+{
+    HubPort *oldest = NULL;
+
+    for (unsigned i = 0; i < TT_SHAPE_PORTS_MAX; i++) {
+        HubPort *p = h->ports[i];
+
+        if (!p) {
+            return;
+        }
+        if (!p->is_member && (!oldest || p->came_us < oldest->came_us)) {
+            oldest = p;
+        }
+    }
+    if (oldest && g_get_monotonic_time() - oldest->came_us > GIVES_WAY_US) {
+        hub_say(h, "port %u is closed: its peer has not introduced itself, and the hub is "
+                "full", oldest->number);
+        close_port(oldest);
+    }
+}
+
 void hub_connected(Hub *h, int fd)
 {
     TtLinkOptions o = { .group = h->group, .key = h->key, .key_len = h->key_len,
@@ -411,6 +435,7 @@ void hub_connected(Hub *h, int fd)
     HubPort *p;
     unsigned i = 0;
 
+    make_room(h);
     while (i < TT_SHAPE_PORTS_MAX && h->ports[i]) {
         i++;
     }
@@ -422,7 +447,7 @@ void hub_connected(Hub *h, int fd)
     }
     p = g_new0(HubPort, 1);
     *p = (HubPort) { .hub = h, .number = i, .peer = h->n_peers++, .fd = fd,
-                      .link = tt_link_new(&o) };
+                      .came_us = g_get_monotonic_time(), .link = tt_link_new(&o) };
     h->ports[i] = p;
     p->read_tag = g_unix_fd_add(fd, G_IO_IN | G_IO_HUP, can_read, p);
     p->patience_tag = g_timeout_add(PATIENCE_MS, lose_patience, p);

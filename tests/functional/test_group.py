@@ -17,6 +17,8 @@ from ttlib import (MACHINE, REPO, SLOW, Gdb, TestFailure, Vm, check, check_exact
                    limit, one_sentence, record, recorder, run_tool, seed, stopped_replay,
                    tool, tt, wait_until)
 
+HUB_PORTS = 256                             # TT_SHAPE_PORTS_MAX
+
 SERVER = '''
 ifconfig lo 127.0.0.1 up
 ifconfig eth0 10.9.0.1 netmask 255.255.255.0 up
@@ -666,6 +668,34 @@ def test_blocked(work):
                        'it listens again')
         vm.qmp.send('quit')
         vm.wait(0)
+
+
+@limit(60)
+def test_silent(work):
+    """A stranger who says nothing gives way to the next peer, at a netdev and at a hub
+    that is full."""
+    path = os.path.join(work, 'sock')
+    with Vm(work, [*MACHINE, '-netdev', f'tt,id=net0,group=g,listen={path}'], qmp=1) as vm:
+        wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
+        with Peer(path) as p:
+            time.sleep(1.5)
+            with Peer(path) as q:
+                q.hello()
+                q.ready()
+                check(p.is_closed(), 'the silent one is not left')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check('gives way' in vm.stderr, vm.stderr)
+    with hub(work) as path, contextlib.ExitStack() as silent:
+        for _ in range(HUB_PORTS):
+            silent.enter_context(Peer(path))
+        time.sleep(1.5)
+        with Peer(path) as p, Peer(path) as q:
+            for peer in (p, q):
+                peer.hello()
+                peer.ready()
+            q.send(frame_of(b'\xff' * 6 + b'q' * 54, 1, seq=50))
+            equal(p.frame()[0], 50, 'the frame of the second')
 
 
 @limit(60)
