@@ -130,18 +130,6 @@ static void handle_linux(GArray *params, void *user_ctx)
 
 /* ---- qtt.only:ADDRESS,LENGTH,WRITES,KIND,VALUE,VALUE2 ---- */
 
-static Filter *find(vaddr addr, vaddr len)
-{
-    for (guint i = 0; i < filters->len; i++) {
-        Filter *f = &g_array_index(filters, Filter, i);
-
-        if (f->addr == addr && f->len == len) {
-            return f;
-        }
-    }
-    return NULL;
-}
-
 bool tt_gdb_parse_who(const uint64_t v[3], TtGdbWho *who)
 {
     *who = (TtGdbWho) { .kind = v[0], .value = { v[1], v[2] } };
@@ -169,26 +157,34 @@ bool tt_gdb_is_turn_of(CPUState *cpu, const TtGdbWho *who)
 
 bool tt_gdb_filter_passes(CPUState *cpu, const CPUWatchpoint *wp, int access)
 {
-    const Filter *f = wp->flags & BP_GDB ? find(wp->vaddr, wp->len) : NULL;
+    bool is_filtered = false;
 
     /* A scan has watchpoints of its own, perhaps at the same address. */
-    return !f || tt_travel_scans() ||
-        ((!f->only_writes || (access & BP_MEM_WRITE)) &&
-         tt_gdb_is_turn_of(cpu, &f->who));
+    if (!(wp->flags & BP_GDB) || tt_travel_scans()) {
+        return true;
+    }
+    for (guint i = 0; i < filters->len; i++) {
+        const Filter *f = &g_array_index(filters, Filter, i);
+
+        if (f->addr != wp->vaddr || f->len != wp->len) {
+            continue;
+        }
+        is_filtered = true;
+        if ((!f->only_writes || (access & BP_MEM_WRITE)) &&
+            tt_gdb_is_turn_of(cpu, &f->who)) {
+            return true;
+        }
+    }
+    return !is_filtered;
 }
 
-static void set_filter(const uint64_t v[6], const TtGdbWho *who)
+static void add_filter(const uint64_t v[6], const TtGdbWho *who)
 {
-    Filter *f = find(v[0], v[1]);
     Filter new = {
         .addr = v[0], .len = v[1], .only_writes = v[2], .who = *who,
     };
 
-    if (f) {
-        *f = new;
-    } else {
-        g_array_append_val(filters, new);
-    }
+    g_array_append_val(filters, new);
     tt_gdb_has_filters = true;
 }
 
@@ -212,11 +208,11 @@ static void handle_only(GArray *params, void *user_ctx)
         gdb_put_packet("E.qtt.only takes nothing, or "
                        "ADDRESS,LENGTH,WRITES,KIND,VALUE,VALUE2 in hex; KIND is the "
                        "letter r, p or n");
-    } else if (!find(v[0], v[1]) && filters->len >= FILTERS_MAX) {
+    } else if (filters->len >= FILTERS_MAX) {
         gdb_put_packet("E.there can be at most 64 watchpoints of single processes: "
                        "delete some");
     } else {
-        set_filter(v, &who);
+        add_filter(v, &who);
         gdb_put_packet("OK");
     }
 }

@@ -235,6 +235,14 @@ def split_who(arg, usage):
 
 # ---- breakpoints ----
 
+def only_here(b):
+    """Other members of a group may have a process of that name, too."""
+    num = gdb.selected_inferior().num
+    for where in getattr(b, 'locations', ()):       # of gdb 13
+        if where.thread_groups and num not in where.thread_groups:
+            where.enabled = False
+
+
 class BreakIn(TtCommand):
     """Set a breakpoint for only one process of the guest.
 
@@ -256,7 +264,10 @@ gdb is not even told when other processes reach LOCATION."""
         if word and not condition:
             raise gdb.GdbError('tt: a condition is missing after "if"')
         whole = who.condition() + (f' && ({condition})' if word else '')
+        before = set(gdb.breakpoints() or ())
         gdb.execute(f'{self.gdb_command} {location} if {whole}', from_tty)
+        for b in set(gdb.breakpoints() or ()) - before:
+            only_here(b)
 
 
 class TbreakIn(BreakIn):
@@ -314,7 +325,7 @@ def filters_of(num, gone):
 
 def send_filters(num=None, gone=None):
     """Each stub gets those of its inferior. Another watchpoint of the same bytes may want
-    to know of everybody: then ours look themselves, with a stop for each access."""
+    to know of everybody: then there is a stop for each access, and ours look themselves."""
     num = num or gdb.selected_inferior().num
     watches[:] = [w for w in watches if w.is_valid() and w is not gone]
     if not any(i.num == num and i.pid for i in gdb.inferiors()):
@@ -323,8 +334,9 @@ def send_filters(num=None, gone=None):
         select(num)
         packet('qtt.only:')
         for owners in filters_of(num, gone).values():
-            if len(owners) == 1 and owners[0]:
-                packet(owners[0].filter())
+            if all(owners):
+                for owner in owners:
+                    packet(owner.filter())
 
 
 def send_again(b, gone=None):

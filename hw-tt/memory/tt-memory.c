@@ -226,7 +226,13 @@ static void adopt_block(TtBlock *b)
     const uint8_t *contents = b->host;
 
     tt_block_create(b, &error_fatal);
-    memcpy(b->host, contents, b->size_bytes);
+    for (uint64_t at = 0; at < b->size_bytes; at += TT_PAGE_BYTES) {
+        size_t n = MIN(TT_PAGE_BYTES, b->size_bytes - at);
+
+        if (!buffer_is_zero(contents + at, n)) {    /* a page not used costs nothing */
+            memcpy(b->host + at, contents + at, n);
+        }
+    }
     b->is_adopted = true;
 }
 

@@ -95,6 +95,18 @@ def check_watch(session, who):
     return seen[1]
 
 
+def check_two_watches(session, pid):
+    """The same bytes for two processes: no stop for a third, and none for a read."""
+    text = session('tt watch-in alpha counted', 'tt watch-in gamma counted',
+                   'set debug remote 1', *(['continue', 'p $tt_pid', 'p counted'] * 6),
+                   'set debug remote 0', 'delete', 'tbreak power_off')
+    seen = values(text)
+    stopped = list(zip(seen[::2], seen[1::2]))
+    equal(len(set(stopped)), 6, f'processes and values of the counter: {stopped}')
+    check({who for who, _ in stopped} <= {pid['alpha'], pid['gamma']}, f'{stopped}')
+    check(stops(text) <= 18, f'gdb heard of {stops(text)} stops')
+
+
 def check_hits(session, places, pid):
     """An interrupt at the very place makes a second hit of one call."""
     text = session('tt hits work --in gamma', 'tt hits work --in 999999',
@@ -123,6 +135,8 @@ def test_one_of_three(work):
         for who in ('gamma', f'pid={pid["alpha"]}'):
             vm.qmp.cmd('tt-goto', 60, position=begin)
             check_watch(session, who)
+        vm.qmp.cmd('tt-goto', 60, position=begin)
+        check_two_watches(session, pid)
         vm.qmp.cmd('tt-goto', 60, position=places['alpha'][1])
         text = session('tt tbreak-in this work if n > 20', 'continue', 'p n',
                        'p $tt_pid', 'info breakpoints', WHERE)
