@@ -10,6 +10,7 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-position.h"
+#include "accel-tt/tt-vcpus.h"
 #include "control/tt-mark.h"
 #include "io/tt-base.h"
 #include "replay/tt-replay-log.h"
@@ -177,12 +178,23 @@ static void handle_when(GArray *params, void *user_ctx)
     gdb_put_packet(answer);
 }
 
+/* ---- qtt.turn ---- */
+
+static void handle_turn(GArray *params, void *user_ctx)
+{
+    const CPUState *cpu = tt_vcpu() ?: first_cpu;
+    g_autofree char *answer = g_strdup_printf("%x", cpu->cpu_index);
+
+    gdb_put_packet(answer);
+}
+
 static const GdbCmdParseEntry queries[] = {
     { .handler = handle_goto, .cmd = "tt.goto:", .cmd_startswith = true,
       .schema = "s0" },
     { .handler = handle_marks, .cmd = "tt.marks:", .cmd_startswith = true,
       .schema = "L0" },
     { .handler = handle_when, .cmd = "tt.when" },
+    { .handler = handle_turn, .cmd = "tt.turn" },
 };
 
 void tt_gdb_init_queries(void)

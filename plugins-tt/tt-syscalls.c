@@ -30,6 +30,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 #define AUXV_MAX    64
 #define AT_ENTRY    9
 #define AT_EXECFN   31
+#define VFORK       58
 #define EXIT_GROUP  231
 
 enum { RAX, RCX, RDI, RSI, RDX, R10, R8, R9, RSP, CR3, RBX, RBP, R12, R13, R14, R15, N_REGS };
@@ -48,11 +49,12 @@ typedef struct Thread {
  * when the kernel has read it. */
 typedef struct Call {
     uint64_t position, number, args[7];
-    bool is_shown;
+    bool is_kept, is_shown;
 } Call;
 
 static bool is_over;                    /* the memory cannot be read: no vCPU, or no process */
 static GHashTable *threads;             /* of Thread: Call */
+static unsigned n_hidden;               /* of them are not shown yet */
 
 /* ---- what a vCPU has ---- */
 
@@ -148,7 +150,7 @@ static bool put_argument(GString *line, char type, uint64_t value, uint64_t next
     }
 }
 
-/* Not, unless @anyway, while something is not in memory. */
+/* Not, unless @anyway, while something is not in memory. Once. */
 static void show(const Thread *t, Call *call, bool anyway)
 {
     const TtSyscall *c = tt_syscall(call->number);
@@ -163,7 +165,20 @@ static void show(const Thread *t, Call *call, bool anyway)
     if (is_whole || anyway) {
         g_string_append_c(line, '\n');
         qemu_plugin_outs(line->str);
+        n_hidden -= call->is_kept;
         call->is_shown = true;
+    }
+}
+
+/* What it points to is somebody else's by now. */
+static void show_blindly(const Thread *t, Call *call)
+{
+    bool was_over = is_over;
+
+    if (!call->is_shown) {
+        is_over = true;
+        show(t, call, true);
+        is_over = was_over;
     }
 }
 
@@ -175,15 +190,20 @@ static uint64_t position(void)
     return behind ? behind - 1 : 0;
 }
 
-/* A process ends with all its threads, and another may get these tables. */
-static gboolean ends(gpointer key, gpointer value, gpointer table)
+/* A process has ended with all its threads, or another one has got its tables. */
+static gboolean is_of_table(gpointer key, gpointer value, gpointer table)
 {
     bool is_its = ((Thread *)key)->table == *(uint64_t *)table;
 
-    if (is_its && !((Call *)value)->is_shown) {
-        show(key, value, true);
+    if (is_its) {
+        show_blindly(key, value);
     }
     return is_its;
+}
+
+static void forget_table(uint64_t table)
+{
+    g_hash_table_foreach_remove(threads, is_of_table, &table);
 }
 
 /* One that did not come back is of a process that was killed. */
@@ -191,12 +211,27 @@ static void keep(const Thread *t, Call *call)
 {
     Call *before = g_hash_table_lookup(threads, t);
 
-    if (before && !before->is_shown) {
-        is_over = true;
-        show(t, before, true);
-        is_over = false;
+    if (before) {
+        show_blindly(t, before);
     }
     g_hash_table_insert(threads, g_memdup2(t, sizeof(*t)), call);
+    call->is_kept = true;
+    n_hidden += !call->is_shown;
+}
+
+/* The kernel has got a page that it wanted: perhaps one of a call of this process. */
+static void show_hidden(void)
+{
+    uint64_t here = table();
+    GHashTableIter all;
+    gpointer t, call;
+
+    g_hash_table_iter_init(&all, threads);
+    while (g_hash_table_iter_next(&all, &t, &call)) {
+        if (((Thread *)t)->table == here && !((Call *)call)->is_shown) {
+            show(t, call, false);
+        }
+    }
 }
 
 static void called(unsigned int vcpu, void *opaque)
@@ -212,7 +247,7 @@ static void called(unsigned int vcpu, void *opaque)
     }
     show(&t, call, false);
     if (call->number == EXIT_GROUP) {
-        g_hash_table_foreach_remove(threads, ends, &t.table);
+        forget_table(t.table);
         g_free(call);
     } else {
         keep(&t, call);
@@ -273,6 +308,7 @@ static void began(uint64_t stack)
     g_autoptr(GString) line = g_string_new(NULL);
 
     if (name && name->len) {
+        forget_table(table());
         g_string_printf(line, "exec %" PRIu64 " %" PRIx64 " %" PRIx64 " ", position(),
                         table(), entry);
         put_bytes(line, (uint8_t *)name->str, name->len);
@@ -294,10 +330,15 @@ static void returned(uint64_t pc, uint64_t stack)
     if (call && !call->is_shown) {
         show(&t, call, true);
     }
+    if (call && call->number == VFORK && !reg(RAX)) {
+        call = NULL;                    /* the child is back: its parent still waits */
+    }
     line = g_strdup_printf("back %" PRIu64 " %" PRIx64 " %" PRIx64 " %" PRIx64 "\n",
                            position(), t.table, t.stack, reg(RAX));
     qemu_plugin_outs(line);
-    g_hash_table_remove(threads, &t);
+    if (call) {
+        g_hash_table_remove(threads, &t);
+    }
 }
 
 static void sysret(unsigned int vcpu, void *opaque)
@@ -309,8 +350,14 @@ static void iret(unsigned int vcpu, void *opaque)
 {
     uint64_t frame = reg(RSP), pc, cs, stack;
 
-    if (load_word(frame, &pc) && load_word(frame + 8, &cs) && (cs & 3) == 3 &&
-        load_word(frame + 24, &stack)) {
+    if (!load_word(frame, &pc) || !load_word(frame + 8, &cs)) {
+        return;
+    }
+    if ((cs & 3) != 3) {
+        if (n_hidden) {
+            show_hidden();
+        }
+    } else if (load_word(frame + 24, &stack)) {
         returned(pc, stack);
     }
 }
@@ -363,9 +410,7 @@ static void at_exit(qemu_plugin_id_t id, void *opaque)
     is_over = true;
     g_hash_table_iter_init(&all, threads);
     while (g_hash_table_iter_next(&all, &t, &call)) {
-        if (!((Call *)call)->is_shown) {
-            show(t, call, true);
-        }
+        show_blindly(t, call);
     }
     qemu_plugin_outs("tt-merge: end\n");
 }

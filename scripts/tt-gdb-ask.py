@@ -32,9 +32,22 @@ def tool():
     return os.path.normpath(program)
 
 
+def check_registers():
+    """Those that tt origin follows are of the vCPU whose turn it is, and not unwound."""
+    turn = int(packet('qtt.turn'), 16)
+    thread = gdb.selected_thread()
+    if thread.ptid[1] != turn + 1:
+        raise gdb.GdbError(f'tt: vCPU {turn} has the turn here: select its thread to follow '
+                           'a register')
+    if gdb.selected_frame().level() != 0:
+        raise gdb.GdbError('tt: a register can be followed from frame 0 only, where it has '
+                           'its value now: use "frame 0", or an expression in memory')
+
+
 def place_of_value(text):
     """What tt origin takes: a register, or bytes of memory."""
     if re.fullmatch(r'\$\w+', text) and not text.startswith('$tt_'):
+        check_registers()
         return text
     _, address, size = denoted(text)
     if size not in SIZES:

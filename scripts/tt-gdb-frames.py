@@ -69,11 +69,10 @@ def select(num):
 def run_here():
     """The run that the selected inferior replays; None: it replays none."""
     try:
-        said = gdb.execute('monitor info tt', to_string=True)
-    except gdb.error:
+        what, run = state()
+    except (gdb.error, gdb.GdbError):
         return None
-    found = re.match(r'tt: replay (.*)', said)
-    return os.path.realpath(found.group(1).strip()) if found else None
+    return os.path.realpath(run) if what == 'replay' else None
 
 
 def replays():

@@ -215,10 +215,8 @@ class Who:
 
     def condition(self):
         first, second = self.values
-        if self.kind == 'name' and second:
-            return f'$tt_name == {first:#x} && $tt_name2 == {second:#x}'
         if self.kind == 'name':
-            return f'$tt_name == {first:#x}'
+            return f'$tt_name == {first:#x} && $tt_name2 == {second:#x}'
         return f'$tt_{self.kind} == {first:#x}'
 
     def packet_part(self):

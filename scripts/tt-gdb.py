@@ -79,6 +79,7 @@ class Forward:
         return True
 
 
+HITS_MAX = 1000000                          # as in the stub
 WATCHPOINTS = (gdb.BP_HARDWARE_WATCHPOINT, gdb.BP_READ_WATCHPOINT,
                gdb.BP_ACCESS_WATCHPOINT)
 
@@ -409,7 +410,7 @@ of them. Afterwards the VM is where it was."""
             where = f'  {pc:#x} {describe(pc)}' if len(places) > 1 else ''
             gdb.write(f'{number:6} {pos:20}{where}\n')
         more = ' (there may be more: raise --limit)' \
-            if len(found) == numbers['limit'] else ''
+            if len(found) == min(numbers['limit'], HITS_MAX) else ''
         gdb.write(f'{len(found)} hit{"" if len(found) == 1 else "s"} of '
                   f'{location}{more}\n')
 

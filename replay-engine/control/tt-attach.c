@@ -318,8 +318,8 @@ bool tt_attach_branch(const TtRecordOptions *opt, const char *parent, uint32_t i
     const char *dir = tt_session.dir;
     bool has_changed;
 
-    if (!tt_branch_choose(parent, id, errp)) {
-        return false;
+    if (!tt_rundir_can_make(opt->dir, errp) || !tt_branch_choose(parent, id, errp)) {
+        return false;                   /* the present recording goes on */
     }
     vm_stop(RUN_STATE_PAUSED);                          /* I1, I2 */
     tt_crash_settle();

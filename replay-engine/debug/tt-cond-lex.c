@@ -298,8 +298,8 @@ static const struct {
     { "sp", TT_COND_RSP, 8 }, { "fp", TT_COND_RBP, 8 },     /* gdb's names */
     GENERAL(a, A), GENERAL(b, B), GENERAL(c, C), GENERAL(d, D),
 #define INDEX(x, X, sign) \
-    { "r" #x, TT_COND_R##X, 8, 0, sign }, { "e" #x, TT_COND_R##X, 4, 0, sign }, \
-    { #x, TT_COND_R##X, 2, 0, sign }, { #x "l", TT_COND_R##X, 1, 0, sign }
+    { "r" #x, TT_COND_R##X, 8, 0, sign }, { "e" #x, TT_COND_R##X, 4, 0, true }, \
+    { #x, TT_COND_R##X, 2, 0, true }, { #x "l", TT_COND_R##X, 1, 0, true }
     INDEX(si, SI, true), INDEX(di, DI, true), INDEX(bp, BP, false),
     INDEX(sp, SP, false),
 #define NUMBERED(n) \

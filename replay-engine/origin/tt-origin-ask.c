@@ -133,6 +133,7 @@ static bool parse_register(const char *name, TtFlowPlace *place)
     static const uint8_t lengths[] = { 8, 4, 2, 1, 16, 32 };
     char text[32];
 
+    name = !strcmp(name, "sp") ? "rsp" : !strcmp(name, "fp") ? "rbp" : name;   /* as gdb */
     for (unsigned reg = 0; reg < TT_FLOW_REGS; reg++) {
         for (unsigned i = 0; i < sizeof(lengths); i++) {
             *place = (TtFlowPlace) { .reg = reg, .len = lengths[i] };

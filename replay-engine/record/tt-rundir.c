@@ -105,6 +105,30 @@ static bool make_named(Error **errp)
     return true;
 }
 
+bool tt_rundir_can_make(const char *dir, Error **errp)
+{
+    g_autofree char *probe = g_build_filename(dir, "probe", NULL);
+    int fd, error = 0;
+
+    if (mkdir(dir, 0700)) {
+        error_setg_errno(errp, errno, "cannot create the run directory '%s'",
+                         tt_printable(dir));
+        return false;
+    }
+    fd = qemu_create(probe, O_WRONLY | O_EXCL, 0600, NULL);
+    error = fd < 0 ? errno : posix_fallocate(fd, 0, PROBE_BYTES);
+    if (fd >= 0) {
+        close(fd);
+        unlink(probe);
+    }
+    rmdir(dir);
+    if (error) {
+        error_setg_errno(errp, error, "cannot write into a new run directory '%s'",
+                         tt_printable(dir));
+    }
+    return !error;
+}
+
 /* One with a name of the time, here. */
 static bool make_dated(Error **errp)
 {

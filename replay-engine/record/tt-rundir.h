@@ -25,6 +25,8 @@ void tt_rundir_remove(void);
 /* The recording has ended: the next one makes its own. */
 void tt_rundir_forget(void);
 
+/* Can a directory of this name be made, and written to? It is removed again. */
+bool tt_rundir_can_make(const char *dir, Error **errp);
 /* The run directory: made, or fit to record into. Again: nothing to do. */
 bool tt_record_directory(Error **errp);
 

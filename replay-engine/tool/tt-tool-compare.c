@@ -100,16 +100,16 @@ static uint64_t next_of_tables(const Side *s)
 /* Up to there the process has its page tables for itself. */
 static uint64_t end_of(const Side *s)
 {
-    uint64_t end = next_of_tables(s);
+    uint64_t end = next_of_tables(s), last = 0;
 
     for (uint32_t i = 0; i < tt_calls_count(s->calls); i++) {
         const TtCall *call = tt_calls_at(s->calls, i);
 
         if (call->process == s->index && call->number == EXIT_GROUP) {
-            return end ? MIN(end, call->pos) : call->pos;
+            last = call->pos;           /* those before are of its children by vfork */
         }
     }
-    return end;
+    return last && end ? MIN(end, last) : MAX(end, last);
 }
 
 static int add_values(Compare *c, Side *s)

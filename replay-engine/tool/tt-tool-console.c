@@ -16,7 +16,7 @@ static void end_line(ToolConsole *c)
 {
     g_autofree char *text = g_utf8_make_valid(c->text->str, c->text->len);
 
-    c->line(c->opaque, c->pos, text);
+    c->line(c->opaque, c->pos, tt_replace_controls(text, '?'));
     g_string_truncate(c->text, 0);
     c->has_begun = false;
 }

@@ -10,16 +10,16 @@
 #include <stdbool.h>
 
 typedef struct Rounds {
-    GPtrArray *each;            /* int64_t[2 * d + 1]: v[-d] to v[d] */
+    GPtrArray *each;            /* uint32_t[2 * d + 1]: v[-d] to v[d] */
 } Rounds;
 
-static int64_t *round_at(const Rounds *r, int64_t d)
+static uint32_t *round_at(const Rounds *r, int64_t d)
 {
-    return (int64_t *)r->each->pdata[d] + d;
+    return (uint32_t *)r->each->pdata[d] + d;
 }
 
 /* Is the step to diagonal @k in round @d one down: an element of the second? */
-static bool is_down(const int64_t *before, int64_t k, int64_t d)
+static bool is_down(const uint32_t *before, int64_t k, int64_t d)
 {
     return k == -d || (k != d && before[k - 1] < before[k + 1]);
 }
@@ -28,8 +28,8 @@ static bool is_down(const int64_t *before, int64_t k, int64_t d)
 static bool go(Rounds *r, int64_t d, const uint32_t *a, int64_t n, const uint32_t *b,
                int64_t m)
 {
-    int64_t *now = g_new(int64_t, 2 * d + 1) + d;
-    const int64_t *before = d ? round_at(r, d - 1) : NULL;
+    uint32_t *now = g_new(uint32_t, 2 * d + 1) + d;
+    const uint32_t *before = d ? round_at(r, d - 1) : NULL;
 
     g_ptr_array_add(r->each, now - d);
     for (int64_t k = -d; k <= d; k += 2) {
@@ -67,7 +67,7 @@ static void go_back(const Rounds *r, int64_t d, int64_t n, int64_t m, GArray *hu
     int64_t k = n - m;
 
     for (; d > 0; d--) {
-        const int64_t *before = round_at(r, d - 1);
+        const uint32_t *before = round_at(r, d - 1);
         bool down = is_down(before, k, d);
         int64_t x;
 

@@ -145,6 +145,23 @@ static void find_child(TtCalls *c, uint64_t pos, uint64_t table, uint64_t stack)
     begin(c, &p);
 }
 
+/* A child of vfork or posix_spawn has its parent's tables, which waits meanwhile. */
+static bool is_child_of_vfork(const TtCalls *c, uint64_t table)
+{
+    GHashTableIter all;
+    gpointer w;
+
+    g_hash_table_iter_init(&all, c->waiting);
+    while (g_hash_table_iter_next(&all, &w, NULL)) {
+        const TtCall *call = &g_array_index(c->calls, TtCall, ((Waiting *)w)->call);
+
+        if (((Waiting *)w)->table == table && is_fork(call) && call->number != FORK) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool take_call(TtCalls *c, TtCall *call, uint64_t table, uint64_t stack)
 {
     Waiting *w = g_new(Waiting, 1);
@@ -152,6 +169,10 @@ static bool take_call(TtCalls *c, TtCall *call, uint64_t table, uint64_t stack)
 
     call->process = process_of(c, table);
     p = process_at(c, call->process);
+    if (p && p->pos > call->pos) {      /* told late, of who had these tables before */
+        call->process = TT_CALLS_NO_PROCESS;
+        p = NULL;
+    }
     if (p) {
         p->n_calls++;
         g_array_index(c->last, uint64_t, call->process) = call->pos;
@@ -162,7 +183,7 @@ static bool take_call(TtCalls *c, TtCall *call, uint64_t table, uint64_t stack)
     *w = (Waiting) { table, stack, c->calls->len };
     g_hash_table_replace(c->waiting, w, w);
     g_array_append_val(c->calls, *call);
-    if (call->number == EXIT_GROUP) {
+    if (call->number == EXIT_GROUP && !is_child_of_vfork(c, table)) {
         g_hash_table_remove(c->current, &table);
     }
     return true;
@@ -174,6 +195,9 @@ static void take_back(TtCalls *c, uint64_t pos, uint64_t table, uint64_t stack,
     Waiting key = { table, stack, 0 }, *w = g_hash_table_lookup(c->waiting, &key);
     TtCall *call = w ? &g_array_index(c->calls, TtCall, w->call) : NULL;
 
+    if (call && call->number == VFORK && !value) {
+        return;                         /* the child's, on the same stack */
+    }
     if (call && pos > call->pos) {
         call->back_pos = pos;
         call->result = value;
@@ -250,15 +274,31 @@ static bool is_called(const char *path, const char *name)
     return n >= m && !strcmp(path + n - m, name) && (n == m || path[n - m - 1] == '/');
 }
 
+/* As the plugin writes it. */
+static char *in_its_words(const char *name)
+{
+    GString *to = g_string_new(NULL);
+
+    for (; *name; name++) {
+        if (g_ascii_isgraph(*name) && *name != '\\' && *name != '"') {
+            g_string_append_c(to, *name);
+        } else {
+            g_string_append_printf(to, "\\%03o", (uint8_t)*name);
+        }
+    }
+    return g_string_free(to, false);
+}
+
 uint32_t tt_calls_find(const TtCalls *c, const char *name, uint32_t nth, uint32_t *n)
 {
+    g_autofree char *wanted = in_its_words(name);
     uint32_t found = TT_CALLS_NO_PROCESS;
 
     *n = 0;
     for (uint32_t i = 0; i < c->processes->len; i++) {
         const TtCallsProcess *p = process_at(c, i);
 
-        if (!p->is_child && is_called(p->name, name) && ++*n == nth) {
+        if (!p->is_child && is_called(p->name, wanted) && ++*n == nth) {
             found = i;
         }
     }
@@ -273,15 +313,21 @@ static uint64_t number_of(const char *word)
     return g_ascii_strtoull(word + 1, NULL, 16);
 }
 
-static void put_value(GString *to, uint64_t v)
+static void put_number(GString *to, int64_t v)
 {
-    int64_t s = (int32_t)v == (int64_t)v || v >> 32 == 0 ? (int32_t)v : (int64_t)v;
-
-    if (s > -LARGE && s < LARGE) {
-        g_string_append_printf(to, "%" PRId64, s);
+    if (v > -LARGE && v < LARGE) {
+        g_string_append_printf(to, "%" PRId64, v);
     } else {
         g_string_append_printf(to, "0x%" PRIx64, v);
     }
+}
+
+/* Of an argument, which may be an int. */
+static void put_value(GString *to, uint64_t v)
+{
+    int64_t s = v >> 32 ? (int64_t)v : (int32_t)v;
+
+    put_number(to, s > -LARGE && s < LARGE ? s : (int64_t)v);
 }
 
 /* The plugin writes all that would end a word as \NNN. */
@@ -356,7 +402,7 @@ char *tt_call_text(const TtCall *call, const char *name)
     if (error) {
         g_string_append_printf(to, "%" PRId64 " (%s)", (int64_t)call->result, error);
     } else if (call->has_result) {
-        put_value(to, call->result);
+        put_number(to, call->result);
     }
     return g_string_free(to, false);
 }

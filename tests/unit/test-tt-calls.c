@@ -92,6 +92,35 @@ static void test_children(void)
     tt_calls_free(c);
 }
 
+/* A child that runs in its parent's tables, and then fails to begin a program. */
+static void test_vfork(void)
+{
+    static const char *const lines[] = {
+        "exec 10 1000 401000 /bin/my\\040shell\n",
+        "call 20 1000 a0 58 v\n", "back 21 1000 a0 0\n",              /* the child */
+        "call 22 1000 90 59 v s\"/none\" p7f000000 p7f000000\n",
+        "back 23 1000 90 fffffffffffffffe\n", "call 24 1000 98 231 v v7f\n",
+        "back 25 1000 a0 64\n", "call 26 1000 a0 8 v v3 vfffff000 v0\n",
+        "back 27 1000 a0 fffff000\n",
+        "call 30 1000 a0 435 v p7f000000 v58\n", "call 31 1000 700 231 v v7f\n",
+        "back 32 1000 a0 65\n", "call 40 1000 a0 231 v v0\n",
+        "call 50 1000 a0 39 p\n", NULL,
+    };
+    TtCalls *c = tt_calls_new();
+    uint32_t n;
+
+    take(c, lines);
+    g_assert_cmpuint(tt_calls_count(c), ==, 8);
+    for (uint32_t i = 0; i < 7; i++) {
+        g_assert_cmpuint(tt_calls_at(c, i)->process, ==, 0);
+    }
+    g_assert_cmpuint(tt_calls_at(c, 0)->result, ==, 0x64);
+    g_assert_cmpuint(tt_calls_at(c, 7)->process, ==, TT_CALLS_NO_PROCESS);
+    check_text(c, 3, "call(3, -4096, 0) = 0xfffff000");
+    g_assert_cmpuint(tt_calls_find(c, "my shell", 1, &n), ==, 0);
+    tt_calls_free(c);
+}
+
 static char *key_of(const char *call, const char *back)
 {
     const char *const lines[] = { call, back, NULL };
@@ -182,6 +211,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tt/calls/processes", test_processes);
     g_test_add_func("/tt/calls/children", test_children);
+    g_test_add_func("/tt/calls/vfork", test_vfork);
     g_test_add_func("/tt/calls/keys", test_keys);
     g_test_add_func("/tt/calls/refuses", test_refuses);
     g_test_add_func("/tt/calls/random-lines", test_random);
