@@ -15,8 +15,13 @@
 #include "exec/address-spaces.h"
 #include "exec/memory.h"
 #include "qemu/bswap.h"
+#include "qemu/error-report.h"
 #include "system/kvm.h"
 #include <linux/kvm.h>
+
+#define FAILURES_MANY 3000
+
+static unsigned n_failures;         /* since the last place */
 
 static bool has_event(CPUState *cpu)
 {
@@ -162,6 +167,15 @@ static bool fpu_hash(CPUState *cpu, uint64_t *hash)
     return true;
 }
 
+/* Whoever wants the vCPU tries again, a thousand times a second. */
+static void note_failure(void)
+{
+    if (++n_failures == FAILURES_MANY) {
+        warn_report("tt: the guest executes long REP string instructions, and has no exact "
+                    "place inside them: timers and the monitor wait for their end");
+    }
+}
+
 bool tt_kvm_place(CPUState *cpu, TtLandmark *p)
 {
     struct kvm_regs r;
@@ -173,8 +187,10 @@ bool tt_kvm_place(CPUState *cpu, TtLandmark *p)
         kvm_vcpu_ioctl(cpu, KVM_GET_SREGS, &s) ||
         !fpu_hash(cpu, &fpu) ||
         r.rflags & RF_MASK || rep_bytes(cpu, s.cs.base + r.rip, &other_size)) {
+        note_failure();
         return false;
     }
+    n_failures = 0;
     *p = (TtLandmark) {
         .pc = s.cs.base + r.rip, .flags = r.rflags & TT_X86_LANDMARK_FLAGS,
         .regs = { r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi,

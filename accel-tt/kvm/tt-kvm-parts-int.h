@@ -74,7 +74,7 @@ void tt_kvm_tsc_log(void);
 void tt_kvm_tsc_forget(void);
 bool tt_kvm_tsc_is_frozen(void);
 /* Before guest code; @is_exact: the value may change here, if it is between two
- * instructions; @is_behind: as above. */
-void tt_kvm_tsc_enter(CPUState *cpu, bool is_exact, bool is_behind);
+ * instructions; @is_behind: as above. False: KVM refuses, which was said. */
+bool tt_kvm_tsc_enter(CPUState *cpu, bool is_exact, bool is_behind);
 
 #endif

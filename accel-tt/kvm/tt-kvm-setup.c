@@ -169,6 +169,16 @@ static void turn_off_eventfds(AddressSpace *as)
     }
 }
 
+/* KVM neither writes its own hypercall over another vendor's nor executes MONITOR and MWAIT,
+ * which CPUID has not (since Linux 5.19). It refuses what it does not know. */
+static void turn_off_quirks(void)
+{
+    int known = kvm_check_extension(kvm_state, KVM_CAP_DISABLE_QUIRKS2);
+
+    known &= KVM_X86_QUIRK_FIX_HYPERCALL_INSN | KVM_X86_QUIRK_MWAIT_NEVER_UD_FAULTS;
+    kvm_vm_enable_cap(kvm_state, KVM_CAP_DISABLE_QUIRKS2, 0, known);
+}
+
 bool tt_kvm_check(MachineState *ms, Error **errp)
 {
     const char *why = unrecordable_option();
@@ -187,9 +197,7 @@ bool tt_kvm_check(MachineState *ms, Error **errp)
     }
     /* RDPMC faults, as with a CPU without counters. */
     kvm_vm_enable_cap(kvm_state, KVM_CAP_PMU_CAPABILITY, 0, KVM_PMU_CAP_DISABLE);
-    /* KVM does not write its own hypercall over another vendor's (since Linux 5.19). */
-    kvm_vm_enable_cap(kvm_state, KVM_CAP_DISABLE_QUIRKS2, 0,
-                      KVM_X86_QUIRK_FIX_HYPERCALL_INSN);
+    turn_off_quirks();
     turn_off_eventfds(&address_space_memory);
     turn_off_eventfds(&address_space_io);
     kvm_state->coalesced_mmio = kvm_state->coalesced_pio = 0;

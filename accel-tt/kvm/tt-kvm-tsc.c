@@ -9,7 +9,8 @@
  * twice a millisecond; before each entry the offset is set so that the value is the
  * logged one. A timer makes the vCPU leave shortly before the next tick; it is let pass,
  * and the offset set anew. (At 1 kHz Linux 6.1 rounds its own idea of the frequency to 0
- * and hangs.)
+ * and hangs.) Where the counter does not stand still, the same timer ends a slice of guest
+ * code that somebody waits for.
  *
  * While nothing is recorded it runs as QEMU counts (cpus_get_elapsed_ticks), which is
  * where the logged values come from: so it does not go back when a recording of a running
@@ -17,6 +18,7 @@
  * counted until then is added from there on (`ahead`).
  */
 #include "qemu/osdep.h"
+#include "accel-tt/tt-token.h"
 #include "accel-tt/tt-vcpu-backend.h"
 #include "io/tt-base.h"
 #include "log/tt-log.h"
@@ -40,6 +42,7 @@
 #endif
 
 #define SLOW_KHZ 2
+#define SLICE_NS 1000000            /* of guest code that is waited for */
 #define NEW_VALUE_TICKS 1000000     /* of the logged counter: some 1 ms */
 
 static struct {
@@ -51,6 +54,7 @@ static struct {
     unsigned khz;               /* of the host's */
     uint64_t ahead;             /* of QEMU's count */
     timer_t timer;
+    bool has_timer;
 } tsc;
 
 static unsigned __int128 product(void)
@@ -132,6 +136,7 @@ void tt_kvm_tsc_begin(CPUState *cpu)
 {
     int khz = kvm_vcpu_ioctl(cpu, KVM_GET_TSC_KHZ);
 
+    tsc.has_timer = make_timer(cpu);
     tsc.fraction_bits = IS_INTEL_CPU(cpu_env(cpu)) ? 48 : 32;
     if (kvm_check_extension(kvm_state, KVM_CAP_TSC_CONTROL) <= 0 || khz <= SLOW_KHZ) {
         return;
@@ -142,7 +147,7 @@ void tt_kvm_tsc_begin(CPUState *cpu)
         return;
     }
     tsc.khz = khz;
-    tsc.on = set_offset(cpu, 0) && make_timer(cpu);
+    tsc.on = set_offset(cpu, 0) && tsc.has_timer;
     if (!tsc.on) {
         kvm_vcpu_ioctl(cpu, KVM_SET_TSC_KHZ, khz);
         return;
@@ -157,9 +162,12 @@ void tt_kvm_tsc_forget(void)
 
 void tt_kvm_tsc_end(CPUState *cpu)
 {
+    if (tsc.has_timer) {
+        tsc.has_timer = false;
+        timer_delete(tsc.timer);
+    }
     if (tsc.on) {
         tsc.on = false;
-        timer_delete(tsc.timer);
         if (kvm_vcpu_ioctl(cpu, KVM_SET_TSC_KHZ, tsc.khz)) {
             error_report("tt: KVM does not restore the frequency of the guest's time "
                          "stamp counter, which stands still: restart the VM");
@@ -261,10 +269,22 @@ static void log_new_value(CPUState *cpu, bool is_behind)
     }
 }
 
-void tt_kvm_tsc_enter(CPUState *cpu, bool is_exact, bool is_behind)
+/* Who queued while the vCPU had given the token away waits for the lock only, and kicks
+ * nobody. */
+static void bound_slice(void)
+{
+    const struct itimerspec when = { .it_value.tv_nsec = SLICE_NS };
+
+    if (tsc.has_timer && tt_token_is_wanted()) {
+        timer_settime(tsc.timer, 0, &when, NULL);
+    }
+}
+
+bool tt_kvm_tsc_enter(CPUState *cpu, bool is_exact, bool is_behind)
 {
     if (!tsc.on) {
-        return;
+        bound_slice();
+        return true;
     }
     if (is_exact) {
         log_new_value(cpu, is_behind);
@@ -275,8 +295,13 @@ void tt_kvm_tsc_enter(CPUState *cpu, bool is_exact, bool is_behind)
         wait_for_tick();
         now = scaled();
         if (now != tsc.set_at) {
-            set_offset(cpu, tsc.value - now);
+            if (!set_offset(cpu, tsc.value - now)) {
+                error_report("tt: KVM refuses to set the guest's time stamp counter: %s",
+                             strerror(errno));
+                return false;
+            }
             tsc.set_at = now;
         }
     } while (!arm_timer() || scaled() != tsc.set_at);
+    return true;
 }

@@ -234,16 +234,25 @@ static bool inject_interrupt(CPUState *cpu)
     return !ret || refused(irq, ret);
 }
 
+/* The flag of kvm_run is older, if QEMU has the registers. */
+static bool takes_interrupts(CPUState *cpu)
+{
+    return cpu_env(cpu)->eflags & IF_MASK;
+}
+
 /* At an exact place. False: KVM does not take what was logged. */
 static bool inject(CPUState *cpu)
 {
     struct kvm_run *run = cpu->kvm_run;
 
+    if (!put_state(cpu)) {              /* it would take back what is injected before it */
+        return false;
+    }
     if (cpu->interrupt_request & CPU_INTERRUPT_NMI && !inject_nmi(cpu)) {
         return false;
     }
     if (kv.exact && cpu->interrupt_request & CPU_INTERRUPT_HARD &&
-        run->ready_for_interrupt_injection && run->if_flag) {
+        run->ready_for_interrupt_injection && takes_interrupts(cpu)) {
         return inject_interrupt(cpu);
     }
     return true;
@@ -265,7 +274,7 @@ static bool has_request(CPUState *cpu)
 {
     int mask = cpu->interrupt_request;
 
-    if (mask & CPU_INTERRUPT_HARD && !cpu->kvm_run->if_flag) {
+    if (mask & CPU_INTERRUPT_HARD && !takes_interrupts(cpu)) {
         mask &= ~CPU_INTERRUPT_HARD;    /* a window is asked for */
     }
     return mask;
@@ -313,7 +322,9 @@ static int step(CPUState *cpu)
     }
     run->request_interrupt_window =
         !kv.is_within && cpu->interrupt_request & CPU_INTERRUPT_HARD;
-    tt_kvm_tsc_enter(cpu, kv.exact && kv.is_complete, kv.is_behind);
+    if (!tt_kvm_tsc_enter(cpu, kv.exact && kv.is_complete, kv.is_behind)) {
+        return TT_KVM_FAILED;
+    }
     ret = enter(cpu, false);
     if (ret != -EINTR) {
         return handle(cpu, ret);

@@ -188,24 +188,33 @@ static void page_in(TtShadows *s, ShadowRange *r, uint64_t at)
     }
 }
 
+/* From *@from on: the next part that may hold anything. False: there is none. */
+static bool next_data(const ShadowRange *r, uint64_t *from, uint64_t *to)
+{
+    off_t data, hole;
+
+    if (*from >= r->is.size) {
+        return false;
+    }
+    if (r->fd < 0) {
+        *to = r->is.size;
+        return true;
+    }
+    data = lseek(r->fd, *from, SEEK_DATA);
+    hole = data < 0 ? data : lseek(r->fd, data, SEEK_HOLE);
+    if (hole < 0) {
+        return false;
+    }
+    *from = QEMU_ALIGN_DOWN(data, TT_SHADOW_PAGE);
+    *to = MIN(hole, r->is.size);
+    return true;
+}
+
 static void range_in(TtShadows *s, ShadowRange *r)
 {
-    uint64_t from = 0, to = r->fd < 0 ? r->is.size : 0;
+    uint64_t from = 0, to = 0;
 
-    if (s->is_lost) {
-        return;
-    }
-    while (from < r->is.size) {
-        if (r->fd >= 0) {
-            off_t data = lseek(r->fd, from, SEEK_DATA);
-            off_t hole = data < 0 ? data : lseek(r->fd, data, SEEK_HOLE);
-
-            if (hole < 0) {
-                return;
-            }
-            from = QEMU_ALIGN_DOWN(data, TT_SHADOW_PAGE);
-            to = MIN(hole, r->is.size);
-        }
+    while (!s->is_lost && next_data(r, &from, &to)) {
         for (; from < to; from += TT_SHADOW_PAGE) {
             page_in(s, r, from);
         }
@@ -224,6 +233,24 @@ void tt_shadows_in(TtShadows *s)
     }
     s->ns += get_clock() - began;
     s->n_calls++;
+}
+
+void tt_shadows_drop(TtShadows *s)
+{
+    ShadowRange *r;
+
+    QLIST_FOREACH(r, &s->ranges, next) {
+        uint64_t from = 0, to = 0;
+
+        while (next_data(r, &from, &to)) {
+            for (; from < to; from += TT_SHADOW_PAGE) {
+                if (differs(r, from)) {
+                    memcpy(r->shadow + from, r->base + from,
+                           bytes_of(r, from / TT_SHADOW_PAGE));
+                }
+            }
+        }
+    }
 }
 
 void tt_shadows_lost(TtShadows *s)
@@ -313,13 +340,13 @@ void *tt_shadows_add_here(TtShadows *s, const TtShadowsRange *range, Error **err
     return r ? r->shadow : NULL;
 }
 
-void tt_shadows_remove(TtShadows *s, uint64_t addr, uint64_t size)
+void tt_shadows_remove(TtShadows *s, uint64_t addr, uint64_t size, bool takes)
 {
     ShadowRange *r, *next;
 
     QLIST_FOREACH_SAFE(r, &s->ranges, next, next) {
         if (r->is.addr >= addr && r->is.addr - addr < size) {
-            if (r->is.can_write) {
+            if (takes && r->is.can_write) {
                 range_in(s, r);
             }
             QLIST_REMOVE(r, next);
@@ -334,9 +361,16 @@ bool tt_shadows_is_empty(const TtShadows *s)
     return QLIST_EMPTY(&s->ranges);
 }
 
+/* Whoever gives RAM back to the host and tells only QEMU is not heard here. */
 bool tt_shadows_watch(Error **errp)
 {
+    if (!n_users && ram_block_uncoordinated_discard_disable(true)) {
+        error_setg(errp, "a device that gives guest RAM back to the host does not go "
+                   "together with one that has shadow memory");
+        return false;
+    }
     if (!n_users && !memory_global_dirty_log_start(GLOBAL_DIRTY_LIMIT, errp)) {
+        ram_block_uncoordinated_discard_disable(false);
         return false;
     }
     n_users++;
@@ -347,6 +381,7 @@ void tt_shadows_unwatch(void)
 {
     if (!--n_users) {
         memory_global_dirty_log_stop(GLOBAL_DIRTY_LIMIT);
+        ram_block_uncoordinated_discard_disable(false);
     }
 }
 
@@ -362,7 +397,7 @@ TtShadows *tt_shadows_new(TtShadowsChanged *changed, void *opaque)
 void tt_shadows_free(TtShadows *s)
 {
     if (s) {
-        tt_shadows_remove(s, 0, UINT64_MAX);
+        tt_shadows_remove(s, 0, UINT64_MAX, false);
         g_free(s);
     }
 }

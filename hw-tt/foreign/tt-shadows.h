@@ -34,8 +34,8 @@ int tt_shadows_add(TtShadows *s, const TtShadowsRange *range, Error **errp);
 /* For a device of this host: where the shadow is, as the guest's memory is now. All of
  * it may be pinned. */
 void *tt_shadows_add_here(TtShadows *s, const TtShadowsRange *range, Error **errp);
-/* Ranges within that one go; what the device wrote there last comes in before. */
-void tt_shadows_remove(TtShadows *s, uint64_t addr, uint64_t size);
+/* Ranges within that one go; @takes: what the device wrote there last comes in before. */
+void tt_shadows_remove(TtShadows *s, uint64_t addr, uint64_t size, bool takes);
 bool tt_shadows_is_empty(const TtShadows *s);
 /* The device is about to look: it sees what the guest wrote. Costs what was written
  * since the last time. */
@@ -43,6 +43,8 @@ void tt_shadows_out(TtShadows *s);
 /* The guest is about to look: it sees what the device wrote. Costs a comparison of all
  * pages that guest or device ever wrote; of all there are, if they were added here. */
 void tt_shadows_in(TtShadows *s);
+/* The device was not allowed to write: what it wrote all the same is undone. */
+void tt_shadows_drop(TtShadows *s);
 /* The device is gone: nothing that it wrote, or still writes, comes in any more. */
 void tt_shadows_lost(TtShadows *s);
 /* For figures: pages compared, bytes taken over, ns spent, and how often. */

@@ -77,23 +77,26 @@ static bool merge_chunk(uint8_t *buffer, const uint8_t *before,
     return true;
 }
 
-uint64_t tt_bounce_merge(AddressSpace *as, uint64_t addr, uint8_t *buffer,
-                         const uint8_t *before, uint64_t *len)
+/* Not by its address: what a guest's IOMMU lets a device write, it may not let it read. */
+bool tt_bounce_merge(MemoryRegion *mr, uint8_t *host, uint8_t *buffer,
+                     const uint8_t *before, uint64_t len)
 {
-    g_autofree uint8_t *now = g_malloc(*len);
-    uint64_t first = *len, end = 0;
+    uint64_t first = len, end = 0;
 
-    address_space_read(as, addr, MEMTXATTRS_UNSPECIFIED, now, *len);
-    for (uint64_t at = 0; at < *len; at += CHUNK) {
-        uint64_t n = MIN(CHUNK, *len - at);
+    for (uint64_t at = 0; before && at < len; at += CHUNK) {
+        uint64_t n = MIN(CHUNK, len - at);
 
-        if (merge_chunk(buffer + at, before + at, now + at, n)) {
+        if (merge_chunk(buffer + at, before + at, host + at, n)) {
             first = MIN(first, at);
             end = at + n;
         } else {
-            memcpy(buffer + at, now + at, n);
+            memcpy(buffer + at, host + at, n);
         }
     }
-    *len = end > first ? end - first : 0;
-    return first;
+    if (end) {
+        memcpy(host + first, buffer + first, end - first);
+        tt_ram_changed(mr, host + first - (uint8_t *)memory_region_get_ram_ptr(mr),
+                       end - first);
+    }
+    return before;
 }

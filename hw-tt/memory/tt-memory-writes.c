@@ -188,9 +188,11 @@ void tt_ram_discarded_slow(void *ram_block, uint64_t start, uint64_t len)
         tt_guard_discarded(ram_block, start, len);
         tt_put_le64(le, len);
         tt_log_event(&ev);
-        /* QEMU does not: the next checkpoint would keep what was there. */
+        /* QEMU does not: the next checkpoint, and shadows of a device's, would keep what
+         * was there. */
         cpu_physical_memory_set_dirty_range(((RAMBlock *)ram_block)->offset + start, len,
-                                            1 << DIRTY_MEMORY_TT);
+                                            1 << DIRTY_MEMORY_TT |
+                                            1 << DIRTY_MEMORY_MIGRATION);
     }
     if (turned) {
         tt_world_swap();

@@ -27,6 +27,11 @@
 
 bool tt_vfio_on;
 
+typedef struct Held {
+    EventNotifier *e;
+    int fd;                             /* of our own */
+} Held;
+
 typedef struct Container {
     VFIOContainerBase *vfio;
     TtShadows *shadows;
@@ -35,7 +40,7 @@ typedef struct Container {
 
 static QLIST_HEAD(, Container) containers = QLIST_HEAD_INITIALIZER(containers);
 static QEMUTimer *timer;
-static GArray *held;                    /* descriptors: signalled while the VM stood */
+static GArray *held;                    /* of Held: signalled while the VM stood */
 static uint64_t stats[TT_SHADOWS_STATS];    /* of all containers, for qom-get */
 
 static Container *container_of_vfio(VFIOContainerBase *vfio)
@@ -118,7 +123,7 @@ static void changed(void *opaque, uint64_t addr, uint32_t n)
 
 static bool is_master(const VFIODevice *d)
 {
-    return d->type == VFIO_DEVICE_TYPE_PCI &&
+    return d->type == VFIO_DEVICE_TYPE_PCI && d->dev->realized &&
         pci_get_word(PCI_DEVICE(d->dev)->config + PCI_COMMAND) & PCI_COMMAND_MASTER;
 }
 
@@ -195,22 +200,45 @@ void tt_vfio_config_written_slow(VFIODevice *d, uint32_t addr, int len)
 
 /* ---- interrupts ---- */
 
+/* A reset may have put another in its place. Both are of the host's kernel: what is written
+ * to one is read from the other. */
+static bool is_same(const Held *h, EventNotifier *e)
+{
+    const uint64_t one = 1;
+
+    return h->e == e && write(h->fd, &one, sizeof(one)) == sizeof(one) &&
+        event_notifier_test_and_clear(e);
+}
+
+static bool is_held(EventNotifier *e)
+{
+    for (unsigned i = 0; i < held->len; i++) {
+        if (is_same(&g_array_index(held, Held, i), e)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool tt_vfio_holds_slow(VFIODevice *d, EventNotifier *e)
 {
-    int fd;
+    Held h = { .e = e };
 
     if (runstate_is_running()) {
         tt_vfio_is_looked_at_slow(d);
         note_irq(d, e);
         return false;
     }
+    if (is_held(e)) {
+        return true;
+    }
     /* The device may be reset meanwhile, and close its own. */
-    fd = dup(event_notifier_get_fd(e));
-    if (fd < 0) {
+    h.fd = dup(event_notifier_get_fd(e));
+    if (h.fd < 0) {
         warn_report("vfio %s: an interrupt is lost, since no file descriptors are left: "
                     "raise the limit (ulimit -n)", d->name);
     } else {
-        g_array_append_val(held, fd);
+        g_array_append_val(held, h);
     }
     return true;
 }
@@ -222,7 +250,7 @@ static void vm_state(void *opaque, bool running, RunState state)
     }
     for (unsigned i = 0; i < held->len; i++) {
         const uint64_t one = 1;
-        int fd = g_array_index(held, int, i);
+        int fd = g_array_index(held, Held, i).fd;
 
         if (write(fd, &one, sizeof(one)) < 0) {
             warn_report("vfio: an interrupt of a device is lost: %s", strerror(errno));
@@ -259,7 +287,8 @@ void *tt_vfio_map_slow(VFIOContainerBase *vfio, uint64_t iova, uint64_t size,
     /* The kernel calls dirty whatever is mapped: of no use, and it costs. */
     vfio->dirty_pages_supported = vfio->dirty_pages_started = false;
     c = c ?: container_new(vfio);
-    tt_shadows_remove(c->shadows, iova, size);  /* the kernel's is replaced, too */
+    /* The kernel's is replaced, too. */
+    tt_shadows_remove(c->shadows, iova, size, has_master(vfio));
     shadow = tt_shadows_add_here(c->shadows, &range, &err);
     if (!shadow) {
         error_report_err(err);
@@ -274,7 +303,7 @@ int tt_vfio_mapped_slow(VFIOContainerBase *vfio, uint64_t iova, uint64_t size, i
     Container *c = container_of_vfio(vfio);
 
     if (c) {
-        tt_shadows_remove(c->shadows, iova, size);
+        tt_shadows_remove(c->shadows, iova, size, has_master(vfio));
         if (tt_shadows_is_empty(c->shadows)) {
             QLIST_REMOVE(c, next);
             tt_shadows_free(c->shadows);
@@ -294,7 +323,7 @@ static bool begin(Error **errp)
     if (!tt_shadows_watch(errp)) {
         return false;
     }
-    held = g_array_new(false, false, sizeof(int));
+    held = g_array_new(false, false, sizeof(Held));
     qemu_add_vm_change_state_handler(vm_state, NULL);
     timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, tick, NULL);
     timer_mod(timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) + INTERVAL_NS);

@@ -37,6 +37,14 @@ static inline bool tt_msr_rd_as_kvm(struct CPUState *cpu, uintptr_t ra)
     return __builtin_expect(tt_replays_kvm, 0) && tt_msr_rd_as_kvm_slow(cpu, ra);
 }
 
+/* Does KVM refuse to put @val into this control register? */
+bool tt_cr_faults_slow(struct CPUState *cpu, int reg, uint64_t val);
+
+static inline bool tt_cr_faults(struct CPUState *cpu, int reg, uint64_t val)
+{
+    return __builtin_expect(tt_replays_kvm, 0) && tt_cr_faults_slow(cpu, reg, val);
+}
+
 /* What the kernel lets QEMU answer (its MSR filter), while nothing is recorded: the
  * vCPU's thread, without the BQL. Returns 0. */
 int tt_kvm_rdmsr(struct CPUState *cpu);

@@ -448,12 +448,12 @@ struct AddressSpace;
 uint64_t tt_bounce_take(struct AddressSpace *as, uint64_t len);
 uint64_t tt_bounce_give(struct AddressSpace *as, uint64_t len);
 /*
- * The end of a bounced DMA, BQL: which of the @len bytes at @buffer, that held @before
- * when the device mapped them, go to @addr. What it has not changed becomes what is there
- * now. Returns where those begin that are to be written, and in @len how many they are.
+ * The end of a bounced DMA, BQL: of the @len bytes at @buffer, which held @before when the
+ * device mapped them, those that it has changed go to @host, which is in @mr. False: it was
+ * not bounced (@before is NULL).
  */
-uint64_t tt_bounce_merge(struct AddressSpace *as, uint64_t addr,
-                         uint8_t *buffer, const uint8_t *before, uint64_t *len);
+bool tt_bounce_merge(struct MemoryRegion *mr, uint8_t *host, uint8_t *buffer,
+                     const uint8_t *before, uint64_t len);
 
 void tt_mapped_written_slow(void *host, size_t len);
 static inline void tt_mapped_written(void *host, size_t len)

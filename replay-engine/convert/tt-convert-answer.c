@@ -105,13 +105,24 @@ static const uint8_t *find_cpuid(uint32_t leaf, uint32_t subleaf)
     return NULL;
 }
 
+/* Subleaves that the topology does not have know its own number and the APIC's id. */
+static void beyond_topology(uint8_t le[16], uint32_t leaf, uint32_t subleaf)
+{
+    const uint8_t *first = find_cpuid(leaf, 1);
+
+    if (first) {
+        tt_put_le32(le + 8, subleaf & 0xff);
+        memcpy(le + 12, first + 12 + 12, 4);
+    }
+}
+
 /* As KVM does: beyond the last basic leaf Intel's CPUs answer with that, AMD's with
  * zeros. */
 static void answer_cpuid(TtEvent *ev)
 {
     static const char intel[] = "GenuineIntel";
     static uint8_t le[16];
-    uint32_t leaf = ev->addr, subleaf = ev->addr >> 32;
+    uint32_t leaf = ev->addr, subleaf = ev->addr >> 32, answered = leaf;
     const uint8_t *e = find_cpuid(leaf, subleaf), *basic = find_cpuid(0, 0);
 
     if (!e && basic && !memcmp(basic + 16, intel, 4)) {
@@ -119,12 +130,15 @@ static void answer_cpuid(TtEvent *ev)
         const uint8_t *head = class ? find_cpuid(class, 0) : basic;
 
         if (!head || leaf > tt_get_le32(head + 12)) {
-            e = find_cpuid(tt_get_le32(basic + 12), subleaf);
+            answered = tt_get_le32(basic + 12);
+            e = find_cpuid(answered, subleaf);
         }
     }
     memset(le, 0, sizeof(le));
     if (e) {
         memcpy(le, e + 12, sizeof(le));
+    } else if (answered == 0xb || answered == 0x1f) {
+        beyond_topology(le, answered, subleaf);
     }
     if (leaf == 1) {
         uint32_t edx = tt_get_le32(le + 12) & ~CPUID_APIC;

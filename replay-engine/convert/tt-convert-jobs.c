@@ -15,6 +15,7 @@
 #include "log/tt-log.h"
 #include "pages/tt-pagestore.h"
 #include "run/tt-manifest.h"
+#include "run/tt-runlock.h"
 #include "run/tt-runstore.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
@@ -193,6 +194,7 @@ static void start_next(void)
     part = g_strdup_printf("%" PRIu64 "-%" PRIu64, at.next, to);
     pid = spawn(part);
     if (pid < 0) {
+        error_report("cannot start a process that converts the run: %s", strerror(errno));
         at.has_failed = true;
         return;
     }
@@ -240,6 +242,9 @@ static void run_parts(unsigned n_jobs)
         if (pid > 0) {
             ended(pid, status);
         } else if (errno != EINTR) {
+            error_report("cannot wait for the processes that convert the run: %s",
+                         strerror(errno));
+            at.has_failed = true;
             return;
         }
     }
@@ -251,6 +256,9 @@ static int join(int64_t began_ms)
     pid_t pid = spawn(part);
     int status = -1;
 
+    if (pid < 0) {
+        error_report("cannot start the process that joins the parts: %s", strerror(errno));
+    }
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     return status;
@@ -334,9 +342,10 @@ static bool is_converted(int status, Error **errp)
 
 static bool run_converter(bool again, Error **errp)
 {
-    int status;
+    int status = -1;
     pid_t pid;
 
+    signal(SIGCHLD, SIG_DFL);       /* who ignores it cannot wait */
     if (!again && in_parts(&status, errp)) {
         return !*errp && is_converted(status, errp);
     }
@@ -362,6 +371,11 @@ bool tt_convert_if_needed(Error **errp)
     }
     if (tt_convert_is_installing()) {
         return tt_convert_lock(errp) && (!is_needed() || tt_convert_install(errp));
+    }
+    if (tt_runlock_is_held(tt_session.dir)) {
+        error_setg(errp, "the run '%s' is being recorded under KVM: it can be replayed when "
+                   "its recording has ended", tt_printable(tt_session.dir));
+        return false;
     }
     error_printf("tt: %s was recorded under KVM: converting it, once, so that it can be "
                  "replayed\n", tt_printable(tt_session.dir));

@@ -365,30 +365,43 @@ static void put_in_ram(void *opaque, uint64_t page, const void *bytes)
     }
 }
 
+/* Without @err, @diag says it already. False. */
+static bool why_not(Error *err, TtDiag *diag)
+{
+    if (err) {
+        tt_fail(diag, TT_ERR_FORMAT, "%s", error_get_pretty(err));
+        error_free(err);
+    }
+    return false;
+}
+
 bool tt_convert_become(TtPageStore *store, uint32_t id, TtCursor *at, TtDiag *diag)
 {
     g_autofree uint64_t *dirty = NULL;
     g_autofree void *blob = NULL;
     bool is_beyond = false;
+    Error *err = NULL;
     TtMapState map;
     TtCpState s;
     size_t len, n;
 
     if (tt_pagestore_blob(store, id, &blob, &len, diag) != TT_OK ||
         tt_cpstate_decode((TtBytes) { blob, len }, &s, diag) != TT_OK ||
-        !tt_memory_map_load(&map, &s, NULL)) {
-        return false;
+        !tt_memory_map_load(&map, &s, &err)) {
+        return why_not(err, diag);
     }
     dirty = tt_memory_collect_dirty(&n);
     if (tt_pagestore_restore(store, id, 0, dirty, n, put_in_ram, &is_beyond, NULL) !=
         TT_OK || is_beyond) {
+        tt_memory_map_free(&map);
+        tt_fail(diag, TT_ERR_FORMAT, "its pages cannot be read, or are not of this run");
         return false;
     }
     tt_memory_map_restore(&map);
     tt_memory_map_free(&map);
     g_free(tt_memory_collect_dirty(&n));
     *at = (TtCursor) { s.segment, s.index };
-    return tt_vcpus_load(s.cpu.data, s.cpu.len, s.halted, NULL);
+    return tt_vcpus_load(s.cpu.data, s.cpu.len, s.halted, &err) || why_not(err, diag);
 }
 
 static bool restore(TtBytes *cpuid, TtDiag *diag)
@@ -442,6 +455,9 @@ bool tt_convert_points_close(Error **errp)
     TtDiag diag;
     TtStatus s = pt.store ? tt_pagestore_flush(pt.store, &diag) : TT_OK;
 
+    if (pt.store && s == TT_OK) {       /* the recorder's own go when this is whole */
+        s = tt_pagestore_sync(pt.store, &diag);
+    }
     tt_pagestore_free(pt.store);
     pt.store = NULL;
     if (s == TT_ERR_NOSPACE || s == TT_END) {   /* the files hold what was flushed */

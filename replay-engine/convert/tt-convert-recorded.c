@@ -68,8 +68,11 @@ bool tt_convert_recorded_restore(uint64_t index, TtDiag *diag)
 {
     TtCursor at;
 
-    return index < rc.n &&
-        tt_convert_become(rc.store, rc.points[index].id, &at, diag) &&
+    if (index >= rc.n) {
+        tt_fail(diag, TT_ERR_FORMAT, "there is no checkpoint %" PRIu64, index);
+        return false;
+    }
+    return tt_convert_become(rc.store, rc.points[index].id, &at, diag) &&
         tt_sched_seek(tt_replay_sched(), at, diag) == TT_OK;
 }
 

@@ -16,6 +16,8 @@
 #include "qemu/atomic.h"
 #include "qemu/error-report.h"
 
+#define PROBE_BYTES (1 << 20)       /* that a new run has to have room for */
+
 static struct {
     bool made_dir, made_log;        /* they were not there before */
     bool has_dir;                   /* it is there now */

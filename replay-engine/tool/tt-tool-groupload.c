@@ -170,11 +170,9 @@ static bool find_members(Group *g, const char *path)
     }
     g_ptr_array_sort(g->members, by_name);
     for (unsigned i = 1; i < g->members->len; i++) {
-        const GroupMember *a = group_at(g, i - 1), *b = group_at(g, i);
-
-        if (!strcmp(a->name, b->name)) {
-            tool_complain("%s has two members '%s', %s and %s: rename one, or give them "
-                          "names in a group file", path, a->name, a->run, b->run);
+        if (!strcmp(group_at(g, i)->name, group_at(g, i - 1)->name)) {
+            tool_complain("%s has two members '%s': rename a run, or name them in a group "
+                          "file", path, group_at(g, i)->name);
             return false;
         }
     }
@@ -449,19 +447,18 @@ static void check_got(const Group *g, const GroupMember *m, const GroupGot *got,
         return;                             /* sent after its window was saved */
     }
     if (got->seq - first >= from->sent->len) {
-        find(list, "%s received frame %" PRIu64 " of %s at position %" PRIu64 ", which "
-                   "is lost: the log of %s ends before it was sent", m->name, got->seq, from->name, got->pos,
-             from->name);
+        find(list, "%s received frame %" PRIu64 " of %s at position %" PRIu64 ", which is "
+             "lost: the log of %s ends before it was sent", m->name, got->seq, from->name,
+             got->pos, from->name);
         return;
     }
     s = &g_array_index(from->sent, GroupSent, got->seq - first);
     if (s->hash != got->hash || s->len != got->len) {
-        find(list, "frame %" PRIu64 " of %s is not what %s received at position "
-                   "%" PRIu64 ": its hash or its length differs", got->seq, from->name, m->name, got->pos);
+        find(list, "frame %" PRIu64 " of %s is not what %s received at position %" PRIu64
+             ": its hash or its length differs", got->seq, from->name, m->name, got->pos);
     } else if (!from->is_kvm && s->pos != got->sent_at) {
-        find(list, "frame %" PRIu64 " of %s says that it was sent at position "
-                   "%" PRIu64 ", but the log of %s says "
-                   "%" PRIu64, got->seq, from->name, got->sent_at,
+        find(list, "frame %" PRIu64 " of %s says that it was sent at position %" PRIu64
+             ", but the log of %s says %" PRIu64, got->seq, from->name, got->sent_at,
              from->name, s->pos);
     }
 }

@@ -3,8 +3,9 @@
  *
  * Guest "asked": what KVM answers or refuses by itself, without an exit to QEMU:
  * hypercalls of both vendors, from the kernel and from user code; values that
- * model-specific registers do not take; and performance counters. Options: do=MASK
- * (15), first=N (0), last=N (1000): of the values.
+ * model-specific and control registers do not take; and performance counters. Options:
+ * do=MASK (31; 32, too: CR0, which TCG by itself would let the guest break), first=N (0),
+ * last=N (1000): of the values.
  */
 #include "ring3.h"
 
@@ -14,6 +15,11 @@ enum { UNDEFINED = 6, PROTECTION = 13, CALL = 4, FAULTED = 0xfa017,
        PAT = 0x277, EFER = 0xc0000080, LSTAR = 0xc0000082, TSC_AUX = 0xc0000103,
        FS_BASE = 0xc0000100, MTRR_CAP = 0xfe, MTRR_BASE_0 = 0x200, MTRR_MASK_0 = 0x201,
        MTRR_FIXED = 0x250, MTRR_TYPE = 0x2ff, SYSENTER_CS = 0x174, LIMITS = 0x2000 };
+
+#define CR0_PE  1u
+#define CR0_NW  (1u << 29)
+#define CR0_CD  (1u << 30)
+#define CR0_PG  (1u << 31)
 
 static u32 faults;
 u32 asked_esp;
@@ -114,6 +120,51 @@ static void try_msrs(u32 first, u32 last)
     }
 }
 
+static void NOINLINE wr_cr0(u32 value)
+{
+    __asm__ volatile("mov $1f, %%edi\n\t" "mov %0, %%cr0\n" "1:"
+                     : "+a"(value) :: "edi", "memory");
+    fold(value == FAULTED);
+}
+
+static void NOINLINE wr_cr4(u32 value)
+{
+    __asm__ volatile("mov $1f, %%edi\n\t" "mov %0, %%cr4\n" "1:"
+                     : "+a"(value) :: "edi", "memory");
+    fold(value == FAULTED);
+}
+
+static u32 rd_cr4(void)
+{
+    u32 value;
+
+    __asm__ volatile("mov %%cr4, %0" : "=r"(value));
+    return value;
+}
+
+static void try_cr4(void)
+{
+    u32 cr4 = rd_cr4();
+
+    for (u32 bit = 0; bit < 32; bit++) {
+        wr_cr4(cr4 ^ 1u << bit);
+        fold(rd_cr4());
+        wr_cr4(cr4);
+    }
+}
+
+/* Paging without protection, write-through without the caches off. */
+static void try_cr0(void)
+{
+    u32 cr0;
+
+    __asm__ volatile("mov %%cr0, %0" : "=r"(cr0));
+    wr_cr0((cr0 & ~CR0_PE) | CR0_PG);
+    wr_cr0((cr0 & ~CR0_CD) | CR0_NW);
+    wr_cr0(cr0 | CR0_CD | CR0_NW);
+    wr_cr0(cr0);
+}
+
 static void try_calls(void)
 {
     for (u32 nr = 0; nr < 16; nr++) {
@@ -157,7 +208,7 @@ static void NOINLINE run_user_code(void)
 
 void main(void)
 {
-    u32 todo = option("do", 15);
+    u32 todo = option("do", 31);
 
     load_tables();
     rt_on(UNDEFINED, on_fault, GATE_INTR);
@@ -174,6 +225,12 @@ void main(void)
     }
     if (todo & 8) {
         run_user_code();
+    }
+    if (todo & 16) {
+        try_cr4();
+    }
+    if (todo & 32) {
+        try_cr0();
     }
     say("faults", faults);
     fold(faults);

@@ -29,9 +29,10 @@ struct TtVfuConn {
     uint8_t *in, *out;                  /* TT_VFU_BYTES_MAX each */
 };
 
+/* NULL: a vCPU had found a register when its device was unplugged. */
 bool tt_vfu_conn_is_lost(const TtVfuConn *c)
 {
-    return c->is_lost;
+    return !c || c->is_lost;
 }
 
 const char *tt_vfu_conn_why(const TtVfuConn *c)
@@ -201,14 +202,13 @@ int tt_vfu_conn_ask(TtVfuConn *c, uint16_t command, const void *payload, size_t 
                     const int *fds, unsigned n_fds, size_t least,
                     const uint8_t **answer)
 {
-    TtVfuHead h = {
-        .id = c->next_id++, .command = command, .bytes = TT_VFU_HEAD_BYTES + len,
-    }, got;
+    TtVfuHead h = { .command = command, .bytes = TT_VFU_HEAD_BYTES + len }, got;
     TtDiag diag;
 
-    if (c->is_lost) {
+    if (tt_vfu_conn_is_lost(c)) {
         return -ENODEV;
     }
+    h.id = c->next_id++;
     tt_vfu_put_head(c->out, &h);
     if (len) {
         memcpy(c->out + TT_VFU_HEAD_BYTES, payload, len);
@@ -243,27 +243,40 @@ int tt_vfu_conn_ask(TtVfuConn *c, uint16_t command, const void *payload, size_t 
     return got.bytes - TT_VFU_HEAD_BYTES;
 }
 
+/* False: nothing waits, or the server is lost. */
+static bool serve_one(TtVfuConn *c)
+{
+    struct pollfd p = { .fd = c->fd, .events = POLLIN };
+    TtVfuHead h;
+
+    if (c->is_lost || poll(&p, 1, 0) <= 0 || !read_message(c, &h)) {
+        return false;
+    }
+    if (h.is_reply) {
+        tt_vfu_conn_lose(c, "the server answered %s, which was not requested",
+                         tt_vfu_command_name(h.command));
+        return false;
+    }
+    serve(c, &h);
+    return true;
+}
+
 static void readable(void *opaque)
 {
     TtVfuConn *c = opaque;
-    TtVfuHead h;
 
     begin(c);                           /* of all: the BQL is held */
-    for (int i = 0; !c->is_lost && i < MESSAGES_AT_ONCE; i++) {
-        struct pollfd p = { .fd = c->fd, .events = POLLIN };
+    for (int i = 0; i < MESSAGES_AT_ONCE && serve_one(c); i++) {
+    }
+}
 
-        if (poll(&p, 1, 0) <= 0) {
-            return;
+void tt_vfu_conn_drain(TtVfuConn *c)
+{
+    begin(c);
+    while (serve_one(c)) {
+        if (!c->is_lost && qemu_clock_get_ms(QEMU_CLOCK_REALTIME) > c->deadline) {
+            tt_vfu_conn_lose(c, "the server sends requests without end");
         }
-        if (!read_message(c, &h)) {
-            return;
-        }
-        if (h.is_reply) {
-            tt_vfu_conn_lose(c, "the server answered %s, which was not requested",
-                             tt_vfu_command_name(h.command));
-            return;
-        }
-        serve(c, &h);
     }
 }
 
@@ -323,10 +336,39 @@ static bool agree(TtVfuConn *c, Error **errp)
     return ok;
 }
 
+/* As unix_connect, which waits for ever where others wait already. -1: *errp says why. */
+static int connect_to(const char *path, unsigned deadline_s, Error **errp)
+{
+    const struct timeval patience = { .tv_sec = deadline_s };
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    int fd;
+
+    if (strlen(path) >= sizeof(to.sun_path)) {
+        error_setg(errp, "the path of the server's socket is too long: '%s'", path);
+        return -1;
+    }
+    strcpy(to.sun_path, path);
+    fd = qemu_socket(AF_UNIX, SOCK_STREAM, 0);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ||
+        connect(fd, (struct sockaddr *)&to, sizeof(to))) {
+        if (errno == EAGAIN) {
+            error_setg(errp, "the server at '%s' has not answered for %u s", path,
+                       deadline_s);
+        } else {
+            error_setg_errno(errp, errno, "Failed to connect to '%s'", path);
+        }
+        if (fd >= 0) {
+            close(fd);
+        }
+        return -1;
+    }
+    return fd;
+}
+
 TtVfuConn *tt_vfu_conn_open(const char *path, unsigned deadline_s,
                             const TtVfuConnOps *ops, void *opaque, Error **errp)
 {
-    int fd = unix_connect(path, errp);
+    int fd = connect_to(path, deadline_s, errp);
     TtVfuConn *c;
 
     if (fd < 0) {

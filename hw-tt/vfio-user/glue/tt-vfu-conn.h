@@ -31,7 +31,7 @@ void tt_vfu_conn_start(TtVfuConn *c);
  * nobody writes its memory. */
 void tt_vfu_conn_listen(TtVfuConn *c, bool on);
 void tt_vfu_conn_close(TtVfuConn *c);       /* NULL is fine */
-bool tt_vfu_conn_is_lost(const TtVfuConn *c);
+bool tt_vfu_conn_is_lost(const TtVfuConn *c);   /* NULL: yes; so for tt_vfu_conn_ask */
 /* Why; before tt_vfu_conn_start, where nobody is told. */
 const char *tt_vfu_conn_why(const TtVfuConn *c);
 /* What goes with one message at most. */
@@ -45,6 +45,8 @@ unsigned tt_vfu_conn_max_fds(const TtVfuConn *c);
 int tt_vfu_conn_ask(TtVfuConn *c, uint16_t command, const void *payload, size_t len,
                     const int *fds, unsigned n_fds, size_t least,
                     const uint8_t **answer);
+/* Serves all that the server has sent so far. */
+void tt_vfu_conn_drain(TtVfuConn *c);
 /* The server lied: it is lost. */
 void tt_vfu_conn_lose(TtVfuConn *c, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 /* Room for a reply's payload; then the reply to @h, of @len bytes there. */

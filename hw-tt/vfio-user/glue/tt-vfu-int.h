@@ -49,6 +49,7 @@ struct TtVfu {
     bool is_intx_up;
 
     MemoryListener listener;
+    Notifier machine_done;
     bool is_listening;
     bool has_warned;                    /* of a refused access */
     TtVfuRanges ranges;
@@ -79,9 +80,10 @@ void tt_vfu_dma_begin(TtVfu *d);
 /* The device is about to look at guest memory; the guest at what the device wrote. */
 void tt_vfu_dma_out(TtVfu *d);
 void tt_vfu_dma_in(TtVfu *d);
-/* It may be bus master from now on, or was until now: what it wrote comes in at once, or
- * it would come later, over what the guest has there then. @goes_on: it looks again. */
-void tt_vfu_dma_settle(TtVfu *d, bool goes_on);
+/* It may be bus master from now on, or was until now: what it wrote as master comes in at
+ * once, or it would come later, over what the guest has there then. @goes_on: it looks
+ * again. */
+void tt_vfu_dma_settle(TtVfu *d, bool was_master, bool goes_on);
 /* The server still has its shadows: nothing of them comes in from now on. */
 void tt_vfu_dma_lost(TtVfu *d);
 void tt_vfu_dma_end(TtVfu *d);

@@ -57,6 +57,10 @@ static void deliver(TtVfuVector *v)
     if (!is_wanted(v)) {
         return;
     }
+    tt_vfu_conn_drain(d->conn);         /* what it sent before it signalled */
+    if (!is_wanted(v)) {
+        return;
+    }
     tt_vfu_dma_in(d);
     tt_dialogue_irq(&d->dialogue, names[d->irq_kind], v->index);
     switch (d->irq_kind) {
@@ -73,11 +77,20 @@ static void deliver(TtVfuVector *v)
     }
 }
 
+/* The server shares the descriptor, and may have made it block. */
+static bool was_signalled(EventNotifier *e)
+{
+    uint64_t n;
+    struct iovec room = { &n, sizeof(n) };
+
+    return preadv2(event_notifier_get_fd(e), &room, 1, -1, RWF_NOWAIT) == sizeof(n);
+}
+
 static void signalled(EventNotifier *e)
 {
     TtVfuVector *v = container_of(e, TtVfuVector, event);
 
-    if (event_notifier_test_and_clear(e)) {
+    if (was_signalled(e)) {
         v->is_pending = true;
         if (runstate_is_running()) {
             deliver(v);
@@ -201,7 +214,7 @@ void tt_vfu_irq_accessed(TtVfu *d)
      * the guest would see an interrupt that nobody sent. */
     set_irqs(d, TT_VFU_IRQ_NO_DATA | TT_VFU_IRQ_UNMASK, TT_VFU_INTX, 0, 1, NULL, 0);
     if (!tt_vfu_conn_is_lost(d->conn) && d->n_vectors &&
-        event_notifier_test_and_clear(&d->vectors[0].event)) {
+        was_signalled(&d->vectors[0].event)) {
         tt_vfu_dma_in(d);
     } else {
         d->is_intx_up = false;

@@ -13,6 +13,7 @@
 #include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "system/runstate.h"
+#include "system/system.h"
 #include "tt/hooks.h"
 
 /* Behind a virtual IOMMU any address may lead somewhere; servers have a limit. */
@@ -35,6 +36,8 @@ static bool range_of(MemoryRegionSection *s, uint64_t *addr, uint64_t *size)
     return true;
 }
 
+static bool is_master(TtVfu *d);
+
 /* The descriptor of what the server gets instead of messages, and where in it; -1:
  * none, *errp says why. */
 static int descriptor(TtVfu *d, MemoryRegionSection *s, uint64_t size, uint64_t *at,
@@ -49,7 +52,9 @@ static int descriptor(TtVfu *d, MemoryRegionSection *s, uint64_t size, uint64_t 
             .at = s->offset_within_region, .can_write = !s->readonly,
         };
 
-        return tt_shadows_add(d->shadows, &range, errp);
+        fd = tt_shadows_add(d->shadows, &range, errp);
+        tt_vfu_dma_out(d);              /* before the server has it */
+        return fd;
     }
     if (fd < 0 || !qemu_ram_is_shared(s->mr->ram_block)) {
         error_setg(errp, "the server cannot access '%s': without -tt, dma=shared needs "
@@ -98,7 +103,7 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
     if (ret < 0) {
         tt_vfu_ranges_remove(&d->ranges, addr, size);
         if (d->shadows) {
-            tt_shadows_remove(d->shadows, addr, size);
+            tt_shadows_remove(d->shadows, addr, size, false);
         }
     }
     if (ret < 0 && ret != -ENODEV) {
@@ -118,7 +123,7 @@ static void region_del(MemoryListener *l, MemoryRegionSection *s)
         tt_vfu_conn_ask(d->conn, TT_VFU_DMA_UNMAP, payload, sizeof(payload), NULL, 0, 0,
                         NULL);
         if (d->shadows) {
-            tt_shadows_remove(d->shadows, addr, size);
+            tt_shadows_remove(d->shadows, addr, size, is_master(d));
         }
     }
 }
@@ -156,10 +161,11 @@ void tt_vfu_dma_lost(TtVfu *d)
     }
 }
 
-void tt_vfu_dma_settle(TtVfu *d, bool goes_on)
+/* What it wrote while the guest did not let it is dropped. */
+void tt_vfu_dma_settle(TtVfu *d, bool was_master, bool goes_on)
 {
     if (d->shadows && !tt_vfu_conn_is_lost(d->conn)) {
-        tt_shadows_in(d->shadows);
+        (was_master ? tt_shadows_in : tt_shadows_drop)(d->shadows);
         if (goes_on) {
             tt_shadows_out(d->shadows);
         }
@@ -213,6 +219,18 @@ bool tt_vfu_dma_init(TtVfu *d, Error **errp)
     return true;
 }
 
+/* The address space of a device is known when all of the machine is there. */
+static void machine_done(Notifier *n, void *unused)
+{
+    TtVfu *d = container_of(n, TtVfu, machine_done);
+
+    if (pci_device_iommu_address_space(&d->pci) != d->listener.address_space) {
+        error_report("%s '%s': the virtual IOMMU comes after it: give the IOMMU's -device "
+                     "first", TYPE_TT_VFU, d->path);
+        exit(1);
+    }
+}
+
 void tt_vfu_dma_begin(TtVfu *d)
 {
     d->listener = (MemoryListener) {
@@ -220,6 +238,8 @@ void tt_vfu_dma_begin(TtVfu *d)
     };
     d->is_listening = true;
     memory_listener_register(&d->listener, pci_device_iommu_address_space(&d->pci));
+    d->machine_done.notify = machine_done;
+    qemu_add_machine_init_done_notifier(&d->machine_done);
     if (d->shadows && d->interval_ms) {
         d->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, tick, d);
         timer_mod(d->timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) + SCALE_MS);
@@ -230,6 +250,7 @@ void tt_vfu_dma_end(TtVfu *d)
 {
     if (d->is_listening) {
         d->is_listening = false;
+        qemu_remove_machine_init_done_notifier(&d->machine_done);
         memory_listener_unregister(&d->listener);
     }
     tt_vfu_ranges_clear(&d->ranges);
@@ -250,8 +271,8 @@ static uint32_t transfer(TtVfu *d, const TtVfuDma *dma, uint8_t *to)
     void *bytes = dma->is_write ? (void *)dma->data : to;
     MemTxResult r = MEMTX_ERROR;
 
-    tt_dialogue_dma(&d->dialogue, dma->is_write, dma->addr, dma->count);
     if (tt_vfu_ranges_hold(&d->ranges, dma->addr, dma->count, dma->is_write)) {
+        tt_dialogue_dma(&d->dialogue, dma->is_write, dma->addr, dma->count);
         r = address_space_rw(pci_get_address_space(&d->pci), dma->addr, attrs, bytes,
                              dma->count, dma->is_write);
     }

@@ -87,8 +87,10 @@ static uint64_t bar_read(void *opaque, hwaddr addr, unsigned size)
         read_region(d, bar->index, addr, bytes, size)) {
         val = ldn_le_p(bytes, size);
     }
-    tt_vfu_dma_in(d);
-    tt_vfu_irq_accessed(d);
+    if (runstate_is_running()) {        /* else it is not the guest that reads */
+        tt_vfu_dma_in(d);
+        tt_vfu_irq_accessed(d);
+    }
     return val;
 }
 
@@ -142,13 +144,18 @@ static uint32_t config_read(PCIDevice *pci, uint32_t addr, int len)
 static void config_write(PCIDevice *pci, uint32_t addr, uint32_t val, int len)
 {
     TtVfu *d = TT_VFU(pci);
+    bool is_command = ranges_overlap(addr, len, PCI_COMMAND, 2);
+    bool was_master = pci_get_word(pci->config + PCI_COMMAND) & PCI_COMMAND_MASTER;
 
     pci_default_write_config(pci, addr, val, len);
+    if (is_command && !was_master) {
+        tt_vfu_dma_settle(d, false, true);      /* before it may look there */
+    }
     if (addr + len <= TT_VFU_CONFIG_BYTES) {
         write_region(d, TT_VFU_CONFIG, addr, val, len);
     }
-    if (ranges_overlap(addr, len, PCI_COMMAND, 2)) {
-        tt_vfu_dma_settle(d, true);
+    if (is_command && was_master) {
+        tt_vfu_dma_settle(d, true, true);
     }
     tt_vfu_irq_update(d);
     tt_dialogue_notes(&d->dialogue);
@@ -374,12 +381,13 @@ static void realize(PCIDevice *pci, Error **errp)
 static void reset_hold(Object *obj, ResetType type)
 {
     TtVfu *d = TT_VFU(obj);
+    bool was_master = pci_get_word(d->pci.config + PCI_COMMAND) & PCI_COMMAND_MASTER;
 
     /* MSI is turned off after this: interrupts begin when the guest configures it. */
     if (d->conn) {
         tt_vfu_irq_off(d);
         tt_vfu_conn_ask(d->conn, TT_VFU_RESET, NULL, 0, NULL, 0, 0, NULL);
-        tt_vfu_dma_settle(d, false);
+        tt_vfu_dma_settle(d, was_master, false);
     }
 }
 
