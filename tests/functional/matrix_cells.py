@@ -44,7 +44,7 @@ MACHINES = [
          args=('-device', 'intel-iommu', *drive(), '-device',
                'nvme,drive=d0,serial=1', '-netdev', 'user,id=n0', '-device',
                'e1000e,netdev=n0'), files=DISK,
-         works='iommu,disk:nvme0n1,ping:eth0', modules='nvme,e1000e',
+         works='iommu,direct:nvme0n1,disk:nvme0n1,ping:eth0', modules='nvme,e1000e',
          append='intel_iommu=on'),
 ]
 

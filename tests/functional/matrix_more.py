@@ -195,7 +195,7 @@ MORE_BUSES = [
          args=(*drives(1)[0], '-netdev', 'user,id=n0', *dev(
              'amd-iommu', 'nvme,drive=d0,serial=1',
              'e1000e,netdev=n0,romfile=')), append='amd_iommu=on',
-         works='iommu,disks:1,nics:1', modules='nvme,e1000e'),
+         works='iommu,direct:nvme0n1,disks:1,nics:1', modules='nvme,e1000e'),
     Cell('virtio-iommu', 'virtio-iommu, without a driver', machine='q35',
          files=drives(1)[1], args=(*drives(1)[0], *dev(
              'virtio-iommu-pci', 'virtio-blk-pci,drive=d0')),

@@ -17,6 +17,7 @@ def cell_test(name):
     return limit(240)(test)
 
 
+test_amd_iommu = cell_test('amd-iommu')
 test_pull_nic = cell_test('pull-nic')
 test_plug_memory = cell_test('plug-memory')
 test_virtio_scsi = cell_test('grub-virtio-scsi')
