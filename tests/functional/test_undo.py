@@ -252,12 +252,18 @@ def test_bounded(work):
 
 @limit(60)
 def test_in_gdb(work):
-    """gdb holds the VM: it undoes, sees the state of then, and does it again."""
+    """gdb holds the VM: it undoes, sees the state of then, and does it again. Where the
+    next run's directory cannot be made, nothing is lost."""
     with undo_recorder(work, Gdb.args(work, 'u')) as vm:
         term = Terminal(vm.console)
         term.wait(PROMPT)
         term.line('a=1')
         term.line('a=2')
+        os.symlink('/nowhere', f'{vm.run}-undo-1')
+        check('cannot create the run directory' in vm.qmp.error('tt-undo'), 'no directory')
+        equal(vm.qmp.cmd('query-tt')['dir'], vm.run, 'what is recorded')
+        term.line('echo "r"=$a,', 'r=2,')
+        vm.qmp.cmd('tt-undo')
         gdb = Gdb(vm)
         look = ['p $tt_position', 'p/x $rsp']
         said = gdb(f'source {REPO}/scripts/tt-gdb.py', *look, 'tt undo 1', *look,
