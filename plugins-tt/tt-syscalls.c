@@ -30,7 +30,6 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 #define AUXV_MAX    64
 #define AT_ENTRY    9
 #define AT_EXECFN   31
-#define VFORK       58
 #define EXIT_GROUP  231
 
 enum { RAX, RCX, RDI, RSI, RDX, R10, R8, R9, RSP, CR3, RBX, RBP, R12, R13, R14, R15, N_REGS };
@@ -206,14 +205,8 @@ static void forget_table(uint64_t table)
     g_hash_table_foreach_remove(threads, is_of_table, &table);
 }
 
-/* One that did not come back is of a process that was killed. */
 static void keep(const Thread *t, Call *call)
 {
-    Call *before = g_hash_table_lookup(threads, t);
-
-    if (before) {
-        show_blindly(t, before);
-    }
     g_hash_table_insert(threads, g_memdup2(t, sizeof(*t)), call);
     call->is_kept = true;
     n_hidden += !call->is_shown;
@@ -238,12 +231,15 @@ static void called(unsigned int vcpu, void *opaque)
 {
     static const unsigned order[] = { RDI, RSI, RDX, R10, R8, R9 };
     Thread t = { table(), reg(RSP) };
-    Call *call = g_new0(Call, 1);
+    Call *call = g_new0(Call, 1), *before = g_hash_table_lookup(threads, &t);
 
     call->position = position();
     call->number = reg(RAX);
     for (size_t i = 0; i < G_N_ELEMENTS(order); i++) {
         call->args[i] = reg(order[i]);
+    }
+    if (before) {                       /* of a process that was killed */
+        show_blindly(&t, before);
     }
     show(&t, call, false);
     if (call->number == EXIT_GROUP) {
@@ -301,6 +297,12 @@ static bool is_behind_call(uint64_t pc)
         !memcmp(buf->data, syscall, sizeof(syscall));
 }
 
+/* clone, vfork, clone3: the child may have its parent's tables and stack. */
+static bool is_vfork(uint64_t number)
+{
+    return number == 56 || number == 58 || number == 435;
+}
+
 static void began(uint64_t stack)
 {
     uint64_t entry = 0;
@@ -330,7 +332,7 @@ static void returned(uint64_t pc, uint64_t stack)
     if (call && !call->is_shown) {
         show(&t, call, true);
     }
-    if (call && call->number == VFORK && !reg(RAX)) {
+    if (call && is_vfork(call->number) && !reg(RAX)) {
         call = NULL;                    /* the child is back: its parent still waits */
     }
     line = g_strdup_printf("back %" PRIu64 " %" PRIx64 " %" PRIx64 " %" PRIx64 "\n",

@@ -236,9 +236,11 @@ def split_who(arg, usage):
 def only_here(b):
     """Other members of a group may have a process of that name, too."""
     num = gdb.selected_inferior().num
-    for where in getattr(b, 'locations', ()):       # of gdb 13
-        if where.thread_groups and num not in where.thread_groups:
-            where.enabled = False
+    places = getattr(b, 'locations', ())            # of gdb 13
+    elsewhere = [p for p in places if p.thread_groups and num not in p.thread_groups]
+    if len(elsewhere) < len(places):
+        for place in elsewhere:
+            place.enabled = False
 
 
 class BreakIn(TtCommand):

@@ -167,12 +167,12 @@ static bool fpu_hash(CPUState *cpu, uint64_t *hash)
     return true;
 }
 
-/* Whoever wants the vCPU tries again, a thousand times a second. */
+/* Whoever wants the vCPU tries again, some thousand times a second. */
 static void note_failure(void)
 {
     if (++n_failures == FAILURES_MANY) {
-        warn_report("tt: the guest executes long REP string instructions, and has no exact "
-                    "place inside them: timers and the monitor wait for their end");
+        warn_report("tt: the guest has come to no exact place for some time, probably since "
+                    "it executes long REP string instructions: timers and the monitor wait");
     }
 }
 

@@ -188,8 +188,8 @@ void tt_ram_discarded_slow(void *ram_block, uint64_t start, uint64_t len)
         tt_guard_discarded(ram_block, start, len);
         tt_put_le64(le, len);
         tt_log_event(&ev);
-        /* QEMU does not: the next checkpoint, and shadows of a device's, would keep what
-         * was there. */
+        /* QEMU does not: the next checkpoint, and a device's shadow memory, would keep
+         * what was there. */
         cpu_physical_memory_set_dirty_range(((RAMBlock *)ram_block)->offset + start, len,
                                             1 << DIRTY_MEMORY_TT |
                                             1 << DIRTY_MEMORY_MIGRATION);

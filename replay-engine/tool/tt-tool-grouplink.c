@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define RETRY_MS    200
-#define CONNECT_MS  1000
+#define CONNECT_MS  3000            /* a first SYN may be lost */
 #define PATIENCE_MS 10000           /* until a peer has said READY */
 #define SAY_US      5000000         /* between two sentences */
 #define OUT_MAX     (4u << 20)      /* bytes that wait for a peer who does not read */

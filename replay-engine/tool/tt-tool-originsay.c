@@ -156,28 +156,56 @@ static void print_leaf(const ToolOrigin *o, const ToolFinding *f, unsigned inden
     printf("%*s%s\n%*s%s\n", indent, "", get(f, "place"), indent + 2, "", words);
 }
 
-/* What @id was made of. Nodes come after their parents. */
-static void print_sources(const ToolOrigin *o, uint64_t id, bool is_computed,
-                          unsigned indent)
+/* Of each node, by its id: what it was made of, in the order in which that was found. */
+static GHashTable *all_sources(const ToolOrigin *o)
 {
-    const GPtrArray *all = part_of(o)->found;
+    GHashTable *all = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                            (GDestroyNotify)g_ptr_array_unref);
+    const GPtrArray *found = part_of(o)->found;
 
-    for (unsigned i = 0; i < all->len; i++) {
-        const ToolFinding *f = all->pdata[i];
-        bool moves = is_computed && !number(f, "rest");
+    for (unsigned i = 0; i < found->len; i++) {
+        ToolFinding *f = found->pdata[i];
+        uint64_t parent;
+        GPtrArray *list;
 
-        if (is_kind(f, "asked") || is_kind(f, "cut") || number(f, "parent") != id ||
-            !tool_finding_get(f, "parent")) {
+        if ((!is_kind(f, "leaf") && !is_kind(f, "node")) ||
+            !tool_finding_number(f, "parent", &parent)) {
             continue;
         }
+        list = g_hash_table_lookup(all, &parent);
+        if (!list) {
+            list = g_ptr_array_new();
+            g_hash_table_insert(all, g_memdup2(&parent, sizeof(parent)), list);
+        }
+        g_ptr_array_add(list, f);
+    }
+    return all;
+}
+
+/* What @id was made of. */
+static void print_sources(const ToolOrigin *o, GHashTable *all, uint64_t id,
+                          bool is_computed, unsigned indent)
+{
+    const GPtrArray *list = g_hash_table_lookup(all, &id);
+
+    for (unsigned i = 0; list && i < list->len; i++) {
+        const ToolFinding *f = list->pdata[i];
+        unsigned at = indent + (is_computed && !number(f, "rest") ? 4 : 0);
+
         if (is_kind(f, "leaf")) {
-            print_leaf(o, f, indent + (moves ? 4 : 0));
-        } else if (is_kind(f, "node")) {
-            print_node(o, f, indent + (moves ? 4 : 0));
-            print_sources(o, number(f, "id"), !strcmp(get(f, "how"), "computed"),
-                          indent + (moves ? 4 : 0));
+            print_leaf(o, f, at);
+        } else {
+            print_node(o, f, at);
+            print_sources(o, all, number(f, "id"), !strcmp(get(f, "how"), "computed"), at);
         }
     }
+}
+
+static void say_text(const ToolOrigin *o)
+{
+    g_autoptr(GHashTable) all = all_sources(o);
+
+    print_sources(o, all, 0, false, 0);
 }
 
 /* ---- JSON ---- */
@@ -285,7 +313,7 @@ int tool_origin_say(const ToolOrigin *o)
     if (o->is_json) {
         say_json(o, wrong);
     } else {
-        print_sources(o, 0, false, 0);
+        say_text(o);
         fflush(stdout);
         for (unsigned i = 0; i < wrong->len; i++) {
             tool_complain("%s", (char *)wrong->pdata[i]);

@@ -195,7 +195,7 @@ static void take_back(TtCalls *c, uint64_t pos, uint64_t table, uint64_t stack,
     Waiting key = { table, stack, 0 }, *w = g_hash_table_lookup(c->waiting, &key);
     TtCall *call = w ? &g_array_index(c->calls, TtCall, w->call) : NULL;
 
-    if (call && call->number == VFORK && !value) {
+    if (call && is_fork(call) && !value) {
         return;                         /* the child's, on the same stack */
     }
     if (call && pos > call->pos) {

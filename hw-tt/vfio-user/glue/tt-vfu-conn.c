@@ -13,6 +13,7 @@
 #include "qobject/qjson.h"
 #include "qobject/qnum.h"
 #include <poll.h>
+#include <sys/ioctl.h>
 
 /* A server that talks without end shall not keep the main loop. */
 #define MESSAGES_AT_ONCE 64
@@ -21,6 +22,7 @@ struct TtVfuConn {
     int fd;
     bool is_lost, is_started;
     uint16_t next_id;
+    uint64_t n_read;                    /* bytes, from the server */
     unsigned max_fds;
     int64_t patience_ms, deadline;      /* of what is going on now */
     const TtVfuConnOps *ops;
@@ -95,6 +97,7 @@ static bool read_all(TtVfuConn *c, uint8_t *to, size_t len)
         if (n > 0) {
             to += n;
             len -= n;
+            c->n_read += n;
         } else if (!n) {
             tt_vfu_conn_lose(c, "the server has closed the connection");
             return false;
@@ -270,12 +273,16 @@ static void readable(void *opaque)
     }
 }
 
+/* What comes meanwhile was sent later. */
 void tt_vfu_conn_drain(TtVfuConn *c)
 {
+    uint64_t end;
+    int waiting = 0;
+
     begin(c);
-    while (serve_one(c)) {
-        if (!c->is_lost && qemu_clock_get_ms(QEMU_CLOCK_REALTIME) > c->deadline) {
-            tt_vfu_conn_lose(c, "the server sends requests without end");
+    if (!c->is_lost && !ioctl(c->fd, FIONREAD, &waiting)) {
+        end = c->n_read + waiting;
+        while (c->n_read < end && serve_one(c)) {
         }
     }
 }
@@ -341,7 +348,7 @@ static int connect_to(const char *path, unsigned deadline_s, Error **errp)
 {
     const struct timeval patience = { .tv_sec = deadline_s };
     struct sockaddr_un to = { .sun_family = AF_UNIX };
-    int fd;
+    int fd, ret;
 
     if (strlen(path) >= sizeof(to.sun_path)) {
         error_setg(errp, "the path of the server's socket is too long: '%s'", path);
@@ -349,8 +356,12 @@ static int connect_to(const char *path, unsigned deadline_s, Error **errp)
     }
     strcpy(to.sun_path, path);
     fd = qemu_socket(AF_UNIX, SOCK_STREAM, 0);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ||
-        connect(fd, (struct sockaddr *)&to, sizeof(to))) {
+    ret = fd < 0 ? -1 : setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
+                                   sizeof(patience));
+    if (!ret) {
+        ret = RETRY_ON_EINTR(connect(fd, (struct sockaddr *)&to, sizeof(to)));
+    }
+    if (ret) {
         if (errno == EAGAIN) {
             error_setg(errp, "the server at '%s' has not answered for %u s", path,
                        deadline_s);

@@ -45,7 +45,7 @@ unsigned tt_vfu_conn_max_fds(const TtVfuConn *c);
 int tt_vfu_conn_ask(TtVfuConn *c, uint16_t command, const void *payload, size_t len,
                     const int *fds, unsigned n_fds, size_t least,
                     const uint8_t **answer);
-/* Serves all that the server has sent so far. */
+/* Serves what the server has sent until now. */
 void tt_vfu_conn_drain(TtVfuConn *c);
 /* The server lied: it is lost. */
 void tt_vfu_conn_lose(TtVfuConn *c, const char *fmt, ...) G_GNUC_PRINTF(2, 3);

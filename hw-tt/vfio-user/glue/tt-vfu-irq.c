@@ -83,7 +83,12 @@ static bool was_signalled(EventNotifier *e)
     uint64_t n;
     struct iovec room = { &n, sizeof(n) };
 
-    return preadv2(event_notifier_get_fd(e), &room, 1, -1, RWF_NOWAIT) == sizeof(n);
+    ssize_t ret = preadv2(event_notifier_get_fd(e), &room, 1, -1, RWF_NOWAIT);
+
+    if (ret < 0 && errno == EOPNOTSUPP) {       /* before Linux 5.8 */
+        return event_notifier_test_and_clear(e);
+    }
+    return ret == sizeof(n);
 }
 
 static void signalled(EventNotifier *e)

@@ -226,7 +226,7 @@ static void machine_done(Notifier *n, void *unused)
 
     if (pci_device_iommu_address_space(&d->pci) != d->listener.address_space) {
         error_report("%s '%s': the virtual IOMMU comes after it: give the IOMMU's -device "
-                     "first", TYPE_TT_VFU, d->path);
+                     "first, and dma=messages", TYPE_TT_VFU, d->path);
         exit(1);
     }
 }

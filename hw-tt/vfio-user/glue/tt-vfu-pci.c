@@ -17,6 +17,7 @@
 #include "qemu/error-report.h"
 #include "qemu/main-loop.h"
 #include "qemu/module.h"
+#include "system/cpus.h"
 #include "system/runstate.h"
 
 void tt_vfu_warn(TtVfu *d, const char *fmt, ...)
@@ -87,7 +88,8 @@ static uint64_t bar_read(void *opaque, hwaddr addr, unsigned size)
         read_region(d, bar->index, addr, bytes, size)) {
         val = ldn_le_p(bytes, size);
     }
-    if (runstate_is_running()) {        /* else it is not the guest that reads */
+    /* Not for who looks while the VM stands; a vCPU may be about to stop. */
+    if (qemu_in_vcpu_thread() || runstate_is_running()) {
         tt_vfu_dma_in(d);
         tt_vfu_irq_accessed(d);
     }
