@@ -149,8 +149,12 @@ static void log_written(unsigned index, uint64_t offset, uint64_t len)
 void tt_ram_written_slow(MemoryRegion *mr, uint64_t offset, uint64_t len)
 {
     bool turned = tt_memory_turn_to_present(mr->ram_block);
+    uint64_t size = mr->ram_block->used_length;
     int index;
 
+    /* Cards name more than they have, and a guest says where. */
+    offset = MIN(offset, size);
+    len = MIN(len, size - offset);
     tt_memory_watch_note(mr, offset, len, false);
     if (tt_recording() && tt_session.live && len && is_external()) {
         index = tt_memory_find(mr->ram_block);
