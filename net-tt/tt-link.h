@@ -74,7 +74,7 @@ TtStatus tt_group_key_load(const char *path, uint8_t **key, size_t *len, TtDiag 
  * as it is among the last TT_HEARD_WINDOW sequences of one of the last TT_HEARD_RUNS
  * runs.
  */
-#define TT_HEARD_WINDOW 1024
+#define TT_HEARD_WINDOW 16384       /* of all links of a VM together */
 #define TT_HEARD_RUNS   64
 
 typedef struct TtHeardRun {

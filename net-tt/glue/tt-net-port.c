@@ -179,7 +179,8 @@ bool tt_net_port_frame_came(TtNetPort *p, const TtFrame *f)
     }
     /* To ask for a checkpoint may end the connection that the bytes are of. */
     if (p->held.length || f->epoch > epoch.now || !may_deliver(p, f)) {
-        if (p->held.length < p->held_max) {
+        /* A link stops after this one. */
+        if (p->ops->go_on || p->held.length < p->held_max) {
             g_queue_push_tail(&p->held, copy_of(f));
         } else {
             tt_net_say(&p->say, "a frame is dropped: %u others are waiting already",

@@ -129,12 +129,13 @@ static gboolean can_write(gint fd, GIOCondition what, gpointer opaque)
 }
 
 /* What became of a frame; fates from HUB_FULL on are not the network's. */
-enum { HUB_FULL = TT_FATE_QUEUE_FULL + 1, PEER_SLOW, PEER_GONE };
+enum { HUB_FULL = TT_FATE_QUEUE_FULL + 1, PEER_SLOW, PEER_GONE, HUB_KNOWS };
 
 static void settle(Hub *h, const HubFrame *w, unsigned fate)
 {
     static const char *const names[] = {
         "goes", "lost", "queue full", "hub full", "peer slow", "peer gone",
+        "seen before",
     };
     char run[2 * TT_RUN_BYTES + 1];
 
@@ -193,6 +194,12 @@ static void arm_timer(Hub *h)
     g_source_set_ready_time(h->timer, due_us);
 }
 
+/* Of memory, about, while it waits. */
+static size_t bytes_of(const HubFrame *f)
+{
+    return sizeof(*f) + f->frame.len + 64;
+}
+
 static gboolean time_passed(gpointer opaque)
 {
     Hub *h = opaque;
@@ -206,7 +213,7 @@ static gboolean time_passed(gpointer opaque)
             break;
         }
         send_now(h, f);
-        h->waiting_bytes -= f->frame.len;
+        h->waiting_bytes -= bytes_of(f);
         g_sequence_remove(first);
     }
     arm_timer(h);
@@ -223,7 +230,7 @@ static void wait_for(Hub *h, const HubFrame *f)
     size_t len = f->frame.len;
     HubFrame *w;
 
-    if (h->waiting_bytes + len > WAITING_MAX) {
+    if (h->waiting_bytes + bytes_of(f) > WAITING_MAX) {
         settle(h, f, HUB_FULL);
         hub_say(h, "more than %u MB of frames are queued: frames are lost",
                 WAITING_MAX >> 20);
@@ -234,7 +241,7 @@ static void wait_for(Hub *h, const HubFrame *f)
     memcpy(w->data, f->frame.data, len);
     w->frame.data = w->data;
     w->serial = h->serial++;
-    h->waiting_bytes += len;
+    h->waiting_bytes += bytes_of(w);
     if (g_sequence_iter_is_begin(g_sequence_insert_sorted(h->waiting, w, by_time, NULL))) {
         arm_timer(h);
     }
@@ -273,6 +280,10 @@ static void frame_came(HubPort *p, const TtFrame *f)
 
     h->n_came++;
     if (!tt_heard_is_new(&h->heard, f)) {
+        uint64_t now = now_ns();
+
+        settle(h, &(HubFrame) { .came_ns = now, .at_ns = now, .from = from, .to = from,
+                                .frame = *f }, HUB_KNOWS);
         hub_say(h, "a frame is dropped: its number %" PRIu64 " was seen before, or it is "
                    "far too late", f->seq);
         return;

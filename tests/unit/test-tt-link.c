@@ -221,18 +221,18 @@ static void test_heard(void)
 {
     g_autofree TtHeard *h = g_new0(TtHeard, 1);
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
-    TtFrame f = { .run = { 1 }, .seq = 5000 };
-    uint64_t top = 5000;
+    TtFrame f = { .run = { 1 }, .seq = 50000 };
+    uint64_t top = 50000;
 
     g_assert_true(tt_heard_is_new(h, &f));
     g_assert_false(tt_heard_is_new(h, &f));
-    f.seq = 4999;
+    f.seq = 49999;
     g_assert_true(tt_heard_is_new(h, &f));
-    f.seq = 5000 - TT_HEARD_WINDOW;
+    f.seq = 50000 - TT_HEARD_WINDOW;
     g_assert_false(tt_heard_is_new(h, &f));
-    g_hash_table_add(seen, GUINT_TO_POINTER(5000));
-    g_hash_table_add(seen, GUINT_TO_POINTER(4999));
-    for (unsigned i = 0; i < 50000; i++) {
+    g_hash_table_add(seen, GUINT_TO_POINTER(50000));
+    g_hash_table_add(seen, GUINT_TO_POINTER(49999));
+    for (unsigned i = 0; i < 500000; i++) {
         uint64_t low = top >= TT_HEARD_WINDOW ? top - TT_HEARD_WINDOW : 0;
         bool is_new;
 
