@@ -190,6 +190,25 @@ void tt_causal_cut_below(TtCausal *c, const uint64_t *at, uint64_t *out)
     }
 }
 
+static bool has_lost_frames(const TtCausal *c)
+{
+    for (unsigned i = 0; i < c->n_runs; i++) {
+        if (c->runs[i].lost_at < c->runs[i].n) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of the frame at which the greatest cut of @run ends too early. */
+static const char *why_early(const TtCausal *c, unsigned run)
+{
+    return c->mark[run] == c->runs[run].lost_at ?
+        "is lost, because its sender's log ends before it" :
+        has_lost_frames(c) ? "follows from one that is lost, because its sender's log ends "
+        "before it" : "cannot be told apart from what was sent at the same position";
+}
+
 TtStatus tt_causal_cut(TtCausal *c, unsigned run, uint64_t pos, uint64_t *out,
                        TtDiag *diag)
 {
@@ -204,10 +223,7 @@ TtStatus tt_causal_cut(TtCausal *c, unsigned run, uint64_t pos, uint64_t *out,
         return tt_fail(diag, TT_ERR_MISMATCH, "no consistent cut has %s at position "
                        "%" PRIu64 ": the frame that it received at %" PRIu64 " %s",
                        tt_causal_name(c, run, name), pos,
-                       c->runs[run].pos[c->mark[run]],
-                       c->mark[run] == c->runs[run].lost_at ?
-                       "is lost, because its sender's log ends before it" :
-                       "cannot be told apart from what was sent at the same position");
+                       c->runs[run].pos[c->mark[run]], why_early(c, run));
     }
     out[run] = pos;
     return TT_OK;

@@ -322,7 +322,11 @@ void tt_record_limit_segments(uint64_t log_bytes)
 bool tt_record_cut(uint64_t *seq, Error **errp)
 {
     *seq = wr.open->seq + 1;
-    assert(wr.open->n_events);
+    if (!wr.open->n_events) {           /* its note was the last that there was room for */
+        error_setg(errp, "the recording has reached max-size and ends: what there is of it "
+                   "is in '%s'", tt_printable(tt_session.dir));
+        return false;
+    }
     qatomic_set(&wr.cut_before, *seq);
     return tt_record_seal(errp);
 }
