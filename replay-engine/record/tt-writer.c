@@ -27,6 +27,7 @@
 #include "record/tt-rundir.h"
 #include "record/tt-write-stall.h"
 #include "run/tt-manifest.h"
+#include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "tt-record-tell-int.h"
 #include "qapi/error.h"
