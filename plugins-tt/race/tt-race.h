@@ -21,7 +21,7 @@
  * not used for long is forgotten, and counted; races with those accesses are not found.
  * Nor are races of code that never ran, and of threads on one vCPU. Of a synchronisation
  * that is forgotten its page still knows what it ordered, so that nothing is reported
- * which a lock there orders.
+ * which a lock there orders: up to 2 MB more, for all such pages.
  *
  * Context: one thread at a time. No I/O. Nothing depends on the host: the same calls give
  * the same answers. Internal API.

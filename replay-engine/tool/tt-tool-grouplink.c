@@ -9,7 +9,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -188,45 +187,16 @@ static gboolean peer_came(gint fd, GIOCondition what, gpointer opaque)
     return G_SOURCE_CONTINUE;
 }
 
-/* connect(2), for CONNECT_MS at most: a host that is down does not answer. */
-static int connect_soon(int fd, const struct addrinfo *to)
-{
-    struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
-    int error = 0;
-    socklen_t len = sizeof(error);
-
-    g_unix_set_fd_nonblocking(fd, true, NULL);
-    if (connect(fd, to->ai_addr, to->ai_addrlen) == 0) {
-        return 0;
-    }
-    if (errno != EINPROGRESS) {
-        return -1;
-    }
-    if (poll(&poll_fd, 1, CONNECT_MS) != 1) {
-        errno = ETIMEDOUT;
-        return -1;
-    }
-    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
-    errno = error;
-    return error ? -1 : 0;
-}
-
 static int connect_inet(const TtAddress *a)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found;
-    int fd, error;
+    int fd;
 
     errno = EADDRNOTAVAIL;
     if (getaddrinfo(a->host, a->port, &hints, &found)) {
         return -1;
     }
-    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect_soon(fd, found) < 0) {
-        error = errno;
-        close(fd);
-        errno = error;
-        fd = -1;
-    }
+    fd = tool_inet_connect(found, CONNECT_MS);
     freeaddrinfo(found);
     return fd;
 }

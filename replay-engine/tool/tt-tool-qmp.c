@@ -56,6 +56,37 @@ int tool_unix_connect(const char *path)
     return fd;
 }
 
+static int connect_within(int fd, const struct addrinfo *at, int patience_ms)
+{
+    struct pollfd p = { .fd = fd, .events = POLLOUT };
+    int error = 0;
+    socklen_t len = sizeof(error);
+
+    if (connect(fd, at->ai_addr, at->ai_addrlen) == 0) {
+        return 0;
+    }
+    if (errno != EINPROGRESS) {
+        return errno;
+    }
+    if (poll(&p, 1, patience_ms) != 1) {
+        return ETIMEDOUT;
+    }
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) ? errno : error;
+}
+
+int tool_inet_connect(const struct addrinfo *at, int patience_ms)
+{
+    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int error = fd < 0 ? errno : connect_within(fd, at, patience_ms);
+
+    if (fd >= 0 && error) {
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
 /* ---- lines ---- */
 
 /* One that is there, g_free; or NULL. */

@@ -8,6 +8,8 @@
 
 #include "tt-tool.h"
 
+#include <netdb.h>
+
 typedef struct ToolQmp ToolQmp;
 
 /* Takes @fd over, a connected socket. */
@@ -15,6 +17,8 @@ ToolQmp *tool_qmp_new(int fd);
 void tool_qmp_free(ToolQmp *q);         /* NULL is fine */
 /* A connected Unix socket; -1: errno. */
 int tool_unix_connect(const char *path);
+/* A connected socket that does not block, after @patience_ms at most; -1: errno. */
+int tool_inet_connect(const struct addrinfo *at, int patience_ms);
 /* Waits for the greeting, and answers it. False: @why, g_free. */
 bool tool_qmp_greet(ToolQmp *q, unsigned seconds, char **why);
 /* @arguments: a JSON object, or NULL. True: *@answer is the line of the answer, g_free;

@@ -46,18 +46,9 @@ static bool stays(int fd)
 
 static bool can_connect(const struct addrinfo *at, int patience_ms)
 {
-    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct pollfd p = { .fd = fd, .events = POLLOUT };
-    socklen_t len = sizeof(int);
-    int error = 0;
-    bool is = false;
+    int fd = tool_inet_connect(at, patience_ms);
+    bool is = fd >= 0 && stays(fd);
 
-    if (fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) == 0) {
-        is = true;
-    } else if (fd >= 0 && errno == EINPROGRESS && poll(&p, 1, patience_ms) == 1) {
-        is = getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && !error;
-    }
-    is = is && stays(fd);
     if (fd >= 0) {
         close(fd);
     }

@@ -82,7 +82,6 @@ static bool was_signalled(EventNotifier *e)
 {
     uint64_t n;
     struct iovec room = { &n, sizeof(n) };
-
     ssize_t ret = preadv2(event_notifier_get_fd(e), &room, 1, -1, RWF_NOWAIT);
 
     if (ret < 0 && errno == EOPNOTSUPP) {       /* before Linux 5.8 */
