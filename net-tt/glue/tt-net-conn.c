@@ -6,11 +6,10 @@
  */
 #include "qemu/osdep.h"
 #include "tt-net-int.h"
+#include "tt-net-socket-int.h"
 #include "qapi/error.h"
-#include "qapi/qapi-types-sockets.h"
 #include "qemu/error-report.h"
 #include "qemu/main-loop.h"
-#include "qemu/sockets.h"
 #include "qemu/timer.h"
 #include "io/channel-socket.h"
 #include "io/net-listener.h"
@@ -19,7 +18,9 @@
 #define RETRY_MS        1000
 #define PATIENCE_MS     10000           /* until it has said READY */
 #define GIVES_WAY_US    1000000         /* without READY, when another peer comes */
+#define SILENCE_S       10              /* between looks whether its host is there */
 #define OUT_MAX         (256 * 1024)    /* bytes that wait to be sent */
+#define FAR_BEHIND      (64 * OUT_MAX)
 #define READS_AT_ONCE   8
 
 struct TtNetConn {
@@ -31,7 +32,7 @@ struct TtNetConn {
     QIOChannelSocket *connecting;       /* not NULL: on its way */
     QIOChannel *ioc;                    /* NULL: there is no peer */
     TtLink *link;
-    guint read_tag, write_tag, gone_tag, retry_tag, patience_tag;
+    guint read_tag, write_tag, gone_tag, retry_tag, patience_tag, silence_tag;
     bool is_blocked;                    /* the NIC takes no more for now */
     bool was_full;                      /* writable must be called */
     bool has_failed;                    /* to connect, which was said */
@@ -65,6 +66,7 @@ static void leave(TtNetConn *c)
     drop_tag(&c->write_tag);
     drop_tag(&c->gone_tag);
     drop_tag(&c->patience_tag);
+    drop_tag(&c->silence_tag);
     if (c->ioc) {
         qio_channel_close(c->ioc, NULL);
         g_clear_pointer(&c->ioc, object_unref);
@@ -143,6 +145,16 @@ bool tt_net_conn_has_room(TtNetConn *c)
     has = len < OUT_MAX;
     c->was_full |= !has;
     return has;
+}
+
+bool tt_net_conn_is_far_behind(const TtNetConn *c)
+{
+    size_t len = 0;
+
+    if (c->link) {
+        tt_link_out(c->link, &len);
+    }
+    return len >= FAR_BEHIND;
 }
 
 static void flush_and_watch(TtNetConn *c)
@@ -328,15 +340,16 @@ static gboolean lose_patience(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-/* As the hub does; nothing on a Unix socket. */
-static void keep_alive(int fd)
+static gboolean listen_for_it(gpointer opaque)
 {
-    const int on = 1, idle_s = 10, every_s = 5, probes = 4;
+    TtNetConn *c = opaque;
 
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+    if (!tt_net_socket_is_silent(QIO_CHANNEL_SOCKET(c->ioc)->fd)) {
+        return G_SOURCE_CONTINUE;
+    }
+    c->silence_tag = 0;
+    lose(c);
+    return G_SOURCE_REMOVE;
 }
 
 static void begin(TtNetConn *c, QIOChannelSocket *sioc)
@@ -354,9 +367,10 @@ static void begin(TtNetConn *c, QIOChannelSocket *sioc)
     c->came_us = g_get_monotonic_time();
     qio_channel_set_blocking(c->ioc, false, NULL);
     qio_channel_set_delay(c->ioc, false);
-    keep_alive(sioc->fd);
+    tt_net_socket_keep_alive(sioc->fd);
     c->link = tt_link_new(&o);
     c->patience_tag = g_timeout_add(PATIENCE_MS, lose_patience, c);
+    c->silence_tag = g_timeout_add_seconds(SILENCE_S, listen_for_it, c);
     if (flush(c)) {
         watch(c);
     }
@@ -366,6 +380,10 @@ static void peer_came(QIONetListener *listener, QIOChannelSocket *sioc, gpointer
 {
     TtNetConn *c = opaque;
 
+    if (c->ioc && c->is_blocked &&
+        tt_net_socket_has_hung_up(QIO_CHANNEL_SOCKET(c->ioc)->fd)) {
+        lose(c);
+    }
     if (c->ioc && !c->has_greeted &&
         g_get_monotonic_time() - c->came_us > GIVES_WAY_US) {
         tt_net_say(c->o.say, "a peer that has not introduced itself gives way to another");
@@ -378,21 +396,6 @@ static void peer_came(QIONetListener *listener, QIOChannelSocket *sioc, gpointer
     }
     object_ref(OBJECT(sioc));
     begin(c, sioc);
-}
-
-static SocketAddress *socket_address(const TtAddress *a)
-{
-    SocketAddress *s = g_new0(SocketAddress, 1);
-
-    if (a->is_unix) {
-        s->type = SOCKET_ADDRESS_TYPE_UNIX;
-        s->u.q_unix.path = g_strdup(a->path);
-    } else {
-        s->type = SOCKET_ADDRESS_TYPE_INET;
-        s->u.inet.host = g_strdup(a->host);
-        s->u.inet.port = g_strdup(a->port);
-    }
-    return s;
 }
 
 static void connected(QIOTask *task, gpointer opaque)
@@ -424,7 +427,7 @@ static void connected(QIOTask *task, gpointer opaque)
 static gboolean try_connect(gpointer opaque)
 {
     TtNetConn *c = opaque;
-    g_autoptr(SocketAddress) a = socket_address(&c->o.address);
+    g_autoptr(SocketAddress) a = tt_net_socket_address(&c->o.address);
 
     c->retry_tag = 0;
     c->connecting = qio_channel_socket_new();
@@ -441,7 +444,7 @@ static void arm_retry(TtNetConn *c)
 
 static bool listen_at(TtNetConn *c, Error **errp)
 {
-    g_autoptr(SocketAddress) a = socket_address(&c->o.address);
+    g_autoptr(SocketAddress) a = tt_net_socket_address(&c->o.address);
 
     c->listener = qio_net_listener_new();
     if (qio_net_listener_open_sync(c->listener, a, 8, errp) < 0) {

@@ -14,8 +14,8 @@
 /* Says in @f who sends it, and where, and writes that down if this is recorded. @f has
  * its data. */
 void tt_net_note_sent(TtFrame *f);
-/* @f is about to be given to the NIC. */
-void tt_net_note_delivered(const TtFrame *f);
+/* @f is about to be given to the NIC. @is_noted: this run's log says so already. */
+void tt_net_note_delivered(const TtFrame *f, bool is_noted);
 /* @f was on its way to @netdev when the group made a checkpoint. */
 void tt_net_note_kept(const TtFrame *f, const char *netdev);
 void tt_net_note_epoch(uint32_t epoch, bool is_made);
@@ -65,6 +65,8 @@ void tt_net_conn_free(TtNetConn *c);
 bool tt_net_conn_is_open(const TtNetConn *c);
 /* Is there room for another frame? If not, writable is called later. */
 bool tt_net_conn_has_room(TtNetConn *c);
+/* Does so much wait already that a frame that has to be taken is lost? */
+bool tt_net_conn_is_far_behind(const TtNetConn *c);
 void tt_net_conn_send(TtNetConn *c, const TtFrame *f);
 /* Tells the peer of a checkpoint of the group, if the connection is open. */
 void tt_net_conn_send_epoch(TtNetConn *c, uint32_t epoch);

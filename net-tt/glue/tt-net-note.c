@@ -53,10 +53,12 @@ void tt_net_note_sent(TtFrame *f)
     memcpy(f->run, live_id.data, TT_RUN_BYTES);
 }
 
-void tt_net_note_delivered(const TtFrame *f)
+void tt_net_note_delivered(const TtFrame *f, bool is_noted)
 {
     if (is_recorded()) {
-        note(TT_FRAME_DELIVERED, f);
+        if (!is_noted) {
+            note(TT_FRAME_DELIVERED, f);
+        }
         tt_net_frames_arrives(f);
     }
 }

@@ -37,6 +37,8 @@ struct TtNetPort {
     GQueue held;                /* of TtFrame: cannot be passed on yet */
     TtFrame *queued;            /* nic_is_full: what the NIC has not taken yet */
     bool nic_is_full;
+    bool is_noted;              /* the first of held is, in the log of run noted_in */
+    uint8_t noted_in[TT_RUN_BYTES];
     QEMUBH *release;
     QEMUTimer *again;           /* the recording has not begun yet */
     VMChangeStateEntry *vm_state;

@@ -69,6 +69,8 @@ void tt_net_port_taken(NetClientState *nc, ssize_t len)
     if (len <= 0 && !runstate_is_running() && p->queued) {
         /* The VM stops, so QEMU empties its queues; the NIC never had it. */
         g_queue_push_head(&p->held, g_steal_pointer(&p->queued));
+        p->is_noted = true;
+        memcpy(p->noted_in, tt_session.manifest.uuid, TT_RUN_BYTES);
     }
     g_clear_pointer(&p->queued, free_frame);
     if (p->held.length) {
@@ -86,15 +88,27 @@ static void keep(TtNetPort *p, const TtFrame *f)
     }
 }
 
+/* Did the NIC have no room for the first of held, before the VM stopped? Then the log has
+ * it, unless another run is recorded since. Asked once. */
+static bool was_noted(TtNetPort *p)
+{
+    bool was = p->is_noted && !memcmp(p->noted_in, tt_session.manifest.uuid, TT_RUN_BYTES);
+
+    p->is_noted = false;
+    return was;
+}
+
 /* False: the NIC has no room for more; tt_net_port_taken is called when it has. */
 static bool deliver(TtNetPort *p, const TtFrame *f)
 {
+    bool is_noted = was_noted(p);
+
     /* A cable that the user has pulled out is out at the NIC. A netdev that QEMU has from
      * elsewhere counts as pulled out, too, when its peer has gone: what came before came. */
     if (!p->nc->peer || p->nc->peer->link_down || (p->nc->link_down && !p->is_filter)) {
         return true;
     }
-    tt_net_note_delivered(f);
+    tt_net_note_delivered(f, is_noted);
     keep(p, f);
     p->nic_is_full = !p->ops->to_nic(p, f->data, f->len);
     if (p->nic_is_full) {

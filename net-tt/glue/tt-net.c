@@ -16,6 +16,7 @@
 #include "qapi/error.h"
 #include "qapi/qapi-types-net.h"
 #include "session/tt-session.h"
+#include "system/runstate.h"
 #include "tt/hooks.h"
 
 #define HELD_MAX 64             /* each peer that comes leaves one at most */
@@ -48,8 +49,13 @@ static ssize_t tt_net_receive(NetClientState *nc, const uint8_t *data, size_t le
         !tt_net_conn_is_open(n->conn)) {
         return len;                     /* nobody is there: lost, as on a cable */
     }
-    if (!tt_net_conn_has_room(n->conn)) {
+    if (!tt_net_conn_has_room(n->conn) && runstate_is_running()) {
         return 0;
+    }
+    /* While the VM stops, a virtio NIC has no place where a frame could wait: it takes the
+     * next one out of its queue, and what is in no queue is in no checkpoint. */
+    if (tt_net_conn_is_far_behind(n->conn)) {
+        return len;
     }
     tt_net_note_sent(&f);
     tt_net_conn_send(n->conn, &f);

@@ -59,7 +59,7 @@ typedef struct GroupMember {
     GArray *sent, *got;         /* of GroupSent, GroupGot, in the order of the log */
     GArray *points;             /* of GroupPoint, the same */
     GArray *incidents;          /* of GroupIncident, the same */
-    GHashTable *kept;           /* run and sequence -> points that were before its note */
+    GHashTable *kept;           /* run, sequence, netdev -> points before its note */
 } GroupMember;
 
 typedef struct Group {

@@ -22,12 +22,22 @@ void group_meeting_free(gpointer opaque)
     g_free(m);
 }
 
-/* The value of @key in an option of QEMU's, where a comma in a value is doubled; g_free.
- * NULL: it is not there. */
+/* The value of @key in an option of QEMU's, where a comma in a value is doubled, or which is
+ * an object in JSON (all that a netdev tt has are strings); g_free. NULL: it is not there. */
 static char *value_of(const char *option, const char *key)
 {
     const char *p = option;
 
+    if (*option == '{') {
+        g_autoptr(GVariant) all = g_variant_parse(G_VARIANT_TYPE("a{ss}"), option, NULL,
+                                                  NULL, NULL);
+        char *value = NULL;
+
+        if (all) {
+            g_variant_lookup(all, key, "s", &value);
+        }
+        return value;
+    }
     while (*p) {
         GString *word = g_string_new(NULL);
 
@@ -68,13 +78,14 @@ static char *whole_address(char *text, const char *dir)
 
 static void add_meeting(GPtrArray *all, const char *netdev, const char *dir)
 {
-    char *listen = value_of(netdev, "listen");
+    g_autofree char *type = value_of(netdev, "type");
     GroupMeeting *m;
+    char *listen;
 
-    if (!g_str_has_prefix(netdev, "tt,")) {
-        g_free(listen);
+    if (!g_str_has_prefix(netdev, "tt,") && g_strcmp0(type, "tt")) {
         return;
     }
+    listen = value_of(netdev, "listen");
     m = g_new0(GroupMeeting, 1);
     m->listens = listen;
     m->group = value_of(netdev, "group");
@@ -100,7 +111,9 @@ bool group_meetings(const GroupMember *member, GPtrArray *all)
     }
     if (*m.directory && g_shell_parse_argv(m.command_line, NULL, &args, NULL)) {
         for (char **a = args; a[0] && a[1]; a++) {
-            if (!strcmp(*a + (g_str_has_prefix(*a, "--")), "-netdev")) {
+            const char *option = *a + g_str_has_prefix(*a, "--");
+
+            if (!strcmp(option, "-netdev") || !strcmp(option, "-nic")) {
                 add_meeting(all, a[1], m.directory);
             }
         }

@@ -196,6 +196,7 @@ static void add_point(GroupMember *m, const TtEvent *ev, const TtFrame *f)
 {
     GroupPoint p = { .epoch = f->epoch, .is_made = ev->aux, .pos = ev->pos };
     char run[2 * TT_RUN_BYTES + 1], *key;
+    g_autofree char *netdev = NULL;
     unsigned from;
 
     if (ev->addr == TT_FRAME_EPOCH) {
@@ -203,7 +204,8 @@ static void add_point(GroupMember *m, const TtEvent *ev, const TtFrame *f)
         return;
     }
     tt_run_text(run, f->run);
-    key = g_strdup_printf("%s %" PRIu64, run, f->seq);
+    netdev = tt_frame_kept_netdev(ev->data);
+    key = g_strdup_printf("%s %" PRIu64 " %s", run, f->seq, netdev);
     /* One that was noted before counts only for the checkpoints since. */
     from = GPOINTER_TO_UINT(g_hash_table_lookup(m->kept, key));
     for (unsigned i = m->points->len; i-- > from; ) {
@@ -268,7 +270,8 @@ static TtStatus index_frame(Group *g, unsigned i, const TtEvent *ev, TtDiag *dia
         add_frame(g, m, ev, diag);
     const GroupGot *got;
 
-    if (st || ev->addr == TT_FRAME_INCIDENT || ev->addr == TT_FRAME_EPOCH || ev->addr == TT_FRAME_KEPT) {
+    if (st || ev->addr == TT_FRAME_INCIDENT || ev->addr == TT_FRAME_EPOCH ||
+        ev->addr == TT_FRAME_KEPT) {
         return st;
     }
     if (ev->addr == TT_FRAME_SENT) {
@@ -408,93 +411,4 @@ Group *group_load(const char *path)
         return NULL;
     }
     return g;
-}
-
-/* ---- what does not fit together ---- */
-
-#define FINDINGS_MAX 20
-
-static void G_GNUC_PRINTF(2, 3) find(GPtrArray *list, const char *fmt, ...)
-{
-    va_list ap;
-
-    if (list->len < FINDINGS_MAX) {
-        va_start(ap, fmt);
-        g_ptr_array_add(list, g_strdup_vprintf(fmt, ap));
-        va_end(ap);
-    } else if (list->len == FINDINGS_MAX) {
-        g_ptr_array_add(list, g_strdup("and more like this"));
-    }
-}
-
-static void check_got(const Group *g, const GroupMember *m, const GroupGot *got,
-                      GPtrArray *list)
-{
-    const GroupMember *from = group_at(g, got->from);
-    const GroupSent *s;
-    uint64_t first;
-
-    if (!from->sent->len) {
-        find(list, "%s received frame %" PRIu64 " of %s at position %" PRIu64 ", but "
-                   "that run has sent nothing", m->name, got->seq, from->name, got->pos);
-        return;
-    }
-    first = g_array_index(from->sent, GroupSent, 0).seq;
-    if (got->seq < first) {
-        return;                             /* sent before its recording began */
-    }
-    if (got->seq - first >= from->sent->len && from->is_saved) {
-        return;                             /* sent after its window was saved */
-    }
-    if (got->seq - first >= from->sent->len) {
-        find(list, "%s received frame %" PRIu64 " of %s at position %" PRIu64 ", which is "
-             "lost: the log of %s ends before it was sent", m->name, got->seq, from->name,
-             got->pos, from->name);
-        return;
-    }
-    s = &g_array_index(from->sent, GroupSent, got->seq - first);
-    if (s->hash != got->hash || s->len != got->len) {
-        find(list, "frame %" PRIu64 " of %s is not what %s received at position %" PRIu64
-             ": its hash or its length differs", got->seq, from->name, m->name, got->pos);
-    } else if (!from->is_kvm && s->pos != got->sent_at) {
-        find(list, "frame %" PRIu64 " of %s says that it was sent at position %" PRIu64
-             ", but the log of %s says %" PRIu64, got->seq, from->name, got->sent_at,
-             from->name, s->pos);
-    }
-}
-
-/* A position at which a frame was sent, and after that one was got: a cut cannot part
- * them. (The other way round is harmless: a NIC may get a frame and write nothing.) */
-static void check_ties(const GroupMember *m, GPtrArray *list)
-{
-    for (unsigned i = 0; i < m->got->len; i++) {
-        const GroupGot *got = &g_array_index(m->got, GroupGot, i);
-
-        if (got->n_sent &&
-            g_array_index(m->sent, GroupSent, got->n_sent - 1).pos == got->pos) {
-            find(list, "%s sent a frame and then got one at position %" PRIu64 ": no cut "
-                 "parts them", m->name, got->pos);
-        }
-    }
-}
-
-GPtrArray *group_findings(const Group *g)
-{
-    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
-
-    for (unsigned i = 0; i < g->members->len; i++) {
-        const GroupMember *m = group_at(g, i);
-
-        for (unsigned k = 0; k < m->got->len; k++) {
-            const GroupGot *got = &g_array_index(m->got, GroupGot, k);
-
-            if (got->from != GROUP_OUTSIDE && !got->is_early) {
-                check_got(g, m, got, list);
-            }
-        }
-        check_ties(m, list);
-    }
-    group_check_points(g, list);
-    group_check_incidents(g, list);
-    return list;
 }

@@ -67,10 +67,12 @@ def xxh3(data):
 class Peer:
     """A connection to a netdev or a hub."""
 
-    def __init__(self, path):
-        self.sock = socket.socket(socket.AF_UNIX)
+    def __init__(self, where):
+        """@where: a path, or a port of this host."""
+        is_port = isinstance(where, int)
+        self.sock = socket.socket(socket.AF_INET if is_port else socket.AF_UNIX)
         self.sock.settimeout(5 * SLOW)
-        self.sock.connect(path)
+        self.sock.connect(('127.0.0.1', where) if is_port else where)
         self.pending = b''
 
     def __enter__(self):

@@ -106,7 +106,7 @@ def more(vm, is_full, count=1):
         return [c for c in vm.qmp.cmd('query-tt-checkpoints')
                 if c['id'] > last and c['full'] == is_full]
 
-    last = max(c['id'] for c in vm.qmp.cmd('query-tt-checkpoints'))
+    last = max((c['id'] for c in vm.qmp.cmd('query-tt-checkpoints')), default=0)
     wait_until(lambda: len(new()) >= count, f'{count} checkpoints, full: {is_full}')
 
 

@@ -13,9 +13,10 @@ import time
 
 from group_peer import Peer, frame_of
 from guests import guest_args, own_args
+from test_branch import brancher
 from ttlib import (MACHINE, REPO, SLOW, Gdb, TestFailure, Vm, check, check_exact, equal,
-                   limit, one_sentence, record, recorder, run_tool, seed, stopped_replay,
-                   tool, tt, wait_until)
+                   limit, one_sentence, read_bytes, record, recorder, run_tool, seed,
+                   stopped_replay, tool, tt, wait_until)
 
 HUB_PORTS = 256                             # TT_SHAPE_PORTS_MAX
 
@@ -141,15 +142,19 @@ def check_group(work, vms, cuts, name='group'):
     compare(folder, {os.path.basename(vm.name): vm.run for vm in vms}, cuts)
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
 @limit(200)
 def test_plain(work):
     """Two VMs that nobody records, one beside the other, over TCP and with a key."""
     key = os.path.join(work, 'key')
     with open(key, 'w', encoding='ascii') as out:
         out.write('sixteen bytes and more\n')
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     client = client_args(work, f'connect=:{port},key-file={key}')
     server = server_args(work, f'listen=127.0.0.1:{port},key-file={key}')
     with Vm(work, client, name='client', timeout=150) as c:
@@ -670,6 +675,20 @@ def test_blocked(work):
         vm.wait(0)
 
 
+@limit(60)
+def test_blocked_by_tcp(work):
+    """The same by TCP, where a peer that goes leaves bytes that nobody reads: it makes
+    room for the next one."""
+    port = free_port()
+    with Vm(work, [*MACHINE, *nic(1, f'listen=127.0.0.1:{port}')], qmp=1) as vm:
+        wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
+        for i in range(3):
+            with friend(port) as p:
+                p.send(frame_of(b'x' * 60, 1, seq=i) + bytes(20000))
+        vm.qmp.send('quit')
+        vm.wait(0)
+
+
 def stranger(path):
     """None: too many wait already to be let in."""
     try:
@@ -719,10 +738,97 @@ def test_stopped_while_full(work):
             for _ in range(2):
                 vm.qmp.cmd('stop')
                 vm.qmp.cmd('cont')
-            wait_until(lambda: len(read_frames(vm.run)[1]) == 3, 'it came again')
+            time.sleep(.5)              # the next would come, if it did not wait
             vm.qmp.send('quit')
             vm.wait(0)
-    equal([seq for _, _, seq, _, _ in read_frames(vm.run)[1]], [0, 0, 0], 'frames')
+    equal([seq for _, _, seq, _, _ in read_frames(vm.run)[1]], [0], 'frames, each once')
+
+
+SENDER = '''
+ip link set eth0 up
+ip addr add 10.0.0.1/24 broadcast + dev eth0
+exec /own/send
+'''
+SENDER_C = '''
+#include <arpa/inet.h>
+#include <stdio.h>
+int main(void)
+{
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(7) };
+    int fd = socket(AF_INET, SOCK_DGRAM, 0), one = 1;
+    static char text[1200];
+
+    setsockopt(fd, SOL_SOCKET, SO_BROADCAST, &one, sizeof(one));
+    inet_aton("10.0.0.255", &to.sin_addr);
+    for (unsigned i = 1; i < 1000000; i++) {
+        snprintf(text, sizeof(text), "n=%u ", i);
+        if (sendto(fd, text, sizeof(text), 0, (void *)&to, sizeof(to)) < 0) {
+            perror("send");
+            return 1;
+        }
+    }
+    return 0;
+}
+'''
+
+
+def sender_args(work, path):
+    """A guest that sends numbered datagrams as fast as it can."""
+    program = os.path.join(work, 'send')
+    with open(f'{program}.c', 'w', encoding='ascii') as out:
+        out.write(SENDER_C)
+    run_tool('gcc', '-static', '-O1', '-o', program, f'{program}.c')
+    own = os.path.join(work, 's')
+    os.makedirs(own)
+    return own_args(own, {'own/run': SENDER.encode(), 'own/send': read_bytes(program)}, '',
+                    memory='128') + nic(1, f'listen={path}')
+
+
+def has_stalled(vm):
+    """Nothing is sent any more, though much was."""
+    before = len(read_frames(vm.run)[0])
+    time.sleep(2)
+    return 200 < before == len(read_frames(vm.run)[0])
+
+
+def numbers(peer, count):
+    """The numbers in the next datagrams of SENDER; fewer when no more come."""
+    found = []
+    with contextlib.suppress(socket.timeout):
+        while len(found) < count:
+            m = re.search(rb'n=(\d+) ', peer.frame()[1])
+            if m:
+                found.append(int(m.group(1)))
+    return found
+
+
+@limit(120)
+def test_full_checkpoint_while_full(work):
+    """A peer that does not read makes a virtio NIC wait. A full checkpoint is made then: a
+    branch sends what comes next, and nothing is missing."""
+    path = os.path.join(work, 'sock')
+    args = sender_args(work, path)
+    with recorder(work, [*args, '-S'], qmp=1) as vm:
+        wait_until(lambda: os.path.exists(path), 'it listens')
+        with friend(path) as p:
+            vm.qmp.cmd('cont')
+            wait_until(lambda: has_stalled(vm), 'the netdev is full', 60)
+            vm.qmp.cmd('stop')
+            point = vm.qmp.cmd('tt-checkpoint-add', full=True, timeout=20)
+            before = numbers(p, 1 << 20)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    with brancher(work, [*args, '-S'], vm.run, point['id'], qmp=1) as child:
+        wait_until(lambda: os.path.exists(path), 'the branch listens')
+        with friend(path) as p:
+            child.qmp.cmd('cont')
+            after = numbers(p, 500)
+        child.qmp.send('quit')
+        child.wait(0)
+    equal(before, list(range(1, len(before) + 1)), 'what the VM sent')
+    equal(after, list(range(after[0], after[0] + 500)), 'what the branch sends')
+    equal(after[0], before[-1] + 1, 'the first of the branch')
+    check_exact(work, child.run, serial_wanted=child.serial)
 
 
 @limit(100)
