@@ -128,6 +128,7 @@ GUESTS = {
     'random': guest('seed=10 blocks=30 modes=0'),
     'screen': guest(machine=[*MACHINE, '-device', 'VGA']),
     'gpu': guest(machine=[*MACHINE, '-device', 'virtio-vga,romfile=']),
+    'blits': guest(machine=[*MACHINE, '-device', 'ati-vga,romfile=']),
     'races': guest('do=63 rounds=50', machine=[*MACHINE, '-smp', '2']),
     'smp': guest('cpus=4 rounds=200', machine=[*MACHINE, '-smp', '4']),
 }
