@@ -88,7 +88,7 @@ export class Replay {
         try {
             message = JSON.parse(line);
         } catch {
-            this.said += `${line}\n`;
+            this.said = (this.said + `${line}\n`).slice(-STDERR_MAX);
             return;
         }
         if (message.event === 'TT_PROGRESS') {
