@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define PARTS_EACH  4           /* as tt verify */
+#define PARTS_EACH  4           /* of those that may end early */
 #define PARTS_LAST  32          /* the last one is found in the last of many parts */
 #define LIMIT       10000
 
@@ -128,11 +128,15 @@ static bool is_one_piece(const ToolFind *f)
 static int search(ToolFind *f, const TtManifest *m, const TtLogReader *r)
 {
     uint64_t jobs = f->replays.jobs;
-    uint64_t n = is_one_piece(f) ? 1 : f->which == FIND_LAST ?
-        MAX(PARTS_LAST, jobs * PARTS_EACH) : jobs > 1 ? jobs * PARTS_EACH : 1;
     bool ok;
 
-    tool_cut(f->replays.parts, f->run, m, r, f->from, f->to, n);
+    if (is_one_piece(f) || f->which == FIND_ALL) {
+        tool_cut_for(f->replays.parts, f->run, m, r, f->from, f->to,
+                     is_one_piece(f) ? 1 : jobs);
+    } else {                        /* it ends when one part has it: short ones */
+        tool_cut(f->replays.parts, f->run, m, r, f->from, f->to, f->which == FIND_LAST ?
+                 MAX(PARTS_LAST, jobs * PARTS_EACH) : jobs > 1 ? jobs * PARTS_EACH : 1);
+    }
     if (f->which == FIND_LAST) {
         reverse(f->replays.parts);
     }

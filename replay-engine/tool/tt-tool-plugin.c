@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PARTS_EACH  4           /* as tt verify */
 
 /* ---- the plugin ---- */
 
@@ -259,8 +258,7 @@ static int run_in(ToolPlugin *p, const TtManifest *m, const TtLogReader *r)
         return tool_complain("the run begins at position %" PRIu64 ", not before --to",
                              t.first_pos);
     }
-    tool_cut(p->replays.parts, p->run, m, r, p->from, p->to,
-             p->replays.jobs > 1 ? p->replays.jobs * PARTS_EACH : 1);
+    tool_cut_for(p->replays.parts, p->run, m, r, p->from, p->to, p->replays.jobs);
     return replay(p);
 }
 

@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define PARTS_EACH  4           /* so that none has to wait long for the last */
 
 typedef struct Verify {
     const char *run;
@@ -310,8 +309,8 @@ static int verify(Verify *v, const TtManifest *m, TtLogReader *r)
     v->end_pos = t.end_pos;
     v->damage = tool_damage(v->run, m, r, TOOL_LOOK_REPLAY);
     /* What a recording under KVM has for positions changes when it is converted. */
-    tool_cut(v->replays.parts, v->run, m, r, 0, UINT64_MAX,
-             v->replays.jobs > 1 && !(m->features & TT_FEATURE_EXITS) ? v->replays.jobs * PARTS_EACH : 1);
+    tool_cut_for(v->replays.parts, v->run, m, r, 0, UINT64_MAX,
+                 m->features & TT_FEATURE_EXITS ? 1 : v->replays.jobs);
     v->replays.is_over = tool_catch_signals();
     if (!tool_parts_run(&v->replays, report_part, v)) {
         return TOOL_PROBLEM;

@@ -105,10 +105,13 @@ const char *tool_slurm_dir(ToolSlurm *s);
 const volatile sig_atomic_t *tool_catch_signals(void);
 /* Nothing more is wanted of it: it is ended, or not begun. */
 void tool_part_drop(ToolPart *p);
-/* Adds the parts of @from..@to, cut at checkpoints into about @n_parts of like length.
+/* Adds the parts of @from..@to, cut at checkpoints: tool_cut: into about @n_parts of like
+ * length; tool_cut_for: so that @jobs processes are done with them as soon as they can be.
  * Cost: reads the list of checkpoints. */
 void tool_cut(GPtrArray *parts, const char *run, const TtManifest *m,
               const TtLogReader *r, uint64_t from, uint64_t to, uint64_t n_parts);
+void tool_cut_for(GPtrArray *parts, const char *run, const TtManifest *m,
+                  const TtLogReader *r, uint64_t from, uint64_t to, uint64_t jobs);
 
 /* ---- again ---- */
 typedef enum ToolAgain {
