@@ -39,7 +39,7 @@ bool tt_net_socket_is_silent(int fd)
     socklen_t len = sizeof(t);
 
     return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &t, &len) == 0 &&
-        t.tcpi_unacked && t.tcpi_retransmits &&
+        ((t.tcpi_unacked && t.tcpi_retransmits) || t.tcpi_probes > 1) &&
         MIN(t.tcpi_last_ack_recv, t.tcpi_last_data_recv) > SILENT_MS;
 }
 

@@ -10,6 +10,8 @@
  */
 #include "tt-tool-verify.h"
 
+#define HALVINGS    6           /* of what is searched backwards */
+
 static const double rounds[] = { 0.6, 0.3, 0.1 };       /* of all, for all processes */
 
 static void add_part(GPtrArray *parts, uint64_t from, uint64_t to)
@@ -22,30 +24,47 @@ static uint64_t distance(uint64_t a, uint64_t b)
     return MAX(a, b) - MIN(a, b);
 }
 
-/* Cuts at the checkpoints that are nearest to @wanted, ascending positions. */
+static GArray *wanted_of(const GArray *shares, uint64_t from, uint64_t end)
+{
+    GArray *wanted = g_array_new(false, false, sizeof(uint64_t));
+
+    for (unsigned i = 0; i < shares->len; i++) {
+        uint64_t at = from + (end - MIN(from, end)) * g_array_index(shares, double, i);
+
+        g_array_append_val(wanted, at);
+    }
+    return wanted;
+}
+
+/* Cuts at the checkpoints that are nearest to @shares of the whole, ascending. */
 static void cut_at(GPtrArray *parts, const char *run, const TtManifest *m,
-                   const TtLogReader *r, uint64_t from, uint64_t to, const GArray *wanted)
+                   const TtLogReader *r, uint64_t from, uint64_t to, const GArray *shares)
 {
     g_autofree TtCheckpointInfo *infos = NULL;
-    uint64_t end = MIN(tool_totals(r).end_pos, to), start = 0;
+    g_autoptr(GArray) wanted = NULL;
     TtPageStore *ps = NULL;
     TtDiag diag;
+    uint64_t end = MIN(tool_totals(r).end_pos, to);
     size_t n = 0;
     unsigned k = 0;
 
-    if (wanted->len && tt_runstore_open(run, m, 0, &ps, &diag) == TT_OK) {
+    if (shares->len && tt_runstore_open(run, m, 0, &ps, &diag) == TT_OK) {
+        uint64_t start = 0;
+
         n = tt_pagestore_count(ps);
         infos = g_new0(TtCheckpointInfo, n + 1);
         n = tt_pagestore_list(ps, infos, n);
         tool_start(ps, r, &start);
         from = MAX(from, start);
     }
+    wanted = wanted_of(shares, from, end);
     for (size_t i = 0; i < n && k < wanted->len; i++) {
         uint64_t want = g_array_index(wanted, uint64_t, k), pos = infos[i].pos;
 
-        if (pos <= from || pos >= end || !tool_is_in_log(ps, &infos[i], r) ||
+        if (pos <= from || pos >= end ||
             (i + 1 < n && infos[i + 1].pos < end &&
-             distance(infos[i + 1].pos, want) < distance(pos, want))) {
+             distance(infos[i + 1].pos, want) < distance(pos, want)) ||
+            !tool_is_in_log(ps, &infos[i], r)) {
             continue;
         }
         add_part(parts, from, pos);
@@ -59,40 +78,56 @@ static void cut_at(GPtrArray *parts, const char *run, const TtManifest *m,
     tt_pagestore_free(ps);
 }
 
-static void add_wanted(GArray *wanted, uint64_t from, uint64_t length, double share)
-{
-    uint64_t at = from + length * share;
+/* ---- where ---- */
 
-    g_array_append_val(wanted, at);
+static void add_share(GArray *shares, double share)
+{
+    g_array_append_val(shares, share);
 }
 
 void tool_cut(GPtrArray *parts, const char *run, const TtManifest *m,
               const TtLogReader *r, uint64_t from, uint64_t to, uint64_t n_parts)
 {
-    g_autoptr(GArray) wanted = g_array_new(false, false, sizeof(uint64_t));
-    uint64_t end = MIN(tool_totals(r).end_pos, to);
+    g_autoptr(GArray) shares = g_array_new(false, false, sizeof(double));
 
     for (uint64_t i = 1; i < n_parts; i++) {
-        add_wanted(wanted, from, end - MIN(from, end), (double)i / n_parts);
+        add_share(shares, (double)i / n_parts);
     }
-    cut_at(parts, run, m, r, from, to, wanted);
+    cut_at(parts, run, m, r, from, to, shares);
+}
+
+void tool_cut_back(GPtrArray *parts, const char *run, const TtManifest *m,
+                   const TtLogReader *r, uint64_t from, uint64_t to, uint64_t jobs)
+{
+    g_autoptr(GArray) shares = g_array_new(false, false, sizeof(double));
+    double left = 1;
+
+    for (unsigned i = 0; i < HALVINGS; i++) {
+        double share = i + 1 < HALVINGS ? left / 2 : left;
+
+        for (uint64_t k = 1; k <= jobs; k++) {
+            add_share(shares, 1 - left + share * k / jobs);
+        }
+        left -= share;
+    }
+    g_array_set_size(shares, shares->len - 1);          /* the end */
+    cut_at(parts, run, m, r, from, to, shares);
 }
 
 void tool_cut_for(GPtrArray *parts, const char *run, const TtManifest *m,
                   const TtLogReader *r, uint64_t from, uint64_t to, uint64_t jobs)
 {
-    g_autoptr(GArray) wanted = g_array_new(false, false, sizeof(uint64_t));
-    uint64_t end = MIN(tool_totals(r).end_pos, to);
+    g_autoptr(GArray) shares = g_array_new(false, false, sizeof(double));
     double done = 0;
 
     for (unsigned i = 0; jobs > 1 && i < G_N_ELEMENTS(rounds); i++) {
         for (uint64_t k = 1; k <= jobs; k++) {
-            add_wanted(wanted, from, end - MIN(from, end), done + rounds[i] * k / jobs);
+            add_share(shares, done + rounds[i] * k / jobs);
         }
         done += rounds[i];
     }
-    if (wanted->len) {
-        g_array_set_size(wanted, wanted->len - 1);      /* the end */
+    if (shares->len) {
+        g_array_set_size(shares, shares->len - 1);      /* the end */
     }
-    cut_at(parts, run, m, r, from, to, wanted);
+    cut_at(parts, run, m, r, from, to, shares);
 }

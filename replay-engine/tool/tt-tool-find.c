@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #define PARTS_EACH  4           /* of those that may end early */
-#define PARTS_LAST  32          /* the last one is found in the last of many parts */
 #define LIMIT       10000
 
 /* Returns an exit status, having said what is wrong. */
@@ -133,9 +132,11 @@ static int search(ToolFind *f, const TtManifest *m, const TtLogReader *r)
     if (is_one_piece(f) || f->which == FIND_ALL) {
         tool_cut_for(f->replays.parts, f->run, m, r, f->from, f->to,
                      is_one_piece(f) ? 1 : jobs);
+    } else if (f->which == FIND_LAST) {
+        tool_cut_back(f->replays.parts, f->run, m, r, f->from, f->to, jobs);
     } else {                        /* it ends when one part has it: short ones */
-        tool_cut(f->replays.parts, f->run, m, r, f->from, f->to, f->which == FIND_LAST ?
-                 MAX(PARTS_LAST, jobs * PARTS_EACH) : jobs > 1 ? jobs * PARTS_EACH : 1);
+        tool_cut(f->replays.parts, f->run, m, r, f->from, f->to,
+                 jobs > 1 ? jobs * PARTS_EACH : 1);
     }
     if (f->which == FIND_LAST) {
         reverse(f->replays.parts);

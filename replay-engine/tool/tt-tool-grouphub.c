@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tt group live: where the members meet, by their recorded options -netdev tt; and a hub
- * there, if one is asked for (--hub).
+ * tt group live: where the members meet, by their recorded options -netdev and -nic; and a
+ * hub there, if one is asked for (--hub).
  */
 #include "tt-tool-group.h"
 #include "tt-tool-qmp.h"

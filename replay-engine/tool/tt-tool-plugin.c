@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-
 /* ---- the plugin ---- */
 
 /* In QEMU's way: up to the first comma that is not doubled. *@args begins with it. */

@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-
 typedef struct Verify {
     const char *run;
     ToolReplays replays;

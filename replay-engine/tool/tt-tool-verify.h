@@ -31,7 +31,7 @@ void tool_finding_json(const ToolFinding *f, const ToolSymbols *symbols);
 
 /* ---- pieces of the run, to be verified, searched or traced ---- */
 #define TOOL_JOBS_MAX   256
-#define TOOL_TASKS_MAX  250     /* of a cluster: four times as many are an array there */
+#define TOOL_TASKS_MAX  250     /* of a cluster: up to six times as many are an array there */
 #define TOOL_TASKS_USUAL 16
 
 typedef struct ToolPart {
@@ -106,10 +106,14 @@ const volatile sig_atomic_t *tool_catch_signals(void);
 /* Nothing more is wanted of it: it is ended, or not begun. */
 void tool_part_drop(ToolPart *p);
 /* Adds the parts of @from..@to, cut at checkpoints: tool_cut: into about @n_parts of like
- * length; tool_cut_for: so that @jobs processes are done with them as soon as they can be.
+ * length; tool_cut_back: the shorter, the nearer to the end, for @jobs processes that take
+ * the last ones first; tool_cut_for: so that @jobs processes are done with all of them as soon
+ * as they can be.
  * Cost: reads the list of checkpoints. */
 void tool_cut(GPtrArray *parts, const char *run, const TtManifest *m,
               const TtLogReader *r, uint64_t from, uint64_t to, uint64_t n_parts);
+void tool_cut_back(GPtrArray *parts, const char *run, const TtManifest *m,
+                   const TtLogReader *r, uint64_t from, uint64_t to, uint64_t jobs);
 void tool_cut_for(GPtrArray *parts, const char *run, const TtManifest *m,
                   const TtLogReader *r, uint64_t from, uint64_t to, uint64_t jobs);
 

@@ -169,6 +169,8 @@ def some_questions(rng, truth, count, wide=False):
         if rng.random() < 0.5 or not bytes_of:
             reg, size = rng.randrange(16 if wide else 8), rng.choice((8, 4) if wide else
                                                                      (4, 4, 2))
+            if size == 2 and SHORT[reg] == 'sp':
+                size = 4                # $sp is all of it, as gdb's
             name = GENERAL[reg] if size == 8 else SHORT[reg] if size == 2 else \
                 f'{GENERAL[reg]}d' if reg > 7 else f'e{SHORT[reg]}'
             questions.append((pos, f'${name}', ('reg', reg, 0, size)))

@@ -606,13 +606,15 @@ def group_points_say_no(work, vms):
 def friend(path):
     """A peer who is let in: while the one before is not gone yet, he is turned away."""
     def try_it():
-        p = Peer(path)
+        p = None
         try:
+            p = Peer(path)
             p.hello()
             p.ready()
             return p
-        except (ConnectionError, TestFailure):
-            p.sock.close()
+        except (OSError, TestFailure):
+            if p:
+                p.sock.close()
             return None
     return wait_until(try_it, 'the netdev lets a peer in')
 
@@ -684,7 +686,7 @@ def test_blocked_by_tcp(work):
         wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
         for i in range(3):
             with friend(port) as p:
-                p.send(frame_of(b'x' * 60, 1, seq=i) + bytes(20000))
+                p.send(frame_of(b'x' * 60, 1, seq=i) + bytes(200000))
         vm.qmp.send('quit')
         vm.wait(0)
 
@@ -809,7 +811,7 @@ def test_full_checkpoint_while_full(work):
     path = os.path.join(work, 'sock')
     args = sender_args(work, path)
     with recorder(work, [*args, '-S'], qmp=1) as vm:
-        wait_until(lambda: os.path.exists(path), 'it listens')
+        wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
         with friend(path) as p:
             vm.qmp.cmd('cont')
             wait_until(lambda: has_stalled(vm), 'the netdev is full', 60)
@@ -819,7 +821,7 @@ def test_full_checkpoint_while_full(work):
         vm.qmp.send('quit')
         vm.wait(0)
     with brancher(work, [*args, '-S'], vm.run, point['id'], qmp=1) as child:
-        wait_until(lambda: os.path.exists(path), 'the branch listens')
+        wait_until(lambda: 'listening' in child.qmp.hmp('info network'), 'it listens')
         with friend(path) as p:
             child.qmp.cmd('cont')
             after = numbers(p, 500)
@@ -828,6 +830,7 @@ def test_full_checkpoint_while_full(work):
     equal(before, list(range(1, len(before) + 1)), 'what the VM sent')
     equal(after, list(range(after[0], after[0] + 500)), 'what the branch sends')
     equal(after[0], before[-1] + 1, 'the first of the branch')
+    check_exact(work, vm.run, name='whole', serial_wanted=vm.serial)
     check_exact(work, child.run, serial_wanted=child.serial)
 
 
