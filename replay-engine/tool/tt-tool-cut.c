@@ -11,6 +11,7 @@
 #include "tt-tool-verify.h"
 
 #define HALVINGS    6           /* of what is searched backwards */
+#define PARTS_MAX   1000        /* Slurm takes 1001 tasks at once by default */
 
 static const double rounds[] = { 0.6, 0.3, 0.1 };       /* of all, for all processes */
 
@@ -102,6 +103,7 @@ void tool_cut_back(GPtrArray *parts, const char *run, const TtManifest *m,
     g_autoptr(GArray) shares = g_array_new(false, false, sizeof(double));
     double left = 1;
 
+    jobs = MIN(jobs, PARTS_MAX / HALVINGS);
     for (unsigned i = 0; i < HALVINGS; i++) {
         double share = i + 1 < HALVINGS ? left / 2 : left;
 

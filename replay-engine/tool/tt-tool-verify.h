@@ -31,7 +31,7 @@ void tool_finding_json(const ToolFinding *f, const ToolSymbols *symbols);
 
 /* ---- pieces of the run, to be verified, searched or traced ---- */
 #define TOOL_JOBS_MAX   256
-#define TOOL_TASKS_MAX  250     /* of a cluster: up to six times as many are an array there */
+#define TOOL_TASKS_MAX  250     /* of a cluster: up to four times as many are an array there */
 #define TOOL_TASKS_USUAL 16
 
 typedef struct ToolPart {
