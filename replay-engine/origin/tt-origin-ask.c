@@ -97,6 +97,8 @@ void tt_origin_put_place(const TtFlowPlace *place, unsigned cpu, TtOriginQuestio
         one.place.at.len = MIN(MIN(rest.len, left), TT_ORIGIN_BYTES_MAX);
         if (tt_origin_read(&one.place, one.value)) {
             tt_origin_put(&one);
+        } else {
+            tt_origin_say_cut(&one);
         }
         rest.first += rest.kind == TT_FLOW_AT_REG ? one.place.at.len : 0;
         rest.addr += one.place.at.len;

@@ -40,10 +40,20 @@ void tt_origin_put_first(void)
     n_after = 0;
 }
 
+void tt_origin_say_cut(const TtOriginQuestion *q)
+{
+    char place[48];
+
+    tt_origin_say("cut parent=%u place=%s", q->parent,
+                  tt_flow_place_text(&q->place.at, place, sizeof(place)));
+}
+
 void tt_origin_put(const TtOriginQuestion *q)
 {
     if (g_queue_get_length(&pending) < PENDING_MAX) {
         g_queue_push_nth(&pending, g_memdup2(q, sizeof(*q)), n_after++);
+    } else {
+        tt_origin_say_cut(q);
     }
 }
 
@@ -56,12 +66,10 @@ void tt_origin_drop(unsigned depth)
 {
     for (GList *l = pending.head, *n; l; l = n) {
         TtOriginQuestion *q = l->data;
-        char place[48];
 
         n = l->next;
         if (q->depth >= depth) {
-            tt_origin_say("cut parent=%u place=%s", q->parent,
-                          tt_flow_place_text(&q->place.at, place, sizeof(place)));
+            tt_origin_say_cut(q);
             g_free(q);
             g_queue_delete_link(&pending, l);
         }
