@@ -108,6 +108,21 @@ static void call(TtFlowWork *w)
     push(w, TT_FLOW_CONSTANT, &back, back.len);
 }
 
+/* CS, and below it the address. */
+static void far_call(TtFlowWork *w)
+{
+    unsigned len = w->x86->rex & 8 ? 8 : (w->regs->bits == 16) != !!w->x86->prefix[2] ? 2 : 4;
+    TtFlowPlace back = tt_flow_const(w->regs->pc + w->insn->size, len);
+    TtFlowPlace target;
+
+    if (tt_flow_operand(w, 0, &target) && target.kind == TT_FLOW_AT_MEM) {
+        tt_flow_read(w, target);
+    }
+    push(w, TT_FLOW_UNKNOWN, NULL, len);
+    tt_flow_write(w, memory_at(w, SP, 2, w->regs->bits / 8, -2 * (int64_t)len, len),
+                  TT_FLOW_CONSTANT, back);
+}
+
 static void leave(TtFlowWork *w)
 {
     unsigned bytes = w->regs->bits / 8;
@@ -294,37 +309,25 @@ static void input_operand(TtFlowWork *w, TtFlowHow how)
 
 /* ---- others ---- */
 
-/* Vector registers in the area of FXSAVE and XSAVE: from byte 160 on. */
-static void save_area(TtFlowWork *w, bool loads, bool is_plain)
-{
-    unsigned n = w->regs->bits == 64 ? 16 : 8;
-    TtFlowPlace area;
-
-    if (!tt_flow_operand(w, 0, &area) || area.kind != TT_FLOW_AT_MEM) {
-        return;
-    }
-    area.len = is_plain ? 512 : 4096;
-    for (unsigned i = 0; i < n; i++) {
-        TtFlowPlace reg = { .reg = TT_FLOW_GENERAL + i, .len = is_plain ? 16 : 32 };
-
-        if (!loads) {
-            reg.len = 16;
-            tt_flow_copy(w, tt_flow_cut(area, 160 + 16 * i, 16), reg);
-        } else if (is_plain) {
-            tt_flow_copy(w, reg, tt_flow_cut(area, 160 + 16 * i, 16));
-        } else {
-            tt_flow_write(w, reg, TT_FLOW_UNKNOWN, NOTHING);
-        }
-    }
-    if (!loads) {
-        tt_flow_write(w, area, TT_FLOW_UNKNOWN, NOTHING);
-    }
-}
-
 static void extend(TtFlowWork *w, unsigned bytes)
 {
     tt_flow_read(w, tt_flow_general(AX, bytes));
     tt_flow_write(w, tt_flow_general(DX, bytes), TT_FLOW_COMPUTED, NOTHING);
+}
+
+/* MASKMOVQ and its kin: those bytes whose mask says so. */
+static void store_masked(TtFlowWork *w)
+{
+    TtFlowPlace from;
+    unsigned len = w->insn->id == X86_INS_MASKMOVQ ? 8 : 16;
+
+    for (unsigned i = 0; i < 2; i++) {
+        if (tt_flow_operand(w, i, &from)) {
+            tt_flow_read(w, from);
+        }
+    }
+    tt_flow_write(w, memory_at(w, DI, segment_of_source(w), address_bytes(w), 0, len),
+                  TT_FLOW_COMPUTED, NOTHING);
 }
 
 static void look_up(TtFlowWork *w)
@@ -333,23 +336,6 @@ static void look_up(TtFlowWork *w)
 
     tt_flow_copy(w, tt_flow_general(AX, 1),
          memory_at(w, BX, segment_of_source(w), a, masked(w, AX, 1), 1));
-}
-
-static void compare_exchange_two(TtFlowWork *w)
-{
-    TtFlowPlace to;
-
-    if (tt_flow_operand(w, 0, &to)) {
-        unsigned half = w->insn->id == X86_INS_CMPXCHG8B ? 4 : 8;
-
-        to.len = 2 * half;
-        tt_flow_read(w, to);
-        tt_flow_read(w, tt_flow_general(BX, half));
-        tt_flow_read(w, tt_flow_general(CX, half));
-        tt_flow_write(w, to, TT_FLOW_COMPUTED, NOTHING);
-        tt_flow_copy(w, tt_flow_general(AX, half), tt_flow_cut(to, 0, half));
-        tt_flow_copy(w, tt_flow_general(DX, half), tt_flow_cut(to, half, half));
-    }
 }
 
 /* ---- the table ---- */
@@ -409,6 +395,9 @@ static bool stack(TtFlowWork *w)
     case X86_INS_CALL:
         call(w);
         return true;
+    case X86_INS_LCALL:
+        far_call(w);
+        return true;
     case X86_INS_RET: case X86_INS_POPF: case X86_INS_POPFD: case X86_INS_POPFQ:
         computed(w, SP, w->regs->bits / 8);
         return true;
@@ -424,19 +413,6 @@ static bool stack(TtFlowWork *w)
     case X86_INS_LEAVE:
         leave(w);
         return true;
-    case X86_INS_FXSAVE: case X86_INS_FXSAVE64:
-        save_area(w, false, true);
-        return true;
-    case X86_INS_FXRSTOR: case X86_INS_FXRSTOR64:
-        save_area(w, true, true);
-        return true;
-    case X86_INS_XSAVE: case X86_INS_XSAVE64: case X86_INS_XSAVEOPT:
-    case X86_INS_XSAVEOPT64: case X86_INS_XSAVEC: case X86_INS_XSAVEC64:
-        save_area(w, false, false);
-        return true;
-    case X86_INS_XRSTOR: case X86_INS_XRSTOR64:
-        save_area(w, true, false);
-        return true;
     default:
         return false;
     }
@@ -451,11 +427,11 @@ static bool others(TtFlowWork *w)
     case X86_INS_CWD: case X86_INS_CDQ: case X86_INS_CQO:
         extend(w, w->insn->id == X86_INS_CQO ? 8 : w->insn->id == X86_INS_CDQ ? 4 : 2);
         return true;
+    case X86_INS_MASKMOVQ: case X86_INS_MASKMOVDQU: case X86_INS_VMASKMOVDQU:
+        store_masked(w);
+        return true;
     case X86_INS_XLATB:
         look_up(w);
-        return true;
-    case X86_INS_CMPXCHG8B: case X86_INS_CMPXCHG16B:
-        compare_exchange_two(w);
         return true;
     case X86_INS_RDTSC: case X86_INS_RDPMC:
         inputs(w, TT_FLOW_TSC, "ad");

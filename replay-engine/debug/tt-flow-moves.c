@@ -10,6 +10,7 @@
 #ifdef TT_HAVE_CAPSTONE
 
 #define NOTHING ((TtFlowPlace) { 0 })
+enum { AX, CX, DX, BX };
 
 TtFlowPlace tt_flow_cut(TtFlowPlace p, unsigned from, unsigned len)
 {
@@ -150,6 +151,50 @@ static void compare_exchange(TtFlowWork *w)
     }
 }
 
+static void compare_exchange_two(TtFlowWork *w)
+{
+    TtFlowPlace to;
+
+    if (tt_flow_operand(w, 0, &to)) {
+        unsigned half = w->insn->id == X86_INS_CMPXCHG8B ? 4 : 8;
+
+        to.len = 2 * half;
+        tt_flow_read(w, to);
+        tt_flow_read(w, tt_flow_general(BX, half));
+        tt_flow_read(w, tt_flow_general(CX, half));
+        tt_flow_write(w, to, TT_FLOW_COMPUTED, NOTHING);
+        tt_flow_copy(w, tt_flow_general(AX, half), tt_flow_cut(to, 0, half));
+        tt_flow_copy(w, tt_flow_general(DX, half), tt_flow_cut(to, half, half));
+    }
+}
+
+/* Vector registers in the area of FXSAVE and XSAVE: from byte 160 on. */
+static void save_area(TtFlowWork *w, bool loads, bool is_plain)
+{
+    unsigned n = w->regs->bits == 64 ? 16 : 8;
+    TtFlowPlace area;
+
+    if (!tt_flow_operand(w, 0, &area) || area.kind != TT_FLOW_AT_MEM) {
+        return;
+    }
+    area.len = is_plain ? 512 : 4096;
+    for (unsigned i = 0; i < n; i++) {
+        TtFlowPlace reg = { .reg = TT_FLOW_GENERAL + i, .len = is_plain ? 16 : 32 };
+
+        if (!loads) {
+            reg.len = 16;
+            tt_flow_copy(w, tt_flow_cut(area, 160 + 16 * i, 16), reg);
+        } else if (is_plain) {
+            tt_flow_copy(w, reg, tt_flow_cut(area, 160 + 16 * i, 16));
+        } else {
+            tt_flow_write(w, reg, TT_FLOW_UNKNOWN, NOTHING);
+        }
+    }
+    if (!loads) {
+        tt_flow_write(w, area, TT_FLOW_UNKNOWN, NOTHING);
+    }
+}
+
 /* True: both operands are one register, and the result is 0. */
 static bool is_zero(TtFlowWork *w)
 {
@@ -239,6 +284,22 @@ bool tt_flow_moves(TtFlowWork *w)
         return true;
     case X86_INS_CMPXCHG:
         compare_exchange(w);
+        return true;
+    case X86_INS_CMPXCHG8B: case X86_INS_CMPXCHG16B:
+        compare_exchange_two(w);
+        return true;
+    case X86_INS_FXSAVE: case X86_INS_FXSAVE64:
+        save_area(w, false, true);
+        return true;
+    case X86_INS_FXRSTOR: case X86_INS_FXRSTOR64:
+        save_area(w, true, true);
+        return true;
+    case X86_INS_XSAVE: case X86_INS_XSAVE64: case X86_INS_XSAVEOPT:
+    case X86_INS_XSAVEOPT64: case X86_INS_XSAVEC: case X86_INS_XSAVEC64:
+        save_area(w, false, false);
+        return true;
+    case X86_INS_XRSTOR: case X86_INS_XRSTOR64:
+        save_area(w, true, false);
         return true;
     case X86_INS_LEA:
         address(w);

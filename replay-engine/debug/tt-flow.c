@@ -254,19 +254,85 @@ static bool has_written(const TtFlowWork *w, const TtFlowPlace *p)
     return false;
 }
 
+/* Instructions whose first operand, in memory, is only read. */
+static bool reads_first(unsigned id)
+{
+    switch (id) {
+    case X86_INS_BT: case X86_INS_CALL: case X86_INS_CMP: case X86_INS_TEST:
+    case X86_INS_DIV: case X86_INS_IDIV: case X86_INS_MUL: case X86_INS_IMUL:
+    case X86_INS_JMP: case X86_INS_LCALL: case X86_INS_LJMP: case X86_INS_PUSH:
+    case X86_INS_NOP: case X86_INS_CLFLUSH: case X86_INS_CLFLUSHOPT: case X86_INS_CLWB:
+    case X86_INS_PREFETCHNTA: case X86_INS_PREFETCHT0: case X86_INS_PREFETCHT1:
+    case X86_INS_PREFETCHT2: case X86_INS_PREFETCH: case X86_INS_PREFETCHW:
+    case X86_INS_FADD: case X86_INS_FBLD: case X86_INS_FCOM: case X86_INS_FCOMP:
+    case X86_INS_FDIV: case X86_INS_FDIVR: case X86_INS_FIADD: case X86_INS_FICOM:
+    case X86_INS_FICOMP: case X86_INS_FIDIV: case X86_INS_FIDIVR: case X86_INS_FILD:
+    case X86_INS_FIMUL: case X86_INS_FISUB: case X86_INS_FISUBR: case X86_INS_FLD:
+    case X86_INS_FLDCW: case X86_INS_FLDENV: case X86_INS_FMUL: case X86_INS_FRSTOR:
+    case X86_INS_FSUB: case X86_INS_FSUBR: case X86_INS_FXRSTOR: case X86_INS_FXRSTOR64:
+    case X86_INS_LDMXCSR: case X86_INS_VLDMXCSR: case X86_INS_XRSTOR:
+    case X86_INS_XRSTOR64: case X86_INS_XRSTORS: case X86_INS_XRSTORS64:
+    case X86_INS_LGDT: case X86_INS_LIDT: case X86_INS_LLDT: case X86_INS_LMSW:
+    case X86_INS_LTR: case X86_INS_INVLPG: case X86_INS_VERR: case X86_INS_VERW:
+    case X86_INS_VMPTRLD: case X86_INS_VMCLEAR: case X86_INS_VMXON:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* capstone often says that a first operand in memory is read which is written (ROR, SETA,
+ * FSTP), and sometimes that one is written which is read (TEST, FRSTOR). */
+static unsigned access_of(const TtFlowWork *w, unsigned n)
+{
+    const cs_x86_op *op = &w->x86->operands[n];
+
+    if (n || op->type != X86_OP_MEM) {
+        return op->access;
+    }
+    if (reads_first(w->insn->id)) {
+        return CS_AC_READ;
+    }
+    switch (w->insn->id) {
+    case X86_INS_ROL: case X86_INS_ROR: case X86_INS_RCL: case X86_INS_RCR:
+    case X86_INS_ARPL:
+        return CS_AC_READ | CS_AC_WRITE;
+    default:
+        return op->access & CS_AC_WRITE ? op->access : CS_AC_WRITE;
+    }
+}
+
+/* The state of the FPU, of which capstone has the size only at times. */
+static unsigned bytes_of(const TtFlowWork *w, const TtFlowPlace *p)
+{
+    bool is_short = (w->regs->bits == 16) != !!w->x86->prefix[2];       /* 0x66 */
+    unsigned environment = is_short ? 14 : 28;
+
+    switch (w->insn->id) {
+    case X86_INS_FNSTENV: case X86_INS_FLDENV:
+        return environment;
+    case X86_INS_FNSAVE: case X86_INS_FRSTOR:
+        return environment + 80;
+    default:
+        return p->len;
+    }
+}
+
 static void explicit_ones(TtFlowWork *w)
 {
     for (unsigned i = 0; i < w->x86->op_count; i++) {
         const cs_x86_op *op = &w->x86->operands[i];
+        unsigned access = access_of(w, i);
         TtFlowPlace p;
 
         if (!tt_flow_operand(w, i, &p)) {
             continue;
         }
-        if (op->type == X86_OP_IMM || op->access & CS_AC_READ) {
+        p.len = bytes_of(w, &p);
+        if (op->type == X86_OP_IMM || access & CS_AC_READ) {
             tt_flow_read(w, p);
         }
-        if (op->type != X86_OP_IMM && op->access & CS_AC_WRITE) {
+        if (op->type != X86_OP_IMM && access & CS_AC_WRITE) {
             tt_flow_write(w, p, TT_FLOW_COMPUTED, (TtFlowPlace) { 0 });
         }
     }
