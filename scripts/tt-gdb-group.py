@@ -172,6 +172,7 @@ started, which end with gdb."""
             raise gdb.GdbError('tt group open takes the directory of a group, or the file '
                                'that lists its runs')
         info = json.loads(ask('group', 'info', path, '--json'))
+        known.clear()                   # of runs that may have been recorded anew
         there, members = replays(), {}
         for member in info['members']:
             run = os.path.realpath(member['run'])

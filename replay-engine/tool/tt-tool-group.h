@@ -81,6 +81,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Group, group_free)
 
 /* The checkpoints of the group: tt group checkpoints. */
 int group_checkpoints(const ToolArgs *a, const Group *g);
+/* One more sentence for @list; of very many only the first. */
+void group_find(GPtrArray *list, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 /* Sentences about those that are no consistent cut. */
 void group_check_points(const Group *g, GPtrArray *list);
 /* Their numbers, ascending, of uint32_t. */

@@ -6,7 +6,7 @@
 
 #define FINDINGS_MAX 20
 
-static void G_GNUC_PRINTF(2, 3) find(GPtrArray *list, const char *fmt, ...)
+void group_find(GPtrArray *list, const char *fmt, ...)
 {
     va_list ap;
 
@@ -27,7 +27,7 @@ static void check_got(const Group *g, const GroupMember *m, const GroupGot *got,
     uint64_t first;
 
     if (!from->sent->len) {
-        find(list, "%s received frame %" PRIu64 " of %s at position %" PRIu64 ", but "
+        group_find(list, "%s received frame %" PRIu64 " of %s at position %" PRIu64 ", but "
                    "that run has sent nothing", m->name, got->seq, from->name, got->pos);
         return;
     }
@@ -39,17 +39,17 @@ static void check_got(const Group *g, const GroupMember *m, const GroupGot *got,
         return;                             /* sent after its window was saved */
     }
     if (got->seq - first >= from->sent->len) {
-        find(list, "%s received frame %" PRIu64 " of %s at position %" PRIu64 ", which is "
+        group_find(list, "%s received frame %" PRIu64 " of %s at position %" PRIu64 ", which is "
              "lost: the log of %s ends before it was sent", m->name, got->seq, from->name,
              got->pos, from->name);
         return;
     }
     s = &g_array_index(from->sent, GroupSent, got->seq - first);
     if (s->hash != got->hash || s->len != got->len) {
-        find(list, "frame %" PRIu64 " of %s is not what %s received at position %" PRIu64
+        group_find(list, "frame %" PRIu64 " of %s is not what %s received at position %" PRIu64
              ": its hash or its length differs", got->seq, from->name, m->name, got->pos);
     } else if (!from->is_kvm && s->pos != got->sent_at) {
-        find(list, "frame %" PRIu64 " of %s says that it was sent at position %" PRIu64
+        group_find(list, "frame %" PRIu64 " of %s says that it was sent at position %" PRIu64
              ", but the log of %s says %" PRIu64, got->seq, from->name, got->sent_at,
              from->name, s->pos);
     }
@@ -64,7 +64,7 @@ static void check_ties(const GroupMember *m, GPtrArray *list)
 
         if (got->n_sent &&
             g_array_index(m->sent, GroupSent, got->n_sent - 1).pos == got->pos) {
-            find(list, "%s sent a frame and then got one at position %" PRIu64 ": no cut "
+            group_find(list, "%s sent a frame and then got one at position %" PRIu64 ": no cut "
                  "parts them", m->name, got->pos);
         }
     }

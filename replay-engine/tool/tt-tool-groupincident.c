@@ -75,8 +75,8 @@ void group_check_incidents(const Group *g, GPtrArray *list)
         const TtIncident *of = &g_array_index(all, TtIncident, i);
 
         if (!is_cut(g, of, &diag)) {
-            g_ptr_array_add(list, g_strdup_printf("the positions of incident @%s are not "
-                                                  "consistent: %s", of->mark, diag.text));
+            group_find(list, "the positions of incident @%s are not consistent: %s",
+                       of->mark, diag.text);
         }
     }
 }

@@ -190,13 +190,15 @@ static gboolean peer_came(gint fd, GIOCondition what, gpointer opaque)
 static int connect_inet(const TtAddress *a)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found;
-    int fd;
+    int fd = -1;
 
     errno = EADDRNOTAVAIL;
     if (getaddrinfo(a->host, a->port, &hints, &found)) {
         return -1;
     }
-    fd = tool_inet_connect(found, CONNECT_MS);
+    for (struct addrinfo *at = found; at && fd < 0; at = at->ai_next) {
+        fd = tool_inet_connect(at, CONNECT_MS);
+    }
     freeaddrinfo(found);
     return fd;
 }

@@ -6,6 +6,7 @@
 #include "tt-tool-group.h"
 
 #include <inttypes.h>
+#include <sys/resource.h>
 
 static void member_free(gpointer opaque)
 {
@@ -359,6 +360,17 @@ static bool open_member(Group *g, unsigned i, TtLogReader **r)
     return !why;
 }
 
+/* All logs are open at once, and that of a flight recorder has hundreds of files. */
+static void allow_many_files(void)
+{
+    struct rlimit limit;
+
+    if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);   /* else opening says what is wrong */
+    }
+}
+
 static bool read_members(Group *g)
 {
     unsigned n = g->members->len;
@@ -366,6 +378,7 @@ static bool read_members(Group *g)
     bool is_fine = true;
     TtDiag diag;
 
+    allow_many_files();
     /* All identities first: a frame may come from a run that is read later. */
     for (unsigned i = 0; is_fine && i < n; i++) {
         is_fine = open_member(g, i, &readers[i]);

@@ -94,8 +94,8 @@ void group_check_points(const Group *g, GPtrArray *list)
         uint32_t e = g_array_index(all, uint32_t, i);
 
         if (!group_is_moment(g, e, &diag)) {
-            g_ptr_array_add(list, g_strdup_printf("checkpoint %" PRIu32 " of the group "
-                                                  "is not consistent: %s", e, diag.text));
+            group_find(list, "checkpoint %" PRIu32 " of the group is not consistent: %s", e,
+                       diag.text);
         }
     }
 }

@@ -6,6 +6,7 @@
 #include "tt-tool-qmp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -46,9 +47,10 @@ int tool_unix_connect(const char *path)
         return -1;
     }
     strcpy(where.sun_path, path);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&where, sizeof(where)) < 0) {
-        error = errno;
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && (connect(fd, (struct sockaddr *)&where, sizeof(where)) < 0 ||
+                    fcntl(fd, F_SETFL, 0) < 0)) {
+        error = errno == EAGAIN ? EBUSY : errno;    /* too many wait for it already */
         close(fd);
         errno = error;
         return -1;

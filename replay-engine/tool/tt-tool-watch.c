@@ -167,12 +167,15 @@ static int report(Watch *w)
     return TOOL_FINE;
 }
 
-/* The VM is there as long as it keeps the connection. */
-static bool is_there(const Watch *w)
+/* The VM is there as long as it keeps the connection. One that was stopped, or shows its
+ * past, answers nobody, and nothing is wrong with it: *@runs. */
+static bool is_there(const Watch *w, bool *runs)
 {
-    g_autofree char *why = NULL;
+    g_autofree char *status = NULL, *tt = NULL, *why = NULL;
 
-    if (tool_qmp_do(w->qmp, "query-status", NULL, 60, NULL, &why)) {
+    if (tool_qmp_do(w->qmp, "query-status", NULL, 60, &status, &why) &&
+        tool_qmp_do(w->qmp, "query-tt", NULL, 60, &tt, &why)) {
+        *runs = strstr(status, "\"running\": true") && !strstr(tt, "\"past\": true");
         return true;
     }
     printf("the VM at %s is gone: %s\n", w->qmp_path, why);
@@ -181,27 +184,28 @@ static bool is_there(const Watch *w)
 
 static int watch(Watch *w)
 {
-    bool is_armed = false;
+    bool is_armed = false, runs;
     uint64_t n_failed = 0;
 
     for (;;) {
-        if (try_once(w)) {
-            if (!is_armed) {
-                printf("it answers, and is watched from here on\n");
-                fflush(stdout);
-            }
-            is_armed = true;
-            n_failed = 0;
-        } else if (is_armed && ++n_failed == w->fails) {
+        bool is_fine = try_once(w);
+
+        if (!is_there(w, &runs)) {
+            return TOOL_FINE;
+        }
+        if (is_fine && !is_armed) {
+            printf("it answers, and is watched from here on\n");
+            fflush(stdout);
+        }
+        is_armed |= is_fine;
+        n_failed = is_fine || !runs ? 0 : n_failed + 1;
+        if (is_armed && n_failed >= w->fails) {
             int result = report(w);
 
             if (result || w->is_once) {
                 return result;
             }
             is_armed = false;
-        }
-        if (!is_there(w)) {
-            return TOOL_FINE;
         }
         g_usleep(w->every * G_USEC_PER_SEC);
     }

@@ -302,11 +302,35 @@ def test_watch(work):
             equal(event['mark'], f'incident-{mark}', 'the event')
             check(what in event['what'], event['what'])
         wait_windows([f'{vm.run}-incident-1'])
+        check_stopped_is_no_failure(work, vm, flag)
         check_watch_says_no(work, vm, flag)
         vm.qmp.send('quit')
         vm.wait(0)
     marks = json.loads(tt('info', f'{vm.run}-incident-1', '--json').stdout)
     check('incident-1' in json.dumps(marks), f'{marks}')
+
+
+def check_stopped_is_no_failure(work, vm, flag):
+    """A VM that is stopped, or shows its past; then it fails. Nor does an agent's socket
+    that takes no more connections hold the watcher."""
+    full = os.path.join(work, 'full')
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as peer:
+        listener.bind(full)
+        listener.listen(0)
+        open(flag, 'w', encoding='ascii').close()
+        with watching(vm, '--script', f'test -e {flag}') as process:
+            vm.qmp.cmd('stop', 30)
+            os.unlink(flag)
+            time.sleep(4)
+            check(process.poll() is None, 'tt watch takes a stopped VM for a failed one')
+            vm.qmp.cmd('cont', 30)
+            equal(process.wait(60 * SLOW), 0, 'status')
+        agent = Agent(os.path.join(work, 'agent-2'))
+        agent.start()
+        with watching(vm, '--agent', os.path.join(work, 'agent-2')) as process:
+            os.rename(full, os.path.join(work, 'agent-2'))
+            peer.connect(os.path.join(work, 'agent-2'))
+            equal(process.wait(60 * SLOW), 0, 'status')
 
 
 def check_watch_says_no(work, vm, flag):
