@@ -279,3 +279,15 @@ uint64_t tt_memory_digest(void)
     }
     return h;
 }
+
+uint64_t tt_memory_page_of(uint64_t ram_addr)
+{
+    uint64_t offset = 0;
+    uint32_t index;
+
+    WITH_RCU_READ_LOCK_GUARD() {
+        index = tt_memory_locate(qemu_map_ram_ptr(NULL, ram_addr), &offset);
+    }
+    return index == UINT32_MAX ? UINT64_MAX :
+        tt_memory_block(index)->first_page + offset / TT_PAGE_BYTES;
+}

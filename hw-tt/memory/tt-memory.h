@@ -16,6 +16,9 @@ TtBlock *tt_memory_block(unsigned index);
 uint64_t tt_memory_n_pages(void);
 /* The block that @host lies in, and where; UINT32_MAX: in none of the run's. */
 uint32_t tt_memory_locate(void *host, uint64_t *offset);
+/* The number of a page of RAM, a ram_addr_t, in the page store; UINT64_MAX: it is in none of
+ * the run's blocks. */
+uint64_t tt_memory_page_of(uint64_t ram_addr);
 void tt_memory_record_start(CPUState *cpu);     /* logs map and contents */
 void tt_memory_record_stop(void);
 uint64_t tt_memory_digest(void);        /* 0.1 ms per MiB; holds the token */

@@ -7,6 +7,8 @@
  *                ^                 |
  *                +--- further back-+--- a short stretch around a write, step by step
  *
+ * Stretches of which the checkpoints say that the page was not written are left out.
+ *
  * In RAM each write to the bytes is heard of (hw-tt/memory/tt-memory-watch.h), with a
  * position that is exact but for the length of a block; so a stretch with one is
  * replayed once more around it, an instruction at a time. Nobody hears of writes to a
@@ -25,6 +27,7 @@
 #include "replay/tt-replay-log.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
+#include "travel/tt-checkpoints.h"
 #include "travel/tt-travel.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
@@ -306,12 +309,26 @@ static void at_low(void *opaque, uint64_t pos, int reason)
     }
 }
 
+/* The end of the stretch moves back to where the page was written last, by the checkpoints'
+ * lists. What happened where a checkpoint stands may be before it: that is looked at. */
+static void leave_out(void)
+{
+    uint64_t since = tt_checkpoints_unwritten_since(s.q->place.ram, s.high);
+
+    if (since + 1 < s.high) {
+        s.high = MAX(since + 1, s.first);
+    }
+}
+
 /* From s.low, or as far back as its length says, to s.high. */
 static void stretch(void)
 {
     Error *err = NULL;
     bool is_again = s.back_to != UINT64_MAX;
 
+    if (is_ram() && !is_again) {
+        leave_out();
+    }
     if (s.high <= s.first) {
         end(s.is_bound ? TT_ORIGIN_TOO_FAR : TT_ORIGIN_BY_NOBODY, TT_STOP_TARGET);
         return;

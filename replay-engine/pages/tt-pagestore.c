@@ -324,6 +324,23 @@ bool tt_pagestore_changed(TtPageStore *ps, TtNodeId id, uint64_t page)
     return false;
 }
 
+uint64_t tt_pagestore_unwritten_since(TtPageStore *ps, uint64_t page, uint64_t pos)
+{
+    size_t n = ps->map.nodes->len, low = pos ? tt_node_upper(&ps->map, pos - 1) : 0;
+
+    if (low == n) {
+        return pos;                 /* what came after the last node is in no list */
+    }
+    for (; low > 0 && !delta_find(node_at(&ps->map, low), page); low--) {
+        const TtNode *before = node_at(&ps->map, low - 1);
+
+        if (!before->is_tombstone && before->pos < pos) {
+            pos = before->pos;
+        }
+    }
+    return pos;
+}
+
 uint64_t tt_pagestore_node_pages(TtPageStore *ps, TtNodeId id)
 {
     TtNode *node = node_get(&ps->map, id);

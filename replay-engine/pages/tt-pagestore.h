@@ -102,6 +102,9 @@ uint64_t *tt_pagestore_rebase(TtPageStore *ps, TtNodeId from, TtNodeId to,
  * O(log pages of the node).
  */
 bool tt_pagestore_changed(TtPageStore *ps, TtNodeId id, uint64_t page);
+/* A position from which on, up to @pos, no list of a node has @page; @pos itself if there
+ * is none. O(nodes * log pages of one). */
+uint64_t tt_pagestore_unwritten_since(TtPageStore *ps, uint64_t page, uint64_t pos);
 /* Pages in the delta between @id's predecessor and @id. */
 uint64_t tt_pagestore_node_pages(TtPageStore *ps, TtNodeId id);
 /*

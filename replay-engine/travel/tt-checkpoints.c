@@ -184,3 +184,11 @@ TtCheckpointId tt_checkpoints_sync_point(CPUState *cpu, bool wanted, bool pinned
         due.last_ns - now;
     return id && at == tt_now.pos ? id : 0;
 }
+
+uint64_t tt_checkpoints_unwritten_since(uint64_t ram_addr, uint64_t pos)
+{
+    uint64_t page = tt_memory_page_of(ram_addr);
+
+    return page == UINT64_MAX ? pos :
+        tt_pagestore_unwritten_since(tt_cptable.pages, page, pos);
+}

@@ -28,6 +28,9 @@ bool tt_checkpoints_compare_all(TtCheckpointId id, TtPagePut put, void *opaque);
  * 0 (always 0 when it was not time). @pinned: if it is taken, it is never
  * thinned. */
 TtCheckpointId tt_checkpoints_sync_point(CPUState *cpu, bool wanted, bool pinned);
+/* A position from which on, up to @pos, nothing was written to a page of RAM (a
+ * ram_addr_t), by the lists of what checkpoints stored; @pos itself if nothing says so. */
+uint64_t tt_checkpoints_unwritten_since(uint64_t ram_addr, uint64_t pos);
 /* The time until the next one counts from the next sync point on. */
 void tt_checkpoints_rest(void);
 

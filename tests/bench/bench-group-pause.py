@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How long each VM of a group stands still for a checkpoint of the group, and for an
-incident: small Linux guests that fetch files from one of them through a hub.
+incident, and what each file costs: small Linux guests that fetch files from one of them
+through a hub.
 
-  tests/bench/bench-group-pause.py [-n TIMES] [--members N]... [--memory MB]"""
+  tests/bench/bench-group-pause.py [-n TIMES] [--members N]... [--memory MB] [--seconds S]"""
 
 import argparse
 import contextlib
@@ -48,6 +49,24 @@ def show(what, members, spans):
           f'{statistics.median(spans):.1f} ms, most {max(spans):.1f} ms', flush=True)
 
 
+def log_bytes(vm):
+    return sum(entry.stat().st_size for entry in os.scandir(vm.run)
+               if entry.name.startswith('log'))
+
+
+def traffic(vms, seconds):
+    """What goes through in this time, what it costs, and what the logs take for it."""
+    def now():
+        return (sum(vm.serial.count(b'TT-ROUND') for vm in vms[1:]),
+                sum(vm.cpu_seconds() for vm in vms), sum(log_bytes(vm) for vm in vms))
+
+    before = now()
+    time.sleep(seconds)
+    files, cpu, logs = (b - a for a, b in zip(before, now()))
+    print(f'{len(vms)} members: {files} files in {seconds} s, {cpu / max(files, 1):.3f} CPU s '
+          f'and {logs / max(files, 1) / 1e3:.0f} kB of logs a file', flush=True)
+
+
 def measure(members, args):
     with tempfile.TemporaryDirectory(prefix='tt-pause-') as work, hub(work) as path, \
             contextlib.ExitStack() as running:
@@ -64,6 +83,7 @@ def measure(members, args):
                 timeout=900)))
         for vm in vms[1:]:
             vm.wait_serial('TT-ROUND', timeout=600)
+        traffic(vms, args.seconds)
         for what, ask in (('checkpoint', lambda vm: vm.qmp.cmd('tt-checkpoint-add', 60,
                                                                group=True)),
                           ('incident', lambda vm: vm.qmp.cmd('tt-incident', 60))):
@@ -82,6 +102,7 @@ def main():
     parser.add_argument('-n', type=int, default=6, help='checkpoints, and incidents')
     parser.add_argument('--members', type=int, action='append')
     parser.add_argument('--memory', type=int, default=128)
+    parser.add_argument('--seconds', type=int, default=20, help='of traffic')
     args = parser.parse_args()
     for members in args.members or (2, 4, 8):
         measure(members, args)

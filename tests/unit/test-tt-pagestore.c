@@ -305,6 +305,15 @@ static void test_changed_misses_no_write(void)
     g_assert_true(tt_pagestore_changed(ps, c, 3));
     g_assert_false(tt_pagestore_changed(ps, c, TT_PAGES_MAX - 1));
     g_assert_cmpuint(tt_pagestore_node_pages(ps, b), ==, 2);
+    g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 3, 250), ==, 250);
+    g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 2, 250), ==, 200);
+    g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 2, 300), ==, 200);
+    g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 2, 301), ==, 301);
+    g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 0, 300), ==, 100);
+    g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 3, 200), ==, 100);
+    g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 1, 200), ==, 200);
+    g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 1, 100), ==, 100);
+    g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 1, 50), ==, 50);
 
     /* A node in between: page 3 is not in b's list, so it was not written. */
     restore(ps, g, a, c, "", "010000");
