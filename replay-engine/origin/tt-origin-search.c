@@ -316,7 +316,12 @@ static void leave_out(void)
     uint64_t since = tt_checkpoints_unwritten_since(s.q->place.ram, s.high);
 
     if (since + 1 < s.high) {
-        s.high = MAX(since + 1, s.first);
+        uint64_t begin = tt_replay_first(), to = MAX(since + 1, begin);
+
+        /* The bound counts what is looked at. */
+        s.first = s.first - begin > s.high - to ? s.first - (s.high - to) : begin;
+        s.is_bound &= s.first > begin;
+        s.high = to;
     }
 }
 

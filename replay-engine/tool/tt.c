@@ -116,7 +116,7 @@ const ToolCommand tool_commands[] = {
             { "--depth", "N", false, "follow through N computations; copies do not count "
                                      "(default: 3)" },
             { "--nodes", "N", false, "at most N writes (default: 100)" },
-            { "--within", "N", false, "look for each write no more than N positions back "
+            { "--within", "N", false, "look for each write in no more than N positions "
                                       "(default: 10000000000)" },
             { "--symbols", "FILE", false, "names, and lines if it has them: a vmlinux, or "
                                           "the output of nm or /proc/kallsyms" },
