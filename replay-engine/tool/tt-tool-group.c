@@ -295,6 +295,9 @@ int tool_group(const ToolArgs *a)
     g_autoptr(Group) g = NULL;
     int wrong;
 
+    if (!strcmp(a->operand[0], "checkpoint")) {
+        return check_options(a, NULL) ?: group_checkpoint(a);
+    }
     for (unsigned i = 0; i < G_N_ELEMENTS(verbs); i++) {
         if (!strcmp(a->operand[0], verbs[i].name)) {
             wrong = check_options(a, verbs[i].run);
@@ -306,6 +309,6 @@ int tool_group(const ToolArgs *a)
         }
     }
     return tool_usage(a->command, "'%s' is not a command of tt group: use info, check, "
-                                  "checkpoints, cut, order, incidents, live or compare",
+                                  "checkpoint, checkpoints, cut, order, incidents, live or compare",
                       a->operand[0]);
 }

@@ -79,6 +79,8 @@ static inline GroupMember *group_at(const Group *g, unsigned i)
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Group, group_free)
 
+/* Makes one of the whole group, by the QMP socket of a member: tt group checkpoint. */
+int group_checkpoint(const ToolArgs *a);
 /* The checkpoints of the group: tt group checkpoints. */
 int group_checkpoints(const ToolArgs *a, const Group *g);
 /* One more sentence for @list; of very many only the first. */

@@ -4,6 +4,7 @@
  * moment.
  */
 #include "tt-tool-group.h"
+#include "tt-tool-qmp.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -157,4 +158,24 @@ int group_checkpoints(const ToolArgs *a, const Group *g)
                g->name);
     }
     return TOOL_FINE;
+}
+
+int group_checkpoint(const ToolArgs *a)
+{
+    ToolQmp *q = tool_qmp_open(a->operand[1]);
+    g_autofree char *answer = NULL, *why = NULL;
+    int result = TOOL_PROBLEM;
+
+    if (q && !tool_qmp_do(q, "tt-checkpoint-add", "{\"group\": true}", 300, &answer, &why)) {
+        tool_complain("the VM at %s made no checkpoint: %s", a->operand[1], why);
+    } else if (q) {
+        const char *at = strstr(answer, "\"position\": ");
+
+        printf("the VM at %s has its checkpoint at position %" PRIu64 ", and tells the "
+               "others\n", a->operand[1],
+               at ? g_ascii_strtoull(at + strlen("\"position\": "), NULL, 10) : 0);
+        result = TOOL_FINE;
+    }
+    tool_qmp_free(q);
+    return result;
 }

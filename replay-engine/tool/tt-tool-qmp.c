@@ -237,3 +237,22 @@ char *tool_qmp_quote(const char *text)
     }
     return g_string_free(g_string_append_c(s, '"'), false);
 }
+
+ToolQmp *tool_qmp_open(const char *path)
+{
+    int fd = tool_unix_connect(path);
+    g_autofree char *why = NULL;
+    ToolQmp *q;
+
+    if (fd < 0) {
+        tool_complain("cannot connect to the VM at %s: %s", path, g_strerror(errno));
+        return NULL;
+    }
+    q = tool_qmp_new(fd);
+    if (!tool_qmp_greet(q, 60, &why)) {
+        tool_complain("there is no QMP at %s: %s", path, why);
+        tool_qmp_free(q);
+        return NULL;
+    }
+    return q;
+}

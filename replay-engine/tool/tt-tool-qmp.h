@@ -14,6 +14,8 @@ typedef struct ToolQmp ToolQmp;
 
 /* Takes @fd over, a connected socket. */
 ToolQmp *tool_qmp_new(int fd);
+/* Of the VM at this Unix socket. NULL: it was said why there is none. */
+ToolQmp *tool_qmp_open(const char *path);
 void tool_qmp_free(ToolQmp *q);         /* NULL is fine */
 /* A connected Unix socket; -1: errno. */
 int tool_unix_connect(const char *path);

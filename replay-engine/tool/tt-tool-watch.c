@@ -9,7 +9,6 @@
  */
 #include "tt-tool-qmp.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <netdb.h>
@@ -254,27 +253,15 @@ static int parse(Watch *w)
     return TOOL_FINE;
 }
 
-static int connect_to_vm(Watch *w)
-{
-    int fd = tool_unix_connect(w->qmp_path);
-    g_autofree char *why = NULL;
-
-    if (fd < 0) {
-        return tool_complain("cannot connect to the VM at %s: %s", w->qmp_path,
-                             g_strerror(errno));
-    }
-    w->qmp = tool_qmp_new(fd);
-    return tool_qmp_greet(w->qmp, 60, &why) ? TOOL_FINE :
-        tool_complain("there is no QMP at %s: %s", w->qmp_path, why);
-}
-
 int tool_watch(const ToolArgs *a)
 {
     Watch w = { .a = a };
     int result = parse(&w);
 
-    result = result ?: connect_to_vm(&w);
-    result = result ?: watch(&w);
+    if (!result) {
+        w.qmp = tool_qmp_open(w.qmp_path);
+        result = w.qmp ? watch(&w) : TOOL_PROBLEM;
+    }
     tool_qmp_free(w.qmp);
     g_free(w.host);
     g_free(w.port);

@@ -321,14 +321,15 @@ const ToolCommand tool_commands[] = {
         }, tool_page,
     }, {
         "group",
-        { "info|check|checkpoints|incidents|cut|order|compare|live", "DIR|FILE",
+        { "info|check|checkpoint|checkpoints|incidents|cut|order|compare|live", "DIR|FILE",
           "[PLACE|SECOND]", "[PLACE]" }, true,
         "Works on the runs of VMs that talked to each other (-netdev tt): those in "
         "the\ndirectory DIR, or those listed in FILE. info shows them; check tells "
         "whether they\nfit together; checkpoints lists those of the whole group, "
         "incidents what went wrong\nin a member and where all of them stood then; cut "
         "gives, for a PLACE in\none run, the latest positions of the others that are "
-        "consistent with it; order tells\nwhich of two places came first. A PLACE is "
+        "consistent with it; order tells\nwhich of two places came first. checkpoint makes one "
+        "of the whole group; it takes a\nmember's QMP socket in place of DIR. A PLACE is "
         "MEMBER:POSITION, where POSITION may also\nbe start, end or @MARK. live lets the "
         "whole group go on from one of its checkpoints,\neach member as a branch; options "
         "after -- are for each of them, with its name in\nplace of {member}. compare tells how "

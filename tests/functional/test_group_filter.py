@@ -224,12 +224,13 @@ def test_idle(work):
     """A VM that sends nothing, and gets nothing, hears of a checkpoint of the group."""
     one, two = os.path.join(work, 'one'), os.path.join(work, 'two')
     a = recorder(work, [*MACHINE, *netdevs(dgram(one, two)), *filtered(), *card(1)], 'a',
-                 qmp=1)
+                 qmp=2)
     b = recorder(work, [*MACHINE, *netdevs(dgram(two, one)), *filtered(), *card(2)], 'b',
                  qmp=1)
     with a, b:
         check(a.qmp and b.qmp, 'both are there')
-        a.qmp.hmp('tt checkpoint add -g', 60)
+        said = tt('group', 'checkpoint', a.qmp_paths[1]).stdout
+        check('has its checkpoint at position' in said, said)
         all_have({'a': a, 'b': b}, 1)
         for vm in a, b:
             vm.qmp.send('quit')
