@@ -593,12 +593,12 @@ def branch_group(work, args, vms, points, md5, bad, options=''):
 def group_points_say_no(work, vms):
     del vms
     with recorder(work, MACHINE, 'alone', qmp=2) as vm:
-        said = one_sentence(tt('group', 'checkpoint', vm.qmp_paths[1], rc=1).stderr, 'tt group')
-        check('not in a group' in said, said)
         said = vm.qmp.hmp('tt checkpoint add -g')
         check('not in a group' in said, said)
         said = vm.qmp.hmp('tt checkpoint add -g name')
         check('is named by its number' in said, said)
+        said = one_sentence(tt('group', 'checkpoint', vm.qmp_paths[1], rc=1).stderr, 'tt group')
+        check('not in a group' in said, said)
         vm.qmp.send('quit')
         vm.wait(0)
 
