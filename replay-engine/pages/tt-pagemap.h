@@ -33,6 +33,7 @@ typedef struct TtNode {
     uint64_t pos;
     TtNodeId id;
     bool is_tombstone;
+    bool is_from_zero;          /* was the first: not all that was written is listed */
     uint32_t flags;             /* of the checkpoint */
     uint64_t host_ns;
     size_t n, cap;              /* deltas used and allocated */

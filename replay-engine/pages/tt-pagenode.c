@@ -109,6 +109,7 @@ static bool node_merge(TtPageMap *pm, size_t index)
     b->n = n;
     b->cap = cap;
     node_trim(pm, b);
+    b->is_from_zero |= index == 0 || a->is_from_zero;
     pm->n_tombstones -= a->is_tombstone;
     g_ptr_array_remove_index(pm->nodes, index);
     tt_node_free(pm, a);
@@ -205,6 +206,7 @@ bool tt_node_insert(TtPageMap *pm, size_t index, TtNode *node)
                          cap);
     }
     node_trim(pm, node);
+    node->is_from_zero = index == 0;
     g_assert(node->id != 0);                                    /* S1 */
     g_ptr_array_insert(pm->nodes, index, node);
     g_hash_table_insert(pm->by_id, GUINT_TO_POINTER(node->id), node);

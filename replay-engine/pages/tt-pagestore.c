@@ -317,7 +317,9 @@ bool tt_pagestore_changed(TtPageStore *ps, TtNodeId id, uint64_t page)
     g_assert(node);
     rank = tt_node_rank(&ps->map, node);
     do {
-        if (delta_find(node_at(&ps->map, rank - 1), page)) {
+        const TtNode *at = node_at(&ps->map, rank - 1);
+
+        if (delta_find(at, page) || (at->is_from_zero && rank > 1)) {
             return true;
         }
     } while (--rank && node_at(&ps->map, rank - 1)->is_tombstone);
@@ -331,7 +333,8 @@ uint64_t tt_pagestore_unwritten_since(TtPageStore *ps, uint64_t page, uint64_t p
     if (low == n) {
         return pos;                 /* what came after the last node is in no list */
     }
-    for (; low > 0 && !delta_find(node_at(&ps->map, low), page); low--) {
+    for (; low > 0 && !node_at(&ps->map, low)->is_from_zero &&
+           !delta_find(node_at(&ps->map, low), page); low--) {
         const TtNode *before = node_at(&ps->map, low - 1);
 
         if (!before->is_tombstone && before->pos < pos) {

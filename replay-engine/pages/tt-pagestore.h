@@ -98,7 +98,8 @@ uint64_t *tt_pagestore_rebase(TtPageStore *ps, TtNodeId from, TtNodeId to,
  * tt_pagestore_changed: may @page have been written between @id's predecessor
  * and @id?
  * False is certain, so that a search may skip the interval: not even a write
- * that left the old content. (For the first node: is it other than zero?)
+ * that left the old content. (For the first node: is it other than zero? One that was
+ * the first when it was added lists no more than that.)
  * O(log pages of the node).
  */
 bool tt_pagestore_changed(TtPageStore *ps, TtNodeId id, uint64_t page);

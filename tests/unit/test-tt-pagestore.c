@@ -285,6 +285,24 @@ static void test_keeps_equal_pages_once(void)
     g_free(g);
 }
 
+/* The list of what was the first node has only what is not zero there. */
+static void test_before_the_first(void)
+{
+    Guest *g = g_new0(Guest, 1);
+    TtPageStore *ps = tt_pagestore_new();
+    TtNodeId a = must_add(ps, g, 100, 0, ""), m;
+
+    g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 1, 100), ==, 100);
+    m = must_add(ps, g, 50, 0, "");
+    g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 1, 100), ==, 100);
+    g_assert_true(tt_pagestore_changed(ps, a, 1));
+    g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 1, 50), ==, 50);
+    tt_pagestore_delete(ps, m);
+    g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 1, 100), ==, 100);
+    tt_pagestore_free(ps);
+    g_free(g);
+}
+
 static void test_changed_misses_no_write(void)
 {
     Guest *g = g_new0(Guest, 1);
@@ -609,6 +627,7 @@ int main(int argc, char **argv)
                     test_keeps_equal_pages_once);
     g_test_add_func("/tt/pagestore/changed-misses-no-write",
                     test_changed_misses_no_write);
+    g_test_add_func("/tt/pagestore/before-the-first", test_before_the_first);
     g_test_add_func("/tt/pagestore/rebase-names-what-differs",
                     test_rebase_names_what_differs);
     g_test_add_func("/tt/pagestore/add-without-memory-changes-nothing",
