@@ -7,6 +7,7 @@
 #include "qemu/osdep.h"
 #include "tt-net-int.h"
 #include "tt-net-socket-int.h"
+#include "net-tt/tt-alive.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "qemu/main-loop.h"
@@ -18,7 +19,6 @@
 #define RETRY_MS        1000
 #define PATIENCE_MS     10000           /* until it has said READY */
 #define GIVES_WAY_US    1000000         /* without READY, when another peer comes */
-#define SILENCE_S       10              /* between looks whether its host is there */
 #define OUT_MAX         (256 * 1024)    /* bytes that wait to be sent */
 #define FAR_BEHIND      (64 * OUT_MAX)
 #define READS_AT_ONCE   8
@@ -344,7 +344,7 @@ static gboolean listen_for_it(gpointer opaque)
 {
     TtNetConn *c = opaque;
 
-    if (!tt_net_socket_is_silent(QIO_CHANNEL_SOCKET(c->ioc)->fd)) {
+    if (!tt_alive_is_silent(QIO_CHANNEL_SOCKET(c->ioc)->fd)) {
         return G_SOURCE_CONTINUE;
     }
     c->silence_tag = 0;
@@ -367,10 +367,10 @@ static void begin(TtNetConn *c, QIOChannelSocket *sioc)
     c->came_us = g_get_monotonic_time();
     qio_channel_set_blocking(c->ioc, false, NULL);
     qio_channel_set_delay(c->ioc, false);
-    tt_net_socket_keep_alive(sioc->fd);
+    tt_alive_keep(sioc->fd);
     c->link = tt_link_new(&o);
     c->patience_tag = g_timeout_add(PATIENCE_MS, lose_patience, c);
-    c->silence_tag = g_timeout_add_seconds(SILENCE_S, listen_for_it, c);
+    c->silence_tag = g_timeout_add_seconds(TT_ALIVE_ASK_S, listen_for_it, c);
     if (flush(c)) {
         watch(c);
     }

@@ -28,6 +28,7 @@ typedef struct Hub {
     uint64_t serial, n_peers;   /* of frames that wait; of those who were let in */
     GSource *timer;
     FILE *log;
+    guint silence_tag;
     uint64_t n_came, n_gone, n_lost;
     uint32_t epoch;             /* checkpoints of the group so far */
     unsigned n_members;         /* that are here now */
@@ -43,7 +44,6 @@ void hub_end(Hub *h);
 int hub_listen(const TtAddress *a);
 /* Takes @fd over: a connection that was accepted. */
 void hub_connected(Hub *h, int fd);
-void hub_keep_alive(int fd);
 /* One sentence, but not too many. */
 void hub_say(Hub *h, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 

@@ -4,6 +4,7 @@
  * at the time that its fate says, or is lost.
  */
 #include "tt-tool-hub.h"
+#include "net-tt/tt-alive.h"
 
 #include <errno.h>
 #include <glib-unix.h>
@@ -465,6 +466,21 @@ void hub_connected(Hub *h, int fd)
     flush_port(p);
 }
 
+/* ---- the hub ---- */
+
+static gboolean look_for_silent(gpointer opaque)
+{
+    Hub *h = opaque;
+
+    for (unsigned i = 0; i < TT_SHAPE_PORTS_MAX; i++) {
+        if (h->ports[i] && tt_alive_is_silent(h->ports[i]->fd)) {
+            hub_say(h, "port %u is closed: the host of its peer does not answer", i);
+            close_port(h->ports[i]);
+        }
+    }
+    return G_SOURCE_CONTINUE;
+}
+
 static GSourceFuncs timer_funcs = { .dispatch = timer_dispatch };
 
 void hub_init(Hub *h)
@@ -473,6 +489,7 @@ void hub_init(Hub *h)
     h->timer = g_source_new(&timer_funcs, sizeof(GSource));
     g_source_set_callback(h->timer, time_passed, h, NULL);
     g_source_attach(h->timer, NULL);
+    h->silence_tag = g_timeout_add_seconds(TT_ALIVE_ASK_S, look_for_silent, h);
 }
 
 static void forget(gpointer frame, gpointer hub)
@@ -487,6 +504,7 @@ void hub_end(Hub *h)
             close_port(h->ports[i]);
         }
     }
+    drop_tag(&h->silence_tag);
     g_source_destroy(h->timer);
     g_source_unref(h->timer);
     g_sequence_foreach(h->waiting, forget, h);
