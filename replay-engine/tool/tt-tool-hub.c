@@ -204,10 +204,7 @@ static int parse(const ToolArgs *a, Hub *h)
     if (key && tt_group_key_load(key, &h->key, &h->key_len, &diag)) {
         return tool_problem(&diag);
     }
-    if (log && !(h->log = fopen(log, "we"))) {
-        return tool_complain("cannot write %s: %s", log, g_strerror(errno));
-    }
-    return TOOL_FINE;
+    return log && !hub_log_open(h, log) ? TOOL_PROBLEM : TOOL_FINE;
 }
 
 /* ---- the program ---- */
@@ -270,8 +267,8 @@ int tool_hub(const ToolArgs *a)
             }
         }
     }
-    if (h->log && fclose(h->log)) {
-        result = tool_complain("cannot write the log: %s", g_strerror(errno));
+    if (!hub_log_close(h)) {
+        result = TOOL_PROBLEM;
     }
     g_free(h->key);
     g_free(h->group);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tt hub: what its two files know of each other. The ports carry the frames; the hub
- * makes a port of each connection.
+ * tt hub: what its files know of each other. The ports carry the frames; the hub makes a
+ * port of each connection.
  */
 #ifndef TT_TOOL_HUB_H
 #define TT_TOOL_HUB_H
@@ -15,6 +15,20 @@
 
 typedef struct HubPort HubPort;
 
+/* A frame on its way. */
+typedef struct HubFrame {
+    uint64_t came_ns, at_ns, serial;
+    unsigned from, to;
+    uint64_t peer;              /* whom it is for */
+    TtFrame frame;              /* its data: after it, or in the buffer of its link */
+    uint8_t data[];
+} HubFrame;
+
+/* What became of it; fates from HUB_FULL on are not the network's. */
+enum {
+    HUB_FULL = TT_FATE_QUEUE_FULL + 1, HUB_PEER_SLOW, HUB_PEER_GONE, HUB_KNOWS,
+};
+
 typedef struct Hub {
     char *group;
     uint8_t *key;
@@ -27,7 +41,8 @@ typedef struct Hub {
     size_t waiting_bytes;
     uint64_t serial, n_peers;   /* of frames that wait; of those who were let in */
     GSource *timer;
-    FILE *log;
+    FILE *log;                  /* NULL: none */
+    bool log_has_failed;
     guint silence_tag;
     uint64_t n_came, n_gone, n_lost;
     uint32_t epoch;             /* checkpoints of the group so far */
@@ -44,6 +59,11 @@ void hub_end(Hub *h);
 int hub_listen(const TtAddress *a);
 /* Takes @fd over: a connection that was accepted. */
 void hub_connected(Hub *h, int fd);
+/* False: said why. */
+bool hub_log_open(Hub *h, const char *path);
+/* False: not all of it was written, and that was said. Nothing, if there is none. */
+bool hub_log_close(Hub *h);
+void hub_settle(Hub *h, const HubFrame *w, unsigned fate);
 /* One sentence, but not too many. */
 void hub_say(Hub *h, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 

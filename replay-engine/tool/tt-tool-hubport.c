@@ -16,7 +16,6 @@
 
 #define PATIENCE_MS     10000           /* until a peer has said READY */
 #define GIVES_WAY_US    1000000         /* without READY, when another peer comes */
-#define SAY_US          1000000         /* between two sentences */
 #define OUT_MAX         (4u << 20)      /* bytes that wait for a peer who is slow */
 #define WAITING_MAX     (256u << 20)    /* bytes on their way */
 #define READS_AT_ONCE   8
@@ -31,28 +30,6 @@ struct HubPort {
     TtLink *link;
     guint read_tag, write_tag, patience_tag;
 };
-
-/* A frame on its way. */
-typedef struct HubFrame {
-    uint64_t came_ns, at_ns, serial;
-    unsigned from, to;
-    uint64_t peer;              /* whom it is for */
-    TtFrame frame;              /* its data: after it, or in the buffer of its link */
-    uint8_t data[];
-} HubFrame;
-
-void hub_say(Hub *h, const char *fmt, ...)
-{
-    int64_t now = g_get_monotonic_time();
-    va_list ap;
-
-    if (!h->said_us || now - h->said_us >= SAY_US) {
-        h->said_us = now;
-        va_start(ap, fmt);
-        tool_say(fmt, ap);
-        va_end(ap);
-    }
-}
 
 static uint64_t now_ns(void)
 {
@@ -129,43 +106,21 @@ static gboolean can_write(gint fd, GIOCondition what, gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-/* What became of a frame; fates from HUB_FULL on are not the network's. */
-enum { HUB_FULL = TT_FATE_QUEUE_FULL + 1, PEER_SLOW, PEER_GONE, HUB_KNOWS };
-
-static void settle(Hub *h, const HubFrame *w, unsigned fate)
-{
-    static const char *const names[] = {
-        "goes", "lost", "queue full", "hub full", "peer slow", "peer gone",
-        "seen before",
-    };
-    char run[2 * TT_RUN_BYTES + 1];
-
-    *(fate == TT_FATE_GOES ? &h->n_gone : &h->n_lost) += 1;
-    if (h->log) {
-        tt_run_text(run, w->frame.run);
-        fprintf(h->log, "{\"ns\": %" PRIu64 ", \"from\": %u, \"run\": \"%s\", "
-                "\"sequence\": %" PRIu64 ", \"bytes\": %" PRIu32 ", \"to\": %u, "
-                "\"fate\": \"%s\", \"after_ns\": %" PRIu64 "}\n", w->came_ns, w->from,
-                run, w->frame.seq, w->frame.len, w->to, names[fate],
-                w->at_ns - w->came_ns);
-    }
-}
-
 static void send_now(Hub *h, HubFrame *w)
 {
     HubPort *p = h->ports[w->to];
     size_t len;
 
     if (!p || p->peer != w->peer) {
-        settle(h, w, PEER_GONE);
+        hub_settle(h, w, HUB_PEER_GONE);
         return;
     }
     tt_link_out(p->link, &len);
     if (len > OUT_MAX) {
-        settle(h, w, PEER_SLOW);
+        hub_settle(h, w, HUB_PEER_SLOW);
         return;
     }
-    settle(h, w, TT_FATE_GOES);
+    hub_settle(h, w, TT_FATE_GOES);
     tt_link_send(p->link, &w->frame);
     if (!p->write_tag) {
         flush_port(p);
@@ -232,7 +187,7 @@ static void wait_for(Hub *h, const HubFrame *f)
     HubFrame *w;
 
     if (h->waiting_bytes + bytes_of(f) > WAITING_MAX) {
-        settle(h, f, HUB_FULL);
+        hub_settle(h, f, HUB_FULL);
         hub_say(h, "more than %u MB of frames are queued: frames are lost",
                 WAITING_MAX >> 20);
         return;
@@ -258,7 +213,7 @@ static void decide(Hub *h, unsigned from, uint64_t number, unsigned to, const Tt
     TtFate fate = tt_shape_fate(&h->shape, from, number, to, f->len, now, &w.at_ns);
 
     if (fate != TT_FATE_GOES) {
-        settle(h, &w, fate);
+        hub_settle(h, &w, fate);
     } else if (w.at_ns == now) {
         send_now(h, &w);
     } else {
@@ -273,6 +228,14 @@ static bool is_way_out(const Hub *h, unsigned i, unsigned to)
            (to == TT_PORT_ALL || i == to);
 }
 
+static void drop_frame(HubPort *p, const TtFrame *f, unsigned fate)
+{
+    uint64_t now = now_ns();
+
+    hub_settle(p->hub, &(HubFrame) { .came_ns = now, .at_ns = now, .from = p->number,
+                                     .to = p->number, .frame = *f }, fate);
+}
+
 static void frame_came(HubPort *p, const TtFrame *f)
 {
     Hub *h = p->hub;
@@ -281,10 +244,7 @@ static void frame_came(HubPort *p, const TtFrame *f)
 
     h->n_came++;
     if (!tt_heard_is_new(&h->heard, f)) {
-        uint64_t now = now_ns();
-
-        settle(h, &(HubFrame) { .came_ns = now, .at_ns = now, .from = from, .to = from,
-                                .frame = *f }, HUB_KNOWS);
+        drop_frame(p, f, HUB_KNOWS);
         hub_say(h, "a frame is dropped: its number %" PRIu64 " was seen before, or it is "
                    "far too late", f->seq);
         return;
@@ -494,7 +454,7 @@ void hub_init(Hub *h)
 
 static void forget(gpointer frame, gpointer hub)
 {
-    settle(hub, frame, PEER_GONE);
+    hub_settle(hub, frame, HUB_PEER_GONE);
 }
 
 void hub_end(Hub *h)
