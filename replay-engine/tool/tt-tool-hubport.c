@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #define PATIENCE_MS     10000           /* until a peer has said READY */
-#define GIVES_WAY_US    1000000         /* without READY, when another peer comes */
 #define OUT_MAX         (4u << 20)      /* bytes that wait for a peer who is slow */
 #define WAITING_MAX     (256u << 20)    /* bytes on their way */
 #define READS_AT_ONCE   8
@@ -311,6 +310,17 @@ static void incident_came(HubPort *p, const TtFrame *f)
 
 /* ---- in ---- */
 
+/* Before its first frame goes anywhere: the hub may not end by what becomes of that. */
+static void let_in(HubPort *p)
+{
+    drop_tag(&p->patience_tag);
+    p->is_member = true;
+    p->hub->n_members++;
+    if (p->hub->epoch) {
+        tt_link_send_epoch(p->link, p->hub->epoch);
+    }
+}
+
 /* False: the port is gone. */
 static bool take(HubPort *p, const uint8_t *bytes, size_t len)
 {
@@ -319,6 +329,9 @@ static bool take(HubPort *p, const uint8_t *bytes, size_t len)
     TtStatus st;
 
     tt_link_put(p->link, bytes, len);
+    if (!p->is_member && tt_link_meet(p->link, NULL) == TT_OK) {
+        let_in(p);
+    }
     while ((st = tt_link_next(p->link, &f, &diag)) == TT_OK || st == TT_ERR_MISMATCH) {
         if (st == TT_OK && f.is_incident) {
             incident_came(p, &f);
@@ -326,14 +339,6 @@ static bool take(HubPort *p, const uint8_t *bytes, size_t len)
             frame_came(p, &f);
         } else {
             hub_say(p->hub, "a frame of port %u is dropped: %s", p->number, diag.text);
-        }
-    }
-    if (!p->is_member && tt_link_is_open(p->link)) {
-        drop_tag(&p->patience_tag);
-        p->is_member = true;
-        p->hub->n_members++;
-        if (p->hub->epoch) {
-            tt_link_send_epoch(p->link, p->hub->epoch);
         }
     }
     pass_epoch_on(p);
@@ -378,7 +383,8 @@ static gboolean lose_patience(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-/* The one that has been silent for longest gives its place to another peer. */
+/* The one that has been silent for longest gives its place to another peer, at once: a
+ * member says READY within a round trip. */
 static void make_room(Hub *h)
 {
     HubPort *oldest = NULL;
@@ -393,7 +399,7 @@ static void make_room(Hub *h)
             oldest = p;
         }
     }
-    if (oldest && g_get_monotonic_time() - oldest->came_us > GIVES_WAY_US) {
+    if (oldest) {
         hub_say(h, "port %u is closed: its peer has not introduced itself, and the hub is "
                 "full", oldest->number);
         close_port(oldest);
