@@ -106,7 +106,7 @@ static TtStatus check_epoch(const TtFrame *f, TtDiag *diag)
 static TtStatus check_incident(const TtFrame *f, TtDiag *diag)
 {
     return f->len && f->len <= TT_INCIDENT_TEXT_MAX && f->is_recorded &&
-        f->pos <= INT64_MAX ? TT_OK :
+        f->pos <= INT64_MAX && f->seq != UINT64_MAX ? TT_OK :
         tt_fail(diag, TT_ERR_FORMAT, "a message about an incident is damaged");
 }
 
@@ -124,6 +124,9 @@ static TtStatus check_frame(const TtFrame *f, TtDiag *diag)
         (f->is_recorded && f->pos > INT64_MAX)) {
         return tt_fail(diag, TT_ERR_FORMAT, "a frame does not say correctly where it was "
                        "sent");
+    }
+    if (f->seq == UINT64_MAX) {
+        return tt_fail(diag, TT_ERR_FORMAT, "a frame has a number that no frame can have");
     }
     return check_epoch(f, diag);
 }

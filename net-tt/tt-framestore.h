@@ -56,10 +56,22 @@ TtStatus tt_framestore_open(TtIo *io, const uint8_t run[TT_RUN_BYTES], TtFrameSt
                             TtDiag *diag);
 void tt_framestore_free(TtFrameStore *s);
 /*
+ * A store that rests has no file open and little memory; it still knows what it has passed.
+ * It may only be resumed or freed. resume: with the file of the same run; @io is owned, also
+ * on failure: then it rests as before, and the status is one of open, or TT_ERR_FORMAT: it
+ * is shorter than it was.
+ */
+void tt_framestore_rest(TtFrameStore *s);
+bool tt_framestore_rests(const TtFrameStore *s);
+TtStatus tt_framestore_resume(TtFrameStore *s, TtIo *io, const uint8_t run[TT_RUN_BYTES],
+                              TtDiag *diag);
+/*
  * tt_framestore_find: where frame @seq is
  * Returns TT_OK; TT_END: the store ends before it; TT_ERR_FORMAT: it is not there, though
- * later ones are: it was never stored, or there is damage; TT_ERR_IO.
- * Cost: one small read for each frame that was not passed before; later 16 at most.
+ * later ones are: it was never stored, or there is damage, perhaps so much that what is
+ * behind it is not looked for; TT_ERR_IO.
+ * Cost: one small read for each frame that was not passed before; later 16 at most. Damage
+ * is read once, and 64 MB of it at most.
  */
 TtStatus tt_framestore_find(TtFrameStore *s, uint64_t seq, TtFrameEntry *e, TtDiag *diag);
 /*
@@ -112,8 +124,8 @@ void tt_framestores_free(TtFrameStores *all);
 char *tt_framestores_path(const char *dir, const uint8_t run[TT_RUN_BYTES]);
 /*
  * tt_framestores_have: is @f (with its hash) there, to be read later?
- * A run that has no store when it is asked for first is not asked for again, until 64
- * others were. So a sender makes its store before it sends.
+ * A run that has no store when it is asked for first is not asked for again, until 1,024
+ * others were. So a sender makes its store before it sends. Of 64 runs the stores are open.
  */
 bool tt_framestores_have(TtFrameStores *all, const TtFrame *f);
 /*

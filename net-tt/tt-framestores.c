@@ -9,18 +9,20 @@
 #include <glib.h>
 #include <inttypes.h>
 
-#define OPEN_MAX 64             /* runs: those whose frames a receiver tells apart */
+#define OPEN_MAX    64          /* files: of the runs that a receiver tells apart */
+#define KNOWN_MAX   1024        /* runs: what was found out about them */
 
-typedef struct Opened {
+/* One run. */
+typedef struct Known {
     uint8_t run[TT_RUN_BYTES];
     TtFrameStore *store;        /* NULL: why */
     TtDiag why;
-} Opened;
+} Known;
 
 struct TtFrameStores {
     char *dir;
-    unsigned n, next;           /* entries; the one that is replaced when all are taken */
-    Opened opened[OPEN_MAX];
+    GQueue known;               /* of Known, by last use, the latest first */
+    unsigned n_open;            /* stores that do not rest */
 };
 
 TtFrameStores *tt_framestores_new(const char *dir)
@@ -31,11 +33,28 @@ TtFrameStores *tt_framestores_new(const char *dir)
     return all;
 }
 
+static void rest(TtFrameStores *all, Known *k)
+{
+    if (k->store && !tt_framestore_rests(k->store)) {
+        tt_framestore_rest(k->store);
+        all->n_open--;
+    }
+}
+
+static void forget(TtFrameStores *all, Known *k)
+{
+    rest(all, k);
+    tt_framestore_free(k->store);
+    g_free(k);
+}
+
 void tt_framestores_free(TtFrameStores *all)
 {
+    Known *k;
+
     if (all) {
-        for (unsigned i = 0; i < all->n; i++) {
-            tt_framestore_free(all->opened[i].store);
+        while ((k = g_queue_pop_head(&all->known))) {
+            forget(all, k);
         }
         g_free(all->dir);
         g_free(all);
@@ -59,38 +78,65 @@ char *tt_framestores_path(const char *dir, const uint8_t run[TT_RUN_BYTES])
     return g_build_filename(dir, name, NULL);
 }
 
-static void open_it(const TtFrameStores *all, Opened *o)
+/* One file more may be open. */
+static void make_room(TtFrameStores *all)
 {
-    g_autofree char *path = tt_framestores_path(all->dir, o->run);
-    TtIo *io;
-
-    if (tt_io_posix_open(path, &io, &o->why) == TT_OK) {
-        tt_framestore_open(io, o->run, &o->store, &o->why);
+    for (GList *i = all->known.tail; i && all->n_open >= OPEN_MAX; i = i->prev) {
+        rest(all, i->data);
     }
 }
 
-static Opened *opened_of(TtFrameStores *all, const uint8_t run[TT_RUN_BYTES])
+/* If it fails, what was known of its frames is forgotten: it may be another file next. */
+static void open_it(TtFrameStores *all, Known *k)
 {
-    Opened *o;
+    g_autofree char *path = tt_framestores_path(all->dir, k->run);
+    TtStatus st;
+    TtIo *io;
 
-    for (unsigned i = 0; i < all->n; i++) {
-        if (!memcmp(all->opened[i].run, run, TT_RUN_BYTES)) {
-            return &all->opened[i];
+    make_room(all);
+    st = tt_io_posix_open(path, &io, &k->why);
+    if (st == TT_OK) {
+        st = k->store ? tt_framestore_resume(k->store, io, k->run, &k->why) :
+            tt_framestore_open(io, k->run, &k->store, &k->why);
+    }
+    if (st == TT_OK) {
+        all->n_open++;
+    } else {
+        g_clear_pointer(&k->store, tt_framestore_free);
+    }
+}
+
+/* It is open, or has no store. */
+static Known *known_of(TtFrameStores *all, const uint8_t run[TT_RUN_BYTES])
+{
+    Known *k;
+
+    for (GList *i = all->known.head; i; i = i->next) {
+        k = i->data;
+        if (!memcmp(k->run, run, TT_RUN_BYTES)) {
+            if (i != all->known.head) {
+                g_queue_unlink(&all->known, i);
+                g_queue_push_head_link(&all->known, i);
+            }
+            if (k->store && tt_framestore_rests(k->store)) {
+                open_it(all, k);
+            }
+            return k;
         }
     }
-    o = &all->opened[all->next];
-    all->n = MAX(all->n, all->next + 1);
-    all->next = (all->next + 1) % OPEN_MAX;
-    tt_framestore_free(o->store);
-    *o = (Opened) { .store = NULL };
-    memcpy(o->run, run, TT_RUN_BYTES);
-    open_it(all, o);
-    return o;
+    if (all->known.length == KNOWN_MAX) {
+        forget(all, g_queue_pop_tail(&all->known));
+    }
+    k = g_new0(Known, 1);
+    memcpy(k->run, run, TT_RUN_BYTES);
+    g_queue_push_head(&all->known, k);
+    open_it(all, k);
+    return k;
 }
 
 bool tt_framestores_have(TtFrameStores *all, const TtFrame *f)
 {
-    TtFrameStore *s = opened_of(all, f->run)->store;
+    TtFrameStore *s = known_of(all, f->run)->store;
     TtFrameEntry e;
 
     return s && tt_framestore_find(s, f->seq, &e, NULL) == TT_OK && e.hash == f->hash &&
@@ -116,17 +162,17 @@ static TtStatus say(const TtFrameStores *all, const TtFramePart *p, TtStatus st,
 TtStatus tt_framestores_read(TtFrameStores *all, const TtFramePart *p, uint64_t bytes,
                              uint8_t *out, TtDiag *diag)
 {
-    Opened *o = opened_of(all, p->run);
+    Known *k = known_of(all, p->run);
     const uint8_t *data;
     uint32_t len;
     TtStatus st;
     TtDiag why;
 
-    if (!o->store) {
-        open_it(all, o);                /* it may have been put back */
+    if (!k->store) {
+        open_it(all, k);                /* it may have been put back */
     }
-    why = o->why;
-    st = o->store ? tt_framestore_read(o->store, p->seq, p->hash, &data, &len, &why) :
+    why = k->why;
+    st = k->store ? tt_framestore_read(k->store, p->seq, p->hash, &data, &len, &why) :
         why.status;
 
     if (st == TT_OK && (len < p->at || len - p->at < bytes)) {

@@ -239,39 +239,64 @@ static TtStatus take_message(TtLink *l, uint8_t *kind, TtFrame *f, TtDiag *diag)
     return f->is_incident ? tt_incident_get(&(TtIncident) { 0 }, f, diag) : TT_OK;
 }
 
-static TtStatus take(TtLink *l, TtFrame *f, TtDiag *diag)
+/* Hello and READY of the peer. */
+static TtStatus meet(TtLink *l, TtDiag *diag)
 {
-    uint8_t kind = TT_MESSAGE_READY;
-    TtStatus st = TT_OK;
+    uint8_t kind;
+    TtFrame ready;
 
     if (l->state == WANTS_HELLO) {
         const uint8_t *hello = peek(l, TT_HELLO_BYTES);
+        TtStatus st;
 
         if (!hello) {
             return TT_END;
         }
         l->used += TT_HELLO_BYTES;
         st = greet(l, hello, diag);
+        if (st) {
+            return st;
+        }
     }
+    return l->state == WANTS_READY ? take_message(l, &kind, &ready, diag) : TT_OK;
+}
+
+static TtStatus take(TtLink *l, TtFrame *f, TtDiag *diag)
+{
+    uint8_t kind = TT_MESSAGE_READY;
+    TtStatus st = meet(l, diag);
+
     while (!st && kind != TT_MESSAGE_FRAME && kind != TT_MESSAGE_INCIDENT) {
         st = take_message(l, &kind, f, diag);
     }
     return st;
 }
 
+/* What came of a step: an error breaks the link, unless it costs a frame only. */
+static TtStatus done(TtLink *l, TtStatus st, const TtDiag *why, TtDiag *diag)
+{
+    if (st < 0 && st != TT_ERR_MISMATCH && l->state != BROKEN) {
+        l->state = BROKEN;
+        l->why = *why;
+    }
+    if (st < 0 && diag) {
+        *diag = l->state == BROKEN ? l->why : *why;
+    }
+    return st;
+}
+
+TtStatus tt_link_meet(TtLink *l, TtDiag *diag)
+{
+    TtDiag why = { 0 };
+
+    return done(l, l->state == BROKEN ? l->why.status : meet(l, &why), &why, diag);
+}
+
 TtStatus tt_link_next(TtLink *l, TtFrame *f, TtDiag *diag)
 {
     TtDiag why = { 0 };
-    TtStatus st = l->state == BROKEN ? l->why.status : take(l, f, &why);
 
-    if (st < 0 && st != TT_ERR_MISMATCH && l->state != BROKEN) {
-        l->state = BROKEN;
-        l->why = why;
-    }
-    if (st < 0 && diag) {
-        *diag = l->state == BROKEN ? l->why : why;
-    }
-    return st;
+    return done(l, l->state == BROKEN ? l->why.status : take(l, f, &why), &why, diag);
 }
 
 /* ---- the key ---- */
@@ -321,23 +346,38 @@ static TtHeardRun *find_run(TtHeard *h, const uint8_t *run)
     return oldest;
 }
 
+/* The @n sequences from @from on are not heard of yet; a word of bits at a time, since a peer
+ * may leave out as many as it likes. */
+static void forget(TtHeardRun *r, uint64_t from, uint64_t n)
+{
+    if (n >= TT_HEARD_WINDOW) {
+        memset(r->bits, 0, sizeof(r->bits));
+        return;
+    }
+    while (n) {
+        unsigned low = from % 64;
+        uint64_t k = MIN(64 - low, n);
+
+        r->bits[from % TT_HEARD_WINDOW / 64] &= ~(UINT64_MAX >> (64 - k) << low);
+        from += k;
+        n -= k;
+    }
+}
+
 bool tt_heard_is_new(TtHeard *h, const TtFrame *f)
 {
     TtHeardRun *r = find_run(h, f->run);
     uint64_t bit = f->seq % TT_HEARD_WINDOW;
 
     r->used = ++h->clock;
+    if (f->seq == UINT64_MAX) {
+        return false;                   /* nothing is above it */
+    }
     if (f->seq >= r->next) {
-        uint64_t gap = f->seq - r->next;
-
-        for (uint64_t i = 0; i < gap && i < TT_HEARD_WINDOW; i++) {
-            uint64_t b = (f->seq - 1 - i) % TT_HEARD_WINDOW;
-
-            r->bits[b / 64] &= ~(1ull << b % 64);
-        }
+        forget(r, r->next, f->seq - r->next);
         r->next = f->seq + 1;
         r->bits[bit / 64] |= 1ull << bit % 64;
-        return f->seq != UINT64_MAX;
+        return true;
     }
     if (r->next - f->seq > TT_HEARD_WINDOW || r->bits[bit / 64] >> bit % 64 & 1) {
         return false;

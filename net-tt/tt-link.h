@@ -49,6 +49,13 @@ void tt_link_put(TtLink *l, const uint8_t *bytes, size_t len);
  */
 TtStatus tt_link_next(TtLink *l, TtFrame *f, TtDiag *diag);
 
+/*
+ * tt_link_meet: what came up to the READY of the peer, and no frame
+ * Returns TT_OK: the link is open, and tt_link_next goes on from there; else as
+ * tt_link_next, which does this, too, when nobody did.
+ */
+TtStatus tt_link_meet(TtLink *l, TtDiag *diag);
+
 /* Appends @f, whose hash is right, to what is to be sent; the link is open. */
 void tt_link_send(TtLink *l, const TtFrame *f);
 /* Appends that checkpoint @epoch of the group was made; the link is open. */
@@ -90,7 +97,8 @@ typedef struct TtHeard {
     TtHeardRun runs[TT_HEARD_RUNS];
 } TtHeard;                      /* begins as zeros */
 
-/* False: it came before, or is too old to tell. */
+/* False: it came before, or is too old to tell. O(TT_HEARD_RUNS), and O(TT_HEARD_WINDOW) bits
+ * behind a gap. */
 bool tt_heard_is_new(TtHeard *h, const TtFrame *f);
 
 #endif

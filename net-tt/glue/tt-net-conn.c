@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The connection of a netdev tt: it listens for one peer at a time, or connects, and
- * tries again each second when there is none. A peer that breaks the protocol, is of
- * another group or does not say READY in time is left, with one sentence.
+ * tries again each second when there is none. Peers come through the door (tt-net-door.c).
+ * One that breaks the protocol, is of another group or does not say READY in time is left,
+ * with one sentence.
  */
 #include "qemu/osdep.h"
-#include "tt-net-int.h"
+#include "tt-net-door-int.h"
 #include "tt-net-socket-int.h"
+#include "net-tt/tt-alive.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
-#include "io/channel-socket.h"
 #include "io/net-listener.h"
-#include <sys/random.h>
 
 #define RETRY_MS        1000
-#define PATIENCE_MS     10000           /* until it has said READY */
-#define GIVES_WAY_US    1000000         /* without READY, when another peer comes */
-#define SILENCE_S       10              /* between looks whether its host is there */
+#define BACKLOG         64
 #define OUT_MAX         (256 * 1024)    /* bytes that wait to be sent */
 #define FAR_BEHIND      (64 * OUT_MAX)
 #define READS_AT_ONCE   8
@@ -30,14 +28,13 @@ struct TtNetConn {
     void *opaque;
     QIONetListener *listener;
     QIOChannelSocket *connecting;       /* not NULL: on its way */
+    TtNetDoor *door;
     QIOChannel *ioc;                    /* NULL: there is no peer */
-    TtLink *link;
-    guint read_tag, write_tag, gone_tag, retry_tag, patience_tag, silence_tag;
+    TtLink *link;                       /* open */
+    guint read_tag, write_tag, gone_tag, retry_tag, silence_tag;
     bool is_blocked;                    /* the NIC takes no more for now */
     bool was_full;                      /* writable must be called */
     bool has_failed;                    /* to connect, which was said */
-    bool has_greeted;                   /* it was open */
-    int64_t came_us;                    /* when the peer came; g_get_monotonic_time */
     uint32_t epoch;                     /* that the peer has said, and was told */
     QEMUBH *go_on;
 };
@@ -65,14 +62,13 @@ static void leave(TtNetConn *c)
     drop_tag(&c->read_tag);
     drop_tag(&c->write_tag);
     drop_tag(&c->gone_tag);
-    drop_tag(&c->patience_tag);
     drop_tag(&c->silence_tag);
     if (c->ioc) {
         qio_channel_close(c->ioc, NULL);
         g_clear_pointer(&c->ioc, object_unref);
     }
     g_clear_pointer(&c->link, tt_link_free);
-    c->is_blocked = c->has_greeted = false;
+    c->is_blocked = false;
     c->epoch = 0;
 }
 
@@ -193,18 +189,6 @@ uint32_t tt_net_conn_epoch(const TtNetConn *c)
 
 /* ---- in ---- */
 
-static void greeted(TtNetConn *c)
-{
-    c->has_greeted = true;
-    drop_tag(&c->patience_tag);
-    if (c->has_failed) {
-        c->has_failed = false;
-        info_report("%s: connected", c->o.say->who);
-    }
-    tell_state(c);
-    c->ops->epoch(c->opaque);
-}
-
 /* False: the peer is lost. */
 static bool tell_epoch(TtNetConn *c)
 {
@@ -224,12 +208,6 @@ static bool drain(TtNetConn *c)
 
     while (c->link && !c->is_blocked) {
         st = tt_link_next(c->link, &f, &diag);
-        if (!c->has_greeted && tt_link_is_open(c->link)) {
-            greeted(c);
-            if (!c->link) {
-                return false;       /* nor is there the frame any more */
-            }
-        }
         if (st == TT_OK) {
             c->is_blocked = !c->ops->frame(c->opaque, &f) && c->link;
         } else if (st == TT_ERR_MISMATCH) {
@@ -269,9 +247,6 @@ static gboolean read_ready(QIOChannel *ioc, GIOCondition condition, gpointer opa
         if (!drain(c)) {
             return G_SOURCE_REMOVE;
         }
-    }
-    if (!flush(c)) {                        /* READY */
-        return G_SOURCE_REMOVE;
     }
     if (c->is_blocked) {
         c->read_tag = 0;
@@ -329,22 +304,11 @@ void tt_net_conn_go_on(TtNetConn *c)
 
 /* ---- peers come ---- */
 
-static gboolean lose_patience(gpointer opaque)
-{
-    TtNetConn *c = opaque;
-
-    c->patience_tag = 0;
-    tt_net_say(c->o.say, "the peer did not introduce itself within %d s: disconnected",
-                    PATIENCE_MS / 1000);
-    lose(c);
-    return G_SOURCE_REMOVE;
-}
-
 static gboolean listen_for_it(gpointer opaque)
 {
     TtNetConn *c = opaque;
 
-    if (!tt_net_socket_is_silent(QIO_CHANNEL_SOCKET(c->ioc)->fd)) {
+    if (!tt_alive_is_silent(QIO_CHANNEL_SOCKET(c->ioc)->fd)) {
         return G_SOURCE_CONTINUE;
     }
     c->silence_tag = 0;
@@ -352,50 +316,66 @@ static gboolean listen_for_it(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-static void begin(TtNetConn *c, QIOChannelSocket *sioc)
+/* Is there no peer? One that has gone has said all that it had to say, and is left. */
+static bool has_place(TtNetConn *c)
 {
-    TtLinkOptions o = { .group = c->group, .key = c->o.key, .key_len = c->o.key_len };
+    if (c->ioc && tt_net_socket_has_hung_up(QIO_CHANNEL_SOCKET(c->ioc)->fd)) {
+        while (c->ioc && !c->is_blocked) {
+            drop_tag(&c->read_tag);
+            read_ready(c->ioc, G_IO_IN, c);
+        }
+        if (c->ioc) {
+            lose(c);                        /* it listens, so nothing else begins */
+        }
+    }
+    return !c->ioc;
+}
 
-    if (getrandom(o.nonce, sizeof(o.nonce), 0) != sizeof(o.nonce)) {
-        tt_net_say(c->o.say, "cannot get random numbers for the connection: %s",
-                        strerror(errno));
-        object_unref(OBJECT(sioc));
-        arm_retry(c);
+static void refuse(TtNetConn *c)
+{
+    tt_net_say(c->o.say, "another peer is refused: a netdev has only one peer; use tt "
+               "hub to connect more");
+}
+
+static void enters(void *opaque, QIOChannel *ioc, TtLink *link)
+{
+    TtNetConn *c = opaque;
+
+    if (!has_place(c)) {
+        refuse(c);
+        qio_channel_close(ioc, NULL);
+        object_unref(OBJECT(ioc));
+        tt_link_free(link);
         return;
     }
-    c->ioc = QIO_CHANNEL(sioc);
-    c->came_us = g_get_monotonic_time();
-    qio_channel_set_blocking(c->ioc, false, NULL);
-    qio_channel_set_delay(c->ioc, false);
-    tt_net_socket_keep_alive(sioc->fd);
-    c->link = tt_link_new(&o);
-    c->patience_tag = g_timeout_add(PATIENCE_MS, lose_patience, c);
-    c->silence_tag = g_timeout_add_seconds(SILENCE_S, listen_for_it, c);
-    if (flush(c)) {
+    c->ioc = ioc;
+    c->link = link;
+    c->silence_tag = g_timeout_add_seconds(TT_ALIVE_ASK_S, listen_for_it, c);
+    if (c->has_failed) {
+        c->has_failed = false;
+        info_report("%s: connected", c->o.say->who);
+    }
+    tell_state(c);
+    c->ops->epoch(c->opaque);
+    if (c->link && drain(c)) {
         watch(c);
     }
+}
+
+static void leaves(void *opaque)
+{
+    arm_retry(opaque);
 }
 
 static void peer_came(QIONetListener *listener, QIOChannelSocket *sioc, gpointer opaque)
 {
     TtNetConn *c = opaque;
 
-    if (c->ioc && c->is_blocked &&
-        tt_net_socket_has_hung_up(QIO_CHANNEL_SOCKET(c->ioc)->fd)) {
-        lose(c);
+    if (has_place(c)) {
+        tt_net_door_came(c->door, sioc);
+    } else {
+        refuse(c);
     }
-    if (c->ioc && !c->has_greeted &&
-        g_get_monotonic_time() - c->came_us > GIVES_WAY_US) {
-        tt_net_say(c->o.say, "a peer that has not introduced itself gives way to another");
-        lose(c);                        /* it listens, so nothing else begins */
-    }
-    if (c->ioc) {
-        tt_net_say(c->o.say, "another peer is refused: a netdev has only one peer; use tt "
-                        "hub to connect more");
-        return;
-    }
-    object_ref(OBJECT(sioc));
-    begin(c, sioc);
 }
 
 static void connected(QIOTask *task, gpointer opaque)
@@ -421,7 +401,8 @@ static void connected(QIOTask *task, gpointer opaque)
         arm_retry(c);
         return;
     }
-    begin(c, sioc);
+    tt_net_door_came(c->door, sioc);
+    object_unref(OBJECT(sioc));
 }
 
 static gboolean try_connect(gpointer opaque)
@@ -447,12 +428,14 @@ static bool listen_at(TtNetConn *c, Error **errp)
     g_autoptr(SocketAddress) a = tt_net_socket_address(&c->o.address);
 
     c->listener = qio_net_listener_new();
-    if (qio_net_listener_open_sync(c->listener, a, 8, errp) < 0) {
+    if (qio_net_listener_open_sync(c->listener, a, BACKLOG, errp) < 0) {
         return false;
     }
     qio_net_listener_set_client_func(c->listener, peer_came, c, NULL);
     return true;
 }
+
+static const TtNetDoorOps door_ops = { .enters = enters, .leaves = leaves };
 
 TtNetConn *tt_net_conn_new(const TtNetConnOptions *o, const TtNetConnOps *ops,
                            void *opaque, Error **errp)
@@ -464,6 +447,9 @@ TtNetConn *tt_net_conn_new(const TtNetConnOptions *o, const TtNetConnOps *ops,
     c->ops = ops;
     c->opaque = opaque;
     c->go_on = qemu_bh_new(go_on_bh, c);
+    c->door = tt_net_door_new(&(TtNetConnOptions) {
+        .say = o->say, .group = c->group, .key = o->key, .key_len = o->key_len,
+    }, &door_ops, c);
     if (o->listens && !listen_at(c, errp)) {
         tt_net_conn_free(c);
         return NULL;
@@ -479,6 +465,7 @@ void tt_net_conn_free(TtNetConn *c)
 {
     leave(c);
     drop_tag(&c->retry_tag);
+    tt_net_door_free(c->door);
     if (c->listener) {
         qio_net_listener_disconnect(c->listener);
         object_unref(OBJECT(c->listener));

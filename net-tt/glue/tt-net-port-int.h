@@ -31,7 +31,7 @@ struct TtNetPort {
     const TtNetPortOps *ops;
     NetClientState *nc;         /* the netdev */
     TtNetSay say;
-    unsigned held_max;
+    unsigned held_max;          /* frames, and those of tt_net_deliver_first */
     bool is_filter;             /* the netdev is of another kind */
     TtHeard heard;
     GQueue held;                /* of TtFrame: cannot be passed on yet */

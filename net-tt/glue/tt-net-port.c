@@ -89,26 +89,24 @@ static void keep(TtNetPort *p, const TtFrame *f)
 }
 
 /* Did the NIC have no room for the first of held, before the VM stopped? Then the log has
- * it, unless another run is recorded since. Asked once. */
-static bool was_noted(TtNetPort *p)
+ * it, unless another run is recorded since. */
+static bool is_noted(const TtNetPort *p)
 {
-    bool was = p->is_noted && !memcmp(p->noted_in, tt_session.manifest.uuid, TT_RUN_BYTES);
-
-    p->is_noted = false;
-    return was;
+    return p->is_noted && !memcmp(p->noted_in, tt_session.manifest.uuid, TT_RUN_BYTES);
 }
 
 /* False: the NIC has no room for more; tt_net_port_taken is called when it has. */
 static bool deliver(TtNetPort *p, const TtFrame *f)
 {
-    bool is_noted = was_noted(p);
+    bool was_noted = is_noted(p);
 
+    p->is_noted = false;
     /* A cable that the user has pulled out is out at the NIC. A netdev that QEMU has from
      * elsewhere counts as pulled out, too, when its peer has gone: what came before came. */
     if (!p->nc->peer || p->nc->peer->link_down || (p->nc->link_down && !p->is_filter)) {
         return true;
     }
-    tt_net_note_delivered(f, is_noted);
+    tt_net_note_delivered(f, was_noted);
     keep(p, f);
     p->nic_is_full = !p->ops->to_nic(p, f->data, f->len);
     if (p->nic_is_full) {
@@ -193,8 +191,8 @@ bool tt_net_port_frame_came(TtNetPort *p, const TtFrame *f)
     }
     /* To ask for a checkpoint may end the connection that the bytes are of. */
     if (p->held.length || f->epoch > epoch.now || !may_deliver(p, f)) {
-        /* A link stops after this one. */
-        if (p->ops->go_on || p->held.length < p->held_max) {
+        /* A link stops after this one; but one peer after the other may leave one. */
+        if (p->held.length < p->held_max) {
             g_queue_push_tail(&p->held, copy_of(f));
         } else {
             tt_net_say(&p->say, "a frame is dropped: %u others are waiting already",
@@ -233,9 +231,12 @@ void tt_net_epoch_begins(uint32_t e, bool is_made)
     for (GSList *i = all_ports; i; i = i->next) {
         TtNetPort *p = i->data;
 
-        /* Noted as delivered, and not in the state of the NIC. */
+        /* Noted as delivered, and not in the state of the NIC. A frame may be kept twice. */
         if (p->queued) {
             keep(p, p->queued);
+        }
+        if (is_noted(p) && p->held.length) {
+            keep(p, g_queue_peek_head(&p->held));
         }
         p->ops->tell_epoch(p, e);
         qemu_bh_schedule(p->release);
@@ -255,6 +256,7 @@ bool tt_net_deliver_first(const char *netdev, const TtFrame *f)
 
         if (!strcmp(p->nc->name, netdev)) {
             g_queue_push_tail(&p->held, copy_of(f));
+            p->held_max++;              /* others wait as well */
             return true;
         }
     }

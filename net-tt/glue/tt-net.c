@@ -19,7 +19,7 @@
 #include "system/runstate.h"
 #include "tt/hooks.h"
 
-#define HELD_MAX 64             /* each peer that comes leaves one at most */
+#define HELD_MAX 64             /* frames that wait; each peer that comes may leave one */
 
 typedef struct TtNet {
     NetClientState nc;

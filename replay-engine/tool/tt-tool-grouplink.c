@@ -3,6 +3,7 @@
 #include "tt-tool-grouplink.h"
 #include "tt-tool-hub.h"
 #include "tt-tool-qmp.h"
+#include "net-tt/tt-alive.h"
 
 #include <errno.h>
 #include <glib-unix.h>
@@ -30,7 +31,7 @@ struct GroupLink {
     int listener, fd;               /* -1: none */
     TtLink *link;                   /* NULL: there is no peer */
     uint32_t epoch;
-    guint listen_tag, retry_tag, read_tag, write_tag, patience_tag;
+    guint listen_tag, retry_tag, read_tag, write_tag, patience_tag, silence_tag;
 };
 
 static void drop_tag(guint *tag)
@@ -50,6 +51,7 @@ static void close_peer(GroupLink *l)
     drop_tag(&l->read_tag);
     drop_tag(&l->write_tag);
     drop_tag(&l->patience_tag);
+    drop_tag(&l->silence_tag);
     if (l->fd >= 0) {
         close(l->fd);
         l->fd = -1;
@@ -155,6 +157,18 @@ static gboolean lose_patience(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
+static gboolean listen_for_it(gpointer opaque)
+{
+    GroupLink *l = opaque;
+
+    if (!tt_alive_is_silent(l->fd)) {
+        return G_SOURCE_CONTINUE;
+    }
+    l->silence_tag = 0;
+    close_peer(l);
+    return G_SOURCE_REMOVE;
+}
+
 static void begin(GroupLink *l, int fd)
 {
     TtLinkOptions o = { .group = l->group, .key = l->key, .key_len = l->key_len };
@@ -166,11 +180,12 @@ static void begin(GroupLink *l, int fd)
     }
     g_unix_set_fd_nonblocking(fd, true, NULL);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    hub_keep_alive(fd);
+    tt_alive_keep(fd);
     l->fd = fd;
     l->link = tt_link_new(&o);
     l->read_tag = g_unix_fd_add(fd, G_IO_IN, can_read, l);
     l->patience_tag = g_timeout_add(PATIENCE_MS, lose_patience, l);
+    l->silence_tag = g_timeout_add_seconds(TT_ALIVE_ASK_S, listen_for_it, l);
     flush(l);                           /* the hello */
 }
 

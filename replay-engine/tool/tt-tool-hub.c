@@ -4,6 +4,7 @@
  * seed. It listens on this host only, unless it has a key.
  */
 #include "tt-tool-hub.h"
+#include "net-tt/tt-alive.h"
 
 #include <errno.h>
 #include <glib-unix.h>
@@ -111,17 +112,6 @@ static void print_place(int fd, const char *text)
     fflush(stdout);
 }
 
-/* A host that is gone is noticed within half a minute; a process that stands still stays. */
-void hub_keep_alive(int fd)
-{
-    const int on = 1, idle_s = 10, every_s = 5, probes = 4;
-
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
-}
-
 static gboolean peer_came(gint fd, GIOCondition what, gpointer opaque)
 {
     int one = 1, peer = accept(fd, NULL, NULL);
@@ -129,7 +119,7 @@ static gboolean peer_came(gint fd, GIOCondition what, gpointer opaque)
     if (peer >= 0) {
         g_unix_set_fd_nonblocking(peer, true, NULL);
         setsockopt(peer, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-        hub_keep_alive(peer);
+        tt_alive_keep(peer);
         hub_connected(opaque, peer);
     } else if (errno == EMFILE || errno == ENFILE) {
         hub_say(opaque, "a peer cannot be accepted: %s", g_strerror(errno));
@@ -214,10 +204,7 @@ static int parse(const ToolArgs *a, Hub *h)
     if (key && tt_group_key_load(key, &h->key, &h->key_len, &diag)) {
         return tool_problem(&diag);
     }
-    if (log && !(h->log = fopen(log, "we"))) {
-        return tool_complain("cannot write %s: %s", log, g_strerror(errno));
-    }
-    return TOOL_FINE;
+    return log && !hub_log_open(h, log) ? TOOL_PROBLEM : TOOL_FINE;
 }
 
 /* ---- the program ---- */
@@ -280,8 +267,8 @@ int tool_hub(const ToolArgs *a)
             }
         }
     }
-    if (h->log && fclose(h->log)) {
-        result = tool_complain("cannot write the log: %s", g_strerror(errno));
+    if (!hub_log_close(h)) {
+        result = TOOL_PROBLEM;
     }
     g_free(h->key);
     g_free(h->group);

@@ -4,6 +4,7 @@
  * at the time that its fate says, or is lost.
  */
 #include "tt-tool-hub.h"
+#include "net-tt/tt-alive.h"
 
 #include <errno.h>
 #include <glib-unix.h>
@@ -14,8 +15,6 @@
 #include <unistd.h>
 
 #define PATIENCE_MS     10000           /* until a peer has said READY */
-#define GIVES_WAY_US    1000000         /* without READY, when another peer comes */
-#define SAY_US          1000000         /* between two sentences */
 #define OUT_MAX         (4u << 20)      /* bytes that wait for a peer who is slow */
 #define WAITING_MAX     (256u << 20)    /* bytes on their way */
 #define READS_AT_ONCE   8
@@ -30,28 +29,6 @@ struct HubPort {
     TtLink *link;
     guint read_tag, write_tag, patience_tag;
 };
-
-/* A frame on its way. */
-typedef struct HubFrame {
-    uint64_t came_ns, at_ns, serial;
-    unsigned from, to;
-    uint64_t peer;              /* whom it is for */
-    TtFrame frame;              /* its data: after it, or in the buffer of its link */
-    uint8_t data[];
-} HubFrame;
-
-void hub_say(Hub *h, const char *fmt, ...)
-{
-    int64_t now = g_get_monotonic_time();
-    va_list ap;
-
-    if (!h->said_us || now - h->said_us >= SAY_US) {
-        h->said_us = now;
-        va_start(ap, fmt);
-        tool_say(fmt, ap);
-        va_end(ap);
-    }
-}
 
 static uint64_t now_ns(void)
 {
@@ -80,6 +57,7 @@ static void close_port(HubPort *p)
     tt_places_forget(&h->places, p->number);
     tt_shape_left(&h->shape, p->number);
     h->ports[p->number] = NULL;
+    h->runs[p->number].n = 0;
     if (p->is_member && !--h->n_members) {
         /* Whoever comes now may send again what had been sent: tt group live --exact. */
         memset(&h->heard, 0, sizeof(h->heard));
@@ -128,43 +106,21 @@ static gboolean can_write(gint fd, GIOCondition what, gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-/* What became of a frame; fates from HUB_FULL on are not the network's. */
-enum { HUB_FULL = TT_FATE_QUEUE_FULL + 1, PEER_SLOW, PEER_GONE, HUB_KNOWS };
-
-static void settle(Hub *h, const HubFrame *w, unsigned fate)
-{
-    static const char *const names[] = {
-        "goes", "lost", "queue full", "hub full", "peer slow", "peer gone",
-        "seen before",
-    };
-    char run[2 * TT_RUN_BYTES + 1];
-
-    *(fate == TT_FATE_GOES ? &h->n_gone : &h->n_lost) += 1;
-    if (h->log) {
-        tt_run_text(run, w->frame.run);
-        fprintf(h->log, "{\"ns\": %" PRIu64 ", \"from\": %u, \"run\": \"%s\", "
-                "\"sequence\": %" PRIu64 ", \"bytes\": %" PRIu32 ", \"to\": %u, "
-                "\"fate\": \"%s\", \"after_ns\": %" PRIu64 "}\n", w->came_ns, w->from,
-                run, w->frame.seq, w->frame.len, w->to, names[fate],
-                w->at_ns - w->came_ns);
-    }
-}
-
 static void send_now(Hub *h, HubFrame *w)
 {
     HubPort *p = h->ports[w->to];
     size_t len;
 
     if (!p || p->peer != w->peer) {
-        settle(h, w, PEER_GONE);
+        hub_settle(h, w, HUB_PEER_GONE);
         return;
     }
     tt_link_out(p->link, &len);
     if (len > OUT_MAX) {
-        settle(h, w, PEER_SLOW);
+        hub_settle(h, w, HUB_PEER_SLOW);
         return;
     }
-    settle(h, w, TT_FATE_GOES);
+    hub_settle(h, w, TT_FATE_GOES);
     tt_link_send(p->link, &w->frame);
     if (!p->write_tag) {
         flush_port(p);
@@ -231,7 +187,7 @@ static void wait_for(Hub *h, const HubFrame *f)
     HubFrame *w;
 
     if (h->waiting_bytes + bytes_of(f) > WAITING_MAX) {
-        settle(h, f, HUB_FULL);
+        hub_settle(h, f, HUB_FULL);
         hub_say(h, "more than %u MB of frames are queued: frames are lost",
                 WAITING_MAX >> 20);
         return;
@@ -257,7 +213,7 @@ static void decide(Hub *h, unsigned from, uint64_t number, unsigned to, const Tt
     TtFate fate = tt_shape_fate(&h->shape, from, number, to, f->len, now, &w.at_ns);
 
     if (fate != TT_FATE_GOES) {
-        settle(h, &w, fate);
+        hub_settle(h, &w, fate);
     } else if (w.at_ns == now) {
         send_now(h, &w);
     } else {
@@ -272,6 +228,14 @@ static bool is_way_out(const Hub *h, unsigned i, unsigned to)
            (to == TT_PORT_ALL || i == to);
 }
 
+static void drop_frame(HubPort *p, const TtFrame *f, unsigned fate)
+{
+    uint64_t now = now_ns();
+
+    hub_settle(p->hub, &(HubFrame) { .came_ns = now, .at_ns = now, .from = p->number,
+                                     .to = p->number, .frame = *f }, fate);
+}
+
 static void frame_came(HubPort *p, const TtFrame *f)
 {
     Hub *h = p->hub;
@@ -279,11 +243,15 @@ static void frame_came(HubPort *p, const TtFrame *f)
     uint64_t number;
 
     h->n_came++;
+    if (!hub_may_send(h, from, f->run)) {
+        drop_frame(p, f, HUB_NOT_ITS_OWN);
+        hub_say(h, "a frame of port %u is dropped: it says that it is of the VM at another "
+                   "port", from);
+        return;
+    }
+    hub_sends(h, from, f->run);
     if (!tt_heard_is_new(&h->heard, f)) {
-        uint64_t now = now_ns();
-
-        settle(h, &(HubFrame) { .came_ns = now, .at_ns = now, .from = from, .to = from,
-                                .frame = *f }, HUB_KNOWS);
+        drop_frame(p, f, HUB_KNOWS);
         hub_say(h, "a frame is dropped: its number %" PRIu64 " was seen before, or it is "
                    "far too late", f->seq);
         return;
@@ -343,12 +311,25 @@ static void incident_came(HubPort *p, const TtFrame *f)
 {
     TtIncident i;
 
-    if (tt_heard_is_new(&p->hub->told, f) && tt_incident_get(&i, f, NULL) == TT_OK) {
+    /* A VM with two netdevs passes on those of others, which are told here, too. */
+    if (hub_may_send(p->hub, p->number, f->run) &&
+        tt_heard_is_new(&p->hub->told, f) && tt_incident_get(&i, f, NULL) == TT_OK) {
         tell_others(p, &i);
     }
 }
 
 /* ---- in ---- */
+
+/* Before its first frame goes anywhere: the hub may not end by what becomes of that. */
+static void let_in(HubPort *p)
+{
+    drop_tag(&p->patience_tag);
+    p->is_member = true;
+    p->hub->n_members++;
+    if (p->hub->epoch) {
+        tt_link_send_epoch(p->link, p->hub->epoch);
+    }
+}
 
 /* False: the port is gone. */
 static bool take(HubPort *p, const uint8_t *bytes, size_t len)
@@ -358,6 +339,9 @@ static bool take(HubPort *p, const uint8_t *bytes, size_t len)
     TtStatus st;
 
     tt_link_put(p->link, bytes, len);
+    if (!p->is_member && tt_link_meet(p->link, NULL) == TT_OK) {
+        let_in(p);
+    }
     while ((st = tt_link_next(p->link, &f, &diag)) == TT_OK || st == TT_ERR_MISMATCH) {
         if (st == TT_OK && f.is_incident) {
             incident_came(p, &f);
@@ -365,14 +349,6 @@ static bool take(HubPort *p, const uint8_t *bytes, size_t len)
             frame_came(p, &f);
         } else {
             hub_say(p->hub, "a frame of port %u is dropped: %s", p->number, diag.text);
-        }
-    }
-    if (!p->is_member && tt_link_is_open(p->link)) {
-        drop_tag(&p->patience_tag);
-        p->is_member = true;
-        p->hub->n_members++;
-        if (p->hub->epoch) {
-            tt_link_send_epoch(p->link, p->hub->epoch);
         }
     }
     pass_epoch_on(p);
@@ -417,7 +393,8 @@ static gboolean lose_patience(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-/* The one that has been silent for longest gives its place to another peer. */
+/* The one that has been silent for longest gives its place to another peer, at once: a
+ * member says READY within a round trip. */
 static void make_room(Hub *h)
 {
     HubPort *oldest = NULL;
@@ -432,7 +409,7 @@ static void make_room(Hub *h)
             oldest = p;
         }
     }
-    if (oldest && g_get_monotonic_time() - oldest->came_us > GIVES_WAY_US) {
+    if (oldest) {
         hub_say(h, "port %u is closed: its peer has not introduced itself, and the hub is "
                 "full", oldest->number);
         close_port(oldest);
@@ -465,6 +442,21 @@ void hub_connected(Hub *h, int fd)
     flush_port(p);
 }
 
+/* ---- the hub ---- */
+
+static gboolean look_for_silent(gpointer opaque)
+{
+    Hub *h = opaque;
+
+    for (unsigned i = 0; i < TT_SHAPE_PORTS_MAX; i++) {
+        if (h->ports[i] && tt_alive_is_silent(h->ports[i]->fd)) {
+            hub_say(h, "port %u is closed: the host of its peer does not answer", i);
+            close_port(h->ports[i]);
+        }
+    }
+    return G_SOURCE_CONTINUE;
+}
+
 static GSourceFuncs timer_funcs = { .dispatch = timer_dispatch };
 
 void hub_init(Hub *h)
@@ -473,11 +465,12 @@ void hub_init(Hub *h)
     h->timer = g_source_new(&timer_funcs, sizeof(GSource));
     g_source_set_callback(h->timer, time_passed, h, NULL);
     g_source_attach(h->timer, NULL);
+    h->silence_tag = g_timeout_add_seconds(TT_ALIVE_ASK_S, look_for_silent, h);
 }
 
 static void forget(gpointer frame, gpointer hub)
 {
-    settle(hub, frame, PEER_GONE);
+    hub_settle(hub, frame, HUB_PEER_GONE);
 }
 
 void hub_end(Hub *h)
@@ -487,6 +480,7 @@ void hub_end(Hub *h)
             close_port(h->ports[i]);
         }
     }
+    drop_tag(&h->silence_tag);
     g_source_destroy(h->timer);
     g_source_unref(h->timer);
     g_sequence_foreach(h->waiting, forget, h);

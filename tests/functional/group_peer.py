@@ -2,6 +2,8 @@
 """A peer of a group that may say anything; written from docs/reference/group-format.rst
 alone."""
 
+import hashlib
+import hmac
 import os
 import socket
 import struct
@@ -10,6 +12,8 @@ from ttlib import SLOW, check
 
 HELLO = 96
 HEAD = 64
+MAC = 32
+AUTHENTICATED, HUB = 1, 2
 NO_POSITION = (1 << 64) - 1
 READY, FRAME, INCIDENT = 1, 2, 4
 
@@ -28,9 +32,13 @@ def incident_of(mark, what, number, seq=0, run=b'r' * 16):
                        xxh3(text), number) + text
 
 
-def frame_of(data, number, seq=0, damaged=False):
+def frame_of(data, number, seq=0, damaged=False, run=b'r' * 16):
     digest = 0 if damaged else xxh3(data)
-    return message(FRAME, number, data, seq, digest)
+    return message(FRAME, number, data, seq, digest, run)
+
+
+def mac_of(key, *parts):
+    return hmac.new(key, b''.join(parts), hashlib.sha256).digest()
 
 
 # XXH3-64 of 17 to 128 bytes, seed 0, from its specification
@@ -67,13 +75,19 @@ def xxh3(data):
 class Peer:
     """A connection to a netdev or a hub."""
 
-    def __init__(self, where):
-        """@where: a path, or a port of this host."""
-        is_port = isinstance(where, int)
-        self.sock = socket.socket(socket.AF_INET if is_port else socket.AF_UNIX)
-        self.sock.settimeout(5 * SLOW)
-        self.sock.connect(('127.0.0.1', where) if is_port else where)
+    def __init__(self, where, key=None):
+        """@where: a path, a port of this host, or a socket that is connected."""
+        self.key, self.group, self.nonce = key, b'g', os.urandom(16)
+        self.out_key = None
         self.pending = b''
+        if isinstance(where, socket.socket):
+            self.sock = where
+        else:
+            is_port = isinstance(where, int)
+            self.sock = socket.socket(socket.AF_INET if is_port else socket.AF_UNIX)
+        self.sock.settimeout(5 * SLOW)
+        if self.sock is not where:
+            self.sock.connect(('127.0.0.1', where) if is_port else where)
 
     def __enter__(self):
         return self
@@ -87,15 +101,29 @@ class Peer:
         except OSError:
             pass                    # it has left us
 
-    def hello(self, group='g', flags=0):
-        self.send(struct.pack('<8sII16s64s', b'TTVMNET\n', 2, flags, os.urandom(16),
-                              group.encode()))
+    def hello(self, group='g', flags=None):
+        self.group = group.encode()
+        flags = (AUTHENTICATED if self.key else 0) if flags is None else flags
+        self.send(struct.pack('<8sII16s64s', b'TTVMNET\n', 2, flags, self.nonce, self.group))
+
+    def put(self, text):
+        """A message, with a MAC if there is a key."""
+        if self.key:
+            text = text[:HEAD] + mac_of(self.out_key, text) + text[HEAD:]
+        self.send(text)
 
     def ready(self):
         """Says so, and waits until the other side does."""
-        self.take(HELLO)
-        self.send(message(READY, 0))
-        self.take(HEAD)
+        fields = struct.unpack('<8sII16s64s', self.take(HELLO))
+        if self.key:
+            self.out_key = mac_of(self.key, self.nonce, fields[3], b'\0', self.group)
+        self.put(message(READY, 0))
+        head = self.take(HEAD)
+        if self.key:
+            is_hub = bytes([fields[2] & HUB > 0])
+            theirs = mac_of(self.key, fields[3], self.nonce, is_hub, self.group)
+            return self.take(MAC) == mac_of(theirs, head)
+        return True
 
     def is_closed(self):
         """Waits until the other side closes."""
@@ -120,6 +148,7 @@ class Peer:
         """(sequence, bytes) of the next frame that comes."""
         while True:
             fields = struct.unpack('<4sBBHII16sQQQQ', self.take(HEAD))
+            self.take(MAC if self.key else 0)
             data = self.take(fields[4])
             if fields[1] == FRAME:
                 return fields[8], data

@@ -4,17 +4,20 @@ what brute force says."""
 
 import bisect
 import contextlib
+import ctypes
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
+import threading
 import time
 
-from group_peer import Peer, frame_of
+from group_peer import HEAD, HELLO, READY, Peer, frame_of, incident_of, message
 from guests import guest_args, own_args
 from test_branch import brancher
-from ttlib import (MACHINE, REPO, SLOW, Gdb, TestFailure, Vm, check, check_exact, equal,
+from ttlib import (MACHINE, REPO, SLOW, Gdb, Skip, TestFailure, Vm, check, check_exact, equal,
                    limit, one_sentence, read_bytes, record, recorder, run_tool, seed,
                    stopped_replay, tool, tt, wait_until)
 
@@ -605,12 +608,12 @@ def group_points_say_no(work, vms):
 
 # Strangers
 
-def friend(path):
+def friend(path, key=None):
     """A peer who is let in: while the one before is not gone yet, he is turned away."""
     def try_it():
         p = None
         try:
-            p = Peer(path)
+            p = Peer(path, key)
             p.hello()
             p.ready()
             return p
@@ -640,10 +643,16 @@ def test_hostile(work):
             check(p.is_closed(), 'a key is expected')
         with Peer(path) as p, Peer(path) as q:      # one peer at a time
             p.hello()
-            check(q.is_closed(), 'a second peer is let in')
             p.ready()
+            p.send(frame_of(bytes(60), 1, seq=77))
+            wait_until(lambda: 'connected' in vm.qmp.hmp('info network'), 'p is let in')
+            with Peer(path) as r:
+                check(r.is_closed(), 'a third peer is let in')
+            q.hello()
+            q.ready()
+            check(q.is_closed(), 'a second peer is let in')
             for i in range(2000):
-                p.send(frame_of(rng.randbytes(60), i + 1, seq=rng.randrange(50),
+                p.send(frame_of(rng.randbytes(60), i + 2, seq=rng.randrange(50),
                                 damaged=rng.random() < .3))
             p.send(frame_of(b'x' * 60, 77))
             check(p.is_closed(), 'a message out of turn is not left')
@@ -661,6 +670,33 @@ def test_hostile(work):
     lines = [line for line in vm.stderr.splitlines() if line]
     check(0 < len(lines) < 10 + 40 * SLOW, f'{len(lines)} sentences: {vm.stderr[-900:]}')
     check(all('netdev ' in line for line in lines), vm.stderr[-900:])
+
+
+@limit(60)
+def test_many_leave_one(work):
+    """Peers that come, send a frame while the VM is stopped and go: 64 frames wait at most.
+    This NIC takes, and drops, what comes before it has a driver."""
+    path = os.path.join(work, 'sock')
+    with recorder(work, [*MACHINE, '-netdev', f'tt,id=net0,group=g,listen={path}', '-device',
+                         'rtl8139,netdev=net0,romfile='], qmp=1) as vm:
+        wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
+        vm.qmp.cmd('stop')
+        for i in range(200):
+            with friend(path) as p:
+                p.send(frame_of(b'x' * 60, 1, seq=i))
+            wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens again')
+        with friend(path):                  # the last of them has been read
+            pass
+        vm.qmp.cmd('cont')
+        with friend(path) as p:
+            p.send(frame_of(b'x' * 60, 1, seq=1000))
+            wait_until(lambda: (1000 in [seq for _, _, seq, _, _ in read_frames(vm.run)[1]]),
+                       'the frame of the last one')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    equal([seq for _, _, seq, _, _ in read_frames(vm.run)[1]], [*range(64), 1000],
+          'frames that came')
+    check('64 others are waiting already' in vm.stderr, vm.stderr)
 
 
 @limit(60)
@@ -703,30 +739,87 @@ def stranger(path):
 
 @limit(60)
 def test_silent(work):
-    """A stranger who says nothing gives way to the next peer, at a netdev and at a hub
-    that is full."""
-    path = os.path.join(work, 'sock')
-    with Vm(work, [*MACHINE, '-netdev', f'tt,id=net0,group=g,listen={path}'], qmp=1) as vm:
+    """Strangers who say nothing, though many, do not keep a member out for a moment, at a
+    netdev and at a hub, with a key."""
+    path, key = os.path.join(work, 'sock'), key_file(work)
+    with Vm(work, [*MACHINE, '-netdev', f'tt,id=net0,group=g,listen={path},key-file={key}'],
+            qmp=1) as vm, contextlib.ExitStack() as silent:
         wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
-        with Peer(path) as p:
-            time.sleep(1.5)
-            with Peer(path) as q:
-                q.hello()
-                q.ready()
-                check(p.is_closed(), 'the silent one is not left')
+        crowd = [silent.enter_context(wait_until(lambda: stranger(path), 'there is room'))
+                 for _ in range(DOOR_PLACES + 40)]
+        with Peer(path, KEY) as p:
+            p.hello()
+            check(p.ready(), 'the netdev has another key')
+            wait_until(lambda: 'connected' in vm.qmp.hmp('info network'), 'p is let in')
+            check(crowd[0].is_closed(), 'the first one is not left')
+            p.put(frame_of(b'x' * 60, 1, seq=1))
+            check('connected' in vm.qmp.hmp('info network'), 'p is not left')
         vm.qmp.send('quit')
         vm.wait(0)
     check('gives way' in vm.stderr, vm.stderr)
-    with hub(work) as path, contextlib.ExitStack() as silent:
-        for _ in range(HUB_PORTS):
+    with hub(work, '--key-file', key) as path, contextlib.ExitStack() as silent:
+        for _ in range(HUB_PORTS + 40):
             silent.enter_context(wait_until(lambda: stranger(path), 'there is room'))
-        time.sleep(1.5)
-        with Peer(path) as p, Peer(path) as q:
+        with Peer(path, KEY) as p, Peer(path, KEY) as q:
             for peer in (p, q):
                 peer.hello()
-                peer.ready()
-            q.send(frame_of(b'\xff' * 6 + b'q' * 54, 1, seq=50))
+                check(peer.ready(), 'the hub has another key')
+            q.put(frame_of(b'\xff' * 6 + b'q' * 54, 1, seq=50))
             equal(p.frame()[0], 50, 'the frame of the second')
+
+
+@limit(60)
+def test_wrong_key(work):
+    """Whoever has another key, or none, is left with a sentence; whoever has the key is let
+    in. At a netdev and at a hub."""
+    path, key = os.path.join(work, 'sock'), key_file(work)
+    with Vm(work, [*MACHINE, '-netdev', f'tt,id=net0,group=g,listen={path},key-file={key}'],
+            qmp=1) as vm:
+        wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
+        wrong_keys(path)
+        check('listening' in vm.qmp.hmp('info network'), 'somebody was let in')
+        with Peer(path, KEY) as p:
+            p.hello()
+            check(p.ready(), 'the netdev has another key')
+            wait_until(lambda: 'connected' in vm.qmp.hmp('info network'), 'p is let in')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check('the peer has another key: give all members' in vm.stderr, vm.stderr)
+    with hub(work, '--key-file', key) as path, Peer(path, KEY) as p:
+        p.hello()
+        check(p.ready(), 'the hub has another key')
+        wrong_keys(path)
+        with Peer(path, KEY) as q:
+            q.hello()
+            check(q.ready(), 'the hub has another key')
+            q.put(frame_of(b'\xff' * 6 + b'q' * 54, 1, seq=50))
+            equal(p.frame()[0], 50, 'the first frame that the hub forwards')
+            q.send(frame_of(b'\xff' * 6 + b'q' * 54, 2, seq=51) + bytes(32))
+            check(q.is_closed(), 'a frame without authentication')
+    with open(f'{path}.stderr', encoding='utf-8') as said:
+        check('the peer has another key: give all members' in said.read(), 'no sentence')
+
+
+KEY = b'sixteen bytes and more'
+DOOR_PLACES = 64                            # GUESTS_MAX of a netdev
+
+
+def key_file(work):
+    path = os.path.join(work, 'key')
+    with open(path, 'wb') as out:
+        out.write(KEY + b'\n')
+    return path
+
+
+def wrong_keys(path):
+    """Of the same length, of another one, none, and none though it says so."""
+    for key, flags in ((KEY[::-1], None), (KEY + b'.', None), (None, 0), (None, 1)):
+        with Peer(path, key) as p:
+            p.hello(flags=flags)
+            with contextlib.suppress(TestFailure, ConnectionError):
+                p.ready()
+                p.put(frame_of(b'\xff' * 6 + bytes(54), 1, seq=1))
+            check(p.is_closed(), f'{key} is let in')
 
 
 @limit(60)
@@ -746,6 +839,26 @@ def test_stopped_while_full(work):
             vm.qmp.send('quit')
             vm.wait(0)
     equal([seq for _, _, seq, _, _ in read_frames(vm.run)[1]], [0], 'frames, each once')
+
+
+@limit(60)
+def test_noted_is_kept(work):
+    """A frame that the NIC had no room for, and that was noted, at a checkpoint of the group
+    while the VM stands still: it is kept with the checkpoint, though it never arrives."""
+    path = os.path.join(work, 'sock')
+    with recorder(work, [*MACHINE, *nic(1, f'listen={path}')], qmp=1) as vm:
+        wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
+        with friend(path) as p:
+            p.send(frame_of(b'x' * 60, 1, seq=7))
+            wait_until(lambda: len(read_frames(vm.run)[1]) == 1, 'the frame was noted')
+            vm.qmp.cmd('stop')
+            vm.qmp.cmd('tt-checkpoint-add', 30, group=True)
+            vm.qmp.send('quit')
+            vm.wait(0)
+    log = [json.loads(line) for line in
+           tt('log', vm.run, '--kind', 'frame', '--json').stdout.splitlines()]
+    equal([(int(e['addr'], 16), int(e['val'], 16)) for e in log], [(2, 7), (3, 1), (4, 7)],
+          'delivered, checkpoint, kept')
 
 
 SENDER = '''
@@ -850,7 +963,7 @@ def test_hub_hostile(work):
             for peer in (p, q):
                 peer.hello()
                 peer.ready()
-            q.send(frame_of(b'\xff' * 6 + b'q' * 54, 1, seq=50))
+            q.send(frame_of(b'\xff' * 6 + b'q' * 54, 1, seq=50, run=b'q' * 16))
             equal(p.frame()[0], 50, 'the frame by which the hub knows q')
             data = rng.randbytes(6) + bytes(60)
             for i in range(40):
@@ -880,7 +993,8 @@ def test_hub_left(work):
             with Peer(path) as gone:
                 gone.hello()
                 gone.ready()
-                gone.send(frame_of(to_all, 1, seq=9))       # the hub knows it from here on
+                # The hub knows it from here on.
+                gone.send(frame_of(to_all, 1, seq=9, run=b'g' * 16))
                 equal(sender.frame()[0], 9, 'the frame of the one that leaves')
                 for i in range(5):
                     sender.send(frame_of(to_all, i + 1, seq=i))
@@ -888,7 +1002,7 @@ def test_hub_left(work):
             with Peer(path) as heir:
                 heir.hello()
                 heir.ready()
-                heir.send(frame_of(to_all, 1, seq=8))
+                heir.send(frame_of(to_all, 1, seq=8, run=b'h' * 16))
                 equal(sender.frame()[0], 8, 'the frame of the heir')
                 sender.send(frame_of(to_all, 6, seq=5))
                 equal(heir.frame()[0], 5, 'the first frame that the heir gets')
@@ -898,6 +1012,175 @@ def test_hub_left(work):
     equal(sorted(fates), [(i, 'peer gone') for i in range(5)] +
           [(i, 'goes') for i in (5, 8, 9)], 'fates')
     check('8 frames received, 3 forwarded, 5 lost' in said, said)
+
+
+@limit(60)
+def test_hub_silenced(work):
+    """At a hub without a key a member sends a frame in the name of another's run, with the
+    highest number: it is dropped, and the other is heard as before. When that one has gone,
+    its run is free."""
+    log, to_all = os.path.join(work, 'hub.log'), b'\xff' * 6 + bytes(54)
+    with hub(work, '--log', log) as path, Peer(path) as victim, Peer(path) as thief, \
+            Peer(path) as third:
+        for peer in (victim, thief, third):
+            peer.hello()
+            peer.ready()
+        victim.send(frame_of(to_all, 1, seq=1))
+        equal([third.frame()[0], thief.frame()[0]], [1, 1], 'the first frame')
+        thief.send(frame_of(to_all, 1, seq=(1 << 64) - 2))
+        thief.send(incident_of('x-1', b'words', 2, seq=(1 << 64) - 2))
+        thief.send(frame_of(to_all, 3, seq=5, run=b't' * 16))
+        equal(third.frame()[0], 5, 'the frame of its own')
+        victim.send(frame_of(to_all, 2, seq=2))
+        equal([third.frame()[0], thief.frame()[0]], [2, 2], 'the second frame')
+        # Lines are whole, and there, while the hub runs.
+        fates = [json.loads(line) for line in open(log, encoding='ascii')]
+        equal([f['sequence'] for f in fates if f['fate'] == 'not its own'], [(1 << 64) - 2],
+              f'what is dropped: {fates}')
+        equal(len([f for f in fates if f['fate'] == 'goes']), 6, f'what goes: {fates}')
+        victim.sock.close()
+        wait_until(lambda: takes_over(thief, third, to_all), 'the run is free')
+        thief.send(frame_of(to_all, 5 + takes_over.n, seq=(1 << 64) - 1))
+        check(thief.is_closed(), 'the number above all numbers')
+
+
+def takes_over(thief, third, data):
+    """Sends the next frame of the run that was another's, and one of its own."""
+    takes_over.n = getattr(takes_over, 'n', -1) + 1
+    thief.send(frame_of(data, 4 + takes_over.n, seq=100 + takes_over.n))
+    third.sock.settimeout(.2)
+    with contextlib.suppress(socket.timeout):
+        return third.frame()[0] >= 100
+    return False
+
+
+@limit(60)
+def test_hub_log_fails(work):
+    """A log that cannot be written: said at once, the hub goes on, and ends with 1."""
+    to_all = b'\xff' * 6 + bytes(54)
+    path = os.path.join(work, 'hub')
+    with open(f'{path}.stderr', 'wb') as err, \
+            subprocess.Popen([tool('tt'), 'hub', '--group', 'g', '--listen', path, '--log',
+                              '/dev/full', '--once', '--seconds', '50'],
+                             stdout=subprocess.PIPE, stderr=err) as process:
+        check(b'listening' in process.stdout.readline(), 'the hub listens')
+        with Peer(path) as p, Peer(path) as q:
+            for peer in (p, q):
+                peer.hello()
+                peer.ready()
+            for i in range(3):
+                p.send(frame_of(to_all, i + 1, seq=i))
+                equal(q.frame()[0], i, 'the frame')
+            said = read_bytes(f'{path}.stderr').decode()
+            equal(said.count('cannot write the log: No space left'), 1, said)
+        equal(process.wait(20), 1, 'its end')
+
+
+@limit(60)
+def test_once_enters(work):
+    """--once: the last member has gone, as the first frame of a new one finds out. The hub
+    has a member, and stays."""
+    to_all = b'\xff' * 6 + bytes(54)
+    path = os.path.join(work, 'hub')
+    with subprocess.Popen([tool('tt'), 'hub', '--group', 'g', '--listen', path, '--once',
+                           '--seconds', '50'], stdout=subprocess.PIPE) as process:
+        check(b'listening' in process.stdout.readline(), 'the hub listens')
+        with Peer(path) as new:             # the hub looks at it first
+            new.hello()
+            new.take(HELLO + HEAD)
+            with Peer(path) as last:
+                last.hello()
+                last.ready()
+                time.sleep(.3)
+                os.kill(process.pid, signal.SIGSTOP)
+            new.send(message(READY, 0) + frame_of(to_all, 1, seq=1))
+            os.kill(process.pid, signal.SIGCONT)
+            with Peer(path) as friendly:
+                friendly.hello()
+                friendly.ready()
+                friendly.send(frame_of(to_all, 1, seq=2, run=b'f' * 16))
+                equal(new.frame()[0], 2, 'a frame for the new one')
+        equal(process.wait(20), 0, 'its end')
+
+
+@contextlib.contextmanager
+def two_hosts():
+    """Two network namespaces with a cable between them: 10.77.0.1 and 10.77.0.2. Yields the
+    ids of processes in them."""
+    def run(pid, script):
+        if subprocess.run(['nsenter', '-t', str(pid), '-n', 'sh', '-c', script],
+                          stderr=subprocess.DEVNULL, check=False).returncode:
+            raise Skip('no cable between network namespaces can be made here')
+
+    with contextlib.ExitStack() as stack:
+        pids = []
+        for _ in range(2):
+            holder = stack.enter_context(subprocess.Popen(
+                ['unshare', '-n', 'sh', '-c', 'echo made; exec sleep 900'],
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+            stack.callback(holder.terminate)
+            if not holder.stdout.readline():
+                raise Skip('no network namespace can be made here')
+            pids.append(holder.pid)
+        # The addresses of the hosts' cards stay known when one host is gone.
+        run(pids[0], f'ip link add tt0 address 02:00:00:00:00:01 type veth peer name tt1 '
+                     f'address 02:00:00:00:00:02 netns {pids[1]}')
+        for i, pid in enumerate(pids):
+            run(pid, f'ip link set lo up && ip link set tt{i} up && '
+                     f'ip addr add 10.77.0.{1 + i}/24 dev tt{i} && ip neigh replace '
+                     f'10.77.0.{2 - i} lladdr 02:00:00:00:00:0{2 - i} dev tt{i} '
+                     'nud permanent')
+        yield pids
+
+
+def connected_from(pid, address):
+    """A socket in the network namespace of a process, connected to an address."""
+    made = []
+
+    def connect():                              # setns is for this thread only
+        with open(f'/proc/{pid}/ns/net', 'rb') as ns:
+            libc = ctypes.CDLL(None, use_errno=True)
+            equal(libc.setns(ns.fileno(), 0), 0, os.strerror(ctypes.get_errno()))
+        sock = socket.socket()
+        sock.settimeout(20)
+        sock.connect(address)
+        made.append(sock)
+
+    thread = threading.Thread(target=connect)
+    thread.start()
+    thread.join()
+    return made[0]
+
+
+@limit(150)
+def test_hub_silent_host(work):
+    """The host of a member is gone while a frame is on its way to it: the hub closes its
+    port within a minute."""
+    to_all, key = b'\xff' * 6 + bytes(54), key_file(work)
+    with two_hosts() as (here, there), open(f'{work}/stderr', 'wb') as err, \
+            subprocess.Popen(['nsenter', '-t', str(here), '-n', tool('tt'), 'hub', '--group',
+                              'g', '--listen', '10.77.0.1:7000', '--key-file', key,
+                              '--seconds', '400'], stdout=subprocess.PIPE,
+                             stderr=err) as process:
+        try:
+            check(b'listening' in process.stdout.readline(), 'the hub listens')
+            with Peer(connected_from(there, ('10.77.0.1', 7000)), KEY) as lost, \
+                    Peer(connected_from(here, ('10.77.0.1', 7000)), KEY) as stays:
+                for peer in (lost, stays):
+                    peer.hello()
+                    check(peer.ready(), 'the hub has another key')
+                stays.put(frame_of(to_all, 1, seq=1))
+                equal(lost.frame()[0], 1, 'the first frame')
+                run_tool('nsenter', '-t', str(there), '-n', 'ip', 'addr', 'flush', 'dev',
+                         'tt1')
+                stays.put(frame_of(to_all, 2, seq=2))
+                began = time.monotonic()
+                wait_until(lambda: b'host of its peer does not answer' in
+                           read_bytes(f'{work}/stderr'), 'the hub notices it', 90)
+                print(f'noticed after {time.monotonic() - began:.0f} s')
+        finally:
+            process.terminate()
+            process.wait(20)
 
 
 @limit(60)

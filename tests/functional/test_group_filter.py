@@ -265,7 +265,8 @@ class Cable:
     def __init__(self, path):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(20 * SLOW)
-        self.sock.connect(path)
+        # QMP may answer before QEMU makes its netdevs.
+        wait_until(lambda: self.sock.connect_ex(path) == 0, 'the netdev listens')
 
     def __enter__(self):
         return self

@@ -254,6 +254,86 @@ static void test_heard(void)
     }
 }
 
+/* Gaps of any length, however they lie in the words: what was in them is new, what was
+ * before them is known. */
+static void test_heard_gaps(void)
+{
+    static const uint64_t gaps[] = { 1, 63, 64, 65, 128, 1000, TT_HEARD_WINDOW - 1,
+                                     TT_HEARD_WINDOW, 1ull << 40 };
+    g_autofree TtHeard *h = g_new0(TtHeard, 1);
+    TtFrame f = { .run = { 1 } };
+    uint64_t last = 0;
+
+    g_assert_true(tt_heard_is_new(h, &f));
+    for (unsigned i = 0; i < 130 * G_N_ELEMENTS(gaps); i++) {
+        uint64_t gap = gaps[i % G_N_ELEMENTS(gaps)] + i % 7;
+
+        f.seq = last + 1 + gap;
+        g_assert_true(tt_heard_is_new(h, &f));
+        f.seq = last;
+        g_assert_false(tt_heard_is_new(h, &f));
+        last += 1 + gap;
+        for (uint64_t n = 1; n <= gap && n < TT_HEARD_WINDOW; n += 1 + n / 3) {
+            f.seq = last - n;
+            g_assert_true(tt_heard_is_new(h, &f));
+            g_assert_false(tt_heard_is_new(h, &f));
+        }
+    }
+    f.seq = UINT64_MAX;
+    g_assert_false(tt_heard_is_new(h, &f));
+    f.seq = last;
+    g_assert_false(tt_heard_is_new(h, &f));
+}
+
+/* The number above which there is none is no frame's. */
+static void test_last_number(void)
+{
+    TtLink *a = end_of("g", NULL, 1), *b = end_of("g", NULL, 2);
+    uint8_t data[60] = { 0 };
+    TtFrame f = frame_of(data, sizeof(data), UINT64_MAX), got;
+    TtDiag diag;
+
+    greet(a, b, 4096);
+    tt_link_send(a, &f);
+    g_assert_cmpint(pass(a, b, 4096, SIZE_MAX, &got, &diag), ==, TT_ERR_FORMAT);
+    g_assert_nonnull(strstr(diag.text, "a number that no frame can have"));
+    tt_link_free(a);
+    tt_link_free(b);
+}
+
+/* Whoever waits for READY first gets no frame by it, and all of them afterwards. */
+static void test_meets(void)
+{
+    TtLink *a = end_of("g", key, 1), *b = end_of("g", key, 2);
+    uint8_t data[60] = { 0 };
+    TtFrame f = frame_of(data, sizeof(data), 7), got;
+    const uint8_t *out;
+    TtDiag diag;
+    size_t len;
+
+    g_assert_cmpint(tt_link_meet(b, &diag), ==, TT_END);
+    g_assert_cmpint(pass(a, b, 4096, SIZE_MAX, &got, NULL), ==, TT_END);
+    g_assert_cmpint(pass(b, a, 4096, SIZE_MAX, &got, NULL), ==, TT_END);
+    g_assert_true(tt_link_is_open(a));
+    tt_link_send(a, &f);
+    out = tt_link_out(a, &len);
+    for (size_t i = 0; i < len; i++) {
+        tt_link_put(b, out + i, 1);
+        g_assert_cmpint(tt_link_meet(b, &diag), ==,
+                        i + 1 < TT_MESSAGE_HEAD_BYTES + TT_MAC_BYTES ? TT_END : TT_OK);
+    }
+    g_assert_true(tt_link_is_open(b));
+    g_assert_cmpint(tt_link_next(b, &got, &diag), ==, TT_OK);
+    g_assert_cmpuint(got.seq, ==, 7);
+    g_assert_cmpint(tt_link_next(b, &got, &diag), ==, TT_END);
+    tt_link_put(b, out, len);
+    g_assert_cmpint(tt_link_meet(b, &diag), ==, TT_OK);
+    g_assert_cmpint(tt_link_next(b, &got, &diag), ==, TT_ERR_FORMAT);
+    g_assert_cmpint(tt_link_meet(b, &diag), ==, TT_ERR_FORMAT);
+    tt_link_free(a);
+    tt_link_free(b);
+}
+
 static void test_notes(void)
 {
     TtFrame f = frame_of(NULL, 60, 8), got;
@@ -408,6 +488,9 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/link/tells-hub-from-member", test_roles);
     g_test_add_func("/tt/link/drops-one-frame", test_dropped);
     g_test_add_func("/tt/link/knows-what-came-before", test_heard);
+    g_test_add_func("/tt/link/knows-what-came-before-gaps", test_heard_gaps);
+    g_test_add_func("/tt/link/refuses-the-last-number", test_last_number);
+    g_test_add_func("/tt/link/meets-before-frames", test_meets);
     g_test_add_func("/tt/link/notes-frames-in-logs", test_notes);
     g_test_add_func("/tt/link/keeps-what-is-on-its-way", test_kept);
     g_test_add_func("/tt/link/tells-of-checkpoints", test_epochs);
