@@ -13,8 +13,6 @@
 
 #include <stdio.h>
 
-#define HUB_RUNS_MAX 16
-
 typedef struct HubPort HubPort;
 
 /* A frame on its way. */
@@ -29,14 +27,7 @@ typedef struct HubFrame {
 /* What became of it; fates from HUB_FULL on are not the network's. */
 enum {
     HUB_FULL = TT_FATE_QUEUE_FULL + 1, HUB_PEER_SLOW, HUB_PEER_GONE, HUB_KNOWS,
-    HUB_NOT_ITS_OWN,
 };
-
-/* The runs whose frames came by a port, the last of them. */
-typedef struct HubRuns {
-    unsigned n;                 /* below 2 * HUB_RUNS_MAX */
-    uint8_t runs[HUB_RUNS_MAX][TT_RUN_BYTES];
-} HubRuns;
 
 typedef struct Hub {
     char *group;
@@ -46,7 +37,6 @@ typedef struct Hub {
     TtPlaces places;
     TtHeard heard, told;        /* frames; incidents */
     HubPort *ports[TT_SHAPE_PORTS_MAX];
-    HubRuns runs[TT_SHAPE_PORTS_MAX];
     GSequence *waiting;         /* of HubFrame, by the time at which it leaves */
     size_t waiting_bytes;
     uint64_t serial, n_peers;   /* of frames that wait; of those who were let in */
@@ -74,15 +64,6 @@ bool hub_log_open(Hub *h, const char *path);
 /* False: not all of it was written, and that was said. Nothing, if there is none. */
 bool hub_log_close(Hub *h);
 void hub_settle(Hub *h, const HubFrame *w, unsigned fate);
-/*
- * Without a key anybody on this host may say that a frame is of any run, with a number so
- * high that all frames of the run's VM then look too old. So a run is of the port by which
- * it comes first, until its peer is gone. With a key its members are trusted, and one may
- * come again before it is known that its old connection is dead.
- */
-bool hub_may_send(const Hub *h, unsigned port, const uint8_t run[TT_RUN_BYTES]);
-/* The port has sent a frame of the run, which it may. */
-void hub_sends(Hub *h, unsigned port, const uint8_t run[TT_RUN_BYTES]);
 /* One sentence, but not too many. */
 void hub_say(Hub *h, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tt hub: what it says; what became of each frame, in numbers and in the log; and whose
- * frames a port may send.
+ * tt hub: what it says, and what became of each frame, in numbers and in the log.
  */
 #include "tt-tool-hub.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #define SAY_US 1000000          /* between two sentences */
 
@@ -60,7 +58,7 @@ void hub_settle(Hub *h, const HubFrame *w, unsigned fate)
 {
     static const char *const names[] = {
         "goes", "lost", "queue full", "hub full", "peer slow", "peer gone",
-        "seen before", "not its own",
+        "seen before",
     };
     char run[2 * TT_RUN_BYTES + 1];
 
@@ -75,40 +73,5 @@ void hub_settle(Hub *h, const HubFrame *w, unsigned fate)
                 run, w->frame.seq, w->frame.len, w->to, names[fate],
                 w->at_ns - w->came_ns) < 0 || ferror(h->log)) {
         log_failed(h);
-    }
-}
-
-/* ---- whose frames ---- */
-
-static bool has_run(const HubRuns *r, const uint8_t run[TT_RUN_BYTES])
-{
-    for (unsigned i = 0; i < MIN(r->n, HUB_RUNS_MAX); i++) {
-        if (!memcmp(r->runs[i], run, TT_RUN_BYTES)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool hub_may_send(const Hub *h, unsigned port, const uint8_t run[TT_RUN_BYTES])
-{
-    if (h->key || has_run(&h->runs[port], run)) {
-        return true;
-    }
-    for (unsigned i = 0; i < TT_SHAPE_PORTS_MAX; i++) {
-        if (has_run(&h->runs[i], run)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-void hub_sends(Hub *h, unsigned port, const uint8_t run[TT_RUN_BYTES])
-{
-    HubRuns *r = &h->runs[port];
-
-    if (!has_run(r, run)) {
-        memcpy(r->runs[r->n++ % HUB_RUNS_MAX], run, TT_RUN_BYTES);
-        r->n = r->n == 2 * HUB_RUNS_MAX ? HUB_RUNS_MAX : r->n;
     }
 }

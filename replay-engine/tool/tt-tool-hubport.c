@@ -57,7 +57,6 @@ static void close_port(HubPort *p)
     tt_places_forget(&h->places, p->number);
     tt_shape_left(&h->shape, p->number);
     h->ports[p->number] = NULL;
-    h->runs[p->number].n = 0;
     if (p->is_member && !--h->n_members) {
         /* Whoever comes now may send again what had been sent: tt group live --exact. */
         memset(&h->heard, 0, sizeof(h->heard));
@@ -243,13 +242,6 @@ static void frame_came(HubPort *p, const TtFrame *f)
     uint64_t number;
 
     h->n_came++;
-    if (!hub_may_send(h, from, f->run)) {
-        drop_frame(p, f, HUB_NOT_ITS_OWN);
-        hub_say(h, "a frame of port %u is dropped: it says that it is of the VM at another "
-                   "port", from);
-        return;
-    }
-    hub_sends(h, from, f->run);
     if (!tt_heard_is_new(&h->heard, f)) {
         drop_frame(p, f, HUB_KNOWS);
         hub_say(h, "a frame is dropped: its number %" PRIu64 " was seen before, or it is "
@@ -311,9 +303,7 @@ static void incident_came(HubPort *p, const TtFrame *f)
 {
     TtIncident i;
 
-    /* A VM with two netdevs passes on those of others, which are told here, too. */
-    if (hub_may_send(p->hub, p->number, f->run) &&
-        tt_heard_is_new(&p->hub->told, f) && tt_incident_get(&i, f, NULL) == TT_OK) {
+    if (tt_heard_is_new(&p->hub->told, f) && tt_incident_get(&i, f, NULL) == TT_OK) {
         tell_others(p, &i);
     }
 }

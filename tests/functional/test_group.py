@@ -1015,46 +1015,6 @@ def test_hub_left(work):
 
 
 @limit(60)
-def test_hub_silenced(work):
-    """At a hub without a key a member sends a frame in the name of another's run, with the
-    highest number: it is dropped, and the other is heard as before. When that one has gone,
-    its run is free."""
-    log, to_all = os.path.join(work, 'hub.log'), b'\xff' * 6 + bytes(54)
-    with hub(work, '--log', log) as path, Peer(path) as victim, Peer(path) as thief, \
-            Peer(path) as third:
-        for peer in (victim, thief, third):
-            peer.hello()
-            peer.ready()
-        victim.send(frame_of(to_all, 1, seq=1))
-        equal([third.frame()[0], thief.frame()[0]], [1, 1], 'the first frame')
-        thief.send(frame_of(to_all, 1, seq=(1 << 64) - 2))
-        thief.send(incident_of('x-1', b'words', 2, seq=(1 << 64) - 2))
-        thief.send(frame_of(to_all, 3, seq=5, run=b't' * 16))
-        equal(third.frame()[0], 5, 'the frame of its own')
-        victim.send(frame_of(to_all, 2, seq=2))
-        equal([third.frame()[0], thief.frame()[0]], [2, 2], 'the second frame')
-        # Lines are whole, and there, while the hub runs.
-        fates = [json.loads(line) for line in open(log, encoding='ascii')]
-        equal([f['sequence'] for f in fates if f['fate'] == 'not its own'], [(1 << 64) - 2],
-              f'what is dropped: {fates}')
-        equal(len([f for f in fates if f['fate'] == 'goes']), 6, f'what goes: {fates}')
-        victim.sock.close()
-        wait_until(lambda: takes_over(thief, third, to_all), 'the run is free')
-        thief.send(frame_of(to_all, 5 + takes_over.n, seq=(1 << 64) - 1))
-        check(thief.is_closed(), 'the number above all numbers')
-
-
-def takes_over(thief, third, data):
-    """Sends the next frame of the run that was another's, and one of its own."""
-    takes_over.n = getattr(takes_over, 'n', -1) + 1
-    thief.send(frame_of(data, 4 + takes_over.n, seq=100 + takes_over.n))
-    third.sock.settimeout(.2)
-    with contextlib.suppress(socket.timeout):
-        return third.frame()[0] >= 100
-    return False
-
-
-@limit(60)
 def test_hub_log_fails(work):
     """A log that cannot be written: said at once, the hub goes on, and ends with 1."""
     to_all = b'\xff' * 6 + bytes(54)
