@@ -135,9 +135,16 @@ static void leave(TtFlowWork *w)
 static void enter(TtFlowWork *w)
 {
     unsigned bytes = w->regs->bits / 8;
+    unsigned level = w->x86->op_count > 1 ? w->x86->operands[1].imm & 31 : 0;
     TtFlowPlace frame = tt_flow_general(BP, bytes);
 
     push(w, TT_FLOW_COPY, &frame, bytes);
+    if (level) {                            /* the pointers of the outer frames */
+        unsigned len = bytes * level;
+
+        tt_flow_write(w, memory_at(w, SP, 2, bytes, -(int64_t)(bytes + len), len),
+                      TT_FLOW_UNKNOWN, NOTHING);
+    }
     tt_flow_write(w, frame, TT_FLOW_COMPUTED, NOTHING);
 }
 

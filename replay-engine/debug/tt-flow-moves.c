@@ -239,6 +239,124 @@ bool tt_flow_is_vector(const TtFlowWork *w)
     return false;
 }
 
+/* Of a vector register only @len bytes from @at on are written, from those from @from on of
+ * the other operand. */
+static void move_part(TtFlowWork *w, unsigned at, unsigned from_at, unsigned len)
+{
+    TtFlowPlace to, from;
+
+    if (tt_flow_operand(w, 0, &to) && tt_flow_operand(w, 1, &from)) {
+        if (to.kind == TT_FLOW_AT_MEM) {
+            at = 0;
+        }
+        if (from.kind == TT_FLOW_AT_MEM ||
+            (from.kind == TT_FLOW_AT_REG && from.reg < TT_FLOW_GENERAL)) {
+            from_at = 0;
+        }
+        tt_flow_write(w, tt_flow_cut(to, at, len), TT_FLOW_COPY,
+                      tt_flow_cut(from, from_at, len));
+    }
+}
+
+/* PINSR and PEXTR: the third operand says which element. */
+static void move_element(TtFlowWork *w, unsigned len, bool inserts)
+{
+    unsigned at = len * (w->x86->operands[2].imm & (16 / len - 1));
+    TtFlowPlace to;
+
+    move_part(w, inserts ? at : 0, inserts ? 0 : at, len);
+    if (!inserts && tt_flow_operand(w, 0, &to) && to.kind == TT_FLOW_AT_REG) {
+        if (len < 4) {
+            fill(w, (TtFlowPlace) { .reg = to.reg, .len = w->regs->bits == 64 ? 8 : 4 }, len,
+                 TT_FLOW_CONSTANT);
+        }
+    }
+}
+
+/* Scalar arithmetic and conversions write the lower @len bytes and leave the others; @reads:
+ * these, too, are among what they work on. */
+static void scalar(TtFlowWork *w, unsigned len, bool reads)
+{
+    TtFlowPlace to, from;
+
+    if (tt_flow_operand(w, 0, &to) && tt_flow_operand(w, 1, &from)) {
+        to = tt_flow_cut(to, 0, len);
+        if (reads) {
+            tt_flow_read(w, to);
+        }
+        if (from.kind == TT_FLOW_AT_REG && from.reg >= TT_FLOW_GENERAL) {
+            from = tt_flow_cut(from, 0, w->insn->id == X86_INS_CVTSD2SS ? 8 :
+                               w->insn->id == X86_INS_CVTSS2SD ? 4 : len);
+        }
+        tt_flow_read(w, from);
+        tt_flow_write(w, to, TT_FLOW_COMPUTED, NOTHING);
+    }
+}
+
+/* CMPSS and CMPSD, which have many names and ids: CMPLTSD... */
+static bool compares(TtFlowWork *w)
+{
+    const char *name = w->insn->mnemonic;
+    bool is_single = g_str_has_suffix(name, "ss");
+
+    if (!g_str_has_prefix(name, "cmp") || !(is_single || g_str_has_suffix(name, "sd")) ||
+        !tt_flow_is_vector(w)) {
+        return false;
+    }
+    scalar(w, is_single ? 4 : 8, true);
+    return true;
+}
+
+static bool parts_of_vectors(TtFlowWork *w)
+{
+    switch (w->insn->id) {
+    case X86_INS_MOVHPS: case X86_INS_MOVHPD:
+        move_part(w, 8, 8, 8);
+        return true;
+    case X86_INS_MOVLPS: case X86_INS_MOVLPD:
+        move_part(w, 0, 0, 8);
+        return true;
+    case X86_INS_MOVLHPS:
+        move_part(w, 8, 0, 8);
+        return true;
+    case X86_INS_MOVHLPS:
+        move_part(w, 0, 8, 8);
+        return true;
+    case X86_INS_PINSRB: case X86_INS_PEXTRB:
+        move_element(w, 1, w->insn->id == X86_INS_PINSRB);
+        return true;
+    case X86_INS_PINSRW: case X86_INS_PEXTRW:
+        if (tt_flow_is_vector(w)) {         /* and not MMX */
+            move_element(w, 2, w->insn->id == X86_INS_PINSRW);
+        }
+        return tt_flow_is_vector(w);
+    case X86_INS_PINSRD: case X86_INS_PEXTRD: case X86_INS_EXTRACTPS:
+        move_element(w, 4, w->insn->id == X86_INS_PINSRD);
+        return true;
+    case X86_INS_PINSRQ: case X86_INS_PEXTRQ:
+        move_element(w, 8, w->insn->id == X86_INS_PINSRQ);
+        return true;
+    case X86_INS_ADDSS: case X86_INS_SUBSS: case X86_INS_MULSS: case X86_INS_DIVSS:
+    case X86_INS_MINSS: case X86_INS_MAXSS:
+        scalar(w, 4, true);
+        return true;
+    case X86_INS_SQRTSS: case X86_INS_RSQRTSS: case X86_INS_RCPSS: case X86_INS_ROUNDSS:
+    case X86_INS_CVTSI2SS: case X86_INS_CVTSD2SS:
+        scalar(w, 4, false);
+        return true;
+    case X86_INS_ADDSD: case X86_INS_SUBSD: case X86_INS_MULSD: case X86_INS_DIVSD:
+    case X86_INS_MINSD: case X86_INS_MAXSD:
+        scalar(w, 8, true);
+        return true;
+    case X86_INS_SQRTSD: case X86_INS_ROUNDSD: case X86_INS_CVTSI2SD:
+    case X86_INS_CVTSS2SD:
+        scalar(w, 8, false);
+        return true;
+    default:
+        return compares(w);
+    }
+}
+
 bool tt_flow_moves(TtFlowWork *w)
 {
     switch (w->insn->id) {
@@ -308,7 +426,7 @@ bool tt_flow_moves(TtFlowWork *w)
     case X86_INS_XORPD: case X86_INS_VPXOR: case X86_INS_VXORPS: case X86_INS_VXORPD:
         return is_zero(w);
     default:
-        return false;
+        return parts_of_vectors(w);
     }
 }
 

@@ -309,6 +309,8 @@ static unsigned bytes_of(const TtFlowWork *w, const TtFlowPlace *p)
     unsigned environment = is_short ? 14 : 28;
 
     switch (w->insn->id) {
+    case X86_INS_FNSTSW:
+        return p->kind == TT_FLOW_AT_MEM ? 2 : p->len;
     case X86_INS_FNSTENV: case X86_INS_FLDENV:
         return environment;
     case X86_INS_FNSAVE: case X86_INS_FRSTOR:

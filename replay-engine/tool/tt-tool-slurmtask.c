@@ -167,7 +167,7 @@ static bool take_end(const ToolReplays *r, ToolSlurmTask *t, const char *end,
     int status = words[0] && words[1] ? atoi(words[1]) : TOOL_PROBLEM;
     bool is_ours = true;
 
-    if (!strcmp(words[0], "lacks") && words[1] && words[2]) {
+    if (words[0] && !strcmp(words[0], "lacks") && words[1] && words[2]) {
         tool_complain("the node %s does not see '%s': put it into a directory that all "
                       "nodes have at the same path", words[1], g_strchomp(words[2]));
         return false;

@@ -47,6 +47,10 @@ export function parsePosition(text, name) {
 
 /* { base, offset }: @base is a number, a register or a name. */
 export function parseAddress(text) {
+    if (typeof text === 'number' && !Number.isSafeInteger(text)) {
+        throw new Refusal('a number this large is not exact in JSON: give the address as a ' +
+                          'string, "0x..."');
+    }
     const word = String(text).trim();
     const number = '0x[0-9a-f]{1,16}|\\d{1,20}';
     const parts = new RegExp(`^(\\$\\w+|${number}|[a-z_][\\w.]*)` +
