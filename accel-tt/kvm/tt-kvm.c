@@ -60,7 +60,7 @@ static void arm(CPUState *cpu, uint64_t n)
 {
 }
 
-static void disarm(CPUState *cpu)
+static void nothing(CPUState *cpu)
 {
 }
 
@@ -155,7 +155,9 @@ static int handle(CPUState *cpu, int ret)
     uint64_t before = kv.exits;
     int why;
 
+    kv.is_stuck = false;
     if (ret < 0) {
+        kv.exact = false;
         error_report("tt: KVM_RUN failed: %s", strerror(-ret));
         return TT_KVM_FAILED;
     }
@@ -317,6 +319,7 @@ static int step(CPUState *cpu)
         case TT_KVM_UNKNOWN:
             error_report("tt: KVM does not give the vCPU's registers: record with -accel "
                          "tcg");
+            kv.exact = false;
             return TT_KVM_FAILED;
         }
     }
@@ -334,36 +337,43 @@ static int step(CPUState *cpu)
     return TT_KVM_GO_ON;
 }
 
+/* K3. False: it is no place. */
+static bool place(CPUState *cpu)
+{
+    TtLandmark here;
+
+    if (!tt_kvm_place(cpu, &here)) {
+        return false;
+    }
+    tt_ops->placed(cpu, &here);
+    kv.exact = kv.is_complete = true;
+    kv.is_behind = kv.is_within = false;
+    return true;
+}
+
 /* The vCPU is to leave guest code for good. True: it stands at an exact place. */
 static bool settle(CPUState *cpu, int *why)
 {
-    TtLandmark place;
-
     *why = complete(cpu);
     if (*why != TT_KVM_GO_ON) {
         return true;
     }
     if (kv.exact) {
-        return tt_kvm_boundary(cpu, kv.is_behind) != TT_KVM_WITHIN;
+        kv.is_within = tt_kvm_boundary(cpu, kv.is_behind) == TT_KVM_WITHIN;
+        return !kv.is_within;
     }
-    if (!tt_kvm_place(cpu, &place)) {
-        return false;
-    }
-    tt_ops->placed(cpu, &place);
-    kv.exact = true;
-    kv.is_behind = kv.is_within = false;
-    return true;
+    return place(cpu);
 }
 
-/* The recording ends where the VM does, if that is a place. */
+/* The recording ends where the VM does, if that is a place. If not, it ends for good: what
+ * comes after a reset would be logged where the vCPU never was. */
 static void place_stuck(CPUState *cpu)
 {
-    TtLandmark place;
-
-    if (kv.is_stuck && tt_kvm_place(cpu, &place)) {
-        tt_ops->placed(cpu, &place);
-        kv.exact = kv.is_complete = true;
-        kv.is_behind = kv.is_within = false;
+    if (kv.is_stuck) {
+        place(cpu);
+    }
+    if (!kv.exact) {
+        tt_ops->lost();
     }
 }
 
@@ -431,14 +441,6 @@ static int run(CPUState *cpu, const TtRunMode *how)
 
 /* ---- the rest of a backend ---- */
 
-static void flush(CPUState *cpu)
-{
-}
-
-static void turn_to(CPUState *cpu)
-{
-}
-
 static bool deliver(CPUState *cpu, uint64_t intr_class, uint64_t vector)
 {
     g_assert_not_reached();     /* a replay runs under TCG */
@@ -476,11 +478,11 @@ static void kick(CPUState *cpu)
 
 static const TtVcpuBackend backend = {
     .name = "kvm", .counts_exits = true, .logs_writes_in_host = true, .begin = begin,
-    .arm = arm, .passed = passed, .count = count, .disarm = disarm, .run = run,
+    .arm = arm, .passed = passed, .count = count, .disarm = nothing, .run = run,
     .limit = limit, .prepare = prepare,
     .save = tt_kvm_save, .load = tt_kvm_load, .digest = tt_kvm_digest,
     .fingerprint = tt_kvm_fingerprint,
-    .flush = flush, .turn_to = turn_to, .deliver = deliver,
+    .flush = nothing, .turn_to = nothing, .deliver = deliver,
     .mode_changed = mode_changed, .can_begin = tt_kvm_can_begin,
     .refusal = tt_kvm_refusal, .place = place_here, .renew = renew,
     .hold_us = TT_KVM_HOLD_US, .kick = kick,

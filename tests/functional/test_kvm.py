@@ -270,6 +270,13 @@ until grep -q 'cannot execute' $out.log || has_ended; do
     usleep 5000
 done
 ask quit"""
+# The VM is reset, and its guest runs once more.
+RESET = STUCK.replace('ask quit', '''ask system_reset
+ask cont
+until [ "$(grep -c start $out.serial)" -gt 1 ] || has_ended; do
+    usleep 5000
+done
+ask quit''')
 # Not with -tt record: the name of the job, and its -tt option.
 UNRECORDED = {'plain': '', 'ready': '-tt ready'}
 # What is refused when it starts, and a part of the sentence.
@@ -287,10 +294,23 @@ START_WRONG = ''.join(f'timeout 20 qemu -L /usr/share/qemu -nodefaults -display 
                       for n, options in enumerate(WRONG))
 
 
+def check_lost(work, run):
+    """Where it is stuck is no place: the recording ends there, and what the VM does after
+    its reset is not in it."""
+    log = read_text(os.path.join(work, 'lost.log'))
+    check(re.search(r'the recording ends at position \d+, the VM goes on unrecorded: KVM '
+                    'has stopped the vCPU where', log), f'it goes on: {log[-600:]}')
+    equal(run.serial.count(b'mmiofp: start'), 2, 'starts of the guest')
+    vm = replay(work, os.path.join(work, 'lost.0'), name='lost-rep')
+    check('diverged' not in vm.stderr and b'mmiofp: start' not in vm.serial,
+          f'the run goes on: {vm.stderr[-500:]}')
+
+
+@limit(120)
 def test_refusals(work):
     """gdb's breakpoints and steps are refused in a recording, and a recording while there
     are breakpoints; the VM goes on. Options that KVM cannot serve are refused, and so
-    is an instruction that neither it nor TCG can execute."""
+    is an instruction that neither it nor TCG can execute: then the VM can be reset."""
     insert = [packet('Z0,300000,1'), packet('Z1,300000,1'), packet('Z2,300000,1')]
     where = packet('p10')       # RIP
     goes_on = f"printf '{packet('c')}' > /tmp/gdb.in"
@@ -306,8 +326,11 @@ def test_refusals(work):
             'pipe,id=gdb,path=/tmp/gdb', '-gdb', 'chardev:gdb']
     jobs = [Job('hlt', args, parts=1, before=GDB_PIPE + START_WRONG, last='\n'.join(steps)),
             Job('mmiofp', guest_args(work, 'mmiofp', 'nmis=1 break=1'), parts=1,
-                last=STUCK)]
-    runs = in_host(work, jobs, timeout=60)
+                last=STUCK),
+            *(Job(name, [a for a in guest_args(work, 'mmiofp', f'nmis=1 break={how}')
+                         if a != '-no-reboot'], parts=1, last=RESET)
+              for name, how in (('again', 1), ('lost', 2)))]
+    runs = in_host(work, jobs, timeout=90)
     run = runs['hlt']
     said = read_text(os.path.join(work, 'hlt.gdb'))
     places = re.findall(r'\$([0-9a-f]{16})#', said)
@@ -330,6 +353,10 @@ def test_refusals(work):
     replay(work, run.parts[0])
     check('RAM at the end' not in replay(work, runs['mmiofp'].parts[0], name='stuck').stderr,
           'the run does not end where the VM did')
+    vm = replay(work, runs['again'].parts[0], name='again-rep')
+    check('replay exact' in vm.stderr and b'mmiofp: start' in vm.serial,
+          f'a recording that goes on after a reset: {vm.stderr[-500:]}')
+    check_lost(work, runs['lost'])
 
 
 @limit(200)
