@@ -87,6 +87,9 @@ static bool is_canonical(const CPUX86State *env, uint64_t address)
 bool tt_msr_takes_address(CPUState *cpu, uint32_t index, uint64_t val)
 {
     switch (index) {
+    case MSR_IA32_SYSENTER_ESP: case MSR_IA32_SYSENTER_EIP:
+        return is_canonical(cpu_env(cpu), val) || tt_has_svm(cpu) ||
+            !tt_is_like_hardware();
     case MSR_LSTAR: case MSR_CSTAR:
     case MSR_FSBASE: case MSR_GSBASE: case MSR_KERNELGSBASE:
         return is_canonical(cpu_env(cpu), val) || !tt_is_like_hardware();

@@ -124,6 +124,7 @@ GUESTS = {
     'twice': guest(),
     'lines64': guest(),
     'tpr64': guest(machine=REBOOT),
+    'enter64': guest(),
     'smc': guest('rounds=100'),
     'random': guest('seed=10 blocks=30 modes=0'),
     'screen': guest(machine=[*MACHINE, '-device', 'VGA']),
