@@ -73,6 +73,8 @@ void tt_kvm_tsc_log(void);
 /* Others may have set it. */
 void tt_kvm_tsc_forget(void);
 bool tt_kvm_tsc_is_frozen(void);
+/* What the guest would read now. */
+uint64_t tt_kvm_tsc_read(CPUState *cpu);
 /* Before guest code; @is_exact: the value may change here, if it is between two
  * instructions; @is_behind: as above. False: KVM refuses, which was said. */
 bool tt_kvm_tsc_enter(CPUState *cpu, bool is_exact, bool is_behind);

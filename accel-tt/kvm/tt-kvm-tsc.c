@@ -220,6 +220,13 @@ bool tt_kvm_tsc_is_frozen(void)
     return tsc.on;
 }
 
+uint64_t tt_kvm_tsc_read(CPUState *cpu)
+{
+    uint64_t value;
+
+    return tsc.on ? tsc.value : get_value(cpu, &value) ? value : count();
+}
+
 static uint64_t period(void)
 {
     return UINT64_C(1) << tsc.fraction_bits;

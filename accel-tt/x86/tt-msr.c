@@ -10,7 +10,6 @@
 #include "hw/core/cpu.h"
 #include "cpu.h"
 #include "hw/i386/apic.h"
-#include "system/cpu-timers.h"
 
 static const TtMsrRange state[] = {
     { 0xfe, 0xfe },                     /* MTRRcap */
@@ -150,9 +149,6 @@ int tt_msr_device_read(CPUState *cpu, uint32_t index, uint64_t *val)
         return 0;
     case MSR_IA32_UCODE_REV:
         *val = X86_CPU(cpu)->ucode_rev;
-        return 0;
-    case MSR_IA32_TSC:
-        *val = cpus_get_elapsed_ticks();
         return 0;
     default:
         *val = 0;

@@ -34,7 +34,7 @@ PARTS = {'fp': ('rounds=20000', 3, ':'), 'selfdma': ('rounds=120', 3, ':'),
          'hlt': ('hz=8000 rounds=100 nmis=1', 8, LOOKS),
          'quiet': ('rounds=1 nmis=1', 1, 'ask nmi'),
          'smap': ('nmis=1', 3, 'ask nmi'), 'umip': ('nmis=1', 3, 'ask nmi'),
-         'tsc': ('p=0 nmis=1', 2, STOPS)}
+         'tsc': ('p=0 m=1 nmis=1', 2, STOPS)}
 CPUS = {'smap': ',+smap', 'umip': ',+umip'}
 # {guest: (append, what its CPU has)}
 MOVES = {'fp': ('rounds=20000', ''), 'smap': ('rounds=1000000', ',+smap'),
