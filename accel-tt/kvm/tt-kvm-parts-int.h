@@ -76,7 +76,8 @@ bool tt_kvm_tsc_is_frozen(void);
 /* What the guest would read now. */
 uint64_t tt_kvm_tsc_read(CPUState *cpu);
 /* Before guest code; @is_exact: the value may change here, if it is between two
- * instructions; @is_behind: as above. False: KVM refuses, which was said. */
-bool tt_kvm_tsc_enter(CPUState *cpu, bool is_exact, bool is_behind);
+ * instructions; @is_behind: as above; @is_within: an interrupt waits for the end of a
+ * string instruction. False: KVM refuses, which was said. */
+bool tt_kvm_tsc_enter(CPUState *cpu, bool is_exact, bool is_behind, bool is_within);
 
 #endif

@@ -325,7 +325,7 @@ static int step(CPUState *cpu)
     }
     run->request_interrupt_window =
         !kv.is_within && cpu->interrupt_request & CPU_INTERRUPT_HARD;
-    if (!tt_kvm_tsc_enter(cpu, kv.exact && kv.is_complete, kv.is_behind)) {
+    if (!tt_kvm_tsc_enter(cpu, kv.exact && kv.is_complete, kv.is_behind, kv.is_within)) {
         return TT_KVM_FAILED;
     }
     ret = enter(cpu, false);
@@ -410,7 +410,7 @@ static int turns(CPUState *cpu)
         if (why == TT_KVM_FAILED) {
             return why;
         }
-        if (why != TT_KVM_GO_ON || is_wanted(cpu)) {
+        if (why != TT_KVM_GO_ON || is_wanted(cpu) || kv.is_within) {
             int more = TT_KVM_GO_ON;
 
             if (settle(cpu, &more)) {
