@@ -379,17 +379,11 @@ static void place_stuck(CPUState *cpu)
 
 static bool place_here(CPUState *cpu)
 {
-    TtLandmark place;
-
     if (!kv.exact || !kv.is_complete || cpu->halted || cpu->vcpu_dirty) {
         return false;
     }
     tt_kvm_branches_mark();
-    if (!tt_kvm_place(cpu, &place)) {
-        return false;
-    }
-    tt_ops->placed(cpu, &place);
-    return true;
+    return place(cpu);
 }
 
 static void renew(CPUState *cpu)
@@ -402,8 +396,12 @@ static int turns(CPUState *cpu)
 {
     int why = TT_KVM_GO_ON;
 
-    if (cpu->halted && do_requests(cpu)) {
-        return EXCP_HLT;
+    if (cpu->halted) {
+        bool is_reset = cpu->interrupt_request & (CPU_INTERRUPT_INIT | CPU_INTERRUPT_SIPI);
+
+        if (do_requests(cpu) || is_reset) {
+            return cpu->halted ? EXCP_HLT : EXCP_INTERRUPT;     /* as in step() */
+        }
     }
     for (;;) {
         why = step(cpu);

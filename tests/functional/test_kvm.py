@@ -140,13 +140,16 @@ def boot_args(work, more):
 
 @limit(100)
 def test_inputs(work):
-    """The task priority, which has two names; registers that KVM refuses by itself; and the
-    doorbell of a device that was given ioeventfd=on: all is where a replay looks for it."""
+    """The task priority, which has two names; registers that KVM refuses by itself; INIT, also
+    to a vCPU that is halted; and the doorbell of a device that was given ioeventfd=on: all is
+    where a replay looks for it."""
     jobs = [Job('tpr64', guest_args(work, 'tpr64')),
+            Job('inits', guest_args(work, 'inits')),
             Job('boot', boot_args(work, ',ioeventfd=on'))]
     runs = in_host(work, jobs, timeout=90)
     check(b'end tpr=0000000000000000 faults=0000000000000002' in runs['tpr64'].serial,
           f'the guest says {runs["tpr64"].serial[-200:]}')
+    check(b'boots=00000002\ninits: end' in runs['inits'].serial, 'no INIT came')
     equal(runs['boot'].serial[-1:], b'K', 'what the boot sector prints')
     for name, run in runs.items():
         converted(work, run, f'{name}-rep')
