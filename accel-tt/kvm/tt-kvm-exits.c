@@ -103,6 +103,16 @@ static void do_mmio(CPUState *cpu, uint64_t *exits)
 
 /* ---- MSRs ---- */
 
+/* The time stamp counter is what RDTSC reads. */
+static int read_msr(CPUState *cpu, uint32_t index, uint64_t *val)
+{
+    if (index == MSR_IA32_TSC) {
+        *val = tt_kvm_tsc_read(cpu);
+        return 0;
+    }
+    return tt_msr_device_read(cpu, index, val);
+}
+
 static void do_msr(CPUState *cpu, bool is_write, uint64_t *exits)
 {
     struct kvm_run *run = cpu->kvm_run;
@@ -111,7 +121,7 @@ static void do_msr(CPUState *cpu, bool is_write, uint64_t *exits)
 
     tt_device_enter();
     ret = is_write ? tt_msr_device_write(cpu, run->msr.index, val) :
-        tt_msr_device_read(cpu, run->msr.index, &val);
+        read_msr(cpu, run->msr.index, &val);
     tt_device_leave();
     if (is_write) {
         tt_msr_wr(run->msr.index, &ret);
@@ -208,6 +218,8 @@ int tt_kvm_exit(CPUState *cpu, uint64_t *exits)
         tt_log_event(&ev);
         return TT_KVM_GO_ON;
     }
+    case KVM_EXIT_DEBUG:
+        return tt_kvm_broke(cpu) ? EXCP_INTERRUPT : TT_KVM_FAILED;
     case KVM_EXIT_INTERNAL_ERROR:
         return do_error(cpu, exits);
     default:

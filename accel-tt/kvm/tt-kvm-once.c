@@ -9,6 +9,8 @@
  *   O2  What the instruction asks of devices is an exit each, as if KVM had asked. A
  *       replay, which is under TCG, asks for the same. Nothing else may be an input.
  *   O3  An exception that it raises is KVM's to deliver.
+ *   O4  SYSENTER in 64-bit code is no such instruction: AMD's CPUs do not know it, and a
+ *       KVM that could execute it for them gives up. The guest gets their #UD.
  *
  * Only registers and the state of x87 and SSE go back into KVM: an instruction that the
  * CPU could begin, and KVM could not emulate, has no other result.
@@ -276,14 +278,46 @@ static bool put(CPUState *cpu, int raised)
         !kvm_vcpu_ioctl(cpu, KVM_SET_XSAVE, env->xsave_buf) && put_events(cpu, raised);
 }
 
+static bool is_prefix(uint8_t byte)
+{
+    switch (byte) {
+    case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x64 ... 0x67: case 0xf2: case 0xf3:
+    case 0x40 ... 0x4f:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* O4. The bytes are those that KVM has fetched: Linux 5.15 gives them. */
+static bool is_sysenter(CPUState *cpu)
+{
+    const struct kvm_run *run = cpu->kvm_run;
+    const uint8_t *code = run->emulation_failure.insn_bytes;
+    unsigned n = 0, i = 0;
+
+    if (run->emulation_failure.ndata >= 1 &&
+        run->emulation_failure.flags & KVM_INTERNAL_ERROR_EMULATION_FLAG_INSTRUCTION_BYTES) {
+        n = MIN(run->emulation_failure.insn_size, sizeof(run->emulation_failure.insn_bytes));
+    }
+    while (i < n && is_prefix(code[i])) {
+        i++;
+    }
+    return i + 2 <= n && code[i] == 0x0f && code[i + 1] == 0x34 &&
+        cpu_env(cpu)->hflags & HF_CS64_MASK && tt_has_svm(cpu);
+}
+
 static const char *try(CPUState *cpu)
 {
     CPUX86State *env = cpu_env(cpu);
-    const char *why = unsuitable(env);
+    const char *why = is_sysenter(cpu) ? NULL : unsuitable(env);
     int raised;
 
     if (why || !kvm_has_exception_payload()) {
         return why ?: "and takes no exceptions from QEMU";
+    }
+    if (is_sysenter(cpu)) {
+        return put_events(cpu, EXCP06_ILLOP) ? NULL : "and takes no #UD";
     }
     raised = execute_there(cpu);
     return raised == NOT_SO ? "and what TCG makes of it does not fit into KVM" :

@@ -16,6 +16,10 @@ int tt_kvm_exit(CPUState *cpu, uint64_t *exits);
 /* Registers of a vCPU that stands between two instructions. False: it does not, or
  * it stands where a replay could not stop. */
 bool tt_kvm_place(CPUState *cpu, TtLandmark *place);
+/* It may have set a breakpoint. Whenever the vCPU has left guest code; and at an exit for
+ * it, which is where the vCPU has its next place. False: it is none, as the user was told. */
+void tt_kvm_break_no_more(CPUState *cpu);
+bool tt_kvm_broke(CPUState *cpu);
 
 /* At a complete exit: is it between two instructions, or within a string instruction
  * with REP, where a replay cannot stop? @is_behind: it is that of an instruction, and
@@ -73,8 +77,11 @@ void tt_kvm_tsc_log(void);
 /* Others may have set it. */
 void tt_kvm_tsc_forget(void);
 bool tt_kvm_tsc_is_frozen(void);
+/* What the guest would read now. */
+uint64_t tt_kvm_tsc_read(CPUState *cpu);
 /* Before guest code; @is_exact: the value may change here, if it is between two
- * instructions; @is_behind: as above. False: KVM refuses, which was said. */
-bool tt_kvm_tsc_enter(CPUState *cpu, bool is_exact, bool is_behind);
+ * instructions; @is_behind: as above; @is_within: an interrupt waits for the end of a
+ * string instruction. False: KVM refuses, which was said. */
+bool tt_kvm_tsc_enter(CPUState *cpu, bool is_exact, bool is_behind, bool is_within);
 
 #endif

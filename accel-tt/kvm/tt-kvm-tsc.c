@@ -220,6 +220,13 @@ bool tt_kvm_tsc_is_frozen(void)
     return tsc.on;
 }
 
+uint64_t tt_kvm_tsc_read(CPUState *cpu)
+{
+    uint64_t value;
+
+    return tsc.on ? tsc.value : get_value(cpu, &value) ? value : count();
+}
+
 static uint64_t period(void)
 {
     return UINT64_C(1) << tsc.fraction_bits;
@@ -270,20 +277,20 @@ static void log_new_value(CPUState *cpu, bool is_behind)
 }
 
 /* Who queued while the vCPU had given the token away waits for the lock only, and kicks
- * nobody. */
-static void bound_slice(void)
+ * nobody. Nor does an interrupt that has no window. */
+static void bound_slice(bool is_within)
 {
     const struct itimerspec when = { .it_value.tv_nsec = SLICE_NS };
 
-    if (tsc.has_timer && tt_token_is_wanted()) {
+    if (tsc.has_timer && (is_within || tt_token_is_wanted())) {
         timer_settime(tsc.timer, 0, &when, NULL);
     }
 }
 
-bool tt_kvm_tsc_enter(CPUState *cpu, bool is_exact, bool is_behind)
+bool tt_kvm_tsc_enter(CPUState *cpu, bool is_exact, bool is_behind, bool is_within)
 {
     if (!tsc.on) {
-        bound_slice();
+        bound_slice(is_within);
         return true;
     }
     if (is_exact) {

@@ -60,7 +60,7 @@ static void arm(CPUState *cpu, uint64_t n)
 {
 }
 
-static void disarm(CPUState *cpu)
+static void nothing(CPUState *cpu)
 {
 }
 
@@ -155,7 +155,9 @@ static int handle(CPUState *cpu, int ret)
     uint64_t before = kv.exits;
     int why;
 
+    kv.is_stuck = false;
     if (ret < 0) {
+        kv.exact = false;
         error_report("tt: KVM_RUN failed: %s", strerror(-ret));
         return TT_KVM_FAILED;
     }
@@ -317,15 +319,17 @@ static int step(CPUState *cpu)
         case TT_KVM_UNKNOWN:
             error_report("tt: KVM does not give the vCPU's registers: record with -accel "
                          "tcg");
+            kv.exact = false;
             return TT_KVM_FAILED;
         }
     }
     run->request_interrupt_window =
         !kv.is_within && cpu->interrupt_request & CPU_INTERRUPT_HARD;
-    if (!tt_kvm_tsc_enter(cpu, kv.exact && kv.is_complete, kv.is_behind)) {
+    if (!tt_kvm_tsc_enter(cpu, kv.exact && kv.is_complete, kv.is_behind, kv.is_within)) {
         return TT_KVM_FAILED;
     }
     ret = enter(cpu, false);
+    tt_kvm_break_no_more(cpu);
     if (ret != -EINTR) {
         return handle(cpu, ret);
     }
@@ -334,52 +338,53 @@ static int step(CPUState *cpu)
     return TT_KVM_GO_ON;
 }
 
+/* K3. False: it is no place. */
+static bool place(CPUState *cpu)
+{
+    TtLandmark here;
+
+    if (!tt_kvm_place(cpu, &here)) {
+        return false;
+    }
+    tt_ops->placed(cpu, &here);
+    kv.exact = kv.is_complete = true;
+    kv.is_behind = kv.is_within = false;
+    return true;
+}
+
 /* The vCPU is to leave guest code for good. True: it stands at an exact place. */
 static bool settle(CPUState *cpu, int *why)
 {
-    TtLandmark place;
-
     *why = complete(cpu);
     if (*why != TT_KVM_GO_ON) {
         return true;
     }
     if (kv.exact) {
-        return tt_kvm_boundary(cpu, kv.is_behind) != TT_KVM_WITHIN;
+        kv.is_within = tt_kvm_boundary(cpu, kv.is_behind) == TT_KVM_WITHIN;
+        return !kv.is_within;
     }
-    if (!tt_kvm_place(cpu, &place)) {
-        return false;
-    }
-    tt_ops->placed(cpu, &place);
-    kv.exact = true;
-    kv.is_behind = kv.is_within = false;
-    return true;
+    return place(cpu);
 }
 
-/* The recording ends where the VM does, if that is a place. */
+/* The recording ends where the VM does, if that is a place. If not, it ends for good: what
+ * comes after a reset would be logged where the vCPU never was. */
 static void place_stuck(CPUState *cpu)
 {
-    TtLandmark place;
-
-    if (kv.is_stuck && tt_kvm_place(cpu, &place)) {
-        tt_ops->placed(cpu, &place);
-        kv.exact = kv.is_complete = true;
-        kv.is_behind = kv.is_within = false;
+    if (kv.is_stuck) {
+        place(cpu);
+    }
+    if (!kv.exact) {
+        tt_ops->lost();
     }
 }
 
 static bool place_here(CPUState *cpu)
 {
-    TtLandmark place;
-
     if (!kv.exact || !kv.is_complete || cpu->halted || cpu->vcpu_dirty) {
         return false;
     }
     tt_kvm_branches_mark();
-    if (!tt_kvm_place(cpu, &place)) {
-        return false;
-    }
-    tt_ops->placed(cpu, &place);
-    return true;
+    return place(cpu);
 }
 
 static void renew(CPUState *cpu)
@@ -392,15 +397,19 @@ static int turns(CPUState *cpu)
 {
     int why = TT_KVM_GO_ON;
 
-    if (cpu->halted && do_requests(cpu)) {
-        return EXCP_HLT;
+    if (cpu->halted) {
+        bool is_reset = cpu->interrupt_request & (CPU_INTERRUPT_INIT | CPU_INTERRUPT_SIPI);
+
+        if (do_requests(cpu) || is_reset) {
+            return cpu->halted ? EXCP_HLT : EXCP_INTERRUPT;     /* as in step() */
+        }
     }
     for (;;) {
         why = step(cpu);
         if (why == TT_KVM_FAILED) {
             return why;
         }
-        if (why != TT_KVM_GO_ON || is_wanted(cpu)) {
+        if (why != TT_KVM_GO_ON || is_wanted(cpu) || kv.is_within) {
             int more = TT_KVM_GO_ON;
 
             if (settle(cpu, &more)) {
@@ -431,14 +440,6 @@ static int run(CPUState *cpu, const TtRunMode *how)
 
 /* ---- the rest of a backend ---- */
 
-static void flush(CPUState *cpu)
-{
-}
-
-static void turn_to(CPUState *cpu)
-{
-}
-
 static bool deliver(CPUState *cpu, uint64_t intr_class, uint64_t vector)
 {
     g_assert_not_reached();     /* a replay runs under TCG */
@@ -452,6 +453,7 @@ static void mode_changed(CPUState *cpu)
 {
     tcg_mode_changed();
     kv = (typeof(kv)) { .exact = true, .is_complete = true, .is_first = true };
+    tt_kvm_break_no_more(cpu);
     tt_kvm_tsc_end(cpu);
     tt_kvm_branches_end();
     tt_kvm_leaves_to_emulate(false);
@@ -476,11 +478,11 @@ static void kick(CPUState *cpu)
 
 static const TtVcpuBackend backend = {
     .name = "kvm", .counts_exits = true, .logs_writes_in_host = true, .begin = begin,
-    .arm = arm, .passed = passed, .count = count, .disarm = disarm, .run = run,
+    .arm = arm, .passed = passed, .count = count, .disarm = nothing, .run = run,
     .limit = limit, .prepare = prepare,
     .save = tt_kvm_save, .load = tt_kvm_load, .digest = tt_kvm_digest,
     .fingerprint = tt_kvm_fingerprint,
-    .flush = flush, .turn_to = turn_to, .deliver = deliver,
+    .flush = nothing, .turn_to = nothing, .deliver = deliver,
     .mode_changed = mode_changed, .can_begin = tt_kvm_can_begin,
     .refusal = tt_kvm_refusal, .place = place_here, .renew = renew,
     .hold_us = TT_KVM_HOLD_US, .kick = kick,

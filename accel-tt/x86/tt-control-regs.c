@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Values that KVM refuses to put into CR0 and CR4, where TCG takes them: in a replay of a run
- * that was recorded under KVM (AMD's manual, volume 2, 3.1; Intel's, volume 3, 2.5).
+ * Values that KVM refuses to put into CR0, CR4 and CR8, where TCG takes them: in a replay of
+ * a run that was recorded under KVM (AMD's manual, volume 2, 3.1; Intel's, volume 3, 2.5).
  */
 #include "qemu/osdep.h"
 #include "tt/hooks.h"
@@ -40,5 +40,6 @@ bool tt_cr_faults_slow(CPUState *cpu, int reg, uint64_t val)
 {
     CPUX86State *env = cpu_env(cpu);
 
-    return (reg == 0 && cr0_faults(env, val)) || (reg == 4 && cr4_faults(env, val));
+    return (reg == 0 && cr0_faults(env, val)) || (reg == 4 && cr4_faults(env, val)) ||
+        (reg == 8 && val >> 4);
 }

@@ -6,6 +6,7 @@
  * (tt-kvm-setup.c).
  */
 #include "qemu/osdep.h"
+#include "tt/hooks.h"
 #include "cpu.h"
 #include "exec/helper-proto.h"
 #include "tcg/helper-tcg.h"
@@ -25,8 +26,10 @@ static int64_t answer(uint64_t nr, bool in_kernel)
 }
 
 /* The host's CPU: KVM's guests have its vendor. */
-static bool has_svm(const CPUX86State *env)
+bool tt_has_svm(CPUState *cpu)
 {
+    const CPUX86State *env = cpu_env(cpu);
+
     return IS_AMD_CPU(env) || env->cpuid_vendor1 == 0x6f677948;     /* "Hygo" */
 }
 
@@ -36,7 +39,7 @@ void HELPER(tt_hypercall)(CPUX86State *env, uint32_t is_vmcall)
     uint64_t nr = wide ? env->regs[R_EAX] : (uint32_t)env->regs[R_EAX];
     int64_t result;
 
-    if (is_vmcall == has_svm(env)) {
+    if (is_vmcall == tt_has_svm(env_cpu(env))) {
         /* KVM's emulator has VMCALL as an instruction of the kernel's. */
         raise_exception_err_ra(env, is_vmcall && !in_kernel ? EXCP0D_GPF : EXCP06_ILLOP, 0,
                                GETPC());

@@ -10,7 +10,6 @@
 #include "hw/core/cpu.h"
 #include "cpu.h"
 #include "hw/i386/apic.h"
-#include "system/cpu-timers.h"
 
 static const TtMsrRange state[] = {
     { 0xfe, 0xfe },                     /* MTRRcap */
@@ -87,6 +86,9 @@ static bool is_canonical(const CPUX86State *env, uint64_t address)
 bool tt_msr_takes_address(CPUState *cpu, uint32_t index, uint64_t val)
 {
     switch (index) {
+    case MSR_IA32_SYSENTER_ESP: case MSR_IA32_SYSENTER_EIP:
+        return is_canonical(cpu_env(cpu), val) || tt_has_svm(cpu) ||
+            !tt_is_like_hardware();
     case MSR_LSTAR: case MSR_CSTAR:
     case MSR_FSBASE: case MSR_GSBASE: case MSR_KERNELGSBASE:
         return is_canonical(cpu_env(cpu), val) || !tt_is_like_hardware();
@@ -147,9 +149,6 @@ int tt_msr_device_read(CPUState *cpu, uint32_t index, uint64_t *val)
         return 0;
     case MSR_IA32_UCODE_REV:
         *val = X86_CPU(cpu)->ucode_rev;
-        return 0;
-    case MSR_IA32_TSC:
-        *val = cpus_get_elapsed_ticks();
         return 0;
     default:
         *val = 0;

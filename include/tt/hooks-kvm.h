@@ -21,8 +21,11 @@ static inline bool tt_answers_hypercalls(void)
     return tt_replays_kvm;
 }
 
+/* AMD's CPUs, and those like them. */
+bool tt_has_svm(struct CPUState *cpu);
+
 /* WRMSR and RDMSR of it: true: that was all. @ra: of the helper; #GP does not return.
- * WRMSR also if what a CPU does is wanted. */
+ * Also if what a CPU does is wanted. */
 bool tt_msr_wr_as_kvm_slow(struct CPUState *cpu, uint64_t val, uintptr_t ra);
 bool tt_msr_rd_as_kvm_slow(struct CPUState *cpu, uintptr_t ra);
 
@@ -34,7 +37,8 @@ static inline bool tt_msr_wr_as_kvm(struct CPUState *cpu, uint64_t val, uintptr_
 
 static inline bool tt_msr_rd_as_kvm(struct CPUState *cpu, uintptr_t ra)
 {
-    return __builtin_expect(tt_replays_kvm, 0) && tt_msr_rd_as_kvm_slow(cpu, ra);
+    return __builtin_expect(tt_replays_kvm || tt_is_like_hardware(), 0) &&
+        tt_msr_rd_as_kvm_slow(cpu, ra);
 }
 
 /* Does KVM refuse to put @val into this control register? */

@@ -8,6 +8,8 @@
 #include "record/tt-record-landmark.h"
 #include "hw-tt/memory/tt-memory.h"
 #include "record/tt-record.h"
+#include "record/tt-writer.h"
+#include "session/tt-session.h"
 #include "hw/core/cpu.h"
 
 static void put_pages(uint8_t *out, const uint64_t *pages, size_t n)
@@ -56,4 +58,13 @@ void tt_record_landmark(CPUState *cpu, TtLandmark *place)
     tt_landmark_put_head(place, data);
     put_pages(data + TT_LANDMARK_HEAD, pages + first, place->n_pages);
     tt_record_event(&ev);
+}
+
+/* All that was logged so far is right. */
+void tt_record_lost(void)
+{
+    if (tt_session.live) {
+        tt_writer_hand_over();
+        tt_record_give_up("KVM has stopped the vCPU where a replay could not find it");
+    }
 }

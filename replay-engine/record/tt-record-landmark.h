@@ -10,5 +10,7 @@ struct CPUState;
 /* Adds the pages written since the place before. vCPU thread, BQL held. Costs a
  * dirty log of the kernel's, and 0.3 us a page. */
 void tt_record_landmark(struct CPUState *cpu, TtLandmark *place);
+/* There is none, and the vCPU does not go on: the recording ends. */
+void tt_record_lost(void);
 
 #endif

@@ -63,7 +63,7 @@ static struct {
     bool gone;                      /* finished, and its files are not there */
 } rec;
 
-static void give_up(const char *why)
+void tt_record_give_up(const char *why)
 {
     tt_session.live = false;
     tt_rundir_release();
@@ -79,7 +79,7 @@ static bool has_trouble(void)
     const char *why;
 
     if (tt_session.live && tt_writer_has_failed(&why)) {
-        give_up(why);
+        tt_record_give_up(why);
     }
     return !tt_session.live;
 }
@@ -204,9 +204,9 @@ void tt_record_resync(void)
     if (rec.full_up) {
         rec.full_up = false;
         tt_record_finish(TT_FINISH_STOPPED);
-        give_up(tt_flight_is_on() ? "the log has reached max-size, and without "
-                "checkpoints the window cannot move" :
-                "the log has reached max-size");
+        tt_record_give_up(tt_flight_is_on() ? "the log has reached max-size, and without "
+                          "checkpoints the window cannot move" :
+                          "the log has reached max-size");
     }
 }
 
@@ -493,7 +493,7 @@ void tt_record_init(void)
         .event = tt_record_event, .answer = tt_record_event,
         .port_written = port_written, .placed = tt_record_landmark, .was_reset = tt_record_vcpus_was_reset,
         .begin = begin_with_the_vm, .releasing = releasing, .prepare = prepare,
-        .limit = limit, .boundary = boundary, .left = left,
+        .limit = limit, .boundary = boundary, .left = left, .lost = tt_record_lost,
     };
 
     tt_ops_register(TT_RECORD, &ops);

@@ -22,6 +22,7 @@ bool tt_record_start(Error **errp);     /* vCPUs out of cpu_exec */
 bool tt_record_announce(Error **errp);
 void tt_record_event(TtEvent *ev);              /* pos, nested are filled in */
 void tt_record_finish(unsigned why);            /* may take seconds */
+void tt_record_give_up(const char *why);        /* here, and says so */
 bool tt_record_is_whole(void);                  /* after finish */
 bool tt_record_is_gone(void);           /* after finish: deleted by somebody */
 void tt_record_close(void);                     /* ready for another open */

@@ -28,6 +28,8 @@ typedef struct TtOps {
     /* KVM: the vCPU was made to leave guest code, and stands where @place says; the
      * pages are still to be added. */
     void (*placed)(struct CPUState *cpu, struct TtLandmark *place);
+    /* KVM: the vCPU stands where no event can say, and does not go on from there. */
+    void (*lost)(void);
     /* TCG: the vCPU halts. True: here the halt ends. */
     bool (*unhalts)(struct CPUState *cpu);
     /* TCG: the first boundary at which it could take the interrupt that was asked

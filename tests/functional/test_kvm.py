@@ -16,8 +16,11 @@ from ttlib import (BUILD, MACHINE, Gdb, Vm, check, check_exact, end_of, equal, g
 BOOT_SECTOR = bytes.fromhex('baf803 b04b ee ba0406 b80020 ef f4')
 # kvm_report.py has all guests.
 EXACT = ('hlt', 'smc', 'lines64', 'fp', 'selfdma', 'btflags', 'debug', 'mmiox', 'window',
-         'quiet', 'asked')
+         'quiet', 'asked', 'enter64')
 APPEND = {'asked': 'do=63'}
+# Of enter64 with KVM on AMD: code of the kernel, of a user, and both with 32 bits. KVM
+# executes SYSEXIT itself.
+ENTERED = ('esp=0000000012345678 eip=0000000087654321 UUUXX UUUGG UUXX UUGG G\n')
 # The time stamp counter may not go back, recorded or not. (It did where the vCPU runs on
 # while another CPU stops QEMU's count; the emulated host does not show that.)
 STOPS = '\n'.join(['ask stop', 'ask cont'] * 2 + ['ask "tt record stop"'] +
@@ -31,7 +34,7 @@ PARTS = {'fp': ('rounds=20000', 3, ':'), 'selfdma': ('rounds=120', 3, ':'),
          'hlt': ('hz=8000 rounds=100 nmis=1', 8, LOOKS),
          'quiet': ('rounds=1 nmis=1', 1, 'ask nmi'),
          'smap': ('nmis=1', 3, 'ask nmi'), 'umip': ('nmis=1', 3, 'ask nmi'),
-         'tsc': ('p=0 nmis=1', 2, STOPS)}
+         'tsc': ('p=0 m=1 nmis=1', 2, STOPS)}
 CPUS = {'smap': ',+smap', 'umip': ',+umip'}
 # {guest: (append, what its CPU has)}
 MOVES = {'fp': ('rounds=20000', ''), 'smap': ('rounds=1000000', ',+smap'),
@@ -107,6 +110,10 @@ def check_ended(name, run):
           f'guest {name} did not end under KVM: {run.serial[-200:]}')
 
 
+def check_entered(run):
+    check(run.serial.count(ENTERED.encode()) == 3, f'not as on AMD: {run.serial[-300:]}')
+
+
 @limit(100)
 def test_guests(work):
     """Bare-metal guests, one after the other in one emulated host, and travel in one."""
@@ -117,6 +124,7 @@ def test_guests(work):
         check_ended(name, run)
         landmarks += converted(work, run, f'{name}-rep')[1]
         check_exact(work, run, NO_CHAINS, f'{name}-again')
+    check_entered(runs['enter64'])
     check(landmarks > 100, f'only {landmarks} landmarks')
     travelled(work, runs['fp'])
     print(f'{landmarks} landmarks in {len(runs)} guests')
@@ -132,13 +140,16 @@ def boot_args(work, more):
 
 @limit(100)
 def test_inputs(work):
-    """The task priority, which has two names; registers that KVM refuses by itself; and the
-    doorbell of a device that was given ioeventfd=on: all is where a replay looks for it."""
+    """The task priority, which has two names; registers that KVM refuses by itself; INIT, also
+    to a vCPU that is halted; and the doorbell of a device that was given ioeventfd=on: all is
+    where a replay looks for it."""
     jobs = [Job('tpr64', guest_args(work, 'tpr64')),
+            Job('inits', guest_args(work, 'inits')),
             Job('boot', boot_args(work, ',ioeventfd=on'))]
     runs = in_host(work, jobs, timeout=90)
     check(b'end tpr=0000000000000000 faults=0000000000000002' in runs['tpr64'].serial,
           f'the guest says {runs["tpr64"].serial[-200:]}')
+    check(b'boots=00000002\ninits: end' in runs['inits'].serial, 'no INIT came')
     equal(runs['boot'].serial[-1:], b'K', 'what the boot sector prints')
     for name, run in runs.items():
         converted(work, run, f'{name}-rep')
@@ -270,6 +281,13 @@ until grep -q 'cannot execute' $out.log || has_ended; do
     usleep 5000
 done
 ask quit"""
+# The VM is reset, and its guest runs once more.
+RESET = STUCK.replace('ask quit', '''ask system_reset
+ask cont
+until [ "$(grep -c start $out.serial)" -gt 1 ] || has_ended; do
+    usleep 5000
+done
+ask quit''')
 # Not with -tt record: the name of the job, and its -tt option.
 UNRECORDED = {'plain': '', 'ready': '-tt ready'}
 # What is refused when it starts, and a part of the sentence.
@@ -287,10 +305,23 @@ START_WRONG = ''.join(f'timeout 20 qemu -L /usr/share/qemu -nodefaults -display 
                       for n, options in enumerate(WRONG))
 
 
+def check_lost(work, run):
+    """Where it is stuck is no place: the recording ends there, and what the VM does after
+    its reset is not in it."""
+    log = read_text(os.path.join(work, 'lost.log'))
+    check(re.search(r'the recording ends at position \d+, the VM goes on unrecorded: KVM '
+                    'has stopped the vCPU where', log), f'it goes on: {log[-600:]}')
+    equal(run.serial.count(b'mmiofp: start'), 2, 'starts of the guest')
+    vm = replay(work, os.path.join(work, 'lost.0'), name='lost-rep')
+    check('diverged' not in vm.stderr and b'mmiofp: start' not in vm.serial,
+          f'the run goes on: {vm.stderr[-500:]}')
+
+
+@limit(120)
 def test_refusals(work):
     """gdb's breakpoints and steps are refused in a recording, and a recording while there
     are breakpoints; the VM goes on. Options that KVM cannot serve are refused, and so
-    is an instruction that neither it nor TCG can execute."""
+    is an instruction that neither it nor TCG can execute: then the VM can be reset."""
     insert = [packet('Z0,300000,1'), packet('Z1,300000,1'), packet('Z2,300000,1')]
     where = packet('p10')       # RIP
     goes_on = f"printf '{packet('c')}' > /tmp/gdb.in"
@@ -306,8 +337,11 @@ def test_refusals(work):
             'pipe,id=gdb,path=/tmp/gdb', '-gdb', 'chardev:gdb']
     jobs = [Job('hlt', args, parts=1, before=GDB_PIPE + START_WRONG, last='\n'.join(steps)),
             Job('mmiofp', guest_args(work, 'mmiofp', 'nmis=1 break=1'), parts=1,
-                last=STUCK)]
-    runs = in_host(work, jobs, timeout=60)
+                last=STUCK),
+            *(Job(name, [a for a in guest_args(work, 'mmiofp', f'nmis=1 break={how}')
+                         if a != '-no-reboot'], parts=1, last=RESET)
+              for name, how in (('again', 1), ('lost', 2)))]
+    runs = in_host(work, jobs, timeout=90)
     run = runs['hlt']
     said = read_text(os.path.join(work, 'hlt.gdb'))
     places = re.findall(r'\$([0-9a-f]{16})#', said)
@@ -330,6 +364,10 @@ def test_refusals(work):
     replay(work, run.parts[0])
     check('RAM at the end' not in replay(work, runs['mmiofp'].parts[0], name='stuck').stderr,
           'the run does not end where the VM did')
+    vm = replay(work, runs['again'].parts[0], name='again-rep')
+    check('replay exact' in vm.stderr and b'mmiofp: start' in vm.serial,
+          f'a recording that goes on after a reset: {vm.stderr[-500:]}')
+    check_lost(work, runs['lost'])
 
 
 @limit(200)
@@ -337,7 +375,8 @@ def test_once(work):
     """What KVM cannot emulate: in a recording TCG executes it once, and all goes on, also
     in one that began while the VM ran. Where nothing is recorded it is as with upstream,
     which takes it for undefined."""
-    jobs = [Job('mmiofp', guest_args(work, 'mmiofp')),
+    jobs = [Job('watched', guest_args(work, 'enter64', 'break=1')),
+            Job('mmiofp', guest_args(work, 'mmiofp')),
             Job('later', guest_args(work, 'mmiofp', 'nmis=1'), parts=1, last='ask nmi')]
     for name, tt in UNRECORDED.items():
         jobs.append(Job(name, guest_args(work, 'mmiofp', 'rounds=0')))
@@ -347,6 +386,8 @@ def test_once(work):
         check_ended('mmiofp', runs[name])
         check(b'undefined=' in runs[name].serial,
               f'-tt {name} is not like upstream: {runs[name].serial[-200:]}')
+    check_entered(runs['watched'])
+    converted(work, runs['watched'], 'watched-rep')
     run = runs['mmiofp']
     check_ended('mmiofp', run)
     check(b'undefined=' not in run.serial and b'faults=00000028 steps=00000014' in
@@ -356,6 +397,17 @@ def test_once(work):
     check_ended('mmiofp', runs['later'])
     check(b'undefined=' not in runs['later'].serial, f'{runs["later"].serial[-200:]}')
     replay(work, runs['later'].parts[0])
+
+
+def test_strings(work):
+    """Long string instructions with REP, one behind the other: a timer gets its turns between
+    them."""
+    run = in_host(work, [Job('reps', guest_args(work, 'reps'))], timeout=50)['reps']
+    check_ended('reps', run)
+    ticks = int(re.search(rb' ticks=(\w+)', run.serial)[1], 16)
+    check(ticks > 3, f'only {ticks} ticks of the timer')
+    print(f'{ticks} ticks, {converted(work, run, "reps-rep")[1]} landmarks')
+    check_exact(work, run, NO_CHAINS, 'reps-again')
 
 
 def test_part_script(work):

@@ -8,8 +8,8 @@
  * device and of a page that is missing; in the shadow of STI, with TF and RF set, and in
  * code that is changed. Needs a VGA device and an HPET. Options: nmis=N (0): wait for so
  * many NMIs first; rounds=N (20), 0: user code only; break=1: with a data breakpoint that
- * is never hit; time=N: how long N loads take, in ticks of the HPET, and N that KVM can
- * emulate.
+ * is never hit, 2: and the resume flag set in the first instruction of user code; time=N:
+ * how long N loads take, in ticks of the HPET, and N that KVM can emulate.
  */
 #include "ring3.h"
 
@@ -22,8 +22,8 @@ enum { IOAPIC = 0xfec00000, HPET = 0xfed00000, HPET_COUNTER = 0xf0, VGA = 0xa000
 
 #define AT(a) (*(volatile u8 (*)[16])(a))
 
-u32 kernel_esp;
-extern u8 back[], stepped[];
+u32 kernel_esp, user_flags;
+extern u8 back[], stepped[], user_code[];
 static u8 seen[16] ALIGNED(16);
 static volatile u32 faults, steps;
 
@@ -51,15 +51,14 @@ static void on_call(struct rt_frame *f)
     f->cs = KERNEL_CODE;
 }
 
-static void user_code(void)
-{
-    __asm__ volatile(
-        "flds (%0)\n\t"
-        "sub $4, %%esp\n\t"
-        "fstps (%%esp)\n\t"
-        "pop %%ebx\n\t"
-        "int %1" :: "a"(IOAPIC), "i"(CALL) : "ebx");
-}
+/* With the IOAPIC's address in %eax. */
+__asm__(".text\n"
+        "user_code:\n\t"
+        "flds (%eax)\n\t"
+        "sub $4, %esp\n\t"
+        "fstps (%esp)\n\t"
+        "pop %ebx\n\t"
+        "int $4\n");
 
 static void NOINLINE enter_user(void)
 {
@@ -72,6 +71,9 @@ static void NOINLINE enter_user(void)
         "push %0\n\t"
         "push %1\n\t"
         "pushf\n\t"
+        "mov user_flags, %%eax\n\t"
+        "or %%eax, (%%esp)\n\t"
+        "mov %5, %%eax\n\t"
         "push %2\n\t"
         "push %3\n\t"
         "iret\n\t"
@@ -84,7 +86,8 @@ static void NOINLINE enter_user(void)
         "mov %%eax, %%ds\n\t"
         "mov %%eax, %%es\n\t"
         :: "i"(USER_DATA | RING3), "i"(user_stack + sizeof user_stack),
-        "i"(USER_CODE | RING3), "i"(user_code), "i"(KERNEL_DATA)
+        "i"(USER_CODE | RING3), "i"(user_code), "i"(KERNEL_DATA),
+        "i"(IOAPIC)
         : "eax", "ebx", "ecx", "edx", "esi", "edi", "cc", "memory");
 }
 
@@ -240,6 +243,7 @@ static void set_up(void)
     if (option("break", 0)) {
         __asm__ volatile("mov %0, %%dr0\n\t" "mov %1, %%dr7"
                          :: "r"(RT_ARENA), "r"(0x10001));
+        user_flags = option("break", 0) > 1 ? RT_EFLAGS_RF : 0;
     }
 }
 

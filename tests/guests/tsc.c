@@ -3,7 +3,8 @@
  *
  * Guest "tsc": the time-stamp counter, read back to back, in straight code
  * and with RDTSCP; it must never go back. Needs -cpu max. Options:
- * rounds=N (20000), p=0: no RDTSCP, nmis=N (0): go on until so many NMIs came.
+ * rounds=N (20000), p=0: no RDTSCP, m=1: as a model-specific register, too, which TCG by
+ * itself has not, nmis=N (0): go on until so many NMIs came.
  */
 #include "rt.h"
 
@@ -23,7 +24,7 @@ static void observe(u64 now)
 void main(void)
 {
     u32 rounds = option("rounds", 20000), has_p = option("p", 1);
-    u32 wanted = option("nmis", 0);
+    u32 wanted = option("nmis", 0), has_msr = option("m", 0);
 
     rt_timer(4000);
     for (u32 r = 0; r < rounds || rt_nmis < wanted; r++) {
@@ -40,6 +41,9 @@ void main(void)
             : "=&r"(low), "=&r"(high), "=&a"(low2), "=&d"(high2) :: "cc");
         observe((u64)high << 32 | low);
         observe((u64)high2 << 32 | low2);
+        if (has_msr) {
+            observe(rdmsr(0x10));
+        }
         if (!has_p) {
             continue;
         }
