@@ -5,6 +5,7 @@
  */
 #include "tt-flow-int.h"
 
+#include <glib.h>
 #include <string.h>
 
 #ifdef TT_HAVE_CAPSTONE
