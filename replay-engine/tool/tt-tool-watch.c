@@ -30,7 +30,7 @@ typedef struct Watch {
     ToolQmp *qmp;
     uint64_t every, patience, fails;    /* seconds, seconds, number */
     uint64_t n_asked;
-    bool is_once;
+    bool is_once, is_stuck;
 } Watch;
 
 /* ---- TCP: somebody accepts, and does not hang up at once ---- */
@@ -168,7 +168,7 @@ static int report(Watch *w)
 
 /* The VM is there as long as it keeps the connection. One that was stopped, or shows its
  * past, answers nobody, and nothing is wrong with it: *@runs. */
-static bool is_there(const Watch *w, bool *runs)
+static bool is_there(Watch *w, bool *runs)
 {
     g_autofree char *status = NULL, *tt = NULL, *why = NULL;
 
@@ -177,7 +177,13 @@ static bool is_there(const Watch *w, bool *runs)
         *runs = strstr(status, "\"running\": true") && !strstr(tt, "\"past\": true");
         return true;
     }
-    printf("the VM at %s is gone: %s\n", w->qmp_path, why);
+    w->is_stuck = strstr(why, "does not answer");
+    if (w->is_stuck) {
+        tool_complain("the VM at %s is stuck: it has not answered for 60 s, so it is not "
+                      "watched any more", w->qmp_path);
+    } else {
+        printf("the VM at %s is gone: %s\n", w->qmp_path, why);
+    }
     return false;
 }
 
@@ -190,7 +196,7 @@ static int watch(Watch *w)
         bool is_fine = try_once(w);
 
         if (!is_there(w, &runs)) {
-            return TOOL_FINE;
+            return w->is_stuck ? TOOL_PROBLEM : TOOL_FINE;
         }
         if (is_fine && !is_armed) {
             printf("it answers, and is watched from here on\n");
