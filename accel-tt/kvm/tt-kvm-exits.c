@@ -218,8 +218,6 @@ int tt_kvm_exit(CPUState *cpu, uint64_t *exits)
         tt_log_event(&ev);
         return TT_KVM_GO_ON;
     }
-    case KVM_EXIT_DEBUG:
-        return tt_kvm_broke(cpu) ? EXCP_INTERRUPT : TT_KVM_FAILED;
     case KVM_EXIT_INTERNAL_ERROR:
         return do_error(cpu, exits);
     default:

@@ -6,11 +6,6 @@
  * state does not tell all; a fault that was not delivered leaves RF set, which TCG has
  * after an IRET only; and a replay cannot stop within a string instruction with REP.
  * Then the vCPU runs on and is kicked again.
- *
- * A guest that does little but long ones is within one at each kick. So after some kicks a
- * breakpoint of the CPU's is set behind it, for as long as the vCPU is in guest code, if the
- * guest has none. At a breakpoint the vCPU stands between two instructions: it may be before
- * the next one with REP.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tt-vcpu-backend.h"
@@ -24,14 +19,9 @@
 #include "system/kvm.h"
 #include <linux/kvm.h>
 
-#define FAILURES_FEW 3
 #define FAILURES_MANY 3000
 
-#define BREAKPOINT_0 0x602u         /* in DR7: of code, global and exact */
-#define BREAKPOINTS 0xffu           /* those that are on */
-
 static unsigned n_failures;         /* since the last place */
-static bool has_breakpoint, is_at_breakpoint;
 
 static bool has_event(CPUState *cpu)
 {
@@ -186,68 +176,18 @@ static void note_failure(void)
     }
 }
 
-/* ---- behind a string instruction ---- */
-
-static void break_at(CPUState *cpu, uint64_t pc)
-{
-    struct kvm_guest_debug debug = {
-        .control = KVM_GUESTDBG_ENABLE | KVM_GUESTDBG_USE_HW_BP,
-        .arch.debugreg = { [0] = pc, [7] = BREAKPOINT_0 },
-    };
-    struct kvm_debugregs guest;
-
-    if (n_failures >= FAILURES_FEW && !kvm_vcpu_ioctl(cpu, KVM_GET_DEBUGREGS, &guest) &&
-        !(guest.dr7 & BREAKPOINTS)) {
-        has_breakpoint = !kvm_vcpu_ioctl(cpu, KVM_SET_GUEST_DEBUG, &debug);
-    }
-}
-
-void tt_kvm_break_no_more(CPUState *cpu)
-{
-    struct kvm_guest_debug none = { 0 };
-
-    is_at_breakpoint = false;
-    if (has_breakpoint) {
-        has_breakpoint = false;
-        kvm_vcpu_ioctl(cpu, KVM_SET_GUEST_DEBUG, &none);
-    }
-}
-
-/* Some CPUs have RF set here: but with it they would not have stopped. */
-bool tt_kvm_broke(CPUState *cpu)
-{
-    struct kvm_regs r;
-
-    if (!(cpu->kvm_run->debug.arch.dr6 & 1) || kvm_vcpu_ioctl(cpu, KVM_GET_REGS, &r)) {
-        error_report("tt: KVM reports a debug exception (DR6 %#" PRIx64 ") that is not of "
-                     "our breakpoint", (uint64_t)cpu->kvm_run->debug.arch.dr6);
-        return false;
-    }
-    r.rflags &= ~(uint64_t)RF_MASK;
-    is_at_breakpoint = !kvm_vcpu_ioctl(cpu, KVM_SET_REGS, &r);
-    return is_at_breakpoint;
-}
-
 bool tt_kvm_place(CPUState *cpu, TtLandmark *p)
 {
     struct kvm_regs r;
     struct kvm_sregs s;
-    bool other_size, is_before = is_at_breakpoint;
+    bool other_size;
     uint64_t fpu;
-    int rep;
 
-    is_at_breakpoint = false;
     if (has_event(cpu) || kvm_vcpu_ioctl(cpu, KVM_GET_REGS, &r) ||
-        kvm_vcpu_ioctl(cpu, KVM_GET_SREGS, &s) || !fpu_hash(cpu, &fpu)) {
+        kvm_vcpu_ioctl(cpu, KVM_GET_SREGS, &s) ||
+        !fpu_hash(cpu, &fpu) ||
+        r.rflags & RF_MASK || rep_bytes(cpu, s.cs.base + r.rip, &other_size)) {
         note_failure();
-        return false;
-    }
-    rep = rep_bytes(cpu, s.cs.base + r.rip, &other_size);
-    if (r.rflags & RF_MASK || rep < 0 || (rep && !is_before)) {
-        note_failure();
-        if (rep > 0 && !(r.rflags & TF_MASK)) {
-            break_at(cpu, s.cs.base + r.rip + rep);
-        }
         return false;
     }
     n_failures = 0;

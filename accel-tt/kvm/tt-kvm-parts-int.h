@@ -16,10 +16,6 @@ int tt_kvm_exit(CPUState *cpu, uint64_t *exits);
 /* Registers of a vCPU that stands between two instructions. False: it does not, or
  * it stands where a replay could not stop. */
 bool tt_kvm_place(CPUState *cpu, TtLandmark *place);
-/* It may have set a breakpoint. Whenever the vCPU has left guest code; and at an exit for
- * it, which is where the vCPU has its next place. False: it is none, as the user was told. */
-void tt_kvm_break_no_more(CPUState *cpu);
-bool tt_kvm_broke(CPUState *cpu);
 
 /* At a complete exit: is it between two instructions, or within a string instruction
  * with REP, where a replay cannot stop? @is_behind: it is that of an instruction, and

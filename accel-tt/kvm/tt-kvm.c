@@ -329,7 +329,6 @@ static int step(CPUState *cpu)
         return TT_KVM_FAILED;
     }
     ret = enter(cpu, false);
-    tt_kvm_break_no_more(cpu);
     if (ret != -EINTR) {
         return handle(cpu, ret);
     }
@@ -453,7 +452,6 @@ static void mode_changed(CPUState *cpu)
 {
     tcg_mode_changed();
     kv = (typeof(kv)) { .exact = true, .is_complete = true, .is_first = true };
-    tt_kvm_break_no_more(cpu);
     tt_kvm_tsc_end(cpu);
     tt_kvm_branches_end();
     tt_kvm_leaves_to_emulate(false);

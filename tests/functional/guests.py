@@ -125,7 +125,6 @@ GUESTS = {
     'lines64': guest(),
     'tpr64': guest(machine=REBOOT),
     'enter64': guest(),
-    'reps': guest(),
     'inits': guest(machine=REBOOT),
     'smc': guest('rounds=100'),
     'random': guest('seed=10 blocks=30 modes=0'),

@@ -399,17 +399,6 @@ def test_once(work):
     replay(work, runs['later'].parts[0])
 
 
-def test_strings(work):
-    """Long string instructions with REP, one behind the other: a timer gets its turns between
-    them."""
-    run = in_host(work, [Job('reps', guest_args(work, 'reps'))], timeout=50)['reps']
-    check_ended('reps', run)
-    ticks = int(re.search(rb' ticks=(\w+)', run.serial)[1], 16)
-    check(ticks > 3, f'only {ticks} ticks of the timer')
-    print(f'{ticks} ticks, {converted(work, run, "reps-rep")[1]} landmarks')
-    check_exact(work, run, NO_CHAINS, 'reps-again')
-
-
 def test_part_script(work):
     """Of the job in parts: it ends when QEMU does, and leaves SIGPIPE as it was."""
     out = os.path.join(work, 'job')
