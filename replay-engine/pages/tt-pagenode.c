@@ -206,7 +206,7 @@ bool tt_node_insert(TtPageMap *pm, size_t index, TtNode *node)
                          cap);
     }
     node_trim(pm, node);
-    node->is_from_zero = index == 0;
+    node->is_from_zero = index == 0 || (next && next->is_from_zero);
     g_assert(node->id != 0);                                    /* S1 */
     g_ptr_array_insert(pm->nodes, index, node);
     g_hash_table_insert(pm->by_id, GUINT_TO_POINTER(node->id), node);

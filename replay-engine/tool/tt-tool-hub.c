@@ -13,6 +13,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -256,6 +257,7 @@ int tool_hub(const ToolArgs *a)
                                         "socket, or HOST:PORT");
     }
     if (!result) {
+        signal(SIGPIPE, SIG_IGN);           /* a log may be a pipe; that it fails is said */
         hub_init(h);
         run(h, seconds);
     }

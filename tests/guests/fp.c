@@ -5,7 +5,8 @@
  *
  * Interrupts must find and leave the floating-point state as it is:
  * exception flags, rounding, stack top, pointers, MXCSR. The whole FXSAVE
- * image is folded again and again. Option: rounds=N (6000).
+ * image is folded again and again. Options: rounds=N (6000); loops=N (40) on the
+ * x87 stack in each.
  */
 #include "rt.h"
 
@@ -15,6 +16,7 @@ enum { CR0_MP = 2, CR0_EM = 4, CR0_TS = 8, CR0_NE = 0x20,
        CR4_OSFXSR = 0x200, CR4_OSXMMEXCPT = 0x400 };
 
 static u8 image[512] ALIGNED(16);
+static u32 loops;
 
 static void fold_image(void)
 {
@@ -27,7 +29,7 @@ static void fold_image(void)
 /* A series on the x87 stack, with a stack three deep. */
 static void NOINLINE x87_part(u32 r)
 {
-    u32 n = 40 + r % 7;
+    u32 n = loops + r % 7;
     u16 control = (u16)(0x007f | (r & 3) << 10 | (r & 4 ? 0x300 : 0x200));
 
     __asm__ volatile(
@@ -80,6 +82,7 @@ void main(void)
 {
     u32 rounds = option("rounds", 6000), cr4;
 
+    loops = option("loops", 40);
     write_cr0((read_cr0() & ~(u32)(CR0_EM | CR0_TS)) | CR0_MP | CR0_NE);
     __asm__ volatile("mov %%cr4, %0" : "=r"(cr4));
     cr4 |= CR4_OSFXSR | CR4_OSXMMEXCPT;

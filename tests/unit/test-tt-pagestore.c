@@ -290,13 +290,17 @@ static void test_before_the_first(void)
 {
     Guest *g = g_new0(Guest, 1);
     TtPageStore *ps = tt_pagestore_new();
-    TtNodeId a = must_add(ps, g, 100, 0, ""), m;
+    TtNodeId a = must_add(ps, g, 100, 0, ""), b, m;
 
     g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 1, 100), ==, 100);
     m = must_add(ps, g, 50, 0, "");
     g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 1, 100), ==, 100);
     g_assert_true(tt_pagestore_changed(ps, a, 1));
     g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 1, 50), ==, 50);
+    /* Nor is that of one between them: it leaves out what the one behind it does. */
+    b = must_add(ps, g, 70, m, "1");
+    g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 1, 70), ==, 70);
+    tt_pagestore_delete(ps, b);
     tt_pagestore_delete(ps, m);
     g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 1, 100), ==, 100);
     tt_pagestore_free(ps);
