@@ -290,8 +290,10 @@ static void test_before_the_first(void)
 {
     Guest *g = g_new0(Guest, 1);
     TtPageStore *ps = tt_pagestore_new();
-    TtNodeId a = must_add(ps, g, 100, 0, ""), b, m;
+    TtNodeId a, b, m;
 
+    g->stride = 1;
+    a = must_add(ps, g, 100, 0, "");
     g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 1, 100), ==, 100);
     m = must_add(ps, g, 50, 0, "");
     g_assert_cmpuint(tt_pagestore_unwritten_since(ps, 1, 100), ==, 100);
