@@ -606,7 +606,7 @@ def test_leaves_nothing(work):
 def test_moved(work):
     """A VM that moves to other processes by migration, six times and at any moment,
     computes what one does that stays, with each state of SSE and x87 on its way."""
-    args = guest_args(work, 'fp', 'rounds=60000')
+    args = guest_args(work, 'fp', 'rounds=300000')
     with Vm(work, args, name='stays') as vm:
         vm.wait()
         wanted = re.search(rb'sum=(\w+)', vm.serial)[1]
