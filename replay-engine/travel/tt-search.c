@@ -11,7 +11,7 @@
  * (notdirty_write): both tell. A page of code is fetched through the TLB when control
  * enters it. So an address whose page nobody told of can have no hit there. RAM deltas
  * would not do: they name physical pages, and an address may have been mapped to others
- * then; and a value that was written and written back is in no delta.
+ * then.
  */
 #include "qemu/osdep.h"
 #include "travel/tt-search.h"
