@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Records bare-metal guests and Linux under KVM, replays each, and writes a report.
 
-    scripts/kvm-report [--emulated [--boot N]] [--rounds N] [--linux N] [--out FILE]
+    scripts/kvm-report [--emulated [--boot N] [--branches]] [--rounds N] [--linux N]
+                       [--out FILE]
 
 On a host with VMX or SVM it says what positions are made of there, which guests replay
 exactly, and how long Linux takes with and without -tt. With --emulated the recordings
@@ -19,7 +20,7 @@ import time
 
 sys.dont_write_bytecode = True
 from guests import guest_args, linux_files  # noqa: E402
-from kvm_host import GUESTS, Job, in_host  # noqa: E402
+from kvm_host import GUESTS, LEVEL0, LEVEL0_PMU, Job, in_host  # noqa: E402
 from ttlib import BUILD, Run, TestFailure, Vm, check_exact, record  # noqa: E402
 
 KVM = ['-accel', 'kvm']
@@ -65,13 +66,15 @@ def first_match(path, pattern):
     return found[1].strip() if found else 'not known'
 
 
-def describe(report, emulated):
+def describe(report, args):
     report.say(f'date         {time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())}')
     report.say(f'kernel       {platform.release()} {platform.machine()}')
     report.say('CPU          ' + first_match('/proc/cpuinfo', r'^model name\s*: (.*)$'))
     report.say('microcode    ' + first_match('/proc/cpuinfo', r'^microcode\s*: (.*)$'))
-    report.say('KVM          ' + ('of the emulated host' if emulated else ' '.join(
-        sorted(m for m in os.listdir('/sys/module') if m.startswith('kvm')))))
+    kvm = ('of the emulated host' + ', with counts of branches' * args.branches
+           if args.emulated else ' '.join(
+               sorted(m for m in os.listdir('/sys/module') if m.startswith('kvm'))))
+    report.say(f'KVM          {kvm}')
 
 
 def cut(why):
@@ -148,7 +151,7 @@ def on_this_host(report, names):
             on_host(report, work, name, args)
 
 
-def in_emulated_host(report, first, rounds):
+def in_emulated_host(report, level0, first, rounds):
     """One boot of it; rounds: for each, the guests. Only in the very first round each run
     is replayed a second time."""
     with tempfile.TemporaryDirectory(prefix='tt-kvm-') as work:
@@ -156,8 +159,8 @@ def in_emulated_host(report, first, rounds):
         for number, names in enumerate(rounds, first):
             jobs += [Job(f'{n}.{number}', args, limit=LIMIT)
                      for n, args in all_args(work, names).items()]
-        for name, run in in_host(work, jobs, timeout=600 * len(rounds),
-                                 failed=failed).items():
+        for name, run in in_host(work, jobs, timeout=600 * len(rounds), failed=failed,
+                                 level0=level0).items():
             replayed(report, work, Run(run.dir, run.serial, run.vm), name.split('.')[0],
                      twice=first == 0)
             shutil.rmtree(run.dir)
@@ -175,7 +178,8 @@ def all_rounds(report, args):
         report.say(f'-- round {first + 1}' + (f' to {last}' if last > first + 1 else ''))
         try:
             if args.emulated:
-                in_emulated_host(report, first, rounds[first:last])
+                in_emulated_host(report, LEVEL0_PMU if args.branches else LEVEL0, first,
+                                 rounds[first:last])
             else:
                 on_this_host(report, rounds[first])
         except TestFailure as why:
@@ -192,15 +196,19 @@ def main():
                    help='rounds with Linux (default: 1)')
     p.add_argument('--boot', type=int, default=1, metavar='N',
                    help='with --emulated: rounds in one boot of the host (default: 1)')
+    p.add_argument('--branches', action='store_true',
+                   help='the emulated host has counters of branches')
     p.add_argument('--out', default=os.path.join(BUILD, 'kvm-report.txt'),
                    help='file for the report (default: build/kvm-report.txt)')
     args = p.parse_args()
+    if args.branches and not args.emulated:
+        p.error('--branches is for the emulated host: give --emulated, too')
     if not args.emulated and not os.access('/dev/kvm', os.R_OK | os.W_OK):
         print('kvm-report: this user cannot open /dev/kvm: load kvm-intel or kvm-amd, '
               'join the group kvm, or give --emulated', file=sys.stderr)
         return 2
     report = Report(args.out)
-    describe(report, args.emulated)
+    describe(report, args)
     all_rounds(report, args)
     report.table()
     print(f'The report is {args.out}: please send it to us.')
