@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Somebody who types on a guest's terminal, and takes it back."""
 
+import contextlib
 import os
 import socket
 import threading
 import time
 
+from debian_guest import debian_args, free_port, ssh
 from guests import linux_args
 from ttlib import SLOW, check, digest, equal, fail, recorder, short
 
@@ -99,3 +101,42 @@ def move(vm, verb, count=1):
 def state(vm):
     """What the stopped VM is: a digest of its vCPUs and one of its RAM."""
     return digest(vm)[1:]
+
+
+# In the Debian of `long_recorder`: work that goes on, and a shell on the second serial port.
+WORK = """cd /root
+work() { while :; do
+    tar c /usr/share/doc /etc 2> /dev/null | gzip -1 > archive
+    sha256sum archive > sum
+    dd if=/dev/urandom of=noise bs=1M count=4 2> /dev/null
+    rm archive noise
+    sleep 1
+done; }
+work > /dev/null 2>&1 < /dev/null &
+stty -F /dev/ttyS1 sane -echoctl
+setsid env PS1='guest# ' bash --noprofile --norc --noediting -i <> /dev/ttyS1 >&0 2>&1 &
+"""
+
+
+@contextlib.contextmanager
+def long_recorder(work, minutes, name='u', options='', **kw):
+    """A Vm with a whole Debian, of which so many minutes are recorded while its disk, its
+    processors and a shell are at work, and undo."""
+    path, port = os.path.join(work, f'{name}.con'), free_port()
+    args = [*debian_args(port), '-serial', f'file:{os.path.join(work, name)}.log', '-chardev',
+            f'socket,id=con,path={path},server=on,wait=off', '-serial', 'chardev:con']
+    with recorder(work, args, name, f',undo=console{options}', qmp=1, serial=False,
+                  **kw) as vm:
+        vm.console = path
+        end = time.monotonic() + 60 * minutes
+        ssh(port, 'cat > work', WORK.encode(), tries=30)
+        ssh(port, 'setsid bash work > /dev/null 2>&1 < /dev/null &')
+        vm.term = Terminal(path)
+        vm.term.wait(PROMPT)
+        lines = 0
+        while time.monotonic() < end:
+            lines += 1
+            vm.term.line(f'echo $(({lines} + 1000)) $(ls /usr/bin | wc -l)',
+                         f'{lines + 1000} ')
+            time.sleep(10)
+        yield vm
