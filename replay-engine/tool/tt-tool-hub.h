@@ -46,8 +46,10 @@ typedef struct Hub {
     guint silence_tag;
     uint64_t n_came, n_gone, n_lost;
     uint32_t epoch;             /* checkpoints of the group so far */
-    unsigned n_members;         /* that are here now */
-    bool is_for_once;           /* the loop ends when the last of them has left */
+    unsigned n_ports;           /* whose peers are here now, and ... */
+    unsigned n_members;         /* ... those that are members */
+    bool is_for_once;           /* the loop ends when the last member has left, and ... */
+    guint end_tag;              /* ... whoever is at the door has come in, gone or waited */
     GMainLoop *loop;            /* NULL: it does not run */
     int64_t said_us;
 } Hub;

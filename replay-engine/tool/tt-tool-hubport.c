@@ -45,6 +45,16 @@ static void drop_tag(guint *tag)
     }
 }
 
+/* With --once: the last member has left, and of those who were at the door none has come in. */
+static gboolean end_once(gpointer opaque)
+{
+    Hub *h = opaque;
+
+    h->end_tag = 0;
+    g_main_loop_quit(h->loop);
+    return G_SOURCE_REMOVE;
+}
+
 static void close_port(HubPort *p)
 {
     Hub *h = p->hub;
@@ -57,13 +67,18 @@ static void close_port(HubPort *p)
     tt_places_forget(&h->places, p->number);
     tt_shape_left(&h->shape, p->number);
     h->ports[p->number] = NULL;
+    h->n_ports--;
     if (p->is_member && !--h->n_members) {
         /* Whoever comes now may send again what had been sent: tt group live --exact. */
         memset(&h->heard, 0, sizeof(h->heard));
         memset(&h->told, 0, sizeof(h->told));
         if (h->is_for_once && h->loop) {
-            g_main_loop_quit(h->loop);
+            h->end_tag = g_timeout_add(PATIENCE_MS, end_once, h);
         }
+    }
+    if (h->end_tag && !h->n_ports) {
+        drop_tag(&h->end_tag);
+        g_main_loop_quit(h->loop);
     }
     g_free(p);
 }
@@ -314,6 +329,7 @@ static void incident_came(HubPort *p, const TtFrame *f)
 static void let_in(HubPort *p)
 {
     drop_tag(&p->patience_tag);
+    drop_tag(&p->hub->end_tag);
     p->is_member = true;
     p->hub->n_members++;
     if (p->hub->epoch) {
@@ -427,6 +443,7 @@ void hub_connected(Hub *h, int fd)
     *p = (HubPort) { .hub = h, .number = i, .peer = h->n_peers++, .fd = fd,
                       .came_us = g_get_monotonic_time(), .link = tt_link_new(&o) };
     h->ports[i] = p;
+    h->n_ports++;
     p->read_tag = g_unix_fd_add(fd, G_IO_IN | G_IO_HUP, can_read, p);
     p->patience_tag = g_timeout_add(PATIENCE_MS, lose_patience, p);
     flush_port(p);
@@ -465,6 +482,7 @@ static void forget(gpointer frame, gpointer hub)
 
 void hub_end(Hub *h)
 {
+    drop_tag(&h->end_tag);
     for (unsigned i = 0; i < TT_SHAPE_PORTS_MAX; i++) {
         if (h->ports[i]) {
             close_port(h->ports[i]);

@@ -1036,15 +1036,41 @@ def test_hub_log_fails(work):
         equal(process.wait(20), 1, 'its end')
 
 
+@contextlib.contextmanager
+def hub_for_once(work):
+    """A hub with --once: (its process, the path of its socket)."""
+    path = os.path.join(work, 'hub')
+    with subprocess.Popen([tool('tt'), 'hub', '--group', 'g', '--listen', path, '--once',
+                           '--seconds', '600'], stdout=subprocess.PIPE) as process:
+        try:
+            check(b'listening' in process.stdout.readline(), 'the hub listens')
+            yield process, path
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def stop_process(pid):
+    """It stands still, and has not only been told to."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: read_bytes(f'/proc/{pid}/stat').rsplit(b')', 1)[1].split()[0] == b'T',
+               'the process stops')
+
+
+def frames_pass(path, new):
+    """Another member's frame comes to the new one."""
+    with Peer(path) as friendly:
+        friendly.hello()
+        friendly.ready()
+        friendly.send(frame_of(b'\xff' * 6 + bytes(54), 1, seq=2, run=b'f' * 16))
+        equal(new.frame()[0], 2, 'a frame for the new one')
+
+
 @limit(60)
 def test_once_enters(work):
     """--once: the last member has gone, as the first frame of a new one finds out. The hub
     has a member, and stays."""
-    to_all = b'\xff' * 6 + bytes(54)
-    path = os.path.join(work, 'hub')
-    with subprocess.Popen([tool('tt'), 'hub', '--group', 'g', '--listen', path, '--once',
-                           '--seconds', '50'], stdout=subprocess.PIPE) as process:
-        check(b'listening' in process.stdout.readline(), 'the hub listens')
+    with hub_for_once(work) as (process, path):
         with Peer(path) as new:             # the hub looks at it first
             new.hello()
             new.take(HELLO + HEAD)
@@ -1052,15 +1078,53 @@ def test_once_enters(work):
                 last.hello()
                 last.ready()
                 time.sleep(.3)
-                os.kill(process.pid, signal.SIGSTOP)
-            new.send(message(READY, 0) + frame_of(to_all, 1, seq=1))
+                stop_process(process.pid)
+            new.send(message(READY, 0) + frame_of(b'\xff' * 6 + bytes(54), 1, seq=1))
             os.kill(process.pid, signal.SIGCONT)
-            with Peer(path) as friendly:
-                friendly.hello()
-                friendly.ready()
-                friendly.send(frame_of(to_all, 1, seq=2, run=b'f' * 16))
-                equal(new.frame()[0], 2, 'a frame for the new one')
+            frames_pass(path, new)
         equal(process.wait(20), 0, 'its end')
+
+
+@limit(60)
+def test_once_waits(work):
+    """--once: the last member leaves while others are at the door. The hub waits until none
+    of them is there any more, and stays if one has become a member."""
+    with hub_for_once(work) as (process, path):
+        with Peer(path) as new, Peer(path) as silent:
+            with Peer(path) as last:
+                last.hello()
+                last.ready()
+                new.hello()
+                silent.take(HELLO)          # the hub has all three
+                new.take(HELLO)
+            time.sleep(.3)                  # it has gone
+            equal(process.poll(), None, 'its end while two are at the door')
+            new.send(message(READY, 0))
+            frames_pass(path, new)
+            new.sock.close()
+            time.sleep(.3)
+            equal(process.poll(), None, 'its end while one is at the door')
+        equal(process.wait(20), 0, 'its end')
+
+
+@limit(60)
+def test_once_loses_patience(work):
+    """--once: however many come to the door and say nothing, the hub ends some seconds after
+    the last member has left."""
+    with hub_for_once(work) as (process, path), contextlib.ExitStack() as stack:
+        stack.enter_context(Peer(path))
+        with Peer(path) as last:
+            last.hello()
+            last.ready()
+        wait_until(lambda: came(stack, path) or process.poll() is not None, 'its end', 15)
+        equal(process.wait(20), 0, 'its end')
+
+
+def came(stack, path):
+    """One more stranger."""
+    time.sleep(.2)
+    with contextlib.suppress(OSError):
+        stack.enter_context(Peer(path))
 
 
 @contextlib.contextmanager
