@@ -6,6 +6,7 @@
 #include "qemu/osdep.h"
 #include "monitor-cmds/tt-hmp.h"
 #include "accel-tt/tt-position.h"
+#include "accel-tt/tt-vcpus.h"
 #include "control/tt-mark.h"
 #include "monitor-cmds/tt-monitor.h"
 #include "monitor-cmds/tt-task.h"
@@ -320,6 +321,9 @@ void hmp_info_tt(Monitor *mon, const QDict *qdict)
                        i->position, i->end,
                        i->events, i->checkpoints,
                        i->travelling ? ", travelling" : "");
+        if (i->has_cpu && tt_vcpus_count() > 1) {
+            monitor_printf(mon, "it is the turn of vCPU %" PRIu32 "\n", i->cpu);
+        }
         if (i->start) {
             monitor_printf(mon, "the window begins at position %" PRIu64 "\n",
                            i->start);

@@ -62,6 +62,8 @@ TtInfo *qmp_query_tt(Error **errp)
     info->live = tt_session.live;
     info->dir = g_strdup(tt_session.dir);
     info->position = tt_session.gave_up ? tt_session.gave_up_at : tt_position();
+    info->has_cpu = info->mode != TT_MODE_OFF && tt_vcpu();
+    info->cpu = info->has_cpu ? tt_vcpu()->cpu_index : 0;
     info->start = tt_monitor_start_of_run();
     info->end = tt_replaying() ? tt_replay_end() : info->position;
     info->checkpoints = tt_recording() ? kept.count : tt_checkpoints_count();

@@ -275,6 +275,30 @@ def test_a_client_that_dies(work):
         check('position 0 ' in client.call('info'), 'a new replay')
 
 
+@limit(120)
+def test_whose_turn(work):
+    """With several vCPUs an answer is about the one whose turn it is, or the one asked for."""
+    run = record(work, guest_args(work, 'smp'))
+    hits = json.loads(tt('find', run.dir, '$cpu == 1', '--json', '--quiet', '--limit',
+                         '60').stdout)['found']
+    equal(len(hits), 60, 'turns of the second vCPU')
+    with Client(work, run.dir) as client:
+        for hit in hits[20::20]:
+            there, pc = hit['position'], int(hit['pc'], 16)
+            said = client.call('goto', to=there)
+            check('vCPU 1, ' in said, said)
+            equal(number(r' pc (0x[0-9a-f]+)', said), pc, 'pc')
+            mine = client.call('registers')
+            equal(int(re.search(r'[ER]IP=([0-9a-f]+)', mine).group(1), 16), pc, 'registers')
+            equal(client.call('registers', cpu=1), mine, 'its registers')
+            check(client.call('registers', cpu=0) != mine, 'registers of the other')
+            check(f'{pc:x} in' in client.call('backtrace'), 'backtrace')
+            equal(number(r'=> (0x[0-9a-f]+)', client.call('disassemble', count=1)), pc,
+                  'disassemble')
+        check('vCPU 0, ' in client.call('goto', to=hits[0]['position'] - 1), 'before')
+        client.end()
+
+
 @limit(60)
 def test_refused(work):
     """What is no run, and what is missing, gets one sentence before the server starts."""

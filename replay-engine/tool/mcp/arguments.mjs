@@ -8,7 +8,8 @@ export const place = z.union([z.string(), z.number()]).describe(
 export const at = place.optional().describe(
     'Go there first; without it the answer is about where the replay stands. A ' +
     'position (a number), +N or -N from here, start, end, or @MARK');
-export const cpu = z.number().int().min(0).max(7).optional().describe('vCPU; default: 0');
+export const cpu = z.number().int().min(0).max(7).optional().describe(
+    'vCPU; default: the one whose turn it is there');
 export const address = z.union([z.string(), z.number()]).describe(
     'A number (0x...), a register with or without an offset ($rsp, $rip+16), or a name ' +
     'of the file that --symbols gave, with or without an offset (jiffies, table+8)');

@@ -52,11 +52,14 @@ export function makeTools(options, replay) {
         const why = s.diverged ? `\nthe replay is not exact: ${s.divergence}` :
             s.damage ? `\n${s.damage}` : '';
 
-        const pc = (await replay.monitor('x/1xb $pc')).split(':')[0];
+        const pc = (await replay.monitor('x/1xb $pc', s.cpu)).split(':')[0];
 
         return `position ${s.position} (${reason}) of ${s.start} to ${s.end}, ` +
-            `pc 0x${pc}${why}`;
+            `vCPU ${s.cpu}, pc 0x${pc}${why}`;
     }
+
+    /* The vCPU that a question is about: the one whose turn it is. */
+    const cpuOf = async a => a.cpu ?? (await replay.state()).cpu;
 
     async function move(to, { signal, progress }) {
         await replay.ready();
@@ -140,7 +143,7 @@ export function makeTools(options, replay) {
 
     tool('registers', 'The registers of a vCPU.', { at, cpu },
          standing(async a => text(`${await stands('here')}\n` +
-                                  await replay.monitor('info registers', a.cpu ?? 0))));
+                                  await replay.monitor('info registers', await cpuOf(a)))));
 
     tool('memory', 'Memory of the guest, in hexadecimal.',
          { at, address, cpu,
@@ -156,7 +159,7 @@ export function makeTools(options, replay) {
              const where = await addressFor(a.address, signal);
 
              return text(await replay.monitor(
-                 `${a.physical ? 'xp' : 'x'}/${n}x${size} ${where}`, a.cpu ?? 0));
+                 `${a.physical ? 'xp' : 'x'}/${n}x${size} ${where}`, await cpuOf(a)));
          }));
 
     tool('disassemble', 'Instructions in memory, by gdb.',
@@ -165,15 +168,15 @@ export function makeTools(options, replay) {
          standing(async (a, { signal }) => {
              const where = await addressFor(a.address ?? '$pc', signal);
 
-             return text(await gdb.at(replay, a.cpu ?? 0, `x/${a.count ?? 10}i ${where}`,
-                                      signal));
+             return text(await gdb.at(replay, await cpuOf(a),
+                                      `x/${a.count ?? 10}i ${where}`, signal));
          }));
 
     tool('backtrace', 'The frames of the program that runs, by gdb. Without its ' +
          'symbols (an ELF file with debug information) gdb guesses all but the first.',
          { at, cpu, frames: count(200, 20, 'at most so many') },
          standing(async (a, { signal }) => text(await gdb.at(
-             replay, a.cpu ?? 0, `backtrace ${a.frames ?? 20}`, signal))));
+             replay, await cpuOf(a), `backtrace ${a.frames ?? 20}`, signal))));
 
     tool('console', 'What the guest had written to its first serial port when it was ' +
          'at a position: the position of each line, and the line.',
