@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The parts of the translation of typed conditions: types (tt-lower-types.c), the text of
- * values (tt-lower-text.c), operators (tt-lower-op.c), and the grammar (tt-lower.c).
+ * values (tt-lower-text.c), operators (tt-lower-op.c), and the grammar (tt-lower-parse.c).
  */
 #ifndef TT_LOWER_INT_H
 #define TT_LOWER_INT_H

@@ -263,7 +263,7 @@ static void test_like_the_compiler(void)
         C(panic_timeout), C(panic_timeout > 3), C(panic_timeout < 0), C(panic_timeout + 1u),
         C(-panic_timeout), C(~panic_timeout), C(!panic_timeout), C(panic_timeout >> 1),
         C(panic_timeout == -7 ? 1 : 2), C(big), C(big > 5), C((s64)big < 0), C((int)big),
-        C((u8)big), C(big & 0xff | 1), C(big == 0 || panic_timeout && big),
+        C((u8)big), C((big & 0xff) | 1), C(big == 0 || (panic_timeout && big)),
         C(*&panic_timeout), C((u64)&panic_timeout), C(*(u8 *)&big), C(((u16 *)&big)[1]),
         C(current_thing->first), C(current_thing->second), C(current_thing->third),
         C(current_thing->first - 6), C(current_thing->second * 2),
@@ -294,7 +294,7 @@ static void test_like_the_compiler(void)
         C((u64)(panic_timeout ? current_thing : table)), C((Color)3), C((enum color)-1),
         C((const struct thing *)raw == table), C(*(List **)&table[1].list == &table[2].list),
         C((u64)((List *)&table[1].list)->next), C(1 ? -1 : 1u), C(017), C('a'), C(3 - 4),
-        C(0xffffffff + 1), C((u64)2 - 3 > 0), C(1 << 2 + 3), C(5 - 3 - 1), C(5 - (3 - 1)),
+        C(0xffffffff + 1), C((u64)2 - 3 > 0), C(5 - 3 - 1), C(5 - (3 - 1)),
         C(100 / 10 / 2), C((1 ? 2 : 3) + 4), C((u64)table[1].self & 7), C(10 % 4),
     };
 
@@ -315,6 +315,8 @@ static void test_registers_and_code(void)
     equals("$rax < 0", 1);
     equals("table[$rax + 3].word", table[1].word);
     equals("&label", 0x1000);
+    equals("1 << 2 + 3", 32);
+    equals("big & 0xff | 1 && 3", 1);
     equals("HUGE", 1ull << 63);
     equals("1 == 1 || *(u8 *)&label == 1 ? 5 : 6 || $rbx", 5);
 }
