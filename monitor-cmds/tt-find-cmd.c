@@ -29,6 +29,7 @@ TtFoundPlaces *coroutine_fn qmp_tt_find(const char *condition, bool has_from,
                                         uint64_t from, bool has_to, uint64_t to,
                                         bool has_changes, bool changes,
                                         bool has_monotone, bool monotone,
+                                        bool has_written, bool written,
                                         bool has_limit, uint64_t limit,
                                         const char *job_id, Error **errp)
 {
@@ -37,7 +38,9 @@ TtFoundPlaces *coroutine_fn qmp_tt_find(const char *condition, bool has_from,
         .find = {
             .condition = condition, .from = has_from ? from : 0,
             .to = has_to ? to : UINT64_MAX, .limit = has_limit ? limit : LIMIT,
-            .changes = has_changes && changes, .monotone = has_monotone && monotone,
+            .how = (has_changes && changes ? TT_COND_CHANGES : 0) |
+                (has_monotone && monotone ? TT_COND_MONOTONE : 0) |
+                (has_written && written ? TT_COND_WRITTEN : 0),
         },
     };
     TtFoundPlaces *all = NULL;
@@ -51,7 +54,7 @@ TtFoundPlaces *coroutine_fn qmp_tt_find(const char *condition, bool has_from,
     return all;
 }
 
-/* ---- HMP: "[-c] [-m] [-f POS] [-t POS] [-n N] CONDITION" ---- */
+/* ---- HMP: "[-c] [-m] [-w] [-f POS] [-t POS] [-n N] CONDITION" ---- */
 
 static bool take_number(const char **text, uint64_t *n)
 {
@@ -67,10 +70,13 @@ static bool take_option(const char **text, TtFindWant *w)
     *text += 2;
     switch (which) {
     case 'c':
-        w->changes = true;
+        w->how |= TT_COND_CHANGES;
         return true;
     case 'm':
-        w->monotone = true;
+        w->how |= TT_COND_MONOTONE;
+        return true;
+    case 'w':
+        w->how |= TT_COND_WRITTEN;
         return true;
     case 'f':
         return take_number(text, &w->from);
@@ -84,7 +90,7 @@ static bool take_option(const char **text, TtFindWant *w)
 static bool parse(const char *text, TtFindWant *w, Error **errp)
 {
     text += strspn(text, " ");
-    while (text[0] == '-' && text[1] && strchr("cmftn", text[1]) &&
+    while (text[0] == '-' && text[1] && strchr("cmwftn", text[1]) &&
            (text[2] == ' ' || !text[2])) {
         if (!take_option(&text, w)) {
             error_setg(errp, "tt find: -f, -t and -n each take a number");
@@ -118,8 +124,8 @@ void tt_hmp_find(Monitor *mon, const char *arg, Error **errp)
     };
 
     if (!arg) {
-        error_setg(errp, "tt find takes a condition: tt find [-c] [-m] [-f POS] [-t POS] "
-                   "[-n N] CONDITION");
+        error_setg(errp, "tt find takes a condition: tt find [-c] [-m] [-w] [-f POS] "
+                   "[-t POS] [-n N] CONDITION");
         return;
     }
     if (parse(arg, &t.find, errp)) {

@@ -29,8 +29,8 @@ _tt_options()
     log) echo --from --to --kind --limit --json --data --device \
              --registers --timeline --help ;;
     verify) echo -j --on --qemu --symbols --once --quiet --json --help ;;
-    find) echo --first --last --all --changes --monotone --from --to -j --on --limit \
-               --symbols --offset --qemu --quiet --json --help ;;
+    find) echo --first --last --all --changes --written --monotone --from --to -j --on \
+               --limit --symbols --offset --qemu --quiet --json --help ;;
     origin) echo --depth --nodes --within --symbols --offset --qemu --quiet --json --help ;;
     run-plugin) echo --from --to -j --on --out --lcov --symbols --offset --qemu --quiet --json \
                      --help ;;

@@ -11,31 +11,61 @@
 #include "exec/memory.h"
 #include "exec/ram_addr.h"
 #include "exec/target_page.h"
+#include "hw/core/cpu.h"
 
 bool tt_watches_ram;
 
-static struct {
+typedef struct Watched {
     uint64_t from, to;          /* ram_addr_t; @to is not in it */
+} Watched;
+
+static struct {
+    Watched ranges[TT_MEMORY_WATCHES];
+    unsigned n;
     TtMemoryWritten *written;
 } watch;
 
 static void protect(void)
 {
-    uint64_t page = watch.from & TARGET_PAGE_MASK;
+    for (unsigned i = 0; i < watch.n; i++) {
+        uint64_t page = watch.ranges[i].from & TARGET_PAGE_MASK;
 
-    for (; page < watch.to; page += TARGET_PAGE_SIZE) {
-        if (cpu_physical_memory_get_dirty_flag(page, DIRTY_MEMORY_CODE)) {
-            cpu_physical_memory_test_and_clear_dirty(page, TARGET_PAGE_SIZE,
-                                                     DIRTY_MEMORY_CODE);
+        for (; page < watch.ranges[i].to; page += TARGET_PAGE_SIZE) {
+            if (cpu_physical_memory_get_dirty_flag(page, DIRTY_MEMORY_CODE)) {
+                cpu_physical_memory_test_and_clear_dirty(page, TARGET_PAGE_SIZE,
+                                                         DIRTY_MEMORY_CODE);
+            }
         }
     }
 }
 
+static bool meets(uint64_t from, uint64_t to)
+{
+    for (unsigned i = 0; i < watch.n; i++) {
+        if (from < watch.ranges[i].to && to > watch.ranges[i].from) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is something of the page watched? */
+static bool shares_page(uint64_t page)
+{
+    return meets(page, page + TARGET_PAGE_SIZE);
+}
+
 void tt_memory_watch(uint64_t ram_addr, uint64_t len, TtMemoryWritten *written)
 {
-    watch.from = ram_addr;
-    watch.to = ram_addr + len;
+    watch.n = 0;
     watch.written = written;
+    tt_memory_watch_also(ram_addr, len);
+}
+
+void tt_memory_watch_also(uint64_t ram_addr, uint64_t len)
+{
+    g_assert(watch.n < TT_MEMORY_WATCHES);
+    watch.ranges[watch.n++] = (Watched) { ram_addr, ram_addr + len };
     tt_watches_ram = true;
     protect();
 }
@@ -49,10 +79,10 @@ bool tt_ram_stored_slow(uint64_t ram_addr, unsigned size)
 {
     uint64_t page = ram_addr & TARGET_PAGE_MASK;
 
-    if (page >= watch.to || page + TARGET_PAGE_SIZE <= watch.from) {
+    if (!shares_page(page)) {
         return false;
     }
-    if (ram_addr < watch.to && ram_addr + size > watch.from) {
+    if (meets(ram_addr, ram_addr + size)) {
         watch.written(false);
     }
     protect();
@@ -67,8 +97,33 @@ void tt_memory_watch_note(MemoryRegion *mr, uint64_t offset, uint64_t len,
     if (!tt_watches_ram) {
         return;
     }
-    if (len && at < watch.to && at + len > watch.from) {
+    if (len && meets(at, at + len)) {
         watch.written(by_device);
     }
     protect();
+}
+
+bool tt_memory_ram_at(CPUState *cpu, uint64_t addr, uint64_t *ram, unsigned *len,
+                      uint64_t *physical)
+{
+    MemTxAttrs attrs;
+    hwaddr page = cpu_get_phys_page_attrs_debug(cpu, addr & TARGET_PAGE_MASK, &attrs);
+    hwaddr xlat, left = TARGET_PAGE_SIZE - (addr & ~TARGET_PAGE_MASK);
+    AddressSpace *as;
+    MemoryRegion *mr;
+
+    *physical = UINT64_MAX;
+    if (page == (hwaddr)-1) {
+        return false;
+    }
+    *physical = page + (addr & ~TARGET_PAGE_MASK);
+    RCU_READ_LOCK_GUARD();
+    as = cpu_get_address_space(cpu, cpu_asidx_from_attrs(cpu, attrs));
+    mr = address_space_translate(as, *physical, &xlat, &left, false, attrs);
+    if (!memory_region_is_ram(mr) && !memory_region_is_romd(mr)) {
+        return false;
+    }
+    *ram = memory_region_get_ram_addr(mr) + xlat;
+    *len = left;
+    return true;
 }

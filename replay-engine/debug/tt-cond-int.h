@@ -57,6 +57,9 @@ static inline unsigned tt_cond_type_bytes(TtCondType t)
     return t.stars ? 8 : t.bytes;
 }
 
+/* How strongly an operator with two operands binds; 0: it is none. */
+int tt_cond_strength(int op);
+
 /* ---- the tree ---- */
 typedef enum TtCondNodeKind {
     NODE_CONST, NODE_REG, NODE_READ, NODE_CAST, NODE_UNARY, NODE_BINARY, NODE_TEST,

@@ -358,7 +358,7 @@ static unsigned combine(Parser *p, int op, unsigned a, unsigned b)
     return NONE;
 }
 
-static int strength(int op)
+int tt_cond_strength(int op)
 {
     switch (op) {
     case '*': case '/': case '%':
@@ -390,12 +390,13 @@ static unsigned climb(Parser *p, int least)
 {
     unsigned a = unary(p);
 
-    while (a != NONE && p->l.token == TOKEN_OPERATOR && strength(p->l.op) >= least) {
+    while (a != NONE && p->l.token == TOKEN_OPERATOR &&
+           tt_cond_strength(p->l.op) >= least) {
         int op = p->l.op;
         unsigned b;
 
         tt_cond_lex_next(&p->l);
-        b = climb(p, strength(op) + 1);
+        b = climb(p, tt_cond_strength(op) + 1);
         a = b == NONE ? NONE : combine(p, op, a, b);
     }
     return p->l.status == TT_OK ? a : NONE;

@@ -357,6 +357,38 @@ bool tt_cond_is_read(const TtCond *c)
     return !c->has_at && c->nodes[c->root].kind == NODE_READ;
 }
 
+/* ---- the memory that it is the value of ---- */
+
+/* What a bit-field is made of besides casts. */
+static bool takes_bits(const TtCond *c, const TtCondNode *n)
+{
+    uint64_t ignored;
+
+    return n->kind == NODE_BINARY &&
+        (n->op == OP2('<', '<') || n->op == OP2('>', '>') || n->op == '&') &&
+        is_constant(c, n->b, &ignored);
+}
+
+/* The read, or NULL. */
+static const TtCondNode *read_of(const TtCond *c)
+{
+    const TtCondNode *n = &c->nodes[c->root];
+
+    while (n->kind == NODE_CAST || takes_bits(c, n)) {
+        n = &c->nodes[n->a];
+    }
+    return n->kind == NODE_READ && !c->has_at ? n : NULL;
+}
+
+TtStatus tt_cond_place(const TtCond *c, const TtCondSource *source, uint64_t *addr,
+                       unsigned *len)
+{
+    const TtCondNode *n = read_of(c);
+
+    *len = n ? tt_cond_type_bytes(n->type) : 0;
+    return n ? tt_cond_eval_node(c, n->a, source, addr) : TT_ERR_INVALID;
+}
+
 /* ---- how it may be searched for ---- */
 
 static TtStatus refuse(TtDiag *diag, const char *why)
@@ -364,12 +396,18 @@ static TtStatus refuse(TtDiag *diag, const char *why)
     return tt_fail(diag, TT_ERR_INVALID, "%s", why);
 }
 
-TtStatus tt_cond_check(const TtCond *c, bool changes, bool monotone, uint64_t from,
-                       uint64_t to, TtDiag *diag)
+TtStatus tt_cond_check(const TtCond *c, unsigned how, uint64_t from, uint64_t to,
+                       TtDiag *diag)
 {
-    if (changes && monotone) {
-        return refuse(diag, "a change does not stay true: leave out 'changes' or "
-                      "'monotone'");
+    bool changes = how & TT_COND_CHANGES, monotone = how & TT_COND_MONOTONE;
+
+    if (how & (how - 1)) {
+        return refuse(diag, "'changes', 'written' and 'monotone' exclude each other: leave "
+                      "out all but one");
+    }
+    if (how & TT_COND_WRITTEN && !read_of(c)) {
+        return refuse(diag, "'written' needs one place in memory: a variable, or *(u32 *)"
+                      "ADDRESS, without a comparison and without 'at'");
     }
     if (monotone && c->kind == TT_COND_AT_PLACES) {
         return refuse(diag, "a condition of $rip, or with 'at', does not stay true: "

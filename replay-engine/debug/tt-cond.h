@@ -73,6 +73,15 @@ bool tt_cond_has_at(const TtCond *c);
 bool tt_cond_is_read(const TtCond *c);
 
 /*
+ * tt_cond_place: the memory that it is the value of
+ * It is one read of memory, perhaps of some bits of that, or cast: *@addr and *@len say
+ * where it reads. TT_ERR_INVALID: it is anything else, or a pointer on the way to it cannot
+ * be read.
+ */
+TtStatus tt_cond_place(const TtCond *c, const TtCondSource *source, uint64_t *addr,
+                       unsigned *len);
+
+/*
  * tt_cond_eval: its value, of what stands before "at"
  * TT_ERR_INVALID: something cannot be read, or is divided by zero; *@value is 0 then.
  * What && and || and ?: do not need is not read. Stops at the first that cannot be
@@ -80,13 +89,18 @@ bool tt_cond_is_read(const TtCond *c);
  */
 TtStatus tt_cond_eval(const TtCond *c, const TtCondSource *source, uint64_t *value);
 
+/* What is looked for of it; none of these: where it becomes true. */
+enum {
+    TT_COND_CHANGES = 1,        /* its value changes */
+    TT_COND_MONOTONE = 2,       /* it becomes true, and is said to stay so */
+    TT_COND_WRITTEN = 4,        /* the memory that it is the value of is written */
+};
 /*
- * tt_cond_check: can it be searched for like that, in @from to @to?
- * TT_ERR_INVALID: @diag says why not, and what would do. @changes: its value is to
- * change; @monotone: it is said to stay true.
+ * tt_cond_check: can it be searched for like that (@how: some of these), in @from to @to?
+ * TT_ERR_INVALID: @diag says why not, and what would do.
  */
-TtStatus tt_cond_check(const TtCond *c, bool changes, bool monotone, uint64_t from,
-                       uint64_t to, TtDiag *diag);
+TtStatus tt_cond_check(const TtCond *c, unsigned how, uint64_t from, uint64_t to,
+                       TtDiag *diag);
 /* So many positions can be looked at one by one: some 20 seconds, at 0.4 us each. */
 #define TT_COND_STEPS_MAX   50000000
 

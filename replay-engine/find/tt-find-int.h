@@ -15,7 +15,16 @@ bool tt_find_is_at_place(const TtCond *c);
 /* Breakpoints where it can become true; watchpoints on what the last look read. */
 void tt_find_set_stops(const TtCond *c);
 void tt_find_follow(void);              /* the last look read something else? */
+/* The memory that the condition is the value of, @addr and @len bytes of it. */
+bool tt_find_place(const TtCond *c, uint64_t *addr, unsigned *len);
 /* False: somebody has taken some out meanwhile. */
 bool tt_find_clear_stops(void);
+
+/* ---- tt-find-written.c: the memory that a condition is the value of ---- */
+void tt_find_written_begin(bool each);  /* @each: every position will be visited */
+/* At @pos, after tt_find_look said @s and @value: has it been written since the last call?
+ * Not by what came before the first one. */
+bool tt_find_is_written(const TtCond *c, uint64_t pos, TtStatus s, uint64_t value);
+void tt_find_written_end(void);
 
 #endif

@@ -65,15 +65,25 @@ static void make_lists(void)
     }
 }
 
+static TtCondSource source_here(void)
+{
+    return (TtCondSource) { .opaque = tt_vcpu(), .reg = read_reg, .mem = read_mem };
+}
+
 TtStatus tt_find_look(const TtCond *c, uint64_t *value)
 {
-    const TtCondSource source = {
-        .opaque = tt_vcpu(), .reg = read_reg, .mem = read_mem,
-    };
+    const TtCondSource source = source_here();
 
     make_lists();
     g_array_set_size(stops.now, 0);
     return tt_cond_eval(c, &source, value);
+}
+
+bool tt_find_place(const TtCond *c, uint64_t *addr, unsigned *len)
+{
+    const TtCondSource source = source_here();
+
+    return tt_cond_place(c, &source, addr, len) == TT_OK;
 }
 
 bool tt_find_is_at_place(const TtCond *c)

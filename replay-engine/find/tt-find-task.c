@@ -109,15 +109,17 @@ static bool parse_word(const char *word, Error **errp)
     const char *limit;
 
     if (!strcmp(word, "changes")) {
-        task.want.changes = true;
+        task.want.how |= TT_COND_CHANGES;
     } else if (!strcmp(word, "monotone")) {
-        task.want.monotone = true;
+        task.want.how |= TT_COND_MONOTONE;
+    } else if (!strcmp(word, "written")) {
+        task.want.how |= TT_COND_WRITTEN;
     } else if (!strcmp(word, "later-part")) {
         task.want.is_later_part = true;
     } else if (!strstart(word, "limit=", &limit) ||
                qemu_strtou64(limit, NULL, 10, &task.want.limit) || !task.want.limit) {
-        error_setg(errp, "find-how takes changes, monotone, later-part or limit=N, "
-                   "joined by ':', not '%s'", word);
+        error_setg(errp, "find-how takes changes, monotone, written, later-part or "
+                   "limit=N, joined by ':', not '%s'", word);
         return false;
     }
     return true;

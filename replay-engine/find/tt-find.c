@@ -116,6 +116,22 @@ static void post(bool ok, Error *err)
 
 /* ---- a scan ---- */
 
+/* Has what the condition is the value of been written? */
+static bool visit_written(uint64_t pos)
+{
+    uint64_t value;
+    TtStatus s = tt_find_look(find.cond, &value);
+    bool is = tt_find_is_written(find.cond, pos, s, value);
+
+    tt_find_follow();
+    if (is) {
+        const TtFindHit hit = here(pos, value);
+
+        found(&hit);
+    }
+    return find.n_found < find.want.limit;
+}
+
 static bool visit(void *opaque, uint64_t pos, bool is_hit)
 {
     bool is_place = tt_cond_kind(find.cond) == TT_COND_AT_PLACES;
@@ -123,6 +139,9 @@ static bool visit(void *opaque, uint64_t pos, bool is_hit)
     TtStatus s = TT_OK;
 
     tell_way(pos, find.want.to);
+    if (find.want.how & TT_COND_WRITTEN) {
+        return visit_written(pos);
+    }
     if (is_place && (!tt_find_is_at_place(find.cond) ||
                      (tt_cond_has_at(find.cond) && !is_hit))) {
         if (tt_cond_has_at(find.cond)) {
@@ -144,6 +163,7 @@ static void scanned(void *opaque, uint64_t pos, int reason)
 {
     Error *err = NULL;
 
+    tt_find_written_end();
     if (!tt_find_clear_stops()) {
         error_setg(&err, "a gdb that connected or disconnected removed the search's "
                    "breakpoints or watchpoints: search again");
@@ -161,10 +181,12 @@ static void at_from(void *opaque, uint64_t pos, int reason)
         return;
     }
     tt_find_set_stops(find.cond);
+    tt_find_written_begin(tt_cond_kind(find.cond) == TT_COND_OF_REGISTERS);
     ok = tt_travel_scan(find.want.to, tt_cond_kind(find.cond) == TT_COND_OF_REGISTERS,
                         visit, scanned, NULL, &err);
     if (!ok) {
         tt_find_clear_stops();
+        tt_find_written_end();
     }
     post(ok, err);
 }
@@ -331,7 +353,7 @@ static bool understand(const TtFindWant *want, TtFindWant *w, TtCond **cond,
     if (!is_part(w, errp)) {
         return false;
     }
-    if (tt_cond_check(*cond, w->changes, w->monotone, w->from, w->to, &diag) != TT_OK) {
+    if (tt_cond_check(*cond, w->how, w->from, w->to, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
     }
@@ -362,13 +384,14 @@ bool tt_find_begin(const TtFindWant *want, const TtFindListener *listener,
 {
     TtCond *cond = NULL;
     TtFindWant w;
-    bool ok;
+    bool ok, is_monotone;
 
     if (!may_begin(want, &w, &cond, errp)) {
         tt_cond_free(cond);
         return false;
     }
-    ok = tt_travel_goto(w.from, w.monotone ? looked_at_from : at_from, NULL, errp);
+    is_monotone = w.how & TT_COND_MONOTONE;
+    ok = tt_travel_goto(w.from, is_monotone ? looked_at_from : at_from, NULL, errp);
     if (!ok) {
         tt_cond_free(cond);
         return false;
@@ -382,9 +405,9 @@ bool tt_find_begin(const TtFindWant *want, const TtFindListener *listener,
     find.n_found = 0;
     find.home = tt_now.pos;
     find.edge = (TtEdge) {
-        .rule = tt_edge_rule(cond, w.changes), .from_the_start = !w.is_later_part,
+        .rule = tt_edge_rule(cond, w.how & TT_COND_CHANGES), .from_the_start = !w.is_later_part,
     };
-    if (w.monotone) {
+    if (is_monotone) {
         note_points();
     }
     return true;

@@ -7,14 +7,13 @@
 #ifndef TT_FIND_H
 #define TT_FIND_H
 
-#include "io/tt-base.h"
+#include "debug/tt-cond.h"
 
 typedef struct TtFindWant {
     const char *condition;      /* debug/tt-cond.h; without names */
     uint64_t from, to;          /* UINT64_MAX: the end of the run */
     uint64_t limit;             /* no more hits than that; not 0 */
-    bool changes;               /* its value is to change */
-    bool monotone;              /* it stays true: bisect */
+    unsigned how;               /* some of TT_COND_CHANGES... */
     bool is_later_part;         /* what is true at @from, another search has found */
     bool returns;               /* go back to where the VM stands, in the end, unless
                                  * it is interrupted */
@@ -47,7 +46,7 @@ bool tt_find_begin(const TtFindWant *want, const TtFindListener *listener,
                    void *opaque, Error **errp);
 
 /* ---- the option: -tt replay,find=FROM-TO,find-condition=TEXT,find-how=WORDS ---- */
-/* @how: "changes", "monotone", "later-part", "limit=N", with : between; or NULL. False:
+/* @how: "changes", "monotone", "written", "later-part", "limit=N", with : between; or NULL. False:
  * *errp. The process then searches, prints what it finds, and ends. */
 bool tt_find_option(const char *part, const char *condition, const char *how,
                     Error **errp);

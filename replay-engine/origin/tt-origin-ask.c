@@ -9,6 +9,7 @@
 #include "accel-tt/tt-vcpus.h"
 #include "accel-tt/x86/tt-x86-regs.h"
 #include "debug/tt-cond.h"
+#include "hw-tt/memory/tt-memory-watch.h"
 #include "qapi/error.h"
 #include "exec/cpu-common.h"
 #include "exec/memory.h"
@@ -28,27 +29,7 @@ TtFlowDecoder *tt_origin_decoder(void)
 bool tt_origin_ram(unsigned cpu, uint64_t addr, uint64_t *ram, unsigned *len,
                    uint64_t *physical)
 {
-    CPUState *cs = tt_vcpus_at(cpu);
-    MemTxAttrs attrs;
-    hwaddr page = cpu_get_phys_page_attrs_debug(cs, addr & TARGET_PAGE_MASK, &attrs);
-    hwaddr xlat, left = TARGET_PAGE_SIZE - (addr & ~TARGET_PAGE_MASK);
-    AddressSpace *as;
-    MemoryRegion *mr;
-
-    *physical = UINT64_MAX;
-    if (page == (hwaddr)-1) {
-        return false;
-    }
-    *physical = page + (addr & ~TARGET_PAGE_MASK);
-    RCU_READ_LOCK_GUARD();
-    as = cpu_get_address_space(cs, cpu_asidx_from_attrs(cs, attrs));
-    mr = address_space_translate(as, *physical, &xlat, &left, false, attrs);
-    if (!memory_region_is_ram(mr) && !memory_region_is_romd(mr)) {
-        return false;
-    }
-    *ram = memory_region_get_ram_addr(mr) + xlat;
-    *len = left;
-    return true;
+    return tt_memory_ram_at(tt_vcpus_at(cpu), addr, ram, len, physical);
 }
 
 bool tt_origin_read(const TtOriginPlace *place, uint8_t *value)

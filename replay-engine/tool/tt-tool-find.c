@@ -20,8 +20,7 @@ static int understand(ToolFind *f, uint64_t end)
 
     if (tool_resolve(f->condition, f->symbols, f->offset, &f->resolved, &diag) != TT_OK ||
         tt_cond_parse(f->resolved, &f->cond, &diag) != TT_OK ||
-        tt_cond_check(f->cond, f->changes, f->monotone, f->from, MIN(f->to, end),
-                      &diag) != TT_OK) {
+        tt_cond_check(f->cond, f->how, f->from, MIN(f->to, end), &diag) != TT_OK) {
         return tool_usage(f->args->command, "%s", diag.text);
     }
     if (f->from > end) {
@@ -121,7 +120,8 @@ static void collect(ToolFind *f)
  * two parts. */
 static bool is_one_piece(const ToolFind *f)
 {
-    return f->monotone || (f->changes && tt_cond_has_at(f->cond));
+    return f->how & TT_COND_MONOTONE ||
+        (f->how & TT_COND_CHANGES && tt_cond_has_at(f->cond));
 }
 
 static int search(ToolFind *f, const TtManifest *m, const TtLogReader *r)
@@ -144,7 +144,8 @@ static int search(ToolFind *f, const TtManifest *m, const TtLogReader *r)
     /* one more than is shown, to know whether there are more */
     f->search = (ToolSearch) {
         .condition = f->resolved, .said = said, .opaque = f,
-        .how = f->changes ? "changes" : f->monotone ? "monotone" : NULL,
+        .how = f->how & TT_COND_CHANGES ? "changes" : f->how & TT_COND_MONOTONE ?
+            "monotone" : f->how & TT_COND_WRITTEN ? "written" : NULL,
         .limit = f->which == FIND_FIRST ? 1 : f->which == FIND_LAST ? UINT64_MAX :
             f->limit + 1,
     };
@@ -197,9 +198,10 @@ static int take_options(ToolFind *f, const ToolArgs *a)
         return tool_usage(c, "--first, --last and --all exclude each other");
     }
     f->which = first ? FIND_FIRST : last ? FIND_LAST : FIND_ALL;
-    f->changes = tool_has(a, "--changes");
-    f->monotone = tool_has(a, "--monotone");
-    if (f->monotone && ((tool_has(a, "-j") && f->replays.jobs > 1) || last)) {
+    f->how = (tool_has(a, "--changes") ? TT_COND_CHANGES : 0) |
+        (tool_has(a, "--monotone") ? TT_COND_MONOTONE : 0) |
+        (tool_has(a, "--written") ? TT_COND_WRITTEN : 0);
+    if (f->how & TT_COND_MONOTONE && ((tool_has(a, "-j") && f->replays.jobs > 1) || last)) {
         return tool_usage(c, "--monotone finds one position, with one process: leave out "
                              "%s", last ? "--last" : "-j");
     }

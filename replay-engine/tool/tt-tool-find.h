@@ -22,7 +22,8 @@ typedef struct ToolFind {
     uint64_t offset;                /* of the addresses there */
     uint64_t from, to, limit;
     ToolWhich which;
-    bool changes, monotone, is_json, is_quiet;
+    unsigned how;                   /* some of TT_COND_CHANGES... */
+    bool is_json, is_quiet;
     bool shows_progress;
     bool is_cut_short;              /* there are more than @limit */
     bool is_interrupted;

@@ -126,7 +126,7 @@ static void print_hit(const ToolFind *f, const ToolFinding *hit)
 
     printf("position %s pc %s%s%s%s cpu %s", get(hit, "position"), get(hit, "pc"),
            name ? " (" : "", name ?: "", name ? ")" : "", get(hit, "cpu"));
-    if (f->changes || tt_cond_has_at(f->cond)) {
+    if (f->how & (TT_COND_CHANGES | TT_COND_WRITTEN) || tt_cond_has_at(f->cond)) {
         printf(" value %s", get(hit, "value"));
     }
     printf("\n");

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names of a program in an expression become addresses: of `tt find` and `tt origin`.
+ * Names of a program in an expression become addresses, with debug information types and
+ * members, too: of `tt find` and `tt origin`.
  */
 #include "tt-tool-find.h"
+#include "tt-tool-types.h"
 
 #include <inttypes.h>
 
 typedef struct Names {
     const ToolSymbols *symbols; /* NULL: none */
     uint64_t offset;
+    ToolTypes *types;           /* NULL: none */
 } Names;
 
 static char *fail(TtDiag *why, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
@@ -23,6 +26,22 @@ static char *fail(TtDiag *why, const char *fmt, ...)
     return NULL;
 }
 
+/* ---- without types ---- */
+
+static bool is_word_of_types(const char *word, int len)
+{
+    static const char *const words[] = {
+        "struct", "union", "enum", "class", "sizeof", "const", "volatile",
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (strlen(words[i]) == (size_t)len && !memcmp(words[i], word, len)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static char *address_of(void *opaque, const char *chain, size_t *used, bool is_address,
                         TtDiag *why)
 {
@@ -32,6 +51,10 @@ static char *address_of(void *opaque, const char *chain, size_t *used, bool is_a
     bool is_code;
     size_t n;
 
+    if (is_word_of_types(chain, len)) {
+        return fail(why, "'%.*s' needs debug information: give a file that has it "
+                         "with --symbols", len, chain);
+    }
     if (!f->symbols) {
         return fail(why, "'%.*s' is a symbol of a program: give the file that defines it "
                          "with --symbols", len, chain);
@@ -45,16 +68,85 @@ static char *address_of(void *opaque, const char *chain, size_t *used, bool is_a
                     "that you mean", n, len, chain);
     }
     if (!is_code && !is_address) {
-        return fail(why, "the type of '%.*s' is not known: write *(u32 *)&%.*s, or "
-                         "another type that fits", len, chain, len, chain);
+        return fail(why, "the type of '%.*s' is not known, as the file has no debug info: "
+                         "write *(u32 *)&%.*s", MIN(len, 40), chain, MIN(len, 40), chain);
     }
     return g_strdup_printf("0x%" PRIx64 "UL", addr + f->offset);
+}
+
+/* ---- with types ---- */
+
+static bool take_symbol(const Names *f, const char *name, size_t len, TtNameInfo *info,
+                        TtDiag *why)
+{
+    uint64_t addr = 0;
+    bool is_code = false;
+    size_t n = tool_symbols_address(f->symbols, name, len, &addr, &is_code);
+    int shown = MIN(len, 60);
+
+    if (n > 1) {
+        fail(why, "there are %zu symbols '%.*s': write the address of the one that you mean",
+             n, shown, name);
+        return false;
+    }
+    if (n) {
+        info->kind = is_code ? TT_NAME_CODE : info->type ? TT_NAME_DATA : TT_NAME_ADDRESS;
+        info->value = addr + f->offset;
+        return true;
+    }
+    if (!why->text[0] && !tool_types_is_local(f->types, name, len, why)) {
+        fail(why, "there is no symbol '%.*s'", shown, name);
+    }
+    return false;
+}
+
+static bool name_of(void *opaque, const char *name, size_t len, TtNameInfo *info,
+                    TtDiag *why)
+{
+    const Names *f = opaque;
+
+    switch (tool_types_name(f->types, name, len, info, why)) {
+    case TOOL_NAMED_HERE:
+        info->value += info->kind == TT_NAME_DATA ? f->offset : 0;
+        return true;
+    case TOOL_NAMED_WRONG:
+        return false;
+    default:
+        return take_symbol(f, name, len, info, why);
+    }
+}
+
+/* TtTypes gives back what it was made with; only name_of needs all of it. */
+static void describe(void *opaque, TtTypeId type, TtTypeInfo *info)
+{
+    tool_types_describe(((Names *)opaque)->types, type, info);
+}
+
+static bool member(void *opaque, TtTypeId type, unsigned n, TtTypeMember *m)
+{
+    return tool_types_member(((Names *)opaque)->types, type, n, m);
+}
+
+static TtTypeId find(void *opaque, TtTypeTag tag, const char *name, size_t len, TtDiag *why)
+{
+    return tool_types_find(((Names *)opaque)->types, tag, name, len, why);
 }
 
 TtStatus tool_resolve(const char *text, const ToolSymbols *symbols, uint64_t offset,
                       char **out, TtDiag *diag)
 {
     Names names = { symbols, offset };
+    const TtTypes types = {
+        .opaque = &names, .describe = describe, .member = member, .find = find,
+        .name = name_of,
+    };
+    TtStatus s;
 
-    return tt_cond_resolve(text, address_of, &names, out, diag);
+    if (symbols && tool_symbols_is_elf(symbols)) {
+        names.types = tool_types_open(tool_symbols_path(symbols));
+    }
+    s = names.types ? tt_lower(text, &types, out, diag) :
+        tt_cond_resolve(text, address_of, &names, out, diag);
+    tool_types_free(names.types);
+    return s;
 }

@@ -3,7 +3,7 @@
  * Names for addresses, from a list of "ADDRESS TYPE NAME" lines, as nm and
  * /proc/kallsyms print, or from the symbol table of an ELF file (vmlinux).
  */
-#include "tt-tool.h"
+#include "tt-tool-types.h"
 #include "debug/tt-elfsyms.h"
 
 #include <errno.h>
@@ -23,6 +23,7 @@ typedef struct Symbol {
 } Symbol;
 
 struct ToolSymbols {
+    char *path;
     GArray *all;                /* of Symbol, by address */
     GMappedFile *file;          /* and that of the ELF file, or NULL */
     TtElfSyms *elf;
@@ -73,6 +74,7 @@ static int take_elf(ToolSymbols *s, const char *path)
 {
     TtDiag diag;
 
+    tt_elfsyms_free(s->elf);
     if (tt_elfsyms_load((const uint8_t *)g_mapped_file_get_contents(s->file),
                         g_mapped_file_get_length(s->file), &s->elf,
                         &diag) != TT_OK) {
@@ -134,11 +136,28 @@ static int take_file(ToolSymbols *s, int fd, const char *path)
     return text ? take_lines(s, text) : -1;
 }
 
+/* It has no functions: those of the file that has what was stripped off it. Types alone are
+ * of use as well. Returns how many, or -1. */
+static int take_separate(ToolSymbols *s, const char *path)
+{
+    g_autofree char *other = NULL;
+    int n = tool_types_are_there(path, &other);
+    GMappedFile *file = other ? g_mapped_file_new(other, false, NULL) : NULL;
+
+    if (file) {
+        g_mapped_file_unref(s->file);
+        s->file = file;
+        n = take_elf(s, other) < 0 ? -1 : n;
+    }
+    return n;
+}
+
 int tool_symbols_load(const char *path, ToolSymbols **out)
 {
     ToolSymbols *s = *out = g_new0(ToolSymbols, 1);
     int fd = open_file(path), n;
 
+    s->path = g_strdup(path);
     s->all = g_array_new(false, false, sizeof(Symbol));
     g_array_set_clear_func(s->all, symbol_clear);
     if (fd < 0) {
@@ -146,6 +165,9 @@ int tool_symbols_load(const char *path, ToolSymbols **out)
     }
     n = take_file(s, fd, path);
     close(fd);
+    if (!n && s->elf) {
+        n = take_separate(s, path);
+    }
     return n > 0 ? TOOL_FINE : n < 0 ? TOOL_PROBLEM :
         tool_complain("'%s' has no symbols: give a vmlinux, or the output of nm or "
                       "/proc/kallsyms", path);
@@ -154,6 +176,7 @@ int tool_symbols_load(const char *path, ToolSymbols **out)
 void tool_symbols_free(ToolSymbols *s)
 {
     if (s) {
+        g_free(s->path);
         g_array_free(s->all, true);
         tt_elfsyms_free(s->elf);
         if (s->file) {
@@ -161,6 +184,16 @@ void tool_symbols_free(ToolSymbols *s)
         }
         g_free(s);
     }
+}
+
+const char *tool_symbols_path(const ToolSymbols *s)
+{
+    return s->path;
+}
+
+bool tool_symbols_is_elf(const ToolSymbols *s)
+{
+    return s->elf;
 }
 
 static char *elf_symbol_at(const ToolSymbols *s, uint64_t addr)

@@ -171,6 +171,9 @@ char *tool_escaped(const char *text);
 typedef struct ToolSymbols ToolSymbols;
 int tool_symbols_load(const char *path, ToolSymbols **out);
 void tool_symbols_free(ToolSymbols *s);         /* NULL is fine */
+const char *tool_symbols_path(const ToolSymbols *s);
+/* Is it an ELF file, which may have types? */
+bool tool_symbols_is_elf(const ToolSymbols *s);
 /* "NAME+0x12", or NULL: there is no name. The caller frees it; @s may be NULL. */
 char *tool_symbols_find(const ToolSymbols *s, uint64_t addr);
 /* Where @name, of @len bytes, is, and whether that is code; returns at how many

@@ -89,6 +89,7 @@ const ToolCommand tool_commands[] = {
             { "--last", NULL, false, "only the last position" },
             { "--all", NULL, false, "all positions (default)" },
             { "--changes", NULL, false, "find where the value of CONDITION changes" },
+            { "--written", NULL, false, "find where the memory of CONDITION is written" },
             { "--monotone", NULL, false, "CONDITION stays true once it is true: bisect, "
                                          "which is fast" },
             { "--from", "POS", false, "from this position on" },

@@ -52,6 +52,7 @@ typedef struct TtTravel {
     bool has_enough;
     uint64_t visited;               /* last; UINT64_MAX: nothing yet */
     bool visited_hit;
+    const CPUWatchpoint *watch_hit; /* what the visitor is called for, or NULL */
     TtTravelDone *done;
     void *opaque;
 } TtTravel;

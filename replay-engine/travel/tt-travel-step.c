@@ -264,6 +264,11 @@ static bool is_scan(void)
     return tt_travel.active && tt_travel.visit;
 }
 
+const CPUWatchpoint *tt_travel_watch_hit(void)
+{
+    return tt_travel.watch_hit;
+}
+
 bool tt_travel_scans(void)
 {
     return is_scan();
@@ -271,7 +276,8 @@ bool tt_travel_scans(void)
 
 static void visit_here(bool is_hit)
 {
-    bool is_new = tt_now.pos != tt_travel.visited || (is_hit && !tt_travel.visited_hit);
+    bool is_new = tt_now.pos != tt_travel.visited || (is_hit && !tt_travel.visited_hit) ||
+        tt_travel.watch_hit;
 
     if (is_scan() && !tt_travel.has_enough && is_new) {
         tt_travel.visited = tt_now.pos;
@@ -379,7 +385,9 @@ void tt_travel_hit(uint64_t pos, CPUWatchpoint *wp)
     uint64_t at = wp && pos ? pos - 1 : pos;
 
     if (is_scan()) {
+        tt_travel.watch_hit = wp;
         visit_here(!wp);
+        tt_travel.watch_hit = NULL;
     } else if (tt_travel.survey && !tt_travel.blind && !wp) {
         note_hit(pos);
     } else if (!tt_travel.blind && (wp || !tt_travel.probing)) {

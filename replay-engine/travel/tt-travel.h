@@ -55,6 +55,8 @@ typedef bool TtTravelVisit(void *opaque, uint64_t pos, bool is_hit);
 bool tt_travel_scan(uint64_t target, bool each, TtTravelVisit *visit,
                     TtTravelDone *done, void *opaque, Error **errp);
 bool tt_travel_scans(void);             /* is such a movement under way? */
+/* Within @visit: the watchpoint that fired, one if several did, or NULL. */
+const CPUWatchpoint *tt_travel_watch_hit(void);
 void tt_travel_interrupt(void);         /* any thread */
 void tt_travel_abort(void);             /* the vCPU does not run */
 void tt_travel_end(void);               /* nor will it ever again */

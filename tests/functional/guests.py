@@ -123,6 +123,7 @@ GUESTS = {
     'asked': guest(),
     'twice': guest(),
     'lines64': guest(),
+    'types64': guest(),
     'tpr64': guest(machine=REBOOT),
     'enter64': guest(),
     'inits': guest(machine=REBOOT),

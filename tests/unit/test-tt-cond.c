@@ -259,6 +259,32 @@ static void test_reads(void)
     }
 }
 
+/* The memory of a value; 0: there is none. */
+static void test_places_in_memory(void)
+{
+    static const struct { const char *text; uint64_t addr; unsigned len; } want[] = {
+        { "*(u64 *)0x1000", 0x1000, 8 }, { "*(u8 *)($rbx + 8)", 0x1010, 1 },
+        { "**(u16 **)0x1008", 0x1010, 2 }, { "(s32)(*(u16 *)0x1000 << 3 >> 7)", 0x1000, 2 },
+        { "*(u32 *)0x1000 & 4", 0x1000, 4 }, { "(u64)(u8)*(u32 *)0x1004", 0x1004, 4 },
+        { "*(u32 *)0x1000 + 1", 0, 0 }, { "*(u32 *)0x1000 at 5", 0, 0 }, { "$rax", 0, 0 },
+        { "**(u8 **)0x10", 0, 1 },
+    };
+    const TtCondSource source = { NULL, read_reg, read_mem };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(want); i++) {
+        uint64_t addr = 0;
+        unsigned len;
+        TtCond *c;
+
+        g_assert_cmpint(tt_cond_parse(want[i].text, &c, NULL), ==, TT_OK);
+        g_assert_cmpint(tt_cond_place(c, &source, &addr, &len) == TT_OK, ==,
+                        want[i].addr != 0);
+        g_assert_cmpuint(addr, ==, want[i].addr);
+        g_assert_cmpuint(len, ==, want[i].len);
+        tt_cond_free(c);
+    }
+}
+
 static void test_kinds(void)
 {
     static const struct {
@@ -321,14 +347,14 @@ static void test_places_in_order(void)
     tt_cond_free(c);
 }
 
-static TtStatus may(const char *text, bool changes, bool monotone, uint64_t positions)
+static TtStatus may(const char *text, unsigned how, uint64_t positions)
 {
     TtDiag diag = { 0 };
     TtCond *c;
     TtStatus s;
 
     g_assert_cmpint(tt_cond_parse(text, &c, &diag), ==, TT_OK);
-    s = tt_cond_check(c, changes, monotone, 100, 100 + positions, &diag);
+    s = tt_cond_check(c, how, 100, 100 + positions, &diag);
     g_assert_true(s == TT_OK || diag.text[0]);
     tt_cond_free(c);
     return s;
@@ -336,17 +362,27 @@ static TtStatus may(const char *text, bool changes, bool monotone, uint64_t posi
 
 static void test_what_cannot_be_searched_for(void)
 {
+    static const char *const no_place[] = {
+        "$rax", "*(u8 *)1 == 3", "*(u8 *)1 + 1", "*(u8 *)1 at 5", "!*(u8 *)1",
+        "$rip == 1 && *(u8 *)1", "1 << *(u8 *)1", "*(u8 *)1 ? 1 : 2",
+    };
     const uint64_t much = 1ull << 40;
 
-    g_assert_cmpint(may("$rax == 1", false, false, much), ==, TT_ERR_INVALID);
-    g_assert_cmpint(may("$rax == 1", false, false, TT_COND_STEPS_MAX), ==, TT_OK);
-    g_assert_cmpint(may("$rax == 1", false, true, much), ==, TT_OK);
-    g_assert_cmpint(may("$rip == 1 && $rax == 1", false, false, much), ==, TT_OK);
-    g_assert_cmpint(may("$rip == 1", false, true, 1), ==, TT_ERR_INVALID);
-    g_assert_cmpint(may("$rip == 1", true, false, 1), ==, TT_ERR_INVALID);
-    g_assert_cmpint(may("$rax at 1", true, false, much), ==, TT_OK);
-    g_assert_cmpint(may("*(u8 *)1", true, true, 1), ==, TT_ERR_INVALID);
-    g_assert_cmpint(may("*(u8 *)1", true, false, much), ==, TT_OK);
+    g_assert_cmpint(may("$rax == 1", 0, much), ==, TT_ERR_INVALID);
+    g_assert_cmpint(may("$rax == 1", 0, TT_COND_STEPS_MAX), ==, TT_OK);
+    g_assert_cmpint(may("$rax == 1", TT_COND_MONOTONE, much), ==, TT_OK);
+    g_assert_cmpint(may("$rip == 1 && $rax == 1", 0, much), ==, TT_OK);
+    g_assert_cmpint(may("$rip == 1", TT_COND_MONOTONE, 1), ==, TT_ERR_INVALID);
+    g_assert_cmpint(may("$rip == 1", TT_COND_CHANGES, 1), ==, TT_ERR_INVALID);
+    g_assert_cmpint(may("$rax at 1", TT_COND_CHANGES, much), ==, TT_OK);
+    g_assert_cmpint(may("*(u8 *)1", TT_COND_CHANGES | TT_COND_MONOTONE, 1), ==, TT_ERR_INVALID);
+    g_assert_cmpint(may("*(u8 *)1", TT_COND_CHANGES, much), ==, TT_OK);
+    g_assert_cmpint(may("*(u8 *)1", TT_COND_WRITTEN, much), ==, TT_OK);
+    g_assert_cmpint(may("*(u8 *)$rax", TT_COND_WRITTEN, much), ==, TT_ERR_INVALID);
+    g_assert_cmpint(may("*(u8 *)$rax", TT_COND_WRITTEN, TT_COND_STEPS_MAX), ==, TT_OK);
+    for (size_t i = 0; i < G_N_ELEMENTS(no_place); i++) {
+        g_assert_cmpint(may(no_place[i], TT_COND_WRITTEN, 1), ==, TT_ERR_INVALID);
+    }
 }
 
 /* ---- names ---- */
@@ -413,6 +449,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/cond/kinds", test_kinds);
     g_test_add_func("/tt/cond/what-is-one-read", test_reads);
     g_test_add_func("/tt/cond/places-in-order", test_places_in_order);
+    g_test_add_func("/tt/cond/places-in-memory", test_places_in_memory);
     g_test_add_func("/tt/cond/what-cannot-be-searched-for",
                     test_what_cannot_be_searched_for);
     g_test_add_func("/tt/cond/names", test_names);

@@ -112,6 +112,8 @@ export function makeTools(options, replay) {
          { condition: z.string(),
            which: z.enum(['all', 'first', 'last']).optional().describe('default: all'),
            changes: z.boolean().optional().describe('where the value changes instead'),
+           written: z.boolean().optional().describe(
+               'where the memory that it is the value of is written instead'),
            monotone: z.boolean().optional().describe(
                'it stays true once it is true: bisection, fast in a run of any length'),
            from: position.describe('from this position on'),
@@ -120,7 +122,8 @@ export function makeTools(options, replay) {
          async (a, how) => text(await tt(
              ['find', '--quiet', '--qemu', options.qemu, ...names,
               `--${a.which ?? 'all'}`,
-              ...(a.changes ? ['--changes'] : []), ...(a.monotone ? ['--monotone'] : []),
+              ...(a.changes ? ['--changes'] : []), ...(a.written ? ['--written'] : []),
+              ...(a.monotone ? ['--monotone'] : []),
               ...inRun('--from', a.from), ...inRun('--to', a.to),
               '--limit', String(a.limit ?? 100), '--', options.run, a.condition], how)));
 

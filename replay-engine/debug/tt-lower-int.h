@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The parts of the translation of typed conditions: types (tt-lower-types.c), the text of
+ * values (tt-lower-text.c), operators (tt-lower-op.c), and the grammar (tt-lower-parse.c).
+ */
+#ifndef TT_LOWER_INT_H
+#define TT_LOWER_INT_H
+
+#include "tt-cond-int.h"
+#include "tt-lower.h"
+
+#include <glib.h>
+
+/* A type in an expression: @id's, or if that is 0 @basic, behind so many pointers. */
+typedef struct LowerType {
+    TtCondType basic;           /* bytes 0: void; without stars */
+    TtTypeId id;
+    uint8_t stars;
+} LowerType;
+
+/* How strongly the outermost operator of a text binds; binary ones: as tt-cond-parse.c. */
+enum { LEVEL_CHOICE = 0, LEVEL_SUM = 9, LEVEL_UNARY = 11 };
+
+typedef struct LowerVal {
+    bool is_lvalue;             /* what follows is its address */
+    bool is_code, has_no_type;  /* an lvalue that is only good for & */
+    LowerType type;
+    const char *text;           /* of 64 bits if it is an address; NULL: @add is all */
+    int level;                  /* of @text */
+    uint64_t add;               /* behind an address; or all of a constant */
+    unsigned first_bit, bits;   /* a bit-field's; bits 0: it is none */
+    const char *name;           /* for messages; or NULL */
+} LowerVal;
+
+typedef struct Lower {
+    TtCondLexer l;
+    const TtTypes *types;
+    GStringChunk *texts;
+    size_t n_bytes;             /* of all texts: bounded */
+    unsigned depth;
+} Lower;
+
+/* The first complaint stays; the next token is none any more. */
+void tt_lower_fail_large(Lower *p, const char *what);
+/* A text that lives as long as @p. */
+const char *tt_lower_text(Lower *p, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+
+/* ---- tt-lower-types.c ---- */
+/* Sets what @t is, and, of pointers and arrays, *@to, what it leads to. */
+void tt_lower_describe(const Lower *p, LowerType t, TtTypeInfo *info, LowerType *to);
+/* @type with one more star. */
+bool tt_lower_point(Lower *p, LowerType type, LowerType *out);
+/* How large is it? Complains, and returns 0, if nobody knows. void and functions: 1. */
+uint64_t tt_lower_size(Lower *p, LowerType t);
+/* A name of a type is at the token: it is read. False: none, or it was complained. */
+bool tt_lower_type(Lower *p, LowerType *type);
+/* Is the word at the token the name of a type? */
+bool tt_lower_is_type(const Lower *p);
+/* The member called @name of the lvalue @v, which becomes it. */
+bool tt_lower_member(Lower *p, LowerVal *v, const char *name, size_t len);
+
+/* ---- tt-lower-text.c ---- */
+/* As an operand of an operator that binds like @level. */
+const char *tt_lower_operand(Lower *p, const LowerVal *v, int level);
+/* The address of the lvalue. */
+LowerVal tt_lower_address(Lower *p, const LowerVal *v);
+/* Its value: of memory, a read; of an array or a function, its address. */
+LowerVal tt_lower_value(Lower *p, LowerVal v);
+LowerVal tt_lower_cast(Lower *p, LowerVal v, LowerType type);
+/* Pointer @a, @sign * @index elements further. */
+LowerVal tt_lower_index(Lower *p, LowerVal a, LowerVal index, int sign);
+LowerVal tt_lower_const(LowerType type, uint64_t value);
+LowerVal tt_lower_of_text(LowerType type, const char *text, int level);
+bool tt_lower_is_pointer(const Lower *p, const LowerVal *v);
+
+/* ---- tt-lower-op.c: of values, not lvalues ---- */
+LowerType tt_lower_promoted(Lower *p, const LowerVal *v);
+LowerVal tt_lower_combine(Lower *p, int op, LowerVal a, LowerVal b);
+LowerVal tt_lower_choose(Lower *p, LowerVal test, LowerVal a, LowerVal b);
+
+static inline LowerType tt_lower_basic(unsigned bytes, bool is_signed)
+{
+    return (LowerType) { .basic = { .bytes = bytes, .is_signed = is_signed } };
+}
+
+static inline LowerType tt_lower_int(void)
+{
+    return tt_lower_basic(4, true);
+}
+
+#endif

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tt find --written: each write to a place in memory, also with the value that it has."""
+
+import json
+import re
+
+from guests import guest_args
+from origins import Truth
+from test_find import SPAN, find, places, values
+from test_find_types import SYMBOLS, typed, types_run
+from ttlib import (BUILD, check, equal, goto, limit, qemu_binary, record, run_tool, seed,
+                   stopped_replay, tt)
+
+MANY = ['--limit', '1000000']
+PART = 60000
+
+
+def end_of_run(run):
+    return json.loads(tt('info', run, '--json').stdout)['end']
+
+
+def covering(run, kind, addr, size):
+    """Positions behind events of the log that write the bytes. In an instruction, that of an
+    event is behind it already."""
+    for line in tt('log', run, '--json', '--kind', kind).stdout.splitlines():
+        ev = json.loads(line)
+        at = int(ev['val'], 16)
+        if at < addr + size and addr < at + ev['length']:
+            yield ev['position'] + (not ev['nested'])
+
+
+def symbol(name, program=f'{BUILD}/guests/dmacode.elf'):
+    return re.search(rf'^0*([0-9a-f]+) \w {re.escape(name)}$', run_tool('nm', program)[0],
+                     re.M).group(1)
+
+
+@limit(60)
+def test_of_a_program(work):
+    """A variable that is always written with its value, one that is written twice with one
+    value, a bit-field, and one through a pointer that moves."""
+    run = types_run(work).dir
+    written = ['--written', '--from', str(places(typed(run, 'at step'))[0])]
+    equal(len(places(typed(run, 'same', '--changes'))), 0, 'changes of what stays')
+    equal([v for _, v in values(typed(run, 'same', *written))], [0] * 6, 'same')
+    equal([v for _, v in values(typed(run, 'stamp', *written))],
+          [v for i in range(6) for v in (i, i)], 'stamp')
+    hits = typed(run, 'stamp', *written)['found']
+    check(all(hit['symbol'].startswith('step+') for hit in hits), f'{hits}')
+    # first, second and third share what is written for each of them
+    bits = [v for _, v in values(typed(run, 'table[1].second', *written))]
+    check(2**64 - 1 in bits and 2**64 - 5 in bits and len(bits) > 3, f'bit-field: {bits}')
+    moving = values(typed(run, 'current_thing->word', *written))
+    equal([v for _, v in moving], [i * 0x01010101 + 0xf0 for i in range(6)], 'by pointer')
+    said = tt('find', run, 'stamp', *written, '--symbols', SYMBOLS, '--qemu',
+              qemu_binary()).stdout
+    check(len(re.findall(r'value 0x5$', said, re.M)) == 2, said)
+
+
+def agree(run, part, address, size):
+    """By stops, and by single steps."""
+    fast = find(run, f'*({size} *){address:#x}', '--written', *part, *MANY)
+    slow = find(run, f'*({size} *)({address:#x} + 0 * $rax)', '--written', *part, *MANY)
+    equal((fast['kind'], slow['kind']), ('memory', 'registers'), 'kinds')
+    equal(values(fast), values(slow), f'{size} {address:#x}, {part}')
+    return fast
+
+
+@limit(200)
+def test_like_single_steps(work):
+    """With interrupts, traps, several vCPUs and DMA, at random places."""
+    chance, written, same = seed(), 0, 0
+    for guest in ('random', 'smp', 'selfdma'):
+        run = record(work, guest_args(work, guest), name=guest).dir
+        end, rounds = end_of_run(run), 4
+        while rounds:
+            start = chance.randrange(max(end - SPAN, 1))
+            part = ['--from', str(start), '--to', str(start + SPAN)]
+            steps = find(run, '$rsp', '--changes', *part, *MANY)['found']
+            if not steps:
+                continue
+            rounds -= 1
+            step = chance.choice(steps)
+            address = (int(step['value'], 16) - chance.choice([0, 2, 4, 8, 16])) % 2**32
+            size = chance.choice(['u8', 'u16', 'u32', 'u64'])
+            hits = values(agree(run, part, address, size))
+            changes = find(run, f'*({size} *){address:#x}', '--changes', *part, *MANY)
+            check(set(places(changes)) <= {p for p, _ in hits}, 'a change is a write')
+            written += len(hits)
+            same += len(hits) - len(changes['found'])
+    check(written and same, f'{written} writes, {same} without a change')
+
+
+@limit(120)
+def test_all_that_a_plugin_sees(work):
+    """A plugin's list of all stores has the same; what it cannot see, a device has
+    written, the delivery of an interrupt or a load of a segment."""
+    chance, seen = seed(), 0
+    for guest, append in (('random', 'seed=10 blocks=30 modes=0'), ('lines64', None)):
+        run = record(work, guest_args(work, guest, append), name=guest).dir
+        truth = Truth(work, run, max(end_of_run(run) - PART, 1))
+        begin = ['--from', str(truth.positions[0])]
+        for _ in range(8):
+            size = chance.choice((1, 2, 4, 8))
+            addr = max(chance.sample(truth.bytes, 5), key=lambda b: len(truth.stores[b]))
+            addr &= ~(size - 1)
+            stores = {truth.positions[n] + 1 for byte in range(addr, addr + size)
+                      for n in truth.stores.get(byte, ())}
+            got = set(places(find(run, f'*(u{8 * size} *){addr:#x}', '--written', *begin,
+                                  *MANY)))
+            check(stores <= got, f'{addr:#x}: missing {sorted(stores - got)[:5]}')
+            rest = got - stores - {*covering(run, 'ram', addr, size)}
+            rest = {p - 1 for p in rest} & set(truth.positions)
+            rest = {p for p in rest if not is_odd(run, truth, p)}
+            equal(rest, set(), f'{addr:#x}: written by no store')
+            seen += len(stores)
+    check(seen > 50, f'{seen} stores')
+
+
+def is_odd(run, truth, position):
+    """Is the instruction after this one's not the next in memory? It may have trapped, and
+    the delivery has written. Or does it load a segment, and marked that as used?"""
+    n = truth.positions.index(position)
+    if n + 1 >= len(truth.pc) or not 0 < truth.pc[n + 1] - truth.pc[n] < 16:
+        return True
+    code = find(run, '*(u16 *)$rip', '--from', str(position), '--to', str(position + 1))
+    return code['found'][0]['value'][-2:] in ('8e', '07', '17', '1f') or \
+        code['found'][0]['value'] == '0xf'      # LTR
+
+
+@limit(60)
+def test_by_a_device(work):
+    """Each transfer of a disk over a word is one write, also of what was there already."""
+    run = record(work, guest_args(work, 'selfdma', 'rounds=3')).dir
+    for word in (0, 8191, 32767):
+        addr = (32 << 20) + 4 * word
+        hits = places(find(run, f'*(u32 *){addr:#x}', '--written', *MANY))
+        events = [*covering(run, 'ram', addr, 4)]
+        check(len(events) >= 3, f'{events}')
+        for position in events:
+            check(position in hits, f'{addr:#x}: event before {position}, but {hits}')
+    run = record(work, guest_args(work, 'dmacode', 'rounds=50'), name='dmacode').dir
+    addr = int(symbol('before.1'), 16)
+    hits = places(find(run, f'*(u8 *){addr:#x}', '--written', *MANY))
+    events = {*covering(run, 'ram', addr, 1)}
+    check(len(events) > 50 and events == {p for p in hits if p in events}, f'{events} {hits}')
+    changes = find(run, f'*(u8 *){addr:#x}', '--changes', *MANY)['found']
+    check(len(changes) < len(events), f'all of {len(events)} writes are changes')
+
+
+@limit(60)
+def test_over_two_pages(work):
+    """A place that lies in two pages hears of a device that writes to either."""
+    run = record(work, guest_args(work, 'selfdma', 'rounds=3')).dir
+    for middle in ((32 << 20) + 4096 - 4, (32 << 20) - 4, (32 << 20) + 131072 - 4):
+        hits = places(find(run, f'*(u64 *){middle:#x}', '--written', *MANY))
+        events = {*covering(run, 'ram', middle, 8)}
+        check(events and events <= set(hits), f'{middle:#x}: {events}, {hits}')
+
+
+@limit(120)
+def test_in_parts(work):
+    """Several processes find the same; first, last and a limit are of it."""
+    for i, rounds in enumerate((2000, 5000, 20000)):    # a busy host makes few checkpoints
+        run = record(work, guest_args(work, 'dmacode', f'rounds={rounds}'), name=f'run{i}',
+                     options=',checkpoint-interval=0.02').dir
+        if json.loads(tt('info', run, '--json').stdout)['checkpoints'] >= 3:
+            break
+    memory = f'*(u32 *)0x{symbol("done")}'
+    whole = values(find(run, memory, '--written', *MANY))
+    check(len(whole) > 1000, f'{memory}: {len(whole)}')
+    equal(find(run, memory, '--changes')['found'], [], 'it is always written with 0')
+    for jobs in ('2', '3'):
+        parts = find(run, memory, '--written', *MANY, '-j', jobs)
+        check(parts['processes'] > 1, f'{parts["processes"]} parts')
+        equal(values(parts), whole, f'-j {jobs}')
+    equal(values(find(run, memory, '--written', '--first', '-j', '2')), whole[:1], 'first')
+    equal(values(find(run, memory, '--written', '--last', '-j', '2')), whole[-1:], 'last')
+    few = find(run, memory, '--written', '--limit', '5')
+    equal((values(few), few['more']), (whole[:5], True), 'five')
+
+
+@limit(60)
+def test_in_a_replay(work):
+    """QMP and the monitor find the same; what has no place is refused."""
+    run = types_run(work)
+    wanted = values(typed(run.dir, 'stamp', '--written'))
+    address = symbol('stamp', SYMBOLS)
+    with stopped_replay(work, run) as vm:
+        goto(vm, position=wanted[3][0])
+        answer = vm.qmp.cmd('tt-find', condition=f'*(u32 *)0x{address}', written=True)
+        equal([(p['position'], p['value']) for p in answer['places']], wanted, 'QMP')
+        said = vm.qmp.hmp(f'tt find -w -f {wanted[3][0]} *(u32 *)0x{address}')
+        equal(re.findall(r'position (\d+)', said), [str(p) for p, _ in wanted[4:]], 'HMP')
+        for wrong, how in (('$rax', {}), (f'*(u32 *)0x{address} == 3', {}),
+                           (f'*(u32 *)0x{address}', {'changes': True})):
+            check(vm.qmp.error('tt-find', condition=wrong, written=True, **how), wrong)
+    for args, wanted in ((['$rax', '--written'], "'written' needs one place"),
+                         (['*(u8 *)5 == 1', '--written'], 'without a comparison'),
+                         (['*(u8 *)5', '--written', '--changes'], 'exclude each other'),
+                         (['*(u8 *)5', '--written', '--monotone'], 'exclude each other'),
+                         (['*(u8 *)5 at 7', '--written'], "'at'")):
+        said = tt('find', run.dir, *args, '--qemu', qemu_binary(), rc=2).stderr
+        check(wanted in said.splitlines()[0], f'{args}: {said}')
