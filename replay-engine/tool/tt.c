@@ -318,6 +318,11 @@ const ToolCommand tool_commands[] = {
         {
             { "-o", "FILE", false, "the file to write (required)", true },
             { "--force", NULL, false, "overwrite FILE if it exists" },
+            { "--screenshots", "N", false, "with N pictures of the guest's screen, 100 at "
+              "most: at marks, at full checkpoints, and evenly in between (default: 0); QEMU "
+              "replays the run for it" },
+            { "--qemu", "PATH", false, "default: qemu-system-x86_64 next to this "
+              "program" },
         }, tool_page,
     }, {
         "group",
