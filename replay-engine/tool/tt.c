@@ -131,8 +131,8 @@ const ToolCommand tool_commands[] = {
         "run-plugin", { "RUN", "PLUGIN[,NAME=VALUE...]" }, false,
         "Replays a part of a run with a plugin of QEMU's TCG, which sees that part and no\n"
         "more, and shows what it says. PLUGIN is a file, or count (instructions),\n"
-        "functions (instructions by function, as folded stacks), coverage, or races (of\n"
-        "several vCPUs).",
+        "functions (instructions by function), stacks (by call stack; both as folded\n"
+        "stacks), coverage, or races (of several vCPUs).",
         {
             { "--from", "POS", false, "from this position on" },
             { "--to", "POS", false, "up to this position, not included" },
