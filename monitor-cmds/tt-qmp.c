@@ -14,6 +14,7 @@
 #include "flight/tt-crash.h"
 #include "flight/tt-incident.h"
 #include "hw-tt/memory/tt-memory.h"
+#include "hw-tt/screen/tt-screen.h"
 #include "log/tt-log.h"
 #include "monitor-cmds/tt-monitor.h"
 #include "monitor-cmds/tt-task.h"
@@ -79,6 +80,8 @@ TtInfo *qmp_query_tt(Error **errp)
     info->travelling = tt_travel_active();
     info->has_undos = info->has_redos = tt_recording() && tt_record_options.undo;
     tt_undo_counts(&info->undos, &info->redos);
+    info->has_screen = tt_replaying() && !tt_past;
+    info->screen = tt_screen_is_shown();
     return info;
 }
 

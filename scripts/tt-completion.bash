@@ -18,7 +18,7 @@ _tt_options()
     stats) echo --exits --json --help ;;
     disk) echo --disk --version --at --format --force --socket --port --seconds --keep \
                --blocks --files --json --help ;;
-    page) echo -o --force --help ;;
+    page) echo -o --force --screenshots --qemu --help ;;
     console) echo --from --to --last --json --help ;;
     mcp) echo --symbols --offset --qemu --gdb --help ;;
     group) echo --at-most --at --to --hub --qemu --without --print --exact --frames --json \

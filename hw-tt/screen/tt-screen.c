@@ -411,6 +411,13 @@ static void update(void *opaque)
     }
 }
 
+bool tt_screen_is_shown(void)
+{
+    int drew = qatomic_read(&screen.drew);
+
+    return drew == DREW_VGA || drew == DREW_OTHER;
+}
+
 static const GraphicHwOps ops = { .gfx_update = update };
 
 void tt_screen_start(void)

@@ -11,6 +11,8 @@
 #include "log/tt-sched.h"
 
 void tt_screen_start(void);         /* the console of a replay */
+/* Is what it shows the guest's, or a text in place of it? Any thread. */
+bool tt_screen_is_shown(void);
 
 /* Can there be pictures of the screen? If not, it is said. Once, at the start. */
 bool tt_screen_is_possible(void);

@@ -47,18 +47,7 @@ static bool is_fit(const char *run)
     if (!r) {
         return false;
     }
-    if (m.features & TT_FEATURE_SCRUBBED) {
-        tool_complain("the run '%s' was scrubbed when it was packed and cannot be "
-                      "replayed: ask for the original", run);
-    } else if (m.features & TT_FEATURE_EXITS) {
-        tool_complain("the run '%s' was recorded under KVM and not replayed yet: replay it "
-                      "once, which converts it", run);
-    } else if (!tool_totals(r).n_segments) {
-        tool_complain("the run '%s' is empty: its recorder ended before it had written "
-                      "anything", run);
-    } else {
-        is = true;
-    }
+    is = tool_is_replayable(run, &m, r);
     tt_manifest_cleanup(&m);
     tt_log_reader_free(r);
     return is;

@@ -234,6 +234,24 @@ static void put_branch(void *opaque, const char *kind, const char *path,
     }
 }
 
+/* An earlier picture is named by its number. */
+static void put_shots(GString *s, const PageShots *shots)
+{
+    g_string_append_c(s, ',');
+    put_member(s, "noScreen", shots->none);
+    g_string_append(s, "\"shots\":[");
+    for (unsigned i = 0; i < shots->all->len; i++) {
+        const PageShot *shot = &g_array_index(shots->all, PageShot, i);
+
+        g_string_append_printf(s, "%s{\"as\":%u,\"width\":%u,\"height\":%u,",
+                               i ? "," : "", shot->same_as, shot->width, shot->height);
+        put_member(s, "png", shot->png);
+        put_pos(s, shot->pos);
+        g_string_append_c(s, '}');
+    }
+    g_string_append_c(s, ']');
+}
+
 static void put_lists(GString *s, const char *run, const TtManifest *m)
 {
     List marks = { .s = s }, branches = { .s = s };
@@ -248,7 +266,7 @@ static void put_lists(GString *s, const char *run, const TtManifest *m)
 }
 
 static GString *make_json(const char *run, const TtManifest *m, const TtLogReader *r,
-                          const PageLog *p)
+                          const PageLog *p, const PageShots *shots)
 {
     ToolTotals t = tool_totals(r);
     GString *s = g_string_new("{");
@@ -265,6 +283,7 @@ static GString *make_json(const char *run, const TtManifest *m, const TtLogReade
     put_times(s, p);
     put_console(s, p);
     put_lists(s, run, m);
+    put_shots(s, shots);
     g_string_append_c(s, '}');
     return s;
 }
@@ -293,8 +312,8 @@ static GString *make_page(const Parts *parts, const char *run, const GString *js
 
     g_string_append_printf(s, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset="
         "\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
-        "'none'; script-src 'sha256-%s' 'sha256-%s'; style-src 'unsafe-inline'; base-uri "
-        "'none'; form-action 'none'\">\n<title>%s</title>\n<style>%s</style>\n"
+        "'none'; script-src 'sha256-%s' 'sha256-%s'; style-src 'unsafe-inline'; img-src "
+        "data:; base-uri 'none'; form-action 'none'\">\n<title>%s</title>\n<style>%s</style>\n"
         "<style>%s</style></head><body>\n", lib, ours, title, parts->text[LIB_CSS],
         parts->text[OUR_CSS]);
     g_string_append(s, "<h1 id=\"run\"></h1><div id=\"facts\"></div><div id=\"damage\"></div>\n"
@@ -303,6 +322,7 @@ static GString *make_page(const Parts *parts, const char *run, const GString *js
         "<h2>Time</h2><div id=\"time\"></div>\n"
         "<h2>Events by kind</h2><div id=\"events\"></div>\n"
         "<h2>I/O and log</h2><div id=\"rates\"></div>\n"
+        "<h2>Screen</h2><div id=\"shots\"></div>\n"
         "<h2>Checkpoints</h2><div class=\"rows\" id=\"checkpoints\"></div>\n"
         "<h2>Marks</h2><div class=\"rows\" id=\"marks\"></div>\n"
         "<h2>Branches</h2><div class=\"rows\" id=\"branches\"></div>\n"
@@ -352,45 +372,95 @@ static uint64_t start_of(const char *run, const TtManifest *m, const TtLogReader
     return start;
 }
 
-static int make(const ToolArgs *a, const char *run, const char *out, const Parts *parts)
+/* Nothing that went wrong may be taken for all of it. */
+static int result_of(const TtLogReader *r, const PageLog *p, const PageShots *shots)
+{
+    int result = TOOL_FINE;
+
+    if (p->damage.status != TT_OK) {
+        result = tool_log_status(r) == TOOL_FINE ? tool_problem(&p->damage) : TOOL_PROBLEM;
+    }
+    if (shots->none) {
+        g_autofree char *text = g_strdup_printf("there are no pictures: %s", shots->none);
+
+        tool_note(text);
+    }
+    if (!shots->is_exact) {
+        tool_complain("the replay is not exact (see tt verify): pictures from there on are "
+                      "missing");
+        result = TOOL_DIVERGED;
+    }
+    return result;
+}
+
+static int make(const ToolArgs *a, const char *run, const char *out, const Parts *parts,
+                unsigned n_shots)
 {
     PageLog p = { 0 };
-    GString *json, *page;
+    PageShots shots;
     TtManifest m;
     TtLogReader *r = tool_open_run(run, &m);
-    int result;
+    int result = TOOL_PROBLEM;
 
     if (!r) {
         return TOOL_PROBLEM;
     }
+    page_shots_init(&shots);
     page_log_read(&p, r, start_of(run, &m, r), tool_totals(r).end_pos);
-    json = make_json(run, &m, r, &p);
-    page = make_page(parts, run, json);
-    result = write_page(out, page, tool_has(a, "--force"));
-    if (result == TOOL_FINE && p.damage.status != TT_OK) {
-        result = tool_log_status(r) == TOOL_FINE ? tool_problem(&p.damage) : TOOL_PROBLEM;
+    if (!n_shots || (tool_is_replayable(run, &m, r) &&
+                     page_shots_take(&shots, a, run, &m, &p, n_shots))) {
+        GString *json = make_json(run, &m, r, &p, &shots);
+        GString *page = make_page(parts, run, json);
+
+        result = write_page(out, page, tool_has(a, "--force"));
+        g_string_free(json, true);
+        g_string_free(page, true);
     }
-    g_string_free(json, true);
-    g_string_free(page, true);
+    if (result == TOOL_FINE) {
+        result = result_of(r, &p, &shots);
+    }
+    page_shots_cleanup(&shots);
     page_log_cleanup(&p);
     tt_manifest_cleanup(&m);
     tt_log_reader_free(r);
     return result;
 }
 
+/* Before a replay that may take long. */
+static bool can_write(const ToolArgs *a, const char *out)
+{
+    if (!tool_is_fit(out)) {
+        return false;
+    }
+    if (!tool_has(a, "--force") &&
+        g_file_test(out, G_FILE_TEST_EXISTS | G_FILE_TEST_IS_SYMLINK)) {
+        tool_complain("'%s' exists: give another name, or --force", out);
+        return false;
+    }
+    return true;
+}
+
 int tool_page(const ToolArgs *a)
 {
     const char *run = a->operand[0], *out = tool_value(a, "-o");
     Parts parts = { 0 };
+    uint64_t n_shots;
     int result;
 
     if (!out || !*out) {
         return tool_usage(a->command, "-o is missing: give the file to write");
     }
-    if (!tool_is_fit(out)) {
+    if (!tool_number_option(a, "--screenshots", 0, &n_shots)) {
+        return TOOL_USAGE;
+    }
+    if (n_shots > PAGE_SHOTS) {
+        return tool_usage(a->command, "--screenshots makes %u pictures at most", PAGE_SHOTS);
+    }
+    if (!can_write(a, out)) {
         return TOOL_PROBLEM;
     }
-    result = load_parts(&parts, a->program) ? make(a, run, out, &parts) : TOOL_PROBLEM;
+    result = load_parts(&parts, a->program) ? make(a, run, out, &parts, n_shots) :
+        TOOL_PROBLEM;
     cleanup_parts(&parts);
     return result;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * tt page: what its files share. tt-tool-page-log.c adds the log up, so that the page has
- * the same size for any run; tt-tool-page.c writes it.
+ * the same size for any run; tt-tool-page-shots.c takes the pictures; tt-tool-page.c writes
+ * it.
  */
 #ifndef TT_TOOL_PAGE_H
 #define TT_TOOL_PAGE_H
@@ -15,7 +16,21 @@ enum {
     PAGE_LINES_LAST = 3500,
     PAGE_LINE_BYTES = 300,
     PAGE_LIST = 2000,           /* checkpoints, marks, branches: of each */
+    PAGE_SHOTS = 100,           /* pictures */
 };
+
+typedef struct PageShot {
+    uint64_t pos;
+    unsigned same_as;           /* an earlier one, or this */
+    unsigned width, height;
+    char *png;                  /* in base64; NULL: an earlier one has it */
+} PageShot;
+
+typedef struct PageShots {
+    GArray *all;                /* of PageShot, by position */
+    const char *none;           /* a sentence: why there are none; NULL: as asked for */
+    bool is_exact;              /* the replay, as far as it went */
+} PageShots;
 
 typedef struct PageLine {
     uint64_t pos;
@@ -40,5 +55,12 @@ typedef struct PageLog {
 /* Reads all of @r, as far as it can be read. Memory: the size of the page. */
 void page_log_read(PageLog *p, TtLogReader *r, uint64_t start, uint64_t end);
 void page_log_cleanup(PageLog *p);
+
+void page_shots_init(PageShots *s);
+/* Has QEMU replay @run, and takes @n pictures. False: said why not. Cost: as a replay of the
+ * run, or, where there are checkpoints shortly before each of them, less. */
+bool page_shots_take(PageShots *s, const ToolArgs *a, const char *run, const TtManifest *m,
+                     const PageLog *p, unsigned n);
+void page_shots_cleanup(PageShots *s);
 
 #endif

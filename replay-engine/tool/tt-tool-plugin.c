@@ -54,7 +54,7 @@ static bool is_plugin(const char *path)
 
     if (!g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
         tool_complain("there is no file '%s': give a plugin's, or count, coverage, "
-                      "functions or races", path);
+                      "functions, stacks or races", path);
         return false;
     }
     f = g_mapped_file_new(path, false, &err);
@@ -86,6 +86,7 @@ static bool choose_plugin(ToolPlugin *p, const ToolArgs *a)
     p->load = g_strconcat(escaped, args, NULL);
     p->is_ours = !strpbrk(file, "/.");
     p->is_races = !strcmp(file, "races");
+    p->is_one_pass = p->is_races || !strcmp(file, "stacks");
     return true;
 }
 
@@ -224,9 +225,10 @@ static int prepare(ToolPlugin *p, const ToolArgs *a)
     if (!g_file_test(p->replays.qemu, G_FILE_TEST_IS_EXECUTABLE)) {
         return tool_complain("'%s' is not an executable program", p->replays.qemu);
     }
-    if (p->is_races && (p->replays.jobs > 1 || p->replays.slurm)) {
-        return tool_usage(a->command, "races looks at the part from its beginning to its "
+    if (p->is_one_pass && (p->replays.jobs > 1 || p->replays.slurm)) {
+        return tool_usage(a->command, "%s looks at the part from its beginning to its "
                           "end, in one process: leave out %s",
+                          p->is_races ? "races" : "stacks",
                           p->replays.slurm ? "--on" : "-j");
     }
     result = symbols && !p->lcov ? tool_symbols_load(symbols, &p->symbols) : TOOL_FINE;

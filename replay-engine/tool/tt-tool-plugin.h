@@ -19,6 +19,7 @@ typedef struct ToolPlugin {
     char *load;                 /* for -plugin: whole path, and arguments */
     bool is_ours;               /* its parts can be added up */
     bool is_races;              /* what it says is put into words */
+    bool is_one_pass;           /* what was before a piece matters in it: no -j */
     ToolRaces *races;           /* NULL until then */
     ToolReplays replays;
     ToolSymbols *symbols;       /* NULL: none */

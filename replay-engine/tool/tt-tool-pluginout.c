@@ -4,8 +4,9 @@
  * "tt-merge: sum" prints lines of a key and a number after a space: the numbers of a
  * key are added up, so that the result is that of one pass. If its first line is
  * "tt-merge: list", the lines of all parts stand one after the other. The last line is
- * "tt-merge: end" in both: without it something is missing. Addresses in keys (0x...) become
- * functions, if there are symbols. What other plugins say stands in parts.
+ * "tt-merge: end" in both: without it something is missing. An address in a key (0x...)
+ * becomes a function, if there are symbols; in a call stack, which ends with ";@0x...", all
+ * do. What other plugins say stands in parts.
  */
 #include "tt-tool-lcov.h"
 #include "tt-tool-plugin.h"
@@ -50,6 +51,30 @@ static char *named(const ToolPlugin *p, const char *key)
     return g_strdup_printf("%.*s%s%s", (int)(at - key), key, name, end);
 }
 
+/* Of a call stack, each address is one; the last stands for a place in the innermost
+ * function, or in one that it jumped to. */
+static char *named_stack(const ToolPlugin *p, const char *key)
+{
+    g_auto(GStrv) frames = g_strsplit(key, ";", -1);
+    unsigned n = g_strv_length(frames);
+    g_autofree char *last = NULL;
+
+    for (unsigned i = 0; i < n; i++) {
+        char *name = named(p, frames[i]);
+
+        g_free(frames[i]);
+        frames[i] = name;
+    }
+    last = g_strdup(frames[n - 1] + 1);         /* without its @ */
+    if (n > 2 && (g_str_has_prefix(last, "0x") || !strcmp(last, frames[n - 2]))) {
+        g_clear_pointer(&frames[n - 1], g_free);
+    } else {
+        g_free(frames[n - 1]);
+        frames[n - 1] = g_steal_pointer(&last);
+    }
+    return g_strjoinv(";", frames);
+}
+
 /* A list, without its head and end. False: not all of it is there. */
 static bool put_list(FILE *to, const char *log)
 {
@@ -90,7 +115,7 @@ static bool add_up(const ToolPlugin *p, GHashTable *sums, const char *log)
             continue;
         }
         *space = '\0';
-        key = named(p, line);
+        key = strstr(line, ";@0x") ? named_stack(p, line) : named(p, line);
         sum = g_hash_table_lookup(sums, key);
         if (!sum) {
             sum = g_new0(uint64_t, 1);

@@ -283,3 +283,20 @@ int tool_reach_complain(const ToolReach *reach)
                          "it: without it a replay reaches %s",
                          (char *)reach->missing->pdata[0], spans);
 }
+
+bool tool_is_replayable(const char *run, const TtManifest *m, const TtLogReader *r)
+{
+    if (m->features & TT_FEATURE_SCRUBBED) {
+        tool_complain("the run '%s' was scrubbed when it was packed and cannot be "
+                      "replayed: ask for the original", run);
+    } else if (m->features & TT_FEATURE_EXITS) {
+        tool_complain("the run '%s' was recorded under KVM and not replayed yet: replay it "
+                      "once, which converts it", run);
+    } else if (!tool_totals(r).n_segments) {
+        tool_complain("the run '%s' is empty: its recorder ended before it had written "
+                      "anything", run);
+    } else {
+        return true;
+    }
+    return false;
+}

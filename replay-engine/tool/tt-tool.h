@@ -113,6 +113,8 @@ int tool_log_status(const TtLogReader *r);
 bool tool_pack_is_whole(TtIo *pack, const TtManifest *m, const char *run);
 /* Was the run that was opened last being recorded just then? */
 bool tool_is_growing(void);
+/* Can QEMU replay it as it is? False: said why not. */
+bool tool_is_replayable(const char *run, const TtManifest *m, const TtLogReader *r);
 /* A sentence about parts of the log that are missing in the middle, g_free; NULL:
  * none are. */
 char *tool_gap(const char *run);

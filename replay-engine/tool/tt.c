@@ -132,8 +132,8 @@ const ToolCommand tool_commands[] = {
         "run-plugin", { "RUN", "PLUGIN[,NAME=VALUE...]" }, false,
         "Replays a part of a run with a plugin of QEMU's TCG, which sees that part and no\n"
         "more, and shows what it says. PLUGIN is a file, or count (instructions),\n"
-        "functions (instructions by function, as folded stacks), coverage, or races (of\n"
-        "several vCPUs).",
+        "functions (instructions by function), stacks (by call stack; both as folded\n"
+        "stacks), coverage, or races (of several vCPUs).",
         {
             { "--from", "POS", false, "from this position on" },
             { "--to", "POS", false, "up to this position, not included" },
@@ -319,6 +319,11 @@ const ToolCommand tool_commands[] = {
         {
             { "-o", "FILE", false, "the file to write (required)", true },
             { "--force", NULL, false, "overwrite FILE if it exists" },
+            { "--screenshots", "N", false, "with N pictures of the guest's screen, 100 at "
+              "most: at marks, at full checkpoints, and evenly in between (default: 0); QEMU "
+              "replays the run for it" },
+            { "--qemu", "PATH", false, "default: qemu-system-x86_64 next to this "
+              "program" },
         }, tool_page,
     }, {
         "group",

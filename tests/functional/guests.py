@@ -104,6 +104,7 @@ GUESTS = {
     'edge64': guest(machine=CPU_MAX),
     'hlt': guest(),
     'mmiofp': guest(machine=[*MACHINE, '-device', 'VGA']),
+    'ports': guest(),
     'quiet': guest(),
     'bigram': guest(),
     'reset': guest(machine=REBOOT),

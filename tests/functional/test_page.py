@@ -2,6 +2,7 @@
 """tt page: the page draws in a real browser, a click says the command, and nothing that a
 run says is more than text."""
 
+import json
 import os
 import re
 import shutil
@@ -10,18 +11,21 @@ import subprocess
 from browser import Browser, find_browser
 from guests import guest_args
 from test_full import add_full
-from ttlib import (BUILD, Skip, check, edit_manifest, equal, limit, read_text, recorder,
-                   tool, tt)
+from test_screen import picture
+from ttlib import (BUILD, Skip, check, edit_manifest, equal, goto_exact, limit, one_sentence,
+                   qemu_binary, read_text, record, recorder, stopped_replay, tool, tt)
 
 HOSTILE = '</script><script>document.body.dataset.owned=1</script><img src=x onerror=alert(1)>'
 SIZE_MAX = 3 << 20
+EVENTS = 10**6
+CHECKSUM = 65521        # a prime
 
 
-def page_of(work, run, name='page', rc=0):
+def page_of(work, run, *args, name='page', rc=0):
     if not os.path.exists(os.path.join(BUILD, 'tt-page', 'uPlot.iife.min.js')):
         raise Skip('the build could not fetch uPlot: it needs npm')
     path = os.path.join(work, f'{name}.html')
-    done = tt('page', run, '-o', path, rc=rc)
+    done = tt('page', run, '-o', path, *args, rc=rc)
     return path, done
 
 
@@ -92,19 +96,28 @@ def test_page(work):
         equal(b.errors, [], 'errors of the page')
 
 
-def clicks(b, run, mark, point):
+def clicks_the_middle(b, named=()):
+    """Returns the end of the run."""
     end = int(b.value("JSON.parse(document.getElementById('data').textContent).end"))
     left, top, width, height = middle(b, 'events')
     b.click(left + width / 2, top + height / 2)
     found = re.fullmatch(r'tt goto (\d+)', command(b))
     check(found, f'a click says {command(b)}')
     check(abs(int(found.group(1)) - end / 2) < end / 20 or
-          int(found.group(1)) in (mark, point['position']), f'{command(b)} of {end}')
-    b.value("[...document.querySelectorAll('#marks tr')].pop().click()")
-    equal(command(b), f'tt goto {mark}', 'a click on a mark')
-    b.value("[...document.querySelectorAll('#checkpoints tr')]"
-            ".find(r => r.textContent.includes('full')).click()")
-    equal(command(b), f'tt branch {run} --at {point["id"]}', 'a click on a checkpoint')
+          int(found.group(1)) in named, f'{command(b)} of {end}')
+    return end
+
+
+def clicks(b, run, mark=None, point=None):
+    """Of places that the page names: those of record_some, or none."""
+    named = (mark, point['position']) if point else ()
+    end = clicks_the_middle(b, named)
+    if point:
+        b.value("[...document.querySelectorAll('#marks tr')].pop().click()")
+        equal(command(b), f'tt goto {mark}', 'a click on a mark')
+        b.value("[...document.querySelectorAll('#checkpoints tr')]"
+                ".find(r => r.textContent.includes('full')).click()")
+        equal(command(b), f'tt branch {run} --at {point["id"]}', 'a click on a checkpoint')
     b.value("[...document.querySelectorAll('#console tr')].pop().click()")
     check(re.fullmatch(r'tt goto \d+', command(b)), command(b))
     left, top, width, height = middle(b, 'events')
@@ -112,8 +125,116 @@ def clicks(b, run, mark, point):
     left, top, width, height = middle(b, 'rates')
     b.click(left + width - 8, top + height / 2)
     seen = int(command(b).split()[2])
-    check(0.4 * end < seen < 0.6 * end or seen in (mark, point['position']),
+    check(0.4 * end < seen < 0.6 * end or seen in named,
           f'zoomed to a quarter of {end}: the right edge is {seen}')
+
+
+@limit(120)
+def test_a_million_events(work):
+    """A run of more than 10^6 events draws, zooms and is clicked like any other, and its page
+    is no larger."""
+    find_browser()
+    run = record(work, guest_args(work, 'ports', f'reads={EVENTS + 1000}')).dir
+    events = json.loads(tt('info', run, '--json').stdout)['events']
+    check(events > EVENTS, f'only {events} events')
+    path, _ = page_of(work, run)
+    check(os.path.getsize(path) < SIZE_MAX, f'{os.path.getsize(path)} bytes')
+    with Browser(work, f'file://{path}') as b:
+        b.wait("document.body && document.body.dataset.ready === 'yes'")
+        for chart in ('time', 'events', 'rates'):
+            check(ink(b, chart) > 100, f'nothing is drawn in {chart}: {ink(b, chart)}')
+        drawn = json.loads(b.value("""JSON.stringify(JSON.parse(
+            document.getElementById('data').textContent).kinds.map(
+            k => k.counts.reduce((a, n) => a + n)))"""))
+        equal(sum(drawn), events, 'events in the chart')
+        clicks(b, run)
+        equal(b.errors, [], 'errors of the page')
+
+
+def checksum(data):
+    total = 0
+    for value in data:
+        total = (total * 31 + value) % CHECKSUM
+    return total
+
+
+SHOTS = f"""(async () => {{
+    const all = [];
+    for (const image of document.querySelectorAll('#shots img')) {{
+        await image.decode();
+        const c = document.createElement('canvas');
+        c.width = image.naturalWidth;
+        c.height = image.naturalHeight;
+        const to = c.getContext('2d');
+        to.drawImage(image, 0, 0);
+        const data = to.getImageData(0, 0, c.width, c.height).data;
+        let sum = 0;
+        for (let i = 0; i < data.length; i += 4) {{
+            for (let k = 0; k < 3; k++) {{
+                sum = (sum * 31 + data[i + k]) % {CHECKSUM};
+            }}
+        }}
+        all.push([image.alt.split(' ').pop(), c.width, c.height, sum]);
+    }}
+    document.body.dataset.shots = JSON.stringify(all);
+}})()"""
+
+
+def same_as_replay(work, run, shots):
+    """Each picture is what screendump gives at its position."""
+    with stopped_replay(work, run) as rep:
+        for place, width, height, total in shots:
+            goto_exact(rep, int(place))
+            data = picture(rep, 'wanted.ppm')
+            head = f'P6\n{width} {height}\n255\n'.encode()
+            check(data.startswith(head), f'at {place}: {data[:20]} and not {head}')
+            equal(total, checksum(data[len(head):]), f'the picture at {place}')
+
+
+@limit(120)
+def test_screenshots(work):
+    """Pictures of the screen at a mark, at the end and between, each once; a click enlarges
+    one and says how to go there."""
+    find_browser()
+    with recorder(work, guest_args(work, 'screen', 'rounds=5'), qmp=1) as vm:
+        vm.wait_serial('part')
+        mark = vm.qmp.cmd('tt-mark', name='here')['position']
+        vm.wait(0)
+    run = vm.run
+    path, _ = page_of(work, run, '--screenshots', '5', '--qemu', qemu_binary())
+    with Browser(work, f'file://{path}') as b:
+        b.wait("document.body && document.body.dataset.ready === 'yes'")
+        b.value(SHOTS)
+        b.wait("document.body.dataset.shots")
+        shots = json.loads(b.value("document.body.dataset.shots"))
+        end = json.loads(tt('info', run, '--json').stdout)['end']
+        places = [int(shot[0]) for shot in shots]
+        equal((len(places), places, places[-1]), (5, sorted(places), end), 'positions')
+        check(mark in places, f'no picture at the mark, {mark}: {places}')
+        check(len({tuple(shot[1:]) for shot in shots}) > 2, f'too few pictures: {shots}')
+        same_as_replay(work, run, shots)
+        enlarges(b, mark)
+        equal(b.errors, [], 'errors of the page')
+    _, done = page_of(work, record(work, guest_args(work, 'lines64'), name='blind').dir,
+                      '--screenshots', '2', '--qemu', qemu_binary(), name='blind')
+    check('no screen' in one_sentence(done.stderr, 'no screen'), done.stderr)
+    with Browser(work, f'file://{os.path.join(work, "blind.html")}') as b:
+        b.wait("document.body && document.body.dataset.ready === 'yes'")
+        check('no screen' in b.value("document.getElementById('shots').textContent"), 'why')
+        equal(b.value("document.querySelectorAll('img').length"), 0, 'images')
+        clicks_the_middle(b)                # of a log of one segment
+
+
+def enlarges(b, mark):
+    image = f"document.querySelector('#shots img[alt$=\" {mark}\"]')"
+    small = b.value(f'{image}.getBoundingClientRect().width')
+    b.value(f'{image}.click()')
+    equal(command(b), f'tt goto {mark}', 'a click on a picture')
+    large = b.value(f'{image}.getBoundingClientRect().width')
+    equal((small, large), (182, 2 + b.value(f'{image}.naturalWidth')),
+          'its width and that after a click, with the border')
+    b.value(f'{image}.click()')
+    equal(b.value(f'{image}.getBoundingClientRect().width'), small, 'another click')
 
 
 @limit(60)
@@ -130,6 +251,13 @@ def test_without_library(work):
     check(not os.path.exists(os.path.join(work, 'x.html')), 'a page without charts')
     check('-o is missing' in tt('page', run, rc=2).stderr, 'no -o')
     check('inside the run' in tt('page', run, '-o', f'{run}/x.html', rc=1).stderr, 'inside')
+    for given, why in (('101', '100 pictures'), ('x', 'x')):
+        check(why in tt('page', run, '-o', f'{run}y', '--screenshots', given, rc=2).stderr,
+              given)
+    said = tt('page', run, '-o', f'{run}y', '--screenshots', '1', '--qemu', '/bin/true',
+              rc=1).stderr
+    check('does not begin' in one_sentence(said, 'no QEMU'), said)
+    check(not os.path.exists(f'{run}y'), 'a page without its pictures')
     path, _ = page_of(work, run)
     check('exists' in page_of(work, run, rc=1)[1].stderr, 'a file that is there')
     tt('page', run, '-o', path, '--force')
@@ -138,6 +266,6 @@ def test_without_library(work):
     with open(log, 'r+b') as f:
         f.seek(os.path.getsize(log) // 2)
         f.write(b'damage' * 10)
-    _, done = page_of(work, run, 'damaged', rc=1)
+    _, done = page_of(work, run, name='damaged', rc=1)
     check(len(done.stderr.splitlines()) == 1, done.stderr)
     check('"damage":""' not in read_text(os.path.join(work, 'damaged.html')), 'damage')

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """tt run-plugin: a plugin sees the instructions of its part of the run, and no others."""
 
+import collections
 import json
 import os
 import re
+import shutil
 import subprocess
 
 from guests import guest_args
@@ -79,6 +81,113 @@ def test_one_page_at_two_addresses(work):
         counts = {int(line.split('+')[0], 16): int(line.split()[-1])
                   for line in text.splitlines()}
         equal([counts.get(a) for a in at], [3000, 500], f'-j {jobs}: runs at each address')
+
+
+def nm(work, elf):
+    """A list of the symbols of a guest's file, for --symbols."""
+    path = os.path.join(work, 'symbols')
+    text = subprocess.run(['nm', elf], check=True, timeout=30, capture_output=True).stdout
+    with open(path, 'wb') as out:
+        out.write(text)
+    return path
+
+
+def folded(text):
+    """{functions: count} of folded stacks, outermost function first."""
+    return {tuple(key.split(';')[1:]): int(count) for key, count in
+            (line.rsplit(' ', 1) for line in text.splitlines())}
+
+
+def innermost(stacks):
+    sums = collections.Counter()
+    for stack, count in stacks.items():
+        sums[stack[-1]] += count
+    return dict(sums)
+
+
+def began(run):
+    """Where the first line of the console begins: code of the guest, not of the BIOS."""
+    return str(json.loads(tt('console', run, '--json').stdout.splitlines()[0])['position'])
+
+
+def fib_calls(n, depth=1):
+    """(depth, does it call) of each call that fib(n) makes, itself included."""
+    yield depth, n >= 2
+    if n >= 2:
+        yield from fib_calls(n - 1, depth + 1)
+        yield from fib_calls(n - 2, depth + 1)
+
+
+@limit(60)
+def test_call_stacks(work):
+    """Calls that are known have the right stacks, and each has as many instructions as it
+    should."""
+    args = guest_args(work, 'lines64', 'rounds=7')
+    elf = args[args.index('-kernel') + 1]
+    run = record(work, args).dir
+    debug = elf.replace('.elf', '.debug')
+    said, text = about(run, work, 'stacks', '--symbols', debug)
+    stacks = folded(text)
+    equal(sum(stacks.values()), said['instructions'], 'instructions')
+    code = subprocess.run(['objdump', '-d', '--disassemble=leaf', debug], check=True,
+                          timeout=30, capture_output=True, text=True).stdout
+    length = len(re.findall('^ *[0-9a-f]+:', code, re.M))       # it has no jumps
+    check(length > 3, f'leaf: {code}')
+    equal(stacks['start64', 'middle', 'leaf'], 2 * 7 * length, 'leaf, called by middle')
+    check(('leaf',) not in stacks and ('start64', 'leaf') not in stacks, f'{stacks}')
+    calls = collections.Counter(fib_calls(6))
+    inner = stacks['start64', 'fib']
+    last = stacks['start64', *['fib'] * 6] // calls[6, False]
+    for depth in range(1, 7):
+        equal(stacks['start64', *['fib'] * depth],
+              calls[depth, True] * inner + calls[depth, False] * last, f'fib {depth} deep')
+    equal(sum(count for stack, count in stacks.items() if stack.count('fib') > 6), 0, 'deeper')
+    svg = shutil.which('flamegraph.pl') or shutil.which('inferno-flamegraph')
+    if svg:
+        drawn = subprocess.run([svg], input=text, check=True, timeout=60,
+                               capture_output=True, text=True).stdout
+        check('<svg' in drawn and '<title>fib (' in drawn, drawn[:200])
+    why = plugin(run, 'stacks', '-j', '2', rc=2).stderr.split('usage:')[0]
+    check('in one process' in one_sentence(why, '-j'), why)
+    why = plugin(run, 'stacks,x=1', rc=1).stderr
+    check('no arguments' in why, why)
+
+
+@limit(90)
+def test_stacks_of_interrupts(work):
+    """Faults and interrupts lie on top of what they interrupt, also of each other, and leave
+    it as it was; and a function has as many instructions as without stacks."""
+    for guest in 'exceptions', 'smp', 'torture':
+        args = guest_args(work, guest)
+        names = nm(work, args[args.index('-kernel') + 1])
+        run = record(work, args, name=guest)
+        part = ('--symbols', names, '--from', began(run.dir))
+        stacks = folded(about(run.dir, work, 'stacks', *part)[1])
+        functions = folded(about(run.dir, work, 'functions', *part)[1])
+        equal(innermost(stacks), innermost(functions), f'{guest}: each function')
+        mains = [stack for stack in stacks if 'main' in stack]
+        check(len(mains) > 5, f'{guest}: {stacks}')
+        for stack in mains:
+            equal(stack[:stack.index('main') + 1].count('main'), stack.count('main'), stack)
+            check('rt_stubs' not in stack[:stack.index('main')], f'{guest}: {stack}')
+        if guest == 'exceptions':
+            exceptions(run, stacks)
+
+
+def exceptions(run, stacks):
+    """Of that guest: each turn of its loop has two faults that skip two bytes and two that
+    skip six; the timer interrupts them all, maybe at their first instruction."""
+    loop = next(stack for stack in stacks if stack[-1] == 'exc_loop')
+    turns = stacks[*loop, 'exc_skip2'] // (2 * 3)
+    equal((stacks[*loop, 'exc_skip2'], stacks[*loop, 'exc_skip6_err']),
+          (turns * 2 * 3, turns * 2 * 4), 'instructions of the handlers')
+    for handler in 'exc_skip2', 'exc_skip6_err', 'exc_count':
+        equal([stack for stack in stacks if handler in stack and
+               stack[:len(loop) + 1] != (*loop, handler)], [], f'{handler}: elsewhere')
+        check((*loop, handler, 'rt_stubs') in stacks, f'{handler}: never interrupted')
+    ticks = int(re.search(rb'ticks=(\w+)', run.serial).group(1), 16)
+    entries = sum(count for stack, count in stacks.items() if stack[-1] == 'rt_stubs')
+    equal(entries, 3 * ticks, 'instructions at the entry of the timer')
 
 
 def lines_of(tracefile):

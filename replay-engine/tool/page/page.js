@@ -161,6 +161,34 @@ function rows(id, list, heads, cells, act) {
     }
 }
 
+/* ---- the screen ---- */
+
+function shots() {
+    const all = byId('shots');
+    if (data.noScreen) {
+        all.textContent = data.noScreen;
+        return;
+    }
+    if (!data.shots.length) {
+        all.previousElementSibling.remove();
+        all.remove();
+        return;
+    }
+    for (const shot of data.shots) {
+        const figure = element('figure', '', all);
+        const image = element('img', '', figure);
+        const picture = data.shots[shot.as];
+        image.src = `data:image/png;base64,${picture.png}`;
+        image.alt = `the screen at position ${shot.pos}`;
+        element('figcaption', `${thousands(shot.pos)}${picture === shot ? '' :
+            ' (unchanged)'}`, figure);
+        figure.onclick = () => {
+            figure.classList.toggle('large');
+            goTo(shot.pos, `${picture.width} x ${picture.height} pixels`);
+        };
+    }
+}
+
 function lists() {
     rows('checkpoints', data.checkpoints, ['id', 'position', 'seconds', ''],
          c => [String(c.id), thousands(c.pos), (c.ns / 1e9).toFixed(1),
@@ -187,13 +215,16 @@ function facts() {
 }
 
 facts();
-chart('time', 150, data.time.pos, [{ name: 'seconds', values: data.time.s }]);
+/* Of times the log has those at which its segments begin; a short one has one. */
+chart('time', 150, [...data.time.pos, Number(data.end)],
+      [{ name: 'seconds', values: [...data.time.s, data.ns / 1e9] }]);
 chart('events', 260, data.bins, data.kinds.map((k, i) =>
     ({ name: k.name, values: k.counts, show: i < COLOURS.length })), true);
 chart('rates', 200, data.bins, [
     { name: 'port and MMIO accesses', values: data.io },
     { name: 'bytes that devices wrote to RAM', values: data.dma },
     { name: 'bytes of log', values: data.log }], true);
+shots();
 lists();
 document.body.dataset.ready = 'yes';
 })();

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Call stacks from calls and returns. See tt-callstack.h. */
+#include "plugins-tt/stack/tt-callstack.h"
+
+#include <assert.h>
+#include <glib.h>
+
+#define PAIRS_FACTOR 8          /* blocks of a node, on average, before they are merged */
+#define NEAR (64u << 10)        /* a stack pointer that moves farther is on another stack */
+
+struct TtCallNode {
+    TtCallNode *parent;         /* NULL: the bottom */
+    uint64_t function;
+    uint32_t depth;
+    bool is_entry;              /* of the kernel, or of an interrupt */
+};
+
+/* A call that has not returned, by the place of its return address. */
+typedef struct Call {
+    uint64_t space, slot;
+    uint64_t back;              /* that address */
+    uint64_t from_slot;         /* that of the caller's own call; 0: it is not known */
+    TtCallNode *from, *to;
+} Call;
+
+typedef struct Pair {
+    TtCallNode *node;
+    uint64_t block, count;
+} Pair;
+
+typedef struct Vcpu {
+    TtCallNode *node;
+    uint64_t slot;              /* of the call that led there; 0: it is not known */
+    TtCallBlock *block;         /* NULL: none began yet */
+    uint64_t space;
+} Vcpu;
+
+struct TtCallstack {
+    const TtCallVcpu *ops;
+    void *opaque;
+    uint32_t max_nodes;
+    TtCallNode bottom;
+    GHashTable *nodes;          /* of TtCallNode, its own key */
+    GHashTable *calls;          /* of Call, its own key */
+    GHashTable *pairs;          /* of Pair, its own key */
+    Vcpu vcpus[TT_CALLSTACK_VCPUS_MAX];
+};
+
+/* ---- tables ---- */
+
+static guint mix(uint64_t a, uint64_t b)
+{
+    return ((a ^ b * 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull) >> 32;
+}
+
+static guint node_hash(gconstpointer p)
+{
+    const TtCallNode *n = p;
+
+    return mix((uintptr_t)n->parent, n->function + n->is_entry);
+}
+
+static gboolean node_equal(gconstpointer p, gconstpointer q)
+{
+    const TtCallNode *a = p, *b = q;
+
+    return a->parent == b->parent && a->function == b->function &&
+        a->is_entry == b->is_entry;
+}
+
+static guint call_hash(gconstpointer p)
+{
+    const Call *c = p;
+
+    return mix(c->space, c->slot);
+}
+
+static gboolean call_equal(gconstpointer p, gconstpointer q)
+{
+    const Call *a = p, *b = q;
+
+    return a->space == b->space && a->slot == b->slot;
+}
+
+static guint pair_hash(gconstpointer p)
+{
+    const Pair *a = p;
+
+    return mix((uintptr_t)a->node, a->block);
+}
+
+static gboolean pair_equal(gconstpointer p, gconstpointer q)
+{
+    const Pair *a = p, *b = q;
+
+    return a->node == b->node && a->block == b->block;
+}
+
+TtCallstack *tt_callstack_new(const TtCallVcpu *vcpu, void *opaque, uint32_t max_nodes)
+{
+    TtCallstack *s = g_new0(TtCallstack, 1);
+
+    assert(max_nodes > 0);
+    s->ops = vcpu;
+    s->opaque = opaque;
+    s->max_nodes = max_nodes;
+    s->nodes = g_hash_table_new_full(node_hash, node_equal, g_free, NULL);
+    s->calls = g_hash_table_new_full(call_hash, call_equal, g_free, NULL);
+    s->pairs = g_hash_table_new_full(pair_hash, pair_equal, g_free, NULL);
+    for (unsigned i = 0; i < TT_CALLSTACK_VCPUS_MAX; i++) {
+        s->vcpus[i].node = &s->bottom;
+    }
+    return s;
+}
+
+void tt_callstack_free(TtCallstack *s)
+{
+    if (s) {
+        g_hash_table_destroy(s->pairs);
+        g_hash_table_destroy(s->calls);
+        g_hash_table_destroy(s->nodes);
+        g_free(s);
+    }
+}
+
+/* ---- the tree ---- */
+
+/* @parent itself if there is no room. */
+static TtCallNode *below(TtCallstack *s, TtCallNode *parent, uint64_t function,
+                         bool is_entry)
+{
+    TtCallNode key = {
+        .parent = parent, .function = function, .depth = parent->depth + 1,
+        .is_entry = is_entry,
+    };
+    TtCallNode *n;
+
+    /* What enters must be there, for what leaves; so it may be deeper. */
+    if (parent->depth >= TT_CALLSTACK_DEPTH * (is_entry ? 2 : 1)) {
+        return parent;
+    }
+    n = g_hash_table_lookup(s->nodes, &key);
+    if (!n) {
+        if (g_hash_table_size(s->nodes) >= s->max_nodes) {
+            return parent;
+        }
+        n = g_new(TtCallNode, 1);
+        *n = key;
+        g_hash_table_add(s->nodes, n);
+    }
+    return n;
+}
+
+static bool is_high(uint64_t addr)
+{
+    return addr >> 63;
+}
+
+static uint64_t space_of(const Vcpu *v, uint64_t slot)
+{
+    return is_high(slot) ? 0 : v->space;
+}
+
+/* ---- how it goes on ---- */
+
+static const Call *call_at(const TtCallstack *s, const Vcpu *v, uint64_t slot)
+{
+    const Call key = { .space = space_of(v, slot), .slot = slot };
+
+    return g_hash_table_lookup(s->calls, &key);
+}
+
+static void stand(Vcpu *v, TtCallNode *node, uint64_t slot)
+{
+    v->node = node;
+    v->slot = slot;
+}
+
+/* Calls whose return address is not on the stack any more: a longjmp, or a kernel that fills
+ * the CPU's return buffer. */
+static void drop_dead(TtCallstack *s, Vcpu *v, uint64_t sp)
+{
+    while (v->slot && v->slot <= sp && sp - v->slot < NEAR) {
+        const Call *c = call_at(s, v, v->slot);
+
+        if (!c || c->to != v->node) {
+            break;
+        }
+        stand(v, c->from, c->from_slot);
+    }
+}
+
+static void call(TtCallstack *s, Vcpu *v, uint64_t pc, uint64_t sp)
+{
+    Call *c;
+
+    if (pc == v->block->behind) {       /* it only asks where it is */
+        return;
+    }
+    drop_dead(s, v, sp);
+    if (g_hash_table_size(s->calls) >= s->max_nodes) {
+        g_hash_table_remove_all(s->calls);
+    }
+    c = g_new(Call, 1);
+    *c = (Call) {
+        .space = space_of(v, sp), .slot = sp, .back = v->block->behind,
+        .from_slot = v->slot, .from = v->node, .to = below(s, v->node, pc, false),
+    };
+    stand(v, c->to, sp);
+    g_hash_table_replace(s->calls, c, c);
+}
+
+/* An address has 2 bytes, 4, or 8: where there is one of less bytes, another is a call of
+ * long ago. One that was changed meanwhile (a retpoline does) is that of the call that is
+ * innermost. */
+static void go_back(TtCallstack *s, Vcpu *v, uint64_t pc, uint64_t sp)
+{
+    uint64_t slot = sp - v->block->pops;
+    const Call *all[] = {
+        call_at(s, v, slot - 2), call_at(s, v, slot - 4), call_at(s, v, slot - 8),
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(all); i++) {
+        if (all[i] && all[i]->back == pc) {
+            stand(v, all[i]->from, all[i]->from_slot);
+            return;
+        }
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(all); i++) {
+        if (all[i] && all[i]->to == v->node) {
+            stand(v, all[i]->from, all[i]->from_slot);
+            return;
+        }
+    }
+    stand(v, &s->bottom, 0);
+}
+
+static void leave(TtCallstack *s, Vcpu *v, uint64_t pc)
+{
+    bool to_low = !is_high(pc) && is_high(v->block->at);
+    TtCallNode *n = v->node;
+
+    while (n->parent && !(n->is_entry && !(to_low && is_high(n->parent->function)))) {
+        n = n->parent;
+    }
+    stand(v, n->parent ?: &s->bottom, 0);
+    if (to_low) {
+        v->space = s->ops->space(s->opaque);
+    }
+}
+
+/* Does what was not asked for begin at @pc? */
+static bool is_fault(const TtCallBlock *last, uint64_t pc, bool is_whole)
+{
+    if (!is_high(last->at) && is_high(pc)) {
+        return true;
+    }
+    return (!is_whole || last->kind == TT_CALL_NEXT) &&
+        (pc < last->at || pc > last->behind);
+}
+
+static void enter(TtCallstack *s, Vcpu *v, uint64_t pc)
+{
+    stand(v, below(s, v->node, pc, true), 0);
+}
+
+static uint64_t sp_of(const TtCallstack *s, const uint64_t *sp)
+{
+    return sp ? *sp : s->ops->sp(s->opaque);
+}
+
+/* @sp: NULL: that of now. */
+static void go_on(TtCallstack *s, Vcpu *v, uint64_t pc, bool is_whole, const uint64_t *sp)
+{
+    TtCallKind kind = is_whole ? v->block->kind : TT_CALL_NEXT;
+
+    if (kind == TT_CALL_ENTER || is_fault(v->block, pc, is_whole)) {
+        enter(s, v, pc);
+    } else if (kind == TT_CALL_CALL) {
+        call(s, v, pc, sp_of(s, sp));
+    } else if (kind == TT_CALL_RETURN) {
+        go_back(s, v, pc, sp_of(s, sp));
+    } else if (kind == TT_CALL_LEAVE) {
+        leave(s, v, pc);
+    }
+}
+
+static void move(TtCallstack *s, Vcpu *v, const TtCallBlock *b, uint64_t n,
+                 bool is_interrupted)
+{
+    bool is_whole = n >= v->block->n;
+    uint64_t pc, sp;
+
+    if (!is_interrupted) {
+        go_on(s, v, b->at, is_whole, NULL);
+        return;
+    }
+    if (!s->ops->interrupted(s->opaque, &pc, &sp)) {
+        stand(v, &s->bottom, 0);
+        return;
+    }
+    go_on(s, v, pc, is_whole, &sp);     /* first to where it was interrupted */
+    enter(s, v, b->at);
+}
+
+/* ---- counting ---- */
+
+static Pair *pair_of(TtCallstack *s, TtCallNode *node, uint64_t block)
+{
+    Pair key = { .node = node, .block = block }, *p = g_hash_table_lookup(s->pairs, &key);
+
+    if (!p && g_hash_table_size(s->pairs) / PAIRS_FACTOR >= s->max_nodes) {
+        key.block = node->function;
+        p = g_hash_table_lookup(s->pairs, &key);
+    }
+    if (!p) {
+        p = g_new(Pair, 1);
+        *p = key;
+        g_hash_table_add(s->pairs, p);
+    }
+    return p;
+}
+
+static void add(TtCallstack *s, Vcpu *v, uint64_t n)
+{
+    TtCallBlock *b = v->block;
+
+    if (b && n) {
+        if (b->node != v->node) {
+            b->node = v->node;
+            b->count = &pair_of(s, v->node, b->at)->count;
+        }
+        *b->count += n;
+    }
+}
+
+void tt_callstack_block(TtCallstack *s, unsigned vcpu, TtCallBlock *b, uint64_t n,
+                        bool is_interrupted)
+{
+    Vcpu *v = &s->vcpus[vcpu];
+
+    assert(vcpu < TT_CALLSTACK_VCPUS_MAX);
+    add(s, v, n);
+    if (v->block) {
+        move(s, v, b, n, is_interrupted);
+    } else {
+        v->space = s->ops->space(s->opaque);
+    }
+    v->block = b;
+}
+
+void tt_callstack_end(TtCallstack *s, unsigned vcpu, uint64_t n)
+{
+    assert(vcpu < TT_CALLSTACK_VCPUS_MAX);
+    add(s, &s->vcpus[vcpu], n);
+}
+
+void tt_callstack_each(const TtCallstack *s,
+                       void (*found)(void *opaque, const uint64_t *functions,
+                                     unsigned depth, uint64_t block, uint64_t count),
+                       void *opaque)
+{
+    uint64_t functions[2 * TT_CALLSTACK_DEPTH + 1];
+    GHashTableIter iter;
+    gpointer one;
+
+    g_hash_table_iter_init(&iter, s->pairs);
+    while (g_hash_table_iter_next(&iter, &one, NULL)) {
+        const Pair *p = one;
+
+        for (const TtCallNode *n = p->node; n->parent; n = n->parent) {
+            functions[n->depth - 1] = n->function;
+        }
+        found(opaque, functions, p->node->depth, p->block, p->count);
+    }
+}
