@@ -25,7 +25,7 @@ typedef struct Source {
 typedef struct Lcov {
     GArray *counts;             /* by address */
     GHashTable *sources;        /* path -> Source */
-    const char *directory;      /* of the compilation, or NULL */
+    char *directory;            /* of the compilation, absolute */
     uint64_t offset;
 } Lcov;
 
@@ -39,7 +39,7 @@ static void source_free(void *opaque)
 
 static Source *source_of(Lcov *l, const char *name)
 {
-    g_autofree char *path = g_canonicalize_filename(name, l->directory ?: "/");
+    g_autofree char *path = g_canonicalize_filename(name, l->directory);
     Source *s;
 
     tt_replace_controls(path, '?');
@@ -150,12 +150,15 @@ static void add_unit(Lcov *l, Dwarf_Die *unit)
 {
     Dwarf_Attribute attr;
     Dwarf_Lines *lines;
+    const char *dir = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attr));
     size_t n;
 
-    l->directory = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attr));
+    /* A build that is the same everywhere has "." there: that is where tt runs. */
+    l->directory = g_canonicalize_filename(dir ? dir : "/", NULL);
     if (!dwarf_getsrclines(unit, &lines, &n)) {
         add_lines(l, lines, n);
     }
+    g_clear_pointer(&l->directory, g_free);
 }
 
 /* False: there are no lines in it. */

@@ -204,6 +204,17 @@ def lines_of(tracefile):
     return lines
 
 
+def check_relative_directory(work, run):
+    """A program that was compiled in the directory ".": its files are below that of tt."""
+    source, elf, out = (os.path.join(work, f'own{end}') for end in ('.c', '', '.info'))
+    with open(source, 'w', encoding='ascii') as f:
+        f.write('int main(void)\n{\n    return 0;\n}\n')
+    subprocess.run(['gcc', '-g', f'-ffile-prefix-map={work}=.', '-o', elf, source], cwd=work,
+                   check=True, timeout=60)
+    plugin(run, 'coverage', '--symbols', elf, '--lcov', out)
+    equal({path for path, _ in lines_of(out)}, {os.path.join(os.getcwd(), 'own.c')}, 'files')
+
+
 @limit(60)
 def test_lines_of_source(work):
     """Coverage by lines is what binutils makes of the same addresses."""
@@ -228,6 +239,7 @@ def test_lines_of_source(work):
     equal({(f, n) for f, n in hit - wanted if (os.path.basename(f), n) not in begun}, set(),
           'lines that were not executed')
     check(any(not count for count in lines.values()), 'all was executed')
+    check_relative_directory(work, run)
     for args, rc, why in ((['count', '--lcov', 'x'], 2, "the plugin 'coverage'"),
                           (['coverage', '--lcov', 'x'], 2, 'compiled with -g'),
                           (['coverage', '--lcov', out, '--symbols', elf], 1, 'exists'),
