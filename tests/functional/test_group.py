@@ -18,7 +18,7 @@ import time
 from group_peer import (FRAME, HEAD, HELLO, INCIDENT, READY, Peer, frame_of, incident_of,
                         message)
 from guests import guest_args, own_args
-from strangers import LONGEST, Member
+from strangers import LONGEST, Member, session
 from test_branch import brancher
 from ttlib import (BUILD, MACHINE, REPO, SLOW, Gdb, Skip, TestFailure, Vm, check,
                    check_exact, equal, limit, one_sentence, read_bytes, record, recorder,
@@ -673,6 +673,16 @@ def test_hostile(work):
     lines = [line for line in vm.stderr.splitlines() if line]
     check(0 < len(lines) < 10 + 40 * SLOW, f'{len(lines)} sentences: {vm.stderr[-900:]}')
     check(all('netdev ' in line for line in lines), vm.stderr[-900:])
+
+
+@limit(60)
+def test_link_hostile(work):
+    """A short link-hostile, on a VM without a system: strangers and members that went mad at
+    a hub, at netdevs and at a filter. Honest members lose nothing that the hub's log does not
+    say, and the VM replays exactly."""
+    said = session(work, seed().randrange(1 << 32), 10)
+    print(said)
+    check(sum(said['did'].values()) > 3 and said['sent'] > 100, f'{said}')
 
 
 @limit(60)
