@@ -36,6 +36,7 @@ LAYOUT = struct.Struct('<4sBBHII16sQQQQ')
 LOSSES = {'lost', 'queue full', 'hub full', 'peer slow'}
 OURS = b'\x88\xb5'                      # Ethernet type: for experiments
 HUB_MIB = 700                           # 256 may wait, and 4 for each member that is slow
+VISITS_MOST = 2                         # to the past, each of which takes memory
 VM_MIB = 800                            # above what it has before: also what QEMU needs
 
 LINUX = '''
@@ -581,7 +582,8 @@ def user(world, rng):
         time.sleep(rng.uniform(0, .2))
         qmp.cmd('object-add', qom_type='filter-tt', id='f0', netdev='net3', group=GROUP,
                 **({'key-file': f'{world.work}/key'} if world.key else {}))
-    elif what == 5:
+    elif what == 5 and world.visits < VISITS_MOST:
+        world.visits += 1
         qmp.cmd('stop')
         here = qmp.cmd('query-tt')['position']
         with contextlib.suppress(QmpError):     # it has gone less far
@@ -620,7 +622,7 @@ class World:
         self.filter_path = self.paths['filter']
         self.kept, self.old, self.epoch = [], [], 0
         self.vm_run, self.hub_mib, self.vm_mib, self.vm_base = bytes(16), 0, 0, 0
-        self.did = {}
+        self.did, self.visits = {}, 0
         self.stack = contextlib.ExitStack()
 
     def __enter__(self):
