@@ -385,3 +385,17 @@ bool tt_heard_is_new(TtHeard *h, const TtFrame *f)
     r->bits[bit / 64] |= 1ull << bit % 64;
     return true;
 }
+
+/* ---- how many incidents are taken ---- */
+
+bool tt_burst_is_over(TtBurst *b, int64_t now_ms)
+{
+    if (!b->n || now_ms - b->since_ms > TT_BURST_MS) {
+        *b = (TtBurst) { .since_ms = now_ms };
+    }
+    if (b->n == TT_BURST_MAX) {
+        return true;
+    }
+    b->n++;
+    return false;
+}

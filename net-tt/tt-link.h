@@ -101,4 +101,18 @@ typedef struct TtHeard {
  * behind a gap. */
 bool tt_heard_is_new(TtHeard *h, const TtFrame *f);
 
+/* ---- how many incidents are taken ---- */
+
+/* Each costs every member a pause, a mark and perhaps a window on disk. */
+#define TT_BURST_MAX    10          /* in ... */
+#define TT_BURST_MS     10000
+
+typedef struct TtBurst {
+    unsigned n;
+    int64_t since_ms;
+} TtBurst;                      /* begins as zeros */
+
+/* One more came: is it too many? */
+bool tt_burst_is_over(TtBurst *b, int64_t now_ms);
+
 #endif

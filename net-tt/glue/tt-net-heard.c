@@ -7,33 +7,19 @@
 #include "tt-net-heard-int.h"
 #include "qemu/timer.h"
 
-#define BURST       10          /* of others', in ... */
-#define BURST_MS    10000
-
 static struct {
     TtHeard told;
     unsigned n_pending;
-    unsigned n_burst;
-    int64_t burst_ms;           /* when it began */
+    TtBurst burst;
 } in;
-
-static bool is_too_many(void)
-{
-    int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
-
-    if (!in.n_burst || now - in.burst_ms > BURST_MS) {
-        in.n_burst = 0;
-        in.burst_ms = now;
-    }
-    return in.n_burst++ >= BURST;
-}
 
 TtNetHeard tt_net_incident_came(const TtFrame *f, TtIncident *i)
 {
     if (!tt_heard_is_new(&in.told, f) || tt_incident_get(i, f, NULL)) {
         return TT_NET_HEARD_BEFORE;
     }
-    return is_too_many() ? TT_NET_HEARD_TOO_MUCH : TT_NET_HEARD_NEW;
+    return tt_burst_is_over(&in.burst, qemu_clock_get_ms(QEMU_CLOCK_REALTIME)) ?
+        TT_NET_HEARD_TOO_MUCH : TT_NET_HEARD_NEW;
 }
 
 bool tt_net_incident_is_pending(void)

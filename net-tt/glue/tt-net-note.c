@@ -13,6 +13,7 @@
 #include "session/tt-session.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
+#include "qemu/error-report.h"
 #include "qemu/uuid.h"
 
 static uint64_t next_seq;       /* of this process, over all its runs */
@@ -73,7 +74,13 @@ void tt_net_note_kept(const TtFrame *f, const char *netdev)
         data = g_malloc(TT_FRAME_KEPT_MAX);
         ev.len = tt_frame_kept_put(data, f, netdev);
         ev.data = data;
-        tt_log_event(&ev);
+        if (ev.len <= TT_LOG_DATA_MAX) {
+            tt_log_event(&ev);
+        } else {
+            warn_report_once("tt: a frame of %" PRIu32 " bytes was on its way to netdev %s "
+                             "at a checkpoint of the group: it is too long to be kept, and "
+                             "is lost for VMs that start from there", f->len, netdev);
+        }
     }
 }
 

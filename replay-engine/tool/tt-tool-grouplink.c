@@ -28,10 +28,12 @@ struct GroupLink {
     uint8_t *key;
     size_t key_len;
     TtAddress address;
-    int listener, fd;               /* -1: none */
+    bool listens;
+    HubListener listener;
+    int fd;                         /* -1: none */
     TtLink *link;                   /* NULL: there is no peer */
     uint32_t epoch;
-    guint listen_tag, retry_tag, read_tag, write_tag, patience_tag, silence_tag;
+    guint retry_tag, read_tag, write_tag, patience_tag, silence_tag;
 };
 
 static void drop_tag(guint *tag)
@@ -57,7 +59,7 @@ static void close_peer(GroupLink *l)
         l->fd = -1;
     }
     g_clear_pointer(&l->link, tt_link_free);
-    if (l->listener < 0 && !l->retry_tag) {
+    if (!l->listens && !l->retry_tag) {
         l->retry_tag = g_timeout_add(RETRY_MS, connect_again, l);
     }
 }
@@ -251,7 +253,7 @@ GroupLink *group_link_new(const GroupMeeting *m, GroupLinkCame *came, void *opaq
     GroupLink *l = g_new0(GroupLink, 1);
     TtDiag diag;
 
-    *l = (GroupLink) { .came = came, .opaque = opaque, .listener = -1, .fd = -1,
+    *l = (GroupLink) { .came = came, .opaque = opaque, .listens = m->listens, .fd = -1,
                        .group = g_strdup(m->group), .where = g_strdup(m->address) };
     if (tt_address_parse(&l->address, m->address, &diag) ||
         (m->key_file && tt_group_key_load(m->key_file, &l->key, &l->key_len, &diag)) ||
@@ -264,13 +266,11 @@ GroupLink *group_link_new(const GroupMeeting *m, GroupLinkCame *came, void *opaq
         l->retry_tag = g_timeout_add(1, connect_first, l);
         return l;
     }
-    l->listener = hub_listen(&l->address);
-    if (l->listener < 0) {
+    if (!hub_listen(&l->listener, &l->address, peer_came, l)) {
         tool_complain("cannot listen at %s: %s", m->address, g_strerror(errno));
         group_link_free(l);
         return NULL;
     }
-    l->listen_tag = g_unix_fd_add(l->listener, G_IO_IN, peer_came, l);
     return l;
 }
 
@@ -279,15 +279,9 @@ void group_link_free(GroupLink *l)
     if (!l) {
         return;
     }
-    drop_tag(&l->listen_tag);
     close_peer(l);
     drop_tag(&l->retry_tag);
-    if (l->listener >= 0) {
-        close(l->listener);
-        if (l->address.is_unix) {
-            unlink(l->address.path);
-        }
-    }
+    hub_listen_end(&l->listener);
     g_free(l->group);
     g_free(l->where);
     g_free(l->key);

@@ -16,84 +16,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define LISTENERS_MAX 8
 
 /* ---- listening ---- */
-
-static bool is_socket(const char *path)
-{
-    struct stat st;
-
-    return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
-}
-
-static int listen_unix(const TtAddress *a)
-{
-    struct sockaddr_un where = { .sun_family = AF_UNIX };
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
-
-    g_strlcpy(where.sun_path, a->path, sizeof(where.sun_path));
-    if (fd < 0 || bind(fd, (struct sockaddr *)&where, sizeof(where)) == 0) {
-        return fd;
-    }
-    if (errno == EADDRINUSE && is_socket(a->path)) {
-        int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-        /* Of one who is gone? Then nobody answers. */
-        if (connect(probe, (struct sockaddr *)&where, sizeof(where)) < 0 &&
-            errno == ECONNREFUSED && unlink(a->path) == 0 &&
-            bind(fd, (struct sockaddr *)&where, sizeof(where)) == 0) {
-            close(probe);
-            return fd;
-        }
-        close(probe);
-        errno = EADDRINUSE;
-    }
-    error = errno;
-    close(fd);
-    errno = error;
-    return -1;
-}
-
-static int listen_inet(const TtAddress *a)
-{
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
-    struct addrinfo *found;
-    int fd = -1, one = 1;
-
-    errno = EADDRNOTAVAIL;
-    if (getaddrinfo(a->host, a->port, &hints, &found)) {
-        return -1;
-    }
-    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0) {
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-        if (bind(fd, found->ai_addr, found->ai_addrlen) < 0) {
-            close(fd);
-            fd = -1;
-        }
-    }
-    freeaddrinfo(found);
-    return fd;
-}
-
-int hub_listen(const TtAddress *a)
-{
-    int fd = a->is_unix ? listen_unix(a) : listen_inet(a);
-    int error;
-
-    if (fd >= 0 && listen(fd, 16) < 0) {
-        error = errno;
-        close(fd);
-        errno = error;
-        fd = -1;
-    }
-    return fd;
-}
 
 /* Of port 0 the kernel has chosen one. */
 static void print_place(int fd, const char *text)
@@ -129,21 +56,21 @@ static gboolean peer_came(gint fd, GIOCondition what, gpointer opaque)
     return G_SOURCE_CONTINUE;
 }
 
-/* TOOL_FINE, or what the program ends with; @fd may be -1 then. */
-static int listen_at(Hub *h, const char *text, TtAddress *a, int *fd)
+/* TOOL_FINE, or what the program ends with. */
+static int listen_at(Hub *h, const char *text, HubListener *l)
 {
+    TtAddress a;
     TtDiag diag;
 
-    *fd = -1;
-    if (tt_address_parse(a, text, &diag) || tt_address_check(a, h->key, &diag)) {
+    if (tt_address_parse(&a, text, &diag) || tt_address_check(&a, h->key, &diag)) {
         return tool_problem(&diag);
     }
-    *fd = hub_listen(a);
-    if (*fd < 0) {
+    if (!hub_listen(l, &a, peer_came, h)) {
         return tool_complain("cannot listen at %s: %s", text, g_strerror(errno));
     }
-    print_place(*fd, text);
-    g_unix_fd_add(*fd, G_IO_IN, peer_came, h);
+    for (unsigned i = 0; i < l->n; i++) {
+        print_place(l->fd[i], text);
+    }
     return TOOL_FINE;
 }
 
@@ -234,8 +161,8 @@ static void run(Hub *h, uint64_t seconds)
 int tool_hub(const ToolArgs *a)
 {
     Hub *h = g_new0(Hub, 1);
-    TtAddress at[LISTENERS_MAX];
-    int fd[LISTENERS_MAX], result = parse(a, h);
+    HubListener listeners[LISTENERS_MAX] = { 0 };
+    int result = parse(a, h);
     const char *text;
     uint64_t seconds = 0;
     unsigned n = 0, next = 0;
@@ -249,7 +176,7 @@ int tool_hub(const ToolArgs *a)
                                 LISTENERS_MAX);
             break;
         }
-        result = listen_at(h, text, &at[n], &fd[n]);
+        result = listen_at(h, text, &listeners[n]);
         n++;
     }
     if (!result && !n) {
@@ -262,12 +189,7 @@ int tool_hub(const ToolArgs *a)
         run(h, seconds);
     }
     while (n-- > 0) {
-        if (fd[n] >= 0) {
-            close(fd[n]);
-            if (at[n].is_unix) {
-                unlink(at[n].path);
-            }
-        }
+        hub_listen_end(&listeners[n]);
     }
     if (!hub_log_close(h)) {
         result = TOOL_PROBLEM;

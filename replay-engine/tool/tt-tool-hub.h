@@ -11,7 +11,26 @@
 #include "net-tt/tt-link.h"
 #include "net-tt/tt-shape.h"
 
+#include <glib-unix.h>
 #include <stdio.h>
+
+/* ---- listening: tt-tool-hublisten.c ---- */
+
+#define HUB_SOCKETS_MAX 8
+
+/* At one address, whose name may have several numbers. Zeros: it does not listen. */
+typedef struct HubListener {
+    unsigned n;
+    int fd[HUB_SOCKETS_MAX];    /* nonblocking */
+    guint tag[HUB_SOCKETS_MAX];
+    char *path;                 /* of a Unix socket, or NULL */
+} HubListener;
+
+/* @l: zeros. Of port 0 all have the same. False: it listens nowhere; errno. */
+bool hub_listen(HubListener *l, const TtAddress *a, GUnixFDSourceFunc came, void *opaque);
+void hub_listen_end(HubListener *l);
+
+/* ---- the hub ---- */
 
 typedef struct HubPort HubPort;
 
@@ -57,10 +76,22 @@ typedef struct Hub {
 void hub_init(Hub *h);
 /* All ports are closed, and what was on its way is lost. */
 void hub_end(Hub *h);
-/* A socket that listens there, nonblocking; -1: errno. */
-int hub_listen(const TtAddress *a);
 /* Takes @fd over: a connection that was accepted. */
 void hub_connected(Hub *h, int fd);
+/* @w leaves now, or is lost. */
+void hub_send(Hub *h, const HubFrame *w);
+
+/* ---- frames on their way: tt-tool-hubwait.c ---- */
+
+/* The clock of all times of a hub. */
+uint64_t hub_now_ns(void);
+void hub_wait_init(Hub *h);
+/* @f leaves at its time. It is copied. */
+void hub_wait_for(Hub *h, const HubFrame *f);
+void hub_wait_end(Hub *h);          /* what waits is lost */
+
+/* ---- what is said and logged: tt-tool-hublog.c ---- */
+
 /* False: said why. */
 bool hub_log_open(Hub *h, const char *path);
 /* False: not all of it was written, and that was said. Nothing, if there is none. */

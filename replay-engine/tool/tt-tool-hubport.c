@@ -16,7 +16,6 @@
 
 #define PATIENCE_MS     10000           /* until a peer has said READY */
 #define OUT_MAX         (4u << 20)      /* bytes that wait for a peer who is slow */
-#define WAITING_MAX     (256u << 20)    /* bytes on their way */
 #define READS_AT_ONCE   8
 
 struct HubPort {
@@ -25,15 +24,11 @@ struct HubPort {
     uint64_t peer;              /* never used again */
     bool is_member;             /* has said READY */
     int64_t came_us;            /* g_get_monotonic_time */
+    TtBurst incidents;          /* of its peer */
     int fd;
     TtLink *link;
     guint read_tag, write_tag, patience_tag;
 };
-
-static uint64_t now_ns(void)
-{
-    return (uint64_t)g_get_monotonic_time() * 1000;
-}
 
 /* ---- a port goes ---- */
 
@@ -120,7 +115,7 @@ static gboolean can_write(gint fd, GIOCondition what, gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-static void send_now(Hub *h, HubFrame *w)
+void hub_send(Hub *h, const HubFrame *w)
 {
     HubPort *p = h->ports[w->to];
     size_t len;
@@ -141,85 +136,11 @@ static void send_now(Hub *h, HubFrame *w)
     }
 }
 
-/* ---- frames on their way ---- */
-
-static gint by_time(gconstpointer a, gconstpointer b, gpointer unused)
-{
-    const HubFrame *x = a, *y = b;
-
-    return x->at_ns != y->at_ns ? (x->at_ns < y->at_ns ? -1 : 1) :
-           x->serial < y->serial ? -1 : x->serial > y->serial;
-}
-
-/* The one timer goes off when the first of those that wait is due. */
-static void arm_timer(Hub *h)
-{
-    HubFrame *f;
-    gint64 due_us = -1;
-
-    if (!g_sequence_is_empty(h->waiting)) {
-        f = g_sequence_get(g_sequence_get_begin_iter(h->waiting));
-        due_us = (f->at_ns + 999) / 1000;
-    }
-    g_source_set_ready_time(h->timer, due_us);
-}
-
-/* Of memory, about, while it waits. */
-static size_t bytes_of(const HubFrame *f)
-{
-    return sizeof(*f) + f->frame.len + 64;
-}
-
-static gboolean time_passed(gpointer opaque)
-{
-    Hub *h = opaque;
-    uint64_t now = now_ns();
-
-    while (!g_sequence_is_empty(h->waiting)) {
-        GSequenceIter *first = g_sequence_get_begin_iter(h->waiting);
-        HubFrame *f = g_sequence_get(first);
-
-        if (f->at_ns > now) {
-            break;
-        }
-        send_now(h, f);
-        h->waiting_bytes -= bytes_of(f);
-        g_sequence_remove(first);
-    }
-    arm_timer(h);
-    return G_SOURCE_CONTINUE;
-}
-
-static gboolean timer_dispatch(GSource *source, GSourceFunc func, gpointer opaque)
-{
-    return func(opaque);
-}
-
-static void wait_for(Hub *h, const HubFrame *f)
-{
-    size_t len = f->frame.len;
-    HubFrame *w;
-
-    if (h->waiting_bytes + bytes_of(f) > WAITING_MAX) {
-        hub_settle(h, f, HUB_FULL);
-        hub_say(h, "more than %u MB of frames are queued: frames are lost",
-                WAITING_MAX >> 20);
-        return;
-    }
-    w = g_malloc(sizeof(*w) + len);
-    *w = *f;
-    memcpy(w->data, f->frame.data, len);
-    w->frame.data = w->data;
-    w->serial = h->serial++;
-    h->waiting_bytes += bytes_of(w);
-    if (g_sequence_iter_is_begin(g_sequence_insert_sorted(h->waiting, w, by_time, NULL))) {
-        arm_timer(h);
-    }
-}
+/* ---- where a frame goes ---- */
 
 static void decide(Hub *h, unsigned from, uint64_t number, unsigned to, const TtFrame *f)
 {
-    uint64_t now = now_ns();
+    uint64_t now = hub_now_ns();
     HubFrame w = {
         .came_ns = now, .at_ns = now, .from = from, .to = to,
         .peer = h->ports[to]->peer, .frame = *f,
@@ -229,9 +150,9 @@ static void decide(Hub *h, unsigned from, uint64_t number, unsigned to, const Tt
     if (fate != TT_FATE_GOES) {
         hub_settle(h, &w, fate);
     } else if (w.at_ns == now) {
-        send_now(h, &w);
+        hub_send(h, &w);
     } else {
-        wait_for(h, &w);
+        hub_wait_for(h, &w);
     }
 }
 
@@ -244,7 +165,7 @@ static bool is_way_out(const Hub *h, unsigned i, unsigned to)
 
 static void drop_frame(HubPort *p, const TtFrame *f, unsigned fate)
 {
-    uint64_t now = now_ns();
+    uint64_t now = hub_now_ns();
 
     hub_settle(p->hub, &(HubFrame) { .came_ns = now, .at_ns = now, .from = p->number,
                                      .to = p->number, .frame = *f }, fate);
@@ -313,14 +234,21 @@ static void pass_epoch_on(HubPort *p)
     }
 }
 
-/* One goes round the group once. */
+/* One goes round the group once. Whoever reports more than members take may not fill the
+ * memory of the hub, and so close the ports of those who do not read for a moment. */
 static void incident_came(HubPort *p, const TtFrame *f)
 {
     TtIncident i;
 
-    if (tt_heard_is_new(&p->hub->told, f) && tt_incident_get(&i, f, NULL) == TT_OK) {
-        tell_others(p, &i);
+    if (!tt_heard_is_new(&p->hub->told, f) || tt_incident_get(&i, f, NULL)) {
+        return;
     }
+    if (tt_burst_is_over(&p->incidents, g_get_monotonic_time() / 1000)) {
+        hub_say(p->hub, "an incident that port %u reports is dropped: there are too many",
+                p->number);
+        return;
+    }
+    tell_others(p, &i);
 }
 
 /* ---- in ---- */
@@ -464,20 +392,10 @@ static gboolean look_for_silent(gpointer opaque)
     return G_SOURCE_CONTINUE;
 }
 
-static GSourceFuncs timer_funcs = { .dispatch = timer_dispatch };
-
 void hub_init(Hub *h)
 {
-    h->waiting = g_sequence_new(g_free);
-    h->timer = g_source_new(&timer_funcs, sizeof(GSource));
-    g_source_set_callback(h->timer, time_passed, h, NULL);
-    g_source_attach(h->timer, NULL);
+    hub_wait_init(h);
     h->silence_tag = g_timeout_add_seconds(TT_ALIVE_ASK_S, look_for_silent, h);
-}
-
-static void forget(gpointer frame, gpointer hub)
-{
-    hub_settle(hub, frame, HUB_PEER_GONE);
 }
 
 void hub_end(Hub *h)
@@ -489,8 +407,5 @@ void hub_end(Hub *h)
         }
     }
     drop_tag(&h->silence_tag);
-    g_source_destroy(h->timer);
-    g_source_unref(h->timer);
-    g_sequence_foreach(h->waiting, forget, h);
-    g_sequence_free(h->waiting);
+    hub_wait_end(h);
 }

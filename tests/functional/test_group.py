@@ -10,16 +10,19 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import threading
 import time
 
-from group_peer import HEAD, HELLO, READY, Peer, frame_of, incident_of, message
+from group_peer import (FRAME, HEAD, HELLO, INCIDENT, READY, Peer, frame_of, incident_of,
+                        message)
 from guests import guest_args, own_args
+from strangers import LONGEST, Member, session
 from test_branch import brancher
-from ttlib import (MACHINE, REPO, SLOW, Gdb, Skip, TestFailure, Vm, check, check_exact, equal,
-                   limit, one_sentence, read_bytes, record, recorder, run_tool, seed,
-                   stopped_replay, tool, tt, wait_until)
+from ttlib import (BUILD, MACHINE, REPO, SLOW, Gdb, Skip, TestFailure, Vm, check,
+                   check_exact, equal, limit, one_sentence, read_bytes, record, recorder,
+                   run_tool, seed, stopped_replay, tool, tt, wait_until)
 
 HUB_PORTS = 256                             # TT_SHAPE_PORTS_MAX
 
@@ -673,6 +676,16 @@ def test_hostile(work):
 
 
 @limit(60)
+def test_link_hostile(work):
+    """A short link-hostile, on a VM without a system: strangers and members that went mad at
+    a hub, at netdevs and at a filter. Honest members lose nothing that the hub's log does not
+    say, and the VM replays exactly."""
+    said = session(work, seed().randrange(1 << 32), 10)
+    print(said)
+    check(said['did'] and said['sent'], f'{said}')
+
+
+@limit(60)
 def test_many_leave_one(work):
     """Peers that come, send a frame while the VM is stopped and go: 64 frames wait at most.
     This NIC takes, and drops, what comes before it has a driver."""
@@ -859,6 +872,27 @@ def test_noted_is_kept(work):
            tt('log', vm.run, '--kind', 'frame', '--json').stdout.splitlines()]
     equal([(int(e['addr'], 16), int(e['val'], 16)) for e in log], [(2, 7), (3, 1), (4, 7)],
           'delivered, checkpoint, kept')
+
+
+@limit(60)
+def test_too_long_to_keep(work):
+    """A frame that is on its way at a checkpoint of the group and longer than an event of the
+    log: it is not kept, and a sentence says so. The VM goes on."""
+    path = os.path.join(work, 'sock')
+    with recorder(work, [*MACHINE, *nic(1, f'listen={path}')], qmp=1) as vm:
+        wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
+        with Member(path).join() as p:
+            p.send(p.framed(b'\xff' * 6 + bytes(LONGEST - 6)))
+            wait_until(lambda: read_frames(vm.run)[1], 'the frame was noted')
+            vm.qmp.cmd('tt-checkpoint-add', 30, group=True)
+            wait_until(lambda: 'too long to be kept' in vm.stderr, 'the sentence')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    log = [json.loads(line) for line in
+           tt('log', vm.run, '--kind', 'frame', '--json').stdout.splitlines()]
+    equal([(int(e['addr'], 16), int(e['val'], 16)) for e in log], [(2, 1), (3, 1)],
+          'delivered, checkpoint')
+    check_exact(work, vm.run, serial_wanted=vm.serial)
 
 
 SENDER = '''
@@ -1205,6 +1239,110 @@ def test_hub_silent_host(work):
         finally:
             process.terminate()
             process.wait(20)
+
+
+@limit(150)
+def test_silent_host(work):
+    """The same where this program is the other end, as tt group live --exact is: it leaves
+    the peer, and takes another."""
+    to_all, key = b'\xff' * 6 + bytes(54), key_file(work)
+    end = os.path.join(BUILD, 'cores', 'tests', 'tool', 'tt-link-end')
+    if not os.path.exists(end):
+        raise Skip('the cores are not built: scripts/test cores')
+    with two_hosts() as (here, there), \
+            subprocess.Popen(['nsenter', '-t', str(here), '-n', end, '10.77.0.1:7000', key],
+                             stdout=subprocess.PIPE, text=True) as process:
+        try:
+            equal(process.stdout.readline(), 'listening\n', 'it listens')
+            with Peer(connected_from(there, ('10.77.0.1', 7000)), KEY) as lost:
+                lost.hello()
+                check(lost.ready(), 'it has another key')
+                lost.put(frame_of(to_all, 1, seq=1))
+                equal(process.stdout.readline(), 'open\n', 'what it says')
+                run_tool('nsenter', '-t', str(there), '-n', 'ip', 'addr', 'flush', 'dev',
+                         'tt1')
+                began = time.monotonic()
+                equal(process.stdout.readline(), 'closed\n', 'what it says')
+                print(f'noticed after {time.monotonic() - began:.0f} s')
+                with Peer(connected_from(here, ('10.77.0.1', 7000)), KEY) as stays:
+                    stays.hello()
+                    check(stays.ready(), 'it has another key')
+                    equal(process.stdout.readline(), 'open\n', 'what it says')
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+@limit(60)
+def test_hub_address_in_use(work):
+    """The socket of somebody who has no time to look: the hub does not wait for him, and does
+    not take it. That of one who is gone it takes."""
+    path = os.path.join(work, 'sock')
+    with socket.socket(socket.AF_UNIX) as busy, contextlib.ExitStack() as waiting:
+        busy.bind(path)
+        busy.listen(0)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                one = waiting.enter_context(socket.socket(socket.AF_UNIX))
+                one.setblocking(False)
+                one.connect(path)
+        said = one_sentence(tt('hub', '--group', 'g', '--listen', path, rc=1,
+                               timeout=10).stderr, 'a path that is in use')
+        check('cannot listen' in said and 'in use' in said, said)
+    said = tt('hub', '--group', 'g', '--listen', path, '--seconds', '1').stdout
+    check('listening at' in said, said)
+
+
+@limit(60)
+def test_hub_names(work):
+    """A name with several numbers: the hub listens at each, at the same port, as QEMU does."""
+    hosts = os.path.join(work, 'hosts')
+    with open(hosts, 'w', encoding='ascii') as out:
+        out.write('127.0.0.1 localhost\n::1 localhost\n')
+    script = f'mount --bind {hosts} /etc/hosts && exec "$0" "$@"'
+    with subprocess.Popen(['unshare', '-m', 'sh', '-c', script, tool('tt'), 'hub', '--group',
+                           'g', '--listen', 'localhost:0', '--seconds', '50'],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
+        try:
+            places = [re.fullmatch(r'listening at (.*):(\d+)\n', process.stdout.readline())
+                      for _ in range(2)]
+            if not places[0]:
+                raise Skip('this host mounts nothing here, or has no IPv6')
+            check(places[1], f'the hub listens only at {places[0].group(1)}')
+            equal(sorted(p.group(1) for p in places), ['127.0.0.1', '[::1]'], 'the numbers')
+            equal(places[0].group(2), places[1].group(2), 'the ports')
+            port = int(places[0].group(2))
+            six = socket.create_connection(('::1', port))
+            with Peer(port) as p, Peer(six) as q:
+                for peer in (p, q):
+                    peer.hello()
+                    peer.ready()
+                q.send(frame_of(b'\xff' * 6 + b'q' * 54, 1, seq=50))
+                equal(p.frame()[0], 50, 'the frame of the other')
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+@limit(60)
+def test_hub_incidents(work):
+    """A member that reports incidents without end, another one that does not read for a
+    moment: the hub forwards ten, and leaves neither."""
+    with hub(work) as path, Member(path).join() as busy, Member(path, patience=60) as mad:
+        busy.send(busy.framed(b'\xff' * 6 + bytes(54)))
+        mad.join()
+        for _ in range(60):
+            mad.send(b''.join(mad.incident(b'mark', b'w' * 120, seq=i, run=os.urandom(16))
+                              for i in range(1000)))
+        mad.send(mad.framed(b'\xff' * 6 + bytes(54), seq=7))
+        kinds = []
+        while FRAME not in kinds:
+            fields = struct.unpack('<4sBBHII16sQQQQ', busy.take(HEAD))
+            busy.take(fields[4])
+            kinds.append(fields[1])
+    equal(kinds, [INCIDENT] * 10 + [FRAME], 'what the other got')
+    check('incident' in read_bytes(f'{path}.stderr').decode(), 'no sentence')
 
 
 @limit(60)

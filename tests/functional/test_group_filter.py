@@ -241,6 +241,38 @@ def test_idle(work):
               f'no checkpoint in the log of {vm.name}')
 
 
+@limit(60)
+def test_incident(work):
+    """An incident does not go through filters. By a second NIC with a netdev tt it does, to
+    VMs whose frames go through filters."""
+    one, two, sock = (os.path.join(work, name) for name in ('one', 'two', 'sock'))
+
+    def second(how):
+        return ['-netdev', f'tt,id=net1,group={GROUP},{how}={sock}', '-device',
+                'rtl8139,netdev=net1,romfile=']
+
+    for more in ([], []), (second('listen'), second('connect')):
+        a = recorder(work, [*MACHINE, *netdevs(dgram(one, two)), *filtered(), *card(1),
+                            *more[0]], 'a', qmp=1)
+        b = recorder(work, [*MACHINE, *netdevs(dgram(two, one)), *filtered(), *card(2),
+                            *more[1]], 'b', qmp=1)
+        with a, b:
+            wait_until(lambda: all(vm.qmp.cmd('query-tt')['position'] > 0 for vm in (a, b)),
+                       'both run')
+            if more[0]:
+                wait_until(lambda: 'connected' in a.qmp.hmp('info network'), 'the link')
+            check('@incident-1' in a.qmp.hmp('tt incident it fails'), 'tt incident')
+            if more[0]:
+                equal(b.qmp.event('TT_INCIDENT')['mark'], 'peer-1', 'the mark of the other')
+            for vm in a, b:
+                vm.qmp.send('quit')
+                vm.wait(0)
+        marks = tt('log', b.run, '--kind', 'mark').stdout
+        equal('peer-1' in marks, bool(more[0]), f'a mark in the log of b: {marks}')
+        for path in one, two:
+            os.unlink(path)
+
+
 # Strangers
 
 def sealed(data, seq=0, key=None, group=GROUP, **changed):

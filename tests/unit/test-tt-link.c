@@ -478,6 +478,20 @@ static void test_incidents(void)
     g_assert_cmpint(tt_incident_note_get(&got_i, 4, note, len, &diag), ==, TT_ERR_FORMAT);
 }
 
+/* Ten, however fast they come; again when ten seconds are over. */
+static void test_burst(void)
+{
+    TtBurst b = { 0 };
+
+    for (unsigned i = 0; i < 30; i++) {
+        g_assert_cmpint(tt_burst_is_over(&b, 5000 + i), ==, i >= TT_BURST_MAX);
+    }
+    g_assert_true(tt_burst_is_over(&b, 5000 + TT_BURST_MS));
+    for (unsigned i = 0; i < 30; i++) {
+        g_assert_cmpint(tt_burst_is_over(&b, 5001 + TT_BURST_MS), ==, i >= TT_BURST_MAX);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -495,5 +509,6 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/link/keeps-what-is-on-its-way", test_kept);
     g_test_add_func("/tt/link/tells-of-checkpoints", test_epochs);
     g_test_add_func("/tt/link/tells-of-incidents", test_incidents);
+    g_test_add_func("/tt/link/takes-no-flood-of-incidents", test_burst);
     return g_test_run();
 }

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Sockets that listen for members of a group: of tt hub, and of tt group live in the place of
+ * a VM. As QEMU does for its own, they listen at all numbers that the name of a host has.
+ */
+#include "tt-tool-hub.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 64              /* as a netdev tt has */
+
+static bool is_socket(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* Does anybody listen there? Nobody, if a connection is refused. One whose queue is full says
+ * EAGAIN, and is not waited for. */
+static bool is_left(const struct sockaddr_un *where)
+{
+    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool is = probe >= 0 && connect(probe, (const struct sockaddr *)where,
+                                    sizeof(*where)) < 0 && errno == ECONNREFUSED;
+
+    if (probe >= 0) {
+        close(probe);
+    }
+    return is;
+}
+
+/* As close, and errno stays. */
+static int give_up(int fd)
+{
+    int error = errno;
+
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static int listen_unix(const TtAddress *a)
+{
+    struct sockaddr_un where = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool is_bound;
+
+    if (fd < 0) {
+        return -1;
+    }
+    g_strlcpy(where.sun_path, a->path, sizeof(where.sun_path));
+    is_bound = bind(fd, (struct sockaddr *)&where, sizeof(where)) == 0;
+    if (!is_bound && errno == EADDRINUSE && is_socket(a->path)) {
+        is_bound = is_left(&where) && unlink(a->path) == 0 &&
+            bind(fd, (struct sockaddr *)&where, sizeof(where)) == 0;
+        if (!is_bound) {
+            errno = EADDRINUSE;
+        }
+    }
+    return is_bound && listen(fd, BACKLOG) == 0 ? fd : give_up(fd);
+}
+
+typedef union Number {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+} Number;
+
+/* Port 0: that of @at. */
+static int listen_number(const struct addrinfo *at, in_port_t port)
+{
+    Number where = { 0 };
+    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), one = 1;
+
+    if (fd < 0) {
+        return -1;
+    }
+    memcpy(&where, at->ai_addr, MIN(at->ai_addrlen, sizeof(where)));
+    if (port && at->ai_family == AF_INET) {
+        where.v4.sin_port = port;
+    } else if (port) {
+        where.v6.sin6_port = port;
+    }
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    return bind(fd, &where.any, at->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0 ? fd :
+        give_up(fd);
+}
+
+static in_port_t port_of(int fd)
+{
+    Number where = { 0 };
+    socklen_t len = sizeof(where);
+
+    if (getsockname(fd, &where.any, &len)) {
+        return 0;
+    }
+    return where.any.sa_family == AF_INET ? where.v4.sin_port : where.v6.sin6_port;
+}
+
+static void listen_inet(HubListener *l, const TtAddress *a)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+    struct addrinfo *found;
+    int error = EADDRNOTAVAIL;
+
+    if (getaddrinfo(a->host, a->port, &hints, &found)) {
+        errno = error;
+        return;
+    }
+    for (struct addrinfo *at = found; at && l->n < HUB_SOCKETS_MAX; at = at->ai_next) {
+        int fd = listen_number(at, l->n ? port_of(l->fd[0]) : 0);
+
+        if (fd >= 0) {
+            l->fd[l->n++] = fd;
+        } else {
+            error = errno;
+        }
+    }
+    freeaddrinfo(found);
+    errno = error;
+}
+
+bool hub_listen(HubListener *l, const TtAddress *a, GUnixFDSourceFunc came, void *opaque)
+{
+    if (a->is_unix) {
+        l->fd[0] = listen_unix(a);
+        l->n = l->fd[0] >= 0;
+        l->path = l->n ? g_strdup(a->path) : NULL;
+    } else {
+        listen_inet(l, a);
+    }
+    for (unsigned i = 0; i < l->n; i++) {
+        l->tag[i] = g_unix_fd_add(l->fd[i], G_IO_IN, came, opaque);
+    }
+    return l->n;
+}
+
+void hub_listen_end(HubListener *l)
+{
+    while (l->n) {
+        l->n--;
+        g_source_remove(l->tag[l->n]);
+        close(l->fd[l->n]);
+    }
+    if (l->path) {
+        unlink(l->path);
+    }
+    g_clear_pointer(&l->path, g_free);
+}
