@@ -106,7 +106,7 @@ const volatile sig_atomic_t *tool_catch_signals(void);
 /* Nothing more is wanted of it: it is ended, or not begun. */
 void tool_part_drop(ToolPart *p);
 /* Adds the parts of @from..@to, cut at checkpoints: tool_cut: into about @n_parts of like
- * length; tool_cut_back: the shorter, the nearer to the end, for @jobs processes that take
+ * cost; tool_cut_back: the shorter, the nearer to the end, for @jobs processes that take
  * the last ones first; tool_cut_for: so that @jobs processes are done with all of them as soon
  * as they can be.
  * Cost: reads the list of checkpoints. */

@@ -252,6 +252,64 @@ def test_lines_of_source(work):
         check(why in one_sentence(said, why), said)
 
 
+def code_ranges(elf):
+    """Addresses of its code, [from, to), and of the function that powers off. How much of
+    that is executed before the VM has stopped, the host decides."""
+    def ask(*command):
+        return subprocess.run(command, check=True, timeout=30, capture_output=True,
+                              text=True).stdout
+
+    size, start = re.search(r' \.text +(\w+) +(\w+)', ask('objdump', '-h', elf)).groups()
+    off, length = re.search(r'(\w+) (\w+) [tT] (?:rt_)?power_off\n',
+                            ask('nm', '-S', elf)).groups()
+    return [range(int(at, 16), int(at, 16) + int(n, 16))
+            for at, n in ((start, size), (off, length))]
+
+
+def covered(text, elf):
+    """{(address, length): count} of the guest's own code: the BIOS polls clocks."""
+    code, end = code_ranges(elf)
+    places = (re.fullmatch(r'(0x\w+)\+(\d+) (\d+)', line).groups()
+              for line in text.splitlines() if not line.startswith('tt-merge'))
+    return {(int(at, 16), int(n)): int(count) for at, n, count in places
+            if int(at, 16) in code and int(at, 16) not in end}
+
+
+def live_coverage(work, args):
+    """What the same plugin says in a QEMU that neither records nor replays."""
+    out = os.path.join(work, 'live')
+    so = os.path.join(BUILD, 'tt-plugins', 'tt-coverage.so')
+    subprocess.run([qemu_binary(), *args, '-accel', 'tcg', '-plugin', so, '-d', 'plugin',
+                    '-D', out, '-serial', 'null'], check=True, timeout=60,
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    with open(out, encoding='ascii') as f:
+        text = f.read()
+    os.unlink(out)
+    check(text.endswith('tt-merge: end\n'), f'the live guest: {text[-100:]}')
+    return text
+
+
+@limit(90)
+def test_coverage_like_live(work):
+    """Of guests that do the same each time, the coverage of a recording is that of the
+    plugin in a live guest: each instruction, as often, in one process and in two."""
+    for guest, append in (('lines64', 'rounds=7 spins=200000'), ('twice', '')):
+        args = guest_args(work, guest, append)
+        elf = args[args.index('-kernel') + 1].replace('64.elf', '64.debug')
+        live = covered(live_coverage(work, args), elf)
+        check(len(live) > 100 and max(live.values()) > 20, f'{guest}: {len(live)} places')
+        run = record(work, args, name=f'{guest}{len(live)}',
+                     options=',checkpoint-interval=0.02').dir
+        for jobs in '1', '2':
+            said, text = about(run, work, 'coverage', '-j', jobs)
+            check(said['processes'] > 1 or jobs == '1' or guest == 'twice', 'one process')
+            seen = covered(text, elf)
+            differ = [(hex(place[0]), live.get(place), seen.get(place))
+                      for place in sorted({*live, *seen})
+                      if live.get(place) != seen.get(place)]
+            equal(differ, [], f'{guest} {append}, -j {jobs}: (place, live, recorded)')
+
+
 def build_plugin(work, source):
     path = os.path.join(work, os.path.basename(source)[:-2] + '.so')
     flags = subprocess.run(['pkg-config', '--cflags', 'glib-2.0'], check=True, text=True,
