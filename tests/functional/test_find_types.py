@@ -7,8 +7,9 @@ import os
 import re
 import shutil
 
-from guests import guest_args
+from guests import guest_args, linux_args
 from test_find import find, places, values
+from test_gdb_script import debug_directory
 from ttlib import (BUILD, REPO, Gdb, check, equal, goto, limit, qemu_binary, record, replayer,
                    run_tool, seed, tt)
 
@@ -142,6 +143,31 @@ def test_refused(work):
     for symbols in (bare, listed):
         equal(places(typed(run, '*(s32 *)&panic_timeout == -3', symbols=symbols)),
               places(typed(run, 'panic_timeout == -3')), symbols)
+
+
+@limit(240)
+def test_of_a_kernel(work):
+    """Debian's kernel: what exits has the name that its task_struct has; what is written is
+    what changes; a module has types."""
+    folder = debug_directory()
+    with open(f'{BUILD}/guest/version', encoding='ascii') as f:
+        version = f.read().strip()
+    kernel = f'{folder}/vmlinux-{version}'
+    run = record(work, linux_args('procs,rand', 'n=5 nokaslr'), timeout=60).dir
+    task = '(*(struct task_struct **)($gs_base + (u64)&current_task))'
+    names = [v.to_bytes(8, 'little').split(b'\0')[0].decode('ascii') for _, v in
+             values(typed(run, f'*(u64 *){task}->comm at do_exit', symbols=kernel))]
+    check(len(names) >= 5 and {'init', 'poweroff'} & {*names}, f'{names}')
+    pids = [v for _, v in values(typed(run, f'{task}->pid at do_exit', symbols=kernel))]
+    equal(len(pids), len(names), 'pids')
+    check(len({*pids}) > 4 and all(0 < pid < 1000 for pid in pids), f'{pids}')
+    changes = values(typed(run, 'nr_threads', '--changes', symbols=kernel))
+    check(len(changes) > 10, f'{changes}')
+    equal(values(typed(run, 'nr_threads', '--written', symbols=kernel))[-len(changes):],
+          changes, 'writes of a counter')
+    module = f'{folder}/lib/modules/{version}/kernel/drivers/net/virtio_net.ko'
+    equal(places(typed(run, '((struct virtnet_info *)0)->max_queue_pairs at 0x10',
+                       symbols=module)), [], 'never executed')
 
 
 def damaged(chance, data):
