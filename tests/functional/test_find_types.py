@@ -74,6 +74,8 @@ def test_searches(work):
         got = values(typed(run, expression, *how))
         check(got, f'{expression}: nothing')
         equal(got, values(find(run, plain, *how)), expression)
+    equal(values(typed(run, '(&panic_timeout)[-4]', '--changes', '--offset', '16')),
+          values(typed(run, 'panic_timeout', '--changes')), 'of a program that moved')
     changes = values(typed(run, 'current_thing->second', '--changes'))
     equal([v for _, v in changes if v][:3], [2**64 - 1, 2**64 - 2, 2**64 - 3],
           'values of a bit-field')
