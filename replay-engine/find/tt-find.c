@@ -405,7 +405,8 @@ bool tt_find_begin(const TtFindWant *want, const TtFindListener *listener,
     find.n_found = 0;
     find.home = tt_now.pos;
     find.edge = (TtEdge) {
-        .rule = tt_edge_rule(cond, w.how & TT_COND_CHANGES), .from_the_start = !w.is_later_part,
+        .rule = tt_edge_rule(cond, w.how & TT_COND_CHANGES),
+        .from_the_start = !w.is_later_part,
     };
     if (is_monotone) {
         note_points();

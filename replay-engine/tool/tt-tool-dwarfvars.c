@@ -124,7 +124,7 @@ static ToolNamed take_variable(ToolTypes *t, const char *name, size_t len, GArra
                     "that you mean", shown, name);
     }
     if (f.n && t->is_relocatable) {
-        return fail(why, "where '%.*s' is was only known when the module was loaded: write "
+        return fail(why, "'%.*s' has no address until its module is loaded: write "
                     "*(TYPE *)ADDRESS", shown, name);
     }
     if (f.n) {

@@ -105,11 +105,12 @@ static void complete(ToolTypes *t, Dwarf_Die *die)
     TtTypeTag tag;
     Dwarf_Die *other, of_unit;
 
-    if (!is_tag(die, &tag) || !tool_types_has_flag(die, DW_AT_declaration)) {
+    if (is_tag(die, &tag) && dwarf_attr(die, DW_AT_signature, &attr) &&
+        dwarf_formref_die(&attr, &of_unit)) {
+        *die = of_unit;                     /* -fdebug-types-section */
         return;
     }
-    if (dwarf_attr(die, DW_AT_signature, &attr) && dwarf_formref_die(&attr, &of_unit)) {
-        *die = of_unit;
+    if (!is_tag(die, &tag) || !tool_types_has_flag(die, DW_AT_declaration)) {
         return;
     }
     name = dwarf_diename(die);

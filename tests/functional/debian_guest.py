@@ -6,7 +6,7 @@ import socket
 import subprocess
 import time
 
-from ttlib import BUILD, check
+from ttlib import BUILD, check, fail
 
 DEBIAN = os.path.join(BUILD, 'guest-debian')
 SSH = ('-q', '-F', 'none', '-i', os.path.join(DEBIAN, 'key'), '-o',
@@ -33,8 +33,12 @@ def debian_args(port, memory=512, smp=2):
 def ssh(port, command, data=None, tries=1):
     """What the command says. With tries: also if the guest does not listen yet."""
     for left in reversed(range(tries)):
-        done = subprocess.run(['ssh', *SSH, '-p', str(port), 'root@127.0.0.1', command],
-                              input=data, check=False, stdout=subprocess.PIPE, timeout=300)
+        try:
+            done = subprocess.run(['ssh', *SSH, '-p', str(port), 'root@127.0.0.1', command],
+                                  input=data, check=False, stdout=subprocess.PIPE,
+                                  timeout=300)
+        except subprocess.TimeoutExpired:
+            fail(f'ssh {command[:60]}: no answer')
         if done.returncode == 0 or not left:
             break
         time.sleep(2)

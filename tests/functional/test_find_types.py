@@ -7,8 +7,9 @@ import os
 import re
 import shutil
 
-from guests import guest_args
+from guests import guest_args, linux_args
 from test_find import find, places, values
+from test_gdb_script import debug_directory
 from ttlib import (BUILD, REPO, Gdb, check, equal, goto, limit, qemu_binary, record, replayer,
                    run_tool, seed, tt)
 
@@ -73,6 +74,8 @@ def test_searches(work):
         got = values(typed(run, expression, *how))
         check(got, f'{expression}: nothing')
         equal(got, values(find(run, plain, *how)), expression)
+    equal(values(typed(run, '(&panic_timeout)[-4]', '--changes', '--offset', '16')),
+          values(typed(run, 'panic_timeout', '--changes')), 'of a program that moved')
     changes = values(typed(run, 'current_thing->second', '--changes'))
     equal([v for _, v in changes if v][:3], [2**64 - 1, 2**64 - 2, 2**64 - 3],
           'values of a bit-field')
@@ -88,12 +91,11 @@ def test_searches(work):
 def variants(work):
     """Other files that have the same debug information."""
     source = shutil.copy(SYMBOLS, os.path.join(work, 'here'))
-    os.environ['CC'] = 'gcc -gdwarf-4'
-    try:
-        run_tool(os.path.join(REPO, 'tests/guests/build'), '-o', work, 'types64', timeout=60)
-    finally:
-        del os.environ['CC']
-    yield os.path.join(work, 'types64.debug')
+    for flags in ('-gdwarf-4', '-fdebug-types-section', '-gsplit-dwarf'):
+        out = os.path.join(work, flags)
+        run_tool('env', f'CC=gcc {flags}', os.path.join(REPO, 'tests/guests/build'), '-o', out,
+                 'types64', timeout=60)
+        yield os.path.join(out, 'types64.debug')
     packed = os.path.join(work, 'packed')
     run_tool('objcopy', '--compress-debug-sections', source, packed)
     yield packed
@@ -106,13 +108,12 @@ def variants(work):
 
 @limit(90)
 def test_forms_of_debug_information(work):
-    """DWARF 4, compressed sections, and a file of its own say the same."""
+    """DWARF 4, units of types, compressed sections, and files of its own say the same."""
     run = types_run(work).dir
     questions = ['current_thing->third', 'table[1].in[1][2].b[1]', 'current_thing->second']
     wanted = [values(typed(run, text, '--changes')) for text in questions]
     check(all(wanted), f'nothing changes: {wanted}')
     for path in variants(work):
-        check('DWARF' in path or os.path.exists(path), path)
         for text, changes in zip(questions, wanted):
             equal(values(typed(run, text, '--changes', symbols=path)), changes,
                   f'{text}, {path}')
@@ -142,6 +143,31 @@ def test_refused(work):
     for symbols in (bare, listed):
         equal(places(typed(run, '*(s32 *)&panic_timeout == -3', symbols=symbols)),
               places(typed(run, 'panic_timeout == -3')), symbols)
+
+
+@limit(240)
+def test_of_a_kernel(work):
+    """Debian's kernel: what exits has the name that its task_struct has; what is written is
+    what changes; a module has types."""
+    folder = debug_directory()
+    with open(f'{BUILD}/guest/version', encoding='ascii') as f:
+        version = f.read().strip()
+    kernel = f'{folder}/vmlinux-{version}'
+    run = record(work, linux_args('procs,rand', 'n=5 nokaslr'), timeout=60).dir
+    task = '(*(struct task_struct **)($gs_base + (u64)&current_task))'
+    names = [v.to_bytes(8, 'little').split(b'\0')[0].decode('ascii') for _, v in
+             values(typed(run, f'*(u64 *){task}->comm at do_exit', symbols=kernel))]
+    check(len(names) >= 5 and {'init', 'poweroff'} & {*names}, f'{names}')
+    pids = [v for _, v in values(typed(run, f'{task}->pid at do_exit', symbols=kernel))]
+    equal(len(pids), len(names), 'pids')
+    check(len({*pids}) > 4 and all(0 < pid < 1000 for pid in pids), f'{pids}')
+    changes = values(typed(run, 'nr_threads', '--changes', symbols=kernel))
+    check(len(changes) > 10, f'{changes}')
+    equal(values(typed(run, 'nr_threads', '--written', symbols=kernel))[-len(changes):],
+          changes, 'writes of a counter')
+    module = f'{folder}/lib/modules/{version}/kernel/drivers/net/virtio_net.ko'
+    equal(places(typed(run, '((struct virtnet_info *)0)->max_queue_pairs at 0x10',
+                       symbols=module)), [], 'never executed')
 
 
 def damaged(chance, data):

@@ -155,6 +155,13 @@ def test_over_two_pages(work):
         hits = places(find(run, f'*(u64 *){middle:#x}', '--written', *MANY))
         events = {*covering(run, 'ram', middle, 8)}
         check(events and events <= set(hits), f'{middle:#x}: {events}, {hits}')
+    # the first byte of code is written anew, and stays as it is
+    run = record(work, guest_args(work, 'dmacode', 'rounds=50'), name='dmacode').dir
+    before = int(symbol('code'), 16) - 1
+    events = {*covering(run, 'ram', before, 2)}
+    hits = places(find(run, f'*(u16 *){before:#x}', '--written', *MANY))
+    changes = find(run, f'*(u16 *){before:#x}', '--changes', *MANY)['found']
+    check(events <= set(hits) and len(changes) < len(events) // 2, f'{events}, {hits}')
 
 
 @limit(120)

@@ -269,7 +269,8 @@ static void test_places_in_memory(void)
         { "*(u32 *)0x1000 + 1", 0, 0 }, { "*(u32 *)0x1000 at 5", 0, 0 }, { "$rax", 0, 0 },
         { "**(u8 **)0x10", 0, 1 },
     };
-    const TtCondSource source = { NULL, read_reg, read_mem };
+    World world = { 0 };
+    const TtCondSource source = { &world, read_reg, read_mem };
 
     for (size_t i = 0; i < G_N_ELEMENTS(want); i++) {
         uint64_t addr = 0;

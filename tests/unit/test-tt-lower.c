@@ -46,6 +46,7 @@ struct thing {
     double real;
     u8 at;
     u32 wide : 32;
+    u32 half : 31;
 };
 
 static struct thing table[4], *current_thing = &table[1];
@@ -96,6 +97,7 @@ static const struct { TtTypeId of; TtTypeMember m; } members[] = {
     { THING, { NULL, UNNAMED, AT(list) } }, { THING, { "color", COLOR, AT(color) } },
     { THING, { "self", THING_P, AT(self) } }, { THING, { "real", DOUBLE, AT(real) } },
     { THING, { "at", U8, AT(at) } }, { THING, { "wide", U32, AT(at) + 32, 32 } },
+    { THING, { "half", U32, AT(at) + 64, 31 } },
     { UNNAMED_UNION, { "word", U32, 0 } }, { UNNAMED_UNION, { "bytes", BYTES, 0 } },
     { UNNAMED, { "list", LIST, 0 } }, { UNNAMED, { "in", IN_2_3, 8 * sizeof(List) } },
     { LIST, { "next", LIST_P, 0 } }, { LIST, { "prev", LIST_P, 64 } },
@@ -269,6 +271,7 @@ static void test_like_the_compiler(void)
         C(current_thing->first - 6), C(current_thing->second * 2),
         C(current_thing->third >> 4), C(current_thing->second < 0),
         C(current_thing->first < -1), C(current_thing->wide > -1),
+        C(current_thing->half), C(current_thing->half < -1),
         C(current_thing->wide), C(table[1].wide + 1), C(table[1].second),
         C(current_thing->word), C(current_thing->bytes[2]), C(current_thing->at),
         C(current_thing->in[1][2].a), C(current_thing->in[1][2].b[1]),
@@ -362,8 +365,9 @@ static void test_errors(void)
         { "$rdi->word", "struct NAME" }, { "panic_timeout.x", "struct" },
         { "code.x", "struct" }, { "label.x", "struct" }, { "hidden->x", "not known" },
         { "hidden + 1", "size" }, { "*hidden", "one of its members" },
-        { "(struct nobody *)1", "no 'struct nobody'" }, { "(struct *)1", "name of the struct" },
-        { "table[0].real", "double" }, { "(double)1", "double" }, { "(struct thing)1", "cast" },
+        { "(struct nobody *)1", "no 'struct nobody'" },
+        { "(struct *)1", "name of the struct" }, { "table[0].real", "double" },
+        { "(double)1", "double" }, { "(struct thing)1", "cast" },
         { "(void)1", "void" }, { "*raw", "type" }, { "*panic_timeout", "type" },
         { "panic_timeout[1]", "type" }, { "&table[1].first", "bit-field" },
         { "sizeof table[1].first", "bit-field" }, { "sizeof many", "size" },

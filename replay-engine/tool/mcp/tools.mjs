@@ -106,7 +106,8 @@ export function makeTools(options, replay) {
 
     tool('find', 'Positions at which a condition becomes true: a C expression of ' +
          'registers ($rip, $rdi), memory (*(u32 *)0x1000) and, with symbols, names ' +
-         '($rip == do_exit, *(u64 *)&jiffies > 5). "EXPRESSION at ADDRESS" and "at ' +
+         '($rip == do_exit, *(u64 *)&jiffies > 5), with debug information also variables ' +
+         'and members (thing->count > 3). "EXPRESSION at ADDRESS" and "at ' +
          'ADDRESS" are evaluated only where that address is executed. The replay stays ' +
          'where it is.',
          { condition: z.string(),
