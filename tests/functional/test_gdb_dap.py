@@ -11,6 +11,7 @@ import threading
 from test_gdb_lines import lines_run
 from ttlib import (BUILD, REPO, Gdb, Skip, check, equal, limit,
                    read_text, replayer, run_tool, wait_until)
+from undoer import PROMPT, Terminal, undo_recorder
 
 SOURCE = os.path.join(REPO, 'tests', 'guests', 'lines64.c')
 
@@ -105,11 +106,11 @@ def line_of(text):
     return next(n for n, line in enumerate(lines, 1) if text in line)
 
 
-def attach(dap, path):
+def attach(dap, target):
     can = dap('initialize', adapterID='gdb', linesStartAt1=True)
     check(can.get('supportsStepBack'), f'the adapter cannot go back: {can}')
     dap.take('initialized', type='event', event='initialized')
-    attached = dap.send('attach', target=path,
+    attached = dap.send('attach', target=target,
                         program=f'{BUILD}/guests/lines64.debug')
     points = dap('setBreakpoints', source={'path': SOURCE},
                  breakpoints=[{'line': line_of('counter++;')}])
@@ -168,3 +169,59 @@ def test_editor(work):
         finally:
             dap.close()
         vm.check_alive('after the editor has left')
+
+
+def commands(dap):
+    """What has no button is a command in the console."""
+    place = dap.value('output/x (long)&counter')
+    said = dap.value(f'tt find *(u64 *){place} == 3')
+    hits = re.findall(r'position (\d+)', said)
+    check(len(hits) == 1 and '1 found' in said, f'tt find: {said}')
+    dap.value(f'tt goto {hits[0]}')
+    dap.take('the stop of tt goto', type='event', event='stopped')
+    frame = dap('stackTrace', threadId=1, levels=1)['stackFrames'][0]
+    equal((frame['name'], dap.value('output counter')), ('leaf', '3'), 'the hit')
+    said = dap.value('tt origin counter')
+    check('add rax, 1' in said and 'lines64.c:' in said, f'tt origin: {said}')
+
+
+@limit(90)
+def test_console(work):
+    """In the console of an editor find and origin are commands, and tt goto leads to what they
+    have found."""
+    program = dap_gdb()
+    run = lines_run(work)
+    with replayer(work, run, ['-S', *Gdb.args(work, 'rep')], 'rep', qmp=1) as vm:
+        vm.qmp.cmd('query-tt')
+        dap = Dap(program, f'{vm.base}.dap-log')
+        try:
+            attach(dap, vm.socket_path('gdb'))
+            commands(dap)
+            dap('disconnect', terminateDebuggee=False)
+        finally:
+            dap.close()
+
+
+@limit(90)
+def test_undo(work):
+    """In the console of an editor at a recording: what was typed is taken back, and brought
+    back."""
+    program = dap_gdb()
+    with undo_recorder(work, Gdb.args(work, 'u')) as vm:
+        term = Terminal(vm.console)
+        term.wait(PROMPT)
+        for line in 'a=1', 'a=2', 'a=3':
+            term.line(line)
+        dap = Dap(program, f'{vm.base}.dap-log')
+        try:
+            attach(dap, vm.socket_path('gdb'))
+            for command, undos, redos in (('tt undo 2', 1, 2), ('tt redo', 2, 1)):
+                dap.value(command)
+                now = vm.qmp.cmd('query-tt')
+                equal((now['undos'], now['redos']), (undos, redos), command)
+            dap('disconnect', terminateDebuggee=False)
+        finally:
+            dap.close()
+        vm.qmp.cmd('cont')
+        term.line('echo "r"=$a', 'r=2')
+        term.close()
