@@ -10,6 +10,7 @@
 #define EHDR_BYTES  64u
 #define SHDR_BYTES  64u
 #define PHDR_BYTES  56u
+#define ET_REL      1u
 #define PT_LOAD     1u
 #define PF_X        1u
 #define SYM_BYTES   24u
@@ -30,13 +31,15 @@ typedef struct Sym {
 typedef struct Section {
     const uint8_t *data;
     uint64_t len;
-    uint32_t type, link;
+    uint32_t name, type, link;
 } Section;
 
 struct TtElfSyms {
     Sym *syms;                  /* functions, by address */
     size_t n;
     Section table, names;       /* of all */
+    bool is_relocatable;
+    unsigned text;              /* the section .text; 0: none */
 };
 
 bool tt_elfsyms_is_elf(const uint8_t *bytes, size_t len)
@@ -56,6 +59,7 @@ static bool section_at(const uint8_t *bytes, size_t len, unsigned index,
         return false;
     }
     h = bytes + table + (uint64_t)index * SHDR_BYTES;
+    s->name = tt_get_le32(h);
     s->type = tt_get_le32(h + 4);
     s->link = tt_get_le32(h + 40);
     at = tt_get_le64(h + 24);
@@ -122,6 +126,25 @@ static TtStatus take(TtElfSyms *s, const Section *table, const Section *names,
     return TT_OK;
 }
 
+/* The number of .text; 0: there is none. */
+static unsigned find_text(const uint8_t *bytes, size_t len)
+{
+    static const char text[] = ".text";
+    Section names, one;
+
+    if (!section_at(bytes, len, tt_get_le16(bytes + 62), &names)) {
+        return 0;
+    }
+    for (unsigned i = 1; i < tt_get_le16(bytes + 60); i++) {
+        if (section_at(bytes, len, i, &one) && one.name < names.len &&
+            names.len - one.name >= sizeof(text) &&
+            !memcmp(names.data + one.name, text, sizeof(text))) {
+            return i;
+        }
+    }
+    return 0;
+}
+
 TtStatus tt_elfsyms_load(const uint8_t *bytes, size_t len, TtElfSyms **out,
                          TtDiag *diag)
 {
@@ -146,6 +169,8 @@ TtStatus tt_elfsyms_load(const uint8_t *bytes, size_t len, TtElfSyms **out,
         }
     }
     s = g_new0(TtElfSyms, 1);
+    s->is_relocatable = tt_get_le16(bytes + 16) == ET_REL;
+    s->text = find_text(bytes, len);
     if (best && section_at(bytes, len, table.link, &names)) {
         st = take(s, &table, &names, diag);
         s->table = table;
@@ -260,6 +285,26 @@ size_t tt_elfsyms_address(const TtElfSyms *s, const char *name, size_t len,
         *is_code = type != STT_OBJECT;
     }
     return n;
+}
+
+bool tt_elfsyms_is_relocatable(const TtElfSyms *s)
+{
+    return s->is_relocatable;
+}
+
+bool tt_elfsyms_is_text(const TtElfSyms *s, const char *name, size_t len)
+{
+    uint64_t all = s->table.len / SYM_BYTES;
+
+    for (uint64_t i = 0; i < all; i++) {
+        const uint8_t *sym = s->table.data + i * SYM_BYTES;
+        unsigned section = tt_get_le16(sym + 6);
+
+        if (section && is_called(s, sym, name, len)) {
+            return section == s->text;
+        }
+    }
+    return false;
 }
 
 void tt_elfsyms_free(TtElfSyms *s)

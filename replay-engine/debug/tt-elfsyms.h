@@ -36,6 +36,10 @@ const char *tt_elfsyms_find(const TtElfSyms *s, uint64_t addr,
  */
 size_t tt_elfsyms_address(const TtElfSyms *s, const char *name, size_t len,
                           uint64_t *addr, bool *is_code);
+/* Is it a module, an object file: are addresses only offsets into sections? */
+bool tt_elfsyms_is_relocatable(const TtElfSyms *s);
+/* And is the one of @name an offset into .text? O(symbols). */
+bool tt_elfsyms_is_text(const TtElfSyms *s, const char *name, size_t len);
 /* How many bytes the function has that tt_elfsyms_find finds; 0: that is not known. */
 uint64_t tt_elfsyms_size(const TtElfSyms *s, uint64_t addr);
 

@@ -24,12 +24,13 @@ enum { LEVEL_CHOICE = 0, LEVEL_SUM = 9, LEVEL_UNARY = 11 };
 typedef struct LowerVal {
     bool is_lvalue;             /* what follows is its address */
     bool is_code, has_no_type;  /* an lvalue that is only good for & */
+    bool is_per_cpu;            /* and so is this, and what its address leads to */
     LowerType type;
     const char *text;           /* of 64 bits if it is an address; NULL: @add is all */
     int level;                  /* of @text */
     uint64_t add;               /* behind an address; or all of a constant */
     unsigned first_bit, bits;   /* a bit-field's; bits 0: it is none */
-    const char *name;           /* for messages; or NULL */
+    const char *name, *lost;    /* for messages; or NULL */
 } LowerVal;
 
 typedef struct Lower {
@@ -54,8 +55,8 @@ bool tt_lower_point(Lower *p, LowerType type, LowerType *out);
 uint64_t tt_lower_size(Lower *p, LowerType t);
 /* A name of a type is at the token: it is read. False: none, or it was complained. */
 bool tt_lower_type(Lower *p, LowerType *type);
-/* Is the word at the token the name of a type? */
-bool tt_lower_is_type(const Lower *p);
+/* Is the word at the token one that C keeps for types? */
+bool tt_lower_begins_type(const Lower *p);
 /* The member called @name of the lvalue @v, which becomes it. */
 bool tt_lower_member(Lower *p, LowerVal *v, const char *name, size_t len);
 
@@ -66,6 +67,10 @@ const char *tt_lower_operand(Lower *p, const LowerVal *v, int level);
 LowerVal tt_lower_address(Lower *p, const LowerVal *v);
 /* Its value: of memory, a read; of an array or a function, its address. */
 LowerVal tt_lower_value(Lower *p, LowerVal v);
+/* Of a reference of C++: what it leads to. */
+LowerVal tt_lower_follow(Lower *p, LowerVal v);
+/* The read of all bytes that the lvalue lies in. */
+const char *tt_lower_memory(Lower *p, LowerVal v);
 LowerVal tt_lower_cast(Lower *p, LowerVal v, LowerType type);
 /* Pointer @a, @sign * @index elements further. */
 LowerVal tt_lower_index(Lower *p, LowerVal a, LowerVal index, int sign);

@@ -74,6 +74,11 @@ static LowerVal name(Lower *p)
     TtNameInfo info = { 0 };
     TtDiag why = { 0 };
 
+    if (p->l.at[0] == ':' && p->l.at[1] == ':') {
+        tt_cond_lex_fail(&p->l, "names with :: cannot be written: write the last part alone, "
+                         "or *(TYPE *)ADDRESS");
+        return nothing;
+    }
     if (!p->types->name(p->types->opaque, p->l.start, len, &info, &why)) {
         tt_cond_lex_fail(&p->l, "%.140s", why.text);
         return nothing;
@@ -83,11 +88,13 @@ static LowerVal name(Lower *p)
     v.type.id = info.type;
     v.is_code = info.kind == TT_NAME_CODE;
     v.has_no_type = info.kind == TT_NAME_ADDRESS;
+    v.is_per_cpu = info.is_per_cpu;
+    v.lost = info.lost;
     tt_cond_lex_next(&p->l);
     if (info.kind == TT_NAME_NUMBER) {
-        v = tt_lower_const(info.type ? v.type : tt_lower_int(), info.value);
+        return tt_lower_const(info.type ? v.type : tt_lower_int(), info.value);
     }
-    return v;
+    return v.has_no_type || v.is_code ? v : tt_lower_follow(p, v);
 }
 
 static LowerVal bracket(Lower *p, int end)
@@ -128,6 +135,20 @@ static LowerVal size_of(Lower *p)
                                        v.is_code ? 1 : tt_lower_size(p, v.type)) : nothing;
 }
 
+static LowerVal word(Lower *p)
+{
+    if (tt_cond_lex_is_word(&p->l, "at")) {
+        tt_cond_lex_fail(&p->l, "an operand is missing before 'at'");
+        return nothing;
+    }
+    if (tt_lower_begins_type(p) && !tt_cond_lex_is_word(&p->l, "class")) {
+        tt_cond_lex_fail(&p->l, "a type is no value: write sizeof(TYPE), or a cast such as "
+                         "((struct NAME *)$rdi)->MEMBER");
+        return nothing;
+    }
+    return name(p);
+}
+
 static LowerVal primary(Lower *p)
 {
     switch (p->l.token) {
@@ -139,11 +160,7 @@ static LowerVal primary(Lower *p)
         if (tt_cond_lex_is_word(&p->l, "sizeof")) {
             return size_of(p);
         }
-        if (!tt_cond_lex_is_word(&p->l, "at")) {
-            return name(p);
-        }
-        tt_cond_lex_fail(&p->l, "an operand is missing before 'at'");
-        return nothing;
+        return word(p);
     case TOKEN_END:
         tt_cond_lex_fail(&p->l, "an operand is missing at the end");
         return nothing;
@@ -355,7 +372,7 @@ static LowerVal expression(Lower *p)
 
 /* ---- all of it ---- */
 
-static const char *whole(Lower *p)
+static const char *whole(Lower *p, bool is_address)
 {
     LowerVal v = expression(p);
     TtTypeInfo info;
@@ -363,7 +380,7 @@ static const char *whole(Lower *p)
 
     if (is_fine(p) && v.is_lvalue) {
         tt_lower_describe(p, v.type, &info, &to);
-        if (info.kind == TT_TYPE_ARRAY) {
+        if (info.kind == TT_TYPE_ARRAY && !is_address) {
             tt_cond_lex_fail(&p->l, "this is an array: write one of its elements");
         }
         v = tt_lower_value(p, v);
@@ -376,11 +393,12 @@ static const char *translate(Lower *p)
     const char *text = "";
 
     if (!tt_cond_lex_is_word(&p->l, "at")) {
-        text = whole(p);
+        text = whole(p, false);
     }
     if (is_fine(p) && tt_cond_lex_is_word(&p->l, "at")) {
         tt_cond_lex_next(&p->l);
-        text = tt_lower_text(p, "%s%sat %s", text, *text ? " " : "", whole(p));
+        text = tt_lower_text(p, "%s%sat %s", text, *text ? " " : "",
+                             whole(p, true));
     }
     if (is_fine(p) && p->l.token != TOKEN_END) {
         tt_cond_lex_fail(&p->l, "an operator is missing here");
@@ -388,14 +406,25 @@ static const char *translate(Lower *p)
     return text;
 }
 
-TtStatus tt_lower(const char *text, const TtTypes *types, char **out, TtDiag *diag)
+static const char *place(Lower *p)
+{
+    LowerVal v = expression(p);
+
+    if (is_fine(p) && p->l.token != TOKEN_END) {
+        tt_cond_lex_fail(&p->l, "an operator is missing here");
+    }
+    return is_fine(p) ? tt_lower_memory(p, v) : "";
+}
+
+static TtStatus lower(const char *text, const TtTypes *types,
+                      const char *(*translated)(Lower *p), char **out, TtDiag *diag)
 {
     Lower p = { .types = types, .texts = g_string_chunk_new(4096) };
     const char *plain;
 
     *out = NULL;
     tt_cond_lex_init(&p.l, text, diag);
-    plain = is_fine(&p) ? translate(&p) : "";
+    plain = is_fine(&p) ? translated(&p) : "";
     if (is_fine(&p) && strlen(plain) > TT_COND_TEXT_MAX) {
         p.l.status = tt_fail(diag, TT_ERR_LIMIT, "the condition is longer than %d bytes, "
                              "with addresses for its names", TT_COND_TEXT_MAX);
@@ -405,4 +434,14 @@ TtStatus tt_lower(const char *text, const TtTypes *types, char **out, TtDiag *di
     }
     g_string_chunk_free(p.texts);
     return p.l.status;
+}
+
+TtStatus tt_lower(const char *text, const TtTypes *types, char **out, TtDiag *diag)
+{
+    return lower(text, types, translate, out, diag);
+}
+
+TtStatus tt_lower_place(const char *text, const TtTypes *types, char **out, TtDiag *diag)
+{
+    return lower(text, types, place, out, diag);
 }

@@ -91,7 +91,10 @@ const char *tt_lower_operand(Lower *p, const LowerVal *v, int level)
 
 LowerVal tt_lower_address(Lower *p, const LowerVal *v)
 {
-    LowerVal a = { .text = v->text, .level = v->level, .add = v->add };
+    LowerVal a = {
+        .text = v->text, .level = v->level, .add = v->add, .is_per_cpu = v->is_per_cpu,
+        .name = v->name,
+    };
 
     if (v->is_code || v->has_no_type) {
         a.type = tt_lower_basic(8, false);
@@ -168,8 +171,22 @@ static LowerVal no_value(Lower *p, const LowerVal *v, const TtTypeInfo *info)
 
 static LowerVal no_type(Lower *p, const LowerVal *v)
 {
-    tt_cond_lex_fail(&p->l, "the type of '%.40s' is not known: write *(u32 *)&%.40s, or "
-                     "another type that fits", v->name, v->name);
+    if (v->lost) {
+        tt_cond_lex_fail(&p->l, "the type of '%.40s' is not known: the file '%.60s' that has "
+                         "it is missing", v->name, v->lost);
+    } else {
+        tt_cond_lex_fail(&p->l, "the type of '%.40s' is not known: write *(u32 *)&%.40s, or "
+                         "another type that fits", v->name, v->name);
+    }
+    return *v;
+}
+
+static LowerVal no_cpu(Lower *p, const LowerVal *v)
+{
+    const char *name = v->name ?: "it";
+
+    tt_cond_lex_fail(&p->l, "each CPU has a '%.40s' of its own: write *(TYPE *)($gs_base + "
+                     "(u64)&%.40s)", name, name);
     return *v;
 }
 
@@ -191,7 +208,7 @@ LowerVal tt_lower_value(Lower *p, LowerVal v)
         return tt_lower_address(p, &v);
     }
     if (v.has_no_type) {
-        return no_type(p, &v);
+        return v.is_per_cpu ? no_cpu(p, &v) : no_type(p, &v);
     }
     tt_lower_describe(p, v.type, &info, &to);
     if (info.kind == TT_TYPE_ARRAY) {
@@ -207,6 +224,9 @@ LowerVal tt_lower_value(Lower *p, LowerVal v)
         !is_number(info.bytes)) {
         return no_value(p, &v, &info);
     }
+    if (v.is_per_cpu) {
+        return no_cpu(p, &v);
+    }
     if (v.bits) {
         return bits_of(p, v, &info);
     }
@@ -216,6 +236,41 @@ LowerVal tt_lower_value(Lower *p, LowerVal v)
         a.text = tt_lower_text(p, "(u64)%s", a.text);
     }
     return a;
+}
+
+LowerVal tt_lower_follow(Lower *p, LowerVal v)
+{
+    TtTypeInfo info;
+    LowerType to;
+
+    tt_lower_describe(p, v.type, &info, &to);
+    if (v.is_lvalue && info.is_reference) {
+        v = tt_lower_value(p, v);
+        v.is_lvalue = true;
+        v.type = to;
+    }
+    return v;
+}
+
+const char *tt_lower_memory(Lower *p, LowerVal v)
+{
+    TtTypeInfo info;
+    LowerType to;
+
+    tt_lower_value(p, v);                   /* complains if it has none */
+    if (p->l.status == TT_OK && (!v.is_lvalue || v.is_code)) {
+        tt_cond_lex_fail(&p->l, "'%.80s' is not a place: write a register, a variable, a "
+                         "member, or *(TYPE *)ADDRESS", p->l.text);
+    }
+    if (p->l.status != TT_OK) {
+        return "";
+    }
+    tt_lower_describe(p, v.type, &info, &to);
+    if (info.kind == TT_TYPE_ARRAY || info.kind == TT_TYPE_FUNCTION) {
+        tt_cond_lex_fail(&p->l, "this is an array or a function: write one of its elements");
+        return "";
+    }
+    return read_text(p, v, v.bits ? unit_of(&v) : info.bytes, info.is_signed && !v.bits);
 }
 
 /* ---- conversions ---- */
@@ -245,7 +300,7 @@ LowerVal tt_lower_cast(Lower *p, LowerVal v, LowerType type)
                          info.kind == TT_TYPE_VOID ? "void" : info.name);
         return v;
     }
-    name = !type.id && type.basic.is_bool ? "bool" :
+    name = info.is_bool && info.bytes == 1 ? "bool" :
         tt_lower_text(p, "%c%u", info.is_signed ? 's' : 'u', (unsigned)info.bytes * 8);
     return tt_lower_of_text(type, tt_lower_text(p, "(%s)%s", name,
                                                 tt_lower_operand(p, &v, LEVEL_UNARY)),

@@ -26,7 +26,15 @@ void tt_lower_describe(const Lower *p, LowerType t, TtTypeInfo *info, LowerType 
         info->kind = TT_TYPE_NUMBER;
         info->bytes = t.basic.bytes;
         info->is_signed = t.basic.is_signed;
+        info->is_bool = t.basic.is_bool;
     }
+}
+
+static void not_known(Lower *p, const char *what, const char *are, const TtTypeInfo *info)
+{
+    tt_cond_lex_fail(&p->l, "the %s of '%.60s' %s not known: %s", what,
+                     info->name[0] ? info->name : "the array", are, info->is_several ?
+                     "there are several types of that name" : "it is only declared there");
 }
 
 bool tt_lower_point(Lower *p, LowerType type, LowerType *out)
@@ -50,8 +58,7 @@ uint64_t tt_lower_size(Lower *p, LowerType t)
         return 1;                           /* as gcc counts them */
     }
     if (!info.bytes && (info.kind != TT_TYPE_MEMBERS || info.is_declared)) {
-        tt_cond_lex_fail(&p->l, "the size of '%.60s' is not known: it is only declared "
-                         "there", info.name[0] ? info.name : "the array");
+        not_known(p, "size", "is", &info);
     }
     return info.bytes;
 }
@@ -96,14 +103,21 @@ static TtTypeId find(const Lower *p, TtTypeTag tag, TtDiag *why)
         p->types->find(p->types->opaque, tag, p->l.start, p->l.at - p->l.start, why);
 }
 
-bool tt_lower_is_type(const Lower *p)
+bool tt_lower_begins_type(const Lower *p)
 {
     TtTypeTag tag;
+
+    return is_qualifier(p) || is_tag(&p->l, &tag) ||
+        (tt_cond_is_reserved(p->l.start, p->l.at - p->l.start) &&
+         !tt_cond_lex_is_word(&p->l, "at"));
+}
+
+static bool is_type(const Lower *p)
+{
     TtDiag why;
 
-    return p->l.token == TOKEN_WORD && (is_qualifier(p) || is_tag(&p->l, &tag) ||
-        (tt_cond_is_reserved(p->l.start, p->l.at - p->l.start) &&
-         !tt_cond_lex_is_word(&p->l, "at")) || find(p, TT_TAG_NAMED, &why) || why.text[0]);
+    return p->l.token == TOKEN_WORD && (tt_lower_begins_type(p) ||
+                                        find(p, TT_TAG_NAMED, &why) || why.text[0]);
 }
 
 static bool tagged(Lower *p, TtTypeTag tag, LowerType *type)
@@ -147,6 +161,30 @@ static bool take_stars(Lower *p, LowerType *type)
     }
 }
 
+/* "char" alone: it has the sign that the program was compiled with. */
+static bool take_char(Lower *p, LowerType *type)
+{
+    TtCondLexer before = p->l;
+    TtDiag why;
+
+    if (!tt_cond_lex_is_word(&p->l, "char")) {
+        return false;
+    }
+    type->id = find(p, TT_TAG_NAMED, &why);
+    tt_cond_lex_next(&p->l);
+    if (tt_cond_lex_is_word(&p->l, "unsigned") || tt_cond_lex_is_word(&p->l, "signed") ||
+        (!type->id && !why.text[0])) {
+        p->l = before;
+        type->id = 0;
+        return false;
+    }
+    if (!type->id) {
+        tt_cond_lex_fail(&p->l, "char is signed in one file and unsigned in another: write "
+                         "s8 or u8");
+    }
+    return true;
+}
+
 bool tt_lower_type(Lower *p, LowerType *type)
 {
     TtCondType basic;
@@ -154,7 +192,7 @@ bool tt_lower_type(Lower *p, LowerType *type)
     TtDiag why;
 
     *type = (LowerType) { 0 };
-    if (!tt_lower_is_type(p)) {
+    if (!is_type(p)) {
         return false;
     }
     while (take_word(p, "const") || take_word(p, "volatile")) {
@@ -164,6 +202,8 @@ bool tt_lower_type(Lower *p, LowerType *type)
         if (!tagged(p, tag, type)) {
             return false;
         }
+    } else if (take_char(p, type)) {
+        return take_stars(p, type);
     } else if (tt_cond_type(&p->l, &basic)) {
         type->stars = basic.stars;
         basic.stars = 0;
@@ -186,6 +226,7 @@ typedef struct Search {
     const char *name;
     size_t len;
     unsigned looks;
+    bool is_ambiguous;
 } Search;
 
 static bool is_called(const char *name, const Search *s)
@@ -193,26 +234,61 @@ static bool is_called(const char *name, const Search *s)
     return !strncmp(name, s->name, s->len) && !name[s->len];
 }
 
+static bool find_member(Lower *p, TtTypeId type, Search *s, unsigned depth, uint64_t bit,
+                        TtTypeMember *found);
+
+static bool look_inside(Lower *p, const TtTypeMember *m, Search *s, unsigned depth,
+                        TtTypeMember *found)
+{
+    if (m->name || !m->type || depth == NEST_MAX ||
+        !find_member(p, m->type, s, depth + 1, m->first_bit, found)) {
+        return false;
+    }
+    found->has_no_place |= m->has_no_place;
+    return true;
+}
+
+/* A member of the class itself hides those of its base classes. */
+static bool find_in_bases(Lower *p, TtTypeId type, Search *s, unsigned depth, uint64_t bit,
+                          TtTypeMember *found)
+{
+    TtTypeMember m, one;
+    bool is_found = false;
+
+    for (unsigned n = 0; s->looks < LOOKS_MAX &&
+         p->types->member(p->types->opaque, type, n, &m); n++) {
+        s->looks++;
+        m.first_bit += bit;
+        if (m.is_base && look_inside(p, &m, s, depth, &one)) {
+            s->is_ambiguous |= is_found;
+            is_found = true;
+            *found = one;
+        }
+    }
+    return is_found;
+}
+
 /* In @type, and in its members without a name; @bit: where it begins. */
 static bool find_member(Lower *p, TtTypeId type, Search *s, unsigned depth, uint64_t bit,
                         TtTypeMember *found)
 {
+    bool has_bases = false;
     TtTypeMember m;
 
     for (unsigned n = 0; s->looks < LOOKS_MAX &&
          p->types->member(p->types->opaque, type, n, &m); n++) {
         s->looks++;
         m.first_bit += bit;
+        has_bases |= m.is_base;
         if (m.name && is_called(m.name, s)) {
             *found = m;
             return true;
         }
-        if (!m.name && m.type && depth < NEST_MAX &&
-            find_member(p, m.type, s, depth + 1, m.first_bit, found)) {
+        if (!m.is_base && look_inside(p, &m, s, depth, found)) {
             return true;
         }
     }
-    return false;
+    return has_bases && find_in_bases(p, type, s, depth, bit, found);
 }
 
 static void become(LowerVal *v, const TtTypeMember *m)
@@ -236,13 +312,19 @@ bool tt_lower_member(Lower *p, LowerVal *v, const char *name, size_t len)
         tt_cond_lex_fail(&p->l, "'%.*s' is no member of it: it is no struct or union",
                          shown, name);
     } else if (info.is_declared) {
-        tt_cond_lex_fail(&p->l, "the members of '%.50s' are not known: it is only declared "
-                         "there", info.name);
+        not_known(p, "members", "are", &info);
     } else if (!find_member(p, v->type.id, &s, 0, 0, &m)) {
         tt_cond_lex_fail(&p->l, "'%.50s' has no member '%.*s'", info.name, shown, name);
+    } else if (s.is_ambiguous) {
+        tt_cond_lex_fail(&p->l, "several base classes of '%.50s' have a member '%.*s'",
+                         info.name, shown, name);
+    } else if (m.has_no_place) {
+        tt_cond_lex_fail(&p->l, "'%.*s' has no fixed place in '%.50s': it is a static member, "
+                         "or one of a virtual base class", shown, name, info.name);
     } else {
         become(v, &m);
-        return true;
+        *v = tt_lower_follow(p, *v);
+        return p->l.status == TT_OK;
     }
     return false;
 }

@@ -30,8 +30,10 @@ typedef enum TtTypeKind {
 typedef struct TtTypeInfo {
     TtTypeKind kind;
     uint64_t bytes;             /* 0: not known */
-    bool is_signed;
+    bool is_signed, is_bool;
+    bool is_reference;          /* C++'s: a pointer that is followed by itself */
     bool is_declared;           /* of MEMBERS nobody knows which */
+    bool is_several;            /* and so because there are several of that name */
     TtTypeId to;                /* of a pointer, an array: of what */
     char name[64];              /* for people; may have anything in it */
 } TtTypeInfo;
@@ -41,6 +43,8 @@ typedef struct TtTypeMember {
     TtTypeId type;
     uint64_t first_bit;         /* from the beginning of the struct */
     unsigned bits;              /* of a bit-field; 0: it is none */
+    bool is_base;               /* C++'s base class: its members come after the own ones */
+    bool has_no_place;          /* a static member, or a virtual base class */
 } TtTypeMember;
 
 typedef enum TtNameKind {
@@ -54,6 +58,8 @@ typedef struct TtNameInfo {
     TtNameKind kind;
     uint64_t value;             /* address, or number, extended to 64 bits */
     TtTypeId type;              /* 0: see above */
+    bool is_per_cpu;            /* @value is an offset: each CPU has one of its own */
+    const char *lost;           /* the missing file that has the type; or NULL */
 } TtNameInfo;
 
 typedef enum TtTypeTag {
@@ -78,5 +84,7 @@ typedef struct TtTypes {
  * *@out: g_free. TT_ERR_FORMAT: a name is unknown, or @text is no condition; TT_ERR_LIMIT.
  */
 TtStatus tt_lower(const char *text, const TtTypes *types, char **out, TtDiag *diag);
+/* Likewise of what lies in memory: a read of it; of a bit-field, of the bytes that have it. */
+TtStatus tt_lower_place(const char *text, const TtTypes *types, char **out, TtDiag *diag);
 
 #endif

@@ -26,10 +26,26 @@ static Dwarf_Die *copy(Dwarf_Die *die)
     return g_memdup2(die, sizeof(*die));
 }
 
-/* Is it what another unit has, too? */
-static bool is_same(Dwarf_Die *a, Dwarf_Die *b)
+bool tool_types_is_declared(Dwarf_Die *die)
 {
-    return dwarf_tag(a) == dwarf_tag(b) && dwarf_bytesize(a) == dwarf_bytesize(b);
+    return tool_types_has_flag(die, DW_AT_declaration) || dwarf_hasattr(die, DW_AT_signature);
+}
+
+bool tool_types_is_cplus(Dwarf_Die *die)
+{
+    Dwarf_Die unit;
+
+    switch (dwarf_diecu(die, &unit, NULL, NULL) ? dwarf_srclang(&unit) : -1) {
+    case DW_LANG_C_plus_plus:
+    case DW_LANG_C_plus_plus_03:
+    case DW_LANG_C_plus_plus_11:
+    case DW_LANG_C_plus_plus_14:
+    case 0x2b:                              /* _17 and _20: not all libdw have them */
+    case 0x2c:
+        return true;
+    default:
+        return false;
+    }
 }
 
 static void add_type(ToolTypes *t, TtTypeTag tag, Dwarf_Die *die)
@@ -41,12 +57,14 @@ static void add_type(ToolTypes *t, TtTypeTag tag, Dwarf_Die *die)
         return;
     }
     known = g_hash_table_lookup(t->tags[tag], name);
-    if (!known || (tool_types_has_flag(known, DW_AT_declaration) &&
-                   !tool_types_has_flag(die, DW_AT_declaration))) {
+    if (!known) {
         g_hash_table_insert(t->tags[tag], (char *)name, copy(die));
-    } else if (tag != TT_TAG_NAMED && !tool_types_has_flag(die, DW_AT_declaration) &&
-               !is_same(known, die)) {
-        g_hash_table_add(t->twice[tag], (char *)name);
+    } else if (tool_types_is_declared(die)) {
+        return;
+    } else if (tool_types_is_declared(known)) {
+        *known = *die;
+    } else {
+        g_hash_table_add(t->more[tag], (char *)name);
     }
 }
 
@@ -57,8 +75,8 @@ static void add_number(ToolTypes *t, Dwarf_Die *of, Dwarf_Die *die)
     uint64_t a = 0, b = 0;
 
     if (known) {
-        tool_types_number(&known->die, DW_AT_const_value, false, &a);
-        tool_types_number(die, DW_AT_const_value, false, &b);
+        tool_types_number(&known->die, DW_AT_const_value, &a);
+        tool_types_number(die, DW_AT_const_value, &b);
         known->is_twice |= a != b;
     } else if (name) {
         known = g_new(ToolNumber, 1);
@@ -82,7 +100,7 @@ static void add_enum(ToolTypes *t, Dwarf_Die *die)
     } while (!dwarf_siblingof(&child, &child));
 }
 
-static const char *name_of(Dwarf_Die *die)
+const char *tool_types_name_of(Dwarf_Die *die)
 {
     Dwarf_Attribute attr;
 
@@ -91,7 +109,7 @@ static const char *name_of(Dwarf_Die *die)
 
 static void add_variable(ToolTypes *t, Dwarf_Die *die)
 {
-    const char *name = name_of(die);
+    const char *name = tool_types_name_of(die);
     GArray *all = name ? g_hash_table_lookup(t->data, name) : NULL;
 
     if (name && !all) {
@@ -103,7 +121,33 @@ static void add_variable(ToolTypes *t, Dwarf_Die *die)
     }
 }
 
-static void add_children(ToolTypes *t, Dwarf_Die *of, unsigned depth)
+static void add(ToolTypes *t, Dwarf_Die *die, void *opaque)
+{
+    switch (dwarf_tag(die)) {
+    case DW_TAG_structure_type:
+    case DW_TAG_class_type:
+        add_type(t, TT_TAG_STRUCT, die);
+        break;
+    case DW_TAG_union_type:
+        add_type(t, TT_TAG_UNION, die);
+        break;
+    case DW_TAG_enumeration_type:
+        add_enum(t, die);
+        break;
+    case DW_TAG_typedef:
+    case DW_TAG_base_type:
+        add_type(t, TT_TAG_NAMED, die);
+        break;
+    case DW_TAG_variable:
+        add_variable(t, die);
+        break;
+    default:
+        break;
+    }
+}
+
+static void each_child(ToolTypes *t, Dwarf_Die *of, ToolTake *take, void *opaque,
+                       unsigned depth)
 {
     Dwarf_Die die;
 
@@ -111,53 +155,47 @@ static void add_children(ToolTypes *t, Dwarf_Die *of, unsigned depth)
         return;
     }
     do {
-        switch (dwarf_tag(&die)) {
-        case DW_TAG_structure_type:
-        case DW_TAG_class_type:
-            add_type(t, TT_TAG_STRUCT, &die);
-            break;
-        case DW_TAG_union_type:
-            add_type(t, TT_TAG_UNION, &die);
-            break;
-        case DW_TAG_enumeration_type:
-            add_enum(t, &die);
-            break;
-        case DW_TAG_typedef:
-        case DW_TAG_base_type:
-            add_type(t, TT_TAG_NAMED, &die);
-            break;
-        case DW_TAG_variable:
-            add_variable(t, &die);
-            break;
-        case DW_TAG_namespace:
-            add_children(t, &die, depth + 1);
-            break;
-        default:
-            break;
+        if (dwarf_tag(&die) == DW_TAG_namespace) {
+            each_child(t, &die, take, opaque, depth + 1);
+        } else {
+            take(t, &die, opaque);
         }
     } while (!dwarf_siblingof(&die, &die));
 }
 
-void tool_types_each_unit(ToolTypes *t, ToolTakeUnit *take, void *opaque)
+void tool_types_each_entry(ToolTypes *t, Dwarf_Die *unit, ToolTake *take, void *opaque)
+{
+    each_child(t, unit, take, opaque, 0);
+}
+
+void tool_types_each_unit(ToolTypes *t, ToolTake *take, void *opaque)
 {
     Dwarf_CU *cu = NULL;
     Dwarf_Die unit, split;
     uint8_t kind;
 
     while (!dwarf_get_units(t->dwarf, cu, &cu, NULL, &kind, &unit, &split)) {
-        take(t, kind == DW_UT_skeleton && split.addr ? &split : &unit, opaque);
+        bool is_split = kind == DW_UT_skeleton && split.addr;
+        Dwarf_Attribute attr;
+
+        if (kind == DW_UT_skeleton && !split.addr) {
+            t->lost = dwarf_formstring(dwarf_attr(&unit, DW_AT_dwo_name, &attr) ?:
+                                       dwarf_attr(&unit, DW_AT_GNU_dwo_name, &attr));
+        }
+        take(t, is_split ? &split : &unit, opaque);
     }
 }
 
-static void take_unit(ToolTypes *t, Dwarf_Die *unit, void *opaque)
+static void add_unit(ToolTypes *t, Dwarf_Die *unit, void *opaque)
 {
-    add_children(t, unit, 0);
+    tool_types_each_entry(t, unit, add, NULL);
 }
 
 /* ---- the file ---- */
 
 static char *debuginfo_path;    /* NULL: libdwfl's usual places */
 
+/* Files of this machine only: nobody asked for a server. */
 static Dwfl_Module *open_module(const char *path, Dwfl **dwfl)
 {
     static const Dwfl_Callbacks callbacks = {
@@ -166,6 +204,7 @@ static Dwfl_Module *open_module(const char *path, Dwfl **dwfl)
     };
     Dwfl_Module *module;
 
+    g_unsetenv("DEBUGINFOD_URLS");
     *dwfl = dwfl_begin(&callbacks);
     module = *dwfl ? dwfl_report_offline(*dwfl, "", path, -1) : NULL;
     if (*dwfl) {
@@ -211,15 +250,19 @@ ToolTypes *tool_types_open(const char *path)
     }
     elf = dwfl_module_getelf(module, &bias);
     t->is_relocatable = elf && gelf_getehdr(elf, &head) && head.e_type == ET_REL;
+    t->elf = elf;
     t->table = g_array_new(false, false, sizeof(ToolEntry));
     t->ids = g_hash_table_new(NULL, NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(t->tags); i++) {
         t->tags[i] = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
-        t->twice[i] = g_hash_table_new(g_str_hash, g_str_equal);
+        t->more[i] = g_hash_table_new(g_str_hash, g_str_equal);
+        t->differ[i] = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     }
+    t->completed = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    t->several = g_hash_table_new(NULL, NULL);
     t->numbers = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
     t->data = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_array);
-    tool_types_each_unit(t, take_unit, NULL);
+    tool_types_each_unit(t, add_unit, NULL);
     return t;
 }
 
@@ -230,8 +273,11 @@ void tool_types_free(ToolTypes *t)
         g_hash_table_destroy(t->ids);
         for (unsigned i = 0; i < G_N_ELEMENTS(t->tags); i++) {
             g_hash_table_destroy(t->tags[i]);
-            g_hash_table_destroy(t->twice[i]);
+            g_hash_table_destroy(t->more[i]);
+            g_hash_table_destroy(t->differ[i]);
         }
+        g_hash_table_destroy(t->completed);
+        g_hash_table_destroy(t->several);
         g_hash_table_destroy(t->numbers);
         g_hash_table_destroy(t->data);
         dwfl_end(t->dwfl);
@@ -241,21 +287,53 @@ void tool_types_free(ToolTypes *t)
 
 /* ---- types by name ---- */
 
+static TtTypeId fail(TtDiag *why, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+
+static TtTypeId fail(TtDiag *why, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    g_vsnprintf(why->text, sizeof(why->text), fmt, ap);
+    va_end(ap);
+    return 0;
+}
+
+/* C++ needs no tag. */
+static Dwarf_Die *without_tag(ToolTypes *t, const char *name, TtTypeTag *tag)
+{
+    static const TtTypeTag tags[] = { TT_TAG_STRUCT, TT_TAG_UNION, TT_TAG_ENUM };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(tags); i++) {
+        Dwarf_Die *die = g_hash_table_lookup(t->tags[tags[i]], name);
+
+        if (die && tool_types_is_cplus(die)) {
+            *tag = tags[i];
+            return die;
+        }
+    }
+    return NULL;
+}
+
 TtTypeId tool_types_find(ToolTypes *t, TtTypeTag tag, const char *name, size_t len,
                          TtDiag *why)
 {
     static const char *const words[] = { "struct ", "union ", "enum ", "" };
     g_autofree char *key = g_strndup(name, len);
     Dwarf_Die *die = g_hash_table_lookup(t->tags[tag], key);
+    bool has_no_tag = tag == TT_TAG_NAMED;
 
-    if (!die && tag == TT_TAG_NAMED) {          /* C++ needs no tag */
-        die = g_hash_table_lookup(t->tags[TT_TAG_STRUCT], key);
-        die = die && dwarf_tag(die) == DW_TAG_class_type ? die : NULL;
+    if (!die && has_no_tag) {
+        die = without_tag(t, key, &tag);
     }
-    if (die && g_hash_table_contains(t->twice[tag], key)) {
-        tt_fail(why, TT_ERR_FORMAT, "there are several types '%s%.60s' of different sizes: "
-                "begin with a variable that leads to the one that you mean", words[tag], key);
-        return 0;
+    if (die && has_no_tag && (g_hash_table_contains(t->data, key) ||
+                              g_hash_table_contains(t->numbers, key))) {
+        return fail(why, "'%.40s' is a variable or constant in one file and a type in "
+                    "another: for the variable, write it without brackets around it", key);
+    }
+    if (die && !tool_types_is_one(t, tag, key)) {
+        return fail(why, "there are several types '%s%.40s': begin with a variable that "
+                    "leads to the one that you mean", has_no_tag ? "" : words[tag], key);
     }
     return die ? tool_types_id(t, die, 0) : 0;
 }

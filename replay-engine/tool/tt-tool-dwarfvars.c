@@ -6,7 +6,56 @@
 
 #ifdef TT_HAVE_LIBDW
 
+#include <gelf.h>
+
 #define LOCALS_MAX  64          /* blocks in each other */
+
+/* ---- where it is ---- */
+
+static bool is_name_per_cpu(const char *name)
+{
+    return name && (!strcmp(name, ".data..percpu") || !strcmp(name, ".data.percpu"));
+}
+
+bool tool_types_section(ToolTypes *t, uint64_t addr, bool *is_per_cpu, bool *is_offset)
+{
+    Elf_Scn *section = NULL;
+    bool is = false, has_any = false;
+    GElf_Shdr h;
+    size_t names;
+
+    *is_per_cpu = *is_offset = false;
+    if (!t->elf || elf_getshdrstrndx(t->elf, &names)) {
+        return true;
+    }
+    while ((section = elf_nextscn(t->elf, section))) {
+        if (!gelf_getshdr(section, &h) || !(h.sh_flags & SHF_ALLOC) || h.sh_flags & SHF_TLS) {
+            continue;
+        }
+        has_any = true;
+        /* what has no bytes may be at the end */
+        is |= addr - h.sh_addr <= h.sh_size && (addr || h.sh_size);
+        if (addr - h.sh_addr < h.sh_size &&
+            is_name_per_cpu(elf_strptr(t->elf, names, h.sh_name))) {
+            *is_per_cpu = true;
+            *is_offset = !h.sh_addr;
+        }
+    }
+    return is || !has_any;
+}
+
+bool tool_types_per_cpu(ToolTypes *t, TtNameInfo *info)
+{
+    bool is_offset;
+
+    tool_types_section(t, info->value, &info->is_per_cpu, &is_offset);
+    return is_offset;
+}
+
+const char *tool_types_lost(ToolTypes *t)
+{
+    return t->lost;
+}
 
 /* ---- variables and constants ---- */
 
@@ -71,7 +120,7 @@ static bool take_value(ToolTypes *t, Dwarf_Die *die, TtNameInfo *info)
     tool_types_describe(t, info->type, &type);
     info->kind = TT_NAME_NUMBER;
     if (type.kind != TT_TYPE_NUMBER || type.bytes > 8 || !type.bytes ||
-        !tool_types_number(die, DW_AT_const_value, type.is_signed, &info->value)) {
+        !tool_types_number(die, DW_AT_const_value, &info->value)) {
         return false;
     }
     if (type.bytes < 8) {
@@ -90,13 +139,17 @@ typedef struct Found {
     Dwarf_Die die, other;
 } Found;
 
-static void look_at(Dwarf_Die *die, Found *f)
+static void look_at(ToolTypes *t, Dwarf_Die *die, Found *f)
 {
-    bool is_global = tool_types_has_flag(die, DW_AT_external);
+    bool is_global = tool_types_has_flag(die, DW_AT_external), is_per_cpu, is_offset;
     Dwarf_Attribute attr;
     uint64_t addr = 0;
     Where where = where_is(die, &addr);
 
+    if (where == WHERE_ADDRESS && !t->is_relocatable &&
+        !tool_types_section(t, addr, &is_per_cpu, &is_offset)) {
+        where = WHERE_NOWHERE;              /* the linker left it out */
+    }
     if (where == WHERE_ADDRESS && (!f->is_global || is_global)) {
         f->n = is_global && !f->is_global ? 1 : f->n + (!f->n || addr != f->addr);
         f->is_global = is_global;
@@ -110,6 +163,24 @@ static void look_at(Dwarf_Die *die, Found *f)
     }
 }
 
+/* What has an address, or several. */
+static ToolNamed take_found(ToolTypes *t, const char *name, size_t len, Found *f,
+                            TtNameInfo *info, TtDiag *why)
+{
+    int shown = MIN(len, 60);
+
+    if (f->n > 1) {
+        return fail(why, "there are several variables '%.*s': write the address of the one "
+                    "that you mean", shown, name);
+    }
+    if (t->is_relocatable) {
+        return fail(why, "'%.*s' has no address until its module is loaded: write "
+                    "*(TYPE *)ADDRESS", shown, name);
+    }
+    *info = (TtNameInfo) { TT_NAME_DATA, f->addr, tool_types_of(t, &f->die) };
+    return TOOL_NAMED_HERE;
+}
+
 static ToolNamed take_variable(ToolTypes *t, const char *name, size_t len, GArray *all,
                                TtNameInfo *info, TtDiag *why)
 {
@@ -117,19 +188,10 @@ static ToolNamed take_variable(ToolTypes *t, const char *name, size_t len, GArra
     Found f = { 0 };
 
     for (unsigned i = 0; i < all->len; i++) {
-        look_at(&g_array_index(all, Dwarf_Die, i), &f);
-    }
-    if (f.n > 1) {
-        return fail(why, "there are several variables '%.*s': write the address of the one "
-                    "that you mean", shown, name);
-    }
-    if (f.n && t->is_relocatable) {
-        return fail(why, "'%.*s' has no address until its module is loaded: write "
-                    "*(TYPE *)ADDRESS", shown, name);
+        look_at(t, &g_array_index(all, Dwarf_Die, i), &f);
     }
     if (f.n) {
-        *info = (TtNameInfo) { TT_NAME_DATA, f.addr, tool_types_of(t, &f.die) };
-        return TOOL_NAMED_HERE;
+        return take_found(t, name, len, &f, info, why);
     }
     if (f.is_in_thread) {
         return fail(why, "'%.*s' is thread-local: each thread has one, at an address from "
@@ -143,6 +205,21 @@ static ToolNamed take_variable(ToolTypes *t, const char *name, size_t len, GArra
         fail(why, "'%.*s' was optimized away: it is not in memory", shown, name);
     }
     return TOOL_NAMED_TYPE;
+}
+
+/* Of an enumeration: in C what fits is an int; C++ makes one of it where it is used, unless
+ * the enumeration is wider. */
+static void take_constant(ToolTypes *t, ToolNumber *number, TtNameInfo *info)
+{
+    int64_t value = info->value;
+    uint64_t bytes = 0;
+
+    info->kind = TT_NAME_NUMBER;
+    tool_types_number(&number->of, DW_AT_byte_size, &bytes);
+    if (value < INT32_MIN || value > INT32_MAX ||
+        (bytes > 4 && tool_types_is_cplus(&number->of))) {
+        info->type = tool_types_id(t, &number->of, 0);
+    }
 }
 
 ToolNamed tool_types_name(ToolTypes *t, const char *name, size_t len, TtNameInfo *info,
@@ -162,11 +239,10 @@ ToolNamed tool_types_name(ToolTypes *t, const char *name, size_t len, TtNameInfo
         return fail(why, "there are several constants '%.*s' with different values: write "
                     "the number", (int)MIN(len, 60), name);
     }
-    *info = (TtNameInfo) { TT_NAME_NUMBER, 0, tool_types_id(t, &number->of, 0) };
-    if (!tool_types_number(&number->die, DW_AT_const_value,
-                           tool_types_is_signed(&number->of), &info->value)) {
+    if (!tool_types_number(&number->die, DW_AT_const_value, &info->value)) {
         return fail(why, "the value of '%.*s' is not known", (int)MIN(len, 60), name);
     }
+    take_constant(t, number, info);
     return TOOL_NAMED_HERE;
 }
 
@@ -176,10 +252,31 @@ typedef struct Local {
     const char *name;
     size_t len;
     TtDiag *why;
-    bool found;
+    bool is_found;              /* one that lives in a register or on the stack */
+    Found found;                /* static ones */
 } Local;
 
-static void look_in_block(Dwarf_Die *of, const char *function, Local *l, unsigned depth)
+static void take_local(ToolTypes *t, Dwarf_Die *die, const char *function, Local *l)
+{
+    bool is_variable = dwarf_tag(die) == DW_TAG_variable;
+    const char *name = tool_types_name_of(die);
+    uint64_t addr;
+
+    if (!name || strncmp(name, l->name, l->len) || name[l->len]) {
+        return;
+    }
+    if (where_is(die, &addr) == WHERE_ADDRESS) {
+        look_at(t, die, &l->found);
+    } else if (!l->is_found) {
+        tt_fail(l->why, TT_ERR_FORMAT, "'%.*s' is a %s of %.40s(): write the register or "
+                "the memory that it is in", (int)MIN(l->len, 40), l->name,
+                is_variable ? "local variable" : "parameter", function);
+        l->is_found = true;
+    }
+}
+
+static void look_in_block(ToolTypes *t, Dwarf_Die *of, const char *function, Local *l,
+                          unsigned depth)
 {
     Dwarf_Die die;
 
@@ -187,38 +284,46 @@ static void look_in_block(Dwarf_Die *of, const char *function, Local *l, unsigne
         return;
     }
     do {
-        int tag = dwarf_tag(&die);
-        const char *name = dwarf_diename(&die);
-
-        if (function && (tag == DW_TAG_variable || tag == DW_TAG_formal_parameter) &&
-            name && !strncmp(name, l->name, l->len) && !name[l->len]) {
-            tt_fail(l->why, TT_ERR_FORMAT, "'%.*s' is a %s of %.40s(): write the register or "
-                    "the memory that it is in", (int)MIN(l->len, 40), l->name,
-                    tag == DW_TAG_variable ? "local variable" : "parameter", function);
-            l->found = true;
-        } else if (tag == DW_TAG_subprogram || tag == DW_TAG_lexical_block ||
-                   tag == DW_TAG_namespace) {
-            look_in_block(&die, tag == DW_TAG_subprogram ? name ?: "?" : function, l,
-                          depth + 1);
+        switch (dwarf_tag(&die)) {
+        case DW_TAG_variable:
+        case DW_TAG_formal_parameter:
+            if (function) {
+                take_local(t, &die, function, l);
+            }
+            break;
+        case DW_TAG_subprogram:
+            look_in_block(t, &die, dwarf_diename(&die) ?: "?", l, depth + 1);
+            break;
+        case DW_TAG_lexical_block:
+        case DW_TAG_inlined_subroutine:
+        case DW_TAG_namespace:
+            look_in_block(t, &die, function, l, depth + 1);
+            break;
+        default:
+            break;
         }
-    } while (!l->found && !dwarf_siblingof(&die, &die));
+    } while (!dwarf_siblingof(&die, &die));
 }
 
 static void look_in_unit(ToolTypes *t, Dwarf_Die *unit, void *opaque)
 {
-    Local *l = opaque;
-
-    if (!l->found) {
-        look_in_block(unit, NULL, l, 0);
-    }
+    look_in_block(t, unit, NULL, opaque, 0);
 }
 
-bool tool_types_is_local(ToolTypes *t, const char *name, size_t len, TtDiag *why)
+ToolNamed tool_types_local(ToolTypes *t, const char *name, size_t len, TtNameInfo *info,
+                           TtDiag *why)
 {
-    Local l = { name, len, why, false };
+    Local l = { name, len, why };
 
     tool_types_each_unit(t, look_in_unit, &l);
-    return l.found;
+    if (l.found.n) {
+        return take_found(t, name, len, &l.found, info, why);
+    }
+    if (l.found.other.addr && !l.is_found) {
+        return fail(why, "'%.*s' was optimized away: it is not in memory",
+                    (int)MIN(len, 60), name);
+    }
+    return l.is_found ? TOOL_NAMED_WRONG : TOOL_NAMED_NONE;
 }
 
 #else
@@ -229,9 +334,20 @@ ToolNamed tool_types_name(ToolTypes *t, const char *name, size_t len, TtNameInfo
     return TOOL_NAMED_NONE;
 }
 
-bool tool_types_is_local(ToolTypes *t, const char *name, size_t len, TtDiag *why)
+ToolNamed tool_types_local(ToolTypes *t, const char *name, size_t len, TtNameInfo *info,
+                           TtDiag *why)
+{
+    return TOOL_NAMED_NONE;
+}
+
+bool tool_types_per_cpu(ToolTypes *t, TtNameInfo *info)
 {
     return false;
+}
+
+const char *tool_types_lost(ToolTypes *t)
+{
+    return NULL;
 }
 
 #endif

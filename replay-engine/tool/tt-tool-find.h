@@ -33,6 +33,9 @@ typedef struct ToolFind {
 /* tt_cond_resolve, with the names of @symbols, which may be NULL, @offset higher. */
 TtStatus tool_resolve(const char *text, const ToolSymbols *symbols, uint64_t offset,
                       char **out, TtDiag *diag);
+/* Likewise, of the memory that @text is the value of. */
+TtStatus tool_resolve_place(const char *text, const ToolSymbols *symbols, uint64_t offset,
+                            char **out, TtDiag *diag);
 
 /* How far it is, on a terminal; and gone again. */
 void tool_find_show_progress(const ToolFind *f);

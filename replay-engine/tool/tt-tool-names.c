@@ -26,6 +26,20 @@ static char *fail(TtDiag *why, const char *fmt, ...)
     return NULL;
 }
 
+/* A module, an object file has only offsets into its sections; where .text is, the user may
+ * know. */
+static bool is_placed(const Names *f, const char *name, int len, TtDiag *why)
+{
+    if (tool_symbols_is_relocatable(f->symbols) &&
+        (!f->offset || !tool_symbols_is_text(f->symbols, name, len))) {
+        fail(why, f->offset ? "'%.*s' is not in .text of its module: write its address" :
+             "'%.*s' has no address until its module is loaded: give the address of its .text "
+             "with --offset", MIN(len, 60), name);
+        return false;
+    }
+    return true;
+}
+
 /* ---- without types ---- */
 
 static bool is_word_of_types(const char *word, int len)
@@ -67,6 +81,9 @@ static char *address_of(void *opaque, const char *chain, size_t *used, bool is_a
         return fail(why, "there are %zu symbols '%.*s': write the address of the one "
                     "that you mean", n, len, chain);
     }
+    if (!is_placed(f, chain, len, why)) {
+        return NULL;
+    }
     if (!is_code && !is_address) {
         return fail(why, "the type of '%.*s' is not known, as the file has no debug info: "
                          "write *(u32 *)&%.*s", MIN(len, 40), chain, MIN(len, 40), chain);
@@ -76,28 +93,52 @@ static char *address_of(void *opaque, const char *chain, size_t *used, bool is_a
 
 /* ---- with types ---- */
 
+/* The program may be elsewhere than its file says, but not what counts from 0. */
+static void move(const Names *f, TtNameInfo *info)
+{
+    info->value += tool_types_per_cpu(f->types, info) ? 0 : f->offset;
+}
+
+static bool take_local(const Names *f, const char *name, size_t len, TtNameInfo *info,
+                       TtDiag *why)
+{
+    switch (why->text[0] ? TOOL_NAMED_WRONG :
+            tool_types_local(f->types, name, len, info, why)) {
+    case TOOL_NAMED_HERE:
+        why->text[0] = 0;
+        move(f, info);
+        return true;
+    case TOOL_NAMED_NONE:
+        fail(why, "there is no symbol '%.*s'", (int)MIN(len, 60), name);
+        return false;
+    default:
+        return false;
+    }
+}
+
 static bool take_symbol(const Names *f, const char *name, size_t len, TtNameInfo *info,
                         TtDiag *why)
 {
     uint64_t addr = 0;
     bool is_code = false;
     size_t n = tool_symbols_address(f->symbols, name, len, &addr, &is_code);
-    int shown = MIN(len, 60);
 
     if (n > 1) {
         fail(why, "there are %zu symbols '%.*s': write the address of the one that you mean",
-             n, shown, name);
+             n, (int)MIN(len, 60), name);
         return false;
     }
-    if (n) {
-        info->kind = is_code ? TT_NAME_CODE : info->type ? TT_NAME_DATA : TT_NAME_ADDRESS;
-        info->value = addr + f->offset;
-        return true;
+    if (!n) {
+        return take_local(f, name, len, info, why);
     }
-    if (!why->text[0] && !tool_types_is_local(f->types, name, len, why)) {
-        fail(why, "there is no symbol '%.*s'", shown, name);
+    if (!is_placed(f, name, len, why)) {
+        return false;
     }
-    return false;
+    info->kind = info->type ? TT_NAME_DATA : is_code ? TT_NAME_CODE : TT_NAME_ADDRESS;
+    info->value = addr;
+    info->lost = tool_types_lost(f->types);
+    move(f, info);
+    return true;
 }
 
 static bool name_of(void *opaque, const char *name, size_t len, TtNameInfo *info,
@@ -107,7 +148,9 @@ static bool name_of(void *opaque, const char *name, size_t len, TtNameInfo *info
 
     switch (tool_types_name(f->types, name, len, info, why)) {
     case TOOL_NAMED_HERE:
-        info->value += info->kind == TT_NAME_DATA ? f->offset : 0;
+        if (info->kind == TT_NAME_DATA) {
+            move(f, info);
+        }
         return true;
     case TOOL_NAMED_WRONG:
         return false;
@@ -132,8 +175,8 @@ static TtTypeId find(void *opaque, TtTypeTag tag, const char *name, size_t len, 
     return tool_types_find(((Names *)opaque)->types, tag, name, len, why);
 }
 
-TtStatus tool_resolve(const char *text, const ToolSymbols *symbols, uint64_t offset,
-                      char **out, TtDiag *diag)
+static TtStatus resolve(const char *text, const ToolSymbols *symbols, uint64_t offset,
+                        bool is_place, char **out, TtDiag *diag)
 {
     Names names = { symbols, offset };
     const TtTypes types = {
@@ -145,8 +188,21 @@ TtStatus tool_resolve(const char *text, const ToolSymbols *symbols, uint64_t off
     if (symbols && tool_symbols_is_elf(symbols)) {
         names.types = tool_types_open(tool_symbols_path(symbols));
     }
-    s = names.types ? tt_lower(text, &types, out, diag) :
+    s = names.types && is_place ? tt_lower_place(text, &types, out, diag) :
+        names.types ? tt_lower(text, &types, out, diag) :
         tt_cond_resolve(text, address_of, &names, out, diag);
     tool_types_free(names.types);
     return s;
+}
+
+TtStatus tool_resolve(const char *text, const ToolSymbols *symbols, uint64_t offset,
+                      char **out, TtDiag *diag)
+{
+    return resolve(text, symbols, offset, false, out, diag);
+}
+
+TtStatus tool_resolve_place(const char *text, const ToolSymbols *symbols, uint64_t offset,
+                            char **out, TtDiag *diag)
+{
+    return resolve(text, symbols, offset, true, out, diag);
 }

@@ -87,7 +87,7 @@ static int prepare(ToolOrigin *o, const ToolArgs *a)
     o->lines = symbols ? tool_lines_open(symbols) : NULL;
     if (o->place[0] == '$') {
         place = g_strdup(o->place);
-    } else if (tool_resolve(o->place, o->symbols, o->offset, &place, &diag) != TT_OK) {
+    } else if (tool_resolve_place(o->place, o->symbols, o->offset, &place, &diag) != TT_OK) {
         return tool_usage(a->command, "%s", diag.text);
     }
     g_strchomp(place);

@@ -259,6 +259,16 @@ size_t tool_symbols_address(const ToolSymbols *s, const char *name, size_t len,
     return n;
 }
 
+bool tool_symbols_is_relocatable(const ToolSymbols *s)
+{
+    return s->elf && tt_elfsyms_is_relocatable(s->elf);
+}
+
+bool tool_symbols_is_text(const ToolSymbols *s, const char *name, size_t len)
+{
+    return s->elf && tt_elfsyms_is_text(s->elf, name, len);
+}
+
 char *tool_symbols_add(const ToolSymbols *s, const char *text)
 {
     const char *at = strstr(text, "pc 0x");

@@ -13,7 +13,7 @@
 
 /* ---- numbers ---- */
 
-bool tool_types_number(Dwarf_Die *die, unsigned name, bool is_signed, uint64_t *value)
+bool tool_types_number(Dwarf_Die *die, unsigned name, uint64_t *value)
 {
     Dwarf_Attribute attr;
     Dwarf_Sword s;
@@ -28,42 +28,12 @@ bool tool_types_number(Dwarf_Die *die, unsigned name, bool is_signed, uint64_t *
         *value = dwarf_formsdata(&attr, &s) ? 0 : (uint64_t)s;
         return true;
     }
-    /* the fixed ones have no sign of their own */
     if (dwarf_formudata(&attr, &w)) {
         return false;
     }
     *value = w;
     return true;
 }
-
-bool tool_types_is_signed(Dwarf_Die *enumeration)
-{
-    Dwarf_Die child;
-    Dwarf_Attribute attr;
-    Dwarf_Die type;
-    uint64_t encoding;
-
-    if (dwarf_attr(enumeration, DW_AT_type, &attr) && dwarf_formref_die(&attr, &type)) {
-        return tool_types_number(&type, DW_AT_encoding, false, &encoding) &&
-            (encoding == DW_ATE_signed || encoding == DW_ATE_signed_char);
-    }
-    if (tool_types_number(enumeration, DW_AT_encoding, false, &encoding)) {
-        return encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
-    }
-    if (dwarf_child(enumeration, &child)) {
-        return false;
-    }
-    do {
-        uint64_t value;
-
-        if (tool_types_number(&child, DW_AT_const_value, true, &value) && value >> 63) {
-            return true;
-        }
-    } while (!dwarf_siblingof(&child, &child));
-    return false;
-}
-
-/* ---- the table ---- */
 
 static bool is_transparent(int tag)
 {
@@ -72,14 +42,55 @@ static bool is_transparent(int tag)
         tag == DW_TAG_atomic_type || tag == DW_TAG_immutable_type;
 }
 
-static bool link_of(Dwarf_Die *die, Dwarf_Die *to)
+/* Without typedefs and const. False: it is void. */
+static bool peel(Dwarf_Die *die)
+{
+    for (unsigned links = 0; is_transparent(dwarf_tag(die)) && links < LINKS_MAX; links++) {
+        Dwarf_Die to;
+
+        if (!tool_types_link(die, &to)) {
+            return false;
+        }
+        *die = to;
+    }
+    return true;
+}
+
+bool tool_types_is_signed(Dwarf_Die *enumeration)
+{
+    Dwarf_Die child, type;
+    uint64_t encoding;
+
+    if (tool_types_link(enumeration, &type)) {
+        return peel(&type) && tool_types_number(&type, DW_AT_encoding, &encoding) &&
+            (encoding == DW_ATE_signed || encoding == DW_ATE_signed_char);
+    }
+    if (tool_types_number(enumeration, DW_AT_encoding, &encoding)) {
+        return encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
+    }
+    if (dwarf_child(enumeration, &child)) {
+        return false;
+    }
+    do {
+        uint64_t value;
+
+        if (tool_types_number(&child, DW_AT_const_value, &value) && value >> 63) {
+            return true;
+        }
+    } while (!dwarf_siblingof(&child, &child));
+    return false;
+}
+
+/* ---- the table ---- */
+
+bool tool_types_link(Dwarf_Die *die, Dwarf_Die *to)
 {
     Dwarf_Attribute attr;
 
     return dwarf_attr_integrate(die, DW_AT_type, &attr) && dwarf_formref_die(&attr, to);
 }
 
-static bool is_tag(Dwarf_Die *die, TtTypeTag *tag)
+bool tool_types_is_tag(Dwarf_Die *die, TtTypeTag *tag)
 {
     switch (dwarf_tag(die)) {
     case DW_TAG_structure_type:
@@ -97,40 +108,54 @@ static bool is_tag(Dwarf_Die *die, TtTypeTag *tag)
     }
 }
 
-/* Another unit has the members of what is declared here. */
+/* Another unit, or this one, has the members of what is declared here. */
+static bool find_complete(ToolTypes *t, Dwarf_Die *die, TtTypeTag tag, Dwarf_Die *found)
+{
+    const char *name = dwarf_diename(die);
+    Dwarf_Die *other = name ? g_hash_table_lookup(t->tags[tag], name) : NULL;
+
+    if (!other) {
+        return false;
+    }
+    if (tool_types_is_one(t, tag, name)) {
+        *found = *other;
+        return true;
+    }
+    if (tool_types_of_unit(t, tag, name, die, found)) {
+        return true;
+    }
+    g_hash_table_add(t->several, die->addr);
+    return false;
+}
+
 static void complete(ToolTypes *t, Dwarf_Die *die)
 {
+    Dwarf_Die *known = g_hash_table_lookup(t->completed, die->addr), found;
     Dwarf_Attribute attr;
-    const char *name;
     TtTypeTag tag;
-    Dwarf_Die *other, of_unit;
 
-    if (is_tag(die, &tag) && dwarf_attr(die, DW_AT_signature, &attr) &&
-        dwarf_formref_die(&attr, &of_unit)) {
-        *die = of_unit;                     /* -fdebug-types-section */
+    if (known) {
+        *die = *known;
         return;
     }
-    if (!is_tag(die, &tag) || !tool_types_has_flag(die, DW_AT_declaration)) {
+    if (!tool_types_is_tag(die, &tag) || !tool_types_is_declared(die)) {
         return;
     }
-    name = dwarf_diename(die);
-    other = name ? g_hash_table_lookup(t->tags[tag], name) : NULL;
-    *die = other ? *other : *die;
+    if (!(dwarf_attr(die, DW_AT_signature, &attr) && dwarf_formref_die(&attr, &found)) &&
+        !find_complete(t, die, tag, &found)) {
+        found = *die;
+    }
+    g_hash_table_insert(t->completed, die->addr, g_memdup2(&found, sizeof(found)));
+    *die = found;
 }
 
 TtTypeId tool_types_id(ToolTypes *t, Dwarf_Die *die, unsigned dim)
 {
     ToolEntry e = { *die, dim };
-    unsigned links = 0;
     gpointer known;
 
-    while (is_transparent(dwarf_tag(&e.die)) && links++ < LINKS_MAX) {
-        Dwarf_Die to;
-
-        if (!link_of(&e.die, &to)) {
-            return 0;                       /* of void */
-        }
-        e.die = to;
+    if (!peel(&e.die)) {
+        return 0;                           /* void */
     }
     complete(t, &e.die);
     known = g_hash_table_lookup(t->ids, (char *)e.die.addr + dim);
@@ -146,7 +171,7 @@ TtTypeId tool_types_of(ToolTypes *t, Dwarf_Die *die)
 {
     Dwarf_Die to;
 
-    return die->addr && link_of(die, &to) ? tool_types_id(t, &to, 0) : 0;
+    return die->addr && tool_types_link(die, &to) ? tool_types_id(t, &to, 0) : 0;
 }
 
 /* ---- what it is ---- */
@@ -155,16 +180,18 @@ static void describe_basic(Dwarf_Die *die, TtTypeInfo *info)
 {
     uint64_t encoding = 0;
 
-    tool_types_number(die, DW_AT_encoding, false, &encoding);
+    tool_types_number(die, DW_AT_encoding, &encoding);
     info->kind = TT_TYPE_NUMBER;
     switch (encoding) {
     case DW_ATE_signed:
     case DW_ATE_signed_char:
         info->is_signed = true;
         break;
+    case DW_ATE_boolean:
+        info->is_bool = true;
+        break;
     case DW_ATE_unsigned:
     case DW_ATE_unsigned_char:
-    case DW_ATE_boolean:
     case DW_ATE_address:
     case DW_ATE_UTF:
         break;
@@ -189,9 +216,9 @@ static unsigned counts_of(Dwarf_Die *die, uint64_t counts[DIMS_MAX])
             continue;
         }
         counts[n] = UINT64_MAX;
-        if (!tool_types_number(&child, DW_AT_count, false, &counts[n]) &&
-            tool_types_number(&child, DW_AT_upper_bound, false, &high)) {
-            tool_types_number(&child, DW_AT_lower_bound, false, &low);
+        if (!tool_types_number(&child, DW_AT_count, &counts[n]) &&
+            tool_types_number(&child, DW_AT_upper_bound, &high)) {
+            tool_types_number(&child, DW_AT_lower_bound, &low);
             counts[n] = high - low + 1;
         }
         n++;
@@ -237,13 +264,15 @@ static void describe_tagged(ToolTypes *t, Dwarf_Die *die, int tag, TtTypeInfo *i
     name_type(die, tag == DW_TAG_union_type ? "union " : tag == DW_TAG_class_type ? "class " :
               "struct ", info);
     info->kind = TT_TYPE_MEMBERS;
-    info->is_declared = tool_types_has_flag(die, DW_AT_declaration);
+    info->is_declared = tool_types_is_declared(die);
+    info->is_several = g_hash_table_contains(t->several, die->addr);
 }
 
 static void describe(ToolTypes *t, TtTypeId type, TtTypeInfo *info, unsigned depth)
 {
     ToolEntry e;
-    int tag, size;
+    uint64_t size = 0;
+    int tag;
 
     *info = (TtTypeInfo) { 0 };
     if (!type || type > t->table->len) {
@@ -251,9 +280,9 @@ static void describe(ToolTypes *t, TtTypeId type, TtTypeInfo *info, unsigned dep
     }
     e = g_array_index(t->table, ToolEntry, type - 1);
     tag = dwarf_tag(&e.die);
-    size = dwarf_bytesize(&e.die);
+    tool_types_number(&e.die, DW_AT_byte_size, &size);
     info->kind = TT_TYPE_OTHER;
-    info->bytes = MAX(size, 0);
+    info->bytes = size;
     switch (tag) {
     case DW_TAG_base_type:
         name_type(&e.die, "", info);
@@ -263,7 +292,8 @@ static void describe(ToolTypes *t, TtTypeId type, TtTypeInfo *info, unsigned dep
     case DW_TAG_reference_type:
     case DW_TAG_rvalue_reference_type:
         info->kind = TT_TYPE_POINTER;
-        info->bytes = size > 0 ? size : 8;
+        info->bytes = size ?: 8;
+        info->is_reference = tag != DW_TAG_pointer_type;
         info->to = tool_types_of(t, &e.die);
         break;
     case DW_TAG_array_type:
@@ -291,100 +321,11 @@ void tool_types_describe(ToolTypes *t, TtTypeId type, TtTypeInfo *info)
     describe(t, type, info, 0);
 }
 
-/* ---- members ---- */
-
-static bool is_member(Dwarf_Die *die)
-{
-    int tag = dwarf_tag(die);
-
-    /* declared only: a static one of C++ */
-    return tag == DW_TAG_inheritance ||
-        (tag == DW_TAG_member && !tool_types_has_flag(die, DW_AT_declaration));
-}
-
-/* Its first byte: a number, or an expression that adds one. */
-static uint64_t place_of(Dwarf_Die *die)
-{
-    Dwarf_Attribute attr;
-    Dwarf_Word w;
-    Dwarf_Op *ops;
-    size_t n;
-
-    if (!dwarf_attr(die, DW_AT_data_member_location, &attr)) {
-        return 0;                           /* of a union */
-    }
-    if (!dwarf_formudata(&attr, &w)) {
-        return w;
-    }
-    return !dwarf_getlocation(&attr, &ops, &n) && n == 1 &&
-        ops[0].atom == DW_OP_plus_uconst ? ops[0].number : 0;
-}
-
-static void fill_member(ToolTypes *t, Dwarf_Die *die, TtTypeMember *m)
-{
-    uint64_t bits = 0, first, storage;
-    TtTypeInfo type;
-
-    *m = (TtTypeMember) {
-        .name = dwarf_tag(die) == DW_TAG_member ? dwarf_diename(die) : NULL,
-        .type = tool_types_of(t, die), .first_bit = place_of(die) * 8,
-    };
-    if (!tool_types_number(die, DW_AT_bit_size, false, &bits) || !bits) {
-        return;
-    }
-    m->bits = MIN(bits, 65);                /* more than can be */
-    if (tool_types_number(die, DW_AT_data_bit_offset, false, &first)) {
-        m->first_bit = first;
-    } else if (tool_types_number(die, DW_AT_bit_offset, false, &first)) {
-        /* before DWARF 5: from the most significant bit of its unit on */
-        tool_types_describe(t, m->type, &type);
-        if (!tool_types_number(die, DW_AT_byte_size, false, &storage)) {
-            storage = type.bytes;
-        }
-        m->first_bit += storage * 8 - first - m->bits;
-    }
-}
-
-bool tool_types_member(ToolTypes *t, TtTypeId type, unsigned n, TtTypeMember *member)
-{
-    TtTypeTag tag;
-
-    if (!type || type > t->table->len) {
-        return false;
-    }
-    if (t->in != type || t->n != n) {       /* not the one after the last */
-        ToolEntry e = g_array_index(t->table, ToolEntry, type - 1);
-
-        t->in = type;
-        t->n = 0;
-        t->has_next = is_tag(&e.die, &tag) && tag != TT_TAG_ENUM &&
-            !dwarf_child(&e.die, &t->next);
-    }
-    while (t->has_next) {
-        bool is = is_member(&t->next) && t->n++ == n;
-
-        if (is) {
-            fill_member(t, &t->next, member);
-        }
-        t->has_next = !dwarf_siblingof(&t->next, &t->next);
-        if (is) {
-            return true;
-        }
-    }
-    t->in = 0;
-    return false;
-}
-
 #else
 
 void tool_types_describe(ToolTypes *t, TtTypeId type, TtTypeInfo *info)
 {
     *info = (TtTypeInfo) { 0 };
-}
-
-bool tool_types_member(ToolTypes *t, TtTypeId type, unsigned n, TtTypeMember *member)
-{
-    return false;
 }
 
 #endif

@@ -2,8 +2,9 @@
 /*
  * Types, variables and constants of a program, from its DWARF (elfutils' libdw):
  * tt-tool-dwarf.c collects them, tt-tool-dwarfvars.c finds variables and constants,
- * tt-tool-types.c says what a type is, and tt-tool-names.c gives all of it to the
- * translation of a condition.
+ * tt-tool-types.c and tt-tool-dwarfmembers.c say what a type is, tt-tool-dwarfsame.c
+ * compares those of one name, and tt-tool-names.c gives all of it to the translation of a
+ * condition.
  */
 #ifndef TT_TOOL_TYPES_H
 #define TT_TOOL_TYPES_H
@@ -36,7 +37,13 @@ typedef enum ToolNamed {
 } ToolNamed;
 ToolNamed tool_types_name(ToolTypes *t, const char *name, size_t len, TtNameInfo *info,
                           TtDiag *why);
-/* Is there a local variable called so? Then @why says whose. Cost: looks at all. */
-bool tool_types_is_local(ToolTypes *t, const char *name, size_t len, TtDiag *why);
+/* Likewise of local variables: static ones have an address. Cost: looks at all. */
+ToolNamed tool_types_local(ToolTypes *t, const char *name, size_t len, TtNameInfo *info,
+                           TtDiag *why);
+/* Is *@info's address one of Linux's per-CPU variables? Then it says so. Returns whether it
+ * counts from 0, and so stays if the kernel moves. */
+bool tool_types_per_cpu(ToolTypes *t, TtNameInfo *info);
+/* A file with debug information of a part of the program, which is missing; or NULL. */
+const char *tool_types_lost(ToolTypes *t);
 
 #endif

@@ -182,6 +182,9 @@ char *tool_symbols_find(const ToolSymbols *s, uint64_t addr);
  * addresses. Cost: looks at all. */
 size_t tool_symbols_address(const ToolSymbols *s, const char *name, size_t len,
                             uint64_t *addr, bool *is_code);
+/* Are addresses only offsets into sections, as in a module? And is @name one into .text? */
+bool tool_symbols_is_relocatable(const ToolSymbols *s);
+bool tool_symbols_is_text(const ToolSymbols *s, const char *name, size_t len);
 /* @text with a name after the address of its first "pc 0x...". The same. */
 char *tool_symbols_add(const ToolSymbols *s, const char *text);
 

@@ -61,6 +61,11 @@ def test_values_of_gdb(work):
             equal(got.get(position, 0), wanted[position, i], f'{text} at {position}')
 
 
+def origin(run, position, place, *args, rc=0):
+    return tt('origin', run, position, place, '--symbols', SYMBOLS, '--qemu', qemu_binary(),
+              *args, rc=rc)
+
+
 @limit(60)
 def test_searches(work):
     """Changes, places and edges of typed expressions are those of plain memory."""
@@ -82,10 +87,14 @@ def test_searches(work):
     equal(places(typed(run, '$rip == step && panic_timeout == -5')),
           places(typed(run, 'at step'))[2:3], 'place and value')
     end = json.loads(tt('info', run, '--json').stdout)['end']
-    node = json.loads(tt('origin', run, str(end), 'current_thing->word', '--symbols', SYMBOLS,
-                         '--qemu', qemu_binary(), '--json').stdout)['nodes'][0]
-    check(node['symbol'].startswith('step+') and int(node['value'], 16) == 0x050505f5,
-          f'origin: {node}')
+    for place, value in (('current_thing->word', 0x050505f5), ('current_thing->second', None)):
+        node = origin(run, str(end), place, '--json')
+        node = json.loads(node.stdout)['nodes'][0]
+        check(node['symbol'].startswith('step+') and value in (None, int(node['value'], 16)),
+              f'origin: {node}')
+    for place in ('panic_timeout + 1', '&table[1]', '(u8)panic_timeout'):
+        said = origin(run, str(end), place, rc=2).stderr
+        check(f"'{place}' is not a place" in said, said)
 
 
 def variants(work):

@@ -38,6 +38,8 @@ static void describe(void *opaque, TtTypeId type, TtTypeInfo *info)
     *info = (TtTypeInfo) {
         .kind = x % 7, .bytes = sizes[x >> 8 & 7], .is_signed = x >> 16 & 1,
         .is_declared = (x >> 17 & 7) == 0, .to = (x >> 24) % (N_TYPES + 1),
+        .is_bool = x >> 32 & 1, .is_reference = x % 7 == TT_TYPE_POINTER && x >> 33 & 1,
+        .is_several = x >> 34 & 1,
     };
     memset(info->name, x & 0x80 ? '\033' : 'n', sizeof(info->name));    /* without an end */
 }
@@ -51,6 +53,8 @@ static bool member(void *opaque, TtTypeId type, unsigned n, TtTypeMember *m)
     *m = (TtTypeMember) {
         names[x % 5], (x >> 8) % (N_TYPES + 1), x >> 16, x & 0x8000 ? x >> 20 & 127 : 0,
     };
+    m->is_base = !m->name && x >> 40 & 1;
+    m->has_no_place = (x >> 41 & 3) == 0;
     return n < (mixed(type, 2) & 7);
 }
 
@@ -72,6 +76,8 @@ static bool lookup(void *opaque, const char *name, size_t len, TtNameInfo *info,
     *info = (TtNameInfo) { x & 3, x >> 8, (x >> 2) % (N_TYPES + 1) };
     /* a number has a type of numbers, as those that know types say */
     info->type = info->kind == TT_NAME_NUMBER ? 0 : info->type;
+    info->is_per_cpu = (x >> 20 & 3) == 0;
+    info->lost = (x >> 22 & 3) == 0 ? "a.dwo" : NULL;
     tt_fail(why, TT_ERR_FORMAT, "there is no such name");
     return name[0] != 'z';
 }
@@ -80,20 +86,15 @@ static const TtTypes types = {
     .describe = describe, .member = member, .find = find, .name = lookup,
 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+typedef TtStatus Lowered(const char *text, const TtTypes *t, char **out, TtDiag *diag);
+
+static void try_text(const char *text, Lowered *lowered)
 {
-    g_autofree char *text = NULL;
     g_autofree char *plain = NULL;
     TtDiag diag = { 0 };
     TtCond *c;
-    TtStatus s;
+    TtStatus s = lowered(text, &types, &plain, &diag);
 
-    if (size < 8) {
-        return 0;
-    }
-    seed = tt_get_le64(data);
-    text = g_strndup((const char *)data + 8, size - 8);
-    s = tt_lower(text, &types, &plain, &diag);
     CHECK((s == TT_OK) == (plain != NULL));
     CHECK(s == TT_OK || s == TT_ERR_FORMAT || s == TT_ERR_LIMIT);
     CHECK(s == TT_OK || (diag.status == s && diag.text[0] && !tt_has_control(diag.text)));
@@ -102,6 +103,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         /* "at" needs a constant: only the parser of conditions knows */
         CHECK(s == TT_OK || s == TT_ERR_LIMIT || s == TT_ERR_INVALID || strstr(text, "at"));
         tt_cond_free(c);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autofree char *text = NULL;
+
+    if (size >= 8) {
+        seed = tt_get_le64(data);
+        text = g_strndup((const char *)data + 8, size - 8);
+        try_text(text, tt_lower);
+        try_text(text, tt_lower_place);
     }
     return 0;
 }
