@@ -14,10 +14,10 @@ from ttlib import (BUILD, REPO, check, equal, limit, one_sentence, qemu_binary, 
 
 QEMU = f'{BUILD}/qemu'
 
-# What the Linux guest does: thunks of its kernel, with what comes behind, as symbols; then the
+# What the Linux guest does: some symbols of its kernel, and what comes behind; then the
 # program.
 JUMPS = b"""#!/bin/busybox sh
-grep -A 1 __x86_indirect_thunk /proc/kallsyms | sed 's/^/TT-SYM /'
+grep -A 1 -e __x86_indirect_thunk -e ' error_entry$' /proc/kallsyms | sed 's/^/TT-SYM /'
 echo TT-BEGIN
 /own/jumps
 echo TT-DONE own
@@ -216,10 +216,10 @@ def test_stacks_of_linux(work):
         files = {'own/run': JUMPS, 'own/jumps': f.read()}
     run = record(work, own_args(work, files, memory='128'), timeout=120)
     names = nm(work, program)
-    thunks = re.findall(rb'TT-SYM ([0-9a-f]{16} \w [^\s\[]+)', run.serial)
-    check(len(thunks) > 16, f'{thunks}')
+    symbols = re.findall(rb'TT-SYM ([0-9a-f]{16} \w [^\s\[]+)', run.serial)
+    check(len(symbols) > 16, f'{symbols}')
     with open(names, 'ab') as f:
-        f.write(b''.join(line + b'\n' for line in thunks))
+        f.write(b''.join(line + b'\n' for line in symbols))
     said, text = about(run.dir, work, 'stacks', '--symbols', names,
                        '--from', str(position_of(run.dir, 'TT-BEGIN')),
                        '--to', str(position_of(run.dir, 'TT-SIGNALS')))
@@ -251,14 +251,18 @@ def of_program(stacks, signals):
 
 
 def of_kernel(text):
-    """What a thunk goes to stands in its place."""
-    kernel = below = 0
+    """What a thunk goes to stands in its place; and what moves its own return address has
+    returned."""
+    total, below = 0, collections.Counter()
     for line in text.splitlines():
         stack, count = line.rsplit(' ', 1)
         if ';0xffff' in stack:
-            kernel += int(count)
-            below += int(count) * bool(re.search('__x86_indirect_thunk[^;]*;0xffff', stack))
-    check(below < kernel / 100, f'{below} of {kernel} instructions below a thunk')
+            total += int(count)
+            for name in set(re.findall('(__x86_indirect_thunk|error_entry)[^;]*;', stack)):
+                below[name] += int(count)
+    check(all(count < total / 100 for count in below.values()),
+          f'of {total} instructions in the kernel: {below}')
+    check('error_entry' in text, 'no exception of the kernel')
 
 
 @limit(60)
