@@ -270,13 +270,14 @@ static Call *call_of_return(const TtCallstack *s, const Vcpu *v, uint64_t pc, ui
     Call *all[] = {
         call_at(s, v, slot - 2), call_at(s, v, slot - 4), call_at(s, v, slot - 8),
     };
-    Call *inner = call_to(s, v, v->node, v->slot);
+    Call *inner;
 
     for (unsigned i = 0; i < G_N_ELEMENTS(all); i++) {
         if (all[i] && all[i]->back == pc) {
             return all[i];
         }
     }
+    inner = call_to(s, v, v->node, v->slot);
     if (inner && inner->back == pc) {
         return inner;
     }

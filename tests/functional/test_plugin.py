@@ -152,6 +152,14 @@ def test_call_stacks(work):
         equal(stacks['start64', *['fib'] * depth],
               calls[depth, True] * inner + calls[depth, False] * last, f'fib {depth} deep')
     equal(sum(count for stack, count in stacks.items() if stack.count('fib') > 6), 0, 'deeper')
+    names = nm(work, debug)
+    with open(names, 'r+', encoding='ascii') as f:
+        renamed = re.sub('(?m) leaf$', ' operator+;leaf', f.read())
+        f.seek(0)
+        f.write(renamed)
+    other = folded(about(run, work, 'stacks', '--symbols', names)[1])
+    equal(other.get(('start64', 'middle', 'operator+:leaf')), 2 * 7 * length,
+          f'a name with a semicolon and a plus: {other}')
     svg = shutil.which('flamegraph.pl') or shutil.which('inferno-flamegraph')
     if svg:
         drawn = subprocess.run([svg], input=text, check=True, timeout=60,
