@@ -8,6 +8,9 @@
  *
  * where BLOCK is in the innermost function, or in one that it jumped to: tt makes a
  * function of it, and leaves it out if that is the innermost one.
+ *
+ * Memory: that of the core, and about 100 bytes for each block of code that differs in its
+ * place or length.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -28,12 +31,19 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
 #define CR0_PE      1u
 
-enum { RSP, SS, CR0, CR3, EFER, N_REGS };
-static const char *const names[N_REGS] = { "rsp", "ss", "cr0", "cr3", "efer" };
+/* System management mode: where its code begins, in real mode, and where, from there on, the
+ * CPU keeps what was. */
+#define SMM_BEGIN       0x8000u
+#define SMM_OLD_CS_BASE 0x7e18u
+#define SMM_OLD_PC      0x7f78u
+
+enum { RIP, RSP, SS, CR0, CR3, EFER, N_REGS };
+static const char *const names[N_REGS] = { "rip", "rsp", "ss", "cr0", "cr3", "efer" };
 
 #include "tt-registers.h"
 
 static TtCallstack *stacks;
+static GHashTable *blocks;      /* of TtCallBlock, its own key */
 static GMutex lock;
 static struct qemu_plugin_scoreboard *board;
 static qemu_plugin_u64 insns;
@@ -102,16 +112,34 @@ static bool interrupted_real(uint64_t at, uint64_t *pc, uint64_t *sp)
     return true;
 }
 
-/* A vCPU that has been started has no stack. */
-static bool interrupted(void *opaque, uint64_t *pc, uint64_t *sp)
+/* The CPU makes no frame, and keeps its stack pointer. */
+static bool interrupted_smm(uint64_t handler, uint64_t *pc)
 {
-    uint64_t at = reg(RSP);
+    uint64_t base;
+
+    if (!handler || !read_words(handler + SMM_OLD_PC, pc, sizeof(*pc)) ||
+        !read_words(handler + SMM_OLD_CS_BASE, &base, sizeof(base))) {
+        return false;
+    }
+    *pc += base;
+    return true;
+}
+
+/* A vCPU that has been started has no stack. */
+static bool interrupted(void *opaque, uint64_t handler, uint64_t *pc, uint64_t *sp)
+{
+    uint64_t at = *sp;
 
     if (!at) {
         return false;
     }
-    return reg(EFER) & EFER_LMA ? interrupted_long(at, pc, sp) :
-        reg(CR0) & CR0_PE ? interrupted_protected(at, pc, sp) :
+    if (reg(EFER) & EFER_LMA) {
+        return interrupted_long(at, pc, sp);
+    }
+    if (reg(CR0) & CR0_PE) {
+        return interrupted_protected(at, pc, sp);
+    }
+    return reg(RIP) == SMM_BEGIN ? interrupted_smm(handler, pc) :
         interrupted_real(at, pc, sp);
 }
 
@@ -139,9 +167,34 @@ static void block_begins(unsigned int vcpu, void *block)
     g_mutex_lock(&lock);
     n_interrupts = interrupts ? interrupts[vcpu] : 0;
     tt_callstack_block(stacks, vcpu, block, begun(vcpu),
-                       n_interrupts != interrupts_seen[vcpu]);
+                       n_interrupts - interrupts_seen[vcpu]);
     interrupts_seen[vcpu] = n_interrupts;
     g_mutex_unlock(&lock);
+}
+
+static guint block_hash(gconstpointer p)
+{
+    return g_int64_hash(&((const TtCallBlock *)p)->at);
+}
+
+static gboolean block_equal(gconstpointer p, gconstpointer q)
+{
+    const TtCallBlock *a = p, *b = q;
+
+    return a->at == b->at && a->behind == b->behind && a->n == b->n && a->kind == b->kind &&
+        a->pops == b->pops;
+}
+
+/* One that is translated again is the same, with the lock. */
+static TtCallBlock *known(const TtCallBlock *block)
+{
+    TtCallBlock *b = g_hash_table_lookup(blocks, block);
+
+    if (!b) {
+        b = g_memdup2(block, sizeof(*block));
+        g_hash_table_add(blocks, b);
+    }
+    return b;
 }
 
 static TtCallBlock *block_of(struct qemu_plugin_tb *tb)
@@ -149,13 +202,16 @@ static TtCallBlock *block_of(struct qemu_plugin_tb *tb)
     size_t n = qemu_plugin_tb_n_insns(tb);
     struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, n - 1);
     uint8_t bytes[INSN_MAX];
-    TtCallBlock *b = g_new0(TtCallBlock, 1);
+    TtCallBlock block = {
+        .at = qemu_plugin_tb_vaddr(tb),
+        .behind = qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last), .n = n,
+    }, *b;
 
-    b->at = qemu_plugin_tb_vaddr(tb);
-    b->behind = qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last);
-    b->n = n;
-    b->kind = tt_callstack_x86_kind(bytes, qemu_plugin_insn_data(last, bytes, sizeof(bytes)),
-                                    &b->pops);
+    block.kind = tt_callstack_x86_kind(
+        bytes, qemu_plugin_insn_data(last, bytes, sizeof(bytes)), &block.pops);
+    g_mutex_lock(&lock);
+    b = known(&block);
+    g_mutex_unlock(&lock);
     return b;
 }
 
@@ -202,6 +258,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
         return -1;
     }
     buf = g_byte_array_new();
+    blocks = g_hash_table_new(block_hash, block_equal);
     stacks = tt_callstack_new(&vcpu_ops, NULL, NODES_MAX);
     board = qemu_plugin_scoreboard_new(sizeof(uint64_t));
     insns = qemu_plugin_scoreboard_u64(board);

@@ -37,6 +37,9 @@ static TtCallKind kind_of_two_bytes(uint8_t b)
     if ((b & 0xf0) == 0x80) {
         return TT_CALL_JUMP;
     }
+    if (b == 0xaa) {
+        return TT_CALL_RESUME;                          /* rsm */
+    }
     return b == 0x05 || b == 0x34 ? TT_CALL_ENTER :     /* syscall, sysenter */
         b == 0x07 || b == 0x35 ? TT_CALL_LEAVE : TT_CALL_NEXT;
 }
@@ -61,7 +64,7 @@ TtCallKind tt_callstack_x86_kind(const uint8_t *bytes, size_t n, uint32_t *pops)
         return TT_CALL_RETURN;
     case 0xe9: case 0xea: case 0xeb:
         return TT_CALL_JUMP;
-    case 0xcc: case 0xcd: case 0xce: case 0xf1:
+    case 0xcc: case 0xcd: case 0xf1:                    /* into (ceh) is a fault or nothing */
         return TT_CALL_ENTER;
     case 0xcf:
         return TT_CALL_LEAVE;

@@ -6,21 +6,25 @@
 #include <glib.h>
 
 #define PAIRS_FACTOR 8          /* blocks of a node, on average, before they are merged */
-#define NEAR (64u << 10)        /* a stack pointer that moves farther is on another stack */
+#define NEAR (64u << 10)        /* a stack pointer that moves farther is on another stack, */
+#define CLOSE (8u << 10)        /* or, where stacks are small, already this far */
+#define FRAMES_MAX 4            /* interrupts, each of the handler of the one before */
 
 struct TtCallNode {
     TtCallNode *parent;         /* NULL: the bottom */
     uint64_t function;
     uint32_t depth;
+    uint64_t slot;              /* of the last call that led there; 0: none did */
     bool is_entry;              /* of the kernel, or of an interrupt */
 };
 
-/* A call that has not returned, by the place of its return address. */
+/* A call, by the place of its return address. */
 typedef struct Call {
     uint64_t space, slot;
     uint64_t back;              /* that address */
     uint64_t from_slot;         /* that of the caller's own call; 0: it is not known */
     TtCallNode *from, *to;
+    bool is_over;               /* it has returned, or never will */
 } Call;
 
 typedef struct Pair {
@@ -163,11 +167,19 @@ static uint64_t space_of(const Vcpu *v, uint64_t slot)
 
 /* ---- how it goes on ---- */
 
-static const Call *call_at(const TtCallstack *s, const Vcpu *v, uint64_t slot)
+static Call *call_at(const TtCallstack *s, const Vcpu *v, uint64_t slot)
 {
     const Call key = { .space = space_of(v, slot), .slot = slot };
 
-    return g_hash_table_lookup(s->calls, &key);
+    return slot ? g_hash_table_lookup(s->calls, &key) : NULL;
+}
+
+/* That led to @node. NULL: it is not known, or is not there any more. */
+static Call *call_to(const TtCallstack *s, const Vcpu *v, TtCallNode *node, uint64_t slot)
+{
+    Call *c = call_at(s, v, slot);
+
+    return c && c->to == node && !c->is_over ? c : NULL;
 }
 
 static void stand(Vcpu *v, TtCallNode *node, uint64_t slot)
@@ -176,17 +188,55 @@ static void stand(Vcpu *v, TtCallNode *node, uint64_t slot)
     v->slot = slot;
 }
 
+static void return_from(Vcpu *v, Call *c)
+{
+    c->is_over = true;
+    stand(v, c->from, c->from_slot);
+}
+
+/* Is a caller's return address shortly above @sp? Then large frames lie between. */
+static bool is_same_stack(const TtCallstack *s, const Vcpu *v, uint64_t sp)
+{
+    const Call *c = call_to(s, v, v->node, v->slot);
+
+    for (unsigned i = 0; c && c->from_slot > c->slot && i < TT_CALLSTACK_DEPTH; i++) {
+        if (c->from_slot > sp) {
+            return c->from_slot - sp < NEAR;
+        }
+        c = call_to(s, v, c->from, c->from_slot);
+    }
+    return false;
+}
+
 /* Calls whose return address is not on the stack any more: a longjmp, or a kernel that fills
  * the CPU's return buffer. */
 static void drop_dead(TtCallstack *s, Vcpu *v, uint64_t sp)
 {
-    while (v->slot && v->slot <= sp && sp - v->slot < NEAR) {
-        const Call *c = call_at(s, v, v->slot);
+    while (v->slot && v->slot <= sp &&
+           (sp - v->slot < NEAR || is_same_stack(s, v, sp))) {
+        Call *c = call_to(s, v, v->node, v->slot);
 
-        if (!c || c->to != v->node) {
+        if (!c) {
             break;
         }
-        stand(v, c->from, c->from_slot);
+        return_from(v, c);
+    }
+}
+
+static gboolean call_is_over(gpointer key, gpointer value, gpointer unused)
+{
+    return ((const Call *)value)->is_over;
+}
+
+/* One that is over is kept as long as there is room: after a vfork, two return from it. */
+static void make_room(TtCallstack *s)
+{
+    if (g_hash_table_size(s->calls) < s->max_nodes) {
+        return;
+    }
+    g_hash_table_foreach_remove(s->calls, call_is_over, NULL);
+    if (g_hash_table_size(s->calls) > s->max_nodes / 2) {
+        g_hash_table_remove_all(s->calls);
     }
 }
 
@@ -198,44 +248,80 @@ static void call(TtCallstack *s, Vcpu *v, uint64_t pc, uint64_t sp)
         return;
     }
     drop_dead(s, v, sp);
-    if (g_hash_table_size(s->calls) >= s->max_nodes) {
-        g_hash_table_remove_all(s->calls);
-    }
+    make_room(s);
     c = g_new(Call, 1);
     *c = (Call) {
         .space = space_of(v, sp), .slot = sp, .back = v->block->behind,
         .from_slot = v->slot, .from = v->node, .to = below(s, v->node, pc, false),
     };
+    if (c->to != v->node) {
+        c->to->slot = sp;
+    }
     stand(v, c->to, sp);
     g_hash_table_replace(s->calls, c, c);
 }
 
 /* An address has 2 bytes, 4, or 8: where there is one of less bytes, another is a call of
- * long ago. One that was changed meanwhile (a retpoline does) is that of the call that is
- * innermost. */
-static void go_back(TtCallstack *s, Vcpu *v, uint64_t pc, uint64_t sp)
+ * long ago. The innermost call may have had its return address moved (Linux does at the
+ * entry of exceptions), or changed (a retpoline does). */
+static Call *call_of_return(const TtCallstack *s, const Vcpu *v, uint64_t pc, uint64_t sp)
 {
     uint64_t slot = sp - v->block->pops;
-    const Call *all[] = {
+    Call *all[] = {
         call_at(s, v, slot - 2), call_at(s, v, slot - 4), call_at(s, v, slot - 8),
     };
+    Call *inner;
 
     for (unsigned i = 0; i < G_N_ELEMENTS(all); i++) {
         if (all[i] && all[i]->back == pc) {
-            stand(v, all[i]->from, all[i]->from_slot);
-            return;
+            return all[i];
         }
+    }
+    inner = call_to(s, v, v->node, v->slot);
+    if (inner && inner->back == pc) {
+        return inner;
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(all); i++) {
-        if (all[i] && all[i]->to == v->node) {
-            stand(v, all[i]->from, all[i]->from_slot);
-            return;
+        if (all[i] && all[i]->to == v->node && !all[i]->is_over) {
+            return all[i];
         }
     }
-    stand(v, &s->bottom, 0);
+    return NULL;
 }
 
-static void leave(TtCallstack *s, Vcpu *v, uint64_t pc)
+/* A retpoline: what it goes to has been called, in its place, since nothing of it is left on
+ * the stack. */
+static void replace(TtCallstack *s, Vcpu *v, uint64_t pc, uint64_t sp)
+{
+    Call *c = v->slot == sp ? call_to(s, v, v->node, sp) : NULL;
+
+    if (c && c->from != c->to) {
+        c->to = below(s, c->from, pc, false);
+        if (c->to != c->from) {
+            c->to->slot = sp;
+        }
+        v->node = c->to;
+    }
+}
+
+/* A return that is not known is a jump (the end of a signal handler) if the caller's return
+ * address lies shortly above. */
+static void go_back(TtCallstack *s, Vcpu *v, uint64_t pc, uint64_t sp)
+{
+    Call *c = call_of_return(s, v, pc, sp);
+    bool is_changed = c && c->back != pc;
+
+    if (c) {
+        return_from(v, c);
+    } else if (v->slot < sp || v->slot - sp >= (is_high(sp) ? CLOSE : NEAR)) {
+        stand(v, &s->bottom, 0);
+    }
+    if (is_changed) {
+        replace(s, v, pc, sp);
+    }
+}
+
+static void leave(TtCallstack *s, Vcpu *v, uint64_t pc, uint64_t sp)
 {
     bool to_low = !is_high(pc) && is_high(v->block->at);
     TtCallNode *n = v->node;
@@ -243,15 +329,21 @@ static void leave(TtCallstack *s, Vcpu *v, uint64_t pc)
     while (n->parent && !(n->is_entry && !(to_low && is_high(n->parent->function)))) {
         n = n->parent;
     }
-    stand(v, n->parent ?: &s->bottom, 0);
+    n = n->parent ?: &s->bottom;
     if (to_low) {
         v->space = s->ops->space(s->opaque);
     }
+    /* Of another thread with the same stack, it may be the place of another call; a longjmp
+     * may have left it a bit below. */
+    stand(v, n, n->slot + CLOSE > sp && call_to(s, v, n, n->slot) ? n->slot : 0);
 }
 
 /* Does what was not asked for begin at @pc? */
 static bool is_fault(const TtCallBlock *last, uint64_t pc, bool is_whole)
 {
+    if (is_whole && last->kind == TT_CALL_RESUME) {
+        return false;
+    }
     if (!is_high(last->at) && is_high(pc)) {
         return true;
     }
@@ -280,26 +372,36 @@ static void go_on(TtCallstack *s, Vcpu *v, uint64_t pc, bool is_whole, const uin
         call(s, v, pc, sp_of(s, sp));
     } else if (kind == TT_CALL_RETURN) {
         go_back(s, v, pc, sp_of(s, sp));
-    } else if (kind == TT_CALL_LEAVE) {
-        leave(s, v, pc);
+    } else if (kind == TT_CALL_LEAVE || kind == TT_CALL_RESUME) {
+        leave(s, v, pc, sp_of(s, sp));
     }
 }
 
+/* First to where it was interrupted, then into each handler. */
 static void move(TtCallstack *s, Vcpu *v, const TtCallBlock *b, uint64_t n,
-                 bool is_interrupted)
+                 uint64_t n_interrupts)
 {
     bool is_whole = n >= v->block->n;
-    uint64_t pc, sp;
+    uint64_t pc[FRAMES_MAX], sp;
+    unsigned i = 0;
 
-    if (!is_interrupted) {
+    if (!n_interrupts) {
         go_on(s, v, b->at, is_whole, NULL);
         return;
     }
-    if (!s->ops->interrupted(s->opaque, &pc, &sp)) {
+    sp = s->ops->sp(s->opaque);
+    while (i < MIN(n_interrupts, FRAMES_MAX) &&
+           s->ops->interrupted(s->opaque, i ? 0 : b->at, &pc[i], &sp)) {
+        i++;
+    }
+    if (!i) {
         stand(v, &s->bottom, 0);
         return;
     }
-    go_on(s, v, pc, is_whole, &sp);     /* first to where it was interrupted */
+    go_on(s, v, pc[i - 1], is_whole, &sp);
+    while (--i) {
+        enter(s, v, pc[i - 1]);
+    }
     enter(s, v, b->at);
 }
 
@@ -335,14 +437,14 @@ static void add(TtCallstack *s, Vcpu *v, uint64_t n)
 }
 
 void tt_callstack_block(TtCallstack *s, unsigned vcpu, TtCallBlock *b, uint64_t n,
-                        bool is_interrupted)
+                        uint64_t n_interrupts)
 {
     Vcpu *v = &s->vcpus[vcpu];
 
     assert(vcpu < TT_CALLSTACK_VCPUS_MAX);
     add(s, v, n);
     if (v->block) {
-        move(s, v, b, n, is_interrupted);
+        move(s, v, b, n, n_interrupts);
     } else {
         v->space = s->ops->space(s->opaque);
     }

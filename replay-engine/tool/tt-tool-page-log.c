@@ -104,7 +104,7 @@ void page_log_read(PageLog *p, TtLogReader *r, uint64_t start, uint64_t end)
     uint64_t began = 0;
 
     p->start = start;
-    p->end = MAX(end, start);
+    p->end = p->damaged_at = MAX(end, start);
     p->width = (p->end - start) / PAGE_BINS + 1;
     p->n_bins = (p->end - start) / p->width + 1;
     p->io = new_bins(p);
@@ -118,6 +118,7 @@ void page_log_read(PageLog *p, TtLogReader *r, uint64_t start, uint64_t end)
 
         began = i == tt_log_reader_first(r) ? info->host_ns : began;
         if (tt_log_reader_load(r, i, &s, &p->damage) != TT_OK) {
+            p->damaged_at = CLAMP(info->first_pos, p->start, p->end);
             break;
         }
         p->damage.status = TT_OK;

@@ -26,8 +26,9 @@
 #define START_SECONDS   600
 #define ANSWER_SECONDS  60
 #define GOTO_SECONDS    86400
-#define NO_SCREEN       "the guest has no screen: its machine has no display device that a " \
-                        "replay can show, or the guest did not switch it on"
+#define NO_SCREEN       "there are no pictures: the guest has no screen: its machine has no " \
+                        "display device that a replay can show, or the guest did not " \
+                        "switch it on"
 
 typedef struct Screen {
     ToolQmp *qmp;
@@ -74,14 +75,18 @@ static size_t choose(uint64_t *at, unsigned n, const char *run, const TtManifest
 
     tt_marks_of_run(run, add_mark, named, &unused);
     add_full(named, run, m);
-    return tt_spread((const uint64_t *)named->data, named->len, p->start, p->end, at, n);
+    return tt_spread((const uint64_t *)named->data, named->len, p->start, p->damaged_at, at,
+                     n);
 }
 
 /* ---- QEMU ---- */
 
-static void child(char **argv, int qmp, const Screen *s)
+static void child(char **argv, int qmp, const Screen *s, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) {          /* it has ended before that */
+        _exit(127);
+    }
     dup2(open("/dev/null", O_RDONLY), 0);
     dup2(s->said, 1);
     dup2(s->said, 2);
@@ -95,6 +100,7 @@ static void child(char **argv, int qmp, const Screen *s)
 static bool start(Screen *s, const char *qemu, const char *run)
 {
     g_autofree char *dir = tool_option_value(run), *replay = NULL, *socket = NULL;
+    pid_t parent = getpid();
     int ends[2];
 
     if (!dir) {
@@ -118,7 +124,7 @@ static bool start(Screen *s, const char *qemu, const char *run)
     fflush(stdout);
     s->pid = fork();
     if (s->pid == 0) {
-        child(argv, ends[1], s);
+        child(argv, ends[1], s, parent);
     }
     close(ends[1]);
     s->qmp = tool_qmp_new(ends[0]);
@@ -144,17 +150,31 @@ static void end(Screen *s)
     }
 }
 
-/* With @why; if QEMU has ended, with the first that it said itself. */
+/* The first line of QEMU's that is no warning, without its name. NULL: there is none. */
+static char *words_of(const char *text)
+{
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+
+    for (char **l = lines; *l; l++) {
+        const char *name = strstr(*l, "qemu-system-x86_64: ");
+        const char *words = name ? name + strlen("qemu-system-x86_64: ") : *l;
+
+        if (*words && !g_str_has_prefix(words, "warning: ")) {
+            return g_strdup(words);
+        }
+    }
+    return NULL;
+}
+
+/* With @why; if QEMU has ended, with what it said itself. */
 static void complain(const Screen *s, const char *what, const char *why)
 {
     bool has_ended = !strcmp(why, "it has closed the connection");
-    char text[1024] = "";
+    char text[4096] = "";
     ssize_t n = has_ended ? pread(s->said, text, sizeof(text) - 1, 0) : 0;
-    const char *words = n > 0 ? text : why;
-    const char *name = strstr(words, "qemu-system-x86_64: ");
+    g_autofree char *words = words_of(n > 0 ? text : why);
 
-    words = name ? name + strlen("qemu-system-x86_64: ") : words;
-    tool_complain("%s: %.*s", what, (int)strcspn(words, "\n"), words);
+    tool_complain("%s: %s", what, words ?: why);
 }
 
 static bool ask(const Screen *s, const char *command, const char *arguments,
@@ -278,19 +298,63 @@ static bool take(PageShots *to, const Screen *s, uint64_t pos)
 
 /* ---- all ---- */
 
+static void miss_from(PageShots *to, uint64_t pos, const char *why, int result)
+{
+    to->note = g_strdup_printf("pictures from position %" PRIu64 " on are missing: %s", pos,
+                               why);
+    to->result = result;
+}
+
+/* False: said why not. */
+static bool take_next(PageShots *to, const Screen *s, uint64_t pos)
+{
+    g_autofree char *place = g_strdup_printf("{\"position\": %" PRIu64 "}", pos);
+    g_autofree char *answer = NULL;
+
+    if (!ask(s, "tt-goto", place, GOTO_SECONDS, &answer)) {
+        return false;
+    }
+    if (strstr(answer, "\"reason\": \"target\"")) {
+        return take(to, s, pos);
+    }
+    if (strstr(answer, "\"reason\": \"diverged\"")) {
+        miss_from(to, pos, "the replay is not exact (see tt verify)", TOOL_DIVERGED);
+    } else if (strstr(answer, "\"reason\": \"damaged\"")) {
+        miss_from(to, pos, "the run is damaged (see tt check)", TOOL_PROBLEM);
+    } else {
+        miss_from(to, pos, "the replay did not get there", TOOL_PROBLEM);
+    }
+    return true;
+}
+
 static bool take_all(PageShots *to, const Screen *s, const uint64_t *at, size_t n)
 {
     bool ok = true;
 
-    for (size_t i = 0; ok && i < n && to->is_exact; i++) {
-        g_autofree char *place = g_strdup_printf("{\"position\": %" PRIu64 "}", at[i]);
-        g_autofree char *answer = NULL;
-
-        ok = ask(s, "tt-goto", place, GOTO_SECONDS, &answer);
-        to->is_exact = ok && !strstr(answer, "\"diverged\"") && !strstr(answer, "\"damaged\"");
-        ok = ok && (!to->is_exact || take(to, s, at[i]));
+    for (size_t i = 0; ok && i < n && !to->note; i++) {
+        ok = take_next(to, s, at[i]);
     }
-    to->none = ok && to->is_exact && !to->all->len ? NO_SCREEN : NULL;
+    if (ok && !to->note && !to->all->len) {
+        to->note = g_strdup(NO_SCREEN);
+    }
+    return ok;
+}
+
+static bool replay(PageShots *to, const ToolArgs *a, const char *run, const uint64_t *at,
+                   size_t n)
+{
+    g_autofree char *qemu = tool_find_qemu(a), *why = NULL;
+    Screen screen = { .picture = -1, .said = -1 };
+    bool ok = false;
+
+    if (qemu && start(&screen, qemu, run)) {
+        ok = tool_qmp_greet(screen.qmp, START_SECONDS, &why);
+        if (!ok) {
+            complain(&screen, "the replay for the pictures does not begin", why);
+        }
+        ok = ok && take_all(to, &screen, at, n);
+    }
+    end(&screen);
     return ok;
 }
 
@@ -298,30 +362,25 @@ bool page_shots_take(PageShots *s, const ToolArgs *a, const char *run, const TtM
                      const PageLog *p, unsigned n)
 {
     g_autofree uint64_t *at = g_new(uint64_t, n + 1);
-    g_autofree char *qemu = tool_find_qemu(a), *why = NULL;
-    Screen screen = { .picture = -1, .said = -1 };
-    bool ok = false;
+    bool ok = true;
 
     if (!can_write()) {
         tool_complain("--screenshots is not available: this tt was built without libpng");
         return false;
     }
-    if (qemu && start(&screen, qemu, run)) {
-        ok = tool_qmp_greet(screen.qmp, START_SECONDS, &why);
-        if (!ok) {
-            complain(&screen, "the replay for the pictures does not begin", why);
-        }
-        ok = ok && take_all(s, &screen, at, choose(at, n, run, m, p));
+    if (p->damaged_at > p->start || p->damage.status == TT_OK) {
+        ok = replay(s, a, run, at, choose(at, n, run, m, p));
     }
-    end(&screen);
+    if (ok && p->damage.status != TT_OK && p->damaged_at < p->end) {
+        g_clear_pointer(&s->note, g_free);
+        miss_from(s, p->damaged_at, "the log is damaged (see tt check)", TOOL_PROBLEM);
+    }
     return ok;
 }
 
 void page_shots_init(PageShots *s)
 {
-    *s = (PageShots) {
-        .all = g_array_new(false, false, sizeof(PageShot)), .is_exact = true,
-    };
+    *s = (PageShots) { .all = g_array_new(false, false, sizeof(PageShot)) };
 }
 
 void page_shots_cleanup(PageShots *s)
@@ -330,4 +389,5 @@ void page_shots_cleanup(PageShots *s)
         g_free(g_array_index(s->all, PageShot, i).png);
     }
     g_array_unref(s->all);
+    g_free(s->note);
 }

@@ -238,7 +238,7 @@ static void put_branch(void *opaque, const char *kind, const char *path,
 static void put_shots(GString *s, const PageShots *shots)
 {
     g_string_append_c(s, ',');
-    put_member(s, "noScreen", shots->none);
+    put_member(s, "shotsNote", shots->note);
     g_string_append(s, "\"shots\":[");
     for (unsigned i = 0; i < shots->all->len; i++) {
         const PageShot *shot = &g_array_index(shots->all, PageShot, i);
@@ -334,21 +334,39 @@ static GString *make_page(const Parts *parts, const char *run, const GString *js
     return s;
 }
 
-/* Another file of that name stays as it is. */
+/* Another file of that name stays as it is. Asked before a replay that may take long, too. */
+static bool can_write(const char *path, bool is_forced)
+{
+    g_autofree char *dir = g_path_get_dirname(path);
+    struct stat st;
+    bool exists = lstat(path, &st) == 0;
+
+    if (exists && !is_forced) {
+        tool_complain("'%s' exists: give another name, or --force", path);
+    } else if (exists && !S_ISREG(st.st_mode)) {
+        tool_complain("'%s' is not a regular file: give another name", path);
+    } else if (!g_file_test(dir, G_FILE_TEST_IS_DIR)) {
+        tool_complain("cannot write '%s': there is no directory '%s'", path, dir);
+    } else if (access(dir, W_OK)) {
+        tool_complain("cannot write '%s': %s", path, g_strerror(errno));
+    } else {
+        return true;
+    }
+    return false;
+}
+
 static int write_page(const char *path, const GString *page, bool is_forced)
 {
     GError *err = NULL;
-    struct stat st;
     int result = TOOL_FINE;
 
-    if (!is_forced && lstat(path, &st) == 0) {
-        return tool_complain("'%s' exists: give another name, or --force", path);
-    }
-    if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        return tool_complain("'%s' is not a regular file: give another name", path);
+    if (!can_write(path, is_forced)) {
+        return TOOL_PROBLEM;
     }
     if (!g_file_set_contents(path, page->str, page->len, &err)) {
-        result = tool_complain("cannot write '%s': %s", path, err->message);
+        const char *why = strrchr(err->message, ':');   /* before it, a name of glib's */
+
+        result = tool_complain("cannot write '%s'%s", path, why ?: "");
         g_error_free(err);
     }
     return result;
@@ -380,15 +398,11 @@ static int result_of(const TtLogReader *r, const PageLog *p, const PageShots *sh
     if (p->damage.status != TT_OK) {
         result = tool_log_status(r) == TOOL_FINE ? tool_problem(&p->damage) : TOOL_PROBLEM;
     }
-    if (shots->none) {
-        g_autofree char *text = g_strdup_printf("there are no pictures: %s", shots->none);
-
-        tool_note(text);
-    }
-    if (!shots->is_exact) {
-        tool_complain("the replay is not exact (see tt verify): pictures from there on are "
-                      "missing");
-        result = TOOL_DIVERGED;
+    if (shots->note && shots->result == TOOL_FINE) {
+        tool_note(shots->note);
+    } else if (shots->note && (shots->result == TOOL_DIVERGED || result == TOOL_FINE)) {
+        tool_complain("%s", shots->note);
+        result = shots->result;
     }
     return result;
 }
@@ -426,20 +440,6 @@ static int make(const ToolArgs *a, const char *run, const char *out, const Parts
     return result;
 }
 
-/* Before a replay that may take long. */
-static bool can_write(const ToolArgs *a, const char *out)
-{
-    if (!tool_is_fit(out)) {
-        return false;
-    }
-    if (!tool_has(a, "--force") &&
-        g_file_test(out, G_FILE_TEST_EXISTS | G_FILE_TEST_IS_SYMLINK)) {
-        tool_complain("'%s' exists: give another name, or --force", out);
-        return false;
-    }
-    return true;
-}
-
 int tool_page(const ToolArgs *a)
 {
     const char *run = a->operand[0], *out = tool_value(a, "-o");
@@ -456,7 +456,7 @@ int tool_page(const ToolArgs *a)
     if (n_shots > PAGE_SHOTS) {
         return tool_usage(a->command, "--screenshots makes %u pictures at most", PAGE_SHOTS);
     }
-    if (!can_write(a, out)) {
+    if (!tool_is_fit(out) || !can_write(out, tool_has(a, "--force"))) {
         return TOOL_PROBLEM;
     }
     result = load_parts(&parts, a->program) ? make(a, run, out, &parts, n_shots) :

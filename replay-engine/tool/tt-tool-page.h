@@ -28,8 +28,8 @@ typedef struct PageShot {
 
 typedef struct PageShots {
     GArray *all;                /* of PageShot, by position */
-    const char *none;           /* a sentence: why there are none; NULL: as asked for */
-    bool is_exact;              /* the replay, as far as it went */
+    char *note;                 /* a sentence: why some or all are missing; NULL: none is */
+    int result;                 /* TOOL_FINE: for no fault of the run */
 } PageShots;
 
 typedef struct PageLine {
@@ -50,6 +50,7 @@ typedef struct PageLog {
     GPtrArray *lines;           /* of PageLine */
     uint64_t n_lines_left_out;
     TtDiag damage;              /* status TT_OK: none */
+    uint64_t damaged_at;        /* a position; @end: not before */
 } PageLog;
 
 /* Reads all of @r, as far as it can be read. Memory: the size of the page. */

@@ -43,11 +43,14 @@ static char *named(const ToolPlugin *p, const char *key)
     char *end = NULL;
     uint64_t addr = at ? g_ascii_strtoull(at, &end, 16) : 0;
     g_autofree char *name = at ? tool_symbols_find(p->symbols, addr - p->offset) : NULL;
+    char *plus = name ? g_strrstr(name, "+0x") : NULL;
 
     if (!name || *end == '+') {     /* with a length it is a place, no function */
         return g_strdup(key);
     }
-    name[strcspn(name, "+")] = '\0';
+    if (plus) {
+        *plus = '\0';
+    }
     return g_strdup_printf("%.*s%s%s", (int)(at - key), key, name, end);
 }
 
@@ -60,7 +63,7 @@ static char *named_stack(const ToolPlugin *p, const char *key)
     g_autofree char *last = NULL;
 
     for (unsigned i = 0; i < n; i++) {
-        char *name = named(p, frames[i]);
+        char *name = g_strdelimit(named(p, frames[i]), ";", ':');
 
         g_free(frames[i]);
         frames[i] = name;

@@ -225,6 +225,89 @@ def test_screenshots(work):
         clicks_the_middle(b)                # of a log of one segment
 
 
+# Answers as QEMU does, until it is asked to go somewhere the second time.
+FAKE = """#!/usr/bin/python3
+import json, os, re, socket, sys
+print('qemu-system-x86_64: warning: of no weight', file=sys.stderr, flush=True)
+if 'REASON' == 'refused':
+    sys.exit('qemu-system-x86_64: -tt replay: the cause')
+sock = socket.socket(fileno=int(re.search(r'fd=(\\d+)', ' '.join(sys.argv))[1])).makefile('rw')
+def put(what):
+    print(json.dumps(what), file=sock, flush=True)
+put({'QMP': {'version': {}, 'capabilities': []}})
+n = 0
+for line in sock:
+    asked, answer = json.loads(line), {}
+    if asked['execute'] == 'tt-goto':
+        n += 1
+        answer = {'position': n, 'reason': 'REASON' if n > 1 else 'target'}
+    elif asked['execute'] == 'screendump':
+        with open(asked['arguments']['filename'].replace('self', str(os.getpid())), 'wb') as f:
+            f.write(b'P6\\n1 1\\n255\\nabc')
+    put({'return': answer, **({'id': asked['id']} if 'id' in asked else {})})
+"""
+
+
+def screen_of(work, name):
+    """How many pictures a page shows, and the text beside them."""
+    with Browser(work, f'file://{os.path.join(work, name)}.html') as b:
+        b.wait("document.body && document.body.dataset.ready === 'yes'")
+        equal(b.errors, [], 'errors of the page')
+        return (b.value("document.querySelectorAll('#shots img').length"),
+                b.value("(document.querySelector('#shots p') || {}).textContent"))
+
+
+@limit(120)
+def test_pictures_missing(work):
+    """A page that lacks pictures says from where on, and why: of a replay that is not exact,
+    or does not get there; and QEMU's own words if it does not begin."""
+    find_browser()
+    run = record(work, guest_args(work, 'lines64')).dir
+    qemu = os.path.join(work, 'fake-qemu')
+    for reason, rc, why in (('diverged', 3, 'not exact'), ('interrupted', 1, 'not get there'),
+                            ('damaged', 1, 'is damaged'), ('refused', 1, ': the cause')):
+        with open(qemu, 'w', encoding='ascii') as f:
+            f.write(FAKE.replace('REASON', reason))
+        os.chmod(qemu, 0o755)
+        _, done = page_of(work, run, '--screenshots', '3', '--qemu', qemu, name=reason, rc=rc)
+        check(why in one_sentence(done.stderr, reason), done.stderr)
+        if reason == 'refused':
+            check(not os.path.exists(os.path.join(work, f'{reason}.html')), 'a page')
+            continue
+        pictures, text = screen_of(work, reason)
+        equal(pictures, 1, f'{reason}: pictures')
+        check(text and re.match(r'pictures from position \d+ on are missing: ', text) and
+              why in text and text in done.stderr, f'{text} and {done.stderr}')
+
+
+def spoil_segment(run, copy, part):
+    """A copy of a run whose log is damaged after that part of its segments."""
+    shutil.copytree(run, copy)
+    with open(os.path.join(copy, 'log'), 'r+b') as f:
+        starts = [m.start() for m in re.finditer(b'TTVMSEG\n', f.read())]
+        check(len(starts) > 1, f'the log has {len(starts)} segments')
+        f.seek(starts[int(len(starts) * part)] + 100)
+        f.write(b'damage' * 10)
+
+
+@limit(120)
+def test_pictures_of_damage(work):
+    """Of a log that is damaged in the middle, the page has the pictures before that; of one
+    that is damaged at its beginning, none. Damage is no divergence."""
+    find_browser()
+    run = record(work, guest_args(work, 'screen', 'rounds=40')).dir
+    for name, part, least in (('middle', 0.5, 2), ('beginning', 0, 0)):
+        spoil_segment(run, f'{run}-{name}', part)
+        _, plain = page_of(work, f'{run}-{name}', name=f'{name}-plain', rc=1)
+        _, done = page_of(work, f'{run}-{name}', '--screenshots', '3', '--qemu', qemu_binary(),
+                          name=name, rc=1)
+        check('is damaged' in one_sentence(done.stderr, name), done.stderr)
+        equal(done.stderr, plain.stderr, 'what is said')
+        pictures, text = screen_of(work, name)
+        check(pictures >= least and (least or not pictures), f'{name}: {pictures} pictures')
+        check(text and 'on are missing: the log is damaged' in text, text)
+
+
 def enlarges(b, mark):
     image = f"document.querySelector('#shots img[alt$=\" {mark}\"]')"
     small = b.value(f'{image}.getBoundingClientRect().width')
@@ -258,6 +341,11 @@ def test_without_library(work):
               rc=1).stderr
     check('does not begin' in one_sentence(said, 'no QEMU'), said)
     check(not os.path.exists(f'{run}y'), 'a page without its pictures')
+    for out, why in ((os.path.join(work, 'none', 'x.html'), 'there is no directory'),
+                     (work, 'is not a regular file')):
+        said = tt('page', run, '-o', out, '--force', '--screenshots', '1', '--qemu',
+                  '/bin/true', rc=1).stderr
+        check(why in one_sentence(said, out), said)
     path, _ = page_of(work, run)
     check('exists' in page_of(work, run, rc=1)[1].stderr, 'a file that is there')
     tt('page', run, '-o', path, '--force')

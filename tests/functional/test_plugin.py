@@ -8,10 +8,20 @@ import re
 import shutil
 import subprocess
 
-from guests import guest_args
-from ttlib import BUILD, check, equal, limit, one_sentence, qemu_binary, record, tt
+from guests import guest_args, own_args
+from ttlib import (BUILD, REPO, check, equal, limit, one_sentence, qemu_binary, record,
+                   run_tool, tt)
 
 QEMU = f'{BUILD}/qemu'
+
+# What the Linux guest does: some symbols of its kernel, and what comes behind; then the
+# program.
+JUMPS = b"""#!/bin/busybox sh
+grep -A 1 -e __x86_indirect_thunk -e ' error_entry$' /proc/kallsyms | sed 's/^/TT-SYM /'
+echo TT-BEGIN
+/own/jumps
+echo TT-DONE own
+"""
 
 
 def plugin(run, what, *args, rc=0):
@@ -142,6 +152,14 @@ def test_call_stacks(work):
         equal(stacks['start64', *['fib'] * depth],
               calls[depth, True] * inner + calls[depth, False] * last, f'fib {depth} deep')
     equal(sum(count for stack, count in stacks.items() if stack.count('fib') > 6), 0, 'deeper')
+    names = nm(work, debug)
+    with open(names, 'r+', encoding='ascii') as f:
+        renamed = re.sub('(?m) leaf$', ' operator+;leaf', f.read())
+        f.seek(0)
+        f.write(renamed)
+    other = folded(about(run, work, 'stacks', '--symbols', names)[1])
+    equal(other.get(('start64', 'middle', 'operator+:leaf')), 2 * 7 * length,
+          f'a name with a semicolon and a plus: {other}')
     svg = shutil.which('flamegraph.pl') or shutil.which('inferno-flamegraph')
     if svg:
         drawn = subprocess.run([svg], input=text, check=True, timeout=60,
@@ -188,6 +206,86 @@ def exceptions(run, stacks):
     ticks = int(re.search(rb'ticks=(\w+)', run.serial).group(1), 16)
     entries = sum(count for stack, count in stacks.items() if stack[-1] == 'rt_stubs')
     equal(entries, 3 * ticks, 'instructions at the entry of the timer')
+
+
+def position_of(run, word):
+    return next(line['position'] for line in map(json.loads, tt(
+        'console', run, '--json').stdout.splitlines()) if word in line['text'])
+
+
+@limit(240)
+def test_stacks_of_linux(work):
+    """In Linux interrupts, signals, longjmps and thunks leave the stacks right: a function has
+    all its instructions below its callers."""
+    program = os.path.join(work, 'jumps')
+    run_tool('gcc', '-g', '-O1', '-static', '-no-pie', '-fcf-protection=none', '-o', program,
+             f'{REPO}/tests/guest-linux/jumps.c')
+    with open(program, 'rb') as f:
+        files = {'own/run': JUMPS, 'own/jumps': f.read()}
+    run = record(work, own_args(work, files, memory='128'), timeout=120)
+    names = nm(work, program)
+    symbols = re.findall(rb'TT-SYM ([0-9a-f]{16} \w [^\s\[]+)', run.serial)
+    check(len(symbols) > 16, f'{symbols}')
+    with open(names, 'ab') as f:
+        f.write(b''.join(line + b'\n' for line in symbols))
+    said, text = about(run.dir, work, 'stacks', '--symbols', names,
+                       '--from', str(position_of(run.dir, 'TT-BEGIN')),
+                       '--to', str(position_of(run.dir, 'TT-SIGNALS')))
+    stacks = folded(text)
+    equal(sum(stacks.values()), said['instructions'], 'instructions')
+    signals = int(re.search(rb'TT-SIGNALS (\d+)', run.serial).group(1))
+    check(signals > 2, f'{signals} signals')
+    of_program(stacks, signals)
+    of_kernel(text)
+
+
+def of_program(stacks, signals):
+    loops = {('plain_loop', 'leaf'), ('signal_loop', 'leaf'),
+             ('call_loop', 'calls_kernel', 'leaf'), ('far_loop', 'has_large_frame', 'leaf')}
+    leaf = collections.Counter()
+    for stack, count in stacks.items():
+        if stack[-1] == 'leaf':
+            leaf[stack[stack.index('main') + 1:] if 'main' in stack else stack] += count
+    equal(set(leaf), loops, 'who calls leaf')
+    equal(len(set(leaf.values())), 1, f'instructions of leaf for each: {leaf}')
+    for name in 'plain_loop', 'signal_loop':
+        equal([stack for stack in stacks if stack[-1] == name and stack[-2:] !=
+               ('main', name)], [], f'{name} elsewhere')
+    ticks = [stack for stack in stacks if stack[-1].startswith('0xffff') and 'leaf' in stack]
+    check(ticks, 'no interrupt on top of the program')
+    quick = {stack: count for stack, count in stacks.items() if stack[-1] == 'quick'}
+    check(all('signal_loop' in stack for stack in quick), f'{quick}')
+    equal(sum(quick.values()) % signals, 0, f'instructions of {signals} signals: {quick}')
+
+
+def of_kernel(text):
+    """What a thunk goes to stands in its place; and what moves its own return address has
+    returned."""
+    total, below = 0, collections.Counter()
+    for line in text.splitlines():
+        stack, count = line.rsplit(' ', 1)
+        if ';0xffff' in stack:
+            total += int(count)
+            for name in set(re.findall('(__x86_indirect_thunk|error_entry)[^;]*;', stack)):
+                below[name] += int(count)
+    check(all(count < total / 100 for count in below.values()),
+          f'of {total} instructions in the kernel: {below}')
+    check('error_entry' in text, 'no exception of the kernel')
+
+
+@limit(60)
+def test_stacks_of_smm(work):
+    """System management mode lies on top of what it interrupts, and leaves it as it was."""
+    args = guest_args(work, 'smm', 'rounds=5')
+    run = record(work, args)
+    names = nm(work, args[args.index('-kernel') + 1])
+    text = about(run.dir, work, 'stacks', '--symbols', names, '--from', began(run.dir))[1]
+    stacks = folded(text)
+    inner = [stack for stack in stacks if stack[-1] == 'trigger']
+    equal([stack[-2:] for stack in inner], [('main', 'trigger')], f'{text}')
+    equal(stacks[inner[0]] % 5, 0, f'instructions of trigger: {text}')
+    over = [stack for stack in stacks if stack[:len(inner[0])] == inner[0] != stack]
+    check(over, f'nothing on top of trigger: {text}')
 
 
 def lines_of(tracefile):

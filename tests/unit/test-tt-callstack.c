@@ -13,6 +13,7 @@ typedef struct Guest {
     TtCallstack *stacks;
     uint64_t sp, space;
     uint64_t interrupted_pc, interrupted_sp;    /* 0: no frame */
+    uint64_t outer_pc, outer_sp;                /* of the handler that was interrupted */
     GPtrArray *blocks;
     TtCallBlock *last[2];
     GHashTable *seen;           /* "functions@block" -> count */
@@ -28,13 +29,14 @@ static uint64_t space_of(void *opaque)
     return ((Guest *)opaque)->space;
 }
 
-static bool interrupted(void *opaque, uint64_t *pc, uint64_t *sp)
+static bool interrupted(void *opaque, uint64_t handler, uint64_t *pc, uint64_t *sp)
 {
     Guest *g = opaque;
 
-    *pc = g->interrupted_pc;
-    *sp = g->interrupted_sp;
-    return g->interrupted_pc;
+    g_assert_cmpuint(*sp, ==, handler ? g->sp : g->interrupted_sp);
+    *pc = handler ? g->interrupted_pc : g->outer_pc;
+    *sp = handler ? g->interrupted_sp : g->outer_sp;
+    return *pc;
 }
 
 static const TtCallVcpu ops = { sp_of, space_of, interrupted };
@@ -49,20 +51,20 @@ static void begin(Guest *g, uint32_t max_nodes)
 
 /* Executes a block that ends in @kind, of which @done instructions began on vCPU @vcpu when
  * the next one begins. */
-static void on(Guest *g, unsigned vcpu, uint64_t at, TtCallKind kind, bool irq,
+static void on(Guest *g, unsigned vcpu, uint64_t at, TtCallKind kind, unsigned irqs,
                unsigned done)
 {
     TtCallBlock *b = g_new0(TtCallBlock, 1), *last = g->last[vcpu];
 
     *b = (TtCallBlock) { .at = at, .behind = at + 5, .n = 2, .kind = kind };
     g_ptr_array_add(g->blocks, b);
-    tt_callstack_block(g->stacks, vcpu, b, last ? done : 0, irq);
+    tt_callstack_block(g->stacks, vcpu, b, last ? done : 0, irqs);
     g->last[vcpu] = b;
 }
 
 static void run(Guest *g, uint64_t at, TtCallKind kind)
 {
-    on(g, 0, at, kind, false, 2);
+    on(g, 0, at, kind, 0, 2);
 }
 
 static void note(void *opaque, const uint64_t *functions, unsigned depth, uint64_t block,
@@ -221,13 +223,13 @@ static void test_interrupts(void)
     g.sp = 0xfd0;
     g.interrupted_pc = 0x200;
     g.interrupted_sp = 0xff8;
-    on(&g, 0, 0x900, TT_CALL_LEAVE, true, 2);
+    on(&g, 0, 0x900, TT_CALL_LEAVE, 1, 2);
     g.sp = 0xff8;
     run(&g, 0x200, TT_CALL_RETURN);
     g.sp = 0xfd8;
     g.interrupted_pc = 0x105;
     g.interrupted_sp = 0x1000;
-    on(&g, 0, 0x900, TT_CALL_LEAVE, true, 2);
+    on(&g, 0, 0x900, TT_CALL_LEAVE, 1, 2);
     g.sp = 0x1000;
     run(&g, 0x105, TT_CALL_NEXT);
     end(&g);
@@ -247,7 +249,7 @@ static void test_interrupted_fault(void)
     run(&g, 0x100, TT_CALL_JUMP);
     g.interrupted_pc = 0x800;
     g.interrupted_sp = 0xff0;
-    on(&g, 0, 0x900, TT_CALL_LEAVE, true, 1);
+    on(&g, 0, 0x900, TT_CALL_LEAVE, 1, 1);
     run(&g, 0x800, TT_CALL_LEAVE);
     run(&g, 0x102, TT_CALL_NEXT);
     end(&g);
@@ -268,7 +270,7 @@ static void test_kernel(void)
     run(&g, 0x100, TT_CALL_CALL);
     g.sp = 0xff8;
     run(&g, 0x200, TT_CALL_JUMP);
-    on(&g, 0, KERNEL + 0x900, TT_CALL_LEAVE, false, 1);
+    on(&g, 0, KERNEL + 0x900, TT_CALL_LEAVE, 0, 1);
     run(&g, 0x202, TT_CALL_ENTER);
     run(&g, KERNEL + 0x500, TT_CALL_CALL);      /* the system call: switch */
     g.sp = KERNEL + 0x1000;
@@ -302,7 +304,8 @@ static void test_kernel(void)
     finish(&g);
 }
 
-/* A thunk overwrites its return address, and what it went to returns. */
+/* A thunk overwrites its return address: what it goes to stands in its place, calls, and
+ * returns. */
 static void test_retpoline(void)
 {
     Guest g;
@@ -314,11 +317,17 @@ static void test_retpoline(void)
     g.sp = 0xff0;
     run(&g, 0x300, TT_CALL_RETURN);
     g.sp = 0xff8;
-    run(&g, 0x400, TT_CALL_RETURN);
+    run(&g, 0x400, TT_CALL_CALL);
+    g.sp = 0xff0;
+    run(&g, 0x500, TT_CALL_RETURN);
+    g.sp = 0xff8;
+    run(&g, 0x405, TT_CALL_RETURN);
     g.sp = 0x1000;
     run(&g, 0x105, TT_CALL_NEXT);
     end(&g);
-    saw(&g, "200@400", 2);
+    saw(&g, "400@400", 2);
+    saw(&g, "400;500@500", 2);
+    saw(&g, "400@405", 2);
     saw(&g, "@105", 2);
     finish(&g);
 }
@@ -353,18 +362,278 @@ static void test_dropped(void)
     finish(&g);
 }
 
+/* A callee that moves its return address (and what it saved below it) to another place. */
+static void test_moved(void)
+{
+    Guest g;
+
+    begin(&g, 100);
+    run(&g, KERNEL + 0x100, TT_CALL_CALL);
+    g.sp = KERNEL + 0xff8;
+    run(&g, KERNEL + 0x200, TT_CALL_CALL);
+    g.sp = KERNEL + 0xff0;
+    run(&g, KERNEL + 0x300, TT_CALL_RETURN);
+    g.sp = KERNEL + 0xf88;
+    run(&g, KERNEL + 0x205, TT_CALL_JUMP);
+    g.sp = KERNEL + 0xff8;
+    run(&g, KERNEL + 0x20a, TT_CALL_RETURN);
+    g.sp = KERNEL + 0x1000;
+    run(&g, KERNEL + 0x105, TT_CALL_NEXT);
+    end(&g);
+    saw(&g, "ffffffff80000200;ffffffff80000300@ffffffff80000300", 2);
+    saw(&g, "ffffffff80000200@ffffffff80000205", 2);
+    saw(&g, "ffffffff80000200@ffffffff8000020a", 2);
+    saw(&g, "@ffffffff80000105", 2);
+    finish(&g);
+}
+
+/* The kernel makes a frame of a signal below that of a function; the handler calls, and
+ * returns to what asks the kernel to go on. In the upper half that distance is a new stack. */
+static void test_signal(void)
+{
+    Guest g;
+
+    begin(&g, 100);
+    run(&g, 0x20100, TT_CALL_CALL);
+    g.sp = 0xff8;
+    run(&g, 0x200, TT_CALL_JUMP);
+    on(&g, 0, KERNEL + 0x900, TT_CALL_LEAVE, 0, 1);
+    g.sp = 0xff8 - 0x800;
+    run(&g, 0x700, TT_CALL_CALL);       /* the handler */
+    g.sp -= 8;
+    run(&g, 0x750, TT_CALL_RETURN);
+    g.sp += 8;
+    run(&g, 0x705, TT_CALL_RETURN);
+    g.sp += 8;
+    run(&g, 0x780, TT_CALL_ENTER);      /* sigreturn */
+    run(&g, KERNEL + 0x500, TT_CALL_LEAVE);
+    g.sp = 0xff8;
+    run(&g, 0x202, TT_CALL_RETURN);
+    g.sp = 0x1000;
+    run(&g, 0x20105, TT_CALL_ENTER);
+    g.sp = KERNEL + 0x8000;
+    run(&g, KERNEL + 0x500, TT_CALL_CALL);
+    g.sp -= 8;
+    run(&g, KERNEL + 0x600, TT_CALL_RETURN);
+    g.sp = KERNEL + 0x4000;
+    run(&g, KERNEL + 0x650, TT_CALL_NEXT);
+    end(&g);
+    saw(&g, "200@700", 2);
+    saw(&g, "200;750@750", 2);
+    saw(&g, "200@780", 2);
+    saw(&g, "200;ffffffff80000500@ffffffff80000500", 2);
+    saw(&g, "200@202", 2);
+    saw(&g, "@20105", 2);
+    saw(&g, "@ffffffff80000650", 2);
+    finish(&g);
+}
+
+/* A longjmp, 50 times, after a system call in the same function, and with an interrupt behind
+ * it: it does not nest. */
+static void test_longjmp_after_call(void)
+{
+    Guest g;
+
+    begin(&g, 1000);
+    run(&g, 0x100, TT_CALL_CALL);
+    for (int i = 0; i < 50; i++) {
+        g.sp = 0xff8;
+        run(&g, 0x200, TT_CALL_CALL);
+        g.sp = 0xff0;
+        run(&g, 0x300, TT_CALL_ENTER);
+        run(&g, KERNEL + 0x500, TT_CALL_LEAVE);
+        run(&g, 0x305, TT_CALL_JUMP);
+        g.sp = 0xff8;
+        run(&g, 0x205, TT_CALL_NEXT);
+        run(&g, KERNEL + 0x900, TT_CALL_LEAVE);
+    }
+    end(&g);
+    saw(&g, "200@200", 2);
+    saw(&g, "200;300@200", 98);
+    saw(&g, "200;300@300", 100);
+    saw(&g, "200;300@305", 100);
+    saw(&g, "200;300@205", 100);
+    finish(&g);
+}
+
+/* Two threads are in the same function, of which the one comes back from the kernel: its call
+ * is not that of the other. */
+static void test_two_threads(void)
+{
+    Guest g;
+
+    begin(&g, 1000);
+    g.sp = 0x9000;
+    on(&g, 0, 0x100, TT_CALL_CALL, 0, 2);
+    g.sp = 0x8ff8;
+    on(&g, 0, 0x200, TT_CALL_ENTER, 0, 2);
+    on(&g, 0, KERNEL + 0x500, TT_CALL_LEAVE, 0, 2);
+    g.sp = 0x1000;
+    on(&g, 1, 0x100, TT_CALL_CALL, 0, 2);
+    g.sp = 0xff8;
+    on(&g, 1, 0x200, TT_CALL_NEXT, 0, 2);
+    g.sp = 0x8ff8;
+    on(&g, 0, 0x205, TT_CALL_CALL, 0, 2);
+    g.sp = 0x8ff0;
+    on(&g, 0, 0x300, TT_CALL_NEXT, 0, 2);
+    end(&g);
+    saw(&g, "200@200", 4);
+    saw(&g, "200;300@300", 2);
+    finish(&g);
+}
+
+/* A longjmp out of functions with large frames, 50 times; and a call on another stack, below
+ * all callers by as much. */
+static void test_longjmp_far(void)
+{
+    Guest g;
+
+    begin(&g, 1000);
+    g.sp = 0x100000;
+    run(&g, 0x100, TT_CALL_CALL);
+    for (int i = 0; i < 50; i++) {
+        g.sp = 0xffff8;
+        run(&g, 0x200, TT_CALL_CALL);
+        g.sp -= 8;
+        run(&g, 0x300, TT_CALL_CALL);
+        g.sp -= 0x40000;
+        run(&g, 0x400, TT_CALL_CALL);
+        g.sp -= 0x40000;
+        run(&g, 0x500, TT_CALL_JUMP);
+    }
+    g.sp = 0xa0000;
+    run(&g, 0x600, TT_CALL_CALL);
+    g.sp -= 8;
+    run(&g, 0x700, TT_CALL_NEXT);
+    end(&g);
+    saw(&g, "200@200", 2);
+    saw(&g, "200;300;400;500@200", 98);
+    saw(&g, "200;300;400;500@500", 100);
+    saw(&g, "200;300;400;500;700@700", 2);
+    finish(&g);
+}
+
+/* System management mode interrupts a kernel in the upper half, and goes back there. */
+static void test_smm(void)
+{
+    Guest g;
+
+    begin(&g, 100);
+    run(&g, KERNEL + 0x100, TT_CALL_CALL);
+    g.sp = 0xff8;
+    run(&g, KERNEL + 0x200, TT_CALL_NEXT);
+    g.interrupted_pc = KERNEL + 0x205;
+    g.interrupted_sp = g.sp;
+    on(&g, 0, 0x38000, TT_CALL_CALL, 1, 2);
+    run(&g, 0x38100, TT_CALL_RESUME);
+    run(&g, KERNEL + 0x205, TT_CALL_RETURN);
+    g.sp = 0x1000;
+    run(&g, KERNEL + 0x105, TT_CALL_NEXT);
+    end(&g);
+    saw(&g, "ffffffff80000200;38000@38000", 2);
+    saw(&g, "ffffffff80000200;38000;38100@38100", 2);
+    saw(&g, "ffffffff80000200@ffffffff80000205", 2);
+    saw(&g, "@ffffffff80000105", 2);
+    finish(&g);
+}
+
+/* An interrupt at the first instruction of the handler of another. */
+static void test_interrupted_twice(void)
+{
+    Guest g;
+
+    begin(&g, 100);
+    run(&g, 0x100, TT_CALL_CALL);
+    g.sp = 0xfa0;
+    g.interrupted_pc = 0x800;
+    g.interrupted_sp = 0xfd0;
+    g.outer_pc = 0x200;
+    g.outer_sp = 0xff8;
+    on(&g, 0, 0x900, TT_CALL_LEAVE, 2, 2);
+    g.sp = 0xfd0;
+    run(&g, 0x800, TT_CALL_LEAVE);
+    g.sp = 0xff8;
+    run(&g, 0x200, TT_CALL_RETURN);
+    g.sp = 0x1000;
+    run(&g, 0x105, TT_CALL_NEXT);
+    end(&g);
+    saw(&g, "200;800;900@900", 2);
+    saw(&g, "200;800@800", 2);
+    saw(&g, "200@200", 2);
+    saw(&g, "@105", 2);
+    finish(&g);
+}
+
+/* Many calls that return do not push out the one that has not. And two return from one call
+ * (vfork). */
+static void test_many_calls(void)
+{
+    Guest g;
+
+    begin(&g, 10);
+    g.sp = 0x1008;
+    run(&g, 0x100, TT_CALL_CALL);
+    g.sp = 0x1000;
+    run(&g, 0x180, TT_CALL_CALL);
+    g.sp = 0xff8;
+    for (int i = 0; i < 100; i++) {
+        run(&g, 0x200, TT_CALL_CALL);
+        g.sp -= 8;
+        run(&g, 0x300, TT_CALL_RETURN);
+        g.sp += 8;
+        run(&g, 0x205, TT_CALL_JUMP);
+        g.sp -= 16;
+    }
+    g.sp = 0xff8;
+    run(&g, 0x210, TT_CALL_CALL);
+    for (int i = 0; i < 2; i++) {
+        g.sp = 0xff0;
+        run(&g, 0x400, TT_CALL_RETURN);
+        g.sp = 0xff8;
+        run(&g, 0x215, i ? TT_CALL_RETURN : TT_CALL_JUMP);
+    }
+    g.sp = 0x1000;
+    run(&g, 0x185, TT_CALL_NEXT);
+    end(&g);
+    saw(&g, "180;200;300@300", 200);
+    saw(&g, "180;200@215", 4);
+    saw(&g, "180@185", 2);
+    finish(&g);
+}
+
+/* A call of the next instruction, whose code does return: to itself, then to its caller. */
+static void test_call_next(void)
+{
+    Guest g;
+
+    begin(&g, 100);
+    run(&g, 0x100, TT_CALL_CALL);
+    g.sp = 0xff8;
+    run(&g, 0x200, TT_CALL_CALL);
+    g.sp = 0xff0;
+    run(&g, 0x205, TT_CALL_RETURN);
+    g.sp = 0xff8;
+    run(&g, 0x205, TT_CALL_RETURN);
+    g.sp = 0x1000;
+    run(&g, 0x105, TT_CALL_NEXT);
+    end(&g);
+    saw(&g, "200@205", 4);
+    saw(&g, "@105", 2);
+    finish(&g);
+}
+
 /* Two vCPUs, each with its own stack. */
 static void test_vcpus(void)
 {
     Guest g;
 
     begin(&g, 100);
-    on(&g, 0, 0x100, TT_CALL_CALL, false, 2);
-    on(&g, 1, 0x100, TT_CALL_CALL, false, 2);
+    on(&g, 0, 0x100, TT_CALL_CALL, 0, 2);
+    on(&g, 1, 0x100, TT_CALL_CALL, 0, 2);
     g.sp = 0x1ff8;
-    on(&g, 1, 0x300, TT_CALL_NEXT, false, 2);
+    on(&g, 1, 0x300, TT_CALL_NEXT, 0, 2);
     g.sp = 0xff8;
-    on(&g, 0, 0x200, TT_CALL_NEXT, false, 2);
+    on(&g, 0, 0x200, TT_CALL_NEXT, 0, 2);
     end(&g);
     saw(&g, "@100", 4);
     saw(&g, "300@300", 2);
@@ -410,6 +679,7 @@ static void test_x86(void)
         { TT_CALL_JUMP, 0, "\x3e\xff\xe0" }, { TT_CALL_ENTER, 0, "\x0f\x05" },
         { TT_CALL_ENTER, 0, "\xcd\x80" }, { TT_CALL_LEAVE, 0, "\x48\xcf" },
         { TT_CALL_LEAVE, 0, "\xcf" }, { TT_CALL_LEAVE, 0, "\x48\x0f\x07" },
+        { TT_CALL_RESUME, 0, "\x0f\xaa" }, { TT_CALL_NEXT, 0, "\xce" },
         { TT_CALL_NEXT, 0, "\x90" }, { TT_CALL_NEXT, 0, "\x40" },
         { TT_CALL_NEXT, 0, "\xff\xc0" }, { TT_CALL_NEXT, 0, "\x0f\x1f\x40" },
         { TT_CALL_NEXT, 0, "\xf3\xa4" }, { TT_CALL_NEXT, 0, "" },
@@ -436,6 +706,15 @@ int main(int argc, char **argv)
     g_test_add_func("/callstack/kernel", test_kernel);
     g_test_add_func("/callstack/retpoline", test_retpoline);
     g_test_add_func("/callstack/dropped", test_dropped);
+    g_test_add_func("/callstack/moved", test_moved);
+    g_test_add_func("/callstack/signal", test_signal);
+    g_test_add_func("/callstack/longjmp-after-call", test_longjmp_after_call);
+    g_test_add_func("/callstack/two-threads", test_two_threads);
+    g_test_add_func("/callstack/longjmp-far", test_longjmp_far);
+    g_test_add_func("/callstack/smm", test_smm);
+    g_test_add_func("/callstack/interrupted-twice", test_interrupted_twice);
+    g_test_add_func("/callstack/many-calls", test_many_calls);
+    g_test_add_func("/callstack/call-next", test_call_next);
     g_test_add_func("/callstack/vcpus", test_vcpus);
     g_test_add_func("/callstack/limits", test_limits);
     g_test_add_func("/callstack/x86", test_x86);

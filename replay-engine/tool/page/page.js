@@ -165,14 +165,13 @@ function rows(id, list, heads, cells, act) {
 
 function shots() {
     const all = byId('shots');
-    if (data.noScreen) {
-        all.textContent = data.noScreen;
-        return;
-    }
-    if (!data.shots.length) {
+    if (!data.shots.length && !data.shotsNote) {
         all.previousElementSibling.remove();
         all.remove();
         return;
+    }
+    if (data.shotsNote) {
+        element('p', data.shotsNote, all);
     }
     for (const shot of data.shots) {
         const figure = element('figure', '', all);
