@@ -27,7 +27,7 @@ def debian_args(port, memory=512, smp=2):
             '-append', 'root=/dev/vda rw console=ttyS0 panic=-1', '-drive',
             f'file={DEBIAN}/disk.img,format=raw,if=virtio,snapshot=on', '-netdev',
             f'user,id=n0,hostfwd=tcp:127.0.0.1:{port}-:22', '-device',
-            'virtio-net-pci,netdev=n0']
+            'virtio-net-pci,netdev=n0,romfile=']
 
 
 def ssh(port, command, data=None, tries=1):
