@@ -103,13 +103,26 @@ bool tt_watch_marks_slow(CPUState *cpu, const CPUWatchpoint *wp)
     return true;
 }
 
-bool tt_watchpoint_in_delivery(CPUState *cpu, CPUWatchpoint *wp)
+static void interrupt(CPUState *cpu)
 {
-    if (!tt_on() || !(wp->flags & BP_GDB)) {
+    bool locked = bql_locked();
+
+    if (!locked) {
+        bql_lock();
+    }
+    cpu_interrupt(cpu, CPU_INTERRUPT_DEBUG);
+    if (!locked) {
+        bql_unlock();
+    }
+}
+
+bool tt_watchpoint_stops_at_once(CPUState *cpu, CPUWatchpoint *wp, uintptr_t ra)
+{
+    if (!tt_on() || !(wp->flags & BP_GDB) || tt_mid_block(ra)) {
         return true;
     }
     cpu->watchpoint_hit = wp;
-    cpu_interrupt(cpu, CPU_INTERRUPT_DEBUG);
+    interrupt(cpu);
     return false;
 }
 
@@ -159,19 +172,6 @@ void tt_watchpoints_unmarked(CPUState *cpu)
 
 /* Of RAM, at whatever address: it is in nobody's list. */
 static CPUWatchpoint of_ram = { .flags = BP_GDB | BP_MEM_WRITE };
-
-static void interrupt(CPUState *cpu)
-{
-    bool locked = bql_locked();
-
-    if (!locked) {
-        bql_lock();
-    }
-    cpu_interrupt(cpu, CPU_INTERRUPT_DEBUG);
-    if (!locked) {
-        bql_unlock();
-    }
-}
 
 /* As cpu_check_watchpoint, which stops there already if there is another one. */
 void tt_stop_behind(CPUState *cpu, uintptr_t ra)

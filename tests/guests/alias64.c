@@ -120,7 +120,8 @@ static void from_a_device(u64 *m2)
 
     m2[300] = 0xfec00000 | 0x83;
     set_cr3(get_cr3());
-    __asm__ volatile("movsl; movsl" : "+S"(from), "+D"(to) :: "memory");
+    __asm__ volatile("movsl; movsl; mov %2, %1; movsl" : "+S"(from), "+D"(to)
+                     : "r"(&var) : "memory");
     next();
 }
 
