@@ -13,6 +13,9 @@
 #include "hw/core/cpu.h"
 #include "exec/cputlb.h"
 #include "exec/exec-all.h"
+#include "accel/tcg/internal-common.h"
+#include "exec/translation-block.h"
+#include "qemu/main-loop.h"
 
 static QTAILQ_HEAD(, CPUWatchpoint) hidden = QTAILQ_HEAD_INITIALIZER(hidden);
 static bool hid_some[TT_VCPUS_MAX]; /* its TLB has entries made without them */
@@ -100,13 +103,26 @@ bool tt_watch_marks_slow(CPUState *cpu, const CPUWatchpoint *wp)
     return true;
 }
 
-bool tt_watchpoint_in_delivery(CPUState *cpu, CPUWatchpoint *wp)
+static void interrupt(CPUState *cpu)
 {
-    if (!tt_on() || !(wp->flags & BP_GDB)) {
+    bool locked = bql_locked();
+
+    if (!locked) {
+        bql_lock();
+    }
+    cpu_interrupt(cpu, CPU_INTERRUPT_DEBUG);
+    if (!locked) {
+        bql_unlock();
+    }
+}
+
+bool tt_watchpoint_stops_at_once(CPUState *cpu, CPUWatchpoint *wp, uintptr_t ra)
+{
+    if (!tt_on() || !(wp->flags & BP_GDB) || tt_mid_block(ra)) {
         return true;
     }
     cpu->watchpoint_hit = wp;
-    cpu_interrupt(cpu, CPU_INTERRUPT_DEBUG);
+    interrupt(cpu);
     return false;
 }
 
@@ -152,6 +168,26 @@ void tt_watchpoint_traps(CPUState *cpu)
 void tt_watchpoints_unmarked(CPUState *cpu)
 {
     hid_some[cpu->cpu_index] = true;
+}
+
+/* Of RAM, at whatever address: it is in nobody's list. */
+static CPUWatchpoint of_ram = { .flags = BP_GDB | BP_MEM_WRITE };
+
+/* As cpu_check_watchpoint, which stops there already if there is another one. */
+void tt_stop_behind(CPUState *cpu, uintptr_t ra)
+{
+    bool is_anew = cpu->watchpoint_hit;
+
+    if (!is_anew) {
+        cpu->watchpoint_hit = &of_ram;
+    }
+    if (is_anew || !tt_mid_block(ra)) {
+        interrupt(cpu);
+        return;
+    }
+    cpu_restore_state(cpu, ra);
+    cpu->cflags_next_tb = 1 | CF_NOIRQ | CF_MEMI_ONLY | curr_cflags(cpu);
+    cpu_loop_exit_noexc(cpu);
 }
 
 /* They count from now on: as cpu_watchpoint_insert, which made them known. */

@@ -24,6 +24,8 @@ bool tt_memory_blocks_load(const uint8_t *data, size_t len, unsigned n,
 int tt_memory_find(RAMBlock *rb);
 /* Recording: what stands there now goes into the log. */
 void tt_memory_log_bytes(unsigned index, uint64_t offset, uint64_t len);
+/* An event of the log is put into effect: what is written is a device's. */
+extern bool tt_memory_applies;
 /* True: undo by tt_world_swap. */
 bool tt_memory_turn_to_present(RAMBlock *rb);
 

@@ -13,7 +13,8 @@
 #include "exec/target_page.h"
 #include "hw/core/cpu.h"
 
-bool tt_watches_ram;
+bool tt_watches_ram, tt_store_stops;
+unsigned tt_walks;
 
 typedef struct Watched {
     uint64_t from, to;          /* ram_addr_t; @to is not in it */
@@ -23,6 +24,7 @@ static struct {
     Watched ranges[TT_MEMORY_WATCHES];
     unsigned n;
     TtMemoryWritten *written;
+    bool stops;
 } watch;
 
 static void protect(void)
@@ -59,7 +61,15 @@ void tt_memory_watch(uint64_t ram_addr, uint64_t len, TtMemoryWritten *written)
 {
     watch.n = 0;
     watch.written = written;
+    watch.stops = false;
+    tt_walks = 0;
     tt_memory_watch_also(ram_addr, len);
+}
+
+void tt_memory_watch_stopping(uint64_t ram_addr, uint64_t len, TtMemoryWritten *written)
+{
+    tt_memory_watch(ram_addr, len, written);
+    watch.stops = true;
 }
 
 void tt_memory_watch_also(uint64_t ram_addr, uint64_t len)
@@ -79,11 +89,13 @@ bool tt_ram_stored_slow(uint64_t ram_addr, unsigned size)
 {
     uint64_t page = ram_addr & TARGET_PAGE_MASK;
 
+    tt_store_stops = false;
     if (!shares_page(page)) {
         return false;
     }
-    if (meets(ram_addr, ram_addr + size)) {
+    if (meets(ram_addr, ram_addr + size) && !(watch.stops && tt_walks)) {
         watch.written(false);
+        tt_store_stops = watch.stops;
     }
     protect();
     return true;

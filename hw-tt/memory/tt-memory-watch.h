@@ -18,6 +18,9 @@ typedef void TtMemoryWritten(bool by_device);
  * before is no more. */
 void tt_memory_watch(uint64_t ram_addr, uint64_t len, TtMemoryWritten *written);
 void tt_memory_watch_also(uint64_t ram_addr, uint64_t len);     /* one more */
+/* The same; a vCPU stops behind each store there. A walk of page tables does not count:
+ * it tells of each entry that it might write. */
+void tt_memory_watch_stopping(uint64_t ram_addr, uint64_t len, TtMemoryWritten *written);
 void tt_memory_unwatch(void);
 /* Written by other means than a store: a device, or a helper of the vCPU. */
 void tt_memory_watch_note(MemoryRegion *mr, uint64_t offset, uint64_t len,

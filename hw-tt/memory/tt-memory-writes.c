@@ -23,7 +23,7 @@
 
 #include <xxhash.h>
 
-bool tt_maps_directly;
+bool tt_maps_directly, tt_memory_applies;
 
 /*
  * Written by a device: from another thread, while the vCPU is outside guest
@@ -93,6 +93,18 @@ static void log_ref(unsigned index, uint64_t at, uint64_t n, TtDiskRef *ref)
     tt_log_event(&ev);
 }
 
+/* From page @at on, memory is as @first says. The device wrote its bytes @from to @to. */
+static void log_sectors(unsigned index, uint64_t at, uint64_t from, uint64_t to,
+                        const TtDiskRef *first)
+{
+    TtDiskRef ref = *first;
+
+    from = QEMU_ALIGN_DOWN(from, 512);
+    to = QEMU_ALIGN_UP(to, 512);
+    ref.sector += from / 512;
+    log_ref(index, at + from, to - from, &ref);
+}
+
 /* ---- what a frame has ---- */
 
 static TtMemoryFindInFrame *find_in_frame;
@@ -120,8 +132,8 @@ static void log_bytes(unsigned index, uint64_t offset, uint64_t len)
     tt_memory_log_bytes(index, offset, len);
 }
 
-/* A page is named as a whole, though the device may have written a part of it: what stands
- * there now is what the disk has. */
+/* A page is looked for as a whole, though the device may have written a part of it: what
+ * stands there now is what the disk has. Named are the sectors that it wrote to. */
 static void log_written(unsigned index, uint64_t offset, uint64_t len)
 {
     const TtBlock *b = tt_memory_block(index);
@@ -136,7 +148,7 @@ static void log_written(unsigned index, uint64_t offset, uint64_t len)
             if (offset < at) {
                 log_bytes(index, offset, at - offset);
             }
-            log_ref(index, at, n, &ref);
+            log_sectors(index, at, MAX(offset, at) - at, MIN(end - at, n), &ref);
             offset = at + n;
         }
         at += n ? n : TT_PAGE_BYTES;
@@ -155,7 +167,9 @@ void tt_ram_written_slow(MemoryRegion *mr, uint64_t offset, uint64_t len)
     /* Cards name more than they have, and a guest says where. */
     offset = MIN(offset, size);
     len = MIN(len, size - offset);
-    tt_memory_watch_note(mr, offset, len, false);
+    if (!tt_memory_applies) {
+        tt_memory_watch_note(mr, offset, len, false);
+    }
     if (tt_recording() && tt_session.live && len && is_external()) {
         index = tt_memory_find(mr->ram_block);
         if (index >= 0) {

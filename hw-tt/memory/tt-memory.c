@@ -349,7 +349,9 @@ static bool apply_ram(const TtEvent *ev, Error **errp)
         memcpy(b->host + ev->val, ev->data, len);
     }
     if (len && !(tt_omit & TT_OMIT_DMA_INVALIDATE)) {
+        tt_memory_applies = true;
         tt_ram_changed(b->mr, ev->val, len);
+        tt_memory_applies = false;
     }
     tt_memory_watch_note(b->mr, ev->val, len, true);
     return true;

@@ -75,8 +75,9 @@ static inline bool tt_breakpoint_hit(struct CPUState *cpu, uint64_t pc)
 extern bool tt_gdb_has_filters;
 bool tt_gdb_filter_passes(struct CPUState *cpu, const struct CPUWatchpoint *wp,
                           int access);
-/* False: the vCPU stops for @wp after the delivery that it is in. */
-bool tt_watchpoint_in_delivery(struct CPUState *cpu, struct CPUWatchpoint *wp);
+/* False: the vCPU stops for @wp after the instruction, or delivery, that it is in. */
+bool tt_watchpoint_stops_at_once(struct CPUState *cpu, struct CPUWatchpoint *wp,
+                                 uintptr_t ra);
 /* True: the guest's own debug registers watch this access, too. They trap, and the vCPU
  * stops for @wp behind the trap. */
 bool tt_watchpoint_is_guests(struct CPUState *cpu, struct CPUWatchpoint *wp,
@@ -86,16 +87,19 @@ void tt_watchpoint_traps(struct CPUState *cpu);
 
 /*
  * The vCPU is about to make an @access (BP_MEM_*) to @len bytes at @addr that a watchpoint
- * covers: does it stop at once? @ra: 0 in the delivery of an interrupt or exception. That
- * must not be left half-way, since it would be repeated with its instruction, or lost.
+ * covers: does it stop at once, to make the instruction anew? @ra: 0 in the delivery of an
+ * interrupt or exception. That must not be left half-way, since it would be repeated with
+ * its instruction, or lost. Nor must the last instruction of a block, which may have read
+ * an input already: the vCPU stops behind it.
  */
 static inline bool tt_watchpoint_stops(struct CPUState *cpu, struct CPUWatchpoint *wp,
                                        uint64_t addr, uint64_t len, int access,
                                        uintptr_t ra)
 {
     return (!tt_gdb_has_filters || tt_gdb_filter_passes(cpu, wp, access)) &&
-        (ra || tt_watchpoint_in_delivery(cpu, wp)) &&
-        !tt_watchpoint_is_guests(cpu, wp, addr, len, access);
+        (ra || tt_watchpoint_stops_at_once(cpu, wp, 0)) &&
+        !tt_watchpoint_is_guests(cpu, wp, addr, len, access) &&
+        (!ra || tt_watchpoint_stops_at_once(cpu, wp, ra));
 }
 
 #endif

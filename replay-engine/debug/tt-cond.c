@@ -380,13 +380,64 @@ static const TtCondNode *read_of(const TtCond *c)
     return n->kind == NODE_READ && !c->has_at ? n : NULL;
 }
 
+/* Of the bits @wanted of the node's value, those that it has of its own: above its type
+ * are zeros, or copies of its sign. */
+static uint64_t own_bits(uint64_t wanted, TtCondType t)
+{
+    unsigned bits = tt_cond_type_bytes(t) * 8;
+    uint64_t own = bits < 64 ? (1ull << bits) - 1 : UINT64_MAX;
+
+    return (wanted & own) | (t.is_signed && wanted & ~own ? 1ull << (bits - 1) : 0);
+}
+
+/* Of those, the bits of its operand that they come from. */
+static uint64_t bits_below(const TtCond *c, const TtCondNode *n, uint64_t wanted)
+{
+    uint64_t k = 0;
+
+    if (n->kind == NODE_CAST) {
+        return n->type.is_bool && !n->type.stars ? UINT64_MAX : wanted;
+    }
+    is_constant(c, n->b, &k);
+    if (n->op == '&') {
+        return wanted & k;
+    }
+    if (n->op == OP2('<', '<')) {
+        return k < tt_cond_type_bytes(n->type) * 8 ? wanted >> k : 0;
+    }
+    if (n->type.is_signed) {
+        k = MIN(k, 63);
+        return wanted << k | (k && wanted >> (64 - k) ? 1ull << 63 : 0);
+    }
+    return k < 64 ? wanted << k : 0;
+}
+
+/* The bytes of the read @n that the value depends on; all, if that is none. */
+static void narrow(const TtCond *c, const TtCondNode *n, uint64_t *addr, unsigned *len)
+{
+    uint64_t wanted = UINT64_MAX;
+
+    for (const TtCondNode *m = &c->nodes[c->root]; m != n; m = &c->nodes[m->a]) {
+        wanted = bits_below(c, m, own_bits(wanted, m->type));
+    }
+    wanted = own_bits(wanted, n->type);
+    if (wanted) {
+        *addr += __builtin_ctzll(wanted) / 8;
+        *len = (63 - __builtin_clzll(wanted)) / 8 - __builtin_ctzll(wanted) / 8 + 1;
+    }
+}
+
 TtStatus tt_cond_place(const TtCond *c, const TtCondSource *source, uint64_t *addr,
                        unsigned *len)
 {
     const TtCondNode *n = read_of(c);
+    TtStatus s = n ? tt_cond_eval_node(c, n->a, source, addr) : TT_ERR_INVALID;
 
     *len = n ? tt_cond_type_bytes(n->type) : 0;
-    return n ? tt_cond_eval_node(c, n->a, source, addr) : TT_ERR_INVALID;
+    if (s == TT_OK) {
+        narrow(c, n, addr, len);
+    }
+    return s;
 }
 
 /* ---- how it may be searched for ---- */

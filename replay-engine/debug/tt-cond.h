@@ -74,9 +74,9 @@ bool tt_cond_is_read(const TtCond *c);
 
 /*
  * tt_cond_place: the memory that it is the value of
- * It is one read of memory, perhaps of some bits of that, or cast: *@addr and *@len say
- * where it reads. TT_ERR_INVALID: it is anything else, or a pointer on the way to it cannot
- * be read.
+ * It is one read of memory, perhaps of some bits of that, or cast: *@addr and *@len, 1 to
+ * 8, are the bytes with bits of its value, from the first to the last. TT_ERR_INVALID: it is
+ * anything else, or a pointer on the way to it cannot be read.
  */
 TtStatus tt_cond_place(const TtCond *c, const TtCondSource *source, uint64_t *addr,
                        unsigned *len);

@@ -21,10 +21,11 @@ bool tt_find_place(const TtCond *c, uint64_t *addr, unsigned *len);
 bool tt_find_clear_stops(void);
 
 /* ---- tt-find-written.c: the memory that a condition is the value of ---- */
-void tt_find_written_begin(bool each);  /* @each: every position will be visited */
+void tt_find_written_begin(void);
 /* At @pos, after tt_find_look said @s and @value: has it been written since the last call?
  * Not by what came before the first one. */
 bool tt_find_is_written(const TtCond *c, uint64_t pos, TtStatus s, uint64_t value);
-void tt_find_written_end(void);
+/* NULL, or why some writes are missing or were noticed late. */
+const char *tt_find_written_end(void);
 
 #endif

@@ -161,10 +161,13 @@ static bool visit(void *opaque, uint64_t pos, bool is_hit)
 
 static void scanned(void *opaque, uint64_t pos, int reason)
 {
+    const char *inexact = tt_find_written_end();
     Error *err = NULL;
 
-    tt_find_written_end();
-    if (!tt_find_clear_stops()) {
+    if (inexact) {
+        error_setg(&err, "%s", inexact);
+    }
+    if (!tt_find_clear_stops() && !err) {
         error_setg(&err, "a gdb that connected or disconnected removed the search's "
                    "breakpoints or watchpoints: search again");
     }
@@ -181,7 +184,7 @@ static void at_from(void *opaque, uint64_t pos, int reason)
         return;
     }
     tt_find_set_stops(find.cond);
-    tt_find_written_begin(tt_cond_kind(find.cond) == TT_COND_OF_REGISTERS);
+    tt_find_written_begin();
     ok = tt_travel_scan(find.want.to, tt_cond_kind(find.cond) == TT_COND_OF_REGISTERS,
                         visit, scanned, NULL, &err);
     if (!ok) {

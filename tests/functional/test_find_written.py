@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """tt find --written: each write to a place in memory, also with the value that it has."""
 
+import collections
 import json
 import re
 
@@ -8,8 +9,8 @@ from guests import guest_args
 from origins import Truth
 from test_find import SPAN, find, places, values
 from test_find_types import SYMBOLS, typed, types_run
-from ttlib import (BUILD, check, equal, goto, limit, qemu_binary, record, run_tool, seed,
-                   stopped_replay, tt)
+from ttlib import (BUILD, Gdb, check, equal, goto, limit, qemu_binary, record, replayer,
+                   run_tool, seed, stopped_replay, tt)
 
 MANY = ['--limit', '1000000']
 PART = 60000
@@ -148,6 +149,19 @@ def test_by_a_device(work):
 
 
 @limit(60)
+def test_part_of_a_page(work):
+    """A device that writes some sectors of a page, which are on a disk of the run, does not
+    write the others."""
+    run = record(work, guest_args(work, 'partdma'), options=',disk-reads=store').dir
+    named = tt('log', run, '--json', '--kind', 'disk').stdout.splitlines()
+    equal([int(json.loads(line)['aux']) for line in named], [4096, 2048, 1024], f'{named}')
+    for offset, writes in ((0, 2), (2044, 2), (2048, 1), (3072, 2), (4092, 2)):
+        hits = find(run, f'*(u32 *){(32 << 20) + offset:#x}', '--written', *MANY)['found']
+        equal([hit['value'] for hit in hits if hit['value'] != '0x0'], [hits[-1]['value']] *
+              writes, f'byte {offset}')
+
+
+@limit(60)
 def test_over_two_pages(work):
     """A place that lies in two pages hears of a device that writes to either."""
     run = record(work, guest_args(work, 'selfdma', 'rounds=3')).dir
@@ -162,6 +176,143 @@ def test_over_two_pages(work):
     hits = places(find(run, f'*(u16 *){before:#x}', '--written', *MANY))
     changes = find(run, f'*(u16 *){before:#x}', '--changes', *MANY)['found']
     check(events <= set(hits) and len(changes) < len(events) // 2, f'{events}, {hits}')
+
+
+ALIAS = f'{BUILD}/guests/alias64.elf'
+NAMES = ('var', 'bytes', 'bits', 'pointer', 'by_stores', 'by_mapping', 'by_neighbours')
+
+
+def alias_run(work):
+    """A run, and the part of it in which it writes; and the address of a name."""
+    run = record(work, guest_args(work, 'alias64'), timeout=60)
+    check(b'alias64: end' in run.serial, run.serial)
+    at = {name: int(symbol(name, ALIAS), 16) for name in NAMES}
+    begins = places(find(run, f'at {at["by_stores"]:#x}'))
+    equal(len(begins), 1, 'calls')
+    return run, ['--from', str(begins[0]), '--to', str(end_of_run(run.dir))], at
+
+
+@limit(120)
+def test_through_other_addresses(work):
+    """A store by another mapping of the page, in the middle of a block, by an instruction
+    of many bytes or of a string, or moved from a device's register."""
+    run, part, at = alias_run(work)
+    hits = [v for _, v in values(agree(run, part, at['var'], 'u32'))]
+    equal((hits[:9], len(hits)), ([5, 5, 6, 6, 7, 7, 7, 7, 8], 11), 'var, registers last')
+    equal(len(values(agree(run, part, at['var'], 'u8'))), 10, 'its first byte')
+    equal(len(values(agree(run, part, at['var'] + 2, 'u8'))), 9, 'its third byte')
+    edge = at['bytes'] + 4096
+    for address, size, least in ((edge, 'u32', 10), (edge - 4, 'u64', 11), (edge + 4, 'u8', 3),
+                                 (edge - 1, 'u8', 4), (edge + 400, 'u64', 1),
+                                 (at['pointer'], 'u64', 3)):
+        fast = agree(run, part, address, size)
+        check(len(fast['found']) >= least, f'{size} {address - edge}: {fast}')
+    by_pointer = f'**(u32 **){at["pointer"]:#x}'
+    fast = find(run, by_pointer, '--written', *part)
+    slow = find(run, f'*(*(u32 **){at["pointer"]:#x} + 0 * $rax)', '--written', *part)
+    equal(values(fast), values(slow), 'by pointer')
+
+
+@limit(60)
+def test_mapping_is_no_write(work):
+    """Where another page appears, nothing is written; and the place can be one of some
+    page tables only."""
+    run, part, at = alias_run(work)
+    hits = agree(run, part, 512 << 20, 'u32')['found']
+    inside, = places(find(run, f'at {at["by_mapping"]:#x}'))
+    check(hits[0]['position'] > inside, f'{hits}')
+    equal([hit['value'] for hit in hits], ['0x1', '0x1'], 'two stores')
+    cr3 = int(find(run, '$cr3', '--from', part[1], '--to', str(int(part[1]) + 1))
+              ['found'][0]['value'], 16)
+    there = f'{at["var"]:#x} : 1UL << 63'
+    equal(values(find(run, f'*(u32 *)($cr3 == {cr3:#x} ? {there})', '--written', *part)),
+          values(find(run, f'*(u32 *){at["var"]:#x}', '--written', *part)), 'these tables')
+    equal(find(run, f'*(u32 *)($cr3 == 5 ? {there})', '--written', *part)['found'], [],
+          'other tables')
+
+
+@limit(60)
+def test_bits_of_the_mmu(work):
+    """What the MMU sets in a page table is late, and the answer says so; single steps find
+    it where it happens."""
+    run, part, at = alias_run(work)
+    entry = int(symbol('map2', ALIAS), 16) + 8 * 256
+    fast = find(run, f'*(u64 *){entry:#x}', '--written', *part, rc=1)
+    check('MMU' in ' '.join(fast['problems']), f'{fast["problems"]}')
+    slow = values(find(run, f'*(u64 *)({entry:#x} + 0 * $rax)', '--written', *part))
+    stores = [v for _, v in slow if not v & 0x20]
+    marked = [v for _, v in slow if v & 0x20]
+    equal((len(stores), len(marked)), (5, 6), f'stores, and accessed or dirty: {slow}')
+    equal([x for x in values(fast) if not x[1] & 0x20], [x for x in slow if not x[1] & 0x20],
+          'the stores are exact')
+
+
+@limit(60)
+def test_hidden_page(work):
+    """A write while the address leads nowhere is no hit, and the answer says so."""
+    run, part, _ = alias_run(work)
+    for size, more in (('u64', ''), ('u8', ''), ('u64', ' + 0 * $rax')):
+        hidden = find(run, f'*({size} *)({604 << 20:#x}{more})', '--written', *part, rc=1)
+        equal([v for _, v in values(hidden)], [3, 5], 'what it was seen to get')
+        check('did not have' in ' '.join(hidden['problems']), f'{hidden["problems"]}')
+
+
+@limit(60)
+def test_bits_only(work):
+    """Of a bit-field, writes to bytes that it has no bits in are none."""
+    run, part, at = alias_run(work)
+    begins = places(find(run, f'at {at["by_neighbours"]:#x}'))[0]
+    part[1] = str(begins)
+    word = f'(u64)*(u64 *){at["bits"]:#x}'
+    equal([v for _, v in values(find(run, f'{word} << 24 >> 24', '--written', *part))],
+          [1, 1, 1], '40 bits: the whole, byte 4 and byte 0')
+    equal([v for _, v in values(find(run, f'{word} >> 40', '--written', *part))],
+          [1, 1 << 16 | 1, 0, 1 << 8], 'the rest: bytes 5, 7, the whole, 6')
+    equal(len(values(find(run, word, '--written', *part))), 6, 'all of them')
+    # in a page that is new
+    equal([v for _, v in values(find(run, f'*(u64 *){602 << 20:#x} << 24 >> 24', '--written',
+                                     *part))], [1, 2], 'byte 0, and the whole')
+    fast, slow = (find(run, f'*(u64 *)({602 << 20:#x}{more}) & 0xffffffffff', '--written',
+                       *part) for more in ('', ' + 0 * $rax'))
+    equal(values(fast), values(slow), 'in a new page')
+
+
+@limit(60)
+def test_device_counts_once(work):
+    """A device's write is one hit, also if what leads to the place is written later: here
+    the guest's stack, in the part of it that is used most."""
+    run = record(work, guest_args(work, 'selfdma', 'rounds=3')).dir
+    addr = 32 << 20
+    events = [*covering(run, 'ram', addr, 4)]
+    check(len(events) >= 3, f'{events}')
+    around = [max(min(events) - SPAN, 1), min(max(events) + 3000, end_of_run(run))]
+    part = [x for pair in zip(('--from', '--to'), map(str, around)) for x in pair]
+    near = ['--from', str(min(events) - 3000), '--to', str(min(events) + 3000)]
+    stack = collections.Counter(
+        v & ~7 for _, v in values(find(run, '$rsp', '--changes', *near, *MANY))
+        if v > 2 << 20)
+    plain = find(run, f'*(u32 *){addr:#x}', '--written', *part, *MANY)
+    check(len(plain['found']) >= 3, f'{plain}')
+    for pointer, _ in stack.most_common(3):
+        moved = find(run, f'*(u32 *)({addr:#x} + 0 * *(u64 *){pointer:#x})', '--written',
+                     *part, *MANY)
+        equal((plain['kind'], moved['kind']), ('memory', 'memory'), 'kinds')
+        equal(values(moved), values(plain), f'by {pointer:#x}')
+
+
+@limit(120)
+def test_beside_gdb(work):
+    """A watchpoint of gdb's that stops for reads of the same bytes adds no hit."""
+    run, part, at = alias_run(work)
+    text = f'*(u64 *){at["pointer"]:#x}'
+    wanted = places(find(run, text, '--written', *part))
+    vm = replayer(work, run, ['-S', *Gdb.args(work, 'rep')], 'rep', qmp=1)
+    with vm:
+        goto(vm, position=int(part[1]))
+        said = Gdb(vm)('set breakpoint always-inserted on',
+                       f'awatch *(unsigned long *){at["pointer"]:#x}',
+                       f'monitor tt find -w -f {part[1]} -t {part[3]} {text}')
+    equal([int(p) for p in re.findall(r'position (\d+)', said)], wanted, said)
 
 
 @limit(120)

@@ -98,10 +98,45 @@ def check_travel(client, vm, places):
         check(f'position {place} (target)' in client.call('goto', to=str(place)), 'goto')
         regs = client.call('registers')
         check(vm.qmp.hmp('info registers').strip() in regs, f'{place}: {regs}')
-        there = vm.qmp.hmp('x/8xg $rsp').strip()
-        equal(client.call('memory', address='$rsp', length=64, unit=8), there, 'memory')
-    equal(client.call('memory', address='$rsp', length=64, unit=8, at=places[2]),
-          (goto(vm, position=places[2]), vm.qmp.hmp('x/8xg $rsp').strip())[1], 'at')
+        check_registers(client, vm)
+    goto(vm, position=places[2])
+    check_words(client.call('memory', address='$rsp', length=64, unit=8, at=places[2]),
+                vm, register(vm, 'RSP'))
+
+
+def register(vm, name):
+    return int(re.search(rf'\b{name} *=([0-9a-f]+)', vm.qmp.hmp('info registers')).group(1),
+               16)
+
+
+def check_words(said, vm, address):
+    """Eight words of memory, of this address, and what the monitor prints for it."""
+    words = re.findall(r'(?<= )0x[0-9a-f]{16}\b', said)
+    equal(len(words), 8, said)
+    equal(int(said.split(':')[0], 16), address, 'the address')
+    equal(said, vm.qmp.hmp(f'x/8xg {address:#x}').replace('\r', '').strip(), 'memory')
+
+
+def check_registers(client, vm):
+    """Each register can be an address, under gdb's name and with an offset. There may be
+    nothing at it: then that is an error."""
+    read = 0
+    for name in ('RAX', 'RBX', 'RCX', 'RDX', 'RSI', 'RDI', 'RBP', 'RSP', 'RIP',
+                 *(f'R{n}' for n in range(8, 16))):
+        address = (register(vm, name) + 16) % 2**64
+        is_there = re.search(r': 0x', vm.qmp.hmp(f'x/8xg {address:#x}'))
+        said = client.call('memory', is_error=not is_there, address=f'${name.lower()}+16',
+                           length=64, unit=8)
+        if is_there and 'Cannot' not in said:
+            check_words(said, vm, address)
+            read += 1
+    check(read >= 3, f'{read} registers lead to memory')
+    check_words(client.call('memory', address='$rip', length=64, unit=8), vm,
+                register(vm, 'RIP'))
+    for wrong, words in (('$nonsense', 'general register'), ('$rflags', 'general register'),
+                         ('0x123456789abcdef0', 'nothing to be read')):
+        said = client.call('memory', is_error=True, address=wrong)
+        check(words in one_sentence(said, wrong), said)
 
 
 def check_names(client, hits, places):

@@ -77,7 +77,8 @@ def many_cpus(work, rng, number):
 
 
 def other_guest(work, rng, number):
-    name = rng.choice(sorted(set(GUESTS) - {'smp', 'races', 'reset', 'lines64', 'types64'}))
+    name = rng.choice(sorted(set(GUESTS) - {'smp', 'races', 'reset', 'lines64', 'types64',
+                                            'alias64'}))
     return Plan(f'{name}', guest_args(work, name), f'{name}: end',
                 [rng.choice([STOP, POINT, DIGEST, FREEZE])
                  for _ in range(rng.randrange(3))])

@@ -265,7 +265,17 @@ static void test_places_in_memory(void)
     static const struct { const char *text; uint64_t addr; unsigned len; } want[] = {
         { "*(u64 *)0x1000", 0x1000, 8 }, { "*(u8 *)($rbx + 8)", 0x1010, 1 },
         { "**(u16 **)0x1008", 0x1010, 2 }, { "(s32)(*(u16 *)0x1000 << 3 >> 7)", 0x1000, 2 },
-        { "*(u32 *)0x1000 & 4", 0x1000, 4 }, { "(u64)(u8)*(u32 *)0x1004", 0x1004, 4 },
+        { "*(u32 *)0x1000 & 4", 0x1000, 1 }, { "(u64)(u8)*(u32 *)0x1004", 0x1004, 1 },
+        { "*(u32 *)0x1000 & 0x80100", 0x1001, 2 }, { "*(u32 *)0x1000 & 0", 0x1000, 4 },
+        /* bit-fields, as tt-lower.h makes them */
+        { "(u64)((u64)((u64)*(u64 *)0x1000 << 24) >> 24)", 0x1000, 5 },
+        { "(u64)((u64)*(u64 *)0x1000 << 20 >> 60)", 0x1005, 1 },
+        { "(s32)((s64)((u64)*(u16 *)0x1000 << 54) >> 57)", 0x1000, 2 },
+        { "(s32)((s64)((u64)*(u16 *)0x1000 << 48) >> 56)", 0x1001, 1 },
+        { "*(s32 *)0x1000 >> 40", 0x1003, 1 }, { "(u64)*(s8 *)0x1000 >> 60", 0x1000, 1 },
+        { "(u8)(*(u64 *)0x1000 >> 16)", 0x1002, 1 }, { "*(s64 *)0x1000 >> 63", 0x1007, 1 },
+        { "(_Bool)(*(u32 *)0x1000 & 0xff00)", 0x1001, 1 },
+        { "(s64)*(s32 *)0x1000 << 16 >> 24 & 0xff", 0x1001, 1 },
         { "*(u32 *)0x1000 + 1", 0, 0 }, { "*(u32 *)0x1000 at 5", 0, 0 }, { "$rax", 0, 0 },
         { "**(u8 **)0x10", 0, 1 },
     };
@@ -282,6 +292,72 @@ static void test_places_in_memory(void)
                         want[i].addr != 0);
         g_assert_cmpuint(addr, ==, want[i].addr);
         g_assert_cmpuint(len, ==, want[i].len);
+        tt_cond_free(c);
+    }
+}
+
+/* The bytes of which a value depends, found by memory in which each bit in turn is the
+ * other way. */
+static bool read_bits(void *opaque, uint64_t addr, uint8_t *bytes, unsigned len)
+{
+    memcpy(bytes, opaque, len);
+    return true;
+}
+
+static uint64_t depends_on(const TtCond *c)
+{
+    uint64_t all = (uint64_t)g_test_rand_int() << 32 | (uint32_t)g_test_rand_int();
+    const TtCondSource source = { &all, read_reg, read_bits };
+    uint64_t before, after, bits = 0;
+
+    g_assert_cmpint(tt_cond_eval(c, &source, &before), ==, TT_OK);
+    for (unsigned i = 0; i < 64; i++) {
+        all ^= 1ull << i;
+        g_assert_cmpint(tt_cond_eval(c, &source, &after), ==, TT_OK);
+        bits |= after != before ? 1ull << i : 0;
+        all ^= 1ull << i;
+    }
+    return bits;
+}
+
+static char *random_part(void)
+{
+    static const char *const types[] = {
+        "u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64",
+    };
+    char *text = g_strdup_printf("*(%s *)0x1000", types[g_test_rand_int_range(0, 8)]);
+
+    for (int n = g_test_rand_int_range(1, 6); n; n--) {
+        g_autofree char *inner = text;
+        int kind = g_test_rand_int_range(0, 4), by = g_test_rand_int_range(0, 66);
+
+        text = kind == 0 ? g_strdup_printf("(%s)(%s)", types[by % 8], inner) :
+            kind == 1 ? g_strdup_printf("(%s) & 0x%xULL", inner, 1u << by % 32 | 1u << by / 3) :
+            g_strdup_printf("(%s) %s %d", inner, kind == 2 ? "<<" : ">>", by);
+    }
+    return text;
+}
+
+static void test_parts_of_memory(void)
+{
+    for (int i = 0; i < 20000; i++) {
+        g_autofree char *text = random_part();
+        uint64_t addr = 0, bits;
+        TtCond *c;
+        unsigned len;
+
+        g_assert_cmpint(tt_cond_parse(text, &c, NULL), ==, TT_OK);
+        bits = depends_on(c);
+        if (bits) {
+            uint64_t all = 0;
+            const TtCondSource source = { &all, read_reg, read_bits };
+            unsigned first = __builtin_ctzll(bits) / 8;
+
+            g_assert_cmpint(tt_cond_place(c, &source, &addr, &len), ==, TT_OK);
+            g_test_message("%s", text);
+            g_assert_cmphex(addr, ==, 0x1000 + first);
+            g_assert_cmpuint(len, ==, (63 - __builtin_clzll(bits)) / 8 - first + 1);
+        }
         tt_cond_free(c);
     }
 }
@@ -451,6 +527,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/cond/what-is-one-read", test_reads);
     g_test_add_func("/tt/cond/places-in-order", test_places_in_order);
     g_test_add_func("/tt/cond/places-in-memory", test_places_in_memory);
+    g_test_add_func("/tt/cond/parts-of-memory", test_parts_of_memory);
     g_test_add_func("/tt/cond/what-cannot-be-searched-for",
                     test_what_cannot_be_searched_for);
     g_test_add_func("/tt/cond/names", test_names);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { address, at, cpu, parseAddress, parsePlace, parsePosition, place } from
     './arguments.mjs';
+import { hex, register } from './registers.mjs';
 import { Debugger } from './debugger.mjs';
 import { Refusal, run, withFolder } from './child.mjs';
 import { pngOfPpm } from './png.mjs';
@@ -84,6 +85,17 @@ export function makeTools(options, replay) {
         return `${start}${sign}${offset}`;
     }
 
+    /* The monitor has other names for registers than gdb, so it gets a number. */
+    async function numberFor(where, cpu, signal) {
+        const { base, sign, offset } = parseAddress(where);
+        const start = base.startsWith('$') ?
+            register(await replay.monitor('info registers', cpu), base) :
+            BigInt(/^\d/.test(base) ? base : await gdb.addressOf(base, signal));
+        const by = BigInt(offset || 0);
+
+        return hex(sign === '-' ? start - by : start + by);
+    }
+
     const tools = [];
     const tool = (name, description, inputSchema, use) =>
         tools.push({ name, description, inputSchema, use });
@@ -160,10 +172,16 @@ export function makeTools(options, replay) {
              const unit = a.unit ?? 1, size = { 1: 'b', 2: 'h', 4: 'w', 8: 'g' }[unit];
              const n = Math.ceil((a.length ?? 64) / unit);
 
-             const where = await addressFor(a.address, signal);
+             const turn = await cpuOf(a);
+             const where = await numberFor(a.address, turn, signal);
+             const said = await replay.monitor(
+                 `${a.physical ? 'xp' : 'x'}/${n}x${size} ${where}`, turn);
 
-             return text(await replay.monitor(
-                 `${a.physical ? 'xp' : 'x'}/${n}x${size} ${where}`, await cpuOf(a)));
+             if (!/^[0-9a-f]+:( 0x[0-9a-f]+)+$/m.test(said)) {
+                 throw new Refusal(`there is nothing to be read at ${where}: ` +
+                                   said.split('\n')[0].trim());
+             }
+             return text(said);
          }));
 
     tool('disassemble', 'Instructions in memory, by gdb.',
