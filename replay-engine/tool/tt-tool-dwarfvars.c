@@ -46,9 +46,11 @@ bool tool_types_section(ToolTypes *t, uint64_t addr, bool *is_per_cpu, bool *is_
 
 bool tool_types_per_cpu(ToolTypes *t, TtNameInfo *info)
 {
-    bool is_offset;
+    bool is_offset = false;
 
-    tool_types_section(t, info->value, &info->is_per_cpu, &is_offset);
+    if (!t->is_relocatable) {               /* there all addresses count from 0 */
+        tool_types_section(t, info->value, &info->is_per_cpu, &is_offset);
+    }
     return is_offset;
 }
 

@@ -174,7 +174,7 @@ def test_variables(work):
         ('both', statics['both']), ('twice', "?several variables 'twice'"),
         ('a', "?'a' is a parameter of fun()")))
     program = p.make('units', {
-        'u.c': 'struct bits { unsigned a : 5; int c : 4; } bits;'
+        'u.c': 'struct { unsigned a : 5; int c : 4; } bits;'
                'struct s { int n; struct { int in; } x; } s, *sp = &s;'
                'int main(void) { return bits.c + sp->x.in; }'}, '-fdebug-types-section')
     p.becomes(program, (
@@ -217,7 +217,8 @@ def test_of_a_module(work):
     p = Programs(work)
     for options in ((), ('-g0',)):
         program = p.make('module.o', {
-            'm.c': 'int data = 1; int first(void) { return 1; } int fun(void) { return data; }'
+            'm.c': '__attribute__((section(".data..percpu"))) int each[99] = { 1 };'
+                   'int data = 1; int first(void) { return 1; } int fun(void) { return data; }'
                    '__attribute__((section(".init.text"))) int init(void) { return 2; }'},
                          '-c', *options)
         at = self_address(program, 'fun')
@@ -307,14 +308,15 @@ def test_asks_no_server(work):
                         ('*(u32 *)&n', '*(u32 *){n}')))
 
 
-def many_members(n):
-    """A struct of N members without a name, each of a struct that has none itself."""
+def many_members(n, n_others):
+    """A struct of N members without a name, each of a struct that has none itself, but so many
+    functions."""
     def entry(code, tag, has_children, *attributes):
         return ''.join(f'.uleb128 {x}\n' for x in (code, tag)) + f'.byte {has_children}\n' + \
             ''.join(f'.uleb128 {x}\n' for x in attributes) + '.byte 0, 0\n'
     return ('.section .debug_abbrev,"",@progbits\n' + entry(1, 0x11, 1, 3, 8) +
             entry(2, 0x13, 1, 3, 8, 0xb, 0xb) + entry(3, 0xd, 0, 0x49, 0x13) +
-            entry(4, 0x13, 0, 0xb, 0xb) + '''.byte 0
+            entry(4, 0x13, 1, 0xb, 0xb) + entry(5, 0x2e, 0) + '''.byte 0
 .section .debug_info,"",@progbits
 start: .long end - begin
 begin: .short 4
@@ -323,6 +325,9 @@ begin: .short 4
 .uleb128 1
 .asciz "x"
 inner: .uleb128 4
+.byte 0
+''' + f'.rept {n_others}\n' + '''.uleb128 5
+.endr
 .byte 0
 .uleb128 2
 .asciz "many"
@@ -341,7 +346,9 @@ _start: ret
 
 @limit(60)
 def test_many_members(work):
-    """The steps of a search for a member grow with the members, not with their square."""
+    """The steps of a search for a member grow with the members, not with their square, and
+    end after some seconds."""
     p = Programs(work)
-    program = p.make('many', {'m.s': many_members(90000)}, '-nostdlib', '-static')
-    p.becomes(program, (('((struct many *)$rdi)->x', "?'struct many' has no member 'x'"),))
+    for n in (0, 400000):
+        program = p.make('many', {'m.s': many_members(90000, n)}, '-nostdlib', '-static')
+        p.becomes(program, (('((struct many *)$rdi)->x', "?'struct many' has no member 'x'"),))

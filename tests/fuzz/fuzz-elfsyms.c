@@ -34,6 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         }
     }
+    tt_elfsyms_is_text(s, "a", 1);
     tt_elfsyms_free(s);
     return 0;
 }

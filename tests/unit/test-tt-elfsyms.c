@@ -54,6 +54,24 @@ static void test_image(void)
     g_assert_false(tt_elfsyms_image(copy, self_len, &image));
 }
 
+/* As an object file its addresses are offsets; those of functions, into .text. */
+static void test_relocatable(void)
+{
+    g_autofree uint8_t *copy = g_memdup2(self, self_len);
+    TtElfSyms *s;
+
+    g_assert_cmpint(tt_elfsyms_load(self, self_len, &s, NULL), ==, TT_OK);
+    g_assert_false(tt_elfsyms_is_relocatable(s));
+    tt_elfsyms_free(s);
+    copy[16] = 1;
+    g_assert_cmpint(tt_elfsyms_load(copy, self_len, &s, NULL), ==, TT_OK);
+    g_assert_true(tt_elfsyms_is_relocatable(s));
+    g_assert_true(tt_elfsyms_is_text(s, "test_self", 9));
+    g_assert_false(tt_elfsyms_is_text(s, "self_len", 8));
+    g_assert_false(tt_elfsyms_is_text(s, "nobody", 6));
+    tt_elfsyms_free(s);
+}
+
 static void test_others(void)
 {
     static const uint8_t text[] = "ffffffff81000000 T _text\n padded, so that it "
@@ -109,6 +127,7 @@ int main(int argc, char **argv)
                                       &self_len, NULL));
     g_test_add_func("/tt/elfsyms/names-functions", test_self);
     g_test_add_func("/tt/elfsyms/image", test_image);
+    g_test_add_func("/tt/elfsyms/relocatable", test_relocatable);
     g_test_add_func("/tt/elfsyms/refuses-other-files", test_others);
     g_test_add_func("/tt/elfsyms/survives-damage", test_damage);
     return g_test_run();
