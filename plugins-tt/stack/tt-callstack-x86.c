@@ -32,13 +32,16 @@ static TtCallKind kind_of_group5(uint8_t modrm)
     }
 }
 
-static TtCallKind kind_of_two_bytes(uint8_t b)
+static TtCallKind kind_of_two_bytes(uint8_t b, uint8_t third)
 {
     if ((b & 0xf0) == 0x80) {
         return TT_CALL_JUMP;
     }
     if (b == 0xaa) {
         return TT_CALL_RESUME;                          /* rsm */
+    }
+    if (b == 0x01 && third == 0xd8) {
+        return TT_CALL_GUEST;                           /* vmrun */
     }
     return b == 0x05 || b == 0x34 ? TT_CALL_ENTER :     /* syscall, sysenter */
         b == 0x07 || b == 0x35 ? TT_CALL_LEAVE : TT_CALL_NEXT;
@@ -49,6 +52,7 @@ TtCallKind tt_callstack_x86_kind(const uint8_t *bytes, size_t n, uint32_t *pops)
     size_t at = opcode_at(bytes, n);
     uint8_t first = at < n ? bytes[at] : 0x90;
     uint8_t second = at + 1 < n ? bytes[at + 1] : 0;
+    uint8_t third = at + 2 < n ? bytes[at + 2] : 0;
 
     *pops = 0;
     if ((first & 0xf0) == 0x70 || (first & 0xfc) == 0xe0) {
@@ -58,7 +62,7 @@ TtCallKind tt_callstack_x86_kind(const uint8_t *bytes, size_t n, uint32_t *pops)
     case 0xe8: case 0x9a:
         return TT_CALL_CALL;
     case 0xc2: case 0xca:
-        *pops = second | (at + 2 < n ? bytes[at + 2] << 8 : 0);
+        *pops = second | third << 8;
         return TT_CALL_RETURN;
     case 0xc3: case 0xcb:
         return TT_CALL_RETURN;
@@ -69,7 +73,7 @@ TtCallKind tt_callstack_x86_kind(const uint8_t *bytes, size_t n, uint32_t *pops)
     case 0xcf:
         return TT_CALL_LEAVE;
     case 0x0f:
-        return kind_of_two_bytes(second);
+        return kind_of_two_bytes(second, third);
     case 0xff:
         return kind_of_group5(second);
     default:

@@ -18,9 +18,13 @@ struct TtCallNode {
     bool is_entry;              /* of the kernel, or of an interrupt */
 };
 
+typedef struct Words {          /* a key, and the first of what has it */
+    uint64_t a, b;
+} Words;
+
 /* A call, by the place of its return address. */
 typedef struct Call {
-    uint64_t space, slot;
+    Words at;                   /* address space, place */
     uint64_t back;              /* that address */
     uint64_t from_slot;         /* that of the caller's own call; 0: it is not known */
     TtCallNode *from, *to;
@@ -28,15 +32,22 @@ typedef struct Call {
 } Call;
 
 typedef struct Pair {
+    Words key;                  /* of the node, and the block */
     TtCallNode *node;
-    uint64_t block, count;
+    uint64_t count;
 } Pair;
+
+typedef struct Place {
+    TtCallNode *node;           /* NULL: none */
+    uint64_t slot, space, pc;
+} Place;
 
 typedef struct Vcpu {
     TtCallNode *node;
     uint64_t slot;              /* of the call that led there; 0: it is not known */
     TtCallBlock *block;         /* NULL: none began yet */
     uint64_t space;
+    Place host;                 /* behind the vmrun whose guest it executes */
 } Vcpu;
 
 struct TtCallstack {
@@ -72,32 +83,18 @@ static gboolean node_equal(gconstpointer p, gconstpointer q)
         a->is_entry == b->is_entry;
 }
 
-static guint call_hash(gconstpointer p)
+static guint words_hash(gconstpointer p)
 {
-    const Call *c = p;
+    const Words *w = p;
 
-    return mix(c->space, c->slot);
+    return mix(w->a, w->b);
 }
 
-static gboolean call_equal(gconstpointer p, gconstpointer q)
+static gboolean words_equal(gconstpointer p, gconstpointer q)
 {
-    const Call *a = p, *b = q;
+    const Words *x = p, *y = q;
 
-    return a->space == b->space && a->slot == b->slot;
-}
-
-static guint pair_hash(gconstpointer p)
-{
-    const Pair *a = p;
-
-    return mix((uintptr_t)a->node, a->block);
-}
-
-static gboolean pair_equal(gconstpointer p, gconstpointer q)
-{
-    const Pair *a = p, *b = q;
-
-    return a->node == b->node && a->block == b->block;
+    return x->a == y->a && x->b == y->b;
 }
 
 TtCallstack *tt_callstack_new(const TtCallVcpu *vcpu, void *opaque, uint32_t max_nodes)
@@ -109,8 +106,8 @@ TtCallstack *tt_callstack_new(const TtCallVcpu *vcpu, void *opaque, uint32_t max
     s->opaque = opaque;
     s->max_nodes = max_nodes;
     s->nodes = g_hash_table_new_full(node_hash, node_equal, g_free, NULL);
-    s->calls = g_hash_table_new_full(call_hash, call_equal, g_free, NULL);
-    s->pairs = g_hash_table_new_full(pair_hash, pair_equal, g_free, NULL);
+    s->calls = g_hash_table_new_full(words_hash, words_equal, g_free, NULL);
+    s->pairs = g_hash_table_new_full(words_hash, words_equal, g_free, NULL);
     for (unsigned i = 0; i < TT_CALLSTACK_VCPUS_MAX; i++) {
         s->vcpus[i].node = &s->bottom;
     }
@@ -169,7 +166,7 @@ static uint64_t space_of(const Vcpu *v, uint64_t slot)
 
 static Call *call_at(const TtCallstack *s, const Vcpu *v, uint64_t slot)
 {
-    const Call key = { .space = space_of(v, slot), .slot = slot };
+    const Words key = { space_of(v, slot), slot };
 
     return slot ? g_hash_table_lookup(s->calls, &key) : NULL;
 }
@@ -199,7 +196,7 @@ static bool is_same_stack(const TtCallstack *s, const Vcpu *v, uint64_t sp)
 {
     const Call *c = call_to(s, v, v->node, v->slot);
 
-    for (unsigned i = 0; c && c->from_slot > c->slot && i < TT_CALLSTACK_DEPTH; i++) {
+    for (unsigned i = 0; c && c->from_slot > c->at.b && i < TT_CALLSTACK_DEPTH; i++) {
         if (c->from_slot > sp) {
             return c->from_slot - sp < NEAR;
         }
@@ -251,7 +248,7 @@ static void call(TtCallstack *s, Vcpu *v, uint64_t pc, uint64_t sp)
     make_room(s);
     c = g_new(Call, 1);
     *c = (Call) {
-        .space = space_of(v, sp), .slot = sp, .back = v->block->behind,
+        .at = { space_of(v, sp), sp }, .back = v->block->behind,
         .from_slot = v->slot, .from = v->node, .to = below(s, v->node, pc, false),
     };
     if (c->to != v->node) {
@@ -341,7 +338,7 @@ static void leave(TtCallstack *s, Vcpu *v, uint64_t pc, uint64_t sp)
 /* Does what was not asked for begin at @pc? */
 static bool is_fault(const TtCallBlock *last, uint64_t pc, bool is_whole)
 {
-    if (is_whole && last->kind == TT_CALL_RESUME) {
+    if (is_whole && (last->kind == TT_CALL_RESUME || last->kind == TT_CALL_GUEST)) {
         return false;
     }
     if (!is_high(last->at) && is_high(pc)) {
@@ -354,6 +351,25 @@ static bool is_fault(const TtCallBlock *last, uint64_t pc, bool is_whole)
 static void enter(TtCallstack *s, Vcpu *v, uint64_t pc)
 {
     stand(v, below(s, v->node, pc, true), 0);
+}
+
+static void enter_guest(TtCallstack *s, Vcpu *v, uint64_t pc)
+{
+    v->host = (Place) { v->node, v->slot, v->space, v->block->behind };
+    v->space = s->ops->space(s->opaque);
+    enter(s, v, pc);
+}
+
+/* False: that is not the end of a guest. */
+static bool leave_guest(Vcpu *v, uint64_t pc)
+{
+    if (!v->host.node || pc != v->host.pc) {
+        return false;
+    }
+    stand(v, v->host.node, v->host.slot);
+    v->space = v->host.space;
+    v->host.node = NULL;
+    return true;
 }
 
 static uint64_t sp_of(const TtCallstack *s, const uint64_t *sp)
@@ -374,6 +390,8 @@ static void go_on(TtCallstack *s, Vcpu *v, uint64_t pc, bool is_whole, const uin
         go_back(s, v, pc, sp_of(s, sp));
     } else if (kind == TT_CALL_LEAVE || kind == TT_CALL_RESUME) {
         leave(s, v, pc, sp_of(s, sp));
+    } else if (kind == TT_CALL_GUEST && pc != v->block->behind) {
+        enter_guest(s, v, pc);
     }
 }
 
@@ -385,6 +403,9 @@ static void move(TtCallstack *s, Vcpu *v, const TtCallBlock *b, uint64_t n,
     uint64_t pc[FRAMES_MAX], sp;
     unsigned i = 0;
 
+    if (leave_guest(v, b->at)) {
+        return;
+    }
     if (!n_interrupts) {
         go_on(s, v, b->at, is_whole, NULL);
         return;
@@ -409,15 +430,16 @@ static void move(TtCallstack *s, Vcpu *v, const TtCallBlock *b, uint64_t n,
 
 static Pair *pair_of(TtCallstack *s, TtCallNode *node, uint64_t block)
 {
-    Pair key = { .node = node, .block = block }, *p = g_hash_table_lookup(s->pairs, &key);
+    Words key = { (uintptr_t)node, block };
+    Pair *p = g_hash_table_lookup(s->pairs, &key);
 
     if (!p && g_hash_table_size(s->pairs) / PAIRS_FACTOR >= s->max_nodes) {
-        key.block = node->function;
+        key.b = node->function;
         p = g_hash_table_lookup(s->pairs, &key);
     }
     if (!p) {
         p = g_new(Pair, 1);
-        *p = key;
+        *p = (Pair) { .key = key, .node = node };
         g_hash_table_add(s->pairs, p);
     }
     return p;
@@ -473,6 +495,6 @@ void tt_callstack_each(const TtCallstack *s,
         for (const TtCallNode *n = p->node; n->parent; n = n->parent) {
             functions[n->depth - 1] = n->function;
         }
-        found(opaque, functions, p->node->depth, p->block, p->count);
+        found(opaque, functions, p->node->depth, p->key.b, p->count);
     }
 }

@@ -25,7 +25,8 @@
  *   - a jump out of functions (longjmp), or to another thread other than by a return, counts
  *     for the old stack up to the next call, or the next return;
  *   - a fault in fetching the target of a jump is seen in the lower half only;
- *   - a guest of the guest stands where it is entered: vmrun is not known.
+ *   - a guest of the guest (vmrun) stands on what entered it, from its bottom each time; its
+ *     upper half is taken for that of its host.
  *
  * Memory: at most @max_nodes of the tree, and as many calls. Beyond that, a function counts
  * for its caller; calls that have returned are forgotten, or, if those that have not are more
@@ -55,6 +56,7 @@ typedef enum TtCallKind {
     TT_CALL_ENTER,              /* syscall, int: of the kernel */
     TT_CALL_LEAVE,              /* iret, sysret: back from it, or from an interrupt */
     TT_CALL_RESUME,             /* rsm: back from system management mode */
+    TT_CALL_GUEST,              /* vmrun: of a guest; its end is what comes behind */
 } TtCallKind;
 
 typedef struct TtCallBlock {

@@ -288,6 +288,18 @@ def test_stacks_of_smm(work):
     check(over, f'nothing on top of trigger: {text}')
 
 
+@limit(60)
+def test_stacks_of_nested(work):
+    """A guest of the guest lies on top of what entered it, and its end goes back there."""
+    args = guest_args(work, 'svm', 'rounds=20')
+    run = record(work, args)
+    part = ('--symbols', nm(work, args[args.index('-kernel') + 1]), '--from', began(run.dir))
+    stacks = folded(about(run.dir, work, 'stacks', *part)[1])
+    equal(innermost(stacks), innermost(folded(about(run.dir, work, 'functions', *part)[1])),
+          'each function')
+    check(max(map(len, stacks)) < 20, f'{max(map(len, stacks))} deep')
+
+
 def lines_of(tracefile):
     """{(file, line): count} of a tracefile of lcov."""
     lines, path = {}, None

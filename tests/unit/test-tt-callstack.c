@@ -537,6 +537,38 @@ static void test_smm(void)
     finish(&g);
 }
 
+/* A guest of the guest, 50 times, ended by what its host intercepts; it does not nest. */
+static void test_guest(void)
+{
+    Guest g;
+
+    begin(&g, 1000);
+    run(&g, 0x100, TT_CALL_CALL);
+    for (int i = 0; i < 50; i++) {
+        g.sp = 0xff8;
+        run(&g, 0x200, TT_CALL_GUEST);
+        g.sp = 0x4000;
+        g.space = 2;
+        run(&g, i % 2 ? KERNEL + 0x700 : 0x700, TT_CALL_CALL);
+        g.sp = 0x3ff8;
+        run(&g, 0x800, i % 2 ? TT_CALL_NEXT : TT_CALL_JUMP);
+        g.space = 1;
+        g.sp = 0xff8;
+        run(&g, 0x205, TT_CALL_JUMP);
+    }
+    run(&g, 0x200, TT_CALL_GUEST);
+    run(&g, 0x205, TT_CALL_RETURN);     /* it cannot be entered */
+    g.sp = 0x1000;
+    run(&g, 0x105, TT_CALL_NEXT);
+    end(&g);
+    saw(&g, "200@200", 102);
+    saw(&g, "200;700@700", 50);
+    saw(&g, "200;ffffffff80000700;800@800", 50);
+    saw(&g, "200@205", 102);
+    saw(&g, "@105", 2);
+    finish(&g);
+}
+
 /* An interrupt at the first instruction of the handler of another. */
 static void test_interrupted_twice(void)
 {
@@ -679,7 +711,8 @@ static void test_x86(void)
         { TT_CALL_JUMP, 0, "\x3e\xff\xe0" }, { TT_CALL_ENTER, 0, "\x0f\x05" },
         { TT_CALL_ENTER, 0, "\xcd\x80" }, { TT_CALL_LEAVE, 0, "\x48\xcf" },
         { TT_CALL_LEAVE, 0, "\xcf" }, { TT_CALL_LEAVE, 0, "\x48\x0f\x07" },
-        { TT_CALL_RESUME, 0, "\x0f\xaa" }, { TT_CALL_NEXT, 0, "\xce" },
+        { TT_CALL_RESUME, 0, "\x0f\xaa" }, { TT_CALL_GUEST, 0, "\x0f\x01\xd8" },
+        { TT_CALL_NEXT, 0, "\x0f\x01\xd9" }, { TT_CALL_NEXT, 0, "\xce" },
         { TT_CALL_NEXT, 0, "\x90" }, { TT_CALL_NEXT, 0, "\x40" },
         { TT_CALL_NEXT, 0, "\xff\xc0" }, { TT_CALL_NEXT, 0, "\x0f\x1f\x40" },
         { TT_CALL_NEXT, 0, "\xf3\xa4" }, { TT_CALL_NEXT, 0, "" },
@@ -712,6 +745,7 @@ int main(int argc, char **argv)
     g_test_add_func("/callstack/two-threads", test_two_threads);
     g_test_add_func("/callstack/longjmp-far", test_longjmp_far);
     g_test_add_func("/callstack/smm", test_smm);
+    g_test_add_func("/callstack/guest", test_guest);
     g_test_add_func("/callstack/interrupted-twice", test_interrupted_twice);
     g_test_add_func("/callstack/many-calls", test_many_calls);
     g_test_add_func("/callstack/call-next", test_call_next);
