@@ -1294,14 +1294,60 @@ def test_hub_address_in_use(work):
 
 
 @limit(60)
+def test_hub_in_use_keeps_log(work):
+    """A second hub at the same place, and with the same log: that of the first stays."""
+    log = os.path.join(work, 'hub.log')
+    to_all = b'\xff' * 6 + bytes(54)
+    with hub(work, '--log', log) as path, Peer(path) as p, Peer(path) as q:
+        for peer in (p, q):
+            peer.hello()
+            peer.ready()
+        for i in range(2):
+            p.send(frame_of(to_all, i + 1, seq=i))
+            equal(q.frame()[0], i, 'the frame')
+            lines = read_bytes(log).splitlines()
+            equal(len(lines), i + 1, 'lines of the log')
+            check(json.loads(lines[i])['sequence'] == i, f'{lines}')
+            tt('hub', '--group', 'g', '--listen', path, '--log', log, rc=1)
+            tt('hub', '--group', 'g', '--log', log, rc=2)
+
+
+@limit(60)
+def test_hub_says_it_is_ready(work):
+    """Once it listens at all addresses; a hub that cannot say so ends."""
+    args = ['hub', '--group', 'g', '--listen', f'{work}/a', '--listen', f'{work}/b',
+            '--seconds', '1']
+    lines = tt(*args).stdout.splitlines()
+    equal([line.split()[0] for line in lines[:3]], ['listening', 'listening', 'the'], lines)
+    with open('/dev/full', 'w', encoding='ascii') as full:
+        done = subprocess.run([tool('tt'), *args], stdout=full, stderr=subprocess.PIPE,
+                              text=True, timeout=20 * SLOW, check=False)
+    equal(done.returncode, 1, 'its end')
+    check('No space left' in one_sentence(done.stderr, 'a full disk'), done.stderr)
+
+
+@limit(60)
+def test_hub_unknown_name(work):
+    """Why a name has no number, in the resolver's own words."""
+    key = os.path.join(work, 'key')
+    with open(key, 'w', encoding='ascii') as out:
+        out.write('sixteen bytes and more\n')
+    said = one_sentence(tt('hub', '--group', 'g', '--listen', 'nosuch.invalid:7000',
+                           '--key-file', key, rc=1).stderr, 'a name that nobody has')
+    check('not known' in said or 'name resolution' in said, said)
+
+
+@limit(60)
 def test_hub_names(work):
     """A name with several numbers: the hub listens at each, at the same port, as QEMU does."""
     hosts = os.path.join(work, 'hosts')
     with open(hosts, 'w', encoding='ascii') as out:
         out.write('127.0.0.1 localhost\n::1 localhost\n')
     script = f'mount --bind {hosts} /etc/hosts && exec "$0" "$@"'
+    port = free_port()
+    again = [f'--listen={name}:{port}' for name in ('localhost', '[::1]', '127.0.0.1')]
     with subprocess.Popen(['unshare', '-m', 'sh', '-c', script, tool('tt'), 'hub', '--group',
-                           'g', '--listen', 'localhost:0', '--seconds', '50'],
+                           'g', '--listen', 'localhost:0', *again, '--seconds', '50'],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as process:
         try:
@@ -1310,8 +1356,12 @@ def test_hub_names(work):
             if not places[0]:
                 raise Skip('this host mounts nothing here, or has no IPv6')
             check(places[1], f'the hub listens only at {places[0].group(1)}')
-            equal(sorted(p.group(1) for p in places), ['127.0.0.1', '[::1]'], 'the numbers')
+            wanted = [p.group(1) for p in places]
+            equal(sorted(wanted), ['127.0.0.1', '[::1]'], 'the numbers')
             equal(places[0].group(2), places[1].group(2), 'the ports')
+            equal([process.stdout.readline() for _ in range(3)],
+                  [f'listening at {at}:{port}\n' for at in wanted] + ['the hub is ready\n'],
+                  'an address that it has already')
             port = int(places[0].group(2))
             six = socket.create_connection(('::1', port))
             with Peer(port) as p, Peer(six) as q:
