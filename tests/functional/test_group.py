@@ -1375,6 +1375,16 @@ def test_hub_names(work):
             process.wait(20)
 
 
+def kinds_to_frame(peer):
+    """The kinds of the messages that come, up to a frame."""
+    kinds = []
+    while FRAME not in kinds:
+        fields = struct.unpack('<4sBBHII16sQQQQ', peer.take(HEAD))
+        peer.take(fields[4])
+        kinds.append(fields[1])
+    return kinds
+
+
 @limit(60)
 def test_hub_incidents(work):
     """A member that reports incidents without end, another one that does not read for a
@@ -1386,13 +1396,39 @@ def test_hub_incidents(work):
             mad.send(b''.join(mad.incident(b'mark', b'w' * 120, seq=i, run=os.urandom(16))
                               for i in range(1000)))
         mad.send(mad.framed(b'\xff' * 6 + bytes(54), seq=7))
-        kinds = []
-        while FRAME not in kinds:
-            fields = struct.unpack('<4sBBHII16sQQQQ', busy.take(HEAD))
-            busy.take(fields[4])
-            kinds.append(fields[1])
-    equal(kinds, [INCIDENT] * 10 + [FRAME], 'what the other got')
+        equal(kinds_to_frame(busy), [INCIDENT] * 10 + [FRAME], 'what the other got')
+        # It has no more of them by another connection.
+        with Member(path).join() as again:
+            again.send(again.incident(b'mark', b'w' * 120) +
+                       again.framed(b'\xff' * 6 + bytes(54)))
+            equal(kinds_to_frame(busy), [FRAME], 'what the other got then')
     check('incident' in read_bytes(f'{path}.stderr').decode(), 'no sentence')
+
+
+@limit(60)
+def test_path_in_use(work):
+    """A VM takes no file and no other's socket for its own; one whose owner is gone it
+    takes."""
+    path = os.path.join(work, 'file')
+    left = os.path.join(work, 'left')
+    with open(path, 'w', encoding='ascii') as out:
+        out.write('precious')
+    with hub(work) as busy:
+        for where, why in ((path, 'not a socket'), (busy, 'already')):
+            with Vm(work, [*MACHINE, '-netdev', f'tt,id=n,group=g,listen={where}']) as vm:
+                vm.wait(1)
+            said = one_sentence(vm, where)
+            check('cannot listen' in said and why in said, said)
+        with Peer(busy) as p:
+            p.hello()
+            check(p.ready(), 'the hub is still there')
+    equal(read_bytes(path), b'precious', 'the file')
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.bind(left)
+    with Vm(work, [*MACHINE, '-netdev', f'tt,id=n,group=g,listen={left}'], qmp=1) as vm:
+        wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
+        vm.qmp.send('quit')
+        vm.wait(0)
 
 
 @limit(60)
