@@ -273,6 +273,11 @@ bool tt_monitor_may_be_of_group(const char *name, Error **errp)
 
 bool tt_monitor_may_be_full(const GString *full, Error **errp)
 {
+    if (full && !tt_recording() && !tt_replaying()) {
+        error_setg(errp, "this VM is not recorded: a full checkpoint is part of a "
+                         "recording");
+        return false;
+    }
     if (full && !tt_recording()) {
         error_setg(errp, "a full checkpoint needs the devices, which a replay does not "
                          "have: take it while recording");

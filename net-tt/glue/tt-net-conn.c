@@ -427,6 +427,9 @@ static bool listen_at(TtNetConn *c, Error **errp)
 {
     g_autoptr(SocketAddress) a = tt_net_socket_address(&c->o.address);
 
+    if (!tt_net_socket_is_free(&c->o.address, errp)) {
+        return false;
+    }
     c->listener = qio_net_listener_new();
     if (qio_net_listener_open_sync(c->listener, a, BACKLOG, errp) < 0) {
         return false;

@@ -4,6 +4,7 @@
  * hub there, if one is asked for (--hub).
  */
 #include "tt-tool-group.h"
+#include "tt-tool-hub.h"
 #include "tt-tool-qmp.h"
 #include "net-tt/tt-address.h"
 
@@ -268,23 +269,12 @@ int group_hub_plan(GroupHub *h, const ToolArgs *a, const Group *g)
 
 /* ---- it ---- */
 
-/* Does it say so of all addresses that it was given? */
-static bool listens_everywhere(const GroupHub *h, const char *path)
+static bool is_ready(const char *path)
 {
     g_autofree char *text = NULL;
-    const char *at;
-    int n = 0;
 
-    if (!g_file_get_contents(path, &text, NULL, NULL)) {
-        return false;
-    }
-    for (at = text; (at = strstr(at, "listening at ")); at++) {
-        n++;
-    }
-    for (char **arg = h->argv; *arg; arg++) {
-        n -= !strcmp(*arg, "--listen") || g_str_has_prefix(*arg, "--listen=");
-    }
-    return n >= 0;
+    return g_file_get_contents(path, &text, NULL, NULL) &&
+        strstr(text, "\n" HUB_IS_READY "\n");
 }
 
 bool group_hub_start(GroupHub *h, const char *path)
@@ -301,10 +291,10 @@ bool group_hub_start(GroupHub *h, const char *path)
         return false;
     }
     h->pid = group_start(h->argv, fileno(out), -1);
-    /* It says where it listens, or why it ends. */
+    /* It says that it listens everywhere, or why it ends; or cannot, and ends. */
     while (h->pid > 0 && !listens && !group_has_ended(h->pid)) {
         g_usleep(10000);
-        listens = listens_everywhere(h, path);
+        listens = is_ready(path);
     }
     fclose(out);
     if (!listens && h->pid > 0) {

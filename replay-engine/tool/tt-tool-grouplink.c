@@ -251,6 +251,7 @@ static gboolean connect_first(gpointer opaque)
 GroupLink *group_link_new(const GroupMeeting *m, GroupLinkCame *came, void *opaque)
 {
     GroupLink *l = g_new0(GroupLink, 1);
+    const char *why;
     TtDiag diag;
 
     *l = (GroupLink) { .came = came, .opaque = opaque, .listens = m->listens, .fd = -1,
@@ -266,8 +267,9 @@ GroupLink *group_link_new(const GroupMeeting *m, GroupLinkCame *came, void *opaq
         l->retry_tag = g_timeout_add(1, connect_first, l);
         return l;
     }
-    if (!hub_listen(&l->listener, &l->address, peer_came, l)) {
-        tool_complain("cannot listen at %s: %s", m->address, g_strerror(errno));
+    why = hub_listen(&l->listener, &l->address, peer_came, l);
+    if (why) {
+        tool_complain("cannot listen at %s: %s", m->address, why);
         group_link_free(l);
         return NULL;
     }

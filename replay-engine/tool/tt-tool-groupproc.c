@@ -52,10 +52,14 @@ bool group_has_ended(pid_t pid)
 char *group_last_line(const char *path)
 {
     g_autofree char *text = NULL;
-    char *line;
+    char *line, *usage;
 
     if (!g_file_get_contents(path, &text, NULL, NULL) || !*g_strchomp(text)) {
         return g_strdup_printf("it said nothing in '%s'", path);
+    }
+    usage = g_strrstr(text, "\nusage: ");     /* follows the sentence of tt that says why */
+    if (usage) {
+        *usage = 0;
     }
     line = strrchr(text, '\n');
     return g_strdup(tt_replace_controls(line ? line + 1 : text, '?'));

@@ -59,14 +59,16 @@ static gboolean peer_came(gint fd, GIOCondition what, gpointer opaque)
 /* TOOL_FINE, or what the program ends with. */
 static int listen_at(Hub *h, const char *text, HubListener *l)
 {
+    const char *why;
     TtAddress a;
     TtDiag diag;
 
     if (tt_address_parse(&a, text, &diag) || tt_address_check(&a, h->key, &diag)) {
         return tool_problem(&diag);
     }
-    if (!hub_listen(l, &a, peer_came, h)) {
-        return tool_complain("cannot listen at %s: %s", text, g_strerror(errno));
+    why = hub_listen(l, &a, peer_came, h);
+    if (why) {
+        return tool_complain("cannot listen at %s: %s", text, why);
     }
     for (unsigned i = 0; i < l->n; i++) {
         print_place(l->fd[i], text);
@@ -100,7 +102,7 @@ static bool real_option(const ToolArgs *a, const char *name, double max, double 
 
 static int parse(const ToolArgs *a, Hub *h)
 {
-    const char *key = tool_value(a, "--key-file"), *log = tool_value(a, "--log");
+    const char *key = tool_value(a, "--key-file");
     TtShapeOptions *o = &h->shape.o;
     uint64_t loss;
     TtDiag diag;
@@ -132,7 +134,7 @@ static int parse(const ToolArgs *a, Hub *h)
     if (key && tt_group_key_load(key, &h->key, &h->key_len, &diag)) {
         return tool_problem(&diag);
     }
-    return log && !hub_log_open(h, log) ? TOOL_PROBLEM : TOOL_FINE;
+    return TOOL_FINE;
 }
 
 /* ---- the program ---- */
@@ -141,6 +143,19 @@ static gboolean stop(gpointer loop)
 {
     g_main_loop_quit(loop);
     return G_SOURCE_REMOVE;
+}
+
+/* It listens everywhere. Only now is the log emptied, which may be another hub's; and who has
+ * started this one (tt group live) hears of it, or that it ends. */
+static int begin(Hub *h, const ToolArgs *a)
+{
+    const char *log = tool_value(a, "--log");
+
+    if (log && !hub_log_open(h, log)) {
+        return TOOL_PROBLEM;
+    }
+    puts(HUB_IS_READY);
+    return fflush(stdout) || ferror(stdout) ? TOOL_PROBLEM : TOOL_FINE;  /* main says why */
 }
 
 static void run(Hub *h, uint64_t seconds)
@@ -176,6 +191,7 @@ int tool_hub(const ToolArgs *a)
                                 LISTENERS_MAX);
             break;
         }
+        listeners[n].before = n ? &listeners[n - 1] : NULL;
         result = listen_at(h, text, &listeners[n]);
         n++;
     }
@@ -183,6 +199,7 @@ int tool_hub(const ToolArgs *a)
         result = tool_usage(a->command, "--listen is missing: give the path of a Unix "
                                         "socket, or HOST:PORT");
     }
+    result = result ?: begin(h, a);
     if (!result) {
         signal(SIGPIPE, SIG_IGN);           /* a log may be a pipe; that it fails is said */
         hub_init(h);

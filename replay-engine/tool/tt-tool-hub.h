@@ -18,16 +18,21 @@
 
 #define HUB_SOCKETS_MAX 8
 
+/* The line that a hub prints when it listens at all addresses. */
+#define HUB_IS_READY    "the hub is ready"
+
 /* At one address, whose name may have several numbers. Zeros: it does not listen. */
 typedef struct HubListener {
+    const struct HubListener *before;   /* of the same hub; what that has is left out */
     unsigned n;
     int fd[HUB_SOCKETS_MAX];    /* nonblocking */
     guint tag[HUB_SOCKETS_MAX];
     char *path;                 /* of a Unix socket, or NULL */
 } HubListener;
 
-/* @l: zeros. Of port 0 all have the same. False: it listens nowhere; errno. */
-bool hub_listen(HubListener *l, const TtAddress *a, GUnixFDSourceFunc came, void *opaque);
+/* @l: zeros, but for @before. Of port 0 all have the same. NULL: it listens; or why not. */
+const char *hub_listen(HubListener *l, const TtAddress *a, GUnixFDSourceFunc came,
+                       void *opaque);
 void hub_listen_end(HubListener *l);
 
 /* ---- the hub ---- */
@@ -55,6 +60,7 @@ typedef struct Hub {
     TtShape shape;
     TtPlaces places;
     TtHeard heard, told;        /* frames; incidents */
+    TtBurst incidents;          /* of all members, each of which takes as many */
     HubPort *ports[TT_SHAPE_PORTS_MAX];
     GSequence *waiting;         /* of HubFrame, by the time at which it leaves */
     size_t waiting_bytes;

@@ -74,23 +74,62 @@ typedef union Number {
 } Number;
 
 /* Port 0: that of @at. */
-static int listen_number(const struct addrinfo *at, in_port_t port)
+static Number number_of(const struct addrinfo *at, in_port_t port)
 {
     Number where = { 0 };
-    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), one = 1;
 
-    if (fd < 0) {
-        return -1;
-    }
     memcpy(&where, at->ai_addr, MIN(at->ai_addrlen, sizeof(where)));
     if (port && at->ai_family == AF_INET) {
         where.v4.sin_port = port;
     } else if (port) {
         where.v6.sin6_port = port;
     }
+    return where;
+}
+
+static int listen_number(const Number *where)
+{
+    int fd = socket(where->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    socklen_t len = where->any.sa_family == AF_INET ? sizeof(where->v4) : sizeof(where->v6);
+    int one = 1;
+
+    if (fd < 0) {
+        return -1;
+    }
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    return bind(fd, &where.any, at->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0 ? fd :
-        give_up(fd);
+    return bind(fd, &where->any, len) == 0 && listen(fd, BACKLOG) == 0 ? fd : give_up(fd);
+}
+
+/* Does @fd listen at @where, perhaps at all numbers of its kind? */
+static bool covers(int fd, const Number *where)
+{
+    Number has = { 0 };
+    socklen_t len = sizeof(has);
+
+    if (getsockname(fd, &has.any, &len) || has.any.sa_family != where->any.sa_family) {
+        return false;
+    }
+    if (has.any.sa_family == AF_INET) {
+        return has.v4.sin_port == where->v4.sin_port &&
+            (has.v4.sin_addr.s_addr == htonl(INADDR_ANY) ||
+             has.v4.sin_addr.s_addr == where->v4.sin_addr.s_addr);
+    }
+    return has.v6.sin6_port == where->v6.sin6_port &&
+        (IN6_IS_ADDR_UNSPECIFIED(&has.v6.sin6_addr) ||
+         IN6_ARE_ADDR_EQUAL(&has.v6.sin6_addr, &where->v6.sin6_addr));
+}
+
+/* Two names may have the same number. */
+static bool is_held(const HubListener *l, const Number *where)
+{
+    for (; l; l = l->before) {
+        for (unsigned i = 0; i < l->n; i++) {
+            if (covers(l->fd[i], where)) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 static in_port_t port_of(int fd)
@@ -104,42 +143,50 @@ static in_port_t port_of(int fd)
     return where.any.sa_family == AF_INET ? where.v4.sin_port : where.v6.sin6_port;
 }
 
-static void listen_inet(HubListener *l, const TtAddress *a)
+static const char *listen_inet(HubListener *l, const TtAddress *a)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
     struct addrinfo *found;
-    int error = EADDRNOTAVAIL;
+    int error = getaddrinfo(a->host, a->port, &hints, &found);
+    bool is_somewhere = false;
 
-    if (getaddrinfo(a->host, a->port, &hints, &found)) {
-        errno = error;
-        return;
+    if (error) {
+        return error == EAI_SYSTEM ? g_strerror(errno) : gai_strerror(error);
     }
+    error = EADDRNOTAVAIL;
     for (struct addrinfo *at = found; at && l->n < HUB_SOCKETS_MAX; at = at->ai_next) {
-        int fd = listen_number(at, l->n ? port_of(l->fd[0]) : 0);
+        Number where = number_of(at, l->n ? port_of(l->fd[0]) : 0);
+        bool is_there = is_held(l, &where);
+        int fd = is_there ? -1 : listen_number(&where);
 
         if (fd >= 0) {
             l->fd[l->n++] = fd;
-        } else {
+        } else if (!is_there) {
             error = errno;
         }
+        is_somewhere |= is_there || fd >= 0;
     }
     freeaddrinfo(found);
-    errno = error;
+    return is_somewhere ? NULL : g_strerror(error);
 }
 
-bool hub_listen(HubListener *l, const TtAddress *a, GUnixFDSourceFunc came, void *opaque)
+const char *hub_listen(HubListener *l, const TtAddress *a, GUnixFDSourceFunc came,
+                       void *opaque)
 {
+    const char *why = NULL;
+
     if (a->is_unix) {
         l->fd[0] = listen_unix(a);
         l->n = l->fd[0] >= 0;
         l->path = l->n ? g_strdup(a->path) : NULL;
+        why = l->n ? NULL : g_strerror(errno);
     } else {
-        listen_inet(l, a);
+        why = listen_inet(l, a);
     }
     for (unsigned i = 0; i < l->n; i++) {
         l->tag[i] = g_unix_fd_add(l->fd[i], G_IO_IN, came, opaque);
     }
-    return l->n;
+    return why;
 }
 
 void hub_listen_end(HubListener *l)

@@ -5,6 +5,7 @@
 #include "tt-tool-hub.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -27,7 +28,10 @@ void hub_say(Hub *h, const char *fmt, ...)
 
 bool hub_log_open(Hub *h, const char *path)
 {
-    h->log = fopen(path, "we");
+    /* Whoever empties it meanwhile gets no hole. */
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+
+    h->log = fd >= 0 ? fdopen(fd, "a") : NULL;
     if (!h->log) {
         tool_complain("cannot write %s: %s", path, g_strerror(errno));
         return false;

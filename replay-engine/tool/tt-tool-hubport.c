@@ -24,7 +24,6 @@ struct HubPort {
     uint64_t peer;              /* never used again */
     bool is_member;             /* has said READY */
     int64_t came_us;            /* g_get_monotonic_time */
-    TtBurst incidents;          /* of its peer */
     int fd;
     TtLink *link;
     guint read_tag, write_tag, patience_tag;
@@ -234,8 +233,9 @@ static void pass_epoch_on(HubPort *p)
     }
 }
 
-/* One goes round the group once. Whoever reports more than members take may not fill the
- * memory of the hub, and so close the ports of those who do not read for a moment. */
+/* One goes round the group once. Whoever reports more than members take, by however many
+ * connections, may not fill the memory of the hub, and so close the ports of those who do not
+ * read for a moment. */
 static void incident_came(HubPort *p, const TtFrame *f)
 {
     TtIncident i;
@@ -243,7 +243,7 @@ static void incident_came(HubPort *p, const TtFrame *f)
     if (!tt_heard_is_new(&p->hub->told, f) || tt_incident_get(&i, f, NULL)) {
         return;
     }
-    if (tt_burst_is_over(&p->incidents, g_get_monotonic_time() / 1000)) {
+    if (tt_burst_is_over(&p->hub->incidents, g_get_monotonic_time() / 1000)) {
         hub_say(p->hub, "an incident that port %u reports is dropped: there are too many",
                 p->number);
         return;

@@ -1294,14 +1294,60 @@ def test_hub_address_in_use(work):
 
 
 @limit(60)
+def test_hub_in_use_keeps_log(work):
+    """A second hub at the same place, and with the same log: that of the first stays."""
+    log = os.path.join(work, 'hub.log')
+    to_all = b'\xff' * 6 + bytes(54)
+    with hub(work, '--log', log) as path, Peer(path) as p, Peer(path) as q:
+        for peer in (p, q):
+            peer.hello()
+            peer.ready()
+        for i in range(2):
+            p.send(frame_of(to_all, i + 1, seq=i))
+            equal(q.frame()[0], i, 'the frame')
+            lines = read_bytes(log).splitlines()
+            equal(len(lines), i + 1, 'lines of the log')
+            check(json.loads(lines[i])['sequence'] == i, f'{lines}')
+            tt('hub', '--group', 'g', '--listen', path, '--log', log, rc=1)
+            tt('hub', '--group', 'g', '--log', log, rc=2)
+
+
+@limit(60)
+def test_hub_says_it_is_ready(work):
+    """Once it listens at all addresses; a hub that cannot say so ends."""
+    args = ['hub', '--group', 'g', '--listen', f'{work}/a', '--listen', f'{work}/b',
+            '--seconds', '1']
+    lines = tt(*args).stdout.splitlines()
+    equal([line.split()[0] for line in lines[:3]], ['listening', 'listening', 'the'], lines)
+    with open('/dev/full', 'w', encoding='ascii') as full:
+        done = subprocess.run([tool('tt'), *args], stdout=full, stderr=subprocess.PIPE,
+                              text=True, timeout=20 * SLOW, check=False)
+    equal(done.returncode, 1, 'its end')
+    check('No space left' in one_sentence(done.stderr, 'a full disk'), done.stderr)
+
+
+@limit(60)
+def test_hub_unknown_name(work):
+    """Why a name has no number, in the resolver's own words."""
+    key = os.path.join(work, 'key')
+    with open(key, 'w', encoding='ascii') as out:
+        out.write('sixteen bytes and more\n')
+    said = one_sentence(tt('hub', '--group', 'g', '--listen', 'nosuch.invalid:7000',
+                           '--key-file', key, rc=1).stderr, 'a name that nobody has')
+    check('not known' in said or 'name resolution' in said, said)
+
+
+@limit(60)
 def test_hub_names(work):
     """A name with several numbers: the hub listens at each, at the same port, as QEMU does."""
     hosts = os.path.join(work, 'hosts')
     with open(hosts, 'w', encoding='ascii') as out:
         out.write('127.0.0.1 localhost\n::1 localhost\n')
     script = f'mount --bind {hosts} /etc/hosts && exec "$0" "$@"'
+    port = free_port()
+    again = [f'--listen={name}:{port}' for name in ('localhost', '[::1]', '127.0.0.1')]
     with subprocess.Popen(['unshare', '-m', 'sh', '-c', script, tool('tt'), 'hub', '--group',
-                           'g', '--listen', 'localhost:0', '--seconds', '50'],
+                           'g', '--listen', 'localhost:0', *again, '--seconds', '50'],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as process:
         try:
@@ -1310,8 +1356,12 @@ def test_hub_names(work):
             if not places[0]:
                 raise Skip('this host mounts nothing here, or has no IPv6')
             check(places[1], f'the hub listens only at {places[0].group(1)}')
-            equal(sorted(p.group(1) for p in places), ['127.0.0.1', '[::1]'], 'the numbers')
+            wanted = [p.group(1) for p in places]
+            equal(sorted(wanted), ['127.0.0.1', '[::1]'], 'the numbers')
             equal(places[0].group(2), places[1].group(2), 'the ports')
+            equal([process.stdout.readline() for _ in range(3)],
+                  [f'listening at {at}:{port}\n' for at in wanted] + ['the hub is ready\n'],
+                  'an address that it has already')
             port = int(places[0].group(2))
             six = socket.create_connection(('::1', port))
             with Peer(port) as p, Peer(six) as q:
@@ -1325,6 +1375,16 @@ def test_hub_names(work):
             process.wait(20)
 
 
+def kinds_to_frame(peer):
+    """The kinds of the messages that come, up to a frame."""
+    kinds = []
+    while FRAME not in kinds:
+        fields = struct.unpack('<4sBBHII16sQQQQ', peer.take(HEAD))
+        peer.take(fields[4])
+        kinds.append(fields[1])
+    return kinds
+
+
 @limit(60)
 def test_hub_incidents(work):
     """A member that reports incidents without end, another one that does not read for a
@@ -1336,13 +1396,39 @@ def test_hub_incidents(work):
             mad.send(b''.join(mad.incident(b'mark', b'w' * 120, seq=i, run=os.urandom(16))
                               for i in range(1000)))
         mad.send(mad.framed(b'\xff' * 6 + bytes(54), seq=7))
-        kinds = []
-        while FRAME not in kinds:
-            fields = struct.unpack('<4sBBHII16sQQQQ', busy.take(HEAD))
-            busy.take(fields[4])
-            kinds.append(fields[1])
-    equal(kinds, [INCIDENT] * 10 + [FRAME], 'what the other got')
+        equal(kinds_to_frame(busy), [INCIDENT] * 10 + [FRAME], 'what the other got')
+        # It has no more of them by another connection.
+        with Member(path).join() as again:
+            again.send(again.incident(b'mark', b'w' * 120) +
+                       again.framed(b'\xff' * 6 + bytes(54)))
+            equal(kinds_to_frame(busy), [FRAME], 'what the other got then')
     check('incident' in read_bytes(f'{path}.stderr').decode(), 'no sentence')
+
+
+@limit(60)
+def test_path_in_use(work):
+    """A VM takes no file and no other's socket for its own; one whose owner is gone it
+    takes."""
+    path = os.path.join(work, 'file')
+    left = os.path.join(work, 'left')
+    with open(path, 'w', encoding='ascii') as out:
+        out.write('precious')
+    with hub(work) as busy:
+        for where, why in ((path, 'not a socket'), (busy, 'already')):
+            with Vm(work, [*MACHINE, '-netdev', f'tt,id=n,group=g,listen={where}']) as vm:
+                vm.wait(1)
+            said = one_sentence(vm, where)
+            check('cannot listen' in said and why in said, said)
+        with Peer(busy) as p:
+            p.hello()
+            check(p.ready(), 'the hub is still there')
+    equal(read_bytes(path), b'precious', 'the file')
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.bind(left)
+    with Vm(work, [*MACHINE, '-netdev', f'tt,id=n,group=g,listen={left}'], qmp=1) as vm:
+        wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
+        vm.qmp.send('quit')
+        vm.wait(0)
 
 
 @limit(60)

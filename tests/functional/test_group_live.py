@@ -395,5 +395,7 @@ def test_strangers(work):
             p.ready()
             p.send(incident_of('x-1', b'', 1))
             check('no recording' in vm.qmp.hmp('tt incident'), 'nothing is recorded')
+            said = vm.qmp.hmp('tt checkpoint add -g')
+            check('this VM is not recorded' in said, said)
         vm.qmp.send('quit')
         vm.wait(0)
