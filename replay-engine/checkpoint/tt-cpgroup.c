@@ -25,6 +25,7 @@ static struct {
     QEMUTimer *timer;
     int64_t begun_ms;
     uint32_t wanted;                /* the highest that another VM has made */
+    uint32_t missed;                /* the first for which there was no time; 0: none */
 } gr;
 
 static int64_t now_ms(void)
@@ -49,6 +50,11 @@ static void end_task(void)
     }
     g_string_free(t->full, true);
     *t = (TtCheckpointerTask) { 0 };
+    if (gr.missed) {
+        warn_report("tt: of the checkpoints of the group from %u to %u none includes this VM: "
+                    "the next was asked for too soon", gr.missed, gr.wanted - 1);
+        gr.missed = 0;
+    }
     if (gr.wanted > tt_net_epoch()) {
         begin_task();                   /* there was another meanwhile */
     }
@@ -94,6 +100,9 @@ static bool wanted(uint32_t epoch)
 {
     if (!tt_recording() || !tt_session.live) {
         return false;
+    }
+    if (gr.task.full && gr.wanted > gr.task.epoch && epoch > gr.wanted && !gr.missed) {
+        gr.missed = gr.wanted;
     }
     gr.wanted = MAX(gr.wanted, epoch);
     if (!gr.task.full) {

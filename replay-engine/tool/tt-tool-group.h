@@ -127,7 +127,10 @@ bool group_meetings(const GroupMember *member, GPtrArray *all);
 /* The hub of a group that goes on. */
 typedef struct GroupHub {
     char **argv;                /* NULL: there is none to start */
-    pid_t pid;
+    pid_t pid;                  /* 0: it does not run */
+    char *out;                  /* what it says */
+    guint watch_tag;
+    bool has_failed;            /* which was said */
 } GroupHub;
 
 /* Is there somebody where the members connect to, or shall a hub be started (--hub)?
@@ -135,6 +138,8 @@ typedef struct GroupHub {
 int group_hub_plan(GroupHub *h, const ToolArgs *a, const Group *g);
 /* Its output goes to @path. False: said why. */
 bool group_hub_start(GroupHub *h, const char *path);
+/* While a main loop runs: says if the hub ends before its time. @h stays where it is. */
+void group_hub_watch(GroupHub *h);
 void group_hub_end(GroupHub *h);
 
 /* ---- what a VM sends again ---- */

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 void group_meeting_free(gpointer opaque)
@@ -297,6 +298,7 @@ bool group_hub_start(GroupHub *h, const char *path)
         listens = is_ready(path);
     }
     fclose(out);
+    h->out = g_strdup(path);
     if (!listens && h->pid > 0) {
         g_autofree char *line = group_last_line(path);
 
@@ -306,8 +308,37 @@ bool group_hub_start(GroupHub *h, const char *path)
     return listens;
 }
 
+/* It ends by itself, with 0, when the last member has left it. */
+static void ended(GPid pid, gint status, gpointer opaque)
+{
+    GroupHub *h = opaque;
+
+    h->pid = 0;
+    h->watch_tag = 0;
+    if (WIFSIGNALED(status)) {
+        tool_complain("the hub was ended by signal %d: the members are no longer connected",
+                      WTERMSIG(status));
+    } else if (WEXITSTATUS(status)) {
+        g_autofree char *line = group_last_line(h->out);
+
+        tool_complain("the hub ended with status %d: %s", WEXITSTATUS(status), line);
+    }
+    h->has_failed = status;
+}
+
+void group_hub_watch(GroupHub *h)
+{
+    if (h->pid > 0) {
+        h->watch_tag = g_child_watch_add(h->pid, ended, h);
+    }
+}
+
 void group_hub_end(GroupHub *h)
 {
+    if (h->watch_tag) {
+        g_source_remove(h->watch_tag);
+    }
+    g_clear_pointer(&h->out, g_free);
     if (h->pid > 0) {
         kill(h->pid, SIGTERM);
         while (!group_has_ended(h->pid)) {

@@ -366,8 +366,12 @@ static void run(Live *l)
     for (unsigned i = 0; i < l->n; i++) {
         g_child_watch_add(l->members[i].pid, ended, &l->members[i]);
     }
+    group_hub_watch(&l->hub);
     g_main_loop_run(l->loop);
     g_main_loop_unref(l->loop);
+    if (l->hub.has_failed) {
+        l->result = TOOL_PROBLEM;
+    }
 }
 
 /* ---- the command ---- */

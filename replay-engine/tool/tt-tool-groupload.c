@@ -4,6 +4,7 @@
  * frame, and makes the index of their order.
  */
 #include "tt-tool-group.h"
+#include "log/tt-logparts.h"
 
 #include <inttypes.h>
 #include <sys/resource.h>
@@ -94,6 +95,15 @@ static void leave_out_windows(Group *g)
     }
 }
 
+static bool has_log(const char *run)
+{
+    g_autofree char *log = tt_logparts_path(run, 0);
+    unsigned n = 0;
+    g_autofree uint32_t *parts = tt_logparts_list(run, &n);
+
+    return n || g_file_test(log, G_FILE_TEST_IS_REGULAR);
+}
+
 /* Each directory in @path with a manifest is a run, and its name without ".run" that of
  * the member. */
 static bool find_runs(Group *g, const char *path)
@@ -117,6 +127,9 @@ static bool find_runs(Group *g, const char *path)
                 name[strlen(name) - 4] = 0;
             }
             add_member(g, tt_replace_controls(name, '?'), run);
+        } else if (has_log(run)) {
+            tool_complain("%s has a log but no manifest: it is not counted as a member, and "
+                          "its frames come from outside", run);
         }
     }
     g_dir_close(dir);

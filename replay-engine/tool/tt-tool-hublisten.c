@@ -119,6 +119,17 @@ static bool covers(int fd, const Number *where)
          IN6_ARE_ADDR_EQUAL(&has.v6.sin6_addr, &where->v6.sin6_addr));
 }
 
+static void warn(const Number *where, const char *why)
+{
+    socklen_t len = where->any.sa_family == AF_INET ? sizeof(where->v4) : sizeof(where->v6);
+    char host[NI_MAXHOST], port[NI_MAXSERV];
+
+    if (!getnameinfo(&where->any, len, host, sizeof(host), port, sizeof(port),
+                     NI_NUMERICHOST | NI_NUMERICSERV)) {
+        tool_complain("not listening at %s, port %s: %s", host, port, why);
+    }
+}
+
 /* Two names may have the same number. */
 static bool is_held(const HubListener *l, const Number *where)
 {
@@ -148,7 +159,8 @@ static const char *listen_inet(HubListener *l, const TtAddress *a)
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
     struct addrinfo *found;
     int error = getaddrinfo(a->host, a->port, &hints, &found);
-    bool is_somewhere = false;
+    bool is_somewhere = false, has_missed = false;
+    Number missed;
 
     if (error) {
         return error == EAI_SYSTEM ? g_strerror(errno) : gai_strerror(error);
@@ -163,10 +175,15 @@ static const char *listen_inet(HubListener *l, const TtAddress *a)
             l->fd[l->n++] = fd;
         } else if (!is_there) {
             error = errno;
+            has_missed = true;
+            missed = where;
         }
         is_somewhere |= is_there || fd >= 0;
     }
     freeaddrinfo(found);
+    if (is_somewhere && has_missed) {
+        warn(&missed, g_strerror(error));
+    }
     return is_somewhere ? NULL : g_strerror(error);
 }
 

@@ -411,6 +411,18 @@ def test_slow_socket(work):
     equal(shown(text)[-2:], [('a', 0), ('b', 0)], 'members at their start')
 
 
+def test_no_manifest(work):
+    """A run that has lost its manifest is no member, which is said."""
+    os.makedirs(os.path.join(work, 'group'))
+    for name in 'ab':
+        record(work, guest_args(work, 'hlt'), f'group/{name}')
+    folder = os.path.join(work, 'group')
+    check(not tt('group', 'info', folder).stderr, 'nothing to say')
+    os.unlink(os.path.join(folder, 'b.run', 'manifest'))
+    said = one_sentence(tt('group', 'info', folder).stderr, 'a run without a manifest')
+    check('b.run has a log but no manifest' in said, said)
+
+
 def shown(text):
     """(member, position) of each line of tt group when."""
     return [(name, int(pos)) for name, pos in
@@ -1383,6 +1395,28 @@ def kinds_to_frame(peer):
         peer.take(fields[4])
         kinds.append(fields[1])
     return kinds
+
+
+@limit(60)
+def test_hub_number_in_use(work):
+    """Of a name with two numbers one is in use: the hub listens at the other, and says so."""
+    hosts = os.path.join(work, 'hosts')
+    with open(hosts, 'w', encoding='ascii') as out:
+        out.write('127.0.0.1 localhost\n127.0.0.2 localhost\n')
+    with socket.socket() as busy:
+        busy.bind(('127.0.0.2', 0))
+        busy.listen()
+        port = busy.getsockname()[1]
+        script = f'mount --bind {hosts} /etc/hosts && exec "$0" "$@"'
+        done = subprocess.run(['unshare', '-m', 'sh', '-c', script, tool('tt'), 'hub',
+                               '--group', 'g', '--listen', f'localhost:{port}', '--seconds',
+                               '1'], capture_output=True, text=True, timeout=30 * SLOW,
+                              check=False)
+    if 'unshare' in done.stderr or 'mount' in done.stderr:
+        raise Skip('this host mounts nothing here')
+    check(f'listening at 127.0.0.1:{port}' in done.stdout, done.stdout)
+    check(f'not listening at 127.0.0.2, port {port}: Address already in use' in
+          one_sentence(done.stderr, 'a number in use'), done.stderr)
 
 
 @limit(60)

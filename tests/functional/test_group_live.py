@@ -14,6 +14,7 @@ import time
 
 from group_peer import Peer, incident_of
 from guests import guest_args
+from strangers import Member
 from test_group import (ROUNDS, check_rounds, friend, group_points, guest, hub, md5_of,
                         nic, server_args)
 from ttlib import (MACHINE, SLOW, Vm, check, check_exact, equal, limit, one_sentence,
@@ -224,6 +225,7 @@ def test_four(work):
     said = one_sentence(tt('group', 'live', folder, '--to', f'{work}/x', rc=1).stderr,
                         'without a hub')
     check('nobody is at' in said, said)
+    live_hub_fails(work, folder)
     second = os.path.join(work, 'second')
     live(work, '--hub', ' '.join(bad), *CONSOLE, f'file:{second}/{{member}}.console')
     md5 = md5_of(vms['server'].serial)
@@ -232,6 +234,27 @@ def test_four(work):
     check(b'TT-DONE own bye bye bye' in read_bytes(f'{second}/server.console'),
           'the server did not end')
     check('fit together' in tt('group', 'check', second).stdout, 'tt group check')
+
+
+def live_hub_fails(work, folder):
+    """A hub that does not begin says why; of one that dies the user is told."""
+    said = one_sentence(tt('group', 'live', folder, '--to', f'{work}/wrong', '--hub',
+                           '--delay x', rc=1).stderr, 'an option of the hub')
+    check("--delay takes a number from 0 to 60000, not 'x'" in said, said)
+    with subprocess.Popen([tool('tt'), 'group', 'live', folder, '--to', f'{work}/dies',
+                           '--hub', '', *CONSOLE, 'null'], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as process:
+        check('goes on from' in process.stdout.readline(), 'it goes on')
+        children = read_bytes(f'/proc/{process.pid}/task/{process.pid}/children').split()
+        hubs = [pid for pid in children
+                if b'hub' in read_bytes(f'/proc/{int(pid)}/cmdline').split(b'\0')]
+        equal(len(hubs), 1, 'hubs')
+        os.kill(int(hubs[0]), signal.SIGKILL)
+        said = process.stderr.readline()
+        process.terminate()
+        process.communicate(timeout=60 * SLOW)
+    check('the hub was ended by signal 9' in said, said)
+    equal(process.returncode, 1, 'its end')
 
 
 # tt watch
@@ -348,6 +371,32 @@ def check_watch_says_no(work, vm, flag):
         _, wrong = process.communicate(timeout=60 * SLOW)
     equal(process.returncode, 1, 'status')
     check('could not mark it' in one_sentence(wrong, 'tt watch'), wrong)
+
+
+@limit(100)
+def test_checkpoints_too_soon(work):
+    """The others ask for checkpoints faster than this VM makes them: it says which ones are
+    without it."""
+    path = os.path.join(work, 'sock')
+    with recorder(work, [*guest_args(work, 'torture', 'rounds=1000000 percent=30'),
+                         '-netdev', f'tt,id=net0,group=g,listen={path}', '-device',
+                         'virtio-net-pci,netdev=net0,romfile='], qmp=1,
+                  timeout=90) as vm:
+        vm.wait_serial('\n')
+        with Member(path, patience=60).join() as p:
+            for number in range(1, 300):
+                p.send(p.epoch(number))
+                time.sleep(.1)
+                if 'too soon' in vm.stderr:
+                    break
+        vm.qmp.send('quit')
+        vm.wait(0)
+    found = re.search(r'of the group from (\d+) to (\d+) none includes', vm.stderr)
+    check(found, vm.stderr)
+    without = range(int(found.group(1)), int(found.group(2)) + 1)
+    made = [p['number'] for p in group_points(list_of(work, 'alone', {'alone': vm.run}))
+            if 'alone' in p['members']]
+    check(made and without and not set(made) & set(without), f'{made}, without {without}')
 
 
 @limit(100)
