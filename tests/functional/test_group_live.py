@@ -15,8 +15,8 @@ import time
 from group_peer import Peer, incident_of
 from guests import guest_args
 from strangers import Member
-from test_group import (ROUNDS, check_rounds, friend, group_points, guest, hub, md5_of,
-                        nic, server_args)
+from test_group import (ROUNDS, check_rounds, free_port, friend, group_points, guest, hub,
+                        md5_of, nic, server_args)
 from ttlib import (MACHINE, SLOW, Vm, check, check_exact, equal, limit, one_sentence,
                    read_bytes, recorder, tool, tt, wait_until)
 
@@ -371,6 +371,42 @@ def check_watch_says_no(work, vm, flag):
         _, wrong = process.communicate(timeout=60 * SLOW)
     equal(process.returncode, 1, 'status')
     check('could not mark it' in one_sentence(wrong, 'tt watch'), wrong)
+
+
+@limit(100)
+def test_hub_by_two_names(work):
+    """Members that connect to one hub by two names of its number: tt group live starts one
+    hub for both."""
+    port = free_port()
+    os.makedirs(os.path.join(work, 'group'))
+    with contextlib.ExitStack() as running:
+        process = running.enter_context(
+            subprocess.Popen([tool('tt'), 'hub', '--group', 'g', '--listen',
+                              f'127.0.0.1:{port}', '--once', '--seconds', '90'],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        check('listening' in process.stdout.readline(), 'the hub listens')
+        vms = {}
+        for name, host in (('a', '127.0.0.1'), ('b', 'localhost')):
+            args = [*guest_args(work, 'torture', 'rounds=1000000 percent=30'), '-netdev',
+                    f'tt,id=net0,group=g,connect={host}:{port}', '-device',
+                    'virtio-net-pci,netdev=net0,romfile=']
+            vms[name] = running.enter_context(recorder(work, args, f'group/{name}', qmp=1,
+                                                       timeout=90))
+            wait_until(lambda vm=vms[name]: 'connected' in vm.qmp.hmp('info network'),
+                       'it is connected')
+        vms['a'].qmp.hmp('tt checkpoint add -g', 60)
+        folder = os.path.join(work, 'group')
+        wait_until(lambda: [sorted(p['members']) for p in group_points(folder)] ==
+                   [['a', 'b']], 'the checkpoint', 60)
+        quit_all(vms)
+    with subprocess.Popen([tool('tt'), 'group', 'live', folder, '--to', f'{work}/second',
+                           '--hub', '', *CONSOLE, 'null'], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as process:
+        said = process.stdout.readline()
+        process.terminate()
+        _, wrong = process.communicate(timeout=60 * SLOW)
+    check('goes on from' in said, f'{said} {wrong}')
+    equal(process.returncode, 0, wrong)
 
 
 @limit(100)
