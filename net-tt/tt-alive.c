@@ -2,10 +2,13 @@
 /* Hosts that are gone: see the header. */
 #include "net-tt/tt-alive.h"
 
+#include <errno.h>
 #include <glib.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #define IDLE_S      10
 #define EVERY_S     5
@@ -30,4 +33,19 @@ bool tt_alive_is_silent(int fd)
     return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &t, &len) == 0 &&
         ((t.tcpi_unacked && t.tcpi_retransmits) || t.tcpi_probes > 1) &&
         MIN(t.tcpi_last_ack_recv, t.tcpi_last_data_recv) > SILENT_MS;
+}
+
+bool tt_alive_is_left(const char *path)
+{
+    struct sockaddr_un where = { .sun_family = AF_UNIX };
+    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool is_left;
+
+    g_strlcpy(where.sun_path, path, sizeof(where.sun_path));
+    is_left = probe >= 0 && connect(probe, (struct sockaddr *)&where, sizeof(where)) < 0 &&
+        errno == ECONNREFUSED;
+    if (probe >= 0) {
+        close(probe);
+    }
+    return is_left;
 }

@@ -21,5 +21,8 @@ void tt_alive_keep(int fd);
  * so that it is gone? A peer that does not read is not silent: its host is there, and Linux
  * answers (from 6.6 on always). */
 bool tt_alive_is_silent(int fd);
+/* Has whoever listened at the Unix socket @path gone? Then a connection is refused. One whose
+ * queue is full is in use, and not waited for. */
+bool tt_alive_is_left(const char *path);
 
 #endif

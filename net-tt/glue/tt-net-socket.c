@@ -2,9 +2,9 @@
 /* The sockets of a netdev tt: see the header. */
 #include "qemu/osdep.h"
 #include "tt-net-socket-int.h"
+#include "net-tt/tt-alive.h"
 #include "qapi/error.h"
 #include <poll.h>
-#include <sys/un.h>
 
 SocketAddress *tt_net_socket_address(const TtAddress *a)
 {
@@ -21,23 +21,6 @@ SocketAddress *tt_net_socket_address(const TtAddress *a)
     return s;
 }
 
-/* Nobody listens there if a connection is refused. One whose queue is full says EAGAIN, and
- * is not waited for. */
-static bool is_left(const char *path)
-{
-    struct sockaddr_un where = { .sun_family = AF_UNIX };
-    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool is;
-
-    g_strlcpy(where.sun_path, path, sizeof(where.sun_path));
-    is = probe >= 0 && connect(probe, (struct sockaddr *)&where, sizeof(where)) < 0 &&
-        errno == ECONNREFUSED;
-    if (probe >= 0) {
-        close(probe);
-    }
-    return is;
-}
-
 bool tt_net_socket_is_free(const TtAddress *a, Error **errp)
 {
     struct stat st;
@@ -48,7 +31,7 @@ bool tt_net_socket_is_free(const TtAddress *a, Error **errp)
     if (!S_ISSOCK(st.st_mode)) {
         error_setg(errp, "cannot listen at %s: it is not a socket: remove it, or give "
                          "another path", a->path);
-    } else if (!is_left(a->path)) {
+    } else if (!tt_alive_is_left(a->path)) {
         error_setg(errp, "cannot listen at %s: somebody listens there already: give "
                          "another path", a->path);
     } else {

@@ -4,6 +4,7 @@
  * a VM. As QEMU does for its own, they listen at all numbers that the name of a host has.
  */
 #include "tt-tool-hub.h"
+#include "net-tt/tt-alive.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -20,20 +21,6 @@ static bool is_socket(const char *path)
     struct stat st;
 
     return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
-}
-
-/* Does anybody listen there? Nobody, if a connection is refused. One whose queue is full says
- * EAGAIN, and is not waited for. */
-static bool is_left(const struct sockaddr_un *where)
-{
-    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool is = probe >= 0 && connect(probe, (const struct sockaddr *)where,
-                                    sizeof(*where)) < 0 && errno == ECONNREFUSED;
-
-    if (probe >= 0) {
-        close(probe);
-    }
-    return is;
 }
 
 /* As close, and errno stays. */
@@ -58,7 +45,7 @@ static int listen_unix(const TtAddress *a)
     g_strlcpy(where.sun_path, a->path, sizeof(where.sun_path));
     is_bound = bind(fd, (struct sockaddr *)&where, sizeof(where)) == 0;
     if (!is_bound && errno == EADDRINUSE && is_socket(a->path)) {
-        is_bound = is_left(&where) && unlink(a->path) == 0 &&
+        is_bound = tt_alive_is_left(a->path) && unlink(a->path) == 0 &&
             bind(fd, (struct sockaddr *)&where, sizeof(where)) == 0;
         if (!is_bound) {
             errno = EADDRINUSE;

@@ -4,7 +4,9 @@
  * shows its screen. QEMU writes each picture into a file without a name, which libpng makes
  * smaller.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE         /* memfd_create */
+#endif
 #include "tt-tool-page.h"
 #include "tt-tool-qmp.h"
 #include "run/tt-marks.h"

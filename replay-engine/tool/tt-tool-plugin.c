@@ -3,7 +3,9 @@
  * tt run-plugin: a plugin of QEMU's TCG over a part of a run. QEMU replays pieces of it,
  * several at a time, each with a plugin of its own (tt-tool-part.c).
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE         /* memmem */
+#endif
 #include "tt-tool-lcov.h"
 #include "tt-tool-plugin.h"
 
