@@ -73,6 +73,7 @@ static void resync_one(unsigned i)
     was_reset[i] = false;
     if (changed && !(tt_omit & TT_OMIT_CPU_RESET)) {
         log_state(cpu);
+        tt_backend->flush(cpu);     /* as the load in the replay does */
     }
 }
 

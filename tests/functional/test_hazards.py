@@ -208,6 +208,21 @@ def test_watch_tlb(work):
           'without watch-tlb gdb still leaves no trace in accessed bits')
 
 
+@limit(100)
+def test_state_tlb(work):
+    """A vCPU whose state others have changed begins with an empty TLB, in the recording
+    as in the replay, which loads it: accessed bits would show the difference."""
+    with recorder(work, guest_args(work, 'abits', 'rounds=1000000000'), qmp=1) as vm:
+        vm.wait_serial('start')
+        for _ in range(8):
+            let_run(vm)
+            vm.qmp.hmp('mce 0 1 0x9400000000000000 0 0x1000 0')
+        let_run(vm)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check_exact(work, vm.run, serial_wanted=vm.serial, timeout=90)
+
+
 @limit(120)
 def test_fence_digest(work):
     """A digest that was asked for, and an end, exactly at a fence are seen after the
