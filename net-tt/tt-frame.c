@@ -287,6 +287,50 @@ bool tt_mac_is_equal(const uint8_t a[TT_MAC_BYTES], const uint8_t b[TT_MAC_BYTES
 
 /* ---- notes in a log ---- */
 
+uint32_t tt_frame_out_put(uint8_t out[TT_FRAME_OUT_MAX], const TtFrame *f)
+{
+    tt_put_le64(out, f->hash);
+    return tt_put_varint(out + 8, f->epoch) - out;
+}
+
+uint32_t tt_frame_in_put(uint8_t out[TT_FRAME_IN_MAX], const TtFrame *f)
+{
+    tt_put_le64(out, f->hash);
+    memcpy(out + 8, f->run, TT_RUN_BYTES);
+    return tt_put_varint(out + 8 + TT_RUN_BYTES, f->epoch) - out;
+}
+
+static TtStatus passed_get(TtFrame *f, const uint8_t *data, uint32_t len, uint32_t run_bytes,
+                           TtDiag *diag)
+{
+    const uint8_t *at = NULL;
+    uint64_t epoch = 0;
+
+    if (len > 8 + run_bytes) {
+        f->hash = tt_get_le64(data);
+        memcpy(f->run, data + 8, run_bytes);
+        at = tt_get_varint(data + 8 + run_bytes, data + len, &epoch);
+    }
+    if (!at || at != data + len || epoch > UINT32_MAX || f->len < TT_FRAME_BYTES_MIN ||
+        f->len > TT_FRAME_BYTES_MAX) {
+        return tt_fail(diag, TT_ERR_FORMAT, "the note of frame %" PRIu64 " is damaged",
+                       f->seq);
+    }
+    f->epoch = epoch;
+    return TT_OK;
+}
+
+TtStatus tt_frame_out_get(TtFrame *f, const uint8_t *data, uint32_t len, TtDiag *diag)
+{
+    return passed_get(f, data, len, 0, diag);
+}
+
+TtStatus tt_frame_in_get(TtFrame *f, const uint8_t *data, uint32_t len, TtDiag *diag)
+{
+    f->is_recorded = f->pos != TT_FRAME_NO_POS;
+    return passed_get(f, data, len, TT_RUN_BYTES, diag);
+}
+
 #define NOTE_SENT_BYTES 12
 
 uint32_t tt_frame_note_put(uint8_t out[TT_FRAME_NOTE_MAX], unsigned what,

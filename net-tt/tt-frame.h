@@ -118,10 +118,24 @@ void tt_frame_mac(uint8_t out[TT_MAC_BYTES], const uint8_t key[TT_MAC_BYTES],
 /* Takes as long whether they are equal or not. */
 bool tt_mac_is_equal(const uint8_t a[TT_MAC_BYTES], const uint8_t b[TT_MAC_BYTES]);
 
+/* ---- notes in a log: the event kinds `frame-out` and `frame-in` ---- */
+
+#define TT_FRAME_OUT_MAX    (8 + 5)
+#define TT_FRAME_IN_MAX     (8 + TT_RUN_BYTES + 5)
+
+/* The data of the event; its val is the sequence, its aux the length, the addr of
+ * `frame-in` the sender's position. Returns the number of bytes. */
+uint32_t tt_frame_out_put(uint8_t out[TT_FRAME_OUT_MAX], const TtFrame *f);
+uint32_t tt_frame_in_put(uint8_t out[TT_FRAME_IN_MAX], const TtFrame *f);
+/* Into an @f with seq, len and pos, those of the event. Of a frame that was sent the run
+ * is not in it: it is that of the log. */
+TtStatus tt_frame_out_get(TtFrame *f, const uint8_t *data, uint32_t len, TtDiag *diag);
+TtStatus tt_frame_in_get(TtFrame *f, const uint8_t *data, uint32_t len, TtDiag *diag);
+
 /* ---- notes in a log: the event kind `frame` ---- */
 
 enum {
-    TT_FRAME_SENT = 1, TT_FRAME_DELIVERED = 2,
+    TT_FRAME_SENT = 1, TT_FRAME_DELIVERED = 2,  /* of older versions */
     TT_FRAME_EPOCH = 3,         /* checkpoint val of the group is right before (aux 1), or
                                  * is without this run (aux 0) */
     TT_FRAME_KEPT = 4,          /* was on its way at a checkpoint: all of the frame */

@@ -17,6 +17,8 @@ import subprocess
 import gdb
 
 SENT, DELIVERED = 1, 2
+# Kinds of events: what they are, and where in their data the run is. Older runs have `frame`.
+PASSED = {'frame-out': (SENT, 0), 'frame-in': (DELIVERED, 8)}
 
 
 def built(name):
@@ -105,14 +107,15 @@ class Frames:
             raise gdb.GdbError(f'tt: {path} has no uuid: it is not the manifest of a run')
         self.id = found.group(1).replace('-', '')
         self.sent, self.got = [], []            # (position, run, sequence)
-        for line in ask('log', run, '--kind', 'frame', '--json', '--data').splitlines():
+        for line in ask('log', run, '--kind', 'frame', '--kind', 'frame-out', '--kind',
+                        'frame-in', '--json', '--data').splitlines():
             ev = json.loads(line)
             seq, data = int(ev['val'], 16), bytes.fromhex(ev.get('data', ''))
-            what = int(ev['addr'], 16)
+            what, run_at = PASSED.get(ev['kind']) or (int(ev['addr'], 16), 12)
             if what == SENT:
                 self.sent.append((ev['position'], self.id, seq))
             elif what == DELIVERED:
-                self.got.append((ev['position'], data[12:28].hex(), seq))
+                self.got.append((ev['position'], data[run_at:run_at + 16].hex(), seq))
         self.sent_at = {seq: pos for pos, _, seq in self.sent}
         self.got_at = {}
         for pos, source_run, seq in self.got:

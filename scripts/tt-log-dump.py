@@ -27,7 +27,9 @@ POS_MAX = 2 ** 63 - 1
 NUMBER_MAX = 2 ** 63 - 1
 M64 = 2 ** 64 - 1
 KIND_TSC, KIND_RAM, KIND_DISK, KIND_PAYLOAD = 5, 18, 28, 31
+KIND_FRAME_OUT, KIND_FRAME_IN = 40, 41
 NAMED = (KIND_DISK, KIND_PAYLOAD)
+PASSED = (KIND_FRAME_OUT, KIND_FRAME_IN)
 NEEDED = set(range(1, 14)) | set(range(16, 32))
 SIZES = (0, 1, 2, 4, 8)
 
@@ -133,20 +135,22 @@ class State:
         self.size = self.cpu = self.aux = self.addr = self.base = 0
 
 
-def fields(cursor, kind, state):
+def fields(cursor, kind, state, ram):
     """An event that is not short: shape and fields."""
     shape = cursor.byte()
     if shape & 7 >= len(SIZES):
         raise Refused('format', 'an impossible access size')
-    if kind == KIND_PAYLOAD and shape & 7:
+    if kind == KIND_PAYLOAD and shape & 7 not in (0, 2):
         raise Refused('version', f'unknown kind {kind} with a size')
+    if kind == KIND_PAYLOAD and shape & 7:
+        state.addr, state.base = ram.addr, ram.base
     cpu = cursor.byte() if shape & 0x08 else 0
     aux = cursor.bounded(2 ** 32 - 1) if shape & 0x10 else 0
     addr = cursor.signed(state.addr) if shape & 0x20 else state.addr
     val = state.base
     if shape & 0x40:
         val = (cursor.split(state.base) if kind == KIND_TSC else
-               cursor.signed(state.base) if kind in (KIND_RAM, *NAMED) else
+               cursor.signed(state.base) if kind in (KIND_RAM, *NAMED, *PASSED) else
                cursor.varint())
     data = b''
     if shape & 0x80:
@@ -154,10 +158,26 @@ def fields(cursor, kind, state):
     return SIZES[shape & 7], cpu, aux, addr, val, data
 
 
+def varint(value):
+    out = bytearray()
+    while value > 0x7f:
+        out.append(value & 0x7f | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def told(data, last_in):
+    """R13: the data of a payload event that has none in the log."""
+    if data or not last_in or len(last_in[1]) < 24:
+        raise Refused('format', 'nothing tells which frame an event means')
+    return last_in[1][:24] + varint(last_in[0]) + bytes(1)
+
+
 def events(seg, raw, payload):
     """Yields (kind, nested, size, cpu, aux, pos, addr, val, data)."""
     cursor = Cursor(raw, payload)
     states = {}
+    last_in = None
     pos = seg['first_pos']
     for _ in range(seg['n_events']):
         head = cursor.byte()
@@ -165,20 +185,29 @@ def events(seg, raw, payload):
         if kind < 32 and kind not in NEEDED:
             raise Refused('version', f'unknown kind {kind}')
         state = states.setdefault(kind, State())
+        ram = states.setdefault(KIND_RAM, State())
         here = pos + cursor.varint()
         if here >= POS_MAX:
             raise Refused('limit', 'a position is above the limit')
         if head & 0x80:
+            if kind == KIND_PAYLOAD and state.size:
+                state.addr, state.base = ram.addr, ram.base
             size, cpu, aux, addr = (state.size, state.cpu, state.aux,
                                     state.addr)
             val, data = state.base, b''
             if kind == KIND_TSC:
                 val = cursor.split(state.base)
         else:
-            size, cpu, aux, addr, val, data = fields(cursor, kind, state)
+            size, cpu, aux, addr, val, data = fields(cursor, kind, state, ram)
         state.size, state.cpu, state.aux, state.addr = size, cpu, aux, addr
         state.base = (val + (len(data) if kind == KIND_RAM else
-                             aux if kind in NAMED else 0)) & M64
+                             aux if kind in NAMED else kind in PASSED)) & M64
+        if kind == KIND_PAYLOAD and size:
+            data = told(data, last_in)
+            ram.addr, ram.base = state.addr, state.base
+            size = 0
+        if kind == KIND_FRAME_IN:
+            last_in = val, data
         yield kind, nested, size, cpu, aux, here, addr, val, data
         pos = here + (1 if 16 <= kind < 32 and not nested else 0)
     if (cursor.at, cursor.used, pos) != (cursor.end, len(payload),

@@ -24,14 +24,15 @@ static bool is_recorded(void)
     return tt_recording() && tt_session.live;
 }
 
-static void note(unsigned what, const TtFrame *f)
+static void note(bool is_in, const TtFrame *f)
 {
-    uint8_t data[TT_FRAME_NOTE_MAX];
+    uint8_t data[MAX(TT_FRAME_OUT_MAX, TT_FRAME_IN_MAX)];
     TtEvent ev = {
-        .kind = TT_EV_FRAME, .addr = what, .val = f->seq, .aux = f->len, .data = data,
+        .kind = is_in ? TT_EV_FRAME_IN : TT_EV_FRAME_OUT, .addr = is_in ? f->pos : 0,
+        .val = f->seq, .aux = f->len, .data = data,
     };
 
-    ev.len = tt_frame_note_put(data, what, f);
+    ev.len = is_in ? tt_frame_in_put(data, f) : tt_frame_out_put(data, f);
     tt_log_event(&ev);
 }
 
@@ -44,7 +45,7 @@ void tt_net_note_sent(TtFrame *f)
     f->hash = tt_frame_hash(f->data, f->len);
     if (f->is_recorded) {
         memcpy(f->run, tt_session.manifest.uuid, TT_RUN_BYTES);
-        note(TT_FRAME_SENT, f);
+        note(false, f);
         tt_net_frames_sent(f);
         return;
     }
@@ -58,7 +59,7 @@ void tt_net_note_delivered(const TtFrame *f, bool is_noted)
 {
     if (is_recorded()) {
         if (!is_noted) {
-            note(TT_FRAME_DELIVERED, f);
+            note(true, f);
         }
         tt_net_frames_arrives(f);
     }

@@ -8,6 +8,7 @@
 #include "tt-log-decoder.h"
 #include "tt-log-format.h"
 
+#include <glib.h>
 #include <inttypes.h>
 
 typedef struct Decoder {
@@ -17,6 +18,8 @@ typedef struct Decoder {
     uint64_t pos;                       /* position so far */
     const char *wrong;                  /* NULL, or what is wrong */
     TtStatus status;                    /* with @wrong */
+    const TtEvent *in;                  /* the last of kind frame-in; NULL: none */
+    uint32_t n_told;                    /* events whose data R13 tells */
     TtLogState state[TT_EV_KIND_MAX + 1];
 } Decoder;
 
@@ -104,6 +107,8 @@ static bool get_val(Decoder *d, const TtLogState *s, TtEvent *ev)
     case TT_EV_RAM:
     case TT_EV_DISK:
     case TT_EV_PAYLOAD:
+    case TT_EV_FRAME_OUT:
+    case TT_EV_FRAME_IN:
         return get_signed(d, s->base, &ev->val);
     default:
         return get_varint(d, &ev->val);
@@ -131,9 +136,18 @@ static bool get_data(Decoder *d, TtEvent *ev)
     return true;
 }
 
-/* Shape and fields; @ev holds kind, and val = base. */
-static bool get_fields(Decoder *d, const TtLogState *s, TtEvent *ev,
-                       uint8_t *size_code)
+/* The size of @ev is known: where its addr and val begin. */
+static void begin_values(Decoder *d, TtLogState *s, TtEvent *ev)
+{
+    if (ev->kind == TT_EV_PAYLOAD && ev->size) {            /* R13 */
+        tt_log_follow(s, &d->state[TT_EV_RAM]);
+    }
+    ev->addr = s->addr;
+    ev->val = s->base;
+}
+
+/* Shape and fields; @ev holds its kind. */
+static bool get_fields(Decoder *d, TtLogState *s, TtEvent *ev, uint8_t *size_code)
 {
     static const uint8_t size[8] = { 0, 1, 2, 4, 8 };
 
@@ -146,10 +160,11 @@ static bool get_fields(Decoder *d, const TtLogState *s, TtEvent *ev,
         return wrong(d, TT_ERR_FORMAT, "it has an impossible access size");
     }
     ev->size = size[*size_code];
-    if (ev->kind == TT_EV_PAYLOAD && ev->size) {            /* R9 */
+    if (ev->kind == TT_EV_PAYLOAD && ev->size && ev->size != TT_F_TOLD_SIZE) {     /* R9 */
         return wrong(d, TT_ERR_VERSION, "its kind is not known to this version; a newer "
                      "one may be needed");
     }
+    begin_values(d, s, ev);
     if (shape & TT_F_SHAPE_CPU) {
         if (d->p >= d->end) {
             return wrong(d, TT_ERR_FORMAT, "it is cut short");
@@ -171,13 +186,14 @@ static bool get_fields(Decoder *d, const TtLogState *s, TtEvent *ev,
     return true;
 }
 
-static bool get_short(Decoder *d, const TtLogState *s, TtEvent *ev)
+static bool get_short(Decoder *d, TtLogState *s, TtEvent *ev)
 {
     static const uint8_t size[8] = { 0, 1, 2, 4, 8 };
 
     ev->size = size[s->size_code];
     ev->cpu = s->cpu;
     ev->aux = s->aux;
+    begin_values(d, s, ev);
     return ev->kind != TT_EV_TSC || get_split(d, s->base, &ev->val);
 }
 
@@ -196,6 +212,18 @@ static bool get_position(Decoder *d, TtEvent *ev)
     return true;
 }
 
+/* R13: which frame-in event has its data; fill_told makes it. */
+static bool get_told(Decoder *d, TtEvent *ev)
+{
+    if (ev->len || !d->in || d->in->len < TT_F_TOLD_BYTES) {
+        return wrong(d, TT_ERR_FORMAT, "nothing tells which frame it means");
+    }
+    ev->data = (const uint8_t *)d->in;
+    d->n_told++;
+    tt_log_follow(&d->state[TT_EV_RAM], &d->state[TT_EV_PAYLOAD]);
+    return true;
+}
+
 static bool get_event(Decoder *d, TtEvent *ev)
 {
     if (d->p >= d->end) {
@@ -209,8 +237,7 @@ static bool get_event(Decoder *d, TtEvent *ev)
 
     TtLogState *s = &d->state[kind];
     uint8_t code = s->size_code;
-    *ev = (TtEvent) { .kind = kind, .nested = head & TT_F_EV_NESTED,
-                      .addr = s->addr, .val = s->base };
+    *ev = (TtEvent) { .kind = kind, .nested = head & TT_F_EV_NESTED };
     if (!get_position(d, ev)) {
         return false;
     }
@@ -223,6 +250,12 @@ static bool get_event(Decoder *d, TtEvent *ev)
     s->cpu = ev->cpu;
     s->size_code = code;
     s->base = tt_log_next_val(ev);
+    if (ev->kind == TT_EV_PAYLOAD && ev->size) {
+        return get_told(d, ev);
+    }
+    if (ev->kind == TT_EV_FRAME_IN) {
+        d->in = ev;
+    }
     return true;
 }
 
@@ -239,8 +272,33 @@ static TtStatus fail(const Decoder *d, const TtSegInfo *info, uint32_t i,
     return d->status;
 }
 
-TtStatus tt_log_decode(const TtSegInfo *info, const uint8_t *ev,
-                       const uint8_t *pl, TtEvent *events, TtDiag *diag)
+/* A replay finds no difference to events that have their data in the log. */
+static TtStatus fill_told(const Decoder *d, TtEvent *events, uint32_t n_events,
+                          uint8_t **told, TtDiag *diag)
+{
+    uint8_t *p = g_try_malloc_n(d->n_told, TT_F_TOLD_MAX);
+
+    *told = p;
+    if (!p) {
+        return tt_fail(diag, TT_ERR_NOMEM, "not enough memory to read the log");
+    }
+    for (uint32_t i = 0; i < n_events; i++) {
+        TtEvent *ev = &events[i];
+
+        if (ev->kind == TT_EV_PAYLOAD && ev->size) {
+            const TtEvent *in = (const TtEvent *)ev->data;
+
+            ev->size = 0;
+            ev->data = p;
+            ev->len = tt_log_told(p, in->data, in->val);
+            p += ev->len;
+        }
+    }
+    return TT_OK;
+}
+
+TtStatus tt_log_decode(const TtSegInfo *info, const uint8_t *ev, const uint8_t *pl,
+                       TtEvent *events, uint8_t **told, TtDiag *diag)
 {
     Decoder d = {
         .start = ev, .p = ev, .end = ev + info->ev_raw,
@@ -258,5 +316,5 @@ TtStatus tt_log_decode(const TtSegInfo *info, const uint8_t *ev,
         wrong(&d, TT_ERR_FORMAT, "the segment's header and contents disagree");
         return fail(&d, info, i, diag);
     }
-    return TT_OK;
+    return d.n_told ? fill_told(&d, events, info->n_events, told, diag) : TT_OK;
 }

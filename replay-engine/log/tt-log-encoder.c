@@ -28,6 +28,8 @@ struct TtLogEncoder {
     uint64_t pos;               /* position so far */
     uint64_t n_segments;
     uint64_t n_events;          /* before the open segment */
+    uint8_t told[TT_F_TOLD_MAX];        /* what R13 says of a frame, here */
+    uint32_t told_len;          /* 0: nothing */
     TtLogState state[TT_EV_KIND_MAX + 1];
 };
 
@@ -95,6 +97,7 @@ void tt_log_encoder_begin(TtLogEncoder *e, TtSegBuf *sb, uint64_t pos,
     e->low = ev + TT_SEG_EVENTS_MAX;
     e->pos = pos;
     memset(e->state, 0, sizeof(e->state));              /* R4 */
+    e->told_len = 0;
 }
 
 bool tt_log_encoder_fits(const TtLogEncoder *e, uint32_t len)
@@ -177,7 +180,7 @@ static inline uint8_t *put_data(TtSegBuf *sb, uint8_t *p, const TtEvent *ev)
     return p;
 }
 
-void tt_log_encoder_put(TtLogEncoder *e, const TtEvent *ev)
+static inline void put_event(TtLogEncoder *e, const TtEvent *ev)
 {
     TtSegBuf *sb = e->sb;
     TtLogState *s = &e->state[ev->kind & TT_F_EV_KIND];
@@ -216,6 +219,35 @@ void tt_log_encoder_put(TtLogEncoder *e, const TtEvent *ev)
     sb->n_events++;
     sb->kind_count[ev->kind]++;
     sb->kind_bytes[ev->kind] += (p - start) + (low - e->low);
+}
+
+/* Leaves out data that the reader can tell from the frame-in event before it. */
+static bool is_told(const TtLogEncoder *e, const TtEvent *ev)
+{
+    return ev->len && ev->len == e->told_len && !memcmp(ev->data, e->told, ev->len);
+}
+
+void tt_log_encoder_put(TtLogEncoder *e, const TtEvent *ev)
+{
+    if (ev->kind == TT_EV_PAYLOAD) {
+        TtEvent named = *ev;
+
+        assert(!ev->size);
+        if (is_told(e, ev)) {
+            named.size = TT_F_TOLD_SIZE;
+            named.len = 0;
+            tt_log_follow(&e->state[TT_EV_PAYLOAD], &e->state[TT_EV_RAM]);
+        }
+        put_event(e, &named);
+        if (named.size) {
+            tt_log_follow(&e->state[TT_EV_RAM], &e->state[TT_EV_PAYLOAD]);
+        }
+        return;
+    }
+    put_event(e, ev);
+    if (ev->kind == TT_EV_FRAME_IN) {
+        e->told_len = ev->len < TT_F_TOLD_BYTES ? 0 : tt_log_told(e->told, ev->data, ev->val);
+    }
 }
 
 TtSegBuf *tt_log_encoder_end(TtLogEncoder *e, bool last)

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static_assert(TT_F_HEAD_SUM + 8 == TT_F_HEAD_BYTES, "head layout");
 static_assert(TT_F_SEG_SUM + 8 == TT_F_SEG_BYTES, "segment header layout");
@@ -20,6 +21,16 @@ static_assert(TT_EV_KIND_MAX == TT_F_EV_KIND, "kinds fill their six bits");
 uint64_t tt_log_seed(const uint8_t uuid[16])
 {
     return tt_get_le64(uuid);
+}
+
+uint32_t tt_log_told(uint8_t out[TT_F_TOLD_MAX], const uint8_t *in, uint64_t seq)
+{
+    uint8_t *end;
+
+    memcpy(out, in, TT_F_TOLD_BYTES);
+    end = tt_put_varint(out + TT_F_TOLD_BYTES, seq);
+    *end++ = 0;
+    return end - out;
 }
 
 /* ---- for people ---- */
@@ -69,6 +80,8 @@ static const KindText kind_text[TT_EV_KIND_MAX + 1] = {
     [TT_EV_SCREEN] = { "screen", "what", "picture", "at" },
     [TT_EV_FRAME] = { "frame", "what", "seq", "bytes" },
     [TT_EV_TIME] = { "time", "host_ns", "tsc", NULL },
+    [TT_EV_FRAME_OUT] = { "frame-out", NULL, "seq", "bytes" },
+    [TT_EV_FRAME_IN] = { "frame-in", "sent_at", "seq", "bytes" },
 };
 
 const char *tt_event_kind_name(unsigned kind)

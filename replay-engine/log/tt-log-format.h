@@ -94,17 +94,43 @@ static inline bool tt_log_kind_is_readable(unsigned kind)
            (kind >= TT_EV_INTR && kind <= TT_EV_PAYLOAD);
 }
 
+/* A frame that passed: the next one has the next sequence number. */
+static inline bool tt_log_is_frame(unsigned kind)
+{
+    return kind == TT_EV_FRAME_OUT || kind == TT_EV_FRAME_IN;
+}
+
 /* The expected val of the next event of its kind. */
 static inline uint64_t tt_log_next_val(const TtEvent *ev)
 {
     return ev->kind == TT_EV_RAM ? ev->val + ev->len :
-           tt_event_is_named(ev->kind) ? ev->val + ev->aux : ev->val;
+           tt_event_is_named(ev->kind) ? ev->val + ev->aux :
+           tt_log_is_frame(ev->kind) ? ev->val + 1 : ev->val;
 }
 
 static inline bool tt_log_val_is_signed(unsigned kind)
 {
-    return kind == TT_EV_RAM || tt_event_is_named(kind);
+    return kind == TT_EV_RAM || tt_event_is_named(kind) || tt_log_is_frame(kind);
 }
+
+/*
+ * A payload event of this size has no data in the log (R13): the last frame-in event of
+ * the segment tells which frame it means, from its first byte on. Its data is then the
+ * first TT_F_TOLD_BYTES of that event's data, its val as a varint, and 0. Its addr and val
+ * are coded as if it were a ram event: it follows the frame's head, which is one.
+ */
+#define TT_F_TOLD_SIZE      2
+#define TT_F_TOLD_BYTES     24
+#define TT_F_TOLD_MAX       (TT_F_TOLD_BYTES + 10 + 1)
+static inline void tt_log_follow(TtLogState *s, const TtLogState *other)
+{
+    s->addr = other->addr;
+    s->base = other->base;
+}
+
+/* @in: data of the frame-in event with val @seq, TT_F_TOLD_BYTES or more. Returns the
+ * length. */
+uint32_t tt_log_told(uint8_t out[TT_F_TOLD_MAX], const uint8_t *in, uint64_t seq);
 
 /* A split delta: the lowest eight bits apart, the others with their sign. */
 static inline uint64_t tt_split_high(uint64_t delta)

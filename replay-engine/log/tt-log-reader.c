@@ -159,6 +159,7 @@ void tt_segment_unref(TtSegment *s)
     if (s && --s->refs == 0) {
         g_free(s->events);
         g_free(s->bytes);
+        g_free(s->told);
         g_free(s);
     }
 }
@@ -188,7 +189,7 @@ static TtStatus decode_entry(TtLogReader *r, const TtLogEntry *e,
                           "segment %" PRIu64 " does not decompress to the "
                           "announced length", i->seq);
     }
-    return tt_log_decode(i, ev, pl, s->events, diag);
+    return tt_log_decode(i, ev, pl, s->events, &s->told, diag);
 }
 
 static TtStatus load_entry(TtLogReader *r, const TtLogEntry *e, TtSegment **out,

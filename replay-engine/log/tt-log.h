@@ -80,6 +80,10 @@ typedef enum TtEventKind {
                                data=see net-tt/tt-frame.h */
     TT_EV_TIME = 39,        /* addr=host ns since the run began val=the guest's time
                                stamp counter then */
+    TT_EV_FRAME_OUT = 40,   /* was sent: val=sequence aux=bytes of the frame
+                               data=see net-tt/tt-frame.h */
+    TT_EV_FRAME_IN = 41,    /* was delivered: addr=position of its sender, val, aux and
+                               data as before */
     TT_EV_KIND_MAX = 63,
 } TtEventKind;
 
@@ -128,6 +132,12 @@ static inline unsigned tt_event_step(const TtEvent *ev)
 static inline bool tt_event_is_named(unsigned kind)
 {
     return kind == TT_EV_DISK || kind == TT_EV_PAYLOAD;
+}
+
+/* A note of a frame. */
+static inline bool tt_event_is_frame(unsigned kind)
+{
+    return kind == TT_EV_FRAME || kind == TT_EV_FRAME_OUT || kind == TT_EV_FRAME_IN;
 }
 
 /* Bytes that stand at @data, or elsewhere. */
@@ -278,6 +288,7 @@ typedef struct TtSegment {
     /* private to the reader below */
     uint32_t refs;
     uint8_t *bytes;             /* payload, then the decoded event bytes */
+    uint8_t *told;              /* data that R13 makes, or NULL */
 } TtSegment;
 
 /*

@@ -142,7 +142,7 @@ void tt_record_event(TtEvent *ev)
     ev->pos = tt_position();
     ev->nested = rec.initial || (ev->kind == TT_EV_TIME && ev->nested) ||
         ((TT_EV_IS_ASYNC(ev->kind) || ev->kind == TT_EV_NOTE ||
-          ev->kind == TT_EV_FRAME) && tt_now.device_depth);
+          tt_event_is_frame(ev->kind)) && tt_now.device_depth);
     tt_writer_put(ev);
     tt_session.events += !TT_EV_IS_ANNOTATION(ev->kind);
     if (unlikely(tt_guard_is_on)) {

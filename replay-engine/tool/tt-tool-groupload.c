@@ -241,18 +241,34 @@ static TtStatus add_incident(GroupMember *m, const TtEvent *ev, TtDiag *diag)
     return st;
 }
 
+/* One of TT_FRAME_*; 0: it is about no frame. */
+static uint64_t what_of(const TtEvent *ev)
+{
+    return ev->kind == TT_EV_FRAME_OUT ? TT_FRAME_SENT :
+        ev->kind == TT_EV_FRAME_IN ? TT_FRAME_DELIVERED :
+        ev->kind == TT_EV_FRAME ? ev->addr : 0;
+}
+
+static TtStatus get_frame(TtFrame *f, const TtEvent *ev, TtDiag *diag)
+{
+    *f = (TtFrame) { .seq = ev->val, .len = ev->aux, .pos = ev->addr };
+    return ev->kind == TT_EV_FRAME_OUT ? tt_frame_out_get(f, ev->data, ev->len, diag) :
+        ev->kind == TT_EV_FRAME_IN ? tt_frame_in_get(f, ev->data, ev->len, diag) :
+        tt_frame_note_get(f, ev->addr, ev->val, ev->aux, ev->data, ev->len, diag);
+}
+
 static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *diag)
 {
+    uint64_t what = what_of(ev);
     TtFrame f;
-    TtStatus st = tt_frame_note_get(&f, ev->addr, ev->val, ev->aux, ev->data, ev->len,
-                                    diag);
+    TtStatus st = get_frame(&f, ev, diag);
 
     if (st) {
         return st;
     }
-    if (ev->addr == TT_FRAME_EPOCH || ev->addr == TT_FRAME_KEPT) {
+    if (what == TT_FRAME_EPOCH || what == TT_FRAME_KEPT) {
         add_point(m, ev, &f);
-    } else if (ev->addr == TT_FRAME_SENT) {
+    } else if (what == TT_FRAME_SENT) {
         GroupSent s = { ev->pos, f.seq, f.hash, f.len, f.epoch };
 
         g_array_append_val(m->sent, s);
@@ -280,15 +296,15 @@ static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *d
 static TtStatus index_frame(Group *g, unsigned i, const TtEvent *ev, TtDiag *diag)
 {
     GroupMember *m = group_at(g, i);
-    TtStatus st = ev->addr == TT_FRAME_INCIDENT ? add_incident(m, ev, diag) :
+    uint64_t what = what_of(ev);
+    TtStatus st = what == TT_FRAME_INCIDENT ? add_incident(m, ev, diag) :
         add_frame(g, m, ev, diag);
     const GroupGot *got;
 
-    if (st || ev->addr == TT_FRAME_INCIDENT || ev->addr == TT_FRAME_EPOCH ||
-        ev->addr == TT_FRAME_KEPT) {
+    if (st || what == TT_FRAME_INCIDENT || what == TT_FRAME_EPOCH || what == TT_FRAME_KEPT) {
         return st;
     }
-    if (ev->addr == TT_FRAME_SENT) {
+    if (what == TT_FRAME_SENT) {
         return tt_causal_sent(g->causal, i, ev->pos, ev->val, diag);
     }
     got = &g_array_index(m->got, GroupGot, m->got->len - 1);
@@ -322,7 +338,7 @@ static TtStatus read_log(Group *g, unsigned i, TtLogReader *r, TtDiag *diag)
         st = tt_log_reader_load(r, s, &seg, diag);
         for (uint32_t k = 0; !st && k < seg->n_events; k++) {
             m->is_saved |= is_end_of_window(m, &seg->events[k]);
-            if (seg->events[k].kind == TT_EV_FRAME) {
+            if (what_of(&seg->events[k])) {
                 st = index_frame(g, i, &seg->events[k], diag);
             }
         }

@@ -6,7 +6,8 @@
  * "tt-merge: list", the lines of all parts stand one after the other. The last line is
  * "tt-merge: end" in both: without it something is missing. An address in a key (0x...)
  * becomes a function, if there are symbols; in a call stack, which ends with ";@0x...", all
- * do. What other plugins say stands in parts.
+ * do. Where none is known, "low;0x..." and "kernel;0x..." become one line each: programs
+ * have other addresses each time they run. What other plugins say stands in parts.
  */
 #include "tt-tool-lcov.h"
 #include "tt-tool-plugin.h"
@@ -45,6 +46,9 @@ static char *named(const ToolPlugin *p, const char *key)
     g_autofree char *name = at ? tool_symbols_find(p->symbols, addr - p->offset) : NULL;
     char *plus = name ? g_strrstr(name, "+0x") : NULL;
 
+    if (p->symbols && at > key && at[-1] == ';' && !name && !*end) {
+        return g_strdup_printf("%.*s[unknown]", (int)(at - key), key);
+    }
     if (!name || *end == '+') {     /* with a length it is a place, no function */
         return g_strdup(key);
     }

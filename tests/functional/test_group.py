@@ -175,18 +175,27 @@ def test_plain(work):
 
 # Brute force, from the lists of events as tt log prints them
 
+def frame_notes(run):
+    """Each as (what, event): sent, delivered, and the numbers of other notes."""
+    out = tt('log', run, '--kind', 'frame', '--kind', 'frame-in', '--kind', 'frame-out',
+             '--json', '--data').stdout
+    for line in out.splitlines():
+        ev = json.loads(line)
+        yield {'frame-out': 'sent', 'frame-in': 'delivered'}.get(ev['kind']) or int(
+            ev['addr'], 16), ev
+
+
 def read_frames(run):
     """([(position, sequence, hash)] sent, [(position, run, sequence, hash)] delivered)."""
     sent, got = [], []
-    for line in tt('log', run, '--kind', 'frame', '--json', '--data').stdout.splitlines():
-        ev = json.loads(line)
+    for what, ev in frame_notes(run):
         data = bytes.fromhex(ev.get('data', ''))
         seq = int(ev['val'], 16)
-        if int(ev['addr'], 16) == 1:
+        if what == 'sent':
             sent.append((ev['position'], seq, data[:8]))
-        elif int(ev['addr'], 16) == 2:
-            got.append((ev['position'], data[12:28].hex(), seq, data[:8],
-                        int.from_bytes(data[28:36], 'little')))
+        elif what == 'delivered':
+            got.append((ev['position'], data[8:24].hex(), seq, data[:8],
+                        int(ev['addr'], 16)))
     return sent, got
 
 
@@ -880,9 +889,8 @@ def test_noted_is_kept(work):
             vm.qmp.cmd('tt-checkpoint-add', 30, group=True)
             vm.qmp.send('quit')
             vm.wait(0)
-    log = [json.loads(line) for line in
-           tt('log', vm.run, '--kind', 'frame', '--json').stdout.splitlines()]
-    equal([(int(e['addr'], 16), int(e['val'], 16)) for e in log], [(2, 7), (3, 1), (4, 7)],
+    equal([(what, int(e['val'], 16)) for what, e in frame_notes(vm.run)],
+          [('delivered', 7), (3, 1), (4, 7)],
           'delivered, checkpoint, kept')
 
 
@@ -900,9 +908,8 @@ def test_too_long_to_keep(work):
             wait_until(lambda: 'too long to be kept' in vm.stderr, 'the sentence')
         vm.qmp.send('quit')
         vm.wait(0)
-    log = [json.loads(line) for line in
-           tt('log', vm.run, '--kind', 'frame', '--json').stdout.splitlines()]
-    equal([(int(e['addr'], 16), int(e['val'], 16)) for e in log], [(2, 1), (3, 1)],
+    equal([(what, int(e['val'], 16)) for what, e in frame_notes(vm.run)],
+          [('delivered', 1), (3, 1)],
           'delivered, checkpoint')
     check_exact(work, vm.run, serial_wanted=vm.serial)
 

@@ -9,7 +9,7 @@ import select
 import subprocess
 import time
 
-from test_group import guest, nic
+from test_group import frame_notes, guest, nic
 from test_group_frames import events, frames_in, store_of
 from ttlib import (SLOW, Qmp, check, check_exact, equal, limit, one_sentence, read_bytes,
                    recorder, tool, tt, wait_until)
@@ -124,19 +124,18 @@ def check_turns(client, branch):
     """Before each frame that the client sends again the server has sent as many as before
     it then; both counts are those of the two logs."""
     then, got = {}, None
-    for ev in events(client, 'frame'):
-        what = int(ev['addr'], 16)
+    for what, ev in frame_notes(client):
         if what == 3:
             got = 0                             # the checkpoint
-        elif got is not None and what == 2:
-            got += bytes.fromhex(ev['data'])[8:12] != bytes(4)
-        elif got is not None and what == 1:
+        elif got is not None and what == 'delivered':
+            got += bytes.fromhex(ev['data'])[24:] != bytes(1)   # its epoch
+        elif got is not None and what == 'sent':
             then[int(ev['val'], 16)] = got
     sent = n = 0
-    for ev in events(branch, 'frame'):
-        what, number = int(ev['addr'], 16), int(ev['val'], 16)
-        sent += what == 1
-        if what == 2 and number in then:
+    for what, ev in frame_notes(branch):
+        number = int(ev['val'], 16)
+        sent += what == 'sent'
+        if what == 'delivered' and number in then:
             n += 1
             check(sent >= then[number], f'frame {number}: {sent} instead of {then[number]}')
     equal(n, len(then), 'frames that the server got')

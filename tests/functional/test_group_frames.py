@@ -129,7 +129,7 @@ def test_bulk(work):
     check('fit together' in tt('group', 'check', os.path.join(work, 'group')).stdout,
           'tt group check')
     equal(len(frames_in(store_of(frames, c.run))), len(
-        [ev for ev in events(c.run, 'frame') if int(ev['addr'], 16) == 1]),
+        events(c.run, 'frame-out')),
           'frames that the client sent')
     packed = pack_and_compare(work, c, size)
     move_and_replay(work, c)

@@ -21,7 +21,7 @@ KINDS = {'pio-in': 1, 'pio-out': 2, 'mmio-ld': 3, 'mmio-st': 4, 'tsc': 5, 'msr-r
          'block': 22, 'cpu-switch': 23, 'ram-fill': 24, 'landmark': 25, 'window': 26,
          'cpuid-table': 27, 'landmark-pages': 29, 'branches': 30, 'check': 32, 'digest': 33,
          'mark': 34, 'note': 35, 'finish': 36, 'screen': 37,
-         'frame': 38, 'time': 39}
+         'frame': 38, 'time': 39, 'frame-out': 40, 'frame-in': 41}
 ROMD = 2
 SMI = 3
 

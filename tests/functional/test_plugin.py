@@ -88,6 +88,12 @@ def test_merges_to_one_pass(work):
         check(many['processes'] > 1, 'one process')
         equal(same, text, what)
         equal(counted(text), total, what)
+    # What no symbol covers is one line: programs have other addresses at each start.
+    names = os.path.join(work, 'far')
+    with open(names, 'w', encoding='ascii') as out:
+        out.write('00007fff00000000 T far\n')
+    text = about(run, work, 'functions', '--symbols', names)[1]
+    equal(text, f'low;[unknown] {total}\n', 'without a symbol')
 
 
 @limit(60)

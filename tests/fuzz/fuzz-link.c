@@ -67,6 +67,14 @@ static void note(const uint8_t *data, size_t size)
     TtIncident i;
     TtFrame f;
 
+    f = (TtFrame) { .len = 60 };
+    if (!tt_frame_in_get(&f, data, size, NULL)) {
+        CHECK(tt_frame_in_put(again, &f) <= size);      /* longer forms of a number */
+    }
+    f = (TtFrame) { .len = 60 };
+    if (!tt_frame_out_get(&f, data, size, NULL)) {
+        CHECK(tt_frame_out_put(again, &f) <= size);
+    }
     if (!tt_incident_note_get(&i, 1, data, size, NULL)) {
         CHECK(*i.mark && !tt_has_control(i.what));
         CHECK(tt_incident_note_put(more, &i) == size);

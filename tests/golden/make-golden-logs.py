@@ -136,7 +136,7 @@ def event(kind, delta=0, size=0, cpu=None, aux=None, addr=None, val=None,
             out += signed(val >> 8)
             low = bytes([val & 255])
         else:
-            out += signed(val) if kind in (18, 28, 31) else varint(val)
+            out += signed(val) if kind in (18, 28, 31, 40, 41) else varint(val)
     if data is not None:
         shape |= 0x80
         out += varint(len(data))
@@ -235,6 +235,17 @@ def accepted():
         event(38, 0, addr=1, val=9, aux=98,
               data=struct.pack('<QI16sQ', 78, 3, b'r' * 16, 4711)),
         pl=struct.pack('<QI16sQ', 78, 3, b'r' * 16, 4711), n_events=2, end=5)
+    told = bytes(range(30))
+    yield 'frames-that-passed', one(
+        event(40, 5, val=7, aux=60, data=b'hash....\x00') +
+        event(40, 0, aux=1514, data=b'hash....\x00') +
+        event(41, 0, addr=4711, val=300, aux=1514, data=told) +
+        event(31, 0, aux=1514, val=4096, size=2) +
+        event(18, 0, addr=5, val=8192, data=b'head') +
+        event(41, 0, addr=10, aux=66, data=told[::-1]) +
+        event(31, 0, aux=64, size=2) + short(31) + event(18, data=b'tail') +
+        event(31, 0, aux=2, data=b'its own data'),
+        pl=told + told[::-1], n_events=10, end=11)
     # Nested in an access, and around a halt at 400.
     yield 'times', one(
         event(39, 100, addr=10 ** 6, val=5000, nested=1) + event(1, 0, size=1) +
@@ -375,6 +386,12 @@ def overlapping_segments():
 def wrong_events():
     yield 'version-kind-0', one(event(0))
     yield 'version-kind-31-with-a-size', one(event(31, size=1), end=1)
+    yield 'format-payload-told-by-nothing', one(event(31, size=2), end=1)
+    yield 'format-payload-told-by-too-little', one(
+        event(41, data=b'i' * 23) + event(31, size=2), pl=b'i' * 23, n_events=2, end=1)
+    yield 'format-payload-told-with-data', one(
+        event(41, data=b'i' * 24) + event(31, size=2, data=b'data'), pl=b'i' * 24,
+        n_events=2, end=1)
     for kind in (14, 15):
         yield f'version-kind-{kind}', one(event(kind), end=int(kind > 15))
     yield 'format-access-size', one(b'\x01\x00\x05')

@@ -363,6 +363,37 @@ static void test_notes(void)
     g_assert_true(tt_group_name_is_fit("a-1.b_C"));
 }
 
+static void test_passed(void)
+{
+    TtFrame f = frame_of(NULL, 60, 8);
+    TtFrame blank = { .seq = 8, .len = 60, .pos = f.pos }, got = blank;
+    uint8_t bytes[TT_FRAME_IN_MAX];
+    uint32_t len;
+
+    f.hash = 77;
+    len = tt_frame_in_put(bytes, &f);
+    g_assert_cmpint(tt_frame_in_get(&got, bytes, len, NULL), ==, TT_OK);
+    g_assert_cmpmem(got.run, TT_RUN_BYTES, f.run, TT_RUN_BYTES);
+    g_assert_true(got.is_recorded && got.hash == 77 && got.epoch == f.epoch);
+    for (uint32_t cut = 0; cut < len; cut++) {
+        got = blank;
+        g_assert_cmpint(tt_frame_in_get(&got, bytes, cut, NULL), ==, TT_ERR_FORMAT);
+    }
+    got = (TtFrame) { .len = 60, .pos = TT_FRAME_NO_POS };
+    g_assert_cmpint(tt_frame_in_get(&got, bytes, len, NULL), ==, TT_OK);
+    g_assert_false(got.is_recorded);
+    got = (TtFrame) { .len = TT_FRAME_BYTES_MIN - 1 };
+    g_assert_cmpint(tt_frame_in_get(&got, bytes, len, NULL), ==, TT_ERR_FORMAT);
+    f.epoch = UINT32_MAX;
+    len = tt_frame_out_put(bytes, &f);
+    g_assert_cmpuint(len, ==, TT_FRAME_OUT_MAX);
+    got = blank;
+    g_assert_cmpint(tt_frame_out_get(&got, bytes, len, NULL), ==, TT_OK);
+    g_assert_true(got.hash == 77 && got.epoch == UINT32_MAX);
+    bytes[len - 1] = 0x10;              /* an epoch of 2^32 */
+    g_assert_cmpint(tt_frame_out_get(&got, bytes, len, NULL), ==, TT_ERR_FORMAT);
+}
+
 /* What was on its way at a checkpoint: all of it comes back, and damage is noticed. */
 static void test_kept(void)
 {
@@ -506,6 +537,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/link/refuses-the-last-number", test_last_number);
     g_test_add_func("/tt/link/meets-before-frames", test_meets);
     g_test_add_func("/tt/link/notes-frames-in-logs", test_notes);
+    g_test_add_func("/tt/link/passed-frames-in-logs", test_passed);
     g_test_add_func("/tt/link/keeps-what-is-on-its-way", test_kept);
     g_test_add_func("/tt/link/tells-of-checkpoints", test_epochs);
     g_test_add_func("/tt/link/tells-of-incidents", test_incidents);
