@@ -60,6 +60,7 @@ typedef struct GroupMember {
     GArray *points;             /* of GroupPoint, the same */
     GArray *incidents;          /* of GroupIncident, the same */
     GHashTable *kept;           /* run, sequence, netdev -> points before its note */
+    TtKept *keeping;            /* while the log is read */
 } GroupMember;
 
 typedef struct Group {

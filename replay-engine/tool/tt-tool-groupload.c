@@ -205,21 +205,20 @@ static int find_uuid(const Group *g, const uint8_t *uuid)
     return -1;
 }
 
-/* A checkpoint of the group, or a frame that belongs to some. */
-static void add_point(GroupMember *m, const TtEvent *ev, const TtFrame *f)
+/* A frame that belongs to some checkpoints of the group. */
+static TtStatus add_kept(GroupMember *m, const TtEvent *ev, TtDiag *diag)
 {
-    GroupPoint p = { .epoch = f->epoch, .is_made = ev->aux, .pos = ev->pos };
+    const TtFrame *f = &m->keeping->frame;
+    TtStatus st = tt_kept_take(m->keeping, ev->addr, ev->val, ev->aux, ev->data, ev->len,
+                               diag);
     char run[2 * TT_RUN_BYTES + 1], *key;
-    g_autofree char *netdev = NULL;
     unsigned from;
 
-    if (ev->addr == TT_FRAME_EPOCH) {
-        g_array_append_val(m->points, p);
-        return;
+    if (st) {
+        return st == TT_END ? TT_OK : st;
     }
     tt_run_text(run, f->run);
-    netdev = tt_frame_kept_netdev(ev->data);
-    key = g_strdup_printf("%s %" PRIu64 " %s", run, f->seq, netdev);
+    key = g_strdup_printf("%s %" PRIu64 " %s", run, f->seq, m->keeping->netdev);
     /* One that was noted before counts only for the checkpoints since. */
     from = GPOINTER_TO_UINT(g_hash_table_lookup(m->kept, key));
     for (unsigned i = m->points->len; i-- > from; ) {
@@ -228,6 +227,12 @@ static void add_point(GroupMember *m, const TtEvent *ev, const TtFrame *f)
         q->n_kept += q->epoch > f->epoch;
     }
     g_hash_table_replace(m->kept, key, GUINT_TO_POINTER(m->points->len));
+    return TT_OK;
+}
+
+static bool is_kept(const TtEvent *ev)
+{
+    return ev->addr == TT_FRAME_KEPT || ev->addr == TT_FRAME_REST;
 }
 
 static TtStatus add_incident(GroupMember *m, const TtEvent *ev, TtDiag *diag)
@@ -250,8 +255,10 @@ static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *d
     if (st) {
         return st;
     }
-    if (ev->addr == TT_FRAME_EPOCH || ev->addr == TT_FRAME_KEPT) {
-        add_point(m, ev, &f);
+    if (ev->addr == TT_FRAME_EPOCH) {
+        GroupPoint p = { .epoch = f.epoch, .is_made = ev->aux, .pos = ev->pos };
+
+        g_array_append_val(m->points, p);
     } else if (ev->addr == TT_FRAME_SENT) {
         GroupSent s = { ev->pos, f.seq, f.hash, f.len, f.epoch };
 
@@ -281,11 +288,11 @@ static TtStatus index_frame(Group *g, unsigned i, const TtEvent *ev, TtDiag *dia
 {
     GroupMember *m = group_at(g, i);
     TtStatus st = ev->addr == TT_FRAME_INCIDENT ? add_incident(m, ev, diag) :
-        add_frame(g, m, ev, diag);
+        is_kept(ev) ? add_kept(m, ev, diag) : add_frame(g, m, ev, diag);
     const GroupGot *got;
 
     if (st || ev->addr == TT_FRAME_INCIDENT || ev->addr == TT_FRAME_EPOCH ||
-        ev->addr == TT_FRAME_KEPT) {
+        is_kept(ev)) {
         return st;
     }
     if (ev->addr == TT_FRAME_SENT) {
@@ -316,6 +323,7 @@ static TtStatus read_log(Group *g, unsigned i, TtLogReader *r, TtDiag *diag)
     GroupMember *m = group_at(g, i);
     TtStatus st = TT_OK;
 
+    m->keeping = g_new0(TtKept, 1);
     for (uint64_t s = tt_log_reader_first(r); !st && s < tt_log_reader_end(r); s++) {
         TtSegment *seg = NULL;
 
@@ -330,6 +338,7 @@ static TtStatus read_log(Group *g, unsigned i, TtLogReader *r, TtDiag *diag)
             tt_segment_unref(seg);
         }
     }
+    g_clear_pointer(&m->keeping, g_free);
     return st;
 }
 
