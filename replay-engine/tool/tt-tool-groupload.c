@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tt group: finds the runs of a group, reads from their logs who sent and who got which
- * frame, and makes the index of their order.
+ * tt group: reads from the logs of a group who sent and who got which frame, and makes the
+ * index of their order.
  */
 #include "tt-tool-group.h"
 #include "log/tt-logparts.h"
@@ -31,166 +31,6 @@ void group_free(Group *g)
     g_free(g->names);
     g_free(g->name);
     g_free(g);
-}
-
-static void add_member(Group *g, const char *name, const char *run)
-{
-    GroupMember *m = g_new0(GroupMember, 1);
-
-    m->name = g_strdup(name);
-    m->run = g_strdup(run);
-    m->sent = g_array_new(false, false, sizeof(GroupSent));
-    m->got = g_array_new(false, false, sizeof(GroupGot));
-    m->points = g_array_new(false, false, sizeof(GroupPoint));
-    m->incidents = g_array_new(false, false, sizeof(GroupIncident));
-    m->kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    g_ptr_array_add(g->members, m);
-}
-
-/* ---- which runs ---- */
-
-static gint by_name(gconstpointer a, gconstpointer b)
-{
-    return strcmp((*(GroupMember **)a)->name, (*(GroupMember **)b)->name);
-}
-
-static bool has_same_id(const GroupMember *a, const GroupMember *b)
-{
-    const GroupMember *const two[] = { a, b };
-    uint8_t id[2][16] = { { 0 } };
-
-    for (unsigned i = 0; i < 2; i++) {
-        g_autofree char *path = g_build_filename(two[i]->run, "manifest", NULL);
-        TtManifest m;
-
-        if (tt_manifest_load(path, &m, NULL)) {
-            return false;               /* which is said when it is opened */
-        }
-        memcpy(id[i], m.uuid, 16);
-        tt_manifest_cleanup(&m);
-    }
-    return !memcmp(id[0], id[1], 16);
-}
-
-/* A window that a flight recorder saved beside its run, as RUN-NAME? */
-static bool is_window(const Group *g, unsigned i)
-{
-    for (unsigned k = 0; k < g->members->len; k++) {
-        g_autofree char *head = g_strconcat(group_at(g, k)->run, "-", NULL);
-
-        if (g_str_has_prefix(group_at(g, i)->run, head) &&
-            has_same_id(group_at(g, i), group_at(g, k))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void leave_out_windows(Group *g)
-{
-    for (unsigned i = g->members->len; i-- > 0; ) {
-        if (is_window(g, i)) {
-            g_ptr_array_remove_index(g->members, i);
-        }
-    }
-}
-
-static bool has_log(const char *run)
-{
-    g_autofree char *log = tt_logparts_path(run, 0);
-    unsigned n = 0;
-    g_autofree uint32_t *parts = tt_logparts_list(run, &n);
-
-    return n || g_file_test(log, G_FILE_TEST_IS_REGULAR);
-}
-
-/* Each directory in @path with a manifest is a run, and its name without ".run" that of
- * the member. */
-static bool find_runs(Group *g, const char *path)
-{
-    GError *err = NULL;
-    GDir *dir = g_dir_open(path, 0, &err);
-    const char *entry;
-
-    if (!dir) {
-        tool_complain("%s", err->message);
-        g_error_free(err);
-        return false;
-    }
-    while ((entry = g_dir_read_name(dir))) {
-        g_autofree char *run = g_build_filename(path, entry, NULL);
-        g_autofree char *manifest = g_build_filename(run, "manifest", NULL);
-        g_autofree char *name = g_strdup(entry);
-
-        if (g_file_test(manifest, G_FILE_TEST_IS_REGULAR)) {
-            if (g_str_has_suffix(name, ".run") && strlen(name) > 4) {
-                name[strlen(name) - 4] = 0;
-            }
-            add_member(g, tt_replace_controls(name, '?'), run);
-        } else if (has_log(run)) {
-            tool_complain("%s has a log but no manifest: it is not counted as a member, and "
-                          "its frames come from outside", run);
-        }
-    }
-    g_dir_close(dir);
-    leave_out_windows(g);
-    g->name = g_path_get_basename(path);
-    return true;
-}
-
-/* A GKeyFile: [group] name=; [members] NAME=RUN, relative to the file. */
-static bool read_list(Group *g, const char *path)
-{
-    g_autoptr(GKeyFile) f = g_key_file_new();
-    g_autofree char *dir = g_path_get_dirname(path);
-    g_auto(GStrv) names = NULL;
-    GError *err = NULL;
-
-    if (g_key_file_load_from_file(f, path, G_KEY_FILE_NONE, &err)) {
-        names = g_key_file_get_keys(f, "members", NULL, &err);
-    }
-    if (!names) {
-        tool_complain("%s is neither a directory with runs nor a list of runs (a line "
-                      "[members], then lines NAME=RUN): %s", path, err->message);
-        g_error_free(err);
-        return false;
-    }
-    for (unsigned i = 0; names[i]; i++) {
-        g_autofree char *value = g_key_file_get_string(f, "members", names[i], NULL);
-        g_autofree char *run = value ? g_path_is_absolute(value) ? g_strdup(value) :
-                               g_build_filename(dir, value, NULL) : g_strdup("");
-
-        add_member(g, tt_replace_controls(names[i], '?'), run);
-    }
-    g->name = g_key_file_get_string(f, "group", "name", NULL);
-    if (!g->name) {
-        g->name = g_path_get_basename(path);
-    }
-    return true;
-}
-
-static bool find_members(Group *g, const char *path)
-{
-    bool is_dir = g_file_test(path, G_FILE_TEST_IS_DIR);
-
-    if (!(is_dir ? find_runs(g, path) : read_list(g, path))) {
-        return false;
-    }
-    tt_replace_controls(g->name, '?');
-    if (!g->members->len || g->members->len > TT_CAUSAL_RUNS_MAX) {
-        tool_complain("%s has %u runs: a group has 1 to %d", path, g->members->len,
-                      TT_CAUSAL_RUNS_MAX);
-        return false;
-    }
-    g_ptr_array_sort(g->members, by_name);
-    for (unsigned i = 1; i < g->members->len; i++) {
-        if (!strcmp(group_at(g, i)->name, group_at(g, i - 1)->name)) {
-            tool_complain("%s has two members '%s': rename a run, or name them in a group "
-                          "file", path, group_at(g, i)->name);
-            return false;
-        }
-    }
-    return true;
 }
 
 /* ---- their logs ---- */
@@ -345,11 +185,15 @@ static TtStatus read_log(Group *g, unsigned i, TtLogReader *r, TtDiag *diag)
 static bool open_member(Group *g, unsigned i, TtLogReader **r)
 {
     GroupMember *m = group_at(g, i);
+    g_autofree char *about = NULL;
     TtManifest manifest = { 0 };
     ToolTotals t;
     const char *why = NULL;
 
+    about = g_strdup_printf("the run of %s, %s", m->name, m->run);
+    tool_set_subject(about);
     *r = tool_open_run(m->run, &manifest);
+    tool_set_subject(NULL);
     if (!*r) {
         return false;
     }
@@ -372,6 +216,7 @@ static bool open_member(Group *g, unsigned i, TtLogReader **r)
     if (manifest.features & TT_FEATURE_FRAMES) {
         m->frames = tt_runstore_frames(&manifest, m->run);
     }
+    m->is_live = tool_is_growing();
     m->is_whole = !tt_log_reader_is_torn(*r) && !tt_log_reader_damage(*r);
     m->first = t.first_pos;
     m->end = t.end_pos;
@@ -412,6 +257,9 @@ static bool read_members(Group *g)
                           group_at(g, i)->run, diag.text);
         }
         tt_causal_ends(g->causal, i, group_at(g, i)->end);
+        if (group_at(g, i)->is_live) {
+            tt_causal_goes_on(g->causal, i);
+        }
     }
     for (unsigned i = 0; i < n; i++) {
         if (readers[i]) {
@@ -431,7 +279,7 @@ Group *group_load(const char *path)
     Group *g = g_new0(Group, 1);
 
     g->members = g_ptr_array_new_with_free_func(member_free);
-    if (!find_members(g, path)) {
+    if (!group_find_members(g, path)) {
         group_free(g);
         return NULL;
     }

@@ -86,19 +86,27 @@ bool group_is_moment(const Group *g, uint32_t epoch, TtDiag *diag)
     return group_is_cut(g, at, diag);
 }
 
-void group_check_points(const Group *g, GPtrArray *list)
+unsigned group_check_points(const Group *g, GPtrArray *list)
 {
     g_autoptr(GArray) all = group_epochs(g);
+    bool may_wait = tt_causal_totals(g->causal).pending;
+    unsigned n_open = 0;
     TtDiag diag;
 
     for (unsigned i = 0; i < all->len; i++) {
         uint32_t e = g_array_index(all, uint32_t, i);
 
-        if (!group_is_moment(g, e, &diag)) {
+        if (group_is_moment(g, e, &diag)) {
+            continue;
+        }
+        if (may_wait) {
+            n_open++;
+        } else {
             group_find(list, "checkpoint %" PRIu32 " of the group is not consistent: %s", e,
                        diag.text);
         }
     }
+    return n_open;
 }
 
 static void print_json(const Group *g, uint32_t epoch)
@@ -158,6 +166,68 @@ int group_checkpoints(const ToolArgs *a, const Group *g)
                g->name);
     }
     return TOOL_FINE;
+}
+
+/* ---- for tt group live ---- */
+
+static bool is_of_all(const Group *g, uint32_t epoch)
+{
+    for (unsigned i = 0; i < g->members->len; i++) {
+        if (!group_point(group_at(g, i), epoch)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The last one that all members have. */
+static int choose_last(const Group *g, uint32_t *epoch)
+{
+    g_autoptr(GArray) all = group_epochs(g);
+
+    for (unsigned i = all->len; i-- > 0; ) {
+        *epoch = g_array_index(all, uint32_t, i);
+        if (is_of_all(g, *epoch)) {
+            return TOOL_FINE;
+        }
+    }
+    return tool_complain(all->len ? "%s has no checkpoint that all members have: tt "
+                         "group checkpoints shows who is without" :
+                         "%s has no checkpoint of the group: 'tt checkpoint add -g' in a "
+                         "member's monitor makes one", g->name);
+}
+
+int group_choose(const ToolArgs *a, const Group *g, uint32_t *epoch)
+{
+    const char *at = tool_value(a, "--at");
+    uint64_t n;
+    TtDiag diag;
+
+    if (!at) {
+        int result = choose_last(g, epoch);
+
+        if (result) {
+            return result;
+        }
+    } else if (!tool_parse_number(at + (g_str_has_prefix(at, "@group-") ? 7 : 0), &n) ||
+               !n || n > TT_EPOCH_MAX) {
+        return tool_usage(a->command, "--at takes a checkpoint of the group, such as "
+                                         "@group-1, not '%s'", at);
+    } else {
+        *epoch = n;
+    }
+    for (unsigned i = 0; i < g->members->len; i++) {
+        const GroupMember *m = group_at(g, i);
+
+        if (!group_point(m, *epoch)) {
+            return tool_complain("%s has no checkpoint @group-%" PRIu32 ": tt group "
+                                 "checkpoints lists those of the group", m->name,
+                                 *epoch);
+        }
+    }
+    return group_is_moment(g, *epoch, &diag) ? TOOL_FINE :
+        tool_complain("checkpoint @group-%" PRIu32 " is not consistent: %s", *epoch,
+                      diag.text);
 }
 
 int group_checkpoint(const ToolArgs *a)

@@ -114,11 +114,15 @@ static char *read_line(ToolQmp *q, int64_t until_us, char **why)
     while (!(line = take_line(q))) {
         int64_t left_ms = (until_us - g_get_monotonic_time()) / 1000;
         struct pollfd p = { .fd = q->fd, .events = POLLIN };
+        int is_there = left_ms > 0 ? poll(&p, 1, MIN(left_ms, INT_MAX)) : 0;
         ssize_t n = 0;
 
-        if (left_ms <= 0 || poll(&p, 1, MIN(left_ms, INT_MAX)) == 0) {
+        if (!is_there) {
             *why = g_strdup("it does not answer");
             return NULL;
+        }
+        if (is_there < 0) {
+            continue;                       /* a signal came: do not sleep in read */
         }
         n = read(q->fd, bytes, sizeof(bytes));
         if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
