@@ -230,6 +230,14 @@ int group_choose(const ToolArgs *a, const Group *g, uint32_t *epoch)
                       diag.text);
 }
 
+/* 0: it is not there. */
+static uint64_t number_in(const char *answer, const char *key)
+{
+    const char *at = strstr(answer, key);
+
+    return at ? g_ascii_strtoull(at + strlen(key), NULL, 10) : 0;
+}
+
 int group_checkpoint(const ToolArgs *a)
 {
     ToolQmp *q = tool_qmp_open(a->operand[1]);
@@ -239,11 +247,9 @@ int group_checkpoint(const ToolArgs *a)
     if (q && !tool_qmp_do(q, "tt-checkpoint-add", "{\"group\": true}", 300, &answer, &why)) {
         tool_complain("the VM at %s made no checkpoint: %s", a->operand[1], why);
     } else if (q) {
-        const char *at = strstr(answer, "\"position\": ");
-
-        printf("the VM at %s has its checkpoint at position %" PRIu64 ", and tells the "
-               "others\n", a->operand[1],
-               at ? g_ascii_strtoull(at + strlen("\"position\": "), NULL, 10) : 0);
+        printf("the VM at %s has its checkpoint @group-%" PRIu64 " at position %" PRIu64 ", "
+               "and tells the others\n", a->operand[1], number_in(answer, "\"group\": "),
+               number_in(answer, "\"position\": "));
         result = TOOL_FINE;
     }
     tool_qmp_free(q);
