@@ -384,6 +384,19 @@ static int make_place(Live *l)
     return TOOL_FINE;
 }
 
+/* Is a file of that name, or that of its output, made for another member or the hub? */
+static bool is_taken(const Live *l, const char *name)
+{
+    bool is = l->hub.argv && (!strcmp(name, "hub") || !strcmp(name, HUB_OUT));
+
+    for (unsigned i = 0; !is && i < l->g->members->len; i++) {
+        g_autofree char *out = g_strconcat(group_at(l->g, i)->name, ".out", NULL);
+
+        is = !strcmp(name, out);
+    }
+    return is;
+}
+
 static int make_members(Live *l)
 {
     l->members = g_new0(LiveMember, l->g->members->len);
@@ -395,6 +408,10 @@ static int make_members(Live *l)
             (l->exact && (!strcmp(of->name, LIST_NAME) || strpbrk(of->name, "=[] #")))) {
             return tool_complain("'%s' cannot be the name of a directory: give the "
                                  "member another name in the list of runs", of->name);
+        }
+        if (is_taken(l, of->name)) {
+            return tool_complain("'%s' is also the name of an output file: give the member "
+                                 "another name in the list of runs", of->name);
         }
         if (of != l->exact) {
             l->members[l->n++] = (LiveMember) {

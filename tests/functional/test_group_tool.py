@@ -98,11 +98,13 @@ def ask_at_once(vms):
     for process in asking:
         said, wrong = process.communicate(timeout=60 * SLOW)
         equal(process.returncode, 0, f'{said} {wrong}')
-        places += re.findall(r'has its checkpoint at position (\d+)', said)
-    equal(len(set(places)), 4, f'answers: {places}')
-    for vm in vms.values():
-        full = {c['position'] for c in vm.qmp.cmd('query-tt-checkpoints') if c['full']}
-        equal(len(full & {int(p) for p in places}), 2, f'checkpoints of {vm.name}: {full}')
+        places += re.findall(r'has its checkpoint @group-(\d+) at position (\d+)', said)
+    equal(len(places), 4, f'answers: {places}')
+    for name, vm in vms.items():
+        at = {str(c['position']) for c in vm.qmp.cmd('query-tt-checkpoints') if c['full']}
+        mine = places[:2] if name == 'a' else places[2:]
+        check(mine[0][0] != mine[1][0] and at >= {pos for _, pos in mine},
+              f'answers of {name}: {mine}, its checkpoints: {at}')
 
 
 def check_in_flight(work, folder):
@@ -158,6 +160,12 @@ def check_leaves_nothing(work, folder):
         check(not os.path.exists(second), f'{args}: {second} is left')
     for number in signal.SIGINT, signal.SIGTERM:
         check_is_told(folder, second, own, number)
+    listed = os.path.join(work, 'named')
+    with open(listed, 'w', encoding='ascii') as out:
+        out.write(f'[members]\na={folder}/a.run\na.out={folder}/b.run\n')
+    said = one_sentence(tt('group', 'live', listed, '--to', second, rc=1).stderr, 'names')
+    check("'a.out' is also the name of an output file" in said, said)
+    check(not os.path.exists(second), f'names: {second} is left')
     # Files that are there already are not touched, nor the directory of somebody else.
     os.mkdir(second)
     said = one_sentence(tt('group', 'live', folder, '--to', second, rc=1).stderr, 'it is there')
