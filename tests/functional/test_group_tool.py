@@ -81,6 +81,7 @@ def test_pair(work):
                             re.M), done.stdout)
             check('a.run' in done.stderr and 'b.run' in done.stderr, done.stderr)
         ask_at_once(vms)
+        ask_in_the_past(vms['b'])
         quit_all(vms)
     equal(tt('group', 'check', folder).stdout.count('so far'), 0, 'it has ended')
     check_in_flight(work, folder)
@@ -89,22 +90,29 @@ def test_pair(work):
 
 
 def ask_at_once(vms):
-    """Two at each member. Those of one member have a number each; the number of one member's
-    may be that of the other's."""
+    """Five at each member, of which QEMU serves two at a time. Those of one member have a
+    number each; the number of one member's may be that of the other's."""
     asking = [subprocess.Popen([tool('tt'), 'group', 'checkpoint', path],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-              for vm in vms.values() for path in vm.qmp_paths[1:3]]
+              for vm in vms.values() for path in (*vm.qmp_paths[1:3], *[vm.qmp_paths[1]] * 3)]
     places = []
     for process in asking:
         said, wrong = process.communicate(timeout=60 * SLOW)
         equal(process.returncode, 0, f'{said} {wrong}')
         places += re.findall(r'has its checkpoint @group-(\d+) at position (\d+)', said)
-    equal(len(places), 4, f'answers: {places}')
+    equal(len(places), 10, f'answers: {places}')
     for name, vm in vms.items():
         at = {str(c['position']) for c in vm.qmp.cmd('query-tt-checkpoints') if c['full']}
-        mine = places[:2] if name == 'a' else places[2:]
-        check(mine[0][0] != mine[1][0] and at >= {pos for _, pos in mine},
+        mine = places[:5] if name == 'a' else places[5:]
+        check(len({number for number, _ in mine}) == 5 and at >= {pos for _, pos in mine},
               f'answers of {name}: {mine}, its checkpoints: {at}')
+
+
+def ask_in_the_past(vm):
+    vm.qmp.cmd('tt-goto', 60, position=vm.qmp.cmd('query-tt')['position'] // 2)
+    said = one_sentence(tt('group', 'checkpoint', vm.qmp_paths[1], rc=1).stderr, 'in the past')
+    check('the past of the recording is shown: return' in said, said)
+    vm.qmp.cmd('tt-goto', 60, where='end')
 
 
 def check_in_flight(work, folder):
