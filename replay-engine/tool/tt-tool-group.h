@@ -12,6 +12,7 @@
 #include "net-tt/tt-framediff.h"
 #include "net-tt/tt-framestore.h"
 
+#include <signal.h>
 #include <sys/types.h>
 
 typedef struct GroupSent {
@@ -206,9 +207,10 @@ GroupPlay *group_play_new(const ToolArgs *a, const Group *g, uint32_t epoch, int
 void group_play_free(GroupPlay *p);         /* NULL is fine */
 const Group *group_play_group(const GroupPlay *p);
 unsigned group_play_member(const GroupPlay *p);
-/* Before the others begin; and when they are there: waits for a link. False: said why. */
+/* Before the others begin; and when they are there: waits for a link. False: said why, or
+ * a signal has set @is_told. */
 bool group_play_open(GroupPlay *p);
-bool group_play_wait(GroupPlay *p);
+bool group_play_wait(GroupPlay *p, const volatile sig_atomic_t *is_told);
 /* @member's branch is the run @run (which stays the caller's), and is watched by @qmp,
  * which is taken over. */
 void group_play_branch(GroupPlay *p, unsigned member, const char *run, ToolQmp *qmp);

@@ -269,7 +269,7 @@ static bool begin(Live *l)
     for (unsigned i = 0; ok && i < l->n; i++) {
         ok = is_ready(&l->members[i]);
     }
-    ok = ok && (!l->play || (group_play_wait(l->play) && write_list(l)));
+    ok = ok && (!l->play || (group_play_wait(l->play, &beginning.is_told) && write_list(l)));
     was_told = beginning.is_told;
     ok &= !was_told;
     for (unsigned i = 0; ok && !l->is_stopped && i < l->n; i++) {
