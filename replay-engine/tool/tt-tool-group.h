@@ -59,7 +59,7 @@ typedef struct GroupMember {
     uint64_t first, end;        /* positions */
     uint64_t outside;           /* frames that came from runs that are not here */
     GArray *sent, *got;         /* of GroupSent, GroupGot, in the order of the log */
-    GArray *points;             /* of GroupPoint, the same */
+    GArray *points;             /* of GroupPoint, the same; their numbers go up */
     GArray *incidents;          /* of GroupIncident, the same */
     GHashTable *kept;           /* run, sequence, netdev -> points before its note */
     TtKept *keeping;            /* while the log is read */

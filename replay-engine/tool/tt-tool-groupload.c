@@ -64,7 +64,10 @@ static TtStatus add_kept(GroupMember *m, const TtEvent *ev, TtDiag *diag)
     for (unsigned i = m->points->len; i-- > from; ) {
         GroupPoint *q = &g_array_index(m->points, GroupPoint, i);
 
-        q->n_kept += q->epoch > f->epoch;
+        if (q->epoch <= f->epoch) {
+            break;
+        }
+        q->n_kept++;
     }
     g_hash_table_replace(m->kept, key, GUINT_TO_POINTER(m->points->len));
     return TT_OK;
@@ -97,7 +100,13 @@ static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *d
     }
     if (ev->addr == TT_FRAME_EPOCH) {
         GroupPoint p = { .epoch = f.epoch, .is_made = ev->aux, .pos = ev->pos };
+        uint32_t last = m->points->len ? g_array_index(m->points, GroupPoint,
+                                                       m->points->len - 1).epoch : 0;
 
+        if (f.epoch <= last) {
+            return tt_fail(diag, TT_ERR_FORMAT, "the log has checkpoint %" PRIu32 " of the "
+                           "group behind checkpoint %" PRIu32, f.epoch, last);
+        }
         g_array_append_val(m->points, p);
     } else if (ev->addr == TT_FRAME_SENT) {
         GroupSent s = { ev->pos, f.seq, f.hash, f.len, f.epoch };

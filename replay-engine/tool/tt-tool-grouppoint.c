@@ -11,14 +11,20 @@
 
 const GroupPoint *group_point(const GroupMember *m, uint32_t epoch)
 {
-    for (unsigned i = 0; i < m->points->len; i++) {
-        const GroupPoint *p = &g_array_index(m->points, GroupPoint, i);
+    const GroupPoint *p = (const GroupPoint *)m->points->data;
+    unsigned from = 0, to = m->points->len;
 
-        if (p->epoch == epoch && p->is_made) {
-            return p;
+    while (from < to) {
+        unsigned mid = from + (to - from) / 2;
+
+        if (p[mid].epoch < epoch) {
+            from = mid + 1;
+        } else {
+            to = mid;
         }
     }
-    return NULL;
+    return from < m->points->len && p[from].epoch == epoch && p[from].is_made ? &p[from] :
+        NULL;
 }
 
 static gint by_number(gconstpointer a, gconstpointer b)

@@ -4,19 +4,24 @@ sentence each, and nothing is left behind."""
 
 import contextlib
 import fcntl
+import hashlib
+import importlib.util
 import json
 import os
 import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
+import uuid
 
 from guests import guest_args
+from strangers import xxh
 from test_group import group_points, guest, nic
 from test_group_live import quit_all
-from ttlib import (SLOW, check, equal, limit, one_sentence, read_text, record, recorder, tool,
-                   tt, wait_until)
+from ttlib import (REPO, SLOW, check, equal, limit, one_sentence, read_text, record, recorder,
+                   seed, tool, tt, wait_until)
 
 PINGS = '''
 ifconfig lo 127.0.0.1 up
@@ -270,3 +275,82 @@ def pipe(run, to):
 
 def loop(path):
     os.symlink(os.path.basename(path), path)
+
+
+def golden_logs():
+    """The writer of logs that shares nothing with that in C."""
+    path = os.path.join(REPO, 'tests', 'golden', 'make-golden-logs.py')
+    spec = importlib.util.spec_from_file_location('golden_logs', path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def frame_note(logs, what, val, aux, data=None):
+    """An event of kind frame, the first of its segment; one position later."""
+    return logs.event(38, delta=1, aux=aux, addr=what, val=val, data=data)
+
+
+def forge(logs, run, to, notes):
+    """A run whose log has these notes, each in a segment of its own, [(fields)]."""
+    shutil.copytree(run, to)
+    os.unlink(os.path.join(to, 'log'))
+    path = os.path.join(to, 'manifest')
+    text = re.sub('^uuid=.*$', f'uuid={uuid.UUID(bytes=logs.UUID)}', read_text(path),
+                  flags=re.M)
+    text = text[:text.rindex('# sha256')]
+    with open(path, 'w', encoding='utf-8') as out:
+        out.write(f'{text}# sha256 {hashlib.sha256(text.encode()).hexdigest()}\n')
+    writer, pos = logs.Writer(), 0
+    with open(os.path.join(to, 'log'), 'wb') as out:
+        out.write(logs.head())
+        for i, (what, val, aux, *data) in enumerate(notes):
+            pos += 1
+            data = data[0] if data else None
+            long = data if data and len(data) > 16 else b''
+            out.write(writer.segment(frame_note(logs, what, val, aux, data), 1, end=pos,
+                                     pl=long, flags=int(i == len(notes) - 1)))
+
+
+def kept(data, seq, epoch=0, name=b'net0'):
+    """The note of a frame that was kept, and of its rest."""
+    whole = struct.pack('<QI16sQ', xxh(data), epoch, b'r' * 16, 7) + bytes([len(name)]) + \
+        name + data
+    notes = [(4, seq, len(data), whole[:65536])]
+    return notes + ([(6, seq, len(data), whole[65536:])] if len(whole) > 65536 else [])
+
+
+@limit(100)
+def test_forged(work):
+    """Logs that no VM writes, with right checksums: notes in a wrong order, of a wrong
+    length, the rest of no frame. A sentence, or they are passed over."""
+    logs = golden_logs()
+    run = record(work, guest_args(work, 'hlt'), 'one').dir
+    rng = seed()
+    short, long = rng.randbytes(60), rng.randbytes(69632)
+    folder = os.path.join(work, 'group')
+    for notes, why in (
+            ([(3, 2, 1), (3, 1, 1)], 'has checkpoint 1 of the group behind checkpoint 2'),
+            ([(3, 1, 1), (3, 1, 0)], 'has checkpoint 1 of the group behind checkpoint 1'),
+            ([(3, 1, 2)], 'damaged'), ([(3, 1 << 40, 1)], 'damaged'), ([(9, 1, 60)], 'damaged'),
+            ([(1, 5, 60, bytes(12)), (1, 7, 60, bytes(12))], 'frame 7 where frame 6'),
+            ([(1, 5, 60, bytes(13))], 'damaged'), ([(2, 5, 60, bytes(35))], 'damaged'),
+            ([(3, 1, 1), (4, 1, 60, kept(short, 1)[0][3][:-1])], 'damaged'),
+            ([(3, 1, 1), *kept(long, 1)[:1], (6, 1, 69632, b'x' * 20)], 'damaged'),
+            ([(3, 1, 1), *kept(long, 1)[:1], (6, 1, 69631, kept(long, 1)[1][3])], 'damaged'),
+            ([(3, 1, 1), *kept(long, 1)[:1], (6, 1, 69632, bytes(len(kept(long, 1)[1][3])))],
+             'its hash is wrong')):
+        shutil.rmtree(folder, ignore_errors=True)
+        forge(logs, run, f'{folder}/x', notes)
+        for verb in 'check', 'checkpoints':
+            said = one_sentence(tt('group', verb, folder, rc=1).stderr, why)
+            check(why in said and 'the run of x' in said, f'{why}: {said}')
+    rest = kept(long, 1)[1]
+    for notes, number in (([*kept(long, 1), *kept(short, 2)], 2), ([rest], 0),
+                          ([*kept(short, 1), rest], 1), ([kept(long, 1)[0]], 0),
+                          ([kept(long, 1)[0], *kept(short, 2), rest], 1),
+                          # Sent behind the first one, and so on its way at the second only.
+                          ([(3, 2, 1), *kept(long, 1, 1)], 0)):
+        shutil.rmtree(folder)
+        forge(logs, run, f'{folder}/x', [(3, 1, 1), *notes])
+        equal(group_points(folder)[0]['members']['x']['kept'], number, f'kept: {number}')
