@@ -60,10 +60,12 @@ static void drain(TtLink *l, TtHeard *heard, TtPlaces *places)
     }
 }
 
-/* Two notes, of a frame with any number of bytes; and one note again. */
+/* One note, or what one has no room for in two. */
 static void keep(const uint8_t *data, size_t size)
 {
-    uint32_t aux = size > 2 ? data[0] << 8 | data[1] : 0, cut = MIN(size, TT_FRAME_KEPT_MAX);
+    uint32_t cut = MIN(size, TT_FRAME_KEPT_MAX);
+    uint32_t aux = cut < size ? size - TT_FRAME_NOTE_MAX - 1 - data[TT_FRAME_NOTE_MAX] :
+        size / 2;
     g_autofree TtKept *k = g_new0(TtKept, 1);
     g_autofree uint8_t *again = g_malloc(TT_FRAME_KEPT_MAX);
     uint32_t n_rest;
