@@ -376,6 +376,9 @@ static int make_place(Live *l)
     if (!l->to || !tool_is_fit(l->to)) {
         return TOOL_PROBLEM;
     }
+    if (!tool_has(l->a, "--print")) {
+        listen_for_signals(l);              /* from here on there is something to take away */
+    }
     if (!tool_has(l->a, "--print") && mkdir(l->to, 0700)) {
         return tool_complain("cannot create the directory '%s': %s", to,
                              g_strerror(errno));
@@ -468,7 +471,6 @@ int group_live(const ToolArgs *a, const Group *g)
         result = print_commands(&l);
     } else if (!result) {
         hub_out = g_build_filename(l.to, HUB_OUT, NULL);
-        listen_for_signals(&l);
         has_begun = group_hub_start(&l.hub, hub_out) && begin(&l);
         result = has_begun ? TOOL_FINE : TOOL_PROBLEM;
         if (has_begun) {
