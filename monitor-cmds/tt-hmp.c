@@ -218,6 +218,9 @@ static void add_checkpoint(Monitor *mon, const char *arg, Error **errp)
 
     if (tt_hmp_carry_out(mon, &t, errp) && t.added) {
         show_checkpoint(mon, t.added);
+        if (of_group) {
+            monitor_printf(mon, "@" TT_CPGROUP_NAME "\n", t.checkpointer.epoch);
+        }
         monitor_printf(mon, "%s", t.notes ? t.notes->str : "");
     }
     tt_task_clear(&t);

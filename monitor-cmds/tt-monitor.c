@@ -278,6 +278,10 @@ bool tt_monitor_may_be_full(const GString *full, Error **errp)
                          "recording");
         return false;
     }
+    if (full && tt_past) {
+        error_setg(errp, "the past of the recording is shown: " TT_RETURN_FIRST);
+        return false;
+    }
     if (full && !tt_recording()) {
         error_setg(errp, "a full checkpoint needs the devices, which a replay does not "
                          "have: take it while recording");

@@ -229,6 +229,8 @@ qmp_tt_checkpoint_add(const char *name, bool has_full, bool full, bool has_group
 
     if (tt_task_run(&t, JOB_TYPE_TT_CHECKPOINT_ADD, errp)) {
         q = added_to_qapi(t.added, t.notes);
+        q->has_group = t.added && group;
+        q->group = t.checkpointer.epoch;
     }
     tt_task_clear(&t);
     return q;

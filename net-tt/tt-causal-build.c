@@ -179,6 +179,11 @@ void tt_causal_early(TtCausal *c)
     c->totals.early++;
 }
 
+void tt_causal_goes_on(TtCausal *c, unsigned run)
+{
+    c->runs[run].goes_on = true;
+}
+
 void tt_causal_ends(TtCausal *c, unsigned run, uint64_t pos)
 {
     TtCausalRun *r = &c->runs[run];
@@ -226,9 +231,11 @@ static void walk_on(TtCausal *c, Walk *walks, unsigned run, uint32_t *rank)
             }
             if (what == LOST && r->lost_at > w->at) {
                 r->lost_at = w->at;
+                r->is_pending = c->runs[from].goes_on;
             }
             c->totals.early += what == EARLY;
-            c->totals.lost += what == LOST;
+            c->totals.lost += what == LOST && !c->runs[from].goes_on;
+            c->totals.pending += what == LOST && c->runs[from].goes_on;
             w->n_got++;
         }
         r->rank[w->at] = (*rank)++;
@@ -375,7 +382,8 @@ static bool sort_pairs(TtCausal *c)
     size_t n = c->n_runs;
     g_autofree uint64_t *first = g_try_new0(uint64_t, n * n), *next = NULL;
     uint32_t **sends = g_new0(uint32_t *, n);
-    uint64_t known = c->totals.deliveries - c->totals.early - c->totals.lost;
+    uint64_t known = c->totals.deliveries - c->totals.early - c->totals.lost -
+        c->totals.pending;
     bool is_whole = first;
 
     c->got = g_try_new(uint32_t, known + 1);

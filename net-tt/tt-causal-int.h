@@ -16,7 +16,9 @@ typedef struct TtCausalRun {
     uint64_t *pos;
     uint32_t *rank;             /* sealed: of all events, respecting their order */
     uint64_t end;
-    uint32_t lost_at;           /* the first delivery of a lost frame, or n */
+    uint32_t lost_at;           /* the first delivery of a lost or pending frame, or n */
+    bool is_pending;            /* that one is */
+    bool goes_on;               /* its log is still being written */
     uint64_t first_seq;
     uint32_t n_sends;
     /* until it is sealed: */

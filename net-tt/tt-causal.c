@@ -190,23 +190,18 @@ void tt_causal_cut_below(TtCausal *c, const uint64_t *at, uint64_t *out)
     }
 }
 
-static bool has_lost_frames(const TtCausal *c)
-{
-    for (unsigned i = 0; i < c->n_runs; i++) {
-        if (c->runs[i].lost_at < c->runs[i].n) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Of the frame at which the greatest cut of @run ends too early. */
 static const char *why_early(const TtCausal *c, unsigned run)
 {
-    return c->mark[run] == c->runs[run].lost_at ?
-        "is lost, because its sender's log ends before it" :
-        has_lost_frames(c) ? "follows from one that is lost, because its sender's log ends "
-        "before it" : "cannot be told apart from what was sent at the same position";
+    if (c->mark[run] == c->runs[run].lost_at) {
+        return c->runs[run].is_pending ? "is in flight: its sender, which is still recorded, "
+            "does not have it in its log yet" :
+            "is lost, because its sender's log ends before it";
+    }
+    return c->totals.lost ? "follows from one that is lost, because its sender's log ends "
+        "before it" : c->totals.pending ? "follows from one that is in flight: its sender, "
+        "which is still recorded, does not have it in its log yet" :
+        "cannot be told apart from what was sent at the same position";
 }
 
 TtStatus tt_causal_cut(TtCausal *c, unsigned run, uint64_t pos, uint64_t *out,
@@ -238,9 +233,10 @@ TtStatus tt_causal_check_cut(const TtCausal *c, const uint64_t *at, TtDiag *diag
 
         if (c->runs[to].lost_at < end) {
             return tt_fail(diag, TT_ERR_MISMATCH, "%s received a frame at position "
-                           "%" PRIu64 " that its sender's log does not have",
+                           "%" PRIu64 " that its sender's log does not have%s",
                            tt_causal_name(c, to, name),
-                           c->runs[to].pos[c->runs[to].lost_at]);
+                           c->runs[to].pos[c->runs[to].lost_at],
+                           c->runs[to].is_pending ? " yet" : "");
         }
         for (uint32_t i = c->in_first[to]; i < c->in_first[to + 1]; i++) {
             unsigned from = c->in_pairs[i].peer;

@@ -35,8 +35,9 @@ typedef struct TtCausalTotals {
     uint64_t sends, deliveries;
     uint64_t early;             /* deliveries of what was sent before the log of the
                                    sender begins: they order nothing */
-    uint64_t lost;              /* of what its sender's log does not have any more: no
-                                   cut is after them */
+    uint64_t lost;              /* of what its sender's log does not have: no cut is
+                                   after them */
+    uint64_t pending;           /* of what it does not have yet: the same, for now */
 } TtCausalTotals;
 
 /* 1 to TT_CAUSAL_RUNS_MAX runs, numbered from 0. */
@@ -56,6 +57,8 @@ TtStatus tt_causal_delivered(TtCausal *c, unsigned run, uint64_t pos, unsigned f
 /* The same of what was sent before the log of its sender begins: only counted. (Of a
  * sender with events tt_causal_seal finds that out itself.) */
 void tt_causal_early(TtCausal *c);
+/* The log of @run is still being written: what it does not have yet is not lost. */
+void tt_causal_goes_on(TtCausal *c, unsigned run);
 /* Where the run ends. At its end all has happened: it is after its last event. */
 void tt_causal_ends(TtCausal *c, unsigned run, uint64_t pos);
 /*
@@ -79,8 +82,8 @@ uint64_t tt_causal_pos(const TtCausal *c, unsigned run, uint32_t event);
 void tt_causal_clock(TtCausal *c, unsigned run, uint64_t pos, uint32_t *out);
 /*
  * The greatest consistent cut in which @run stands at @pos. @out: positions, of n_runs.
- * TT_ERR_MISMATCH: there is none, since before @pos the run got a frame that is lost, or
- * since it both sent and got frames at one position.
+ * TT_ERR_MISMATCH: there is none, since before @pos the run got a frame that is lost or
+ * pending, or since it both sent and got frames at one position.
  */
 TtStatus tt_causal_cut(TtCausal *c, unsigned run, uint64_t pos, uint64_t *out,
                        TtDiag *diag);

@@ -346,7 +346,8 @@ uint32_t tt_frame_note_put(uint8_t out[TT_FRAME_NOTE_MAX], unsigned what,
     return TT_FRAME_NOTE_MAX;
 }
 
-uint32_t tt_frame_kept_put(uint8_t *out, const TtFrame *f, const char *netdev)
+uint32_t tt_frame_kept_put(uint8_t *out, const TtFrame *f, const char *netdev,
+                           uint32_t *n_rest)
 {
     uint32_t at = tt_frame_note_put(out, TT_FRAME_KEPT, f);
     size_t n = strlen(netdev);
@@ -354,31 +355,34 @@ uint32_t tt_frame_kept_put(uint8_t *out, const TtFrame *f, const char *netdev)
     n = n > TT_NETDEV_NAME_MAX ? 0 : n;
     out[at++] = n;
     memcpy(out + at, netdev, n);
-    memcpy(out + at + n, f->data, f->len);
-    return at + n + f->len;
+    at += n;
+    n = MIN(f->len, TT_FRAME_KEPT_MAX - at);
+    memcpy(out + at, f->data, n);
+    *n_rest = f->len - n;
+    return at + n;
 }
 
-char *tt_frame_kept_netdev(const uint8_t *data)
+static TtStatus fail_note(uint64_t what, uint32_t len, TtDiag *diag)
 {
-    return g_strndup((const char *)data + TT_FRAME_NOTE_MAX + 1, data[TT_FRAME_NOTE_MAX]);
+    return tt_fail(diag, TT_ERR_FORMAT, "a note of a frame, %" PRIu64 " with %" PRIu32
+                   " bytes, is damaged", what, len);
 }
 
-/* How many bytes the data of a note has; 0: there is no such note. */
-static uint32_t note_bytes(uint64_t what, uint32_t aux, const uint8_t *data, uint32_t len)
+static bool is_length(uint32_t n)
 {
-    if (aux > TT_FRAME_BYTES_MAX || aux < TT_FRAME_BYTES_MIN) {
-        return 0;
-    }
-    switch (what) {
-    case TT_FRAME_SENT:
-        return NOTE_SENT_BYTES;
-    case TT_FRAME_DELIVERED:
-        return TT_FRAME_NOTE_MAX;
-    case TT_FRAME_KEPT:
-        return len <= TT_FRAME_NOTE_MAX || data[TT_FRAME_NOTE_MAX] > TT_NETDEV_NAME_MAX ? 0 :
-            TT_FRAME_NOTE_MAX + 1 + data[TT_FRAME_NOTE_MAX] + aux;
-    default:
-        return 0;
+    return n >= TT_FRAME_BYTES_MIN && n <= TT_FRAME_BYTES_MAX;
+}
+
+/* All that a note begins with, but the length of the frame. */
+static void head_get(TtFrame *f, uint64_t seq, const uint8_t *data, bool has_sender)
+{
+    f->seq = seq;
+    f->hash = tt_get_le64(data);
+    f->epoch = tt_get_le32(data + 8);
+    if (has_sender) {
+        memcpy(f->run, data + 12, TT_RUN_BYTES);
+        f->pos = tt_get_le64(data + 28);
+        f->is_recorded = f->pos != TT_FRAME_NO_POS;
     }
 }
 
@@ -390,27 +394,78 @@ TtStatus tt_frame_note_get(TtFrame *f, uint64_t what, uint64_t seq, uint32_t aux
         f->epoch = seq;
         return TT_OK;
     }
-    if (!len || len != note_bytes(what, aux, data, len)) {
-        return tt_fail(diag, TT_ERR_FORMAT, "a note of a frame, %" PRIu64 " with "
-                       "%" PRIu32 " bytes, is damaged", what, len);
+    if (!(what == TT_FRAME_SENT && len == NOTE_SENT_BYTES) &&
+        !(what == TT_FRAME_DELIVERED && len == TT_FRAME_NOTE_MAX)) {
+        return fail_note(what, len, diag);
     }
-    f->seq = seq;
+    if (!is_length(aux)) {
+        return fail_note(what, len, diag);
+    }
     f->len = aux;
-    f->hash = tt_get_le64(data);
-    f->epoch = tt_get_le32(data + 8);
-    if (what != TT_FRAME_SENT) {
-        memcpy(f->run, data + 12, TT_RUN_BYTES);
-        f->pos = tt_get_le64(data + 28);
-        f->is_recorded = f->pos != TT_FRAME_NO_POS;
-    }
-    if (what == TT_FRAME_KEPT) {
-        f->data = data + len - aux;
-        if (tt_frame_hash(f->data, aux) != f->hash) {
-            return tt_fail(diag, TT_ERR_FORMAT, "frame %" PRIu64 ", kept for a checkpoint "
-                           "of the group, is damaged: its hash is wrong", seq);
-        }
-    }
+    head_get(f, seq, data, what != TT_FRAME_SENT);
     return TT_OK;
+}
+
+/* ---- what was kept ---- */
+
+static TtStatus kept_begin(TtKept *k, uint64_t seq, uint32_t aux, const uint8_t *data,
+                           uint32_t len, TtDiag *diag)
+{
+    const uint32_t name_at = TT_FRAME_NOTE_MAX + 1;
+    uint32_t at, n_name;
+
+    k->frame = (TtFrame) { .len = 0 };
+    k->n = 0;
+    if (len < name_at || !is_length(aux)) {
+        return fail_note(TT_FRAME_KEPT, len, diag);
+    }
+    n_name = data[TT_FRAME_NOTE_MAX];
+    at = name_at + n_name;
+    if (n_name > TT_NETDEV_NAME_MAX || len != MIN(at + aux, TT_FRAME_KEPT_MAX)) {
+        return fail_note(TT_FRAME_KEPT, len, diag);
+    }
+    head_get(&k->frame, seq, data, true);
+    memcpy(k->netdev, data + name_at, n_name);
+    k->netdev[n_name] = 0;
+    k->n = len - at;
+    memcpy(k->bytes, data + at, k->n);
+    k->frame.len = aux;
+    k->frame.data = k->bytes;
+    return TT_OK;
+}
+
+static TtStatus kept_end(TtKept *k, uint32_t aux, const uint8_t *data, uint32_t len,
+                         TtDiag *diag)
+{
+    if (aux != k->frame.len || len != aux - k->n) {
+        return fail_note(TT_FRAME_REST, len, diag);
+    }
+    memcpy(k->bytes + k->n, data, len);
+    k->n += len;
+    return TT_OK;
+}
+
+TtStatus tt_kept_take(TtKept *k, uint64_t what, uint64_t seq, uint32_t aux,
+                      const uint8_t *data, uint32_t len, TtDiag *diag)
+{
+    TtStatus st;
+
+    if (what == TT_FRAME_KEPT) {
+        st = kept_begin(k, seq, aux, data, len, diag);
+    } else if (k->n == k->frame.len || seq != k->frame.seq) {
+        return TT_END;
+    } else {
+        st = kept_end(k, aux, data, len, diag);
+    }
+    if (st) {
+        return st;
+    }
+    if (k->n < k->frame.len) {
+        return TT_END;
+    }
+    return tt_frame_hash(k->bytes, k->n) == k->frame.hash ? TT_OK :
+        tt_fail(diag, TT_ERR_FORMAT, "frame %" PRIu64 ", kept for a checkpoint of the "
+                "group, is damaged: its hash is wrong", seq);
 }
 
 void tt_run_text(char out[2 * TT_RUN_BYTES + 1], const uint8_t run[TT_RUN_BYTES])

@@ -138,28 +138,41 @@ enum {
     TT_FRAME_SENT = 1, TT_FRAME_DELIVERED = 2,  /* of older versions */
     TT_FRAME_EPOCH = 3,         /* checkpoint val of the group is right before (aux 1), or
                                  * is without this run (aux 0) */
-    TT_FRAME_KEPT = 4,          /* was on its way at a checkpoint: all of the frame */
+    TT_FRAME_KEPT = 4,          /* was on its way at a checkpoint: the frame, or as much of
+                                 * it as there is room for */
     TT_FRAME_INCIDENT = 5,      /* of the group: a TtIncident */
+    TT_FRAME_REST = 6,          /* after a KEPT with too little room: the rest of it */
 };
 #define TT_FRAME_NOTE_MAX       36
 #define TT_NETDEV_NAME_MAX      127     /* bytes */
-#define TT_FRAME_KEPT_MAX \
-    (TT_FRAME_NOTE_MAX + 1 + TT_NETDEV_NAME_MAX + TT_FRAME_BYTES_MAX)
+#define TT_FRAME_KEPT_MAX       65536   /* what the data of an event may have */
 
 /* The data of the event; its addr is @what, its val the sequence, its aux the length.
  * Returns the number of bytes. EPOCH: none; val is the epoch. */
 uint32_t tt_frame_note_put(uint8_t out[TT_FRAME_NOTE_MAX], unsigned what,
                            const TtFrame *f);
 /* KEPT: @out has TT_FRAME_KEPT_MAX bytes. @netdev: which was to get it; one whose name is
- * too long has no name. */
-uint32_t tt_frame_kept_put(uint8_t *out, const TtFrame *f, const char *netdev);
+ * too long has no name. *@n_rest: how many bytes of the frame, its last, it has no room for;
+ * they are the data of REST. */
+uint32_t tt_frame_kept_put(uint8_t *out, const TtFrame *f, const char *netdev,
+                           uint32_t *n_rest);
 /* Of a sent frame run and position are not in it: they are those of the log and of the
- * event. Of an epoch there is nothing but epoch; only what was kept has bytes. Not for
- * INCIDENT. */
+ * event. Of an epoch there is nothing but epoch. Not for KEPT, REST and INCIDENT. */
 TtStatus tt_frame_note_get(TtFrame *f, uint64_t what, uint64_t seq, uint32_t aux,
                            const uint8_t *data, uint32_t len, TtDiag *diag);
-/* The same note of KEPT: a copy of its netdev's name; g_free. */
-char *tt_frame_kept_netdev(const uint8_t *data);
+
+/* What was kept, from its notes in the order of the log. Zeros to begin with. */
+typedef struct TtKept {
+    TtFrame frame;              /* its data is bytes */
+    char netdev[TT_NETDEV_NAME_MAX + 1];
+    uint32_t n;                 /* bytes that are there; below frame.len: REST is missing */
+    uint8_t bytes[TT_FRAME_BYTES_MAX];
+} TtKept;
+
+/* Takes a KEPT or REST. TT_OK: @k has the whole frame. TT_END: not yet; or it is the rest of
+ * one whose beginning the log does not have. */
+TtStatus tt_kept_take(TtKept *k, uint64_t what, uint64_t seq, uint32_t aux,
+                      const uint8_t *data, uint32_t len, TtDiag *diag);
 
 /* 32 hex digits and a 0. */
 void tt_run_text(char out[2 * TT_RUN_BYTES + 1], const uint8_t run[TT_RUN_BYTES]);

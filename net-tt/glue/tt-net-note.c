@@ -13,8 +13,9 @@
 #include "session/tt-session.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
-#include "qemu/error-report.h"
 #include "qemu/uuid.h"
+
+G_STATIC_ASSERT(TT_FRAME_KEPT_MAX <= TT_LOG_DATA_MAX);
 
 static uint64_t next_seq;       /* of this process, over all its runs */
 static QemuUUID live_id;        /* of this process where it is not recorded */
@@ -70,18 +71,20 @@ void tt_net_note_kept(const TtFrame *f, const char *netdev)
     g_autofree uint8_t *data = NULL;
     TtEvent ev = { .kind = TT_EV_FRAME, .addr = TT_FRAME_KEPT, .val = f->seq,
                    .aux = f->len };
+    uint32_t n_rest;
 
-    if (is_recorded()) {
-        data = g_malloc(TT_FRAME_KEPT_MAX);
-        ev.len = tt_frame_kept_put(data, f, netdev);
-        ev.data = data;
-        if (ev.len <= TT_LOG_DATA_MAX) {
-            tt_log_event(&ev);
-        } else {
-            warn_report_once("tt: a frame of %" PRIu32 " bytes was on its way to netdev %s "
-                             "at a checkpoint of the group: it is too long to be kept, and "
-                             "is lost for VMs that start from there", f->len, netdev);
-        }
+    if (!is_recorded()) {
+        return;
+    }
+    data = g_malloc(TT_FRAME_KEPT_MAX);
+    ev.len = tt_frame_kept_put(data, f, netdev, &n_rest);
+    ev.data = data;
+    tt_log_event(&ev);
+    if (n_rest) {
+        ev.addr = TT_FRAME_REST;
+        ev.len = n_rest;
+        ev.data = f->data + f->len - n_rest;
+        tt_log_event(&ev);
     }
 }
 

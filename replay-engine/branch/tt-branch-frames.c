@@ -18,6 +18,7 @@ typedef struct Kept {
     uint64_t pos;               /* of the checkpoint */
     bool is_behind;             /* its own note has come */
     GHashTable *seen;           /* run, sequence and netdev, as text: some are noted twice */
+    TtKept frame;
     unsigned n, n_astray;
 } Kept;
 
@@ -31,21 +32,21 @@ static uint32_t epoch_of(const char *name)
 
 static TtStatus take(Kept *k, const TtEvent *ev, TtDiag *diag)
 {
-    TtFrame f;
-    TtStatus st = tt_frame_note_get(&f, ev->addr, ev->val, ev->aux, ev->data, ev->len,
-                                    diag);
+    const TtFrame *kept = &k->frame.frame;
+    TtStatus st = tt_kept_take(&k->frame, ev->addr, ev->val, ev->aux, ev->data, ev->len,
+                               diag);
     char run[2 * TT_RUN_BYTES + 1];
-    g_autofree char *netdev = NULL;
+    TtFrame f = *kept;
 
     if (st || f.epoch >= k->epoch) {
-        return st;
+        return st == TT_END ? TT_OK : st;
     }
     tt_run_text(run, f.run);
     f.epoch = 0;                /* the branches are a new group, without checkpoints */
-    netdev = tt_frame_kept_netdev(ev->data);
-    if (g_hash_table_add(k->seen, g_strdup_printf("%s %" PRIu64 " %s", run, f.seq, netdev))) {
+    if (g_hash_table_add(k->seen, g_strdup_printf("%s %" PRIu64 " %s", run, f.seq,
+                                                  k->frame.netdev))) {
         k->n++;
-        k->n_astray += !tt_net_deliver_first(netdev, &f);
+        k->n_astray += !tt_net_deliver_first(k->frame.netdev, &f);
     }
     return TT_OK;
 }
@@ -66,7 +67,8 @@ static TtStatus read_log(Kept *k, TtLogReader *r, TtDiag *diag)
             }
             if (ev->addr == TT_FRAME_EPOCH && ev->val == k->epoch) {
                 k->is_behind = true;
-            } else if (ev->addr == TT_FRAME_KEPT && k->is_behind) {
+            } else if ((ev->addr == TT_FRAME_KEPT || ev->addr == TT_FRAME_REST) &&
+                       k->is_behind) {
                 st = take(k, ev, diag);
             }
         }
@@ -79,20 +81,22 @@ static TtStatus read_log(Kept *k, TtLogReader *r, TtDiag *diag)
 
 void tt_branch_take_frames(const char *dir, const char *name, uint64_t pos)
 {
-    Kept k = { .epoch = epoch_of(name), .pos = pos };
+    g_autofree Kept *k = g_new0(Kept, 1);
     TtLogReader *r = NULL;
     TtStatus st;
     TtDiag diag;
     TtIo *io;
 
-    if (!k.epoch) {
+    k->epoch = epoch_of(name);
+    k->pos = pos;
+    if (!k->epoch) {
         return;
     }
-    k.seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    k->seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     st = tt_logparts_open(dir, &io, &diag);
     if (st == TT_OK) {
         st = tt_log_reader_open_part(io, &r, &diag);
-        st = r ? read_log(&k, r, &diag) : st;
+        st = r ? read_log(k, r, &diag) : st;
         tt_log_reader_free(r);
     }
     if (st < 0) {
@@ -100,10 +104,14 @@ void tt_branch_take_frames(const char *dir, const char *name, uint64_t pos)
                     "lost, because the log of '%s' cannot be read: %s", tt_printable(dir),
                     diag.text);
     }
-    if (k.n_astray) {
+    if (k->n_astray) {
         warn_report("tt: %u of %u frames that were on their way at the checkpoint of the "
                     "group are lost, because their netdev does not exist: use the same "
-                    "options", k.n_astray, k.n);
+                    "options", k->n_astray, k->n);
     }
-    g_hash_table_unref(k.seen);
+    if (k->frame.n < k->frame.frame.len) {
+        warn_report("tt: a frame that was on its way at the checkpoint of the group is lost: "
+                    "the log of '%s' was cut off inside of it", tt_printable(dir));
+    }
+    g_hash_table_unref(k->seen);
 }

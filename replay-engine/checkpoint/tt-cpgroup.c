@@ -25,7 +25,6 @@ static struct {
     QEMUTimer *timer;
     int64_t begun_ms;
     uint32_t wanted;                /* the highest that another VM has made */
-    uint32_t missed;                /* the first for which there was no time; 0: none */
 } gr;
 
 static int64_t now_ms(void)
@@ -50,11 +49,6 @@ static void end_task(void)
     }
     g_string_free(t->full, true);
     *t = (TtCheckpointerTask) { 0 };
-    if (gr.missed) {
-        warn_report("tt: of the checkpoints of the group from %u to %u none includes this VM: "
-                    "the next was asked for too soon", gr.missed, gr.wanted - 1);
-        gr.missed = 0;
-    }
     if (gr.wanted > tt_net_epoch()) {
         begin_task();                   /* there was another meanwhile */
     }
@@ -81,9 +75,25 @@ static void step(void *opaque)
     }
 }
 
+/* Several may have been asked for since the last, also by what came in one read. */
+static void say_missed(void)
+{
+    uint32_t first = tt_net_epoch() + 1, last = gr.wanted - 1;
+
+    if (first == last) {
+        warn_report("tt: checkpoint %u of the group does not include this VM: it heard of the "
+                    "next before it could make it", first);
+    } else if (first < last) {
+        warn_report("tt: of the checkpoints of the group from %u to %u none includes this VM: "
+                    "it heard of the next before it could make them", first, last);
+    }
+}
+
 static void begin_task(void)
 {
     int64_t now = now_ms();
+
+    say_missed();
 
     gr.task = (TtCheckpointerTask) {
         .kind = TT_CHECKPOINTER_ADD, .full = g_string_new(NULL), .of_group = true,
@@ -100,9 +110,6 @@ static bool wanted(uint32_t epoch)
 {
     if (!tt_recording() || !tt_session.live) {
         return false;
-    }
-    if (gr.task.full && gr.wanted > gr.task.epoch && epoch > gr.wanted && !gr.missed) {
-        gr.missed = gr.wanted;
     }
     gr.wanted = MAX(gr.wanted, epoch);
     if (!gr.task.full) {

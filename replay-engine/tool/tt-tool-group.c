@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tt group: info, check, cut and order of the runs of a group; the other verbs are in
- * tt-tool-grouppoint.c, -groupincident.c, -groupcompare.c and -grouplive.c.
+ * tt group: info, cut and order of the runs of a group; the other verbs are in
+ * tt-tool-groupcheck.c, -grouppoint.c, -groupincident.c, -groupcompare.c and -grouplive.c.
  */
 #include "tt-tool-group.h"
 #include "run/tt-marks.h"
@@ -22,9 +22,9 @@ static void print_member_json(const Group *g, unsigned i)
     printf(", \"run\": ");
     tool_json_string(m->run);
     printf(", \"id\": \"%s\", \"first\": %" PRIu64 ", \"end\": %" PRIu64 ", "
-           "\"whole\": %s, \"sent\": %u, \"got\": %u, \"outside\": %" PRIu64 "}", uuid,
-           m->first, m->end, tool_json_bool(m->is_whole), m->sent->len, m->got->len,
-           m->outside);
+           "\"whole\": %s, \"recording\": %s, \"sent\": %u, \"got\": %u, \"outside\": "
+           "%" PRIu64 "}", uuid, m->first, m->end, tool_json_bool(m->is_whole),
+           tool_json_bool(m->is_live), m->sent->len, m->got->len, m->outside);
 }
 
 static int info(const ToolArgs *a, const Group *g)
@@ -40,7 +40,8 @@ static int info(const ToolArgs *a, const Group *g)
             print_member_json(g, i);
         }
         printf("], \"sent\": %" PRIu64 ", \"got\": %" PRIu64 ", \"early\": %" PRIu64
-               ", \"lost\": %" PRIu64 "}\n", t.sends, t.deliveries, t.early, t.lost);
+               ", \"lost\": %" PRIu64 ", \"in_flight\": %" PRIu64 "}\n", t.sends,
+               t.deliveries, t.early, t.lost, t.pending);
         return TOOL_FINE;
     }
     printf("%-20s %20s %12s %12s %12s\n", g->name, "end", "sent", "got", "from outside");
@@ -48,7 +49,8 @@ static int info(const ToolArgs *a, const Group *g)
         const GroupMember *m = group_at(g, i);
 
         printf("%-20s %20" PRIu64 " %12u %12u %12" PRIu64 "%s\n", m->name, m->end,
-               m->sent->len, m->got->len, m->outside, m->is_whole ? "" : "  cut off");
+               m->sent->len, m->got->len, m->outside, m->is_live ? "  still recorded" :
+               m->is_whole ? "" : "  cut off");
     }
     if (t.early) {
         printf("%" PRIu64 " frames were sent before the recording of their sender "
@@ -59,30 +61,11 @@ static int info(const ToolArgs *a, const Group *g)
         printf("%" PRIu64 " frames are lost: the log of their sender ends too "
                "early\n", t.lost);
     }
+    if (t.pending) {
+        printf("%" PRIu64 " frames are in flight: the logs of their senders, which are still "
+               "recorded, do not have them yet\n", t.pending);
+    }
     return TOOL_FINE;
-}
-
-/* ---- check ---- */
-
-static int check(const ToolArgs *a, const Group *g)
-{
-    g_autoptr(GPtrArray) list = group_findings(g);
-
-    if (tool_has(a, "--json")) {
-        tool_json_begin();
-        printf("\"fine\": %s", tool_json_bool(!list->len));
-        tool_json_list("findings", list);
-        puts("}");
-        return list->len ? TOOL_PROBLEM : TOOL_FINE;
-    }
-    for (unsigned i = 0; i < list->len; i++) {
-        tool_complain("%s", (const char *)list->pdata[i]);
-    }
-    if (!list->len) {
-        printf("the runs of %s fit together: %" PRIu64 " frames of %u members\n", g->name,
-               tt_causal_totals(g->causal).deliveries, g->members->len);
-    }
-    return list->len ? TOOL_PROBLEM : TOOL_FINE;
 }
 
 /* ---- places ---- */
@@ -288,7 +271,7 @@ int tool_group(const ToolArgs *a)
     static const struct {
         const char *name;
         GroupVerb *run;
-    } verbs[] = { { "info", info }, { "check", check },
+    } verbs[] = { { "info", info }, { "check", group_check },
                   { "checkpoints", group_checkpoints }, { "cut", cut },
                   { "order", order }, { "incidents", group_incidents },
                   { "live", group_live }, { "compare", group_compare } };

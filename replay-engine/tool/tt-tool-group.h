@@ -12,6 +12,7 @@
 #include "net-tt/tt-framediff.h"
 #include "net-tt/tt-framestore.h"
 
+#include <signal.h>
 #include <sys/types.h>
 
 typedef struct GroupSent {
@@ -48,6 +49,7 @@ typedef struct GroupMember {
     uint8_t uuid[16];
     bool is_kvm;                /* positions in frames are those before conversion */
     bool is_whole;              /* the log has its end */
+    bool is_live;               /* it was still being recorded when its log was opened */
     bool is_saved;              /* a window: its log ends where it was saved, and the others
                                  * may go on */
     bool is_branch;             /* it went on from parent_pos of that run */
@@ -57,9 +59,10 @@ typedef struct GroupMember {
     uint64_t first, end;        /* positions */
     uint64_t outside;           /* frames that came from runs that are not here */
     GArray *sent, *got;         /* of GroupSent, GroupGot, in the order of the log */
-    GArray *points;             /* of GroupPoint, the same */
+    GArray *points;             /* of GroupPoint, the same; their numbers go up */
     GArray *incidents;          /* of GroupIncident, the same */
     GHashTable *kept;           /* run, sequence, netdev -> points before its note */
+    TtKept *keeping;            /* while the log is read */
 } GroupMember;
 
 typedef struct Group {
@@ -72,6 +75,9 @@ typedef struct Group {
 /* @path: a directory with runs in it, or a file that names them. NULL: said why. */
 Group *group_load(const char *path);
 void group_free(Group *g);
+/* Its part: gives @g a name and the members, with their names and runs, by name. False: said
+ * why. */
+bool group_find_members(Group *g, const char *path);
 static inline GroupMember *group_at(const Group *g, unsigned i)
 {
     return g_ptr_array_index(g->members, i);
@@ -85,8 +91,9 @@ int group_checkpoint(const ToolArgs *a);
 int group_checkpoints(const ToolArgs *a, const Group *g);
 /* One more sentence for @list; of very many only the first. */
 void group_find(GPtrArray *list, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
-/* Sentences about those that are no consistent cut. */
-void group_check_points(const Group *g, GPtrArray *list);
+/* Sentences about those that are no consistent cut. How many of them cannot be told yet,
+ * since frames are in flight. */
+unsigned group_check_points(const Group *g, GPtrArray *list);
 /* Their numbers, ascending, of uint32_t. */
 GArray *group_epochs(const Group *g);
 /* NULL: the run is without it. */
@@ -96,23 +103,30 @@ const GroupPoint *group_point(const GroupMember *m, uint32_t epoch);
  * there is to be one with the others. False: @diag says what shows that it is none.
  */
 bool group_is_cut(const Group *g, const uint64_t *at, TtDiag *diag);
+/* The one to go on from: that of --at, or the last one that all members have. TOOL_FINE, or
+ * what the program ends with. */
+int group_choose(const ToolArgs *a, const Group *g, uint32_t *epoch);
 /* Is a checkpoint of the group a consistent cut? */
 bool group_is_moment(const Group *g, uint32_t epoch, TtDiag *diag);
 
 /* What went wrong in the group: tt group incidents. */
 int group_incidents(const ToolArgs *a, const Group *g);
-/* Sentences about those whose positions are no consistent cut. */
-void group_check_incidents(const Group *g, GPtrArray *list);
+/* Sentences about those whose positions are no consistent cut; the same. */
+unsigned group_check_incidents(const Group *g, GPtrArray *list);
 
 /* The whole group goes on for real from one of them: tt group live. */
 int group_live(const ToolArgs *a, const Group *g);
 /* Starts a program whose output goes to @out, and which inherits @keep (-1: nothing);
  * -1: said why. */
 pid_t group_start(char **argv, int out, int keep);
-bool group_has_ended(pid_t pid);        /* and was waited for */
+bool group_has_ended(pid_t pid);        /* and was waited for; does not wait */
 char *group_program(const ToolArgs *a); /* this one's path, as it was called; g_free */
 /* What a program said last in the file @path; g_free. */
 char *group_last_line(const char *path);
+
+/* It could not begin: takes away @dir, which is its own, with these runs and files in it,
+ * unless one has recorded something (@runs, @files: whole paths). What stays is said. */
+void group_take_away(const char *dir, const GPtrArray *runs, const GPtrArray *files);
 
 /* Where one -netdev tt of a member meets others, by its recorded option. */
 typedef struct GroupMeeting {
@@ -193,9 +207,10 @@ GroupPlay *group_play_new(const ToolArgs *a, const Group *g, uint32_t epoch, int
 void group_play_free(GroupPlay *p);         /* NULL is fine */
 const Group *group_play_group(const GroupPlay *p);
 unsigned group_play_member(const GroupPlay *p);
-/* Before the others begin; and when they are there: waits for a link. False: said why. */
+/* Before the others begin; and when they are there: waits for a link. False: said why, or
+ * a signal has set @is_told. */
 bool group_play_open(GroupPlay *p);
-bool group_play_wait(GroupPlay *p);
+bool group_play_wait(GroupPlay *p, const volatile sig_atomic_t *is_told);
 /* @member's branch is the run @run (which stays the caller's), and is watched by @qmp,
  * which is taken over. */
 void group_play_branch(GroupPlay *p, unsigned member, const char *run, ToolQmp *qmp);
@@ -207,7 +222,7 @@ bool group_play_list(const GroupPlay *p, const char *path, const char *const *ru
 /* What became of it, and how what it got differs from what it had got. */
 void group_play_say(const GroupPlay *p);
 
-/* Sentences about what does not fit together; empty: all is well. */
-GPtrArray *group_findings(const Group *g);
+/* Do the runs fit together: tt group check. */
+int group_check(const ToolArgs *a, const Group *g);
 
 #endif

@@ -3,6 +3,7 @@
 #include "tt-tool-group.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #define FINDINGS_MAX 20
 
@@ -26,17 +27,20 @@ static void check_got(const Group *g, const GroupMember *m, const GroupGot *got,
     const GroupSent *s;
     uint64_t first;
 
-    if (!from->sent->len) {
+    if (!from->sent->len && from->is_live) {
+        return;                             /* in flight */
+    }
+    if (!from->sent->len && from->is_whole) {
         group_find(list, "%s received frame %" PRIu64 " of %s at position %" PRIu64 ", but "
                    "that run has sent nothing", m->name, got->seq, from->name, got->pos);
         return;
     }
-    first = g_array_index(from->sent, GroupSent, 0).seq;
+    first = from->sent->len ? g_array_index(from->sent, GroupSent, 0).seq : 0;
     if (got->seq < first) {
         return;                             /* sent before its recording began */
     }
-    if (got->seq - first >= from->sent->len && from->is_saved) {
-        return;                             /* sent after its window was saved */
+    if (got->seq - first >= from->sent->len && (from->is_saved || from->is_live)) {
+        return;                 /* sent after its window was saved; or in flight */
     }
     if (got->seq - first >= from->sent->len) {
         group_find(list, "%s received frame %" PRIu64 " of %s at position %" PRIu64 ", which is "
@@ -70,7 +74,9 @@ static void check_ties(const GroupMember *m, GPtrArray *list)
     }
 }
 
-GPtrArray *group_findings(const Group *g)
+/* Sentences about what does not fit together; empty: all is well. @n_open: checkpoints and
+ * incidents of which that cannot be told yet. */
+static GPtrArray *findings(const Group *g, unsigned *n_open)
 {
     GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
 
@@ -86,7 +92,62 @@ GPtrArray *group_findings(const Group *g)
         }
         check_ties(m, list);
     }
-    group_check_points(g, list);
-    group_check_incidents(g, list);
+    *n_open = group_check_points(g, list);
+    *n_open += group_check_incidents(g, list);
     return list;
+}
+
+/* Names, of those that are still recorded. */
+static GPtrArray *live_members(const Group *g)
+{
+    GPtrArray *names = g_ptr_array_new();
+
+    for (unsigned i = 0; i < g->members->len; i++) {
+        if (group_at(g, i)->is_live) {
+            g_ptr_array_add(names, group_at(g, i)->name);
+        }
+    }
+    return names;
+}
+
+static void print_live(const Group *g, const GPtrArray *live, unsigned n_open)
+{
+    printf("still recorded: ");
+    for (unsigned i = 0; i < live->len; i++) {
+        printf("%s%s", i ? ", " : "", (const char *)live->pdata[i]);
+    }
+    printf("; frames in flight: %" PRIu64 "\n", tt_causal_totals(g->causal).pending);
+    if (n_open) {
+        printf("checkpoints and incidents that cannot be checked before those have arrived: "
+               "%u\n", n_open);
+    }
+}
+
+int group_check(const ToolArgs *a, const Group *g)
+{
+    unsigned n_open;
+    g_autoptr(GPtrArray) list = findings(g, &n_open), live = live_members(g);
+    TtCausalTotals t = tt_causal_totals(g->causal);
+    g_autofree char *frames = tool_count(t.deliveries, "frame"),
+                    *members = tool_count(g->members->len, "member");
+
+    if (tool_has(a, "--json")) {
+        tool_json_begin();
+        printf("\"fine\": %s", tool_json_bool(!list->len));
+        tool_json_list("findings", list);
+        tool_json_list("recording", live);
+        printf(", \"in_flight\": %" PRIu64 ", \"undecided\": %u}\n", t.pending, n_open);
+        return list->len ? TOOL_PROBLEM : TOOL_FINE;
+    }
+    for (unsigned i = 0; i < list->len; i++) {
+        tool_complain("%s", (const char *)list->pdata[i]);
+    }
+    if (!list->len) {
+        printf("the runs of %s fit together%s: %s of %s\n", g->name,
+               live->len ? " so far" : "", frames, members);
+    }
+    if (live->len) {
+        print_live(g, live, n_open);
+    }
+    return list->len ? TOOL_PROBLEM : TOOL_FINE;
 }

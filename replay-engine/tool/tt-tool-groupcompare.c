@@ -35,6 +35,17 @@ static const GroupMember *counterpart(const Group *g, const GroupMember *m,
     return NULL;
 }
 
+/* Is @m a run of @g, or a copy of one? */
+static bool is_itself(const Group *g, const GroupMember *m)
+{
+    for (unsigned i = 0; i < g->members->len; i++) {
+        if (!memcmp(group_at(g, i)->uuid, m->uuid, 16)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What @m sent at @from and later. */
 static void fill(GroupFrames *f, const GroupMember *m, uint64_t from)
 {
@@ -48,64 +59,91 @@ static void fill(GroupFrames *f, const GroupMember *m, uint64_t from)
     }
 }
 
+/* A member of the second group, and what it is compared with. */
+typedef struct Pair {
+    const GroupMember *was, *is;
+    uint64_t from;              /* where @is begins in @was */
+} Pair;
+
 /* Returns whether it sends the same. */
-static bool compare_member(const GroupMember *was, uint64_t from, const GroupMember *is,
-                           bool is_json)
+static bool compare_member(const Pair *p, bool is_json)
 {
     GroupFrames a, b;
     GroupDifference d;
 
-    fill(&a, was, from);
-    fill(&b, is, 0);
+    fill(&a, p->was, p->from);
+    fill(&b, p->is, 0);
     group_difference(&d, &a, &b);
     if (is_json) {
-        group_difference_json(&d, is->name);
+        group_difference_json(&d, p->is->name);
     } else {
-        group_difference_say(&d, is->name);
+        group_difference_say(&d, p->is->name);
     }
     group_frames_cleanup(&a);
     group_frames_cleanup(&b);
     return !d.changed && !d.missing && !d.more;
 }
 
+/* What can be compared, in the order of @second; of Pair. NULL: said why not. */
+static GArray *pairs_of(const ToolArgs *a, const Group *g, const Group *second)
+{
+    g_autoptr(GArray) all = g_array_new(false, false, sizeof(Pair));
+    unsigned n_itself = 0;
+
+    for (unsigned i = 0; i < second->members->len; i++) {
+        Pair p = { .is = group_at(second, i) };
+
+        if (is_itself(g, p.is)) {
+            n_itself++;
+            continue;
+        }
+        p.was = counterpart(g, p.is, &p.from);
+        if (!p.was) {
+            continue;                       /* a new one */
+        }
+        if (p.from && p.was->first > p.from) {
+            tool_complain("the log of %s begins at %" PRIu64 ", and %s went on from %" PRIu64,
+                          p.was->name, p.was->first, p.is->name, p.from);
+            return NULL;
+        }
+        g_array_append_val(all, p);
+    }
+    if (n_itself == second->members->len) {
+        tool_complain("'%s' has only runs of '%s', or copies of them, so there is nothing to "
+                      "compare: give a group that went on from it (tt group live), or another "
+                      "recording of the same machines", a->operand[2], a->operand[1]);
+    } else if (!all->len) {
+        tool_complain("no member of %s goes on from one of %s, or has its name and the same "
+                      "beginning", second->name, g->name);
+    }
+    return all->len ? g_steal_pointer(&all) : NULL;
+}
+
 int group_compare(const ToolArgs *a, const Group *g)
 {
     bool is_json = tool_has(a, "--json"), is_same = true;
     g_autoptr(Group) second = NULL;
-    unsigned n = 0;
+    g_autoptr(GArray) pairs = NULL;
 
     if (!a->operand[2] || a->operand[3]) {
         return tool_usage(a->command, "tt group compare needs a second group");
     }
     second = group_load(a->operand[2]);
-    if (!second) {
+    pairs = second ? pairs_of(a, g, second) : NULL;
+    if (!pairs) {
         return TOOL_PROBLEM;
     }
-    for (unsigned i = 0; i < second->members->len; i++) {
-        const GroupMember *is = group_at(second, i), *was;
-        uint64_t from;
-
-        was = counterpart(g, is, &from);
-        if (!was || !memcmp(was->uuid, is->uuid, 16)) {
-            continue;                       /* a new one, or the same run */
-        }
-        if (from && was->first > from) {
-            return tool_complain("the log of %s begins at %" PRIu64 ", and %s went on from "
-                                 "%" PRIu64, was->name, was->first, is->name, from);
-        }
-        if (!n++ && is_json) {
-            tool_json_begin();
-            printf("\"members\": [");
-        } else if (n == 1) {
-            group_difference_head("frames sent");
-        } else if (is_json) {
+    if (is_json) {
+        tool_json_begin();
+        printf("\"members\": [");
+    } else {
+        group_difference_head("frames sent");
+    }
+    for (unsigned i = 0; i < pairs->len; i++) {
+        if (is_json && i) {
             printf(", ");
         }
-        is_same &= compare_member(was, from, is, is_json);
-    }
-    if (!n) {
-        return tool_complain("no member of %s goes on from one of %s, or has its name and "
-                             "the same beginning", second->name, g->name);
+        is_same &= compare_member(&g_array_index(pairs, Pair, i), is_json);
     }
     if (is_json) {
         printf("], \"same\": %s}\n", tool_json_bool(is_same));

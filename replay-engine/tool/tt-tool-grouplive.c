@@ -25,7 +25,9 @@
 
 #define LOAD_SECONDS    600     /* until a member has loaded its state */
 #define ANSWER_SECONDS  60
+#define END_SECONDS     20      /* then it is killed */
 #define MEMBER_WORD     "{member}"
+#define HUB_OUT         "hub.out"
 #define LIST_NAME       "group" /* with --exact, in the directory of the branches */
 
 typedef struct Live Live;
@@ -52,69 +54,14 @@ struct Live {
     bool is_stopped;            /* -S: the user lets them go on */
     GMainLoop *loop;
     int result;
+    bool has_made;              /* the directory */
 };
 
-/* ---- which checkpoint ---- */
-
-static bool is_of_all(const Group *g, uint32_t epoch)
-{
-    for (unsigned i = 0; i < g->members->len; i++) {
-        if (!group_point(group_at(g, i), epoch)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* The last one that all members have. */
-static int choose_last(Live *l)
-{
-    g_autoptr(GArray) all = group_epochs(l->g);
-
-    for (unsigned i = all->len; i-- > 0; ) {
-        l->epoch = g_array_index(all, uint32_t, i);
-        if (is_of_all(l->g, l->epoch)) {
-            return TOOL_FINE;
-        }
-    }
-    return tool_complain(all->len ? "%s has no checkpoint that all members have: tt "
-                         "group checkpoints shows who is without" :
-                         "%s has no checkpoint of the group: 'tt checkpoint add -g' in a "
-                         "member's monitor makes one", l->g->name);
-}
-
-static int choose(Live *l)
-{
-    const char *at = tool_value(l->a, "--at");
-    uint64_t n;
-    TtDiag diag;
-
-    if (!at) {
-        int result = choose_last(l);
-
-        if (result) {
-            return result;
-        }
-    } else if (!tool_parse_number(at + (g_str_has_prefix(at, "@group-") ? 7 : 0), &n) ||
-               !n || n > TT_EPOCH_MAX) {
-        return tool_usage(l->a->command, "--at takes a checkpoint of the group, such as "
-                                         "@group-1, not '%s'", at);
-    } else {
-        l->epoch = n;
-    }
-    for (unsigned i = 0; i < l->g->members->len; i++) {
-        const GroupMember *m = group_at(l->g, i);
-
-        if (!group_point(m, l->epoch)) {
-            return tool_complain("%s has no checkpoint @group-%" PRIu32 ": tt group "
-                                 "checkpoints lists those of the group", m->name,
-                                 l->epoch);
-        }
-    }
-    return group_is_moment(l->g, l->epoch, &diag) ? TOOL_FINE :
-        tool_complain("checkpoint @group-%" PRIu32 " is not consistent: %s", l->epoch,
-                      diag.text);
-}
+/* While the group begins a signal ends the members, and so that. */
+static struct {
+    volatile sig_atomic_t is_told;
+    Live *live;                 /* NULL: none begins */
+} beginning;
 
 /* ---- the commands ---- */
 
@@ -193,6 +140,27 @@ static int print_commands(const Live *l)
 
 /* ---- they begin ---- */
 
+static void told_while_beginning(int number)
+{
+    const Live *l = beginning.live;
+
+    beginning.is_told = 1;
+    for (unsigned i = 0; l && i < l->n; i++) {
+        if (l->members[i].pid > 0) {
+            kill(l->members[i].pid, SIGTERM);
+        }
+    }
+}
+
+static void listen_for_signals(Live *l)
+{
+    struct sigaction a = { .sa_handler = told_while_beginning };
+
+    beginning.live = l;
+    sigaction(SIGTERM, &a, NULL);
+    sigaction(SIGINT, &a, NULL);
+}
+
 static bool start(LiveMember *m)
 {
     int ends[2], out = open(m->out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -219,13 +187,21 @@ static bool start(LiveMember *m)
 static bool is_ready(LiveMember *m)
 {
     g_autofree char *why = NULL;
+    bool has_ended;
 
+    if (beginning.is_told) {
+        return false;
+    }
     if (tool_qmp_greet(m->qmp, LOAD_SECONDS, &why) &&
         tool_qmp_do(m->qmp, "query-status", NULL, LOAD_SECONDS, NULL, &why)) {
         return true;
     }
-    if (waitpid(m->pid, NULL, WNOHANG) == m->pid || !strcmp(why, "it has closed the "
-                                                                 "connection")) {
+    if (beginning.is_told) {
+        return false;
+    }
+    has_ended = group_has_ended(m->pid);
+    m->pid = has_ended ? 0 : m->pid;
+    if (has_ended || !strcmp(why, "it has closed the connection")) {
         g_autofree char *line = group_last_line(m->out);
 
         tool_complain("%s did not begin: %s", m->name, line);
@@ -255,11 +231,17 @@ static void end_all(Live *l)
     }
 }
 
+/* They were told to end. */
 static void wait_for_all(Live *l)
 {
+    int64_t until_us = g_get_monotonic_time() + END_SECONDS * G_USEC_PER_SEC;
+
     for (unsigned i = 0; i < l->n; i++) {
-        while (l->members[i].pid > 0 && waitpid(l->members[i].pid, NULL, 0) < 0 &&
-               errno == EINTR) {
+        while (l->members[i].pid > 0 && !group_has_ended(l->members[i].pid)) {
+            if (g_get_monotonic_time() > until_us) {
+                kill(l->members[i].pid, SIGKILL);
+            }
+            g_usleep(10000);
         }
         l->members[i].pid = 0;
     }
@@ -279,18 +261,21 @@ static bool write_list(const Live *l)
 
 static bool begin(Live *l)
 {
-    bool ok = !l->play || group_play_open(l->play);
+    bool ok = !l->play || group_play_open(l->play), was_told;
 
-    for (unsigned i = 0; ok && i < l->n; i++) {
+    for (unsigned i = 0; ok && !beginning.is_told && i < l->n; i++) {
         ok = start(&l->members[i]);
     }
     for (unsigned i = 0; ok && i < l->n; i++) {
         ok = is_ready(&l->members[i]);
     }
-    ok = ok && (!l->play || (group_play_wait(l->play) && write_list(l)));
+    ok = ok && (!l->play || (group_play_wait(l->play, &beginning.is_told) && write_list(l)));
+    was_told = beginning.is_told;
+    ok &= !was_told;
     for (unsigned i = 0; ok && !l->is_stopped && i < l->n; i++) {
         ok = go_on(&l->members[i]);
     }
+    beginning.live = NULL;
     for (unsigned i = 0; i < l->n; i++) {
         LiveMember *m = &l->members[i];
 
@@ -298,6 +283,9 @@ static bool begin(Live *l)
             group_play_branch(l->play, m->member, m->run, g_steal_pointer(&m->qmp));
         }
         g_clear_pointer(&m->qmp, tool_qmp_free);
+    }
+    if (was_told) {
+        tool_complain("the group does not go on: this command was told to end");
     }
     if (!ok) {
         end_all(l);
@@ -345,6 +333,9 @@ static void say_where(Live *l)
 {
     g_unix_signal_add(SIGTERM, told_to_end, l);
     g_unix_signal_add(SIGINT, told_to_end, l);
+    if (beginning.is_told) {
+        end_all(l);                         /* just before */
+    }
     printf("the group goes on from @group-%" PRIu32 "%s:\n", l->epoch,
            l->is_stopped ? ", once each member is told 'cont'" : "");
     for (unsigned i = 0; i < l->n; i++) {
@@ -385,11 +376,28 @@ static int make_place(Live *l)
     if (!l->to || !tool_is_fit(l->to)) {
         return TOOL_PROBLEM;
     }
+    if (!tool_has(l->a, "--print")) {
+        listen_for_signals(l);              /* from here on there is something to take away */
+    }
     if (!tool_has(l->a, "--print") && mkdir(l->to, 0700)) {
         return tool_complain("cannot create the directory '%s': %s", to,
                              g_strerror(errno));
     }
+    l->has_made = !tool_has(l->a, "--print");
     return TOOL_FINE;
+}
+
+/* Is a file of that name, or that of its output, made for another member or the hub? */
+static bool is_taken(const Live *l, const char *name)
+{
+    bool is = l->hub.argv && (!strcmp(name, "hub") || !strcmp(name, HUB_OUT));
+
+    for (unsigned i = 0; !is && i < l->g->members->len; i++) {
+        g_autofree char *out = g_strconcat(group_at(l->g, i)->name, ".out", NULL);
+
+        is = !strcmp(name, out);
+    }
+    return is;
 }
 
 static int make_members(Live *l)
@@ -404,6 +412,10 @@ static int make_members(Live *l)
             return tool_complain("'%s' cannot be the name of a directory: give the "
                                  "member another name in the list of runs", of->name);
         }
+        if (is_taken(l, of->name)) {
+            return tool_complain("'%s' is also the name of an output file: give the member "
+                                 "another name in the list of runs", of->name);
+        }
         if (of != l->exact) {
             l->members[l->n++] = (LiveMember) {
                 .live = l, .member = i, .name = of->name, .parent = of->run,
@@ -413,6 +425,23 @@ static int make_members(Live *l)
         }
     }
     return TOOL_FINE;
+}
+
+/* It failed before anything went on. */
+static void take_away(const Live *l)
+{
+    g_autoptr(GPtrArray) runs = g_ptr_array_new(),
+                         files = g_ptr_array_new_with_free_func(g_free);
+
+    for (unsigned i = 0; i < l->n; i++) {
+        g_ptr_array_add(runs, l->members[i].run);
+        g_ptr_array_add(files, g_strdup(l->members[i].out));
+    }
+    g_ptr_array_add(files, g_build_filename(l->to, HUB_OUT, NULL));
+    if (l->play) {
+        g_ptr_array_add(files, g_build_filename(l->to, LIST_NAME, NULL));
+    }
+    group_take_away(l->to, runs, files);
 }
 
 static void clean_up(Live *l)
@@ -430,7 +459,8 @@ int group_live(const ToolArgs *a, const Group *g)
     Live l = { .a = a, .g = g,
                .is_stopped = a->rest && g_strv_contains((const char **)a->rest, "-S") };
     g_autofree char *hub_out = NULL;
-    int result = choose(&l);
+    bool has_begun = false;
+    int result = group_choose(a, g, &l.epoch);
 
     l.play = result ? NULL : group_play_new(a, g, l.epoch, &result);
     l.exact = l.play ? group_at(g, group_play_member(l.play)) : NULL;
@@ -440,9 +470,10 @@ int group_live(const ToolArgs *a, const Group *g)
     if (!result && tool_has(a, "--print")) {
         result = print_commands(&l);
     } else if (!result) {
-        hub_out = g_build_filename(l.to, "hub.out", NULL);
-        result = group_hub_start(&l.hub, hub_out) && begin(&l) ? TOOL_FINE : TOOL_PROBLEM;
-        if (!result) {
+        hub_out = g_build_filename(l.to, HUB_OUT, NULL);
+        has_begun = group_hub_start(&l.hub, hub_out) && begin(&l);
+        result = has_begun ? TOOL_FINE : TOOL_PROBLEM;
+        if (has_begun) {
             say_where(&l);
             run(&l);
             result = l.result;
@@ -451,8 +482,11 @@ int group_live(const ToolArgs *a, const Group *g)
             }
         }
     }
-    group_play_free(l.play);
     group_hub_end(&l.hub);
+    if (l.has_made && !has_begun) {
+        take_away(&l);
+    }
+    group_play_free(l.play);
     clean_up(&l);
     return result;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tt group: finds the runs of a group, reads from their logs who sent and who got which
- * frame, and makes the index of their order.
+ * tt group: reads from the logs of a group who sent and who got which frame, and makes the
+ * index of their order.
  */
 #include "tt-tool-group.h"
 #include "log/tt-logparts.h"
@@ -33,166 +33,6 @@ void group_free(Group *g)
     g_free(g);
 }
 
-static void add_member(Group *g, const char *name, const char *run)
-{
-    GroupMember *m = g_new0(GroupMember, 1);
-
-    m->name = g_strdup(name);
-    m->run = g_strdup(run);
-    m->sent = g_array_new(false, false, sizeof(GroupSent));
-    m->got = g_array_new(false, false, sizeof(GroupGot));
-    m->points = g_array_new(false, false, sizeof(GroupPoint));
-    m->incidents = g_array_new(false, false, sizeof(GroupIncident));
-    m->kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    g_ptr_array_add(g->members, m);
-}
-
-/* ---- which runs ---- */
-
-static gint by_name(gconstpointer a, gconstpointer b)
-{
-    return strcmp((*(GroupMember **)a)->name, (*(GroupMember **)b)->name);
-}
-
-static bool has_same_id(const GroupMember *a, const GroupMember *b)
-{
-    const GroupMember *const two[] = { a, b };
-    uint8_t id[2][16] = { { 0 } };
-
-    for (unsigned i = 0; i < 2; i++) {
-        g_autofree char *path = g_build_filename(two[i]->run, "manifest", NULL);
-        TtManifest m;
-
-        if (tt_manifest_load(path, &m, NULL)) {
-            return false;               /* which is said when it is opened */
-        }
-        memcpy(id[i], m.uuid, 16);
-        tt_manifest_cleanup(&m);
-    }
-    return !memcmp(id[0], id[1], 16);
-}
-
-/* A window that a flight recorder saved beside its run, as RUN-NAME? */
-static bool is_window(const Group *g, unsigned i)
-{
-    for (unsigned k = 0; k < g->members->len; k++) {
-        g_autofree char *head = g_strconcat(group_at(g, k)->run, "-", NULL);
-
-        if (g_str_has_prefix(group_at(g, i)->run, head) &&
-            has_same_id(group_at(g, i), group_at(g, k))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void leave_out_windows(Group *g)
-{
-    for (unsigned i = g->members->len; i-- > 0; ) {
-        if (is_window(g, i)) {
-            g_ptr_array_remove_index(g->members, i);
-        }
-    }
-}
-
-static bool has_log(const char *run)
-{
-    g_autofree char *log = tt_logparts_path(run, 0);
-    unsigned n = 0;
-    g_autofree uint32_t *parts = tt_logparts_list(run, &n);
-
-    return n || g_file_test(log, G_FILE_TEST_IS_REGULAR);
-}
-
-/* Each directory in @path with a manifest is a run, and its name without ".run" that of
- * the member. */
-static bool find_runs(Group *g, const char *path)
-{
-    GError *err = NULL;
-    GDir *dir = g_dir_open(path, 0, &err);
-    const char *entry;
-
-    if (!dir) {
-        tool_complain("%s", err->message);
-        g_error_free(err);
-        return false;
-    }
-    while ((entry = g_dir_read_name(dir))) {
-        g_autofree char *run = g_build_filename(path, entry, NULL);
-        g_autofree char *manifest = g_build_filename(run, "manifest", NULL);
-        g_autofree char *name = g_strdup(entry);
-
-        if (g_file_test(manifest, G_FILE_TEST_IS_REGULAR)) {
-            if (g_str_has_suffix(name, ".run") && strlen(name) > 4) {
-                name[strlen(name) - 4] = 0;
-            }
-            add_member(g, tt_replace_controls(name, '?'), run);
-        } else if (has_log(run)) {
-            tool_complain("%s has a log but no manifest: it is not counted as a member, and "
-                          "its frames come from outside", run);
-        }
-    }
-    g_dir_close(dir);
-    leave_out_windows(g);
-    g->name = g_path_get_basename(path);
-    return true;
-}
-
-/* A GKeyFile: [group] name=; [members] NAME=RUN, relative to the file. */
-static bool read_list(Group *g, const char *path)
-{
-    g_autoptr(GKeyFile) f = g_key_file_new();
-    g_autofree char *dir = g_path_get_dirname(path);
-    g_auto(GStrv) names = NULL;
-    GError *err = NULL;
-
-    if (g_key_file_load_from_file(f, path, G_KEY_FILE_NONE, &err)) {
-        names = g_key_file_get_keys(f, "members", NULL, &err);
-    }
-    if (!names) {
-        tool_complain("%s is neither a directory with runs nor a list of runs (a line "
-                      "[members], then lines NAME=RUN): %s", path, err->message);
-        g_error_free(err);
-        return false;
-    }
-    for (unsigned i = 0; names[i]; i++) {
-        g_autofree char *value = g_key_file_get_string(f, "members", names[i], NULL);
-        g_autofree char *run = value ? g_path_is_absolute(value) ? g_strdup(value) :
-                               g_build_filename(dir, value, NULL) : g_strdup("");
-
-        add_member(g, tt_replace_controls(names[i], '?'), run);
-    }
-    g->name = g_key_file_get_string(f, "group", "name", NULL);
-    if (!g->name) {
-        g->name = g_path_get_basename(path);
-    }
-    return true;
-}
-
-static bool find_members(Group *g, const char *path)
-{
-    bool is_dir = g_file_test(path, G_FILE_TEST_IS_DIR);
-
-    if (!(is_dir ? find_runs(g, path) : read_list(g, path))) {
-        return false;
-    }
-    tt_replace_controls(g->name, '?');
-    if (!g->members->len || g->members->len > TT_CAUSAL_RUNS_MAX) {
-        tool_complain("%s has %u runs: a group has 1 to %d", path, g->members->len,
-                      TT_CAUSAL_RUNS_MAX);
-        return false;
-    }
-    g_ptr_array_sort(g->members, by_name);
-    for (unsigned i = 1; i < g->members->len; i++) {
-        if (!strcmp(group_at(g, i)->name, group_at(g, i - 1)->name)) {
-            tool_complain("%s has two members '%s': rename a run, or name them in a group "
-                          "file", path, group_at(g, i)->name);
-            return false;
-        }
-    }
-    return true;
-}
-
 /* ---- their logs ---- */
 
 static int find_uuid(const Group *g, const uint8_t *uuid)
@@ -205,29 +45,37 @@ static int find_uuid(const Group *g, const uint8_t *uuid)
     return -1;
 }
 
-/* A checkpoint of the group, or a frame that belongs to some. */
-static void add_point(GroupMember *m, const TtEvent *ev, const TtFrame *f)
+/* A frame that belongs to some checkpoints of the group. */
+static TtStatus add_kept(GroupMember *m, const TtEvent *ev, TtDiag *diag)
 {
-    GroupPoint p = { .epoch = f->epoch, .is_made = ev->aux, .pos = ev->pos };
+    const TtFrame *f = &m->keeping->frame;
+    TtStatus st = tt_kept_take(m->keeping, ev->addr, ev->val, ev->aux, ev->data, ev->len,
+                               diag);
     char run[2 * TT_RUN_BYTES + 1], *key;
-    g_autofree char *netdev = NULL;
     unsigned from;
 
-    if (ev->addr == TT_FRAME_EPOCH) {
-        g_array_append_val(m->points, p);
-        return;
+    if (st) {
+        return st == TT_END ? TT_OK : st;
     }
     tt_run_text(run, f->run);
-    netdev = tt_frame_kept_netdev(ev->data);
-    key = g_strdup_printf("%s %" PRIu64 " %s", run, f->seq, netdev);
+    key = g_strdup_printf("%s %" PRIu64 " %s", run, f->seq, m->keeping->netdev);
     /* One that was noted before counts only for the checkpoints since. */
     from = GPOINTER_TO_UINT(g_hash_table_lookup(m->kept, key));
     for (unsigned i = m->points->len; i-- > from; ) {
         GroupPoint *q = &g_array_index(m->points, GroupPoint, i);
 
-        q->n_kept += q->epoch > f->epoch;
+        if (q->epoch <= f->epoch) {
+            break;
+        }
+        q->n_kept++;
     }
     g_hash_table_replace(m->kept, key, GUINT_TO_POINTER(m->points->len));
+    return TT_OK;
+}
+
+static bool is_kept(uint64_t what)
+{
+    return what == TT_FRAME_KEPT || what == TT_FRAME_REST;
 }
 
 static TtStatus add_incident(GroupMember *m, const TtEvent *ev, TtDiag *diag)
@@ -241,12 +89,11 @@ static TtStatus add_incident(GroupMember *m, const TtEvent *ev, TtDiag *diag)
     return st;
 }
 
-/* One of TT_FRAME_*; 0: it is about no frame. */
+/* One of TT_FRAME_*, if it is not damaged. */
 static uint64_t what_of(const TtEvent *ev)
 {
     return ev->kind == TT_EV_FRAME_OUT ? TT_FRAME_SENT :
-        ev->kind == TT_EV_FRAME_IN ? TT_FRAME_DELIVERED :
-        ev->kind == TT_EV_FRAME ? ev->addr : 0;
+        ev->kind == TT_EV_FRAME_IN ? TT_FRAME_DELIVERED : ev->addr;
 }
 
 static TtStatus get_frame(TtFrame *f, const TtEvent *ev, TtDiag *diag)
@@ -266,8 +113,16 @@ static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *d
     if (st) {
         return st;
     }
-    if (what == TT_FRAME_EPOCH || what == TT_FRAME_KEPT) {
-        add_point(m, ev, &f);
+    if (what == TT_FRAME_EPOCH) {
+        GroupPoint p = { .epoch = f.epoch, .is_made = ev->aux, .pos = ev->pos };
+        uint32_t last = m->points->len ? g_array_index(m->points, GroupPoint,
+                                                       m->points->len - 1).epoch : 0;
+
+        if (f.epoch <= last) {
+            return tt_fail(diag, TT_ERR_FORMAT, "the log has checkpoint %" PRIu32 " of the "
+                           "group behind checkpoint %" PRIu32, f.epoch, last);
+        }
+        g_array_append_val(m->points, p);
     } else if (what == TT_FRAME_SENT) {
         GroupSent s = { ev->pos, f.seq, f.hash, f.len, f.epoch };
 
@@ -298,10 +153,10 @@ static TtStatus index_frame(Group *g, unsigned i, const TtEvent *ev, TtDiag *dia
     GroupMember *m = group_at(g, i);
     uint64_t what = what_of(ev);
     TtStatus st = what == TT_FRAME_INCIDENT ? add_incident(m, ev, diag) :
-        add_frame(g, m, ev, diag);
+        is_kept(what) ? add_kept(m, ev, diag) : add_frame(g, m, ev, diag);
     const GroupGot *got;
 
-    if (st || what == TT_FRAME_INCIDENT || what == TT_FRAME_EPOCH || what == TT_FRAME_KEPT) {
+    if (st || what == TT_FRAME_INCIDENT || what == TT_FRAME_EPOCH || is_kept(what)) {
         return st;
     }
     if (what == TT_FRAME_SENT) {
@@ -332,13 +187,14 @@ static TtStatus read_log(Group *g, unsigned i, TtLogReader *r, TtDiag *diag)
     GroupMember *m = group_at(g, i);
     TtStatus st = TT_OK;
 
+    m->keeping = g_new0(TtKept, 1);
     for (uint64_t s = tt_log_reader_first(r); !st && s < tt_log_reader_end(r); s++) {
         TtSegment *seg = NULL;
 
         st = tt_log_reader_load(r, s, &seg, diag);
         for (uint32_t k = 0; !st && k < seg->n_events; k++) {
             m->is_saved |= is_end_of_window(m, &seg->events[k]);
-            if (what_of(&seg->events[k])) {
+            if (tt_event_is_frame(seg->events[k].kind)) {
                 st = index_frame(g, i, &seg->events[k], diag);
             }
         }
@@ -346,17 +202,22 @@ static TtStatus read_log(Group *g, unsigned i, TtLogReader *r, TtDiag *diag)
             tt_segment_unref(seg);
         }
     }
+    g_clear_pointer(&m->keeping, g_free);
     return st;
 }
 
 static bool open_member(Group *g, unsigned i, TtLogReader **r)
 {
     GroupMember *m = group_at(g, i);
+    g_autofree char *about = NULL;
     TtManifest manifest = { 0 };
     ToolTotals t;
     const char *why = NULL;
 
+    about = g_strdup_printf("the run of %s, %s", m->name, m->run);
+    tool_set_subject(about);
     *r = tool_open_run(m->run, &manifest);
+    tool_set_subject(NULL);
     if (!*r) {
         return false;
     }
@@ -379,6 +240,7 @@ static bool open_member(Group *g, unsigned i, TtLogReader **r)
     if (manifest.features & TT_FEATURE_FRAMES) {
         m->frames = tt_runstore_frames(&manifest, m->run);
     }
+    m->is_live = tool_is_growing();
     m->is_whole = !tt_log_reader_is_torn(*r) && !tt_log_reader_damage(*r);
     m->first = t.first_pos;
     m->end = t.end_pos;
@@ -419,6 +281,9 @@ static bool read_members(Group *g)
                           group_at(g, i)->run, diag.text);
         }
         tt_causal_ends(g->causal, i, group_at(g, i)->end);
+        if (group_at(g, i)->is_live) {
+            tt_causal_goes_on(g->causal, i);
+        }
     }
     for (unsigned i = 0; i < n; i++) {
         if (readers[i]) {
@@ -438,7 +303,7 @@ Group *group_load(const char *path)
     Group *g = g_new0(Group, 1);
 
     g->members = g_ptr_array_new_with_free_func(member_free);
-    if (!find_members(g, path)) {
+    if (!group_find_members(g, path)) {
         group_free(g);
         return NULL;
     }

@@ -341,12 +341,12 @@ bool group_play_open(GroupPlay *p)
     return p->link;
 }
 
-bool group_play_wait(GroupPlay *p)
+bool group_play_wait(GroupPlay *p, const volatile sig_atomic_t *is_told)
 {
     bool is_over = false;
     guint tag = g_timeout_add_seconds(CONNECT_SECONDS, wake, &is_over);
 
-    while (!group_link_is_open(p->link) && !is_over) {
+    while (!group_link_is_open(p->link) && !is_over && !*is_told) {
         g_main_context_iteration(NULL, true);
     }
     g_source_remove(tag);
@@ -354,7 +354,7 @@ bool group_play_wait(GroupPlay *p)
         tool_complain("there is no link to %s, in the place of %s, after %d s",
                       p->meeting->address, p->m->name, CONNECT_SECONDS);
     }
-    return !is_over;
+    return !is_over && !*is_told;
 }
 
 void group_play_say(const GroupPlay *p)

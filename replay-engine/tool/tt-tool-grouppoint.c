@@ -11,14 +11,20 @@
 
 const GroupPoint *group_point(const GroupMember *m, uint32_t epoch)
 {
-    for (unsigned i = 0; i < m->points->len; i++) {
-        const GroupPoint *p = &g_array_index(m->points, GroupPoint, i);
+    const GroupPoint *p = (const GroupPoint *)m->points->data;
+    unsigned from = 0, to = m->points->len;
 
-        if (p->epoch == epoch && p->is_made) {
-            return p;
+    while (from < to) {
+        unsigned mid = from + (to - from) / 2;
+
+        if (p[mid].epoch < epoch) {
+            from = mid + 1;
+        } else {
+            to = mid;
         }
     }
-    return NULL;
+    return from < m->points->len && p[from].epoch == epoch && p[from].is_made ? &p[from] :
+        NULL;
 }
 
 static gint by_number(gconstpointer a, gconstpointer b)
@@ -86,19 +92,27 @@ bool group_is_moment(const Group *g, uint32_t epoch, TtDiag *diag)
     return group_is_cut(g, at, diag);
 }
 
-void group_check_points(const Group *g, GPtrArray *list)
+unsigned group_check_points(const Group *g, GPtrArray *list)
 {
     g_autoptr(GArray) all = group_epochs(g);
+    bool may_wait = tt_causal_totals(g->causal).pending;
+    unsigned n_open = 0;
     TtDiag diag;
 
     for (unsigned i = 0; i < all->len; i++) {
         uint32_t e = g_array_index(all, uint32_t, i);
 
-        if (!group_is_moment(g, e, &diag)) {
+        if (group_is_moment(g, e, &diag)) {
+            continue;
+        }
+        if (may_wait) {
+            n_open++;
+        } else {
             group_find(list, "checkpoint %" PRIu32 " of the group is not consistent: %s", e,
                        diag.text);
         }
     }
+    return n_open;
 }
 
 static void print_json(const Group *g, uint32_t epoch)
@@ -160,6 +174,76 @@ int group_checkpoints(const ToolArgs *a, const Group *g)
     return TOOL_FINE;
 }
 
+/* ---- for tt group live ---- */
+
+static bool is_of_all(const Group *g, uint32_t epoch)
+{
+    for (unsigned i = 0; i < g->members->len; i++) {
+        if (!group_point(group_at(g, i), epoch)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The last one that all members have. */
+static int choose_last(const Group *g, uint32_t *epoch)
+{
+    g_autoptr(GArray) all = group_epochs(g);
+
+    for (unsigned i = all->len; i-- > 0; ) {
+        *epoch = g_array_index(all, uint32_t, i);
+        if (is_of_all(g, *epoch)) {
+            return TOOL_FINE;
+        }
+    }
+    return tool_complain(all->len ? "%s has no checkpoint that all members have: tt "
+                         "group checkpoints shows who is without" :
+                         "%s has no checkpoint of the group: 'tt checkpoint add -g' in a "
+                         "member's monitor makes one", g->name);
+}
+
+int group_choose(const ToolArgs *a, const Group *g, uint32_t *epoch)
+{
+    const char *at = tool_value(a, "--at");
+    uint64_t n;
+    TtDiag diag;
+
+    if (!at) {
+        int result = choose_last(g, epoch);
+
+        if (result) {
+            return result;
+        }
+    } else if (!tool_parse_number(at + (g_str_has_prefix(at, "@group-") ? 7 : 0), &n) ||
+               !n || n > TT_EPOCH_MAX) {
+        return tool_usage(a->command, "--at takes a checkpoint of the group, such as "
+                                         "@group-1, not '%s'", at);
+    } else {
+        *epoch = n;
+    }
+    for (unsigned i = 0; i < g->members->len; i++) {
+        const GroupMember *m = group_at(g, i);
+
+        if (!group_point(m, *epoch)) {
+            return tool_complain("%s has no checkpoint @group-%" PRIu32 ": tt group "
+                                 "checkpoints lists those of the group", m->name,
+                                 *epoch);
+        }
+    }
+    return group_is_moment(g, *epoch, &diag) ? TOOL_FINE :
+        tool_complain("checkpoint @group-%" PRIu32 " is not consistent: %s", *epoch,
+                      diag.text);
+}
+
+/* 0: it is not there. */
+static uint64_t number_in(const char *answer, const char *key)
+{
+    const char *at = strstr(answer, key);
+
+    return at ? g_ascii_strtoull(at + strlen(key), NULL, 10) : 0;
+}
+
 int group_checkpoint(const ToolArgs *a)
 {
     ToolQmp *q = tool_qmp_open(a->operand[1]);
@@ -169,11 +253,9 @@ int group_checkpoint(const ToolArgs *a)
     if (q && !tool_qmp_do(q, "tt-checkpoint-add", "{\"group\": true}", 300, &answer, &why)) {
         tool_complain("the VM at %s made no checkpoint: %s", a->operand[1], why);
     } else if (q) {
-        const char *at = strstr(answer, "\"position\": ");
-
-        printf("the VM at %s has its checkpoint at position %" PRIu64 ", and tells the "
-               "others\n", a->operand[1],
-               at ? g_ascii_strtoull(at + strlen("\"position\": "), NULL, 10) : 0);
+        printf("the VM at %s has its checkpoint @group-%" PRIu64 " at position %" PRIu64 ", "
+               "and tells the others\n", a->operand[1], number_in(answer, "\"group\": "),
+               number_in(answer, "\"position\": "));
         result = TOOL_FINE;
     }
     tool_qmp_free(q);

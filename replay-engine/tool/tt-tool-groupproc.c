@@ -12,11 +12,19 @@
 
 pid_t group_start(char **argv, int out, int keep)
 {
+    sigset_t ends, before;
     pid_t pid;
 
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    sigprocmask(SIG_BLOCK, &ends, &before);     /* the parent's handlers are not the child's */
     fflush(stdout);
     pid = fork();
     if (pid == 0) {
+        signal(SIGTERM, SIG_DFL);
+        signal(SIGINT, SIG_DFL);
+        sigprocmask(SIG_SETMASK, &before, NULL);
         dup2(open("/dev/null", O_RDONLY), 0);
         dup2(out, 1);
         dup2(out, 2);
@@ -32,6 +40,7 @@ pid_t group_start(char **argv, int out, int keep)
     if (pid < 0) {
         tool_complain("cannot start a process: %s", g_strerror(errno));
     }
+    sigprocmask(SIG_SETMASK, &before, NULL);
     return pid;
 }
 
@@ -46,7 +55,10 @@ char *group_program(const ToolArgs *a)
 
 bool group_has_ended(pid_t pid)
 {
-    return waitpid(pid, NULL, WNOHANG) == pid;
+    pid_t ended = waitpid(pid, NULL, WNOHANG);
+
+    /* Whoever started this may have it ignore its children. */
+    return ended == pid || (ended < 0 && errno == ECHILD);
 }
 
 char *group_last_line(const char *path)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define LINE_BYTES_MAX (1u << 20)
+#define TURN_SECONDS 60         /* until this is served */
 
 struct ToolQmp {
     int fd;
@@ -114,11 +115,15 @@ static char *read_line(ToolQmp *q, int64_t until_us, char **why)
     while (!(line = take_line(q))) {
         int64_t left_ms = (until_us - g_get_monotonic_time()) / 1000;
         struct pollfd p = { .fd = q->fd, .events = POLLIN };
+        int is_there = left_ms > 0 ? poll(&p, 1, MIN(left_ms, INT_MAX)) : 0;
         ssize_t n = 0;
 
-        if (left_ms <= 0 || poll(&p, 1, MIN(left_ms, INT_MAX)) == 0) {
+        if (!is_there) {
             *why = g_strdup("it does not answer");
             return NULL;
+        }
+        if (is_there < 0) {
+            continue;                       /* a signal came: do not sleep in read */
         }
         n = read(q->fd, bytes, sizeof(bytes));
         if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
@@ -238,18 +243,32 @@ char *tool_qmp_quote(const char *text)
     return g_string_free(g_string_append_c(s, '"'), false);
 }
 
+/* QEMU serves one client of a socket at a time, and few may wait there: others wait here. */
+static int connect_in_turn(const char *path, int64_t until_us)
+{
+    int fd;
+
+    while ((fd = tool_unix_connect(path)) < 0 && errno == EBUSY &&
+           g_get_monotonic_time() < until_us) {
+        g_usleep(20000);
+    }
+    return fd;
+}
+
 ToolQmp *tool_qmp_open(const char *path)
 {
-    int fd = tool_unix_connect(path);
+    int64_t now_us = g_get_monotonic_time();
+    int fd = connect_in_turn(path, now_us + TURN_SECONDS * G_USEC_PER_SEC);
     g_autofree char *why = NULL;
     ToolQmp *q;
 
     if (fd < 0) {
-        tool_complain("cannot connect to the VM at %s: %s", path, g_strerror(errno));
+        tool_complain("cannot connect to the VM at %s: %s", path, errno == EBUSY ?
+                      "other programs use its socket, or wait for it" : g_strerror(errno));
         return NULL;
     }
     q = tool_qmp_new(fd);
-    if (!tool_qmp_greet(q, 60, &why)) {
+    if (!tool_qmp_greet(q, TURN_SECONDS, &why)) {
         tool_complain("there is no QMP at %s: %s", path, why);
         tool_qmp_free(q);
         return NULL;

@@ -36,27 +36,6 @@ void tool_add(GPtrArray *to, const char *fmt, ...)
     g_ptr_array_add(to, tt_replace_controls(text, '?'));
 }
 
-static GString *complaints;             /* all of them; NULL: none yet */
-
-int tool_complain(const char *fmt, ...)
-{
-    va_list ap, again;
-
-    va_start(ap, fmt);
-    va_copy(again, ap);
-    complaints = complaints ? g_string_append(complaints, "; ") : g_string_new(NULL);
-    g_string_append_vprintf(complaints, fmt, again);
-    va_end(again);
-    tool_say(fmt, ap);
-    va_end(ap);
-    return TOOL_PROBLEM;
-}
-
-int tool_problem(const TtDiag *diag)
-{
-    return tool_complain("%s", diag->text);
-}
-
 static void say(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 
 static void say(const char *fmt, ...)
@@ -68,9 +47,36 @@ static void say(const char *fmt, ...)
     va_end(ap);
 }
 
+static const char *subject;
+static GString *complaints;             /* all of them; NULL: none yet */
+
+void tool_set_subject(const char *text)
+{
+    subject = text;
+}
+
+int tool_complain(const char *fmt, ...)
+{
+    g_autofree char *text = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    text = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    complaints = complaints ? g_string_append(complaints, "; ") : g_string_new(NULL);
+    g_string_append_printf(complaints, "%s%s%s", subject ?: "", subject ? ": " : "", text);
+    say("%s%s%s", subject ?: "", subject ? ": " : "", text);
+    return TOOL_PROBLEM;
+}
+
+int tool_problem(const TtDiag *diag)
+{
+    return tool_complain("%s", diag->text);
+}
+
 void tool_note(const char *text)
 {
-    say("note: %s", text);
+    say("note: %s%s%s", subject ?: "", subject ? ": " : "", text);
 }
 
 static bool has_answered;

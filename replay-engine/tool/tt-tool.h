@@ -85,6 +85,8 @@ void tool_say(const char *fmt, va_list ap) G_GNUC_PRINTF(1, 0);
 int tool_problem(const TtDiag *diag);
 int tool_complain(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 void tool_note(const char *text);
+/* From here on sentences begin with this, of the caller's. NULL: no more. */
+void tool_set_subject(const char *text);
 /* "1,234,567"; the caller frees. */
 char *tool_number(uint64_t n);
 /* "1 segment", "1,234 segments"; the caller frees. */

@@ -211,7 +211,7 @@ def says_no(work, c, frames):
                         'no such member')
     check("no member 'nobody'" in said, said)
     said = one_sentence(tt('group', 'compare', group, group, rc=1).stderr, 'with itself')
-    check('no member of' in said, said)
+    check('has only runs of' in said, said)
     check('only for tt group live' in tt('group', 'info', group, '--exact', 'x', rc=2).stderr,
           'an option of another verb')
     check('needs a second' in tt('group', 'compare', group, rc=2).stderr, 'no second group')

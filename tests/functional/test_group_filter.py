@@ -230,7 +230,7 @@ def test_idle(work):
     with a, b:
         check(a.qmp and b.qmp, 'both are there')
         said = tt('group', 'checkpoint', a.qmp_paths[1]).stdout
-        check('has its checkpoint at position' in said, said)
+        check('has its checkpoint @group-1 at position' in said, said)
         all_have({'a': a, 'b': b}, 1)
         for vm in a, b:
             vm.qmp.send('quit')

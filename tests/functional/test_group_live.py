@@ -17,7 +17,7 @@ from guests import guest_args
 from strangers import Member
 from test_group import (ROUNDS, check_rounds, free_port, friend, group_points, guest, hub,
                         md5_of, nic, server_args)
-from ttlib import (MACHINE, SLOW, Vm, check, check_exact, equal, limit, one_sentence,
+from ttlib import (MACHINE, SLOW, TestFailure, Vm, check, check_exact, equal, limit, one_sentence,
                    read_bytes, recorder, tool, tt, wait_until)
 
 # The host does something between the rounds, and must find the guests running.
@@ -423,7 +423,7 @@ def test_checkpoints_too_soon(work):
             for number in range(1, 300):
                 p.send(p.epoch(number))
                 time.sleep(.1)
-                if 'too soon' in vm.stderr:
+                if 'none includes' in vm.stderr:
                     break
         vm.qmp.send('quit')
         vm.wait(0)
@@ -433,6 +433,40 @@ def test_checkpoints_too_soon(work):
     made = [p['number'] for p in group_points(list_of(work, 'alone', {'alone': vm.run}))
             if 'alone' in p['members']]
     check(made and without and not set(made) & set(without), f'{made}, without {without}')
+
+
+@limit(60)
+def test_checkpoints_in_one_read(work):
+    """Several checkpoints of the group are announced by one write: this VM makes the last
+    and says which it has not made."""
+    path = os.path.join(work, 'sock')
+    with recorder(work, [*MACHINE, *nic(1, f'listen={path}')], qmp=1) as vm:
+        wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
+        for numbers, said in (((1, 2), 'checkpoint 1 of the group does not include'),
+                              ((3, 4, 5), 'from 3 to 4 none includes this VM')):
+            with friend_member(path) as p:
+                p.send(b''.join(p.epoch(number) for number in numbers))
+                wait_until(lambda last=numbers[-1]: last in made_of(work, vm), 'the last one',
+                           30)
+            check(said in vm.stderr, vm.stderr)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    equal(made_of(work, vm), [2, 5], 'checkpoints')
+    equal(vm.stderr.count('it heard of the next'), 2, vm.stderr)
+
+
+def friend_member(path):
+    """The one before may not be gone yet."""
+    def try_it():
+        with contextlib.suppress(OSError, TestFailure):
+            return Member(path).join()
+        return None
+    return wait_until(try_it, 'the netdev lets a peer in')
+
+
+def made_of(work, vm):
+    return [p['number'] for p in group_points(list_of(work, 'alone', {'alone': vm.run}))
+            if 'alone' in p['members']]
 
 
 @limit(100)

@@ -60,6 +60,25 @@ static void drain(TtLink *l, TtHeard *heard, TtPlaces *places)
     }
 }
 
+/* One note, or what one has no room for in two. */
+static void keep(const uint8_t *data, size_t size)
+{
+    uint32_t cut = MIN(size, TT_FRAME_KEPT_MAX);
+    uint32_t aux = cut < size ? size - TT_FRAME_NOTE_MAX - 1 - data[TT_FRAME_NOTE_MAX] :
+        size / 2;
+    g_autofree TtKept *k = g_new0(TtKept, 1);
+    g_autofree uint8_t *again = g_malloc(TT_FRAME_KEPT_MAX);
+    uint32_t n_rest;
+
+    if (!tt_kept_take(k, TT_FRAME_KEPT, 1, aux, data, cut, NULL)) {
+        CHECK(k->n == k->frame.len && k->frame.len == aux);
+        CHECK(tt_frame_kept_put(again, &k->frame, k->netdev, &n_rest) == cut && !n_rest);
+        CHECK(!memcmp(again, data, cut));
+    }
+    tt_kept_take(k, TT_FRAME_REST, 1, aux, data + cut, size - cut, NULL);
+    CHECK(k->n <= k->frame.len && k->frame.len <= TT_FRAME_BYTES_MAX);
+}
+
 static void note(const uint8_t *data, size_t size)
 {
     uint8_t again[TT_FRAME_NOTE_MAX], more[TT_INCIDENT_NOTE_MAX];
@@ -80,11 +99,7 @@ static void note(const uint8_t *data, size_t size)
         CHECK(tt_incident_note_put(more, &i) == size);
     }
 
-    if (size > TT_FRAME_NOTE_MAX &&
-        !tt_frame_note_get(&f, TT_FRAME_KEPT, 1, size / 2, data, size, NULL)) {
-        CHECK(f.data > data && f.data + f.len == data + size);
-        g_free(tt_frame_kept_netdev(data));
-    }
+    keep(data, size);
     if (size > 8 && !tt_frame_note_get(&f, what, 1, 60, data, size, NULL)) {
         CHECK(tt_frame_note_put(again, what, &f) == size);
         CHECK(!memcmp(again, data, size));

@@ -344,6 +344,40 @@ static void test_lost(void)
     tt_causal_free(c);
 }
 
+/* The same of a sender whose log is still being written: nothing is lost, and no cut is
+ * beyond it yet. */
+static void test_pending(void)
+{
+    TtCausal *c = tt_causal_new(3);
+    uint64_t at[3];
+    TtDiag diag;
+
+    g_assert_false(tt_causal_sent(c, 0, 10, 5, NULL));
+    g_assert_false(tt_causal_delivered(c, 1, 30, 0, 5, NULL));
+    g_assert_false(tt_causal_sent(c, 1, 35, 0, NULL));
+    g_assert_false(tt_causal_delivered(c, 1, 40, 0, 6, NULL));      /* in flight */
+    g_assert_false(tt_causal_sent(c, 1, 45, 1, NULL));
+    g_assert_false(tt_causal_delivered(c, 2, 50, 1, 1, NULL));      /* follows from it */
+    tt_causal_ends(c, 0, 11);
+    tt_causal_goes_on(c, 0);
+    tt_causal_ends(c, 1, 100);
+    tt_causal_ends(c, 2, 100);
+    g_assert_false(tt_causal_seal(c, &diag));
+    g_assert_cmpuint(tt_causal_totals(c).lost, ==, 0);
+    g_assert_cmpuint(tt_causal_totals(c).pending, ==, 1);
+    g_assert_false(tt_causal_cut(c, 1, 40, at, &diag));
+    g_assert_cmpint(tt_causal_cut(c, 1, 41, at, &diag), ==, TT_ERR_MISMATCH);
+    g_assert_nonnull(strstr(diag.text, "is in flight"));
+    g_assert_cmpint(tt_causal_cut(c, 2, 51, at, &diag), ==, TT_ERR_MISMATCH);
+    g_assert_nonnull(strstr(diag.text, "follows from one that is in flight"));
+    at[0] = 11;
+    at[1] = 41;
+    at[2] = 50;
+    g_assert_cmpint(tt_causal_check_cut(c, at, &diag), ==, TT_ERR_MISMATCH);
+    g_assert_nonnull(strstr(diag.text, "does not have yet"));
+    tt_causal_free(c);
+}
+
 static void test_bad(void)
 {
     TtCausal *c = tt_causal_new(2);
@@ -382,6 +416,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/causal/asks-and-answers", test_ask);
     g_test_add_func("/tt/causal/is-as-brute-force-says", test_random);
     g_test_add_func("/tt/causal/knows-what-is-lost", test_lost);
+    g_test_add_func("/tt/causal/pending", test_pending);
     g_test_add_func("/tt/causal/refuses-what-cannot-be", test_bad);
     return g_test_run();
 }

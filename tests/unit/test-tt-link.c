@@ -350,7 +350,7 @@ static void test_notes(void)
     g_assert_cmpuint(got.hash, ==, 77);
     g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_SENT, 8, 60, bytes, len, &diag),
                     ==, TT_ERR_FORMAT);
-    for (unsigned what = TT_FRAME_EPOCH; what < 6; what++) {
+    for (unsigned what = TT_FRAME_EPOCH; what < 7; what++) {
         g_assert_cmpint(tt_frame_note_get(&got, what, 8, 60, bytes, len, &diag), ==,
                         TT_ERR_FORMAT);
     }
@@ -394,42 +394,79 @@ static void test_passed(void)
     g_assert_cmpint(tt_frame_out_get(&got, bytes, len, NULL), ==, TT_ERR_FORMAT);
 }
 
+static TtStatus take(TtKept *k, unsigned what, uint64_t seq, uint32_t aux,
+                     const uint8_t *data, uint32_t len)
+{
+    TtDiag diag;
+    TtStatus st = tt_kept_take(k, what, seq, aux, data, len, &diag);
+
+    g_assert_true(st != TT_ERR_FORMAT || strstr(diag.text, "damaged"));
+    return st;
+}
+
 /* What was on its way at a checkpoint: all of it comes back, and damage is noticed. */
 static void test_kept(void)
 {
     static uint8_t note[TT_FRAME_KEPT_MAX];
+    static TtKept k;
     uint8_t data[60] = "a frame";
     TtFrame f = frame_of(data, sizeof(data), 8), got;
-    uint32_t len = tt_frame_kept_put(note, &f, "net0");
-    g_autofree char *name = tt_frame_kept_netdev(note), *none = NULL;
+    uint32_t n_rest, len = tt_frame_kept_put(note, &f, "net0", &n_rest);
     char long_name[TT_NETDEV_NAME_MAX + 2] = "";
     TtDiag diag;
 
-    g_assert_cmpstr(name, ==, "net0");
-    g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_KEPT, 8, 60, note, len, &diag), ==,
-                    TT_OK);
-    g_assert_cmpmem(got.data, got.len, data, sizeof(data));
-    g_assert_cmpmem(got.run, TT_RUN_BYTES, f.run, TT_RUN_BYTES);
-    g_assert_cmpuint(got.pos, ==, f.pos);
+    g_assert_cmpuint(n_rest, ==, 0);
+    g_assert_cmpint(take(&k, TT_FRAME_KEPT, 8, 60, note, len), ==, TT_OK);
+    g_assert_cmpstr(k.netdev, ==, "net0");
+    g_assert_cmpmem(k.frame.data, k.frame.len, data, sizeof(data));
+    g_assert_cmpmem(k.frame.run, TT_RUN_BYTES, f.run, TT_RUN_BYTES);
+    g_assert_cmpuint(k.frame.pos, ==, f.pos);
+    g_assert_cmpint(take(&k, TT_FRAME_REST, 8, 60, note, 1), ==, TT_END);
     for (uint32_t n = 0; n < len; n++) {
-        g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_KEPT, 8, 60, note, n, &diag), ==,
-                        TT_ERR_FORMAT);
+        g_assert_cmpint(take(&k, TT_FRAME_KEPT, 8, 60, note, n), ==, TT_ERR_FORMAT);
     }
-    g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_KEPT, 8, 61, note, len, &diag), ==,
-                    TT_ERR_FORMAT);
+    g_assert_cmpint(take(&k, TT_FRAME_KEPT, 8, 61, note, len), ==, TT_ERR_FORMAT);
     note[len - 1] ^= 1;
-    g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_KEPT, 8, 60, note, len, &diag), ==,
-                    TT_ERR_FORMAT);
-    g_assert_nonnull(strstr(diag.text, "damaged"));
+    g_assert_cmpint(take(&k, TT_FRAME_KEPT, 8, 60, note, len), ==, TT_ERR_FORMAT);
     memset(long_name, 'x', sizeof(long_name) - 1);
-    tt_frame_kept_put(note, &f, long_name);
-    none = tt_frame_kept_netdev(note);
-    g_assert_cmpstr(none, ==, "");
+    len = tt_frame_kept_put(note, &f, long_name, &n_rest);
+    g_assert_cmpint(take(&k, TT_FRAME_KEPT, 8, 60, note, len), ==, TT_OK);
+    g_assert_cmpstr(k.netdev, ==, "");
     g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_EPOCH, 5, 1, NULL, 0, &diag), ==,
                     TT_OK);
     g_assert_cmpuint(got.epoch, ==, 5);
     g_assert_cmpint(tt_frame_note_get(&got, TT_FRAME_EPOCH, TT_EPOCH_MAX + 1, 1, NULL, 0,
                                       &diag), ==, TT_ERR_FORMAT);
+}
+
+/* A frame of any length is kept, also one with too many bytes for one event. */
+static void test_kept_long(void)
+{
+    static uint8_t note[TT_FRAME_KEPT_MAX], data[TT_FRAME_BYTES_MAX];
+    static TtKept k;
+
+    for (uint32_t i = 0; i < sizeof(data); i++) {
+        data[i] = i * 7 >> 3;
+    }
+    for (uint32_t n = TT_FRAME_KEPT_MAX - 60; n <= TT_FRAME_BYTES_MAX; n++) {
+        TtFrame f = frame_of(data, n, n);
+        uint32_t n_rest, len = tt_frame_kept_put(note, &f, "net0", &n_rest);
+        const uint8_t *rest = data + n - n_rest;
+
+        g_assert_cmpuint(len, <=, TT_FRAME_KEPT_MAX);
+        g_assert_cmpint(take(&k, TT_FRAME_KEPT, n, n, note, len), ==,
+                        n_rest ? TT_END : TT_OK);
+        if (n_rest) {
+            g_assert_cmpint(take(&k, TT_FRAME_REST, n + 1, n, rest, n_rest), ==, TT_END);
+            g_assert_cmpint(take(&k, TT_FRAME_REST, n, n - 1, rest, n_rest), ==,
+                            TT_ERR_FORMAT);
+            g_assert_cmpint(take(&k, TT_FRAME_REST, n, n, rest, n_rest - 1), ==,
+                            TT_ERR_FORMAT);
+            g_assert_cmpint(take(&k, TT_FRAME_REST, n, n, rest, n_rest), ==, TT_OK);
+        }
+        g_assert_cmpmem(k.frame.data, k.frame.len, data, n);
+        n += n < TT_FRAME_KEPT_MAX + 60 ? 0 : 500;
+    }
 }
 
 /* Checkpoints of the group are told between frames, and are none themselves. */
@@ -539,6 +576,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/link/notes-frames-in-logs", test_notes);
     g_test_add_func("/tt/link/passed-frames-in-logs", test_passed);
     g_test_add_func("/tt/link/keeps-what-is-on-its-way", test_kept);
+    g_test_add_func("/tt/link/keeps-long-frames", test_kept_long);
     g_test_add_func("/tt/link/tells-of-checkpoints", test_epochs);
     g_test_add_func("/tt/link/tells-of-incidents", test_incidents);
     g_test_add_func("/tt/link/takes-no-flood-of-incidents", test_burst);
