@@ -299,31 +299,6 @@ TtStatus tt_link_next(TtLink *l, TtFrame *f, TtDiag *diag)
     return done(l, l->state == BROKEN ? l->why.status : take(l, f, &why), &why, diag);
 }
 
-/* ---- the key ---- */
-
-TtStatus tt_group_key_load(const char *path, uint8_t **key, size_t *len, TtDiag *diag)
-{
-    GError *err = NULL;
-    char *text;
-    gsize n;
-
-    if (!g_file_get_contents(path, &text, &n, &err)) {
-        tt_fail(diag, TT_ERR_IO, "the key of the group cannot be read: %s", err->message);
-        g_error_free(err);
-        return TT_ERR_IO;
-    }
-    n -= n && text[n - 1] == '\n';
-    if (n < TT_GROUP_KEY_MIN || n > TT_GROUP_KEY_MAX) {
-        g_free(text);
-        return tt_fail(diag, TT_ERR_LIMIT, "a key must have %d to %d bytes, and %.100s "
-                       "has %zu: 'head -c 32 /dev/urandom | base64' makes a good one",
-                       TT_GROUP_KEY_MIN, TT_GROUP_KEY_MAX, path, (size_t)n);
-    }
-    *key = (uint8_t *)text;
-    *len = n;
-    return TT_OK;
-}
-
 /* ---- frames that came before ---- */
 
 static TtHeardRun *find_run(TtHeard *h, const uint8_t *run)

@@ -69,8 +69,9 @@ const uint8_t *tt_link_out(const TtLink *l, size_t *len);
 void tt_link_sent(TtLink *l, size_t len);
 
 /*
- * The key of a group: the bytes of a file, without a newline at its end. TT_ERR_IO;
- * TT_ERR_LIMIT: too short or too long. g_free.
+ * The key of a group: the bytes of a regular file, without a newline at its end. TT_ERR_IO;
+ * TT_ERR_INVALID: it is no regular file; TT_ERR_LIMIT: too short or too long. Reads no more
+ * than a key may have, and waits for nobody. g_free.
  */
 TtStatus tt_group_key_load(const char *path, uint8_t **key, size_t *len, TtDiag *diag);
 
