@@ -9,14 +9,27 @@
 #include "tt-tool.h"
 #include "net-tt/tt-address.h"
 #include "net-tt/tt-link.h"
+#include "net-tt/tt-listen.h"
 #include "net-tt/tt-shape.h"
 
 #include <glib-unix.h>
+#include <netinet/in.h>
 #include <stdio.h>
 
 /* ---- listening: tt-tool-hublisten.c ---- */
 
 #define HUB_SOCKETS_MAX 8
+
+/* A number that a host has, and a port. */
+typedef union HubNumber {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+} HubNumber;
+
+/* Does whoever listens at @has listen at @where, perhaps as one of all numbers? @takes_ipv4:
+ * :: stands for those of IPv4, too. */
+bool hub_number_covers(const HubNumber *has, bool takes_ipv4, const HubNumber *where);
 
 /* The line that a hub prints when it listens at all addresses. */
 #define HUB_IS_READY    "the hub is ready"
@@ -27,7 +40,7 @@ typedef struct HubListener {
     unsigned n;
     int fd[HUB_SOCKETS_MAX];    /* nonblocking */
     guint tag[HUB_SOCKETS_MAX];
-    char *path;                 /* of a Unix socket, or NULL */
+    TtListen place;             /* of a Unix socket: its fd is fd[0] */
 } HubListener;
 
 /* @l: zeros, but for @before. Of port 0 all have the same. NULL: it listens; or why not. */
