@@ -79,8 +79,7 @@ typedef struct Hub {
     size_t waiting_bytes;
     uint64_t serial, n_peers;   /* of frames that wait; of those who were let in */
     GSource *timer;
-    FILE *log;                  /* NULL: none */
-    bool log_has_failed;
+    struct HubLog *log;         /* NULL: none */
     guint silence_tag;
     uint64_t n_came, n_gone, n_lost;
     uint32_t epoch;             /* checkpoints of the group so far */
@@ -111,12 +110,16 @@ void hub_wait_end(Hub *h);          /* what waits is lost */
 
 /* ---- what is said and logged: tt-tool-hublog.c ---- */
 
-/* False: said why. */
+/* A pipe may be the log, also one that nobody reads: the hub waits for no reader, and loses
+ * lines. False: said why. */
 bool hub_log_open(Hub *h, const char *path);
-/* False: not all of it was written, and that was said. Nothing, if there is none. */
+/* False: not all of it was written, and that was said. Nothing, if there is none. It waits
+ * some seconds for a reader, at most. */
 bool hub_log_close(Hub *h);
 void hub_settle(Hub *h, const HubFrame *w, unsigned fate);
 /* One sentence, but not too many. */
 void hub_say(Hub *h, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+/* Can something be written to @fd within @wait_ms? Who does not read a pipe stops nobody. */
+bool hub_can_write(int fd, int wait_ms);
 
 #endif
