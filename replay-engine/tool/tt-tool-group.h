@@ -124,6 +124,17 @@ void group_meeting_free(gpointer meeting);
 /* Adds those of @member. False: said why. */
 bool group_meetings(const GroupMember *member, GPtrArray *all);
 
+/* The place that an address means. */
+typedef struct GroupWhere GroupWhere;
+
+/* Looks the name of a host up, which may take seconds. Never NULL; group_where_free. */
+GroupWhere *group_where_new(const GroupMeeting *m);
+void group_where_free(gpointer where);
+/* Does whoever listens at @w listen everywhere at @other? */
+bool group_where_has(const GroupWhere *w, const GroupWhere *other);
+/* Does a member that listens on this host get who connects to @connects? */
+bool group_where_meets(const GroupWhere *listens, const GroupWhere *connects);
+
 /* The hub of a group that goes on. */
 typedef struct GroupHub {
     char **argv;                /* NULL: there is none to start */

@@ -29,11 +29,11 @@ void group_meeting_free(gpointer opaque)
 static char *value_of(const char *option, const char *key)
 {
     const char *p = option;
+    char *value = NULL;
 
     if (*option == '{') {
         g_autoptr(GVariant) all = g_variant_parse(G_VARIANT_TYPE("a{ss}"), option, NULL,
                                                   NULL, NULL);
-        char *value = NULL;
 
         if (all) {
             g_variant_lookup(all, key, "s", &value);
@@ -49,12 +49,12 @@ static char *value_of(const char *option, const char *key)
         }
         p += *p == ',';
         if (g_str_has_prefix(word->str, key) && word->str[strlen(key)] == '=') {
-            g_string_erase(word, 0, strlen(key) + 1);
-            return g_string_free(word, false);
+            g_free(value);                      /* the last one counts */
+            value = g_strdup(word->str + strlen(key) + 1);
         }
         g_string_free(word, true);
     }
-    return NULL;
+    return value;
 }
 
 /* A path of the member's becomes a whole one; takes @path over. */
@@ -155,34 +155,45 @@ static bool is_served(const GroupMeeting *m)
     return fd >= 0;
 }
 
-static bool is_first(const GPtrArray *all, unsigned i)
+/* Will a hub at what earlier members connect to be there for this one? */
+static bool is_first(const GPtrArray *all, const GPtrArray *places, unsigned i)
 {
     for (unsigned k = 0; k < i; k++) {
-        const GroupMeeting *a = all->pdata[k], *b = all->pdata[i];
+        const GroupMeeting *other = all->pdata[k];
 
-        if (!a->listens && !strcmp(a->address, b->address)) {
+        if (!other->listens && group_where_has(places->pdata[k], places->pdata[i])) {
             return false;
         }
     }
     return true;
 }
 
-/* To which several connect, or one, and no member listens there. */
-static bool needs_hub(const GPtrArray *all, unsigned i)
+/* To which several connect, or one, and no member listens there. @places: theirs. */
+static bool needs_hub(const GPtrArray *all, const GPtrArray *places, unsigned i)
 {
     const GroupMeeting *m = all->pdata[i];
 
-    if (m->listens || !is_first(all, i)) {
+    if (m->listens || !is_first(all, places, i)) {
         return false;
     }
     for (unsigned k = 0; k < all->len; k++) {
         const GroupMeeting *other = all->pdata[k];
 
-        if (other->listens && !strcmp(other->address, m->address)) {
+        if (other->listens && group_where_meets(places->pdata[k], places->pdata[i])) {
             return false;
         }
     }
     return true;
+}
+
+static GPtrArray *places_of(const GPtrArray *all)
+{
+    GPtrArray *places = g_ptr_array_new_with_free_func(group_where_free);
+
+    for (unsigned i = 0; i < all->len; i++) {
+        g_ptr_array_add(places, group_where_new(all->pdata[i]));
+    }
+    return places;
 }
 
 static void add(GPtrArray *args, const char *name, const char *value)
@@ -199,12 +210,13 @@ static GPtrArray *hub_command(const ToolArgs *a, const GPtrArray *all, int *resu
     g_autoptr(GPtrArray) args = g_ptr_array_new_with_free_func(g_free);
     const char *options = tool_value(a, "--hub");
     g_autofree char *program = group_program(a);
+    g_autoptr(GPtrArray) places = places_of(all);
     const GroupMeeting *first = NULL;
 
     for (unsigned i = 0; i < all->len; i++) {
         const GroupMeeting *m = all->pdata[i];
 
-        if (!needs_hub(all, i)) {
+        if (!needs_hub(all, places, i)) {
             continue;
         }
         if (!options && !is_served(m)) {
