@@ -363,14 +363,14 @@ bool tt_heard_is_new(TtHeard *h, const TtFrame *f)
 
 /* ---- how many incidents are taken ---- */
 
-bool tt_burst_is_over(TtBurst *b, int64_t now_ms)
+bool tt_burst_is_over(TtBurst *b, unsigned max, int64_t now_ms)
 {
-    if (!b->n || now_ms - b->since_ms > TT_BURST_MS) {
-        *b = (TtBurst) { .since_ms = now_ms };
-    }
-    if (b->n == TT_BURST_MAX) {
+    assert(max && max <= TT_BURST_MAX);
+    if (b->n == max && now_ms - b->at_ms[b->next] <= TT_BURST_MS) {
         return true;
     }
-    b->n++;
+    b->at_ms[b->next] = now_ms;
+    b->next = (b->next + 1) % max;
+    b->n += b->n < max;
     return false;
 }

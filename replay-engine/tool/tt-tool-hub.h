@@ -73,7 +73,7 @@ typedef struct Hub {
     TtShape shape;
     TtPlaces places;
     TtHeard heard, told;        /* frames; incidents */
-    TtBurst incidents;          /* of all members, each of which takes as many */
+    TtBurst incidents;          /* of all ports; each member takes as many */
     HubPort *ports[TT_SHAPE_PORTS_MAX];
     GSequence *waiting;         /* of HubFrame, by the time at which it leaves */
     size_t waiting_bytes;
