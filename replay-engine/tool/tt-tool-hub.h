@@ -96,6 +96,9 @@ void hub_init(Hub *h);
 void hub_end(Hub *h);
 /* Takes @fd over: a connection that was accepted. */
 void hub_connected(Hub *h, int fd);
+/* The one that has been silent for longest gives its place to another peer, at once: a member
+ * says READY within a round trip. False: all are members. */
+bool hub_drop_silent(Hub *h);
 /* @w leaves now, or is lost. */
 void hub_send(Hub *h, const HubFrame *w);
 
@@ -116,10 +119,10 @@ bool hub_log_open(Hub *h, const char *path);
 /* False: not all of it was written, and that was said. Nothing, if there is none. It waits
  * some seconds for a reader, at most. */
 bool hub_log_close(Hub *h);
+/* Can something be written to @fd within @wait_ms? Who does not read a pipe stops nobody. */
+bool hub_can_write(int fd, int wait_ms);
 void hub_settle(Hub *h, const HubFrame *w, unsigned fate);
 /* One sentence, but not too many. */
 void hub_say(Hub *h, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
-/* Can something be written to @fd within @wait_ms? Who does not read a pipe stops nobody. */
-bool hub_can_write(int fd, int wait_ms);
 
 #endif

@@ -331,19 +331,14 @@ static gboolean lose_patience(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-/* The one that has been silent for longest gives its place to another peer, at once: a
- * member says READY within a round trip. */
-static void make_room(Hub *h)
+bool hub_drop_silent(Hub *h)
 {
     HubPort *oldest = NULL;
 
     for (unsigned i = 0; i < TT_SHAPE_PORTS_MAX; i++) {
         HubPort *p = h->ports[i];
 
-        if (!p) {
-            return;
-        }
-        if (!p->is_member && (!oldest || p->came_us < oldest->came_us)) {
+        if (p && !p->is_member && (!oldest || p->came_us < oldest->came_us)) {
             oldest = p;
         }
     }
@@ -352,6 +347,7 @@ static void make_room(Hub *h)
                 "full", oldest->number);
         close_port(oldest);
     }
+    return oldest;
 }
 
 void hub_connected(Hub *h, int fd)
@@ -361,7 +357,9 @@ void hub_connected(Hub *h, int fd)
     HubPort *p;
     unsigned i = 0;
 
-    make_room(h);
+    if (h->n_ports == TT_SHAPE_PORTS_MAX) {
+        hub_drop_silent(h);
+    }
     while (i < TT_SHAPE_PORTS_MAX && h->ports[i]) {
         i++;
     }
