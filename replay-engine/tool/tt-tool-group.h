@@ -127,13 +127,14 @@ bool group_meetings(const GroupMember *member, GPtrArray *all);
 /* The place that an address means. */
 typedef struct GroupWhere GroupWhere;
 
-/* Looks the name of a host up, which may take seconds. Never NULL; group_where_free. */
+/* Never NULL; group_where_free. */
 GroupWhere *group_where_new(const GroupMeeting *m);
 void group_where_free(gpointer where);
-/* Does whoever listens at @w listen everywhere at @other? */
-bool group_where_has(const GroupWhere *w, const GroupWhere *other);
+/* Does whoever listens at @w listen everywhere at @other? This and the next look the names of
+ * hosts up when they must, once for each place, which may take seconds. */
+bool group_where_has(GroupWhere *w, GroupWhere *other);
 /* Does a member that listens on this host get who connects to @connects? */
-bool group_where_meets(const GroupWhere *listens, const GroupWhere *connects);
+bool group_where_meets(GroupWhere *listens, GroupWhere *connects);
 
 /* The hub of a group that goes on. */
 typedef struct GroupHub {

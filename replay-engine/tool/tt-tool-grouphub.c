@@ -155,7 +155,7 @@ static bool is_served(const GroupMeeting *m)
     return fd >= 0;
 }
 
-/* Will a hub at what earlier members connect to be there for this one? */
+/* Is it not where a hub listens already, for an earlier member? */
 static bool is_first(const GPtrArray *all, const GPtrArray *places, unsigned i)
 {
     for (unsigned k = 0; k < i; k++) {
@@ -168,12 +168,12 @@ static bool is_first(const GPtrArray *all, const GPtrArray *places, unsigned i)
     return true;
 }
 
-/* To which several connect, or one, and no member listens there. @places: theirs. */
+/* It connects, and no member listens there. @places: theirs. */
 static bool needs_hub(const GPtrArray *all, const GPtrArray *places, unsigned i)
 {
     const GroupMeeting *m = all->pdata[i];
 
-    if (m->listens || !is_first(all, places, i)) {
+    if (m->listens) {
         return false;
     }
     for (unsigned k = 0; k < all->len; k++) {
@@ -186,12 +186,27 @@ static bool needs_hub(const GPtrArray *all, const GPtrArray *places, unsigned i)
     return true;
 }
 
-static GPtrArray *places_of(const GPtrArray *all)
+/* One for each address. */
+static GPtrArray *places_of(const GPtrArray *all, GPtrArray *owned)
 {
-    GPtrArray *places = g_ptr_array_new_with_free_func(group_where_free);
+    GPtrArray *places = g_ptr_array_new();
 
     for (unsigned i = 0; i < all->len; i++) {
-        g_ptr_array_add(places, group_where_new(all->pdata[i]));
+        const GroupMeeting *m = all->pdata[i];
+        GroupWhere *w = NULL;
+
+        for (unsigned k = 0; !w && k < i; k++) {
+            const GroupMeeting *other = all->pdata[k];
+
+            if (other->listens == m->listens && !strcmp(other->address, m->address)) {
+                w = places->pdata[k];
+            }
+        }
+        if (!w) {
+            w = group_where_new(m);
+            g_ptr_array_add(owned, w);
+        }
+        g_ptr_array_add(places, w);
     }
     return places;
 }
@@ -204,13 +219,44 @@ static void add(GPtrArray *args, const char *name, const char *value)
     }
 }
 
+/* A key may be in more than one file. */
+static bool is_same_key(const char *a, const char *b)
+{
+    g_autofree uint8_t *x = NULL, *y = NULL;
+    size_t x_len, y_len;
+
+    if (!a || !b || !strcmp(a, b)) {
+        return !g_strcmp0(a, b);
+    }
+    return !tt_group_key_load(a, &x, &x_len, NULL) &&
+        !tt_group_key_load(b, &y, &y_len, NULL) && x_len == y_len && !memcmp(x, y, x_len);
+}
+
+/* Can one hub join the two? False: said why not. */
+static bool is_one_group(const GroupMeeting *a, const GroupMeeting *b)
+{
+    if (strcmp(a->group, b->group)) {
+        tool_complain("the members are in more than one group, '%s' and '%s': start a hub for "
+                      "each first, without --hub", a->group, b->group);
+        return false;
+    }
+    if (!is_same_key(a->key_file, b->key_file)) {
+        tool_complain("the members have different keys, that of %s and that of %s: start a "
+                      "hub for each first, without --hub", a->key_file ?: "no file",
+                      b->key_file ?: "no file");
+        return false;
+    }
+    return true;
+}
+
 /* The command of a hub; NULL: no member needs one. *@result: see group_hub_plan. */
 static GPtrArray *hub_command(const ToolArgs *a, const GPtrArray *all, int *result)
 {
     g_autoptr(GPtrArray) args = g_ptr_array_new_with_free_func(g_free);
     const char *options = tool_value(a, "--hub");
     g_autofree char *program = group_program(a);
-    g_autoptr(GPtrArray) places = places_of(all);
+    g_autoptr(GPtrArray) owned = g_ptr_array_new_with_free_func(group_where_free);
+    g_autoptr(GPtrArray) places = places_of(all, owned);
     const GroupMeeting *first = NULL;
 
     for (unsigned i = 0; i < all->len; i++) {
@@ -224,11 +270,8 @@ static GPtrArray *hub_command(const ToolArgs *a, const GPtrArray *all, int *resu
                                     "hub there first, or use --hub", m->address);
             return NULL;
         }
-        if (options && first && (strcmp(first->group, m->group) ||
-                                 g_strcmp0(first->key_file, m->key_file))) {
-            *result = tool_complain("the members are in more than one group, '%s' and "
-                                    "'%s': start a hub for each first, without --hub",
-                                    first->group, m->group);
+        if (options && first && !is_one_group(first, m)) {
+            *result = TOOL_PROBLEM;
             return NULL;
         }
         if (!first) {
@@ -240,7 +283,9 @@ static GPtrArray *hub_command(const ToolArgs *a, const GPtrArray *all, int *resu
                 add(args, "--key-file", m->key_file);
             }
         }
-        add(args, "--listen", m->address);
+        if (is_first(all, places, i)) {
+            add(args, "--listen", m->address);
+        }
     }
     if (!first && options) {
         *result = tool_usage(a->command, "--hub: no member connects to a hub");

@@ -16,7 +16,8 @@
 struct GroupWhere {
     TtAddress a;
     char *text;
-    GArray *numbers;            /* of HubNumber; empty: a path, or they are not known */
+    bool listens;
+    GArray *numbers;            /* of HubNumber; NULL: were not looked up yet */
 };
 
 /* ::ffff:1.2.3.4 is 1.2.3.4; and a connection to "all numbers" is one to this host. */
@@ -43,23 +44,11 @@ static HubNumber plain(const struct addrinfo *at, bool listens)
 
 GroupWhere *group_where_new(const GroupMeeting *m)
 {
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found;
     GroupWhere *w = g_new0(GroupWhere, 1);
 
     w->text = g_strdup(m->address);
-    w->numbers = g_array_new(false, false, sizeof(HubNumber));
-    if (tt_address_parse(&w->a, m->address, NULL) || w->a.is_unix ||
-        getaddrinfo(w->a.host, w->a.port, &hints, &found)) {
-        return w;
-    }
-    for (struct addrinfo *at = found; at; at = at->ai_next) {
-        if (at->ai_family == AF_INET || at->ai_family == AF_INET6) {
-            HubNumber n = plain(at, m->listens);
-
-            g_array_append_val(w->numbers, n);
-        }
-    }
-    freeaddrinfo(found);
+    w->listens = m->listens;
+    tt_address_parse(&w->a, m->address, NULL);
     return w;
 }
 
@@ -67,9 +56,34 @@ void group_where_free(gpointer opaque)
 {
     GroupWhere *w = opaque;
 
-    g_array_free(w->numbers, true);
+    if (w->numbers) {
+        g_array_free(w->numbers, true);
+    }
     g_free(w->text);
     g_free(w);
+}
+
+/* Empty: they are not known. */
+static GArray *numbers_of(GroupWhere *w)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found;
+
+    if (w->numbers) {
+        return w->numbers;
+    }
+    w->numbers = g_array_new(false, false, sizeof(HubNumber));
+    if (!*w->a.port || getaddrinfo(w->a.host, w->a.port, &hints, &found)) {
+        return w->numbers;
+    }
+    for (struct addrinfo *at = found; at; at = at->ai_next) {
+        if (at->ai_family == AF_INET || at->ai_family == AF_INET6) {
+            HubNumber n = plain(at, w->listens);
+
+            g_array_append_val(w->numbers, n);
+        }
+    }
+    freeaddrinfo(found);
+    return w->numbers;
 }
 
 /* ---- paths ---- */
@@ -94,10 +108,12 @@ static bool is_same_path(const char *a, const char *b)
 
 /* ---- numbers ---- */
 
-static bool has_number(const GroupWhere *w, const HubNumber *n)
+static bool has_number(GroupWhere *w, const HubNumber *n)
 {
-    for (unsigned i = 0; i < w->numbers->len; i++) {
-        if (hub_number_covers(&g_array_index(w->numbers, HubNumber, i), true, n)) {
+    GArray *numbers = numbers_of(w);
+
+    for (unsigned i = 0; i < numbers->len; i++) {
+        if (hub_number_covers(&g_array_index(numbers, HubNumber, i), true, n)) {
             return true;
         }
     }
@@ -121,7 +137,7 @@ static bool is_here(const HubNumber *n)
 }
 
 /* What is known without numbers; or -1: the numbers tell. */
-static int compare_texts(const GroupWhere *a, const GroupWhere *b)
+static int compare_texts(GroupWhere *a, GroupWhere *b)
 {
     if (!strcmp(a->text, b->text)) {
         return true;
@@ -132,31 +148,31 @@ static int compare_texts(const GroupWhere *a, const GroupWhere *b)
     if (a->a.is_unix) {
         return is_same_path(a->a.path, b->a.path);
     }
-    if (!a->numbers->len || !b->numbers->len) {
-        return *a->a.port && !strcmp(a->a.port, b->a.port) &&
-            !g_ascii_strcasecmp(a->a.host, b->a.host);
+    if (!*a->a.port || strcmp(a->a.port, b->a.port)) {
+        return false;                           /* or one that no VM takes */
     }
-    return -1;
+    return !g_ascii_strcasecmp(a->a.host, b->a.host) ? true :
+        numbers_of(a)->len && numbers_of(b)->len ? -1 : false;
 }
 
-bool group_where_has(const GroupWhere *w, const GroupWhere *other)
+bool group_where_has(GroupWhere *w, GroupWhere *other)
 {
     int known = compare_texts(w, other);
 
-    for (unsigned i = 0; known < 0 && i < other->numbers->len; i++) {
-        if (!has_number(w, &g_array_index(other->numbers, HubNumber, i))) {
+    for (unsigned i = 0; known < 0 && i < numbers_of(other)->len; i++) {
+        if (!has_number(w, &g_array_index(numbers_of(other), HubNumber, i))) {
             return false;
         }
     }
     return known;
 }
 
-bool group_where_meets(const GroupWhere *listens, const GroupWhere *connects)
+bool group_where_meets(GroupWhere *listens, GroupWhere *connects)
 {
     int known = compare_texts(listens, connects);
 
-    for (unsigned i = 0; known < 0 && i < connects->numbers->len; i++) {
-        const HubNumber *n = &g_array_index(connects->numbers, HubNumber, i);
+    for (unsigned i = 0; known < 0 && i < numbers_of(connects)->len; i++) {
+        const HubNumber *n = &g_array_index(numbers_of(connects), HubNumber, i);
 
         if (has_number(listens, n) && is_here(n)) {
             return true;

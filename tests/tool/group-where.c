@@ -43,7 +43,7 @@ static void test_numbers(void)
 /* All numbers of this host: 192.0.2.1 is no host's. A connection to them is one to itself. */
 static void test_any(void)
 {
-    check("0.0.0.0:7", "127.0.0.1:7", true, false);
+    check("0.0.0.0:7", "127.0.0.1:7", true, true);
     check("0.0.0.0:7", "192.0.2.1:7", false, false);
     check("0.0.0.0:7", "127.0.0.1:8", false, false);
     check("[::]:7", "127.3.2.1:7", true, false);
