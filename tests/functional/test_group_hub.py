@@ -7,16 +7,19 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
 
 from group_peer import INCIDENT, Peer, frame_of
+from guests import guest_args
 from strangers import Member
 from test_group import (KEY, connected_from, free_port, hub, key_file, kinds_to_frame,
                         stop_process, stranger)
+from test_group_live import CONSOLE, group_points, quit_all
 from ttlib import (BUILD, MACHINE, REPO, SLOW, Skip, Vm, check, equal, limit, one_sentence,
-                   read_bytes, run_tool, tool, tt, wait_until)
+                   read_bytes, recorder, run_tool, tool, tt, wait_until)
 
 TO_ALL = b'\xff' * 6 + bytes(54)
 
@@ -368,3 +371,60 @@ def test_few_descriptors(work):
                 pass_on(p, q, 0, 3)
         finally:
             process.terminate()
+
+
+# Where members meet, by other names
+
+def recorded_pair(work, folder, first, second):
+    """Two VMs of a group, with one checkpoint; the options of their netdevs."""
+    with contextlib.ExitStack() as running:
+        vms = {}
+        for name, options in (('a', first), ('b', second)):
+            args = [*guest_args(work, 'torture', 'rounds=1000000 percent=30'), '-netdev',
+                    f'tt,id=net0,group=g,{options}', '-device',
+                    'virtio-net-pci,netdev=net0,romfile=']
+            vms[name] = running.enter_context(recorder(work, args, f'{folder}/{name}', qmp=1,
+                                                       timeout=90))
+        for vm in vms.values():
+            wait_until(lambda vm=vm: 'connected' in vm.qmp.hmp('info network'),
+                       'it is connected')
+            vm.wait_serial('\n')            # the recording has begun
+        vms['a'].qmp.hmp('tt checkpoint add -g', 60)
+        path = os.path.join(work, folder)
+        wait_until(lambda: [sorted(p['members']) for p in group_points(path)] == [['a', 'b']],
+                   'the checkpoint', 60)
+        quit_all(vms)
+    return path
+
+
+def live_commands(work, folder, rc):
+    done = tt('group', 'live', folder, '--to', f'{work}/none', '--hub', '', '--print',
+              *CONSOLE, 'null', rc=rc)
+    return done.stdout + done.stderr
+
+
+@limit(100)
+def test_other_names(work):
+    """A member connects by another name to where the other one listens: no hub is put in its
+    place. Two keys are one if they have the same bytes."""
+    port, path = free_port(), os.path.join(work, 'sock')
+    one, other = key_file(work), os.path.join(work, 'other')
+    shutil.copy(one, other)
+    for i, (first, second) in enumerate(((f'listen=localhost:{port},key-file={one}',
+                                          f'connect=127.0.0.1:{port},key-file={other}'),
+                                         (f'listen={path}', f'connect={work}/../'
+                                          f'{os.path.basename(work)}/sock'))):
+        os.makedirs(os.path.join(work, f'direct{i}'))
+        folder = recorded_pair(work, f'direct{i}', first, second)
+        said = live_commands(work, folder, 2)
+        check('no member connects to a hub' in said, said)
+    os.makedirs(os.path.join(work, 'group'))
+    with hub(work, '--key-file', one) as path:
+        folder = recorded_pair(work, 'group', f'connect={path},key-file={one}',
+                               f'connect={work}/./hub,key-file={other}')
+    said = live_commands(work, folder, 0)
+    equal(said.splitlines()[0].count('--listen'), 1, said)
+    with open(other, 'ab') as out:
+        out.write(b'!')
+    said = one_sentence(live_commands(work, folder, 1), 'two keys')
+    check('different keys' in said, said)
