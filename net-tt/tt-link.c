@@ -299,31 +299,6 @@ TtStatus tt_link_next(TtLink *l, TtFrame *f, TtDiag *diag)
     return done(l, l->state == BROKEN ? l->why.status : take(l, f, &why), &why, diag);
 }
 
-/* ---- the key ---- */
-
-TtStatus tt_group_key_load(const char *path, uint8_t **key, size_t *len, TtDiag *diag)
-{
-    GError *err = NULL;
-    char *text;
-    gsize n;
-
-    if (!g_file_get_contents(path, &text, &n, &err)) {
-        tt_fail(diag, TT_ERR_IO, "the key of the group cannot be read: %s", err->message);
-        g_error_free(err);
-        return TT_ERR_IO;
-    }
-    n -= n && text[n - 1] == '\n';
-    if (n < TT_GROUP_KEY_MIN || n > TT_GROUP_KEY_MAX) {
-        g_free(text);
-        return tt_fail(diag, TT_ERR_LIMIT, "a key must have %d to %d bytes, and %.100s "
-                       "has %zu: 'head -c 32 /dev/urandom | base64' makes a good one",
-                       TT_GROUP_KEY_MIN, TT_GROUP_KEY_MAX, path, (size_t)n);
-    }
-    *key = (uint8_t *)text;
-    *len = n;
-    return TT_OK;
-}
-
 /* ---- frames that came before ---- */
 
 static TtHeardRun *find_run(TtHeard *h, const uint8_t *run)
@@ -388,14 +363,14 @@ bool tt_heard_is_new(TtHeard *h, const TtFrame *f)
 
 /* ---- how many incidents are taken ---- */
 
-bool tt_burst_is_over(TtBurst *b, int64_t now_ms)
+bool tt_burst_is_over(TtBurst *b, unsigned max, int64_t now_ms)
 {
-    if (!b->n || now_ms - b->since_ms > TT_BURST_MS) {
-        *b = (TtBurst) { .since_ms = now_ms };
-    }
-    if (b->n == TT_BURST_MAX) {
+    assert(max && max <= TT_BURST_MAX);
+    if (b->n == max && now_ms - b->at_ms[b->next] <= TT_BURST_MS) {
         return true;
     }
-    b->n++;
+    b->at_ms[b->next] = now_ms;
+    b->next = (b->next + 1) % max;
+    b->n += b->n < max;
     return false;
 }

@@ -69,8 +69,9 @@ const uint8_t *tt_link_out(const TtLink *l, size_t *len);
 void tt_link_sent(TtLink *l, size_t len);
 
 /*
- * The key of a group: the bytes of a file, without a newline at its end. TT_ERR_IO;
- * TT_ERR_LIMIT: too short or too long. g_free.
+ * The key of a group: the bytes of a regular file, without a newline at its end. TT_ERR_IO;
+ * TT_ERR_INVALID: it is no regular file; TT_ERR_LIMIT: too short or too long. Reads no more
+ * than a key may have, and waits for nobody. g_free.
  */
 TtStatus tt_group_key_load(const char *path, uint8_t **key, size_t *len, TtDiag *diag);
 
@@ -104,15 +105,16 @@ bool tt_heard_is_new(TtHeard *h, const TtFrame *f);
 /* ---- how many incidents are taken ---- */
 
 /* Each costs every member a pause, a mark and perhaps a window on disk. */
-#define TT_BURST_MAX    10          /* in ... */
+#define TT_BURST_MAX    10          /* in any ... */
 #define TT_BURST_MS     10000
 
 typedef struct TtBurst {
-    unsigned n;
-    int64_t since_ms;
-} TtBurst;                      /* begins as zeros */
+    unsigned n, next;               /* of those, and the oldest, if there are as many */
+    int64_t at_ms[TT_BURST_MAX];
+} TtBurst;                          /* begins as zeros */
 
-/* One more came: is it too many? */
-bool tt_burst_is_over(TtBurst *b, int64_t now_ms);
+/* One more came: is it more than @max (TT_BURST_MAX at most) in the last TT_BURST_MS? Those
+ * that are do not count. */
+bool tt_burst_is_over(TtBurst *b, unsigned max, int64_t now_ms);
 
 #endif

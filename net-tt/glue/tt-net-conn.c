@@ -13,7 +13,6 @@
 #include "qemu/error-report.h"
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
-#include "io/net-listener.h"
 
 #define RETRY_MS        1000
 #define BACKLOG         64
@@ -27,6 +26,7 @@ struct TtNetConn {
     const TtNetConnOps *ops;
     void *opaque;
     QIONetListener *listener;
+    TtListen place;                     /* of a Unix socket */
     QIOChannelSocket *connecting;       /* not NULL: on its way */
     TtNetDoor *door;
     QIOChannel *ioc;                    /* NULL: there is no peer */
@@ -425,13 +425,8 @@ static void arm_retry(TtNetConn *c)
 
 static bool listen_at(TtNetConn *c, Error **errp)
 {
-    g_autoptr(SocketAddress) a = tt_net_socket_address(&c->o.address);
-
-    if (!tt_net_socket_is_free(&c->o.address, errp)) {
-        return false;
-    }
-    c->listener = qio_net_listener_new();
-    if (qio_net_listener_open_sync(c->listener, a, BACKLOG, errp) < 0) {
+    c->listener = tt_net_socket_listen(&c->o.address, &c->place, BACKLOG, errp);
+    if (!c->listener) {
         return false;
     }
     qio_net_listener_set_client_func(c->listener, peer_came, c, NULL);
@@ -469,6 +464,7 @@ void tt_net_conn_free(TtNetConn *c)
     leave(c);
     drop_tag(&c->retry_tag);
     tt_net_door_free(c->door);
+    tt_listen_unix_end(&c->place);
     if (c->listener) {
         qio_net_listener_disconnect(c->listener);
         object_unref(OBJECT(c->listener));

@@ -18,7 +18,8 @@ TtNetHeard tt_net_incident_came(const TtFrame *f, TtIncident *i)
     if (!tt_heard_is_new(&in.told, f) || tt_incident_get(i, f, NULL)) {
         return TT_NET_HEARD_BEFORE;
     }
-    return tt_burst_is_over(&in.burst, qemu_clock_get_ms(QEMU_CLOCK_REALTIME)) ?
+    return tt_burst_is_over(&in.burst, TT_BURST_MAX,
+                            qemu_clock_get_ms(QEMU_CLOCK_REALTIME)) ?
         TT_NET_HEARD_TOO_MUCH : TT_NET_HEARD_NEW;
 }
 

@@ -6,13 +6,16 @@
 #define TT_NET_SOCKET_INT_H
 
 #include "net-tt/tt-address.h"
+#include "net-tt/tt-listen.h"
+#include "io/net-listener.h"
 #include "qapi/qapi-types-sockets.h"
 
 /* As QEMU wants it; qapi_free_SocketAddress. */
 SocketAddress *tt_net_socket_address(const TtAddress *a);
-/* May a socket be made at @a? Not over a file of another kind, or over a socket at which
- * somebody listens: QEMU would remove either. */
-bool tt_net_socket_is_free(const TtAddress *a, Error **errp);
+/* Listens at @a, with @l if that is the path of a Unix socket: QEMU would take the place of
+ * any file there. NULL: *errp says why not. End @l before the listener goes. */
+QIONetListener *tt_net_socket_listen(const TtAddress *a, TtListen *l, int backlog,
+                                     Error **errp);
 /* Has the peer closed its end? Bytes of it may wait all the same. */
 bool tt_net_socket_has_hung_up(int fd);
 

@@ -2,7 +2,6 @@
 /* The sockets of a netdev tt: see the header. */
 #include "qemu/osdep.h"
 #include "tt-net-socket-int.h"
-#include "net-tt/tt-alive.h"
 #include "qapi/error.h"
 #include <poll.h>
 
@@ -21,23 +20,39 @@ SocketAddress *tt_net_socket_address(const TtAddress *a)
     return s;
 }
 
-bool tt_net_socket_is_free(const TtAddress *a, Error **errp)
+static bool listen_unix(QIONetListener *listener, TtListen *l, const char *path, int backlog,
+                        Error **errp)
 {
-    struct stat st;
+    const char *why = tt_listen_unix(l, path, backlog);
+    QIOChannelSocket *sioc;
 
-    if (!a->is_unix || lstat(a->path, &st)) {
-        return true;
+    if (why) {
+        error_setg(errp, "cannot listen at %s: %s", path, why);
+        return false;
     }
-    if (!S_ISSOCK(st.st_mode)) {
-        error_setg(errp, "cannot listen at %s: it is not a socket: remove it, or give "
-                         "another path", a->path);
-    } else if (!tt_alive_is_left(a->path)) {
-        error_setg(errp, "cannot listen at %s: somebody listens there already: give "
-                         "another path", a->path);
-    } else {
-        return true;
+    sioc = qio_channel_socket_new_fd(l->fd, errp);
+    if (!sioc) {
+        tt_listen_unix_end(l);
+        close(l->fd);
+        return false;
     }
-    return false;
+    qio_net_listener_add(listener, sioc);
+    object_unref(OBJECT(sioc));
+    return true;
+}
+
+QIONetListener *tt_net_socket_listen(const TtAddress *a, TtListen *l, int backlog,
+                                     Error **errp)
+{
+    QIONetListener *listener = qio_net_listener_new();
+    g_autoptr(SocketAddress) where = tt_net_socket_address(a);
+
+    if (a->is_unix ? !listen_unix(listener, l, a->path, backlog, errp) :
+        qio_net_listener_open_sync(listener, where, backlog, errp) < 0) {
+        object_unref(OBJECT(listener));
+        return NULL;
+    }
+    return listener;
 }
 
 bool tt_net_socket_has_hung_up(int fd)

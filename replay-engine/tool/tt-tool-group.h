@@ -138,6 +138,18 @@ void group_meeting_free(gpointer meeting);
 /* Adds those of @member. False: said why. */
 bool group_meetings(const GroupMember *member, GPtrArray *all);
 
+/* The place that an address means. */
+typedef struct GroupWhere GroupWhere;
+
+/* Never NULL; group_where_free. */
+GroupWhere *group_where_new(const GroupMeeting *m);
+void group_where_free(gpointer where);
+/* Does whoever listens at @w listen everywhere at @other? This and the next look the names of
+ * hosts up when they must, once for each place, which may take seconds. */
+bool group_where_has(GroupWhere *w, GroupWhere *other);
+/* Does a member that listens on this host get who connects to @connects? */
+bool group_where_meets(GroupWhere *listens, GroupWhere *connects);
+
 /* The hub of a group that goes on. */
 typedef struct GroupHub {
     char **argv;                /* NULL: there is none to start */

@@ -29,11 +29,11 @@ void group_meeting_free(gpointer opaque)
 static char *value_of(const char *option, const char *key)
 {
     const char *p = option;
+    char *value = NULL;
 
     if (*option == '{') {
         g_autoptr(GVariant) all = g_variant_parse(G_VARIANT_TYPE("a{ss}"), option, NULL,
                                                   NULL, NULL);
-        char *value = NULL;
 
         if (all) {
             g_variant_lookup(all, key, "s", &value);
@@ -49,12 +49,12 @@ static char *value_of(const char *option, const char *key)
         }
         p += *p == ',';
         if (g_str_has_prefix(word->str, key) && word->str[strlen(key)] == '=') {
-            g_string_erase(word, 0, strlen(key) + 1);
-            return g_string_free(word, false);
+            g_free(value);                      /* the last one counts */
+            value = g_strdup(word->str + strlen(key) + 1);
         }
         g_string_free(word, true);
     }
-    return NULL;
+    return value;
 }
 
 /* A path of the member's becomes a whole one; takes @path over. */
@@ -155,34 +155,60 @@ static bool is_served(const GroupMeeting *m)
     return fd >= 0;
 }
 
-static bool is_first(const GPtrArray *all, unsigned i)
+/* Is it not where a hub listens already, for an earlier member? */
+static bool is_first(const GPtrArray *all, const GPtrArray *places, unsigned i)
 {
     for (unsigned k = 0; k < i; k++) {
-        const GroupMeeting *a = all->pdata[k], *b = all->pdata[i];
+        const GroupMeeting *other = all->pdata[k];
 
-        if (!a->listens && !strcmp(a->address, b->address)) {
+        if (!other->listens && group_where_has(places->pdata[k], places->pdata[i])) {
             return false;
         }
     }
     return true;
 }
 
-/* To which several connect, or one, and no member listens there. */
-static bool needs_hub(const GPtrArray *all, unsigned i)
+/* It connects, and no member listens there. @places: theirs. */
+static bool needs_hub(const GPtrArray *all, const GPtrArray *places, unsigned i)
 {
     const GroupMeeting *m = all->pdata[i];
 
-    if (m->listens || !is_first(all, i)) {
+    if (m->listens) {
         return false;
     }
     for (unsigned k = 0; k < all->len; k++) {
         const GroupMeeting *other = all->pdata[k];
 
-        if (other->listens && !strcmp(other->address, m->address)) {
+        if (other->listens && group_where_meets(places->pdata[k], places->pdata[i])) {
             return false;
         }
     }
     return true;
+}
+
+/* One for each address. */
+static GPtrArray *places_of(const GPtrArray *all, GPtrArray *owned)
+{
+    GPtrArray *places = g_ptr_array_new();
+
+    for (unsigned i = 0; i < all->len; i++) {
+        const GroupMeeting *m = all->pdata[i];
+        GroupWhere *w = NULL;
+
+        for (unsigned k = 0; !w && k < i; k++) {
+            const GroupMeeting *other = all->pdata[k];
+
+            if (other->listens == m->listens && !strcmp(other->address, m->address)) {
+                w = places->pdata[k];
+            }
+        }
+        if (!w) {
+            w = group_where_new(m);
+            g_ptr_array_add(owned, w);
+        }
+        g_ptr_array_add(places, w);
+    }
+    return places;
 }
 
 static void add(GPtrArray *args, const char *name, const char *value)
@@ -193,18 +219,50 @@ static void add(GPtrArray *args, const char *name, const char *value)
     }
 }
 
+/* A key may be in more than one file. */
+static bool is_same_key(const char *a, const char *b)
+{
+    g_autofree uint8_t *x = NULL, *y = NULL;
+    size_t x_len, y_len;
+
+    if (!a || !b || !strcmp(a, b)) {
+        return !g_strcmp0(a, b);
+    }
+    return !tt_group_key_load(a, &x, &x_len, NULL) &&
+        !tt_group_key_load(b, &y, &y_len, NULL) && x_len == y_len && !memcmp(x, y, x_len);
+}
+
+/* Can one hub join the two? False: said why not. */
+static bool is_one_group(const GroupMeeting *a, const GroupMeeting *b)
+{
+    if (strcmp(a->group, b->group)) {
+        tool_complain("the members are in more than one group, '%s' and '%s': start a hub for "
+                      "each first, without --hub", a->group, b->group);
+        return false;
+    }
+    if (!is_same_key(a->key_file, b->key_file)) {
+        tool_complain("the members have different keys, that of %s and that of %s: start a "
+                      "hub for each first, without --hub", a->key_file ?: "no file",
+                      b->key_file ?: "no file");
+        return false;
+    }
+    return true;
+}
+
 /* The command of a hub; NULL: no member needs one. *@result: see group_hub_plan. */
 static GPtrArray *hub_command(const ToolArgs *a, const GPtrArray *all, int *result)
 {
     g_autoptr(GPtrArray) args = g_ptr_array_new_with_free_func(g_free);
     const char *options = tool_value(a, "--hub");
     g_autofree char *program = group_program(a);
+    g_autoptr(GPtrArray) owned = g_ptr_array_new_with_free_func(group_where_free);
+    g_autoptr(GPtrArray) places = places_of(all, owned);
     const GroupMeeting *first = NULL;
 
     for (unsigned i = 0; i < all->len; i++) {
         const GroupMeeting *m = all->pdata[i];
 
-        if (!needs_hub(all, i)) {
+        if (!needs_hub(all, places, i)) {
             continue;
         }
         if (!options && !is_served(m)) {
@@ -212,11 +270,8 @@ static GPtrArray *hub_command(const ToolArgs *a, const GPtrArray *all, int *resu
                                     "hub there first, or use --hub", m->address);
             return NULL;
         }
-        if (options && first && (strcmp(first->group, m->group) ||
-                                 g_strcmp0(first->key_file, m->key_file))) {
-            *result = tool_complain("the members are in more than one group, '%s' and "
-                                    "'%s': start a hub for each first, without --hub",
-                                    first->group, m->group);
+        if (options && first && !is_one_group(first, m)) {
+            *result = TOOL_PROBLEM;
             return NULL;
         }
         if (!first) {
@@ -228,7 +283,9 @@ static GPtrArray *hub_command(const ToolArgs *a, const GPtrArray *all, int *resu
                 add(args, "--key-file", m->key_file);
             }
         }
-        add(args, "--listen", m->address);
+        if (is_first(all, places, i)) {
+            add(args, "--listen", m->address);
+        }
     }
     if (!first && options) {
         *result = tool_usage(a->command, "--hub: no member connects to a hub");

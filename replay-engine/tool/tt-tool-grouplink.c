@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The end of a link of a group, in this program: sockets, on glib's main loop. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE             /* accept4, POLLRDHUP */
+#endif
 #include "tt-tool-grouplink.h"
+#include "tt-tool-groupdoor.h"
 #include "tt-tool-hub.h"
 #include "tt-tool-qmp.h"
 #include "net-tt/tt-alive.h"
@@ -8,16 +12,14 @@
 #include <errno.h>
 #include <glib-unix.h>
 #include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/random.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define RETRY_MS    200
 #define CONNECT_MS  3000            /* a first SYN may be lost */
-#define PATIENCE_MS 10000           /* until a peer has said READY */
 #define SAY_US      5000000         /* between two sentences */
+#define LAST_READS  4096            /* of a peer that has gone */
 #define OUT_MAX     (4u << 20)      /* bytes that wait for a peer who does not read */
 
 struct GroupLink {
@@ -30,10 +32,11 @@ struct GroupLink {
     TtAddress address;
     bool listens;
     HubListener listener;
+    GroupDoor *door;
     int fd;                         /* -1: none */
-    TtLink *link;                   /* NULL: there is no peer */
+    TtLink *link;                   /* open; NULL: there is no peer */
     uint32_t epoch;
-    guint retry_tag, read_tag, write_tag, patience_tag, silence_tag;
+    guint retry_tag, read_tag, write_tag, silence_tag;
 };
 
 static void drop_tag(guint *tag)
@@ -48,19 +51,32 @@ static void drop_tag(guint *tag)
 
 static gboolean connect_again(gpointer opaque);
 
+static void arm_retry(GroupLink *l)
+{
+    if (!l->listens && !l->retry_tag) {
+        l->retry_tag = g_timeout_add(RETRY_MS, connect_again, l);
+    }
+}
+
 static void close_peer(GroupLink *l)
 {
     drop_tag(&l->read_tag);
     drop_tag(&l->write_tag);
-    drop_tag(&l->patience_tag);
     drop_tag(&l->silence_tag);
     if (l->fd >= 0) {
         close(l->fd);
         l->fd = -1;
     }
     g_clear_pointer(&l->link, tt_link_free);
-    if (!l->listens && !l->retry_tag) {
-        l->retry_tag = g_timeout_add(RETRY_MS, connect_again, l);
+    arm_retry(l);
+}
+
+/* One sentence now and then. */
+static void refuse(GroupLink *l, const char *why)
+{
+    if (!l->said_us || g_get_monotonic_time() - l->said_us > SAY_US) {
+        l->said_us = g_get_monotonic_time();
+        tool_complain("a peer at %s is refused: %s", l->where, why);
     }
 }
 
@@ -100,14 +116,13 @@ static gboolean can_write(gint fd, GIOCondition what, gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-/* False: the peer is gone. */
-static bool take(GroupLink *l, const uint8_t *bytes, size_t len)
+/* What came. False: the peer is gone. */
+static bool drain(GroupLink *l)
 {
     TtFrame f;
     TtDiag diag;
     TtStatus st;
 
-    tt_link_put(l->link, bytes, len);
     while ((st = tt_link_next(l->link, &f, &diag)) == TT_OK || st == TT_ERR_MISMATCH) {
         if (st == TT_OK && !f.is_incident) {
             l->came(l->opaque, &f);
@@ -117,18 +132,12 @@ static bool take(GroupLink *l, const uint8_t *bytes, size_t len)
         }
     }
     l->epoch = MAX(l->epoch, tt_link_epoch(l->link));
-    if (tt_link_is_open(l->link)) {
-        drop_tag(&l->patience_tag);
-    }
     if (st != TT_END) {
-        if (!l->said_us || g_get_monotonic_time() - l->said_us > SAY_US) {
-            l->said_us = g_get_monotonic_time();
-            tool_complain("the peer at %s is refused: %s", l->where, diag.text);
-        }
+        refuse(l, diag.text);
         close_peer(l);
         return false;
     }
-    return flush(l);                    /* READY */
+    return true;
 }
 
 static gboolean can_read(gint fd, GIOCondition what, gpointer opaque)
@@ -144,20 +153,12 @@ static gboolean can_read(gint fd, GIOCondition what, gpointer opaque)
         close_peer(l);                  /* it removes the source, too */
         return G_SOURCE_CONTINUE;
     }
-    take(l, bytes, n);
+    tt_link_put(l->link, bytes, n);
+    drain(l);
     return G_SOURCE_CONTINUE;
 }
 
 /* ---- a peer comes ---- */
-
-static gboolean lose_patience(gpointer opaque)
-{
-    GroupLink *l = opaque;
-
-    l->patience_tag = 0;
-    close_peer(l);
-    return G_SOURCE_REMOVE;
-}
 
 static gboolean listen_for_it(gpointer opaque)
 {
@@ -171,35 +172,59 @@ static gboolean listen_for_it(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-static void begin(GroupLink *l, int fd)
+/* Is there no peer? One that has gone has said all that it had to say, and is left. */
+static bool has_place(GroupLink *l)
 {
-    TtLinkOptions o = { .group = l->group, .key = l->key, .key_len = l->key_len };
-    int one = 1;
+    struct pollfd p = { .fd = l->fd, .events = POLLRDHUP };
 
-    if (getrandom(o.nonce, sizeof(o.nonce), 0) != sizeof(o.nonce)) {
+    if (l->link && poll(&p, 1, 0) == 1 && p.revents & (POLLRDHUP | POLLHUP | POLLERR)) {
+        for (unsigned i = 0; l->link && i < LAST_READS; i++) {
+            can_read(l->fd, G_IO_IN, l);
+        }
+        if (l->link) {
+            close_peer(l);
+        }
+    }
+    return !l->link;
+}
+
+static void enters(void *opaque, int fd, TtLink *link)
+{
+    GroupLink *l = opaque;
+
+    if (!has_place(l)) {
         close(fd);
+        tt_link_free(link);
         return;
     }
-    g_unix_set_fd_nonblocking(fd, true, NULL);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    tt_alive_keep(fd);
     l->fd = fd;
-    l->link = tt_link_new(&o);
+    l->link = link;
     l->read_tag = g_unix_fd_add(fd, G_IO_IN, can_read, l);
-    l->patience_tag = g_timeout_add(PATIENCE_MS, lose_patience, l);
     l->silence_tag = g_timeout_add_seconds(TT_ALIVE_ASK_S, listen_for_it, l);
-    flush(l);                           /* the hello */
+    drain(l);
 }
+
+static void leaves(void *opaque, const char *why)
+{
+    if (why) {
+        refuse(opaque, why);
+    }
+    arm_retry(opaque);
+}
+
+static const GroupDoorOps door_ops = { .enters = enters, .leaves = leaves };
 
 static gboolean peer_came(gint fd, GIOCondition what, gpointer opaque)
 {
     GroupLink *l = opaque;
-    int peer = accept(fd, NULL, NULL);
+    int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 
-    if (peer >= 0 && l->link) {
-        close(peer);                    /* as a VM: one at a time */
+    if (peer >= 0 && has_place(l)) {
+        group_door_came(l->door, peer);
     } else if (peer >= 0) {
-        begin(l, peer);
+        close(peer);                    /* as a VM: one at a time */
+    } else if (errno == EMFILE || errno == ENFILE) {
+        g_usleep(10000);
     }
     return G_SOURCE_CONTINUE;
 }
@@ -230,7 +255,7 @@ static gboolean connect_again(gpointer opaque)
         return G_SOURCE_CONTINUE;
     }
     l->retry_tag = 0;
-    begin(l, fd);
+    group_door_came(l->door, fd);
     return G_SOURCE_REMOVE;
 }
 
@@ -241,7 +266,7 @@ static gboolean connect_first(gpointer opaque)
 
     l->retry_tag = 0;
     if (connect_again(l)) {
-        l->retry_tag = g_timeout_add(RETRY_MS, connect_again, l);
+        arm_retry(l);
     }
     return G_SOURCE_REMOVE;
 }
@@ -263,6 +288,8 @@ GroupLink *group_link_new(const GroupMeeting *m, GroupLinkCame *came, void *opaq
         group_link_free(l);
         return NULL;
     }
+    l->door = group_door_new(&(TtLinkOptions) { .group = l->group, .key = l->key,
+                                                .key_len = l->key_len }, &door_ops, l);
     if (!m->listens) {
         l->retry_tag = g_timeout_add(1, connect_first, l);
         return l;
@@ -281,6 +308,7 @@ void group_link_free(GroupLink *l)
     if (!l) {
         return;
     }
+    group_door_free(l->door);
     close_peer(l);
     drop_tag(&l->retry_tag);
     hub_listen_end(&l->listener);

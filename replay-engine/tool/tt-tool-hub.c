@@ -3,6 +3,9 @@
  * tt hub: joins the VMs of a group, as a switch does, with delay, loss and rate from a
  * seed. It listens on this host only, unless it has a key.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE             /* accept4 */
+#endif
 #include "tt-tool-hub.h"
 #include "net-tt/tt-alive.h"
 
@@ -19,6 +22,7 @@
 #include <unistd.h>
 
 #define LISTENERS_MAX 8
+#define LAST_WORD_MS 1000       /* to say what there was */
 
 /* ---- listening ---- */
 
@@ -42,15 +46,15 @@ static void print_place(int fd, const char *text)
 
 static gboolean peer_came(gint fd, GIOCondition what, gpointer opaque)
 {
-    int one = 1, peer = accept(fd, NULL, NULL);
+    int one = 1, peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 
     if (peer >= 0) {
         g_unix_set_fd_nonblocking(peer, true, NULL);
         setsockopt(peer, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
         tt_alive_keep(peer);
         hub_connected(opaque, peer);
-    } else if (errno == EMFILE || errno == ENFILE) {
-        hub_say(opaque, "a peer cannot be accepted: %s", g_strerror(errno));
+    } else if ((errno == EMFILE || errno == ENFILE) && !hub_drop_silent(opaque)) {
+        hub_say(opaque, "a peer cannot be accepted: the hub has no more file descriptors");
         g_usleep(10000);
     }
     return G_SOURCE_CONTINUE;
@@ -128,8 +132,10 @@ static int parse(const ToolArgs *a, Hub *h)
     if (!tool_value(a, "--queue")) {
         o->queue_ns = 100 * 1000000;
     }
-    if (o->rate_bits && o->rate_bits < TT_SHAPE_RATE_MIN) {
-        return tool_usage(a->command, "--rate takes a number of at least 0.001");
+    if (o->rate_bits < TT_SHAPE_RATE_MIN && tool_value(a, "--rate") &&
+        g_ascii_strtod(tool_value(a, "--rate"), NULL) > 0) {
+        return tool_usage(a->command, "--rate takes a number of at least 0.001, or 0 for no "
+                                      "limit");
     }
     if (key && tt_group_key_load(key, &h->key, &h->key_len, &diag)) {
         return tool_problem(&diag);
@@ -169,8 +175,10 @@ static void run(Hub *h, uint64_t seconds)
     g_main_loop_run(h->loop);
     g_clear_pointer(&h->loop, g_main_loop_unref);
     hub_end(h);
-    printf("%" PRIu64 " frames received, %" PRIu64 " forwarded, %" PRIu64 " lost\n",
-           h->n_came, h->n_gone, h->n_lost);
+    if (hub_can_write(STDOUT_FILENO, LAST_WORD_MS)) {       /* it may be the log, too */
+        printf("%" PRIu64 " frames received, %" PRIu64 " forwarded, %" PRIu64 " lost\n",
+               h->n_came, h->n_gone, h->n_lost);
+    }
 }
 
 int tool_hub(const ToolArgs *a)

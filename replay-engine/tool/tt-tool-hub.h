@@ -9,14 +9,27 @@
 #include "tt-tool.h"
 #include "net-tt/tt-address.h"
 #include "net-tt/tt-link.h"
+#include "net-tt/tt-listen.h"
 #include "net-tt/tt-shape.h"
 
 #include <glib-unix.h>
+#include <netinet/in.h>
 #include <stdio.h>
 
 /* ---- listening: tt-tool-hublisten.c ---- */
 
 #define HUB_SOCKETS_MAX 8
+
+/* A number that a host has, and a port. */
+typedef union HubNumber {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+} HubNumber;
+
+/* Does whoever listens at @has listen at @where, perhaps as one of all numbers? @takes_ipv4:
+ * :: stands for those of IPv4, too. */
+bool hub_number_covers(const HubNumber *has, bool takes_ipv4, const HubNumber *where);
 
 /* The line that a hub prints when it listens at all addresses. */
 #define HUB_IS_READY    "the hub is ready"
@@ -27,7 +40,7 @@ typedef struct HubListener {
     unsigned n;
     int fd[HUB_SOCKETS_MAX];    /* nonblocking */
     guint tag[HUB_SOCKETS_MAX];
-    char *path;                 /* of a Unix socket, or NULL */
+    TtListen place;             /* of a Unix socket: its fd is fd[0] */
 } HubListener;
 
 /* @l: zeros, but for @before. Of port 0 all have the same. NULL: it listens; or why not. */
@@ -60,14 +73,13 @@ typedef struct Hub {
     TtShape shape;
     TtPlaces places;
     TtHeard heard, told;        /* frames; incidents */
-    TtBurst incidents;          /* of all members, each of which takes as many */
+    TtBurst incidents;          /* of all ports; each member takes as many */
     HubPort *ports[TT_SHAPE_PORTS_MAX];
     GSequence *waiting;         /* of HubFrame, by the time at which it leaves */
     size_t waiting_bytes;
     uint64_t serial, n_peers;   /* of frames that wait; of those who were let in */
     GSource *timer;
-    FILE *log;                  /* NULL: none */
-    bool log_has_failed;
+    struct HubLog *log;         /* NULL: none */
     guint silence_tag;
     uint64_t n_came, n_gone, n_lost;
     uint32_t epoch;             /* checkpoints of the group so far */
@@ -84,6 +96,9 @@ void hub_init(Hub *h);
 void hub_end(Hub *h);
 /* Takes @fd over: a connection that was accepted. */
 void hub_connected(Hub *h, int fd);
+/* The one that has been silent for longest gives its place to another peer, at once: a member
+ * says READY within a round trip. False: all are members. */
+bool hub_drop_silent(Hub *h);
 /* @w leaves now, or is lost. */
 void hub_send(Hub *h, const HubFrame *w);
 
@@ -98,10 +113,14 @@ void hub_wait_end(Hub *h);          /* what waits is lost */
 
 /* ---- what is said and logged: tt-tool-hublog.c ---- */
 
-/* False: said why. */
+/* A pipe may be the log, also one that nobody reads: the hub waits for no reader, and loses
+ * lines. False: said why. */
 bool hub_log_open(Hub *h, const char *path);
-/* False: not all of it was written, and that was said. Nothing, if there is none. */
+/* False: not all of it was written, and that was said. Nothing, if there is none. It waits
+ * some seconds for a reader, at most. */
 bool hub_log_close(Hub *h);
+/* Can something be written to @fd within @wait_ms? Who does not read a pipe stops nobody. */
+bool hub_can_write(int fd, int wait_ms);
 void hub_settle(Hub *h, const HubFrame *w, unsigned fate);
 /* One sentence, but not too many. */
 void hub_say(Hub *h, const char *fmt, ...) G_GNUC_PRINTF(2, 3);

@@ -4,24 +4,14 @@
  * a VM. As QEMU does for its own, they listen at all numbers that the name of a host has.
  */
 #include "tt-tool-hub.h"
-#include "net-tt/tt-alive.h"
 
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define BACKLOG 64              /* as a netdev tt has */
-
-static bool is_socket(const char *path)
-{
-    struct stat st;
-
-    return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
-}
 
 /* As close, and errno stays. */
 static int give_up(int fd)
@@ -33,37 +23,10 @@ static int give_up(int fd)
     return -1;
 }
 
-static int listen_unix(const TtAddress *a)
-{
-    struct sockaddr_un where = { .sun_family = AF_UNIX };
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool is_bound;
-
-    if (fd < 0) {
-        return -1;
-    }
-    g_strlcpy(where.sun_path, a->path, sizeof(where.sun_path));
-    is_bound = bind(fd, (struct sockaddr *)&where, sizeof(where)) == 0;
-    if (!is_bound && errno == EADDRINUSE && is_socket(a->path)) {
-        is_bound = tt_alive_is_left(a->path) && unlink(a->path) == 0 &&
-            bind(fd, (struct sockaddr *)&where, sizeof(where)) == 0;
-        if (!is_bound) {
-            errno = EADDRINUSE;
-        }
-    }
-    return is_bound && listen(fd, BACKLOG) == 0 ? fd : give_up(fd);
-}
-
-typedef union Number {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-} Number;
-
 /* Port 0: that of @at. */
-static Number number_of(const struct addrinfo *at, in_port_t port)
+static HubNumber number_of(const struct addrinfo *at, in_port_t port)
 {
-    Number where = { 0 };
+    HubNumber where = { 0 };
 
     memcpy(&where, at->ai_addr, MIN(at->ai_addrlen, sizeof(where)));
     if (port && at->ai_family == AF_INET) {
@@ -74,51 +37,86 @@ static Number number_of(const struct addrinfo *at, in_port_t port)
     return where;
 }
 
-static int listen_number(const Number *where)
+static socklen_t len_of(const HubNumber *where)
+{
+    return where->any.sa_family == AF_INET ? sizeof(where->v4) : sizeof(where->v6);
+}
+
+static bool is_any6(const HubNumber *n)
+{
+    return n->any.sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&n->v6.sin6_addr);
+}
+
+bool hub_number_covers(const HubNumber *has, bool takes_ipv4, const HubNumber *where)
+{
+    if (where->any.sa_family == AF_INET && takes_ipv4 && is_any6(has)) {
+        return has->v6.sin6_port == where->v4.sin_port;
+    }
+    if (has->any.sa_family != where->any.sa_family) {
+        return false;
+    }
+    if (has->any.sa_family == AF_INET) {
+        return has->v4.sin_port == where->v4.sin_port &&
+            (has->v4.sin_addr.s_addr == htonl(INADDR_ANY) ||
+             has->v4.sin_addr.s_addr == where->v4.sin_addr.s_addr);
+    }
+    return has->v6.sin6_port == where->v6.sin6_port &&
+        (is_any6(has) || (IN6_ARE_ADDR_EQUAL(&has->v6.sin6_addr, &where->v6.sin6_addr) &&
+                          has->v6.sin6_scope_id == where->v6.sin6_scope_id));
+}
+
+/* *@is_6only: not by IPv4, where the port is in use. QEMU does the same. */
+static int listen_number(const HubNumber *where, bool *is_6only)
 {
     int fd = socket(where->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    socklen_t len = where->any.sa_family == AF_INET ? sizeof(where->v4) : sizeof(where->v6);
-    int one = 1;
+    const int on = 1, off = 0;
+    int failed;
 
+    *is_6only = false;
     if (fd < 0) {
         return -1;
     }
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    return bind(fd, &where->any, len) == 0 && listen(fd, BACKLOG) == 0 ? fd : give_up(fd);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    failed = bind(fd, &where->any, len_of(where));
+    if (failed && errno == EADDRINUSE && is_any6(where)) {
+        *is_6only = true;
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+        failed = bind(fd, &where->any, len_of(where));
+    }
+    return !failed && listen(fd, BACKLOG) == 0 ? fd : give_up(fd);
 }
 
-/* Does @fd listen at @where, perhaps at all numbers of its kind? */
-static bool covers(int fd, const Number *where)
+static bool takes_ipv4(int fd)
 {
-    Number has = { 0 };
+    int is_6only = 1;
+    socklen_t len = sizeof(is_6only);
+
+    return !getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &is_6only, &len) && !is_6only;
+}
+
+/* Does @fd listen at @where, perhaps at all numbers of its kind, or of both? */
+static bool covers(int fd, const HubNumber *where)
+{
+    HubNumber has = { 0 };
     socklen_t len = sizeof(has);
 
-    if (getsockname(fd, &has.any, &len) || has.any.sa_family != where->any.sa_family) {
-        return false;
-    }
-    if (has.any.sa_family == AF_INET) {
-        return has.v4.sin_port == where->v4.sin_port &&
-            (has.v4.sin_addr.s_addr == htonl(INADDR_ANY) ||
-             has.v4.sin_addr.s_addr == where->v4.sin_addr.s_addr);
-    }
-    return has.v6.sin6_port == where->v6.sin6_port &&
-        (IN6_IS_ADDR_UNSPECIFIED(&has.v6.sin6_addr) ||
-         IN6_ARE_ADDR_EQUAL(&has.v6.sin6_addr, &where->v6.sin6_addr));
+    return !getsockname(fd, &has.any, &len) &&
+        hub_number_covers(&has, takes_ipv4(fd), where);
 }
 
-static void warn(const Number *where, const char *why)
+static void warn(const HubNumber *where, const char *how, const char *why)
 {
-    socklen_t len = where->any.sa_family == AF_INET ? sizeof(where->v4) : sizeof(where->v6);
     char host[NI_MAXHOST], port[NI_MAXSERV];
 
-    if (!getnameinfo(&where->any, len, host, sizeof(host), port, sizeof(port),
+    if (!getnameinfo(&where->any, len_of(where), host, sizeof(host), port, sizeof(port),
                      NI_NUMERICHOST | NI_NUMERICSERV)) {
-        tool_complain("not listening at %s, port %s: %s", host, port, why);
+        tool_complain("%s at %s, port %s: %s", how, host, port, why);
     }
 }
 
 /* Two names may have the same number. */
-static bool is_held(const HubListener *l, const Number *where)
+static bool is_held(const HubListener *l, const HubNumber *where)
 {
     for (; l; l = l->before) {
         for (unsigned i = 0; i < l->n; i++) {
@@ -132,7 +130,7 @@ static bool is_held(const HubListener *l, const Number *where)
 
 static in_port_t port_of(int fd)
 {
-    Number where = { 0 };
+    HubNumber where = { 0 };
     socklen_t len = sizeof(where);
 
     if (getsockname(fd, &where.any, &len)) {
@@ -141,22 +139,51 @@ static in_port_t port_of(int fd)
     return where.any.sa_family == AF_INET ? where.v4.sin_port : where.v6.sin6_port;
 }
 
+/* Has this hub that port by IPv4, at some number? */
+static bool has_ipv4(const HubListener *l, in_port_t port)
+{
+    for (; l; l = l->before) {
+        for (unsigned i = 0; i < l->n; i++) {
+            HubNumber has = { 0 };
+            socklen_t len = sizeof(has);
+
+            if (!getsockname(l->fd[i], &has.any, &len) && has.any.sa_family == AF_INET &&
+                has.v4.sin_port == port) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* -1: errno. */
+static int listen_one(const HubListener *l, const HubNumber *where)
+{
+    bool is_6only;
+    int fd = listen_number(where, &is_6only);
+
+    if (fd >= 0 && is_6only && !has_ipv4(l, where->v6.sin6_port)) {
+        warn(where, "listening for IPv6 only", "by IPv4 the port is in use");
+    }
+    return fd;
+}
+
 static const char *listen_inet(HubListener *l, const TtAddress *a)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
     struct addrinfo *found;
     int error = getaddrinfo(a->host, a->port, &hints, &found);
     bool is_somewhere = false, has_missed = false;
-    Number missed;
+    HubNumber missed;
 
     if (error) {
         return error == EAI_SYSTEM ? g_strerror(errno) : gai_strerror(error);
     }
     error = EADDRNOTAVAIL;
     for (struct addrinfo *at = found; at && l->n < HUB_SOCKETS_MAX; at = at->ai_next) {
-        Number where = number_of(at, l->n ? port_of(l->fd[0]) : 0);
+        HubNumber where = number_of(at, l->n ? port_of(l->fd[0]) : 0);
         bool is_there = is_held(l, &where);
-        int fd = is_there ? -1 : listen_number(&where);
+        int fd = is_there ? -1 : listen_one(l, &where);
 
         if (fd >= 0) {
             l->fd[l->n++] = fd;
@@ -169,7 +196,7 @@ static const char *listen_inet(HubListener *l, const TtAddress *a)
     }
     freeaddrinfo(found);
     if (is_somewhere && has_missed) {
-        warn(&missed, g_strerror(error));
+        warn(&missed, "not listening", g_strerror(error));
     }
     return is_somewhere ? NULL : g_strerror(error);
 }
@@ -180,10 +207,9 @@ const char *hub_listen(HubListener *l, const TtAddress *a, GUnixFDSourceFunc cam
     const char *why = NULL;
 
     if (a->is_unix) {
-        l->fd[0] = listen_unix(a);
-        l->n = l->fd[0] >= 0;
-        l->path = l->n ? g_strdup(a->path) : NULL;
-        why = l->n ? NULL : g_strerror(errno);
+        why = tt_listen_unix(&l->place, a->path, BACKLOG);
+        l->fd[0] = l->place.fd;
+        l->n = !why;
     } else {
         why = listen_inet(l, a);
     }
@@ -195,13 +221,10 @@ const char *hub_listen(HubListener *l, const TtAddress *a, GUnixFDSourceFunc cam
 
 void hub_listen_end(HubListener *l)
 {
+    tt_listen_unix_end(&l->place);
     while (l->n) {
         l->n--;
         g_source_remove(l->tag[l->n]);
         close(l->fd[l->n]);
     }
-    if (l->path) {
-        unlink(l->path);
-    }
-    g_clear_pointer(&l->path, g_free);
 }

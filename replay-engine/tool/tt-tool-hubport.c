@@ -17,6 +17,7 @@
 #define PATIENCE_MS     10000           /* until a peer has said READY */
 #define OUT_MAX         (4u << 20)      /* bytes that wait for a peer who is slow */
 #define READS_AT_ONCE   8
+#define PORT_INCIDENTS  (TT_BURST_MAX / 2)
 
 struct HubPort {
     Hub *hub;
@@ -24,6 +25,7 @@ struct HubPort {
     uint64_t peer;              /* never used again */
     bool is_member;             /* has said READY */
     int64_t came_us;            /* g_get_monotonic_time */
+    TtBurst incidents;
     int fd;
     TtLink *link;
     guint read_tag, write_tag, patience_tag;
@@ -235,15 +237,17 @@ static void pass_epoch_on(HubPort *p)
 
 /* One goes round the group once. Whoever reports more than members take, by however many
  * connections, may not fill the memory of the hub, and so close the ports of those who do not
- * read for a moment. */
+ * read for a moment. One port alone leaves something for the incidents of others. */
 static void incident_came(HubPort *p, const TtFrame *f)
 {
+    int64_t now_ms = g_get_monotonic_time() / 1000;
     TtIncident i;
 
     if (!tt_heard_is_new(&p->hub->told, f) || tt_incident_get(&i, f, NULL)) {
         return;
     }
-    if (tt_burst_is_over(&p->hub->incidents, g_get_monotonic_time() / 1000)) {
+    if (tt_burst_is_over(&p->incidents, PORT_INCIDENTS, now_ms) ||
+        tt_burst_is_over(&p->hub->incidents, TT_BURST_MAX, now_ms)) {
         hub_say(p->hub, "an incident that port %u reports is dropped: there are too many",
                 p->number);
         return;
@@ -327,19 +331,14 @@ static gboolean lose_patience(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-/* The one that has been silent for longest gives its place to another peer, at once: a
- * member says READY within a round trip. */
-static void make_room(Hub *h)
+bool hub_drop_silent(Hub *h)
 {
     HubPort *oldest = NULL;
 
     for (unsigned i = 0; i < TT_SHAPE_PORTS_MAX; i++) {
         HubPort *p = h->ports[i];
 
-        if (!p) {
-            return;
-        }
-        if (!p->is_member && (!oldest || p->came_us < oldest->came_us)) {
+        if (p && !p->is_member && (!oldest || p->came_us < oldest->came_us)) {
             oldest = p;
         }
     }
@@ -348,6 +347,7 @@ static void make_room(Hub *h)
                 "full", oldest->number);
         close_port(oldest);
     }
+    return oldest;
 }
 
 void hub_connected(Hub *h, int fd)
@@ -357,7 +357,9 @@ void hub_connected(Hub *h, int fd)
     HubPort *p;
     unsigned i = 0;
 
-    make_room(h);
+    if (h->n_ports == TT_SHAPE_PORTS_MAX) {
+        hub_drop_silent(h);
+    }
     while (i < TT_SHAPE_PORTS_MAX && h->ports[i]) {
         i++;
     }

@@ -1440,7 +1440,7 @@ def test_hub_number_in_use(work):
 @limit(60)
 def test_hub_incidents(work):
     """A member that reports incidents without end, another one that does not read for a
-    moment: the hub forwards ten, and leaves neither."""
+    moment: the hub forwards five by each port, ten in all, and leaves neither."""
     with hub(work) as path, Member(path).join() as busy, Member(path, patience=60) as mad:
         busy.send(busy.framed(b'\xff' * 6 + bytes(54)))
         mad.join()
@@ -1448,12 +1448,14 @@ def test_hub_incidents(work):
             mad.send(b''.join(mad.incident(b'mark', b'w' * 120, seq=i, run=os.urandom(16))
                               for i in range(1000)))
         mad.send(mad.framed(b'\xff' * 6 + bytes(54), seq=7))
-        equal(kinds_to_frame(busy), [INCIDENT] * 10 + [FRAME], 'what the other got')
-        # It has no more of them by another connection.
-        with Member(path).join() as again:
-            again.send(again.incident(b'mark', b'w' * 120) +
-                       again.framed(b'\xff' * 6 + bytes(54)))
-            equal(kinds_to_frame(busy), [FRAME], 'what the other got then')
+        equal(kinds_to_frame(busy), [INCIDENT] * 5 + [FRAME], 'what the other got')
+        for n in (5, 0):                    # however many connections it has
+            with Member(path).join() as again:
+                again.send(b''.join(again.incident(b'mark', b'w' * 120, seq=i)
+                                    for i in range(10)) +
+                           again.framed(b'\xff' * 6 + bytes(54)))
+                equal(kinds_to_frame(busy), [INCIDENT] * n + [FRAME],
+                      'what the other got then')
     check('incident' in read_bytes(f'{path}.stderr').decode(), 'no sentence')
 
 
@@ -1494,7 +1496,7 @@ def test_refused(work):
                          (f'group=g,listen=/{long}', 'path of a Unix socket'),
                          ('group=g,listen=0.0.0.0:1', 'needs a key'),
                          ('group=g,connect=192.0.2.1:1', 'needs a key'),
-                         (f'group=g,listen={work}/no/where', 'Failed to'),
+                         (f'group=g,listen={work}/no/where', 'No such file'),
                          (f'group=g,listen=:0,key-file={work}/none', 'cannot be read')):
         with Vm(work, [*MACHINE, '-netdev', f'tt,id=n,{options}']) as vm:
             vm.wait(1)

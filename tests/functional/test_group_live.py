@@ -394,6 +394,7 @@ def test_hub_by_two_names(work):
                                                        timeout=90))
             wait_until(lambda vm=vms[name]: 'connected' in vm.qmp.hmp('info network'),
                        'it is connected')
+            vms[name].wait_serial('\n')     # the recording has begun
         vms['a'].qmp.hmp('tt checkpoint add -g', 60)
         folder = os.path.join(work, 'group')
         wait_until(lambda: [sorted(p['members']) for p in group_points(folder)] ==

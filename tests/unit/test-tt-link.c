@@ -546,18 +546,28 @@ static void test_incidents(void)
     g_assert_cmpint(tt_incident_note_get(&got_i, 4, note, len, &diag), ==, TT_ERR_FORMAT);
 }
 
-/* Ten, however fast they come; again when ten seconds are over. */
-static void test_burst(void)
+/* As many as may be in any ten seconds, however fast they come, and no more. */
+static void check_burst(unsigned max)
 {
     TtBurst b = { 0 };
+    int64_t first = 5000, half = 5000 + TT_BURST_MS / 2;
 
     for (unsigned i = 0; i < 30; i++) {
-        g_assert_cmpint(tt_burst_is_over(&b, 5000 + i), ==, i >= TT_BURST_MAX);
+        g_assert_cmpint(tt_burst_is_over(&b, max, i ? half : first), ==, i >= max);
     }
-    g_assert_true(tt_burst_is_over(&b, 5000 + TT_BURST_MS));
+    g_assert_true(tt_burst_is_over(&b, max, first + TT_BURST_MS));
+    /* Only the first one is that long ago. */
+    g_assert_false(tt_burst_is_over(&b, max, first + TT_BURST_MS + 1));
+    g_assert_true(tt_burst_is_over(&b, max, first + TT_BURST_MS + 1));
     for (unsigned i = 0; i < 30; i++) {
-        g_assert_cmpint(tt_burst_is_over(&b, 5001 + TT_BURST_MS), ==, i >= TT_BURST_MAX);
+        g_assert_cmpint(tt_burst_is_over(&b, max, half + TT_BURST_MS + 1), ==, i >= max - 1);
     }
+}
+
+static void test_burst(void)
+{
+    check_burst(TT_BURST_MAX);
+    check_burst(TT_BURST_MAX / 2);
 }
 
 int main(int argc, char **argv)
