@@ -23,8 +23,16 @@ TtStatus tt_cond_lex_fail(TtCondLexer *l, const char *fmt, ...)
     tt_replace_controls(said, '?');
     l->token = TOKEN_BAD;
     l->status = tt_fail(l->diag, TT_ERR_FORMAT, "%s (character %zu of the condition)",
-                        said, (size_t)(l->start - l->text) + 1);
+                        said, (size_t)((l->about ?: l->start) - l->text) + 1);
     return l->status;
+}
+
+void tt_cond_lex_fail_large(TtCondLexer *l, const char *what)
+{
+    if (l->status == TT_OK) {
+        l->token = TOKEN_BAD;
+        l->status = tt_fail(l->diag, TT_ERR_LIMIT, "the condition has too many %s", what);
+    }
 }
 
 static bool is_word_start(char c)
@@ -168,6 +176,7 @@ void tt_cond_lex_next(TtCondLexer *l)
         l->at++;
     }
     l->start = l->at;
+    l->about = NULL;
     if (!*l->at) {
         l->token = TOKEN_END;
     } else if (g_ascii_isdigit(*l->at)) {

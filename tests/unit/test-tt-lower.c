@@ -397,6 +397,30 @@ static void test_errors(void)
     }
 }
 
+/* The operand or the operator that a complaint is about, not what follows it. */
+static void test_position(void)
+{
+    static const struct { const char *text; unsigned at; } wrong[] = {
+        { "1 + nobody * 2", 5 }, { "$rax && current_thing * 2 == 1", 23 },
+        { "1 + -current_thing", 5 }, { "$rax + (double)1", 8 }, { "1 + table[0].nobody", 14 },
+        { "1 + *panic_timeout + 1", 5 }, { "$rax ? 1 + table : hidden + 1", 27 },
+        { "1 + sizeof many + 1", 5 }, { "1 + panic_timeout[1] + 1", 18 }, { "1 + ) ", 5 },
+        { "$rax at  table[0]", 10 }, { "  table", 3 }, { "1 2", 3 }, { "(1 + 2 ", 8 },
+        { "$rax ? table[0] : 1", 6 }, { "1 + (u8 *1", 10 },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_autofree char *said = g_strdup_printf("(character %u of", wrong[i].at);
+        TtDiag diag = { 0 };
+        char *out;
+
+        g_assert_cmpint(tt_lower(wrong[i].text, &types, &out, &diag), ==, TT_ERR_FORMAT);
+        if (!strstr(diag.text, said)) {
+            g_error("'%s': %s, not %u", wrong[i].text, diag.text, wrong[i].at);
+        }
+    }
+}
+
 static GString *repeated(const char *what, unsigned n, const char *end)
 {
     GString *s = g_string_new(NULL);
@@ -440,6 +464,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/lower/text", test_text);
     g_test_add_func("/tt/lower/bits-in-their-place", test_bits_in_their_place);
     g_test_add_func("/tt/lower/says-what-is-wrong", test_errors);
+    g_test_add_func("/tt/lower/says-where-it-is", test_position);
     g_test_add_func("/tt/lower/limits", test_limits);
     return g_test_run();
 }
