@@ -167,6 +167,21 @@ static void take_operator(TtCondLexer *l)
     }
 }
 
+/* "::" and a name behind it: C++'s */
+static bool is_scope(const char *at)
+{
+    return at[0] == ':' && at[1] == ':' && is_word_start(at[2]);
+}
+
+/* "name", "Class::NAME", "::name" */
+static void take_word(TtCondLexer *l)
+{
+    l->token = TOKEN_WORD;
+    do {
+        l->at += is_scope(l->at) ? 3 : 1;
+    } while (is_word(*l->at) || is_scope(l->at));
+}
+
 void tt_cond_lex_next(TtCondLexer *l)
 {
     if (l->status != TT_OK) {
@@ -183,11 +198,13 @@ void tt_cond_lex_next(TtCondLexer *l)
         take_number(l);
     } else if (*l->at == '\'') {
         take_char(l);
-    } else if (*l->at == '$' || is_word_start(*l->at)) {
-        l->token = *l->at == '$' ? TOKEN_REGISTER : TOKEN_WORD;
+    } else if (*l->at == '$') {
+        l->token = TOKEN_REGISTER;
         do {
             l->at++;
         } while (is_word(*l->at));
+    } else if (is_word_start(*l->at) || is_scope(l->at)) {
+        take_word(l);
     } else {
         take_operator(l);
     }

@@ -106,12 +106,14 @@ static bool take_local(const Names *f, const char *name, size_t len, TtNameInfo 
             tool_types_local(f->types, name, len, info, why)) {
     case TOOL_NAMED_HERE:
         why->text[0] = 0;
-        move(f, info);
+        if (info->kind != TT_NAME_NUMBER) {
+            move(f, info);
+        }
         return true;
-    case TOOL_NAMED_NONE:
-        fail(why, "there is no symbol '%.*s'", (int)MIN(len, 60), name);
+    case TOOL_NAMED_WRONG:
         return false;
     default:
+        fail(why, "there is no symbol '%.*s'", (int)MIN(len, 60), name);
         return false;
     }
 }
@@ -148,7 +150,7 @@ static bool name_of(void *opaque, const char *name, size_t len, TtNameInfo *info
 
     switch (tool_types_name(f->types, name, len, info, why)) {
     case TOOL_NAMED_HERE:
-        if (info->kind == TT_NAME_DATA) {
+        if (info->kind != TT_NAME_NUMBER) {
             move(f, info);
         }
         return true;

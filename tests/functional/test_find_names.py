@@ -268,8 +268,65 @@ def test_of_cplus(work):
         ('e < 0', '*(s8 *){e} < 0'), ('g < 0', '*(s8 *){g} < 0'),
         ('i < HIGH', '*(s32 *){i} < 5'), ('i < ONE', '*(s32 *){i} < 0x1UL'),
         ('st.sm', "?'sm' has no fixed place"), ('((K *)$rdi)->z', '*(s32 *)(u64)$rdi'),
-        ('((S *)$rdi)->a', '*(s32 *)(u64)$rdi'), ('n1::inside', '?names with ::'),
+        ('((S *)$rdi)->a', '*(s32 *)(u64)$rdi'), ('i + St::sm', '*(s32 *){i} + *(s32 *)0x%xUL' %
+                                                  self_address(program, '_ZN2St2smE')),
         ('((Two *)$rdi)->z', "?several types 'Two'")))
+
+
+SCOPES = '''
+struct Job {
+    enum State { IDLE = 3, BUSY = 7 }; enum class Mode : short { FAST = -2, SLOW };
+    struct Inner { int a, b; }; struct Out;
+    static const int LIMIT = 99; static int count; State state; Mode mode; Inner in;
+    int run(int x); static int twice(int x); static int twice(long x); };
+int Job::count = 5; int Job::run(int x) { return x + count; }
+int Job::twice(int x) { return 2 * x; } int Job::twice(long x) { return 3 * x; }
+struct Job::Out { enum Deep { DEEP = 44 } deep; int z; };
+struct Other { enum State { IDLE = 30 } state; struct Inner { long pad; int a; } in; };
+namespace n1 { enum E { ONE = 21 }; int var = 9;
+    namespace n2 { enum E { ONE = 11 }; int var = 4;
+        struct C { struct D { enum Color { RED = 13 } color; }; }; } }
+namespace { struct Anon { enum Secret { HIDDEN = 77 } secret; } anon; }
+int var = 1; Job job; Other other; n1::n2::C::D d; Job::Out out; n1::E e1; n1::n2::E e2;
+int main() { return job.run(3) + Job::twice(2) + Job::twice(2L) + Job::LIMIT + anon.secret; }
+'''
+
+
+@limit(90)
+def test_scopes_of_cplus(work):
+    """What lies in classes, namespaces and enumerations is named as C++ does, in every form of
+    DWARF; outer scopes may be left out, if it is clear."""
+    if not shutil.which('g++'):
+        raise Skip('needs g++')
+    p = Programs(work)
+    for options in ((), ('-gdwarf-4',), ('-fdebug-types-section',), ('-gsplit-dwarf',)):
+        program = p.make('scopes', {'scopes.cc': SCOPES}, *options, compiler='g++')
+        symbols = {name: f'0x{self_address(program, name):x}UL' for name in (
+            '_ZN3Job5countE', '_ZN3Job3runEi', '_ZN2n13varE', '_ZN2n12n23varE', 'var', 'job')}
+        var, count = f'*(s32 *){symbols["var"]}', f'*(s32 *){symbols["_ZN3Job5countE"]}'
+        p.becomes(program, (
+            ('job.state == Job::IDLE', f'*(u32 *){symbols["job"]} == 3'),
+            ('::var + Job::State::BUSY', f'{var} + 7'), ('::var + BUSY', f'{var} + 7'),
+            ('::var + IDLE', '?several constants'), ('::var + Other::IDLE', f'{var} + 30'),
+            ('::var + Job::Mode::FAST', f'{var} + (s32)0xfffffffffffffffe'),
+            ('::var + Job::FAST', "?no symbol 'Job::FAST'"),
+            ('::var + Job::Out::DEEP', f'{var} + 44'), ('::var + Out::Deep::DEEP', f'{var} + 44'),
+            ('::var + n1::n2::C::D::RED', f'{var} + 13'), ('::var + D::RED', f'{var} + 13'),
+            ('::var + n1::ONE', f'{var} + 21'), ('::var + n2::ONE', f'{var} + 11'),
+            ('::var + n1::n2::E::ONE', f'{var} + 11'), ('::var + ONE', '?several constants'),
+            ('::var + Anon::HIDDEN', f'{var} + 77'), ('::var + Job::LIMIT', f'{var} + 99'),
+            ('::var + D', "?no symbol 'D'"), ('::D::RED', "?no symbol '::D::RED'"),
+            ('Job::count', count), ('count', count), ('n1::Job::count', '?no symbol'),
+            ('n1::var', f'*(s32 *){symbols["_ZN2n13varE"]}'),
+            ('n1::n2::var', f'*(s32 *){symbols["_ZN2n12n23varE"]}'),
+            ('at Job::run', f'at {symbols["_ZN3Job3runEi"]}'),
+            ('at Job::twice', '?several functions'),
+            ('((Job::Inner *)$rdi)->b', '*(s32 *)((u64)$rdi + 0x4UL)'),
+            ('((struct Other::Inner *)$rdi)->a', '*(s32 *)((u64)$rdi + 0x8UL)'),
+            ('((Job::Out *)$rdi)->z', '*(s32 *)((u64)$rdi + 0x4UL)'),
+            ('((Inner *)$rdi)->a', "?Inner'"),
+            ('(Job::Nobody *)$rdi', "?no symbol 'Job::Nobody'"),
+            ('$rax + sizeof(Job::Inner)', '$rax + 0x8UL')))
 
 
 def listener():

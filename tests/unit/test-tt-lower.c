@@ -4,9 +4,8 @@
  * variables and bytes are its own. The table of types is written by hand.
  */
 #include "debug/tt-cond.h"
-#include "debug/tt-lower.h"
+#include "tt-lower-table.h"
 
-#include <glib.h>
 #include <inttypes.h>
 #include <stddef.h>
 
@@ -91,7 +90,7 @@ static const TtTypeInfo infos[N_TYPES] = {
 };
 
 #define AT(member) (8 * offsetof(struct thing, member))
-static const struct { TtTypeId of; TtTypeMember m; } members[] = {
+static const TableMember members[] = {
     { THING, { "first", U32, 0, 3 } }, { THING, { "second", INT, 3, 7 } },
     { THING, { "third", U64, 10, 40 } }, { THING, { NULL, UNNAMED_UNION, AT(word) } },
     { THING, { NULL, UNNAMED, AT(list) } }, { THING, { "color", COLOR, AT(color) } },
@@ -105,80 +104,34 @@ static const struct { TtTypeId of; TtTypeMember m; } members[] = {
     { CYCLE, { NULL, CYCLE, 0 } }, { CYCLE, { NULL, CYCLE, 8 } },
 };
 
-static void describe(void *opaque, TtTypeId type, TtTypeInfo *info)
-{
-    g_assert_cmpuint(type, <, N_TYPES);
-    *info = infos[type];
-}
-
-static bool member(void *opaque, TtTypeId type, unsigned n, TtTypeMember *m)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(members); i++) {
-        if (members[i].of == type && !n--) {
-            *m = members[i].m;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is(const char *name, size_t len, const char *what)
-{
-    return strlen(what) == len && !memcmp(name, what, len);
-}
-
-static TtTypeId find(void *opaque, TtTypeTag tag, const char *name, size_t len,
-                     TtDiag *why)
-{
-    static const struct { TtTypeTag tag; const char *name; TtTypeId id; } known[] = {
-        { TT_TAG_STRUCT, "thing", THING }, { TT_TAG_STRUCT, "List", LIST },
-        { TT_TAG_NAMED, "List", LIST }, { TT_TAG_STRUCT, "inner", INNER },
-        { TT_TAG_ENUM, "color", COLOR }, { TT_TAG_NAMED, "Color", COLOR },
-        { TT_TAG_NAMED, "double", DOUBLE }, { TT_TAG_STRUCT, "opaque", OPAQUE },
-        { TT_TAG_UNION, "cycle", CYCLE },
-    };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(known); i++) {
-        if (known[i].tag == tag && is(name, len, known[i].name)) {
-            return known[i].id;
-        }
-    }
-    if (is(name, len, "twice")) {
-        tt_fail(why, TT_ERR_FORMAT, "there are several types 'twice'");
-    }
-    return 0;
-}
-
-static bool lookup(void *opaque, const char *name, size_t len, TtNameInfo *info, TtDiag *why)
-{
-    const struct { const char *name; TtNameInfo info; } known[] = {
-        { "table", { TT_NAME_DATA, (uintptr_t)table, TABLE } },
-        { "current_thing", { TT_NAME_DATA, (uintptr_t)&current_thing, THING_P } },
-        { "panic_timeout", { TT_NAME_DATA, (uintptr_t)&panic_timeout, INT } },
-        { "big", { TT_NAME_DATA, (uintptr_t)&big, U64 } },
-        { "raw", { TT_NAME_DATA, (uintptr_t)&raw, VOID_P } },
-        { "code", { TT_NAME_CODE, 0x401000, 0 } }, { "label", { TT_NAME_ADDRESS, 0x1000, 0 } },
-        { "RED", { TT_NAME_NUMBER, (uint64_t)RED, COLOR } },
-        { "GREEN", { TT_NAME_NUMBER, GREEN, COLOR } },
-        { "HUGE", { TT_NAME_NUMBER, 1ull << 63, U64 } },
-        { "hidden", { TT_NAME_DATA, 0x1000, OPAQUE_P } },
-        { "many", { TT_NAME_DATA, 0x1000, UNKNOWN_ARRAY } },
-        { "cycle", { TT_NAME_DATA, 0x1000, CYCLE } },
-    };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(known); i++) {
-        if (is(name, len, known[i].name)) {
-            *info = known[i].info;
-            return true;
-        }
-    }
-    tt_fail(why, TT_ERR_FORMAT, "there is no symbol '%.*s'", (int)len, name);
-    return false;
-}
-
-static const TtTypes types = {
-    .describe = describe, .member = member, .find = find, .name = lookup,
+static const TableType known_types[] = {
+    { TT_TAG_STRUCT, "thing", THING }, { TT_TAG_STRUCT, "List", LIST },
+    { TT_TAG_NAMED, "List", LIST }, { TT_TAG_STRUCT, "inner", INNER },
+    { TT_TAG_ENUM, "color", COLOR }, { TT_TAG_NAMED, "Color", COLOR },
+    { TT_TAG_NAMED, "double", DOUBLE }, { TT_TAG_STRUCT, "opaque", OPAQUE },
+    { TT_TAG_UNION, "cycle", CYCLE },
 };
+
+static const TableName names[] = {
+    { "table", { TT_NAME_DATA, (uintptr_t)table, TABLE } },
+    { "current_thing", { TT_NAME_DATA, (uintptr_t)&current_thing, THING_P } },
+    { "panic_timeout", { TT_NAME_DATA, (uintptr_t)&panic_timeout, INT } },
+    { "big", { TT_NAME_DATA, (uintptr_t)&big, U64 } },
+    { "raw", { TT_NAME_DATA, (uintptr_t)&raw, VOID_P } },
+    { "code", { TT_NAME_CODE, 0x401000, 0 } }, { "label", { TT_NAME_ADDRESS, 0x1000, 0 } },
+    { "RED", { TT_NAME_NUMBER, (uint64_t)RED, COLOR } },
+    { "GREEN", { TT_NAME_NUMBER, GREEN, COLOR } },
+    { "HUGE", { TT_NAME_NUMBER, 1ull << 63, U64 } },
+    { "hidden", { TT_NAME_DATA, 0x1000, OPAQUE_P } },
+    { "many", { TT_NAME_DATA, 0x1000, UNKNOWN_ARRAY } },
+    { "cycle", { TT_NAME_DATA, 0x1000, CYCLE } },
+};
+
+static const Table table_of_types = {
+    infos, N_TYPES, members, G_N_ELEMENTS(members), known_types, G_N_ELEMENTS(known_types),
+    names, G_N_ELEMENTS(names), "twice",
+};
+static TtTypes types;
 
 /* ---- values ---- */
 
@@ -458,6 +411,7 @@ static void test_limits(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    types = table_types(&table_of_types);
     fill();
     g_test_add_func("/tt/lower/like-the-compiler", test_like_the_compiler);
     g_test_add_func("/tt/lower/registers-and-code", test_registers_and_code);
