@@ -251,6 +251,8 @@ static TtCondValue postfix(Parser *p)
             a = element(p, a);
         } else if (is_op(p, '.') || is_op(p, OP2('-', '>'))) {
             a = member(p, a);
+        } else if (is_op(p, '(')) {
+            return fail(p, "functions cannot be called, and names end before a bracket");
         } else {
             return a;
         }

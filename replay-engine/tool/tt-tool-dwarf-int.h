@@ -28,7 +28,7 @@ typedef struct ToolScoped {
     ToolNumber number;          /* .die.addr NULL: none */
     Dwarf_Die types[4];         /* by TtTypeTag; .addr NULL: none */
     bool differ[4];             /* there are several of them */
-    bool is_cut;                /* it took too many steps: there may be more */
+    bool is_cut;                /* it took too many steps: something may be missing */
 } ToolScoped;
 
 /* Where tool_types_member was in a type: it goes on from there. */
@@ -70,6 +70,9 @@ typedef void ToolTake(ToolTypes *t, Dwarf_Die *die, void *opaque);
 void tool_types_each_unit(ToolTypes *t, ToolTake *take, void *opaque);
 /* What is directly in @unit, and in its namespaces. */
 void tool_types_each_entry(ToolTypes *t, Dwarf_Die *unit, ToolTake *take, void *opaque);
+/* A walk through a unit meets its entries in the order of their bytes. False: @die lies before
+ * *@furthest, which it has met, so the file is damaged: it would meet some again and again. */
+bool tool_types_is_ahead(const Dwarf_Die *die, const void **furthest);
 const char *tool_types_name_of(Dwarf_Die *die);
 bool tool_types_is_cplus(Dwarf_Die *die);
 /* False: too many steps for one expression. */

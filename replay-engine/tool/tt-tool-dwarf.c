@@ -146,26 +146,39 @@ static void add(ToolTypes *t, Dwarf_Die *die, void *opaque)
     }
 }
 
+bool tool_types_is_ahead(const Dwarf_Die *die, const void **furthest)
+{
+    bool is = (uintptr_t)die->addr > (uintptr_t)*furthest;
+
+    *furthest = is ? die->addr : *furthest;
+    return is;
+}
+
 static void each_child(ToolTypes *t, Dwarf_Die *of, ToolTake *take, void *opaque,
-                       unsigned depth)
+                       const void **furthest, unsigned depth)
 {
     Dwarf_Die die;
 
     if (depth == NEST_MAX || dwarf_child(of, &die)) {
         return;
     }
-    do {
+    while (tool_types_is_ahead(&die, furthest)) {
         if (dwarf_tag(&die) == DW_TAG_namespace) {
-            each_child(t, &die, take, opaque, depth + 1);
+            each_child(t, &die, take, opaque, furthest, depth + 1);
         } else {
             take(t, &die, opaque);
         }
-    } while (!dwarf_siblingof(&die, &die));
+        if (dwarf_siblingof(&die, &die)) {
+            break;
+        }
+    }
 }
 
 void tool_types_each_entry(ToolTypes *t, Dwarf_Die *unit, ToolTake *take, void *opaque)
 {
-    each_child(t, unit, take, opaque, 0);
+    const void *furthest = unit->addr;
+
+    each_child(t, unit, take, opaque, &furthest, 0);
 }
 
 void tool_types_each_unit(ToolTypes *t, ToolTake *take, void *opaque)

@@ -22,6 +22,7 @@ typedef struct Walk {
     bool is_global;             /* the outermost one is in none */
     const char *scopes[NEST_MAX];
     unsigned n_scopes, depth;
+    const void **furthest;      /* of the unit's entries */
     ToolScoped *found;
     GHashTable *declared;       /* .addr of what was found */
     GArray *outside;            /* of Outside */
@@ -163,17 +164,30 @@ static void look_at_constants(Walk *w, Dwarf_Die *of)
 
 static void look_within(ToolTypes *t, Walk *w, Dwarf_Die *of);
 
-/* Those between the unit and the type, which is declared there and defined elsewhere. */
-static void take_scopes(Walk *w, Dwarf_Die *declared)
+/* Those between the unit and the type, which is declared there and defined elsewhere. What
+ * has it is the last entry of each level that begins before it. */
+static void take_scopes(ToolTypes *t, Walk *w, Dwarf_Die *declared)
 {
-    Dwarf_Die *scopes = NULL;
-    int n = dwarf_getscopes_die(declared, &scopes);
+    Dwarf_Die at, next;
 
     w->n_scopes = 0;
-    for (int i = n - 2; i > 0; i--) {
-        push(w, &scopes[i]);
+    if (!dwarf_diecu(declared, &at, NULL, NULL)) {
+        return;
     }
-    free(scopes);
+    for (unsigned depth = 0; depth < NEST_MAX && !dwarf_child(&at, &at); depth++) {
+        while (!dwarf_siblingof(&at, &next) && next.addr > at.addr &&
+               next.addr <= declared->addr) {
+            if (!tool_types_step(t)) {
+                w->found->is_cut = true;
+                return;
+            }
+            at = next;
+        }
+        if (at.addr >= declared->addr) {
+            break;
+        }
+        push(w, &at);
+    }
 }
 
 static void look_into(ToolTypes *t, Walk *w, Dwarf_Die *of)
@@ -187,7 +201,7 @@ static void look_into(ToolTypes *t, Walk *w, Dwarf_Die *of)
         return;
     }
     if (leads_back(of, &back)) {
-        take_scopes(&in, &back);
+        take_scopes(t, &in, &back);
     }
     if (tag == DW_TAG_enumeration_type) {
         look_at_constants(&in, of);
@@ -204,22 +218,23 @@ static void look_within(ToolTypes *t, Walk *w, Dwarf_Die *of)
     if (w->depth++ == NEST_MAX || dwarf_child(of, &die)) {
         return;
     }
-    do {
-        if (!tool_types_step(t)) {
-            w->found->is_cut = true;
-            break;
-        }
+    while (tool_types_is_ahead(&die, w->furthest)) {
         look_at(t, w, &die);
         look_into(t, w, &die);
-    } while (!dwarf_siblingof(&die, &die));
+        if (dwarf_siblingof(&die, &die)) {
+            break;
+        }
+    }
 }
 
 static void look_in_unit(ToolTypes *t, Dwarf_Die *unit, void *opaque)
 {
-    Walk *w = opaque;
+    const void *furthest = unit->addr;
+    Walk w = *(Walk *)opaque;
 
-    if (w->n_wanted || w->is_global || tool_types_is_cplus(unit)) {
-        look_within(t, w, unit);
+    w.furthest = &furthest;
+    if (w.n_wanted || w.is_global || tool_types_is_cplus(unit)) {
+        look_within(t, &w, unit);
     }
 }
 

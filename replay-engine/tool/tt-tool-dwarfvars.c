@@ -307,6 +307,7 @@ typedef struct Local {
     TtDiag *why;
     bool is_found;              /* one that lives in a register or on the stack */
     Found found;                /* static ones */
+    const void *furthest;       /* of the unit's entries */
 } Local;
 
 static void take_local(ToolTypes *t, Dwarf_Die *die, const char *function, Local *l)
@@ -336,7 +337,7 @@ static void look_in_block(ToolTypes *t, Dwarf_Die *of, const char *function, Loc
     if (depth == LOCALS_MAX || dwarf_child(of, &die)) {
         return;
     }
-    do {
+    while (tool_types_is_ahead(&die, &l->furthest)) {
         switch (dwarf_tag(&die)) {
         case DW_TAG_variable:
         case DW_TAG_formal_parameter:
@@ -355,12 +356,18 @@ static void look_in_block(ToolTypes *t, Dwarf_Die *of, const char *function, Loc
         default:
             break;
         }
-    } while (!dwarf_siblingof(&die, &die));
+        if (dwarf_siblingof(&die, &die)) {
+            break;
+        }
+    }
 }
 
 static void look_in_unit(ToolTypes *t, Dwarf_Die *unit, void *opaque)
 {
-    look_in_block(t, unit, NULL, opaque, 0);
+    Local *l = opaque;
+
+    l->furthest = unit->addr;
+    look_in_block(t, unit, NULL, l, 0);
 }
 
 ToolNamed tool_types_local(ToolTypes *t, const char *name, size_t len, TtNameInfo *info,

@@ -409,3 +409,43 @@ def test_many_members(work):
     for n in (0, 400000):
         program = p.make('many', {'m.s': many_members(90000, n)}, '-nostdlib', '-static')
         p.becomes(program, (('((struct many *)$rdi)->x', "?'struct many' has no member 'x'"),))
+
+
+def overlapping(n, tag):
+    """Entries each of which is the first one inside of the one before it, and also the one
+    that is said to follow that."""
+    entries = ''.join(f'd{i}: .uleb128 2\n.long d{i + 1} - start\n' for i in range(n))
+    return f'''.section .debug_abbrev,"",@progbits
+.uleb128 1, 0x11
+.byte 1
+.uleb128 3, 8, 0x13, 0xb, 0, 0, 2, {tag}
+.byte 1
+.uleb128 1, 0x13, 0, 0
+.byte 0
+.section .debug_info,"",@progbits
+start: .long end - begin
+begin: .short 4
+.long 0
+.byte 8
+.uleb128 1
+.asciz "x"
+.byte 0x21
+{entries}d{n}: .fill {n + 2}, 1, 0
+end:
+.text
+.globl _start
+_start: ret
+.section .note.GNU-stack,"",@progbits
+'''
+
+
+@limit(60)
+def test_overlapping_entries(work):
+    """A walk through damaged debug information does not meet entries again and again: of
+    80 in each other there would be more than 10**16 ways."""
+    p = Programs(work)
+    for tag in (0x39, 0x13, 0xb, 0x2e):     # namespaces, structs, blocks, functions
+        program = p.make('overlap', {'o.s': overlapping(80, tag)}, '-nostdlib', '-static')
+        p.becomes(program, (('nobody == 1', "?no symbol 'nobody'"),
+                            ('n::nobody == 1', "?no symbol 'n::nobody'"),
+                            ('(n::nobody *)$rdi', "?no symbol 'n::nobody'")))

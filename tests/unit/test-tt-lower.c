@@ -334,7 +334,8 @@ static void test_errors(void)
         { "panic_timeout = 1", "==" }, { "&&panic_timeout", "operand" },
         { "(const)1", "type is missing" }, { "sizeof(label)", "not known" },
         { "(struct twice *)1", "several types" }, { "(twice *)1", "several types" },
-        { "sizeof(twice)", "several types" },
+        { "sizeof(twice)", "several types" }, { "code(1)", "called" },
+        { "1 + (code(1, 2))", "called" }, { "(u8 *)code (1)", "called" },
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
