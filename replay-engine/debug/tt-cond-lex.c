@@ -109,6 +109,9 @@ static void take_number(TtCondLexer *l)
         l->number = l->number * base + digit;
     }
     take_suffix(l);
+    if (l->at[0] == '.' && g_ascii_isdigit(l->at[1])) {
+        tt_cond_lex_fail(l, "floating point cannot be used: only integers and pointers can");
+    }
     if (l->status == TT_OK && !any) {
         tt_cond_lex_fail(l, "0x must be followed by hex digits");
     }
@@ -150,6 +153,10 @@ static void take_operator(TtCondLexer *l)
     };
 
     l->token = TOKEN_OPERATOR;
+    if (!strncmp(l->at, "++", 2) || !strncmp(l->at, "--", 2)) {
+        tt_cond_lex_fail(l, "'%.2s' would change something: write a space between", l->at);
+        return;
+    }
     for (size_t i = 0; i < G_N_ELEMENTS(twos); i++) {
         if (!strncmp(l->at, twos[i], 2)) {
             l->op = OP2(twos[i][0], twos[i][1]);

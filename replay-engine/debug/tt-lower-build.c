@@ -156,6 +156,7 @@ static LowerVal address_of(Lower *p, const LowerVal *v)
 
 static LowerVal computed(Lower *p, int op, LowerVal v)
 {
+    const char *text;
     TtCondType type;
 
     v = tt_lower_value(p, v);
@@ -166,9 +167,10 @@ static LowerVal computed(Lower *p, int op, LowerVal v)
         return v;
     }
     type = op == '!' ? tt_lower_int() : tt_lower_promoted(p, &v);
-    return tt_lower_of_text(type, tt_lower_text(p, "%c%s", op,
-                                                tt_lower_operand(p, &v, LEVEL_UNARY)),
-                            LEVEL_UNARY);
+    text = tt_lower_operand(p, &v, LEVEL_UNARY);
+    /* no -- and ++ */
+    text = tt_lower_text(p, "%c%s%s", op, strchr("-+", op) && *text == op ? " " : "", text);
+    return tt_lower_of_text(type, text, LEVEL_UNARY);
 }
 
 static TtCondValue make_unary(void *opaque, int op, TtCondValue a)

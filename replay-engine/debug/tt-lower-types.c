@@ -32,9 +32,15 @@ void tt_lower_describe(const Lower *p, TtCondType t, TtTypeInfo *info, TtCondTyp
 
 static void not_known(Lower *p, const char *what, const char *are, const TtTypeInfo *info)
 {
-    tt_cond_lex_fail(&p->l, "the %s of '%.60s' %s not known: %s", what,
-                     info->name[0] ? info->name : "the array", are, info->is_several ?
-                     "there are several types of that name" : "it is only declared there");
+    const char *why = info->is_several ? "there are several types of that name" :
+        "it is only declared there";
+
+    if (info->kind == TT_TYPE_ARRAY) {
+        tt_cond_lex_fail(&p->l, "the %s of the array %s not known", what, are);
+    } else {
+        tt_cond_lex_fail(&p->l, "the %s of '%.60s' %s not known: %s", what, info->name, are,
+                         why);
+    }
 }
 
 bool tt_lower_point(Lower *p, TtCondType type, TtCondType *out)

@@ -215,11 +215,13 @@ static ToolNamed take_variable(ToolTypes *t, const char *name, size_t len, GArra
 static void take_constant(ToolTypes *t, ToolNumber *number, TtNameInfo *info)
 {
     int64_t value = info->value;
+    bool is_int = value <= INT32_MAX &&
+        value >= (tool_types_is_signed(&number->of) ? INT32_MIN : 0);
     uint64_t bytes = 0;
 
     info->kind = TT_NAME_NUMBER;
     tool_types_number(&number->of, DW_AT_byte_size, &bytes);
-    if (value < INT32_MIN || value > INT32_MAX ||
+    if (!is_int ||
         (bytes > 4 && tool_types_is_cplus(&number->of))) {
         info->type = tool_types_id(t, &number->of, 0);
     }

@@ -98,6 +98,11 @@ static int take_elf(ToolSymbols *s, const char *path)
         tool_complain("'%s': %s", path, diag.text);
         return -1;
     }
+    if (tt_elfsyms_machine((const uint8_t *)g_mapped_file_get_contents(s->file),
+                           g_mapped_file_get_length(s->file)) != TT_ELFSYMS_X86_64) {
+        tool_complain("'%s' is for another architecture than the guest, which is x86-64", path);
+        return -1;
+    }
     return tt_elfsyms_count(s->elf) > 0;
 }
 
@@ -281,6 +286,11 @@ size_t tool_symbols_address(const ToolSymbols *s, const char *name, size_t len,
 bool tool_symbols_is_relocatable(const ToolSymbols *s)
 {
     return s->elf && tt_elfsyms_is_relocatable(s->elf);
+}
+
+bool tool_symbols_is_floating(const ToolSymbols *s)
+{
+    return s->elf && tt_elfsyms_is_floating(s->elf);
 }
 
 bool tool_symbols_is_text(const ToolSymbols *s, const char *name, size_t len)

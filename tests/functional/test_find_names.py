@@ -411,6 +411,32 @@ def test_many_members(work):
         p.becomes(program, (('((struct many *)$rdi)->x', "?'struct many' has no member 'x'"),))
 
 
+@limit(60)
+def test_not_of_this_guest(work):
+    """A program that can lie anywhere needs --offset, and one of another architecture is
+    refused; an enumerator that is large has no sign."""
+    p = Programs(work)
+    source = ('enum all { ALL = 0xffffffffffffffff } all; int n; int f(void) { return n; }'
+              'int main(void) { static int inner = 3; return f() + inner++; }')
+    for options in ((), ('-g0',)):
+        program = p.make('anywhere', {'any.c': source}, '-pie', '-fPIE', *options)
+        at = self_address(program, 'f')
+        p.becomes(program, (('at f', '?no address until its program is loaded'),
+                            ('*(int *)&n', '?no address until its program is loaded'),
+                            ('$rax == 1', '$rax == 1')))
+        p.becomes(program, (('at f', f'at 0x{at + 0x555555554000:x}UL'),), '--offset',
+                  '0x555555554000')
+    program = p.make('fixed', {'fix.c': source})
+    p.becomes(program, (('all == ALL', '*(u64 *){all} == 0xffffffffffffffffUL'),
+                        ('ALL - n > 0', '0xffffffffffffffffUL - *(s32 *){n} > 0'),
+                        ('n + 1.5', '?floating point cannot be used'),
+                        ('++n', '?would change something'), ('f(1)', '?cannot be called')))
+    with open(program, 'r+b') as f:
+        f.seek(18)
+        f.write(bytes((183, 0)))
+    p.becomes(program, (('n == 1', '?another architecture'),))
+
+
 def overlapping(n, tag):
     """Entries each of which is the first one inside of the one before it, and also the one
     that is said to follow that."""

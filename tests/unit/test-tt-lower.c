@@ -284,7 +284,8 @@ static void test_text(void)
         { "$rdi at code", "$rdi at 0x401000UL" }, { "at code + 4", "at 0x401000UL + 4" },
         { "*(u32 *)&label", "*(u32 *)0x1000UL" },
         { "((struct inner *)4096)->a", "*(u16 *)0x1000UL" },
-        { "$rax + 1 + 2 == 3 && $rbx && $rcx", "$rax + 1 + 2 == 3 && $rbx && $rcx" },
+        { "- -$rax", "- -$rax" }, { "-(-1 + $rax)", "-(-1 + $rax)" },
+        { "+ + -+ +!!$rax", "+ +-+ +!!$rax" }, { "$rax + 1 + 2 == 3 && $rbx && $rcx", "$rax + 1 + 2 == 3 && $rbx && $rcx" },
         { "((List *)$rdi)->prev->prev", "*(u64 *)(*(u64 *)((u64)$rdi + 0x8UL) + 0x8UL)" },
     };
 
@@ -334,7 +335,7 @@ static void test_errors(void)
         { "panic_timeout = 1", "==" }, { "&&panic_timeout", "operand" },
         { "(const)1", "type is missing" }, { "sizeof(label)", "not known" },
         { "(struct twice *)1", "several types" }, { "(twice *)1", "several types" },
-        { "sizeof(twice)", "several types" }, { "code(1)", "called" },
+        { "sizeof(twice)", "several types" }, { "code(1)", "called" }, { "--big", "would change" },
         { "1 + (code(1, 2))", "called" }, { "(u8 *)code (1)", "called" },
     };
 
@@ -388,7 +389,7 @@ static GString *repeated(const char *what, unsigned n, const char *end)
 static void test_limits(void)
 {
     g_autoptr(GString) deep = repeated("(", 200, "1");
-    g_autoptr(GString) less = repeated("-", 200, "$rax");
+    g_autoptr(GString) less = repeated("~", 200, "$rax");
     g_autoptr(GString) longer = repeated("table[0].self->self->self->self == 0 || ", 100, "1");
     g_autoptr(GString) wide = repeated("$rax+", 700, "1");
     g_autoptr(GString) named = repeated("big+", 1000, "1");
