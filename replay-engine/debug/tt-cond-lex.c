@@ -23,8 +23,16 @@ TtStatus tt_cond_lex_fail(TtCondLexer *l, const char *fmt, ...)
     tt_replace_controls(said, '?');
     l->token = TOKEN_BAD;
     l->status = tt_fail(l->diag, TT_ERR_FORMAT, "%s (character %zu of the condition)",
-                        said, (size_t)(l->start - l->text) + 1);
+                        said, (size_t)((l->about ?: l->start) - l->text) + 1);
     return l->status;
+}
+
+void tt_cond_lex_fail_large(TtCondLexer *l, const char *what)
+{
+    if (l->status == TT_OK) {
+        l->token = TOKEN_BAD;
+        l->status = tt_fail(l->diag, TT_ERR_LIMIT, "the condition has too many %s", what);
+    }
 }
 
 static bool is_word_start(char c)
@@ -101,6 +109,9 @@ static void take_number(TtCondLexer *l)
         l->number = l->number * base + digit;
     }
     take_suffix(l);
+    if (l->at[0] == '.' && g_ascii_isdigit(l->at[1])) {
+        tt_cond_lex_fail(l, "floating point cannot be used: only integers and pointers can");
+    }
     if (l->status == TT_OK && !any) {
         tt_cond_lex_fail(l, "0x must be followed by hex digits");
     }
@@ -142,6 +153,10 @@ static void take_operator(TtCondLexer *l)
     };
 
     l->token = TOKEN_OPERATOR;
+    if (!strncmp(l->at, "++", 2) || !strncmp(l->at, "--", 2)) {
+        tt_cond_lex_fail(l, "'%.2s' would change something: write a space between", l->at);
+        return;
+    }
     for (size_t i = 0; i < G_N_ELEMENTS(twos); i++) {
         if (!strncmp(l->at, twos[i], 2)) {
             l->op = OP2(twos[i][0], twos[i][1]);
@@ -159,6 +174,21 @@ static void take_operator(TtCondLexer *l)
     }
 }
 
+/* "::" and a name behind it: C++'s */
+static bool is_scope(const char *at)
+{
+    return at[0] == ':' && at[1] == ':' && is_word_start(at[2]);
+}
+
+/* "name", "Class::NAME", "::name" */
+static void take_word(TtCondLexer *l)
+{
+    l->token = TOKEN_WORD;
+    do {
+        l->at += is_scope(l->at) ? 3 : 1;
+    } while (is_word(*l->at) || is_scope(l->at));
+}
+
 void tt_cond_lex_next(TtCondLexer *l)
 {
     if (l->status != TT_OK) {
@@ -168,17 +198,20 @@ void tt_cond_lex_next(TtCondLexer *l)
         l->at++;
     }
     l->start = l->at;
+    l->about = NULL;
     if (!*l->at) {
         l->token = TOKEN_END;
     } else if (g_ascii_isdigit(*l->at)) {
         take_number(l);
     } else if (*l->at == '\'') {
         take_char(l);
-    } else if (*l->at == '$' || is_word_start(*l->at)) {
-        l->token = *l->at == '$' ? TOKEN_REGISTER : TOKEN_WORD;
+    } else if (*l->at == '$') {
+        l->token = TOKEN_REGISTER;
         do {
             l->at++;
         } while (is_word(*l->at));
+    } else if (is_word_start(*l->at) || is_scope(l->at)) {
+        take_word(l);
     } else {
         take_operator(l);
     }

@@ -11,6 +11,7 @@
 #define SHDR_BYTES  64u
 #define PHDR_BYTES  56u
 #define ET_REL      1u
+#define ET_DYN      3u
 #define PT_LOAD     1u
 #define PF_X        1u
 #define SYM_BYTES   24u
@@ -38,7 +39,7 @@ struct TtElfSyms {
     Sym *syms;                  /* functions, by address */
     size_t n;
     Section table, names;       /* of all */
-    bool is_relocatable;
+    bool is_relocatable, is_floating;
     unsigned text;              /* the section .text; 0: none */
 };
 
@@ -145,6 +146,30 @@ static unsigned find_text(const uint8_t *bytes, size_t len)
     return 0;
 }
 
+/* The program headers, all of which are in the file; NULL: they are not. */
+static const uint8_t *segments_of(const uint8_t *bytes, size_t len, unsigned *n)
+{
+    bool is_elf = tt_elfsyms_is_elf(bytes, len) && bytes[4] == 2 && bytes[5] == 1 &&
+        tt_get_le16(bytes + 54) == PHDR_BYTES;
+    uint64_t table = is_elf ? tt_get_le64(bytes + 32) : 0;
+
+    *n = is_elf ? tt_get_le16(bytes + 56) : 0;
+    return table > len || (uint64_t)*n * PHDR_BYTES > len - table ? NULL : bytes + table;
+}
+
+static bool has_segment_at_0(const uint8_t *bytes, size_t len)
+{
+    unsigned n;
+    const uint8_t *h = segments_of(bytes, len, &n);
+
+    for (; h && n; n--, h += PHDR_BYTES) {
+        if (tt_get_le32(h) == PT_LOAD && !tt_get_le64(h + 16)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 TtStatus tt_elfsyms_load(const uint8_t *bytes, size_t len, TtElfSyms **out,
                          TtDiag *diag)
 {
@@ -170,6 +195,7 @@ TtStatus tt_elfsyms_load(const uint8_t *bytes, size_t len, TtElfSyms **out,
     }
     s = g_new0(TtElfSyms, 1);
     s->is_relocatable = tt_get_le16(bytes + 16) == ET_REL;
+    s->is_floating = tt_get_le16(bytes + 16) == ET_DYN && has_segment_at_0(bytes, len);
     s->text = find_text(bytes, len);
     if (best && section_at(bytes, len, table.link, &names)) {
         st = take(s, &table, &names, diag);
@@ -186,17 +212,14 @@ TtStatus tt_elfsyms_load(const uint8_t *bytes, size_t len, TtElfSyms **out,
 
 bool tt_elfsyms_image(const uint8_t *bytes, size_t len, TtElfImage *image)
 {
-    bool is_elf = tt_elfsyms_is_elf(bytes, len) && bytes[4] == 2 && bytes[5] == 1 &&
-        tt_get_le16(bytes + 54) == PHDR_BYTES;
-    uint64_t table = is_elf ? tt_get_le64(bytes + 32) : 0;
-    unsigned n = is_elf ? tt_get_le16(bytes + 56) : 0;
+    unsigned n;
+    const uint8_t *h = segments_of(bytes, len, &n);
 
-    if (table > len || (uint64_t)n * PHDR_BYTES > len - table) {
+    if (!h || !n) {
         return false;
     }
-    *image = (TtElfImage) { is_elf ? tt_get_le64(bytes + 24) : 0, UINT64_MAX, 0 };
-    for (unsigned i = 0; i < n; i++) {
-        const uint8_t *h = bytes + table + (uint64_t)i * PHDR_BYTES;
+    *image = (TtElfImage) { tt_get_le64(bytes + 24), UINT64_MAX, 0 };
+    for (; n; n--, h += PHDR_BYTES) {
         uint64_t at = tt_get_le64(h + 16), size = tt_get_le64(h + 40);
 
         if (tt_get_le32(h) == PT_LOAD && tt_get_le32(h + 4) & PF_X && size &&
@@ -290,6 +313,16 @@ size_t tt_elfsyms_address(const TtElfSyms *s, const char *name, size_t len,
 bool tt_elfsyms_is_relocatable(const TtElfSyms *s)
 {
     return s->is_relocatable;
+}
+
+bool tt_elfsyms_is_floating(const TtElfSyms *s)
+{
+    return s->is_floating;
+}
+
+unsigned tt_elfsyms_machine(const uint8_t *bytes, size_t len)
+{
+    return tt_elfsyms_is_elf(bytes, len) && bytes[5] == 1 ? tt_get_le16(bytes + 18) : 0;
 }
 
 bool tt_elfsyms_is_text(const TtElfSyms *s, const char *name, size_t len)

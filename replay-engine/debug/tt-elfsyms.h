@@ -40,6 +40,12 @@ size_t tt_elfsyms_address(const TtElfSyms *s, const char *name, size_t len,
 bool tt_elfsyms_is_relocatable(const TtElfSyms *s);
 /* And is the one of @name an offset into .text? O(symbols). */
 bool tt_elfsyms_is_text(const TtElfSyms *s, const char *name, size_t len);
+/* Must it be loaded elsewhere than at its addresses? They begin at 0, as those of a shared
+ * library, or a program that is position-independent. */
+bool tt_elfsyms_is_floating(const TtElfSyms *s);
+/* The architecture (EM_...) that the code is for; 0: it is no such file. */
+unsigned tt_elfsyms_machine(const uint8_t *bytes, size_t len);
+#define TT_ELFSYMS_X86_64 62u
 /* How many bytes the function has that tt_elfsyms_find finds; 0: that is not known. */
 uint64_t tt_elfsyms_size(const TtElfSyms *s, uint64_t addr);
 

@@ -11,30 +11,21 @@ static const LowerVal nothing;
 static TtCondType number_of(Lower *p, const LowerVal *v)
 {
     TtTypeInfo info;
-    LowerType to;
+    TtCondType to;
 
     tt_lower_describe(p, v->type, &info, &to);
-    return (TtCondType) { .bytes = info.bytes, .is_signed = info.is_signed };
+    return (TtCondType) {
+        .bytes = info.bytes, .is_signed = info.is_signed,
+        .stars = info.kind == TT_TYPE_POINTER,
+    };
 }
 
-LowerType tt_lower_promoted(Lower *p, const LowerVal *v)
+TtCondType tt_lower_promoted(Lower *p, const LowerVal *v)
 {
-    TtCondType t = number_of(p, v);
-
-    return t.bytes >= 4 ? tt_lower_basic(t.bytes, t.is_signed) : tt_lower_int();
+    return tt_cond_promoted(number_of(p, v));
 }
 
-/* Of both operands. */
-static LowerType common(Lower *p, const LowerVal *a, const LowerVal *b)
-{
-    LowerType t = tt_lower_promoted(p, a), u = tt_lower_promoted(p, b);
-
-    return t.basic.bytes == u.basic.bytes ?
-        tt_lower_basic(t.basic.bytes, t.basic.is_signed && u.basic.is_signed) :
-        t.basic.bytes > u.basic.bytes ? t : u;
-}
-
-static LowerVal binary(Lower *p, int op, LowerType type, LowerVal a, LowerVal b)
+static LowerVal binary(Lower *p, int op, TtCondType type, LowerVal a, LowerVal b)
 {
     int level = tt_cond_strength(op);
     char sign[3] = { op > 0xff ? op >> 8 : op, op > 0xff ? op & 0xff : 0, 0 };
@@ -48,7 +39,7 @@ static LowerVal binary(Lower *p, int op, LowerType type, LowerVal a, LowerVal b)
 static LowerVal distance(Lower *p, LowerVal a, LowerVal b)
 {
     TtTypeInfo info;
-    LowerType to, other;
+    TtCondType to, other;
     uint64_t size;
 
     tt_lower_describe(p, a.type, &info, &to);
@@ -65,16 +56,11 @@ static LowerVal distance(Lower *p, LowerVal a, LowerVal b)
         LEVEL_SUM + 1);
 }
 
+/* One of them is a pointer. */
 static LowerVal sum(Lower *p, int op, LowerVal a, LowerVal b)
 {
     bool x = tt_lower_is_pointer(p, &a), y = tt_lower_is_pointer(p, &b);
 
-    if (p->l.status != TT_OK) {
-        return nothing;
-    }
-    if (!x && !y) {
-        return binary(p, op, common(p, &a, &b), a, b);
-    }
     if (x && y && op == '-') {
         return distance(p, a, b);
     }
@@ -90,36 +76,19 @@ static LowerVal sum(Lower *p, int op, LowerVal a, LowerVal b)
 
 LowerVal tt_lower_combine(Lower *p, int op, LowerVal a, LowerVal b)
 {
-    bool pointers = tt_lower_is_pointer(p, &a) || tt_lower_is_pointer(p, &b);
+    TtCondType t = number_of(p, &a), u = number_of(p, &b), both, result;
 
-    switch (op) {
-    case '+':
-    case '-':
+    if ((op == '+' || op == '-') && (t.stars || u.stars)) {
         return sum(p, op, a, b);
-    case OP2('&', '&'):
-    case OP2('|', '|'):
-    case OP2('=', '='):
-    case OP2('!', '='):
-    case OP2('<', '='):
-    case OP2('>', '='):
-    case '<':
-    case '>':
-        return binary(p, op, tt_lower_int(), a, b);
-    default:
-        if (pointers) {
-            tt_cond_lex_fail(&p->l, "an operator needs numbers, not a pointer: cast it to "
-                             "u64");
-            return nothing;
-        }
-        return binary(p, op, op == OP2('<', '<') || op == OP2('>', '>') ?
-                      tt_lower_promoted(p, &a) : common(p, &a, &b), a, b);
     }
+    return tt_cond_result(&p->l, op, t, u, &both, &result) ? binary(p, op, result, a, b) :
+        nothing;
 }
 
 LowerVal tt_lower_choose(Lower *p, LowerVal test, LowerVal a, LowerVal b)
 {
-    LowerType type = tt_lower_is_pointer(p, &a) ? a.type :
-        tt_lower_is_pointer(p, &b) ? b.type : common(p, &a, &b);
+    TtCondType t = number_of(p, &a), u = number_of(p, &b);
+    TtCondType type = t.stars ? a.type : u.stars ? b.type : tt_cond_common(t, u);
     const char *text = tt_lower_text(p, "%s ? %s : %s",
                                      tt_lower_operand(p, &test, LEVEL_CHOICE + 1),
                                      tt_lower_operand(p, &a, LEVEL_CHOICE),

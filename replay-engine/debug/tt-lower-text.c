@@ -10,22 +10,13 @@
 
 #define TEXTS_MAX (8u << 20)    /* bytes of all together */
 
-void tt_lower_fail_large(Lower *p, const char *what)
-{
-    if (p->l.status == TT_OK) {
-        p->l.token = TOKEN_BAD;
-        p->l.status = tt_fail(p->l.diag, TT_ERR_LIMIT, "the condition has too many %s",
-                              what);
-    }
-}
-
 const char *tt_lower_text(Lower *p, const char *fmt, ...)
 {
     va_list ap;
     g_autofree char *text = NULL;
 
     if (p->n_bytes > TEXTS_MAX) {
-        tt_lower_fail_large(p, "operators");
+        tt_cond_lex_fail_large(&p->l, "operators");
         return "0";
     }
     va_start(ap, fmt);
@@ -35,12 +26,12 @@ const char *tt_lower_text(Lower *p, const char *fmt, ...)
     return g_string_chunk_insert(p->texts, text);
 }
 
-LowerVal tt_lower_const(LowerType type, uint64_t value)
+LowerVal tt_lower_const(TtCondType type, uint64_t value)
 {
     return (LowerVal) { .type = type, .add = value };
 }
 
-LowerVal tt_lower_of_text(LowerType type, const char *text, int level)
+LowerVal tt_lower_of_text(TtCondType type, const char *text, int level)
 {
     return (LowerVal) { .type = type, .text = text, .level = level };
 }
@@ -48,7 +39,7 @@ LowerVal tt_lower_of_text(LowerType type, const char *text, int level)
 bool tt_lower_is_pointer(const Lower *p, const LowerVal *v)
 {
     TtTypeInfo info;
-    LowerType to;
+    TtCondType to;
 
     tt_lower_describe(p, v->type, &info, &to);
     return info.kind == TT_TYPE_POINTER;
@@ -57,7 +48,7 @@ bool tt_lower_is_pointer(const Lower *p, const LowerVal *v)
 static const char *number_text(Lower *p, const LowerVal *v)
 {
     TtTypeInfo info;
-    LowerType to;
+    TtCondType to;
 
     tt_lower_describe(p, v->type, &info, &to);
     if (info.kind == TT_TYPE_POINTER || (info.bytes == 8 && !info.is_signed)) {
@@ -139,7 +130,7 @@ static LowerVal bits_of(Lower *p, LowerVal v, const TtTypeInfo *info)
 {
     unsigned bytes = unit_of(&v), left;
     bool fits = v.bits < 32 || (v.bits == 32 && info->is_signed);
-    LowerType type = fits ? tt_lower_basic(4, true) :
+    TtCondType type = fits ? tt_lower_basic(4, true) :
         tt_lower_basic(v.bits == 32 ? 4 : 8, info->is_signed);
     const char *text;
 
@@ -149,7 +140,7 @@ static LowerVal bits_of(Lower *p, LowerVal v, const TtTypeInfo *info)
     }
     left = 64 - v.first_bit - v.bits;
     text = tt_lower_text(p, "(%c%u)((%c64)((u64)%s << %u) >> %u)",
-                         type.basic.is_signed ? 's' : 'u', type.basic.bytes * 8,
+                         type.is_signed ? 's' : 'u', type.bytes * 8,
                          info->is_signed ? 's' : 'u', read_text(p, v, bytes, false), left,
                          64 - v.bits);
     return tt_lower_of_text(type, text, LEVEL_UNARY);
@@ -198,7 +189,7 @@ static bool is_number(unsigned bytes)
 LowerVal tt_lower_value(Lower *p, LowerVal v)
 {
     TtTypeInfo info;
-    LowerType to;
+    TtCondType to;
     LowerVal a;
 
     if (!v.is_lvalue) {
@@ -241,7 +232,7 @@ LowerVal tt_lower_value(Lower *p, LowerVal v)
 LowerVal tt_lower_follow(Lower *p, LowerVal v)
 {
     TtTypeInfo info;
-    LowerType to;
+    TtCondType to;
 
     tt_lower_describe(p, v.type, &info, &to);
     if (v.is_lvalue && info.is_reference) {
@@ -255,7 +246,7 @@ LowerVal tt_lower_follow(Lower *p, LowerVal v)
 const char *tt_lower_memory(Lower *p, LowerVal v)
 {
     TtTypeInfo info;
-    LowerType to;
+    TtCondType to;
 
     tt_lower_value(p, v);                   /* complains if it has none */
     if (p->l.status == TT_OK && (!v.is_lvalue || v.is_code)) {
@@ -280,10 +271,10 @@ static const char *as_u64(Lower *p, const LowerVal *v)
     return tt_lower_text(p, "(u64)%s", tt_lower_operand(p, v, LEVEL_UNARY));
 }
 
-LowerVal tt_lower_cast(Lower *p, LowerVal v, LowerType type)
+LowerVal tt_lower_cast(Lower *p, LowerVal v, TtCondType type)
 {
     TtTypeInfo info;
-    LowerType to;
+    TtCondType to;
     bool was_pointer = tt_lower_is_pointer(p, &v);
     const char *name;
 
@@ -310,7 +301,7 @@ LowerVal tt_lower_cast(Lower *p, LowerVal v, LowerType type)
 LowerVal tt_lower_index(Lower *p, LowerVal a, LowerVal index, int sign)
 {
     TtTypeInfo info;
-    LowerType to;
+    TtCondType to;
     const char *far;
     uint64_t size;
 

@@ -8,10 +8,10 @@
 #define NEST_MAX    16          /* structs without a name in each other */
 #define LOOKS_MAX   100000      /* at members, for one name */
 
-void tt_lower_describe(const Lower *p, LowerType t, TtTypeInfo *info, LowerType *to)
+void tt_lower_describe(const Lower *p, TtCondType t, TtTypeInfo *info, TtCondType *to)
 {
     *info = (TtTypeInfo) { 0 };
-    *to = (LowerType) { 0 };
+    *to = (TtCondType) { 0 };
     if (t.stars) {
         info->kind = TT_TYPE_POINTER;
         info->bytes = 8;
@@ -22,22 +22,28 @@ void tt_lower_describe(const Lower *p, LowerType t, TtTypeInfo *info, LowerType 
         info->name[sizeof(info->name) - 1] = 0;
         tt_replace_controls(info->name, '?');
         to->id = info->to;
-    } else if (t.basic.bytes) {
+    } else if (t.bytes) {
         info->kind = TT_TYPE_NUMBER;
-        info->bytes = t.basic.bytes;
-        info->is_signed = t.basic.is_signed;
-        info->is_bool = t.basic.is_bool;
+        info->bytes = t.bytes;
+        info->is_signed = t.is_signed;
+        info->is_bool = t.is_bool;
     }
 }
 
 static void not_known(Lower *p, const char *what, const char *are, const TtTypeInfo *info)
 {
-    tt_cond_lex_fail(&p->l, "the %s of '%.60s' %s not known: %s", what,
-                     info->name[0] ? info->name : "the array", are, info->is_several ?
-                     "there are several types of that name" : "it is only declared there");
+    const char *why = info->is_several ? "there are several types of that name" :
+        "it is only declared there";
+
+    if (info->kind == TT_TYPE_ARRAY) {
+        tt_cond_lex_fail(&p->l, "the %s of the array %s not known", what, are);
+    } else {
+        tt_cond_lex_fail(&p->l, "the %s of '%.60s' %s not known: %s", what, info->name, are,
+                         why);
+    }
 }
 
-bool tt_lower_point(Lower *p, LowerType type, LowerType *out)
+bool tt_lower_point(Lower *p, TtCondType type, TtCondType *out)
 {
     if (type.stars == STARS_MAX) {
         tt_cond_lex_fail(&p->l, "a type has more than %d stars", STARS_MAX);
@@ -48,10 +54,10 @@ bool tt_lower_point(Lower *p, LowerType type, LowerType *out)
     return true;
 }
 
-uint64_t tt_lower_size(Lower *p, LowerType t)
+uint64_t tt_lower_size(Lower *p, TtCondType t)
 {
     TtTypeInfo info;
-    LowerType to;
+    TtCondType to;
 
     tt_lower_describe(p, t, &info, &to);
     if (info.kind == TT_TYPE_VOID || info.kind == TT_TYPE_FUNCTION) {
@@ -120,7 +126,7 @@ static bool is_type(const Lower *p)
                                         find(p, TT_TAG_NAMED, &why) || why.text[0]);
 }
 
-static bool tagged(Lower *p, TtTypeTag tag, LowerType *type)
+static bool tagged(Lower *p, TtTypeTag tag, TtCondType *type)
 {
     static const char *const words[] = { "struct", "union", "enum" };
     TtDiag why;
@@ -145,7 +151,7 @@ static bool tagged(Lower *p, TtTypeTag tag, LowerType *type)
     return true;
 }
 
-static bool take_stars(Lower *p, LowerType *type)
+static bool take_stars(Lower *p, TtCondType *type)
 {
     for (;;) {
         if (is_qualifier(p)) {
@@ -162,7 +168,7 @@ static bool take_stars(Lower *p, LowerType *type)
 }
 
 /* "char" alone: it has the sign that the program was compiled with. */
-static bool take_char(Lower *p, LowerType *type)
+static bool take_char(Lower *p, TtCondType *type)
 {
     TtCondLexer before = p->l;
     TtDiag why;
@@ -185,13 +191,12 @@ static bool take_char(Lower *p, LowerType *type)
     return true;
 }
 
-bool tt_lower_type(Lower *p, LowerType *type)
+bool tt_lower_type(Lower *p, TtCondType *type)
 {
-    TtCondType basic;
     TtTypeTag tag;
     TtDiag why;
 
-    *type = (LowerType) { 0 };
+    *type = (TtCondType) { 0 };
     if (!is_type(p)) {
         return false;
     }
@@ -204,11 +209,7 @@ bool tt_lower_type(Lower *p, LowerType *type)
         }
     } else if (take_char(p, type)) {
         return take_stars(p, type);
-    } else if (tt_cond_type(&p->l, &basic)) {
-        type->stars = basic.stars;
-        basic.stars = 0;
-        type->basic = basic;
-    } else {
+    } else if (!tt_cond_type(&p->l, type)) {
         type->id = find(p, TT_TAG_NAMED, &why);
         if (!type->id) {
             tt_cond_lex_fail(&p->l, "%.140s", why.text[0] ? why.text :
@@ -294,7 +295,7 @@ static bool find_member(Lower *p, TtTypeId type, Search *s, unsigned depth, uint
 static void become(LowerVal *v, const TtTypeMember *m)
 {
     v->add += m->first_bit / 8;
-    v->type = (LowerType) { .id = m->type };
+    v->type = (TtCondType) { .id = m->type };
     v->bits = m->bits;
     v->first_bit = m->first_bit % 8;
 }
@@ -304,7 +305,7 @@ bool tt_lower_member(Lower *p, LowerVal *v, const char *name, size_t len)
     Search s = { name, len, 0 };
     TtTypeMember m;
     TtTypeInfo info;
-    LowerType to;
+    TtCondType to;
     int shown = MIN(len, 50);
 
     tt_lower_describe(p, v->type, &info, &to);

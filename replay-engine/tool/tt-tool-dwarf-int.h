@@ -22,6 +22,15 @@ typedef struct ToolNumber {     /* an enumeration's */
     bool is_twice;              /* another enumeration has it with another value */
 } ToolNumber;
 
+/* What is called so in scopes: namespaces, classes, enumerations. */
+typedef struct ToolScoped {
+    GArray *data, *code;        /* of Dwarf_Die: variables, functions */
+    ToolNumber number;          /* .die.addr NULL: none */
+    Dwarf_Die types[4];         /* by TtTypeTag; .addr NULL: none */
+    bool differ[4];             /* there are several of them */
+    bool is_cut;                /* it took too many steps: something may be missing */
+} ToolScoped;
+
 /* Where tool_types_member was in a type: it goes on from there. */
 typedef struct ToolCursor {
     TtTypeId in;                /* 0: nowhere */
@@ -44,6 +53,7 @@ struct ToolTypes {
     GHashTable *several;        /* .addr of those of which there are several */
     GHashTable *numbers;        /* name -> ToolNumber */
     GHashTable *data;           /* name -> GArray of Dwarf_Die: variables */
+    GHashTable *scoped;         /* name -> ToolScoped: what was looked for */
     Elf *elf;                   /* of the sections */
     const char *lost;           /* a file of its own for a unit, which is missing; or NULL */
     uint64_t steps;             /* from entry to entry: bounded, and never the file's */
@@ -60,6 +70,9 @@ typedef void ToolTake(ToolTypes *t, Dwarf_Die *die, void *opaque);
 void tool_types_each_unit(ToolTypes *t, ToolTake *take, void *opaque);
 /* What is directly in @unit, and in its namespaces. */
 void tool_types_each_entry(ToolTypes *t, Dwarf_Die *unit, ToolTake *take, void *opaque);
+/* A walk through a unit meets its entries in the order of their bytes. False: @die lies before
+ * *@furthest, which it has met, so the file is damaged: it would meet some again and again. */
+bool tool_types_is_ahead(const Dwarf_Die *die, const void **furthest);
 const char *tool_types_name_of(Dwarf_Die *die);
 bool tool_types_is_cplus(Dwarf_Die *die);
 /* False: too many steps for one expression. */
@@ -68,9 +81,16 @@ bool tool_types_step(ToolTypes *t);
 /* ---- tt-tool-dwarfsame.c ---- */
 /* Is what is called so one type in all units that define it? Cost: looks at all, once. */
 bool tool_types_is_one(ToolTypes *t, TtTypeTag tag, const char *name);
+bool tool_types_is_same(ToolTypes *t, Dwarf_Die *a, Dwarf_Die *b);
 /* The one that the unit of @die defines. */
 bool tool_types_of_unit(ToolTypes *t, TtTypeTag tag, const char *name, Dwarf_Die *die,
                         Dwarf_Die *found);
+
+/* ---- tt-tool-dwarfscopes.c ---- */
+/* "name", "Class::NAME", where the first scopes may be missing, or "::name". Without "::",
+ * of C++ only. Cost: looks at all, once. */
+ToolScoped *tool_types_scoped(ToolTypes *t, const char *name);
+void tool_types_scoped_free(void *scoped);
 
 /* ---- tt-tool-dwarfvars.c ---- */
 /* Where @addr lies: false: in nothing that the program has in memory. */

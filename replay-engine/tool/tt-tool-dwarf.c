@@ -146,26 +146,39 @@ static void add(ToolTypes *t, Dwarf_Die *die, void *opaque)
     }
 }
 
+bool tool_types_is_ahead(const Dwarf_Die *die, const void **furthest)
+{
+    bool is = (uintptr_t)die->addr > (uintptr_t)*furthest;
+
+    *furthest = is ? die->addr : *furthest;
+    return is;
+}
+
 static void each_child(ToolTypes *t, Dwarf_Die *of, ToolTake *take, void *opaque,
-                       unsigned depth)
+                       const void **furthest, unsigned depth)
 {
     Dwarf_Die die;
 
     if (depth == NEST_MAX || dwarf_child(of, &die)) {
         return;
     }
-    do {
+    while (tool_types_is_ahead(&die, furthest)) {
         if (dwarf_tag(&die) == DW_TAG_namespace) {
-            each_child(t, &die, take, opaque, depth + 1);
+            each_child(t, &die, take, opaque, furthest, depth + 1);
         } else {
             take(t, &die, opaque);
         }
-    } while (!dwarf_siblingof(&die, &die));
+        if (dwarf_siblingof(&die, &die)) {
+            break;
+        }
+    }
 }
 
 void tool_types_each_entry(ToolTypes *t, Dwarf_Die *unit, ToolTake *take, void *opaque)
 {
-    each_child(t, unit, take, opaque, 0);
+    const void *furthest = unit->addr;
+
+    each_child(t, unit, take, opaque, &furthest, 0);
 }
 
 void tool_types_each_unit(ToolTypes *t, ToolTake *take, void *opaque)
@@ -262,6 +275,8 @@ ToolTypes *tool_types_open(const char *path)
     t->several = g_hash_table_new(NULL, NULL);
     t->numbers = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
     t->data = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_array);
+    t->scoped = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                      tool_types_scoped_free);
     tool_types_each_unit(t, add_unit, NULL);
     return t;
 }
@@ -280,6 +295,7 @@ void tool_types_free(ToolTypes *t)
         g_hash_table_destroy(t->several);
         g_hash_table_destroy(t->numbers);
         g_hash_table_destroy(t->data);
+        g_hash_table_destroy(t->scoped);
         dwfl_end(t->dwfl);
         g_free(t);
     }
@@ -315,6 +331,25 @@ static Dwarf_Die *without_tag(ToolTypes *t, const char *name, TtTypeTag *tag)
     return NULL;
 }
 
+/* C++'s "Class::Type", which needs no tag. */
+static TtTypeId find_scoped(ToolTypes *t, TtTypeTag tag, const char *name, TtDiag *why)
+{
+    ToolScoped *s = tool_types_scoped(t, name);
+    TtTypeId found = 0;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(s->types); i++) {
+        if ((tag != TT_TAG_NAMED && tag != i) || !s->types[i].addr) {
+            continue;
+        }
+        if (s->differ[i] || found) {
+            return fail(why, "there are several types '%.40s': write more of its scopes, or "
+                        "begin with a variable that leads to the one that you mean", name);
+        }
+        found = tool_types_id(t, &s->types[i], 0);
+    }
+    return found;
+}
+
 TtTypeId tool_types_find(ToolTypes *t, TtTypeTag tag, const char *name, size_t len,
                          TtDiag *why)
 {
@@ -323,6 +358,9 @@ TtTypeId tool_types_find(ToolTypes *t, TtTypeTag tag, const char *name, size_t l
     Dwarf_Die *die = g_hash_table_lookup(t->tags[tag], key);
     bool has_no_tag = tag == TT_TAG_NAMED;
 
+    if (strstr(key, "::")) {
+        return find_scoped(t, tag, key, why);
+    }
     if (!die && has_no_tag) {
         die = without_tag(t, key, &tag);
     }
@@ -332,8 +370,9 @@ TtTypeId tool_types_find(ToolTypes *t, TtTypeTag tag, const char *name, size_t l
                     "another: for the variable, write it without brackets around it", key);
     }
     if (die && !tool_types_is_one(t, tag, key)) {
-        return fail(why, "there are several types '%s%.40s': begin with a variable that "
-                    "leads to the one that you mean", has_no_tag ? "" : words[tag], key);
+        return fail(why, "there are several types '%s%.40s': %sbegin with a variable that "
+                    "leads to the one that you mean", has_no_tag ? "" : words[tag], key,
+                    tool_types_is_cplus(die) ? "write CLASS::NAME, or " : "");
     }
     return die ? tool_types_id(t, die, 0) : 0;
 }
@@ -353,6 +392,25 @@ bool tool_types_are_there(const char *path, char **separate)
 {
     *separate = NULL;
     return false;
+}
+
+/* C++'s "Class::Type", which needs no tag. */
+static TtTypeId find_scoped(ToolTypes *t, TtTypeTag tag, const char *name, TtDiag *why)
+{
+    ToolScoped *s = tool_types_scoped(t, name);
+    TtTypeId found = 0;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(s->types); i++) {
+        if ((tag != TT_TAG_NAMED && tag != i) || !s->types[i].addr) {
+            continue;
+        }
+        if (s->differ[i] || found) {
+            return fail(why, "there are several types '%.40s': write more of its scopes, or "
+                        "begin with a variable that leads to the one that you mean", name);
+        }
+        found = tool_types_id(t, &s->types[i], 0);
+    }
+    return found;
 }
 
 TtTypeId tool_types_find(ToolTypes *t, TtTypeTag tag, const char *name, size_t len,

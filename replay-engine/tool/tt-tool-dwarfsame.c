@@ -123,6 +123,11 @@ static bool is_same(ToolTypes *t, Dwarf_Die *a, Dwarf_Die *b, unsigned depth)
     }
 }
 
+bool tool_types_is_same(ToolTypes *t, Dwarf_Die *a, Dwarf_Die *b)
+{
+    return is_same(t, a, b, 0);
+}
+
 static bool is_called(Dwarf_Die *die, const Same *s)
 {
     int tag = dwarf_tag(die);

@@ -172,8 +172,9 @@ static ToolNamed take_found(ToolTypes *t, const char *name, size_t len, Found *f
     int shown = MIN(len, 60);
 
     if (f->n > 1) {
-        return fail(why, "there are several variables '%.*s': write the address of the one "
-                    "that you mean", shown, name);
+        return fail(why, "there are several variables '%.*s': write %s of the one that you "
+                    "mean", shown, name, tool_types_is_cplus(&f->die) ?
+                    "the scope (CLASS::NAME, or ::NAME) or the address" : "the address");
     }
     if (t->is_relocatable) {
         return fail(why, "'%.*s' has no address until its module is loaded: write "
@@ -214,14 +215,78 @@ static ToolNamed take_variable(ToolTypes *t, const char *name, size_t len, GArra
 static void take_constant(ToolTypes *t, ToolNumber *number, TtNameInfo *info)
 {
     int64_t value = info->value;
+    bool is_int = value <= INT32_MAX &&
+        value >= (tool_types_is_signed(&number->of) ? INT32_MIN : 0);
     uint64_t bytes = 0;
 
     info->kind = TT_NAME_NUMBER;
     tool_types_number(&number->of, DW_AT_byte_size, &bytes);
-    if (value < INT32_MIN || value > INT32_MAX ||
+    if (!is_int ||
         (bytes > 4 && tool_types_is_cplus(&number->of))) {
         info->type = tool_types_id(t, &number->of, 0);
     }
+}
+
+static ToolNamed take_enumerator(ToolTypes *t, const char *name, size_t len,
+                                 ToolNumber *number, TtNameInfo *info, TtDiag *why)
+{
+    int shown = MIN(len, 60);
+
+    if (number->is_twice) {
+        return fail(why, "there are several constants '%.*s' with different values: write "
+                    "%sthe number", shown, name, tool_types_is_cplus(&number->of) ?
+                    "its scope, as in CLASS::NAME, or " : "");
+    }
+    if (!tool_types_number(&number->die, DW_AT_const_value, &info->value)) {
+        return fail(why, "the value of '%.*s' is not known", shown, name);
+    }
+    take_constant(t, number, info);
+    return TOOL_NAMED_HERE;
+}
+
+static ToolNamed take_function(ToolTypes *t, const char *name, size_t len, GArray *all,
+                               TtNameInfo *info, TtDiag *why)
+{
+    int shown = MIN(len, 60);
+    bool is_per_cpu, is_offset;
+    Dwarf_Addr addr;
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < all->len; i++) {
+        if (!dwarf_lowpc(&g_array_index(all, Dwarf_Die, i), &addr) &&
+            (t->is_relocatable || tool_types_section(t, addr, &is_per_cpu, &is_offset)) &&
+            (!n || addr != info->value)) {
+            *info = (TtNameInfo) { TT_NAME_CODE, addr };
+            n++;
+        }
+    }
+    if (n > 1) {
+        return fail(why, "there are several functions '%.*s': write the one's name in the "
+                    "symbol table, as nm prints it, or its address", shown, name);
+    }
+    if (n && t->is_relocatable) {
+        return fail(why, "'%.*s' has no address until its module is loaded: write the address",
+                    shown, name);
+    }
+    return n ? TOOL_NAMED_HERE :
+        fail(why, "'%.*s' has no code of its own here: it was inlined, or is elsewhere", shown,
+             name);
+}
+
+/* In namespaces, classes and enumerations. */
+static ToolNamed take_scoped(ToolTypes *t, const char *name, size_t len, TtNameInfo *info,
+                             TtDiag *why)
+{
+    g_autofree char *key = g_strndup(name, len);
+    ToolScoped *s = tool_types_scoped(t, key);
+
+    if (s->is_cut) {
+        return fail(why, "the debug information is too large to look for '%.*s' in it",
+                    (int)MIN(len, 60), name);
+    }
+    return s->data->len ? take_variable(t, name, len, s->data, info, why) :
+        s->number.die.addr ? take_enumerator(t, name, len, &s->number, info, why) :
+        s->code->len ? take_function(t, name, len, s->code, info, why) : TOOL_NAMED_NONE;
 }
 
 ToolNamed tool_types_name(ToolTypes *t, const char *name, size_t len, TtNameInfo *info,
@@ -231,21 +296,9 @@ ToolNamed tool_types_name(ToolTypes *t, const char *name, size_t len, TtNameInfo
     GArray *all = g_hash_table_lookup(t->data, key);
     ToolNumber *number = g_hash_table_lookup(t->numbers, key);
 
-    if (all) {
-        return take_variable(t, name, len, all, info, why);
-    }
-    if (!number) {
-        return TOOL_NAMED_NONE;
-    }
-    if (number->is_twice) {
-        return fail(why, "there are several constants '%.*s' with different values: write "
-                    "the number", (int)MIN(len, 60), name);
-    }
-    if (!tool_types_number(&number->die, DW_AT_const_value, &info->value)) {
-        return fail(why, "the value of '%.*s' is not known", (int)MIN(len, 60), name);
-    }
-    take_constant(t, number, info);
-    return TOOL_NAMED_HERE;
+    return strstr(key, "::") ? take_scoped(t, name, len, info, why) :
+        all ? take_variable(t, name, len, all, info, why) :
+        number ? take_enumerator(t, name, len, number, info, why) : TOOL_NAMED_NONE;
 }
 
 /* ---- local variables ---- */
@@ -256,6 +309,7 @@ typedef struct Local {
     TtDiag *why;
     bool is_found;              /* one that lives in a register or on the stack */
     Found found;                /* static ones */
+    const void *furthest;       /* of the unit's entries */
 } Local;
 
 static void take_local(ToolTypes *t, Dwarf_Die *die, const char *function, Local *l)
@@ -285,7 +339,7 @@ static void look_in_block(ToolTypes *t, Dwarf_Die *of, const char *function, Loc
     if (depth == LOCALS_MAX || dwarf_child(of, &die)) {
         return;
     }
-    do {
+    while (tool_types_is_ahead(&die, &l->furthest)) {
         switch (dwarf_tag(&die)) {
         case DW_TAG_variable:
         case DW_TAG_formal_parameter:
@@ -304,12 +358,18 @@ static void look_in_block(ToolTypes *t, Dwarf_Die *of, const char *function, Loc
         default:
             break;
         }
-    } while (!dwarf_siblingof(&die, &die));
+        if (dwarf_siblingof(&die, &die)) {
+            break;
+        }
+    }
 }
 
 static void look_in_unit(ToolTypes *t, Dwarf_Die *unit, void *opaque)
 {
-    look_in_block(t, unit, NULL, opaque, 0);
+    Local *l = opaque;
+
+    l->furthest = unit->addr;
+    look_in_block(t, unit, NULL, l, 0);
 }
 
 ToolNamed tool_types_local(ToolTypes *t, const char *name, size_t len, TtNameInfo *info,
@@ -325,7 +385,7 @@ ToolNamed tool_types_local(ToolTypes *t, const char *name, size_t len, TtNameInf
         return fail(why, "'%.*s' was optimized away: it is not in memory",
                     (int)MIN(len, 60), name);
     }
-    return l.is_found ? TOOL_NAMED_WRONG : TOOL_NAMED_NONE;
+    return l.is_found ? TOOL_NAMED_WRONG : take_scoped(t, name, len, info, why);
 }
 
 #else

@@ -26,10 +26,15 @@ static char *fail(TtDiag *why, const char *fmt, ...)
     return NULL;
 }
 
-/* A module, an object file has only offsets into its sections; where .text is, the user may
- * know. */
+/* A program that can lie anywhere lies nowhere yet. A module, an object file has only offsets
+ * into its sections; where .text is, the user may know. */
 static bool is_placed(const Names *f, const char *name, int len, TtDiag *why)
 {
+    if (tool_symbols_is_floating(f->symbols) && !f->offset) {
+        fail(why, "'%.*s' has no address until its program is loaded: give the address of the "
+             "program with --offset", MIN(len, 60), name);
+        return false;
+    }
     if (tool_symbols_is_relocatable(f->symbols) &&
         (!f->offset || !tool_symbols_is_text(f->symbols, name, len))) {
         fail(why, f->offset ? "'%.*s' is not in .text of its module: write its address" :
@@ -93,10 +98,12 @@ static char *address_of(void *opaque, const char *chain, size_t *used, bool is_a
 
 /* ---- with types ---- */
 
-/* The program may be elsewhere than its file says, but not what counts from 0. */
-static void move(const Names *f, TtNameInfo *info)
+/* The program may be elsewhere than its file says, but not what counts from 0. False: where,
+ * is not known. */
+static bool move(const Names *f, const char *name, size_t len, TtNameInfo *info, TtDiag *why)
 {
     info->value += tool_types_per_cpu(f->types, info) ? 0 : f->offset;
+    return is_placed(f, name, len, why);
 }
 
 static bool take_local(const Names *f, const char *name, size_t len, TtNameInfo *info,
@@ -106,12 +113,11 @@ static bool take_local(const Names *f, const char *name, size_t len, TtNameInfo 
             tool_types_local(f->types, name, len, info, why)) {
     case TOOL_NAMED_HERE:
         why->text[0] = 0;
-        move(f, info);
-        return true;
-    case TOOL_NAMED_NONE:
-        fail(why, "there is no symbol '%.*s'", (int)MIN(len, 60), name);
+        return info->kind == TT_NAME_NUMBER || move(f, name, len, info, why);
+    case TOOL_NAMED_WRONG:
         return false;
     default:
+        fail(why, "there is no symbol '%.*s'", (int)MIN(len, 60), name);
         return false;
     }
 }
@@ -131,14 +137,10 @@ static bool take_symbol(const Names *f, const char *name, size_t len, TtNameInfo
     if (!n) {
         return take_local(f, name, len, info, why);
     }
-    if (!is_placed(f, name, len, why)) {
-        return false;
-    }
     info->kind = info->type ? TT_NAME_DATA : is_code ? TT_NAME_CODE : TT_NAME_ADDRESS;
     info->value = addr;
     info->lost = tool_types_lost(f->types);
-    move(f, info);
-    return true;
+    return move(f, name, len, info, why);
 }
 
 static bool name_of(void *opaque, const char *name, size_t len, TtNameInfo *info,
@@ -148,10 +150,7 @@ static bool name_of(void *opaque, const char *name, size_t len, TtNameInfo *info
 
     switch (tool_types_name(f->types, name, len, info, why)) {
     case TOOL_NAMED_HERE:
-        if (info->kind == TT_NAME_DATA) {
-            move(f, info);
-        }
-        return true;
+        return info->kind == TT_NAME_NUMBER || move(f, name, len, info, why);
     case TOOL_NAMED_WRONG:
         return false;
     default:

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define TEXT_MAX (256u << 20)   /* of a list; Linux has 10 MiB of names */
+#define HEX "0123456789abcdefABCDEF"
 #define FAR (1u << 20)          /* an address that far after a name is no part
                                    of it */
 
@@ -41,22 +42,38 @@ static void symbol_clear(void *s)
     g_free(((Symbol *)s)->name);
 }
 
+/* Behind @at and the spaces that follow it; or, if it ends there, @at. */
+static const char *next_word(const char *at, size_t len)
+{
+    size_t spaces = strspn(at + len, " \t");
+
+    return spaces ? at + len + spaces : at;
+}
+
+/*
+ * "ADDRESS TYPE NAME", with a size behind the address (nm -S), or the module behind the name
+ * and a tab (kallsyms). Names of C++ have spaces, if they are written as C++ has them
+ * (nm -C).
+ */
 static void take_line(GArray *all, const char *line)
 {
-    g_auto(GStrv) words = g_strsplit_set(line, " \t", 4);
+    size_t digits = strspn(line, HEX);
+    const char *type = next_word(line, digits), *name;
+    size_t size = strspn(type, HEX);
     Symbol s;
-    char *end;
 
-    if (g_strv_length(words) < 3) {
+    if (size > 1) {
+        type = next_word(type, size);
+    }
+    name = next_word(type, 1);
+    s.addr = g_ascii_strtoull(line, NULL, 16);
+    if (!digits || type == line || name == type || !*name || !s.addr) {
         return;
     }
-    s.addr = g_ascii_strtoull(words[0], &end, 16);
-    if (end != words[0] && !*end && s.addr) {
-        s.type = words[1][0];
-        s.name = g_strdup(words[2]);
-        tt_replace_controls(s.name, '?');
-        g_array_append_val(all, s);
-    }
+    s.type = *type;
+    s.name = g_strchomp(g_strndup(name, strcspn(name, "\t")));
+    tt_replace_controls(s.name, '?');
+    g_array_append_val(all, s);
 }
 
 static int take_lines(ToolSymbols *s, const char *text)
@@ -79,6 +96,11 @@ static int take_elf(ToolSymbols *s, const char *path)
                         g_mapped_file_get_length(s->file), &s->elf,
                         &diag) != TT_OK) {
         tool_complain("'%s': %s", path, diag.text);
+        return -1;
+    }
+    if (tt_elfsyms_machine((const uint8_t *)g_mapped_file_get_contents(s->file),
+                           g_mapped_file_get_length(s->file)) != TT_ELFSYMS_X86_64) {
+        tool_complain("'%s' is for another architecture than the guest, which is x86-64", path);
         return -1;
     }
     return tt_elfsyms_count(s->elf) > 0;
@@ -234,9 +256,11 @@ char *tool_symbols_find(const ToolSymbols *s, uint64_t addr)
         NULL;
 }
 
+/* One of C++ also without its parameters. */
 static bool is_called(const Symbol *s, const char *name, size_t len)
 {
-    return !strncmp(s->name, name, len) && !s->name[len];
+    return !strncmp(s->name, name, len) &&
+        (!s->name[len] || (s->name[len] == '(' && !strstr(s->name + len, " [clone ")));
 }
 
 size_t tool_symbols_address(const ToolSymbols *s, const char *name, size_t len,
@@ -262,6 +286,11 @@ size_t tool_symbols_address(const ToolSymbols *s, const char *name, size_t len,
 bool tool_symbols_is_relocatable(const ToolSymbols *s)
 {
     return s->elf && tt_elfsyms_is_relocatable(s->elf);
+}
+
+bool tool_symbols_is_floating(const ToolSymbols *s)
+{
+    return s->elf && tt_elfsyms_is_floating(s->elf);
 }
 
 bool tool_symbols_is_text(const ToolSymbols *s, const char *name, size_t len)

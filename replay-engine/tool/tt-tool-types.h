@@ -2,6 +2,7 @@
 /*
  * Types, variables and constants of a program, from its DWARF (elfutils' libdw):
  * tt-tool-dwarf.c collects them, tt-tool-dwarfvars.c finds variables and constants,
+ * tt-tool-dwarfscopes.c those in namespaces and classes,
  * tt-tool-types.c and tt-tool-dwarfmembers.c say what a type is, tt-tool-dwarfsame.c
  * compares those of one name, and tt-tool-names.c gives all of it to the translation of a
  * condition.
@@ -28,7 +29,8 @@ bool tool_types_member(ToolTypes *t, TtTypeId type, unsigned n, TtTypeMember *me
 TtTypeId tool_types_find(ToolTypes *t, TtTypeTag tag, const char *name, size_t len,
                          TtDiag *why);
 
-/* What debug information says of @name; a function is none of it. */
+/* What debug information says of @name; a function is none of it, but C++'s, by a name with
+ * "::". */
 typedef enum ToolNamed {
     TOOL_NAMED_NONE,
     TOOL_NAMED_HERE,            /* *@info: with an address of the file, or a number */
@@ -37,7 +39,8 @@ typedef enum ToolNamed {
 } ToolNamed;
 ToolNamed tool_types_name(ToolTypes *t, const char *name, size_t len, TtNameInfo *info,
                           TtDiag *why);
-/* Likewise of local variables: static ones have an address. Cost: looks at all. */
+/* Likewise of local variables: static ones have an address; and of what lies in classes and
+ * namespaces of C++. Cost: looks at all. */
 ToolNamed tool_types_local(ToolTypes *t, const char *name, size_t len, TtNameInfo *info,
                            TtDiag *why);
 /* Is *@info's address one of Linux's per-CPU variables? Then it says so. Returns whether it

@@ -186,6 +186,8 @@ size_t tool_symbols_address(const ToolSymbols *s, const char *name, size_t len,
                             uint64_t *addr, bool *is_code);
 /* Are addresses only offsets into sections, as in a module? And is @name one into .text? */
 bool tool_symbols_is_relocatable(const ToolSymbols *s);
+/* And do a program's begin at 0, so that it is loaded elsewhere? */
+bool tool_symbols_is_floating(const ToolSymbols *s);
 bool tool_symbols_is_text(const ToolSymbols *s, const char *name, size_t len);
 /* @text with a name after the address of its first "pc 0x...". The same. */
 char *tool_symbols_add(const ToolSymbols *s, const char *text);

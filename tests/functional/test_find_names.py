@@ -268,8 +268,65 @@ def test_of_cplus(work):
         ('e < 0', '*(s8 *){e} < 0'), ('g < 0', '*(s8 *){g} < 0'),
         ('i < HIGH', '*(s32 *){i} < 5'), ('i < ONE', '*(s32 *){i} < 0x1UL'),
         ('st.sm', "?'sm' has no fixed place"), ('((K *)$rdi)->z', '*(s32 *)(u64)$rdi'),
-        ('((S *)$rdi)->a', '*(s32 *)(u64)$rdi'), ('n1::inside', '?names with ::'),
+        ('((S *)$rdi)->a', '*(s32 *)(u64)$rdi'), ('i + St::sm', '*(s32 *){i} + *(s32 *)0x%xUL' %
+                                                  self_address(program, '_ZN2St2smE')),
         ('((Two *)$rdi)->z', "?several types 'Two'")))
+
+
+SCOPES = '''
+struct Job {
+    enum State { IDLE = 3, BUSY = 7 }; enum class Mode : short { FAST = -2, SLOW };
+    struct Inner { int a, b; }; struct Out;
+    static const int LIMIT = 99; static int count; State state; Mode mode; Inner in;
+    int run(int x); static int twice(int x); static int twice(long x); };
+int Job::count = 5; int Job::run(int x) { return x + count; }
+int Job::twice(int x) { return 2 * x; } int Job::twice(long x) { return 3 * x; }
+struct Job::Out { enum Deep { DEEP = 44 } deep; int z; };
+struct Other { enum State { IDLE = 30 } state; struct Inner { long pad; int a; } in; };
+namespace n1 { enum E { ONE = 21 }; int var = 9;
+    namespace n2 { enum E { ONE = 11 }; int var = 4;
+        struct C { struct D { enum Color { RED = 13 } color; }; }; } }
+namespace { struct Anon { enum Secret { HIDDEN = 77 } secret; } anon; }
+int var = 1; Job job; Other other; n1::n2::C::D d; Job::Out out; n1::E e1; n1::n2::E e2;
+int main() { return job.run(3) + Job::twice(2) + Job::twice(2L) + Job::LIMIT + anon.secret; }
+'''
+
+
+@limit(90)
+def test_scopes_of_cplus(work):
+    """What lies in classes, namespaces and enumerations is named as C++ does, in every form of
+    DWARF; outer scopes may be left out, if it is clear."""
+    if not shutil.which('g++'):
+        raise Skip('needs g++')
+    p = Programs(work)
+    for options in ((), ('-gdwarf-4',), ('-fdebug-types-section',), ('-gsplit-dwarf',)):
+        program = p.make('scopes', {'scopes.cc': SCOPES}, *options, compiler='g++')
+        symbols = {name: f'0x{self_address(program, name):x}UL' for name in (
+            '_ZN3Job5countE', '_ZN3Job3runEi', '_ZN2n13varE', '_ZN2n12n23varE', 'var', 'job')}
+        var, count = f'*(s32 *){symbols["var"]}', f'*(s32 *){symbols["_ZN3Job5countE"]}'
+        p.becomes(program, (
+            ('job.state == Job::IDLE', f'*(u32 *){symbols["job"]} == 3'),
+            ('::var + Job::State::BUSY', f'{var} + 7'), ('::var + BUSY', f'{var} + 7'),
+            ('::var + IDLE', '?several constants'), ('::var + Other::IDLE', f'{var} + 30'),
+            ('::var + Job::Mode::FAST', f'{var} + (s32)0xfffffffffffffffe'),
+            ('::var + Job::FAST', "?no symbol 'Job::FAST'"),
+            ('::var + Job::Out::DEEP', f'{var} + 44'), ('::var + Out::Deep::DEEP', f'{var} + 44'),
+            ('::var + n1::n2::C::D::RED', f'{var} + 13'), ('::var + D::RED', f'{var} + 13'),
+            ('::var + n1::ONE', f'{var} + 21'), ('::var + n2::ONE', f'{var} + 11'),
+            ('::var + n1::n2::E::ONE', f'{var} + 11'), ('::var + ONE', '?several constants'),
+            ('::var + Anon::HIDDEN', f'{var} + 77'), ('::var + Job::LIMIT', f'{var} + 99'),
+            ('::var + D', "?no symbol 'D'"), ('::D::RED', "?no symbol '::D::RED'"),
+            ('Job::count', count), ('count', count), ('n1::Job::count', '?no symbol'),
+            ('n1::var', f'*(s32 *){symbols["_ZN2n13varE"]}'),
+            ('n1::n2::var', f'*(s32 *){symbols["_ZN2n12n23varE"]}'),
+            ('at Job::run', f'at {symbols["_ZN3Job3runEi"]}'),
+            ('at Job::twice', '?several functions'),
+            ('((Job::Inner *)$rdi)->b', '*(s32 *)((u64)$rdi + 0x4UL)'),
+            ('((struct Other::Inner *)$rdi)->a', '*(s32 *)((u64)$rdi + 0x8UL)'),
+            ('((Job::Out *)$rdi)->z', '*(s32 *)((u64)$rdi + 0x4UL)'),
+            ('((Inner *)$rdi)->a', "?Inner'"),
+            ('(Job::Nobody *)$rdi', "?no symbol 'Job::Nobody'"),
+            ('$rax + sizeof(Job::Inner)', '$rax + 0x8UL')))
 
 
 def listener():
@@ -352,3 +409,69 @@ def test_many_members(work):
     for n in (0, 400000):
         program = p.make('many', {'m.s': many_members(90000, n)}, '-nostdlib', '-static')
         p.becomes(program, (('((struct many *)$rdi)->x', "?'struct many' has no member 'x'"),))
+
+
+@limit(60)
+def test_not_of_this_guest(work):
+    """A program that can lie anywhere needs --offset, and one of another architecture is
+    refused; an enumerator that is large has no sign."""
+    p = Programs(work)
+    source = ('enum all { ALL = 0xffffffffffffffff } all; int n; int f(void) { return n; }'
+              'int main(void) { static int inner = 3; return f() + inner++; }')
+    for options in ((), ('-g0',)):
+        program = p.make('anywhere', {'any.c': source}, '-pie', '-fPIE', *options)
+        at = self_address(program, 'f')
+        p.becomes(program, (('at f', '?no address until its program is loaded'),
+                            ('*(int *)&n', '?no address until its program is loaded'),
+                            ('$rax == 1', '$rax == 1')))
+        p.becomes(program, (('at f', f'at 0x{at + 0x555555554000:x}UL'),), '--offset',
+                  '0x555555554000')
+    program = p.make('fixed', {'fix.c': source})
+    p.becomes(program, (('all == ALL', '*(u64 *){all} == 0xffffffffffffffffUL'),
+                        ('ALL - n > 0', '0xffffffffffffffffUL - *(s32 *){n} > 0'),
+                        ('n + 1.5', '?floating point cannot be used'),
+                        ('++n', '?would change something'), ('f(1)', '?cannot be called')))
+    with open(program, 'r+b') as f:
+        f.seek(18)
+        f.write(bytes((183, 0)))
+    p.becomes(program, (('n == 1', '?another architecture'),))
+
+
+def overlapping(n, tag):
+    """Entries each of which is the first one inside of the one before it, and also the one
+    that is said to follow that."""
+    entries = ''.join(f'd{i}: .uleb128 2\n.long d{i + 1} - start\n' for i in range(n))
+    return f'''.section .debug_abbrev,"",@progbits
+.uleb128 1, 0x11
+.byte 1
+.uleb128 3, 8, 0x13, 0xb, 0, 0, 2, {tag}
+.byte 1
+.uleb128 1, 0x13, 0, 0
+.byte 0
+.section .debug_info,"",@progbits
+start: .long end - begin
+begin: .short 4
+.long 0
+.byte 8
+.uleb128 1
+.asciz "x"
+.byte 0x21
+{entries}d{n}: .fill {n + 2}, 1, 0
+end:
+.text
+.globl _start
+_start: ret
+.section .note.GNU-stack,"",@progbits
+'''
+
+
+@limit(60)
+def test_overlapping_entries(work):
+    """A walk through damaged debug information does not meet entries again and again: of
+    80 in each other there would be more than 10**16 ways."""
+    p = Programs(work)
+    for tag in (0x39, 0x13, 0xb, 0x2e):     # namespaces, structs, blocks, functions
+        program = p.make('overlap', {'o.s': overlapping(80, tag)}, '-nostdlib', '-static')
+        p.becomes(program, (('nobody == 1', "?no symbol 'nobody'"),
+                            ('n::nobody == 1', "?no symbol 'n::nobody'"),
+                            ('(n::nobody *)$rdi', "?no symbol 'n::nobody'")))

@@ -154,6 +154,32 @@ def test_refused(work):
               places(typed(run, 'panic_timeout == -3')), symbols)
 
 
+@limit(60)
+def test_lists_of_symbols(work):
+    """A list may have what nm prints with -C or -S, and modules; a name of C++ is found
+    without its parameters, unless it is overloaded."""
+    run = types_run(work).dir
+    lines = run_tool('nm', '-S', SYMBOLS)[0]
+    address, size = re.search(r'^(\w+) (\w+) \w step$', lines, re.M).groups()
+    name, other = 'ns::step(unsigned long, char)', f'{int(address, 16) + 1:016x}'
+    wanted = places(typed(run, 'at step'))
+    for line in (f'{address} t {name}', f'{address} {size} t {name}', f'{address} T {name}\r',
+                 f'{address} t {name}\t[module]', f'{address}\tt\t{name}'):
+        listed = os.path.join(work, 'listed')
+        with open(listed, 'w', encoding='ascii') as f:
+            f.write(f'{line}\n{other} t {name} [clone .cold]\n                 U undefined\n'
+                    f'{other} T two(int)\n7{other[1:]} T two(long)\n')
+        done = typed(run, 'at ns::step', symbols=listed)
+        equal(places(done), wanted, line)
+        equal({hit['symbol'] for hit in done['found']}, {f'{name}+0x0'}, line)
+        for expression, said in (('at two', "are 2 symbols 'two'"), ('at step', 'no symbol'),
+                                 ('at ns::step(1)', 'functions cannot be called'),
+                                 ('at undefined', 'no symbol')):
+            text = tt('find', run, expression, '--symbols', listed, '--qemu', qemu_binary(),
+                      rc=2).stderr
+            check(said in text, f'{expression}: {text}')
+
+
 @limit(240)
 def test_of_a_kernel(work):
     """Debian's kernel: what exits has the name that its task_struct has; what is written is

@@ -2,13 +2,14 @@
 """gdb's commands for lines, calls and conditions, both ways; Ctrl-C; several
 sessions. The guest is a 64-bit program with debug information."""
 
+import os
 import re
 import socket
 import time
 
 from guests import guest_args
 from ttlib import (BUILD, REPO, SLOW, Gdb, check, digest, digest_at, end_of, equal,
-                   limit, record, replayer, run_tool, stopped_replay, wait_until)
+                   limit, read_text, record, replayer, run_tool, stopped_replay, wait_until)
 
 WHERE = 'monitor info tt'
 
@@ -151,8 +152,10 @@ def test_conditions_in_a_short_loop(work):
     """The loop's body is one block that jumps to itself: each pass counts."""
     run = lines_run(work, 'rounds=1 spins=6')
     vm, gdb = debugged(work, run)
+    source = read_text(os.path.join(REPO, 'tests', 'guests', 'lines64.c')).splitlines()
+    line = next(n for n, text in enumerate(source, 1) if 'x = x *' in text)
     with vm:
-        text = gdb('break 80 if k == 7 && i > 1', *(['continue', 'p i * 100 + k'] * 4),
+        text = gdb(f'break {line} if k == 7 && i > 1', *(['continue', 'p i * 100 + k'] * 4),
                    *(['reverse-continue', 'p i * 100 + k'] * 3))
         equal(values(text), [207, 307, 407, 507, 407, 307, 207],
               f'passes where the condition holds: {text}')

@@ -188,15 +188,6 @@ static void by_hidden_page(u64 *m2)
     next();
 }
 
-void on_trap(u64 *stack);               /* none is wanted */
-void on_trap(u64 *stack)
-{
-    put_str("trap");
-    put_hex((u64)stack);
-    power_off();
-}
-
-void start64(const u32 *multiboot);
 void start64(const u32 *multiboot)
 {
     u64 *m3 = table(table(get_cr3())[0]), *m2 = table(m3[0]);

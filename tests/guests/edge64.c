@@ -8,6 +8,7 @@
  * RAM, and from RAM into a device's. What is stored is looked at. Options: rounds=N
  * (20), only=N (0: all): one of these five.
  */
+#define RT64_OWN_TRAPS
 #include "rt64.h"
 
 const char guest_name[] = "edge64";
@@ -261,14 +262,11 @@ static void save_into_a_device(void)
     }
 }
 
-void start64(const u32 *multiboot);
 void start64(const u32 *multiboot)
 {
     u64 rounds, only, cr4;
 
-    if (multiboot[0] & 4) {
-        command_line = (const char *)(u64)multiboot[4];
-    }
+    take_options(multiboot);
     rounds = option("rounds", 20);
     only = option("only", 0);
     __asm__ volatile("mov %%cr4, %0" : "=r"(cr4));

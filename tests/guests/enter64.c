@@ -192,22 +192,11 @@ static void set_up(void)
     wrmsr(SYSENTER_CS, KERNEL);
 }
 
-void on_trap(u64 *stack);
-void on_trap(u64 *stack)
-{
-    put_str("unexpected trap at ");
-    put_hex(stack[0]);
-    power_off();
-}
-
-void start64(const u32 *multiboot);
 void start64(const u32 *multiboot)
 {
     u64 rounds;
 
-    if (multiboot[0] & 4) {
-        command_line = (const char *)(u64)multiboot[4];
-    }
+    take_options(multiboot);
     rounds = option("rounds", 3);
     set_up();
     if (option("break", 0)) {

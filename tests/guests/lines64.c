@@ -11,37 +11,6 @@ const char guest_name[] = "lines64";
 
 volatile u64 counter, total, rare;
 
-/* ---- traps: any of them ends the guest ---- */
-
-extern void trap_stub(void);
-static struct gate {
-    unsigned short low, selector, type, middle;
-    u32 high, zero;
-} idt[256];
-
-void on_trap(u64 *stack);
-void __attribute__((noinline)) on_trap(u64 *stack)
-{
-    put_str("trap at ");
-    put_hex(stack[stack[1] == 8 ? 0 : 1]);
-    power_off();
-}
-
-static void set_traps(void)
-{
-    struct {
-        unsigned short limit;
-        void *base;
-    } __attribute__((packed)) p = { sizeof(idt) - 1, idt };
-    u64 stub = (u64)trap_stub;
-
-    for (int i = 0; i < 256; i++) {
-        idt[i] = (struct gate) { (unsigned short)stub, 8, 0x8e00,
-                                 (unsigned short)(stub >> 16), 0, 0 };
-    }
-    __asm__ volatile("lidt %0" :: "m"(p));
-}
-
 /* ---- the work ---- */
 
 u64 leaf(u64 n);
@@ -99,14 +68,11 @@ void __attribute__((noinline)) greet(const char *whom)
     counter += (u64)name[0];
 }
 
-void start64(const u32 *multiboot);
 void start64(const u32 *multiboot)
 {
     u64 sum = 0, rounds, spins;
 
-    if (multiboot[0] & 4) {
-        command_line = (const char *)(u64)multiboot[4];
-    }
+    take_options(multiboot);
     set_traps();
     rounds = option("rounds", 5);
     spins = option("spins", 0);

@@ -1,8 +1,9 @@
 /*
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
- * What the 64-bit guests share: console, options, power. A guest sets command_line
- * from the multiboot information that start64() gets (boot64.S).
+ * What the 64-bit guests share: console, options, power, and how they begin and end.
+ * boot64.S calls a guest's start64(), and on_trap() at a trap that set_traps(), or the guest
+ * itself, has led there. A guest with traps of its own defines RT64_OWN_TRAPS.
  */
 #ifndef RT64_H
 #define RT64_H
@@ -60,5 +61,51 @@ static inline void __attribute__((noreturn)) power_off(void)
         __asm__ volatile("cli; hlt");
     }
 }
+
+void start64(const u32 *multiboot);     /* the guest's */
+
+/* Multiboot's command line: those of option(). */
+static inline void take_options(const u32 *multiboot)
+{
+    if (multiboot[0] & 4) {
+        command_line = (const char *)(u64)multiboot[4];
+    }
+}
+
+#ifndef RT64_OWN_TRAPS
+
+/* Ends the guest. An error code may lie before the address. */
+void on_trap(u64 *stack);
+void __attribute__((noinline)) on_trap(u64 *stack)
+{
+    put_str("trap at ");
+    put_hex(stack[stack[1] == 8 ? 0 : 1]);
+    power_off();
+}
+
+/* All of them. */
+static inline void set_traps(void)
+{
+    extern void trap_stub(void);        /* boot64.S */
+    static struct {
+        unsigned short low, selector, type, middle;
+        u32 high, zero;
+    } idt[256];
+    struct {
+        unsigned short limit;
+        void *base;
+    } __attribute__((packed)) p = { sizeof(idt) - 1, idt };
+    u64 stub = (u64)trap_stub;
+
+    for (int i = 0; i < 256; i++) {
+        idt[i].low = (unsigned short)stub;
+        idt[i].selector = 8;
+        idt[i].type = 0x8e00;
+        idt[i].middle = (unsigned short)(stub >> 16);
+    }
+    __asm__ volatile("lidt %0" :: "m"(p));
+}
+
+#endif
 
 #endif

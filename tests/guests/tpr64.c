@@ -91,22 +91,11 @@ static u32 was_here(void)
     return v == MARK;
 }
 
-void on_trap(u64 *stack);
-void on_trap(u64 *stack)
-{
-    put_str("unexpected trap at ");
-    put_hex(stack[0]);
-    power_off();
-}
-
-void start64(const u32 *multiboot);
 void start64(const u32 *multiboot)
 {
     u64 rounds, after_reset = read_cr8();
 
-    if (multiboot[0] & 4) {
-        command_line = (const char *)(u64)multiboot[4];
-    }
+    take_options(multiboot);
     rounds = option("rounds", 40);
     map_apic();
     try_x2apic();

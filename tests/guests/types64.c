@@ -72,22 +72,11 @@ static void __attribute__((noinline)) step(u64 i)
     stamp = i;
 }
 
-void on_trap(u64 *stack);               /* none is wanted */
-void on_trap(u64 *stack)
-{
-    put_str("trap");
-    put_hex((u64)stack);
-    power_off();
-}
-
-void start64(const u32 *multiboot);
 void start64(const u32 *multiboot)
 {
     u64 rounds;
 
-    if (multiboot[0] & 4) {
-        command_line = (const char *)(u64)multiboot[4];
-    }
+    take_options(multiboot);
     rounds = option("rounds", 6);
     for (u64 i = 0; i < rounds; i++) {
         step(i);

@@ -197,7 +197,9 @@ static void test_errors(void)
         { "$rax at", "operand" }, { "1 == 1", "ever changes" }, { "$rax ? 1", "':'" },
         { "((u8 *)1)[1", "']'" }, { "(unsigned long char)1", "no such type" },
         { "$", "no register" }, { "\"a\"", "meaning" }, { "\xff", "meaning" },
-        { "1ulul", "not a number" }, { "(u8 *********)1", "stars" },
+        { "1ulul", "not a number" }, { "--$rax", "would change" },
+        { "$rax++", "would change" }, { "1.5", "floating point" }, { "$rax(1)", "called" },
+        { "(u8 *********)1", "stars" },
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
@@ -216,13 +218,13 @@ static void test_errors(void)
 static void test_limits(void)
 {
     g_autoptr(GString) deep = g_string_new(NULL), wide = g_string_new("$rax");
-    g_autoptr(GString) less = g_string_new("-"), longer = g_string_new("$rax == ");
+    g_autoptr(GString) less = g_string_new("~"), longer = g_string_new("$rax == ");
     TtDiag diag;
     TtCond *c;
 
     for (unsigned i = 0; i < 2 * TT_COND_DEPTH_MAX; i++) {
         g_string_append_c(deep, '(');
-        g_string_append_c(less, '-');
+        g_string_append_c(less, '~');
     }
     g_string_append(less, "$rax");
     for (unsigned i = 0; i < TT_COND_NODES_MAX; i++) {

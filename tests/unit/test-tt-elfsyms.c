@@ -49,6 +49,18 @@ static void test_image(void)
     g_assert_true(image.low <= addr && addr < image.high);
     g_assert_cmpuint(tt_elfsyms_size(s, addr), >, 0);
     tt_elfsyms_free(s);
+    g_assert_cmpuint(tt_elfsyms_machine(self, self_len), ==, copy[18]);
+    g_assert_cmpuint(tt_elfsyms_machine(self, 63), ==, 0);
+    copy[16] = 3;                                           /* a program of this kind... */
+    g_assert_cmpint(tt_elfsyms_load(copy, self_len, &s, NULL), ==, TT_OK);
+    g_assert_cmpint(tt_elfsyms_is_floating(s), ==, image.low < 0x100000);
+    tt_elfsyms_free(s);
+    copy[16] = 2;                                           /* and one with fixed addresses */
+    copy[18] = 183;
+    g_assert_cmpuint(tt_elfsyms_machine(copy, self_len), ==, 183);
+    g_assert_cmpint(tt_elfsyms_load(copy, self_len, &s, NULL), ==, TT_OK);
+    g_assert_false(tt_elfsyms_is_floating(s));
+    tt_elfsyms_free(s);
     g_assert_false(tt_elfsyms_image(self, 64, &image));     /* its table is not there */
     copy[56] = copy[57] = 0;                                /* no segments */
     g_assert_false(tt_elfsyms_image(copy, self_len, &image));

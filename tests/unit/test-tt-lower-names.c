@@ -3,9 +3,7 @@
  * What names are in typed conditions besides C's plain variables: C++'s classes and
  * references, per-CPU variables, types that are not known; and places in memory.
  */
-#include "debug/tt-lower.h"
-
-#include <glib.h>
+#include "tt-lower-table.h"
 
 enum {
     VOID, INT, UCHAR, BOOL, INT_REF, BASE, OTHER_BASE, VIRTUAL, DERIVED, BOTH, SEVERAL,
@@ -29,7 +27,7 @@ static const TtTypeInfo infos[N_TYPES] = {
     [ARRAY] = { TT_TYPE_ARRAY, 16, .to = INT },
 };
 
-static const struct { TtTypeId of; TtTypeMember m; } members[] = {
+static const TableMember members[] = {
     { BASE, { "x", INT, 0 } }, { BASE, { "only", INT, 32 } },
     { OTHER_BASE, { "x", INT, 0 } }, { OTHER_BASE, { "alone", INT, 32 } },
     { VIRTUAL, { NULL, BASE, 0, .is_base = true, .has_no_place = true } },
@@ -42,64 +40,32 @@ static const struct { TtTypeId of; TtTypeMember m; } members[] = {
     { PER_CPU_STRUCT, { "n", INT, 32 } },
 };
 
-static void describe(void *opaque, TtTypeId type, TtTypeInfo *info)
-{
-    g_assert_cmpuint(type, <, N_TYPES);
-    *info = infos[type];
-}
-
-static bool member(void *opaque, TtTypeId type, unsigned n, TtTypeMember *m)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(members); i++) {
-        if (members[i].of == type && !n--) {
-            *m = members[i].m;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is(const char *name, size_t len, const char *what)
-{
-    return strlen(what) == len && !memcmp(name, what, len);
-}
-
-static TtTypeId find(void *opaque, TtTypeTag tag, const char *name, size_t len, TtDiag *why)
-{
-    return tag == TT_TAG_NAMED && is(name, len, "char") ? UCHAR :
-        tag == TT_TAG_NAMED && is(name, len, "flag_t") ? BOOL : 0;
-}
-
-static bool lookup(void *opaque, const char *name, size_t len, TtNameInfo *info, TtDiag *why)
-{
-    static const struct { const char *name; TtNameInfo info; } known[] = {
-        { "derived", { TT_NAME_DATA, 0x1000, DERIVED } },
-        { "virt", { TT_NAME_DATA, 0x1000, VIRTUAL } },
-        { "both", { TT_NAME_DATA, 0x1000, BOTH } },
-        { "ref", { TT_NAME_DATA, 0x2000, INT_REF } }, { "n", { TT_NAME_DATA, 0x3000, INT } },
-        { "several", { TT_NAME_DATA, 0x1000, SEVERAL_P } },
-        { "each", { TT_NAME_DATA, 8, INT, .is_per_cpu = true } },
-        { "each_ref", { TT_NAME_DATA, 8, INT_REF, .is_per_cpu = true } },
-        { "each_struct", { TT_NAME_DATA, 8, PER_CPU_STRUCT, .is_per_cpu = true } },
-        { "each_array", { TT_NAME_DATA, 8, ARRAY, .is_per_cpu = true } },
-        { "each_label", { TT_NAME_ADDRESS, 8, .is_per_cpu = true } },
-        { "lost", { TT_NAME_ADDRESS, 8, .lost = "a.dwo" } },
-        { "array", { TT_NAME_DATA, 0x4000, ARRAY } }, { "fun", { TT_NAME_CODE, 0x5000 } },
-    };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(known); i++) {
-        if (is(name, len, known[i].name)) {
-            *info = known[i].info;
-            return true;
-        }
-    }
-    tt_fail(why, TT_ERR_FORMAT, "there is no symbol '%.*s'", (int)len, name);
-    return false;
-}
-
-static const TtTypes types = {
-    .describe = describe, .member = member, .find = find, .name = lookup,
+static const TableType known_types[] = {
+    { TT_TAG_NAMED, "char", UCHAR }, { TT_TAG_NAMED, "flag_t", BOOL },
+    { TT_TAG_NAMED, "Job::Inner", BASE },
 };
+
+static const TableName names[] = {
+    { "derived", { TT_NAME_DATA, 0x1000, DERIVED } },
+    { "virt", { TT_NAME_DATA, 0x1000, VIRTUAL } },
+    { "both", { TT_NAME_DATA, 0x1000, BOTH } },
+    { "ref", { TT_NAME_DATA, 0x2000, INT_REF } }, { "n", { TT_NAME_DATA, 0x3000, INT } },
+    { "several", { TT_NAME_DATA, 0x1000, SEVERAL_P } },
+    { "each", { TT_NAME_DATA, 8, INT, .is_per_cpu = true } },
+    { "each_ref", { TT_NAME_DATA, 8, INT_REF, .is_per_cpu = true } },
+    { "each_struct", { TT_NAME_DATA, 8, PER_CPU_STRUCT, .is_per_cpu = true } },
+    { "each_array", { TT_NAME_DATA, 8, ARRAY, .is_per_cpu = true } },
+    { "each_label", { TT_NAME_ADDRESS, 8, .is_per_cpu = true } },
+    { "lost", { TT_NAME_ADDRESS, 8, .lost = "a.dwo" } },
+    { "array", { TT_NAME_DATA, 0x4000, ARRAY } }, { "fun", { TT_NAME_CODE, 0x5000 } },
+    { "Job::BUSY", { TT_NAME_NUMBER, 7 } }, { "::n", { TT_NAME_DATA, 0x6000, INT } },
+};
+
+static const Table table = {
+    infos, N_TYPES, members, G_N_ELEMENTS(members), known_types, G_N_ELEMENTS(known_types),
+    names, G_N_ELEMENTS(names),
+};
+static TtTypes types;
 
 typedef TtStatus Lowered(const char *text, const TtTypes *t, char **out, TtDiag *diag);
 
@@ -143,12 +109,16 @@ static void test_classes(void)
         { "ref + 1", "*(s32 *)*(u64 *)0x2000UL + 1" },
         { "&ref == &n", "*(u64 *)0x2000UL == 0x3000UL" },
         { "n + sizeof ref", "*(s32 *)0x3000UL + 0x4UL" },
+        { "n == Job::BUSY", "*(s32 *)0x3000UL == 7" },
+        { "n?Job::BUSY:::n", "*(s32 *)0x3000UL ? 7 : *(s32 *)0x6000UL" },
+        { "((Job::Inner *)$rdi)->only", "*(s32 *)((u64)$rdi + 0x4UL)" },
     };
     static const Case wrong[] = {
         { "both.x", "several base classes" },
         { "virt.x", "no fixed place in 'struct virtual'" },
         { "derived.fixed", "no fixed place" }, { "several->x", "several types" },
-        { "n + sizeof *several", "several types" }, { "n1::x", "names with ::" },
+        { "n + sizeof *several", "several types" }, { "n1::x", "no symbol 'n1::x'" },
+        { "n:: + 1", "operator" }, { "::5", "operand" }, { "Job::BUSY::", "operator" },
         { "struct", "a type is no value" }, { "int", "a type is no value" },
     };
 
@@ -210,6 +180,7 @@ static void test_places(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    types = table_types(&table);
     g_test_add_func("/tt/lower-names/classes", test_classes);
     g_test_add_func("/tt/lower-names/of-each-cpu", test_of_each_cpu);
     g_test_add_func("/tt/lower-names/conversions", test_conversions);

@@ -4,9 +4,8 @@
  * variables and bytes are its own. The table of types is written by hand.
  */
 #include "debug/tt-cond.h"
-#include "debug/tt-lower.h"
+#include "tt-lower-table.h"
 
-#include <glib.h>
 #include <inttypes.h>
 #include <stddef.h>
 
@@ -91,7 +90,7 @@ static const TtTypeInfo infos[N_TYPES] = {
 };
 
 #define AT(member) (8 * offsetof(struct thing, member))
-static const struct { TtTypeId of; TtTypeMember m; } members[] = {
+static const TableMember members[] = {
     { THING, { "first", U32, 0, 3 } }, { THING, { "second", INT, 3, 7 } },
     { THING, { "third", U64, 10, 40 } }, { THING, { NULL, UNNAMED_UNION, AT(word) } },
     { THING, { NULL, UNNAMED, AT(list) } }, { THING, { "color", COLOR, AT(color) } },
@@ -105,80 +104,34 @@ static const struct { TtTypeId of; TtTypeMember m; } members[] = {
     { CYCLE, { NULL, CYCLE, 0 } }, { CYCLE, { NULL, CYCLE, 8 } },
 };
 
-static void describe(void *opaque, TtTypeId type, TtTypeInfo *info)
-{
-    g_assert_cmpuint(type, <, N_TYPES);
-    *info = infos[type];
-}
-
-static bool member(void *opaque, TtTypeId type, unsigned n, TtTypeMember *m)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(members); i++) {
-        if (members[i].of == type && !n--) {
-            *m = members[i].m;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is(const char *name, size_t len, const char *what)
-{
-    return strlen(what) == len && !memcmp(name, what, len);
-}
-
-static TtTypeId find(void *opaque, TtTypeTag tag, const char *name, size_t len,
-                     TtDiag *why)
-{
-    static const struct { TtTypeTag tag; const char *name; TtTypeId id; } known[] = {
-        { TT_TAG_STRUCT, "thing", THING }, { TT_TAG_STRUCT, "List", LIST },
-        { TT_TAG_NAMED, "List", LIST }, { TT_TAG_STRUCT, "inner", INNER },
-        { TT_TAG_ENUM, "color", COLOR }, { TT_TAG_NAMED, "Color", COLOR },
-        { TT_TAG_NAMED, "double", DOUBLE }, { TT_TAG_STRUCT, "opaque", OPAQUE },
-        { TT_TAG_UNION, "cycle", CYCLE },
-    };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(known); i++) {
-        if (known[i].tag == tag && is(name, len, known[i].name)) {
-            return known[i].id;
-        }
-    }
-    if (is(name, len, "twice")) {
-        tt_fail(why, TT_ERR_FORMAT, "there are several types 'twice'");
-    }
-    return 0;
-}
-
-static bool lookup(void *opaque, const char *name, size_t len, TtNameInfo *info, TtDiag *why)
-{
-    const struct { const char *name; TtNameInfo info; } known[] = {
-        { "table", { TT_NAME_DATA, (uintptr_t)table, TABLE } },
-        { "current_thing", { TT_NAME_DATA, (uintptr_t)&current_thing, THING_P } },
-        { "panic_timeout", { TT_NAME_DATA, (uintptr_t)&panic_timeout, INT } },
-        { "big", { TT_NAME_DATA, (uintptr_t)&big, U64 } },
-        { "raw", { TT_NAME_DATA, (uintptr_t)&raw, VOID_P } },
-        { "code", { TT_NAME_CODE, 0x401000, 0 } }, { "label", { TT_NAME_ADDRESS, 0x1000, 0 } },
-        { "RED", { TT_NAME_NUMBER, (uint64_t)RED, COLOR } },
-        { "GREEN", { TT_NAME_NUMBER, GREEN, COLOR } },
-        { "HUGE", { TT_NAME_NUMBER, 1ull << 63, U64 } },
-        { "hidden", { TT_NAME_DATA, 0x1000, OPAQUE_P } },
-        { "many", { TT_NAME_DATA, 0x1000, UNKNOWN_ARRAY } },
-        { "cycle", { TT_NAME_DATA, 0x1000, CYCLE } },
-    };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(known); i++) {
-        if (is(name, len, known[i].name)) {
-            *info = known[i].info;
-            return true;
-        }
-    }
-    tt_fail(why, TT_ERR_FORMAT, "there is no symbol '%.*s'", (int)len, name);
-    return false;
-}
-
-static const TtTypes types = {
-    .describe = describe, .member = member, .find = find, .name = lookup,
+static const TableType known_types[] = {
+    { TT_TAG_STRUCT, "thing", THING }, { TT_TAG_STRUCT, "List", LIST },
+    { TT_TAG_NAMED, "List", LIST }, { TT_TAG_STRUCT, "inner", INNER },
+    { TT_TAG_ENUM, "color", COLOR }, { TT_TAG_NAMED, "Color", COLOR },
+    { TT_TAG_NAMED, "double", DOUBLE }, { TT_TAG_STRUCT, "opaque", OPAQUE },
+    { TT_TAG_UNION, "cycle", CYCLE },
 };
+
+static const TableName names[] = {
+    { "table", { TT_NAME_DATA, (uintptr_t)table, TABLE } },
+    { "current_thing", { TT_NAME_DATA, (uintptr_t)&current_thing, THING_P } },
+    { "panic_timeout", { TT_NAME_DATA, (uintptr_t)&panic_timeout, INT } },
+    { "big", { TT_NAME_DATA, (uintptr_t)&big, U64 } },
+    { "raw", { TT_NAME_DATA, (uintptr_t)&raw, VOID_P } },
+    { "code", { TT_NAME_CODE, 0x401000, 0 } }, { "label", { TT_NAME_ADDRESS, 0x1000, 0 } },
+    { "RED", { TT_NAME_NUMBER, (uint64_t)RED, COLOR } },
+    { "GREEN", { TT_NAME_NUMBER, GREEN, COLOR } },
+    { "HUGE", { TT_NAME_NUMBER, 1ull << 63, U64 } },
+    { "hidden", { TT_NAME_DATA, 0x1000, OPAQUE_P } },
+    { "many", { TT_NAME_DATA, 0x1000, UNKNOWN_ARRAY } },
+    { "cycle", { TT_NAME_DATA, 0x1000, CYCLE } },
+};
+
+static const Table table_of_types = {
+    infos, N_TYPES, members, G_N_ELEMENTS(members), known_types, G_N_ELEMENTS(known_types),
+    names, G_N_ELEMENTS(names), "twice",
+};
+static TtTypes types;
 
 /* ---- values ---- */
 
@@ -331,7 +284,8 @@ static void test_text(void)
         { "$rdi at code", "$rdi at 0x401000UL" }, { "at code + 4", "at 0x401000UL + 4" },
         { "*(u32 *)&label", "*(u32 *)0x1000UL" },
         { "((struct inner *)4096)->a", "*(u16 *)0x1000UL" },
-        { "$rax + 1 + 2 == 3 && $rbx && $rcx", "$rax + 1 + 2 == 3 && $rbx && $rcx" },
+        { "- -$rax", "- -$rax" }, { "-(-1 + $rax)", "-(-1 + $rax)" },
+        { "+ + -+ +!!$rax", "+ +-+ +!!$rax" }, { "$rax + 1 + 2 == 3 && $rbx && $rcx", "$rax + 1 + 2 == 3 && $rbx && $rcx" },
         { "((List *)$rdi)->prev->prev", "*(u64 *)(*(u64 *)((u64)$rdi + 0x8UL) + 0x8UL)" },
     };
 
@@ -381,7 +335,8 @@ static void test_errors(void)
         { "panic_timeout = 1", "==" }, { "&&panic_timeout", "operand" },
         { "(const)1", "type is missing" }, { "sizeof(label)", "not known" },
         { "(struct twice *)1", "several types" }, { "(twice *)1", "several types" },
-        { "sizeof(twice)", "several types" },
+        { "sizeof(twice)", "several types" }, { "code(1)", "called" }, { "--big", "would change" },
+        { "1 + (code(1, 2))", "called" }, { "(u8 *)code (1)", "called" },
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
@@ -394,6 +349,30 @@ static void test_errors(void)
             g_error("'%s': %s", wrong[i].text, diag.text);
         }
         g_assert_false(tt_has_control(diag.text));
+    }
+}
+
+/* The operand or the operator that a complaint is about, not what follows it. */
+static void test_position(void)
+{
+    static const struct { const char *text; unsigned at; } wrong[] = {
+        { "1 + nobody * 2", 5 }, { "$rax && current_thing * 2 == 1", 23 },
+        { "1 + -current_thing", 5 }, { "$rax + (double)1", 8 }, { "1 + table[0].nobody", 14 },
+        { "1 + *panic_timeout + 1", 5 }, { "$rax ? 1 + table : hidden + 1", 27 },
+        { "1 + sizeof many + 1", 5 }, { "1 + panic_timeout[1] + 1", 18 }, { "1 + ) ", 5 },
+        { "$rax at  table[0]", 10 }, { "  table", 3 }, { "1 2", 3 }, { "(1 + 2 ", 8 },
+        { "$rax ? table[0] : 1", 6 }, { "1 + (u8 *1", 10 },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_autofree char *said = g_strdup_printf("(character %u of", wrong[i].at);
+        TtDiag diag = { 0 };
+        char *out;
+
+        g_assert_cmpint(tt_lower(wrong[i].text, &types, &out, &diag), ==, TT_ERR_FORMAT);
+        if (!strstr(diag.text, said)) {
+            g_error("'%s': %s, not %u", wrong[i].text, diag.text, wrong[i].at);
+        }
     }
 }
 
@@ -410,7 +389,7 @@ static GString *repeated(const char *what, unsigned n, const char *end)
 static void test_limits(void)
 {
     g_autoptr(GString) deep = repeated("(", 200, "1");
-    g_autoptr(GString) less = repeated("-", 200, "$rax");
+    g_autoptr(GString) less = repeated("~", 200, "$rax");
     g_autoptr(GString) longer = repeated("table[0].self->self->self->self == 0 || ", 100, "1");
     g_autoptr(GString) wide = repeated("$rax+", 700, "1");
     g_autoptr(GString) named = repeated("big+", 1000, "1");
@@ -434,12 +413,14 @@ static void test_limits(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    types = table_types(&table_of_types);
     fill();
     g_test_add_func("/tt/lower/like-the-compiler", test_like_the_compiler);
     g_test_add_func("/tt/lower/registers-and-code", test_registers_and_code);
     g_test_add_func("/tt/lower/text", test_text);
     g_test_add_func("/tt/lower/bits-in-their-place", test_bits_in_their_place);
     g_test_add_func("/tt/lower/says-what-is-wrong", test_errors);
+    g_test_add_func("/tt/lower/says-where-it-is", test_position);
     g_test_add_func("/tt/lower/limits", test_limits);
     return g_test_run();
 }
