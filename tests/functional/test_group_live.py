@@ -443,6 +443,7 @@ def test_checkpoints_in_one_read(work):
     path = os.path.join(work, 'sock')
     with recorder(work, [*MACHINE, *nic(1, f'listen={path}')], qmp=1) as vm:
         wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
+        wait_until(lambda: tt('info', vm.run, rc=None).returncode == 0, 'the log has begun')
         for numbers, said in (((1, 2), 'checkpoint 1 of the group does not include'),
                               ((3, 4, 5), 'from 3 to 4 none includes this VM')):
             with friend_member(path) as p:
