@@ -10,6 +10,7 @@
 #include "accel-tt/tt-vcpus.h"
 #include "gdbstub-tt/tt-gdb-rcmd.h"
 #include "replay/tt-replay-log.h"
+#include "session/tt-ops.h"
 #include "session/tt-session.h"
 #include "timeline/tt-timeline.h"
 #include "travel/tt-past.h"
@@ -81,8 +82,23 @@ static void late_break(void)
     }
 }
 
+/* Registers are about to be written. They may have their old values in the end, but the
+ * TLB is empty then, so the recorder notes the vCPUs whatever it sees. */
+static void registers_change(uint8_t byte)
+{
+    static bool begins;
+
+    if (begins && (byte == 'P' || byte == 'G') && tt_recording() && tt_session.live) {
+        for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+            tt_ops->was_reset(tt_vcpus_at(i));
+        }
+    }
+    begins = byte == '$';
+}
+
 bool tt_gdb_takes(uint8_t byte, bool is_idle)
 {
+    registers_change(byte);
     if (tt_gdb_rcmd_takes(byte)) {
         return true;
     }

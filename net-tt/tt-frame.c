@@ -328,6 +328,10 @@ TtStatus tt_frame_out_get(TtFrame *f, const uint8_t *data, uint32_t len, TtDiag 
 TtStatus tt_frame_in_get(TtFrame *f, const uint8_t *data, uint32_t len, TtDiag *diag)
 {
     f->is_recorded = f->pos != TT_FRAME_NO_POS;
+    if (f->is_recorded && f->pos > INT64_MAX) {
+        return tt_fail(diag, TT_ERR_FORMAT, "the note of frame %" PRIu64 " names an impossible "
+                       "position", f->seq);
+    }
     return passed_get(f, data, len, TT_RUN_BYTES, diag);
 }
 

@@ -239,12 +239,20 @@ static void change_mode(CPUState *cpu)
     tlb_flush(cpu);
 }
 
+/* SSE flags that wait are no change: who stops the VM, or asks for a digest, has them
+ * added to MXCSR. */
+static uint64_t fingerprint(CPUState *cpu)
+{
+    tt_target_settle(cpu);
+    return tt_target_fingerprint(cpu);
+}
+
 static const TtVcpuBackend backend = {
     .name = "tcg",
     .arm = arm, .passed = passed, .count = count, .disarm = disarm, .run = run,
     .limit = limit, .prepare = prepare,
     .save = tt_target_save, .load = tt_target_load, .digest = tt_target_digest,
-    .fingerprint = tt_target_fingerprint, .flush = flush,
+    .fingerprint = fingerprint, .flush = flush,
     .turn_to = tt_fetch_turn_to, .deliver = deliver,
     .mode_changed = change_mode, .leave = leave, .begun = begun, .excepted = excepted,
     .fetch_again = tt_fetch_again, .report_branches = tt_tcg_report_branches,

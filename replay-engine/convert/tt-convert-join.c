@@ -150,7 +150,7 @@ static bool put_segment(const TtSegment *segment, bool last, Error **errp)
     for (uint32_t i = 0; i < segment->n_events; i++) {
         const TtEvent *ev = &segment->events[i];
 
-        if (!tt_log_encoder_fits(jo.encoder, ev->len)) {
+        if (!tt_log_encoder_fits(jo.encoder, ev)) {
             if (!seal(false, errp)) {
                 return false;
             }

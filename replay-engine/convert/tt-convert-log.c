@@ -254,7 +254,7 @@ void tt_convert_put(TtEvent *ev)
     if (tt_sched_tell(tt_replay_sched()).segment != out.exits && !out.has_events) {
         out.open->host_ns = host_ns();
     } else if (tt_sched_tell(tt_replay_sched()).segment != out.exits ||
-               !tt_log_encoder_fits(out.encoder, ev->len)) {
+               !tt_log_encoder_fits(out.encoder, ev)) {
         seal(false);
         begin_segment(ev->pos);
     }

@@ -30,6 +30,7 @@ struct TtLogEncoder {
     uint64_t n_events;          /* before the open segment */
     uint8_t told[TT_F_TOLD_MAX];        /* what R13 says of a frame, here */
     uint32_t told_len;          /* 0: nothing */
+    int64_t spare;              /* event bytes kept free: see TT_F_NAMED_GROWTH */
     TtLogState state[TT_EV_KIND_MAX + 1];
 };
 
@@ -98,12 +99,20 @@ void tt_log_encoder_begin(TtLogEncoder *e, TtSegBuf *sb, uint64_t pos,
     e->pos = pos;
     memset(e->state, 0, sizeof(e->state));              /* R4 */
     e->told_len = 0;
+    e->spare = 0;
 }
 
-bool tt_log_encoder_fits(const TtLogEncoder *e, uint32_t len)
+bool tt_log_encoder_fits(const TtLogEncoder *e, const TtEvent *ev)
 {
-    return e->low - e->ev >= TT_F_EV_BYTES_MAX &&
+    uint32_t bytes = tt_event_bytes(ev), len = ev->len > bytes ? ev->len : bytes;
+
+    return e->low - e->ev >= TT_F_EV_BYTES_MAX + e->spare &&
            (uint64_t)len + e->sb->named_bytes + e->sb->pl_len <= TT_SEG_PAYLOAD_MAX;
+}
+
+uint32_t tt_log_encoder_bytes(const TtLogEncoder *e)
+{
+    return TT_SEG_EVENTS_MAX - (e->low - e->ev);
 }
 
 /* 0xff: no access has this size. */
@@ -213,7 +222,10 @@ static inline void put_event(TtLogEncoder *e, const TtEvent *ev)
     s->size_code = code;
     s->cpu = ev->cpu;
     s->base = tt_log_next_val(ev);
-    sb->named_bytes += tt_event_is_named(ev->kind) ? ev->aux : 0;
+    if (tt_event_is_named(ev->kind)) {
+        sb->named_bytes += ev->aux;
+        e->spare += TT_F_NAMED_GROWTH;
+    }
     e->pos = ev->pos + tt_event_step(ev);
     e->ev = p;
     sb->n_events++;

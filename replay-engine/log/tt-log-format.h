@@ -77,6 +77,11 @@ enum {
 #define TT_F_EV_BYTES_MAX   (1 + 10 + 1 + 1 + 5 + 10 + 10 + 3 + \
                              TT_LOG_INLINE_MAX)
 
+/* By how much the event bytes grow at most if an event whose bytes are elsewhere becomes a
+ * ram event: from 2 bytes and its position to shape, cpu, addr, val and len; and the next
+ * ram event by its addr and val. */
+#define TT_F_NAMED_GROWTH   ((1 + 1 + 10 + 10 + 3) + (10 + 10))
+
 /* The base of the deltas of one kind; zero at the start of a segment (R4). */
 typedef struct TtLogState {
     uint64_t addr;

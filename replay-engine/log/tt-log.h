@@ -199,9 +199,12 @@ void tt_log_encoder_free(TtLogEncoder *e);
  */
 void tt_log_encoder_begin(TtLogEncoder *e, TtSegBuf *sb, uint64_t pos,
                           uint64_t host_ns);
-/* True when an event with @len bytes (tt_event_bytes) still fits in the open segment.
- * An empty segment takes any event (@len <= TT_LOG_DATA_MAX). O(1). */
-bool tt_log_encoder_fits(const TtLogEncoder *e, uint32_t len);
+/* True when @ev still fits in the open segment, also if those of its events whose bytes
+ * are elsewhere had them here, as `tt pack` makes them. An empty segment takes any event
+ * (tt_event_bytes <= TT_LOG_DATA_MAX). O(1). */
+bool tt_log_encoder_fits(const TtLogEncoder *e, const TtEvent *ev);
+/* Event bytes in the open segment. */
+uint32_t tt_log_encoder_bytes(const TtLogEncoder *e);
 /*
  * Appends; the caller asked tt_log_encoder_fits. Asserts: a kind that is listed
  * above or an annotation, an access size of 0, 1, 2, 4 or 8, and a position
@@ -212,7 +215,7 @@ bool tt_log_encoder_fits(const TtLogEncoder *e, uint32_t len);
  */
 void tt_log_encoder_put(TtLogEncoder *e, const TtEvent *ev);
 /* Ends the open segment and returns it, the caller's again; its counters are
- * final. May move up to 256 KiB in memory (10 us). An empty one is fine. */
+ * final. May move up to 512 KiB in memory (20 us). An empty one is fine. */
 TtSegBuf *tt_log_encoder_end(TtLogEncoder *e, bool last);
 
 /* ---- what a disk has ---- */

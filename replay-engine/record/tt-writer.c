@@ -36,7 +36,6 @@
 #include "qemu/units.h"
 
 #define TT_SEGMENTS     12
-#define TT_SEAL_BYTES   (256u << 10)
 
 /* A segment is the least that a tight window can be cut at. */
 #define SEGMENTS_OF_WINDOW 16
@@ -210,7 +209,7 @@ static uint64_t expected(void)
 {
     uint64_t unsealed = wr.handed_bytes -
         qatomic_load_acquire(&wr.sealed_bytes) +
-        (wr.open ? decoded_bytes(wr.open) : 0);
+        (wr.open ? wr.open->pl_len + tt_log_encoder_bytes(wr.encoder) : 0);
 
     return tt_record_bytes() + (unsealed * qatomic_read(&wr.ratio) >> 8);
 }
@@ -256,8 +255,7 @@ void tt_writer_hand_over(void)
 
 void tt_writer_put(const TtEvent *ev)
 {
-    if (unlikely(!tt_log_encoder_fits(wr.encoder, tt_event_bytes(ev)) ||
-                 wr.open->ev_len >= TT_SEAL_BYTES ||
+    if (unlikely(!tt_log_encoder_fits(wr.encoder, ev) ||
                  wr.open->pl_len + wr.open->named_bytes >= wr.payload_max)) {
         hand_over(false);
         open_segment();

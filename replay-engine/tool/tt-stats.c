@@ -36,7 +36,7 @@ static void count_segment(Stats *s, const TtSegment *seg, TtSegBuf *sb)
     for (uint32_t i = 0; i < seg->n_events; i++) {
         const TtEvent *ev = &seg->events[i];
         /* A foreign writer may have filled a segment to the last byte. */
-        if (!tt_log_encoder_fits(e, ev->len)) {
+        if (!tt_log_encoder_fits(e, ev)) {
             add_segment(s, tt_log_encoder_end(e, false));
             tt_log_encoder_begin(e, sb, ev->pos, 0);
         }

@@ -34,8 +34,8 @@ static void scrub_event(TtEvent *ev, const uint8_t *zeros)
     if (!keeps_val(ev)) {
         ev->val = 0;
     }
-    if (ev->kind == TT_EV_CHECK || ev->kind == TT_EV_DIGEST) {
-        ev->addr = 0;                   /* a hash confirms a guess */
+    if (ev->kind == TT_EV_CHECK || ev->kind == TT_EV_DIGEST || ev->kind == TT_EV_FRAME_IN) {
+        ev->addr = 0;                   /* a hash confirms a guess; a place in another run */
     }
     if (ev->kind == TT_EV_RAM_FILL) {
         ev->aux = 0;
@@ -74,7 +74,7 @@ static TtStatus scrub_segment(Scrubber *s, const TtSegment *seg, TtDiag *diag)
         if (st != TT_OK) {
             break;
         }
-        if (!tt_log_encoder_fits(s->encoder, tt_event_bytes(&ev))) {
+        if (!tt_log_encoder_fits(s->encoder, &ev)) {
             st = tt_log_writer_seal(s->writer,
                                     tt_log_encoder_end(s->encoder, false),
                                     diag);

@@ -107,7 +107,7 @@ static uint32_t encode(TtLogEncoder *e, TtSegBuf *sb, const TtEvent *events)
     uint32_t i = 0;
 
     tt_log_encoder_begin(e, sb, 0, 0);
-    for (; i < N_EVENTS && tt_log_encoder_fits(e, events[i].len); i++) {
+    for (; i < N_EVENTS && tt_log_encoder_fits(e, &events[i]); i++) {
         tt_log_encoder_put(e, &events[i]);
     }
     tt_log_encoder_end(e, true);
@@ -230,7 +230,7 @@ static void write_payload(TtLogWriter *w, TtSegBuf *sb, const uint8_t *data,
 
     for (unsigned i = 0; i < n_segments; i++) {
         tt_log_encoder_begin(e, sb, 0, 0);
-        for (ev.data = data; tt_log_encoder_fits(e, ev.len);
+        for (ev.data = data; tt_log_encoder_fits(e, &ev);
              ev.data += ev.len) {
             tt_log_encoder_put(e, &ev);
         }

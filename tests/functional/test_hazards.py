@@ -8,12 +8,13 @@ few recordings to appear.
 """
 
 import collections
+import json
 import time
 
 from guests import guest_args
 from ttlib import (SLOW, Gdb, check, check_exact, digest, end_of, equal, fail,
                    goto, goto_exact, limit, record, recorder, replay, replayer,
-                   seed, stopped_replay, wait_until)
+                   seed, stopped_replay, tt, wait_until)
 
 FENCE = 1 << 23
 ARENA = 16 << 20                # RT_ARENA of the guests
@@ -220,6 +221,40 @@ def test_state_tlb(work):
         let_run(vm)
         vm.qmp.send('quit')
         vm.wait(0)
+    check_exact(work, vm.run, serial_wanted=vm.serial, timeout=90)
+
+
+@limit(100)
+def test_written_back(work):
+    """gdb writes a register and writes it back: nothing differs but the TLB, which is
+    empty now."""
+    with recorder(work, guest_args(work, 'abits', 'rounds=1000000000') + Gdb.args(work, 'g'),
+                  'g', qmp=1) as vm:
+        vm.wait_serial('start')
+        for _ in range(5):
+            let_run(vm)
+            Gdb(vm)('set $old = $cr3', 'set $cr3 = $old + 4096', 'set $cr3 = $old')
+            vm.qmp.cmd('cont')
+        let_run(vm)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check_exact(work, vm.run, serial_wanted=vm.serial, timeout=90)
+
+
+@limit(100)
+def test_flags_that_wait(work):
+    """A digest adds flags of SSE to MXCSR that were waiting: no change of the vCPU."""
+    with recorder(work, guest_args(work, 'fpenv', 'rounds=1000000000'), qmp=1) as vm:
+        vm.wait_serial('start')
+        for _ in range(20):
+            let_run(vm)
+            vm.qmp.cmd('stop')
+            digest(vm)
+            vm.qmp.cmd('cont')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    states = tt('log', vm.run, '--kind', 'cpu-state', '--json').stdout.splitlines()
+    equal(len([s for s in states if json.loads(s)['position']]), 0, 'states that were logged')
     check_exact(work, vm.run, serial_wanted=vm.serial, timeout=90)
 
 

@@ -59,7 +59,7 @@ static void check_encoded_again(const TtSegment *seg)
     }
     CHECK(tt_log_writer_new(io, uuid, &w, NULL) == TT_OK);
     tt_log_encoder_begin(e, sb, seg->info.first_pos, 0);
-    while (n < seg->n_events && tt_log_encoder_fits(e, seg->events[n].len)) {
+    while (n < seg->n_events && tt_log_encoder_fits(e, &seg->events[n])) {
         tt_log_encoder_put(e, &seg->events[n++]);
     }
     tt_log_encoder_end(e, true);

@@ -157,7 +157,7 @@ static void seal(Forge *f, bool is_last)
 
 static void put(Forge *f, const TtEvent *ev)
 {
-    if (!tt_log_encoder_fits(f->encoder, ev->len)) {
+    if (!tt_log_encoder_fits(f->encoder, ev)) {
         seal(f, false);
         tt_log_encoder_begin(f->encoder, f->sb, ev->pos, 0);
     }

@@ -382,6 +382,8 @@ static void test_passed(void)
     got = (TtFrame) { .len = 60, .pos = TT_FRAME_NO_POS };
     g_assert_cmpint(tt_frame_in_get(&got, bytes, len, NULL), ==, TT_OK);
     g_assert_false(got.is_recorded);
+    got = (TtFrame) { .len = 60, .pos = TT_FRAME_NO_POS - 1 };
+    g_assert_cmpint(tt_frame_in_get(&got, bytes, len, NULL), ==, TT_ERR_FORMAT);
     got = (TtFrame) { .len = TT_FRAME_BYTES_MIN - 1 };
     g_assert_cmpint(tt_frame_in_get(&got, bytes, len, NULL), ==, TT_ERR_FORMAT);
     f.epoch = UINT32_MAX;

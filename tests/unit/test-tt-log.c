@@ -77,6 +77,9 @@ static void test_parts_of_frames(void)
         memcpy(part[i], in, 24);
         len[i] = tt_put_varint(part[i] + 24, ev.val) - part[i];
         part[i][len[i]++] = 0;
+        ev = (TtEvent) { .kind = TT_EV_RAM, .addr = 3, .val = 4096 * i, .data = in,
+                         .len = 12, .pos = m->pos };
+        log_model_add(m, &ev);
         for (unsigned k = 0; k <= i; k++) {
             ev = (TtEvent) { .kind = TT_EV_PAYLOAD, .addr = 3, .val = 4096 * i, .aux = 1514,
                              .data = part[i - k], .len = len[i - k], .pos = m->pos };
@@ -96,6 +99,87 @@ static void test_parts_of_frames(void)
     log_model_free(m);
 }
 
+/* Events of all lengths that name bytes; told: the frame of @in. */
+static TtEvent named_or_not(LogModel *m, TtEvent *in, uint8_t part[64], unsigned *n)
+{
+    uint32_t what = g_rand_int_range(m->rand, 0, 8);
+    TtEvent ev = { .pos = m->pos, .addr = g_rand_int(m->rand), .data = part, .len = 30 };
+
+    switch (what) {
+    case 0:
+        ++*n;
+        memset((void *)in->data, *n, 24);
+        *in = (TtEvent) { .kind = TT_EV_FRAME_IN, .pos = m->pos, .val = *n, .aux = 64,
+                          .data = in->data, .len = 24 };
+        return *in;
+    case 1:
+        ev.kind = TT_EV_DISK;
+        ev.aux = 512;
+        ev.val = (uint64_t)g_rand_int(m->rand) << 31;
+        return ev;
+    case 2:
+        ev.kind = TT_EV_RAM;
+        ev.addr = g_rand_boolean(m->rand);
+        ev.val = g_rand_int(m->rand);
+        return ev;
+    default:
+        ev.kind = TT_EV_PAYLOAD;
+        ev.aux = 64 + what;
+        if (what > 3) {                 /* the whole of it, behind the last bytes */
+            memcpy(part, in->data, 24);
+            ev.len = tt_put_varint(part + 24, in->val) - part + 1;
+            part[ev.len - 1] = 0;
+            ev.addr = 0;
+        }
+        return ev;
+    }
+}
+
+/* ... also if events have been left out, and those behind refer to others then. */
+static void test_what_is_named_fits(void)
+{
+    g_autofree uint8_t *zeros = g_malloc0(TT_LOG_DATA_MAX);
+
+    for (unsigned seed = 0; seed < 6; seed++) {
+        LogModel *m = log_model_new(seed);
+        TtLogEncoder *e = tt_log_encoder_new(), *filled = tt_log_encoder_new();
+        TtSegBuf *sb = tt_segbuf_new(), *other = tt_segbuf_new();
+        uint8_t first[24] = { 0 }, part[64] = { 1 };
+        TtEvent in = { .kind = TT_EV_FRAME_IN, .data = first, .len = 24, .aux = 64 };
+        TtEvent ev = in, seldom = { .kind = TT_EV_PIO_IN, .size = 4 };
+        unsigned n = 0, puts = 0;
+
+        tt_log_encoder_begin(e, sb, 0, 0);
+        tt_log_encoder_begin(filled, other, 0, 0);
+        while (tt_log_encoder_fits(e, &ev)) {
+            TtEvent copy = ev;
+
+            tt_log_encoder_put(e, &ev);
+            if (tt_event_is_named(ev.kind)) {
+                copy.kind = TT_EV_RAM;
+                copy.len = ev.aux;
+                copy.aux = 0;
+                copy.data = zeros;
+            }
+            g_assert_true(tt_log_encoder_fits(filled, &copy));
+            tt_log_encoder_put(filled, &copy);
+            m->pos = ev.pos + tt_event_step(&ev);
+            puts++;
+            seldom.pos = m->pos;
+            seldom.addr = puts;
+            ev = seed % 2 && puts % 16 ? seldom : named_or_not(m, &in, part, &n);
+        }
+        g_assert_cmpuint(puts, >, 5000);
+        tt_log_encoder_end(e, true);
+        tt_log_encoder_end(filled, true);
+        tt_log_encoder_free(e);
+        tt_log_encoder_free(filled);
+        tt_segbuf_free(sb);
+        tt_segbuf_free(other);
+        log_model_free(m);
+    }
+}
+
 /* A segment has room for what it only names: with it put in, it is still one. */
 static void test_named_bytes_fill_a_segment(void)
 {
@@ -107,7 +191,7 @@ static void test_named_bytes_fill_a_segment(void)
 
     ev.len = tt_disk_ref_encode(&(TtDiskRef) { .version = 1 }, data);
     tt_log_encoder_begin(e, sb, 0, 0);
-    while (tt_log_encoder_fits(e, tt_event_bytes(&ev))) {
+    while (tt_log_encoder_fits(e, &ev)) {
         tt_log_encoder_put(e, &ev);
         ev.pos++;
         n++;
@@ -131,7 +215,7 @@ static void check_full_segment(const TtEvent *model, bool advance)
 
     g_assert_cmpint(tt_log_writer_new(io, log_util_uuid, &w, NULL), ==, TT_OK);
     tt_log_encoder_begin(e, sb, 0, 0);
-    while (tt_log_encoder_fits(e, ev.len)) {
+    while (tt_log_encoder_fits(e, &ev)) {
         tt_log_encoder_put(e, &ev);
         if (advance) {
             ev.addr = ~ev.addr;
@@ -371,6 +455,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/log/any-events-come-back", test_any_events_come_back);
     g_test_add_func("/tt/log/places-on-disks", test_places_on_disks);
     g_test_add_func("/tt/log/parts-of-frames", test_parts_of_frames);
+    g_test_add_func("/tt/log/what-is-named-fits", test_what_is_named_fits);
     g_test_add_func("/tt/log/named-bytes-fill-a-segment",
                     test_named_bytes_fill_a_segment);
     g_test_add_func("/tt/log/a-segment-is-filled-to-its-limits",

@@ -118,7 +118,7 @@ GByteArray *log_model_write(const LogModel *m, bool closed)
         tt_log_encoder_begin(e, sb, pos, s * 1000);
         for (; at < end; at++) {
             const TtEvent *ev = &g_array_index(m->events, TtEvent, at);
-            g_assert_true(tt_log_encoder_fits(e, ev->len));
+            g_assert_true(tt_log_encoder_fits(e, ev));
             tt_log_encoder_put(e, ev);
             pos = ev->pos + tt_event_step(ev);
         }
