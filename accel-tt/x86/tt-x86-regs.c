@@ -37,6 +37,18 @@ static uint64_t system_reg(CPUState *cpu, TtCondReg reg)
     }
 }
 
+bool tt_target_address(CPUState *cpu, uint64_t *addr)
+{
+    uint64_t low = (uint32_t)*addr;
+    bool is = *addr == low || *addr == (uint64_t)(int32_t)low;
+
+    if (cpu_env(cpu)->hflags & HF_LMA_MASK) {
+        return true;
+    }
+    *addr = is ? low : *addr;
+    return is;
+}
+
 uint64_t tt_target_reg(CPUState *cpu, TtCondReg reg)
 {
     static const uint8_t general[] = {

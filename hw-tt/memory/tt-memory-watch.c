@@ -7,6 +7,7 @@
  */
 #include "qemu/osdep.h"
 #include "hw-tt/memory/tt-memory-watch.h"
+#include "accel-tt/x86/tt-x86-regs.h"
 #include "tt/hooks.h"
 #include "exec/memory.h"
 #include "exec/ram_addr.h"
@@ -119,7 +120,8 @@ bool tt_memory_ram_at(CPUState *cpu, uint64_t addr, uint64_t *ram, unsigned *len
                       uint64_t *physical)
 {
     MemTxAttrs attrs;
-    hwaddr page = cpu_get_phys_page_attrs_debug(cpu, addr & TARGET_PAGE_MASK, &attrs);
+    hwaddr page = tt_target_address(cpu, &addr) ?
+        cpu_get_phys_page_attrs_debug(cpu, addr & TARGET_PAGE_MASK, &attrs) : (hwaddr)-1;
     hwaddr xlat, left = TARGET_PAGE_SIZE - (addr & ~TARGET_PAGE_MASK);
     AddressSpace *as;
     MemoryRegion *mr;

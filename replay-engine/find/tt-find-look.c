@@ -50,8 +50,10 @@ static void note_read(uint64_t addr, unsigned len)
 
 static bool read_mem(void *opaque, uint64_t addr, uint8_t *bytes, unsigned len)
 {
+    bool is = tt_target_address(opaque, &addr);
+
     note_read(addr, len);
-    return addr + len - 1 >= addr &&
+    return is && addr + len - 1 >= addr &&
         cpu_memory_rw_debug(opaque, addr, bytes, len, false) == 0;
 }
 

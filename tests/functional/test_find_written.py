@@ -57,6 +57,18 @@ def test_of_a_program(work):
     check(len(re.findall(r'value 0x5$', said, re.M)) == 2, said)
 
 
+@limit(60)
+def test_addresses_of_firmware(work):
+    """What is no address of 32 bits leads to nothing in firmware, which has no others; one
+    with copies of its sign above it does."""
+    run = types_run(work).dir
+    for how in ([], ['--changes'], ['--written']):
+        equal(places(find(run, '*(u32 *)(1UL << 63)', *how)), [], f'{how}')
+    first = values(find(run, '*(u64 *)0xfffffff0UL', '--to', '1000'))
+    check(first, 'the first instruction is not there')
+    equal(values(find(run, '*(u64 *)-16', '--to', '1000')), first, 'with a sign')
+
+
 def agree(run, part, address, size):
     """By stops, and by single steps."""
     fast = find(run, f'*({size} *){address:#x}', '--written', *part, *MANY)
