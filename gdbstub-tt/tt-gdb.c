@@ -62,15 +62,31 @@ bool tt_gdb_note(const char *device, Error **errp)
     return true;
 }
 
+/* Registers may have their old values in the end, but the TLB is empty then: the recorder
+ * logs the vCPUs whatever it sees. */
+static void note_registers(void)
+{
+    for (unsigned i = 0; tt_session.live && i < tt_vcpus_count(); i++) {
+        tt_ops->was_reset(tt_vcpus_at(i));
+    }
+}
+
 /* gdb shows the sentence when it was a register, but not when it was memory. */
-const char *tt_gdb_refuse_write(bool memory)
+bool tt_gdb_refuses_write(bool memory)
 {
     const char *text = tt_past ? refusal_in_past : refusal;
 
+    if (!tt_replaying()) {
+        if (!memory) {
+            note_registers();
+        }
+        return false;
+    }
     if (memory) {
         warn_report_once("tt: gdb asked to write memory: %s", text + 2);
     }
-    return text;
+    gdb_put_packet(text);
+    return true;
 }
 
 /* ---- Ctrl-C ---- */
@@ -82,23 +98,8 @@ static void late_break(void)
     }
 }
 
-/* Registers are about to be written. They may have their old values in the end, but the
- * TLB is empty then, so the recorder notes the vCPUs whatever it sees. */
-static void registers_change(uint8_t byte)
-{
-    static bool begins;
-
-    if (begins && (byte == 'P' || byte == 'G') && tt_recording() && tt_session.live) {
-        for (unsigned i = 0; i < tt_vcpus_count(); i++) {
-            tt_ops->was_reset(tt_vcpus_at(i));
-        }
-    }
-    begins = byte == '$';
-}
-
 bool tt_gdb_takes(uint8_t byte, bool is_idle)
 {
-    registers_change(byte);
     if (tt_gdb_rcmd_takes(byte)) {
         return true;
     }
@@ -189,8 +190,7 @@ bool tt_gdb_resume_plain(CPUState *stepping, bool has_pc)
 {
     g_autofree char *actions = g_strnfill(tt_vcpus_count(), 'c');
 
-    if (has_pc && tt_replaying()) {
-        gdb_put_packet(tt_gdb_refuse_write(false));
+    if (has_pc && tt_gdb_refuses_write(false)) {
         return true;
     }
     if (stepping) {

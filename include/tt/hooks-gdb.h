@@ -36,8 +36,9 @@ bool tt_gdb_defers(void (*handler)(TtGdbParams *params, void *opaque),
  * watchpoint. */
 const char *tt_gdb_inserts(unsigned kind, uint64_t addr, const char *conditions);
 void tt_gdb_removes(unsigned kind, uint64_t addr);
-/* The answer to a write into history. */
-const char *tt_gdb_refuse_write(bool memory);
+/* gdb writes memory, or registers. True: that is refused, since it is history, and it was
+ * answered. A recorder takes note of registers. */
+bool tt_gdb_refuses_write(bool memory);
 /* The missing part of a stop reply: where history ends, a watchpoint whose value gdb
  * must read anew, or nothing. Valid until the next call. */
 const char *tt_gdb_stop_suffix(const char *reply);

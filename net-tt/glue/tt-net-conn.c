@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The connection of a netdev tt: it listens for one peer at a time, or connects, and
- * tries again each second when there is none. Peers come through the door (tt-net-door.c).
+ * tries again each second when there is none. Peers come through the door (tt-door.h).
  * One that breaks the protocol, is of another group or does not say READY in time is left,
  * with one sentence.
  */
 #include "qemu/osdep.h"
-#include "tt-net-door-int.h"
 #include "tt-net-socket-int.h"
+#include "tt-net-int.h"
 #include "net-tt/tt-alive.h"
+#include "net-tt/door/tt-door.h"
+#include "io/channel-socket.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "qemu/main-loop.h"
@@ -28,7 +30,7 @@ struct TtNetConn {
     QIONetListener *listener;
     TtListen place;                     /* of a Unix socket */
     QIOChannelSocket *connecting;       /* not NULL: on its way */
-    TtNetDoor *door;
+    TtDoor *door;
     QIOChannel *ioc;                    /* NULL: there is no peer */
     TtLink *link;                       /* open */
     guint read_tag, write_tag, gone_tag, retry_tag, silence_tag;
@@ -337,18 +339,18 @@ static void refuse(TtNetConn *c)
                "hub to connect more");
 }
 
-static void enters(void *opaque, QIOChannel *ioc, TtLink *link)
+static void enters(void *opaque, int fd, TtLink *link)
 {
     TtNetConn *c = opaque;
+    QIOChannelSocket *sioc = has_place(c) ? qio_channel_socket_new_fd(fd, NULL) : NULL;
 
-    if (!has_place(c)) {
+    if (!sioc) {
         refuse(c);
-        qio_channel_close(ioc, NULL);
-        object_unref(OBJECT(ioc));
+        close(fd);
         tt_link_free(link);
         return;
     }
-    c->ioc = ioc;
+    c->ioc = QIO_CHANNEL(sioc);
     c->link = link;
     c->silence_tag = g_timeout_add_seconds(TT_ALIVE_ASK_S, listen_for_it, c);
     if (c->has_failed) {
@@ -362,9 +364,26 @@ static void enters(void *opaque, QIOChannel *ioc, TtLink *link)
     }
 }
 
-static void leaves(void *opaque)
+static void leaves(void *opaque, const char *why)
 {
-    arm_retry(opaque);
+    TtNetConn *c = opaque;
+
+    if (why) {
+        tt_net_say(c->o.say, "a peer is turned away: %s", why);
+    }
+    arm_retry(c);
+}
+
+/* The socket stays open for the door, which knows no channels. */
+static void to_door(TtNetConn *c, const QIOChannelSocket *sioc)
+{
+    int fd = fcntl(sioc->fd, F_DUPFD_CLOEXEC, 0);
+
+    if (fd >= 0) {
+        tt_door_came(c->door, fd);
+    } else {
+        leaves(c, strerror(errno));
+    }
 }
 
 static void peer_came(QIONetListener *listener, QIOChannelSocket *sioc, gpointer opaque)
@@ -372,7 +391,7 @@ static void peer_came(QIONetListener *listener, QIOChannelSocket *sioc, gpointer
     TtNetConn *c = opaque;
 
     if (has_place(c)) {
-        tt_net_door_came(c->door, sioc);
+        to_door(c, sioc);
     } else {
         refuse(c);
     }
@@ -401,7 +420,7 @@ static void connected(QIOTask *task, gpointer opaque)
         arm_retry(c);
         return;
     }
-    tt_net_door_came(c->door, sioc);
+    to_door(c, sioc);
     object_unref(OBJECT(sioc));
 }
 
@@ -433,7 +452,7 @@ static bool listen_at(TtNetConn *c, Error **errp)
     return true;
 }
 
-static const TtNetDoorOps door_ops = { .enters = enters, .leaves = leaves };
+static const TtDoorOps door_ops = { .enters = enters, .leaves = leaves };
 
 TtNetConn *tt_net_conn_new(const TtNetConnOptions *o, const TtNetConnOps *ops,
                            void *opaque, Error **errp)
@@ -445,8 +464,8 @@ TtNetConn *tt_net_conn_new(const TtNetConnOptions *o, const TtNetConnOps *ops,
     c->ops = ops;
     c->opaque = opaque;
     c->go_on = qemu_bh_new(go_on_bh, c);
-    c->door = tt_net_door_new(&(TtNetConnOptions) {
-        .say = o->say, .group = c->group, .key = o->key, .key_len = o->key_len,
+    c->door = tt_door_new(&(TtLinkOptions) {
+        .group = c->group, .key = o->key, .key_len = o->key_len,
     }, &door_ops, c);
     if (o->listens && !listen_at(c, errp)) {
         tt_net_conn_free(c);
@@ -463,7 +482,7 @@ void tt_net_conn_free(TtNetConn *c)
 {
     leave(c);
     drop_tag(&c->retry_tag);
-    tt_net_door_free(c->door);
+    tt_door_free(c->door);
     tt_listen_unix_end(&c->place);
     if (c->listener) {
         qio_net_listener_disconnect(c->listener);

@@ -16,6 +16,7 @@
 #include "qemu/uuid.h"
 
 G_STATIC_ASSERT(TT_FRAME_KEPT_MAX <= TT_LOG_DATA_MAX);
+G_STATIC_ASSERT(TT_FRAME_OUT_MAX <= TT_FRAME_IN_MAX);
 
 static uint64_t next_seq;       /* of this process, over all its runs */
 static QemuUUID live_id;        /* of this process where it is not recorded */
@@ -27,7 +28,7 @@ static bool is_recorded(void)
 
 static void note(bool is_in, const TtFrame *f)
 {
-    uint8_t data[MAX(TT_FRAME_OUT_MAX, TT_FRAME_IN_MAX)];
+    uint8_t data[TT_FRAME_IN_MAX];
     TtEvent ev = {
         .kind = is_in ? TT_EV_FRAME_IN : TT_EV_FRAME_OUT, .addr = is_in ? f->pos : 0,
         .val = f->seq, .aux = f->len, .data = data,

@@ -127,6 +127,8 @@ static inline bool tt_log_val_is_signed(unsigned kind)
 #define TT_F_TOLD_SIZE      2
 #define TT_F_TOLD_BYTES     24
 #define TT_F_TOLD_MAX       (TT_F_TOLD_BYTES + 10 + 1)
+
+/* The next event of @s is coded as if it were one of @other. */
 static inline void tt_log_follow(TtLogState *s, const TtLogState *other)
 {
     s->addr = other->addr;

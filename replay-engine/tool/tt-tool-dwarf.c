@@ -394,25 +394,6 @@ bool tool_types_are_there(const char *path, char **separate)
     return false;
 }
 
-/* C++'s "Class::Type", which needs no tag. */
-static TtTypeId find_scoped(ToolTypes *t, TtTypeTag tag, const char *name, TtDiag *why)
-{
-    ToolScoped *s = tool_types_scoped(t, name);
-    TtTypeId found = 0;
-
-    for (unsigned i = 0; i < G_N_ELEMENTS(s->types); i++) {
-        if ((tag != TT_TAG_NAMED && tag != i) || !s->types[i].addr) {
-            continue;
-        }
-        if (s->differ[i] || found) {
-            return fail(why, "there are several types '%.40s': write more of its scopes, or "
-                        "begin with a variable that leads to the one that you mean", name);
-        }
-        found = tool_types_id(t, &s->types[i], 0);
-    }
-    return found;
-}
-
 TtTypeId tool_types_find(ToolTypes *t, TtTypeTag tag, const char *name, size_t len,
                          TtDiag *why)
 {

@@ -4,10 +4,10 @@
 #define _GNU_SOURCE             /* accept4, POLLRDHUP */
 #endif
 #include "tt-tool-grouplink.h"
-#include "tt-tool-groupdoor.h"
 #include "tt-tool-hub.h"
 #include "tt-tool-qmp.h"
 #include "net-tt/tt-alive.h"
+#include "net-tt/door/tt-door.h"
 
 #include <errno.h>
 #include <glib-unix.h>
@@ -32,7 +32,7 @@ struct GroupLink {
     TtAddress address;
     bool listens;
     HubListener listener;
-    GroupDoor *door;
+    TtDoor *door;
     int fd;                         /* -1: none */
     TtLink *link;                   /* open; NULL: there is no peer */
     uint32_t epoch;
@@ -212,7 +212,7 @@ static void leaves(void *opaque, const char *why)
     arm_retry(opaque);
 }
 
-static const GroupDoorOps door_ops = { .enters = enters, .leaves = leaves };
+static const TtDoorOps door_ops = { .enters = enters, .leaves = leaves };
 
 static gboolean peer_came(gint fd, GIOCondition what, gpointer opaque)
 {
@@ -220,7 +220,7 @@ static gboolean peer_came(gint fd, GIOCondition what, gpointer opaque)
     int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 
     if (peer >= 0 && has_place(l)) {
-        group_door_came(l->door, peer);
+        tt_door_came(l->door, peer);
     } else if (peer >= 0) {
         close(peer);                    /* as a VM: one at a time */
     } else if (errno == EMFILE || errno == ENFILE) {
@@ -255,7 +255,7 @@ static gboolean connect_again(gpointer opaque)
         return G_SOURCE_CONTINUE;
     }
     l->retry_tag = 0;
-    group_door_came(l->door, fd);
+    tt_door_came(l->door, fd);
     return G_SOURCE_REMOVE;
 }
 
@@ -288,7 +288,7 @@ GroupLink *group_link_new(const GroupMeeting *m, GroupLinkCame *came, void *opaq
         group_link_free(l);
         return NULL;
     }
-    l->door = group_door_new(&(TtLinkOptions) { .group = l->group, .key = l->key,
+    l->door = tt_door_new(&(TtLinkOptions) { .group = l->group, .key = l->key,
                                                 .key_len = l->key_len }, &door_ops, l);
     if (!m->listens) {
         l->retry_tag = g_timeout_add(1, connect_first, l);
@@ -308,7 +308,7 @@ void group_link_free(GroupLink *l)
     if (!l) {
         return;
     }
-    group_door_free(l->door);
+    tt_door_free(l->door);
     close_peer(l);
     drop_tag(&l->retry_tag);
     hub_listen_end(&l->listener);

@@ -9,22 +9,23 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+static gint by_epoch(gconstpointer a, gconstpointer b)
+{
+    uint32_t x = ((const GroupPoint *)a)->epoch, y = ((const GroupPoint *)b)->epoch;
+
+    return x < y ? -1 : x > y;
+}
+
 const GroupPoint *group_point(const GroupMember *m, uint32_t epoch)
 {
-    const GroupPoint *p = (const GroupPoint *)m->points->data;
-    unsigned from = 0, to = m->points->len;
+    const GroupPoint key = { .epoch = epoch }, *p;
+    guint i;
 
-    while (from < to) {
-        unsigned mid = from + (to - from) / 2;
-
-        if (p[mid].epoch < epoch) {
-            from = mid + 1;
-        } else {
-            to = mid;
-        }
+    if (!g_array_binary_search(m->points, &key, by_epoch, &i)) {
+        return NULL;
     }
-    return from < m->points->len && p[from].epoch == epoch && p[from].is_made ? &p[from] :
-        NULL;
+    p = &g_array_index(m->points, GroupPoint, i);
+    return p->is_made ? p : NULL;
 }
 
 static gint by_number(gconstpointer a, gconstpointer b)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The door of a link of this program: see the header. What this side says up to READY fits
- * into the buffer of any socket, so nobody waits to write.
+ * The door of a group: see the header. What this side says up to READY fits into the buffer of
+ * any socket, so nobody waits to write.
  */
-#include "tt-tool-groupdoor.h"
+#include "net-tt/door/tt-door.h"
 #include "net-tt/tt-alive.h"
 
 #include <errno.h>
@@ -14,21 +14,23 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PATIENCE_MS     10000   /* until it has said READY */
-#define GUESTS_MAX      64      /* as at a netdev */
+#define PATIENCE_MS     10000   /* until it has said READY: the sentence says so */
+/* A member needs a round trip to say READY. In that time no more strangers than this are let
+ * in, as long as it takes less than some milliseconds; else the member tries again. */
+#define GUESTS_MAX      64
 #define READ_BYTES      4096
 
 /* One who waits. */
 typedef struct Guest {
-    GroupDoor *door;
+    TtDoor *door;
     int fd;                     /* -1: not its own any more */
     TtLink *link;
     guint read_tag, patience_tag;
 } Guest;
 
-struct GroupDoor {
+struct TtDoor {
     TtLinkOptions o;
-    const GroupDoorOps *ops;
+    const TtDoorOps *ops;
     void *opaque;
     GQueue guests;              /* of Guest, in the order in which they came */
 };
@@ -51,7 +53,7 @@ static void remove_guest(Guest *g)
 
 static void turn_away(Guest *g, const char *why)
 {
-    GroupDoor *d = g->door;
+    TtDoor *d = g->door;
 
     remove_guest(g);
     d->ops->leaves(d->opaque, why);
@@ -59,7 +61,7 @@ static void turn_away(Guest *g, const char *why)
 
 static void let_in(Guest *g)
 {
-    GroupDoor *d = g->door;
+    TtDoor *d = g->door;
     TtLink *link = g_steal_pointer(&g->link);
     int fd = g->fd;
 
@@ -118,11 +120,11 @@ static gboolean lose_patience(gpointer opaque)
     Guest *g = opaque;
 
     g->patience_tag = 0;
-    turn_away(g, "it did not introduce itself in time");
+    turn_away(g, "it did not introduce itself within 10 s");
     return G_SOURCE_REMOVE;
 }
 
-void group_door_came(GroupDoor *d, int fd)
+void tt_door_came(TtDoor *d, int fd)
 {
     TtLinkOptions o = d->o;
     const int one = 1;
@@ -151,9 +153,9 @@ void group_door_came(GroupDoor *d, int fd)
     g->patience_tag = g_timeout_add(PATIENCE_MS, lose_patience, g);
 }
 
-GroupDoor *group_door_new(const TtLinkOptions *o, const GroupDoorOps *ops, void *opaque)
+TtDoor *tt_door_new(const TtLinkOptions *o, const TtDoorOps *ops, void *opaque)
 {
-    GroupDoor *d = g_new0(GroupDoor, 1);
+    TtDoor *d = g_new0(TtDoor, 1);
 
     d->o = *o;
     d->ops = ops;
@@ -161,7 +163,7 @@ GroupDoor *group_door_new(const TtLinkOptions *o, const GroupDoorOps *ops, void 
     return d;
 }
 
-void group_door_free(GroupDoor *d)
+void tt_door_free(TtDoor *d)
 {
     if (d) {
         while (d->guests.length) {
