@@ -244,7 +244,7 @@ def test_written_back(work):
 @limit(100)
 def test_flags_that_wait(work):
     """A digest adds flags of SSE to MXCSR that were waiting: no change of the vCPU."""
-    with recorder(work, guest_args(work, 'fpenv', 'rounds=1000000000'), qmp=1) as vm:
+    with recorder(work, guest_args(work, 'fp', 'rounds=1000000000'), qmp=1) as vm:
         vm.wait_serial('start')
         for _ in range(20):
             let_run(vm)
