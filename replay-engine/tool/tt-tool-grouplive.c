@@ -380,8 +380,9 @@ static int make_place(Live *l)
         listen_for_signals(l);              /* from here on there is something to take away */
     }
     if (!tool_has(l->a, "--print") && mkdir(l->to, 0700)) {
-        return tool_complain("cannot create the directory '%s': %s", to,
-                             g_strerror(errno));
+        return tool_complain("cannot create the directory '%s': %s", to, errno == ENOENT ?
+                             "the one that it would be in does not exist; create that first "
+                             "(mkdir -p)" : g_strerror(errno));
     }
     l->has_made = !tool_has(l->a, "--print");
     return TOOL_FINE;
