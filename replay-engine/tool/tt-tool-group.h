@@ -34,7 +34,7 @@ typedef struct GroupGot {
 typedef struct GroupPoint {
     uint32_t epoch;
     bool is_made;               /* or this run is without it */
-    uint64_t pos;               /* right after it */
+    uint64_t pos;               /* right after it: of the cut; see group_point_pos */
     unsigned n_kept;            /* frames that were on their way */
 } GroupPoint;
 
@@ -98,6 +98,8 @@ unsigned group_check_points(const Group *g, GPtrArray *list);
 GArray *group_epochs(const Group *g);
 /* NULL: the run is without it. */
 const GroupPoint *group_point(const GroupMember *m, uint32_t epoch);
+/* The position that the run, its mark and QMP say it has. */
+uint64_t group_point_pos(const GroupPoint *made);
 /*
  * Are these positions, one for each member, a consistent cut? UINT64_MAX: not known; then
  * there is to be one with the others. False: @diag says what shows that it is none.

@@ -85,10 +85,11 @@ def test_pair(work):
             check(re.search(r'^still recorded: a, b; frames in flight: \d+$', done.stdout,
                             re.M), done.stdout)
             check('a.run' in done.stderr and 'b.run' in done.stderr, done.stderr)
-        ask_at_once(vms)
+        told = ask_at_once(vms)
         ask_in_the_past(vms['b'])
         quit_all(vms)
     equal(tt('group', 'check', folder).stdout.count('so far'), 0, 'it has ended')
+    check_positions(folder, told)
     check_in_flight(work, folder)
     check_copy(work, folder)
     check_leaves_nothing(work, folder)
@@ -111,6 +112,22 @@ def ask_at_once(vms):
         mine = places[:5] if name == 'a' else places[5:]
         check(len({number for number, _ in mine}) == 5 and at >= {pos for _, pos in mine},
               f'answers of {name}: {mine}, its checkpoints: {at}')
+    return {'a': places[:5], 'b': places[5:]}
+
+
+def check_positions(folder, told):
+    """A checkpoint has one position: who asked for it, the list of the group, the marks of the
+    run all say the same."""
+    listed = {(name, p['number']): m['position'] for p in group_points(folder)
+              for name, m in p['members'].items()}
+    for name, places in told.items():
+        for number, position in places:
+            equal(listed[name, int(number)], int(position), f'{name}, checkpoint {number}')
+    text = tt('group', 'checkpoints', folder).stdout
+    for (name, number), position in listed.items():
+        check(re.search(rf'^  {name} +{position}  ', text, re.M), f'{position} in {text}')
+        cut = tt('group', 'cut', folder, f'{name}:@group-{number}').stdout
+        check(re.search(rf'^{name} +{position}$', cut, re.M), f'{position} in {cut}')
 
 
 def ask_in_the_past(vm):
@@ -253,13 +270,23 @@ def test_hostile(work):
     for text, why in (('', 'neither'), ('[members]\n', 'has 0 runs'),
                       ('[members]\na=\n', "names no run for member 'a'"),
                       ('[members]\na=list\n', 'is not a run'),
+                      (b'[members]\n\xff\x9b2J=\n', "for member '\xff?2J'"),
+                      (b'\x1b[2J\xc2\x9b2J\n', 'line \u201c?[2J??2J\u201d'),
                       ('[members]\n' + ''.join(f'm{i}={run}\n' for i in range(5000)),
                        'has 5000 runs'),
                       (f'[members]\na={run}\na={run}\n', "two members 'a'")):
-        with open(listed, 'w', encoding='ascii') as out:
-            out.write(text)
-        said = one_sentence(tt('group', 'info', listed, rc=1).stderr, text[:40])
+        with open(listed, 'wb') as out:
+            out.write(text if isinstance(text, bytes) else text.encode())
+        said = one_sentence(said_by('group', 'info', listed), repr(text[:40]))
         check(why in said, f'{text[:40]}: {said}')
+
+
+def said_by(*args):
+    """What tt says on stderr, which may be no UTF-8."""
+    done = subprocess.run([tool('tt'), *args], stderr=subprocess.PIPE, check=False,
+                          env={**os.environ, 'LC_ALL': 'C.UTF-8'}, timeout=60 * SLOW)
+    equal(done.returncode, 1, f'{args}: {done}')
+    return re.sub(rb'\xff', '\xff'.encode(), done.stderr).decode()
 
 
 def empty(run, to, name):
