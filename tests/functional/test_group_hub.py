@@ -366,6 +366,27 @@ def test_incidents_of_two(work):
 
 
 @limit(60)
+def test_port_chosen(work):
+    """A netdev that listens at port 0 says which one it has, in each way."""
+    for at in '127.0.0.1', 'localhost':
+        with Vm(work, [*MACHINE, '-S', '-netdev', f'tt,id=net0,group=g,listen={at}:0'],
+                qmp=1) as vm:
+            about = vm.qmp.cmd('query-tt-netdevs')
+            where = about[0]['address']
+            port = int(re.search(r'127\.0\.0\.1:(\d+)', where)[1])
+            equal(about, [{'id': 'net0', 'group': 'g', 'address': where, 'listens': True,
+                           'state': 'listening'}], 'the netdev')
+            with Peer(port) as p:
+                p.hello()
+                p.ready()
+                wait_until(lambda: f'listen={where}, connected' in
+                           vm.qmp.hmp('info network'), 'info network')
+            check(f'netdev tt net0: listening at {where}' in vm.stderr, vm.stderr)
+            vm.qmp.send('quit')
+            vm.wait(0)
+
+
+@limit(60)
 def test_options(work):
     """What a hub cannot do with its options it says, with what would be right."""
     where = ['--group', 'g', '--listen', os.path.join(work, 'hub'), '--seconds', '1']
