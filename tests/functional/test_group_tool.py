@@ -20,8 +20,8 @@ from guests import guest_args
 from strangers import xxh
 from test_group import group_points, guest, nic
 from test_group_live import quit_all
-from ttlib import (REPO, SLOW, check, equal, limit, one_sentence, read_text, record, recorder,
-                   seed, tool, tt, wait_until)
+from ttlib import (REPO, SLOW, check, equal, limit, one_sentence, read_bytes, read_text, record,
+                   recorder, seed, tool, tt, wait_until)
 
 PINGS = '''
 ifconfig lo 127.0.0.1 up
@@ -190,6 +190,7 @@ def check_leaves_nothing(work, folder):
         check(not os.path.exists(second), f'{args}: {second} is left')
     for number in signal.SIGINT, signal.SIGTERM:
         check_is_told(folder, second, own, number)
+    check_killed(folder, second)
     listed = os.path.join(work, 'named')
     with open(listed, 'w', encoding='ascii') as out:
         out.write(f'[members]\na={folder}/a.run\na.out={folder}/b.run\n')
@@ -228,6 +229,57 @@ def check_is_told(folder, second, own, number):
     equal(process.returncode, 1, f'{said} {wrong}')
     check('was told to end' in one_sentence(wrong, 'a signal'), wrong)
     check(not os.path.exists(second), f'{second} is left')
+
+
+@contextlib.contextmanager
+def live_stopped(folder, second):
+    """tt group live -S once all stand still; what it is, and its members."""
+    with subprocess.Popen([tool('tt'), 'group', 'live', folder, '--to', second, '--without',
+                           'serial', '--', '-S', '-serial', 'null'], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as process:
+        pids = []
+        for line in process.stdout:
+            pids += re.findall(r'process (\d+),', line)
+            if len(pids) == 2:
+                break
+        yield process, pids
+        process.kill()
+
+
+def check_killed(folder, second):
+    """kill -9 leaves no process, and what it leaves on disk the next one takes away. Nobody
+    takes the directory of one that lives. With -S nothing is left if nobody went on."""
+    def members():
+        found = []
+        for pid in filter(str.isdigit, os.listdir('/proc')):
+            with contextlib.suppress(OSError):
+                found += [pid] if second.encode() in read_bytes(f'/proc/{pid}/cmdline') else []
+        return found
+
+    for name in ('.live', 'a.out', 'b.out') * 2:        # at several moments of its beginning
+        with subprocess.Popen([tool('tt'), 'group', 'live', folder, '--to', second],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            wait_until(lambda n=name: os.path.exists(f'{second}/{n}'), 'it begins')
+            process.kill()
+        wait_until(lambda: not members(), 'all members have ended')
+        done = tt('group', 'live', folder, '--to', second, '--', '-device', 'no-such', rc=1)
+        if 'has recorded something' in done.stderr:     # it was faster
+            shutil.rmtree(second)
+            continue
+        said = one_sentence(done.stderr.split('\n', 1)[0], 'what was left')
+        check('was killed: what it had left is deleted' in said, done.stderr)
+        check('a did not begin' in done.stderr and not os.path.exists(second), done.stderr)
+    with live_stopped(folder, second) as (first, pids):
+        said = one_sentence(tt('group', 'live', folder, '--to', second, rc=1).stderr, 'two')
+        check('another tt group live is at work' in said, said)
+        first.kill()
+    wait_until(lambda: not any(os.path.exists(f'/proc/{pid}') for pid in pids), 'their end')
+    with live_stopped(folder, second) as (again, _):
+        again.send_signal(signal.SIGINT)
+        said, wrong = again.communicate(timeout=60 * SLOW)
+    check('was killed: what it had left is deleted' in one_sentence(wrong, 'after -S'), wrong)
+    check('is deleted again: no member went on' in said and not os.path.exists(second), said)
+    equal(again.returncode, 0, 'its end')
 
 
 @limit(100)
