@@ -333,6 +333,26 @@ def test_hostile(work):
         check(why in said, f'{text[:40]}: {said}')
 
 
+@limit(60)
+def test_many_cut_off(work):
+    """A group of many runs that were all cut off, beside as many that have no manifest: some
+    sentences of each kind, and that there are more."""
+    logs = golden_logs()
+    run = record(work, guest_args(work, 'hlt'), 'one').dir
+    folder = os.path.join(work, 'group')
+    for number in range(50):
+        logs.UUID = uuid.uuid4().bytes
+        logs.SEED, = struct.unpack('<Q', logs.UUID[:8])
+        log = os.path.join(folder, f'm{number}', 'log')
+        forge(logs, run, os.path.dirname(log), [(3, 1, 1), (3, 2, 1)])
+        os.truncate(log, os.path.getsize(log) - 3)
+        os.mkdir(f'{folder}/x{number}')
+        shutil.copy(log, f'{folder}/x{number}/log')
+    said = tt('group', 'info', folder, rc=None).stderr
+    equal([said.count('tt: note: the run of m'), said.count('has a log but no manifest'),
+           said.count('and more like this')], [20, 20, 2], said)
+
+
 def said_by(*args):
     """What tt says on stderr, which may be no UTF-8."""
     done = subprocess.run([tool('tt'), *args], stderr=subprocess.PIPE, check=False,
