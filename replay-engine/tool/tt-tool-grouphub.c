@@ -394,6 +394,7 @@ void group_hub_end(GroupHub *h)
 {
     if (h->watch_tag) {
         g_source_remove(h->watch_tag);
+        h->watch_tag = 0;
     }
     g_clear_pointer(&h->out, g_free);
     if (h->pid > 0) {
@@ -401,6 +402,7 @@ void group_hub_end(GroupHub *h)
         while (!group_has_ended(h->pid)) {
             g_usleep(10000);
         }
+        h->pid = 0;
     }
     g_clear_pointer(&h->argv, g_strfreev);
 }

@@ -74,6 +74,7 @@ typedef struct Hub {
     TtPlaces places;
     TtHeard heard, told;        /* frames; incidents */
     TtBurst incidents;          /* of all ports; each member takes as many */
+    TtBurst checkpoints;        /* the same, that are passed on one by one */
     HubPort *ports[TT_SHAPE_PORTS_MAX];
     GSequence *waiting;         /* of HubFrame, by the time at which it leaves */
     size_t waiting_bytes;

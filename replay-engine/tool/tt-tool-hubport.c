@@ -235,6 +235,17 @@ static void pass_epoch_on(HubPort *p)
     }
 }
 
+/* Each in its turn, between the frames. Of more than members can make only the last of what
+ * came at once is passed on: a peer may not fill what waits for others. */
+static void epoch_came(HubPort *p, const TtFrame *f)
+{
+    if (f->epoch > p->hub->epoch &&
+        !tt_burst_is_over(&p->hub->checkpoints, TT_BURST_MAX, g_get_monotonic_time() / 1000)) {
+        p->hub->epoch = f->epoch;
+        tell_others(p, NULL);
+    }
+}
+
 /* One goes round the group once. Whoever reports more than members take, by however many
  * connections, may not fill the memory of the hub, and so close the ports of those who do not
  * read for a moment. One port alone leaves something for the incidents of others. */
@@ -283,6 +294,8 @@ static bool take(HubPort *p, const uint8_t *bytes, size_t len)
     while ((st = tt_link_next(p->link, &f, &diag)) == TT_OK || st == TT_ERR_MISMATCH) {
         if (st == TT_OK && f.is_incident) {
             incident_came(p, &f);
+        } else if (st == TT_OK && f.is_epoch) {
+            epoch_came(p, &f);
         } else if (st == TT_OK) {
             frame_came(p, &f);
         } else {

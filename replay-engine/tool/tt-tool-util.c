@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#define NOTES_MAX 20
+
 /* ---- saying things ---- */
 
 void tool_say(const char *fmt, va_list ap)
@@ -74,9 +76,17 @@ int tool_problem(const TtDiag *diag)
     return tool_complain("%s", diag->text);
 }
 
+/* Thousands of runs of a group may have been cut off. */
 void tool_note(const char *text)
 {
-    say("note: %s%s%s", subject ?: "", subject ? ": " : "", text);
+    static unsigned n;
+
+    if (n < NOTES_MAX) {
+        say("note: %s%s%s", subject ?: "", subject ? ": " : "", text);
+    } else if (n == NOTES_MAX) {
+        say("note: and more like this");
+    }
+    n++;
 }
 
 static bool has_answered;
