@@ -199,7 +199,7 @@ TtParent *tt_parent_of(const TtManifest *m, const char *dir, Error **errp)
     error_setg(errp, "the run is a branch and begins with RAM of checkpoint %"
                PRIu32 " of its parent '%s', which cannot be read (restore it to "
                "that place): %s", m->parent_checkpoint,
-               path ? path : "?", err ? error_get_pretty(err) : diag.text);
+               tt_printable(path ?: m->parent_path), err ? error_get_pretty(err) : diag.text);
     error_free(err);
     tt_parent_close(p);
     return NULL;

@@ -25,6 +25,7 @@
 #include "run/tt-fullstate.h"
 #include "run/tt-manifest.h"
 #include "run/tt-runlock.h"
+#include "run/tt-runstore.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "tt-branch-int.h"
@@ -193,6 +194,10 @@ bool tt_branch_open(Error **errp)
     br.is_made = true;
     atexit(discard);
     tt_branch_note_parent();
+    if (tt_runstore_check_name(tt_session.manifest.parent_path, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
     return true;
 }
 

@@ -22,8 +22,15 @@ typedef enum TtCondToken {
 /* Operators, by their character, or two of them. */
 #define OP2(a, b) ((a) << 8 | (b))
 
+/* Where a piece of a text with addresses stands in the one with names. */
+typedef struct TtCondPiece {
+    size_t at, original;            /* bytes from the beginnings */
+} TtCondPiece;
+
 typedef struct TtCondLexer {
     const char *text, *at;          /* all; after the token */
+    const TtCondPiece *pieces;      /* ascending, from 0 on: complaints are about the */
+    size_t n_pieces;                /* original; 0: the text is that itself */
     const char *start;              /* of the token */
     const char *about;              /* complaints are about this place; NULL: about start */
     TtCondToken token;
@@ -92,6 +99,10 @@ TtStatus tt_cond_eval_node(const TtCond *c, unsigned node, const TtCondSource *s
                            uint64_t *value);
 /* Sets kind and places. @at: node of the address after "at", or -1. */
 TtStatus tt_cond_classify(TtCond *c, int at, TtDiag *diag);
+
+/* As tt_cond_parse. A complaint names places of the original. */
+TtStatus tt_cond_parse_pieces(const char *text, const TtCondPiece *pieces, size_t n_pieces,
+                              TtCond **out, TtDiag *diag);
 
 /* ---- operators with two operands ---- */
 /* How strongly it binds; 0: it is none. */

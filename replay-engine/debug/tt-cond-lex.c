@@ -9,6 +9,17 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+/* In what the user wrote. */
+static size_t place(const TtCondLexer *l)
+{
+    size_t at = (l->about ?: l->start) - l->text, n = l->n_pieces;
+
+    while (n && l->pieces[n - 1].at > at) {
+        n--;
+    }
+    return n ? l->pieces[n - 1].original : at;
+}
+
 TtStatus tt_cond_lex_fail(TtCondLexer *l, const char *fmt, ...)
 {
     char said[160];
@@ -22,8 +33,8 @@ TtStatus tt_cond_lex_fail(TtCondLexer *l, const char *fmt, ...)
     va_end(ap);
     tt_replace_controls(said, '?');
     l->token = TOKEN_BAD;
-    l->status = tt_fail(l->diag, TT_ERR_FORMAT, "%s (character %zu of the condition)",
-                        said, (size_t)((l->about ?: l->start) - l->text) + 1);
+    l->status = tt_fail(l->diag, TT_ERR_FORMAT, "%s (at character %zu)", said,
+                        place(l) + 1);
     return l->status;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Puts addresses in place of a program's names, before a condition is parsed.
- * Complaints of the parser afterwards are about the text with addresses.
+ * What is wrong with the whole is found here, too: complaints are about the text with names.
  */
 #include "debug/tt-cond.h"
 #include "tt-cond-int.h"
@@ -47,9 +47,32 @@ static TtStatus put_name(TtCondLexer *l, TtCondName *name, void *opaque,
     return TT_OK;
 }
 
+static void note_piece(GArray *pieces, const GString *s, const TtCondLexer *l)
+{
+    const TtCondPiece piece = { s->len, l->start - l->text };
+
+    g_array_append_val(pieces, piece);
+}
+
+/* Is it grammar? Whether it can be searched for, or is a place, the caller asks. */
+static TtStatus check(const GString *s, const GArray *pieces, TtDiag *diag)
+{
+    TtDiag why = { 0 };
+    TtCond *c = NULL;
+    TtStatus status = tt_cond_parse_pieces(s->str, (TtCondPiece *)pieces->data, pieces->len,
+                                           &c, &why);
+
+    tt_cond_free(c);
+    if (status == TT_ERR_FORMAT && diag) {
+        *diag = why;
+    }
+    return status == TT_ERR_FORMAT ? status : TT_OK;
+}
+
 TtStatus tt_cond_resolve(const char *text, TtCondName *name, void *opaque, char **out,
                          TtDiag *diag)
 {
+    g_autoptr(GArray) pieces = g_array_new(false, false, sizeof(TtCondPiece));
     GString *s = g_string_new(NULL);
     Before before = { 0 };
     TtCondLexer l;
@@ -61,6 +84,7 @@ TtStatus tt_cond_resolve(const char *text, TtCondName *name, void *opaque, char 
             !before.is_operand;
         TtCondLexer amp = l;
 
+        note_piece(pieces, s, &l);
         if (address) {
             tt_cond_lex_next(&l);
             address = l.status == TT_OK && l.token == TOKEN_WORD &&
@@ -84,6 +108,10 @@ TtStatus tt_cond_resolve(const char *text, TtCondName *name, void *opaque, char 
     if (l.status == TT_OK && s->len > TT_COND_TEXT_MAX) {
         l.status = tt_fail(diag, TT_ERR_LIMIT, "the condition is longer than %d bytes, "
                            "with addresses for its names", TT_COND_TEXT_MAX);
+    }
+    if (l.status == TT_OK) {
+        note_piece(pieces, s, &l);
+        l.status = check(s, pieces, diag);
     }
     if (l.status == TT_OK) {
         *out = g_string_free(s, false);

@@ -224,18 +224,26 @@ static TtStatus read_all(Tree *tree, TtDiag *diag)
     return tt_cond_classify(tree->c, at, diag);
 }
 
-TtStatus tt_cond_parse(const char *text, TtCond **out, TtDiag *diag)
+TtStatus tt_cond_parse_pieces(const char *text, const TtCondPiece *pieces, size_t n_pieces,
+                              TtCond **out, TtDiag *diag)
 {
     Tree tree = { .c = g_new0(TtCond, 1) };
     TtStatus s;
 
     tt_cond_lex_init(&tree.l, text, diag);
+    tree.l.pieces = pieces;
+    tree.l.n_pieces = n_pieces;
     s = tree.l.status == TT_OK ? read_all(&tree, diag) : tree.l.status;
     *out = s == TT_OK ? tree.c : NULL;
     if (s != TT_OK) {
         tt_cond_free(tree.c);
     }
     return s;
+}
+
+TtStatus tt_cond_parse(const char *text, TtCond **out, TtDiag *diag)
+{
+    return tt_cond_parse_pieces(text, NULL, 0, out, diag);
 }
 
 void tt_cond_free(TtCond *c)

@@ -113,7 +113,7 @@ TtStatus tt_cond_check(const TtCond *c, unsigned how, uint64_t from, uint64_t to
 typedef char *TtCondName(void *opaque, const char *chain, size_t *used,
                          bool is_address, TtDiag *why);
 
-/* *@out: g_free. TT_ERR_FORMAT: a name is unknown, or @text cannot be read. */
+/* *@out: g_free. TT_ERR_FORMAT: a name is unknown, or @text is no expression. */
 TtStatus tt_cond_resolve(const char *text, TtCondName *name, void *opaque, char **out,
                          TtDiag *diag);
 

@@ -14,22 +14,11 @@
 #ifndef TT_FLOW_H
 #define TT_FLOW_H
 
-#include "io/tt-base.h"
+#include "debug/tt-flow-place.h"
 
 #define TT_FLOW_BYTES_MAX   15      /* of an instruction */
 #define TT_FLOW_TEXT_MAX    96
 #define TT_FLOW_PLACES_MAX  40
-#define TT_FLOW_GENERAL     16      /* registers 0 to 15, in the order of their numbers */
-#define TT_FLOW_REGS        32      /* 16 to 31: vector registers, of 32 bytes */
-
-typedef enum TtFlowKind { TT_FLOW_AT_REG, TT_FLOW_AT_MEM, TT_FLOW_AT_CONST } TtFlowKind;
-
-typedef struct TtFlowPlace {
-    TtFlowKind kind;
-    unsigned reg, first;        /* REG: number, and first byte in it */
-    unsigned len;               /* bytes */
-    uint64_t addr;              /* MEM: linear; CONST: the value */
-} TtFlowPlace;
 
 typedef enum TtFlowHow {
     TT_FLOW_COPY,               /* of @from, byte by byte; again and again if it is
@@ -77,9 +66,5 @@ TtStatus tt_flow_decode(TtFlowDecoder *d, const uint8_t *bytes, size_t n,
 /* Registers that it may write, as bits; all of them if it cannot be decoded. */
 uint32_t tt_flow_may_write(TtFlowDecoder *d, const uint8_t *bytes, size_t n,
                            unsigned bits);
-/* Have @a and @b a byte in common? Never with a constant. */
-bool tt_flow_place_meets(const TtFlowPlace *a, const TtFlowPlace *b);
-/* "rax", "ah", "xmm3", "rax[4..8)" ... or "0x1000" for memory. Returns @buf. */
-char *tt_flow_place_text(const TtFlowPlace *p, char *buf, size_t size);
 
 #endif

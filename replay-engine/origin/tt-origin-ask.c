@@ -111,28 +111,6 @@ static bool read_mem(void *opaque, uint64_t addr, uint8_t *bytes, unsigned len)
     return r->has;
 }
 
-static bool parse_register(const char *name, TtFlowPlace *place)
-{
-    static const uint8_t lengths[] = { 8, 4, 2, 1, 16, 32 };
-    char text[32];
-
-    name = !strcmp(name, "sp") ? "rsp" : !strcmp(name, "fp") ? "rbp" : name;   /* as gdb */
-    for (unsigned reg = 0; reg < TT_FLOW_REGS; reg++) {
-        for (unsigned i = 0; i < sizeof(lengths); i++) {
-            *place = (TtFlowPlace) { .reg = reg, .len = lengths[i] };
-            if ((reg >= TT_FLOW_GENERAL) == (lengths[i] >= 16) &&
-                !strcmp(name, tt_flow_place_text(place, text, sizeof(text)))) {
-                return true;
-            }
-        }
-        *place = (TtFlowPlace) { .reg = reg, .first = 1, .len = 1 };
-        if (reg < 4 && !strcmp(name, tt_flow_place_text(place, text, sizeof(text)))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool tt_origin_parse(const char *text, TtFlowPlace *place, Error **errp)
 {
     Reads r = { .cpu = tt_vcpu() };
@@ -142,7 +120,7 @@ bool tt_origin_parse(const char *text, TtFlowPlace *place, Error **errp)
     TtDiag diag;
     bool ok;
 
-    if (*text == '$' && parse_register(text + 1, place)) {
+    if (*text == '$' && tt_flow_place_parse(text + 1, place)) {
         return true;
     }
     if (*text == '*' && tt_cond_parse(text, &c, &diag) != TT_OK) {

@@ -56,16 +56,18 @@ char *tt_runstore_frames(const TtManifest *m, const char *dir)
 
 char *tt_runstore_parent_dir(const TtManifest *m, const char *dir, TtDiag *diag)
 {
-    char *path = tt_runstore_parent_path(m, dir);
-    g_autofree char *shown = g_strescape(path, NULL);
+    return tt_runstore_check_name(m->parent_path, diag) == TT_OK ?
+        tt_runstore_parent_path(m, dir) : NULL;
+}
 
-    if (!strcmp(shown, path)) {
-        return path;
-    }
-    g_free(path);
-    tt_fail(diag, TT_ERR_FORMAT, "the name of its parent contains characters "
-            "that are not allowed in a run's name");
-    return NULL;
+TtStatus tt_runstore_check_name(const char *path, TtDiag *diag)
+{
+    bool is_text = g_utf8_validate(path, -1, NULL);
+
+    return is_text && !tt_has_control(path) ? TT_OK :
+        tt_fail(diag, TT_ERR_FORMAT, "a run that has branches, as undo makes them, cannot "
+                "be named '%s', which %s: rename it", path,
+                is_text ? "contains control characters" : "is not UTF-8");
 }
 
 TtStatus tt_runstore_check_parent(const TtManifest *m, const TtManifest *pm,
@@ -139,7 +141,7 @@ static TtStatus open_parent(ParentStore *l)
         close_parent(l);
         return tt_fail(&l->why, st, "cannot read the parent '%s' of this branch "
                        "(restore it to that place): %s",
-                       dir ? dir : "?", diag.text);
+                       dir ? dir : l->child.parent_path, diag.text);
     }
     if (l->only_base) {
         keep_base(l->parent, l->child.parent_checkpoint);

@@ -32,14 +32,16 @@ void tt_runstore_set_origin(TtPageStoreOptions *opt, const TtManifest *m,
                             const char *dir);
 /*
  * tt_runstore_parent_path: where the parent of branch @m in @dir lies, or would
- * Absolute, g_free. tt_runstore_parent_dir: the same; NULL, @diag: no run has such a
- * name (it would go to a terminal).
+ * Absolute, g_free. tt_runstore_parent_dir: the same; NULL, @diag: no parent has such a
+ * name.
  */
 char *tt_runstore_parent_path(const TtManifest *m, const char *dir);
 /* With TT_FEATURE_FRAMES: the directory of the frame stores, for the run @dir. g_free. */
 char *tt_runstore_frames(const TtManifest *m, const char *dir);
 char *tt_runstore_parent_dir(const TtManifest *m, const char *dir,
                              TtDiag *diag);
+/* Can a manifest name @path as the parent? UTF-8 without control characters. */
+TtStatus tt_runstore_check_name(const char *path, TtDiag *diag);
 /*
  * tt_runstore_check_parent: are @pm and @store manifest and checkpoints of the run
  * that branch @m began in?

@@ -16,6 +16,7 @@
 #include "monitor-cmds/tt-mux-keys.h"
 #include "record/tt-record-options.h"
 #include "replay/tt-stop.h"
+#include "run/tt-runstore.h"
 #include "session/tt-session.h"
 #include "startup/tt-startup.h"
 #include "travel/tt-cprestore.h"
@@ -324,6 +325,17 @@ static void parse_sync(const char *seconds)
 
 #define UNDO_PAUSE_MAX 3600
 
+/* Each undo makes a branch, which names its parent. */
+static void check_name_for_undo(void)
+{
+    g_autofree char *name = g_path_get_basename(tt_session.dir ?: ".");
+    TtDiag diag;
+
+    if (tt_runstore_check_name(name, &diag) != TT_OK) {
+        tt_refuse("-tt: %s", diag.text);
+    }
+}
+
 /* When all else is known. */
 static void parse_undo(QemuOpts *opts)
 {
@@ -356,6 +368,7 @@ static void parse_undo(QemuOpts *opts)
                   "disk=commit: only one history can be written into the images" :
                   "disk=image: the images would have to be rolled back");
     }
+    check_name_for_undo();
     tt_record_options.undo = true;
     tt_undo_option(s * 1000);
     tt_mux_keys_init();

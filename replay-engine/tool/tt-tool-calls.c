@@ -134,18 +134,39 @@ TtCalls *tool_calls_load(const ToolArgs *a, const char *run, bool in_one, int *s
 
 /* ---- names ---- */
 
-uint32_t tool_calls_find(const TtCalls *c, const char *name, const char *run)
+/* PATH or PATH#N. False: it is neither. */
+static bool take_name(const char *name, char **path, uint64_t *nth)
 {
     const char *number = strrchr(name, '#');
-    g_autofree char *path = number ? g_strndup(name, number - name) : g_strdup(name);
+
+    *path = number ? g_strndup(name, number - name) : g_strdup(name);
+    *nth = 1;
+    return **path && (!number || (tool_parse_number(number + 1, nth) && *nth &&
+                                  *nth <= UINT32_MAX));
+}
+
+bool tool_calls_check_name(const ToolArgs *a, const char *option)
+{
+    const char *name = tool_value(a, option);
+    g_autofree char *path = NULL;
+    uint64_t nth;
+
+    if (name && !take_name(name, &path, &nth)) {
+        tool_usage(a->command, "%s takes the name of a program or the end of it, and #N for "
+                   "the Nth process of that name, from #1 on, not '%s'", option, name);
+        return false;
+    }
+    return true;
+}
+
+uint32_t tool_calls_find(const TtCalls *c, const char *name, const char *run)
+{
+    bool is_nth = strrchr(name, '#');
+    g_autofree char *path = NULL;
     uint64_t nth = 1;
     uint32_t n, found;
 
-    if (number && (!tool_parse_number(number + 1, &nth) || !nth || nth > UINT32_MAX)) {
-        tool_complain("in '%s', the number after # is the how many-th process of that name",
-                      name);
-        return TT_CALLS_NO_PROCESS;
-    }
+    take_name(name, &path, &nth);
     found = tt_calls_find(c, path, nth, &n);
     if (found == TT_CALLS_NO_PROCESS && n) {
         tool_complain("only %" PRIu32 " program%s named '%s' began in '%s'", n,
@@ -153,7 +174,7 @@ uint32_t tool_calls_find(const TtCalls *c, const char *name, const char *run)
     } else if (found == TT_CALLS_NO_PROCESS) {
         tool_complain("no program named '%s' began in '%s': tt syscalls shows which did, in "
                       "lines of execve", path, run);
-    } else if (!number && n > 1) {
+    } else if (!is_nth && n > 1) {
         g_autofree char *text = g_strdup_printf("'%s' began %" PRIu32 " times in '%s': this "
                                                 "is the first; '%s#2' is the second", path,
                                                 n, run, path);
@@ -241,8 +262,12 @@ int tool_syscalls(const ToolArgs *a)
     int status;
     TtCalls *c;
 
-    if (!tool_number_option(a, "--limit", UINT64_MAX, &limit)) {
+    if (!tool_number_option(a, "--limit", UINT64_MAX, &limit) ||
+        !tool_calls_check_name(a, "--process")) {
         return TOOL_USAGE;
+    }
+    if (!limit) {
+        return tool_usage(a->command, "--limit takes a number from 1 on");
     }
     c = tool_calls_load(a, a->operand[0], false, &status);
     if (c && name) {

@@ -14,8 +14,10 @@
  * @in_one process. NULL: said why, and *@status is what the process ends with. Cost: a
  * replay of the run. */
 TtCalls *tool_calls_load(const ToolArgs *a, const char *run, bool in_one, int *status);
-/* The process that @name means: a path or the end of one, and #N for the Nth of several.
- * TT_CALLS_NO_PROCESS: said that there is none. If it is one of several, that is noted. */
+/* Can the value of @option, if it is given, name a process? False: said that it cannot. */
+bool tool_calls_check_name(const ToolArgs *a, const char *option);
+/* The process that @name, which was checked, means: a path or the end of one, and #N for the
+ * Nth of several. TT_CALLS_NO_PROCESS: said that there is none. If it is one of several, that is noted. */
 uint32_t tool_calls_find(const TtCalls *c, const char *name, const char *run);
 /* Runs this program with @words, and -j and --qemu as they were given. What it writes to
  * stdout is in *@out, for the caller to fclose, or NULL. Returns its exit status. */
@@ -35,8 +37,9 @@ typedef struct ToolValues {
     uint64_t end;               /* up to this position; 0: to the end */
 } ToolValues;
 
-/* False: said that it is not of that form. */
-bool tool_values_check(const char *by);
+/* Is @by of that form, and are its names known? An exit status, having said what is
+ * wrong. */
+int tool_values_check(const ToolArgs *a, const char *by, const char *symbols);
 /* Each value, as ToolValue, in *@values. Returns an exit status, having said what is
  * wrong. Cost: a replay of that part. */
 int tool_values_load(const ToolArgs *a, const char *run, const ToolValues *asked,

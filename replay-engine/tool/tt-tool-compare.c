@@ -360,10 +360,14 @@ static int check(Compare *c)
 {
     const ToolArgs *a = c->args;
     const char *by = c->side[0].by, *with_by = c->side[1].by;
+    int status;
 
     if (!c->side[0].process) {
         return tool_usage(a->command, "--process says which program: a path, or the end of "
                           "one");
+    }
+    if (!tool_calls_check_name(a, "--process") || !tool_calls_check_name(a, "--with")) {
+        return TOOL_USAGE;
     }
     if (!by && (c->side[1].symbols || tool_has(a, "--with-by"))) {
         return tool_usage(a->command, "--symbols, --with-by and --with-symbols go with "
@@ -384,7 +388,15 @@ static int check(Compare *c)
         return TOOL_FINE;
     }
     c->kind = VALUES;
-    return tool_values_check(by) && tool_values_check(with_by) ? TOOL_FINE : TOOL_USAGE;
+    status = tool_values_check(a, by, c->side[0].symbols);
+    return status != TOOL_FINE ? status :
+        tool_values_check(a, with_by, c->side[1].symbols);
+}
+
+/* Before the first is replayed, which lasts. */
+static bool are_runs(const Compare *c)
+{
+    return tool_is_run(c->side[0].run) && tool_is_run(c->side[1].run);
 }
 
 static int run(Compare *c)
@@ -419,7 +431,7 @@ int tool_compare(const ToolArgs *a)
     };
     int status = check(&c);
 
-    status = status == TOOL_FINE ? run(&c) : status;
+    status = status != TOOL_FINE ? status : are_runs(&c) ? run(&c) : TOOL_PROBLEM;
     cleanup(&c);
     return status;
 }

@@ -5,6 +5,7 @@
  */
 #include "tt-tool-find.h"
 #include "tt-tool-origin.h"
+#include "debug/tt-flow-place.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,6 +64,18 @@ static int take_options(ToolOrigin *o, const ToolArgs *a)
     return TOOL_FINE;
 }
 
+/* Is @place, without names, a register or memory? QEMU would look after its way there. */
+static bool is_place(const char *place)
+{
+    TtFlowPlace reg;
+    TtCond *c = NULL;
+    bool is = *place == '$' ? tt_flow_place_parse(place + 1, &reg) :
+        *place == '*' && tt_cond_parse(place, &c, NULL) == TT_OK && tt_cond_is_read(c);
+
+    tt_cond_free(c);
+    return is;
+}
+
 static int prepare(ToolOrigin *o, const ToolArgs *a)
 {
     const char *symbols = tool_value(a, "--symbols");
@@ -93,6 +106,11 @@ static int prepare(ToolOrigin *o, const ToolArgs *a)
     g_strchomp(place);
     if (strchr(place, ';')) {
         return tool_usage(a->command, "PLACE has a ';'");
+    }
+    if (!is_place(place)) {
+        return tool_usage(a->command, "'%s' is not a place: write a general or vector "
+                          "register, such as $rax, or memory, such as *(u64 *)0x1000",
+                          o->place);
     }
     o->asked = g_strdup_printf("%" PRIu64 " %s", o->pos, place);
     o->how = g_strdup_printf("depth=%" PRIu64 ":nodes=%" PRIu64 ":within=%" PRIu64,

@@ -9,6 +9,8 @@
 #include "tt-tool-lcov.h"
 #include "tt-tool-plugin.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -131,7 +133,7 @@ static bool clean_up(ToolPlugin *p)
 
         n += part->dir ? tool_remove_directory(part->dir) : 0;
     }
-    if (p->scratch) {
+    if (p->scratch && !p->is_kept) {
         tool_remove_directory(p->scratch);
     }
     return !n;
@@ -179,13 +181,29 @@ static int take_options(ToolPlugin *p, const ToolArgs *a)
     return tool_take_jobs(a, &p->replays);
 }
 
+/* Before the replay, which may take long. It is made anew at the end. */
 static bool can_make(const char *file)
 {
+    int fd;
+
     if (file && g_file_test(file, G_FILE_TEST_EXISTS)) {
         tool_complain("'%s' exists already", file);
         return false;
     }
-    return !file || tool_is_fit(file);
+    if (!file) {
+        return true;
+    }
+    if (!tool_is_fit(file)) {
+        return false;
+    }
+    fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        tool_complain("cannot make '%s': %s", file, g_strerror(errno));
+        return false;
+    }
+    close(fd);
+    unlink(file);
+    return true;
 }
 
 static int check_lcov(const ToolPlugin *p, const ToolArgs *a)

@@ -27,6 +27,7 @@ typedef struct ToolPlugin {
     const char *lcov;           /* a file to be made, or NULL */
     uint64_t from, to;
     char *scratch;              /* directory of what the processes write; ours */
+    bool is_kept;               /* it has what could not be written elsewhere */
     bool is_json, is_quiet, is_interrupted;
 } ToolPlugin;
 

@@ -181,29 +181,6 @@ static void put_sums(GHashTable *sums, FILE *to)
     g_list_free(keys);
 }
 
-/* False: said why not. */
-static bool put_lcov(const ToolPlugin *p, GHashTable *sums)
-{
-    FILE *to = fopen(p->lcov, "wx");
-    bool ok, bad;
-
-    if (!to) {
-        tool_complain("cannot make '%s': %s", p->lcov, g_strerror(errno));
-        return false;
-    }
-    ok = tool_lcov_put(to, tool_value(p->args, "--symbols"), p->offset, sums);
-    bad = ferror(to);
-    bad |= fclose(to) != 0;
-    if (bad && ok) {
-        ok = false;
-        tool_complain("cannot write '%s': %s", p->lcov, g_strerror(errno));
-    }
-    if (!ok) {
-        unlink(p->lcov);
-    }
-    return ok;
-}
-
 static bool put_parts(const ToolPlugin *p, FILE *to, bool are_lists)
 {
     bool ok = true;
@@ -235,44 +212,93 @@ static unsigned count(const ToolPlugin *p, const char *line)
     return n;
 }
 
-/* False: said why not. */
-static bool put_text(const ToolPlugin *p, GHashTable *sums, bool are_lists)
-{
-    const char *out = tool_value(p->args, "--out");
-    FILE *to = out ? fopen(out, "wx") : stdout;
-    bool is_all = true, ok;
+/* What the parts said, as it is put together. */
+typedef struct Said {
+    ToolPlugin *plugin;
+    GHashTable *sums;           /* NULL: there are none */
+    bool are_lists;
+} Said;
 
-    if (!to) {
-        tool_complain("cannot make '%s': %s", out, g_strerror(errno));
-        return false;
-    }
-    if (sums) {
-        put_sums(sums, to);
+/* A form of the result. False: said why there is none. */
+typedef bool Put(const Said *s, FILE *to);
+
+static bool put_lcov(const Said *s, FILE *to)
+{
+    return tool_lcov_put(to, tool_value(s->plugin->args, "--symbols"), s->plugin->offset,
+                         s->sums);
+}
+
+static bool put_text(const Said *s, FILE *to)
+{
+    ToolPlugin *p = s->plugin;
+
+    if (s->sums) {
+        put_sums(s->sums, to);
     } else if (p->races) {
         tool_races_put(p, p->races, to);
-    } else {
-        is_all = put_parts(p, to, are_lists);
-    }
-    ok = !ferror(to);
-    if (out) {
-        ok &= !fclose(to);
-    }
-    if (!ok && out) {
-        tool_complain("cannot write '%s': %s", out, g_strerror(errno));
-    } else if (!is_all) {
+    } else if (!put_parts(p, to, s->are_lists)) {
         tool_complain(NOT_ALL, p->scratch);
+        return false;
     }
-    if (out && !(ok && is_all)) {
-        unlink(out);                /* half a result looks like a whole one */
+    return true;
+}
+
+/* True: it is there, all of it. *@told: said that there is no result. */
+static bool write_file(const Said *s, const char *path, Put *put, bool *told)
+{
+    FILE *to = fopen(path, "wx");
+    int error = 0;
+
+    *told = false;
+    if (!to) {
+        return false;
     }
-    return is_all && (ok || !out);  /* of stdout main() knows */
+    errno = 0;
+    *told = !put(s, to);
+    if (fflush(to) || ferror(to)) {
+        error = errno ?: ENOSPC;
+    }
+    if (fclose(to) && !error) {
+        error = errno;
+    }
+    if (error || *told) {
+        unlink(path);           /* half a result looks like a whole one */
+    }
+    errno = error;
+    return !error && !*told;
+}
+
+/* A replay may have taken hours: the result goes beside what the parts said, then. False:
+ * said why it is not in @path. */
+static bool put_file(const Said *s, const char *path, Put *put)
+{
+    ToolPlugin *p = s->plugin;
+    g_autofree char *spare = g_strdup_printf("%s/%s", p->scratch,
+                                             put == put_lcov ? "lcov" : "out");
+    bool told, is_told_again;
+    const char *why;
+
+    if (write_file(s, path, put, &told) || told) {
+        return !told;
+    }
+    why = g_strerror(errno);
+    p->is_kept = true;
+    if (write_file(s, spare, put, &is_told_again)) {
+        tool_complain("cannot write '%s': %s; the result is in '%s'", path, why, spare);
+    } else {
+        tool_complain("cannot write '%s': %s; what the plugin said in each part is in '%s'",
+                      path, why, p->scratch);
+    }
+    return false;
 }
 
 bool tool_plugin_put(ToolPlugin *p)
 {
-    bool has_out = tool_has(p->args, "--out");
+    const char *out = tool_value(p->args, "--out");
     unsigned n_sums = count(p, SUM), n_lists = count(p, LIST);
     g_autoptr(GHashTable) sums = NULL;
+    Said said;
+    bool ok;
 
     if (n_lists && n_lists != p->replays.parts->len) {
         tool_complain(NOT_ALL, p->scratch);
@@ -292,9 +318,12 @@ bool tool_plugin_put(ToolPlugin *p)
             return false;
         }
     }
-    if (p->lcov && !put_lcov(p, sums)) {
-        return false;
+    said = (Said) { p, sums, n_lists > 0 };
+    ok = !p->lcov || put_file(&said, p->lcov, put_lcov);
+    if (out) {
+        ok &= put_file(&said, out, put_text);
+    } else if (ok && !p->is_json && !p->lcov) {
+        ok = put_text(&said, stdout);       /* whether it is all there main() sees */
     }
-    return (p->is_json || p->lcov) && !has_out ? true :
-        put_text(p, sums, n_lists > 0);
+    return ok;
 }

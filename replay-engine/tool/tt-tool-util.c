@@ -255,6 +255,18 @@ static bool is_directory(const char *run)
     return false;
 }
 
+bool tool_is_run(const char *run)
+{
+    g_autofree char *path = g_build_filename(run, "manifest", NULL);
+    TtManifest m = { 0 };
+    TtDiag diag;
+    bool is = is_directory(run) &&
+        (tt_manifest_load(path, &m, &diag) == TT_OK || !tool_problem(&diag));
+
+    tt_manifest_cleanup(&m);
+    return is;
+}
+
 TtLogReader *tool_open_log(const char *run)
 {
     g_autofree char *manifest = g_build_filename(run, "manifest", NULL);

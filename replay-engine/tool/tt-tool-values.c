@@ -4,6 +4,7 @@
  * `tt find` looks for.
  */
 #include "tt-tool-calls.h"
+#include "tt-tool-find.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,23 +18,45 @@
 #define TURN_TEXT   "0x8000000000000000"
 #define TURN        (UINT64_C(1) << 63)
 
-bool tool_values_check(const char *by)
+static int check_names(const ToolArgs *a, const char *by, const ToolSymbols *symbols)
+{
+    g_autofree char *plain = NULL;
+    TtCond *c = NULL;
+    TtDiag diag;
+    int result = TOOL_FINE;
+
+    if (tool_resolve(by, symbols, 0, &plain, &diag) != TT_OK ||
+        tt_cond_parse(plain, &c, &diag) != TT_OK) {
+        result = tool_usage(a->command, "in '%s', %s", by, diag.text);
+    }
+    tt_cond_free(c);
+    return result;
+}
+
+int tool_values_check(const ToolArgs *a, const char *by, const char *symbols)
 {
     const char *at = g_strrstr(by, " at ");
+    ToolSymbols *s = NULL;
+    int result;
 
     if (!at || at == by || !at[4]) {
-        tool_complain("--by takes 'EXPRESSION at POINT', such as '$rdx at write', not '%s'",
-                      by);
-        return false;
+        return tool_usage(a->command, "--by takes 'EXPRESSION at POINT', such as '$rdx at "
+                          "write', not '%s'", by);
     }
-    return true;
+    result = symbols ? tool_symbols_load(symbols, &s) : TOOL_FINE;
+    if (result == TOOL_FINE) {
+        result = check_names(a, by, s);
+    }
+    tool_symbols_free(s);
+    return result;
 }
 
 static char *condition(const char *by, const TtCallsProcess *p)
 {
     const char *at = g_strrstr(by, " at ");
 
-    return g_strdup_printf("(($cr3 & " TABLE_MASK ") == 0x%" PRIx64 " ? (%.*s) ^ " TURN_TEXT
+    return g_strdup_printf("(($cr3 & " TABLE_MASK ") == 0x%" PRIx64 " ? (u64)(%.*s) ^ "
+                           TURN_TEXT
                            " : 0)%s", p->table, (int)(at - by), by, at);
 }
 

@@ -105,6 +105,8 @@ const char *tool_json_bool(bool value);
 
 /* ---- runs ---- */
 
+/* Is it a run, as far as its manifest says? False: said why not. */
+bool tool_is_run(const char *run);
 /* Opens RUN/log, or what lies before its damage; that is said, and tool_log_status
  * is TOOL_PROBLEM then. NULL after having said why. */
 TtLogReader *tool_open_log(const char *run);

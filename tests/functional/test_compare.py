@@ -126,7 +126,7 @@ def check_values(work, run):
     equal([[v['text'] for v in only[side]] for side in ('first', 'second')],
           [['0x0 (0)'], ['0x1 (1)']], 'the fourth length')
     done = tt(*args, '--by', '$rdx', '--qemu', qemu_binary(), rc=2)
-    check("'EXPRESSION at POINT'" in one_sentence(done.stderr, 'no point'), done.stderr)
+    check("'EXPRESSION at POINT'" in done.stderr, done.stderr)
 
 
 def image_of(path):
@@ -188,7 +188,19 @@ def check_refused(run):
                         (['--process', 'old#9'], "only 2 programs named 'old' began")):
         done = tt('syscalls', run.dir, '--qemu', qemu_binary(), *args, rc=1)
         check(words in one_sentence(done.stderr, str(args)), done.stderr)
-    done = tt('compare', run.dir, run.dir, rc=2)
-    check('--process says which program' in done.stderr, done.stderr)
+    for args, words in (([], '--process says which program'),
+                        (['--process', ''], "#1 on, not ''"),
+                        (['--process', 'old#0'], "#1 on, not 'old#0'"),
+                        (['--process', 'old', '--with', '#1'], "#1 on, not '#1'"),
+                        (['--process', 'old', '--by', ''], "'EXPRESSION at POINT'"),
+                        (['--process', 'old', '--by', '$rdx at nowhere'],
+                         "in '$rdx at nowhere', 'nowhere' is a symbol"),
+                        (['--process', 'old', '--by', '$rdx + at 1'], 'at character 8')):
+        done = tt('compare', run.dir, run.dir, *args, '--qemu', '/bin/false', rc=2)
+        check(words in done.stderr, f'{args}: {done.stderr}')
+    done = tt('compare', run.dir, '/no/run', '--process', 'old', '--qemu', '/bin/false', rc=1)
+    check("no run '/no/run'" in one_sentence(done.stderr, 'no run'), done.stderr)
+    done = tt('syscalls', run.dir, '--limit', '0', '--qemu', '/bin/false', rc=2)
+    check('a number from 1 on' in done.stderr, done.stderr)
     done = tt('syscalls', run.dir, '--qemu', '/nowhere', rc=1)
     check('/nowhere' in one_sentence(done.stderr, 'qemu'), done.stderr)

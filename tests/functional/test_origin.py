@@ -168,10 +168,12 @@ def test_copies_have_the_same_bytes(work):
 def test_refusals(work):
     """One sentence for what is no place, not mapped, or not in the run."""
     run = record(work, guest_args(work, 'random', 'seed=12 blocks=3 modes=0')).dir
-    for pos, place, rc, why in ((5, '$rip', 1, 'is not a place'),
-                                (5, '12', 1, 'is not a place'),
-                                (5, '*(u32 *)0x1000 + 8', 1, 'is not a place'),
-                                (5, '*(u32 *)0x1000 at 0x2000', 1, 'is not a place'),
+    for pos, place, rc, why in ((5, '$rip', 2, "'$rip' is not a place"),
+                                (5, '12', 2, "'12' is not a place"),
+                                (5, '*(u32*)0x1000+8', 2, "'*(u32*)0x1000+8' is not"),
+                                (5, '*(u32 *)0x1000 at 0x2000', 2, 'is not a place'),
+                                (5, '*(u32*)0x1000 +', 2, 'at character 16'),
+                                (5, '*8', 2, 'at character 1)'),
                                 (5, '*(u32 *)&x', 2, 'symbol'),
                                 ('x', '$rax', 2, 'a number'),
                                 (10 ** 15, '$rax', 2, 'the run goes from'),

@@ -466,6 +466,30 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 
 
 @limit(60)
+def test_a_result_that_cannot_be_written(work):
+    """Is not lost: a missing directory is noticed at once; if it goes during the replay,
+    the result lies elsewhere."""
+    args = guest_args(work, 'random')
+    run, elf = record(work, args).dir, args[args.index('-kernel') + 1]
+    wanted = about(run, work, 'coverage')[1]
+    nowhere = os.path.join(work, 'no', 'x')
+    for more in ['--out', nowhere], ['--symbols', elf, '--lcov', nowhere]:
+        said = tt('run-plugin', run, 'coverage', *more, '--qemu', '/bin/false', rc=1).stderr
+        check(f"cannot make '{nowhere}'" in one_sentence(said, nowhere), said)
+    os.mkdir(os.path.dirname(nowhere))
+    qemu = os.path.join(work, 'qemu')
+    with open(qemu, 'w', encoding='ascii') as f:
+        f.write(f'#!/bin/sh\nrmdir {work}/no\nexec {qemu_binary()} "$@"\n')
+    os.chmod(qemu, 0o700)
+    said = tt('run-plugin', run, 'coverage', '--out', nowhere, '--qemu', qemu, rc=1).stderr
+    kept = re.search(r"No such file or directory; the result is in '(.*)'", said)
+    check(kept, said)
+    with open(kept.group(1), encoding='ascii') as f:
+        equal(f.read(), wanted, 'the result')
+    shutil.rmtree(os.path.dirname(kept.group(1)))
+
+
+@limit(60)
 def test_upstream_plugins(work):
     """Unmodified, from QEMU's source."""
     run = record(work, guest_args(work, 'random')).dir

@@ -17,8 +17,9 @@ import time
 from guests import guest_args, linux_args, linux_disk
 from programs import MOUNT, program_disk
 from test_waiting import Hold, job_ends
-from ttlib import (REPO, Gdb, check, digest_at, equal, limit, one_sentence, qemu_binary,
-                   recorder, replay, run_tool, stopped_replay, tool, tt, wait_until)
+from ttlib import (REPO, Gdb, Vm, check, digest_at, equal, goto, limit, one_sentence,
+                   qemu_binary, recorder, replay, run_tool, stopped_replay, tool, tt,
+                   wait_until)
 from undoer import PROMPT, Terminal, counts, move, state, undo_recorder
 
 SIZE = 400 << 20
@@ -453,14 +454,19 @@ def use_term(term):
 @limit(90)
 def test_term(work):
     """tt term: a new VM, then a branch of it, with undo keys on a real terminal."""
-    run, branch = os.path.join(work, 'run'), os.path.join(work, 'branch')
+    run, branch = os.path.join(work, 'wörk dir'), os.path.join(work, 'zweig "1"')
     args = [*linux_args('shell', 'quiet', memory='128'), '-nic', 'none']
     term = Pty(tool('tt'), 'term', '--to', run, '--qemu', qemu_binary(), '--', *args)
     use_term(term)
     term.send('\1x')
     term.end()
-    full = json.loads(tt('info', run, '--json').stdout)['full']
+    info = json.loads(tt('info', run, '--json').stdout)
+    full = info['full']
     check(len(full) >= 2, f'full checkpoints: {full}')
+    undone = os.path.join(work, info['branches'][0]['path'])
+    with stopped_replay(work, undone, 'undone') as vm:
+        goto(vm, position=vm.qmp.cmd('query-tt')['position'] + 1000)
+    tt('check', undone)
     term = Pty(tool('tt'), 'term', run, '--at', str(full[1]['checkpoint']), '--to', branch,
                '--qemu', qemu_binary())
     term.wait('recording into')
@@ -517,6 +523,10 @@ def test_refusals(work):
             vm.wait(1)
         check(why in one_sentence(vm, options), vm.stderr)
         check(not os.path.exists(vm.run), f'{options} left {vm.run}')
+    with Vm(work, [*args, '-tt', f'record,undo=console,dir={work}/a\nb'], name='odd') as vm:
+        vm.wait(1)
+    check('control characters' in one_sentence(vm, 'odd'), vm.stderr)
+    check(not os.path.exists(f'{work}/a\nb'), 'a run of an odd name')
     with recorder(work, args, 'plain', qmp=1) as vm:
         check('undo=console' in vm.qmp.error('tt-undo'), 'an undo without the option')
         check('undo=console' in vm.qmp.hmp('tt redo'), 'a redo without the option')

@@ -492,7 +492,7 @@ static void test_names(void)
         { "(3) & counter", "( 3 ) & (*(u32 *)0x1000UL)" },
         { "$rax & &counter", "$rax & 0x1000UL" },
         { "task->pid==7", "42 == 7" }, { "1 at &counter", "1 at 0x1000UL" },
-        { "at counter", "at (*(u32 *)0x1000UL)" }, { "'c'", "'c'" },
+        { "at &counter", "at 0x1000UL" }, { "'c'", "'c'" },
     };
     g_autofree char *out = NULL;
     TtDiag diag;
@@ -512,6 +512,15 @@ static void test_names(void)
     g_assert_cmpint(tt_cond_resolve("counter + other", name, NULL, &out, &diag), ==,
                     TT_ERR_FORMAT);
     g_assert_nonnull(strstr(diag.text, "'other'"));
+    g_assert_cmpint(tt_cond_resolve("counter==1&&  counter $", name, NULL, &out, &diag), ==,
+                    TT_ERR_FORMAT);
+    g_assert_nonnull(strstr(diag.text, "(at character 23)"));
+    g_assert_null(out);
+    g_assert_cmpint(tt_cond_resolve("counter==", name, NULL, &out, &diag), ==,
+                    TT_ERR_FORMAT);
+    g_assert_nonnull(strstr(diag.text, "(at character 10)"));
+    g_assert_cmpint(tt_cond_resolve("counter + other", name, NULL, &out, &diag), ==,
+                    TT_ERR_FORMAT);
     g_assert_nonnull(strstr(diag.text, "11"));
     g_assert_null(out);
 }

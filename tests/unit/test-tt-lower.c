@@ -365,7 +365,7 @@ static void test_position(void)
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
-        g_autofree char *said = g_strdup_printf("(character %u of", wrong[i].at);
+        g_autofree char *said = g_strdup_printf("(at character %u)", wrong[i].at);
         TtDiag diag = { 0 };
         char *out;
 

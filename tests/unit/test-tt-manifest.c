@@ -60,12 +60,14 @@ static void test_a_branch_names_its_parent(void)
     g_assert_cmpint(parse(branch, &m, &d), ==, TT_OK);
     g_free(m.directory);
     m.directory = g_strdup("/some where");
+    g_free(m.parent_path);
+    m.parent_path = g_strdup("../ w\u00f6rk \"dir\" \\ ");
     g_assert_cmpstr(m.positions, ==, "");
     g_free(m.positions);
     m.positions = g_strdup("exits and landmarks");
     g_assert_cmpint(tt_manifest_save(&m, path, &d), ==, TT_OK);
     g_assert_cmpint(tt_manifest_load(path, &again, &d), ==, TT_OK);
-    g_assert_cmpstr(again.parent_path, ==, "../parent.run");
+    g_assert_cmpstr(again.parent_path, ==, "../ w\u00f6rk \"dir\" \\ ");
     g_assert_cmpmem(again.parent_uuid, 16, again.uuid, 16);
     g_assert_cmpuint(again.parent_checkpoint, ==, 7);
     g_assert_cmpuint(again.parent_pos, ==, 123456789012);
