@@ -4,7 +4,9 @@
  * away, so that the same command can be given again; if it was killed, the next one does so.
  * What was recorded stays.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE                 /* nftw */
+#endif
 #include "tt-tool-group.h"
 #include "log/tt-logparts.h"
 
