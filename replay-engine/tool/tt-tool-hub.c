@@ -139,6 +139,9 @@ static int parse(const ToolArgs *a, Hub *h)
         !real_option(a, "--queue", 60000, 1e6, &o->queue_ns) || !seed_option(a, &o->seed)) {
         return TOOL_USAGE;
     }
+    if (!tool_number_option(a, "--members", 0, &h->members_max)) {
+        return TOOL_USAGE;
+    }
     o->loss_ppm = loss;
     h->is_for_once = tool_has(a, "--once");
     if (!tool_value(a, "--queue")) {

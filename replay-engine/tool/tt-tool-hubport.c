@@ -268,9 +268,23 @@ static void incident_came(HubPort *p, const TtFrame *f)
 
 /* ---- in ---- */
 
-/* Before its first frame goes anywhere: the hub may not end by what becomes of that. */
-static void let_in(HubPort *p)
+static bool is_complete(Hub *h)
 {
+    if (!h->members_max || h->n_members < h->members_max) {
+        return false;
+    }
+    hub_say(h, "a peer is refused: the hub has its %u members (--members)", h->n_members);
+    return true;
+}
+
+/* Before its first frame goes anywhere: the hub may not end by what becomes of that. False: the
+ * port is gone. */
+static bool let_in(HubPort *p)
+{
+    if (is_complete(p->hub)) {
+        close_port(p);
+        return false;
+    }
     drop_tag(&p->patience_tag);
     drop_tag(&p->hub->end_tag);
     p->is_member = true;
@@ -278,6 +292,7 @@ static void let_in(HubPort *p)
     if (p->hub->epoch) {
         tt_link_send_epoch(p->link, p->hub->epoch);
     }
+    return true;
 }
 
 /* False: the port is gone. */
@@ -288,8 +303,8 @@ static bool take(HubPort *p, const uint8_t *bytes, size_t len)
     TtStatus st;
 
     tt_link_put(p->link, bytes, len);
-    if (!p->is_member && tt_link_meet(p->link, NULL) == TT_OK) {
-        let_in(p);
+    if (!p->is_member && tt_link_meet(p->link, NULL) == TT_OK && !let_in(p)) {
+        return false;
     }
     while ((st = tt_link_next(p->link, &f, &diag)) == TT_OK || st == TT_ERR_MISMATCH) {
         if (st == TT_OK && f.is_incident) {
@@ -370,6 +385,10 @@ void hub_connected(Hub *h, int fd)
     HubPort *p;
     unsigned i = 0;
 
+    if (is_complete(h)) {
+        close(fd);
+        return;
+    }
     if (h->n_ports == TT_SHAPE_PORTS_MAX) {
         hub_drop_silent(h);
     }

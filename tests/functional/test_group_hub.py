@@ -400,6 +400,28 @@ def test_options(work):
 
 
 @limit(60)
+def test_members(work):
+    """A hub for two members lets in no third, until one of them has left; whoever only stands
+    at the door keeps nobody out."""
+    with hub(work, '--members', '2') as path, stranger(path), two_members(path) as (p, q):
+        with Peer(path) as third:
+            third.hello()
+            check(third.is_closed(), 'a third one')
+        pass_on(p, q, 0, 3)
+        q.sock.close()
+
+        def join():
+            with contextlib.suppress(OSError, TestFailure):
+                return Member(path).join()
+            return None
+        with wait_until(join, 'another one is let in') as another:
+            another.send(another.framed(TO_ALL, seq=9, run=b'a' * 16))
+            equal(p.frame()[0], 9, 'its frame')
+    said = read_bytes(f'{path}.stderr').decode()
+    check('the hub has its 2 members' in said, said)
+
+
+@limit(60)
 def test_checkpoints_in_one_read(work):
     """Several checkpoints of the group that come at once are passed on one by one, in their
     order with the frames; of very many, ten and the last."""

@@ -448,6 +448,7 @@ def test_forged(work):
     for notes, number in (([*kept(long, 1), *kept(short, 2)], 2), ([rest], 0),
                           ([*kept(short, 1), rest], 1), ([kept(long, 1)[0]], 0),
                           ([kept(long, 1)[0], *kept(short, 2), rest], 1),
+                          ([kept(long, 1)[0], (6, 2, *rest[2:])], 0),       # of another
                           # Sent behind the first one, and so on its way at the second only.
                           ([(3, 2, 1), *kept(long, 1, 1)], 0)):
         shutil.rmtree(folder)
