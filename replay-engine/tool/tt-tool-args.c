@@ -9,6 +9,7 @@
 #include "tt-tool.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 /* ---- help ---- */
@@ -270,15 +271,36 @@ bool tool_has(const ToolArgs *a, const char *option)
     return false;
 }
 
+/* Digits of a number that has more than 64 bits. */
+static bool is_too_large(const char *text)
+{
+    bool is_hex = g_str_has_prefix(text, "0x");
+    const char *digits = is_hex ? text + 2 : text;
+
+    return *digits &&
+        !digits[strspn(digits, is_hex ? "0123456789abcdefABCDEF" : "0123456789")];
+}
+
+bool tool_take_number(const ToolArgs *a, const char *what, const char *kind,
+                      const char *text, uint64_t *n)
+{
+    if (tool_parse_number(text, n)) {
+        return true;
+    }
+    if (is_too_large(text)) {
+        tool_usage(a->command, "%s is too large: %.40s is more than %" PRIu64, what, text,
+                   UINT64_MAX);
+    } else {
+        tool_usage(a->command, "%s takes %s, not '%s'", what, kind, text);
+    }
+    return false;
+}
+
 bool tool_number_option(const ToolArgs *a, const char *option,
                         uint64_t fallback, uint64_t *n)
 {
     const char *text = tool_value(a, option);
 
     *n = fallback;
-    if (text && !tool_parse_number(text, n)) {
-        tool_usage(a->command, "%s takes a number, not '%s'", option, text);
-        return false;
-    }
-    return true;
+    return !text || tool_take_number(a, option, "a number", text, n);
 }

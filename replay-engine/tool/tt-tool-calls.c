@@ -258,7 +258,7 @@ int tool_syscalls(const ToolArgs *a)
 {
     const char *name = tool_value(a, "--process");
     uint32_t process = TT_CALLS_NO_PROCESS;
-    uint64_t limit;
+    uint64_t limit, from, to;
     int status;
     TtCalls *c;
 
@@ -268,6 +268,10 @@ int tool_syscalls(const ToolArgs *a)
     }
     if (!limit) {
         return tool_usage(a->command, "--limit takes a number from 1 on");
+    }
+    status = tool_take_part(a, &from, &to);
+    if (status != TOOL_FINE) {
+        return status;
     }
     c = tool_calls_load(a, a->operand[0], false, &status);
     if (c && name) {

@@ -167,9 +167,11 @@ int tool_console(const ToolArgs *a)
     TtDiag diag;
     int result;
 
-    if (!tool_number_option(a, "--from", 0, &s.from) ||
-        !tool_number_option(a, "--to", UINT64_MAX, &s.to) ||
-        !tool_number_option(a, "--last", UINT64_MAX, &s.last)) {
+    result = tool_take_bounds(a, &s.from, &s.to);
+    if (result != TOOL_FINE) {
+        return result;
+    }
+    if (!tool_number_option(a, "--last", UINT64_MAX, &s.last)) {
         return TOOL_USAGE;
     }
     r = tool_open_log(a->operand[0]);

@@ -23,10 +23,6 @@ static int understand(ToolFind *f, uint64_t end)
         tt_cond_check(f->cond, f->how, f->from, MIN(f->to, end), &diag) != TT_OK) {
         return tool_usage(f->args->command, "%s", diag.text);
     }
-    if (f->from > end) {
-        return tool_usage(f->args->command, "the run ends at position %" PRIu64
-                          ", before --from", end);
-    }
     return TOOL_FINE;
 }
 
@@ -168,19 +164,17 @@ static int search(ToolFind *f, const TtManifest *m, const TtLogReader *r)
 
 static int take_numbers(ToolFind *f, const ToolArgs *a)
 {
-    const ToolCommand *c = a->command;
+    int result = tool_take_part(a, &f->from, &f->to);
 
-    if (!tool_number_option(a, "--from", 0, &f->from) ||
-        !tool_number_option(a, "--to", UINT64_MAX, &f->to) ||
-        !tool_number_option(a, "--limit", LIMIT, &f->limit) ||
+    if (result != TOOL_FINE) {
+        return result;
+    }
+    if (!tool_number_option(a, "--limit", LIMIT, &f->limit) ||
         !tool_number_option(a, "--offset", 0, &f->offset)) {
         return TOOL_USAGE;
     }
-    if (f->to <= f->from) {
-        return tool_usage(c, "--to must be above --from");
-    }
     if (!f->limit || f->limit > 100000000) {
-        return tool_usage(c, "--limit takes a number from 1 to 100000000");
+        return tool_usage(a->command, "--limit takes a number from 1 to 100000000");
     }
     return tool_take_jobs(a, &f->replays);
 }
@@ -246,7 +240,8 @@ static int find_in(ToolFind *f, const TtManifest *m, const TtLogReader *r)
         return tool_complain("the run '%s' is empty: its recorder ended before it had "
                              "written anything", f->run);
     }
-    result = understand(f, t.end_pos);
+    result = tool_fit_part(&t, f->from, &f->to);
+    result = result == TOOL_FINE ? understand(f, t.end_pos) : result;
     return result == TOOL_FINE ? search(f, m, r) : result;
 }
 

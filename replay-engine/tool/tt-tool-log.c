@@ -117,15 +117,18 @@ static int parse_filter(const ToolArgs *a, Filter *f)
 {
     const char *kind;
     unsigned n = 0;
+    int result;
 
     f->is_json = tool_has(a, "--json");
     f->has_data = tool_has(a, "--data");
     if (f->has_data && !f->is_json) {
         return tool_usage(a->command, "--data needs --json");
     }
-    if (!tool_number_option(a, "--from", 0, &f->from) ||
-        !tool_number_option(a, "--to", UINT64_MAX, &f->to) ||
-        !tool_number_option(a, "--limit", UINT64_MAX, &f->limit)) {
+    result = tool_take_bounds(a, &f->from, &f->to);
+    if (result != TOOL_FINE) {
+        return result;
+    }
+    if (!tool_number_option(a, "--limit", UINT64_MAX, &f->limit)) {
         return TOOL_USAGE;
     }
     while ((kind = tool_next_value(a, "--kind", &n))) {

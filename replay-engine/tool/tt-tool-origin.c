@@ -43,6 +43,7 @@ static void ended(void *opaque, ToolPart *p)
 static int take_options(ToolOrigin *o, const ToolArgs *a)
 {
     const ToolCommand *c = a->command;
+    int result;
 
     if (!tool_number_option(a, "--depth", DEPTH, &o->depth) ||
         !tool_number_option(a, "--nodes", NODES, &o->nodes) ||
@@ -50,9 +51,9 @@ static int take_options(ToolOrigin *o, const ToolArgs *a)
         !tool_number_option(a, "--offset", 0, &o->offset)) {
         return TOOL_USAGE;
     }
-    if (!tool_parse_number(a->operand[1], &o->pos)) {
-        return tool_usage(c, "POS is a position of the run, a number, not '%s'",
-                          a->operand[1]);
+    result = tool_position(a, "POS", a->operand[1], &o->pos);
+    if (result != TOOL_FINE) {
+        return result;
     }
     if (!o->nodes || o->nodes > 10000 || o->depth > 64 || !o->within) {
         return tool_usage(c, "--nodes takes a number from 1 to 10000, --depth from 0 to "
@@ -135,8 +136,9 @@ static int look_in(ToolOrigin *o, const TtManifest *m, const TtLogReader *r)
                              "written anything", o->run);
     }
     if (o->pos < t.first_pos || o->pos > t.end_pos) {
-        return tool_usage(o->args->command, "the run goes from position %" PRIu64 " to %"
-                          PRIu64, t.first_pos, t.end_pos);
+        tool_complain("position %" PRIu64 " is outside the run, which goes from %" PRIu64
+                      " to %" PRIu64, o->pos, t.first_pos, t.end_pos);
+        return TOOL_USAGE;
     }
     o->disks = m->disks;
     o->n_disks = m->n_disks;

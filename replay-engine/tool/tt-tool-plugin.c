@@ -165,18 +165,16 @@ static int replay(ToolPlugin *p)
 
 static int take_options(ToolPlugin *p, const ToolArgs *a)
 {
-    const ToolCommand *c = a->command;
+    int result = tool_take_part(a, &p->from, &p->to);
 
-    if (!tool_number_option(a, "--from", 0, &p->from) ||
-        !tool_number_option(a, "--to", UINT64_MAX, &p->to) ||
-        !tool_number_option(a, "--offset", 0, &p->offset)) {
+    if (result != TOOL_FINE) {
+        return result;
+    }
+    if (!tool_number_option(a, "--offset", 0, &p->offset)) {
         return TOOL_USAGE;
     }
-    if (p->to <= p->from) {
-        return tool_usage(c, "--to must be above --from");
-    }
     if (tool_has(a, "--offset") && !tool_has(a, "--symbols")) {
-        return tool_usage(c, "--offset is added to the addresses of --symbols");
+        return tool_usage(a->command, "--offset is added to the addresses of --symbols");
     }
     return tool_take_jobs(a, &p->replays);
 }
@@ -258,6 +256,7 @@ static int prepare(ToolPlugin *p, const ToolArgs *a)
 static int run_in(ToolPlugin *p, const TtManifest *m, const TtLogReader *r)
 {
     ToolTotals t = tool_totals(r);
+    int result;
 
     if (m->features & TT_FEATURE_SCRUBBED) {
         return tool_complain("the run '%s' was scrubbed when it was packed and cannot be "
@@ -271,13 +270,9 @@ static int run_in(ToolPlugin *p, const TtManifest *m, const TtLogReader *r)
         return tool_complain("the run '%s' is empty: its recorder ended before anything "
                              "was sealed", p->run);
     }
-    if (p->from >= t.end_pos || (p->to != UINT64_MAX && p->to > t.end_pos)) {
-        return tool_complain("the run ends at position %" PRIu64 ", before %s", t.end_pos,
-                             p->from >= t.end_pos ? "--from" : "--to");
-    }
-    if (p->to <= t.first_pos) {
-        return tool_complain("the run begins at position %" PRIu64 ", not before --to",
-                             t.first_pos);
+    result = tool_fit_part(&t, p->from, &p->to);
+    if (result != TOOL_FINE) {
+        return result;
     }
     tool_cut_for(p->replays.parts, p->run, m, r, p->from, p->to, p->replays.jobs);
     return replay(p);

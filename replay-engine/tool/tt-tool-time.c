@@ -84,17 +84,19 @@ int tool_time(const ToolArgs *a)
     TtDiag diag;
     int result;
 
-    if (!tool_parse_number(a->operand[1], &pos)) {
-        return tool_usage(a->command, "'%s' is not a position", a->operand[1]);
+    result = tool_position(a, "POS", a->operand[1], &pos);
+    if (result != TOOL_FINE) {
+        return result;
     }
     r = tool_open_run(a->operand[0], &m);
     if (!r) {
         return TOOL_PROBLEM;
     }
     if (pos < tool_totals(r).first_pos || pos > tool_totals(r).end_pos) {
-        result = tool_complain("position %" PRIu64 " is outside the run, which has %"
-                               PRIu64 " to %" PRIu64, pos, tool_totals(r).first_pos,
-                               tool_totals(r).end_pos);
+        tool_complain("position %" PRIu64 " is outside the run, which goes from %" PRIu64
+                      " to %" PRIu64, pos, tool_totals(r).first_pos,
+                      tool_totals(r).end_pos);
+        result = TOOL_USAGE;
     } else {
         status = tt_time_at(r, pos, !(m.rules & TT_RULE_KVM), &at, &diag);
         result = status == TT_OK ? tool_log_status(r) : tool_problem(&diag);

@@ -41,13 +41,11 @@ int tool_trace(const ToolArgs *a)
 {
     g_autofree char *qemu = NULL, *file = NULL;
     uint64_t from, to;
+    int result;
 
-    if (!tool_number_option(a, "--from", 0, &from) ||
-        !tool_number_option(a, "--to", UINT64_MAX, &to)) {
-        return TOOL_USAGE;
-    }
-    if (from >= to) {
-        return tool_usage(a->command, "--to must be above --from");
+    result = tool_take_part(a, &from, &to);
+    if (result != TOOL_FINE) {
+        return result;
     }
     qemu = tool_find_qemu(a);
     if (qemu && !g_file_test(qemu, G_FILE_TEST_IS_EXECUTABLE)) {

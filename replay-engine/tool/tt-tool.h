@@ -74,6 +74,15 @@ const char *tool_next_value(const ToolArgs *a, const char *option,
 /* A number; @fallback when it is not given. False: said what is wrong. */
 bool tool_number_option(const ToolArgs *a, const char *option,
                         uint64_t fallback, uint64_t *n);
+/* @text as a number. False: said that @what takes @kind, or that it is too large. */
+bool tool_take_number(const ToolArgs *a, const char *what, const char *kind,
+                      const char *text, uint64_t *n);
+/* @text, for @what: a number, or @MARK of the run that is the first operand. An exit
+ * status, having said what is wrong. */
+int tool_position(const ToolArgs *a, const char *what, const char *text, uint64_t *pos);
+/* --from and --to, which may be marks, too; of a part, there is something between. */
+int tool_take_bounds(const ToolArgs *a, uint64_t *from, uint64_t *to);
+int tool_take_part(const ToolArgs *a, uint64_t *from, uint64_t *to);
 /* Says what is wrong with the command line. Returns TOOL_USAGE. */
 int tool_usage(const ToolCommand *c, const char *fmt, ...)
     G_GNUC_PRINTF(2, 3);
@@ -157,6 +166,9 @@ typedef struct ToolTotals {
     uint64_t ev_raw, ev_stored, pl_raw, pl_stored;
 } ToolTotals;
 ToolTotals tool_totals(const TtLogReader *r);
+/* One rule for all that replay a part: @from is before the end of the run, @to may be beyond
+ * it, and is UINT64_MAX then. An exit status, having said what is wrong. */
+int tool_fit_part(const ToolTotals *t, uint64_t from, uint64_t *to);
 /* One that can be given to a shell, on stdout. */
 void tool_print_command(char **args);
 /* The next four: g_free. NULL: said why. */

@@ -354,7 +354,10 @@ def test_refused(work):
             (['*(u8 *)1', '--monotone', '-j', '2'], '-j'),
             (['*(u8 *)1', '--first', '--last'], 'exclude'),
             (['*(u8 *)1', '--from', '5', '--to', '5'], 'above'),
-            (['*(u8 *)1', '--from', '99999999999'], 'ends at position'),
+            (['*(u8 *)1', '--from', '99999999999'], 'not before the end of the run'),
+            (['*(u8 *)1', '--from', '99999999999999999999'], '--from is too large'),
+            (['*(u8 *)1', '--from', '@nowhere'], "no mark 'nowhere'"),
+            (['*(u8 *)1', '--from', '-1'], "a number or @MARK, not '-1'"),
             (['*(u8 *)1', '--limit', '0'], '--limit'), (['*(u8 *)1', '-j', '0'], '-j'),
             (['*(u8 *)1', '--offset', '5'], '--symbols')):
         said = tt('find', run, *args, '--qemu', qemu_binary(), rc=2).stderr
@@ -367,3 +370,30 @@ def test_refused(work):
             ('find=all,find-condition=$rax,find-how=x', 'find-how')):
         said = run_tool(qemu_binary(), '-tt', f'replay,dir={run},{options}', rc=1)[1]
         check(wanted in one_sentence(said, options), f'{options}: {said}')
+
+
+@limit(60)
+def test_marks_and_ends(work):
+    """--from, --to and POS take marks; --to may be beyond the end, in each command."""
+    run = lines_run(work).dir
+    end = json.loads(tt('info', run, '--json').stdout)['end']
+    with open(os.path.join(run, 'marks'), 'w', encoding='ascii') as f:
+        f.write(f'1000 early\n{end - 1000} late\n')
+    part = ['--from', '@early', '--to', '@late']
+    for command, *args in (['find', '$rip == 1'], ['run-plugin', 'count'], ['syscalls']):
+        tt(command, run, *args, *part, '--qemu', qemu_binary())
+        for bounds, rc, why in (
+                (['--from', '@late', '--to', str(end + 1)], 0, ''),
+                (['--from', str(end)], 2, 'is not before the end of the run'),
+                (['--from', '@late', '--to', '@early'], 2, 'above --from')):
+            said = tt(command, run, *args, *bounds, '--qemu', qemu_binary(), rc=rc).stderr
+            check(why in said, f'{command} {bounds}: {said}')
+    said = json.loads(tt('run-plugin', run, 'count', *part, '--json', '--qemu',
+                         qemu_binary()).stdout)
+    equal((said['from'], said['to']), (1000, end - 1000), 'the part')
+    tt('origin', run, '@late', '$rax', '--qemu', qemu_binary())
+    equal(json.loads(tt('time', run, '@early', '--json').stdout)['position'], 1000, 'time')
+    for command, *more in ['time'], ['origin', '$rax']:
+        for pos, why in ((str(end + 1), 'outside the run'), ('@x', "no mark 'x'")):
+            said = tt(command, run, pos, *more, rc=2).stderr
+            check(why in one_sentence(said, command), said)

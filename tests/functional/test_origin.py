@@ -176,7 +176,7 @@ def test_refusals(work):
                                 (5, '*8', 2, 'at character 1)'),
                                 (5, '*(u32 *)&x', 2, 'symbol'),
                                 ('x', '$rax', 2, 'a number'),
-                                (10 ** 15, '$rax', 2, 'the run goes from'),
+                                (10 ** 15, '$rax', 2, 'which goes from'),
                                 (5, '$rax;5 $rbx', 2, "';'")):
         done = tt('origin', run, str(pos), place, '--qemu', qemu_binary(), rc=rc)
         check(why in one_sentence(done.stderr.split('usage:')[0], why), done.stderr)

@@ -172,7 +172,7 @@ def test_time_lies_between_two(work):
     check('0.003500 s' in text and '10000.00 ns an instruction' in text, text)
     text = tt('time', run, '501').stdout
     check('or later' in text and 'the log has no later time' in text, text)
-    check('outside the run' in tt('time', run, '502', status=1).stderr, 'no refusal')
+    check('outside the run' in tt('time', run, '502', status=2).stderr, 'no refusal')
     os.makedirs(os.path.join(work, 'old'))
     old = make_run(os.path.join(work, 'old'), golden('three-segments'))
     got = json.loads(tt('time', old, '9', '--json').stdout)
