@@ -124,8 +124,8 @@ static TtStatus posix_sync(TtIo *io, TtDiag *diag)
 
     /* After a failure Linux counts what was not written as clean, and the next flush would
      * pass for a good one. */
-    if (!p->lost && fdatasync(p->fd) < 0) {
-        p->lost = errno;
+    while (!p->lost && fdatasync(p->fd) < 0) {
+        p->lost = errno == EINTR ? 0 : errno;
     }
     if (p->lost) {
         errno = p->lost;

@@ -308,14 +308,14 @@ static TtStatus fill_told(const Decoder *d, TtEvent *events, uint32_t n_events,
     return TT_OK;
 }
 
-TtStatus tt_log_decode(const TtSegInfo *info, uint32_t flags, const uint8_t *ev,
-                       const uint8_t *pl, TtEvent *events, uint8_t **told, TtDiag *diag)
+TtStatus tt_log_decode(const TtSegInfo *info, const uint8_t *ev, const uint8_t *pl,
+                       TtEvent *events, uint8_t **told, TtDiag *diag)
 {
     Decoder d = {
         .start = ev, .p = ev, .end = ev + info->ev_raw,
         .pl = pl, .pl_end = pl + info->pl_raw,
         .pos = info->first_pos,
-        .is_by_len = flags & TT_F_SEG_RAM_BY_LEN,
+        .is_by_len = info->is_ram_by_len,
     };
     uint32_t i;
 

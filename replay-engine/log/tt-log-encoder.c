@@ -93,6 +93,7 @@ void tt_log_encoder_begin(TtLogEncoder *e, TtSegBuf *sb, uint64_t pos,
         .host_ns = host_ns,
         .ev = ev,
         .pl = pl,
+        .is_ram_by_len = true,
     };
     e->sb = sb;
     e->ev = ev;
@@ -102,6 +103,12 @@ void tt_log_encoder_begin(TtLogEncoder *e, TtSegBuf *sb, uint64_t pos,
     memset(&e->ram_ends, 0, sizeof(e->ram_ends));
     e->told_len = 0;
     e->spare = 0;
+}
+
+void tt_log_encoder_code_alike(TtLogEncoder *e, bool is_ram_by_len)
+{
+    assert(!e->sb->n_events);
+    e->sb->is_ram_by_len = is_ram_by_len;
 }
 
 bool tt_log_encoder_fits(const TtLogEncoder *e, const TtEvent *ev)
@@ -258,14 +265,16 @@ void tt_log_encoder_put(TtLogEncoder *e, const TtEvent *ev)
         put_event(e, &named);
         if (named.size) {
             ram->addr = named_state->addr;
-            e->ram_ends.last = named_state->base;
+            ram->base = e->ram_ends.last = named_state->base;
         }
         return;
     }
     if (ev->kind == TT_EV_RAM) {
         uint64_t *end = tt_log_ram_end(&e->ram_ends, ev->len);
 
-        ram->base = *end;
+        if (e->sb->is_ram_by_len) {
+            ram->base = *end;
+        }
         put_event(e, ev);
         *end = e->ram_ends.last = ram->base;
         return;

@@ -169,6 +169,7 @@ static void parse_header(const uint8_t *h, uint64_t offset, TtLogEntry *e)
         .pl_raw = tt_get_le32(h + TT_F_SEG_PL_RAW),
         .pl_stored = tt_get_le32(h + TT_F_SEG_PL_STORED),
         .last = e->flags & TT_F_SEG_LAST,
+        .is_ram_by_len = e->flags & TT_F_SEG_RAM_BY_LEN,
     };
 }
 

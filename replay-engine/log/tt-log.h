@@ -176,6 +176,7 @@ typedef struct TtSegBuf {
     uint32_t ev_len, pl_len;    /* bytes used in the two buffers */
     uint32_t named_bytes;       /* that are elsewhere: they would fit in here, too */
     bool last;                  /* the log was closed cleanly */
+    bool is_ram_by_len;         /* R14 */
     uint64_t kind_count[TT_EV_KIND_MAX + 1];
     uint64_t kind_bytes[TT_EV_KIND_MAX + 1];    /* encoded, without payload */
     uint64_t kind_payload[TT_EV_KIND_MAX + 1];
@@ -199,6 +200,9 @@ void tt_log_encoder_free(TtLogEncoder *e);
  */
 void tt_log_encoder_begin(TtLogEncoder *e, TtSegBuf *sb, uint64_t pos,
                           uint64_t host_ns);
+/* Before the first event of a segment: it is coded as one of which @is_ram_by_len is so. A
+ * copy of a segment that was full fits only if it is coded alike. */
+void tt_log_encoder_code_alike(TtLogEncoder *e, bool is_ram_by_len);
 /* True when @ev still fits in the open segment, also if those of its events whose bytes
  * are elsewhere had them here, as `tt pack` makes them. An empty segment takes any event
  * (tt_event_bytes <= TT_LOG_DATA_MAX). O(1). */
@@ -281,6 +285,7 @@ typedef struct TtSegInfo {
     uint64_t seq, first_event, first_pos, end_pos, host_ns;
     uint32_t n_events, ev_raw, ev_stored, pl_raw, pl_stored;
     bool last;
+    bool is_ram_by_len;         /* R14 */
 } TtSegInfo;
 
 /* A decoded segment. Immutable; freed when the last reference goes. */

@@ -33,12 +33,14 @@ static void count_segment(Stats *s, const TtSegment *seg, TtSegBuf *sb)
     TtLogEncoder *e = tt_log_encoder_new();
 
     tt_log_encoder_begin(e, sb, seg->info.first_pos, 0);
+    tt_log_encoder_code_alike(e, seg->info.is_ram_by_len);
     for (uint32_t i = 0; i < seg->n_events; i++) {
         const TtEvent *ev = &seg->events[i];
         /* A foreign writer may have filled a segment to the last byte. */
         if (!tt_log_encoder_fits(e, ev)) {
             add_segment(s, tt_log_encoder_end(e, false));
             tt_log_encoder_begin(e, sb, ev->pos, 0);
+            tt_log_encoder_code_alike(e, seg->info.is_ram_by_len);
         }
         tt_log_encoder_put(e, ev);
     }

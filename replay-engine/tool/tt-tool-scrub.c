@@ -61,12 +61,17 @@ static TtStatus edit(Scrubber *s, TtEvent *ev, TtDiag *diag)
     return tt_event_is_named(ev->kind) ? tool_fill_event(s->fill, ev, diag) : TT_OK;
 }
 
+static void begin(Scrubber *s, const TtSegment *seg, uint64_t pos)
+{
+    tt_log_encoder_begin(s->encoder, s->sb, pos, seg->info.host_ns);
+    tt_log_encoder_code_alike(s->encoder, seg->info.is_ram_by_len);
+}
+
 static TtStatus scrub_segment(Scrubber *s, const TtSegment *seg, TtDiag *diag)
 {
     TtStatus st = TT_OK;
 
-    tt_log_encoder_begin(s->encoder, s->sb, seg->info.first_pos,
-                         seg->info.host_ns);
+    begin(s, seg, seg->info.first_pos);
     for (uint32_t i = 0; st == TT_OK && i < seg->n_events; i++) {
         TtEvent ev = seg->events[i];
 
@@ -78,8 +83,7 @@ static TtStatus scrub_segment(Scrubber *s, const TtSegment *seg, TtDiag *diag)
             st = tt_log_writer_seal(s->writer,
                                     tt_log_encoder_end(s->encoder, false),
                                     diag);
-            tt_log_encoder_begin(s->encoder, s->sb, ev.pos,
-                                 seg->info.host_ns);
+            begin(s, seg, ev.pos);
         }
         tt_log_encoder_put(s->encoder, &ev);
     }

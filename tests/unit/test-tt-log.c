@@ -180,6 +180,56 @@ static void test_what_is_named_fits(void)
     }
 }
 
+/* How many of @n events have room in one segment. */
+static uint32_t n_that_fit(const TtEvent *events, uint32_t n, bool is_ram_by_len, TtSegBuf *sb)
+{
+    TtLogEncoder *e = tt_log_encoder_new();
+    uint32_t i = 0;
+
+    tt_log_encoder_begin(e, sb, 0, 0);
+    tt_log_encoder_code_alike(e, is_ram_by_len);
+    while (i < n && tt_log_encoder_fits(e, &events[i])) {
+        tt_log_encoder_put(e, &events[i++]);
+    }
+    tt_log_encoder_end(e, true);
+    tt_log_encoder_free(e);
+    return i;
+}
+
+/* A copy of a segment that was full, of a log from before R14, has room in one. */
+static void test_copies_have_room(void)
+{
+    uint8_t zeros[16] = { 0 };
+    uint32_t n = 40000, n_fit;
+    g_autofree TtEvent *events = g_new0(TtEvent, n);
+    TtIo *io = tt_io_mem_new(NULL, 0);
+    TtSegBuf *sb = tt_segbuf_new();
+    TtLogWriter *w;
+    TtLogReader *r;
+    TtSegment *seg;
+    size_t len;
+
+    for (uint32_t i = 0; i < n; i++) {
+        events[i] = (TtEvent) { .kind = TT_EV_RAM, .pos = i, .data = zeros, .len = 15 + i % 2,
+                                .val = i ? events[i - 1].val + events[i - 1].len : 0 };
+    }
+    n_fit = n_that_fit(events, n, false, sb);
+    g_assert_cmpuint(n_fit, <, n);
+    g_assert_cmpuint(n_that_fit(events, n_fit, true, sb), <, n_fit);    /* so it matters */
+    n_that_fit(events, n_fit, false, sb);
+    g_assert_cmpint(tt_log_writer_new(io, log_util_uuid, &w, NULL), ==, TT_OK);
+    g_assert_cmpint(tt_log_writer_seal(w, sb, NULL), ==, TT_OK);
+    r = log_util_open(tt_io_mem_data(io, &len), len, TT_OK);
+    g_assert_cmpint(tt_log_reader_load(r, 0, &seg, NULL), ==, TT_OK);
+    g_assert_cmpuint(seg->n_events, ==, n_fit);
+    g_assert_false(seg->info.is_ram_by_len);
+    g_assert_cmpuint(n_that_fit(seg->events, n_fit, seg->info.is_ram_by_len, sb), ==, n_fit);
+    tt_segment_unref(seg);
+    tt_log_reader_free(r);
+    tt_log_writer_free(w);
+    tt_segbuf_free(sb);
+}
+
 /* A segment has room for what it only names: with it put in, it is still one. */
 static void test_named_bytes_fill_a_segment(void)
 {
@@ -455,6 +505,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/log/any-events-come-back", test_any_events_come_back);
     g_test_add_func("/tt/log/places-on-disks", test_places_on_disks);
     g_test_add_func("/tt/log/parts-of-frames", test_parts_of_frames);
+    g_test_add_func("/tt/log/copies-have-room", test_copies_have_room);
     g_test_add_func("/tt/log/what-is-named-fits", test_what_is_named_fits);
     g_test_add_func("/tt/log/named-bytes-fill-a-segment",
                     test_named_bytes_fill_a_segment);

@@ -116,6 +116,7 @@ GByteArray *log_model_write(const LogModel *m, bool closed)
     for (uint32_t s = 0; s < m->segment_ends->len; s++) {
         uint32_t end = g_array_index(m->segment_ends, uint32_t, s);
         tt_log_encoder_begin(e, sb, pos, s * 1000);
+        tt_log_encoder_code_alike(e, s % 2 == 0);
         for (; at < end; at++) {
             const TtEvent *ev = &g_array_index(m->events, TtEvent, at);
             g_assert_true(tt_log_encoder_fits(e, ev));
