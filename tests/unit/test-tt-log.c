@@ -207,6 +207,7 @@ static void test_copies_have_room(void)
     TtLogWriter *w;
     TtLogReader *r;
     TtSegment *seg;
+    const uint8_t *bytes;
     size_t len;
 
     for (uint32_t i = 0; i < n; i++) {
@@ -219,7 +220,8 @@ static void test_copies_have_room(void)
     n_that_fit(events, n_fit, false, sb);
     g_assert_cmpint(tt_log_writer_new(io, log_util_uuid, &w, NULL), ==, TT_OK);
     g_assert_cmpint(tt_log_writer_seal(w, sb, NULL), ==, TT_OK);
-    r = log_util_open(tt_io_mem_data(io, &len), len, TT_OK);
+    bytes = tt_io_mem_data(io, &len);
+    r = log_util_open(bytes, len, TT_OK);
     g_assert_cmpint(tt_log_reader_load(r, 0, &seg, NULL), ==, TT_OK);
     g_assert_cmpuint(seg->n_events, ==, n_fit);
     g_assert_false(seg->info.is_ram_by_len);
