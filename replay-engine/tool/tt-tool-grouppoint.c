@@ -238,9 +238,9 @@ int group_choose(const ToolArgs *a, const Group *g, uint32_t *epoch)
         const GroupMember *m = group_at(g, i);
 
         if (!group_point(m, *epoch)) {
-            return tool_complain("%s has no checkpoint @group-%" PRIu32 ": tt group "
-                                 "checkpoints lists those of the group", m->name,
-                                 *epoch);
+            return tool_complain("%s has no checkpoint @group-%" PRIu32 ": choose "
+                                 "another (tt group checkpoints lists them), or give a list "
+                                 "of runs without that member", m->name, *epoch);
         }
     }
     return group_is_moment(g, *epoch, &diag) ? TOOL_FINE :

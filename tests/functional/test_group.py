@@ -1498,6 +1498,7 @@ def test_refused(work):
                          (f'group=g,listen=/{long}', 'path of a Unix socket'),
                          ('group=g,listen=0.0.0.0:1', 'needs a key'),
                          ('group=g,connect=192.0.2.1:1', 'needs a key'),
+                         ('group=g,connect=127.0.0.1:0', 'nobody listens at port 0'),
                          (f'group=g,listen={work}/no/where', 'No such file'),
                          (f'group=g,listen=:0,key-file={work}/none', 'cannot be read')):
         with Vm(work, [*MACHINE, '-netdev', f'tt,id=n,{options}']) as vm:
