@@ -82,7 +82,7 @@ def live(work, to, exact, other, *more, group='group'):
 def list_with(work, server, client):
     """A list of the two under other names, which no line of it can begin with."""
     with open(os.path.join(work, 'named'), 'w', encoding='utf-8') as out:
-        out.write('[members]\nm=group/server\nmember-1=group/client\n[names]\n'
+        out.write('[members]\nm=group/server.run\nmember-1=group/client.run\n[names]\n'
                   f'm={server}\nmember-1={client}\n')
 
 
