@@ -146,6 +146,12 @@ static bool find_runs(Group *g, const char *path)
     return true;
 }
 
+int group_width(const char *name, int columns)
+{
+    return g_utf8_validate(name, -1, NULL) ?
+        columns + (int)(strlen(name) - g_utf8_strlen(name, -1)) : columns;
+}
+
 bool group_is_name(const char *name)
 {
     return *name && g_utf8_validate(name, -1, NULL) && !tt_has_control(name) &&

@@ -656,6 +656,9 @@ def test_hostile(work):
     with Vm(work, [*MACHINE, '-netdev', f'tt,id=net0,group=g,listen={path}'], qmp=1) as vm:
         wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
         rng = seed()
+        with Peer(path) as p:
+            p.hello(flags=8)
+            check(p.is_closed(), 'a feature that is not known')
         with Peer(path) as p:                       # nothing but noise
             p.send(rng.randbytes(5000))
             check(p.is_closed(), 'noise is not left')
@@ -691,6 +694,7 @@ def test_hostile(work):
         wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens again')
         vm.qmp.send('quit')
         vm.wait(0)
+    check('the peer needs feature 8 of the protocol' in vm.stderr, vm.stderr[-900:])
     lines = [line for line in vm.stderr.splitlines() if line]
     check(0 < len(lines) < 10 + 40 * SLOW, f'{len(lines)} sentences: {vm.stderr[-900:]}')
     check(all('netdev ' in line for line in lines), vm.stderr[-900:])
