@@ -62,7 +62,12 @@ TtStatus tt_hello_get(TtHello *h, const uint8_t in[TT_HELLO_BYTES], TtDiag *diag
         return tt_fail(diag, TT_ERR_FORMAT, "the peer speaks another protocol: it "
                        "must be a -netdev tt or tt hub");
     }
-    if (version != HELLO_VERSION || flags & ~HELLO_KNOWN) {
+    if (version == HELLO_VERSION && flags & ~HELLO_KNOWN) {
+        return tt_fail(diag, TT_ERR_VERSION, "the peer needs feature %" PRIu32 " of the "
+                       "protocol, which this side does not know: use the same TTVM on both",
+                       flags & ~HELLO_KNOWN);
+    }
+    if (version != HELLO_VERSION) {
         return tt_fail(diag, TT_ERR_VERSION, "the peer speaks version %" PRIu32 " of the "
                        "protocol, and this side version %d: use the same TTVM on both",
                        version, HELLO_VERSION);

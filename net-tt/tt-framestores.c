@@ -154,6 +154,11 @@ static TtStatus say(const TtFrameStores *all, const TtFramePart *p, TtStatus st,
                        "whose frame store is missing in '%.40s': put it back", p->seq, run,
                        name);
     }
+    if (st == TT_ERR_IO) {              /* a path may be long: only what is wrong */
+        return tt_fail(diag, TT_ERR_IO, "what arrives here is frame %" PRIu64 " of run %s, "
+                       "whose frame store in '%.40s' cannot be read: %s", p->seq, run, name,
+                       why->os_errno ? g_strerror(why->os_errno) : "it is not a regular file");
+    }
     return tt_fail(diag, st == TT_END ? TT_ERR_FORMAT : st, "what arrives here is frame %"
                    PRIu64 " of run %s, and the frame store in '%.40s' does not have it: "
                    "%.70s", p->seq, run, name, why->text);

@@ -216,6 +216,10 @@ sent yet."""
     def invoke(self, arg, from_tty):
         g = group()
         name, place = self.parse(g, arg.strip())
+        if any(f' {other}:' in f' {word}' for other in g.members for word in place.split()
+               if not word.startswith(f'{other}::')):
+            raise gdb.GdbError('tt: tt group goto takes one place: the other members go with '
+                               'that one')
         before = gdb.selected_inferior().num
         origin = g.positions()
         select(g.members[name])

@@ -288,6 +288,11 @@ static bool parse_options(TtNetConnOptions *o, const NetdevTtOptions *from, Erro
         error_setg(errp, "%s", diag.text);
         return false;
     }
+    if (from->connect && !o->address.is_unix && !strcmp(o->address.port, "0")) {
+        error_setg(errp, "nobody listens at port 0: connect= needs the port at which the "
+                   "other side listens");
+        return false;
+    }
     return true;
 }
 

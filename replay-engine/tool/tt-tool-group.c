@@ -44,11 +44,13 @@ static int info(const ToolArgs *a, const Group *g)
                t.deliveries, t.early, t.lost, t.pending);
         return TOOL_FINE;
     }
-    printf("%-20s %20s %12s %12s %12s\n", g->name, "end", "sent", "got", "from outside");
+    printf("%-*s %20s %12s %12s %12s\n", group_width(g->name, 20), g->name,
+           "end", "sent", "got", "from outside");
     for (unsigned i = 0; i < g->members->len; i++) {
         const GroupMember *m = group_at(g, i);
 
-        printf("%-20s %20" PRIu64 " %12u %12u %12" PRIu64 "%s\n", m->name, m->end,
+        printf("%-*s %20" PRIu64 " %12u %12u %12" PRIu64 "%s\n",
+               group_width(m->name, 20), m->name, m->end,
                m->sent->len, m->got->len, m->outside, m->is_live ? "  still recorded" :
                m->is_whole ? "" : "  cut off");
     }
@@ -153,7 +155,7 @@ static void print_cut(const ToolArgs *a, const Group *g, const uint64_t *at)
             tool_json_string(m->name);
             printf(": %" PRIu64, pos);
         } else {
-            printf("%-20s %20" PRIu64 "%s\n", m->name, pos,
+            printf("%-*s %20" PRIu64 "%s\n", group_width(m->name, 20), m->name, pos,
                    at[i] >= m->end ? "  end" : "");
         }
     }

@@ -78,6 +78,11 @@ void group_free(Group *g);
 /* Its part: gives @g a name and the members, with their names and runs, by name. False: said
  * why. */
 bool group_find_members(Group *g, const char *path);
+/* For printf's %-*s, which counts bytes: @columns for @name. */
+int group_width(const char *name, int columns);
+/* Can it be the name of a run that goes on? UTF-8 without control characters, in one
+ * directory. */
+bool group_is_name(const char *name);
 static inline GroupMember *group_at(const Group *g, unsigned i)
 {
     return g_ptr_array_index(g->members, i);

@@ -146,7 +146,20 @@ static bool find_runs(Group *g, const char *path)
     return true;
 }
 
-/* A GKeyFile: [group] name=; [members] NAME=RUN, relative to the file. */
+int group_width(const char *name, int columns)
+{
+    return g_utf8_validate(name, -1, NULL) ?
+        columns + (int)(strlen(name) - g_utf8_strlen(name, -1)) : columns;
+}
+
+bool group_is_name(const char *name)
+{
+    return *name && g_utf8_validate(name, -1, NULL) && !tt_has_control(name) &&
+        !strchr(name, '/') && strcmp(name, ".") && strcmp(name, "..");
+}
+
+/* A GKeyFile: [group] name=; [members] NAME=RUN, relative to the file; [names] NAME=its name,
+ * of members whose name no line can begin with. */
 static bool read_list(Group *g, const char *path)
 {
     g_autoptr(GKeyFile) f = g_key_file_new();
@@ -172,6 +185,7 @@ static bool read_list(Group *g, const char *path)
     }
     for (unsigned i = 0; names[i]; i++) {
         g_autofree char *value = g_key_file_get_string(f, "members", names[i], NULL);
+        g_autofree char *name = g_key_file_get_string(f, "names", names[i], NULL);
         g_autofree char *run = value ? g_path_is_absolute(value) ? g_strdup(value) :
                                g_build_filename(dir, value, NULL) : g_strdup("");
 
@@ -180,13 +194,20 @@ static bool read_list(Group *g, const char *path)
                           names[i]);
             return false;
         }
-        add_member(g, tt_replace_controls(names[i], '?'), run);
+        add_member(g, tt_replace_controls(name && *name ? name : names[i], '?'), run);
     }
     g->name = g_key_file_get_string(f, "group", "name", NULL);
     if (!g->name) {
         g->name = g_path_get_basename(path);
     }
     return true;
+}
+
+static bool is_run(const char *path)
+{
+    g_autofree char *manifest = g_build_filename(path, "manifest", NULL);
+
+    return g_file_test(manifest, G_FILE_TEST_IS_REGULAR);
 }
 
 bool group_find_members(Group *g, const char *path)
@@ -197,6 +218,11 @@ bool group_find_members(Group *g, const char *path)
         return false;
     }
     tt_replace_controls(g->name, '?');
+    if (is_dir && !g->members->len && is_run(path)) {
+        tool_complain("%s is itself a run: give the directory in which the runs of the group "
+                      "are", path);
+        return false;
+    }
     if (!g->members->len || g->members->len > TT_CAUSAL_RUNS_MAX) {
         tool_complain("%s has %u runs: a group has 1 to %d", path, g->members->len,
                       TT_CAUSAL_RUNS_MAX);

@@ -115,7 +115,8 @@ static void say_byte(const GroupDifference *d)
 
 void group_difference_say(const GroupDifference *d, const char *name)
 {
-    printf("%-20s %10u %10u %10u %10u\n", name, d->same, d->changed, d->missing, d->more);
+    printf("%-*s %10u %10u %10u %10u\n", group_width(name, 20), name, d->same,
+           d->changed, d->missing, d->more);
     if (d->is && d->was) {
         printf("  first: frame %" PRIu64 " of %u bytes, was frame %" PRIu64 " of %u bytes: ",
                d->is->seq, d->is->len, d->was->seq, d->was->len);

@@ -345,6 +345,10 @@ int group_hub_plan(GroupHub *h, const ToolArgs *a, const Group *g)
     }
     g_clear_error(&err);
     for (char **m = more; m && *m; m++) {
+        if (g_str_has_prefix(*m, "--seconds")) {
+            return tool_usage(a->command, "--hub takes no --seconds: the hub ends with the "
+                              "last member");
+        }
         has_limit |= g_str_has_prefix(*m, "--members");
         add(args, *m, NULL);
     }

@@ -132,9 +132,10 @@ static void print_text(const Group *g, const TtIncident *of)
         const GroupIncident *n = note_of(m, of);
 
         if (n) {
-            printf("  %-18s %20" PRIu64 "\n", m->name, n->pos);
+            printf("  %-*s %20" PRIu64 "\n", group_width(m->name, 18), m->name, n->pos);
         } else {
-            printf("  %-18s %20s  has not heard of it\n", m->name, "-");
+            printf("  %-*s %20s  has not heard of it\n", group_width(m->name, 18), m->name,
+                   "-");
         }
     }
 }

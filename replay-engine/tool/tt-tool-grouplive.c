@@ -395,8 +395,8 @@ static int make_members(Live *l)
         const GroupMember *of = group_at(l->g, i);
         g_autofree char *out = g_strconcat(of->name, ".out", NULL);
 
-        if (strchr(of->name, '/') || *of->name == '.' ||
-            (l->exact && (!strcmp(of->name, LIST_NAME) || strpbrk(of->name, "=[] #")))) {
+        if (!group_is_name(of->name) || g_str_has_prefix(of->name, ".live") ||
+            (l->exact && !strcmp(of->name, LIST_NAME))) {
             return tool_complain("'%s' cannot be the name of a directory: give the "
                                  "member another name in the list of runs", of->name);
         }

@@ -154,10 +154,11 @@ static void print_text(const Group *g, uint32_t epoch)
         if (p) {
             g_autofree char *frames = tool_count(p->n_kept, "frame");
 
-            printf("  %-18s %20" PRIu64 "  %s on %s way\n", m->name, group_point_pos(p),
+            printf("  %-*s %20" PRIu64 "  %s on %s way\n", group_width(m->name, 18), m->name,
+                   group_point_pos(p),
                    frames, p->n_kept == 1 ? "its" : "their");
         } else {
-            printf("  %-18s %20s  is without it\n", m->name, "-");
+            printf("  %-*s %20s  is without it\n", group_width(m->name, 18), m->name, "-");
         }
     }
 }
@@ -238,9 +239,9 @@ int group_choose(const ToolArgs *a, const Group *g, uint32_t *epoch)
         const GroupMember *m = group_at(g, i);
 
         if (!group_point(m, *epoch)) {
-            return tool_complain("%s has no checkpoint @group-%" PRIu32 ": tt group "
-                                 "checkpoints lists those of the group", m->name,
-                                 *epoch);
+            return tool_complain("%s has no checkpoint @group-%" PRIu32 ": choose "
+                                 "another (tt group checkpoints lists them), or give a list "
+                                 "of runs without that member", m->name, *epoch);
         }
     }
     return group_is_moment(g, *epoch, &diag) ? TOOL_FINE :

@@ -56,6 +56,41 @@ void group_play_watch(GroupPlay *p, unsigned member, ToolQmp *qmp)
     }
 }
 
+/* Can a line of a list begin with it? */
+static bool is_key(const char *name)
+{
+    return *name != '#' && !strpbrk(name, "=[]") && !g_ascii_isspace(*name) &&
+        !g_ascii_isspace(name[strlen(name) - 1]);
+}
+
+static bool has_member(const Group *g, const char *name)
+{
+    bool has = false;
+
+    for (unsigned i = 0; !has && i < g->members->len; i++) {
+        has = !strcmp(group_at(g, i)->name, name);
+    }
+    return has;
+}
+
+/* Its own name, or another one, which [names] explains; g_free. */
+static char *key_of(GKeyFile *f, const Group *g, unsigned i)
+{
+    const char *name = group_at(g, i)->name;
+    GString *key;
+
+    if (is_key(name)) {
+        return g_strdup(name);
+    }
+    key = g_string_new(NULL);
+    g_string_printf(key, "member-%u", i + 1);
+    while (has_member(g, key->str)) {
+        g_string_append_c(key, '-');
+    }
+    g_key_file_set_string(f, "names", key->str, name);
+    return g_string_free(key, false);
+}
+
 bool group_play_list(const GroupPlay *p, const char *path, const char *const *runs)
 {
     const Group *g = group_play_group(p);
@@ -67,11 +102,12 @@ bool group_play_list(const GroupPlay *p, const char *path, const char *const *ru
         const GroupMember *m = group_at(g, i);
         g_autofree char *run = i == group_play_member(p) ? tool_whole_path(m->run) :
             g_strdup(runs[i]);
+        g_autofree char *key = key_of(f, g, i);
 
         if (!run) {
             return false;
         }
-        g_key_file_set_string(f, "members", m->name, run);
+        g_key_file_set_string(f, "members", key, run);
     }
     if (!g_key_file_save_to_file(f, path, &err)) {
         tool_complain("%s", err->message);

@@ -14,6 +14,7 @@
 
 #define LINE_BYTES_MAX (1u << 20)
 #define TURN_SECONDS 60         /* until this is served */
+#define NOTE_MS 5000            /* until it is said what is waited for */
 
 struct ToolQmp {
     int fd;
@@ -255,6 +256,20 @@ static int connect_in_turn(const char *path, int64_t until_us)
     return fd;
 }
 
+/* Whoever waits is told so. */
+static void note_silence(int fd, const char *path)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+
+    if (poll(&p, 1, NOTE_MS) == 0) {
+        g_autofree char *text = g_strdup_printf(
+            "the VM at %s does not answer: is it stopped, or is another program using this "
+            "socket? tt waits for it, %d seconds at most", path, TURN_SECONDS);
+
+        tool_note(text);
+    }
+}
+
 ToolQmp *tool_qmp_open(const char *path)
 {
     int64_t now_us = g_get_monotonic_time();
@@ -267,6 +282,7 @@ ToolQmp *tool_qmp_open(const char *path)
                       "other programs use its socket, or wait for it" : g_strerror(errno));
         return NULL;
     }
+    note_silence(fd, path);
     q = tool_qmp_new(fd);
     if (!tool_qmp_greet(q, TURN_SECONDS, &why)) {
         tool_complain("there is no QMP at %s: %s", path, why);

@@ -372,7 +372,7 @@ const ToolCommand tool_commands[] = {
             { "--jitter", "MS", false, "and by up to MS more, at random: frames can "
                                        "overtake each other" },
             { "--loss", "PERCENT", false, "lose PERCENT of the frames" },
-            { "--rate", "MBIT", false, "limit the output of each port" },
+            { "--rate", "MBIT", false, "limit the output of each port (0: no limit)" },
             { "--queue", "MS", false, "with --rate: lose frames that would wait longer "
                                       "(default: 100)" },
             { "--seed", "N", false, "seed of the random choices (default: 1)" },
@@ -380,7 +380,7 @@ const ToolCommand tool_commands[] = {
                                       "line" },
             { "--members", "N", false, "let at most N members in (default: any number)" },
             { "--once", NULL, false, "end when the last member has left" },
-            { "--seconds", "N", false, "end after N seconds" },
+            { "--seconds", "N", false, "end after N seconds (0: never)" },
         }, tool_hub,
     }, {
         "watch", { "QMP-SOCKET" }, false,

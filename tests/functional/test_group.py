@@ -656,6 +656,9 @@ def test_hostile(work):
     with Vm(work, [*MACHINE, '-netdev', f'tt,id=net0,group=g,listen={path}'], qmp=1) as vm:
         wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
         rng = seed()
+        with Peer(path) as p:
+            p.hello(flags=8)
+            check(p.is_closed(), 'a feature that is not known')
         with Peer(path) as p:                       # nothing but noise
             p.send(rng.randbytes(5000))
             check(p.is_closed(), 'noise is not left')
@@ -691,6 +694,7 @@ def test_hostile(work):
         wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens again')
         vm.qmp.send('quit')
         vm.wait(0)
+    check('the peer needs feature 8 of the protocol' in vm.stderr, vm.stderr[-900:])
     lines = [line for line in vm.stderr.splitlines() if line]
     check(0 < len(lines) < 10 + 40 * SLOW, f'{len(lines)} sentences: {vm.stderr[-900:]}')
     check(all('netdev ' in line for line in lines), vm.stderr[-900:])
@@ -1498,6 +1502,7 @@ def test_refused(work):
                          (f'group=g,listen=/{long}', 'path of a Unix socket'),
                          ('group=g,listen=0.0.0.0:1', 'needs a key'),
                          ('group=g,connect=192.0.2.1:1', 'needs a key'),
+                         ('group=g,connect=127.0.0.1:0', 'nobody listens at port 0'),
                          (f'group=g,listen={work}/no/where', 'No such file'),
                          (f'group=g,listen=:0,key-file={work}/none', 'cannot be read')):
         with Vm(work, [*MACHINE, '-netdev', f'tt,id=n,{options}']) as vm:

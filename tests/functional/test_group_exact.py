@@ -70,18 +70,26 @@ def record_two(work):
     return s, c, frames
 
 
-def live(work, to, exact, *more):
+def live(work, to, exact, other, *more, group='group'):
     """tt group live to its end; what it says, and the line of the other member."""
-    said = tt('group', 'live', os.path.join(work, 'group'), '--to', os.path.join(work, to),
+    said = tt('group', 'live', os.path.join(work, group), '--to', os.path.join(work, to),
               '--exact', exact, *more, timeout=150).stdout
     print(said)
     check(f'{exact} has sent all that it had sent' in said, said)
-    return said, row_of(said, 'client' if exact == 'server' else 'server')
+    return said, row_of(said, other)
+
+
+def list_with(work, server, client):
+    """A list of the two under other names, which no line of it can begin with."""
+    with open(os.path.join(work, 'named'), 'w', encoding='utf-8') as out:
+        out.write('[members]\nm=group/server.run\nmember-1=group/client.run\n[names]\n'
+                  f'm={server}\nmember-1={client}\n')
 
 
 def row_of(said, name):
     """[the same, different, missing, more], and what is said of the first."""
-    found = re.search(rf'(?m)^{name} +(\d+) +(\d+) +(\d+) +(\d+)\n(  first: .*)?', said)
+    found = re.search(rf'(?m)^{re.escape(name)} +(\d+) +(\d+) +(\d+) +(\d+)\n(  first: .*)?',
+                      said)
     check(found, f'no line of {name}: {said}')
     return [int(n) for n in found.groups()[:4]], found.group(5)
 
@@ -97,7 +105,8 @@ def test_surrounding(work):
     s, c, frames = record_two(work)
     says_no(work, c, frames)
 
-    _, (row, first) = live(work, 'second', 'client', *console_of(work, 'second', 'server'))
+    _, (row, first) = live(work, 'second', 'client', 'server',
+                           *console_of(work, 'second', 'server'))
     check_answers(row, first)
     second = os.path.join(work, 'second')
     check('fit together' in tt('group', 'check', f'{second}/group').stdout, 'tt group check')
@@ -110,10 +119,13 @@ def test_surrounding(work):
     equal([answer['members'][0][k] for k in ('same', 'different', 'missing', 'more')], row,
           f'{answer}')
 
-    said, (row, first) = live(work, 'third', 'server', *console_of(work, 'third', 'client'))
+    named = '.client [b] = é'
+    list_with(work, '# server', named)
+    said, (row, first) = live(work, 'third', '# server', named,
+                              *console_of(work, 'third', 'client'), group='named')
     console = read_bytes(f'{work}/third/client.console')
     check(b'TT-DONE' in console and row[1] >= 6, f'{row} {console[-300:]}')
-    check_first(work, frames, first, f'{work}/third/client')
+    check_first(work, frames, first, f'{work}/third/{named}')
     answer = compare(work, f'{work}/third/group')
     equal(answer['same'], False, f'{answer}')
     equal(answer['members'][0]['first']['byte'], int(re.search(r'byte (\d+)', first)[1]),

@@ -182,6 +182,10 @@ def lose(work, s, c, frames):
     head[offset - RECORD + 9] ^= 4
     other = read_bytes(store_of(frames, c.run))
     os.rename(store, kept)
+    os.mkdir(store)
+    said = one_sentence(tt('check', c.run, rc=1).stderr, 'a directory')
+    check(': it is not a regular file: ' in said, said)
+    os.rmdir(store)
     for content, part, why in (
             (None, first, 'whose frame store is missing in \'frames\': put it back'),
             (bytes(damaged), middle, 'its bytes are damaged'),

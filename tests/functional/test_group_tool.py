@@ -12,6 +12,7 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import uuid
@@ -282,6 +283,21 @@ def check_killed(folder, second):
     equal(again.returncode, 0, 'its end')
 
 
+def says_that_it_waits(work):
+    """As for a QEMU that is stopped: somebody listens and says nothing."""
+    path = os.path.join(work, 'silent')
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(1)
+        with subprocess.Popen([tool('tt'), 'group', 'checkpoint', path], text=True,
+                              stderr=subprocess.PIPE) as asking:
+            said = asking.stderr.readline()
+            check('does not answer: is it stopped, or is another program' in said, said)
+            listener.close()
+            check('there is no QMP at' in asking.stderr.read(), 'it is gone')
+            equal(asking.wait(30 * SLOW), 1, 'status')
+
+
 @limit(100)
 def test_hostile(work):
     """Thousands of directories, equal names, loops, pipes, runs that are cut off: tt group
@@ -319,6 +335,9 @@ def test_hostile(work):
     said = one_sentence(tt('group', 'info', listed, rc=1, timeout=10).stderr, 'a pipe')
     check('special file' in said, said)
     os.unlink(listed)
+    said = one_sentence(tt('group', 'info', run, rc=1).stderr, 'a run')
+    check('is itself a run' in said, said)
+    says_that_it_waits(work)
     for text, why in (('', 'neither'), ('[members]\n', 'has 0 runs'),
                       ('[members]\na=\n', "names no run for member 'a'"),
                       ('[members]\na=list\n', 'is not a run'),
