@@ -430,6 +430,7 @@ static int make_place(Live *l)
     }
     l->place.runs = l->runs;
     l->place.files = l->files;
+    l->place.is_told = &beginning.is_told;
     listen_for_signals(l);              /* from here on there is something to take away */
     return group_place_make(&l->place) ? TOOL_FINE : TOOL_PROBLEM;
 }
