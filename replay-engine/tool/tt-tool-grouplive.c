@@ -473,7 +473,7 @@ static int live(Live *l)
     }
     group_hub_end(&l->hub);
     if (l->is_stopped && !l->result && group_place_drop(&l->place, true)) {
-        printf("'%s' is deleted again: no member went on\n", l->to);
+        printf("'%s' is deleted again: no member has recorded anything\n", l->to);
     }
     group_place_keep(&l->place);
     return l->result;

@@ -298,7 +298,7 @@ def check_killed(folder, second):
         again.send_signal(signal.SIGINT)
         said, wrong = again.communicate(timeout=60 * SLOW)
     check('was killed: what it had left is deleted' in one_sentence(wrong, 'after -S'), wrong)
-    check('is deleted again: no member went on' in said and not os.path.exists(second), said)
+    check('is deleted again: no member has recorded anything' in said and not os.path.exists(second), said)
     equal(again.returncode, 0, 'its end')
 
 
