@@ -23,6 +23,7 @@ static char *path_from_run(const char *dir)
 bool tt_record_frames_check(Error **errp)
 {
     const char *dir = tt_record_options.frames;
+    int error;
 
     if (!dir) {
         return true;
@@ -30,9 +31,8 @@ bool tt_record_frames_check(Error **errp)
     if (!tt_path_is_outside(dir, errp)) {
         return false;
     }
-    if (mkdir(dir, 0700) && (errno != EEXIST || !g_file_test(dir, G_FILE_TEST_IS_DIR))) {
-        int error = errno;
-
+    error = mkdir(dir, 0700) ? errno : 0;
+    if (error && (error != EEXIST || !g_file_test(dir, G_FILE_TEST_IS_DIR))) {
         error_setg_errno(errp, error == EEXIST ? ENOTDIR : error, "cannot create the "
                          "directory of the frame stores '%s': %s (frames=)",
                          tt_printable(dir), error == ENOENT ? "create first the one that it "

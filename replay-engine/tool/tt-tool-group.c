@@ -63,9 +63,8 @@ static int info(const ToolArgs *a, const Group *g)
                t.lost == 1 ? " frame is" : " frames are");
     }
     if (t.pending) {
-        printf("%" PRIu64 "%s in flight: the log of the sender, which is still recorded, does "
-               "not have that yet\n", t.pending,
-               t.pending == 1 ? " frame is" : " frames are");
+        printf("%" PRIu64 "%s in flight: not in the logs of their senders yet, which are still "
+               "recorded\n", t.pending, t.pending == 1 ? " frame is" : " frames are");
     }
     return TOOL_FINE;
 }

@@ -136,6 +136,7 @@ char *group_last_line(const char *path);
 typedef struct GroupPlace {
     const char *dir;            /* the caller's, as are these: whole paths of what is made in */
     const GPtrArray *runs, *files;      /* it */
+    const volatile sig_atomic_t *is_told;       /* to end; NULL: never */
     int lock;                   /* -1: it is not made */
 } GroupPlace;
 

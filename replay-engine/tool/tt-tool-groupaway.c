@@ -9,10 +9,12 @@
 #endif
 #include "tt-tool-group.h"
 #include "log/tt-logparts.h"
+#include "run/tt-manifest.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <glib/gstdio.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -20,26 +22,65 @@
 
 #define DIRECTORIES_MAX 16          /* that are open at a time */
 #define LOCK_NAME       ".live"     /* no member is called so */
+#define LOCK_NEW        ".live.new" /* until it is locked, and says what it is */
+#define LOCK_TEXT       "tt group live\n"
 #define LOCK_SECONDS    10          /* members whose parent was killed end soon */
 
-/* A member that stood still all the time has recorded nothing. */
-static bool has_recorded(const char *run)
+/* What a recorder makes before it records. */
+static bool is_of_beginning(const char *name)
+{
+    static const char *const names[] = { "pages", "checkpoints", "disks", "marks", NULL };
+
+    return g_str_has_prefix(name, "manifest") || g_strv_contains(names, name);
+}
+
+/* Is there no log, and nothing else that only a run has that recorded? */
+static bool is_just_begun(const char *run)
+{
+    g_autofree char *path = g_build_filename(run, "manifest", NULL);
+    g_autoptr(GDir) d = NULL;
+    TtManifest m = { 0 };
+    const char *name = NULL;
+    bool is;
+
+    if (g_access(run, F_OK) && errno == ENOENT) {
+        return true;
+    }
+    d = g_dir_open(run, 0, NULL);
+    while (d && (name = g_dir_read_name(d)) && is_of_beginning(name)) {
+    }
+    if (!d || name) {
+        return false;
+    }
+    is = !g_file_test(path, G_FILE_TEST_EXISTS) ||
+        (tt_manifest_load(path, &m, NULL) == TT_OK && m.features & TT_FEATURE_PARENT);
+    tt_manifest_cleanup(&m);
+    return is;
+}
+
+/* A member that stood still all the time has recorded nothing. NULL: that is sure; or why what
+ * is there stays. */
+static char *why_stays(const char *run)
 {
     TtLogReader *r = NULL;
     ToolTotals t;
+    TtDiag diag = { 0 };
+    TtStatus st;
     TtIo *io;
-    bool has;
 
-    if (tt_logparts_open(run, &io, NULL) != TT_OK) {
-        return false;
+    st = tt_logparts_open(run, &io, &diag);
+    if (st != TT_OK && diag.os_errno == ENOENT && is_just_begun(run)) {
+        return NULL;
     }
-    if (tt_log_reader_open_part(io, &r, NULL) < 0 && !r) {
-        return true;                        /* nobody knows */
+    st = st == TT_OK ? tt_log_reader_open_part(io, &r, &diag) : st;
+    if (st < 0) {
+        tt_log_reader_free(r);
+        return g_strdup_printf("it is not known whether '%s' has recorded something (%s)", run,
+                               diag.text);
     }
     t = tool_totals(r);
-    has = t.end_pos > t.first_pos;
     tt_log_reader_free(r);
-    return has;
+    return t.end_pos > t.first_pos ? g_strdup_printf("'%s' has recorded something", run) : NULL;
 }
 
 static int remove_one(const char *path, const struct stat *st, int what, struct FTW *at)
@@ -76,12 +117,15 @@ static void remove_empty_files(const char *dir)
 /* False: one has recorded something, or it cannot be deleted. */
 static bool take_away(const GroupPlace *p, bool is_quiet)
 {
+    g_autofree char *lock = g_build_filename(p->dir, LOCK_NAME, NULL);
+
     for (unsigned i = 0; i < p->runs->len; i++) {
-        if (has_recorded(p->runs->pdata[i])) {
+        g_autofree char *why = why_stays(p->runs->pdata[i]);
+
+        if (why) {
             if (!is_quiet) {
-                tool_complain("'%s' has recorded something, so '%s' stays as it is: delete it "
-                              "if you do not need it", (const char *)p->runs->pdata[i],
-                              p->dir);
+                tool_complain("%s, so '%s' stays as it is: delete it if you do not need it",
+                              why, p->dir);
             }
             return false;
         }
@@ -95,7 +139,8 @@ static bool take_away(const GroupPlace *p, bool is_quiet)
     for (unsigned i = 0; i < p->files->len; i++) {
         unlink(p->files->pdata[i]);
     }
-    remove_empty_files(p->dir);     /* also the lock */
+    remove_empty_files(p->dir);
+    unlink(lock);
     if (rmdir(p->dir)) {
         tool_complain("'%s' stays, since there is something in it that this command has not "
                       "made", p->dir);
@@ -106,20 +151,61 @@ static bool take_away(const GroupPlace *p, bool is_quiet)
 
 /* ---- the directory ---- */
 
-/* Members inherit it, and so hold it until they have ended. */
-static int open_lock(const GroupPlace *p, int flags)
+/* Members inherit it, and so hold it until they have ended. -1: errno says why. */
+static int make_lock(const GroupPlace *p)
 {
     g_autofree char *path = g_build_filename(p->dir, LOCK_NAME, NULL);
+    g_autofree char *new = g_build_filename(p->dir, LOCK_NEW, NULL);
+    int fd = open(new, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600), err;
+    ssize_t n;
 
-    return open(path, O_RDWR | O_NOFOLLOW | flags, 0600);
+    if (fd < 0) {
+        return -1;
+    }
+    n = write(fd, LOCK_TEXT, strlen(LOCK_TEXT));
+    if (n == (ssize_t)strlen(LOCK_TEXT) && !flock(fd, LOCK_EX | LOCK_NB) &&
+        !rename(new, path)) {
+        return fd;
+    }
+    err = n < 0 || n == (ssize_t)strlen(LOCK_TEXT) ? errno : ENOSPC;
+    unlink(new);
+    close(fd);
+    errno = err;
+    return -1;
 }
 
-static bool is_locked_within(int fd, int seconds)
+/* That of an earlier command, of the same user. -1: there is none. */
+static int open_lock(const char *path)
 {
-    int64_t end_us = g_get_monotonic_time() + seconds * G_USEC_PER_SEC;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    char text[sizeof(LOCK_TEXT)];
+    struct stat st;
+
+    if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+                    pread(fd, text, sizeof(text), 0) != (ssize_t)strlen(LOCK_TEXT) ||
+                    memcmp(text, LOCK_TEXT, strlen(LOCK_TEXT)))) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* False: said why. */
+static bool is_locked(const GroupPlace *p, int fd)
+{
+    int64_t end_us = g_get_monotonic_time() + LOCK_SECONDS * G_USEC_PER_SEC;
 
     while (flock(fd, LOCK_EX | LOCK_NB)) {
-        if (errno != EWOULDBLOCK || g_get_monotonic_time() > end_us) {
+        if (p->is_told && *p->is_told) {
+            tool_complain("the group does not go on: this command was told to end");
+            return false;
+        }
+        if (errno != EWOULDBLOCK && errno != EINTR) {
+            tool_complain("cannot lock '%s/" LOCK_NAME "': %s", p->dir, g_strerror(errno));
+            return false;
+        }
+        if (g_get_monotonic_time() > end_us) {
+            tool_complain("another tt group live is at work in '%s'", p->dir);
             return false;
         }
         g_usleep(50000);
@@ -127,19 +213,35 @@ static bool is_locked_within(int fd, int seconds)
     return true;
 }
 
-/* Is it gone now, or was it left by nobody that is known? False: said why. */
+/* Another command may have deleted it by now, or even made a new one. */
+static bool is_there(int fd, const char *path)
+{
+    struct stat ours, there;
+
+    return !fstat(fd, &ours) && !lstat(path, &there) && ours.st_dev == there.st_dev &&
+        ours.st_ino == there.st_ino;
+}
+
+/* What a command that was killed has left is taken away. True also if there is no such thing.
+ * False: it stays, said why. */
 static bool take_away_left(const GroupPlace *p)
 {
-    int fd = open_lock(p, O_CLOEXEC);
+    g_autofree char *path = g_build_filename(p->dir, LOCK_NAME, NULL);
     bool is_gone;
+    int fd;
 
+    while ((fd = open_lock(path)) >= 0) {
+        if (!is_locked(p, fd)) {
+            close(fd);
+            return false;
+        }
+        if (is_there(fd, path)) {
+            break;
+        }
+        close(fd);
+    }
     if (fd < 0) {
         return true;
-    }
-    if (!is_locked_within(fd, LOCK_SECONDS)) {
-        close(fd);
-        tool_complain("another tt group live is at work in '%s'", p->dir);
-        return false;
     }
     is_gone = take_away(p, false);
     close(fd);
@@ -166,8 +268,8 @@ bool group_place_make(GroupPlace *p)
                       "(mkdir -p)" : g_strerror(errno));
         return false;
     }
-    p->lock = open_lock(p, O_CREAT | O_EXCL);
-    if (p->lock < 0 || flock(p->lock, LOCK_EX | LOCK_NB)) {
+    p->lock = make_lock(p);
+    if (p->lock < 0) {
         tool_complain("cannot write to the directory '%s': %s", p->dir, g_strerror(errno));
         group_place_drop(p, false);
         return false;

@@ -430,6 +430,7 @@ static int make_place(Live *l)
     }
     l->place.runs = l->runs;
     l->place.files = l->files;
+    l->place.is_told = &beginning.is_told;
     listen_for_signals(l);              /* from here on there is something to take away */
     return group_place_make(&l->place) ? TOOL_FINE : TOOL_PROBLEM;
 }
@@ -472,7 +473,7 @@ static int live(Live *l)
     }
     group_hub_end(&l->hub);
     if (l->is_stopped && !l->result && group_place_drop(&l->place, true)) {
-        printf("'%s' is deleted again: no member went on\n", l->to);
+        printf("'%s' is deleted again: no member has recorded anything\n", l->to);
     }
     group_place_keep(&l->place);
     return l->result;

@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <sys/resource.h>
 
+#define NOTES_MAX 20            /* thousands of runs may have been cut off */
+
 static void member_free(gpointer opaque)
 {
     GroupMember *m = opaque;
@@ -320,6 +322,7 @@ static bool read_members(Group *g)
 Group *group_load(const char *path)
 {
     Group *g = g_new0(Group, 1);
+    bool is_read;
 
     g->members = g_ptr_array_new_with_free_func(member_free);
     if (!group_find_members(g, path)) {
@@ -332,7 +335,10 @@ Group *group_load(const char *path)
         g->names[i] = group_at(g, i)->name;
     }
     tt_causal_set_names(g->causal, g->names);
-    if (!read_members(g)) {
+    tool_limit_torn(NOTES_MAX);
+    is_read = read_members(g);
+    tool_limit_torn(0);
+    if (!is_read) {
         group_free(g);
         return NULL;
     }

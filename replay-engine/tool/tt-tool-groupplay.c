@@ -166,9 +166,10 @@ static void advance(GroupPlay *p)
         p->next++;
     }
     if (p->is_running && !p->has_said) {
+        g_autofree char *frames = tool_count(p->mine.list->len, "frame");
+
         p->has_said = true;
-        printf("%s has sent all that it had sent: %u frame%s\n", p->m->name,
-               p->mine.list->len, p->mine.list->len == 1 ? "" : "s");
+        printf("%s has sent all that it had sent: %s\n", p->m->name, frames);
         fflush(stdout);
     }
 }
@@ -362,8 +363,10 @@ void group_play_say(const GroupPlay *p)
     g_autofree char *what = g_strdup_printf("to %s", p->m->name);
 
     if (p->n_not_sent) {
-        tool_complain("%u frame%s of %s found nobody who took them", p->n_not_sent,
-                      p->n_not_sent == 1 ? "" : "s", p->m->name);
+        g_autofree char *frames = tool_count(p->n_not_sent, "frame");
+
+        tool_complain("%s of %s found nobody who took %s", frames, p->m->name,
+                      p->n_not_sent == 1 ? "it" : "them");
     }
     if (!p->has_said) {
         printf("%s has done %u of %u steps\n", p->m->name, p->next, p->steps->len);

@@ -195,8 +195,10 @@ static void run(Hub *h, uint64_t seconds)
     g_clear_pointer(&h->loop, g_main_loop_unref);
     hub_end(h);
     if (hub_can_write(STDOUT_FILENO, LAST_WORD_MS)) {       /* it may be the log, too */
-        printf("%" PRIu64 " frame%s received, %" PRIu64 " forwarded, %" PRIu64 " lost\n",
-               h->n_came, h->n_came == 1 ? "" : "s", h->n_gone, h->n_lost);
+        g_autofree char *came = tool_count(h->n_came, "frame");
+
+        printf("%s received, %" PRIu64 " forwarded, %" PRIu64 " lost\n", came, h->n_gone,
+               h->n_lost);
     }
 }
 

@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#define NOTES_MAX 20
-
 /* ---- saying things ---- */
 
 void tool_say(const char *fmt, va_list ap)
@@ -76,17 +74,9 @@ int tool_problem(const TtDiag *diag)
     return tool_complain("%s", diag->text);
 }
 
-/* Thousands of runs of a group may have been cut off. */
 void tool_note(const char *text)
 {
-    static unsigned n;
-
-    if (n < NOTES_MAX) {
-        say("note: %s%s%s", subject ?: "", subject ? ": " : "", text);
-    } else if (n == NOTES_MAX) {
-        say("note: and more like this");
-    }
-    n++;
+    say("note: %s%s%s", subject ?: "", subject ? ": " : "", text);
 }
 
 static bool has_answered;
@@ -213,6 +203,24 @@ bool tool_is_growing(void)
     return is_growing;
 }
 
+static unsigned notes_max, n_notes;     /* 0: as many as there are */
+
+void tool_limit_torn(unsigned max)
+{
+    notes_max = max;
+    n_notes = 0;
+}
+
+static void note_torn(const char *text)
+{
+    if (!notes_max || n_notes < notes_max) {
+        tool_note(text);
+    } else if (n_notes == notes_max) {
+        say("note: and more like this");
+    }
+    n_notes++;
+}
+
 static TtLogReader *open_log(const char *run, bool says_damage)
 {
     TtLogReader *r = NULL;
@@ -230,7 +238,7 @@ static TtLogReader *open_log(const char *run, bool says_damage)
         tool_problem(&diag);
     }
     if (status == TT_END_TORN) {
-        tool_note(is_growing ? "the run is being recorded; this shows what has been "
+        note_torn(is_growing ? "the run is being recorded; this shows what has been "
                                "written so far" : diag.text);
     }
     return r;

@@ -133,6 +133,8 @@ bool tool_is_replayable(const char *run, const TtManifest *m, const TtLogReader 
 char *tool_gap(const char *run);
 /* Opens manifest and log, which must belong together. NULL: said so. */
 TtLogReader *tool_open_run(const char *run, TtManifest *m);
+/* Of the runs opened from now on that are cut off at most @max are named; 0: all. */
+void tool_limit_torn(unsigned max);
 /* The same; of damage in the log it says nothing: tool_damage does. */
 TtLogReader *tool_open_run_for_check(const char *run, TtManifest *m);
 /* May @path be made, or is it inside of a run, which then would not be its recorder's

@@ -191,6 +191,7 @@ def check_leaves_nothing(work, folder):
         check(not os.path.exists(second), f'{args}: {second} is left')
     for number in signal.SIGINT, signal.SIGTERM:
         check_is_told(folder, second, own, number)
+    check_foreign(folder, second)
     check_killed(folder, second)
     listed = os.path.join(work, 'named')
     with open(listed, 'w', encoding='ascii') as out:
@@ -247,6 +248,25 @@ def live_stopped(folder, second):
         process.kill()
 
 
+def check_foreign(folder, second):
+    """A directory of the user's with a file of the name of the lock is left alone; so is what
+    a command has left, if nobody can say whether something was recorded."""
+    def refused(text, log, why):
+        os.makedirs(f'{second}/a/log' if log else f'{second}/a')
+        for name, has in (('.live', text), ('a/own', ''), ('empty', '')):
+            with open(f'{second}/{name}', 'w', encoding='ascii') as out:
+                out.write(has)
+        said = one_sentence(tt('group', 'live', folder, '--to', second, rc=1).stderr, why)
+        check(why in said, said)
+        check(all(os.path.exists(f'{second}/{name}') for name in ('a/own', 'empty')), why)
+        shutil.rmtree(second)
+
+    refused('', False, 'cannot create')
+    refused('mine, and mine alone\n', False, 'cannot create')
+    refused('tt group live\n', False, 'it is not known whether')
+    refused('tt group live\n', True, 'it is not known whether')
+
+
 def check_killed(folder, second):
     """kill -9 leaves no process, and what it leaves on disk the next one takes away. Nobody
     takes the directory of one that lives. With -S nothing is left if nobody went on."""
@@ -279,7 +299,7 @@ def check_killed(folder, second):
         again.send_signal(signal.SIGINT)
         said, wrong = again.communicate(timeout=60 * SLOW)
     check('was killed: what it had left is deleted' in one_sentence(wrong, 'after -S'), wrong)
-    check('is deleted again: no member went on' in said and not os.path.exists(second), said)
+    check('is deleted again: no member has recorded anything' in said and not os.path.exists(second), said)
     equal(again.returncode, 0, 'its end')
 
 

@@ -592,22 +592,30 @@ static void test_heard_runs(void)
 /* With a right hash and wrong text: a member without a key may send it. */
 static void test_bad_incident(void)
 {
-    uint8_t text[] = "\x05" "ma\n:k and words that say what";
+    uint8_t text[] = "\x05" "mark1 and words that say what";
     TtMessage m = { .kind = TT_MESSAGE_INCIDENT, .number = 1, .frame = {
         .is_recorded = true, .pos = 7, .data = text, .len = sizeof(text) - 1,
         .hash = tt_frame_hash(text, sizeof(text) - 1) } };
     TtLink *a = end_of("g", NULL, 1), *b = end_of("g", NULL, 2);
     uint8_t head[TT_MESSAGE_HEAD_BYTES];
     TtFrame got;
+    TtDiag diag;
 
     greet(a, b, 4096);
-    text[0] = sizeof(text);                         /* a mark that is longer than all */
-    m.frame.hash = tt_frame_hash(text, m.frame.len);
-    tt_message_put(head, &m);
-    tt_link_put(b, head, sizeof(head));
-    g_assert_cmpint(tt_link_next(b, &got, NULL), ==, TT_END);
-    tt_link_put(b, text, m.frame.len);
-    g_assert_cmpint(tt_link_next(b, &got, NULL), <, 0);
+    for (unsigned bad = 0; bad < 2; bad++) {
+        text[0] = bad ? sizeof(text) : 5;           /* a mark that is longer than all */
+        m.number = m.frame.seq = bad + 1;
+        m.frame.hash = tt_frame_hash(text, m.frame.len);
+        tt_message_put(head, &m);
+        tt_link_put(b, head, sizeof(head));
+        g_assert_cmpint(tt_link_next(b, &got, &diag), ==, TT_END);
+        tt_link_put(b, text, m.frame.len);
+        if (!bad) {
+            g_assert_cmpint(tt_link_next(b, &got, &diag), ==, TT_OK);
+        }
+    }
+    g_assert_cmpint(tt_link_next(b, &got, &diag), <, 0);
+    g_assert_nonnull(strstr(diag.text, "incident"));
     tt_link_free(a);
     tt_link_free(b);
 }
