@@ -257,7 +257,11 @@ static int take_option(const ToolArgs *a, ToolSlurm *s, const char *option)
     };
     size_t n = strcspn(option, "=");
 
-    if (g_str_has_prefix(option, "scratch=") && option[n + 1]) {
+    if (g_str_has_suffix(option, "=")) {
+        return tool_usage(a->command, "--on slurm,%s has no value: give one, or leave it out",
+                          option);
+    }
+    if (g_str_has_prefix(option, "scratch=")) {
         g_free(s->beside);
         s->beside = tool_whole_path(option + n + 1);
         return s->beside ? TOOL_FINE : TOOL_PROBLEM;
