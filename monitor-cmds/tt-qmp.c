@@ -19,6 +19,7 @@
 #include "monitor-cmds/tt-monitor.h"
 #include "monitor-cmds/tt-task.h"
 #include "monitor-cmds/tt-wait.h"
+#include "net-tt/glue/tt-net-about.h"
 #include "record/tt-record-options.h"
 #include "record/tt-record-vcpus.h"
 #include "record/tt-record.h"
@@ -422,4 +423,26 @@ TtTrace *qmp_tt_trace_stop(Error **errp)
     q->branches = t.branches;
     q->bytes = t.bytes;
     return q;
+}
+
+/* ---- the group ---- */
+
+static void add_netdev(void *list, const TtNetAbout *about)
+{
+    TtNetdev *n = g_new0(TtNetdev, 1);
+
+    n->id = g_strdup(about->id);
+    n->group = g_strdup(about->group);
+    n->address = g_strdup(about->address);
+    n->listens = about->listens;
+    n->state = g_strdup(about->state);
+    QAPI_LIST_PREPEND(*(TtNetdevList **)list, n);
+}
+
+TtNetdevList *qmp_query_tt_netdevs(Error **errp)
+{
+    TtNetdevList *list = NULL;
+
+    tt_net_each(add_netdev, &list);
+    return list;
 }

@@ -38,6 +38,7 @@ typedef struct TtFrame {
     const uint8_t *data;
     uint32_t len;
     bool is_incident;           /* no frame: the text of a TtIncident; see below */
+    bool is_epoch;              /* no frame: checkpoint @epoch of the group was made */
 } TtFrame;
 
 uint64_t tt_frame_hash(const uint8_t *data, uint32_t len);

@@ -228,7 +228,8 @@ static TtStatus take_message(TtLink *l, uint8_t *kind, TtFrame *f, TtDiag *diag)
     l->state = OPEN;
     *f = m.frame;
     *kind = m.kind;
-    if (m.kind == TT_MESSAGE_EPOCH && f->epoch > l->epoch) {
+    f->is_epoch = m.kind == TT_MESSAGE_EPOCH;
+    if (f->is_epoch && f->epoch > l->epoch) {
         l->epoch = f->epoch;
     }
     if (f->len && tt_frame_hash(f->data, f->len) != f->hash) {
@@ -266,7 +267,8 @@ static TtStatus take(TtLink *l, TtFrame *f, TtDiag *diag)
     uint8_t kind = TT_MESSAGE_READY;
     TtStatus st = meet(l, diag);
 
-    while (!st && kind != TT_MESSAGE_FRAME && kind != TT_MESSAGE_INCIDENT) {
+    while (!st && kind != TT_MESSAGE_FRAME && kind != TT_MESSAGE_INCIDENT &&
+           !(l->mine.is_hub && kind == TT_MESSAGE_EPOCH)) {
         st = take_message(l, &kind, f, diag);
     }
     return st;

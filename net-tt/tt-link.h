@@ -26,7 +26,7 @@ typedef struct TtLinkOptions {
     const char *group;          /* tt_group_name_is_fit */
     const uint8_t *key;         /* of the group; NULL: no authentication */
     size_t key_len;
-    bool is_hub;
+    bool is_hub;                /* and tt_link_next returns checkpoints, too */
     uint8_t nonce[TT_NONCE_BYTES];      /* never used before */
 } TtLinkOptions;
 
@@ -42,7 +42,7 @@ bool tt_link_is_open(const TtLink *l);
 void tt_link_put(TtLink *l, const uint8_t *bytes, size_t len);
 /*
  * tt_link_next: the next frame of what came, or incident (is_incident), in the order in
- * which the peer sent them
+ * which the peer sent them; for a hub, also checkpoint @f->epoch of the group (is_epoch)
  * Returns TT_OK: *@f, whose data is valid until the next call; TT_END: more bytes are
  * needed; TT_ERR_MISMATCH: this frame is dropped, @diag says why, and the link
  * goes on. Anything else: the link is broken, and repeats it.

@@ -25,7 +25,7 @@ _tt_options()
         --help ;;
     watch) echo --tcp --agent --script --every --patience --fails --once --help ;;
     hub) echo --group --listen --key-file --delay --jitter --loss --rate --queue --seed \
-              --log --once --seconds --help ;;
+              --log --members --once --seconds --help ;;
     log) echo --from --to --kind --limit --json --data --device \
              --registers --timeline --help ;;
     verify) echo -j --on --qemu --symbols --once --quiet --json --help ;;

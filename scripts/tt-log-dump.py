@@ -133,9 +133,10 @@ class State:
 
     def __init__(self):
         self.size = self.cpu = self.aux = self.addr = self.base = 0
+        self.ends, self.last_end = {}, 0        # of ram events
 
 
-def fields(cursor, kind, state, ram):
+def fields(cursor, kind, state, ram, by_length):
     """An event that is not short: shape and fields."""
     shape = cursor.byte()
     if shape & 7 >= len(SIZES):
@@ -143,10 +144,12 @@ def fields(cursor, kind, state, ram):
     if kind == KIND_PAYLOAD and shape & 7 not in (0, 2):
         raise Refused('version', f'unknown kind {kind} with a size')
     if kind == KIND_PAYLOAD and shape & 7:
-        state.addr, state.base = ram.addr, ram.base
+        state.addr, state.base = ram.addr, ram.last_end
     cpu = cursor.byte() if shape & 0x08 else 0
     aux = cursor.bounded(2 ** 32 - 1) if shape & 0x10 else 0
     addr = cursor.signed(state.addr) if shape & 0x20 else state.addr
+    if kind == KIND_RAM and by_length:
+        state.base = 0
     val = state.base
     if shape & 0x40:
         val = (cursor.split(state.base) if kind == KIND_TSC else
@@ -156,6 +159,10 @@ def fields(cursor, kind, state, ram):
     if shape & 0x80:
         data = cursor.take(cursor.bounded(DATA_MAX))
     return SIZES[shape & 7], cpu, aux, addr, val, data
+
+
+def length_class(length):
+    return length if length < 16 else 16 + (length >> 4) % 16
 
 
 def varint(value):
@@ -191,21 +198,29 @@ def events(seg, raw, payload):
             raise Refused('limit', 'a position is above the limit')
         if head & 0x80:
             if kind == KIND_PAYLOAD and state.size:
-                state.addr, state.base = ram.addr, ram.base
+                state.addr, state.base = ram.addr, ram.last_end
+            if kind == KIND_RAM and seg['flags'] & 8:
+                state.base = 0
             size, cpu, aux, addr = (state.size, state.cpu, state.aux,
                                     state.addr)
             val, data = state.base, b''
             if kind == KIND_TSC:
                 val = cursor.split(state.base)
         else:
-            size, cpu, aux, addr, val, data = fields(cursor, kind, state, ram)
+            size, cpu, aux, addr, val, data = fields(cursor, kind, state, ram,
+                                                     seg['flags'] & 8)
+        if kind == KIND_RAM and seg['flags'] & 8:       # R14
+            val = (val + ram.ends.get(length_class(len(data)), 0)) & M64
         state.size, state.cpu, state.aux, state.addr = size, cpu, aux, addr
         state.base = (val + (len(data) if kind == KIND_RAM else
                              aux if kind in NAMED else kind in PASSED)) & M64
         if kind == KIND_PAYLOAD and size:
             data = told(data, last_in)
-            ram.addr, ram.base = state.addr, state.base
+            ram.addr = state.addr
+            ram.base = ram.last_end = state.base
             size = 0
+        if kind == KIND_RAM:
+            ram.ends[length_class(len(data))] = ram.last_end = state.base
         if kind == KIND_FRAME_IN:
             last_in = val, data
         yield kind, nested, size, cpu, aux, here, addr, val, data
@@ -314,7 +329,7 @@ class Log:
             raise Refused('format', 'the header of a segment is damaged')
 
     def check(self, seg):
-        if seg['flags'] & 0xfff8:
+        if seg['flags'] & 0xfff0:
             raise Refused('version', f'unknown flags {seg["flags"]:#x}')
         if (len(self.segments) >= 2 ** 26 or seg['ev_raw'] > EVENTS_MAX or
                 seg['pl_raw'] > PAYLOAD_MAX or

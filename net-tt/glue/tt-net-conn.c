@@ -449,6 +449,7 @@ static bool listen_at(TtNetConn *c, Error **errp)
         return false;
     }
     qio_net_listener_set_client_func(c->listener, peer_came, c, NULL);
+    c->ops->listens(c->opaque, c->listener);
     return true;
 }
 

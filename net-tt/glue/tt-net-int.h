@@ -37,6 +37,7 @@ void tt_net_frames_taken(const TtFrame *f);     /* any frame */
 /* ---- the connection: tt-net-conn.c ---- */
 
 typedef struct TtNetConn TtNetConn;
+typedef struct QIONetListener QIONetListener;
 
 typedef struct TtNetConnOps {
     /* A frame came, or an incident. False: no more for now, until tt_net_conn_go_on. */
@@ -45,6 +46,8 @@ typedef struct TtNetConnOps {
     void (*writable)(void *opaque);
     /* The connection is open, or the peer has made a checkpoint of the group. */
     void (*epoch)(void *opaque);
+    /* It listens with this, which stays the connection's. */
+    void (*listens)(void *opaque, const QIONetListener *l);
     /* For `info network`. */
     void (*state)(void *opaque, const char *text);
 } TtNetConnOps;

@@ -55,6 +55,23 @@ QIONetListener *tt_net_socket_listen(const TtAddress *a, TtListen *l, int backlo
     return listener;
 }
 
+char *tt_net_socket_places(const QIONetListener *l)
+{
+    GString *text = g_string_new(NULL);
+
+    for (size_t i = 0; i < l->nsioc; i++) {
+        g_autoptr(SocketAddress) a = qio_channel_socket_get_local_address(l->sioc[i], NULL);
+
+        if (a && a->type == SOCKET_ADDRESS_TYPE_INET) {
+            const InetSocketAddress *inet = &a->u.inet;
+
+            g_string_append_printf(text, strchr(inet->host, ':') ? "%s[%s]:%s" : "%s%s:%s",
+                                   text->len ? " and " : "", inet->host, inet->port);
+        }
+    }
+    return g_string_free(text, false);
+}
+
 bool tt_net_socket_has_hung_up(int fd)
 {
     struct pollfd p = { .fd = fd, .events = POLLRDHUP };

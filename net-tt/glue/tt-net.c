@@ -9,12 +9,15 @@
 #include "qemu/osdep.h"
 #include "tt-net-heard-int.h"
 #include "tt-net-port-int.h"
+#include "tt-net-socket-int.h"
 #include "net-tt/glue/tt-net-epoch.h"
+#include "net-tt/glue/tt-net-about.h"
 #include "net-tt/glue/tt-net-incident.h"
 #include "net/clients.h"
 #include "net/net.h"
 #include "qapi/error.h"
 #include "qapi/qapi-types-net.h"
+#include "qemu/error-report.h"
 #include "session/tt-session.h"
 #include "system/runstate.h"
 #include "tt/hooks.h"
@@ -25,8 +28,12 @@ typedef struct TtNet {
     NetClientState nc;
     TtNetConn *conn;
     TtNetPort port;
-    char *where;                /* for `info network` */
+    char *group, *address;
+    bool listens;
+    const char *state;          /* static */
 } TtNet;
+
+static GSList *all_nets;        /* of TtNet, the last one first */
 
 static struct {
     uint64_t next_number;       /* of this process */
@@ -198,7 +205,37 @@ static void tell_state(void *opaque, const char *text)
 {
     TtNet *n = opaque;
 
-    qemu_set_info_str(&n->nc, "%s, %s", n->where, text);
+    n->state = text;
+    qemu_set_info_str(&n->nc, "group=%s,%s=%s, %s", n->group, n->listens ? "listen" :
+                      "connect", n->address, text);
+}
+
+/* Of port 0 the kernel has chosen one. */
+static void listens(void *opaque, const QIONetListener *l)
+{
+    TtNet *n = opaque;
+
+    if (g_str_has_suffix(n->address, ":0")) {
+        g_autofree char *places = tt_net_socket_places(l);
+
+        if (*places) {
+            g_free(n->address);
+            n->address = g_steal_pointer(&places);
+            info_report("netdev tt %s: listening at %s", n->nc.name, n->address);
+        }
+    }
+}
+
+void tt_net_each(void (*each)(void *opaque, const TtNetAbout *about), void *opaque)
+{
+    for (GSList *i = all_nets; i; i = i->next) {
+        const TtNet *n = i->data;
+
+        each(opaque, &(TtNetAbout) {
+            .id = n->nc.name, .group = n->group, .address = n->address,
+            .listens = n->listens, .state = n->state,
+        });
+    }
 }
 
 static void tt_net_cleanup(NetClientState *nc)
@@ -210,7 +247,9 @@ static void tt_net_cleanup(NetClientState *nc)
         qemu_purge_queued_packets(nc);      /* tt_net_port_taken is not called later */
     }
     tt_net_port_cleanup(&n->port);
-    g_free(n->where);
+    all_nets = g_slist_remove(all_nets, n);
+    g_free(n->group);
+    g_free(n->address);
 }
 
 static NetClientInfo tt_net_info = {
@@ -224,6 +263,7 @@ static const TtNetConnOps conn_ops = {
     .frame = frame_came,
     .writable = writable,
     .epoch = peer_epoch,
+    .listens = listens,
     .state = tell_state,
 };
 
@@ -264,8 +304,10 @@ int net_init_tt(const Netdev *netdev, const char *name, NetClientState *peer,
     }
     nc = qemu_new_net_client(&tt_net_info, peer, "tt", name);
     n = net_of(nc);
-    n->where = g_strdup_printf("group=%s,%s=%s", from->group, from->listen ? "listen" :
-                               "connect", from->listen ?: from->connect);
+    all_nets = g_slist_prepend(all_nets, n);
+    n->group = g_strdup(from->group);
+    n->address = g_strdup(from->listen ?: from->connect);
+    n->listens = o.listens;
     tt_net_port_init(&n->port, &port_ops, nc, g_strdup_printf("netdev tt %s", name),
                      HELD_MAX);
     o.say = &n->port.say;

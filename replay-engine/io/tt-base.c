@@ -26,13 +26,36 @@ bool tt_has_control(const char *text)
     return *text;
 }
 
+/* Of the character of UTF-8 that begins at @p, or what looks like one; 0: none does. */
+static unsigned utf8_bytes(const unsigned char *p)
+{
+    unsigned n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 :
+                 p[0] < 0xf5 ? 4 : 0;
+
+    for (unsigned i = 1; i < n; i++) {
+        if ((p[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    return n;
+}
+
+/* To a terminal without UTF-8 a single byte of 0x80 to 0x9f is a control, too. */
 char *tt_replace_controls(char *text, char by)
 {
     unsigned n;
 
-    for (char *p = text; *p; p += n ? n : 1) {
+    for (char *p = text; *p; p += n) {
         n = tt_control_bytes(p);
-        memset(p, by, n);
+        if (n) {
+            memset(p, by, n);
+            continue;
+        }
+        n = utf8_bytes((const unsigned char *)p);
+        if (!n) {
+            *p = (*p & 0xe0) == 0x80 ? by : *p;
+            n = 1;
+        }
     }
     return text;
 }

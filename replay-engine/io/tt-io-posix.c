@@ -30,6 +30,7 @@ typedef struct PosixIo {
     char *path;                 /* for sentences */
     bool is_fresh;              /* goes when it is closed */
     bool is_unnamed;            /* not in @path's directory yet */
+    int lost;                   /* errno of a flush that failed, or 0 */
 } PosixIo;
 
 static PosixIo *posix_io(TtIo *io)
@@ -121,7 +122,13 @@ static TtStatus posix_sync(TtIo *io, TtDiag *diag)
 {
     PosixIo *p = posix_io(io);
 
-    if (fdatasync(p->fd) < 0) {
+    /* After a failure Linux counts what was not written as clean, and the next flush would
+     * pass for a good one. */
+    if (!p->lost && fdatasync(p->fd) < 0) {
+        p->lost = errno;
+    }
+    if (p->lost) {
+        errno = p->lost;
         return fail_errno(diag, "flush to disk", p->path, 0);
     }
     return TT_OK;
@@ -259,6 +266,7 @@ static TtStatus posix_replace_commit(TtIo *io, TtIo *fresh, TtDiag *diag)
         int fd = p->fd;
 
         p->fd = f->fd;
+        p->lost = 0;
         f->fd = fd;
         f->is_fresh = false;
         tt_io_posix_sync_directory_of(p->path);

@@ -22,6 +22,7 @@ typedef struct TtIoOps {
                         size_t *got, TtDiag *diag);
     /* writes all or fails; after a failure the tail of the file is undefined */
     TtStatus (*append)(TtIo *io, const void *buf, size_t len, TtDiag *diag);
+    /* after a failure it fails ever after: what was written before may be lost */
     TtStatus (*sync)(TtIo *io, TtDiag *diag);
     void (*close)(TtIo *io);
     /* Those below may be NULL: then the object cannot do it. */

@@ -21,6 +21,8 @@ typedef struct Decoder {
     const TtEvent *in;                  /* the last of kind frame-in; NULL: none */
     uint32_t n_told;                    /* events whose data R13 tells */
     TtLogState state[TT_EV_KIND_MAX + 1];
+    TtLogRamEnds ram_ends;
+    bool is_by_len;                     /* R14 */
 } Decoder;
 
 static bool wrong(Decoder *d, TtStatus status, const char *what)
@@ -140,7 +142,10 @@ static bool get_data(Decoder *d, TtEvent *ev)
 static void begin_values(Decoder *d, TtLogState *s, TtEvent *ev)
 {
     if (ev->kind == TT_EV_PAYLOAD && ev->size) {            /* R13 */
-        tt_log_follow(s, &d->state[TT_EV_RAM]);
+        s->addr = d->state[TT_EV_RAM].addr;
+        s->base = d->ram_ends.last;
+    } else if (ev->kind == TT_EV_RAM && d->is_by_len) {
+        s->base = 0;                    /* its length is not known yet: see get_event */
     }
     ev->addr = s->addr;
     ev->val = s->base;
@@ -220,7 +225,8 @@ static bool get_told(Decoder *d, TtEvent *ev)
     }
     ev->data = (const uint8_t *)d->in;
     d->n_told++;
-    tt_log_follow(&d->state[TT_EV_RAM], &d->state[TT_EV_PAYLOAD]);
+    d->state[TT_EV_RAM].addr = ev->addr;
+    d->state[TT_EV_RAM].base = d->ram_ends.last = ev->val + ev->aux;
     return true;
 }
 
@@ -245,6 +251,9 @@ static bool get_event(Decoder *d, TtEvent *ev)
                                : get_fields(d, s, ev, &code))) {
         return false;
     }
+    if (kind == TT_EV_RAM && d->is_by_len) {
+        ev->val += *tt_log_ram_end(&d->ram_ends, ev->len);
+    }
     s->addr = ev->addr;
     s->aux = ev->aux;
     s->cpu = ev->cpu;
@@ -253,7 +262,9 @@ static bool get_event(Decoder *d, TtEvent *ev)
     if (ev->kind == TT_EV_PAYLOAD && ev->size) {
         return get_told(d, ev);
     }
-    if (ev->kind == TT_EV_FRAME_IN) {
+    if (kind == TT_EV_RAM) {
+        *tt_log_ram_end(&d->ram_ends, ev->len) = d->ram_ends.last = s->base;
+    } else if (kind == TT_EV_FRAME_IN) {
         d->in = ev;
     }
     return true;
@@ -297,13 +308,14 @@ static TtStatus fill_told(const Decoder *d, TtEvent *events, uint32_t n_events,
     return TT_OK;
 }
 
-TtStatus tt_log_decode(const TtSegInfo *info, const uint8_t *ev, const uint8_t *pl,
-                       TtEvent *events, uint8_t **told, TtDiag *diag)
+TtStatus tt_log_decode(const TtSegInfo *info, uint32_t flags, const uint8_t *ev,
+                       const uint8_t *pl, TtEvent *events, uint8_t **told, TtDiag *diag)
 {
     Decoder d = {
         .start = ev, .p = ev, .end = ev + info->ev_raw,
         .pl = pl, .pl_end = pl + info->pl_raw,
         .pos = info->first_pos,
+        .is_by_len = flags & TT_F_SEG_RAM_BY_LEN,
     };
     uint32_t i;
 

@@ -32,6 +32,7 @@ struct TtLogEncoder {
     uint32_t told_len;          /* 0: nothing */
     int64_t spare;              /* event bytes kept free: see TT_F_NAMED_GROWTH */
     TtLogState state[TT_EV_KIND_MAX + 1];
+    TtLogRamEnds ram_ends;
 };
 
 TtSegBuf *tt_segbuf_new(void)
@@ -98,6 +99,7 @@ void tt_log_encoder_begin(TtLogEncoder *e, TtSegBuf *sb, uint64_t pos,
     e->low = ev + TT_SEG_EVENTS_MAX;
     e->pos = pos;
     memset(e->state, 0, sizeof(e->state));              /* R4 */
+    memset(&e->ram_ends, 0, sizeof(e->ram_ends));
     e->told_len = 0;
     e->spare = 0;
 }
@@ -241,6 +243,8 @@ static bool is_told(const TtLogEncoder *e, const TtEvent *ev)
 
 void tt_log_encoder_put(TtLogEncoder *e, const TtEvent *ev)
 {
+    TtLogState *ram = &e->state[TT_EV_RAM], *named_state = &e->state[TT_EV_PAYLOAD];
+
     if (ev->kind == TT_EV_PAYLOAD) {
         TtEvent named = *ev;
 
@@ -248,12 +252,22 @@ void tt_log_encoder_put(TtLogEncoder *e, const TtEvent *ev)
         if (is_told(e, ev)) {
             named.size = TT_F_TOLD_SIZE;
             named.len = 0;
-            tt_log_follow(&e->state[TT_EV_PAYLOAD], &e->state[TT_EV_RAM]);
+            named_state->addr = ram->addr;
+            named_state->base = e->ram_ends.last;
         }
         put_event(e, &named);
         if (named.size) {
-            tt_log_follow(&e->state[TT_EV_RAM], &e->state[TT_EV_PAYLOAD]);
+            ram->addr = named_state->addr;
+            e->ram_ends.last = named_state->base;
         }
+        return;
+    }
+    if (ev->kind == TT_EV_RAM) {
+        uint64_t *end = tt_log_ram_end(&e->ram_ends, ev->len);
+
+        ram->base = *end;
+        put_event(e, ev);
+        *end = e->ram_ends.last = ram->base;
         return;
     }
     put_event(e, ev);

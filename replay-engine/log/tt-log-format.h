@@ -53,8 +53,9 @@ enum {
     TT_F_SEG_LAST = 1 << 0,
     TT_F_SEG_EV_ZSTD = 1 << 1,
     TT_F_SEG_PL_ZSTD = 1 << 2,
+    TT_F_SEG_RAM_BY_LEN = 1 << 3,       /* R14 */
 };
-#define TT_F_SEG_FLAGS_KNOWN     0x0007u
+#define TT_F_SEG_FLAGS_KNOWN     0x000fu
 #define TT_F_SEG_FLAGS_MUST_KNOW 0xffffu
 #define TT_F_SEG_STORED_MAX \
     (TT_F_SEG_BYTES_MAX + TT_SEG_EVENTS_MAX + TT_SEG_PAYLOAD_MAX)
@@ -78,9 +79,10 @@ enum {
                              TT_LOG_INLINE_MAX)
 
 /* By how much the event bytes grow at most if an event whose bytes are elsewhere becomes a
- * ram event: from 2 bytes and its position to shape, cpu, addr, val and len; and the next
- * ram event by its addr and val. */
-#define TT_F_NAMED_GROWTH   ((1 + 1 + 10 + 10 + 3) + (10 + 10))
+ * ram event: from 2 bytes and its position to shape, cpu, addr, val and len; and what refers
+ * to it: the next ram event by its addr, the next of its length by its val, and the next
+ * event of the form of R13 by its val. */
+#define TT_F_NAMED_GROWTH   ((1 + 1 + 10 + 10 + 3) + (10 + 10 + 10))
 
 /* The base of the deltas of one kind; zero at the start of a segment (R4). */
 typedef struct TtLogState {
@@ -128,11 +130,16 @@ static inline bool tt_log_val_is_signed(unsigned kind)
 #define TT_F_TOLD_BYTES     24
 #define TT_F_TOLD_MAX       (TT_F_TOLD_BYTES + 10 + 1)
 
-/* The next event of @s is coded as if it were one of @other. */
-static inline void tt_log_follow(TtLogState *s, const TtLogState *other)
+/* Where ram events ended (R14): a device writes things of one length side by side. */
+#define TT_F_RAM_ENDS       32
+typedef struct TtLogRamEnds {
+    uint64_t of[TT_F_RAM_ENDS];         /* the last of about this length */
+    uint64_t last;              /* and of any length: for R13 */
+} TtLogRamEnds;
+
+static inline uint64_t *tt_log_ram_end(TtLogRamEnds *ends, uint32_t len)
 {
-    s->addr = other->addr;
-    s->base = other->base;
+    return &ends->of[len < 16 ? len : 16 + (len >> 4 & 15)];
 }
 
 /* @in: data of the frame-in event with val @seq, TT_F_TOLD_BYTES or more. Returns the

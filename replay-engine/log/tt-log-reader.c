@@ -189,7 +189,7 @@ static TtStatus decode_entry(TtLogReader *r, const TtLogEntry *e,
                           "segment %" PRIu64 " does not decompress to the "
                           "announced length", i->seq);
     }
-    return tt_log_decode(i, ev, pl, s->events, &s->told, diag);
+    return tt_log_decode(i, e->flags, ev, pl, s->events, &s->told, diag);
 }
 
 static TtStatus load_entry(TtLogReader *r, const TtLogEntry *e, TtSegment **out,

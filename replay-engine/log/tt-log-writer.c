@@ -274,7 +274,8 @@ TtStatus tt_log_writer_seal(TtLogWriter *w, const TtSegBuf *sb, TtDiag *diag)
     fill_header(w, h, sb);
     tt_put_le32(h + TT_F_SEG_FLAGS, (sb->last ? TT_F_SEG_LAST : 0) |
                                     (ev_packed ? TT_F_SEG_EV_ZSTD : 0) |
-                                    (pl_packed ? TT_F_SEG_PL_ZSTD : 0));
+                                    (pl_packed ? TT_F_SEG_PL_ZSTD : 0) |
+                                    TT_F_SEG_RAM_BY_LEN);
     tt_put_le32(h + TT_F_SEG_EV_STORED, ev_stored);
     tt_put_le32(h + TT_F_SEG_PL_STORED, pl_stored);
     tt_put_le64(h + TT_F_SEG_BODY_SUM,

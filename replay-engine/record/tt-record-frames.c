@@ -31,9 +31,12 @@ bool tt_record_frames_check(Error **errp)
         return false;
     }
     if (mkdir(dir, 0700) && (errno != EEXIST || !g_file_test(dir, G_FILE_TEST_IS_DIR))) {
-        error_setg_errno(errp, errno == EEXIST ? ENOTDIR : errno, "cannot create the "
-                         "directory of the frame stores '%s': give another one (frames=)",
-                         tt_printable(dir));
+        int error = errno;
+
+        error_setg_errno(errp, error == EEXIST ? ENOTDIR : error, "cannot create the "
+                         "directory of the frame stores '%s': %s (frames=)",
+                         tt_printable(dir), error == ENOENT ? "create first the one that it "
+                         "is to be in" : "give another one");
         return false;
     }
     if (access(dir, W_OK | X_OK)) {

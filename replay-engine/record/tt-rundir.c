@@ -67,6 +67,15 @@ static const char *option(void)
     return tt_record_options.dir_option ?: " (dir=)";
 }
 
+/* Only the run's own directory is made: a name that is wrong makes no others. */
+static void say_no_parent(const char *dir, Error **errp)
+{
+    g_autofree char *parent = g_path_get_dirname(dir);
+
+    error_setg(errp, "cannot create the run directory '%s': there is no directory '%s'; "
+               "create that first (mkdir -p)", tt_printable(dir), tt_printable(parent));
+}
+
 /* The directory that the option names. */
 static bool make_named(Error **errp)
 {
@@ -79,6 +88,10 @@ static bool make_named(Error **errp)
     if (mkdir(tt_session.dir, 0700) == 0) {
         rd.made_dir = true;
         return true;
+    }
+    if (errno == ENOENT) {
+        say_no_parent(tt_session.dir, errp);
+        return false;
     }
     if (errno != EEXIST || !g_file_test(tt_session.dir, G_FILE_TEST_IS_DIR)) {
         error_setg_errno(errp, errno == EEXIST ? ENOTDIR : errno,
@@ -113,8 +126,12 @@ bool tt_rundir_can_make(const char *dir, Error **errp)
     int fd, error = 0;
 
     if (mkdir(dir, 0700)) {
-        error_setg_errno(errp, errno, "cannot create the run directory '%s'",
-                         tt_printable(dir));
+        if (errno == ENOENT) {
+            say_no_parent(dir, errp);
+        } else {
+            error_setg_errno(errp, errno, "cannot create the run directory '%s'",
+                             tt_printable(dir));
+        }
         return false;
     }
     fd = qemu_create(probe, O_WRONLY | O_EXCL, 0600, NULL);

@@ -53,17 +53,17 @@ static int info(const ToolArgs *a, const Group *g)
                m->is_whole ? "" : "  cut off");
     }
     if (t.early) {
-        printf("%" PRIu64 " frames were sent before the recording of their sender "
-               "began\n",
-               t.early);
+        printf("%" PRIu64 "%s sent before the recording of the sender began\n", t.early,
+               t.early == 1 ? " frame was" : " frames were");
     }
     if (t.lost) {
-        printf("%" PRIu64 " frames are lost: the log of their sender ends too "
-               "early\n", t.lost);
+        printf("%" PRIu64 "%s lost: the log of the sender ends too early\n", t.lost,
+               t.lost == 1 ? " frame is" : " frames are");
     }
     if (t.pending) {
-        printf("%" PRIu64 " frames are in flight: the logs of their senders, which are still "
-               "recorded, do not have them yet\n", t.pending);
+        printf("%" PRIu64 "%s in flight: the log of the sender, which is still recorded, does "
+               "not have that yet\n", t.pending,
+               t.pending == 1 ? " frame is" : " frames are");
     }
     return TOOL_FINE;
 }

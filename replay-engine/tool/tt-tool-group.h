@@ -34,7 +34,7 @@ typedef struct GroupGot {
 typedef struct GroupPoint {
     uint32_t epoch;
     bool is_made;               /* or this run is without it */
-    uint64_t pos;               /* right after it */
+    uint64_t pos;               /* right after it: of the cut; see group_point_pos */
     unsigned n_kept;            /* frames that were on their way */
 } GroupPoint;
 
@@ -98,6 +98,8 @@ unsigned group_check_points(const Group *g, GPtrArray *list);
 GArray *group_epochs(const Group *g);
 /* NULL: the run is without it. */
 const GroupPoint *group_point(const GroupMember *m, uint32_t epoch);
+/* The position that the run, its mark and QMP say it has. */
+uint64_t group_point_pos(const GroupPoint *made);
 /*
  * Are these positions, one for each member, a consistent cut? UINT64_MAX: not known; then
  * there is to be one with the others. False: @diag says what shows that it is none.
@@ -124,9 +126,22 @@ char *group_program(const ToolArgs *a); /* this one's path, as it was called; g_
 /* What a program said last in the file @path; g_free. */
 char *group_last_line(const char *path);
 
-/* It could not begin: takes away @dir, which is its own, with these runs and files in it,
- * unless one has recorded something (@runs, @files: whole paths). What stays is said. */
-void group_take_away(const char *dir, const GPtrArray *runs, const GPtrArray *files);
+/* The new directory in which a group goes on. Until all is well there is a file in it, which
+ * this process and its members have locked; of one that nobody has, the command was killed. */
+typedef struct GroupPlace {
+    const char *dir;            /* the caller's, as are these: whole paths of what is made in */
+    const GPtrArray *runs, *files;      /* it */
+    int lock;                   /* -1: it is not made */
+} GroupPlace;
+
+/* Makes it; what a command that was killed has left there is taken away first, and that is
+ * said. False: said why. */
+bool group_place_make(GroupPlace *p);
+/* The group goes on: what is there stays. Nothing, if it is not made. */
+void group_place_keep(GroupPlace *p);
+/* Takes it away with all that was made in it, unless one has recorded something. What stays is
+ * said, or if @is_quiet only what cannot be deleted. */
+bool group_place_drop(GroupPlace *p, bool is_quiet);     /* false: it stays */
 
 /* Where one -netdev tt of a member meets others, by its recorded option. */
 typedef struct GroupMeeting {

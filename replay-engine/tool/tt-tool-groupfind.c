@@ -108,6 +108,7 @@ static bool has_log(const char *run)
  * the member. */
 static bool find_runs(Group *g, const char *path)
 {
+    g_autoptr(GPtrArray) left_out = g_ptr_array_new_with_free_func(g_free);
     GError *err = NULL;
     GDir *dir = g_dir_open(path, 0, &err);
     const char *entry;
@@ -124,19 +125,22 @@ static bool find_runs(Group *g, const char *path)
         struct stat st;
 
         if (stat(manifest, &st) && errno != ENOENT && errno != ENOTDIR) {
-            tool_complain("cannot access %s, which is not counted as a member: %s", run,
-                          g_strerror(errno));
+            group_find(left_out, "cannot access %s, which is not counted as a member: %s", run,
+                       g_strerror(errno));
         } else if (g_file_test(manifest, G_FILE_TEST_IS_REGULAR)) {
             if (g_str_has_suffix(name, ".run") && strlen(name) > 4) {
                 name[strlen(name) - 4] = 0;
             }
             add_member(g, tt_replace_controls(name, '?'), run);
         } else if (has_log(run)) {
-            tool_complain("%s has a log but no manifest: it is not counted as a member, and "
-                          "its frames come from outside", run);
+            group_find(left_out, "%s has a log but no manifest: it is not counted as a member, "
+                       "and its frames come from outside", run);
         }
     }
     g_dir_close(dir);
+    for (unsigned i = 0; i < left_out->len; i++) {
+        tool_complain("%s", (const char *)left_out->pdata[i]);
+    }
     leave_out_windows(g);
     g->name = g_path_get_basename(path);
     return true;

@@ -40,8 +40,8 @@ uint8_t *group_frames_bytes(const GroupFrames *f, const GroupFrame *x, TtDiag *d
         return g_memdup2(x->bytes, x->len);
     }
     if (!f->stores) {
-        tt_fail(diag, TT_ERR_INVALID, "its bytes are not kept: -tt record,frames=DIR keeps "
-                "what a VM sends");
+        tt_fail(diag, TT_ERR_INVALID, "its bytes are in no frame store that is known here: "
+                "-tt record,frames=DIR keeps what a VM sends");
         return NULL;
     }
     memcpy(p.run, f->uuid, sizeof(p.run));

@@ -9,10 +9,14 @@
 #include "net-tt/tt-address.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define HELLO_MS 2000           /* a hub that is busy */
 
 void group_meeting_free(gpointer opaque)
 {
@@ -139,20 +143,38 @@ static GPtrArray *meetings_of(const Group *g)
 
 /* ---- who is missing there ---- */
 
-/* Only of a Unix socket: elsewhere the members try again by themselves. */
+/* Whoever lets others in says hello at once. */
+static bool says_hello(int fd)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    char byte;
+
+    return poll(&p, 1, HELLO_MS) != 1 || recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* Only of a Unix socket: elsewhere the members try again by themselves. False: said why. */
 static bool is_served(const GroupMeeting *m)
 {
     TtAddress a;
+    bool is_open;
     int fd;
 
     if (tt_address_parse(&a, m->address, NULL) || !a.is_unix) {
         return true;
     }
     fd = tool_unix_connect(a.path);
-    if (fd >= 0) {
-        close(fd);
+    if (fd < 0) {
+        tool_complain("nobody is at %s, where members connect to: start tt hub there first, or "
+                      "use --hub", m->address);
+        return false;
     }
-    return fd >= 0;
+    is_open = says_hello(fd);
+    close(fd);
+    if (!is_open) {
+        tool_complain("the hub at %s lets nobody else in, as when a group goes on there: end "
+                      "that first", m->address);
+    }
+    return is_open;
 }
 
 /* Is it not where a hub listens already, for an earlier member? */
@@ -249,8 +271,10 @@ static bool is_one_group(const GroupMeeting *a, const GroupMeeting *b)
     return true;
 }
 
-/* The command of a hub; NULL: no member needs one. *@result: see group_hub_plan. */
-static GPtrArray *hub_command(const ToolArgs *a, const GPtrArray *all, int *result)
+/* The command of a hub, for that many; NULL: no member needs one. *@result: see
+ * group_hub_plan. */
+static GPtrArray *hub_command(const ToolArgs *a, const GPtrArray *all, unsigned *n_members,
+                              int *result)
 {
     g_autoptr(GPtrArray) args = g_ptr_array_new_with_free_func(g_free);
     const char *options = tool_value(a, "--hub");
@@ -259,15 +283,16 @@ static GPtrArray *hub_command(const ToolArgs *a, const GPtrArray *all, int *resu
     g_autoptr(GPtrArray) places = places_of(all, owned);
     const GroupMeeting *first = NULL;
 
+    *n_members = 0;
     for (unsigned i = 0; i < all->len; i++) {
         const GroupMeeting *m = all->pdata[i];
 
         if (!needs_hub(all, places, i)) {
             continue;
         }
+        ++*n_members;
         if (!options && !is_served(m)) {
-            *result = tool_complain("nobody is at %s, where members connect to: start tt "
-                                    "hub there first, or use --hub", m->address);
+            *result = TOOL_PROBLEM;
             return NULL;
         }
         if (options && first && !is_one_group(first, m)) {
@@ -299,13 +324,15 @@ int group_hub_plan(GroupHub *h, const ToolArgs *a, const Group *g)
     g_autoptr(GPtrArray) args = NULL;
     g_auto(GStrv) more = NULL;
     int result = TOOL_FINE;
+    bool has_limit = false;
+    unsigned n_members;
     GError *err = NULL;
 
     *h = (GroupHub) { NULL };
     if (!all) {
         return TOOL_PROBLEM;
     }
-    args = hub_command(a, all, &result);
+    args = hub_command(a, all, &n_members, &result);
     if (!args) {
         return result;
     }
@@ -318,7 +345,12 @@ int group_hub_plan(GroupHub *h, const ToolArgs *a, const Group *g)
     }
     g_clear_error(&err);
     for (char **m = more; m && *m; m++) {
+        has_limit |= g_str_has_prefix(*m, "--members");
         add(args, *m, NULL);
+    }
+    if (!has_limit) {               /* another group may go on from the same one */
+        add(args, "--members", NULL);
+        g_ptr_array_add(args, g_strdup_printf("%u", n_members));
     }
     g_ptr_array_add(args, NULL);
     h->argv = (char **)g_ptr_array_free(g_steal_pointer(&args), false);
@@ -394,6 +426,7 @@ void group_hub_end(GroupHub *h)
 {
     if (h->watch_tag) {
         g_source_remove(h->watch_tag);
+        h->watch_tag = 0;
     }
     g_clear_pointer(&h->out, g_free);
     if (h->pid > 0) {
@@ -401,6 +434,7 @@ void group_hub_end(GroupHub *h)
         while (!group_has_ended(h->pid)) {
             g_usleep(10000);
         }
+        h->pid = 0;
     }
     g_clear_pointer(&h->argv, g_strfreev);
 }

@@ -19,7 +19,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,7 +53,8 @@ struct Live {
     bool is_stopped;            /* -S: the user lets them go on */
     GMainLoop *loop;
     int result;
-    bool has_made;              /* the directory */
+    GroupPlace place;
+    GPtrArray *runs, *files;    /* its; NULL: it is not made */
 };
 
 /* While the group begins a signal ends the members, and so that. */
@@ -367,24 +367,12 @@ static void run(Live *l)
 
 /* ---- the command ---- */
 
-/* A new directory, for the branches. */
-static int make_place(Live *l)
+/* Of the directory for the branches. */
+static int name_place(Live *l)
 {
-    const char *to = tool_value(l->a, "--to");
-
-    l->to = tool_whole_path(to);
-    if (!l->to || !tool_is_fit(l->to)) {
-        return TOOL_PROBLEM;
-    }
-    if (!tool_has(l->a, "--print")) {
-        listen_for_signals(l);              /* from here on there is something to take away */
-    }
-    if (!tool_has(l->a, "--print") && mkdir(l->to, 0700)) {
-        return tool_complain("cannot create the directory '%s': %s", to,
-                             g_strerror(errno));
-    }
-    l->has_made = !tool_has(l->a, "--print");
-    return TOOL_FINE;
+    l->to = tool_whole_path(tool_value(l->a, "--to"));
+    l->place.dir = l->to;
+    return l->to && tool_is_fit(l->to) ? TOOL_FINE : TOOL_PROBLEM;
 }
 
 /* Is a file of that name, or that of its output, made for another member or the hub? */
@@ -427,21 +415,23 @@ static int make_members(Live *l)
     return TOOL_FINE;
 }
 
-/* It failed before anything went on. */
-static void take_away(const Live *l)
+/* What is made in it. */
+static int make_place(Live *l)
 {
-    g_autoptr(GPtrArray) runs = g_ptr_array_new(),
-                         files = g_ptr_array_new_with_free_func(g_free);
-
+    l->runs = g_ptr_array_new();
+    l->files = g_ptr_array_new_with_free_func(g_free);
     for (unsigned i = 0; i < l->n; i++) {
-        g_ptr_array_add(runs, l->members[i].run);
-        g_ptr_array_add(files, g_strdup(l->members[i].out));
+        g_ptr_array_add(l->runs, l->members[i].run);
+        g_ptr_array_add(l->files, g_strdup(l->members[i].out));
     }
-    g_ptr_array_add(files, g_build_filename(l->to, HUB_OUT, NULL));
+    g_ptr_array_add(l->files, g_build_filename(l->to, HUB_OUT, NULL));
     if (l->play) {
-        g_ptr_array_add(files, g_build_filename(l->to, LIST_NAME, NULL));
+        g_ptr_array_add(l->files, g_build_filename(l->to, LIST_NAME, NULL));
     }
-    group_take_away(l->to, runs, files);
+    l->place.runs = l->runs;
+    l->place.files = l->files;
+    listen_for_signals(l);              /* from here on there is something to take away */
+    return group_place_make(&l->place) ? TOOL_FINE : TOOL_PROBLEM;
 }
 
 static void clean_up(Live *l)
@@ -450,42 +440,59 @@ static void clean_up(Live *l)
         g_free(l->members[i].run);
         g_free(l->members[i].out);
     }
+    if (l->runs) {
+        g_ptr_array_unref(l->runs);
+        g_ptr_array_unref(l->files);
+    }
     g_free(l->members);
     g_free(l->to);
 }
 
+/* The group begins, and runs to its end. */
+static int live(Live *l)
+{
+    g_autofree char *hub_out = g_build_filename(l->to, HUB_OUT, NULL);
+    int result = make_place(l);
+
+    if (result) {
+        return result;
+    }
+    if (!group_hub_start(&l->hub, hub_out) || !begin(l)) {
+        group_hub_end(&l->hub);
+        group_place_drop(&l->place, false);
+        return TOOL_PROBLEM;
+    }
+    if (!l->is_stopped) {
+        group_place_keep(&l->place);
+    }
+    say_where(l);
+    run(l);
+    if (l->play) {
+        group_play_say(l->play);
+    }
+    group_hub_end(&l->hub);
+    if (l->is_stopped && !l->result && group_place_drop(&l->place, true)) {
+        printf("'%s' is deleted again: no member went on\n", l->to);
+    }
+    group_place_keep(&l->place);
+    return l->result;
+}
+
 int group_live(const ToolArgs *a, const Group *g)
 {
-    Live l = { .a = a, .g = g,
+    Live l = { .a = a, .g = g, .place.lock = -1,
                .is_stopped = a->rest && g_strv_contains((const char **)a->rest, "-S") };
-    g_autofree char *hub_out = NULL;
-    bool has_begun = false;
     int result = group_choose(a, g, &l.epoch);
 
     l.play = result ? NULL : group_play_new(a, g, l.epoch, &result);
     l.exact = l.play ? group_at(g, group_play_member(l.play)) : NULL;
     result = result ?: group_hub_plan(&l.hub, a, g);
-    result = result ?: make_place(&l);
+    result = result ?: name_place(&l);
     result = result ?: make_members(&l);
-    if (!result && tool_has(a, "--print")) {
-        result = print_commands(&l);
-    } else if (!result) {
-        hub_out = g_build_filename(l.to, HUB_OUT, NULL);
-        has_begun = group_hub_start(&l.hub, hub_out) && begin(&l);
-        result = has_begun ? TOOL_FINE : TOOL_PROBLEM;
-        if (has_begun) {
-            say_where(&l);
-            run(&l);
-            result = l.result;
-            if (l.play) {
-                group_play_say(l.play);
-            }
-        }
+    if (!result) {
+        result = tool_has(a, "--print") ? print_commands(&l) : live(&l);
     }
     group_hub_end(&l.hub);
-    if (l.has_made && !has_begun) {
-        take_away(&l);
-    }
     group_play_free(l.play);
     clean_up(&l);
     return result;

@@ -167,8 +167,8 @@ static void advance(GroupPlay *p)
     }
     if (p->is_running && !p->has_said) {
         p->has_said = true;
-        printf("%s has sent all that it had sent: %u frames\n", p->m->name,
-               p->mine.list->len);
+        printf("%s has sent all that it had sent: %u frame%s\n", p->m->name,
+               p->mine.list->len, p->mine.list->len == 1 ? "" : "s");
         fflush(stdout);
     }
 }
@@ -362,8 +362,8 @@ void group_play_say(const GroupPlay *p)
     g_autofree char *what = g_strdup_printf("to %s", p->m->name);
 
     if (p->n_not_sent) {
-        tool_complain("%u frames of %s found nobody who took them", p->n_not_sent,
-                      p->m->name);
+        tool_complain("%u frame%s of %s found nobody who took them", p->n_not_sent,
+                      p->n_not_sent == 1 ? "" : "s", p->m->name);
     }
     if (!p->has_said) {
         printf("%s has done %u of %u steps\n", p->m->name, p->next, p->steps->len);

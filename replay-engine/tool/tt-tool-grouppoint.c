@@ -28,6 +28,14 @@ const GroupPoint *group_point(const GroupMember *m, uint32_t epoch)
     return p->is_made ? p : NULL;
 }
 
+/* Behind a checkpoint the recorder logs the state of the vCPUs, which is one position, and then
+ * notes it. Frames that were sent at the checkpoint's own position belong to it, so the cut is
+ * behind it; nothing else happens between the two. */
+uint64_t group_point_pos(const GroupPoint *made)
+{
+    return made->pos ? made->pos - 1 : 0;
+}
+
 static gint by_number(gconstpointer a, gconstpointer b)
 {
     return *(const uint32_t *)a < *(const uint32_t *)b ? -1 :
@@ -128,7 +136,8 @@ static void print_json(const Group *g, uint32_t epoch)
         if (p) {
             printf("%s", is_first ? "" : ", ");
             tool_json_string(m->name);
-            printf(": {\"position\": %" PRIu64 ", \"kept\": %u}", p->pos, p->n_kept);
+            printf(": {\"position\": %" PRIu64 ", \"kept\": %u}",
+                   group_point_pos(p), p->n_kept);
             is_first = false;
         }
     }
@@ -143,8 +152,10 @@ static void print_text(const Group *g, uint32_t epoch)
         const GroupPoint *p = group_point(m, epoch);
 
         if (p) {
-            printf("  %-18s %20" PRIu64 "  %u frames on their way\n", m->name, p->pos,
-                   p->n_kept);
+            g_autofree char *frames = tool_count(p->n_kept, "frame");
+
+            printf("  %-18s %20" PRIu64 "  %s on %s way\n", m->name, group_point_pos(p),
+                   frames, p->n_kept == 1 ? "its" : "their");
         } else {
             printf("  %-18s %20s  is without it\n", m->name, "-");
         }

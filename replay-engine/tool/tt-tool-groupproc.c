@@ -13,7 +13,7 @@
 pid_t group_start(char **argv, int out, int keep)
 {
     sigset_t ends, before;
-    pid_t pid;
+    pid_t pid, parent = getpid();
 
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
@@ -30,6 +30,9 @@ pid_t group_start(char **argv, int out, int keep)
         dup2(out, 2);
         setpgid(0, 0);          /* ^C is for the parent, which tells them ... */
         prctl(PR_SET_PDEATHSIG, SIGTERM);       /* ... or ends while they begin */
+        if (getppid() != parent) {
+            _exit(127);                         /* it has, just before */
+        }
         if (keep >= 0) {
             fcntl(keep, F_SETFD, 0);
         }

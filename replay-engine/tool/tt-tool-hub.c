@@ -104,6 +104,19 @@ static bool real_option(const ToolArgs *a, const char *name, double max, double 
     return true;
 }
 
+static bool seed_option(const ToolArgs *a, uint64_t *seed)
+{
+    const char *text = tool_value(a, "--seed");
+
+    *seed = 1;
+    if (text && !tool_parse_number(text, seed)) {
+        tool_usage(a->command, "--seed takes a whole number from 0 to %" PRIu64 ", not '%s'",
+                   UINT64_MAX, text);
+        return false;
+    }
+    return true;
+}
+
 static int parse(const ToolArgs *a, Hub *h)
 {
     const char *key = tool_value(a, "--key-file");
@@ -123,8 +136,10 @@ static int parse(const ToolArgs *a, Hub *h)
         !real_option(a, "--jitter", 60000, 1e6, &o->jitter_ns) ||
         !real_option(a, "--loss", 100, 1e4, &loss) ||
         !real_option(a, "--rate", 1e6, 1e6, &o->rate_bits) ||
-        !real_option(a, "--queue", 60000, 1e6, &o->queue_ns) ||
-        !tool_number_option(a, "--seed", 1, &o->seed)) {
+        !real_option(a, "--queue", 60000, 1e6, &o->queue_ns) || !seed_option(a, &o->seed)) {
+        return TOOL_USAGE;
+    }
+    if (!tool_number_option(a, "--members", 0, &h->members_max)) {
         return TOOL_USAGE;
     }
     o->loss_ppm = loss;
@@ -136,6 +151,10 @@ static int parse(const ToolArgs *a, Hub *h)
         g_ascii_strtod(tool_value(a, "--rate"), NULL) > 0) {
         return tool_usage(a->command, "--rate takes a number of at least 0.001, or 0 for no "
                                       "limit");
+    }
+    if (tool_value(a, "--queue") && !o->rate_bits) {
+        return tool_usage(a->command, "--queue is the limit of a port that --rate slows down: "
+                          "give --rate, too");
     }
     if (key && tt_group_key_load(key, &h->key, &h->key_len, &diag)) {
         return tool_problem(&diag);
@@ -176,8 +195,8 @@ static void run(Hub *h, uint64_t seconds)
     g_clear_pointer(&h->loop, g_main_loop_unref);
     hub_end(h);
     if (hub_can_write(STDOUT_FILENO, LAST_WORD_MS)) {       /* it may be the log, too */
-        printf("%" PRIu64 " frames received, %" PRIu64 " forwarded, %" PRIu64 " lost\n",
-               h->n_came, h->n_gone, h->n_lost);
+        printf("%" PRIu64 " frame%s received, %" PRIu64 " forwarded, %" PRIu64 " lost\n",
+               h->n_came, h->n_came == 1 ? "" : "s", h->n_gone, h->n_lost);
     }
 }
 

@@ -74,6 +74,7 @@ typedef struct Hub {
     TtPlaces places;
     TtHeard heard, told;        /* frames; incidents */
     TtBurst incidents;          /* of all ports; each member takes as many */
+    TtBurst checkpoints;        /* the same, that are passed on one by one */
     HubPort *ports[TT_SHAPE_PORTS_MAX];
     GSequence *waiting;         /* of HubFrame, by the time at which it leaves */
     size_t waiting_bytes;
@@ -84,7 +85,8 @@ typedef struct Hub {
     uint64_t n_came, n_gone, n_lost;
     uint32_t epoch;             /* checkpoints of the group so far */
     unsigned n_ports;           /* whose peers are here now, and ... */
-    unsigned n_members;         /* ... those that are members */
+    unsigned n_members;         /* ... those that are members, of whom there may be ... */
+    uint64_t members_max;       /* ... so many; 0: any number */
     bool is_for_once;           /* the loop ends when the last member has left, and ... */
     guint end_tag;              /* ... whoever is at the door has come in, gone or waited */
     GMainLoop *loop;            /* NULL: it does not run */

@@ -235,6 +235,17 @@ static void pass_epoch_on(HubPort *p)
     }
 }
 
+/* Each in its turn, between the frames. Of more than members can make only the last of what
+ * came at once is passed on: a peer may not fill what waits for others. */
+static void epoch_came(HubPort *p, const TtFrame *f)
+{
+    if (f->epoch > p->hub->epoch &&
+        !tt_burst_is_over(&p->hub->checkpoints, TT_BURST_MAX, g_get_monotonic_time() / 1000)) {
+        p->hub->epoch = f->epoch;
+        tell_others(p, NULL);
+    }
+}
+
 /* One goes round the group once. Whoever reports more than members take, by however many
  * connections, may not fill the memory of the hub, and so close the ports of those who do not
  * read for a moment. One port alone leaves something for the incidents of others. */
@@ -257,9 +268,23 @@ static void incident_came(HubPort *p, const TtFrame *f)
 
 /* ---- in ---- */
 
-/* Before its first frame goes anywhere: the hub may not end by what becomes of that. */
-static void let_in(HubPort *p)
+static bool is_complete(Hub *h)
 {
+    if (!h->members_max || h->n_members < h->members_max) {
+        return false;
+    }
+    hub_say(h, "a peer is refused: the hub has its %u members (--members)", h->n_members);
+    return true;
+}
+
+/* Before its first frame goes anywhere: the hub may not end by what becomes of that. False: the
+ * port is gone. */
+static bool let_in(HubPort *p)
+{
+    if (is_complete(p->hub)) {
+        close_port(p);
+        return false;
+    }
     drop_tag(&p->patience_tag);
     drop_tag(&p->hub->end_tag);
     p->is_member = true;
@@ -267,6 +292,7 @@ static void let_in(HubPort *p)
     if (p->hub->epoch) {
         tt_link_send_epoch(p->link, p->hub->epoch);
     }
+    return true;
 }
 
 /* False: the port is gone. */
@@ -277,12 +303,14 @@ static bool take(HubPort *p, const uint8_t *bytes, size_t len)
     TtStatus st;
 
     tt_link_put(p->link, bytes, len);
-    if (!p->is_member && tt_link_meet(p->link, NULL) == TT_OK) {
-        let_in(p);
+    if (!p->is_member && tt_link_meet(p->link, NULL) == TT_OK && !let_in(p)) {
+        return false;
     }
     while ((st = tt_link_next(p->link, &f, &diag)) == TT_OK || st == TT_ERR_MISMATCH) {
         if (st == TT_OK && f.is_incident) {
             incident_came(p, &f);
+        } else if (st == TT_OK && f.is_epoch) {
+            epoch_came(p, &f);
         } else if (st == TT_OK) {
             frame_came(p, &f);
         } else {
@@ -357,6 +385,10 @@ void hub_connected(Hub *h, int fd)
     HubPort *p;
     unsigned i = 0;
 
+    if (is_complete(h)) {
+        close(fd);
+        return;
+    }
     if (h->n_ports == TT_SHAPE_PORTS_MAX) {
         hub_drop_silent(h);
     }

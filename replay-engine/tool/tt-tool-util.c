@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#define NOTES_MAX 20
+
 /* ---- saying things ---- */
 
 void tool_say(const char *fmt, va_list ap)
@@ -74,9 +76,17 @@ int tool_problem(const TtDiag *diag)
     return tool_complain("%s", diag->text);
 }
 
+/* Thousands of runs of a group may have been cut off. */
 void tool_note(const char *text)
 {
-    say("note: %s%s%s", subject ?: "", subject ? ": " : "", text);
+    static unsigned n;
+
+    if (n < NOTES_MAX) {
+        say("note: %s%s%s", subject ?: "", subject ? ": " : "", text);
+    } else if (n == NOTES_MAX) {
+        say("note: and more like this");
+    }
+    n++;
 }
 
 static bool has_answered;
@@ -388,111 +398,4 @@ bool tool_start(TtPageStore *ps, const TtLogReader *r, uint64_t *pos)
         }
     }
     return false;
-}
-
-char *tool_whole_path(const char *path)
-{
-    char *whole = tt_io_posix_absolute(path);
-
-    if (!whole) {
-        tool_complain("cannot resolve the path '%s': %s",
-                      path, g_strerror(errno));
-    }
-    return whole;
-}
-
-static char *find_beside(const char *program, const char *name)
-{
-    g_autofree char *tool = g_find_program_in_path(program);
-    g_autofree char *real = g_file_read_link("/proc/self/exe", NULL);
-    const char *const beside[] = { tool, real };
-
-    for (unsigned i = 0; i < G_N_ELEMENTS(beside); i++) {
-        g_autofree char *dir = beside[i] ? g_path_get_dirname(beside[i]) : NULL;
-        g_autofree char *path = dir ?
-            g_build_filename(dir, name, NULL) : NULL;
-
-        if (path && g_file_test(path, G_FILE_TEST_IS_EXECUTABLE)) {
-            return tool_whole_path(path);
-        }
-    }
-    return NULL;
-}
-
-char *tool_find_beside(const char *program, const char *name)
-{
-    char *path = find_beside(program, name);
-
-    if (!path) {
-        tool_complain("there is no %s next to this program: scripts/build and "
-                      "scripts/install put it there", name);
-    }
-    return path;
-}
-
-static char *find_qemu(const char *program)
-{
-    char *path = find_beside(program, "qemu-system-x86_64");
-
-    if (!path) {
-        tool_complain("there is no qemu-system-x86_64 next to this program: give its "
-                      "path with --qemu");
-    }
-    return path;
-}
-
-char *tool_find_qemu(const ToolArgs *a)
-{
-    const char *given = tool_value(a, "--qemu");
-
-    return given ? tool_whole_path(given) : find_qemu(a->program);
-}
-
-bool tool_is_fit(const char *path)
-{
-    g_autofree char *run = tt_runstore_enclosing(path);
-
-    if (run) {
-        tool_complain("'%s' would be inside the run '%s': give a path outside it",
-                      path, run);
-    }
-    return !run;
-}
-
-char *tool_escaped(const char *text)
-{
-    g_auto(GStrv) pieces = g_strsplit(text, ",", -1);
-
-    return g_strjoinv(",,", pieces);
-}
-
-char *tool_option_value(const char *path)
-{
-    g_autofree char *whole = tool_whole_path(path);
-
-    return whole ? tool_escaped(whole) : NULL;
-}
-
-unsigned tool_remove_directory(const char *path)
-{
-    GDir *d = g_dir_open(path, 0, NULL);
-    const char *name;
-    unsigned n = 0;
-
-    while (d && (name = g_dir_read_name(d))) {
-        g_autofree char *file = g_build_filename(path, name, NULL);
-
-        n++;
-        if (g_file_test(file, G_FILE_TEST_IS_DIR) &&
-            !g_file_test(file, G_FILE_TEST_IS_SYMLINK)) {
-            tool_remove_directory(file);
-        } else {
-            g_unlink(file);
-        }
-    }
-    if (d) {
-        g_dir_close(d);
-    }
-    g_rmdir(path);
-    return n;
 }

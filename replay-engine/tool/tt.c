@@ -378,6 +378,7 @@ const ToolCommand tool_commands[] = {
             { "--seed", "N", false, "seed of the random choices (default: 1)" },
             { "--log", "FILE", false, "write the fate of each frame, one JSON object per "
                                       "line" },
+            { "--members", "N", false, "let at most N members in (default: any number)" },
             { "--once", NULL, false, "end when the last member has left" },
             { "--seconds", "N", false, "end after N seconds" },
         }, tool_hub,

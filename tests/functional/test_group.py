@@ -710,6 +710,8 @@ def test_link_hostile(work):
 def test_many_leave_one(work):
     """Peers that come, send a frame while the VM is stopped and go: 64 frames wait at most.
     This NIC takes, and drops, what comes before it has a driver."""
+    def numbers(run):
+        return [seq for _, _, seq, _, _ in read_frames(run)[1]]
     path = os.path.join(work, 'sock')
     with recorder(work, [*MACHINE, '-netdev', f'tt,id=net0,group=g,listen={path}', '-device',
                          'rtl8139,netdev=net0,romfile='], qmp=1) as vm:
@@ -722,14 +724,14 @@ def test_many_leave_one(work):
         with friend(path):                  # the last of them has been read
             pass
         vm.qmp.cmd('cont')
+        # The recording has to begin before they are let in; until then no other has room.
+        wait_until(lambda: 63 in numbers(vm.run), 'the frames that waited')
         with friend(path) as p:
             p.send(frame_of(b'x' * 60, 1, seq=1000))
-            wait_until(lambda: (1000 in [seq for _, _, seq, _, _ in read_frames(vm.run)[1]]),
-                       'the frame of the last one')
+            wait_until(lambda: 1000 in numbers(vm.run), 'the frame of the last one')
         vm.qmp.send('quit')
         vm.wait(0)
-    equal([seq for _, _, seq, _, _ in read_frames(vm.run)[1]], [*range(64), 1000],
-          'frames that came')
+    equal(numbers(vm.run), [*range(64), 1000], 'frames that came')
     check('64 others are waiting already' in vm.stderr, vm.stderr)
 
 

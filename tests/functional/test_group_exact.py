@@ -56,7 +56,8 @@ def record_two(work):
     frames = os.path.join(group, 'frames')
     os.makedirs(group)
     with recorder(work, guest(work, 's', SERVER) + nic(1, f'listen={path}'),
-                  'group/server', f',frames={frames}', timeout=300) as s:
+                  'group/server', f',frames={frames},payload=both', timeout=300) as s:
+        # Its run stands alone, and names no store; the client's does.
         wait_until(lambda: os.path.exists(path), 'the socket')
         with recorder(work, guest(work, 'c', CLIENT) + nic(2, f'connect={path}'),
                       'group/client', f',frames={frames}', timeout=300, qmp=1) as c:

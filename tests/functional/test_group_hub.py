@@ -14,7 +14,7 @@ import subprocess
 
 from group_peer import INCIDENT, Peer, frame_of
 from guests import guest_args
-from strangers import Member
+from strangers import EPOCH, Member
 from test_group import (KEY, connected_from, free_port, hub, key_file, kinds_to_frame,
                         stop_process, stranger)
 from test_group_live import CONSOLE, group_points, quit_all
@@ -363,6 +363,85 @@ def test_incidents_of_two(work):
         equal(kinds_to_frame(busy), [INCIDENT] * 5 + [2], 'what the mad one may say')
         honest.send(honest.incident(b'mine', b'w' * 20) + honest.framed(TO_ALL, seq=8))
         equal(kinds_to_frame(busy), [INCIDENT, 2], 'what the honest one says')
+
+
+@limit(60)
+def test_port_chosen(work):
+    """A netdev that listens at port 0 says which one it has, in each way."""
+    for at in '127.0.0.1', 'localhost':
+        with Vm(work, [*MACHINE, '-S', '-netdev', f'tt,id=net0,group=g,listen={at}:0'],
+                qmp=1) as vm:
+            about = vm.qmp.cmd('query-tt-netdevs')
+            where = about[0]['address']
+            port = int(re.search(r'127\.0\.0\.1:(\d+)', where)[1])
+            equal(about, [{'id': 'net0', 'group': 'g', 'address': where, 'listens': True,
+                           'state': 'listening'}], 'the netdev')
+            with Peer(port) as p:
+                p.hello()
+                p.ready()
+                wait_until(lambda: f'listen={where}, connected' in
+                           vm.qmp.hmp('info network'), 'info network')
+            check(f'netdev tt net0: listening at {where}' in vm.stderr, vm.stderr)
+            vm.qmp.send('quit')
+            vm.wait(0)
+
+
+@limit(60)
+def test_options(work):
+    """What a hub cannot do with its options it says, with what would be right."""
+    where = ['--group', 'g', '--listen', os.path.join(work, 'hub'), '--seconds', '1']
+    for more, why in ((['--queue', '50'], 'give --rate, too'),
+                      (['--queue', '50', '--rate', '0'], 'give --rate, too'),
+                      (['--seed', '18446744073709551616'], 'from 0 to 18446744073709551615'),
+                      (['--seed', '-1'], 'from 0 to 18446744073709551615')):
+        said = tt('hub', *where, *more, rc=2).stderr
+        check(why in said.splitlines()[0], f'{more}: {said}')
+    tt('hub', *where, '--queue', '50', '--rate', '1', '--seed', '18446744073709551615')
+
+
+@limit(60)
+def test_members(work):
+    """A hub for two members lets in no third, until one of them has left; whoever only stands
+    at the door keeps nobody out."""
+    with hub(work, '--members', '2') as path, stranger(path), two_members(path) as (p, q):
+        with Peer(path) as third:
+            third.hello()
+            check(third.is_closed(), 'a third one')
+        pass_on(p, q, 0, 3)
+        q.sock.close()
+
+        def join():
+            with contextlib.suppress(OSError, TestFailure):
+                return Member(path).join()
+            return None
+        with wait_until(join, 'another one is let in') as another:
+            another.send(another.framed(TO_ALL, seq=9, run=b'a' * 16))
+            equal(p.frame()[0], 9, 'its frame')
+    said = read_bytes(f'{path}.stderr').decode()
+    check('the hub has its 2 members' in said, said)
+
+
+@limit(60)
+def test_checkpoints_in_one_read(work):
+    """Several checkpoints of the group that come at once are passed on one by one, in their
+    order with the frames; of very many, ten and the last."""
+    with hub(work) as path, Member(path).join() as p, Member(path, patience=60) as q:
+        q.join()
+        q.send(q.framed(TO_ALL, seq=0))
+        equal(kinds_to_frame(p), [2], 'both are members')
+        q.send(b''.join(q.epoch(number) for number in (1, 2, 3)) + q.framed(TO_ALL, seq=1) +
+               q.epoch(4) + q.framed(TO_ALL, seq=2))
+        equal(kinds_to_frame(p), [EPOCH] * 3 + [2], 'three checkpoints')
+        equal(kinds_to_frame(p), [EPOCH, 2], 'the fourth')
+        q.send(b''.join(q.epoch(number) for number in range(5, 1000)) +
+               q.framed(TO_ALL, seq=3))
+        kinds = kinds_to_frame(p)
+        check(7 <= len(kinds) < 40, f'of very many: {kinds}')
+        with Member(path).join() as late:
+            late.send(late.framed(TO_ALL))
+            kinds_to_frame(p)
+            q.send(q.framed(TO_ALL, seq=4))
+            equal(kinds_to_frame(late), [EPOCH, 2], 'what one hears who comes later')
 
 
 @limit(60)

@@ -249,6 +249,11 @@ def live_hub_fails(work, folder):
         hubs = [pid for pid in children
                 if b'hub' in read_bytes(f'/proc/{int(pid)}/cmdline').split(b'\0')]
         equal(len(hubs), 1, 'hubs')
+        # Another one from the same recording would meet these members at the hub.
+        again = ['group', 'live', folder, '--to', f'{work}/again']
+        wait_until(lambda: tt(*again, '--print', rc=None).returncode, 'the hub has its members')
+        said = one_sentence(tt(*again, rc=1).stderr, 'two at once')
+        check('lets nobody else in' in said and not os.path.exists(f'{work}/again'), said)
         os.kill(int(hubs[0]), signal.SIGKILL)
         said = process.stderr.readline()
         process.terminate()

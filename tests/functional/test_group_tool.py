@@ -20,8 +20,8 @@ from guests import guest_args
 from strangers import xxh
 from test_group import group_points, guest, nic
 from test_group_live import quit_all
-from ttlib import (REPO, SLOW, check, equal, limit, one_sentence, read_text, record, recorder,
-                   seed, tool, tt, wait_until)
+from ttlib import (REPO, SLOW, check, equal, limit, one_sentence, read_bytes, read_text, record,
+                   recorder, seed, tool, tt, wait_until)
 
 PINGS = '''
 ifconfig lo 127.0.0.1 up
@@ -85,10 +85,11 @@ def test_pair(work):
             check(re.search(r'^still recorded: a, b; frames in flight: \d+$', done.stdout,
                             re.M), done.stdout)
             check('a.run' in done.stderr and 'b.run' in done.stderr, done.stderr)
-        ask_at_once(vms)
+        told = ask_at_once(vms)
         ask_in_the_past(vms['b'])
         quit_all(vms)
     equal(tt('group', 'check', folder).stdout.count('so far'), 0, 'it has ended')
+    check_positions(folder, told)
     check_in_flight(work, folder)
     check_copy(work, folder)
     check_leaves_nothing(work, folder)
@@ -111,6 +112,22 @@ def ask_at_once(vms):
         mine = places[:5] if name == 'a' else places[5:]
         check(len({number for number, _ in mine}) == 5 and at >= {pos for _, pos in mine},
               f'answers of {name}: {mine}, its checkpoints: {at}')
+    return {'a': places[:5], 'b': places[5:]}
+
+
+def check_positions(folder, told):
+    """A checkpoint has one position: who asked for it, the list of the group, the marks of the
+    run all say the same."""
+    listed = {(name, p['number']): m['position'] for p in group_points(folder)
+              for name, m in p['members'].items()}
+    for name, places in told.items():
+        for number, position in places:
+            equal(listed[name, int(number)], int(position), f'{name}, checkpoint {number}')
+    text = tt('group', 'checkpoints', folder).stdout
+    for (name, number), position in listed.items():
+        check(re.search(rf'^  {name} +{position}  ', text, re.M), f'{position} in {text}')
+        cut = tt('group', 'cut', folder, f'{name}:@group-{number}').stdout
+        check(re.search(rf'^{name} +{position}$', cut, re.M), f'{position} in {cut}')
 
 
 def ask_in_the_past(vm):
@@ -173,6 +190,7 @@ def check_leaves_nothing(work, folder):
         check(not os.path.exists(second), f'{args}: {second} is left')
     for number in signal.SIGINT, signal.SIGTERM:
         check_is_told(folder, second, own, number)
+    check_killed(folder, second)
     listed = os.path.join(work, 'named')
     with open(listed, 'w', encoding='ascii') as out:
         out.write(f'[members]\na={folder}/a.run\na.out={folder}/b.run\n')
@@ -211,6 +229,57 @@ def check_is_told(folder, second, own, number):
     equal(process.returncode, 1, f'{said} {wrong}')
     check('was told to end' in one_sentence(wrong, 'a signal'), wrong)
     check(not os.path.exists(second), f'{second} is left')
+
+
+@contextlib.contextmanager
+def live_stopped(folder, second):
+    """tt group live -S once all stand still; what it is, and its members."""
+    with subprocess.Popen([tool('tt'), 'group', 'live', folder, '--to', second, '--without',
+                           'serial', '--', '-S', '-serial', 'null'], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as process:
+        pids = []
+        for line in process.stdout:
+            pids += re.findall(r'process (\d+),', line)
+            if len(pids) == 2:
+                break
+        yield process, pids
+        process.kill()
+
+
+def check_killed(folder, second):
+    """kill -9 leaves no process, and what it leaves on disk the next one takes away. Nobody
+    takes the directory of one that lives. With -S nothing is left if nobody went on."""
+    def members():
+        found = []
+        for pid in filter(str.isdigit, os.listdir('/proc')):
+            with contextlib.suppress(OSError):
+                found += [pid] if second.encode() in read_bytes(f'/proc/{pid}/cmdline') else []
+        return found
+
+    for name in ('.live', 'a.out', 'b.out') * 2:        # at several moments of its beginning
+        with subprocess.Popen([tool('tt'), 'group', 'live', folder, '--to', second],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            wait_until(lambda n=name: os.path.exists(f'{second}/{n}'), 'it begins')
+            process.kill()
+        wait_until(lambda: not members(), 'all members have ended')
+        done = tt('group', 'live', folder, '--to', second, '--', '-device', 'no-such', rc=1)
+        if 'has recorded something' in done.stderr:     # it was faster
+            shutil.rmtree(second)
+            continue
+        said = one_sentence(done.stderr.split('\n', 1)[0], 'what was left')
+        check('was killed: what it had left is deleted' in said, done.stderr)
+        check('a did not begin' in done.stderr and not os.path.exists(second), done.stderr)
+    with live_stopped(folder, second) as (first, pids):
+        said = one_sentence(tt('group', 'live', folder, '--to', second, rc=1).stderr, 'two')
+        check('another tt group live is at work' in said, said)
+        first.kill()
+    wait_until(lambda: not any(os.path.exists(f'/proc/{pid}') for pid in pids), 'their end')
+    with live_stopped(folder, second) as (again, _):
+        again.send_signal(signal.SIGINT)
+        said, wrong = again.communicate(timeout=60 * SLOW)
+    check('was killed: what it had left is deleted' in one_sentence(wrong, 'after -S'), wrong)
+    check('is deleted again: no member went on' in said and not os.path.exists(second), said)
+    equal(again.returncode, 0, 'its end')
 
 
 @limit(100)
@@ -253,13 +322,43 @@ def test_hostile(work):
     for text, why in (('', 'neither'), ('[members]\n', 'has 0 runs'),
                       ('[members]\na=\n', "names no run for member 'a'"),
                       ('[members]\na=list\n', 'is not a run'),
+                      (b'[members]\n\xff\x9b2J=\n', "for member '\xff?2J'"),
+                      (b'\x1b[2J\xc2\x9b2J\n', 'line \u201c?[2J??2J\u201d'),
                       ('[members]\n' + ''.join(f'm{i}={run}\n' for i in range(5000)),
                        'has 5000 runs'),
                       (f'[members]\na={run}\na={run}\n', "two members 'a'")):
-        with open(listed, 'w', encoding='ascii') as out:
-            out.write(text)
-        said = one_sentence(tt('group', 'info', listed, rc=1).stderr, text[:40])
+        with open(listed, 'wb') as out:
+            out.write(text if isinstance(text, bytes) else text.encode())
+        said = one_sentence(said_by('group', 'info', listed), repr(text[:40]))
         check(why in said, f'{text[:40]}: {said}')
+
+
+@limit(60)
+def test_many_cut_off(work):
+    """A group of many runs that were all cut off, beside as many that have no manifest: some
+    sentences of each kind, and that there are more."""
+    logs = golden_logs()
+    run = record(work, guest_args(work, 'hlt'), 'one').dir
+    folder = os.path.join(work, 'group')
+    for number in range(50):
+        logs.UUID = uuid.uuid4().bytes
+        logs.SEED, = struct.unpack('<Q', logs.UUID[:8])
+        log = os.path.join(folder, f'm{number}', 'log')
+        forge(logs, run, os.path.dirname(log), [(3, 1, 1), (3, 2, 1)])
+        os.truncate(log, os.path.getsize(log) - 3)
+        os.mkdir(f'{folder}/x{number}')
+        shutil.copy(log, f'{folder}/x{number}/log')
+    said = tt('group', 'info', folder, rc=None).stderr
+    equal([said.count('tt: note: the run of m'), said.count('has a log but no manifest'),
+           said.count('and more like this')], [20, 20, 2], said)
+
+
+def said_by(*args):
+    """What tt says on stderr, which may be no UTF-8."""
+    done = subprocess.run([tool('tt'), *args], stderr=subprocess.PIPE, check=False,
+                          env={**os.environ, 'LC_ALL': 'C.UTF-8'}, timeout=60 * SLOW)
+    equal(done.returncode, 1, f'{args}: {done}')
+    return re.sub(rb'\xff', '\xff'.encode(), done.stderr).decode()
 
 
 def empty(run, to, name):
@@ -349,6 +448,7 @@ def test_forged(work):
     for notes, number in (([*kept(long, 1), *kept(short, 2)], 2), ([rest], 0),
                           ([*kept(short, 1), rest], 1), ([kept(long, 1)[0]], 0),
                           ([kept(long, 1)[0], *kept(short, 2), rest], 1),
+                          ([kept(long, 1)[0], (6, 2, *rest[2:])], 0),       # of another
                           # Sent behind the first one, and so on its way at the second only.
                           ([(3, 2, 1), *kept(long, 1, 1)], 0)):
         shutil.rmtree(folder)

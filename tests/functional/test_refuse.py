@@ -34,6 +34,17 @@ def refuse_test(name, promise, *words, add=()):
     return test
 
 
+def test_no_parent(work):
+    """Only the run's own directory is made. One that is missing above it is named."""
+    parent = f'{work}/group'
+    args = guest_args(work, 'cpuid', 'rounds=1')
+    refused(work, 'parent', [*args, '-tt', f'record,dir={parent}/x'],
+            f"there is no directory '{parent}'; create that first")
+    check(not os.path.exists(parent), 'it was made')
+    refused(work, 'frames', [*args, '-tt', f'record,dir={work}/x,frames={parent}/frames'],
+            'create first the one that it is to be in')
+
+
 test_smp = refuse_test(
     'smp', 'More than eight vCPUs are refused.', 'smp', 'vCPU', 'CPU',
     add=['-smp', '9'])

@@ -246,6 +246,14 @@ def accepted():
         event(31, 0, aux=64, size=2) + short(31) + event(18, data=b'tail') +
         event(31, 0, aux=2, data=b'its own data'),
         pl=told + told[::-1], n_events=10, end=11)
+    yield 'ram-by-length', head() + Writer().segment(
+        event(18, 0, addr=1, val=4096, data=b'head of 12 b') +
+        event(18, 0, val=512, data=b'2b') + event(18, 0, val=100, data=b'b' * 40) +
+        event(18, 0, val=-2, data=b'2b') + event(18, 0, data=b'head of 12 b') +
+        event(18, 0, val=8, data=b'c' * 296) + event(18, 0) + short(18) +
+        event(41, 0, aux=66, data=b'h' * 24) + event(31, 0, aux=66, size=2) +
+        event(18, 0, data=b'2b'),
+        11, flags=9, end=10, pl=b'b' * 40 + b'c' * 296 + b'h' * 24)
     # Nested in an access, and around a halt at 400.
     yield 'times', one(
         event(39, 100, addr=10 ** 6, val=5000, nested=1) + event(1, 0, size=1) +

@@ -65,6 +65,11 @@ static void test_paths(void)
     check(a, link, true, true);
     check(a, name, false, false);
     check(a, "127.0.0.1:7", false, false);
+    g_assert_true(g_file_set_contents(a, "", 0, NULL));
+    g_assert_cmpint(symlink(a, name), ==, 0);
+    check(a, name, true, true);
+    g_unlink(name);
+    g_unlink(a);
     check("unix:/nowhere/sock", "/nowhere/./sock", false, false);
     check("unix:/nowhere/sock", "/nowhere/sock", true, true);
     g_unlink(other);

@@ -89,6 +89,15 @@ static void test_controls_are_replaced(void)
                     "a?[m?????\xc2\xa0\xc3\x9f\xc2???");
 }
 
+/* Bytes of no UTF-8, as in the name of a file, and characters that have such bytes. */
+static void test_single_bytes_are_controls_too(void)
+{
+    char text[] = "\x9b" "2J\xff\x9b\xe2\x82\xac\xe2\x82\x9bz\xc4\x80\xf0\x9f\x90\x8d\xe9\x80";
+
+    g_assert_cmpstr(tt_replace_controls(text, '?'), ==,
+                    "?2J\xff?\xe2\x82\xac\xe2\x82\x9bz\xc4\x80\xf0\x9f\x90\x8d\xe9?");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -98,6 +107,8 @@ int main(int argc, char **argv)
                     test_fail_takes_no_diagnostic);
     g_test_add_func("/tt/base/fail-keeps-one-line-and-its-bounds",
                     test_fail_keeps_one_line_and_its_bounds);
+    g_test_add_func("/tt/base/single-bytes-are-controls-too",
+                    test_single_bytes_are_controls_too);
     g_test_add_func("/tt/base/fail-may-quote-itself",
                     test_fail_may_quote_itself);
     g_test_add_func("/tt/base/every-status-has-a-name",

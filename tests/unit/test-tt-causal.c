@@ -3,7 +3,7 @@
  * The causal index against brute force: random histories of a few runs, whose order is
  * the closure of a matrix, and whose cuts are all tried.
  */
-#include "net-tt/tt-causal.h"
+#include "net-tt/tt-causal-int.h"
 
 #include <glib.h>
 
@@ -378,6 +378,49 @@ static void test_pending(void)
     tt_causal_free(c);
 }
 
+/* What a run has got of one that has sent nothing; what follows from a lost frame; an end
+ * before the last event. */
+static void test_nothing_sent(void)
+{
+    TtCausal *c = tt_causal_new(3);
+    uint64_t at[3];
+    TtDiag diag;
+
+    g_assert_false(tt_causal_delivered(c, 1, 40, 0, 6, NULL));
+    g_assert_false(tt_causal_sent(c, 1, 45, 1, NULL));
+    g_assert_false(tt_causal_delivered(c, 2, 50, 1, 1, NULL));
+    tt_causal_ends(c, 1, 30);
+    tt_causal_ends(c, 2, 100);
+    g_assert_false(tt_causal_seal(c, &diag));
+    g_assert_cmpuint(tt_causal_totals(c).lost, ==, 1);
+    g_assert_cmpuint(tt_causal_totals(c).early, ==, 0);
+    g_assert_cmpuint(tt_causal_end_of(c, 1), ==, 46);
+    g_assert_cmpint(tt_causal_cut(c, 2, 51, at, &diag), ==, TT_ERR_MISMATCH);
+    g_assert_nonnull(strstr(diag.text, "follows from one that is lost"));
+    tt_causal_free(c);
+}
+
+static void test_heap(void)
+{
+    TtHeap h = { 0 };
+    uint32_t last = 0;
+
+    for (unsigned i = 0; i < 1000; i++) {
+        uint32_t key = g_test_rand_int_range(0, 500);
+
+        tt_heap_push(&h, key, ~key);
+    }
+    for (unsigned n = 1000; n; n--) {
+        TtHeapItem x = tt_heap_pop(&h);
+
+        g_assert_cmpuint(x.key, >=, last);
+        g_assert_cmpuint(x.value, ==, ~x.key);
+        g_assert_cmpuint(h.n, ==, n - 1);
+        last = x.key;
+    }
+    g_free(h.items);
+}
+
 static void test_bad(void)
 {
     TtCausal *c = tt_causal_new(2);
@@ -417,6 +460,8 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/causal/is-as-brute-force-says", test_random);
     g_test_add_func("/tt/causal/knows-what-is-lost", test_lost);
     g_test_add_func("/tt/causal/pending", test_pending);
+    g_test_add_func("/tt/causal/of-one-that-sent-nothing", test_nothing_sent);
+    g_test_add_func("/tt/causal/heap-is-in-order", test_heap);
     g_test_add_func("/tt/causal/refuses-what-cannot-be", test_bad);
     return g_test_run();
 }

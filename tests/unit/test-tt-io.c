@@ -442,6 +442,42 @@ static void test_a_path_leads_where_the_kernel_goes(void)
     g_rmdir(dir);
 }
 
+static int flush_fails;         /* errno */
+
+int fdatasync(int fd)
+{
+    if (flush_fails) {
+        errno = flush_fails;
+        return -1;
+    }
+    return fsync(fd);
+}
+
+/* What Linux could not write counts as written afterwards. */
+static void test_a_failed_flush_is_not_forgotten(void)
+{
+    g_autofree char *dir = scratch_dir(), *path = g_build_filename(dir, "a", NULL);
+    TtIo *io, *fresh;
+    TtDiag diag;
+
+    g_assert_cmpint(tt_io_posix_create(path, &io, NULL), ==, TT_OK);
+    g_assert_cmpint(io->ops->append(io, "abc", 3, NULL), ==, TT_OK);
+    g_assert_cmpint(io->ops->sync(io, NULL), ==, TT_OK);
+    flush_fails = EIO;
+    g_assert_cmpint(io->ops->sync(io, NULL), ==, TT_ERR_IO);
+    flush_fails = 0;
+    g_assert_cmpint(io->ops->sync(io, &diag), ==, TT_ERR_IO);
+    g_assert_cmpint(diag.os_errno, ==, EIO);
+    /* All of it is written anew. */
+    g_assert_cmpint(io->ops->replace_begin(io, &fresh, NULL), ==, TT_OK);
+    g_assert_cmpint(fresh->ops->append(fresh, "abc", 3, NULL), ==, TT_OK);
+    g_assert_cmpint(io->ops->replace_commit(io, fresh, NULL), ==, TT_OK);
+    g_assert_cmpint(io->ops->sync(io, NULL), ==, TT_OK);
+    tt_io_close(io);
+    g_remove(path);
+    g_rmdir(dir);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -467,6 +503,8 @@ int main(int argc, char **argv)
                     test_a_patient_one_tells_why);
     g_test_add_func("/tt/io/an-unnamed-file-is-there-when-named",
                     test_unnamed_is_there_when_it_is_named);
+    g_test_add_func("/tt/io/a-failed-flush-is-not-forgotten",
+                    test_a_failed_flush_is_not_forgotten);
     g_test_add_func("/tt/io/a-path-leads-where-the-kernel-goes",
                     test_a_path_leads_where_the_kernel_goes);
     return g_test_run();

@@ -501,6 +501,117 @@ static void test_epochs(void)
     }
 }
 
+static TtLink *hub_of(const uint8_t *k, uint8_t nonce)
+{
+    TtLinkOptions o = { .group = "g", .key = k, .key_len = k ? sizeof(key) : 0,
+                        .is_hub = true };
+
+    memset(o.nonce, nonce, sizeof(o.nonce));
+    return tt_link_new(&o);
+}
+
+/* A hub gets each checkpoint, in its turn. It lets members in only. */
+static void test_hub(void)
+{
+    uint8_t data[60] = { 0 };
+
+    for (unsigned keyed = 0; keyed < 2; keyed++) {
+        TtLink *a = end_of("g", keyed ? key : NULL, 1), *h = hub_of(keyed ? key : NULL, 2);
+        TtFrame f = frame_of(data, sizeof(data), 1), got;
+
+        greet(a, h, 4096);
+        tt_link_send_epoch(a, 1);
+        tt_link_send_epoch(a, 2);
+        tt_link_send(a, &f);
+        g_assert_cmpint(pass(a, h, 4096, SIZE_MAX, &got, NULL), ==, TT_OK);
+        g_assert_true(got.is_epoch && got.epoch == 1 && tt_link_epoch(h) == 1);
+        g_assert_cmpint(tt_link_next(h, &got, NULL), ==, TT_OK);
+        g_assert_true(got.is_epoch && got.epoch == 2);
+        g_assert_cmpint(tt_link_next(h, &got, NULL), ==, TT_OK);
+        g_assert_true(!got.is_epoch && got.seq == 1);
+        tt_link_send(h, &f);
+        g_assert_cmpint(pass(h, a, 4096, SIZE_MAX, &got, NULL), ==, TT_OK);
+        g_assert_cmpuint(got.seq, ==, 1);
+        tt_link_free(a);
+        tt_link_free(h);
+    }
+    check_refused(hub_of(NULL, 1), hub_of(NULL, 2), "the peer is a hub, too");
+}
+
+/* READY comes first, and once. */
+static void test_kinds(void)
+{
+    static const uint8_t kinds[] = { TT_MESSAGE_READY, TT_MESSAGE_EPOCH };
+
+    for (unsigned first = 0; first < 2; first++) {
+        TtLink *a = end_of("g", NULL, 1), *b = end_of("g", NULL, 2);
+        TtMessage m = { .kind = kinds[first], .number = !first,
+                        .frame = { .pos = TT_FRAME_NO_POS, .epoch = first } };
+        uint8_t head[TT_MESSAGE_HEAD_BYTES];
+        TtFrame got;
+        TtDiag diag;
+
+        if (!first) {
+            greet(a, b, 4096);
+        } else {
+            g_assert_cmpint(pass(a, b, 4096, SIZE_MAX, &got, NULL), ==, TT_END);
+        }
+        tt_message_put(head, &m);
+        tt_link_put(b, head, sizeof(head));
+        g_assert_cmpint(tt_link_next(b, &got, &diag), ==, TT_ERR_FORMAT);
+        g_assert_nonnull(strstr(diag.text, "is out of order"));
+        tt_link_free(a);
+        tt_link_free(b);
+    }
+}
+
+/* Of more runs than are remembered, that is forgotten of which nothing came for longest. */
+static void test_heard_runs(void)
+{
+    g_autofree TtHeard *h = g_new0(TtHeard, 1);
+    TtFrame f = { .seq = 1 };
+
+    for (unsigned i = 0; i < TT_HEARD_RUNS; i++) {
+        f.run[0] = i;
+        g_assert_true(tt_heard_is_new(h, &f));
+    }
+    f.run[0] = 0;
+    g_assert_false(tt_heard_is_new(h, &f));         /* and run 0 is the last one now */
+    f.run[0] = TT_HEARD_RUNS;
+    g_assert_true(tt_heard_is_new(h, &f));          /* in the place of run 1 */
+    for (unsigned i = 2; i <= TT_HEARD_RUNS; i++) {
+        f.run[0] = i;
+        g_assert_false(tt_heard_is_new(h, &f));
+    }
+    f.run[0] = 0;
+    g_assert_false(tt_heard_is_new(h, &f));
+    f.run[0] = 1;
+    g_assert_true(tt_heard_is_new(h, &f));
+}
+
+/* With a right hash and wrong text: a member without a key may send it. */
+static void test_bad_incident(void)
+{
+    uint8_t text[] = "\x05" "ma\n:k and words that say what";
+    TtMessage m = { .kind = TT_MESSAGE_INCIDENT, .number = 1, .frame = {
+        .is_recorded = true, .pos = 7, .data = text, .len = sizeof(text) - 1,
+        .hash = tt_frame_hash(text, sizeof(text) - 1) } };
+    TtLink *a = end_of("g", NULL, 1), *b = end_of("g", NULL, 2);
+    uint8_t head[TT_MESSAGE_HEAD_BYTES];
+    TtFrame got;
+
+    greet(a, b, 4096);
+    text[0] = sizeof(text);                         /* a mark that is longer than all */
+    m.frame.hash = tt_frame_hash(text, m.frame.len);
+    tt_message_put(head, &m);
+    tt_link_put(b, head, sizeof(head));
+    g_assert_cmpint(tt_link_next(b, &got, NULL), ==, TT_END);
+    tt_link_put(b, text, m.frame.len);
+    g_assert_cmpint(tt_link_next(b, &got, NULL), <, 0);
+    tt_link_free(a);
+    tt_link_free(b);
+}
+
 /* Incidents come in order with the frames; what is damaged is no incident. */
 static void test_incidents(void)
 {
@@ -591,6 +702,10 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/link/keeps-long-frames", test_kept_long);
     g_test_add_func("/tt/link/tells-of-checkpoints", test_epochs);
     g_test_add_func("/tt/link/tells-of-incidents", test_incidents);
+    g_test_add_func("/tt/link/lets-members-into-a-hub", test_hub);
+    g_test_add_func("/tt/link/wants-ready-first-and-once", test_kinds);
+    g_test_add_func("/tt/link/forgets-the-run-of-long-ago", test_heard_runs);
+    g_test_add_func("/tt/link/refuses-bad-incidents", test_bad_incident);
     g_test_add_func("/tt/link/takes-no-flood-of-incidents", test_burst);
     return g_test_run();
 }
