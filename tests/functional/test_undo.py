@@ -388,6 +388,14 @@ def undo_by_keys(vm, term):
     term.send('\1r')
     term.wait('0 redone')
     term.line('echo "b"=$a', 'b=0\r\n')
+    term.forget()
+    vm.qmp.cmd('stop')              # refused: what the port has no room for yet stays
+    term.send('echo "n"12345678901234567890\r')
+    term.send('\1r')
+    term.wait('tt: nothing was undone that can be redone')
+    vm.qmp.cmd('cont')
+    term.wait('n12345678901234567890\r\n')
+    term.wait(PROMPT)
     term.send('\1u' * (counts(vm)[0] + 3))         # more than there are
     term.wait('tt: 0 more can be undone')
 
