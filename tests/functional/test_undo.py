@@ -531,6 +531,11 @@ def test_refusals(work):
             vm.wait(1)
         check(why in one_sentence(vm, options), vm.stderr)
         check(not os.path.exists(vm.run), f'{options} left {vm.run}')
+    long = os.path.join(work, 'n' * 241)
+    with Vm(work, [*args, '-tt', f'record,undo=console,dir={long}'], name='long') as vm:
+        vm.wait(1)
+    check('too long' in one_sentence(vm, 'long'), vm.stderr)
+    check(not os.path.exists(long), 'a run of a name that is too long')
     with Vm(work, [*args, '-tt', f'record,undo=console,dir={work}/a\nb'], name='odd') as vm:
         vm.wait(1)
     check('control characters' in one_sentence(vm, 'odd'), vm.stderr)
