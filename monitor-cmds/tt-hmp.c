@@ -339,8 +339,8 @@ void hmp_info_tt(Monitor *mon, const QDict *qdict)
             show_store(mon, i->store);
         }
         if (i->has_undos) {
-            monitor_printf(mon, "%" PRIu64 " inputs can be undone, %" PRIu64
-                           " redone\n", i->undos, i->redos);
+            monitor_printf(mon, "%" PRIu64 " input%s can be undone, %" PRIu64
+                           " redone\n", i->undos, i->undos == 1 ? "" : "s", i->redos);
         }
         if (i->diverged) {
             monitor_printf(mon, "diverged: %s\n", i->divergence);

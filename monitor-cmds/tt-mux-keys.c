@@ -20,6 +20,9 @@
 static struct {
     int64_t n_inputs;           /* asked for and not begun: back (< 0), or forward */
     bool is_at_work;
+    Chardev *chr;               /* on which the first of them was asked for */
+    int focus;                  /* of it, and how far it was typed before the last key */
+    unsigned typed;
 } mux;
 
 /* As much as there is room for: to wait here would keep the vCPU, which may be about to
@@ -35,9 +38,19 @@ static void G_GNUC_PRINTF(2, 3) say(Chardev *chr, const char *fmt, ...)
     qemu_chr_write(chr, (const uint8_t *)text, strlen(text), false);
 }
 
+/* What was typed before the key, and not read, is undone with what was. */
+static void drop_typed(MuxChardev *d, int focus, unsigned typed)
+{
+    if ((int)(typed - d->cons[focus]) > 0) {
+        d->cons[focus] = typed;
+    }
+}
+
 static void carry_out(Chardev *chr)
 {
     TtTask t = { .kind = TT_TASK_UNDO, .n_inputs = mux.n_inputs };
+    unsigned typed = mux.typed;
+    int focus = mux.focus;
     uint64_t undos, redos;
 
     mux.n_inputs = 0;
@@ -51,6 +64,7 @@ static void carry_out(Chardev *chr)
     if (t.err) {
         say(chr, "\r\ntt: %s\r\n", error_get_pretty(t.err));
     } else {
+        drop_typed(MUX_CHARDEV(chr), focus, typed);
         tt_undo_counts(&undos, &redos);
         say(chr, "\r\ntt: %" PRIu64 " more can be undone, %" PRIu64 " redone\r\n", undos,
             redos);
@@ -73,6 +87,7 @@ static void coroutine_fn work(void *opaque)
 /* The key after the escape key. False: it is QEMU's. */
 static bool key(Chardev *chr, int ch)
 {
+    const MuxChardev *d = MUX_CHARDEV(chr);
     g_autofree char *escape = term_escape_char > 0 && term_escape_char < 26 ?
         g_strdup_printf("C-%c", term_escape_char - 1 + 'a') : g_strdup("Escape-Char");
     if (ch == '?' || ch == 'h') {
@@ -86,9 +101,15 @@ static bool key(Chardev *chr, int ch)
     mux.n_inputs += ch == 'u' ? -1 : 1;
     if (!mux.is_at_work) {
         mux.is_at_work = true;
+        mux.chr = chr;
+        mux.focus = d->focus;
+        mux.typed = d->prod[d->focus];
         tt_undo_hold_terminals(true);
         object_ref(OBJECT(chr));
         qemu_coroutine_enter(qemu_coroutine_create(work, chr));
+    } else if (mux.chr == chr) {
+        mux.focus = d->focus;
+        mux.typed = d->prod[d->focus];
     }
     return true;
 }
@@ -105,7 +126,6 @@ static void read_bytes(void *opaque, const uint8_t *buf, int size)
     for (int i = 0; i < size; i++) {
         if (d->term_got_escape && buf[i] != term_escape_char && key(opaque, buf[i])) {
             d->term_got_escape = false;
-            d->cons[d->focus] = d->prod[d->focus];      /* typed before, and not read */
         } else {
             qemu_read(opaque, &buf[i], 1);
         }

@@ -238,7 +238,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
         }
     }
     if (low >= high || !table) {
-        g_printerr("branches needs table=ADDRESS,low=ADDRESS,high=ADDRESS\n");
+        g_printerr("branches needs table=ADDRESS,low=ADDRESS,high=ADDRESS, which tt compare "
+                   "--by branches gives it\n");
         return -1;
     }
     table &= TABLE_MASK;

@@ -372,7 +372,8 @@ TtStatus tt_manifest_parse(const char *text, size_t len, TtManifest *m,
     has_sum = check_sum(&p, text, len);
     if (p.status == TT_OK &&
         !g_key_file_load_from_data(kf, text, len, G_KEY_FILE_NONE, &err)) {
-        wrong(&p, TT_ERR_FORMAT, "%s", err->message);
+        wrong(&p, TT_ERR_FORMAT, "it is damaged (%s): take it from a copy of the run, such as "
+              "a pack", err->message);
     }
     parse_run(&p, m);
     parse_sync_starts(&p, m);

@@ -65,8 +65,8 @@ TtStatus tt_runstore_check_name(const char *path, TtDiag *diag)
     bool is_text = g_utf8_validate(path, -1, NULL);
 
     return is_text && !tt_has_control(path) ? TT_OK :
-        tt_fail(diag, TT_ERR_FORMAT, "a run that has branches, as undo makes them, cannot "
-                "be named '%s', which %s: rename it", path,
+        tt_fail(diag, TT_ERR_FORMAT, "the path '%s' of a run that has branches, as undo makes "
+                "them, %s: rename it", path,
                 is_text ? "contains control characters" : "is not UTF-8");
 }
 

@@ -317,20 +317,24 @@ static void parse_sync(const char *seconds)
     double s = 0;
 
     if (seconds && (qemu_strtod_finite(seconds, NULL, &s) || s < 0 || s > 86400)) {
-        tt_refuse("-tt: sync takes seconds, from 0 (no flushes) to 86400, not "
-                  "'%s'", seconds);
+        tt_refuse("-tt: sync takes seconds, from 0 (no flushes) to 86400, not '%s'", seconds);
     }
     tt_record_options.sync_ms = s > 0 ? MAX(s * 1000, 1) : 0;
 }
 
 #define UNDO_PAUSE_MAX 3600
+#define UNDO_NAME_MAX 240           /* of 255; bytes */
 
-/* Each undo makes a branch, which names its parent. */
+/* Each undo makes a branch, which names its parent, and adds -undo-N to its name. */
 static void check_name_for_undo(void)
 {
     g_autofree char *name = g_path_get_basename(tt_session.dir ?: ".");
     TtDiag diag;
 
+    if (strlen(name) > UNDO_NAME_MAX) {
+        tt_refuse("-tt: the name of the run is too long for -undo-N behind it: with "
+                  "undo=console it has at most %d bytes", UNDO_NAME_MAX);
+    }
     if (tt_runstore_check_name(name, &diag) != TT_OK) {
         tt_refuse("-tt: %s", diag.text);
     }
@@ -344,8 +348,7 @@ static void parse_undo(QemuOpts *opts)
     const TtRecordOptions *opt = &tt_record_options;
     double s = 1;
 
-    if (pause && (qemu_strtod_finite(pause, NULL, &s) || s < 0.001 ||
-                  s > UNDO_PAUSE_MAX)) {
+    if (pause && (qemu_strtod_finite(pause, NULL, &s) || s < 0.001 || s > UNDO_PAUSE_MAX)) {
         tt_refuse("-tt: undo-pause takes seconds, from 0.001 to %d, not '%s'",
                   UNDO_PAUSE_MAX, pause);
     }

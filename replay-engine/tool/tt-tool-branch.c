@@ -406,6 +406,10 @@ static int make_command(Branch *b, const TtManifest *m)
     if (!tt) {
         return TOOL_PROBLEM;
     }
+    if (!*m->host && !*m->directory && !*m->command_line) {
+        return tool_complain("the run '%s' was packed without --with-host, so no branch can "
+                             "start from it: ask for a pack made with it", b->run);
+    }
     if (!*m->directory ||
         !g_shell_parse_argv(m->command_line, NULL, &recorded, NULL)) {
         return tool_complain("the run does not contain the arguments that it was "

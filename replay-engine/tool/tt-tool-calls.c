@@ -47,16 +47,36 @@ static int status_of(int status, const GPtrArray *words)
                       (const char *)words->pdata[1]);
 }
 
+/* What the child said on stderr; a problem is also one of ours, for --json. */
+static void pass_on_errors(FILE *f, bool is_problem)
+{
+    char *line = NULL;
+    size_t size = 0;
+
+    rewind(f);
+    while (getline(&line, &size, f) > 0) {
+        if (is_problem && g_str_has_prefix(line, "tt: ") &&
+            !g_str_has_prefix(line, "tt: note: ")) {
+            tool_complain("%s", g_strchomp(line) + strlen("tt: "));
+        } else {
+            fputs(line, stderr);
+        }
+    }
+    free(line);
+    fclose(f);
+}
+
 int tool_run_one(const ToolArgs *a, const GPtrArray *words, FILE **out)
 {
     g_autofree char *self = g_find_program_in_path(a->program);
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
     g_autoptr(GError) err = NULL;
     int status = 0;
+    FILE *errors = NULL;
     GPid pid;
 
     *out = tmpfile();
-    if (!self || !*out) {
+    if (!self || !*out || !(errors = tmpfile())) {
         return tool_complain("cannot run '%s', which is this program: %s", a->program,
                              self ? g_strerror(errno) : "it is not where it was");
     }
@@ -67,14 +87,17 @@ int tool_run_one(const ToolArgs *a, const GPtrArray *words, FILE **out)
     fflush(stdout);
     if (!g_spawn_async_with_pipes_and_fds(
             NULL, (const char *const *)argv->pdata, NULL, G_SPAWN_DO_NOT_REAP_CHILD,
-            setup, GINT_TO_POINTER(getpid()), -1, fileno(*out), -1, NULL, NULL, 0, &pid,
+            setup, GINT_TO_POINTER(getpid()), -1, fileno(*out), fileno(errors), NULL, NULL, 0, &pid,
             NULL, NULL, NULL, &err)) {
+        fclose(errors);
         return tool_complain("%s", err->message);
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     rewind(*out);
-    return status_of(WIFEXITED(status) ? WEXITSTATUS(status) : TOOL_PROBLEM, words);
+    status = WIFEXITED(status) ? WEXITSTATUS(status) : TOOL_PROBLEM;
+    pass_on_errors(errors, status == TOOL_PROBLEM);
+    return status_of(status, words);
 }
 
 int tool_run_self(const ToolArgs *a, const GPtrArray *words, FILE **out)

@@ -17,7 +17,8 @@ TtCalls *tool_calls_load(const ToolArgs *a, const char *run, bool in_one, int *s
 /* Can the value of @option, if it is given, name a process? False: said that it cannot. */
 bool tool_calls_check_name(const ToolArgs *a, const char *option);
 /* The process that @name, which was checked, means: a path or the end of one, and #N for the
- * Nth of several. TT_CALLS_NO_PROCESS: said that there is none. If it is one of several, that is noted. */
+ * Nth of several. TT_CALLS_NO_PROCESS: said that there is none. If it is one of several,
+ * that is noted. */
 uint32_t tool_calls_find(const TtCalls *c, const char *name, const char *run);
 /* Runs this program with @words, and -j and --qemu as they were given. What it writes to
  * stdout is in *@out, for the caller to fclose, or NULL. Returns its exit status. */

@@ -81,6 +81,7 @@ static GPtrArray *troubles(const ToolFind *f)
         const ToolPart *p = f->replays.parts->pdata[i];
         g_autofree char *ending = tool_part_ending(p);
         g_auto(GStrv) lines = g_strsplit(p->is_whole ? "" : p->other->str, "\n", -1);
+        bool told = false;
 
         if (p->is_dropped || p->is_whole) {
             continue;
@@ -88,11 +89,12 @@ static GPtrArray *troubles(const ToolFind *f)
         for (unsigned k = 0; k < p->found->len; k++) {
             if (!strcmp(tool_finding_kind(p->found->pdata[k]), "failed")) {
                 tool_add(all, "%s", tool_finding_get(p->found->pdata[k], "text") ?: "");
+                told = true;
             }
         }
         for (char **l = lines; *l; l++) {
-            if (**l) {
-                tool_add(all, "%s", *l);
+            if (**l && !(told && g_str_has_prefix(*l, "tt: the replay cannot go on"))) {
+                tool_add(all, "%s", *l + (g_str_has_prefix(*l, "tt: ") ? 4 : 0));
             }
         }
         if (ending) {

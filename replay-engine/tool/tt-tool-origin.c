@@ -65,7 +65,8 @@ static int take_options(ToolOrigin *o, const ToolArgs *a)
     return TOOL_FINE;
 }
 
-/* Is @place, without names, a register or memory? QEMU would look after its way there. */
+/* Is @place, without names, a register or memory? QEMU would find
+ * that out only after the replay. */
 static bool is_place(const char *place)
 {
     TtFlowPlace reg;

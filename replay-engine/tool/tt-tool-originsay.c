@@ -285,15 +285,17 @@ static GPtrArray *troubles(const ToolOrigin *o)
     const ToolPart *p = part_of(o);
     g_autofree char *ending = tool_part_ending(p);
     g_auto(GStrv) lines = g_strsplit(p->is_whole ? "" : p->other->str, "\n", -1);
+    bool told = false;
 
     for (unsigned k = 0; k < p->found->len; k++) {
         if (is_kind(p->found->pdata[k], "failed")) {
             tool_add(all, "%s", get(p->found->pdata[k], "text"));
+            told = true;
         }
     }
     for (char **l = lines; *l; l++) {
-        if (**l) {
-            tool_add(all, "%s", *l);
+        if (**l && !(told && g_str_has_prefix(*l, "tt: the replay cannot go on"))) {
+            tool_add(all, "%s", *l + (g_str_has_prefix(*l, "tt: ") ? 4 : 0));
         }
     }
     if (o->is_interrupted) {

@@ -32,6 +32,10 @@ static char *file_of(const char *text, const char **args)
     return g_string_free(file, false);
 }
 
+static const char *const ours[] = {
+    "count", "functions", "stacks", "coverage", "races", "syscalls", "branches", NULL
+};
+
 /* A word without a slash and a dot names one of ours. */
 static char *path_of(const ToolArgs *a, const char *file)
 {
@@ -39,6 +43,13 @@ static char *path_of(const ToolArgs *a, const char *file)
 
     if (strpbrk(file, "/.")) {
         return tool_whole_path(file);
+    }
+    if (!g_strv_contains(ours, file)) {
+        g_autofree char *all = g_strjoinv(", ", (char **)ours);
+
+        tool_complain("there is no plugin '%s': there are %s; of another one give the file, "
+                      "with a / in front", file, all);
+        return NULL;
     }
     name = g_strdup_printf("tt-plugins/tt-%s.so", file);
     return tool_find_beside(a->program, name);
@@ -57,8 +68,9 @@ static bool is_plugin(const char *path)
     bool is = false;
 
     if (!g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
-        tool_complain("there is no file '%s': give a plugin's, or count, coverage, "
-                      "functions, stacks or races", path);
+        g_autofree char *all = g_strjoinv(", ", (char **)ours);
+
+        tool_complain("there is no file '%s': give a plugin's, or one of %s", path, all);
         return false;
     }
     f = g_mapped_file_new(path, false, &err);
@@ -76,6 +88,20 @@ static bool is_plugin(const char *path)
     return is;
 }
 
+/* QEMU would make "x=on" of a word. */
+static bool are_pairs(const char *args)
+{
+    g_auto(GStrv) words = g_strsplit(*args ? args + 1 : "", ",", -1);
+
+    for (char **w = words; *w; w++) {
+        if (**w == '=' || !strchr(*w, '=')) {
+            tool_complain("an argument of a plugin is NAME=VALUE, not '%s'", *w);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool choose_plugin(ToolPlugin *p, const ToolArgs *a)
 {
     g_autofree char *file = NULL, *path = NULL, *escaped = NULL;
@@ -83,7 +109,7 @@ static bool choose_plugin(ToolPlugin *p, const ToolArgs *a)
 
     file = file_of(a->operand[1], &args);
     path = path_of(a, file);
-    if (!path || !is_plugin(path)) {
+    if (!path || !is_plugin(path) || (!strpbrk(file, "/.") && !are_pairs(args))) {
         return false;
     }
     escaped = tool_escaped(path);

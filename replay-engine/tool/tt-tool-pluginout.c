@@ -283,6 +283,9 @@ static bool put_file(const Said *s, const char *path, Put *put)
     }
     why = g_strerror(errno);
     p->is_kept = true;
+    if (p->replays.slurm) {
+        tool_slurm_keep(p->replays.slurm);
+    }
     if (write_file(s, spare, put, &is_told_again)) {
         tool_complain("cannot write '%s': %s; the result is in '%s'", path, why, spare);
     } else {

@@ -64,13 +64,42 @@ static char *ending(const ToolPart *p)
                         "which begins at position %" PRIu64, p->status, p->from);
 }
 
-static void add_findings(GPtrArray *all, const ToolPart *p)
+/* One of our plugins says itself what it does not take, and QEMU only that it failed. */
+static bool is_said(const ToolPlugin *plugin, const ToolPart *p, const char *text)
+{
+    return plugin->is_ours && *p->other->str &&
+        g_str_has_prefix(text, "Could not load plugin");
+}
+
+/* What QEMU wrote: without its prefix, and not what was said already. */
+static void add_lines(GPtrArray *all, const ToolPart *p)
+{
+    g_auto(GStrv) lines = g_strsplit(p->other->str, "\n", -1);
+    bool is_told = false;
+
+    for (unsigned i = 0; i < p->found->len; i++) {
+        const ToolFinding *f = p->found->pdata[i];
+
+        is_told |= strcmp(tool_finding_kind(f), "failed") && tool_finding_get(f, "text");
+    }
+    for (char **l = lines; *l; l++) {
+        const char *text = *l + (g_str_has_prefix(*l, "tt: ") ? strlen("tt: ") : 0);
+
+        if (*text && !(is_told && g_str_has_prefix(text, "the replay cannot go on"))) {
+            tool_add(all, "%s", text);
+        }
+    }
+}
+
+static void add_findings(GPtrArray *all, const ToolPlugin *plugin, const ToolPart *p)
 {
     for (unsigned i = 0; i < p->found->len; i++) {
         const ToolFinding *f = p->found->pdata[i];
         const char *kind = tool_finding_kind(f), *text = tool_finding_get(f, "text");
 
-        if (text && !strcmp(kind, "failed")) {
+        if (text && !strcmp(kind, "failed") && is_said(plugin, p, text)) {
+            continue;
+        } else if (text && !strcmp(kind, "failed")) {
             tool_add(all, "%s", text);
         } else if (text) {
             tool_add(all, "the replay of it ended at position %s (%s): %s",
@@ -87,17 +116,12 @@ static GPtrArray *troubles(const ToolPlugin *p)
     for (unsigned i = 0; i < p->replays.parts->len; i++) {
         const ToolPart *part = p->replays.parts->pdata[i];
         g_autofree char *how = ending(part);
-        g_auto(GStrv) lines = g_strsplit(part->other->str, "\n", -1);
 
         if (part->is_whole || part->is_dropped) {
             continue;
         }
-        add_findings(all, part);
-        for (char **l = lines; *l; l++) {
-            if (**l) {
-                tool_add(all, "%s", *l);
-            }
-        }
+        add_findings(all, p, part);
+        add_lines(all, part);
         if (how) {
             tool_add(all, "%s", how);
         }

@@ -257,7 +257,11 @@ static int take_option(const ToolArgs *a, ToolSlurm *s, const char *option)
     };
     size_t n = strcspn(option, "=");
 
-    if (g_str_has_prefix(option, "scratch=") && option[n + 1]) {
+    if (g_str_has_suffix(option, "=")) {
+        return tool_usage(a->command, "--on slurm,%s has no value: give one, or leave it out",
+                          option);
+    }
+    if (g_str_has_prefix(option, "scratch=")) {
         g_free(s->beside);
         s->beside = tool_whole_path(option + n + 1);
         return s->beside ? TOOL_FINE : TOOL_PROBLEM;
@@ -332,6 +336,11 @@ static void cancel_all(const ToolSlurm *s)
     } while (tool_slurm_list(s->name, count, &n) && n && g_get_monotonic_time() < until);
 }
 
+void tool_slurm_keep(ToolSlurm *s)
+{
+    s->is_kept = true;
+}
+
 void tool_slurm_free(ToolSlurm *s)
 {
     bool must_cancel = s && s->has_cancelled;
@@ -346,7 +355,7 @@ void tool_slurm_free(ToolSlurm *s)
     if (must_cancel && s->n_submissions) {  /* what nobody knows of ends without ours */
         cancel_all(s);
     }
-    if (s->dir) {
+    if (s->dir && !s->is_kept) {
         tool_remove_directory(s->dir);
         if (g_file_test(s->dir, G_FILE_TEST_EXISTS)) {
             tool_complain("'%s' is still in use by tasks that were cancelled: remove it "

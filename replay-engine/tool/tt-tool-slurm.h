@@ -31,7 +31,7 @@ struct ToolSlurm {
     GPtrArray *options;         /* for sbatch */
     GPtrArray *tasks;
     unsigned n_submissions;
-    bool is_quiet, shows_progress, has_cancelled, is_silent;
+    bool is_quiet, shows_progress, is_kept, has_cancelled, is_silent;
     int64_t began_us, asked_us;
     char *reason;               /* why a task waits */
 };

@@ -97,6 +97,8 @@ bool tool_parts_run(ToolReplays *r, void (*done)(void *opaque, ToolPart *p),
 /* --on @on. Returns an exit status; r->slurm is for tool_slurm_free, which cancels what
  * runs, and removes the directory. */
 int tool_slurm_new(const ToolArgs *a, const char *on, ToolReplays *r);
+/* Its directory stays: there is something in it that exists nowhere else. */
+void tool_slurm_keep(ToolSlurm *s);
 void tool_slurm_free(ToolSlurm *s);             /* NULL is fine */
 /* A directory for what they write, which the nodes see, too. NULL: said why. */
 const char *tool_slurm_dir(ToolSlurm *s);

@@ -212,7 +212,7 @@ def check_mistakes(client):
             ('find', {'condition': '--help'}, ''),
             ('find', {'condition': '$rip == 1', 'from': 'x'}, 'a number'),
             ('origin', {'place': '$rip'}, 'is not a place'),
-            ('origin', {'place': '$rax', 'position': 10 ** 15}, 'the run goes from'),
+            ('origin', {'place': '$rax', 'position': 10 ** 15}, 'which goes from'),
             ('console', {'to': '--json'}, 'a number'),
             ('events', {'kinds': ['nonsense']}, 'nonsense')):
         if name == 'registers' and arguments == {'at': -1}:

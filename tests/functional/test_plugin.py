@@ -526,6 +526,9 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
     for what, args, says in (
             ('/no/such.so', [], 'there is no file'),
             ('/bin/true', [], 'is not a plugin'),
+            ('nosuch', [], 'races, syscalls'), ('count,foo', [], "NAME=VALUE, not 'foo'"),
+            ('count,foo=1', [], "tt: count takes memory=on or off, not 'foo=1'"),
+            ('branches', [], 'tt: branches needs table='),
             (variant('new', '99', ''), [], 'API version 99'),
             (variant('exits', 'QEMU_PLUGIN_VERSION', 'exit(0)'), [], 'ended QEMU'),
             (variant('crashes', 'QEMU_PLUGIN_VERSION', 'abort()'), [], 'signal 6'),

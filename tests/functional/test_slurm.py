@@ -196,6 +196,7 @@ def test_refused(work):
     """What cannot be done is said in one sentence, which says how it can."""
     run = a_run(work)
     for args, wanted in ((['--on', 'pbs'], 'slurm'), (['--on', 'slurm,wrap=ls'], 'wrap'),
+                         (['--on', 'slurm,scratch='], 'scratch= has no value'),
                          (['--on', 'slurm', '-j', '251'], '250')):
         said = tt(*command('verify', run, *args)[1:], rc=2).stderr
         check(wanted in said.splitlines()[0], f'{args}: {said}')

@@ -388,6 +388,14 @@ def undo_by_keys(vm, term):
     term.send('\1r')
     term.wait('0 redone')
     term.line('echo "b"=$a', 'b=0\r\n')
+    term.forget()
+    vm.qmp.cmd('stop')              # refused: what the port has no room for yet stays
+    term.send('echo "n"12345678901234567890\r')
+    term.send('\1r')
+    term.wait('tt: nothing was undone that can be redone')
+    vm.qmp.cmd('cont')
+    term.wait('n12345678901234567890\r\n')
+    term.wait(PROMPT)
     term.send('\1u' * (counts(vm)[0] + 3))         # more than there are
     term.wait('tt: 0 more can be undone')
 
@@ -523,6 +531,11 @@ def test_refusals(work):
             vm.wait(1)
         check(why in one_sentence(vm, options), vm.stderr)
         check(not os.path.exists(vm.run), f'{options} left {vm.run}')
+    long = os.path.join(work, 'n' * 241)
+    with Vm(work, [*args, '-tt', f'record,undo=console,dir={long}'], name='long') as vm:
+        vm.wait(1)
+    check('too long' in one_sentence(vm, 'long'), vm.stderr)
+    check(not os.path.exists(long), 'a run of a name that is too long')
     with Vm(work, [*args, '-tt', f'record,undo=console,dir={work}/a\nb'], name='odd') as vm:
         vm.wait(1)
     check('control characters' in one_sentence(vm, 'odd'), vm.stderr)

@@ -99,7 +99,8 @@ export class Replay {
 
         this.pending.delete(key);
         if (message.error) {
-            waiting?.failed(new Refusal(message.error.desc));
+            waiting?.failed(new Refusal(
+                message.error.desc.replaceAll('cpu-index', 'cpu')));
         } else {
             waiting?.done(message.QMP ?? message.return);
         }
