@@ -24,6 +24,11 @@ int tool_complain(const char *fmt, ...)
     return TOOL_PROBLEM;
 }
 
+void tool_note(const char *text)
+{
+    fprintf(stderr, "note: %s\n", text);
+}
+
 int tool_problem(const TtDiag *diag)
 {
     return tool_complain("%s", diag->text);
